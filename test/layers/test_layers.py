@@ -1,0 +1,81 @@
+"""Holds the layering: which folder may include which, and which library may link which.
+
+SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
+"""
+
+from __future__ import annotations
+
+import re
+from pathlib import Path
+
+import pytest
+
+ROOT = Path(__file__).resolve().parents[2]
+
+# Folder -> the folders that its files may include besides itself. The longest matching prefix rules.
+ALLOWED = {
+    "compiler/source": [],
+    "compiler/diag": ["compiler/source"],
+    "compiler/ast": ["compiler/source"],
+    "compiler/syntax": ["compiler/source", "compiler/diag", "compiler/ast"],
+    "compiler/comptime": ["compiler/source", "compiler/diag", "compiler/ast", "compiler/check"],
+    "compiler/check": ["compiler/source", "compiler/diag", "compiler/ast", "compiler/syntax", "compiler/comptime"],
+    "compiler/irgen": ["compiler/source", "compiler/diag", "compiler/ast", "compiler/check", "compiler/comptime", "dialect/tile", "dialect/plan"],
+    "compiler/codegen": ["dialect/tile", "dialect/lower"],
+    "compiler/pack": ["dialect/plan", "compiler/check", "compiler/codegen", "runtime/format", "runtime/plan", "runtime/include"],
+    "compiler/driver": ["compiler", "dialect", "runtime/format", "runtime/plan"],
+    "dialect/layout": [],
+    "dialect/tile": [],
+    "dialect/plan": ["runtime/plan"],
+    "dialect/lower": ["dialect/tile"],
+    "dialect/sim": ["dialect/tile"],
+    "dialect/pipeline": ["dialect"],
+    "runtime/torch": ["runtime/include"],
+    "runtime/python": ["runtime/include"],
+    "runtime": ["runtime"],
+}
+
+SOURCES = [p for folder in ("compiler", "dialect", "runtime") for p in sorted((ROOT / folder).rglob("*")) if p.suffix in {".h", ".hpp", ".cpp", ".c", ".td"}]
+INCLUDE = re.compile(r'^\s*#?\s*include\s+"((?:compiler|dialect|runtime|tools|test)/[^"]+)"', re.M)
+
+
+def rule_of(path: Path) -> str | None:
+    name = path.relative_to(ROOT).as_posix()
+    fitting = [rule for rule in ALLOWED if name.startswith(rule + "/")]
+    return max(fitting, key=len, default=None)
+
+
+def violations(path: Path) -> list[str]:
+    """Includes of `path` that its folder may not have."""
+    rule = rule_of(path)
+    if rule is None:
+        return [f"{path.relative_to(ROOT)}: no layering rule for its folder"]
+    allowed = [rule, *ALLOWED[rule]]
+    return [
+        f"{path.relative_to(ROOT)} includes {target}"
+        for target in INCLUDE.findall(path.read_text(errors="replace"))
+        if not any(target.startswith(folder + "/") for folder in allowed)
+    ]
+
+
+def test_there_are_sources():
+    assert len(SOURCES) > 20
+
+
+def test_includes_point_downwards():
+    found = [line for path in SOURCES for line in violations(path)]
+    assert not found, "\n".join(found)
+
+
+@pytest.mark.parametrize("folder", ["runtime/format", "runtime/plan", "runtime/package", "runtime/device", "runtime/include"])
+def test_runtime_core_sees_no_compiler_python_or_torch(folder):
+    banned = re.compile(r'#\s*include\s+[<"](?:llvm|mlir|torch|ATen|c10|Python\.h|nanobind)')
+    for path in (ROOT / folder).rglob("*"):
+        if path.suffix in {".h", ".hpp", ".cpp"}:
+            assert not banned.search(path.read_text()), path
+
+
+def test_file_names_say_something():
+    meaningless = re.compile(r"^(utils?|helpers?|misc|common|base|manager)\.", re.I)
+    bad = [p for p in SOURCES if meaningless.match(p.name)]
+    assert not bad

@@ -1,0 +1,72 @@
+"""Runs the test suites and prints one closing line. Called by `tools/dev test`.
+
+SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
+"""
+
+from __future__ import annotations
+
+import os
+import re
+import subprocess
+import sys
+import time
+from pathlib import Path
+
+ROOT = Path(__file__).resolve().parent.parent
+BUILD = (ROOT / os.environ.get("KPKG_BUILD_DIR", "build")).resolve()
+PYTHON = os.environ.get("KPKG_PYTHON", sys.executable)
+
+# How each suite is started and how its own summary is read: (pattern of what passed, pattern of what failed).
+SUITES: dict[str, tuple[list[str], str, str]] = {
+    "layers": ([PYTHON, "-m", "pytest", "-q", "test/layers"], r"(\d+) passed", r"(\d+) (?:failed|error)"),
+    "lit": (
+        [PYTHON, "-m", "lit.main", "-j2", "-v", str(BUILD / "test")],
+        r"Passed\s*:\s*(\d+)",
+        r"(?:Failed|Unresolved|Timed Out)\s*:\s*(\d+)",
+    ),
+    "unit": (
+        ["ctest", "--test-dir", str(BUILD), "--output-on-failure", "-j2", "--no-tests=error"],
+        r"tests passed, \d+ tests failed out of (\d+)",
+        r"tests passed, (\d+) tests failed",
+    ),
+    "python": ([PYTHON, "-m", "pytest", "-q", "test/python"], r"(\d+) passed", r"(\d+) (?:failed|error)"),
+}
+
+
+def run_suite(name: str) -> tuple[int, int]:
+    """Runs one suite, its output passed through; returns how many tests passed and failed."""
+    command, passed_pattern, failed_pattern = SUITES[name]
+    print(f"\n== {name}: {' '.join(command)}", flush=True)
+    start = time.monotonic()
+    process = subprocess.Popen(command, cwd=ROOT, stdout=subprocess.PIPE, stderr=subprocess.STDOUT, text=True)
+    lines = []
+    assert process.stdout is not None
+    for line in process.stdout:
+        sys.stdout.write(line)
+        lines.append(line)
+    code = process.wait()
+    text = "".join(lines)
+    passed = sum(int(n) for n in re.findall(passed_pattern, text))
+    failed = sum(int(n) for n in re.findall(failed_pattern, text))
+    if name == "unit":
+        passed -= failed
+    if passed + failed == 0 or (code != 0 and failed == 0):
+        failed += 1  # the runner itself broke, or ran nothing
+    print(f"== {name}: {passed} passed, {failed} failed in {time.monotonic() - start:.0f} s", flush=True)
+    return passed, failed
+
+
+def main() -> int:
+    names = sys.argv[1:] or list(SUITES)
+    unknown = [n for n in names if n not in SUITES]
+    if unknown:
+        print(f"unknown suite {unknown[0]}; there are {', '.join(SUITES)}", file=sys.stderr)
+        return 2
+    results = [run_suite(name) for name in names]
+    passed, failed = sum(p for p, _ in results), sum(f for _, f in results)
+    print(f"\n{passed} passed, {failed} failed")
+    return 1 if failed else 0
+
+
+if __name__ == "__main__":
+    sys.exit(main())
