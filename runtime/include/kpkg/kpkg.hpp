@@ -1,0 +1,324 @@
+// The C++ API of the runtime: Library, Op, Registry. Header only, over the C ABI, so it fits any compiler and C++ library.
+// SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
+#ifndef KPKG_KPKG_HPP
+#define KPKG_KPKG_HPP
+
+#include <kpkg/result.hpp>
+#include <kpkg/tensor.hpp>
+
+#include <functional>
+#include <memory>
+#include <string>
+#include <string_view>
+#include <utility>
+#include <vector>
+
+namespace kpkg {
+
+/// Where device work is queued: a driver's stream handle. The host has none.
+struct Stream {
+  void *handle = nullptr;
+};
+
+/// An argument by its schema name.
+using Named = std::pair<std::string, Value>;
+
+/// Counters of an op, since its library was opened.
+using Stats = kpkg_op_stats;
+
+/// One argument of an op's schema; strings live as long as the op.
+using ArgumentInfo = kpkg_argument_info;
+
+enum class Policy { Default = KPKG_POLICY_DEFAULT, Strict = KPKG_POLICY_STRICT, Warn = KPKG_POLICY_WARN, Silent = KPKG_POLICY_SILENT };
+
+/// Text made by the runtime.
+inline std::string takeString(kpkg_string *string) {
+  std::string text(kpkg_string_data(string), kpkg_string_size(string));
+  kpkg_string_free(string);
+  return text;
+}
+
+/// An op of a library or a registry, which it keeps alive. Cheap to copy; any number of threads may call it.
+class Op {
+public:
+  Op(const kpkg_op *handle, std::shared_ptr<const void> owner) : handle(handle), owner(std::move(owner)) {
+    description.struct_size = sizeof description;
+    kpkg_op_describe(handle, &description);
+    for (int32_t i = 0; i < description.argument_count; ++i) {
+      ArgumentInfo info = {};
+      info.struct_size = sizeof info;
+      kpkg_op_argument(handle, i, &info);
+      argumentInfos.push_back(info);
+    }
+  }
+
+  std::string name() const { return description.name; }
+  std::string schema() const { return description.schema; }
+  const kpkg_op_info &info() const { return description; }
+  const std::vector<ArgumentInfo> &arguments() const { return argumentInfos; }
+  const kpkg_op *get() const { return handle; }
+
+  /// Runs the op. `tensors` go to the tensor arguments in schema order, `named` to the arguments of these names; all others
+  /// take their defaults. Results are new host memory (or the caller's, where the op returns an argument).
+  Result<std::vector<Tensor>> call(Stream stream, const std::vector<Tensor> &tensors,
+                                   const std::vector<Named> &named = {}) const {
+    return run(kpkg_op_call, stream, tensors, nullptr, named);
+  }
+  /// The same into the caller's memory: one entry per result; the shape and dtype must be the result's.
+  Result<std::vector<Tensor>> callInto(Stream stream, const std::vector<Tensor> &tensors, const std::vector<Tensor> &outputs,
+                                       const std::vector<Named> &named = {}) const {
+    return run(kpkg_op_call, stream, tensors, &outputs, named);
+  }
+  /// Shapes, dtypes and strides of the results, without data.
+  Result<std::vector<Tensor>> infer(const std::vector<Tensor> &tensors, const std::vector<Named> &named = {}) const {
+    return run(kpkg_op_infer, {}, tensors, nullptr, named);
+  }
+  /// How such a call is resolved: every instance with the reason it was taken or not.
+  Result<std::string> explain(const std::vector<Tensor> &tensors, const std::vector<Named> &named = {},
+                              kpkg_text_format format = KPKG_TEXT) const {
+    Frame frame;
+    if (Status status = bind(frame, tensors, named); !status)
+      return status.error();
+    kpkg_string *text = nullptr;
+    if (kpkg_op_explain(handle, &frame.call, format, &text) != KPKG_OK)
+      return Error::last();
+    return takeString(text);
+  }
+
+  Stats stats() const {
+    Stats stats = {};
+    stats.struct_size = sizeof stats;
+    kpkg_op_get_stats(handle, &stats);
+    return stats;
+  }
+  /// JSON: counters, instances that ran, fallbacks by reason.
+  std::string kernelInfo() const {
+    kpkg_string *text = nullptr;
+    return kpkg_op_kernel_info(handle, &text) == KPKG_OK ? takeString(text) : std::string();
+  }
+
+private:
+  /// The C call and what its pointers refer to.
+  struct Frame {
+    std::vector<Value> kept;
+    std::vector<kpkg_tensor> descriptors;
+    std::vector<kpkg_value> values;
+    std::vector<std::shared_ptr<void>> allocations;
+    std::vector<kpkg_result> results;
+    kpkg_call call = {};
+  };
+
+  Status bind(Frame &frame, const std::vector<Tensor> &tensors, const std::vector<Named> &named) const {
+    size_t count = argumentInfos.size();
+    frame.values.resize(count);
+    frame.descriptors.resize(count);
+    size_t next = 0;
+    for (size_t i = 0; i < count && next < tensors.size(); ++i) {
+      if (argumentInfos[i].kind != KPKG_TENSOR)
+        continue;
+      frame.descriptors[i] = tensors[next++].descriptor();
+      frame.values[i].kind = KPKG_TENSOR;
+      frame.values[i].as.tensor = &frame.descriptors[i];
+    }
+    if (next < tensors.size())
+      return useError(std::to_string(tensors.size()) + " tensors given, it takes " + std::to_string(next));
+    for (const Named &argument : named) {
+      size_t i = 0;
+      while (i < count && argument.first != argumentInfos[i].name)
+        ++i;
+      if (i == count)
+        return useError("it has no argument '" + argument.first + "'");
+      if (frame.values[i].kind != KPKG_DEFAULT)
+        return useError("argument '" + argument.first + "' is given twice");
+      frame.values[i] = argument.second.lower(frame.descriptors[i]);
+    }
+    frame.results.resize(size_t(description.result_count));
+    frame.call.struct_size = sizeof frame.call;
+    frame.call.arguments = frame.values.data();
+    frame.call.argument_count = int32_t(count);
+    frame.call.results = frame.results.data();
+    frame.call.result_capacity = description.result_count;
+    return {};
+  }
+
+  static kpkg_status allocate(void *context, const kpkg_allocation *wanted, void **data) {
+    if (wanted->device.type != KPKG_DEVICE_CPU)
+      return kpkg_set_error(KPKG_ERROR_UNSUPPORTED, "results on a device other than the host need callInto");
+    auto &allocations = *static_cast<std::vector<std::shared_ptr<void>> *>(context);
+    allocations.resize(size_t(wanted->index) + 1);
+    allocations.back() = Tensor::allocate(wanted->bytes);
+    *data = allocations.back().get();
+    return KPKG_OK;
+  }
+
+  Result<std::vector<Tensor>> run(kpkg_status (*entry)(const kpkg_op *, kpkg_call *), Stream stream,
+                                  const std::vector<Tensor> &tensors, const std::vector<Tensor> *outputs,
+                                  const std::vector<Named> &named) const {
+    Frame frame;
+    if (Status status = bind(frame, tensors, named); !status)
+      return status.error();
+    std::vector<kpkg_tensor> outputDescriptors;
+    std::vector<const kpkg_tensor *> outputPointers;
+    if (outputs) {
+      if (outputs->size() != frame.results.size())
+        return useError(std::to_string(outputs->size()) + " outputs given, it has " + std::to_string(frame.results.size()) +
+                        " results")
+            .error();
+      outputDescriptors.reserve(outputs->size());
+      for (const Tensor &output : *outputs) {
+        outputDescriptors.push_back(output.descriptor());
+        outputPointers.push_back(&outputDescriptors.back());
+      }
+      frame.call.outputs = outputPointers.data();
+    }
+    frame.call.stream = stream.handle;
+    frame.call.allocate = allocate;
+    frame.call.allocate_context = &frame.allocations;
+    if (entry(handle, &frame.call) != KPKG_OK)
+      return Error::last();
+
+    std::vector<Tensor> made;
+    for (size_t i = 0; i < frame.results.size(); ++i) {
+      const kpkg_result &result = frame.results[i];
+      std::shared_ptr<void> keeper;
+      if (result.source == KPKG_FROM_ALLOCATION && size_t(result.index) < frame.allocations.size())
+        keeper = frame.allocations[size_t(result.index)];
+      else if (result.source == KPKG_FROM_OUTPUT)
+        keeper = (*outputs)[i].owner();
+      else if (result.source == KPKG_FROM_ARGUMENT)
+        keeper = ownerOfArgument(size_t(result.index), tensors, named);
+      made.emplace_back(result.data, DType(result.dtype), std::vector<int64_t>(result.shape, result.shape + result.rank),
+                        std::vector<int64_t>(result.strides, result.strides + result.rank), result.device,
+                        std::move(keeper));
+    }
+    return made;
+  }
+
+  std::shared_ptr<void> ownerOfArgument(size_t index, const std::vector<Tensor> &tensors,
+                                        const std::vector<Named> &named) const {
+    for (const Named &argument : named)
+      if (argument.first == argumentInfos[index].name)
+        return argument.second.asTensor().owner();
+    size_t position = 0;
+    for (size_t i = 0; i < index; ++i)
+      position += argumentInfos[i].kind == KPKG_TENSOR;
+    return position < tensors.size() ? tensors[position].owner() : nullptr;
+  }
+
+  Status useError(const std::string &what) const {
+    return Error{KPKG_ERROR_USE, "cannot call " + name() + ": " + what, name(), {}, {}};
+  }
+
+  const kpkg_op *handle;
+  std::shared_ptr<const void> owner;
+  kpkg_op_info description = {};
+  std::vector<ArgumentInfo> argumentInfos;
+};
+
+/// How far a package is trusted; see kpkg_trust.
+struct OpenOptions {
+  kpkg_trust trust = KPKG_TRUST_DEFAULT;
+  std::vector<std::string> keys;
+};
+
+/// An open package. Copies share it.
+class Library {
+public:
+  static Result<Library> open(const std::string &path, const OpenOptions &options = {}) {
+    return make(options, [&](const kpkg_open_options *lowered, kpkg_library **library) {
+      return kpkg_library_open(path.c_str(), lowered, library);
+    });
+  }
+  /// Over memory that outlives the library.
+  static Result<Library> openMemory(std::string_view bytes, const std::string &name, const OpenOptions &options = {}) {
+    return make(options, [&](const kpkg_open_options *lowered, kpkg_library **library) {
+      return kpkg_library_open_memory(bytes.data(), bytes.size(), name.c_str(), lowered, library);
+    });
+  }
+
+  Result<Op> op(const std::string &name) const {
+    const kpkg_op *found = nullptr;
+    if (kpkg_library_op(handle.get(), name.c_str(), &found) != KPKG_OK)
+      return Error::last();
+    return Op(found, handle);
+  }
+  std::vector<Op> ops() const {
+    std::vector<Op> all;
+    for (size_t i = 0; i < kpkg_library_op_count(handle.get()); ++i)
+      all.emplace_back(kpkg_library_op_at(handle.get(), i), handle);
+    return all;
+  }
+  std::string manifest() const { return kpkg_library_manifest(handle.get()); }
+  Result<std::string_view> section(const std::string &name) const {
+    const void *data = nullptr;
+    size_t size = 0;
+    if (kpkg_library_section(handle.get(), name.c_str(), &data, &size) != KPKG_OK)
+      return Error::last();
+    return std::string_view(static_cast<const char *>(data), size);
+  }
+  Status verify() const { return Status::from(kpkg_library_verify(handle.get())); }
+  /// After it, no call on this device loads anything.
+  Status prewarm(kpkg_device device = Cpu) const { return Status::from(kpkg_library_prewarm(handle.get(), device)); }
+  const kpkg_library *get() const { return handle.get(); }
+
+private:
+  explicit Library(kpkg_library *library) : handle(library, kpkg_library_close) {}
+  template <typename Open> static Result<Library> make(const OpenOptions &options, Open open) {
+    std::vector<const char *> keys;
+    for (const std::string &key : options.keys)
+      keys.push_back(key.c_str());
+    kpkg_open_options lowered = {sizeof lowered, options.trust, keys.data(), keys.size()};
+    kpkg_library *library = nullptr;
+    if (open(&lowered, &library) != KPKG_OK)
+      return Error::last();
+    return Library(library);
+  }
+
+  std::shared_ptr<kpkg_library> handle;
+};
+
+/// Libraries and fallbacks by op name. Copies share it.
+class Registry {
+public:
+  /// Fills call.results like the op would; returns KPKG_OK or what kpkg_set_error returned.
+  using Fallback = std::function<kpkg_status(const kpkg_op *op, kpkg_call &call)>;
+
+  Registry() {
+    kpkg_registry *created = nullptr;
+    Status::from(kpkg_registry_create(&created)).value();
+    handle = std::shared_ptr<kpkg_registry>(created, kpkg_registry_destroy);
+  }
+  /// Libraries added earlier are asked first.
+  Status add(const Library &library) { return Status::from(kpkg_registry_add(handle.get(), library.get())); }
+  /// Files and folders, ':'-separated.
+  Status addPath(const std::string &path) { return Status::from(kpkg_registry_add_path(handle.get(), path.c_str())); }
+  /// What runs when no instance of the op can, subject to the policy.
+  Status setFallback(const std::string &op, Fallback fallback) {
+    auto *copy = new Fallback(std::move(fallback));
+    auto run = [](void *context, const kpkg_op *op, kpkg_call *call) { return (*static_cast<Fallback *>(context))(op, *call); };
+    auto destroy = [](void *context) { delete static_cast<Fallback *>(context); };
+    Status status = Status::from(kpkg_registry_set_fallback(handle.get(), op.c_str(), run, copy, destroy));
+    if (!status)
+      delete copy;
+    return status;
+  }
+  Status setPolicy(Policy policy) { return Status::from(kpkg_registry_set_policy(handle.get(), kpkg_policy(policy))); }
+  Result<Op> op(const std::string &name) const {
+    const kpkg_op *found = nullptr;
+    if (kpkg_registry_op(handle.get(), name.c_str(), &found) != KPKG_OK)
+      return Error::last();
+    return Op(found, handle);
+  }
+  std::vector<Op> ops() const {
+    std::vector<Op> all;
+    for (size_t i = 0; i < kpkg_registry_op_count(handle.get()); ++i)
+      all.emplace_back(kpkg_registry_op_at(handle.get(), i), handle);
+    return all;
+  }
+
+private:
+  std::shared_ptr<kpkg_registry> handle;
+};
+
+} // namespace kpkg
+#endif

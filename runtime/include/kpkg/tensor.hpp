@@ -1,0 +1,203 @@
+// Tensor: a shape over memory that is borrowed or shared, with DLPack in and out; and Value, an argument that may be no tensor.
+// SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
+#ifndef KPKG_TENSOR_HPP
+#define KPKG_TENSOR_HPP
+
+#include <kpkg/result.hpp>
+
+#include <cstdint>
+#include <initializer_list>
+#include <memory>
+#include <new>
+#include <string>
+#include <type_traits>
+#include <vector>
+
+namespace kpkg {
+
+enum class DType : int32_t {
+  None = KPKG_NO_DTYPE,
+  Bool = KPKG_BOOL,
+  Int8 = KPKG_INT8,
+  Int16 = KPKG_INT16,
+  Int32 = KPKG_INT32,
+  Int64 = KPKG_INT64,
+  UInt8 = KPKG_UINT8,
+  UInt16 = KPKG_UINT16,
+  UInt32 = KPKG_UINT32,
+  UInt64 = KPKG_UINT64,
+  Float16 = KPKG_FLOAT16,
+  BFloat16 = KPKG_BFLOAT16,
+  Float32 = KPKG_FLOAT32,
+  Float64 = KPKG_FLOAT64,
+  Float8E4M3FN = KPKG_FLOAT8_E4M3FN,
+  Float8E5M2 = KPKG_FLOAT8_E5M2
+};
+
+/// The dtype of a C++ element type: float, double, bool and the fixed-width integers.
+template <typename T> constexpr DType dtypeOf() {
+  if constexpr (std::is_same_v<T, bool>)
+    return DType::Bool;
+  else if constexpr (std::is_same_v<T, float>)
+    return DType::Float32;
+  else if constexpr (std::is_same_v<T, double>)
+    return DType::Float64;
+  else {
+    static_assert(std::is_integral_v<T>, "no kpkg dtype has this C++ type");
+    constexpr int width = sizeof(T) == 1 ? 0 : sizeof(T) == 2 ? 1 : sizeof(T) == 4 ? 2 : 3;
+    return DType((std::is_signed_v<T> ? KPKG_INT8 : KPKG_UINT8) + width);
+  }
+}
+
+inline constexpr kpkg_device Cpu = {KPKG_DEVICE_CPU, 0};
+
+/// Shape, strides and address of memory. Copies share the memory; `owner` keeps it alive (null: borrowed).
+class Tensor {
+public:
+  Tensor() = default;
+
+  /// Borrows memory: dense, last dimension fastest.
+  Tensor(void *data, DType dtype, std::vector<int64_t> shape, kpkg_device device = Cpu)
+      : Tensor(data, dtype, std::move(shape), {}, device, nullptr) {}
+  /// Memory kept alive by `owner`; empty `strides` are dense ones.
+  Tensor(void *data, DType dtype, std::vector<int64_t> shape, std::vector<int64_t> strides, kpkg_device device,
+         std::shared_ptr<void> owner)
+      : address(data), elementType(dtype), extents(std::move(shape)), steps(std::move(strides)), place(device),
+        keeper(std::move(owner)) {
+    if (steps.empty() && !extents.empty()) {
+      steps.resize(extents.size());
+      int64_t step = 1;
+      for (size_t i = extents.size(); i-- > 0;) {
+        steps[i] = step;
+        step *= extents[i] > 0 ? extents[i] : 1;
+      }
+    }
+  }
+
+  /// New uninitialised host memory, 64-byte aligned. `shape` entries are >= 0.
+  static Tensor empty(DType dtype, std::vector<int64_t> shape) {
+    size_t bytes = kpkg_dtype_size(int32_t(dtype));
+    for (int64_t extent : shape)
+      bytes *= size_t(extent);
+    auto memory = allocate(bytes);
+    void *data = memory.get();
+    return Tensor(data, dtype, std::move(shape), {}, Cpu, std::move(memory));
+  }
+  static std::shared_ptr<void> allocate(size_t bytes) {
+    return {::operator new(bytes ? bytes : 1, std::align_val_t(64)),
+            [](void *memory) { ::operator delete(memory, std::align_val_t(64)); }};
+  }
+
+  /// Borrows a `DLTensor`'s memory.
+  static Result<Tensor> viewDlpack(const void *dlTensor) {
+    kpkg_tensor view;
+    if (kpkg_tensor_from_dlpack(dlTensor, &view) != KPKG_OK)
+      return Error::last();
+    std::vector<int64_t> strides;
+    if (view.strides)
+      strides.assign(view.strides, view.strides + view.rank);
+    return Tensor(view.data, DType(view.dtype), {view.shape, view.shape + view.rank}, std::move(strides), view.device, {});
+  }
+  /// Takes over a `DLManagedTensor` (it is released with the last copy of the result; not when this fails).
+  template <typename DLManagedTensor> static Result<Tensor> fromDlpack(DLManagedTensor *managed) {
+    auto tensor = viewDlpack(&managed->dl_tensor);
+    if (tensor)
+      tensor->keeper = std::shared_ptr<void>(managed, [](void *pointer) {
+        auto *tensor = static_cast<DLManagedTensor *>(pointer);
+        if (tensor->deleter)
+          tensor->deleter(tensor);
+      });
+    return tensor;
+  }
+  /// A new `DLManagedTensor` (or `DLManagedTensorVersioned`), which shares the memory. The caller calls its deleter.
+  Result<void *> toDlpack(bool versioned = false) const {
+    auto *copy = new Tensor(*this);
+    kpkg_tensor descriptor = copy->descriptor();
+    void *managed = nullptr;
+    auto release = [](void *owner) { delete static_cast<Tensor *>(owner); };
+    if (kpkg_tensor_to_dlpack(&descriptor, versioned, copy, release, &managed) == KPKG_OK)
+      return managed;
+    delete copy;
+    return Error::last();
+  }
+
+  void *data() const { return address; }
+  template <typename T> T *as() const { return static_cast<T *>(address); }
+  DType dtype() const { return elementType; }
+  int32_t rank() const { return int32_t(extents.size()); }
+  const std::vector<int64_t> &shape() const { return extents; }
+  const std::vector<int64_t> &strides() const { return steps; }
+  kpkg_device device() const { return place; }
+  const std::shared_ptr<void> &owner() const { return keeper; }
+  int64_t elements() const {
+    int64_t count = 1;
+    for (int64_t extent : extents)
+      count *= extent;
+    return count;
+  }
+  /// Valid while this object lives unchanged.
+  kpkg_tensor descriptor() const {
+    return {address, extents.data(), steps.data(), rank(), int32_t(elementType), place};
+  }
+
+private:
+  void *address = nullptr;
+  DType elementType = DType::None;
+  std::vector<int64_t> extents;
+  std::vector<int64_t> steps;
+  kpkg_device place = Cpu;
+  std::shared_ptr<void> keeper;
+};
+
+/// An argument: a number, a list of integers, a dtype, text, a tensor or nothing.
+class Value {
+public:
+  Value() { value.kind = KPKG_NONE; }
+  Value(std::nullptr_t) : Value() {}
+  Value(bool flag) {
+    value.kind = KPKG_BOOLEAN;
+    value.as.integer = flag;
+  }
+  template <typename T, std::enable_if_t<std::is_integral_v<T> && !std::is_same_v<T, bool>, int> = 0> Value(T integer) {
+    value.kind = KPKG_INT;
+    value.as.integer = int64_t(integer);
+  }
+  Value(double real) {
+    value.kind = KPKG_FLOAT;
+    value.as.real = real;
+  }
+  Value(DType dtype) {
+    value.kind = KPKG_DTYPE;
+    value.as.integer = int64_t(dtype);
+  }
+  Value(std::vector<int64_t> list) : integers(std::move(list)) { value.kind = KPKG_INT_LIST; }
+  Value(std::initializer_list<int64_t> list) : Value(std::vector<int64_t>(list)) {}
+  Value(std::string string) : text(std::move(string)) { value.kind = KPKG_STRING; }
+  Value(const char *string) : Value(std::string(string)) {}
+  Value(Tensor operand) : tensor(std::move(operand)) { value.kind = KPKG_TENSOR; }
+
+  /// The C form; `storage` holds a tensor's descriptor. Valid while this object and `storage` live unchanged.
+  kpkg_value lower(kpkg_tensor &storage) const {
+    kpkg_value lowered = value;
+    if (value.kind == KPKG_INT_LIST) {
+      lowered.count = int32_t(integers.size());
+      lowered.as.list = integers.data();
+    } else if (value.kind == KPKG_STRING) {
+      lowered.as.string = text.c_str();
+    } else if (value.kind == KPKG_TENSOR) {
+      storage = tensor.descriptor();
+      lowered.as.tensor = &storage;
+    }
+    return lowered;
+  }
+  const Tensor &asTensor() const { return tensor; }
+
+private:
+  kpkg_value value = {};
+  std::vector<int64_t> integers;
+  std::string text;
+  Tensor tensor;
+};
+
+} // namespace kpkg
+#endif
