@@ -1,10 +1,10 @@
 /* The C ABI of the kpkg runtime: open packages, look ops up, call them, ask why.
  * SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
  *
- * Rules. Every function returns a status and throws nothing; on failure kpkg_last_error() tells more about this thread's
- * last failed call. Structs that start with `struct_size` grow at the end only: set it to sizeof the struct. Structs
- * without it never change. Strings are UTF-8 and owned by the object that gave them unless said otherwise. Any number of
- * threads may use any object at the same time. Opening a package runs nothing of it.
+ * Rules. Every function returns a status and throws nothing; on failure kpkg_last_error() tells more about this
+ * thread's last failed call. Structs that start with `struct_size` grow at the end only: set it to sizeof the struct.
+ * Structs without it never change. Strings are UTF-8 and owned by the object that gave them unless said otherwise. Any
+ * number of threads may use any object at the same time. Opening a package runs nothing of it.
  */
 #ifndef KPKG_KPKG_H
 #define KPKG_KPKG_H
@@ -151,7 +151,8 @@ typedef struct kpkg_value {
   } as;
 } kpkg_value;
 
-/* ---- Libraries ---------------------------------------------------------------------------------------------------- */
+/* ---- Libraries ----------------------------------------------------------------------------------------------------
+ */
 
 typedef struct kpkg_library kpkg_library;
 typedef struct kpkg_op kpkg_op;
@@ -187,20 +188,22 @@ KPKG_API kpkg_status kpkg_library_op(const kpkg_library *library, const char *na
 /* The manifest as canonical JSON. */
 KPKG_API const char *kpkg_library_manifest(const kpkg_library *library);
 /* A section's checked and decompressed bytes, alive as long as the library. */
-KPKG_API kpkg_status kpkg_library_section(const kpkg_library *library, const char *name, const void **data, size_t *size);
+KPKG_API kpkg_status kpkg_library_section(const kpkg_library *library, const char *name, const void **data,
+                                          size_t *size);
 /* Checks every section's digest, and every plan. */
 KPKG_API kpkg_status kpkg_library_verify(const kpkg_library *library);
 /* Loads everything that calls on this device can need, so that no later call loads. */
 KPKG_API kpkg_status kpkg_library_prewarm(const kpkg_library *library, kpkg_device device);
 
-/* ---- Ops: schema -------------------------------------------------------------------------------------------------- */
+/* ---- Ops: schema --------------------------------------------------------------------------------------------------
+ */
 
 typedef struct kpkg_op_info {
   size_t struct_size;
-  const char *name;      /* "kpkg::softmax" */
-  const char *schema;    /* PyTorch schema without the namespace: "softmax(Tensor input, int dim=-1) -> Tensor" */
-  const char *doc;       /* "" when there is none */
-  const char *reference; /* name of the op with the reference semantics, "" when there is none */
+  const char *name;       /* "kpkg::softmax" */
+  const char *schema;     /* PyTorch schema without the namespace: "softmax(Tensor input, int dim=-1) -> Tensor" */
+  const char *doc;        /* "" when there is none */
+  const char *reference;  /* name of the op with the reference semantics, "" when there is none */
   const char *plan;       /* section names of the bytecode; see kpkg_library_section */
   const char *shape_plan; /* "" when there is none */
   int32_t argument_count;
@@ -211,10 +214,11 @@ KPKG_API kpkg_status kpkg_op_describe(const kpkg_op *op, kpkg_op_info *info);
 typedef struct kpkg_argument_info {
   size_t struct_size;
   const char *name;
-  const char *type;   /* schema type: "Tensor", "Tensor?", "Tensor(a!)", "int", "float", "bool", "int[]", "ScalarType", "str" */
-  int32_t kind;       /* kpkg_kind of a value that is not None */
-  int32_t optional;   /* 1: None is accepted */
-  int32_t mutates;    /* 1: the op writes into this tensor */
+  const char
+      *type; /* schema type: "Tensor", "Tensor?", "Tensor(a!)", "int", "float", "bool", "int[]", "ScalarType", "str" */
+  int32_t kind;     /* kpkg_kind of a value that is not None */
+  int32_t optional; /* 1: None is accepted */
+  int32_t mutates;  /* 1: the op writes into this tensor */
   int32_t has_default;
   kpkg_value default_value; /* kind KPKG_DEFAULT when there is none */
 } kpkg_argument_info;
@@ -222,7 +226,8 @@ KPKG_API kpkg_status kpkg_op_argument(const kpkg_op *op, int32_t index, kpkg_arg
 /* Schema type of a result: "Tensor", "int", ... */
 KPKG_API kpkg_status kpkg_op_result_type(const kpkg_op *op, int32_t index, const char **type);
 
-/* ---- Ops: calls ---------------------------------------------------------------------------------------------------- */
+/* ---- Ops: calls ----------------------------------------------------------------------------------------------------
+ */
 
 /* Memory that a call wants for a result. */
 typedef struct kpkg_allocation {
@@ -270,9 +275,9 @@ typedef struct kpkg_call {
   size_t struct_size;
   const kpkg_value *arguments; /* in schema order; those past argument_count take their defaults */
   int32_t argument_count;
-  int32_t result_capacity; /* entries of `results`; at least the op's result_count */
-  kpkg_result *results;    /* filled by the call */
-  void *stream;            /* device stream; NULL: the default stream. The host has none: calls return when done. */
+  int32_t result_capacity;   /* entries of `results`; at least the op's result_count */
+  kpkg_result *results;      /* filled by the call */
+  void *stream;              /* device stream; NULL: the default stream. The host has none: calls return when done. */
   kpkg_allocate_fn allocate; /* may be NULL when all results go to `outputs` */
   void *allocate_context;
   const kpkg_tensor *const *outputs; /* NULL, or result_count entries: memory for result i, or NULL */
@@ -286,8 +291,10 @@ KPKG_API kpkg_status kpkg_op_call(const kpkg_op *op, kpkg_call *call);
 KPKG_API kpkg_status kpkg_op_infer(const kpkg_op *op, kpkg_call *call);
 
 typedef enum kpkg_text_format { KPKG_TEXT = 0, KPKG_JSON = 1 } kpkg_text_format;
-/* How a call would be resolved: each instance, accepted or refused and why, the copies, the final choice. Runs nothing. */
-KPKG_API kpkg_status kpkg_op_explain(const kpkg_op *op, const kpkg_call *call, kpkg_text_format format, kpkg_string **text);
+/* How a call would be resolved: each instance, accepted or refused and why, the copies, the final choice. Runs nothing.
+ */
+KPKG_API kpkg_status kpkg_op_explain(const kpkg_op *op, const kpkg_call *call, kpkg_text_format format,
+                                     kpkg_string **text);
 
 typedef struct kpkg_op_stats {
   size_t struct_size;
@@ -303,7 +310,8 @@ KPKG_API kpkg_status kpkg_op_get_stats(const kpkg_op *op, kpkg_op_stats *stats);
 /* JSON: counters, the kernel instances that ran and how often, fallbacks by reason. */
 KPKG_API kpkg_status kpkg_op_kernel_info(const kpkg_op *op, kpkg_string **json);
 
-/* ---- Registry: several libraries and fallbacks ------------------------------------------------------------------------ */
+/* ---- Registry: several libraries and fallbacks
+ * ------------------------------------------------------------------------ */
 
 typedef struct kpkg_registry kpkg_registry;
 
@@ -334,7 +342,8 @@ KPKG_API kpkg_status kpkg_registry_op(const kpkg_registry *registry, const char 
 KPKG_API size_t kpkg_registry_op_count(const kpkg_registry *registry);
 KPKG_API const kpkg_op *kpkg_registry_op_at(const kpkg_registry *registry, size_t index);
 
-/* ---- DLPack and this machine -------------------------------------------------------------------------------------------- */
+/* ---- DLPack and this machine
+ * -------------------------------------------------------------------------------------------- */
 
 /* `dl_tensor` is a DLTensor. Fills `tensor`, which borrows its memory and shape. */
 KPKG_API kpkg_status kpkg_tensor_from_dlpack(const void *dl_tensor, kpkg_tensor *tensor);

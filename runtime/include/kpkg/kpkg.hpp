@@ -1,5 +1,5 @@
-// The C++ API of the runtime: Library, Op, Registry. Header only, over the C ABI, so it fits any compiler and C++ library.
-// SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
+// The C++ API of the runtime: Library, Op, Registry. Header only, over the C ABI, so it fits any compiler and C++
+// library. SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
 #ifndef KPKG_KPKG_HPP
 #define KPKG_KPKG_HPP
 
@@ -29,7 +29,12 @@ using Stats = kpkg_op_stats;
 /// One argument of an op's schema; strings live as long as the op.
 using ArgumentInfo = kpkg_argument_info;
 
-enum class Policy { Default = KPKG_POLICY_DEFAULT, Strict = KPKG_POLICY_STRICT, Warn = KPKG_POLICY_WARN, Silent = KPKG_POLICY_SILENT };
+enum class Policy {
+  Default = KPKG_POLICY_DEFAULT,
+  Strict = KPKG_POLICY_STRICT,
+  Warn = KPKG_POLICY_WARN,
+  Silent = KPKG_POLICY_SILENT
+};
 
 /// Text made by the runtime.
 inline std::string takeString(kpkg_string *string) {
@@ -58,15 +63,15 @@ public:
   const std::vector<ArgumentInfo> &arguments() const { return argumentInfos; }
   const kpkg_op *get() const { return handle; }
 
-  /// Runs the op. `tensors` go to the tensor arguments in schema order, `named` to the arguments of these names; all others
-  /// take their defaults. Results are new host memory (or the caller's, where the op returns an argument).
+  /// Runs the op. `tensors` go to the tensor arguments in schema order, `named` to the arguments of these names; all
+  /// others take their defaults. Results are new host memory (or the caller's, where the op returns an argument).
   Result<std::vector<Tensor>> call(Stream stream, const std::vector<Tensor> &tensors,
                                    const std::vector<Named> &named = {}) const {
     return run(kpkg_op_call, stream, tensors, nullptr, named);
   }
   /// The same into the caller's memory: one entry per result; the shape and dtype must be the result's.
-  Result<std::vector<Tensor>> callInto(Stream stream, const std::vector<Tensor> &tensors, const std::vector<Tensor> &outputs,
-                                       const std::vector<Named> &named = {}) const {
+  Result<std::vector<Tensor>> callInto(Stream stream, const std::vector<Tensor> &tensors,
+                                       const std::vector<Tensor> &outputs, const std::vector<Named> &named = {}) const {
     return run(kpkg_op_call, stream, tensors, &outputs, named);
   }
   /// Shapes, dtypes and strides of the results, without data.
@@ -161,8 +166,8 @@ private:
     std::vector<const kpkg_tensor *> outputPointers;
     if (outputs) {
       if (outputs->size() != frame.results.size())
-        return useError(std::to_string(outputs->size()) + " outputs given, it has " + std::to_string(frame.results.size()) +
-                        " results")
+        return useError(std::to_string(outputs->size()) + " outputs given, it has " +
+                        std::to_string(frame.results.size()) + " results")
             .error();
       outputDescriptors.reserve(outputs->size());
       for (const Tensor &output : *outputs) {
@@ -187,9 +192,9 @@ private:
         keeper = (*outputs)[i].owner();
       else if (result.source == KPKG_FROM_ARGUMENT)
         keeper = ownerOfArgument(size_t(result.index), tensors, named);
-      made.emplace_back(result.data, DType(result.dtype), std::vector<int64_t>(result.shape, result.shape + result.rank),
-                        std::vector<int64_t>(result.strides, result.strides + result.rank), result.device,
-                        std::move(keeper));
+      made.emplace_back(
+          result.data, DType(result.dtype), std::vector<int64_t>(result.shape, result.shape + result.rank),
+          std::vector<int64_t>(result.strides, result.strides + result.rank), result.device, std::move(keeper));
     }
     return made;
   }
@@ -295,7 +300,9 @@ public:
   /// What runs when no instance of the op can, subject to the policy.
   Status setFallback(const std::string &op, Fallback fallback) {
     auto *copy = new Fallback(std::move(fallback));
-    auto run = [](void *context, const kpkg_op *op, kpkg_call *call) { return (*static_cast<Fallback *>(context))(op, *call); };
+    auto run = [](void *context, const kpkg_op *op, kpkg_call *call) {
+      return (*static_cast<Fallback *>(context))(op, *call);
+    };
     auto destroy = [](void *context) { delete static_cast<Fallback *>(context); };
     Status status = Status::from(kpkg_registry_set_fallback(handle.get(), op.c_str(), run, copy, destroy));
     if (!status)

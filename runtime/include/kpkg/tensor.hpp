@@ -1,5 +1,5 @@
-// Tensor: a shape over memory that is borrowed or shared, with DLPack in and out; and Value, an argument that may be no tensor.
-// SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
+// Tensor: a shape over memory that is borrowed or shared, with DLPack in and out; and Value, an argument that may be no
+// tensor. SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
 #ifndef KPKG_TENSOR_HPP
 #define KPKG_TENSOR_HPP
 
@@ -96,7 +96,8 @@ public:
     std::vector<int64_t> strides;
     if (view.strides)
       strides.assign(view.strides, view.strides + view.rank);
-    return Tensor(view.data, DType(view.dtype), {view.shape, view.shape + view.rank}, std::move(strides), view.device, {});
+    return Tensor(view.data, DType(view.dtype), {view.shape, view.shape + view.rank}, std::move(strides), view.device,
+                  {});
   }
   /// Takes over a `DLManagedTensor` (it is released with the last copy of the result; not when this fails).
   template <typename DLManagedTensor> static Result<Tensor> fromDlpack(DLManagedTensor *managed) {
