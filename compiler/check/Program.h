@@ -1,0 +1,110 @@
+// All modules of one build, checked: its kernels with their instances, its ops with their schemas.
+// SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
+#pragma once
+#include "compiler/check/Hir.h"
+#include "compiler/comptime/Value.h"
+
+#include <functional>
+#include <map>
+#include <memory>
+#include <string>
+#include <vector>
+
+namespace kpkg::compiler {
+
+class DiagnosticEngine;
+class SourceManager;
+class Checker;
+
+/// A comptime parameter of a kernel, as the manifest lists it. `kind` is "dtype", "int", "bool" or "string".
+struct KernelParameter {
+  std::string name;
+  std::string kind;
+};
+
+/// An argument of a kernel. `dtype` is a dtype's name, or the parameter that it equals ("T"), or empty where it is computed from several.
+struct KernelArgument {
+  std::string name;
+  bool isView = false;
+  int rank = 0;
+  std::string dtype;
+  bool isMut = false;
+};
+
+/// One compiled combination of parameter values, in the order of the parameters.
+struct KernelInstance {
+  std::vector<Value> parameters;
+  /// Unique in the program and usable as an ELF symbol.
+  std::string symbol;
+};
+
+struct KernelRecord {
+  std::string name;
+  std::string doc;
+  SourceRange range;
+  std::vector<KernelParameter> parameters;
+  std::vector<KernelArgument> arguments;
+  std::vector<KernelInstance> instances;
+  bool isPersistent = false;
+};
+
+/// An argument of an op. `type` is the PyTorch schema type: Tensor, Tensor?, int, float, bool, int[], ScalarType, str.
+struct OpArgument {
+  std::string name;
+  std::string type;
+  bool isMut = false;
+  bool hasDefault = false;
+  Value defaultValue;
+};
+
+struct OpRecord {
+  /// "kpkg::softmax"; a reference is "kpkg::softmax_reference".
+  std::string name;
+  std::string doc;
+  SourceRange range;
+  /// "softmax(Tensor input, int dim=-1) -> Tensor"
+  std::string schema;
+  std::vector<OpArgument> arguments;
+  std::vector<std::string> results;
+  /// The name of the op that is this one's definition, or empty.
+  std::string reference;
+  /// Not public: defined by `@register.reference`.
+  bool isReference = false;
+};
+
+struct ProgramOptions {
+  /// Folders in which `import` looks after the importing file's own.
+  std::vector<std::string> importPaths;
+  /// `-D NAME=VALUE`: comptime constants of the root modules, overriding theirs.
+  std::vector<std::pair<std::string, std::string>> defines;
+  unsigned maxComptimeSteps = 1u << 22;
+};
+
+/// A checked program. Make it with load(), then check(); ask `diags.hasErrors()` before generating.
+class Program {
+public:
+  /// Reads the modules and what they import, and checks names and signatures. Errors go to `diags`.
+  static std::unique_ptr<Program> load(const std::vector<std::string> &paths, const ProgramOptions &options,
+                                       SourceManager &sources, DiagnosticEngine &diags);
+  ~Program();
+
+  const std::vector<KernelRecord> &kernels() const { return kernelRecords; }
+  const std::vector<OpRecord> &ops() const { return opRecords; }
+
+  /// Checks every op and every instance for which `keep` is true (null: all). Each is checked once.
+  using InstanceFilter = std::function<bool(const KernelRecord &, const KernelInstance &)>;
+  void check(const InstanceFilter &keep = nullptr);
+
+  /// The checked form of an instance or an op; null when it was not checked or has errors.
+  const hir::Function *kernel(size_t kernelIndex, size_t instanceIndex) const;
+  const hir::Function *op(size_t opIndex) const;
+
+private:
+  friend class Checker;
+  Program();
+  std::unique_ptr<Checker> checker;
+  std::vector<KernelRecord> kernelRecords;
+  std::vector<OpRecord> opRecords;
+};
+
+} // namespace kpkg::compiler

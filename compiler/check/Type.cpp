@@ -1,0 +1,141 @@
+// Uniquing and printing of types.
+// SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
+#include "compiler/check/Type.h"
+
+namespace kpkg::compiler {
+
+int64_t Type::size() const {
+  int64_t product = 1;
+  for (int64_t extent : shape)
+    product *= extent;
+  return product;
+}
+
+static std::string withShape(std::string text, const std::vector<int64_t> &shape) {
+  for (int64_t extent : shape)
+    text += ", " + std::to_string(extent);
+  return text + "]";
+}
+
+std::string Type::str() const {
+  switch (kind) {
+  case TypeKind::Error:
+    return "<error>";
+  case TypeKind::None:
+    return "None";
+  case TypeKind::Scalar:
+    return std::string(typeNameOf(element));
+  case TypeKind::Tile:
+    return withShape("Tile[" + std::string(element == compiler::DType::Int ? "Int" : valueNameOf(element)), shape);
+  case TypeKind::View:
+    return "Tensor[" + std::string(valueNameOf(element)) + ", " + std::to_string(rank) + "]";
+  case TypeKind::Window:
+    return withShape("block of Tensor[" + std::string(valueNameOf(element)), shape);
+  case TypeKind::Tensor:
+    return "Tensor";
+  case TypeKind::Optional:
+    return "Optional[" + items[0]->str() + "]";
+  case TypeKind::Tuple: {
+    std::string text = "Tuple[";
+    for (size_t i = 0; i < items.size(); ++i)
+      text += (i ? ", " : "") + items[i]->str();
+    return text + "]";
+  }
+  case TypeKind::List:
+    return "List[Int]";
+  case TypeKind::String:
+    return "String";
+  case TypeKind::DType:
+    return "DType";
+  case TypeKind::Function:
+    return "function";
+  case TypeKind::Range:
+    return "range";
+  }
+  return "";
+}
+
+TypeTable::TypeTable() {
+  auto make = [&](TypeKind kind) {
+    Type type;
+    type.kind = kind;
+    return unique(std::move(type));
+  };
+  error = make(TypeKind::Error);
+  none = make(TypeKind::None);
+  string = make(TypeKind::String);
+  dtype = make(TypeKind::DType);
+  list = make(TypeKind::List);
+  tensor = make(TypeKind::Tensor);
+  function = make(TypeKind::Function);
+  range = make(TypeKind::Range);
+  optionalTensor = optional(tensor);
+}
+
+const Type *TypeTable::unique(Type type) {
+  for (const Type &known : types)
+    if (known == type)
+      return &known;
+  types.push_back(std::move(type));
+  return &types.back();
+}
+
+const Type *TypeTable::scalar(DType element) {
+  Type type;
+  type.kind = TypeKind::Scalar;
+  type.element = element;
+  return unique(std::move(type));
+}
+
+const Type *TypeTable::tile(DType element, std::vector<int64_t> shape) {
+  Type type;
+  type.kind = TypeKind::Tile;
+  type.element = element;
+  type.shape = std::move(shape);
+  return unique(std::move(type));
+}
+
+const Type *TypeTable::view(DType element, int rank, bool isMut) {
+  Type type;
+  type.kind = TypeKind::View;
+  type.element = element;
+  type.rank = rank;
+  type.isMut = isMut;
+  return unique(std::move(type));
+}
+
+const Type *TypeTable::window(DType element, std::vector<int64_t> shape, bool isMut) {
+  Type type;
+  type.kind = TypeKind::Window;
+  type.element = element;
+  type.shape = std::move(shape);
+  type.isMut = isMut;
+  return unique(std::move(type));
+}
+
+const Type *TypeTable::hostTensor(int rank) {
+  Type type;
+  type.kind = TypeKind::Tensor;
+  type.rank = rank;
+  return unique(std::move(type));
+}
+
+const Type *TypeTable::optional(const Type *of) {
+  Type type;
+  type.kind = TypeKind::Optional;
+  type.items = {of};
+  return unique(std::move(type));
+}
+
+const Type *TypeTable::tuple(std::vector<const Type *> items) {
+  Type type;
+  type.kind = TypeKind::Tuple;
+  type.items = std::move(items);
+  return unique(std::move(type));
+}
+
+const Type *TypeTable::withElement(const Type *like, DType element) {
+  return like->isTile() ? tile(element, like->shape) : scalar(element);
+}
+
+} // namespace kpkg::compiler

@@ -1,0 +1,77 @@
+// Types of the language, uniqued: equal types are one pointer.
+// SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
+#pragma once
+#include "compiler/comptime/DType.h"
+
+#include <cstdint>
+#include <deque>
+#include <string>
+#include <vector>
+
+namespace kpkg::compiler {
+
+enum class TypeKind : uint8_t {
+  Error,    ///< poison: something was reported already; agrees with every use
+  None,     ///< the type of `None` and of functions without a result
+  Scalar,   ///< one number of kind `element`
+  Tile,     ///< a value of shape `shape` and element type `element`
+  View,     ///< `Tensor[T, rank]` in a kernel: memory
+  Window,   ///< `t.tile[..](..)`: a block of a view, of shape `shape`
+  Tensor,   ///< a tensor on the host; `rank` is -1 unless known
+  Optional, ///< items[0] or None
+  Tuple,    ///< `items`
+  List,     ///< list of Int
+  String,
+  DType,
+  Function, ///< a comptime function value
+  Range,    ///< `range(...)`, only as what a `for` goes over
+};
+
+/// One type. Compare by pointer; make with TypeTable.
+struct Type {
+  TypeKind kind = TypeKind::Error;
+  compiler::DType element = compiler::DType::Int; ///< Scalar, Tile, View, Window
+  std::vector<int64_t> shape;                     ///< Tile, Window
+  int rank = -1;                                  ///< View; Tensor when known
+  bool isMut = false;                             ///< View, Window
+  std::vector<const Type *> items;                ///< Optional, Tuple
+
+  bool isError() const { return kind == TypeKind::Error; }
+  bool isNone() const { return kind == TypeKind::None; }
+  bool isScalar() const { return kind == TypeKind::Scalar; }
+  bool isScalar(compiler::DType dtype) const { return isScalar() && element == dtype; }
+  bool isTile() const { return kind == TypeKind::Tile; }
+  bool isNumeric() const { return isScalar() || isTile(); }
+  bool isTensor() const { return kind == TypeKind::Tensor; }
+  bool isOptionalTensor() const { return kind == TypeKind::Optional && items[0]->isTensor(); }
+  /// Element count of a tile or window.
+  int64_t size() const;
+  /// As in source: `Tile[float32, 1, 1024]`.
+  std::string str() const;
+  bool operator==(const Type &other) const = default;
+};
+
+/// Owns and uniques types. Lives as long as the Program; not thread-safe.
+class TypeTable {
+public:
+  TypeTable();
+  const Type *error, *none, *string, *dtype, *list, *tensor, *optionalTensor, *function, *range;
+
+  const Type *scalar(DType element);
+  const Type *boolean() { return scalar(DType::Bool); }
+  const Type *integer() { return scalar(DType::Int); }
+  const Type *tile(DType element, std::vector<int64_t> shape);
+  const Type *view(DType element, int rank, bool isMut);
+  const Type *window(DType element, std::vector<int64_t> shape, bool isMut);
+  const Type *hostTensor(int rank);
+  const Type *optional(const Type *of);
+  const Type *tuple(std::vector<const Type *> items);
+  /// `like` with another element type: a scalar or a tile.
+  const Type *withElement(const Type *like, DType element);
+
+private:
+  const Type *unique(Type type);
+  std::deque<Type> types;
+};
+
+} // namespace kpkg::compiler
