@@ -1,0 +1,168 @@
+// Evaluates an op's plan: from what a call's arguments look like to a flat list of steps.
+// SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
+#pragma once
+#include "runtime/plan/DType.h"
+#include <array>
+#include <cstdint>
+#include <optional>
+#include <span>
+#include <string>
+#include <string_view>
+#include <variant>
+#include <vector>
+
+namespace kpkg::plan {
+
+class Program;
+
+inline constexpr int maxRank = 16;
+/// The greatest length of a list.
+inline constexpr int maxList = 64;
+
+//===--- What goes in ---------------------------------------------------------------------------------------------===//
+
+/// What a plan may know of a tensor. Shape and strides belong to the caller.
+struct TensorMeta {
+  DType dtype = DType::none;
+  int32_t rank = 0;
+  const int64_t *shape = nullptr;
+  /// In elements; null means dense with the last dimension fastest.
+  const int64_t *strides = nullptr;
+};
+
+/// One argument of a call, in the order of the op's schema, defaults filled in.
+struct Argument {
+  enum class Kind : uint8_t { None, Tensor, Int, Float, Bool, List, DType, String };
+  Kind kind = Kind::None;
+  TensorMeta tensor;            // Tensor
+  int64_t integer = 0;          // Int; Bool (0 or 1); DType (its number)
+  double real = 0;              // Float
+  std::span<const int64_t> list; // List
+  std::string_view string;      // String
+};
+
+using CallSignature = std::span<const Argument>;
+
+//===--- What comes out -------------------------------------------------------------------------------------------===//
+
+/// A view of a buffer. Every element lies inside of it: evaluate() has checked that.
+struct View {
+  /// Index into Resolution::buffers, or -1: an absent tensor.
+  int32_t buffer = -1;
+  DType dtype = DType::none;
+  int32_t rank = 0;
+  /// In elements, from the buffer's first byte; for an argument's buffer from the element with all indices 0.
+  int64_t offset = 0;
+  std::array<int64_t, maxRank> shape{};
+  /// In elements; may be 0 or negative.
+  std::array<int64_t, maxRank> strides{};
+
+  std::span<const int64_t> shapeSpan() const { return {shape.data(), static_cast<size_t>(rank)}; }
+  std::span<const int64_t> stridesSpan() const { return {strides.data(), static_cast<size_t>(rank)}; }
+  int64_t numel() const {
+    int64_t count = 1;
+    for (int i = 0; i < rank; ++i)
+      count *= shape[i];
+    return count;
+  }
+};
+
+struct Buffer {
+  enum class Kind : uint8_t {
+    Argument, ///< memory of the call's argument `argument`
+    Result,   ///< fresh memory that outputs view; to be handed to the caller
+    Temporary ///< lives until the call's last step; at `offset` in one block of Resolution::temporaryBytes
+  };
+  Kind kind = Kind::Argument;
+  int32_t argument = -1;
+  int64_t bytes = 0; ///< Result, Temporary
+  int64_t offset = 0;
+};
+
+/// Copies element by element; both views have the same shape and dtype, and do not overlap.
+struct CopyStep {
+  View source, destination;
+};
+
+/// One instance parameter of a launch.
+struct LaunchParam {
+  enum class Kind : uint8_t { Int, Bool, Float, DType, String };
+  std::string_view name; ///< points into the Program
+  Kind kind = Kind::Int;
+  bool atLeast = false;  ///< the smallest listed value >= integer
+  int64_t integer = 0;   ///< Int, Bool, DType (its number)
+  double real = 0;
+  std::string_view string;
+};
+
+/// One kernel argument.
+struct LaunchArg {
+  enum class Kind : uint8_t {
+    View,
+    Int,
+    Float,
+    Bool,
+    PassThrough ///< the scalar argument `integer` of the call: not in the signature, take its value at each call
+  };
+  Kind kind = Kind::View;
+  bool isMut = false; ///< View that the kernel writes
+  View view;
+  int64_t integer = 0;
+  double real = 0;
+};
+
+struct LaunchStep {
+  std::string_view kernel; ///< name of the kernel family; points into the Program
+  std::vector<LaunchParam> params;
+  std::vector<LaunchArg> args;
+  /// Extents, all >= 1, product fits int64. Persistent kernels have none.
+  std::array<int64_t, 3> grid{1, 1, 1};
+  bool persistent = false;
+};
+
+using Step = std::variant<CopyStep, LaunchStep>;
+
+/// All that one call does. Nothing of it depends on data, on addresses or on pass-through scalars, so it may be kept for
+/// each key (appendKey) and executed many times, by many threads at once. The Program must outlive it.
+struct Resolution {
+  std::vector<Buffer> buffers;
+  std::vector<Step> steps;
+  /// The op's results; an absent tensor has buffer -1. No two share a buffer, none has an argument's.
+  std::vector<View> outputs;
+  /// Size of the block that holds all temporaries, each 64-byte aligned in it; 0 when there are none.
+  int64_t temporaryBytes = 0;
+};
+
+struct Error {
+  enum class Kind : uint8_t {
+    Raised,   ///< `raise` in the op
+    Argument, ///< a check of the evaluator: dimension out of range, shapes that do not fit, overflow, alias, ...
+    Limit,    ///< too many instructions, too long a list, ...
+    Malformed ///< the bytecode is refused
+  };
+  Kind kind = Kind::Raised;
+  std::string message; ///< with the values that were found
+  std::string op;      ///< the op that was called, "kpkg::softmax"
+  int32_t argument = -1; ///< index of the argument to blame, or -1
+};
+
+//===--- Doing it -------------------------------------------------------------------------------------------------===//
+
+/// Resolves a call. Pure: the same program and signature give the same answer. `resolution` is overwritten; after an error
+/// its contents mean nothing. Only tensors' metadata is read. Reuse of one `resolution` saves allocations.
+std::optional<Error> evaluate(const Program &program, CallSignature call, Resolution &resolution);
+
+/// Appends words that are equal exactly if evaluate() gives the same answer for the same reasons: dtypes, shapes, strides,
+/// scalars by their bits (so NaN equals itself), not the pass-through ones. Alignment and device are the caller's to add.
+/// A call whose argument kinds do not fit gives some key; evaluate() then says what is wrong.
+void appendKey(const Program &program, CallSignature call, std::vector<uint64_t> &key);
+
+/// To be checked at each call, cached or not, since it depends on addresses: memory that the op writes (`mut`) may not
+/// overlap another argument's, nor itself. `addresses[i]` is the data pointer of argument i (ignored unless a tensor). Costs
+/// nothing for ops without `mut` arguments.
+std::optional<Error> checkAliases(const Program &program, CallSignature call, std::span<const uint64_t> addresses);
+
+/// One line a step: copies, launches with parameters and grid; then outputs. For `kpkg explain`.
+std::string describe(const Program &program, const Resolution &resolution);
+
+} // namespace kpkg::plan
