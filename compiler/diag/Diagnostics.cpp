@@ -38,7 +38,11 @@ void DiagnosticEngine::add(Diagnostic diagnostic) {
 
 void DiagnosticEngine::sortByPlace(size_t first) {
   first = std::min(first, reported.size());
-  std::stable_sort(reported.begin() + first, reported.end(), [](const Diagnostic &a, const Diagnostic &b) {
-    return std::tie(a.message.range.file, a.message.range.begin) < std::tie(b.message.range.file, b.message.range.begin);
-  });
+  auto before = [](const Diagnostic &a, const Diagnostic &b) {
+    return std::tie(a.message.range.file, a.message.range.begin) <
+           std::tie(b.message.range.file, b.message.range.begin);
+  };
+  // Insertion sort: few reports, mostly in order already, and equal places keep their order.
+  for (auto it = reported.begin() + first; it != reported.end(); ++it)
+    std::rotate(std::upper_bound(reported.begin() + first, it, *it, before), it, it + 1);
 }
