@@ -1,0 +1,16 @@
+// Lists the dialects and passes that the tools for MLIR text know. A new pass adds its line here.
+// SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
+#include "dialect/pipeline/Registration.h"
+#include "dialect/tile/ir/TileDialect.h"
+#include "mlir/Dialect/SCF/Transforms/Passes.h"
+#include "mlir/Transforms/Passes.h"
+
+void kpkg::registerDialects(mlir::DialectRegistry &registry) {
+  registry.insert<tile::TileDialect, mlir::arith::ArithDialect, mlir::cf::ControlFlowDialect, mlir::LLVM::LLVMDialect,
+                  mlir::math::MathDialect, mlir::scf::SCFDialect, mlir::ub::UBDialect, mlir::vector::VectorDialect>();
+}
+
+void kpkg::registerPasses() {
+  mlir::registerTransformsPasses();
+  mlir::registerSCFPasses();
+}

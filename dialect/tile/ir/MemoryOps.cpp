@@ -1,0 +1,87 @@
+// Views of memory: verifiers and text form.
+// SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
+#include "dialect/tile/ir/TileDialect.h"
+
+using namespace mlir;
+using namespace kpkg::tile;
+
+template <typename Op>
+static LogicalResult verifyQuery(Op op) {
+  int64_t rank = op.getView().getType().getRank();
+  if (op.getDimension() >= static_cast<uint64_t>(rank))
+    return op.emitOpError() << "asks for dimension " << op.getDimension() << " of a view of rank " << rank;
+  return success();
+}
+
+LogicalResult DimOp::verify() { return verifyQuery(*this); }
+LogicalResult StrideOp::verify() { return verifyQuery(*this); }
+
+LogicalResult DropOp::verify() {
+  ViewType source = getView().getType(), result = getResult().getType();
+  if (getDims().size() != getIndices().size())
+    return emitOpError() << "drops " << getDims().size() << " dimensions with " << getIndices().size() << " indices";
+  int64_t last = -1;
+  for (int64_t dim : getDims()) {
+    if (dim <= last || dim >= source.getRank())
+      return emitOpError() << "dimensions must be ascending and below rank " << source.getRank();
+    last = dim;
+  }
+  ViewType expected = source.drop(getDims());
+  if (result != expected && result != expected.withUnit(-1))
+    return emitOpError() << "gives " << expected << ", not " << result;
+  return success();
+}
+
+/// What load and store share: one offset per dimension, a tile of the view's rank and element type.
+static LogicalResult verifyAccess(Operation *op, ViewType view, size_t offsets, Type value) {
+  if (offsets != static_cast<size_t>(view.getRank()))
+    return op->emitOpError() << "has " << offsets << " offsets for a view of rank " << view.getRank();
+  if (getElementTypeOrSelf(value) != view.getElementType())
+    return op->emitOpError() << "moves " << value << " but the view holds " << view.getElementType();
+  auto tile = dyn_cast<RankedTensorType>(value);
+  if ((tile ? tile.getRank() : 0) != view.getRank())
+    return op->emitOpError() << "moves " << value << ", whose rank is not the view's (" << view.getRank() << ")";
+  return success();
+}
+
+static LogicalResult verifyWritable(Operation *op, ViewType view) {
+  if (!view.getIsMut())
+    return op->emitOpError() << "writes to a view that is not `mut`: " << view;
+  return success();
+}
+
+LogicalResult LoadOp::verify() {
+  return verifyAccess(*this, getView().getType(), getOffsets().size(), getResult().getType());
+}
+
+LogicalResult StoreOp::verify() {
+  if (failed(verifyWritable(*this, getView().getType())))
+    return failure();
+  return verifyAccess(*this, getView().getType(), getOffsets().size(), getValue().getType());
+}
+
+/// What gather and scatter share: index tiles, one per dimension of the view, and a mask, all of the value's shape.
+static LogicalResult verifyIndexed(Operation *op, ViewType view, ValueRange indices, Value mask, Type value) {
+  auto tile = cast<RankedTensorType>(value);
+  if (indices.empty() || indices.size() != static_cast<size_t>(view.getRank()))
+    return op->emitOpError() << "has " << indices.size() << " index tiles for a view of rank " << view.getRank()
+                             << "; it needs one per dimension, and at least one";
+  if (tile.getElementType() != view.getElementType())
+    return op->emitOpError() << "moves " << value << " but the view holds " << view.getElementType();
+  for (Value index : indices)
+    if (cast<RankedTensorType>(index.getType()).getShape() != tile.getShape())
+      return op->emitOpError() << "index tile " << index.getType() << " has not the shape of " << value;
+  if (mask && cast<RankedTensorType>(mask.getType()).getShape() != tile.getShape())
+    return op->emitOpError() << "mask " << mask.getType() << " has not the shape of " << value;
+  return success();
+}
+
+LogicalResult GatherOp::verify() {
+  return verifyIndexed(*this, getView().getType(), getIndices(), getMask(), getResult().getType());
+}
+
+LogicalResult ScatterOp::verify() {
+  if (failed(verifyWritable(*this, getView().getType())))
+    return failure();
+  return verifyIndexed(*this, getView().getType(), getIndices(), getMask(), getValue().getType());
+}

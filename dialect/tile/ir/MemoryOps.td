@@ -1,0 +1,125 @@
+// Views of memory: their extents, indexing, loads and stores.
+// SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
+
+class Tile_ViewQueryOp<string mnemonic> : Tile_Op<mnemonic, [Pure]> {
+  let arguments = (ins Tile_ViewType:$view, ConfinedAttr<I64Attr, [IntNonNegative]>:$dimension);
+  let results = (outs Index:$result);
+  let builders = [OpBuilder<(ins "::mlir::Value":$view, "int64_t":$dimension), [{
+    build($_builder, $_state, $_builder.getIndexType(), view, $_builder.getI64IntegerAttr(dimension));
+  }]>];
+  let assemblyFormat = "$view `,` $dimension attr-dict `:` type($view)";
+  let hasVerifier = 1;
+}
+
+def Tile_DimOp : Tile_ViewQueryOp<"dim"> {
+  let summary = "extent of a dimension of a view, >= 0";
+  let description = [{
+    ```mlir
+    %d = tile.dim %x, 1 : !tile.view<2xf32>
+    ```
+  }];
+}
+
+def Tile_StrideOp : Tile_ViewQueryOp<"stride"> {
+  let summary = "stride of a dimension of a view, in elements; may be 0 or negative";
+  let description = [{
+    ```mlir
+    %s = tile.stride %x, 0 : !tile.view<2xf32>
+    ```
+  }];
+}
+
+def Tile_DropOp : Tile_Op<"drop", [Pure]> {
+  let summary = "indexes dimensions of a view away";
+  let description = [{
+    The result is the part of the view where dimension `dims[i]` has coordinate `indices[i]`. It keeps the extents and strides of
+    the dimensions that remain. Where an index is outside of its dimension (negative ones too), no element of the result exists: every load from
+    it gives the fill, every store to it is dropped.
+
+    ```mlir
+    %w = tile.drop %q [0, 1] at (%b, %h) : !tile.view<4xbf16, unit = 3> -> !tile.view<2xbf16, unit = 1>
+    ```
+  }];
+  let arguments = (ins Tile_ViewType:$view, DenseI64ArrayAttr:$dims, Variadic<Index>:$indices);
+  let results = (outs Tile_ViewType:$result);
+  let builders = [
+    /// The result type follows from the view and `dims`, which must be ascending.
+    OpBuilder<(ins "::mlir::Value":$view, "::llvm::ArrayRef<int64_t>":$dims, "::mlir::ValueRange":$indices), [{
+      build($_builder, $_state, ::llvm::cast<ViewType>(view.getType()).drop(dims), view, dims, indices);
+    }]>
+  ];
+  let assemblyFormat = "$view $dims `at` `(` $indices `)` attr-dict `:` type($view) `->` type($result)";
+  let hasVerifier = 1;
+}
+
+def Tile_LoadOp : Tile_Op<"load", [
+    TypesMatchWith<"fill has the view's element type", "view", "fill", "::llvm::cast<ViewType>($_self).getElementType()">]> {
+  let summary = "reads the tile that starts at element coordinates";
+  let description = [{
+    Element `i` of the result is element `offsets + i` of the view, or `fill` where that is outside of the view. From a view of
+    rank 0 a scalar is loaded.
+
+    ```mlir
+    %t = tile.load %x[%r, %c] fill %zero : !tile.view<2xf32> -> tensor<4x64xf32>
+    ```
+  }];
+  let arguments = (ins Arg<Tile_ViewType, "", [MemRead]>:$view, Variadic<Index>:$offsets, Tile_Element:$fill);
+  let results = (outs Tile_TileOrScalar:$result);
+  let assemblyFormat = "$view `[` $offsets `]` `fill` $fill attr-dict `:` type($view) `->` type($result)";
+  let hasVerifier = 1;
+}
+
+def Tile_StoreOp : Tile_Op<"store"> {
+  let summary = "writes a tile at element coordinates";
+  let description = [{
+    Element `i` of `value` becomes element `offsets + i` of the view; elements outside of the view are not written. To a view of
+    rank 0 a scalar is stored. In a view with a stride of 0, which of the values that meet in an element stays is unspecified.
+
+    ```mlir
+    tile.store %t, %y[%r, %c] : tensor<4x64xf32>, !tile.view<2xf32, mut>
+    ```
+  }];
+  let arguments = (ins Tile_TileOrScalar:$value, Arg<Tile_ViewType, "", [MemWrite]>:$view, Variadic<Index>:$offsets);
+  let assemblyFormat = "$value `,` $view `[` $offsets `]` attr-dict `:` type($value) `,` type($view)";
+  let hasVerifier = 1;
+}
+
+def Tile_GatherOp : Tile_Op<"gather", [AttrSizedOperandSegments,
+    TypesMatchWith<"fill has the view's element type", "view", "fill", "::llvm::cast<ViewType>($_self).getElementType()">]> {
+  let summary = "reads one element of the view for each element of the index tiles";
+  let description = [{
+    `indices` holds one tile of coordinates per dimension of the view, all of the result's shape. An element whose coordinates are outside of the view or whose mask is
+    false gives `fill`.
+
+    ```mlir
+    %t = tile.gather %x[%i, %j] fill %zero mask %m : !tile.view<2xf32>, tensor<4x8xindex> -> tensor<4x8xf32>
+    ```
+  }];
+  let arguments = (ins Arg<Tile_ViewType, "", [MemRead]>:$view, Variadic<Tile_IndexTile>:$indices, Tile_Element:$fill,
+                       Optional<Tile_BoolTile>:$mask);
+  let results = (outs Tile_Tile:$result);
+  let assemblyFormat = [{
+    $view `[` $indices `]` `fill` $fill (`mask` $mask^)? attr-dict `:` type($view) `,`
+    custom<IndexTileType>(ref($indices), ref($mask), type($indices), type($mask)) `->` type($result)
+  }];
+  let hasVerifier = 1;
+}
+
+def Tile_ScatterOp : Tile_Op<"scatter", [AttrSizedOperandSegments]> {
+  let summary = "writes one element of the view for each element of the index tiles";
+  let description = [{
+    An element whose coordinates are outside of the view or whose mask is false is not written. Where two elements have the same
+    coordinates, which value stays is unspecified.
+
+    ```mlir
+    tile.scatter %t, %y[%i, %j] mask %m : tensor<4x8xf32>, !tile.view<2xf32, mut>, tensor<4x8xindex>
+    ```
+  }];
+  let arguments = (ins Tile_Tile:$value, Arg<Tile_ViewType, "", [MemWrite]>:$view, Variadic<Tile_IndexTile>:$indices,
+                       Optional<Tile_BoolTile>:$mask);
+  let assemblyFormat = [{
+    $value `,` $view `[` $indices `]` (`mask` $mask^)? attr-dict `:` type($value) `,` type($view) `,`
+    custom<IndexTileType>(ref($indices), ref($mask), type($indices), type($mask))
+  }];
+  let hasVerifier = 1;
+}

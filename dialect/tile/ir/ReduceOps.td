@@ -1,0 +1,118 @@
+// Ops that combine the elements along an axis, and the matrix product.
+// SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
+
+class Tile_AxisOp<string mnemonic, list<Trait> traits = []> : Tile_Op<mnemonic, [Pure] # traits> {
+  let assemblyFormat = "$kind $value `axis` $axis attr-dict `:` type($value) `->` type($result)";
+  let hasVerifier = 1;
+}
+
+def Tile_ReduceOp : Tile_AxisOp<"reduce", [SameOperandsAndResultElementType]> {
+  let summary = "reduces an axis to extent 1";
+  let description = [{
+    `sum` and `prod` of floats narrower than f32 are computed in f32 and rounded once at the end; their order is unspecified but fixed for a compiled kernel. `max` and
+    `min` of floats give NaN where an element is NaN, and order -0 below +0. `max` and `min` read integers as signed, `umax` and `umin` as
+    unsigned. `and` and `or` take integers and i1. Integer sums wrap.
+
+    ```mlir
+    %t = tile.reduce sum %a axis 1 : tensor<4x8xf32> -> tensor<4x1xf32>
+    ```
+  }];
+  let arguments = (ins Tile_ReduceKind:$kind, Tile_Tile:$value, ConfinedAttr<I64Attr, [IntNonNegative]>:$axis);
+  let results = (outs Tile_Tile:$result);
+  let builders = [OpBuilder<(ins "ReduceKind":$kind, "::mlir::Value":$value, "int64_t":$axis)>];
+}
+
+def Tile_ArgReduceOp : Tile_AxisOp<"arg_reduce"> {
+  let summary = "index of the largest or smallest element along an axis";
+  let description = [{
+    The first such index. A NaN counts as the extreme, the first NaN wins; -0 equals +0.
+
+    ```mlir
+    %t = tile.arg_reduce max %a axis 1 : tensor<4x8xf32> -> tensor<4x1xindex>
+    ```
+  }];
+  let arguments = (ins Tile_ArgReduceKind:$kind, Tile_Tile:$value, ConfinedAttr<I64Attr, [IntNonNegative]>:$axis);
+  let results = (outs Tile_IndexTile:$result);
+  let builders = [OpBuilder<(ins "ArgReduceKind":$kind, "::mlir::Value":$value, "int64_t":$axis)>];
+}
+
+def Tile_CombineOp : Tile_Op<"combine", [
+    RecursiveMemoryEffects, RecursivelySpeculatable, SingleBlock, SameVariadicOperandSize]> {
+  let summary = "reduces an axis to extent 1 by a function of several values";
+  let description = [{
+    The region takes two groups of scalars, one value per input each, and yields their combination. It must be associative and commutative up to rounding,
+    and the `inits` must be neutral for it: elements are combined in unspecified order and `inits` may enter any number of times. All inputs have one shape.
+
+    ```mlir
+    %r:2 = tile.combine (%a, %b : tensor<4x8xf32>, tensor<4x8xi32>) axis 1 init (%zero, %one : f32, i32)
+        -> tensor<4x1xf32>, tensor<4x1xi32> {
+    ^bb0(%la: f32, %lb: i32, %ra: f32, %rb: i32):
+      %s = arith.addf %la, %ra : f32
+      %p = arith.muli %lb, %rb : i32
+      tile.yield %s, %p : f32, i32
+    }
+    ```
+  }];
+  let arguments = (ins Variadic<Tile_Tile>:$inputs, Variadic<Tile_Element>:$inits,
+                       ConfinedAttr<I64Attr, [IntNonNegative]>:$axis);
+  let results = (outs Variadic<Tile_Tile>:$outputs);
+  let regions = (region SizedRegion<1>:$body);
+  let skipDefaultBuilders = 1;
+  let builders = [
+    /// The body has its block with arguments, without terminator.
+    OpBuilder<(ins "::mlir::ValueRange":$inputs, "::mlir::ValueRange":$inits, "int64_t":$axis)>
+  ];
+  let assemblyFormat = [{
+    `(` $inputs `:` type($inputs) `)` `axis` $axis `init` `(` $inits `:` type($inits) `)`
+    `->` type($outputs) attr-dict-with-keyword $body
+  }];
+  let hasRegionVerifier = 1;
+}
+
+def Tile_ScanOp : Tile_Op<"scan", [RecursiveMemoryEffects, RecursivelySpeculatable, SingleBlock]> {
+  let summary = "inclusive scan along an axis by a function of several values";
+  let description = [{
+    Element `i` of the result combines elements `0..i` of the axis, in order. The region is as for `tile.combine`, and must be associative up to rounding.
+
+    ```mlir
+    %r = tile.scan (%a : tensor<4x8xf32>) axis 1 {
+    ^bb0(%l: f32, %r0: f32):
+      %s = arith.addf %l, %r0 : f32
+      tile.yield %s : f32
+    }
+    ```
+  }];
+  let arguments = (ins Variadic<Tile_Tile>:$inputs, ConfinedAttr<I64Attr, [IntNonNegative]>:$axis);
+  let results = (outs Variadic<Tile_Tile>:$outputs);
+  let regions = (region SizedRegion<1>:$body);
+  let skipDefaultBuilders = 1;
+  let builders = [
+    /// The body has its block with arguments, without terminator.
+    OpBuilder<(ins "::mlir::ValueRange":$inputs, "int64_t":$axis)>
+  ];
+  let assemblyFormat = [{
+    `(` $inputs `:` type($inputs) `)` `axis` $axis custom<SameTypes>(ref(type($inputs)), type($outputs))
+    attr-dict-with-keyword $body
+  }];
+  let hasRegionVerifier = 1;
+}
+
+def Tile_DotOp : Tile_Op<"dot", [Pure, AllTypesMatch<["accumulator", "result"]>]> {
+  let summary = "matrix product plus accumulator";
+  let description = [{
+    `accumulator + lhs @ rhs`, for rank 3 once per batch. Operands f16, bf16, f8 and f32 have an f32 accumulator, f64 has f64, i8 (signed) has i32. Products of narrow floats
+    are exact in f32; the order of the sums and the use of fused multiply-add are unspecified but fixed for a compiled kernel. `precision = tf32` (f32 operands only) allows
+    operands to be rounded to 10 bits of mantissa.
+
+    ```mlir
+    %c1 = tile.dot %a, %b, %c precision tf32 : tensor<4x8xf32>, tensor<8x16xf32>, tensor<4x16xf32>
+    ```
+  }];
+  let arguments = (ins Tile_Tile:$lhs, Tile_Tile:$rhs, Tile_Tile:$accumulator,
+                       DefaultValuedAttr<Tile_DotPrecision, "DotPrecision::IEEE">:$precision);
+  let results = (outs Tile_Tile:$result);
+  let assemblyFormat = [{
+    $lhs `,` $rhs `,` $accumulator (`precision` $precision^)? attr-dict `:` type($lhs) `,` type($rhs) `,` type($accumulator)
+  }];
+  let hasVerifier = 1;
+}

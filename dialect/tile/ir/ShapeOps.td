@@ -1,0 +1,78 @@
+// Making tiles and changing their shape; no arithmetic.
+// SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
+
+def Tile_SplatOp : Tile_Op<"splat", [
+    Pure, TypesMatchWith<"value has the tile's element type", "result", "value",
+                         "::llvm::cast<::mlir::TensorType>($_self).getElementType()">]> {
+  let summary = "a tile whose elements all are a scalar";
+  let description = [{
+    ```mlir
+    %t = tile.splat %alpha : f32 -> tensor<4x8xf32>
+    ```
+  }];
+  let arguments = (ins Tile_Element:$value);
+  let results = (outs Tile_Tile:$result);
+  let assemblyFormat = "$value attr-dict `:` type($value) `->` type($result)";
+}
+
+def Tile_IotaOp : Tile_Op<"iota", [Pure]> {
+  let summary = "the tile 0, 1, ..., n-1";
+  let description = [{
+    ```mlir
+    %t = tile.iota : tensor<64xindex>
+    ```
+  }];
+  let results = (outs Tile_IndexTile:$result);
+  let builders = [OpBuilder<(ins "int64_t":$size), [{
+    build($_builder, $_state, ::mlir::RankedTensorType::get({size}, $_builder.getIndexType()));
+  }]>];
+  let assemblyFormat = "attr-dict `:` type($result)";
+  let hasVerifier = 1;
+}
+
+def Tile_BroadcastOp : Tile_Op<"broadcast", [Pure, SameOperandsAndResultElementType]> {
+  let summary = "repeats a tile along dimensions of extent 1";
+  let description = [{
+    Operand and result have the same rank; each extent of the operand is the result's or 1.
+
+    ```mlir
+    %t = tile.broadcast %row : tensor<1x8xf32> -> tensor<4x8xf32>
+    ```
+  }];
+  let arguments = (ins Tile_Tile:$value);
+  let results = (outs Tile_Tile:$result);
+  let assemblyFormat = "$value attr-dict `:` type($value) `->` type($result)";
+  let hasVerifier = 1;
+}
+
+def Tile_ReshapeOp : Tile_Op<"reshape", [Pure, SameOperandsAndResultElementType]> {
+  let summary = "the same elements in row-major order, in another shape";
+  let description = [{
+    ```mlir
+    %t = tile.reshape %a : tensor<4x8xf32> -> tensor<2x2x8xf32>
+    ```
+  }];
+  let arguments = (ins Tile_Tile:$value);
+  let results = (outs Tile_Tile:$result);
+  let assemblyFormat = "$value attr-dict `:` type($value) `->` type($result)";
+  let hasVerifier = 1;
+}
+
+def Tile_PermuteOp : Tile_Op<"permute", [Pure, SameOperandsAndResultElementType]> {
+  let summary = "reorders the dimensions of a tile";
+  let description = [{
+    Dimension `i` of the result is dimension `permutation[i]` of the operand.
+
+    ```mlir
+    %t = tile.permute %a [1, 0] : tensor<4x8xf32> -> tensor<8x4xf32>
+    ```
+  }];
+  let arguments = (ins Tile_Tile:$value, DenseI64ArrayAttr:$permutation);
+  let results = (outs Tile_Tile:$result);
+  let builders = [
+    /// The result type follows from the operand and the permutation.
+    OpBuilder<(ins "::mlir::Value":$value, "::llvm::ArrayRef<int64_t>":$permutation)>
+  ];
+  let assemblyFormat = "$value $permutation attr-dict `:` type($value) `->` type($result)";
+  let hasVerifier = 1;
+}

@@ -1,0 +1,32 @@
+// The tile dialect, its types and its ops.
+// SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
+#pragma once
+#include "mlir/Bytecode/BytecodeOpInterface.h"
+#include "mlir/IR/Builders.h"
+#include "mlir/IR/BuiltinTypes.h"
+#include "mlir/IR/Dialect.h"
+#include "mlir/IR/OpDefinition.h"
+#include "mlir/IR/OpImplementation.h"
+#include "mlir/IR/SymbolTable.h"
+#include "mlir/Interfaces/ControlFlowInterfaces.h"
+#include "mlir/Interfaces/FunctionInterfaces.h"
+#include "mlir/Interfaces/InferTypeOpInterface.h"
+#include "mlir/Interfaces/LoopLikeInterface.h"
+#include "mlir/Interfaces/SideEffectInterfaces.h"
+
+namespace kpkg::tile {
+/// Most elements that a tile may have.
+inline constexpr int64_t kMaxTileElements = int64_t(1) << 20;
+
+/// True for what every tile satisfies besides its element type: ranked, static, rank >= 1, no extent 0, no encoding, bounded size.
+bool isTileShape(mlir::Type type);
+/// True for the scalar types that tiles and views may hold.
+bool isElementType(mlir::Type type);
+} // namespace kpkg::tile
+
+#include "dialect/tile/ir/TileDialect.h.inc"
+#include "dialect/tile/ir/TileEnums.h.inc"
+#define GET_TYPEDEF_CLASSES
+#include "dialect/tile/ir/TileTypes.h.inc"
+#define GET_OP_CLASSES
+#include "dialect/tile/ir/TileOps.h.inc"

@@ -1,0 +1,60 @@
+// Types of the tile dialect and the constraints that its ops put on values.
+// SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
+#ifndef KPKG_DIALECT_TILE_IR_TILETYPES_TD
+#define KPKG_DIALECT_TILE_IR_TILETYPES_TD
+
+include "dialect/tile/ir/TileDialect.td"
+include "mlir/IR/AttrTypeBase.td"
+include "mlir/IR/BuiltinTypeInterfaces.td"
+
+def Tile_ViewType : TypeDef<Tile_Dialect, "View"> {
+  let mnemonic = "view";
+  let summary = "memory with run-time shape and strides";
+  let description = [{
+    `rank` extents and as many strides, both known at run time; strides count elements and may be 0 or negative. A view is
+    read-only unless it is `mut`. `unit = d` states as a fact that the stride of dimension `d` is 1.
+
+    Examples: `!tile.view<2xbf16>`, `!tile.view<3xf32, mut>`, `!tile.view<2xf32, mut, unit = 1>`, `!tile.view<0xi64>`.
+  }];
+  let parameters = (ins
+    "int64_t":$rank,
+    "::mlir::Type":$elementType,
+    "bool":$isMut,
+    "int64_t":$unit
+  );
+  let builders = [
+    TypeBuilderWithInferredContext<(ins "int64_t":$rank, "::mlir::Type":$elementType, CArg<"bool", "false">:$isMut,
+                                        CArg<"int64_t", "-1">:$unit), [{
+      return $_get(elementType.getContext(), rank, elementType, isMut, unit);
+    }]>
+  ];
+  let extraClassDeclaration = [{
+    /// The type of this view after the dimensions `dims` (ascending) were indexed away.
+    ViewType drop(::llvm::ArrayRef<int64_t> dims) const;
+    /// The same view with other facts; -1 forgets the unit dimension.
+    ViewType withUnit(int64_t unit) const { return get(getRank(), getElementType(), getIsMut(), unit); }
+  }];
+  let skipDefaultBuilders = 1;
+  let hasCustomAssemblyFormat = 1;
+  let genVerifyDecl = 1;
+}
+
+// Element types that tiles and views may have. Int of the language is `index`.
+def Tile_Float : FloatOfWidths<[64, 32, 16]>;
+def Tile_Element : AnyTypeOf<[F64, F32, F16, BF16, F8E4M3FN, F8E5M2, I1, I8, I16, I32, I64, Index],
+                             "f64, f32, f16, bf16, f8E4M3FN, f8E5M2, i1, i8, i16, i32, i64 or index">;
+
+// A tile: static shape, rank >= 1, at most 2^20 elements.
+class Tile_TileOf<list<Type> elements, string what> : Type<And<[
+    TensorOf<elements>.predicate,
+    CPred<"::kpkg::tile::isTileShape($_self)">
+  ]>, "tile of static shape of " # what, "::mlir::TensorType">;
+def Tile_Tile : Tile_TileOf<[Tile_Element], "any element type">;
+def Tile_IndexTile : Tile_TileOf<[Index], "index">;
+def Tile_BoolTile : Tile_TileOf<[I1], "i1">;
+
+// What a load gives: a tile, or a scalar when the view has rank 0.
+def Tile_TileOrScalar : AnyTypeOf<[Tile_Tile, Tile_Element], "tile or scalar">;
+def Tile_BoolLike : AnyTypeOf<[I1, Tile_BoolTile], "i1 or tile of i1">;
+
+#endif
