@@ -127,7 +127,7 @@ def Tile_YieldOp : Tile_Op<"yield", [
     ```
   }];
   let arguments = (ins Variadic<Tile_Element>:$values);
-  let builders = [OpBuilder<(ins), [{}]>];
+  let builders = [OpBuilder<(ins), [{ (void)$_builder; }]>];
   let assemblyFormat = "attr-dict ($values^ `:` type($values))?";
 }
 

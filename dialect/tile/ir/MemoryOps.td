@@ -7,7 +7,7 @@ class Tile_ViewQueryOp<string mnemonic> : Tile_Op<mnemonic, [Pure]> {
   let builders = [OpBuilder<(ins "::mlir::Value":$view, "int64_t":$dimension), [{
     build($_builder, $_state, $_builder.getIndexType(), view, $_builder.getI64IntegerAttr(dimension));
   }]>];
-  let assemblyFormat = "$view `,` $dimension attr-dict `:` type($view)";
+  let assemblyFormat = "$view `,` $dimension attr-dict `:` qualified(type($view))";
   let hasVerifier = 1;
 }
 
@@ -48,7 +48,7 @@ def Tile_DropOp : Tile_Op<"drop", [Pure]> {
       build($_builder, $_state, ::llvm::cast<ViewType>(view.getType()).drop(dims), view, dims, indices);
     }]>
   ];
-  let assemblyFormat = "$view $dims `at` `(` $indices `)` attr-dict `:` type($view) `->` type($result)";
+  let assemblyFormat = "$view $dims `at` `(` $indices `)` attr-dict `:` qualified(type($view)) `->` qualified(type($result))";
   let hasVerifier = 1;
 }
 
@@ -65,7 +65,7 @@ def Tile_LoadOp : Tile_Op<"load", [
   }];
   let arguments = (ins Arg<Tile_ViewType, "", [MemRead]>:$view, Variadic<Index>:$offsets, Tile_Element:$fill);
   let results = (outs Tile_TileOrScalar:$result);
-  let assemblyFormat = "$view `[` $offsets `]` `fill` $fill attr-dict `:` type($view) `->` type($result)";
+  let assemblyFormat = "$view `[` $offsets `]` `fill` $fill attr-dict `:` qualified(type($view)) `->` type($result)";
   let hasVerifier = 1;
 }
 
@@ -80,7 +80,7 @@ def Tile_StoreOp : Tile_Op<"store"> {
     ```
   }];
   let arguments = (ins Tile_TileOrScalar:$value, Arg<Tile_ViewType, "", [MemWrite]>:$view, Variadic<Index>:$offsets);
-  let assemblyFormat = "$value `,` $view `[` $offsets `]` attr-dict `:` type($value) `,` type($view)";
+  let assemblyFormat = "$value `,` $view `[` $offsets `]` attr-dict `:` type($value) `,` qualified(type($view))";
   let hasVerifier = 1;
 }
 
@@ -99,7 +99,7 @@ def Tile_GatherOp : Tile_Op<"gather", [AttrSizedOperandSegments,
                        Optional<Tile_BoolTile>:$mask);
   let results = (outs Tile_Tile:$result);
   let assemblyFormat = [{
-    $view `[` $indices `]` `fill` $fill (`mask` $mask^)? attr-dict `:` type($view) `,`
+    $view `[` $indices `]` `fill` $fill (`mask` $mask^)? attr-dict `:` qualified(type($view)) `,`
     custom<IndexTileType>(ref($indices), ref($mask), type($indices), type($mask)) `->` type($result)
   }];
   let hasVerifier = 1;
@@ -118,7 +118,7 @@ def Tile_ScatterOp : Tile_Op<"scatter", [AttrSizedOperandSegments]> {
   let arguments = (ins Tile_Tile:$value, Arg<Tile_ViewType, "", [MemWrite]>:$view, Variadic<Tile_IndexTile>:$indices,
                        Optional<Tile_BoolTile>:$mask);
   let assemblyFormat = [{
-    $value `,` $view `[` $indices `]` (`mask` $mask^)? attr-dict `:` type($value) `,` type($view) `,`
+    $value `,` $view `[` $indices `]` (`mask` $mask^)? attr-dict `:` type($value) `,` qualified(type($view)) `,`
     custom<IndexTileType>(ref($indices), ref($mask), type($indices), type($mask))
   }];
   let hasVerifier = 1;
