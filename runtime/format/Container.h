@@ -1,0 +1,59 @@
+// The fixed facts of the container: magic, versions, limits, and what the manifest says of a section.
+// SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
+#ifndef KPKG_FORMAT_CONTAINER_H
+#define KPKG_FORMAT_CONTAINER_H
+
+#include <array>
+#include <cstddef>
+#include <cstdint>
+#include <string>
+#include <string_view>
+
+namespace kpkg::format {
+
+// docs/package-format.md is the specification; it and this file change together.
+
+inline constexpr std::array<unsigned char, 8> magic = {0x89, 'K', 'P', 'K', 'G', '\r', '\n', 0x1a};
+inline constexpr uint16_t majorVersion = 1;
+inline constexpr uint16_t minorVersion = 0;
+
+/// Magic 8, major 2, minor 2, zero 4, manifest length 8, zero 8, SHA-256 of the manifest 32; little-endian.
+inline constexpr size_t headerBytes = 64;
+/// Sections start at multiples of this, counted from the file's start; the bytes between are zero.
+inline constexpr size_t alignment = 64;
+
+// A file beyond a limit is refused before memory is taken for it.
+inline constexpr uint64_t maxManifestBytes = uint64_t(64) << 20;
+inline constexpr uint64_t maxSections = 1 << 16;
+inline constexpr uint64_t maxSectionBytes = uint64_t(2) << 30;
+inline constexpr size_t maxNameBytes = 512;
+inline constexpr int maxManifestDepth = 32;
+
+using Sha256 = std::array<unsigned char, 32>;
+
+enum class Compression { None, Zstd };
+
+struct Section {
+  std::string name;
+  std::string kind;
+  /// From the start of the data, which is the manifest's end rounded up to `alignment`.
+  uint64_t offset = 0;
+  /// Bytes of the contents.
+  uint64_t size = 0;
+  /// Bytes in the file.
+  uint64_t stored = 0;
+  Compression compression = Compression::None;
+  /// Of the stored bytes, so that nothing unchecked reaches the decompressor.
+  Sha256 digest = {};
+  /// A reader that does not know the kind refuses the file.
+  bool required = false;
+};
+
+constexpr uint64_t alignUp(uint64_t offset) { return (offset + alignment - 1) / alignment * alignment; }
+
+/// Kinds that this version knows; others are skipped or, when required, refused.
+inline constexpr std::string_view knownKinds[] = {"cubin", "docs",   "host-object", "ir",     "plan",
+                                                  "ptx",   "source", "signature",   "tuning", "vectors"};
+
+} // namespace kpkg::format
+#endif

@@ -1,0 +1,257 @@
+// Opens a package: checks its header, manifest and section table completely, and reads sections on demand.
+// SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
+#include "runtime/format/Reader.h"
+#include "runtime/format/CanonicalJson.h"
+
+#include <algorithm>
+#include <cstring>
+#include <new>
+#include <nlohmann/json.hpp>
+#include <unordered_set>
+#include <zstd.h>
+
+namespace kpkg::format {
+
+using nlohmann::json;
+
+static uint64_t littleEndian(std::string_view bytes, size_t offset, size_t count) {
+  uint64_t value = 0;
+  for (size_t i = count; i-- > 0;)
+    value = value << 8 | static_cast<unsigned char>(bytes[offset + i]);
+  return value;
+}
+
+static bool allZero(std::string_view bytes) {
+  return std::all_of(bytes.begin(), bytes.end(), [](char byte) { return byte == 0; });
+}
+
+Error Reader::refuse(std::string why) const {
+  return {KPKG_ERROR_FORMAT, "'" + fileName + "' is refused: " + why, {}, {}, {}};
+}
+
+Result<Reader> Reader::open(const std::string &path) {
+  auto file = MappedFile::open(path);
+  if (!file)
+    return file.error();
+  std::string_view bytes = file->bytes();
+  return make(std::move(*file), bytes, path);
+}
+
+Result<Reader> Reader::fromMemory(std::string_view bytes, std::string name) { return make({}, bytes, std::move(name)); }
+
+Result<Reader> Reader::make(MappedFile file, std::string_view bytes, std::string name) {
+  Reader reader;
+  reader.fileName = std::move(name);
+  reader.mapping = std::move(file);
+  reader.bytes = bytes;
+  if (Status status = reader.readHeader(); !status)
+    return status.error();
+  if (Status status = reader.readSectionTable(); !status)
+    return status.error();
+  return reader;
+}
+
+Status Reader::readHeader() {
+  if (bytes.size() < headerBytes)
+    return refuse("it has " + std::to_string(bytes.size()) + " bytes, a package has at least " +
+                  std::to_string(headerBytes));
+  if (std::memcmp(bytes.data(), magic.data(), magic.size()) != 0)
+    return refuse("it is not a kpkg package (wrong magic)");
+  uint64_t major = littleEndian(bytes, 8, 2);
+  minorOfFile = uint16_t(littleEndian(bytes, 10, 2));
+  if (major != majorVersion)
+    return refuse("its format version is " + std::to_string(major) + "." + std::to_string(minorOfFile) +
+                  ", this runtime reads " + std::to_string(majorVersion) + ".x; " +
+                  (major > majorVersion ? "update kpkg" : "rebuild the package"));
+  if (!allZero(bytes.substr(12, 4)) || !allZero(bytes.substr(24, 8)))
+    return refuse("reserved bytes of the header are not zero");
+  uint64_t length = littleEndian(bytes, 16, 8);
+  if (length > maxManifestBytes)
+    return refuse("its manifest has " + std::to_string(length) + " bytes, the limit is " +
+                  std::to_string(maxManifestBytes));
+  if (length > bytes.size() - headerBytes)
+    return refuse("it ends within its manifest (truncated?)");
+  text = bytes.substr(headerBytes, length);
+  if (std::memcmp(sha256(text).data(), bytes.data() + 32, 32) != 0)
+    return refuse("its manifest is damaged (SHA-256 differs from the header's)");
+
+  auto value = parseCanonical(text);
+  if (!value)
+    return refuse(value.error().message);
+  parsed = std::make_shared<const json>(std::move(*value));
+  if (!parsed->is_object())
+    return refuse("its manifest is no JSON object");
+  auto format = parsed->find("format");
+  if (format == parsed->end() || *format != json{{"major", major}, {"minor", minorOfFile}})
+    return refuse("the manifest's `format` is not the header's version");
+  return {};
+}
+
+/// Text of a manifest field, or null.
+static const std::string *stringField(const json &object, const char *key) {
+  auto field = object.find(key);
+  return field == object.end() ? nullptr : field->get_ptr<const std::string *>();
+}
+
+static bool unsignedField(const json &object, const char *key, uint64_t &value) {
+  auto field = object.find(key);
+  if (field == object.end() || !field->is_number_unsigned())
+    return false;
+  value = field->get<uint64_t>();
+  return true;
+}
+
+static bool isPlainName(const std::string &name) {
+  return !name.empty() && name.size() <= maxNameBytes &&
+         std::all_of(name.begin(), name.end(), [](unsigned char c) { return c >= 0x20 && c != 0x7f; });
+}
+
+Status Reader::readSectionTable() {
+  auto list = parsed->find("sections");
+  if (list == parsed->end() || !list->is_array())
+    return refuse("its manifest has no list `sections`");
+  if (list->size() > maxSections)
+    return refuse("it has " + std::to_string(list->size()) + " sections, the limit is " + std::to_string(maxSections));
+  // A package without sections ends with its manifest, without padding.
+  uint64_t manifestEnd = headerBytes + text.size();
+  dataStart = list->empty() ? manifestEnd : alignUp(manifestEnd);
+  if (dataStart > bytes.size())
+    return refuse("it ends before its first section (truncated?)");
+  if (!allZero(bytes.substr(manifestEnd, dataStart - manifestEnd)))
+    return refuse("bytes between the manifest and the first section are not zero");
+  uint64_t dataBytes = bytes.size() - dataStart, end = 0;
+
+  std::unordered_set<std::string_view> names;
+  table.reserve(list->size());
+  for (const json &entry : *list) {
+    std::string where = "section " + std::to_string(table.size());
+    const std::string *name = entry.is_object() ? stringField(entry, "name") : nullptr;
+    if (!name || !isPlainName(*name))
+      return refuse(where + " has no proper `name`");
+    where = "section '" + *name + "'";
+    if (!names.insert(*name).second)
+      return refuse(where + " is listed twice");
+    Section section;
+    section.name = *name;
+    const std::string *kind = stringField(entry, "kind"), *compression = stringField(entry, "compression"),
+                      *digest = stringField(entry, "sha256");
+    auto required = entry.find("required");
+    if (!kind || !isPlainName(*kind) || !compression || !digest || required == entry.end() || !required->is_boolean() ||
+        !unsignedField(entry, "offset", section.offset) || !unsignedField(entry, "size", section.size) ||
+        !unsignedField(entry, "stored", section.stored))
+      return refuse(
+          where +
+          " lacks one of kind, offset, size, stored, compression, sha256, required, or it is of the wrong type");
+    section.kind = *kind;
+    section.required = required->get<bool>();
+    if (!fromHex(*digest, section.digest.data(), section.digest.size()))
+      return refuse(where + ": `sha256` is not 64 lower-case hexadecimal digits");
+    if (section.size > maxSectionBytes || section.stored > maxSectionBytes)
+      return refuse(where + " is larger than the limit of " + std::to_string(maxSectionBytes) + " bytes");
+    bool known = std::find(std::begin(knownKinds), std::end(knownKinds), section.kind) != std::end(knownKinds);
+    if (!known && section.required)
+      return refuse(where + " is required and of kind '" + section.kind +
+                    "', which this runtime does not know; update kpkg");
+    if (*compression == "zstd")
+      section.compression = Compression::Zstd;
+    else if (*compression != "none")
+      return refuse(where + ": compression '" + *compression + "' is not known");
+    if (section.compression == Compression::None && section.stored != section.size)
+      return refuse(where + " is not compressed but `stored` differs from `size`");
+    uint64_t start = alignUp(end);
+    if (section.offset != start)
+      return refuse(where + " starts at offset " + std::to_string(section.offset) + ", expected " +
+                    std::to_string(start) + " (sections follow each other without hole or overlap)");
+    if (start > dataBytes || section.stored > dataBytes - start)
+      return refuse("it ends within " + where + " (truncated?)");
+    if (!allZero(bytes.substr(dataStart + end, start - end)))
+      return refuse("padding before " + where + " is not zero");
+    end = start + section.stored;
+    table.push_back(std::move(section));
+  }
+  if (end != dataBytes)
+    return refuse(std::to_string(dataBytes - end) + " bytes follow the last section");
+  return {};
+}
+
+const Section *Reader::find(std::string_view name) const {
+  auto found = std::find_if(table.begin(), table.end(), [&](const Section &section) { return section.name == name; });
+  return found == table.end() ? nullptr : &*found;
+}
+
+std::string_view Reader::stored(const Section &section) const {
+  return bytes.substr(dataStart + section.offset, section.stored);
+}
+
+Status Reader::checkDigest(const Section &section) const {
+  if (sha256(stored(section)) != section.digest)
+    return refuse("section '" + section.name + "' is damaged (SHA-256 differs from the manifest's)");
+  return {};
+}
+
+Result<Contents> Reader::read(const Section &section, bool withDigest) const {
+  if (withDigest)
+    if (Status status = checkDigest(section); !status)
+      return status.error();
+  std::string_view raw = stored(section);
+  if (section.compression == Compression::None)
+    return Contents{raw, nullptr};
+  unsigned long long announced = ZSTD_getFrameContentSize(raw.data(), raw.size());
+  if (announced != section.size)
+    return refuse("section '" + section.name + "': the zstd frame does not announce `size` bytes");
+  std::shared_ptr<char[]> memory(new (std::nothrow) char[section.size ? section.size : 1]);
+  if (!memory)
+    return Error{KPKG_ERROR_MEMORY, "no memory for section '" + section.name + "' of '" + fileName + "'", {}, {}, {}};
+  size_t written = ZSTD_decompress(memory.get(), section.size, raw.data(), raw.size());
+  if (ZSTD_isError(written))
+    return refuse("section '" + section.name + "' does not decompress: " + ZSTD_getErrorName(written));
+  if (written != section.size)
+    return refuse("section '" + section.name + "' decompresses to " + std::to_string(written) + " bytes, not `size`");
+  std::string_view contents(memory.get(), section.size);
+  return Contents{contents, std::shared_ptr<const void>(memory, memory.get())};
+}
+
+Result<std::string> signedMessage(const json &manifest) {
+  json rest = manifest;
+  json sections = json::array();
+  for (const json &section : manifest.at("sections"))
+    if (section.at("kind") != "signature")
+      sections.push_back(section);
+  rest["sections"] = std::move(sections);
+  auto text = writeCanonical(rest);
+  if (!text)
+    return text.error();
+  return "kpkg package signature 1\n" + *text;
+}
+
+Status Reader::checkSignature(const std::vector<PublicKey> &keys) const {
+  auto message = signedMessage(*parsed);
+  if (!message)
+    return message.error();
+  auto refusal = [&](const std::string &why) {
+    return Error{KPKG_ERROR_TRUST, "'" + fileName + "' is not trusted: " + why, {}, {}, {}};
+  };
+  bool any = false;
+  for (const Section &section : table) {
+    if (section.kind != "signature")
+      continue;
+    any = true;
+    PublicKey key;
+    Signature signature;
+    auto contents = read(section, true);
+    if (!contents)
+      return contents.error();
+    if (contents->bytes.size() != key.size() + signature.size())
+      return refusal("section '" + section.name + "' is no Ed25519 key and signature");
+    std::memcpy(key.data(), contents->bytes.data(), key.size());
+    std::memcpy(signature.data(), contents->bytes.data() + key.size(), signature.size());
+    if (std::find(keys.begin(), keys.end(), key) == keys.end())
+      continue;
+    if (verify(*message, signature, key))
+      return {};
+    return refusal("its signature by " + toHex(key.data(), key.size()) + " is not valid");
+  }
+  return refusal(any ? "no signature is by a trusted key" : "it carries no signature");
+}
+
+} // namespace kpkg::format

@@ -1,0 +1,71 @@
+// Opens a package: checks its header, manifest and section table completely, and reads sections on demand.
+// SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
+#ifndef KPKG_FORMAT_READER_H
+#define KPKG_FORMAT_READER_H
+
+#include "runtime/format/Container.h"
+#include "runtime/format/Digest.h"
+#include "runtime/format/MappedFile.h"
+
+#include <kpkg/result.hpp>
+#include <nlohmann/json_fwd.hpp>
+
+#include <memory>
+#include <string>
+#include <string_view>
+#include <vector>
+
+namespace kpkg::format {
+
+/// A section's contents: a part of the file, or memory of their own when they were compressed.
+struct Contents {
+  std::string_view bytes;
+  std::shared_ptr<const void> owner;
+};
+
+/// An open package. Immutable: any number of threads may read.
+class Reader {
+public:
+  static Result<Reader> open(const std::string &path);
+  /// `bytes` must outlive the reader and what it returns. `name` stands for the file in messages.
+  static Result<Reader> fromMemory(std::string_view bytes, std::string name);
+
+  const std::string &name() const { return fileName; }
+  uint16_t minor() const { return minorOfFile; }
+  const nlohmann::json &manifest() const { return *parsed; }
+  std::string_view manifestText() const { return text; }
+  const std::vector<Section> &sections() const { return table; }
+  /// Null when there is none of this name.
+  const Section *find(std::string_view name) const;
+
+  /// The contents, decompressed. `checkDigest`: refuses them when the SHA-256 of the stored bytes is not the
+  /// manifest's.
+  Result<Contents> read(const Section &section, bool checkDigest) const;
+  Status checkDigest(const Section &section) const;
+
+  /// Succeeds when one of the signature sections is valid and by one of `keys`.
+  Status checkSignature(const std::vector<PublicKey> &keys) const;
+
+private:
+  Reader() = default;
+  static Result<Reader> make(MappedFile file, std::string_view bytes, std::string name);
+  Status readHeader();
+  Status readSectionTable();
+  std::string_view stored(const Section &section) const;
+  Error refuse(std::string why) const;
+
+  std::string fileName;
+  MappedFile mapping;
+  std::string_view bytes;
+  std::string_view text;
+  uint16_t minorOfFile = 0;
+  uint64_t dataStart = 0;
+  std::shared_ptr<const nlohmann::json> parsed;
+  std::vector<Section> table;
+};
+
+/// What a signature signs: everything of the manifest except the signature sections themselves.
+Result<std::string> signedMessage(const nlohmann::json &manifest);
+
+} // namespace kpkg::format
+#endif

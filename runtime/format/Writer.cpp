@@ -1,0 +1,152 @@
+// Writes a package; the same input gives the same bytes.
+// SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
+#include "runtime/format/Writer.h"
+#include "runtime/format/CanonicalJson.h"
+#include "runtime/format/Reader.h"
+
+#include <algorithm>
+#include <cerrno>
+#include <cstdio>
+#include <cstring>
+#include <fcntl.h>
+#include <nlohmann/json.hpp>
+#include <sys/stat.h>
+#include <unistd.h>
+#include <zstd.h>
+
+namespace kpkg::format {
+
+using nlohmann::json;
+
+/// Part of the bytes of every package, so it never changes within a major version.
+static constexpr int zstdLevel = 12;
+
+static Error writeError(std::string message) { return {KPKG_ERROR_FORMAT, std::move(message), {}, {}, {}}; }
+
+Status Writer::add(std::string name, std::string kind, std::string contents, Compression compression, bool required) {
+  if (contents.size() > maxSectionBytes)
+    return writeError("section '" + name + "' is larger than the limit of " + std::to_string(maxSectionBytes) +
+                      " bytes");
+  if (name.empty() || name.size() > maxNameBytes)
+    return writeError("section name '" + name + "' is empty or longer than " + std::to_string(maxNameBytes) + " bytes");
+  for (const Pending &other : pending)
+    if (other.section.name == name)
+      return writeError("section '" + name + "' is added twice");
+  Pending added;
+  added.section.name = std::move(name);
+  added.section.kind = std::move(kind);
+  added.section.size = contents.size();
+  added.section.required = required;
+  added.stored = std::move(contents);
+  if (compression == Compression::Zstd) {
+    std::string packed(ZSTD_compressBound(added.stored.size()), '\0');
+    size_t size = ZSTD_compress(packed.data(), packed.size(), added.stored.data(), added.stored.size(), zstdLevel);
+    if (ZSTD_isError(size))
+      return writeError("section '" + added.section.name + "' does not compress: " + ZSTD_getErrorName(size));
+    if (size < added.stored.size()) {
+      packed.resize(size);
+      added.stored = std::move(packed);
+      added.section.compression = Compression::Zstd;
+    }
+  }
+  added.section.stored = added.stored.size();
+  added.section.digest = sha256(added.stored);
+  pending.push_back(std::move(added));
+  return {};
+}
+
+static json describe(const Section &section) {
+  return {{"name", section.name},
+          {"kind", section.kind},
+          {"offset", section.offset},
+          {"size", section.size},
+          {"stored", section.stored},
+          {"compression", section.compression == Compression::Zstd ? "zstd" : "none"},
+          {"sha256", toHex(section.digest.data(), section.digest.size())},
+          {"required", section.required}};
+}
+
+static void putLittleEndian(std::string &bytes, size_t offset, uint64_t value, size_t count) {
+  for (size_t i = 0; i < count; ++i)
+    bytes[offset + i] = char(value >> (8 * i) & 0xff);
+}
+
+Result<std::string> Writer::finish(const json &manifest, const SecretKey *key) {
+  json complete = manifest;
+  complete["format"] = {{"major", majorVersion}, {"minor", minorVersion}};
+  uint64_t end = 0;
+  auto place = [&](Pending &item) {
+    item.section.offset = alignUp(end);
+    end = item.section.offset + item.section.stored;
+    complete["sections"].push_back(describe(item.section));
+  };
+  complete["sections"] = json::array();
+  for (Pending &item : pending)
+    place(item);
+  if (key) {
+    auto message = signedMessage(complete);
+    if (!message)
+      return message.error();
+    PublicKey signer = publicKey(*key);
+    Signature signature = sign(*message, *key);
+    std::string contents(signer.begin(), signer.end());
+    contents.append(signature.begin(), signature.end());
+    if (Status status = add("signature", "signature", std::move(contents), Compression::None, false); !status)
+      return status.error();
+    place(pending.back());
+  }
+
+  auto text = writeCanonical(complete);
+  if (!text)
+    return text.error();
+  if (text->size() > maxManifestBytes || pending.size() > maxSections)
+    return writeError("the manifest is larger than the format allows");
+  std::string bytes(headerBytes, '\0');
+  std::copy(magic.begin(), magic.end(), bytes.begin());
+  putLittleEndian(bytes, 8, majorVersion, 2);
+  putLittleEndian(bytes, 10, minorVersion, 2);
+  putLittleEndian(bytes, 16, text->size(), 8);
+  Sha256 digest = sha256(*text);
+  std::copy(digest.begin(), digest.end(), bytes.begin() + 32);
+  bytes += *text;
+  uint64_t dataStart = alignUp(bytes.size());
+  for (const Pending &item : pending) {
+    bytes.resize(dataStart + item.section.offset, '\0');
+    bytes += item.stored;
+  }
+  return bytes;
+}
+
+Status writeFile(const std::string &path, std::string_view bytes) {
+  auto failure = [&](const char *what) {
+    return Error{KPKG_ERROR_FILE, "cannot write '" + path + "': " + what, {}, {}, {}};
+  };
+  std::string temporary = path + ".XXXXXX";
+  int descriptor = ::mkstemp(temporary.data());
+  if (descriptor < 0)
+    return failure(std::strerror(errno));
+  const char *problem = nullptr;
+  while (!problem && !bytes.empty()) {
+    ssize_t written = ::write(descriptor, bytes.data(), bytes.size());
+    if (written >= 0)
+      bytes.remove_prefix(size_t(written));
+    else if (errno != EINTR)
+      problem = std::strerror(errno);
+  }
+  // mkstemp makes files that only the owner can read; a package is as readable as any other product of a build.
+  mode_t mask = ::umask(0);
+  ::umask(mask);
+  if (!problem && (::fchmod(descriptor, 0666 & ~mask) != 0 || ::fsync(descriptor) != 0))
+    problem = std::strerror(errno);
+  if (::close(descriptor) != 0 && !problem)
+    problem = std::strerror(errno);
+  if (!problem && std::rename(temporary.c_str(), path.c_str()) != 0)
+    problem = std::strerror(errno);
+  if (!problem)
+    return {};
+  Error error = failure(problem);
+  ::unlink(temporary.c_str());
+  return error;
+}
+
+} // namespace kpkg::format

@@ -1,0 +1,139 @@
+// The container: what is written is read back, bytes are the same each time, and every malformed file is refused with
+// its cause. SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
+#include "runtime/format/Reader.h"
+#include "runtime/format/Writer.h"
+#include "test/runtime/format/SamplePackages.h"
+
+#include <filesystem>
+#include <fstream>
+#include <gmock/gmock.h>
+#include <gtest/gtest.h>
+
+using namespace kpkg;
+using namespace kpkg::test;
+using format::Compression;
+using format::Reader;
+using format::Writer;
+using testing::HasSubstr;
+
+static Reader openValid(const std::string &bytes) { return std::move(Reader::fromMemory(bytes, "sample").value()); }
+
+TEST(Reader, ReadsBackWhatWasWritten) {
+  std::string bytes = validPackage();
+  Reader reader = openValid(bytes);
+  ASSERT_EQ(reader.sections().size(), 2u);
+  EXPECT_EQ(reader.manifest().at("producer").at("name"), "test");
+  const format::Section *a = reader.find("docs/a"), *b = reader.find("docs/b");
+  ASSERT_TRUE(a && b);
+  EXPECT_EQ(a->compression, Compression::None);
+  EXPECT_EQ(b->compression, Compression::Zstd);
+  EXPECT_EQ(reader.read(*a, true).value().bytes, "short");
+  EXPECT_EQ(reader.read(*b, true).value().bytes, std::string(1000, 'b'));
+  EXPECT_EQ(reader.find("docs/c"), nullptr);
+}
+
+TEST(Reader, MapsFiles) {
+  std::string path = testing::TempDir() + "kpkg-reader-test.kpkg";
+  ASSERT_TRUE(format::writeFile(path, validPackage()));
+  {
+    auto reader = Reader::open(path);
+    ASSERT_TRUE(reader);
+    Reader moved = std::move(*reader);
+    EXPECT_EQ(moved.read(*moved.find("docs/a"), true).value().bytes, "short");
+  }
+  std::filesystem::remove(path);
+  auto missing = Reader::open(path);
+  ASSERT_FALSE(missing);
+  EXPECT_EQ(missing.error().status, KPKG_ERROR_FILE);
+  EXPECT_THAT(missing.error().message, HasSubstr("No such file"));
+  EXPECT_THAT(Reader::open(testing::TempDir()).error().message, HasSubstr("not a regular file"));
+}
+
+TEST(Writer, IsDeterministic) { EXPECT_EQ(validPackage(), validPackage()); }
+
+TEST(Writer, PackageWithoutSections) {
+  std::string bytes = Writer().finish({{"ops", nlohmann::json::array()}}).value();
+  EXPECT_TRUE(openValid(bytes).sections().empty());
+}
+
+TEST(Writer, RefusesNumbersThatJsonCannotHold) {
+  EXPECT_THAT(Writer().finish({{"x", std::numeric_limits<double>::infinity()}}).error().message,
+              HasSubstr("not finite"));
+}
+
+TEST(Writer, RefusesSectionTwice) {
+  Writer writer;
+  ASSERT_TRUE(writer.add("a", "docs", "1"));
+  EXPECT_THAT(writer.add("a", "docs", "2").error().message, HasSubstr("added twice"));
+}
+
+TEST(Reader, SkipsUnknownOptionalKinds) {
+  Writer writer;
+  ASSERT_TRUE(writer.add("later", "fpga", "bits", Compression::None, /*required=*/false));
+  std::string bytes = writer.finish(nlohmann::json::object()).value();
+  EXPECT_TRUE(Reader::fromMemory(bytes, "sample"));
+}
+
+TEST(Reader, AcceptsLaterMinorVersions) {
+  std::string valid = validPackage();
+  nlohmann::json manifest = manifestOf(valid);
+  manifest["format"]["minor"] = 3;
+  manifest["something new"] = {{"x", 1}};
+  std::string bytes = assemble(manifest.dump(), dataOf(valid));
+  bytes[10] = 3;
+  EXPECT_EQ(openValid(bytes).minor(), 3);
+}
+
+TEST(Reader, FindsDamageInSections) {
+  std::string bytes = validPackage();
+  bytes.back() ^= 1;
+  Reader reader = openValid(bytes);
+  auto damaged = reader.read(*reader.find("docs/b"), true);
+  ASSERT_FALSE(damaged);
+  EXPECT_EQ(damaged.error().status, KPKG_ERROR_FORMAT);
+  EXPECT_THAT(damaged.error().message, HasSubstr("section 'docs/b' is damaged"));
+  EXPECT_TRUE(reader.read(*reader.find("docs/a"), true));
+}
+
+TEST(Reader, ChecksThatZstdGivesTheAnnouncedSize) {
+  std::string valid = validPackage();
+  nlohmann::json manifest = manifestOf(valid);
+  manifest["sections"][1]["size"] = 1001;
+  std::string bytes = assemble(manifest.dump(), dataOf(valid));
+  Reader reader = openValid(bytes);
+  EXPECT_THAT(reader.read(*reader.find("docs/b"), true).error().message, HasSubstr("does not announce `size` bytes"));
+}
+
+class MalformedFile : public testing::TestWithParam<Malformed> {};
+
+TEST_P(MalformedFile, IsRefusedWithItsCause) {
+  auto reader = Reader::fromMemory(GetParam().bytes, "sample");
+  ASSERT_FALSE(reader);
+  EXPECT_EQ(reader.error().status, KPKG_ERROR_FORMAT);
+  EXPECT_THAT(reader.error().message, HasSubstr("'sample' is refused: "));
+  EXPECT_THAT(reader.error().message, HasSubstr(GetParam().message));
+}
+INSTANTIATE_TEST_SUITE_P(Corpus, MalformedFile, testing::ValuesIn(malformedPackages()), [](const auto &info) {
+  std::string name = info.param.name;
+  std::replace(name.begin(), name.end(), '-', '_');
+  return name;
+});
+
+TEST(Signature, TrustsOnlyTheGivenKeys) {
+  format::SecretKey key = format::secretKeyFromSeed({1, 2, 3}), other = format::secretKeyFromSeed({4});
+  Writer writer;
+  ASSERT_TRUE(writer.add("docs/a", "docs", "text"));
+  std::string bytes = writer.finish({{"ops", nlohmann::json::array()}}, &key).value();
+  Reader reader = openValid(bytes);
+  EXPECT_TRUE(reader.checkSignature({format::publicKey(other), format::publicKey(key)}));
+  EXPECT_EQ(reader.checkSignature({format::publicKey(other)}).error().status, KPKG_ERROR_TRUST);
+  std::string unsignedBytes = validPackage();
+  EXPECT_THAT(openValid(unsignedBytes).checkSignature({format::publicKey(key)}).error().message,
+              HasSubstr("carries no signature"));
+
+  // The signature covers the digests and everything else in the manifest.
+  nlohmann::json manifest = manifestOf(bytes);
+  manifest["ops"] = {{"name", "evil"}};
+  std::string changed = assemble(manifest.dump(), dataOf(bytes));
+  EXPECT_THAT(openValid(changed).checkSignature({format::publicKey(key)}).error().message, HasSubstr("is not valid"));
+}
