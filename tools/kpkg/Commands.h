@@ -1,0 +1,23 @@
+// The subcommands of `kpkg`: each adds itself to the command line and, when chosen, leaves its exit code.
+// SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
+#pragma once
+#include <CLI/CLI.hpp>
+
+namespace kpkg::command {
+
+/// Exit codes of `kpkg`, as `kpkg --help` lists them.
+enum ExitCode : int {
+  Success = 0,
+  InputRefused = 1, ///< the source, package or arguments are wrong, or a check found a difference
+  UsageError = 2,   ///< the command line is wrong
+  WorldError = 3,   ///< a file, device or tool failed
+};
+
+void addBuild(CLI::App &app, int &exitCode);
+void addRun(CLI::App &app, int &exitCode);
+void addInfo(CLI::App &app, int &exitCode);
+void addExplain(CLI::App &app, int &exitCode);
+void addVerify(CLI::App &app, int &exitCode);
+void addVersion(CLI::App &app, int &exitCode);
+
+} // namespace kpkg::command

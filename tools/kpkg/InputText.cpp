@@ -1,0 +1,161 @@
+// Parser of what `--input` takes.
+// SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
+#include "tools/kpkg/InputText.h"
+#include "tools/kpkg/Elements.h"
+#include <charconv>
+#include <fmt/format.h>
+#include <fmt/ranges.h>
+#include <map>
+#include <optional>
+#include <random>
+
+namespace kpkg::command {
+
+namespace {
+
+/// A tensor of more bytes than this is refused: a typing error, not a wish.
+constexpr int64_t MaxBytes = int64_t(1) << 36;
+
+Error refuse(std::string_view text, const std::string &why) {
+  return Error{KPKG_ERROR_USE, fmt::format("--input \"{}\": {}", text, why), {}, {}, {}};
+}
+
+std::string_view trim(std::string_view text) {
+  while (!text.empty() && text.front() == ' ')
+    text.remove_prefix(1);
+  while (!text.empty() && text.back() == ' ')
+    text.remove_suffix(1);
+  return text;
+}
+
+std::vector<std::string_view> splitAtCommas(std::string_view text) {
+  std::vector<std::string_view> parts;
+  while (!trim(text).empty()) {
+    size_t comma = text.find(',');
+    parts.push_back(trim(text.substr(0, comma)));
+    text = comma == std::string_view::npos ? std::string_view() : text.substr(comma + 1);
+  }
+  return parts;
+}
+
+template <typename T> std::optional<T> parseNumber(std::string_view text) {
+  T value;
+  auto [end, error] = std::from_chars(text.data(), text.data() + text.size(), value);
+  if (error != std::errc() || end != text.data() + text.size())
+    return std::nullopt;
+  return value;
+}
+
+std::optional<DType> parseDType(std::string_view text) {
+  static const std::map<std::string_view, const char *> shortNames = {
+      {"f64", "float64"}, {"f32", "float32"}, {"f16", "float16"}, {"bf16", "bfloat16"}, {"i8", "int8"},
+      {"i16", "int16"},   {"i32", "int32"},   {"i64", "int64"},   {"u8", "uint8"}};
+  auto found = shortNames.find(text);
+  std::string name(found == shortNames.end() ? text : std::string_view(found->second));
+  auto dtype = DType(kpkg_dtype_from_name(name.c_str()));
+  return dtype == DType::None ? std::nullopt : std::optional(dtype);
+}
+
+/// Fills with what `generator` names; false when there is no such generator.
+bool fill(const Tensor &tensor, std::string_view generator, uint64_t seed) {
+  std::mt19937_64 random(seed);
+  std::normal_distribution<double> normal;
+  std::uniform_real_distribution<double> uniform;
+  double count = 0;
+  std::function<double()> next;
+  if (generator == "randn")
+    next = [&] { return normal(random); };
+  else if (generator == "rand")
+    next = [&] { return uniform(random); };
+  else if (generator == "zeros")
+    next = [] { return 0.0; };
+  else if (generator == "ones")
+    next = [] { return 1.0; };
+  else if (generator == "arange")
+    next = [&] { return count++; };
+  else
+    return false;
+  forEachElement(tensor, [&](void *address) { writeElement(tensor.dtype(), address, next()); });
+  return true;
+}
+
+Result<Value> makeTensor(std::string_view whole, std::string_view text, uint64_t seed) {
+  bool transposed = text.ends_with(".T");
+  if (transposed)
+    text.remove_suffix(2);
+  size_t open = text.find('(');
+  if (!text.ends_with(")"))
+    return refuse(whole, "a ')' is missing");
+  std::vector<int64_t> shape;
+  DType dtype = DType::Float32;
+  for (std::string_view part : splitAtCommas(text.substr(open + 1, text.size() - open - 2))) {
+    if (auto extent = parseNumber<int64_t>(part); extent && *extent >= 0)
+      shape.push_back(*extent);
+    else if (auto named = parseDType(part); named && isReadable(*named))
+      dtype = *named;
+    else if (auto given = parseNumber<uint64_t>(part.substr(std::min<size_t>(5, part.size())));
+             part.starts_with("seed=") && given)
+      seed = *given;
+    else
+      return refuse(whole, fmt::format("'{}' is not an extent, a dtype or seed=N", part));
+  }
+  int64_t bytes = int64_t(kpkg_dtype_size(int32_t(dtype)));
+  for (int64_t extent : shape)
+    if (__builtin_mul_overflow(bytes, extent, &bytes) || bytes > MaxBytes)
+      return refuse(whole, fmt::format("a tensor of shape [{}] is too large", fmt::join(shape, ", ")));
+  if (shape.size() > KPKG_MAX_RANK)
+    return refuse(whole, fmt::format("rank {} is more than {}", shape.size(), KPKG_MAX_RANK));
+  Tensor tensor = Tensor::empty(dtype, shape);
+  if (!fill(tensor, trim(text.substr(0, open)), seed))
+    return refuse(whole, fmt::format("'{}' is not one of randn, rand, zeros, ones, arange", text.substr(0, open)));
+  if (!transposed)
+    return Value(tensor);
+  if (shape.size() < 2)
+    return refuse(whole, ".T needs two dimensions");
+  auto strides = tensor.strides();
+  std::swap(shape[shape.size() - 1], shape[shape.size() - 2]);
+  std::swap(strides[shape.size() - 1], strides[shape.size() - 2]);
+  return Value(Tensor(tensor.data(), dtype, shape, strides, Cpu, tensor.owner()));
+}
+
+Result<Value> makeValue(std::string_view whole, std::string_view text, uint64_t seed) {
+  if (text == "none")
+    return Value();
+  if (text == "true" || text == "false")
+    return Value(text == "true");
+  if (auto integer = parseNumber<int64_t>(text))
+    return Value(*integer);
+  if (auto real = parseNumber<double>(text))
+    return Value(*real);
+  if (auto dtype = parseDType(text))
+    return Value(*dtype);
+  if (text.size() >= 2 && text.front() == '\'' && text.back() == '\'')
+    return Value(std::string(text.substr(1, text.size() - 2)));
+  if (text.starts_with("[") && text.ends_with("]")) {
+    std::vector<int64_t> list;
+    for (std::string_view part : splitAtCommas(text.substr(1, text.size() - 2))) {
+      auto entry = parseNumber<int64_t>(part);
+      if (!entry)
+        return refuse(whole, fmt::format("'{}' is not an integer", part));
+      list.push_back(*entry);
+    }
+    return Value(std::move(list));
+  }
+  if (text.find('(') != std::string_view::npos)
+    return makeTensor(whole, text, seed);
+  return refuse(whole, fmt::format("'{}' is no value; write randn(512,512,f32), 0.5, -1, true, none, [2,3], f32 or 'text'", text));
+}
+
+} // namespace
+
+Result<Named> parseInput(std::string_view text, uint64_t seed) {
+  size_t equals = text.find('=');
+  if (equals == std::string_view::npos || trim(text.substr(0, equals)).empty())
+    return refuse(text, "write name=value");
+  auto value = makeValue(text, trim(text.substr(equals + 1)), seed);
+  if (!value)
+    return value.error();
+  return Named(std::string(trim(text.substr(0, equals))), *value);
+}
+
+} // namespace kpkg::command

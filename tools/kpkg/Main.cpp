@@ -1,0 +1,27 @@
+// The `kpkg` command.
+// SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
+#include "tools/kpkg/Commands.h"
+
+using namespace kpkg::command;
+
+int main(int argc, char **argv) {
+  CLI::App app("Compiles .k kernels into .kpkg packages, runs them and tells about them.", "kpkg");
+  app.require_subcommand(1);
+  app.footer("Example: kpkg build gemm.k -o gemm.kpkg && kpkg run gemm.kpkg gemm --input \"a=randn(512,512,f32)\" "
+             "--input \"b=randn(512,512,f32)\" --check\n"
+             "Exit codes: 0 success; 1 source, package or arguments refused, or a check failed; 2 wrong command line; "
+             "3 file, device or tool failed.");
+  int exitCode = Success;
+  addBuild(app, exitCode);
+  addRun(app, exitCode);
+  addVerify(app, exitCode);
+  addInfo(app, exitCode);
+  addExplain(app, exitCode);
+  addVersion(app, exitCode);
+  try {
+    app.parse(argc, argv);
+  } catch (const CLI::ParseError &error) {
+    return app.exit(error) == 0 ? Success : UsageError;
+  }
+  return exitCode;
+}

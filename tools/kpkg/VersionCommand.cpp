@@ -1,0 +1,29 @@
+// `kpkg version`: the versions that decide what a package holds.
+// SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
+#include "tools/kpkg/Commands.h"
+#include "llvm/Config/llvm-config.h"
+#include <fmt/format.h>
+#include <kpkg/kpkg.hpp>
+#include <nlohmann/json.hpp>
+
+namespace kpkg::command {
+
+void addVersion(CLI::App &app, int &exitCode) {
+  auto *command = app.add_subcommand("version", "Print the versions of kpkg and LLVM and what this CPU can run");
+  command->footer("Example: kpkg version --json");
+  auto asJson = std::make_shared<bool>(false);
+  command->add_flag("--json", *asJson, "One JSON object");
+  command->callback([asJson] {
+    std::vector<std::string> targets;
+    for (size_t i = 0; const char *target = kpkg_cpu_target(i); ++i)
+      targets.push_back(target);
+    if (*asJson) {
+      nlohmann::json text = {{"kpkg", kpkg_version()}, {"llvm", LLVM_VERSION_STRING}, {"cpu_targets", targets}};
+      fmt::print("{}\n", text.dump());
+    } else {
+      fmt::print("kpkg {}, LLVM {}, this CPU runs {}\n", kpkg_version(), LLVM_VERSION_STRING, fmt::join(targets, ", "));
+    }
+  });
+}
+
+} // namespace kpkg::command
