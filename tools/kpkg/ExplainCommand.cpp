@@ -1,0 +1,65 @@
+// `kpkg explain`: the long form of a diagnostic, or how a call of an op is resolved.
+// SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
+#include "compiler/diag/Kinds.h"
+#include "tools/kpkg/InputText.h"
+#include "tools/kpkg/Report.h"
+#include <fmt/format.h>
+
+namespace kpkg::command {
+
+namespace {
+
+struct ExplainOptions {
+  std::string subject;
+  std::string op;
+  std::vector<std::string> inputs;
+  bool json = false;
+};
+
+ExitCode explainCode(const std::string &code) {
+  const compiler::KindInfo *kind = compiler::findKind(code);
+  if (!kind) {
+    fmt::print(stderr, "kpkg: error: '{}' is neither a diagnostic code such as K0101 nor, with an op, a package\n", code);
+    return InputRefused;
+  }
+  fmt::print("{}: {}\n\n{}\n", kind->code, kind->text, compiler::explanation(kind->id));
+  return Success;
+}
+
+ExitCode explainCall(const ExplainOptions &options) {
+  auto library = Library::open(options.subject);
+  if (!library)
+    return report(library.error());
+  auto op = library->op(options.op);
+  if (!op)
+    return report(op.error());
+  std::vector<Named> named;
+  for (size_t i = 0; i < options.inputs.size(); ++i) {
+    auto input = parseInput(options.inputs[i], i);
+    if (!input)
+      return report(input.error());
+    named.push_back(*input);
+  }
+  auto text = op->explain({}, named, options.json ? KPKG_JSON : KPKG_TEXT);
+  if (!text)
+    return report(text.error());
+  fmt::print("{}", *text);
+  return Success;
+}
+
+} // namespace
+
+void addExplain(CLI::App &app, int &exitCode) {
+  auto *command = app.add_subcommand("explain", "Explain a diagnostic code, or which instances a call would run and why");
+  command->footer("Example: kpkg explain K0101\n         kpkg explain gemm.kpkg gemm --input \"a=randn(5,7,f32)\" --input "
+                  "\"b=randn(7,3,f32)\"");
+  auto options = std::make_shared<ExplainOptions>();
+  command->add_option("subject", options->subject, "A code such as K0101, or a .kpkg file")->required();
+  command->add_option("op", options->op, "With a package: the op");
+  command->add_option("-i,--input", options->inputs, "An argument, name=value, as for kpkg run")->allow_extra_args(false);
+  command->add_flag("--json", options->json, "JSON");
+  command->callback(
+      [options, &exitCode] { exitCode = options->op.empty() ? explainCode(options->subject) : explainCall(*options); });
+}
+
+} // namespace kpkg::command

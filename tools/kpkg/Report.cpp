@@ -1,0 +1,54 @@
+// How the commands report failures of the runtime and describe tensors.
+// SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
+#include "tools/kpkg/Report.h"
+#include "tools/kpkg/Elements.h"
+#include <cmath>
+#include <fmt/format.h>
+#include <fmt/ranges.h>
+
+namespace kpkg::command {
+
+ExitCode report(const Error &error) {
+  fmt::print(stderr, "kpkg: error: {}\n", error.message);
+  switch (error.status) {
+  case KPKG_ERROR_FILE:
+  case KPKG_ERROR_DEVICE:
+  case KPKG_ERROR_MEMORY:
+  case KPKG_ERROR_INTERNAL:
+    return WorldError;
+  default:
+    return InputRefused;
+  }
+}
+
+std::string describe(const Tensor &tensor) {
+  std::string text =
+      fmt::format("{} [{}]", kpkg_dtype_name(int32_t(tensor.dtype())), fmt::join(tensor.shape(), ", "));
+  if (tensor.strides() != Tensor(nullptr, tensor.dtype(), tensor.shape()).strides())
+    text += fmt::format(" strides [{}]", fmt::join(tensor.strides(), ", "));
+  return text;
+}
+
+bool Difference::within(DType dtype, double factor) const {
+  return !classMismatch && largest <= factor * unitRoundoff(dtype) * scale;
+}
+
+Difference compare(const Tensor &actual, const Tensor &expected) {
+  Difference difference;
+  std::vector<double> wanted;
+  wanted.reserve(size_t(expected.elements()));
+  forEachElement(expected, [&](void *address) { wanted.push_back(readElement(expected.dtype(), address)); });
+  size_t next = 0;
+  forEachElement(actual, [&](void *address) {
+    double found = readElement(actual.dtype(), address), reference = wanted[next++];
+    if (std::isfinite(found) && std::isfinite(reference)) {
+      difference.largest = std::max(difference.largest, std::abs(found - reference));
+      difference.scale = std::max(difference.scale, std::abs(reference));
+    } else if (!(std::isnan(found) && std::isnan(reference)) && found != reference) {
+      difference.classMismatch = true;
+    }
+  });
+  return difference;
+}
+
+} // namespace kpkg::command

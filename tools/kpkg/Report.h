@@ -1,0 +1,27 @@
+// How the commands report failures of the runtime and describe tensors.
+// SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
+#pragma once
+#include "tools/kpkg/Commands.h"
+#include <kpkg/kpkg.hpp>
+#include <string>
+
+namespace kpkg::command {
+
+/// Prints "kpkg: error: ..." to stderr and gives the exit code that fits the error.
+ExitCode report(const Error &error);
+
+/// "float32 [1024, 1024]", with strides where they are not the dense ones.
+std::string describe(const Tensor &tensor);
+
+/// The largest difference of two tensors of one shape, and the largest magnitude of the second.
+struct Difference {
+  double largest = 0;
+  double scale = 0;
+  /// NaN or infinity on one side only.
+  bool classMismatch = false;
+  /// Within `factor` unit roundoffs of the dtype, relative to `scale`.
+  bool within(DType dtype, double factor) const;
+};
+Difference compare(const Tensor &actual, const Tensor &expected);
+
+} // namespace kpkg::command
