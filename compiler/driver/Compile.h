@@ -1,0 +1,41 @@
+// Source files in, package out: the whole compiler behind one function.
+// SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
+#pragma once
+#include "llvm/Support/Error.h"
+#include <functional>
+#include <optional>
+#include <string>
+#include <utility>
+#include <vector>
+
+namespace kpkg::compiler {
+
+class DiagnosticEngine;
+class SourceManager;
+
+struct CompileOptions {
+  /// Files, or folders whose .k files are all taken.
+  std::vector<std::string> inputs;
+  std::vector<std::string> importPaths;
+  std::vector<std::pair<std::string, std::string>> defines;
+  /// Names in packages, such as "x86-64-v3"; empty: this machine's.
+  std::vector<std::string> targets;
+  unsigned optLevel = 2;
+  /// Threads; 0: one for each processor.
+  unsigned jobs = 0;
+};
+
+/// Called from any thread, one call at a time, after each compiled instance: how many of how many are done, and which it was.
+using Progress = std::function<void(size_t done, size_t total, const std::string &what)>;
+
+/// The package's bytes; nothing when the source has errors, which then are in `diags`; an error when the world is at fault or the
+/// compiler cannot do it.
+llvm::Expected<std::optional<std::string>> compile(const CompileOptions &options, SourceManager &sources,
+                                                   DiagnosticEngine &diags, const Progress &progress = nullptr);
+
+/// What `--emit` shows instead of a package.
+enum class Stage { Tile, Plan, Llvm };
+llvm::Expected<std::optional<std::string>> emit(const CompileOptions &options, Stage stage, SourceManager &sources,
+                                                DiagnosticEngine &diags);
+
+} // namespace kpkg::compiler

@@ -1,0 +1,104 @@
+// The manifest of a package, from what a build made.
+// SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
+#include "compiler/pack/Manifest.h"
+#include "runtime/include/kpkg/kpkg.h"
+#include "llvm/Config/llvm-config.h"
+
+namespace kpkg::compiler {
+
+namespace {
+
+using nlohmann::json;
+
+json toJson(const Value &value) {
+  if (value.isBool())
+    return value.asBool();
+  if (value.isInt())
+    return value.asInt();
+  if (value.isFloat())
+    return value.asFloat();
+  if (value.isString())
+    return value.asString();
+  if (value.isDType())
+    return std::string(valueNameOf(value.asDType()));
+  if (value.isSequence()) {
+    json items = json::array();
+    for (const Value &item : value.asSequence().items)
+      items.push_back(toJson(item));
+    return items;
+  }
+  return nullptr; // None
+}
+
+json kernelRecord(const KernelRecord &kernel) {
+  json params = json::array(), args = json::array();
+  for (const KernelParameter &parameter : kernel.parameters)
+    params.push_back({{"name", parameter.name}, {"kind", parameter.kind}});
+  for (const KernelArgument &argument : kernel.arguments) {
+    json record = {{"name", argument.name}, {"kind", argument.isView ? "view" : "scalar"}, {"dtype", argument.dtype}};
+    if (argument.isView) {
+      record["rank"] = argument.rank;
+      record["mut"] = argument.isMut;
+    }
+    args.push_back(std::move(record));
+  }
+  return {{"name", kernel.name},
+          {"doc", kernel.doc},
+          {"params", std::move(params)},
+          {"args", std::move(args)},
+          {"persistent", kernel.isPersistent}};
+}
+
+json instanceRecord(const PackedInstance &packed, const Program &program) {
+  json params = json::array(), facts = json::array();
+  for (const Value &value : program.kernels()[packed.kernel].instances[packed.instance].parameters)
+    params.push_back(toJson(value));
+  for (const PackedFact &fact : packed.facts)
+    facts.push_back({{"arg", fact.argument}, {"unit", fact.unit}});
+  return {{"kernel", packed.kernel},   {"params", std::move(params)},
+          {"variant", packed.variant}, {"facts", std::move(facts)},
+          {"target", packed.target},   {"section", hostSectionName(packed.target)},
+          {"symbol", packed.symbol},   {"scratch", packed.scratchBytes},
+          {"asserts", packed.asserts}, {"prints", packed.prints},
+          {"flags", {"deterministic"}}};
+}
+
+json opRecord(const OpRecord &op) {
+  json arguments = json::array();
+  for (const OpArgument &argument : op.arguments) {
+    json record = {{"name", argument.name}, {"type", argument.type}, {"mut", argument.isMut}};
+    if (argument.hasDefault)
+      record["default"] = toJson(argument.defaultValue);
+    arguments.push_back(std::move(record));
+  }
+  return {{"name", op.name},
+          {"doc", op.doc},
+          {"schema", op.schema},
+          {"arguments", std::move(arguments)},
+          {"results", op.results},
+          {"plan", planSectionName(op.name)},
+          {"shape_plan", shapePlanSectionName(op.name)},
+          {"reference", op.reference.empty() ? json() : json(op.reference)}};
+}
+
+} // namespace
+
+std::string hostSectionName(const std::string &target) { return "host/" + target; }
+std::string planSectionName(const std::string &op) { return "plan/" + op; }
+std::string shapePlanSectionName(const std::string &op) { return "shape-plan/" + op; }
+
+json makeManifest(const PackageContents &contents) {
+  json kernels = json::array(), instances = json::array(), ops = json::array();
+  for (const KernelRecord &kernel : contents.program->kernels())
+    kernels.push_back(kernelRecord(kernel));
+  for (const PackedInstance &instance : contents.instances)
+    instances.push_back(instanceRecord(instance, *contents.program));
+  for (const OpRecord &op : contents.program->ops())
+    ops.push_back(opRecord(op));
+  return {{"producer", {{"kpkg", KPKG_VERSION}, {"llvm", LLVM_VERSION_STRING}, {"options", contents.options}}},
+          {"kernels", std::move(kernels)},
+          {"instances", std::move(instances)},
+          {"ops", std::move(ops)}};
+}
+
+} // namespace kpkg::compiler

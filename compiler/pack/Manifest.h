@@ -1,0 +1,17 @@
+// The manifest of a package, from what a build made.
+// SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
+#pragma once
+#include "compiler/pack/Package.h"
+#include <nlohmann/json.hpp>
+
+namespace kpkg::compiler {
+
+/// Everything but `format` and `sections`, which the container's writer fills in. docs/package-format.md describes the keys.
+nlohmann::json makeManifest(const PackageContents &contents);
+
+/// Names of sections.
+std::string hostSectionName(const std::string &target);
+std::string planSectionName(const std::string &op);
+std::string shapePlanSectionName(const std::string &op);
+
+} // namespace kpkg::compiler
