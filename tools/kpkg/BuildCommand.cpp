@@ -1,0 +1,175 @@
+// `kpkg build`: .k sources to a package.
+// SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
+#include "compiler/diag/Diagnostics.h"
+#include "compiler/diag/Render.h"
+#include "compiler/driver/Compile.h"
+#include "tools/kpkg/Commands.h"
+#include "llvm/Support/FileSystem.h"
+#include "llvm/Support/Error.h"
+#include <fmt/format.h>
+#include <unistd.h>
+
+namespace kpkg::command {
+
+namespace {
+
+using namespace kpkg::compiler;
+
+struct BuildOptions {
+  CompileOptions compile;
+  std::string output;
+  std::string targets;
+  std::vector<std::string> defines;
+  std::string emit;
+  std::string diagnosticsFormat = "text";
+  bool checkReproducible = false;
+};
+
+/// Draws "[12/48] gemm_tiles[...] x86-64-v3" on one line of a terminal; elsewhere nothing.
+class ProgressLine {
+public:
+  ProgressLine() : isTerminal(isatty(STDERR_FILENO)) {}
+  ~ProgressLine() {
+    if (drawn)
+      fmt::print(stderr, "\r\033[K");
+  }
+  Progress callback() {
+    if (!isTerminal)
+      return nullptr;
+    return [this](size_t done, size_t total, const std::string &what) {
+      drawn = true;
+      fmt::print(stderr, "\r\033[K[{}/{}] {}", done, total, what.substr(0, 100));
+    };
+  }
+
+private:
+  bool isTerminal;
+  bool drawn = false;
+};
+
+ExitCode fail(llvm::Error error) {
+  fmt::print(stderr, "kpkg: error: {}\n", llvm::toString(std::move(error)));
+  return WorldError;
+}
+
+void show(const DiagnosticEngine &diags, const SourceManager &sources, const std::string &format) {
+  if (format == "json") {
+    for (const Diagnostic &diagnostic : diags.diagnostics())
+      fmt::print(stderr, "{}\n", renderJson(diagnostic, sources));
+    return;
+  }
+  fmt::print(stderr, "{}", renderText(diags, sources, {.colour = wantsColour(STDERR_FILENO)}));
+}
+
+/// A reader sees the old file or the new one, never a part.
+llvm::Error writeAtomically(const std::string &path, const std::string &bytes) {
+  llvm::Error error = llvm::writeToOutput(path, [&](llvm::raw_ostream &stream) -> llvm::Error {
+    stream << bytes;
+    return llvm::Error::success();
+  });
+  if (!error)
+    return llvm::Error::success();
+  return llvm::createStringError(llvm::inconvertibleErrorCode(), "cannot write %s: %s", path.c_str(),
+                                 llvm::toString(std::move(error)).c_str());
+}
+
+std::vector<std::string> splitTargets(const std::string &text) {
+  std::vector<std::string> targets;
+  size_t start = 0;
+  while (start < text.size()) {
+    size_t comma = std::min(text.find(',', start), text.size());
+    if (comma > start)
+      targets.push_back(text.substr(start, comma - start));
+    start = comma + 1;
+  }
+  return targets;
+}
+
+ExitCode emitStage(const BuildOptions &options, SourceManager &sources, DiagnosticEngine &diags) {
+  Stage stage = options.emit == "tile" ? Stage::Tile : options.emit == "plan" ? Stage::Plan : Stage::Llvm;
+  auto text = emit(options.compile, stage, sources, diags);
+  if (!text)
+    return fail(text.takeError());
+  show(diags, sources, options.diagnosticsFormat);
+  if (!*text)
+    return InputRefused;
+  if (options.output.empty()) {
+    fmt::print("{}", **text);
+    return Success;
+  }
+  if (llvm::Error error = writeAtomically(options.output, **text))
+    return fail(std::move(error));
+  return Success;
+}
+
+ExitCode build(BuildOptions &options) {
+  options.compile.targets = splitTargets(options.targets);
+  for (const std::string &define : options.defines) {
+    size_t equals = define.find('=');
+    if (equals == 0 || equals == std::string::npos) {
+      fmt::print(stderr, "kpkg: error: -D {}: write NAME=VALUE\n", define);
+      return UsageError;
+    }
+    options.compile.defines.emplace_back(define.substr(0, equals), define.substr(equals + 1));
+  }
+  SourceManager sources;
+  DiagnosticEngine diags;
+  if (!options.emit.empty())
+    return emitStage(options, sources, diags);
+  if (options.output.empty()) {
+    fmt::print(stderr, "kpkg: error: -o FILE is needed\n");
+    return UsageError;
+  }
+
+  std::optional<std::string> package;
+  {
+    ProgressLine line;
+    auto compiled = compile(options.compile, sources, diags, line.callback());
+    if (!compiled)
+      return fail(compiled.takeError());
+    package = std::move(*compiled);
+  }
+  show(diags, sources, options.diagnosticsFormat);
+  if (!package)
+    return InputRefused;
+  if (options.checkReproducible) {
+    SourceManager freshSources;
+    DiagnosticEngine freshDiags;
+    auto again = compile(options.compile, freshSources, freshDiags);
+    if (!again)
+      return fail(again.takeError());
+    if (*again != package) {
+      fmt::print(stderr, "kpkg: error: a second build gave other bytes\n");
+      return WorldError;
+    }
+  }
+  if (llvm::Error error = writeAtomically(options.output, *package))
+    return fail(std::move(error));
+  return Success;
+}
+
+} // namespace
+
+void addBuild(CLI::App &app, int &exitCode) {
+  auto *command = app.add_subcommand("build", "Compile .k sources into a package");
+  command->footer("Example: kpkg build gemm.k -o gemm.kpkg --target x86-64-v3,x86-64-v4,aarch64\n"
+                  "         kpkg build kernels_src/softmax --emit=tile");
+  auto options = std::make_shared<BuildOptions>();
+  command->add_option("inputs", options->compile.inputs, "Source files, or folders whose .k files are all taken")->required();
+  command->add_option("-o,--output", options->output, "The package to write");
+  command->add_option("--target", options->targets,
+                      "Comma-separated targets: x86-64-v3, x86-64-v4, aarch64, native; default: native");
+  command->add_option("-I", options->compile.importPaths, "A folder in which imports look")->allow_extra_args(false);
+  command->add_option("-D", options->defines, "NAME=VALUE: sets a module's comptime constant")->allow_extra_args(false);
+  command->add_flag("-O{2},-O0{0},-O1{1},-O2{2},-O3{3}", options->compile.optLevel, "Optimisation level, default 2");
+  command->add_option("-j,--jobs", options->compile.jobs, "Threads; default: one for each processor");
+  command->add_option("--emit", options->emit, "Print a stage instead of writing a package")
+      ->check(CLI::IsMember({"tile", "plan", "llvm"}));
+  command->add_option("--diagnostics", options->diagnosticsFormat, "text, or json: one object a line, on standard error")
+      ->check(CLI::IsMember({"text", "json"}))
+      ->capture_default_str();
+  command->add_flag("--check-reproducible", options->checkReproducible, "Build twice and compare the bytes");
+  command->callback([options, &exitCode] { exitCode = build(*options); });
+}
+
+} // namespace kpkg::command
