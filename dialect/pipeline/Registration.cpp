@@ -2,6 +2,7 @@
 // SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
 #include "dialect/pipeline/Registration.h"
 #include "dialect/tile/ir/TileDialect.h"
+#include "dialect/tile/transforms/Passes.h"
 #include "mlir/Dialect/SCF/Transforms/Passes.h"
 #include "mlir/Transforms/Passes.h"
 
@@ -13,4 +14,5 @@ void kpkg::registerDialects(mlir::DialectRegistry &registry) {
 void kpkg::registerPasses() {
   mlir::registerTransformsPasses();
   mlir::registerSCFPasses();
+  tile::registerTilePasses();
 }

@@ -1,0 +1,265 @@
+// What a kernel costs, as a formula over the shapes of its arguments.
+// SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
+//
+// A walk over the kernel carries the product of trip counts of the loops around an op. A tile's dimension remembers which dimension of
+// which argument it was loaded from, so that `ceildiv(dim, B)` iterations over B elements become exactly `dim` elements, and a tile that is
+// wider than the row under it counts the row.
+#include "dialect/tile/transforms/Cost.h"
+#include "mlir/Dialect/Arith/IR/Arith.h"
+#include "mlir/Dialect/SCF/IR/SCF.h"
+#include "mlir/IR/Matchers.h"
+#include "llvm/Support/raw_ostream.h"
+#include <map>
+
+using namespace mlir;
+
+namespace kpkg::tile {
+
+namespace {
+
+/// The dimension of a view argument that something runs along.
+struct Place {
+  unsigned argument;
+  unsigned dimension;
+  bool operator==(const Place &) const = default;
+};
+using Places = SmallVector<std::optional<Place>>;
+
+class Estimator {
+public:
+  explicit Estimator(KernelOp kernel) {
+    for (BlockArgument argument : kernel.getBody().getArguments())
+      if (auto type = dyn_cast<ViewType>(argument.getType())) {
+        Places &places = viewPlaces[argument];
+        for (unsigned i = 0; i < type.getRank(); ++i)
+          places.push_back(Place{argument.getArgNumber(), i});
+      }
+    CostTerm once;
+    if (!kernel.isPersistent())
+      once.factors.push_back({CostFactor::Kind::Blocks});
+    known = walk(kernel.getBody().front(), once);
+  }
+
+  std::optional<Cost> result() { return known ? std::optional(cost) : std::nullopt; }
+
+private:
+  bool walk(Block &block, const CostTerm &trips) {
+    for (Operation &op : block)
+      if (!visit(op, trips))
+        return false;
+    return true;
+  }
+
+  bool visit(Operation &op, const CostTerm &trips) {
+    if (auto loop = dyn_cast<ForTilesOp>(op)) {
+      CostTerm inner = trips;
+      for (Value count : loop.getCounts())
+        if (!multiply(inner, count))
+          return false;
+      return walk(loop.getBody().front(), inner);
+    }
+    if (auto loop = dyn_cast<scf::ForOp>(op)) {
+      CostTerm inner = trips;
+      if (!isConstant(loop.getLowerBound(), 0) || !isConstant(loop.getStep(), 1) || !multiply(inner, loop.getUpperBound()))
+        return false;
+      for (auto [init, argument, result] : llvm::zip(loop.getInitArgs(), loop.getRegionIterArgs(), loop.getResults()))
+        tilePlaces[argument] = tilePlaces[result] = tilePlaces.lookup(init);
+      return walk(*loop.getBody(), inner);
+    }
+    if (isa<scf::WhileOp>(op))
+      return false;
+    if (auto drop = dyn_cast<DropOp>(op)) {
+      Places places = viewPlaces.lookup(drop.getView());
+      for (int64_t dim : llvm::reverse(drop.getDims()))
+        places.erase(places.begin() + dim);
+      viewPlaces[drop.getResult()] = places;
+      return true;
+    }
+    if (auto load = dyn_cast<LoadOp>(op)) {
+      tilePlaces[load.getResult()] = viewPlaces.lookup(load.getView());
+      return addBytes(load.getResult(), trips);
+    }
+    if (auto store = dyn_cast<StoreOp>(op)) {
+      Places places = viewPlaces.lookup(store.getView());
+      if (auto type = dyn_cast<RankedTensorType>(store.getValue().getType()))
+        add(cost.bytes, trips, type.getShape(), places, elementBytes(type.getElementType()));
+      return true;
+    }
+    if (auto dot = dyn_cast<DotOp>(op))
+      return addDot(dot, trips);
+    for (Region &region : op.getRegions())
+      for (Block &block : region)
+        if (!isa<CombineOp, ScanOp>(op) && !walk(block, trips))
+          return false;
+    propagate(op);
+    countElementwise(op, trips);
+    return true;
+  }
+
+  /// Multiplies by the value of `count`: a constant, an extent, or an extent divided rounding up.
+  bool multiply(CostTerm &term, Value count) {
+    if (std::optional<int64_t> value = getConstantIntValue(count)) {
+      term.count *= double(*value);
+      return true;
+    }
+    if (std::optional<Place> place = placeOfDim(count)) {
+      term.factors.push_back({CostFactor::Kind::Extent, place->argument, place->dimension});
+      return true;
+    }
+    if (auto division = count.getDefiningOp<arith::CeilDivSIOp>()) {
+      std::optional<Place> place = placeOfDim(division.getLhs());
+      std::optional<int64_t> size = getConstantIntValue(division.getRhs());
+      if (!place || !size)
+        return false;
+      term.factors.push_back({CostFactor::Kind::Tiles, place->argument, place->dimension, *size});
+      return true;
+    }
+    return false;
+  }
+
+  std::optional<Place> placeOfDim(Value value) {
+    auto dim = value.getDefiningOp<DimOp>();
+    if (!dim)
+      return std::nullopt;
+    auto places = viewPlaces.lookup(dim.getView());
+    return size_t(dim.getDimension()) < places.size() ? places[dim.getDimension()] : std::nullopt;
+  }
+
+  /// Adds `each` per element of a tile of shape `shape`, for all iterations.
+  void add(SmallVector<CostTerm> &terms, const CostTerm &trips, ArrayRef<int64_t> shape, const Places &places, double each) {
+    CostTerm term = trips;
+    term.count *= each;
+    for (auto [i, size] : llvm::enumerate(shape)) {
+      std::optional<Place> place = i < places.size() ? places[i] : std::nullopt;
+      if (size == 1)
+        continue;
+      if (!place) {
+        term.count *= double(size);
+        continue;
+      }
+      // Iterating over all tiles of a dimension covers it once, whichever argument the count was taken from.
+      auto *tiles = llvm::find_if(term.factors, [&](const CostFactor &factor) {
+        return factor.kind == CostFactor::Kind::Tiles && factor.size == size &&
+               (Place{factor.argument, factor.dimension} == *place || !usesPlace(term, *place));
+      });
+      if (tiles != term.factors.end())
+        *tiles = {CostFactor::Kind::Extent, tiles->argument, tiles->dimension};
+      else
+        term.factors.push_back({CostFactor::Kind::Clipped, place->argument, place->dimension, size});
+    }
+    for (CostTerm &old : terms)
+      if (old.factors == term.factors) {
+        old.count += term.count;
+        return;
+      }
+    terms.push_back(std::move(term));
+  }
+
+  static bool usesPlace(const CostTerm &term, Place place) {
+    return llvm::any_of(term.factors, [&](const CostFactor &factor) {
+      return factor.kind == CostFactor::Kind::Tiles && factor.argument == place.argument &&
+             factor.dimension == place.dimension;
+    });
+  }
+
+  bool addBytes(Value tile, const CostTerm &trips) {
+    if (auto type = dyn_cast<RankedTensorType>(tile.getType()))
+      add(cost.bytes, trips, type.getShape(), tilePlaces.lookup(tile), elementBytes(type.getElementType()));
+    return true;
+  }
+
+  bool addDot(DotOp dot, const CostTerm &trips) {
+    auto lhsType = cast<RankedTensorType>(dot.getLhs().getType());
+    auto rhsType = cast<RankedTensorType>(dot.getRhs().getType());
+    Places lhs = tilePlaces.lookup(dot.getLhs()), rhs = tilePlaces.lookup(dot.getRhs());
+    lhs.resize(lhsType.getRank());
+    rhs.resize(rhsType.getRank());
+    SmallVector<int64_t> shape(lhsType.getShape());
+    shape.push_back(rhsType.getShape().back());
+    Places places = lhs;
+    places.push_back(rhs.back());
+    add(cost.flops, trips, shape, places, 2);
+    Places result(lhs.begin(), lhs.end() - 1);
+    result.push_back(rhs.back());
+    tilePlaces[dot.getResult()] = result;
+    return true;
+  }
+
+  /// Results of the operand's rank lie where the operand lies, as far as the extents agree.
+  void propagate(Operation &op) {
+    if (op.getNumResults() != 1)
+      return;
+    auto type = dyn_cast<RankedTensorType>(op.getResult(0).getType());
+    if (!type || isa<ReshapeOp>(op))
+      return;
+    Places places(type.getRank());
+    for (Value operand : op.getOperands()) {
+      auto from = dyn_cast<RankedTensorType>(operand.getType());
+      auto known = tilePlaces.find(operand);
+      if (!from || known == tilePlaces.end() || from.getRank() != type.getRank() ||
+          known->second.size() != size_t(type.getRank()))
+        continue;
+      for (int64_t i = 0; i < type.getRank(); ++i) {
+        int64_t source = i;
+        if (auto permute = dyn_cast<PermuteOp>(op))
+          source = permute.getPermutation()[i];
+        if (!places[i] && from.getDimSize(source) == type.getDimSize(i))
+          places[i] = known->second[source];
+      }
+    }
+    tilePlaces[op.getResult(0)] = places;
+  }
+
+  void countElementwise(Operation &op, const CostTerm &trips) {
+    Value counted;
+    if (auto reduce = dyn_cast<ReduceOp>(op))
+      counted = reduce.getValue();
+    else if (op.getNumResults() == 1 && op.hasTrait<OpTrait::Elementwise>() && !isa<arith::SelectOp>(op))
+      counted = op.getResult(0);
+    auto type = counted ? dyn_cast<RankedTensorType>(counted.getType()) : nullptr;
+    if (!type || !isa<FloatType>(type.getElementType()) || isa<arith::ExtFOp, arith::TruncFOp>(op))
+      return;
+    Places places = tilePlaces.lookup(counted);
+    places.resize(type.getRank());
+    add(cost.flops, trips, type.getShape(), places, 1);
+  }
+
+  static bool isConstant(Value value, int64_t wanted) { return getConstantIntValue(value) == wanted; }
+  static double elementBytes(Type type) {
+    return type.isIndex() ? 8 : std::max(1.0, double(type.getIntOrFloatBitWidth()) / 8);
+  }
+
+  Cost cost;
+  bool known = false;
+  llvm::DenseMap<Value, Places> viewPlaces, tilePlaces;
+};
+
+} // namespace
+
+std::optional<Cost> estimateCost(KernelOp kernel) { return Estimator(kernel).result(); }
+
+std::string toString(ArrayRef<CostTerm> terms) {
+  std::string text;
+  llvm::raw_string_ostream stream(text);
+  llvm::interleave(
+      terms, stream,
+      [&](const CostTerm &term) {
+        stream << llvm::format("%g", term.count);
+        for (const CostFactor &factor : term.factors) {
+          switch (factor.kind) {
+          case CostFactor::Kind::Blocks: stream << "*blocks"; break;
+          case CostFactor::Kind::Extent: stream << "*dim(" << factor.argument << ',' << factor.dimension << ')'; break;
+          case CostFactor::Kind::Tiles:
+            stream << "*tiles(" << factor.argument << ',' << factor.dimension << ',' << factor.size << ')';
+            break;
+          case CostFactor::Kind::Clipped:
+            stream << "*clip(" << factor.argument << ',' << factor.dimension << ',' << factor.size << ')';
+            break;
+          }
+        }
+      },
+      " + ");
+  return text;
+}
+
+} // namespace kpkg::tile

@@ -1,0 +1,45 @@
+// What a kernel costs, as a formula over the shapes of its arguments.
+// SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
+#pragma once
+#include "dialect/tile/ir/TileDialect.h"
+#include "llvm/ADT/SmallVector.h"
+#include <optional>
+#include <string>
+
+namespace kpkg::tile {
+
+/// One factor of a term; all are known when a launch is: the shapes of the arguments and the grid.
+struct CostFactor {
+  enum class Kind {
+    Blocks,  ///< number of blocks of the grid
+    Extent,  ///< shape[dimension] of view argument `argument`
+    Tiles,   ///< the same divided by `size`, rounded up
+    Clipped, ///< the same, but at most `size`
+  };
+  Kind kind = Kind::Blocks;
+  unsigned argument = 0;
+  unsigned dimension = 0;
+  int64_t size = 0;
+  bool operator==(const CostFactor &) const = default;
+};
+
+/// `count` times the product of `factors`.
+struct CostTerm {
+  double count = 1;
+  llvm::SmallVector<CostFactor, 6> factors;
+};
+
+/// Sums of terms over the whole launch. An estimate: elements outside of a view do not count, operands that stay on chip count once,
+/// branches count as taken.
+struct Cost {
+  llvm::SmallVector<CostTerm> flops; ///< a multiplication and an addition of a dot are two; every other operation on an element is one
+  llvm::SmallVector<CostTerm> bytes; ///< read from and written to memory
+};
+
+/// Nothing when a loop's trip count is not a formula of shapes.
+std::optional<Cost> estimateCost(KernelOp kernel);
+
+/// "2*dim(0,1)*dim(1,2) + 3*blocks*clip(0,1,4096)", for tests.
+std::string toString(llvm::ArrayRef<CostTerm> terms);
+
+} // namespace kpkg::tile

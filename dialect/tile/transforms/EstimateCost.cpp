@@ -1,0 +1,30 @@
+// Writes a kernel's cost formulas into attributes.
+// SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
+//
+// Before: tile.kernel @add(...) {...}
+// After:  tile.kernel @add(...) attributes {bytes = "12*blocks*clip(0,0,4096)", flops = "blocks*clip(0,0,4096)"} {...}
+//
+// On entry: any verified kernel. On exit: nothing but the attributes has changed.
+#include "dialect/tile/transforms/Cost.h"
+#include "dialect/tile/transforms/Passes.h"
+
+namespace kpkg::tile {
+#define GEN_PASS_DEF_TILEESTIMATECOST
+#include "dialect/tile/transforms/Passes.h.inc"
+
+namespace {
+struct TileEstimateCost final : impl::TileEstimateCostBase<TileEstimateCost> {
+  void runOnOperation() override {
+    KernelOp kernel = getOperation();
+    std::optional<Cost> cost = estimateCost(kernel);
+    if (!cost) {
+      ++unknown;
+      return;
+    }
+    mlir::Builder builder(&getContext());
+    kernel->setAttr("flops", builder.getStringAttr(toString(cost->flops)));
+    kernel->setAttr("bytes", builder.getStringAttr(toString(cost->bytes)));
+  }
+};
+} // namespace
+} // namespace kpkg::tile

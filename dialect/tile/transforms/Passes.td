@@ -1,0 +1,17 @@
+// Passes over the tile dialect.
+// SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
+#ifndef KPKG_DIALECT_TILE_TRANSFORMS_PASSES_TD
+#define KPKG_DIALECT_TILE_TRANSFORMS_PASSES_TD
+
+include "mlir/Pass/PassBase.td"
+
+def TileEstimateCost : Pass<"tile-estimate-cost", "::kpkg::tile::KernelOp"> {
+  let summary = "writes a kernel's cost formulas into its attributes `flops` and `bytes`";
+  let description = [{
+    The analysis behind the estimates in a package's manifest, made visible. A kernel whose loops have trip counts that are no formula
+    of shapes gets no attribute.
+  }];
+  let statistics = [Statistic<"unknown", "unknown-kernels", "Kernels without a formula">];
+}
+
+#endif
