@@ -16,9 +16,8 @@ void KernelOp::build(OpBuilder &builder, OperationState &state, StringRef name, 
 
 ParseResult KernelOp::parse(OpAsmParser &parser, OperationState &result) {
   auto buildType = [](Builder &builder, ArrayRef<Type> arguments, ArrayRef<Type> results,
-                      function_interface_impl::VariadicFlag, std::string &) {
-    return builder.getFunctionType(arguments, results);
-  };
+                      function_interface_impl::VariadicFlag,
+                      std::string &) { return builder.getFunctionType(arguments, results); };
   return function_interface_impl::parseFunctionOp(parser, result, /*allowVariadic=*/false,
                                                   getFunctionTypeAttrName(result.name), buildType,
                                                   getArgAttrsAttrName(result.name), getResAttrsAttrName(result.name));
@@ -94,7 +93,8 @@ ParseResult ForTilesOp::parse(OpAsmParser &parser, OperationState &result) {
 
 void ForTilesOp::print(OpAsmPrinter &printer) {
   printer << " (";
-  llvm::interleaveComma(getCoordinates(), printer, [&](BlockArgument argument) { printer.printRegionArgument(argument, {}, true); });
+  llvm::interleaveComma(getCoordinates(), printer,
+                        [&](BlockArgument argument) { printer.printRegionArgument(argument, {}, true); });
   printer << ") to (" << getCounts() << ")";
   printer.printOptionalAttrDictWithKeyword((*this)->getAttrs());
   printer << " ";
@@ -107,7 +107,8 @@ LogicalResult ForTilesOp::verifyRegions() {
   if (getCounts().empty())
     return emitOpError("needs at least one count");
   if (getBody().getArgumentTypes() != TypeRange(getCounts().getTypes()))
-    return emitOpError() << "has " << getCounts().size() << " counts, so its body takes as many arguments of type index";
+    return emitOpError() << "has " << getCounts().size()
+                         << " counts, so its body takes as many arguments of type index";
   if (!cast<YieldOp>(getBody().front().getTerminator()).getValues().empty())
     return emitOpError("yields no values");
   if ((*this)->getParentOfType<ForTilesOp>())

@@ -70,7 +70,7 @@ def Tile_BlockIdOp : Tile_GridOp<"block_id"> {
   let summary = "coordinate of this block in the grid, 0 <= id < grid_dim";
   let description = [{
     ```mlir
-    %i = tile.block_id x
+    %block = tile.block_id x
     ```
   }];
 }
@@ -120,8 +120,8 @@ def Tile_YieldOp : Tile_Op<"yield", [
   let description = [{
     ```mlir
     %total = tile.combine (%a : tensor<4x8xf32>) axis 1 init (%zero : f32) -> tensor<4x1xf32> {
-    ^bb0(%l: f32, %r: f32):
-      %s = arith.addf %l, %r : f32
+    ^bb0(%lhs: f32, %rhs: f32):
+      %s = arith.addf %lhs, %rhs : f32
       tile.yield %s : f32
     }
     ```
@@ -137,7 +137,7 @@ def Tile_PrintOp : Tile_Op<"print", [MemoryEffects<[MemWrite]>]> {
     `format` has one `{}` for each value. A tile prints as its elements in row-major order. Output of different blocks is not ordered.
 
     ```mlir
-    tile.print "start {} factor {}" (%start, %factor) : index, f32
+    tile.print "start {} factor {}" (%start, %alpha) : index, f32
     ```
   }];
   let arguments = (ins StrAttr:$format, Variadic<Tile_TileOrScalar>:$values);
@@ -156,4 +156,5 @@ def Tile_AssertOp : Tile_Op<"assert", [MemoryEffects<[MemWrite]>]> {
   }];
   let arguments = (ins Tile_BoolLike:$condition, StrAttr:$message);
   let assemblyFormat = "$condition `,` $message attr-dict `:` type($condition)";
+  let hasCanonicalizeMethod = 1;
 }

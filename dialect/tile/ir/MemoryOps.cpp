@@ -5,8 +5,7 @@
 using namespace mlir;
 using namespace kpkg::tile;
 
-template <typename Op>
-static LogicalResult verifyQuery(Op op) {
+template <typename Op> static LogicalResult verifyQuery(Op op) {
   int64_t rank = op.getView().getType().getRank();
   if (op.getDimension() >= static_cast<uint64_t>(rank))
     return op.emitOpError() << "asks for dimension " << op.getDimension() << " of a view of rank " << rank;

@@ -9,6 +9,7 @@ class Tile_ViewQueryOp<string mnemonic> : Tile_Op<mnemonic, [Pure]> {
   }]>];
   let assemblyFormat = "$view `,` $dimension attr-dict `:` qualified(type($view))";
   let hasVerifier = 1;
+  let hasFolder = 1;
 }
 
 def Tile_DimOp : Tile_ViewQueryOp<"dim"> {
@@ -37,7 +38,7 @@ def Tile_DropOp : Tile_Op<"drop", [Pure]> {
     it gives the fill, every store to it is dropped.
 
     ```mlir
-    %w = tile.drop %q [0, 1] at (%b, %h) : !tile.view<4xbf16, unit = 3> -> !tile.view<2xbf16, unit = 1>
+    %t = tile.drop %q [0, 1] at (%batch, %head) : !tile.view<4xbf16, unit = 3> -> !tile.view<2xbf16, unit = 1>
     ```
   }];
   let arguments = (ins Tile_ViewType:$view, DenseI64ArrayAttr:$dims, Variadic<Index>:$indices);
@@ -50,6 +51,8 @@ def Tile_DropOp : Tile_Op<"drop", [Pure]> {
   ];
   let assemblyFormat = "$view $dims `at` `(` $indices `)` attr-dict `:` qualified(type($view)) `->` qualified(type($result))";
   let hasVerifier = 1;
+  let hasFolder = 1;
+  let hasCanonicalizer = 1;
 }
 
 def Tile_LoadOp : Tile_Op<"load", [
@@ -76,7 +79,7 @@ def Tile_StoreOp : Tile_Op<"store"> {
     rank 0 a scalar is stored. In a view with a stride of 0, which of the values that meet in an element stays is unspecified.
 
     ```mlir
-    tile.store %t, %y[%r, %c] : tensor<4x64xf32>, !tile.view<2xf32, mut>
+    tile.store %a, %y[%r, %c] : tensor<4x8xf32>, !tile.view<2xf32, mut>
     ```
   }];
   let arguments = (ins Tile_TileOrScalar:$value, Arg<Tile_ViewType, "", [MemWrite]>:$view, Variadic<Index>:$offsets);
@@ -92,7 +95,7 @@ def Tile_GatherOp : Tile_Op<"gather", [AttrSizedOperandSegments,
     false gives `fill`.
 
     ```mlir
-    %t = tile.gather %x[%i, %j] fill %zero mask %m : !tile.view<2xf32>, tensor<4x8xindex> -> tensor<4x8xf32>
+    %t = tile.gather %x[%i, %j] fill %zero mask %mask : !tile.view<2xf32>, tensor<4x8xindex> -> tensor<4x8xf32>
     ```
   }];
   let arguments = (ins Arg<Tile_ViewType, "", [MemRead]>:$view, Variadic<Tile_IndexTile>:$indices, Tile_Element:$fill,
@@ -112,7 +115,7 @@ def Tile_ScatterOp : Tile_Op<"scatter", [AttrSizedOperandSegments]> {
     coordinates, which value stays is unspecified.
 
     ```mlir
-    tile.scatter %t, %y[%i, %j] mask %m : tensor<4x8xf32>, !tile.view<2xf32, mut>, tensor<4x8xindex>
+    tile.scatter %a, %y[%i, %j] mask %mask : tensor<4x8xf32>, !tile.view<2xf32, mut>, tensor<4x8xindex>
     ```
   }];
   let arguments = (ins Tile_Tile:$value, Arg<Tile_ViewType, "", [MemWrite]>:$view, Variadic<Tile_IndexTile>:$indices,

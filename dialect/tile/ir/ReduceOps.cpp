@@ -14,7 +14,8 @@ static RankedTensorType reducedType(RankedTensorType type, int64_t axis, Type el
   return RankedTensorType::get(shape, elementType ? elementType : type.getElementType());
 }
 
-static LogicalResult verifyReduced(Operation *op, RankedTensorType value, int64_t axis, Type result, Type elementType = {}) {
+static LogicalResult verifyReduced(Operation *op, RankedTensorType value, int64_t axis, Type result,
+                                   Type elementType = {}) {
   if (axis >= value.getRank())
     return op->emitOpError() << "axis " << axis << " is not a dimension of " << value;
   if (RankedTensorType expected = reducedType(value, axis, elementType); result != expected)
@@ -142,7 +143,7 @@ LogicalResult DotOp::verify() {
   if (rhs.getElementType() != element)
     return emitOpError() << "operands have one element type, not " << element << " and " << rhs.getElementType();
   Builder builder(getContext());
-  Type wide = element.isF64() ? builder.getF64Type()
+  Type wide = element.isF64()           ? builder.getF64Type()
               : isa<FloatType>(element) ? Type(builder.getF32Type())
               : element.isInteger(8)    ? Type(builder.getI32Type())
                                         : Type();
@@ -156,7 +157,8 @@ LogicalResult DotOp::verify() {
   if ((rank != 2 && rank != 3) || rhs.getRank() != rank || accumulator.getRank() != rank)
     return emitOpError("takes three tiles of rank 2, or of rank 3 with a batch");
   SmallVector<int64_t> left(lhs.getShape()), right(rhs.getShape()), out(accumulator.getShape());
-  bool agrees = left[rank - 1] == right[rank - 2] && left[rank - 2] == out[rank - 2] && right[rank - 1] == out[rank - 1];
+  bool agrees =
+      left[rank - 1] == right[rank - 2] && left[rank - 2] == out[rank - 2] && right[rank - 1] == out[rank - 1];
   if (rank == 3)
     agrees = agrees && left[0] == right[0] && left[0] == out[0];
   if (!agrees)

@@ -20,6 +20,7 @@ def Tile_ReduceOp : Tile_AxisOp<"reduce", [SameOperandsAndResultElementType]> {
   let arguments = (ins Tile_ReduceKind:$kind, Tile_Tile:$value, ConfinedAttr<I64Attr, [IntNonNegative]>:$axis);
   let results = (outs Tile_Tile:$result);
   let builders = [OpBuilder<(ins "ReduceKind":$kind, "::mlir::Value":$value, "int64_t":$axis)>];
+  let hasFolder = 1;
 }
 
 def Tile_ArgReduceOp : Tile_AxisOp<"arg_reduce"> {
@@ -34,6 +35,7 @@ def Tile_ArgReduceOp : Tile_AxisOp<"arg_reduce"> {
   let arguments = (ins Tile_ArgReduceKind:$kind, Tile_Tile:$value, ConfinedAttr<I64Attr, [IntNonNegative]>:$axis);
   let results = (outs Tile_IndexTile:$result);
   let builders = [OpBuilder<(ins "ArgReduceKind":$kind, "::mlir::Value":$value, "int64_t":$axis)>];
+  let hasFolder = 1;
 }
 
 def Tile_CombineOp : Tile_Op<"combine", [
@@ -44,7 +46,7 @@ def Tile_CombineOp : Tile_Op<"combine", [
     and the `inits` must be neutral for it: elements are combined in unspecified order and `inits` may enter any number of times. All inputs have one shape.
 
     ```mlir
-    %r:2 = tile.combine (%a, %b : tensor<4x8xf32>, tensor<4x8xi32>) axis 1 init (%zero, %one : f32, i32)
+    %t:2 = tile.combine (%a, %k : tensor<4x8xf32>, tensor<4x8xi32>) axis 1 init (%zero, %one : f32, i32)
         -> tensor<4x1xf32>, tensor<4x1xi32> {
     ^bb0(%la: f32, %lb: i32, %ra: f32, %rb: i32):
       %s = arith.addf %la, %ra : f32
@@ -75,9 +77,9 @@ def Tile_ScanOp : Tile_Op<"scan", [RecursiveMemoryEffects, RecursivelySpeculatab
     Element `i` of the result combines elements `0..i` of the axis, in order. The region is as for `tile.combine`, and must be associative up to rounding.
 
     ```mlir
-    %r = tile.scan (%a : tensor<4x8xf32>) axis 1 {
-    ^bb0(%l: f32, %r0: f32):
-      %s = arith.addf %l, %r0 : f32
+    %t = tile.scan (%a : tensor<4x8xf32>) axis 1 {
+    ^bb0(%lhs: f32, %rhs: f32):
+      %s = arith.addf %lhs, %rhs : f32
       tile.yield %s : f32
     }
     ```
@@ -105,7 +107,7 @@ def Tile_DotOp : Tile_Op<"dot", [Pure, AllTypesMatch<["accumulator", "result"]>]
     operands to be rounded to 10 bits of mantissa.
 
     ```mlir
-    %c1 = tile.dot %a, %b, %c precision tf32 : tensor<4x8xf32>, tensor<8x16xf32>, tensor<4x16xf32>
+    %t = tile.dot %a, %w, %acc precision tf32 : tensor<4x8xf32>, tensor<8x16xf32>, tensor<4x16xf32>
     ```
   }];
   let arguments = (ins Tile_Tile:$lhs, Tile_Tile:$rhs, Tile_Tile:$accumulator,

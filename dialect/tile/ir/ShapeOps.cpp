@@ -52,7 +52,8 @@ LogicalResult PermuteOp::verify() {
     return emitOpError() << "[" << permutation << "] is not a permutation of the " << from.getRank() << " dimensions";
   for (auto [index, dim] : llvm::enumerate(permutation))
     if (to.getDimSize(index) != from.getDimSize(dim))
-      return emitOpError() << "dimension " << index << " of the result is dimension " << dim << " of the operand, with extent "
-                           << from.getDimSize(dim) << ", not " << to.getDimSize(index);
+      return emitOpError() << "dimension " << index << " of the result is dimension " << dim
+                           << " of the operand, with extent " << from.getDimSize(dim) << ", not "
+                           << to.getDimSize(index);
   return success();
 }

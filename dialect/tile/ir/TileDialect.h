@@ -18,7 +18,8 @@ namespace kpkg::tile {
 /// Most elements that a tile may have.
 inline constexpr int64_t kMaxTileElements = int64_t(1) << 20;
 
-/// True for what every tile satisfies besides its element type: ranked, static, rank >= 1, no extent 0, no encoding, bounded size.
+/// True for what every tile satisfies besides its element type: ranked, static, rank >= 1, no extent 0, no encoding,
+/// bounded size.
 bool isTileShape(mlir::Type type);
 /// True for the scalar types that tiles and views may hold.
 bool isElementType(mlir::Type type);

@@ -19,7 +19,8 @@ static ParseResult parseIndexTileType(OpAsmParser &parser, ArrayRef<OpAsmParser:
   return success();
 }
 
-static void printIndexTileType(OpAsmPrinter &printer, Operation *, ValueRange indices, Value, TypeRange indexTypes, Type) {
+static void printIndexTileType(OpAsmPrinter &printer, Operation *, ValueRange indices, Value, TypeRange indexTypes,
+                               Type) {
   printer << indexTypes.front();
 }
 

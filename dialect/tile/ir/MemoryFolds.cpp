@@ -1,0 +1,90 @@
+// Folds and canonicalizations of view queries and of `tile.drop`, and of `tile.assert`.
+// SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
+#include "dialect/tile/ir/TileDialect.h"
+#include "mlir/IR/Matchers.h"
+#include "mlir/IR/PatternMatch.h"
+
+using namespace mlir;
+using namespace kpkg::tile;
+
+/// The dimension of the source of `drop` that became dimension `kept` of its result.
+static int64_t sourceDimension(DropOp drop, int64_t kept) {
+  for (int64_t dim : drop.getDims())
+    if (dim <= kept)
+      ++kept;
+  return kept;
+}
+
+/// Asks the source of a drop instead of its result; the extents and strides that remain are the same.
+template <typename Op> static OpFoldResult foldQuery(Op op) {
+  auto drop = op.getView().template getDefiningOp<DropOp>();
+  if (!drop)
+    return {};
+  int64_t dimension = sourceDimension(drop, op.getDimension());
+  op.getViewMutable().assign(drop.getView());
+  op.setDimension(dimension);
+  return op.getResult();
+}
+
+OpFoldResult DimOp::fold(FoldAdaptor) { return foldQuery(*this); }
+
+OpFoldResult StrideOp::fold(FoldAdaptor) {
+  if (getView().getType().getUnit() == static_cast<int64_t>(getDimension()))
+    return IntegerAttr::get(getType(), 1);
+  return foldQuery(*this);
+}
+
+OpFoldResult DropOp::fold(FoldAdaptor) {
+  if (getDims().empty() && getView().getType() == getType())
+    return getView();
+  return {};
+}
+
+namespace {
+/// drop (drop v) -> drop v.
+struct MergeDrops final : OpRewritePattern<DropOp> {
+  using OpRewritePattern::OpRewritePattern;
+  LogicalResult matchAndRewrite(DropOp op, PatternRewriter &rewriter) const override {
+    auto inner = op.getView().getDefiningOp<DropOp>();
+    if (!inner)
+      return rewriter.notifyMatchFailure(op, "its view is not made by a drop");
+    SmallVector<std::pair<int64_t, Value>> dropped;
+    for (auto [dim, index] : llvm::zip_equal(inner.getDims(), inner.getIndices()))
+      dropped.emplace_back(dim, index);
+    for (auto [dim, index] : llvm::zip_equal(op.getDims(), op.getIndices()))
+      dropped.emplace_back(sourceDimension(inner, dim), index);
+    llvm::sort(dropped, llvm::less_first());
+    SmallVector<int64_t> dims(llvm::make_first_range(dropped));
+    SmallVector<Value> indices(llvm::make_second_range(dropped));
+    rewriter.replaceOpWithNewOp<DropOp>(op, op.getType(), inner.getView(), dims, indices);
+    return success();
+  }
+};
+
+/// States the unit dimension in the result type when the source's type knows it: facts of kernel arguments reach the
+/// loads.
+struct RefineDrop final : OpRewritePattern<DropOp> {
+  using OpRewritePattern::OpRewritePattern;
+  LogicalResult matchAndRewrite(DropOp op, PatternRewriter &rewriter) const override {
+    ViewType known = op.getView().getType().drop(op.getDims());
+    if (op.getType() == known)
+      return rewriter.notifyMatchFailure(op, "its type states all facts");
+    rewriter.replaceOpWithNewOp<DropOp>(op, known, op.getView(), op.getDims(), op.getIndices());
+    return success();
+  }
+};
+} // namespace
+
+void DropOp::getCanonicalizationPatterns(RewritePatternSet &patterns, MLIRContext *context) {
+  patterns.add<MergeDrops, RefineDrop>(context);
+}
+
+LogicalResult AssertOp::canonicalize(AssertOp op, PatternRewriter &rewriter) {
+  DenseElementsAttr tile;
+  bool holds = matchPattern(op.getCondition(), m_One()) ||
+               (matchPattern(op.getCondition(), m_Constant(&tile)) && tile.isSplat() && tile.getSplatValue<bool>());
+  if (!holds)
+    return rewriter.notifyMatchFailure(op, "condition is not known to be true");
+  rewriter.eraseOp(op);
+  return success();
+}

@@ -1,0 +1,135 @@
+// What the verifiers of view queries, loads and stores refuse.
+// RUN: kpkg-opt %s --split-input-file --verify-diagnostics
+
+tile.kernel @dim(%x: !tile.view<2xf32>) {
+  // expected-error @+1 {{asks for dimension 2 of a view of rank 2}}
+  %d = tile.dim %x, 2 : !tile.view<2xf32>
+  tile.return
+}
+
+// -----
+
+tile.kernel @drop_count(%x: !tile.view<2xf32>, %i: index) {
+  // expected-error @+1 {{drops 2 dimensions with 1 indices}}
+  %d = tile.drop %x [0, 1] at (%i) : !tile.view<2xf32> -> !tile.view<0xf32>
+  tile.return
+}
+
+// -----
+
+tile.kernel @drop_order(%x: !tile.view<3xf32>, %i: index) {
+  // expected-error @+1 {{dimensions must be ascending and below rank 3}}
+  %d = tile.drop %x [1, 0] at (%i, %i) : !tile.view<3xf32> -> !tile.view<1xf32>
+  tile.return
+}
+
+// -----
+
+tile.kernel @drop_type(%x: !tile.view<3xf32>, %i: index) {
+  // expected-error @+1 {{gives '!tile.view<2xf32>', not '!tile.view<2xf32, mut>'}}
+  %d = tile.drop %x [1] at (%i) : !tile.view<3xf32> -> !tile.view<2xf32, mut>
+  tile.return
+}
+
+// -----
+
+tile.kernel @drop_unit(%x: !tile.view<3xf32, unit = 1>, %i: index) {
+  // expected-error @+1 {{gives '!tile.view<2xf32>', not '!tile.view<2xf32, unit = 1>'}}
+  %d = tile.drop %x [1] at (%i) : !tile.view<3xf32, unit = 1> -> !tile.view<2xf32, unit = 1>
+  tile.return
+}
+
+// -----
+
+tile.kernel @load_offsets(%x: !tile.view<2xf32>, %i: index, %f: f32) {
+  // expected-error @+1 {{has 1 offsets for a view of rank 2}}
+  %t = tile.load %x[%i] fill %f : !tile.view<2xf32> -> tensor<4x8xf32>
+  tile.return
+}
+
+// -----
+
+tile.kernel @load_element(%x: !tile.view<1xf32>, %i: index, %f: f32) {
+  // expected-error @+1 {{moves 'tensor<4xf16>' but the view holds 'f32'}}
+  %t = tile.load %x[%i] fill %f : !tile.view<1xf32> -> tensor<4xf16>
+  tile.return
+}
+
+// -----
+
+tile.kernel @load_rank(%x: !tile.view<2xf32>, %i: index, %f: f32) {
+  // expected-error @+1 {{moves 'tensor<4xf32>', whose rank is not the view's (2)}}
+  %t = tile.load %x[%i, %i] fill %f : !tile.view<2xf32> -> tensor<4xf32>
+  tile.return
+}
+
+// -----
+
+tile.kernel @load_scalar(%x: !tile.view<1xf32>, %i: index, %f: f32) {
+  // expected-error @+1 {{moves 'f32', whose rank is not the view's (1)}}
+  %t = tile.load %x[%i] fill %f : !tile.view<1xf32> -> f32
+  tile.return
+}
+
+// -----
+
+tile.kernel @load_dynamic(%x: !tile.view<1xf32>, %i: index, %f: f32) {
+  // expected-error @+1 {{result #0 must be tile or scalar}}
+  %t = tile.load %x[%i] fill %f : !tile.view<1xf32> -> tensor<?xf32>
+  tile.return
+}
+
+// -----
+
+tile.kernel @load_too_big(%x: !tile.view<2xf32>, %i: index, %f: f32) {
+  // expected-error @+1 {{result #0 must be tile or scalar}}
+  %t = tile.load %x[%i, %i] fill %f : !tile.view<2xf32> -> tensor<1024x2048xf32>
+  tile.return
+}
+
+// -----
+
+tile.kernel @store_read_only(%x: !tile.view<1xf32>, %i: index, %t: f32) {
+  %v = tile.splat %t : f32 -> tensor<4xf32>
+  // expected-error @+1 {{writes to a view that is not `mut`: '!tile.view<1xf32>'}}
+  tile.store %v, %x[%i] : tensor<4xf32>, !tile.view<1xf32>
+  tile.return
+}
+
+// -----
+
+tile.kernel @gather_count(%x: !tile.view<2xf32>, %f: f32) {
+  %i = tile.iota : tensor<4xindex>
+  // expected-error @+1 {{has 1 index tiles for a view of rank 2}}
+  %t = tile.gather %x[%i] fill %f : !tile.view<2xf32>, tensor<4xindex> -> tensor<4xf32>
+  tile.return
+}
+
+// -----
+
+tile.kernel @gather_shape(%x: !tile.view<1xf32>, %f: f32) {
+  %i = tile.iota : tensor<4xindex>
+  // expected-error @+1 {{index tile 'tensor<4xindex>' has not the shape of 'tensor<5xf32>'}}
+  %t = tile.gather %x[%i] fill %f : !tile.view<1xf32>, tensor<4xindex> -> tensor<5xf32>
+  tile.return
+}
+
+// -----
+
+tile.kernel @scatter_read_only(%x: !tile.view<1xf32>, %f: f32) {
+  %i = tile.iota : tensor<4xindex>
+  %v = tile.splat %f : f32 -> tensor<4xf32>
+  // expected-error @+1 {{writes to a view that is not `mut`}}
+  tile.scatter %v, %x[%i] : tensor<4xf32>, !tile.view<1xf32>, tensor<4xindex>
+  tile.return
+}
+
+// -----
+
+tile.kernel @scatter_element(%x: !tile.view<1xf64, mut>, %f: f32) {
+  %i = tile.iota : tensor<4xindex>
+  %v = tile.splat %f : f32 -> tensor<4xf32>
+  // expected-error @+1 {{moves 'tensor<4xf32>' but the view holds 'f64'}}
+  tile.scatter %v, %x[%i] : tensor<4xf32>, !tile.view<1xf64, mut>, tensor<4xindex>
+  tile.return
+}
