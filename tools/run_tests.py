@@ -20,7 +20,7 @@ PYTHON = os.environ.get("KPKG_PYTHON", sys.executable)
 SUITES: dict[str, tuple[list[str], str, str]] = {
     "layers": ([PYTHON, "-m", "pytest", "-q", "test/layers"], r"(\d+) passed", r"(\d+) (?:failed|error)"),
     "lit": (
-        [PYTHON, "-m", "lit.main", "-j2", "-v", str(BUILD / "test")],
+        [PYTHON, "-c", "import lit.main; lit.main.main()", "-j2", "-v", str(BUILD / "test")],
         r"Passed\s*:\s*(\d+)",
         r"(?:Failed|Unresolved|Timed Out)\s*:\s*(\d+)",
     ),
