@@ -1,0 +1,174 @@
+// The boxed kernels: unpack the dispatcher's stack, run the op with results allocated by PyTorch, pack the results.
+// SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
+#include "runtime/torch/DTypeCodes.h"
+#include "runtime/torch/OpSlot.h"
+
+#include <array>
+#include <atomic>
+#include <bit>
+#include <stdexcept>
+#include <utility>
+
+namespace kpkg::torch_abi {
+namespace {
+
+inline constexpr int maxResults = 8;
+
+std::array<std::atomic<const OpSlot *>, maxSlots> slots;
+thread_local std::string fallbackError;
+
+/// State of one call, reachable by the allocator and by the fallback through the kpkg_call.
+struct CallState {
+  CallState(const OpSlot &slot, BoxedArguments &arguments) : slot(slot), arguments(arguments) {}
+  ~CallState() {
+    for (AtenTensorHandle handle : allocated)
+      if (handle)
+        aoti_torch_delete_tensor_object(handle);
+  }
+
+  const OpSlot &slot;
+  BoxedArguments &arguments;
+  std::array<AtenTensorHandle, maxResults> allocated{};
+  /// What the fallback left: the results, owned by whoever takes them.
+  std::array<StableIValue, maxArguments> fallbackStack{};
+  bool fellBack = false;
+};
+
+AtenTensorHandle emptyStrided(int32_t rank, const int64_t *shape, const int64_t *strides, int32_t dtype, kpkg_device device) {
+  AtenTensorHandle handle = nullptr;
+  aoti_torch_empty_strided(rank, shape, strides, dtypeToTorch(dtype), deviceToTorch(device.type), device.index, &handle);
+  return handle;
+}
+
+kpkg_status allocate(void *context, const kpkg_allocation *wanted, void **data) {
+  auto *state = static_cast<CallState *>(context);
+  if (wanted->index >= maxResults)
+    return kpkg_set_error(KPKG_ERROR_UNSUPPORTED, "more than 8 results in PyTorch");
+  AtenTensorHandle handle = emptyStrided(wanted->rank, wanted->shape, wanted->strides, wanted->dtype, wanted->device);
+  if (!handle)
+    return kpkg_set_error(KPKG_ERROR_MEMORY, "PyTorch could not allocate a result");
+  state->allocated[wanted->index] = handle;
+  return aoti_torch_get_data_ptr(handle, data) == 0 ? KPKG_OK : kpkg_set_error(KPKG_ERROR_INTERNAL, "a new tensor without memory");
+}
+
+[[noreturn]] void throwLastError(const OpSlot &slot) {
+  kpkg_error error = {};
+  error.struct_size = sizeof error;
+  kpkg_last_error(&error);
+  std::string message = error.message;
+  if (message.find(slot.name) == std::string::npos)
+    message = slot.name + ": " + message;
+  throw std::runtime_error(message);
+}
+
+/// A tensor for a result that is a part of an allocation, or that is an argument: PyTorch forbids results that alias arguments, so these
+/// are copied.
+AtenTensorHandle freshResult(CallState &state, const kpkg_result &result) {
+  AtenTensorHandle handle = emptyStrided(result.rank, result.shape, result.strides, result.dtype, result.device);
+  if (!handle)
+    throw std::runtime_error(state.slot.name + ": PyTorch could not allocate a result");
+  AtenTensorHandle source = result.source == KPKG_FROM_ALLOCATION ? state.allocated[result.index] : state.arguments.handle(result.index);
+  AtenTensorHandle view = nullptr;
+  int64_t offset = 0;
+  aoti_torch_get_storage_offset(source, &offset);
+  aoti_torch__reinterpret_tensor(source, result.rank, result.shape, result.strides, offset + result.offset, &view);
+  int32_t failed = view ? aoti_torch_copy_(handle, view, 0) : 1;
+  if (view)
+    aoti_torch_delete_tensor_object(view);
+  if (failed) {
+    aoti_torch_delete_tensor_object(handle);
+    throw std::runtime_error(state.slot.name + ": PyTorch could not copy a result");
+  }
+  return handle;
+}
+
+StableIValue packResult(CallState &state, const kpkg_result &result) {
+  switch (result.kind) {
+  case KPKG_TENSOR:
+    if (result.source == KPKG_FROM_ALLOCATION && result.whole)
+      return std::bit_cast<StableIValue>(std::exchange(state.allocated[result.index], nullptr));
+    return std::bit_cast<StableIValue>(freshResult(state, result));
+  case KPKG_INT:
+  case KPKG_BOOLEAN:
+    return StableIValue(result.as.integer);
+  case KPKG_FLOAT:
+    return std::bit_cast<StableIValue>(result.as.real);
+  default:
+    throw std::runtime_error(state.slot.name + ": a result that is None cannot be given to PyTorch");
+  }
+}
+
+void callSlot(int index, StableIValue *stack, uint64_t inputCount, uint64_t outputCount) {
+  const OpSlot &slot = *slots[index].load(std::memory_order_acquire);
+  BoxedArguments arguments(stack, slot.types, slot.name.c_str());
+  CallState state(slot, arguments);
+  std::array<kpkg_result, maxResults> results;
+  std::array<const kpkg_tensor *, maxResults> outputs;
+
+  kpkg_call call = {};
+  call.struct_size = sizeof call;
+  call.arguments = arguments.values();
+  call.argument_count = slot.argumentCount;
+  call.results = results.data();
+  call.result_capacity = maxResults;
+  call.allocate = allocate;
+  call.allocate_context = &state;
+  call.user = &state;
+  if (slot.isOut) {
+    for (int32_t i = 0; i < slot.resultCount; ++i)
+      outputs[i] = arguments.tensor(slot.argumentCount + i);
+    call.outputs = outputs.data();
+  }
+
+  if (kpkg_op_call(slot.op, &call) != KPKG_OK)
+    throwLastError(slot);
+
+  if (state.fellBack) {
+    for (uint64_t i = 0; i < outputCount; ++i)
+      stack[i] = state.fallbackStack[i];
+    return;
+  }
+  if (slot.isOut) { // the results are the out arguments themselves
+    for (int32_t i = 0; i < slot.resultCount; ++i)
+      stack[i] = std::bit_cast<StableIValue>(arguments.takeTensor(slot.argumentCount + i));
+    return;
+  }
+  for (int32_t i = 0; i < slot.resultCount; ++i)
+    stack[i] = packResult(state, results[i]);
+}
+
+template <int... indices> constexpr auto makeTable(std::integer_sequence<int, indices...>) {
+  return std::array<BoxedFunction, sizeof...(indices)>{
+      [](StableIValue *stack, uint64_t inputs, uint64_t outputs) { callSlot(indices, stack, inputs, outputs); }...};
+}
+constexpr auto boxedFunctions = makeTable(std::make_integer_sequence<int, maxSlots>());
+
+} // namespace
+
+BoxedFunction boxedFunction(int index) { return boxedFunctions[index]; }
+
+void publishSlot(int index, const OpSlot *slot) { slots[index].store(slot, std::memory_order_release); }
+
+void setFallbackError(const char *message) { fallbackError = message; }
+
+kpkg_status runTorchFallback(void *, const kpkg_op *, kpkg_call *call) {
+  auto *state = static_cast<CallState *>(call->user);
+  if (!state)
+    return kpkg_set_error(KPKG_ERROR_NO_INSTANCE, "no kernel of the package can run this call; the fallback to PyTorch takes PyTorch tensors only");
+  fallbackError.clear();
+  state->arguments.takeStack(state->fallbackStack.data());
+  int32_t failed = torch_call_dispatcher(state->slot.fallback.c_str(), state->slot.isOut ? "out" : "", state->fallbackStack.data(), version);
+  if (!failed && fallbackError.empty()) {
+    state->fellBack = true;
+    for (int32_t i = 0; i < state->slot.resultCount; ++i)
+      call->results[i] = {};
+    return KPKG_OK;
+  }
+  if (!failed) // an implementation that reports an error still returns placeholders
+    for (int32_t i = 0; i < state->slot.resultCount; ++i)
+      aoti_torch_delete_tensor_object(std::bit_cast<AtenTensorHandle>(state->fallbackStack[i]));
+  std::string message = state->slot.fallback + " failed: " + (fallbackError.empty() ? "see the message above" : fallbackError);
+  return kpkg_set_error(KPKG_ERROR_KERNEL, message.c_str());
+}
+
+} // namespace kpkg::torch_abi

@@ -1,0 +1,66 @@
+// Translation between PyTorch's dtype and device codes and kpkg's.
+// SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
+#include "runtime/torch/DTypeCodes.h"
+#include "runtime/include/kpkg/kpkg.h"
+#include "runtime/torch/StableAbi.h"
+
+#include <array>
+
+namespace kpkg::torch_abi {
+namespace {
+
+/// Both directions, asked from PyTorch once: its codes are no part of the stable ABI.
+struct Codes {
+  std::array<int32_t, KPKG_DTYPE_COUNT> toTorch;
+  std::array<uint8_t, 128> fromTorch{};
+  int32_t cpu = aoti_torch_device_type_cpu();
+  int32_t cuda = aoti_torch_device_type_cuda();
+
+  Codes() {
+    toTorch.fill(-1);
+    add(KPKG_BOOL, aoti_torch_dtype_bool());
+    add(KPKG_INT8, aoti_torch_dtype_int8());
+    add(KPKG_INT16, aoti_torch_dtype_int16());
+    add(KPKG_INT32, aoti_torch_dtype_int32());
+    add(KPKG_INT64, aoti_torch_dtype_int64());
+    add(KPKG_UINT8, aoti_torch_dtype_uint8());
+    add(KPKG_UINT16, aoti_torch_dtype_uint16());
+    add(KPKG_UINT32, aoti_torch_dtype_uint32());
+    add(KPKG_UINT64, aoti_torch_dtype_uint64());
+    add(KPKG_FLOAT16, aoti_torch_dtype_float16());
+    add(KPKG_BFLOAT16, aoti_torch_dtype_bfloat16());
+    add(KPKG_FLOAT32, aoti_torch_dtype_float32());
+    add(KPKG_FLOAT64, aoti_torch_dtype_float64());
+    add(KPKG_FLOAT8_E4M3FN, aoti_torch_dtype_float8_e4m3fn());
+    add(KPKG_FLOAT8_E5M2, aoti_torch_dtype_float8_e5m2());
+  }
+
+  void add(int32_t dtype, int32_t code) {
+    toTorch[dtype] = code;
+    if (code >= 0 && code < int32_t(fromTorch.size()))
+      fromTorch[code] = uint8_t(dtype);
+  }
+};
+
+const Codes &codes() {
+  static const Codes instance;
+  return instance;
+}
+
+} // namespace
+
+int32_t dtypeFromTorch(int32_t code) {
+  const Codes &all = codes();
+  return code >= 0 && code < int32_t(all.fromTorch.size()) ? all.fromTorch[code] : int32_t(KPKG_NO_DTYPE);
+}
+
+int32_t dtypeToTorch(int32_t dtype) { return dtype >= 0 && dtype < KPKG_DTYPE_COUNT ? codes().toTorch[dtype] : -1; }
+
+int32_t deviceFromTorch(int32_t code) {
+  const Codes &all = codes();
+  return code == all.cpu ? KPKG_DEVICE_CPU : code == all.cuda ? KPKG_DEVICE_CUDA : 0;
+}
+
+int32_t deviceToTorch(int32_t device) { return device == KPKG_DEVICE_CUDA ? codes().cuda : codes().cpu; }
+
+} // namespace kpkg::torch_abi
