@@ -3,7 +3,7 @@
 #ifndef KPKG_RUNTIME_TORCH_BOXEDARGUMENTS_H
 #define KPKG_RUNTIME_TORCH_BOXEDARGUMENTS_H
 
-#include "runtime/include/kpkg/kpkg.h"
+#include <kpkg/kpkg.h>
 #include "runtime/torch/StableAbi.h"
 
 #include <array>

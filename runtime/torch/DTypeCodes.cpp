@@ -1,7 +1,7 @@
 // Translation between PyTorch's dtype and device codes and kpkg's.
 // SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
 #include "runtime/torch/DTypeCodes.h"
-#include "runtime/include/kpkg/kpkg.h"
+#include <kpkg/kpkg.h>
 #include "runtime/torch/StableAbi.h"
 
 #include <array>

@@ -3,7 +3,7 @@
 #ifndef KPKG_RUNTIME_TORCH_OPSLOT_H
 #define KPKG_RUNTIME_TORCH_OPSLOT_H
 
-#include "runtime/include/kpkg/kpkg.h"
+#include <kpkg/kpkg.h>
 #include "runtime/torch/BoxedArguments.h"
 
 #include <string>

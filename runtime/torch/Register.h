@@ -3,7 +3,7 @@
 #ifndef KPKG_RUNTIME_TORCH_REGISTER_H
 #define KPKG_RUNTIME_TORCH_REGISTER_H
 
-#include "runtime/include/kpkg/kpkg.h"
+#include <kpkg/kpkg.h>
 
 extern "C" {
 

@@ -2,12 +2,11 @@
 // SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
 //
 // PyTorch promises these signatures (torch/csrc/inductor/aoti_torch/c/shim.h and torch/csrc/stable/c/shim.h). Where PyTorch's own
-// headers are found at build time, StableAbiCheck.cpp compares every declaration with theirs.
+// headers are found at build time, StableAbiCheck.cpp includes both, so that the compiler compares every declaration with theirs.
 // CMake reads this file too: every function whose line starts with `int32_t`, `bool` or `void` goes into the link stub (TorchStub).
 #ifndef KPKG_RUNTIME_TORCH_STABLEABI_H
 #define KPKG_RUNTIME_TORCH_STABLEABI_H
 
-#ifndef KPKG_TORCH_OFFICIAL_HEADERS
 #include <cstddef>
 #include <cstdint>
 
@@ -77,7 +76,6 @@ int32_t torch_string_c_str(StringHandle string, const char **text);
 int32_t torch_delete_string(StringHandle string);
 
 } // extern "C"
-#endif
 
 namespace kpkg::torch_abi {
 /// The version of the ABI that this extension speaks, and thereby the oldest PyTorch that it runs on: 2.10.0.

@@ -1,0 +1,195 @@
+// The native module `kpkg._native`: packages, ops and calls on host memory, over the C ABI. Knows nothing of PyTorch.
+// SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
+#include "runtime/python/Call.h"
+
+#include <nanobind/stl/string.h>
+#include <nanobind/stl/vector.h>
+
+namespace nb = nanobind;
+using namespace kpkg::python;
+
+namespace {
+
+std::string text(kpkg_string *string) {
+  std::string copy(kpkg_string_data(string), kpkg_string_size(string));
+  kpkg_string_free(string);
+  return copy;
+}
+
+kpkg_op_info describe(const kpkg_op *op) {
+  kpkg_op_info info = {};
+  info.struct_size = sizeof info;
+  check(kpkg_op_describe(op, &info));
+  return info;
+}
+
+nb::object defaultValue(const kpkg_value &value) {
+  switch (value.kind) {
+  case KPKG_INT:
+    return nb::int_(value.as.integer);
+  case KPKG_BOOLEAN:
+    return nb::bool_(value.as.integer != 0);
+  case KPKG_FLOAT:
+    return nb::float_(value.as.real);
+  case KPKG_DTYPE:
+    return nb::str(kpkg_dtype_name(int32_t(value.as.integer)));
+  case KPKG_STRING:
+    return nb::str(value.as.string);
+  case KPKG_INT_LIST: {
+    nb::list entries;
+    for (int32_t i = 0; i < value.count; ++i)
+      entries.append(value.as.list[i]);
+    return entries;
+  }
+  default:
+    return nb::none();
+  }
+}
+
+/// (name, schema type, kind, optional, mutates, has default, default)
+nb::list argumentsOf(const OpHandle &op) {
+  nb::list all;
+  for (int32_t i = 0; i < describe(op.op).argument_count; ++i) {
+    kpkg_argument_info info = {};
+    info.struct_size = sizeof info;
+    check(kpkg_op_argument(op.op, i, &info));
+    all.append(nb::make_tuple(info.name, info.type, info.kind, info.optional != 0, info.mutates != 0, info.has_default != 0,
+                              defaultValue(info.default_value)));
+  }
+  return all;
+}
+
+nb::list resultTypesOf(const OpHandle &op) {
+  nb::list all;
+  for (int32_t i = 0; i < describe(op.op).result_count; ++i) {
+    const char *type = nullptr;
+    check(kpkg_op_result_type(op.op, i, &type));
+    all.append(nb::str(type));
+  }
+  return all;
+}
+
+nb::dict statsOf(const OpHandle &op) {
+  kpkg_op_stats stats = {};
+  stats.struct_size = sizeof stats;
+  check(kpkg_op_get_stats(op.op, &stats));
+  nb::dict all;
+  all["calls"] = stats.calls;
+  all["resolutions"] = stats.resolutions;
+  all["launches"] = stats.launches;
+  all["copies"] = stats.copies;
+  all["copied_bytes"] = stats.copied_bytes;
+  all["fallbacks"] = stats.fallbacks;
+  all["errors"] = stats.errors;
+  return all;
+}
+
+/// An open package and a registry that holds it, so that fallbacks and policy are its own.
+class Library {
+public:
+  explicit Library(const std::string &path) {
+    kpkg_library *library = nullptr;
+    check(kpkg_library_open(path.c_str(), nullptr, &library));
+    handle.reset(library, kpkg_library_close);
+    kpkg_registry *created = nullptr;
+    check(kpkg_registry_create(&created));
+    registry.reset(created, kpkg_registry_destroy);
+    check(kpkg_registry_add(created, library));
+  }
+
+  std::vector<OpHandle> ops() const {
+    std::vector<OpHandle> all;
+    for (size_t i = 0; i < kpkg_registry_op_count(registry.get()); ++i)
+      all.push_back({kpkg_registry_op_at(registry.get(), i), registry});
+    return all;
+  }
+  std::string manifest() const { return kpkg_library_manifest(handle.get()); }
+  nb::bytes section(const std::string &name) const {
+    const void *data = nullptr;
+    size_t size = 0;
+    check(kpkg_library_section(handle.get(), name.c_str(), &data, &size));
+    return nb::bytes(data, size);
+  }
+  void verify() const { check(kpkg_library_verify(handle.get())); }
+  void prewarm(int type, int index) const { check(kpkg_library_prewarm(handle.get(), {type, index})); }
+  void setPolicy(int policy) const { check(kpkg_registry_set_policy(registry.get(), kpkg_policy(policy))); }
+  uintptr_t registryAddress() const { return reinterpret_cast<uintptr_t>(registry.get()); }
+
+private:
+  std::shared_ptr<kpkg_library> handle;
+  std::shared_ptr<kpkg_registry> registry;
+};
+
+/// The Python callable that gets the runtime's messages; kept for ever, since messages may come until the process ends.
+nb::object *logReceiver = nullptr;
+
+void forwardLog(void *, kpkg_log_level level, const char *message) {
+  if (!Py_IsInitialized())
+    return;
+  nb::gil_scoped_acquire hold;
+  try {
+    (*logReceiver)(int(level), message);
+  } catch (nb::python_error &error) {
+    error.restore(); // a warning that a filter made an error: it cannot cross the C ABI, so it is shown here
+    PyErr_WriteUnraisable(logReceiver->ptr());
+  }
+}
+
+void setLog(nb::object receiver) {
+  logReceiver = new nb::object(std::move(receiver));
+  kpkg_set_log(forwardLog, nullptr);
+}
+
+/// (status name, message, op, instance, argument) of this thread's last failure.
+nb::tuple lastError() {
+  kpkg_error error = {};
+  error.struct_size = sizeof error;
+  kpkg_last_error(&error);
+  return nb::make_tuple(int(error.status), error.message, error.op, error.instance, error.argument);
+}
+
+} // namespace
+
+NB_MODULE(_native, module) {
+  nb::set_leak_warnings(false); // modules hold ops for the life of the process
+  defineErrors(module);
+
+  nb::class_<OpHandle>(module, "Op")
+      .def_prop_ro("name", [](const OpHandle &op) { return describe(op.op).name; })
+      .def_prop_ro("schema", [](const OpHandle &op) { return describe(op.op).schema; })
+      .def_prop_ro("doc", [](const OpHandle &op) { return describe(op.op).doc; })
+      .def_prop_ro("reference", [](const OpHandle &op) { return describe(op.op).reference; })
+      .def_prop_ro("arguments", argumentsOf)
+      .def_prop_ro("result_types", resultTypesOf)
+      .def_prop_ro("address", [](const OpHandle &op) { return reinterpret_cast<uintptr_t>(op.op); })
+      .def("call", call, nb::arg("values"), nb::arg("outputs").none())
+      .def("infer", infer, nb::arg("values"))
+      .def("explain", explain, nb::arg("values"), nb::arg("json"))
+      .def("stats", statsOf)
+      .def("kernel_info", [](const OpHandle &op) {
+        kpkg_string *json = nullptr;
+        check(kpkg_op_kernel_info(op.op, &json));
+        return text(json);
+      });
+
+  nb::class_<Library>(module, "Library")
+      .def(nb::init<const std::string &>(), nb::arg("path"))
+      .def("ops", &Library::ops)
+      .def_prop_ro("manifest", &Library::manifest)
+      .def("section", &Library::section, nb::arg("name"))
+      .def("verify", &Library::verify)
+      .def("prewarm", &Library::prewarm, nb::arg("device_type"), nb::arg("device_index"))
+      .def("set_policy", &Library::setPolicy, nb::arg("policy"))
+      .def_prop_ro("registry_address", &Library::registryAddress);
+
+  module.def("version", kpkg_version);
+  module.def("cpu_threads", kpkg_cpu_threads);
+  module.def("cpu_targets", [] {
+    std::vector<std::string> all;
+    for (size_t i = 0; kpkg_cpu_target(i); ++i)
+      all.push_back(kpkg_cpu_target(i));
+    return all;
+  });
+  module.def("set_log", setLog, nb::arg("receiver"));
+  module.def("last_error", lastError);
+}

@@ -1,0 +1,46 @@
+"""Arrays on their way in and out of an op, without PyTorch.
+
+SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
+"""
+
+from __future__ import annotations
+
+import sys
+from typing import Any
+
+# Dtypes that NumPy has only through ml_dtypes, and the integers that carry their bits.
+_EXTENSION_DTYPES = {"bfloat16": "uint16", "float8_e4m3fn": "uint8", "float8_e5m2": "uint8"}
+
+
+def lower(array: Any) -> tuple[Any, str | None]:
+    """`array` as the native module takes it: something with memory, and a dtype name where that memory's type does not say it."""
+    name = getattr(getattr(array, "dtype", None), "name", None)
+    if name in _EXTENSION_DTYPES and "numpy" in sys.modules and isinstance(array, sys.modules["numpy"].ndarray):
+        return array.view(_EXTENSION_DTYPES[name]), name
+    return array, None
+
+
+def dtype_name(dtype: Any) -> str:
+    """The name of a dtype given as "float32", ``numpy.float32``, ``numpy.dtype("float32")`` or ``torch.float32``."""
+    if isinstance(dtype, str):
+        return dtype
+    text = getattr(dtype, "name", None) or getattr(dtype, "__name__", None) or str(dtype)
+    return str(text).rpartition(".")[2]
+
+
+def raise_result(array: Any, name: str) -> Any:
+    """A result of the native module with the dtype that it should have."""
+    if name not in _EXTENSION_DTYPES:
+        return array
+    try:
+        import ml_dtypes
+    except ImportError:
+        raise TypeError(
+            f"a result is {name}, which NumPy has only with the package ml_dtypes: install it, or use PyTorch tensors"
+        ) from None
+    return array.view(getattr(ml_dtypes, name))
+
+
+def is_array(value: Any) -> bool:
+    """Whether `value` can be a tensor argument."""
+    return hasattr(value, "__dlpack__") or hasattr(value, "__array_interface__")

@@ -1,0 +1,54 @@
+"""Exceptions and warnings, and the runtime's messages turned into them.
+
+SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
+"""
+
+from __future__ import annotations
+
+import logging
+import sys
+import warnings
+
+from kpkg import _native
+from kpkg._native import DeviceError, KernelError, PackageError
+
+__all__ = ["DeviceError", "FallbackWarning", "KernelError", "KpkgWarning", "PackageError"]
+
+KernelError.__doc__ = """An op refused its arguments, failed in a kernel, or has no kernel for them.
+
+Attributes: ``op``, ``instance`` and ``argument`` name what the error is about, "" where that does not apply.
+"""
+DeviceError.__doc__ = "A call of a device's driver failed; the message has the call, its error's name and text."
+PackageError.__doc__ = "A package file is damaged, too new, or not trusted."
+
+
+class KpkgWarning(UserWarning):
+    """Something that kpkg did but that its user may not have wanted."""
+
+
+class FallbackWarning(KpkgWarning):
+    """No kernel of the package could run a call, and PyTorch's own implementation ran in its place."""
+
+
+_LOGGER = logging.getLogger("kpkg")
+_LEVELS = (logging.ERROR, logging.WARNING, logging.INFO, logging.DEBUG)
+
+
+def _caller_level() -> int:
+    """How many frames up the first one outside of kpkg and PyTorch is, for warnings that point at user code."""
+    frame, level = sys._getframe(1), 1
+    while frame.f_back is not None and frame.f_globals.get("__name__", "").split(".")[0] in ("kpkg", "torch"):
+        frame, level = frame.f_back, level + 1
+    return level
+
+
+def _receive(level: int, message: str) -> None:
+    """Gets every message of the runtime: warnings become Python warnings, the rest goes to the ``kpkg`` logger."""
+    if level == 1:
+        kind = FallbackWarning if "fallback" in message or "falls back" in message else KpkgWarning
+        warnings.warn(message, kind, stacklevel=_caller_level())
+    else:
+        _LOGGER.log(_LEVELS[level], "%s", message)
+
+
+_native.set_log(_receive)

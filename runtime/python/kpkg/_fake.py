@@ -1,0 +1,67 @@
+"""Fake kernels: an op's results without data, from its plan. Concrete shapes go to the runtime, symbolic ones to `_symbolic`.
+
+SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
+"""
+
+from __future__ import annotations
+
+from typing import Any
+
+import torch
+
+from kpkg import _arrays, _symbolic
+from kpkg._errors import KernelError
+from kpkg._library import Op
+
+
+def run(op: Op, args: tuple[Any, ...], kwargs: dict[str, Any]) -> Any:
+    """The results of ``op(*args, **kwargs)`` as empty tensors on the device of the first tensor."""
+    values = op.bind(args, kwargs)
+    _refuse_grad(op, values)
+    results = _symbolic.infer(op, values) if _is_symbolic(values) else _infer(op, values)
+    device = next(v.device for v in values if isinstance(v, torch.Tensor))
+    made = tuple(
+        torch.empty_strided(r[0], r[1], dtype=getattr(torch, r[2]), device=device) if isinstance(r, tuple) else r for r in results
+    )
+    return made[0] if len(made) == 1 else made if made else None
+
+
+def run_out(op: Op, args: tuple[Any, ...], kwargs: dict[str, Any]) -> Any:
+    """The same for the out= form: checks the out tensors and returns them."""
+    count = len(op.result_types)
+    given = {k: kwargs.pop(k) for k in list(kwargs) if k == "out" or (k.startswith("out") and k[3:].isdigit())}
+    outputs = tuple(given[k] for k in sorted(given))
+    if len(outputs) != count:
+        raise KernelError(f"{op.name}: {len(outputs)} out tensors for {count} results")
+    results = run(op, args, kwargs)
+    for output, result in zip(outputs, results if count > 1 else (results,)):
+        if output.shape != result.shape or output.dtype != result.dtype:
+            raise KernelError(
+                f"{op.name}: out is {output.dtype} {tuple(output.shape)}, the result is {result.dtype} {tuple(result.shape)}"
+            )
+    return outputs if count > 1 else outputs[0]
+
+
+def _refuse_grad(op: Op, values: list[Any]) -> None:
+    if torch.is_grad_enabled() and any(isinstance(v, torch.Tensor) and v.requires_grad for v in values):
+        raise KernelError(f"{op.name} has no backward yet: call it under torch.no_grad() or on detached tensors")
+
+
+def _is_symbolic(values: list[Any]) -> bool:
+    for value in values:
+        parts = (*value.shape, *value.stride()) if isinstance(value, torch.Tensor) else value if isinstance(value, (list, tuple)) else (value,)
+        if any(isinstance(part, (torch.SymInt, torch.SymFloat, torch.SymBool)) for part in parts):
+            return True
+    return False
+
+
+def _infer(op: Op, values: list[Any]) -> list[Any]:
+    lowered: list[Any] = []
+    for value in values:
+        if isinstance(value, torch.Tensor):
+            lowered.append((tuple(value.shape), value.stride(), _arrays.dtype_name(value.dtype), 1))
+        elif isinstance(value, torch.dtype):
+            lowered.append(_arrays.dtype_name(value))
+        else:
+            lowered.append(value)
+    return list(op._native.infer(lowered))

@@ -1,0 +1,285 @@
+"""Packages and their ops as Python objects.
+
+SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
+"""
+
+from __future__ import annotations
+
+import itertools
+import json
+import os
+import sys
+from collections.abc import Iterator
+from typing import Any, NamedTuple
+
+from kpkg import _arrays, _native, _policy
+from kpkg._errors import KernelError
+
+_COUNTER = itertools.count()
+_TENSOR = 2
+_DTYPE = 7
+
+
+class Argument(NamedTuple):
+    """One argument of an op's schema."""
+
+    name: str
+    type: str
+    kind: int
+    optional: bool
+    mutates: bool
+    has_default: bool
+    default: Any
+
+
+class Op:
+    """One op of a package: ``op(*arguments)``, and ``op(..., out=result)`` or ``op.out(..., out=result)`` into existing memory.
+
+    Arguments are those of ``op.schema``, by position or by name. Tensors may be PyTorch tensors (the call then goes through
+    PyTorch's dispatcher), NumPy arrays, or anything with ``__dlpack__`` in host memory; without PyTorch tensors, results are NumPy
+    arrays. Raises KernelError when the op refuses its arguments, TypeError when they do not fit the schema.
+    """
+
+    def __init__(self, native: _native.Op, library: CustomOpLibrary) -> None:
+        self._native = native
+        self._library = library
+        self._torch: Any = None  # torch.ops.<namespace>.<name>, once registered
+        self.name: str = native.name
+        self.schema: str = native.schema
+        self.arguments: tuple[Argument, ...] = tuple(Argument(*a) for a in native.arguments)
+        self.result_types: tuple[str, ...] = tuple(native.result_types)
+        self.__name__ = self.name.rpartition("::")[2]
+        self.__doc__ = f"{self.schema}\n\n{native.doc}".rstrip()
+
+    def __repr__(self) -> str:
+        return f"<kpkg op {self.schema}>"
+
+    def __call__(self, *args: Any, **kwargs: Any) -> Any:
+        torch = sys.modules.get("torch")
+        if torch is not None and _has_torch_tensor(torch, args, kwargs):
+            return self._call_torch(torch, args, kwargs)
+        return self._call_arrays(args, kwargs)
+
+    def out(self, *args: Any, out: Any, **kwargs: Any) -> Any:
+        """Writes the result into `out`: an array of the result's shape and dtype, or a tuple of them. Returns `out`."""
+        return self(*args, out=out, **kwargs)
+
+    def explain(self, *args: Any, **kwargs: Any) -> str:
+        """How such a call is resolved: each kernel instance, taken or refused, and why. Runs nothing."""
+        return str(self._native.explain(self._describe(args, kwargs), False))
+
+    def stats(self) -> dict[str, int]:
+        """Counters since the package was loaded: calls, resolutions, launches, copies, copied_bytes, fallbacks, errors."""
+        return dict(self._native.stats())
+
+    def bind(self, args: tuple[Any, ...], kwargs: dict[str, Any]) -> list[Any]:
+        """A value for each argument of the schema, ``...`` where the default is to be taken."""
+        if len(args) > len(self.arguments):
+            raise TypeError(f"{self.name} takes {len(self.arguments)} arguments, got {len(args)}: {self.schema}")
+        values: list[Any] = list(args) + [...] * (len(self.arguments) - len(args))
+        names = [a.name for a in self.arguments]
+        for name, value in kwargs.items():
+            if name not in names:
+                raise TypeError(f"{self.name} has no argument {name!r}: {self.schema}")
+            position = names.index(name)
+            if position < len(args):
+                raise TypeError(f"{self.name} got argument {name!r} twice")
+            values[position] = value
+        for argument, value in zip(self.arguments, values):
+            if value is ... and not argument.has_default:
+                raise TypeError(f"{self.name} needs argument {argument.name!r}: {self.schema}")
+        return values
+
+    def _call_arrays(self, args: tuple[Any, ...], kwargs: dict[str, Any]) -> Any:
+        out = kwargs.pop("out", None)
+        values = self.bind(args, kwargs)
+        for i, argument in enumerate(self.arguments):
+            value = values[i]
+            if value is None or value is ...:
+                continue
+            if argument.kind == _TENSOR:
+                if not _arrays.is_array(value):
+                    raise TypeError(f"{self.name}: argument {argument.name!r} must be an array, not {type(value).__name__}")
+                values[i] = _arrays.lower(value)
+            elif argument.kind == _DTYPE:
+                values[i] = _arrays.dtype_name(value)
+        if out is None:
+            results = self._native.call(values, None)
+            raised = [_arrays.raise_result(*r) if isinstance(r, tuple) else r for r in results]
+            return raised[0] if len(raised) == 1 else tuple(raised) if raised else None
+        outputs = out if isinstance(out, (tuple, list)) else (out,)
+        if len(outputs) != len(self.result_types):
+            raise TypeError(f"{self.name} has {len(self.result_types)} results, `out` has {len(outputs)}")
+        for output in outputs:
+            if not getattr(getattr(output, "flags", None), "writeable", True):
+                raise ValueError(f"{self.name}: `out` is read-only")
+        self._native.call(values, [_arrays.lower(o) for o in outputs])
+        return out
+
+    def _call_torch(self, torch: Any, args: tuple[Any, ...], kwargs: dict[str, Any]) -> Any:
+        if self._torch is None:
+            self._library.register_torch()
+        if "out" in kwargs:
+            out = kwargs["out"]
+            if isinstance(out, (tuple, list)):
+                del kwargs["out"]
+                kwargs.update((f"out{i}", o) for i, o in enumerate(out))
+            call = self._torch.out
+        else:
+            call = self._torch.default
+        if torch.compiler.is_compiling():
+            return call(*args, **kwargs)
+        if torch.is_grad_enabled():
+            for value in (*args, *kwargs.values()):
+                if isinstance(value, torch.Tensor) and value.requires_grad:
+                    raise KernelError(
+                        f"{self.name} has no backward yet: call it under torch.no_grad() or on detached tensors"
+                    )
+        try:
+            return call(*args, **kwargs)
+        except RuntimeError as error:
+            raise self._library._translate(error) from None
+
+    def _describe(self, args: tuple[Any, ...], kwargs: dict[str, Any]) -> list[Any]:
+        """The arguments with shapes in place of memory."""
+        values = self.bind(args, kwargs)
+        for i, argument in enumerate(self.arguments):
+            value = values[i]
+            if argument.kind == _TENSOR and value is not None and value is not ...:
+                values[i] = _describe_array(value)
+            elif argument.kind == _DTYPE and value is not None and value is not ...:
+                values[i] = _arrays.dtype_name(value)
+        return values
+
+
+def _has_torch_tensor(torch: Any, args: tuple[Any, ...], kwargs: dict[str, Any]) -> bool:
+    tensor = torch.Tensor
+    for value in args:
+        if isinstance(value, tensor):
+            return True
+    return any(isinstance(value, tensor) for value in kwargs.values())
+
+
+def _describe_array(value: Any) -> tuple[tuple[int, ...], tuple[int, ...], str, int]:
+    name = _arrays.dtype_name(value.dtype)
+    shape = tuple(int(n) for n in value.shape)
+    if callable(getattr(value, "stride", None)):  # PyTorch
+        return shape, tuple(value.stride()), name, 2 if value.device.type == "cuda" else 1
+    strides = tuple(int(s) // value.itemsize for s in value.strides)
+    return shape, strides, name, 1
+
+
+class CustomOpLibrary:
+    """An open package. Its ops are attributes: ``library.softmax``; ``list(library)`` gives all.
+
+    ``library.path`` is the file, ``library.fallback_policy`` its own policy or None for the process-wide one.
+    """
+
+    def __init__(self, path: str | os.PathLike[str]) -> None:
+        self.path: str = os.fspath(path)
+        self.fallback_policy: str | None = None
+        self._order = next(_COUNTER)
+        self._native = _native.Library(self.path)
+        self._native.set_policy(_policy.check_policy(_policy.get_fallback_policy()))
+        self._ops: dict[str, Op] = {}
+        for native in self._native.ops():
+            op = Op(native, self)
+            self._ops[op.name] = op
+        self._short: dict[str, list[Op]] = {}
+        for op in self._ops.values():
+            self._short.setdefault(op.__name__, []).append(op)
+        _policy.libraries.add(self)
+
+    @classmethod
+    def load(cls, path: str | os.PathLike[str]) -> CustomOpLibrary:
+        """Opens the package at `path` and checks its header and manifest; nothing of it runs.
+
+        If PyTorch has been imported, the ops are registered with it at once (``torch.ops.kpkg.softmax``), else at the first call
+        with a PyTorch tensor or by ``register_torch()``. A name that another package has registered with the same schema now
+        calls this package's op. Raises OSError, PackageError.
+        """
+        library = cls(path)
+        if "torch" in sys.modules:
+            library.register_torch()
+        return library
+
+    def __getattr__(self, name: str) -> Op:
+        found = self.__dict__.get("_short", {}).get(name, [])
+        if len(found) == 1:
+            return found[0]
+        if found:
+            raise AttributeError(f"{name} is in several namespaces: use library[{found[0].name!r}]")
+        raise AttributeError(f"{self.path} has no op {name!r}; it has {', '.join(self.__dict__.get('_ops', {})) or 'none'}")
+
+    def __getitem__(self, name: str) -> Op:
+        """The op of the full name, "kpkg::softmax"."""
+        return self._ops[name]
+
+    def __iter__(self) -> Iterator[Op]:
+        return iter(self._ops.values())
+
+    def __len__(self) -> int:
+        return len(self._ops)
+
+    def __dir__(self) -> list[str]:
+        return [*super().__dir__(), *self._short]
+
+    def __repr__(self) -> str:
+        return f"<kpkg library {self.path}: {', '.join(self._ops)}>"
+
+    @property
+    def manifest(self) -> dict[str, Any]:
+        """What the package says of itself: producer, kernels, instances, ops, sections."""
+        return json.loads(self._native.manifest)  # type: ignore[no-any-return]
+
+    def verify(self) -> None:
+        """Checks every section's digest and every plan. Raises PackageError."""
+        self._native.verify()
+
+    def prewarm(self) -> None:
+        """Loads all code that calls on this host can need, so that no later call loads."""
+        self._native.prewarm(1, 0)
+
+    def set_fallback_policy(self, policy: _policy.Policy | None) -> None:
+        """A policy of this library's own; None follows the process-wide one again. See ``kpkg.set_fallback_policy``."""
+        self._native.set_policy(_policy.check_policy(policy or _policy.get_fallback_policy()))
+        self.fallback_policy = policy
+
+    def register_torch(self) -> None:
+        """Registers the ops with PyTorch, which it imports. Raises ImportError when there is none, RuntimeError when a name is taken."""
+        from kpkg import _torch
+
+        _torch.register(self)
+
+    def _translate(self, error: RuntimeError) -> Exception:
+        """An error that came through PyTorch's dispatcher as a RuntimeError, with its type back."""
+        status, message, op, instance, argument = _native.last_error()
+        if not message or message not in str(error):
+            return error
+        made: Exception = (_native.DeviceError if status == 8 else KernelError)(str(error))
+        made.op, made.instance, made.argument = op, instance, argument  # type: ignore[attr-defined]
+        return made
+
+
+def load(path: str | os.PathLike[str]) -> CustomOpLibrary:
+    """Opens a package: ``ops = kpkg.load("gemm.kpkg")``, then ``ops.gemm(a, b)``. The same as ``CustomOpLibrary.load``."""
+    return CustomOpLibrary.load(path)
+
+
+def kernel_info() -> dict[str, Any]:
+    """What is loaded and what ran, per op name: package, schema, policy, counters, the kernel instances, fallbacks by reason.
+
+    ``{"kpkg::softmax": {"package": ..., "schema": ..., "policy": "warn", "torch": True, "calls": 3, ...}}``. An op that several open packages
+    have is listed for the one opened last.
+    """
+    info: dict[str, Any] = {}
+    for library in sorted(_policy.libraries, key=lambda each: each._order):
+        for op in library:
+            info[op.name] = {
+                "package": library.path,
+                "schema": op.schema,
+                "policy": library.fallback_policy or _policy.get_fallback_policy(),
+                "torch": op._torch is not None,
+                **json.loads(op._native.kernel_info()),
+            }
+    return info

@@ -1,0 +1,2 @@
+"""placeholder"""
+def infer(op, values): raise NotImplementedError

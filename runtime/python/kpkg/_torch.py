@@ -1,0 +1,161 @@
+"""Registration of a package's ops with PyTorch: schemas and kernels by libkpkg_torch, fake kernels and fallbacks here.
+
+SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
+"""
+
+from __future__ import annotations
+
+import ctypes
+import functools
+import re
+import warnings
+from collections.abc import Callable
+from pathlib import Path
+from typing import Any
+
+import torch
+
+from kpkg import _aten, _fake, _policy
+from kpkg._errors import KernelError
+from kpkg._library import CustomOpLibrary, Op
+from kpkg._native import last_error
+
+_OLDEST_TORCH = (2, 10)
+_FALLBACK_NAMESPACE = "kpkg_fallback"
+
+# Python-side registrations live as long as these.
+_fragments: dict[str, torch.library.Library] = {}
+_current_ops: dict[str, Op] = {}
+
+
+@functools.cache
+def _extension() -> ctypes.CDLL:
+    """libkpkg_torch, loaded into a process that has PyTorch."""
+    version = tuple(int(part) for part in re.findall(r"\d+", torch.__version__)[:2])
+    if version < _OLDEST_TORCH:
+        raise ImportError(f"kpkg needs PyTorch >= {'.'.join(map(str, _OLDEST_TORCH))}, this is {torch.__version__}")
+    path = Path(__file__).with_name("libkpkg_torch.so")
+    if not path.exists():
+        raise ImportError(f"{path} is missing: this kpkg was built without its PyTorch part (CMake target kpkg_torch)")
+    library = ctypes.CDLL(str(path))
+    library.kpkg_torch_register.argtypes = [ctypes.c_void_p, ctypes.c_char_p, ctypes.c_int32, ctypes.c_char_p]
+    library.kpkg_torch_use_fallback.argtypes = [ctypes.c_void_p, ctypes.c_char_p]
+    library.kpkg_torch_set_fallback_error.argtypes = [ctypes.c_char_p]
+    # Without a backward, PyTorch would warn in backward() and go on with gradients missing: that must be an error.
+    warnings.filterwarnings("error", message=".*autograd kernel was not registered to the Autograd key")
+    return library
+
+
+def _check(status: int) -> None:
+    if status:
+        raise RuntimeError(last_error()[1])
+
+
+def _fragment(namespace: str) -> torch.library.Library:
+    if namespace not in _fragments:
+        _fragments[namespace] = torch.library.Library(namespace, "FRAGMENT")
+    return _fragments[namespace]
+
+
+def out_schema(op: Op) -> str | None:
+    """The schema of the op's out= form; None for an op that writes into arguments or returns no tensors."""
+    if not op.result_types or any(a.mutates for a in op.arguments) or any(t != "Tensor" for t in op.result_types):
+        return None
+    head, _, _ = op.schema.rpartition("->")
+    name, _, arguments = head.strip()[:-1].partition("(")
+    names = ["out"] if len(op.result_types) == 1 else [f"out{i}" for i in range(len(op.result_types))]
+    outs = ", ".join(f"Tensor({chr(97 + i)}!) {n}" for i, n in enumerate(names))
+    results = ", ".join(f"Tensor({chr(97 + i)}!)" for i in range(len(names)))
+    separator = ", " if "*," in arguments else ", *, " if arguments else "*, "
+    return f"{name}.out({arguments}{separator}{outs}) -> {results if len(names) == 1 else f'({results})'}"
+
+
+def register(library: CustomOpLibrary) -> None:
+    """Makes every op of `library` ``torch.ops.<namespace>.<name>``; once per library, later calls do nothing."""
+    extension = _extension()
+    for op in library:
+        if op._torch is not None or op.name.endswith("_reference"):
+            continue
+        namespace, _, local = op.name.partition("::")
+        schemas = [(op.schema, False)]
+        out = out_schema(op)
+        if out is not None:
+            schemas.append((out, True))
+        is_new = op.name not in _current_ops
+        implementation = _policy.fallbacks.get(op.name) or _aten.FALLBACKS.get(op.name)
+        fallback = f"{_FALLBACK_NAMESPACE}::{namespace}__{local}" if implementation else ""
+        for schema, is_out in schemas:
+            _check(extension.kpkg_torch_register(op._native.address, schema.encode(), is_out, fallback.encode()))
+        _current_ops[op.name] = op
+        if is_new:
+            _register_fakes(op, out is not None)
+            if implementation:
+                _register_fallback(op, out)
+        if implementation:
+            _check(extension.kpkg_torch_use_fallback(library._native.registry_address, op.name.encode()))
+        op._torch = getattr(getattr(torch.ops, namespace), local)
+
+
+def _register_fakes(op: Op, has_out: bool) -> None:
+    name = op.name
+    fragment = _fragment(name.partition("::")[0])
+
+    def fake(*args: Any, **kwargs: Any) -> Any:
+        return _fake.run(_current_ops[name], args, kwargs)
+
+    torch.library.register_fake(name, fake, lib=fragment)
+    if not has_out:
+        return
+
+    def fake_out(*args: Any, **kwargs: Any) -> Any:
+        return _fake.run_out(_current_ops[name], args, kwargs)
+
+    torch.library.register_fake(f"{name}.out", fake_out, lib=fragment)
+    # Writing into `out` must be seen by autograd's version counters; the C ABI has no such registration.
+    bump = getattr(fragment.m, "register_ad_inplace_or_view_fallback", None)
+    if bump is not None:
+        bump(f"{name.partition('::')[2]}.out")
+
+
+def _reporting(function: Callable[..., Any], op: Op) -> Callable[..., Any]:
+    """`function` with errors reported beside the C ABI, which would lose their text."""
+    count = len(op.result_types)
+
+    def run(*args: Any, **kwargs: Any) -> Any:
+        try:
+            return function(*args, **kwargs)
+        except Exception as error:  # every kind must come out of the op that was called
+            _extension().kpkg_torch_set_fallback_error(f"{type(error).__name__}: {error}".encode())
+            placeholders = tuple(torch.empty(0) for _ in range(count))
+            return placeholders[0] if count == 1 else placeholders
+
+    return run
+
+
+def _register_fallback(op: Op, out: str | None) -> None:
+    """Defines the op's PyTorch implementation as an op of its own, which libkpkg_torch calls through the dispatcher."""
+    fragment = _fragment(_FALLBACK_NAMESPACE)
+    namespace, _, local = op.name.partition("::")
+    name = op.name
+
+    def implementation(*args: Any, **kwargs: Any) -> Any:
+        return (_policy.fallbacks.get(name) or _aten.FALLBACKS[name])(*args, **kwargs)
+
+    def into(*args: Any, **kwargs: Any) -> Any:
+        names = ["out"] if "out" in kwargs else sorted(k for k in kwargs if re.fullmatch(r"out\d", k))
+        outputs = [kwargs.pop(n) for n in names]
+        results = implementation(*args, **kwargs)
+        for output, result in zip(outputs, results if isinstance(results, tuple) else (results,)):
+            if output.shape != result.shape or output.dtype != result.dtype:
+                raise KernelError(
+                    f"{name}: out is {output.dtype} {tuple(output.shape)}, the result is {result.dtype} {tuple(result.shape)}"
+                )
+            output.copy_(result)
+        return tuple(outputs) if len(outputs) > 1 else outputs[0]
+
+    for schema, function in ((op.schema, implementation), (out, into)):
+        if schema is None:
+            continue
+        form = schema.replace(local, f"{namespace}__{local}", 1)
+        fragment.define(form)
+        fragment.impl(form.partition("(")[0], _reporting(function, op), "CompositeExplicitAutograd")

@@ -1,0 +1,8 @@
+// Compiles only if our declarations of PyTorch's stable C ABI are PyTorch's own: C functions cannot be declared twice with different types.
+// SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
+#include <torch/csrc/stable/c/shim.h>
+#include <torch/headeronly/version.h>
+
+#include "runtime/torch/StableAbi.h"
+
+static_assert(TORCH_ABI_VERSION >= kpkg::torch_abi::version, "PyTorch is older than the ABI that the extension speaks");
