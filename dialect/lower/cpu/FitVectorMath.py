@@ -1,0 +1,107 @@
+"""Computes the polynomial coefficients in VectorMathCoefficients.h: `python FitVectorMath.py > VectorMathCoefficients.h`."""
+# SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
+#
+# Each polynomial is a weighted least-squares fit at Chebyshev nodes in 60-digit arithmetic (needs mpmath). Coefficients are rounded
+# to the format one at a time, lowest power first, and what remains is fitted again, so that rounding costs almost nothing.
+import mpmath as mp
+
+mp.mp.dps = 60
+
+
+def to_format(value, bits):
+    """Nearest number with `bits` bits of significand."""
+    if value == 0:
+        return mp.mpf(0)
+    mantissa, exponent = mp.frexp(value)
+    return mp.ldexp(mp.nint(mp.ldexp(mantissa, bits)), exponent - bits)
+
+
+def least_squares(f, weight, powers, low, high):
+    """Coefficients c of sum(c[i] * x**powers[i]) that minimise sum((weight * (f - p))**2) over Chebyshev nodes of [low, high].
+
+    That is within a factor of two or so of the minimax error, and needs no iteration.
+    """
+    n = len(powers)
+    nodes = 4 * n + 8
+    points = [(low + high) / 2 - (high - low) / 2 * mp.cos(mp.pi * (i + mp.mpf(1) / 2) / nodes) for i in range(nodes)]
+    rows = [[weight(x) * x**p for p in powers] for x in points]
+    right = [weight(x) * f(x) for x in points]
+    normal = mp.matrix(n, n)
+    for i in range(n):
+        for j in range(n):
+            normal[i, j] = mp.fsum(row[i] * row[j] for row in rows)
+    solution = mp.lu_solve(normal, mp.matrix([mp.fsum(row[i] * y for row, y in zip(rows, right)) for i in range(n)]))
+    return [solution[i] for i in range(n)]
+
+
+def fit(name, bits, f, weight, powers, low, high, comment):
+    """Prints one coefficient array, lowest power first."""
+    low, high = mp.mpf(low), mp.mpf(high)
+    result, remaining, rest = [], list(powers), f
+    while remaining:
+        coefficients = least_squares(rest, weight, remaining, low, high)
+        result.append(to_format(coefficients[0], bits))
+        rest = (lambda g, c, p: lambda x: g(x) - c * x**p)(rest, result[-1], remaining.pop(0))
+    error = max(abs(weight(x) * rest(x)) for x in (low + (high - low) * i / 997 for i in range(998)))
+    print(f"/// {comment}; error 2^{float(mp.log(error, 2)):.1f}")
+    print(f"inline constexpr double {name}[] = {{{', '.join(float(c).hex() for c in result)}}};")
+
+
+def split(name, value, bits, parts, part_bits):
+    numbers, rest = [], value
+    for index in range(parts):
+        numbers.append(to_format(rest, part_bits if index + 1 < parts else bits))
+        rest -= numbers[-1]
+    print(f"inline constexpr double {name}[] = {{{', '.join(float(n).hex() for n in numbers)}}};")
+
+
+def log_tail(x):
+    return (mp.log(1 + x) - x + x * x / 2) / x**3 if x != 0 else mp.mpf(1) / 3
+
+
+def main():
+    half_ln2 = mp.log(2) / 2 * mp.mpf("1.0002")
+    quarter_pi = mp.pi / 4 * mp.mpf("1.0002")
+    print("// Polynomial coefficients of VectorMath, lowest power first; made by FitVectorMath.py, do not edit.")
+    print("// SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception")
+    print("#pragma once\n")
+    print("namespace kpkg::lower::cpu::coefficients {\n")
+    for label, bits, exp_n, exp2_n, sin_n, cos_n, erf_n, erfc_n in (
+        ("F32", 24, 5, 6, 3, 3, 7, 8), ("F64", 53, 10, 11, 6, 6, 14, 21)):
+        fit(f"exp{label}", bits, lambda r: (mp.exp(r) - 1 - r) / r**2 if abs(r) > 1e-12 else mp.mpf(1) / 2 + r / 6,
+            lambda r: r * r / mp.exp(r), range(exp_n), -half_ln2 * mp.mpf("1.001"), half_ln2, "(exp(r) - 1 - r) / r^2 on |r| <= ln(2) / 2")
+        fit(f"exp2{label}", bits, lambda r: (mp.power(2, r) - 1) / r if abs(r) > 1e-25 else mp.log(2) + r * mp.log(2) ** 2 / 2,
+            lambda r: r / mp.power(2, r), range(exp2_n), -0.5003, 0.5001, "(2^r - 1) / r on |r| <= 1/2")
+        fit(f"sin{label}", bits, lambda r: (mp.sin(r) - r) / r**3, lambda r: r**3 / mp.sin(r), [2 * i for i in range(sin_n)],
+            mp.mpf("1e-9"), quarter_pi, "(sin(r) - r) / r^3 on |r| <= pi / 4, in r^2")
+        fit(f"cos{label}", bits, lambda r: (mp.cos(r) - 1 + r * r / 2) / r**4, lambda r: r**4 / mp.cos(r),
+            [2 * i for i in range(cos_n)], mp.mpf("1e-9"), quarter_pi, "(cos(r) - 1 + r^2/2) / r^4 on |r| <= pi / 4, in r^2")
+        fit(f"erf{label}", bits, lambda x: mp.erf(x) / x - 1, lambda x: x / mp.erf(x), [2 * i for i in range(erf_n)],
+            mp.mpf("1e-9"), mp.mpf(1), "erf(x) / x - 1 on |x| <= 1, in x^2")
+        fit(f"erfcx{label}", bits, lambda u: erfcx((2 * u + 2) / (1 - u)), lambda u: mp.exp(-(((2 * u + 2) / (1 - u)) ** 2)) + mp.mpf(10) ** -9,
+            range(erfc_n), -mp.mpf(1) / 3, mp.mpf(1) / 2, "exp(t^2) erfc(t) for 1 <= t <= 6, in u = (t - 2) / (t + 2)")
+        print()
+    low, high = mp.sqrt(mp.mpf(1) / 2) - 1, mp.sqrt(mp.mpf(2)) - 1
+    fit("logF32", 24, log_tail, lambda x: x**3 / mp.log(1 + x) if x != 0 else x * x, range(8), low, high,
+        "(log(1 + f) - f + f^2/2) / f^3 for 1 + f in [sqrt(1/2), sqrt(2)]")
+    top = high / (2 + high)
+    fit("logF64", 53, lambda s: (2 * mp.atanh(s) - 2 * s) / s**3, lambda s: s**3, [2 * i for i in range(7)], mp.mpf("1e-9"),
+        top * mp.mpf("1.0001"), "(log((1 + s) / (1 - s)) - 2 s) / s^3, in s^2")
+    print()
+    ln2, log2e = mp.log(2), 1 / mp.log(2)
+    split("ln2F32", ln2, 24, 2, 15)
+    split("ln2F64", ln2, 53, 2, 41)
+    split("log2eF32", log2e, 24, 2, 24)
+    split("log2eF64", log2e, 53, 2, 53)
+    split("twoThirdsF64", mp.mpf(2) / 3, 53, 2, 53)
+    split("halfPiF32", mp.pi / 2, 24, 3, 24)
+    split("halfPiF64", mp.pi / 2, 53, 3, 53)
+    print("\n} // namespace kpkg::lower::cpu::coefficients")
+
+
+def erfcx(t):
+    return mp.exp(t * t) * mp.erfc(t)
+
+
+if __name__ == "__main__":
+    main()

@@ -1,0 +1,21 @@
+// The elementary functions themselves, each emitted for f32 or f64.
+// SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
+#pragma once
+#include "dialect/lower/cpu/VectorMathCode.h"
+
+namespace kpkg::lower::cpu {
+
+mlir::Value emitExp(FloatCode &f, mlir::Value x);
+mlir::Value emitExp2(FloatCode &f, mlir::Value x);
+mlir::Value emitTanh(FloatCode &f, mlir::Value x);
+mlir::Value emitErf(FloatCode &f, mlir::Value x);
+mlir::Value emitLog(FloatCode &f, mlir::Value x);
+mlir::Value emitLog2(FloatCode &f, mlir::Value x);
+mlir::Value emitPow(FloatCode &f, mlir::Value x, mlir::Value y);
+mlir::Value emitSin(FloatCode &f, mlir::Value x);
+mlir::Value emitCos(FloatCode &f, mlir::Value x);
+
+/// 2^(high + low) for |low| much smaller than 1; overflows to infinity and to zero.
+mlir::Value emitExp2OfSum(FloatCode &f, mlir::Value high, mlir::Value low);
+
+} // namespace kpkg::lower::cpu
