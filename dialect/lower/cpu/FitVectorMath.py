@@ -5,7 +5,7 @@
 # to the format one at a time, lowest power first, and what remains is fitted again, so that rounding costs almost nothing.
 import mpmath as mp
 
-mp.mp.dps = 60
+mp.mp.dps = 60  # enough for every coefficient; the bits of 2/pi need more
 
 
 def to_format(value, bits):
@@ -64,7 +64,7 @@ def main():
     quarter_pi = mp.pi / 4 * mp.mpf("1.0002")
     print("// Polynomial coefficients of VectorMath, lowest power first; made by FitVectorMath.py, do not edit.")
     print("// SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception")
-    print("#pragma once\n")
+    print("#pragma once\n#include <cstdint>\n")
     print("namespace kpkg::lower::cpu::coefficients {\n")
     for label, bits, exp_n, exp2_n, sin_n, cos_n, erf_n, erfc_n in (
         ("F32", 24, 5, 6, 3, 3, 7, 8), ("F64", 53, 10, 11, 6, 6, 14, 21)):
@@ -87,6 +87,8 @@ def main():
     top = high / (2 + high)
     fit("logF64", 53, lambda s: (2 * mp.atanh(s) - 2 * s) / s**3, lambda s: s**3, [2 * i for i in range(7)], mp.mpf("1e-9"),
         top * mp.mpf("1.0001"), "(log((1 + s) / (1 - s)) - 2 s) / s^3, in s^2")
+    fit("logFifthF64", 53, lambda s: (2 * mp.atanh(s) - 2 * s - 2 * s**3 / 3) / s**5, lambda s: s**5, [2 * i for i in range(7)],
+        mp.mpf("1e-6"), top * mp.mpf("1.0001"), "(log((1 + s) / (1 - s)) - 2 s - 2/3 s^3) / s^5, in s^2")
     print()
     ln2, log2e = mp.log(2), 1 / mp.log(2)
     split("ln2F32", ln2, 24, 2, 15)
@@ -96,6 +98,11 @@ def main():
     split("twoThirdsF64", mp.mpf(2) / 3, 53, 2, 53)
     split("halfPiF32", mp.pi / 2, 24, 3, 24)
     split("halfPiF64", mp.pi / 2, 53, 3, 53)
+    mp.mp.prec = 1400
+    bits = int(mp.floor(2 / mp.pi * mp.mpf(2) ** (64 * 20)))
+    words = [0] + [bits >> (64 * (19 - i)) & (2**64 - 1) for i in range(20)]
+    print("\n/// 64 zeros, then the first 1280 bits of 2/pi after the point")
+    print(f"inline constexpr uint64_t twoOverPiBits[] = {{{', '.join(hex(w) for w in words)}}};")
     print("\n} // namespace kpkg::lower::cpu::coefficients")
 
 

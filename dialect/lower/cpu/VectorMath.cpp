@@ -15,8 +15,7 @@ namespace {
 
 using Function = Value (*)(FloatCode &, ValueRange);
 
-template <Value (*emit)(FloatCode &, Value)>
-Value unary(FloatCode &f, ValueRange operands) {
+template <Value (*emit)(FloatCode &, Value)> Value unary(FloatCode &f, ValueRange operands) {
   return emit(f, operands[0]);
 }
 
@@ -34,8 +33,7 @@ Value emitRound(FloatCode &f, Value x) {
 }
 
 /// Replaces one op by `function`, computing f16 and bf16 in f32.
-template <typename Op>
-class Expand final : public OpRewritePattern<Op> {
+template <typename Op> class Expand final : public OpRewritePattern<Op> {
 public:
   Expand(MLIRContext *context, Function function) : OpRewritePattern<Op>(context), function(function) {}
 
@@ -69,7 +67,9 @@ class ExpandVectorMath final : public PassWrapper<ExpandVectorMath, OperationPas
 public:
   MLIR_DEFINE_EXPLICIT_INTERNAL_INLINE_TYPE_ID(ExpandVectorMath)
   StringRef getArgument() const override { return "lower-cpu-expand-math"; }
-  StringRef getDescription() const override { return "Write elementary functions on scalars and vectors out as arithmetic"; }
+  StringRef getDescription() const override {
+    return "Write elementary functions on scalars and vectors out as arithmetic";
+  }
   void getDependentDialects(DialectRegistry &registry) const override {
     registry.insert<arith::ArithDialect, math::MathDialect, scf::SCFDialect, vector::VectorDialect>();
   }

@@ -46,7 +46,9 @@ Value FloatCode::polynomial(ArrayRef<double> c, Value x) {
   return result;
 }
 
-Value FloatCode::compare(arith::CmpFPredicate predicate, Value x, Value y) { return arith::CmpFOp::create(b, predicate, x, y); }
+Value FloatCode::compare(arith::CmpFPredicate predicate, Value x, Value y) {
+  return arith::CmpFOp::create(b, predicate, x, y);
+}
 Value FloatCode::both(Value p, Value q) { return arith::AndIOp::create(b, p, q); }
 Value FloatCode::either(Value p, Value q) { return arith::OrIOp::create(b, p, q); }
 Value FloatCode::select(Value condition, Value x, Value y) { return arith::SelectOp::create(b, condition, x, y); }

@@ -1,13 +1,14 @@
-// Emits arithmetic on one float type, scalar or vector, as MLIR: the notation in which the elementary functions are written.
-// SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
+// Emits arithmetic on one float type, scalar or vector, as MLIR: the notation in which the elementary functions are
+// written. SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
 #pragma once
 #include "mlir/Dialect/Arith/IR/Arith.h"
 #include "mlir/IR/ImplicitLocOpBuilder.h"
 
 namespace kpkg::lower::cpu {
 
-/// A builder of values of `type` (f32 or f64, or a fixed vector of it). All methods take and return values of that type; `bits` and the
-/// integer methods work on the integer type of the same width and shape, comparisons give i1 of the same shape.
+/// A builder of values of `type` (f32 or f64, or a fixed vector of it). All methods take and return values of that
+/// type; `bits` and the integer methods work on the integer type of the same width and shape, comparisons give i1 of
+/// the same shape.
 class FloatCode {
 public:
   FloatCode(mlir::OpBuilder &builder, mlir::Location loc, mlir::Type type);
@@ -56,7 +57,8 @@ public:
   mlir::Value shiftRight(mlir::Value x, int64_t count); ///< logical
   mlir::Value testBits(mlir::Value x, uint64_t mask);   ///< (x & mask) != 0
 
-  /// x rounded to an integer, as a number plus `roundingOffset()`: its low significand bits hold the integer in two's complement.
+  /// x rounded to an integer, as a number plus `roundingOffset()`: its low significand bits hold the integer in two's
+  /// complement.
   mlir::Value roundShifted(mlir::Value x) { return add(x, number(roundingOffset())); }
   double roundingOffset() const { return wide ? 0x1.8p52 : 0x1.8p23; }
   /// 2^n for a `shifted` number from roundShifted, when 2^n is a normal number.

@@ -1,8 +1,9 @@
 // exp, exp2, tanh and erf: reduction to |r| <= ln(2) / 2, a polynomial, and a power of two put into the exponent.
 // SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
 //
-// Rounding by adding 1.5 * 2^(p-1) and the two-step scaling that reaches denormals are folklore (Cody and Waite, "Software Manual for
-// the Elementary Functions", 1980; Shibata and Petrogalli, "SLEEF", 2019). tanh through expm1 follows fdlibm's s_tanh.c.
+// Rounding by adding 1.5 * 2^(p-1) and the two-step scaling that reaches denormals are folklore (Cody and Waite,
+// "Software Manual for the Elementary Functions", 1980; Shibata and Petrogalli, "SLEEF", 2019). tanh through expm1
+// follows fdlibm's s_tanh.c.
 #include "dialect/lower/cpu/VectorMathCoefficients.h"
 #include "dialect/lower/cpu/VectorMathFunctions.h"
 
@@ -52,7 +53,7 @@ Value emitExp(FloatCode &f, Value x) {
 }
 
 static Value emitExp2(FloatCode &f, Value high, Value low) {
-  high = f.atMost(f.atLeast(high, f.isDouble() ? -1075 : -150), f.isDouble() ? 1024 : 128);
+  high = f.atMost(f.atLeast(high, f.isDouble() ? -1076 : -151), f.isDouble() ? 1025 : 129);
   return scale(f, reduceExp2(f, high, low));
 }
 

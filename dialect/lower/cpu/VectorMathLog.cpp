@@ -1,8 +1,8 @@
 // log, log2 and powf: the significand in [sqrt(1/2), sqrt(2)) goes through a series, the exponent is added.
 // SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
 //
-// The forms f - (f^2/2 - ...) and s = f / (2 + f) are fdlibm's (e_log.c, e_log2.c); the double-double logarithm under powf uses
-// Dekker's and Knuth's exact sums and products with FMA.
+// The forms f - (f^2/2 - ...) and s = f / (2 + f) are fdlibm's (e_log.c, e_log2.c); the double-double logarithm under
+// powf uses Dekker's and Knuth's exact sums and products with FMA.
 #include "dialect/lower/cpu/VectorMathCoefficients.h"
 #include "dialect/lower/cpu/VectorMathFunctions.h"
 #include <limits>
@@ -28,9 +28,11 @@ static SplitNumber splitNumber(FloatCode &f, Value x) {
   uint64_t one = wide ? 0x3ff0000000000000 : 0x3f800000, rootHalf = wide ? 0x3fe6a09e667f3bcd : 0x3f3504f3;
   Value shifted = f.addInteger(f.bits(normal), f.integer(one - rootHalf));
   Value significand = f.addInteger(f.andInteger(shifted, f.integer((uint64_t(1) << width) - 1)), f.integer(rootHalf));
-  // An integer below 2^width becomes a number by taking it for the low bits of 2^width: AVX2 has no conversion of 64-bit integers.
+  // An integer below 2^width becomes a number by taking it for the low bits of 2^width: AVX2 has no conversion of
+  // 64-bit integers.
   double integral = wide ? 0x1p52 : 0x1p23;
-  Value biased = f.fromBits(f.orInteger(f.shiftRight(shifted, width), f.integer(wide ? 0x4330000000000000 : 0x4b000000)));
+  Value biased =
+      f.fromBits(f.orInteger(f.shiftRight(shifted, width), f.integer(wide ? 0x4330000000000000 : 0x4b000000)));
   double bias = integral + (wide ? 1023 : 127);
   Value offset = f.select(denormal, f.number(bias + (wide ? 54 : 25)), f.number(bias));
   return {f.sub(biased, offset), f.sub(f.fromBits(significand), f.number(1))};
@@ -117,8 +119,7 @@ static Pair log2Pair(FloatCode &f, Value x) {
   Pair cube = multiply(f, square, ratio);
   Pair second = multiply(f, cube, {f.number(twoThirdsF64[0]), f.number(twoThirdsF64[1])});
   Value fifth = f.mul(cube.high, square.high);
-  Value rest = f.polynomial(ArrayRef(logF64).drop_front(), square.high);
-  // The polynomial's own constant term differs from 2/3 by rounding only.
+  Value rest = f.polynomial(logFifthF64, square.high);
   Value correction = f.mul(fifth, rest);
   Pair sum = fastTwoSum(f, f.add(ratio.high, ratio.high), second.high);
   Value low = f.add(f.add(sum.low, f.add(ratio.low, ratio.low)), f.add(second.low, correction));
@@ -158,7 +159,8 @@ Value emitPow(FloatCode &narrow, Value x, Value y) {
   Value rises = f.greater(y, zero);
   result = f.select(f.equal(magnitude, zero), f.select(rises, zero, infinity), result);
   result = f.select(f.equal(magnitude, infinity), f.select(rises, infinity, zero), result);
-  Value atInfinity = f.select(f.greater(magnitude, one), f.select(rises, infinity, zero), f.select(rises, zero, infinity));
+  Value atInfinity =
+      f.select(f.greater(magnitude, one), f.select(rises, infinity, zero), f.select(rises, zero, infinity));
   atInfinity = f.select(f.equal(magnitude, one), one, atInfinity);
   result = f.select(f.equal(f.abs(y), infinity), atInfinity, result);
 
@@ -166,7 +168,8 @@ Value emitPow(FloatCode &narrow, Value x, Value y) {
   Value half = f.mul(y, f.number(0.5));
   Value odd = f.both(integral, f.compare(arith::CmpFPredicate::ONE, f.floor(half), half));
   result = f.select(odd, f.copySign(result, x), result);
-  Value undefined = f.both(f.less(x, zero), f.both(f.compare(arith::CmpFPredicate::UNE, f.floor(y), y), f.less(magnitude, infinity)));
+  Value undefined =
+      f.both(f.less(x, zero), f.both(f.compare(arith::CmpFPredicate::UNE, f.floor(y), y), f.less(magnitude, infinity)));
   result = f.select(undefined, nan, result);
   result = f.select(f.compare(arith::CmpFPredicate::UNO, x, y), nan, result);
   result = f.select(f.either(f.equal(y, zero), f.equal(x, one)), one, result);

@@ -1,0 +1,240 @@
+// Error of every elementary function against the C library in wider precision, and its special values.
+// SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
+#include "dialect/lower/cpu/VectorMath.h"
+#include "mlir/IR/ImplicitLocOpBuilder.h"
+#include "test/dialect/lower/cpu/HostJit.h"
+#include <cmath>
+#include <gtest/gtest.h>
+#include <random>
+
+using namespace mlir;
+using namespace kpkg;
+
+namespace {
+
+using Build = Value (*)(OpBuilder &, Location, Value);
+
+template <typename Op> Value unary(OpBuilder &b, Location loc, Value x) { return Op::create(b, loc, x); }
+
+/// A function that applies `build` to n numbers (a multiple of `lanes`) read from one array, or from two for powf.
+class Compiled {
+public:
+  Compiled(Build build, bool wide, int64_t lanes = 8) : context(test::makeContext()) {
+    Location loc = UnknownLoc::get(context.get());
+    ImplicitLocOpBuilder b(loc, context.get());
+    OwningOpRef<ModuleOp> module = ModuleOp::create(loc);
+    b.setInsertionPointToEnd(module->getBody());
+    Type element = wide ? Type(b.getF64Type()) : b.getF32Type();
+    Type type = lanes == 1 ? element : VectorType::get(lanes, element);
+    Type pointer = LLVM::LLVMPointerType::get(context.get());
+    auto functionType = LLVM::LLVMFunctionType::get(LLVM::LLVMVoidType::get(context.get()),
+                                                    {pointer, pointer, pointer, b.getI64Type()});
+    auto function = LLVM::LLVMFuncOp::create(b, "f", functionType);
+    Block *entry = function.addEntryBlock(b);
+    b.setInsertionPointToStart(entry);
+    Value zero = arith::ConstantIndexOp::create(b, 0), step = arith::ConstantIndexOp::create(b, lanes);
+    Value end = arith::IndexCastOp::create(b, b.getIndexType(), entry->getArgument(3));
+    auto loop = scf::ForOp::create(b, zero, end, step);
+    {
+      OpBuilder::InsertionGuard guard(b);
+      b.setInsertionPointToStart(loop.getBody());
+      Value i = arith::IndexCastOp::create(b, b.getI64Type(), loop.getInductionVar());
+      auto at = [&](int argument) -> Value {
+        return LLVM::GEPOp::create(b, pointer, element, entry->getArgument(argument), ArrayRef<LLVM::GEPArg>{i});
+      };
+      Value x = LLVM::LoadOp::create(b, type, at(0), wide ? 8 : 4);
+      Value result;
+      if (build) {
+        result = build(b, loc, x);
+      } else {
+        Value y = LLVM::LoadOp::create(b, type, at(1), wide ? 8 : 4);
+        result = math::PowFOp::create(b, x, y);
+      }
+      LLVM::StoreOp::create(b, result, at(2), wide ? 8 : 4);
+    }
+    LLVM::ReturnOp::create(b, ValueRange());
+    EXPECT_TRUE(succeeded(lower::cpu::expandVectorMath(module->getOperation())));
+    test::lowerToLLVMDialect(*module);
+    jit = std::make_unique<test::HostJit>(*module);
+    code = jit->find<void(const void *, const void *, void *, int64_t)>("f");
+  }
+
+  template <typename T> std::vector<T> operator()(std::vector<T> x, std::vector<T> y = {}) {
+    size_t size = x.size();
+    x.resize((size + 63) / 64 * 64, T(1));
+    y.resize(x.size(), T(1));
+    std::vector<T> result(x.size());
+    code(x.data(), y.data(), result.data(), int64_t(x.size()));
+    result.resize(size);
+    return result;
+  }
+
+private:
+  std::unique_ptr<MLIRContext> context;
+  std::unique_ptr<test::HostJit> jit;
+  void (*code)(const void *, const void *, void *, int64_t);
+};
+
+/// |result - exact| in units of the last place of `exact` as a T; 0 when both are the same special value.
+template <typename T, typename Wide> double ulps(T result, Wide exact) {
+  if (std::isnan(exact))
+    return std::isnan(result) ? 0 : INFINITY;
+  T rounded = T(exact);
+  if (std::isinf(result) || std::isinf(rounded)) {
+    if (result == rounded)
+      return 0;
+    // One of the two just overflowed.
+    T largest = std::numeric_limits<T>::max();
+    return std::fabs(std::isinf(result) ? rounded : result) == largest && std::signbit(result) == std::signbit(rounded)
+               ? 1
+               : INFINITY;
+  }
+  int exponent = std::max(std::numeric_limits<T>::min_exponent - 1,
+                          std::ilogb(rounded == 0 ? std::numeric_limits<T>::denorm_min() : rounded));
+  return double(std::fabs(Wide(result) - exact) / std::ldexp(Wide(1), exponent - std::numeric_limits<T>::digits + 1));
+}
+
+struct Case {
+  const char *name;
+  Build build;
+  long double (*exact)(long double);
+  double exactF64Limit; ///< bound for f64
+  double limit;         ///< bound for f32
+  double low, high;     ///< where dense samples lie; specials go beyond
+};
+
+long double erfExact(long double x) { return erfl(x); }
+
+const Case cases[] = {
+    {"exp", unary<math::ExpOp>, expl, 1.1, 1, -750, 715},
+    {"exp2", unary<math::Exp2Op>, exp2l, 1.1, 1.1, -1080, 1030},
+    {"log", unary<math::LogOp>, logl, 1, 1, 0, 10},
+    {"log2", unary<math::Log2Op>, log2l, 1, 1, 0, 10},
+    {"tanh", unary<math::TanhOp>, tanhl, 3, 3, -22, 22},
+    {"erf", unary<math::ErfOp>, erfExact, 1.1, 1.1, -7, 7},
+    {"sin", unary<math::SinOp>, sinl, 1, 1, -1000, 1000},
+    {"cos", unary<math::CosOp>, cosl, 1, 1, -1000, 1000},
+    {"rsqrt", unary<math::RsqrtOp>, [](long double x) { return x == 0 ? copysignl(INFINITY, x) : 1 / sqrtl(x); }, 1.5,
+     1.5, 0, 10},
+};
+
+template <typename T> std::vector<T> samples(const Case &test, size_t count) {
+  std::vector<T> x = {0,
+                      T(-0.0),
+                      1,
+                      -1,
+                      INFINITY,
+                      -INFINITY,
+                      NAN,
+                      std::numeric_limits<T>::min(),
+                      -std::numeric_limits<T>::min(),
+                      std::numeric_limits<T>::denorm_min(),
+                      -std::numeric_limits<T>::denorm_min(),
+                      std::numeric_limits<T>::max(),
+                      std::numeric_limits<T>::lowest(),
+                      std::numeric_limits<T>::epsilon(),
+                      T(0.5),
+                      T(-0.5),
+                      T(2),
+                      T(1e-30),
+                      T(1e30)};
+  for (int n = -160; n <= 160; ++n)
+    for (T delta : {T(0), T(1), T(-1)})
+      x.push_back(std::nextafter(T(n) * T(0.5), T(n) + delta * 1000));
+  std::mt19937_64 random(7);
+  std::uniform_real_distribution<double> inside(test.low, test.high), small(-1, 1);
+  std::uniform_int_distribution<uint64_t> any;
+  for (size_t i = 0; i < count; ++i) {
+    x.push_back(T(inside(random)));
+    x.push_back(T(small(random)));
+    x.push_back(T(1 + 0.01 * small(random)));
+    // Any bit pattern: all exponents alike.
+    T pattern;
+    uint64_t bits = any(random);
+    memcpy(&pattern, &bits, sizeof pattern);
+    x.push_back(pattern);
+  }
+  return x;
+}
+
+template <typename T, typename Wide>
+double largestError(const Case &test, const std::vector<T> &x, const std::vector<T> &result, T &where) {
+  double worst = -1;
+  for (size_t i = 0; i < x.size(); ++i) {
+    Wide exact = Wide(test.exact(x[i]));
+    double error = ulps<T, Wide>(result[i], exact);
+    if (result[i] == 0 && exact == 0 && std::signbit(result[i]) != std::signbit(exact))
+      error = INFINITY;
+    if (error > worst)
+      worst = error, where = x[i];
+  }
+  return worst;
+}
+
+class VectorMath : public ::testing::TestWithParam<Case> {};
+
+TEST_P(VectorMath, F32) {
+  std::vector<float> x = samples<float>(GetParam(), 200000);
+  float where = 0;
+  double worst = largestError<float, double>(GetParam(), x, Compiled(GetParam().build, false)(x), where);
+  RecordProperty("ulp", std::to_string(worst));
+  printf("%s f32: %.3f ulp at %a\n", GetParam().name, worst, double(where));
+  EXPECT_LE(worst, GetParam().limit) << GetParam().name << " at " << where;
+}
+
+TEST_P(VectorMath, F64) {
+  std::vector<double> x = samples<double>(GetParam(), 100000);
+  double where = 0;
+  double worst = largestError<double, long double>(GetParam(), x, Compiled(GetParam().build, true, 4)(x), where);
+  RecordProperty("ulp", std::to_string(worst));
+  printf("%s f64: %.3f ulp at %a\n", GetParam().name, worst, where);
+  EXPECT_LE(worst, GetParam().exactF64Limit) << GetParam().name << " at " << where;
+}
+
+INSTANTIATE_TEST_SUITE_P(Functions, VectorMath, ::testing::ValuesIn(cases), [](auto &info) { return info.param.name; });
+
+template <typename T> void checkPow(double limit) {
+  std::vector<T> special = {0,       T(-0.0),  1,         -1,  2,       -2,       3,        -3,   T(0.5),
+                            T(-0.5), INFINITY, -INFINITY, NAN, T(1e30), T(1e-30), T(-1e30), T(7), T(1e300)};
+  std::vector<T> x, y;
+  for (T a : special)
+    for (T b : special)
+      x.push_back(a), y.push_back(b);
+  std::mt19937_64 random(3);
+  std::uniform_real_distribution<double> exponent(-40, 40), base(0, 4);
+  for (int i = 0; i < 200000; ++i) {
+    x.push_back(T(base(random)));
+    y.push_back(T(exponent(random)));
+    x.push_back(T(1 + exponent(random) * 1e-6));
+    y.push_back(T(exponent(random) * 1e5));
+    x.push_back(T(std::exp(exponent(random))));
+    y.push_back(T(exponent(random)));
+    x.push_back(T(-base(random)));
+    y.push_back(T(std::floor(exponent(random))));
+  }
+  std::vector<T> result = Compiled(nullptr, sizeof(T) == 8, sizeof(T) == 8 ? 4 : 8)(x, y);
+  double worst = 0;
+  for (size_t i = 0; i < x.size(); ++i) {
+    long double exact = powl(x[i], y[i]);
+    double error = ulps<T, long double>(result[i], exact);
+    ASSERT_LE(error, limit) << x[i] << " ** " << y[i] << " = " << result[i];
+    if (result[i] == 0)
+      ASSERT_EQ(std::signbit(result[i]), std::signbit(exact)) << x[i] << " ** " << y[i];
+    worst = std::max(worst, error);
+  }
+  printf("powf: %.3f ulp\n", worst);
+}
+
+TEST(VectorMathPow, F32) { checkPow<float>(0.51); }
+TEST(VectorMathPow, F64) { checkPow<double>(1.5); }
+
+TEST(VectorMathShape, ScalarsAndAnyVectorLength) {
+  std::vector<float> x = samples<float>(cases[0], 100);
+  std::vector<float> expected = Compiled(cases[0].build, false, 8)(x);
+  for (int64_t lanes : {1, 2, 4, 16, 32}) {
+    std::vector<float> result = Compiled(cases[0].build, false, lanes)(x);
+    EXPECT_EQ(memcmp(result.data(), expected.data(), x.size() * sizeof(float)), 0) << lanes;
+  }
+}
+
+} // namespace
