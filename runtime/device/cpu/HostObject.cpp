@@ -37,7 +37,7 @@ private:
   Status readHeaders();
   Status mapSegments();
   Status checkDynamic();
-  Status checkNoVariables();
+  Status checkConstant();
   Status readSymbols();
   Status protect();
 
@@ -59,6 +59,7 @@ private:
   std::vector<Elf64_Phdr> loads;
   uint64_t pageBytes = uint64_t(::sysconf(_SC_PAGESIZE));
   uint64_t symbolTable = 0, stringTable = 0, stringBytes = 0, hash = 0, gnuHash = 0;
+  bool relocated = false;
   HostObject object;
 };
 
@@ -125,7 +126,9 @@ Status Loader::mapSegments() {
 
 /// Kernels run on many threads at once: they may have constants, no variables. What the linker itself marks writable
 /// (.dynamic) lies in the part that is read-only after relocation.
-Status Loader::checkNoVariables() {
+Status Loader::checkConstant() {
+  if (relocated)
+    return refuse("it has dynamic relocations");
   for (const Elf64_Phdr &segment : loads) {
     if (!(segment.p_flags & PF_W))
       continue;
@@ -163,7 +166,9 @@ Status Loader::checkDynamic() {
     case DT_JMPREL:
     case DT_RELR:
     case DT_TEXTREL:
-      return refuse("it has dynamic relocations");
+      // Told after the symbols: an undefined one is the usual cause, and its name helps.
+      relocated = true;
+      break;
     case DT_INIT:
     case DT_INIT_ARRAY:
     case DT_PREINIT_ARRAY:
@@ -279,7 +284,7 @@ Status Loader::protect() {
 
 Result<HostObject> Loader::run() {
   for (auto step : {&Loader::readHeaders, &Loader::mapSegments, &Loader::checkDynamic, &Loader::readSymbols,
-                    &Loader::checkNoVariables, &Loader::protect})
+                    &Loader::checkConstant, &Loader::protect})
     if (Status status = (this->*step)(); !status)
       return status.error();
   return std::move(object);
