@@ -14,4 +14,12 @@ def TileEstimateCost : Pass<"tile-estimate-cost", "::kpkg::tile::KernelOp"> {
   let statistics = [Statistic<"unknown", "unknown-kernels", "Kernels without a formula">];
 }
 
+def TileMakeVariants : Pass<"tile-make-variants", "::mlir::ModuleOp"> {
+  let summary = "copies each kernel for unit strides and for any strides";
+  let description = [{
+    The variant `unit` states in its argument types that rows are contiguous, for all views but those that only feed dots. `any` states
+    nothing. Dispatch takes the first whose facts hold.
+  }];
+}
+
 #endif

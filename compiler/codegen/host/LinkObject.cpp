@@ -1,0 +1,132 @@
+// Objects to one shared object that stands alone, by lld.
+// SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
+#include "compiler/codegen/host/HostCode.h"
+#include "dialect/lower/cpu/LowerCpu.h"
+#include "lld/Common/Driver.h"
+#include "llvm/Object/ELF.h"
+#include "llvm/Support/FileSystem.h"
+#include "llvm/Support/FileUtilities.h"
+#include "llvm/Support/MemoryBuffer.h"
+#include "llvm/Support/Path.h"
+#include <mutex>
+
+LLD_HAS_DRIVER(elf)
+
+using namespace llvm;
+
+namespace kpkg::compiler {
+
+namespace {
+
+/// A folder that is removed with everything in it.
+class TemporaryFolder {
+public:
+  static Expected<TemporaryFolder> create() {
+    SmallString<128> path;
+    if (std::error_code error = sys::fs::createUniqueDirectory("kpkg-link", path))
+      return createStringError(error, "cannot make a temporary folder");
+    return TemporaryFolder(path.str().str());
+  }
+  TemporaryFolder(TemporaryFolder &&other) : path(std::exchange(other.path, {})) {}
+  ~TemporaryFolder() {
+    if (!path.empty())
+      sys::fs::remove_directories(path);
+  }
+  std::string file(const Twine &name) const {
+    SmallString<128> full(path);
+    sys::path::append(full, name);
+    return full.str().str();
+  }
+
+private:
+  explicit TemporaryFolder(std::string path) : path(std::move(path)) {}
+  std::string path;
+};
+
+Error writeFile(const std::string &path, StringRef bytes) {
+  std::error_code error;
+  raw_fd_ostream stream(path, error);
+  stream << bytes;
+  stream.close();
+  if (error || stream.has_error())
+    return createStringError(error ? error : stream.error(), "cannot write %s", path.c_str());
+  return Error::success();
+}
+
+/// The runtime's loader maps segments and looks symbols up; it does nothing else. So nothing else may be needed.
+Error checkStandsAlone(StringRef bytes) {
+  auto file = object::ELFFile<object::ELF64LE>::create(bytes);
+  if (!file)
+    return file.takeError();
+  auto entries = file->dynamicEntries();
+  if (!entries)
+    return entries.takeError();
+  for (const auto &entry : *entries)
+    switch (entry.getTag()) {
+    case ELF::DT_NEEDED:
+    case ELF::DT_RELA:
+    case ELF::DT_REL:
+    case ELF::DT_JMPREL:
+    case ELF::DT_INIT:
+    case ELF::DT_INIT_ARRAY:
+    case ELF::DT_FINI:
+    case ELF::DT_FINI_ARRAY:
+    case ELF::DT_TEXTREL:
+      return createStringError("the linked kernels need %s at load time, which the runtime does not do",
+                               file->getDynamicTagAsString(entry.getTag()).c_str());
+    default: break;
+    }
+  return Error::success();
+}
+
+} // namespace
+
+Expected<std::string> linkObjects(ArrayRef<HostObject> objects, const lower::cpu::CpuTarget &target) {
+  static std::mutex lldIsNotThreadSafe;
+  std::lock_guard<std::mutex> lock(lldIsNotThreadSafe);
+
+  auto folder = TemporaryFolder::create();
+  if (!folder)
+    return folder.takeError();
+  std::string output = folder->file("kernels.so"), exports = folder->file("exports");
+  std::string list = "{ global:\n";
+  for (const HostObject &object : objects)
+    for (const HostKernel &kernel : object.kernels) {
+      list += "\"" + kernel.symbol + "\";\n";
+      if (kernel.isPersistent)
+        list += "\"" + kernel.symbol + lower::cpu::tilesSuffix.str() + "\";\n";
+    }
+  list += "local: *; };\n";
+  if (Error error = writeFile(exports, list))
+    return std::move(error);
+
+  // 64 KB pages are the largest that a Linux kernel of these architectures uses.
+  std::vector<std::string> arguments = {
+      "ld.lld",       "-shared", "-Bsymbolic", "-z", "defs",         "-z", "noexecstack", "-z", "norelro",
+      "--gc-sections", "-s",     "--build-id=none", "--hash-style=sysv", "--no-rosegment", "-z", "max-page-size=65536",
+      "--version-script", exports, "-o", output};
+  for (auto [i, object] : llvm::enumerate(objects)) {
+    std::string path = folder->file(Twine(i) + ".o");
+    if (Error error = writeFile(path, object.bytes))
+      return std::move(error);
+    arguments.push_back(path);
+  }
+  std::vector<const char *> pointers;
+  for (const std::string &argument : arguments)
+    pointers.push_back(argument.c_str());
+
+  std::string messages;
+  raw_string_ostream stream(messages);
+  lld::Result result = lld::lldMain(pointers, stream, stream, {{lld::Gnu, &lld::elf::link}});
+  if (result.retCode != 0)
+    return createStringError("linking the kernels for %s failed: %s", target.isa.str().c_str(), messages.c_str());
+
+  auto linked = MemoryBuffer::getFile(output, /*IsText=*/false, /*RequiresNullTerminator=*/false);
+  if (!linked)
+    return createStringError(linked.getError(), "cannot read the linked kernels");
+  if (Error error = checkStandsAlone((*linked)->getBuffer()))
+    return std::move(error);
+  return (*linked)->getBuffer().str();
+}
+
+} // namespace kpkg::compiler
