@@ -7,7 +7,6 @@
 #include <filesystem>
 #include <fmt/format.h>
 #include <fstream>
-#include <iterator>
 
 using namespace kpkg::compiler;
 
@@ -84,19 +83,19 @@ const SourceFile *SourceManager::load(const std::string &path, std::string &reas
     reason = std::strerror(errno);
     return nullptr;
   }
-  // Read one byte past the limit rather than ask for the size: pipes have none.
-  std::string text(maxFileBytes + 1, '\0');
-  stream.read(text.data(), text.size());
+  // In pieces rather than by size: pipes have none.
+  std::string text;
+  char piece[1 << 16];
+  while (text.size() <= maxFileBytes && (stream.read(piece, sizeof(piece)) || stream.gcount() != 0))
+    text.append(piece, stream.gcount());
   if (stream.bad()) {
     reason = "reading it failed";
     return nullptr;
   }
-  if (static_cast<uint64_t>(stream.gcount()) > maxFileBytes) {
+  if (text.size() > maxFileBytes) {
     reason = fmt::format("it is larger than {} MiB", maxFileBytes >> 20);
     return nullptr;
   }
-  text.resize(stream.gcount());
-  text.shrink_to_fit();
   const SourceFile &file = add(path, std::move(text));
   loaded.emplace(path, file.id());
   return &file;

@@ -1,0 +1,121 @@
+// Syntax trees of functions: decorators, parameters, docstring.
+// SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
+#include "compiler/syntax/Builder.h"
+#include "compiler/syntax/Literals.h"
+
+using namespace kpkg::compiler;
+using namespace kpkg::compiler::ast;
+
+StmtPtr Builder::function(P::FunctionContext *tree) {
+  auto fn = std::make_unique<FunctionStmt>(range(tree));
+  Children children(tree);
+  while (auto *item = children.take<P::DecoratorContext>())
+    fn->decorators.push_back(decorator(item));
+  antlr4::Token *word = children.take();
+  fn->isDef = word && word->getType() == P::DEF;
+  fn->name = identifier(children.take(P::NAME));
+  fn->signatureRange = range(word).to(fn->name.range);
+  fn->comptimeParameters = comptimeParameters(children.take<P::ComptimeParametersContext>());
+  children.take(P::LPAREN);
+  fn->parameters = parameters(children.take<P::ParametersContext>());
+  fn->signatureRange = fn->signatureRange.to(range(children.take(P::RPAREN)));
+  if (antlr4::Token *raises = children.take(P::RAISES)) {
+    fn->raises = true;
+    fn->signatureRange = fn->signatureRange.to(range(raises));
+  }
+  if (antlr4::Token *arrow = children.take(P::ARROW)) {
+    fn->resultType = expression(children.take<P::ExpressionContext>(), range(arrow));
+    fn->signatureRange = fn->signatureRange.to(fn->resultType->range);
+  }
+  if (inFunction && fn->name)
+    diags.report(diag::NestedFunction, fn->name.range, fn->name.text);
+  bool outerInFunction = std::exchange(inFunction, true);
+  unsigned outerLoops = std::exchange(loops, 0);
+  fn->body = block(children.take<P::BlockContext>());
+  inFunction = outerInFunction;
+  loops = outerLoops;
+  fn->doc = takeDocstring(fn->body);
+  return fn;
+}
+
+std::string Builder::takeDocstring(Block &block) {
+  auto *first = block.empty() ? nullptr : block.front()->as<ExprStmt>();
+  auto *text = first ? first->value->as<StringLiteral>() : nullptr;
+  if (!text)
+    return {};
+  std::string doc = dedentDocstring(text->value);
+  block.erase(block.begin());
+  return doc;
+}
+
+Decorator Builder::decorator(P::DecoratorContext *tree) {
+  Decorator result;
+  Children children(tree);
+  antlr4::Token *at = children.take(P::AT);
+  result.range = range(at);
+  do {
+    Identifier part = identifier(children.take(P::NAME));
+    result.name += (result.name.empty() ? "" : ".") + part.text;
+    result.nameRange = result.nameRange.to(part.range);
+  } while (children.take(P::DOT));
+  result.range = result.range.to(result.nameRange);
+  if (children.take(P::LPAREN)) {
+    result.hasArguments = true;
+    result.arguments = arguments(children.take<P::ArgumentsContext>());
+    result.range = result.range.to(range(children.take(P::RPAREN)));
+  }
+  return result;
+}
+
+std::vector<ComptimeParameter> Builder::comptimeParameters(P::ComptimeParametersContext *tree) {
+  std::vector<ComptimeParameter> list;
+  bool afterComma = false;
+  for (Children children(tree); !children.done();) {
+    auto *item = children.take<P::ComptimeParameterContext>();
+    if (!item) {
+      bool isComma = children.type() == P::COMMA;
+      checkComma(isComma ? children.take() : (children.advance(), nullptr), afterComma);
+      afterComma = isComma;
+      continue;
+    }
+    afterComma = false;
+    ComptimeParameter parameter;
+    parameter.range = range(item);
+    Children parts(item);
+    parameter.name = identifier(parts.take(P::NAME));
+    if (parts.take(P::COLON))
+      parameter.type = expression(parts.take<P::ExpressionContext>(), parameter.range);
+    if (parts.take(P::ASSIGN))
+      parameter.defaultValue = expression(parts.take<P::ExpressionContext>(), parameter.range);
+    if (parameter.name)
+      list.push_back(std::move(parameter));
+  }
+  return list;
+}
+
+std::vector<Parameter> Builder::parameters(P::ParametersContext *tree) {
+  std::vector<Parameter> list;
+  bool afterComma = false;
+  for (Children children(tree); !children.done();) {
+    auto *item = children.take<P::ParameterContext>();
+    if (!item) {
+      bool isComma = children.type() == P::COMMA;
+      checkComma(isComma ? children.take() : (children.advance(), nullptr), afterComma);
+      afterComma = isComma;
+      continue;
+    }
+    afterComma = false;
+    Parameter parameter;
+    parameter.range = range(item);
+    Children parts(item);
+    parameter.isMut = parts.take(P::MUT);
+    parameter.name = identifier(parts.take(P::NAME));
+    if (parts.take(P::COLON))
+      parameter.type = expression(parts.take<P::ExpressionContext>(), parameter.range);
+    if (parts.take(P::ASSIGN))
+      parameter.defaultValue = expression(parts.take<P::ExpressionContext>(), parameter.range);
+    if (parameter.name)
+      list.push_back(std::move(parameter));
+  }
+  return list;
+}

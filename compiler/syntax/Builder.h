@@ -1,0 +1,115 @@
+// Parse tree to syntax tree.
+// SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
+#pragma once
+#include "KParser.h"
+#include "compiler/ast/Stmt.h"
+#include "compiler/diag/Diagnostics.h"
+#include "compiler/syntax/Layout.h"
+
+namespace kpkg::compiler {
+
+/// Walks the children of a rule in order. Nodes that error recovery made or skipped are passed over, so that a child may
+/// be missing anywhere: everything here may answer null.
+class Children {
+public:
+  explicit Children(antlr4::ParserRuleContext *context) : context(context) { settle(); }
+  bool done() const { return !current; }
+  /// The type of the token that is next; 0 when it is a rule or nothing.
+  size_t type() const { return token ? token->getType() : 0; }
+  antlr4::Token *take() {
+    antlr4::Token *taken = token;
+    advance();
+    return taken;
+  }
+  /// The next child when it is a token of this type.
+  antlr4::Token *take(size_t type) { return this->type() == type ? take() : nullptr; }
+  /// The next child when it is this rule.
+  template <typename Rule> Rule *take() {
+    Rule *rule = dynamic_cast<Rule *>(current);
+    if (rule)
+      advance();
+    return rule;
+  }
+  void advance() {
+    ++index;
+    settle();
+  }
+
+private:
+  antlr4::ParserRuleContext *context;
+  size_t index = 0;
+  antlr4::tree::ParseTree *current = nullptr;
+  antlr4::Token *token = nullptr;
+
+  void settle();
+};
+
+/// Builds the tree, and checks what the grammar leaves open: targets, order of arguments, where statements may stand.
+class Builder {
+public:
+  Builder(const SourceFile &file, const CodePoints &places, DiagnosticEngine &diags)
+      : file(file), places(places), diags(diags) {}
+
+  ast::Module module(grammar::KParser::ModuleContext &tree);
+
+private:
+  using P = grammar::KParser;
+  const SourceFile &file;
+  const CodePoints &places;
+  DiagnosticEngine &diags;
+  bool inFunction = false;
+  unsigned loops = 0;
+
+  SourceRange range(const antlr4::Token *token) const;
+  SourceRange range(const antlr4::ParserRuleContext *context) const;
+  ast::Identifier identifier(const antlr4::Token *token) const;
+
+  // BuildExpr.cpp. `near` is where ErrorExpr goes when there is nothing.
+  ast::ExprPtr error(SourceRange near) const { return std::make_unique<ast::ErrorExpr>(near); }
+  ast::ExprPtr expressions(P::ExpressionsContext *tree, SourceRange near);
+  std::vector<ast::ExprPtr> commaList(P::ExpressionsContext *tree, bool &hasComma);
+  ast::ExprPtr expression(P::ExpressionContext *tree, SourceRange near);
+  ast::ExprPtr disjunction(P::DisjunctionContext *tree, SourceRange near);
+  ast::ExprPtr conjunction(P::ConjunctionContext *tree, SourceRange near);
+  ast::ExprPtr inversion(P::InversionContext *tree, SourceRange near);
+  ast::ExprPtr comparison(P::ComparisonContext *tree, SourceRange near);
+  ast::ExprPtr arithmetic(Children &children, unsigned weakest, SourceRange near);
+  ast::ExprPtr unary(Children &children, SourceRange near);
+  ast::ExprPtr operand(P::OperandContext *tree, SourceRange near);
+  ast::ExprPtr atom(P::AtomContext *tree, SourceRange near);
+  ast::ExprPtr slice(ast::ExprPtr start, P::SliceContext *tree);
+  ast::Argument argument(antlr4::ParserRuleContext *tree);
+  std::vector<ast::Argument> arguments(antlr4::ParserRuleContext *tree);
+  /// In a list that allows one comma at its end: reports a comma that follows a comma.
+  void checkComma(const antlr4::Token *comma, bool afterComma);
+
+  // BuildStmt.cpp. Statements are appended to the block; nothing when the parser could make nothing of one.
+  void statement(P::StatementContext *tree, ast::Block &block);
+  void simple(P::SimpleStatementContext *tree, ast::Block &block);
+  ast::Block block(P::BlockContext *tree);
+  ast::Block statements(P::StatementsContext *tree);
+  ast::StmtPtr variable(P::VariableContext *tree);
+  ast::StmtPtr expressionStatement(P::ExpressionStatementContext *tree);
+  ast::StmtPtr launch(P::LaunchStatementContext *tree);
+  ast::StmtPtr import(P::ImportStatementContext *tree);
+  ast::StmtPtr from(P::FromStatementContext *tree);
+  ast::StmtPtr ifStatement(P::IfStatementContext *tree, bool isComptime);
+  ast::StmtPtr forStatement(P::ForStatementContext *tree, bool isComptime);
+  ast::StmtPtr whileStatement(P::WhileStatementContext *tree);
+  ast::StmtPtr comptimeStatement(P::ComptimeStatementContext *tree);
+  ast::Block loopBody(P::BlockContext *tree);
+  std::vector<ast::Identifier> modulePath(P::ModulePathContext *tree);
+  void checkTarget(const ast::Expr &target, bool allowTuple);
+  /// Reports statements that may stand in functions only.
+  void checkPlaces(const ast::Block &moduleBody);
+
+  // BuildFunction.cpp
+  ast::StmtPtr function(P::FunctionContext *tree);
+  ast::Decorator decorator(P::DecoratorContext *tree);
+  std::vector<ast::ComptimeParameter> comptimeParameters(P::ComptimeParametersContext *tree);
+  std::vector<ast::Parameter> parameters(P::ParametersContext *tree);
+  /// Takes the docstring off the front of a block.
+  static std::string takeDocstring(ast::Block &block);
+};
+
+} // namespace kpkg::compiler

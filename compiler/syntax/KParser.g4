@@ -1,0 +1,99 @@
+// The grammar of .k source.
+// SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
+//
+// Every decision needs one token of lookahead, so that the generated parser is plain switches (no prediction at run
+// time), and rules recurse only through brackets and blocks, whose depth Layout.cpp limits. What one token cannot
+// decide (`name=` before an argument, precedence of arithmetic operators, `a,,b`) is settled by the tree builder.
+parser grammar KParser;
+
+options { tokenVocab = KLexer; }
+
+module: statements EOF;
+statements: statement*;
+block: COLON (NEWLINE INDENT statements DEDENT | simpleStatement NEWLINE);
+
+statement
+    : simpleStatement NEWLINE
+    | ifStatement
+    | forStatement
+    | whileStatement
+    | comptimeStatement
+    | function
+    ;
+
+simpleStatement
+    : variable
+    | expressionStatement
+    | returnStatement
+    | raiseStatement
+    | launchStatement
+    | importStatement
+    | fromStatement
+    | BREAK
+    | CONTINUE
+    | PASS
+    ;
+
+variable: VAR NAME (COMMA NAME)* (COLON expression)? (ASSIGN expressions)?;
+expressionStatement: expressions ((ASSIGN | AUGMENTED) expressions)?;
+returnStatement: RETURN expressions?;
+raiseStatement: RAISE expression;
+launchStatement: LAUNCH operand;
+importStatement: IMPORT modulePath (AS NAME)?;
+fromStatement: FROM modulePath IMPORT (importedName (COMMA importedName)* | LPAREN importedName (COMMA importedName?)* RPAREN);
+modulePath: NAME (DOT NAME)*;
+importedName: NAME (AS NAME)?;
+
+ifStatement: IF expression block (ELIF expression block)* (ELSE block)?;
+forStatement: FOR NAME (COMMA NAME)* IN expressions block;
+whileStatement: WHILE expression block;
+comptimeStatement
+    : COMPTIME (ifStatement | forStatement | ASSERT expression (COMMA expression)? NEWLINE
+              | NAME (COLON expression)? ASSIGN expressions NEWLINE)
+    ;
+
+function
+    : decorator* (FN | DEF) NAME comptimeParameters? LPAREN parameters RPAREN RAISES? (ARROW expression)? block
+    ;
+decorator: AT NAME (DOT NAME)* (LPAREN arguments RPAREN)? NEWLINE;
+comptimeParameters: LBRACKET comptimeParameter (COMMA comptimeParameter?)* RBRACKET;
+comptimeParameter: NAME (COLON expression)? (ASSIGN expression)?;
+parameters: (parameter (COMMA parameter?)*)?;
+parameter: MUT? NAME (COLON expression)? (ASSIGN expression)?;
+
+// A tuple without parentheses when there is a comma.
+expressions: expression (COMMA expression?)*;
+
+expression: disjunction (IF disjunction ELSE disjunction)*;
+disjunction: conjunction (OR conjunction)*;
+conjunction: inversion (AND inversion)*;
+inversion: NOT* comparison;
+comparison: arithmetic (comparisonOperator arithmetic)*;
+comparisonOperator: LESS | LESS_EQUAL | GREATER | GREATER_EQUAL | EQUAL | NOT_EQUAL | IN | NOT IN | IS NOT?;
+// ** above unary - + ~ above * / // % above + - above << >> above & above ^ above |, as in Python.
+arithmetic
+    : (PLUS | MINUS | TILDE)* operand
+      ((PLUS | MINUS | STAR | SLASH | DOUBLE_SLASH | PERCENT | DOUBLE_STAR | AMPERSAND | BAR | CARET | SHIFT_LEFT | SHIFT_RIGHT)
+       (PLUS | MINUS | TILDE)* operand)*
+    ;
+
+operand: atom (DOT NAME | LPAREN arguments RPAREN | LBRACKET subscripts RBRACKET)*;
+atom
+    : NAME
+    | INTEGER
+    | FLOAT
+    | STRING+
+    | TRUE
+    | FALSE
+    | NONE
+    | LPAREN expressions? RPAREN
+    | LBRACKET expressions? RBRACKET
+    | LBRACE (dictEntry (COMMA dictEntry?)*)? RBRACE
+    ;
+dictEntry: expression COLON expression;
+
+arguments: (argument (COMMA argument?)*)?;
+argument: expression (ASSIGN expression)?;
+subscripts: subscript (COMMA subscript?)*;
+subscript: expression (ASSIGN expression | slice)? | slice;
+slice: COLON expression? (COLON expression?)?;

@@ -1,0 +1,143 @@
+// Error reports and recovery of the generated parser.
+// SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
+#include "compiler/syntax/Recovery.h"
+#include "compiler/syntax/Wording.h"
+
+using namespace kpkg::compiler;
+using grammar::KParser;
+
+namespace {
+size_t next(antlr4::Parser &parser) { return parser.getTokenStream()->LA(1); }
+
+bool endsStatements(size_t type) { return type == KParser::DEDENT || type == antlr4::Token::EOF; }
+
+/// Whether `if` or `while` waits for its condition to end.
+bool isInCondition(antlr4::Parser &parser) {
+  antlr4::tree::ParseTree *context = parser.getContext();
+  for (; context; context = context->parent) {
+    size_t rule = static_cast<antlr4::RuleContext *>(context)->getRuleIndex();
+    if (rule == KParser::RuleIfStatement || rule == KParser::RuleWhileStatement)
+      return true;
+    if (rule == KParser::RuleStatement || rule == KParser::RuleArguments || rule == KParser::RuleSubscripts)
+      return false;
+  }
+  return false;
+}
+} // namespace
+
+bool Recovery::firstOnLine(antlr4::Parser &parser) {
+  antlr4::TokenStream &tokens = *parser.getTokenStream();
+  size_t at = tokens.LT(1)->getTokenIndex();
+  if (at < silentUntil || (at < reportedLines.size() && reportedLines[at]))
+    return false;
+  silentUntil = at;
+  while (tokens.get(silentUntil)->getType() != KParser::NEWLINE && tokens.get(silentUntil)->getType() != antlr4::Token::EOF)
+    ++silentUntil;
+  ++silentUntil;
+  return true;
+}
+
+void Recovery::report(antlr4::Parser &parser) {
+  if (!firstOnLine(parser))
+    return;
+  antlr4::Token *token = parser.getTokenStream()->LT(1);
+  SourceRange range = places.range(*token);
+  std::string_view text = file.slice(range);
+  size_t found = token->getType();
+  if (found == KParser::ASSIGN && isInCondition(parser)) {
+    diags.report(diag::AssignmentInExpression, range).fix(range, "==");
+    return;
+  }
+  std::vector<size_t> expected;
+  for (ssize_t type : parser.getExpectedTokens().toList())
+    expected.push_back(static_cast<size_t>(type));
+  bool isWord = found >= KParser::FN && found <= KParser::AS;
+  if (isWord && expected.size() == 1 && expected[0] == KParser::NAME) {
+    diags.report(diag::ReservedWord, range, text);
+    return;
+  }
+  size_t rule = static_cast<antlr4::RuleContext *>(parser.getContext())->getRuleIndex();
+  if (rule == KParser::RuleFunction && parser.getContext()->getStart()->getType() == KParser::AT &&
+      std::find(expected.begin(), expected.end(), KParser::FN) != expected.end()) {
+    diags.report(diag::DecoratorWithoutFunction, range, describeFound(found, text));
+    return;
+  }
+  DiagnosticBuilder builder = diags.report(diag::ExpectedToken, range, describeFound(found, text),
+                                           describeExpected(expected, parser.getVocabulary()));
+  if (found == KParser::COLON && rule == KParser::RuleStatement)
+    builder.fix(places.range(*parser.getContext()->getStart()).atBegin(), "var ");
+}
+
+void Recovery::reportError(antlr4::Parser *parser, const antlr4::RecognitionException &) {
+  if (inErrorRecoveryMode(parser))
+    return;
+  beginErrorCondition(parser);
+  report(*parser);
+}
+
+antlr4::Token *Recovery::recoverInline(antlr4::Parser *parser) {
+  if (!inErrorRecoveryMode(parser)) {
+    beginErrorCondition(parser);
+    report(*parser);
+  }
+  // A header goes on at the colon that ends its line, whatever stands before it.
+  if (parser->getContext()->getRuleIndex() == KParser::RuleBlock && parser->getExpectedTokens().contains(size_t{KParser::COLON})) {
+    antlr4::TokenStream &tokens = *parser->getTokenStream();
+    while (next(*parser) != KParser::NEWLINE && !endsStatements(next(*parser)) &&
+           !(next(*parser) == KParser::COLON && tokens.LA(2) == KParser::NEWLINE))
+      parser->consume();
+    if (next(*parser) == KParser::COLON) {
+      antlr4::Token *colon = parser->getCurrentToken();
+      parser->consume();
+      return colon;
+    }
+  }
+  return getMissingSymbol(parser);
+}
+
+void Recovery::skipLine(antlr4::Parser &parser) {
+  while (next(parser) != KParser::NEWLINE && !endsStatements(next(parser)))
+    parser.consume();
+  if (next(parser) == KParser::NEWLINE)
+    parser.consume();
+}
+
+void Recovery::sync(antlr4::Parser *parser) {
+  if (parser->getContext()->getRuleIndex() != KParser::RuleStatements)
+    return;
+  antlr4::TokenStream &tokens = *parser->getTokenStream();
+  if (inErrorRecoveryMode(parser)) {
+    // The statement before gave up; if in the middle of a line, leave the line.
+    size_t at = tokens.LT(1)->getTokenIndex();
+    size_t before = at == 0 ? KParser::NEWLINE : tokens.get(at - 1)->getType();
+    if (before != KParser::NEWLINE && before != KParser::INDENT && before != KParser::DEDENT)
+      skipLine(*parser);
+    endErrorCondition(parser);
+  }
+  auto starts = [&](size_t type) {
+    static const antlr4::misc::IntervalSet first =
+        parser->getATN().nextTokens(parser->getATN().ruleToStartState[KParser::RuleStatement]);
+    return first.contains(type);
+  };
+  for (size_t type = next(*parser); !starts(type) && !endsStatements(type); type = next(*parser)) {
+    if (type == KParser::INDENT) {
+      // The block of a line that was left.
+      size_t depth = 0;
+      do {
+        depth += next(*parser) == KParser::INDENT;
+        depth -= next(*parser) == KParser::DEDENT;
+        parser->consume();
+      } while (depth != 0 && next(*parser) != antlr4::Token::EOF);
+      continue;
+    }
+    if (type != KParser::NEWLINE && firstOnLine(*parser)) {
+      SourceRange range = places.range(*tokens.LT(1));
+      std::string_view text = file.slice(range);
+      if (type == KParser::ELSE || type == KParser::ELIF)
+        diags.report(diag::ElseWithoutIf, range, text);
+      else
+        diags.report(diag::UnexpectedToken, range, describeFound(type, text));
+    }
+    skipLine(*parser);
+  }
+}
