@@ -8,7 +8,7 @@ namespace kpkg::plan {
 
 enum class DType : uint8_t {
   none = 0,
-#define KPKG_DTYPE(name, number, bytes, isFloat) name = number,
+#define KPKG_DTYPE(name, text, number, bytes, isFloat) name = number,
 #include "runtime/plan/DTypes.def"
 };
 inline constexpr unsigned dtypeCount = 16;
@@ -16,7 +16,7 @@ inline constexpr unsigned dtypeCount = 16;
 /// Bytes of one element; 0 for `none` and for numbers that are no dtype.
 constexpr int64_t dtypeBytes(DType type) {
   switch (type) {
-#define KPKG_DTYPE(name, number, bytes, isFloat)                                                                       \
+#define KPKG_DTYPE(name, text, number, bytes, isFloat)                                                                 \
   case DType::name:                                                                                                    \
     return bytes;
 #include "runtime/plan/DTypes.def"
@@ -27,7 +27,7 @@ constexpr int64_t dtypeBytes(DType type) {
 
 constexpr bool dtypeIsFloat(DType type) {
   switch (type) {
-#define KPKG_DTYPE(name, number, bytes, isFloat)                                                                       \
+#define KPKG_DTYPE(name, text, number, bytes, isFloat)                                                                 \
   case DType::name:                                                                                                    \
     return isFloat;
 #include "runtime/plan/DTypes.def"
@@ -39,11 +39,9 @@ constexpr bool dtypeIsFloat(DType type) {
 /// "float32"; "none" for what is no dtype.
 constexpr std::string_view dtypeName(DType type) {
   switch (type) {
-  case DType::bool_:
-    return "bool";
-#define KPKG_DTYPE(name, number, bytes, isFloat)                                                                       \
-  case static_cast<DType>(number == 1 ? 255 : number):                                                                 \
-    return #name;
+#define KPKG_DTYPE(name, text, number, bytes, isFloat)                                                                 \
+  case DType::name:                                                                                                    \
+    return text;
 #include "runtime/plan/DTypes.def"
   default:
     return "none";

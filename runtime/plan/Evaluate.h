@@ -92,7 +92,7 @@ struct LaunchParam {
   bool atLeast = false;  ///< the smallest listed value >= integer
   int64_t integer = 0;   ///< Int, Bool, DType (its number)
   double real = 0;
-  std::string_view string;
+  std::string string;    ///< String
 };
 
 /// One kernel argument.

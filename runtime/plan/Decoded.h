@@ -1,0 +1,114 @@
+// Plan bytecode as plain data: what the decoder makes, the verifier checks, evaluators and printers read.
+// SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
+#pragma once
+#include "runtime/plan/Program.h"
+#include <string>
+#include <vector>
+
+namespace kpkg::plan {
+
+enum class Opcode : uint8_t {
+#define KPKG_OPCODE(name, number, signature) name = number,
+#include "runtime/plan/Opcodes.def"
+};
+
+/// "add_int"; empty for a number that is no opcode.
+std::string_view opcodeName(Opcode op);
+/// The signature as in Opcodes.def; empty for a number that is no opcode.
+std::string_view opcodeSignature(Opcode op);
+
+/// The type of a register, by the letter of Opcodes.def.
+using RegisterType = char;
+inline constexpr std::string_view registerTypes = "ifbtldsIFB";
+/// The kind of argument that a register of this type takes.
+Argument::Kind argumentKind(RegisterType type);
+inline bool isPassThrough(RegisterType type) { return type == 'I' || type == 'F' || type == 'B'; }
+
+/// Registers and immediates lie in the function's pools: results, then operands, then (in another pool) immediates.
+struct Instruction {
+  Opcode op;
+  uint8_t results = 0;
+  uint16_t operands = 0;
+  uint16_t immediates = 0;
+  uint32_t firstRegister = 0;
+  uint32_t firstImmediate = 0;
+};
+
+struct Parameter {
+  uint32_t name = 0; ///< string
+  bool isMut = false;
+};
+
+struct Function {
+  uint32_t name = 0; ///< string
+  std::vector<Parameter> parameters; ///< in registers 0, 1, ...
+  std::string resultTypes;
+  std::string registerTypes;
+  std::vector<Instruction> code;
+  std::vector<uint16_t> registers;
+  std::vector<int64_t> immediates;
+
+  std::span<const uint16_t> resultsOf(const Instruction &i) const { return {registers.data() + i.firstRegister, i.results}; }
+  std::span<const uint16_t> operandsOf(const Instruction &i) const {
+    return {registers.data() + i.firstRegister + i.results, i.operands};
+  }
+  std::span<const int64_t> immediatesOf(const Instruction &i) const {
+    return {immediates.data() + i.firstImmediate, i.immediates};
+  }
+  /// Appends an instruction.
+  void add(Opcode op, std::span<const uint16_t> results, std::span<const uint16_t> operands,
+           std::span<const int64_t> immediates);
+};
+
+/// Function 0 is the op; a function calls only functions of a higher index, so that there is no recursion.
+struct DecodedModule {
+  std::vector<std::string> strings;
+  std::vector<Function> functions;
+  std::vector<Program::ArgumentInfo> arguments; ///< of function 0; filled by the verifier
+  bool hasMutArguments = false;
+};
+
+/// A launch's immediates: kernel string, number of parameters, (name string, at_least) for each, number of arguments, mut for
+/// each. Its operands: parameters, arguments, then the grid; none is a persistent launch.
+struct LaunchLayout {
+  uint32_t kernel;
+  std::span<const int64_t> params; ///< pairs
+  std::span<const int64_t> argMut;
+  size_t gridCount;
+};
+/// False if the instruction's immediates and operand count do not fit this shape.
+bool readLaunch(const Function &function, const Instruction &instruction, LaunchLayout &layout);
+
+//===--- Bytes ----------------------------------------------------------------------------------------------------===//
+
+/// First bytes of every plan section, then major and minor version as u16. A reader takes every minor of its major version that
+/// uses opcodes it knows. All numbers are little endian.
+inline constexpr uint8_t magic[4] = {'K', 'P', 'L', 'N'};
+inline constexpr uint16_t majorVersion = 1;
+inline constexpr uint16_t minorVersion = 0;
+
+/// Limits that the decoder holds; a writer checks them with Program::load.
+struct Limits {
+  static constexpr size_t bytes = 16u << 20, strings = 4096, stringBytes = 1u << 16, functions = 256, parameters = 256,
+                          results = 64, registers = 8192, instructions = 32768, operands = 512, loopDepth = 16,
+                          callDepth = 16;
+};
+
+/// Reads the bytes; checks the framing, limits and indices into tables, not the meaning of the code.
+std::optional<Error> decode(std::span<const uint8_t> bytes, DecodedModule &module);
+/// The inverse of decode().
+std::vector<uint8_t> encode(const DecodedModule &module);
+/// Accepts only code that evaluate() can run on any call without checking it again: register types, assignment before use on
+/// every path, forward jumps that stay within their loop, calls without recursion. Fills module.arguments.
+std::optional<Error> verify(DecodedModule &module);
+
+//===--- Text -----------------------------------------------------------------------------------------------------===//
+
+/// A listing, one instruction a line.
+std::string dumpText(const DecodedModule &module);
+/// {"version":[1,0], "strings":[...], "functions":[{"name":..., "parameters":[{"name","type","mut"}], "results":"t",
+/// "registers":"tii...", "code":[["add_int",[results],[operands],[immediates]], ...]}]}. Immediates are integers, a double as its
+/// bits; opcodes and their immediates as in Opcodes.def.
+std::string dumpJson(const DecodedModule &module);
+
+} // namespace kpkg::plan

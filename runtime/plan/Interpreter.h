@@ -1,0 +1,63 @@
+// Runs verified plan bytecode. Internal to runtime/plan: users call evaluate().
+// SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
+#pragma once
+#include "runtime/plan/Decoded.h"
+#include "runtime/plan/Memory.h"
+#include <bit>
+
+namespace kpkg::plan {
+
+/// What a register holds. Int, Bool, DType: the number; Float: its bits; Tensor: its TensorId; String: index into the
+/// interpreter's strings; List: start in the pool * 256 + length.
+struct Value {
+  int64_t bits = 0;
+  /// Pass-through scalars only: the call's argument that it is, or -1 when `bits` is the value.
+  int32_t argument = -1;
+};
+
+class Interpreter {
+public:
+  Interpreter(const DecodedModule &module, CallSignature call, Resolution &resolution);
+  /// Runs function 0 and fills the resolution.
+  std::optional<Error> run();
+
+private:
+  bool bindArguments(std::vector<Value> &values);
+  bool runFunction(uint32_t index, std::span<const Value> arguments, std::vector<Value> &results);
+  bool callFunction(const Instruction &i, const Function &f, size_t frame);
+
+  /// The families of instructions; Interpreter.cpp dispatches to them.
+  bool scalar(const Instruction &i, const Function &f, Value *regs);
+  bool intArithmetic(Opcode op, int64_t a, int64_t b, int64_t &result);
+  bool list(const Instruction &i, const Function &f, Value *regs);
+  bool query(const Instruction &i, const Function &f, Value *regs);
+  bool tensor(const Instruction &i, const Function &f, Value *regs);
+  bool viewOrCopy(const Instruction &i, TensorId source, std::span<const uint16_t> operands, Value *regs, TensorId &result);
+  bool launch(const Instruction &i, const Function &f, Value *regs);
+  bool raise(const Instruction &i, const Function &f, Value *regs);
+
+  bool fail(Error::Kind kind, std::string message, int32_t argument = -1);
+  /// Fails with what Memory reported.
+  bool failMemory();
+  /// Fails with "<operation> of <tensor>: <why>".
+  bool failTensor(Opcode op, TensorId id, const std::string &why);
+
+  std::span<const int64_t> listOf(const Value &value) const {
+    return {pool.data() + (value.bits >> 8), static_cast<size_t>(value.bits & 255)};
+  }
+  bool makeList(std::span<const int64_t> entries, Value &value);
+  std::string format(const Value &value, RegisterType type) const;
+
+  const DecodedModule &module;
+  CallSignature call;
+  Resolution &resolution;
+  Memory memory;
+  std::vector<Value> stack; ///< registers of all active functions
+  std::vector<int64_t> pool; ///< entries of lists
+  std::vector<std::string_view> strings;
+  std::vector<uint32_t> active; ///< functions, outermost first
+  int64_t fuel;
+  std::optional<Error> failure;
+};
+
+} // namespace kpkg::plan
