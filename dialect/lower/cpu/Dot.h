@@ -11,27 +11,29 @@ namespace kpkg::lower::cpu {
 
 /// What the microkernel needs to know of the machine.
 struct VectorUnit {
-  int64_t vectorBytes;   ///< 32 for AVX2, 64 for AVX-512, 16 for Neon
-  int64_t registerCount; ///< 16 for AVX2, else 32
-  bool broadcastFromMemory; ///< x86 multiplies by a scalar broadcast out of memory; Neon multiplies by a lane of a register
+  int64_t vectorBytes;      ///< 32 for AVX2, 64 for AVX-512, 16 for Neon
+  int64_t registerCount;    ///< 16 for AVX2, else 32
+  bool broadcastFromMemory; ///< x86 multiplies by a scalar broadcast out of memory; Neon multiplies by a lane of a
+                            ///< register
 };
 
-/// Where the elements of a matrix operand lie, as run-time values. Element (i, j) is at `base` + i * stride[0] + j * stride[1]
-/// elements when begin[d] <= index < end[d] in both dimensions; elsewhere it reads as zero and memory is not touched. `base` may
-/// therefore point outside of the allocation. Strides may be 0 or negative. A stride that is the constant 1 gives the fast code
-/// alone, any other value is tested at run time.
+/// Where the elements of a matrix operand lie, as run-time values. Element (i, j) is at `base` + i * stride[0] + j *
+/// stride[1] elements when begin[d] <= index < end[d] in both dimensions; elsewhere it reads as zero and memory is not
+/// touched. `base` may therefore point outside of the allocation. Strides may be 0 or negative. A stride that is the
+/// constant 1 gives the fast code alone, any other value is tested at run time.
 struct DotOperand {
   mlir::Value base;                  ///< !llvm.ptr to element (0, 0)
   std::array<mlir::Value, 2> stride; ///< index, in elements
   std::array<mlir::Value, 2> begin;  ///< index; null means 0
-  std::array<mlir::Value, 2> end;    ///< index; null means the extent in DotShape; may be negative or beyond that extent
-  mlir::Type elementType;            ///< f16, bf16, f32 or f64
+  std::array<mlir::Value, 2> end; ///< index; null means the extent in DotShape; may be negative or beyond that extent
+  mlir::Type elementType;         ///< f16, bf16, f32 or f64
 };
 
 /// acc[m, n] += a[m, k] * b[k, n]
 struct DotShape {
   int64_t m, n, k;
-  mlir::Type accType; ///< f32 or f64; products of f16, bf16 and f32 are formed and added in f32, one rounding each (FMA)
+  mlir::Type
+      accType; ///< f32 or f64; products of f16, bf16 and f32 are formed and added in f32, one rounding each (FMA)
 };
 
 /// Block sizes of a dot on one machine; decided once, before code is built, so that scratch memory can be reserved.
@@ -47,13 +49,13 @@ struct DotPlan {
 };
 DotPlan planDot(const DotShape &shape, const VectorUnit &unit);
 
-/// Emits `acc += a * b` at the builder's insertion point. `acc` is an !llvm.ptr to a row-major m x n matrix of accType whose rows
-/// are `accStride` elements apart (at least 4-byte aligned), `scratch` an !llvm.ptr with 64-byte alignment to scratchBytes() bytes that
-/// nothing else uses meanwhile. The operands may lie anywhere but in `acc` or `scratch`.
-/// Rows that lie wholly outside of `a` and columns that lie wholly outside of `b` may be left as they were: a product of a
-/// filled-in zero and an infinity in such a row or column is not formed.
-/// Uses arith, scf, vector, math and llvm ops.
-void buildDot(mlir::OpBuilder &builder, mlir::Location loc, const DotPlan &plan, const DotOperand &a, const DotOperand &b,
-              mlir::Value acc, int64_t accStride, mlir::Value scratch);
+/// Emits `acc += a * b` at the builder's insertion point. `acc` is an !llvm.ptr to a row-major m x n matrix of accType
+/// whose rows are `accStride` elements apart (at least 4-byte aligned), `scratch` an !llvm.ptr with 64-byte alignment
+/// to scratchBytes() bytes that nothing else uses meanwhile. The operands may lie anywhere but in `acc` or `scratch`.
+/// Rows that lie wholly outside of `a` and columns that lie wholly outside of `b` may be left as they were: a product
+/// of a filled-in zero and an infinity in such a row or column is not formed. Uses arith, scf, vector, math and llvm
+/// ops.
+void buildDot(mlir::OpBuilder &builder, mlir::Location loc, const DotPlan &plan, const DotOperand &a,
+              const DotOperand &b, mlir::Value acc, int64_t accStride, mlir::Value scratch);
 
 } // namespace kpkg::lower::cpu

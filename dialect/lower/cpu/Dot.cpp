@@ -1,0 +1,110 @@
+// planDot and buildDot: block sizes, and the loops around packing and the microkernel.
+// SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
+#include "dialect/lower/cpu/Dot.h"
+#include "dialect/lower/cpu/DotCode.h"
+#include "llvm/Support/MathExtras.h"
+
+using namespace mlir;
+
+namespace kpkg::lower::cpu {
+
+/// Bytes of the column panel that all row panels are multiplied by: half of a 32 KiB first-level cache.
+static constexpr int64_t columnPanelBytes = 16 << 10;
+/// Bytes of packed rows: what a second-level cache of 512 KiB holds beside the accumulator's passing lines.
+static constexpr int64_t packedRowsBytes = 256 << 10;
+
+DotPlan planDot(const DotShape &shape, const VectorUnit &unit) {
+  DotPlan plan;
+  plan.shape = shape;
+  plan.unit = unit;
+  int64_t bytes = shape.accType.getIntOrFloatBitWidth() / 8;
+  plan.lanes = unit.vectorBytes / bytes;
+  plan.kUnroll = std::min<int64_t>(plan.lanes, 8);
+  int64_t vectors = std::min<int64_t>(2, llvm::divideCeil(shape.n, plan.lanes));
+  plan.nr = vectors * plan.lanes;
+
+  // Registers: mr * vectors sums, a step's vectors of B, and one element of A (or, without broadcasts from memory, mr
+  // vectors of them).
+  int64_t rows = unit.broadcastFromMemory ? (unit.registerCount - vectors - 1) / vectors
+                                          : (unit.registerCount - 2 * vectors) / (vectors + 1);
+  rows = std::min<int64_t>(rows, unit.broadcastFromMemory ? rows : 8);
+  // Fewer rows than the registers allow, where that leaves fewer empty rows in the last panel.
+  plan.mr = std::min(rows, shape.m);
+  int64_t best = llvm::divideCeil(shape.m, plan.mr) * plan.mr;
+  for (int64_t candidate = plan.mr - 1; candidate * 3 >= rows * 2; --candidate)
+    if (int64_t padded = llvm::divideCeil(shape.m, candidate) * candidate; padded * 100 < best * 95)
+      best = padded, plan.mr = candidate;
+
+  int64_t depth = std::max<int64_t>(plan.kUnroll, columnPanelBytes / (plan.nr * bytes));
+  int64_t depthBlocks = llvm::divideCeil(shape.k, depth);
+  plan.kc = llvm::alignTo(llvm::divideCeil(shape.k, depthBlocks), plan.kUnroll);
+  int64_t rowPanels = llvm::divideCeil(shape.m, plan.mr);
+  int64_t panelsPerBlock = std::max<int64_t>(1, packedRowsBytes / (plan.mr * plan.kc * bytes));
+  plan.mc = llvm::divideCeil(rowPanels, llvm::divideCeil(rowPanels, panelsPerBlock)) * plan.mr;
+  plan.nc = plan.nr;
+  return plan;
+}
+
+namespace {
+
+/// Byte offsets of the parts of a dot's scratch memory.
+struct ScratchLayout {
+  int64_t rows = 0, columns, edge, end;
+
+  explicit ScratchLayout(const DotPlan &plan) {
+    int64_t bytes = plan.shape.accType.getIntOrFloatBitWidth() / 8;
+    columns = llvm::alignTo(rows + plan.mc * plan.kc * bytes, 64);
+    edge = llvm::alignTo(columns + plan.nc * plan.kc * bytes, 64);
+    end = llvm::alignTo(edge + plan.mr * plan.nr * bytes, 64);
+  }
+};
+
+} // namespace
+
+int64_t DotPlan::scratchBytes() const { return ScratchLayout(*this).end; }
+
+static BoundedOperand bound(DotCode &code, const DotOperand &operand, std::array<int64_t, 2> extent) {
+  BoundedOperand result{operand.base, operand.stride, {}, {}, operand.elementType};
+  for (int d = 0; d < 2; ++d) {
+    result.begin[d] = operand.begin[d] ? code.max(code.index(0), operand.begin[d]) : code.index(0);
+    result.end[d] = code.index(extent[d]);
+    if (operand.end[d])
+      result.end[d] = code.min(result.end[d], operand.end[d]);
+  }
+  return result;
+}
+
+void buildDot(OpBuilder &builder, Location loc, const DotPlan &plan, const DotOperand &aOperand,
+              const DotOperand &bOperand, Value acc, int64_t accStride, Value scratch) {
+  DotCode code(builder, loc, plan);
+  ScratchLayout layout(plan);
+  Type type = plan.shape.accType, byte = builder.getI8Type();
+  BoundedOperand a = bound(code, aOperand, {plan.shape.m, plan.shape.k}),
+                 b = bound(code, bOperand, {plan.shape.k, plan.shape.n});
+  Value packedRows = scratch, packedColumns = code.at(scratch, byte, layout.columns),
+        edge = code.at(scratch, byte, layout.edge);
+  // Both operands read as zero from here on.
+  Value depth = code.max(a.end[1], b.end[0]);
+
+  code.forEach(code.index(0), depth, plan.kc, [&](Value k) {
+    Value kSteps = code.roundUp(code.min(code.index(plan.kc), code.sub(depth, k)), plan.kUnroll);
+    code.forEach(code.index(0), a.end[0], plan.mc, [&](Value row) {
+      Value rows = code.min(code.index(plan.mc), code.sub(a.end[0], row));
+      packRows(code, a, row, rows, k, kSteps, packedRows);
+      code.forEach(code.index(0), b.end[1], plan.nc, [&](Value column) {
+        Value columns = code.min(code.index(plan.nc), code.sub(b.end[1], column));
+        packColumns(code, b, column, columns, k, kSteps, packedColumns);
+        code.forEach(code.index(0), columns, plan.nr, [&](Value panelColumn) {
+          Value columnPanel = code.at(packedColumns, type, code.mul(panelColumn, code.index(plan.kc)));
+          code.forEach(code.index(0), rows, plan.mr, [&](Value panelRow) {
+            Value rowPanel = code.at(packedRows, type, code.mul(panelRow, code.index(plan.kc)));
+            multiplyPanels(code, rowPanel, columnPanel, kSteps, acc, accStride, code.add(row, panelRow),
+                           code.add(column, panelColumn), edge);
+          });
+        });
+      });
+    });
+  });
+}
+
+} // namespace kpkg::lower::cpu

@@ -1,0 +1,76 @@
+// DotCode: index arithmetic, addresses and loops.
+// SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
+#include "dialect/lower/cpu/DotCode.h"
+
+using namespace mlir;
+
+namespace kpkg::lower::cpu {
+
+Value DotCode::atMost(Value x, Value y) { return arith::CmpIOp::create(b, arith::CmpIPredicate::sle, x, y); }
+
+Value DotCode::isOne(Value x) {
+  if (std::optional<int64_t> constant = getConstantIntValue(x))
+    return arith::ConstantOp::create(b, b.getBoolAttr(*constant == 1));
+  return arith::CmpIOp::create(b, arith::CmpIPredicate::eq, x, index(1));
+}
+
+Value DotCode::quotient(Value x, int64_t divisor) { return arith::DivUIOp::create(b, x, index(divisor)); }
+Value DotCode::roundUp(Value x, int64_t multiple) {
+  return mul(quotient(add(x, index(multiple - 1)), multiple), index(multiple));
+}
+
+Value DotCode::at(Value base, Type element, Value offset) {
+  Value position = arith::IndexCastOp::create(b, b.getI64Type(), offset);
+  return LLVM::GEPOp::create(b, base.getType(), element, base, ArrayRef<LLVM::GEPArg>{position});
+}
+Value DotCode::at(Value base, Type element, int64_t offset) {
+  return LLVM::GEPOp::create(b, base.getType(), element, base, ArrayRef<LLVM::GEPArg>{int32_t(offset)});
+}
+
+Value DotCode::load(Type type, Value pointer, int64_t alignment) {
+  return LLVM::LoadOp::create(b, type, pointer, alignment);
+}
+void DotCode::store(Value value, Value pointer, int64_t alignment) {
+  LLVM::StoreOp::create(b, value, pointer, alignment);
+}
+
+Value DotCode::loadConverted(Value pointer, Type element, int64_t lanes) {
+  auto shaped = [&](Type type) -> Type { return lanes ? Type(VectorType::get(lanes, type)) : type; };
+  int64_t bytes = element.getIntOrFloatBitWidth() / 8;
+  if (element.isBF16()) {
+    // A bfloat16 is the upper half of a float32.
+    Value bits = load(shaped(b.getIntegerType(16)), pointer, bytes);
+    Value wide = arith::ExtUIOp::create(b, shaped(b.getI32Type()), bits);
+    Value count = arith::ConstantOp::create(b, b.getI32IntegerAttr(16));
+    if (lanes)
+      count = arith::ConstantOp::create(b, DenseElementsAttr::get(VectorType::get(lanes, b.getI32Type()), int32_t(16)));
+    return arith::BitcastOp::create(b, shaped(b.getF32Type()), Value(arith::ShLIOp::create(b, wide, count)));
+  }
+  Value value = load(shaped(element), pointer, bytes);
+  return element == plan.shape.accType ? value : arith::ExtFOp::create(b, shaped(plan.shape.accType), value);
+}
+
+void DotCode::forEach(Value begin, Value end, int64_t step, llvm::function_ref<void(Value)> body) {
+  auto loop = scf::ForOp::create(b, begin, end, index(step));
+  OpBuilder::InsertionGuard guard(b);
+  b.setInsertionPointToStart(loop.getBody());
+  body(loop.getInductionVar());
+}
+
+void DotCode::ifThen(Value condition, llvm::function_ref<void()> body) {
+  auto branch = scf::IfOp::create(b, condition, /*withElseRegion=*/false);
+  OpBuilder::InsertionGuard guard(b);
+  b.setInsertionPointToStart(branch.thenBlock());
+  body();
+}
+
+void DotCode::ifElse(Value condition, llvm::function_ref<void()> body, llvm::function_ref<void()> otherwise) {
+  auto branch = scf::IfOp::create(b, condition, /*withElseRegion=*/true);
+  OpBuilder::InsertionGuard guard(b);
+  b.setInsertionPointToStart(branch.thenBlock());
+  body();
+  b.setInsertionPointToStart(branch.elseBlock());
+  otherwise();
+}
+
+} // namespace kpkg::lower::cpu

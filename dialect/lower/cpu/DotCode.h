@@ -1,0 +1,73 @@
+// What the parts of the dot builder share: index arithmetic, addresses, and the interfaces of packing and of the
+// microkernel. SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
+#pragma once
+#include "dialect/lower/cpu/Dot.h"
+#include "mlir/Dialect/Arith/IR/Arith.h"
+#include "mlir/Dialect/LLVMIR/LLVMDialect.h"
+#include "mlir/Dialect/SCF/IR/SCF.h"
+#include "mlir/IR/ImplicitLocOpBuilder.h"
+
+namespace kpkg::lower::cpu {
+
+/// A DotOperand with all bounds filled in: 0 <= begin[d] and end[d] <= the extent.
+struct BoundedOperand {
+  mlir::Value base;
+  std::array<mlir::Value, 2> stride, begin, end;
+  mlir::Type elementType;
+};
+
+class DotCode {
+public:
+  DotCode(mlir::OpBuilder &builder, mlir::Location loc, const DotPlan &plan) : b(loc, builder), plan(plan) {}
+
+  mlir::ImplicitLocOpBuilder b;
+  const DotPlan &plan;
+
+  mlir::Value index(int64_t value) { return mlir::arith::ConstantIndexOp::create(b, value); }
+  mlir::Value add(mlir::Value x, mlir::Value y) { return mlir::arith::AddIOp::create(b, x, y); }
+  mlir::Value sub(mlir::Value x, mlir::Value y) { return mlir::arith::SubIOp::create(b, x, y); }
+  mlir::Value mul(mlir::Value x, mlir::Value y) { return mlir::arith::MulIOp::create(b, x, y); }
+  mlir::Value min(mlir::Value x, mlir::Value y) { return mlir::arith::MinSIOp::create(b, x, y); }
+  mlir::Value max(mlir::Value x, mlir::Value y) { return mlir::arith::MaxSIOp::create(b, x, y); }
+  mlir::Value both(mlir::Value x, mlir::Value y) { return mlir::arith::AndIOp::create(b, x, y); }
+  mlir::Value either(mlir::Value x, mlir::Value y) { return mlir::arith::OrIOp::create(b, x, y); }
+  mlir::Value atMost(mlir::Value x, mlir::Value y);
+  mlir::Value isOne(mlir::Value x);
+  /// x / divisor and its rounding up to a multiple, for x >= 0.
+  mlir::Value quotient(mlir::Value x, int64_t divisor);
+  mlir::Value roundUp(mlir::Value x, int64_t multiple);
+
+  /// Address of element `offset` (an index) of an array of `element`.
+  mlir::Value at(mlir::Value base, mlir::Type element, mlir::Value offset);
+  mlir::Value at(mlir::Value base, mlir::Type element, int64_t offset);
+  mlir::VectorType vectorOf(int64_t lanes) { return mlir::VectorType::get(lanes, plan.shape.accType); }
+  int64_t accBytes() { return plan.shape.accType.getIntOrFloatBitWidth() / 8; }
+  mlir::Value load(mlir::Type type, mlir::Value pointer, int64_t alignment);
+  void store(mlir::Value value, mlir::Value pointer, int64_t alignment);
+  /// `lanes` elements of `element` from `pointer`, converted to accType; a scalar when lanes is 0.
+  mlir::Value loadConverted(mlir::Value pointer, mlir::Type element, int64_t lanes);
+
+  /// for i in [0, end): body(i)
+  void forEach(mlir::Value begin, mlir::Value end, int64_t step, llvm::function_ref<void(mlir::Value)> body);
+  void ifThen(mlir::Value condition, llvm::function_ref<void()> body);
+  void ifElse(mlir::Value condition, llvm::function_ref<void()> body, llvm::function_ref<void()> otherwise);
+};
+
+/// Packs rows [row, row + rows) and columns [k, k + kSteps) of `a`: panels of mr rows, mr * kc elements apart, in each
+/// panel blocks of kUnroll columns, in each block the rows one after the other. What lies outside of the operand
+/// becomes zero, also up to full panels.
+void packRows(DotCode &code, const BoundedOperand &a, mlir::Value row, mlir::Value rows, mlir::Value k,
+              mlir::Value kSteps, mlir::Value packed);
+
+/// Packs rows [k, k + kSteps) and columns [column, column + columns) of `b`: panels of nr columns, nr * kc elements
+/// apart, each row-major.
+void packColumns(DotCode &code, const BoundedOperand &b, mlir::Value column, mlir::Value columns, mlir::Value k,
+                 mlir::Value kSteps, mlir::Value packed);
+
+/// Adds the product of one packed row panel and one packed column panel over kSteps (a multiple of kUnroll) to the part
+/// of `acc` at (row, column). `edge` has room for a register tile: it serves where the tile sticks out of the
+/// accumulator.
+void multiplyPanels(DotCode &code, mlir::Value rowPanel, mlir::Value columnPanel, mlir::Value kSteps, mlir::Value acc,
+                    int64_t accStride, mlir::Value row, mlir::Value column, mlir::Value edge);
+
+} // namespace kpkg::lower::cpu

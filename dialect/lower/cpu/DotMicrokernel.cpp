@@ -1,0 +1,98 @@
+// The innermost part of a dot: a register tile of accumulators over one row panel and one column panel.
+// SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
+//
+// The scheme is that of Goto and van de Geijn ("Anatomy of High-Performance Matrix Multiplication", 2008) and BLIS: mr
+// x nr accumulators stay in registers, each step reads nr elements of B as vectors and multiplies them by mr elements
+// of A, one at a time.
+#include "dialect/lower/cpu/DotCode.h"
+#include "mlir/Dialect/Math/IR/Math.h"
+#include "mlir/Dialect/Vector/IR/VectorOps.h"
+
+using namespace mlir;
+
+namespace kpkg::lower::cpu {
+
+/// The products of kUnroll steps, added to `accumulators` (row by row, nr / lanes vectors each).
+static void multiplySteps(DotCode &code, Value rows, Value columns, MutableArrayRef<Value> accumulators) {
+  const DotPlan &plan = code.plan;
+  int64_t vectors = plan.nr / plan.lanes, alignment = code.accBytes();
+  Type type = plan.shape.accType;
+  VectorType vector = code.vectorOf(plan.lanes);
+  SmallVector<Value> rowVectors;
+  if (!plan.unit.broadcastFromMemory)
+    for (int64_t r = 0; r < plan.mr; ++r)
+      rowVectors.push_back(
+          code.load(code.vectorOf(plan.kUnroll), code.at(rows, type, r * plan.kUnroll), alignment * plan.kUnroll));
+  for (int64_t step = 0; step < plan.kUnroll; ++step) {
+    SmallVector<Value> b;
+    for (int64_t j = 0; j < vectors; ++j)
+      b.push_back(code.load(vector, code.at(columns, type, step * plan.nr + j * plan.lanes), plan.unit.vectorBytes));
+    for (int64_t r = 0; r < plan.mr; ++r) {
+      Value element = plan.unit.broadcastFromMemory
+                          ? code.load(type, code.at(rows, type, r * plan.kUnroll + step), alignment)
+                          : Value(vector::ExtractOp::create(code.b, rowVectors[r], step));
+      Value a = vector::BroadcastOp::create(code.b, vector, element);
+      for (int64_t j = 0; j < vectors; ++j) {
+        Value &accumulator = accumulators[r * vectors + j];
+        accumulator = math::FmaOp::create(code.b, a, b[j], accumulator);
+      }
+    }
+  }
+}
+
+void multiplyPanels(DotCode &code, Value rowPanel, Value columnPanel, Value kSteps, Value acc, int64_t accStride,
+                    Value row, Value column, Value edge) {
+  const DotPlan &plan = code.plan;
+  ImplicitLocOpBuilder &b = code.b;
+  int64_t vectors = plan.nr / plan.lanes, alignment = code.accBytes();
+  Type type = plan.shape.accType;
+  VectorType vector = code.vectorOf(plan.lanes);
+  Value corner = code.at(acc, type, code.add(code.mul(row, code.index(accStride)), column));
+  for (int64_t r = 0; r < plan.mr; ++r)
+    LLVM::Prefetch::create(b, code.at(corner, type, r * accStride), /*rw=*/1, /*hint=*/3, /*cache=*/1);
+
+  // The sum starts at zero and is added to the accumulator once at the end: sums over a block of k round less than one
+  // long chain.
+  Value zero = arith::ConstantOp::create(b, DenseElementsAttr::get(vector, b.getFloatAttr(type, 0)));
+  SmallVector<Value> sums(plan.mr * vectors, zero);
+  auto loop = scf::ForOp::create(b, code.index(0), kSteps, code.index(plan.kUnroll), sums);
+  {
+    OpBuilder::InsertionGuard guard(b);
+    b.setInsertionPointToStart(loop.getBody());
+    Value k = loop.getInductionVar();
+    SmallVector<Value> accumulators(loop.getRegionIterArgs());
+    multiplySteps(code, code.at(rowPanel, type, code.mul(k, code.index(plan.mr))),
+                  code.at(columnPanel, type, code.mul(k, code.index(plan.nr))), accumulators);
+    scf::YieldOp::create(b, accumulators);
+  }
+  auto addWhole = [&] {
+    for (int64_t r = 0; r < plan.mr; ++r)
+      for (int64_t j = 0; j < vectors; ++j) {
+        Value pointer = code.at(corner, type, r * accStride + j * plan.lanes);
+        Value old = code.load(vector, pointer, alignment);
+        code.store(arith::AddFOp::create(b, old, loop.getResult(r * vectors + j)), pointer, alignment);
+      }
+  };
+  if (plan.shape.m % plan.mr == 0 && plan.shape.n % plan.nr == 0)
+    return addWhole();
+  auto addPart = [&] {
+    for (int64_t r = 0; r < plan.mr; ++r)
+      for (int64_t j = 0; j < vectors; ++j)
+        code.store(loop.getResult(r * vectors + j), code.at(edge, type, r * plan.nr + j * plan.lanes),
+                   plan.unit.vectorBytes);
+    Value rows = code.min(code.index(plan.mr), code.sub(code.index(plan.shape.m), row));
+    Value columns = code.min(code.index(plan.nr), code.sub(code.index(plan.shape.n), column));
+    code.forEach(code.index(0), rows, 1, [&](Value r) {
+      code.forEach(code.index(0), columns, 1, [&](Value j) {
+        Value pointer = code.at(corner, type, code.add(code.mul(r, code.index(accStride)), j));
+        Value part = code.load(type, code.at(edge, type, code.add(code.mul(r, code.index(plan.nr)), j)), alignment);
+        code.store(arith::AddFOp::create(b, code.load(type, pointer, alignment), part), pointer, alignment);
+      });
+    });
+  };
+  Value whole = code.both(code.atMost(code.add(row, code.index(plan.mr)), code.index(plan.shape.m)),
+                          code.atMost(code.add(column, code.index(plan.nr)), code.index(plan.shape.n)));
+  code.ifElse(whole, addWhole, addPart);
+}
+
+} // namespace kpkg::lower::cpu

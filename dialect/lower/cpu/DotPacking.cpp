@@ -1,0 +1,187 @@
+// Copies blocks of dot operands into panels in the order in which the microkernel reads them.
+// SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
+//
+// Where a dimension has unit stride and a block lies wholly inside, vectors are copied, or transposed in registers when
+// the panel runs along the other dimension. Edges and general strides go element by element.
+#include "dialect/lower/cpu/DotCode.h"
+#include "mlir/Dialect/Vector/IR/VectorOps.h"
+
+using namespace mlir;
+
+namespace kpkg::lower::cpu {
+
+/// The transpose of `rows`, as many vectors as each has lanes (a power of two): log2 rounds of exchanging half-blocks.
+static SmallVector<Value> transpose(DotCode &code, SmallVector<Value> rows) {
+  int64_t size = rows.size();
+  for (int64_t half = 1; half < size; half *= 2) {
+    SmallVector<int64_t> low, high;
+    for (int64_t lane = 0; lane < size; ++lane) {
+      bool second = (lane & half) != 0;
+      low.push_back(second ? size + (lane ^ half) : lane);
+      high.push_back(second ? size + lane : lane ^ half);
+    }
+    for (int64_t row = 0; row < size; ++row)
+      if ((row & half) == 0) {
+        Value first = rows[row], second = rows[row | half];
+        rows[row] = vector::ShuffleOp::create(code.b, first, second, low);
+        rows[row | half] = vector::ShuffleOp::create(code.b, first, second, high);
+      }
+  }
+  return rows;
+}
+
+/// `lanes` consecutive elements in a vector of `width` lanes, the rest arbitrary.
+static Value loadWidened(DotCode &code, Value pointer, Type element, int64_t lanes, int64_t width) {
+  Value narrow = code.loadConverted(pointer, element, lanes);
+  if (lanes == width)
+    return narrow;
+  SmallVector<int64_t> mask;
+  for (int64_t lane = 0; lane < width; ++lane)
+    mask.push_back(lane < lanes ? lane : 0);
+  return vector::ShuffleOp::create(code.b, narrow, narrow, mask);
+}
+
+static Value elementAddress(DotCode &code, const BoundedOperand &operand, Value i, Value j) {
+  Value offset = code.add(code.mul(i, operand.stride[0]), code.mul(j, operand.stride[1]));
+  return code.at(operand.base, operand.elementType, offset);
+}
+
+/// Element (i, j), or zero outside.
+static Value loadChecked(DotCode &code, const BoundedOperand &operand, Value i, Value j) {
+  Value inside = code.both(arith::CmpIOp::create(code.b, arith::CmpIPredicate::slt, i, operand.end[0]),
+                           arith::CmpIOp::create(code.b, arith::CmpIPredicate::slt, j, operand.end[1]));
+  inside = code.both(inside, code.both(code.atMost(operand.begin[0], i), code.atMost(operand.begin[1], j)));
+  auto branch = scf::IfOp::create(
+      code.b, inside,
+      [&](OpBuilder &builder, Location loc) {
+        DotCode inner(builder, loc, code.plan);
+        Value value = inner.loadConverted(elementAddress(inner, operand, i, j), operand.elementType, 0);
+        scf::YieldOp::create(builder, loc, value);
+      },
+      [&](OpBuilder &builder, Location loc) {
+        Value zero = arith::ConstantOp::create(builder, loc, builder.getFloatAttr(code.plan.shape.accType, 0));
+        scf::YieldOp::create(builder, loc, zero);
+      });
+  return branch.getResult(0);
+}
+
+/// How many of the steps [k, k + kSteps) along dimension `depth` lie inside, when all of [first, first + count) in the
+/// other dimension does and `usable` holds; else 0. Steps before the operand's begin count as outside.
+static Value insideSteps(DotCode &code, const BoundedOperand &operand, int depth, Value k, Value kSteps, Value first,
+                         int64_t count, Value usable) {
+  int across = 1 - depth;
+  Value inside = code.both(code.atMost(operand.begin[across], first),
+                           code.atMost(code.add(first, code.index(count)), operand.end[across]));
+  inside = code.both(code.both(inside, usable), code.atMost(operand.begin[depth], k));
+  Value steps = code.max(code.index(0), code.min(kSteps, code.sub(operand.end[depth], k)));
+  return arith::SelectOp::create(code.b, inside, steps, code.index(0));
+}
+
+void packRows(DotCode &code, const BoundedOperand &a, Value row, Value rows, Value k, Value kSteps, Value packed) {
+  const DotPlan &plan = code.plan;
+  int64_t unroll = plan.kUnroll, mr = plan.mr, block = mr * unroll;
+  Type type = plan.shape.accType;
+  Value alongDepth = code.isOne(a.stride[1]), alongRows = code.isOne(a.stride[0]);
+  Value blocks = code.quotient(kSteps, unroll);
+
+  code.forEach(code.index(0), rows, mr, [&](Value panelRow) {
+    Value first = code.add(row, panelRow);
+    Value panel = code.at(packed, type, code.mul(panelRow, code.index(plan.kc)));
+    Value inside = insideSteps(code, a, 1, k, kSteps, first, mr, code.either(alongDepth, alongRows));
+    Value insideBlocks = code.quotient(inside, unroll);
+    auto copy = [&] {
+      code.forEach(code.index(0), insideBlocks, 1, [&](Value q) {
+        Value source = elementAddress(code, a, first, code.add(k, code.mul(q, code.index(unroll))));
+        Value target = code.at(panel, type, code.mul(q, code.index(block)));
+        for (int64_t r = 0; r < mr; ++r) {
+          Value line = code.at(source, a.elementType, code.mul(code.index(r), a.stride[0]));
+          code.store(code.loadConverted(line, a.elementType, unroll), code.at(target, type, r * unroll),
+                     code.accBytes() * unroll);
+        }
+      });
+    };
+    auto copyTransposed = [&] {
+      code.forEach(code.index(0), insideBlocks, 1, [&](Value q) {
+        Value source = elementAddress(code, a, first, code.add(k, code.mul(q, code.index(unroll))));
+        Value target = code.at(panel, type, code.mul(q, code.index(block)));
+        for (int64_t r = 0; r < mr; r += unroll) {
+          int64_t width = std::min(unroll, mr - r);
+          SmallVector<Value> lines;
+          for (int64_t step = 0; step < unroll; ++step) {
+            Value line =
+                code.at(code.at(source, a.elementType, r), a.elementType, code.mul(code.index(step), a.stride[1]));
+            lines.push_back(loadWidened(code, line, a.elementType, width, unroll));
+          }
+          lines = transpose(code, lines);
+          for (int64_t i = 0; i < width; ++i)
+            code.store(lines[i], code.at(target, type, (r + i) * unroll), code.accBytes() * unroll);
+        }
+      });
+    };
+    code.ifElse(alongDepth, copy, [&] { code.ifThen(alongRows, copyTransposed); });
+    code.forEach(insideBlocks, blocks, 1, [&](Value q) {
+      Value depth = code.add(k, code.mul(q, code.index(unroll)));
+      Value target = code.at(panel, type, code.mul(q, code.index(block)));
+      code.forEach(code.index(0), code.index(mr), 1, [&](Value r) {
+        code.forEach(code.index(0), code.index(unroll), 1, [&](Value step) {
+          Value value = loadChecked(code, a, code.add(first, r), code.add(depth, step));
+          code.store(value, code.at(target, type, code.add(code.mul(r, code.index(unroll)), step)), code.accBytes());
+        });
+      });
+    });
+  });
+}
+
+void packColumns(DotCode &code, const BoundedOperand &b, Value column, Value columns, Value k, Value kSteps,
+                 Value packed) {
+  const DotPlan &plan = code.plan;
+  int64_t nr = plan.nr, lanes = plan.lanes, square = plan.kUnroll;
+  Type type = plan.shape.accType;
+  Value alongColumns = code.isOne(b.stride[1]), alongDepth = code.isOne(b.stride[0]);
+
+  code.forEach(code.index(0), columns, nr, [&](Value panelColumn) {
+    Value first = code.add(column, panelColumn);
+    Value panel = code.at(packed, type, code.mul(panelColumn, code.index(plan.kc)));
+    Value inside = insideSteps(code, b, 0, k, kSteps, first, nr, code.either(alongColumns, alongDepth));
+    // A transposed copy moves squares: what is left over goes element by element.
+    Value transposed =
+        code.both(alongDepth, arith::XOrIOp::create(code.b, alongColumns,
+                                                    arith::ConstantOp::create(code.b, code.b.getBoolAttr(true))));
+    Value done = arith::SelectOp::create(code.b, transposed,
+                                         code.mul(code.quotient(inside, square), code.index(square)), inside);
+    auto copy = [&] {
+      code.forEach(code.index(0), done, 1, [&](Value step) {
+        Value source = elementAddress(code, b, code.add(k, step), first);
+        Value target = code.at(panel, type, code.mul(step, code.index(nr)));
+        for (int64_t j = 0; j < nr; j += lanes)
+          code.store(code.loadConverted(code.at(source, b.elementType, j), b.elementType, lanes),
+                     code.at(target, type, j), plan.unit.vectorBytes);
+      });
+    };
+    auto copyTransposed = [&] {
+      code.forEach(code.index(0), done, square, [&](Value step) {
+        Value target = code.at(panel, type, code.mul(step, code.index(nr)));
+        code.forEach(code.index(0), code.index(nr), square, [&](Value j) {
+          Value source = elementAddress(code, b, code.add(k, step), code.add(first, j));
+          SmallVector<Value> lines;
+          for (int64_t i = 0; i < square; ++i)
+            lines.push_back(code.loadConverted(code.at(source, b.elementType, code.mul(code.index(i), b.stride[1])),
+                                               b.elementType, square));
+          lines = transpose(code, lines);
+          for (int64_t i = 0; i < square; ++i)
+            code.store(lines[i], code.at(target, type, code.add(code.index(i * nr), j)), code.accBytes() * square);
+        });
+      });
+    };
+    code.ifElse(alongColumns, copy, [&] { code.ifThen(alongDepth, copyTransposed); });
+    code.forEach(done, kSteps, 1, [&](Value step) {
+      Value target = code.at(panel, type, code.mul(step, code.index(nr)));
+      code.forEach(code.index(0), code.index(nr), 1, [&](Value j) {
+        Value value = loadChecked(code, b, code.add(k, step), code.add(first, j));
+        code.store(value, code.at(target, type, j), code.accBytes());
+      });
+    });
+  });
+}
+
+} // namespace kpkg::lower::cpu
