@@ -1,0 +1,74 @@
+// What a handler of one op sees of the interpreter: values, regions, limits. Handlers are found through a table by op
+// name. SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
+#pragma once
+#include "dialect/sim/Interpreter.h"
+#include "mlir/IR/Operation.h"
+#include "llvm/ADT/DenseMap.h"
+#include "llvm/ADT/StringMap.h"
+#include <unordered_map>
+#include <vector>
+
+namespace kpkg::sim {
+/// A tile in row-major order, or a scalar (no shape, one cell).
+struct Tile {
+  mlir::Type type; // of the elements
+  llvm::SmallVector<int64_t, 4> shape;
+  std::vector<Cell> cells;
+
+  /// Zeros of the shape and element type of `valueType`.
+  static Tile ofType(mlir::Type valueType);
+  static Tile scalar(mlir::Type type, Cell cell) { return {type, {}, {cell}}; }
+  int64_t size() const { return static_cast<int64_t>(cells.size()); }
+};
+
+class Frame;
+using Handler = llvm::Error (*)(Frame &frame, mlir::Operation &op);
+using HandlerTable = llvm::StringMap<Handler>;
+
+/// Each adds the handlers of one family of ops; a new op is a new line in one of them.
+void addArithHandlers(HandlerTable &table);
+void addConversionHandlers(HandlerTable &table);
+void addMathHandlers(HandlerTable &table);
+void addControlHandlers(HandlerTable &table);
+void addMemoryHandlers(HandlerTable &table);
+void addShapeHandlers(HandlerTable &table);
+void addReduceHandlers(HandlerTable &table);
+
+/// The state of one block of a running kernel.
+class Frame {
+public:
+  Frame(const HandlerTable &table, const Options &options, int64_t &steps, std::array<int64_t, 3> block,
+        std::array<int64_t, 3> grid)
+      : block(block), grid(grid), options(options), table(table), steps(steps) {}
+
+  const Tile &tile(mlir::Value value) const { return std::get<Tile>(values.at(value.getAsOpaquePointer())); }
+  const View &view(mlir::Value value) const { return std::get<View>(values.at(value.getAsOpaquePointer())); }
+  int64_t integer(mlir::Value scalar) const { return tile(scalar).cells[0].i; }
+  /// Binds a value; a loop binds the same value again and again.
+  void set(mlir::Value value, Tile tile) { values.insert_or_assign(value.getAsOpaquePointer(), std::move(tile)); }
+  void set(mlir::Value value, View view) { values.insert_or_assign(value.getAsOpaquePointer(), std::move(view)); }
+  void setInteger(mlir::Value value, int64_t integer) { set(value, Tile::scalar(value.getType(), Cell{.i = integer})); }
+  /// What an op on floats of `type` gives when its value is `value`: computed in f32 for narrower types, then rounded.
+  double result(double value, mlir::Type type) const {
+    if (options.inDouble || type.isF64())
+      return value;
+    return roundTo(static_cast<float>(value), type);
+  }
+
+  /// Runs the ops of a block up to its terminator, which the caller then looks at.
+  llvm::Error runBlock(mlir::Block &block);
+  /// Counts work; fails past the limit.
+  llvm::Error count(mlir::Operation &op, int64_t elements);
+  /// An error that names the op and its location.
+  llvm::Error error(mlir::Operation &op, const llvm::Twine &message) const;
+
+  const std::array<int64_t, 3> block, grid;
+  const Options &options;
+
+private:
+  const HandlerTable &table;
+  int64_t &steps;
+  /// By the identity of the SSA value. Node based: handlers hold references to tiles while they bind others.
+  std::unordered_map<void *, std::variant<Tile, View>> values;
+};
+} // namespace kpkg::sim

@@ -1,0 +1,107 @@
+// The loop over blocks and ops; what an op does is in the handler files.
+// SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
+#include "dialect/sim/Interpreter.h"
+#include "dialect/sim/Frame.h"
+
+using namespace mlir;
+using namespace kpkg;
+using namespace kpkg::sim;
+
+Tile Tile::ofType(Type valueType) {
+  if (auto tensor = dyn_cast<RankedTensorType>(valueType))
+    return {tensor.getElementType(), SmallVector<int64_t, 4>(tensor.getShape()),
+            std::vector<Cell>(tensor.getNumElements(), Cell{.i = 0})};
+  return scalar(valueType, Cell{.i = 0});
+}
+
+llvm::Error Frame::error(Operation &op, const llvm::Twine &message) const {
+  std::string text;
+  llvm::raw_string_ostream stream(text);
+  stream << op.getLoc() << ": `" << op.getName() << "` in block (" << block[0] << ", " << block[1] << ", " << block[2]
+         << "): " << message;
+  return llvm::createStringError(text);
+}
+
+llvm::Error Frame::count(Operation &op, int64_t elements) {
+  steps += elements;
+  return steps > options.maxSteps ? error(op, "the run takes more than " + llvm::Twine(options.maxSteps) + " steps")
+                                  : llvm::Error::success();
+}
+
+llvm::Error Frame::runBlock(Block &body) {
+  for (Operation &op : body.without_terminator()) {
+    auto handler = table.find(op.getName().getStringRef());
+    if (handler == table.end())
+      return error(op, "the interpreter does not know this op");
+    int64_t elements = 1;
+    for (Type type : op.getResultTypes())
+      if (auto tensor = dyn_cast<RankedTensorType>(type))
+        elements += tensor.getNumElements();
+    if (llvm::Error exceeded = count(op, elements))
+      return exceeded;
+    if (llvm::Error failed = handler->second(*this, op))
+      return failed;
+  }
+  return llvm::Error::success();
+}
+
+static const HandlerTable &handlers() {
+  static const HandlerTable table = [] {
+    HandlerTable all;
+    addArithHandlers(all);
+    addConversionHandlers(all);
+    addMathHandlers(all);
+    addControlHandlers(all);
+    addMemoryHandlers(all);
+    addShapeHandlers(all);
+    addReduceHandlers(all);
+    return all;
+  }();
+  return table;
+}
+
+/// Why `argument` cannot be passed for a parameter of `type`; empty if it can.
+static std::string mismatch(Type type, const Argument &argument, const Options &options) {
+  auto viewType = dyn_cast<tile::ViewType>(type);
+  const View *view = std::get_if<View>(&argument);
+  if (!viewType)
+    return view ? "is a scalar, not a view" : "";
+  if (!view)
+    return "is a view, not a scalar";
+  size_t rank = viewType.getRank();
+  if (view->shape.size() != rank || view->strides.size() != rank)
+    return ("has rank " + llvm::Twine(rank)).str();
+  if (view->storage != viewType.getElementType() &&
+      !(options.inDouble && view->storage.isF64() && isFloat(viewType.getElementType())))
+    return "has another element type in memory";
+  if (viewType.getUnit() >= 0 && view->strides[viewType.getUnit()] != 1)
+    return "has stride 1 in dimension " + std::to_string(viewType.getUnit());
+  return "";
+}
+
+llvm::Error kpkg::sim::run(tile::KernelOp kernel, ArrayRef<Argument> arguments, std::array<int64_t, 3> grid,
+                           const Options &options) {
+  ArrayRef<Type> types = kernel.getArgumentTypes();
+  if (arguments.size() != types.size())
+    return llvm::createStringError("kernel " + kernel.getSymName() + " takes " + llvm::Twine(types.size()) +
+                                   " arguments, not " + llvm::Twine(arguments.size()));
+  for (auto [index, type, argument] : llvm::enumerate(types, arguments))
+    if (std::string reason = mismatch(type, argument, options); !reason.empty())
+      return llvm::createStringError("argument " + llvm::Twine(index) + " of kernel " + kernel.getSymName() + " " +
+                                     reason);
+  int64_t steps = 0;
+  for (int64_t z = 0; z < grid[2]; ++z)
+    for (int64_t y = 0; y < grid[1]; ++y)
+      for (int64_t x = 0; x < grid[0]; ++x) {
+        Frame frame(handlers(), options, steps, {x, y, z}, grid);
+        for (auto [value, argument] : llvm::zip_equal(kernel.getBody().getArguments(), arguments)) {
+          if (const View *view = std::get_if<View>(&argument))
+            frame.set(value, *view);
+          else
+            frame.set(value, Tile::scalar(value.getType(), std::get<Cell>(argument)));
+        }
+        if (llvm::Error failed = frame.runBlock(kernel.getBody().front()))
+          return failed;
+      }
+  return llvm::Error::success();
+}

@@ -1,0 +1,148 @@
+// tile: view queries, loads, stores, gather and scatter.
+// SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
+#include "dialect/sim/Elementwise.h"
+
+using namespace mlir;
+using namespace kpkg;
+using namespace kpkg::sim;
+
+/// Address of the element at `coordinates`, or null where the view has none.
+static char *addressOf(const View &view, ArrayRef<int64_t> coordinates) {
+  if (!view.exists || !view.data)
+    return nullptr;
+  int64_t offset = 0;
+  for (auto [coordinate, extent, stride] : llvm::zip_equal(coordinates, view.shape, view.strides)) {
+    if (coordinate < 0 || coordinate >= extent)
+      return nullptr;
+    offset += coordinate * stride;
+  }
+  return view.data + offset * storageSize(view.storage);
+}
+
+/// Calls `function(i, address or null)` for each element i of a tile of `shape` whose element 0 lies at `offsets`.
+template <typename Function>
+static void forEachAddress(const View &view, ArrayRef<int64_t> offsets, ArrayRef<int64_t> shape, Function function) {
+  SmallVector<int64_t> index(shape.size(), 0), coordinates(offsets);
+  int64_t count = 1;
+  for (int64_t extent : shape)
+    count *= extent;
+  for (int64_t i = 0; i < count; ++i) {
+    for (size_t d = 0; d < shape.size(); ++d) // wraps at 64 bits, where it stays outside
+      coordinates[d] = static_cast<int64_t>(static_cast<uint64_t>(offsets[d]) + static_cast<uint64_t>(index[d]));
+    function(i, addressOf(view, coordinates));
+    for (size_t d = shape.size(); d-- > 0 && ++index[d] == shape[d];)
+      index[d] = 0;
+  }
+}
+
+static SmallVector<int64_t> integersOf(const Frame &frame, ValueRange values) {
+  SmallVector<int64_t> integers;
+  for (Value value : values)
+    integers.push_back(frame.integer(value));
+  return integers;
+}
+
+static llvm::Error load(Frame &frame, Operation &op) {
+  auto load = cast<tile::LoadOp>(op);
+  const View &view = frame.view(load.getView());
+  Tile result = Tile::ofType(load.getType());
+  Cell fill = frame.tile(load.getFill()).cells[0];
+  forEachAddress(view, integersOf(frame, load.getOffsets()), result.shape,
+                 [&](int64_t i, char *address) { result.cells[i] = address ? loadCell(address, view.storage) : fill; });
+  frame.set(load.getResult(), std::move(result));
+  return llvm::Error::success();
+}
+
+static llvm::Error store(Frame &frame, Operation &op) {
+  auto store = cast<tile::StoreOp>(op);
+  const View &view = frame.view(store.getView());
+  const Tile &value = frame.tile(store.getValue());
+  if (llvm::Error exceeded = frame.count(op, value.size()))
+    return exceeded;
+  forEachAddress(view, integersOf(frame, store.getOffsets()), value.shape, [&](int64_t i, char *address) {
+    if (address)
+      storeCell(address, value.cells[i], view.storage);
+  });
+  return llvm::Error::success();
+}
+
+/// Calls `function(i, address or null)` for each element of the index tiles; masked ones have null.
+template <typename Function>
+static void forEachIndexed(Frame &frame, const View &view, ValueRange indices, Value mask, int64_t count,
+                           Function function) {
+  SmallVector<int64_t> coordinates(indices.size());
+  for (int64_t i = 0; i < count; ++i) {
+    for (auto [coordinate, tile] : llvm::zip_equal(coordinates, indices))
+      coordinate = frame.tile(tile).cells[i].i;
+    bool enabled = !mask || frame.tile(mask).cells[i].i;
+    function(i, enabled ? addressOf(view, coordinates) : nullptr);
+  }
+}
+
+static llvm::Error gather(Frame &frame, Operation &op) {
+  auto gather = cast<tile::GatherOp>(op);
+  const View &view = frame.view(gather.getView());
+  Tile result = Tile::ofType(gather.getType());
+  Cell fill = frame.tile(gather.getFill()).cells[0];
+  forEachIndexed(frame, view, gather.getIndices(), gather.getMask(), result.size(),
+                 [&](int64_t i, char *address) { result.cells[i] = address ? loadCell(address, view.storage) : fill; });
+  frame.set(gather.getResult(), std::move(result));
+  return llvm::Error::success();
+}
+
+static llvm::Error scatter(Frame &frame, Operation &op) {
+  auto scatter = cast<tile::ScatterOp>(op);
+  const View &view = frame.view(scatter.getView());
+  const Tile &value = frame.tile(scatter.getValue());
+  if (llvm::Error exceeded = frame.count(op, value.size()))
+    return exceeded;
+  forEachIndexed(frame, view, scatter.getIndices(), scatter.getMask(), value.size(), [&](int64_t i, char *address) {
+    if (address)
+      storeCell(address, value.cells[i], view.storage);
+  });
+  return llvm::Error::success();
+}
+
+static llvm::Error dim(Frame &frame, Operation &op) {
+  auto query = cast<tile::DimOp>(op);
+  frame.setInteger(query.getResult(), frame.view(query.getView()).shape[query.getDimension()]);
+  return llvm::Error::success();
+}
+
+static llvm::Error stride(Frame &frame, Operation &op) {
+  auto query = cast<tile::StrideOp>(op);
+  frame.setInteger(query.getResult(), frame.view(query.getView()).strides[query.getDimension()]);
+  return llvm::Error::success();
+}
+
+static llvm::Error drop(Frame &frame, Operation &op) {
+  auto drop = cast<tile::DropOp>(op);
+  const View &source = frame.view(drop.getView());
+  View result{source.data, source.storage, {}, {}, source.exists};
+  SmallVector<int64_t> indices = integersOf(frame, drop.getIndices());
+  size_t dropped = 0;
+  for (size_t d = 0; d < source.shape.size(); ++d) {
+    if (dropped == indices.size() || drop.getDims()[dropped] != static_cast<int64_t>(d)) {
+      result.shape.push_back(source.shape[d]);
+      result.strides.push_back(source.strides[d]);
+      continue;
+    }
+    int64_t index = indices[dropped++];
+    if (index < 0 || index >= source.shape[d])
+      result.exists = false;
+    else if (result.exists && result.data)
+      result.data += index * source.strides[d] * storageSize(source.storage);
+  }
+  frame.set(drop.getResult(), std::move(result));
+  return llvm::Error::success();
+}
+
+void kpkg::sim::addMemoryHandlers(HandlerTable &table) {
+  table["tile.load"] = load;
+  table["tile.store"] = store;
+  table["tile.gather"] = gather;
+  table["tile.scatter"] = scatter;
+  table["tile.dim"] = dim;
+  table["tile.stride"] = stride;
+  table["tile.drop"] = drop;
+}

@@ -1,0 +1,274 @@
+// tile: reductions, scans and the matrix product.
+// SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
+#include "dialect/sim/Elementwise.h"
+#include <cmath>
+
+using namespace mlir;
+using namespace kpkg;
+using namespace kpkg::sim;
+
+/// Combines `count` elements by `combine(a, b)` in the order that the options ask for.
+template <typename T, typename Get, typename Combine>
+static llvm::Expected<T> fold(SumOrder order, int64_t begin, int64_t end, const Get &get, const Combine &combine) {
+  if (order == SumOrder::Pairwise && end - begin > 1) {
+    int64_t middle = begin + (end - begin) / 2;
+    llvm::Expected<T> low = fold<T>(order, begin, middle, get, combine);
+    if (!low)
+      return low.takeError();
+    llvm::Expected<T> high = fold<T>(order, middle, end, get, combine);
+    if (!high)
+      return high.takeError();
+    return combine(*low, *high);
+  }
+  bool backward = order == SumOrder::Backward;
+  T total = get(backward ? end - 1 : begin);
+  for (int64_t i = 1; i < end - begin; ++i) {
+    llvm::Expected<T> next = combine(total, get(backward ? end - 1 - i : begin + i));
+    if (!next)
+      return next.takeError();
+    total = *next;
+  }
+  return total;
+}
+
+/// An axis of a tile: element k of line (outer, inner) is cell (outer * extent + k) * inner count + inner.
+struct Axis {
+  int64_t outer = 1, extent, inner = 1;
+  Axis(ArrayRef<int64_t> shape, int64_t axis) : extent(shape[axis]) {
+    for (int64_t d = 0; d < axis; ++d)
+      outer *= shape[d];
+    for (size_t d = axis + 1; d < shape.size(); ++d)
+      inner *= shape[d];
+  }
+  int64_t lines() const { return outer * inner; }
+  int64_t cell(int64_t line, int64_t k) const { return (line / inner * extent + k) * inner + line % inner; }
+};
+
+static double floatReduce(tile::ReduceKind kind, double a, double b) {
+  switch (kind) {
+  case tile::ReduceKind::Sum:
+    return a + b;
+  case tile::ReduceKind::Prod:
+    return a * b;
+  default:
+    break;
+  }
+  if (std::isnan(a) || std::isnan(b))
+    return NAN;
+  bool max = kind == tile::ReduceKind::Max;
+  if (a == b) // -0 is below +0
+    return std::signbit(a) == max ? b : a;
+  return max ? std::max(a, b) : std::min(a, b);
+}
+
+static int64_t integerReduce(tile::ReduceKind kind, int64_t a, int64_t b, Type type) {
+  bool unsignedLess = unsignedOf(a, type) < unsignedOf(b, type);
+  switch (kind) {
+    using enum tile::ReduceKind;
+  case Sum:
+    return wrapTo(int64_t(uint64_t(a) + uint64_t(b)), type);
+  case Prod:
+    return wrapTo(int64_t(uint64_t(a) * uint64_t(b)), type);
+  case Max:
+    return std::max(a, b);
+  case Min:
+    return std::min(a, b);
+  case UMax:
+    return unsignedLess ? b : a;
+  case UMin:
+    return unsignedLess ? a : b;
+  case And:
+    return a & b;
+  case Or:
+    return a | b;
+  }
+  llvm_unreachable("all kinds are listed");
+}
+
+static llvm::Error reduce(Frame &frame, Operation &op) {
+  auto reduce = cast<tile::ReduceOp>(op);
+  const Tile &source = frame.tile(reduce.getValue());
+  Tile result = Tile::ofType(reduce.getType());
+  Axis axis(source.shape, reduce.getAxis());
+  if (llvm::Error exceeded = frame.count(op, source.size()))
+    return exceeded;
+  Type type = source.type;
+  // Floats narrower than f32 are reduced in f32 and rounded at the end.
+  Type wide = isFloat(type) && !type.isF64() ? Float32Type::get(op.getContext()) : type;
+  auto combine = [&](Cell a, Cell b) -> llvm::Expected<Cell> {
+    if (isFloat(type))
+      return Cell{.f = frame.result(floatReduce(reduce.getKind(), a.f, b.f), wide)};
+    return Cell{.i = integerReduce(reduce.getKind(), a.i, b.i, type)};
+  };
+  for (int64_t line = 0; line < axis.lines(); ++line) {
+    llvm::Expected<Cell> total = fold<Cell>(
+        frame.options.sumOrder, 0, axis.extent, [&](int64_t k) { return source.cells[axis.cell(line, k)]; }, combine);
+    if (!total)
+      return total.takeError();
+    result.cells[line] = isFloat(type) ? Cell{.f = frame.result(total->f, type)} : *total;
+  }
+  frame.set(reduce.getResult(), std::move(result));
+  return llvm::Error::success();
+}
+
+/// True when `candidate` is more extreme than `best`, in the order of `kind`. The first NaN beats everything.
+static bool isBetter(tile::ArgReduceKind kind, Cell candidate, Cell best, Type type) {
+  if (isFloat(type)) {
+    if (std::isnan(best.f) || std::isnan(candidate.f))
+      return !std::isnan(best.f);
+    return kind == tile::ArgReduceKind::Max ? candidate.f > best.f : candidate.f < best.f;
+  }
+  switch (kind) {
+    using enum tile::ArgReduceKind;
+  case Max:
+    return candidate.i > best.i;
+  case Min:
+    return candidate.i < best.i;
+  case UMax:
+    return unsignedOf(candidate.i, type) > unsignedOf(best.i, type);
+  case UMin:
+    return unsignedOf(candidate.i, type) < unsignedOf(best.i, type);
+  }
+  llvm_unreachable("all kinds are listed");
+}
+
+static llvm::Error argReduce(Frame &frame, Operation &op) {
+  auto reduce = cast<tile::ArgReduceOp>(op);
+  const Tile &source = frame.tile(reduce.getValue());
+  Tile result = Tile::ofType(reduce.getType());
+  Axis axis(source.shape, reduce.getAxis());
+  if (llvm::Error exceeded = frame.count(op, source.size()))
+    return exceeded;
+  for (int64_t line = 0; line < axis.lines(); ++line) {
+    int64_t best = 0;
+    for (int64_t k = 1; k < axis.extent; ++k)
+      if (isBetter(reduce.getKind(), source.cells[axis.cell(line, k)], source.cells[axis.cell(line, best)],
+                   source.type))
+        best = k;
+    result.cells[line].i = best;
+  }
+  frame.set(reduce.getResult(), std::move(result));
+  return llvm::Error::success();
+}
+
+/// Calls the body of a combine or scan: (lhs.., rhs..) -> one cell per input.
+static llvm::Expected<SmallVector<Cell>> call(Frame &frame, Block &body, ArrayRef<Cell> lhs, ArrayRef<Cell> rhs) {
+  for (auto [index, argument] : llvm::enumerate(body.getArguments())) {
+    Cell cell = index < lhs.size() ? lhs[index] : rhs[index - lhs.size()];
+    frame.set(argument, Tile::scalar(argument.getType(), cell));
+  }
+  if (llvm::Error failed = frame.runBlock(body))
+    return failed;
+  SmallVector<Cell> results;
+  for (Value value : body.getTerminator()->getOperands())
+    results.push_back(frame.tile(value).cells[0]);
+  return results;
+}
+
+static SmallVector<Cell> cellsAt(const Frame &frame, ValueRange inputs, int64_t cell) {
+  SmallVector<Cell> cells;
+  for (Value input : inputs)
+    cells.push_back(frame.tile(input).cells[cell]);
+  return cells;
+}
+
+static llvm::Error combine(Frame &frame, Operation &op) {
+  auto combine = cast<tile::CombineOp>(op);
+  Axis axis(frame.tile(combine.getInputs()[0]).shape, combine.getAxis());
+  SmallVector<Tile> results;
+  for (Value output : combine.getOutputs())
+    results.push_back(Tile::ofType(output.getType()));
+  auto apply = [&](ArrayRef<Cell> a, ArrayRef<Cell> b) { return call(frame, combine.getBody().front(), a, b); };
+  SmallVector<Cell> inits = cellsAt(frame, combine.getInits(), 0);
+  for (int64_t line = 0; line < axis.lines(); ++line) {
+    auto get = [&](int64_t k) { return k < 0 ? inits : cellsAt(frame, combine.getInputs(), axis.cell(line, k)); };
+    llvm::Expected<SmallVector<Cell>> total =
+        fold<SmallVector<Cell>>(frame.options.sumOrder, -1, axis.extent, get, apply);
+    if (!total)
+      return total.takeError();
+    for (auto [result, cell] : llvm::zip_equal(results, *total))
+      result.cells[line] = cell;
+  }
+  for (auto [output, result] : llvm::zip_equal(combine.getOutputs(), results))
+    frame.set(output, std::move(result));
+  return llvm::Error::success();
+}
+
+static llvm::Error scan(Frame &frame, Operation &op) {
+  auto scan = cast<tile::ScanOp>(op);
+  Axis axis(frame.tile(scan.getInputs()[0]).shape, scan.getAxis());
+  SmallVector<Tile> results;
+  for (Value output : scan.getOutputs())
+    results.push_back(Tile::ofType(output.getType()));
+  for (int64_t line = 0; line < axis.lines(); ++line) {
+    SmallVector<Cell> running;
+    for (int64_t k = 0; k < axis.extent; ++k) {
+      SmallVector<Cell> element = cellsAt(frame, scan.getInputs(), axis.cell(line, k));
+      if (k == 0) {
+        running = element;
+      } else {
+        llvm::Expected<SmallVector<Cell>> next = call(frame, scan.getBody().front(), running, element);
+        if (!next)
+          return next.takeError();
+        running = *next;
+      }
+      for (auto [result, cell] : llvm::zip_equal(results, running))
+        result.cells[axis.cell(line, k)] = cell;
+    }
+  }
+  for (auto [output, result] : llvm::zip_equal(scan.getOutputs(), results))
+    frame.set(output, std::move(result));
+  return llvm::Error::success();
+}
+
+/// Rounds an f32 to the 10 bits of mantissa that tf32 keeps.
+static double roundToTF32(double value) {
+  if (!std::isfinite(value) || value == 0)
+    return value;
+  int quantum = std::max(std::ilogb(value), -126) - 10;
+  return std::ldexp(std::nearbyint(std::ldexp(value, -quantum)), quantum);
+}
+
+static llvm::Error dot(Frame &frame, Operation &op) {
+  auto dot = cast<tile::DotOp>(op);
+  const Tile &lhs = frame.tile(dot.getLhs()), &rhs = frame.tile(dot.getRhs());
+  Tile result = frame.tile(dot.getAccumulator());
+  size_t rank = lhs.shape.size();
+  int64_t batches = rank == 3 ? lhs.shape[0] : 1;
+  int64_t rows = lhs.shape[rank - 2], inner = lhs.shape[rank - 1], columns = rhs.shape[rank - 1];
+  if (llvm::Error exceeded = frame.count(op, batches * rows * columns * inner))
+    return exceeded;
+  bool narrow = dot.getPrecision() == tile::DotPrecision::TF32 && !frame.options.inDouble;
+  bool isFloatDot = isFloat(lhs.type);
+  auto operand = [&](Cell cell) { return narrow ? roundToTF32(cell.f) : cell.f; };
+  auto add = [&](Cell a, Cell b) -> llvm::Expected<Cell> {
+    if (isFloatDot)
+      return Cell{.f = frame.result(a.f + b.f, result.type)};
+    return Cell{.i = wrapTo(a.i + b.i, result.type)};
+  };
+  for (int64_t i = 0; i < result.size(); ++i) {
+    int64_t row = i / columns, column = i % columns, batch = row / rows;
+    auto term = [&](int64_t k) {
+      if (k < 0)
+        return result.cells[i];
+      Cell a = lhs.cells[row * inner + k], b = rhs.cells[(batch * inner + k) * columns + column];
+      if (!isFloatDot)
+        return Cell{.i = a.i * b.i};
+      return Cell{.f = frame.result(operand(a) * operand(b), result.type)};
+    };
+    llvm::Expected<Cell> total = fold<Cell>(frame.options.sumOrder, -1, inner, term, add);
+    if (!total)
+      return total.takeError();
+    result.cells[i] = *total;
+  }
+  frame.set(dot.getResult(), std::move(result));
+  return llvm::Error::success();
+}
+
+void kpkg::sim::addReduceHandlers(HandlerTable &table) {
+  table["tile.reduce"] = reduce;
+  table["tile.arg_reduce"] = argReduce;
+  table["tile.combine"] = combine;
+  table["tile.scan"] = scan;
+  table["tile.dot"] = dot;
+}

@@ -1,0 +1,78 @@
+// tile: making tiles and changing their shape.
+// SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
+#include "dialect/sim/Frame.h"
+
+using namespace mlir;
+using namespace kpkg;
+using namespace kpkg::sim;
+
+static llvm::Error splat(Frame &frame, Operation &op) {
+  Tile result = Tile::ofType(op.getResult(0).getType());
+  llvm::fill(result.cells, frame.tile(op.getOperand(0)).cells[0]);
+  frame.set(op.getResult(0), std::move(result));
+  return llvm::Error::success();
+}
+
+static llvm::Error iota(Frame &frame, Operation &op) {
+  Tile result = Tile::ofType(op.getResult(0).getType());
+  for (int64_t i = 0; i < result.size(); ++i)
+    result.cells[i].i = i;
+  frame.set(op.getResult(0), std::move(result));
+  return llvm::Error::success();
+}
+
+static SmallVector<int64_t> rowMajorStrides(ArrayRef<int64_t> shape) {
+  SmallVector<int64_t> strides(shape.size(), 1);
+  for (size_t d = shape.size(); d-- > 1;)
+    strides[d - 1] = strides[d] * shape[d];
+  return strides;
+}
+
+/// Fills a tile of the result's shape with the source's elements at strides `strides` per result dimension.
+static void stridedCopy(Frame &frame, Operation &op, ArrayRef<int64_t> strides) {
+  const Tile &source = frame.tile(op.getOperand(0));
+  Tile result = Tile::ofType(op.getResult(0).getType());
+  SmallVector<int64_t> index(result.shape.size(), 0);
+  for (Cell &cell : result.cells) {
+    int64_t offset = 0;
+    for (auto [coordinate, stride] : llvm::zip_equal(index, strides))
+      offset += coordinate * stride;
+    cell = source.cells[offset];
+    for (size_t d = index.size(); d-- > 0 && ++index[d] == result.shape[d];)
+      index[d] = 0;
+  }
+  frame.set(op.getResult(0), std::move(result));
+}
+
+static llvm::Error broadcast(Frame &frame, Operation &op) {
+  const Tile &source = frame.tile(op.getOperand(0));
+  SmallVector<int64_t> strides = rowMajorStrides(source.shape);
+  for (auto [extent, stride] : llvm::zip_equal(source.shape, strides))
+    if (extent == 1)
+      stride = 0;
+  stridedCopy(frame, op, strides);
+  return llvm::Error::success();
+}
+
+static llvm::Error permute(Frame &frame, Operation &op) {
+  SmallVector<int64_t> source = rowMajorStrides(frame.tile(op.getOperand(0)).shape), strides;
+  for (int64_t dim : cast<tile::PermuteOp>(op).getPermutation())
+    strides.push_back(source[dim]);
+  stridedCopy(frame, op, strides);
+  return llvm::Error::success();
+}
+
+static llvm::Error reshape(Frame &frame, Operation &op) {
+  Tile result = Tile::ofType(op.getResult(0).getType());
+  result.cells = frame.tile(op.getOperand(0)).cells;
+  frame.set(op.getResult(0), std::move(result));
+  return llvm::Error::success();
+}
+
+void kpkg::sim::addShapeHandlers(HandlerTable &table) {
+  table["tile.splat"] = splat;
+  table["tile.iota"] = iota;
+  table["tile.broadcast"] = broadcast;
+  table["tile.permute"] = permute;
+  table["tile.reshape"] = reshape;
+}
