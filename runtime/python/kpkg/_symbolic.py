@@ -1,2 +1,302 @@
-"""placeholder"""
-def infer(op, values): raise NotImplementedError
+"""Evaluates an op's shape plan over symbolic integers: result shapes, strides and dtypes, and the checks of the arguments.
+
+The plan is the same bytecode that the runtime evaluates, read as plain data. Where the plan branches on a symbolic value,
+PyTorch records a guard. Memory is not modelled: a tensor is its dtype, shape, strides, and whether it is an argument's memory.
+
+SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
+"""
+
+from __future__ import annotations
+
+import functools
+import json
+import math
+import struct
+from collections.abc import Callable
+from typing import TYPE_CHECKING, Any, NamedTuple
+
+import torch
+
+from kpkg import _arrays, _views
+from kpkg._errors import KernelError
+from kpkg._views import View
+
+if TYPE_CHECKING:
+    from kpkg._library import Op
+
+_FUEL = 100_000  # instructions per call; the runtime has its own limit, and this one is never the smaller in practice
+
+
+class _Instruction(NamedTuple):
+    op: str
+    results: tuple[int, ...]
+    operands: tuple[int, ...]
+    immediates: tuple[int, ...]
+
+
+class _Function(NamedTuple):
+    name: str
+    parameters: int
+    registers: str
+    code: tuple[_Instruction, ...]
+
+
+class _Module(NamedTuple):
+    strings: tuple[str, ...]
+    functions: tuple[_Function, ...]
+
+
+@functools.cache
+def _module(text: str) -> _Module:
+    plan = json.loads(text)
+    functions = tuple(
+        _Function(
+            f["name"],
+            len(f["parameters"]),
+            f["registers"],
+            tuple(_Instruction(i[0], tuple(i[1]), tuple(i[2]), tuple(i[3])) for i in f["code"]),
+        )
+        for f in plan["functions"]
+    )
+    return _Module(tuple(plan["strings"]), functions)
+
+
+def infer(op: Op, values: list[Any]) -> list[Any]:
+    """(shape, strides, dtype name) of each result; `values` has a value or ``...`` for each argument of the schema."""
+    arguments = []
+    for argument, value in zip(op.arguments, values):
+        if value is ...:
+            value = argument.default
+        if isinstance(value, torch.Tensor):
+            value = View(_arrays.dtype_name(value.dtype), tuple(value.shape), tuple(value.stride()), True)
+        elif isinstance(value, torch.dtype):
+            value = _arrays.dtype_name(value)
+        arguments.append(value)
+    module = _module(op._native.plan_json(True))
+    machine = _Machine(op.name, module)
+    results = machine.run(0, arguments)
+    return [(v.shape, v.strides, v.dtype) if isinstance(v, View) else v for v in map(_views.as_result, results)]
+
+
+class _Machine:
+    def __init__(self, op: str, module: _Module) -> None:
+        self.op = op
+        self.module = module
+        self.fuel = _FUEL
+
+    def run(self, index: int, arguments: list[Any]) -> list[Any]:
+        function = self.module.functions[index]
+        registers: list[Any] = [None] * len(function.registers)
+        registers[: len(arguments)] = arguments
+        position = 0
+        while True:
+            self.fuel -= 1
+            if self.fuel < 0:
+                raise KernelError(f"{self.op}: its shape plan takes more than {_FUEL} steps")
+            instruction = function.code[position]
+            operands = [registers[r] for r in instruction.operands]
+            name, immediates = instruction.op, instruction.immediates
+            position += 1
+            if name in _PURE:
+                registers[instruction.results[0]] = self._pure(name, operands)
+            elif name in _CONSTANTS:
+                registers[instruction.results[0]] = _CONSTANTS[name](self.module, immediates[0])
+            elif name in ("cmp_int", "cmp_float"):
+                registers[instruction.results[0]] = _compare(operands[0], operands[1], immediates[0])
+            elif name == "jump":
+                position = immediates[0]
+            elif name == "branch_unless":
+                if not bool(operands[0]):
+                    position = immediates[0]
+            elif name == "loop_for":
+                counter, bound, step = operands
+                if not bool(counter < bound if step > 0 else counter > bound):
+                    position = immediates[0]
+            elif name == "loop_end":
+                begin = function.code[immediates[0]]
+                if begin.op == "loop_for":
+                    registers[begin.operands[0]] += registers[begin.operands[2]]
+                position = immediates[0]
+            elif name == "loop_while":
+                pass
+            elif name == "break_unless":
+                if not bool(operands[0]):
+                    position = _end_of_loop(function, position)
+            elif name == "call":
+                results = self.run(immediates[0], operands)
+                for register, value in zip(instruction.results, results):
+                    registers[register] = value
+            elif name == "ret":
+                return operands
+            elif name == "raise":
+                raise KernelError(_message(self.op, self.module.strings[immediates[0]], operands))
+            elif name != "launch":  # launches have no result
+                raise KernelError(f"{self.op}: its shape plan has the instruction {name}, which this kpkg does not know")
+
+    def _pure(self, name: str, operands: list[Any]) -> Any:
+        try:
+            return _PURE[name](*operands)
+        except _views.ViewError as error:
+            subject = operands[0].describe() if operands and isinstance(operands[0], View) else "the arguments"
+            raise KernelError(f"{self.op}: {name} of {subject}: {error}") from None
+        except (ZeroDivisionError, OverflowError) as error:
+            raise KernelError(f"{self.op}: {name}: {error}") from None
+
+
+def _end_of_loop(function: _Function, position: int) -> int:
+    """Index after the innermost loop around `position`."""
+    depth = 0
+    for i in range(position, len(function.code)):
+        if function.code[i].op in ("loop_for", "loop_while"):
+            depth += 1
+        elif function.code[i].op == "loop_end":
+            if depth == 0:
+                return i + 1
+            depth -= 1
+    raise AssertionError("break outside of a loop in verified bytecode")
+
+
+def _message(op: str, text: str, values: list[Any]) -> str:
+    parts = text.split("{}")
+    shown = [v.describe() if isinstance(v, View) else str(list(v)) if isinstance(v, (list, tuple)) else str(v) for v in values]
+    return f"{op}: " + "".join(part + (shown[i] if i < len(shown) and i < len(parts) - 1 else "") for i, part in enumerate(parts))
+
+
+def _compare(a: Any, b: Any, mask: int) -> Any:
+    if isinstance(a, float) and isinstance(b, float) and (math.isnan(a) or math.isnan(b)):
+        return bool(mask & 8)
+    kinds: dict[int, Callable[[], Any]] = {
+        0: lambda: False,
+        1: lambda: a == b,
+        2: lambda: a > b,
+        3: lambda: a >= b,
+        4: lambda: a < b,
+        5: lambda: a <= b,
+        6: lambda: a != b,
+        7: lambda: True,
+    }
+    return kinds[mask & 7]()
+
+
+def _truncated_quotient(a: Any, b: Any) -> Any:
+    return a // b if bool((a >= 0) == (b > 0)) else -(-a // b)
+
+
+def _get(values: list[Any], index: int) -> Any:
+    if not -len(values) <= index < len(values):
+        raise _views.ViewError(f"index {index} is out of range for a list of {len(values)}")
+    return values[index]
+
+
+def _set(values: list[Any], index: int, value: Any) -> list[Any]:
+    _get(values, index)
+    copy = list(values)
+    copy[index] = value
+    return copy
+
+
+_ITEM_SIZE = {"bool": 1, "bfloat16": 2, "float8_e4m3fn": 1, "float8_e5m2": 1}
+
+
+def _dtype_size(name: str) -> int:
+    return _ITEM_SIZE.get(name) or int(name.lstrip("uintfloa")) // 8
+
+
+_CONSTANTS: dict[str, Callable[[_Module, int], Any]] = {
+    "const_int": lambda module, value: value,
+    "const_float": lambda module, value: struct.unpack("<d", struct.pack("<q", value))[0],
+    "const_bool": lambda module, value: bool(value),
+    "const_dtype": lambda module, value: _views.DTYPES[value],
+    "const_string": lambda module, value: module.strings[value],
+}
+
+_PURE: dict[str, Callable[..., Any]] = {
+    "none": lambda: None,
+    "move": lambda a: a,
+    "select": lambda c, a, b: a if bool(c) else b,
+    "defer_int": lambda a: a,
+    "defer_float": lambda a: a,
+    "defer_bool": lambda a: a,
+    "add_int": lambda a, b: a + b,
+    "sub_int": lambda a, b: a - b,
+    "mul_int": lambda a, b: a * b,
+    "floordiv_int": lambda a, b: a // b,
+    "ceildiv_int": lambda a, b: -(-a // b),
+    "truncdiv_int": _truncated_quotient,
+    "truncrem_int": lambda a, b: a - b * _truncated_quotient(a, b),
+    "mod_int": lambda a, b: a % b,
+    "pow_int": lambda a, b: a**b,
+    "min_int": lambda a, b: torch.sym_min(a, b),
+    "max_int": lambda a, b: torch.sym_max(a, b),
+    "and_int": lambda a, b: int(a) & int(b),
+    "or_int": lambda a, b: int(a) | int(b),
+    "xor_int": lambda a, b: int(a) ^ int(b),
+    "shl_int": lambda a, b: int(a) << int(b),
+    "shr_int": lambda a, b: int(a) >> int(b),
+    "abs_int": lambda a: abs(a),
+    "int_to_float": lambda a: torch.sym_float(a),
+    "float_to_int": lambda a: torch.sym_int(a),
+    "bool_to_int": lambda a: int(bool(a)),
+    "bool_to_float": lambda a: float(bool(a)),
+    "and_bool": lambda a, b: bool(a) and bool(b),
+    "or_bool": lambda a, b: bool(a) or bool(b),
+    "xor_bool": lambda a, b: bool(a) != bool(b),
+    "add_float": lambda a, b: a + b,
+    "sub_float": lambda a, b: a - b,
+    "mul_float": lambda a, b: a * b,
+    "div_float": lambda a, b: a / b if bool(b != 0) else math.nan if a == 0 or a != a else math.copysign(math.inf, a) * math.copysign(1, b),
+    "mod_float": lambda a, b: a % b,
+    "pow_float": lambda a, b: a**b,
+    "min_float": lambda a, b: a if bool(a <= b) or a != a else b,
+    "max_float": lambda a, b: a if bool(a >= b) or a != a else b,
+    "neg_float": lambda a: -a,
+    "abs_float": lambda a: abs(a),
+    "sqrt": lambda a: math.sqrt(a) if a >= 0 else math.nan,
+    "rsqrt": lambda a: 1.0 / math.sqrt(a) if a > 0 else math.inf if a == 0 else math.nan,
+    "exp": lambda a: math.exp(a),
+    "exp2": lambda a: 2.0**a,
+    "log": lambda a: math.log(a) if a > 0 else -math.inf if a == 0 else math.nan,
+    "log2": lambda a: math.log2(a) if a > 0 else -math.inf if a == 0 else math.nan,
+    "sin": lambda a: math.sin(a),
+    "cos": lambda a: math.cos(a),
+    "tanh": lambda a: math.tanh(a),
+    "erf": lambda a: math.erf(a),
+    "floor": lambda a: float(math.floor(a)),
+    "ceil": lambda a: float(math.ceil(a)),
+    "round": lambda a: float(round(a)),
+    "eq_dtype": lambda a, b: a == b,
+    "dtype_size": _dtype_size,
+    "dtype_is_float": lambda a: "float" in a,
+    "eq_string": lambda a, b: a == b,
+    "list": lambda *values: list(values),
+    "list_len": len,
+    "list_get": _get,
+    "list_set": _set,
+    "list_append": lambda values, value: [*values, value],
+    "list_concat": lambda a, b: [*a, *b],
+    "list_slice": lambda values, start, stop: list(values)[start:stop],
+    "list_eq": lambda a, b: len(a) == len(b) and all(bool(x == y) for x, y in zip(a, b)),
+    "broadcast_shapes": _views.broadcast_shapes,
+    "dtype_of": lambda t: t.dtype,
+    "rank": lambda t: len(t.shape),
+    "dim": lambda t, i: t.shape[_views.wrap(i, len(t.shape))],
+    "stride": lambda t, i: t.strides[_views.wrap(i, len(t.shape))],
+    "shape": lambda t: list(t.shape),
+    "strides": lambda t: list(t.strides),
+    "numel": lambda t: math.prod(t.shape),
+    "is_contiguous": _views.is_contiguous,
+    "is_none": lambda t: t is None,
+    "empty": lambda shape, dtype: _views.empty(shape, dtype),
+    "empty_like": lambda t: _views.empty(t.shape, t.dtype),
+    "transpose": _views.transpose,
+    "permute": _views.permute,
+    "expand": _views.expand,
+    "drop": _views.drop,
+    "slice": _views.cut,
+    "unsqueeze": _views.unsqueeze,
+    "squeeze": _views.squeeze,
+    "unfold": _views.unfold,
+    "fold": _views.fold,
+    "reshape": _views.reshape,
+    "contiguous": lambda t: t if _views.is_contiguous(t) else _views.empty(t.shape, t.dtype),
+}

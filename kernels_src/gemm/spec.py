@@ -1,0 +1,91 @@
+"""Specs of gemm and gemm_batched.
+
+SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+
+import torch
+from opspec import OpSpec, Sample, normal
+from torch import Tensor
+
+
+def product(
+    a: Tensor,
+    b: Tensor,
+    alpha: float = 1.0,
+    beta: float = 1.0,
+    transpose_a: bool = False,
+    transpose_b: bool = False,
+    c: Tensor | None = None,
+) -> Tensor:
+    result = alpha * ((a.mT if transpose_a else a) @ (b.mT if transpose_b else b))
+    return result if c is None or beta == 0 else result + beta * c
+
+
+def product_batched(a: Tensor, b: Tensor, alpha: float = 1.0, beta: float = 1.0, c: Tensor | None = None) -> Tensor:
+    return product(a, b, alpha, beta, c=c)
+
+
+def magnitude(a: Tensor, b: Tensor, alpha: float = 1.0, beta: float = 1.0, *rest: bool, c: Tensor | None = None, **flags: bool) -> Tensor:
+    """The product of absolute values: the size of the terms that are summed."""
+    return product(a.abs(), b.abs(), abs(alpha), abs(beta), *rest, c=None if c is None else c.abs(), **flags)
+
+
+SIZES = [(1, 1, 1), (0, 4, 5), (4, 0, 5), (4, 5, 0), (1, 129, 77), (129, 1, 64), (64, 64, 1), (3, 5, 7), (17, 33, 65), (128, 256, 256), (129, 257, 258), (100, 96, 300), (255, 63, 1023)]
+
+
+def samples(dtype: torch.dtype, generator: torch.Generator) -> Iterator[Sample]:
+    def make(*shape: int) -> Tensor:
+        return normal(shape, dtype, generator)
+
+    for i, (m, n, k) in enumerate(SIZES):
+        yield Sample((make(m, k), make(k, n)), label=f"{m}x{n}x{k}")
+        a = [make(m, k), make(k, m).t(), make(m, k + 3)[:, 1 : k + 1], make(m, 2 * k)[:, ::2]][i % 4]
+        b = [make(n, k).t(), make(k, n), make(k, 2 * n)[:, ::2], make(k + 2, n)[1 : k + 1]][i % 4]
+        c = [make(m, n), make(n), make(m, 1), make(n, m).t()][i % 4]
+        scales = {"alpha": [1.0, 0.5, -2.0][i % 3], "beta": [1.0, 0.25, 0.0][i % 3]}
+        yield Sample((a, b), {**scales, "c": c}, label=f"{m}x{n}x{k} strided, with c")
+    yield Sample((make(33, 20), make(33, 40)), {"transpose_a": True}, label="transpose a")
+    yield Sample((make(20, 33), make(40, 33)), {"transpose_b": True, "alpha": 3.0}, label="transpose b")
+    yield Sample((make(33, 20), make(40, 33)), {"transpose_a": True, "transpose_b": True, "c": make(20, 40)}, label="transpose both")
+    yield Sample((make(4, 8), make(8, 4)), {"beta": 0.0, "c": torch.full((4, 4), torch.nan, dtype=dtype)}, label="beta 0 hides NaN")
+
+
+def batched_samples(dtype: torch.dtype, generator: torch.Generator) -> Iterator[Sample]:
+    def make(*shape: int) -> Tensor:
+        return normal(shape, dtype, generator)
+
+    for a, b, c in [
+        ((2, 3, 4), (2, 4, 5), None),
+        ((0, 3, 4), (0, 4, 5), None),
+        ((3, 17, 33), (3, 33, 65), (3, 17, 65)),
+        ((1, 17, 33), (4, 33, 20), (20,)),
+        ((2, 1, 9, 8), (5, 8, 7), (2, 5, 9, 7)),
+        ((9, 8), (3, 8, 7), (1, 9, 1)),
+        ((130, 8), (8, 7), None),
+        ((2, 100, 300), (2, 300, 96), None),
+    ]:
+        extra = {} if c is None else {"c": make(*c), "alpha": 0.5, "beta": 2.0}
+        yield Sample((make(*a), make(*b)), extra, label=f"{a} by {b}")
+    yield Sample((make(3, 8, 20).mT, make(1, 8, 30).expand(3, 8, 30)), label="transposed and expanded")
+
+
+def benchmarks(generator: torch.Generator) -> dict[str, Sample]:
+    found = {}
+    for dtype, name in ((torch.float32, ""), (torch.bfloat16, " bfloat16")):
+        for n in (512, 1000, 1024, 2048):
+            found[f"{n}{name}"] = Sample((normal((n, n), dtype, generator), normal((n, n), dtype, generator)))
+    return found
+
+
+def batched_benchmarks(generator: torch.Generator) -> dict[str, Sample]:
+    return {"16x256": Sample((normal((16, 256, 256), torch.float32, generator), normal((16, 256, 256), torch.float32, generator)))}
+
+
+SPECS = [
+    OpSpec("kpkg::gemm", product, samples, magnitude=magnitude, benchmarks=benchmarks, eager=torch.mm),
+    OpSpec("kpkg::gemm_batched", product_batched, batched_samples, magnitude=magnitude, benchmarks=batched_benchmarks, eager=torch.bmm),
+]

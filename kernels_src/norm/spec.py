@@ -1,0 +1,86 @@
+"""Specs of layer_norm, native_layer_norm and rms_norm.
+
+SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from typing import Any
+
+import torch
+import torch.nn.functional as F
+from opspec import OpSpec, Sample, normal, strided_forms
+from torch import Tensor
+
+
+def layer_norm_samples(dtype: torch.dtype, generator: torch.Generator) -> Iterator[Sample]:
+    def make(*shape: int) -> Tensor:
+        return normal(shape, dtype, generator)
+
+    for m, n in [(1, 1), (0, 5), (1, 7), (5, 33), (4, 129), (2, 1000), (3, 1024), (3, 1025), (2, 8191), (1, 16385), (2, 40000)]:
+        yield Sample((make(m, n), [n], make(n), make(n), 1e-5), label=f"{m}x{n}")
+    yield Sample((make(2, 3, 4, 8), [4, 8], make(4, 8), make(4, 8), 1e-5), label="two dimensions")
+    yield Sample((make(6, 8), [6, 8], make(6, 8), None, 1e-3), label="everything, no bias")
+    yield Sample((make(5, 96), [96]), label="no affine")
+    yield Sample((make(5, 96), [96], None, make(96)), label="no weight")
+    yield Sample((make(3, 96, 5).transpose(1, 2), [96], make(96), make(96)), label="transposed inside")
+    yield Sample((make(5, 64), [64], make(128)[::2], make(64).flip(0)), label="strided weight")
+    for label, x in strided_forms(lambda shape: make(*shape)):
+        yield Sample((x, [x.shape[1]], make(x.shape[1])), label=label)
+    yield Sample((make(3, 64) + 1000, [64]), label="far from zero")
+    yield Sample((torch.full((2, 8), 3.0, dtype=dtype), [8]), label="constant")
+
+
+def rms_norm_samples(dtype: torch.dtype, generator: torch.Generator) -> Iterator[Sample]:
+    for sample in layer_norm_samples(dtype, generator):
+        x, shape = sample.args[:2]
+        weight = sample.args[2] if len(sample.args) > 2 else None
+        yield Sample((x, shape, weight, 1e-6), label=sample.label)
+
+
+def native_layer_norm(
+    x: Tensor, shape: list[int], weight: Tensor | None = None, bias: Tensor | None = None, eps: float = 1e-5
+) -> Any:
+    return torch.native_layer_norm(x, shape, weight, bias, eps)
+
+
+def magnitudes(x: Tensor, shape: list[int], weight: Tensor | None = None, bias: Tensor | None = None, eps: float = 1e-5) -> Any:
+    """What cancels: x - mean loses what |x| exceeds the spread by, and 1/sqrt(var + eps) amplifies the rest."""
+    dims = tuple(range(x.dim() - len(shape), x.dim()))
+    mean = x.mean(dims, keepdim=True)
+    scale = ((x - mean).square().mean(dims, keepdim=True) + eps).rsqrt()
+    centred = ((x - mean) * scale).abs()
+    size = (x.abs() + mean.abs()) * scale * (1 + centred)
+    if weight is not None:
+        size = size * weight.abs()
+    if bias is not None:
+        size = size + bias.abs()
+    largest = x.abs().amax(dims, keepdim=True) if x.numel() else mean
+    return size, x.abs().mean(dims, keepdim=True) + mean.abs(), scale * (1 + largest * scale)
+
+
+def benchmarks(generator: torch.Generator) -> dict[str, Sample]:
+    def sample(m: int, n: int) -> Sample:
+        x, weight, bias = (normal(shape, torch.float32, generator) for shape in ((m, n), (n,), (n,)))
+        return Sample((x, [n], weight, bias, 1e-5))
+
+    return {f"{m}x{n}": sample(m, n) for m, n in [(4096, 1024), (512, 16384), (4, 128)]}
+
+
+def rms_benchmarks(generator: torch.Generator) -> dict[str, Sample]:
+    return {label: Sample((*s.args[:3], 1e-6)) for label, s in benchmarks(generator).items()}
+
+
+SPECS = [
+    OpSpec(
+        "kpkg::layer_norm",
+        F.layer_norm,
+        layer_norm_samples,
+        magnitude=lambda *args, **kwargs: magnitudes(*args, **kwargs)[0],
+        benchmarks=benchmarks,
+        eager=F.layer_norm,
+    ),
+    OpSpec("kpkg::native_layer_norm", native_layer_norm, layer_norm_samples, magnitude=magnitudes, benchmarks=benchmarks, eager=native_layer_norm),
+    OpSpec("kpkg::rms_norm", F.rms_norm, rms_norm_samples, benchmarks=rms_benchmarks, eager=F.rms_norm),
+]

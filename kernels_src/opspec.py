@@ -1,0 +1,128 @@
+"""What a spec of an op is: its reference in float64, inputs, dtypes and tolerances. One spec feeds the tests and the benchmark.
+
+Each `<family>/spec.py` has a list `SPECS`. `load_specs()` reads them all.
+
+SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
+"""
+
+from __future__ import annotations
+
+import importlib.util
+from collections.abc import Callable, Iterator
+from dataclasses import dataclass, field
+from pathlib import Path
+from typing import Any
+
+import torch
+from torch import Tensor
+
+HALF = (torch.float16, torch.bfloat16)
+ALL_FLOATS = (torch.float32, torch.float64, *HALF)
+
+# Unit round-off of results and of the accumulator that kernels use for them.
+_ROUND_OFF = {torch.float64: 2.0**-53, torch.float32: 2.0**-24, torch.float16: 2.0**-11, torch.bfloat16: 2.0**-8}
+_ACCUMULATOR = {torch.float64: 2.0**-53}
+_ACCUMULATOR_DEFAULT = 2.0**-24
+
+
+@dataclass(frozen=True)
+class Sample:
+    """One call. Tensors are in `args` and `kwargs`."""
+
+    args: tuple[Any, ...]
+    kwargs: dict[str, Any] = field(default_factory=dict)
+    label: str = ""
+
+    def map(self, change: Callable[[Tensor], Tensor]) -> Sample:
+        """The same call with every tensor changed."""
+
+        def one(value: Any) -> Any:
+            return change(value) if isinstance(value, Tensor) else value
+
+        return Sample(tuple(map(one, self.args)), {k: one(v) for k, v in self.kwargs.items()}, self.label)
+
+
+@dataclass(frozen=True)
+class OpSpec:
+    """One op.
+
+    `reference(*args, **kwargs)` takes the op's arguments with float64 tensors. `magnitude`, with the same arguments, gives for each result
+    the size of what cancels in it (default: its largest element). Allowed error: 2 units in the last place of the result plus
+    `accumulation` round-offs of the accumulator times the magnitude.
+    """
+
+    name: str
+    reference: Callable[..., Any]
+    samples: Callable[[torch.dtype, torch.Generator], Iterator[Sample]]
+    dtypes: tuple[torch.dtype, ...] = ALL_FLOATS
+    magnitude: Callable[..., Any] | None = None
+    accumulation: float = 16.0
+    #: Calls to time: label -> sample, in float32 unless the label says otherwise; and PyTorch's way of doing the same.
+    benchmarks: Callable[[torch.Generator], dict[str, Sample]] | None = None
+    eager: Callable[..., Any] | None = None
+
+    @property
+    def family(self) -> str:
+        return self.name.partition("::")[2]
+
+    def check(self, sample: Sample, results: Any) -> None:
+        """AssertionError if `results` of a call with `sample` are further from the reference than allowed."""
+        exact = sample.map(lambda t: t.detach().double() if t.is_floating_point() else t)
+        references = as_tuple(self.reference(*exact.args, **exact.kwargs))
+        magnitudes: tuple[Any, ...] = (None,) * len(references)
+        if self.magnitude is not None:
+            magnitudes = as_tuple(self.magnitude(*exact.args, **exact.kwargs))
+        results = as_tuple(results)
+        assert len(results) == len(references), f"{len(results)} results, expected {len(references)}"
+        for i, (result, reference, magnitude) in enumerate(zip(results, references, magnitudes)):
+            self._check_one(f"{self.name} {sample.label} result {i}", result, reference, magnitude)
+
+    def _check_one(self, what: str, result: Tensor, reference: Tensor, magnitude: Tensor | None) -> None:
+        assert result.shape == reference.shape, f"{what}: shape {tuple(result.shape)}, expected {tuple(reference.shape)}"
+        if result.numel() == 0:
+            return
+        actual = result.detach().double()
+        limit = torch.finfo(result.dtype).max
+        overflows = reference.abs() > limit * (1 - _ROUND_OFF[result.dtype])
+        assert bool((torch.isnan(actual) == torch.isnan(reference)).all()), f"{what}: NaN where the reference has none, or the reverse"
+        infinite = torch.isinf(reference)
+        assert bool((actual == reference)[infinite].all()), f"{what}: wrong at an infinity"
+        finite = torch.isfinite(reference) & ~overflows
+        size = reference.abs()[finite].amax() if bool(finite.any()) else torch.tensor(0.0)
+        scale = size if magnitude is None else magnitude.abs().expand_as(reference)[finite]
+        accumulator = _ACCUMULATOR.get(result.dtype, _ACCUMULATOR_DEFAULT)
+        allowed = 2 * _ROUND_OFF[result.dtype] * reference.abs()[finite] + self.accumulation * accumulator * scale
+        allowed = allowed + torch.finfo(result.dtype).smallest_normal
+        excess = (actual - reference).abs()[finite] / allowed
+        worst = float(excess.max()) if excess.numel() else 0.0
+        assert worst <= 1.0, f"{what}: error is {worst:.2f} times what is allowed"
+
+
+def as_tuple(value: Any) -> tuple[Any, ...]:
+    return tuple(value) if isinstance(value, (tuple, list)) else (value,)
+
+
+def normal(shape: tuple[int, ...], dtype: torch.dtype, generator: torch.Generator, scale: float = 1.0) -> Tensor:
+    """Normally distributed numbers, rounded to `dtype`."""
+    return (torch.randn(shape, generator=generator, dtype=torch.float64) * scale).to(dtype)
+
+
+def strided_forms(make: Callable[[tuple[int, ...]], Tensor]) -> Iterator[tuple[str, Tensor]]:
+    """Tensors of rank 2 whose memory is not dense: transposed, every other element, expanded, a part of a larger one."""
+    yield "transposed", make((33, 6)).t()
+    yield "step 2", make((8, 66))[:, ::2]
+    yield "expanded", make((1, 40)).expand(5, 40)
+    yield "part", make((7, 50))[2:, 3:]
+    yield "rows apart", make((12, 31))[::3]
+
+
+def load_specs() -> list[OpSpec]:
+    """The specs of every family beside this file."""
+    found: list[OpSpec] = []
+    for path in sorted(Path(__file__).parent.glob("*/spec.py")):
+        description = importlib.util.spec_from_file_location(f"kernels_src_{path.parent.name}_spec", path)
+        assert description is not None and description.loader is not None
+        module = importlib.util.module_from_spec(description)
+        description.loader.exec_module(module)
+        found.extend(module.SPECS)
+    return found
