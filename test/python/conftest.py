@@ -1,0 +1,64 @@
+"""Finds the build, makes the packages of kernels_src once, and gives tests their libraries.
+
+SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
+"""
+
+from __future__ import annotations
+
+import os
+import subprocess
+import sys
+from pathlib import Path
+
+import pytest
+
+ROOT = Path(__file__).resolve().parents[2]
+BUILD = (ROOT / os.environ.get("KPKG_BUILD_DIR", "build")).resolve()
+COMMAND = BUILD / "bin" / "kpkg"
+sys.path[:0] = [str(BUILD / "python"), str(ROOT / "kernels_src"), str(ROOT / "test" / "python")]
+
+FAMILIES = ("vector_add", "softmax", "norm", "gemm")
+
+
+def build_package(source: Path, package: Path, *options: str) -> Path:
+    """`package`, made by the built command from `source` unless it is newer than both."""
+    newest = max(p.stat().st_mtime for p in [COMMAND, *source.parent.glob("*.k"), *(ROOT / "kernels_src" / "std").glob("*.k")])
+    if not package.exists() or package.stat().st_mtime < newest:
+        package.parent.mkdir(parents=True, exist_ok=True)
+        done = subprocess.run([COMMAND, "build", source, "-o", package, *options], capture_output=True, text=True)
+        assert done.returncode == 0, f"kpkg build {source} failed:\n{done.stdout}{done.stderr}"
+    return package
+
+
+@pytest.fixture(scope="session")
+def packages() -> dict[str, Path]:
+    """Path of the package of each family, compiled for this machine's CPU."""
+    return {
+        family: build_package(ROOT / "kernels_src" / family / f"{family}.k", BUILD / "test-packages" / f"{family}.kpkg", "--target", "native")
+        for family in FAMILIES
+    }
+
+
+@pytest.fixture(scope="session")
+def libraries(packages):
+    """An open library for each family, its ops registered with PyTorch."""
+    import torch  # noqa: F401  (before the packages, so that their ops are registered with it)
+
+    import kpkg
+
+    return {family: kpkg.load(path) for family, path in packages.items()}
+
+
+@pytest.fixture(scope="session")
+def ops(libraries):
+    """Every op of kernels_src by its full name."""
+    return {op.name: op for library in libraries.values() for op in library}
+
+
+@pytest.fixture(autouse=True)
+def no_fallbacks():
+    """A test that does not ask for fallbacks must not get one."""
+    import kpkg
+
+    with kpkg.fallback_policy("strict"):
+        yield

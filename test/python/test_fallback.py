@@ -1,0 +1,131 @@
+"""What happens when a package has no kernel for a call: PyTorch's implementation, seen and counted, or an error.
+
+SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
+"""
+
+from __future__ import annotations
+
+import warnings
+
+import numpy as np
+import pytest
+import torch
+from conftest import BUILD, build_package
+from torch.testing import assert_close
+
+import kpkg
+
+# Each op of kernels_src for one dtype only, so that every other one falls back.
+SOURCE = '''
+@kernel
+@specialize(T=[float32])
+fn copy[T: DType](x: Tensor[T, 1], mut y: Tensor[T, 1]):
+    y.tile[64](block_idx.x).store(x.tile[64](block_idx.x).load())
+
+@register.op("kpkg_test::negate_twice")
+fn negate_twice(input: Tensor) raises -> Tensor:
+    """The input itself."""
+    var out = empty_like(input)
+    launch copy[T=input.dtype](input.reshape(input.numel()), out.reshape(out.numel()), grid=ceildiv(input.numel(), 64))
+    return out
+'''
+
+
+@pytest.fixture(scope="module")
+def library():
+    source = BUILD / "test-packages" / "fallback" / "narrow.k"
+    source.parent.mkdir(parents=True, exist_ok=True)
+    if not source.exists() or source.read_text() != SOURCE:
+        source.write_text(SOURCE)
+    kpkg.set_fallback("kpkg_test::negate_twice", lambda input: -(-input))
+    return kpkg.load(build_package(source, source.with_suffix(".kpkg"), "--target", "native"))
+
+
+def test_strict_raises_with_what_was_tried(library):
+    with kpkg.fallback_policy("strict"), pytest.raises(kpkg.KernelError, match="float64.*float32"):
+        library.negate_twice(torch.ones(3, dtype=torch.float64))
+
+
+def test_warn_warns_once_per_reason_and_counts(library):
+    x = torch.randn(5, dtype=torch.float64)
+    with kpkg.fallback_policy("warn"), warnings.catch_warnings(record=True) as caught:
+        warnings.simplefilter("always")
+        before = library.negate_twice.stats()["fallbacks"]
+        for _ in range(3):
+            assert_close(library.negate_twice(x), x)
+        assert_close(library.negate_twice(x.to(torch.int32)), x.to(torch.int32))
+        assert library.negate_twice.stats()["fallbacks"] == before + 4
+    texts = [str(w.message) for w in caught if issubclass(w.category, kpkg.FallbackWarning)]
+    assert len(texts) == 2, texts
+    assert "float64" in texts[0] and "kpkg_test::negate_twice" in texts[0]
+    assert "fallback" in str(kpkg.kernel_info()["kpkg_test::negate_twice"])
+
+
+def test_silent_is_silent(library):
+    with kpkg.fallback_policy("silent"), warnings.catch_warnings():
+        warnings.simplefilter("error")
+        library.negate_twice(torch.ones(3, dtype=torch.uint8))
+
+
+def test_library_policy_overrides(library):
+    with kpkg.fallback_policy("silent"):
+        library.set_fallback_policy("strict")
+        try:
+            with pytest.raises(kpkg.KernelError):
+                library.negate_twice(torch.ones(3, dtype=torch.uint8))
+        finally:
+            library.set_fallback_policy(None)
+        library.negate_twice(torch.ones(3, dtype=torch.uint8))
+
+
+def test_out_form_falls_back_too(library):
+    x = torch.randn(4, dtype=torch.float64)
+    out = torch.empty(4, dtype=torch.float64)
+    with kpkg.fallback_policy("silent"):
+        assert library.negate_twice.out(x, out=out) is out
+        assert_close(out, x)
+        with pytest.raises(kpkg.KernelError, match="out is"):
+            library.negate_twice.out(x, out=torch.empty(5, dtype=torch.float64))
+
+
+def test_bad_arguments_never_fall_back(ops):
+    with kpkg.fallback_policy("silent"), pytest.raises(kpkg.KernelError):
+        ops["kpkg::gemm"](torch.ones(2, 3), torch.ones(2, 3))
+
+
+def test_errors_of_the_fallback_keep_their_text(ops):
+    with kpkg.fallback_policy("silent"), pytest.raises(kpkg.KernelError, match="not implemented for"):
+        ops["kpkg::softmax"](torch.ones(2, 3, dtype=torch.int64))
+
+
+def test_numpy_has_no_fallback(library):
+    with kpkg.fallback_policy("silent"), pytest.raises(kpkg.KernelError):
+        library.negate_twice(np.ones(3))
+
+
+SHIPPED = {
+    "vector_add": lambda x: (x, x),
+    "softmax": lambda x: (x, 0),
+    "log_softmax": lambda x: (x, 1),
+    "layer_norm": lambda x: (x, [4]),
+    "native_layer_norm": lambda x: (x, [4], x[0], x[1]),
+    "rms_norm": lambda x: (x, [4], x[0]),
+    "gemm": lambda x: (x, x, 2.0, 1.0, True, False),
+    "gemm_batched": lambda x: (x, x),
+}
+
+
+@pytest.mark.parametrize("name", SHIPPED)
+def test_every_shipped_op_has_a_fallback_of_the_same_results(name, ops):
+    """The fallback of each op gives what the kernel gives: same shapes, dtypes and values."""
+    from kpkg import _aten
+
+    x = torch.randn(4, 4)
+    args = SHIPPED[name](x)
+    kernel, fallback = ops[f"kpkg::{name}"](*args), _aten.FALLBACKS[f"kpkg::{name}"](*args)
+    assert_close(kernel, fallback)
+
+
+def test_policies_are_checked():
+    with pytest.raises(ValueError, match="strict, warn, silent"):
+        kpkg.set_fallback_policy("never")

@@ -1,0 +1,79 @@
+"""Every op against its spec: fresh random inputs, odd shapes, strides, all dtypes, through PyTorch and through NumPy.
+
+SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
+"""
+
+from __future__ import annotations
+
+import secrets
+
+import numpy as np
+import pytest
+import torch
+from opspec import as_tuple, load_specs
+
+CASES = [pytest.param(spec, dtype, id=f"{spec.name}-{str(dtype)[6:]}") for spec in load_specs() for dtype in spec.dtypes]
+
+
+@pytest.fixture
+def generator(record_property):
+    """Fresh random numbers in every run; the seed is in the report, so that a failure can be repeated."""
+    seed = secrets.randbits(32)
+    record_property("seed", seed)
+    print("seed", seed)
+    return torch.Generator().manual_seed(seed)
+
+
+@pytest.mark.parametrize("spec, dtype", CASES)
+def test_torch(spec, dtype, ops, generator):
+    count = 0
+    for sample in spec.samples(dtype, generator):
+        before = sample.map(torch.Tensor.clone)
+        spec.check(sample, ops[spec.name](*sample.args, **sample.kwargs))
+        for given, kept in zip(tensors(sample), tensors(before)):
+            assert torch.equal(torch.nan_to_num(given), torch.nan_to_num(kept)), f"{sample.label}: an argument was changed"
+        count += 1
+    assert count > 5
+    assert ops[spec.name].stats()["fallbacks"] == 0
+
+
+@pytest.mark.parametrize("spec, dtype", CASES)
+def test_out_is_written_completely_and_alone(spec, dtype, ops, generator):
+    """Results go into the middle of poisoned memory: every element of the result is written and nothing around it."""
+    for sample in spec.samples(dtype, generator):
+        fresh = as_tuple(ops[spec.name](*sample.args, **sample.kwargs))
+        frames = [torch.full((t.numel() + 64,), 77.0, dtype=t.dtype) for t in fresh]
+        outs = [frame[32 : 32 + t.numel()].view(t.shape) for frame, t in zip(frames, fresh)]
+        result = ops[spec.name].out(*sample.args, **sample.kwargs, out=outs[0] if len(outs) == 1 else tuple(outs))
+        for got, out, t, frame in zip(as_tuple(result), outs, fresh, frames):
+            assert got is out
+            assert torch.equal(torch.nan_to_num(out), torch.nan_to_num(t)), sample.label
+            edge = torch.cat([frame[:32], frame[32 + t.numel() :]])
+            assert bool((edge == 77.0).all()), f"{sample.label}: memory around the result was written"
+
+
+@pytest.mark.parametrize("spec, dtype", [case for case in CASES if case.values[1] is not torch.bfloat16])
+def test_numpy(spec, dtype, ops, generator):
+    for sample in spec.samples(dtype, generator):
+        arrays = sample.map(lambda t: t.numpy())
+        results = as_tuple(ops[spec.name](*arrays.args, **arrays.kwargs))
+        assert all(isinstance(r, np.ndarray) for r in results)
+        spec.check(sample, tuple(torch.from_numpy(r) for r in results))
+
+
+@pytest.mark.parametrize("spec", [pytest.param(spec, id=spec.name) for spec in load_specs()])
+def test_repeated_calls_give_the_same_bits(spec, ops, generator):
+    for sample in list(spec.samples(torch.float32, generator))[:12]:
+        first = as_tuple(ops[spec.name](*sample.args, **sample.kwargs))
+        second = as_tuple(ops[spec.name](*sample.args, **sample.kwargs))
+        for a, b in zip(first, second):
+            assert torch.equal(torch.nan_to_num(a), torch.nan_to_num(b)), sample.label
+
+
+def test_every_op_has_a_spec(ops):
+    public = {name for name in ops if not name.endswith("_reference")}
+    assert public == {spec.name for spec in load_specs()}
+
+
+def tensors(sample):
+    return [v for v in (*sample.args, *sample.kwargs.values()) if isinstance(v, torch.Tensor)]

@@ -1,0 +1,141 @@
+"""The ways in which PyTorch calls an op: dispatcher, compile, export, opcheck, threads, and what a call costs.
+
+SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
+"""
+
+from __future__ import annotations
+
+import threading
+
+import pytest
+import torch
+from torch.testing import assert_close
+
+import kpkg
+from kpkg import _torch
+
+X = torch.randn(6, 40)
+W = torch.randn(40)
+
+CALLS = [
+    ("vector_add", (X, X)),
+    ("softmax", (X, -1)),
+    ("softmax", (X, 0)),
+    ("log_softmax", (X[:, ::2], 1)),
+    ("layer_norm", (X, [40], W, None, 1e-5)),
+    ("native_layer_norm", (X, [40], W, W, 1e-5)),
+    ("rms_norm", (X.reshape(2, 3, 40), [3, 40])),
+    ("gemm", (X, X, 2.0, 0.5, False, True, torch.randn(6))),
+    ("gemm_batched", (X.reshape(2, 3, 40), torch.randn(40, 5))),
+]
+
+
+@pytest.mark.parametrize("name, args", CALLS)
+def test_opcheck(name, args, ops):
+    torch.library.opcheck(getattr(torch.ops.kpkg, name).default, args)
+
+
+@pytest.mark.parametrize("name, args", CALLS)
+def test_opcheck_out(name, args, ops):
+    op = getattr(torch.ops.kpkg, name)
+    results = op(*args)
+    if isinstance(results, torch.Tensor):
+        outs = {"out": torch.empty_like(results)}
+    else:
+        outs = {f"out{i}": torch.empty_like(r) for i, r in enumerate(results)}
+    torch.library.opcheck(op.out, args, outs)
+
+
+def test_compile_without_graph_break(ops):
+    softmax, gemm = ops["kpkg::softmax"], ops["kpkg::gemm"]
+
+    def model(x, w):
+        return softmax(gemm(x * 2, w, alpha=0.5), -1) + torch.ops.kpkg.log_softmax(x @ w)
+
+    compiled = torch.compile(model, fullgraph=True)
+    for rows in (3, 6):
+        x, w = torch.randn(rows, 8), torch.randn(8, 5)
+        assert_close(compiled(x, w), model(x, w))
+
+
+def test_dynamic_shapes_compile_once(ops):
+    count = 0
+
+    def counting(graph, inputs):
+        nonlocal count
+        count += 1
+        return graph.forward
+
+    compiled = torch.compile(lambda x, w: torch.ops.kpkg.layer_norm(torch.ops.kpkg.softmax(x), [x.shape[1]], w), fullgraph=True, dynamic=True, backend=counting)
+    for rows, columns in [(3, 8), (5, 9), (17, 33), (2, 100)]:
+        x, w = torch.randn(rows, columns), torch.randn(columns)
+        assert_close(compiled(x, w), torch.nn.functional.layer_norm(x.softmax(-1), [columns], w))
+    assert count == 1
+
+
+def test_export_with_a_dynamic_dimension(ops):
+    class Model(torch.nn.Module):
+        def forward(self, x, w):
+            return torch.ops.kpkg.gemm(torch.ops.kpkg.softmax(x), w)
+
+    rows = torch.export.Dim("rows", min=2, max=64)
+    program = torch.export.export(Model(), (torch.randn(4, 8), torch.randn(8, 3)), dynamic_shapes={"x": {0: rows}, "w": None})
+    x, w = torch.randn(9, 8), torch.randn(8, 3)
+    assert_close(program.module()(x, w), x.softmax(-1) @ w)
+
+
+def test_meta_tensors(ops):
+    out = torch.ops.kpkg.gemm_batched(torch.empty(5, 1, 3, 4, device="meta"), torch.empty(2, 4, 6, device="meta"))
+    assert out.shape == (5, 2, 3, 6) and out.device.type == "meta"
+
+
+def test_fake_refuses_what_the_kernel_refuses(ops):
+    with pytest.raises(RuntimeError, match="inner dimensions"):
+        torch.ops.kpkg.gemm(torch.empty(2, 3, device="meta"), torch.empty(2, 3, device="meta"))
+
+
+def test_inference_mode_and_version_counter(ops):
+    with torch.inference_mode():
+        assert_close(torch.ops.kpkg.softmax(X), X.softmax(-1))
+    out = torch.empty_like(X)
+    before = out._version
+    torch.ops.kpkg.softmax.out(X, out=out)
+    assert out._version > before
+
+
+def test_views_with_negative_bit_and_conjugate(ops):
+    x = torch.randn(4, 5, dtype=torch.complex64).conj().imag
+    assert x.is_neg()
+    assert_close(torch.ops.kpkg.softmax(x), x.softmax(-1))
+
+
+def test_many_threads(ops):
+    shapes = [(2, 3 + i) for i in range(20)]
+    failures = []
+
+    def work(seed):
+        generator = torch.Generator().manual_seed(seed)
+        for i in range(200):
+            x = torch.randn(shapes[(seed + i) % len(shapes)], generator=generator)
+            if not torch.allclose(torch.ops.kpkg.softmax(x), x.softmax(-1), atol=1e-6):
+                failures.append(x.shape)
+
+    threads = [threading.Thread(target=work, args=(seed,)) for seed in range(8)]
+    for thread in threads:
+        thread.start()
+    for thread in threads:
+        thread.join()
+    assert not failures
+
+
+def test_loading_again_takes_the_names_over(packages, ops):
+    again = kpkg.load(packages["softmax"])
+    torch.ops.kpkg.softmax(X)
+    assert again.softmax.stats()["calls"] == 1
+    info = kpkg.kernel_info()["kpkg::softmax"]
+    assert info["torch"] and info["calls"] >= 1 and info["policy"] == "strict"
+
+
+def test_out_schema(ops):
+    assert _torch.out_schema(ops["kpkg::softmax"]) == "softmax.out(Tensor input, int dim=-1, *, Tensor(a!) out) -> Tensor(a!)"
+    assert _torch.out_schema(ops["kpkg::native_layer_norm"]).endswith("*, Tensor(a!) out0, Tensor(b!) out1, Tensor(c!) out2) -> (Tensor(a!), Tensor(b!), Tensor(c!))")
