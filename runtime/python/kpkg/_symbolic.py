@@ -11,6 +11,7 @@ from __future__ import annotations
 import functools
 import json
 import math
+import re
 import struct
 from collections.abc import Callable
 from typing import TYPE_CHECKING, Any, NamedTuple
@@ -110,13 +111,19 @@ class _Machine:
                     position = immediates[0]
             elif name == "loop_for":
                 counter, bound, step = operands
-                if not bool(counter < bound if step > 0 else counter > bound):
+                if bool(step < 1):
+                    raise KernelError(f"{self.op}: loop with step {step}, expected at least 1")
+                if bool(counter >= bound):
                     position = immediates[0]
             elif name == "loop_end":
                 begin = function.code[immediates[0]]
-                if begin.op == "loop_for":
-                    registers[begin.operands[0]] += registers[begin.operands[2]]
-                position = immediates[0]
+                if begin.op == "loop_while":
+                    position = immediates[0] + 1
+                else:  # the counter keeps its last value when the loop ends
+                    counter, bound, step = (registers[r] for r in begin.operands)
+                    if bool(counter + step < bound):
+                        registers[begin.operands[0]] = counter + step
+                        position = immediates[0] + 1
             elif name == "loop_while":
                 pass
             elif name == "break_unless":
@@ -134,6 +141,8 @@ class _Machine:
                 raise KernelError(f"{self.op}: its shape plan has the instruction {name}, which this kpkg does not know")
 
     def _pure(self, name: str, operands: list[Any]) -> Any:
+        if operands and operands[0] is None and name not in ("is_none", "move"):
+            raise KernelError(f"{self.op}: {name} of None")
         try:
             return _PURE[name](*operands)
         except _views.ViewError as error:
@@ -157,9 +166,10 @@ def _end_of_loop(function: _Function, position: int) -> int:
 
 
 def _message(op: str, text: str, values: list[Any]) -> str:
-    parts = text.split("{}")
     shown = [v.describe() if isinstance(v, View) else str(list(v)) if isinstance(v, (list, tuple)) else str(v) for v in values]
-    return f"{op}: " + "".join(part + (shown[i] if i < len(shown) and i < len(parts) - 1 else "") for i, part in enumerate(parts))
+    remaining = iter(shown)
+    pieces = {"{{": lambda: "{", "}}": lambda: "}", "{}": lambda: next(remaining, "{}")}
+    return f"{op}: " + re.sub(r"\{\{|\}\}|\{\}", lambda match: pieces[match.group()](), text)
 
 
 def _compare(a: Any, b: Any, mask: int) -> Any:
