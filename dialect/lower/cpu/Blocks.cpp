@@ -1,0 +1,164 @@
+// Walks the ops of a block: scalars and views are emitted at once, tiles when a sink needs them.
+// SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
+#include "dialect/lower/cpu/KernelEmitter.h"
+#include "mlir/Dialect/Arith/IR/Arith.h"
+#include "mlir/Dialect/Math/IR/Math.h"
+#include "llvm/ADT/TypeSwitch.h"
+
+using namespace mlir;
+
+namespace kpkg::lower::cpu {
+
+static bool oneElement(Type type) {
+  auto tile = dyn_cast<RankedTensorType>(type);
+  return tile && tile.getNumElements() == 1;
+}
+
+/// A reduction of an axis of extent 1 only changes nothing.
+static bool isIdentity(tile::ReduceOp op) {
+  return cast<RankedTensorType>(op.getValue().getType()).getDimSize(op.getAxis()) == 1;
+}
+
+bool KernelEmitter::isLazy(Operation *op) {
+  if (op->getNumResults() != 1 || !isa<RankedTensorType>(op->getResult(0).getType()))
+    return false;
+  if (isa<arith::ConstantOp, tile::SplatOp, tile::IotaOp, tile::BroadcastOp, tile::ReshapeOp, tile::PermuteOp,
+          tile::LoadOp, tile::GatherOp>(op))
+    return true;
+  if (auto reduce = dyn_cast<tile::ReduceOp>(op))
+    return isIdentity(reduce);
+  return isElementwise(op);
+}
+
+LogicalResult KernelEmitter::emitBlock(Block &block) {
+  planBlock(block);
+  for (Operation &op : block.without_terminator()) {
+    loc = op.getLoc();
+    if (mlir::failed(emitOp(op)) || failed)
+      return failure();
+  }
+  return flush();
+}
+
+/// A lazy tile of one element whose operands are scalars is a scalar now, unless it reads memory that is written later.
+LogicalResult KernelEmitter::emitOp(Operation &op) {
+  if (auto reduce = dyn_cast<tile::ReduceOp>(op); reduce && !isIdentity(reduce))
+    return enqueue(reduce);
+  if (isLazy(&op)) {
+    if (auto constantOp = dyn_cast<arith::ConstantOp>(op))
+      if (!isa<SplatElementsAttr>(constantOp.getValue()))
+        return error(&op, "tile constants with different elements are not supported on the CPU");
+    auto access = op.getOperands().empty() ? views.end() : views.find(op.getOperand(0));
+    bool written = isa<tile::LoadOp, tile::GatherOp>(op) && writtenArguments.count(access->second.argument);
+    if (!written)
+      return success();
+    // The memory may change before the tile is used.
+    if (mlir::failed(flush()))
+      return failure();
+    Value tile = op.getResult(0);
+    if (oneElement(tile.getType())) {
+      scalars[tile] = scalarOf(tile);
+      return success();
+    }
+    FailureOr<Buffer> buffer = bufferOf(tile);
+    return success(succeeded(buffer));
+  }
+  bool usesTiles = llvm::any_of(op.getOperandTypes(), llvm::IsaPred<TensorType>) || op.getNumRegions();
+  bool touchesMemory = isa<tile::StoreOp, tile::LoadOp>(op);
+  if ((usesTiles || touchesMemory) && mlir::failed(flush()))
+    return failure();
+  return llvm::TypeSwitch<Operation *, LogicalResult>(&op)
+      .Case([&](tile::StoreOp store) {
+        return isa<TensorType>(store.getValue().getType()) ? emitStore(store) : emitScalarMemoryOp(op);
+      })
+      .Case([&](tile::LoadOp) { return emitScalarMemoryOp(op); })
+      .Case([&](tile::ScatterOp scatter) { return emitScatter(scatter); })
+      .Case([&](tile::ArgReduceOp reduce) { return emitArgReduce(reduce); })
+      .Case([&](tile::CombineOp combine) { return emitCombine(combine); })
+      .Case([&](tile::ScanOp scan) { return emitScan(scan); })
+      .Case([&](tile::DotOp dot) { return emitDot(dot); })
+      .Case([&](tile::PrintOp print) { return emitPrint(print); })
+      .Case([&](tile::AssertOp assertion) { return emitAssert(assertion); })
+      .Case([&](tile::ForTilesOp loop) { return emitTileLoopBody(loop); })
+      .Case([&](scf::ForOp loop) { return emitFor(loop); })
+      .Case([&](scf::IfOp branch) { return emitIf(branch); })
+      .Case([&](scf::WhileOp loop) { return emitWhile(loop); })
+      .Default([&](Operation *) { return emitScalarOp(op); });
+}
+
+LogicalResult KernelEmitter::emitScalarMemoryOp(Operation &op) {
+  auto load = dyn_cast<tile::LoadOp>(op);
+  const View &view = views.at(load ? load.getView() : cast<tile::StoreOp>(op).getView());
+  if (load) {
+    scalars[load.getResult()] = loadScalarChecked(view.pointer, view.valid, scalars.at(load.getFill()), view.element);
+    return success();
+  }
+  Value pointer = view.valid ? Value(LLVM::SelectOp::create(builder, loc, view.valid, view.pointer, dummy)) : view.pointer;
+  storeElements(scalars.at(cast<tile::StoreOp>(op).getValue()), pointer, view.element);
+  return success();
+}
+
+View KernelEmitter::dropDimensions(tile::DropOp op) {
+  const View &from = views.at(op.getView());
+  View to;
+  to.element = from.element;
+  to.argument = from.argument;
+  to.pointer = from.pointer;
+  to.valid = from.valid;
+  to.unit = op.getResult().getType().getUnit();
+  Value inside;
+  for (auto [dim, index] : llvm::zip(op.getDims(), op.getIndices())) {
+    Value at = scalars.at(index);
+    inside = both(inside, compare(arith::CmpIPredicate::ult, at, from.shape[dim]));
+    to.pointer = elementPointer(to.pointer, from.element, mul(at, from.stride[dim]));
+  }
+  for (int64_t dim = 0, rank = from.shape.size(); dim < rank; ++dim) {
+    if (llvm::is_contained(op.getDims(), dim))
+      continue;
+    to.shape.push_back(choose(inside, from.shape[dim], indexConstant(0)));
+    to.stride.push_back(from.stride[dim]);
+  }
+  if (to.shape.empty())
+    to.valid = both(to.valid, inside);
+  return to;
+}
+
+LogicalResult KernelEmitter::emitScalarOp(Operation &op) {
+  if (auto constantOp = dyn_cast<arith::ConstantOp>(op)) {
+    scalars[constantOp.getResult()] = emitConstant(constantOp.getValue(), constantOp.getType());
+    return success();
+  }
+  return llvm::TypeSwitch<Operation *, LogicalResult>(&op)
+      .Case([&](tile::BlockIdOp id) {
+        scalars[id.getResult()] = blockIds[int(id.getAxis())];
+        return success();
+      })
+      .Case([&](tile::GridDimOp dim) {
+        scalars[dim.getResult()] = gridDims[int(dim.getAxis())];
+        return success();
+      })
+      .Case([&](tile::DimOp dim) {
+        scalars[dim.getResult()] = views.at(dim.getView()).shape[dim.getDimension()];
+        return success();
+      })
+      .Case([&](tile::StrideOp stride) {
+        scalars[stride.getResult()] = views.at(stride.getView()).stride[stride.getDimension()];
+        return success();
+      })
+      .Case([&](tile::DropOp drop) {
+        View view = dropDimensions(drop);
+        views[drop.getResult()] = view;
+        return success();
+      })
+      .Default([&](Operation *) -> LogicalResult {
+        if (!isElementwise(&op))
+          return error(&op, "op is not supported on the CPU");
+        SmallVector<Value> operands;
+        for (Value operand : op.getOperands())
+          operands.push_back(scalars.at(operand));
+        scalars[op.getResult(0)] = emitElementwise(&op, operands);
+        return success();
+      });
+}
+
+} // namespace kpkg::lower::cpu

@@ -1,0 +1,207 @@
+// The C entry of a kernel: unpacks the call record and loops over the blocks that the task was given.
+// SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
+//
+//   tile.kernel @f(%x: !tile.view<1xf32>, %s: f32) {...}
+// becomes
+//   llvm.func @f(%call: !llvm.ptr, %begin: i64, %end: i64) -> i32 { ...; scf.for %block = %begin to %end {...}; llvm.return %status }
+// See kernel_abi.h for the record's layout.
+#include "dialect/lower/cpu/KernelEmitter.h"
+#include "dialect/lower/cpu/LowerCpu.h"
+#include "mlir/Dialect/Arith/IR/Arith.h"
+
+using namespace mlir;
+
+namespace kpkg::lower::cpu {
+
+namespace record { // byte offsets in KpkgCpuCall
+enum { args = 0, grid = 8, scratch = 32, print = 40, printContext = 48 };
+}
+
+KernelEmitter::KernelEmitter(tile::KernelOp kernel, const CpuTarget &target)
+    : kernel(kernel), target(target), builder(kernel), loc(kernel.getLoc()), lanes(target.lanes()) {
+  kernel.walk([&](Operation *op) {
+    if (!isa<tile::StoreOp, tile::ScatterOp>(op))
+      return;
+    Value view = op->getOperand(1);
+    while (auto drop = view.getDefiningOp<tile::DropOp>())
+      view = drop.getView();
+    if (auto argument = dyn_cast<BlockArgument>(view))
+      writtenArguments.insert(argument.getArgNumber());
+  });
+}
+
+LLVM::LLVMFuncOp KernelEmitter::makeFunction(StringRef name, Type result, ArrayRef<Type> arguments) {
+  builder.setInsertionPoint(kernel);
+  auto function = LLVM::LLVMFuncOp::create(builder, kernel.getLoc(), name, LLVM::LLVMFunctionType::get(result, arguments));
+  function.setNoUnwind(true);
+  entryBlock = function.addEntryBlock(builder);
+  builder.setInsertionPointToStart(entryBlock);
+  constants.clear();
+  scalars.clear();
+  views.clear();
+  buffers.clear();
+  return function;
+}
+
+static Value loadWord(OpBuilder &builder, Location loc, Value base, int64_t byte, Type type) {
+  auto pointer = LLVM::LLVMPointerType::get(builder.getContext());
+  Value at = LLVM::GEPOp::create(builder, loc, pointer, builder.getI8Type(), base, ArrayRef<LLVM::GEPArg>{int32_t(byte)},
+                                 LLVM::GEPNoWrapFlags::inbounds);
+  return LLVM::LoadOp::create(builder, loc, type, at, /*alignment=*/8, false, false, /*isInvariant=*/true);
+}
+
+/// A word of the argument array as index.
+Value KernelEmitter::argumentWord(Value words, int64_t position) {
+  Value word = loadWord(builder, loc, words, position * 8, builder.getI64Type());
+  return arith::IndexCastOp::create(builder, loc, builder.getIndexType(), word);
+}
+
+void KernelEmitter::bindArguments(Value words) {
+  auto pointer = LLVM::LLVMPointerType::get(builder.getContext());
+  int64_t position = 0;
+  for (BlockArgument argument : kernel.getBody().getArguments()) {
+    auto type = dyn_cast<tile::ViewType>(argument.getType());
+    if (!type) {
+      Type element = registerType(argument.getType());
+      Value value = argumentWord(words, position++);
+      if (!element.isIndex()) {
+        unsigned width = element.getIntOrFloatBitWidth();
+        value = arith::IndexCastOp::create(builder, loc, builder.getI64Type(), value);
+        if (width < 64)
+          value = arith::TruncIOp::create(builder, loc, builder.getIntegerType(width), value);
+        if (isa<FloatType>(element))
+          value = arith::BitcastOp::create(builder, loc, element, value);
+      }
+      scalars[argument] = value;
+      continue;
+    }
+    View view;
+    view.element = type.getElementType();
+    view.unit = type.getUnit();
+    view.argument = argument.getArgNumber();
+    view.pointer = loadWord(builder, loc, words, position++ * 8, pointer);
+    for (int64_t dim = 0; dim < type.getRank(); ++dim)
+      view.shape.push_back(argumentWord(words, position++));
+    for (int64_t dim = 0; dim < type.getRank(); ++dim)
+      view.stride.push_back(dim == view.unit ? (++position, indexConstant(1)) : argumentWord(words, position++));
+    if (type.getRank() == 0) // an absent tensor
+      view.valid = LLVM::ICmpOp::create(builder, loc, LLVM::ICmpPredicate::ne, view.pointer,
+                                        LLVM::ZeroOp::create(builder, loc, pointer));
+    views[argument] = view;
+  }
+}
+
+/// `<symbol>$tiles`: the product of the loop's counts, from the arguments alone.
+LogicalResult KernelEmitter::emitTileCount(tile::ForTilesOp loop) {
+  Type i64 = builder.getI64Type();
+  std::string name = (kernel.getSymName() + tilesSuffix).str();
+  LLVM::LLVMFuncOp function = makeFunction(name, i64, LLVM::LLVMPointerType::get(builder.getContext()));
+  bindArguments(function.getArgument(0));
+  for (Operation &op : *loop->getBlock()) {
+    if (&op == loop.getOperation())
+      break;
+    auto isTile = llvm::IsaPred<TensorType>;
+    if (llvm::any_of(op.getOperandTypes(), isTile) || llvm::any_of(op.getResultTypes(), isTile) || op.getNumRegions() ||
+        isa<tile::LoadOp>(op))
+      continue;
+    if (isa<tile::BlockIdOp, tile::GridDimOp>(op))
+      return error(&op, "a kernel with a loop over output tiles has no grid");
+    if (mlir::failed(emitScalarOp(op)))
+      return failure();
+  }
+  Value total = indexConstant(1), zero = indexConstant(0);
+  for (Value count : loop.getCounts()) {
+    Value scalar = scalars.lookup(count);
+    if (!scalar)
+      return error(loop, "the number of output tiles must follow from shapes and scalar arguments");
+    total = mul(total, smax(scalar, zero));
+  }
+  LLVM::ReturnOp::create(builder, loc, arith::IndexCastOp::create(builder, loc, i64, total).getResult());
+  return success();
+}
+
+/// A block of a persistent kernel is one tile: its number gives the coordinates, the last one running fastest.
+LogicalResult KernelEmitter::emitTileLoopBody(tile::ForTilesOp loop) {
+  if (loop->getBlock() != &kernel.getBody().front())
+    return error(loop, "a loop over output tiles inside of other control flow is not supported on the CPU yet");
+  if (mlir::failed(prepareRegions(loop)))
+    return failure();
+  Value rest = blockIds[0];
+  for (int dim = loop.getCounts().size(); dim-- > 0;) {
+    Value count = scalars.at(loop.getCounts()[dim]);
+    scalars[loop.getCoordinates()[dim]] = dim ? make<arith::RemUIOp>(rest, count) : rest;
+    if (dim)
+      rest = make<arith::DivUIOp>(rest, count);
+  }
+  return emitRegion(loop.getBody().front(), [](Operation *) { return success(); });
+}
+
+LogicalResult KernelEmitter::run() {
+  if (!kernel.getBody().hasOneBlock())
+    return error(kernel, "kernels with unstructured control flow are not supported on the CPU");
+  Block &body = kernel.getBody().front();
+  tile::ForTilesOp tiles;
+  for (Operation &op : body) {
+    auto loop = dyn_cast<tile::ForTilesOp>(op);
+    bool effects = loop || isa<tile::StoreOp, tile::ScatterOp, tile::PrintOp, tile::AssertOp>(op);
+    if (effects && tiles)
+      return error(&op, "a loop over output tiles must be all that a kernel does: not supported on the CPU yet");
+    if (loop)
+      tiles = loop;
+  }
+  if (tiles) {
+    for (Operation &op : body)
+      if (isa<tile::StoreOp, tile::ScatterOp, tile::PrintOp, tile::AssertOp>(op))
+        return error(&op, "a loop over output tiles must be all that a kernel does: not supported on the CPU yet");
+    if (mlir::failed(emitTileCount(tiles)))
+      return failure();
+  }
+
+  MLIRContext *context = builder.getContext();
+  auto pointer = LLVM::LLVMPointerType::get(context);
+  Type i64 = builder.getI64Type(), i32 = builder.getI32Type();
+  LLVM::LLVMFuncOp function = makeFunction(kernel.getSymName(), i32, {pointer, i64, i64});
+  Value call = function.getArgument(0);
+  scratch = loadWord(builder, loc, call, record::scratch, pointer);
+  printFunction = loadWord(builder, loc, call, record::print, pointer);
+  printContext = loadWord(builder, loc, call, record::printContext, pointer);
+  Value one = LLVM::ConstantOp::create(builder, loc, i64, 1);
+  // Where accesses go that must not happen: large enough for any element.
+  dummy = LLVM::AllocaOp::create(builder, loc, pointer, i64, one, 8);
+  LLVM::StoreOp::create(builder, loc, LLVM::ConstantOp::create(builder, loc, i64, 0), dummy, 8);
+  status = LLVM::AllocaOp::create(builder, loc, pointer, i32, one, 4);
+  LLVM::StoreOp::create(builder, loc, LLVM::ConstantOp::create(builder, loc, i32, 0), status, 4);
+  gridDims.clear();
+  for (int axis = 0; axis < 3; ++axis) {
+    Value dim = loadWord(builder, loc, call, record::grid + 8 * axis, i64);
+    gridDims.push_back(arith::IndexCastOp::create(builder, loc, builder.getIndexType(), dim));
+  }
+  bindArguments(loadWord(builder, loc, call, record::args, pointer));
+  Value begin = arith::IndexCastOp::create(builder, loc, builder.getIndexType(), function.getArgument(1));
+  Value end = arith::IndexCastOp::create(builder, loc, builder.getIndexType(), function.getArgument(2));
+  auto blocks = scf::ForOp::create(builder, loc, begin, end, indexConstant(1));
+  builder.setInsertionPointToStart(blocks.getBody());
+  Value block = blocks.getInductionVar();
+  if (tiles) {
+    blockIds.assign(3, block);
+  } else {
+    Value row = make<arith::DivUIOp>(block, gridDims[0]);
+    blockIds = {make<arith::RemUIOp>(block, gridDims[0]), make<arith::RemUIOp>(row, gridDims[1]),
+                make<arith::DivUIOp>(row, gridDims[1])};
+  }
+  if (mlir::failed(emitBlock(body)))
+    return failure();
+  builder.setInsertionPointAfter(blocks);
+  loc = kernel.getLoc();
+  LLVM::ReturnOp::create(builder, loc, LLVM::LoadOp::create(builder, loc, i32, status).getResult());
+
+  function->setAttr(attributes::kernel, builder.getUnitAttr());
+  function->setAttr(attributes::scratch, builder.getI64IntegerAttr(scratchPeak));
+  if (tiles)
+    function->setAttr(attributes::persistent, builder.getUnitAttr());
+  function->setAttr(attributes::asserts, builder.getArrayAttr(asserts));
+  function->setAttr(attributes::prints, builder.getArrayAttr(prints));
+  return success();
+}
+
+} // namespace kpkg::lower::cpu

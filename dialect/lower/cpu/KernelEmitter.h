@@ -1,0 +1,272 @@
+// Turns one tile.kernel into loops over vectors: tiles become values that are computed where a loop needs them.
+// SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
+//
+// A tile value is one of
+//   * lazy: its op (elementwise, broadcast, load, ...) is emitted anew for each vector that a loop asks for;
+//   * a scalar: tiles of one element;
+//   * a buffer in the task's scratch memory: what reductions, dots, loops and expensive shared values give.
+// "Sinks" (stores, reductions, dots, ...) make the loop nests. Independent reductions over one shape share a nest.
+// Along a dimension a tile may be uniform from some run-time index on (a load beyond the view's end is its fill). Loops end there,
+// and reductions add the rest as one scalar.
+#pragma once
+#include "dialect/lower/cpu/CpuTarget.h"
+#include "dialect/tile/ir/TileDialect.h"
+#include "mlir/Dialect/LLVMIR/LLVMDialect.h"
+#include "mlir/Dialect/SCF/IR/SCF.h"
+#include "mlir/IR/Builders.h"
+#include "llvm/ADT/DenseMap.h"
+#include "llvm/ADT/DenseSet.h"
+#include "llvm/ADT/SetVector.h"
+#include "llvm/ADT/SmallVector.h"
+#include <functional>
+#include <map>
+#include <vector>
+
+namespace kpkg::lower::cpu {
+
+/// The type that values of `element` have in registers: integers of the same width for f16, bf16 and f8, else itself.
+mlir::Type registerType(mlir::Type element);
+/// The type that they have in memory: as in registers, but i8 for i1 and i64 for index.
+mlir::Type memoryType(mlir::Type element);
+int64_t memoryBytes(mlir::Type element);
+/// True for arith and math ops that compute each element from the operands' elements.
+bool isElementwise(mlir::Operation *op);
+
+/// A tile.view at run time.
+struct View {
+  mlir::Value pointer;
+  llvm::SmallVector<mlir::Value, 4> shape, stride; ///< index
+  mlir::Value valid;                               ///< i1, null when true: false makes a view of rank 0 empty
+  mlir::Type element;
+  int64_t unit = -1;
+  unsigned argument = 0; ///< the kernel argument that it is a part of
+};
+
+/// A tile in scratch memory, row-major without its dimensions of extent 1.
+struct Buffer {
+  mlir::Value pointer;
+  llvm::SmallVector<int64_t, 4> stride; ///< per dimension of the tile, in elements; 0 where the extent is 1
+  mlir::Type element;
+  int clipped = -1; ///< the dimension along which only the part before the uniform tail was written, or -1
+};
+
+/// Which elements of a tile are asked for.
+struct Position {
+  llvm::SmallVector<mlir::Value, 4> index; ///< per dimension; null: anywhere in the uniform tail
+  int vector = -1;                         ///< the dimension that runs along the lanes from its index on, or -1
+};
+
+/// One thing that a nest does with the elements of its space.
+struct Sink {
+  enum Kind { Reduce, Materialise, Store } kind;
+  mlir::Value value;              ///< the tile of the nest's shape
+  mlir::Operation *op = nullptr;  ///< the tile.reduce or tile.store
+  Buffer buffer = {};             ///< of Materialise
+};
+
+class KernelEmitter {
+public:
+  KernelEmitter(tile::KernelOp kernel, const CpuTarget &target);
+  /// Emits the entry function (and `$tiles`) before the kernel, which the caller erases.
+  mlir::LogicalResult run();
+
+private:
+  // Entry.cpp
+  mlir::Value argumentWord(mlir::Value words, int64_t position);
+  void bindArguments(mlir::Value words);
+  mlir::LogicalResult emitTileCount(tile::ForTilesOp loop);
+  mlir::LogicalResult emitTileLoopBody(tile::ForTilesOp loop);
+  mlir::LLVM::LLVMFuncOp makeFunction(llvm::StringRef name, mlir::Type result, llvm::ArrayRef<mlir::Type> arguments);
+
+  // Blocks.cpp
+  mlir::LogicalResult emitBlock(mlir::Block &block);
+  mlir::LogicalResult emitOp(mlir::Operation &op);
+  bool isLazy(mlir::Operation *op);
+  mlir::LogicalResult emitScalarOp(mlir::Operation &op);
+  mlir::LogicalResult emitScalarMemoryOp(mlir::Operation &op);
+  View dropDimensions(tile::DropOp op);
+
+  // ControlFlow.cpp
+  mlir::LogicalResult emitFor(mlir::scf::ForOp op);
+  mlir::LogicalResult emitIf(mlir::scf::IfOp op);
+  mlir::LogicalResult emitWhile(mlir::scf::WhileOp op);
+  bool staysScalar(mlir::Type type);
+  mlir::Value scalarOf(mlir::Value value);
+  mlir::LogicalResult prepareRegions(mlir::Operation *op);
+  mlir::LogicalResult emitRegion(mlir::Block &block,
+                                 llvm::function_ref<mlir::LogicalResult(mlir::Operation *terminator)> finish);
+  mlir::LogicalResult writeAll(llvm::ArrayRef<mlir::Value> values, llvm::ArrayRef<Buffer> targets);
+  bool readsElsewhere(mlir::Value value, const Buffer &own, llvm::ArrayRef<Buffer> targets);
+
+  // Plan.cpp
+  void planBlock(mlir::Block &block);
+  struct Space {
+    llvm::SmallVector<int64_t, 4> shape;
+    int reduceDim = -1;
+    bool operator==(const Space &other) const = default;
+  };
+  Space spaceOf(tile::ReduceOp op);
+  void visitCone(mlir::Value value, llvm::function_ref<bool(mlir::Value, bool identity)> visit, bool identity = true);
+  bool isExpensive(mlir::Operation *op);
+  int64_t coneCost(mlir::Value value);
+  bool clippable(mlir::Value tile, int dim);
+  mlir::LogicalResult enqueue(tile::ReduceOp op);
+  mlir::LogicalResult flush();
+  mlir::LogicalResult materialisePlanned(mlir::Value root, const Space *space, llvm::SmallVectorImpl<Sink> *fused);
+
+  // Nests.cpp
+  mlir::LogicalResult emitNest(llvm::ArrayRef<int64_t> shape, int reduceDim, llvm::ArrayRef<Sink> sinks);
+  mlir::LogicalResult materialise(mlir::Value value, Buffer buffer);
+  mlir::FailureOr<Buffer> bufferOf(mlir::Value value);
+  mlir::LogicalResult emitStore(tile::StoreOp op);
+
+  struct NestState;
+  void emitAlongVector(NestState &nest);
+  void emitAcrossVector(NestState &nest);
+  llvm::SmallVector<mlir::Value> emitChunks(NestState &nest, mlir::Value base, int64_t chunks, bool checked,
+                                            mlir::ValueRange accumulators);
+  void outerLoops(llvm::ArrayRef<int> dims, NestState &nest, llvm::function_ref<void()> body);
+
+  // Reduction.cpp
+  mlir::Type accumulatorElement(mlir::Type element);
+  mlir::Value neutral(tile::ReduceKind kind, mlir::Type type);
+  mlir::Value accumulate(tile::ReduceKind kind, mlir::Value a, mlir::Value b);
+  mlir::Value horizontal(tile::ReduceKind kind, mlir::Value vector);
+  mlir::Value repeated(tile::ReduceKind kind, mlir::Value value, mlir::Value count);
+  mlir::Value toAccumulator(mlir::Value value, mlir::Type element);
+  mlir::Value fromAccumulator(mlir::Value value, mlir::Type element);
+
+  // Values.cpp
+  mlir::Value emit(mlir::Value tile, const Position &position);
+  mlir::Value emitUncached(mlir::Value tile, const Position &position);
+  mlir::Value emitReshape(tile::ReshapeOp op, const Position &position);
+  mlir::Value readBuffer(mlir::Value tile, const Buffer &buffer, const Position &position);
+  void writeBuffer(const Buffer &buffer, const Position &position, mlir::Value value);
+  std::optional<llvm::SmallVector<int>> unitReshape(tile::ReshapeOp op);
+  Position operandPosition(mlir::Operation *op, mlir::Value operand, const Position &position);
+  mlir::Value linearIndex(const Position &position, llvm::ArrayRef<int64_t> shape);
+
+  // Extents.cpp
+  /// Null: not known to be uniform before the extent's end.
+  mlir::Value extentOf(mlir::Value tile, Position position, int dim);
+  void unmaskedLimits(mlir::Value tile, const Position &position, llvm::SmallVectorImpl<mlir::Value> &limits,
+                      llvm::DenseSet<mlir::Value> &seen);
+  std::pair<Position, int> throughShape(mlir::Operation *op, const Position &position, int dim);
+  mlir::Value uniformAlong(mlir::Value tile, const Position &position, int dim);
+  std::optional<std::pair<mlir::Value, bool>> comparisonExtent(mlir::arith::CmpIOp op, const Position &position, int dim);
+  mlir::Value comparisonTail(mlir::arith::CmpIOp op, const Position &position);
+  mlir::Value linearOffset(mlir::Value tile, const Position &position, int dim);
+
+  // Memory.cpp
+  mlir::Value emitLoad(tile::LoadOp op, const Position &position);
+  mlir::Value emitGather(tile::GatherOp op, const Position &position);
+  mlir::LogicalResult emitScatter(tile::ScatterOp op);
+  void storeChunk(tile::StoreOp op, const Position &position, mlir::Value value, mlir::Value end);
+  mlir::Value elementPointer(mlir::Value base, mlir::Type element, mlir::Value offset);
+  mlir::Value loadElements(mlir::Value pointer, mlir::Type element, int64_t lanes);
+  void storeElements(mlir::Value value, mlir::Value pointer, mlir::Type element);
+  mlir::Value loadScalarChecked(mlir::Value pointer, mlir::Value valid, mlir::Value fill, mlir::Type element);
+  mlir::Value toMemory(mlir::Value value, mlir::Type element);
+  mlir::Value fromMemory(mlir::Value value, mlir::Type element);
+  mlir::Value outerValid(const View &view, mlir::ValueRange offsets, const Position &position, int except);
+  mlir::Value laneMask(mlir::Value begin, mlir::Value end);
+
+  // Sequential.cpp
+  mlir::LogicalResult emitArgReduce(tile::ArgReduceOp op);
+  mlir::LogicalResult emitCombine(tile::CombineOp op);
+  mlir::LogicalResult emitScan(tile::ScanOp op);
+  mlir::LogicalResult emitPrint(tile::PrintOp op);
+  mlir::LogicalResult emitAssert(tile::AssertOp op);
+  mlir::LogicalResult inlineRegion(mlir::Region &region, mlir::ValueRange arguments,
+                                   llvm::SmallVectorImpl<mlir::Value> &results);
+  mlir::LogicalResult
+  reduceSequentially(mlir::Operation *op, llvm::ArrayRef<int64_t> shape, int axis,
+                     llvm::function_ref<mlir::LogicalResult(Position, llvm::SmallVectorImpl<mlir::Value> &)> body);
+  void forEachElement(llvm::ArrayRef<int64_t> shape, int except, llvm::function_ref<void(Position)> body);
+
+  // DotSinks.cpp
+  mlir::LogicalResult emitDot(tile::DotOp op);
+  mlir::FailureOr<DotOperand> dotOperand(mlir::Value tile, mlir::Value batch);
+  mlir::FailureOr<Buffer> accumulatorBuffer(tile::DotOp op);
+
+  // Elementwise.cpp
+  /// Emits `op` on operands in registers; all scalars or, where one is a vector, all vectors.
+  mlir::Value emitElementwise(mlir::Operation *op, llvm::SmallVector<mlir::Value> operands);
+  mlir::Value emitHere(mlir::Operation *op, llvm::SmallVector<mlir::Value> operands);
+  mlir::Value emitConversion(mlir::Operation *op, mlir::Value operand, mlir::Type resultElement);
+  mlir::Value emitDivision(mlir::Operation *op, mlir::ValueRange operands);
+  mlir::Value emitConstant(mlir::Attribute attribute, mlir::Type element);
+
+  // Scopes (Scopes.cpp): open loops, and hoisting into the outermost one where a value can be computed.
+  struct Scope {
+    mlir::Operation *op;
+    bool barrier; ///< nothing is hoisted out of it
+    std::map<std::vector<const void *>, mlir::Value> values;
+  };
+  void openScope(mlir::Operation *op, bool barrier = false);
+  void closeScope();
+  size_t levelOf(mlir::ValueRange values);
+  /// Runs `build` with the builder in the outermost scope where `operands` are all defined.
+  mlir::Value hoisted(mlir::ValueRange operands, llvm::function_ref<mlir::Value()> build);
+
+  // Small builders
+  mlir::Value constant(mlir::TypedAttr attribute);
+  mlir::Value settle(mlir::Value value);
+  template <class Op, class... Arguments> mlir::Value make(Arguments... arguments) {
+    llvm::SmallVector<mlir::Value> operands;
+    auto collect = [&](auto argument) {
+      if constexpr (std::is_convertible_v<decltype(argument), mlir::Value>)
+        operands.push_back(argument);
+    };
+    (collect(arguments), ...);
+    return hoisted(operands, [&] { return settle(builder.createOrFold<Op>(loc, arguments...)); });
+  }
+  mlir::Value choose(mlir::Value condition, mlir::Value a, mlir::Value b); ///< condition null for true
+  mlir::Value indexConstant(int64_t value);
+  mlir::Value splatTo(mlir::Value value, int64_t lanes);
+  mlir::Value add(mlir::Value a, mlir::Value b);
+  mlir::Value sub(mlir::Value a, mlir::Value b);
+  mlir::Value mul(mlir::Value a, mlir::Value b);
+  mlir::Value smin(mlir::Value a, mlir::Value b);
+  mlir::Value smax(mlir::Value a, mlir::Value b);
+  mlir::Value compare(mlir::arith::CmpIPredicate predicate, mlir::Value a, mlir::Value b);
+  mlir::Value both(mlir::Value a, mlir::Value b); ///< a && b, either may be null for true
+  mlir::scf::ForOp openLoop(mlir::Value begin, mlir::Value end, mlir::Value step, mlir::ValueRange inits = {});
+  void closeLoop(mlir::scf::ForOp loop, mlir::ValueRange results = {});
+  Buffer allocate(mlir::Type tileType);
+  mlir::Value allocateBytes(int64_t bytes);
+  mlir::LogicalResult error(mlir::Operation *op, const llvm::Twine &message);
+
+  tile::KernelOp kernel;
+  const CpuTarget &target;
+  mlir::OpBuilder builder;
+  mlir::Location loc;
+  int64_t lanes;
+
+  // Of the function that is being emitted.
+  mlir::Block *entryBlock = nullptr;
+  llvm::DenseMap<mlir::Attribute, mlir::Value> constants;
+  mlir::Value scratch, status, dummy, printFunction, printContext;
+  llvm::SmallVector<mlir::Value, 3> blockIds, gridDims;
+  bool failed = false;
+
+  llvm::DenseMap<mlir::Value, mlir::Value> scalars; ///< scalars, and tiles of one element
+  llvm::DenseMap<mlir::Value, View> views;
+  llvm::DenseMap<mlir::Value, Buffer> buffers;
+  llvm::DenseSet<mlir::Value> planned; ///< lazy tiles that get a buffer when they are first needed
+  /// Dots whose result a loop carries on: the block argument and the buffer of what it carries.
+  llvm::DenseMap<mlir::Value, std::pair<mlir::Value, Buffer>> preferred;
+  llvm::DenseSet<unsigned> writtenArguments;
+
+  llvm::SmallVector<Scope> scopes;
+  bool alignedChunks = true; ///< vectors start at multiples of their length
+  bool checkedLoads = true; ///< false in the loops where every lane is known to be inside of every view
+
+  Space pendingSpace;
+  llvm::SmallVector<tile::ReduceOp> pending;
+
+  int64_t scratchBytes = 0, scratchPeak = 0;
+  llvm::SmallVector<mlir::Attribute> asserts, prints;
+};
+
+} // namespace kpkg::lower::cpu

@@ -1,0 +1,125 @@
+// The passes from tile kernels to the LLVM dialect.
+// SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
+#include "dialect/lower/cpu/KernelEmitter.h"
+#include "dialect/lower/cpu/LowerCpu.h"
+#include "dialect/lower/cpu/VectorMath.h"
+#include "mlir/Conversion/ArithToLLVM/ArithToLLVM.h"
+#include "mlir/Conversion/ControlFlowToLLVM/ControlFlowToLLVM.h"
+#include "mlir/Conversion/LLVMCommon/ConversionTarget.h"
+#include "mlir/Conversion/LLVMCommon/TypeConverter.h"
+#include "mlir/Conversion/MathToLLVM/MathToLLVM.h"
+#include "mlir/Conversion/SCFToControlFlow/SCFToControlFlow.h"
+#include "mlir/Conversion/UBToLLVM/UBToLLVM.h"
+#include "mlir/Conversion/VectorToLLVM/ConvertVectorToLLVM.h"
+#include "mlir/Dialect/Arith/IR/Arith.h"
+#include "mlir/Dialect/Arith/Transforms/Passes.h"
+#include "mlir/Dialect/ControlFlow/IR/ControlFlow.h"
+#include "mlir/Dialect/Math/IR/Math.h"
+#include "mlir/Dialect/UB/IR/UBOps.h"
+#include "mlir/Dialect/Vector/IR/VectorOps.h"
+#include "mlir/Dialect/Vector/Transforms/LoweringPatterns.h"
+#include "mlir/Dialect/Vector/Transforms/VectorTransforms.h"
+#include "mlir/Pass/Pass.h"
+#include "mlir/Pass/PassRegistry.h"
+#include "mlir/Transforms/CSE.h"
+#include "mlir/Transforms/DialectConversion.h"
+#include "mlir/Transforms/GreedyPatternRewriteDriver.h"
+#include "mlir/IR/Dominance.h"
+
+using namespace mlir;
+
+namespace kpkg::lower::cpu {
+
+void registerLoweringDialects(DialectRegistry &registry) {
+  registry.insert<tile::TileDialect, arith::ArithDialect, cf::ControlFlowDialect, LLVM::LLVMDialect, math::MathDialect,
+                  scf::SCFDialect, ub::UBDialect, vector::VectorDialect>();
+}
+
+LogicalResult emitKernels(ModuleOp module, const CpuTarget &target) {
+  SmallVector<tile::KernelOp> kernels(module.getOps<tile::KernelOp>());
+  for (tile::KernelOp kernel : kernels) {
+    IRRewriter rewriter(module.getContext());
+    DominanceInfo dominance(kernel);
+    eliminateCommonSubExpressions(rewriter, dominance, kernel);
+    if (mlir::failed(KernelEmitter(kernel, target).run()))
+      return failure();
+    kernel.erase();
+  }
+  return success();
+}
+
+static LogicalResult convertControlFlow(ModuleOp module) {
+  RewritePatternSet patterns(module.getContext());
+  populateSCFToControlFlowConversionPatterns(patterns);
+  ConversionTarget target(*module.getContext());
+  target.addIllegalOp<scf::ForOp, scf::IfOp, scf::WhileOp>();
+  target.markUnknownOpDynamicallyLegal([](Operation *) { return true; });
+  ConversionConfig config;
+  config.allowPatternRollback = false;
+  return applyPartialConversion(module, target, std::move(patterns), config);
+}
+
+static LogicalResult convertRest(ModuleOp module) {
+  MLIRContext *context = module.getContext();
+  LLVMTypeConverter converter(context);
+  RewritePatternSet patterns(context);
+  arith::populateArithToLLVMConversionPatterns(converter, patterns);
+  cf::populateControlFlowToLLVMConversionPatterns(converter, patterns);
+  populateMathToLLVMConversionPatterns(converter, patterns);
+  populateVectorToLLVMConversionPatterns(converter, patterns);
+  ub::populateUBToLLVMConversionPatterns(converter, patterns);
+  LLVMConversionTarget target(*context);
+  target.addLegalOp<ModuleOp>();
+  return applyFullConversion(module, target, std::move(patterns));
+}
+
+/// What has no direct conversion: rounding divisions, vector broadcasts and contractions of higher rank.
+static LogicalResult expandRest(ModuleOp module) {
+  RewritePatternSet patterns(module.getContext());
+  arith::populateCeilFloorDivExpandOpsPatterns(patterns);
+  vector::populateVectorBroadcastLoweringPatterns(patterns);
+  vector::populateVectorToFromElementsToShuffleTreePatterns(patterns);
+  return applyPatternsGreedily(module, std::move(patterns));
+}
+
+LogicalResult lowerToLLVM(ModuleOp module, const CpuTarget &target) {
+  if (mlir::failed(emitKernels(module, target)) || mlir::failed(expandVectorMath(module)) || mlir::failed(expandRest(module)))
+    return failure();
+  return failure(mlir::failed(convertControlFlow(module)) || mlir::failed(convertRest(module)));
+}
+
+namespace {
+struct LowerCpuPass : PassWrapper<LowerCpuPass, OperationPass<ModuleOp>> {
+  MLIR_DEFINE_EXPLICIT_INTERNAL_INLINE_TYPE_ID(LowerCpuPass)
+  LowerCpuPass() = default;
+  LowerCpuPass(const LowerCpuPass &other) : PassWrapper(other) {}
+  StringRef getArgument() const override { return "lower-cpu"; }
+  StringRef getDescription() const override { return "Lower tile kernels to the LLVM dialect for a CPU target"; }
+  void getDependentDialects(DialectRegistry &registry) const override { registerLoweringDialects(registry); }
+  void runOnOperation() override {
+    llvm::Expected<CpuTarget> target = CpuTarget::find(isa);
+    if (!target) {
+      getOperation().emitError(llvm::toString(target.takeError()));
+      return signalPassFailure();
+    }
+    if (mlir::failed(run(*target)))
+      signalPassFailure();
+  }
+  virtual LogicalResult run(const CpuTarget &target) { return lowerToLLVM(getOperation(), target); }
+  Option<std::string> isa{*this, "isa", llvm::cl::desc("instruction set level"), llvm::cl::init("x86-64-v3")};
+};
+
+struct EmitCpuPass : PassWrapper<EmitCpuPass, LowerCpuPass> {
+  MLIR_DEFINE_EXPLICIT_INTERNAL_INLINE_TYPE_ID(EmitCpuPass)
+  StringRef getArgument() const override { return "lower-cpu-emit"; }
+  StringRef getDescription() const override { return "Turn tile kernels into loops over vectors for a CPU target"; }
+  LogicalResult run(const CpuTarget &target) override { return emitKernels(getOperation(), target); }
+};
+} // namespace
+
+void registerLowerCpuPasses() {
+  PassRegistration<LowerCpuPass>();
+  PassRegistration<EmitCpuPass>();
+}
+
+} // namespace kpkg::lower::cpu

@@ -1,0 +1,276 @@
+// Loads and stores of vectors and scalars: views, masks, strides.
+// SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
+#include "dialect/lower/cpu/KernelEmitter.h"
+#include "mlir/Dialect/Arith/IR/Arith.h"
+#include "mlir/Dialect/Vector/IR/VectorOps.h"
+
+using namespace mlir;
+
+namespace kpkg::lower::cpu {
+
+Type registerType(Type element) {
+  if (element.isF16() || element.isBF16())
+    return IntegerType::get(element.getContext(), 16);
+  if (isa<Float8E4M3FNType, Float8E5M2Type>(element))
+    return IntegerType::get(element.getContext(), 8);
+  return element;
+}
+
+Type memoryType(Type element) {
+  if (element.isInteger(1))
+    return IntegerType::get(element.getContext(), 8);
+  if (element.isIndex())
+    return IntegerType::get(element.getContext(), 64);
+  return registerType(element);
+}
+
+int64_t memoryBytes(Type element) { return memoryType(element).getIntOrFloatBitWidth() / 8; }
+
+static Type likeShape(Type shaped, Type element) {
+  if (auto vector = dyn_cast<VectorType>(shaped))
+    return VectorType::get(vector.getShape(), element);
+  return element;
+}
+
+Value KernelEmitter::toMemory(Value value, Type element) {
+  Type type = likeShape(value.getType(), memoryType(element));
+  if (element.isInteger(1))
+    return make<arith::ExtUIOp>(type, value);
+  if (element.isIndex())
+    return make<arith::IndexCastOp>(type, value);
+  return value;
+}
+
+Value KernelEmitter::fromMemory(Value value, Type element) {
+  Type type = likeShape(value.getType(), registerType(element));
+  if (element.isInteger(1)) {
+    Value zero = constant(builder.getZeroAttr(value.getType()));
+    return compare(arith::CmpIPredicate::ne, value, zero);
+  }
+  if (element.isIndex())
+    return make<arith::IndexCastOp>(type, value);
+  return value;
+}
+
+Value KernelEmitter::elementPointer(Value base, Type element, Value offset) {
+  auto pointer = LLVM::LLVMPointerType::get(builder.getContext());
+  Type type = memoryType(element);
+  return hoisted({base, offset}, [&]() -> Value {
+    Value wide = builder.createOrFold<arith::IndexCastOp>(loc, builder.getI64Type(), offset);
+    return LLVM::GEPOp::create(builder, loc, pointer, type, base, ValueRange{wide});
+  });
+}
+
+Value KernelEmitter::loadElements(Value pointer, Type element, int64_t count) {
+  Type type = memoryType(element);
+  if (count > 0)
+    type = VectorType::get({count}, type);
+  Value raw = LLVM::LoadOp::create(builder, loc, type, pointer, unsigned(memoryBytes(element)));
+  return fromMemory(raw, element);
+}
+
+void KernelEmitter::storeElements(Value value, Value pointer, Type element) {
+  LLVM::StoreOp::create(builder, loc, toMemory(value, element), pointer, unsigned(memoryBytes(element)));
+}
+
+Value KernelEmitter::loadScalarChecked(Value pointer, Value valid, Value fill, Type element) {
+  if (!valid)
+    return loadElements(pointer, element, 0);
+  // An invalid address is replaced by one that can be read, so that no branch is needed.
+  Value safe = LLVM::SelectOp::create(builder, loc, valid, pointer, dummy);
+  Value loaded = loadElements(safe, element, 0);
+  return arith::SelectOp::create(builder, loc, valid, loaded, fill);
+}
+
+/// Whether the coordinates of all dimensions but `except` are inside of the view; null for "yes" when there are none.
+Value KernelEmitter::outerValid(const View &view, ValueRange offsets, const Position &position, int except) {
+  Value valid = view.valid;
+  for (int dim = 0, rank = offsets.size(); dim < rank; ++dim) {
+    if (dim == except || !position.index[dim])
+      continue;
+    Value coordinate = add(offsets[dim], position.index[dim]);
+    valid = both(valid, compare(arith::CmpIPredicate::ult, coordinate, view.shape[dim]));
+  }
+  return valid;
+}
+
+/// Lanes in [begin, end), which are indices of any size.
+Value KernelEmitter::laneMask(Value begin, Value end) {
+  Value zero = indexConstant(0), all = indexConstant(lanes);
+  auto lane32 = VectorType::get({lanes}, builder.getI32Type());
+  SmallVector<int32_t> ids;
+  for (int32_t lane = 0; lane < lanes; ++lane)
+    ids.push_back(lane);
+  Value lane = constant(DenseElementsAttr::get(lane32, ArrayRef<int32_t>(ids)));
+  auto clampTo32 = [&](Value bound) {
+    Value clamped = smax(smin(bound, all), zero);
+    return splatTo(make<arith::IndexCastOp>(builder.getI32Type(), clamped), lanes);
+  };
+  Value mask;
+  if (end)
+    mask = compare(arith::CmpIPredicate::slt, lane, clampTo32(end));
+  if (begin)
+    mask = both(mask, compare(arith::CmpIPredicate::sge, lane, clampTo32(begin)));
+  return mask;
+}
+
+Value KernelEmitter::emitLoad(tile::LoadOp op, const Position &position) {
+  const View &view = views.at(op.getView());
+  Type element = view.element;
+  Value fill = scalars.at(op.getFill());
+  SmallVector<Value> offsets;
+  for (Value offset : op.getOffsets())
+    offsets.push_back(scalars.at(offset));
+  int rank = offsets.size();
+  for (Value index : position.index)
+    if (!index)
+      return fill;
+
+  // The address of the first lane, dimension by dimension from the outside so that the outer part is shared.
+  Value pointer = view.pointer;
+  int vector = position.vector;
+  for (int dim = 0; dim < rank; ++dim)
+    if (dim != vector)
+      pointer = elementPointer(pointer, element, mul(add(offsets[dim], position.index[dim]), view.stride[dim]));
+  Value valid = outerValid(view, offsets, position, vector);
+  if (vector < 0)
+    return hoisted({pointer, valid, fill}, [&] { return loadScalarChecked(pointer, valid, fill, element); });
+
+  Value coordinate = add(offsets[vector], position.index[vector]);
+  pointer = elementPointer(pointer, element, mul(coordinate, view.stride[vector]));
+  bool unit = view.unit == vector;
+  SmallVector<Value> operands = {pointer, valid, coordinate};
+  auto vectorType = VectorType::get({lanes}, memoryType(element));
+  auto lanePointers = [&]() -> Value {
+    auto type = VectorType::get({lanes}, LLVM::LLVMPointerType::get(builder.getContext()));
+    auto index = VectorType::get({lanes}, builder.getI64Type());
+    SmallVector<int64_t> ids;
+    for (int64_t lane = 0; lane < lanes; ++lane)
+      ids.push_back(lane);
+    Value lane = constant(DenseElementsAttr::get(index, ArrayRef<int64_t>(ids)));
+    Value stride = make<arith::IndexCastOp>(builder.getI64Type(), view.stride[vector]);
+    Value offset = mul(lane, splatTo(stride, lanes));
+    return LLVM::GEPOp::create(builder, loc, type, memoryType(element), pointer, ValueRange{offset});
+  };
+  if (!checkedLoads)
+    return hoisted(operands, [&]() -> Value {
+      if (unit)
+        return loadElements(pointer, element, lanes);
+      Value result = constant(builder.getZeroAttr(vectorType));
+      for (int64_t lane = 0; lane < lanes; ++lane) {
+        Value at = elementPointer(pointer, element, mul(view.stride[vector], indexConstant(lane)));
+        Value one = LLVM::LoadOp::create(builder, loc, memoryType(element), at, unsigned(memoryBytes(element)));
+        result = vector::InsertOp::create(builder, loc, one, result, ArrayRef<int64_t>{lane});
+      }
+      return fromMemory(result, element);
+    });
+
+  return hoisted(operands, [&]() -> Value {
+    Value end = choose(valid, sub(view.shape[vector], coordinate), indexConstant(0));
+    Value mask = laneMask(sub(indexConstant(0), coordinate), end);
+    Value fills = splatTo(toMemory(fill, element), lanes);
+    Value raw;
+    unsigned alignment = memoryBytes(element);
+    if (unit)
+      raw = LLVM::MaskedLoadOp::create(builder, loc, vectorType, pointer, mask, ValueRange{fills}, alignment);
+    else
+      raw = LLVM::masked_gather::create(builder, loc, vectorType, lanePointers(), mask, ValueRange{fills},
+                                        builder.getI32IntegerAttr(alignment));
+    return fromMemory(raw, element);
+  });
+}
+
+/// Stores the lanes of `value` that lie before `end` (an index along the vector dimension; null: all of them).
+void KernelEmitter::storeChunk(tile::StoreOp op, const Position &position, Value value, Value end) {
+  const View &view = views.at(op.getView());
+  Type element = view.element;
+  int vector = position.vector;
+  Value pointer = view.pointer;
+  for (int dim = 0, rank = op.getOffsets().size(); dim < rank; ++dim)
+    if (dim != vector)
+      pointer = elementPointer(pointer, element,
+                               mul(add(scalars.at(op.getOffsets()[dim]), position.index[dim]), view.stride[dim]));
+  if (vector < 0)
+    return storeElements(value, pointer, element);
+  Value coordinate = add(scalars.at(op.getOffsets()[vector]), position.index[vector]);
+  pointer = elementPointer(pointer, element, mul(coordinate, view.stride[vector]));
+  value = splatTo(value, lanes);
+  unsigned alignment = memoryBytes(element);
+  Value raw = toMemory(value, element);
+  Value mask = end ? laneMask(Value(), sub(end, position.index[vector])) : Value();
+  if (view.unit == vector) {
+    if (mask)
+      LLVM::MaskedStoreOp::create(builder, loc, raw, pointer, mask, alignment);
+    else
+      LLVM::StoreOp::create(builder, loc, raw, pointer, alignment);
+    return;
+  }
+  for (int64_t lane = 0; lane < lanes; ++lane) {
+    Value at = elementPointer(pointer, element, mul(view.stride[vector], indexConstant(lane)));
+    Value one = vector::ExtractOp::create(builder, loc, raw, ArrayRef<int64_t>{lane});
+    if (!mask) {
+      LLVM::StoreOp::create(builder, loc, one, at, alignment);
+      continue;
+    }
+    // A lane that must not be written goes to memory that nobody reads.
+    Value on = vector::ExtractOp::create(builder, loc, mask, ArrayRef<int64_t>{lane});
+    LLVM::StoreOp::create(builder, loc, one, LLVM::SelectOp::create(builder, loc, on, at, dummy), alignment);
+  }
+}
+
+Value KernelEmitter::emitGather(tile::GatherOp op, const Position &position) {
+  const View &view = views.at(op.getView());
+  Type element = view.element;
+  Value fill = scalars.at(op.getFill());
+  Value valid = view.valid, offset = indexConstant(0);
+  int64_t count = position.vector < 0 ? 0 : lanes;
+  auto widen = [&](Value value) { return count ? splatTo(value, count) : value; };
+  valid = valid ? widen(valid) : valid;
+  for (auto [dim, tile] : llvm::enumerate(op.getIndices())) {
+    Value index = widen(emit(tile, position));
+    valid = both(valid, compare(arith::CmpIPredicate::ult, index, widen(view.shape[dim])));
+    Value part = mul(index, widen(view.stride[dim]));
+    offset = dim ? add(offset, part) : part;
+  }
+  if (op.getMask())
+    valid = both(valid, widen(emit(op.getMask(), position)));
+  if (!count) {
+    Value pointer = elementPointer(view.pointer, element, offset);
+    return hoisted({pointer, valid, fill}, [&] { return loadScalarChecked(pointer, valid, fill, element); });
+  }
+  return hoisted({valid, offset, view.pointer}, [&]() -> Value {
+    auto pointers = VectorType::get({count}, LLVM::LLVMPointerType::get(builder.getContext()));
+    Value wide = make<arith::IndexCastOp>(VectorType::get({count}, builder.getI64Type()), widen(offset));
+    Value at = LLVM::GEPOp::create(builder, loc, pointers, memoryType(element), view.pointer, ValueRange{wide});
+    if (!valid)
+      valid = constant(DenseElementsAttr::get(VectorType::get({count}, builder.getI1Type()), true));
+    Value fills = splatTo(toMemory(fill, element), count);
+    Value raw = LLVM::masked_gather::create(builder, loc, VectorType::get({count}, memoryType(element)), at, valid,
+                                            ValueRange{fills}, builder.getI32IntegerAttr(memoryBytes(element)));
+    return fromMemory(raw, element);
+  });
+}
+
+LogicalResult KernelEmitter::emitScatter(tile::ScatterOp op) {
+  const View view = views.at(op.getView());
+  auto type = cast<RankedTensorType>(op.getValue().getType());
+  openScope(nullptr);
+  forEachElement(type.getShape(), -1, [&](const Position &position) {
+    Value valid = view.valid, offset = indexConstant(0);
+    for (auto [dim, tile] : llvm::enumerate(op.getIndices())) {
+      Value index = emit(tile, position);
+      valid = both(valid, compare(arith::CmpIPredicate::ult, index, view.shape[dim]));
+      offset = add(offset, mul(index, view.stride[dim]));
+    }
+    if (op.getMask())
+      valid = both(valid, emit(op.getMask(), position));
+    Value pointer = elementPointer(view.pointer, view.element, offset);
+    if (valid)
+      pointer = LLVM::SelectOp::create(builder, loc, valid, pointer, dummy);
+    storeElements(emit(op.getValue(), position), pointer, view.element);
+  });
+  closeScope();
+  return failure(failed);
+}
+
+} // namespace kpkg::lower::cpu

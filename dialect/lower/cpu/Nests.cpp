@@ -1,0 +1,363 @@
+// Loop nests over the elements of a tile: reductions, buffers and stores in one pass over registers.
+// SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
+//
+// Along the vector dimension three loops follow each other: whole groups of vectors without any check, whole vectors without a
+// check, and vectors with a lane mask on every load.
+#include "dialect/lower/cpu/KernelEmitter.h"
+#include "mlir/Dialect/Arith/IR/Arith.h"
+#include "mlir/Dialect/Vector/IR/VectorOps.h"
+
+using namespace mlir;
+using kpkg::tile::ReduceKind;
+
+namespace kpkg::lower::cpu {
+
+struct KernelEmitter::NestState {
+  ArrayRef<int64_t> shape;
+  ArrayRef<Sink> sinks;
+  SmallVector<const Sink *> reduces;
+  int reduceDim, vectorDim;
+  int64_t unroll;
+  Position position;
+  SmallVector<Value> begin, end; // of stores, per dimension; empty otherwise
+  SmallVector<Value> results;    // of reductions, in a nest without outer loops
+};
+
+static int innermostDim(ArrayRef<int64_t> shape) {
+  for (int dim = shape.size(); dim-- > 0;)
+    if (shape[dim] > 1)
+      return dim;
+  return -1;
+}
+
+/// Opens loops over `dims`, runs the body with nest.position set, closes them.
+void KernelEmitter::outerLoops(ArrayRef<int> dims, NestState &nest, llvm::function_ref<void()> body) {
+  if (dims.empty())
+    return body();
+  int dim = dims.front();
+  Value begin = nest.begin.empty() ? indexConstant(0) : nest.begin[dim];
+  Value end = nest.end.empty() ? indexConstant(nest.shape[dim]) : nest.end[dim];
+  scf::ForOp loop = openLoop(begin, end, indexConstant(1));
+  nest.position.index[dim] = loop.getInductionVar();
+  outerLoops(dims.drop_front(), nest, body);
+  closeLoop(loop);
+}
+
+/// Emits all sinks for `chunks` neighbouring vectors from `base` on; gives the new accumulators, chunk-major.
+SmallVector<Value> KernelEmitter::emitChunks(NestState &nest, Value base, int64_t chunks, bool checked,
+                                             ValueRange accumulators) {
+  bool previous = std::exchange(checkedLoads, checked);
+  SmallVector<Value> next(accumulators.begin(), accumulators.end());
+  for (int64_t chunk = 0; chunk < chunks; ++chunk) {
+    Position position = nest.position;
+    if (nest.vectorDim >= 0) {
+      position.vector = nest.vectorDim;
+      position.index[nest.vectorDim] = add(base, indexConstant(chunk * lanes));
+    }
+    size_t number = chunk * nest.reduces.size();
+    // All values first: a buffer that is written may be one that the values read.
+    SmallVector<Value> values;
+    for (const Sink &sink : nest.sinks)
+      values.push_back(emit(sink.value, position));
+    for (auto [sink, value] : llvm::zip(nest.sinks, values)) {
+      if (sink.kind == Sink::Materialise) {
+        writeBuffer(sink.buffer, position, value);
+      } else if (sink.kind == Sink::Store) {
+        storeChunk(cast<tile::StoreOp>(sink.op), position, value, checked ? nest.end[nest.vectorDim] : Value());
+      } else {
+        auto reduce = cast<tile::ReduceOp>(sink.op);
+        Type element = cast<RankedTensorType>(sink.value.getType()).getElementType();
+        Value wide = toAccumulator(splatTo(value, lanes), element);
+        if (checked && nest.reduceDim == nest.vectorDim) {
+          Value mask = laneMask(Value(), sub(nest.end[nest.vectorDim], position.index[nest.vectorDim]));
+          wide = choose(mask, wide, neutral(reduce.getKind(), wide.getType()));
+        }
+        next[number] = accumulate(reduce.getKind(), next[number], wide);
+        ++number;
+      }
+    }
+  }
+  checkedLoads = previous;
+  return next;
+}
+
+/// The loops along the vector dimension, with the reductions along it (if any).
+void KernelEmitter::emitAlongVector(NestState &nest) {
+  int dim = nest.vectorDim;
+  Value full = indexConstant(nest.shape[dim]), zero = indexConstant(0);
+  bool stores = nest.sinks.front().kind == Sink::Store;
+  Value begin = stores ? nest.begin[dim] : zero, end = stores ? nest.end[dim] : zero;
+  Position along = nest.position;
+  along.vector = dim;
+  along.index[dim] = zero;
+  if (!stores)
+    for (const Sink &sink : nest.sinks) {
+      bool whole = sink.kind == Sink::Materialise && sink.buffer.clipped != dim;
+      bool product = sink.kind == Sink::Reduce && cast<tile::ReduceOp>(sink.op).getKind() == ReduceKind::Prod;
+      Value one = whole || product ? Value() : extentOf(sink.value, along, dim);
+      end = smax(end, one ? one : full);
+    }
+  SmallVector<Value> limits;
+  llvm::DenseSet<Value> seen;
+  for (const Sink &sink : nest.sinks)
+    unmaskedLimits(sink.value, along, limits, seen);
+  Value limit = end;
+  for (Value one : limits)
+    limit = smin(limit, one);
+  // Whole vectors only: [begin, stepEnd) by vectors, of that [begin, mainEnd) by groups.
+  int64_t group = nest.unroll * lanes;
+  auto wholeGroups = [&](int64_t size) {
+    Value length = smax(sub(limit, begin), zero);
+    return add(begin, mul(make<arith::DivUIOp>(length, indexConstant(size)), indexConstant(size)));
+  };
+  Value mainEnd = wholeGroups(group), stepEnd = nest.unroll > 1 ? wholeGroups(lanes) : mainEnd;
+  SmallVector<Value> savedEnd = nest.end;
+  nest.end.resize(nest.shape.size());
+  nest.end[dim] = end;
+
+  size_t count = nest.reduces.size();
+  SmallVector<Value> initial;
+  for (int64_t chunk = 0; chunk < nest.unroll; ++chunk)
+    for (const Sink *sink : nest.reduces) {
+      auto reduce = cast<tile::ReduceOp>(sink->op);
+      Type element = accumulatorElement(reduce.getType().getElementType());
+      initial.push_back(neutral(reduce.getKind(), VectorType::get({lanes}, element)));
+    }
+  auto runLoop = [&](Value from, Value to, int64_t chunks, bool checked, ValueRange inits) -> SmallVector<Value> {
+    APInt a, b;
+    if (from == to)
+      return SmallVector<Value>(inits);
+    scf::ForOp loop = openLoop(from, to, indexConstant(chunks * lanes), inits);
+    SmallVector<Value> next =
+        emitChunks(nest, loop.getInductionVar(), chunks, checked, SmallVector<Value>(loop.getRegionIterArgs()));
+    closeLoop(loop, next);
+    return SmallVector<Value>(loop.getResults());
+  };
+  SmallVector<Value> accumulators = runLoop(begin, mainEnd, nest.unroll, false, initial);
+  for (size_t sink = 0; sink < count; ++sink) // a tree, so that the order does not depend on the row's length
+    for (int64_t step = 1; step < nest.unroll; step *= 2)
+      for (int64_t chunk = 0; chunk + step < nest.unroll; chunk += 2 * step)
+        accumulators[chunk * count + sink] =
+            accumulate(cast<tile::ReduceOp>(nest.reduces[sink]->op).getKind(), accumulators[chunk * count + sink],
+                       accumulators[(chunk + step) * count + sink]);
+  accumulators.truncate(count);
+  if (nest.unroll > 1)
+    accumulators = runLoop(mainEnd, stepEnd, 1, false, accumulators);
+  accumulators = runLoop(stepEnd, end, 1, true, accumulators);
+
+  for (auto [sink, accumulator] : llvm::zip(nest.reduces, accumulators)) {
+    auto reduce = cast<tile::ReduceOp>(sink->op);
+    ReduceKind kind = reduce.getKind();
+    Value total = horizontal(kind, accumulator);
+    if (end != full) { // the elements of the uniform tail
+      Value rest = sub(full, end);
+      Value some = compare(arith::CmpIPredicate::sgt, rest, zero);
+      auto branch = scf::IfOp::create(builder, loc, TypeRange{total.getType()}, some, true);
+      OpBuilder::InsertionGuard guard(builder);
+      builder.setInsertionPointToStart(branch.thenBlock());
+      openScope(branch, /*barrier=*/true);
+      Position tail = nest.position;
+      tail.index[dim] = Value();
+      Value element = toAccumulator(emit(sink->value, tail), reduce.getType().getElementType());
+      scf::YieldOp::create(builder, loc, accumulate(kind, total, repeated(kind, element, rest)));
+      closeScope();
+      builder.setInsertionPointToStart(branch.elseBlock());
+      scf::YieldOp::create(builder, loc, total);
+      total = branch.getResult(0);
+    }
+    nest.results.push_back(fromAccumulator(total, reduce.getType().getElementType()));
+  }
+  nest.end = savedEnd;
+}
+
+/// Reductions along another dimension than the vectors': the loop along it runs inside of the loops over vectors.
+void KernelEmitter::emitAcrossVector(NestState &nest) {
+  int vector = nest.vectorDim, dim = nest.reduceDim;
+  Value full = indexConstant(nest.shape[dim]), width = indexConstant(nest.shape[vector]), zero = indexConstant(0);
+  Position along = nest.position;
+  along.vector = -1;
+  along.index[vector] = Value();
+  along.index[dim] = zero;
+  Value end = zero, safe;
+  Position lengthwise = nest.position;
+  lengthwise.vector = dim;
+  lengthwise.index[vector] = Value();
+  lengthwise.index[dim] = zero;
+  SmallVector<Value> limits;
+  llvm::DenseSet<Value> seen;
+  for (const Sink *sink : nest.reduces) {
+    bool product = cast<tile::ReduceOp>(sink->op).getKind() == ReduceKind::Prod;
+    Value one = product ? Value() : extentOf(sink->value, along, dim);
+    end = smax(end, one ? one : full);
+    unmaskedLimits(sink->value, lengthwise, limits, seen);
+  }
+  safe = end;
+  for (Value one : limits)
+    safe = smin(safe, one);
+  // Without lane masks all rows must be inside of all views, too.
+  Position across = nest.position;
+  across.vector = vector;
+  across.index[vector] = zero;
+  across.index[dim] = Value();
+  limits.clear();
+  seen.clear();
+  Value limit = width;
+  for (const Sink *sink : nest.reduces)
+    unmaskedLimits(sink->value, across, limits, seen);
+  for (Value one : limits)
+    limit = smin(limit, one);
+  limit = choose(compare(arith::CmpIPredicate::eq, safe, end), limit, zero);
+  int64_t group = nest.unroll * lanes;
+  auto wholeGroups = [&](int64_t size) {
+    return mul(make<arith::DivUIOp>(limit, indexConstant(size)), indexConstant(size));
+  };
+  Value mainEnd = wholeGroups(group), stepEnd = nest.unroll > 1 ? wholeGroups(lanes) : mainEnd;
+
+  auto runLoop = [&](Value from, Value to, int64_t chunks, bool checked) {
+    if (from == to)
+      return;
+    scf::ForOp loop = openLoop(from, to, indexConstant(chunks * lanes));
+    SmallVector<Value> inits;
+    for (int64_t chunk = 0; chunk < chunks; ++chunk)
+      for (const Sink *sink : nest.reduces) {
+        auto reduce = cast<tile::ReduceOp>(sink->op);
+        inits.push_back(neutral(reduce.getKind(),
+                                VectorType::get({lanes}, accumulatorElement(reduce.getType().getElementType()))));
+      }
+    scf::ForOp inner = openLoop(zero, end, indexConstant(1), inits);
+    nest.position.index[dim] = inner.getInductionVar();
+    SmallVector<Value> next =
+        emitChunks(nest, loop.getInductionVar(), chunks, checked, SmallVector<Value>(inner.getRegionIterArgs()));
+    closeLoop(inner, next);
+    SmallVector<Value> totals(inner.getResults());
+    bool previous = std::exchange(checkedLoads, checked);
+    for (int64_t chunk = 0; chunk < chunks; ++chunk)
+      for (auto [i, sink] : llvm::enumerate(nest.reduces)) {
+        auto reduce = cast<tile::ReduceOp>(sink->op);
+        ReduceKind kind = reduce.getKind();
+        Type element = reduce.getType().getElementType();
+        Value total = totals[chunk * nest.reduces.size() + i];
+        Position at = nest.position;
+        at.vector = vector;
+        at.index[vector] = add(loop.getInductionVar(), indexConstant(chunk * lanes));
+        if (end != full) {
+          Value rest = sub(full, end);
+          Value some = compare(arith::CmpIPredicate::sgt, rest, zero);
+          auto branch = scf::IfOp::create(builder, loc, TypeRange{total.getType()}, some, true);
+          OpBuilder::InsertionGuard guard(builder);
+          builder.setInsertionPointToStart(branch.thenBlock());
+          openScope(branch, /*barrier=*/true);
+          Position tail = at;
+          tail.index[dim] = Value();
+          Value uniform = toAccumulator(splatTo(emit(sink->value, tail), lanes), element);
+          scf::YieldOp::create(builder, loc, accumulate(kind, total, repeated(kind, uniform, rest)));
+          closeScope();
+          builder.setInsertionPointToStart(branch.elseBlock());
+          scf::YieldOp::create(builder, loc, total);
+          total = branch.getResult(0);
+        }
+        at.index[dim] = zero;
+        writeBuffer(sink->buffer, at, fromAccumulator(total, element));
+      }
+    checkedLoads = previous;
+    closeLoop(loop);
+  };
+  runLoop(zero, mainEnd, nest.unroll, false);
+  if (nest.unroll > 1)
+    runLoop(mainEnd, stepEnd, 1, false);
+  runLoop(stepEnd, width, 1, true);
+}
+
+LogicalResult KernelEmitter::emitNest(ArrayRef<int64_t> shape, int reduceDim, ArrayRef<Sink> sinks) {
+  NestState nest;
+  nest.shape = shape;
+  nest.reduceDim = reduceDim;
+  nest.vectorDim = innermostDim(shape);
+  nest.position.index.assign(shape.size(), indexConstant(0));
+  SmallVector<Sink> owned(sinks);
+  openScope(nullptr);
+  if (owned.front().kind == Sink::Store) {
+    auto store = cast<tile::StoreOp>(owned.front().op);
+    const View &view = views.at(store.getView());
+    if (view.unit >= 0 && shape[view.unit] > 1)
+      nest.vectorDim = view.unit;
+    Value zero = indexConstant(0);
+    Value nonempty = view.valid;
+    for (auto [dim, extent] : llvm::enumerate(shape)) {
+      Value offset = scalars.at(store.getOffsets()[dim]);
+      Value all = indexConstant(extent);
+      nest.begin.push_back(smin(smax(sub(zero, offset), zero), all));
+      nest.end.push_back(smin(smax(sub(view.shape[dim], offset), zero), all));
+      if (extent == 1)
+        nonempty = both(nonempty, compare(arith::CmpIPredicate::ult, offset, view.shape[dim]));
+    }
+    int first = nest.vectorDim < 0 ? -1 : nest.vectorDim;
+    for (int dim = shape.size(); dim-- > 0;)
+      if (shape[dim] > 1)
+        first = dim;
+    if (first < 0) { // one element
+      auto branch = scf::IfOp::create(builder, loc, nonempty, false);
+      builder.setInsertionPointToStart(branch.thenBlock());
+      openScope(branch, true);
+      storeChunk(store, nest.position, emit(store.getValue(), nest.position), Value());
+      closeScope();
+      builder.setInsertionPointAfter(branch);
+      closeScope();
+      return failure(failed);
+    }
+    nest.end[first] = choose(nonempty, nest.end[first], nest.begin[first]);
+  }
+  alignedChunks = nest.begin.empty() || nest.vectorDim < 0 || nest.begin[nest.vectorDim] == indexConstant(0);
+
+  // What the reductions give: SSA values when there is one element, else buffers.
+  SmallVector<int> outer;
+  for (int dim = 0, rank = shape.size(); dim < rank; ++dim)
+    if (shape[dim] > 1 && dim != nest.vectorDim && dim != reduceDim)
+      outer.push_back(dim);
+  bool across = reduceDim >= 0 && reduceDim != nest.vectorDim;
+  for (Sink &sink : owned)
+    if (sink.kind == Sink::Reduce && (across || !outer.empty()))
+      sink.buffer = allocate(sink.op->getResult(0).getType());
+  nest.sinks = owned;
+  int64_t cost = 0;
+  for (const Sink &sink : owned) {
+    cost += coneCost(sink.value);
+    if (sink.kind == Sink::Reduce)
+      nest.reduces.push_back(&sink);
+  }
+  nest.unroll = cost <= 12 ? 4 : cost <= 40 ? 2 : 1;
+  while (nest.unroll > 1 && nest.unroll * lanes > shape[std::max(nest.vectorDim, 0)])
+    nest.unroll /= 2;
+
+  if (nest.vectorDim < 0) { // one element, nothing to reduce
+    for (const Sink &sink : owned)
+      writeBuffer(sink.buffer, nest.position, emit(sink.value, nest.position));
+  } else if (across) {
+    outerLoops(outer, nest, [&] { emitAcrossVector(nest); });
+  } else {
+    outerLoops(outer, nest, [&] {
+      nest.results.clear();
+      emitAlongVector(nest);
+      Position at = nest.position;
+      at.index[nest.vectorDim] = indexConstant(0);
+      if (!outer.empty())
+        for (auto [sink, result] : llvm::zip(nest.reduces, nest.results))
+          writeBuffer(sink->buffer, at, result);
+    });
+  }
+  closeScope();
+  for (size_t i = 0; i < nest.reduces.size(); ++i) {
+    const Sink *sink = nest.reduces[i];
+    Value tile = sink->op->getResult(0);
+    if (across || !outer.empty())
+      buffers[tile] = sink->buffer;
+    else
+      scalars[tile] = nest.results[i];
+  }
+  for (const Sink &sink : owned)
+    if (sink.kind == Sink::Materialise)
+      buffers[sink.value] = sink.buffer;
+  return failure(failed);
+}
+
+} // namespace kpkg::lower::cpu

@@ -1,0 +1,234 @@
+// Decides which reductions share a nest and which lazy tiles get a buffer.
+// SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
+#include "dialect/lower/cpu/KernelEmitter.h"
+#include "mlir/Dialect/Arith/IR/Arith.h"
+#include "mlir/Dialect/Math/IR/Math.h"
+
+using namespace mlir;
+
+namespace kpkg::lower::cpu {
+
+static ArrayRef<int64_t> shapeOf(Value tile) { return cast<RankedTensorType>(tile.getType()).getShape(); }
+
+KernelEmitter::Space KernelEmitter::spaceOf(tile::ReduceOp op) {
+  Space space;
+  space.shape.assign(shapeOf(op.getValue()).begin(), shapeOf(op.getValue()).end());
+  space.reduceDim = op.getAxis();
+  return space;
+}
+
+/// Computing it twice costs more than a trip through the cache.
+bool KernelEmitter::isExpensive(Operation *op) {
+  if (auto load = dyn_cast<tile::LoadOp>(op)) {
+    int64_t innermost = -1;
+    for (auto [dim, extent] : llvm::enumerate(shapeOf(load.getResult())))
+      if (extent > 1)
+        innermost = dim;
+    return innermost >= 0 && load.getView().getType().getUnit() != innermost;
+  }
+  return isa<tile::GatherOp, math::ExpOp, math::Exp2Op, math::ExpM1Op, math::LogOp, math::Log2Op, math::Log10Op,
+             math::Log1pOp, math::SinOp, math::CosOp, math::TanOp, math::TanhOp, math::ErfOp, math::PowFOp, math::CbrtOp,
+             math::AtanOp, math::Atan2Op, arith::RemFOp, arith::RemSIOp, arith::RemUIOp, arith::DivSIOp, arith::DivUIOp,
+             arith::FloorDivSIOp>(op);
+}
+
+/// Visits the lazy tiles that `value` is computed from, itself included, users before operands. `identity` says that an element of the
+/// root needs only the same element of the tile. The visitor stops the descent by giving false.
+void KernelEmitter::visitCone(Value value, llvm::function_ref<bool(Value, bool)> visit, bool identity) {
+  if (!isa<TensorType>(value.getType()) || scalars.count(value) || buffers.count(value) || !visit(value, identity))
+    return;
+  Operation *op = value.getDefiningOp();
+  if (!op || !isLazy(op))
+    return;
+  bool same = identity && (isElementwise(op) || isa<tile::GatherOp>(op));
+  for (Value operand : op->getOperands())
+    visitCone(operand, visit, same);
+}
+
+int64_t KernelEmitter::coneCost(Value value) {
+  int64_t cost = 0;
+  llvm::DenseSet<Value> seen;
+  visitCone(value, [&](Value tile, bool) {
+    if (!seen.insert(tile).second)
+      return false;
+    Operation *op = tile.getDefiningOp();
+    if (op && isElementwise(op))
+      cost += isExpensive(op) ? 10 : 1;
+    return true;
+  });
+  return cost;
+}
+
+/// Fills `planned`: expensive tiles of this block that more than one nest needs, or that a loop inside of it needs.
+void KernelEmitter::planBlock(Block &block) {
+  llvm::DenseMap<Value, llvm::SmallSetVector<int, 2>> nests;
+  int nest = 0;
+  Space space;
+  llvm::DenseSet<Value> open; // results of the reductions of the current nest
+  auto mark = [&](Value root, int number) {
+    llvm::DenseSet<Value> seen;
+    visitCone(root, [&](Value tile, bool) {
+      if (!seen.insert(tile).second)
+        return false;
+      nests[tile].insert(number);
+      return true;
+    });
+  };
+  for (Operation &op : block) {
+    if (op.getNumRegions() && !isa<tile::CombineOp, tile::ScanOp>(op)) {
+      open.clear();
+      nest += 2;
+      op.walk([&](Operation *inner) {
+        for (Value operand : inner->getOperands())
+          if (isa<TensorType>(operand.getType()) && operand.getParentBlock() == &block)
+            for (int twice : {nest - 1, nest})
+              mark(operand, isa<scf::IfOp>(op) ? nest : twice);
+      });
+      continue;
+    }
+    if (isLazy(&op) || llvm::none_of(op.getOperandTypes(), llvm::IsaPred<TensorType>))
+      continue;
+    auto reduce = dyn_cast<tile::ReduceOp>(op);
+    bool joins = reduce && !open.empty() && spaceOf(reduce) == space;
+    if (joins)
+      visitCone(reduce.getValue(), [&](Value tile, bool) {
+        joins &= !open.count(tile);
+        return joins;
+      });
+    if (!joins) {
+      ++nest;
+      open.clear();
+    }
+    if (reduce) {
+      space = spaceOf(reduce);
+      open.insert(reduce.getResult());
+    }
+    for (Value operand : op.getOperands())
+      mark(operand, nest);
+  }
+  for (auto &[tile, numbers] : nests)
+    if (numbers.size() > 1 && tile.getDefiningOp() && isLazy(tile.getDefiningOp()) && isExpensive(tile.getDefiningOp()))
+      planned.insert(tile);
+}
+
+/// Gives the planned tiles under `root` their buffers, those of `fused`'s nest by sinks in it.
+LogicalResult KernelEmitter::materialisePlanned(Value root, const Space *space, SmallVectorImpl<Sink> *fused) {
+  SmallVector<std::pair<Value, bool>> found; // with "may be written by the nest itself"
+  llvm::DenseMap<Value, size_t> number;
+  visitCone(root, [&](Value tile, bool identity) {
+    if (!planned.count(tile))
+      return true;
+    auto [it, fresh] = number.try_emplace(tile, found.size());
+    if (fresh)
+      found.emplace_back(tile, identity);
+    else
+      found[it->second].second &= identity;
+    return true;
+  });
+  for (auto [tile, identity] : llvm::reverse(found)) {
+    if (buffers.count(tile))
+      continue;
+    bool inNest = fused && identity && space && shapeOf(tile) == ArrayRef<int64_t>(space->shape);
+    Buffer buffer = allocate(tile.getType());
+    if (!inNest) {
+      if (mlir::failed(materialise(tile, buffer)))
+        return failure();
+      buffers[tile] = buffer;
+      continue;
+    }
+    if (llvm::any_of(*fused, [&](const Sink &sink) { return sink.value == tile && sink.kind == Sink::Materialise; }))
+      continue;
+    Sink sink{Sink::Materialise, tile};
+    sink.buffer = buffer;
+    // Only the part before the uniform tail is written; whoever reads knows the tail.
+    Position origin;
+    origin.index.assign(space->shape.size(), indexConstant(0));
+    if (clippable(tile, space->reduceDim))
+      sink.buffer.clipped = space->reduceDim;
+    fused->push_back(sink);
+  }
+  return success();
+}
+
+LogicalResult KernelEmitter::enqueue(tile::ReduceOp op) {
+  Space space = spaceOf(op);
+  bool joins = !pending.empty() && space == pendingSpace;
+  if (joins)
+    visitCone(op.getValue(), [&](Value tile, bool) {
+      for (tile::ReduceOp other : pending)
+        joins &= tile != other.getResult();
+      return joins;
+    });
+  if (!joins && mlir::failed(flush()))
+    return failure();
+  pendingSpace = space;
+  pending.push_back(op);
+  return success();
+}
+
+/// Emits the nest of the pending reductions.
+LogicalResult KernelEmitter::flush() {
+  if (pending.empty())
+    return success();
+  SmallVector<tile::ReduceOp> reduces = std::exchange(pending, {});
+  int innermost = -1;
+  for (auto [dim, extent] : llvm::enumerate(pendingSpace.shape))
+    if (extent > 1)
+      innermost = dim;
+  bool along = innermost == pendingSpace.reduceDim;
+  SmallVector<Sink> fused;
+  for (tile::ReduceOp reduce : reduces)
+    if (mlir::failed(materialisePlanned(reduce.getValue(), along ? &pendingSpace : nullptr, along ? &fused : nullptr)))
+      return failure();
+  for (tile::ReduceOp reduce : reduces)
+    fused.push_back({Sink::Reduce, reduce.getValue(), reduce});
+  Space space = pendingSpace;
+  return emitNest(space.shape, space.reduceDim, fused);
+}
+
+/// True when the uniform tail of `tile` along `dim` can be computed again wherever it is read: it depends on loads and scalars only.
+bool KernelEmitter::clippable(Value tile, int dim) {
+  openScope(nullptr);
+  Position origin;
+  origin.index.assign(shapeOf(tile).size(), indexConstant(0));
+  OpBuilder::InsertionGuard guard(builder);
+  Value end = extentOf(tile, origin, dim);
+  closeScope();
+  return end && end != indexConstant(shapeOf(tile)[dim]);
+}
+
+/// Writes the complete tile into `buffer`, which does not become the tile's own.
+LogicalResult KernelEmitter::materialise(Value value, Buffer buffer) {
+  if (mlir::failed(materialisePlanned(value, nullptr, nullptr)))
+    return failure();
+  Sink sink{Sink::Materialise, value};
+  sink.buffer = buffer;
+  std::optional<Buffer> own;
+  if (auto found = buffers.find(value); found != buffers.end())
+    own = found->second;
+  LogicalResult result = emitNest(shapeOf(value), -1, sink);
+  buffers.erase(value);
+  if (own)
+    buffers[value] = *own;
+  return result;
+}
+
+/// The complete tile in memory.
+FailureOr<Buffer> KernelEmitter::bufferOf(Value value) {
+  if (auto found = buffers.find(value); found != buffers.end() && found->second.clipped < 0)
+    return found->second;
+  Buffer buffer = allocate(value.getType());
+  if (mlir::failed(materialise(value, buffer)))
+    return failure();
+  buffers[value] = buffer;
+  return buffer;
+}
+
+LogicalResult KernelEmitter::emitStore(tile::StoreOp op) {
+  if (mlir::failed(materialisePlanned(op.getValue(), nullptr, nullptr)))
+    return failure();
+  Sink sink{Sink::Store, op.getValue(), op};
+  return emitNest(shapeOf(op.getValue()), -1, sink);
+}
+
+} // namespace kpkg::lower::cpu

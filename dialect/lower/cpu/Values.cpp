@@ -1,0 +1,245 @@
+// Emits the elements of a tile that a loop asks for, by its defining op.
+// SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
+#include "dialect/lower/cpu/KernelEmitter.h"
+#include "mlir/Dialect/Arith/IR/Arith.h"
+#include "mlir/Dialect/Math/IR/Math.h"
+#include "mlir/Dialect/Vector/IR/VectorOps.h"
+#include "llvm/ADT/TypeSwitch.h"
+
+using namespace mlir;
+
+namespace kpkg::lower::cpu {
+
+static ArrayRef<int64_t> shapeOf(Value tile) { return cast<RankedTensorType>(tile.getType()).getShape(); }
+
+/// For a reshape that only adds and drops dimensions of extent 1: the operand's dimension for each of the result's, -1 for new ones.
+std::optional<SmallVector<int>> KernelEmitter::unitReshape(tile::ReshapeOp op) {
+  ArrayRef<int64_t> from = shapeOf(op.getValue()), to = shapeOf(op.getResult());
+  SmallVector<int> source(to.size(), -1);
+  size_t next = 0;
+  for (size_t dim = 0; dim < to.size(); ++dim) {
+    if (to[dim] == 1)
+      continue;
+    while (next < from.size() && from[next] == 1)
+      ++next;
+    if (next == from.size() || from[next] != to[dim])
+      return std::nullopt;
+    source[dim] = next++;
+  }
+  return source;
+}
+
+/// Where `operand` is looked at for the elements `position` of the result of the broadcast, permute, reshape or elementwise `op`.
+Position KernelEmitter::operandPosition(Operation *op, Value operand, const Position &position) {
+  ArrayRef<int64_t> shape = shapeOf(operand);
+  Position result;
+  result.index.assign(shape.size(), indexConstant(0));
+  auto take = [&](int from, int to) {
+    if (shape[from] == 1)
+      return;
+    result.index[from] = position.index[to];
+    if (position.vector == to)
+      result.vector = from;
+  };
+  if (auto permute = dyn_cast<tile::PermuteOp>(op)) {
+    for (auto [dim, source] : llvm::enumerate(permute.getPermutation()))
+      take(source, dim);
+  } else if (auto reshape = dyn_cast<tile::ReshapeOp>(op)) {
+    for (auto [dim, source] : llvm::enumerate(*unitReshape(reshape)))
+      if (source >= 0)
+        take(source, dim);
+  } else {
+    for (int dim = 0, rank = shape.size(); dim < rank; ++dim)
+      take(dim, dim);
+  }
+  return result;
+}
+
+Value KernelEmitter::emit(Value tile, const Position &position) {
+  if (Value scalar = scalars.lookup(tile))
+    return scalar;
+  std::vector<const void *> key = {tile.getAsOpaquePointer(), reinterpret_cast<const void *>(intptr_t(position.vector))};
+  for (Value index : position.index)
+    key.push_back(index ? index.getAsOpaquePointer() : nullptr);
+  for (Scope &scope : scopes)
+    if (auto found = scope.values.find(key); found != scope.values.end())
+      return found->second;
+  Value value = emitUncached(tile, position);
+  if (!value)
+    llvm::report_fatal_error("tile value without an emission rule");
+  if (!scopes.empty())
+    scopes[levelOf(value)].values[key] = value;
+  return value;
+}
+
+Value KernelEmitter::emitUncached(Value tile, const Position &position) {
+  bool beyond = llvm::is_contained(position.index, Value());
+  if (auto buffer = buffers.find(tile); buffer != buffers.end() && !beyond)
+    return readBuffer(tile, buffer->second, position);
+  Operation *op = tile.getDefiningOp();
+  if (!op) {
+    failed = true;
+    emitError(tile.getLoc()) << "tile argument without a buffer";
+    return constant(builder.getZeroAttr(registerType(getElementTypeOrSelf(tile))));
+  }
+  return llvm::TypeSwitch<Operation *, Value>(op)
+      .Case([&](arith::ConstantOp constantOp) {
+        auto dense = cast<DenseElementsAttr>(constantOp.getValue());
+        return emitConstant(dense.getSplatValue<Attribute>(), dense.getElementType());
+      })
+      .Case([&](tile::SplatOp splat) { return scalars.at(splat.getValue()); })
+      .Case([&](tile::IotaOp) -> Value {
+        if (position.vector < 0)
+          return position.index[0];
+        SmallVector<int64_t> ids;
+        for (int64_t lane = 0; lane < lanes; ++lane)
+          ids.push_back(lane);
+        auto type = VectorType::get({lanes}, builder.getIndexType());
+        Value lane = constant(DenseElementsAttr::get(type, ArrayRef<int64_t>(ids)));
+        return add(splatTo(position.index[0], lanes), lane);
+      })
+      .Case([&](tile::LoadOp load) { return emitLoad(load, position); })
+      .Case([&](tile::GatherOp gather) { return emitGather(gather, position); })
+      .Case([&](tile::ReshapeOp reshape) { return emitReshape(reshape, position); })
+      .Case<tile::BroadcastOp, tile::PermuteOp>([&](Operation *shapeOp) {
+        return emit(shapeOp->getOperand(0), operandPosition(shapeOp, shapeOp->getOperand(0), position));
+      })
+      // Reductions of an axis of extent 1 give their operand; others have a buffer.
+      .Case([&](tile::ReduceOp reduce) { return emit(reduce.getValue(), position); })
+      .Default([&](Operation *) -> Value {
+        if (auto select = dyn_cast<arith::SelectOp>(op)) {
+          Value condition = isa<TensorType>(select.getCondition().getType()) ? emit(select.getCondition(), position)
+                                                                            : scalars.at(select.getCondition());
+          // In the uniform tail the condition may be known, and then the other side need not be uniform.
+          BoolAttr known;
+          if (matchPattern(condition, m_Constant(&known)))
+            return emit(known.getValue() ? select.getTrueValue() : select.getFalseValue(), position);
+        }
+        if (auto compareOp = dyn_cast<arith::CmpIOp>(op); compareOp && beyond)
+          if (Value tail = comparisonTail(compareOp, position))
+            return tail;
+        SmallVector<Value> operands;
+        for (Value operand : op->getOperands())
+          operands.push_back(isa<TensorType>(operand.getType()) ? emit(operand, position) : scalars.at(operand));
+        return emitElementwise(op, operands);
+      });
+}
+
+/// The row-major number of an element of a tile of shape `shape`.
+Value KernelEmitter::linearIndex(const Position &position, ArrayRef<int64_t> shape) {
+  Value linear = indexConstant(0);
+  for (auto [dim, extent] : llvm::enumerate(shape)) {
+    linear = mul(linear, indexConstant(extent));
+    linear = add(linear, position.index[dim]);
+  }
+  return linear;
+}
+
+Value KernelEmitter::emitReshape(tile::ReshapeOp op, const Position &position) {
+  if (unitReshape(op))
+    return emit(op.getValue(), operandPosition(op, op.getValue(), position));
+  ArrayRef<int64_t> from = shapeOf(op.getValue()), to = shapeOf(op.getResult());
+  auto split = [&](Value linear) {
+    Position source;
+    source.index.assign(from.size(), indexConstant(0));
+    for (int dim = from.size(); dim-- > 0;) {
+      if (from[dim] == 1)
+        continue;
+      source.index[dim] = dim ? make<arith::RemUIOp>(linear, indexConstant(from[dim])) : linear;
+      linear = make<arith::DivUIOp>(linear, indexConstant(from[dim]));
+    }
+    return source;
+  };
+  Value linear = linearIndex(position, to);
+  if (position.vector < 0)
+    return emit(op.getValue(), split(linear));
+  // A vector that stays within one row on both sides stays a vector.
+  auto innermost = [](ArrayRef<int64_t> shape) {
+    int dim = shape.size() - 1;
+    while (dim > 0 && shape[dim] == 1)
+      --dim;
+    return dim;
+  };
+  int last = innermost(from);
+  if (position.vector == innermost(to) && from[last] % lanes == 0 && to[position.vector] % lanes == 0 && alignedChunks) {
+    Position source = split(linear);
+    source.vector = last;
+    return emit(op.getValue(), source);
+  }
+  // Lanes past the end read the last element instead.
+  Value result, limit = indexConstant(to[position.vector] - 1);
+  for (int64_t lane = 0; lane < lanes; ++lane) {
+    Position one = position;
+    one.vector = -1;
+    one.index[position.vector] = smin(add(position.index[position.vector], indexConstant(lane)), limit);
+    Value element = emit(op.getValue(), split(linearIndex(one, to)));
+    if (!result)
+      result = constant(builder.getZeroAttr(VectorType::get({lanes}, element.getType())));
+    result = hoisted({element, result}, [&]() -> Value {
+      return vector::InsertOp::create(builder, loc, element, result, ArrayRef<int64_t>{lane});
+    });
+  }
+  return result;
+}
+
+Value KernelEmitter::readBuffer(Value tile, const Buffer &buffer, const Position &position) {
+  Value pointer = buffer.pointer;
+  int vector = position.vector;
+  for (int dim = 0, rank = buffer.stride.size(); dim < rank; ++dim)
+    if (dim != vector && buffer.stride[dim])
+      pointer = elementPointer(pointer, buffer.element, mul(position.index[dim], indexConstant(buffer.stride[dim])));
+  ArrayRef<int64_t> shape = shapeOf(tile);
+  Value value;
+  if (vector < 0) {
+    value = hoisted(pointer, [&] { return loadElements(pointer, buffer.element, 0); });
+  } else if (buffer.stride[vector] == 1) {
+    pointer = elementPointer(pointer, buffer.element, position.index[vector]);
+    value = hoisted(pointer, [&] { return loadElements(pointer, buffer.element, lanes); });
+  } else {
+    Value limit = indexConstant(shape[vector] - 1);
+    SmallVector<Value> pointers;
+    for (int64_t lane = 0; lane < lanes; ++lane) {
+      Value index = smin(add(position.index[vector], indexConstant(lane)), limit);
+      pointers.push_back(elementPointer(pointer, buffer.element, mul(index, indexConstant(buffer.stride[vector]))));
+    }
+    value = hoisted(pointers, [&]() -> Value {
+      Type type = memoryType(buffer.element);
+      Value raw = constant(builder.getZeroAttr(VectorType::get({lanes}, type)));
+      for (auto [lane, at] : llvm::enumerate(pointers)) {
+        Value one = LLVM::LoadOp::create(builder, loc, type, at, unsigned(memoryBytes(buffer.element)));
+        raw = vector::InsertOp::create(builder, loc, one, raw, ArrayRef<int64_t>{int64_t(lane)});
+      }
+      return fromMemory(raw, buffer.element);
+    });
+  }
+  if (buffer.clipped < 0 || (!checkedLoads && buffer.clipped == vector))
+    return value;
+  // What lies in the uniform tail was not written.
+  Value end = extentOf(tile, position, buffer.clipped);
+  assert(end && "a clipped buffer has an extent");
+  Position tail = position;
+  tail.index[buffer.clipped] = Value();
+  if (buffer.clipped == vector)
+    tail.vector = -1;
+  Value rest = emit(tile, tail);
+  if (vector < 0)
+    return choose(compare(arith::CmpIPredicate::slt, position.index[buffer.clipped], end), value, rest);
+  Value inside = buffer.clipped == vector
+                     ? laneMask(Value(), sub(end, position.index[vector]))
+                     : compare(arith::CmpIPredicate::slt, position.index[buffer.clipped], end);
+  return choose(inside, value, splatTo(rest, lanes));
+}
+
+void KernelEmitter::writeBuffer(const Buffer &buffer, const Position &position, Value value) {
+  Value pointer = buffer.pointer;
+  for (int dim = 0, rank = buffer.stride.size(); dim < rank; ++dim)
+    if (buffer.stride[dim] && position.index[dim])
+      pointer = elementPointer(pointer, buffer.element, mul(position.index[dim], indexConstant(buffer.stride[dim])));
+  if (position.vector >= 0) {
+    assert(buffer.stride[position.vector] == 1 && "vectors run along the innermost dimension");
+    value = splatTo(value, lanes);
+  }
+  storeElements(value, pointer, buffer.element);
+}
+
+} // namespace kpkg::lower::cpu
