@@ -115,11 +115,10 @@ View KernelEmitter::dropDimensions(tile::DropOp op) {
   for (int64_t dim = 0, rank = from.shape.size(); dim < rank; ++dim) {
     if (llvm::is_contained(op.getDims(), dim))
       continue;
-    to.shape.push_back(choose(inside, from.shape[dim], indexConstant(0)));
+    to.shape.push_back(from.shape[dim]);
     to.stride.push_back(from.stride[dim]);
   }
-  if (to.shape.empty())
-    to.valid = both(to.valid, inside);
+  to.valid = both(to.valid, inside);
   return to;
 }
 

@@ -36,7 +36,7 @@ bool isElementwise(mlir::Operation *op);
 struct View {
   mlir::Value pointer;
   llvm::SmallVector<mlir::Value, 4> shape, stride; ///< index
-  mlir::Value valid;                               ///< i1, null when true: false makes a view of rank 0 empty
+  mlir::Value valid;                               ///< i1, null when true; when false no element exists
   mlir::Type element;
   int64_t unit = -1;
   unsigned argument = 0; ///< the kernel argument that it is a part of

@@ -89,31 +89,35 @@ LogicalResult lowerToLLVM(ModuleOp module, const CpuTarget &target) {
 }
 
 namespace {
-struct LowerCpuPass : PassWrapper<LowerCpuPass, OperationPass<ModuleOp>> {
-  MLIR_DEFINE_EXPLICIT_INTERNAL_INLINE_TYPE_ID(LowerCpuPass)
-  LowerCpuPass() = default;
-  LowerCpuPass(const LowerCpuPass &other) : PassWrapper(other) {}
-  StringRef getArgument() const override { return "lower-cpu"; }
-  StringRef getDescription() const override { return "Lower tile kernels to the LLVM dialect for a CPU target"; }
+template <class Derived> struct CpuPass : PassWrapper<Derived, OperationPass<ModuleOp>> {
+  CpuPass() = default;
+  CpuPass(const CpuPass &other) : PassWrapper<Derived, OperationPass<ModuleOp>>(other) {}
   void getDependentDialects(DialectRegistry &registry) const override { registerLoweringDialects(registry); }
   void runOnOperation() override {
+    ModuleOp module = this->getOperation();
     llvm::Expected<CpuTarget> target = CpuTarget::find(isa);
     if (!target) {
-      getOperation().emitError(llvm::toString(target.takeError()));
-      return signalPassFailure();
+      module.emitError(llvm::toString(target.takeError()));
+      return this->signalPassFailure();
     }
-    if (mlir::failed(run(*target)))
-      signalPassFailure();
+    if (mlir::failed(Derived::lower(module, *target)))
+      this->signalPassFailure();
   }
-  virtual LogicalResult run(const CpuTarget &target) { return lowerToLLVM(getOperation(), target); }
-  Option<std::string> isa{*this, "isa", llvm::cl::desc("instruction set level"), llvm::cl::init("x86-64-v3")};
+  Pass::Option<std::string> isa{*this, "isa", llvm::cl::desc("instruction set level"), llvm::cl::init("x86-64-v3")};
 };
 
-struct EmitCpuPass : PassWrapper<EmitCpuPass, LowerCpuPass> {
+struct LowerCpuPass : CpuPass<LowerCpuPass> {
+  MLIR_DEFINE_EXPLICIT_INTERNAL_INLINE_TYPE_ID(LowerCpuPass)
+  StringRef getArgument() const override { return "lower-cpu"; }
+  StringRef getDescription() const override { return "Lower tile kernels to the LLVM dialect for a CPU target"; }
+  static LogicalResult lower(ModuleOp module, const CpuTarget &target) { return lowerToLLVM(module, target); }
+};
+
+struct EmitCpuPass : CpuPass<EmitCpuPass> {
   MLIR_DEFINE_EXPLICIT_INTERNAL_INLINE_TYPE_ID(EmitCpuPass)
   StringRef getArgument() const override { return "lower-cpu-emit"; }
   StringRef getDescription() const override { return "Turn tile kernels into loops over vectors for a CPU target"; }
-  LogicalResult run(const CpuTarget &target) override { return emitKernels(getOperation(), target); }
+  static LogicalResult lower(ModuleOp module, const CpuTarget &target) { return emitKernels(module, target); }
 };
 } // namespace
 

@@ -172,7 +172,8 @@ Value KernelEmitter::emitLoad(tile::LoadOp op, const Position &position) {
     Value raw;
     unsigned alignment = memoryBytes(element);
     if (unit)
-      raw = LLVM::MaskedLoadOp::create(builder, loc, vectorType, pointer, mask, ValueRange{fills}, alignment);
+      raw = LLVM::MaskedLoadOp::create(builder, loc, vectorType, pointer, mask, fills,
+                                       builder.getI32IntegerAttr(alignment));
     else
       raw = LLVM::masked_gather::create(builder, loc, vectorType, lanePointers(), mask, ValueRange{fills},
                                         builder.getI32IntegerAttr(alignment));

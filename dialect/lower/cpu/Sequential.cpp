@@ -190,64 +190,75 @@ LogicalResult KernelEmitter::emitAssert(tile::AssertOp op) {
   return failure(failed);
 }
 
-/// One call of the host's function with all values as 64-bit words: tiles element by element, floats as their bits, signed integers
-/// extended. The recorded format names each value's type and shape: `{f32}`, `{index:4x64}`.
+/// How the runtime reads a word of this type; what it cannot read is converted.
+static StringRef wordType(Type element) {
+  if (element.isF64())
+    return "{f64}";
+  if (isa<FloatType>(element))
+    return "{f32}";
+  return element.isInteger(1) ? "{bool}" : "{i64}";
+}
+
+/// One call of the host's function with the values as 64-bit words; of tiles the first elements, row-major.
 LogicalResult KernelEmitter::emitPrint(tile::PrintOp op) {
+  constexpr int64_t most = 64; // words in a call
   std::string format;
   StringRef rest = op.getFormat();
-  int64_t words = 0;
+  auto pointerType = LLVM::LLVMPointerType::get(builder.getContext());
+  Value memory = allocateBytes(most * 8);
+  int64_t word = 0;
+  auto put = [&](Value value, Type element) {
+    Type i64 = builder.getI64Type();
+    value = toAccumulator(value, element); // f32 for narrow floats
+    if (isa<FloatType>(value.getType()))
+      value = make<arith::BitcastOp>(builder.getIntegerType(value.getType().getIntOrFloatBitWidth()), value);
+    if (value.getType().isIndex())
+      value = make<arith::IndexCastOp>(i64, value);
+    else if (value.getType() != i64 && (isa<FloatType>(element) || element.isInteger(1)))
+      value = make<arith::ExtUIOp>(i64, value);
+    else if (value.getType() != i64)
+      value = make<arith::ExtSIOp>(i64, value);
+    LLVM::StoreOp::create(builder, loc, value, elementPointer(memory, i64, indexConstant(word++)), 8);
+  };
   for (Value value : op.getValues()) {
+    Type element = getElementTypeOrSelf(value.getType());
     auto [before, after] = rest.split("{}");
-    std::string type;
-    llvm::raw_string_ostream stream(type);
-    stream << getElementTypeOrSelf(value.getType());
-    if (auto tile = dyn_cast<RankedTensorType>(value.getType())) {
-      stream << ":" << llvm::interleaved(tile.getShape(), "x");
-      words += tile.getNumElements();
-    } else {
-      ++words;
-    }
-    format += (before + "{" + type + "}").str();
     rest = after;
+    format += before;
+    if (staysScalar(value.getType())) {
+      if (word < most) {
+        format += wordType(element);
+        put(scalarOf(value), element);
+      } else {
+        format += "...";
+      }
+      continue;
+    }
+    FailureOr<Buffer> buffer = bufferOf(value);
+    if (mlir::failed(buffer))
+      return failure();
+    ArrayRef<int64_t> shape = shapeOf(value);
+    int64_t count = cast<RankedTensorType>(value.getType()).getNumElements(), shown = std::min(count, most - word);
+    format += "[";
+    for (int64_t number = 0; number < shown; ++number) {
+      Position position;
+      position.index.resize(shape.size());
+      int64_t linear = number;
+      for (int dim = shape.size(); dim-- > 0; linear /= shape[dim])
+        position.index[dim] = indexConstant(linear % shape[dim]);
+      format += number ? " " : "";
+      format += wordType(element);
+      put(readBuffer(value, *buffer, position), element);
+    }
+    format += shown < count ? " ...]" : "]";
   }
   format += rest;
   int32_t number = prints.size();
   prints.push_back(builder.getStringAttr(format));
-
-  auto pointerType = LLVM::LLVMPointerType::get(builder.getContext());
-  Value memory = allocateBytes(std::max<int64_t>(words, 1) * 8);
-  int64_t word = 0;
-  auto put = [&](Value value, Type element, Value at) {
-    Type i64 = builder.getI64Type();
-    if (isa<FloatType>(value.getType()))
-      value = arith::BitcastOp::create(builder, loc, builder.getIntegerType(value.getType().getIntOrFloatBitWidth()), value);
-    if (value.getType().isIndex())
-      value = arith::IndexCastOp::create(builder, loc, i64, value);
-    else if (value.getType() != i64 && (isa<FloatType>(element) || element.isInteger(1)))
-      value = arith::ExtUIOp::create(builder, loc, i64, value);
-    else if (value.getType() != i64)
-      value = arith::ExtSIOp::create(builder, loc, i64, value);
-    LLVM::StoreOp::create(builder, loc, value, elementPointer(memory, i64, at), 8);
-  };
-  for (Value value : op.getValues()) {
-    Type element = getElementTypeOrSelf(value.getType());
-    if (staysScalar(value.getType())) {
-      put(scalarOf(value), element, indexConstant(word++));
-      continue;
-    }
-    if (mlir::failed(materialisePlanned(value, nullptr, nullptr)))
-      return failure();
-    openScope(nullptr);
-    forEachElement(shapeOf(value), -1, [&](Position position) {
-      put(emit(value, position), element, add(linearIndex(position, shapeOf(value)), indexConstant(word)));
-    });
-    closeScope();
-    word += cast<RankedTensorType>(value.getType()).getNumElements();
-  }
   Type i32 = builder.getI32Type();
   auto type = LLVM::LLVMFunctionType::get(LLVM::LLVMVoidType::get(builder.getContext()),
                                           {pointerType, i32, pointerType, i32});
-  Value count = constant(builder.getI32IntegerAttr(words)), index = constant(builder.getI32IntegerAttr(number));
+  Value count = constant(builder.getI32IntegerAttr(word)), index = constant(builder.getI32IntegerAttr(number));
   LLVM::CallOp::create(builder, loc, type, ValueRange{printFunction, printContext, index, memory, count});
   return failure(failed);
 }
