@@ -1,6 +1,8 @@
 // Lists the dialects and passes that the tools for MLIR text know. A new pass adds its line here.
 // SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
 #include "dialect/pipeline/Registration.h"
+#include "dialect/lower/cpu/LowerCpu.h"
+#include "dialect/lower/cpu/VectorMath.h"
 #include "dialect/tile/ir/TileDialect.h"
 #include "dialect/tile/transforms/Passes.h"
 #include "mlir/Dialect/SCF/Transforms/Passes.h"
@@ -15,4 +17,6 @@ void kpkg::registerPasses() {
   mlir::registerTransformsPasses();
   mlir::registerSCFPasses();
   tile::registerTilePasses();
+  lower::cpu::registerLowerCpuPasses();
+  lower::cpu::registerExpandVectorMathPass();
 }
