@@ -32,7 +32,7 @@ DotPlan planDot(const DotShape &shape, const VectorUnit &unit) {
   plan.mr = std::min(rows, shape.m);
   int64_t best = llvm::divideCeil(shape.m, plan.mr) * plan.mr;
   for (int64_t candidate = plan.mr - 1; candidate * 3 >= rows * 2; --candidate)
-    if (int64_t padded = llvm::divideCeil(shape.m, candidate) * candidate; padded * 100 < best * 95)
+    if (int64_t padded = llvm::divideCeil(shape.m, candidate) * candidate; padded * 100 < best * 98)
       best = padded, plan.mr = candidate;
 
   int64_t depth = std::max<int64_t>(plan.kUnroll, columnPanelBytes / (plan.nr * bytes));
@@ -41,7 +41,8 @@ DotPlan planDot(const DotShape &shape, const VectorUnit &unit) {
   int64_t rowPanels = llvm::divideCeil(shape.m, plan.mr);
   int64_t panelsPerBlock = std::max<int64_t>(1, packedRowsBytes / (plan.mr * plan.kc * bytes));
   plan.mc = llvm::divideCeil(rowPanels, llvm::divideCeil(rowPanels, panelsPerBlock)) * plan.mr;
-  plan.nc = plan.nr;
+  // Several panels at a time, so that each visit to a row of B reads a few whole cache lines.
+  plan.nc = std::min<int64_t>(4, llvm::divideCeil(shape.n, plan.nr)) * plan.nr;
   return plan;
 }
 

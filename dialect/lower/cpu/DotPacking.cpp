@@ -138,47 +138,59 @@ void packColumns(DotCode &code, const BoundedOperand &b, Value column, Value col
   int64_t nr = plan.nr, lanes = plan.lanes, square = plan.kUnroll;
   Type type = plan.shape.accType;
   Value alongColumns = code.isOne(b.stride[1]), alongDepth = code.isOne(b.stride[0]);
+  Value zero = code.index(0);
 
-  code.forEach(code.index(0), columns, nr, [&](Value panelColumn) {
-    Value first = code.add(column, panelColumn);
-    Value panel = code.at(packed, type, code.mul(panelColumn, code.index(plan.kc)));
-    Value inside = insideSteps(code, b, 0, k, kSteps, first, nr, code.either(alongColumns, alongDepth));
-    // A transposed copy moves squares: what is left over goes element by element.
-    Value transposed =
-        code.both(alongDepth, arith::XOrIOp::create(code.b, alongColumns,
-                                                    arith::ConstantOp::create(code.b, code.b.getBoolAttr(true))));
-    Value done = arith::SelectOp::create(code.b, transposed,
-                                         code.mul(code.quotient(inside, square), code.index(square)), inside);
-    auto copy = [&] {
-      code.forEach(code.index(0), done, 1, [&](Value step) {
-        Value source = elementAddress(code, b, code.add(k, step), first);
-        Value target = code.at(panel, type, code.mul(step, code.index(nr)));
+  // Whole panels inside of the operand, and how many of their steps are inside; squares cannot be cut for a transposed
+  // copy.
+  Value usable = code.both(code.either(alongColumns, alongDepth), code.atMost(b.begin[1], column));
+  Value insideColumns = code.max(zero, code.min(columns, code.sub(b.end[1], column)));
+  insideColumns = code.mul(code.quotient(insideColumns, nr), code.index(nr));
+  insideColumns = arith::SelectOp::create(code.b, usable, insideColumns, zero);
+  Value inside = code.max(zero, code.min(kSteps, code.sub(b.end[0], k)));
+  inside = arith::SelectOp::create(code.b, code.atMost(b.begin[0], k), inside, zero);
+  Value done = arith::SelectOp::create(code.b, alongColumns, inside,
+                                       code.mul(code.quotient(inside, square), code.index(square)));
+  auto target = [&](Value panelColumn, Value step) {
+    return code.at(packed, type, code.add(code.mul(panelColumn, code.index(plan.kc)), code.mul(step, code.index(nr))));
+  };
+  // Row by row over all panels: the rows of B may be pages apart.
+  auto copy = [&] {
+    code.forEach(zero, done, 1, [&](Value step) {
+      code.forEach(zero, insideColumns, nr, [&](Value panelColumn) {
+        Value source = elementAddress(code, b, code.add(k, step), code.add(column, panelColumn));
+        Value line = target(panelColumn, step);
         for (int64_t j = 0; j < nr; j += lanes)
           code.store(code.loadConverted(code.at(source, b.elementType, j), b.elementType, lanes),
-                     code.at(target, type, j), plan.unit.vectorBytes);
+                     code.at(line, type, j), plan.unit.vectorBytes);
       });
-    };
-    auto copyTransposed = [&] {
-      code.forEach(code.index(0), done, square, [&](Value step) {
-        Value target = code.at(panel, type, code.mul(step, code.index(nr)));
-        code.forEach(code.index(0), code.index(nr), square, [&](Value j) {
-          Value source = elementAddress(code, b, code.add(k, step), code.add(first, j));
+    });
+  };
+  auto copyTransposed = [&] {
+    code.forEach(zero, insideColumns, nr, [&](Value panelColumn) {
+      code.forEach(zero, done, square, [&](Value step) {
+        code.forEach(zero, code.index(nr), square, [&](Value j) {
+          Value first = code.add(code.add(column, panelColumn), j);
+          Value source = elementAddress(code, b, code.add(k, step), first);
           SmallVector<Value> lines;
           for (int64_t i = 0; i < square; ++i)
             lines.push_back(code.loadConverted(code.at(source, b.elementType, code.mul(code.index(i), b.stride[1])),
                                                b.elementType, square));
           lines = transpose(code, lines);
+          Value corner = code.at(target(panelColumn, step), type, j);
           for (int64_t i = 0; i < square; ++i)
-            code.store(lines[i], code.at(target, type, code.add(code.index(i * nr), j)), code.accBytes() * square);
+            code.store(lines[i], code.at(corner, type, i * nr), code.accBytes() * square);
         });
       });
-    };
-    code.ifElse(alongColumns, copy, [&] { code.ifThen(alongDepth, copyTransposed); });
-    code.forEach(done, kSteps, 1, [&](Value step) {
-      Value target = code.at(panel, type, code.mul(step, code.index(nr)));
-      code.forEach(code.index(0), code.index(nr), 1, [&](Value j) {
-        Value value = loadChecked(code, b, code.add(k, step), code.add(first, j));
-        code.store(value, code.at(target, type, j), code.accBytes());
+    });
+  };
+  code.ifElse(alongColumns, copy, [&] { code.ifThen(alongDepth, copyTransposed); });
+  code.forEach(zero, columns, nr, [&](Value panelColumn) {
+    Value whole = code.atMost(code.add(panelColumn, code.index(nr)), insideColumns);
+    code.forEach(arith::SelectOp::create(code.b, whole, done, zero), kSteps, 1, [&](Value step) {
+      Value line = target(panelColumn, step);
+      code.forEach(zero, code.index(nr), 1, [&](Value j) {
+        Value value = loadChecked(code, b, code.add(k, step), code.add(code.add(column, panelColumn), j));
+        code.store(value, code.at(line, type, j), code.accBytes());
       });
     });
   });
