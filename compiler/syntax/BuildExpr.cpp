@@ -12,16 +12,12 @@ void Children::settle() {
   token = nullptr;
   for (; context && index < context->children.size(); ++index) {
     antlr4::tree::ParseTree *child = context->children[index];
-    if (dynamic_cast<antlr4::ParserRuleContext *>(child)) {
-      current = child;
-      return;
-    }
-    auto *terminal = dynamic_cast<antlr4::tree::TerminalNode *>(child);
-    if (terminal && !dynamic_cast<antlr4::tree::ErrorNode *>(child)) {
-      current = child;
-      token = terminal->getSymbol();
-      return;
-    }
+    if (typeid(*child) == typeid(antlr4::tree::ErrorNodeImpl))
+      continue;
+    current = child;
+    if (typeid(*child) == typeid(antlr4::tree::TerminalNodeImpl))
+      token = static_cast<antlr4::tree::TerminalNode *>(child)->getSymbol();
+    return;
   }
 }
 
@@ -74,11 +70,11 @@ ExprPtr Builder::expression(P::ExpressionContext *tree, SourceRange near) {
   Children children(tree);
   // value (IF condition ELSE value)*, folded from the right.
   std::vector<ExprPtr> parts;
-  parts.push_back(disjunction(children.take<P::DisjunctionContext>(), near));
+  parts.push_back(operation(children.take<P::OperationContext>(), near));
   while (children.take(P::IF)) {
-    parts.push_back(disjunction(children.take<P::DisjunctionContext>(), near));
+    parts.push_back(operation(children.take<P::OperationContext>(), near));
     children.take(P::ELSE);
-    parts.push_back(disjunction(children.take<P::DisjunctionContext>(), near));
+    parts.push_back(operation(children.take<P::OperationContext>(), near));
   }
   while (parts.size() > 1) {
     ExprPtr elseValue = std::move(parts.back());
@@ -93,156 +89,11 @@ ExprPtr Builder::expression(P::ExpressionContext *tree, SourceRange near) {
   return std::move(parts.front());
 }
 
-ExprPtr Builder::disjunction(P::DisjunctionContext *tree, SourceRange near) {
-  Children children(tree);
-  ExprPtr result = conjunction(children.take<P::ConjunctionContext>(), near);
-  while (children.take(P::OR)) {
-    ExprPtr rhs = conjunction(children.take<P::ConjunctionContext>(), near);
-    SourceRange whole = result->range.to(rhs->range);
-    result = std::make_unique<LogicalExpr>(whole, false, std::move(result), std::move(rhs));
-  }
-  return result;
-}
-
-ExprPtr Builder::conjunction(P::ConjunctionContext *tree, SourceRange near) {
-  Children children(tree);
-  ExprPtr result = inversion(children.take<P::InversionContext>(), near);
-  while (children.take(P::AND)) {
-    ExprPtr rhs = inversion(children.take<P::InversionContext>(), near);
-    SourceRange whole = result->range.to(rhs->range);
-    result = std::make_unique<LogicalExpr>(whole, true, std::move(result), std::move(rhs));
-  }
-  return result;
-}
-
-ExprPtr Builder::inversion(P::InversionContext *tree, SourceRange near) {
-  Children children(tree);
-  std::vector<SourceRange> nots;
-  while (antlr4::Token *word = children.take(P::NOT))
-    nots.push_back(range(word));
-  ExprPtr result = comparison(children.take<P::ComparisonContext>(), near);
-  for (; !nots.empty(); nots.pop_back()) {
-    SourceRange whole = nots.back().to(result->range);
-    result = std::make_unique<UnaryExpr>(whole, UnaryOp::Not, std::move(result));
-  }
-  return result;
-}
-
-static CompareOp compareOp(size_t first, bool second) {
-  using P = grammar::KParser;
-  switch (first) {
-  case P::LESS:
-    return CompareOp::Lt;
-  case P::LESS_EQUAL:
-    return CompareOp::Le;
-  case P::GREATER:
-    return CompareOp::Gt;
-  case P::GREATER_EQUAL:
-    return CompareOp::Ge;
-  case P::NOT_EQUAL:
-    return CompareOp::Ne;
-  case P::IN:
-    return CompareOp::In;
-  case P::NOT:
-    return CompareOp::NotIn;
-  case P::IS:
-    return second ? CompareOp::IsNot : CompareOp::Is;
-  default:
-    return CompareOp::Eq;
-  }
-}
-
-ExprPtr Builder::comparison(P::ComparisonContext *tree, SourceRange near) {
-  Children children(tree);
-  auto side = [&] {
-    Children parts(children.take<P::ArithmeticContext>());
-    return arithmetic(parts, 0, near);
-  };
-  ExprPtr first = side();
-  std::vector<CompareExpr::Link> links;
-  while (auto *op = children.take<P::ComparisonOperatorContext>()) {
-    Children words(op);
-    size_t word = words.type();
-    words.advance();
-    CompareOp kind = compareOp(word, words.take(P::NOT));
-    links.push_back({kind, range(op), side()});
-  }
-  if (links.empty())
-    return first;
-  SourceRange whole = first->range.to(links.back().rhs->range);
-  return std::make_unique<CompareExpr>(whole, std::move(first), std::move(links));
-}
-
-namespace {
-struct BinaryToken {
-  BinaryOp op;
-  unsigned strength; // binds tighter when larger; 0: no binary operator
-};
-BinaryToken binaryToken(size_t type) {
-  using P = grammar::KParser;
-  switch (type) {
-  case P::BAR:
-    return {BinaryOp::BitOr, 1};
-  case P::CARET:
-    return {BinaryOp::BitXor, 2};
-  case P::AMPERSAND:
-    return {BinaryOp::BitAnd, 3};
-  case P::SHIFT_LEFT:
-    return {BinaryOp::ShiftLeft, 4};
-  case P::SHIFT_RIGHT:
-    return {BinaryOp::ShiftRight, 4};
-  case P::PLUS:
-    return {BinaryOp::Add, 5};
-  case P::MINUS:
-    return {BinaryOp::Sub, 5};
-  case P::STAR:
-    return {BinaryOp::Mul, 6};
-  case P::SLASH:
-    return {BinaryOp::Div, 6};
-  case P::DOUBLE_SLASH:
-    return {BinaryOp::FloorDiv, 6};
-  case P::PERCENT:
-    return {BinaryOp::Mod, 6};
-  default: // ** is not here: it binds tighter than a sign before it, see unary()
-    return {BinaryOp::Add, 0};
-  }
-}
-} // namespace
-
-ExprPtr Builder::arithmetic(Children &children, unsigned weakest, SourceRange near) {
-  ExprPtr lhs = unary(children, near);
-  for (BinaryToken next = binaryToken(children.type()); next.strength > weakest; next = binaryToken(children.type())) {
-    SourceRange opRange = range(children.take());
-    ExprPtr rhs = arithmetic(children, next.strength, near);
-    SourceRange whole = lhs->range.to(rhs->range);
-    lhs = std::make_unique<BinaryExpr>(whole, next.op, opRange, std::move(lhs), std::move(rhs));
-  }
-  return lhs;
-}
-
-ExprPtr Builder::unary(Children &children, SourceRange near) {
-  size_t type = children.type();
-  if (type == P::PLUS || type == P::MINUS || type == P::TILDE) {
-    SourceRange sign = range(children.take());
-    ExprPtr value = unary(children, near);
-    SourceRange whole = sign.to(value->range);
-    UnaryOp op = type == P::PLUS ? UnaryOp::Plus : type == P::MINUS ? UnaryOp::Minus : UnaryOp::Invert;
-    return std::make_unique<UnaryExpr>(whole, op, std::move(value));
-  }
-  ExprPtr base = operand(children.take<P::OperandContext>(), near);
-  antlr4::Token *power = children.take(P::DOUBLE_STAR);
-  if (!power)
-    return base;
-  ExprPtr exponent = unary(children, near);
-  SourceRange whole = base->range.to(exponent->range);
-  return std::make_unique<BinaryExpr>(whole, BinaryOp::Pow, range(power), std::move(base), std::move(exponent));
-}
-
 ExprPtr Builder::operand(P::OperandContext *tree, SourceRange near) {
   Children children(tree);
   if (tree)
     near = range(tree);
-  ExprPtr result = atom(children.take<P::AtomContext>(), near);
+  ExprPtr result = atom(children, near);
   while (!children.done()) {
     antlr4::Token *first = children.take();
     switch (first ? first->getType() : 0) {
@@ -275,8 +126,7 @@ ExprPtr Builder::operand(P::OperandContext *tree, SourceRange near) {
   return result;
 }
 
-ExprPtr Builder::atom(P::AtomContext *tree, SourceRange near) {
-  Children children(tree);
+ExprPtr Builder::atom(Children &children, SourceRange near) {
   antlr4::Token *first = children.take();
   if (!first)
     return error(near);
@@ -298,45 +148,56 @@ ExprPtr Builder::atom(P::AtomContext *tree, SourceRange near) {
     // Strings side by side are one.
     std::string value;
     bool good = true;
-    for (antlr4::Token *piece = first; piece; piece = children.take(P::STRING))
-      good &= appendString(file.slice(range(piece)), range(piece), value, diags);
-    return good ? std::make_unique<StringLiteral>(range(tree), std::move(value)) : error(range(tree));
+    for (antlr4::Token *piece = first; piece; piece = children.take(P::STRING)) {
+      SourceRange part = range(piece);
+      good &= appendString(file.slice(part), part, value, diags);
+      place = place.to(part);
+    }
+    return good ? std::make_unique<StringLiteral>(place, std::move(value)) : error(place);
   }
   case P::LPAREN: {
     auto *inner = children.take<P::ExpressionsContext>();
+    place = place.to(range(children.take(P::RPAREN)));
     if (!inner)
-      return std::make_unique<TupleExpr>(range(tree), std::vector<ExprPtr>());
+      return std::make_unique<TupleExpr>(place, std::vector<ExprPtr>());
     ExprPtr result = expressions(inner, near);
-    result->range = range(tree);
+    result->range = place;
     return result;
   }
   case P::LBRACKET: {
     bool hasComma = false;
     std::vector<ExprPtr> elements = commaList(children.take<P::ExpressionsContext>(), hasComma);
-    return std::make_unique<ListExpr>(range(tree), std::move(elements));
+    place = place.to(range(children.take(P::RBRACKET)));
+    return std::make_unique<ListExpr>(place, std::move(elements));
   }
-  case P::LBRACE: {
-    std::vector<DictExpr::Entry> entries;
-    bool afterComma = false;
-    while (!children.done()) {
-      if (auto *entry = children.take<P::DictEntryContext>()) {
-        Children parts(entry);
-        ExprPtr key = expression(parts.take<P::ExpressionContext>(), range(entry));
-        parts.take(P::COLON);
-        entries.push_back({std::move(key), expression(parts.take<P::ExpressionContext>(), range(entry))});
-        afterComma = false;
-      } else if (antlr4::Token *comma = children.take(P::COMMA)) {
-        checkComma(comma, afterComma);
-        afterComma = true;
-      } else {
-        children.advance();
-      }
-    }
-    return std::make_unique<DictExpr>(range(tree), std::move(entries));
-  }
+  case P::LBRACE:
+    return dict(children, first);
   default:
     return error(near);
   }
+}
+
+ExprPtr Builder::dict(Children &children, antlr4::Token *brace) {
+  std::vector<DictExpr::Entry> entries;
+  SourceRange whole = range(brace);
+  bool afterComma = false;
+  while (!children.done()) {
+    if (antlr4::Token *closer = children.take(P::RBRACE)) {
+      whole = whole.to(range(closer));
+      break;
+    }
+    if (auto *entry = children.take<P::DictEntryContext>()) {
+      Children parts(entry);
+      ExprPtr key = expression(parts.take<P::ExpressionContext>(), range(entry));
+      parts.take(P::COLON);
+      entries.push_back({std::move(key), expression(parts.take<P::ExpressionContext>(), range(entry))});
+      afterComma = false;
+      continue;
+    }
+    checkComma(children.take(), afterComma);
+    afterComma = true;
+  }
+  return std::make_unique<DictExpr>(whole, std::move(entries));
 }
 
 ExprPtr Builder::slice(ExprPtr start, P::SliceContext *tree) {

@@ -5,6 +5,7 @@
 #include "compiler/ast/Stmt.h"
 #include "compiler/diag/Diagnostics.h"
 #include "compiler/syntax/Layout.h"
+#include <typeinfo>
 
 namespace kpkg::compiler {
 
@@ -16,6 +17,7 @@ public:
   bool done() const { return !current; }
   /// The type of the token that is next; 0 when it is a rule or nothing.
   size_t type() const { return token ? token->getType() : 0; }
+  /// Moves past the next child, whatever it is; null when it is not a token.
   antlr4::Token *take() {
     antlr4::Token *taken = token;
     advance();
@@ -23,9 +25,14 @@ public:
   }
   /// The next child when it is a token of this type.
   antlr4::Token *take(size_t type) { return this->type() == type ? take() : nullptr; }
+  /// The next child when it is this rule, without taking it.
+  template <typename Rule> Rule *peek() const {
+    // Rules have no subclasses, and dynamic_cast would be a quarter of the parser's time.
+    return current && !token && typeid(*current) == typeid(Rule) ? static_cast<Rule *>(current) : nullptr;
+  }
   /// The next child when it is this rule.
   template <typename Rule> Rule *take() {
-    Rule *rule = dynamic_cast<Rule *>(current);
+    Rule *rule = peek<Rule>();
     if (rule)
       advance();
     return rule;
@@ -69,19 +76,20 @@ private:
   ast::ExprPtr expressions(P::ExpressionsContext *tree, SourceRange near);
   std::vector<ast::ExprPtr> commaList(P::ExpressionsContext *tree, bool &hasComma);
   ast::ExprPtr expression(P::ExpressionContext *tree, SourceRange near);
-  ast::ExprPtr disjunction(P::DisjunctionContext *tree, SourceRange near);
-  ast::ExprPtr conjunction(P::ConjunctionContext *tree, SourceRange near);
-  ast::ExprPtr inversion(P::InversionContext *tree, SourceRange near);
-  ast::ExprPtr comparison(P::ComparisonContext *tree, SourceRange near);
-  ast::ExprPtr arithmetic(Children &children, unsigned weakest, SourceRange near);
-  ast::ExprPtr unary(Children &children, SourceRange near);
   ast::ExprPtr operand(P::OperandContext *tree, SourceRange near);
-  ast::ExprPtr atom(P::AtomContext *tree, SourceRange near);
+  ast::ExprPtr atom(Children &children, SourceRange near);
+  ast::ExprPtr dict(Children &children, antlr4::Token *brace);
   ast::ExprPtr slice(ast::ExprPtr start, P::SliceContext *tree);
   ast::Argument argument(antlr4::ParserRuleContext *tree);
   std::vector<ast::Argument> arguments(antlr4::ParserRuleContext *tree);
   /// In a list that allows one comma at its end: reports a comma that follows a comma.
   void checkComma(const antlr4::Token *comma, bool afterComma);
+
+  // BuildOperation.cpp: precedence. `weakest` is the level of the operator on the left.
+  ast::ExprPtr operation(P::OperationContext *tree, SourceRange near);
+  ast::ExprPtr binary(Children &children, unsigned weakest, SourceRange near);
+  ast::ExprPtr prefixed(Children &children, unsigned weakest, SourceRange near);
+  ast::ExprPtr comparison(ast::ExprPtr first, Children &children, SourceRange near);
 
   // BuildStmt.cpp. Statements are appended to the block; nothing when the parser could make nothing of one.
   void statement(P::StatementContext *tree, ast::Block &block);

@@ -4,6 +4,7 @@
 #include "compiler/syntax/Limits.h"
 #include "compiler/syntax/Wording.h"
 #include <algorithm>
+#include <utility>
 
 using namespace kpkg::compiler;
 using grammar::KLexer;
@@ -71,12 +72,15 @@ public:
   TokenLines run() {
     bool physicalLineStart = true;
     while (!lines.abandoned) {
+      // Half of all tokens would be blanks, and skipping one costs the lexer as much as making one.
+      for (antlr4::CharStream *characters = lexer.getInputStream(); characters->LA(1) == ' ';)
+        characters->consume();
       std::unique_ptr<antlr4::Token> token = lexer.nextToken();
       size_t type = token->getType();
       if (type == antlr4::Token::EOF)
         break;
       if (type == KLexer::NEWLINE) {
-        if (brackets.empty())
+        if (brackets.empty() && !std::exchange(joinsNextLine, false))
           endLine();
         physicalLineStart = true;
         continue;
@@ -118,6 +122,8 @@ private:
   unsigned expressionDepth = 0;
   bool inLine = false;
   bool lineReported = false;
+  bool lineHasInvalid = false;
+  bool joinsNextLine = false; // a `\` that is not quite at the end of its line
   size_t lineBegin = 0; // index of its first token
   bool lineIsHeader = false, lineIsComptime = false, lineHasColon = false;
   size_t lastType = 0;
@@ -155,7 +161,7 @@ private:
     indent(token);
     lines.reported.resize(lines.tokens.size(), false);
     inLine = true;
-    lineReported = false;
+    lineReported = lineHasInvalid = joinsNextLine = false;
     lineBegin = lines.tokens.size();
     lineIsHeader = lineIsComptime = lineHasColon = false;
     lineOperators = expressionDepth = 0;
@@ -329,10 +335,12 @@ private:
       return type;
     }
     if (type == KLexer::INVALID) {
-      if (text == "\\")
+      if (text == "\\") {
         diags.report(diag::BadLineContinuation, range);
-      else
+        joinsNextLine = true;
+      } else if (!std::exchange(lineHasInvalid, true)) { // typographic quotes come in pairs
         diags.report(diag::InvalidCharacter, range, describeCharacter(text));
+      }
       return 0;
     }
     auto report = [&](const char *fix) {

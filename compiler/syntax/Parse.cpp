@@ -60,6 +60,7 @@ std::unique_ptr<ast::Module> kpkg::compiler::parse(const SourceFile &file, Diagn
   if (!lines.abandoned) {
     antlr4::ListTokenSource source(std::move(lines.tokens));
     antlr4::CommonTokenStream tokens(&source);
+    tokens.fill(); // recovery looks ahead to the end of the line
     grammar::KParser parser(&tokens);
     parser.removeErrorListeners();
     parser.setErrorHandler(std::make_shared<Recovery>(file, places, lines.reported, diags));

@@ -2,6 +2,7 @@
 // SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
 #include "compiler/syntax/Recovery.h"
 #include "compiler/syntax/Wording.h"
+#include <algorithm>
 
 using namespace kpkg::compiler;
 using grammar::KParser;
@@ -37,6 +38,16 @@ bool Recovery::firstOnLine(antlr4::Parser &parser) {
   return true;
 }
 
+std::vector<size_t> Recovery::expectedTypes(antlr4::Parser &parser) const {
+  bool known = decision.token == parser.getTokenStream()->index();
+  antlr4::misc::IntervalSet set =
+      known ? parser.getATN().getExpectedTokens(decision.state, decision.context) : parser.getExpectedTokens();
+  std::vector<size_t> types;
+  for (ssize_t type : set.toList())
+    types.push_back(static_cast<size_t>(type));
+  return types;
+}
+
 void Recovery::report(antlr4::Parser &parser) {
   if (!firstOnLine(parser))
     return;
@@ -48,17 +59,16 @@ void Recovery::report(antlr4::Parser &parser) {
     diags.report(diag::AssignmentInExpression, range).fix(range, "==");
     return;
   }
-  std::vector<size_t> expected;
-  for (ssize_t type : parser.getExpectedTokens().toList())
-    expected.push_back(static_cast<size_t>(type));
+  std::vector<size_t> expected = expectedTypes(parser);
   bool isWord = found >= KParser::FN && found <= KParser::AS;
-  if (isWord && expected.size() == 1 && expected[0] == KParser::NAME) {
+  auto expects = [&](size_t type) { return std::find(expected.begin(), expected.end(), type) != expected.end(); };
+  if (isWord && expects(KParser::NAME) && !expects(KParser::INTEGER)) {
     diags.report(diag::ReservedWord, range, text);
     return;
   }
   size_t rule = static_cast<antlr4::RuleContext *>(parser.getContext())->getRuleIndex();
   if (rule == KParser::RuleFunction && parser.getContext()->getStart()->getType() == KParser::AT &&
-      std::find(expected.begin(), expected.end(), KParser::FN) != expected.end()) {
+      expects(KParser::FN)) {
     diags.report(diag::DecoratorWithoutFunction, range, describeFound(found, text));
     return;
   }
@@ -91,8 +101,12 @@ antlr4::Token *Recovery::recoverInline(antlr4::Parser *parser) {
       parser->consume();
       return colon;
     }
+    // Not a header at all: leave the rule.
+    if (tokens.LA(2) != KParser::INDENT)
+      throw antlr4::InputMismatchException(parser);
   }
-  return getMissingSymbol(parser);
+  imagined.push_back(std::make_unique<antlr4::CommonToken>(antlr4::Token::INVALID_TYPE, "<missing>"));
+  return imagined.back().get();
 }
 
 void Recovery::skipLine(antlr4::Parser &parser) {
@@ -103,9 +117,11 @@ void Recovery::skipLine(antlr4::Parser &parser) {
 }
 
 void Recovery::sync(antlr4::Parser *parser) {
+  antlr4::TokenStream &tokens = *parser->getTokenStream();
+  if (decision.token != tokens.index())
+    decision = {tokens.index(), parser->getState(), parser->getContext()};
   if (parser->getContext()->getRuleIndex() != KParser::RuleStatements)
     return;
-  antlr4::TokenStream &tokens = *parser->getTokenStream();
   if (inErrorRecoveryMode(parser)) {
     // The statement before gave up; if in the middle of a line, leave the line.
     size_t at = tokens.LT(1)->getTokenIndex();
