@@ -3,14 +3,17 @@
 #include "dialect/pipeline/Registration.h"
 #include "dialect/lower/cpu/LowerCpu.h"
 #include "dialect/lower/cpu/VectorMath.h"
+#include "dialect/plan/ir/Plan.h"
+#include "dialect/plan/transforms/Passes.h"
 #include "dialect/tile/ir/TileDialect.h"
 #include "dialect/tile/transforms/Passes.h"
 #include "mlir/Dialect/SCF/Transforms/Passes.h"
 #include "mlir/Transforms/Passes.h"
 
 void kpkg::registerDialects(mlir::DialectRegistry &registry) {
-  registry.insert<tile::TileDialect, mlir::arith::ArithDialect, mlir::cf::ControlFlowDialect, mlir::LLVM::LLVMDialect,
-                  mlir::math::MathDialect, mlir::scf::SCFDialect, mlir::ub::UBDialect, mlir::vector::VectorDialect>();
+  registry.insert<plan_ir::PlanDialect, tile::TileDialect, mlir::arith::ArithDialect, mlir::cf::ControlFlowDialect,
+                  mlir::LLVM::LLVMDialect, mlir::math::MathDialect, mlir::scf::SCFDialect, mlir::ub::UBDialect,
+                  mlir::vector::VectorDialect>();
 }
 
 void kpkg::registerPasses() {
@@ -19,4 +22,5 @@ void kpkg::registerPasses() {
   tile::registerTilePasses();
   lower::cpu::registerLowerCpuPasses();
   lower::cpu::registerExpandVectorMathPass();
+  plan_ir::registerPlanPasses();
 }

@@ -7,7 +7,8 @@
 //                        u32 parameters: each u32 name, u8 mut       (types: those of the first registers)
 //                        u32 results: u8 type each
 //                        u32 registers: u8 type each
-//                        u32 instructions: each u8 opcode, u8 results, u16 operands, u16 immediates, u16 registers.., i64 immediates..
+//                        u32 instructions: each u8 opcode, u8 results, u16 operands, u16 immediates, u16 registers..,
+//                        i64 immediates..
 #include "runtime/plan/Decoded.h"
 #include <fmt/format.h>
 

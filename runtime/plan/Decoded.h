@@ -40,7 +40,7 @@ struct Parameter {
 };
 
 struct Function {
-  uint32_t name = 0; ///< string
+  uint32_t name = 0;                 ///< string
   std::vector<Parameter> parameters; ///< in registers 0, 1, ...
   std::string resultTypes;
   std::string registerTypes;
@@ -48,7 +48,9 @@ struct Function {
   std::vector<uint16_t> registers;
   std::vector<int64_t> immediates;
 
-  std::span<const uint16_t> resultsOf(const Instruction &i) const { return {registers.data() + i.firstRegister, i.results}; }
+  std::span<const uint16_t> resultsOf(const Instruction &i) const {
+    return {registers.data() + i.firstRegister, i.results};
+  }
   std::span<const uint16_t> operandsOf(const Instruction &i) const {
     return {registers.data() + i.firstRegister + i.results, i.operands};
   }
@@ -68,8 +70,8 @@ struct DecodedModule {
   bool hasMutArguments = false;
 };
 
-/// A launch's immediates: kernel string, number of parameters, (name string, at_least) for each, number of arguments, mut for
-/// each. Its operands: parameters, arguments, then the grid; none is a persistent launch.
+/// A launch's immediates: kernel string, number of parameters, (name string, at_least) for each, number of arguments,
+/// mut for each. Its operands: parameters, arguments, then the grid; none is a persistent launch.
 struct LaunchLayout {
   uint32_t kernel;
   std::span<const int64_t> params; ///< pairs
@@ -81,8 +83,8 @@ bool readLaunch(const Function &function, const Instruction &instruction, Launch
 
 //===--- Bytes ----------------------------------------------------------------------------------------------------===//
 
-/// First bytes of every plan section, then major and minor version as u16. A reader takes every minor of its major version that
-/// uses opcodes it knows. All numbers are little endian.
+/// First bytes of every plan section, then major and minor version as u16. A reader takes every minor of its major
+/// version that uses opcodes it knows. All numbers are little endian.
 inline constexpr uint8_t magic[4] = {'K', 'P', 'L', 'N'};
 inline constexpr uint16_t majorVersion = 1;
 inline constexpr uint16_t minorVersion = 0;
@@ -98,8 +100,8 @@ struct Limits {
 std::optional<Error> decode(std::span<const uint8_t> bytes, DecodedModule &module);
 /// The inverse of decode().
 std::vector<uint8_t> encode(const DecodedModule &module);
-/// Accepts only code that evaluate() can run on any call without checking it again: register types, assignment before use on
-/// every path, forward jumps that stay within their loop, calls without recursion. Fills module.arguments.
+/// Accepts only code that evaluate() can run on any call without checking it again: register types, assignment before
+/// use on every path, forward jumps that stay within their loop, calls without recursion. Fills module.arguments.
 std::optional<Error> verify(DecodedModule &module);
 
 //===--- Text -----------------------------------------------------------------------------------------------------===//
@@ -107,8 +109,8 @@ std::optional<Error> verify(DecodedModule &module);
 /// A listing, one instruction a line.
 std::string dumpText(const DecodedModule &module);
 /// {"version":[1,0], "strings":[...], "functions":[{"name":..., "parameters":[{"name","type","mut"}], "results":"t",
-/// "registers":"tii...", "code":[["add_int",[results],[operands],[immediates]], ...]}]}. Immediates are integers, a double as its
-/// bits; opcodes and their immediates as in Opcodes.def.
+/// "registers":"tii...", "code":[["add_int",[results],[operands],[immediates]], ...]}]}. Immediates are integers, a
+/// double as its bits; opcodes and their immediates as in Opcodes.def.
 std::string dumpJson(const DecodedModule &module);
 
 } // namespace kpkg::plan

@@ -94,6 +94,8 @@ private:
 
 } // namespace
 
-std::string describe(const Program &program, const Resolution &resolution) { return Printer(program, resolution).run(); }
+std::string describe(const Program &program, const Resolution &resolution) {
+  return Printer(program, resolution).run();
+}
 
 } // namespace kpkg::plan

@@ -33,7 +33,8 @@ std::string launchText(const DecodedModule &module, const Function &f, const Ins
   std::string out = quoted(module.strings[layout.kernel]) + " [";
   for (size_t k = 0; k < params; ++k)
     fmt::format_to(std::back_inserter(out), "{}{} {} %{}", k ? ", " : "",
-                   module.strings[static_cast<size_t>(layout.params[2 * k])], layout.params[2 * k + 1] ? ">=" : "=", regs[k]);
+                   module.strings[static_cast<size_t>(layout.params[2 * k])], layout.params[2 * k + 1] ? ">=" : "=",
+                   regs[k]);
   out += "] (";
   for (size_t k = 0; k < args; ++k)
     fmt::format_to(std::back_inserter(out), "{}{}%{}", k ? ", " : "", layout.argMut[k] ? "mut " : "", regs[params + k]);
@@ -65,7 +66,7 @@ std::string immediatesText(const DecodedModule &module, const Function &f, const
       out += dtypeName(static_cast<DType>(values[k]));
       break;
     case 'm': {
-      constexpr std::string_view names[] = {"false", "eq", "gt", "ge", "lt", "le", "ne", "ord",
+      constexpr std::string_view names[] = {"false", "eq",  "gt",  "ge",  "lt",  "le",  "ne",  "ord",
                                             "uno",   "ueq", "ugt", "uge", "ult", "ule", "une", "true"};
       out += names[static_cast<size_t>(values[k]) & 15];
       break;

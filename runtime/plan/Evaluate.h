@@ -34,11 +34,11 @@ struct TensorMeta {
 struct Argument {
   enum class Kind : uint8_t { None, Tensor, Int, Float, Bool, List, DType, String };
   Kind kind = Kind::None;
-  TensorMeta tensor;            // Tensor
-  int64_t integer = 0;          // Int; Bool (0 or 1); DType (its number)
-  double real = 0;              // Float
+  TensorMeta tensor;             // Tensor
+  int64_t integer = 0;           // Int; Bool (0 or 1); DType (its number)
+  double real = 0;               // Float
   std::span<const int64_t> list; // List
-  std::string_view string;      // String
+  std::string_view string;       // String
 };
 
 using CallSignature = std::span<const Argument>;
@@ -89,10 +89,10 @@ struct LaunchParam {
   enum class Kind : uint8_t { Int, Bool, Float, DType, String };
   std::string_view name; ///< points into the Program
   Kind kind = Kind::Int;
-  bool atLeast = false;  ///< the smallest listed value >= integer
-  int64_t integer = 0;   ///< Int, Bool, DType (its number)
+  bool atLeast = false; ///< the smallest listed value >= integer
+  int64_t integer = 0;  ///< Int, Bool, DType (its number)
   double real = 0;
-  std::string string;    ///< String
+  std::string string; ///< String
 };
 
 /// One kernel argument.
@@ -122,8 +122,8 @@ struct LaunchStep {
 
 using Step = std::variant<CopyStep, LaunchStep>;
 
-/// All that one call does. Nothing of it depends on data, on addresses or on pass-through scalars, so it may be kept for
-/// each key (appendKey) and executed many times, by many threads at once. The Program must outlive it.
+/// All that one call does. Nothing of it depends on data, on addresses or on pass-through scalars, so it may be kept
+/// for each key (appendKey) and executed many times, by many threads at once. The Program must outlive it.
 struct Resolution {
   std::vector<Buffer> buffers;
   std::vector<Step> steps;
@@ -141,25 +141,25 @@ struct Error {
     Malformed ///< the bytecode is refused
   };
   Kind kind = Kind::Raised;
-  std::string message; ///< with the values that were found
-  std::string op;      ///< the op that was called, "kpkg::softmax"
+  std::string message;   ///< with the values that were found
+  std::string op;        ///< the op that was called, "kpkg::softmax"
   int32_t argument = -1; ///< index of the argument to blame, or -1
 };
 
 //===--- Doing it -------------------------------------------------------------------------------------------------===//
 
-/// Resolves a call. Pure: the same program and signature give the same answer. `resolution` is overwritten; after an error
-/// its contents mean nothing. Only tensors' metadata is read. Reuse of one `resolution` saves allocations.
+/// Resolves a call. Pure: the same program and signature give the same answer. `resolution` is overwritten; after an
+/// error its contents mean nothing. Only tensors' metadata is read. Reuse of one `resolution` saves allocations.
 std::optional<Error> evaluate(const Program &program, CallSignature call, Resolution &resolution);
 
-/// Appends words that are equal exactly if evaluate() gives the same answer for the same reasons: dtypes, shapes, strides,
-/// scalars by their bits (so NaN equals itself), not the pass-through ones. Alignment and device are the caller's to add.
-/// A call whose argument kinds do not fit gives some key; evaluate() then says what is wrong.
+/// Appends words that are equal exactly if evaluate() gives the same answer for the same reasons: dtypes, shapes,
+/// strides, scalars by their bits (so NaN equals itself), not the pass-through ones. Alignment and device are the
+/// caller's to add. A call whose argument kinds do not fit gives some key; evaluate() then says what is wrong.
 void appendKey(const Program &program, CallSignature call, std::vector<uint64_t> &key);
 
 /// To be checked at each call, cached or not, since it depends on addresses: memory that the op writes (`mut`) may not
-/// overlap another argument's, nor itself. `addresses[i]` is the data pointer of argument i (ignored unless a tensor). Costs
-/// nothing for ops without `mut` arguments.
+/// overlap another argument's, nor itself. `addresses[i]` is the data pointer of argument i (ignored unless a tensor).
+/// Costs nothing for ops without `mut` arguments.
 std::optional<Error> checkAliases(const Program &program, CallSignature call, std::span<const uint64_t> addresses);
 
 /// One line a step: copies, launches with parameters and grid; then outputs. For `kpkg explain`.

@@ -76,7 +76,8 @@ bool Interpreter::runFunction(uint32_t index, std::span<const Value> arguments, 
       break;
     case Opcode::loop_for:
       if (regs[operands[2]].bits < 1)
-        return fail(Error::Kind::Argument, fmt::format("loop with step {}, expected at least 1", regs[operands[2]].bits));
+        return fail(Error::Kind::Argument,
+                    fmt::format("loop with step {}, expected at least 1", regs[operands[2]].bits));
       if (regs[operands[0]].bits >= regs[operands[1]].bits)
         pc = target() - 1;
       break;
@@ -97,7 +98,8 @@ bool Interpreter::runFunction(uint32_t index, std::span<const Value> arguments, 
       }
       auto counted = f.operandsOf(begin);
       int64_t next;
-      if (!__builtin_add_overflow(regs[counted[0]].bits, regs[counted[2]].bits, &next) && next < regs[counted[1]].bits) {
+      if (!__builtin_add_overflow(regs[counted[0]].bits, regs[counted[2]].bits, &next) &&
+          next < regs[counted[1]].bits) {
         regs[counted[0]].bits = next;
         pc = target();
       }
@@ -193,7 +195,9 @@ static bool power(int64_t base, int64_t exponent, int64_t &result) {
 }
 
 bool Interpreter::intArithmetic(Opcode op, int64_t a, int64_t b, int64_t &result) {
-  auto overflow = [&] { return fail(Error::Kind::Argument, fmt::format("{}({}, {}) overflows", opcodeName(op), a, b)); };
+  auto overflow = [&] {
+    return fail(Error::Kind::Argument, fmt::format("{}({}, {}) overflows", opcodeName(op), a, b));
+  };
   switch (op) {
   case Opcode::add_int:
     return !__builtin_add_overflow(a, b, &result) || overflow();
@@ -433,8 +437,8 @@ bool Interpreter::list(const Instruction &i, const Function &f, Value *regs) {
   auto wrapIndex = [&](int64_t index, size_t &at) {
     auto length = static_cast<int64_t>(size);
     if (index < -length || index >= length)
-      return fail(Error::Kind::Argument,
-                  fmt::format("index {} is out of range for the list {}", index, describeShape({entries.data(), size})));
+      return fail(Error::Kind::Argument, fmt::format("index {} is out of range for the list {}", index,
+                                                     describeShape({entries.data(), size})));
     at = static_cast<size_t>(index < 0 ? index + length : index);
     return true;
   };

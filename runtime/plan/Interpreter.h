@@ -32,7 +32,8 @@ private:
   bool list(const Instruction &i, const Function &f, Value *regs);
   bool query(const Instruction &i, const Function &f, Value *regs);
   bool tensor(const Instruction &i, const Function &f, Value *regs);
-  bool viewOrCopy(const Instruction &i, TensorId source, std::span<const uint16_t> operands, Value *regs, TensorId &result);
+  bool viewOrCopy(const Instruction &i, TensorId source, std::span<const uint16_t> operands, Value *regs,
+                  TensorId &result);
   bool launch(const Instruction &i, const Function &f, Value *regs);
   bool raise(const Instruction &i, const Function &f, Value *regs);
 
@@ -52,7 +53,7 @@ private:
   CallSignature call;
   Resolution &resolution;
   Memory memory;
-  std::vector<Value> stack; ///< registers of all active functions
+  std::vector<Value> stack;  ///< registers of all active functions
   std::vector<int64_t> pool; ///< entries of lists
   std::vector<std::string_view> strings;
   std::vector<uint32_t> active; ///< functions, outermost first

@@ -175,7 +175,8 @@ bool Interpreter::launch(const Instruction &i, const Function &f, Value *regs) {
   for (size_t k = 0; k < layout.gridCount; ++k) {
     int64_t extent = regs[operands[paramCount + argCount + k]].bits;
     if (extent < 0 || __builtin_mul_overflow(blocks, std::max<int64_t>(extent, 1), &blocks))
-      return fail(Error::Kind::Argument, fmt::format("launch of {}: grid extent {} is negative or too large", step.kernel, extent));
+      return fail(Error::Kind::Argument,
+                  fmt::format("launch of {}: grid extent {} is negative or too large", step.kernel, extent));
     step.grid[k] = extent;
   }
   if (step.grid[0] == 0 || step.grid[1] == 0 || step.grid[2] == 0)
@@ -226,9 +227,10 @@ bool Interpreter::bindArguments(std::vector<Value> &values) {
       continue;
     }
     if (given.kind != wanted.kind)
-      return fail(Error::Kind::Argument,
-                  fmt::format("argument `{}` is {}, expected {}", wanted.name, kindName(given.kind), kindName(wanted.kind)),
-                  index);
+      return fail(
+          Error::Kind::Argument,
+          fmt::format("argument `{}` is {}, expected {}", wanted.name, kindName(given.kind), kindName(wanted.kind)),
+          index);
     switch (given.kind) {
     case Argument::Kind::Tensor: {
       TensorId id;
@@ -253,7 +255,8 @@ bool Interpreter::bindArguments(std::vector<Value> &values) {
       break;
     case Argument::Kind::DType:
       if (given.integer < 1 || given.integer >= dtypeCount)
-        return fail(Error::Kind::Argument, fmt::format("argument `{}`: {} is no dtype", wanted.name, given.integer), index);
+        return fail(Error::Kind::Argument, fmt::format("argument `{}`: {} is no dtype", wanted.name, given.integer),
+                    index);
       value.bits = given.integer;
       break;
     default:

@@ -86,7 +86,8 @@ bool Memory::addArgument(const TensorMeta &meta, int32_t index, std::string_view
 bool Memory::allocate(std::span<const int64_t> shape, DType dtype, TensorId &id) {
   int64_t count;
   if (shape.size() > maxRank || !checkedCount(shape, count))
-    return fail(fmt::format("empty: shape {} is negative, too large or of rank above {}", describeShape(shape), maxRank));
+    return fail(
+        fmt::format("empty: shape {} is negative, too large or of rank above {}", describeShape(shape), maxRank));
   if (dtype == DType::none)
     return fail("empty: no dtype");
   BufferState buffer;
@@ -104,8 +105,7 @@ bool Memory::addView(const View &view, TensorId &id) {
   const BufferState &buffer = buffers[static_cast<size_t>(view.buffer)];
   int64_t least, greatest;
   // Holds by construction of every view operation; a mistake there must not become an access outside of the memory.
-  if (view.numel() > 0 &&
-      (!offsetRange(view, least, greatest) || least < buffer.least || greatest > buffer.greatest))
+  if (view.numel() > 0 && (!offsetRange(view, least, greatest) || least < buffer.least || greatest > buffer.greatest))
     return fail(fmt::format("internal error: the view {} leaves its memory", describeView(view)));
   if (tensors.size() >= maxTensors)
     return failLimit(fmt::format("more than {} tensors", maxTensors));
@@ -230,8 +230,8 @@ bool Memory::checkDisjoint(const LaunchStep &step, std::span<const TensorId> ids
       if (++overlapChecks > maxOverlapChecks)
         return failLimit("too many arguments of launches to compare");
       if (other.buffer == written.buffer && mayOverlap(written, other, 0))
-        return fail(fmt::format("launch of {}: argument {}, which it writes, shares memory with argument {}", step.kernel,
-                                i, k),
+        return fail(fmt::format("launch of {}: argument {}, which it writes, shares memory with argument {}",
+                                step.kernel, i, k),
                     bufferOf(written).argument);
     }
   }

@@ -8,9 +8,9 @@ namespace kpkg::plan {
 /// Index of a tensor made during an evaluation; -1 is the null tensor.
 using TensorId = int32_t;
 
-/// Makes tensors and turns their use into steps. A copy that a fold, reshape or contiguous needs is emitted at its first use, is
-/// refreshed when its source was written since, and is written back after a launch that writes it: it behaves as the view
-/// that strides did not allow. Functions return false with error() set.
+/// Makes tensors and turns their use into steps. A copy that a fold, reshape or contiguous needs is emitted at its
+/// first use, is refreshed when its source was written since, and is written back after a launch that writes it: it
+/// behaves as the view that strides did not allow. Functions return false with error() set.
 class Memory {
 public:
   explicit Memory(Resolution &resolution) : resolution(resolution) {}
@@ -29,7 +29,8 @@ public:
   /// The argument whose memory the tensor views, or -1.
   int32_t argumentOf(TensorId id) const;
 
-  /// `ids[i]` is the tensor of argument i of the launch where that is a view. Emits the copies that are needed around it.
+  /// `ids[i]` is the tensor of argument i of the launch where that is a view. Emits the copies that are needed around
+  /// it.
   bool launch(LaunchStep step, std::span<const TensorId> ids);
   bool output(TensorId id);
   /// Lays out temporaries. To be called last.

@@ -7,8 +7,8 @@ namespace kpkg::plan {
 
 namespace {
 
-/// A view as bytes: a start and dimensions of positive byte stride and extent > 1, longest stride first; the last dimension is
-/// the element itself (stride 1, extent = its bytes).
+/// A view as bytes: a start and dimensions of positive byte stride and extent > 1, longest stride first; the last
+/// dimension is the element itself (stride 1, extent = its bytes).
 struct Lattice {
   int64_t start = 0;
   int rank = 0;
@@ -53,8 +53,8 @@ bool latticeOf(const View &view, int64_t base, Lattice &out) {
   return true;
 }
 
-/// Whether dimensions from `ai` of a and from `bi` of b, with b's start `delta` bytes after a's, may share a byte. Each step can
-/// split in two; beyond the budget the answer is the cautious one.
+/// Whether dimensions from `ai` of a and from `bi` of b, with b's start `delta` bytes after a's, may share a byte. Each
+/// step can split in two; beyond the budget the answer is the cautious one.
 bool meet(const Lattice &a, int ai, const Lattice &b, int bi, int64_t delta, int &budget) {
   if (--budget < 0)
     return true;

@@ -33,7 +33,8 @@ void appendKey(const Program &program, CallSignature call, std::vector<uint64_t>
     const Argument &argument = call[k];
     // Kind, dtype and the number of words that follow make the encoding free of prefixes.
     auto head = [&](uint64_t count) {
-      key.push_back(static_cast<uint64_t>(argument.kind) | static_cast<uint64_t>(argument.tensor.dtype) << 8 | count << 16);
+      key.push_back(static_cast<uint64_t>(argument.kind) | static_cast<uint64_t>(argument.tensor.dtype) << 8 |
+                    count << 16);
     };
     bool passes = k < infos.size() && infos[k].passThrough && argument.kind == infos[k].kind;
     switch (argument.kind) {
@@ -91,7 +92,8 @@ std::optional<Error> checkAliases(const Program &program, CallSignature call, st
       return error(k, fmt::format("argument `{}`: {}", infos[k].name, why));
     if (mayOverlapItself(written))
       return error(k, fmt::format("argument `{}` is written, but its elements share memory: shape {}, strides {}",
-                                  infos[k].name, describeShape(written.shapeSpan()), describeShape(written.stridesSpan())));
+                                  infos[k].name, describeShape(written.shapeSpan()),
+                                  describeShape(written.stridesSpan())));
     for (size_t other = 0; other < count; ++other) {
       View read;
       if (other == k || call[other].kind != Argument::Kind::Tensor || (infos[other].isMut && other < k))

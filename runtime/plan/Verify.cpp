@@ -1,9 +1,9 @@
 // Verifier of plan bytecode: accepts only code that can be run on any call without further checks of the code itself.
 // SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
 //
-// One pass over each function. The state is the set of registers that are assigned on every path to here; a forward jump hands
-// its state to its target, where states meet by intersection. A loop's body starts with the state before the loop, since later
-// iterations only know more. Code that no path reaches may read anything: it never runs.
+// One pass over each function. The state is the set of registers that are assigned on every path to here; a forward
+// jump hands its state to its target, where states meet by intersection. A loop's body starts with the state before the
+// loop, since later iterations only know more. Code that no path reaches may read anything: it never runs.
 #include "runtime/plan/Decoded.h"
 #include <algorithm>
 #include <fmt/format.h>
@@ -96,7 +96,8 @@ std::string FunctionVerifier::checkSignature(const Instruction &i) {
   std::string_view results = signature.substr(0, colon), operands = signature.substr(colon + 1, semicolon - colon - 1);
   std::string_view immediates = semicolon < signature.size() ? signature.substr(semicolon + 1) : std::string_view();
   bool isVariadic = operands.ends_with('*');
-  if (i.results != results.size() || (!isVariadic && i.operands != operands.size()) || i.immediates != immediates.size())
+  if (i.results != results.size() || (!isVariadic && i.operands != operands.size()) ||
+      i.immediates != immediates.size())
     return fmt::format("{} results, {} operands, {} immediates do not fit \"{}\"", i.results, i.operands, i.immediates,
                        signature);
   char same = 0;
@@ -124,7 +125,8 @@ std::string FunctionVerifier::checkCall(const Instruction &i) {
     return "call needs one immediate";
   int64_t callee = f.immediatesOf(i)[0];
   if (callee <= index || static_cast<size_t>(callee) >= module.functions.size())
-    return fmt::format("function {} calls {}, expected {} to {}", index, callee, index + 1, module.functions.size() - 1);
+    return fmt::format("function {} calls {}, expected {} to {}", index, callee, index + 1,
+                       module.functions.size() - 1);
   const Function &g = module.functions[static_cast<size_t>(callee)];
   if (i.operands != g.parameters.size() || i.results != g.resultTypes.size())
     return fmt::format("call with {} arguments and {} results, expected {} and {}", i.operands, i.results,
@@ -284,10 +286,11 @@ std::optional<Error> verify(DecodedModule &module) {
     FunctionVerifier verifier(module, static_cast<uint32_t>(k));
     verifier.depths = &depths;
     if (std::string why = verifier.run(); !why.empty())
-      return Error{Error::Kind::Malformed,
-                   fmt::format("plan bytecode is refused: function `{}`: {}", module.strings[module.functions[k].name], why),
-                   {},
-                   -1};
+      return Error{
+          Error::Kind::Malformed,
+          fmt::format("plan bytecode is refused: function `{}`: {}", module.strings[module.functions[k].name], why),
+          {},
+          -1};
     depths[k] = verifier.depth;
   }
   const Function &entry = module.functions.front();
@@ -295,8 +298,8 @@ std::optional<Error> verify(DecodedModule &module) {
   module.hasMutArguments = false;
   for (size_t k = 0; k < entry.parameters.size(); ++k) {
     char type = entry.registerTypes[k];
-    module.arguments.push_back({module.strings[entry.parameters[k].name], argumentKind(type), entry.parameters[k].isMut,
-                                isPassThrough(type)});
+    module.arguments.push_back(
+        {module.strings[entry.parameters[k].name], argumentKind(type), entry.parameters[k].isMut, isPassThrough(type)});
     module.hasMutArguments |= entry.parameters[k].isMut;
   }
   return std::nullopt;

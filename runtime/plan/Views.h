@@ -12,7 +12,8 @@ struct Dims {
   std::span<const int64_t> span() const { return {extents.data(), static_cast<size_t>(rank)}; }
 };
 
-/// Every function below that changes a view returns true, or false with `why` set (the view is then undefined). `why` completes
+/// Every function below that changes a view returns true, or false with `why` set (the view is then undefined). `why`
+/// completes
 /// "<operation> of <tensor>: ".
 
 /// `dim` counted from the end where negative; false if it is not within [-rank, rank).
@@ -31,7 +32,8 @@ bool unfoldView(View &view, int64_t dim, int64_t size, int64_t step, std::string
 bool foldedShape(const View &view, int64_t dim, Dims &shape, std::string &why);
 /// Fills in -1 and checks the number of elements.
 bool reshapedShape(const View &view, std::span<const int64_t> wanted, Dims &shape, std::string &why);
-/// Gives `view` another shape with the same number of elements; false if strides do not allow it (the view is unchanged).
+/// Gives `view` another shape with the same number of elements; false if strides do not allow it (the view is
+/// unchanged).
 bool reshapeView(View &view, std::span<const int64_t> shape);
 
 bool broadcastShapes(std::span<const int64_t> lhs, std::span<const int64_t> rhs, Dims &shape, std::string &why);
@@ -44,10 +46,12 @@ bool checkedCount(std::span<const int64_t> shape, int64_t &count);
 /// Least and greatest element offset that the view touches; false on overflow. Not for views without elements.
 bool offsetRange(const View &view, int64_t &least, int64_t &greatest);
 
-/// Whether two elements of the view may share memory (exact for views whose dimensions nest, as slices of dense ones do).
+/// Whether two elements of the view may share memory (exact for views whose dimensions nest, as slices of dense ones
+/// do).
 bool mayOverlapItself(const View &view);
-/// Whether two views of the same memory may share a byte. Offsets are in elements of each; `distance` is what has to be added
-/// to b's byte addresses to count from a's origin. Exact where both have the same strides up to extent, else cautious.
+/// Whether two views of the same memory may share a byte. Offsets are in elements of each; `distance` is what has to be
+/// added to b's byte addresses to count from a's origin. Exact where both have the same strides up to extent, else
+/// cautious.
 bool mayOverlap(const View &a, const View &b, int64_t distance);
 
 /// "float32[2, 3]".

@@ -50,6 +50,9 @@ LogicalResult DTypeConstantOp::verify() {
 LogicalResult DropOp::verify() {
   if (getDims().size() != getIndices().size())
     return emitOpError() << "has " << getDims().size() << " dimensions but " << getIndices().size() << " indices";
+  if (llvm::any_of(getDims(), [](int64_t dim) { return dim < 0; }) &&
+      llvm::any_of(getDims(), [](int64_t dim) { return dim >= 0; }))
+    return emitOpError() << "counts some dimensions from the front and some from the end";
   for (auto [i, dim] : llvm::enumerate(getDims()))
     if (llvm::is_contained(getDims().take_front(i), dim))
       return emitOpError() << "drops dimension " << dim << " twice";

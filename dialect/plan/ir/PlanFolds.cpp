@@ -48,8 +48,8 @@ OpFoldResult IsNoneOp::fold(FoldAdaptor) {
   if (isa<NoneOp>(source))
     return boolAttr(getContext(), true);
   // What a view or an allocation gives is a tensor; had its source been null, it would have raised.
-  if (isa<EmptyOp, EmptyLikeOp, TransposeOp, PermuteOp, ExpandOp, DropOp, SliceOp, UnsqueezeOp, SqueezeOp, UnfoldOp, FoldOp,
-          ReshapeOp, ContiguousOp>(source))
+  if (isa<EmptyOp, EmptyLikeOp, TransposeOp, PermuteOp, ExpandOp, DropOp, SliceOp, UnsqueezeOp, SqueezeOp, UnfoldOp,
+          FoldOp, ReshapeOp, ContiguousOp>(source))
     return boolAttr(getContext(), false);
   return {};
 }
@@ -62,7 +62,8 @@ OpFoldResult ContiguousOp::fold(FoldAdaptor) {
 }
 
 OpFoldResult ModOp::fold(FoldAdaptor adaptor) {
-  auto lhs = dyn_cast_if_present<IntegerAttr>(adaptor.getLhs()), rhs = dyn_cast_if_present<IntegerAttr>(adaptor.getRhs());
+  auto lhs = dyn_cast_if_present<IntegerAttr>(adaptor.getLhs()),
+       rhs = dyn_cast_if_present<IntegerAttr>(adaptor.getRhs());
   // A division by 0 stays: it raises when it is reached. -1 is left out since INT64_MIN % -1 traps in C++.
   if (!lhs || !rhs || rhs.getInt() == 0 || rhs.getInt() == -1)
     return {};
@@ -147,8 +148,29 @@ struct ShapeOfEmpty final : OpRewritePattern<ShapeOp> {
   }
 };
 
+/// No view changes a dtype.
+struct DTypeOfView final : OpRewritePattern<DTypeOp> {
+  using OpRewritePattern::OpRewritePattern;
+  LogicalResult matchAndRewrite(DTypeOp op, PatternRewriter &rewriter) const override {
+    Operation *source = op.getTensor().getDefiningOp();
+    if (auto empty = dyn_cast_if_present<EmptyOp>(source)) {
+      rewriter.replaceOp(op, empty.getDtype());
+      return success();
+    }
+    // Every op that makes a tensor out of a tensor has the latter as its first operand.
+    if (!source || source->getDialect() != op->getDialect() || source->getNumOperands() == 0 ||
+        !isa<TensorType>(source->getOperand(0).getType()) || isa<CallOp>(source))
+      return rewriter.notifyMatchFailure(op, "not of a view");
+    rewriter.modifyOpInPlace(op, [&] { op.getTensorMutable().assign(source->getOperand(0)); });
+    return success();
+  }
+};
+
 } // namespace
 
+void DTypeOp::getCanonicalizationPatterns(RewritePatternSet &patterns, MLIRContext *context) {
+  patterns.add<DTypeOfView>(context);
+}
 void ListGetOp::getCanonicalizationPatterns(RewritePatternSet &patterns, MLIRContext *context) {
   patterns.add<GetOfList>(context);
 }

@@ -29,8 +29,8 @@ ParseResult FuncOp::parse(OpAsmParser &parser, OperationState &result) {
 }
 
 void FuncOp::print(OpAsmPrinter &p) {
-  function_interface_impl::printFunctionOp(p, *this, /*isVariadic=*/false, getFunctionTypeAttrName(), getArgAttrsAttrName(),
-                                           getResAttrsAttrName());
+  function_interface_impl::printFunctionOp(p, *this, /*isVariadic=*/false, getFunctionTypeAttrName(),
+                                           getArgAttrsAttrName(), getResAttrsAttrName());
 }
 
 StringRef FuncOp::getArgName(unsigned i) {
@@ -41,7 +41,8 @@ StringRef FuncOp::getArgName(unsigned i) {
 bool FuncOp::isArgMut(unsigned i) { return static_cast<bool>(getArgAttr(i, argMutAttr)); }
 
 static bool isPlanValue(Type type) {
-  return isa<TensorType, ListType, DTypeType, StringType>(type) || type.isInteger(64) || type.isInteger(1) || type.isF64();
+  return isa<TensorType, ListType, DTypeType, StringType>(type) || type.isInteger(64) || type.isInteger(1) ||
+         type.isF64();
 }
 
 LogicalResult FuncOp::verify() {
@@ -84,7 +85,8 @@ LogicalResult CallOp::verifySymbolUses(SymbolTableCollection &symbols) {
 
 //===--- launch ---------------------------------------------------------------------------------------------------===//
 
-// launch := string `[` (name (`=` | `at_least`) operand `:` type),* `]` `(` ([`mut`] operand `:` type),* `)` [`grid` `(` operand,* `)`]
+// launch := string `[` (name (`=` | `at_least`) operand `:` type),* `]` `(` ([`mut`] operand `:` type),* `)` [`grid`
+// `(` operand,* `)`]
 ParseResult LaunchOp::parse(OpAsmParser &parser, OperationState &result) {
   Builder &builder = parser.getBuilder();
   StringAttr kernel;
@@ -135,7 +137,8 @@ void LaunchOp::print(OpAsmPrinter &p) {
     p << " [";
     llvm::interleaveComma(llvm::enumerate(getParams()), p, [&](auto entry) {
       p.printKeywordOrString(cast<StringAttr>(getParamNames()[entry.index()]).getValue());
-      p << (getParamAtLeast()[entry.index()] ? " at_least " : " = ") << entry.value() << " : " << entry.value().getType();
+      p << (getParamAtLeast()[entry.index()] ? " at_least " : " = ") << entry.value() << " : "
+        << entry.value().getType();
     });
     p << ']';
   }
@@ -146,13 +149,14 @@ void LaunchOp::print(OpAsmPrinter &p) {
   p << ')';
   if (!getGrid().empty())
     p << " grid (" << getGrid() << ')';
-  p.printOptionalAttrDict((*this)->getAttrs(), {"kernel", "param_names", "param_at_least", "arg_mut", "operandSegmentSizes"});
+  p.printOptionalAttrDict((*this)->getAttrs(),
+                          {"kernel", "param_names", "param_at_least", "arg_mut", "operandSegmentSizes"});
 }
 
 LogicalResult LaunchOp::verify() {
   if (getParamNames().size() != getParams().size() || getParamAtLeast().size() != getParams().size())
-    return emitOpError() << "has " << getParams().size() << " parameters but " << getParamNames().size() << " names and "
-                         << getParamAtLeast().size() << " `at_least` flags";
+    return emitOpError() << "has " << getParams().size() << " parameters but " << getParamNames().size()
+                         << " names and " << getParamAtLeast().size() << " `at_least` flags";
   for (auto [param, atLeast, name] : llvm::zip(getParams(), getParamAtLeast(), getParamNames().getValue()))
     if (atLeast && !param.getType().isInteger(64))
       return emitOpError() << "parameter " << name << " is `at_least` a value of type " << param.getType()

@@ -107,6 +107,7 @@ def Plan_DTypeOp : Plan_Query<"dtype_of"> {
   let summary = "the tensor's dtype";
   let results = (outs Plan_DTypeType:$result);
   let assemblyFormat = "$tensor attr-dict";
+  let hasCanonicalizer = 1;
 }
 def Plan_RankOp : Plan_Query<"rank"> {
   let summary = "the number of dimensions";
@@ -191,7 +192,7 @@ def Plan_ExpandOp : Plan_View<"expand", (ins Plan_ListType:$shape)> {
 def Plan_DropOp : Plan_View<"drop", (ins DenseI64ArrayAttr:$dims, Variadic<I64>:$indices)> {
   let summary = "dimensions indexed away, as `x[:, 3]` in NumPy";
   let description = [{
-    `dims` are distinct and may be negative; an index may be negative and must lie within its extent.
+    `dims` are distinct, all counted from the front or all negative; an index may be negative and must lie within its extent.
     `plan.drop %x [2] at (%c0)` is `x[:, :, 0]`.
   }];
   let assemblyFormat = "$tensor $dims `at` `(` $indices `)` attr-dict";
@@ -231,6 +232,15 @@ def Plan_ContiguousOp : Plan_View<"contiguous"> {
   let summary = "the tensor itself where it is contiguous, else a contiguous copy";
   let assemblyFormat = "$tensor attr-dict";
   let hasFolder = 1;
+}
+
+def Plan_CheckDimOp : Plan_Op<"check_dim", [MemoryEffects<[MemWrite]>]> {
+  let summary = "raises unless `dim` is a dimension of the tensor";
+  let description = [{
+    Stands in a shape slice for a view that nothing there needs: the view is gone, the error that it could raise is not.
+  }];
+  let arguments = (ins Plan_TensorType:$tensor, I64:$dim);
+  let assemblyFormat = "$tensor `,` $dim attr-dict";
 }
 
 //===--- Integers -------------------------------------------------------------------------------------------------===//

@@ -1,0 +1,14 @@
+// Plan IR to plan bytecode.
+// SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
+#pragma once
+#include "dialect/plan/ir/Plan.h"
+#include <string>
+
+namespace kpkg::compiler {
+
+/// The bytecode (runtime/plan/Decoded.h) of `function` and of all that it calls. A scalar argument that only flows into
+/// launch arguments becomes a pass-through argument: calls that differ only in its value share one resolution. Fails
+/// with a diagnostic at the op for recursion and for ops that bytecode has no instruction for.
+mlir::FailureOr<std::string> encodePlan(plan_ir::FuncOp function);
+
+} // namespace kpkg::compiler
