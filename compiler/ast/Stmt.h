@@ -180,9 +180,9 @@ struct FunctionStmt : StmtOf<StmtKind::FunctionStmt> {
   std::vector<ComptimeParameter> comptimeParameters;
   std::vector<Parameter> parameters;
   bool raises = false;
-  ExprPtr resultType; // may be null
-  std::string doc;    // the docstring with its common indentation removed
-  Block body;         // without the docstring
+  ExprPtr resultType;         // may be null
+  std::string doc;            // the docstring with its common indentation removed
+  Block body;                 // without the docstring
   SourceRange signatureRange; // from `fn` to the `:`
 
   const Decorator *findDecorator(std::string_view decoratorName) const {

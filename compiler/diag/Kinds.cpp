@@ -60,7 +60,8 @@ const KindInfo &kpkg::compiler::info(DiagnosticId id) { return table().kinds[sta
 const KindInfo *kpkg::compiler::findKind(std::string_view code) {
   if (!code.empty() && (code.front() == 'K' || code.front() == 'k'))
     code.remove_prefix(1);
-  if (code.empty() || code.size() > 4 || !std::all_of(code.begin(), code.end(), [](char c) { return c >= '0' && c <= '9'; }))
+  if (code.empty() || code.size() > 4 ||
+      !std::all_of(code.begin(), code.end(), [](char c) { return c >= '0' && c <= '9'; }))
     return nullptr;
   int number = std::stoi(std::string(code));
   for (size_t i = 0; i < kindCount; ++i)

@@ -83,8 +83,8 @@ ExprPtr Builder::expression(P::ExpressionContext *tree, SourceRange near) {
     parts.pop_back();
     ExprPtr &thenValue = parts.back();
     SourceRange whole = thenValue->range.to(elseValue->range);
-    thenValue = std::make_unique<ConditionalExpr>(whole, std::move(condition), std::move(thenValue),
-                                                  std::move(elseValue));
+    thenValue =
+        std::make_unique<ConditionalExpr>(whole, std::move(condition), std::move(thenValue), std::move(elseValue));
   }
   return std::move(parts.front());
 }

@@ -7,8 +7,20 @@ using namespace kpkg::compiler::ast;
 
 namespace {
 /// Levels of precedence; a larger one binds tighter. 0 is the whole operation.
-enum Level : unsigned { orLevel = 1, andLevel, notLevel, compareLevel, barLevel, caretLevel, ampersandLevel, shiftLevel, addLevel,
-                        multiplyLevel, signLevel, powerLevel };
+enum Level : unsigned {
+  orLevel = 1,
+  andLevel,
+  notLevel,
+  compareLevel,
+  barLevel,
+  caretLevel,
+  ampersandLevel,
+  shiftLevel,
+  addLevel,
+  multiplyLevel,
+  signLevel,
+  powerLevel
+};
 
 struct Operator {
   unsigned level = 0; // 0: none

@@ -232,9 +232,9 @@ void Builder::checkTarget(const Expr &target, bool allowTuple) {
 
 static std::optional<BinaryOp> augmentedOp(std::string_view text) {
   text.remove_suffix(1);
-  for (BinaryOp op : {BinaryOp::Add, BinaryOp::Sub, BinaryOp::Mul, BinaryOp::Div, BinaryOp::FloorDiv, BinaryOp::Mod,
-                      BinaryOp::Pow, BinaryOp::BitAnd, BinaryOp::BitOr, BinaryOp::BitXor, BinaryOp::ShiftLeft,
-                      BinaryOp::ShiftRight})
+  for (BinaryOp op :
+       {BinaryOp::Add, BinaryOp::Sub, BinaryOp::Mul, BinaryOp::Div, BinaryOp::FloorDiv, BinaryOp::Mod, BinaryOp::Pow,
+        BinaryOp::BitAnd, BinaryOp::BitOr, BinaryOp::BitXor, BinaryOp::ShiftLeft, BinaryOp::ShiftRight})
     if (spelling(op) == text)
       return op;
   return std::nullopt;
@@ -281,7 +281,8 @@ StmtPtr Builder::launch(P::LaunchStatementContext *tree) {
     kernel = std::move(instance->base);
   }
   if (!kernel || !(kernel->is<NameExpr>() || kernel->is<AttributeExpr>())) {
-    diags.report(diag::LaunchNeedsCall, target->range, call ? "a call of something else" : describe(*target));
+    diags.report(diag::LaunchNeedsCall, target->range,
+                 call ? "a call of something that has no name" : "something that is not called");
     return nullptr;
   }
   stmt->kernel = std::move(kernel);

@@ -9,8 +9,8 @@
 
 namespace kpkg::compiler {
 
-/// Walks the children of a rule in order. Nodes that error recovery made or skipped are passed over, so that a child may
-/// be missing anywhere: everything here may answer null.
+/// Walks the children of a rule in order. Nodes that error recovery made or skipped are passed over, so that a child
+/// may be missing anywhere: everything here may answer null.
 class Children {
 public:
   explicit Children(antlr4::ParserRuleContext *context) : context(context) { settle(); }

@@ -108,7 +108,8 @@ private:
   };
   struct Level {
     unsigned width;
-    bool phantom; // indented by mistake: the grammar does not see it
+    bool phantom;       // indented by mistake: the grammar does not see it
+    unsigned tolerated; // a smaller indentation that was reported once and counts as this level
   };
 
   KLexer &lexer;
@@ -117,14 +118,14 @@ private:
   DiagnosticEngine &diags;
   TokenLines lines;
   std::vector<Bracket> brackets;
-  std::vector<Level> levels{{0, false}};
+  std::vector<Level> levels{{0, false, 0}};
   unsigned lineOperators = 0; // outside brackets, since the last comma
   unsigned expressionDepth = 0;
   bool inLine = false;
   bool lineReported = false;
   bool lineHasInvalid = false;
   bool joinsNextLine = false; // a `\` that is not quite at the end of its line
-  size_t lineBegin = 0; // index of its first token
+  size_t lineBegin = 0;       // index of its first token
   bool lineIsHeader = false, lineIsComptime = false, lineHasColon = false;
   size_t lastType = 0;
   SourceRange lastRange;
@@ -187,17 +188,18 @@ private:
         diags.report(diag::UnexpectedIndent, blank, width - levels.back().width);
       else
         emit(KLexer::INDENT);
-      levels.push_back({width, phantom});
+      levels.push_back({width, phantom, width});
       if (levels.size() > limits::blocks)
         abandon(diags.report(diag::NestingTooDeep, blank, "blocks", limits::blocks));
       return;
     }
     closeEmptyBlock();
-    while (width < levels.back().width)
+    // An indentation between two levels counts as the inner one: ending its block would make errors of what follows.
+    while (width <= levels[levels.size() - (levels.size() > 1 ? 2 : 1)].width && width < levels.back().width)
       dedent();
-    if (width > levels.back().width) {
+    if (width < levels.back().width && width != levels.back().tolerated) {
       diags.report(diag::InconsistentDedent, blank, width);
-      levels.push_back({width, true});
+      levels.back().tolerated = width;
     }
   }
 
@@ -221,6 +223,7 @@ private:
     auto *common = static_cast<antlr4::CommonToken *>(token.get());
     size_t type = common->getType();
     SourceRange range = places.range(*common);
+    joinsNextLine = false;
     bool isFirst = lines.tokens.size() == lineBegin;
     if (isFirst || (lineIsComptime && lines.tokens.size() == lineBegin + 1)) {
       lineIsHeader = type == KLexer::IF || type == KLexer::ELIF || type == KLexer::ELSE || type == KLexer::FOR ||

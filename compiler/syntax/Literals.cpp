@@ -22,8 +22,8 @@ int digitValue(char c) {
 /// An underscore stands between two digits.
 bool underscoresFit(std::string_view digits) {
   for (size_t i = 0; i < digits.size(); ++i)
-    if (digits[i] == '_' && (i == 0 || i + 1 == digits.size() || digitValue(digits[i - 1]) == 99 ||
-                             digitValue(digits[i + 1]) == 99))
+    if (digits[i] == '_' &&
+        (i == 0 || i + 1 == digits.size() || digitValue(digits[i - 1]) == 99 || digitValue(digits[i + 1]) == 99))
       return false;
   return true;
 }
@@ -151,7 +151,8 @@ bool kpkg::compiler::appendString(std::string_view text, SourceRange range, std:
         // Whole characters only, so that the message stays UTF-8.
         while (at < text.size() && (text[at] & 0xC0) == 0x80)
           ++at;
-        SourceRange where{range.file, static_cast<uint32_t>(range.begin + begin), static_cast<uint32_t>(range.begin + at)};
+        SourceRange where{range.file, static_cast<uint32_t>(range.begin + begin),
+                          static_cast<uint32_t>(range.begin + at)};
         diags.report(diag::InvalidEscape, where, text.substr(begin, at - begin)).fix(where.atBegin(), "\\");
         good = false;
       }

@@ -20,7 +20,10 @@ size_t findInvalidUtf8(std::string_view text) {
       ++at;
       continue;
     }
-    size_t length = first >= 0xC2 && first <= 0xDF ? 2 : (first & 0xF0) == 0xE0 ? 3 : first >= 0xF0 && first <= 0xF4 ? 4 : 0;
+    size_t length = first >= 0xC2 && first <= 0xDF   ? 2
+                    : (first & 0xF0) == 0xE0         ? 3
+                    : first >= 0xF0 && first <= 0xF4 ? 4
+                                                     : 0;
     if (length == 0 || at + length > text.size())
       return at;
     for (size_t i = 1; i < length; ++i)

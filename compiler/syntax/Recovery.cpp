@@ -32,7 +32,8 @@ bool Recovery::firstOnLine(antlr4::Parser &parser) {
   if (at < silentUntil || (at < reportedLines.size() && reportedLines[at]))
     return false;
   silentUntil = at;
-  while (tokens.get(silentUntil)->getType() != KParser::NEWLINE && tokens.get(silentUntil)->getType() != antlr4::Token::EOF)
+  while (tokens.get(silentUntil)->getType() != KParser::NEWLINE &&
+         tokens.get(silentUntil)->getType() != antlr4::Token::EOF)
     ++silentUntil;
   ++silentUntil;
   return true;
@@ -66,7 +67,11 @@ void Recovery::report(antlr4::Parser &parser) {
     diags.report(diag::ReservedWord, range, text);
     return;
   }
-  size_t rule = static_cast<antlr4::RuleContext *>(parser.getContext())->getRuleIndex();
+  if (found == KParser::AT && expects(KParser::STAR)) {
+    diags.report(diag::NotInLanguage, range, text, insteadOf(text));
+    return;
+  }
+  size_t rule = parser.getContext()->getRuleIndex();
   if (rule == KParser::RuleFunction && parser.getContext()->getStart()->getType() == KParser::AT &&
       expects(KParser::FN)) {
     diags.report(diag::DecoratorWithoutFunction, range, describeFound(found, text));
@@ -91,7 +96,8 @@ antlr4::Token *Recovery::recoverInline(antlr4::Parser *parser) {
     report(*parser);
   }
   // A header goes on at the colon that ends its line, whatever stands before it.
-  if (parser->getContext()->getRuleIndex() == KParser::RuleBlock && parser->getExpectedTokens().contains(size_t{KParser::COLON})) {
+  if (parser->getContext()->getRuleIndex() == KParser::RuleBlock &&
+      parser->getExpectedTokens().contains(size_t{KParser::COLON})) {
     antlr4::TokenStream &tokens = *parser->getTokenStream();
     while (next(*parser) != KParser::NEWLINE && !endsStatements(next(*parser)) &&
            !(next(*parser) == KParser::COLON && tokens.LA(2) == KParser::NEWLINE))

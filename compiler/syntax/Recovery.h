@@ -9,9 +9,9 @@
 
 namespace kpkg::compiler {
 
-/// Strategy: a token that is missing is imagined, so that the rest of a header still reaches its block; a statement that
-/// cannot be finished is left, and the list of statements goes on at the next line. Layout guarantees that lines and
-/// blocks are balanced. Rules that end early leave children out: the tree builder puts ErrorExpr there.
+/// Strategy: a token that is missing is imagined, so that the rest of a header still reaches its block; a statement
+/// that cannot be finished is left, and the list of statements goes on at the next line. Layout guarantees that lines
+/// and blocks are balanced. Rules that end early leave children out: the tree builder puts ErrorExpr there.
 class Recovery final : public antlr4::DefaultErrorStrategy {
 public:
   Recovery(const SourceFile &file, const CodePoints &places, const std::vector<bool> &reportedLines,

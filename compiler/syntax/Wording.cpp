@@ -32,9 +32,9 @@ std::string kpkg::compiler::describeFound(size_t tokenType, std::string_view tex
 }
 
 namespace {
-constexpr size_t literalTypes[] = {KParser::INTEGER, KParser::FLOAT, KParser::STRING,  KParser::TRUE,    KParser::FALSE,
-                                   KParser::NONE,    KParser::NAME,  KParser::LPAREN,  KParser::LBRACKET, KParser::LBRACE,
-                                   KParser::PLUS,    KParser::MINUS, KParser::TILDE,   KParser::NOT};
+constexpr size_t literalTypes[] = {
+    KParser::INTEGER, KParser::FLOAT,    KParser::STRING, KParser::TRUE, KParser::FALSE, KParser::NONE,  KParser::NAME,
+    KParser::LPAREN,  KParser::LBRACKET, KParser::LBRACE, KParser::PLUS, KParser::MINUS, KParser::TILDE, KParser::NOT};
 
 bool continuesOperand(size_t type) {
   return (type >= KParser::PLUS && type <= KParser::GREATER_EQUAL) || type == KParser::DOT || type == KParser::AND ||
@@ -67,7 +67,7 @@ std::string nameOf(size_t type, const antlr4::dfa::Vocabulary &vocabulary) {
 } // namespace
 
 std::string kpkg::compiler::describeExpected(const std::vector<size_t> &tokenTypes,
-                                              const antlr4::dfa::Vocabulary &vocabulary) {
+                                             const antlr4::dfa::Vocabulary &vocabulary) {
   std::set<size_t> types(tokenTypes.begin(), tokenTypes.end());
   std::vector<std::string> parts;
   if (types.contains(KParser::INTEGER) && types.contains(KParser::LPAREN)) {
@@ -125,6 +125,7 @@ std::string_view kpkg::compiler::insteadOf(std::string_view foreign) {
       {";", "put each statement on a line of its own"},
       {":=", "assign in a statement of its own"},
       {"===", "write `==`"},
+      {"@", "write `dot(a, b, acc)`"},
       {"...", "write each `:` of the index"},
   };
   for (auto [word, text] : advice)

@@ -6,7 +6,6 @@
 #include <string_view>
 #include <vector>
 
-
 namespace kpkg::compiler {
 
 /// "`)`", "end of line", "name `x`", "number `1`", "a string". `text` is the token's source text.

@@ -118,12 +118,15 @@ TEST(Render, WithoutAPlaceThereIsNoSnippet) {
 
 TEST(Render, JsonIsOneLine) {
   Rendered r("f(\"a\n");
-  r.diags.report(diag::UnclosedBracket, r.find("("), "\"\n").note(diag::OpenedHere, r.find("f"), "f").fix({0, 4, 4}, ")");
-  EXPECT_EQ(renderJson(r.diags.diagnostics()[0], r.sources),
-            R"({"code":"K0115","severity":"error","message":"`\"\n` is never closed","file":"t.k",)"
-            R"("range":{"start":{"line":1,"column":2,"offset":1},"end":{"line":1,"column":3,"offset":2}},)"
-            R"("fixes":[{"file":"t.k","range":{"start":{"line":1,"column":5,"offset":4},)"
-            R"_("end":{"line":1,"column":5,"offset":4}},"replacement":")"}],)_"
-            R"("notes":[{"message":"`f` is opened here","file":"t.k","range":{"start":{"line":1,"column":1,"offset":0},)"
-            R"("end":{"line":1,"column":2,"offset":1}},"fixes":[]}],"instances":[],"furtherInstances":0})");
+  r.diags.report(diag::UnclosedBracket, r.find("("), "\"\n")
+      .note(diag::OpenedHere, r.find("f"), "f")
+      .fix({0, 4, 4}, ")");
+  EXPECT_EQ(
+      renderJson(r.diags.diagnostics()[0], r.sources),
+      R"({"code":"K0115","severity":"error","message":"`\"\n` is never closed","file":"t.k",)"
+      R"("range":{"start":{"line":1,"column":2,"offset":1},"end":{"line":1,"column":3,"offset":2}},)"
+      R"("fixes":[{"file":"t.k","range":{"start":{"line":1,"column":5,"offset":4},)"
+      R"_("end":{"line":1,"column":5,"offset":4}},"replacement":")"}],)_"
+      R"("notes":[{"message":"`f` is opened here","file":"t.k","range":{"start":{"line":1,"column":1,"offset":0},)"
+      R"("end":{"line":1,"column":2,"offset":1}},"fixes":[]}],"instances":[],"furtherInstances":0})");
 }

@@ -113,7 +113,8 @@ TEST(Parser, SurvivesTheCorpus) {
 
 TEST(Limits, DeepNestingIsReportedOnce) {
   EXPECT_EQ(codesOf("comptime A = " + repeat("(", 100'000)), Codes{"K0118"});
-  EXPECT_EQ(codesOf("comptime A = " + repeat("[", limits::brackets + 1) + repeat("]", limits::brackets + 1)), Codes{"K0118"});
+  EXPECT_EQ(codesOf("comptime A = " + repeat("[", limits::brackets + 1) + repeat("]", limits::brackets + 1)),
+            Codes{"K0118"});
   EXPECT_EQ(codesOf("comptime A = " + repeat("f(", limits::brackets) + "1" + repeat(")", limits::brackets)), Codes{});
   EXPECT_EQ(codesOf("comptime A = " + repeat("-", 100'000) + "1"), Codes{"K0118"});
   EXPECT_EQ(codesOf("comptime A = " + repeat("not ", 100'000) + "x"), Codes{"K0118"});
@@ -175,7 +176,8 @@ TEST(Speed, ThreeHundredLines) {
   for (int i = 0; i < 5; ++i) {
     auto begin = std::chrono::steady_clock::now();
     codesOf(text);
-    best = std::min(best, std::chrono::duration_cast<std::chrono::nanoseconds>(std::chrono::steady_clock::now() - begin));
+    best =
+        std::min(best, std::chrono::duration_cast<std::chrono::nanoseconds>(std::chrono::steady_clock::now() - begin));
   }
   RecordProperty("microseconds", std::to_string(best.count() / 1000));
   EXPECT_LT(best, std::chrono::milliseconds(50)) << "sanitizers and busy machines included";
