@@ -165,6 +165,11 @@ NB_MODULE(_native, module) {
       .def("call", call, nb::arg("values"), nb::arg("outputs").none())
       .def("infer", infer, nb::arg("values"))
       .def("explain", explain, nb::arg("values"), nb::arg("json"))
+      .def("plan_json", [](const OpHandle &op, bool shapeOnly) {
+        kpkg_string *json = nullptr;
+        check(kpkg_op_plan_json(op.op, shapeOnly, &json));
+        return text(json);
+      }, nb::arg("shape_only"))
       .def("stats", statsOf)
       .def("kernel_info", [](const OpHandle &op) {
         kpkg_string *json = nullptr;

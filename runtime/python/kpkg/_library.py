@@ -56,9 +56,19 @@ class Op:
 
     def __call__(self, *args: Any, **kwargs: Any) -> Any:
         torch = sys.modules.get("torch")
-        if torch is not None and _has_torch_tensor(torch, args, kwargs):
-            return self._call_torch(torch, args, kwargs)
-        return self._call_arrays(args, kwargs)
+        if torch is None:
+            return self._call_arrays(args, kwargs)
+        tensor = torch.Tensor
+        is_torch = needs_grad = False
+        for value in args if not kwargs else (*args, *kwargs.values()):
+            if isinstance(value, tensor):
+                is_torch = True
+                needs_grad = needs_grad or value.requires_grad
+        if not is_torch:
+            return self._call_arrays(args, kwargs)
+        if needs_grad and torch.is_grad_enabled():
+            raise KernelError(f"{self.name} has no backward yet: call it under torch.no_grad() or on detached tensors")
+        return self._call_torch(torch, args, kwargs)
 
     def out(self, *args: Any, out: Any, **kwargs: Any) -> Any:
         """Writes the result into `out`: an array of the result's shape and dtype, or a tuple of them. Returns `out`."""
@@ -129,12 +139,6 @@ class Op:
             call = self._torch.default
         if torch.compiler.is_compiling():
             return call(*args, **kwargs)
-        if torch.is_grad_enabled():
-            for value in (*args, *kwargs.values()):
-                if isinstance(value, torch.Tensor) and value.requires_grad:
-                    raise KernelError(
-                        f"{self.name} has no backward yet: call it under torch.no_grad() or on detached tensors"
-                    )
         try:
             return call(*args, **kwargs)
         except RuntimeError as error:
@@ -150,14 +154,6 @@ class Op:
             elif argument.kind == _DTYPE and value is not None and value is not ...:
                 values[i] = _arrays.dtype_name(value)
         return values
-
-
-def _has_torch_tensor(torch: Any, args: tuple[Any, ...], kwargs: dict[str, Any]) -> bool:
-    tensor = torch.Tensor
-    for value in args:
-        if isinstance(value, tensor):
-            return True
-    return any(isinstance(value, tensor) for value in kwargs.values())
 
 
 def _describe_array(value: Any) -> tuple[tuple[int, ...], tuple[int, ...], str, int]:

@@ -73,8 +73,9 @@ def out_schema(op: Op) -> str | None:
 def register(library: CustomOpLibrary) -> None:
     """Makes every op of `library` ``torch.ops.<namespace>.<name>``; once per library, later calls do nothing."""
     extension = _extension()
+    references = {op._native.reference for op in library}
     for op in library:
-        if op._torch is not None or op.name.endswith("_reference"):
+        if op._torch is not None or op.name in references:
             continue
         namespace, _, local = op.name.partition("::")
         schemas = [(op.schema, False)]
