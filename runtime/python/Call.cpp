@@ -31,11 +31,22 @@ int32_t dtypeOf(const nb::dlpack::dtype &type) {
   case nb::dlpack::dtype_code::Bool:
     return KPKG_BOOL;
   case nb::dlpack::dtype_code::Int:
-    return type.bits == 8 ? KPKG_INT8 : type.bits == 16 ? KPKG_INT16 : type.bits == 32 ? KPKG_INT32 : type.bits == 64 ? KPKG_INT64 : KPKG_NO_DTYPE;
+    return type.bits == 8    ? KPKG_INT8
+           : type.bits == 16 ? KPKG_INT16
+           : type.bits == 32 ? KPKG_INT32
+           : type.bits == 64 ? KPKG_INT64
+                             : KPKG_NO_DTYPE;
   case nb::dlpack::dtype_code::UInt:
-    return type.bits == 8 ? KPKG_UINT8 : type.bits == 16 ? KPKG_UINT16 : type.bits == 32 ? KPKG_UINT32 : type.bits == 64 ? KPKG_UINT64 : KPKG_NO_DTYPE;
+    return type.bits == 8    ? KPKG_UINT8
+           : type.bits == 16 ? KPKG_UINT16
+           : type.bits == 32 ? KPKG_UINT32
+           : type.bits == 64 ? KPKG_UINT64
+                             : KPKG_NO_DTYPE;
   case nb::dlpack::dtype_code::Float:
-    return type.bits == 16 ? KPKG_FLOAT16 : type.bits == 32 ? KPKG_FLOAT32 : type.bits == 64 ? KPKG_FLOAT64 : KPKG_NO_DTYPE;
+    return type.bits == 16   ? KPKG_FLOAT16
+           : type.bits == 32 ? KPKG_FLOAT32
+           : type.bits == 64 ? KPKG_FLOAT64
+                             : KPKG_NO_DTYPE;
   case nb::dlpack::dtype_code::Bfloat:
     return type.bits == 16 ? KPKG_BFLOAT16 : KPKG_NO_DTYPE;
   default:
@@ -92,7 +103,8 @@ const kpkg_tensor *arrayTensor(const OpHandle &op, Frame &frame, int32_t index, 
   tensor.rank = int32_t(array.ndim());
   tensor.shape = array.shape_ptr();
   tensor.strides = array.stride_ptr();
-  tensor.dtype = pair[1].is_none() ? dtypeOf(array.dtype()) : kpkg_dtype_from_name(nb::cast<std::string>(pair[1]).c_str());
+  tensor.dtype =
+      pair[1].is_none() ? dtypeOf(array.dtype()) : kpkg_dtype_from_name(nb::cast<std::string>(pair[1]).c_str());
   tensor.device = {array.device_type(), array.device_id()};
   frame.arrays.push_back(std::move(array));
   frame.tensors.push_back(tensor);
@@ -191,7 +203,8 @@ void bind(const OpHandle &op, Frame &frame, nb::list values, TensorReader readTe
       argument.struct_size = sizeof argument;
       check(kpkg_op_argument(op.op, int32_t(i), &argument));
       nb::handle type = nb::handle(values[i]).type();
-      refuse(op, int32_t(i), "must be " + std::string(argument.type) + ", not " + nb::str(type.attr("__name__")).c_str());
+      refuse(op, int32_t(i),
+             "must be " + std::string(argument.type) + ", not " + nb::str(type.attr("__name__")).c_str());
     }
   }
   frame.results.resize(size_t(info.result_count));
@@ -212,7 +225,8 @@ nb::object arrayOf(Frame &frame, const kpkg_result &result, std::vector<nb::caps
     owner = owners[size_t(result.index)];
   nb::ndarray<nb::numpy> array(result.data, shape.size(), shape.data(), owner, result.strides, arrayType(result.dtype));
   // A result in an argument's memory has no owner here, so it is copied.
-  nb::object object = owner.is_valid() ? nb::cast(array, nb::rv_policy::reference) : nb::cast(array, nb::rv_policy::copy);
+  nb::object object =
+      owner.is_valid() ? nb::cast(array, nb::rv_policy::reference) : nb::cast(array, nb::rv_policy::copy);
   return nb::make_tuple(object, kpkg_dtype_name(result.dtype));
 }
 
@@ -320,7 +334,8 @@ nb::list infer(const OpHandle &op, nb::list values) {
       shape.append(result.shape[i]);
       strides.append(result.strides[i]);
     }
-    results.append(nb::make_tuple(nb::tuple(shape), nb::tuple(strides), kpkg_dtype_name(result.dtype), result.device.type));
+    results.append(
+        nb::make_tuple(nb::tuple(shape), nb::tuple(strides), kpkg_dtype_name(result.dtype), result.device.type));
   }
   return results;
 }

@@ -21,9 +21,10 @@ void defineErrors(nanobind::module_ &module);
 /// Raises this thread's last error as a Python exception unless `status` is KPKG_OK.
 void check(kpkg_status status);
 
-/// Runs the op. `values`: one entry per argument in schema order; `...` takes the default. A tensor is an (array, dtype name or None)
-/// pair: the name says what the elements are where the array's own type cannot (bfloat16 seen as uint16). `outputs` is None or a
-/// list of such pairs, one per result. Returns a list of (array, dtype name) pairs, scalars and None.
+/// Runs the op. `values`: one entry per argument in schema order; `...` takes the default. A tensor is an (array, dtype
+/// name or None) pair: the name says what the elements are where the array's own type cannot (bfloat16 seen as uint16).
+/// `outputs` is None or a list of such pairs, one per result. Returns a list of (array, dtype name) pairs, scalars and
+/// None.
 nanobind::list call(const OpHandle &op, nanobind::list values, nanobind::object outputs);
 /// Shapes without data: tensors are (shape, strides, dtype name, device type) tuples, in and out.
 nanobind::list infer(const OpHandle &op, nanobind::list values);

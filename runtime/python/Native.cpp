@@ -53,8 +53,8 @@ nb::list argumentsOf(const OpHandle &op) {
     kpkg_argument_info info = {};
     info.struct_size = sizeof info;
     check(kpkg_op_argument(op.op, i, &info));
-    all.append(nb::make_tuple(info.name, info.type, info.kind, info.optional != 0, info.mutates != 0, info.has_default != 0,
-                              defaultValue(info.default_value)));
+    all.append(nb::make_tuple(info.name, info.type, info.kind, info.optional != 0, info.mutates != 0,
+                              info.has_default != 0, defaultValue(info.default_value)));
   }
   return all;
 }
@@ -165,11 +165,14 @@ NB_MODULE(_native, module) {
       .def("call", call, nb::arg("values"), nb::arg("outputs").none())
       .def("infer", infer, nb::arg("values"))
       .def("explain", explain, nb::arg("values"), nb::arg("json"))
-      .def("plan_json", [](const OpHandle &op, bool shapeOnly) {
-        kpkg_string *json = nullptr;
-        check(kpkg_op_plan_json(op.op, shapeOnly, &json));
-        return text(json);
-      }, nb::arg("shape_only"))
+      .def(
+          "plan_json",
+          [](const OpHandle &op, bool shapeOnly) {
+            kpkg_string *json = nullptr;
+            check(kpkg_op_plan_json(op.op, shapeOnly, &json));
+            return text(json);
+          },
+          nb::arg("shape_only"))
       .def("stats", statsOf)
       .def("kernel_info", [](const OpHandle &op) {
         kpkg_string *json = nullptr;

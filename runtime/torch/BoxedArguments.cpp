@@ -10,7 +10,8 @@
 namespace kpkg::torch_abi {
 namespace {
 
-/// An optional value is a heap cell with the value, or null. PyTorch makes the cell with `new` for extensions of this ABI version.
+/// An optional value is a heap cell with the value, or null. PyTorch makes the cell with `new` for extensions of this
+/// ABI version.
 StableIValue *cellOf(StableIValue value) { return std::bit_cast<StableIValue *>(value); }
 
 } // namespace
@@ -99,7 +100,8 @@ void BoxedArguments::readTensor(int32_t index, const char *opName) {
   tensor.dtype = dtypeFromTorch(dtype);
   tensor.device = {deviceFromTorch(device), deviceIndex < 0 ? 0 : deviceIndex};
   if (aoti_torch_get_data_ptr(handle, &tensor.data) != 0 || tensor.device.type == 0)
-    throw std::runtime_error(std::string(opName) + ": argument " + std::to_string(index) + " has no memory that kpkg can reach");
+    throw std::runtime_error(std::string(opName) + ": argument " + std::to_string(index) +
+                             " has no memory that kpkg can reach");
   valueStorage[index].as.tensor = &tensor;
 }
 

@@ -3,8 +3,8 @@
 #ifndef KPKG_RUNTIME_TORCH_BOXEDARGUMENTS_H
 #define KPKG_RUNTIME_TORCH_BOXEDARGUMENTS_H
 
-#include <kpkg/kpkg.h>
 #include "runtime/torch/StableAbi.h"
+#include <kpkg/kpkg.h>
 
 #include <array>
 #include <cstdint>
@@ -35,7 +35,9 @@ public:
   /// `count()` values; what they point at lives as long as this object.
   const kpkg_value *values() const { return valueStorage.data(); }
   /// Argument `index` as a tensor; null for None.
-  const kpkg_tensor *tensor(int32_t index) const { return valueStorage[index].kind == KPKG_TENSOR ? &tensors[index] : nullptr; }
+  const kpkg_tensor *tensor(int32_t index) const {
+    return valueStorage[index].kind == KPKG_TENSOR ? &tensors[index] : nullptr;
+  }
   /// Tensor argument `index`, borrowed.
   AtenTensorHandle handle(int32_t index) const;
   /// Gives tensor argument `index`, with ownership, to the caller.

@@ -34,9 +34,11 @@ struct CallState {
   bool fellBack = false;
 };
 
-AtenTensorHandle emptyStrided(int32_t rank, const int64_t *shape, const int64_t *strides, int32_t dtype, kpkg_device device) {
+AtenTensorHandle emptyStrided(int32_t rank, const int64_t *shape, const int64_t *strides, int32_t dtype,
+                              kpkg_device device) {
   AtenTensorHandle handle = nullptr;
-  aoti_torch_empty_strided(rank, shape, strides, dtypeToTorch(dtype), deviceToTorch(device.type), device.index, &handle);
+  aoti_torch_empty_strided(rank, shape, strides, dtypeToTorch(dtype), deviceToTorch(device.type), device.index,
+                           &handle);
   return handle;
 }
 
@@ -48,7 +50,9 @@ kpkg_status allocate(void *context, const kpkg_allocation *wanted, void **data) 
   if (!handle)
     return kpkg_set_error(KPKG_ERROR_MEMORY, "PyTorch could not allocate a result");
   state->allocated[wanted->index] = handle;
-  return aoti_torch_get_data_ptr(handle, data) == 0 ? KPKG_OK : kpkg_set_error(KPKG_ERROR_INTERNAL, "a new tensor without memory");
+  return aoti_torch_get_data_ptr(handle, data) == 0
+             ? KPKG_OK
+             : kpkg_set_error(KPKG_ERROR_INTERNAL, "a new tensor without memory");
 }
 
 [[noreturn]] void throwLastError(const OpSlot &slot) {
@@ -61,13 +65,14 @@ kpkg_status allocate(void *context, const kpkg_allocation *wanted, void **data) 
   throw std::runtime_error(message);
 }
 
-/// A tensor for a result that is a part of an allocation, or that is an argument: PyTorch forbids results that alias arguments, so these
-/// are copied.
+/// A tensor for a result that is a part of an allocation, or that is an argument: PyTorch forbids results that alias
+/// arguments, so these are copied.
 AtenTensorHandle freshResult(CallState &state, const kpkg_result &result) {
   AtenTensorHandle handle = emptyStrided(result.rank, result.shape, result.strides, result.dtype, result.device);
   if (!handle)
     throw std::runtime_error(state.slot.name + ": PyTorch could not allocate a result");
-  AtenTensorHandle source = result.source == KPKG_FROM_ALLOCATION ? state.allocated[result.index] : state.arguments.handle(result.index);
+  AtenTensorHandle source =
+      result.source == KPKG_FROM_ALLOCATION ? state.allocated[result.index] : state.arguments.handle(result.index);
   AtenTensorHandle view = nullptr;
   int64_t offset = 0;
   aoti_torch_get_storage_offset(source, &offset);
@@ -98,7 +103,7 @@ StableIValue packResult(CallState &state, const kpkg_result &result) {
   }
 }
 
-void callSlot(int index, StableIValue *stack, uint64_t inputCount, uint64_t outputCount) {
+[[gnu::noinline]] void callSlot(int index, StableIValue *stack, uint64_t inputCount, uint64_t outputCount) {
   const OpSlot &slot = *slots[index].load(std::memory_order_acquire);
   BoxedArguments arguments(stack, slot.types, slot.name.c_str());
   CallState state(slot, arguments);
@@ -137,9 +142,13 @@ void callSlot(int index, StableIValue *stack, uint64_t inputCount, uint64_t outp
     stack[i] = packResult(state, results[i]);
 }
 
+// A function template and no lambda: the mangled name of a lambda in a pack would name the whole pack, 6 MB of names in
+// all.
+template <int index> void trampoline(StableIValue *stack, uint64_t inputs, uint64_t outputs) {
+  callSlot(index, stack, inputs, outputs);
+}
 template <int... indices> constexpr auto makeTable(std::integer_sequence<int, indices...>) {
-  return std::array<BoxedFunction, sizeof...(indices)>{
-      [](StableIValue *stack, uint64_t inputs, uint64_t outputs) { callSlot(indices, stack, inputs, outputs); }...};
+  return std::array<BoxedFunction, sizeof...(indices)>{trampoline<indices>...};
 }
 constexpr auto boxedFunctions = makeTable(std::make_integer_sequence<int, maxSlots>());
 
@@ -154,10 +163,13 @@ void setFallbackError(const char *message) { fallbackError = message; }
 kpkg_status runTorchFallback(void *, const kpkg_op *, kpkg_call *call) {
   auto *state = static_cast<CallState *>(call->user);
   if (!state)
-    return kpkg_set_error(KPKG_ERROR_NO_INSTANCE, "no kernel of the package can run this call; the fallback to PyTorch takes PyTorch tensors only");
+    return kpkg_set_error(
+        KPKG_ERROR_NO_INSTANCE,
+        "no kernel of the package can run this call; the fallback to PyTorch takes PyTorch tensors only");
   fallbackError.clear();
   state->arguments.takeStack(state->fallbackStack.data());
-  int32_t failed = torch_call_dispatcher(state->slot.fallback.c_str(), state->slot.isOut ? "out" : "", state->fallbackStack.data(), version);
+  int32_t failed = torch_call_dispatcher(state->slot.fallback.c_str(), state->slot.isOut ? "out" : "",
+                                         state->fallbackStack.data(), version);
   if (!failed && fallbackError.empty()) {
     state->fellBack = true;
     for (int32_t i = 0; i < state->slot.resultCount; ++i)
@@ -167,7 +179,8 @@ kpkg_status runTorchFallback(void *, const kpkg_op *, kpkg_call *call) {
   if (!failed) // an implementation that reports an error still returns placeholders
     for (int32_t i = 0; i < state->slot.resultCount; ++i)
       aoti_torch_delete_tensor_object(std::bit_cast<AtenTensorHandle>(state->fallbackStack[i]));
-  std::string message = state->slot.fallback + " failed: " + (fallbackError.empty() ? "see the message above" : fallbackError);
+  std::string message =
+      state->slot.fallback + " failed: " + (fallbackError.empty() ? "see the message above" : fallbackError);
   return kpkg_set_error(KPKG_ERROR_KERNEL, message.c_str());
 }
 

@@ -1,8 +1,8 @@
 // Translation between PyTorch's dtype and device codes and kpkg's.
 // SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
 #include "runtime/torch/DTypeCodes.h"
-#include <kpkg/kpkg.h>
 #include "runtime/torch/StableAbi.h"
+#include <kpkg/kpkg.h>
 
 #include <array>
 

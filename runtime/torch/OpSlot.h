@@ -3,8 +3,8 @@
 #ifndef KPKG_RUNTIME_TORCH_OPSLOT_H
 #define KPKG_RUNTIME_TORCH_OPSLOT_H
 
-#include <kpkg/kpkg.h>
 #include "runtime/torch/BoxedArguments.h"
+#include <kpkg/kpkg.h>
 
 #include <string>
 #include <vector>
@@ -14,10 +14,10 @@ namespace kpkg::torch_abi {
 /// What a boxed call needs to know. Never changed once published; replaced as a whole.
 struct OpSlot {
   const kpkg_op *op;
-  std::string name;         ///< "kpkg::softmax"
-  std::string fallback;     ///< the dispatcher's name of the PyTorch implementation, "" when there is none
+  std::string name;                ///< "kpkg::softmax"
+  std::string fallback;            ///< the dispatcher's name of the PyTorch implementation, "" when there is none
   std::vector<ArgumentType> types; ///< of the schema, the out arguments of an out= form included
-  int32_t argumentCount;    ///< without out arguments
+  int32_t argumentCount;           ///< without out arguments
   int32_t resultCount;
   bool isOut;
 };
@@ -34,8 +34,8 @@ BoxedFunction boxedFunction(int index);
 /// Makes calls that arrive at slot `index` run `slot`, which must live for ever.
 void publishSlot(int index, const OpSlot *slot);
 
-/// The fallback of every op registered here: asks the dispatcher for the op's PyTorch implementation. `call->user` is the
-/// call's state, so it serves only calls that came through a boxed kernel.
+/// The fallback of every op registered here: asks the dispatcher for the op's PyTorch implementation. `call->user` is
+/// the call's state, so it serves only calls that came through a boxed kernel.
 kpkg_status runTorchFallback(void *context, const kpkg_op *op, kpkg_call *call);
 
 /// Clears and reads the text of an error that a fallback implementation reported on this thread.

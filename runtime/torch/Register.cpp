@@ -17,8 +17,8 @@ struct Registered {
 };
 
 std::mutex registrationLock;
-std::map<std::string, Registered> registered;              // by name and overload: "kpkg::softmax.out"
-std::vector<std::unique_ptr<const OpSlot>> everySlot;      // replaced ones too: a call on another thread may still use them
+std::map<std::string, Registered> registered;         // by name and overload: "kpkg::softmax.out"
+std::vector<std::unique_ptr<const OpSlot>> everySlot; // replaced ones too: a call on another thread may still use them
 
 /// One library handle per namespace and kind, kept for ever: giving it up would take the ops away.
 TorchLibraryHandle libraryFor(const std::string &ns, const char *key) {
@@ -54,8 +54,8 @@ kpkg_status registerForm(std::unique_ptr<OpSlot> slot, const std::string &schema
   auto known = registered.find(key);
   if (known != registered.end()) {
     if (known->second.schema != schema)
-      return fail("op " + key + " is already registered with PyTorch as\n  " + known->second.schema + "\nand cannot become\n  " + schema +
-                  "\nin the same process");
+      return fail("op " + key + " is already registered with PyTorch as\n  " + known->second.schema +
+                  "\nand cannot become\n  " + schema + "\nin the same process");
     publishSlot(known->second.slot, slot.get());
     everySlot.push_back(std::move(slot));
     return KPKG_OK;

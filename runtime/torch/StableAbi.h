@@ -1,9 +1,10 @@
-// The functions of PyTorch's stable C ABI (torch >= 2.10) that the extension calls, declared here so that no PyTorch is needed to build it.
-// SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
+// The functions of PyTorch's stable C ABI (torch >= 2.10) that the extension calls, declared here so that no PyTorch is
+// needed to build it. SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
 //
-// PyTorch promises these signatures (torch/csrc/inductor/aoti_torch/c/shim.h and torch/csrc/stable/c/shim.h). Where PyTorch's own
-// headers are found at build time, StableAbiCheck.cpp includes both, so that the compiler compares every declaration with theirs.
-// CMake reads this file too: every function whose line starts with `int32_t`, `bool` or `void` goes into the link stub (TorchStub).
+// PyTorch promises these signatures (torch/csrc/inductor/aoti_torch/c/shim.h and torch/csrc/stable/c/shim.h). Where
+// PyTorch's own headers are found at build time, StableAbiCheck.cpp includes both, so that the compiler compares every
+// declaration with theirs. CMake reads this file too: every function whose line starts with `int32_t`, `bool` or `void`
+// goes into the link stub (TorchStub).
 #ifndef KPKG_RUNTIME_TORCH_STABLEABI_H
 #define KPKG_RUNTIME_TORCH_STABLEABI_H
 
@@ -54,18 +55,18 @@ int32_t aoti_torch_get_device_index(AtenTensorHandle tensor, int32_t *index);
 int32_t aoti_torch_get_layout(AtenTensorHandle tensor, int32_t *layout);
 int32_t aoti_torch_get_storage_offset(AtenTensorHandle tensor, int64_t *offset);
 int32_t aoti_torch_delete_tensor_object(AtenTensorHandle tensor);
-int32_t aoti_torch_empty_strided(int64_t rank, const int64_t *sizes, const int64_t *strides, int32_t dtype, int32_t deviceType,
-                                 int32_t deviceIndex, AtenTensorHandle *result);
-int32_t aoti_torch__reinterpret_tensor(AtenTensorHandle self, int64_t rank, const int64_t *sizes, const int64_t *strides, int64_t offset,
-                                       AtenTensorHandle *result);
+int32_t aoti_torch_empty_strided(int64_t rank, const int64_t *sizes, const int64_t *strides, int32_t dtype,
+                                 int32_t deviceType, int32_t deviceIndex, AtenTensorHandle *result);
+int32_t aoti_torch__reinterpret_tensor(AtenTensorHandle self, int64_t rank, const int64_t *sizes,
+                                       const int64_t *strides, int64_t offset, AtenTensorHandle *result);
 int32_t aoti_torch_copy_(AtenTensorHandle destination, AtenTensorHandle source, int32_t nonBlocking);
 
 int32_t aoti_torch_library_init_impl(const char *ns, const char *dispatchKey, const char *file, uint32_t line,
                                      TorchLibraryHandle *result);
 int32_t aoti_torch_library_init_fragment(const char *ns, const char *file, uint32_t line, TorchLibraryHandle *result);
 int32_t aoti_torch_library_def(TorchLibraryHandle library, const char *schema);
-int32_t torch_library_impl(TorchLibraryHandle library, const char *name, void (*kernel)(StableIValue *, uint64_t, uint64_t),
-                           uint64_t abiVersion);
+int32_t torch_library_impl(TorchLibraryHandle library, const char *name,
+                           void (*kernel)(StableIValue *, uint64_t, uint64_t), uint64_t abiVersion);
 int32_t torch_call_dispatcher(const char *name, const char *overload, StableIValue *stack, uint64_t abiVersion);
 
 int32_t torch_list_size(StableListHandle list, size_t *size);
