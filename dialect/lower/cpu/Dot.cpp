@@ -24,10 +24,11 @@ DotPlan planDot(const DotShape &shape, const VectorUnit &unit) {
   plan.nr = vectors * plan.lanes;
 
   // Registers: mr * vectors sums, a step's vectors of B, and one element of A (or, without broadcasts from memory, mr
-  // vectors of them).
-  int64_t rows = unit.broadcastFromMemory ? (unit.registerCount - vectors - 1) / vectors
-                                          : (unit.registerCount - 2 * vectors) / (vectors + 1);
-  rows = std::min<int64_t>(rows, unit.broadcastFromMemory ? rows : 8);
+  // vectors of them). Of 32 registers LLVM's allocator wants two more to do without spills.
+  int64_t spare = unit.registerCount > 16 ? 2 : 0;
+  int64_t rows = unit.broadcastFromMemory
+                     ? std::min(unit.registerCount * 3 / 4, unit.registerCount - spare - vectors - 1) / vectors
+                     : std::min<int64_t>(8, (unit.registerCount - spare - vectors) / (vectors + 1));
   // Fewer rows than the registers allow, where that leaves fewer empty rows in the last panel.
   plan.mr = std::min(rows, shape.m);
   int64_t best = llvm::divideCeil(shape.m, plan.mr) * plan.mr;
