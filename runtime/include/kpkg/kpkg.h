@@ -72,7 +72,8 @@ typedef enum kpkg_log_level {
   KPKG_LOG_ERROR = 0,
   KPKG_LOG_WARN = 1,
   KPKG_LOG_INFO = 2,
-  KPKG_LOG_DEBUG = 3
+  KPKG_LOG_DEBUG = 3,
+  KPKG_LOG_PRINT = 4 /* what a kernel prints; the default sink always shows it, as it is */
 } kpkg_log_level;
 typedef void (*kpkg_log_fn)(void *context, kpkg_log_level level, const char *message);
 /* Where messages go, for the whole process. NULL restores the default: warnings and worse to stderr, one line each
@@ -210,6 +211,10 @@ typedef struct kpkg_op_info {
   int32_t result_count;
 } kpkg_op_info;
 KPKG_API kpkg_status kpkg_op_describe(const kpkg_op *op, kpkg_op_info *info);
+
+/* The op's bytecode as JSON, for other evaluators: the whole plan or, with `shape_only`, the slice that decides shapes.
+ */
+KPKG_API kpkg_status kpkg_op_plan_json(const kpkg_op *op, int32_t shape_only, kpkg_string **json);
 
 typedef struct kpkg_argument_info {
   size_t struct_size;

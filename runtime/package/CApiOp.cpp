@@ -1,0 +1,108 @@
+// The C ABI: schemas, calls, explanations and counters of ops.
+// SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
+#include "runtime/package/CApi.h"
+#include "runtime/plan/Decoded.h"
+
+using namespace kpkg;
+using namespace kpkg::package;
+
+static kpkg_status giveString(std::string text, kpkg_string **out) {
+  *out = new kpkg_string{std::move(text)};
+  return KPKG_OK;
+}
+
+kpkg_status kpkg_op_describe(const kpkg_op *op, kpkg_op_info *info) {
+  return guarded([&] {
+    if (!op || !info)
+      return nullPointer("op or info");
+    const OpEntry &entry = op->entry();
+    kpkg_op_info value = {sizeof value,
+                          entry.name.c_str(),
+                          entry.schema.c_str(),
+                          entry.doc.c_str(),
+                          entry.reference.c_str(),
+                          entry.plan.c_str(),
+                          entry.shapePlan.c_str(),
+                          int32_t(entry.arguments.size()),
+                          int32_t(entry.results.size())};
+    return giveStruct(value, info);
+  });
+}
+
+kpkg_status kpkg_op_argument(const kpkg_op *op, int32_t index, kpkg_argument_info *info) {
+  return guarded([&] {
+    if (!op || !info)
+      return nullPointer("op or info");
+    const OpEntry &entry = op->entry();
+    if (index < 0 || size_t(index) >= entry.arguments.size())
+      return fail(Error{KPKG_ERROR_USE, entry.name + " has no argument " + std::to_string(index), entry.name, {}, {}});
+    const OpArgument &argument = entry.arguments[size_t(index)];
+    kpkg_argument_info value = {sizeof value,
+                                argument.name.c_str(),
+                                argument.type.c_str(),
+                                argument.kind,
+                                argument.optional,
+                                argument.mutates,
+                                argument.defaultValue.kind != KPKG_DEFAULT,
+                                argument.defaultValue};
+    return giveStruct(value, info);
+  });
+}
+
+kpkg_status kpkg_op_result_type(const kpkg_op *op, int32_t index, const char **type) {
+  return guarded([&] {
+    if (!op || !type)
+      return nullPointer("op or type");
+    const OpEntry &entry = op->entry();
+    if (index < 0 || size_t(index) >= entry.results.size())
+      return fail(Error{KPKG_ERROR_USE, entry.name + " has no result " + std::to_string(index), entry.name, {}, {}});
+    *type = entry.results[size_t(index)].c_str();
+    return KPKG_OK;
+  });
+}
+
+kpkg_status kpkg_op_plan_json(const kpkg_op *op, int32_t shape_only, kpkg_string **json) {
+  return guarded([&] {
+    if (!op || !json)
+      return nullPointer("op or json");
+    auto program = shape_only ? op->first().shapeProgram() : op->first().program();
+    if (!program)
+      return fail(program.error());
+    return giveString(plan::dumpJson((*program)->decoded()), json);
+  });
+}
+
+/// Later versions of the struct only add fields at its end; this is what the first version had.
+static constexpr size_t firstCallSize = sizeof(kpkg_call);
+
+static kpkg_status withCall(const kpkg_op *op, kpkg_call *call, Status (CallableOp::*entry)(kpkg_call &) const) {
+  return guarded([&] {
+    if (!op || !call)
+      return nullPointer("op or call");
+    if (call->struct_size < firstCallSize)
+      return fail(Error{KPKG_ERROR_USE, "kpkg_call.struct_size is too small", {}, {}, {}});
+    return fail((op->*entry)(*call));
+  });
+}
+
+kpkg_status kpkg_op_call(const kpkg_op *op, kpkg_call *call) { return withCall(op, call, &CallableOp::call); }
+kpkg_status kpkg_op_infer(const kpkg_op *op, kpkg_call *call) { return withCall(op, call, &CallableOp::infer); }
+
+kpkg_status kpkg_op_explain(const kpkg_op *op, const kpkg_call *call, kpkg_text_format format, kpkg_string **text) {
+  return guarded([&] {
+    if (!op || !call || !text)
+      return nullPointer("op, call or text");
+    if (call->struct_size < firstCallSize)
+      return fail(Error{KPKG_ERROR_USE, "kpkg_call.struct_size is too small", {}, {}, {}});
+    auto explained = explainCall(*op, *call, format);
+    return explained ? giveString(std::move(*explained), text) : fail(explained.error());
+  });
+}
+
+kpkg_status kpkg_op_get_stats(const kpkg_op *op, kpkg_op_stats *stats) {
+  return guarded([&] { return op && stats ? giveStruct(op->stats(), stats) : nullPointer("op or stats"); });
+}
+
+kpkg_status kpkg_op_kernel_info(const kpkg_op *op, kpkg_string **json) {
+  return guarded([&] { return op && json ? giveString(describeUse(*op), json) : nullPointer("op or json"); });
+}

@@ -1,0 +1,201 @@
+// What a kpkg_op is: the packages that have the op, its fallback, the policy between them, and its counters.
+// SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
+#include "runtime/package/CallableOp.h"
+#include "runtime/package/Environment.h"
+#include "runtime/package/LastError.h"
+#include "runtime/package/Log.h"
+
+namespace kpkg::package {
+
+/// Reasons kept for each op; a reason may name sizes, so there is no end of them.
+static constexpr size_t keptReasons = 64;
+
+static void add(std::atomic<uint64_t> &counter, uint64_t count) {
+  if (count)
+    counter.fetch_add(count, std::memory_order_relaxed);
+}
+
+void CallableOp::addCandidate(const PackagedOp &op) {
+  std::lock_guard guard(lock);
+  auto list = std::make_unique<Candidates>();
+  if (const Candidates *before = candidates.load(std::memory_order_relaxed))
+    *list = *before;
+  list->push_back(&op);
+  candidates.store(list.get(), std::memory_order_release);
+  lists.push_back(std::move(list));
+}
+
+void CallableOp::setFallback(std::shared_ptr<const Fallback> replacement) {
+  // The old one is destroyed outside of the lock: what it calls is not ours.
+  std::lock_guard guard(lock);
+  fallback.swap(replacement);
+}
+
+bool CallableOp::hasFallback() const {
+  std::lock_guard guard(lock);
+  return fallback != nullptr;
+}
+
+kpkg_policy CallableOp::effectivePolicy() const {
+  if (!policy)
+    return KPKG_POLICY_STRICT;
+  kpkg_policy chosen = policy->policy.load(std::memory_order_relaxed);
+  return chosen == KPKG_POLICY_DEFAULT ? environment().policy : chosen;
+}
+
+Result<PinnedCall> CallableOp::planFor(const PackagedOp &op, Frame &frame) const {
+  auto program = op.program();
+  if (!program)
+    return program.error();
+  frame.key.clear();
+  plan::appendKey(**program, frame.arguments, frame.key);
+  uint64_t hash = hashKey(op.id(), frame.key);
+  if (PinnedCall known = findPlannedCall(op.id(), hash, frame.key))
+    return known;
+  bool made = false;
+  auto planned = op.plan(frame, hash, made);
+  add(counters.resolutions, made);
+  if (!planned)
+    return planned.error();
+  return keepPlannedCall(std::move(*planned));
+}
+
+Status CallableOp::tryCall(kpkg_call &call, Frame &frame) const {
+  const OpEntry &op = entry();
+  if (!frame.foreign.empty())
+    return Error{KPKG_ERROR_NO_INSTANCE, op.name + ": " + frame.foreign, op.name, {}, {}};
+  if (environment().isDisabled(op.name))
+    return Error{KPKG_ERROR_NO_INSTANCE, op.name + " is disabled by KPKG_DISABLE", op.name, {}, {}};
+  Status refused;
+  for (const PackagedOp *candidate : *candidates.load(std::memory_order_acquire)) {
+    auto planned = planFor(*candidate, frame);
+    if (!planned)
+      return planned.error();
+    if ((*planned)->refusal) {
+      Error reason = *(*planned)->refusal;
+      if (!refused)
+        reason.message = refused.error().message + "; '" + candidate->library().name() + "': " + reason.message;
+      refused = reason;
+      continue;
+    }
+    auto program = candidate->program();
+    if ((*program)->hasMutArguments())
+      if (auto error = plan::checkAliases(**program, frame.arguments, frame.addresses))
+        return toError(*error, op);
+    CallCosts costs;
+    Status status = execute(**planned, candidate->entry(), frame, call, costs);
+    add(counters.launches, (*planned)->launches);
+    add(counters.copies, costs.copies);
+    add(counters.copiedBytes, costs.copiedBytes);
+    return status;
+  }
+  return refused;
+}
+
+bool CallableOp::countReason(const std::string &reason) const {
+  std::lock_guard guard(lock);
+  auto found = reasons.find(reason);
+  if (found == reasons.end())
+    found = reasons.emplace(reasons.size() < keptReasons ? reason : "other reasons", 0).first;
+  return ++found->second == 1;
+}
+
+Status CallableOp::fallBack(const Error &reason, Frame &frame, kpkg_call &call) const {
+  kpkg_policy chosen = effectivePolicy();
+  std::shared_ptr<const Fallback> target;
+  if (chosen != KPKG_POLICY_STRICT) {
+    std::lock_guard guard(lock);
+    target = fallback;
+  }
+  if (!target) {
+    Error error = reason;
+    if (policy)
+      error.message +=
+          hasFallback() ? " (there is a fallback, but the policy is strict)" : " (and there is no fallback)";
+    return error;
+  }
+  bool first = countReason(reason.message);
+  add(counters.fallbacks, 1);
+  if (chosen == KPKG_POLICY_WARN && first)
+    log(KPKG_LOG_WARN, "op " + entry().name + " runs its fallback: " + reason.message);
+  kpkg_call complete = call;
+  complete.arguments = frame.values.data();
+  complete.argument_count = int32_t(frame.values.size());
+  kpkg_status status = target->function(target->context, static_cast<const kpkg_op *>(this), &complete);
+  if (status == KPKG_OK)
+    return {};
+  Error error = lastError();
+  if (error.status != status)
+    error = {status, entry().name + ": its fallback failed", entry().name, {}, {}};
+  return error;
+}
+
+static Status checkResults(const OpEntry &op, const kpkg_call &call) {
+  if (call.result_capacity < 0 || size_t(call.result_capacity) < op.results.size() ||
+      (op.results.size() && !call.results))
+    return Error{KPKG_ERROR_USE,
+                 op.name + ": room for " + std::to_string(call.result_capacity) + " results, it has " +
+                     std::to_string(op.results.size()),
+                 op.name,
+                 {},
+                 {}};
+  return {};
+}
+
+Status CallableOp::call(kpkg_call &call) const {
+  add(counters.calls, 1);
+  FrameLease frame;
+  Status status = checkResults(entry(), call);
+  if (status)
+    status = frame->bind(entry(), call);
+  if (status) {
+    status = tryCall(call, *frame);
+    if (!status && status.error().status == KPKG_ERROR_NO_INSTANCE)
+      status = fallBack(status.error(), *frame, call);
+  }
+  if (!status)
+    add(counters.errors, 1);
+  return status;
+}
+
+Status CallableOp::infer(kpkg_call &call) const {
+  const OpEntry &op = entry();
+  if (Status status = checkResults(op, call); !status)
+    return status;
+  FrameLease frame;
+  if (Status status = frame->bind(op, call); !status)
+    return status;
+  // The plan does not ask where tensors are; a dtype that it cannot name is another matter.
+  kpkg_device device = {KPKG_DEVICE_CPU, 0};
+  for (const kpkg_value &value : frame->values)
+    if (value.kind == KPKG_TENSOR) {
+      if (value.as.tensor->dtype <= KPKG_NO_DTYPE || value.as.tensor->dtype >= KPKG_DTYPE_COUNT)
+        return Error{KPKG_ERROR_NO_INSTANCE, op.name + ": " + frame->foreign, op.name, {}, {}};
+      device = value.as.tensor->device;
+    }
+  auto program = first().shapeProgram();
+  if (!program)
+    return program.error();
+  plan::Resolution resolution;
+  if (auto error = plan::evaluate(**program, frame->arguments, resolution))
+    return toError(*error, op);
+  auto results = describeResults(resolution);
+  for (size_t i = 0; i < results.size(); ++i) {
+    call.results[i] = results[i].result;
+    call.results[i].device = device;
+  }
+  return {};
+}
+
+kpkg_op_stats CallableOp::stats() const {
+  auto read = [](const std::atomic<uint64_t> &counter) { return counter.load(std::memory_order_relaxed); };
+  return {sizeof(kpkg_op_stats), read(counters.calls),       read(counters.resolutions), read(counters.launches),
+          read(counters.copies), read(counters.copiedBytes), read(counters.fallbacks),   read(counters.errors)};
+}
+
+std::map<std::string, uint64_t> CallableOp::fallbackReasons() const {
+  std::lock_guard guard(lock);
+  return reasons;
+}
+
+} // namespace kpkg::package

@@ -1,0 +1,269 @@
+// Which instance of a kernel runs a launch, and why not the others.
+// SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
+#include "runtime/package/Choice.h"
+#include "runtime/device/cpu/CpuTarget.h"
+#include "runtime/package/Environment.h"
+
+#include <algorithm>
+#include <optional>
+
+namespace kpkg::package {
+
+using plan::LaunchArg;
+using plan::LaunchParam;
+using plan::LaunchStep;
+
+static ParamValue valueOf(const LaunchParam &param) {
+  ParamValue value;
+  switch (param.kind) {
+  case LaunchParam::Kind::Int:
+    value.kind = ParamValue::Kind::Int, value.integer = param.integer;
+    break;
+  case LaunchParam::Kind::Bool:
+    value.kind = ParamValue::Kind::Bool, value.integer = param.integer;
+    break;
+  case LaunchParam::Kind::Float:
+    value.kind = ParamValue::Kind::Float, value.real = param.real;
+    break;
+  case LaunchParam::Kind::DType:
+    value.kind = ParamValue::Kind::DType, value.integer = param.integer;
+    break;
+  case LaunchParam::Kind::String:
+    value.kind = ParamValue::Kind::String, value.text = param.string;
+    break;
+  }
+  return value;
+}
+
+static bool meets(const ParamValue &listed, const LaunchParam &wanted, const ParamValue &value) {
+  return wanted.atLeast ? listed.kind == ParamValue::Kind::Int && listed.integer >= value.integer : listed == value;
+}
+
+namespace {
+struct WantedParam {
+  size_t index; ///< into Kernel::params
+  const LaunchParam *param;
+  ParamValue value;
+};
+} // namespace
+
+/// The values of one parameter over some instances, without repetition: "float32, bfloat16".
+static std::string listValues(const Tables &tables, const std::vector<uint32_t> &instances, size_t param) {
+  std::vector<std::string> seen;
+  for (uint32_t index : instances) {
+    std::string value = tables.instances[index].params[param].str();
+    if (std::find(seen.begin(), seen.end(), value) == seen.end())
+      seen.push_back(std::move(value));
+  }
+  std::string text;
+  for (size_t i = 0; i < seen.size() && i < 16; ++i)
+    text += (i ? ", " : "") + seen[i];
+  return seen.size() > 16 ? text + ", ..." : text;
+}
+
+/// Why the parameters of no instance fit: the first parameter for which nothing is left.
+static Error noParams(const Tables &tables, const Kernel &kernel, const std::vector<WantedParam> &wanted,
+                      const std::string &op) {
+  std::vector<uint32_t> left = kernel.instances;
+  std::string why = "kernel " + kernel.name + " has no instance";
+  for (const WantedParam &want : wanted) {
+    std::vector<uint32_t> fitting;
+    for (uint32_t index : left)
+      if (meets(tables.instances[index].params[want.index], *want.param, want.value))
+        fitting.push_back(index);
+    if (fitting.empty() && !left.empty()) {
+      std::string listed = listValues(tables, left, want.index);
+      if (want.value.kind == ParamValue::Kind::DType)
+        why = "dtype " + want.value.str() + " is not supported by " + op + " (" + listed + ")";
+      else if (want.param->atLeast)
+        why = std::string(want.param->name) + " = " + want.value.str() + " is more than " + op + " supports (" +
+              listed + ")";
+      else
+        why = std::string(want.param->name) + " = " + want.value.str() + " is not supported by " + op + " (" + listed +
+              ")";
+      break;
+    }
+    left = std::move(fitting);
+  }
+  return {KPKG_ERROR_NO_INSTANCE, why, op, kernel.name, {}};
+}
+
+/// Empty when all facts hold.
+static std::string brokenFact(const Kernel &kernel, const Instance &instance, const LaunchStep &launch) {
+  for (const Fact &fact : instance.facts) {
+    const LaunchArg &arg = launch.args[size_t(fact.arg)];
+    size_t dim = size_t(fact.unit);
+    if (arg.kind != LaunchArg::Kind::View || arg.view.buffer < 0 || arg.view.strides[dim] == 1 ||
+        arg.view.shape[dim] <= 1)
+      continue;
+    return "needs stride 1 in dimension " + std::to_string(fact.unit) + " of '" + kernel.args[size_t(fact.arg)].name +
+           "', found " + std::to_string(arg.view.strides[dim]);
+  }
+  return {};
+}
+
+static std::string missingFlag(const Instance &instance) {
+  for (const std::string &flag : environment().require)
+    if (std::find(instance.flags.begin(), instance.flags.end(), flag) == instance.flags.end())
+      return "is not " + flag + ", which KPKG_REQUIRE asks for";
+  return {};
+}
+
+static std::string runnableText() {
+  std::string text;
+  for (std::string_view target : cpu::runnableTargets())
+    text += (text.empty() ? "" : ", ") + std::string(target);
+  return text.empty() ? "none of kpkg's targets" : text;
+}
+
+/// Position among what this CPU runs, best first, or nothing.
+static std::optional<size_t> targetRank(const std::string &target) {
+  auto targets = cpu::runnableTargets();
+  auto found = std::find(targets.begin(), targets.end(), target);
+  return found == targets.end() ? std::nullopt : std::optional<size_t>(found - targets.begin());
+}
+
+/// The launch's arguments against the kernel's and the instance's: a plan that does not fit its kernels must not reach
+/// them.
+static std::optional<Error> checkArguments(const Kernel &kernel, const Instance &instance, const LaunchStep &launch,
+                                           const std::string &op) {
+  auto refuse = [&](const std::string &argument, const std::string &what) {
+    return Error{KPKG_ERROR_KERNEL, op + ": kernel " + kernel.name + ": " + what, op, instance.label, argument};
+  };
+  if (launch.args.size() != kernel.args.size())
+    return refuse("", "the plan passes " + std::to_string(launch.args.size()) + " arguments, it takes " +
+                          std::to_string(kernel.args.size()));
+  if (launch.persistent != kernel.persistent)
+    return refuse("", launch.persistent ? "the plan gives no grid" : "the plan gives a grid to a persistent kernel");
+  for (size_t i = 0; i < kernel.args.size(); ++i) {
+    const KernelArgument &expected = kernel.args[i];
+    const LaunchArg &given = launch.args[i];
+    if (expected.isView != (given.kind == LaunchArg::Kind::View))
+      return refuse(expected.name,
+                    "'" + expected.name + "' is " +
+                        (expected.isView ? "a scalar, expected a tensor" : "a tensor, expected a scalar"));
+    if (!expected.isView || given.view.buffer < 0)
+      continue;
+    plan::DType dtype =
+        expected.dtypeParam >= 0 ? plan::DType(instance.params[size_t(expected.dtypeParam)].integer) : expected.dtype;
+    if (given.view.rank != expected.rank)
+      return refuse(expected.name, "'" + expected.name + "' has rank " + std::to_string(given.view.rank) +
+                                       ", expected " + std::to_string(expected.rank));
+    if (given.view.dtype != dtype)
+      return refuse(expected.name, "'" + expected.name + "' is " + std::string(plan::dtypeName(given.view.dtype)) +
+                                       ", expected " + std::string(plan::dtypeName(dtype)));
+  }
+  return std::nullopt;
+}
+
+Result<const Instance *> chooseInstance(const Tables &tables, const LaunchStep &launch, const std::string &op,
+                                        std::vector<Verdict> *verdicts) {
+  auto found = tables.kernelByName.find(launch.kernel);
+  if (found == tables.kernelByName.end())
+    return Error{KPKG_ERROR_FORMAT,
+                 op + ": its plan launches kernel '" + std::string(launch.kernel) +
+                     "', which the package does not have",
+                 op,
+                 {},
+                 {}};
+  const Kernel &kernel = tables.kernels[found->second];
+  std::vector<WantedParam> wanted;
+  for (const LaunchParam &param : launch.params) {
+    int index = kernel.paramIndex(param.name);
+    if (index < 0)
+      return Error{KPKG_ERROR_FORMAT,
+                   op + ": its plan gives kernel " + kernel.name + " the parameter '" + std::string(param.name) +
+                       "', which it does not have",
+                   op,
+                   {},
+                   {}};
+    wanted.push_back({size_t(index), &param, valueOf(param)});
+  }
+
+  const Instance *best = nullptr;
+  size_t bestRank = 0;
+  // Smaller sizes first, then the better target, then more facts; else the order of the manifest.
+  auto isBetter = [&](const Instance &candidate, size_t rank) {
+    for (const WantedParam &want : wanted)
+      if (want.param->atLeast && candidate.params[want.index].integer != best->params[want.index].integer)
+        return candidate.params[want.index].integer < best->params[want.index].integer;
+    if (rank != bestRank)
+      return rank < bestRank;
+    return candidate.facts.size() > best->facts.size();
+  };
+  bool paramsFit = false;
+  std::string lastReason;
+  for (uint32_t index : kernel.instances) {
+    const Instance &instance = tables.instances[index];
+    std::string reason;
+    for (const WantedParam &want : wanted)
+      if (!meets(instance.params[want.index], *want.param, want.value)) {
+        reason = "has " + std::string(want.param->name) + "=" + instance.params[want.index].str() + ", wanted " +
+                 (want.param->atLeast ? "at least " : "") + want.value.str();
+        break;
+      }
+    auto rank = targetRank(instance.target);
+    if (reason.empty()) {
+      paramsFit = true;
+      if (!rank)
+        reason = "is for " + instance.target + ", this CPU runs " + runnableText();
+      else if (auto error = checkArguments(kernel, instance, launch, op)) {
+        // The instances that fit the parameters agree on the arguments' types.
+        if (!verdicts)
+          return *error;
+        reason = error->message;
+      } else {
+        reason = missingFlag(instance);
+        if (reason.empty())
+          reason = brokenFact(kernel, instance, launch);
+      }
+      if (!reason.empty())
+        lastReason = instance.label + " " + reason;
+    }
+    if (verdicts)
+      verdicts->push_back({&instance, reason});
+    if (!reason.empty())
+      continue;
+    if (!best || isBetter(instance, *rank)) {
+      best = &instance;
+      bestRank = *rank;
+    }
+  }
+  if (verdicts)
+    for (Verdict &verdict : *verdicts)
+      if (verdict.reason.empty() && verdict.instance != best)
+        verdict.reason = "would do; " + best->label + " is preferred";
+  if (best)
+    return best;
+  if (!paramsFit)
+    return noParams(tables, kernel, wanted, op);
+  return Error{
+      KPKG_ERROR_NO_INSTANCE, "no instance of kernel " + kernel.name + " can run: " + lastReason, op, kernel.name, {}};
+}
+
+static double evaluate(const std::vector<CostTerm> &terms, const LaunchStep &launch) {
+  double sum = 0;
+  for (const CostTerm &term : terms) {
+    double product = term.count;
+    for (const CostTerm::Factor &factor : term.factors) {
+      if (factor.kind == CostTerm::Kind::Blocks) {
+        product *= launch.persistent ? 1 : double(launch.grid[0]) * double(launch.grid[1]) * double(launch.grid[2]);
+        continue;
+      }
+      int64_t extent = launch.args[size_t(factor.arg)].view.shape[size_t(factor.dim)];
+      if (factor.kind == CostTerm::Kind::Tiles)
+        extent = extent / factor.size + (extent % factor.size != 0);
+      else if (factor.kind == CostTerm::Kind::Clip)
+        extent = std::min(extent, factor.size);
+      product *= double(extent);
+    }
+    sum += product;
+  }
+  return sum;
+}
+
+Cost estimateCost(const Instance &instance, const LaunchStep &launch) {
+  return {evaluate(instance.flops, launch), evaluate(instance.bytes, launch)};
+}
+
+} // namespace kpkg::package

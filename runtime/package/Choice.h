@@ -1,0 +1,39 @@
+// Which instance of a kernel runs a launch, and why not the others.
+// SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
+#ifndef KPKG_PACKAGE_CHOICE_H
+#define KPKG_PACKAGE_CHOICE_H
+
+#include "runtime/package/Tables.h"
+#include "runtime/plan/Evaluate.h"
+
+#include <kpkg/result.hpp>
+
+#include <string>
+#include <vector>
+
+namespace kpkg::package {
+
+struct Verdict {
+  const Instance *instance = nullptr;
+  /// Why it was not taken; empty for the chosen one.
+  std::string reason;
+};
+
+/// Chooses among all instances of the launch's kernel: parameters must fit (of `at_least` parameters the smallest value
+/// that does), the CPU must run the target, facts must hold for the views, flags of KPKG_REQUIRE must be there. Then
+/// the best target wins, then the variant with most facts. With `verdicts`, says for each instance what became of it.
+///
+/// The error (KPKG_ERROR_NO_INSTANCE) says which requirement nothing meets. KPKG_ERROR_KERNEL: the arguments themselves
+/// do not fit the kernel.
+Result<const Instance *> chooseInstance(const Tables &tables, const plan::LaunchStep &launch, const std::string &op,
+                                        std::vector<Verdict> *verdicts = nullptr);
+
+/// Estimated by the instance's formulas for this launch; 0 when there is none.
+struct Cost {
+  double flops = 0;
+  double bytes = 0;
+};
+Cost estimateCost(const Instance &instance, const plan::LaunchStep &launch);
+
+} // namespace kpkg::package
+#endif

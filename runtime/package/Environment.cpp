@@ -1,0 +1,73 @@
+// What the KPKG_* environment variables say, read once.
+// SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
+#include "runtime/package/Environment.h"
+#include "runtime/package/Log.h"
+
+#include <algorithm>
+#include <cstdlib>
+
+namespace kpkg::package {
+
+std::vector<std::string> splitList(std::string_view text, char separator) {
+  std::vector<std::string> parts;
+  while (!text.empty()) {
+    size_t end = std::min(text.find(separator), text.size());
+    if (end > 0)
+      parts.emplace_back(text.substr(0, end));
+    text.remove_prefix(std::min(end + 1, text.size()));
+  }
+  return parts;
+}
+
+static std::string_view variable(const char *name) {
+  const char *text = std::getenv(name);
+  return text ? text : "";
+}
+
+static void notUnderstood(const char *name, std::string_view value, const char *expected) {
+  log(KPKG_LOG_WARN, std::string(name) + "=" + std::string(value) + " is not understood (" + expected + "); ignored");
+}
+
+static Environment readEnvironment() {
+  Environment found;
+  std::string_view policy = variable("KPKG_FALLBACK");
+  if (policy == "strict")
+    found.policy = KPKG_POLICY_STRICT;
+  else if (policy == "silent")
+    found.policy = KPKG_POLICY_SILENT;
+  else if (!policy.empty() && policy != "warn")
+    notUnderstood("KPKG_FALLBACK", policy, "strict, warn or silent");
+
+  constexpr std::string_view signedBy = "signed-by:";
+  std::string_view trust = variable("KPKG_TRUST");
+  if (trust == "any")
+    found.trust = KPKG_TRUST_ANY;
+  else if (trust.starts_with(signedBy)) {
+    found.trust = KPKG_TRUST_SIGNED;
+    found.keys = splitList(trust.substr(signedBy.size()), ',');
+  } else if (!trust.empty() && trust != "digest") {
+    // A mistyped wish for trust must not give less of it.
+    found.trust = KPKG_TRUST_SIGNED;
+    log(KPKG_LOG_WARN, "KPKG_TRUST=" + std::string(trust) +
+                           " is not understood (any, digest or signed-by:<keys>); every package is refused");
+  }
+
+  found.require = splitList(variable("KPKG_REQUIRE"), ',');
+  std::string_view disable = variable("KPKG_DISABLE");
+  found.disableAll = disable == "1" || disable == "all";
+  if (!found.disableAll && disable != "0")
+    found.disable = splitList(disable, ',');
+  found.path = variable("KPKG_PATH");
+  return found;
+}
+
+bool Environment::isDisabled(std::string_view op) const {
+  return disableAll || std::find(disable.begin(), disable.end(), op) != disable.end();
+}
+
+const Environment &environment() {
+  static const Environment found = readEnvironment();
+  return found;
+}
+
+} // namespace kpkg::package

@@ -1,0 +1,38 @@
+// What the KPKG_* environment variables say, read once.
+// SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
+#ifndef KPKG_PACKAGE_ENVIRONMENT_H
+#define KPKG_PACKAGE_ENVIRONMENT_H
+
+#include <kpkg/kpkg.h>
+
+#include <string>
+#include <string_view>
+#include <vector>
+
+namespace kpkg::package {
+
+struct Environment {
+  /// KPKG_FALLBACK=strict|warn|silent
+  kpkg_policy policy = KPKG_POLICY_WARN;
+  /// KPKG_TRUST=any|digest|signed-by:<key>,<key>
+  kpkg_trust trust = KPKG_TRUST_DIGEST;
+  std::vector<std::string> keys;
+  /// KPKG_REQUIRE=deterministic,batch_invariant,exact: instances without one of these flags are not used.
+  std::vector<std::string> require;
+  /// KPKG_DISABLE=1 (all) or a list of op names: these go to their fallbacks.
+  bool disableAll = false;
+  std::vector<std::string> disable;
+  /// KPKG_PATH
+  std::string path;
+
+  bool isDisabled(std::string_view op) const;
+};
+
+/// A value that is not understood is reported once, as a warning, and otherwise ignored.
+const Environment &environment();
+
+/// Splits at `separator`; empty parts are dropped.
+std::vector<std::string> splitList(std::string_view text, char separator);
+
+} // namespace kpkg::package
+#endif

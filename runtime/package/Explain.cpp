@@ -1,0 +1,203 @@
+// How a call is resolved, as text or JSON: every instance with its verdict; and what an op has done so far.
+// SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
+#include "runtime/package/CallableOp.h"
+#include "runtime/package/Choice.h"
+#include "runtime/package/Environment.h"
+
+#include <cmath>
+#include <cstdio>
+#include <nlohmann/json.hpp>
+
+namespace kpkg::package {
+
+using nlohmann::ordered_json;
+
+/// 2.15e9 -> "2.15 G"
+static std::string withPrefix(double value) {
+  const char *prefixes[] = {"", "k", "M", "G", "T", "P"};
+  size_t step = 0;
+  for (; value >= 1000 && step + 1 < std::size(prefixes); ++step)
+    value /= 1000;
+  char text[40];
+  std::snprintf(text, sizeof text,
+                value >= 100 || step == 0 ? "%.0f %s"
+                : value >= 10             ? "%.1f %s"
+                                          : "%.2f %s",
+                value, prefixes[step]);
+  return text;
+}
+
+static ordered_json explainLaunch(const plan::LaunchStep &launch, const PackagedOp &op) {
+  std::vector<Verdict> verdicts;
+  auto chosen = chooseInstance(op.library().tables(), launch, op.entry().name, &verdicts);
+  ordered_json record;
+  record["kernel"] = std::string(launch.kernel);
+  if (launch.persistent)
+    record["grid"] = nullptr;
+  else
+    record["grid"] = {launch.grid[0], launch.grid[1], launch.grid[2]};
+  record["chosen"] = nullptr;
+  if (chosen) {
+    Cost cost = estimateCost(**chosen, launch);
+    record["chosen"] = (*chosen)->label;
+    record["flops"] = cost.flops;
+    record["bytes"] = cost.bytes;
+  } else
+    record["error"] = chosen.error().message;
+  ordered_json instances = ordered_json::array();
+  for (const Verdict &verdict : verdicts)
+    instances.push_back({{"instance", verdict.instance->label},
+                         {"accepted", verdict.reason.empty()},
+                         {"reason", verdict.reason.empty() ? "chosen" : verdict.reason}});
+  record["instances"] = std::move(instances);
+  return record;
+}
+
+static ordered_json explainPackage(const PackagedOp &op, const Frame &frame) {
+  ordered_json record;
+  record["package"] = op.library().name();
+  auto program = op.program();
+  plan::Resolution resolution;
+  std::optional<Error> error;
+  if (!program)
+    error = program.error();
+  else if (auto refused = plan::evaluate(**program, frame.arguments, resolution))
+    error = toError(*refused, op.entry());
+  if (error) {
+    record["runs"] = false;
+    record["error"] = error->message;
+    return record;
+  }
+  bool runs = true;
+  double flops = 0, bytes = 0;
+  uint64_t copies = 0, copiedBytes = 0;
+  ordered_json launches = ordered_json::array();
+  for (const plan::Step &step : resolution.steps) {
+    if (const auto *copy = std::get_if<plan::CopyStep>(&step)) {
+      ++copies;
+      copiedBytes += uint64_t(copy->source.numel() * plan::dtypeBytes(copy->source.dtype));
+      continue;
+    }
+    launches.push_back(explainLaunch(std::get<plan::LaunchStep>(step), op));
+    runs &= !launches.back()["chosen"].is_null();
+    flops += launches.back().value("flops", 0.0);
+    bytes += launches.back().value("bytes", 0.0);
+  }
+  record["runs"] = runs;
+  record["flops"] = flops;
+  record["bytes"] = bytes;
+  record["copies"] = copies;
+  record["copied_bytes"] = copiedBytes;
+  record["steps"] = plan::describe(**program, resolution);
+  record["launches"] = std::move(launches);
+  return record;
+}
+
+static std::string conclusion(const CallableOp &op, const std::string &refusal, const ordered_json &packages) {
+  if (refusal.empty())
+    for (const ordered_json &package : packages)
+      if (package["runs"].get<bool>())
+        return "runs kernels of '" + package["package"].get<std::string>() + "'";
+  if (!op.hasFallback())
+    return "fails: no instance can run it and there is no fallback";
+  return op.effectivePolicy() == KPKG_POLICY_STRICT ? "fails: no instance can run it and the policy is strict"
+                                                    : "runs the fallback";
+}
+
+static std::string toText(const ordered_json &record) {
+  auto string = [](const ordered_json &value) { return value.get<std::string>(); };
+  std::string text = string(record["op"]) + ": " + string(record["result"]) + "\n";
+  if (record.contains("refused"))
+    text += "  every package is passed over: " + string(record["refused"]) + "\n";
+  for (const ordered_json &package : record["packages"]) {
+    text += "package '" + string(package["package"]) + "'\n";
+    if (package.contains("error")) {
+      text += "  refused: " + string(package["error"]) + "\n";
+      continue;
+    }
+    std::string steps = string(package["steps"]);
+    for (size_t at = 0; at < steps.size();) {
+      size_t end = std::min(steps.find('\n', at), steps.size());
+      text += "  " + steps.substr(at, end - at) + "\n";
+      at = end + 1;
+    }
+    if (package["copies"] != 0)
+      text += "  " + std::to_string(package["copies"].get<uint64_t>()) + " copies, " +
+              withPrefix(double(package["copied_bytes"].get<uint64_t>())) + "B\n";
+    for (const ordered_json &launch : package["launches"]) {
+      text += "  kernel " + string(launch["kernel"]) + "\n";
+      if (launch["chosen"].is_null())
+        text += "    " + string(launch["error"]) + "\n";
+      else if (launch["flops"] != 0.0 || launch["bytes"] != 0.0)
+        text += "    about " + withPrefix(launch["flops"].get<double>()) + "FLOP, " +
+                withPrefix(launch["bytes"].get<double>()) + "B\n";
+      for (const ordered_json &instance : launch["instances"])
+        text += std::string("    ") + (instance["accepted"].get<bool>() ? "+ " : "- ") + string(instance["instance"]) +
+                ": " + string(instance["reason"]) + "\n";
+    }
+  }
+  return text;
+}
+
+Result<std::string> explainCall(const CallableOp &op, const kpkg_call &call, kpkg_text_format format) {
+  FrameLease frame;
+  if (Status status = frame->bind(op.entry(), call); !status)
+    return status.error();
+  ordered_json record;
+  record["op"] = op.entry().name;
+  std::string refusal = frame->foreign;
+  if (environment().isDisabled(op.entry().name))
+    refusal = "the op is disabled by KPKG_DISABLE";
+  ordered_json packages = ordered_json::array();
+  bool hasDType = true;
+  for (const kpkg_value &value : frame->values)
+    hasDType &= value.kind != KPKG_TENSOR || (value.as.tensor->dtype > 0 && value.as.tensor->dtype < KPKG_DTYPE_COUNT);
+  if (hasDType)
+    for (const PackagedOp *candidate : op.packagedOps())
+      packages.push_back(explainPackage(*candidate, *frame));
+  record["result"] = conclusion(op, refusal, packages);
+  if (!refusal.empty())
+    record["refused"] = refusal;
+  // The first package that can run it gives the call's totals.
+  record["flops"] = 0.0;
+  record["bytes"] = 0.0;
+  record["launches"] = ordered_json::array();
+  for (const ordered_json &package : packages)
+    if (package["runs"].get<bool>()) {
+      for (const char *key : {"flops", "bytes", "launches"})
+        record[key] = package[key];
+      break;
+    }
+  record["packages"] = std::move(packages);
+  return format == KPKG_JSON ? record.dump(2) : toText(record);
+}
+
+std::string describeUse(const CallableOp &op) {
+  kpkg_op_stats stats = op.stats();
+  ordered_json record;
+  record["op"] = op.entry().name;
+  record["calls"] = stats.calls;
+  record["resolutions"] = stats.resolutions;
+  record["launches"] = stats.launches;
+  record["copies"] = stats.copies;
+  record["copied_bytes"] = stats.copied_bytes;
+  record["fallbacks"] = stats.fallbacks;
+  record["errors"] = stats.errors;
+  record["packages"] = ordered_json::array();
+  record["instances"] = ordered_json::array();
+  for (const PackagedOp *candidate : op.packagedOps()) {
+    record["packages"].push_back(candidate->library().name());
+    for (auto [instance, launches] : candidate->uses())
+      record["instances"].push_back({{"instance", instance->label},
+                                     {"package", candidate->library().name()},
+                                     {"target", instance->target},
+                                     {"flags", instance->flags},
+                                     {"launches", launches}});
+  }
+  record["fallback_reasons"] = ordered_json::object();
+  for (const auto &[reason, count] : op.fallbackReasons())
+    record["fallback_reasons"][reason] = count;
+  return record.dump(2);
+}
+
+} // namespace kpkg::package

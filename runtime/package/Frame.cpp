@@ -1,0 +1,143 @@
+// The working memory of one running call, kept by its thread for the next one.
+// SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
+#include "runtime/package/Frame.h"
+
+#include <cstdlib>
+#include <memory>
+
+namespace kpkg::package {
+
+/// A frame that once served a huge call does not keep its memory for ever.
+static constexpr size_t keptBytes = size_t(256) << 20;
+
+AlignedBlock::~AlignedBlock() { std::free(memory); }
+
+std::byte *AlignedBlock::get(size_t bytes) {
+  if (bytes > size || size > keptBytes) {
+    std::free(memory);
+    size = 0;
+    size_t rounded = (bytes + 4095) / 4096 * 4096 + 4096;
+    memory = static_cast<std::byte *>(std::aligned_alloc(4096, rounded));
+    if (memory)
+      size = rounded;
+  }
+  return memory;
+}
+
+namespace {
+struct FramePool {
+  std::vector<std::unique_ptr<Frame>> frames;
+  size_t used = 0;
+};
+} // namespace
+
+static FramePool &pool() {
+  static thread_local FramePool frames;
+  return frames;
+}
+
+FrameLease::FrameLease() {
+  FramePool &frames = pool();
+  if (frames.used == frames.frames.size())
+    frames.frames.push_back(std::make_unique<Frame>());
+  frame = frames.frames[frames.used++].get();
+}
+
+FrameLease::~FrameLease() { --pool().used; }
+
+static const char *kindName(int32_t kind) {
+  static const char *const names[] = {"a default", "None",           "a tensor", "an int",  "a float",
+                                      "a bool",    "a list of ints", "a dtype",  "a string"};
+  return kind >= 0 && kind < int32_t(std::size(names)) ? names[kind] : "of an unknown kind";
+}
+
+static Error argumentError(const OpEntry &op, const OpArgument &argument, const std::string &what) {
+  return {KPKG_ERROR_KERNEL, op.name + ": argument '" + argument.name + "' " + what, op.name, {}, argument.name};
+}
+
+Status Frame::bind(const OpEntry &op, const kpkg_call &call) {
+  size_t count = op.arguments.size();
+  auto useError = [&](std::string what) { return Error{KPKG_ERROR_USE, op.name + ": " + what, op.name, {}, {}}; };
+  if (call.argument_count < 0 || size_t(call.argument_count) > count || (call.argument_count && !call.arguments))
+    return useError(std::to_string(call.argument_count) + " arguments given, it takes " + std::to_string(count));
+  values.resize(count);
+  arguments.resize(count);
+  addresses.resize(count);
+  foreign.clear();
+  for (size_t i = 0; i < count; ++i) {
+    const OpArgument &expected = op.arguments[i];
+    kpkg_value &value = values[i];
+    value = i < size_t(call.argument_count) ? call.arguments[i] : kpkg_value{};
+    if (value.kind == KPKG_DEFAULT) {
+      value = expected.defaultValue;
+      if (value.kind == KPKG_DEFAULT)
+        return argumentError(op, expected, "is missing");
+    }
+    plan::Argument &argument = arguments[i];
+    addresses[i] = 0;
+    if (value.kind == KPKG_NONE) {
+      if (!expected.optional)
+        return argumentError(op, expected, "is None, expected " + std::string(kindName(expected.kind)));
+      argument = {};
+      continue;
+    }
+    // Whole numbers are welcome where the schema says float.
+    if (value.kind == KPKG_INT && expected.kind == KPKG_FLOAT) {
+      value.kind = KPKG_FLOAT;
+      value.as.real = double(value.as.integer);
+    }
+    if (value.kind != expected.kind)
+      return argumentError(op, expected,
+                           "is " + std::string(kindName(value.kind)) + ", expected " + kindName(expected.kind));
+    switch (value.kind) {
+    case KPKG_TENSOR: {
+      const kpkg_tensor *tensor = value.as.tensor;
+      if (!tensor || tensor->rank < 0 || tensor->rank > KPKG_MAX_RANK || (tensor->rank > 0 && !tensor->shape))
+        return argumentError(op, expected, "has no shape of rank 0 to " + std::to_string(KPKG_MAX_RANK));
+      if (tensor->device.type != KPKG_DEVICE_CPU)
+        foreign = "argument '" + expected.name + "' is on device " +
+                  (tensor->device.type == KPKG_DEVICE_CUDA ? "cuda" : "type " + std::to_string(tensor->device.type)) +
+                  ", for which there is no code";
+      if (tensor->dtype <= KPKG_NO_DTYPE || tensor->dtype >= KPKG_DTYPE_COUNT)
+        foreign = "argument '" + expected.name + "' has a dtype that kpkg does not know";
+      argument.kind = plan::Argument::Kind::Tensor;
+      argument.tensor = {plan::DType(tensor->dtype), tensor->rank, tensor->shape, tensor->strides};
+      addresses[i] = reinterpret_cast<uint64_t>(tensor->data);
+      break;
+    }
+    case KPKG_INT:
+      argument.kind = plan::Argument::Kind::Int;
+      argument.integer = value.as.integer;
+      break;
+    case KPKG_FLOAT:
+      argument.kind = plan::Argument::Kind::Float;
+      argument.real = value.as.real;
+      break;
+    case KPKG_BOOLEAN:
+      argument.kind = plan::Argument::Kind::Bool;
+      argument.integer = value.as.integer != 0;
+      break;
+    case KPKG_INT_LIST:
+      if (value.count < 0 || (value.count && !value.as.list))
+        return argumentError(op, expected, "is a list without entries");
+      argument.kind = plan::Argument::Kind::List;
+      argument.list = {value.as.list, size_t(value.count)};
+      break;
+    case KPKG_DTYPE:
+      if (value.as.integer <= KPKG_NO_DTYPE || value.as.integer >= KPKG_DTYPE_COUNT)
+        return argumentError(op, expected, "is no dtype that kpkg knows");
+      argument.kind = plan::Argument::Kind::DType;
+      argument.integer = value.as.integer;
+      break;
+    default:
+      if (!value.as.string)
+        return argumentError(op, expected, "is a null string");
+      argument.kind = plan::Argument::Kind::String;
+      argument.string = value.as.string;
+      break;
+    }
+  }
+  return {};
+}
+
+} // namespace kpkg::package

@@ -1,0 +1,123 @@
+// An open package: its file, its tables, and what has been loaded of it so far.
+// SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
+#include "runtime/package/Library.h"
+#include "runtime/device/cpu/CpuTarget.h"
+#include "runtime/device/cpu/Grid.h"
+#include "runtime/package/PackagedOp.h"
+
+#include <algorithm>
+#include <set>
+
+namespace kpkg::package {
+
+Library::Library(format::Reader opened, Trust trust, std::shared_ptr<const Tables> tables)
+    : reader(std::move(opened)), trust(std::move(trust)), entries(std::move(tables)), manifest(reader.manifestText()) {}
+
+Library::~Library() = default;
+
+Result<std::shared_ptr<Library>> Library::open(Result<format::Reader> reader, Trust trust) {
+  if (!reader)
+    return reader.error();
+  if (trust.level == KPKG_TRUST_SIGNED)
+    if (Status status = reader->checkSignature(trust.keys); !status)
+      return status.error();
+  auto tables = readTables(reader->manifest());
+  if (!tables) {
+    Error error = tables.error();
+    error.message = "'" + reader->name() + "' is refused: " + error.message;
+    return error;
+  }
+  for (const Instance &instance : (*tables)->instances)
+    if (cpu::isCpuTarget(instance.target) && !reader->find(instance.section))
+      return Error{KPKG_ERROR_FORMAT,
+                   "'" + reader->name() + "' is refused: " + instance.label + " is said to be in section '" +
+                       instance.section + "', which is missing",
+                   {},
+                   instance.label,
+                   {}};
+  std::shared_ptr<Library> library(new Library(std::move(*reader), std::move(trust), std::move(*tables)));
+  for (const OpEntry &op : library->tables().ops)
+    library->packagedOps.push_back(std::make_unique<PackagedOp>(*library, op));
+  return library;
+}
+
+Result<std::string_view> Library::section(std::string_view name) const {
+  std::lock_guard guard(lock);
+  if (auto found = contents.find(name); found != contents.end())
+    return found->second.bytes;
+  const format::Section *section = reader.find(name);
+  if (!section)
+    return Error{KPKG_ERROR_NOT_FOUND, "'" + this->name() + "' has no section '" + std::string(name) + "'", {}, {}, {}};
+  auto read = reader.read(*section, trust.level != KPKG_TRUST_ANY);
+  if (!read)
+    return read.error();
+  return contents.emplace(name, std::move(*read)).first->second.bytes;
+}
+
+Result<const void *> Library::symbol(const Instance &instance, const std::string &name) const {
+  auto image = section(instance.section);
+  if (!image)
+    return image.error();
+  std::lock_guard guard(lock);
+  auto found = objects.find(instance.section);
+  if (found == objects.end()) {
+    auto object = cpu::HostObject::load(*image, instance.section + "' of '" + this->name());
+    if (!object)
+      return object.error();
+    found = objects.emplace(instance.section, std::make_unique<cpu::HostObject>(std::move(*object))).first;
+  }
+  const void *address = found->second->find(name);
+  if (!address)
+    return Error{KPKG_ERROR_FORMAT,
+                 "host object '" + instance.section + "' of '" + this->name() + "' has no function '" + name + "'",
+                 {},
+                 instance.label,
+                 {}};
+  return address;
+}
+
+Result<KpkgCpuKernel> Library::kernel(const Instance &instance) const {
+  auto address = symbol(instance, instance.symbol);
+  if (!address)
+    return address.error();
+  return reinterpret_cast<KpkgCpuKernel>(const_cast<void *>(*address));
+}
+
+Result<KpkgCpuTileCount> Library::tileCount(const Instance &instance) const {
+  auto address = symbol(instance, instance.symbol + "$tiles");
+  if (!address)
+    return address.error();
+  return reinterpret_cast<KpkgCpuTileCount>(const_cast<void *>(*address));
+}
+
+Status Library::loadAll() const {
+  for (const auto &op : packagedOps)
+    if (auto program = op->program(); !program)
+      return program.error();
+  auto targets = cpu::runnableTargets();
+  for (const Instance &instance : entries->instances)
+    if (std::find(targets.begin(), targets.end(), instance.target) != targets.end()) {
+      if (auto kernel = this->kernel(instance); !kernel)
+        return kernel.error();
+      if (entries->kernels[instance.kernel].persistent)
+        if (auto tiles = tileCount(instance); !tiles)
+          return tiles.error();
+    }
+  return {};
+}
+
+Status Library::verify() const {
+  for (const format::Section &section : reader.sections())
+    if (Status status = reader.checkDigest(section); !status)
+      return status;
+  return loadAll();
+}
+
+Status Library::prewarmCpu() const {
+  if (Status status = loadAll(); !status)
+    return status;
+  cpu::startThreads();
+  return {};
+}
+
+} // namespace kpkg::package

@@ -1,0 +1,70 @@
+// An open package: its file, its tables, and what has been loaded of it so far.
+// SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
+#ifndef KPKG_PACKAGE_LIBRARY_H
+#define KPKG_PACKAGE_LIBRARY_H
+
+#include "runtime/device/cpu/HostObject.h"
+#include "runtime/format/Reader.h"
+#include "runtime/package/Tables.h"
+
+#include <kpkg/kernel_abi.h>
+
+#include <map>
+#include <memory>
+#include <mutex>
+#include <string>
+#include <string_view>
+#include <vector>
+
+namespace kpkg::package {
+
+class PackagedOp;
+
+/// Which packages and sections are used.
+struct Trust {
+  kpkg_trust level = KPKG_TRUST_DIGEST;
+  std::vector<format::PublicKey> keys;
+};
+
+/// Shared by all that need it; what it has loaded lives as long as it does. Any number of threads may use it.
+class Library : public std::enable_shared_from_this<Library> {
+public:
+  static Result<std::shared_ptr<Library>> open(Result<format::Reader> reader, Trust trust);
+  ~Library();
+
+  const std::string &name() const { return reader.name(); }
+  const Tables &tables() const { return *entries; }
+  const std::string &manifestText() const { return manifest; }
+  const std::vector<std::unique_ptr<PackagedOp>> &ops() const { return packagedOps; }
+
+  /// A section's contents, checked as the trust policy says. Valid while the library lives.
+  Result<std::string_view> section(std::string_view name) const;
+  /// The instance's entry point; loads its host object when it is the first to need it.
+  Result<KpkgCpuKernel> kernel(const Instance &instance) const;
+  /// The `$tiles` entry of a persistent kernel's instance.
+  Result<KpkgCpuTileCount> tileCount(const Instance &instance) const;
+
+  /// Checks the digests of all sections, loads all plans and the objects that this machine can run.
+  Status verify() const;
+  /// Loads all plans and the objects of the best targets that this machine can run, and starts the worker threads.
+  Status prewarmCpu() const;
+
+private:
+  Library(format::Reader reader, Trust trust, std::shared_ptr<const Tables> tables);
+  Result<const void *> symbol(const Instance &instance, const std::string &name) const;
+  Status loadAll() const;
+
+  format::Reader reader;
+  Trust trust;
+  std::shared_ptr<const Tables> entries;
+  std::string manifest;
+  std::vector<std::unique_ptr<PackagedOp>> packagedOps;
+
+  /// Guards what follows. Entries are never removed, so what was handed out stays.
+  mutable std::mutex lock;
+  mutable std::map<std::string, format::Contents, std::less<>> contents;
+  mutable std::map<std::string, std::unique_ptr<cpu::HostObject>, std::less<>> objects;
+};
+
+} // namespace kpkg::package
+#endif

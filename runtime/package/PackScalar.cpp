@@ -1,0 +1,69 @@
+// Scalars as kernel argument words.
+// SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
+#include "runtime/package/PlannedCall.h"
+
+#include <bit>
+#include <cmath>
+#include <limits>
+
+namespace kpkg::package {
+
+using plan::DType;
+
+/// Rounds to nearest even into a format of `exponentBits` and `mantissaBits`. Numbers beyond the largest finite one
+/// become infinity where the format has one, else NaN.
+static uint64_t toSmallFloat(double value, int exponentBits, int mantissaBits, bool hasInfinity) {
+  uint64_t sign = std::signbit(value) ? uint64_t(1) << (exponentBits + mantissaBits) : 0;
+  int bias = (1 << (exponentBits - 1)) - 1;
+  uint64_t infinity = ((uint64_t(1) << exponentBits) - 1) << mantissaBits;
+  // Formats without infinity have one NaN: all bits set.
+  uint64_t nan =
+      hasInfinity ? infinity | uint64_t(1) << (mantissaBits - 1) : infinity | ((uint64_t(1) << mantissaBits) - 1);
+  if (std::isnan(value))
+    return sign | nan;
+  double magnitude = std::fabs(value);
+  if (magnitude == 0)
+    return sign;
+  if (std::isinf(magnitude))
+    return sign | (hasInfinity ? infinity : nan);
+  // Unit of the last place at this magnitude, not below that of the subnormals. The division is exact.
+  int exponent = std::max(std::ilogb(magnitude), 1 - bias);
+  double rounded = std::nearbyint(std::ldexp(magnitude, mantissaBits - exponent));
+  // `rounded` includes the hidden bit, so adding it carries into the exponent when it rounds up to the next power of
+  // two.
+  uint64_t bits = (uint64_t(exponent + bias - 1) << mantissaBits) + uint64_t(rounded);
+  uint64_t first = hasInfinity ? infinity : nan;
+  return sign | std::min(bits, first);
+}
+
+int64_t packScalar(double value, DType dtype) {
+  switch (dtype) {
+  case DType::float64:
+    return std::bit_cast<int64_t>(value);
+  case DType::float32:
+    return int64_t(std::bit_cast<uint32_t>(float(value)));
+  case DType::float16:
+    return int64_t(toSmallFloat(value, 5, 10, true));
+  case DType::bfloat16:
+    return int64_t(toSmallFloat(value, 8, 7, true));
+  case DType::float8_e4m3fn:
+    return int64_t(toSmallFloat(value, 4, 3, false));
+  case DType::float8_e5m2:
+    return int64_t(toSmallFloat(value, 5, 2, true));
+  case DType::bool_:
+    return value != 0;
+  default:
+    // Out of range has no meaning for an integer; it must not be undefined behaviour here.
+    if (!(value >= -9223372036854775808.0 && value < 9223372036854775808.0))
+      return std::numeric_limits<int64_t>::min();
+    return int64_t(value);
+  }
+}
+
+int64_t packScalar(int64_t value, DType dtype) {
+  if (plan::dtypeIsFloat(dtype))
+    return packScalar(double(value), dtype);
+  return dtype == DType::bool_ ? value != 0 : value;
+}
+
+} // namespace kpkg::package

@@ -1,0 +1,159 @@
+// From a resolution to a planned call: instances, argument words, results.
+// SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
+#include "runtime/package/Choice.h"
+#include "runtime/package/PlannedCall.h"
+
+#include <algorithm>
+
+namespace kpkg::package {
+
+using plan::LaunchArg;
+using plan::LaunchStep;
+using plan::View;
+
+/// Operations that cost about as much as moving one byte, for the decision whether to wake other threads.
+static constexpr double flopsPerByte = 4;
+
+static int64_t bytesOf(const View &view) { return view.numel() * plan::dtypeBytes(view.dtype); }
+
+static void packView(PlannedCall &planned, const View &view, const KernelArgument &argument) {
+  size_t first = planned.words.size();
+  planned.words.resize(first + argument.words());
+  if (view.buffer < 0)
+    return; // absent: all words 0
+  planned.pointers.push_back({first, view.buffer, view.offset * plan::dtypeBytes(view.dtype)});
+  for (int32_t d = 0; d < view.rank; ++d) {
+    planned.words[first + 1 + size_t(d)] = view.shape[size_t(d)];
+    planned.words[first + 1 + size_t(view.rank + d)] = view.strides[size_t(d)];
+  }
+}
+
+static void packArguments(PlannedCall &planned, const LaunchStep &step, const Kernel &kernel,
+                          const Instance &instance) {
+  for (size_t i = 0; i < step.args.size(); ++i) {
+    const LaunchArg &given = step.args[i];
+    const KernelArgument &expected = kernel.args[i];
+    plan::DType dtype =
+        expected.dtypeParam >= 0 ? plan::DType(instance.params[size_t(expected.dtypeParam)].integer) : expected.dtype;
+    switch (given.kind) {
+    case LaunchArg::Kind::View:
+      packView(planned, given.view, expected);
+      break;
+    case LaunchArg::Kind::Float:
+      planned.words.push_back(packScalar(given.real, dtype));
+      break;
+    case LaunchArg::Kind::Int:
+    case LaunchArg::Kind::Bool:
+      planned.words.push_back(packScalar(given.integer, dtype));
+      break;
+    case LaunchArg::Kind::PassThrough:
+      planned.scalars.push_back({planned.words.size(), size_t(given.integer), dtype});
+      planned.words.push_back(0);
+      break;
+    }
+  }
+}
+
+static Result<PlannedLaunch> planLaunch(PlannedCall &planned, const LaunchStep &step, const Library &library,
+                                        const OpEntry &op, UseCounter count, void *context) {
+  auto chosen = chooseInstance(library.tables(), step, op.name);
+  if (!chosen)
+    return chosen.error();
+  PlannedLaunch launch;
+  launch.instance = *chosen;
+  launch.use = count(context, **chosen);
+  auto code = library.kernel(**chosen);
+  if (!code)
+    return code.error();
+  launch.kernel = *code;
+  if (step.persistent) {
+    auto tiles = library.tileCount(**chosen);
+    if (!tiles)
+      return tiles.error();
+    launch.tileCount = *tiles;
+  }
+  std::copy(step.grid.begin(), step.grid.end(), launch.grid);
+  launch.firstWord = planned.words.size();
+  packArguments(planned, step, library.tables().kernels[(*chosen)->kernel], **chosen);
+  for (const LaunchArg &arg : step.args)
+    if (arg.kind == LaunchArg::Kind::View && arg.view.buffer >= 0)
+      launch.workBytes += uint64_t(bytesOf(arg.view));
+  double flops = std::min(estimateCost(**chosen, step).flops, 1e18);
+  launch.workBytes = std::max(launch.workBytes, uint64_t(std::max(flops, 0.0) / flopsPerByte));
+  return launch;
+}
+
+std::vector<PlannedResult> describeResults(const plan::Resolution &resolution) {
+  std::vector<PlannedResult> results;
+  for (const View &view : resolution.outputs) {
+    PlannedResult planned;
+    kpkg_result &result = planned.result;
+    result.device = {KPKG_DEVICE_CPU, 0};
+    if (view.buffer < 0) {
+      result.kind = KPKG_NONE;
+      result.source = KPKG_FROM_NOTHING;
+      results.push_back(planned);
+      continue;
+    }
+    const plan::Buffer &buffer = resolution.buffers[size_t(view.buffer)];
+    result.kind = KPKG_TENSOR;
+    result.source = KPKG_FROM_ALLOCATION;
+    result.index = int32_t(std::count_if(results.begin(), results.end(), [](const PlannedResult &other) {
+      return other.result.source == KPKG_FROM_ALLOCATION;
+    }));
+    result.dtype = int32_t(view.dtype);
+    result.rank = view.rank;
+    result.offset = view.offset;
+    std::copy_n(view.shape.begin(), view.rank, result.shape);
+    std::copy_n(view.strides.begin(), view.rank, result.strides);
+
+    // When the view is the whole buffer, the buffer is asked for with the view's own shape.
+    planned.buffer = view.buffer;
+    planned.bytes = buffer.bytes;
+    int64_t elementBytes = plan::dtypeBytes(view.dtype), span = view.numel() ? 1 : 0;
+    bool forwards = view.offset == 0;
+    for (int32_t d = 0; d < view.rank; ++d) {
+      forwards &= view.strides[size_t(d)] > 0 || view.shape[size_t(d)] <= 1;
+      span += span ? (view.shape[size_t(d)] - 1) * view.strides[size_t(d)] : 0;
+    }
+    result.whole = forwards && span * elementBytes == buffer.bytes;
+    if (result.whole) {
+      planned.rank = view.rank;
+      planned.shape = view.shape;
+      planned.strides = view.strides;
+    } else {
+      planned.rank = 1;
+      planned.shape[0] = buffer.bytes / elementBytes;
+      planned.strides[0] = 1;
+    }
+    results.push_back(planned);
+  }
+  return results;
+}
+
+Status finishPlan(PlannedCall &planned, const Library &library, const OpEntry &op, UseCounter count, void *context) {
+  for (const plan::Step &step : planned.resolution.steps) {
+    PlannedStep next;
+    if (const auto *copy = std::get_if<plan::CopyStep>(&step)) {
+      next.copy = copy;
+      ++planned.copies;
+      planned.copiedBytes += uint64_t(bytesOf(copy->source));
+    } else {
+      auto launch = planLaunch(planned, std::get<LaunchStep>(step), library, op, count, context);
+      if (!launch && launch.error().status == KPKG_ERROR_NO_INSTANCE) {
+        planned.refusal = launch.error();
+        planned.steps.clear();
+        return {};
+      }
+      if (!launch)
+        return launch.error();
+      next.launch = *launch;
+      ++planned.launches;
+    }
+    planned.steps.push_back(next);
+  }
+  planned.results = describeResults(planned.resolution);
+  return {};
+}
+
+} // namespace kpkg::package

@@ -1,0 +1,111 @@
+// A call resolved once for its signature: instances chosen, arguments packed but for what changes from call to call.
+// SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
+#ifndef KPKG_PACKAGE_PLANNEDCALL_H
+#define KPKG_PACKAGE_PLANNEDCALL_H
+
+#include "runtime/package/Frame.h"
+#include "runtime/package/Library.h"
+#include "runtime/plan/Evaluate.h"
+
+#include <kpkg/kernel_abi.h>
+#include <kpkg/result.hpp>
+
+#include <atomic>
+#include <optional>
+#include <vector>
+
+namespace kpkg::package {
+
+/// How often an instance ran for an op.
+struct InstanceUse {
+  const Instance *instance;
+  std::atomic<uint64_t> launches = 0;
+};
+
+struct PlannedLaunch {
+  const Instance *instance = nullptr;
+  InstanceUse *use = nullptr;
+  KpkgCpuKernel kernel = nullptr;
+  /// Only of persistent kernels.
+  KpkgCpuTileCount tileCount = nullptr;
+  int64_t grid[3] = {1, 1, 1};
+  /// Its arguments' place in PlannedCall::words.
+  size_t firstWord = 0;
+  uint64_t workBytes = 0;
+};
+
+/// A word that is the address of a buffer's element.
+struct PointerPatch {
+  size_t word;
+  int32_t buffer;
+  int64_t byteOffset;
+};
+
+/// A word that is a scalar argument of the call.
+struct ScalarPatch {
+  size_t word;
+  size_t argument;
+  plan::DType dtype;
+};
+
+/// Either a copy or a launch.
+struct PlannedStep {
+  const plan::CopyStep *copy = nullptr;
+  PlannedLaunch launch;
+};
+
+struct PlannedResult {
+  /// All but `data`; `index` numbers the allocation.
+  kpkg_result result = {};
+  /// What to ask the allocator for.
+  int32_t buffer = -1;
+  int32_t rank = 0;
+  std::array<int64_t, KPKG_MAX_RANK> shape = {};
+  std::array<int64_t, KPKG_MAX_RANK> strides = {};
+  int64_t bytes = 0;
+};
+
+/// Immutable. Refers to its library's tables and code, so it is used only while the library is held.
+struct PlannedCall {
+  /// Identifies it in caches.
+  uint64_t op = 0;
+  uint64_t hash = 0;
+  std::vector<uint64_t> key;
+
+  /// Set when no instance can run it; then the rest is empty.
+  std::optional<Error> refusal;
+  plan::Resolution resolution;
+  std::vector<PlannedStep> steps;
+  std::vector<int64_t> words;
+  std::vector<PointerPatch> pointers;
+  std::vector<ScalarPatch> scalars;
+  std::vector<PlannedResult> results;
+  uint64_t launches = 0;
+  uint64_t copies = 0;
+  uint64_t copiedBytes = 0;
+};
+
+/// Gives the counter of an instance.
+using UseCounter = InstanceUse *(*)(void *context, const Instance &instance);
+
+/// Fills `steps` to `copiedBytes` from `resolution`. KPKG_ERROR_NO_INSTANCE becomes `refusal`.
+Status finishPlan(PlannedCall &planned, const Library &library, const OpEntry &op, UseCounter count, void *context);
+
+/// The output views as results, without memory. Also used for shape-only evaluation.
+std::vector<PlannedResult> describeResults(const plan::Resolution &resolution);
+
+/// What a call did beside launching.
+struct CallCosts {
+  uint64_t copies = 0;
+  uint64_t copiedBytes = 0;
+};
+
+/// Allocates results, then runs all steps on the host.
+Status execute(const PlannedCall &planned, const OpEntry &op, Frame &frame, kpkg_call &call, CallCosts &costs);
+
+/// `value` as the low bytes of a kernel argument word of this dtype.
+int64_t packScalar(double value, plan::DType dtype);
+int64_t packScalar(int64_t value, plan::DType dtype);
+
+} // namespace kpkg::package
+#endif

@@ -1,0 +1,18 @@
+// The text of a kernel's print, from its format and value words.
+// SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
+#ifndef KPKG_PACKAGE_PRINTFORMAT_H
+#define KPKG_PACKAGE_PRINTFORMAT_H
+
+#include <cstdint>
+#include <span>
+#include <string>
+#include <string_view>
+
+namespace kpkg::package {
+
+/// Replaces each `{type}` in turn by a word: i64 (also when empty), u64, bool, f32, f64, the value in the low bytes.
+/// Words beyond the placeholders are appended with the last type.
+std::string formatPrint(std::string_view format, std::span<const uint64_t> words);
+
+} // namespace kpkg::package
+#endif

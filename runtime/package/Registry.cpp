@@ -1,0 +1,146 @@
+// Libraries and fallbacks by op name.
+// SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
+#include "runtime/package/Registry.h"
+#include "runtime/package/Environment.h"
+
+#include <algorithm>
+#include <filesystem>
+
+namespace kpkg::package {
+
+kpkg_op *OpTable::findExact(const std::string &name) const {
+  for (const auto &op : ops)
+    if (op->entry().name == name)
+      return op.get();
+  return nullptr;
+}
+
+kpkg_op *OpTable::add(const PackagedOp &op, const FallbackPolicy *policy) {
+  if (kpkg_op *known = findExact(op.entry().name)) {
+    known->addCandidate(op);
+    return known;
+  }
+  ops.push_back(std::make_unique<kpkg_op>(op, policy));
+  return ops.back().get();
+}
+
+Result<kpkg_op *> OpTable::find(const std::string &name, const std::string &where) const {
+  if (kpkg_op *found = findExact(name))
+    return found;
+  kpkg_op *match = nullptr;
+  std::string all;
+  for (const auto &op : ops) {
+    const std::string &full = op->entry().name;
+    all += (all.empty() ? "" : ", ") + full;
+    if (full.size() <= name.size() + 2 || !full.ends_with("::" + name))
+      continue;
+    if (match)
+      return Error{KPKG_ERROR_NOT_FOUND,
+                   "'" + name + "' is ambiguous in " + where + ": " + match->entry().name + ", " + full,
+                   {},
+                   {},
+                   {}};
+    match = op.get();
+  }
+  if (match)
+    return match;
+  return Error{KPKG_ERROR_NOT_FOUND,
+               where + " has no op '" + name + "' (" + (all.empty() ? "it has none" : all) + ")",
+               {},
+               {},
+               {}};
+}
+
+Status Registry::add(std::shared_ptr<const Library> library) {
+  std::lock_guard guard(lock);
+  if (std::find(libraries.begin(), libraries.end(), library) != libraries.end())
+    return {};
+  for (const auto &op : library->ops())
+    if (kpkg_op *known = ops.findExact(op->entry().name); known && known->entry().schema != op->entry().schema)
+      return Error{KPKG_ERROR_USE,
+                   "'" + library->name() + "' is not added: its op " + op->entry().name + " has the schema '" +
+                       op->entry().schema + "', that of '" + known->first().library().name() + "' is '" +
+                       known->entry().schema + "'",
+                   op->entry().name,
+                   {},
+                   {}};
+  for (const auto &op : library->ops())
+    ops.add(*op, &policy);
+  libraries.push_back(std::move(library));
+  return {};
+}
+
+Status Registry::addPath(const std::string &path) {
+  namespace fs = std::filesystem;
+  for (const std::string &part : splitList(path, ':')) {
+    std::vector<std::string> files;
+    std::error_code problem;
+    if (fs::is_directory(part, problem)) {
+      for (fs::directory_iterator entry(part, problem), end; !problem && entry != end; entry.increment(problem))
+        if (entry->path().extension() == ".kpkg")
+          files.push_back(entry->path().string());
+      if (problem)
+        return Error{KPKG_ERROR_FILE, "cannot list '" + part + "': " + problem.message(), {}, {}, {}};
+      // The order of a folder is not defined; the order of libraries matters.
+      std::sort(files.begin(), files.end());
+    } else {
+      files.push_back(part);
+    }
+    for (const std::string &file : files) {
+      auto library = openLibrary(format::Reader::open(file), nullptr);
+      if (!library)
+        return library.error();
+      if (Status status = add(std::move(*library)); !status)
+        return status;
+    }
+  }
+  return {};
+}
+
+Status Registry::setFallback(const std::string &op, std::shared_ptr<const Fallback> fallback) {
+  auto found = this->op(op);
+  if (!found)
+    return found.error();
+  (*found)->setFallback(std::move(fallback));
+  return {};
+}
+
+Result<kpkg_op *> Registry::op(const std::string &name) const {
+  std::lock_guard guard(lock);
+  return ops.find(name, "the registry");
+}
+
+size_t Registry::size() const {
+  std::lock_guard guard(lock);
+  return ops.size();
+}
+
+kpkg_op *Registry::at(size_t index) const {
+  std::lock_guard guard(lock);
+  return ops.at(index);
+}
+
+Result<std::shared_ptr<Library>> openLibrary(Result<format::Reader> reader, const kpkg_open_options *options) {
+  Trust trust;
+  std::vector<std::string> keys;
+  if (options && options->trust != KPKG_TRUST_DEFAULT) {
+    if (options->trust < KPKG_TRUST_ANY || options->trust > KPKG_TRUST_SIGNED)
+      return Error{KPKG_ERROR_USE, "unknown trust policy " + std::to_string(options->trust), {}, {}, {}};
+    trust.level = kpkg_trust(options->trust);
+    for (size_t i = 0; i < options->key_count; ++i)
+      keys.push_back(options->keys && options->keys[i] ? options->keys[i] : "");
+  } else {
+    trust.level = environment().trust;
+    keys = environment().keys;
+  }
+  for (const std::string &text : keys) {
+    format::PublicKey key;
+    if (!format::fromHex(text, key.data(), key.size()))
+      return Error{
+          KPKG_ERROR_USE, "'" + text + "' is no Ed25519 public key (64 lower-case hexadecimal digits)", {}, {}, {}};
+    trust.keys.push_back(key);
+  }
+  return Library::open(std::move(reader), std::move(trust));
+}
+
+} // namespace kpkg::package

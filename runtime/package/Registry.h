@@ -1,0 +1,53 @@
+// Libraries and fallbacks by op name.
+// SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
+#ifndef KPKG_PACKAGE_REGISTRY_H
+#define KPKG_PACKAGE_REGISTRY_H
+
+#include "runtime/package/CallableOp.h"
+
+#include <map>
+#include <memory>
+#include <mutex>
+#include <string>
+#include <vector>
+
+namespace kpkg::package {
+
+/// Ops by name, in the order in which they came.
+class OpTable {
+public:
+  kpkg_op *add(const PackagedOp &op, const FallbackPolicy *policy);
+  /// By full name, or without the namespace when only one op has that name.
+  Result<kpkg_op *> find(const std::string &name, const std::string &where) const;
+  kpkg_op *findExact(const std::string &name) const;
+  size_t size() const { return ops.size(); }
+  kpkg_op *at(size_t index) const { return index < ops.size() ? ops[index].get() : nullptr; }
+
+private:
+  std::vector<std::unique_ptr<kpkg_op>> ops;
+};
+
+/// Any number of threads may use it.
+class Registry {
+public:
+  /// Adds all of it or, when an op's schema differs from what is there, nothing.
+  Status add(std::shared_ptr<const Library> library);
+  Status addPath(const std::string &path);
+  Status setFallback(const std::string &op, std::shared_ptr<const Fallback> fallback);
+  void setPolicy(kpkg_policy chosen) { policy.policy.store(chosen, std::memory_order_relaxed); }
+  Result<kpkg_op *> op(const std::string &name) const;
+  size_t size() const;
+  kpkg_op *at(size_t index) const;
+
+private:
+  mutable std::mutex lock;
+  std::vector<std::shared_ptr<const Library>> libraries;
+  FallbackPolicy policy;
+  OpTable ops;
+};
+
+/// Opens a file with the trust that `options` (may be null) and the environment ask for.
+Result<std::shared_ptr<Library>> openLibrary(Result<format::Reader> reader, const kpkg_open_options *options);
+
+} // namespace kpkg::package
+#endif

@@ -1,0 +1,139 @@
+// The manifest as tables: kernels, their compiled instances, ops.
+// SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
+#ifndef KPKG_PACKAGE_TABLES_H
+#define KPKG_PACKAGE_TABLES_H
+
+#include "runtime/plan/DType.h"
+
+#include <kpkg/kpkg.h>
+#include <kpkg/result.hpp>
+#include <nlohmann/json_fwd.hpp>
+
+#include <cstdint>
+#include <string>
+#include <string_view>
+#include <unordered_map>
+#include <vector>
+
+namespace kpkg::package {
+
+/// The value of an instance parameter.
+struct ParamValue {
+  enum class Kind : uint8_t { Int, Bool, Float, DType, String };
+  Kind kind = Kind::Int;
+  int64_t integer = 0; ///< Int, Bool, DType (its number)
+  double real = 0;
+  std::string text;
+
+  bool operator==(const ParamValue &other) const {
+    return kind == other.kind && integer == other.integer && real == other.real && text == other.text;
+  }
+  std::string str() const;
+};
+
+struct KernelParam {
+  std::string name;
+  ParamValue::Kind kind;
+};
+
+/// The type of a scalar argument's word.
+enum class ScalarType : uint8_t { Int, Bool, Float };
+
+struct KernelArgument {
+  std::string name;
+  bool isView = false;
+  bool mut = false;
+  int32_t rank = 0;
+  /// Fixed, or `none` when it is the value of parameter `dtypeParam`.
+  plan::DType dtype = plan::DType::none;
+  int32_t dtypeParam = -1;
+
+  /// Number of 8-byte words in the kernel's argument list.
+  size_t words() const { return isView ? 1 + 2 * size_t(rank) : 1; }
+};
+
+struct Kernel {
+  std::string name;
+  std::vector<KernelParam> params;
+  std::vector<KernelArgument> args;
+  bool persistent = false;
+  /// Indices into Tables::instances.
+  std::vector<uint32_t> instances;
+
+  int paramIndex(std::string_view param) const;
+};
+
+/// What an instance assumes: the stride of dimension `unit` of view argument `arg` is 1, or its extent at most 1.
+struct Fact {
+  int32_t arg = 0;
+  int32_t unit = 0;
+};
+
+/// count * product of the factors; see docs/package-format.md.
+struct CostTerm {
+  enum class Kind : uint8_t { Blocks, Dim, Tiles, Clip };
+  struct Factor {
+    Kind kind = Kind::Blocks;
+    int32_t arg = 0;
+    int32_t dim = 0;
+    int64_t size = 1;
+  };
+  double count = 0;
+  std::vector<Factor> factors;
+};
+
+/// One compiled form of a kernel.
+struct Instance {
+  uint32_t kernel = 0;
+  std::vector<ParamValue> params;
+  std::string variant;
+  std::vector<Fact> facts;
+  std::string target;
+  std::string section;
+  std::string symbol;
+  size_t scratch = 0;
+  std::vector<std::string> asserts;
+  std::vector<std::string> prints;
+  std::vector<std::string> flags;
+  std::vector<CostTerm> flops;
+  std::vector<CostTerm> bytes;
+  /// "softmax_rows[T=float32, COLS=1024] unit x86-64-v3"
+  std::string label;
+};
+
+struct OpArgument {
+  std::string name;
+  std::string type;
+  kpkg_kind kind = KPKG_TENSOR;
+  bool optional = false;
+  bool mutates = false;
+  /// kind KPKG_DEFAULT when there is none. Lists and strings point into `list` and `text`.
+  kpkg_value defaultValue = {};
+  std::vector<int64_t> list;
+  std::string text;
+};
+
+struct OpEntry {
+  std::string name;
+  std::string schema;
+  std::string doc;
+  std::string reference;
+  std::string plan;
+  std::string shapePlan;
+  std::vector<OpArgument> arguments;
+  std::vector<std::string> results;
+};
+
+struct Tables {
+  std::vector<Kernel> kernels;
+  std::vector<Instance> instances;
+  std::vector<OpEntry> ops;
+  std::unordered_map<std::string_view, uint32_t> kernelByName;
+};
+
+/// Reads and checks a manifest; the refusal names the entry and what is wrong with it. The result does not move
+/// afterwards (names are referred to), hence by pointer.
+Result<std::shared_ptr<const Tables>> readTables(const nlohmann::json &manifest);
+
+} // namespace kpkg::package
+#endif
