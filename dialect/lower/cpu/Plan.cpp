@@ -131,6 +131,7 @@ LogicalResult KernelEmitter::materialisePlanned(Value root, const Space *space, 
     bool inNest = fused && identity && space && shapeOf(tile) == ArrayRef<int64_t>(space->shape);
     Buffer buffer = allocate(tile.getType());
     if (!inNest) {
+      planned.erase(tile); // so that this call does not find it again
       if (mlir::failed(materialise(tile, buffer)))
         return failure();
       buffers[tile] = buffer;
@@ -217,6 +218,7 @@ LogicalResult KernelEmitter::materialise(Value value, Buffer buffer) {
 FailureOr<Buffer> KernelEmitter::bufferOf(Value value) {
   if (auto found = buffers.find(value); found != buffers.end() && found->second.clipped < 0)
     return found->second;
+  planned.erase(value);
   Buffer buffer = allocate(value.getType());
   if (mlir::failed(materialise(value, buffer)))
     return failure();
