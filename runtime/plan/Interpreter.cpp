@@ -150,8 +150,8 @@ std::string Interpreter::format(const Value &value, RegisterType type) const {
     return std::string(dtypeName(static_cast<DType>(value.bits)));
   case 's':
     return std::string(strings[static_cast<size_t>(value.bits)]);
-  default:
-    return memory.describe(static_cast<TensorId>(value.bits));
+  default: // the author's text names the tensor
+    return value.bits < 0 ? "None" : describeView(memory.view(static_cast<TensorId>(value.bits)));
   }
 }
 

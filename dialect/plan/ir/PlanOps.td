@@ -195,7 +195,7 @@ def Plan_DropOp : Plan_View<"drop", (ins DenseI64ArrayAttr:$dims, Variadic<I64>:
     `dims` are distinct, all counted from the front or all negative; an index may be negative and must lie within its extent.
     `plan.drop %x [2] at (%c0)` is `x[:, :, 0]`.
   }];
-  let assemblyFormat = "$tensor $dims `at` `(` $indices `)` attr-dict";
+  let assemblyFormat = "$tensor $dims `at` ` ` `(` $indices `)` attr-dict";
   let hasVerifier = 1;
 }
 def Plan_SliceOp : Plan_View<"slice", (ins I64:$dim, I64:$start, I64:$stop, I64:$step)> {
@@ -311,7 +311,7 @@ def Plan_ListOp : Plan_Op<"list", [NoMemoryEffect]> {
   let summary = "a list of the operands";
   let arguments = (ins Variadic<I64>:$values);
   let results = (outs Plan_ListType:$result);
-  let assemblyFormat = "`[` $values `]` attr-dict";
+  let assemblyFormat = "` ` `[` $values `]` attr-dict";
 }
 def Plan_ListLenOp : Plan_Op<"list_len", [Pure]> {
   let summary = "the list's length";
