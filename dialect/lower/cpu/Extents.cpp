@@ -151,12 +151,17 @@ Value KernelEmitter::extentOf(Value tile, Position position, int dim) {
       });
 }
 
-/// Collects the indices along position.vector below which the loads (and clipped buffers) under `tile` need no lane mask.
-void KernelEmitter::unmaskedLimits(Value tile, const Position &position, SmallVectorImpl<Value> &limits,
-                                   DenseSet<Value> &seen) {
-  if (scalars.count(tile) || position.vector < 0 || !seen.insert(tile).second)
+/// Collects the indices along position.vector below which the loads (and clipped buffers) under `tile` need no lane mask, and
+/// comparisons with the lane's index are known. Those comparisons are noted for emission when `assume` is true.
+void KernelEmitter::unmaskedLimits(Value tile, const Position &position, SmallVectorImpl<Value> &limits, bool assume) {
+  if (scalars.count(tile) || position.vector < 0)
     return;
   int dim = position.vector;
+  std::vector<const void *> key = {tile.getAsOpaquePointer(), reinterpret_cast<const void *>(intptr_t(dim))};
+  for (auto [at, index] : llvm::enumerate(position.index))
+    key.push_back(!index || int(at) == dim ? nullptr : index.getAsOpaquePointer());
+  if (!limitsSeen.insert(key).second)
+    return;
   if (auto buffer = buffers.find(tile); buffer != buffers.end()) {
     if (buffer->second.clipped == dim)
       limits.push_back(extentOf(tile, position, dim));
@@ -173,13 +178,33 @@ void KernelEmitter::unmaskedLimits(Value tile, const Position &position, SmallVe
   }
   if (isa<tile::GatherOp>(op))
     return; // lanes are always checked
+  if (auto compareOp = dyn_cast<arith::CmpIOp>(op); compareOp && assume) {
+    Position along = position;
+    along.vector = -1;
+    auto [known, fresh] = assumed.try_emplace(op, key);
+    if (auto found = comparisonExtent(compareOp, along, dim); found && fresh)
+      limits.push_back(found->first);
+    else // not constant, or looked at in two ways
+      known->second.clear();
+  }
   if (auto reshape = dyn_cast<tile::ReshapeOp>(op); reshape && !unitReshape(reshape)) {
     limits.push_back(indexConstant(0));
     return;
   }
   for (Value operand : op->getOperands())
     if (isa<TensorType>(operand.getType()))
-      unmaskedLimits(operand, operandPosition(op, operand, position), limits, seen);
+      unmaskedLimits(operand, operandPosition(op, operand, position), limits, assume);
+}
+
+/// The value of a comparison for the lanes below the limits that unmaskedLimits gave, where it is the same for all of them.
+Value KernelEmitter::assumedComparison(arith::CmpIOp op, const Position &position) {
+  auto known = assumed.find(op);
+  if (checkedLoads || position.vector < 0 || known == assumed.end() || known->second.empty())
+    return Value();
+  Position along = position;
+  along.vector = -1;
+  auto found = comparisonExtent(op, along, position.vector);
+  return found ? constant(builder.getBoolAttr(!found->second)) : Value();
 }
 
 } // namespace kpkg::lower::cpu

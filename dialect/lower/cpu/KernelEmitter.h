@@ -20,6 +20,7 @@
 #include "llvm/ADT/SmallVector.h"
 #include <functional>
 #include <map>
+#include <set>
 #include <vector>
 
 namespace kpkg::lower::cpu {
@@ -149,8 +150,8 @@ private:
   // Extents.cpp
   /// Null: not known to be uniform before the extent's end.
   mlir::Value extentOf(mlir::Value tile, Position position, int dim);
-  void unmaskedLimits(mlir::Value tile, const Position &position, llvm::SmallVectorImpl<mlir::Value> &limits,
-                      llvm::DenseSet<mlir::Value> &seen);
+  void unmaskedLimits(mlir::Value tile, const Position &position, llvm::SmallVectorImpl<mlir::Value> &limits, bool assume);
+  mlir::Value assumedComparison(mlir::arith::CmpIOp op, const Position &position);
   std::pair<Position, int> throughShape(mlir::Operation *op, const Position &position, int dim);
   mlir::Value uniformAlong(mlir::Value tile, const Position &position, int dim);
   std::optional<std::pair<mlir::Value, bool>> comparisonExtent(mlir::arith::CmpIOp op, const Position &position, int dim);
@@ -261,6 +262,10 @@ private:
   llvm::SmallVector<Scope> scopes;
   bool alignedChunks = true; ///< vectors start at multiples of their length
   bool checkedLoads = true; ///< false in the loops where every lane is known to be inside of every view
+
+  std::set<std::vector<const void *>> limitsSeen; ///< what unmaskedLimits has visited
+  /// Comparisons that are constant in unchecked loops, with the position they were looked at; empty when they are not.
+  llvm::DenseMap<mlir::Operation *, std::vector<const void *>> assumed;
 
   Space pendingSpace;
   llvm::SmallVector<tile::ReduceOp> pending;

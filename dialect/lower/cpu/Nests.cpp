@@ -98,9 +98,10 @@ void KernelEmitter::emitAlongVector(NestState &nest) {
       end = smax(end, one ? one : full);
     }
   SmallVector<Value> limits;
-  llvm::DenseSet<Value> seen;
+  limitsSeen.clear();
+  assumed.clear();
   for (const Sink &sink : nest.sinks)
-    unmaskedLimits(sink.value, along, limits, seen);
+    unmaskedLimits(sink.value, along, limits, true);
   Value limit = end;
   for (Value one : limits)
     limit = smin(limit, one);
@@ -184,12 +185,12 @@ void KernelEmitter::emitAcrossVector(NestState &nest) {
   lengthwise.index[vector] = Value();
   lengthwise.index[dim] = zero;
   SmallVector<Value> limits;
-  llvm::DenseSet<Value> seen;
+  limitsSeen.clear();
   for (const Sink *sink : nest.reduces) {
     bool product = cast<tile::ReduceOp>(sink->op).getKind() == ReduceKind::Prod;
     Value one = product ? Value() : extentOf(sink->value, along, dim);
     end = smax(end, one ? one : full);
-    unmaskedLimits(sink->value, lengthwise, limits, seen);
+    unmaskedLimits(sink->value, lengthwise, limits, false);
   }
   safe = end;
   for (Value one : limits)
@@ -200,10 +201,11 @@ void KernelEmitter::emitAcrossVector(NestState &nest) {
   across.index[vector] = zero;
   across.index[dim] = Value();
   limits.clear();
-  seen.clear();
+  limitsSeen.clear();
+  assumed.clear();
   Value limit = width;
   for (const Sink *sink : nest.reduces)
-    unmaskedLimits(sink->value, across, limits, seen);
+    unmaskedLimits(sink->value, across, limits, true);
   for (Value one : limits)
     limit = smin(limit, one);
   limit = choose(compare(arith::CmpIPredicate::eq, safe, end), limit, zero);

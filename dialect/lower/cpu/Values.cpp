@@ -118,6 +118,9 @@ Value KernelEmitter::emitUncached(Value tile, const Position &position) {
         if (auto compareOp = dyn_cast<arith::CmpIOp>(op); compareOp && beyond)
           if (Value tail = comparisonTail(compareOp, position))
             return tail;
+        if (auto compareOp = dyn_cast<arith::CmpIOp>(op))
+          if (Value known = assumedComparison(compareOp, position))
+            return known;
         SmallVector<Value> operands;
         for (Value operand : op->getOperands())
           operands.push_back(isa<TensorType>(operand.getType()) ? emit(operand, position) : scalars.at(operand));
