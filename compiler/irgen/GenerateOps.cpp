@@ -1,0 +1,245 @@
+// Ops to plan IR: one plan.func for each op of the program.
+// SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
+#include "compiler/irgen/Body.h"
+#include "compiler/irgen/Generate.h"
+#include "dialect/plan/ir/Plan.h"
+#include "mlir/Dialect/Arith/IR/Arith.h"
+#include "mlir/Dialect/Math/IR/Math.h"
+#include "mlir/Dialect/SCF/IR/SCF.h"
+#include "mlir/Dialect/UB/IR/UBOps.h"
+#include "mlir/IR/Verifier.h"
+
+using namespace mlir;
+
+namespace kpkg::compiler {
+
+using hir::Kind;
+
+namespace {
+/// The host side has i64, f64 and i1: what a scalar argument of a kernel is narrowed to, the launch knows.
+mlir::Type hostElement(OpBuilder &builder, DType dtype) {
+  if (dtype == DType::Bool)
+    return builder.getI1Type();
+  return isFloat(dtype) ? mlir::Type(builder.getF64Type()) : mlir::Type(builder.getI64Type());
+}
+
+mlir::Type hostType(OpBuilder &builder, const Type *type) {
+  MLIRContext *context = builder.getContext();
+  switch (type->kind) {
+  case TypeKind::Scalar:
+    return hostElement(builder, type->element);
+  case TypeKind::Tensor:
+  case TypeKind::Optional:
+    return plan_ir::TensorType::get(context);
+  case TypeKind::List:
+    return plan_ir::ListType::get(context);
+  case TypeKind::DType:
+    return plan_ir::DTypeType::get(context);
+  case TypeKind::String:
+    return plan_ir::StringType::get(context);
+  default:
+    llvm_unreachable("a type that the checker keeps out of ops");
+  }
+}
+
+/// The body of one op.
+class OpBody final : public Body {
+public:
+  OpBody(const hir::Function &function, const SourceManager &sources, plan_ir::FuncOp func, const Program &program)
+      : Body(function, sources, OpBuilder::atBlockEnd(&func.getBody().front())), func(func), program(program) {}
+
+  void build() { block(function.body); }
+
+private:
+  plan_ir::FuncOp func;
+  const Program &program;
+  /// Results of calls of ops by their node.
+  llvm::DenseMap<const hir::Node *, plan_ir::CallOp> calls;
+
+  mlir::Type element(DType dtype) override { return hostElement(builder, dtype); }
+  mlir::Type convertOther(const Type *type) override { return hostType(builder, type); }
+
+  mlir::Value constantOther(const compiler::Value &value, const Type *type, Location loc) override {
+    switch (type->kind) {
+    case TypeKind::DType:
+      return plan_ir::DTypeConstantOp::create(builder, loc, convert(type), valueNameOf(value.asDType()));
+    case TypeKind::String:
+      return plan_ir::StringConstantOp::create(builder, loc, convert(type), value.asString());
+    case TypeKind::List: {
+      SmallVector<mlir::Value> entries;
+      for (const compiler::Value &item : value.asSequence().items)
+        entries.push_back(arith::ConstantIntOp::create(builder, loc, item.asInt(), 64));
+      return plan_ir::ListOp::create(builder, loc, convert(type), entries);
+    }
+    default: // None
+      return plan_ir::NoneOp::create(builder, loc, plan_ir::TensorType::get(builder.getContext()));
+    }
+  }
+
+  mlir::Value undefined(mlir::Type type, Location loc) override {
+    if (isa<plan_ir::TensorType>(type))
+      return plan_ir::NoneOp::create(builder, loc, type);
+    return Body::undefined(type, loc);
+  }
+
+  template <typename Op> mlir::Value make(const hir::Node &node) {
+    return Op::create(builder, location(node.range), TypeRange(convert(node.type)), operands(node)).getResult();
+  }
+
+  mlir::Value leaf(const hir::Node &node) override;
+  void launch(const hir::Node &node);
+};
+
+mlir::Value OpBody::leaf(const hir::Node &node) {
+  Location loc = location(node.range);
+  switch (node.kind) {
+  case Kind::Parameter:
+    return func.getArgument(node.ints[0]);
+  case Kind::Return:
+    plan_ir::ReturnOp::create(builder, loc, operands(node));
+    return {};
+  case Kind::Pow:
+    return make<plan_ir::PowOp>(node);
+  case Kind::NoTensor:
+    return make<plan_ir::NoneOp>(node);
+  case Kind::DTypeOf:
+    return make<plan_ir::DTypeOp>(node);
+  case Kind::Rank:
+    return make<plan_ir::RankOp>(node);
+  case Kind::Numel:
+    return make<plan_ir::NumelOp>(node);
+  case Kind::IsContiguous:
+    return make<plan_ir::IsContiguousOp>(node);
+  case Kind::IsNone:
+    return make<plan_ir::IsNoneOp>(node);
+  case Kind::Shape:
+    return make<plan_ir::ShapeOp>(node);
+  case Kind::Strides:
+    return make<plan_ir::StridesOp>(node);
+  case Kind::Extent:
+    return make<plan_ir::DimOp>(node);
+  case Kind::StrideOf:
+    return make<plan_ir::StrideOp>(node);
+  case Kind::Empty:
+    return make<plan_ir::EmptyOp>(node);
+  case Kind::EmptyLike:
+    return make<plan_ir::EmptyLikeOp>(node);
+  case Kind::Transpose:
+    return make<plan_ir::TransposeOp>(node);
+  case Kind::PermuteDims:
+    return make<plan_ir::PermuteOp>(node);
+  case Kind::ReshapeTensor:
+    return make<plan_ir::ReshapeOp>(node);
+  case Kind::Expand:
+    return make<plan_ir::ExpandOp>(node);
+  case Kind::Fold:
+    return make<plan_ir::FoldOp>(node);
+  case Kind::Unsqueeze:
+    return make<plan_ir::UnsqueezeOp>(node);
+  case Kind::Squeeze:
+    return make<plan_ir::SqueezeOp>(node);
+  case Kind::Contiguous:
+    return make<plan_ir::ContiguousOp>(node);
+  case Kind::IndexAway:
+    return plan_ir::DropOp::create(builder, loc, convert(node.type), at(node.operands[0]), node.ints,
+                                   operands(node, 1));
+  case Kind::SliceTensor:
+    return make<plan_ir::SliceOp>(node);
+  case Kind::MakeList:
+    return make<plan_ir::ListOp>(node);
+  case Kind::ListLength:
+    return make<plan_ir::ListLenOp>(node);
+  case Kind::ListGet:
+    return make<plan_ir::ListGetOp>(node);
+  case Kind::ListSet:
+    return make<plan_ir::ListSetOp>(node);
+  case Kind::ListAppend:
+    return make<plan_ir::ListAppendOp>(node);
+  case Kind::ListConcat:
+    return make<plan_ir::ListConcatOp>(node);
+  case Kind::ListSlice:
+    return make<plan_ir::ListSliceOp>(node);
+  case Kind::ListEqual:
+    return make<plan_ir::ListEqOp>(node);
+  case Kind::BroadcastShapes:
+    return make<plan_ir::BroadcastShapesOp>(node);
+  case Kind::DTypeEqual:
+    return make<plan_ir::DTypeEqOp>(node);
+  case Kind::DTypeSize:
+    return make<plan_ir::DTypeSizeOp>(node);
+  case Kind::DTypeIsFloat:
+    return make<plan_ir::DTypeIsFloatOp>(node);
+  case Kind::StringEqual:
+    return make<plan_ir::StringEqOp>(node);
+  case Kind::Raise:
+    plan_ir::RaiseOp::create(builder, loc, node.text, operands(node));
+    return {};
+  case Kind::CallOp: {
+    const auto &ops = program.ops();
+    auto callee = llvm::find_if(ops, [&](const OpRecord &op) { return op.name == node.text; });
+    SmallVector<mlir::Type> results(callee->results.size(), plan_ir::TensorType::get(builder.getContext()));
+    calls[&node] = plan_ir::CallOp::create(builder, loc, results, node.text, operands(node));
+    return {};
+  }
+  case Kind::Result:
+    return calls.lookup(node.operands[0]).getResult(node.ints[0]);
+  case Kind::Launch:
+    launch(node);
+    return {};
+  default:
+    llvm_unreachable("a node that the checker keeps out of ops");
+  }
+}
+
+void OpBody::launch(const hir::Node &node) {
+  const hir::LaunchInfo &info = *node.launch;
+  SmallVector<StringRef> names(info.parameterNames.begin(), info.parameterNames.end());
+  SmallVector<bool> atLeast(info.parameterAtLeast.begin(), info.parameterAtLeast.end());
+  SmallVector<bool> isMut(info.argumentMut.begin(), info.argumentMut.end());
+  plan_ir::LaunchOp::create(
+      builder, location(node.range), builder.getStringAttr(info.kernel), builder.getStrArrayAttr(names),
+      builder.getDenseBoolArrayAttr(atLeast), builder.getDenseBoolArrayAttr(isMut), operands(node, 0, names.size()),
+      operands(node, names.size(), isMut.size()), operands(node, names.size() + isMut.size(), info.gridRank));
+}
+
+plan_ir::FuncOp declare(OpBuilder &builder, const OpRecord &op, const hir::Function &function, Location loc) {
+  SmallVector<mlir::Type> arguments, results;
+  SmallVector<DictionaryAttr> attributes;
+  for (const hir::FunctionParameter &parameter : function.parameters) {
+    arguments.push_back(hostType(builder, parameter.type));
+    NamedAttrList list;
+    list.append(plan_ir::argNameAttr, builder.getStringAttr(parameter.name));
+    if (parameter.isMut)
+      list.append(plan_ir::argMutAttr, builder.getUnitAttr());
+    attributes.push_back(list.getDictionary(builder.getContext()));
+  }
+  for (const Type *result : function.results)
+    results.push_back(hostType(builder, result));
+  auto func = plan_ir::FuncOp::create(builder, loc, op.name, builder.getFunctionType(arguments, results), attributes);
+  func.setSchema(op.schema);
+  if (!op.doc.empty())
+    func.setDoc(op.doc);
+  Block &entry = func.getBody().emplaceBlock();
+  entry.addArguments(arguments, SmallVector<Location>(arguments.size(), loc));
+  return func;
+}
+} // namespace
+
+OwningOpRef<ModuleOp> generateOps(const Program &program, const SourceManager &sources, MLIRContext &context) {
+  context.loadDialect<plan_ir::PlanDialect, arith::ArithDialect, math::MathDialect, scf::SCFDialect, ub::UBDialect>();
+  OpBuilder builder(&context);
+  OwningOpRef<ModuleOp> module = ModuleOp::create(builder.getUnknownLoc());
+  for (size_t i = 0; i < program.ops().size(); ++i) {
+    const hir::Function *function = program.op(i);
+    if (!function)
+      continue;
+    builder.setInsertionPointToEnd(module->getBody());
+    plan_ir::FuncOp func = declare(builder, program.ops()[i], *function, builder.getUnknownLoc());
+    OpBody(*function, sources, func, program).build();
+  }
+  if (failed(verify(*module)))
+    return {};
+  return module;
+}
+
+} // namespace kpkg::compiler
