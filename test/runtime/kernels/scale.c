@@ -58,3 +58,17 @@ int32_t complain(const KpkgCpuCall *call, int64_t begin, int64_t end) {
   }
   return 0;
 }
+
+// x *= alpha, one row a block.
+int32_t scale_in_place(const KpkgCpuCall *call, int64_t begin, int64_t end) {
+  const int64_t *args = call->args;
+  float *x = (float *)args[0];
+  union {
+    int32_t bits;
+    float value;
+  } alpha = {(int32_t)args[5]};
+  for (int64_t row = begin; row < end; ++row)
+    for (int64_t i = 0; i < args[2]; ++i)
+      x[row * args[3] + i * args[4]] *= alpha.value;
+  return 0;
+}

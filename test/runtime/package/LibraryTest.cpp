@@ -1,0 +1,220 @@
+// Opening packages: manifests that are refused, trust, digests checked before use, registries, fallbacks and policies.
+// SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
+#include "runtime/format/Writer.h"
+#include "test/runtime/package/SamplePackage.h"
+
+#include <kpkg/kpkg.hpp>
+
+#include <filesystem>
+#include <functional>
+#include <gmock/gmock.h>
+#include <gtest/gtest.h>
+
+using namespace kpkg;
+using namespace kpkg::test;
+using nlohmann::json;
+using testing::HasSubstr;
+
+TEST(Library, RefusesManifestsThatDoNotFitTogether) {
+  struct Case {
+    const char *message;
+    std::function<void(json &)> change;
+  };
+  const Case cases[] = {
+      {"kernels[0] has no `name`", [](json &m) { m["kernels"][0].erase("name"); }},
+      {"kernel 'complain' is listed twice", [](json &m) { m["kernels"][1]["name"] = "complain"; }},
+      {"has the unknown kind 'pointer'", [](json &m) { m["kernels"][0]["args"][0]["kind"] = "pointer"; }},
+      {"has the unknown dtype 'float31'", [](json &m) { m["kernels"][0]["args"][0]["dtype"] = "float31"; }},
+      {"as dtype, which is none", [](json &m) { m["kernels"][0]["args"][0]["dtype"] = "COLS"; }},
+      {"`rank` is no integer from 0 to 16", [](json &m) { m["kernels"][0]["args"][0]["rank"] = 17; }},
+      {"instances[0] `kernel` is no integer from 0 to 3", [](json &m) { m["instances"][0]["kernel"] = 4; }},
+      {"has 1 params, its kernel 2", [](json &m) { m["instances"][0]["params"] = {"float32"}; }},
+      {"a parameter of the wrong kind", [](json &m) { m["instances"][0]["params"][1] = "64"; }},
+      {"`unit` is no integer from 0 to 1", [](json &m) { m["instances"][1]["facts"][0]["unit"] = 2; }},
+      {"`scratch` is no integer", [](json &m) { m["instances"][0]["scratch"] = -1; }},
+      {"has the unknown factor 'cubes'", [](json &m) { m["instances"][1]["flops"][0]["factors"][0][0] = "cubes"; }},
+      {"a factor of no view's dimension", [](json &m) { m["instances"][1]["flops"][0]["factors"][0][2] = 2; }},
+      {"said to be in section 'host/none', which is missing",
+       [](json &m) { m["instances"][0]["section"] = "host/none"; }},
+      {"has the unknown type 'Tensors'", [](json &m) { m["ops"][0]["arguments"][0]["type"] = "Tensors"; }},
+      {"a default that does not fit its type", [](json &m) { m["ops"][0]["arguments"][1]["default"] = "x"; }},
+      {"op 'test::scale' is listed twice", [](json &m) { m["ops"][1]["name"] = "test::scale"; }},
+  };
+  for (const Case &test : cases) {
+    json manifest = sampleManifest();
+    test.change(manifest);
+    std::string bytes = samplePackage(manifest);
+    auto library = Library::openMemory(bytes, "sample");
+    ASSERT_FALSE(library) << test.message;
+    EXPECT_EQ(library.error().status, KPKG_ERROR_FORMAT);
+    EXPECT_THAT(library.error().message, HasSubstr("'sample' is refused: "));
+    EXPECT_THAT(library.error().message, HasSubstr(test.message));
+  }
+}
+
+TEST(Library, RefusesPlansThatDoNotFitTheirSchema) {
+  json manifest = sampleManifest();
+  manifest["ops"][0]["arguments"][1]["type"] = "int";
+  manifest["ops"][0]["arguments"][1]["default"] = 2;
+  std::string bytes = samplePackage(manifest);
+  auto library = Library::openMemory(bytes, "sample").value();
+  EXPECT_THAT(library.verify().error().message, HasSubstr("takes another kind of argument 'alpha' than its schema"));
+}
+
+TEST(Library, MissingKernelsAreFoundBeforeTheyRun) {
+  json manifest = sampleManifest();
+  manifest["instances"][6]["symbol"] = "missing";
+  std::string bytes = samplePackage(manifest);
+  auto library = Library::openMemory(bytes, "sample").value();
+  auto result = library.op("number").value().call({}, {}, {{"n", 3}});
+  EXPECT_THAT(result.error().message, HasSubstr("has no function 'missing'"));
+}
+
+TEST(Library, DamagedCodeIsNotUsed) {
+  std::string bytes = samplePackage();
+  std::string plan = "x must have rank 2";
+  // Sections are compressed; the last byte belongs to the last section, a plan.
+  bytes.back() ^= 1;
+  auto library = Library::openMemory(bytes, "sample").value();
+  Error error = library.op("complain").value().call({}, {}).error();
+  EXPECT_EQ(error.status, KPKG_ERROR_FORMAT);
+  EXPECT_THAT(error.message, HasSubstr("is damaged (SHA-256"));
+  EXPECT_FALSE(library.verify());
+}
+
+TEST(Library, SignedByPolicy) {
+  format::SecretKey secret = format::secretKeyFromSeed({7});
+  format::PublicKey key = format::publicKey(secret);
+  OpenOptions options;
+  options.trust = KPKG_TRUST_SIGNED;
+  options.keys = {format::toHex(key.data(), key.size())};
+  std::string bytes = samplePackage();
+  EXPECT_EQ(Library::openMemory(bytes, "sample", options).error().status, KPKG_ERROR_TRUST);
+  format::Writer writer;
+  std::string signedBytes = writer.finish({{"ops", json::array()}}, &secret).value();
+  EXPECT_TRUE(Library::openMemory(signedBytes, "sample", options));
+  options.keys = {"not hexadecimal"};
+  EXPECT_THAT(Library::openMemory(signedBytes, "sample", options).error().message, HasSubstr("no Ed25519 public key"));
+}
+
+namespace {
+class Fallbacks : public testing::Test {
+protected:
+  void SetUp() override {
+    kpkg_set_log([](void *context, kpkg_log_level,
+                    const char *message) { static_cast<Fallbacks *>(context)->warnings.push_back(message); },
+                 this);
+    ASSERT_TRUE(registry.add(Library::openMemory(bytes, "sample").value()));
+  }
+  void TearDown() override { kpkg_set_log(nullptr, nullptr); }
+  /// Doubles int32 tensors.
+  static kpkg_status fallback(const kpkg_op *, kpkg_call &call) {
+    const kpkg_tensor &x = *call.arguments[0].as.tensor;
+    kpkg_allocation wanted = {sizeof wanted, 0,       2,         x.dtype,
+                              x.device,      x.shape, x.strides, size_t(4 * x.shape[0] * x.shape[1])};
+    void *data = nullptr;
+    if (kpkg_status status = call.allocate(call.allocate_context, &wanted, &data); status != KPKG_OK)
+      return status;
+    for (int64_t i = 0; i < x.shape[0] * x.shape[1]; ++i)
+      static_cast<int32_t *>(data)[i] = 2 * static_cast<int32_t *>(x.data)[i];
+    kpkg_result &result = call.results[0];
+    result = {};
+    result.kind = KPKG_TENSOR;
+    result.dtype = x.dtype;
+    result.rank = 2;
+    result.data = data;
+    for (int d = 0; d < 2; ++d)
+      result.shape[d] = x.shape[d], result.strides[d] = x.strides[d];
+    return KPKG_OK;
+  }
+  Result<std::vector<Tensor>> callInt() {
+    return registry.op("scale").value().call({}, {Tensor(numbers, DType::Int32, {1, 2})});
+  }
+
+  std::string bytes = samplePackage();
+  int32_t numbers[2] = {3, 4};
+  Registry registry;
+  std::vector<std::string> warnings;
+};
+} // namespace
+
+TEST_F(Fallbacks, RunWhatNoInstanceCanAndWarnOnce) {
+  EXPECT_EQ(callInt().error().status, KPKG_ERROR_NO_INSTANCE);
+  ASSERT_TRUE(registry.setFallback("test::scale", fallback));
+  for (int i = 0; i < 3; ++i) {
+    auto result = callInt();
+    ASSERT_TRUE(result) << result.error().message;
+    EXPECT_EQ(result->front().as<int32_t>()[1], 8);
+  }
+  ASSERT_EQ(warnings.size(), 1u);
+  EXPECT_THAT(warnings[0], HasSubstr("op test::scale runs its fallback: dtype int32 is not supported"));
+  auto info = json::parse(registry.op("scale").value().kernelInfo());
+  EXPECT_EQ(info["fallbacks"], 3);
+  EXPECT_EQ(info["fallback_reasons"].begin().value(), 3);
+}
+
+TEST_F(Fallbacks, StrictNeverFallsBackAndSilentDoesNotWarn) {
+  ASSERT_TRUE(registry.setFallback("test::scale", fallback));
+  ASSERT_TRUE(registry.setPolicy(Policy::Strict));
+  EXPECT_THAT(callInt().error().message, HasSubstr("the policy is strict"));
+  ASSERT_TRUE(registry.setPolicy(Policy::Silent));
+  EXPECT_TRUE(callInt());
+  EXPECT_TRUE(warnings.empty());
+}
+
+TEST_F(Fallbacks, DoNotHideWrongArguments) {
+  ASSERT_TRUE(registry.setFallback("test::scale", fallback));
+  float x[3] = {};
+  auto result = registry.op("scale").value().call({}, {Tensor(x, DType::Float32, {3})});
+  EXPECT_EQ(result.error().status, KPKG_ERROR_KERNEL);
+}
+
+TEST_F(Fallbacks, ErrorsComeThrough) {
+  ASSERT_TRUE(registry.setFallback("test::scale", [](const kpkg_op *, kpkg_call &) {
+    return kpkg_set_error(KPKG_ERROR_DEVICE, "the fallback's own");
+  }));
+  EXPECT_EQ(callInt().error().message, "the fallback's own");
+  EXPECT_THROW(callInt().value(), DeviceError);
+}
+
+TEST_F(Fallbacks, LaterLibrariesHelpEarlierOnes) {
+  // The first library runs no more than 1024 columns, the second one up to 4096.
+  json manifest = sampleManifest();
+  for (json &instance : manifest["instances"])
+    if (instance["params"].size() == 2 && instance["params"][1] == 1024)
+      instance["params"][1] = 4096;
+  std::string second = samplePackage(manifest);
+  ASSERT_TRUE(registry.add(Library::openMemory(second, "second").value()));
+  Op scale = registry.op("scale").value();
+  EXPECT_TRUE(scale.call({}, {Tensor::empty(DType::Float32, {1, 3000})}));
+  auto error = scale.call({}, {Tensor::empty(DType::Float32, {1, 5000})}).error();
+  EXPECT_THAT(error.message, HasSubstr("; 'second': COLS = 5000"));
+
+  manifest["ops"][0]["schema"] = "scale(Tensor y) -> Tensor";
+  std::string other = samplePackage(manifest);
+  EXPECT_THAT(registry.add(Library::openMemory(other, "other").value()).error().message,
+              HasSubstr("'other' is not added"));
+}
+
+TEST_F(Fallbacks, OpsOutliveTheRegistryObject) {
+  std::optional<Op> op;
+  {
+    Registry local;
+    ASSERT_TRUE(local.add(Library::openMemory(bytes, "sample").value()));
+    op.emplace(local.op("scale").value());
+  }
+  float x[1] = {3};
+  EXPECT_EQ(*op->call({}, {Tensor(x, DType::Float32, {1, 1})}).value().front().as<float>(), 6);
+}
+
+TEST(Registry, AddsFolders) {
+  std::string folder = testing::TempDir() + "kpkg-registry-test";
+  std::filesystem::create_directories(folder);
+  ASSERT_TRUE(format::writeFile(folder + "/a.kpkg", samplePackage()));
+  Registry registry;
+  EXPECT_TRUE(registry.addPath(folder));
+  EXPECT_EQ(registry.ops().size(), 5u);
+  EXPECT_EQ(registry.addPath(folder + "/b.kpkg").error().status, KPKG_ERROR_FILE);
+  std::filesystem::remove_all(folder);
+  EXPECT_THAT(registry.op("missing").error().message, HasSubstr("the registry has no op 'missing' (test::scale,"));
+}

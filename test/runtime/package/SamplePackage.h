@@ -1,0 +1,29 @@
+// A package of small ops over the C kernels in test/runtime/kernels, as the compiler would write it.
+// SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
+#ifndef KPKG_TEST_RUNTIME_PACKAGE_SAMPLEPACKAGE_H
+#define KPKG_TEST_RUNTIME_PACKAGE_SAMPLEPACKAGE_H
+
+#include <nlohmann/json.hpp>
+
+#include <string>
+
+namespace kpkg::test {
+
+/// Ops of the namespace `test`:
+///   scale(Tensor x, float alpha=2.0) -> Tensor           alpha * x for rank 2 and float32, at most 1024 columns
+///   scale_(Tensor(a!) x, float alpha) -> ()               the same in place
+///   scale_transposed(Tensor x) -> Tensor                  2 * contiguous(x^T): one copy, one launch
+///   number(int n) -> Tensor                               int64: i / 8, by a persistent kernel
+///   complain() -> Tensor                                  prints, then fails an assert
+std::string samplePackage();
+
+/// The manifest that samplePackage() is made of, and the same package with another one.
+nlohmann::json sampleManifest();
+std::string samplePackage(const nlohmann::json &manifest);
+
+/// A target that this machine runs, and one that it does not.
+std::string runnableTarget();
+std::string foreignTarget();
+
+} // namespace kpkg::test
+#endif
