@@ -33,14 +33,15 @@ static Angle reduceSmall(FloatCode &f, Value x) {
   Value shifted = f.fma(x, f.number(f.isDouble() ? 0x1.45f306dc9c883p-1 : 0x1.45f306p-1), offset);
   Value n = f.sub(shifted, offset);
   Value first = f.fma(n, f.number(-halfPi[0]), x); // exact
-  Value second = f.fma(n, f.number(-halfPi[1]), first);
-  // What the rounding of `second` lost, then the last part of pi/2.
-  Value product = f.mul(n, f.number(-halfPi[1]));
-  Value productLow = f.fma(n, f.number(-halfPi[1]), f.negate(product));
-  Value virtualProduct = f.sub(second, first);
-  Value lost = f.add(f.sub(first, f.sub(second, virtualProduct)), f.sub(product, virtualProduct));
-  Value low = f.fma(n, f.number(-halfPi[2]), f.add(lost, productLow));
-  return {f.bits(shifted), second, low};
+  // Near a multiple of pi/2 the second part cancels most of what is left: subtract it without loss.
+  Value product = f.mul(n, f.number(halfPi[1]));
+  Value productLow = f.fma(n, f.number(halfPi[1]), f.negate(product));
+  Value second = f.sub(first, product);
+  Value step = f.sub(second, first);
+  Value lost = f.sub(f.sub(first, f.sub(second, step)), f.add(product, step));
+  Value low = f.fma(n, f.number(-halfPi[2]), f.sub(lost, productLow));
+  Value high = f.add(second, low);
+  return {f.bits(shifted), high, f.sub(low, f.sub(high, second))};
 }
 
 static Value sineOrCosine(FloatCode &f, const Angle &angle, int64_t quarterTurns) {
