@@ -42,13 +42,15 @@ Body::Body(const hir::Function &function, const SourceManager &sources, OpBuilde
   visit(function.body, &mentions, [](const hir::Local &) {});
 }
 
-Location Body::location(SourceRange range) {
+Location locationOf(OpBuilder &builder, const SourceManager &sources, SourceRange range) {
   if (!range.isValid())
     return builder.getUnknownLoc();
   const SourceFile &file = sources.file(range.file);
   LineColumn place = file.lineColumn(range.begin);
   return FileLineColLoc::get(builder.getContext(), file.path(), place.line, place.column);
 }
+
+Location Body::location(SourceRange range) { return locationOf(builder, sources, range); }
 
 mlir::Type Body::convert(const Type *type) {
   if (type->isScalar())

@@ -11,6 +11,9 @@ namespace kpkg::compiler {
 
 class SourceManager;
 
+/// The place in the source as IR keeps it.
+mlir::Location locationOf(mlir::OpBuilder &builder, const SourceManager &sources, SourceRange range);
+
 /// Walks one HIR function and builds its body at the builder's insertion point.
 ///
 /// A variable is the list of values it takes: `variables` holds the current one. A region that assigns a variable of
