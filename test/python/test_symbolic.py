@@ -88,3 +88,43 @@ def test_reshape_is_a_view_exactly_where_torch_says_so(x, data):
         return
     assert view.is_argument
     assert [s for s, n in zip(view.strides, flat) if n > 1] == [s for s, n in zip(expected.stride(), flat) if n > 1]
+
+
+def run_code(code, registers, arguments, strings=("f",)):
+    import json
+
+    plan = {"strings": list(strings), "functions": [{"name": "f", "parameters": [], "results": "i", "registers": registers, "code": code}]}
+    return _symbolic._Machine("f", _symbolic._module(json.dumps(plan))).run(0, list(arguments))
+
+
+COUNTING = [
+    ["const_int", [1], [], [0]],
+    ["const_int", [2], [], [0]],
+    ["loop_for", [], [1, 0, 3], [5]],
+    ["add_int", [2], [2, 1], []],
+    ["loop_end", [], [], [2]],
+    ["ret", [], [2, 1], []],
+]
+
+
+@given(bound=st.integers(-3, 20), step=st.integers(1, 4))
+def test_counted_loop(bound, step):
+    counters = list(range(0, bound, step))
+    assert run_code(COUNTING, "iiii", [bound, None, None, step]) == [sum(counters), counters[-1] if counters else 0]
+
+
+def test_while_loop_leaves_at_the_break():
+    code = [
+        ["loop_while", [], [], [4]],
+        ["cmp_int", [2], [0, 1], [4]],
+        ["break_unless", [], [2], []],
+        ["add_int", [0], [0, 0], []],
+    ]
+    code = [code[0][:3] + [[5]], *code[1:], ["loop_end", [], [], [0]], ["ret", [], [0], []]]
+    assert run_code(code, "iib", [3, 40, None]) == [48]
+
+
+def test_raise_formats_values():
+    code = [["raise", [], [0, 1], [1]]]
+    with pytest.raises(kpkg.KernelError, match=r"f: \{x\} is \[1, 2\], not 3\."):
+        run_code(code, "li", [[1, 2], 3], ("f", "{{x}} is {}, not {}."))
