@@ -200,7 +200,7 @@ class CustomOpLibrary:
         return library
 
     def __getattr__(self, name: str) -> Op:
-        found = self.__dict__.get("_short", {}).get(name, [])
+        found: list[Op] = self.__dict__.get("_short", {}).get(name, [])
         if len(found) == 1:
             return found[0]
         if found:
