@@ -3,6 +3,7 @@
 #include "runtime/torch/Register.h"
 #include "runtime/torch/OpSlot.h"
 
+#include <algorithm>
 #include <map>
 #include <memory>
 #include <mutex>
@@ -63,12 +64,18 @@ kpkg_status registerForm(std::unique_ptr<OpSlot> slot, const std::string &schema
   int index = int(registered.size());
   if (index >= maxSlots)
     return fail("more than " + std::to_string(maxSlots) + " op forms in one process: " + key + " has no slot");
+  const std::vector<ArgumentType> &types = slot->types;
   publishSlot(index, slot.get());
   everySlot.push_back(std::move(slot));
   TorchLibraryHandle definitions = libraryFor(ns, "");
   if (!definitions || aoti_torch_library_def(definitions, schema.c_str()) != 0)
     return fail("PyTorch refuses the schema " + ns + "::" + schema);
-  for (const char *device : {"CPU", "CUDA"}) {
+  // Without a tensor argument the dispatcher has no device to go by.
+  bool hasTensor = std::any_of(types.begin(), types.end(), [](const ArgumentType &type) { return type.kind == KPKG_TENSOR; });
+  std::vector<const char *> devices = {"CPU", "CUDA"};
+  if (!hasTensor)
+    devices = {"CompositeExplicitAutograd"};
+  for (const char *device : devices) {
     TorchLibraryHandle kernels = libraryFor(ns, device);
     if (!kernels || torch_library_impl(kernels, local.c_str(), boxedFunction(index), version) != 0)
       return fail("PyTorch refuses a " + std::string(device) + " kernel for " + key);

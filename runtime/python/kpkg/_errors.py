@@ -43,10 +43,12 @@ def _caller_level() -> int:
 
 
 def _receive(level: int, message: str) -> None:
-    """Gets every message of the runtime: warnings become Python warnings, the rest goes to the ``kpkg`` logger."""
+    """Gets every message of the runtime: warnings become Python warnings, prints of kernels are printed, the rest goes to the ``kpkg`` logger."""
     if level == 1:
         kind = FallbackWarning if "fallback" in message or "falls back" in message else KpkgWarning
         warnings.warn(message, kind, stacklevel=_caller_level())
+    elif level == 4:  # what a kernel prints
+        print(message)
     else:
         _LOGGER.log(_LEVELS[level], "%s", message)
 

@@ -19,7 +19,7 @@ def run(op: Op, args: tuple[Any, ...], kwargs: dict[str, Any]) -> Any:
     values = op.bind(args, kwargs)
     _refuse_grad(op, values)
     results = _symbolic.infer(op, values) if _is_symbolic(values) else _infer(op, values)
-    device = next(v.device for v in values if isinstance(v, torch.Tensor))
+    device = next((v.device for v in values if isinstance(v, torch.Tensor)), torch.device("cpu"))
     made = tuple(
         torch.empty_strided(r[0], r[1], dtype=getattr(torch, r[2]), device=device) if isinstance(r, tuple) else r for r in results
     )

@@ -104,18 +104,18 @@ def _register_fakes(op: Op, has_out: bool) -> None:
     def fake(*args: Any, **kwargs: Any) -> Any:
         return _fake.run(_current_ops[name], args, kwargs)
 
-    torch.library.register_fake(name, fake, lib=fragment)
-    if not has_out:
-        return
-
     def fake_out(*args: Any, **kwargs: Any) -> Any:
         return _fake.run_out(_current_ops[name], args, kwargs)
 
-    torch.library.register_fake(f"{name}.out", fake_out, lib=fragment)
-    # Writing into `out` must be seen by autograd's version counters; the C ABI has no such registration.
+    torch.library.register_fake(name, fake, lib=fragment)
+    forms = [name.partition("::")[2]] if any(a.mutates for a in op.arguments) else []
+    if has_out:
+        torch.library.register_fake(f"{name}.out", fake_out, lib=fragment)
+        forms.append(f"{name.partition('::')[2]}.out")
+    # Writing into an argument must be seen by autograd's version counters; the C ABI has no such registration.
     bump = getattr(fragment.m, "register_ad_inplace_or_view_fallback", None)
-    if bump is not None:
-        bump(f"{name.partition('::')[2]}.out")
+    for form in forms if bump is not None else ():
+        bump(form)
 
 
 def _reporting(function: Callable[..., Any], op: Op) -> Callable[..., Any]:
