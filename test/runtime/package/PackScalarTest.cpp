@@ -1,0 +1,63 @@
+// Scalars as argument words, above all the rounding into small float formats; and the text of prints.
+// SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
+#include "runtime/package/PlannedCall.h"
+#include "runtime/package/PrintFormat.h"
+
+#include <bit>
+#include <cmath>
+#include <gtest/gtest.h>
+#include <limits>
+
+using namespace kpkg;
+using package::packScalar;
+using plan::DType;
+
+constexpr double infinity = std::numeric_limits<double>::infinity();
+
+TEST(PackScalar, KnownBits) {
+  EXPECT_EQ(packScalar(1.0, DType::float32), 0x3f800000);
+  EXPECT_EQ(packScalar(-1.0, DType::float64), std::bit_cast<int64_t>(-1.0));
+  EXPECT_EQ(packScalar(1.0, DType::float16), 0x3c00);
+  EXPECT_EQ(packScalar(65504.0, DType::float16), 0x7bff);
+  EXPECT_EQ(packScalar(65520.0, DType::float16), 0x7c00);
+  EXPECT_EQ(packScalar(-infinity, DType::float16), 0xfc00);
+  EXPECT_EQ(packScalar(0x1p-24, DType::float16), 1);
+  EXPECT_EQ(packScalar(0x1p-25, DType::float16), 0);
+  EXPECT_EQ(packScalar(0x1.8p-24, DType::float16), 2);
+  EXPECT_EQ(packScalar(-0.0, DType::bfloat16), 0x8000);
+  EXPECT_EQ(packScalar(std::nan(""), DType::bfloat16), 0x7fc0);
+  EXPECT_EQ(packScalar(448.0, DType::float8_e4m3fn), 0x7e);
+  EXPECT_EQ(packScalar(1000.0, DType::float8_e4m3fn), 0x7f);
+  EXPECT_EQ(packScalar(57344.0, DType::float8_e5m2), 0x7b);
+  EXPECT_EQ(packScalar(1e6, DType::float8_e5m2), 0x7c);
+  EXPECT_EQ(packScalar(int64_t(-3), DType::int32), -3);
+  EXPECT_EQ(packScalar(int64_t(3), DType::float32), std::bit_cast<int32_t>(3.f));
+  EXPECT_EQ(packScalar(int64_t(3), DType::bool_), 1);
+}
+
+/// Every float16 and bfloat16 value packs to itself, and the midpoint of neighbours to the even one.
+TEST(PackScalar, RoundsToNearestEven) {
+  for (auto [dtype, exponentBits, mantissaBits] : {std::tuple{DType::float16, 5, 10}, {DType::bfloat16, 8, 7}}) {
+    int bias = (1 << (exponentBits - 1)) - 1;
+    auto decode = [&](int bits) {
+      int exponent = bits >> mantissaBits, mantissa = bits & ((1 << mantissaBits) - 1);
+      return exponent == 0 ? std::ldexp(mantissa, 1 - bias - mantissaBits)
+                           : std::ldexp(mantissa + (1 << mantissaBits), exponent - bias - mantissaBits);
+    };
+    int last = (((1 << exponentBits) - 1) << mantissaBits) - 1;
+    for (int bits = 0; bits < last; ++bits) {
+      double low = decode(bits), high = decode(bits + 1);
+      ASSERT_EQ(packScalar(low, dtype), bits);
+      ASSERT_EQ(packScalar((low + high) / 2, dtype), bits + (bits & 1)) << bits;
+      ASSERT_EQ(packScalar(std::nextafter((low + high) / 2, infinity), dtype), bits + 1);
+    }
+  }
+}
+
+TEST(PrintFormat, ReplacesPlaceholdersByTheirTypes) {
+  uint64_t words[] = {std::bit_cast<uint32_t>(1.5f), uint64_t(-3), 1, std::bit_cast<uint64_t>(0.1)};
+  EXPECT_EQ(package::formatPrint("a {f32} b {} c {bool} d {f64}.", words), "a 1.5 b -3 c True d 0.1.");
+  EXPECT_EQ(package::formatPrint("none", {}), "none");
+  EXPECT_EQ(package::formatPrint("{i64}", words), "1069547520 -3 1 4591870180066957722");
+  EXPECT_EQ(package::formatPrint("{ {i64}", {words, 1}), "1069547520");
+}
