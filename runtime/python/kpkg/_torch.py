@@ -107,15 +107,30 @@ def _register_fakes(op: Op, has_out: bool) -> None:
     def fake_out(*args: Any, **kwargs: Any) -> Any:
         return _fake.run_out(_current_ops[name], args, kwargs)
 
+    local = name.partition("::")[2]
     torch.library.register_fake(name, fake, lib=fragment)
-    forms = [name.partition("::")[2]] if any(a.mutates for a in op.arguments) else []
+    if any(a.mutates for a in op.arguments):
+        _register_version_bump(op, fragment)
     if has_out:
         torch.library.register_fake(f"{name}.out", fake_out, lib=fragment)
-        forms.append(f"{name.partition('::')[2]}.out")
-    # Writing into an argument must be seen by autograd's version counters; the C ABI has no such registration.
-    bump = getattr(fragment.m, "register_ad_inplace_or_view_fallback", None)
-    for form in forms if bump is not None else ():
-        bump(form)
+        # Writing into `out` must be seen by autograd's version counters; the C ABI has no such registration.
+        fragment.m.register_ad_inplace_or_view_fallback(f"{local}.out")
+
+
+def _register_version_bump(op: Op, fragment: torch.library.Library) -> None:
+    """Autograd's version counters for an op that writes into arguments that it does not return."""
+    namespace, _, local = op.name.partition("::")
+    written = [i for i, a in enumerate(op.arguments) if a.mutates]
+    after = torch._C._after_ADInplaceOrView_keyset
+
+    def run(keyset: Any, *args: Any, **kwargs: Any) -> Any:
+        for value in (op.bind(args, kwargs)[i] for i in written):
+            if isinstance(value, torch.Tensor) and not value.is_inference():
+                torch.autograd.graph.increment_version(value)
+        overload = getattr(getattr(torch.ops, namespace), local).default
+        return overload.redispatch(keyset & after, *args, **kwargs)
+
+    fragment.impl(local, run, "ADInplaceOrView", with_keyset=True)
 
 
 def _reporting(function: Callable[..., Any], op: Op) -> Callable[..., Any]:
