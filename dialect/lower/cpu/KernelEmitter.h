@@ -109,6 +109,7 @@ private:
   Space spaceOf(tile::ReduceOp op);
   void visitCone(mlir::Value value, llvm::function_ref<bool(mlir::Value, bool identity)> visit, bool identity = true);
   bool isExpensive(mlir::Operation *op);
+  bool dependsOnBlock(tile::LoadOp op);
   int64_t coneCost(mlir::Value value);
   bool clippable(mlir::Value tile, int dim);
   mlir::LogicalResult enqueue(tile::ReduceOp op);
@@ -160,6 +161,7 @@ private:
 
   // Memory.cpp
   mlir::Value emitLoad(tile::LoadOp op, const Position &position);
+  void prefetchAhead(tile::LoadOp op, mlir::Value pointer);
   mlir::Value emitGather(tile::GatherOp op, const Position &position);
   mlir::LogicalResult emitScatter(tile::ScatterOp op);
   void storeChunk(tile::StoreOp op, const Position &position, mlir::Value value, mlir::Value end);
@@ -263,6 +265,7 @@ private:
   bool alignedChunks = true; ///< vectors start at multiples of their length
   bool checkedLoads = true; ///< false in the loops where every lane is known to be inside of every view
 
+  llvm::DenseSet<mlir::Operation *> firstReads, reads; ///< loads that the current nest is the first one to read; all read
   std::set<std::vector<const void *>> limitsSeen; ///< what unmaskedLimits has visited
   /// Comparisons that are constant in unchecked loops, with the position they were looked at; empty when they are not.
   llvm::DenseMap<mlir::Operation *, std::vector<const void *>> assumed;

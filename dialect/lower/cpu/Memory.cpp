@@ -114,6 +114,17 @@ Value KernelEmitter::laneMask(Value begin, Value end) {
   return mask;
 }
 
+/// Asks for what the next blocks will read when `op` is read for the first time. Rows are often a page long, where the hardware's own
+/// prefetchers stop.
+void KernelEmitter::prefetchAhead(tile::LoadOp op, Value pointer) {
+  constexpr int32_t ahead = 4096;
+  if (!firstReads.contains(op))
+    return;
+  auto type = LLVM::LLVMPointerType::get(builder.getContext());
+  Value later = LLVM::GEPOp::create(builder, loc, type, builder.getI8Type(), pointer, ArrayRef<LLVM::GEPArg>{ahead});
+  LLVM::Prefetch::create(builder, loc, later, /*rw=*/0, /*hint=*/3, /*cache=*/1);
+}
+
 Value KernelEmitter::emitLoad(tile::LoadOp op, const Position &position) {
   const View &view = views.at(op.getView());
   Type element = view.element;
@@ -154,8 +165,10 @@ Value KernelEmitter::emitLoad(tile::LoadOp op, const Position &position) {
   };
   if (!checkedLoads)
     return hoisted(operands, [&]() -> Value {
-      if (unit)
+      if (unit) {
+        prefetchAhead(op, pointer);
         return loadElements(pointer, element, lanes);
+      }
       Value result = constant(builder.getZeroAttr(vectorType));
       for (int64_t lane = 0; lane < lanes; ++lane) {
         Value at = elementPointer(pointer, element, mul(view.stride[vector], indexConstant(lane)));

@@ -331,6 +331,15 @@ LogicalResult KernelEmitter::emitNest(ArrayRef<int64_t> shape, int reduceDim, Ar
   while (nest.unroll > 1 && nest.unroll * lanes > shape[std::max(nest.vectorDim, 0)])
     nest.unroll /= 2;
 
+  firstReads.clear();
+  constexpr int64_t longRow = 16384; // bytes; within such a row the hardware sees the stream
+  for (const Sink *sink : nest.reduces)
+    visitCone(sink->value, [&](Value tile, bool) {
+      if (auto load = tile.getDefiningOp<tile::LoadOp>(); load && shape.back() * memoryBytes(load.getFill().getType()) <= longRow &&
+          dependsOnBlock(load) && reads.insert(load).second)
+        firstReads.insert(load);
+      return true;
+    });
   if (nest.vectorDim < 0) { // one element, nothing to reduce
     for (const Sink &sink : owned)
       writeBuffer(sink.buffer, nest.position, emit(sink.value, nest.position));

@@ -45,6 +45,26 @@ void KernelEmitter::visitCone(Value value, llvm::function_ref<bool(Value, bool)>
     visitCone(operand, visit, same);
 }
 
+/// True when blocks that run one after the other read different elements.
+bool KernelEmitter::dependsOnBlock(tile::LoadOp op) {
+  SmallVector<Value> work(op.getOffsets());
+  if (auto drop = op.getView().getDefiningOp<tile::DropOp>())
+    llvm::append_range(work, drop.getIndices());
+  llvm::DenseSet<Value> seen;
+  while (!work.empty()) {
+    Value value = work.pop_back_val();
+    if (!seen.insert(value).second)
+      continue;
+    Operation *definition = value.getDefiningOp();
+    if (!definition)
+      continue;
+    if (isa<tile::BlockIdOp>(definition))
+      return true;
+    llvm::append_range(work, definition->getOperands());
+  }
+  return false;
+}
+
 int64_t KernelEmitter::coneCost(Value value) {
   int64_t cost = 0;
   llvm::DenseSet<Value> seen;
