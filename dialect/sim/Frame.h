@@ -5,6 +5,7 @@
 #include "mlir/IR/Operation.h"
 #include "llvm/ADT/DenseMap.h"
 #include "llvm/ADT/StringMap.h"
+#include <random>
 #include <unordered_map>
 #include <vector>
 
@@ -37,9 +38,9 @@ void addReduceHandlers(HandlerTable &table);
 /// The state of one block of a running kernel.
 class Frame {
 public:
-  Frame(const HandlerTable &table, const Options &options, int64_t &steps, std::array<int64_t, 3> block,
-        std::array<int64_t, 3> grid)
-      : block(block), grid(grid), options(options), table(table), steps(steps) {}
+  Frame(const HandlerTable &table, const Options &options, int64_t &steps, std::mt19937_64 &random,
+        std::array<int64_t, 3> block, std::array<int64_t, 3> grid)
+      : block(block), grid(grid), options(options), table(table), steps(steps), random(random) {}
 
   const Tile &tile(mlir::Value value) const { return std::get<Tile>(values.at(value.getAsOpaquePointer())); }
   const View &view(mlir::Value value) const { return std::get<View>(values.at(value.getAsOpaquePointer())); }
@@ -55,6 +56,11 @@ public:
     return roundTo(static_cast<float>(value), type);
   }
 
+  /// Largest relative error of one rounding in an op on floats of `type`: narrow types are computed in f32.
+  static double roundoff(mlir::Type type) { return type.isF64() ? 0x1p-53 : 0x1p-24; }
+  /// A value that another correct implementation may give up to `error` larger or smaller; see Perturbation.
+  double inexact(double value, double error);
+
   /// Runs the ops of a block up to its terminator, which the caller then looks at.
   llvm::Error runBlock(mlir::Block &block);
   /// Counts work; fails past the limit.
@@ -68,6 +74,7 @@ public:
 private:
   const HandlerTable &table;
   int64_t &steps;
+  std::mt19937_64 &random;
   /// By the identity of the SSA value. Node based: handlers hold references to tiles while they bind others.
   std::unordered_map<void *, std::variant<Tile, View>> values;
 };

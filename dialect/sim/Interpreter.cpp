@@ -2,6 +2,7 @@
 // SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
 #include "dialect/sim/Interpreter.h"
 #include "dialect/sim/Frame.h"
+#include <cmath>
 
 using namespace mlir;
 using namespace kpkg;
@@ -20,6 +21,22 @@ llvm::Error Frame::error(Operation &op, const llvm::Twine &message) const {
   stream << op.getLoc() << ": `" << op.getName() << "` in block (" << block[0] << ", " << block[1] << ", " << block[2]
          << "): " << message;
   return llvm::createStringError(text);
+}
+
+double Frame::inexact(double value, double error) {
+  if (options.inDouble || !std::isfinite(error))
+    return value;
+  switch (options.perturbation) {
+  case Perturbation::None:
+    return value;
+  case Perturbation::Up:
+    return value + error;
+  case Perturbation::Down:
+    return value - error;
+  case Perturbation::Random:
+    return value + error * (static_cast<double>(random() >> 11) * 0x1p-52 - 1);
+  }
+  llvm_unreachable("all perturbations are listed");
 }
 
 llvm::Error Frame::count(Operation &op, int64_t elements) {
@@ -90,10 +107,11 @@ llvm::Error kpkg::sim::run(tile::KernelOp kernel, ArrayRef<Argument> arguments, 
       return llvm::createStringError("argument " + llvm::Twine(index) + " of kernel " + kernel.getSymName() + " " +
                                      reason);
   int64_t steps = 0;
+  std::mt19937_64 random(options.perturbationSeed);
   for (int64_t z = 0; z < grid[2]; ++z)
     for (int64_t y = 0; y < grid[1]; ++y)
       for (int64_t x = 0; x < grid[0]; ++x) {
-        Frame frame(handlers(), options, steps, {x, y, z}, grid);
+        Frame frame(handlers(), options, steps, random, {x, y, z}, grid);
         for (auto [value, argument] : llvm::zip_equal(kernel.getBody().getArguments(), arguments)) {
           if (const View *view = std::get_if<View>(&argument))
             frame.set(value, *view);

@@ -27,10 +27,17 @@ using Argument = std::variant<View, Cell>;
 /// rounding may do.
 enum class SumOrder { Forward, Backward, Pairwise };
 
+/// How results that another correct implementation may round differently are moved, within the bound of their error:
+/// sums, dots, and math functions (4 ulp). The spread of the outputs over several such runs is what a correct result
+/// may differ by.
+enum class Perturbation { None, Up, Down, Random };
+
 struct Options {
   /// Computes every float operation in double without rounding to its type: the reference for error bounds.
   bool inDouble = false;
   SumOrder sumOrder = SumOrder::Forward;
+  Perturbation perturbation = Perturbation::None;
+  uint64_t perturbationSeed = 0;
   /// A run that executes more than this many element operations ends with an error.
   int64_t maxSteps = int64_t(1) << 32;
   /// Takes what `tile.print` says, without a line end. Dropped when empty.

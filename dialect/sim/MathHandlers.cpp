@@ -7,6 +7,30 @@
 using namespace mlir;
 using namespace kpkg::sim;
 
+/// Compiled code may give up to this many units in the last place of f32 (f64) more or less than the rounded value.
+static constexpr double kUlps = 4;
+
+/// A function that hardware and libraries compute with a small error.
+template <double (*function)(double)> static llvm::Error approximate(Frame &frame, Operation &op) {
+  Type type = elementOf(op.getResult(0));
+  double error = 2 * kUlps * Frame::roundoff(type);
+  mapCells<1>(frame, op, [&](Cell a) {
+    double value = function(a.f);
+    return Cell{.f = frame.result(frame.inexact(value, error * std::abs(value)), type)};
+  });
+  return llvm::Error::success();
+}
+
+template <double (*function)(double, double)> static llvm::Error approximate2(Frame &frame, Operation &op) {
+  Type type = elementOf(op.getResult(0));
+  double error = 2 * kUlps * Frame::roundoff(type);
+  mapCells<2>(frame, op, [&](Cell a, Cell b) {
+    double value = function(a.f, b.f);
+    return Cell{.f = frame.result(frame.inexact(value, error * std::abs(value)), type)};
+  });
+  return llvm::Error::success();
+}
+
 static llvm::Error fusedMultiplyAdd(Frame &frame, Operation &op) {
   Type type = elementOf(op.getResult(0));
   mapCells<3>(frame, op, [&](Cell a, Cell b, Cell c) {
@@ -53,35 +77,38 @@ static llvm::Error integerPower(Frame &frame, Operation &op) {
 
 static llvm::Error floatToIntegerPower(Frame &frame, Operation &op) {
   Type type = elementOf(op.getResult(0));
-  mapCells<2>(frame, op, [&](Cell a, Cell b) { return Cell{.f = frame.result(std::pow(a.f, double(b.i)), type)}; });
+  mapCells<2>(frame, op, [&](Cell a, Cell b) {
+    double value = std::pow(a.f, double(b.i));
+    return Cell{.f = frame.result(frame.inexact(value, 2 * kUlps * Frame::roundoff(type) * std::abs(value)), type)};
+  });
   return llvm::Error::success();
 }
 
 void kpkg::sim::addMathHandlers(HandlerTable &table) {
   table["math.absf"] = unaryFloat<[](double a) { return std::abs(a); }>;
-  table["math.exp"] = unaryFloat<[](double a) { return std::exp(a); }>;
-  table["math.exp2"] = unaryFloat<[](double a) { return std::exp2(a); }>;
-  table["math.expm1"] = unaryFloat<[](double a) { return std::expm1(a); }>;
-  table["math.log"] = unaryFloat<[](double a) { return std::log(a); }>;
-  table["math.log2"] = unaryFloat<[](double a) { return std::log2(a); }>;
-  table["math.log10"] = unaryFloat<[](double a) { return std::log10(a); }>;
-  table["math.log1p"] = unaryFloat<[](double a) { return std::log1p(a); }>;
+  table["math.exp"] = approximate<[](double a) { return std::exp(a); }>;
+  table["math.exp2"] = approximate<[](double a) { return std::exp2(a); }>;
+  table["math.expm1"] = approximate<[](double a) { return std::expm1(a); }>;
+  table["math.log"] = approximate<[](double a) { return std::log(a); }>;
+  table["math.log2"] = approximate<[](double a) { return std::log2(a); }>;
+  table["math.log10"] = approximate<[](double a) { return std::log10(a); }>;
+  table["math.log1p"] = approximate<[](double a) { return std::log1p(a); }>;
   table["math.sqrt"] = unaryFloat<[](double a) { return std::sqrt(a); }>;
-  table["math.rsqrt"] = unaryFloat<[](double a) { return 1.0 / std::sqrt(a); }>;
-  table["math.cbrt"] = unaryFloat<[](double a) { return std::cbrt(a); }>;
-  table["math.sin"] = unaryFloat<[](double a) { return std::sin(a); }>;
-  table["math.cos"] = unaryFloat<[](double a) { return std::cos(a); }>;
-  table["math.tan"] = unaryFloat<[](double a) { return std::tan(a); }>;
-  table["math.tanh"] = unaryFloat<[](double a) { return std::tanh(a); }>;
-  table["math.atan"] = unaryFloat<[](double a) { return std::atan(a); }>;
-  table["math.erf"] = unaryFloat<[](double a) { return std::erf(a); }>;
+  table["math.rsqrt"] = approximate<[](double a) { return 1.0 / std::sqrt(a); }>;
+  table["math.cbrt"] = approximate<[](double a) { return std::cbrt(a); }>;
+  table["math.sin"] = approximate<[](double a) { return std::sin(a); }>;
+  table["math.cos"] = approximate<[](double a) { return std::cos(a); }>;
+  table["math.tan"] = approximate<[](double a) { return std::tan(a); }>;
+  table["math.tanh"] = approximate<[](double a) { return std::tanh(a); }>;
+  table["math.atan"] = approximate<[](double a) { return std::atan(a); }>;
+  table["math.erf"] = approximate<[](double a) { return std::erf(a); }>;
   table["math.floor"] = unaryFloat<[](double a) { return std::floor(a); }>;
   table["math.ceil"] = unaryFloat<[](double a) { return std::ceil(a); }>;
   table["math.trunc"] = unaryFloat<[](double a) { return std::trunc(a); }>;
   table["math.round"] = unaryFloat<[](double a) { return std::round(a); }>;
   table["math.roundeven"] = unaryFloat<[](double a) { return std::nearbyint(a); }>;
-  table["math.powf"] = binaryFloat<[](double a, double b) { return std::pow(a, b); }>;
-  table["math.atan2"] = binaryFloat<[](double a, double b) { return std::atan2(a, b); }>;
+  table["math.powf"] = approximate2<[](double a, double b) { return std::pow(a, b); }>;
+  table["math.atan2"] = approximate2<[](double a, double b) { return std::atan2(a, b); }>;
   table["math.copysign"] = binaryFloat<[](double a, double b) { return std::copysign(a, b); }>;
   table["math.fma"] = fusedMultiplyAdd;
   table["math.fpowi"] = floatToIntegerPower;

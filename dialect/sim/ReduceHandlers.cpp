@@ -1,6 +1,7 @@
 // tile: reductions, scans and the matrix product.
 // SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
 #include "dialect/sim/Elementwise.h"
+#include "mlir/Dialect/Arith/IR/Arith.h"
 #include <cmath>
 
 using namespace mlir;
@@ -61,6 +62,17 @@ static double floatReduce(tile::ReduceKind kind, double a, double b) {
   return max ? std::max(a, b) : std::min(a, b);
 }
 
+/// Bound of the difference that the order of a float reduction can make.
+static double errorOf(tile::ReduceKind kind, const Tile &source, const Axis &axis, int64_t line, double total) {
+  double magnitude = 0;
+  if (kind == tile::ReduceKind::Sum)
+    for (int64_t k = 0; k < axis.extent; ++k)
+      magnitude += std::abs(source.cells[axis.cell(line, k)].f);
+  else if (kind == tile::ReduceKind::Prod)
+    magnitude = std::abs(total);
+  return magnitude * static_cast<double>(axis.extent - 1) * Frame::roundoff(source.type);
+}
+
 static int64_t integerReduce(tile::ReduceKind kind, int64_t a, int64_t b, Type type) {
   bool unsignedLess = unsignedOf(a, type) < unsignedOf(b, type);
   switch (kind) {
@@ -105,7 +117,8 @@ static llvm::Error reduce(Frame &frame, Operation &op) {
         frame.options.sumOrder, 0, axis.extent, [&](int64_t k) { return source.cells[axis.cell(line, k)]; }, combine);
     if (!total)
       return total.takeError();
-    result.cells[line] = isFloat(type) ? Cell{.f = frame.result(total->f, type)} : *total;
+    double error = isFloat(type) ? errorOf(reduce.getKind(), source, axis, line, total->f) : 0;
+    result.cells[line] = isFloat(type) ? Cell{.f = frame.result(frame.inexact(total->f, error), type)} : *total;
   }
   frame.set(reduce.getResult(), std::move(result));
   return llvm::Error::success();
@@ -151,6 +164,14 @@ static llvm::Error argReduce(Frame &frame, Operation &op) {
   return llvm::Error::success();
 }
 
+/// True when a function body computes floats by more than choosing among its arguments: then the order of calls shows.
+static bool roundsInBody(Block &body) {
+  return llvm::any_of(body.without_terminator(), [](Operation &op) {
+    return !isa<arith::SelectOp, arith::MaximumFOp, arith::MinimumFOp, arith::ConstantOp>(op) &&
+           llvm::any_of(op.getResultTypes(), llvm::IsaPred<FloatType>);
+  });
+}
+
 /// Calls the body of a combine or scan: (lhs.., rhs..) -> one cell per input.
 static llvm::Expected<SmallVector<Cell>> call(Frame &frame, Block &body, ArrayRef<Cell> lhs, ArrayRef<Cell> rhs) {
   for (auto [index, argument] : llvm::enumerate(body.getArguments())) {
@@ -160,8 +181,14 @@ static llvm::Expected<SmallVector<Cell>> call(Frame &frame, Block &body, ArrayRe
   if (llvm::Error failed = frame.runBlock(body))
     return failed;
   SmallVector<Cell> results;
-  for (Value value : body.getTerminator()->getOperands())
-    results.push_back(frame.tile(value).cells[0]);
+  bool rounds = frame.options.perturbation != Perturbation::None && roundsInBody(body);
+  for (Value value : body.getTerminator()->getOperands()) {
+    Cell cell = frame.tile(value).cells[0];
+    if (rounds && isFloat(value.getType()))
+      cell.f =
+          frame.result(frame.inexact(cell.f, 2 * std::abs(cell.f) * Frame::roundoff(value.getType())), value.getType());
+    results.push_back(cell);
+  }
   return results;
 }
 
@@ -259,6 +286,13 @@ static llvm::Error dot(Frame &frame, Operation &op) {
     llvm::Expected<Cell> total = fold<Cell>(frame.options.sumOrder, -1, inner, term, add);
     if (!total)
       return total.takeError();
+    if (isFloatDot && frame.options.perturbation != Perturbation::None) {
+      double magnitude = 0;
+      for (int64_t k = -1; k < inner; ++k)
+        magnitude += std::abs(term(k).f);
+      double error = magnitude * static_cast<double>(inner + 1) * Frame::roundoff(result.type);
+      total->f = frame.result(frame.inexact(total->f, error), result.type);
+    }
     result.cells[i] = *total;
   }
   frame.set(dot.getResult(), std::move(result));
