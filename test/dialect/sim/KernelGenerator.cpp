@@ -303,7 +303,8 @@ RandomKernel KernelGenerator::generate() {
     steps(between(4, 14), 0);
     // What nothing else uses, newest first, so that little of the program is dead.
     int left = 4;
-    for (const Known &x : llvm::reverse(std::vector<Known>(tiles)))
+    std::vector<Known> made = tiles;
+    for (const Known &x : llvm::reverse(made))
       if (left > 0 && x.value.use_empty() && left-- > 0)
         chance(12) ? scatter(x) : store(x);
   };
