@@ -220,7 +220,11 @@ bool KernelEmitter::clippable(Value tile, int dim) {
 
 /// Writes the complete tile into `buffer`, which does not become the tile's own.
 LogicalResult KernelEmitter::materialise(Value value, Buffer buffer) {
-  if (mlir::failed(materialisePlanned(value, nullptr, nullptr)))
+  bool isPlanned = planned.erase(value); // else it would be its own prerequisite
+  LogicalResult prepared = materialisePlanned(value, nullptr, nullptr);
+  if (isPlanned)
+    planned.insert(value);
+  if (mlir::failed(prepared))
     return failure();
   Sink sink{Sink::Materialise, value};
   sink.buffer = buffer;

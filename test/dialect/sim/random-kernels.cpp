@@ -1,54 +1,177 @@
-// kpkg-random-kernels: makes random tile kernels and compares what runs them with the interpreter.
+// kpkg-random-kernels: makes random tile kernels and compares the compiled code of this CPU with the interpreter.
 // SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
+//
+// Kernels are handled in batches, each in a process of its own: code that crashes costs one batch and is reported with
+// its seed.
+#include "CompiledCall.h"
 #include "RandomCall.h"
+#include "dialect/lower/cpu/LowerCpu.h"
 #include "dialect/pipeline/Registration.h"
 #include "mlir/IR/MLIRContext.h"
 #include "mlir/IR/Verifier.h"
 #include "llvm/Support/CommandLine.h"
+#include <atomic>
+#include <csignal>
+#include <deque>
+#include <sys/mman.h>
+#include <sys/wait.h>
+#include <unistd.h>
 
 using namespace kpkg;
 using namespace kpkg::sim::test;
 
+static llvm::cl::opt<uint64_t> firstSeed("seed", llvm::cl::init(1), llvm::cl::desc("first seed"));
+static llvm::cl::opt<int64_t> kernelCount("count", llvm::cl::init(100), llvm::cl::desc("how many kernels"));
+static llvm::cl::opt<int64_t> batchSize("batch", llvm::cl::init(16), llvm::cl::desc("kernels compiled together"));
+static llvm::cl::opt<int> jobs("jobs", llvm::cl::init(1), llvm::cl::desc("processes at a time"));
+static llvm::cl::opt<bool> print("print", llvm::cl::desc("print the kernels and run nothing"));
+static llvm::cl::opt<bool> interpretOnly("interpret-only", llvm::cl::desc("compile nothing"));
+static llvm::cl::opt<std::string> isa("isa", llvm::cl::init("x86-64-v3"),
+                                      llvm::cl::desc("instruction set to compile for"));
+static llvm::cl::opt<bool> verbose("verbose", llvm::cl::desc("print the kernels that fail"));
+
 namespace {
-struct Counts {
-  int64_t kernels = 0, exact = 0, failed = 0;
+/// In memory that the processes share.
+struct Totals {
+  std::atomic<int64_t> kernels, exact, runs, failed, refused;
 };
 
-llvm::cl::opt<uint64_t> firstSeed("seed", llvm::cl::init(1), llvm::cl::desc("first seed"));
-llvm::cl::opt<int64_t> count("count", llvm::cl::init(100), llvm::cl::desc("how many kernels"));
-llvm::cl::opt<bool> print("print", llvm::cl::desc("print the kernels"));
+class Batch {
+public:
+  Batch(uint64_t first, int64_t count, Totals &totals) : first(first), count(count), totals(totals) {}
+  void run();
+
+private:
+  void fail(const RandomKernel &kernel, const llvm::Twine &message);
+  void check(RandomKernel &kernel, const CompiledModule *compiled);
+
+  uint64_t first;
+  int64_t count;
+  Totals &totals;
+};
 } // namespace
 
-static void runOne(RandomKernel &kernel, Counts &counts) {
-  ++counts.kernels;
-  if (print)
+void Batch::fail(const RandomKernel &kernel, const llvm::Twine &message) {
+  ++totals.failed;
+  llvm::outs() << "seed " << kernel.seed << ": " << message << "\n";
+  if (verbose)
     llvm::outs() << describe(kernel);
+  llvm::outs().flush();
+}
+
+void Batch::check(RandomKernel &kernel, const CompiledModule *compiled) {
+  ++totals.kernels;
   llvm::Expected<Expectation> expectation = Expectation::of(kernel);
-  if (!expectation) {
-    ++counts.failed;
-    llvm::outs() << "seed " << kernel.seed << ": " << llvm::toString(expectation.takeError()) << "\n";
+  if (!expectation)
+    return fail(kernel, llvm::toString(expectation.takeError()));
+  totals.exact += expectation->isExact();
+  if (!compiled)
+    return;
+  for (const std::string &variant : compiled->variants(kernel)) {
+    Memory memory = makeMemory(kernel);
+    if (llvm::Error failed = compiled->run(kernel, variant, memory))
+      return fail(kernel, variant + ": " + llvm::toString(std::move(failed)));
+    if (std::optional<std::string> wrong = expectation->check(kernel, memory))
+      return fail(kernel, variant + ": " + *wrong);
+    ++totals.runs;
+  }
+}
+
+void Batch::run() {
+  mlir::DialectRegistry registry;
+  registerDialects(registry);
+  lower::cpu::registerLoweringDialects(registry);
+  mlir::MLIRContext context(registry, mlir::MLIRContext::Threading::DISABLED);
+  context.loadAllAvailableDialects();
+  mlir::OwningOpRef<mlir::ModuleOp> module = mlir::ModuleOp::create(mlir::UnknownLoc::get(&context));
+  std::vector<RandomKernel> kernels;
+  for (int64_t i = 0; i < count; ++i) {
+    kernels.push_back(generateKernel(*module, first + i));
+    if (print)
+      llvm::outs() << describe(kernels.back());
+  }
+  if (failed(mlir::verify(*module))) {
+    totals.failed += count;
     return;
   }
-  counts.exact += expectation->isExact();
+  if (print)
+    return;
+  if (interpretOnly) {
+    for (RandomKernel &kernel : kernels)
+      check(kernel, nullptr);
+    return;
+  }
+  llvm::Expected<CompiledModule> all = CompiledModule::compile(kernels, isa);
+  if (all) {
+    for (RandomKernel &kernel : kernels)
+      check(kernel, &*all);
+    return;
+  }
+  llvm::consumeError(all.takeError());
+  for (RandomKernel &kernel : kernels) { // find out which of them does not compile
+    llvm::Expected<CompiledModule> one = CompiledModule::compile(kernel, isa);
+    if (!one) {
+      ++totals.kernels;
+      ++totals.refused;
+      fail(kernel, llvm::toString(one.takeError()));
+      continue;
+    }
+    check(kernel, &*one);
+  }
+}
+
+template <typename T> static T &shared() {
+  void *memory = mmap(nullptr, sizeof(T), PROT_READ | PROT_WRITE, MAP_SHARED | MAP_ANONYMOUS, -1, 0);
+  return *new (memory) T();
 }
 
 int main(int argc, char **argv) {
   llvm::cl::ParseCommandLineOptions(argc, argv, "kpkg-random-kernels\n");
-  mlir::DialectRegistry registry;
-  registerDialects(registry);
-  mlir::MLIRContext context(registry, mlir::MLIRContext::Threading::DISABLED);
-  context.loadAllAvailableDialects();
-  Counts counts;
-  for (int64_t i = 0; i < count; ++i) {
-    mlir::OwningOpRef<mlir::ModuleOp> module = mlir::ModuleOp::create(mlir::UnknownLoc::get(&context));
-    RandomKernel kernel = generateKernel(*module, firstSeed + i);
-    if (failed(mlir::verify(*module))) {
-      ++counts.failed;
-      llvm::outs() << describe(kernel);
-      continue;
+  auto &totals = shared<Totals>();
+  struct Job {
+    uint64_t seed;
+    int64_t count;
+    pid_t process = 0;
+  };
+  std::vector<Job> slots(std::clamp<int>(jobs, 1, 64));
+  std::deque<Job> waiting;
+  for (int64_t done = 0; done < kernelCount; done += batchSize)
+    waiting.push_back({firstSeed + done, std::min<int64_t>(batchSize, kernelCount - done)});
+  auto finish = [&](size_t slot) {
+    Job &job = slots[slot];
+    int status = 0;
+    waitpid(job.process, &status, 0);
+    job.process = 0;
+    if (!WIFSIGNALED(status))
+      return;
+    if (job.count > 1) { // one by one, to find which kernel it is
+      for (int64_t i = 0; i < job.count; ++i)
+        waiting.push_back({job.seed + i, 1});
+      return;
     }
-    runOne(kernel, counts);
+    ++totals.kernels;
+    ++totals.failed;
+    llvm::outs() << "seed " << job.seed << ": " << strsignal(WTERMSIG(status)) << "\n";
+  };
+  bool busy = true;
+  for (size_t slot = 0; busy || !waiting.empty(); slot = (slot + 1) % slots.size()) {
+    if (slots[slot].process)
+      finish(slot);
+    if (!waiting.empty()) {
+      slots[slot] = waiting.front();
+      waiting.pop_front();
+      llvm::outs().flush();
+      slots[slot].process = fork();
+      if (slots[slot].process == 0) {
+        Batch(slots[slot].seed, slots[slot].count, totals).run();
+        llvm::outs().flush();
+        _exit(0);
+      }
+    }
+    busy = llvm::any_of(slots, [](const Job &job) { return job.process != 0; });
   }
-  llvm::outs() << counts.kernels << " kernels, " << counts.exact << " exact, " << counts.failed << " failed\n";
-  return counts.failed ? 1 : 0;
+  if (!print)
+    llvm::outs() << totals.kernels << " kernels (" << totals.exact << " exact), " << totals.runs
+                 << " compiled runs agree, " << totals.failed << " failed (" << totals.refused << " do not compile)\n";
+  return totals.failed ? 1 : 0;
 }

@@ -1,0 +1,119 @@
+// From random kernels to loaded machine code, and calls of it by the kernel ABI.
+// SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
+#include "CompiledCall.h"
+#include "dialect/lower/cpu/LowerCpu.h"
+#include "dialect/tile/transforms/Variants.h"
+#include "runtime/include/kpkg/kernel_abi.h"
+#include "mlir/IR/BuiltinOps.h"
+#include "mlir/IR/Diagnostics.h"
+#include "llvm/Support/raw_ostream.h"
+#include <cstdlib>
+#include <cstring>
+#include <memory>
+
+using namespace mlir;
+using namespace kpkg;
+using namespace kpkg::sim::test;
+
+static llvm::Expected<compiler::HostObject> compileModule(ModuleOp module, const lower::cpu::CpuTarget &target) {
+  std::string messages;
+  ScopedDiagnosticHandler handler(module.getContext(), [&](Diagnostic &diagnostic) {
+    messages += diagnostic.str() + "\n";
+    return success();
+  });
+  if (failed(lower::cpu::lowerToLLVM(module, target)))
+    return llvm::createStringError("lowering fails: " + messages);
+  llvm::Expected<compiler::HostObject> object = compiler::compileToObject(module, target, 1);
+  if (!object)
+    return llvm::createStringError(llvm::toString(object.takeError()) + "\n" + messages);
+  return object;
+}
+
+llvm::Expected<CompiledModule> CompiledModule::compile(ArrayRef<RandomKernel> kernels, const std::string &isa) {
+  llvm::Expected<lower::cpu::CpuTarget> target = lower::cpu::CpuTarget::find(isa);
+  if (!target)
+    return target.takeError();
+  OwningOpRef<ModuleOp> module = ModuleOp::create(UnknownLoc::get(kernels.front().kernel->getContext()));
+  for (const RandomKernel &kernel : kernels)
+    module->push_back(kernel.kernel->clone());
+  tile::makeVariants(*module);
+  std::vector<Variant> variants;
+  for (auto kernel : module->getOps<tile::KernelOp>()) {
+    Variant &variant = variants.emplace_back(Variant{kernel.getSymName().str(), {}});
+    for (Type type : kernel.getArgumentTypes()) {
+      auto view = dyn_cast<tile::ViewType>(type);
+      variant.units.push_back(view ? view.getUnit() : -1);
+    }
+  }
+  llvm::Expected<compiler::HostObject> object = compileModule(*module, *target);
+  if (!object)
+    return object.takeError();
+  llvm::Expected<std::string> linked = compiler::linkObjects({*object}, *target);
+  if (!linked)
+    return linked.takeError();
+  auto loaded = cpu::HostObject::load(*linked, "random kernels");
+  if (!loaded)
+    return llvm::createStringError(loaded.error().message);
+  CompiledModule result(std::move(*loaded));
+  result.kernels = std::move(object->kernels);
+  result.all = std::move(variants);
+  return result;
+}
+
+std::vector<std::string> CompiledModule::variants(const RandomKernel &kernel) const {
+  std::vector<std::string> names;
+  std::string prefix = "p" + std::to_string(kernel.seed);
+  for (const Variant &variant : all) {
+    if (variant.symbol != prefix && !StringRef(variant.symbol).starts_with(prefix + "__"))
+      continue;
+    bool holds = true;
+    for (auto [unit, argument] : llvm::zip_equal(variant.units, kernel.arguments))
+      if (auto *view = std::get_if<ViewArgument>(&argument); view && unit >= 0)
+        holds &= view->strides[unit] == 1;
+    if (holds)
+      names.push_back(variant.symbol);
+  }
+  return names;
+}
+
+llvm::Error CompiledModule::run(const RandomKernel &kernel, const std::string &variant, Memory &memory) const {
+  std::vector<int64_t> words;
+  for (auto [argument, bytes] : llvm::zip_equal(kernel.arguments, memory)) {
+    if (auto *scalar = std::get_if<ScalarArgument>(&argument)) {
+      words.push_back(0);
+      storeCell(reinterpret_cast<char *>(&words.back()), scalar->value, scalar->type);
+      continue;
+    }
+    const auto &view = std::get<ViewArgument>(argument);
+    words.push_back(reinterpret_cast<int64_t>(bytes.data() + view.offset * storageSize(view.type.getElementType())));
+    words.insert(words.end(), view.shape.begin(), view.shape.end());
+    words.insert(words.end(), view.strides.begin(), view.strides.end());
+  }
+  auto info = llvm::find_if(kernels, [&](const compiler::HostKernel &k) { return k.symbol == variant; });
+  auto entry = reinterpret_cast<KpkgCpuKernel>(const_cast<void *>(object.find(variant)));
+  if (info == kernels.end() || !entry)
+    return llvm::createStringError("the object has no kernel " + variant);
+  KpkgCpuCall call = {};
+  call.args = words.data();
+  llvm::copy(kernel.grid, call.grid);
+  if (info->isPersistent) {
+    auto count = reinterpret_cast<KpkgCpuTileCount>(const_cast<void *>(object.find(variant + "$tiles")));
+    if (!count)
+      return llvm::createStringError("a persistent kernel has no tile count");
+    call.grid[0] = count(words.data());
+    call.grid[1] = call.grid[2] = 1;
+  }
+  size_t scratchBytes = (info->scratchBytes + 127) / 64 * 64;
+  std::unique_ptr<void, void (*)(void *)> scratch(std::aligned_alloc(64, scratchBytes), std::free);
+  std::memset(scratch.get(), 0xff, scratchBytes); // NaN in every float type
+  call.scratch = scratch.get();
+  call.print = [](void *, int32_t, const uint64_t *, int32_t) {};
+  int64_t blocks = call.grid[0] * call.grid[1] * call.grid[2], middle = blocks / 2;
+  for (auto [begin, end] : {std::pair(middle, blocks), std::pair(int64_t(0), middle)})
+    if (int32_t status = begin < end ? entry(&call, begin, end) : 0)
+      return llvm::createStringError("assert " + llvm::Twine(status - 1) + " failed");
+  auto *tail = static_cast<unsigned char *>(scratch.get()) + info->scratchBytes;
+  if (!std::all_of(tail, tail + scratchBytes - info->scratchBytes, [](unsigned char byte) { return byte == 0xff; }))
+    return llvm::createStringError("writes beyond its scratch memory");
+  return llvm::Error::success();
+}

@@ -1,0 +1,31 @@
+// Compiles random kernels for this machine's CPU and runs them on the memory of their call.
+// SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
+#pragma once
+#include "RandomCall.h"
+#include "compiler/codegen/host/HostCode.h"
+#include "runtime/device/cpu/HostObject.h"
+
+namespace kpkg::sim::test {
+/// Kernels of a module as machine code, in all variants of their argument facts.
+class CompiledModule {
+public:
+  /// Compiles a copy of the module's kernels. The error holds the compiler's diagnostics.
+  static llvm::Expected<CompiledModule> compile(llvm::ArrayRef<RandomKernel> kernels, const std::string &isa);
+
+  /// Variants whose facts the kernel's call satisfies.
+  std::vector<std::string> variants(const RandomKernel &kernel) const;
+  /// Runs a variant on `memory`, in place, in two parts of which the later blocks come first.
+  llvm::Error run(const RandomKernel &kernel, const std::string &variant, Memory &memory) const;
+
+private:
+  struct Variant {
+    std::string symbol;
+    llvm::SmallVector<int64_t> units; // per argument: the dimension with stride 1, or -1
+  };
+  CompiledModule(cpu::HostObject object) : object(std::move(object)) {}
+
+  cpu::HostObject object;
+  std::vector<compiler::HostKernel> kernels;
+  std::vector<Variant> all;
+};
+} // namespace kpkg::sim::test
