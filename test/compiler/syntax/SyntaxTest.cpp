@@ -98,6 +98,26 @@ TEST(Parser, ReadsTheProjectsKernels) {
   EXPECT_GT(count, 0u);
 }
 
+TEST(Parser, ReadsTheExamplesOfTheLanguagePage) {
+  std::istringstream page(readFile(root / "docs/language.md"));
+  std::string example;
+  bool inExample = false;
+  size_t count = 0;
+  for (std::string line; std::getline(page, line);) {
+    if (line == "```" && inExample) {
+      EXPECT_EQ(errorsOf(example), "") << example;
+      inExample = false;
+      ++count;
+    } else if (inExample) {
+      example += line + "\n";
+    } else if (line == "```k") {
+      inExample = true;
+      example.clear();
+    }
+  }
+  EXPECT_GT(count, 5u);
+}
+
 TEST(Parser, SurvivesTheCorpus) {
   for (const auto &entry : std::filesystem::directory_iterator(root / "test/compiler/syntax/corpus")) {
     SourceManager sources;
