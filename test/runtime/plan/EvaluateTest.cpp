@@ -1,0 +1,202 @@
+// Keys, aliases of arguments, and refused bytecode, by hand-written programs.
+// SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
+#include "runtime/plan/Decoded.h"
+#include <chrono>
+#include <cmath>
+#include <gmock/gmock.h>
+#include <gtest/gtest.h>
+#include <limits>
+
+using namespace kpkg::plan;
+
+namespace {
+
+using Regs = std::vector<uint16_t>;
+using Values = std::vector<int64_t>;
+
+/// op(mut x, y, s: pass-through float, f: float) -> nothing, with one persistent launch.
+DecodedModule sample() {
+  DecodedModule module;
+  module.strings = {"ns::op", "x", "y", "s", "f", "k"};
+  Function &f = module.functions.emplace_back();
+  f.registerTypes = "ttFf";
+  f.parameters = {{1, true}, {2, false}, {3, false}, {4, false}};
+  f.add(Opcode::launch, {}, Regs{0, 1, 2, 3}, Values{5, 0, 4, 1, 0, 0, 0});
+  f.add(Opcode::ret, {}, {}, {});
+  return module;
+}
+
+Program load(const DecodedModule &module) {
+  Error error;
+  auto program = Program::load(encode(module), error);
+  EXPECT_TRUE(program) << error.message;
+  return std::move(*program);
+}
+
+std::string refusal(const DecodedModule &module) {
+  Error error;
+  auto program = Program::load(encode(module), error);
+  return program ? "accepted" : error.message;
+}
+
+Argument tensor(std::span<const int64_t> shape, const int64_t *strides = nullptr) {
+  Argument argument;
+  argument.kind = Argument::Kind::Tensor;
+  argument.tensor = {DType::float32, static_cast<int32_t>(shape.size()), shape.data(), strides};
+  return argument;
+}
+Argument real(double value) {
+  Argument argument;
+  argument.kind = Argument::Kind::Float;
+  argument.real = value;
+  return argument;
+}
+
+std::vector<uint64_t> keyOf(const Program &program, CallSignature call) {
+  std::vector<uint64_t> key;
+  appendKey(program, call, key);
+  return key;
+}
+
+TEST(PlanKey, LeavesPassThroughScalarsOutAndKnowsNaN) {
+  Program program = load(sample());
+  EXPECT_TRUE(program.arguments()[2].passThrough);
+  EXPECT_FALSE(program.arguments()[3].passThrough);
+  int64_t shape[] = {2, 3};
+  double nan = std::numeric_limits<double>::quiet_NaN();
+  auto call = [&](double s, double f) { return std::vector{tensor(shape), tensor(shape), real(s), real(f)}; };
+  EXPECT_EQ(keyOf(program, call(1, 2)), keyOf(program, call(5, 2)));
+  EXPECT_NE(keyOf(program, call(1, 2)), keyOf(program, call(1, 3)));
+  EXPECT_EQ(keyOf(program, call(1, nan)), keyOf(program, call(1, nan)));
+  EXPECT_NE(keyOf(program, call(1, 0.0)), keyOf(program, call(1, -0.0)));
+}
+
+TEST(PlanKey, DenseStridesNeedNotBeGiven) {
+  Program program = load(sample());
+  int64_t shape[] = {2, 3}, dense[] = {3, 1}, transposed[] = {1, 2};
+  std::vector a{tensor(shape), tensor(shape), real(0), real(0)}, b{tensor(shape, dense), tensor(shape), real(0), real(0)},
+      c{tensor(shape, transposed), tensor(shape), real(0), real(0)};
+  EXPECT_EQ(keyOf(program, a), keyOf(program, b));
+  EXPECT_NE(keyOf(program, a), keyOf(program, c));
+}
+
+TEST(PlanAliases, WrittenMemoryIsNotShared) {
+  Program program = load(sample());
+  int64_t shape[] = {4, 4}, strides[] = {8, 1}, broadcast[] = {0, 1};
+  std::vector call{tensor(shape, strides), tensor(shape, strides), real(0), real(0)};
+  auto check = [&](uint64_t x, uint64_t y) {
+    uint64_t addresses[] = {x, y, 0, 0};
+    auto error = checkAliases(program, call, addresses);
+    return error ? error->message : "";
+  };
+  EXPECT_EQ(check(4096, 8192), "");
+  EXPECT_EQ(check(4096, 4096 + 16), ""); // the other half of the same rows
+  EXPECT_EQ(check(4096, 4096), "argument `x` is written and shares memory with argument `y`");
+  EXPECT_EQ(check(4096, 4096 - 12), "argument `x` is written and shares memory with argument `y`");
+  call[0] = tensor(shape, broadcast);
+  EXPECT_EQ(check(4096, 8192), "argument `x` is written, but its elements share memory: shape [4, 4], strides [0, 1]");
+}
+
+TEST(PlanVerifier, RefusesWhatCouldGoWrong) {
+  auto change = [](auto edit) {
+    DecodedModule module = sample();
+    edit(module, module.functions[0]);
+    return refusal(module);
+  };
+  EXPECT_EQ(change([](auto &, auto &) {}), "accepted");
+  EXPECT_THAT(change([](auto &, Function &f) { f.code.pop_back(); }), testing::HasSubstr("without a return"));
+  EXPECT_THAT(change([](auto &, Function &f) { f.registers[1] = 4; }), testing::HasSubstr("register 4 of 4"));
+  EXPECT_THAT(change([](auto &, Function &f) {
+                f.registerTypes += 'i';
+                f.add(Opcode::abs_int, Regs{4}, Regs{4}, {});
+                std::swap(f.code[0], f.code.back());
+              }),
+              testing::HasSubstr("register 4 is read but not assigned on every path"));
+  EXPECT_THAT(change([](auto &, Function &f) { f.immediates[0] = 6; }), testing::HasSubstr("string 6 of 6"));
+  EXPECT_THAT(change([](auto &, Function &f) { f.immediates[2] = 1; }), testing::HasSubstr("launch is not well-formed"));
+  EXPECT_THAT(change([](auto &, Function &f) { f.immediates[5] = 1; }), testing::HasSubstr("argument 2 is mut but has type F"));
+  EXPECT_THAT(change([](auto &, Function &f) { f.parameters[3].isMut = true; }), testing::HasSubstr("parameter 3 is mut"));
+  EXPECT_THAT(change([](auto &, Function &f) { f.resultTypes = "f"; }), testing::HasSubstr("a result has type f"));
+  EXPECT_THAT(change([](auto &, Function &f) {
+                f.add(Opcode::jump, {}, {}, Values{0});
+                std::swap(f.code[1], f.code[2]);
+              }),
+              testing::HasSubstr("jump to 0, expected 2 to 2"));
+  EXPECT_THAT(change([](auto &, Function &f) {
+                f.add(Opcode::call, {}, Regs{0, 1, 2, 3}, Values{0});
+                std::swap(f.code[1], f.code[2]);
+              }),
+              testing::HasSubstr("function 0 calls 0"));
+  EXPECT_THAT(change([](auto &, Function &f) {
+                f.add(Opcode::loop_end, {}, {}, Values{0});
+                std::swap(f.code[1], f.code[2]);
+              }),
+              testing::HasSubstr("the end of a loop does not fit its beginning"));
+}
+
+TEST(PlanVerifier, RefusesJumpsIntoLoops) {
+  DecodedModule module = sample();
+  Function &f = module.functions[0];
+  f.code.clear();
+  f.registerTypes += 'b';
+  f.add(Opcode::const_bool, Regs{4}, {}, Values{1});
+  f.add(Opcode::branch_unless, {}, Regs{4}, Values{3});
+  f.add(Opcode::loop_while, {}, {}, Values{5});
+  f.add(Opcode::break_unless, {}, Regs{4}, {});
+  f.add(Opcode::loop_end, {}, {}, Values{2});
+  f.add(Opcode::ret, {}, {}, {});
+  EXPECT_THAT(refusal(module), testing::HasSubstr("a jump leads into the loop, to 3"));
+}
+
+TEST(PlanDecoder, RefusesOtherVersionsAndRests) {
+  std::vector<uint8_t> bytes = encode(sample());
+  Error error;
+  auto refused = [&](std::vector<uint8_t> changed) { return Program::load(changed, error) ? "accepted" : error.message; };
+  EXPECT_EQ(refused(bytes), "accepted");
+  auto longer = bytes;
+  longer.push_back(0);
+  EXPECT_THAT(refused(longer), testing::HasSubstr("bytes after the end"));
+  auto newer = bytes;
+  newer[4] = 2;
+  EXPECT_THAT(refused(newer), testing::HasSubstr("version 2.0, this runtime reads 1.x"));
+  auto minor = bytes;
+  minor[6] = 9;
+  EXPECT_EQ(refused(minor), "accepted");
+  for (size_t size = 0; size < bytes.size(); ++size)
+    EXPECT_NE(refused({bytes.begin(), bytes.begin() + static_cast<ptrdiff_t>(size)}), "accepted") << size;
+}
+
+TEST(PlanEvaluate, RefusesImpossibleArguments) {
+  Program program = load(sample());
+  Resolution resolution;
+  auto message = [&](Argument x) {
+    std::vector call{x, x, real(0), real(0)};
+    auto error = evaluate(program, call, resolution);
+    return error ? error->message : "";
+  };
+  int64_t negative[] = {2, -3}, huge[] = {INT64_MAX, 2}, shape[] = {2, 2}, far[] = {INT64_MAX, 1};
+  EXPECT_THAT(message(tensor(negative)), testing::HasSubstr("argument `x`: shape [2, -3] is negative or too large"));
+  EXPECT_THAT(message(tensor(huge)), testing::HasSubstr("too large"));
+  EXPECT_THAT(message(tensor(shape, far)), testing::HasSubstr("reach too far"));
+  Argument untyped = tensor(shape);
+  untyped.tensor.dtype = static_cast<DType>(99);
+  EXPECT_THAT(message(untyped), testing::HasSubstr("it has no dtype"));
+  Argument deep = tensor(shape);
+  deep.tensor.rank = 17;
+  EXPECT_THAT(message(deep), testing::HasSubstr("rank 17, expected 0 to 16"));
+}
+
+TEST(PlanEvaluate, IsFast) {
+  Program program = load(sample());
+  int64_t shape[] = {64, 64};
+  std::vector call{tensor(shape), tensor(shape), real(0), real(0)};
+  Resolution resolution;
+  auto begin = std::chrono::steady_clock::now();
+  for (int k = 0; k < 1000; ++k)
+    ASSERT_FALSE(evaluate(program, call, resolution));
+  double each = std::chrono::duration<double, std::micro>(std::chrono::steady_clock::now() - begin).count() / 1000;
+  RecordProperty("microseconds", std::to_string(each));
+  EXPECT_LT(each, 100); // 1 to 2 on an idle machine
+}
+
+} // namespace
