@@ -65,7 +65,7 @@ static std::string listValues(const Tables &tables, const std::vector<uint32_t> 
 static Error noParams(const Tables &tables, const Kernel &kernel, const std::vector<WantedParam> &wanted,
                       const std::string &op) {
   std::vector<uint32_t> left = kernel.instances;
-  std::string why = "kernel " + kernel.name + " has no instance";
+  std::string why = op + ": kernel " + kernel.name + " has no instance";
   for (const WantedParam &want : wanted) {
     std::vector<uint32_t> fitting;
     for (uint32_t index : left)
@@ -192,7 +192,8 @@ Result<const Instance *> chooseInstance(const Tables &tables, const LaunchStep &
     return candidate.facts.size() > best->facts.size();
   };
   bool paramsFit = false;
-  std::string lastReason;
+  bool closestIsForeign = false;
+  std::string closest;
   for (uint32_t index : kernel.instances) {
     const Instance &instance = tables.instances[index];
     std::string reason;
@@ -217,8 +218,11 @@ Result<const Instance *> chooseInstance(const Tables &tables, const LaunchStep &
         if (reason.empty())
           reason = brokenFact(kernel, instance, launch);
       }
-      if (!reason.empty())
-        lastReason = instance.label + " " + reason;
+      // An instance for this CPU came closer than one for another.
+      if (!reason.empty() && (closest.empty() || (rank && closestIsForeign))) {
+        closest = instance.label + " " + reason;
+        closestIsForeign = !rank;
+      }
     }
     if (verdicts)
       verdicts->push_back({&instance, reason});
@@ -237,8 +241,11 @@ Result<const Instance *> chooseInstance(const Tables &tables, const LaunchStep &
     return best;
   if (!paramsFit)
     return noParams(tables, kernel, wanted, op);
-  return Error{
-      KPKG_ERROR_NO_INSTANCE, "no instance of kernel " + kernel.name + " can run: " + lastReason, op, kernel.name, {}};
+  return Error{KPKG_ERROR_NO_INSTANCE,
+               op + ": no instance of kernel " + kernel.name + " can run: " + closest,
+               op,
+               kernel.name,
+               {}};
 }
 
 static double evaluate(const std::vector<CostTerm> &terms, const LaunchStep &launch) {

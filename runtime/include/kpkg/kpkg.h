@@ -177,8 +177,8 @@ KPKG_API kpkg_status kpkg_library_open(const char *path, const kpkg_open_options
 /* The same over memory, which must outlive the library and all its ops; `name` is used in messages. */
 KPKG_API kpkg_status kpkg_library_open_memory(const void *bytes, size_t size, const char *name,
                                               const kpkg_open_options *options, kpkg_library **library);
-/* Gives up the caller's share. Registries and running calls hold their own; ops looked up through the library itself
- * must not be used after it. */
+/* Gives up the caller's share; registries hold their own. Ops looked up through the library itself must be neither used
+ * after it nor running. */
 KPKG_API void kpkg_library_close(kpkg_library *library);
 
 KPKG_API size_t kpkg_library_op_count(const kpkg_library *library);

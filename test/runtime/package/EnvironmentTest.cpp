@@ -1,0 +1,134 @@
+// The KPKG_* environment variables. Each is read once in a process, so each case runs in a child of its own.
+// SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
+#include "test/runtime/package/SamplePackage.h"
+
+#include <kpkg/kpkg.hpp>
+
+#include <cstdlib>
+#include <functional>
+#include <gtest/gtest.h>
+#include <initializer_list>
+#include <sys/wait.h>
+#include <unistd.h>
+
+using namespace kpkg;
+using namespace kpkg::test;
+
+using Variables = std::initializer_list<std::pair<const char *, const char *>>;
+
+/// True when `body` is true in a process with these variables.
+static bool inChild(Variables variables, const std::function<bool()> &body) {
+  pid_t child = ::fork();
+  if (child == 0) {
+    for (auto [name, value] : variables)
+      ::setenv(name, value, 1);
+    bool good = false;
+    try {
+      good = body();
+    } catch (const std::exception &error) {
+      std::fprintf(stderr, "%s\n", error.what());
+    }
+    ::_exit(good ? 0 : 1);
+  }
+  int status = 0;
+  return ::waitpid(child, &status, 0) == child && WIFEXITED(status) && WEXITSTATUS(status) == 0;
+}
+
+static bool contains(const std::string &text, const char *part) {
+  bool found = text.find(part) != text.npos;
+  if (!found)
+    std::fprintf(stderr, "not found: %s\nin: %s\n", part, text.c_str());
+  return found;
+}
+
+static Tensor ones(DType dtype = DType::Float32) {
+  Tensor tensor = Tensor::empty(dtype, {1, 1});
+  std::memset(tensor.data(), 0, 4);
+  return tensor;
+}
+
+static Op scaleOp() {
+  static std::string bytes = samplePackage();
+  static Library library = Library::openMemory(bytes, "sample").value();
+  return library.op("scale").value();
+}
+
+TEST(Environment, NumThreads) {
+  EXPECT_TRUE(inChild({{"KPKG_NUM_THREADS", "3"}}, [] { return kpkg_cpu_threads() == 3; }));
+  EXPECT_TRUE(inChild({{"KPKG_NUM_THREADS", "many"}}, [] { return kpkg_cpu_threads() >= 1; }));
+}
+
+TEST(Environment, Require) {
+  EXPECT_TRUE(inChild({{"KPKG_REQUIRE", "deterministic"}}, [] { return scaleOp().call({}, {ones()}).ok(); }));
+  EXPECT_TRUE(inChild({{"KPKG_REQUIRE", "deterministic,exact"}}, [] {
+    auto result = scaleOp().call({}, {ones()});
+    return !result && result.error().status == KPKG_ERROR_NO_INSTANCE &&
+           contains(result.error().message, "is not exact, which KPKG_REQUIRE asks for");
+  }));
+}
+
+TEST(Environment, Disable) {
+  for (const char *value : {"1", "all", "other,test::scale"})
+    EXPECT_TRUE(inChild({{"KPKG_DISABLE", value}}, [] {
+      auto result = scaleOp().call({}, {ones()});
+      return !result && contains(result.error().message, "test::scale is disabled by KPKG_DISABLE");
+    }));
+  for (const char *value : {"", "0", "other"})
+    EXPECT_TRUE(inChild({{"KPKG_DISABLE", value}}, [] { return scaleOp().call({}, {ones()}).ok(); }));
+}
+
+TEST(Environment, Fallback) {
+  auto run = [](bool expected) {
+    std::string bytes = samplePackage();
+    Registry registry;
+    registry.add(Library::openMemory(bytes, "sample").value()).value();
+    registry
+        .setFallback("scale",
+                     [](const kpkg_op *, kpkg_call &call) {
+                       call.results[0] = {};
+                       call.results[0].source = KPKG_FROM_NOTHING;
+                       return KPKG_OK;
+                     })
+        .value();
+    return registry.op("scale").value().call({}, {ones(DType::Int32)}).ok() == expected;
+  };
+  EXPECT_TRUE(inChild({{"KPKG_FALLBACK", "strict"}}, [&] { return run(false); }));
+  EXPECT_TRUE(inChild({{"KPKG_FALLBACK", "silent"}}, [&] { return run(true); }));
+}
+
+TEST(Environment, Trust) {
+  std::string damaged = samplePackage();
+  damaged.back() ^= 1;
+  auto call = [&] {
+    return Library::openMemory(damaged, "sample").value().op("complain").value().call({}, {}).error();
+  };
+  EXPECT_TRUE(inChild({{"KPKG_TRUST", "digest"}}, [&] { return contains(call().message, "is damaged"); }));
+  EXPECT_TRUE(inChild({{"KPKG_TRUST", "any"}},
+                      [&] { return !call().message.empty() && call().message.find("SHA-256") == std::string::npos; }));
+  for (const char *value : {"signed-by:0000000000000000000000000000000000000000000000000000000000000000", "digset"})
+    EXPECT_TRUE(inChild({{"KPKG_TRUST", value}},
+                        [&] { return Library::openMemory(damaged, "sample").error().status == KPKG_ERROR_TRUST; }));
+}
+
+TEST(Environment, Log) {
+  // The default sink writes to stderr: one line each, and nothing below the limit.
+  auto run = [](const char *level, const char *expected) {
+    int ends[2];
+    ASSERT_EQ(::pipe(ends), 0);
+    EXPECT_TRUE(inChild({{"KPKG_LOG", level}, {"KPKG_FALLBACK", "wran"}}, [&] {
+      ::dup2(ends[1], 2);
+      scaleOp().call({}, {ones()}).value();
+      Registry registry;
+      registry.add(Library::openMemory(samplePackage(), "sample").value()).value();
+      (void)registry.op("scale").value().call({}, {ones(DType::Int32)});
+      return true;
+    }));
+    ::close(ends[1]);
+    char text[1000];
+    ssize_t size = ::read(ends[0], text, sizeof text);
+    ::close(ends[0]);
+    EXPECT_EQ(std::string(text, size > 0 ? size_t(size) : 0), expected);
+  };
+  run("warn", "kpkg: KPKG_FALLBACK=wran is not understood (strict, warn or silent); ignored\n");
+  run("error", "");
+}
