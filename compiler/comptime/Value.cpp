@@ -1,6 +1,7 @@
 // Comparing and printing comptime values.
 // SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
 #include "compiler/comptime/Value.h"
+#include "compiler/comptime/Environment.h"
 
 #include <charconv>
 #include <cmath>
@@ -38,9 +39,6 @@ static std::string printFloat(double value) {
   return text;
 }
 
-/// The name of a function entity; defined where entities are (check), so that comptime does not know them.
-std::string nameOfFunction(const FunctionEntity *function);
-
 std::string Value::str() const {
   if (isNone())
     return "None";
@@ -55,7 +53,7 @@ std::string Value::str() const {
   if (isDType())
     return asDType() == DType::Int ? "Int" : std::string(valueNameOf(asDType()));
   if (isFunction())
-    return nameOfFunction(asFunction());
+    return asFunction()->name();
   const Sequence &sequence = asSequence();
   std::string text = sequence.isList ? "[" : "(";
   for (size_t i = 0; i < sequence.items.size(); ++i)

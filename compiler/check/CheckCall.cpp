@@ -1,0 +1,390 @@
+// Checking calls: built-in functions and methods, inline functions, other ops.
+// SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
+#include "compiler/check/Frame.h"
+
+#include <unordered_map>
+
+namespace kpkg::compiler {
+
+Operand Elaborator::notSupported(SourceRange range, std::string_view what, std::string_view instead) {
+  diags.report(diag::NotSupportedYet, range, what, instead);
+  return error(range);
+}
+
+Operand Elaborator::onlyIn(BodyKind wanted, const CallSite &site) {
+  if (kind != wanted) {
+    if (wanted == BodyKind::Kernel)
+      diags.report(diag::OnlyInKernels, site.nameRange, site.name);
+    else
+      diags.report(diag::OnlyInOps, site.nameRange, site.name);
+    return error(site.range());
+  }
+  return none(site.range());
+}
+
+/// Functions of later versions of the language, and what to write until then.
+static const std::unordered_map<std::string, std::string> &laterFunctions() {
+  static const std::unordered_map<std::string, std::string> table = {
+      {"sort", "write it with `reduce` and `select`"},
+      {"topk", "write it with repeated `argmax` and `select`"},
+      {"histogram", "write it with comparisons and `.sum(axis=)`"},
+      {"barrier", "kernels work on whole tiles, which need no barrier"},
+      {"output_rows", "write `for m, ... in output_tiles[...](o)`"},
+  };
+  return table;
+}
+
+Operand Elaborator::checkCall(const ast::CallExpr &expr) {
+  CallSite site;
+  site.call = &expr;
+  site.arguments = &expr.arguments;
+  const ast::Expr *callee = expr.callee.get();
+  if (auto *index = callee->as<ast::IndexExpr>()) {
+    site.comptimeArguments = &index->arguments;
+    callee = index->base.get();
+  }
+  auto callValue = [&](const Operand &value) {
+    if (value.isError())
+      return error(expr.range);
+    if (value.constant && value.constant->isFunction())
+      return callFunction(*value.constant->asFunction(), site);
+    diags.report(diag::NotCallable, callee->range, describe(value));
+    return error(expr.range);
+  };
+  if (auto *attribute = callee->as<ast::AttributeExpr>()) {
+    site.name = attribute->attribute.text;
+    site.nameRange = attribute->attribute.range;
+    if (auto *base = attribute->base->as<ast::NameExpr>(); base && !scope->find(base->name)) {
+      Meaning meaning = scope->lookupMember(base->name, site.name, site.nameRange);
+      if (meaning.kind == Meaning::Known)
+        return callValue(constant(meaning.value, callee->range));
+      if (meaning.kind == Meaning::Reported)
+        return error(expr.range);
+    }
+    site.base = check(*attribute->base);
+    return site.base.isError() ? error(expr.range) : checkMethod(site);
+  }
+  auto *name = callee->as<ast::NameExpr>();
+  if (!name)
+    return callValue(check(*callee));
+  site.name = name->name;
+  site.nameRange = name->range;
+  if (scope->lookup(name->name, name->range).kind != Meaning::Unknown)
+    return callValue(checkName(*name));
+  static const std::unordered_map<std::string, Handler> builtins = {
+#define BUILTIN(name, handler) {#name, &Elaborator::handler},
+#define SAME(name, handler) {#name, &Elaborator::handler},
+#include "compiler/check/Builtins.def"
+  };
+  if (auto found = builtins.find(name->name); found != builtins.end())
+    return (this->*found->second)(site);
+  if (auto later = laterFunctions().find(name->name); later != laterFunctions().end())
+    return notSupported(name->range, "`" + name->name + "`", later->second);
+  return callValue(checkName(*name));
+}
+
+Operand Elaborator::checkMethod(CallSite &site) {
+  using Table = std::unordered_map<std::string, Handler>;
+  static const std::unordered_map<std::string, Table> methods = [] {
+    std::unordered_map<std::string, Table> tables;
+#define METHOD(base, name, handler) tables[#base][#name] = &Elaborator::handler;
+#define SAMEMETHOD(base, name, handler) tables[#base][#name] = &Elaborator::handler;
+#include "compiler/check/Builtins.def"
+    return tables;
+  }();
+  std::string table;
+  switch (site.base.type->kind) {
+  case TypeKind::Scalar:
+  case TypeKind::Tile:
+    table = "Tile";
+    break;
+  case TypeKind::View:
+    table = "View";
+    break;
+  case TypeKind::Window:
+    table = "Window";
+    break;
+  case TypeKind::Tensor:
+  case TypeKind::Optional:
+    table = "Tensor";
+    break;
+  case TypeKind::List:
+    table = "List";
+    break;
+  case TypeKind::None:
+    diags.report(diag::TypeMismatch, site.base.range, "this", "None", "Tensor");
+    return error(site.range());
+  default:
+    break;
+  }
+  auto found = methods.find(table);
+  if (found != methods.end())
+    if (auto method = found->second.find(site.name); method != found->second.end())
+      return (this->*method->second)(site);
+  if (site.base.type->kind == TypeKind::View && site.name.rfind("atomic_", 0) == 0)
+    return notSupported(site.nameRange, "`." + site.name + "`", "let one block compute each result");
+  diags.report(diag::UnknownAttribute, site.nameRange, describe(site.base), site.name);
+  return error(site.range());
+}
+
+bool Elaborator::bindComptime(const FunctionEntity &entity, const std::vector<ast::Argument> *given, std::vector<Value> &values,
+                              SourceRange range) {
+  static const std::vector<ast::Argument> nothing;
+  const auto &arguments = given ? *given : nothing;
+  const auto &parameters = entity.syntax->comptimeParameters;
+  if (arguments.size() > parameters.size()) {
+    diags.report(diag::TooManyArguments, arguments[parameters.size()].range, entity.name(), static_cast<int64_t>(parameters.size()));
+    return false;
+  }
+  for (const ast::Argument &argument : arguments) {
+    bool known = !argument.name;
+    for (const auto &parameter : parameters)
+      known |= parameter.name.text == argument.name.text;
+    if (!known) {
+      diags.report(diag::UnknownArgument, argument.range, entity.name(), argument.name.text);
+      return false;
+    }
+  }
+  BodyScope earlier(*entity.module);
+  for (size_t i = 0; i < parameters.size(); ++i) {
+    const ast::Expr *expr = i < arguments.size() && !arguments[i].name ? arguments[i].value.get() : nullptr;
+    for (const ast::Argument &argument : arguments)
+      if (argument.name && argument.name.text == parameters[i].name.text)
+        expr = argument.value.get();
+    std::optional<Value> value;
+    if (expr)
+      value = comptime(*expr);
+    else if (parameters[i].defaultValue)
+      value = checker.evaluator.evaluate(*parameters[i].defaultValue, earlier);
+    else
+      diags.report(diag::MissingArgument, range, entity.name(), parameters[i].name.text);
+    if (!value)
+      return false;
+    Binding binding;
+    binding.operand = constant(*value, parameters[i].range);
+    earlier.declare(parameters[i].name.text, binding);
+    values.push_back(std::move(*value));
+  }
+  return true;
+}
+
+bool Elaborator::bindArguments(const FunctionEntity &entity, const std::vector<ast::Argument> &given,
+                               std::vector<const ast::Expr *> &bound, SourceRange range) {
+  const auto &parameters = entity.syntax->parameters;
+  if (given.size() > parameters.size()) {
+    diags.report(diag::TooManyArguments, given[parameters.size()].range, entity.name(), static_cast<int64_t>(parameters.size()))
+        .note(diag::DeclaredHere, entity.syntax->signatureRange, entity.name());
+    return false;
+  }
+  bound.assign(parameters.size(), nullptr);
+  for (size_t i = 0; i < given.size(); ++i) {
+    size_t at = i;
+    if (given[i].name) {
+      for (at = 0; at < parameters.size() && parameters[at].name.text != given[i].name.text;)
+        ++at;
+      if (at == parameters.size()) {
+        diags.report(diag::UnknownArgument, given[i].range, entity.name(), given[i].name.text)
+            .note(diag::DeclaredHere, entity.syntax->signatureRange, entity.name());
+        return false;
+      }
+      if (bound[at]) {
+        diags.report(diag::RepeatedArgument, given[i].range, given[i].name.text);
+        return false;
+      }
+    }
+    bound[at] = given[i].value.get();
+  }
+  for (size_t i = 0; i < parameters.size(); ++i)
+    if (!bound[i] && !parameters[i].defaultValue) {
+      diags.report(diag::MissingArgument, range, entity.name(), parameters[i].name.text)
+          .note(diag::DeclaredHere, entity.syntax->signatureRange, entity.name());
+      return false;
+    }
+  return true;
+}
+
+std::optional<Operand> Elaborator::passArgument(const ast::Parameter &parameter, const Operand &operand,
+                                                const Environment &environment) {
+  if (!parameter.type)
+    return operand;
+  TypeSpec spec = checker.resolveType(*parameter.type, environment, parameter.isMut);
+  auto mismatch = [&]() -> std::optional<Operand> {
+    diags.report(diag::TypeMismatch, operand.range, "argument `" + parameter.name.text + "`", describe(operand), spec.str())
+        .note(diag::DeclaredHere, parameter.range, parameter.name.text);
+    return std::nullopt;
+  };
+  switch (spec.kind) {
+  case TypeSpec::Wrong:
+    return std::nullopt;
+  case TypeSpec::Any:
+    return operand;
+  case TypeSpec::AnyTile:
+    return operand.type->isTile() ? std::optional(operand) : mismatch();
+  case TypeSpec::AnyScalar:
+    return operand.type->isScalar() ? std::optional(operand) : mismatch();
+  case TypeSpec::AnyTensor:
+    if (kind == BodyKind::Kernel)
+      return operand.type->kind == TypeKind::View ? std::optional(operand) : mismatch();
+    return operand.type->isTensor() || operand.type->isOptionalTensor() ? std::optional(operand) : mismatch();
+  case TypeSpec::Exact:
+    break;
+  }
+  const Type *type = onHost(spec.exact);
+  if (operand.constant && type->isScalar() && operand.type->isScalar() && fitsConstant(*operand.constant, type->element) &&
+      operand.constant->isBool() == (type->element == DType::Bool)) {
+    if (isFloat(type->element)) // stays a constant of the declared kind
+      return constant(Value(operand.constant->asNumber()), operand.range);
+    return operand;
+  }
+  if (operand.isNone() && type->isOptionalTensor())
+    return operand;
+  if (operand.constant && operand.type == type)
+    return operand;
+  if (type->isOptionalTensor() && operand.type->isTensor())
+    return operand;
+  if (type->kind == TypeKind::View && operand.type->kind == TypeKind::View)
+    return type->element == operand.type->element && type->rank == operand.type->rank && (!type->isMut || operand.type->isMut)
+               ? std::optional(operand)
+               : mismatch();
+  if (operand.isTuple())
+    return operand.type == type ? std::optional(operand) : mismatch();
+  Node *node = convert(operand, type, "argument `" + parameter.name.text + "`");
+  return node ? std::optional(runTime(node)) : std::nullopt;
+}
+
+Operand Elaborator::callFunction(const FunctionEntity &entity, CallSite &site) {
+  if (entity.role == FunctionRole::Kernel) {
+    diags.report(diag::KernelNotCallable, site.range(), entity.name());
+    return error(site.range());
+  }
+  if (entity.role == FunctionRole::Op)
+    return callOp(entity, site);
+  std::vector<Value> comptimeValues;
+  std::vector<const ast::Expr *> bound;
+  if (!bindComptime(entity, site.comptimeArguments, comptimeValues, site.range()) ||
+      !bindArguments(entity, *site.arguments, bound, site.range()))
+    return error(site.range());
+  std::vector<Operand> operands;
+  bool failed = false;
+  for (size_t i = 0; i < bound.size(); ++i) {
+    const ast::Parameter &parameter = entity.syntax->parameters[i];
+    if (bound[i]) {
+      operands.push_back(check(*bound[i]));
+    } else {
+      auto value = checker.evaluator.evaluate(*parameter.defaultValue, *entity.module);
+      operands.push_back(value ? constant(*value, parameter.range) : error(parameter.range));
+    }
+    failed |= operands.back().isError();
+  }
+  return failed ? error(site.range()) : inlineCall(entity, comptimeValues, std::move(operands), site.range());
+}
+
+Operand Elaborator::inlineCall(const FunctionEntity &entity, const std::vector<Value> &comptimeArguments,
+                               std::vector<Operand> arguments, SourceRange range) {
+  constexpr unsigned maxDepth = 64;
+  if (depth >= maxDepth) {
+    diags.report(diag::RecursiveCall, range, entity.name());
+    return error(range);
+  }
+  const ast::FunctionStmt &syntax = *entity.syntax;
+  Frame inner;
+  inner.function = &entity;
+  inner.caller = frame;
+  inner.body = block;
+  inner.callSite = range;
+  collectAssigned(syntax.body, inner.reassigned);
+  BodyScope names(*entity.module);
+  for (size_t i = 0; i < comptimeArguments.size(); ++i) {
+    Binding binding;
+    binding.operand = constant(comptimeArguments[i], syntax.comptimeParameters[i].range);
+    binding.declared = syntax.comptimeParameters[i].name.range;
+    names.declare(syntax.comptimeParameters[i].name.text, binding);
+  }
+  for (size_t i = 0; i < arguments.size(); ++i) {
+    auto passed = passArgument(syntax.parameters[i], arguments[i], names);
+    if (!passed)
+      return error(range);
+    Binding binding;
+    binding.operand = std::move(*passed);
+    binding.declared = syntax.parameters[i].name.range;
+    names.declare(syntax.parameters[i].name.text, binding);
+  }
+  inner.hasResult = syntax.resultType || returnsValue(syntax.body);
+  if (syntax.resultType) {
+    inner.resultSpec = checker.resolveType(*syntax.resultType, names);
+    if (inner.resultSpec.kind == TypeSpec::Wrong)
+      return error(range);
+    if (inner.resultSpec.kind == TypeSpec::Exact) {
+      inner.hasResult = !inner.resultSpec.exact->isNone();
+      inner.resultSpec.exact = onHost(inner.resultSpec.exact);
+    }
+  }
+  inner.returned = newFlag();
+  Frame *callerFrame = frame;
+  BodyScope *callerScope = scope;
+  uint32_t errorsBefore = diags.errorCount();
+  frame = &inner;
+  scope = &names;
+  ++depth;
+  Flow flow = checkBlock(syntax.body);
+  --depth;
+  frame = callerFrame;
+  scope = callerScope;
+  if (!inner.hasResult)
+    return none(range);
+  if (flow == Flow::Stops && !inner.sawReturn) // every path raises; the value is never used
+    return inner.resultSpec.kind == TypeSpec::Exact && inner.resultSpec.exact->isTensor()
+               ? result(Kind::NoTensor, types.tensor, range, {})
+               : error(range);
+  if (flow == Flow::Normal || flow == Flow::Maybe) {
+    if (diags.errorCount() == errorsBefore)
+      diags.report(diag::MissingReturn, syntax.signatureRange, entity.name());
+    return error(range);
+  }
+  if (inner.direct) {
+    Operand value = *inner.direct;
+    value.range = range;
+    return value;
+  }
+  if (inner.results.empty())
+    return error(range);
+  std::vector<Operand> items;
+  for (hir::Local *local : inner.results)
+    items.push_back(runTime(getLocal(local, range)));
+  return inner.isTuple ? tuple(std::move(items), range) : items[0];
+}
+
+Operand Elaborator::callOp(const FunctionEntity &entity, CallSite &site) {
+  if (kind != BodyKind::Op)
+    return onlyIn(BodyKind::Op, site);
+  if (site.comptimeArguments) {
+    diags.report(diag::TooManyArguments, site.range(), entity.name(), 0);
+    return error(site.range());
+  }
+  std::vector<const ast::Expr *> bound;
+  if (!bindArguments(entity, *site.arguments, bound, site.range()))
+    return error(site.range());
+  const OpInfo &info = checker.opInfo(entity.index);
+  std::vector<Node *> nodes;
+  for (size_t i = 0; i < bound.size(); ++i) {
+    const ast::Parameter &parameter = entity.syntax->parameters[i];
+    Operand operand = error(parameter.range);
+    if (bound[i])
+      operand = check(*bound[i]);
+    else if (auto value = checker.evaluator.evaluate(*parameter.defaultValue, *entity.module))
+      operand = constant(*value, parameter.range);
+    nodes.push_back(convert(operand, info.argumentTypes[i], "argument `" + parameter.name.text + "`"));
+  }
+  Operand call = result(Kind::CallOp, types.none, site.range(), std::move(nodes), {static_cast<int64_t>(info.resultTypes.size())});
+  if (call.isError())
+    return call;
+  call.node->text = checker.program.ops()[entity.index].name;
+  std::vector<Operand> results;
+  for (size_t i = 0; i < info.resultTypes.size(); ++i)
+    results.push_back(result(Kind::Result, info.resultTypes[i], site.range(), {call.node}, {static_cast<int64_t>(i)}));
+  if (results.empty())
+    return none(site.range());
+  return results.size() == 1 ? results[0] : tuple(std::move(results), site.range());
+}
+
+} // namespace kpkg::compiler

@@ -1,0 +1,331 @@
+// Checking expressions: names, literals, attributes, conditionals.
+// SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
+#include "compiler/check/Frame.h"
+#include "compiler/comptime/Fold.h"
+
+namespace kpkg::compiler {
+
+const Binding *BodyScope::find(const std::string &name) const {
+  for (auto names = blocks.rbegin(); names != blocks.rend(); ++names)
+    if (auto found = names->find(name); found != names->end())
+      return &found->second;
+  return nullptr;
+}
+
+Meaning BodyScope::lookup(const std::string &name, SourceRange range) const {
+  const Binding *binding = find(name);
+  if (!binding)
+    return module.lookup(name, range);
+  if (binding->kind == Binding::Variable)
+    return {Meaning::RunTime, {}};
+  if (binding->operand.isError())
+    return {Meaning::Reported, {}};
+  if (binding->operand.constant)
+    return {Meaning::Known, *binding->operand.constant};
+  return {Meaning::RunTime, {}};
+}
+
+Meaning BodyScope::lookupMember(const std::string &base, const std::string &name, SourceRange range) const {
+  if (find(base))
+    return {};
+  return module.lookupMember(base, name, range);
+}
+
+std::optional<Value> Elaborator::comptime(const ast::Expr &expr) { return checker.evaluator.evaluate(expr, *scope); }
+
+std::optional<int64_t> Elaborator::comptimeInt(const ast::Expr &expr) {
+  auto value = comptime(expr);
+  if (!value)
+    return std::nullopt;
+  if (!value->isInt()) {
+    diags.report(diag::TypeMismatch, expr.range, "this", kindName(*value), "Int");
+    return std::nullopt;
+  }
+  return value->asInt();
+}
+
+std::optional<DType> Elaborator::comptimeDType(const ast::Expr &expr) {
+  // `Float32` names the same element type as `float32`; `Int` has no other name.
+  if (auto *name = expr.as<ast::NameExpr>())
+    if (auto dtype = dtypeOfTypeName(name->name); dtype && scope->lookup(name->name, expr.range).kind == Meaning::Unknown)
+      return dtype;
+  auto value = comptime(expr);
+  if (!value)
+    return std::nullopt;
+  if (!value->isDType()) {
+    diags.report(diag::TypeMismatch, expr.range, "this", kindName(*value), "DType");
+    return std::nullopt;
+  }
+  return value->asDType();
+}
+
+Operand Elaborator::checkName(const ast::NameExpr &expr) {
+  if (const Binding *binding = scope->find(expr.name)) {
+    if (binding->kind == Binding::Variable)
+      return runTime(getLocal(binding->local, expr.range));
+    Operand operand = binding->operand;
+    operand.range = expr.range;
+    return operand;
+  }
+  Meaning meaning = scope->lookup(expr.name, expr.range);
+  if (meaning.kind == Meaning::Known)
+    return constant(meaning.value, expr.range);
+  if (meaning.kind == Meaning::Unknown) {
+    if (auto value = builtinConstant(expr.name))
+      return constant(*value, expr.range);
+    diags.report(diag::UnknownName, expr.range, expr.name);
+  }
+  return error(expr.range);
+}
+
+Operand Elaborator::checkAttribute(const ast::AttributeExpr &expr) {
+  const std::string &name = expr.attribute.text;
+  if (auto *base = expr.base->as<ast::NameExpr>(); base && !scope->find(base->name)) {
+    Meaning meaning = scope->lookupMember(base->name, name, expr.attribute.range);
+    if (meaning.kind == Meaning::Known)
+      return constant(meaning.value, expr.range);
+    if (meaning.kind == Meaning::Reported)
+      return error(expr.range);
+    if (base->name == "block_idx")
+      return gridCoordinate(expr, Kind::BlockIndex);
+    if (base->name == "grid_dim")
+      return gridCoordinate(expr, Kind::GridSize);
+  }
+  Operand base = check(*expr.base);
+  if (base.isError())
+    return base;
+  if (base.constant) {
+    Folded folded = foldAttribute(*base.constant, name);
+    if (folded)
+      return constant(*folded.value, expr.range);
+  }
+  switch (base.type->kind) {
+  case TypeKind::Tile:
+    if (name == "T") {
+      CallSite site;
+      if (base.type->shape.size() == 2)
+        return result(Kind::Permute, types.tile(base.type->element, {base.type->shape[1], base.type->shape[0]}), expr.range,
+                      {base.node}, {1, 0});
+      diags.report(diag::RankMismatch, expr.range, "`.T`", static_cast<int64_t>(base.type->shape.size()), 2);
+      return error(expr.range);
+    }
+    if (name == "shape") {
+      std::vector<Value> shape;
+      for (int64_t extent : base.type->shape)
+        shape.emplace_back(extent);
+      return constant(Value::tuple(std::move(shape)), expr.range);
+    }
+    [[fallthrough]];
+  case TypeKind::Scalar:
+  case TypeKind::View:
+    if (name == "dtype")
+      return constant(Value(base.type->element), expr.range);
+    if (name == "rank" && !base.type->isScalar())
+      return constant(Value(base.type->isTile() ? static_cast<int64_t>(base.type->shape.size()) : int64_t(base.type->rank)), expr.range);
+    if (base.type->kind == TypeKind::View && (name == "shape" || name == "stride")) {
+      diags.report(diag::NotSupportedYet, expr.range, fmt::format("`.{}` without an index in a kernel", name),
+                   fmt::format("write `.{}[i]`", name));
+      return error(expr.range);
+    }
+    break;
+  case TypeKind::Tensor:
+  case TypeKind::Optional:
+    return tensorAttribute(base, expr);
+  case TypeKind::DType:
+    if (base.node && name == "is_float")
+      return result(Kind::DTypeIsFloat, types.boolean(), expr.range, {base.node});
+    break;
+  default:
+    break;
+  }
+  diags.report(diag::UnknownAttribute, expr.attribute.range, describe(base), name);
+  return error(expr.range);
+}
+
+Operand Elaborator::checkIndex(const ast::IndexExpr &expr) {
+  if (auto *attribute = expr.base->as<ast::AttributeExpr>()) {
+    bool isShape = attribute->attribute.text == "shape", isStride = attribute->attribute.text == "stride";
+    if (isShape || isStride) {
+      Operand base = check(*attribute->base);
+      if (base.isError())
+        return base;
+      if (base.type->kind == TypeKind::View)
+        return viewQuery(isShape ? Kind::ViewShape : Kind::ViewStride, base, expr);
+      bool oneIndex = expr.arguments.size() == 1 && !expr.arguments[0].value->is<ast::SliceExpr>();
+      if ((base.type->isTensor() || base.type->isOptionalTensor()) && oneIndex)
+        return tensorQuery(isShape ? Kind::Extent : Kind::StrideOf, base, expr);
+    }
+  }
+  Operand base = check(*expr.base);
+  if (base.isError())
+    return base;
+  for (const ast::Argument &argument : expr.arguments)
+    if (argument.name) {
+      diags.report(diag::UnknownArgument, argument.range, "an index", argument.name.text);
+      return error(expr.range);
+    }
+  if (base.type->kind == TypeKind::View)
+    return indexView(base, expr);
+  if (base.type->isTensor() || base.type->isOptionalTensor())
+    return indexTensor(base, expr);
+  if (base.type->kind == TypeKind::List)
+    return indexList(base, expr);
+  if (base.isTuple() || base.constant) {
+    auto at = expr.arguments.size() == 1 ? comptimeInt(*expr.arguments[0].value) : std::nullopt;
+    if (!at)
+      return error(expr.range);
+    if (base.constant) {
+      Folded item = foldIndex(*base.constant, Value(*at));
+      if (item)
+        return constant(*item.value, expr.range);
+      diags.report(diag::ComptimeError, expr.range, item.error);
+      return error(expr.range);
+    }
+    int64_t size = static_cast<int64_t>(base.items.size()), index = *at < 0 ? *at + size : *at;
+    if (index >= 0 && index < size)
+      return base.items[index];
+    diags.report(diag::ComptimeError, expr.range, fmt::format("index {} is outside of {} items", *at, size));
+    return error(expr.range);
+  }
+  diags.report(diag::NotIndexable, expr.range, describe(base));
+  return error(expr.range);
+}
+
+Operand Elaborator::checkConditional(const ast::ConditionalExpr &expr) {
+  Operand chosen = check(*expr.condition);
+  if (chosen.isError())
+    return error(expr.range);
+  if (chosen.constant && chosen.constant->isBool())
+    return check(chosen.constant->asBool() ? *expr.thenValue : *expr.elseValue);
+  Node *test = condition(chosen, expr.condition->range);
+  if (!test)
+    return error(expr.range);
+  Operand sides[2];
+  std::unique_ptr<hir::Block> blocks[2];
+  Facts::State before = facts.save();
+  for (int i = 0; i < 2; ++i) {
+    facts.restore(before);
+    facts.assume(test, i == 0);
+    blocks[i] = inBlock([&] { sides[i] = check(i == 0 ? *expr.thenValue : *expr.elseValue); });
+  }
+  facts.restore(before);
+  if (sides[0].isError() || sides[1].isError())
+    return error(expr.range);
+  // The type in which both meet.
+  const Type *type = nullptr;
+  auto isTensor = [](const Operand &operand) { return operand.type->isTensor() || operand.type->isOptionalTensor(); };
+  if (sides[0].type->isNumeric() && sides[1].type->isNumeric()) {
+    auto element = common(sides[0], sides[1], "if", expr.range);
+    auto shape = broadcastShapes(sides[0].type, sides[1].type, "if", expr.range);
+    if (!element || !shape)
+      return error(expr.range);
+    type = shape->empty() ? types.scalar(*element) : types.tile(*element, *shape);
+  } else if (sides[0].type->isTensor() && sides[1].type->isTensor()) {
+    type = types.tensor;
+  } else if ((isTensor(sides[0]) || sides[0].isNone()) && (isTensor(sides[1]) || sides[1].isNone())) {
+    type = types.optionalTensor;
+  } else if (sides[0].type == sides[1].type && !sides[0].isTuple() && sides[0].type->kind != TypeKind::View &&
+             sides[0].type->kind != TypeKind::Window) {
+    type = sides[0].type;
+  } else {
+    diags.report(diag::OperandsDiffer, expr.range, "if", describe(sides[0]), describe(sides[1]), "both sides must have one type");
+    return error(expr.range);
+  }
+  hir::Local *local = newLocal("if", type);
+  Node *node = emit(Kind::If, types.none, expr.range, {test});
+  hir::Block *outer = block;
+  for (int i = 0; i < 2; ++i) {
+    block = blocks[i].get();
+    Node *value = type->isNumeric() ? numberAs(sides[i], type->element, type->shape) : convert(sides[i], type, "this value");
+    if (value)
+      setLocal(local, value, sides[i].range);
+    node->regions.push_back(std::move(blocks[i]));
+  }
+  block = outer;
+  facts.restore(before);
+  facts.forget(local);
+  return runTime(getLocal(local, expr.range));
+}
+
+Operand Elaborator::checkLogical(const ast::LogicalExpr &expr) {
+  Operand lhs = check(*expr.lhs);
+  if (lhs.isError())
+    return error(expr.range);
+  if (lhs.constant && lhs.constant->isBool()) {
+    if (lhs.constant->asBool() != expr.isAnd)
+      return lhs;
+    Operand rhs = check(*expr.rhs);
+    if (!rhs.isError() && !rhs.type->isScalar(DType::Bool)) {
+      diags.report(diag::ConditionNotBool, expr.rhs->range, describe(rhs));
+      return error(expr.range);
+    }
+    return rhs;
+  }
+  Node *left = condition(lhs, expr.lhs->range);
+  if (!left)
+    return error(expr.range);
+  Facts::State before = facts.save();
+  facts.assume(left, expr.isAnd);
+  Node *right = nullptr;
+  auto inner = inBlock([&] { right = condition(check(*expr.rhs), expr.rhs->range); });
+  facts.restore(before);
+  if (!right)
+    return error(expr.range);
+  inner->yields = {right};
+  Node *node = emit(expr.isAnd ? Kind::And : Kind::Or, types.boolean(), expr.range, {left});
+  node->regions.push_back(std::move(inner));
+  return runTime(node);
+}
+
+Operand Elaborator::check(const ast::Expr &expr) {
+  switch (expr.kind) {
+  case ast::ExprKind::IntLiteral:
+  case ast::ExprKind::FloatLiteral:
+  case ast::ExprKind::StringLiteral:
+  case ast::ExprKind::BoolLiteral:
+  case ast::ExprKind::NoneLiteral: {
+    auto value = comptime(expr);
+    return value ? constant(std::move(*value), expr.range) : error(expr.range);
+  }
+  case ast::ExprKind::NameExpr:
+    return checkName(*expr.as<ast::NameExpr>());
+  case ast::ExprKind::UnaryExpr:
+    return checkUnary(*expr.as<ast::UnaryExpr>());
+  case ast::ExprKind::BinaryExpr: {
+    auto &operation = *expr.as<ast::BinaryExpr>();
+    Operand lhs = check(*operation.lhs);
+    Operand rhs = check(*operation.rhs);
+    Operand value = binary(operation.op, lhs, rhs, operation.opRange);
+    value.range = expr.range;
+    return value;
+  }
+  case ast::ExprKind::LogicalExpr:
+    return checkLogical(*expr.as<ast::LogicalExpr>());
+  case ast::ExprKind::CompareExpr:
+    return checkCompare(*expr.as<ast::CompareExpr>());
+  case ast::ExprKind::ConditionalExpr:
+    return checkConditional(*expr.as<ast::ConditionalExpr>());
+  case ast::ExprKind::CallExpr:
+    return checkCall(*expr.as<ast::CallExpr>());
+  case ast::ExprKind::IndexExpr:
+    return checkIndex(*expr.as<ast::IndexExpr>());
+  case ast::ExprKind::AttributeExpr:
+    return checkAttribute(*expr.as<ast::AttributeExpr>());
+  case ast::ExprKind::TupleExpr: {
+    std::vector<Operand> items;
+    for (const ast::ExprPtr &element : expr.as<ast::TupleExpr>()->elements)
+      items.push_back(check(*element));
+    return tuple(std::move(items), expr.range);
+  }
+  case ast::ExprKind::ListExpr:
+    return checkList(*expr.as<ast::ListExpr>());
+  case ast::ExprKind::SliceExpr:
+  case ast::ExprKind::DictExpr:
+    return notSupported(expr.range, "this expression here", "slices stand in an index, dictionaries in decorators");
+  case ast::ExprKind::ErrorExpr:
+    return error(expr.range);
+  }
+  return error(expr.range);
+}
+
+} // namespace kpkg::compiler

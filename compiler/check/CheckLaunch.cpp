@@ -1,0 +1,332 @@
+// Checking `launch`, and proving that every path through an op finds a compiled instance.
+// SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
+#include "compiler/check/Frame.h"
+
+namespace kpkg::compiler {
+
+namespace {
+
+/// `at_least(n)` as an argument; null for anything else.
+const ast::Expr *atLeastArgument(const ast::Expr &expr) {
+  auto *call = expr.as<ast::CallExpr>();
+  auto *name = call ? call->callee->as<ast::NameExpr>() : nullptr;
+  bool isAtLeast = name && name->name == "at_least" && call->arguments.size() == 1 && !call->arguments[0].name;
+  return isAtLeast ? call->arguments[0].value.get() : nullptr;
+}
+
+/// The values that a launch may ask for in one parameter.
+struct Wanted {
+  bool isAtLeast = false;
+  std::vector<Value> values; ///< each must have an instance
+};
+
+bool matches(const Wanted &wanted, const Value &asked, const Value &offered) {
+  return wanted.isAtLeast ? offered.isInt() && offered.asInt() >= asked.asInt() : offered == asked;
+}
+
+} // namespace
+
+/// Reports each combination of values that can be asked for on this path and has no instance.
+void Elaborator::proveInstance(const ast::LaunchStmt &stmt, const KernelRecord &kernel, const std::vector<Operand> &operands,
+                               const std::vector<bool> &atLeast, const std::vector<Node *> &nodes) {
+  if (facts.isUnreachable())
+    return;
+  const FunctionEntity &entity = *checker.kernelInfo(&kernel - checker.program.kernels().data()).function;
+  constexpr int64_t maxValues = 64;
+  std::vector<Wanted> wanted(operands.size());
+  for (size_t i = 0; i < operands.size(); ++i) {
+    wanted[i].isAtLeast = atLeast[i];
+    const std::string &name = kernel.parameters[i].name;
+    std::vector<Value> listed;
+    for (const KernelInstance &instance : kernel.instances)
+      if (std::find(listed.begin(), listed.end(), instance.parameters[i]) == listed.end())
+        listed.push_back(instance.parameters[i]);
+    if (operands[i].constant) {
+      wanted[i].values = {*operands[i].constant};
+    } else if (operands[i].type->kind == TypeKind::DType) {
+      wanted[i].values = listed; // other dtypes raise at run time
+    } else if (operands[i].type->isScalar(DType::Bool)) {
+      auto known = facts.truth(nodes[i]);
+      for (bool value : {false, true})
+        if (!known || *known == value)
+          wanted[i].values.emplace_back(value);
+    } else {
+      Interval range = facts.range(nodes[i]);
+      if (atLeast[i]) {
+        if (range.high == INT64_MAX) {
+          int64_t most = 0;
+          for (const Value &value : listed)
+            most = std::max(most, value.asInt());
+          diags.report(diag::UnboundedParameter, operands[i].range, name, entity.name(), most)
+              .note(diag::DeclaredHere, entity.syntax->signatureRange, entity.name());
+          return;
+        }
+        wanted[i].values = {Value(range.high)};
+      } else {
+        bool isFinite = range.low != INT64_MIN && range.high != INT64_MAX && range.high - range.low < maxValues;
+        if (!isFinite) {
+          diags.report(diag::UnprovenParameter, operands[i].range, name, entity.name())
+              .note(diag::DeclaredHere, entity.syntax->signatureRange, entity.name());
+          return;
+        }
+        for (int64_t value = range.low; value <= range.high; ++value)
+          wanted[i].values.emplace_back(value);
+      }
+    }
+  }
+  // Every combination; the number of them is small, and at the first missing one the report is made.
+  std::vector<size_t> at(wanted.size(), 0);
+  while (true) {
+    bool found = false;
+    for (const KernelInstance &instance : kernel.instances) {
+      bool fits = true;
+      for (size_t i = 0; i < wanted.size() && fits; ++i)
+        fits = matches(wanted[i], wanted[i].values[at[i]], instance.parameters[i]);
+      found |= fits;
+    }
+    if (!found) {
+      std::string text;
+      for (size_t i = 0; i < wanted.size(); ++i)
+        text += (i ? ", " : "") + kernel.parameters[i].name + (wanted[i].isAtLeast ? ">=" : "=") + wanted[i].values[at[i]].str();
+      diags.report(diag::MissingInstance, stmt.kernel->range, entity.name(), text)
+          .note(diag::DeclaredHere, entity.syntax->signatureRange, entity.name());
+      return;
+    }
+    size_t i = 0;
+    while (i < at.size() && ++at[i] == wanted[i].values.size())
+      at[i++] = 0;
+    if (i == at.size())
+      return;
+  }
+}
+
+/// Raises unless two dtypes are equal, where they may differ.
+void Elaborator::requireDType(Node *found, Node *expected, const std::string &argument, SourceRange range) {
+  if (facts.sameValue(found, expected))
+    return;
+  Node *same = emit(Kind::DTypeEqual, types.boolean(), range, {found, expected});
+  Node *differs = emit(Kind::Not, types.boolean(), range, {same});
+  Node *test = emit(Kind::If, types.none, range, {differs});
+  test->regions.push_back(inBlock([&] {
+    emit(Kind::Raise, types.none, range, {found, expected})->text = "`" + argument + "` has dtype {}, expected {}";
+  }));
+  test->regions.push_back(std::make_unique<hir::Block>());
+}
+
+void Elaborator::checkLaunch(const ast::LaunchStmt &stmt) {
+  if (kind != BodyKind::Op) {
+    diags.report(diag::OnlyInOps, stmt.range, "launch");
+    return;
+  }
+  Operand callee = check(*stmt.kernel);
+  if (callee.isError())
+    return;
+  if (!callee.constant || !callee.constant->isFunction() || callee.constant->asFunction()->role != FunctionRole::Kernel) {
+    diags.report(diag::NotAKernel, stmt.kernel->range, describe(callee));
+    return;
+  }
+  const FunctionEntity &entity = *callee.constant->asFunction();
+  const KernelRecord &kernel = checker.program.kernels()[entity.index];
+  const KernelInfo &info = checker.kernelInfo(entity.index);
+  if (kernel.parameters.size() != entity.syntax->comptimeParameters.size() || kernel.instances.empty())
+    return; // its declaration was wrong, and reported
+
+  // Parameters.
+  size_t count = kernel.parameters.size();
+  std::vector<const ast::Expr *> given(count, nullptr);
+  for (size_t i = 0; i < stmt.parameters.size(); ++i) {
+    const ast::Argument &argument = stmt.parameters[i];
+    size_t at = i;
+    if (argument.name)
+      for (at = 0; at < count && kernel.parameters[at].name != argument.name.text;)
+        ++at;
+    if (at >= count) {
+      if (argument.name)
+        diags.report(diag::UnknownArgument, argument.range, entity.name(), argument.name.text)
+            .note(diag::DeclaredHere, entity.syntax->signatureRange, entity.name());
+      else
+        diags.report(diag::TooManyArguments, argument.range, entity.name(), static_cast<int64_t>(count));
+      return;
+    }
+    given[at] = argument.value.get();
+  }
+  std::vector<Operand> values;
+  std::vector<bool> atLeast;
+  std::vector<Node *> nodes;
+  bool failed = false;
+  for (size_t i = 0; i < count; ++i) {
+    const ast::ComptimeParameter &parameter = entity.syntax->comptimeParameters[i];
+    if (!given[i] && !info.onlyValue[i]) {
+      diags.report(diag::MissingArgument, stmt.kernel->range, entity.name(), parameter.name.text)
+          .note(diag::DeclaredHere, parameter.range, parameter.name.text);
+      return;
+    }
+    const ast::Expr *least = given[i] ? atLeastArgument(*given[i]) : nullptr;
+    Operand value = given[i] ? check(least ? *least : *given[i]) : constant(*info.onlyValue[i], stmt.kernel->range);
+    atLeast.push_back(least != nullptr);
+    const std::string &paramKind = kernel.parameters[i].kind;
+    const Type *wanted = paramKind == "dtype" ? types.dtype : paramKind == "int" ? types.integer()
+                                                          : paramKind == "bool" ? types.boolean() : types.string;
+    if (!value.isError() && least && paramKind != "int") {
+      diags.report(diag::TypeMismatch, given[i]->range, "`at_least`", kernel.parameters[i].kind + " parameter", "an Int parameter");
+      failed = true;
+    }
+    Node *node = convert(value, wanted, "parameter `" + parameter.name.text + "`");
+    failed |= !node;
+    values.push_back(value);
+    nodes.push_back(node);
+  }
+  if (failed)
+    return;
+  proveInstance(stmt, kernel, values, atLeast, nodes);
+
+  // Arguments; `grid` is one of them.
+  std::vector<const ast::Expr *> bound(kernel.arguments.size(), nullptr);
+  const ast::Expr *grid = nullptr;
+  size_t position = 0;
+  for (const ast::Argument &argument : stmt.arguments) {
+    if (argument.name && argument.name.text == "grid") {
+      grid = argument.value.get();
+      continue;
+    }
+    size_t at = argument.name ? 0 : position++;
+    if (argument.name)
+      while (at < bound.size() && kernel.arguments[at].name != argument.name.text)
+        ++at;
+    if (at >= bound.size()) {
+      if (argument.name)
+        diags.report(diag::UnknownArgument, argument.range, entity.name(), argument.name.text)
+            .note(diag::DeclaredHere, entity.syntax->signatureRange, entity.name());
+      else
+        diags.report(diag::TooManyArguments, argument.range, entity.name(), static_cast<int64_t>(bound.size()));
+      return;
+    }
+    bound[at] = argument.value.get();
+  }
+  std::vector<Node *> operands = nodes;
+  auto launch = std::make_unique<hir::LaunchInfo>();
+  launch->kernel = kernel.name;
+  for (size_t i = 0; i < count; ++i) {
+    launch->parameterNames.push_back(kernel.parameters[i].name);
+    launch->parameterAtLeast.push_back(atLeast[i]);
+    if (values[i].constant || kernel.parameters[i].kind != "dtype")
+      continue;
+    // A dtype that is known at run time only: others than the listed ones raise.
+    std::string listed;
+    Node *isListed = nullptr;
+    std::vector<Value> seen;
+    for (const KernelInstance &instance : kernel.instances) {
+      const Value &dtype = instance.parameters[i];
+      if (std::find(seen.begin(), seen.end(), dtype) != seen.end())
+        continue;
+      seen.push_back(dtype);
+      listed += (listed.empty() ? "" : ", ") + dtype.str();
+      Node *same = emit(Kind::DTypeEqual, types.boolean(), stmt.range, {nodes[i], emitConstant(dtype, types.dtype, stmt.range)});
+      isListed = isListed ? emit(Kind::BitOr, types.boolean(), stmt.range, {isListed, same}) : same;
+    }
+    Node *test = emit(Kind::If, types.none, stmt.range, {emit(Kind::Not, types.boolean(), stmt.range, {isListed})});
+    test->regions.push_back(inBlock([&] {
+      emit(Kind::Raise, types.none, stmt.range, {nodes[i]})->text = "dtype {} is not supported by " + opName + " (" + listed + ")";
+    }));
+    test->regions.push_back(std::make_unique<hir::Block>());
+  }
+  for (size_t i = 0; i < bound.size(); ++i) {
+    const KernelArgument &wanted = kernel.arguments[i];
+    if (!bound[i]) {
+      diags.report(diag::MissingArgument, stmt.range, entity.name(), wanted.name)
+          .note(diag::DeclaredHere, entity.syntax->signatureRange, entity.name());
+      return;
+    }
+    Operand operand = check(*bound[i]);
+    if (operand.isError())
+      return;
+    launch->argumentMut.push_back(wanted.isMut);
+    if (!wanted.isView) {
+      auto element = dtypeOfValueName(wanted.dtype);
+      const Type *type = wanted.dtype == "bool" ? types.boolean()
+                         : element && isFloat(*element) ? types.scalar(DType::Float64) : types.integer();
+      if (!element) // Scalar[T]: whatever number is given
+        type = operand.type->isScalar() && isFloat(operand.type->element) ? types.scalar(DType::Float64) : types.integer();
+      operands.push_back(convert(operand, type, "argument `" + wanted.name + "`"));
+      failed |= !operands.back();
+      continue;
+    }
+    Node *tensor = convert(operand, types.optionalTensor, "argument `" + wanted.name + "`");
+    if (!tensor)
+      return;
+    operands.push_back(tensor);
+    requireFit(operand, tensor, wanted, kernel, nodes, bound[i]->range);
+  }
+  if (failed)
+    return;
+  if (grid && isPersistent(*entity.syntax)) {
+    diags.report(diag::GridOfPersistent, grid->range, entity.name());
+    return;
+  }
+  if (!grid && !isPersistent(*entity.syntax)) {
+    diags.report(diag::MissingArgument, stmt.range, entity.name(), "grid");
+    return;
+  }
+  if (grid) {
+    Operand extents = check(*grid);
+    if (extents.isError())
+      return;
+    std::vector<Operand> items = {extents};
+    if (extents.type->kind == TypeKind::Tuple) {
+      items = extents.items;
+      if (extents.constant)
+        for (const Value &item : extents.constant->asSequence().items)
+          items.push_back(constant(item, grid->range));
+    }
+    if (items.empty() || items.size() > 3) {
+      diags.report(diag::WrongCount, grid->range, static_cast<int64_t>(items.size()), 3);
+      return;
+    }
+    for (const Operand &item : items) {
+      operands.push_back(intNode(item, "`grid`"));
+      if (!operands.back())
+        return;
+    }
+    launch->gridRank = static_cast<unsigned>(items.size());
+  }
+  emit(Kind::Launch, types.none, stmt.range, std::move(operands))->launch = std::move(launch);
+}
+
+/// The rank and dtype that the kernel expects of a tensor, checked at run time where they are not known now. An absent tensor fits.
+void Elaborator::requireFit(const Operand &operand, Node *tensor, const KernelArgument &wanted, const KernelRecord &kernel,
+                            const std::vector<Node *> &parameters, SourceRange range) {
+  if (operand.isNone())
+    return;
+  auto checks = [&] {
+    bool rankKnown = operand.type->isTensor() && operand.type->rank >= 0;
+    if (rankKnown && operand.type->rank != wanted.rank)
+      diags.report(diag::RankMismatch, range, "argument `" + wanted.name + "`", static_cast<int64_t>(operand.type->rank),
+                   static_cast<int64_t>(wanted.rank));
+    if (!rankKnown) {
+      Node *rank = emit(Kind::Rank, types.integer(), range, {tensor});
+      Node *expected = emitConstant(Value(int64_t(wanted.rank)), types.integer(), range);
+      Node *test = emit(Kind::If, types.none, range, {emit(Kind::NotEqual, types.boolean(), range, {rank, expected})});
+      test->regions.push_back(inBlock([&] {
+        emit(Kind::Raise, types.none, range, {rank})->text =
+            "`" + wanted.name + "` has rank {}, expected " + std::to_string(wanted.rank);
+      }));
+      test->regions.push_back(std::make_unique<hir::Block>());
+    }
+    Node *expected = nullptr;
+    for (size_t p = 0; p < kernel.parameters.size(); ++p)
+      if (kernel.parameters[p].name == wanted.dtype)
+        expected = parameters[p];
+    if (auto fixed = dtypeOfValueName(wanted.dtype); fixed && !expected)
+      expected = emitConstant(Value(*fixed), types.dtype, range);
+    if (expected)
+      requireDType(emit(Kind::DTypeOf, types.dtype, range, {tensor}), expected, wanted.name, range);
+  };
+  if (!operand.type->isOptionalTensor())
+    return checks();
+  Node *absent = emit(Kind::IsNone, types.boolean(), range, {tensor});
+  Node *test = emit(Kind::If, types.none, range, {emit(Kind::Not, types.boolean(), range, {absent})});
+  test->regions.push_back(inBlock(checks));
+  test->regions.push_back(std::make_unique<hir::Block>());
+}
+
+} // namespace kpkg::compiler

@@ -1,0 +1,100 @@
+// Checking lists of Int on the host.
+// SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
+#include "compiler/check/Arguments.h"
+#include "compiler/comptime/Fold.h"
+
+namespace kpkg::compiler {
+
+Operand Elaborator::checkList(const ast::ListExpr &expr) {
+  std::vector<Operand> items;
+  std::vector<Value> values;
+  for (const ast::ExprPtr &element : expr.elements) {
+    items.push_back(check(*element));
+    if (items.back().isError())
+      return error(expr.range);
+    if (items.back().constant)
+      values.push_back(*items.back().constant);
+  }
+  if (values.size() == items.size())
+    return constant(Value::list(std::move(values)), expr.range);
+  std::vector<Node *> nodes;
+  for (const Operand &item : items)
+    nodes.push_back(intNode(item, "an item of a list"));
+  if (kind == BodyKind::Kernel)
+    return notSupported(expr.range, "a list of run-time values in a kernel", "use scalars or tiles");
+  return result(Kind::MakeList, types.list, expr.range, std::move(nodes));
+}
+
+Operand Elaborator::indexList(const Operand &list, const ast::IndexExpr &expr) {
+  if (expr.arguments.size() != 1) {
+    diags.report(diag::RankMismatch, expr.range, "the index", static_cast<int64_t>(expr.arguments.size()), 1);
+    return error(expr.range);
+  }
+  const ast::Expr &argument = *expr.arguments[0].value;
+  auto *slice = argument.as<ast::SliceExpr>();
+  if (!slice) {
+    Operand index = check(argument);
+    if (list.constant && index.constant) {
+      Folded item = foldIndex(*list.constant, *index.constant);
+      if (item)
+        return constant(*item.value, expr.range);
+      diags.report(diag::ComptimeError, expr.range, item.error);
+      return error(expr.range);
+    }
+    return result(Kind::ListGet, types.integer(), expr.range, {materialise(list), intNode(index, "an index")});
+  }
+  if (slice->step)
+    return notSupported(argument.range, "a step in a slice of a list", "build the list in a loop");
+  auto bound = [&](const ast::ExprPtr &part, int64_t open) {
+    return part ? intNode(check(*part), "a bound of a slice") : emitConstant(Value(open), types.integer(), argument.range);
+  };
+  Node *start = bound(slice->start, 0);
+  Node *stop = bound(slice->stop, INT64_MAX);
+  return result(Kind::ListSlice, types.list, expr.range, {materialise(list), start, stop});
+}
+
+Operand Elaborator::callLen(CallSite &site) {
+  Arguments arguments(*this, site);
+  const ast::Expr *expr = arguments.take("x");
+  if (!arguments.finish())
+    return error(site.range());
+  Operand value = check(*expr);
+  if (value.isError())
+    return value;
+  if (value.isTuple())
+    return constant(Value(static_cast<int64_t>(value.items.size())), site.range());
+  if (value.constant)
+    if (Folded folded = foldCall("len", {*value.constant}))
+      return constant(*folded.value, site.range());
+  if (value.type->kind != TypeKind::List) {
+    diags.report(diag::OperandUnfit, expr->range, site.name, describe(value));
+    return error(site.range());
+  }
+  return result(Kind::ListLength, types.integer(), site.range(), {value.node});
+}
+
+Operand Elaborator::callBroadcastShapes(CallSite &site) {
+  if (Operand allowed = onlyIn(BodyKind::Op, site); allowed.isError())
+    return allowed;
+  Arguments arguments(*this, site);
+  const ast::Expr *exprs[2] = {arguments.take("a"), arguments.take("b")};
+  if (!arguments.finish())
+    return error(site.range());
+  Node *a = listNode(check(*exprs[0]), "`a`");
+  Node *b = listNode(check(*exprs[1]), "`b`");
+  return result(Kind::BroadcastShapes, types.list, site.range(), {a, b});
+}
+
+Operand Elaborator::listAppend(CallSite &site) {
+  Arguments arguments(*this, site);
+  const ast::Expr *expr = arguments.take("item");
+  if (!arguments.finish())
+    return error(site.range());
+  Node *item = intNode(check(*expr), "the item");
+  Operand longer = result(Kind::ListAppend, types.list, site.range(), {materialise(site.base), item});
+  if (!longer.isError())
+    checkAssign(*site.call->callee->as<ast::AttributeExpr>()->base, longer, site.range());
+  return none(site.range());
+}
+
+} // namespace kpkg::compiler

@@ -1,0 +1,307 @@
+// Checking views, windows, loads and stores, and what kernels print and assert.
+// SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
+#include "compiler/check/Arguments.h"
+
+namespace kpkg::compiler {
+
+Operand Elaborator::gridCoordinate(const ast::AttributeExpr &expr, Kind nodeKind) {
+  if (kind != BodyKind::Kernel) {
+    diags.report(diag::OnlyInKernels, expr.range, expr.base->as<ast::NameExpr>()->name);
+    return error(expr.range);
+  }
+  static const std::string axes[] = {"x", "y", "z"};
+  for (int64_t i = 0; i < 3; ++i)
+    if (expr.attribute.text == axes[i])
+      return result(nodeKind, types.integer(), expr.range, {}, {i});
+  diags.report(diag::UnknownAttribute, expr.attribute.range, expr.base->as<ast::NameExpr>()->name, expr.attribute.text);
+  return error(expr.range);
+}
+
+Operand Elaborator::viewQuery(Kind nodeKind, const Operand &view, const ast::IndexExpr &expr) {
+  auto dim = expr.arguments.size() == 1 ? comptimeInt(*expr.arguments[0].value) : std::nullopt;
+  if (!dim)
+    return error(expr.range);
+  int64_t at = *dim < 0 ? *dim + view.type->rank : *dim;
+  if (at < 0 || at >= view.type->rank) {
+    diags.report(diag::BadAxis, expr.range, *dim, view.type->str());
+    return error(expr.range);
+  }
+  return result(nodeKind, types.integer(), expr.range, {view.node}, {at});
+}
+
+Operand Elaborator::indexView(const Operand &view, const ast::IndexExpr &expr) {
+  if (static_cast<int>(expr.arguments.size()) > view.type->rank) {
+    diags.report(diag::RankMismatch, expr.range, "the index", static_cast<int64_t>(expr.arguments.size()),
+                 static_cast<int64_t>(view.type->rank));
+    return error(expr.range);
+  }
+  std::vector<int64_t> dims;
+  std::vector<Node *> operands = {view.node};
+  for (size_t i = 0; i < expr.arguments.size(); ++i) {
+    const ast::Expr &argument = *expr.arguments[i].value;
+    if (auto *slice = argument.as<ast::SliceExpr>()) {
+      if (slice->start || slice->stop || slice->step)
+        return notSupported(argument.range, "a slice with bounds in a kernel", "use `.window[...](...)` at element coordinates");
+      continue;
+    }
+    Operand index = check(argument);
+    if (index.isConstantInt() && index.constant->asInt() < 0) {
+      // Counts from the end, as in NumPy.
+      Operand extent = result(Kind::ViewShape, types.integer(), argument.range, {view.node}, {static_cast<int64_t>(i)});
+      index = binary(ast::BinaryOp::Add, extent, index, argument.range);
+    }
+    Node *node = intNode(index, "an index");
+    if (!node)
+      return error(expr.range);
+    dims.push_back(static_cast<int64_t>(i));
+    operands.push_back(node);
+  }
+  if (dims.empty())
+    return view;
+  const Type *type = types.view(view.type->element, view.type->rank - static_cast<int>(dims.size()), view.type->isMut);
+  return result(Kind::DropDims, type, expr.range, std::move(operands), std::move(dims));
+}
+
+/// `.tile[sizes](block coordinates)` and `.window[sizes](element coordinates)`.
+Operand Elaborator::blockOf(CallSite &site, bool isTile) {
+  if (!site.comptimeArguments) {
+    diags.report(diag::MissingArgument, site.range(), site.name, "sizes");
+    return error(site.range());
+  }
+  Arguments brackets(*this, site, *site.comptimeArguments);
+  std::vector<const ast::Expr *> sizes = brackets.rest();
+  Arguments arguments(*this, site);
+  std::vector<const ast::Expr *> coordinates = arguments.rest();
+  if (!brackets.finish() || !arguments.finish())
+    return error(site.range());
+  auto shape = extents(sizes, site.range());
+  if (!shape)
+    return error(site.range());
+  int64_t rank = site.base.type->rank;
+  if (static_cast<int64_t>(shape->size()) != rank || static_cast<int64_t>(coordinates.size()) != rank) {
+    bool sizesWrong = static_cast<int64_t>(shape->size()) != rank;
+    diags.report(diag::RankMismatch, site.range(), sizesWrong ? "the sizes in `[...]`" : "the coordinates",
+                 static_cast<int64_t>(sizesWrong ? shape->size() : coordinates.size()), rank);
+    return error(site.range());
+  }
+  std::vector<Node *> operands = {site.base.node};
+  for (int64_t i = 0; i < rank; ++i) {
+    Operand coordinate = check(*coordinates[i]);
+    if (isTile)
+      coordinate = binary(ast::BinaryOp::Mul, coordinate, constant(Value((*shape)[i]), coordinates[i]->range), coordinates[i]->range);
+    operands.push_back(intNode(coordinate, "a coordinate"));
+  }
+  return result(Kind::Window, types.window(site.base.type->element, *shape, site.base.type->isMut), site.range(), std::move(operands));
+}
+
+Operand Elaborator::viewTile(CallSite &site) { return blockOf(site, true); }
+Operand Elaborator::viewWindow(CallSite &site) { return blockOf(site, false); }
+
+Operand Elaborator::windowLoad(CallSite &site) {
+  Arguments arguments(*this, site);
+  const ast::Expr *fillExpr = arguments.take("fill", false);
+  if (!arguments.finish())
+    return error(site.range());
+  const Type *window = site.base.type;
+  Operand zero = constant(window->element == DType::Bool ? Value(false) : Value(int64_t(0)), site.range());
+  Node *fill = convert(fillExpr ? check(*fillExpr) : zero, types.scalar(window->element), "`fill`");
+  return result(Kind::Load, types.tile(window->element, window->shape), site.range(), {site.base.node, fill});
+}
+
+Operand Elaborator::windowStore(CallSite &site) {
+  Arguments arguments(*this, site);
+  const ast::Expr *expr = arguments.take("value");
+  if (!arguments.finish())
+    return error(site.range());
+  const Type *window = site.base.type;
+  Operand value = check(*expr);
+  if (value.isError())
+    return value;
+  if (!window->isMut) {
+    diags.report(diag::NotMutable, site.range());
+    return error(site.range());
+  }
+  const Type *wanted = types.tile(window->element, window->shape);
+  bool fits = value.type->isNumeric() &&
+              (value.constant ? fitsConstant(*value.constant, window->element) : value.type->element == window->element);
+  if (!fits) {
+    diags.report(diag::TypeMismatch, expr->range, "the value", describe(value), wanted->str());
+    return error(site.range());
+  }
+  auto shape = broadcastShapes(value.type, wanted, "store", expr->range);
+  if (!shape)
+    return error(site.range());
+  if (*shape != window->shape) {
+    diags.report(diag::ShapesDiffer, expr->range, "store", value.type->str(), wanted->str());
+    return error(site.range());
+  }
+  Node *tile = numberAs(value, window->element, window->shape);
+  if (combineDepth)
+    return notSupported(site.range(), "a store inside `reduce` or `scan`", "store the result");
+  emit(Kind::Store, types.none, site.range(), {site.base.node, tile});
+  return none(site.range());
+}
+
+Operand Elaborator::viewGather(CallSite &site) {
+  Arguments arguments(*this, site);
+  const ast::Expr *maskExpr = arguments.named("mask"), *fillExpr = arguments.named("fill");
+  std::vector<const ast::Expr *> indexExprs = arguments.rest();
+  if (!arguments.finish())
+    return error(site.range());
+  const Type *view = site.base.type;
+  if (static_cast<int>(indexExprs.size()) != view->rank) {
+    diags.report(diag::RankMismatch, site.range(), "the indices", static_cast<int64_t>(indexExprs.size()), static_cast<int64_t>(view->rank));
+    return error(site.range());
+  }
+  return gatherOrScatter(site, indexExprs, nullptr, maskExpr, fillExpr);
+}
+
+Operand Elaborator::viewScatter(CallSite &site) {
+  Arguments arguments(*this, site);
+  const ast::Expr *maskExpr = arguments.named("mask"), *valueExpr = arguments.named("value");
+  std::vector<const ast::Expr *> indexExprs = arguments.rest();
+  if (!arguments.finish())
+    return error(site.range());
+  const Type *view = site.base.type;
+  if (!valueExpr && !indexExprs.empty()) { // t.scatter(i, j, value)
+    valueExpr = indexExprs.back();
+    indexExprs.pop_back();
+  }
+  if (!valueExpr || static_cast<int>(indexExprs.size()) != view->rank) {
+    diags.report(diag::RankMismatch, site.range(), "the indices", static_cast<int64_t>(indexExprs.size()), static_cast<int64_t>(view->rank));
+    return error(site.range());
+  }
+  if (!view->isMut) {
+    diags.report(diag::NotMutable, site.range());
+    return error(site.range());
+  }
+  return gatherOrScatter(site, indexExprs, valueExpr, maskExpr, nullptr);
+}
+
+Operand Elaborator::gatherOrScatter(CallSite &site, const std::vector<const ast::Expr *> &indexExprs, const ast::Expr *valueExpr,
+                                    const ast::Expr *maskExpr, const ast::Expr *fillExpr) {
+  const Type *view = site.base.type;
+  std::vector<Operand> indices;
+  std::vector<int64_t> shape;
+  auto meet = [&](const Operand &operand) {
+    const Type *soFar = shape.empty() ? types.integer() : types.tile(DType::Int, shape);
+    auto met = broadcastShapes(soFar, operand.type, site.name, operand.range);
+    if (met)
+      shape = *met;
+    return met.has_value();
+  };
+  for (const ast::Expr *expr : indexExprs) {
+    Operand index = check(*expr);
+    if (index.isError())
+      return index;
+    if (!index.type->isNumeric() || !isInteger(index.type->element)) {
+      diags.report(diag::TypeMismatch, expr->range, "an index", describe(index), "a tile of integers");
+      return error(site.range());
+    }
+    if (!meet(index))
+      return error(site.range());
+    indices.push_back(index);
+  }
+  Operand mask = maskExpr ? check(*maskExpr) : Operand();
+  if (maskExpr) {
+    if (mask.isError())
+      return mask;
+    if (!mask.type->isNumeric() || mask.type->element != DType::Bool) {
+      diags.report(diag::TypeMismatch, maskExpr->range, "`mask`", describe(mask), "a tile of Bool");
+      return error(site.range());
+    }
+    if (!meet(mask))
+      return error(site.range());
+  }
+  Operand value = valueExpr ? check(*valueExpr) : Operand();
+  if (valueExpr) {
+    if (value.isError())
+      return value;
+    bool fits = value.type->isNumeric() &&
+                (value.constant ? fitsConstant(*value.constant, view->element) : value.type->element == view->element);
+    if (!fits) {
+      diags.report(diag::TypeMismatch, valueExpr->range, "the value", describe(value), "a tile of " + std::string(valueNameOf(view->element)));
+      return error(site.range());
+    }
+    if (!meet(value))
+      return error(site.range());
+  }
+  if (shape.empty()) {
+    diags.report(diag::TypeMismatch, site.range(), "the index", "a scalar", "a tile");
+    return error(site.range());
+  }
+  std::vector<Node *> operands = {site.base.node};
+  for (const Operand &index : indices)
+    operands.push_back(numberAs(index, DType::Int, shape));
+  if (valueExpr) {
+    operands.push_back(numberAs(value, view->element, shape));
+  } else {
+    Operand zero = constant(view->element == DType::Bool ? Value(false) : Value(int64_t(0)), site.range());
+    operands.push_back(convert(fillExpr ? check(*fillExpr) : zero, types.scalar(view->element), "`fill`"));
+  }
+  if (maskExpr)
+    operands.push_back(numberAs(mask, DType::Bool, shape));
+  std::vector<int64_t> hasMask = {maskExpr != nullptr};
+  if (valueExpr) {
+    Operand done = result(Kind::Scatter, types.none, site.range(), std::move(operands), std::move(hasMask));
+    return done.isError() ? done : none(site.range());
+  }
+  return result(Kind::Gather, types.tile(view->element, shape), site.range(), std::move(operands), std::move(hasMask));
+}
+
+Operand Elaborator::callPrint(CallSite &site) {
+  if (Operand allowed = onlyIn(BodyKind::Kernel, site); allowed.isError())
+    return allowed;
+  std::string format;
+  std::vector<Node *> values;
+  for (size_t i = 0; i < site.arguments->size(); ++i) {
+    const ast::Argument &argument = (*site.arguments)[i];
+    auto *text = argument.value->as<ast::StringLiteral>();
+    bool isFormat = i == 0 && text && text->value.find("{}") != std::string::npos;
+    if (text) {
+      std::string escaped;
+      for (char c : text->value)
+        escaped += !isFormat && (c == '{' || c == '}') ? std::string(2, c) : std::string(1, c);
+      format += (i && format.size() ? " " : "") + escaped;
+      continue;
+    }
+    Operand value = check(*argument.value);
+    if (value.isError())
+      return value;
+    Node *node = materialise(value);
+    if (!node || !node->type->isNumeric()) {
+      diags.report(diag::OperandUnfit, argument.range, "print", describe(value));
+      return error(site.range());
+    }
+    values.push_back(node);
+    size_t places = 0;
+    for (size_t at = 0; (at = format.find("{}", at)) != std::string::npos; at += 2)
+      ++places;
+    if (places < values.size())
+      format += format.empty() ? "{}" : " {}";
+  }
+  emit(Kind::Print, types.none, site.range(), std::move(values))->text = format;
+  return none(site.range());
+}
+
+Operand Elaborator::callDebugAssert(CallSite &site) {
+  if (Operand allowed = onlyIn(BodyKind::Kernel, site); allowed.isError())
+    return allowed;
+  Arguments arguments(*this, site);
+  const ast::Expr *test = arguments.take("condition");
+  const ast::Expr *messageExpr = arguments.take("message", false);
+  if (!arguments.finish())
+    return error(site.range());
+  Operand holds = check(*test);
+  auto message = messageExpr ? comptime(*messageExpr) : std::optional(Value(std::string("debug_assert failed")));
+  if (holds.isError() || !message)
+    return error(site.range());
+  if (!holds.type->isNumeric() || holds.type->element != DType::Bool) {
+    diags.report(diag::ConditionNotBool, test->range, describe(holds));
+    return error(site.range());
+  }
+  emit(Kind::Assert, types.none, site.range(), {materialise(holds)})->text = message->isString() ? message->asString() : message->str();
+  return none(site.range());
+}
+
+} // namespace kpkg::compiler

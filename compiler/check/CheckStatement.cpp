@@ -1,0 +1,367 @@
+// Checking blocks and simple statements.
+// SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
+#include "compiler/check/Frame.h"
+#include "compiler/comptime/Fold.h"
+
+namespace kpkg::compiler {
+
+Flow Elaborator::checkBlock(const ast::Block &statements) {
+  scope->open();
+  Flow flow = checkFrom(statements, 0);
+  scope->close();
+  return flow;
+}
+
+Flow Elaborator::checkFrom(const ast::Block &statements, size_t first) {
+  for (size_t i = first; i < statements.size(); ++i) {
+    bool tookRest = false;
+    auto *branches = statements[i]->as<ast::IfStmt>();
+    Flow flow = branches && !branches->isComptime ? checkIf(*branches, 0, statements, i + 1, tookRest) : checkStatement(*statements[i]);
+    if (tookRest || flow == Flow::Exits || flow == Flow::Stops)
+      return flow;
+    if (flow == Flow::Maybe)
+      return i + 1 == statements.size() ? flow : guarded([&] { return checkFrom(statements, i + 1); }, statements[i]->range);
+  }
+  return Flow::Normal;
+}
+
+Flow Elaborator::checkStatement(const ast::Stmt &stmt) {
+  switch (stmt.kind) {
+  case ast::StmtKind::VarStmt:
+    checkVar(*stmt.as<ast::VarStmt>());
+    return Flow::Normal;
+  case ast::StmtKind::AssignStmt: {
+    auto &assignment = *stmt.as<ast::AssignStmt>();
+    checkAssign(*assignment.target, check(*assignment.value), stmt.range);
+    return Flow::Normal;
+  }
+  case ast::StmtKind::AugmentedStmt:
+    checkAugmented(*stmt.as<ast::AugmentedStmt>());
+    return Flow::Normal;
+  case ast::StmtKind::ExprStmt:
+    check(*stmt.as<ast::ExprStmt>()->value);
+    return Flow::Normal;
+  case ast::StmtKind::IfStmt:
+    return checkComptimeIf(*stmt.as<ast::IfStmt>());
+  case ast::StmtKind::ForStmt:
+    return checkFor(*stmt.as<ast::ForStmt>());
+  case ast::StmtKind::WhileStmt:
+    return checkWhile(*stmt.as<ast::WhileStmt>());
+  case ast::StmtKind::BreakStmt:
+    return checkLoopExit(stmt.range, true);
+  case ast::StmtKind::ContinueStmt:
+    return checkLoopExit(stmt.range, false);
+  case ast::StmtKind::PassStmt:
+    return Flow::Normal;
+  case ast::StmtKind::ReturnStmt:
+    return checkReturn(*stmt.as<ast::ReturnStmt>());
+  case ast::StmtKind::RaiseStmt:
+    return checkRaise(*stmt.as<ast::RaiseStmt>());
+  case ast::StmtKind::ComptimeConstStmt:
+    checkComptimeConst(*stmt.as<ast::ComptimeConstStmt>());
+    return Flow::Normal;
+  case ast::StmtKind::ComptimeAssertStmt:
+    checkComptimeAssert(*stmt.as<ast::ComptimeAssertStmt>());
+    return Flow::Normal;
+  case ast::StmtKind::LaunchStmt:
+    checkLaunch(*stmt.as<ast::LaunchStmt>());
+    return Flow::Normal;
+  case ast::StmtKind::ImportStmt:
+  case ast::StmtKind::FunctionStmt:
+    return Flow::Normal; // the parser has reported them
+  }
+  return Flow::Normal;
+}
+
+void Elaborator::declareTarget(const ast::Identifier &name, Operand operand) {
+  if (scope->isDeclaredHere(name.text))
+    diags.report(diag::Redefined, name.range, name.text).note(diag::DeclaredHere, scope->find(name.text)->declared, name.text);
+  Binding binding;
+  binding.operand = std::move(operand);
+  binding.declared = name.range;
+  binding.tileDepth = tileDepth;
+  scope->declare(name.text, std::move(binding));
+}
+
+void Elaborator::declareVariable(const ast::Identifier &name, const Operand &value, const Type *annotated) {
+  if (value.isError())
+    return declareTarget(name, value);
+  bool isHandle = value.type->kind == TypeKind::View || value.type->kind == TypeKind::Window || value.isTuple();
+  bool isReassigned = frame->reassigned.count(name.text);
+  if (isHandle && !annotated) {
+    if (isReassigned) {
+      diags.report(diag::NotAssignable, name.range, name.text, "it stands for " + value.type->str() + ", which a variable cannot hold");
+      return declareTarget(name, error(name.range));
+    }
+    return declareTarget(name, value);
+  }
+  if (value.type->isNone() && !annotated && kind == BodyKind::Kernel) {
+    diags.report(diag::TypeMismatch, value.range, "this value", "None", "a value");
+    return declareTarget(name, error(name.range));
+  }
+  Node *node = annotated ? convert(value, annotated, "`" + name.text + "`") : materialise(value);
+  if (!node)
+    return declareTarget(name, error(name.range));
+  if (!isReassigned)
+    return declareTarget(name, runTime(node));
+  hir::Local *local = newLocal(name.text, node->type);
+  setLocal(local, node, name.range);
+  declareTarget(name, error(name.range));
+  Binding binding;
+  binding.kind = Binding::Variable;
+  binding.local = local;
+  binding.declared = name.range;
+  binding.tileDepth = tileDepth;
+  scope->declare(name.text, std::move(binding));
+}
+
+void Elaborator::checkVar(const ast::VarStmt &stmt) {
+  const Type *annotated = nullptr;
+  bool isWrong = false;
+  if (stmt.type) {
+    TypeSpec spec = checker.resolveType(*stmt.type, *scope);
+    isWrong = spec.kind == TypeSpec::Wrong;
+    if (spec.kind == TypeSpec::Exact)
+      annotated = onHost(spec.exact);
+  }
+  if (!stmt.value) {
+    notSupported(stmt.range, "`var` without a value", "give it one: `var x: T = ...`");
+    return declareTarget(stmt.names[0], error(stmt.range));
+  }
+  Operand value = check(*stmt.value);
+  if (stmt.names.size() == 1)
+    return declareVariable(stmt.names[0], isWrong ? error(stmt.range) : value, annotated);
+  std::vector<Operand> items = value.items;
+  if (value.constant && value.constant->isSequence())
+    for (const Value &item : value.constant->asSequence().items)
+      items.push_back(constant(item, value.range));
+  if (!value.isError() && items.size() != stmt.names.size()) {
+    diags.report(diag::WrongCount, stmt.value->range, static_cast<int64_t>(items.size()), static_cast<int64_t>(stmt.names.size()));
+    value = error(stmt.range);
+  }
+  for (size_t i = 0; i < stmt.names.size(); ++i)
+    declareVariable(stmt.names[i], value.isError() ? value : items[i], nullptr);
+}
+
+void Elaborator::checkAssign(const ast::Expr &target, const Operand &value, SourceRange range) {
+  if (auto *tuple = target.as<ast::TupleExpr>()) {
+    if (value.isError())
+      return;
+    std::vector<Operand> items = value.items;
+    if (value.constant && value.constant->isSequence())
+      for (const Value &item : value.constant->asSequence().items)
+        items.push_back(constant(item, value.range));
+    if (items.size() != tuple->elements.size()) {
+      diags.report(diag::WrongCount, value.range, static_cast<int64_t>(items.size()), static_cast<int64_t>(tuple->elements.size()));
+      return;
+    }
+    for (Operand &item : items) // all are read before the first is written
+      if (!item.isError() && !item.node)
+        item = runTime(materialise(item));
+    for (size_t i = 0; i < items.size(); ++i)
+      checkAssign(*tuple->elements[i], items[i], range);
+    return;
+  }
+  if (auto *index = target.as<ast::IndexExpr>()) {
+    Operand base = check(*index->base);
+    bool isList = !base.isError() && base.type->kind == TypeKind::List && index->arguments.size() == 1;
+    if (isList && !value.isError()) {
+      Node *at = intNode(check(*index->arguments[0].value), "the index");
+      Node *item = intNode(value, "the item");
+      Operand changed = result(Kind::ListSet, types.list, range, {materialise(base), at, item});
+      return checkAssign(*index->base, changed, range);
+    }
+    if (!base.isError())
+      diags.report(diag::NotAssignable, target.range, "an index", "only items of lists are assigned; memory is written with `.store`");
+    return;
+  }
+  auto *name = target.as<ast::NameExpr>();
+  if (!name) {
+    diags.report(diag::NotAssignable, target.range, "an attribute", "attributes are not assigned");
+    return;
+  }
+  const Binding *binding = scope->find(name->name);
+  if (!binding) {
+    Meaning meaning = scope->lookup(name->name, target.range);
+    if (meaning.kind == Meaning::Unknown)
+      diags.report(diag::UndeclaredVariable, target.range, name->name).fix(target.range.atBegin(), "var ");
+    else
+      diags.report(diag::NotAssignable, target.range, name->name, "it is not a variable");
+    return;
+  }
+  if (binding->kind != Binding::Variable) {
+    if (!binding->operand.isError())
+      diags.report(diag::NotAssignable, target.range, name->name, "it is a parameter or a comptime name; declare a `var`")
+          .note(diag::DeclaredHere, binding->declared, name->name);
+    return;
+  }
+  if (binding->tileDepth < tileDepth) {
+    diags.report(diag::AssignedAcrossTiles, target.range, name->name).note(diag::DeclaredHere, binding->declared, name->name);
+    return;
+  }
+  if (value.isError())
+    return;
+  const Type *type = binding->local->type;
+  Node *node = type->isTile() && value.type->isNumeric() && (value.type->isScalar() || value.type == type)
+                   ? (value.constant || value.type->element == type->element ? numberAs(value, type->element, type->shape)
+                                                                              : convert(value, type, "`" + name->name + "`"))
+                   : convert(value, type, "`" + name->name + "`");
+  if (node)
+    setLocal(binding->local, node, range);
+}
+
+void Elaborator::checkAugmented(const ast::AugmentedStmt &stmt) {
+  if (!stmt.target->is<ast::NameExpr>() && !stmt.target->is<ast::IndexExpr>()) {
+    diags.report(diag::NotAssignable, stmt.target->range, "this", "only variables are assigned");
+    return;
+  }
+  Operand lhs = check(*stmt.target);
+  Operand rhs = check(*stmt.value);
+  Operand value = binary(stmt.op, lhs, rhs, stmt.opRange);
+  value.range = stmt.range;
+  checkAssign(*stmt.target, value, stmt.range);
+}
+
+void Elaborator::checkComptimeConst(const ast::ComptimeConstStmt &stmt) {
+  auto value = comptime(*stmt.value);
+  declareTarget(stmt.name, value ? constant(*value, stmt.value->range) : error(stmt.range));
+}
+
+void Elaborator::checkComptimeAssert(const ast::ComptimeAssertStmt &stmt) {
+  auto holds = comptime(*stmt.condition);
+  if (!holds)
+    return;
+  if (!holds->isBool()) {
+    diags.report(diag::ConditionNotBool, stmt.condition->range, kindName(*holds));
+    return;
+  }
+  if (holds->asBool())
+    return;
+  auto message = stmt.message ? comptime(*stmt.message) : std::nullopt;
+  diags.report(diag::AssertFailed, stmt.condition->range, message && message->isString() ? message->asString() : "");
+}
+
+Flow Elaborator::checkReturn(const ast::ReturnStmt &stmt) {
+  Operand value = stmt.value ? check(*stmt.value) : none(stmt.range);
+  bool inTiles = false;
+  for (const Loop *loop : frame->loops)
+    inTiles |= loop->isTiles;
+  if (inTiles) {
+    notSupported(stmt.range, "`return` inside a loop over output tiles", "put what follows under an `if`");
+    return Flow::Exits;
+  }
+  if (!frame->hasResult) {
+    if (!value.isError() && !value.isNone())
+      diags.report(diag::UnexpectedResult, stmt.value->range, frame->function->name(), describe(value))
+          .note(diag::DeclaredHere, frame->function->syntax->signatureRange, frame->function->name());
+  } else if (!value.isError()) {
+    const TypeSpec &spec = frame->resultSpec;
+    bool fits = spec.kind == TypeSpec::Exact || spec.kind == TypeSpec::Any ||
+                (spec.kind == TypeSpec::AnyTile && value.type->isTile()) ||
+                (spec.kind == TypeSpec::AnyScalar && value.type->isScalar()) ||
+                (spec.kind == TypeSpec::AnyTensor &&
+                 (value.type->isTensor() || value.type->isOptionalTensor() || value.type->kind == TypeKind::View));
+    const Type *exact = spec.kind == TypeSpec::Exact ? spec.exact : nullptr;
+    if (spec.kind == TypeSpec::AnyTensor && kind == BodyKind::Op)
+      exact = types.tensor;
+    std::vector<Operand> items = {value};
+    std::vector<const Type *> wanted = {exact};
+    bool isTuple = value.type->kind == TypeKind::Tuple;
+    if (isTuple) {
+      items = value.items;
+      if (value.constant)
+        for (const Value &item : value.constant->asSequence().items)
+          items.push_back(constant(item, value.range));
+      wanted.assign(items.size(), nullptr);
+      if (exact && exact->kind == TypeKind::Tuple && exact->items.size() == items.size())
+        wanted = exact->items;
+      else if (exact)
+        fits = false;
+    } else if (exact && exact->kind == TypeKind::Tuple) {
+      fits = false;
+    }
+    if (!fits) {
+      diags.report(diag::TypeMismatch, value.range, "the result", describe(value), exact ? exact->str() : spec.str());
+      value = error(stmt.range);
+    }
+    bool isFirst = !frame->sawReturn;
+    frame->isTuple = isTuple;
+    if (!value.isError() && isFirst && block == frame->body) {
+      // The only way out: the result needs no variable.
+      for (size_t i = 0; i < items.size(); ++i) {
+        if (!wanted[i] || items[i].type == wanted[i] || (items[i].type->isTensor() && wanted[i]->isTensor()))
+          continue;
+        if (items[i].constant && wanted[i]->isScalar() && fitsConstant(*items[i].constant, wanted[i]->element) &&
+            items[i].constant->isBool() == (wanted[i]->element == DType::Bool)) {
+          if (isFloat(wanted[i]->element))
+            items[i] = constant(Value(items[i].constant->asNumber()), items[i].range);
+          continue;
+        }
+        Node *node = convert(items[i], wanted[i], "the result");
+        items[i] = node ? runTime(node) : error(stmt.range);
+      }
+      frame->direct = isTuple ? tuple(std::move(items), stmt.range) : items[0];
+    } else if (!value.isError()) {
+      for (size_t i = 0; i < items.size(); ++i) {
+        bool isHandle = items[i].type->kind == TypeKind::View || items[i].type->kind == TypeKind::Window;
+        if (isHandle) {
+          notSupported(items[i].range, "an early return of " + items[i].type->str(), "return the tile that it loads");
+          break;
+        }
+        if (frame->results.size() <= i) {
+          const Type *type = wanted[i] ? wanted[i] : items[i].type;
+          frame->results.push_back(newLocal("result", type));
+        }
+        if (Node *node = convert(items[i], frame->results[i]->type, "the result"))
+          setLocal(frame->results[i], node, stmt.range);
+      }
+    }
+  }
+  frame->sawReturn = true;
+  for (Loop *loop : frame->loops) {
+    exitHere(loop->skip);
+    if (loop->stop)
+      setLocal(loop->stop, emitConstant(Value(true), types.boolean(), stmt.range), stmt.range);
+  }
+  exitHere(frame->returned);
+  return Flow::Exits;
+}
+
+Flow Elaborator::checkRaise(const ast::RaiseStmt &stmt) {
+  auto *call = stmt.value->as<ast::CallExpr>();
+  auto *name = call ? call->callee->as<ast::NameExpr>() : nullptr;
+  auto *format = name && name->name == "Error" && !call->arguments.empty() ? call->arguments[0].value->as<ast::StringLiteral>() : nullptr;
+  if (!format) {
+    diags.report(diag::RaiseNeedsError, stmt.value->range);
+    return Flow::Stops;
+  }
+  if (kind == BodyKind::Kernel) {
+    diags.report(diag::OnlyInOps, stmt.range, "raise");
+    return Flow::Stops;
+  }
+  for (Frame *outer = frame; outer; outer = outer->caller)
+    if (!outer->function->syntax->raises) {
+      diags.report(diag::RaisesNotDeclared, stmt.range, outer->function->name())
+          .note(diag::DeclaredHere, outer->function->syntax->signatureRange, outer->function->name());
+      break;
+    }
+  std::vector<Node *> values;
+  for (size_t i = 1; i < call->arguments.size(); ++i) {
+    Operand operand = check(*call->arguments[i].value);
+    if (operand.isError())
+      return Flow::Stops;
+    if (Node *node = materialise(operand))
+      values.push_back(node);
+  }
+  size_t places = 0;
+  for (size_t at = 0; (at = format->value.find("{}", at)) != std::string::npos; at += 2)
+    ++places;
+  if (places != call->arguments.size() - 1) {
+    diags.report(diag::FormatCount, format->range, static_cast<int64_t>(places), static_cast<int64_t>(call->arguments.size() - 1));
+    return Flow::Stops;
+  }
+  emit(Kind::Raise, types.none, stmt.range, std::move(values))->text = format->value;
+  return Flow::Stops;
+}
+
+} // namespace kpkg::compiler

@@ -1,0 +1,93 @@
+// The state of checking a program: modules, types, the comptime evaluator, checked functions.
+// SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
+#pragma once
+#include "compiler/check/Module.h"
+#include "compiler/check/Program.h"
+#include "compiler/check/Type.h"
+#include "compiler/comptime/Evaluate.h"
+
+namespace kpkg::compiler {
+
+/// What the annotation of a parameter asks for.
+struct TypeSpec {
+  enum Kind {
+    Any,        ///< no annotation
+    AnyTile,    ///< `Tile`
+    AnyScalar,  ///< `Scalar`
+    AnyTensor,  ///< `Tensor`: a view in a kernel, a host tensor in an op
+    Exact,      ///< `exact`
+    Wrong,      ///< reported
+  };
+  Kind kind = Any;
+  const Type *exact = nullptr;
+  std::string str() const;
+};
+
+/// A kernel as launches see it.
+struct KernelInfo {
+  const FunctionEntity *function = nullptr;
+  /// For each parameter, the value when it is the same in all instances.
+  std::vector<std::optional<Value>> onlyValue;
+};
+
+/// An op as calls see it.
+struct OpInfo {
+  const FunctionEntity *function = nullptr;
+  std::vector<const Type *> argumentTypes;
+  std::vector<const Type *> resultTypes;
+  bool isWrong = false; ///< its declaration was reported
+  bool isChecked = false;
+};
+
+/// Checks one program; lives inside Program.
+class Checker {
+public:
+  Checker(Program &program, const ProgramOptions &options, SourceManager &sources, DiagnosticEngine &diags);
+
+  /// Loads a root module with what it imports.
+  void loadRoot(const std::string &path);
+  /// Makes the records of kernels and ops from the decorators of all modules.
+  void declare();
+  void check(const Program::InstanceFilter &keep);
+
+  /// The type that an annotation names, in the scope of `environment`. Reports and returns Wrong.
+  TypeSpec resolveType(const ast::Expr &expr, const Environment &environment, bool isMut = false);
+
+  const KernelInfo &kernelInfo(size_t index) const { return kernels[index]; }
+  const OpInfo &opInfo(size_t index) const { return opInfos[index]; }
+
+  Program &program;
+  const ProgramOptions options;
+  SourceManager &sources;
+  DiagnosticEngine &diags;
+  TypeTable types;
+  Evaluator evaluator;
+  const ModuleScope *prelude = nullptr;
+
+private:
+  friend class Program;
+  ModuleScope *loadFile(const SourceFile &file);
+  ModuleScope *import(const ast::ImportStmt &stmt, const ModuleScope &from);
+  void declareNames(ModuleScope &module, const ast::Block &block);
+  void declareImport(ModuleScope &module, const ast::ImportStmt &stmt);
+  void addEntry(ModuleScope &module, const ast::Identifier &name, ModuleScope::Entry entry);
+
+  void declareFunction(FunctionEntity &function);
+  void declareKernel(FunctionEntity &function);
+  void declareOp(FunctionEntity &function, const ast::Decorator &decorator, bool isReference);
+  bool specialisations(const FunctionEntity &function, const std::vector<KernelParameter> &parameters,
+                       std::vector<std::vector<Value>> &instances);
+  void linkReferences();
+
+  std::map<std::string, std::unique_ptr<ModuleScope>> modules; // by path; "std" is the prelude
+  std::vector<ModuleScope *> loadOrder;
+  std::vector<KernelInfo> kernels;
+  std::vector<OpInfo> opInfos;
+  std::map<std::string, size_t> opByName;
+  std::vector<std::pair<size_t, std::string>> references; // op index of the reference, op name
+  std::vector<std::vector<std::unique_ptr<hir::Function>>> kernelBodies;
+  std::vector<std::unique_ptr<hir::Function>> opBodies;
+  std::vector<std::vector<bool>> kernelChecked;
+};
+
+} // namespace kpkg::compiler

@@ -1,0 +1,251 @@
+// Kernels and their instances, from the decorators.
+// SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
+#include "compiler/check/Elaborator.h"
+#include "compiler/check/Frame.h"
+#include "compiler/comptime/Fold.h"
+
+#include <cctype>
+
+namespace kpkg::compiler {
+
+/// Names of comptime parameters with the values of one instance, over a module.
+static BodyScope instanceScope(const FunctionEntity &function, const std::vector<Value> &values, TypeTable &types) {
+  BodyScope scope(*function.module);
+  for (size_t i = 0; i < values.size(); ++i) {
+    Binding binding;
+    binding.operand.type = types.none;
+    binding.operand.constant = values[i];
+    scope.declare(function.syntax->comptimeParameters[i].name.text, std::move(binding));
+  }
+  return scope;
+}
+
+static bool kindMatches(const std::string &kind, const Value &value) {
+  return kind == "dtype" ? value.isDType() : kind == "int" ? value.isInt() : kind == "bool" ? value.isBool() : value.isString();
+}
+
+/// The cross products of all `@specialize` lists, without repetition, in the order in which they are written.
+bool Checker::specialisations(const FunctionEntity &function, const std::vector<KernelParameter> &parameters,
+                              std::vector<std::vector<Value>> &instances) {
+  constexpr size_t maxInstances = 4096;
+  const ast::FunctionStmt &syntax = *function.syntax;
+  std::vector<const ast::Decorator *> decorators;
+  for (const ast::Decorator &decorator : syntax.decorators)
+    if (decorator.name == "specialize")
+      decorators.push_back(&decorator);
+  if (decorators.empty() && !syntax.comptimeParameters.empty())
+    for (const auto &parameter : syntax.comptimeParameters)
+      if (!parameter.defaultValue) {
+        diags.report(diag::MissingSpecialize, syntax.name.range, function.name(), parameter.name.text);
+        return false;
+      }
+  static const ast::Decorator none;
+  if (decorators.empty())
+    decorators.push_back(&none);
+  for (const ast::Decorator *decorator : decorators) {
+    std::vector<std::vector<Value>> lists(parameters.size());
+    for (const ast::Argument &argument : decorator->arguments) {
+      size_t at = 0;
+      while (at < parameters.size() && parameters[at].name != argument.name.text)
+        ++at;
+      if (at == parameters.size()) {
+        diags.report(diag::UnknownArgument, argument.range, "@specialize", argument.name ? argument.name.text : "(by position)");
+        return false;
+      }
+      auto value = evaluator.evaluate(*argument.value, *function.module);
+      if (!value)
+        return false;
+      std::vector<Value> items = {*value};
+      if (value->isSequence())
+        items = value->asSequence().items;
+      for (const Value &item : items)
+        if (!kindMatches(parameters[at].kind, item)) {
+          diags.report(diag::TypeMismatch, argument.value->range, "a value of `" + parameters[at].name + "`", kindName(item),
+                       parameters[at].kind);
+          return false;
+        }
+      if (items.empty()) {
+        diags.report(diag::TypeMismatch, argument.value->range, "`" + parameters[at].name + "`", "an empty list", "at least one value");
+        return false;
+      }
+      lists[at] = std::move(items);
+    }
+    for (size_t i = 0; i < parameters.size(); ++i) {
+      if (!lists[i].empty())
+        continue;
+      const ast::ComptimeParameter &parameter = syntax.comptimeParameters[i];
+      if (!parameter.defaultValue) {
+        diags.report(diag::MissingSpecialize, decorator->range, function.name(), parameter.name.text);
+        return false;
+      }
+      auto value = evaluator.evaluate(*parameter.defaultValue, *function.module);
+      if (!value)
+        return false;
+      lists[i] = {*value};
+    }
+    std::vector<std::vector<Value>> product = {{}};
+    for (const auto &list : lists) {
+      std::vector<std::vector<Value>> longer;
+      for (const auto &prefix : product)
+        for (const Value &value : list) {
+          longer.push_back(prefix);
+          longer.back().push_back(value);
+          if (longer.size() + instances.size() > maxInstances) {
+            diags.report(diag::ComptimeLimit, decorator->range, fmt::format("{} instances", maxInstances));
+            return false;
+          }
+        }
+      product = std::move(longer);
+    }
+    for (auto &values : product)
+      if (std::find(instances.begin(), instances.end(), values) == instances.end())
+        instances.push_back(std::move(values));
+  }
+  return true;
+}
+
+static std::string symbolOf(const std::string &kernel, const std::vector<Value> &values) {
+  std::string symbol = kernel;
+  for (size_t i = 0; i < values.size(); ++i) {
+    symbol += i ? "_" : "__";
+    for (char c : values[i].isString() ? values[i].asString() : values[i].str())
+      symbol += std::isalnum(static_cast<unsigned char>(c)) ? c : c == '-' ? 'm' : '_';
+  }
+  return symbol;
+}
+
+void Checker::declareKernel(FunctionEntity &function) {
+  const ast::FunctionStmt &syntax = *function.syntax;
+  function.role = FunctionRole::Kernel;
+  function.index = program.kernelRecords.size();
+  KernelRecord record;
+  record.name = function.name();
+  record.doc = syntax.doc;
+  record.range = syntax.name.range;
+  record.isPersistent = isPersistent(syntax);
+  bool isWrong = false;
+  for (const KernelRecord &other : program.kernelRecords)
+    if (other.name == record.name) {
+      diags.report(diag::Redefined, syntax.name.range, record.name).note(diag::DeclaredHere, other.range, record.name);
+      isWrong = true;
+    }
+  if (syntax.resultType && !syntax.resultType->is<ast::NoneLiteral>()) {
+    diags.report(diag::KernelResult, syntax.resultType->range, function.name());
+    isWrong = true;
+  }
+  for (const ast::ComptimeParameter &parameter : syntax.comptimeParameters) {
+    std::string kind;
+    if (parameter.type) {
+      TypeSpec spec = resolveType(*parameter.type, *function.module);
+      isWrong |= spec.kind == TypeSpec::Wrong;
+      if (spec.kind == TypeSpec::Exact)
+        kind = spec.exact->kind == TypeKind::DType ? "dtype" : spec.exact->isScalar(DType::Int) ? "int"
+                                                           : spec.exact->isScalar(DType::Bool)  ? "bool"
+                                                           : spec.exact->kind == TypeKind::String ? "string" : "";
+      if (kind.empty() && spec.kind != TypeSpec::Wrong) {
+        diags.report(diag::NotSupportedYet, parameter.range, "a kernel parameter that is " + spec.str(),
+                     "kernel parameters are DType, Int, Bool or String");
+        isWrong = true;
+      }
+    } else {
+      diags.report(diag::NeedsType, parameter.range, parameter.name.text);
+      isWrong = true;
+    }
+    record.parameters.push_back({parameter.name.text, kind});
+  }
+  std::vector<std::vector<Value>> instances;
+  isWrong = isWrong || !specialisations(function, record.parameters, instances);
+  // The arguments, as the first instance has them; their element types may differ between instances.
+  for (size_t i = 0; i < syntax.parameters.size() && !isWrong; ++i) {
+    const ast::Parameter &parameter = syntax.parameters[i];
+    KernelArgument argument;
+    argument.name = parameter.name.text;
+    argument.isMut = parameter.isMut;
+    if (!parameter.type) {
+      diags.report(diag::NeedsType, parameter.range, parameter.name.text);
+      isWrong = true;
+      break;
+    }
+    if (parameter.defaultValue) {
+      diags.report(diag::NotSupportedYet, parameter.range, "a default of a kernel's argument", "give the argument in `launch`");
+      isWrong = true;
+      break;
+    }
+    std::vector<DType> elements;
+    for (const std::vector<Value> &values : instances) {
+      BodyScope scope = instanceScope(function, values, types);
+      TypeSpec spec = resolveType(*parameter.type, scope, parameter.isMut);
+      bool fits = spec.kind == TypeSpec::Exact && (spec.exact->kind == TypeKind::View || spec.exact->isScalar());
+      if (!fits) {
+        if (spec.kind != TypeSpec::Wrong)
+          diags.report(diag::KernelArgumentType, parameter.range, spec.str());
+        isWrong = true;
+        break;
+      }
+      if (parameter.isMut && spec.exact->isScalar()) {
+        diags.report(diag::MutScalar, parameter.range, parameter.name.text);
+        isWrong = true;
+        break;
+      }
+      argument.isView = spec.exact->kind == TypeKind::View;
+      argument.rank = argument.isView ? spec.exact->rank : 0;
+      elements.push_back(spec.exact->element);
+    }
+    if (isWrong)
+      break;
+    bool allSame = std::equal(elements.begin() + 1, elements.end(), elements.begin());
+    if (allSame)
+      argument.dtype = valueNameOf(elements[0]);
+    for (size_t p = 0; p < record.parameters.size(); ++p) {
+      bool isThis = record.parameters[p].kind == "dtype";
+      for (size_t n = 0; n < instances.size() && isThis; ++n)
+        isThis = instances[n][p].asDType() == elements[n];
+      if (isThis && (!allSame || instances.size() == 1)) {
+        argument.dtype = record.parameters[p].name;
+        break;
+      }
+    }
+    record.arguments.push_back(std::move(argument));
+  }
+  KernelInfo info;
+  info.function = &function;
+  if (!isWrong) {
+    std::set<std::string> symbols;
+    for (auto &values : instances) {
+      KernelInstance instance;
+      instance.symbol = symbolOf(record.name, values);
+      while (!symbols.insert(instance.symbol).second)
+        instance.symbol += "_";
+      instance.parameters = std::move(values);
+      record.instances.push_back(std::move(instance));
+    }
+    for (size_t p = 0; p < record.parameters.size(); ++p) {
+      const Value &first = record.instances[0].parameters[p];
+      bool same = true;
+      for (const KernelInstance &instance : record.instances)
+        same &= instance.parameters[p] == first;
+      info.onlyValue.push_back(same ? std::optional(first) : std::nullopt);
+    }
+  } else {
+    record.parameters.clear();
+    record.arguments.clear();
+  }
+  kernels.push_back(std::move(info));
+  kernelBodies.emplace_back(record.instances.size());
+  kernelChecked.emplace_back(record.instances.size(), false);
+  program.kernelRecords.push_back(std::move(record));
+}
+
+bool isPersistent(const ast::FunctionStmt &kernel) {
+  for (const ast::StmtPtr &stmt : kernel.body) {
+    auto *loop = stmt->as<ast::ForStmt>();
+    auto *call = loop ? loop->iterable->as<ast::CallExpr>() : nullptr;
+    auto *index = call ? call->callee->as<ast::IndexExpr>() : nullptr;
+    auto *name = index ? index->base->as<ast::NameExpr>() : nullptr;
+    if (name && name->name == "output_tiles")
+      return true;
+  }
+  return false;
+}
+
+} // namespace kpkg::compiler

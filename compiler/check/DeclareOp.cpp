@@ -1,0 +1,201 @@
+// Ops and their schemas, from the decorators.
+// SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
+#include "compiler/check/Checker.h"
+
+namespace kpkg::compiler {
+
+/// The type in PyTorch's schema language, or empty.
+static std::string schemaType(const Type *type) {
+  if (type->isTensor())
+    return "Tensor";
+  if (type->isOptionalTensor())
+    return "Tensor?";
+  if (type->isScalar(DType::Int))
+    return "int";
+  if (type->isScalar(DType::Bool))
+    return "bool";
+  if (type->isScalar(DType::Float64) || type->isScalar(DType::Float32))
+    return "float";
+  if (type->kind == TypeKind::List)
+    return "int[]";
+  if (type->kind == TypeKind::DType)
+    return "ScalarType";
+  if (type->kind == TypeKind::String)
+    return "str";
+  return "";
+}
+
+static bool defaultFits(const Value &value, const std::string &type) {
+  if (type == "Tensor?")
+    return value.isNone();
+  if (type == "int")
+    return value.isInt();
+  if (type == "bool")
+    return value.isBool();
+  if (type == "float")
+    return value.isInt() || value.isFloat();
+  if (type == "str")
+    return value.isString();
+  if (type == "int[]") {
+    if (!value.isSequence())
+      return false;
+    for (const Value &item : value.asSequence().items)
+      if (!item.isInt())
+        return false;
+    return true;
+  }
+  return false;
+}
+
+static std::string schemaOf(const std::string &name, const OpRecord &op) {
+  std::string text = name.substr(name.rfind(':') + 1) + "(";
+  char alias = 'a';
+  for (size_t i = 0; i < op.arguments.size(); ++i) {
+    const OpArgument &argument = op.arguments[i];
+    std::string type = argument.type;
+    if (argument.isMut)
+      type.insert(6, std::string("(") + alias++ + "!)"); // after "Tensor"
+    text += (i ? ", " : "") + type + " " + argument.name;
+    if (argument.hasDefault)
+      text += "=" + argument.defaultValue.str();
+  }
+  text += ") -> ";
+  if (op.results.size() == 1)
+    return text + op.results[0];
+  text += "(";
+  for (size_t i = 0; i < op.results.size(); ++i)
+    text += (i ? ", " : "") + op.results[i];
+  return text + ")";
+}
+
+void Checker::declareOp(FunctionEntity &function, const ast::Decorator &decorator, bool isReference) {
+  const ast::FunctionStmt &syntax = *function.syntax;
+  function.role = FunctionRole::Op;
+  function.index = program.opRecords.size();
+  OpRecord record;
+  record.doc = syntax.doc;
+  record.range = syntax.name.range;
+  record.isReference = isReference;
+  OpInfo info;
+  info.function = &function;
+  bool isWrong = false;
+
+  auto *name = decorator.arguments.size() == 1 && !decorator.arguments[0].name
+                   ? decorator.arguments[0].value->as<ast::StringLiteral>() : nullptr;
+  auto isWord = [](std::string_view text) {
+    bool word = !text.empty() && !(text[0] >= '0' && text[0] <= '9');
+    for (char c : text)
+      word &= (c >= 'a' && c <= 'z') || (c >= 'A' && c <= 'Z') || (c >= '0' && c <= '9') || c == '_';
+    return word;
+  };
+  size_t colons = name ? name->value.find("::") : std::string::npos;
+  if (colons == std::string::npos || !isWord(name->value.substr(0, colons)) || !isWord(name->value.substr(colons + 2))) {
+    diags.report(diag::OpName, decorator.range, decorator.name);
+    isWrong = true;
+  } else {
+    record.name = name->value + (isReference ? "_reference" : "");
+    if (isReference)
+      references.emplace_back(function.index, name->value);
+    if (auto [known, isNew] = opByName.emplace(record.name, function.index); !isNew) {
+      diags.report(diag::DuplicateOp, name->range, record.name)
+          .note(diag::DeclaredHere, program.opRecords[known->second].range, record.name);
+      isWrong = true;
+    }
+  }
+  if (!syntax.comptimeParameters.empty()) {
+    diags.report(diag::OpParameters, syntax.comptimeParameters[0].range, function.name());
+    isWrong = true;
+  }
+  bool anyMut = false;
+  for (const ast::Parameter &parameter : syntax.parameters) {
+    OpArgument argument;
+    argument.name = parameter.name.text;
+    argument.isMut = parameter.isMut;
+    anyMut |= parameter.isMut;
+    const Type *type = types.error;
+    if (!parameter.type) {
+      diags.report(diag::NeedsType, parameter.range, parameter.name.text);
+    } else {
+      TypeSpec spec = resolveType(*parameter.type, *function.module);
+      if (spec.kind == TypeSpec::AnyTensor)
+        type = types.tensor;
+      else if (spec.kind == TypeSpec::Exact)
+        type = spec.exact->isScalar(DType::Float32) ? types.scalar(DType::Float64) : spec.exact;
+      argument.type = schemaType(type);
+      if (argument.type.empty() && spec.kind != TypeSpec::Wrong)
+        diags.report(diag::SchemaType, parameter.type->range, spec.str());
+    }
+    isWrong |= argument.type.empty();
+    if (parameter.isMut && !type->isError() && !type->isTensor()) {
+      diags.report(diag::MutScalar, parameter.range, parameter.name.text);
+      isWrong = true;
+    }
+    if (parameter.defaultValue) {
+      auto value = evaluator.evaluate(*parameter.defaultValue, *function.module);
+      isWrong |= !value;
+      if (value && !argument.type.empty() && !defaultFits(*value, argument.type)) {
+        diags.report(diag::TypeMismatch, parameter.defaultValue->range, "the default", value->str(), type->str());
+        isWrong = true;
+      }
+      if (value) {
+        argument.hasDefault = true;
+        argument.defaultValue = argument.type == "float" && value->isInt() ? Value(value->asNumber()) : *value;
+        if (argument.type == "int[]" && value->isSequence())
+          argument.defaultValue = Value::list(value->asSequence().items);
+      }
+    }
+    info.argumentTypes.push_back(type);
+    record.arguments.push_back(std::move(argument));
+  }
+  if (syntax.resultType) {
+    TypeSpec spec = resolveType(*syntax.resultType, *function.module);
+    std::vector<const Type *> results;
+    if (spec.kind == TypeSpec::AnyTensor)
+      results = {types.tensor};
+    else if (spec.kind == TypeSpec::Exact && spec.exact->kind == TypeKind::Tuple)
+      results = spec.exact->items;
+    else if (spec.kind == TypeSpec::Exact && !spec.exact->isNone())
+      results = {spec.exact};
+    else if (spec.kind != TypeSpec::Exact && spec.kind != TypeSpec::Wrong)
+      results = {types.error};
+    isWrong |= spec.kind == TypeSpec::Wrong;
+    for (const Type *type : results) {
+      if (!type->isTensor()) {
+        diags.report(diag::OpResult, syntax.resultType->range, spec.str());
+        isWrong = true;
+        break;
+      }
+      info.resultTypes.push_back(type);
+      record.results.push_back("Tensor");
+    }
+  }
+  if (record.results.empty() && !anyMut && !isWrong) {
+    diags.report(diag::OpWithoutResult, syntax.signatureRange, function.name());
+    isWrong = true;
+  }
+  info.isWrong = isWrong;
+  if (!isWrong)
+    record.schema = schemaOf(record.name, record);
+  opInfos.push_back(std::move(info));
+  opBodies.emplace_back();
+  program.opRecords.push_back(std::move(record));
+}
+
+void Checker::linkReferences() {
+  for (const auto &[reference, name] : references) {
+    auto found = opByName.find(name);
+    if (found == opByName.end()) {
+      diags.report(diag::UnknownOp, program.opRecords[reference].range, name);
+      continue;
+    }
+    OpRecord &op = program.opRecords[found->second];
+    const OpRecord &definition = program.opRecords[reference];
+    if (opInfos[reference].isWrong || opInfos[found->second].isWrong)
+      continue;
+    if (schemaOf(op.name, op) != schemaOf(op.name, definition))
+      diags.report(diag::ReferenceDiffers, definition.range, definition.schema, op.schema).note(diag::DeclaredHere, op.range, op.name);
+    op.reference = definition.name;
+  }
+}
+
+} // namespace kpkg::compiler

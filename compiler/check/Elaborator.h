@@ -1,0 +1,217 @@
+// Checks the body of one kernel instance or one op, with every call of an inline function expanded, and builds its HIR.
+// SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
+#pragma once
+#include "compiler/check/Checker.h"
+#include "compiler/check/Facts.h"
+#include "compiler/check/Operand.h"
+
+#include <set>
+
+namespace kpkg::compiler {
+
+enum class BodyKind : uint8_t { Kernel, Op };
+
+/// Whether control goes on after a statement.
+enum class Flow : uint8_t {
+  Normal, ///< it does
+  Maybe,  ///< it left the block on some paths; the flags of the exits say which
+  Exits,  ///< it never does: the block was left on every path
+  Stops,  ///< it never does: an error was raised on every path
+};
+
+/// Names of a function body: block scopes over a module.
+class BodyScope : public Environment {
+public:
+  explicit BodyScope(const Environment &module) : module(module) { blocks.emplace_back(); }
+  Meaning lookup(const std::string &name, SourceRange range) const override;
+  Meaning lookupMember(const std::string &base, const std::string &name, SourceRange range) const override;
+  const Binding *find(const std::string &name) const;
+  bool isDeclaredHere(const std::string &name) const { return blocks.back().count(name); }
+  void declare(const std::string &name, Binding binding) { blocks.back()[name] = std::move(binding); }
+  void open() { blocks.emplace_back(); }
+  void close() { blocks.pop_back(); }
+
+private:
+  const Environment &module;
+  std::vector<std::map<std::string, Binding>> blocks;
+};
+
+/// A call with its callee taken apart: `base.name[comptimeArguments](arguments)`.
+struct CallSite {
+  const ast::CallExpr *call = nullptr;
+  std::string name;
+  SourceRange nameRange;
+  const std::vector<ast::Argument> *comptimeArguments = nullptr; ///< null without brackets
+  const std::vector<ast::Argument> *arguments = nullptr;
+  Operand base; ///< of a method
+  SourceRange range() const { return call->range; }
+};
+
+class Elaborator {
+public:
+  Elaborator(Checker &checker, BodyKind kind, hir::Function &function);
+
+  /// False when something was reported.
+  bool elaborate(const FunctionEntity &entity, const std::vector<Value> &comptimeArguments);
+
+private:
+  friend class Arguments;
+  struct ExitFlag;
+  struct Loop;
+  struct Frame;
+  using Node = hir::Node;
+  using Kind = hir::Kind;
+  using Handler = Operand (Elaborator::*)(CallSite &);
+
+  // Emit.cpp: nodes and operands
+  Node *emit(Kind kind, const Type *type, SourceRange range, std::vector<Node *> operands = {}, std::vector<int64_t> ints = {});
+  Node *emitConstant(Value value, const Type *type, SourceRange range);
+  hir::Local *newLocal(std::string name, const Type *type);
+  void setLocal(hir::Local *local, Node *value, SourceRange range);
+  Node *getLocal(hir::Local *local, SourceRange range);
+  std::unique_ptr<hir::Block> inBlock(const std::function<void()> &body);
+  Operand error(SourceRange range);
+  Operand constant(Value value, SourceRange range);
+  Operand runTime(Node *node);
+  Operand result(Kind kind, const Type *type, SourceRange range, std::vector<Node *> operands, std::vector<int64_t> ints = {});
+  Operand tuple(std::vector<Operand> items, SourceRange range);
+  Operand none(SourceRange range);
+  const Type *typeOfValue(const Value &value);
+  std::string describe(const Operand &operand);
+
+  // CheckExpr.cpp
+  Operand check(const ast::Expr &expr);
+  Operand checkName(const ast::NameExpr &expr);
+  Operand checkAttribute(const ast::AttributeExpr &expr);
+  Operand checkIndex(const ast::IndexExpr &expr);
+  Operand checkList(const ast::ListExpr &expr);
+  Operand checkConditional(const ast::ConditionalExpr &expr);
+  Operand checkLogical(const ast::LogicalExpr &expr);
+  std::optional<Value> comptime(const ast::Expr &expr);
+  std::optional<int64_t> comptimeInt(const ast::Expr &expr);
+  std::optional<DType> comptimeDType(const ast::Expr &expr);
+
+  // CheckOperator.cpp
+  Operand checkUnary(const ast::UnaryExpr &expr);
+  Operand checkCompare(const ast::CompareExpr &expr);
+  Operand binary(ast::BinaryOp op, const Operand &lhs, const Operand &rhs, SourceRange range);
+  Operand comparison(ast::CompareOp op, const Operand &lhs, const Operand &rhs, SourceRange range);
+  Operand compareNone(bool isNone, const Operand &operand, SourceRange range);
+  Operand power(const Operand &base, const Operand &exponent, SourceRange range);
+  Operand divisionOfInts(const Operand &lhs, const Operand &rhs, SourceRange range);
+
+  // Convert.cpp
+  DType defaultFloat() const { return kind == BodyKind::Kernel ? DType::Float32 : DType::Float64; }
+  /// Host floats are all 64-bit; launches narrow them to what the kernel takes.
+  const Type *onHost(const Type *type) {
+    return kind == BodyKind::Op && type->isScalar() && isFloat(type->element) ? types.scalar(DType::Float64) : type;
+  }
+  /// The element type in which two numbers meet; nothing (reported) when a cast is needed.
+  std::optional<DType> common(const Operand &lhs, const Operand &rhs, std::string_view what, SourceRange range);
+  std::optional<std::vector<int64_t>> broadcastShapes(const Type *lhs, const Type *rhs, std::string_view what, SourceRange range);
+  /// A number as a node of element type `element`; its shape stays. Constants adapt, Int widens, nothing narrows (the caller has checked).
+  Node *numberAs(const Operand &operand, DType element);
+  /// A number as a node of element type `element` and shape `shape` (empty: scalar).
+  Node *numberAs(const Operand &operand, DType element, const std::vector<int64_t> &shape);
+  Node *broadcastTo(Node *node, const std::vector<int64_t> &shape);
+  /// Both numbers in their common type and shape, for elementwise operators; false when reported.
+  bool unify(const Operand &lhs, const Operand &rhs, std::string_view what, SourceRange range, Node *&a, Node *&b);
+  /// Any operand as a node of its own type; constants get the type that `var x = ...` would give.
+  Node *materialise(const Operand &operand);
+  /// The operand converted to `type` without narrowing, or null and a report naming `what`.
+  Node *convert(const Operand &operand, const Type *type, std::string_view what);
+  bool fitsConstant(const Value &value, DType element);
+  Node *condition(const Operand &operand, SourceRange range);
+  Node *intNode(const Operand &operand, std::string_view what);
+  Node *listNode(const Operand &operand, std::string_view what);
+
+  // CheckCall.cpp
+  Operand checkCall(const ast::CallExpr &expr);
+  Operand callFunction(const FunctionEntity &function, CallSite &site);
+  Operand callOp(const FunctionEntity &function, CallSite &site);
+  Operand inlineCall(const FunctionEntity &function, const std::vector<Value> &comptimeArguments, std::vector<Operand> arguments,
+                     SourceRange range);
+  bool bindComptime(const FunctionEntity &function, const std::vector<ast::Argument> *given, std::vector<Value> &values, SourceRange range);
+  bool bindArguments(const FunctionEntity &function, const std::vector<ast::Argument> &given, std::vector<const ast::Expr *> &bound,
+                     SourceRange range);
+  std::optional<Operand> passArgument(const ast::Parameter &parameter, const Operand &operand, const Environment &environment);
+  Operand checkMethod(CallSite &site);
+  Operand onlyIn(BodyKind wanted, const CallSite &site);
+  Operand notSupported(SourceRange range, std::string_view what, std::string_view instead);
+
+  // CheckElementwise.cpp, CheckTile.cpp, CheckReduce.cpp, CheckMemory.cpp, CheckTensor.cpp, CheckList.cpp: built-in functions and methods
+#define BUILTIN(name, handler) Operand handler(CallSite &site);
+#define METHOD(base, name, handler) Operand handler(CallSite &site);
+#include "compiler/check/Builtins.def"
+  Operand floatFunction(Kind nodeKind, CallSite &site);
+  Operand castTo(const Operand &value, DType element, SourceRange range);
+  Operand reduction(Kind nodeKind, CallSite &site);
+  Operand byFunction(Kind nodeKind, CallSite &site);
+  std::optional<int64_t> axisOf(const ast::Expr &expr, const Type *tile);
+  std::optional<std::vector<int64_t>> extents(const std::vector<const ast::Expr *> &exprs, SourceRange range);
+  Operand indexView(const Operand &view, const ast::IndexExpr &expr);
+  Operand indexTensor(const Operand &tensor, const ast::IndexExpr &expr);
+  Operand indexList(const Operand &list, const ast::IndexExpr &expr);
+  Operand blockOf(CallSite &site, bool isTile);
+  Operand gatherOrScatter(CallSite &site, const std::vector<const ast::Expr *> &indexExprs, const ast::Expr *valueExpr,
+                          const ast::Expr *maskExpr, const ast::Expr *fillExpr);
+  Operand viewQuery(Kind nodeKind, const Operand &view, const ast::IndexExpr &expr);
+  Operand tensorQuery(Kind nodeKind, const Operand &tensor, const ast::IndexExpr &expr);
+  Operand tensorAttribute(const Operand &tensor, const ast::AttributeExpr &expr);
+  Operand gridCoordinate(const ast::AttributeExpr &expr, Kind nodeKind);
+  Node *tensorNode(const Operand &operand, std::string_view what);
+  Node *shapeArgument(const std::vector<const ast::Expr *> &exprs, std::string_view what, SourceRange range);
+  Operand dimensionMethod(Kind nodeKind, CallSite &site, int rank);
+
+  // CheckStatement.cpp, CheckIf.cpp, CheckLoop.cpp, CheckLaunch.cpp
+  Flow checkBlock(const ast::Block &block);
+  Flow checkFrom(const ast::Block &block, size_t first);
+  Flow checkStatement(const ast::Stmt &stmt);
+  void checkVar(const ast::VarStmt &stmt);
+  void declareVariable(const ast::Identifier &name, const Operand &value, const Type *annotated);
+  void checkAssign(const ast::Expr &target, const Operand &value, SourceRange range);
+  void checkAugmented(const ast::AugmentedStmt &stmt);
+  void checkComptimeConst(const ast::ComptimeConstStmt &stmt);
+  void checkComptimeAssert(const ast::ComptimeAssertStmt &stmt);
+  Flow checkReturn(const ast::ReturnStmt &stmt);
+  Flow checkRaise(const ast::RaiseStmt &stmt);
+  /// An `if` and the statements after it, which move into a branch when the other one never comes back.
+  Flow checkIf(const ast::IfStmt &stmt, size_t branch, const ast::Block &block, size_t next, bool &tookRest);
+  Flow checkComptimeIf(const ast::IfStmt &stmt);
+  Flow checkFor(const ast::ForStmt &stmt);
+  Flow checkComptimeFor(const ast::ForStmt &stmt);
+  Flow checkForRange(const ast::ForStmt &stmt, const ast::CallExpr &range);
+  Flow checkForTiles(const ast::ForStmt &stmt, const ast::CallExpr &call);
+  Flow checkWhile(const ast::WhileStmt &stmt);
+  Flow loopAsWhile(Loop &loop, const std::function<Node *()> &condition, const std::function<Flow()> &body, SourceRange range);
+  Flow checkLoopExit(SourceRange range, bool isBreak);
+  void checkLaunch(const ast::LaunchStmt &stmt);
+  void proveInstance(const ast::LaunchStmt &stmt, const KernelRecord &kernel, const std::vector<Operand> &values,
+                     const std::vector<bool> &atLeast, const std::vector<hir::Node *> &nodes);
+  void requireDType(Node *found, Node *expected, const std::string &argument, SourceRange range);
+  void requireFit(const Operand &operand, Node *tensor, const KernelArgument &wanted, const KernelRecord &kernel,
+                  const std::vector<Node *> &parameters, SourceRange range);
+  void declareTarget(const ast::Identifier &name, Operand operand);
+
+  // Exits.cpp: early returns, breaks and continues as flags
+  ExitFlag newFlag();
+  void exitHere(ExitFlag &flag);
+  hir::Local *need(ExitFlag &flag);
+  Flow guarded(const std::function<Flow()> &rest, SourceRange range);
+
+  Checker &checker;
+  TypeTable &types;
+  DiagnosticEngine &diags;
+  const BodyKind kind;
+  hir::Function &function;
+  hir::Block *block = nullptr;
+  Frame *frame = nullptr;
+  BodyScope *scope = nullptr;
+  Facts facts;
+  unsigned depth = 0;
+  unsigned tileDepth = 0;
+  unsigned combineDepth = 0;
+  std::string opName; ///< for messages of run-time checks
+};
+
+} // namespace kpkg::compiler

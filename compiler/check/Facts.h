@@ -1,0 +1,72 @@
+// What is known about host values on the current path: value numbers, ranges of integers, truth of conditions.
+// SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
+#pragma once
+#include "compiler/check/Hir.h"
+
+#include <cstdint>
+#include <map>
+#include <optional>
+#include <string>
+#include <unordered_map>
+
+namespace kpkg::compiler {
+
+/// A closed range of Int.
+struct Interval {
+  int64_t low = INT64_MIN;
+  int64_t high = INT64_MAX;
+  bool isEmpty() const { return low > high; }
+};
+
+/// Two nodes with one value number have one value. Variables get a new number where control flow joins.
+class Facts {
+public:
+  using Number = unsigned;
+
+  /// Numbers a node that was just emitted.
+  void record(const hir::Node *node);
+  void assign(const hir::Local *local, const hir::Node *value);
+  /// The variable may have any value from here on (loops, joins).
+  void forget(const hir::Local *local);
+
+  /// From here on (until restored) the condition is `truth`.
+  void assume(const hir::Node *condition, bool truth);
+  /// `index` runs over range(begin, end).
+  void bound(const hir::Node *index, const hir::Node *begin, const hir::Node *end);
+  Interval range(const hir::Node *node) const;
+  /// Certainly equal.
+  bool sameValue(const hir::Node *a, const hir::Node *b) const { return numberOf(a) != 0 && numberOf(a) == numberOf(b); }
+  std::optional<bool> truth(const hir::Node *node) const;
+  /// The facts contradict each other: this path is never taken.
+  bool isUnreachable() const { return unreachable; }
+  void setUnreachable() { unreachable = true; }
+
+  /// Facts and numbers of variables at one point of the program.
+  struct State {
+    std::map<Number, Interval> ranges;
+    std::map<Number, bool> truths;
+    std::map<const hir::Local *, Number> variables;
+    bool unreachable = false;
+  };
+  State save() const { return {ranges, truths, variables, unreachable}; }
+  void restore(State state);
+  /// Where two paths join: facts that hold on both, fresh numbers for variables that differ. A path that never arrives does not count.
+  void join(const State &a, bool aArrives, const State &b, bool bArrives);
+
+private:
+  Number numberOf(const hir::Node *node) const;
+  const hir::Node *dtypeSource(const hir::Node *tensor) const;
+  Interval rangeOf(Number number, unsigned depth) const;
+  void narrow(Number number, Interval to);
+  void assumeCompare(hir::Kind kind, const hir::Node *lhs, const hir::Node *rhs, bool truth);
+
+  std::unordered_map<const hir::Node *, Number> numbers;
+  std::map<std::string, Number> byKey;
+  std::vector<const hir::Node *> definition; // by number; null for a fresh one
+  std::map<Number, Interval> ranges;
+  std::map<Number, bool> truths;
+  std::map<const hir::Local *, Number> variables;
+  bool unreachable = false;
+};
+
+} // namespace kpkg::compiler

@@ -1,0 +1,194 @@
+// Loading modules, their names and imports.
+// SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
+#include "compiler/check/Module.h"
+#include "compiler/check/Checker.h"
+#include "compiler/check/Prelude.h"
+#include "compiler/comptime/Fold.h"
+#include "compiler/syntax/Parse.h"
+
+#include <filesystem>
+
+namespace kpkg::compiler {
+
+Meaning ModuleScope::own(const std::string &name, SourceRange range) const {
+  auto found = entries.find(name);
+  if (found == entries.end())
+    return {};
+  Entry &entry = found->second;
+  switch (entry.kind) {
+  case Entry::Function:
+    return {Meaning::Known, Value(entry.function)};
+  case Entry::Imported:
+    return entry.module ? entry.module->own(entry.importedName, range) : Meaning{Meaning::Reported, {}};
+  case Entry::Module:
+    checker.diags.report(diag::ModuleAsValue, range, name);
+    return {Meaning::Reported, {}};
+  case Entry::Constant:
+    break;
+  }
+  if (entry.state == Entry::Running) {
+    checker.diags.report(diag::CyclicConstant, entry.range, name);
+    entry.state = Entry::Failed;
+  }
+  if (entry.state == Entry::Waiting) {
+    entry.state = Entry::Running;
+    auto value = checker.evaluator.evaluate(*entry.constant->value, *this);
+    if (entry.state == Entry::Running)
+      entry.state = value ? Entry::Done : Entry::Failed;
+    if (value)
+      entry.value = std::move(*value);
+  }
+  if (entry.state == Entry::Failed)
+    return {Meaning::Reported, {}};
+  return {Meaning::Known, entry.value};
+}
+
+Meaning ModuleScope::lookup(const std::string &name, SourceRange range) const {
+  if (entries.count(name))
+    return own(name, range);
+  if (checker.prelude && checker.prelude != this)
+    return checker.prelude->own(name, range);
+  return {};
+}
+
+Meaning ModuleScope::lookupMember(const std::string &module, const std::string &name, SourceRange range) const {
+  auto found = entries.find(module);
+  if (found == entries.end() || found->second.kind != Entry::Module)
+    return {};
+  if (!found->second.module)
+    return {Meaning::Reported, {}};
+  Meaning meaning = found->second.module->own(name, range);
+  if (meaning.kind == Meaning::Unknown) {
+    checker.diags.report(diag::UnknownMember, range, module, name);
+    meaning.kind = Meaning::Reported;
+  }
+  return meaning;
+}
+
+SourceRange ModuleScope::declaration(const std::string &name) const {
+  auto found = entries.find(name);
+  return found == entries.end() ? SourceRange{} : found->second.range;
+}
+
+void Checker::addEntry(ModuleScope &module, const ast::Identifier &name, ModuleScope::Entry entry) {
+  entry.range = name.range;
+  auto [place, isNew] = module.entries.emplace(name.text, std::move(entry));
+  if (!isNew)
+    diags.report(diag::Redefined, name.range, name.text).note(diag::DeclaredHere, place->second.range, name.text);
+}
+
+ModuleScope *Checker::loadFile(const SourceFile &file) {
+  uint32_t errorsBefore = diags.errorCount();
+  auto tree = parse(file, diags);
+  auto owned = std::make_unique<ModuleScope>(*this, file.path(), std::move(tree));
+  ModuleScope *module = owned.get();
+  modules[file.path()] = std::move(owned);
+  if (diags.errorCount() != errorsBefore)
+    return module; // what could not be parsed is not checked further
+  declareNames(*module, module->tree->body);
+  loadOrder.push_back(module);
+  return module;
+}
+
+void Checker::loadRoot(const std::string &path) {
+  if (!prelude)
+    prelude = loadFile(sources.add("std.k", std::string(preludeText)));
+  if (modules.count(path)) {
+    modules[path]->isRoot = true;
+    return;
+  }
+  std::string reason;
+  const SourceFile *file = sources.load(path, reason);
+  if (!file) {
+    diags.report(diag::CannotReadFile, {}, path, reason);
+    return;
+  }
+  loadFile(*file)->isRoot = true;
+}
+
+ModuleScope *Checker::import(const ast::ImportStmt &stmt, const ModuleScope &from) {
+  std::string relative;
+  for (const ast::Identifier &part : stmt.module)
+    relative += (relative.empty() ? "" : "/") + part.text;
+  if (relative == "std")
+    return const_cast<ModuleScope *>(prelude);
+  std::vector<std::string> folders = {std::filesystem::path(from.path).parent_path().string()};
+  folders.insert(folders.end(), options.importPaths.begin(), options.importPaths.end());
+  for (const std::string &folder : folders) {
+    std::string path = (std::filesystem::path(folder) / (relative + ".k")).string();
+    if (auto known = modules.find(path); known != modules.end())
+      return known->second.get();
+    if (!std::filesystem::exists(path))
+      continue;
+    std::string reason;
+    if (const SourceFile *file = sources.load(path, reason))
+      return loadFile(*file);
+    diags.report(diag::CannotReadFile, stmt.range, path, reason);
+    return nullptr;
+  }
+  std::string tried;
+  for (const std::string &folder : folders)
+    tried += (tried.empty() ? "" : ", ") + (folder.empty() ? std::string(".") : folder);
+  diags.report(diag::ModuleNotFound, stmt.range, relative, tried);
+  return nullptr;
+}
+
+void Checker::declareImport(ModuleScope &module, const ast::ImportStmt &stmt) {
+  ModuleScope *imported = import(stmt, module);
+  ModuleScope::Entry entry;
+  entry.module = imported;
+  if (!stmt.isFrom) {
+    entry.kind = ModuleScope::Entry::Module;
+    addEntry(module, stmt.alias ? stmt.alias : stmt.module.back(), entry);
+    return;
+  }
+  for (const auto &name : stmt.names) {
+    entry.kind = ModuleScope::Entry::Imported;
+    entry.importedName = name.name.text;
+    if (imported && !imported->entries.count(name.name.text)) {
+      diags.report(diag::UnknownMember, name.name.range, stmt.module.back().text, name.name.text);
+      entry.module = nullptr;
+    } else {
+      entry.module = imported;
+    }
+    addEntry(module, name.alias ? name.alias : name.name, entry);
+  }
+}
+
+void Checker::declareNames(ModuleScope &module, const ast::Block &block) {
+  for (const ast::StmtPtr &stmt : block) {
+    ModuleScope::Entry entry;
+    if (auto *function = stmt->as<ast::FunctionStmt>()) {
+      FunctionEntity &entity = module.functions.emplace_back();
+      entity.syntax = function;
+      entity.module = &module;
+      entry.kind = ModuleScope::Entry::Function;
+      entry.function = &entity;
+      addEntry(module, function->name, entry);
+    } else if (auto *constant = stmt->as<ast::ComptimeConstStmt>()) {
+      entry.constant = constant;
+      addEntry(module, constant->name, entry);
+    } else if (auto *import = stmt->as<ast::ImportStmt>()) {
+      declareImport(module, *import);
+    } else if (auto *branches = stmt->as<ast::IfStmt>()) {
+      const ast::Block *chosen = branches->elseBody ? &*branches->elseBody : nullptr;
+      for (const auto &branch : branches->branches) {
+        auto value = evaluator.evaluate(*branch.condition, module);
+        if (!value || !value->isBool()) {
+          if (value)
+            diags.report(diag::ConditionNotBool, branch.condition->range, kindName(*value));
+          chosen = nullptr;
+          break;
+        }
+        if (value->asBool()) {
+          chosen = &branch.body;
+          break;
+        }
+      }
+      if (chosen)
+        declareNames(module, *chosen);
+    }
+  }
+}
+
+} // namespace kpkg::compiler

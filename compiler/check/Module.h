@@ -1,0 +1,52 @@
+// The names of one source file: its constants, functions and imports.
+// SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
+#pragma once
+#include "compiler/comptime/Environment.h"
+
+#include <deque>
+#include <map>
+#include <memory>
+#include <string>
+#include <vector>
+
+namespace kpkg::compiler {
+
+class Checker;
+
+/// A loaded module. Constants are evaluated when they are first asked for.
+class ModuleScope : public Environment {
+public:
+  ModuleScope(Checker &checker, std::string path, std::unique_ptr<ast::Module> tree)
+      : checker(checker), path(std::move(path)), tree(std::move(tree)) {}
+
+  Meaning lookup(const std::string &name, SourceRange range) const override;
+  Meaning lookupMember(const std::string &module, const std::string &name, SourceRange range) const override;
+
+  /// A name that the module itself declares or imports; not the prelude's.
+  Meaning own(const std::string &name, SourceRange range) const;
+  bool hasModuleAlias(const std::string &name) const;
+  /// Where the module declares a name; invalid when it does not.
+  SourceRange declaration(const std::string &name) const;
+
+  Checker &checker;
+  const std::string path;
+  const std::unique_ptr<ast::Module> tree;
+  bool isRoot = false;
+  std::deque<FunctionEntity> functions;
+
+private:
+  friend class Checker;
+  struct Entry {
+    enum Kind { Constant, Function, Module, Imported } kind = Constant;
+    SourceRange range;
+    const ast::ComptimeConstStmt *constant = nullptr;
+    const FunctionEntity *function = nullptr;
+    ModuleScope *module = nullptr; // Module, Imported
+    std::string importedName;      // Imported
+    enum State { Waiting, Running, Done, Failed } state = Waiting;
+    Value value;
+  };
+  mutable std::map<std::string, Entry> entries;
+};
+
+} // namespace kpkg::compiler

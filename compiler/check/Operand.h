@@ -1,0 +1,40 @@
+// What an expression is worth to the checker: a comptime value, a node that runs later, or a tuple of such.
+// SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
+#pragma once
+#include "compiler/check/Hir.h"
+
+#include <optional>
+
+namespace kpkg::compiler {
+
+/// The result of checking an expression. Exactly one of `constant`, `node` and `items` (type Tuple) is in use, none when the type is Error or None
+/// without a value.
+struct Operand {
+  const Type *type = nullptr;
+  std::optional<Value> constant;
+  hir::Node *node = nullptr;
+  std::vector<Operand> items;
+  SourceRange range;
+
+  bool isError() const { return type->isError(); }
+  bool isConstant() const { return constant.has_value(); }
+  bool isConstantInt() const { return constant && constant->isInt(); }
+  bool isTuple() const { return type->kind == TypeKind::Tuple && !constant; }
+  bool isNone() const { return constant && constant->isNone(); }
+};
+
+/// What a name in a function body stands for.
+struct Binding {
+  enum Kind {
+    Alias,    ///< `operand`: a comptime value or something computed once
+    Variable, ///< `local`
+  };
+  Kind kind = Alias;
+  Operand operand;
+  hir::Local *local = nullptr;
+  SourceRange declared;
+  /// Loop depth of ForTiles in which the variable was declared.
+  unsigned tileDepth = 0;
+};
+
+} // namespace kpkg::compiler

@@ -1,0 +1,160 @@
+// Loading and checking a whole program.
+// SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
+#include "compiler/check/Program.h"
+#include "compiler/check/Checker.h"
+#include "compiler/check/Elaborator.h"
+
+#include <map>
+
+namespace kpkg::compiler {
+
+Checker::Checker(Program &program, const ProgramOptions &options, SourceManager &sources, DiagnosticEngine &diags)
+    : program(program), options(options), sources(sources), diags(diags), evaluator(diags, [&] {
+        ComptimeLimits limits;
+        limits.steps = options.maxComptimeSteps;
+        return limits;
+      }()) {}
+
+void Checker::declareFunction(FunctionEntity &function) {
+  /// Decorators of later versions, and what to do until then.
+  static const std::map<std::string, std::string> later = {
+      {"tune", "list one value of each parameter in `@specialize`"},
+      {"target", "write kernels that suit every target"},
+      {"register.backward", "register the gradient as an op of its own and connect it in Python"},
+      {"register.test", "list cases in the `spec.py` beside the kernel"},
+  };
+  static const std::set<std::string> known = {"kernel", "specialize", "schedule", "register.op", "register.reference"};
+  bool isKernel = false;
+  const ast::Decorator *op = nullptr;
+  for (const ast::Decorator &decorator : function.syntax->decorators) {
+    if (auto found = later.find(decorator.name); found != later.end())
+      diags.report(diag::NotSupportedYet, decorator.range, "`@" + decorator.name + "`", found->second);
+    else if (!known.count(decorator.name))
+      diags.report(diag::UnknownDecorator, decorator.nameRange, decorator.name);
+    isKernel |= decorator.name == "kernel";
+    if (decorator.name == "register.op" || decorator.name == "register.reference") {
+      if (op)
+        diags.report(diag::UnknownDecorator, decorator.nameRange, decorator.name + "` beside `@" + op->name);
+      op = &decorator;
+    }
+  }
+  if (isKernel && op)
+    diags.report(diag::KernelAndOp, op->range, function.name());
+  else if (isKernel)
+    declareKernel(function);
+  else if (op)
+    declareOp(function, *op, op->name == "register.reference");
+}
+
+void Checker::declare() {
+  for (ModuleScope *module : loadOrder)
+    for (FunctionEntity &function : module->functions)
+      declareFunction(function);
+  linkReferences();
+  for (ModuleScope *module : loadOrder) {
+    for (const auto &[name, entry] : module->entries)
+      if (entry.kind == ModuleScope::Entry::Constant)
+        module->own(name, entry.range);
+    for (const ast::StmtPtr &stmt : module->tree->body)
+      if (auto *assertion = stmt->as<ast::ComptimeAssertStmt>()) {
+        auto holds = evaluator.evaluate(*assertion->condition, *module);
+        if (holds && holds->isBool() && !holds->asBool()) {
+          auto message = assertion->message ? evaluator.evaluate(*assertion->message, *module) : std::nullopt;
+          diags.report(diag::AssertFailed, assertion->condition->range, message && message->isString() ? message->asString() : "");
+        }
+      }
+  }
+}
+
+void Checker::check(const Program::InstanceFilter &keep) {
+  for (size_t k = 0; k < kernels.size(); ++k) {
+    const KernelRecord &record = program.kernelRecords[k];
+    for (size_t i = 0; i < record.instances.size(); ++i) {
+      if (kernelChecked[k][i] || (keep && !keep(record, record.instances[i])))
+        continue;
+      kernelChecked[k][i] = true;
+      std::string description = record.name;
+      for (size_t p = 0; p < record.parameters.size(); ++p)
+        description += (p ? ", " : "[") + record.parameters[p].name + "=" + record.instances[i].parameters[p].str();
+      if (!record.parameters.empty())
+        description += "]";
+      DiagnosticEngine::InstanceScope context(diags, description, record.range);
+      auto function = std::make_unique<hir::Function>();
+      function->name = record.instances[i].symbol;
+      function->range = record.range;
+      Elaborator elaborator(*this, BodyKind::Kernel, *function);
+      if (elaborator.elaborate(*kernels[k].function, record.instances[i].parameters))
+        kernelBodies[k][i] = std::move(function);
+    }
+  }
+  for (size_t o = 0; o < opInfos.size(); ++o) {
+    if (opBodies[o] || opInfos[o].isWrong || opInfos[o].isChecked)
+      continue;
+    opInfos[o].isChecked = true;
+    auto function = std::make_unique<hir::Function>();
+    function->name = program.opRecords[o].name;
+    function->range = program.opRecords[o].range;
+    Elaborator elaborator(*this, BodyKind::Op, *function);
+    if (elaborator.elaborate(*opInfos[o].function, {}))
+      opBodies[o] = std::move(function);
+  }
+}
+
+bool Elaborator::elaborate(const FunctionEntity &entity, const std::vector<Value> &comptimeArguments) {
+  uint32_t errorsBefore = diags.errorCount();
+  opName = function.name;
+  if (opName.size() > 10 && opName.ends_with("_reference"))
+    opName.resize(opName.size() - 10);
+  block = &function.body;
+  BodyScope names(*entity.module);
+  for (size_t i = 0; i < comptimeArguments.size(); ++i) {
+    Binding binding;
+    binding.operand = constant(comptimeArguments[i], entity.syntax->comptimeParameters[i].range);
+    names.declare(entity.syntax->comptimeParameters[i].name.text, std::move(binding));
+  }
+  std::vector<Operand> arguments;
+  for (size_t i = 0; i < entity.syntax->parameters.size(); ++i) {
+    const ast::Parameter &parameter = entity.syntax->parameters[i];
+    const Type *type = kind == BodyKind::Op ? checker.opInfo(entity.index).argumentTypes[i]
+                                            : checker.resolveType(*parameter.type, names, parameter.isMut).exact;
+    function.parameters.push_back({parameter.name.text, type, parameter.isMut, parameter.range});
+    arguments.push_back(runTime(emit(Kind::Parameter, type, parameter.name.range, {}, {static_cast<int64_t>(i)})));
+  }
+  Operand value = inlineCall(entity, comptimeArguments, std::move(arguments), entity.syntax->signatureRange);
+  if (diags.errorCount() != errorsBefore || value.isError())
+    return false;
+  std::vector<Node *> results;
+  if (kind == BodyKind::Op) {
+    function.results = checker.opInfo(entity.index).resultTypes;
+    std::vector<Operand> items = {value};
+    if (value.isTuple())
+      items = value.items;
+    for (size_t i = 0; i < function.results.size(); ++i)
+      results.push_back(convert(items[i], function.results[i], "the result"));
+  }
+  emit(Kind::Return, types.none, entity.syntax->range, std::move(results));
+  return diags.errorCount() == errorsBefore;
+}
+
+Program::Program() = default;
+Program::~Program() = default;
+
+std::unique_ptr<Program> Program::load(const std::vector<std::string> &paths, const ProgramOptions &options,
+                                       SourceManager &sources, DiagnosticEngine &diags) {
+  std::unique_ptr<Program> program(new Program());
+  program->checker = std::make_unique<Checker>(*program, options, sources, diags);
+  for (const std::string &path : paths)
+    program->checker->loadRoot(path);
+  program->checker->declare();
+  return program;
+}
+
+void Program::check(const InstanceFilter &keep) { checker->check(keep); }
+
+const hir::Function *Program::kernel(size_t kernelIndex, size_t instanceIndex) const {
+  return checker->kernelBodies[kernelIndex][instanceIndex].get();
+}
+
+const hir::Function *Program::op(size_t opIndex) const { return checker->opBodies[opIndex].get(); }
+
+} // namespace kpkg::compiler

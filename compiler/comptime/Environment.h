@@ -1,0 +1,45 @@
+// What names mean to comptime code, and the functions that it may call.
+// SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
+#pragma once
+#include "compiler/ast/Stmt.h"
+#include "compiler/comptime/Value.h"
+
+#include <string_view>
+
+namespace kpkg::compiler {
+
+/// The meaning of a name in comptime code.
+struct Meaning {
+  enum Kind {
+    Unknown,  ///< no such name: the evaluator reports it
+    Known,    ///< `value`
+    RunTime,  ///< exists, but only when the program runs: the evaluator reports it
+    Reported, ///< wrong, and reported already
+  };
+  Kind kind = Unknown;
+  Value value;
+};
+
+/// Names that an expression sees. The checker implements it for modules and for function bodies.
+class Environment {
+public:
+  virtual ~Environment() = default;
+  virtual Meaning lookup(const std::string &name, SourceRange range) const = 0;
+  /// `module.name` where `module` names an imported module; Unknown when it names none.
+  virtual Meaning lookupMember(const std::string &module, const std::string &name, SourceRange range) const = 0;
+};
+
+/// What a function is for, by its decorators.
+enum class FunctionRole : uint8_t { Inline, Kernel, Op };
+
+/// A function of a module. Entities live as long as the program.
+struct FunctionEntity {
+  const ast::FunctionStmt *syntax = nullptr;
+  const Environment *module = nullptr;
+  FunctionRole role = FunctionRole::Inline;
+  /// Index of the kernel or op in the program.
+  size_t index = 0;
+  const std::string &name() const { return syntax->name.text; }
+};
+
+} // namespace kpkg::compiler

@@ -1,0 +1,280 @@
+// Comptime evaluation of function bodies.
+// SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
+#include "compiler/comptime/EvalFrame.h"
+#include "compiler/comptime/Fold.h"
+
+namespace kpkg::compiler {
+
+std::optional<Value> Evaluator::callBound(const FunctionEntity &function, const std::vector<ast::Argument> &comptimeArguments,
+                                          const std::vector<ast::Argument> &arguments, const Environment &environment,
+                                          SourceRange range) {
+  const ast::FunctionStmt &syntax = *function.syntax;
+  Frame names(*function.module); // earlier parameters, for defaults that mention them
+  auto bind = [&](const auto &parameters, const std::vector<ast::Argument> &given, std::vector<Value> &values) {
+    if (given.size() > parameters.size()) {
+      diags.report(diag::TooManyArguments, given[parameters.size()].range, function.name(), static_cast<int64_t>(parameters.size()));
+      return false;
+    }
+    for (const ast::Argument &argument : given) {
+      bool known = !argument.name;
+      for (const auto &parameter : parameters)
+        known |= parameter.name.text == argument.name.text;
+      if (!known) {
+        diags.report(diag::UnknownArgument, argument.range, function.name(), argument.name.text);
+        return false;
+      }
+    }
+    for (size_t i = 0; i < parameters.size(); ++i) {
+      const ast::Expr *expr = nullptr;
+      if (i < given.size() && !given[i].name)
+        expr = given[i].value.get();
+      for (const ast::Argument &argument : given)
+        if (argument.name && argument.name.text == parameters[i].name.text)
+          expr = argument.value.get();
+      std::optional<Value> value;
+      if (expr)
+        value = evaluate(*expr, environment);
+      else if (parameters[i].defaultValue)
+        value = evaluate(*parameters[i].defaultValue, names);
+      else
+        diags.report(diag::MissingArgument, range, function.name(), parameters[i].name.text);
+      if (!value)
+        return false;
+      names.declare(parameters[i].name.text, *value);
+      values.push_back(std::move(*value));
+    }
+    return true;
+  };
+  std::vector<Value> comptimeValues, values;
+  if (!bind(syntax.comptimeParameters, comptimeArguments, comptimeValues) || !bind(syntax.parameters, arguments, values))
+    return std::nullopt;
+  return call(function, std::move(comptimeValues), std::move(values), range);
+}
+
+std::optional<Value> Evaluator::call(const FunctionEntity &function, std::vector<Value> comptimeArguments,
+                                     std::vector<Value> arguments, SourceRange range) {
+  if (function.role != FunctionRole::Inline)
+    return fail(range, "`" + function.name() + "` cannot be called while compiling");
+  if (depth >= limits.depth) {
+    diags.report(diag::ComptimeLimit, range, fmt::format("{} calls within calls", limits.depth));
+    return std::nullopt;
+  }
+  Frame frame(*function.module);
+  const ast::FunctionStmt &syntax = *function.syntax;
+  for (size_t i = 0; i < comptimeArguments.size(); ++i)
+    frame.declare(syntax.comptimeParameters[i].name.text, std::move(comptimeArguments[i]));
+  for (size_t i = 0; i < arguments.size(); ++i)
+    frame.declare(syntax.parameters[i].name.text, std::move(arguments[i]));
+  ++depth;
+  Flow flow = run(syntax.body, frame);
+  --depth;
+  if (flow == Flow::Failed)
+    return std::nullopt;
+  return frame.result;
+}
+
+Evaluator::Flow Evaluator::run(const ast::Block &block, Frame &frame) {
+  frame.open();
+  Flow flow = Flow::Normal;
+  for (const ast::StmtPtr &stmt : block)
+    if (flow = run(*stmt, frame); flow != Flow::Normal)
+      break;
+  frame.close();
+  return flow;
+}
+
+Evaluator::Flow Evaluator::runIf(const ast::IfStmt &stmt, Frame &frame) {
+  for (const auto &branch : stmt.branches) {
+    auto chosen = condition(*branch.condition, frame);
+    if (!chosen)
+      return Flow::Failed;
+    if (*chosen)
+      return run(branch.body, frame);
+  }
+  return stmt.elseBody ? run(*stmt.elseBody, frame) : Flow::Normal;
+}
+
+Evaluator::Flow Evaluator::runFor(const ast::ForStmt &stmt, Frame &frame) {
+  auto iterable = evaluate(*stmt.iterable, frame);
+  if (!iterable)
+    return Flow::Failed;
+  if (!iterable->isSequence()) {
+    fail(stmt.iterable->range, "cannot iterate over " + kindName(*iterable));
+    return Flow::Failed;
+  }
+  for (const Value &item : iterable->asSequence().items) {
+    if (!step(stmt.iterable->range))
+      return Flow::Failed;
+    frame.open();
+    if (stmt.targets.size() == 1) {
+      frame.declare(stmt.targets[0].text, item);
+    } else if (item.isSequence() && item.asSequence().items.size() == stmt.targets.size()) {
+      for (size_t i = 0; i < stmt.targets.size(); ++i)
+        frame.declare(stmt.targets[i].text, item.asSequence().items[i]);
+    } else {
+      fail(stmt.iterable->range, fmt::format("an item is {}, expected {} values", item.str(), stmt.targets.size()));
+      return Flow::Failed;
+    }
+    Flow flow = run(stmt.body, frame);
+    frame.close();
+    if (flow == Flow::Break)
+      break;
+    if (flow == Flow::Return || flow == Flow::Failed)
+      return flow;
+  }
+  return Flow::Normal;
+}
+
+Evaluator::Flow Evaluator::runWhile(const ast::WhileStmt &stmt, Frame &frame) {
+  while (true) {
+    auto holds = condition(*stmt.condition, frame);
+    if (!holds)
+      return Flow::Failed;
+    if (!*holds)
+      return Flow::Normal;
+    Flow flow = run(stmt.body, frame);
+    if (flow == Flow::Break)
+      return Flow::Normal;
+    if (flow == Flow::Return || flow == Flow::Failed)
+      return flow;
+  }
+}
+
+Evaluator::Flow Evaluator::assign(const ast::Expr &target, Value value, Frame &frame) {
+  if (auto *name = target.as<ast::NameExpr>()) {
+    if (Value *variable = frame.find(name->name)) {
+      *variable = std::move(value);
+      return Flow::Normal;
+    }
+    diags.report(diag::UnknownName, target.range, name->name);
+    return Flow::Failed;
+  }
+  if (auto *tuple = target.as<ast::TupleExpr>(); tuple && value.isSequence() &&
+                                                value.asSequence().items.size() == tuple->elements.size()) {
+    for (size_t i = 0; i < tuple->elements.size(); ++i)
+      if (assign(*tuple->elements[i], value.asSequence().items[i], frame) == Flow::Failed)
+        return Flow::Failed;
+    return Flow::Normal;
+  }
+  fail(target.range, "cannot assign to this while compiling");
+  return Flow::Failed;
+}
+
+Evaluator::Flow Evaluator::runCallStatement(const ast::Expr &expr, Frame &frame) {
+  // `list.append(x)` changes the variable `list`; every other call has no effect but its limits.
+  auto *call = expr.as<ast::CallExpr>();
+  auto *method = call ? call->callee->as<ast::AttributeExpr>() : nullptr;
+  auto *base = method ? method->base->as<ast::NameExpr>() : nullptr;
+  Value *variable = base && method->attribute.text == "append" ? frame.find(base->name) : nullptr;
+  if (!variable || !variable->isSequence() || call->arguments.size() != 1)
+    return evaluate(expr, frame) ? Flow::Normal : Flow::Failed;
+  auto value = evaluate(*call->arguments[0].value, frame);
+  if (!value)
+    return Flow::Failed;
+  std::vector<Value> items = variable->asSequence().items;
+  items.push_back(std::move(*value));
+  *variable = Value::list(std::move(items));
+  return Flow::Normal;
+}
+
+Evaluator::Flow Evaluator::runAssert(const ast::ComptimeAssertStmt &stmt, Frame &frame) {
+  auto holds = condition(*stmt.condition, frame);
+  if (!holds)
+    return Flow::Failed;
+  if (*holds)
+    return Flow::Normal;
+  auto message = stmt.message ? evaluate(*stmt.message, frame) : std::nullopt;
+  diags.report(diag::AssertFailed, stmt.condition->range, message && message->isString() ? message->asString() : "");
+  return Flow::Failed;
+}
+
+Evaluator::Flow Evaluator::run(const ast::Stmt &stmt, Frame &frame) {
+  if (!step(stmt.range))
+    return Flow::Failed;
+  switch (stmt.kind) {
+  case ast::StmtKind::VarStmt: {
+    auto &var = *stmt.as<ast::VarStmt>();
+    if (!var.value) {
+      fail(stmt.range, "a comptime variable needs a value");
+      return Flow::Failed;
+    }
+    auto value = evaluate(*var.value, frame);
+    if (!value)
+      return Flow::Failed;
+    if (var.names.size() == 1) {
+      frame.declare(var.names[0].text, std::move(*value));
+      return Flow::Normal;
+    }
+    if (!value->isSequence() || value->asSequence().items.size() != var.names.size()) {
+      fail(var.value->range, fmt::format("found {}, expected {} values", value->str(), var.names.size()));
+      return Flow::Failed;
+    }
+    for (size_t i = 0; i < var.names.size(); ++i)
+      frame.declare(var.names[i].text, value->asSequence().items[i]);
+    return Flow::Normal;
+  }
+  case ast::StmtKind::ComptimeConstStmt: {
+    auto &constant = *stmt.as<ast::ComptimeConstStmt>();
+    auto value = evaluate(*constant.value, frame);
+    if (!value)
+      return Flow::Failed;
+    frame.declare(constant.name.text, std::move(*value));
+    return Flow::Normal;
+  }
+  case ast::StmtKind::AssignStmt: {
+    auto &assignment = *stmt.as<ast::AssignStmt>();
+    auto value = evaluate(*assignment.value, frame);
+    return value ? assign(*assignment.target, std::move(*value), frame) : Flow::Failed;
+  }
+  case ast::StmtKind::AugmentedStmt: {
+    auto &assignment = *stmt.as<ast::AugmentedStmt>();
+    auto lhs = evaluate(*assignment.target, frame);
+    auto rhs = lhs ? evaluate(*assignment.value, frame) : std::nullopt;
+    if (!lhs || !rhs)
+      return Flow::Failed;
+    Folded result = foldBinary(assignment.op, *lhs, *rhs);
+    if (!result) {
+      fail(assignment.opRange, result.error);
+      return Flow::Failed;
+    }
+    return assign(*assignment.target, std::move(*result.value), frame);
+  }
+  case ast::StmtKind::ExprStmt:
+    return runCallStatement(*stmt.as<ast::ExprStmt>()->value, frame);
+  case ast::StmtKind::IfStmt:
+    return runIf(*stmt.as<ast::IfStmt>(), frame);
+  case ast::StmtKind::ForStmt:
+    return runFor(*stmt.as<ast::ForStmt>(), frame);
+  case ast::StmtKind::WhileStmt:
+    return runWhile(*stmt.as<ast::WhileStmt>(), frame);
+  case ast::StmtKind::BreakStmt:
+    return Flow::Break;
+  case ast::StmtKind::ContinueStmt:
+    return Flow::Continue;
+  case ast::StmtKind::PassStmt:
+    return Flow::Normal;
+  case ast::StmtKind::ReturnStmt: {
+    auto &expr = stmt.as<ast::ReturnStmt>()->value;
+    if (!expr)
+      return Flow::Return;
+    auto value = evaluate(*expr, frame);
+    if (!value)
+      return Flow::Failed;
+    frame.result = std::move(*value);
+    return Flow::Return;
+  }
+  case ast::StmtKind::ComptimeAssertStmt:
+    return runAssert(*stmt.as<ast::ComptimeAssertStmt>(), frame);
+  case ast::StmtKind::RaiseStmt:
+    fail(stmt.range, "the function raises an error");
+    return Flow::Failed;
+  case ast::StmtKind::LaunchStmt:
+  case ast::StmtKind::ImportStmt:
+  case ast::StmtKind::FunctionStmt:
+    fail(stmt.range, "this statement has no meaning while compiling");
+    return Flow::Failed;
+  }
+  return Flow::Failed;
+}
+
+} // namespace kpkg::compiler

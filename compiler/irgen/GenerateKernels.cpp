@@ -1,0 +1,256 @@
+// Kernels to tile IR: one tile.kernel for each instance.
+// SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
+#include "compiler/irgen/Body.h"
+#include "compiler/irgen/Generate.h"
+#include "dialect/tile/ir/TileDialect.h"
+#include "mlir/Dialect/Arith/IR/Arith.h"
+#include "mlir/Dialect/Math/IR/Math.h"
+#include "mlir/Dialect/SCF/IR/SCF.h"
+#include "mlir/Dialect/UB/IR/UBOps.h"
+#include "mlir/IR/Verifier.h"
+
+using namespace mlir;
+
+namespace kpkg::compiler {
+
+using hir::Kind;
+
+namespace {
+
+mlir::Type deviceElement(OpBuilder &builder, DType dtype) {
+  switch (dtype) {
+  case DType::Bool: return builder.getI1Type();
+  case DType::Int: return builder.getIndexType();
+  case DType::Float16: return builder.getF16Type();
+  case DType::BFloat16: return builder.getBF16Type();
+  case DType::Float32: return builder.getF32Type();
+  case DType::Float64: return builder.getF64Type();
+  case DType::Float8_e4m3fn: return Float8E4M3FNType::get(builder.getContext());
+  case DType::Float8_e5m2: return Float8E5M2Type::get(builder.getContext());
+  default: return builder.getIntegerType(bitsOf(dtype));
+  }
+}
+
+mlir::Type deviceType(OpBuilder &builder, const Type *type) {
+  if (type->isScalar())
+    return deviceElement(builder, type->element);
+  assert(type->kind == TypeKind::View && "a type that the checker keeps out of kernels");
+  return tile::ViewType::get(type->rank, deviceElement(builder, type->element), type->isMut);
+}
+
+/// The body of one kernel instance.
+class KernelBody final : public Body {
+public:
+  KernelBody(const hir::Function &function, const SourceManager &sources, tile::KernelOp kernel)
+      : Body(function, sources, OpBuilder::atBlockEnd(&kernel.getBody().front())), kernel(kernel) {}
+
+  void build() {
+    block(function.body);
+    Block &entry = kernel.getBody().front();
+    if (entry.empty() || !entry.back().hasTrait<OpTrait::IsTerminator>())
+      tile::ReturnOp::create(builder, kernel.getLoc());
+  }
+
+private:
+  tile::KernelOp kernel;
+  /// Combine and Scan by their node.
+  llvm::DenseMap<const hir::Node *, Operation *> several;
+
+  mlir::Type element(DType dtype) override { return deviceElement(builder, dtype); }
+  mlir::Type convertOther(const Type *type) override { return deviceType(builder, type); }
+  mlir::Value constantOther(const compiler::Value &, const Type *, Location) override { return {}; } // dtypes, strings: gone by now
+
+  mlir::Value leaf(const hir::Node &node) override {
+    Location loc = location(node.range);
+    auto operand = [&](size_t i) { return at(node.operands[i]); };
+    switch (node.kind) {
+    case Kind::Parameter:
+      return kernel.getBody().getArgument(unsigned(node.ints[0]));
+    case Kind::Splat:
+      return tile::SplatOp::create(builder, loc, convert(node.type), operand(0));
+    case Kind::Iota:
+      return tile::IotaOp::create(builder, loc, node.type->size());
+    case Kind::Broadcast:
+      return tile::BroadcastOp::create(builder, loc, convert(node.type), operand(0));
+    case Kind::Reshape:
+      return tile::ReshapeOp::create(builder, loc, convert(node.type), operand(0));
+    case Kind::Permute:
+      return tile::PermuteOp::create(builder, loc, operand(0), node.ints);
+    case Kind::ReduceSum:
+    case Kind::ReduceProd:
+    case Kind::ReduceMax:
+    case Kind::ReduceMin:
+    case Kind::ReduceAny:
+    case Kind::ReduceAll:
+      return tile::ReduceOp::create(builder, loc, reduceKind(node), operand(0), node.ints[0]);
+    case Kind::ArgMax:
+    case Kind::ArgMin:
+      return tile::ArgReduceOp::create(builder, loc, argReduceKind(node), operand(0), node.ints[0]);
+    case Kind::Combine:
+      return combine(node, loc);
+    case Kind::Scan:
+      return scan(node, loc);
+    case Kind::Result:
+      return several.lookup(node.operands[0])->getResult(unsigned(node.ints[0]));
+    case Kind::Dot:
+      return tile::DotOp::create(builder, loc, convert(node.type), operand(0), operand(1), operand(2),
+                                 !node.ints.empty() && node.ints[0] ? tile::DotPrecision::TF32 : tile::DotPrecision::IEEE);
+    case Kind::BlockIndex:
+      return tile::BlockIdOp::create(builder, loc, builder.getIndexType(), tile::GridAxis(node.ints[0]));
+    case Kind::GridSize:
+      return tile::GridDimOp::create(builder, loc, builder.getIndexType(), tile::GridAxis(node.ints[0]));
+    case Kind::ViewShape:
+      return tile::DimOp::create(builder, loc, operand(0), node.ints[0]);
+    case Kind::ViewStride:
+      return tile::StrideOp::create(builder, loc, operand(0), node.ints[0]);
+    case Kind::DropDims:
+      return tile::DropOp::create(builder, loc, operand(0), node.ints, operands(node, 1));
+    case Kind::Window:
+      return {}; // its load or store reads the operands
+    case Kind::Load:
+      return tile::LoadOp::create(builder, loc, convert(node.type), at(node.operands[0]->operands[0]),
+                                  operands(*node.operands[0], 1), operand(1));
+    case Kind::Store:
+      tile::StoreOp::create(builder, loc, operand(1), at(node.operands[0]->operands[0]), operands(*node.operands[0], 1));
+      return {};
+    case Kind::Gather: {
+      size_t rank = size_t(node.operands[0]->type->rank);
+      return tile::GatherOp::create(builder, loc, convert(node.type), operand(0), operands(node, 1, rank), operand(1 + rank),
+                                    node.ints[0] ? operand(2 + rank) : mlir::Value());
+    }
+    case Kind::Scatter: {
+      size_t rank = size_t(node.operands[0]->type->rank);
+      tile::ScatterOp::create(builder, loc, operand(1 + rank), operand(0), operands(node, 1, rank),
+                              node.ints[0] ? operand(2 + rank) : mlir::Value());
+      return {};
+    }
+    case Kind::ForTiles:
+      forTiles(node, loc);
+      return {};
+    case Kind::Print:
+      tile::PrintOp::create(builder, loc, builder.getStringAttr(node.text), operands(node));
+      return {};
+    case Kind::Assert:
+      tile::AssertOp::create(builder, loc, operand(0), builder.getStringAttr(node.text));
+      return {};
+    case Kind::Return:
+      tile::ReturnOp::create(builder, loc);
+      return {};
+    default:
+      llvm_unreachable("a kind of node that the checker keeps out of kernels");
+    }
+  }
+
+  static tile::ReduceKind reduceKind(const hir::Node &node) {
+    bool isUnsigned = compiler::isUnsigned(node.type->element);
+    switch (node.kind) {
+    case Kind::ReduceSum: return tile::ReduceKind::Sum;
+    case Kind::ReduceProd: return tile::ReduceKind::Prod;
+    case Kind::ReduceMax: return isUnsigned ? tile::ReduceKind::UMax : tile::ReduceKind::Max;
+    case Kind::ReduceMin: return isUnsigned ? tile::ReduceKind::UMin : tile::ReduceKind::Min;
+    case Kind::ReduceAny: return tile::ReduceKind::Or;
+    default: return tile::ReduceKind::And;
+    }
+  }
+
+  static tile::ArgReduceKind argReduceKind(const hir::Node &node) {
+    bool isUnsigned = compiler::isUnsigned(node.operands[0]->type->element);
+    if (node.kind == Kind::ArgMax)
+      return isUnsigned ? tile::ArgReduceKind::UMax : tile::ArgReduceKind::Max;
+    return isUnsigned ? tile::ArgReduceKind::UMin : tile::ArgReduceKind::Min;
+  }
+
+  /// Fills the region of a reduction or scan by a function: its scalars are variables of the function.
+  void fillFunction(const hir::Node &node, Region &region, Location loc) {
+    OpBuilder::InsertionGuard guard(builder);
+    Block &body = region.front();
+    builder.setInsertionPointToEnd(&body);
+    inRegion([&] {
+      for (auto [local, argument] : llvm::zip(node.locals, body.getArguments()))
+        variables[local->id] = argument;
+      block(*node.regions[0]);
+      SmallVector<mlir::Value> yields;
+      for (const hir::Node *value : node.regions[0]->yields)
+        yields.push_back(at(value));
+      tile::YieldOp::create(builder, loc, yields);
+    });
+  }
+
+  mlir::Value combine(const hir::Node &node, Location loc) {
+    size_t count = size_t(node.ints[1]);
+    auto op = tile::CombineOp::create(builder, loc, operands(node, 0, count), operands(node, count), node.ints[0]);
+    fillFunction(node, op.getBody(), loc);
+    several[&node] = op;
+    return op.getResult(0);
+  }
+
+  mlir::Value scan(const hir::Node &node, Location loc) {
+    auto op = tile::ScanOp::create(builder, loc, operands(node), node.ints[0]);
+    fillFunction(node, op.getBody(), loc);
+    several[&node] = op;
+    return op.getResult(0);
+  }
+
+  void forTiles(const hir::Node &node, Location loc) {
+    auto op = tile::ForTilesOp::create(builder, loc, operands(node));
+    OpBuilder::InsertionGuard guard(builder);
+    builder.setInsertionPoint(op.getBody().front().getTerminator());
+    inRegion([&] {
+      for (auto [local, coordinate] : llvm::zip(node.locals, op.getCoordinates()))
+        variables[local->id] = coordinate;
+      block(*node.regions[0]);
+    });
+  }
+};
+
+Attribute attributeOf(OpBuilder &builder, const compiler::Value &value) {
+  if (value.isBool())
+    return builder.getBoolAttr(value.asBool());
+  if (value.isInt())
+    return builder.getI64IntegerAttr(value.asInt());
+  if (value.isFloat())
+    return builder.getF64FloatAttr(value.asFloat());
+  return builder.getStringAttr(value.isDType() ? std::string(valueNameOf(value.asDType())) : value.str());
+}
+
+void generateKernel(const KernelRecord &record, const KernelInstance &instance, const hir::Function &function,
+                    const SourceManager &sources, OpBuilder &builder) {
+  SmallVector<mlir::Type> arguments;
+  for (const hir::FunctionParameter &parameter : function.parameters)
+    arguments.push_back(deviceType(builder, parameter.type));
+  SmallVector<NamedAttribute> params;
+  for (auto [parameter, value] : llvm::zip(record.parameters, instance.parameters))
+    params.push_back(builder.getNamedAttr(parameter.name, attributeOf(builder, value)));
+  auto kernel = tile::KernelOp::create(builder, locationOf(builder, sources, function.range), instance.symbol, arguments);
+  kernel.setKernelAttr(builder.getStringAttr(record.name));
+  kernel.setParamsAttr(builder.getDictionaryAttr(params));
+  KernelBody(function, sources, kernel).build();
+}
+
+} // namespace
+
+std::vector<InstanceRef> checkedInstances(const Program &program) {
+  std::vector<InstanceRef> refs;
+  for (size_t k = 0; k < program.kernels().size(); ++k)
+    for (size_t i = 0; i < program.kernels()[k].instances.size(); ++i)
+      if (program.kernel(k, i))
+        refs.push_back({k, i});
+  return refs;
+}
+
+OwningOpRef<ModuleOp> generateKernels(const Program &program, const SourceManager &sources,
+                                      const std::vector<InstanceRef> &instances, MLIRContext &context) {
+  context.loadDialect<tile::TileDialect, arith::ArithDialect, math::MathDialect, scf::SCFDialect, ub::UBDialect>();
+  OpBuilder builder(&context);
+  OwningOpRef<ModuleOp> module = ModuleOp::create(builder.getUnknownLoc());
+  builder.setInsertionPointToEnd(module->getBody());
+  for (const InstanceRef &ref : instances) {
+    const KernelRecord &record = program.kernels()[ref.kernel];
+    generateKernel(record, record.instances[ref.instance], *program.kernel(ref.kernel, ref.instance), sources, builder);
+  }
+  if (failed(verify(*module)))
+    return nullptr;
+  return module;
+}
+
+} // namespace kpkg::compiler
