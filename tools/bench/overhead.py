@@ -56,8 +56,8 @@ def measure(kpkg_call: Callable[[], Any], aten_call: Callable[[], Any], rounds: 
 def main() -> int:
     parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
     parser.add_argument("--packages", type=Path, default=BUILD / "test-packages", help="folder with softmax.kpkg, norm.kpkg, gemm.kpkg, vector_add.kpkg")
-    parser.add_argument("--rounds", type=int, default=31)
-    parser.add_argument("--calls", type=int, default=2000)
+    parser.add_argument("--rounds", type=int, default=401)
+    parser.add_argument("--calls", type=int, default=100)
     parser.add_argument("--json", type=Path)
     options = parser.parse_args()
 

@@ -43,7 +43,8 @@ class Op:
     def __init__(self, native: _native.Op, library: CustomOpLibrary) -> None:
         self._native = native
         self._library = library
-        self._torch: Any = None  # torch.ops.<namespace>.<name>, once registered
+        self._torch: Any = None  # torch.ops.<namespace>.<name>, once registered,
+        self._default: Any = None  # and its overload that returns fresh results
         self.name: str = native.name
         self.schema: str = native.schema
         self.arguments: tuple[Argument, ...] = tuple(Argument(*a) for a in native.arguments)
@@ -68,7 +69,13 @@ class Op:
             return self._call_arrays(args, kwargs)
         if needs_grad and torch.is_grad_enabled():
             raise KernelError(f"{self.name} has no backward yet: call it under torch.no_grad() or on detached tensors")
-        return self._call_torch(torch, args, kwargs)
+        call = self._default
+        if call is None or "out" in kwargs:
+            call = self._torch_form(kwargs)
+        try:
+            return call(*args, **kwargs)
+        except RuntimeError as error:
+            raise self._library._translate(error) from None
 
     def out(self, *args: Any, out: Any, **kwargs: Any) -> Any:
         """Writes the result into `out`: an array of the result's shape and dtype, or a tuple of them. Returns `out`."""
@@ -126,23 +133,15 @@ class Op:
         self._native.call(values, [_arrays.lower(o) for o in outputs])
         return out
 
-    def _call_torch(self, torch: Any, args: tuple[Any, ...], kwargs: dict[str, Any]) -> Any:
+    def _torch_form(self, kwargs: dict[str, Any]) -> Any:
+        """The registered overload that a call with `kwargs` is for; spreads a tuple given as `out`."""
         if self._torch is None:
             self._library.register_torch()
-        if "out" in kwargs:
-            out = kwargs["out"]
-            if isinstance(out, (tuple, list)):
-                del kwargs["out"]
-                kwargs.update((f"out{i}", o) for i, o in enumerate(out))
-            call = self._torch.out
-        else:
-            call = self._torch.default
-        if torch.compiler.is_compiling():
-            return call(*args, **kwargs)
-        try:
-            return call(*args, **kwargs)
-        except RuntimeError as error:
-            raise self._library._translate(error) from None
+        if "out" not in kwargs:
+            return self._torch.default
+        if isinstance(kwargs["out"], (tuple, list)):
+            kwargs.update((f"out{i}", out) for i, out in enumerate(kwargs.pop("out")))
+        return self._torch.out
 
     def _describe(self, args: tuple[Any, ...], kwargs: dict[str, Any]) -> list[Any]:
         """The arguments with shapes in place of memory."""
@@ -184,6 +183,9 @@ class CustomOpLibrary:
         self._short: dict[str, list[Op]] = {}
         for op in self._ops.values():
             self._short.setdefault(op.__name__, []).append(op)
+        for name, found in self._short.items():
+            if len(found) == 1 and not hasattr(type(self), name):
+                self.__dict__.setdefault(name, found[0])  # found without __getattr__
         _policy.libraries.add(self)
 
     @classmethod

@@ -95,6 +95,7 @@ def register(library: CustomOpLibrary) -> None:
         if implementation:
             _check(extension.kpkg_torch_use_fallback(library._native.registry_address, op.name.encode()))
         op._torch = getattr(getattr(torch.ops, namespace), local)
+        op._default = op._torch.default
 
 
 def _register_fakes(op: Op, has_out: bool) -> None:
