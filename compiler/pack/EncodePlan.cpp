@@ -204,6 +204,7 @@ LogicalResult FunctionEncoder::operation(Operation *op) {
       .Case([&](scf::ForOp op) { return encodeFor(op); })
       .Case([&](scf::WhileOp op) { return encodeWhile(op); })
       .Case<scf::YieldOp, scf::ConditionOp>([](auto) { return success(); }) // by the op around
+      .Case([](plan_ir::CheckOp) { return success(); })                     // its operand was made
       .Case([&](plan_ir::CallOp op) { return encodeCall(op); })
       .Case([&](plan_ir::LaunchOp op) { return encodeLaunch(op), success(); })
       .Case([&](plan_ir::DropOp op) { return encodeDrop(op), success(); })

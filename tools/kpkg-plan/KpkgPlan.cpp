@@ -13,9 +13,11 @@
 #include "runtime/plan/Decoded.h"
 #include "tools/kpkg-plan/CallText.h"
 #include "llvm/Support/CommandLine.h"
+#include "llvm/Support/FormatVariadic.h"
 #include "llvm/Support/InitLLVM.h"
 #include "llvm/Support/SourceMgr.h"
 #include "llvm/Support/ToolOutputFile.h"
+#include <chrono>
 
 using namespace mlir;
 using namespace kpkg;
@@ -29,6 +31,8 @@ static cl::opt<std::string> output("o", cl::desc("write the bytecode of --op to 
 static cl::opt<bool> shapes("shapes", cl::desc("encode the shape slice instead of the whole plan"));
 static cl::list<std::string> calls("call",
                                    cl::desc("evaluate with these arguments: \"float32[2, 3]@[3, 1], None, -1, 0.5\""));
+
+static cl::opt<bool> timing("time", cl::desc("print how long one evaluation takes, without a cache"));
 
 static bool evaluateCall(const plan::Program &program, llvm::StringRef text) {
   TextCall call;
@@ -44,6 +48,14 @@ static bool evaluateCall(const plan::Program &program, llvm::StringRef text) {
     return true;
   }
   llvm::outs() << plan::describe(program, resolution);
+  if (timing) {
+    constexpr int rounds = 10000;
+    auto begin = std::chrono::steady_clock::now();
+    for (int i = 0; i < rounds; ++i)
+      (void)plan::evaluate(program, call.arguments, resolution);
+    std::chrono::duration<double, std::micro> all = std::chrono::steady_clock::now() - begin;
+    llvm::errs() << llvm::formatv("{0:f2} us\n", all.count() / rounds);
+  }
   return true;
 }
 

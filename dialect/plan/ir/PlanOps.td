@@ -243,6 +243,13 @@ def Plan_CheckDimOp : Plan_Op<"check_dim", [MemoryEffects<[MemWrite]>]> {
   let assemblyFormat = "$tensor `,` $dim attr-dict";
 }
 
+def Plan_CheckOp : Plan_Op<"check", [MemoryEffects<[MemWrite]>]> {
+  let summary = "keeps what made the tensor, for the errors that it could raise";
+  let description = [{ Stands in a shape slice for a use that is gone. Has no instruction of its own. }];
+  let arguments = (ins Plan_TensorType:$tensor);
+  let assemblyFormat = "$tensor attr-dict";
+}
+
 //===--- Integers -------------------------------------------------------------------------------------------------===//
 
 def Plan_ModOp : Plan_Op<"mod", [NoMemoryEffect, SameOperandsAndResultType]> {

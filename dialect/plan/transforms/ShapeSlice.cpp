@@ -36,8 +36,6 @@ SmallVector<Value, 2> dimensionsOf(Operation *op) {
     return {fold.getDim()};
   if (auto slice = dyn_cast<SliceOp>(op))
     return {slice.getDim()};
-  if (auto squeeze = dyn_cast<SqueezeOp>(op))
-    return {squeeze.getDim()};
   if (auto unfold = dyn_cast<UnfoldOp>(op))
     return {unfold.getDim()};
   if (auto dim = dyn_cast<DimOp>(op))
@@ -54,6 +52,11 @@ struct PlanShapeSlice final : impl::PlanShapeSliceBase<PlanShapeSlice> {
     getOperation().walk([&](Operation *op) {
       if (auto launch = dyn_cast<LaunchOp>(op))
         removed.push_back(launch);
+      if (isa<ExpandOp, SqueezeOp>(op)) {
+        OpBuilder builder(op->getContext());
+        builder.setInsertionPointAfter(op);
+        CheckOp::create(builder, op->getLoc(), op->getResult(0));
+      }
       // A constant dimension is right or wrong for a rank, which the author has checked or meant; an argument is the
       // caller's.
       for (Value dim : dimensionsOf(op))

@@ -26,6 +26,8 @@ plan.func @"ns::queries"(%x: !plan.tensor {plan.name = "x"}, %dim: i64 {plan.nam
   %absent = plan.is_none %x
   // CHECK: plan.check_dim %arg0, %arg1
   plan.check_dim %x, %dim
+  // CHECK: plan.check %arg0
+  plan.check %x
   plan.return %x : !plan.tensor
 }
 

@@ -46,3 +46,19 @@ plan.func @error(%x: !plan.tensor {plan.name = "x"}) -> !plan.tensor {
   plan.launch "a" (%x : !plan.tensor, mut %out : !plan.tensor)
   plan.return %out : !plan.tensor
 }
+
+// An expand that does not fit is the caller's error, though only a launch reads the view.
+// CHECK-LABEL: plan.func @expand
+// CHECK: %[[E:.*]] = plan.expand %arg1
+// CHECK-NEXT: plan.check %[[E]]
+// CHECK-NOT: plan.drop
+// CHECK: plan.return
+plan.func @expand(%x: !plan.tensor {plan.name = "x"}, %c: !plan.tensor {plan.name = "c"}) -> !plan.tensor {
+  %c0 = arith.constant 0 : i64
+  %shape = plan.shape %x
+  %e = plan.expand %c, %shape
+  %row = plan.drop %e [0] at (%c0)
+  %out = plan.empty_like %x
+  plan.launch "a" (%x : !plan.tensor, %row : !plan.tensor, mut %out : !plan.tensor)
+  plan.return %out : !plan.tensor
+}
