@@ -95,7 +95,7 @@ void KernelEmitter::emitAlongVector(NestState &nest) {
       bool whole = sink.kind == Sink::Materialise && sink.buffer.clipped != dim;
       bool product = sink.kind == Sink::Reduce && cast<tile::ReduceOp>(sink.op).getKind() == ReduceKind::Prod;
       Value one = whole || product ? Value() : extentOf(sink.value, along, dim);
-      end = smax(end, one ? one : full);
+      end = end == full || !one ? full : smax(end, one);
     }
   SmallVector<Value> limits;
   limitsSeen.clear();
@@ -189,7 +189,7 @@ void KernelEmitter::emitAcrossVector(NestState &nest) {
   for (const Sink *sink : nest.reduces) {
     bool product = cast<tile::ReduceOp>(sink->op).getKind() == ReduceKind::Prod;
     Value one = product ? Value() : extentOf(sink->value, along, dim);
-    end = smax(end, one ? one : full);
+    end = end == full || !one ? full : smax(end, one);
     unmaskedLimits(sink->value, lengthwise, limits, false);
   }
   safe = end;
