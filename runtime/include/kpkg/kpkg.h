@@ -75,6 +75,7 @@ typedef enum kpkg_log_level {
   KPKG_LOG_DEBUG = 3,
   KPKG_LOG_PRINT = 4 /* what a kernel prints; the default sink always shows it, as it is */
 } kpkg_log_level;
+/* May be called by several threads at once; must not call kpkg_set_log. */
 typedef void (*kpkg_log_fn)(void *context, kpkg_log_level level, const char *message);
 /* Where messages go, for the whole process. NULL restores the default: warnings and worse to stderr, one line each
  * (KPKG_LOG=error|warn|info|debug moves the limit). */
