@@ -78,6 +78,20 @@ def test_one_compilation_for_all_shapes(library):
     assert count == 1
 
 
+def test_a_size_as_argument_stays_symbolic(library):
+    count = 0
+
+    def counting(graph, inputs):
+        nonlocal count
+        count += 1
+        return graph.forward
+
+    compiled = torch.compile(lambda x: torch.ops.test.number(x.shape[0] * 2) + 1, fullgraph=True, dynamic=True, backend=counting)
+    for n in (5, 6, 40):
+        assert_close(compiled(torch.empty(n)), torch.arange(2 * n) // 8 + 1)
+    assert count == 1
+
+
 def test_a_dtype_that_kpkg_does_not_have_falls_back(library):
     x = torch.randn(2, 3, dtype=torch.complex64)
     with kpkg.fallback_policy("silent"):

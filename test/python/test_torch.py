@@ -139,3 +139,8 @@ def test_loading_again_takes_the_names_over(packages, ops):
 def test_out_schema(ops):
     assert _torch.out_schema(ops["kpkg::softmax"]) == "softmax.out(Tensor input, int dim=-1, *, Tensor(a!) out) -> Tensor(a!)"
     assert _torch.out_schema(ops["kpkg::native_layer_norm"]).endswith("*, Tensor(a!) out0, Tensor(b!) out1, Tensor(c!) out2) -> (Tensor(a!), Tensor(b!), Tensor(c!))")
+
+
+def test_symbolic_schema():
+    schema = "f(Tensor x, int[] s, int point=-1, int? o=None, *, bool b=True) -> int"
+    assert _torch.symbolic_schema(schema) == "f(Tensor x, SymInt[] s, SymInt point=-1, SymInt? o=None, *, bool b=True) -> int"

@@ -195,13 +195,13 @@ def _truncated_quotient(a: Any, b: Any) -> Any:
 def _get(values: list[Any], index: int) -> Any:
     if not -len(values) <= index < len(values):
         raise _views.ViewError(f"index {index} is out of range for a list of {len(values)}")
-    return values[index]
+    return values[int(index)]
 
 
 def _set(values: list[Any], index: int, value: Any) -> list[Any]:
     _get(values, index)
     copy = list(values)
-    copy[index] = value
+    copy[int(index)] = value
     return copy
 
 
@@ -284,7 +284,7 @@ _PURE: dict[str, Callable[..., Any]] = {
     "list_set": _set,
     "list_append": lambda values, value: [*values, value],
     "list_concat": lambda a, b: [*a, *b],
-    "list_slice": lambda values, start, stop: list(values)[start:stop],
+    "list_slice": lambda values, start, stop: list(values)[int(start) : int(stop)],
     "list_eq": lambda a, b: len(a) == len(b) and all(bool(x == y) for x, y in zip(a, b)),
     "broadcast_shapes": _views.broadcast_shapes,
     "dtype_of": lambda t: t.dtype,

@@ -70,6 +70,12 @@ def out_schema(op: Op) -> str | None:
     return f"{name}.out({arguments}{separator}{outs}) -> {results if len(names) == 1 else f'({results})'}"
 
 
+def symbolic_schema(schema: str) -> str:
+    """`schema` with symbolic integers as arguments, so that a size given as an argument does not fix a compiled graph to it."""
+    arguments, arrow, results = schema.rpartition("->")
+    return re.sub(r"(?<=[(\s])int(?=[\s\[?])", "SymInt", arguments) + arrow + results
+
+
 def register(library: CustomOpLibrary) -> None:
     """Makes every op of `library` ``torch.ops.<namespace>.<name>``; once per library, later calls do nothing."""
     extension = _extension()
@@ -78,9 +84,10 @@ def register(library: CustomOpLibrary) -> None:
         if op._torch is not None or op.name in references:
             continue
         namespace, _, local = op.name.partition("::")
-        schemas = [(op.schema, False)]
+        schemas = [(symbolic_schema(op.schema), False)]
         out = out_schema(op)
         if out is not None:
+            out = symbolic_schema(out)
             schemas.append((out, True))
         is_new = op.name not in _current_ops
         implementation = _policy.fallbacks.get(op.name) or _aten.FALLBACKS.get(op.name)
@@ -170,7 +177,7 @@ def _register_fallback(op: Op, out: str | None) -> None:
             output.copy_(result)
         return tuple(outputs) if len(outputs) > 1 else outputs[0]
 
-    for schema, function in ((op.schema, implementation), (out, into)):
+    for schema, function in ((symbolic_schema(op.schema), implementation), (out, into)):
         if schema is None:
             continue
         form = schema.replace(local, f"{namespace}__{local}", 1)

@@ -59,7 +59,7 @@ def wrap(dim: int, rank: int) -> int:
     if not -rank <= dim < rank:
         expected = f"expected {-rank} to {rank - 1}" if rank else "it has no dimension"
         raise ViewError(f"dimension {dim} is out of range, {expected}")
-    return dim % rank
+    return int(dim % rank)  # a symbolic dimension becomes a fixed one
 
 
 def transpose(t: View, a: int, b: int) -> View:
