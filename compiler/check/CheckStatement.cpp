@@ -183,10 +183,15 @@ void Elaborator::checkAssign(const ast::Expr &target, const Operand &value, Sour
   const Binding *binding = scope->find(name->name);
   if (!binding) {
     Meaning meaning = scope->lookup(name->name, target.range);
-    if (meaning.kind == Meaning::Unknown)
+    if (meaning.kind == Meaning::Unknown) {
       diags.report(diag::UndeclaredVariable, target.range, name->name).fix(target.range.atBegin(), "var ");
-    else
-      diags.report(diag::NotAssignable, target.range, name->name, "it is not a variable");
+      // Poison: its uses say nothing more.
+      Binding binding;
+      binding.operand = error(target.range);
+      scope->declare(name->name, std::move(binding));
+      return;
+    }
+    diags.report(diag::NotAssignable, target.range, name->name, "it is not a variable");
     return;
   }
   if (binding->kind != Binding::Variable) {

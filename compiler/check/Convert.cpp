@@ -175,10 +175,14 @@ hir::Node *Elaborator::convert(const Operand &operand, const Type *type, std::st
     return operand.node;
   if (type->isScalar() && from->isScalar()) {
     DType element = type->element;
-    if (operand.constant)
-      return fitsConstant(*operand.constant, element) && !(operand.constant->isBool() && element != DType::Bool)
-                 ? numberAs(operand, element)
-                 : mismatch();
+    if (operand.constant) {
+      bool fits = fitsConstant(*operand.constant, element);
+      if (!fits && operand.isConstantInt() && isInteger(element)) {
+        diags.report(diag::ConstantDoesNotFit, operand.range, operand.constant->str(), typeNameOf(element));
+        return nullptr;
+      }
+      return fits && !(operand.constant->isBool() && element != DType::Bool) ? numberAs(operand, element) : mismatch();
+    }
     bool widens = (isInteger(from->element) && isFloat(element)) ||
                   (from->element == DType::Float32 && element == DType::Float64) ||
                   (isInteger(from->element) && isInteger(element) && isSigned(from->element) == isSigned(element) &&

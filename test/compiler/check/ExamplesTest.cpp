@@ -1,0 +1,92 @@
+// The examples of docs/diagnostics.md and docs/language.md through the checker.
+// SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
+#include "compiler/check/Program.h"
+#include "compiler/diag/Render.h"
+#include <filesystem>
+#include <fstream>
+#include <gtest/gtest.h>
+#include <set>
+#include <sstream>
+
+using namespace kpkg::compiler;
+
+namespace {
+const std::filesystem::path root = KPKG_SOURCE_DIR;
+
+struct Checked {
+  std::set<std::string> codes;
+  std::string text;
+};
+
+/// Checks one module as a whole program.
+Checked check(const std::string &source) {
+  std::filesystem::path path = std::filesystem::path(testing::TempDir()) / "kpkg_example.k";
+  std::ofstream(path, std::ios::binary) << source;
+  SourceManager sources;
+  DiagnosticEngine diags;
+  auto program = Program::load({path.string()}, {}, sources, diags);
+  if (!diags.hasErrors())
+    program->check();
+  Checked result;
+  for (const Diagnostic &report : diags.diagnostics())
+    result.codes.emplace(info(report.message.id).code);
+  result.text = renderText(diags, sources);
+  std::filesystem::remove(path);
+  return result;
+}
+
+/// The blocks of a Markdown text that are fenced as `fence`.
+std::vector<std::string> blocks(const std::string &page, const std::string &fence) {
+  std::vector<std::string> found;
+  std::istringstream in(page);
+  bool inside = false;
+  for (std::string line; std::getline(in, line);) {
+    if (inside && line == "```")
+      inside = false;
+    else if (inside)
+      found.back() += line + "\n";
+    else if (line == "```" + fence)
+      inside = true, found.emplace_back();
+  }
+  return found;
+}
+
+std::string readFile(const std::filesystem::path &path) {
+  std::ifstream in(path, std::ios::binary);
+  std::ostringstream out;
+  out << in.rdbuf();
+  return out.str();
+}
+} // namespace
+
+TEST(Catalogue, WrongExamplesGiveTheirCode) {
+  for (const KindInfo &kind : allKinds()) {
+    // Those of the parser are tested there.
+    if (kind.severity == Severity::Note || kind.code.substr(0, 3) == "K01")
+      continue;
+    for (const std::string &example : blocks(std::string(explanation(kind.id)), "k wrong")) {
+      Checked result = check(example);
+      EXPECT_EQ(result.codes, std::set<std::string>{std::string(kind.code)}) << kind.code << "\n" << result.text;
+    }
+  }
+}
+
+TEST(Catalogue, RightExamplesAreRight) {
+  for (const KindInfo &kind : allKinds()) {
+    if (kind.severity == Severity::Note || kind.code.substr(0, 3) == "K01")
+      continue;
+    for (const std::string &example : blocks(std::string(explanation(kind.id)), "k")) {
+      Checked result = check(example);
+      EXPECT_TRUE(result.codes.empty()) << kind.code << "\n" << result.text;
+    }
+  }
+}
+
+TEST(LanguagePage, ExamplesAreRight) {
+  std::vector<std::string> examples = blocks(readFile(root / "docs/language.md"), "k");
+  EXPECT_GT(examples.size(), 5u);
+  for (const std::string &example : examples) {
+    Checked result = check(example);
+    EXPECT_TRUE(result.codes.empty()) << example << "\n" << result.text;
+  }
+}
