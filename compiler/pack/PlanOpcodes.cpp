@@ -71,6 +71,7 @@ static MaybeOpcode floatOpcode(StringRef name) {
       .Case("arith.divf", Opcode::div_float)
       .Case("plan.mod", Opcode::mod_float)
       .Case("math.powf", Opcode::pow_float)
+      .Case("math.fma", Opcode::fma_float)
       .Case("arith.minimumf", Opcode::min_float)
       .Case("arith.maximumf", Opcode::max_float)
       .Case("arith.negf", Opcode::neg_float)

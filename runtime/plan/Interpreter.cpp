@@ -358,6 +358,9 @@ bool Interpreter::scalar(const Instruction &i, const Function &f, Value *regs) {
   case Opcode::bool_to_float:
     out = ofFloat(static_cast<double>(in(0).bits));
     return true;
+  case Opcode::fma_float:
+    out = ofFloat(std::fma(asFloat(in(0)), asFloat(in(1)), asFloat(in(2))));
+    return true;
   case Opcode::float_to_int: {
     double value = std::trunc(asFloat(in(0)));
     if (!(value >= -0x1p63 && value < 0x1p63))
