@@ -15,7 +15,7 @@ namespace kpkg::lower::cpu {
 /// Largest error in units of the last place, over all arguments, denormals included (measured by VectorMathTest):
 ///
 ///   |      | exp | exp2 | log | log2 | tanh | erf | sin, cos | powf | rsqrt |
-///   | f32  | 1   | 1.1  | 1   | 1    | 3    | 1.1 | 1        | 0.51 | 1.5   |
+///   | f32  | 1.1 | 1.1  | 1   | 1    | 3    | 1.1 | 1        | 0.51 | 1.5   |
 ///   | f64  | 1.1 | 1.1  | 1   | 1    | 3    | 1.1 | 1        | 1.5  | 1.5   |
 ///
 /// NaN gives NaN; infinities, zeros of either sign and overflow give what C's Annex F says.
