@@ -18,7 +18,10 @@ Value KernelEmitter::scalarOf(Value value) {
     return scalar;
   Position origin;
   origin.index.assign(cast<RankedTensorType>(value.getType()).getRank(), indexConstant(0));
-  return emit(value, origin);
+  openScope(nullptr); // remembers what tiles that are used more than once became
+  Value scalar = emit(value, origin);
+  closeScope();
+  return scalar;
 }
 
 /// What tiles of the enclosing blocks the regions of `op` need, and are to have a buffer, get it before.
@@ -49,26 +52,25 @@ LogicalResult KernelEmitter::emitRegion(Block &block, llvm::function_ref<Logical
 
 /// True when `value` reads one of `targets` that is not `own`, or `own` at another place than where it is written.
 bool KernelEmitter::readsElsewhere(Value value, const Buffer &own, ArrayRef<Buffer> targets) {
-  bool found = false;
-  std::function<void(Value, bool)> visit = [&](Value tile, bool identity) {
-    if (!isa<TensorType>(tile.getType()) || scalars.count(tile))
-      return;
-    auto buffer = buffers.find(tile);
-    if (buffer != buffers.end()) {
+  llvm::DenseSet<std::pair<Value, int>> seen;
+  SmallVector<std::pair<Value, int>> work = {{value, 1}};
+  while (!work.empty()) {
+    auto [tile, identity] = work.pop_back_val();
+    if (!isa<TensorType>(tile.getType()) || scalars.count(tile) || !seen.insert({tile, identity}).second)
+      continue;
+    if (auto buffer = buffers.find(tile); buffer != buffers.end()) {
       for (const Buffer &target : targets)
-        if (target.pointer == buffer->second.pointer)
-          found |= !identity || target.pointer != own.pointer;
-      return;
+        if (target.pointer == buffer->second.pointer && (!identity || target.pointer != own.pointer))
+          return true;
+      continue;
     }
     Operation *op = tile.getDefiningOp();
     if (!op)
-      return;
-    bool same = identity && isElementwise(op);
+      continue;
     for (Value operand : op->getOperands())
-      visit(operand, same);
-  };
-  visit(value, true);
-  return found;
+      work.emplace_back(operand, identity && isElementwise(op));
+  }
+  return false;
 }
 
 /// targets[i] = values[i], as if at once.

@@ -106,6 +106,20 @@ Value KernelEmitter::extentOf(Value tile, Position position, int dim) {
     return zero;
   position.vector = -1;
   position.index[dim] = Value();
+  std::vector<const void *> key = {tile.getAsOpaquePointer(), reinterpret_cast<const void *>(intptr_t(dim))};
+  for (Value index : position.index)
+    key.push_back(index ? index.getAsOpaquePointer() : nullptr);
+  for (Scope &scope : scopes)
+    if (auto found = scope.extents.find(key); found != scope.extents.end())
+      return found->second;
+  Value end = computeExtent(tile, position, dim);
+  if (!scopes.empty())
+    scopes[end ? levelOf(end) : scopes.size() - 1].extents[key] = end;
+  return end;
+}
+
+Value KernelEmitter::computeExtent(Value tile, const Position &position, int dim) {
+  Value zero = indexConstant(0);
   Operation *op = tile.getDefiningOp();
   auto buffer = buffers.find(tile);
   if (!op || (buffer != buffers.end() && buffer->second.clipped != dim))

@@ -107,7 +107,7 @@ private:
     bool operator==(const Space &other) const = default;
   };
   Space spaceOf(tile::ReduceOp op);
-  void visitCone(mlir::Value value, llvm::function_ref<bool(mlir::Value, bool identity)> visit, bool identity = true);
+  void visitCone(mlir::Value root, llvm::function_ref<bool(mlir::Value, bool identity)> visit);
   bool isExpensive(mlir::Operation *op);
   bool dependsOnBlock(tile::LoadOp op);
   int64_t coneCost(mlir::Value value);
@@ -151,6 +151,7 @@ private:
   // Extents.cpp
   /// Null: not known to be uniform before the extent's end.
   mlir::Value extentOf(mlir::Value tile, Position position, int dim);
+  mlir::Value computeExtent(mlir::Value tile, const Position &position, int dim);
   void unmaskedLimits(mlir::Value tile, const Position &position, llvm::SmallVectorImpl<mlir::Value> &limits, bool assume);
   mlir::Value assumedComparison(mlir::arith::CmpIOp op, const Position &position);
   std::pair<Position, int> throughShape(mlir::Operation *op, const Position &position, int dim);
@@ -205,6 +206,7 @@ private:
     mlir::Operation *op;
     bool barrier; ///< nothing is hoisted out of it
     std::map<std::vector<const void *>, mlir::Value> values;
+    std::map<std::vector<const void *>, mlir::Value> extents; ///< null: no extent
   };
   void openScope(mlir::Operation *op, bool barrier = false);
   void closeScope();

@@ -34,15 +34,21 @@ bool KernelEmitter::isExpensive(Operation *op) {
 
 /// Visits the lazy tiles that `value` is computed from, itself included, users before operands. `identity` says that an element of the
 /// root needs only the same element of the tile. The visitor stops the descent by giving false.
-void KernelEmitter::visitCone(Value value, llvm::function_ref<bool(Value, bool)> visit, bool identity) {
-  if (!isa<TensorType>(value.getType()) || scalars.count(value) || buffers.count(value) || !visit(value, identity))
-    return;
-  Operation *op = value.getDefiningOp();
-  if (!op || !isLazy(op))
-    return;
-  bool same = identity && (isElementwise(op) || isa<tile::GatherOp>(op));
-  for (Value operand : op->getOperands())
-    visitCone(operand, visit, same);
+void KernelEmitter::visitCone(Value root, llvm::function_ref<bool(Value, bool)> visit) {
+  llvm::DenseSet<std::pair<Value, int>> seen; // each tile once as the same element, once as others
+  SmallVector<std::pair<Value, int>> work = {{root, 1}};
+  while (!work.empty()) {
+    auto [value, identity] = work.pop_back_val();
+    if (!isa<TensorType>(value.getType()) || scalars.count(value) || buffers.count(value) ||
+        !seen.insert({value, identity}).second || !visit(value, identity))
+      continue;
+    Operation *op = value.getDefiningOp();
+    if (!op || !isLazy(op))
+      continue;
+    bool same = identity && (isElementwise(op) || isa<tile::GatherOp>(op));
+    for (Value operand : llvm::reverse(op->getOperands()))
+      work.emplace_back(operand, same);
+  }
 }
 
 /// True when blocks that run one after the other read different elements.
