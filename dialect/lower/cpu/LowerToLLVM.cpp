@@ -3,6 +3,7 @@
 #include "dialect/lower/cpu/KernelEmitter.h"
 #include "dialect/lower/cpu/LowerCpu.h"
 #include "dialect/lower/cpu/VectorMath.h"
+#include "dialect/lower/cpu/WidenDots.h"
 #include "mlir/Conversion/ArithToLLVM/ArithToLLVM.h"
 #include "mlir/Conversion/ControlFlowToLLVM/ControlFlowToLLVM.h"
 #include "mlir/Conversion/LLVMCommon/ConversionTarget.h"
@@ -38,6 +39,7 @@ void registerLoweringDialects(DialectRegistry &registry) {
 LogicalResult emitKernels(ModuleOp module, const CpuTarget &target) {
   SmallVector<tile::KernelOp> kernels(module.getOps<tile::KernelOp>());
   for (tile::KernelOp kernel : kernels) {
+    widenDots(kernel);
     IRRewriter rewriter(module.getContext());
     DominanceInfo dominance(kernel);
     eliminateCommonSubExpressions(rewriter, dominance, kernel);

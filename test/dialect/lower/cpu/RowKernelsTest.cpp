@@ -92,3 +92,53 @@ TEST(RowKernels, SoftmaxKeepsNaNAndInfinity) {
       EXPECT_EQ(y[i], i == at ? 1.0f : 0.0f);
   }
 }
+
+TEST(RowKernels, AssertAndPrint) {
+  CompiledKernels kernels(R"(
+    tile.kernel @checked(%x: !tile.view<1xf32>, %limit: f32) {
+      %c0 = arith.constant 0 : index
+      %zero = arith.constant 0.0 : f32
+      %id = tile.block_id x
+      %v = tile.load %x[%c0] fill %zero : !tile.view<1xf32> -> tensor<3xf32>
+      tile.print "block {} has {} below {}" (%id, %v, %limit) : index, tensor<3xf32>, f32
+      %ok = arith.cmpf ole, %zero, %limit : f32
+      tile.assert %ok, "the limit is negative" : i1
+      %limits = tile.splat %limit : f32 -> tensor<3xf32>
+      %below = arith.cmpf olt, %v, %limits : tensor<3xf32>
+      tile.assert %below, "too large" : tensor<3xi1>
+      tile.return
+    })");
+  std::vector<float> x = {1, 2, 3};
+  EXPECT_EQ(kernels.run("checked", Arguments().view(x.data(), {3}).scalar(4.0f), {2}), 0);
+  EXPECT_EQ(kernels.kernel("checked").prints, std::vector<std::string>{"block {i64} has [{f32} {f32} {f32}] below {f32}"});
+  EXPECT_EQ(kernels.kernel("checked").asserts, (std::vector<std::string>{"the limit is negative", "too large"}));
+  ASSERT_EQ(kernels.printed.size(), 2u);
+  EXPECT_EQ(kernels.printed[1], (std::vector<uint64_t>{0, 1, 0x3f800000, 0x40000000, 0x40400000, 0x40800000}));
+  EXPECT_EQ(kernels.run("checked", Arguments().view(x.data(), {3}).scalar(-1.0f)), 1);
+  EXPECT_EQ(kernels.run("checked", Arguments().view(x.data(), {3}).scalar(2.5f)), 2);
+}
+
+TEST(RowKernels, AbsentViewsLoadTheFill) {
+  CompiledKernels kernels(R"(
+    tile.kernel @add(%x: !tile.view<1xf32, unit = 0>, %bias: !tile.view<1xf32, unit = 0>, %s: !tile.view<0xf32>,
+                     %y: !tile.view<1xf32, mut, unit = 0>, %z: !tile.view<1xf32, mut, unit = 0>) {
+      %c0 = arith.constant 0 : index
+      %one = arith.constant 1.0 : f32
+      %v = tile.load %x[%c0] fill %one : !tile.view<1xf32, unit = 0> -> tensor<40xf32>
+      %b = tile.load %bias[%c0] fill %one : !tile.view<1xf32, unit = 0> -> tensor<40xf32>
+      %t = tile.load %s[] fill %one : !tile.view<0xf32> -> f32
+      %ts = tile.splat %t : f32 -> tensor<40xf32>
+      %vb = arith.addf %v, %b : tensor<40xf32>
+      %r = arith.addf %vb, %ts : tensor<40xf32>
+      tile.store %r, %y[%c0] : tensor<40xf32>, !tile.view<1xf32, mut, unit = 0>
+      tile.store %r, %z[%c0] : tensor<40xf32>, !tile.view<1xf32, mut, unit = 0>
+      tile.return
+    })");
+  std::vector<float> x(40, 3.0f), y(40);
+  float *none = nullptr;
+  Arguments arguments;
+  arguments.view(x.data(), {40}).view(none, {0}, {0}).scalar(int64_t(0)).view(y.data(), {40}).view(none, {0}, {0});
+  ASSERT_EQ(kernels.run("add", arguments), 0);
+  for (float value : y)
+    EXPECT_EQ(value, 5.0f);
+}

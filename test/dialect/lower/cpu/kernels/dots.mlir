@@ -97,3 +97,22 @@ tile.kernel @attention(%q: !tile.view<2xf32, unit = 1>, %k: !tile.view<2xf32, un
   tile.store %out, %o[%r, %c0] : tensor<32x16xf32>, !tile.view<2xf32, mut, unit = 1>
   tile.return
 }
+
+tile.kernel @narrow_dots(%a: !tile.view<2xf8E4M3FN, unit = 1>, %b: !tile.view<2xf8E4M3FN, unit = 1>, %d: !tile.view<2xf32, mut, unit = 1>,
+                         %i: !tile.view<2xi8, unit = 1>, %j: !tile.view<2xi8, unit = 1>, %e: !tile.view<2xi32, mut, unit = 1>)
+    attributes {test.args = ["8x20", "20x16", "8x16", "7x20", "20x16", "8x16"], test.tolerance = 1.0e-6} {
+  %c0 = arith.constant 0 : index
+  %f = arith.constant 0.0 : f8E4M3FN
+  %u = tile.load %a[%c0, %c0] fill %f : !tile.view<2xf8E4M3FN, unit = 1> -> tensor<8x20xf8E4M3FN>
+  %v = tile.load %b[%c0, %c0] fill %f : !tile.view<2xf8E4M3FN, unit = 1> -> tensor<20x16xf8E4M3FN>
+  %z = arith.constant dense<1.0> : tensor<8x16xf32>
+  %w = tile.dot %u, %v, %z : tensor<8x20xf8E4M3FN>, tensor<20x16xf8E4M3FN>, tensor<8x16xf32>
+  tile.store %w, %d[%c0, %c0] : tensor<8x16xf32>, !tile.view<2xf32, mut, unit = 1>
+  %g = arith.constant 0 : i8
+  %s = tile.load %i[%c0, %c0] fill %g : !tile.view<2xi8, unit = 1> -> tensor<8x20xi8>
+  %t = tile.load %j[%c0, %c0] fill %g : !tile.view<2xi8, unit = 1> -> tensor<20x16xi8>
+  %y = arith.constant dense<-3> : tensor<8x16xi32>
+  %x = tile.dot %s, %t, %y : tensor<8x20xi8>, tensor<20x16xi8>, tensor<8x16xi32>
+  tile.store %x, %e[%c0, %c0] : tensor<8x16xi32>, !tile.view<2xi32, mut, unit = 1>
+  tile.return
+}

@@ -1,0 +1,67 @@
+// Which tiles share a pass over a row and which get memory.
+// RUN: kpkg-opt %s --split-input-file --lower-cpu-emit | FileCheck %s
+
+// The exponentials are summed and kept in one pass (a row of scratch memory), the maximum in an earlier one.
+// CHECK-LABEL: llvm.func @softmax
+// CHECK-SAME:  kpkg.scratch = 320
+// CHECK:       scf.for {{.*}} -> (vector<8xf32>
+// CHECK:         arith.maximumf
+// CHECK-NOT:   math.exp
+// CHECK:       scf.for {{.*}} -> (vector<8xf32>
+// CHECK:         math.exp %{{.*}} : vector<8xf32>
+// CHECK:         llvm.store %{{.*}} : vector<8xf32>
+// CHECK:         arith.addf %{{.*}} : vector<8xf32>
+// CHECK:       scf.if
+// CHECK:         math.exp %{{.*}} : f32
+// CHECK-NOT:   math.exp
+// CHECK:       arith.divf %{{.*}} : vector<8xf32>
+tile.kernel @softmax(%x: !tile.view<2xf32, unit = 1>, %y: !tile.view<2xf32, mut, unit = 1>) {
+  %inf = arith.constant 0xFF800000 : f32
+  %c0 = arith.constant 0 : index
+  %row = tile.block_id x
+  %v = tile.load %x[%row, %c0] fill %inf : !tile.view<2xf32, unit = 1> -> tensor<1x64xf32>
+  %m = tile.reduce max %v axis 1 : tensor<1x64xf32> -> tensor<1x1xf32>
+  %mb = tile.broadcast %m : tensor<1x1xf32> -> tensor<1x64xf32>
+  %d = arith.subf %v, %mb : tensor<1x64xf32>
+  %e = math.exp %d : tensor<1x64xf32>
+  %s = tile.reduce sum %e axis 1 : tensor<1x64xf32> -> tensor<1x1xf32>
+  %sb = tile.broadcast %s : tensor<1x1xf32> -> tensor<1x64xf32>
+  %r = arith.divf %e, %sb : tensor<1x64xf32>
+  tile.store %r, %y[%row, %c0] : tensor<1x64xf32>, !tile.view<2xf32, mut, unit = 1>
+  tile.return
+}
+
+// -----
+
+// Two sums of one row are one pass; whole vectors need no comparison with the row's length.
+// CHECK-LABEL: llvm.func @moments
+// CHECK:       scf.for {{.*}} -> (vector<8xf32>, vector<8xf32>
+// CHECK-NOT:     vector<8xindex>
+// CHECK:         arith.mulf
+// CHECK:         arith.addf
+// CHECK:         arith.addf
+// CHECK:         scf.yield
+// CHECK-NOT:   scf.for {{.*}} iter_args({{.*}}) -> (vector<8xf32>)
+tile.kernel @moments(%x: !tile.view<2xf32, unit = 1>, %y: !tile.view<1xf32, mut>) {
+  %zero = arith.constant 0.0 : f32
+  %c0 = arith.constant 0 : index
+  %c1 = arith.constant 1 : index
+  %row = tile.block_id x
+  %n = tile.dim %x, 1 : !tile.view<2xf32, unit = 1>
+  %v = tile.load %x[%row, %c0] fill %zero : !tile.view<2xf32, unit = 1> -> tensor<1x64xf32>
+  %i = tile.iota : tensor<64xindex>
+  %ir = tile.reshape %i : tensor<64xindex> -> tensor<1x64xindex>
+  %ns = tile.splat %n : index -> tensor<1x64xindex>
+  %in = arith.cmpi slt, %ir, %ns : tensor<1x64xindex>
+  %one = arith.constant dense<1.0> : tensor<1x64xf32>
+  %z = arith.constant dense<0.0> : tensor<1x64xf32>
+  %w = arith.addf %v, %one : tensor<1x64xf32>
+  %u = arith.select %in, %w, %z : tensor<1x64xi1>, tensor<1x64xf32>
+  %q = arith.mulf %u, %u : tensor<1x64xf32>
+  %s = tile.reduce sum %u axis 1 : tensor<1x64xf32> -> tensor<1x1xf32>
+  %t = tile.reduce sum %q axis 1 : tensor<1x64xf32> -> tensor<1x1xf32>
+  %r = arith.mulf %s, %t : tensor<1x1xf32>
+  %rr = tile.reshape %r : tensor<1x1xf32> -> tensor<1xf32>
+  tile.store %rr, %y[%row] : tensor<1xf32>, !tile.view<1xf32, mut>
+  tile.return
+}
