@@ -44,7 +44,7 @@ void Elaborator::proveInstance(const ast::LaunchStmt &stmt, const KernelRecord &
     if (operands[i].constant) {
       wanted[i].values = {*operands[i].constant};
     } else if (operands[i].type->kind == TypeKind::DType) {
-      wanted[i].values = listed; // other dtypes raise at run time
+      wanted[i].values = listed; // for another dtype the runtime finds no instance, and falls back
     } else if (operands[i].type->isScalar(DType::Bool)) {
       auto known = facts.truth(nodes[i]);
       for (bool value : {false, true})
@@ -209,26 +209,6 @@ void Elaborator::checkLaunch(const ast::LaunchStmt &stmt) {
   for (size_t i = 0; i < count; ++i) {
     launch->parameterNames.push_back(kernel.parameters[i].name);
     launch->parameterAtLeast.push_back(atLeast[i]);
-    if (values[i].constant || kernel.parameters[i].kind != "dtype")
-      continue;
-    // A dtype that is known at run time only: others than the listed ones raise.
-    std::string listed;
-    Node *isListed = nullptr;
-    std::vector<Value> seen;
-    for (const KernelInstance &instance : kernel.instances) {
-      const Value &dtype = instance.parameters[i];
-      if (std::find(seen.begin(), seen.end(), dtype) != seen.end())
-        continue;
-      seen.push_back(dtype);
-      listed += (listed.empty() ? "" : ", ") + dtype.str();
-      Node *same = emit(Kind::DTypeEqual, types.boolean(), stmt.range, {nodes[i], emitConstant(dtype, types.dtype, stmt.range)});
-      isListed = isListed ? emit(Kind::BitOr, types.boolean(), stmt.range, {isListed, same}) : same;
-    }
-    Node *test = emit(Kind::If, types.none, stmt.range, {emit(Kind::Not, types.boolean(), stmt.range, {isListed})});
-    test->regions.push_back(inBlock([&] {
-      emit(Kind::Raise, types.none, stmt.range, {nodes[i]})->text = "dtype {} is not supported by " + opName + " (" + listed + ")";
-    }));
-    test->regions.push_back(std::make_unique<hir::Block>());
   }
   for (size_t i = 0; i < bound.size(); ++i) {
     const KernelArgument &wanted = kernel.arguments[i];

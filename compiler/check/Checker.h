@@ -46,6 +46,7 @@ public:
 
   /// Loads a root module with what it imports.
   void loadRoot(const std::string &path);
+  void loadRoot(const SourceFile &file);
   /// Makes the records of kernels and ops from the decorators of all modules.
   void declare();
   void check(const Program::InstanceFilter &keep);

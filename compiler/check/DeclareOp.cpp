@@ -1,6 +1,6 @@
 // Ops and their schemas, from the decorators.
 // SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
-#include "compiler/check/Checker.h"
+#include "compiler/check/Frame.h"
 
 namespace kpkg::compiler {
 
@@ -168,6 +168,10 @@ void Checker::declareOp(FunctionEntity &function, const ast::Decorator &decorato
       info.resultTypes.push_back(type);
       record.results.push_back("Tensor");
     }
+  }
+  if (!syntax.resultType && returnsValue(syntax.body)) {
+    diags.report(diag::UnexpectedResult, syntax.signatureRange, function.name(), "a value");
+    isWrong = true;
   }
   if (record.results.empty() && !anyMut && !isWrong) {
     diags.report(diag::OpWithoutResult, syntax.signatureRange, function.name());

@@ -90,9 +90,13 @@ ModuleScope *Checker::loadFile(const SourceFile &file) {
   return module;
 }
 
-void Checker::loadRoot(const std::string &path) {
+void Checker::loadRoot(const SourceFile &file) {
   if (!prelude)
     prelude = loadFile(sources.add("std.k", std::string(preludeText)));
+  loadFile(file)->isRoot = true;
+}
+
+void Checker::loadRoot(const std::string &path) {
   if (modules.count(path)) {
     modules[path]->isRoot = true;
     return;
@@ -103,7 +107,7 @@ void Checker::loadRoot(const std::string &path) {
     diags.report(diag::CannotReadFile, {}, path, reason);
     return;
   }
-  loadFile(*file)->isRoot = true;
+  loadRoot(*file);
 }
 
 ModuleScope *Checker::import(const ast::ImportStmt &stmt, const ModuleScope &from) {

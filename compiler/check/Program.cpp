@@ -149,6 +149,16 @@ std::unique_ptr<Program> Program::load(const std::vector<std::string> &paths, co
   return program;
 }
 
+std::unique_ptr<Program> Program::loadSources(const std::vector<const SourceFile *> &files, const ProgramOptions &options,
+                                       SourceManager &sources, DiagnosticEngine &diags) {
+  std::unique_ptr<Program> program(new Program());
+  program->checker = std::make_unique<Checker>(*program, options, sources, diags);
+  for (const SourceFile *file : files)
+    program->checker->loadRoot(*file);
+  program->checker->declare();
+  return program;
+}
+
 void Program::check(const InstanceFilter &keep) { checker->check(keep); }
 
 const hir::Function *Program::kernel(size_t kernelIndex, size_t instanceIndex) const {

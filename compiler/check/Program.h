@@ -13,6 +13,7 @@
 namespace kpkg::compiler {
 
 class DiagnosticEngine;
+class SourceFile;
 class SourceManager;
 class Checker;
 
@@ -85,6 +86,9 @@ class Program {
 public:
   /// Reads the modules and what they import, and checks names and signatures. Errors go to `diags`.
   static std::unique_ptr<Program> load(const std::vector<std::string> &paths, const ProgramOptions &options,
+                                       SourceManager &sources, DiagnosticEngine &diags);
+  /// The same for sources that are in memory already (they belong to `sources`).
+  static std::unique_ptr<Program> loadSources(const std::vector<const SourceFile *> &files, const ProgramOptions &options,
                                        SourceManager &sources, DiagnosticEngine &diags);
   ~Program();
 
