@@ -88,7 +88,7 @@ int main(int count, char **arguments) {
   }
   const kpkg_op *op = NULL;
   CHECK(kpkg_library_op(library, "test::scale", &op) == KPKG_OK);
-  CHECK(kpkg_library_op_count(library) == 5);
+  CHECK(kpkg_library_op_count(library) == 6);
   scale(op);
   errors(library, op);
   sizes(op);

@@ -87,6 +87,18 @@ TEST_F(Call, RunsPersistentKernels) {
     ASSERT_EQ(result->front().as<int64_t>()[i], i / 8);
 }
 
+TEST_F(Call, ResultsMayBePartsOfAnAllocation) {
+  Op tail = op("tail");
+  Tensor y = std::move(tail.call({}, {}, {{"n", 20}}).value().front());
+  EXPECT_THAT(y.shape(), ElementsAre(19));
+  EXPECT_EQ(y.as<int64_t>()[6], 0);
+  EXPECT_EQ(y.as<int64_t>()[7], 1);
+  Tensor into = Tensor::empty(DType::Int64, {19});
+  ASSERT_TRUE(tail.callInto({}, {}, {into}, {{"n", 20}}));
+  EXPECT_EQ(into.as<int64_t>()[7], 1);
+  EXPECT_EQ(into.as<int64_t>()[18], 2);
+}
+
 TEST_F(Call, HandlesEmptyTensors) {
   auto result = op("scale").call({}, {Tensor(nullptr, DType::Float32, {0, 3})});
   ASSERT_TRUE(result) << result.error().message;
@@ -234,7 +246,7 @@ TEST_F(Call, DescribesSchemas) {
   EXPECT_STREQ(scale.arguments()[1].name, "alpha");
   EXPECT_EQ(scale.arguments()[1].default_value.as.real, 2.0);
   EXPECT_TRUE(op("scale_").arguments()[0].mutates);
-  EXPECT_EQ(library->ops().size(), 5u);
+  EXPECT_EQ(library->ops().size(), 6u);
   EXPECT_TRUE(library->section("plan/test::scale"));
 }
 

@@ -69,6 +69,16 @@ static std::string numberPlan() {
   return plan.finish({y});
 }
 
+/// All but the first element of number(n).
+static std::string tailPlan() {
+  PlanWriter plan("test::tail");
+  auto n = plan.parameter("n", 'i');
+  auto y = plan.op(Opcode::empty, 't',
+                   {plan.op(Opcode::list, 'l', {n}), plan.op(Opcode::const_dtype, 'd', {}, {KPKG_INT64})});
+  plan.launch("number_tiles", {}, {{y, true}}, {});
+  return plan.finish({plan.op(Opcode::slice, 't', {y, plan.integer(0), plan.integer(1), n, plan.integer(1)})});
+}
+
 static std::string complainPlan() {
   PlanWriter plan("test::complain");
   auto y =
@@ -145,6 +155,7 @@ json sampleManifest() {
       op("test::scale_", "scale_(Tensor(a!) x, float alpha) -> ()", {inPlace, alpha}, json::array()),
       op("test::scale_transposed", "scale_transposed(Tensor x) -> Tensor", json::array({x}), {"Tensor"}),
       op("test::number", "number(int n) -> Tensor", json::array({{{"name", "n"}, {"type", "int"}}}), {"Tensor"}),
+      op("test::tail", "tail(int n) -> Tensor", json::array({{{"name", "n"}, {"type", "int"}}}), {"Tensor"}),
       op("test::complain", "complain() -> Tensor", json::array(), {"Tensor"})};
   return {{"producer", {{"kpkg", "test"}}}, {"kernels", kernels}, {"instances", instances}, {"ops", ops}};
 }
@@ -160,6 +171,7 @@ std::string samplePackage(const json &manifest) {
   add("plan/test::scale_", "plan", scaleInPlacePlan());
   add("plan/test::scale_transposed", "plan", scaleTransposedPlan());
   add("plan/test::number", "plan", numberPlan());
+  add("plan/test::tail", "plan", tailPlan());
   add("plan/test::complain", "plan", complainPlan());
   return writer.finish(manifest).value();
 }

@@ -27,8 +27,8 @@ TEST(HostObject, RunsCodeOfAGoodObject) {
   EXPECT_EQ(object->find("missing"), nullptr);
 }
 
-TEST(HostObject, AcceptsBothHashTables) {
-  for (const char *name : {"good-sysv.so", "good-gnu.so"}) {
+TEST(HostObject, AcceptsWhatLinkersMakeOfIt) {
+  for (const char *name : {"good-sysv.so", "good-gnu.so", "good-linked.so"}) {
     auto object = HostObject::load(readObject(name), name);
     ASSERT_TRUE(object) << object.error().message;
     EXPECT_TRUE(object->find("kernel")) << name;
