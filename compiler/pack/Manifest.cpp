@@ -56,6 +56,7 @@ json instanceRecord(const PackedInstance &packed, const Program &program) {
   for (const PackedFact &fact : packed.facts)
     facts.push_back({{"arg", fact.argument}, {"unit", fact.unit}});
   return {{"kernel", packed.kernel},   {"params", std::move(params)},
+          {"dtypes", packed.dtypes},
           {"variant", packed.variant}, {"facts", std::move(facts)},
           {"target", packed.target},   {"section", hostSectionName(packed.target)},
           {"symbol", packed.symbol},   {"scratch", packed.scratchBytes},

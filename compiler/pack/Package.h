@@ -22,6 +22,7 @@ struct PackedInstance {
   std::string variant;
   std::string symbol;
   std::vector<PackedFact> facts;
+  std::vector<std::string> dtypes; ///< of each kernel argument
   int64_t scratchBytes = 0;
   std::vector<std::string> asserts;
   std::vector<std::string> prints;

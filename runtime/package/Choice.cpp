@@ -144,12 +144,11 @@ static std::optional<Error> checkArguments(const Kernel &kernel, const Instance 
                         (expected.isView ? "a scalar, expected a tensor" : "a tensor, expected a scalar"));
     if (!expected.isView || given.view.buffer < 0)
       continue;
-    plan::DType dtype =
-        expected.dtypeParam >= 0 ? plan::DType(instance.params[size_t(expected.dtypeParam)].integer) : expected.dtype;
+    plan::DType dtype = instance.dtypes[i];
     if (given.view.rank != expected.rank)
       return refuse(expected.name, "'" + expected.name + "' has rank " + std::to_string(given.view.rank) +
                                        ", expected " + std::to_string(expected.rank));
-    if (given.view.dtype != dtype)
+    if (dtype != plan::DType::none && given.view.dtype != dtype)
       return refuse(expected.name, "'" + expected.name + "' is " + std::string(plan::dtypeName(given.view.dtype)) +
                                        ", expected " + std::string(plan::dtypeName(dtype)));
   }

@@ -33,8 +33,7 @@ static void packArguments(PlannedCall &planned, const LaunchStep &step, const Ke
   for (size_t i = 0; i < step.args.size(); ++i) {
     const LaunchArg &given = step.args[i];
     const KernelArgument &expected = kernel.args[i];
-    plan::DType dtype =
-        expected.dtypeParam >= 0 ? plan::DType(instance.params[size_t(expected.dtypeParam)].integer) : expected.dtype;
+    plan::DType dtype = instance.dtypes[i];
     switch (given.kind) {
     case LaunchArg::Kind::View:
       packView(planned, given.view, expected);

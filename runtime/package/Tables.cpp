@@ -138,7 +138,7 @@ Kernel readKernel(const json &value, size_t index) {
     Entry arg(item, entry.where + " args");
     KernelArgument argument;
     argument.name = arg.text("name");
-    std::string kind = arg.text("kind"), dtype = arg.text("dtype");
+    std::string kind = arg.text("kind"), dtype = arg.textOr("dtype", "");
     argument.isView = kind == "view";
     if (!argument.isView && kind != "scalar")
       arg.refuse("has the unknown kind '" + kind + "'");
@@ -151,7 +151,7 @@ Kernel readKernel(const json &value, size_t index) {
     if (argument.dtypeParam >= 0) {
       if (kernel.params[size_t(argument.dtypeParam)].kind != ParamValue::Kind::DType)
         arg.refuse("has parameter '" + dtype + "' as dtype, which is none");
-    } else {
+    } else if (!dtype.empty()) {
       argument.dtype = dtype == "index" ? plan::DType::int64 : plan::dtypeFromName(dtype);
       if (argument.dtype == plan::DType::none)
         arg.refuse("has the unknown dtype '" + dtype + "'");
@@ -233,6 +233,22 @@ Instance readInstance(const json &value, size_t index, const Tables &tables) {
                  std::to_string(kernel.params.size()));
   for (size_t i = 0; i < params.size(); ++i)
     instance.params.push_back(readParam(params[i], kernel.params[i].kind, entry));
+  std::vector<std::string> dtypes = entry.texts("dtypes");
+  if (!dtypes.empty() && dtypes.size() != kernel.args.size())
+    entry.refuse("has " + std::to_string(dtypes.size()) + " dtypes, its kernel " + std::to_string(kernel.args.size()) +
+                 " arguments");
+  for (size_t i = 0; i < kernel.args.size(); ++i) {
+    const KernelArgument &arg = kernel.args[i];
+    plan::DType dtype = arg.dtypeParam >= 0 ? plan::DType(instance.params[size_t(arg.dtypeParam)].integer) : arg.dtype;
+    if (!dtypes.empty() && dtype == plan::DType::none) {
+      dtype = plan::dtypeFromName(dtypes[i]);
+      if (dtype == plan::DType::none)
+        entry.refuse("has the unknown dtype '" + dtypes[i] + "'");
+    }
+    if (!arg.isView && dtype == plan::DType::none)
+      entry.refuse("does not say the dtype of scalar '" + arg.name + "'");
+    instance.dtypes.push_back(dtype);
+  }
   instance.variant = entry.textOr("variant", "");
   for (const json &item : entry.list("facts")) {
     Entry fact(item, entry.where + " facts");

@@ -44,7 +44,7 @@ struct KernelArgument {
   bool isView = false;
   bool mut = false;
   int32_t rank = 0;
-  /// Fixed, or `none` when it is the value of parameter `dtypeParam`.
+  /// Fixed; or `none` when it is the value of parameter `dtypeParam`, or another one for each instance.
   plan::DType dtype = plan::DType::none;
   int32_t dtypeParam = -1;
 
@@ -86,6 +86,8 @@ struct CostTerm {
 struct Instance {
   uint32_t kernel = 0;
   std::vector<ParamValue> params;
+  /// Of each argument; `none`, only for views, where the package does not say.
+  std::vector<plan::DType> dtypes;
   std::string variant;
   std::vector<Fact> facts;
   std::string target;

@@ -25,6 +25,8 @@ TEST(Library, RefusesManifestsThatDoNotFitTogether) {
       {"kernel 'complain' is listed twice", [](json &m) { m["kernels"][1]["name"] = "complain"; }},
       {"has the unknown kind 'pointer'", [](json &m) { m["kernels"][0]["args"][0]["kind"] = "pointer"; }},
       {"has the unknown dtype 'float31'", [](json &m) { m["kernels"][0]["args"][0]["dtype"] = "float31"; }},
+      {"does not say the dtype of scalar 'alpha'", [](json &m) { m["kernels"][0]["args"][2]["dtype"] = ""; }},
+      {"has 1 dtypes, its kernel 3 arguments", [](json &m) { m["instances"][0]["dtypes"] = {"float32"}; }},
       {"as dtype, which is none", [](json &m) { m["kernels"][0]["args"][0]["dtype"] = "COLS"; }},
       {"`rank` is no integer from 0 to 16", [](json &m) { m["kernels"][0]["args"][0]["rank"] = 17; }},
       {"instances[0] `kernel` is no integer from 0 to 3", [](json &m) { m["instances"][0]["kernel"] = 4; }},
@@ -50,6 +52,20 @@ TEST(Library, RefusesManifestsThatDoNotFitTogether) {
     EXPECT_THAT(library.error().message, HasSubstr("'sample' is refused: "));
     EXPECT_THAT(library.error().message, HasSubstr(test.message));
   }
+}
+
+TEST(Library, InstancesMaySayTheirArgumentsDTypes) {
+  json manifest = sampleManifest();
+  // As for an argument whose dtype is computed from a parameter.
+  manifest["kernels"][0]["args"][1]["dtype"] = "";
+  for (json &instance : manifest["instances"])
+    if (instance["kernel"] == 0)
+      instance["dtypes"] = {"float32", "float64", "float32"};
+  std::string bytes = samplePackage(manifest);
+  auto library = Library::openMemory(bytes, "sample").value();
+  auto result = library.op("scale").value().call({}, {Tensor::empty(DType::Float32, {1, 1})});
+  EXPECT_EQ(result.error().status, KPKG_ERROR_KERNEL);
+  EXPECT_THAT(result.error().message, HasSubstr("'y' is float32, expected float64"));
 }
 
 TEST(Library, RefusesPlansThatDoNotFitTheirSchema) {
