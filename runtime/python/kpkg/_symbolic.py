@@ -259,6 +259,7 @@ _PURE: dict[str, Callable[..., Any]] = {
     "pow_float": lambda a, b: a**b,
     "min_float": lambda a, b: a if bool(a <= b) or a != a else b,
     "max_float": lambda a, b: a if bool(a >= b) or a != a else b,
+    "fma_float": lambda a, b, c: a * b + c,
     "neg_float": lambda a: -a,
     "abs_float": lambda a: abs(a),
     "sqrt": lambda a: math.sqrt(a) if a >= 0 else math.nan,
