@@ -5,6 +5,7 @@
 #include <filesystem>
 #include <fstream>
 #include <gtest/gtest.h>
+#include <map>
 #include <set>
 #include <sstream>
 
@@ -79,6 +80,24 @@ TEST(Catalogue, RightExamplesAreRight) {
       Checked result = check(example);
       EXPECT_TRUE(result.codes.empty()) << kind.code << "\n" << result.text;
     }
+  }
+}
+
+/// Every error has an example that provokes it; what no readable source can show has a test elsewhere.
+TEST(Catalogue, EachKindIsProvoked) {
+  const std::map<DiagnosticId, std::string> exceptions = {
+      {DiagnosticId::CannotReadFile, "about the file system: SourceTest"},
+      {DiagnosticId::FileTooLarge, "4 MiB: SyntaxTest, Limits.SizeAndTokens"},
+      {DiagnosticId::InvalidUtf8, "no text: SyntaxTest, Text.BytesThatAreNotUtf8"},
+      {DiagnosticId::TooManyTokens, "250000 tokens: SyntaxTest, Limits.SizeAndTokens"},
+      {DiagnosticId::NestingTooDeep, "100 brackets: SyntaxTest, Limits.DeepNestingIsReportedOnce"},
+  };
+  for (const KindInfo &kind : allKinds()) {
+    if (kind.severity == Severity::Note)
+      continue;
+    bool hasExample = !blocks(std::string(explanation(kind.id)), "k wrong").empty();
+    EXPECT_NE(hasExample, exceptions.contains(kind.id))
+        << kind.code << " (" << kind.name << ") needs a block \"k wrong\" in docs/diagnostics.md, or a line above, not both";
   }
 }
 
