@@ -116,15 +116,6 @@ void BoxedArguments::readList(int32_t index) {
   valueStorage[index].as.list = listStorage.data() + start;
 }
 
-AtenTensorHandle BoxedArguments::takeTensor(int32_t index) {
-  AtenTensorHandle handle = this->handle(index);
-  if (types[index].optional)
-    *cellOf(owned[index]) = 0;
-  else
-    owned[index] = 0;
-  return handle;
-}
-
 void BoxedArguments::takeStack(StableIValue *stack) {
   for (int32_t i = 0; i < count(); ++i)
     stack[i] = owned[i];

@@ -40,8 +40,6 @@ public:
   }
   /// Tensor argument `index`, borrowed.
   AtenTensorHandle handle(int32_t index) const;
-  /// Gives tensor argument `index`, with ownership, to the caller.
-  AtenTensorHandle takeTensor(int32_t index);
   /// Moves all stack values, with ownership of their handles, to `stack`.
   void takeStack(StableIValue *stack);
 

@@ -133,11 +133,8 @@ StableIValue packResult(CallState &state, const kpkg_result &result) {
       stack[i] = state.fallbackStack[i];
     return;
   }
-  if (slot.isOut) { // the results are the out arguments themselves
-    for (int32_t i = 0; i < slot.resultCount; ++i)
-      stack[i] = std::bit_cast<StableIValue>(arguments.takeTensor(slot.argumentCount + i));
+  if (slot.isOut) // returns nothing: PyTorch cannot compile ops whose results are their arguments
     return;
-  }
   for (int32_t i = 0; i < slot.resultCount; ++i)
     stack[i] = packResult(state, results[i]);
 }
@@ -176,7 +173,7 @@ kpkg_status runTorchFallback(void *, const kpkg_op *, kpkg_call *call) {
       call->results[i] = {};
     return KPKG_OK;
   }
-  if (!failed) // an implementation that reports an error still returns placeholders
+  if (!failed && !state->slot.isOut) // an implementation that reports an error still returns placeholders
     for (int32_t i = 0; i < state->slot.resultCount; ++i)
       aoti_torch_delete_tensor_object(std::bit_cast<AtenTensorHandle>(state->fallbackStack[i]));
   std::string message =

@@ -48,8 +48,7 @@ kpkg_status readTypes(const kpkg_op *op, const kpkg_op_info &info, std::vector<A
 }
 
 /// `schema` is the op's own, or that of its out= form; the name in it may carry the overload.
-kpkg_status registerForm(std::unique_ptr<OpSlot> slot, const std::string &schema) {
-  std::string ns = slot->name.substr(0, slot->name.find("::"));
+kpkg_status registerForm(std::unique_ptr<OpSlot> slot, const std::string &ns, const std::string &schema) {
   std::string local = schema.substr(0, schema.find('('));
   std::string key = ns + "::" + local;
   auto known = registered.find(key);
@@ -71,7 +70,8 @@ kpkg_status registerForm(std::unique_ptr<OpSlot> slot, const std::string &schema
   if (!definitions || aoti_torch_library_def(definitions, schema.c_str()) != 0)
     return fail("PyTorch refuses the schema " + ns + "::" + schema);
   // Without a tensor argument the dispatcher has no device to go by.
-  bool hasTensor = std::any_of(types.begin(), types.end(), [](const ArgumentType &type) { return type.kind == KPKG_TENSOR; });
+  bool hasTensor =
+      std::any_of(types.begin(), types.end(), [](const ArgumentType &type) { return type.kind == KPKG_TENSOR; });
   std::vector<const char *> devices = {"CPU", "CUDA"};
   if (!hasTensor)
     devices = {"CompositeExplicitAutograd"};
@@ -89,7 +89,8 @@ kpkg_status registerForm(std::unique_ptr<OpSlot> slot, const std::string &schema
 
 using namespace kpkg::torch_abi;
 
-kpkg_status kpkg_torch_register(const kpkg_op *op, const char *schema, int32_t isOut, const char *fallback) {
+kpkg_status kpkg_torch_register(const kpkg_op *op, const char *ns, const char *schema, int32_t isOut,
+                                const char *fallback) {
   kpkg_op_info info = {};
   info.struct_size = sizeof info;
   if (kpkg_status status = kpkg_op_describe(op, &info); status != KPKG_OK)
@@ -108,7 +109,7 @@ kpkg_status kpkg_torch_register(const kpkg_op *op, const char *schema, int32_t i
   if (slot->types.size() > maxArguments || info.result_count > 8)
     return fail(slot->name + " has more arguments or results than the PyTorch glue can pass");
   std::lock_guard<std::mutex> hold(registrationLock);
-  return registerForm(std::move(slot), schema);
+  return registerForm(std::move(slot), ns, schema);
 }
 
 kpkg_status kpkg_torch_use_fallback(kpkg_registry *registry, const char *op) {

@@ -7,12 +7,14 @@
 
 extern "C" {
 
-/// Makes `op`, which must live for ever, callable as torch.ops.<namespace>.<name>. `schema` is without the namespace;
-/// for the out= form (`isOut`) it has the overload name "out" and an argument per result after the op's own. A name
-/// that is registered already is retargeted to this op when the schema is the same and refused otherwise. `fallback` is
-/// the dispatcher name of the PyTorch implementation, "" for none. Details of a failure are in kpkg_last_error().
-__attribute__((visibility("default"))) kpkg_status kpkg_torch_register(const kpkg_op *op, const char *schema,
-                                                                       int32_t isOut, const char *fallback);
+/// Makes `op`, which must live for ever, callable as torch.ops.<ns>.<name>. `schema` is without the namespace; for the
+/// out= form (`isOut`) it has the overload name "out" and an argument per result after the op's own, and returns
+/// nothing. A name that is registered already is retargeted to this op when the schema is the same and refused
+/// otherwise. `fallback` is the dispatcher name of the PyTorch implementation, "" for none. Details of a failure are in
+/// kpkg_last_error().
+__attribute__((visibility("default"))) kpkg_status kpkg_torch_register(const kpkg_op *op, const char *ns,
+                                                                       const char *schema, int32_t isOut,
+                                                                       const char *fallback);
 
 /// Gives `op` of `registry` its PyTorch implementation as fallback, for calls that come from PyTorch.
 __attribute__((visibility("default"))) kpkg_status kpkg_torch_use_fallback(kpkg_registry *registry, const char *op);

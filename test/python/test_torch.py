@@ -58,6 +58,15 @@ def test_compile_without_graph_break(ops):
         assert_close(compiled(x, w), model(x, w))
 
 
+def test_compile_of_the_out_form(ops):
+    def model(x):
+        out = torch.empty_like(x)
+        torch.ops.kpkg.softmax.out(x, out=out)
+        return out * 2
+
+    assert_close(torch.compile(model, fullgraph=True)(X), model(X))
+
+
 def test_dynamic_shapes_compile_once(ops):
     count = 0
 
@@ -129,16 +138,21 @@ def test_many_threads(ops):
 
 
 def test_loading_again_takes_the_names_over(packages, ops):
+    before = ops["kpkg::softmax"].stats()["calls"]
     again = kpkg.load(packages["softmax"])
     torch.ops.kpkg.softmax(X)
     assert again.softmax.stats()["calls"] == 1
+    assert_close(ops["kpkg::softmax"](X), X.softmax(-1))  # an op goes on running its own package
+    assert ops["kpkg::softmax"].stats()["calls"] == before + 1 and again.softmax.stats()["calls"] == 1
+    compiled = torch.compile(lambda x: ops["kpkg::softmax"](x), fullgraph=True, backend="aot_eager")
+    assert_close(compiled(X), X.softmax(-1))
     info = kpkg.kernel_info()["kpkg::softmax"]
     assert info["torch"] and info["calls"] >= 1 and info["policy"] == "strict"
 
 
 def test_out_schema(ops):
-    assert _torch.out_schema(ops["kpkg::softmax"]) == "softmax.out(Tensor input, int dim=-1, *, Tensor(a!) out) -> Tensor(a!)"
-    assert _torch.out_schema(ops["kpkg::native_layer_norm"]).endswith("*, Tensor(a!) out0, Tensor(b!) out1, Tensor(c!) out2) -> (Tensor(a!), Tensor(b!), Tensor(c!))")
+    assert _torch.out_schema(ops["kpkg::softmax"]) == "softmax.out(Tensor input, int dim=-1, *, Tensor(a!) out) -> ()"
+    assert _torch.out_schema(ops["kpkg::native_layer_norm"]).endswith("*, Tensor(a!) out0, Tensor(b!) out1, Tensor(c!) out2) -> ()")
 
 
 def test_symbolic_schema():

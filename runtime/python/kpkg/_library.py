@@ -45,6 +45,7 @@ class Op:
         self._library = library
         self._torch: Any = None  # torch.ops.<namespace>.<name>, once registered,
         self._default: Any = None  # and its overload that returns fresh results
+        self._is_displaced = False  # another library has the public name
         self.name: str = native.name
         self.schema: str = native.schema
         self.arguments: tuple[Argument, ...] = tuple(Argument(*a) for a in native.arguments)
@@ -69,11 +70,13 @@ class Op:
             return self._call_arrays(args, kwargs)
         if needs_grad and torch.is_grad_enabled():
             raise KernelError(f"{self.name} has no backward yet: call it under torch.no_grad() or on detached tensors")
-        call = self._default
+        call, out = self._default, None
         if call is None or "out" in kwargs:
+            out = kwargs.get("out")
             call = self._torch_form(kwargs)
         try:
-            return call(*args, **kwargs)
+            result = call(*args, **kwargs)
+            return result if out is None else out
         except RuntimeError as error:
             raise self._library._translate(error) from None
 
@@ -193,8 +196,8 @@ class CustomOpLibrary:
         """Opens the package at `path` and checks its header and manifest; nothing of it runs.
 
         If PyTorch has been imported, the ops are registered with it at once (``torch.ops.kpkg.softmax``), else at the first call
-        with a PyTorch tensor or by ``register_torch()``. A name that another package has registered with the same schema now
-        calls this package's op. Raises OSError, PackageError.
+        with a PyTorch tensor or by ``register_torch()``. The library loaded last has the public names; the ops of earlier ones go on
+        running their own package. Raises OSError, PackageError.
         """
         library = cls(path)
         if "torch" in sys.modules:

@@ -25,7 +25,8 @@ _FALLBACK_NAMESPACE = "kpkg_fallback"
 
 # Python-side registrations live as long as these.
 _fragments: dict[str, torch.library.Library] = {}
-_current_ops: dict[str, Op] = {}
+_current_ops: dict[str, Op] = {}  # by the dispatcher's name
+_with_fallback: set[str] = set()
 
 
 @functools.cache
@@ -38,7 +39,7 @@ def _extension() -> ctypes.CDLL:
     if not path.exists():
         raise ImportError(f"{path} is missing: this kpkg was built without its PyTorch part (CMake target kpkg_torch)")
     library = ctypes.CDLL(str(path))
-    library.kpkg_torch_register.argtypes = [ctypes.c_void_p, ctypes.c_char_p, ctypes.c_int32, ctypes.c_char_p]
+    library.kpkg_torch_register.argtypes = [ctypes.c_void_p, ctypes.c_char_p, ctypes.c_char_p, ctypes.c_int32, ctypes.c_char_p]
     library.kpkg_torch_use_fallback.argtypes = [ctypes.c_void_p, ctypes.c_char_p]
     library.kpkg_torch_set_fallback_error.argtypes = [ctypes.c_char_p]
     # Without a backward, PyTorch would warn in backward() and go on with gradients missing: that must be an error.
@@ -58,16 +59,15 @@ def _fragment(namespace: str) -> torch.library.Library:
 
 
 def out_schema(op: Op) -> str | None:
-    """The schema of the op's out= form; None for an op that writes into arguments or returns no tensors."""
+    """The schema of the op's out= form, which returns nothing since PyTorch cannot compile ops that return arguments; None for an op that writes into arguments or returns no tensors."""
     if not op.result_types or any(a.mutates for a in op.arguments) or any(t != "Tensor" for t in op.result_types):
         return None
     head, _, _ = op.schema.rpartition("->")
     name, _, arguments = head.strip()[:-1].partition("(")
     names = ["out"] if len(op.result_types) == 1 else [f"out{i}" for i in range(len(op.result_types))]
     outs = ", ".join(f"Tensor({chr(97 + i)}!) {n}" for i, n in enumerate(names))
-    results = ", ".join(f"Tensor({chr(97 + i)}!)" for i in range(len(names)))
     separator = ", " if "*," in arguments else ", *, " if arguments else "*, "
-    return f"{name}.out({arguments}{separator}{outs}) -> {results if len(names) == 1 else f'({results})'}"
+    return f"{name}.out({arguments}{separator}{outs}) -> ()"
 
 
 def symbolic_schema(schema: str) -> str:
@@ -77,73 +77,88 @@ def symbolic_schema(schema: str) -> str:
 
 
 def register(library: CustomOpLibrary) -> None:
-    """Makes every op of `library` ``torch.ops.<namespace>.<name>``; once per library, later calls do nothing."""
-    extension = _extension()
+    """Makes every op of `library` callable through PyTorch's dispatcher; once per op, later calls do nothing.
+
+    The library that is registered last has the public names, ``torch.ops.<namespace>.<name>``. The ops of one that lost them go on
+    under names of its own, ``torch.ops.<namespace>__<number>.<name>``.
+    """
     references = {op._native.reference for op in library}
     for op in library:
         if op._torch is not None or op.name in references:
             continue
-        namespace, _, local = op.name.partition("::")
-        schemas = [(symbolic_schema(op.schema), False)]
-        out = out_schema(op)
-        if out is not None:
-            out = symbolic_schema(out)
-            schemas.append((out, True))
-        is_new = op.name not in _current_ops
-        implementation = _policy.fallbacks.get(op.name) or _aten.FALLBACKS.get(op.name)
-        fallback = f"{_FALLBACK_NAMESPACE}::{namespace}__{local}" if implementation else ""
-        for schema, is_out in schemas:
-            _check(extension.kpkg_torch_register(op._native.address, schema.encode(), is_out, fallback.encode()))
-        _current_ops[op.name] = op
-        if is_new:
-            _register_fakes(op, out is not None)
-            if implementation:
-                _register_fallback(op, out)
-        if implementation:
-            _check(extension.kpkg_torch_use_fallback(library._native.registry_address, op.name.encode()))
-        op._torch = getattr(getattr(torch.ops, namespace), local)
-        op._default = op._torch.default
+        public, _, local = op.name.partition("::")
+        namespace = f"{public}__{library._order}" if op._is_displaced else public
+        owner = _current_ops.get(f"{namespace}::{local}")
+        _register_op(op, namespace)
+        if owner is not None:
+            owner._torch = owner._default = None
+            owner._is_displaced = True
 
 
-def _register_fakes(op: Op, has_out: bool) -> None:
-    name = op.name
-    fragment = _fragment(name.partition("::")[0])
+def _register_op(op: Op, namespace: str) -> None:
+    extension = _extension()
+    public, _, local = op.name.partition("::")
+    name = f"{namespace}::{local}"
+    out = out_schema(op)
+    forms = {"default": symbolic_schema(op.schema)} | ({} if out is None else {"out": symbolic_schema(out)})
+    implementation = _policy.fallbacks.get(op.name) or _aten.FALLBACKS.get(op.name)
+    fallback = f"{_FALLBACK_NAMESPACE}::{public}__{local}" if implementation else ""
+    for form, schema in forms.items():
+        _check(
+            extension.kpkg_torch_register(
+                op._native.address, namespace.encode(), schema.encode(), form == "out", fallback.encode()
+            )
+        )
+    is_new = name not in _current_ops
+    _current_ops[name] = op
+    if is_new:
+        _register_fakes(op, namespace, out is not None)
+    if implementation:
+        if op.name not in _with_fallback:
+            _with_fallback.add(op.name)
+            _register_fallback(op, list(forms.values()))
+        _check(extension.kpkg_torch_use_fallback(op._library._native.registry_address, op.name.encode()))
+    op._torch = getattr(getattr(torch.ops, namespace), local)
+    op._default = op._torch.default
+
+
+def _register_fakes(op: Op, namespace: str, has_out: bool) -> None:
+    fragment = _fragment(namespace)
+    local = op.name.partition("::")[2]
+    name = f"{namespace}::{local}"
 
     def fake(*args: Any, **kwargs: Any) -> Any:
         return _fake.run(_current_ops[name], args, kwargs)
 
-    def fake_out(*args: Any, **kwargs: Any) -> Any:
-        return _fake.run_out(_current_ops[name], args, kwargs)
+    def fake_out(*args: Any, **kwargs: Any) -> None:
+        _fake.run_out(_current_ops[name], args, kwargs)
 
-    local = name.partition("::")[2]
     torch.library.register_fake(name, fake, lib=fragment)
     if any(a.mutates for a in op.arguments):
-        _register_version_bump(op, fragment)
+        _register_version_bump(fragment, namespace, local, "default")
     if has_out:
         torch.library.register_fake(f"{name}.out", fake_out, lib=fragment)
-        # Writing into `out` must be seen by autograd's version counters; the C ABI has no such registration.
-        fragment.m.register_ad_inplace_or_view_fallback(f"{local}.out")
+        _register_version_bump(fragment, namespace, local, "out")
 
 
-def _register_version_bump(op: Op, fragment: torch.library.Library) -> None:
-    """Autograd's version counters for an op that writes into arguments that it does not return."""
-    namespace, _, local = op.name.partition("::")
-    written = [i for i, a in enumerate(op.arguments) if a.mutates]
+def _register_version_bump(fragment: torch.library.Library, namespace: str, local: str, form: str) -> None:
+    """Autograd's version counters for an op that writes into arguments; the C ABI has no such registration."""
+    overload = getattr(getattr(getattr(torch.ops, namespace), local), form)
+    names = [a.name for a in overload._schema.arguments]
+    written = {a.name for a in overload._schema.arguments if a.alias_info is not None and a.alias_info.is_write}
     after = torch._C._after_ADInplaceOrView_keyset
 
     def run(keyset: Any, *args: Any, **kwargs: Any) -> Any:
-        for value in (op.bind(args, kwargs)[i] for i in written):
-            if isinstance(value, torch.Tensor) and not value.is_inference():
+        for name, value in (*zip(names, args), *kwargs.items()):
+            if name in written and isinstance(value, torch.Tensor) and not value.is_inference():
                 torch.autograd.graph.increment_version(value)
-        overload = getattr(getattr(torch.ops, namespace), local).default
         return overload.redispatch(keyset & after, *args, **kwargs)
 
-    fragment.impl(local, run, "ADInplaceOrView", with_keyset=True)
+    fragment.impl(local if form == "default" else f"{local}.{form}", run, "ADInplaceOrView", with_keyset=True)
 
 
-def _reporting(function: Callable[..., Any], op: Op) -> Callable[..., Any]:
+def _reporting(function: Callable[..., Any], count: int) -> Callable[..., Any]:
     """`function` with errors reported beside the C ABI, which would lose their text."""
-    count = len(op.result_types)
 
     def run(*args: Any, **kwargs: Any) -> Any:
         try:
@@ -151,12 +166,12 @@ def _reporting(function: Callable[..., Any], op: Op) -> Callable[..., Any]:
         except Exception as error:  # every kind must come out of the op that was called
             _extension().kpkg_torch_set_fallback_error(f"{type(error).__name__}: {error}".encode())
             placeholders = tuple(torch.empty(0) for _ in range(count))
-            return placeholders[0] if count == 1 else placeholders
+            return placeholders[0] if count == 1 else placeholders or None
 
     return run
 
 
-def _register_fallback(op: Op, out: str | None) -> None:
+def _register_fallback(op: Op, schemas: list[str]) -> None:
     """Defines the op's PyTorch implementation as an op of its own, which libkpkg_torch calls through the dispatcher."""
     fragment = _fragment(_FALLBACK_NAMESPACE)
     namespace, _, local = op.name.partition("::")
@@ -165,7 +180,7 @@ def _register_fallback(op: Op, out: str | None) -> None:
     def implementation(*args: Any, **kwargs: Any) -> Any:
         return (_policy.fallbacks.get(name) or _aten.FALLBACKS[name])(*args, **kwargs)
 
-    def into(*args: Any, **kwargs: Any) -> Any:
+    def into(*args: Any, **kwargs: Any) -> None:
         names = ["out"] if "out" in kwargs else sorted(k for k in kwargs if re.fullmatch(r"out\d", k))
         outputs = [kwargs.pop(n) for n in names]
         results = implementation(*args, **kwargs)
@@ -175,11 +190,9 @@ def _register_fallback(op: Op, out: str | None) -> None:
                     f"{name}: out is {output.dtype} {tuple(output.shape)}, the result is {result.dtype} {tuple(result.shape)}"
                 )
             output.copy_(result)
-        return tuple(outputs) if len(outputs) > 1 else outputs[0]
 
-    for schema, function in ((symbolic_schema(op.schema), implementation), (out, into)):
-        if schema is None:
-            continue
+    for schema, function in zip(schemas, (implementation, into)):
         form = schema.replace(local, f"{namespace}__{local}", 1)
         fragment.define(form)
-        fragment.impl(form.partition("(")[0], _reporting(function, op), "CompositeExplicitAutograd")
+        count = len(op.result_types) if function is implementation else 0
+        fragment.impl(form.partition("(")[0], _reporting(function, count), "CompositeExplicitAutograd")
