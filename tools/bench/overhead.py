@@ -75,6 +75,10 @@ def main() -> int:
             lambda: mine.native_layer_norm.default(x, [8], w, w, 1e-5),
             lambda: aten.native_layer_norm.default(x, [8], w, w, 1e-5),
         ),
+        "gemm with c / addmm": (
+            lambda: mine.gemm.default(x, square, 1.0, 1.0, False, False, w),
+            lambda: aten.addmm.default(w, x, square),
+        ),
         "gemm / mm": (lambda: mine.gemm.default(x, square), lambda: aten.mm.default(x, square)),
     }
     rows = {}
