@@ -22,6 +22,7 @@ if(CMAKE_CXX_COMPILER_ID MATCHES "Clang")
   add_compile_options("$<$<COMPILE_LANGUAGE:CXX>:SHELL:-Xclang -fno-pch-timestamp>")
   add_link_options(-fuse-ld=lld)
 endif()
+# With `thread`, run the tests under KPKG_NUM_THREADS=1: libtbb is not instrumented, so its hand-overs look like races.
 set(KPKG_SANITIZE "" CACHE STRING "Build everything with these sanitizers: thread, or address,undefined")
 if(KPKG_SANITIZE)
   add_compile_options(-fsanitize=${KPKG_SANITIZE} -fno-omit-frame-pointer -fno-sanitize-recover=all)
