@@ -11,7 +11,7 @@ import subprocess
 import sys
 
 import pytest
-from conftest import ROOT
+from conftest import BUILD, ROOT
 
 SCRIPT = """
 import sys
@@ -31,6 +31,7 @@ assert torch.allclose(torch.ops.kpkg.softmax(torch.ones(2, 4)), torch.tensor(0.2
 def test_pip_install(packages, tmp_path):
     target, environment = tmp_path / "site", {**os.environ, "CMAKE_BUILD_PARALLEL_LEVEL": "2"}
     command = [sys.executable, "-m", "pip", "install", str(ROOT), "--target", str(target), "--no-deps", "--no-build-isolation", "--no-index", "-q"]
+    command += ["--config-settings", f"build-dir={BUILD / 'pip-install'}"]  # kept, so that a second run builds only what changed
     done = subprocess.run(command, capture_output=True, text=True, env=environment)
     assert done.returncode == 0, done.stdout + done.stderr
     assert (target / "kpkg" / "py.typed").exists()
