@@ -26,7 +26,7 @@ def generator(record_property):
 
 @pytest.mark.parametrize("spec, dtype", CASES)
 def test_torch(spec, dtype, ops, generator):
-    count = 0
+    count, fallbacks = 0, ops[spec.name].stats()["fallbacks"]
     for sample in spec.samples(dtype, generator):
         before = sample.map(torch.Tensor.clone)
         spec.check(sample, ops[spec.name](*sample.args, **sample.kwargs))
@@ -34,7 +34,7 @@ def test_torch(spec, dtype, ops, generator):
             assert torch.equal(torch.nan_to_num(given), torch.nan_to_num(kept)), f"{sample.label}: an argument was changed"
         count += 1
     assert count > 5
-    assert ops[spec.name].stats()["fallbacks"] == 0
+    assert ops[spec.name].stats()["fallbacks"] == fallbacks
 
 
 @pytest.mark.parametrize("spec, dtype", CASES)
