@@ -38,15 +38,13 @@ Operand Elaborator::reduction(Kind nodeKind, CallSite &site) {
   bool isLogical = nodeKind == Kind::ReduceAny || nodeKind == Kind::ReduceAll;
   bool isArg = nodeKind == Kind::ArgMax || nodeKind == Kind::ArgMin;
   Node *value = site.base.node;
-  bool counts = nodeKind == Kind::ReduceSum && type->element == DType::Bool; // how many are true
-  if (counts)
+  bool isBool = type->element == DType::Bool;
+  bool isFloat8 = isFloat(type->element) && bitsOf(type->element) == 8;
+  if (nodeKind == Kind::ReduceSum && isBool) { // how many are true
     value = emit(Kind::Cast, types.tile(DType::Int, type->shape), site.range(), {value});
-  else if (isLogical != (type->element == DType::Bool) || bitsOf(type->element) == 8) {
-    bool isFloat8 = isFloat(type->element) && bitsOf(type->element) == 8;
-    if (isFloat8 || isLogical || type->element == DType::Bool) {
-      diags.report(diag::OperandUnfit, site.range(), site.name, type->str());
-      return error(site.range());
-    }
+  } else if (isLogical != isBool || isFloat8) {
+    diags.report(diag::OperandUnfit, site.range(), site.name, type->str());
+    return error(site.range());
   }
   auto axis = axisOf(*axisExpr, type);
   if (!axis)
