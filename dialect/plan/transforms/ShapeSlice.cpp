@@ -3,8 +3,7 @@
 //
 // Before:                                           After (with canonicalize):
 //   %out = plan.empty_like %input                     plan.check_dim %input, %dim
-//   %x = plan.fold %input, %dim                       %out = plan.empty_like %input
-//   %y = plan.fold %out, %dim                         plan.check_dim %out, %dim
+//   %x = plan.transpose %input, %dim, %c1             %out = plan.empty_like %input
 //   %n = plan.dim %x, %c2                             plan.return %out
 //   %wide = arith.cmpi sgt, %n, %c1
 //   scf.if %wide { plan.launch ... } else { ... }
@@ -32,8 +31,6 @@ namespace {
 SmallVector<Value, 2> dimensionsOf(Operation *op) {
   if (auto transpose = dyn_cast<TransposeOp>(op))
     return {transpose.getDim0(), transpose.getDim1()};
-  if (auto fold = dyn_cast<FoldOp>(op))
-    return {fold.getDim()};
   if (auto slice = dyn_cast<SliceOp>(op))
     return {slice.getDim()};
   if (auto unfold = dyn_cast<UnfoldOp>(op))
@@ -52,7 +49,7 @@ struct PlanShapeSlice final : impl::PlanShapeSliceBase<PlanShapeSlice> {
     getOperation().walk([&](Operation *op) {
       if (auto launch = dyn_cast<LaunchOp>(op))
         removed.push_back(launch);
-      if (isa<ExpandOp, SqueezeOp>(op)) {
+      if (isa<ExpandOp, SqueezeOp, FoldOp>(op)) { // a fold's range depends on the rank: 0 folds along 0 and -1
         OpBuilder builder(op->getContext());
         builder.setInsertionPointAfter(op);
         CheckOp::create(builder, op->getLoc(), op->getResult(0));

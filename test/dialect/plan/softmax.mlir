@@ -5,7 +5,7 @@
 // RUN:   --call="float32[3, 4]@[1, 3], 1" --call="float32[3, 4, 2]@[1, 3, 12], 1" --call="float32[0, 4], 0" --call="float32[], -1" \
 // RUN:   --call="float32[2, 3], 2" --call="float32[4, 9000], 1" --call="None, 0" --call="float32[2], 0.5" --call="float32[2]" | FileCheck %s
 // RUN: kpkg-opt %s --plan-shape-slice --canonicalize | FileCheck %s --check-prefix=SLICE
-// RUN: kpkg-plan %s --shapes --call="float32[4, 5], 1" --call="float32[4, 5], 2" | FileCheck %s --check-prefix=SHAPES
+// RUN: kpkg-plan %s --shapes --call="float32[4, 5], 1" --call="float32[], -1" --call="float32[4, 5], 2" | FileCheck %s --check-prefix=SHAPES
 
 plan.func @"kpkg::softmax"(%input: !plan.tensor {plan.name = "input"}, %dim: i64 {plan.name = "dim"}) -> !plan.tensor
     attributes {schema = "softmax(Tensor input, int dim=-1) -> Tensor"} {
@@ -83,10 +83,14 @@ plan.func @"kpkg::softmax"(%input: !plan.tensor {plan.name = "input"}, %dim: i64
 
 // SLICE-LABEL: plan.func @"kpkg::softmax"
 // SLICE-NEXT: %[[OUT:.*]] = plan.empty_like %arg0
-// SLICE-NEXT: plan.check_dim %arg0, %arg1
-// SLICE-NEXT: plan.check_dim %[[OUT]], %arg1
+// SLICE-NEXT: %[[X:.*]] = plan.fold %arg0, %arg1
+// SLICE-NEXT: plan.check %[[X]]
+// SLICE-NEXT: %[[Y:.*]] = plan.fold %[[OUT]], %arg1
+// SLICE-NEXT: plan.check %[[Y]]
 // SLICE-NEXT: plan.return %[[OUT]]
 
 // SHAPES: kpkg::softmax(float32[4, 5], 1)
 // SHAPES-NEXT: output 0: result0: float32[4, 5]
-// SHAPES: error in argument 0: dim of `input` (float32[4, 5]): dimension 2 is out of range, expected -2 to 1
+// SHAPES: kpkg::softmax(float32[], -1)
+// SHAPES-NEXT: output 0: result0: float32[]
+// SHAPES: error in argument 0: fold of `input` (float32[4, 5]): dimension 2 is out of range, expected -2 to 1
