@@ -54,6 +54,8 @@ public:
   /// The type that an annotation names, in the scope of `environment`. Reports and returns Wrong.
   TypeSpec resolveType(const ast::Expr &expr, const Environment &environment, bool isMut = false);
 
+  /// The text of `-D name=text`; null without one.
+  const std::string *defined(const std::string &name) const;
   const KernelInfo &kernelInfo(size_t index) const { return kernels[index]; }
   const OpInfo &opInfo(size_t index) const { return opInfos[index]; }
 
@@ -67,7 +69,8 @@ public:
 
 private:
   friend class Program;
-  ModuleScope *loadFile(const SourceFile &file);
+  ModuleScope *loadFile(const SourceFile &file, bool isRoot = false);
+  void checkDefines();
   ModuleScope *import(const ast::ImportStmt &stmt, const ModuleScope &from);
   void declareNames(ModuleScope &module, const ast::Block &block);
   void declareImport(ModuleScope &module, const ast::ImportStmt &stmt);

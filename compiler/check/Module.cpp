@@ -6,9 +6,46 @@
 #include "compiler/comptime/Fold.h"
 #include "compiler/syntax/Parse.h"
 
+#include <charconv>
 #include <filesystem>
 
 namespace kpkg::compiler {
+
+/// What `-D NAME=text` gives: a Bool, Int, Float or DType where the text is one, else a String.
+static Value valueOfText(const std::string &text) {
+  if (text == "True" || text == "False")
+    return Value(text == "True");
+  if (auto known = builtinConstant(text))
+    return *known;
+  const char *end = text.data() + text.size();
+  int64_t integer = 0;
+  if (auto parsed = std::from_chars(text.data(), end, integer); parsed.ec == std::errc() && parsed.ptr == end)
+    return Value(integer);
+  double number = 0;
+  if (auto parsed = std::from_chars(text.data(), end, number); parsed.ec == std::errc() && parsed.ptr == end)
+    return Value(number);
+  return Value(text);
+}
+
+const std::string *Checker::defined(const std::string &name) const {
+  const std::string *found = nullptr;
+  for (const auto &[defined, text] : options.defines)
+    if (defined == name)
+      found = &text; // the last one counts
+  return found;
+}
+
+void Checker::checkDefines() {
+  for (const auto &[name, text] : options.defines) {
+    bool isKnown = false;
+    for (const ModuleScope *module : loadOrder) {
+      auto entry = module->entries.find(name);
+      isKnown |= module->isRoot && entry != module->entries.end() && entry->second.kind == ModuleScope::Entry::Constant;
+    }
+    if (!isKnown)
+      diags.report(diag::UnknownDefine, {}, name);
+  }
+}
 
 Meaning ModuleScope::own(const std::string &name, SourceRange range) const {
   auto found = entries.find(name);
@@ -32,7 +69,8 @@ Meaning ModuleScope::own(const std::string &name, SourceRange range) const {
   }
   if (entry.state == Entry::Waiting) {
     entry.state = Entry::Running;
-    auto value = checker.evaluator.evaluate(*entry.constant->value, *this);
+    const std::string *given = isRoot ? checker.defined(name) : nullptr;
+    auto value = given ? std::optional(valueOfText(*given)) : checker.evaluator.evaluate(*entry.constant->value, *this);
     if (entry.state == Entry::Running)
       entry.state = value ? Entry::Done : Entry::Failed;
     if (value)
@@ -77,11 +115,12 @@ void Checker::addEntry(ModuleScope &module, const ast::Identifier &name, ModuleS
     diags.report(diag::Redefined, name.range, name.text).note(diag::DeclaredHere, place->second.range, name.text);
 }
 
-ModuleScope *Checker::loadFile(const SourceFile &file) {
+ModuleScope *Checker::loadFile(const SourceFile &file, bool isRoot) {
   uint32_t errorsBefore = diags.errorCount();
   auto tree = parse(file, diags);
   auto owned = std::make_unique<ModuleScope>(*this, file.path(), std::move(tree));
   ModuleScope *module = owned.get();
+  module->isRoot = isRoot;
   modules[file.path()] = std::move(owned);
   if (diags.errorCount() != errorsBefore)
     return module; // what could not be parsed is not checked further
@@ -93,7 +132,7 @@ ModuleScope *Checker::loadFile(const SourceFile &file) {
 void Checker::loadRoot(const SourceFile &file) {
   if (!prelude)
     prelude = loadFile(sources.add("std.k", std::string(preludeText)));
-  loadFile(file)->isRoot = true;
+  loadFile(file, /*isRoot=*/true);
 }
 
 void Checker::loadRoot(const std::string &path) {

@@ -47,6 +47,8 @@ void Checker::declareFunction(FunctionEntity &function) {
 }
 
 void Checker::declare() {
+  if (!diags.hasErrors())
+    checkDefines();
   for (ModuleScope *module : loadOrder)
     for (FunctionEntity &function : module->functions)
       declareFunction(function);

@@ -60,6 +60,26 @@ std::string readFile(const std::filesystem::path &path) {
 }
 } // namespace
 
+TEST(Defines, SetConstantsOfRootModules) {
+  auto codes = [](std::vector<std::pair<std::string, std::string>> defines) {
+    SourceManager sources;
+    DiagnosticEngine diags;
+    ProgramOptions options;
+    options.defines = std::move(defines);
+    const SourceFile &file = sources.add("m.k", "comptime N = 1\ncomptime T = float32\n"
+                                                "comptime assert N + 1 == 8 and T == bfloat16, \"as given\"\n");
+    auto program = Program::loadSources({&file}, options, sources, diags);
+    program->check();
+    std::string all;
+    for (const Diagnostic &report : diags.diagnostics())
+      all += std::string(info(report.message.id).code) + " ";
+    return all;
+  };
+  EXPECT_EQ(codes({{"N", "7"}, {"T", "bfloat16"}}), "");
+  EXPECT_EQ(codes({}), "K0404 ");
+  EXPECT_EQ(codes({{"N", "7"}, {"T", "bfloat16"}, {"M", "7"}}), "K0210 ");
+}
+
 TEST(Catalogue, WrongExamplesGiveTheirCode) {
   for (const KindInfo &kind : allKinds()) {
     // Those of the parser are tested there.
@@ -90,6 +110,7 @@ TEST(Catalogue, EachKindIsProvoked) {
       {DiagnosticId::FileTooLarge, "4 MiB: SyntaxTest, Limits.SizeAndTokens"},
       {DiagnosticId::InvalidUtf8, "no text: SyntaxTest, Text.BytesThatAreNotUtf8"},
       {DiagnosticId::TooManyTokens, "250000 tokens: SyntaxTest, Limits.SizeAndTokens"},
+      {DiagnosticId::UnknownDefine, "about the command line: Defines.SetConstantsOfRootModules"},
       {DiagnosticId::NestingTooDeep, "100 brackets: SyntaxTest, Limits.DeepNestingIsReportedOnce"},
   };
   for (const KindInfo &kind : allKinds()) {
