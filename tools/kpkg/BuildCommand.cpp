@@ -161,7 +161,7 @@ void addBuild(CLI::App &app, int &exitCode) {
                       "Comma-separated targets: x86-64-v3, x86-64-v4, aarch64, native; default: native");
   command->add_option("-I", options->compile.importPaths, "A folder in which imports look")->allow_extra_args(false);
   command->add_option("-D", options->defines, "NAME=VALUE: sets a module's comptime constant")->allow_extra_args(false);
-  command->add_flag("-O{2},-O0{0},-O1{1},-O2{2},-O3{3}", options->compile.optLevel, "Optimisation level, default 2");
+  command->add_option("-O", options->compile.optLevel, "Optimisation level, -O0 to -O3")->check(CLI::Range(0, 3))->capture_default_str();
   command->add_option("-j,--jobs", options->compile.jobs, "Threads; default: one for each processor");
   command->add_option("--emit", options->emit, "Print a stage instead of writing a package")
       ->check(CLI::IsMember({"tile", "plan", "llvm"}));

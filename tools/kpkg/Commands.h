@@ -17,7 +17,6 @@ void addBuild(CLI::App &app, int &exitCode);
 void addRun(CLI::App &app, int &exitCode);
 void addInfo(CLI::App &app, int &exitCode);
 void addExplain(CLI::App &app, int &exitCode);
-void addVerify(CLI::App &app, int &exitCode);
 void addVersion(CLI::App &app, int &exitCode);
 
 } // namespace kpkg::command

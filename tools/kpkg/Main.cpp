@@ -14,7 +14,6 @@ int main(int argc, char **argv) {
   int exitCode = Success;
   addBuild(app, exitCode);
   addRun(app, exitCode);
-  addVerify(app, exitCode);
   addInfo(app, exitCode);
   addExplain(app, exitCode);
   addVersion(app, exitCode);

@@ -1,0 +1,102 @@
+// The compiler as one page: source files in, package out.
+// SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
+#include "compiler/driver/Compile.h"
+#include "compiler/check/Program.h"
+#include "compiler/diag/Diagnostics.h"
+#include "compiler/driver/CompileInstances.h"
+#include "compiler/driver/EncodeOps.h"
+#include "compiler/driver/Inputs.h"
+#include "compiler/pack/Package.h"
+#include "compiler/source/Source.h"
+
+using namespace llvm;
+
+namespace kpkg::compiler {
+
+namespace {
+
+/// What of the command line decides the package's bytes.
+std::string describeOptions(const CompileOptions &options, ArrayRef<const lower::cpu::CpuTarget *> targets) {
+  std::string text = "-O" + std::to_string(options.optLevel) + " --target ";
+  for (auto [i, target] : enumerate(targets))
+    text += (i ? "," : "") + target->isa.str();
+  for (const auto &[name, value] : options.defines)
+    text += " -D " + name + "=" + value;
+  return text;
+}
+
+/// Text to a program in which every instance and op is checked; null when `diags` has errors.
+Expected<std::unique_ptr<Program>> checkedProgram(const CompileOptions &options, SourceManager &sources,
+                                                  DiagnosticEngine &diags) {
+  auto paths = findSources(options.inputs);
+  if (!paths)
+    return paths.takeError();
+  ProgramOptions programOptions;
+  programOptions.importPaths = options.importPaths;
+  programOptions.defines = options.defines;
+  auto program = Program::load(*paths, programOptions, sources, diags);
+  if (!diags.hasErrors())
+    program->check();
+  if (diags.hasErrors())
+    return nullptr;
+  return program;
+}
+
+} // namespace
+
+Expected<std::optional<std::string>> compile(const CompileOptions &options, SourceManager &sources,
+                                             DiagnosticEngine &diags, const Progress &progress) {
+  auto targets = resolveTargets(options.targets);
+  if (!targets)
+    return targets.takeError();
+
+  // Text -> a program without open questions.
+  auto program = checkedProgram(options, sources, diags);
+  if (!program)
+    return program.takeError();
+  if (!*program)
+    return std::nullopt;
+
+  // Kernel instances -> tile IR -> machine code, for every target.
+  auto compiled = compileInstances(**program, sources, *targets, options.optLevel, options.jobs, progress);
+  if (!compiled)
+    return compiled.takeError();
+
+  // Ops -> plan IR -> bytecode.
+  auto plans = encodeOps(**program, sources);
+  if (!plans)
+    return plans.takeError();
+
+  PackageContents contents;
+  contents.program = program->get();
+  contents.instances = std::move(compiled->instances);
+  contents.objects = std::move(compiled->objects);
+  contents.tileBytecode = std::move(compiled->tileBytecode);
+  contents.plans = std::move(*plans);
+  contents.sources = packedSources(sources);
+  contents.options = describeOptions(options, *targets);
+  auto package = writePackage(contents);
+  if (!package)
+    return package.takeError();
+  return std::move(*package);
+}
+
+Expected<std::optional<std::string>> emit(const CompileOptions &options, Stage stage, SourceManager &sources,
+                                          DiagnosticEngine &diags) {
+  auto targets = resolveTargets(options.targets);
+  if (!targets)
+    return targets.takeError();
+  auto program = checkedProgram(options, sources, diags);
+  if (!program)
+    return program.takeError();
+  if (!*program)
+    return std::nullopt;
+  switch (stage) {
+  case Stage::Tile: return emitTile(**program, sources);
+  case Stage::Plan: return emitPlan(**program, sources);
+  case Stage::Llvm: return emitLlvm(**program, sources, *targets->front(), options.optLevel);
+  }
+  llvm_unreachable("a stage without a printer");
+}
+
+} // namespace kpkg::compiler

@@ -1,0 +1,194 @@
+// Kernel instances to machine code, in parallel: each instance is a job, generated once and lowered for each target.
+// SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
+#include "compiler/driver/CompileInstances.h"
+#include "compiler/codegen/host/HostCode.h"
+#include "compiler/driver/IrMessages.h"
+#include "compiler/irgen/Generate.h"
+#include "dialect/lower/cpu/LowerCpu.h"
+#include "dialect/pipeline/Registration.h"
+#include "dialect/tile/transforms/Variants.h"
+#include "mlir/Bytecode/BytecodeWriter.h"
+#include "mlir/Pass/PassManager.h"
+#include "mlir/Transforms/Passes.h"
+#include "llvm/Support/ThreadPool.h"
+#include <map>
+#include <mutex>
+
+using namespace llvm;
+
+namespace kpkg::compiler {
+
+namespace {
+
+using lower::cpu::CpuTarget;
+
+/// What one job leaves.
+struct JobResult {
+  std::vector<PackedInstance> instances;
+  std::vector<HostObject> objects; ///< one per target
+  std::string failure;
+};
+
+std::unique_ptr<mlir::MLIRContext> makeContext() {
+  mlir::DialectRegistry registry;
+  registerDialects(registry);
+  lower::cpu::registerLoweringDialects(registry);
+  auto context = std::make_unique<mlir::MLIRContext>(registry, mlir::MLIRContext::Threading::DISABLED);
+  context->loadAllAvailableDialects();
+  return context;
+}
+
+/// Facts that the kernel's argument types state.
+std::vector<PackedFact> factsOf(tile::KernelOp kernel) {
+  std::vector<PackedFact> facts;
+  for (auto [i, type] : enumerate(kernel.getArgumentTypes()))
+    if (auto view = mlir::dyn_cast<tile::ViewType>(type); view && view.getUnit() >= 0)
+      facts.push_back({unsigned(i), view.getUnit()});
+  return facts;
+}
+
+/// Tile IR of one or more instances, simplified, in all variants.
+mlir::OwningOpRef<mlir::ModuleOp> tileVariants(const Program &program, const SourceManager &sources,
+                                               ArrayRef<InstanceRef> instances, mlir::MLIRContext &context) {
+  auto module = generateKernels(program, sources, instances, context);
+  if (!module)
+    return nullptr;
+  mlir::PassManager passes(&context);
+  passes.addPass(mlir::createCanonicalizerPass());
+  passes.addPass(mlir::createCSEPass());
+  if (failed(passes.run(*module)))
+    return nullptr;
+  tile::makeVariants(*module);
+  return module;
+}
+
+JobResult compileOne(const Program &program, const SourceManager &sources, InstanceRef instance,
+                     ArrayRef<const CpuTarget *> targets, unsigned optLevel) {
+  JobResult result;
+  auto context = makeContext();
+  IrMessages messages(*context);
+  auto module = tileVariants(program, sources, {instance}, *context);
+  if (!module) {
+    result.failure = messages.text();
+    return result;
+  }
+  std::map<std::string, std::pair<std::string, std::vector<PackedFact>>> variants;
+  for (auto kernel : module->getOps<tile::KernelOp>())
+    variants[kernel.getSymName().str()] = {kernel.getVariant().value_or("any").str(), factsOf(kernel)};
+
+  for (const CpuTarget *target : targets) {
+    mlir::OwningOpRef<mlir::ModuleOp> lowered = module->clone();
+    if (failed(lower::cpu::lowerToLLVM(*lowered, *target))) {
+      result.failure = messages.text();
+      return result;
+    }
+    auto object = compileToObject(*lowered, *target, optLevel);
+    if (!object) {
+      result.failure = toString(object.takeError()) + messages.text();
+      return result;
+    }
+    for (const HostKernel &kernel : object->kernels) {
+      const auto &[variant, facts] = variants.at(kernel.symbol);
+      result.instances.push_back({instance.kernel, instance.instance, target->isa.str(), variant, kernel.symbol, facts,
+                                  kernel.scratchBytes, kernel.asserts, kernel.prints});
+    }
+    result.objects.push_back(std::move(*object));
+  }
+  return result;
+}
+
+/// The tile IR of all instances, without variants: what a later kpkg can compile for another target.
+Expected<std::string> writeTileBytecode(const Program &program, const SourceManager &sources) {
+  auto context = makeContext();
+  IrMessages messages(*context);
+  auto module = generateKernels(program, sources, checkedInstances(program), *context);
+  if (!module)
+    return createStringError("%s", messages.text().c_str());
+  std::string bytes;
+  raw_string_ostream stream(bytes);
+  // Locations name files of the machine that builds; the package must not depend on it.
+  mlir::PassManager passes(context.get());
+  passes.addPass(mlir::createStripDebugInfoPass());
+  if (failed(passes.run(*module)) ||
+      failed(mlir::writeBytecodeToFile(*module, stream, mlir::BytecodeWriterConfig("kpkg"))))
+    return createStringError("cannot write the kernels as bytecode: %s", messages.text().c_str());
+  return bytes;
+}
+
+std::string title(const Program &program, InstanceRef ref) {
+  const KernelRecord &kernel = program.kernels()[ref.kernel];
+  std::string text = kernel.name + "[";
+  for (auto [i, value] : enumerate(kernel.instances[ref.instance].parameters))
+    text += (i ? ", " : "") + kernel.parameters[i].name + "=" + value.str();
+  return text + "]";
+}
+
+} // namespace
+
+Expected<CompiledInstances> compileInstances(const Program &program, const SourceManager &sources,
+                                             ArrayRef<const CpuTarget *> targets, unsigned optLevel, unsigned jobs,
+                                             const Progress &progress) {
+  std::vector<InstanceRef> refs = checkedInstances(program);
+  std::vector<JobResult> results(refs.size());
+  std::mutex progressMutex;
+  size_t done = 0;
+  {
+    DefaultThreadPool pool(hardware_concurrency(jobs));
+    for (size_t i = 0; i < refs.size(); ++i)
+      pool.async([&, i] {
+        results[i] = compileOne(program, sources, refs[i], targets, optLevel);
+        if (progress) {
+          std::lock_guard<std::mutex> lock(progressMutex);
+          progress(++done, refs.size(), title(program, refs[i]));
+        }
+      });
+    pool.wait();
+  }
+  for (size_t i = 0; i < refs.size(); ++i)
+    if (!results[i].failure.empty())
+      return createStringError("in %s: %s", title(program, refs[i]).c_str(), results[i].failure.c_str());
+
+  CompiledInstances compiled;
+  for (size_t t = 0; t < targets.size(); ++t) {
+    std::vector<HostObject> objects;
+    for (JobResult &result : results)
+      objects.push_back(std::move(result.objects[t]));
+    if (objects.empty())
+      continue; // a package of ops that launch nothing
+    auto linked = linkObjects(objects, *targets[t]);
+    if (!linked)
+      return linked.takeError();
+    compiled.objects.push_back({targets[t]->isa.str(), std::move(*linked)});
+  }
+  for (JobResult &result : results)
+    compiled.instances.insert(compiled.instances.end(), result.instances.begin(), result.instances.end());
+  auto bytecode = writeTileBytecode(program, sources);
+  if (!bytecode)
+    return bytecode.takeError();
+  compiled.tileBytecode = std::move(*bytecode);
+  return compiled;
+}
+
+Expected<std::string> emitTile(const Program &program, const SourceManager &sources) {
+  auto context = makeContext();
+  IrMessages messages(*context);
+  auto module = generateKernels(program, sources, checkedInstances(program), *context);
+  if (!module)
+    return createStringError("%s", messages.text().c_str());
+  std::string text;
+  raw_string_ostream stream(text);
+  module->print(stream);
+  return text;
+}
+
+Expected<std::string> emitLlvm(const Program &program, const SourceManager &sources, const CpuTarget &target,
+                               unsigned optLevel) {
+  auto context = makeContext();
+  IrMessages messages(*context);
+  auto module = tileVariants(program, sources, checkedInstances(program), *context);
+  if (!module || failed(lower::cpu::lowerToLLVM(*module, target)))
+    return createStringError("%s", messages.text().c_str());
+  return compileToLlvmText(*module, target, optLevel);
+}
+
+} // namespace kpkg::compiler

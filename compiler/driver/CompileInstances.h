@@ -1,0 +1,27 @@
+// Kernel instances to machine code, in parallel.
+// SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
+#pragma once
+#include "compiler/driver/Compile.h"
+#include "compiler/pack/Package.h"
+#include "dialect/lower/cpu/CpuTarget.h"
+
+namespace kpkg::compiler {
+
+struct CompiledInstances {
+  std::vector<PackedInstance> instances;
+  std::vector<PackedObject> objects;
+  std::string tileBytecode;
+};
+
+/// Compiles every checked instance of `program` for every target. The result does not depend on `jobs` (0: one for each processor).
+llvm::Expected<CompiledInstances> compileInstances(const Program &program, const SourceManager &sources,
+                                                   llvm::ArrayRef<const lower::cpu::CpuTarget *> targets,
+                                                   unsigned optLevel, unsigned jobs, const Progress &progress);
+
+/// All instances before any target: tile IR as text.
+llvm::Expected<std::string> emitTile(const Program &program, const SourceManager &sources);
+/// All instances as optimised LLVM IR for one target.
+llvm::Expected<std::string> emitLlvm(const Program &program, const SourceManager &sources,
+                                     const lower::cpu::CpuTarget &target, unsigned optLevel);
+
+} // namespace kpkg::compiler

@@ -1,0 +1,66 @@
+"""Runs every snippet of the README, in its order, in one folder.
+
+SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
+"""
+
+from __future__ import annotations
+
+import os
+import re
+import subprocess
+import sys
+from pathlib import Path
+
+import pytest
+
+ROOT = Path(__file__).resolve().parents[2]
+BUILD = Path(os.environ.get("KPKG_BUILD_DIR", ROOT / "build"))
+BUILD = BUILD if BUILD.is_absolute() else ROOT / BUILD
+KPKG = BUILD / "bin" / "kpkg"
+SNIPPET = re.compile(r"<!-- snippet: (\w+) -->\n```\w*\n(.*?)```", re.S)
+SNIPPETS = dict(SNIPPET.findall((ROOT / "README.md").read_text()))
+
+
+@pytest.fixture(scope="module")
+def folder(tmp_path_factory) -> Path:
+    """A folder with the README's kernel, built into a package."""
+    path = tmp_path_factory.mktemp("readme")
+    (path / "scaled_sum.k").write_text(SNIPPETS["kernel"])
+    subprocess.run([KPKG, "build", "scaled_sum.k", "-o", "scaled_sum.kpkg"], cwd=path, check=True)
+    subprocess.run([KPKG, "build", ROOT / "kernels_src" / "gemm", "-o", "gemm.kpkg"], cwd=path, check=True)
+    return path
+
+
+def run(command: list[str], folder: Path, **variables: str) -> str:
+    done = subprocess.run(command, cwd=folder, env={**os.environ, **variables}, capture_output=True, text=True, timeout=300)
+    assert done.returncode == 0, done.stdout + done.stderr
+    return done.stdout
+
+
+def run_python(code: str, folder: Path) -> str:
+    return run([sys.executable, "-c", code], folder, PYTHONPATH=str(BUILD / "python"))
+
+
+def test_every_snippet_is_known():
+    assert set(SNIPPETS) == {"kernel", "command", "cpp", "torch", "fallback"}
+
+
+def test_commands(folder):
+    for line in SNIPPETS["command"].strip().splitlines():
+        output = run(["bash", "-c", line], folder, PATH=f"{KPKG.parent}:{os.environ['PATH']}")
+    assert "scaled_sum_blocks" in output
+
+
+def test_cpp(folder):
+    (folder / "main.cpp").write_text(SNIPPETS["cpp"])
+    lib = BUILD / "lib"
+    run(["g++", "-std=c++17", "-Wall", "-Werror", f"-I{ROOT}/runtime/include", "main.cpp", "-o", "main", f"-L{lib}", f"-Wl,-rpath,{lib}", "-lkpkg"], folder)
+    assert run(["./main"], folder) == "6 12 18\n"
+
+
+def test_torch(folder):
+    run_python(SNIPPETS["torch"], folder)
+
+
+def test_fallback(folder):
+    assert "int32" in run_python(SNIPPETS["fallback"], folder)

@@ -1,0 +1,130 @@
+"""Times kpkg's ops on the CPU against PyTorch in one process, and writes the result as JSON.
+
+The calls are those of `kernels_src/*/spec.py`. Both sides run with the same number of threads, in turns, on the same inputs; a figure is the
+median of its rounds, and a ratio above 1 means that kpkg is faster.
+
+    tools/dev bench                        # everything, result on the terminal
+    tools/dev bench --op kpkg::gemm --write   # one op, result also to test/results/
+
+SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
+"""
+
+from __future__ import annotations
+
+import argparse
+import datetime
+import json
+import math
+import os
+import platform
+import statistics
+import subprocess
+import sys
+import tempfile
+import time
+from collections.abc import Callable
+from pathlib import Path
+from typing import Any
+
+ROOT = Path(__file__).resolve().parents[2]
+BUILD = ROOT / os.environ.get("KPKG_BUILD_DIR", "build")
+
+
+def arguments() -> argparse.Namespace:
+    parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
+    parser.add_argument("--op", action="append", help="only this op; may be repeated")
+    parser.add_argument("--threads", type=int, default=2)
+    parser.add_argument("--rounds", type=int, default=15, help="timed rounds of each call")
+    parser.add_argument("--write", action="store_true", help="write test/results/cpu-DATE.json")
+    return parser.parse_args()
+
+
+def seconds_of(call: Callable[[], Any], repeats: int) -> float:
+    start = time.perf_counter()
+    for _ in range(repeats):
+        call()
+    return (time.perf_counter() - start) / repeats
+
+
+def compare(ours: Callable[[], Any], theirs: Callable[[], Any], rounds: int) -> tuple[float, float]:
+    """Median seconds of both, measured in turns; short calls are repeated so that a round takes at least 5 ms."""
+    ours(), theirs()
+    repeats = max(1, math.ceil(5e-3 / max(seconds_of(theirs, 1), 1e-7)))
+    samples: tuple[list[float], list[float]] = ([], [])
+    for turn in range(rounds):
+        order = ((0, ours), (1, theirs)) if turn % 2 else ((1, theirs), (0, ours))
+        for side, call in order:
+            samples[side].append(seconds_of(call, repeats))
+    return statistics.median(samples[0]), statistics.median(samples[1])
+
+
+def processor() -> str:
+    for line in Path("/proc/cpuinfo").read_text().splitlines():
+        if line.startswith("model name"):
+            return line.partition(":")[2].strip()
+    return platform.processor()
+
+
+def build_packages(folder: Path, families: set[str]) -> list[Path]:
+    packages = []
+    for family in sorted(families):
+        package = folder / f"{family}.kpkg"
+        subprocess.run([BUILD / "bin" / "kpkg", "build", ROOT / "kernels_src" / family, "-o", package], check=True)
+        packages.append(package)
+    return packages
+
+
+def main() -> int:
+    options = arguments()
+    os.environ["KPKG_NUM_THREADS"] = str(options.threads)
+    os.environ["KPKG_FALLBACK"] = "strict"  # a benchmark of PyTorch against itself would say nothing
+    sys.path[:0] = [str(BUILD / "python"), str(ROOT / "kernels_src")]
+    import kpkg
+    import opspec
+    import torch
+
+    torch.set_num_threads(options.threads)
+    specs = [s for s in opspec.load_specs() if s.benchmarks and s.eager and (not options.op or s.name in options.op)]
+    if not specs:
+        print("no such op has a benchmark", file=sys.stderr)
+        return 2
+    families = {path.parent.name for path in (ROOT / "kernels_src").glob("*/spec.py")}
+    rows = []
+    with tempfile.TemporaryDirectory() as folder:
+        ops: dict[str, Any] = {}
+        for package in build_packages(Path(folder), families):
+            library = kpkg.load(package)
+            for spec in specs:
+                short = spec.name.partition("::")[2]
+                if hasattr(library, short):
+                    ops[spec.name] = getattr(library, short)
+        for spec in specs:
+            for label, sample in spec.benchmarks(torch.Generator().manual_seed(1)).items():
+                ours, theirs = compare(
+                    lambda: ops[spec.name](*sample.args, **sample.kwargs),
+                    lambda: spec.eager(*sample.args, **sample.kwargs),
+                    options.rounds,
+                )
+                rows.append({"op": spec.name, "case": label, "kpkg_us": ours * 1e6, "torch_us": theirs * 1e6, "ratio": theirs / ours})
+                print(f"{spec.name:26} {label:24} kpkg {ours * 1e6:10.1f} us   torch {theirs * 1e6:10.1f} us   ratio {theirs / ours:5.2f}", flush=True)
+    if options.write:
+        today = datetime.date.today().isoformat()
+        commit = subprocess.run(["git", "rev-parse", "--short", "HEAD"], cwd=ROOT, capture_output=True, text=True).stdout.strip()
+        result = {
+            "date": today,
+            "commit": commit,
+            "cpu": processor(),
+            "threads": options.threads,
+            "rounds": options.rounds,
+            "torch": torch.__version__,
+            "python": platform.python_version(),
+            "cases": rows,
+        }
+        path = ROOT / "test" / "results" / f"cpu-{today}.json"
+        path.write_text(json.dumps(result, indent=1) + "\n")
+        print(f"wrote {path.relative_to(ROOT)}")
+    return 0
+
+
+if __name__ == "__main__":
+    sys.exit(main())
