@@ -6,6 +6,7 @@
 #include "compiler/irgen/Generate.h"
 #include "dialect/lower/cpu/LowerCpu.h"
 #include "dialect/pipeline/Registration.h"
+#include "dialect/tile/transforms/Cost.h"
 #include "dialect/tile/transforms/Variants.h"
 #include "mlir/Bytecode/BytecodeWriter.h"
 #include "mlir/Pass/PassManager.h"
@@ -47,6 +48,26 @@ std::vector<PackedFact> factsOf(tile::KernelOp kernel) {
   return facts;
 }
 
+std::vector<std::string> dtypesOf(const hir::Function &kernel) {
+  std::vector<std::string> dtypes;
+  for (const hir::FunctionParameter &parameter : kernel.parameters)
+    dtypes.emplace_back(valueNameOf(parameter.type->element));
+  return dtypes;
+}
+
+/// A cost formula as the manifest has it.
+std::vector<PackedCostTerm> packedCost(ArrayRef<tile::CostTerm> terms) {
+  static constexpr const char *names[] = {"blocks", "dim", "tiles", "clip"};
+  std::vector<PackedCostTerm> packed;
+  for (const tile::CostTerm &term : terms) {
+    PackedCostTerm &copy = packed.emplace_back();
+    copy.count = term.count;
+    for (const tile::CostFactor &factor : term.factors)
+      copy.factors.push_back({names[size_t(factor.kind)], factor.argument, factor.dimension, factor.size});
+  }
+  return packed;
+}
+
 /// Tile IR of one or more instances, simplified, in all variants.
 mlir::OwningOpRef<mlir::ModuleOp> tileVariants(const Program &program, const SourceManager &sources,
                                                ArrayRef<InstanceRef> instances, mlir::MLIRContext &context) {
@@ -72,9 +93,20 @@ JobResult compileOne(const Program &program, const SourceManager &sources, Insta
     result.failure = messages.text();
     return result;
   }
-  std::map<std::string, std::pair<std::string, std::vector<PackedFact>>> variants;
-  for (auto kernel : module->getOps<tile::KernelOp>())
-    variants[kernel.getSymName().str()] = {kernel.getVariant().value_or("any").str(), factsOf(kernel)};
+  std::map<std::string, PackedInstance> variants;
+  for (auto kernel : module->getOps<tile::KernelOp>()) {
+    PackedInstance &packed = variants[kernel.getSymName().str()];
+    packed.kernel = instance.kernel;
+    packed.instance = instance.instance;
+    packed.variant = kernel.getVariant().value_or("any").str();
+    packed.symbol = kernel.getSymName().str();
+    packed.facts = factsOf(kernel);
+    packed.dtypes = dtypesOf(*program.kernel(instance.kernel, instance.instance));
+    if (std::optional<tile::Cost> cost = tile::estimateCost(kernel)) {
+      packed.flops = packedCost(cost->flops);
+      packed.bytes = packedCost(cost->bytes);
+    }
+  }
 
   for (const CpuTarget *target : targets) {
     mlir::OwningOpRef<mlir::ModuleOp> lowered = module->clone();
@@ -88,9 +120,12 @@ JobResult compileOne(const Program &program, const SourceManager &sources, Insta
       return result;
     }
     for (const HostKernel &kernel : object->kernels) {
-      const auto &[variant, facts] = variants.at(kernel.symbol);
-      result.instances.push_back({instance.kernel, instance.instance, target->isa.str(), variant, kernel.symbol, facts,
-                                  kernel.scratchBytes, kernel.asserts, kernel.prints});
+      PackedInstance packed = variants.at(kernel.symbol);
+      packed.target = target->isa.str();
+      packed.scratchBytes = kernel.scratchBytes;
+      packed.asserts = kernel.asserts;
+      packed.prints = kernel.prints;
+      result.instances.push_back(std::move(packed));
     }
     result.objects.push_back(std::move(*object));
   }

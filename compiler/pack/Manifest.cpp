@@ -49,19 +49,43 @@ json kernelRecord(const KernelRecord &kernel) {
           {"persistent", kernel.isPersistent}};
 }
 
+json costRecord(const std::vector<PackedCostTerm> &terms) {
+  json list = json::array();
+  for (const PackedCostTerm &term : terms) {
+    json factors = json::array();
+    for (const PackedCostFactor &factor : term.factors) {
+      json entry = {factor.kind};
+      if (factor.kind != "blocks") {
+        entry.push_back(factor.argument);
+        entry.push_back(factor.dimension);
+      }
+      if (factor.kind == "tiles" || factor.kind == "clip")
+        entry.push_back(factor.size);
+      factors.push_back(std::move(entry));
+    }
+    list.push_back({{"count", term.count}, {"factors", std::move(factors)}});
+  }
+  return list;
+}
+
 json instanceRecord(const PackedInstance &packed, const Program &program) {
   json params = json::array(), facts = json::array();
   for (const Value &value : program.kernels()[packed.kernel].instances[packed.instance].parameters)
     params.push_back(toJson(value));
   for (const PackedFact &fact : packed.facts)
     facts.push_back({{"arg", fact.argument}, {"unit", fact.unit}});
-  return {{"kernel", packed.kernel},   {"params", std::move(params)},
-          {"dtypes", packed.dtypes},
-          {"variant", packed.variant}, {"facts", std::move(facts)},
-          {"target", packed.target},   {"section", hostSectionName(packed.target)},
-          {"symbol", packed.symbol},   {"scratch", packed.scratchBytes},
-          {"asserts", packed.asserts}, {"prints", packed.prints},
-          {"flags", {"deterministic"}}};
+  json record = {{"kernel", packed.kernel},   {"params", std::move(params)},
+                 {"dtypes", packed.dtypes},   {"variant", packed.variant},
+                 {"facts", std::move(facts)}, {"target", packed.target},
+                 {"section", hostSectionName(packed.target)},
+                 {"symbol", packed.symbol},   {"scratch", packed.scratchBytes},
+                 {"asserts", packed.asserts}, {"prints", packed.prints},
+                 {"flags", {"deterministic"}}};
+  if (!packed.flops.empty())
+    record["flops"] = costRecord(packed.flops);
+  if (!packed.bytes.empty())
+    record["bytes"] = costRecord(packed.bytes);
+  return record;
 }
 
 json opRecord(const OpRecord &op) {

@@ -14,6 +14,18 @@ struct PackedFact {
   int64_t unit = 0;
 };
 
+/// One factor of a cost formula: "blocks", or "dim", "tiles", "clip" of a dimension of an argument (docs/package-format.md).
+struct PackedCostFactor {
+  std::string kind;
+  unsigned argument = 0;
+  unsigned dimension = 0;
+  int64_t size = 0;
+};
+struct PackedCostTerm {
+  double count = 0;
+  std::vector<PackedCostFactor> factors;
+};
+
 /// One compiled form of a kernel instance.
 struct PackedInstance {
   size_t kernel = 0;
@@ -26,6 +38,7 @@ struct PackedInstance {
   int64_t scratchBytes = 0;
   std::vector<std::string> asserts;
   std::vector<std::string> prints;
+  std::vector<PackedCostTerm> flops, bytes; ///< estimates for a launch; empty: unknown
 };
 
 /// An op's bytecode: the whole plan, and the slice that decides shapes.

@@ -7,6 +7,7 @@
 #include <chrono>
 #include <fmt/format.h>
 #include <fmt/ranges.h>
+#include <nlohmann/json.hpp>
 
 namespace kpkg::command {
 
@@ -69,6 +70,18 @@ Result<double> measure(const Op &op, const std::vector<Named> &named, int repeat
   return seconds[seconds.size() / 2];
 }
 
+/// GFLOP/s and GB/s by the package's own estimates, where it has them.
+void printRates(const Op &op, const std::vector<Named> &named, double seconds) {
+  auto text = op.explain({}, named, KPKG_JSON);
+  if (!text)
+    return;
+  auto resolution = nlohmann::json::parse(*text);
+  if (double flops = resolution.value("flops", 0.0); flops > 0)
+    fmt::print("rate      {:.1f} GFLOP/s ({:.4g} GFLOP)\n", flops / seconds * 1e-9, flops * 1e-9);
+  if (double bytes = resolution.value("bytes", 0.0); bytes > 0)
+    fmt::print("traffic   {:.1f} GB/s ({:.4g} MB between kernels and memory)\n", bytes / seconds * 1e-9, bytes * 1e-6);
+}
+
 ExitCode run(const RunOptions &options) {
   auto library = Library::open(options.package);
   if (!library)
@@ -105,6 +118,7 @@ ExitCode run(const RunOptions &options) {
     if (!seconds)
       return report(seconds.error());
     fmt::print("time      {:.3f} ms (median of {}, {} threads)\n", *seconds * 1e3, options.repeats, kpkg_cpu_threads());
+    printRates(*op, named, *seconds);
   }
   auto why = op->explain({}, named);
   if (!why)
