@@ -11,7 +11,7 @@ import lit.formats
 config.name = "kpkg"
 config.test_format = lit.formats.ShTest(execute_external=False)
 config.suffixes = [".mlir", ".k", ".test"]
-config.excludes = ["inputs", "python", "fuzz", "layers"]
+config.excludes = ["inputs", "golden", "corpus", "kernels", "python", "fuzz", "layers"]
 config.test_source_root = os.path.dirname(__file__)
 config.test_exec_root = os.path.join(config.kpkg_build_dir, "test", "out")
 

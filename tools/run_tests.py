@@ -18,7 +18,7 @@ PYTHON = os.environ.get("KPKG_PYTHON", sys.executable)
 
 # How each suite is started and how its own summary is read: (pattern of what passed, pattern of what failed).
 SUITES: dict[str, tuple[list[str], str, str]] = {
-    "layers": ([PYTHON, "-m", "pytest", "-q", "test/layers"], r"(\d+) passed", r"(\d+) (?:failed|error)"),
+    "layers": ([PYTHON, "-m", "pytest", "test/layers"], r"(\d+) passed", r"(\d+) (?:failed|error)"),
     "lit": (
         [PYTHON, "-c", "import lit.main; lit.main.main()", "-j2", "-v", str(BUILD / "test")],
         r"Passed\s*:\s*(\d+)",
@@ -29,7 +29,7 @@ SUITES: dict[str, tuple[list[str], str, str]] = {
         r"tests passed, \d+ tests failed out of (\d+)",
         r"tests passed, (\d+) tests failed",
     ),
-    "python": ([PYTHON, "-m", "pytest", "-q", "test/python"], r"(\d+) passed", r"(\d+) (?:failed|error)"),
+    "python": ([PYTHON, "-m", "pytest", "test/python"], r"(\d+) passed", r"(\d+) (?:failed|error)"),
 }
 
 

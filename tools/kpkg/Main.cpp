@@ -1,6 +1,7 @@
 // The `kpkg` command.
 // SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
 #include "tools/kpkg/Commands.h"
+#include <fmt/format.h>
 
 using namespace kpkg::command;
 
@@ -17,6 +18,10 @@ int main(int argc, char **argv) {
   addInfo(app, exitCode);
   addExplain(app, exitCode);
   addVersion(app, exitCode);
+  if (argc > 1 && argv[1][0] != '-' && !app.get_subcommand_no_throw(argv[1])) {
+    fmt::print(stderr, "kpkg: error: there is no command '{}'; kpkg --help lists them\n", argv[1]);
+    return UsageError;
+  }
   try {
     app.parse(argc, argv);
   } catch (const CLI::ParseError &error) {

@@ -8,6 +8,7 @@
 #include <fmt/format.h>
 #include <fmt/ranges.h>
 #include <nlohmann/json.hpp>
+#include <sstream>
 
 namespace kpkg::command {
 
@@ -23,7 +24,6 @@ struct RunOptions {
   uint64_t seed = 0;
   bool check = false;
   bool time = false;
-  bool explain = false;
   int repeats = 20;
 };
 
@@ -82,6 +82,24 @@ void printRates(const Op &op, const std::vector<Named> &named, double seconds) {
     fmt::print("traffic   {:.1f} GB/s ({:.4g} MB between kernels and memory)\n", bytes / seconds * 1e-9, bytes * 1e-6);
 }
 
+/// The resolution without the instances that were never a choice: made for other parameters or another processor.
+std::string summarize(const std::string &explanation) {
+  std::istringstream lines(explanation);
+  std::string summary;
+  size_t left = 0;
+  for (std::string line; std::getline(lines, line);) {
+    bool isRefused = line.starts_with("    - ") &&
+                     (line.find(": has ") != std::string::npos || line.find(": is for ") != std::string::npos);
+    if (isRefused)
+      ++left;
+    else
+      summary += line + "\n";
+  }
+  if (left)
+    summary += fmt::format("    ({} instances for other parameters or processors; kpkg explain lists them)\n", left);
+  return summary;
+}
+
 ExitCode run(const RunOptions &options) {
   auto library = Library::open(options.package);
   if (!library)
@@ -123,7 +141,7 @@ ExitCode run(const RunOptions &options) {
   auto why = op->explain({}, named);
   if (!why)
     return report(why.error());
-  fmt::print("{}", *why);
+  fmt::print("{}", summarize(*why));
   return code;
 }
 

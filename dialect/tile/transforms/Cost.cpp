@@ -106,15 +106,28 @@ private:
       term.factors.push_back({CostFactor::Kind::Extent, place->argument, place->dimension});
       return true;
     }
-    if (auto division = count.getDefiningOp<arith::CeilDivSIOp>()) {
-      std::optional<Place> place = placeOfDim(division.getLhs());
-      std::optional<int64_t> size = getConstantIntValue(division.getRhs());
-      if (!place || !size)
-        return false;
-      term.factors.push_back({CostFactor::Kind::Tiles, place->argument, place->dimension, *size});
-      return true;
-    }
-    return false;
+    auto [dividend, divisor] = matchCeilDiv(count);
+    std::optional<Place> place = dividend ? placeOfDim(dividend) : std::nullopt;
+    std::optional<int64_t> size = divisor ? getConstantIntValue(divisor) : std::nullopt;
+    if (!place || !size)
+      return false;
+    term.factors.push_back({CostFactor::Kind::Tiles, place->argument, place->dimension, *size});
+    return true;
+  }
+
+  /// n and d of a division that rounds up: the op, or what the prelude writes, -(-n // d).
+  static std::pair<Value, Value> matchCeilDiv(Value value) {
+    if (auto division = value.getDefiningOp<arith::CeilDivSIOp>())
+      return {division.getLhs(), division.getRhs()};
+    if (Value negated = matchNegation(value))
+      if (auto division = negated.getDefiningOp<arith::FloorDivSIOp>())
+        if (Value dividend = matchNegation(division.getLhs()))
+          return {dividend, division.getRhs()};
+    return {};
+  }
+  static Value matchNegation(Value value) {
+    auto subtraction = value.getDefiningOp<arith::SubIOp>();
+    return subtraction && isConstant(subtraction.getLhs(), 0) ? subtraction.getRhs() : Value();
   }
 
   std::optional<Place> placeOfDim(Value value) {
