@@ -5,6 +5,13 @@
 
 using namespace kpkg::command;
 
+static bool hasCommand(CLI::App &app, const std::string &name) {
+  for (const CLI::App *command : app.get_subcommands([](CLI::App *) { return true; }))
+    if (command->get_name() == name)
+      return true;
+  return false;
+}
+
 int main(int argc, char **argv) {
   CLI::App app("Compiles .k kernels into .kpkg packages, runs them and tells about them.", "kpkg");
   app.require_subcommand(1);
@@ -18,7 +25,7 @@ int main(int argc, char **argv) {
   addInfo(app, exitCode);
   addExplain(app, exitCode);
   addVersion(app, exitCode);
-  if (argc > 1 && argv[1][0] != '-' && !app.get_subcommand_no_throw(argv[1])) {
+  if (argc > 1 && argv[1][0] != '-' && !hasCommand(app, argv[1])) {
     fmt::print(stderr, "kpkg: error: there is no command '{}'; kpkg --help lists them\n", argv[1]);
     return UsageError;
   }
