@@ -46,12 +46,12 @@ def native_layer_norm(
 
 
 def magnitudes(x: Tensor, shape: list[int], weight: Tensor | None = None, bias: Tensor | None = None, eps: float = 1e-5) -> Any:
-    """What cancels: x - mean loses what |x| exceeds the spread by, and 1/sqrt(var + eps) amplifies the rest."""
+    """What cancels: x - mean loses what |x| exceeds the spread by, the mean is as wrong as its sum of |x| makes it, and 1/sqrt(var + eps) amplifies the rest."""
     dims = tuple(range(x.dim() - len(shape), x.dim()))
     mean = x.mean(dims, keepdim=True)
     scale = ((x - mean).square().mean(dims, keepdim=True) + eps).rsqrt()
     centred = ((x - mean) * scale).abs()
-    size = (x.abs() + mean.abs()) * scale * (1 + centred)
+    size = (x.abs() + x.abs().mean(dims, keepdim=True)) * scale * (1 + centred)
     if weight is not None:
         size = size * weight.abs()
     if bias is not None:
