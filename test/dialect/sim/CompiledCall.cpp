@@ -3,9 +3,9 @@
 #include "CompiledCall.h"
 #include "dialect/lower/cpu/LowerCpu.h"
 #include "dialect/tile/transforms/Variants.h"
-#include "runtime/include/kpkg/kernel_abi.h"
 #include "mlir/IR/BuiltinOps.h"
 #include "mlir/IR/Diagnostics.h"
+#include "runtime/include/kpkg/kernel_abi.h"
 #include "llvm/Support/raw_ostream.h"
 #include <cstdlib>
 #include <cstring>
@@ -15,7 +15,8 @@ using namespace mlir;
 using namespace kpkg;
 using namespace kpkg::sim::test;
 
-static llvm::Expected<compiler::HostObject> compileModule(ModuleOp module, const lower::cpu::CpuTarget &target) {
+static llvm::Expected<compiler::HostObject> compileModule(ModuleOp module, const lower::cpu::CpuTarget &target,
+                                                          unsigned optLevel) {
   std::string messages;
   ScopedDiagnosticHandler handler(module.getContext(), [&](Diagnostic &diagnostic) {
     messages += diagnostic.str() + "\n";
@@ -23,13 +24,23 @@ static llvm::Expected<compiler::HostObject> compileModule(ModuleOp module, const
   });
   if (failed(lower::cpu::lowerToLLVM(module, target)))
     return llvm::createStringError("lowering fails: " + messages);
-  llvm::Expected<compiler::HostObject> object = compiler::compileToObject(module, target, 1);
+  llvm::Expected<compiler::HostObject> object = compiler::compileToObject(module, target, optLevel);
   if (!object)
     return llvm::createStringError(llvm::toString(object.takeError()) + "\n" + messages);
   return object;
 }
 
-llvm::Expected<CompiledModule> CompiledModule::compile(ArrayRef<RandomKernel> kernels, const std::string &isa) {
+/// True when the call has the strides that the variant's argument types state.
+static bool factsHold(tile::KernelOp variant, const RandomKernel &kernel) {
+  return llvm::all_of(llvm::zip_equal(variant.getArgumentTypes(), kernel.arguments), [](auto pair) {
+    auto &[type, argument] = pair;
+    auto view = dyn_cast<tile::ViewType>(type);
+    return !view || view.getUnit() < 0 || std::get<ViewArgument>(argument).strides[view.getUnit()] == 1;
+  });
+}
+
+llvm::Expected<CompiledModule> CompiledModule::compile(ArrayRef<RandomKernel> kernels, const std::string &isa,
+                                                       unsigned optLevel) {
   llvm::Expected<lower::cpu::CpuTarget> target = lower::cpu::CpuTarget::find(isa);
   if (!target)
     return target.takeError();
@@ -37,15 +48,20 @@ llvm::Expected<CompiledModule> CompiledModule::compile(ArrayRef<RandomKernel> ke
   for (const RandomKernel &kernel : kernels)
     module->push_back(kernel.kernel->clone());
   tile::makeVariants(*module);
-  std::vector<Variant> variants;
-  for (auto kernel : module->getOps<tile::KernelOp>()) {
-    Variant &variant = variants.emplace_back(Variant{kernel.getSymName().str(), {}});
-    for (Type type : kernel.getArgumentTypes()) {
-      auto view = dyn_cast<tile::ViewType>(type);
-      variant.units.push_back(view ? view.getUnit() : -1);
-    }
+  // Variants whose facts the call does not satisfy are not worth compiling.
+  std::vector<std::vector<std::string>> variants(kernels.size());
+  for (auto variant : llvm::make_early_inc_range(module->getOps<tile::KernelOp>())) {
+    StringRef symbol = variant.getSymName();
+    auto kernel = llvm::find_if(kernels, [&](const RandomKernel &candidate) {
+      std::string name = "p" + std::to_string(candidate.seed);
+      return symbol == name || symbol.starts_with(name + "__");
+    });
+    if (kernel != kernels.end() && factsHold(variant, *kernel))
+      variants[kernel - kernels.begin()].push_back(symbol.str());
+    else
+      variant.erase();
   }
-  llvm::Expected<compiler::HostObject> object = compileModule(*module, *target);
+  llvm::Expected<compiler::HostObject> object = compileModule(*module, *target, optLevel);
   if (!object)
     return object.takeError();
   llvm::Expected<std::string> linked = compiler::linkObjects({*object}, *target);
@@ -56,24 +72,8 @@ llvm::Expected<CompiledModule> CompiledModule::compile(ArrayRef<RandomKernel> ke
     return llvm::createStringError(loaded.error().message);
   CompiledModule result(std::move(*loaded));
   result.kernels = std::move(object->kernels);
-  result.all = std::move(variants);
+  result.variants = std::move(variants);
   return result;
-}
-
-std::vector<std::string> CompiledModule::variants(const RandomKernel &kernel) const {
-  std::vector<std::string> names;
-  std::string prefix = "p" + std::to_string(kernel.seed);
-  for (const Variant &variant : all) {
-    if (variant.symbol != prefix && !StringRef(variant.symbol).starts_with(prefix + "__"))
-      continue;
-    bool holds = true;
-    for (auto [unit, argument] : llvm::zip_equal(variant.units, kernel.arguments))
-      if (auto *view = std::get_if<ViewArgument>(&argument); view && unit >= 0)
-        holds &= view->strides[unit] == 1;
-    if (holds)
-      names.push_back(variant.symbol);
-  }
-  return names;
 }
 
 llvm::Error CompiledModule::run(const RandomKernel &kernel, const std::string &variant, Memory &memory) const {

@@ -10,22 +10,19 @@ namespace kpkg::sim::test {
 class CompiledModule {
 public:
   /// Compiles a copy of the module's kernels. The error holds the compiler's diagnostics.
-  static llvm::Expected<CompiledModule> compile(llvm::ArrayRef<RandomKernel> kernels, const std::string &isa);
+  static llvm::Expected<CompiledModule> compile(llvm::ArrayRef<RandomKernel> kernels, const std::string &isa,
+                                                unsigned optLevel);
 
-  /// Variants whose facts the kernel's call satisfies.
-  std::vector<std::string> variants(const RandomKernel &kernel) const;
   /// Runs a variant on `memory`, in place, in two parts of which the later blocks come first.
   llvm::Error run(const RandomKernel &kernel, const std::string &variant, Memory &memory) const;
 
+  /// For each kernel the symbols of its variants that its call may use.
+  std::vector<std::vector<std::string>> variants;
+
 private:
-  struct Variant {
-    std::string symbol;
-    llvm::SmallVector<int64_t> units; // per argument: the dimension with stride 1, or -1
-  };
   CompiledModule(cpu::HostObject object) : object(std::move(object)) {}
 
   cpu::HostObject object;
   std::vector<compiler::HostKernel> kernels;
-  std::vector<Variant> all;
 };
 } // namespace kpkg::sim::test

@@ -156,18 +156,23 @@ std::optional<std::string> Expectation::firstDifference(const RandomKernel &kern
   return std::nullopt;
 }
 
-std::optional<std::string> Expectation::check(RandomKernel &kernel, const Memory &actual) {
-  std::optional<std::string> difference = firstDifference(kernel, actual);
-  if (!difference)
-    return std::nullopt;
+llvm::Error Expectation::observeMore(RandomKernel &kernel) {
   Options options;
   options.perturbation = Perturbation::Random;
   for (int round = 0; round < 24; ++round) {
     options.perturbationSeed = 100 + round;
     options.sumOrder = static_cast<SumOrder>(round % 3);
     if (llvm::Error failed = widen(kernel, options))
-      return llvm::toString(std::move(failed));
+      return failed;
   }
+  return llvm::Error::success();
+}
+
+std::optional<std::string> Expectation::check(RandomKernel &kernel, const Memory &actual) {
+  if (!firstDifference(kernel, actual))
+    return std::nullopt;
+  if (llvm::Error failed = observeMore(kernel))
+    return llvm::toString(std::move(failed));
   return firstDifference(kernel, actual);
 }
 

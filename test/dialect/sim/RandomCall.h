@@ -30,6 +30,9 @@ public:
   /// What is wrong with `actual`; nothing if it is a correct result. Runs the interpreter again before it complains.
   std::optional<std::string> check(RandomKernel &kernel, const Memory &actual);
 
+  /// Runs the interpreter some more times, so that the allowed differences cover rarer coincidences.
+  llvm::Error observeMore(RandomKernel &kernel);
+
   const Memory &exact() const { return result; }
   /// True where only ops with one correct result were used: then every bit must agree.
   bool isExact() const;

@@ -5,6 +5,7 @@
 // its seed.
 #include "CompiledCall.h"
 #include "RandomCall.h"
+#include "TorchFiles.h"
 #include "dialect/lower/cpu/LowerCpu.h"
 #include "dialect/pipeline/Registration.h"
 #include "mlir/IR/MLIRContext.h"
@@ -26,8 +27,12 @@ static llvm::cl::opt<int64_t> batchSize("batch", llvm::cl::init(16), llvm::cl::d
 static llvm::cl::opt<int> jobs("jobs", llvm::cl::init(1), llvm::cl::desc("processes at a time"));
 static llvm::cl::opt<bool> print("print", llvm::cl::desc("print the kernels and run nothing"));
 static llvm::cl::opt<bool> interpretOnly("interpret-only", llvm::cl::desc("compile nothing"));
+static llvm::cl::opt<std::string>
+    torchFolder("torch", llvm::cl::desc("write the kernels for PyTorch into this folder, and run nothing"));
 static llvm::cl::opt<std::string> isa("isa", llvm::cl::init("x86-64-v3"),
                                       llvm::cl::desc("instruction set to compile for"));
+static llvm::cl::opt<unsigned> optLevel("O", llvm::cl::Prefix, llvm::cl::init(1),
+                                        llvm::cl::desc("optimisation level of LLVM"));
 static llvm::cl::opt<bool> verbose("verbose", llvm::cl::desc("print the kernels that fail"));
 
 namespace {
@@ -43,7 +48,7 @@ public:
 
 private:
   void fail(const RandomKernel &kernel, const llvm::Twine &message);
-  void check(RandomKernel &kernel, const CompiledModule *compiled);
+  void check(RandomKernel &kernel, const CompiledModule *compiled = nullptr, llvm::ArrayRef<std::string> variants = {});
 
   uint64_t first;
   int64_t count;
@@ -59,15 +64,13 @@ void Batch::fail(const RandomKernel &kernel, const llvm::Twine &message) {
   llvm::outs().flush();
 }
 
-void Batch::check(RandomKernel &kernel, const CompiledModule *compiled) {
+void Batch::check(RandomKernel &kernel, const CompiledModule *compiled, llvm::ArrayRef<std::string> variants) {
   ++totals.kernels;
   llvm::Expected<Expectation> expectation = Expectation::of(kernel);
   if (!expectation)
     return fail(kernel, llvm::toString(expectation.takeError()));
   totals.exact += expectation->isExact();
-  if (!compiled)
-    return;
-  for (const std::string &variant : compiled->variants(kernel)) {
+  for (const std::string &variant : variants) {
     Memory memory = makeMemory(kernel);
     if (llvm::Error failed = compiled->run(kernel, variant, memory))
       return fail(kernel, variant + ": " + llvm::toString(std::move(failed)));
@@ -96,27 +99,34 @@ void Batch::run() {
   }
   if (print)
     return;
-  if (interpretOnly) {
-    for (RandomKernel &kernel : kernels)
-      check(kernel, nullptr);
+  if (!torchFolder.empty()) {
+    totals.kernels += count;
+    std::string stem = torchFolder + "/" + std::to_string(first);
+    if (llvm::Error failed = writeTorchFiles(stem, kernels))
+      fail(kernels.front(), llvm::toString(std::move(failed)));
     return;
   }
-  llvm::Expected<CompiledModule> all = CompiledModule::compile(kernels, isa);
-  if (all) {
+  if (interpretOnly) {
     for (RandomKernel &kernel : kernels)
-      check(kernel, &*all);
+      check(kernel);
+    return;
+  }
+  llvm::Expected<CompiledModule> all = CompiledModule::compile(kernels, isa, optLevel);
+  if (all) {
+    for (size_t i = 0; i < kernels.size(); ++i)
+      check(kernels[i], &*all, all->variants[i]);
     return;
   }
   llvm::consumeError(all.takeError());
   for (RandomKernel &kernel : kernels) { // find out which of them does not compile
-    llvm::Expected<CompiledModule> one = CompiledModule::compile(kernel, isa);
+    llvm::Expected<CompiledModule> one = CompiledModule::compile(kernel, isa, optLevel);
     if (!one) {
       ++totals.kernels;
       ++totals.refused;
       fail(kernel, llvm::toString(one.takeError()));
       continue;
     }
-    check(kernel, &*one);
+    check(kernel, &*one, one->variants[0]);
   }
 }
 
