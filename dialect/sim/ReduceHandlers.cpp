@@ -291,6 +291,8 @@ static llvm::Error dot(Frame &frame, Operation &op) {
       for (int64_t k = -1; k < inner; ++k)
         magnitude += std::abs(term(k).f);
       double error = magnitude * static_cast<double>(inner + 1) * Frame::roundoff(result.type);
+      if (narrow) // both operands may keep all their bits
+        error += magnitude * 0x1p-10;
       total->f = frame.result(frame.inexact(total->f, error), result.type);
     }
     result.cells[i] = *total;
