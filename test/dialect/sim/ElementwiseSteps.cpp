@@ -103,8 +103,14 @@ void KernelGenerator::floatBinary(Known x) {
     break;
   }
   default: {
+    // One rounding, or two that nobody may contract.
     Known z = match(x.element(), x.shape());
-    add(math::FmaOp::create(b, x.value, y.value, z.value), product + z.magnitude);
+    if (chance(50)) {
+      add(math::FmaOp::create(b, x.value, y.value, z.value), product + z.magnitude);
+    } else {
+      Value rounded = arith::MulFOp::create(b, x.value, y.value);
+      add(arith::AddFOp::create(b, rounded, z.value), product + z.magnitude);
+    }
     break;
   }
   }
