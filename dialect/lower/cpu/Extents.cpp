@@ -3,6 +3,7 @@
 #include "dialect/lower/cpu/KernelEmitter.h"
 #include "mlir/Dialect/Arith/IR/Arith.h"
 #include "llvm/ADT/TypeSwitch.h"
+#include "llvm/Support/SaveAndRestore.h"
 
 using namespace mlir;
 
@@ -60,18 +61,28 @@ Value KernelEmitter::uniformAlong(Value tile, const Position &position, int dim)
 }
 
 /// iota + c < b and the like: where it stops to vary along `dim`, and its value from there on.
-std::optional<std::pair<Value, bool>> KernelEmitter::comparisonExtent(arith::CmpIOp op, const Position &position, int dim) {
+std::optional<std::pair<Value, bool>> KernelEmitter::comparisonExtent(arith::CmpIOp op, const Position &position,
+                                                                      int dim) {
   using P = arith::CmpIPredicate;
   for (bool swapped : {false, true}) {
     Value a = swapped ? op.getRhs() : op.getLhs(), b = swapped ? op.getLhs() : op.getRhs();
     P predicate = op.getPredicate();
     if (swapped) {
       switch (predicate) {
-      case P::slt: predicate = P::sgt; break;
-      case P::sle: predicate = P::sge; break;
-      case P::sgt: predicate = P::slt; break;
-      case P::sge: predicate = P::sle; break;
-      default: break;
+      case P::slt:
+        predicate = P::sgt;
+        break;
+      case P::sle:
+        predicate = P::sge;
+        break;
+      case P::sgt:
+        predicate = P::slt;
+        break;
+      case P::sge:
+        predicate = P::sle;
+        break;
+      default:
+        break;
       }
     }
     bool strictly = predicate == P::slt || predicate == P::sge;
@@ -109,6 +120,7 @@ Value KernelEmitter::extentOf(Value tile, Position position, int dim) {
   std::vector<const void *> key = {tile.getAsOpaquePointer(), reinterpret_cast<const void *>(intptr_t(dim))};
   for (Value index : position.index)
     key.push_back(index ? index.getAsOpaquePointer() : nullptr);
+  key.push_back(throughBuffers ? &throughBuffers : nullptr);
   for (Scope &scope : scopes)
     if (auto found = scope.extents.find(key); found != scope.extents.end())
       return found->second;
@@ -122,8 +134,10 @@ Value KernelEmitter::computeExtent(Value tile, const Position &position, int dim
   Value zero = indexConstant(0);
   Operation *op = tile.getDefiningOp();
   auto buffer = buffers.find(tile);
-  if (!op || (buffer != buffers.end() && buffer->second.clipped != dim))
+  if (!op || (buffer != buffers.end() && buffer->second.clipped != dim && !throughBuffers))
     return Value();
+  // What a clipped buffer holds was decided by the ops below it, whatever has got a buffer since.
+  llvm::SaveAndRestore through(throughBuffers, throughBuffers || buffer != buffers.end());
   return llvm::TypeSwitch<Operation *, Value>(op)
       .Case<tile::SplatOp, arith::ConstantOp>([&](Operation *) { return zero; })
       .Case([&](tile::LoadOp load) {
@@ -165,8 +179,9 @@ Value KernelEmitter::computeExtent(Value tile, const Position &position, int dim
       });
 }
 
-/// Collects the indices along position.vector below which the loads (and clipped buffers) under `tile` need no lane mask, and
-/// comparisons with the lane's index are known. Those comparisons are noted for emission when `assume` is true.
+/// Collects the indices along position.vector below which the loads (and clipped buffers) under `tile` need no lane
+/// mask, and comparisons with the lane's index are known. Those comparisons are noted for emission when `assume` is
+/// true.
 void KernelEmitter::unmaskedLimits(Value tile, const Position &position, SmallVectorImpl<Value> &limits, bool assume) {
   if (scalars.count(tile) || position.vector < 0)
     return;
@@ -174,13 +189,20 @@ void KernelEmitter::unmaskedLimits(Value tile, const Position &position, SmallVe
   std::vector<const void *> key = {tile.getAsOpaquePointer(), reinterpret_cast<const void *>(intptr_t(dim))};
   for (auto [at, index] : llvm::enumerate(position.index))
     key.push_back(!index || int(at) == dim ? nullptr : index.getAsOpaquePointer());
+  key.push_back(throughBuffers ? &throughBuffers : nullptr);
   if (!limitsSeen.insert(key).second)
     return;
+  bool isClipped = false;
   if (auto buffer = buffers.find(tile); buffer != buffers.end()) {
     if (buffer->second.clipped == dim)
       limits.push_back(extentOf(tile, position, dim));
-    return;
+    if (buffer->second.clipped == dim || (buffer->second.clipped < 0 && !throughBuffers))
+      return;
+    // Clipped along another dimension: how much of a line was written depends on whether the loads below have that
+    // line.
+    isClipped = true;
   }
+  llvm::SaveAndRestore through(throughBuffers, throughBuffers || isClipped);
   Operation *op = tile.getDefiningOp();
   if (!op)
     return;
@@ -210,7 +232,8 @@ void KernelEmitter::unmaskedLimits(Value tile, const Position &position, SmallVe
       unmaskedLimits(operand, operandPosition(op, operand, position), limits, assume);
 }
 
-/// The value of a comparison for the lanes below the limits that unmaskedLimits gave, where it is the same for all of them.
+/// The value of a comparison for the lanes below the limits that unmaskedLimits gave, where it is the same for all of
+/// them.
 Value KernelEmitter::assumedComparison(arith::CmpIOp op, const Position &position) {
   auto known = assumed.find(op);
   if (checkedLoads || position.vector < 0 || known == assumed.end() || known->second.empty())

@@ -265,6 +265,7 @@ private:
 
   llvm::SmallVector<Scope> scopes;
   bool alignedChunks = true; ///< vectors start at multiples of their length
+  bool throughBuffers = false; ///< extentOf looks at the ops of tiles that have a buffer, too
   bool checkedLoads = true; ///< false in the loops where every lane is known to be inside of every view
 
   llvm::DenseSet<mlir::Operation *> firstReads, reads; ///< loads that the current nest is the first one to read; all read

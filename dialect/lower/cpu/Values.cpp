@@ -12,7 +12,8 @@ namespace kpkg::lower::cpu {
 
 static ArrayRef<int64_t> shapeOf(Value tile) { return cast<RankedTensorType>(tile.getType()).getShape(); }
 
-/// For a reshape that only adds and drops dimensions of extent 1: the operand's dimension for each of the result's, -1 for new ones.
+/// For a reshape that only adds and drops dimensions of extent 1: the operand's dimension for each of the result's, -1
+/// for new ones.
 std::optional<SmallVector<int>> KernelEmitter::unitReshape(tile::ReshapeOp op) {
   ArrayRef<int64_t> from = shapeOf(op.getValue()), to = shapeOf(op.getResult());
   SmallVector<int> source(to.size(), -1);
@@ -29,7 +30,8 @@ std::optional<SmallVector<int>> KernelEmitter::unitReshape(tile::ReshapeOp op) {
   return source;
 }
 
-/// Where `operand` is looked at for the elements `position` of the result of the broadcast, permute, reshape or elementwise `op`.
+/// Where `operand` is looked at for the elements `position` of the result of the broadcast, permute, reshape or
+/// elementwise `op`.
 Position KernelEmitter::operandPosition(Operation *op, Value operand, const Position &position) {
   ArrayRef<int64_t> shape = shapeOf(operand);
   Position result;
@@ -58,7 +60,8 @@ Position KernelEmitter::operandPosition(Operation *op, Value operand, const Posi
 Value KernelEmitter::emit(Value tile, const Position &position) {
   if (Value scalar = scalars.lookup(tile))
     return scalar;
-  std::vector<const void *> key = {tile.getAsOpaquePointer(), reinterpret_cast<const void *>(intptr_t(position.vector))};
+  std::vector<const void *> key = {tile.getAsOpaquePointer(),
+                                   reinterpret_cast<const void *>(intptr_t(position.vector))};
   for (Value index : position.index)
     key.push_back(index ? index.getAsOpaquePointer() : nullptr);
   for (Scope &scope : scopes)
@@ -109,7 +112,7 @@ Value KernelEmitter::emitUncached(Value tile, const Position &position) {
       .Default([&](Operation *) -> Value {
         if (auto select = dyn_cast<arith::SelectOp>(op)) {
           Value condition = isa<TensorType>(select.getCondition().getType()) ? emit(select.getCondition(), position)
-                                                                            : scalars.at(select.getCondition());
+                                                                             : scalars.at(select.getCondition());
           // In the uniform tail the condition may be known, and then the other side need not be uniform.
           BoolAttr known;
           if (matchPattern(condition, m_Constant(&known)))
@@ -164,7 +167,8 @@ Value KernelEmitter::emitReshape(tile::ReshapeOp op, const Position &position) {
     return dim;
   };
   int last = innermost(from);
-  if (position.vector == innermost(to) && from[last] % lanes == 0 && to[position.vector] % lanes == 0 && alignedChunks) {
+  if (position.vector == innermost(to) && from[last] % lanes == 0 && to[position.vector] % lanes == 0 &&
+      alignedChunks) {
     Position source = split(linear);
     source.vector = last;
     return emit(op.getValue(), source);
@@ -227,9 +231,20 @@ Value KernelEmitter::readBuffer(Value tile, const Buffer &buffer, const Position
   Value rest = emit(tile, tail);
   if (vector < 0)
     return choose(compare(arith::CmpIPredicate::slt, position.index[buffer.clipped], end), value, rest);
-  Value inside = buffer.clipped == vector
-                     ? laneMask(Value(), sub(end, position.index[vector]))
-                     : compare(arith::CmpIPredicate::slt, position.index[buffer.clipped], end);
+  Value inside;
+  if (buffer.clipped == vector) {
+    inside = laneMask(Value(), sub(end, position.index[vector]));
+  } else { // every lane is in a line of its own
+    inside = constant(builder.getZeroAttr(VectorType::get({lanes}, builder.getI1Type())));
+    for (int64_t lane = 0; lane < lanes; ++lane) {
+      Position one = position;
+      one.vector = -1;
+      one.index[vector] = add(position.index[vector], indexConstant(lane));
+      Value written =
+          compare(arith::CmpIPredicate::slt, position.index[buffer.clipped], extentOf(tile, one, buffer.clipped));
+      inside = vector::InsertOp::create(builder, loc, written, inside, ArrayRef<int64_t>{lane});
+    }
+  }
   return choose(inside, value, splatTo(rest, lanes));
 }
 
