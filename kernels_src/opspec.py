@@ -60,6 +60,8 @@ class OpSpec:
     #: Calls to time: label -> sample, in float32 unless the label says otherwise; and PyTorch's way of doing the same.
     benchmarks: Callable[[torch.Generator], dict[str, Sample]] | None = None
     eager: Callable[..., Any] | None = None
+    #: A call on `rows` rows of `n` elements, made on the generator's device: `rows(rows, n, dtype, generator)`. The GPU benchmark times it.
+    rows: Callable[[int, int, torch.dtype, torch.Generator], Sample] | None = None
 
     @property
     def family(self) -> str:
@@ -105,8 +107,8 @@ def as_tuple(value: Any) -> tuple[Any, ...]:
 
 
 def normal(shape: tuple[int, ...], dtype: torch.dtype, generator: torch.Generator, scale: float = 1.0) -> Tensor:
-    """Normally distributed numbers, rounded to `dtype`."""
-    return (torch.randn(shape, generator=generator, dtype=torch.float64) * scale).to(dtype)
+    """Normally distributed numbers, rounded to `dtype`, on the generator's device."""
+    return (torch.randn(shape, generator=generator, dtype=torch.float64, device=generator.device) * scale).to(dtype)
 
 
 def strided_forms(make: Callable[[tuple[int, ...]], Tensor]) -> Iterator[tuple[str, Tensor]]:

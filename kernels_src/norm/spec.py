@@ -72,6 +72,15 @@ def rms_benchmarks(generator: torch.Generator) -> dict[str, Sample]:
     return {label: Sample((*s.args[:3], 1e-6)) for label, s in benchmarks(generator).items()}
 
 
+def rows(m: int, n: int, dtype: torch.dtype, generator: torch.Generator) -> Sample:
+    x, weight, bias = (normal(shape, dtype, generator) for shape in ((m, n), (n,), (n,)))
+    return Sample((x, [n], weight, bias, 1e-5))
+
+
+def rms_rows(m: int, n: int, dtype: torch.dtype, generator: torch.Generator) -> Sample:
+    return Sample((*rows(m, n, dtype, generator).args[:3], 1e-6))
+
+
 SPECS = [
     OpSpec(
         "kpkg::layer_norm",
@@ -80,7 +89,8 @@ SPECS = [
         magnitude=lambda *args, **kwargs: magnitudes(*args, **kwargs)[0],
         benchmarks=benchmarks,
         eager=F.layer_norm,
+        rows=rows,
     ),
     OpSpec("kpkg::native_layer_norm", native_layer_norm, layer_norm_samples, magnitude=magnitudes, benchmarks=benchmarks, eager=native_layer_norm),
-    OpSpec("kpkg::rms_norm", F.rms_norm, rms_norm_samples, benchmarks=rms_benchmarks, eager=F.rms_norm),
+    OpSpec("kpkg::rms_norm", F.rms_norm, rms_norm_samples, benchmarks=rms_benchmarks, eager=F.rms_norm, rows=rms_rows),
 ]

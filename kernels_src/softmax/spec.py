@@ -38,7 +38,11 @@ def benchmarks(generator: torch.Generator) -> dict[str, Sample]:
     return {f"{m}x{n}": Sample((normal((m, n), torch.float32, generator), -1)) for m, n in shapes}
 
 
+def rows(m: int, n: int, dtype: torch.dtype, generator: torch.Generator) -> Sample:
+    return Sample((normal((m, n), dtype, generator, 3.0), -1))
+
+
 SPECS = [
-    OpSpec("kpkg::softmax", torch.softmax, samples, benchmarks=benchmarks, eager=torch.softmax),
-    OpSpec("kpkg::log_softmax", torch.log_softmax, samples, benchmarks=benchmarks, eager=torch.log_softmax),
+    OpSpec("kpkg::softmax", torch.softmax, samples, benchmarks=benchmarks, eager=torch.softmax, rows=rows),
+    OpSpec("kpkg::log_softmax", torch.log_softmax, samples, benchmarks=benchmarks, eager=torch.log_softmax, rows=rows),
 ]
