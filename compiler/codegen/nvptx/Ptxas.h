@@ -1,0 +1,36 @@
+// PTX to machine code by NVIDIA's assembler, run as a child process.
+// SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
+#pragma once
+#include "compiler/codegen/nvptx/PtxasReport.h"
+#include "llvm/Support/Error.h"
+
+namespace kpkg::compiler {
+
+struct Cubin {
+  std::string bytes;
+  PtxasReport report;
+};
+
+/// An installed ptxas. Cheap to copy; threads may use it at the same time.
+class Ptxas {
+public:
+  /// Looks at KPKG_PTXAS, then CUDA_HOME and CUDA_PATH, PATH, /usr/local/cuda, then PyPI's nvidia-cuda-nvcc in the active or default Python
+  /// environment. The error says where it looked.
+  static llvm::Expected<Ptxas> find();
+  /// The one at `path`, which must be able to say its version.
+  static llvm::Expected<Ptxas> at(llvm::StringRef path);
+
+  const std::string &path() const { return program; }
+  /// "13.0.88"
+  const std::string &version() const { return versionText; }
+
+  /// Machine code for `chip` ("sm_90a"). Results are kept by content under KPKG_CACHE_DIR (default: the user's cache folder; empty: nowhere).
+  /// The error has what ptxas said; a chip that this version does not know is named as such.
+  llvm::Expected<Cubin> assemble(llvm::StringRef ptx, llvm::StringRef chip) const;
+
+private:
+  std::string program;
+  std::string versionText;
+};
+
+} // namespace kpkg::compiler
