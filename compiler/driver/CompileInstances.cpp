@@ -79,7 +79,7 @@ mlir::OwningOpRef<mlir::ModuleOp> tileVariants(const Program &program, const Sou
   passes.addPass(mlir::createCSEPass());
   if (failed(passes.run(*module)))
     return nullptr;
-  tile::makeVariants(*module);
+  tile::makeVariants(*module, tile::VariantKind::Cpu);
   return module;
 }
 

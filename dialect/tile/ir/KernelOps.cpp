@@ -47,9 +47,18 @@ LogicalResult KernelOp::verify() {
 LogicalResult KernelOp::verifyRegions() {
   if (!getBody().hasOneBlock())
     return emitOpError("must have one block; control flow inside is `scf`");
+  bool hasLayouts = (*this)->hasAttr(kTargetAttribute);
   WalkResult result = getBody().walk([&](Operation *op) {
     if (!isa<DropOp>(op) && llvm::any_of(op->getResultTypes(), llvm::IsaPred<ViewType>)) {
       op->emitOpError("cannot make a view; only kernel arguments and `tile.drop` do");
+      return WalkResult::interrupt();
+    }
+    auto hasEncoding = [](Type type) {
+      auto tensor = dyn_cast<RankedTensorType>(type);
+      return tensor && tensor.getEncoding();
+    };
+    if (!hasLayouts && llvm::any_of(op->getResultTypes(), hasEncoding)) {
+      op->emitOpError() << "has a layout in a kernel without a '" << kTargetAttribute << "' attribute";
       return WalkResult::interrupt();
     }
     for (Region &region : op->getRegions())

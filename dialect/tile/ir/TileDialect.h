@@ -18,11 +18,26 @@ namespace kpkg::tile {
 /// Most elements that a tile may have.
 inline constexpr int64_t kMaxTileElements = int64_t(1) << 20;
 
-/// True for what every tile satisfies besides its element type: ranked, static, rank >= 1, no extent 0, no encoding,
-/// bounded size.
+/// The attribute of a kernel for which a target is chosen; only there may tiles have layouts.
+inline constexpr llvm::StringLiteral kTargetAttribute = "kgpu.target";
+
+/// True for what every tile satisfies besides its element type: ranked, static, rank >= 1, no extent 0, bounded size.
+/// An encoding, the layout of a tile, is allowed here; tile.kernel refuses it where no target is chosen.
 bool isTileShape(mlir::Type type);
 /// True for the scalar types that tiles and views may hold.
 bool isElementType(mlir::Type type);
+
+/// What is known of a view; see the description of !tile.view.
+struct ViewFacts {
+  int64_t unit = -1;     ///< -1: no unit dimension is known
+  int64_t align = 1;     ///< bytes
+  int64_t divisible = 1; ///< elements
+  int64_t index = 64;    ///< bits
+  bool operator==(const ViewFacts &other) const = default;
+};
+inline llvm::hash_code hash_value(const ViewFacts &facts) {
+  return llvm::hash_combine(facts.unit, facts.align, facts.divisible, facts.index);
+}
 } // namespace kpkg::tile
 
 #include "dialect/tile/ir/TileDialect.h.inc"

@@ -30,7 +30,7 @@ bool kpkg::tile::isElementType(Type type) {
 
 bool kpkg::tile::isTileShape(Type type) {
   auto tensor = dyn_cast<RankedTensorType>(type);
-  if (!tensor || tensor.getRank() == 0 || tensor.getEncoding() || !tensor.hasStaticShape())
+  if (!tensor || tensor.getRank() == 0 || !tensor.hasStaticShape())
     return false;
   int64_t count = 1;
   for (int64_t extent : tensor.getShape()) {
@@ -45,7 +45,7 @@ Type ViewType::parse(AsmParser &parser) {
   SMLoc location = parser.getCurrentLocation();
   Type elementType;
   bool isMut = false;
-  int64_t unit = -1;
+  ViewFacts facts;
   if (parser.parseLess() || parser.parseDimensionList(dimensions, /*allowDynamic=*/false))
     return {};
   if (dimensions.size() != 1) {
@@ -55,43 +55,88 @@ Type ViewType::parse(AsmParser &parser) {
   if (parser.parseType(elementType))
     return {};
   while (succeeded(parser.parseOptionalComma())) {
-    if (succeeded(parser.parseOptionalKeyword("mut")))
+    StringRef word;
+    if (parser.parseKeyword(&word))
+      return {};
+    if (word == "mut") {
       isMut = true;
-    else if (parser.parseKeyword("unit") || parser.parseEqual() || parser.parseInteger(unit))
+      continue;
+    }
+    int64_t *fact = word == "unit"        ? &facts.unit
+                    : word == "align"     ? &facts.align
+                    : word == "divisible" ? &facts.divisible
+                    : word == "index"     ? &facts.index
+                                          : nullptr;
+    if (!fact) {
+      parser.emitError(parser.getCurrentLocation(), "a view has no fact '") << word << "'";
+      return {};
+    }
+    if (parser.parseEqual() || parser.parseInteger(*fact))
       return {};
   }
   if (parser.parseGreater())
     return {};
-  return parser.getChecked<ViewType>(location, parser.getContext(), dimensions[0], elementType, isMut, unit);
+  return parser.getChecked<ViewType>(location, parser.getContext(), dimensions[0], elementType, isMut, facts);
 }
 
 void ViewType::print(AsmPrinter &printer) const {
+  const ViewFacts facts = getFacts(), none;
   printer << "<" << getRank() << "x" << getElementType();
   if (getIsMut())
     printer << ", mut";
-  if (getUnit() != -1)
-    printer << ", unit = " << getUnit();
+  if (facts.unit != none.unit)
+    printer << ", unit = " << facts.unit;
+  if (facts.align != none.align)
+    printer << ", align = " << facts.align;
+  if (facts.divisible != none.divisible)
+    printer << ", divisible = " << facts.divisible;
+  if (facts.index != none.index)
+    printer << ", index = " << facts.index;
   printer << ">";
 }
 
 LogicalResult ViewType::verify(function_ref<InFlightDiagnostic()> emitError, int64_t rank, Type elementType, bool isMut,
-                               int64_t unit) {
+                               ViewFacts facts) {
   if (rank < 0 || rank > 16)
     return emitError() << "a view has rank 0 to 16, not " << rank;
   if (!isElementType(elementType))
     return emitError() << "a view cannot hold " << elementType;
-  if (unit < -1 || unit >= rank)
-    return emitError() << "unit dimension " << unit << " is not a dimension of a view of rank " << rank;
+  if (facts.unit < -1 || facts.unit >= rank)
+    return emitError() << "unit dimension " << facts.unit << " is not a dimension of a view of rank " << rank;
+  if (facts.align < 1 || !llvm::isPowerOf2_64(facts.align))
+    return emitError() << "alignment " << facts.align << " is not a power of two";
+  if (facts.divisible < 1 || !llvm::isPowerOf2_64(facts.divisible))
+    return emitError() << "divisor " << facts.divisible << " is not a power of two";
+  if (facts.index != 32 && facts.index != 64)
+    return emitError() << "indices have 32 or 64 bits, not " << facts.index;
   return success();
 }
 
+bool ViewType::implies(ViewType weaker) const {
+  if (withFacts({}) != weaker.withFacts({}))
+    return false;
+  const ViewFacts facts = getFacts(), asked = weaker.getFacts();
+  return (asked.unit == -1 || asked.unit == facts.unit) && asked.align <= facts.align && asked.divisible <= facts.divisible &&
+         asked.index >= facts.index;
+}
+
+int64_t ViewType::getElementBytes() const {
+  return getElementType().isIndex() ? 8 : llvm::divideCeil(getElementType().getIntOrFloatBitWidth(), 8);
+}
+
 ViewType ViewType::drop(ArrayRef<int64_t> dims) const {
-  int64_t unit = getUnit();
+  ViewFacts facts = getFacts();
+  // The part begins a multiple of the dropped strides further on; the unit dimension's may be any number of elements.
+  int64_t step = facts.divisible * getElementBytes();
   for (int64_t dim : dims) {
-    if (dim == getUnit())
-      unit = -1;
-    else if (dim < getUnit())
-      --unit;
+    if (dim == getUnit()) {
+      facts.unit = -1;
+      step = getElementBytes();
+    } else if (dim < getUnit()) {
+      --facts.unit;
+    }
   }
-  return get(getRank() - dims.size(), getElementType(), getIsMut(), unit);
+  if (!dims.empty())
+    facts.align = std::min(facts.align, step & -step);
+  return get(getRank() - dims.size(), getElementType(), getIsMut(), facts);
 }

@@ -12,27 +12,38 @@ def Tile_ViewType : TypeDef<Tile_Dialect, "View"> {
   let summary = "memory with run-time shape and strides";
   let description = [{
     `rank` extents and as many strides, both known at run time; strides count elements and may be 0 or negative. A view is
-    read-only unless it is `mut`. `unit = d` states as a fact that the stride of dimension `d` is 1.
+    read-only unless it is `mut`. The rest are facts, which code for this type may rely on:
 
-    Examples: `!tile.view<2xbf16>`, `!tile.view<3xf32, mut>`, `!tile.view<2xf32, mut, unit = 1>`, `!tile.view<0xi64>`.
+    * `unit = d`: the stride of dimension `d` is 1.
+    * `align = n`: the address of the first element is a multiple of `n` bytes.
+    * `divisible = n`: the extent of the unit dimension and the strides of all others are multiples of `n` elements.
+    * `index = 32`: extents and all element offsets (sums of coordinate times stride) fit a signed 32-bit integer.
+
+    Examples: `!tile.view<2xbf16>`, `!tile.view<3xf32, mut>`, `!tile.view<2xbf16, mut, unit = 1, align = 16, divisible = 8, index = 32>`.
   }];
   let parameters = (ins
     "int64_t":$rank,
     "::mlir::Type":$elementType,
     "bool":$isMut,
-    "int64_t":$unit
+    "ViewFacts":$facts
   );
   let builders = [
     TypeBuilderWithInferredContext<(ins "int64_t":$rank, "::mlir::Type":$elementType, CArg<"bool", "false">:$isMut,
-                                        CArg<"int64_t", "-1">:$unit), [{
-      return $_get(elementType.getContext(), rank, elementType, isMut, unit);
+                                        CArg<"ViewFacts", "{}">:$facts), [{
+      return $_get(elementType.getContext(), rank, elementType, isMut, facts);
     }]>
   ];
   let extraClassDeclaration = [{
     /// The type of this view after the dimensions `dims` (ascending) were indexed away.
     ViewType drop(::llvm::ArrayRef<int64_t> dims) const;
-    /// The same view with other facts; -1 forgets the unit dimension.
-    ViewType withUnit(int64_t unit) const { return get(getRank(), getElementType(), getIsMut(), unit); }
+    /// The same view with other facts.
+    ViewType withFacts(ViewFacts facts) const { return get(getRank(), getElementType(), getIsMut(), facts); }
+    /// Whether every view of this type is also one of `weaker`, which may state fewer facts.
+    bool implies(ViewType weaker) const;
+    /// The dimension of stride 1; -1 when none is known.
+    int64_t getUnit() const { return getFacts().unit; }
+    /// Bytes of an element in memory.
+    int64_t getElementBytes() const;
   }];
   let skipDefaultBuilders = 1;
   let hasCustomAssemblyFormat = 1;

@@ -15,11 +15,12 @@ def TileEstimateCost : Pass<"tile-estimate-cost", "::kpkg::tile::KernelOp"> {
 }
 
 def TileMakeVariants : Pass<"tile-make-variants", "::mlir::ModuleOp"> {
-  let summary = "copies each kernel for unit strides and for any strides";
+  let summary = "copies each kernel for different facts about its arguments";
   let description = [{
-    The variant `unit` states in its argument types that rows are contiguous, for all views but those that only feed dots. `any` states
-    nothing. Dispatch takes the first whose facts hold.
+    For CPUs `unit` and `any`, for GPUs `vector`, `vector64`, `unit` and `any`; dispatch takes the instance with most facts that hold. See
+    makeVariants in Variants.h.
   }];
+  let options = [Option<"kind", "kind", "std::string", "\"cpu\"", "what runs the kernels: cpu or gpu">];
 }
 
 #endif

@@ -18,6 +18,9 @@ namespace kpkg::tile {
 
 namespace {
 
+/// The widest access of one thread.
+constexpr int64_t kVectorBytes = 16;
+
 /// True when `tile` is nothing but a factor of dots, as it is or permuted.
 bool onlyMultiplied(Value tile) {
   return llvm::all_of(tile.getUses(), [](OpOperand &use) {
@@ -39,47 +42,102 @@ bool onlyFeedsDots(Value view) {
   });
 }
 
-/// Gives the view arguments their facts; false when there is none to give.
-bool assumeUnitStrides(KernelOp kernel) {
-  SmallVector<Type> types;
-  bool changed = false;
-  for (BlockArgument argument : kernel.getBody().getArguments()) {
-    auto view = dyn_cast<ViewType>(argument.getType());
-    if (view && view.getRank() > 0 && !onlyFeedsDots(argument)) {
-      argument.setType(view.withUnit(view.getRank() - 1));
-      changed = true;
-    }
-    types.push_back(argument.getType());
+/// Whether every access of `view` covers whole vectors of `length` elements along its last dimension, which is never indexed away.
+bool isAccessedInVectors(Value view, int64_t length) {
+  auto coversVectors = [&](Type type) {
+    auto tile = dyn_cast<RankedTensorType>(type);
+    return tile && tile.getShape().back() % length == 0;
+  };
+  bool isAccessed = false;
+  for (Operation *user : view.getUsers()) {
+    if (isa<DimOp, StrideOp>(user))
+      continue;
+    bool inVectors = false;
+    if (auto load = dyn_cast<LoadOp>(user))
+      inVectors = coversVectors(load.getResult().getType());
+    else if (auto store = dyn_cast<StoreOp>(user))
+      inVectors = coversVectors(store.getValue().getType());
+    else if (auto drop = dyn_cast<DropOp>(user))
+      inVectors = !llvm::is_contained(drop.getDims(), drop.getView().getType().getRank() - 1) &&
+                  isAccessedInVectors(drop.getResult(), length);
+    if (!inVectors)
+      return false;
+    isAccessed = true;
   }
-  kernel.setFunctionType(FunctionType::get(kernel.getContext(), types, {}));
-  kernel.walk<WalkOrder::PreOrder>([](DropOp drop) {
-    drop.getResult().setType(cast<ViewType>(drop.getView().getType()).drop(drop.getDims()));
-  });
-  return changed;
+  return isAccessed;
 }
 
-void name(KernelOp kernel, StringRef symbol, StringRef variant) {
-  kernel.setSymName((symbol + "__" + variant).str());
-  kernel.setVariant(variant);
+bool hasVectorAccess(KernelOp kernel) {
+  return llvm::any_of(kernel.getBody().getArguments(), [](BlockArgument argument) {
+    auto view = dyn_cast<ViewType>(argument.getType());
+    return view && view.getRank() > 0 && isAccessedInVectors(argument, kVectorBytes / view.getElementBytes());
+  });
+}
+
+enum class Strides { Any, Unit, Vectors };
+
+/// What a variant of this kind states of `view`.
+ViewFacts factsFor(Value view, Strides strides, VariantKind kind, int64_t indexBits) {
+  auto type = cast<ViewType>(view.getType());
+  ViewFacts facts;
+  facts.index = indexBits;
+  if (strides == Strides::Any || type.getRank() == 0 || (kind == VariantKind::Cpu && onlyFeedsDots(view)))
+    return facts;
+  facts.unit = type.getRank() - 1;
+  int64_t length = kVectorBytes / type.getElementBytes();
+  if (strides == Strides::Vectors && isAccessedInVectors(view, length)) {
+    facts.align = kVectorBytes;
+    facts.divisible = length;
+  }
+  return facts;
+}
+
+/// A copy of `kernel` before it with the facts in its types.
+KernelOp makeVariant(KernelOp kernel, StringRef name, Strides strides, VariantKind kind, int64_t indexBits = 64) {
+  OpBuilder builder(kernel);
+  auto variant = cast<KernelOp>(builder.clone(*kernel));
+  variant.setSymName((kernel.getSymName() + "__" + name).str());
+  variant.setVariant(name);
+  SmallVector<Type> types;
+  for (BlockArgument argument : variant.getBody().getArguments()) {
+    if (auto view = dyn_cast<ViewType>(argument.getType()))
+      argument.setType(view.withFacts(factsFor(argument, strides, kind, indexBits)));
+    types.push_back(argument.getType());
+  }
+  variant.setFunctionType(FunctionType::get(kernel.getContext(), types, {}));
+  variant.walk<WalkOrder::PreOrder>([](DropOp drop) {
+    drop.getResult().setType(cast<ViewType>(drop.getView().getType()).drop(drop.getDims()));
+  });
+  return variant;
 }
 
 struct TileMakeVariants final : impl::TileMakeVariantsBase<TileMakeVariants> {
-  void runOnOperation() override { makeVariants(getOperation()); }
+  using TileMakeVariantsBase::TileMakeVariantsBase;
+  void runOnOperation() override {
+    if (kind != "cpu" && kind != "gpu") {
+      getOperation().emitError() << "there are no variants for '" << kind << "': cpu or gpu";
+      return signalPassFailure();
+    }
+    makeVariants(getOperation(), kind == "cpu" ? VariantKind::Cpu : VariantKind::Gpu);
+  }
 };
 
 } // namespace
 
-void makeVariants(ModuleOp module) {
+void makeVariants(ModuleOp module, VariantKind kind) {
   SmallVector<KernelOp> kernels(module.getOps<KernelOp>());
   for (KernelOp kernel : kernels) {
-    std::string symbol = kernel.getSymName().str();
-    OpBuilder builder(kernel);
-    auto unit = cast<KernelOp>(builder.clone(*kernel));
-    if (assumeUnitStrides(unit))
-      name(unit, symbol, "unit");
-    else
-      unit->erase();
-    name(kernel, symbol, "any");
+    SmallVector<KernelOp> variants;
+    if (kind == VariantKind::Gpu && hasVectorAccess(kernel)) {
+      variants.push_back(makeVariant(kernel, "vector", Strides::Vectors, kind, 32));
+      variants.push_back(makeVariant(kernel, "vector64", Strides::Vectors, kind));
+    }
+    variants.push_back(makeVariant(kernel, "unit", Strides::Unit, kind));
+    variants.push_back(makeVariant(kernel, "any", Strides::Any, kind));
+    for (size_t i = 0; i + 1 < variants.size(); ++i)
+      if (variants[i].getFunctionType() == variants[i + 1].getFunctionType())
+        variants[i].erase();
+    kernel.erase();
   }
 }
 

@@ -5,9 +5,19 @@
 
 namespace kpkg::tile {
 
-/// Replaces each kernel of `module` by its variants, whose symbols end in "__unit" and "__any": in "unit" every view that is not only read
-/// as an operand of dots has stride 1 in its last dimension, which its type states; "any" states nothing. Operands of dots are packed, which
-/// looks at the strides that it finds. A kernel to which "unit" would add nothing becomes "any" alone.
-void makeVariants(mlir::ModuleOp module);
+/// What runs the kernels: it decides which facts are worth a copy of the code.
+enum class VariantKind { Cpu, Gpu };
+
+/// Replaces each kernel of `module` by its variants, whose symbols end in the variant's name; the facts are in the types of the views.
+///
+/// For CPUs: "unit", where every view that is not only read as an operand of dots has stride 1 in its last dimension (operands of dots are
+/// packed, which looks at the strides that it finds), and "any", which states nothing.
+///
+/// For GPUs: "vector", where every view that is only accessed in whole 16-byte vectors along its last dimension is contiguous there, aligned
+/// to 16 bytes and divisible by the vector, and every offset fits 32 bits; "vector64", the same with 64-bit offsets; "unit", where the last
+/// dimensions have stride 1; and "any". Without vector accesses the first two are not made.
+///
+/// A variant that would state nothing more than a later one is left out.
+void makeVariants(mlir::ModuleOp module, VariantKind kind);
 
 } // namespace kpkg::tile

@@ -1,0 +1,37 @@
+// RUN: kpkg-opt --tile-make-variants=kind=gpu %s | FileCheck %s
+
+// Rows are read and written in whole vectors, the statistics element by element, the weight by its own indices.
+// CHECK: tile.kernel @rows__vector(%{{.*}}: !tile.view<2xbf16, unit = 1, align = 16, divisible = 8, index = 32>,
+// CHECK-SAME: !tile.view<2xbf16, mut, unit = 1, align = 16, divisible = 8, index = 32>,
+// CHECK-SAME: !tile.view<1xf32, mut, unit = 0, index = 32>,
+// CHECK-SAME: !tile.view<3xf32, unit = 2, align = 16, divisible = 4, index = 32>) attributes {variant = "vector"}
+// CHECK: tile.drop {{.*}} -> !tile.view<1xf32, unit = 0, align = 16, divisible = 4, index = 32>
+// CHECK: tile.kernel @rows__vector64(%{{.*}}: !tile.view<2xbf16, unit = 1, align = 16, divisible = 8>,
+// CHECK: tile.kernel @rows__unit(%{{.*}}: !tile.view<2xbf16, unit = 1>, %{{.*}}: !tile.view<2xbf16, mut, unit = 1>, %{{.*}}: !tile.view<1xf32, mut, unit = 0>, %{{.*}}: !tile.view<3xf32, unit = 2>)
+// CHECK: tile.kernel @rows__any(%{{.*}}: !tile.view<2xbf16>, %{{.*}}: !tile.view<2xbf16, mut>, %{{.*}}: !tile.view<1xf32, mut>, %{{.*}}: !tile.view<3xf32>)
+tile.kernel @rows(%x: !tile.view<2xbf16>, %y: !tile.view<2xbf16, mut>, %s: !tile.view<1xf32, mut>, %w: !tile.view<3xf32>) {
+  %zero = arith.constant 0.0 : bf16
+  %one = arith.constant dense<1.0> : tensor<1xf32>
+  %f = arith.constant 0.0 : f32
+  %c0 = arith.constant 0 : index
+  %v = tile.load %x[%c0, %c0] fill %zero : !tile.view<2xbf16> -> tensor<1x64xbf16>
+  tile.store %v, %y[%c0, %c0] : tensor<1x64xbf16>, !tile.view<2xbf16, mut>
+  tile.store %one, %s[%c0] : tensor<1xf32>, !tile.view<1xf32, mut>
+  %row = tile.drop %w [0, 1] at (%c0, %c0) : !tile.view<3xf32> -> !tile.view<1xf32>
+  %u = tile.load %row[%c0] fill %f : !tile.view<1xf32> -> tensor<64xf32>
+  tile.print "{}" (%u) : tensor<64xf32>
+  tile.return
+}
+
+// A tile of 12 halves is no whole number of vectors; a column is none at all.
+// CHECK-NOT: @odd__vector
+// CHECK: tile.kernel @odd__unit(%{{.*}}: !tile.view<1xf16, unit = 0>, %{{.*}}: !tile.view<2xf16, mut, unit = 1>)
+// CHECK: tile.kernel @odd__any
+tile.kernel @odd(%x: !tile.view<1xf16>, %y: !tile.view<2xf16, mut>) {
+  %zero = arith.constant 0.0 : f16
+  %c0 = arith.constant 0 : index
+  %v = tile.load %x[%c0] fill %zero : !tile.view<1xf16> -> tensor<12xf16>
+  %r = tile.reshape %v : tensor<12xf16> -> tensor<12x1xf16>
+  tile.store %r, %y[%c0, %c0] : tensor<12x1xf16>, !tile.view<2xf16, mut>
+  tile.return
+}
