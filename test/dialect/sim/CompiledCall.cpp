@@ -47,7 +47,7 @@ llvm::Expected<CompiledModule> CompiledModule::compile(ArrayRef<RandomKernel> ke
   OwningOpRef<ModuleOp> module = ModuleOp::create(UnknownLoc::get(kernels.front().kernel->getContext()));
   for (const RandomKernel &kernel : kernels)
     module->push_back(kernel.kernel->clone());
-  tile::makeVariants(*module);
+  tile::makeVariants(*module, tile::VariantKind::Cpu);
   // Variants whose facts the call does not satisfy are not worth compiling.
   std::vector<std::vector<std::string>> variants(kernels.size());
   for (auto variant : llvm::make_early_inc_range(module->getOps<tile::KernelOp>())) {
