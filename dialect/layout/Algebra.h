@@ -39,10 +39,7 @@ std::optional<Layout> divide(const Layout &layout, const Layout &tile);
 /// atoms must be equal.
 BitMatrix transition(const Layout &from, const Layout &to);
 
-/// Whether both put the same coordinates into the same places once bits that are free in either layout are set to 0,
-/// over the same registers.
+/// Whether they differ only in free bits that a part of one has above all bits of that part of the other: a layout for
+/// four warps that all hold the same is equal to the one for a single warp.
 bool equalModuloBroadcast(const Layout &left, const Layout &right);
-
-/// Whether a thread finds every element that `to` wants of it among its own registers of `from`.
-bool isThreadLocal(const Layout &from, const Layout &to);
 } // namespace kpkg::layout

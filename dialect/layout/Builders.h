@@ -12,11 +12,11 @@ struct Threads {
 /// All threads hold the only element: shape 1x1x...
 Layout replicated(unsigned rank, Threads threads);
 
-/// Global memory access: vectors of up to `vectorBytes` along order[0], then lanes, then warps, then blocks along
-/// order[0], order[1],
-/// ...; the rest in repeats. The atom never grows beyond the power of two that holds the shape: bits left over are
-/// free. Where a smaller vector fills more lanes of a row that is too short for all lanes, lanes go on into the next
-/// dimension. `order`: dimensions, fastest in memory first; empty = last dimension first.
+/// Global memory access: vectors of up to `vectorBytes` along order[0]; then lanes, warps and blocks go along order[0],
+/// order[1],
+/// ... until the shape is covered; bits left over are free, what is left of the shape are repeats. While other
+/// dimensions can use them, threads stop in a dimension before they would reach into padding, once they cover 64 bytes
+/// of it. `order`: dimensions, fastest in memory first; empty = last dimension first.
 Layout coalesced(llvm::ArrayRef<int64_t> shape, unsigned elementBytes, Threads threads, unsigned vectorBytes = 16,
                  llvm::ArrayRef<unsigned> order = {});
 

@@ -135,14 +135,24 @@ public:
   unsigned vectorLength(unsigned dim, unsigned maxElements) const;
 
   /// The atom as a matrix. Columns: register, lane, warp, block bits; rows: the coordinate bits of dimension 0, 1, ...
-  BitMatrix matrix() const;
+  const BitMatrix &matrix() const { return forward; }
+  /// From coordinate bits to place bits; free bits get 0. matrix().compose(inverse()) is the identity.
+  const BitMatrix &inverse() const { return backward; }
   /// First row of dimension `dim` in matrix().
   unsigned firstRow(unsigned dim) const;
+  /// First column of a part in matrix().
+  unsigned firstColumn(Part part) const;
+  /// How much the register number grows from one repeat along `dim` to the next.
+  unsigned repeatStride(unsigned dim) const;
 
 private:
   Layout() = default;
+  uint64_t pack(llvm::ArrayRef<int64_t> coordinates) const;
+  unsigned repeatRegister(llvm::ArrayRef<int64_t> coordinates) const;
   Fields fields;
   llvm::SmallVector<int64_t, 4> atomShape;
+  /// matrix() and its right inverse, zero in free bits: looked up for every element of a tile.
+  BitMatrix forward{0, 0}, backward{0, 0};
 };
 
 /// Bits that are needed to count to `size` - 1; `size` must be a power of two.
