@@ -27,7 +27,8 @@ from pathlib import Path
 from typing import Any
 
 ROOT = Path(__file__).resolve().parents[2]
-REST_SECONDS = 20e-3
+WARM_SECONDS = 50e-3
+ROUND_SECONDS = 20e-3
 BUILD = ROOT / os.environ.get("KPKG_BUILD_DIR", "build")
 
 
@@ -51,21 +52,21 @@ def seconds_of(call: Callable[[], Any], repeats: int) -> float:
 def compare(ours: Callable[[], Any], theirs: Callable[[], Any], rounds: int) -> tuple[float, float]:
     """Median seconds of both, measured in turns.
 
-    Short calls are repeated so that a round takes at least 5 ms, very long ones run three times. Before a round both sides rest and the side
-    to be timed runs once: libgomp's workers, which PyTorch uses, spin for some milliseconds after their last task, and would take a core
-    from whoever runs next.
+    A round takes at least 20 ms; very slow calls run three times. Before a round the side to be timed runs untimed for a while: libgomp's
+    workers, which PyTorch uses, spin after their last task and take a core from whoever runs next, and sleeping threads wake slowly.
     """
     ours(), theirs()
     slowest = max(seconds_of(theirs, 1), seconds_of(ours, 1), 1e-7)
-    repeats = max(1, math.ceil(5e-3 / slowest))
+    repeats = max(1, math.ceil(ROUND_SECONDS / slowest))
     rounds = 3 if slowest > 0.1 else rounds
     samples: tuple[list[float], list[float]] = ([], [])
     for turn in range(rounds):
         order = ((0, ours), (1, theirs)) if turn % 2 else ((1, theirs), (0, ours))
         for side, call in order:
-            time.sleep(REST_SECONDS)
             if slowest < 0.1:
-                call()
+                warmed = time.perf_counter() + WARM_SECONDS
+                while time.perf_counter() < warmed:
+                    call()
             samples[side].append(seconds_of(call, repeats))
     return statistics.median(samples[0]), statistics.median(samples[1])
 
