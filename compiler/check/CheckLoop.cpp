@@ -64,8 +64,12 @@ Flow Elaborator::checkComptimeFor(const ast::ForStmt &stmt) {
     diags.report(diag::ComptimeLimit, stmt.iterable->range, fmt::format("{} unrolled iterations", maxUnrolled));
     return Flow::Normal;
   }
+  Loop unrolled;
+  unrolled.isUnrolled = true;
   std::function<Flow(size_t)> iterate = [&](size_t i) {
     for (; i < items.size(); ++i) {
+      unrolled.home = block;
+      unrolled.exit = Loop::Exit::None;
       scope->open();
       bool isOne = stmt.targets.size() == 1;
       bool fits = isOne || (items[i].isSequence() && items[i].asSequence().items.size() == stmt.targets.size());
@@ -78,6 +82,10 @@ Flow Elaborator::checkComptimeFor(const ast::ForStmt &stmt) {
                                              : constant(isOne ? items[i] : items[i].asSequence().items[t], stmt.targets[t].range));
       Flow flow = checkBlock(stmt.body);
       scope->close();
+      if (unrolled.exit == Loop::Exit::Break)
+        return Flow::Normal;
+      if (unrolled.exit == Loop::Exit::Continue)
+        continue;
       if (flow == Flow::Exits || flow == Flow::Stops || !fits)
         return flow;
       if (flow == Flow::Maybe)
@@ -85,8 +93,6 @@ Flow Elaborator::checkComptimeFor(const ast::ForStmt &stmt) {
     }
     return Flow::Normal;
   };
-  Loop unrolled;
-  unrolled.isUnrolled = true;
   frame->unrolled.push_back(&unrolled);
   unrolled.depth = frame->loops.size();
   Flow flow = iterate(0);
@@ -232,7 +238,12 @@ Flow Elaborator::checkWhile(const ast::WhileStmt &stmt) {
 Flow Elaborator::checkLoopExit(SourceRange range, bool isBreak) {
   bool inUnrolled = !frame->unrolled.empty() && frame->unrolled.back()->depth >= frame->loops.size();
   if (inUnrolled) {
-    notSupported(range, isBreak ? "`break` in `comptime for`" : "`continue` in `comptime for`", "use `comptime if` around what follows");
+    Loop &loop = *frame->unrolled.back();
+    if (block == loop.home)
+      loop.exit = isBreak ? Loop::Exit::Break : Loop::Exit::Continue;
+    else
+      notSupported(range, fmt::format("`{}` of a `comptime for` that depends on run-time values", isBreak ? "break" : "continue"),
+                   "decide by `comptime if`, or loop with `for`");
     return Flow::Exits;
   }
   if (frame->loops.empty()) // the parser has reported it

@@ -95,7 +95,8 @@ Operand Elaborator::divisionOfInts(const Operand &lhs, const Operand &rhs, Sourc
   return result(Kind::Div, a->type, range, {a, b});
 }
 
-/// Powers are products where the exponent is a small Int, roots where it is 0.5; in ops Int ** Int is computed at run time.
+/// Powers are products where the exponent is a small Int, roots where it is 0.5; otherwise floats are computed at run time, and in ops
+/// Int ** Int.
 Operand Elaborator::power(const Operand &base, const Operand &exponent, SourceRange range) {
   if (kind == BodyKind::Op && base.type->isScalar(DType::Int) && exponent.type->isScalar(DType::Int))
     return result(Kind::Pow, types.integer(), range, {materialise(base), materialise(exponent)});
@@ -107,8 +108,12 @@ Operand Elaborator::power(const Operand &base, const Operand &exponent, SourceRa
       return power(base, constant(Value(static_cast<int64_t>(value)), exponent.range), range);
   }
   bool isSmall = exponent.isConstantInt() && exponent.constant->asInt() >= -64 && exponent.constant->asInt() <= 64;
+  if (!isSmall && kind == BodyKind::Kernel && (isFloat(base.type->element) || isFloat(exponent.type->element))) {
+    Node *a = nullptr, *b = nullptr;
+    return unify(base, exponent, "**", range, a, b) ? result(Kind::Pow, a->type, range, {a, b}) : error(range);
+  }
   if (!isSmall || (exponent.constant->asInt() < 0 && !isFloat(base.type->element)))
-    return notSupported(range, "`**` with this exponent", "write `exp2(y * log2(x))`");
+    return notSupported(range, "`**` with this exponent", "cast the base to a float type, or use a small constant exponent");
   int64_t count = std::abs(exponent.constant->asInt());
   Operand power;
   Operand square = base;

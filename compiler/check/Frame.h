@@ -19,6 +19,9 @@ struct Elaborator::Loop {
   bool isTiles = false;
   bool isUnrolled = false;      ///< `comptime for`: not among Frame::loops
   size_t depth = 0;             ///< of an unrolled one: how many other loops are around it
+  hir::Block *home = nullptr;   ///< of an unrolled one: where the current iteration's statements go
+  /// Of an unrolled one: how the current iteration was left while compiling.
+  enum class Exit : uint8_t { None, Break, Continue } exit = Exit::None;
 };
 
 /// A function whose body is being checked: the kernel or op itself, or an inlined call.
