@@ -36,6 +36,8 @@ struct ShufflePlan {
   };
   unsigned laneBits = 0, threadBits = 0;
   unsigned operandSlots = 1, resultSlots = 1;
+  /// Registers of the result; those that no group names are padding.
+  unsigned resultRegisters = 0;
   /// laneBits rows, threadBits columns.
   BitMatrix laneMap{0, 0};
   /// laneMap takes every thread to its own lane: a round is a butterfly, and none at all when laneXor is 0.

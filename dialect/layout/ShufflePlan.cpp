@@ -148,6 +148,7 @@ std::optional<ShufflePlan> planShuffles(const Layout &from, const Layout &to, un
   plan.threadBits = threadBits;
   plan.operandSlots = operand.slots();
   plan.resultSlots = result.slots();
+  plan.resultRegisters = to.registers();
   plan.laneMap = laneOfThread;
   plan.butterfly = laneOfThread == BitMatrix::identity(laneBits).beside(BitMatrix(laneBits, otherBits));
   plan.before = exchangesOf(offer.beside(offerOfOthers));

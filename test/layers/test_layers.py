@@ -27,7 +27,7 @@ ALLOWED = {
     "dialect/layout": [],
     "dialect/tile": [],
     "dialect/plan": ["runtime/plan"],
-    "dialect/lower": ["dialect/tile"],
+    "dialect/lower": ["dialect/tile", "dialect/layout"],
     "dialect/sim": ["dialect/tile"],
     "dialect/pipeline": ["dialect"],
     "runtime/torch": ["runtime/include"],

@@ -1,0 +1,176 @@
+// Reductions and scans bit by bit: each coordinate bit of the axis belongs to a register bit or a lane bit.
+// SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
+//
+// A scan keeps, for every register, the combination of the elements before it in its block of 2^i neighbours (with
+// itself), and the block's total. Coordinate bit i joins two blocks: the upper half's prefixes get the lower half's
+// total in front. A register bit does this between registers, a lane bit by one shuffle per distinct total. What
+// repeats follow in order.
+#include "dialect/lower/nvvm/AlongAxis.h"
+#include "dialect/layout/Algebra.h"
+#include "dialect/lower/nvvm/MoveRegisters.h"
+#include "mlir/Dialect/Arith/IR/Arith.h"
+#include "llvm/ADT/bit.h"
+#include "llvm/Support/FormatVariadic.h"
+#include <map>
+
+namespace kpkg::lower::nvvm {
+using namespace mlir;
+using layout::Layout;
+using layout::Part;
+using Values = SmallVector<Value, 2>;
+
+namespace {
+/// Who has a coordinate bit of the axis.
+struct Owner {
+  Part part;
+  unsigned bit;
+};
+
+/// In ascending order of the coordinate bits.
+SmallVector<Owner> ownersAlong(const Layout &layout, unsigned axis) {
+  SmallVector<Owner> owners(layout::bitsOf(layout.atom()[axis]));
+  for (Part part : {Part::Register, Part::Lane})
+    for (auto [bit, basis] : llvm::enumerate(layout.bases(part)))
+      if (basis[axis] != 0)
+        owners[llvm::countr_zero(static_cast<uint32_t>(basis[axis]))] = {part, static_cast<unsigned>(bit)};
+  return owners;
+}
+
+Values shuffleAll(ImplicitLocOpBuilder &builder, ArrayRef<Value> values, unsigned mask) {
+  Values result;
+  for (Value value : values)
+    result.push_back(shuffleElementXor(builder, value, mask));
+  return result;
+}
+
+Values selectAll(ImplicitLocOpBuilder &builder, Value condition, ArrayRef<Value> yes, ArrayRef<Value> no) {
+  Values result;
+  for (auto [left, right] : llvm::zip_equal(yes, no))
+    result.push_back(arith::SelectOp::create(builder, condition, left, right));
+  return result;
+}
+
+/// The tuple of each register.
+SmallVector<Values> tuplesOf(const Registers &inputs) {
+  SmallVector<Values> tuples(inputs.front().size());
+  for (const auto &input : inputs)
+    for (auto [tuple, value] : llvm::zip_equal(tuples, input))
+      tuple.push_back(value);
+  return tuples;
+}
+
+Registers registersOf(ArrayRef<Values> tuples, size_t inputCount) {
+  Registers result(inputCount);
+  for (const Values &tuple : tuples)
+    for (auto [list, value] : llvm::zip_equal(result, tuple))
+      list.push_back(value);
+  return result;
+}
+} // namespace
+
+std::string whyNotAlong(const Layout &layout, unsigned axis) {
+  for (Part part : layout::parts)
+    for (const Layout::Basis &basis : layout.bases(part)) {
+      if (basis[axis] == 0)
+        continue;
+      if (part == Part::Warp || part == Part::Block)
+        return llvm::formatv("the elements along dimension {0} of layout \"{1}\" lie in several {2}", axis,
+                             layout.str(), part == Part::Warp ? "warps" : "blocks");
+      if (llvm::count_if(basis, [](int32_t value) { return value != 0; }) != 1 || !llvm::isPowerOf2_32(basis[axis]))
+        return llvm::formatv("a bit of layout \"{0}\" moves along dimension {1} and more", layout.str(), axis);
+    }
+  return {};
+}
+
+Registers reduceAlong(ImplicitLocOpBuilder &builder, const Layout &layout, unsigned axis, const Registers &inputs,
+                      Combine combine) {
+  Layout sliced = llvm::cantFail(layout::slice(layout, axis));
+  SmallVector<Values> tuples = tuplesOf(inputs);
+  // The registers of thread 0 that end up in each register of the slice, in order of their coordinate.
+  SmallVector<std::map<int64_t, unsigned>> groups(sliced.registers());
+  for (unsigned reg = 0; reg < tuples.size(); ++reg) {
+    layout::Coordinates where = layout.coordinates({reg, 0, 0, 0});
+    int64_t along = std::exchange(where[axis], 0);
+    groups[*sliced.registerOf(where, 0)][along] = reg;
+  }
+  SmallVector<Values> results;
+  for (const auto &group : groups) {
+    SmallVector<Values> level;
+    for (auto [along, reg] : group)
+      level.push_back(tuples[reg]);
+    // A tree of neighbours: short chains, and the same order whatever the number of lanes.
+    while (level.size() > 1) {
+      SmallVector<Values> next;
+      for (size_t i = 0; i + 1 < level.size(); i += 2) {
+        SmallVector<Value> joined = combine(level[i], level[i + 1]);
+        next.emplace_back(joined.begin(), joined.end());
+      }
+      if (level.size() % 2)
+        next.push_back(level.back());
+      level = std::move(next);
+    }
+    Values tuple = level.front();
+    for (Owner owner : ownersAlong(layout, axis))
+      if (owner.part == Part::Lane) {
+        SmallVector<Value> joined = combine(tuple, shuffleAll(builder, tuple, 1u << owner.bit));
+        tuple.assign(joined.begin(), joined.end());
+      }
+    results.push_back(tuple);
+  }
+  return registersOf(results, inputs.size());
+}
+
+Registers scanAlong(ImplicitLocOpBuilder &builder, const Layout &layout, unsigned axis, const Registers &inputs,
+                    const ThreadBits &thread, Combine combine) {
+  SmallVector<Values> prefixes = tuplesOf(inputs), totals = prefixes;
+  auto join = [&](ArrayRef<Value> left, ArrayRef<Value> right) {
+    SmallVector<Value> joined = combine(left, right);
+    return Values(joined.begin(), joined.end());
+  };
+  for (Owner owner : ownersAlong(layout, axis)) {
+    unsigned mask = 1u << owner.bit;
+    Value upper;
+    if (owner.part == Part::Lane)
+      upper = parityOf(builder, thread, mask, layout.bits(Part::Lane), layout.bits(Part::Warp));
+    SmallVector<Values> joined = totals;
+    // Registers of one block share their totals: each distinct pair is joined once.
+    std::map<std::pair<void *, void *>, Values> known;
+    for (unsigned reg = 0; reg < prefixes.size(); ++reg) {
+      if (owner.part == Part::Register) {
+        unsigned low = reg & ~mask, high = reg | mask;
+        Values &total = known[{totals[low][0].getAsOpaquePointer(), totals[high][0].getAsOpaquePointer()}];
+        if (total.empty())
+          total = join(totals[low], totals[high]);
+        joined[reg] = total;
+        if (reg == high)
+          prefixes[reg] = join(totals[low], prefixes[reg]);
+        continue;
+      }
+      Values &other = known[{totals[reg][0].getAsOpaquePointer(), nullptr}];
+      Values &total = known[{totals[reg][0].getAsOpaquePointer(), totals[reg][0].getAsOpaquePointer()}];
+      if (other.empty()) {
+        other = shuffleAll(builder, totals[reg], mask);
+        total = join(selectAll(builder, upper, other, totals[reg]), selectAll(builder, upper, totals[reg], other));
+      }
+      joined[reg] = total;
+      prefixes[reg] = selectAll(builder, upper, join(other, prefixes[reg]), prefixes[reg]);
+    }
+    totals = std::move(joined);
+  }
+  // Repeats: the totals of all that came before go in front. Registers ascend, so the repeat before is done already.
+  int64_t repeats = layout.repeats()[axis];
+  unsigned stride = layout.repeatStride(axis);
+  std::map<std::pair<void *, void *>, Values> known;
+  for (unsigned reg = 0; reg < prefixes.size(); ++reg) {
+    if (reg / stride % repeats == 0)
+      continue;
+    const Values &before = totals[reg - stride];
+    prefixes[reg] = join(before, prefixes[reg]);
+    Values &total = known[{before[0].getAsOpaquePointer(), totals[reg][0].getAsOpaquePointer()}];
+    if (total.empty())
+      total = join(before, totals[reg]);
+    totals[reg] = total;
+  }
+  return registersOf(prefixes, inputs.size());
+}
+} // namespace kpkg::lower::nvvm

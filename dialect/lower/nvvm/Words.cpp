@@ -1,0 +1,89 @@
+// Packing and unpacking of elements.
+// SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
+#include "dialect/lower/nvvm/Words.h"
+#include "dialect/lower/nvvm/ThreadBits.h"
+#include "mlir/Dialect/Arith/IR/Arith.h"
+
+namespace kpkg::lower::nvvm {
+using namespace mlir;
+
+unsigned bytesOf(Type element) {
+  if (isa<IndexType>(element))
+    return 8;
+  return std::max(1u, element.getIntOrFloatBitWidth() / 8);
+}
+
+Value bitsOfElement(ImplicitLocOpBuilder &builder, Value element) {
+  Type type = element.getType(), integer = builder.getIntegerType(8 * bytesOf(type));
+  if (isa<IndexType>(type))
+    return arith::IndexCastOp::create(builder, integer, element);
+  if (isa<FloatType>(type))
+    return arith::BitcastOp::create(builder, integer, element);
+  if (type != integer)
+    return arith::ExtUIOp::create(builder, integer, element);
+  return element;
+}
+
+Value elementOfBits(ImplicitLocOpBuilder &builder, Value bits, Type element) {
+  if (isa<IndexType>(element))
+    return arith::IndexCastOp::create(builder, element, bits);
+  if (isa<FloatType>(element))
+    return arith::BitcastOp::create(builder, element, bits);
+  if (bits.getType() != element)
+    return arith::TruncIOp::create(builder, element, bits);
+  return bits;
+}
+
+SmallVector<Value> packWords(ImplicitLocOpBuilder &builder, ValueRange elements) {
+  SmallVector<Value> words;
+  Type i32 = builder.getI32Type();
+  unsigned bytes = bytesOf(elements.front().getType());
+  if (bytes == 8) {
+    for (Value element : elements) {
+      Value bits = bitsOfElement(builder, element);
+      Value shift = arith::ConstantOp::create(builder, builder.getI64IntegerAttr(32));
+      words.push_back(arith::TruncIOp::create(builder, i32, bits));
+      words.push_back(arith::TruncIOp::create(builder, i32, arith::ShRUIOp::create(builder, bits, shift)));
+    }
+    return words;
+  }
+  unsigned perWord = 4 / bytes;
+  for (unsigned first = 0; first < elements.size(); first += perWord) {
+    Value word;
+    for (unsigned i = 0; i < perWord && first + i < elements.size(); ++i) {
+      Value bits = bitsOfElement(builder, elements[first + i]);
+      if (bits.getType() != i32)
+        bits = arith::ExtUIOp::create(builder, i32, bits);
+      if (i != 0)
+        bits = arith::ShLIOp::create(builder, bits, constantOf(builder, 8 * bytes * i));
+      word = word ? Value(arith::OrIOp::create(builder, word, bits)) : bits;
+    }
+    words.push_back(word);
+  }
+  return words;
+}
+
+SmallVector<Value> unpackWords(ImplicitLocOpBuilder &builder, ValueRange words, Type element, unsigned count) {
+  SmallVector<Value> elements;
+  unsigned bytes = bytesOf(element);
+  for (unsigned i = 0; i < count; ++i) {
+    Value bits;
+    if (bytes == 8) {
+      Type i64 = builder.getI64Type();
+      Value low = arith::ExtUIOp::create(builder, i64, words[2 * i]),
+            high = arith::ExtUIOp::create(builder, i64, words[2 * i + 1]);
+      Value shift = arith::ConstantOp::create(builder, builder.getI64IntegerAttr(32));
+      bits = arith::OrIOp::create(builder, low, arith::ShLIOp::create(builder, high, shift));
+    } else {
+      unsigned perWord = 4 / bytes;
+      bits = words[i / perWord];
+      if (i % perWord != 0)
+        bits = arith::ShRUIOp::create(builder, bits, constantOf(builder, 8 * bytes * (i % perWord)));
+      if (bytes != 4)
+        bits = arith::TruncIOp::create(builder, builder.getIntegerType(8 * bytes), bits);
+    }
+    elements.push_back(elementOfBits(builder, bits, element));
+  }
+  return elements;
+}
+} // namespace kpkg::lower::nvvm
