@@ -1,6 +1,7 @@
 // Lists the dialects and passes that the tools for MLIR text know. A new pass adds its line here.
 // SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
 #include "dialect/pipeline/Registration.h"
+#include "dialect/kgpu/ir/KgpuDialect.h"
 #include "dialect/lower/cpu/LowerCpu.h"
 #include "dialect/lower/cpu/VectorMath.h"
 #include "dialect/plan/ir/Plan.h"
@@ -11,7 +12,7 @@
 #include "mlir/Transforms/Passes.h"
 
 void kpkg::registerDialects(mlir::DialectRegistry &registry) {
-  registry.insert<plan_ir::PlanDialect, tile::TileDialect, mlir::arith::ArithDialect, mlir::cf::ControlFlowDialect,
+  registry.insert<plan_ir::PlanDialect, tile::TileDialect, kgpu::KgpuDialect, mlir::arith::ArithDialect, mlir::cf::ControlFlowDialect,
                   mlir::LLVM::LLVMDialect, mlir::math::MathDialect, mlir::scf::SCFDialect, mlir::ub::UBDialect,
                   mlir::vector::VectorDialect>();
 }

@@ -14,7 +14,7 @@ def Tile_Dialect : Dialect {
     (builtin tensors of static shape), computes with `arith`, `math`, `scf` and the ops below, and writes tiles back.
 
     Rules that hold for every op:
-    * Values are ranked tensors of static shape with rank >= 1 and no encoding, scalars, and views.
+    * Values are ranked tensors of static shape with rank >= 1, scalars, and views. Tiles have no encoding; at the kgpu level it is their layout.
     * Integers are signless; the op says how they are read. Index arithmetic wraps at 64 bits.
     * No access leaves memory: elements outside a view read as a fill value and are not written.
     * Floating point follows IEEE 754, round to nearest even. An op on f16, bf16 or f8 gives the exact result rounded once to its

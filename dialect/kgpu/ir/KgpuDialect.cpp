@@ -1,0 +1,113 @@
+// Registration of the kgpu dialect, and the launch attributes of kernels.
+// SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
+#include "dialect/kgpu/ir/KgpuDialect.h"
+
+using namespace mlir;
+using namespace kpkg;
+using namespace kpkg::kgpu;
+
+#include "dialect/kgpu/ir/KgpuDialect.cpp.inc"
+#include "dialect/kgpu/ir/KgpuInterfaces.cpp.inc"
+
+void KgpuDialect::initialize() {
+  registerAttributes();
+  registerTypes();
+  addOperations<
+#define GET_OP_LIST
+#include "dialect/kgpu/ir/KgpuOps.cpp.inc"
+      >();
+}
+
+static constexpr llvm::StringLiteral kCounts[] = {kThreadsAttribute, kBlocksAttribute, kClusterAttribute,
+                                                  kMinCtasAttribute, kSharedAttribute};
+
+LogicalResult KgpuDialect::verifyOperationAttribute(Operation *op, NamedAttribute attribute) {
+  StringRef name = attribute.getName();
+  auto kernel = dyn_cast<tile::KernelOp>(op);
+  if (!kernel)
+    return op->emitOpError() << "cannot have the attribute '" << name << "' of kernels";
+  if (name == tile::kTargetAttribute) {
+    if (!isa<TargetAttr>(attribute.getValue()))
+      return op->emitOpError() << "attribute '" << name << "' must be a #kgpu.target";
+    return success();
+  }
+  if (name == kPersistentAttribute) {
+    if (!isa<UnitAttr>(attribute.getValue()))
+      return op->emitOpError() << "attribute '" << name << "' has no value";
+    return success();
+  }
+  if (!llvm::is_contained(kCounts, name))
+    return op->emitOpError() << "unknown attribute '" << name << "'";
+  auto count = dyn_cast<IntegerAttr>(attribute.getValue());
+  if (!count || !count.getType().isInteger(32) || count.getInt() < 1)
+    return op->emitOpError() << "attribute '" << name << "' must be a positive i32";
+  Launch launch = getLaunch(kernel);
+  if (name == kThreadsAttribute && (!llvm::isPowerOf2_32(launch.threads) || launch.threads > 1024))
+    return op->emitOpError() << "has " << launch.threads << " threads, which is no power of two up to 1024";
+  if (name == kClusterAttribute && (!llvm::isPowerOf2_32(launch.cluster) || launch.cluster > 16))
+    return op->emitOpError() << "has clusters of " << launch.cluster << " CTAs, which is no power of two up to 16";
+  if (name == kBlocksAttribute && launch.blocks > 1) {
+    if (launch.threads % launch.blocks != 0 || !llvm::isPowerOf2_32(launch.blocks) || launch.threadsOfBlock() > 32)
+      return op->emitOpError() << "packs " << launch.blocks << " blocks into " << launch.threads
+                               << " threads; each must get a power of two of lanes of one warp";
+    if (launch.cluster != 1)
+      return op->emitOpError("cannot both pack blocks and use clusters");
+  }
+  return success();
+}
+
+Launch kpkg::kgpu::getLaunch(tile::KernelOp kernel) {
+  auto count = [&](StringRef name, unsigned absent) {
+    auto attribute = kernel->getAttrOfType<IntegerAttr>(name);
+    return attribute ? static_cast<unsigned>(attribute.getInt()) : absent;
+  };
+  Launch launch;
+  launch.threads = count(kThreadsAttribute, 0);
+  launch.blocks = count(kBlocksAttribute, 1);
+  launch.cluster = count(kClusterAttribute, 1);
+  launch.minCtas = count(kMinCtasAttribute, 0);
+  launch.shared = count(kSharedAttribute, 0);
+  launch.persistent = kernel->hasAttr(kPersistentAttribute);
+  return launch;
+}
+
+void kpkg::kgpu::setLaunch(tile::KernelOp kernel, const Launch &launch) {
+  Builder builder(kernel.getContext());
+  auto set = [&](StringRef name, int64_t value, int64_t absent) {
+    if (value == absent)
+      kernel->removeAttr(name);
+    else
+      kernel->setAttr(name, builder.getI32IntegerAttr(value));
+  };
+  set(kThreadsAttribute, launch.threads, 0);
+  set(kBlocksAttribute, launch.blocks, 1);
+  set(kClusterAttribute, launch.cluster, 1);
+  set(kMinCtasAttribute, launch.minCtas, 0);
+  set(kSharedAttribute, launch.shared, 0);
+  if (launch.persistent)
+    kernel->setAttr(kPersistentAttribute, builder.getUnitAttr());
+  else
+    kernel->removeAttr(kPersistentAttribute);
+}
+
+const TargetModel &kpkg::kgpu::targetOf(tile::KernelOp kernel) {
+  return kernel->getAttrOfType<TargetAttr>(tile::kTargetAttribute).getModel();
+}
+
+bool kpkg::kgpu::hasLayout(Type type) {
+  auto tensor = dyn_cast<RankedTensorType>(type);
+  return tensor && isa_and_nonnull<LayoutAttr>(tensor.getEncoding());
+}
+
+const layout::Layout &kpkg::kgpu::layoutOf(Type tile) {
+  return cast<LayoutAttr>(cast<RankedTensorType>(tile).getEncoding()).getLayout();
+}
+
+RankedTensorType kpkg::kgpu::withLayout(Type tile, const layout::Layout &layout) {
+  auto tensor = cast<RankedTensorType>(tile);
+  return RankedTensorType::get(tensor.getShape(), tensor.getElementType(), LayoutAttr::get(tile.getContext(), layout));
+}
+
+int64_t kpkg::kgpu::elementBytes(Type element) {
+  return element.isIndex() ? 8 : llvm::divideCeil(element.getIntOrFloatBitWidth(), 8);
+}

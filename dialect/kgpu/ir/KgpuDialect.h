@@ -1,0 +1,76 @@
+// The kgpu dialect, its attributes, types and ops.
+// SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
+#pragma once
+#include "dialect/kgpu/ir/Partial.h"
+#include "dialect/kgpu/ir/TargetModel.h"
+#include "dialect/layout/Layout.h"
+#include "dialect/layout/Shared.h"
+#include "dialect/tile/ir/TileDialect.h"
+#include "mlir/Dialect/SCF/IR/SCF.h"
+#include "mlir/IR/TensorEncoding.h"
+
+namespace kpkg::kgpu {
+/// The launch attributes of a kernel; see the description of the dialect. `kgpu.target` is tile::kTargetAttribute.
+inline constexpr llvm::StringLiteral kThreadsAttribute = "kgpu.threads";
+inline constexpr llvm::StringLiteral kBlocksAttribute = "kgpu.blocks";
+inline constexpr llvm::StringLiteral kClusterAttribute = "kgpu.cluster";
+inline constexpr llvm::StringLiteral kMinCtasAttribute = "kgpu.min_ctas";
+inline constexpr llvm::StringLiteral kPersistentAttribute = "kgpu.persistent";
+inline constexpr llvm::StringLiteral kSharedAttribute = "kgpu.shared";
+
+/// How a kernel is launched.
+struct Launch {
+  unsigned threads = 0; ///< of a CTA; 0 = not configured yet
+  unsigned blocks = 1;  ///< kernel blocks of a CTA
+  unsigned cluster = 1; ///< CTAs of a kernel block
+  unsigned minCtas = 0; ///< of an SM; 0 = no demand
+  bool persistent = false;
+  int64_t shared = 0; ///< bytes
+  bool operator==(const Launch &other) const = default;
+
+  /// Threads of a kernel block within one CTA.
+  unsigned threadsOfBlock() const { return threads / blocks; }
+  /// What layouts of this kernel have: lanes, warps and blocks (CTAs).
+  unsigned lanes() const { return std::min(threadsOfBlock(), 32u); }
+  unsigned warps() const { return threadsOfBlock() / lanes(); }
+};
+
+/// Reads and writes the launch attributes. Writing leaves out what has its default.
+Launch getLaunch(tile::KernelOp kernel);
+void setLaunch(tile::KernelOp kernel, const Launch &launch);
+
+/// What one op does to one buffer.
+struct SharedMemoryAccess {
+  enum class Scope {
+    Thread, ///< every thread touches only bytes that no other one touches through this layout
+    Cta,    ///< any thread of the CTA
+    Cluster ///< the buffers of all CTAs of the cluster
+  };
+  mlir::Value buffer;
+  bool isWrite = false;
+  Scope scope = Scope::Cta;
+};
+} // namespace kpkg::kgpu
+
+#include "dialect/kgpu/ir/KgpuDialect.h.inc"
+#define GET_ATTRDEF_CLASSES
+#include "dialect/kgpu/ir/KgpuAttributes.h.inc"
+#define GET_TYPEDEF_CLASSES
+#include "dialect/kgpu/ir/KgpuTypes.h.inc"
+
+#include "dialect/kgpu/ir/KgpuInterfaces.h.inc"
+#define GET_OP_CLASSES
+#include "dialect/kgpu/ir/KgpuOps.h.inc"
+
+namespace kpkg::kgpu {
+/// The target of a kernel that has one.
+const TargetModel &targetOf(tile::KernelOp kernel);
+/// The layout of a tile that has one.
+const layout::Layout &layoutOf(mlir::Type tile);
+inline const layout::Layout &layoutOf(mlir::Value tile) { return layoutOf(tile.getType()); }
+bool hasLayout(mlir::Type type);
+/// `tile` with this layout in place of the one it has or lacks.
+mlir::RankedTensorType withLayout(mlir::Type tile, const layout::Layout &layout);
+/// Bytes of an element in registers moved as memory: index 8, i1 1.
+int64_t elementBytes(mlir::Type element);
+} // namespace kpkg::kgpu

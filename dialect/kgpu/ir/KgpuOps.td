@@ -1,0 +1,21 @@
+// Ops of the kgpu dialect.
+// SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
+#ifndef KPKG_DIALECT_KGPU_IR_KGPUOPS_TD
+#define KPKG_DIALECT_KGPU_IR_KGPUOPS_TD
+
+include "dialect/kgpu/ir/KgpuAttributes.td"
+include "dialect/kgpu/ir/KgpuInterfaces.td"
+include "dialect/kgpu/ir/KgpuTypes.td"
+include "dialect/tile/ir/TileOps.td"
+
+class Kgpu_Op<string mnemonic, list<Trait> traits = []> : Op<Kgpu_Dialect, mnemonic, traits>;
+
+// An op that touches shared memory.
+class Kgpu_SharedOp<string mnemonic, list<Trait> traits = []> : Kgpu_Op<mnemonic, traits # [
+    DeclareOpInterfaceMethods<Kgpu_SharedAccessOpInterface>]>;
+
+include "dialect/kgpu/ir/LayoutOps.td"
+include "dialect/kgpu/ir/SharedMemoryOps.td"
+include "dialect/kgpu/ir/SyncOps.td"
+
+#endif

@@ -1,0 +1,99 @@
+// Ops on tiles with layouts: verifiers, builders and folds.
+// SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
+#include "dialect/kgpu/ir/KgpuDialect.h"
+
+using namespace mlir;
+using namespace kpkg;
+using namespace kpkg::kgpu;
+
+/// The prefix that the layouts of tile's own ops lack: every tile of a kgpu op has a layout.
+static LogicalResult verifyHasLayouts(Operation *op) {
+  for (Value value : llvm::concat<Value>(op->getOperands(), op->getResults()))
+    if (isa<RankedTensorType>(value.getType()) && !hasLayout(value.getType()))
+      return op->emitOpError() << "needs a layout on " << value.getType();
+  return success();
+}
+
+LogicalResult CvtLayoutOp::verify() {
+  auto from = cast<RankedTensorType>(getValue().getType()), to = cast<RankedTensorType>(getType());
+  if (from.getShape() != to.getShape() || from.getElementType() != to.getElementType())
+    return emitOpError() << "changes only the layout, not " << from << " to " << to;
+  return verifyHasLayouts(*this);
+}
+
+OpFoldResult CvtLayoutOp::fold(FoldAdaptor) {
+  if (getValue().getType() == getType())
+    return getValue();
+  if (auto inner = getValue().getDefiningOp<CvtLayoutOp>()) {
+    getValueMutable().assign(inner.getValue());
+    return getResult();
+  }
+  return {};
+}
+
+/// The type after a reduction within each warp, or null after an error.
+static RankedTensorType partialType(Operation *op, RankedTensorType type, int64_t axis) {
+  if (axis >= type.getRank()) {
+    op->emitOpError() << "axis " << axis << " is not a dimension of " << type;
+    return {};
+  }
+  llvm::Expected<layout::Layout> layout = partialLayout(layoutOf(type), axis);
+  if (!layout) {
+    op->emitOpError() << llvm::toString(layout.takeError());
+    return {};
+  }
+  SmallVector<int64_t> shape(type.getShape());
+  shape[axis] = partialExtent(layoutOf(type), axis);
+  return RankedTensorType::get(shape, type.getElementType(), LayoutAttr::get(type.getContext(), *layout));
+}
+
+static LogicalResult verifyPartial(Operation *op, Type operand, int64_t axis, Type result) {
+  RankedTensorType expected = partialType(op, cast<RankedTensorType>(operand), axis);
+  if (!expected)
+    return failure();
+  if (result != expected)
+    return op->emitOpError() << "gives " << expected << ", not " << result;
+  return success();
+}
+
+void PartialReduceOp::build(OpBuilder &builder, OperationState &state, tile::ReduceKind kind, Value value,
+                            int64_t axis) {
+  auto type = cast<RankedTensorType>(value.getType());
+  SmallVector<int64_t> shape(type.getShape());
+  shape[axis] = partialExtent(layoutOf(type), axis);
+  auto layout = LayoutAttr::get(type.getContext(), llvm::cantFail(partialLayout(layoutOf(type), axis)));
+  build(builder, state, RankedTensorType::get(shape, type.getElementType(), layout), kind, value, axis);
+}
+
+LogicalResult PartialReduceOp::verify() {
+  if (failed(verifyHasLayouts(*this)))
+    return failure();
+  return verifyPartial(*this, getValue().getType(), getAxis(), getType());
+}
+
+LogicalResult PartialCombineOp::verifyRegions() {
+  if (failed(verifyHasLayouts(*this)))
+    return failure();
+  if (getInputs().empty() || getOutputs().size() != getInputs().size())
+    return emitOpError("needs at least one input and has as many results");
+  SmallVector<Type> elements;
+  for (auto [input, init, output] : llvm::zip_equal(getInputs(), getInits(), getOutputs())) {
+    auto type = cast<RankedTensorType>(input.getType()), first = cast<RankedTensorType>(getInputs()[0].getType());
+    if (type.getShape() != first.getShape() || type.getEncoding() != first.getEncoding())
+      return emitOpError() << "inputs have one shape and layout, but " << type << " differs from " << first;
+    if (init.getType() != type.getElementType())
+      return emitOpError() << "init " << init.getType() << " is not an element of " << type;
+    if (failed(verifyPartial(*this, type, getAxis(), output.getType())))
+      return failure();
+    elements.push_back(type.getElementType());
+  }
+  SmallVector<Type> arguments(elements);
+  llvm::append_range(arguments, elements);
+  Block &body = getBody().front();
+  if (body.getArgumentTypes() != TypeRange(arguments))
+    return emitOpError() << "body takes (" << arguments << ")";
+  auto yield = dyn_cast<YieldOp>(body.getTerminator());
+  if (!yield || TypeRange(yield.getValues().getTypes()) != TypeRange(elements))
+    return emitOpError() << "body yields (" << elements << ")";
+  return success();
+}

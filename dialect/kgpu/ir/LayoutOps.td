@@ -1,0 +1,104 @@
+// Ops on tiles with layouts, and which part of the machine this is.
+// SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
+
+def Kgpu_CvtLayoutOp : Kgpu_Op<"cvt_layout", [Pure]> {
+  let summary = "the same tile in another layout";
+  let description = [{
+    ```mlir
+    %t = kgpu.cvt_layout %row : tensor<1x256xf32, #wide> -> tensor<1x256xf32, #narrow>
+    ```
+  }];
+  let arguments = (ins Tile_Tile:$value);
+  let results = (outs Tile_Tile:$result);
+  let assemblyFormat = "$value attr-dict `:` type($value) `->` type($result)";
+  let hasVerifier = 1;
+  let hasFolder = 1;
+}
+
+def Kgpu_PartialReduceOp : Kgpu_Op<"partial_reduce", [Pure, SameOperandsAndResultElementType]> {
+  let summary = "reduces an axis within each warp";
+  let description = [{
+    As `tile.reduce`, but only over the registers and lanes of a warp: the result has one element along the axis for each warp
+    (and each CTA of a cluster) that holds a part of it, W of them. Its layout is `partialLayout` (Partial.h) of the operand's:
+    lanes that lay along the axis are free in it, warp bits have the coordinates 1, 2, 4, ... in their order, then block bits.
+    A later `tile.reduce` over the W elements gives the whole.
+
+    ```mlir
+    %t = kgpu.partial_reduce sum %row axis 1 : tensor<1x256xf32, #wide> -> tensor<1x2xf32, #part>
+    ```
+  }];
+  let arguments = (ins Tile_ReduceKind:$kind, Tile_Tile:$value, ConfinedAttr<I64Attr, [IntNonNegative]>:$axis);
+  let results = (outs Tile_Tile:$result);
+  let builders = [
+    /// The result type follows from the operand.
+    OpBuilder<(ins "::kpkg::tile::ReduceKind":$kind, "::mlir::Value":$value, "int64_t":$axis)>
+  ];
+  let assemblyFormat = "$kind $value `axis` $axis attr-dict `:` type($value) `->` type($result)";
+  let hasVerifier = 1;
+}
+
+def Kgpu_PartialCombineOp : Kgpu_Op<"partial_combine", [
+    RecursiveMemoryEffects, RecursivelySpeculatable, SingleBlock, SameVariadicOperandSize]> {
+  let summary = "reduces an axis by a function within each warp";
+  let description = [{
+    To `tile.combine` what `kgpu.partial_reduce` is to `tile.reduce`.
+
+    ```mlir
+    %t:2 = kgpu.partial_combine (%row, %row : tensor<1x256xf32, #wide>, tensor<1x256xf32, #wide>) axis 1 init (%zero, %zero : f32, f32)
+        -> tensor<1x2xf32, #part>, tensor<1x2xf32, #part> {
+    ^bb0(%la: f32, %lb: f32, %ra: f32, %rb: f32):
+      %s = arith.addf %la, %ra : f32
+      %m = arith.maximumf %lb, %rb : f32
+      kgpu.yield %s, %m : f32, f32
+    }
+    ```
+  }];
+  let arguments = (ins Variadic<Tile_Tile>:$inputs, Variadic<Tile_Element>:$inits,
+                       ConfinedAttr<I64Attr, [IntNonNegative]>:$axis);
+  let results = (outs Variadic<Tile_Tile>:$outputs);
+  let regions = (region SizedRegion<1>:$body);
+  let assemblyFormat = [{
+    `(` $inputs `:` type($inputs) `)` `axis` $axis `init` `(` $inits `:` type($inits) `)`
+    `->` type($outputs) attr-dict-with-keyword $body
+  }];
+  let hasRegionVerifier = 1;
+}
+
+def Kgpu_YieldOp : Kgpu_Op<"yield", [Pure, Terminator, ReturnLike, HasParent<"PartialCombineOp">]> {
+  let summary = "ends the region of a kgpu op and gives its values";
+  let description = [{
+    ```mlir
+    %t = kgpu.partial_combine (%row : tensor<1x256xf32, #wide>) axis 1 init (%zero : f32) -> tensor<1x2xf32, #part> {
+    ^bb0(%left: f32, %right: f32):
+      %s = arith.addf %left, %right : f32
+      kgpu.yield %s : f32
+    }
+    ```
+  }];
+  let arguments = (ins Variadic<Tile_Element>:$values);
+  let assemblyFormat = "attr-dict ($values^ `:` type($values))?";
+}
+
+def Kgpu_ClusterIdOp : Kgpu_Op<"cluster_id", [Pure]> {
+  let summary = "which of the running clusters (CTAs, without clusters) this is";
+  let description = [{
+    0 <= id < kgpu.cluster_count. A persistent kernel shares its work by it.
+
+    ```mlir
+    %t = kgpu.cluster_id
+    ```
+  }];
+  let results = (outs Index:$result);
+  let assemblyFormat = "attr-dict";
+}
+
+def Kgpu_ClusterCountOp : Kgpu_Op<"cluster_count", [Pure]> {
+  let summary = "how many clusters (CTAs, without clusters) the launch has along x";
+  let description = [{
+    ```mlir
+    %t = kgpu.cluster_count
+    ```
+  }];
+  let results = (outs Index:$result);
+  let assemblyFormat = "attr-dict";
+}

@@ -1,0 +1,59 @@
+// The layout of what each warp made of its part of an axis.
+// SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
+#include "dialect/kgpu/ir/Partial.h"
+#include "dialect/layout/Algebra.h"
+#include "llvm/ADT/bit.h"
+#include "llvm/Support/MathExtras.h"
+
+namespace kpkg::kgpu {
+using layout::Layout;
+using layout::Part;
+
+namespace {
+Layout::Fields fieldsOf(const Layout &layout) {
+  Layout::Fields fields;
+  for (Part part : layout::parts)
+    fields.bases[static_cast<unsigned>(part)].assign(layout.bases(part).begin(), layout.bases(part).end());
+  fields.repeats.assign(layout.repeats().begin(), layout.repeats().end());
+  fields.order.assign(layout.order().begin(), layout.order().end());
+  return fields;
+}
+} // namespace
+
+int64_t partialExtent(const Layout &layout, unsigned axis) {
+  return int64_t(1) << (llvm::popcount(layout.bitsAlong(Part::Warp, axis)) +
+                        llvm::popcount(layout.bitsAlong(Part::Block, axis)));
+}
+
+llvm::Expected<Layout> partialLayout(const Layout &layout, unsigned axis) {
+  llvm::Expected<Layout> sliced = layout::slice(layout, axis);
+  if (!sliced)
+    return sliced.takeError();
+  Layout::Fields fields = fieldsOf(*sliced);
+  int32_t next = 1;
+  for (Part part : {Part::Warp, Part::Block})
+    for (auto [bit, basis] : llvm::enumerate(fields.bases[static_cast<unsigned>(part)]))
+      if (layout.bitsAlong(part, axis) >> bit & 1) {
+        basis[axis] = next;
+        next *= 2;
+      }
+  return Layout::get(std::move(fields));
+}
+
+llvm::Expected<Layout> gatherLayout(const Layout &layout, unsigned axis) {
+  llvm::Expected<Layout> sliced = layout::slice(layout, axis);
+  if (!sliced)
+    return sliced.takeError();
+  int64_t extent = partialExtent(layout, axis), size = 1;
+  Layout::Fields fields = fieldsOf(*sliced);
+  for (Layout::Basis &basis : fields.bases[static_cast<unsigned>(Part::Lane)])
+    if (size < extent && llvm::all_of(basis, [](int32_t value) { return value == 0; })) {
+      basis[axis] = size;
+      size *= 2;
+    }
+  fields.repeats[axis] = llvm::divideCeil(extent, size);
+  llvm::erase(fields.order, axis);
+  fields.order.insert(fields.order.begin(), axis);
+  return Layout::get(std::move(fields));
+}
+} // namespace kpkg::kgpu

@@ -1,0 +1,89 @@
+// Ops on shared memory: verifiers and what they access.
+// SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
+#include "dialect/kgpu/ir/KgpuDialect.h"
+
+using namespace mlir;
+using namespace kpkg;
+using namespace kpkg::kgpu;
+
+#define GET_OP_CLASSES
+#include "dialect/kgpu/ir/KgpuOps.cpp.inc"
+
+using Scope = SharedMemoryAccess::Scope;
+
+LogicalResult SlotOp::verify() {
+  SharedType from = getBuffer().getType(), to = getType();
+  if (from.getShape().drop_front() != to.getShape() || from.getElementType() != to.getElementType() ||
+      from.getShape().size() == 1)
+    return emitOpError() << "a part of " << from << " along its first dimension is not " << to;
+  if (from.getMemory() || to.getMemory())
+    return emitOpError("only buffers in row-major order have slots");
+  if (to.getSizeBytes() % to.getAlignment() != 0)
+    return emitOpError() << "slots of " << to.getSizeBytes() << " bytes are not aligned to " << to.getAlignment();
+  return success();
+}
+
+/// A tile and the buffer that it moves from or to.
+static LogicalResult verifyMove(Operation *op, Type tile, SharedType buffer) {
+  auto tensor = cast<RankedTensorType>(tile);
+  if (!hasLayout(tensor))
+    return op->emitOpError() << "needs a layout on " << tensor;
+  if (tensor.getShape() != buffer.getShape() || tensor.getElementType() != buffer.getElementType())
+    return op->emitOpError() << "moves " << tensor << ", which is not the tile of " << buffer;
+  return success();
+}
+
+LogicalResult LocalStoreOp::verify() { return verifyMove(*this, getValue().getType(), getBuffer().getType()); }
+LogicalResult RemoteStoreOp::verify() { return verifyMove(*this, getValue().getType(), getBuffer().getType()); }
+LogicalResult LocalLoadOp::verify() { return verifyMove(*this, getType(), getBuffer().getType()); }
+
+LogicalResult AsyncCopyOp::verify() {
+  SharedType buffer = getBuffer().getType();
+  tile::ViewType view = getView().getType();
+  if (buffer.getElementType() != view.getElementType())
+    return emitOpError() << "moves " << view.getElementType() << " into " << buffer;
+  if (static_cast<int64_t>(getOffsets().size()) != view.getRank() ||
+      static_cast<int64_t>(buffer.getShape().size()) != view.getRank())
+    return emitOpError() << "has " << getOffsets().size() << " offsets for a view of rank " << view.getRank() << " and "
+                         << buffer;
+  if (!getLayout().getLayout().covers(buffer.getShape()))
+    return emitOpError() << "layout " << getLayout().getLayout().str() << " does not cover " << buffer;
+  return success();
+}
+
+LogicalResult DotOp::verify() {
+  SharedType lhs = getLhs().getType(), rhs = getRhs().getType();
+  auto accumulator = cast<RankedTensorType>(getAccumulator().getType());
+  if (!hasLayout(accumulator))
+    return emitOpError() << "needs a layout on " << accumulator;
+  ArrayRef<int64_t> left = lhs.getShape(), right = rhs.getShape();
+  if (left.size() != 2 || right.size() != 2 || accumulator.getRank() != 2 || left[1] != right[0] ||
+      left[0] != accumulator.getDimSize(0) || right[1] != accumulator.getDimSize(1))
+    return emitOpError() << "shapes do not agree: " << lhs << " @ " << rhs << " + " << accumulator;
+  Type element = lhs.getElementType();
+  Builder builder(getContext());
+  Type wide = element.isF64()           ? builder.getF64Type()
+              : isa<FloatType>(element) ? Type(builder.getF32Type())
+              : element.isInteger(8)    ? Type(builder.getI32Type())
+                                        : Type();
+  if (rhs.getElementType() != element || accumulator.getElementType() != wide)
+    return emitOpError() << "element types do not agree: " << lhs << " @ " << rhs << " + " << accumulator;
+  return success();
+}
+
+void LocalStoreOp::getSharedAccesses(SmallVectorImpl<SharedMemoryAccess> &accesses) {
+  accesses.push_back({getBuffer(), /*isWrite=*/true, Scope::Cta});
+}
+void RemoteStoreOp::getSharedAccesses(SmallVectorImpl<SharedMemoryAccess> &accesses) {
+  accesses.push_back({getBuffer(), /*isWrite=*/true, Scope::Cluster});
+}
+void LocalLoadOp::getSharedAccesses(SmallVectorImpl<SharedMemoryAccess> &accesses) {
+  accesses.push_back({getBuffer(), /*isWrite=*/false, Scope::Cta});
+}
+void AsyncCopyOp::getSharedAccesses(SmallVectorImpl<SharedMemoryAccess> &accesses) {
+  accesses.push_back({getBuffer(), /*isWrite=*/true, Scope::Cta});
+}
+void DotOp::getSharedAccesses(SmallVectorImpl<SharedMemoryAccess> &accesses) {
+  accesses.push_back({getLhs(), /*isWrite=*/false, Scope::Cta});
+  accesses.push_back({getRhs(), /*isWrite=*/false, Scope::Cta});
+}

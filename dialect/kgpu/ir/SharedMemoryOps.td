@@ -1,0 +1,117 @@
+// Shared memory: buffers and what moves tiles in and out of them.
+// SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
+
+def Kgpu_AllocOp : Kgpu_Op<"alloc", [MemoryEffects<[MemAlloc]>]> {
+  let summary = "a buffer in shared memory";
+  let description = [{
+    Lives from its first to its last access; buffers that do not live at the same time may overlap. `kgpu-alloc-smem` sets
+    `offset`, in bytes from the beginning of the CTA's shared memory.
+
+    ```mlir
+    %t = kgpu.alloc : !kgpu.smem<1x2xf32>
+    ```
+  }];
+  let arguments = (ins OptionalAttr<I64Attr>:$offset);
+  let results = (outs Kgpu_SharedType:$result);
+  let assemblyFormat = "(`offset` $offset^)? attr-dict `:` qualified(type($result))";
+}
+
+def Kgpu_SlotOp : Kgpu_Op<"slot", [Pure]> {
+  let summary = "one part of a buffer along its first dimension";
+  let description = [{
+    0 <= index < extent must hold.
+
+    ```mlir
+    %t = kgpu.slot %ring[%r] : !kgpu.smem<3x1x256xf32> -> !kgpu.smem<1x256xf32>
+    ```
+  }];
+  let arguments = (ins Kgpu_SharedType:$buffer, Index:$index);
+  let results = (outs Kgpu_SharedType:$result);
+  let assemblyFormat = "$buffer `[` $index `]` attr-dict `:` qualified(type($buffer)) `->` qualified(type($result))";
+  let hasVerifier = 1;
+}
+
+def Kgpu_LocalStoreOp : Kgpu_SharedOp<"local_store", [MemoryEffects<[MemWrite]>]> {
+  let summary = "writes a tile to a buffer";
+  let description = [{
+    Elements beyond the tile's shape are not written. Each element is written by the place whose free bits are 0; where the
+    layout has block bits that are not free, each CTA writes its part into its own shared memory.
+
+    ```mlir
+    kgpu.local_store %partial, %buffer : tensor<1x2xf32, #part>, !kgpu.smem<1x2xf32>
+    ```
+  }];
+  let arguments = (ins Tile_Tile:$value, Kgpu_SharedType:$buffer);
+  let assemblyFormat = "$value `,` $buffer attr-dict `:` type($value) `,` qualified(type($buffer))";
+  let hasVerifier = 1;
+}
+
+def Kgpu_RemoteStoreOp : Kgpu_SharedOp<"remote_store", [MemoryEffects<[MemWrite]>]> {
+  let summary = "writes a tile to the buffer of every CTA of the cluster";
+  let description = [{
+    As `kgpu.local_store`, but what a CTA holds goes to the same place of the buffer of all CTAs of its cluster, its own included. It
+    is there for them after a `kgpu.cluster_barrier`.
+
+    ```mlir
+    kgpu.remote_store %partial, %buffer : tensor<1x2xf32, #part>, !kgpu.smem<1x2xf32>
+    ```
+  }];
+  let arguments = (ins Tile_Tile:$value, Kgpu_SharedType:$buffer);
+  let assemblyFormat = "$value `,` $buffer attr-dict `:` type($value) `,` qualified(type($buffer))";
+  let hasVerifier = 1;
+}
+
+def Kgpu_LocalLoadOp : Kgpu_SharedOp<"local_load", [MemoryEffects<[MemRead]>]> {
+  let summary = "reads a tile from a buffer";
+  let description = [{
+    Every place of the layout reads its element; what places beyond the shape get has no meaning, and they read nothing outside
+    the buffer.
+
+    ```mlir
+    %t = kgpu.local_load %buffer : !kgpu.smem<1x2xf32> -> tensor<1x2xf32, #all>
+    ```
+  }];
+  let arguments = (ins Kgpu_SharedType:$buffer);
+  let results = (outs Tile_Tile:$result);
+  let assemblyFormat = "$buffer attr-dict `:` qualified(type($buffer)) `->` type($result)";
+  let hasVerifier = 1;
+}
+
+def Kgpu_AsyncCopyOp : Kgpu_SharedOp<"async_copy", [MemoryEffects<[MemWrite]>,
+    TypesMatchWith<"fill has the view's element type", "view", "fill", "::llvm::cast<::kpkg::tile::ViewType>($_self).getElementType()">]> {
+  let summary = "starts to copy a tile of a view into a buffer";
+  let description = [{
+    What `tile.load` of the same view, offsets and fill would give in `layout`, each thread copying its own elements. The copy is
+    done for the thread after a `kgpu.async_wait` that covers the group which the next `kgpu.async_commit` closes. A
+    `kgpu.local_load` with the same layout then reads only what its own thread copied and needs no barrier.
+
+    ```mlir
+    kgpu.async_copy %x[%r, %c] fill %zero, %stage layout #wide : !tile.view<2xf32>, !kgpu.smem<1x256xf32>
+    ```
+  }];
+  let arguments = (ins Arg<Tile_ViewType, "", [MemRead]>:$view, Variadic<Index>:$offsets, Tile_Element:$fill,
+                       Kgpu_SharedType:$buffer, Kgpu_LayoutAttr:$layout);
+  let assemblyFormat = [{
+    $view `[` $offsets `]` `fill` $fill `,` $buffer `layout` $layout attr-dict
+    `:` qualified(type($view)) `,` qualified(type($buffer))
+  }];
+  let hasVerifier = 1;
+}
+
+def Kgpu_DotOp : Kgpu_SharedOp<"dot", [MemoryEffects<[MemRead]>, AllTypesMatch<["accumulator", "result"]>]> {
+  let summary = "matrix product of two tiles in shared memory plus an accumulator in registers, by fused multiply-adds";
+  let description = [{
+    `accumulator + lhs @ rhs` with lhs of shape MxK, rhs KxN, as `tile.dot`. Every thread computes the elements that its layout of the
+    accumulator gives it.
+
+    ```mlir
+    %t = kgpu.dot %lhs, %rhs, %acc : !kgpu.smem<16x8xf32>, !kgpu.smem<8x16xf32>, tensor<16x16xf32, #acc>
+    ```
+  }];
+  let arguments = (ins Kgpu_SharedType:$lhs, Kgpu_SharedType:$rhs, Tile_Tile:$accumulator);
+  let results = (outs Tile_Tile:$result);
+  let assemblyFormat = [{
+    $lhs `,` $rhs `,` $accumulator attr-dict `:` qualified(type($lhs)) `,` qualified(type($rhs)) `,` type($accumulator)
+  }];
+  let hasVerifier = 1;
+}

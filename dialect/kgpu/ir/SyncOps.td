@@ -1,0 +1,61 @@
+// Who waits for whom.
+// SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
+
+def Kgpu_BarrierOp : Kgpu_Op<"barrier", [MemoryEffects<[MemRead, MemWrite]>]> {
+  let summary = "all threads of the CTA wait for each other";
+  let description = [{
+    Accesses to shared memory before it are done for the whole CTA. All threads reach it together.
+
+    ```mlir
+    kgpu.barrier
+    ```
+  }];
+  let assemblyFormat = "attr-dict";
+}
+
+def Kgpu_WarpBarrierOp : Kgpu_Op<"warp_barrier", [MemoryEffects<[MemRead, MemWrite]>]> {
+  let summary = "all lanes of a warp wait for each other";
+  let description = [{
+    Accesses to shared memory before it are done for the whole warp.
+
+    ```mlir
+    kgpu.warp_barrier
+    ```
+  }];
+  let assemblyFormat = "attr-dict";
+}
+
+def Kgpu_ClusterBarrierOp : Kgpu_Op<"cluster_barrier", [MemoryEffects<[MemRead, MemWrite]>]> {
+  let summary = "all threads of the cluster wait for each other";
+  let description = [{
+    Accesses to the shared memory of any CTA of the cluster before it are done for the whole cluster.
+
+    ```mlir
+    kgpu.cluster_barrier
+    ```
+  }];
+  let assemblyFormat = "attr-dict";
+}
+
+def Kgpu_AsyncCommitOp : Kgpu_Op<"async_commit", [MemoryEffects<[MemRead, MemWrite]>]> {
+  let summary = "closes a group of asynchronous copies of this thread";
+  let description = [{
+    The group holds every `kgpu.async_copy` since the last commit, maybe none.
+
+    ```mlir
+    kgpu.async_commit
+    ```
+  }];
+  let assemblyFormat = "attr-dict";
+}
+
+def Kgpu_AsyncWaitOp : Kgpu_Op<"async_wait", [MemoryEffects<[MemRead, MemWrite]>]> {
+  let summary = "waits until at most `pending` of the last committed groups of this thread are not done";
+  let description = [{
+    ```mlir
+    kgpu.async_wait 1
+    ```
+  }];
+  let arguments = (ins ConfinedAttr<I64Attr, [IntNonNegative]>:$pending);
+  let assemblyFormat = "$pending attr-dict";
+}

@@ -1,0 +1,50 @@
+"""Prints a module with every example of the kgpu dialect's documentation, each in a kernel that gives it operands.
+
+SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
+"""
+
+import re
+import sys
+from pathlib import Path
+
+PROLOGUE = """\
+#wide = #kgpu.layout<"reg 1:1-2 lane 1:4-64 warp 1:128 rep 1x1">
+#narrow = #kgpu.layout<"reg 1:64-128 lane 1:1-16 warp 1:32 rep 1x1">
+#part = #kgpu.layout<"lane *5 warp 1:1 rep 1x1">
+#all = #kgpu.layout<"lane 1:1 *4 warp * rep 1x1">
+#acc = #kgpu.layout<"reg 1:1-2 lane 1:4-8 0:1-4 warp 0:8 rep 1x1">
+tile.kernel @example{number}(%x: !tile.view<2xf32>, %r: index, %c: index)
+    attributes {{kgpu.target = #kgpu.target<"sm_90a">, kgpu.threads = 64 : i32}} {{
+  %zero = arith.constant 0.0 : f32
+  %row = arith.constant dense<1.0> : tensor<1x256xf32, #wide>
+  %partial = arith.constant dense<1.0> : tensor<1x2xf32, #part>
+  %acc = arith.constant dense<0.0> : tensor<16x16xf32, #acc>
+  %buffer = kgpu.alloc : !kgpu.smem<1x2xf32>
+  %stage = kgpu.alloc : !kgpu.smem<1x256xf32>
+  %ring = kgpu.alloc : !kgpu.smem<3x1x256xf32>
+  %lhs = kgpu.alloc : !kgpu.smem<16x8xf32>
+  %rhs = kgpu.alloc : !kgpu.smem<8x16xf32>
+"""
+
+
+def main() -> int:
+    missing = []
+    number = 0
+    for path in sorted(Path(sys.argv[1]).glob("*Ops.td")):
+        for record in re.split(r"\n(?=def |class )", path.read_text()):
+            op = re.match(r'def Kgpu_(\w+) : Kgpu_\w*Op<"(\w+)"', record)
+            if not op:
+                continue
+            examples = re.findall(r"```mlir\n(.*?)```", record, re.S)
+            if not examples or f"kgpu.{op[2]}" not in examples[0]:
+                missing.append(op[2])
+            for example in examples:
+                number += 1
+                print(PROLOGUE.format(number=number) + example + "  tile.return\n}\n// -----")
+    if missing:
+        print(f"no example: {', '.join(missing)}", file=sys.stderr)
+    return 1 if missing or number < 16 else 0
+
+
+if __name__ == "__main__":
+    sys.exit(main())
