@@ -28,13 +28,21 @@ std::string describeOptions(const CompileOptions &options, ArrayRef<const lower:
 /// Text to a program in which every instance and op is checked; null when `diags` has errors.
 Expected<std::unique_ptr<Program>> checkedProgram(const CompileOptions &options, SourceManager &sources,
                                                   DiagnosticEngine &diags) {
-  auto paths = findSources(options.inputs);
-  if (!paths)
-    return paths.takeError();
   ProgramOptions programOptions;
   programOptions.importPaths = options.importPaths;
   programOptions.defines = options.defines;
-  auto program = Program::load(*paths, programOptions, sources, diags);
+  std::unique_ptr<Program> program;
+  if (options.texts.empty()) {
+    auto paths = findSources(options.inputs);
+    if (!paths)
+      return paths.takeError();
+    program = Program::load(*paths, programOptions, sources, diags);
+  } else {
+    std::vector<const SourceFile *> files;
+    for (const auto &[name, text] : options.texts)
+      files.push_back(&sources.add(name, text));
+    program = Program::loadSources(files, programOptions, sources, diags);
+  }
   if (!diags.hasErrors())
     program->check();
   if (diags.hasErrors())

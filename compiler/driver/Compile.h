@@ -16,6 +16,8 @@ class SourceManager;
 struct CompileOptions {
   /// Files, or folders whose .k files are all taken.
   std::vector<std::string> inputs;
+  /// In place of `inputs`: sources that are in memory, name and text.
+  std::vector<std::pair<std::string, std::string>> texts;
   std::vector<std::string> importPaths;
   std::vector<std::pair<std::string, std::string>> defines;
   /// Names in packages, such as "x86-64-v3"; empty: this machine's.

@@ -4,7 +4,8 @@
 #include "compiler/diag/Render.h"
 #include "compiler/driver/Compile.h"
 #include "tools/kpkg/Commands.h"
-#include "llvm/Support/FileSystem.h"
+#include "tools/kpkg/OutputFile.h"
+#include "tools/kpkg/ProgressLine.h"
 #include "llvm/Support/Error.h"
 #include <fmt/format.h>
 #include <unistd.h>
@@ -25,28 +26,6 @@ struct BuildOptions {
   bool checkReproducible = false;
 };
 
-/// Draws "[12/48] gemm_tiles[...] x86-64-v3" on one line of a terminal; elsewhere nothing.
-class ProgressLine {
-public:
-  ProgressLine() : isTerminal(isatty(STDERR_FILENO)) {}
-  ~ProgressLine() {
-    if (drawn)
-      fmt::print(stderr, "\r\033[K");
-  }
-  Progress callback() {
-    if (!isTerminal)
-      return nullptr;
-    return [this](size_t done, size_t total, const std::string &what) {
-      drawn = true;
-      fmt::print(stderr, "\r\033[K[{}/{}] {}", done, total, what.substr(0, 100));
-    };
-  }
-
-private:
-  bool isTerminal;
-  bool drawn = false;
-};
-
 ExitCode fail(llvm::Error error) {
   fmt::print(stderr, "kpkg: error: {}\n", llvm::toString(std::move(error)));
   return WorldError;
@@ -59,18 +38,6 @@ void show(const DiagnosticEngine &diags, const SourceManager &sources, const std
     return;
   }
   fmt::print(stderr, "{}", renderText(diags, sources, {.colour = wantsColour(STDERR_FILENO)}));
-}
-
-/// A reader sees the old file or the new one, never a part.
-llvm::Error writeAtomically(const std::string &path, const std::string &bytes) {
-  llvm::Error error = llvm::writeToOutput(path, [&](llvm::raw_ostream &stream) -> llvm::Error {
-    stream << bytes;
-    return llvm::Error::success();
-  });
-  if (!error)
-    return llvm::Error::success();
-  return llvm::createStringError(llvm::inconvertibleErrorCode(), "cannot write %s: %s", path.c_str(),
-                                 llvm::toString(std::move(error)).c_str());
 }
 
 std::vector<std::string> splitTargets(const std::string &text) {

@@ -13,6 +13,7 @@ enum ExitCode : int {
   WorldError = 3,   ///< a file, device or tool failed
 };
 
+void addBench(CLI::App &app, int &exitCode);
 void addBuild(CLI::App &app, int &exitCode);
 void addRun(CLI::App &app, int &exitCode);
 void addInfo(CLI::App &app, int &exitCode);

@@ -22,6 +22,7 @@ int main(int argc, char **argv) {
   int exitCode = Success;
   addBuild(app, exitCode);
   addRun(app, exitCode);
+  addBench(app, exitCode);
   addInfo(app, exitCode);
   addExplain(app, exitCode);
   addVersion(app, exitCode);

@@ -1,0 +1,241 @@
+// `kpkg bench`: times ops of a package, and says how near they come to what the device can do.
+// SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
+#include "tools/kpkg/InputText.h"
+#include "tools/kpkg/OutputFile.h"
+#include "tools/kpkg/ProgressLine.h"
+#include "tools/kpkg/Report.h"
+#include "tools/kpkg/bench/BenchReport.h"
+#include <algorithm>
+#include <ctime>
+#include <fmt/format.h>
+#include <fmt/ranges.h>
+#include <nlohmann/json.hpp>
+
+namespace kpkg::command {
+
+namespace {
+
+using namespace bench;
+
+struct BenchOptions {
+  std::string package;
+  std::vector<std::string> ops;
+  std::vector<std::string> inputs;
+  std::vector<std::string> sweeps;
+  uint64_t seed = 0;
+  int repeats = 20;
+  std::string json;
+  std::string html;
+};
+
+Error useError(std::string message) { return {KPKG_ERROR_USE, std::move(message), {}, {}, {}}; }
+
+bool takes(const Op &op, const std::string &name) {
+  return std::any_of(op.arguments().begin(), op.arguments().end(),
+                     [&](const ArgumentInfo &argument) { return name == argument.name; });
+}
+
+/// The named ops, or every op that takes exactly these inputs and is not only another op's reference.
+Result<std::vector<Op>> chooseOps(const Library &library, const BenchOptions &options,
+                                  const std::vector<std::string> &names) {
+  std::vector<Op> chosen;
+  for (const std::string &name : options.ops) {
+    auto op = library.op(name);
+    if (!op)
+      return op.error();
+    chosen.push_back(*op);
+  }
+  if (!options.ops.empty()) {
+    for (const std::string &name : names)
+      if (std::none_of(chosen.begin(), chosen.end(), [&](const Op &op) { return takes(op, name); }))
+        return useError(fmt::format("--input {}: {} no argument '{}'", name,
+                                    chosen.size() == 1 ? chosen[0].name() + " has" : std::string("none of the ops has"),
+                                    name));
+    return chosen;
+  }
+  std::vector<Op> all = library.ops();
+  for (const Op &op : all) {
+    bool isReference =
+        std::any_of(all.begin(), all.end(), [&](const Op &other) { return op.name() == other.info().reference; });
+    bool takesAll = std::all_of(names.begin(), names.end(), [&](const std::string &name) { return takes(op, name); });
+    bool isComplete = std::all_of(op.arguments().begin(), op.arguments().end(), [&](const ArgumentInfo &argument) {
+      return argument.has_default || std::find(names.begin(), names.end(), argument.name) != names.end();
+    });
+    if (!isReference && takesAll && isComplete)
+      chosen.push_back(op);
+  }
+  if (chosen.empty())
+    return useError(
+        fmt::format("no op of the package takes the inputs [{}]; kpkg info lists the ops", fmt::join(names, ", ")));
+  return chosen;
+}
+
+DType widestFloat(const std::vector<Named> &named) {
+  DType widest = DType::None;
+  for (const Named &argument : named) {
+    DType dtype = argument.second.asTensor().dtype();
+    bool isWider = kpkg_dtype_size(int32_t(dtype)) > kpkg_dtype_size(int32_t(widest));
+    if (dtype >= DType::Float16 && (widest == DType::None || isWider))
+      widest = dtype;
+  }
+  return widest;
+}
+
+/// What the package knows about the call: its instances and estimates.
+Status addResolution(BenchLine &line, const Op &op, const std::vector<Named> &named) {
+  auto text = op.explain({}, named, KPKG_JSON);
+  if (!text)
+    return text.error();
+  auto resolution = nlohmann::json::parse(*text);
+  line.flops = resolution.value("flops", 0.0);
+  line.bytes = resolution.value("bytes", 0.0);
+  for (const auto &launch : resolution["launches"]) {
+    std::string instance = launch["chosen"];
+    if (std::find(line.instances.begin(), line.instances.end(), instance) == line.instances.end())
+      line.instances.push_back(instance);
+  }
+  for (const auto &package : resolution["packages"])
+    if (package.value("runs", false)) {
+      line.copies = package["copies"];
+      line.copiedBytes = package["copied_bytes"];
+      break;
+    }
+  return {};
+}
+
+/// The outer result fails when the inputs cannot be made; a call that fails is a line that says so.
+Result<BenchLine> benchLine(const Op &op, const SweepPoint &point, const BenchOptions &options) {
+  BenchLine line;
+  line.op = op.name();
+  line.point = point;
+  std::vector<Named> named;
+  for (size_t i = 0; i < options.inputs.size(); ++i) {
+    if (!takes(op, inputName(options.inputs[i])))
+      continue;
+    line.inputs.push_back(substitute(options.inputs[i], point));
+    auto input = parseInput(line.inputs.back(), options.seed + i);
+    if (!input)
+      return input.error();
+    named.push_back(*input);
+  }
+  auto call = RepeatedCall::prepare(op, named);
+  if (!call) {
+    line.error = call.error().message;
+    return line;
+  }
+  line.allocates = call->allocates();
+  auto seconds = sample(*call, options.repeats);
+  if (!seconds) {
+    line.error = seconds.error().message;
+    return line;
+  }
+  line.seconds = *seconds;
+  if (Status status = addResolution(line, op, named); !status)
+    return status.error();
+  line.dtype = widestFloat(named);
+  return line;
+}
+
+Result<BenchReport> measure(const BenchOptions &options, const std::vector<SweepPoint> &points) {
+  auto library = Library::open(options.package);
+  if (!library)
+    return library.error();
+  std::vector<std::string> names;
+  for (const std::string &input : options.inputs) {
+    names.push_back(inputName(input));
+    if (names.back().empty())
+      return useError(fmt::format("--input \"{}\": write name=value", input));
+  }
+  auto ops = chooseOps(*library, options, names);
+  if (!ops)
+    return ops.error();
+
+  BenchReport report;
+  report.package = options.package;
+  std::set<DType> dtypes;
+  ProgressLine progress;
+  auto show = progress.callback();
+  size_t total = ops->size() * points.size() + 1;
+  for (const Op &op : *ops)
+    for (const SweepPoint &point : points) {
+      if (show)
+        show(report.lines.size(), total, op.name());
+      auto line = benchLine(op, point, options);
+      if (!line)
+        return line.error();
+      if (line->dtype != DType::None)
+        dtypes.insert(line->dtype);
+      report.lines.push_back(std::move(*line));
+    }
+  if (show)
+    show(total - 1, total, "the device's limits");
+  auto limits = measureLimits(Cpu, dtypes);
+  if (!limits)
+    return limits.error();
+  report.limits = std::move(*limits);
+  char date[32];
+  std::time_t now = std::time(nullptr);
+  std::strftime(date, sizeof date, "%Y-%m-%dT%H:%M:%SZ", std::gmtime(&now));
+  report.date = date;
+  return report;
+}
+
+ExitCode run(const BenchOptions &options) {
+  auto points = expandSweeps(options.sweeps, options.inputs);
+  if (!points) {
+    report(points.error());
+    return UsageError;
+  }
+  auto found = measure(options, *points);
+  if (!found)
+    return report(found.error());
+  if (options.json != "-" && options.html != "-")
+    fmt::print("{}", toTable(*found));
+  auto write = [](const std::string &path, const std::string &text) {
+    llvm::Error error = path.empty() ? llvm::Error::success() : writeAtomically(path, text);
+    if (!error)
+      return true;
+    fmt::print(stderr, "kpkg: error: {}\n", llvm::toString(std::move(error)));
+    return false;
+  };
+  std::fflush(stdout);
+  if (!write(options.json, toJson(*found)) || !write(options.html, toHtml(*found)))
+    return WorldError;
+  bool anyFailed =
+      std::any_of(found->lines.begin(), found->lines.end(), [](const BenchLine &line) { return !line.error.empty(); });
+  if (anyFailed)
+    fmt::print(stderr, "kpkg: error: some calls failed\n");
+  return anyFailed ? InputRefused : Success;
+}
+
+} // namespace
+
+void addBench(CLI::App &app, int &exitCode) {
+  auto *command = app.add_subcommand("bench", "Time ops of a package against what this machine can do");
+  command->footer(
+      "Example: kpkg bench gemm.kpkg gemm --input \"a=randn(N,N,f32)\" --input \"b=randn(N,N,f32)\" --sweep N=512,1024 "
+      "--html gemm.html\n"
+      "Inputs are those of kpkg run. Each op gets the inputs that it has arguments for. The limits are measured in the "
+      "same run:\n"
+      "a copy of memory, and multiply-adds in registers, on all threads (KPKG_NUM_THREADS).");
+  auto options = std::make_shared<BenchOptions>();
+  command->add_option("package", options->package, "The .kpkg file")->required();
+  command->add_option("op", options->ops, "Ops, such as kpkg::gemm or gemm; default: all that take these inputs");
+  command->add_option("-i,--input", options->inputs, "An argument, name=value; may be repeated")
+      ->allow_extra_args(false);
+  command
+      ->add_option("--sweep", options->sweeps,
+                   "NAME=value,value: what NAME stands for in inputs; may be repeated, for all combinations")
+      ->allow_extra_args(false);
+  command->add_option("--seed", options->seed, "Seed of random inputs without one of their own")->capture_default_str();
+  command
+      ->add_option("--repeats", options->repeats, "Samples of each line; fewer when they take more than five seconds")
+      ->capture_default_str()
+      ->check(CLI::PositiveNumber);
+  command->add_option("--json", options->json,
+                      "Write the figures as JSON; - is standard output, in place of the table");
+  command->add_option("--html", options->html, "Write a page with a roofline; - as above");
+  command->callback([options, &exitCode] { exitCode = run(*options); });
+}
+
+} // namespace kpkg::command
