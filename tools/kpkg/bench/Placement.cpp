@@ -98,8 +98,9 @@ std::vector<std::string> notes(const BenchReport &report) {
     copies |= line.copies > 0;
   }
   if (isAbove)
-    notes.push_back("A share above 100% means that data stayed in caches or that more is read than written: the limit "
-                    "is a copy of memory.");
+    notes.push_back(
+        "A share above 100% means that data stayed in caches, that more is read than written, or that other programs "
+        "slowed the copy down: the limit is a copy of memory.");
   if (copies)
     notes.push_back("Copies that an op makes before its kernels count in its time, but not in its bytes.");
   if (allocates)
