@@ -4,6 +4,7 @@
 #include "dialect/kgpu/ir/KgpuDialect.h"
 #include "dialect/lower/cpu/LowerCpu.h"
 #include "dialect/lower/cpu/VectorMath.h"
+#include "dialect/lower/nvvm/LowerNvvm.h"
 #include "dialect/plan/ir/Plan.h"
 #include "dialect/plan/transforms/Passes.h"
 #include "dialect/tile/ir/TileDialect.h"
@@ -15,6 +16,7 @@ void kpkg::registerDialects(mlir::DialectRegistry &registry) {
   registry.insert<plan_ir::PlanDialect, tile::TileDialect, kgpu::KgpuDialect, mlir::arith::ArithDialect, mlir::cf::ControlFlowDialect,
                   mlir::LLVM::LLVMDialect, mlir::math::MathDialect, mlir::scf::SCFDialect, mlir::ub::UBDialect,
                   mlir::vector::VectorDialect>();
+  lower::nvvm::registerLoweringDialects(registry);
 }
 
 void kpkg::registerPasses() {
@@ -23,5 +25,6 @@ void kpkg::registerPasses() {
   tile::registerTilePasses();
   lower::cpu::registerLowerCpuPasses();
   lower::cpu::registerExpandVectorMathPass();
+  lower::nvvm::registerLowerNvvmPasses();
   plan_ir::registerPlanPasses();
 }

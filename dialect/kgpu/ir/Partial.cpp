@@ -25,6 +25,24 @@ int64_t partialExtent(const Layout &layout, unsigned axis) {
                         llvm::popcount(layout.bitsAlong(Part::Block, axis)));
 }
 
+llvm::Expected<Layout> shareOfWarp(const Layout &layout, unsigned axis) {
+  Layout::Fields fields = fieldsOf(layout);
+  uint32_t kept = 0;
+  for (Part part : layout::parts)
+    for (Layout::Basis &basis : fields.bases[static_cast<unsigned>(part)]) {
+      if (basis[axis] != 0 && !llvm::isPowerOf2_32(basis[axis]))
+        return llvm::createStringError("a bit of layout \"%s\" moves by %d along dimension %u", layout.str().c_str(), basis[axis], axis);
+      if (part == Part::Warp || part == Part::Block)
+        basis[axis] = 0;
+      kept |= basis[axis];
+    }
+  for (Part part : {Part::Register, Part::Lane})
+    for (Layout::Basis &basis : fields.bases[static_cast<unsigned>(part)])
+      if (uint32_t value = basis[axis])
+        basis[axis] = 1 << llvm::popcount(kept & (value - 1));
+  return Layout::get(std::move(fields));
+}
+
 llvm::Expected<Layout> partialLayout(const Layout &layout, unsigned axis) {
   llvm::Expected<Layout> sliced = layout::slice(layout, axis);
   if (!sliced)

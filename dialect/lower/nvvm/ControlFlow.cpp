@@ -1,0 +1,123 @@
+// Loops and branches: their values are flattened into the registers of one thread.
+// SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
+#include "dialect/lower/nvvm/DeviceOps.h"
+#include "dialect/lower/nvvm/Emitter.h"
+
+using namespace mlir;
+
+namespace kpkg::lower::nvvm {
+
+Emitter::TileRegisters Emitter::flatten(ValueRange values) const {
+  TileRegisters flat;
+  for (Value value : values)
+    llvm::append_range(flat, registersOf(value));
+  return flat;
+}
+
+void Emitter::defineFrom(ValueRange values, ValueRange flat) {
+  for (Value value : values) {
+    unsigned count = isa<RankedTensorType>(value.getType()) ? kgpu::layoutOf(value).registers() : 1;
+    define(value, TileRegisters(flat.take_front(count)));
+    flat = flat.drop_front(count);
+  }
+}
+
+LogicalResult Emitter::emitInto(Block &from, Block *to) {
+  builder.setInsertionPointToEnd(to);
+  return emitBlock(from);
+}
+
+LogicalResult Emitter::emitFor(scf::ForOp op) {
+  auto loop = scf::ForOp::create(builder, scalar(op.getLowerBound()), scalar(op.getUpperBound()), scalar(op.getStep()), flatten(op.getInitArgs()));
+  OpBuilder::InsertionGuard guard(builder);
+  Block *body = loop.getBody();
+  if (!body->empty()) // a terminator without values
+    body->back().erase();
+  define(op.getInductionVar(), {loop.getInductionVar()});
+  defineFrom(op.getRegionIterArgs(), loop.getRegionIterArgs());
+  if (failed(emitInto(*op.getBody(), body)))
+    return failure();
+  scf::YieldOp::create(builder, flatten(op.getBody()->getTerminator()->getOperands()));
+  defineFrom(op.getResults(), loop.getResults());
+  return success();
+}
+
+LogicalResult Emitter::emitIf(scf::IfOp op) {
+  // Types of the results are known once a branch is emitted: branches go into blocks that the new op then takes.
+  OpBuilder::InsertionGuard guard(builder);
+  auto emitBranch = [&](Region &from, Region &to) -> LogicalResult {
+    Block *block = builder.createBlock(&to);
+    if (from.empty()) {
+      scf::YieldOp::create(builder);
+      return success();
+    }
+    if (failed(emitInto(from.front(), block)))
+      return failure();
+    scf::YieldOp::create(builder, flatten(from.front().getTerminator()->getOperands()));
+    return success();
+  };
+  OpBuilder::InsertPoint here = builder.saveInsertionPoint();
+  OperationState state(builder.getLoc(), scf::IfOp::getOperationName());
+  state.addOperands(scalar(op.getCondition()));
+  Region *thenRegion = state.addRegion(), *elseRegion = state.addRegion();
+  if (failed(emitBranch(op.getThenRegion(), *thenRegion)))
+    return failure();
+  state.addTypes(thenRegion->front().getTerminator()->getOperandTypes());
+  if (!op.getElseRegion().empty() && failed(emitBranch(op.getElseRegion(), *elseRegion)))
+    return failure();
+  builder.restoreInsertionPoint(here);
+  defineFrom(op.getResults(), builder.create(state)->getResults());
+  return success();
+}
+
+LogicalResult Emitter::emitWhile(scf::WhileOp op) {
+  OpBuilder::InsertionGuard guard(builder);
+  OpBuilder::InsertPoint here = builder.saveInsertionPoint();
+  OperationState state(builder.getLoc(), scf::WhileOp::getOperationName());
+  TileRegisters inits = flatten(op.getInits());
+  state.addOperands(inits);
+  Region *before = state.addRegion(), *after = state.addRegion();
+  SmallVector<Location> locations(inits.size(), builder.getLoc());
+  Block *test = builder.createBlock(before, {}, ValueRange(inits).getTypes(), locations);
+  defineFrom(op.getBeforeArguments(), test->getArguments());
+  if (failed(emitInto(*op.getBeforeBody(), test)))
+    return failure();
+  scf::ConditionOp condition = op.getConditionOp();
+  TileRegisters passed = flatten(condition.getArgs());
+  scf::ConditionOp::create(builder, scalar(condition.getCondition()), passed);
+  Block *body = builder.createBlock(after, {}, ValueRange(passed).getTypes(), SmallVector<Location>(passed.size(), builder.getLoc()));
+  defineFrom(op.getAfterArguments(), body->getArguments());
+  if (failed(emitInto(*op.getAfterBody(), body)))
+    return failure();
+  scf::YieldOp::create(builder, flatten(op.getAfterBody()->getTerminator()->getOperands()));
+  state.addTypes(ValueRange(passed).getTypes());
+  builder.restoreInsertionPoint(here);
+  defineFrom(op.getResults(), builder.create(state)->getResults());
+  return success();
+}
+
+LogicalResult Emitter::emitForTiles(tile::ForTilesOp op) {
+  // CTA c runs tiles c, c + CTAs, ...; the last coordinate runs fastest.
+  Type index = builder.getIndexType();
+  Value total = arith::ConstantIndexOp::create(builder, 1), zero = arith::ConstantIndexOp::create(builder, 0);
+  SmallVector<Value> counts;
+  for (Value count : op.getCounts()) {
+    counts.push_back(arith::MaxSIOp::create(builder, scalar(count), zero));
+    total = arith::MulIOp::create(builder, total, counts.back());
+  }
+  Value first = arith::IndexCastUIOp::create(builder, index, ctaId(builder, tile::GridAxis::x));
+  Value step = arith::IndexCastUIOp::create(builder, index, ctaCount(builder, tile::GridAxis::x));
+  auto loop = scf::ForOp::create(builder, first, total, step);
+  OpBuilder::InsertionGuard guard(builder);
+  builder.setInsertionPointToStart(loop.getBody());
+  Value rest = loop.getInductionVar();
+  for (size_t dim = counts.size(); dim-- > 0;) {
+    Value coordinate = dim == 0 ? rest : arith::RemUIOp::create(builder, rest, counts[dim]).getResult();
+    define(op.getCoordinates()[dim], {coordinate});
+    if (dim != 0)
+      rest = arith::DivUIOp::create(builder, rest, counts[dim]);
+  }
+  return emitBlock(op.getBody().front());
+}
+
+} // namespace kpkg::lower::nvvm

@@ -1,0 +1,143 @@
+// The few instructions of the device that the lowering writes itself.
+// SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
+#include "dialect/lower/nvvm/DeviceOps.h"
+#include "dialect/lower/nvvm/ThreadBits.h"
+#include "mlir/Dialect/Arith/IR/Arith.h"
+#include "mlir/Dialect/LLVMIR/LLVMDialect.h"
+#include "mlir/Dialect/LLVMIR/NVVMDialect.h"
+
+using namespace mlir;
+
+namespace kpkg::lower::nvvm {
+
+Value threadId(ImplicitLocOpBuilder &builder) { return NVVM::ThreadIdXOp::create(builder, builder.getI32Type()); }
+
+Value ctaOfCluster(ImplicitLocOpBuilder &builder) {
+  return NVVM::BlockInClusterIdXOp::create(builder, builder.getI32Type());
+}
+
+Value ctaId(ImplicitLocOpBuilder &builder, tile::GridAxis axis) {
+  Type i32 = builder.getI32Type();
+  switch (axis) {
+  case tile::GridAxis::x: return NVVM::BlockIdXOp::create(builder, i32);
+  case tile::GridAxis::y: return NVVM::BlockIdYOp::create(builder, i32);
+  case tile::GridAxis::z: return NVVM::BlockIdZOp::create(builder, i32);
+  }
+  llvm_unreachable("an axis of a grid");
+}
+
+Value ctaCount(ImplicitLocOpBuilder &builder, tile::GridAxis axis) {
+  Type i32 = builder.getI32Type();
+  switch (axis) {
+  case tile::GridAxis::x: return NVVM::GridDimXOp::create(builder, i32);
+  case tile::GridAxis::y: return NVVM::GridDimYOp::create(builder, i32);
+  case tile::GridAxis::z: return NVVM::GridDimZOp::create(builder, i32);
+  }
+  llvm_unreachable("an axis of a grid");
+}
+
+void ctaBarrier(ImplicitLocOpBuilder &builder) { NVVM::BarrierOp::create(builder); }
+
+void clusterBarrier(ImplicitLocOpBuilder &builder) {
+  NVVM::ClusterArriveOp::create(builder, UnitAttr());
+  NVVM::ClusterWaitOp::create(builder, UnitAttr());
+}
+
+void warpBarrier(ImplicitLocOpBuilder &builder) { NVVM::SyncWarpOp::create(builder, constantOf(builder, -1)); }
+
+/// "v4.b32" and the register constraint of one word.
+static std::pair<std::string, char> accessForm(unsigned wordBytes, unsigned count) {
+  std::string vector = count == 1 ? "" : "v" + std::to_string(count) + ".";
+  return {vector + "b" + std::to_string(8 * wordBytes), wordBytes <= 2 ? 'h' : wordBytes == 4 ? 'r' : 'l'};
+}
+
+static Type wordType(ImplicitLocOpBuilder &builder, unsigned wordBytes) { return builder.getIntegerType(std::max(8 * wordBytes, 16u)); }
+
+static std::string braced(unsigned first, unsigned count) {
+  if (count == 1)
+    return "$" + std::to_string(first);
+  std::string text = "{";
+  for (unsigned i = 0; i < count; ++i)
+    text += (i ? ", $" : "$") + std::to_string(first + i);
+  return text + "}";
+}
+
+SmallVector<Value> globalLoad(ImplicitLocOpBuilder &builder, Value pointer, Value mask, unsigned wordBytes, unsigned count, Value fill,
+                              bool isConstant) {
+  auto [form, constraint] = accessForm(wordBytes, count);
+  Type word = wordType(builder, wordBytes);
+  std::string constraints;
+  SmallVector<Value> operands = {pointer};
+  for (unsigned i = 0; i < count; ++i)
+    constraints += std::string(i ? ",=" : "=") + constraint;
+  constraints += ",l";
+  std::string text = std::string("ld.global.") + (isConstant ? "nc." : "") + form + " " + braced(0, count) + ", [$" + std::to_string(count) + "];";
+  if (mask) {
+    text = "@$" + std::to_string(count + 1) + " " + text;
+    constraints += ",b";
+    operands.push_back(mask);
+    for (unsigned i = 0; i < count; ++i) {
+      constraints += "," + std::to_string(i);
+      operands.push_back(fill);
+    }
+  }
+  if (!isConstant)
+    constraints += ",~{memory}";
+  Type result = count == 1 ? word : LLVM::LLVMStructType::getLiteral(builder.getContext(), SmallVector<Type>(count, word));
+  // Side effects keep the loads of a tile together and in front of their uses.
+  auto load = LLVM::InlineAsmOp::create(builder, result, operands, text, constraints, /*has_side_effects=*/true, /*is_align_stack=*/false,
+                                        LLVM::tailcallkind::TailCallKind::None, LLVM::AsmDialectAttr::get(builder.getContext(), LLVM::AsmDialect::AD_ATT),
+                                        ArrayAttr());
+  if (count == 1)
+    return {load.getRes()};
+  SmallVector<Value> words;
+  for (unsigned i = 0; i < count; ++i)
+    words.push_back(LLVM::ExtractValueOp::create(builder, load.getRes(), i));
+  return words;
+}
+
+void globalStore(ImplicitLocOpBuilder &builder, Value pointer, Value mask, unsigned wordBytes, ValueRange words) {
+  auto [form, constraint] = accessForm(wordBytes, words.size());
+  std::string constraints = "l";
+  SmallVector<Value> operands = {pointer};
+  for (Value word : words) {
+    constraints += std::string(",") + constraint;
+    operands.push_back(word);
+  }
+  std::string text = "st.global." + form + " [$0], " + braced(1, words.size()) + ";";
+  if (mask) {
+    text = "@$" + std::to_string(words.size() + 1) + " " + text;
+    constraints += ",b";
+    operands.push_back(mask);
+  }
+  constraints += ",~{memory}";
+  LLVM::InlineAsmOp::create(builder, TypeRange(), operands, text, constraints, /*has_side_effects=*/true, /*is_align_stack=*/false,
+                            LLVM::tailcallkind::TailCallKind::None, LLVM::AsmDialectAttr::get(builder.getContext(), LLVM::AsmDialect::AD_ATT),
+                            ArrayAttr());
+}
+
+void setLaunchBounds(LLVM::LLVMFuncOp function, const kgpu::Launch &launch) {
+  Builder builder(function.getContext());
+  function->setAttr(NVVM::NVVMDialect::getKernelFuncAttrName(), builder.getUnitAttr());
+  function->setAttr(NVVM::NVVMDialect::getReqntidAttrName(), builder.getDenseI32ArrayAttr({int32_t(launch.threads), 1, 1}));
+  if (launch.minCtas)
+    function->setAttr(NVVM::NVVMDialect::getMinctasmAttrName(), builder.getI32IntegerAttr(launch.minCtas));
+  if (launch.cluster > 1)
+    function->setAttr(NVVM::NVVMDialect::getClusterDimAttrName(), builder.getDenseI32ArrayAttr({int32_t(launch.cluster), 1, 1}));
+}
+
+Value addressOfSharedMemory(ImplicitLocOpBuilder &builder) {
+  static constexpr StringLiteral name = "kpkg_shared";
+  static constexpr unsigned sharedSpace = 3, alignment = 1024;
+  Operation *module = builder.getInsertionBlock()->getParentOp()->getParentWithTrait<OpTrait::SymbolTable>();
+  if (!SymbolTable::lookupSymbolIn(module, name)) {
+    OpBuilder::InsertionGuard guard(builder);
+    builder.setInsertionPointToStart(&module->getRegion(0).front());
+    // External, so that the launch decides its size.
+    auto bytes = LLVM::LLVMArrayType::get(builder.getI8Type(), 0);
+    LLVM::GlobalOp::create(builder, bytes, /*isConstant=*/false, LLVM::Linkage::External, name, Attribute(), alignment, sharedSpace);
+  }
+  return LLVM::AddressOfOp::create(builder, LLVM::LLVMPointerType::get(builder.getContext(), sharedSpace), name);
+}
+
+} // namespace kpkg::lower::nvvm

@@ -1,0 +1,36 @@
+// Instructions that only the device has; with MoveRegisters the only place that sees the NVVM dialect.
+// SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
+#pragma once
+#include "dialect/kgpu/ir/KgpuDialect.h"
+#include "mlir/IR/ImplicitLocOpBuilder.h"
+
+namespace mlir::LLVM {
+class LLVMFuncOp;
+} // namespace mlir::LLVM
+
+namespace kpkg::lower::nvvm {
+
+/// i32: number of the thread in its CTA; of the CTA in its cluster; of the CTA in the grid, and the grid's size, along an axis.
+mlir::Value threadId(mlir::ImplicitLocOpBuilder &builder);
+mlir::Value ctaOfCluster(mlir::ImplicitLocOpBuilder &builder);
+mlir::Value ctaId(mlir::ImplicitLocOpBuilder &builder, tile::GridAxis axis);
+mlir::Value ctaCount(mlir::ImplicitLocOpBuilder &builder, tile::GridAxis axis);
+
+/// All threads of the CTA, or of the cluster, or of the warp wait for each other and see each other's earlier writes.
+void ctaBarrier(mlir::ImplicitLocOpBuilder &builder);
+void clusterBarrier(mlir::ImplicitLocOpBuilder &builder);
+void warpBarrier(mlir::ImplicitLocOpBuilder &builder);
+
+/// Reads `count` words of `wordBytes` (1, 2, 4 or 8) from global memory: integers of that size, but i16 for one byte too. Where `mask` (i1, may
+/// be null) is false nothing is read and the results are `fill`. `isConstant`: no one writes there while the kernel runs.
+llvm::SmallVector<mlir::Value> globalLoad(mlir::ImplicitLocOpBuilder &builder, mlir::Value pointer, mlir::Value mask, unsigned wordBytes,
+                                          unsigned count, mlir::Value fill, bool isConstant);
+/// Writes the words, whose types are those of globalLoad.
+void globalStore(mlir::ImplicitLocOpBuilder &builder, mlir::Value pointer, mlir::Value mask, unsigned wordBytes, mlir::ValueRange words);
+
+/// Makes `function` a kernel with the launch's bounds.
+void setLaunchBounds(mlir::LLVM::LLVMFuncOp function, const kgpu::Launch &launch);
+/// !llvm.ptr<3>: the beginning of the CTA's dynamic shared memory. Declares it in the module around `builder` when it is not there yet.
+mlir::Value addressOfSharedMemory(mlir::ImplicitLocOpBuilder &builder);
+
+} // namespace kpkg::lower::nvvm

@@ -1,0 +1,88 @@
+// Ops that treat every element alike: one scalar op for each register.
+// SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
+#include "dialect/lower/nvvm/Emitter.h"
+
+using namespace mlir;
+
+namespace kpkg::lower::nvvm {
+
+LogicalResult Emitter::emitConstant(arith::ConstantOp op) {
+  auto type = dyn_cast<RankedTensorType>(op.getType());
+  if (!type) {
+    define(op, {builder.clone(*op)->getResult(0)});
+    return success();
+  }
+  auto dense = dyn_cast<DenseElementsAttr>(op.getValue());
+  if (!dense || !dense.isSplat())
+    return op.emitOpError("is no splat, which GPUs do not support yet");
+  Value value = arith::ConstantOp::create(builder, type.getElementType(), dense.getSplatValue<TypedAttr>());
+  define(op, TileRegisters(kgpu::layoutOf(op.getResult()).registers(), value));
+  return success();
+}
+
+namespace {
+bool isNarrow(Type type) { return type.isBF16() || type.isF16() || isa<Float8E4M3FNType, Float8E5M2Type>(type); }
+
+/// bf16 is the upper half of f32: widening is a shift, which costs less than the conversion instruction.
+Value widenBFloat(ImplicitLocOpBuilder &builder, Value value) {
+  Type i32 = builder.getI32Type();
+  Value bits = arith::ExtUIOp::create(builder, i32, arith::BitcastOp::create(builder, builder.getI16Type(), value));
+  Value word = arith::ShLIOp::create(builder, bits, constantOf(builder, 16));
+  return arith::BitcastOp::create(builder, builder.getF32Type(), word);
+}
+
+Value extend(ImplicitLocOpBuilder &builder, Value value, Type to) {
+  Type f32 = builder.getF32Type();
+  if (!value.getType().isBF16())
+    return arith::ExtFOp::create(builder, to, value);
+  Value wide = widenBFloat(builder, value);
+  return to == f32 ? wide : arith::ExtFOp::create(builder, to, wide).getResult();
+}
+} // namespace
+
+LogicalResult Emitter::emitElementwise(Operation *op) {
+  if (op->getNumResults() != 1 || op->getNumRegions() != 0)
+    return op->emitOpError("is not supported on GPUs yet");
+  Value result = op->getResult(0);
+  auto tile = dyn_cast<RankedTensorType>(result.getType());
+  Type element = tile ? tile.getElementType() : result.getType();
+  unsigned count = tile ? kgpu::layoutOf(result).registers() : 1;
+
+  auto scalarOp = [&](ArrayRef<Value> operands) -> Value {
+    if (isa<arith::ExtFOp>(op))
+      return extend(builder, operands.front(), element);
+    // Arithmetic on narrow floats is that of f32, rounded once.
+    bool widens = isNarrow(element) && !isa<arith::TruncFOp, arith::ExtFOp, arith::SelectOp, arith::BitcastOp, arith::SIToFPOp, arith::UIToFPOp>(op);
+    bool compares = isa<arith::CmpFOp>(op) && isNarrow(operands.front().getType());
+    SmallVector<Value> given(operands);
+    Type f32 = builder.getF32Type();
+    if (widens || compares)
+      for (Value &operand : given)
+        if (isNarrow(operand.getType()))
+          operand = extend(builder, operand, f32);
+    OperationState state(builder.getLoc(), op->getName(), given, {widens ? f32 : element}, op->getAttrs());
+    Value made = builder.create(state)->getResult(0);
+    return widens ? arith::TruncFOp::create(builder, element, made).getResult() : made;
+  };
+
+  TileRegisters values;
+  SmallVector<Value> first;
+  for (unsigned reg = 0; reg < count; ++reg) {
+    SmallVector<Value> operands;
+    for (Value operand : op->getOperands()) {
+      ValueRange held = registersOf(operand);
+      if (held.size() != 1 && held.size() != count)
+        return op->emitOpError("has operands in different layouts");
+      operands.push_back(held.size() == 1 ? held.front() : held[reg]);
+    }
+    // Splats repeat their operands: computing once is enough.
+    bool isRepeated = reg != 0 && operands == first;
+    values.push_back(isRepeated ? values.front() : scalarOp(operands));
+    if (reg == 0)
+      first = std::move(operands);
+  }
+  define(result, std::move(values));
+  return success();
+}
+
+} // namespace kpkg::lower::nvvm

@@ -1,0 +1,100 @@
+// Which function emits which op.
+// SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
+#include "dialect/lower/nvvm/Emitter.h"
+#include "dialect/lower/nvvm/DeviceOps.h"
+
+using namespace mlir;
+
+namespace kpkg::lower::nvvm {
+
+Emitter::Emitter(tile::KernelOp kernel, OpBuilder &builder)
+    : kernel(kernel), builder(kernel.getLoc(), builder), launch(kgpu::getLaunch(kernel)) {}
+
+LogicalResult Emitter::run() {
+  if (failed(makeFunction()))
+    return failure();
+  for (Operation &op : kernel.getBody().front().without_terminator())
+    if (failed(emit(&op)))
+      return failure();
+  LLVM::ReturnOp::create(builder, ValueRange());
+  return success();
+}
+
+LogicalResult Emitter::emitBlock(Block &block) {
+  for (Operation &op : block.without_terminator())
+    if (failed(emit(&op)))
+      return failure();
+  return success();
+}
+
+LogicalResult Emitter::emit(Operation *op) {
+  builder.setLoc(op->getLoc());
+  return TypeSwitch<Operation *, LogicalResult>(op)
+      .Case([&](arith::ConstantOp constant) { return emitConstant(constant); })
+      .Case([&](tile::BlockIdOp block) {
+        define(block, {blockId(block.getAxis())});
+        return success();
+      })
+      .Case([&](tile::GridDimOp size) {
+        define(size, {grid[unsigned(size.getAxis())]});
+        return success();
+      })
+      .Case([&](tile::DimOp dim) {
+        define(dim, {view(dim.getView()).shape[dim.getDimension()]});
+        return success();
+      })
+      .Case([&](tile::StrideOp stride) {
+        define(stride, {view(stride.getView()).stride[stride.getDimension()]});
+        return success();
+      })
+      .Case([&](tile::DropOp drop) { return emitDrop(drop); })
+      .Case([&](tile::LoadOp load) { return emitLoad(load); })
+      .Case([&](tile::StoreOp store) { return emitStore(store); })
+      .Case([&](tile::SplatOp splat) {
+        define(splat, TileRegisters(kgpu::layoutOf(splat.getResult()).registers(), scalar(splat.getValue())));
+        return success();
+      })
+      .Case([&](tile::IotaOp iota) {
+        emitIota(iota);
+        return success();
+      })
+      .Case([&](tile::BroadcastOp broadcast) { return emitBroadcast(broadcast); })
+      .Case([&](tile::ReshapeOp reshape) { return emitReshape(reshape); })
+      .Case([&](tile::PermuteOp permute) { return emitPermute(permute); })
+      .Case([&](tile::ReduceOp reduce) { return emitReduce(reduce, reduce.getKind(), reduce.getValue(), reduce.getAxis()); })
+      .Case([&](kgpu::PartialReduceOp reduce) {
+        return emitReduce(reduce, reduce.getKind(), reduce.getValue(), reduce.getAxis());
+      })
+      .Case([&](tile::CombineOp combine) { return emitCombine(combine, combine.getInputs(), combine.getInits(), combine.getAxis()); })
+      .Case([&](kgpu::PartialCombineOp combine) {
+        return emitCombine(combine, combine.getInputs(), combine.getInits(), combine.getAxis());
+      })
+      .Case([&](kgpu::CvtLayoutOp convert) { return emitConversion(convert); })
+      .Case([&](kgpu::AllocOp alloc) { return emitAlloc(alloc); })
+      .Case([&](kgpu::SlotOp slot) { return emitSlot(slot); })
+      .Case([&](kgpu::LocalStoreOp store) { return emitLocalStore(store); })
+      .Case([&](kgpu::LocalLoadOp load) { return emitLocalLoad(load); })
+      .Case([&](kgpu::BarrierOp) {
+        ctaBarrier(builder);
+        return success();
+      })
+      .Case([&](kgpu::WarpBarrierOp) {
+        warpBarrier(builder);
+        return success();
+      })
+      .Case([&](kgpu::ClusterBarrierOp) {
+        clusterBarrier(builder);
+        return success();
+      })
+      .Case([&](scf::ForOp loop) { return emitFor(loop); })
+      .Case([&](scf::IfOp branch) { return emitIf(branch); })
+      .Case([&](scf::WhileOp loop) { return emitWhile(loop); })
+      .Case([&](tile::ForTilesOp loop) { return emitForTiles(loop); })
+      .Default([&](Operation *other) {
+        if (other->hasTrait<OpTrait::Elementwise>() || isa<arith::IndexCastOp>(other))
+          return emitElementwise(other);
+        return LogicalResult(other->emitOpError("is not supported on GPUs yet"));
+      });
+}
+
+} // namespace kpkg::lower::nvvm

@@ -1,0 +1,106 @@
+// One thread's code of a laid-out kernel: every tile becomes the registers that the thread holds of it.
+// SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
+#pragma once
+#include "dialect/kgpu/ir/KgpuDialect.h"
+#include "dialect/lower/nvvm/AlongAxis.h"
+#include "dialect/lower/nvvm/ThreadPlace.h"
+#include "dialect/tile/ir/TileDialect.h"
+#include "mlir/Dialect/LLVMIR/LLVMDialect.h"
+
+namespace kpkg::lower::nvvm {
+
+/// A view argument, or a part of one, as values of the kernel's entry.
+struct View {
+  tile::ViewType type;
+  mlir::Value pointer;                   ///< !llvm.ptr<1>
+  llvm::SmallVector<mlir::Value> shape;  ///< index
+  llvm::SmallVector<mlir::Value> stride; ///< index, in elements
+  /// False where an index that made this part was outside of its dimension; null when it cannot be.
+  mlir::Value valid;
+};
+
+/// Turns one `tile.kernel` into an `llvm.func` with scalar arith, math, scf and llvm ops in its body. Registers of a tile are in the order of
+/// its layout. What cannot be emitted is an error at the op's location.
+class Emitter {
+public:
+  /// The function is put where `builder` stands.
+  Emitter(tile::KernelOp kernel, mlir::OpBuilder &builder);
+  mlir::LogicalResult run();
+
+private:
+  using Value = mlir::Value;
+  using TileRegisters = llvm::SmallVector<Value>;
+
+  // Entry.cpp
+  mlir::LogicalResult makeFunction();
+  /// Coordinate of this thread's kernel block.
+  Value blockId(tile::GridAxis axis);
+
+  // Emitter.cpp: dispatch
+  mlir::LogicalResult emitBlock(mlir::Block &block);
+  mlir::LogicalResult emit(mlir::Operation *op);
+  /// The registers of a tile; a scalar counts as one.
+  mlir::ValueRange registersOf(Value value) const { return registers.find(value)->second; }
+  Value scalar(Value value) const { return registersOf(value).front(); }
+  const View &view(Value value) const { return views.find(value)->second; }
+  void define(Value value, TileRegisters values) { registers[value] = std::move(values); }
+
+  // Elementwise.cpp
+  mlir::LogicalResult emitElementwise(mlir::Operation *op);
+  mlir::LogicalResult emitConstant(mlir::arith::ConstantOp op);
+
+  // Shape.cpp
+  void emitIota(tile::IotaOp op);
+  mlir::LogicalResult emitBroadcast(tile::BroadcastOp op);
+  mlir::LogicalResult emitReshape(tile::ReshapeOp op);
+  mlir::LogicalResult emitPermute(tile::PermuteOp op);
+  /// Gives result register r the operand register that holds `source`(coordinates of r), in every thread; an error when it is elsewhere.
+  mlir::LogicalResult rename(mlir::Operation *op, Value operand, Value result,
+                             llvm::function_ref<layout::Coordinates(layout::Coordinates)> source);
+  mlir::LogicalResult emitConversion(kgpu::CvtLayoutOp op);
+
+  // Memory.cpp
+  class TileAccess;
+  Value hasElement(const View &part);
+  mlir::LogicalResult emitDrop(tile::DropOp op);
+  mlir::LogicalResult emitLoad(tile::LoadOp op);
+  mlir::LogicalResult emitStore(tile::StoreOp op);
+
+  // Shared.cpp
+  mlir::LogicalResult emitAlloc(kgpu::AllocOp op);
+  mlir::LogicalResult emitSlot(kgpu::SlotOp op);
+  mlir::LogicalResult emitLocalStore(kgpu::LocalStoreOp op);
+  mlir::LogicalResult emitLocalLoad(kgpu::LocalLoadOp op);
+
+  // Reduction.cpp
+  mlir::LogicalResult emitReduce(mlir::Operation *op, tile::ReduceKind kind, Value value, int64_t axis);
+  mlir::LogicalResult emitCombine(mlir::Operation *op, mlir::ValueRange inputs, mlir::ValueRange inits, int64_t axis);
+  /// Combines what this warp holds along `axis` and defines the results of `op`.
+  mlir::LogicalResult reduceInWarp(mlir::Operation *op, mlir::ValueRange inputs, mlir::ValueRange neutral, unsigned axis, Combine combine);
+
+  // ControlFlow.cpp
+  mlir::LogicalResult emitFor(mlir::scf::ForOp op);
+  mlir::LogicalResult emitIf(mlir::scf::IfOp op);
+  mlir::LogicalResult emitWhile(mlir::scf::WhileOp op);
+  mlir::LogicalResult emitForTiles(tile::ForTilesOp op);
+  TileRegisters flatten(mlir::ValueRange values) const;
+  /// Gives `values` their parts of `flat`.
+  void defineFrom(mlir::ValueRange values, mlir::ValueRange flat);
+  /// Emits the ops of `from` at the end of `to`, whose terminator the caller makes.
+  mlir::LogicalResult emitInto(mlir::Block &from, mlir::Block *to);
+
+  tile::KernelOp kernel;
+  mlir::ImplicitLocOpBuilder builder;
+  kgpu::Launch launch;
+  ThreadPlace place;
+  /// The kernel's logical grid: what tile.grid_dim gives.
+  std::array<Value, 3> grid;
+  /// i1: this thread's kernel block is one of the grid's; null when it always is. A CTA that runs several blocks overshoots.
+  Value inGrid;
+  /// The beginning of the CTA's shared memory, !llvm.ptr<3>; null without any.
+  Value sharedMemory;
+  llvm::DenseMap<Value, TileRegisters> registers;
+  llvm::DenseMap<Value, View> views;
+};
+
+} // namespace kpkg::lower::nvvm

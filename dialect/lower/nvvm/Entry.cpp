@@ -1,0 +1,91 @@
+// The kernel's function: its parameters, launch bounds, and where this thread's block is.
+// SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
+#include "dialect/lower/nvvm/DeviceOps.h"
+#include "dialect/lower/nvvm/Emitter.h"
+#include "dialect/lower/nvvm/LowerNvvm.h"
+
+using namespace mlir;
+
+namespace kpkg::lower::nvvm {
+
+namespace {
+constexpr unsigned globalSpace = 1;
+
+/// The parameter types of one kernel argument: a word each.
+void appendParameters(SmallVectorImpl<Type> &types, Type argument, Builder &builder) {
+  auto view = dyn_cast<tile::ViewType>(argument);
+  if (!view) {
+    types.push_back(argument.isIndex() ? builder.getI64Type() : argument.isInteger(1) ? builder.getI8Type() : argument);
+    return;
+  }
+  types.push_back(LLVM::LLVMPointerType::get(builder.getContext(), globalSpace));
+  types.append(2 * view.getRank(), builder.getI64Type());
+}
+} // namespace
+
+LogicalResult Emitter::makeFunction() {
+  SmallVector<Type> parameters;
+  for (Type argument : kernel.getArgumentTypes())
+    appendParameters(parameters, argument, builder);
+  parameters.append(3, builder.getI32Type());
+  auto type = LLVM::LLVMFunctionType::get(LLVM::LLVMVoidType::get(builder.getContext()), parameters);
+  auto function = LLVM::LLVMFuncOp::create(builder, kernel.getSymName(), type);
+  setLaunchBounds(function, launch);
+  Block *entry = function.addEntryBlock(builder);
+  builder.setInsertionPointToStart(entry);
+  place.start(entry, kernel.getLoc(), launch.threadsOfBlock());
+
+  Type index = builder.getIndexType();
+  auto arguments = function.getArguments();
+  unsigned next = 0;
+  auto nextIndex = [&] { return arith::IndexCastOp::create(builder, index, arguments[next++]); };
+  for (auto [number, argument] : llvm::enumerate(kernel.getBody().getArguments())) {
+    auto viewType = dyn_cast<tile::ViewType>(argument.getType());
+    if (!viewType) {
+      Value word = arguments[next++];
+      if (argument.getType().isIndex())
+        word = arith::IndexCastOp::create(builder, index, word);
+      else if (argument.getType().isInteger(1))
+        word = arith::TruncIOp::create(builder, builder.getI1Type(), word);
+      define(argument, {word});
+      continue;
+    }
+    View part;
+    part.type = viewType;
+    part.pointer = arguments[next];
+    if (viewType.getFacts().align > 1)
+      function.setArgAttr(next, LLVM::LLVMDialect::getAlignAttrName(), builder.getI64IntegerAttr(viewType.getFacts().align));
+    ++next;
+    for (int64_t dim = 0; dim < viewType.getRank(); ++dim)
+      part.shape.push_back(nextIndex());
+    for (int64_t dim = 0; dim < viewType.getRank(); ++dim) {
+      Value stride = nextIndex();
+      part.stride.push_back(dim == viewType.getUnit() ? arith::ConstantIndexOp::create(builder, 1).getResult() : stride);
+    }
+    views[argument] = part;
+  }
+  for (Value &extent : grid)
+    extent = arith::IndexCastUIOp::create(builder, index, arguments[next++]);
+  if (launch.blocks > 1)
+    inGrid = arith::CmpIOp::create(builder, arith::CmpIPredicate::ult, blockId(tile::GridAxis::x), grid[0]);
+  if (launch.shared > 0)
+    sharedMemory = addressOfSharedMemory(builder);
+  return success();
+}
+
+Value Emitter::blockId(tile::GridAxis axis) {
+  Value id = ctaId(builder, axis);
+  if (axis == tile::GridAxis::x && launch.cluster > 1) {
+    Value size = constantOf(builder, launch.cluster);
+    id = arith::DivUIOp::create(builder, id, size);
+  }
+  if (axis == tile::GridAxis::x && launch.blocks > 1) {
+    Value blocks = constantOf(builder, launch.blocks);
+    Value threads = constantOf(builder, launch.threadsOfBlock());
+    Value within = arith::DivUIOp::create(builder, place.thread(), threads);
+    id = arith::AddIOp::create(builder, arith::MulIOp::create(builder, id, blocks), within);
+  }
+  return arith::IndexCastUIOp::create(builder, builder.getIndexType(), id);
+}
+
+} // namespace kpkg::lower::nvvm

@@ -1,0 +1,27 @@
+// From laid-out kernels to GPU modules in the LLVM dialect.
+// SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
+#pragma once
+#include "mlir/IR/BuiltinOps.h"
+#include "mlir/Support/LLVM.h"
+
+namespace mlir {
+class DialectRegistry;
+} // namespace mlir
+
+namespace kpkg::lower::nvvm {
+
+/// The dialects that the lowering makes ops of; load them before it runs inside of a pass.
+void registerLoweringDialects(mlir::DialectRegistry &registry);
+
+/// Replaces the `tile.kernel`s of `module`, all laid out for one chip and verified, by a `gpu.module` with an `llvm.func` for each. Its
+/// parameters are one word for each word of KpkgCpuCall::args in kernel_abi.h, then the logical grid (x, y, z as i32). Nothing but the LLVM
+/// and NVVM dialects remains inside. What cannot be lowered is an error at the op's location.
+mlir::LogicalResult lowerToNvvm(mlir::ModuleOp module);
+
+/// The first half of it: scf, arith, math and llvm ops inside of `llvm.func`.
+mlir::LogicalResult emitThreads(mlir::ModuleOp module);
+
+/// Registers `--lower-nvvm` and `--lower-nvvm-emit` (the first half alone).
+void registerLowerNvvmPasses();
+
+} // namespace kpkg::lower::nvvm

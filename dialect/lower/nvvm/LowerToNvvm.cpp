@@ -1,0 +1,107 @@
+// The passes from laid-out kernels to the LLVM dialect.
+// SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
+#include "dialect/lower/nvvm/Emitter.h"
+#include "dialect/lower/nvvm/LowerNvvm.h"
+#include "mlir/Conversion/ArithToLLVM/ArithToLLVM.h"
+#include "mlir/Conversion/ControlFlowToLLVM/ControlFlowToLLVM.h"
+#include "mlir/Conversion/LLVMCommon/ConversionTarget.h"
+#include "mlir/Conversion/LLVMCommon/TypeConverter.h"
+#include "mlir/Conversion/MathToLLVM/MathToLLVM.h"
+#include "mlir/Conversion/SCFToControlFlow/SCFToControlFlow.h"
+#include "mlir/Conversion/UBToLLVM/UBToLLVM.h"
+#include "mlir/Dialect/Arith/Transforms/Passes.h"
+#include "mlir/Dialect/GPU/IR/GPUDialect.h"
+#include "mlir/Dialect/LLVMIR/NVVMDialect.h"
+#include "mlir/Pass/PassRegistry.h"
+
+using namespace mlir;
+
+namespace kpkg::lower::nvvm {
+
+void registerLoweringDialects(DialectRegistry &registry) {
+  registry.insert<kgpu::KgpuDialect, tile::TileDialect, arith::ArithDialect, cf::ControlFlowDialect, gpu::GPUDialect, LLVM::LLVMDialect,
+                  math::MathDialect, NVVM::NVVMDialect, scf::SCFDialect, ub::UBDialect>();
+}
+
+LogicalResult emitThreads(ModuleOp module) {
+  SmallVector<tile::KernelOp> kernels(module.getOps<tile::KernelOp>());
+  if (kernels.empty())
+    return success();
+  OpBuilder builder(kernels.front());
+  auto gpuModule = gpu::GPUModuleOp::create(builder, module.getLoc(), "kernels");
+  for (tile::KernelOp kernel : kernels) {
+    builder.setInsertionPointToEnd(gpuModule.getBody());
+    if (failed(Emitter(kernel, builder).run()))
+      return failure();
+    kernel.erase();
+  }
+  return success();
+}
+
+static LogicalResult convertControlFlow(ModuleOp module) {
+  RewritePatternSet patterns(module.getContext());
+  populateSCFToControlFlowConversionPatterns(patterns);
+  ConversionTarget target(*module.getContext());
+  target.addIllegalOp<scf::ForOp, scf::IfOp, scf::WhileOp>();
+  target.markUnknownOpDynamicallyLegal([](Operation *) { return true; });
+  ConversionConfig config;
+  config.allowPatternRollback = false;
+  return applyPartialConversion(module, target, std::move(patterns), config);
+}
+
+static LogicalResult convertRest(ModuleOp module) {
+  MLIRContext *context = module.getContext();
+  LLVMTypeConverter converter(context);
+  RewritePatternSet patterns(context);
+  arith::populateArithToLLVMConversionPatterns(converter, patterns);
+  cf::populateControlFlowToLLVMConversionPatterns(converter, patterns);
+  populateMathToLLVMConversionPatterns(converter, patterns);
+  ub::populateUBToLLVMConversionPatterns(converter, patterns);
+  LLVMConversionTarget target(*context);
+  target.addLegalOp<ModuleOp, gpu::GPUModuleOp>();
+  target.addLegalDialect<NVVM::NVVMDialect>();
+  return applyFullConversion(module, target, std::move(patterns));
+}
+
+/// Rounding divisions have no conversion of their own.
+static LogicalResult expandDivisions(ModuleOp module) {
+  RewritePatternSet patterns(module.getContext());
+  arith::populateCeilFloorDivExpandOpsPatterns(patterns);
+  return applyPatternsGreedily(module, std::move(patterns));
+}
+
+LogicalResult lowerToNvvm(ModuleOp module) {
+  return failure(failed(emitThreads(module)) || failed(expandDivisions(module)) ||
+                 failed(convertControlFlow(module)) || failed(convertRest(module)));
+}
+
+namespace {
+template <class Derived> struct NvvmPass : PassWrapper<Derived, OperationPass<ModuleOp>> {
+  void getDependentDialects(DialectRegistry &registry) const override { registerLoweringDialects(registry); }
+  void runOnOperation() override {
+    if (failed(Derived::lower(this->getOperation())))
+      this->signalPassFailure();
+  }
+};
+
+struct LowerNvvmPass : NvvmPass<LowerNvvmPass> {
+  MLIR_DEFINE_EXPLICIT_INTERNAL_INLINE_TYPE_ID(LowerNvvmPass)
+  StringRef getArgument() const override { return "lower-nvvm"; }
+  StringRef getDescription() const override { return "Lower laid-out kernels to GPU modules in the LLVM dialect"; }
+  static LogicalResult lower(ModuleOp module) { return lowerToNvvm(module); }
+};
+
+struct EmitNvvmPass : NvvmPass<EmitNvvmPass> {
+  MLIR_DEFINE_EXPLICIT_INTERNAL_INLINE_TYPE_ID(EmitNvvmPass)
+  StringRef getArgument() const override { return "lower-nvvm-emit"; }
+  StringRef getDescription() const override { return "Turn laid-out kernels into the code of one thread"; }
+  static LogicalResult lower(ModuleOp module) { return emitThreads(module); }
+};
+} // namespace
+
+void registerLowerNvvmPasses() {
+  PassRegistration<LowerNvvmPass>();
+  PassRegistration<EmitNvvmPass>();
+}
+
+} // namespace kpkg::lower::nvvm

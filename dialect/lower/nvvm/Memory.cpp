@@ -1,0 +1,308 @@
+// Loads and stores of tiles in global memory: each thread's elements as vectors of up to 16 bytes, with one predicate each.
+// SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
+#include "dialect/lower/nvvm/DeviceOps.h"
+#include "dialect/lower/nvvm/Emitter.h"
+#include "dialect/lower/nvvm/Words.h"
+#include "dialect/tile/transforms/IndexFacts.h"
+
+using namespace mlir;
+
+namespace kpkg::lower::nvvm {
+
+using layout::Layout;
+
+namespace {
+constexpr int64_t vectorBytes = 16;
+
+/// How a tile lies in a view: which dimension vectors run along, and how long they may be.
+struct Vectors {
+  unsigned dim = 0;
+  unsigned elements = 1;
+};
+
+Vectors vectorsOf(tile::ViewType view, ValueRange offsets, const Layout &layout) {
+  int64_t unit = view.getUnit();
+  if (unit < 0)
+    return {};
+  tile::ViewFacts facts = view.getFacts();
+  int64_t bytes = view.getElementBytes();
+  int64_t longest = std::min({vectorBytes / bytes, facts.align / bytes, facts.divisible, tile::divisorOf(offsets[unit])});
+  if (longest < 1)
+    return {};
+  unsigned elements = layout.vectorLength(unit, longest);
+  // Two bytes together would save nothing.
+  return {static_cast<unsigned>(unit), elements * bytes == 2 ? 1 : elements};
+}
+} // namespace
+
+/// The addresses and predicates of the accesses to one tile.
+class Emitter::TileAccess {
+public:
+  TileAccess(Emitter &emitter, const View &view, ValueRange offsets, RankedTensorType type, const Layout &layout)
+      : emitter(emitter), builder(emitter.builder), view(view), layout(layout), shape(type.getShape()),
+        vectors(vectorsOf(view.type, offsets, layout)) {
+    Type i64 = builder.getI64Type();
+    Value start;
+    for (unsigned dim = 0; dim < layout.rank(); ++dim) {
+      Value offset = emitter.scalar(offsets[dim]);
+      bounds.push_back(boundsOf(dim, offset, offsets[dim]));
+      strides.push_back(arith::IndexCastOp::create(builder, i64, view.stride[dim]));
+      Value first = arith::IndexCastOp::create(builder, i64, offset);
+      if (ThreadPlace::isSum(layout, dim))
+        first = arith::AddIOp::create(builder, first, widened(emitter.place.coordinate(layout, dim)));
+      Value distance = arith::MulIOp::create(builder, first, strides[dim]);
+      start = start ? arith::AddIOp::create(builder, start, distance).getResult() : distance;
+    }
+    base = LLVM::GEPOp::create(builder, view.pointer.getType(), elementType(), view.pointer, ValueRange{start});
+  }
+
+  SmallVector<SmallVector<unsigned, 8>> groups() const { return layout.vectors(vectors.dim, vectors.elements); }
+
+  /// Where the vector that begins with register `reg` lies.
+  Value address(unsigned reg) {
+    Value distance;
+    int64_t fixed = 0;
+    for (unsigned dim = 0; dim < layout.rank(); ++dim) {
+      bool isSum = ThreadPlace::isSum(layout, dim);
+      int64_t own = ThreadPlace::ofRegister(layout, reg, dim);
+      if (isSum && own == 0)
+        continue;
+      if (isSum && static_cast<int64_t>(dim) == view.type.getUnit()) {
+        fixed += own;
+        continue;
+      }
+      Value coordinate = isSum ? arith::ConstantIntOp::create(builder, own, 64).getResult()
+                               : widened(emitter.place.coordinate(builder, layout, reg, dim));
+      Value step = arith::MulIOp::create(builder, coordinate, strides[dim]);
+      distance = distance ? arith::AddIOp::create(builder, distance, step).getResult() : step;
+    }
+    Value pointer = base;
+    if (distance)
+      pointer = LLVM::GEPOp::create(builder, pointer.getType(), elementType(), pointer, ValueRange{distance});
+    if (fixed)
+      pointer = LLVM::GEPOp::create(builder, pointer.getType(), elementType(), pointer, ArrayRef<LLVM::GEPArg>{static_cast<int32_t>(fixed)});
+    return pointer;
+  }
+
+  /// Whether that vector lies inside of the view and of the tile; with the facts, its first element says it for all.
+  Value mask(unsigned reg) {
+    Value all;
+    auto require = [&](Value condition) { all = all ? arith::AndIOp::create(builder, all, condition).getResult() : condition; };
+    for (unsigned dim = 0; dim < layout.rank(); ++dim) {
+      const Bounds &bound = bounds[dim];
+      Value coordinate = emitter.place.coordinate(layout, dim);
+      int64_t own = ThreadPlace::ofRegister(layout, reg, dim);
+      Value limit = bound.end;
+      // Subtracting from the limit, which is uniform, leaves one comparison for each vector.
+      if (ThreadPlace::isSum(layout, dim) && own != 0)
+        limit = arith::SubIOp::create(builder, limit, constantOf(builder, own));
+      else
+        coordinate = emitter.place.coordinate(builder, layout, reg, dim);
+      require(arith::CmpIOp::create(builder, arith::CmpIPredicate::slt, coordinate, limit));
+      if (bound.begin)
+        require(arith::CmpIOp::create(builder, arith::CmpIPredicate::sge, emitter.place.coordinate(builder, layout, reg, dim), bound.begin));
+    }
+    if (view.valid)
+      require(view.valid);
+    if (emitter.inGrid)
+      require(emitter.inGrid);
+    return all;
+  }
+
+private:
+  /// i32 coordinates of the tile that lie inside of the view: begin <= coordinate < end; begin is null when it is 0 or less.
+  struct Bounds {
+    Value begin, end;
+  };
+
+  Bounds boundsOf(unsigned dim, Value offset, Value original) {
+    Type i32 = builder.getI32Type();
+    auto clamped = [&](Value wide, int64_t least, int64_t most) {
+      wide = arith::MinSIOp::create(builder, wide, arith::ConstantIndexOp::create(builder, most));
+      wide = arith::MaxSIOp::create(builder, wide, arith::ConstantIndexOp::create(builder, least));
+      return arith::IndexCastOp::create(builder, i32, wide);
+    };
+    Bounds bounds;
+    Value rest = arith::SubIOp::create(builder, view.shape[dim], offset);
+    // At most the tile's extent: what lies beyond it is padding of the layout.
+    bounds.end = clamped(rest, 0, shape[dim]);
+    if (!tile::isNonNegative(original)) {
+      Value before = arith::SubIOp::create(builder, arith::ConstantIndexOp::create(builder, 0), offset);
+      bounds.begin = clamped(before, 0, shape[dim]);
+    }
+    return bounds;
+  }
+
+  Value widened(Value coordinate) { return arith::ExtUIOp::create(builder, builder.getI64Type(), coordinate); }
+  /// GEPs count in elements; i1 takes a byte.
+  Type elementType() { return builder.getIntegerType(8 * view.type.getElementBytes()); }
+
+  Emitter &emitter;
+  ImplicitLocOpBuilder &builder;
+  const View &view;
+  const Layout &layout;
+  ArrayRef<int64_t> shape;
+  Vectors vectors;
+  SmallVector<Bounds> bounds;
+  SmallVector<Value> strides; ///< i64
+  Value base;
+};
+
+LogicalResult Emitter::emitDrop(tile::DropOp op) {
+  const View source = view(op.getView());
+  View part;
+  part.type = op.getResult().getType();
+  part.valid = source.valid;
+  Type i64 = builder.getI64Type();
+  Value distance;
+  for (auto [dim, original] : llvm::zip(op.getDims(), op.getIndices())) {
+    Value index = scalar(original);
+    // Unsigned: a negative index is outside too.
+    Value inside = arith::CmpIOp::create(builder, arith::CmpIPredicate::ult, index, source.shape[dim]);
+    part.valid = part.valid ? arith::AndIOp::create(builder, part.valid, inside).getResult() : inside;
+    Value step = arith::MulIOp::create(builder, index, source.stride[dim]);
+    distance = distance ? arith::AddIOp::create(builder, distance, step).getResult() : step;
+  }
+  Type element = builder.getIntegerType(8 * source.type.getElementBytes());
+  part.pointer = source.pointer;
+  if (distance)
+    part.pointer = LLVM::GEPOp::create(builder, source.pointer.getType(), element, source.pointer,
+                                       ValueRange{arith::IndexCastOp::create(builder, i64, distance).getResult()});
+  for (int64_t dim = 0; dim < source.type.getRank(); ++dim)
+    if (!llvm::is_contained(op.getDims(), dim)) {
+      part.shape.push_back(source.shape[dim]);
+      part.stride.push_back(source.stride[dim]);
+    }
+  views[op.getResult()] = part;
+  return success();
+}
+
+/// i1: a view of rank 0 has its element.
+Value Emitter::hasElement(const View &part) {
+  Value null = LLVM::ZeroOp::create(builder, part.pointer.getType());
+  Value there = LLVM::ICmpOp::create(builder, LLVM::ICmpPredicate::ne, part.pointer, null);
+  if (part.valid)
+    there = arith::AndIOp::create(builder, there, part.valid);
+  return inGrid ? arith::AndIOp::create(builder, there, inGrid).getResult() : there;
+}
+
+namespace {
+/// Words of a vector: as wide as its element, but for several narrow ones at least 4 bytes where the vector has them.
+unsigned wordBytesOf(unsigned elementBytes, unsigned elements) { return std::min(std::max(elementBytes, 4u), elementBytes * elements); }
+
+/// `element` in every part of a word of that size, as globalLoad has words.
+Value repeatedInWord(ImplicitLocOpBuilder &builder, Value element, unsigned wordBytes) {
+  Value bits = bitsOfElement(builder, element);
+  unsigned width = bits.getType().getIntOrFloatBitWidth();
+  Type word = builder.getIntegerType(std::max(8 * wordBytes, 16u));
+  if (width < word.getIntOrFloatBitWidth())
+    bits = arith::ExtUIOp::create(builder, word, bits);
+  for (unsigned filled = width; filled < 8 * wordBytes; filled *= 2) {
+    Value shift = arith::ConstantOp::create(builder, builder.getIntegerAttr(word, filled));
+    bits = arith::OrIOp::create(builder, bits, arith::ShLIOp::create(builder, bits, shift));
+  }
+  return bits;
+}
+
+SmallVector<Value> unpackElements(ImplicitLocOpBuilder &builder, ValueRange words, Type element, unsigned count) {
+  if (words.front().getType().isInteger(32) && bytesOf(element) <= 4)
+    return unpackWords(builder, words, element, count);
+  SmallVector<Value> elements;
+  Type bits = builder.getIntegerType(8 * bytesOf(element));
+  for (Value word : words) {
+    Value narrow = word.getType() == bits ? word : arith::TruncIOp::create(builder, bits, word).getResult();
+    elements.push_back(elementOfBits(builder, narrow, element));
+  }
+  return elements;
+}
+
+/// Two narrow floats as one word: LLVM makes one conversion of it when both come from f32.
+Value pairOf(ImplicitLocOpBuilder &builder, Value low, Value high) {
+  Value pair = LLVM::PoisonOp::create(builder, VectorType::get(2, low.getType()));
+  pair = LLVM::InsertElementOp::create(builder, pair, low, constantOf(builder, 0));
+  pair = LLVM::InsertElementOp::create(builder, pair, high, constantOf(builder, 1));
+  return LLVM::BitcastOp::create(builder, builder.getI32Type(), pair);
+}
+
+SmallVector<Value> packElements(ImplicitLocOpBuilder &builder, ValueRange elements, unsigned wordBytes) {
+  Type element = elements.front().getType();
+  SmallVector<Value> words;
+  if (wordBytes == 4 && (element.isBF16() || element.isF16())) {
+    for (size_t i = 0; i < elements.size(); i += 2)
+      words.push_back(pairOf(builder, elements[i], elements[i + 1]));
+    return words;
+  }
+  if (wordBytes == 4 && bytesOf(element) <= 4)
+    return packWords(builder, elements);
+  for (Value value : elements) {
+    Value bits = bitsOfElement(builder, value);
+    if (bits.getType().getIntOrFloatBitWidth() < 16)
+      bits = arith::ExtUIOp::create(builder, builder.getI16Type(), bits);
+    words.push_back(bits);
+  }
+  return words;
+}
+} // namespace
+
+LogicalResult Emitter::emitLoad(tile::LoadOp op) {
+  const View &part = view(op.getView());
+  Type element = part.type.getElementType();
+  bool isConstant = !part.type.getIsMut();
+  unsigned bytes = part.type.getElementBytes();
+  Value fill = scalar(op.getFill());
+  auto type = dyn_cast<RankedTensorType>(op.getResult().getType());
+  if (!type) {
+    SmallVector<Value> words = globalLoad(builder, part.pointer, hasElement(part), bytes, 1, repeatedInWord(builder, fill, bytes), isConstant);
+    define(op, {unpackElements(builder, words, element, 1).front()});
+    return success();
+  }
+  const Layout &layout = kgpu::layoutOf(op.getResult());
+  TileAccess access(*this, part, op.getOffsets(), type, layout);
+  auto groups = access.groups();
+  unsigned wordBytes = wordBytesOf(bytes, groups.front().size());
+  Value fillWord = repeatedInWord(builder, fill, wordBytes);
+  // All loads before their first use: the more are under way, the better.
+  SmallVector<SmallVector<Value>> words;
+  for (ArrayRef<unsigned> group : groups)
+    words.push_back(globalLoad(builder, access.address(group.front()), access.mask(group.front()), wordBytes, group.size() * bytes / wordBytes,
+                               fillWord, isConstant));
+  TileRegisters values(layout.registers());
+  for (auto [group, loaded] : llvm::zip(groups, words))
+    for (auto [reg, value] : llvm::zip(group, unpackElements(builder, loaded, element, group.size())))
+      values[reg] = value;
+  define(op, std::move(values));
+  return success();
+}
+
+LogicalResult Emitter::emitStore(tile::StoreOp op) {
+  const View &part = view(op.getView());
+  unsigned bytes = part.type.getElementBytes();
+  auto type = dyn_cast<RankedTensorType>(op.getValue().getType());
+  if (!type) {
+    Value mask = hasElement(part);
+    layout::Layout::Fields one;
+    Value first = place.isFirstReplica(layout::Layout::make(one));
+    if (first)
+      mask = arith::AndIOp::create(builder, mask, first);
+    globalStore(builder, part.pointer, mask, bytes, packElements(builder, registersOf(op.getValue()), bytes));
+    return success();
+  }
+  const Layout &layout = kgpu::layoutOf(op.getValue());
+  TileAccess access(*this, part, op.getOffsets(), type, layout);
+  auto groups = access.groups();
+  unsigned wordBytes = wordBytesOf(bytes, groups.front().size());
+  Value first = place.isFirstReplica(layout);
+  ValueRange held = registersOf(op.getValue());
+  for (ArrayRef<unsigned> group : groups) {
+    SmallVector<Value> elements;
+    for (unsigned reg : group)
+      elements.push_back(held[reg]);
+    Value mask = access.mask(group.front());
+    if (first)
+      mask = arith::AndIOp::create(builder, mask, first);
+    globalStore(builder, access.address(group.front()), mask, wordBytes, packElements(builder, elements, wordBytes));
+  }
+  return success();
+}
+
+} // namespace kpkg::lower::nvvm

@@ -1,0 +1,98 @@
+// Ops that move no data between threads: coordinates, broadcasts, other shapes of the same elements.
+// SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
+#include "dialect/layout/Conversion.h"
+#include "dialect/lower/nvvm/Emitter.h"
+
+using namespace mlir;
+
+namespace kpkg::lower::nvvm {
+
+using layout::Coordinates;
+using layout::Layout;
+using layout::Part;
+
+void Emitter::emitIota(tile::IotaOp op) {
+  const Layout &layout = kgpu::layoutOf(op.getResult());
+  TileRegisters values;
+  for (unsigned reg = 0; reg < layout.registers(); ++reg)
+    values.push_back(arith::IndexCastUIOp::create(builder, builder.getIndexType(), place.coordinate(builder, layout, reg, 0)));
+  define(op, std::move(values));
+}
+
+LogicalResult Emitter::rename(Operation *op, Value operand, Value result, llvm::function_ref<Coordinates(Coordinates)> source) {
+  const Layout &from = kgpu::layoutOf(operand), &to = kgpu::layoutOf(result);
+  ArrayRef<int64_t> shape = cast<RankedTensorType>(result.getType()).getShape();
+  // Layouts are linear: what holds in thread 0 and in the threads with one bit set holds in all.
+  SmallVector<layout::Place> threads = {{}};
+  for (unsigned bit = 0; bit < to.bits(Part::Lane); ++bit)
+    threads.push_back({0, 1u << bit, 0, 0});
+  for (unsigned bit = 0; bit < to.bits(Part::Warp); ++bit)
+    threads.push_back({0, 0, 1u << bit, 0});
+  for (unsigned bit = 0; bit < to.bits(Part::Block); ++bit)
+    threads.push_back({0, 0, 0, 1u << bit});
+  ValueRange held = registersOf(operand);
+  TileRegisters values;
+  for (unsigned reg = 0; reg < to.registers(); ++reg) {
+    std::optional<unsigned> found;
+    for (layout::Place thread : threads) {
+      thread.reg = reg;
+      if (!to.isInside(thread, shape))
+        continue;
+      auto there = from.registerOf(source(to.coordinates(thread)), thread.lane, thread.warp, thread.block);
+      if (!there || (found && *found != *there))
+        return op->emitOpError("needs elements of other threads: its layouts do not fit together");
+      found = there;
+    }
+    // A register that is padding in every thread may hold anything.
+    values.push_back(held[found.value_or(0)]);
+  }
+  define(result, std::move(values));
+  return success();
+}
+
+LogicalResult Emitter::emitBroadcast(tile::BroadcastOp op) {
+  ArrayRef<int64_t> shape = cast<RankedTensorType>(op.getValue().getType()).getShape();
+  return rename(op, op.getValue(), op.getResult(), [&](Coordinates at) {
+    for (auto [coordinate, extent] : llvm::zip(at, shape))
+      coordinate = extent == 1 ? 0 : coordinate;
+    return at;
+  });
+}
+
+LogicalResult Emitter::emitReshape(tile::ReshapeOp op) {
+  ArrayRef<int64_t> from = cast<RankedTensorType>(op.getValue().getType()).getShape();
+  ArrayRef<int64_t> to = cast<RankedTensorType>(op.getResult().getType()).getShape();
+  return rename(op, op.getValue(), op.getResult(), [&](Coordinates at) {
+    int64_t position = 0;
+    for (auto [coordinate, extent] : llvm::zip(at, to))
+      position = position * extent + coordinate;
+    Coordinates source(from.size());
+    for (size_t dim = from.size(); dim-- > 0; position /= from[dim])
+      source[dim] = position % from[dim];
+    return source;
+  });
+}
+
+LogicalResult Emitter::emitPermute(tile::PermuteOp op) {
+  return rename(op, op.getValue(), op.getResult(), [&](Coordinates at) {
+    Coordinates source(at.size());
+    for (auto [dim, from] : llvm::enumerate(op.getPermutation()))
+      source[from] = at[dim];
+    return source;
+  });
+}
+
+LogicalResult Emitter::emitConversion(kgpu::CvtLayoutOp op) {
+  const Layout &from = kgpu::layoutOf(op.getValue()), &to = kgpu::layoutOf(op.getResult());
+  std::optional<layout::Rename> plan = layout::planRename(from, to);
+  if (!plan)
+    return op.emitOpError("moves elements between threads, which must have been expanded before");
+  ValueRange held = registersOf(op.getValue());
+  TileRegisters values;
+  for (unsigned source : plan->source)
+    values.push_back(held[source == layout::noRegister ? 0 : source]);
+  define(op, std::move(values));
+  return success();
+}
+
+} // namespace kpkg::lower::nvvm

@@ -1,0 +1,81 @@
+// What is known of index values: divisors and signs.
+// SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
+#include "dialect/tile/transforms/IndexFacts.h"
+#include "dialect/tile/ir/TileDialect.h"
+#include "mlir/Dialect/Arith/IR/Arith.h"
+#include "mlir/Dialect/SCF/IR/SCF.h"
+#include "mlir/IR/Matchers.h"
+#include <numeric>
+
+using namespace mlir;
+
+namespace kpkg::tile {
+
+namespace {
+constexpr int64_t largestDivisor = int64_t(1) << 20;
+/// Deep enough for any index that is written by hand.
+constexpr unsigned deepest = 16;
+
+int64_t powerOfTwoIn(int64_t value) { return value == 0 ? largestDivisor : std::min(value & -value, largestDivisor); }
+
+/// The loop whose induction variable `value` is.
+scf::ForOp loopOf(Value value) {
+  auto argument = dyn_cast<BlockArgument>(value);
+  auto loop = argument ? dyn_cast<scf::ForOp>(argument.getOwner()->getParentOp()) : scf::ForOp();
+  return loop && loop.getInductionVar() == value ? loop : scf::ForOp();
+}
+
+int64_t divisor(Value value, unsigned depth) {
+  APInt constant;
+  if (matchPattern(value, m_ConstantInt(&constant)))
+    return powerOfTwoIn(constant.getSExtValue());
+  if (depth == deepest)
+    return 1;
+  auto of = [&](Value operand) { return divisor(operand, depth + 1); };
+  if (scf::ForOp loop = loopOf(value))
+    return std::min(of(loop.getLowerBound()), of(loop.getStep()));
+  Operation *op = value.getDefiningOp();
+  if (!op)
+    return 1;
+  return TypeSwitch<Operation *, int64_t>(op)
+      .Case([&](arith::AddIOp add) { return std::min(of(add.getLhs()), of(add.getRhs())); })
+      .Case([&](arith::SubIOp sub) { return std::min(of(sub.getLhs()), of(sub.getRhs())); })
+      .Case([&](arith::MulIOp mul) { return std::min(of(mul.getLhs()) * of(mul.getRhs()), largestDivisor); })
+      .Case([&](arith::ShLIOp shift) {
+        APInt count;
+        bool isKnown = matchPattern(shift.getRhs(), m_ConstantInt(&count)) && count.ult(20);
+        return isKnown ? std::min(of(shift.getLhs()) << count.getZExtValue(), largestDivisor) : of(shift.getLhs());
+      })
+      .Case([&](arith::SelectOp select) { return std::min(of(select.getTrueValue()), of(select.getFalseValue())); })
+      .Case([&](arith::MaxSIOp max) { return std::min(of(max.getLhs()), of(max.getRhs())); })
+      .Case([&](arith::MinSIOp min) { return std::min(of(min.getLhs()), of(min.getRhs())); })
+      .Default([](Operation *) { return int64_t(1); });
+}
+
+bool nonNegative(Value value, unsigned depth) {
+  APInt constant;
+  if (matchPattern(value, m_ConstantInt(&constant)))
+    return !constant.isNegative();
+  if (depth == deepest)
+    return false;
+  auto is = [&](Value operand) { return nonNegative(operand, depth + 1); };
+  if (scf::ForOp loop = loopOf(value))
+    return is(loop.getLowerBound()); // steps are positive
+  if (auto argument = dyn_cast<BlockArgument>(value))
+    return isa<ForTilesOp>(argument.getOwner()->getParentOp());
+  Operation *op = value.getDefiningOp();
+  return TypeSwitch<Operation *, bool>(op)
+      .Case<BlockIdOp, GridDimOp, DimOp>([](Operation *) { return true; })
+      .Case<arith::AddIOp, arith::MulIOp, arith::DivSIOp, arith::FloorDivSIOp, arith::CeilDivSIOp, arith::MinSIOp>(
+          [&](Operation *both) { return is(both->getOperand(0)) && is(both->getOperand(1)); })
+      .Case([&](arith::MaxSIOp max) { return is(max.getLhs()) || is(max.getRhs()); })
+      .Case([&](arith::SelectOp select) { return is(select.getTrueValue()) && is(select.getFalseValue()); })
+      .Case([&](arith::RemSIOp rest) { return is(rest.getLhs()); })
+      .Default([](Operation *) { return false; });
+}
+} // namespace
+
+int64_t divisorOf(Value index) { return divisor(index, 0); }
+bool isNonNegative(Value index) { return nonNegative(index, 0); }
+
+} // namespace kpkg::tile
