@@ -1,7 +1,7 @@
 // Lists the dialects and passes that the tools for MLIR text know. A new pass adds its line here.
 // SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
 #include "dialect/pipeline/Registration.h"
-#include "dialect/kgpu/ir/KgpuDialect.h"
+#include "dialect/kgpu/Passes.h"
 #include "dialect/lower/cpu/LowerCpu.h"
 #include "dialect/lower/cpu/VectorMath.h"
 #include "dialect/lower/nvvm/LowerNvvm.h"
@@ -23,6 +23,7 @@ void kpkg::registerPasses() {
   mlir::registerTransformsPasses();
   mlir::registerSCFPasses();
   tile::registerTilePasses();
+  kgpu::registerKgpuPasses();
   lower::cpu::registerLowerCpuPasses();
   lower::cpu::registerExpandVectorMathPass();
   lower::nvvm::registerLowerNvvmPasses();

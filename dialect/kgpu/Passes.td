@@ -1,0 +1,24 @@
+// Passes over the kgpu level; each file's head shows the IR before and after.
+// SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
+#ifndef KPKG_DIALECT_KGPU_PASSES_TD
+#define KPKG_DIALECT_KGPU_PASSES_TD
+
+include "mlir/Pass/PassBase.td"
+
+class KgpuPass<string name> : Pass<name, "::kpkg::tile::KernelOp"> {
+  let dependentDialects = ["::kpkg::kgpu::KgpuDialect", "::mlir::scf::SCFDialect", "::mlir::arith::ArithDialect"];
+}
+
+def KgpuExpandReductions : KgpuPass<"kgpu-expand-reductions"> {
+  let summary = "turns reductions across warps into partial ones and an exchange through shared memory";
+}
+
+def KgpuAllocSmem : KgpuPass<"kgpu-alloc-smem"> {
+  let summary = "gives every buffer in shared memory its offset";
+}
+
+def KgpuInsertBarriers : KgpuPass<"kgpu-insert-barriers"> {
+  let summary = "separates conflicting accesses to shared memory by barriers";
+}
+
+#endif

@@ -1,0 +1,113 @@
+// Offsets of buffers in shared memory: those that do not live at the same time may overlap.
+// SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
+//
+// Before: %m = kgpu.alloc : !kgpu.smem<1x4xf32>
+// After:  %m = kgpu.alloc offset 0 : !kgpu.smem<1x4xf32>, and `kgpu.shared` = bytes on the kernel
+//
+// A buffer lives from its first to its last access; an access in a loop that the buffer does not belong to counts for the whole loop. Larger
+// buffers choose first, at the lowest offset that is free all their life: the result depends on the IR only.
+#include "dialect/kgpu/Passes.h"
+#include "llvm/Support/MathExtras.h"
+
+using namespace mlir;
+
+namespace kpkg::kgpu {
+
+#define GEN_PASS_DEF_KGPUALLOCSMEM
+#include "dialect/kgpu/Passes.h.inc"
+
+namespace {
+
+struct Buffer {
+  AllocOp op;
+  int64_t size = 0, alignment = 1;
+  int64_t first = std::numeric_limits<int64_t>::max(), last = -1; ///< positions of its life
+  int64_t offset = 0;
+
+  bool livesWith(const Buffer &other) const { return first <= other.last && other.first <= last; }
+};
+
+/// Numbers ops so that an op's regions lie between its begin and its end.
+struct Positions {
+  DenseMap<Operation *, std::pair<int64_t, int64_t>> of;
+  int64_t next = 0;
+
+  void number(Block &block) {
+    for (Operation &op : block) {
+      int64_t begin = next++;
+      for (Region &region : op.getRegions())
+        for (Block &inner : region)
+          number(inner);
+      of[&op] = {begin, next++};
+    }
+  }
+};
+
+void collectAccesses(Value buffer, SmallVectorImpl<Operation *> &users) {
+  for (Operation *user : buffer.getUsers()) {
+    users.push_back(user);
+    if (auto slot = dyn_cast<SlotOp>(user))
+      collectAccesses(slot.getResult(), users);
+  }
+}
+
+Buffer lifeOf(AllocOp op, const Positions &positions) {
+  auto type = cast<SharedType>(op.getResult().getType());
+  Buffer buffer{op, type.getSizeBytes(), type.getAlignment()};
+  SmallVector<Operation *> users;
+  collectAccesses(op.getResult(), users);
+  for (Operation *user : users) {
+    // The op around `user` that lies in the buffer's own block.
+    Operation *around = op->getBlock()->findAncestorOpInBlock(*user);
+    auto [begin, end] = positions.of.at(around);
+    buffer.first = std::min(buffer.first, begin);
+    buffer.last = std::max(buffer.last, end);
+  }
+  return buffer;
+}
+
+void place(MutableArrayRef<Buffer> buffers) {
+  SmallVector<Buffer *> order;
+  for (Buffer &buffer : buffers)
+    order.push_back(&buffer);
+  llvm::stable_sort(order, [](Buffer *left, Buffer *right) { return left->size > right->size; });
+  SmallVector<Buffer *> placed;
+  for (Buffer *buffer : order) {
+    SmallVector<Buffer *> rivals;
+    llvm::copy_if(placed, std::back_inserter(rivals), [&](Buffer *other) { return other->livesWith(*buffer); });
+    llvm::sort(rivals, [](Buffer *left, Buffer *right) { return left->offset < right->offset; });
+    int64_t offset = 0;
+    for (Buffer *other : rivals)
+      if (offset + buffer->size > other->offset)
+        offset = std::max<int64_t>(offset, llvm::alignTo(other->offset + other->size, buffer->alignment));
+    buffer->offset = offset;
+    placed.push_back(buffer);
+  }
+}
+
+struct AllocSharedMemory final : impl::KgpuAllocSmemBase<AllocSharedMemory> {
+  void runOnOperation() override {
+    tile::KernelOp kernel = getOperation();
+    Positions positions;
+    positions.number(kernel.getBody().front());
+    SmallVector<Buffer> buffers;
+    kernel.walk([&](AllocOp op) { buffers.push_back(lifeOf(op, positions)); });
+    place(buffers);
+    int64_t bytes = 0;
+    for (Buffer &buffer : buffers) {
+      buffer.op.setOffset(buffer.offset);
+      bytes = std::max(bytes, buffer.offset + buffer.size);
+    }
+    const TargetModel &target = targetOf(kernel);
+    if (bytes > int64_t(target.sharedPerCta)) {
+      kernel.emitError() << "needs " << bytes << " bytes of shared memory, " << target.chip << " has " << target.sharedPerCta << " for a CTA";
+      return signalPassFailure();
+    }
+    Launch launch = getLaunch(kernel);
+    launch.shared = bytes;
+    setLaunch(kernel, launch);
+  }
+};
+
+} // namespace
+} // namespace kpkg::kgpu
