@@ -3,7 +3,8 @@
 #include "dialect/pipeline/Registration.h"
 #include "dialect/kgpu/Passes.h"
 #include "dialect/lower/cpu/LowerCpu.h"
-#include "dialect/lower/cpu/VectorMath.h"
+#include "dialect/lower/math/VectorMath.h"
+#include "dialect/lower/nvvm/ExpandMath.h"
 #include "dialect/lower/nvvm/LowerNvvm.h"
 #include "dialect/plan/ir/Plan.h"
 #include "dialect/plan/transforms/Passes.h"
@@ -25,7 +26,8 @@ void kpkg::registerPasses() {
   tile::registerTilePasses();
   kgpu::registerKgpuPasses();
   lower::cpu::registerLowerCpuPasses();
-  lower::cpu::registerExpandVectorMathPass();
   lower::nvvm::registerLowerNvvmPasses();
+  lower::registerExpandVectorMathPass();
+  lower::nvvm::registerExpandMathPass();
   plan_ir::registerPlanPasses();
 }

@@ -2,7 +2,7 @@
 // SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
 #include "dialect/lower/cpu/KernelEmitter.h"
 #include "dialect/lower/cpu/LowerCpu.h"
-#include "dialect/lower/cpu/VectorMath.h"
+#include "dialect/lower/math/VectorMath.h"
 #include "dialect/lower/cpu/WidenDots.h"
 #include "mlir/Conversion/ArithToLLVM/ArithToLLVM.h"
 #include "mlir/Conversion/ControlFlowToLLVM/ControlFlowToLLVM.h"

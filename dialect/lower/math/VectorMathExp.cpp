@@ -4,12 +4,12 @@
 // Rounding by adding 1.5 * 2^(p-1) and the two-step scaling that reaches denormals are folklore (Cody and Waite,
 // "Software Manual for the Elementary Functions", 1980; Shibata and Petrogalli, "SLEEF", 2019). tanh through expm1
 // follows fdlibm's s_tanh.c.
-#include "dialect/lower/cpu/VectorMathCoefficients.h"
-#include "dialect/lower/cpu/VectorMathFunctions.h"
+#include "dialect/lower/math/VectorMathCoefficients.h"
+#include "dialect/lower/math/VectorMathFunctions.h"
 
 using namespace mlir;
 
-namespace kpkg::lower::cpu {
+namespace kpkg::lower {
 
 /// exp(x) = 2^n * (1 + tail) with n the integer in `shifted`.
 struct ReducedExp {
@@ -85,4 +85,4 @@ Value emitErf(FloatCode &f, Value x) {
   return f.select(f.less(t, f.number(1)), small, f.copySign(large, x));
 }
 
-} // namespace kpkg::lower::cpu
+} // namespace kpkg::lower

@@ -1,9 +1,9 @@
 // The elementary functions themselves, each emitted for f32 or f64.
 // SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
 #pragma once
-#include "dialect/lower/cpu/VectorMathCode.h"
+#include "dialect/lower/math/VectorMathCode.h"
 
-namespace kpkg::lower::cpu {
+namespace kpkg::lower {
 
 mlir::Value emitExp(FloatCode &f, mlir::Value x);
 mlir::Value emitExp2(FloatCode &f, mlir::Value x);
@@ -18,4 +18,4 @@ mlir::Value emitCos(FloatCode &f, mlir::Value x);
 /// 2^(high + low) for |low| much smaller than 1; overflows to infinity and to zero.
 mlir::Value emitExp2OfSum(FloatCode &f, mlir::Value high, mlir::Value low);
 
-} // namespace kpkg::lower::cpu
+} // namespace kpkg::lower

@@ -3,8 +3,8 @@
 //
 // The reduction in three parts is Cody and Waite's; past its range the lanes go one by one through Payne and Hanek's
 // ("Radian Reduction for Trigonometric Functions", 1983), which multiplies by the bits of 2/pi that matter.
-#include "dialect/lower/cpu/VectorMathCoefficients.h"
-#include "dialect/lower/cpu/VectorMathFunctions.h"
+#include "dialect/lower/math/VectorMathCoefficients.h"
+#include "dialect/lower/math/VectorMathFunctions.h"
 #include "mlir/Dialect/Math/IR/Math.h"
 #include "mlir/Dialect/SCF/IR/SCF.h"
 #include "mlir/Dialect/Vector/IR/VectorOps.h"
@@ -13,7 +13,7 @@
 
 using namespace mlir;
 
-namespace kpkg::lower::cpu {
+namespace kpkg::lower {
 namespace {
 
 /// x = quadrant * pi/2 + high + low, |high| <= pi/4; the quadrant modulo 4 is in the low bits of an integer.
@@ -207,4 +207,4 @@ Value emitSin(FloatCode &f, Value x) {
 }
 Value emitCos(FloatCode &f, Value x) { return emitSinOrCos(f, x, 1); }
 
-} // namespace kpkg::lower::cpu
+} // namespace kpkg::lower

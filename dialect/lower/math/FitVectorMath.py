@@ -65,7 +65,9 @@ def main():
     print("// Polynomial coefficients of VectorMath, lowest power first; made by FitVectorMath.py, do not edit.")
     print("// SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception")
     print("#pragma once\n#include <cstdint>\n")
-    print("namespace kpkg::lower::cpu::coefficients {\n")
+    print("namespace kpkg::lower::coefficients {\n")
+    fit("tanhSmallF32", 24, lambda x: (mp.tanh(x) - x) / x**3, lambda x: x**3 / mp.tanh(x), [2 * i for i in range(6)],
+        mp.mpf("1e-9"), mp.mpf("0.81"), "(tanh(x) - x) / x^3 on |x| <= 0.8, in x^2")
     for label, bits, exp_n, exp2_n, sin_n, cos_n, erf_n, erfc_n in (
         ("F32", 24, 5, 6, 3, 3, 7, 8), ("F64", 53, 10, 11, 6, 6, 14, 21)):
         fit(f"exp{label}", bits, lambda r: (mp.exp(r) - 1 - r) / r**2 if abs(r) > 1e-12 else mp.mpf(1) / 2 + r / 6,
@@ -103,7 +105,7 @@ def main():
     words = [0] + [bits >> (64 * (19 - i)) & (2**64 - 1) for i in range(20)]
     print("\n/// 64 zeros, then the first 1280 bits of 2/pi after the point")
     print(f"inline constexpr uint64_t twoOverPiBits[] = {{{', '.join(hex(w) for w in words)}}};")
-    print("\n} // namespace kpkg::lower::cpu::coefficients")
+    print("\n} // namespace kpkg::lower::coefficients")
 
 
 def erfcx(t):

@@ -6,7 +6,7 @@
 #include "mlir/Support/LLVM.h"
 #include "llvm/Support/LogicalResult.h"
 
-namespace kpkg::lower::cpu {
+namespace kpkg::lower {
 
 /// Patterns that replace `math.{exp,exp2,log,log2,tanh,erf,sin,cos,powf,rsqrt,round}` on scalars and fixed vectors of
 /// any length by `arith`, `vector`, `scf` and `math.{fma,floor,trunc,sqrt,absf,copysign,ctlz}` ops, which every
@@ -24,7 +24,7 @@ void populateVectorMathPatterns(mlir::RewritePatternSet &patterns);
 /// Applies these patterns to everything inside `root`. Ops on other types (tensors) are left alone.
 llvm::LogicalResult expandVectorMath(mlir::Operation *root);
 
-/// Registers `--lower-cpu-expand-math`, which runs expandVectorMath on the module.
+/// Registers `--lower-expand-math`, which runs expandVectorMath on the module.
 void registerExpandVectorMathPass();
 
-} // namespace kpkg::lower::cpu
+} // namespace kpkg::lower

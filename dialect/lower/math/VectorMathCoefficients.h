@@ -3,8 +3,11 @@
 #pragma once
 #include <cstdint>
 
-namespace kpkg::lower::cpu::coefficients {
+namespace kpkg::lower::coefficients {
 
+/// (tanh(x) - x) / x^3 on |x| <= 0.8, in x^2; error 2^-27.7
+inline constexpr double tanhSmallF32[] = {-0x1.55553c0000000p-2, 0x1.110ae40000000p-3,  -0x1.b91b720000000p-5,
+                                          0x1.5ca3e00000000p-6,  -0x1.e308da0000000p-8, 0x1.9954be0000000p-10};
 /// (exp(r) - 1 - r) / r^2 on |r| <= ln(2) / 2; error 2^-28.0
 inline constexpr double expF32[] = {0x1.fffff80000000p-2, 0x1.55548e0000000p-3, 0x1.555b9e0000000p-5,
                                     0x1.123bde0000000p-7, 0x1.6849420000000p-10};
@@ -98,4 +101,4 @@ inline constexpr uint64_t twoOverPiBits[] = {0x0,
                                              0x56033046fc7b6bab,
                                              0xf0cfbc209af4361d};
 
-} // namespace kpkg::lower::cpu::coefficients
+} // namespace kpkg::lower::coefficients

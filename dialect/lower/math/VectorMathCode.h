@@ -4,7 +4,7 @@
 #include "mlir/Dialect/Arith/IR/Arith.h"
 #include "mlir/IR/ImplicitLocOpBuilder.h"
 
-namespace kpkg::lower::cpu {
+namespace kpkg::lower {
 
 /// A builder of values of `type` (f32 or f64, or a fixed vector of it). All methods take and return values of that
 /// type; `bits` and the integer methods work on the integer type of the same width and shape, comparisons give i1 of
@@ -12,6 +12,7 @@ namespace kpkg::lower::cpu {
 class FloatCode {
 public:
   FloatCode(mlir::OpBuilder &builder, mlir::Location loc, mlir::Type type);
+  virtual ~FloatCode() = default;
 
   mlir::Type type() const { return floatType; }
   bool isDouble() const { return wide; }
@@ -25,7 +26,8 @@ public:
   mlir::Value add(mlir::Value x, mlir::Value y);
   mlir::Value sub(mlir::Value x, mlir::Value y);
   mlir::Value mul(mlir::Value x, mlir::Value y);
-  mlir::Value div(mlir::Value x, mlir::Value y);
+  /// Correctly rounded here; a target may take 2 units in the last place for speed.
+  virtual mlir::Value div(mlir::Value x, mlir::Value y);
   mlir::Value fma(mlir::Value x, mlir::Value y, mlir::Value z);
   mlir::Value negate(mlir::Value x);
   mlir::Value abs(mlir::Value x);
@@ -64,10 +66,12 @@ public:
   /// 2^n for a `shifted` number from roundShifted, when 2^n is a normal number.
   mlir::Value powerOfTwo(mlir::Value shifted);
 
-private:
+protected:
   mlir::ImplicitLocOpBuilder b;
+
+private:
   mlir::Type floatType, integerType;
   bool wide;
 };
 
-} // namespace kpkg::lower::cpu
+} // namespace kpkg::lower

@@ -3,13 +3,13 @@
 //
 // The forms f - (f^2/2 - ...) and s = f / (2 + f) are fdlibm's (e_log.c, e_log2.c); the double-double logarithm under
 // powf uses Dekker's and Knuth's exact sums and products with FMA.
-#include "dialect/lower/cpu/VectorMathCoefficients.h"
-#include "dialect/lower/cpu/VectorMathFunctions.h"
+#include "dialect/lower/math/VectorMathCoefficients.h"
+#include "dialect/lower/math/VectorMathFunctions.h"
 #include <limits>
 
 using namespace mlir;
 
-namespace kpkg::lower::cpu {
+namespace kpkg::lower {
 namespace {
 
 /// x = 2^exponent * (1 + fraction) with 1 + fraction in [sqrt(1/2), sqrt(2)), for positive finite x.
@@ -178,4 +178,4 @@ Value emitPow(FloatCode &narrow, Value x, Value y) {
   return arith::TruncFOp::create(b, loc, original, result);
 }
 
-} // namespace kpkg::lower::cpu
+} // namespace kpkg::lower

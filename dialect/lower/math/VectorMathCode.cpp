@@ -1,11 +1,11 @@
 // FloatCode: one MLIR op for each method.
 // SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
-#include "dialect/lower/cpu/VectorMathCode.h"
+#include "dialect/lower/math/VectorMathCode.h"
 #include "mlir/Dialect/Math/IR/Math.h"
 
 using namespace mlir;
 
-namespace kpkg::lower::cpu {
+namespace kpkg::lower {
 
 static Type withElement(Type shape, Type element) {
   auto vector = dyn_cast<VectorType>(shape);
@@ -78,4 +78,4 @@ Value FloatCode::powerOfTwo(Value shifted) {
   return fromBits(addInteger(exponent, integer(wide ? 0x3ff0000000000000 : 0x3f800000)));
 }
 
-} // namespace kpkg::lower::cpu
+} // namespace kpkg::lower

@@ -1,8 +1,8 @@
 // Error of every elementary function against the C library in wider precision, and its special values.
 // SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
-#include "dialect/lower/cpu/VectorMath.h"
-#include "mlir/IR/ImplicitLocOpBuilder.h"
+#include "dialect/lower/math/VectorMath.h"
 #include "test/dialect/lower/cpu/HostJit.h"
+#include "test/dialect/lower/math/MathErrors.h"
 #include "llvm/Support/FileSystem.h"
 #include "llvm/Support/Program.h"
 #include <cmath>
@@ -12,50 +12,12 @@
 
 using namespace mlir;
 using namespace kpkg;
+using test::addFunction;
+using test::Build;
+using test::ulps;
+using test::unary;
 
 namespace {
-
-using Build = Value (*)(OpBuilder &, Location, Value);
-
-template <typename Op> Value unary(OpBuilder &b, Location loc, Value x) { return Op::create(b, loc, x); }
-
-/// Adds `void name(x, y, result, n)` to the module: `build`, or powf when null, on arrays of n numbers (a multiple of
-/// `lanes`).
-void addFunction(ModuleOp module, StringRef name, Build build, bool wide, int64_t lanes) {
-  MLIRContext *context = module.getContext();
-  Location loc = UnknownLoc::get(context);
-  ImplicitLocOpBuilder b(loc, context);
-  b.setInsertionPointToEnd(module.getBody());
-  Type element = wide ? Type(b.getF64Type()) : b.getF32Type();
-  Type type = lanes == 1 ? element : VectorType::get(lanes, element);
-  Type pointer = LLVM::LLVMPointerType::get(context);
-  auto functionType =
-      LLVM::LLVMFunctionType::get(LLVM::LLVMVoidType::get(context), {pointer, pointer, pointer, b.getI64Type()});
-  auto function = LLVM::LLVMFuncOp::create(b, name, functionType);
-  Block *entry = function.addEntryBlock(b);
-  b.setInsertionPointToStart(entry);
-  Value zero = arith::ConstantIndexOp::create(b, 0), step = arith::ConstantIndexOp::create(b, lanes);
-  Value end = arith::IndexCastOp::create(b, b.getIndexType(), entry->getArgument(3));
-  auto loop = scf::ForOp::create(b, zero, end, step);
-  {
-    OpBuilder::InsertionGuard guard(b);
-    b.setInsertionPointToStart(loop.getBody());
-    Value i = arith::IndexCastOp::create(b, b.getI64Type(), loop.getInductionVar());
-    auto at = [&](int argument) -> Value {
-      return LLVM::GEPOp::create(b, pointer, element, entry->getArgument(argument), ArrayRef<LLVM::GEPArg>{i});
-    };
-    Value x = LLVM::LoadOp::create(b, type, at(0), wide ? 8 : 4);
-    Value result;
-    if (build) {
-      result = build(b, loc, x);
-    } else {
-      Value y = LLVM::LoadOp::create(b, type, at(1), wide ? 8 : 4);
-      result = math::PowFOp::create(b, x, y);
-    }
-    LLVM::StoreOp::create(b, result, at(2), wide ? 8 : 4);
-  }
-  LLVM::ReturnOp::create(b, ValueRange());
-}
 
 /// A compiled function on vectors, for this machine.
 class Compiled {
@@ -63,7 +25,7 @@ public:
   Compiled(Build build, bool wide, int64_t lanes = 8) : context(test::makeContext()) {
     OwningOpRef<ModuleOp> module = ModuleOp::create(UnknownLoc::get(context.get()));
     addFunction(*module, "f", build, wide, lanes);
-    EXPECT_TRUE(succeeded(lower::cpu::expandVectorMath(module->getOperation())));
+    EXPECT_TRUE(succeeded(lower::expandVectorMath(module->getOperation())));
     test::lowerToLLVMDialect(*module);
     jit = std::make_unique<test::HostJit>(*module);
     code = jit->find<void(const void *, const void *, void *, int64_t)>("f");
@@ -84,25 +46,6 @@ private:
   std::unique_ptr<test::HostJit> jit;
   void (*code)(const void *, const void *, void *, int64_t);
 };
-
-/// |result - exact| in units of the last place of `exact` as a T; 0 when both are the same special value.
-template <typename T, typename Wide> double ulps(T result, Wide exact) {
-  if (std::isnan(exact))
-    return std::isnan(result) ? 0 : INFINITY;
-  T rounded = T(exact);
-  if (std::isinf(result) || std::isinf(rounded)) {
-    if (result == rounded)
-      return 0;
-    // One of the two just overflowed.
-    T largest = std::numeric_limits<T>::max();
-    return std::fabs(std::isinf(result) ? rounded : result) == largest && std::signbit(result) == std::signbit(rounded)
-               ? 1
-               : INFINITY;
-  }
-  int exponent = std::max(std::numeric_limits<T>::min_exponent - 1,
-                          std::ilogb(rounded == 0 ? std::numeric_limits<T>::denorm_min() : rounded));
-  return double(std::fabs(Wide(result) - exact) / std::ldexp(Wide(1), exponent - std::numeric_limits<T>::digits + 1));
-}
 
 struct Case {
   const char *name;
@@ -282,7 +225,7 @@ TEST(VectorMathOnAarch64, SameErrors) {
     addFunction(*module, std::string(test.name) + "_f32", test.build, false, 4);
     addFunction(*module, std::string(test.name) + "_f64", test.build, true, 2);
   }
-  ASSERT_TRUE(succeeded(lower::cpu::expandVectorMath(module->getOperation())));
+  ASSERT_TRUE(succeeded(lower::expandVectorMath(module->getOperation())));
   test::lowerToLLVMDialect(*module);
   SmallString<128> folder;
   ASSERT_FALSE(llvm::sys::fs::createUniqueDirectory("kpkg-math", folder));

@@ -1,0 +1,72 @@
+// Patterns from `math` ops to the emitted functions, and the pass that applies them.
+// SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
+#include "dialect/lower/math/VectorMath.h"
+#include "dialect/lower/math/ExpandFunction.h"
+#include "dialect/lower/math/VectorMathFunctions.h"
+#include "mlir/Dialect/Math/IR/Math.h"
+#include "mlir/Dialect/SCF/IR/SCF.h"
+#include "mlir/Dialect/Vector/IR/VectorOps.h"
+#include "mlir/Pass/Pass.h"
+#include "mlir/Transforms/WalkPatternRewriteDriver.h"
+
+using namespace mlir;
+
+namespace kpkg::lower {
+namespace {
+
+Value binaryPow(FloatCode &f, ValueRange operands) { return emitPow(f, operands[0], operands[1]); }
+
+Value emitRsqrt(FloatCode &f, Value x) {
+  Value root = math::SqrtOp::create(f.builder(), x.getLoc(), x);
+  return f.div(f.number(1), root);
+}
+
+Value emitRound(FloatCode &f, Value x) {
+  // Half away from zero: the largest number below 1/2 does not carry 0.49999... up to 1.
+  Value half = f.copySign(f.number(f.isDouble() ? 0x1.fffffffffffffp-2 : 0x1.fffffep-2), x);
+  return math::TruncOp::create(f.builder(), x.getLoc(), f.add(x, half));
+}
+
+class ExpandVectorMath final : public PassWrapper<ExpandVectorMath, OperationPass<>> {
+public:
+  MLIR_DEFINE_EXPLICIT_INTERNAL_INLINE_TYPE_ID(ExpandVectorMath)
+  StringRef getArgument() const override { return "lower-expand-math"; }
+  StringRef getDescription() const override {
+    return "Write elementary functions on scalars and vectors out as arithmetic";
+  }
+  void getDependentDialects(DialectRegistry &registry) const override {
+    registry.insert<arith::ArithDialect, math::MathDialect, scf::SCFDialect, vector::VectorDialect>();
+  }
+  void runOnOperation() override {
+    if (failed(expandVectorMath(getOperation())))
+      signalPassFailure();
+  }
+};
+
+} // namespace
+
+void populateVectorMathPatterns(RewritePatternSet &patterns) {
+  MLIRContext *context = patterns.getContext();
+  patterns.add<ExpandFunction<math::ExpOp>>(context, unaryFunction<emitExp>);
+  patterns.add<ExpandFunction<math::Exp2Op>>(context, unaryFunction<emitExp2>);
+  patterns.add<ExpandFunction<math::TanhOp>>(context, unaryFunction<emitTanh>);
+  patterns.add<ExpandFunction<math::ErfOp>>(context, unaryFunction<emitErf>);
+  patterns.add<ExpandFunction<math::LogOp>>(context, unaryFunction<emitLog>);
+  patterns.add<ExpandFunction<math::Log2Op>>(context, unaryFunction<emitLog2>);
+  patterns.add<ExpandFunction<math::SinOp>>(context, unaryFunction<emitSin>);
+  patterns.add<ExpandFunction<math::CosOp>>(context, unaryFunction<emitCos>);
+  patterns.add<ExpandFunction<math::PowFOp>>(context, binaryPow);
+  patterns.add<ExpandFunction<math::RsqrtOp>>(context, unaryFunction<emitRsqrt>);
+  patterns.add<ExpandFunction<math::RoundOp>>(context, unaryFunction<emitRound>);
+}
+
+LogicalResult expandVectorMath(Operation *root) {
+  RewritePatternSet patterns(root->getContext());
+  populateVectorMathPatterns(patterns);
+  walkAndApplyPatterns(root, std::move(patterns));
+  return success();
+}
+
+void registerExpandVectorMathPass() { PassRegistration<ExpandVectorMath>(); }
+
+} // namespace kpkg::lower

@@ -1,0 +1,98 @@
+// Pass: elementary functions become arithmetic and instructions of the special function unit.
+// SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
+//
+//   before: %e = math.exp2 %x : f32
+//   after:  %e = llvm.call_intrinsic "llvm.nvvm.ex2.approx.f32"(%x) : (f32) -> f32
+//
+// On entry scalars (and vectors, which are treated as on CPUs). On exit no math op is left that LLVM would make a call
+// of.
+#include "dialect/lower/nvvm/ExpandMath.h"
+#include "dialect/lower/math/ExpandFunction.h"
+#include "dialect/lower/math/VectorMath.h"
+#include "dialect/lower/math/VectorMathCoefficients.h"
+#include "dialect/lower/math/VectorMathFunctions.h"
+#include "mlir/Dialect/LLVMIR/LLVMDialect.h"
+#include "mlir/Dialect/Math/IR/Math.h"
+#include "mlir/Dialect/SCF/IR/SCF.h"
+#include "mlir/Dialect/Vector/IR/VectorOps.h"
+#include "mlir/Pass/Pass.h"
+#include "mlir/Transforms/WalkPatternRewriteDriver.h"
+
+namespace kpkg::lower::nvvm {
+using namespace mlir;
+
+namespace {
+/// f32 code in which a quotient may be 2 units off: `div.full` is 3 instructions, a correctly rounded one needs a slow
+/// path.
+class GpuCode final : public FloatCode {
+public:
+  using FloatCode::FloatCode;
+  Value div(Value x, Value y) override { return intrinsic("llvm.nvvm.div.full", {x, y}); }
+  Value intrinsic(StringRef name, ValueRange operands) {
+    return LLVM::CallIntrinsicOp::create(b, type(), b.getStringAttr(name), operands).getResult(0);
+  }
+};
+
+Value intrinsic(FloatCode &f, StringRef name, ValueRange operands) {
+  return static_cast<GpuCode &>(f).intrinsic(name, operands);
+}
+
+Value emitExp2(FloatCode &f, Value x) { return intrinsic(f, "llvm.nvvm.ex2.approx.f32", x); }
+
+Value emitRsqrt(FloatCode &f, Value x) { return intrinsic(f, "llvm.nvvm.rsqrt.approx.f", x); }
+
+Value emitExp(FloatCode &f, Value x) {
+  // exp(x) = 2^n * 2^r with n = round(x * log2(e)) kept in [-126, 127]: beyond, r grows instead, until 2^r leaves the
+  // range with the right result. The clamp is the saturation of a fused multiply-add: 253 * sat(t / 253 + 126 / 253) - 126.
+  constexpr double log2e = 0x1.715476p0, log2eLow = 0x1.4ae0bep-26, steps = 253, magic = 0x1.8p23;
+  Value part = intrinsic(f, "llvm.nvvm.fma.rn.sat.f", {x, f.number(log2e / steps), f.number(126 / steps)});
+  Value shifted = f.fma(part, f.number(steps), f.number(magic - 126));
+  Value n = f.sub(shifted, f.number(magic));
+  Value r = f.fma(x, f.number(log2e), f.negate(n));
+  r = f.fma(x, f.number(log2eLow), r);
+  return f.mul(intrinsic(f, "llvm.nvvm.ex2.approx.ftz.f32", r), f.powerOfTwo(shifted));
+}
+
+Value emitTanh(FloatCode &f, Value x) {
+  // 1 - 2 / (exp(2 |x|) + 1) loses what is below the last place of 1, so small arguments take a polynomial.
+  Value magnitude = f.abs(x), square = f.mul(x, x);
+  Value small = f.fma(f.mul(square, x), f.polynomial(coefficients::tanhSmallF32, square), x);
+  Value power = intrinsic(f, "llvm.nvvm.ex2.approx.ftz.f32", f.mul(magnitude, f.number(0x1.715476p1)));
+  Value inverse = intrinsic(f, "llvm.nvvm.rcp.approx.ftz.f", f.add(power, f.number(1)));
+  Value large = f.copySign(f.fma(inverse, f.number(-2), f.number(1)), x);
+  return f.select(f.less(magnitude, f.number(0.8)), small, large);
+}
+
+class ExpandMath final : public PassWrapper<ExpandMath, OperationPass<>> {
+public:
+  MLIR_DEFINE_EXPLICIT_INTERNAL_INLINE_TYPE_ID(ExpandMath)
+  StringRef getArgument() const override { return "nvvm-expand-math"; }
+  StringRef getDescription() const override {
+    return "Write elementary functions on scalars out for NVIDIA GPUs, without libdevice";
+  }
+  void getDependentDialects(DialectRegistry &registry) const override {
+    registry
+        .insert<arith::ArithDialect, LLVM::LLVMDialect, math::MathDialect, scf::SCFDialect, vector::VectorDialect>();
+  }
+  void runOnOperation() override { expandMath(getOperation()); }
+};
+} // namespace
+
+void populateExpandMathPatterns(RewritePatternSet &patterns) {
+  MLIRContext *context = patterns.getContext();
+  populateVectorMathPatterns(patterns);
+  patterns.add<ExpandFunction<math::ExpOp, GpuCode>>(context, unaryFunction<nvvm::emitExp>, 2, true);
+  patterns.add<ExpandFunction<math::Exp2Op, GpuCode>>(context, unaryFunction<nvvm::emitExp2>, 2, true);
+  patterns.add<ExpandFunction<math::RsqrtOp, GpuCode>>(context, unaryFunction<nvvm::emitRsqrt>, 2, true);
+  patterns.add<ExpandFunction<math::TanhOp, GpuCode>>(context, unaryFunction<nvvm::emitTanh>, 2, true);
+  patterns.add<ExpandFunction<math::ErfOp, GpuCode>>(context, unaryFunction<emitErf>, 2, true);
+}
+
+void expandMath(Operation *root) {
+  RewritePatternSet patterns(root->getContext());
+  populateExpandMathPatterns(patterns);
+  walkAndApplyPatterns(root, std::move(patterns));
+}
+
+void registerExpandMathPass() { PassRegistration<ExpandMath>(); }
+} // namespace kpkg::lower::nvvm

@@ -1,0 +1,69 @@
+// RUN: kpkg-opt --nvvm-expand-math %s | FileCheck %s
+
+// exp: one saturating multiply-add for the exponent, two for the rest, one instruction of the special function unit.
+// CHECK-LABEL: func @exp
+// CHECK-SAME: %[[X:.*]]: f32
+// CHECK: %[[PART:.*]] = llvm.call_intrinsic "llvm.nvvm.fma.rn.sat.f"(%[[X]],
+// CHECK: %[[SHIFTED:.*]] = math.fma %[[PART]]
+// CHECK: %[[POWER:.*]] = llvm.call_intrinsic "llvm.nvvm.ex2.approx.ftz.f32"
+// CHECK: %[[BITS:.*]] = arith.bitcast %[[SHIFTED]]
+// CHECK: arith.shli %[[BITS]]
+// CHECK: arith.mulf %[[POWER]]
+llvm.func @exp(%x: f32) {
+  %e = math.exp %x : f32
+  llvm.return
+}
+
+// bf16 is computed in f32 and rounded once.
+// CHECK-LABEL: func @exp2
+// CHECK: %[[WIDE:.*]] = arith.extf %{{.*}} : bf16 to f32
+// CHECK: %[[E:.*]] = llvm.call_intrinsic "llvm.nvvm.ex2.approx.f32"(%[[WIDE]])
+// CHECK: arith.truncf %[[E]] : f32 to bf16
+llvm.func @exp2(%x: bf16) {
+  %e = math.exp2 %x : bf16
+  llvm.return
+}
+
+// CHECK-LABEL: func @rsqrt
+// CHECK: llvm.call_intrinsic "llvm.nvvm.rsqrt.approx.f"
+// The special function unit has no f64: sqrt and a quotient, both correctly rounded.
+// CHECK: math.sqrt {{.*}} : f64
+// CHECK: arith.divf {{.*}} : f64
+llvm.func @rsqrt(%x: f32, %y: f64) {
+  %r = math.rsqrt %x : f32
+  %s = math.rsqrt %y : f64
+  llvm.return
+}
+
+// Quotients inside of functions need no slow path.
+// CHECK-LABEL: func @erf
+// CHECK: llvm.call_intrinsic "llvm.nvvm.div.full"
+// CHECK-NOT: arith.divf
+llvm.func @erf(%x: f32) {
+  %e = math.erf %x : f32
+  llvm.return
+}
+
+// CHECK-LABEL: func @nothing_left
+// CHECK-NOT: math.{{(tanh|log|log2|sin|cos|powf|round) }}
+// CHECK: llvm.return
+llvm.func @nothing_left(%x: f32, %y: f64) {
+  %a = math.tanh %x : f32
+  %b = math.log %x : f32
+  %c = math.log2 %x : f32
+  %d = math.sin %x : f32
+  %e = math.powf %x, %a : f32
+  %f = math.cos %y : f64
+  %g = math.round %y : f64
+  %h = math.powf %y, %f : f64
+  llvm.return
+}
+
+// Tiles are not this level's.
+// CHECK-LABEL: func @tile
+// CHECK: math.exp {{.*}} : tensor<4xf32>
+llvm.func @tile() {
+  %x = ub.poison : tensor<4xf32>
+  %e = math.exp %x : tensor<4xf32>
+  llvm.return
+}
