@@ -1,6 +1,7 @@
 // The passes from laid-out kernels to the LLVM dialect.
 // SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
 #include "dialect/lower/nvvm/Emitter.h"
+#include "dialect/lower/nvvm/ExpandMath.h"
 #include "dialect/lower/nvvm/LowerNvvm.h"
 #include "mlir/Conversion/ArithToLLVM/ArithToLLVM.h"
 #include "mlir/Conversion/ControlFlowToLLVM/ControlFlowToLLVM.h"
@@ -9,6 +10,7 @@
 #include "mlir/Conversion/MathToLLVM/MathToLLVM.h"
 #include "mlir/Conversion/SCFToControlFlow/SCFToControlFlow.h"
 #include "mlir/Conversion/UBToLLVM/UBToLLVM.h"
+#include "mlir/Conversion/VectorToLLVM/ConvertVectorToLLVM.h"
 #include "mlir/Dialect/Arith/Transforms/Passes.h"
 #include "mlir/Dialect/GPU/IR/GPUDialect.h"
 #include "mlir/Dialect/LLVMIR/NVVMDialect.h"
@@ -19,8 +21,9 @@ using namespace mlir;
 namespace kpkg::lower::nvvm {
 
 void registerLoweringDialects(DialectRegistry &registry) {
-  registry.insert<kgpu::KgpuDialect, tile::TileDialect, arith::ArithDialect, cf::ControlFlowDialect, gpu::GPUDialect, LLVM::LLVMDialect,
-                  math::MathDialect, NVVM::NVVMDialect, scf::SCFDialect, ub::UBDialect>();
+  registry.insert<kgpu::KgpuDialect, tile::TileDialect, arith::ArithDialect, cf::ControlFlowDialect, gpu::GPUDialect,
+                  LLVM::LLVMDialect, math::MathDialect, NVVM::NVVMDialect, scf::SCFDialect, ub::UBDialect,
+                  vector::VectorDialect>();
 }
 
 LogicalResult emitThreads(ModuleOp module) {
@@ -57,6 +60,8 @@ static LogicalResult convertRest(ModuleOp module) {
   cf::populateControlFlowToLLVMConversionPatterns(converter, patterns);
   populateMathToLLVMConversionPatterns(converter, patterns);
   ub::populateUBToLLVMConversionPatterns(converter, patterns);
+  // sin and cos of large arguments look into a table.
+  populateVectorToLLVMConversionPatterns(converter, patterns);
   LLVMConversionTarget target(*context);
   target.addLegalOp<ModuleOp, gpu::GPUModuleOp>();
   target.addLegalDialect<NVVM::NVVMDialect>();
@@ -71,8 +76,10 @@ static LogicalResult expandDivisions(ModuleOp module) {
 }
 
 LogicalResult lowerToNvvm(ModuleOp module) {
-  return failure(failed(emitThreads(module)) || failed(expandDivisions(module)) ||
-                 failed(convertControlFlow(module)) || failed(convertRest(module)));
+  if (failed(emitThreads(module)))
+    return failure();
+  expandMath(module);
+  return failure(failed(expandDivisions(module)) || failed(convertControlFlow(module)) || failed(convertRest(module)));
 }
 
 namespace {
