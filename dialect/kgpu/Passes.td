@@ -9,6 +9,18 @@ class KgpuPass<string name> : Pass<name, "::kpkg::tile::KernelOp"> {
   let dependentDialects = ["::kpkg::kgpu::KgpuDialect", "::mlir::scf::SCFDialect", "::mlir::arith::ArithDialect"];
 }
 
+def KgpuConfigure : KgpuPass<"kgpu-configure"> {
+  let summary = "chooses threads, packing, cluster and residency of a kernel";
+  let options = [
+    Option<"chip", "chip", "std::string", "\"\"", "the target, for kernels that have none yet">,
+    Option<"candidate", "candidate", "unsigned", "0", "which of the kernel's candidates to take">
+  ];
+}
+
+def KgpuAssignLayouts : KgpuPass<"kgpu-assign-layouts"> {
+  let summary = "gives every tile a layout";
+}
+
 def KgpuExpandReductions : KgpuPass<"kgpu-expand-reductions"> {
   let summary = "turns reductions across warps into partial ones and an exchange through shared memory";
 }

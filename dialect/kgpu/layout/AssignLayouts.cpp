@@ -1,0 +1,356 @@
+// Gives every tile a layout: coalesced where memory is accessed, carried from there along the data flow.
+// SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
+//
+// Before: %v = tile.load %x[%r, %c0] ... -> tensor<1x1024xf32>
+//         %s = tile.reduce sum %v axis 1 : tensor<1x1024xf32> -> tensor<1x1xf32>
+// After:  %v = tile.load %x[%r, %c0] ... -> tensor<1x1024xf32, #row>
+//         %s = tile.reduce sum %v axis 1 : tensor<1x1024xf32, #row> -> tensor<1x1xf32, #all>
+//
+// Values that an op needs in one layout (operands and result of elementwise ops, what loops and branches carry) form a class. A class with a
+// load gets the coalesced layout of its shape; along reductions, broadcasts, reshapes and permutations it gives the neighbouring class the
+// layout that costs nothing. What is left over is coalesced too. Where two classes met with other layouts a kgpu.cvt_layout stands between.
+//
+// On entry: a configured kernel without layouts. On exit: every tile has one, and every op is satisfied.
+#include "dialect/kgpu/Passes.h"
+#include "dialect/layout/Algebra.h"
+#include "dialect/layout/Builders.h"
+#include "llvm/ADT/EquivalenceClasses.h"
+#include "llvm/ADT/MapVector.h"
+
+using namespace mlir;
+
+namespace kpkg::kgpu {
+
+#define GEN_PASS_DEF_KGPUASSIGNLAYOUTS
+#include "dialect/kgpu/Passes.h.inc"
+
+namespace {
+
+using layout::Layout;
+
+bool isTile(Value value) { return isa<RankedTensorType>(value.getType()); }
+ArrayRef<int64_t> shapeOf(Value value) { return cast<RankedTensorType>(value.getType()).getShape(); }
+
+/// Which accesses decide how threads lie along rows: the one that moves most bytes, wide elements first.
+struct Coalescing {
+  unsigned elementBytes = 4;
+  unsigned vectorBytes = 4;
+};
+
+Coalescing measureAccesses(tile::KernelOp kernel) {
+  Coalescing best;
+  int64_t most = -1;
+  auto consider = [&](tile::ViewType view, Type type) {
+    auto tile = dyn_cast<RankedTensorType>(type);
+    if (!tile)
+      return;
+    int64_t bytes = view.getElementBytes(), moved = tile.getNumElements() * bytes;
+    if (moved < most || (moved == most && bytes <= best.elementBytes))
+      return;
+    most = moved;
+    tile::ViewFacts facts = view.getFacts();
+    int64_t vector = std::min(facts.align, facts.divisible * bytes);
+    bool alongLast = facts.unit == view.getRank() - 1;
+    best.elementBytes = bytes;
+    best.vectorBytes = alongLast ? std::clamp<int64_t>(vector, bytes, 16) : bytes;
+  };
+  kernel.walk([&](Operation *op) {
+    if (auto load = dyn_cast<tile::LoadOp>(op))
+      consider(load.getView().getType(), load.getResult().getType());
+    if (auto store = dyn_cast<tile::StoreOp>(op))
+      consider(store.getView().getType(), store.getValue().getType());
+  });
+  return best;
+}
+
+/// Constants and the like are made where they are used: each use may want another layout.
+void cloneCheapProducers(tile::KernelOp kernel) {
+  SmallVector<Operation *> cheap;
+  kernel.walk([&](Operation *op) {
+    if (isa<arith::ConstantOp, tile::SplatOp, tile::IotaOp>(op) && isTile(op->getResult(0)))
+      cheap.push_back(op);
+  });
+  for (Operation *op : cheap)
+    for (OpOperand &use : llvm::make_early_inc_range(op->getResult(0).getUses()))
+      if (!op->hasOneUse()) {
+        OpBuilder builder(op);
+        use.set(builder.clone(*op)->getResult(0));
+      }
+}
+
+class Assigner {
+public:
+  explicit Assigner(tile::KernelOp kernel) : kernel(kernel), launch(getLaunch(kernel)), coalescing(measureAccesses(kernel)) {}
+
+  LogicalResult run() {
+    cloneCheapProducers(kernel);
+    kernel.walk([&](Operation *op) { unite(op); });
+    kernel.walk([&](tile::LoadOp load) {
+      if (isTile(load.getResult()))
+        give(load.getResult(), coalesced(load.getResult()));
+    });
+    spread();
+    // What no load reaches: stores first, then the rest in program order.
+    kernel.walk([&](tile::StoreOp store) {
+      if (isTile(store.getValue()) && !known(store.getValue())) {
+        give(store.getValue(), coalesced(store.getValue()));
+        spread();
+      }
+    });
+    for (Value value : values)
+      if (!known(value)) {
+        give(value, coalesced(value));
+        spread();
+      }
+    for (Value value : values) {
+      value.setType(withLayout(value.getType(), *known(value)));
+      if (auto constant = value.getDefiningOp<arith::ConstantOp>())
+        constant.setValueAttr(cast<DenseElementsAttr>(constant.getValue()).reshape(cast<ShapedType>(value.getType())));
+    }
+    WalkResult fitted = kernel.walk([&](Operation *op) { return WalkResult(fit(op)); });
+    return failure(fitted.wasInterrupted());
+  }
+
+private:
+  // Classes
+
+  void note(Value value) {
+    if (!isTile(value) || classes.contains(value))
+      return;
+    classes.insert(value);
+    values.push_back(value);
+  }
+  void join(Value left, Value right) {
+    if (isTile(left) && isTile(right)) {
+      note(left);
+      note(right);
+      classes.unionSets(left, right);
+    }
+  }
+  void joinAll(ValueRange left, ValueRange right) {
+    for (auto [one, other] : llvm::zip(left, right))
+      join(one, other);
+  }
+
+  void unite(Operation *op) {
+    for (Value result : op->getResults())
+      note(result);
+    for (Region &region : op->getRegions())
+      for (Block &block : region)
+        for (Value argument : block.getArguments())
+          note(argument);
+    if (op->hasTrait<OpTrait::Elementwise>()) {
+      for (Value operand : op->getOperands())
+        join(operand, op->getResult(0));
+      return;
+    }
+    TypeSwitch<Operation *>(op)
+        .Case([&](scf::ForOp loop) {
+          joinAll(loop.getInitArgs(), loop.getResults());
+          joinAll(loop.getRegionIterArgs(), loop.getResults());
+          joinAll(loop.getYieldedValues(), loop.getResults());
+        })
+        .Case([&](scf::IfOp branch) {
+          for (Region *region : {&branch.getThenRegion(), &branch.getElseRegion()})
+            if (!region->empty())
+              joinAll(region->front().getTerminator()->getOperands(), branch.getResults());
+        })
+        .Case([&](scf::WhileOp loop) {
+          joinAll(loop.getInits(), loop.getBeforeArguments());
+          joinAll(loop.getYieldedValues(), loop.getBeforeArguments());
+          joinAll(loop.getConditionOp().getArgs(), loop.getResults());
+          joinAll(loop.getAfterArguments(), loop.getResults());
+        })
+        .Case([&](tile::CombineOp combine) {
+          for (Value input : combine.getInputs())
+            join(input, combine.getInputs().front());
+          for (Value output : combine.getOutputs())
+            join(output, combine.getOutputs().front());
+        })
+        .Case([&](tile::ScanOp scan) {
+          for (Value value : llvm::concat<Value>(SmallVector<Value>(scan.getInputs()), SmallVector<Value>(scan.getOutputs())))
+            join(value, scan.getInputs().front());
+        })
+        .Case([&](tile::GatherOp gather) {
+          for (Value operand : gather->getOperands())
+            join(operand, gather.getResult());
+        })
+        .Case([&](tile::ScatterOp scatter) {
+          for (Value operand : scatter->getOperands())
+            join(operand, scatter.getValue());
+        });
+  }
+
+  std::optional<Layout> known(Value value) const {
+    auto found = layouts.find(classes.getLeaderValue(value));
+    return found == layouts.end() ? std::nullopt : std::optional<Layout>(found->second);
+  }
+  /// The first layout that a class gets stays.
+  bool give(Value value, const Layout &layout) {
+    if (known(value) || !layout.covers(shapeOf(value)))
+      return false;
+    layouts.try_emplace(classes.getLeaderValue(value), layout);
+    return true;
+  }
+  bool give(Value value, llvm::Expected<Layout> layout) {
+    if (layout)
+      return give(value, *layout);
+    llvm::consumeError(layout.takeError());
+    return false;
+  }
+
+  Layout coalesced(Value value) const {
+    layout::Threads threads{launch.lanes(), launch.warps(), launch.cluster};
+    return layout::coalesced(shapeOf(value), coalescing.elementBytes, threads, coalescing.vectorBytes);
+  }
+
+  // Along the data flow
+
+  static llvm::Expected<Layout> sliced(Layout layout, ArrayRef<int64_t> small, ArrayRef<int64_t> large) {
+    for (unsigned dim = 0; dim < small.size(); ++dim)
+      if (small[dim] == 1 && large[dim] != 1) {
+        llvm::Expected<Layout> next = layout::slice(layout, dim);
+        if (!next)
+          return next;
+        layout = *next;
+      }
+    return layout;
+  }
+
+  static SmallVector<unsigned> unsignedOf(ArrayRef<int64_t> dims) { return SmallVector<unsigned>(dims.begin(), dims.end()); }
+
+  bool spreadOver(Operation *op) {
+    return TypeSwitch<Operation *, bool>(op)
+        .Case([&](tile::ReduceOp reduce) { return spreadReduction(reduce.getValue(), reduce.getResult(), reduce.getAxis()); })
+        .Case([&](tile::ArgReduceOp reduce) { return spreadReduction(reduce.getValue(), reduce.getResult(), reduce.getAxis()); })
+        .Case([&](tile::CombineOp combine) {
+          return spreadReduction(combine.getInputs().front(), combine.getOutputs().front(), combine.getAxis());
+        })
+        .Case([&](tile::BroadcastOp broadcast) {
+          Value small = broadcast.getValue(), large = broadcast.getResult();
+          auto layout = known(large);
+          return layout && !known(small) && give(small, sliced(*layout, shapeOf(small), shapeOf(large)));
+        })
+        .Case([&](tile::ReshapeOp reshape) {
+          Value from = reshape.getValue(), to = reshape.getResult();
+          if (auto layout = known(from); layout && !known(to))
+            return give(to, layout::reshape(*layout, shapeOf(from), shapeOf(to)));
+          if (auto layout = known(to); layout && !known(from))
+            return give(from, layout::reshape(*layout, shapeOf(to), shapeOf(from)));
+          return false;
+        })
+        .Case([&](tile::PermuteOp permute) {
+          Value from = permute.getValue(), to = permute.getResult();
+          SmallVector<unsigned> permutation = unsignedOf(permute.getPermutation()), inverse(permutation.size());
+          for (auto [i, dim] : llvm::enumerate(permutation))
+            inverse[dim] = i;
+          if (auto layout = known(from); layout && !known(to))
+            return give(to, layout::permute(*layout, permutation));
+          if (auto layout = known(to); layout && !known(from))
+            return give(from, layout::permute(*layout, inverse));
+          return false;
+        })
+        .Default([](Operation *) { return false; });
+  }
+
+  bool spreadReduction(Value from, Value to, unsigned axis) {
+    if (auto layout = known(from); layout && !known(to))
+      return give(to, layout::slice(*layout, axis));
+    if (auto layout = known(to); layout && !known(from))
+      return give(from, layout::broadcast(*layout, axis, shapeOf(from)[axis]));
+    return false;
+  }
+
+  void spread() {
+    for (bool changed = true; changed;) {
+      changed = false;
+      kernel.walk([&](Operation *op) { changed |= spreadOver(op); });
+    }
+  }
+
+  // Where classes disagree
+
+  static Value converted(OpBuilder &builder, Location loc, Value value, const Layout &layout) {
+    Type type = withLayout(value.getType(), layout);
+    return type == value.getType() ? value : CvtLayoutOp::create(builder, loc, type, value).getResult();
+  }
+
+  /// Lets the op give `layout` and turns that into what users of `result` expect.
+  static void giveResult(OpResult result, const Layout &layout) {
+    Type expected = result.getType(), given = withLayout(expected, layout);
+    if (given == expected)
+      return;
+    OpBuilder builder(result.getOwner()->getContext());
+    builder.setInsertionPointAfter(result.getOwner());
+    result.setType(given);
+    auto convert = CvtLayoutOp::create(builder, result.getLoc(), expected, result);
+    result.replaceAllUsesExcept(convert.getResult(), convert);
+  }
+
+  LogicalResult fit(Operation *op) {
+    return TypeSwitch<Operation *, LogicalResult>(op)
+        .Case([&](tile::ReduceOp reduce) { return fitReduction(op, reduce.getValue(), reduce.getAxis()); })
+        .Case([&](tile::ArgReduceOp reduce) { return fitReduction(op, reduce.getValue(), reduce.getAxis()); })
+        .Case([&](tile::CombineOp combine) { return fitReduction(op, combine.getInputs().front(), combine.getAxis()); })
+        .Case([&](tile::BroadcastOp broadcast) {
+          Value small = broadcast.getValue(), large = broadcast.getResult();
+          llvm::Expected<Layout> needed = sliced(layoutOf(large), shapeOf(small), shapeOf(large));
+          if (!needed)
+            return LogicalResult(op->emitOpError() << "cannot be laid out: " << llvm::toString(needed.takeError()));
+          OpBuilder builder(op);
+          broadcast.getValueMutable().assign(converted(builder, op->getLoc(), small, *needed));
+          return success();
+        })
+        .Case([&](tile::ReshapeOp reshape) {
+          Value from = reshape.getValue(), to = reshape.getResult();
+          llvm::Expected<Layout> forward = layout::reshape(layoutOf(from), shapeOf(from), shapeOf(to));
+          if (forward) {
+            giveResult(cast<OpResult>(to), *forward);
+            return success();
+          }
+          llvm::consumeError(forward.takeError());
+          llvm::Expected<Layout> backward = layout::reshape(layoutOf(to), shapeOf(to), shapeOf(from));
+          if (!backward)
+            return LogicalResult(op->emitOpError() << "cannot be laid out: " << llvm::toString(backward.takeError()));
+          OpBuilder builder(op);
+          reshape.getValueMutable().assign(converted(builder, op->getLoc(), from, *backward));
+          return success();
+        })
+        .Case([&](tile::PermuteOp permute) {
+          giveResult(cast<OpResult>(permute.getResult()), layout::permute(layoutOf(permute.getValue()), unsignedOf(permute.getPermutation())));
+          return success();
+        })
+        .Default(success());
+  }
+
+  LogicalResult fitReduction(Operation *op, Value from, unsigned axis) {
+    llvm::Expected<Layout> given = layout::slice(layoutOf(from), axis);
+    if (!given)
+      return op->emitOpError() << "cannot be laid out: " << llvm::toString(given.takeError());
+    for (OpResult result : op->getResults())
+      giveResult(result, *given);
+    return success();
+  }
+
+  tile::KernelOp kernel;
+  Launch launch;
+  Coalescing coalescing;
+  llvm::EquivalenceClasses<Value> classes;
+  SmallVector<Value> values; ///< of all classes, in program order
+  DenseMap<Value, Layout> layouts;
+};
+
+struct AssignLayouts final : impl::KgpuAssignLayoutsBase<AssignLayouts> {
+  void runOnOperation() override {
+    tile::KernelOp kernel = getOperation();
+    if (getLaunch(kernel).threads == 0) {
+      kernel.emitError("is not configured: run kgpu-configure before");
+      return signalPassFailure();
+    }
+    if (failed(Assigner(kernel).run()))
+      signalPassFailure();
+  }
+};
+
+} // namespace
+} // namespace kpkg::kgpu

@@ -1,0 +1,106 @@
+// The launches that suit a kernel on a chip, the best guess first.
+// SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
+//
+// Kernels that only move memory reach the rate of a copy when enough bytes are on their way at any time and the hardware
+// has several CTAs per SM to overlap loading, computing and storing. What that takes was measured on an H200:
+//  * one to five vectors of 16 bytes a thread, up to eight when a row needs them;
+//  * at least two CTAs on an SM, and 48 KB of loads on their way on an SM;
+//  * rows up to 1 KB on lanes of a warp, several of them in a CTA;
+//  * kernels without a reduction: many threads with one or two vectors each.
+#include "dialect/kgpu/schedule/Candidates.h"
+#include "dialect/kgpu/schedule/Work.h"
+
+namespace kpkg::kgpu {
+namespace {
+constexpr int64_t kVectorBytes = 16;
+constexpr int64_t kBytesInFlight = 48 * 1024;
+/// Addresses, predicates, partial sums: what a thread needs besides the elements of tiles.
+constexpr int64_t kFixedRegisters = 26;
+/// Threads of a CTA that holds packed or tiny kernel blocks.
+constexpr unsigned kSmallCta = 128;
+
+struct Estimate {
+  const Work &work;
+  const TargetModel &target;
+
+  int64_t vectors(unsigned threads) const { return llvm::divideCeil(work.widestBytes, kVectorBytes * threads); }
+  unsigned registers(unsigned threads) const {
+    return kFixedRegisters + llvm::divideCeil(work.liveRegisters, int64_t(threads));
+  }
+  unsigned residentCtas(unsigned threads) const { return target.residentCtas(threads, registers(threads), 0); }
+  bool hides(unsigned threads) const {
+    unsigned ctas = residentCtas(threads);
+    return ctas >= 2 && ctas * work.inputBytes >= std::min(kBytesInFlight, 4 * work.inputBytes);
+  }
+};
+
+/// Threads for a kernel block that needs more than a warp.
+unsigned threadsFor(const Estimate &estimate) {
+  const unsigned limit = estimate.target.maxThreads;
+  const int64_t most = estimate.work.reduces ? 5 : 2;
+  for (unsigned threads = kSmallCta; threads < limit; threads *= 2)
+    if (estimate.vectors(threads) <= most && estimate.hides(threads))
+      return threads;
+  // More vectors per thread rather than a CTA that fills half of the SM.
+  for (unsigned threads = kSmallCta; threads < limit; threads *= 2)
+    if (estimate.vectors(threads) <= 8 && estimate.hides(threads))
+      return threads;
+  // Nothing hides the latency of its own: as many threads as still have work.
+  unsigned threads = kSmallCta;
+  while (threads < limit && estimate.vectors(threads) > 4)
+    threads *= 2;
+  return threads;
+}
+
+/// How many CTAs of this size an SM should be asked to hold, so that enough bytes are on their way; 0 where registers are
+/// no question.
+unsigned wantedCtas(const Estimate &estimate, unsigned threads) {
+  const Work &work = estimate.work;
+  int64_t wanted = std::max<int64_t>(2, llvm::divideCeil(kBytesInFlight, std::max<int64_t>(work.inputBytes, 1)));
+  wanted = std::min<int64_t>({wanted, estimate.target.maxCtasPerSm, estimate.target.maxThreadsPerSm / threads});
+  // A demand that leaves too few registers only leads to spills.
+  while (wanted > 1 && estimate.target.residentCtas(threads, estimate.registers(threads) * 3 / 4, 0) < wanted)
+    --wanted;
+  return wanted > 1 ? wanted : 0;
+}
+
+llvm::SmallVector<Launch> forDot(const Work &work, const TargetModel &target) {
+  // 32 registers of accumulator a thread leave room for operands and two CTAs on an SM.
+  int64_t words = work.dotElements * work.dotElementBytes / 4;
+  int64_t threads = llvm::bit_ceil(static_cast<uint64_t>(llvm::divideCeil(words, 32)));
+  llvm::SmallVector<Launch> result;
+  for (int64_t count = std::clamp<int64_t>(threads, 64, target.maxThreads); count <= target.maxThreads; count *= 2)
+    result.push_back({.threads = static_cast<unsigned>(count)});
+  return result;
+}
+} // namespace
+
+llvm::SmallVector<Launch> candidates(tile::KernelOp kernel, const TargetModel &target) {
+  Work work = measure(kernel);
+  if (work.dotElements != 0)
+    return forDot(work, target);
+  Estimate estimate{work, target};
+  llvm::SmallVector<Launch> result;
+  auto add = [&](Launch launch) {
+    if (!llvm::is_contained(result, launch))
+      result.push_back(launch);
+  };
+
+  // Short rows: a vector or two for each lane of a part of a warp.
+  if (work.widestBytes <= 2 * kVectorBytes * target.warpSize && work.packable) {
+    int64_t lanes = llvm::bit_ceil(static_cast<uint64_t>(llvm::divideCeil(work.widestBytes, kVectorBytes)));
+    unsigned block = std::clamp<int64_t>(lanes, 1, target.warpSize);
+    add({.threads = kSmallCta, .blocks = kSmallCta / block});
+    add({.threads = kSmallCta});
+    return result;
+  }
+  for (unsigned threads = work.widestBytes <= 2 * kVectorBytes * target.warpSize ? target.warpSize : threadsFor(estimate);
+       threads <= target.maxThreads; threads *= 2) {
+    unsigned wanted = wantedCtas(estimate, threads);
+    for (unsigned ctas = wanted; ctas > 1; ctas /= 2)
+      add({.threads = threads, .minCtas = ctas});
+    add({.threads = threads});
+  }
+  return result;
+}
+} // namespace kpkg::kgpu

@@ -1,0 +1,10 @@
+// The launches that suit a kernel on a chip, the best guess first.
+// SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
+#pragma once
+#include "dialect/kgpu/ir/KgpuDialect.h"
+
+namespace kpkg::kgpu {
+/// Never empty. Later ones ask for less: fewer CTAs on an SM, or fewer elements per thread. Who compiles takes the first
+/// that ptxas compiles without spilling registers. Deterministic; looks at the kernel at tile level.
+llvm::SmallVector<Launch> candidates(tile::KernelOp kernel, const TargetModel &target);
+} // namespace kpkg::kgpu

@@ -1,0 +1,43 @@
+// Chooses threads, packing, cluster and residency of a kernel.
+// SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
+//
+// Before: tile.kernel @rows(...) {...}
+// After:  tile.kernel @rows(...) attributes {kgpu.min_ctas = 6 : i32, kgpu.target = #kgpu.target<"sm_90a">, kgpu.threads = 128 : i32} {...}
+//
+// On entry: a kernel at tile level. On exit: nothing but the launch attributes has changed. Which launches are possible, and
+// why, is in Candidates.cpp; asking for a candidate that does not exist is an error.
+#include "dialect/kgpu/Passes.h"
+#include "dialect/kgpu/schedule/Candidates.h"
+
+using namespace mlir;
+
+namespace kpkg::kgpu {
+#define GEN_PASS_DEF_KGPUCONFIGURE
+#include "dialect/kgpu/Passes.h.inc"
+
+namespace {
+struct KgpuConfigure final : impl::KgpuConfigureBase<KgpuConfigure> {
+  using KgpuConfigureBase::KgpuConfigureBase;
+  void runOnOperation() override {
+    tile::KernelOp kernel = getOperation();
+    if (!chip.empty()) {
+      if (!findTarget(chip)) {
+        kernel.emitError() << "no chip '" << chip << "' is known";
+        return signalPassFailure();
+      }
+      kernel->setAttr(tile::kTargetAttribute, TargetAttr::get(&getContext(), StringRef(chip)));
+    }
+    if (!kernel->hasAttr(tile::kTargetAttribute)) {
+      kernel.emitError() << "has no attribute '" << tile::kTargetAttribute << "'";
+      return signalPassFailure();
+    }
+    llvm::SmallVector<Launch> all = candidates(kernel, targetOf(kernel));
+    if (candidate >= all.size()) {
+      kernel.emitError() << "has " << all.size() << " candidates for its launch, no number " << candidate;
+      return signalPassFailure();
+    }
+    setLaunch(kernel, all[candidate]);
+  }
+};
+} // namespace
+} // namespace kpkg::kgpu

@@ -1,0 +1,140 @@
+// What a kernel asks of the machine: its widest tile, its memory traffic, its registers.
+// SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
+#include "dialect/kgpu/schedule/Work.h"
+#include "mlir/Interfaces/LoopLikeInterface.h"
+
+using namespace mlir;
+
+namespace kpkg::kgpu {
+namespace {
+int64_t bytesOf(RankedTensorType type) { return type.getNumElements() * elementBytes(type.getElementType()); }
+
+/// The tile that an op moves between memory and registers.
+RankedTensorType movedTile(Operation *op) {
+  if (auto load = dyn_cast<tile::LoadOp>(op))
+    return dyn_cast<RankedTensorType>(load.getResult().getType());
+  if (auto store = dyn_cast<tile::StoreOp>(op))
+    return dyn_cast<RankedTensorType>(store.getValue().getType());
+  if (auto gather = dyn_cast<tile::GatherOp>(op))
+    return cast<RankedTensorType>(gather.getResult().getType());
+  if (auto scatter = dyn_cast<tile::ScatterOp>(op))
+    return cast<RankedTensorType>(scatter.getValue().getType());
+  return {};
+}
+
+/// Whether a value takes no registers of its own: it is computed again where it is used, or shares its operand's.
+bool isFree(Value value) {
+  Operation *op = value.getDefiningOp();
+  if (!op)
+    return false;
+  if (isa<tile::SplatOp, tile::IotaOp, tile::BroadcastOp, tile::PermuteOp>(op) || op->hasTrait<OpTrait::ConstantLike>())
+    return true;
+  if (isa<tile::ReshapeOp>(op))
+    return isFree(op->getOperand(0));
+  // Masks from coordinates, and what only widens a narrow value that stays.
+  return isa<arith::CmpIOp>(op) && llvm::all_of(op->getOperands(), isFree);
+}
+
+/// Registers of 32 bits, times 32.
+int64_t registers32(RankedTensorType type) {
+  Type element = type.getElementType();
+  int64_t bits = element.isIndex() ? 64 : element.getIntOrFloatBitWidth();
+  return type.getNumElements() * bits;
+}
+
+/// The most registers that tiles take at once. Operations stand for moments; a value lives from the moment that makes it to
+/// before its last use, which may take its place, and through the loops around a use that it was made outside of.
+int64_t peakRegisters(tile::KernelOp kernel) {
+  DenseMap<Operation *, int64_t> begin, end;
+  int64_t time = 0;
+  std::function<void(Block &)> number = [&](Block &block) {
+    for (Operation &op : block) {
+      begin[&op] = time++;
+      for (Region &region : op.getRegions())
+        for (Block &inner : region)
+          number(inner);
+      end[&op] = time++;
+    }
+  };
+  number(kernel.getBody().front());
+
+  SmallVector<int64_t> change(time + 2, 0);
+  auto add = [&](Value value, int64_t from) {
+    auto type = dyn_cast<RankedTensorType>(value.getType());
+    if (!type || isFree(value))
+      return;
+    int64_t to = from;
+    for (Operation *user : value.getUsers()) {
+      Operation *here = value.getParentBlock()->findAncestorOpInBlock(*user);
+      to = std::max(to, here == user || !isa<LoopLikeOpInterface>(here) ? begin[user] : end[here]);
+    }
+    if (to == from)
+      return;
+    change[from] += registers32(type);
+    change[to] -= registers32(type);
+  };
+  kernel.getBody().walk([&](Operation *op) {
+    for (Value result : op->getResults())
+      add(result, end[op]);
+    for (Region &region : op->getRegions())
+      for (Block &block : region)
+        for (Value argument : block.getArguments())
+          add(argument, begin[op]);
+  });
+  int64_t live = 0, peak = 0;
+  for (int64_t delta : change)
+    peak = std::max(peak, live += delta);
+  return llvm::divideCeil(peak, 32);
+}
+
+/// Whether the op, in a packed kernel, would do the same as alone.
+bool isPackable(Operation *op) {
+  if (isa<tile::PrintOp, tile::AssertOp, tile::DotOp, tile::ScanOp, tile::PermuteOp, tile::ForTilesOp>(op) ||
+      isa_and_nonnull<scf::SCFDialect>(op->getDialect()))
+    return isa<tile::YieldOp>(op);
+  if (auto reshape = dyn_cast<tile::ReshapeOp>(op)) {
+    // Extents of 1 may come and go; everything else could need an exchange.
+    auto wide = [](Type type) {
+      SmallVector<int64_t> shape(cast<RankedTensorType>(type).getShape());
+      llvm::erase(shape, 1);
+      return shape;
+    };
+    return wide(reshape.getValue().getType()) == wide(reshape.getType());
+  }
+  return true;
+}
+} // namespace
+
+Work measure(tile::KernelOp kernel) {
+  Work work;
+  work.packable = true;
+  kernel.getBody().walk([&](Operation *op) {
+    work.packable = work.packable && isPackable(op);
+    if (RankedTensorType type = movedTile(op)) {
+      if (bytesOf(type) > work.widestBytes) {
+        work.widestBytes = bytesOf(type);
+        work.widestElements = type.getNumElements();
+      }
+      work.loops = work.loops || op->getParentOfType<LoopLikeOpInterface>();
+    }
+    if (auto dot = dyn_cast<tile::DotOp>(op)) {
+      auto type = cast<RankedTensorType>(dot.getType());
+      if (type.getNumElements() > work.dotElements) {
+        work.dotElements = type.getNumElements();
+        work.dotElementBytes = elementBytes(type.getElementType());
+      }
+    }
+  });
+  DenseMap<Block *, int64_t> loaded;
+  kernel.getBody().walk([&](Operation *op) {
+    RankedTensorType type = movedTile(op);
+    if (type && isa<tile::LoadOp, tile::GatherOp>(op) && 2 * bytesOf(type) >= work.widestBytes)
+      work.inputBytes = std::max(work.inputBytes, loaded[op->getBlock()] += bytesOf(type));
+    bool across = isa<tile::ReduceOp, tile::ArgReduceOp, tile::CombineOp, tile::ScanOp>(op);
+    if (across && 2 * cast<RankedTensorType>(op->getOperand(0).getType()).getNumElements() >= work.widestElements)
+      work.reduces = true;
+  });
+  work.liveRegisters = peakRegisters(kernel);
+  return work;
+}
+} // namespace kpkg::kgpu
