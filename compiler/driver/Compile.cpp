@@ -16,10 +16,8 @@ namespace kpkg::compiler {
 namespace {
 
 /// What of the command line decides the package's bytes.
-std::string describeOptions(const CompileOptions &options, ArrayRef<const lower::cpu::CpuTarget *> targets) {
-  std::string text = "-O" + std::to_string(options.optLevel) + " --target ";
-  for (auto [i, target] : enumerate(targets))
-    text += (i ? "," : "") + target->isa.str();
+std::string describeOptions(const CompileOptions &options, const BuildTargets &targets) {
+  std::string text = "-O" + std::to_string(options.optLevel) + " --target " + targets.str();
   for (const auto &[name, value] : options.defines)
     text += " -D " + name + "=" + value;
   return text;
@@ -53,7 +51,7 @@ Expected<std::unique_ptr<Program>> checkedProgram(const CompileOptions &options,
 } // namespace
 
 Expected<std::optional<std::string>> compile(const CompileOptions &options, SourceManager &sources,
-                                             DiagnosticEngine &diags, const Progress &progress) {
+                                             DiagnosticEngine &diags, const Progress &progress, const Remark &remark) {
   auto targets = resolveTargets(options.targets);
   if (!targets)
     return targets.takeError();
@@ -69,6 +67,10 @@ Expected<std::optional<std::string>> compile(const CompileOptions &options, Sour
   auto compiled = compileInstances(**program, sources, *targets, options.optLevel, options.jobs, progress);
   if (!compiled)
     return compiled.takeError();
+
+  if (remark)
+    for (const std::string &note : compiled->notes)
+      remark(note);
 
   // Ops -> plan IR -> bytecode.
   auto plans = encodeOps(**program, sources);
@@ -102,7 +104,15 @@ Expected<std::optional<std::string>> emit(const CompileOptions &options, Stage s
   switch (stage) {
   case Stage::Tile: return emitTile(**program, sources);
   case Stage::Plan: return emitPlan(**program, sources);
-  case Stage::Llvm: return emitLlvm(**program, sources, *targets->front(), options.optLevel);
+  case Stage::Llvm:
+    if (targets->cpus.empty())
+      return createStringError("--emit=llvm shows CPU code: name a CPU target");
+    return emitLlvm(**program, sources, *targets->cpus.front(), options.optLevel);
+  case Stage::Kgpu:
+  case Stage::Ptx:
+    if (targets->chips.empty())
+      return createStringError("--emit=kgpu and --emit=ptx show GPU code: name a chip, such as --target sm_90a");
+    return emitGpu(**program, sources, targets->chips.front(), options.optLevel, stage);
   }
   llvm_unreachable("a stage without a printer");
 }

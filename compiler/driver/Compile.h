@@ -27,16 +27,20 @@ struct CompileOptions {
   unsigned jobs = 0;
 };
 
+/// What a build has to say besides errors: called after it, once for each remark.
+using Remark = std::function<void(const std::string &text)>;
+
 /// Called from any thread, one call at a time, after each compiled instance: how many of how many are done, and which it was.
 using Progress = std::function<void(size_t done, size_t total, const std::string &what)>;
 
 /// The package's bytes; nothing when the source has errors, which then are in `diags`; an error when the world is at fault or the
 /// compiler cannot do it.
 llvm::Expected<std::optional<std::string>> compile(const CompileOptions &options, SourceManager &sources,
-                                                   DiagnosticEngine &diags, const Progress &progress = nullptr);
+                                                   DiagnosticEngine &diags, const Progress &progress = nullptr,
+                                                   const Remark &remark = nullptr);
 
 /// What `--emit` shows instead of a package.
-enum class Stage { Tile, Plan, Llvm };
+enum class Stage { Tile, Plan, Llvm, Kgpu, Ptx };
 llvm::Expected<std::optional<std::string>> emit(const CompileOptions &options, Stage stage, SourceManager &sources,
                                                 DiagnosticEngine &diags);
 

@@ -2,8 +2,10 @@
 // SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
 #include "compiler/driver/CompileInstances.h"
 #include "compiler/codegen/host/HostCode.h"
+#include "compiler/driver/CompileGpu.h"
 #include "compiler/driver/IrMessages.h"
 #include "compiler/irgen/Generate.h"
+#include "compiler/pack/Manifest.h"
 #include "dialect/lower/cpu/LowerCpu.h"
 #include "dialect/pipeline/Registration.h"
 #include "dialect/tile/transforms/Cost.h"
@@ -26,7 +28,9 @@ using lower::cpu::CpuTarget;
 /// What one job leaves.
 struct JobResult {
   std::vector<PackedInstance> instances;
-  std::vector<HostObject> objects; ///< one per target
+  std::vector<HostObject> objects;     ///< one per CPU target
+  std::vector<PackedObject> gpuObjects;
+  std::vector<std::string> notes;      ///< variants that were left out, and why
   std::string failure;
 };
 
@@ -43,8 +47,10 @@ std::unique_ptr<mlir::MLIRContext> makeContext() {
 std::vector<PackedFact> factsOf(tile::KernelOp kernel) {
   std::vector<PackedFact> facts;
   for (auto [i, type] : enumerate(kernel.getArgumentTypes()))
-    if (auto view = mlir::dyn_cast<tile::ViewType>(type); view && view.getUnit() >= 0)
-      facts.push_back({unsigned(i), view.getUnit()});
+    if (auto view = mlir::dyn_cast<tile::ViewType>(type); view && view.getFacts() != tile::ViewFacts()) {
+      tile::ViewFacts known = view.getFacts();
+      facts.push_back({unsigned(i), known.unit, known.align, known.divisible, known.index});
+    }
   return facts;
 }
 
@@ -68,9 +74,9 @@ std::vector<PackedCostTerm> packedCost(ArrayRef<tile::CostTerm> terms) {
   return packed;
 }
 
-/// Tile IR of one or more instances, simplified, in all variants.
-mlir::OwningOpRef<mlir::ModuleOp> tileVariants(const Program &program, const SourceManager &sources,
-                                               ArrayRef<InstanceRef> instances, mlir::MLIRContext &context) {
+/// Tile IR of one or more instances, simplified.
+mlir::OwningOpRef<mlir::ModuleOp> simplifiedTile(const Program &program, const SourceManager &sources,
+                                                 ArrayRef<InstanceRef> instances, mlir::MLIRContext &context) {
   auto module = generateKernels(program, sources, instances, context);
   if (!module)
     return nullptr;
@@ -79,49 +85,57 @@ mlir::OwningOpRef<mlir::ModuleOp> tileVariants(const Program &program, const Sou
   passes.addPass(mlir::createCSEPass());
   if (failed(passes.run(*module)))
     return nullptr;
-  tile::makeVariants(*module, tile::VariantKind::Cpu);
   return module;
 }
 
-JobResult compileOne(const Program &program, const SourceManager &sources, InstanceRef instance,
-                     ArrayRef<const CpuTarget *> targets, unsigned optLevel) {
-  JobResult result;
-  auto context = makeContext();
-  IrMessages messages(*context);
-  auto module = tileVariants(program, sources, {instance}, *context);
-  if (!module) {
-    result.failure = messages.text();
-    return result;
-  }
-  std::map<std::string, PackedInstance> variants;
-  for (auto kernel : module->getOps<tile::KernelOp>()) {
-    PackedInstance &packed = variants[kernel.getSymName().str()];
-    packed.kernel = instance.kernel;
-    packed.instance = instance.instance;
-    packed.variant = kernel.getVariant().value_or("any").str();
-    packed.symbol = kernel.getSymName().str();
-    packed.facts = factsOf(kernel);
-    packed.dtypes = dtypesOf(*program.kernel(instance.kernel, instance.instance));
-    if (std::optional<tile::Cost> cost = tile::estimateCost(kernel)) {
-      packed.flops = packedCost(cost->flops);
-      packed.bytes = packedCost(cost->bytes);
-    }
-  }
+/// The same in all variants.
+mlir::OwningOpRef<mlir::ModuleOp> tileVariants(const Program &program, const SourceManager &sources,
+                                               ArrayRef<InstanceRef> instances, mlir::MLIRContext &context, tile::VariantKind kind) {
+  auto module = simplifiedTile(program, sources, instances, context);
+  if (module)
+    tile::makeVariants(*module, kind);
+  return module;
+}
 
+/// What the manifest says of a variant, without what depends on the target.
+PackedInstance describe(tile::KernelOp kernel, const Program &program, InstanceRef instance) {
+  PackedInstance packed;
+  packed.kernel = instance.kernel;
+  packed.instance = instance.instance;
+  packed.variant = kernel.getVariant().value_or("any").str();
+  packed.symbol = kernel.getSymName().str();
+  packed.facts = factsOf(kernel);
+  packed.dtypes = dtypesOf(*program.kernel(instance.kernel, instance.instance));
+  if (std::optional<tile::Cost> cost = tile::estimateCost(kernel)) {
+    packed.flops = packedCost(cost->flops);
+    packed.bytes = packedCost(cost->bytes);
+  }
+  return packed;
+}
+
+/// Adds the CPU code of one instance to `result`; false after a failure.
+bool compileForCpus(mlir::ModuleOp tile, const Program &program, InstanceRef instance, ArrayRef<const CpuTarget *> targets, unsigned optLevel,
+                    const IrMessages &messages, JobResult &result) {
+  mlir::OwningOpRef<mlir::ModuleOp> module = tile.clone();
+  tile::makeVariants(*module, tile::VariantKind::Cpu);
+  std::map<std::string, PackedInstance> variants;
+  for (auto kernel : module->getOps<tile::KernelOp>())
+    variants[kernel.getSymName().str()] = describe(kernel, program, instance);
   for (const CpuTarget *target : targets) {
     mlir::OwningOpRef<mlir::ModuleOp> lowered = module->clone();
     if (failed(lower::cpu::lowerToLLVM(*lowered, *target))) {
       result.failure = messages.text();
-      return result;
+      return false;
     }
     auto object = compileToObject(*lowered, *target, optLevel);
     if (!object) {
       result.failure = toString(object.takeError()) + messages.text();
-      return result;
+      return false;
     }
     for (const HostKernel &kernel : object->kernels) {
       PackedInstance packed = variants.at(kernel.symbol);
       packed.target = target->isa.str();
+      packed.section = hostSectionName(packed.target);
       packed.scratchBytes = kernel.scratchBytes;
       packed.asserts = kernel.asserts;
       packed.prints = kernel.prints;
@@ -129,6 +143,62 @@ JobResult compileOne(const Program &program, const SourceManager &sources, Insta
     }
     result.objects.push_back(std::move(*object));
   }
+  return true;
+}
+
+/// Adds the GPU code of one instance. A variant that no launch compiles at full speed is left out; one must remain for each chip.
+bool compileForGpus(mlir::ModuleOp tile, const Program &program, InstanceRef instance, const BuildTargets &targets, const Ptxas *ptxas,
+                    unsigned optLevel, const IrMessages &messages, JobResult &result) {
+  if (!targets.hasGpu())
+    return true;
+  mlir::OwningOpRef<mlir::ModuleOp> module = tile.clone();
+  tile::makeVariants(*module, tile::VariantKind::Gpu);
+  auto compileAll = [&](StringRef chip, auto compileOne) {
+    unsigned made = 0;
+    std::string reasons;
+    for (auto kernel : module->getOps<tile::KernelOp>()) {
+      Expected<GpuCode> code = compileOne(kernel, chip);
+      if (!code) {
+        reasons += (reasons.empty() ? "" : "\n") + toString(code.takeError());
+        continue;
+      }
+      ++made;
+      PackedInstance packed = describe(kernel, program, instance);
+      packed.target = code->target;
+      packed.section = code->object.section;
+      packed.launch = code->launch;
+      result.instances.push_back(std::move(packed));
+      result.gpuObjects.push_back(std::move(code->object));
+    }
+    if (made == 0)
+      result.failure = reasons + messages.text();
+    else if (!reasons.empty())
+      result.notes.push_back(reasons);
+    return made != 0;
+  };
+  for (const std::string &chip : targets.chips)
+    if (!compileAll(chip, [&](tile::KernelOp kernel, StringRef name) {
+          return ptxas ? compileForChip(kernel, name, *ptxas, optLevel) : compileToPackedPtx(kernel, name, nullptr, optLevel);
+        }))
+      return false;
+  for (const std::string &chip : targets.ptx)
+    if (!compileAll(chip, [&](tile::KernelOp kernel, StringRef name) { return compileToPackedPtx(kernel, name, ptxas, optLevel); }))
+      return false;
+  return true;
+}
+
+JobResult compileOne(const Program &program, const SourceManager &sources, InstanceRef instance, const BuildTargets &targets,
+                     const Ptxas *ptxas, unsigned optLevel) {
+  JobResult result;
+  auto context = makeContext();
+  IrMessages messages(*context);
+  auto module = simplifiedTile(program, sources, {instance}, *context);
+  if (!module) {
+    result.failure = messages.text();
+    return result;
+  }
+  if (compileForCpus(*module, program, instance, targets.cpus, optLevel, messages, result))
+    compileForGpus(*module, program, instance, targets, ptxas, optLevel, messages, result);
   return result;
 }
 
@@ -160,9 +230,17 @@ std::string title(const Program &program, InstanceRef ref) {
 
 } // namespace
 
-Expected<CompiledInstances> compileInstances(const Program &program, const SourceManager &sources,
-                                             ArrayRef<const CpuTarget *> targets, unsigned optLevel, unsigned jobs,
-                                             const Progress &progress) {
+Expected<CompiledInstances> compileInstances(const Program &program, const SourceManager &sources, const BuildTargets &targets,
+                                             unsigned optLevel, unsigned jobs, const Progress &progress) {
+  CompiledInstances compiled;
+  std::optional<Ptxas> ptxas;
+  if (targets.hasGpu()) {
+    auto found = Ptxas::find();
+    if (found)
+      ptxas = std::move(*found);
+    else
+      compiled.notes.push_back(toString(found.takeError()) + "; the package has PTX instead of machine code");
+  }
   std::vector<InstanceRef> refs = checkedInstances(program);
   std::vector<JobResult> results(refs.size());
   std::mutex progressMutex;
@@ -171,7 +249,7 @@ Expected<CompiledInstances> compileInstances(const Program &program, const Sourc
     DefaultThreadPool pool(hardware_concurrency(jobs));
     for (size_t i = 0; i < refs.size(); ++i)
       pool.async([&, i] {
-        results[i] = compileOne(program, sources, refs[i], targets, optLevel);
+        results[i] = compileOne(program, sources, refs[i], targets, ptxas ? &*ptxas : nullptr, optLevel);
         if (progress) {
           std::lock_guard<std::mutex> lock(progressMutex);
           progress(++done, refs.size(), title(program, refs[i]));
@@ -183,20 +261,23 @@ Expected<CompiledInstances> compileInstances(const Program &program, const Sourc
     if (!results[i].failure.empty())
       return createStringError("in %s: %s", title(program, refs[i]).c_str(), results[i].failure.c_str());
 
-  CompiledInstances compiled;
-  for (size_t t = 0; t < targets.size(); ++t) {
+  for (size_t t = 0; t < targets.cpus.size(); ++t) {
     std::vector<HostObject> objects;
     for (JobResult &result : results)
       objects.push_back(std::move(result.objects[t]));
     if (objects.empty())
       continue; // a package of ops that launch nothing
-    auto linked = linkObjects(objects, *targets[t]);
+    auto linked = linkObjects(objects, *targets.cpus[t]);
     if (!linked)
       return linked.takeError();
-    compiled.objects.push_back({targets[t]->isa.str(), std::move(*linked)});
+    compiled.objects.push_back({hostSectionName(targets.cpus[t]->isa.str()), "host-object", std::move(*linked)});
   }
-  for (JobResult &result : results)
-    compiled.instances.insert(compiled.instances.end(), result.instances.begin(), result.instances.end());
+  for (auto [ref, result] : zip(refs, results)) {
+    append_range(compiled.instances, result.instances);
+    std::move(result.gpuObjects.begin(), result.gpuObjects.end(), std::back_inserter(compiled.objects));
+    for (const std::string &note : result.notes)
+      compiled.notes.push_back("in " + title(program, ref) + ": " + note);
+  }
   auto bytecode = writeTileBytecode(program, sources);
   if (!bytecode)
     return bytecode.takeError();
@@ -220,10 +301,22 @@ Expected<std::string> emitLlvm(const Program &program, const SourceManager &sour
                                unsigned optLevel) {
   auto context = makeContext();
   IrMessages messages(*context);
-  auto module = tileVariants(program, sources, checkedInstances(program), *context);
+  auto module = tileVariants(program, sources, checkedInstances(program), *context, tile::VariantKind::Cpu);
   if (!module || failed(lower::cpu::lowerToLLVM(*module, target)))
     return createStringError("%s", messages.text().c_str());
   return compileToLlvmText(*module, target, optLevel);
+}
+
+Expected<std::string> emitGpu(const Program &program, const SourceManager &sources, StringRef chip, unsigned optLevel, Stage stage) {
+  auto context = makeContext();
+  IrMessages messages(*context);
+  auto module = tileVariants(program, sources, checkedInstances(program), *context, tile::VariantKind::Gpu);
+  if (!module)
+    return createStringError("%s", messages.text().c_str());
+  auto text = stage == Stage::Kgpu ? kgpuText(*module, chip) : ptxText(*module, chip, optLevel);
+  if (!text)
+    return createStringError("%s\n%s", toString(text.takeError()).c_str(), messages.text().c_str());
+  return text;
 }
 
 } // namespace kpkg::compiler

@@ -2,8 +2,8 @@
 // SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
 #pragma once
 #include "compiler/driver/Compile.h"
+#include "compiler/driver/Targets.h"
 #include "compiler/pack/Package.h"
-#include "dialect/lower/cpu/CpuTarget.h"
 
 namespace kpkg::compiler {
 
@@ -11,11 +11,12 @@ struct CompiledInstances {
   std::vector<PackedInstance> instances;
   std::vector<PackedObject> objects;
   std::string tileBytecode;
+  /// What the user should know: variants that were left out, a tool that is missing.
+  std::vector<std::string> notes;
 };
 
 /// Compiles every checked instance of `program` for every target. The result does not depend on `jobs` (0: one for each processor).
-llvm::Expected<CompiledInstances> compileInstances(const Program &program, const SourceManager &sources,
-                                                   llvm::ArrayRef<const lower::cpu::CpuTarget *> targets,
+llvm::Expected<CompiledInstances> compileInstances(const Program &program, const SourceManager &sources, const BuildTargets &targets,
                                                    unsigned optLevel, unsigned jobs, const Progress &progress);
 
 /// All instances before any target: tile IR as text.
@@ -23,5 +24,9 @@ llvm::Expected<std::string> emitTile(const Program &program, const SourceManager
 /// All instances as optimised LLVM IR for one target.
 llvm::Expected<std::string> emitLlvm(const Program &program, const SourceManager &sources,
                                      const lower::cpu::CpuTarget &target, unsigned optLevel);
+
+/// All instances for one GPU chip: laid-out kernels or PTX.
+llvm::Expected<std::string> emitGpu(const Program &program, const SourceManager &sources, llvm::StringRef chip, unsigned optLevel,
+                                    Stage stage);
 
 } // namespace kpkg::compiler

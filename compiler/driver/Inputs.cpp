@@ -29,29 +29,6 @@ Error addFolder(const std::string &folder, std::vector<std::string> &paths) {
   return Error::success();
 }
 
-/// The best level of this processor, by the features that the levels stand for.
-Expected<const lower::cpu::CpuTarget *> nativeTarget() {
-  StringMap<bool> features = sys::getHostCPUFeatures();
-  auto has = [&](std::initializer_list<const char *> names) {
-    return all_of(names, [&](const char *name) { return features.lookup(name); });
-  };
-  const char *isa = nullptr;
-#if defined(__aarch64__)
-  isa = "aarch64";
-#else
-  if (has({"avx512f", "avx512bw", "avx512cd", "avx512dq", "avx512vl"}))
-    isa = "x86-64-v4";
-  else if (has({"avx2", "fma", "f16c", "bmi", "bmi2", "lzcnt", "movbe"}))
-    isa = "x86-64-v3";
-#endif
-  if (!isa)
-    return createStringError("this processor is older than every CPU target; x86-64-v3 (AVX2, FMA, F16C) is the least");
-  for (const lower::cpu::CpuTarget &target : lower::cpu::CpuTarget::all())
-    if (target.isa == isa)
-      return &target;
-  return createStringError("this build has no target %s", isa);
-}
-
 } // namespace
 
 Expected<std::vector<std::string>> findSources(ArrayRef<std::string> inputs) {
@@ -67,31 +44,6 @@ Expected<std::vector<std::string>> findSources(ArrayRef<std::string> inputs) {
     }
   }
   return paths;
-}
-
-Expected<std::vector<const lower::cpu::CpuTarget *>> resolveTargets(ArrayRef<std::string> names) {
-  std::vector<const lower::cpu::CpuTarget *> targets;
-  std::vector<std::string> wanted(names.begin(), names.end());
-  if (wanted.empty())
-    wanted.push_back("native");
-  for (const std::string &name : wanted) {
-    const lower::cpu::CpuTarget *target = nullptr;
-    if (name == "native") {
-      auto native = nativeTarget();
-      if (!native)
-        return native.takeError();
-      target = *native;
-    } else {
-      for (const lower::cpu::CpuTarget &known : lower::cpu::CpuTarget::all())
-        if (known.isa == name)
-          target = &known;
-      if (!target)
-        return lower::cpu::CpuTarget::find(name).takeError(); // names the known ones
-    }
-    if (!is_contained(targets, target))
-      targets.push_back(target);
-  }
-  return targets;
 }
 
 std::vector<PackedSource> packedSources(const SourceManager &sources) {

@@ -1,8 +1,7 @@
-// What the command line names: source files, targets.
+// The source files that the command line names.
 // SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
 #pragma once
 #include "compiler/pack/Package.h"
-#include "dialect/lower/cpu/CpuTarget.h"
 #include "llvm/Support/Error.h"
 #include <string>
 #include <vector>
@@ -13,9 +12,6 @@ class SourceManager;
 
 /// Files as they are named; folders become the .k files below them, sorted. A name that does not exist, and a folder without sources, are errors.
 llvm::Expected<std::vector<std::string>> findSources(llvm::ArrayRef<std::string> inputs);
-
-/// Targets by name, each once; "native", and no name at all, mean the best target that this processor runs.
-llvm::Expected<std::vector<const lower::cpu::CpuTarget *>> resolveTargets(llvm::ArrayRef<std::string> names);
 
 /// The sources that were read, by their file names; equal names are told apart by a number.
 std::vector<PackedSource> packedSources(const SourceManager &sources);

@@ -68,19 +68,44 @@ json costRecord(const std::vector<PackedCostTerm> &terms) {
   return list;
 }
 
+/// Facts that say nothing are left out.
+json factRecord(const PackedFact &fact) {
+  const PackedFact none;
+  json record = {{"arg", fact.argument}};
+  if (fact.unit != none.unit)
+    record["unit"] = fact.unit;
+  if (fact.align != none.align)
+    record["align"] = fact.align;
+  if (fact.divisible != none.divisible)
+    record["divisible"] = fact.divisible;
+  if (fact.index != none.index)
+    record["index"] = fact.index;
+  return record;
+}
+
+json launchRecord(const PackedLaunch &launch) {
+  json record = {{"threads", launch.threads}, {"blocks", launch.blocks}, {"cluster", launch.cluster}, {"shared", launch.shared},
+                 {"registers", launch.registers}};
+  if (launch.occupancy)
+    record["occupancy"] = launch.occupancy;
+  return record;
+}
+
 json instanceRecord(const PackedInstance &packed, const Program &program) {
   json params = json::array(), facts = json::array();
   for (const Value &value : program.kernels()[packed.kernel].instances[packed.instance].parameters)
     params.push_back(toJson(value));
   for (const PackedFact &fact : packed.facts)
-    facts.push_back({{"arg", fact.argument}, {"unit", fact.unit}});
+    facts.push_back(factRecord(fact));
   json record = {{"kernel", packed.kernel},   {"params", std::move(params)},
                  {"dtypes", packed.dtypes},   {"variant", packed.variant},
                  {"facts", std::move(facts)}, {"target", packed.target},
-                 {"section", hostSectionName(packed.target)},
+                 {"section", packed.section},
                  {"symbol", packed.symbol},   {"scratch", packed.scratchBytes},
                  {"asserts", packed.asserts}, {"prints", packed.prints},
                  {"flags", {"deterministic"}}};
+  if (packed.launch)
+    record["launch"] = launchRecord(*packed.launch);
   if (!packed.flops.empty())
     record["flops"] = costRecord(packed.flops);
   if (!packed.bytes.empty())

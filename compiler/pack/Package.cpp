@@ -22,7 +22,7 @@ llvm::Expected<std::string> writePackage(const PackageContents &contents) {
     return llvm::Error::success();
   };
   for (const PackedObject &object : contents.objects)
-    if (llvm::Error error = add(hostSectionName(object.target), "host-object", object.bytes, true))
+    if (llvm::Error error = add(object.section, object.kind.c_str(), object.bytes, true))
       return std::move(error);
   for (const PackedPlan &plan : contents.plans) {
     if (llvm::Error error = add(planSectionName(plan.op), "plan", plan.plan, true))

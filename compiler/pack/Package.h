@@ -3,15 +3,29 @@
 #pragma once
 #include "compiler/check/Program.h"
 #include "llvm/Support/Error.h"
+#include <optional>
 #include <string>
 #include <vector>
 
 namespace kpkg::compiler {
 
-/// A fact that an instance relies on: the stride of dimension `unit` of view argument `argument` is 1.
+/// What an instance relies on for view argument `argument`: the facts of !tile.view; a default says nothing.
 struct PackedFact {
   unsigned argument = 0;
-  int64_t unit = 0;
+  int64_t unit = -1;
+  int64_t align = 1;
+  int64_t divisible = 1;
+  int64_t index = 64;
+};
+
+/// How a GPU instance is launched, and what ptxas said of it.
+struct PackedLaunch {
+  unsigned threads = 0;
+  unsigned blocks = 1;    ///< kernel blocks of a CTA along x
+  unsigned cluster = 1;   ///< CTAs of a kernel block
+  unsigned occupancy = 0; ///< CTAs of an SM for kernels that share their work themselves; 0: as many as the grid says
+  int64_t shared = 0;     ///< bytes of dynamic shared memory
+  unsigned registers = 0;
 };
 
 /// One factor of a cost formula: "blocks", or "dim", "tiles", "clip" of a dimension of an argument (docs/package-format.md).
@@ -39,6 +53,8 @@ struct PackedInstance {
   std::vector<std::string> asserts;
   std::vector<std::string> prints;
   std::vector<PackedCostTerm> flops, bytes; ///< estimates for a launch; empty: unknown
+  std::string section;                      ///< the code's
+  std::optional<PackedLaunch> launch;       ///< of a GPU instance
 };
 
 /// An op's bytecode: the whole plan, and the slice that decides shapes.
@@ -53,9 +69,10 @@ struct PackedSource {
   std::string text;
 };
 
-/// Machine code of one target, as the runtime loads it.
+/// Code as the runtime loads it: a section.
 struct PackedObject {
-  std::string target;
+  std::string section;
+  std::string kind; ///< "host-object", "cubin" or "ptx"
   std::string bytes;
 };
 

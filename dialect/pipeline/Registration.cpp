@@ -6,6 +6,7 @@
 #include "dialect/lower/math/VectorMath.h"
 #include "dialect/lower/nvvm/ExpandMath.h"
 #include "dialect/lower/nvvm/LowerNvvm.h"
+#include "dialect/pipeline/GpuPipeline.h"
 #include "dialect/plan/ir/Plan.h"
 #include "dialect/plan/transforms/Passes.h"
 #include "dialect/tile/ir/TileDialect.h"
@@ -25,6 +26,7 @@ void kpkg::registerPasses() {
   mlir::registerSCFPasses();
   tile::registerTilePasses();
   kgpu::registerKgpuPasses();
+  registerGpuPipeline();
   lower::cpu::registerLowerCpuPasses();
   lower::nvvm::registerLowerNvvmPasses();
   lower::registerExpandVectorMathPass();

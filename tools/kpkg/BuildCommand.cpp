@@ -53,7 +53,11 @@ std::vector<std::string> splitTargets(const std::string &text) {
 }
 
 ExitCode emitStage(const BuildOptions &options, SourceManager &sources, DiagnosticEngine &diags) {
-  Stage stage = options.emit == "tile" ? Stage::Tile : options.emit == "plan" ? Stage::Plan : Stage::Llvm;
+  Stage stage = options.emit == "tile"   ? Stage::Tile
+                : options.emit == "plan" ? Stage::Plan
+                : options.emit == "kgpu" ? Stage::Kgpu
+                : options.emit == "ptx"  ? Stage::Ptx
+                                         : Stage::Llvm;
   auto text = emit(options.compile, stage, sources, diags);
   if (!text)
     return fail(text.takeError());
@@ -89,14 +93,17 @@ ExitCode build(BuildOptions &options) {
   }
 
   std::optional<std::string> package;
+  std::vector<std::string> remarks;
   {
     ProgressLine line;
-    auto compiled = compile(options.compile, sources, diags, line.callback());
+    auto compiled = compile(options.compile, sources, diags, line.callback(), [&](const std::string &text) { remarks.push_back(text); });
     if (!compiled)
       return fail(compiled.takeError());
     package = std::move(*compiled);
   }
   show(diags, sources, options.diagnosticsFormat);
+  for (const std::string &remark : remarks)
+    fmt::print(stderr, "kpkg: note: {}\n", remark);
   if (!package)
     return InputRefused;
   if (options.checkReproducible) {
@@ -119,19 +126,20 @@ ExitCode build(BuildOptions &options) {
 
 void addBuild(CLI::App &app, int &exitCode) {
   auto *command = app.add_subcommand("build", "Compile .k sources into a package");
-  command->footer("Example: kpkg build gemm.k -o gemm.kpkg --target x86-64-v3,x86-64-v4,aarch64\n"
+  command->footer("Example: kpkg build gemm.k -o gemm.kpkg --target x86-64-v3,aarch64,sm_90a\n"
                   "         kpkg build kernels_src/softmax --emit=tile");
   auto options = std::make_shared<BuildOptions>();
   command->add_option("inputs", options->compile.inputs, "Source files, or folders whose .k files are all taken")->required();
   command->add_option("-o,--output", options->output, "The package to write");
   command->add_option("--target", options->targets,
-                      "Comma-separated targets: x86-64-v3, x86-64-v4, aarch64, native; default: native");
+                      "Comma-separated targets: x86-64-v3, x86-64-v4, aarch64, sm_80, sm_86, sm_89, sm_90a, sm_100a, sm_120, devices such as "
+                      "h200, ptx, native; default: native");
   command->add_option("-I", options->compile.importPaths, "A folder in which imports look")->allow_extra_args(false);
   command->add_option("-D", options->defines, "NAME=VALUE: sets a module's comptime constant")->allow_extra_args(false);
   command->add_option("-O", options->compile.optLevel, "Optimisation level, -O0 to -O3")->check(CLI::Range(0, 3))->capture_default_str();
   command->add_option("-j,--jobs", options->compile.jobs, "Threads; default: one for each processor");
   command->add_option("--emit", options->emit, "Print a stage instead of writing a package")
-      ->check(CLI::IsMember({"tile", "plan", "llvm"}));
+      ->check(CLI::IsMember({"tile", "plan", "llvm", "kgpu", "ptx"}));
   command->add_option("--diagnostics", options->diagnosticsFormat, "text, or json: one object a line, on standard error")
       ->check(CLI::IsMember({"text", "json"}))
       ->capture_default_str();

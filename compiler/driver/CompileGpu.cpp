@@ -1,0 +1,145 @@
+// Kernel variants to machine code and PTX for GPUs.
+// SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
+#include "compiler/driver/CompileGpu.h"
+#include "compiler/codegen/nvptx/Ptx.h"
+#include "dialect/kgpu/schedule/Candidates.h"
+#include "dialect/lower/nvvm/LowerNvvm.h"
+#include "dialect/pipeline/GpuPipeline.h"
+#include "mlir/Dialect/GPU/IR/GPUDialect.h"
+
+using namespace llvm;
+
+namespace kpkg::compiler {
+
+namespace {
+
+using Module = mlir::OwningOpRef<mlir::ModuleOp>;
+
+/// A module with a copy of `kernel`, laid out for `chip`; null after an error in the diagnostics.
+Module layOut(tile::KernelOp kernel, StringRef chip, unsigned candidate) {
+  Module module = mlir::ModuleOp::create(kernel.getLoc());
+  module->push_back(kernel->clone());
+  mlir::PassManager passes(kernel.getContext());
+  buildGpuPipeline(passes, chip, candidate);
+  return failed(passes.run(*module)) ? Module() : std::move(module);
+}
+
+struct Compiled {
+  kgpu::Launch launch;
+  std::string ptx;
+};
+
+Expected<Compiled> compileCandidate(tile::KernelOp kernel, StringRef chip, unsigned candidate, unsigned optLevel) {
+  Module module = layOut(kernel, chip, candidate);
+  if (!module)
+    return createStringError("the kernel cannot be laid out for %s", chip.str().c_str());
+  Compiled compiled;
+  compiled.launch = kgpu::getLaunch(*module->getOps<tile::KernelOp>().begin());
+  if (failed(lower::nvvm::lowerToNvvm(*module)))
+    return createStringError("the kernel cannot be lowered for %s", chip.str().c_str());
+  auto ptx = compileToPtx(*module->getOps<mlir::gpu::GPUModuleOp>().begin(), chip, optLevel);
+  if (!ptx)
+    return ptx.takeError();
+  compiled.ptx = std::move(*ptx);
+  return compiled;
+}
+
+unsigned occupancyOf(tile::KernelOp kernel, const kgpu::Launch &launch, const kgpu::TargetModel &model, unsigned registers) {
+  if (!launch.persistent && !kernel.isPersistent())
+    return 0;
+  return std::max(1u, model.residentCtas(launch.threads, registers, launch.shared));
+}
+
+PackedLaunch packed(tile::KernelOp kernel, StringRef chip, const kgpu::Launch &launch, unsigned registers) {
+  PackedLaunch result;
+  result.threads = launch.threads;
+  result.blocks = launch.blocks;
+  result.cluster = launch.cluster;
+  result.shared = launch.shared;
+  result.registers = registers;
+  result.occupancy = occupancyOf(kernel, launch, *kgpu::findTarget(chip), registers);
+  return result;
+}
+
+/// The first candidate that ptxas likes.
+Expected<std::pair<Compiled, Cubin>> choose(tile::KernelOp kernel, StringRef chip, const Ptxas &ptxas, unsigned optLevel) {
+  unsigned count = kgpu::candidates(kernel, *kgpu::findTarget(chip)).size();
+  std::string findings;
+  for (unsigned candidate = 0; candidate < count; ++candidate) {
+    auto compiled = compileCandidate(kernel, chip, candidate, optLevel);
+    if (!compiled)
+      return compiled.takeError();
+    auto cubin = ptxas.assemble(compiled->ptx, chip);
+    if (!cubin)
+      return cubin.takeError();
+    std::vector<std::string> complaints = lint(cubin->report);
+    if (complaints.empty())
+      return std::pair(std::move(*compiled), std::move(*cubin));
+    findings += "\n  with " + std::to_string(compiled->launch.threads) + " threads: " + join(complaints, "; ");
+  }
+  return createStringError("no launch of %s runs at full speed on %s:%s", kernel.getSymName().str().c_str(), chip.str().c_str(), findings.c_str());
+}
+
+unsigned registersOf(const Cubin &cubin, StringRef symbol) {
+  const KernelReport *report = cubin.report.find(symbol);
+  return report ? report->registers : 0;
+}
+
+} // namespace
+
+Expected<GpuCode> compileForChip(tile::KernelOp kernel, StringRef chip, const Ptxas &ptxas, unsigned optLevel) {
+  auto chosen = choose(kernel, chip, ptxas, optLevel);
+  if (!chosen)
+    return chosen.takeError();
+  auto &[compiled, cubin] = *chosen;
+  GpuCode code;
+  code.target = chip.str();
+  code.launch = packed(kernel, chip, compiled.launch, registersOf(cubin, kernel.getSymName()));
+  code.object = {"cubin/" + chip.str() + "/" + kernel.getSymName().str(), "cubin", std::move(cubin.bytes)};
+  return code;
+}
+
+Expected<GpuCode> compileToPackedPtx(tile::KernelOp kernel, StringRef chip, const Ptxas *ptxas, unsigned optLevel) {
+  GpuCode code;
+  code.target = "compute_" + chip.substr(StringRef("sm_").size()).str();
+  std::string section = "ptx/" + chip.str() + "/" + kernel.getSymName().str();
+  if (ptxas) {
+    auto chosen = choose(kernel, chip, *ptxas, optLevel);
+    if (!chosen)
+      return chosen.takeError();
+    code.launch = packed(kernel, chip, chosen->first.launch, registersOf(chosen->second, kernel.getSymName()));
+    code.object = {section, "ptx", std::move(chosen->first.ptx)};
+    return code;
+  }
+  auto compiled = compileCandidate(kernel, chip, 0, optLevel);
+  if (!compiled)
+    return compiled.takeError();
+  code.launch = packed(kernel, chip, compiled->launch, 0);
+  code.object = {section, "ptx", std::move(compiled->ptx)};
+  return code;
+}
+
+Expected<std::string> kgpuText(mlir::ModuleOp variants, StringRef chip) {
+  std::string text;
+  raw_string_ostream stream(text);
+  for (auto kernel : variants.getOps<tile::KernelOp>()) {
+    Module module = layOut(kernel, chip, 0);
+    if (!module)
+      return createStringError("%s cannot be laid out for %s", kernel.getSymName().str().c_str(), chip.str().c_str());
+    module->print(stream);
+  }
+  return text;
+}
+
+Expected<std::string> ptxText(mlir::ModuleOp variants, StringRef chip, unsigned optLevel) {
+  std::string text;
+  for (auto kernel : variants.getOps<tile::KernelOp>()) {
+    auto compiled = compileCandidate(kernel, chip, 0, optLevel);
+    if (!compiled)
+      return compiled.takeError();
+    text += compiled->ptx;
+  }
+  return text;
+}
+
+} // namespace kpkg::compiler

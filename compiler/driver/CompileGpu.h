@@ -1,0 +1,29 @@
+// Kernel variants to machine code and PTX for GPUs.
+// SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
+#pragma once
+#include "compiler/codegen/nvptx/Ptxas.h"
+#include "compiler/pack/Package.h"
+#include "dialect/tile/ir/TileDialect.h"
+
+namespace kpkg::compiler {
+
+/// One variant for one chip.
+struct GpuCode {
+  PackedLaunch launch;
+  PackedObject object;
+  std::string target; ///< as the manifest names it: "sm_90a", or "compute_80" for PTX
+};
+
+/// Tries the kernel's launches in their order until ptxas makes code without spills, stack or warnings, so the first that is as fast as it was
+/// written is taken. When none is, the error says what each one suffers from; the kernel's other variants may still do. `kernel` is at tile
+/// level and stays as it is. Errors of the lowering itself go to the context's diagnostics.
+llvm::Expected<GpuCode> compileForChip(tile::KernelOp kernel, llvm::StringRef chip, const Ptxas &ptxas, unsigned optLevel);
+
+/// PTX that the driver compiles for `chip` and later ones. Where a ptxas is at hand it chooses the launch as compileForChip does.
+llvm::Expected<GpuCode> compileToPackedPtx(tile::KernelOp kernel, llvm::StringRef chip, const Ptxas *ptxas, unsigned optLevel);
+
+/// The stages as text: the laid-out kernel, and its PTX, of the first launch.
+llvm::Expected<std::string> kgpuText(mlir::ModuleOp variants, llvm::StringRef chip);
+llvm::Expected<std::string> ptxText(mlir::ModuleOp variants, llvm::StringRef chip, unsigned optLevel);
+
+} // namespace kpkg::compiler

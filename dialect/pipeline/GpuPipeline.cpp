@@ -1,0 +1,41 @@
+// Which passes take a kernel at tile level to a laid-out kernel of a chip, and why in this order.
+// SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
+#include "dialect/pipeline/GpuPipeline.h"
+#include "dialect/kgpu/Passes.h"
+#include "mlir/Pass/PassOptions.h"
+#include "mlir/Pass/PassRegistry.h"
+#include "mlir/Transforms/Passes.h"
+
+using namespace mlir;
+
+namespace kpkg {
+
+void buildGpuPipeline(OpPassManager &modulePasses, StringRef chip, unsigned candidate) {
+  OpPassManager &passes = modulePasses.nest<tile::KernelOp>();
+  kgpu::KgpuConfigureOptions launch;
+  launch.chip = chip.str();
+  launch.candidate = candidate;
+  passes.addPass(kgpu::createKgpuConfigure(launch));     // how many threads: everything below depends on it
+  passes.addPass(kgpu::createKgpuAssignLayouts());       // who holds what
+  passes.addPass(createCanonicalizerPass());             // conversions back and forth
+  passes.addPass(createCSEPass());                       // constants that were cloned for their layouts
+  passes.addPass(kgpu::createKgpuExpandReductions());    // makes buffers
+  passes.addPass(kgpu::createKgpuAllocSmem());           // needs all buffers
+  passes.addPass(kgpu::createKgpuInsertBarriers());      // needs to know which buffers overlap
+}
+
+namespace {
+struct GpuOptions : PassPipelineOptions<GpuOptions> {
+  Option<std::string> chip{*this, "chip", llvm::cl::desc("the target, such as sm_90a"), llvm::cl::init("sm_90a")};
+  Option<unsigned> candidate{*this, "candidate", llvm::cl::desc("which of the kernel's launches to take"), llvm::cl::init(0)};
+};
+} // namespace
+
+void registerGpuPipeline() {
+  PassPipelineRegistration<GpuOptions>("gpu-pipeline", "Tile kernels to laid-out kernels of a chip",
+                                       [](OpPassManager &passes, const GpuOptions &options) {
+                                         buildGpuPipeline(passes, options.chip, options.candidate);
+                                       });
+}
+
+} // namespace kpkg
