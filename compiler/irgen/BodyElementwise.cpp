@@ -155,8 +155,8 @@ mlir::Value Body::elementwise(const hir::Node &node) {
     return e.make<math::CosOp>(a);
   case Kind::Tanh:
     return e.make<math::TanhOp>(a);
-  case Kind::Pow:
-    return e.make<math::PowFOp>(a, b);
+  case Kind::Pow: // of Ints: an op of plans
+    return isFloat(type->element) ? e.make<math::PowFOp>(a, b) : mlir::Value();
   case Kind::Erf:
     return e.make<math::ErfOp>(a);
   case Kind::Floor:
