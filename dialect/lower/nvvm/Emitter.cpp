@@ -50,6 +50,8 @@ LogicalResult Emitter::emit(Operation *op) {
       .Case([&](tile::DropOp drop) { return emitDrop(drop); })
       .Case([&](tile::LoadOp load) { return emitLoad(load); })
       .Case([&](tile::StoreOp store) { return emitStore(store); })
+      .Case([&](tile::GatherOp gather) { return emitGather(gather); })
+      .Case([&](tile::ScatterOp scatter) { return emitScatter(scatter); })
       .Case([&](tile::SplatOp splat) {
         define(splat, TileRegisters(kgpu::layoutOf(splat.getResult()).registers(), scalar(splat.getValue())));
         return success();
@@ -69,6 +71,7 @@ LogicalResult Emitter::emit(Operation *op) {
       .Case([&](kgpu::PartialCombineOp combine) {
         return emitCombine(combine, combine.getInputs(), combine.getInits(), combine.getAxis());
       })
+      .Case([&](tile::ScanOp scan) { return emitScan(scan); })
       .Case([&](kgpu::CvtLayoutOp convert) { return emitConversion(convert); })
       .Case([&](kgpu::AllocOp alloc) { return emitAlloc(alloc); })
       .Case([&](kgpu::SlotOp slot) { return emitSlot(slot); })

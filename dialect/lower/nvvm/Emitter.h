@@ -66,6 +66,11 @@ private:
   mlir::LogicalResult emitLoad(tile::LoadOp op);
   mlir::LogicalResult emitStore(tile::StoreOp op);
 
+  // GatherScatter.cpp
+  mlir::LogicalResult emitGather(tile::GatherOp op);
+  mlir::LogicalResult emitScatter(tile::ScatterOp op);
+  std::pair<Value, Value> elementAt(const View &part, mlir::ValueRange indices, Value mask, mlir::RankedTensorType type, unsigned reg);
+
   // Shared.cpp
   mlir::LogicalResult emitAlloc(kgpu::AllocOp op);
   mlir::LogicalResult emitSlot(kgpu::SlotOp op);
@@ -77,6 +82,12 @@ private:
   mlir::LogicalResult emitCombine(mlir::Operation *op, mlir::ValueRange inputs, mlir::ValueRange inits, int64_t axis);
   /// Combines what this warp holds along `axis` and defines the results of `op`.
   mlir::LogicalResult reduceInWarp(mlir::Operation *op, mlir::ValueRange inputs, mlir::ValueRange neutral, unsigned axis, Combine combine);
+
+  /// Emits the body of a combine or scan on two groups of scalars.
+  mlir::FailureOr<llvm::SmallVector<Value>> emitCombination(mlir::Block &body, mlir::ValueRange left, mlir::ValueRange right);
+
+  // Scan.cpp
+  mlir::LogicalResult emitScan(tile::ScanOp op);
 
   // ControlFlow.cpp
   mlir::LogicalResult emitFor(mlir::scf::ForOp op);

@@ -17,6 +17,7 @@
 #include "mlir/Dialect/Vector/IR/VectorOps.h"
 #include "mlir/Pass/Pass.h"
 #include "mlir/Transforms/WalkPatternRewriteDriver.h"
+#include "llvm/Support/xxhash.h"
 
 namespace kpkg::lower::nvvm {
 using namespace mlir;
@@ -43,7 +44,8 @@ Value emitRsqrt(FloatCode &f, Value x) { return intrinsic(f, "llvm.nvvm.rsqrt.ap
 
 Value emitExp(FloatCode &f, Value x) {
   // exp(x) = 2^n * 2^r with n = round(x * log2(e)) kept in [-126, 127]: beyond, r grows instead, until 2^r leaves the
-  // range with the right result. The clamp is the saturation of a fused multiply-add: 253 * sat(t / 253 + 126 / 253) - 126.
+  // range with the right result. The clamp is the saturation of a fused multiply-add: 253 * sat(t / 253 + 126 / 253) -
+  // 126.
   constexpr double log2e = 0x1.715476p0, log2eLow = 0x1.4ae0bep-26, steps = 253, magic = 0x1.8p23;
   Value part = intrinsic(f, "llvm.nvvm.fma.rn.sat.f", {x, f.number(log2e / steps), f.number(126 / steps)});
   Value shifted = f.fma(part, f.number(steps), f.number(magic - 126));
@@ -88,10 +90,40 @@ void populateExpandMathPatterns(RewritePatternSet &patterns) {
   patterns.add<ExpandFunction<math::ErfOp, GpuCode>>(context, unaryFunction<emitErf>, 2, true);
 }
 
+/// The table of a function as constant memory: picked from a vector in registers it would need a stack frame.
+static void moveToConstantMemory(vector::ExtractOp extract, DenseIntElementsAttr table) {
+  constexpr unsigned constantSpace = 4;
+  Operation *symbols = extract->getParentWithTrait<OpTrait::SymbolTable>();
+  ImplicitLocOpBuilder b(extract.getLoc(), extract);
+  auto element = cast<IntegerType>(table.getElementType());
+  auto array = LLVM::LLVMArrayType::get(element, table.getNumElements());
+  ArrayRef<char> bytes = table.getRawData();
+  std::string name = "kpkg_table_" + llvm::utohexstr(llvm::xxh3_64bits(StringRef(bytes.data(), bytes.size())));
+  if (!SymbolTable::lookupSymbolIn(symbols, name)) {
+    OpBuilder::InsertionGuard guard(b);
+    b.setInsertionPointToStart(&symbols->getRegion(0).front());
+    Attribute values = table.reshape(RankedTensorType::get(table.getNumElements(), element));
+    LLVM::GlobalOp::create(b, array, /*isConstant=*/true, LLVM::Linkage::Internal, name, values, /*alignment=*/8,
+                           constantSpace);
+  }
+  auto pointer = LLVM::LLVMPointerType::get(b.getContext(), constantSpace);
+  Value address = LLVM::AddressOfOp::create(b, pointer, name);
+  Value index = arith::IndexCastOp::create(b, b.getI64Type(), extract.getDynamicPosition().front());
+  address = LLVM::GEPOp::create(b, pointer, element, address, ArrayRef<LLVM::GEPArg>{index});
+  Value loaded = LLVM::LoadOp::create(b, element, address, element.getWidth() / 8);
+  extract.replaceAllUsesWith(loaded);
+  extract.erase();
+}
+
 void expandMath(Operation *root) {
   RewritePatternSet patterns(root->getContext());
   populateExpandMathPatterns(patterns);
   walkAndApplyPatterns(root, std::move(patterns));
+  root->walk([](vector::ExtractOp extract) {
+    DenseIntElementsAttr table;
+    if (extract.hasDynamicPosition() && matchPattern(extract.getSource(), m_Constant(&table)))
+      moveToConstantMemory(extract, table);
+  });
 }
 
 void registerExpandMathPass() { PassRegistration<ExpandMath>(); }

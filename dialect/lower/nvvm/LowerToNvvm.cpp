@@ -10,7 +10,6 @@
 #include "mlir/Conversion/MathToLLVM/MathToLLVM.h"
 #include "mlir/Conversion/SCFToControlFlow/SCFToControlFlow.h"
 #include "mlir/Conversion/UBToLLVM/UBToLLVM.h"
-#include "mlir/Conversion/VectorToLLVM/ConvertVectorToLLVM.h"
 #include "mlir/Dialect/Arith/Transforms/Passes.h"
 #include "mlir/Dialect/GPU/IR/GPUDialect.h"
 #include "mlir/Dialect/LLVMIR/NVVMDialect.h"
@@ -60,8 +59,6 @@ static LogicalResult convertRest(ModuleOp module) {
   cf::populateControlFlowToLLVMConversionPatterns(converter, patterns);
   populateMathToLLVMConversionPatterns(converter, patterns);
   ub::populateUBToLLVMConversionPatterns(converter, patterns);
-  // sin and cos of large arguments look into a table.
-  populateVectorToLLVMConversionPatterns(converter, patterns);
   LLVMConversionTarget target(*context);
   target.addLegalOp<ModuleOp, gpu::GPUModuleOp>();
   target.addLegalDialect<NVVM::NVVMDialect>();

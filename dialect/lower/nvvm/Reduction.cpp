@@ -105,23 +105,29 @@ LogicalResult Emitter::emitReduce(Operation *op, ReduceKind kind, Value value, i
   return success();
 }
 
+FailureOr<SmallVector<Value>> Emitter::emitCombination(Block &body, ValueRange left, ValueRange right) {
+  size_t count = left.size();
+  for (auto [index, argument] : llvm::enumerate(body.getArguments()))
+    define(argument, {index < count ? left[index] : right[index - count]});
+  if (failed(emitBlock(body)))
+    return failure();
+  SmallVector<Value> results;
+  for (Value value : body.getTerminator()->getOperands())
+    results.push_back(scalar(value));
+  return results;
+}
+
 LogicalResult Emitter::emitCombine(Operation *op, ValueRange inputs, ValueRange inits, int64_t axis) {
   SmallVector<Value> neutral;
   for (Value init : inits)
     neutral.push_back(scalar(init));
-  Block &body = op->getRegion(0).front();
-  LogicalResult inside = success();
+  bool inside = true;
   LogicalResult done = reduceInWarp(op, inputs, neutral, axis, [&](ValueRange left, ValueRange right) {
-    for (auto [argument, value] : llvm::zip(body.getArguments(), llvm::concat<Value>(SmallVector<Value>(left), SmallVector<Value>(right))))
-      define(argument, {value});
-    if (failed(emitBlock(body)))
-      inside = failure();
-    SmallVector<Value> results;
-    for (Value value : body.getTerminator()->getOperands())
-      results.push_back(scalar(value));
-    return results;
+    FailureOr<SmallVector<Value>> combined = emitCombination(op->getRegion(0).front(), left, right);
+    inside &= succeeded(combined);
+    return inside ? *combined : SmallVector<Value>(left);
   });
-  return failure(failed(inside) || failed(done));
+  return success(inside && succeeded(done));
 }
 
 } // namespace kpkg::lower::nvvm

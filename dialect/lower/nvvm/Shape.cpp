@@ -1,7 +1,9 @@
-// Ops that move no data between threads: coordinates, broadcasts, other shapes of the same elements.
+// Coordinates, broadcasts, other shapes of the same elements, and other layouts: at most shuffles.
 // SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
 #include "dialect/layout/Conversion.h"
 #include "dialect/lower/nvvm/Emitter.h"
+#include "dialect/lower/nvvm/MoveRegisters.h"
+#include "dialect/lower/nvvm/Words.h"
 
 using namespace mlir;
 
@@ -84,14 +86,15 @@ LogicalResult Emitter::emitPermute(tile::PermuteOp op) {
 
 LogicalResult Emitter::emitConversion(kgpu::CvtLayoutOp op) {
   const Layout &from = kgpu::layoutOf(op.getValue()), &to = kgpu::layoutOf(op.getResult());
-  std::optional<layout::Rename> plan = layout::planRename(from, to);
-  if (!plan)
-    return op.emitOpError("moves elements between threads, which must have been expanded before");
   ValueRange held = registersOf(op.getValue());
-  TileRegisters values;
-  for (unsigned source : plan->source)
-    values.push_back(held[source == layout::noRegister ? 0 : source]);
-  define(op, std::move(values));
+  if (std::optional<layout::Rename> plan = layout::planRename(from, to)) {
+    define(op, moveRegisters(builder, *plan, held));
+    return success();
+  }
+  std::optional<layout::ShufflePlan> plan = layout::planShuffles(from, to, bytesOf(held.front().getType()));
+  if (!plan)
+    return op.emitOpError("moves elements between warps, which must have been expanded before");
+  define(op, moveRegisters(builder, *plan, held, place.bits(from), from.bits(Part::Warp)));
   return success();
 }
 

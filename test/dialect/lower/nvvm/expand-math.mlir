@@ -1,5 +1,8 @@
 // RUN: kpkg-opt --nvvm-expand-math %s | FileCheck %s
 
+// sin and cos of large numbers multiply by bits of 2/pi, which lie in constant memory.
+// CHECK: llvm.mlir.global internal constant @kpkg_table_{{[0-9A-F]+}}(dense<{{.*}}> : tensor<{{[0-9]+}}xi64>) {addr_space = 4 : i32
+
 // exp: one saturating multiply-add for the exponent, two for the rest, one instruction of the special function unit.
 // CHECK-LABEL: func @exp
 // CHECK-SAME: %[[X:.*]]: f32

@@ -1,0 +1,93 @@
+// Reads and writes of single elements at coordinates that tiles of indices give.
+// SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
+#include "dialect/lower/nvvm/DeviceOps.h"
+#include "dialect/lower/nvvm/Emitter.h"
+#include "dialect/lower/nvvm/Words.h"
+
+using namespace mlir;
+
+namespace kpkg::lower::nvvm {
+
+using layout::Layout;
+
+namespace {
+/// An element as the word that globalLoad and globalStore take: of its size, but 16 bits for a byte.
+Value wordOf(ImplicitLocOpBuilder &builder, Value element) {
+  Value bits = bitsOfElement(builder, element);
+  return bits.getType().isInteger(8) ? arith::ExtUIOp::create(builder, builder.getI16Type(), bits).getResult() : bits;
+}
+
+Value elementOfWord(ImplicitLocOpBuilder &builder, Value word, Type element) {
+  Type bits = builder.getIntegerType(8 * bytesOf(element));
+  if (word.getType() != bits)
+    word = arith::TruncIOp::create(builder, bits, word);
+  return elementOfBits(builder, word, element);
+}
+} // namespace
+
+/// The place and the predicate of one element.
+std::pair<Value, Value> Emitter::elementAt(const View &part, ValueRange indices, Value mask, RankedTensorType type, unsigned reg) {
+  const Layout &layout = kgpu::layoutOf(type);
+  Value inside, distance;
+  auto require = [&](Value condition) {
+    if (condition)
+      inside = inside ? arith::AndIOp::create(builder, inside, condition).getResult() : condition;
+  };
+  for (auto [dim, tile] : llvm::enumerate(indices)) {
+    Value index = registersOf(tile)[reg];
+    // Unsigned: a negative index is outside too.
+    require(arith::CmpIOp::create(builder, arith::CmpIPredicate::ult, index, part.shape[dim]));
+    Value step = arith::MulIOp::create(builder, index, part.stride[dim]);
+    distance = distance ? arith::AddIOp::create(builder, distance, step).getResult() : step;
+  }
+  if (mask)
+    require(registersOf(mask)[reg]);
+  for (auto [dim, extent] : llvm::enumerate(type.getShape()))
+    if (layout.shape()[dim] > extent)
+      require(arith::CmpIOp::create(builder, arith::CmpIPredicate::slt, place.coordinate(builder, layout, reg, dim),
+                                    constantOf(builder, extent)));
+  require(part.valid);
+  require(inGrid);
+  Value pointer = part.pointer;
+  if (distance) {
+    Type element = builder.getIntegerType(8 * part.type.getElementBytes());
+    Value wide = arith::IndexCastOp::create(builder, builder.getI64Type(), distance);
+    pointer = LLVM::GEPOp::create(builder, pointer.getType(), element, pointer, ValueRange{wide});
+  }
+  return {pointer, inside};
+}
+
+LogicalResult Emitter::emitGather(tile::GatherOp op) {
+  const View &part = view(op.getView());
+  auto type = cast<RankedTensorType>(op.getResult().getType());
+  unsigned count = kgpu::layoutOf(op.getResult()).registers();
+  Value fill = wordOf(builder, scalar(op.getFill()));
+  // All loads before their first use.
+  SmallVector<Value> words;
+  for (unsigned reg = 0; reg < count; ++reg) {
+    auto [pointer, inside] = elementAt(part, op.getIndices(), op.getMask(), type, reg);
+    words.push_back(
+        globalLoad(builder, pointer, inside, part.type.getElementBytes(), 1, fill, !part.type.getIsMut()).front());
+  }
+  TileRegisters values;
+  for (Value word : words)
+    values.push_back(elementOfWord(builder, word, type.getElementType()));
+  define(op, std::move(values));
+  return success();
+}
+
+LogicalResult Emitter::emitScatter(tile::ScatterOp op) {
+  const View &part = view(op.getView());
+  auto type = cast<RankedTensorType>(op.getValue().getType());
+  const Layout &layout = kgpu::layoutOf(op.getValue());
+  Value first = place.isFirstReplica(layout);
+  for (unsigned reg = 0; reg < layout.registers(); ++reg) {
+    auto [pointer, inside] = elementAt(part, op.getIndices(), op.getMask(), type, reg);
+    if (first)
+      inside = inside ? arith::AndIOp::create(builder, inside, first).getResult() : first;
+    globalStore(builder, pointer, inside, part.type.getElementBytes(), wordOf(builder, registersOf(op.getValue())[reg]));
+  }
+  return success();
+}
+
+} // namespace kpkg::lower::nvvm

@@ -1,0 +1,38 @@
+// Single elements at coordinates from tiles of indices.
+// RUN: kpkg-opt --lower-nvvm-emit --canonicalize --cse %s | FileCheck %s
+
+#row = #kgpu.layout<"reg 0:1 lane 0:2-32 rep 1">
+!table = !tile.view<2xf16, unit = 1>
+!bytes = !tile.view<1xi8>
+!out = !tile.view<1xf16, mut, unit = 0>
+!counts = !tile.view<1xi8, mut>
+
+// An element outside of the view is not read; the tile's padding (60 of 64) neither.
+// CHECK-LABEL: llvm.func @gather
+// CHECK: %[[EXTENT:.*]] = arith.constant 60 : i32
+// CHECK: arith.cmpi ult
+// CHECK: arith.cmpi slt, {{.*}}, %[[EXTENT]]
+// CHECK-COUNT-2: ld.global.nc.b16
+// CHECK-COUNT-2: st.global.b16
+tile.kernel @gather(%table: !table, %y: !out) attributes {kgpu.target = #kgpu.target<"sm_90a">, kgpu.threads = 32 : i32} {
+  %zero = arith.constant 0.0 : f16
+  %c0 = arith.constant 0 : index
+  %three = arith.constant dense<3> : tensor<60xindex, #row>
+  %i = tile.iota : tensor<60xindex, #row>
+  %v = tile.gather %table[%i, %three] fill %zero : !table, tensor<60xindex, #row> -> tensor<60xf16, #row>
+  tile.store %v, %y[%c0] : tensor<60xf16, #row>, !out
+  tile.return
+}
+
+// CHECK-LABEL: llvm.func @scatter
+// CHECK: ld.global.nc.b8
+// CHECK: st.global.b8
+tile.kernel @scatter(%x: !bytes, %y: !counts) attributes {kgpu.target = #kgpu.target<"sm_90a">, kgpu.threads = 32 : i32} {
+  %zero = arith.constant 0 : i8
+  %limit = arith.constant dense<40> : tensor<64xindex, #row>
+  %i = tile.iota : tensor<64xindex, #row>
+  %mask = arith.cmpi ult, %i, %limit : tensor<64xindex, #row>
+  %v = tile.gather %x[%i] fill %zero mask %mask : !bytes, tensor<64xindex, #row> -> tensor<64xi8, #row>
+  tile.scatter %v, %y[%i] mask %mask : tensor<64xi8, #row>, !counts, tensor<64xindex, #row>
+  tile.return
+}
