@@ -1,8 +1,8 @@
 // The launches that suit a kernel on a chip, the best guess first.
 // SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
 //
-// Kernels that only move memory reach the rate of a copy when enough bytes are on their way at any time and the hardware
-// has several CTAs per SM to overlap loading, computing and storing. What that takes was measured on an H200:
+// Kernels that only move memory reach the rate of a copy when enough bytes are on their way at any time and the
+// hardware has several CTAs per SM to overlap loading, computing and storing. What that takes was measured on an H200:
 //  * one to five vectors of 16 bytes a thread, up to eight when a row needs them;
 //  * at least two CTAs on an SM, and 48 KB of loads on their way on an SM;
 //  * rows up to 1 KB on lanes of a warp, several of them in a CTA;
@@ -27,9 +27,9 @@ struct Estimate {
   unsigned registers(unsigned threads) const {
     return kFixedRegisters + llvm::divideCeil(work.liveRegisters, int64_t(threads));
   }
-  unsigned residentCtas(unsigned threads) const { return target.residentCtas(threads, registers(threads), 0); }
   bool hides(unsigned threads) const {
-    unsigned ctas = residentCtas(threads);
+    // With a demand for it, ptxas gets along with fewer registers than counted here.
+    unsigned ctas = target.residentCtas(threads, registers(threads) * 3 / 4, 0);
     return ctas >= 2 && ctas * work.inputBytes >= std::min(kBytesInFlight, 4 * work.inputBytes);
   }
 };
@@ -52,13 +52,13 @@ unsigned threadsFor(const Estimate &estimate) {
   return threads;
 }
 
-/// How many CTAs of this size an SM should be asked to hold, so that enough bytes are on their way; 0 where registers are
-/// no question.
+/// How many CTAs of this size an SM should be asked to hold, so that enough bytes are on their way; 0 where registers
+/// are no question.
 unsigned wantedCtas(const Estimate &estimate, unsigned threads) {
   const Work &work = estimate.work;
   int64_t wanted = std::max<int64_t>(2, llvm::divideCeil(kBytesInFlight, std::max<int64_t>(work.inputBytes, 1)));
-  wanted = std::min<int64_t>({wanted, estimate.target.maxCtasPerSm, estimate.target.maxThreadsPerSm / threads});
-  // A demand that leaves too few registers only leads to spills.
+  wanted = std::min<int64_t>({wanted, estimate.target.maxCtasPerSm, estimate.target.maxThreadsPerSm / 2 / threads});
+  // Half of the threads of an SM are enough, and a demand that leaves too few registers only leads to spills.
   while (wanted > 1 && estimate.target.residentCtas(threads, estimate.registers(threads) * 3 / 4, 0) < wanted)
     --wanted;
   return wanted > 1 ? wanted : 0;
@@ -94,7 +94,8 @@ llvm::SmallVector<Launch> candidates(tile::KernelOp kernel, const TargetModel &t
     add({.threads = kSmallCta});
     return result;
   }
-  for (unsigned threads = work.widestBytes <= 2 * kVectorBytes * target.warpSize ? target.warpSize : threadsFor(estimate);
+  for (unsigned threads = work.widestBytes <= 2 * kVectorBytes * target.warpSize ? target.warpSize
+                                                                                 : threadsFor(estimate);
        threads <= target.maxThreads; threads *= 2) {
     unsigned wanted = wantedCtas(estimate, threads);
     for (unsigned ctas = wanted; ctas > 1; ctas /= 2)

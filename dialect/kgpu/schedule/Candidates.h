@@ -4,7 +4,7 @@
 #include "dialect/kgpu/ir/KgpuDialect.h"
 
 namespace kpkg::kgpu {
-/// Never empty. Later ones ask for less: fewer CTAs on an SM, or fewer elements per thread. Who compiles takes the first
-/// that ptxas compiles without spilling registers. Deterministic; looks at the kernel at tile level.
+/// Never empty. Later ones ask for less: fewer CTAs on an SM, or fewer elements per thread. Who compiles takes the
+/// first that ptxas compiles without spilling registers. Deterministic; looks at the kernel at tile level.
 llvm::SmallVector<Launch> candidates(tile::KernelOp kernel, const TargetModel &target);
 } // namespace kpkg::kgpu

@@ -2,14 +2,13 @@
 // SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
 //
 // Before: tile.kernel @rows(...) {...}
-// After:  tile.kernel @rows(...) attributes {kgpu.min_ctas = 6 : i32, kgpu.target = #kgpu.target<"sm_90a">, kgpu.threads = 128 : i32} {...}
+// After:  tile.kernel @rows(...) attributes {kgpu.min_ctas = 6 : i32, kgpu.target = #kgpu.target<"sm_90a">,
+// kgpu.threads = 128 : i32} {...}
 //
-// On entry: a kernel at tile level. On exit: nothing but the launch attributes has changed. Which launches are possible, and
-// why, is in Candidates.cpp; asking for a candidate that does not exist is an error.
+// On entry: a kernel at tile level. On exit: nothing but the launch attributes has changed. Which launches are
+// possible, and why, is in Candidates.cpp; asking for a candidate that does not exist is an error.
 #include "dialect/kgpu/Passes.h"
 #include "dialect/kgpu/schedule/Candidates.h"
-
-using namespace mlir;
 
 namespace kpkg::kgpu {
 #define GEN_PASS_DEF_KGPUCONFIGURE
@@ -21,11 +20,11 @@ struct KgpuConfigure final : impl::KgpuConfigureBase<KgpuConfigure> {
   void runOnOperation() override {
     tile::KernelOp kernel = getOperation();
     if (!chip.empty()) {
-      if (!findTarget(chip)) {
-        kernel.emitError() << "no chip '" << chip << "' is known";
+      auto target =
+          TargetAttr::getChecked([&] { return kernel.emitError(); }, &getContext(), llvm::StringRef(chip.getValue()));
+      if (!target)
         return signalPassFailure();
-      }
-      kernel->setAttr(tile::kTargetAttribute, TargetAttr::get(&getContext(), StringRef(chip)));
+      kernel->setAttr(tile::kTargetAttribute, target);
     }
     if (!kernel->hasAttr(tile::kTargetAttribute)) {
       kernel.emitError() << "has no attribute '" << tile::kTargetAttribute << "'";

@@ -2,6 +2,7 @@
 // SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
 #include "dialect/kgpu/schedule/Work.h"
 #include "mlir/Interfaces/LoopLikeInterface.h"
+#include <numeric>
 
 using namespace mlir;
 
@@ -42,18 +43,37 @@ int64_t registers32(RankedTensorType type) {
   return type.getNumElements() * bits;
 }
 
-/// The most registers that tiles take at once. Operations stand for moments; a value lives from the moment that makes it to
-/// before its last use, which may take its place, and through the loops around a use that it was made outside of.
+/// A narrow value that is widened for a single use stays narrow until then.
+RankedTensorType keptAs(Value value) {
+  Operation *op = value.getDefiningOp();
+  if (isa_and_nonnull<arith::ExtFOp, arith::ExtSIOp, arith::ExtUIOp>(op) && value.hasOneUse())
+    return cast<RankedTensorType>(op->getOperand(0).getType());
+  return cast<RankedTensorType>(value.getType());
+}
+
+/// Where all of a tile exists at once: at loads, which are issued together, and where threads wait for each other. In
+/// between, elementwise code is done element by element.
+bool needsWholeTiles(Operation *op) {
+  return op->getNumRegions() != 0 || isa<tile::LoadOp, tile::GatherOp, tile::ReduceOp, tile::ArgReduceOp>(op);
+}
+
+/// The most registers that tiles take at once. Operations stand for moments; a value lives from the moment that makes
+/// it to before its last use, which may take its place, and through the loops around a use that it was made outside of.
 int64_t peakRegisters(tile::KernelOp kernel) {
   DenseMap<Operation *, int64_t> begin, end;
+  SmallVector<int64_t> whole;
   int64_t time = 0;
   std::function<void(Block &)> number = [&](Block &block) {
     for (Operation &op : block) {
       begin[&op] = time++;
+      if (needsWholeTiles(&op))
+        whole.push_back(begin[&op]);
       for (Region &region : op.getRegions())
         for (Block &inner : region)
           number(inner);
       end[&op] = time++;
+      if (needsWholeTiles(&op))
+        whole.push_back(end[&op]);
     }
   };
   number(kernel.getBody().front());
@@ -70,8 +90,8 @@ int64_t peakRegisters(tile::KernelOp kernel) {
     }
     if (to == from)
       return;
-    change[from] += registers32(type);
-    change[to] -= registers32(type);
+    change[from] += registers32(keptAs(value));
+    change[to] -= registers32(keptAs(value));
   };
   kernel.getBody().walk([&](Operation *op) {
     for (Value result : op->getResults())
@@ -81,17 +101,38 @@ int64_t peakRegisters(tile::KernelOp kernel) {
         for (Value argument : block.getArguments())
           add(argument, begin[op]);
   });
-  int64_t live = 0, peak = 0;
-  for (int64_t delta : change)
-    peak = std::max(peak, live += delta);
+  std::partial_sum(change.begin(), change.end(), change.begin());
+  int64_t peak = 0;
+  for (int64_t moment : whole)
+    peak = std::max(peak, change[moment]);
   return llvm::divideCeil(peak, 32);
+}
+
+/// Whether a value differs from kernel block to kernel block. What is the same for all of them stays in the caches.
+bool dependsOnBlock(Value value, DenseMap<Value, bool> &known) {
+  auto [entry, isNew] = known.try_emplace(value, false);
+  if (!isNew)
+    return entry->second;
+  Operation *op = value.getDefiningOp();
+  bool result = false;
+  if (!op) {
+    // Of a loop: its coordinates, or what it carries.
+    Operation *parent = value.getParentBlock()->getParentOp();
+    result = isa<tile::ForTilesOp>(parent);
+    if (auto loop = dyn_cast<scf::ForOp>(parent))
+      result = llvm::any_of(loop->getOperands(), [&](Value operand) { return dependsOnBlock(operand, known); });
+  } else {
+    result = isa<tile::BlockIdOp>(op) ||
+             llvm::any_of(op->getOperands(), [&](Value operand) { return dependsOnBlock(operand, known); });
+  }
+  return known[value] = result;
 }
 
 /// Whether the op, in a packed kernel, would do the same as alone.
 bool isPackable(Operation *op) {
   if (isa<tile::PrintOp, tile::AssertOp, tile::DotOp, tile::ScanOp, tile::PermuteOp, tile::ForTilesOp>(op) ||
       isa_and_nonnull<scf::SCFDialect>(op->getDialect()))
-    return isa<tile::YieldOp>(op);
+    return false;
   if (auto reshape = dyn_cast<tile::ReshapeOp>(op)) {
     // Extents of 1 may come and go; everything else could need an exchange.
     auto wide = [](Type type) {
@@ -126,9 +167,11 @@ Work measure(tile::KernelOp kernel) {
     }
   });
   DenseMap<Block *, int64_t> loaded;
+  DenseMap<Value, bool> known;
   kernel.getBody().walk([&](Operation *op) {
     RankedTensorType type = movedTile(op);
-    if (type && isa<tile::LoadOp, tile::GatherOp>(op) && 2 * bytesOf(type) >= work.widestBytes)
+    if (type && isa<tile::LoadOp, tile::GatherOp>(op) && 2 * bytesOf(type) >= work.widestBytes &&
+        llvm::any_of(op->getOperands(), [&](Value operand) { return dependsOnBlock(operand, known); }))
       work.inputBytes = std::max(work.inputBytes, loaded[op->getBlock()] += bytesOf(type));
     bool across = isa<tile::ReduceOp, tile::ArgReduceOp, tile::CombineOp, tile::ScanOp>(op);
     if (across && 2 * cast<RankedTensorType>(op->getOperand(0).getType()).getNumElements() >= work.widestElements)

@@ -5,14 +5,15 @@
 
 namespace kpkg::kgpu {
 struct Work {
-  int64_t widestBytes = 0;      ///< of the widest tile that is loaded or stored
-  int64_t widestElements = 0;   ///< elements of that tile
-  int64_t inputBytes = 0;       ///< of the loads of the busiest block of operations, tiles of at least half the widest
-  int64_t liveRegisters = 0;    ///< of 32 bits that all threads of a kernel block together need for tiles at the worst point
-  int64_t dotElements = 0;      ///< of the largest accumulator; 0 = no dot
-  int64_t dotElementBytes = 0;  ///< of that accumulator
-  bool reduces = false;         ///< some wide tile is reduced: threads must talk to each other
-  bool loops = false;           ///< has a loop around memory accesses
+  int64_t widestBytes = 0;    ///< of the widest tile that is loaded or stored
+  int64_t widestElements = 0; ///< elements of that tile
+  int64_t inputBytes = 0;     ///< of loads that differ between kernel blocks, in the busiest sequence of operations
+  int64_t liveRegisters =
+      0;                   ///< of 32 bits that all threads of a kernel block together need for tiles at the worst point
+  int64_t dotElements = 0; ///< of the largest accumulator; 0 = no dot
+  int64_t dotElementBytes = 0; ///< of that accumulator
+  bool reduces = false;        ///< some wide tile is reduced: threads must talk to each other
+  bool loops = false;          ///< has a loop around memory accesses
   /// Several kernel blocks may run on lanes of one warp: control flow is uniform and exchanges are shuffles only.
   bool packable = false;
 };

@@ -1,0 +1,58 @@
+// Threads, packing and residency follow from the row, its type and the chip.
+// RUN: kpkg-opt %s --pass-pipeline='builtin.module(tile.kernel(kgpu-configure{chip=sm_90a}))' | FileCheck %s
+// RUN: not kpkg-opt %s --pass-pipeline='builtin.module(tile.kernel(kgpu-configure{chip=sm_90a candidate=99}))' 2>&1 | FileCheck %s --check-prefix=NONE
+// NONE: has {{[0-9]+}} candidates for its launch, no number 99
+
+// A row of 256 bytes takes 16 lanes; eight of them share a CTA.
+// CHECK: tile.kernel @short_rows
+// CHECK-SAME: kgpu.blocks = 8 : i32, kgpu.target = #kgpu.target<"sm_90a">, kgpu.threads = 128 : i32
+tile.kernel @short_rows(%x: !tile.view<2xbf16>, %y: !tile.view<2xbf16, mut>) {
+  %zero = arith.constant 0.0 : bf16
+  %c0 = arith.constant 0 : index
+  %row = tile.block_id x
+  %v = tile.load %x[%row, %c0] fill %zero : !tile.view<2xbf16> -> tensor<1x128xbf16>
+  %m = tile.reduce max %v axis 1 : tensor<1x128xbf16> -> tensor<1x1xbf16>
+  %b = tile.broadcast %m : tensor<1x1xbf16> -> tensor<1x128xbf16>
+  %s = arith.subf %v, %b : tensor<1x128xbf16>
+  tile.store %s, %y[%row, %c0] : tensor<1x128xbf16>, !tile.view<2xbf16, mut>
+  tile.return
+}
+
+// CHECK: tile.kernel @rows
+// CHECK-SAME: kgpu.min_ctas = 6 : i32, kgpu.target = #kgpu.target<"sm_90a">, kgpu.threads = 128 : i32
+tile.kernel @rows(%x: !tile.view<2xbf16>, %y: !tile.view<2xbf16, mut>) {
+  %zero = arith.constant 0.0 : bf16
+  %c0 = arith.constant 0 : index
+  %row = tile.block_id x
+  %v = tile.load %x[%row, %c0] fill %zero : !tile.view<2xbf16> -> tensor<1x4096xbf16>
+  %m = tile.reduce max %v axis 1 : tensor<1x4096xbf16> -> tensor<1x1xbf16>
+  %b = tile.broadcast %m : tensor<1x1xbf16> -> tensor<1x4096xbf16>
+  %s = arith.subf %v, %b : tensor<1x4096xbf16>
+  tile.store %s, %y[%row, %c0] : tensor<1x4096xbf16>, !tile.view<2xbf16, mut>
+  tile.return
+}
+
+// Asserts need the whole CTA: nothing is packed.
+// CHECK: tile.kernel @asserts
+// CHECK-SAME: kgpu.threads = 32 : i32
+// CHECK-NOT: kgpu.blocks
+tile.kernel @asserts(%x: !tile.view<2xbf16>, %cond: i1) {
+  %zero = arith.constant 0.0 : bf16
+  %c0 = arith.constant 0 : index
+  %row = tile.block_id x
+  tile.assert %cond, "no" : i1
+  %v = tile.load %x[%row, %c0] fill %zero : !tile.view<2xbf16> -> tensor<1x128xbf16>
+  tile.return
+}
+
+// Without a reduction: many threads, one or two vectors each.
+// CHECK: tile.kernel @elementwise
+// CHECK-SAME: kgpu.threads = 256 : i32
+tile.kernel @elementwise(%x: !tile.view<1xbf16>, %y: !tile.view<1xbf16, mut>) {
+  %zero = arith.constant 0.0 : bf16
+  %i = tile.block_id x
+  %v = tile.load %x[%i] fill %zero : !tile.view<1xbf16> -> tensor<4096xbf16>
+  %s = arith.addf %v, %v : tensor<4096xbf16>
+  tile.store %s, %y[%i] : tensor<4096xbf16>, !tile.view<1xbf16, mut>
+  tile.return
+}
