@@ -21,8 +21,16 @@ def KgpuAssignLayouts : KgpuPass<"kgpu-assign-layouts"> {
   let summary = "gives every tile a layout";
 }
 
+def KgpuLocaliseScans : KgpuPass<"kgpu-localise-scans"> {
+  let summary = "brings the axis of every scan into a warp";
+}
+
 def KgpuExpandReductions : KgpuPass<"kgpu-expand-reductions"> {
   let summary = "turns reductions across warps into partial ones and an exchange through shared memory";
+}
+
+def KgpuExpandCvt : KgpuPass<"kgpu-expand-cvt"> {
+  let summary = "turns conversions between warps into an exchange through shared memory";
 }
 
 def KgpuAllocSmem : KgpuPass<"kgpu-alloc-smem"> {

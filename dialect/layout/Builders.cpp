@@ -97,6 +97,28 @@ Layout coalesced(llvm::ArrayRef<int64_t> shape, unsigned elementBytes, Threads t
   return result.finish();
 }
 
+Layout withinWarp(llvm::ArrayRef<int64_t> shape, unsigned elementBytes, Threads threads, unsigned axis) {
+  Growing result(shape.size());
+  Order order = orderOrDefault({}, shape.size());
+  llvm::erase(order, axis);
+  order.insert(order.begin(), axis);
+  uint64_t extent = llvm::bit_ceil(uint64_t(shape[axis]));
+  result.add(Part::Register, axis, std::clamp<uint64_t>(extent / threads.lanes, 1, std::max(1u, 16 / elementBytes)));
+  for (auto [part, count] : {std::pair(Part::Lane, threads.lanes), std::pair(Part::Warp, threads.warps),
+                             std::pair(Part::Block, threads.blocks)})
+    for (unsigned bit = 0; bit < bitsOf(count); ++bit) {
+      auto *dim = llvm::find_if(order, [&, part = part](unsigned dim) {
+        return result.size(dim) < shape[dim] && (part == Part::Lane || dim != axis);
+      });
+      if (dim == order.end())
+        result.addFree(part);
+      else
+        result.add(part, *dim);
+    }
+  result.repeatOver(shape, order);
+  return result.finish();
+}
+
 llvm::Expected<Layout> blocked(llvm::ArrayRef<int64_t> shape, llvm::ArrayRef<int64_t> perThread,
                                llvm::ArrayRef<int64_t> lanes, llvm::ArrayRef<int64_t> warps,
                                llvm::ArrayRef<int64_t> blocks, llvm::ArrayRef<unsigned> givenOrder) {

@@ -20,6 +20,10 @@ Layout replicated(unsigned rank, Threads threads);
 Layout coalesced(llvm::ArrayRef<int64_t> shape, unsigned elementBytes, Threads threads, unsigned vectorBytes = 16,
                  llvm::ArrayRef<unsigned> order = {});
 
+/// A layout in which each warp has all of dimension `axis`: vectors and lanes along it first, warps and blocks along the others, last
+/// dimension first, or free.
+Layout withinWarp(llvm::ArrayRef<int64_t> shape, unsigned elementBytes, Threads threads, unsigned axis);
+
 /// Written out: sizes per dimension that each thread, the lanes, the warps and the blocks take (powers of two), in
 /// `order` (fastest first); repeats until `shape` is covered.
 llvm::Expected<Layout> blocked(llvm::ArrayRef<int64_t> shape, llvm::ArrayRef<int64_t> perThread,

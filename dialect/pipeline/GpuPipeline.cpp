@@ -19,7 +19,9 @@ void buildGpuPipeline(OpPassManager &modulePasses, StringRef chip, unsigned cand
   passes.addPass(kgpu::createKgpuAssignLayouts());       // who holds what
   passes.addPass(createCanonicalizerPass());             // conversions back and forth
   passes.addPass(createCSEPass());                       // constants that were cloned for their layouts
-  passes.addPass(kgpu::createKgpuExpandReductions());    // makes buffers
+  passes.addPass(kgpu::createKgpuLocaliseScans());       // makes conversions
+  passes.addPass(kgpu::createKgpuExpandReductions());    // makes buffers, and conversions of its results
+  passes.addPass(kgpu::createKgpuExpandCvt());           // makes buffers
   passes.addPass(kgpu::createKgpuAllocSmem());           // needs all buffers
   passes.addPass(kgpu::createKgpuInsertBarriers());      // needs to know which buffers overlap
 }

@@ -196,6 +196,13 @@ TEST(Builders, Coalesced) {
   EXPECT_EQ(replicated(2, {32, 1, 2}).str(), "lane *5 block * rep 1x1");
 }
 
+TEST(Builders, WithinWarp) {
+  EXPECT_EQ(withinWarp({4, 256}, 4, {32, 4}, 1).str(), "reg 1:1-2 1:128 lane 1:4-64 warp 0:1-2 rep 1x1");
+  EXPECT_EQ(withinWarp({300}, 2, {32, 2}, 0).str(), "reg 0:1-4 0:256 lane 0:8-128 warp * rep 1");
+  EXPECT_EQ(withinWarp({16, 3}, 4, {32, 1}, 1).str(), "reg 0:8 lane 1:1-2 0:1-4 rep 1x1");
+  EXPECT_EQ(withinWarp({64, 8}, 4, {32, 2, 2}, 0).str(), "reg 0:1 1:4 lane 0:2-32 warp 1:1 block 1:2 rep 1x1");
+}
+
 TEST(Builders, Blocked) {
   Layout layout = llvm::cantFail(blocked({24, 64}, {1, 4}, {4, 8}, {2, 1}, {1, 1}));
   EXPECT_EQ(layout.str(), "reg 1:1-2 1:32 lane 1:4-16 0:1-2 warp 0:4 rep 3x1");

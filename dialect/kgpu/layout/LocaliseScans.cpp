@@ -1,0 +1,56 @@
+// Scans whose axis lies over several warps are done by each warp for itself.
+// SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
+//
+// Before: %s = tile.scan (%v : tensor<4x256xf32, #wide>) axis 1 {...}
+// After:  %w = kgpu.cvt_layout %v : tensor<4x256xf32, #wide> -> tensor<4x256xf32, #warp>
+//         %t = tile.scan (%w : tensor<4x256xf32, #warp>) axis 1 {...}
+//         %s = kgpu.cvt_layout %t : tensor<4x256xf32, #warp> -> tensor<4x256xf32, #wide>
+//
+// On entry: every tile has a layout. On exit: the axis of every tile.scan lies on registers and lanes. Warps share the other dimensions;
+// where those are too small, warps repeat each other's work, which costs less than a second exchange.
+#include "dialect/kgpu/Passes.h"
+#include "dialect/layout/Builders.h"
+
+using namespace mlir;
+
+namespace kpkg::kgpu {
+
+#define GEN_PASS_DEF_KGPULOCALISESCANS
+#include "dialect/kgpu/Passes.h.inc"
+
+namespace {
+
+using layout::Layout;
+using layout::Part;
+
+void localise(tile::ScanOp op) {
+  const Layout wide = layoutOf(op.getInputs().front());
+  auto type = cast<RankedTensorType>(op.getInputs().front().getType());
+  layout::Threads threads = {wide.lanes(), wide.warps(), wide.blocks()};
+  Layout local = layout::withinWarp(type.getShape(), elementBytes(type.getElementType()), threads, op.getAxis());
+  OpBuilder builder(op);
+  Location loc = op.getLoc();
+  for (OpOperand &input : op->getOpOperands())
+    input.set(CvtLayoutOp::create(builder, loc, withLayout(input.get().getType(), local), input.get()));
+  builder.setInsertionPointAfter(op);
+  for (Value output : op.getOutputs()) {
+    Type expected = output.getType();
+    output.setType(withLayout(expected, local));
+    auto back = CvtLayoutOp::create(builder, loc, expected, output);
+    output.replaceAllUsesExcept(back, back);
+  }
+}
+
+struct LocaliseScans final : impl::KgpuLocaliseScansBase<LocaliseScans> {
+  void runOnOperation() override {
+    getOperation().walk([&](tile::ScanOp op) {
+      const Layout &layout = layoutOf(op.getInputs().front());
+      unsigned axis = op.getAxis();
+      if (layout.bitsAlong(Part::Warp, axis) | layout.bitsAlong(Part::Block, axis))
+        localise(op);
+    });
+  }
+};
+
+} // namespace
+} // namespace kpkg::kgpu

@@ -1,0 +1,43 @@
+// RUN: kpkg-opt --kgpu-expand-cvt %s | FileCheck %s
+// RUN: kpkg-opt --kgpu-expand-cvt --kgpu-alloc-smem --kgpu-insert-barriers --lower-nvvm %s | FileCheck %s --check-prefix=LLVM
+
+#rows = #kgpu.layout<"reg 1:1-2 lane 1:4-16 0:1-2 warp 0:4 rep 1x1">
+#columns = #kgpu.layout<"reg 0:1-2 lane 0:4 1:1-8 warp 1:16 rep 1x1">
+#swapped = #kgpu.layout<"reg 1:4 1:2 lane 1:1 1:8-16 0:1-2 warp 0:4 rep 1x1">
+!in = !tile.view<2xf32, unit = 1, align = 16, divisible = 4, index = 32>
+!out = !tile.view<2xf32, mut, unit = 1, align = 16, divisible = 4, index = 32>
+
+// CHECK: #[[COLUMNS:.*]] = #kgpu.layout<"reg 0:1-2 lane 0:4 1:1-8 warp 1:16 rep 1x1">
+// CHECK-LABEL: tile.kernel @between_warps
+// CHECK: %[[ROWS:.*]] = tile.load
+// CHECK: %[[MEMORY:.*]] = kgpu.alloc : !kgpu.smem<8x32xf32, "4B 0:{{.*}} 1:{{.*}} rep 1x1">
+// CHECK: kgpu.local_store %[[ROWS]], %[[MEMORY]]
+// CHECK: %[[RESULT:.*]] = kgpu.local_load %[[MEMORY]] : {{.*}} -> tensor<8x32xf32, #[[COLUMNS]]>
+// CHECK: tile.store %[[RESULT]]
+// LLVM: llvm.func @between_warps
+// LLVM: llvm.store {{.*}} !llvm.ptr<3>
+// LLVM: nvvm.barrier
+// LLVM: llvm.load {{.*}} !llvm.ptr<3>
+tile.kernel @between_warps(%x: !in, %y: !out) attributes {kgpu.target = #kgpu.target<"sm_90a">, kgpu.threads = 64 : i32} {
+  %zero = arith.constant 0.0 : f32
+  %c0 = arith.constant 0 : index
+  %v = tile.load %x[%c0, %c0] fill %zero : !in -> tensor<8x32xf32, #rows>
+  %w = kgpu.cvt_layout %v : tensor<8x32xf32, #rows> -> tensor<8x32xf32, #columns>
+  tile.store %w, %y[%c0, %c0] : tensor<8x32xf32, #columns>, !out
+  tile.return
+}
+
+// Two registers of four go to the neighbour: shuffles are cheaper.
+// CHECK-LABEL: tile.kernel @between_lanes
+// CHECK-NOT: kgpu.alloc
+// CHECK: kgpu.cvt_layout
+// LLVM: llvm.func @between_lanes
+// LLVM: shfl.sync.bfly
+tile.kernel @between_lanes(%x: !in, %y: !out) attributes {kgpu.target = #kgpu.target<"sm_90a">, kgpu.threads = 64 : i32} {
+  %zero = arith.constant 0.0 : f32
+  %c0 = arith.constant 0 : index
+  %v = tile.load %x[%c0, %c0] fill %zero : !in -> tensor<8x32xf32, #rows>
+  %w = kgpu.cvt_layout %v : tensor<8x32xf32, #rows> -> tensor<8x32xf32, #swapped>
+  tile.store %w, %y[%c0, %c0] : tensor<8x32xf32, #swapped>, !out
+  tile.return
+}
