@@ -25,6 +25,15 @@ def KgpuLocaliseScans : KgpuPass<"kgpu-localise-scans"> {
   let summary = "brings the axis of every scan into a warp";
 }
 
+def KgpuExpandArgReduce : KgpuPass<"kgpu-expand-arg-reduce"> {
+  let summary = "turns positions of extremes into reductions of pairs";
+}
+
+def KgpuExpandDots : KgpuPass<"kgpu-expand-dots"> {
+  let summary = "turns matrix products into multiply-adds on operands in shared memory";
+  let dependentDialects = ["::kpkg::kgpu::KgpuDialect", "::mlir::scf::SCFDialect", "::mlir::arith::ArithDialect", "::mlir::math::MathDialect"];
+}
+
 def KgpuExpandReductions : KgpuPass<"kgpu-expand-reductions"> {
   let summary = "turns reductions across warps into partial ones and an exchange through shared memory";
 }

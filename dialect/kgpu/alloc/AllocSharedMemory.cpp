@@ -5,7 +5,8 @@
 // After:  %m = kgpu.alloc offset 0 : !kgpu.smem<1x4xf32>, and `kgpu.shared` = bytes on the kernel
 //
 // A buffer lives from its first to its last access; an access in a loop that the buffer does not belong to counts for the whole loop. Larger
-// buffers choose first, at the lowest offset that is free all their life: the result depends on the IR only.
+// buffers choose first, at the lowest offset that is free all their life: the result depends on the IR only. Small buffers, such as those of
+// reductions, overlap with nothing: a few bytes are cheaper than the barrier before a second use.
 #include "dialect/kgpu/Passes.h"
 #include "llvm/Support/MathExtras.h"
 
@@ -17,6 +18,8 @@ namespace kpkg::kgpu {
 #include "dialect/kgpu/Passes.h.inc"
 
 namespace {
+
+constexpr int64_t kSmallBytes = 512;
 
 struct Buffer {
   AllocOp op;
@@ -62,6 +65,10 @@ Buffer lifeOf(AllocOp op, const Positions &positions) {
     auto [begin, end] = positions.of.at(around);
     buffer.first = std::min(buffer.first, begin);
     buffer.last = std::max(buffer.last, end);
+  }
+  if (buffer.size <= kSmallBytes) {
+    buffer.first = 0;
+    buffer.last = positions.next;
   }
   return buffer;
 }

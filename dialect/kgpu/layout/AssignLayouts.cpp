@@ -12,6 +12,7 @@
 //
 // On entry: a configured kernel without layouts. On exit: every tile has one, and every op is satisfied.
 #include "dialect/kgpu/Passes.h"
+#include "dialect/kgpu/layout/DotLayout.h"
 #include "dialect/layout/Algebra.h"
 #include "dialect/layout/Builders.h"
 #include "llvm/ADT/EquivalenceClasses.h"
@@ -85,6 +86,8 @@ public:
   LogicalResult run() {
     cloneCheapProducers(kernel);
     kernel.walk([&](Operation *op) { unite(op); });
+    kernel.walk([&](tile::DotOp dot) { give(dot.getResult(), accumulator(dot.getResult())); });
+    spread();
     kernel.walk([&](tile::LoadOp load) {
       if (isTile(load.getResult()))
         give(load.getResult(), coalesced(load.getResult()));
@@ -171,6 +174,7 @@ private:
           for (Value value : llvm::concat<Value>(SmallVector<Value>(scan.getInputs()), SmallVector<Value>(scan.getOutputs())))
             join(value, scan.getInputs().front());
         })
+        .Case([&](tile::DotOp dot) { join(dot.getAccumulator(), dot.getResult()); })
         .Case([&](tile::GatherOp gather) {
           for (Value operand : gather->getOperands())
             join(operand, gather.getResult());
@@ -197,6 +201,11 @@ private:
       return give(value, *layout);
     llvm::consumeError(layout.takeError());
     return false;
+  }
+
+  Layout accumulator(Value value) const {
+    return dotAccumulator(shapeOf(value), elementBytes(getElementTypeOrSelf(value.getType())),
+                          {launch.lanes(), launch.warps(), launch.cluster});
   }
 
   Layout coalesced(Value value) const {

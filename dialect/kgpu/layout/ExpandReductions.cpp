@@ -45,15 +45,22 @@ FailureOr<Exchange> planExchange(Operation *op, const Layout &layout, unsigned a
   return Exchange{*part, *gather, *result, layout.bitsAlong(layout::Part::Block, axis) != 0};
 }
 
-/// The tile of partial results as every warp sees it.
-Value exchange(OpBuilder &builder, Location loc, Value part, const Exchange &plan) {
-  auto type = cast<RankedTensorType>(part.getType());
-  Value buffer = AllocOp::create(builder, loc, SharedType::get(type.getShape(), type.getElementType()), IntegerAttr());
-  if (plan.acrossCtas)
-    RemoteStoreOp::create(builder, loc, part, buffer);
-  else
-    LocalStoreOp::create(builder, loc, part, buffer);
-  return LocalLoadOp::create(builder, loc, withLayout(type, plan.gather), buffer);
+/// The tiles of partial results as every warp sees them. All are stored before any is loaded: one barrier is enough.
+SmallVector<Value> exchange(OpBuilder &builder, Location loc, ValueRange parts, const Exchange &plan) {
+  SmallVector<Value> buffers, gathered;
+  for (Value part : parts) {
+    auto type = cast<RankedTensorType>(part.getType());
+    buffers.push_back(AllocOp::create(builder, loc, SharedType::get(type.getShape(), type.getElementType()), IntegerAttr()));
+  }
+  for (auto [part, buffer] : llvm::zip_equal(parts, buffers)) {
+    if (plan.acrossCtas)
+      RemoteStoreOp::create(builder, loc, part, buffer);
+    else
+      LocalStoreOp::create(builder, loc, part, buffer);
+  }
+  for (auto [part, buffer] : llvm::zip_equal(parts, buffers))
+    gathered.push_back(LocalLoadOp::create(builder, loc, withLayout(part.getType(), plan.gather), buffer));
+  return gathered;
 }
 
 RankedTensorType partType(Value input, const Exchange &plan, int64_t axis, int64_t extent) {
@@ -78,7 +85,7 @@ LogicalResult expand(tile::ReduceOp op) {
   Location loc = op.getLoc();
   Type type = partType(op.getValue(), *plan, axis, partialExtent(layout, axis));
   Value part = PartialReduceOp::create(builder, loc, type, op.getKind(), op.getValue(), axis);
-  Value gathered = exchange(builder, loc, part, *plan);
+  Value gathered = exchange(builder, loc, part, *plan).front();
   Value whole = tile::ReduceOp::create(builder, loc, withLayout(op.getType(), plan->result), op.getKind(), gathered, axis);
   op.replaceAllUsesWith(converted(builder, loc, whole, op.getType()));
   op.erase();
@@ -109,9 +116,7 @@ LogicalResult expand(tile::CombineOp op) {
     types.push_back(partType(input, *plan, axis, partialExtent(layout, axis)));
   auto part = PartialCombineOp::create(builder, loc, types, op.getInputs(), op.getInits(), axis);
   copyBody<YieldOp>(op.getBody(), part.getBody(), builder);
-  SmallVector<Value> gathered;
-  for (Value value : part.getOutputs())
-    gathered.push_back(exchange(builder, loc, value, *plan));
+  SmallVector<Value> gathered = exchange(builder, loc, part.getOutputs(), *plan);
   SmallVector<Type> results;
   for (Type type : op.getResultTypes())
     results.push_back(withLayout(type, plan->result));

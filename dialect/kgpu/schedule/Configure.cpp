@@ -32,7 +32,7 @@ struct KgpuConfigure final : impl::KgpuConfigureBase<KgpuConfigure> {
     }
     llvm::SmallVector<Launch> all = candidates(kernel, targetOf(kernel));
     if (candidate >= all.size()) {
-      kernel.emitError() << "has " << all.size() << " candidates for its launch, no number " << candidate;
+      kernel.emitError() << "has " << all.size() << " candidates for its launch, no number " << candidate.getValue();
       return signalPassFailure();
     }
     setLaunch(kernel, all[candidate]);

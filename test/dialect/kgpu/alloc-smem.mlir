@@ -4,23 +4,24 @@
 #q = #kgpu.layout<"lane 0:1-16 warp *2 rep 8">
 !out = !tile.view<1xf32, mut, unit = 0>
 
-// The second buffer is written when the first is read for the last time already; the third one lives beside it.
+// The second buffer is written when the first is read for the last time already; the third one lives beside them:
+// small ones overlap with nothing.
 // CHECK-LABEL: tile.kernel @reuse
 // CHECK-SAME: kgpu.shared = 1040 : i32
-// CHECK: kgpu.alloc offset 0 : !kgpu.smem<4xf32>
+// CHECK: kgpu.alloc offset 0 : !kgpu.smem<256xf32>
 // CHECK: kgpu.alloc offset 0 : !kgpu.smem<256xf32>
 // CHECK: kgpu.alloc offset 1024 : !kgpu.smem<4xf32>
 tile.kernel @reuse(%y: !out) attributes {kgpu.target = #kgpu.target<"sm_80">, kgpu.threads = 128 : i32} {
   %c0 = arith.constant 0 : index
   %v = arith.constant dense<1.0> : tensor<4xf32, #p>
   %w = arith.constant dense<1.0> : tensor<256xf32, #q>
-  %a = kgpu.alloc : !kgpu.smem<4xf32>
-  kgpu.local_store %v, %a : tensor<4xf32, #p>, !kgpu.smem<4xf32>
-  %r = kgpu.local_load %a : !kgpu.smem<4xf32> -> tensor<4xf32, #p>
+  %a = kgpu.alloc : !kgpu.smem<256xf32>
+  kgpu.local_store %w, %a : tensor<256xf32, #q>, !kgpu.smem<256xf32>
+  %r = kgpu.local_load %a : !kgpu.smem<256xf32> -> tensor<256xf32, #q>
   %b = kgpu.alloc : !kgpu.smem<256xf32>
   %c = kgpu.alloc : !kgpu.smem<4xf32>
-  kgpu.local_store %w, %b : tensor<256xf32, #q>, !kgpu.smem<256xf32>
-  kgpu.local_store %r, %c : tensor<4xf32, #p>, !kgpu.smem<4xf32>
+  kgpu.local_store %r, %b : tensor<256xf32, #q>, !kgpu.smem<256xf32>
+  kgpu.local_store %v, %c : tensor<4xf32, #p>, !kgpu.smem<4xf32>
   %s = kgpu.local_load %b : !kgpu.smem<256xf32> -> tensor<256xf32, #q>
   %t = kgpu.local_load %c : !kgpu.smem<4xf32> -> tensor<4xf32, #p>
   tile.store %s, %y[%c0] : tensor<256xf32, #q>, !out

@@ -1,0 +1,62 @@
+// How the accumulator of a matrix product lies in the registers of threads that compute it by multiply-adds.
+// SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
+#include "dialect/kgpu/layout/DotLayout.h"
+#include "llvm/Support/MathExtras.h"
+
+namespace kpkg::kgpu {
+using layout::Layout;
+using layout::Part;
+
+namespace {
+class Builder {
+public:
+  explicit Builder(llvm::ArrayRef<int64_t> shape) : shape(shape), covered(shape.size(), 1) {}
+
+  /// One more bit of `part` along `dim`; false when the tile ends before.
+  bool add(Part part, unsigned dim) {
+    if (covered[dim] >= shape[dim])
+      return false;
+    Layout::Basis basis(shape.size(), 0);
+    basis[dim] = covered[dim];
+    fields.bases[static_cast<unsigned>(part)].push_back(basis);
+    covered[dim] *= 2;
+    return true;
+  }
+  void addFree(Part part) { fields.bases[static_cast<unsigned>(part)].push_back(Layout::Basis(shape.size(), 0)); }
+  Layout finish() {
+    for (auto [extent, size] : llvm::zip(shape, covered))
+      fields.repeats.push_back(llvm::divideCeil(extent, size));
+    return Layout::make(std::move(fields));
+  }
+
+private:
+  llvm::ArrayRef<int64_t> shape;
+  llvm::SmallVector<int64_t, 4> covered;
+  Layout::Fields fields;
+};
+} // namespace
+
+Layout dotAccumulator(llvm::ArrayRef<int64_t> shape, unsigned elementBytes, layout::Threads threads) {
+  unsigned column = shape.size() - 1, row = shape.size() - 2;
+  Builder builder(shape);
+  for (unsigned bit = 0; bit < layout::bitsOf(std::max(1u, 16 / elementBytes)); ++bit)
+    builder.add(Part::Register, column);
+  for (unsigned bit = 0; bit < 2; ++bit)
+    builder.add(Part::Register, row);
+  for (unsigned bit = 0, count = layout::bitsOf(threads.lanes); bit < count; ++bit) {
+    unsigned first = bit < 3 ? column : row;
+    if (!builder.add(Part::Lane, first) && !builder.add(Part::Lane, row) && !builder.add(Part::Lane, column))
+      builder.addFree(Part::Lane);
+  }
+  // Warps in turn along rows and columns keep the part of a thread nearly square.
+  for (unsigned bit = 0, count = layout::bitsOf(threads.warps); bit < count; ++bit) {
+    unsigned first = bit % 2 == 0 ? row : column, second = bit % 2 == 0 ? column : row;
+    if (!builder.add(Part::Warp, first) && !builder.add(Part::Warp, second))
+      builder.addFree(Part::Warp);
+  }
+  for (unsigned bit = 0, count = layout::bitsOf(threads.blocks); bit < count; ++bit)
+    if (!builder.add(Part::Block, row))
+      builder.addFree(Part::Block);
+  return builder.finish();
+}
+} // namespace kpkg::kgpu
