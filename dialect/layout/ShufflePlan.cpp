@@ -12,7 +12,6 @@
 #include "dialect/layout/CommonAtom.h"
 #include "dialect/layout/Conversion.h"
 #include "llvm/ADT/STLExtras.h"
-#include <cassert>
 #include <map>
 
 namespace kpkg::layout {
@@ -120,7 +119,10 @@ std::optional<ShufflePlan> planShuffles(const Layout &from, const Layout &to, un
       for (unsigned slot = 0; slot < resultBits && !found; ++slot)
         if ((found = reached.add(laneOfSlot.column(slot))))
           slotImages[i] = uint64_t(1) << slot;
-      assert(found && "an element without a place");
+      // Where the warp's number chooses among lanes, fewer lanes have what is wanted than want it: one round is not
+      // enough.
+      if (!found)
+        return std::nullopt;
     }
     spread = mapping(resultBits, laneBits, arguments, slotImages);
     laneOfLane = add(add(laneOfLane, mapping(laneBits, laneBits, arguments, laneImages)), laneOfSlot.compose(spread));

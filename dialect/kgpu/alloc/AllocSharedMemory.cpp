@@ -49,8 +49,8 @@ struct Positions {
 void collectAccesses(Value buffer, SmallVectorImpl<Operation *> &users) {
   for (Operation *user : buffer.getUsers()) {
     users.push_back(user);
-    if (auto slot = dyn_cast<SlotOp>(user))
-      collectAccesses(slot.getResult(), users);
+    if (aliasedBuffer(user))
+      collectAccesses(user->getResult(0), users);
   }
 }
 

@@ -71,6 +71,8 @@ inline const layout::Layout &layoutOf(mlir::Value tile) { return layoutOf(tile.g
 bool hasLayout(mlir::Type type);
 /// `tile` with this layout in place of the one it has or lacks.
 mlir::RankedTensorType withLayout(mlir::Type tile, const layout::Layout &layout);
+/// The buffer of which the op's result is a part or another view; null for every other op, and for none.
+mlir::Value aliasedBuffer(mlir::Operation *op);
 /// Bytes of an element in registers moved as memory: index 8, i1 1.
 int64_t elementBytes(mlir::Type element);
 } // namespace kpkg::kgpu

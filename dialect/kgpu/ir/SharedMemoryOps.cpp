@@ -24,6 +24,23 @@ LogicalResult SlotOp::verify() {
   return success();
 }
 
+LogicalResult ReshapeBufferOp::verify() {
+  SharedType from = getBuffer().getType(), to = getType();
+  if (from.getElementType() != to.getElementType() || llvm::product_of(from.getShape()) != llvm::product_of(to.getShape()))
+    return emitOpError() << from << " and " << to << " do not have the same elements";
+  if (from.getMemory() || to.getMemory())
+    return emitOpError("only buffers in row-major order have other shapes");
+  return success();
+}
+
+Value kgpu::aliasedBuffer(Operation *op) {
+  if (auto slot = dyn_cast_or_null<SlotOp>(op))
+    return slot.getBuffer();
+  if (auto reshape = dyn_cast_or_null<ReshapeBufferOp>(op))
+    return reshape.getBuffer();
+  return {};
+}
+
 /// A tile and the buffer that it moves from or to.
 static LogicalResult verifyMove(Operation *op, Type tile, SharedType buffer) {
   auto tensor = cast<RankedTensorType>(tile);

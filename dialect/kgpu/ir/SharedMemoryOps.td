@@ -31,6 +31,21 @@ def Kgpu_SlotOp : Kgpu_Op<"slot", [Pure]> {
   let hasVerifier = 1;
 }
 
+def Kgpu_ReshapeBufferOp : Kgpu_Op<"reshape_buffer", [Pure]> {
+  let summary = "the same buffer as a tile of another shape";
+  let description = [{
+    Both are in row-major order and have as many elements.
+
+    ```mlir
+    %t = kgpu.reshape_buffer %m : !kgpu.smem<4x12xf32> -> !kgpu.smem<48xf32>
+    ```
+  }];
+  let arguments = (ins Kgpu_SharedType:$buffer);
+  let results = (outs Kgpu_SharedType:$result);
+  let assemblyFormat = "$buffer attr-dict `:` qualified(type($buffer)) `->` qualified(type($result))";
+  let hasVerifier = 1;
+}
+
 def Kgpu_LocalStoreOp : Kgpu_SharedOp<"local_store", [MemoryEffects<[MemWrite]>]> {
   let summary = "writes a tile to a buffer";
   let description = [{

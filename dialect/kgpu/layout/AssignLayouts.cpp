@@ -319,8 +319,10 @@ private:
           }
           llvm::consumeError(forward.takeError());
           llvm::Expected<Layout> backward = layout::reshape(layoutOf(to), shapeOf(to), shapeOf(from));
-          if (!backward)
-            return LogicalResult(op->emitOpError() << "cannot be laid out: " << llvm::toString(backward.takeError()));
+          if (!backward) { // kgpu-expand-cvt moves the elements
+            llvm::consumeError(backward.takeError());
+            return success();
+          }
           OpBuilder builder(op);
           reshape.getValueMutable().assign(converted(builder, op->getLoc(), from, *backward));
           return success();

@@ -1,4 +1,4 @@
-// Conversions that shuffles cannot do, or do slower, go through shared memory.
+// Conversions that shuffles cannot do, or do slower, go through shared memory; so do reshapes between layouts that do not fit.
 // SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
 //
 // Before: %w = kgpu.cvt_layout %v : tensor<8x32xf32, #rows> -> tensor<8x32xf32, #columns>
@@ -6,9 +6,17 @@
 //         kgpu.local_store %v, %m
 //         %w = kgpu.local_load %m : ... -> tensor<8x32xf32, #columns>
 //
-// On entry: every tile has a layout. On exit: what kgpu.cvt_layout remains is done by renaming registers or by shuffles. The buffer lies so
+// Before: %w = tile.reshape %v : tensor<4x12xf32, #small> -> tensor<48xf32, #long>
+// After:  %m = kgpu.alloc : !kgpu.smem<4x12xf32>
+//         kgpu.local_store %v, %m
+//         %n = kgpu.reshape_buffer %m : !kgpu.smem<4x12xf32> -> !kgpu.smem<48xf32>
+//         %w = kgpu.local_load %n : ... -> tensor<48xf32, #long>
+//
+// On entry: every tile has a layout. On exit: what kgpu.cvt_layout remains is done by renaming registers or by shuffles, and every
+// tile.reshape leaves elements in their threads. The buffer lies so
 // that neither side has bank conflicts where that is possible. Barriers come later.
 #include "dialect/kgpu/Passes.h"
+#include "dialect/layout/Algebra.h"
 #include "dialect/layout/Conversion.h"
 
 using namespace mlir;
@@ -47,9 +55,48 @@ LogicalResult expand(CvtLayoutOp op, bool isPacked) {
   return success();
 }
 
+/// Brings a reshape's operand into a layout, or its result out of one, in which all elements stay in their registers. The conversion that
+/// this takes is expanded after it.
+LogicalResult expand(tile::ReshapeOp op, bool isPacked) {
+  auto from = cast<RankedTensorType>(op.getValue().getType()), to = cast<RankedTensorType>(op.getResult().getType());
+  OpBuilder builder(op);
+  Location loc = op.getLoc();
+  llvm::Expected<Layout> forward = layout::reshape(layoutOf(from), from.getShape(), to.getShape());
+  if (forward) {
+    if (*forward == layoutOf(to))
+      return success();
+    Value reshaped = tile::ReshapeOp::create(builder, loc, withLayout(to, *forward), op.getValue());
+    op.replaceAllUsesWith(CvtLayoutOp::create(builder, loc, to, reshaped).getResult());
+    op.erase();
+    return success();
+  }
+  llvm::Expected<Layout> backward = layout::reshape(layoutOf(to), to.getShape(), from.getShape());
+  if (backward) {
+    llvm::consumeError(forward.takeError());
+    if (*backward != layoutOf(from))
+      op.getValueMutable().assign(CvtLayoutOp::create(builder, loc, withLayout(from, *backward), op.getValue()));
+    return success();
+  }
+  std::string reason = llvm::toString(forward.takeError());
+  llvm::consumeError(backward.takeError());
+  if (isPacked || layoutOf(from).blocks() > 1)
+    return op.emitOpError() << "of a packed or clustered kernel needs other layouts: " << reason;
+  auto buffer = AllocOp::create(builder, loc, SharedType::get(from.getShape(), from.getElementType()), IntegerAttr());
+  LocalStoreOp::create(builder, loc, op.getValue(), buffer);
+  auto reshaped = ReshapeBufferOp::create(builder, loc, SharedType::get(to.getShape(), to.getElementType()), buffer);
+  op.replaceAllUsesWith(LocalLoadOp::create(builder, loc, to, reshaped).getResult());
+  op.erase();
+  return success();
+}
+
 struct ExpandCvt final : impl::KgpuExpandCvtBase<ExpandCvt> {
   void runOnOperation() override {
     bool isPacked = getLaunch(getOperation()).blocks > 1;
+    SmallVector<tile::ReshapeOp> reshapes;
+    getOperation().walk([&](tile::ReshapeOp op) { reshapes.push_back(op); });
+    for (tile::ReshapeOp op : reshapes)
+      if (failed(expand(op, isPacked)))
+        return signalPassFailure();
     SmallVector<CvtLayoutOp> conversions;
     getOperation().walk([&](CvtLayoutOp op) { conversions.push_back(op); });
     for (CvtLayoutOp op : conversions)

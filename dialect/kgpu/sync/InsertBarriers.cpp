@@ -46,8 +46,8 @@ void join(State &state, const State &other) {
 }
 
 Value rootOf(Value buffer) {
-  while (auto slot = buffer.getDefiningOp<SlotOp>())
-    buffer = slot.getBuffer();
+  while (Value whole = aliasedBuffer(buffer.getDefiningOp()))
+    buffer = whole;
   return buffer;
 }
 

@@ -75,6 +75,10 @@ LogicalResult Emitter::emit(Operation *op) {
       .Case([&](kgpu::CvtLayoutOp convert) { return emitConversion(convert); })
       .Case([&](kgpu::AllocOp alloc) { return emitAlloc(alloc); })
       .Case([&](kgpu::SlotOp slot) { return emitSlot(slot); })
+      .Case([&](kgpu::ReshapeBufferOp reshape) {
+        define(reshape, {scalar(reshape.getBuffer())});
+        return success();
+      })
       .Case([&](kgpu::LocalStoreOp store) { return emitLocalStore(store); })
       .Case([&](kgpu::LocalLoadOp load) { return emitLocalLoad(load); })
       .Case([&](kgpu::BarrierOp) {

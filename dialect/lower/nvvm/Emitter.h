@@ -74,6 +74,8 @@ private:
   // Shared.cpp
   mlir::LogicalResult emitAlloc(kgpu::AllocOp op);
   mlir::LogicalResult emitSlot(kgpu::SlotOp op);
+  std::pair<Value, Value> rowMajorPlace(const layout::Layout &layout, kgpu::SharedType buffer, unsigned reg);
+  Value sharedElement(Value base, Value distance);
   mlir::LogicalResult emitLocalStore(kgpu::LocalStoreOp op);
   mlir::LogicalResult emitLocalLoad(kgpu::LocalLoadOp op);
 

@@ -2,6 +2,7 @@
 // SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
 #include "dialect/lower/nvvm/Emitter.h"
 #include "dialect/lower/nvvm/SharedMemory.h"
+#include "dialect/lower/nvvm/Words.h"
 
 using namespace mlir;
 
@@ -30,13 +31,49 @@ LogicalResult Emitter::emitSlot(kgpu::SlotOp op) {
   return success();
 }
 
+/// The distance of register `reg`'s element from the beginning of a row-major buffer of this shape, in bytes, and whether the element
+/// exists; null: it does. For layouts that do not fit the buffer's powers of two.
+std::pair<Value, Value> Emitter::rowMajorPlace(const layout::Layout &layout, kgpu::SharedType buffer, unsigned reg) {
+  Value distance = constantOf(builder, 0), inside;
+  int64_t stride = buffer.getElementBytes();
+  for (unsigned dim = layout.rank(); dim-- > 0; stride *= buffer.getShape()[dim]) {
+    Value coordinate = place.coordinate(builder, layout, reg, dim);
+    Value step = arith::MulIOp::create(builder, coordinate, constantOf(builder, stride));
+    distance = arith::AddIOp::create(builder, distance, step);
+    int64_t extent = buffer.getShape()[dim];
+    if (layout.shape()[dim] <= extent)
+      continue;
+    Value below = arith::CmpIOp::create(builder, arith::CmpIPredicate::slt, coordinate, constantOf(builder, extent));
+    inside = inside ? arith::AndIOp::create(builder, inside, below).getResult() : below;
+  }
+  return {distance, inside};
+}
+
+Value Emitter::sharedElement(Value base, Value distance) {
+  return LLVM::GEPOp::create(builder, base.getType(), builder.getI8Type(), base, ValueRange{distance});
+}
+
 LogicalResult Emitter::emitLocalStore(kgpu::LocalStoreOp op) {
   const layout::Layout &layout = kgpu::layoutOf(op.getValue());
   auto buffer = cast<kgpu::SharedType>(op.getBuffer().getType());
   llvm::Expected<layout::SharedAccess> access = layout::planAccess(layout, buffer.getPlacement());
-  if (!access)
+  Value base = scalar(op.getBuffer()), first = place.isFirstReplica(layout);
+  if (access) {
+    storeShared(builder, *access, base, place.bits(layout), registersOf(op.getValue()), first);
+    return success();
+  }
+  if (buffer.getMemory())
     return op.emitOpError() << "cannot reach its buffer: " << llvm::toString(access.takeError());
-  storeShared(builder, *access, scalar(op.getBuffer()), place.bits(layout), registersOf(op.getValue()), place.isFirstReplica(layout));
+  llvm::consumeError(access.takeError());
+  for (auto [reg, value] : llvm::enumerate(registersOf(op.getValue()))) {
+    auto [distance, stores] = rowMajorPlace(layout, buffer, reg);
+    if (first)
+      stores = stores ? arith::AndIOp::create(builder, stores, first).getResult() : first;
+    OpBuilder::InsertionGuard guard(builder);
+    if (stores)
+      builder.setInsertionPointToStart(scf::IfOp::create(builder, stores, /*withElseRegion=*/false).thenBlock());
+    LLVM::StoreOp::create(builder, bitsOfElement(builder, value), sharedElement(base, distance), buffer.getElementBytes());
+  }
   return success();
 }
 
@@ -44,10 +81,27 @@ LogicalResult Emitter::emitLocalLoad(kgpu::LocalLoadOp op) {
   const layout::Layout &layout = kgpu::layoutOf(op.getResult());
   auto buffer = cast<kgpu::SharedType>(op.getBuffer().getType());
   llvm::Expected<layout::SharedAccess> access = layout::planAccess(layout, buffer.getPlacement());
-  if (!access)
-    return op.emitOpError() << "cannot reach its buffer: " << llvm::toString(access.takeError());
   Type element = cast<RankedTensorType>(op.getResult().getType()).getElementType();
-  define(op, TileRegisters(loadShared(builder, *access, scalar(op.getBuffer()), place.bits(layout), element)));
+  Value base = scalar(op.getBuffer());
+  if (access) {
+    define(op, TileRegisters(loadShared(builder, *access, base, place.bits(layout), element)));
+    return success();
+  }
+  if (buffer.getMemory())
+    return op.emitOpError() << "cannot reach its buffer: " << llvm::toString(access.takeError());
+  llvm::consumeError(access.takeError());
+  TileRegisters bits;
+  for (unsigned reg = 0; reg < layout.registers(); ++reg) {
+    auto [distance, inside] = rowMajorPlace(layout, buffer, reg);
+    // What stands in padding does not matter: the first element will do.
+    if (inside)
+      distance = arith::SelectOp::create(builder, inside, distance, constantOf(builder, 0));
+    bits.push_back(LLVM::LoadOp::create(builder, builder.getIntegerType(8 * buffer.getElementBytes()), sharedElement(base, distance),
+                                        buffer.getElementBytes()));
+  }
+  for (Value &value : bits)
+    value = elementOfBits(builder, value, element);
+  define(op, std::move(bits));
   return success();
 }
 

@@ -41,3 +41,45 @@ tile.kernel @between_lanes(%x: !in, %y: !out) attributes {kgpu.target = #kgpu.ta
   tile.store %w, %y[%c0, %c0] : tensor<8x32xf32, #swapped>, !out
   tile.return
 }
+
+#small = #kgpu.layout<"reg 1:1-2 lane 1:4-8 0:1-2 * warp * rep 1x1">
+#long = #kgpu.layout<"lane 0:1-16 warp 0:32 rep 1">
+!short = !tile.view<2xf32, unit = 1, align = 16, divisible = 4, index = 32>
+!line = !tile.view<1xf32, mut, unit = 0, align = 16, divisible = 4, index = 32>
+
+// 12 is no power of two: no layout of rows keeps its elements when they stand in one line.
+// CHECK-LABEL: tile.kernel @reshape
+// CHECK: %[[V:.*]] = tile.load
+// CHECK: %[[MEMORY:.*]] = kgpu.alloc : !kgpu.smem<4x12xf32>
+// CHECK: kgpu.local_store %[[V]], %[[MEMORY]]
+// CHECK: %[[LINE:.*]] = kgpu.reshape_buffer %[[MEMORY]] : !kgpu.smem<4x12xf32> -> !kgpu.smem<48xf32>
+// CHECK: %[[W:.*]] = kgpu.local_load %[[LINE]]
+// CHECK: tile.store %[[W]]
+// LLVM: llvm.func @reshape
+// LLVM-COUNT-4: llvm.store {{.*}} : i32, !llvm.ptr<3>
+// LLVM: nvvm.barrier
+// LLVM: llvm.load {{.*}} : !llvm.ptr<3> -> i32
+tile.kernel @reshape(%x: !short, %y: !line) attributes {kgpu.target = #kgpu.target<"sm_90a">, kgpu.threads = 64 : i32} {
+  %zero = arith.constant 0.0 : f32
+  %c0 = arith.constant 0 : index
+  %v = tile.load %x[%c0, %c0] fill %zero : !short -> tensor<4x12xf32, #small>
+  %w = tile.reshape %v : tensor<4x12xf32, #small> -> tensor<48xf32, #long>
+  tile.store %w, %y[%c0] : tensor<48xf32, #long>, !line
+  tile.return
+}
+
+// 16 columns fit: the rows are brought into the line's layout first.
+// CHECK-LABEL: tile.kernel @fitting
+// CHECK: %[[V:.*]] = tile.load
+// CHECK: tile.reshape %[[V]]
+// CHECK-NOT: tile.reshape
+// CHECK: kgpu.local_load
+// LLVM: llvm.func @fitting
+tile.kernel @fitting(%x: !short, %y: !line) attributes {kgpu.target = #kgpu.target<"sm_90a">, kgpu.threads = 64 : i32} {
+  %zero = arith.constant 0.0 : f32
+  %c0 = arith.constant 0 : index
+  %v = tile.load %x[%c0, %c0] fill %zero : !short -> tensor<4x16xf32, #small>
+  %w = tile.reshape %v : tensor<4x16xf32, #small> -> tensor<64xf32, #long>
+  tile.store %w, %y[%c0] : tensor<64xf32, #long>, !line
+  tile.return
+}

@@ -312,6 +312,16 @@ TEST(Conversion, ClusterBlocksHaveTheirOwnMemory) {
   EXPECT_EQ(plan.memory.sizeBytes(), 3 * 256 * 4);
 }
 
+TEST(Conversion, TooFewSendersInAWarp) {
+  // Every warp has all, but the 32 elements that a warp keeps lie in 16 of its lanes.
+  Layout from = parse("reg 0:1-2 lane 0:4-32 * warp * rep 1"), to = parse("lane 0:1-16 warp 0:32 rep 1");
+  EXPECT_FALSE(planShuffles(from, to, 4).has_value());
+  Counts counts;
+  checkAll(from, to, 4, counts);
+  EXPECT_EQ(counts.shared, 1u);
+  EXPECT_EQ(counts.refused, 0u);
+}
+
 TEST(Conversion, RefusalsSayWhy) {
   auto whyNot = [](llvm::StringRef from, llvm::StringRef to) {
     llvm::Expected<Conversion> conversion = planConversion(parse(from), parse(to), 4);
