@@ -159,8 +159,10 @@ kpkg_status kpkg_library_prewarm(const kpkg_library *library, kpkg_device device
   return guarded([&] {
     if (!library)
       return nullPointer("library");
+    if (device.type == KPKG_DEVICE_CUDA)
+      return fail(library->library->prewarmGpu(device.index));
     if (device.type != KPKG_DEVICE_CPU)
-      return fail(Error{KPKG_ERROR_UNSUPPORTED, "this runtime has code only for the host", {}, {}, {}});
+      return fail(Error{KPKG_ERROR_UNSUPPORTED, "this runtime has code only for the host and for CUDA devices", {}, {}, {}});
     return fail(library->library->prewarmCpu());
   });
 }

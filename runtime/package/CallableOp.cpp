@@ -49,6 +49,7 @@ Result<PinnedCall> CallableOp::planFor(const PackagedOp &op, Frame &frame) const
     return program.error();
   frame.key.clear();
   plan::appendKey(**program, frame.arguments, frame.key);
+  frame.appendDeviceKey();
   uint64_t hash = hashKey(op.id(), frame.key);
   if (PinnedCall known = findPlannedCall(op.id(), hash, frame.key))
     return known;
@@ -179,7 +180,7 @@ Status CallableOp::infer(kpkg_call &call) const {
   plan::Resolution resolution;
   if (auto error = plan::evaluate(**program, frame->arguments, resolution))
     return toError(*error, op);
-  auto results = describeResults(resolution);
+  auto results = describeResults(resolution, frame->device);
   for (size_t i = 0; i < results.size(); ++i) {
     call.results[i] = results[i].result;
     call.results[i].device = device;

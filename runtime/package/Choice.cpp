@@ -88,18 +88,53 @@ static Error noParams(const Tables &tables, const Kernel &kernel, const std::vec
   return {KPKG_ERROR_NO_INSTANCE, why, op, kernel.name, {}};
 }
 
+/// The first thing that the fact needs and the view lacks; empty when it holds.
+static std::string lacking(const Fact &fact, const plan::View &view, std::span<const int64_t> alignments) {
+  for (int32_t d = 0; d < view.rank; ++d)
+    if (view.shape[size_t(d)] == 0)
+      return {}; // nothing is accessed
+  if (fact.unit >= 0 && view.strides[size_t(fact.unit)] != 1 && view.shape[size_t(fact.unit)] > 1)
+    return "stride 1 in dimension " + std::to_string(fact.unit) + ", found " + std::to_string(view.strides[size_t(fact.unit)]);
+  if (fact.align > 1) {
+    int64_t offset = view.offset * plan::dtypeBytes(view.dtype), base = alignments[size_t(view.buffer)];
+    int64_t alignment = offset == 0 ? base : std::min(base, offset & -offset);
+    if (alignment < fact.align)
+      return "an address that is a multiple of " + std::to_string(fact.align) + " bytes, found one of " + std::to_string(alignment);
+  }
+  int64_t lowest = 0, highest = 0;
+  for (int32_t d = 0; d < view.rank; ++d) {
+    int64_t extent = view.shape[size_t(d)], stride = view.strides[size_t(d)];
+    if (fact.divisible > 1 && d == fact.unit && extent % fact.divisible != 0)
+      return "an extent of dimension " + std::to_string(d) + " that is a multiple of " + std::to_string(fact.divisible) + ", found " + std::to_string(extent);
+    if (fact.divisible > 1 && d != fact.unit && extent > 1 && stride % fact.divisible != 0)
+      return "a stride of dimension " + std::to_string(d) + " that is a multiple of " + std::to_string(fact.divisible) + ", found " + std::to_string(stride);
+    (stride < 0 ? lowest : highest) += (extent - 1) * stride;
+    highest = std::max(highest, extent);
+  }
+  if (fact.index == 32 && (highest > INT32_MAX || lowest < INT32_MIN))
+    return "offsets of 32 bits, found up to " + std::to_string(std::max(highest, -lowest));
+  return {};
+}
+
 /// Empty when all facts hold.
-static std::string brokenFact(const Kernel &kernel, const Instance &instance, const LaunchStep &launch) {
+static std::string brokenFact(const Kernel &kernel, const Instance &instance, const LaunchStep &launch,
+                              std::span<const int64_t> alignments) {
   for (const Fact &fact : instance.facts) {
     const LaunchArg &arg = launch.args[size_t(fact.arg)];
-    size_t dim = size_t(fact.unit);
-    if (arg.kind != LaunchArg::Kind::View || arg.view.buffer < 0 || arg.view.strides[dim] == 1 ||
-        arg.view.shape[dim] <= 1)
+    if (arg.kind != LaunchArg::Kind::View || arg.view.buffer < 0)
       continue;
-    return "needs stride 1 in dimension " + std::to_string(fact.unit) + " of '" + kernel.args[size_t(fact.arg)].name +
-           "', found " + std::to_string(arg.view.strides[dim]);
+    if (std::string what = lacking(fact, arg.view, alignments); !what.empty())
+      return "needs for '" + kernel.args[size_t(fact.arg)].name + "' " + what;
   }
   return {};
+}
+
+/// How much the facts of an instance say.
+static size_t strength(const Instance &instance) {
+  size_t count = 0;
+  for (const Fact &fact : instance.facts)
+    count += (fact.unit >= 0) + (fact.align > 1) + (fact.divisible > 1) + (fact.index == 32);
+  return count;
 }
 
 static std::string missingFlag(const Instance &instance) {
@@ -109,6 +144,33 @@ static std::string missingFlag(const Instance &instance) {
   return {};
 }
 
+/// Position of a GPU target for this device, best first, or nothing: machine code of the chip itself, of older ones of its generation, then
+/// PTX, which the driver compiles. "a" behind the number means code for that chip alone.
+static std::optional<size_t> gpuRank(std::string_view target, const ExecutionDevice &device) {
+  bool isPtx = target.starts_with("compute_");
+  if (!isPtx && !target.starts_with("sm_"))
+    return std::nullopt;
+  std::string_view digits = target.substr(target.find('_') + 1);
+  bool isSpecific = digits.ends_with('a');
+  if (isSpecific)
+    digits.remove_suffix(1);
+  int32_t number = 0;
+  for (char digit : digits) {
+    if (digit < '0' || digit > '9' || number > 1000)
+      return std::nullopt;
+    number = number * 10 + (digit - '0');
+  }
+  int32_t own = device.major * 10 + device.minor;
+  if (isSpecific ? number != own : isPtx ? number > own : number > own || number / 10 != device.major)
+    return std::nullopt;
+  constexpr size_t ptxRank = 1000;
+  return isPtx ? ptxRank + size_t(own - number) : isSpecific ? 0 : 1 + size_t(own - number);
+}
+
+static std::string deviceText(const ExecutionDevice &device) {
+  return "this GPU is sm_" + std::to_string(device.major * 10 + device.minor);
+}
+
 static std::string runnableText() {
   std::string text;
   for (std::string_view target : cpu::runnableTargets())
@@ -116,12 +178,16 @@ static std::string runnableText() {
   return text.empty() ? "none of kpkg's targets" : text;
 }
 
-/// Position among what this CPU runs, best first, or nothing.
-static std::optional<size_t> targetRank(const std::string &target) {
+/// Position among what the device runs, best first, or nothing.
+static std::optional<size_t> targetRank(const std::string &target, const ExecutionDevice &device) {
+  if (device.isCuda)
+    return gpuRank(target, device);
   auto targets = cpu::runnableTargets();
   auto found = std::find(targets.begin(), targets.end(), target);
   return found == targets.end() ? std::nullopt : std::optional<size_t>(found - targets.begin());
 }
+
+bool runsOn(const Instance &instance, const ExecutionDevice &device) { return targetRank(instance.target, device).has_value(); }
 
 /// The launch's arguments against the kernel's and the instance's: a plan that does not fit its kernels must not reach
 /// them.
@@ -156,6 +222,7 @@ static std::optional<Error> checkArguments(const Kernel &kernel, const Instance 
 }
 
 Result<const Instance *> chooseInstance(const Tables &tables, const LaunchStep &launch, const std::string &op,
+                                        const ExecutionDevice &device, std::span<const int64_t> alignments,
                                         std::vector<Verdict> *verdicts) {
   auto found = tables.kernelByName.find(launch.kernel);
   if (found == tables.kernelByName.end())
@@ -188,7 +255,7 @@ Result<const Instance *> chooseInstance(const Tables &tables, const LaunchStep &
         return candidate.params[want.index].integer < best->params[want.index].integer;
     if (rank != bestRank)
       return rank < bestRank;
-    return candidate.facts.size() > best->facts.size();
+    return strength(candidate) > strength(*best);
   };
   bool paramsFit = false;
   bool closestIsForeign = false;
@@ -202,11 +269,11 @@ Result<const Instance *> chooseInstance(const Tables &tables, const LaunchStep &
                  (want.param->atLeast ? "at least " : "") + want.value.str();
         break;
       }
-    auto rank = targetRank(instance.target);
+    auto rank = targetRank(instance.target, device);
     if (reason.empty()) {
       paramsFit = true;
       if (!rank)
-        reason = "is for " + instance.target + ", this CPU runs " + runnableText();
+        reason = "is for " + instance.target + ", " + (device.isCuda ? deviceText(device) : "this CPU runs " + runnableText());
       else if (auto error = checkArguments(kernel, instance, launch, op)) {
         // The instances that fit the parameters agree on the arguments' types.
         if (!verdicts)
@@ -215,7 +282,7 @@ Result<const Instance *> chooseInstance(const Tables &tables, const LaunchStep &
       } else {
         reason = missingFlag(instance);
         if (reason.empty())
-          reason = brokenFact(kernel, instance, launch);
+          reason = brokenFact(kernel, instance, launch, alignments);
       }
       // An instance for this CPU came closer than one for another.
       if (!reason.empty() && (closest.empty() || (rank && closestIsForeign))) {

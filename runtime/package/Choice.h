@@ -8,10 +8,20 @@
 
 #include <kpkg/result.hpp>
 
+#include <span>
 #include <string>
 #include <vector>
 
 namespace kpkg::package {
+
+/// Where the tensors of a call are.
+struct ExecutionDevice {
+  bool isCuda = false;
+  int32_t index = 0;
+  /// Of a GPU.
+  int32_t major = 0, minor = 0;
+  int32_t multiprocessors = 0;
+};
 
 struct Verdict {
   const Instance *instance = nullptr;
@@ -20,13 +30,18 @@ struct Verdict {
 };
 
 /// Chooses among all instances of the launch's kernel: parameters must fit (of `at_least` parameters the smallest value
-/// that does), the CPU must run the target, facts must hold for the views, flags of KPKG_REQUIRE must be there. Then
+/// that does), the device must run the target, facts must hold for the views, flags of KPKG_REQUIRE must be there. Then
 /// the best target wins, then the variant with most facts. With `verdicts`, says for each instance what became of it.
+/// `alignments` has what the address of each buffer is a multiple of, in bytes.
 ///
 /// The error (KPKG_ERROR_NO_INSTANCE) says which requirement nothing meets. KPKG_ERROR_KERNEL: the arguments themselves
 /// do not fit the kernel.
 Result<const Instance *> chooseInstance(const Tables &tables, const plan::LaunchStep &launch, const std::string &op,
+                                        const ExecutionDevice &device, std::span<const int64_t> alignments,
                                         std::vector<Verdict> *verdicts = nullptr);
+
+/// Whether the device runs the instance's target.
+bool runsOn(const Instance &instance, const ExecutionDevice &device);
 
 /// Estimated by the instance's formulas for this launch; 0 when there is none.
 struct Cost {

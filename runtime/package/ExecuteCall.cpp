@@ -1,7 +1,8 @@
-// Runs a planned call on the host: results, argument words, copies and launches.
+// Runs a planned call: results, argument words, copies and launches, on the host or on a GPU's stream.
 // SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
 #include "runtime/device/cpu/Grid.h"
 #include "runtime/device/cpu/StridedCopy.h"
+#include "runtime/device/cuda/StridedCopy.h"
 #include "runtime/package/LastError.h"
 #include "runtime/package/Log.h"
 #include "runtime/package/PlannedCall.h"
@@ -13,6 +14,9 @@
 namespace kpkg::package {
 
 using plan::Buffer;
+
+/// Words of a kernel's arguments and its grid; CUDA allows 4096 bytes.
+static constexpr size_t maxGpuParameters = 512;
 
 namespace {
 /// First and past-last byte of a view's elements.
@@ -54,6 +58,31 @@ static bool isInjective(const kpkg_tensor &tensor) {
   return true;
 }
 
+namespace {
+/// Memory of a GPU for the length of a call, in the order of its stream.
+class DeviceMemory {
+public:
+  explicit DeviceMemory(cuda::Stream stream) : stream(stream) {}
+  DeviceMemory(const DeviceMemory &) = delete;
+  DeviceMemory &operator=(const DeviceMemory &) = delete;
+  ~DeviceMemory() {
+    for (uint64_t block : blocks)
+      cuda::release(block, stream);
+  }
+  Result<std::byte *> get(int64_t bytes) {
+    auto block = cuda::allocate(bytes, stream);
+    if (!block)
+      return block.error();
+    blocks.push_back(*block);
+    return reinterpret_cast<std::byte *>(*block);
+  }
+
+private:
+  cuda::Stream stream;
+  std::vector<uint64_t> blocks;
+};
+} // namespace
+
 /// Where the result's memory comes from in this call.
 namespace {
 struct OutputPlace {
@@ -82,8 +111,8 @@ static Result<OutputPlace> placeOutput(const PlannedCall &planned, size_t index,
   const kpkg_tensor &output = *call.outputs[index];
   if (result.kind != KPKG_TENSOR)
     return outputError(op, index, "is given, but the result is None");
-  if (output.device.type != KPKG_DEVICE_CPU)
-    return outputError(op, index, "is not on the host");
+  if (output.device.type != frame.device.type || (frame.device.type != KPKG_DEVICE_CPU && output.device.index != frame.device.index))
+    return outputError(op, index, "is not on the device of the arguments");
   if (output.dtype != result.dtype)
     return outputError(op, index,
                        "is " + std::string(plan::dtypeName(plan::DType(output.dtype))) + ", the result is " +
@@ -94,6 +123,8 @@ static Result<OutputPlace> placeOutput(const PlannedCall &planned, size_t index,
                        "has shape " + (output.shape || !output.rank ? shapeText(output.shape, output.rank) : "?") +
                            ", the result has " + shapeText(result.shape, result.rank));
   OutputPlace place{&output, result.whole != 0};
+  if (planned.device.isCuda) // the plan counts on it
+    place.direct &= reinterpret_cast<uint64_t>(output.data) % uint64_t(addressAlignment) == 0;
   int64_t dense = 1;
   for (int32_t d = result.rank; d-- > 0;) {
     int64_t stride = output.strides ? output.strides[d] : dense;
@@ -116,7 +147,7 @@ static Result<OutputPlace> placeOutput(const PlannedCall &planned, size_t index,
 
 /// Fills frame.bases for result buffers, and call.results but for the data pointers of indirect outputs.
 static Status placeResults(const PlannedCall &planned, const OpEntry &op, Frame &frame, kpkg_call &call,
-                           std::vector<OutputPlace> &places) {
+                           std::vector<OutputPlace> &places, DeviceMemory &memory) {
   int32_t allocations = 0;
   size_t detourBytes = 0;
   for (size_t i = 0; i < planned.results.size(); ++i) {
@@ -133,7 +164,15 @@ static Status placeResults(const PlannedCall &planned, const OpEntry &op, Frame 
         detourBytes += size_t(expected.bytes + 63) / 64 * 64;
     }
   }
-  std::byte *detour = detourBytes ? frame.detour.get(detourBytes) : nullptr;
+  std::byte *detour = nullptr;
+  if (detourBytes && planned.device.isCuda) {
+    auto block = memory.get(int64_t(detourBytes));
+    if (!block)
+      return block.error();
+    detour = *block;
+  } else if (detourBytes) {
+    detour = frame.detour.get(detourBytes);
+  }
   if (detourBytes && !detour)
     return Error{
         KPKG_ERROR_MEMORY, op.name + ": no memory for an output that cannot be written in place", op.name, {}, {}};
@@ -240,12 +279,56 @@ static Status runLaunch(const PlannedLaunch &planned, const OpEntry &op, const i
       KPKG_ERROR_KERNEL, op.name + ": " + planned.instance->label + ": " + what, op.name, planned.instance->label, {}};
 }
 
+static Status runOnGpu(const PlannedLaunch &planned, const OpEntry &op, int64_t *words, cuda::Stream stream) {
+  if (planned.ctas[0] == 0 || planned.ctas[1] == 0 || planned.ctas[2] == 0)
+    return {};
+  planned.use->launches.fetch_add(1, std::memory_order_relaxed);
+  // Every word is a parameter of its own; the driver reads as many of its bytes as the parameter has.
+  std::array<void *, maxGpuParameters> parameters;
+  if (planned.wordCount > parameters.size())
+    return Error{KPKG_ERROR_UNSUPPORTED, op.name + ": " + planned.instance->label + " has too many parameters", op.name, planned.instance->label, {}};
+  for (size_t i = 0; i < planned.wordCount; ++i)
+    parameters[i] = words + i;
+  const LaunchShape &shape = *planned.instance->launch;
+  cuda::Launch launch;
+  launch.function = planned.function;
+  std::copy_n(planned.ctas, 3, launch.grid);
+  launch.threads = shape.threads;
+  launch.sharedBytes = shape.shared;
+  Status status = cuda::launch(launch, stream, parameters.data());
+  if (status)
+    return {};
+  Error error = status.error();
+  return Error{error.status, op.name + ": " + planned.instance->label + ": " + error.message, op.name, planned.instance->label, {}};
+}
+
+/// A copy step, or the last step to an output that could not be written in place.
+static Status copyElements(const PlannedCall &planned, const std::byte *from, std::span<const int64_t> fromStrides, std::byte *to,
+                           std::span<const int64_t> toStrides, std::span<const int64_t> shape, int64_t bytes, cuda::Stream stream) {
+  if (planned.device.isCuda)
+    return cuda::stridedCopy(reinterpret_cast<uint64_t>(from), fromStrides, reinterpret_cast<uint64_t>(to), toStrides, shape, bytes, stream);
+  cpu::stridedCopy(from, fromStrides, to, toStrides, shape, size_t(bytes));
+  return {};
+}
+
 Status execute(const PlannedCall &planned, const OpEntry &op, Frame &frame, kpkg_call &call, CallCosts &costs) {
   if (Status status = checkAddresses(op, frame); !status)
     return status;
   const plan::Resolution &resolution = planned.resolution;
+  std::optional<cuda::DeviceScope> scope;
+  if (planned.device.isCuda) {
+    scope.emplace(planned.device.index);
+    if (!scope->status())
+      return scope->status();
+  }
+  DeviceMemory memory(call.stream);
   std::byte *temporaries = nullptr;
-  if (resolution.temporaryBytes && !(temporaries = frame.temporaries.get(size_t(resolution.temporaryBytes))))
+  if (resolution.temporaryBytes && planned.device.isCuda) {
+    auto block = memory.get(resolution.temporaryBytes);
+    if (!block)
+      return block.error();
+    temporaries = *block;
+  } else if (resolution.temporaryBytes && !(temporaries = frame.temporaries.get(size_t(resolution.temporaryBytes))))
     return Error{KPKG_ERROR_MEMORY,
                  op.name + ": no memory for " + std::to_string(resolution.temporaryBytes) + " bytes of temporaries",
                  op.name,
@@ -260,7 +343,7 @@ Status execute(const PlannedCall &planned, const OpEntry &op, Frame &frame, kpkg
       frame.bases[i] = buffer.kind == Buffer::Kind::Temporary ? temporaries + buffer.offset : nullptr;
   }
   std::vector<OutputPlace> places;
-  if (Status status = placeResults(planned, op, frame, call, places); !status)
+  if (Status status = placeResults(planned, op, frame, call, places, memory); !status)
     return status;
 
   frame.words.resize(planned.words.size());
@@ -276,15 +359,19 @@ Status execute(const PlannedCall &planned, const OpEntry &op, Frame &frame, kpkg
 
   for (const PlannedStep &step : planned.steps) {
     if (!step.copy) {
-      if (Status status = runLaunch(step.launch, op, frame.words.data() + step.launch.firstWord); !status)
+      int64_t *words = frame.words.data() + step.launch.firstWord;
+      Status status = planned.device.isCuda ? runOnGpu(step.launch, op, words, call.stream) : runLaunch(step.launch, op, words);
+      if (!status)
         return status;
       continue;
     }
     const plan::View &from = step.copy->source, &to = step.copy->destination;
     int64_t bytes = plan::dtypeBytes(from.dtype);
-    cpu::stridedCopy(frame.bases[size_t(from.buffer)] + from.offset * bytes, from.stridesSpan(),
-                     frame.bases[size_t(to.buffer)] + to.offset * bytes, to.stridesSpan(), from.shapeSpan(),
-                     size_t(bytes));
+    if (Status status = copyElements(planned, frame.bases[size_t(from.buffer)] + from.offset * bytes, from.stridesSpan(),
+                                     frame.bases[size_t(to.buffer)] + to.offset * bytes, to.stridesSpan(), from.shapeSpan(), bytes,
+                                     call.stream);
+        !status)
+      return status;
   }
   costs.copies = planned.copies;
   costs.copiedBytes = planned.copiedBytes;
@@ -295,8 +382,11 @@ Status execute(const PlannedCall &planned, const OpEntry &op, Frame &frame, kpkg
     const kpkg_result &made = planned.results[i].result;
     kpkg_result &result = call.results[i];
     size_t rank = size_t(made.rank), bytes = size_t(plan::dtypeBytes(plan::DType(made.dtype)));
-    cpu::stridedCopy(frame.bases[size_t(planned.results[i].buffer)] + made.offset * int64_t(bytes),
-                     {made.strides, rank}, result.data, {result.strides, rank}, {made.shape, rank}, bytes);
+    if (Status status = copyElements(planned, frame.bases[size_t(planned.results[i].buffer)] + made.offset * int64_t(bytes),
+                                     {made.strides, rank}, static_cast<std::byte *>(result.data), {result.strides, rank}, {made.shape, rank},
+                                     int64_t(bytes), call.stream);
+        !status)
+      return status;
     ++costs.copies;
     costs.copiedBytes += uint64_t(planned.results[i].bytes);
   }

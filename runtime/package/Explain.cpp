@@ -27,9 +27,10 @@ static std::string withPrefix(double value) {
   return text;
 }
 
-static ordered_json explainLaunch(const plan::LaunchStep &launch, const PackagedOp &op) {
+static ordered_json explainLaunch(const plan::LaunchStep &launch, const PackagedOp &op, const ExecutionDevice &device,
+                                  std::span<const int64_t> alignments) {
   std::vector<Verdict> verdicts;
-  auto chosen = chooseInstance(op.library().tables(), launch, op.entry().name, &verdicts);
+  auto chosen = chooseInstance(op.library().tables(), launch, op.entry().name, device, alignments, &verdicts);
   ordered_json record;
   record["kernel"] = std::string(launch.kernel);
   if (launch.persistent)
@@ -68,6 +69,13 @@ static ordered_json explainPackage(const PackagedOp &op, const Frame &frame) {
     record["error"] = error->message;
     return record;
   }
+  auto device = executionDevice(frame);
+  if (!device) {
+    record["runs"] = false;
+    record["error"] = device.error().message;
+    return record;
+  }
+  std::vector<int64_t> alignments = alignmentsOf(resolution, frame);
   bool runs = true;
   double flops = 0, bytes = 0;
   uint64_t copies = 0, copiedBytes = 0;
@@ -78,7 +86,7 @@ static ordered_json explainPackage(const PackagedOp &op, const Frame &frame) {
       copiedBytes += uint64_t(copy->source.numel() * plan::dtypeBytes(copy->source.dtype));
       continue;
     }
-    launches.push_back(explainLaunch(std::get<plan::LaunchStep>(step), op));
+    launches.push_back(explainLaunch(std::get<plan::LaunchStep>(step), op, *device, alignments));
     runs &= !launches.back()["chosen"].is_null();
     flops += launches.back().value("flops", 0.0);
     bytes += launches.back().value("bytes", 0.0);

@@ -4,6 +4,7 @@
 
 #include <cstdlib>
 #include <memory>
+#include <utility>
 
 namespace kpkg::package {
 
@@ -55,6 +56,30 @@ static Error argumentError(const OpEntry &op, const OpArgument &argument, const 
   return {KPKG_ERROR_KERNEL, op.name + ": argument '" + argument.name + "' " + what, op.name, {}, argument.name};
 }
 
+static std::string deviceName(kpkg_device device) {
+  if (device.type == KPKG_DEVICE_CPU)
+    return "the host";
+  return (device.type == KPKG_DEVICE_CUDA ? "cuda:" : "device of type " + std::to_string(device.type) + ", ") + std::to_string(device.index);
+}
+
+void Frame::appendDeviceKey() {
+  if (device.type == KPKG_DEVICE_CPU)
+    return;
+  key.push_back(uint64_t(device.index) + 1);
+  constexpr int bitsPerAddress = 4;
+  static_assert(addressAlignment == 1 << bitsPerAddress);
+  uint64_t word = 0;
+  int filled = 0;
+  for (size_t i = 0; i < values.size(); ++i) {
+    if (values[i].kind != KPKG_TENSOR)
+      continue;
+    word = word << bitsPerAddress | addresses[i] % addressAlignment;
+    if (++filled % (64 / bitsPerAddress) == 0)
+      key.push_back(std::exchange(word, 0));
+  }
+  key.push_back(word);
+}
+
 Status Frame::bind(const OpEntry &op, const kpkg_call &call) {
   size_t count = op.arguments.size();
   auto useError = [&](std::string what) { return Error{KPKG_ERROR_USE, op.name + ": " + what, op.name, {}, {}}; };
@@ -64,6 +89,8 @@ Status Frame::bind(const OpEntry &op, const kpkg_call &call) {
   arguments.resize(count);
   addresses.resize(count);
   foreign.clear();
+  device = {KPKG_DEVICE_CPU, 0};
+  const OpArgument *placed = nullptr; ///< the first tensor
   for (size_t i = 0; i < count; ++i) {
     const OpArgument &expected = op.arguments[i];
     kpkg_value &value = values[i];
@@ -94,10 +121,13 @@ Status Frame::bind(const OpEntry &op, const kpkg_call &call) {
       const kpkg_tensor *tensor = value.as.tensor;
       if (!tensor || tensor->rank < 0 || tensor->rank > KPKG_MAX_RANK || (tensor->rank > 0 && !tensor->shape))
         return argumentError(op, expected, "has no shape of rank 0 to " + std::to_string(KPKG_MAX_RANK));
-      if (tensor->device.type != KPKG_DEVICE_CPU)
-        foreign = "argument '" + expected.name + "' is on device " +
-                  (tensor->device.type == KPKG_DEVICE_CUDA ? "cuda" : "type " + std::to_string(tensor->device.type)) +
-                  ", for which there is no code";
+      kpkg_device where = tensor->device.type == KPKG_DEVICE_CPU ? kpkg_device{KPKG_DEVICE_CPU, 0} : tensor->device;
+      if (where.type != KPKG_DEVICE_CPU && where.type != KPKG_DEVICE_CUDA)
+        foreign = "argument '" + expected.name + "' is on a device of type " + std::to_string(where.type) + ", for which there is no code";
+      if (placed && (where.type != device.type || where.index != device.index))
+        return argumentError(op, expected, "is on " + deviceName(where) + ", but '" + placed->name + "' is on " + deviceName(device));
+      device = where;
+      placed = &expected;
       if (tensor->dtype <= KPKG_NO_DTYPE || tensor->dtype >= KPKG_DTYPE_COUNT)
         foreign = "argument '" + expected.name + "' has a dtype that kpkg does not know";
       argument.kind = plan::Argument::Kind::Tensor;

@@ -30,6 +30,9 @@ private:
   size_t size = 0;
 };
 
+/// What the addresses of allocated memory, and of outputs that are written in place on a GPU, are multiples of; facts never ask for more.
+inline constexpr int64_t addressAlignment = 16;
+
 struct Frame {
   /// The call's arguments with defaults filled in, in the C form and in the plan's.
   std::vector<kpkg_value> values;
@@ -38,6 +41,8 @@ struct Frame {
   std::vector<uint64_t> addresses;
   /// Set when an argument's dtype or device rules out every package: why.
   std::string foreign;
+  /// Where the tensor arguments are.
+  kpkg_device device = {KPKG_DEVICE_CPU, 0};
 
   std::vector<uint64_t> key;
   std::vector<int64_t> words;
@@ -48,6 +53,8 @@ struct Frame {
 
   /// Checks the number and kinds of the call's arguments against the schema and fills the fields above.
   Status bind(const OpEntry &op, const kpkg_call &call);
+  /// What else decides how a call is planned: on a GPU the device and the alignment of each address.
+  void appendDeviceKey();
 };
 
 /// Borrows a frame of this thread; a call inside a call gets another one.

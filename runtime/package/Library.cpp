@@ -3,12 +3,17 @@
 #include "runtime/package/Library.h"
 #include "runtime/device/cpu/CpuTarget.h"
 #include "runtime/device/cpu/Grid.h"
+#include "runtime/device/cuda/Driver.h"
+#include "runtime/package/Choice.h"
 #include "runtime/package/PackagedOp.h"
 
 #include <algorithm>
 #include <set>
 
 namespace kpkg::package {
+
+/// Dynamic shared memory that every kernel may use.
+static constexpr int64_t defaultShared = 48 << 10;
 
 Library::Library(format::Reader opened, Trust trust, std::shared_ptr<const Tables> tables)
     : reader(std::move(opened)), trust(std::move(trust)), entries(std::move(tables)), manifest(reader.manifestText()) {}
@@ -28,7 +33,7 @@ Result<std::shared_ptr<Library>> Library::open(Result<format::Reader> reader, Tr
     return error;
   }
   for (const Instance &instance : (*tables)->instances)
-    if (cpu::isCpuTarget(instance.target) && !reader->find(instance.section))
+    if ((cpu::isCpuTarget(instance.target) || instance.launch) && !reader->find(instance.section))
       return Error{KPKG_ERROR_FORMAT,
                    "'" + reader->name() + "' is refused: " + instance.label + " is said to be in section '" +
                        instance.section + "', which is missing",
@@ -88,6 +93,41 @@ Result<KpkgCpuTileCount> Library::tileCount(const Instance &instance) const {
   if (!address)
     return address.error();
   return reinterpret_cast<KpkgCpuTileCount>(const_cast<void *>(*address));
+}
+
+Result<void *> Library::gpuFunction(const Instance &instance, int32_t device) const {
+  auto image = section(instance.section);
+  if (!image)
+    return image.error();
+  std::lock_guard guard(lock);
+  auto found = gpuFunctions.find({&instance, device});
+  if (found != gpuFunctions.end())
+    return found->second;
+  cuda::DeviceScope scope(device);
+  if (!scope.status())
+    return scope.status().error();
+  auto function = cuda::loadFunction(*image, instance.symbol, instance.section + "' of '" + name());
+  if (!function)
+    return function.error();
+  if (int64_t shared = instance.launch->shared; shared > defaultShared)
+    if (Status status = cuda::allowShared(*function, shared); !status)
+      return status.error();
+  return gpuFunctions[{&instance, device}] = *function;
+}
+
+Status Library::prewarmGpu(int32_t device) const {
+  for (const auto &op : packagedOps)
+    if (auto program = op->program(); !program)
+      return program.error();
+  auto properties = cuda::deviceProperties(device);
+  if (!properties)
+    return properties.error();
+  ExecutionDevice own{true, device, properties->major, properties->minor, properties->multiprocessors};
+  for (const Instance &instance : entries->instances)
+    if (instance.launch && runsOn(instance, own))
+      if (auto function = gpuFunction(instance, device); !function)
+        return function.error();
+  return {};
 }
 
 Status Library::loadAll() const {

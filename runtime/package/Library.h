@@ -41,6 +41,8 @@ public:
   Result<std::string_view> section(std::string_view name) const;
   /// The instance's entry point; loads its host object when it is the first to need it.
   Result<KpkgCpuKernel> kernel(const Instance &instance) const;
+  /// The instance's function in the primary context of a GPU; loads its section when it is the first to need it.
+  Result<void *> gpuFunction(const Instance &instance, int32_t device) const;
   /// The `$tiles` entry of a persistent kernel's instance.
   Result<KpkgCpuTileCount> tileCount(const Instance &instance) const;
 
@@ -48,6 +50,8 @@ public:
   Status verify() const;
   /// Loads all plans and the objects of the best targets that this machine can run, and starts the worker threads.
   Status prewarmCpu() const;
+  /// Loads all plans and what a GPU can run: after it no call loads anything there.
+  Status prewarmGpu(int32_t device) const;
 
 private:
   Library(format::Reader reader, Trust trust, std::shared_ptr<const Tables> tables);
@@ -64,6 +68,7 @@ private:
   mutable std::mutex lock;
   mutable std::map<std::string, format::Contents, std::less<>> contents;
   mutable std::map<std::string, std::unique_ptr<cpu::HostObject>, std::less<>> objects;
+  mutable std::map<std::pair<const Instance *, int32_t>, void *> gpuFunctions;
 };
 
 } // namespace kpkg::package

@@ -130,7 +130,7 @@ Result<std::shared_ptr<const PlannedCall>> PackagedOp::plan(const Frame &frame, 
   planned->key = frame.key;
   if (auto error = plan::evaluate(**program, frame.arguments, planned->resolution))
     return toError(*error, description);
-  if (Status status = finishPlan(*planned, owner, description, counterOf, const_cast<PackagedOp *>(this)); !status)
+  if (Status status = finishPlan(*planned, owner, description, frame, counterOf, const_cast<PackagedOp *>(this)); !status)
     return status.error();
 
   std::lock_guard guard(lock);

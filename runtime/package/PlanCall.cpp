@@ -1,5 +1,6 @@
 // From a resolution to a planned call: instances, argument words, results.
 // SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
+#include "runtime/device/cuda/Driver.h"
 #include "runtime/package/Choice.h"
 #include "runtime/package/PlannedCall.h"
 
@@ -53,14 +54,50 @@ static void packArguments(PlannedCall &planned, const LaunchStep &step, const Ke
   }
 }
 
+/// The CTAs of a launch on a GPU.
+static Status countCtas(PlannedLaunch &launch, bool persistent, const ExecutionDevice &device, const OpEntry &op) {
+  const LaunchShape &shape = *launch.instance->launch;
+  constexpr int64_t mostX = INT32_MAX, mostYz = 65535;
+  int64_t x = (launch.grid[0] + shape.blocks - 1) / shape.blocks * shape.cluster;
+  if (persistent || shape.occupancy) {
+    int64_t resident = int64_t(device.multiprocessors) * std::max(shape.occupancy, 1u) / shape.cluster * shape.cluster;
+    x = persistent ? resident : std::min(x, resident);
+  }
+  if (x > mostX || launch.grid[1] > mostYz || launch.grid[2] > mostYz)
+    return Error{KPKG_ERROR_NO_INSTANCE,
+                 op.name + ": a grid of " + std::to_string(launch.grid[0]) + " x " + std::to_string(launch.grid[1]) + " x " +
+                     std::to_string(launch.grid[2]) + " blocks is more than a GPU launches",
+                 op.name,
+                 launch.instance->label,
+                 {}};
+  launch.ctas[0] = uint32_t(x), launch.ctas[1] = uint32_t(launch.grid[1]), launch.ctas[2] = uint32_t(launch.grid[2]);
+  return {};
+}
+
 static Result<PlannedLaunch> planLaunch(PlannedCall &planned, const LaunchStep &step, const Library &library,
-                                        const OpEntry &op, UseCounter count, void *context) {
-  auto chosen = chooseInstance(library.tables(), step, op.name);
+                                        const OpEntry &op, std::span<const int64_t> alignments, UseCounter count,
+                                        void *context) {
+  auto chosen = chooseInstance(library.tables(), step, op.name, planned.device, alignments);
   if (!chosen)
     return chosen.error();
   PlannedLaunch launch;
   launch.instance = *chosen;
   launch.use = count(context, **chosen);
+  if (planned.device.isCuda) {
+    auto function = library.gpuFunction(**chosen, planned.device.index);
+    if (!function)
+      return function.error();
+    launch.function = *function;
+    std::copy(step.grid.begin(), step.grid.end(), launch.grid);
+    if (Status status = countCtas(launch, step.persistent, planned.device, op); !status)
+      return status.error();
+    launch.firstWord = planned.words.size();
+    packArguments(planned, step, library.tables().kernels[(*chosen)->kernel], **chosen);
+    for (int64_t extent : launch.grid)
+      planned.words.push_back(extent);
+    launch.wordCount = planned.words.size() - launch.firstWord;
+    return launch;
+  }
   auto code = library.kernel(**chosen);
   if (!code)
     return code.error();
@@ -82,12 +119,39 @@ static Result<PlannedLaunch> planLaunch(PlannedCall &planned, const LaunchStep &
   return launch;
 }
 
-std::vector<PlannedResult> describeResults(const plan::Resolution &resolution) {
+Result<ExecutionDevice> executionDevice(const Frame &frame) {
+  ExecutionDevice device;
+  if (frame.device.type != KPKG_DEVICE_CUDA)
+    return device;
+  auto properties = cuda::deviceProperties(frame.device.index);
+  if (!properties)
+    return properties.error();
+  device.isCuda = true;
+  device.index = frame.device.index;
+  device.major = properties->major, device.minor = properties->minor;
+  device.multiprocessors = properties->multiprocessors;
+  return device;
+}
+
+std::vector<int64_t> alignmentsOf(const plan::Resolution &resolution, const Frame &frame) {
+  std::vector<int64_t> alignments;
+  for (const plan::Buffer &buffer : resolution.buffers) {
+    // Memory of allocators, and outputs that are written in place, begin at such multiples.
+    int64_t alignment = addressAlignment;
+    if (buffer.kind == plan::Buffer::Kind::Argument)
+      if (uint64_t address = frame.addresses[size_t(buffer.argument)])
+        alignment = std::min<int64_t>(alignment, int64_t(address & -address));
+    alignments.push_back(alignment);
+  }
+  return alignments;
+}
+
+std::vector<PlannedResult> describeResults(const plan::Resolution &resolution, kpkg_device device) {
   std::vector<PlannedResult> results;
   for (const View &view : resolution.outputs) {
     PlannedResult planned;
     kpkg_result &result = planned.result;
-    result.device = {KPKG_DEVICE_CPU, 0};
+    result.device = device;
     if (view.buffer < 0) {
       result.kind = KPKG_NONE;
       result.source = KPKG_FROM_NOTHING;
@@ -130,7 +194,13 @@ std::vector<PlannedResult> describeResults(const plan::Resolution &resolution) {
   return results;
 }
 
-Status finishPlan(PlannedCall &planned, const Library &library, const OpEntry &op, UseCounter count, void *context) {
+Status finishPlan(PlannedCall &planned, const Library &library, const OpEntry &op, const Frame &frame, UseCounter count,
+                  void *context) {
+  auto device = executionDevice(frame);
+  if (!device)
+    return device.error();
+  planned.device = *device;
+  std::vector<int64_t> alignments = alignmentsOf(planned.resolution, frame);
   for (const plan::Step &step : planned.resolution.steps) {
     PlannedStep next;
     if (const auto *copy = std::get_if<plan::CopyStep>(&step)) {
@@ -138,7 +208,7 @@ Status finishPlan(PlannedCall &planned, const Library &library, const OpEntry &o
       ++planned.copies;
       planned.copiedBytes += uint64_t(bytesOf(copy->source));
     } else {
-      auto launch = planLaunch(planned, std::get<LaunchStep>(step), library, op, count, context);
+      auto launch = planLaunch(planned, std::get<LaunchStep>(step), library, op, alignments, count, context);
       if (!launch && launch.error().status == KPKG_ERROR_NO_INSTANCE) {
         planned.refusal = launch.error();
         planned.steps.clear();
@@ -151,7 +221,7 @@ Status finishPlan(PlannedCall &planned, const Library &library, const OpEntry &o
     }
     planned.steps.push_back(next);
   }
-  planned.results = describeResults(planned.resolution);
+  planned.results = describeResults(planned.resolution, frame.device);
   return {};
 }
 

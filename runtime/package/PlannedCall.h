@@ -3,6 +3,7 @@
 #ifndef KPKG_PACKAGE_PLANNEDCALL_H
 #define KPKG_PACKAGE_PLANNEDCALL_H
 
+#include "runtime/package/Choice.h"
 #include "runtime/package/Frame.h"
 #include "runtime/package/Library.h"
 #include "runtime/plan/Evaluate.h"
@@ -25,6 +26,10 @@ struct InstanceUse {
 struct PlannedLaunch {
   const Instance *instance = nullptr;
   InstanceUse *use = nullptr;
+  /// Of a launch on a GPU: the driver's function, its CTAs, and how many words are parameters. Then the next two are null.
+  void *function = nullptr;
+  uint32_t ctas[3] = {1, 1, 1};
+  size_t wordCount = 0;
   KpkgCpuKernel kernel = nullptr;
   /// Only of persistent kernels.
   KpkgCpuTileCount tileCount = nullptr;
@@ -70,6 +75,7 @@ struct PlannedCall {
   /// Identifies it in caches.
   uint64_t op = 0;
   uint64_t hash = 0;
+  ExecutionDevice device;
   std::vector<uint64_t> key;
 
   /// Set when no instance can run it; then the rest is empty.
@@ -88,11 +94,16 @@ struct PlannedCall {
 /// Gives the counter of an instance.
 using UseCounter = InstanceUse *(*)(void *context, const Instance &instance);
 
-/// Fills `steps` to `copiedBytes` from `resolution`. KPKG_ERROR_NO_INSTANCE becomes `refusal`.
-Status finishPlan(PlannedCall &planned, const Library &library, const OpEntry &op, UseCounter count, void *context);
+/// Fills `steps` to `copiedBytes` from `resolution`, for the frame's device. KPKG_ERROR_NO_INSTANCE becomes `refusal`.
+Status finishPlan(PlannedCall &planned, const Library &library, const OpEntry &op, const Frame &frame, UseCounter count, void *context);
+
+/// What the runtime knows of the frame's device.
+Result<ExecutionDevice> executionDevice(const Frame &frame);
+/// What the address of each buffer of a call is a multiple of, at least.
+std::vector<int64_t> alignmentsOf(const plan::Resolution &resolution, const Frame &frame);
 
 /// The output views as results, without memory. Also used for shape-only evaluation.
-std::vector<PlannedResult> describeResults(const plan::Resolution &resolution);
+std::vector<PlannedResult> describeResults(const plan::Resolution &resolution, kpkg_device device);
 
 /// What a call did beside launching.
 struct CallCosts {
@@ -100,7 +111,7 @@ struct CallCosts {
   uint64_t copiedBytes = 0;
 };
 
-/// Allocates results, then runs all steps on the host.
+/// Allocates results, then runs all steps: on the host, or queued on the call's stream of a GPU.
 Status execute(const PlannedCall &planned, const OpEntry &op, Frame &frame, kpkg_call &call, CallCosts &costs);
 
 /// `value` as the low bytes of a kernel argument word of this dtype.

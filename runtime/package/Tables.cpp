@@ -221,6 +221,40 @@ std::vector<CostTerm> readCost(const Entry &entry, const char *key, const Kernel
   return terms;
 }
 
+Fact readFact(const Entry &entry, int32_t arg, int32_t rank) {
+  Fact fact;
+  fact.arg = arg;
+  auto powerOfTwo = [&](const char *key, int64_t most) {
+    int64_t value = entry.find(key) ? entry.integer(key, 1, most) : 1;
+    if (value & (value - 1))
+      entry.refuse(std::string("has a ") + key + " that is no power of two");
+    return value;
+  };
+  if (entry.find("unit"))
+    fact.unit = int32_t(entry.integer("unit", 0, int64_t(rank) - 1));
+  fact.align = powerOfTwo("align", 1 << 12);
+  fact.divisible = powerOfTwo("divisible", 1 << 12);
+  if (fact.divisible > 1 && fact.unit < 0)
+    entry.refuse("states a divisor without a unit dimension");
+  if (entry.find("index") && entry.integer("index", 32, 64) == 32)
+    fact.index = 32;
+  return fact;
+}
+
+LaunchShape readLaunch(const Entry &entry) {
+  auto number = [&](const char *key, int64_t least, int64_t most, int64_t otherwise) {
+    return uint32_t(entry.find(key) ? entry.integer(key, least, most) : otherwise);
+  };
+  LaunchShape launch;
+  launch.threads = uint32_t(entry.integer("threads", 1, 1024));
+  launch.blocks = number("blocks", 1, launch.threads, 1);
+  launch.cluster = number("cluster", 1, 16, 1);
+  launch.occupancy = number("occupancy", 1, 64, 0);
+  launch.shared = number("shared", 0, 1 << 20, 0);
+  launch.registers = number("registers", 0, 1024, 0);
+  return launch;
+}
+
 Instance readInstance(const json &value, size_t index, const Tables &tables) {
   Entry entry(value, place("instances", index));
   Instance instance;
@@ -255,8 +289,7 @@ Instance readInstance(const json &value, size_t index, const Tables &tables) {
     int64_t arg = fact.integer("arg", 0, int64_t(kernel.args.size()) - 1);
     if (!kernel.args[size_t(arg)].isView)
       fact.refuse("names an argument that is no view");
-    instance.facts.push_back(
-        {int32_t(arg), int32_t(fact.integer("unit", 0, int64_t(kernel.args[size_t(arg)].rank) - 1))});
+    instance.facts.push_back(readFact(fact, int32_t(arg), kernel.args[size_t(arg)].rank));
   }
   instance.target = entry.text("target");
   instance.section = entry.text("section");
@@ -265,6 +298,8 @@ Instance readInstance(const json &value, size_t index, const Tables &tables) {
   instance.asserts = entry.texts("asserts");
   instance.prints = entry.texts("prints");
   instance.flags = entry.texts("flags");
+  if (const json *launch = entry.find("launch"))
+    instance.launch = readLaunch(Entry(*launch, entry.where + " launch"));
   instance.flops = readCost(entry, "flops", kernel);
   instance.bytes = readCost(entry, "bytes", kernel);
   instance.label = kernel.name + "[";

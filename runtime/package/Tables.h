@@ -10,6 +10,7 @@
 #include <nlohmann/json_fwd.hpp>
 
 #include <cstdint>
+#include <optional>
 #include <string>
 #include <string_view>
 #include <unordered_map>
@@ -63,10 +64,27 @@ struct Kernel {
   int paramIndex(std::string_view param) const;
 };
 
-/// What an instance assumes: the stride of dimension `unit` of view argument `arg` is 1, or its extent at most 1.
+/// What an instance assumes of view argument `arg`; a default assumes nothing. An absent tensor meets every fact.
 struct Fact {
   int32_t arg = 0;
-  int32_t unit = 0;
+  /// The stride of this dimension is 1, or its extent at most 1; -1: no dimension.
+  int32_t unit = -1;
+  /// The address of the first element is a multiple of so many bytes.
+  int64_t align = 1;
+  /// The extent of the unit dimension and the strides of all others are multiples of so many elements.
+  int64_t divisible = 1;
+  /// Extents and offsets of elements fit signed integers of so many bits.
+  int32_t index = 64;
+};
+
+/// How a GPU instance is launched.
+struct LaunchShape {
+  uint32_t threads = 0;
+  uint32_t blocks = 1;    ///< kernel blocks that a CTA runs, along x
+  uint32_t cluster = 1;   ///< CTAs that run one kernel block
+  uint32_t occupancy = 0; ///< CTAs of a multiprocessor for kernels that share out their work themselves; 0: as the grid says
+  uint32_t shared = 0;    ///< bytes of dynamic shared memory
+  uint32_t registers = 0; ///< of a thread; 0: not known
 };
 
 /// count * product of the factors; see docs/package-format.md.
@@ -94,6 +112,8 @@ struct Instance {
   std::string section;
   std::string symbol;
   size_t scratch = 0;
+  /// Of a GPU instance.
+  std::optional<LaunchShape> launch;
   std::vector<std::string> asserts;
   std::vector<std::string> prints;
   std::vector<std::string> flags;

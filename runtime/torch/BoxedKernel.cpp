@@ -1,5 +1,6 @@
 // The boxed kernels: unpack the dispatcher's stack, run the op with results allocated by PyTorch, pack the results.
 // SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
+#include "runtime/torch/CudaStream.h"
 #include "runtime/torch/DTypeCodes.h"
 #include "runtime/torch/OpSlot.h"
 
@@ -125,6 +126,11 @@ StableIValue packResult(CallState &state, const kpkg_result &result) {
     call.outputs = outputs.data();
   }
 
+  for (int32_t i = 0; i < arguments.count(); ++i)
+    if (const kpkg_tensor *tensor = arguments.tensor(i); tensor && tensor->device.type == KPKG_DEVICE_CUDA) {
+      call.stream = currentCudaStream(tensor->device.index);
+      break;
+    }
   if (kpkg_op_call(slot.op, &call) != KPKG_OK)
     throwLastError(slot);
 

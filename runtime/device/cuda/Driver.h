@@ -1,0 +1,70 @@
+// NVIDIA's driver, found at run time: devices, code, launches, memory. No toolkit is needed to build or to run.
+// SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
+#ifndef KPKG_CUDA_DRIVER_H
+#define KPKG_CUDA_DRIVER_H
+
+#include <kpkg/result.hpp>
+
+#include <cstdint>
+#include <string>
+#include <string_view>
+
+namespace kpkg::cuda {
+
+/// A stream of the caller; null is the legacy default stream.
+using Stream = void *;
+
+struct DeviceProperties {
+  std::string name;
+  int32_t major = 0, minor = 0; ///< compute capability
+  int32_t multiprocessors = 0;
+};
+
+/// Errors of everything here are KPKG_ERROR_DEVICE and name the driver's call, its code and its text.
+
+/// How many devices the driver has; an error when there is no driver. KPKG_CUDA_DRIVER names another library than libcuda.so.1.
+Result<int32_t> deviceCount();
+Result<DeviceProperties> deviceProperties(int32_t device);
+
+/// Makes the device's primary context current for its scope.
+class DeviceScope {
+public:
+  explicit DeviceScope(int32_t device);
+  DeviceScope(const DeviceScope &) = delete;
+  DeviceScope &operator=(const DeviceScope &) = delete;
+  ~DeviceScope();
+  const Status &status() const { return entered; }
+
+private:
+  Status entered;
+  bool pushed = false;
+};
+
+/// Whether work on the stream is being recorded into a graph.
+Result<bool> isCapturing(Stream stream);
+
+/// Loads machine code or PTX into the current context and finds a kernel in it. Never unloaded: graphs may refer to it.
+Result<void *> loadFunction(std::string_view image, const std::string &symbol, const std::string &imageName);
+/// Lets a kernel use this much dynamic shared memory.
+Status allowShared(void *function, int64_t bytes);
+
+struct Launch {
+  void *function = nullptr;
+  uint32_t grid[3] = {1, 1, 1};
+  uint32_t threads = 1;
+  uint32_t sharedBytes = 0;
+};
+/// `parameters` points to one pointer for each kernel parameter.
+Status launch(const Launch &launch, Stream stream, void **parameters);
+
+Result<uint64_t> allocate(int64_t bytes, Stream stream);
+Status release(uint64_t memory, Stream stream);
+Status copy(uint64_t to, uint64_t from, int64_t bytes, Stream stream);
+/// `rows` pieces of `width` bytes, which lie `toPitch` and `fromPitch` bytes apart (at least `width`).
+Status copyRows(uint64_t to, int64_t toPitch, uint64_t from, int64_t fromPitch, int64_t width, int64_t rows, Stream stream);
+Status copyToDevice(uint64_t to, const void *from, int64_t bytes);
+Status copyToHost(void *to, uint64_t from, int64_t bytes);
+Status synchronize(Stream stream);
+
+} // namespace kpkg::cuda
+#endif
