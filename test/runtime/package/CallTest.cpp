@@ -194,8 +194,11 @@ TEST_F(Call, SaysWhyNoInstanceFits) {
   EXPECT_THAT(large.message, HasSubstr("COLS = 2000 is more than test::scale supports (64, 1024)"));
   EXPECT_EQ(error(Tensor(nullptr, DType::None, {1, 1})).status, KPKG_ERROR_NO_INSTANCE);
   Error device = error(Tensor(&dtype, DType::Float32, {1, 1}, {KPKG_DEVICE_CUDA, 0}));
-  EXPECT_EQ(device.status, KPKG_ERROR_NO_INSTANCE);
-  EXPECT_THAT(device.message, HasSubstr("is on device cuda"));
+  EXPECT_EQ(device.status, KPKG_ERROR_DEVICE);
+  EXPECT_THAT(device.message, HasSubstr("no NVIDIA driver"));
+  Error foreign = error(Tensor(&dtype, DType::Float32, {1, 1}, {10, 0}));
+  EXPECT_EQ(foreign.status, KPKG_ERROR_NO_INSTANCE);
+  EXPECT_THAT(foreign.message, HasSubstr("is on a device of type 10"));
 }
 
 TEST_F(Call, ReportsFailedAssertsAndPrints) {
@@ -261,7 +264,8 @@ TEST_F(Call, VerifiesAndPrewarms) {
   Status verified = library->verify();
   EXPECT_TRUE(verified) << verified.error().message;
   EXPECT_TRUE(library->prewarm());
-  EXPECT_EQ(library->prewarm({KPKG_DEVICE_CUDA, 0}).error().status, KPKG_ERROR_UNSUPPORTED);
+  EXPECT_EQ(library->prewarm({10, 0}).error().status, KPKG_ERROR_UNSUPPORTED);
+  EXPECT_EQ(library->prewarm({KPKG_DEVICE_CUDA, 0}).error().status, KPKG_ERROR_DEVICE);
 }
 
 TEST_F(Call, DlpackGoesInAndOut) {
