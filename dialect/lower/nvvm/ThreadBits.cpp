@@ -40,11 +40,9 @@ Value xorOfImages(ImplicitLocOpBuilder &builder, Value bits, ArrayRef<uint32_t> 
     for (uint32_t rest = image; rest; rest &= rest - 1)
       maskOfDistance[llvm::countr_zero(rest) - static_cast<int>(bit)] |= 1u << bit;
   Value result;
-  uint32_t all = images.empty() ? 0 : ~0u >> (32 - images.size());
   for (auto [distance, mask] : maskOfDistance) {
-    Value moved = bits;
-    if (mask != all)
-      moved = arith::AndIOp::create(builder, moved, constantOf(builder, mask));
+    // Always: the thread may have more bits than there are images. LLVM knows when not.
+    Value moved = arith::AndIOp::create(builder, bits, constantOf(builder, mask));
     if (distance > 0)
       moved = arith::ShLIOp::create(builder, moved, constantOf(builder, distance));
     if (distance < 0)

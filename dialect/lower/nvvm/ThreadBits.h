@@ -6,8 +6,9 @@
 #include "mlir/IR/Value.h"
 
 namespace kpkg::lower::nvvm {
-/// i32 values below the lanes, warps and blocks of the layouts in question. Where several kernel blocks share a warp,
-/// `lane` counts inside of the group of lanes that runs one. A part that no layout uses may be null.
+/// i32 values. Bits that a layout does not speak of may be set: threads that differ only there hold the same of it.
+/// Where several kernel blocks share a warp, `lane` counts inside of the group of lanes that runs one. A part that no
+/// layout uses may be null.
 struct ThreadBits {
   mlir::Value lane, warp, block;
   mlir::Value part(layout::Part part) const;
