@@ -6,6 +6,7 @@
 //  * one to five vectors of 16 bytes a thread, up to eight when a row needs them;
 //  * at least two CTAs on an SM, and 48 KB of loads on their way on an SM;
 //  * rows up to 1 KB on lanes of a warp, several of them in a CTA;
+//  * a row that one CTA cannot hold beside another one is spread over a cluster: 32 KB a CTA;
 //  * kernels without a reduction: many threads with one or two vectors each.
 #include "dialect/kgpu/schedule/Candidates.h"
 #include "dialect/kgpu/schedule/Work.h"
@@ -16,6 +17,9 @@ constexpr int64_t kVectorBytes = 16;
 constexpr int64_t kBytesInFlight = 48 * 1024;
 /// Addresses, predicates, partial sums: what a thread needs besides the elements of tiles.
 constexpr int64_t kFixedRegisters = 26;
+/// Rows above the first size are spread over clusters, in parts of the second.
+constexpr int64_t kClusterRow = 128 * 1024;
+constexpr int64_t kClusterPart = 32 * 1024;
 /// Threads of a CTA that holds packed or tiny kernel blocks.
 constexpr unsigned kSmallCta = 128;
 
@@ -73,12 +77,26 @@ llvm::SmallVector<Launch> forDot(const Work &work, const TargetModel &target) {
     result.push_back({.threads = static_cast<unsigned>(count)});
   return result;
 }
+/// A row for the registers of several CTAs.
+llvm::SmallVector<Launch> forCluster(const Work &work, const TargetModel &target) {
+  llvm::SmallVector<Launch> result;
+  uint64_t ctas = llvm::bit_ceil(static_cast<uint64_t>(llvm::divideCeil(work.widestBytes, kClusterPart)));
+  unsigned cluster = std::min<uint64_t>(ctas, target.maxCluster);
+  for (unsigned threads = 512; threads <= target.maxThreads; threads *= 2) {
+    if (threads * 2 <= 1024)
+      result.push_back({.threads = threads, .cluster = cluster, .minCtas = 2});
+    result.push_back({.threads = threads, .cluster = cluster});
+  }
+  return result;
+}
 } // namespace
 
 llvm::SmallVector<Launch> candidates(tile::KernelOp kernel, const TargetModel &target) {
   Work work = measure(kernel);
   if (work.dotElements != 0)
     return forDot(work, target);
+  if (work.widestBytes > kClusterRow && work.reduces && !work.loops && target.hasDistributedShared)
+    return forCluster(work, target);
   Estimate estimate{work, target};
   llvm::SmallVector<Launch> result;
   auto add = [&](Launch launch) {

@@ -8,6 +8,9 @@
 // On entry: buffers have offsets. On exit: between two accesses of different threads to the same byte, one of them a write, there is a
 // barrier on every path, back edges of loops included. Walks the structured control flow with the accesses that are pending since the last
 // barrier; loops are walked until nothing changes.
+//
+// A CTA must not write to the memory of another one that does not run yet: before the first such write the cluster waits for all of its CTAs,
+// once the loads before it are on their way.
 #include "dialect/kgpu/Passes.h"
 #include "mlir/Interfaces/LoopLikeInterface.h"
 
@@ -137,6 +140,33 @@ private:
   bool hasSeveralWarps;
 };
 
+bool isRemote(Operation *op) {
+  auto access = dyn_cast<SharedAccessOpInterface>(op);
+  if (!access)
+    return false;
+  SmallVector<SharedMemoryAccess> accesses;
+  access.getSharedAccesses(accesses);
+  return llvm::any_of(accesses, [](const SharedMemoryAccess &one) { return one.scope == SharedMemoryAccess::Scope::Cluster; });
+}
+
+/// Makes sure that all CTAs of the cluster run before one of them is written to.
+void waitForCluster(Block &body) {
+  Operation *lastLoad = nullptr;
+  for (Operation &op : body) {
+    if (isa<tile::LoadOp>(op))
+      lastLoad = &op;
+    if (!op.walk([](Operation *inner) { return isRemote(inner) ? WalkResult::interrupt() : WalkResult::advance(); }).wasInterrupted())
+      continue;
+    OpBuilder builder(body.getParentOp()->getContext());
+    if (lastLoad)
+      builder.setInsertionPointAfter(lastLoad);
+    else
+      builder.setInsertionPointToStart(&body);
+    ClusterBarrierOp::create(builder, op.getLoc());
+    return;
+  }
+}
+
 struct InsertBarriers final : impl::KgpuInsertBarriersBase<InsertBarriers> {
   void runOnOperation() override {
     WalkResult allocated = getOperation().walk([](AllocOp op) {
@@ -147,6 +177,7 @@ struct InsertBarriers final : impl::KgpuInsertBarriersBase<InsertBarriers> {
     });
     if (allocated.wasInterrupted())
       return signalPassFailure();
+    waitForCluster(getOperation().getBody().front());
     State state;
     Inserter(getOperation()).walk(getOperation().getBody().front(), state);
   }

@@ -43,6 +43,10 @@ void clusterBarrier(ImplicitLocOpBuilder &builder) {
   NVVM::ClusterWaitOp::create(builder, UnitAttr());
 }
 
+Value sharedOfCta(ImplicitLocOpBuilder &builder, Value address, unsigned rank) {
+  return NVVM::MapaOp::create(builder, LLVM::LLVMPointerType::get(builder.getContext(), 7), address, constantOf(builder, rank));
+}
+
 void warpBarrier(ImplicitLocOpBuilder &builder) { NVVM::SyncWarpOp::create(builder, constantOf(builder, -1)); }
 
 /// "v4.b32" and the register constraint of one word.

@@ -20,6 +20,8 @@ mlir::Value ctaCount(mlir::ImplicitLocOpBuilder &builder, tile::GridAxis axis);
 void ctaBarrier(mlir::ImplicitLocOpBuilder &builder);
 void clusterBarrier(mlir::ImplicitLocOpBuilder &builder);
 void warpBarrier(mlir::ImplicitLocOpBuilder &builder);
+/// The same address in the shared memory of the CTA of this rank of the cluster.
+mlir::Value sharedOfCta(mlir::ImplicitLocOpBuilder &builder, mlir::Value address, unsigned rank);
 
 /// Reads `count` words of `wordBytes` (1, 2, 4 or 8) from global memory: integers of that size, but i16 for one byte too. Where `mask` (i1, may
 /// be null) is false nothing is read and the results are `fill`. `isConstant`: no one writes there while the kernel runs.

@@ -80,6 +80,7 @@ LogicalResult Emitter::emit(Operation *op) {
         return success();
       })
       .Case([&](kgpu::LocalStoreOp store) { return emitLocalStore(store); })
+      .Case([&](kgpu::RemoteStoreOp store) { return emitRemoteStore(store); })
       .Case([&](kgpu::LocalLoadOp load) { return emitLocalLoad(load); })
       .Case([&](kgpu::BarrierOp) {
         ctaBarrier(builder);

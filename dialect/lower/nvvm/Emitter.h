@@ -77,6 +77,7 @@ private:
   std::pair<Value, Value> rowMajorPlace(const layout::Layout &layout, kgpu::SharedType buffer, unsigned reg);
   Value sharedElement(Value base, Value distance);
   mlir::LogicalResult emitLocalStore(kgpu::LocalStoreOp op);
+  mlir::LogicalResult emitRemoteStore(kgpu::RemoteStoreOp op);
   mlir::LogicalResult emitLocalLoad(kgpu::LocalLoadOp op);
 
   // Reduction.cpp

@@ -1,6 +1,7 @@
 // Buffers in shared memory.
 // SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
 #include "dialect/lower/nvvm/Emitter.h"
+#include "dialect/lower/nvvm/DeviceOps.h"
 #include "dialect/lower/nvvm/SharedMemory.h"
 #include "dialect/lower/nvvm/Words.h"
 
@@ -57,7 +58,8 @@ LogicalResult Emitter::emitLocalStore(kgpu::LocalStoreOp op) {
   const layout::Layout &layout = kgpu::layoutOf(op.getValue());
   auto buffer = cast<kgpu::SharedType>(op.getBuffer().getType());
   llvm::Expected<layout::SharedAccess> access = layout::planAccess(layout, buffer.getPlacement());
-  Value base = scalar(op.getBuffer()), first = place.isFirstReplica(layout);
+  // Every CTA of a cluster fills its own buffer, also with what the others hold too.
+  Value base = scalar(op.getBuffer()), first = place.isFirstInCta(layout);
   if (access) {
     storeShared(builder, *access, base, place.bits(layout), registersOf(op.getValue()), first);
     return success();
@@ -74,6 +76,18 @@ LogicalResult Emitter::emitLocalStore(kgpu::LocalStoreOp op) {
       builder.setInsertionPointToStart(scf::IfOp::create(builder, stores, /*withElseRegion=*/false).thenBlock());
     LLVM::StoreOp::create(builder, bitsOfElement(builder, value), sharedElement(base, distance), buffer.getElementBytes());
   }
+  return success();
+}
+
+LogicalResult Emitter::emitRemoteStore(kgpu::RemoteStoreOp op) {
+  const layout::Layout &layout = kgpu::layoutOf(op.getValue());
+  auto buffer = cast<kgpu::SharedType>(op.getBuffer().getType());
+  llvm::Expected<layout::SharedAccess> access = layout::planAccess(layout, buffer.getPlacement());
+  if (!access)
+    return op.emitOpError() << "cannot reach its buffer: " << llvm::toString(access.takeError());
+  Value first = place.isFirstReplica(layout);
+  for (unsigned rank = 0; rank < launch.cluster; ++rank)
+    storeShared(builder, *access, sharedOfCta(builder, scalar(op.getBuffer()), rank), place.bits(layout), registersOf(op.getValue()), first);
   return success();
 }
 

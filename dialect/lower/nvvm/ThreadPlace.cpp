@@ -112,7 +112,11 @@ Value ThreadPlace::coordinate(ImplicitLocOpBuilder &builder, const Layout &layou
   return arith::AddIOp::create(builder, sum, constantOf(builder, own - inAtom), arith::IntegerOverflowFlags::nsw);
 }
 
-Value ThreadPlace::isFirstReplica(const Layout &layout) {
+Value ThreadPlace::isFirstReplica(const Layout &layout) { return isFirst(layout, layout.freeBits(Part::Block)); }
+
+Value ThreadPlace::isFirstInCta(const Layout &layout) { return isFirst(layout, 0); }
+
+Value ThreadPlace::isFirst(const Layout &layout, unsigned blockMask) {
   // Lanes and warps of the block that the layout does not speak of hold copies too.
   unsigned lanes = std::min(threadsPerBlock, 32u), warps = std::max(threadsPerBlock / 32, 1u);
   unsigned laneMask = layout.freeBits(Part::Lane) | ((lanes - 1) & ~(layout.lanes() - 1));
@@ -120,8 +124,8 @@ Value ThreadPlace::isFirstReplica(const Layout &layout) {
   ThreadBits thread = bits(layout);
   ImplicitLocOpBuilder builder = atEntry();
   Value first = nvvm::isFirstReplica(builder, thread, laneMask, warpMask);
-  if (unsigned mask = layout.freeBits(Part::Block)) {
-    Value bits = arith::AndIOp::create(builder, thread.block, constantOf(builder, mask));
+  if (blockMask != 0) {
+    Value bits = arith::AndIOp::create(builder, thread.block, constantOf(builder, blockMask));
     Value zero = arith::CmpIOp::create(builder, arith::CmpIPredicate::eq, bits, constantOf(builder, 0));
     first = first ? arith::AndIOp::create(builder, first, zero).getResult() : zero;
   }

@@ -30,8 +30,11 @@ public:
 
   /// i1: this thread is the first of those that hold the same elements; null when no other does.
   mlir::Value isFirstReplica(const layout::Layout &layout);
+  /// The same among the threads of its CTA.
+  mlir::Value isFirstInCta(const layout::Layout &layout);
 
 private:
+  mlir::Value isFirst(const layout::Layout &layout, unsigned blockMask);
   mlir::ImplicitLocOpBuilder atEntry();
   mlir::Value &remember(mlir::Value &slot, mlir::Value value);
   mlir::Value lane();

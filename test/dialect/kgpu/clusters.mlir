@@ -1,0 +1,43 @@
+// A row too long for one CTA is spread over a cluster, which exchanges partial sums through distributed shared memory.
+// RUN: kpkg-opt --gpu-pipeline=chip=sm_90a %s | FileCheck %s
+// RUN: kpkg-opt --gpu-pipeline=chip=sm_80 %s | FileCheck %s --check-prefix=ALONE
+// RUN: kpkg-opt --gpu-pipeline=chip=sm_90a --lower-nvvm %s | FileCheck %s --check-prefix=CODE
+
+// Each CTA waits for the others to run before it writes to them, after its loads.
+// CHECK-LABEL: tile.kernel @long_rows
+// CHECK-SAME: kgpu.cluster = 8 : i32
+// CHECK-SAME: kgpu.threads = 512 : i32
+// CHECK: tile.load
+// CHECK-NEXT: kgpu.cluster_barrier
+// CHECK: %[[PART:.*]] = kgpu.partial_reduce sum %{{.*}} -> tensor<1x128xf32, #{{.*}}>
+// CHECK: %[[BUFFER:.*]] = kgpu.alloc
+// CHECK: kgpu.remote_store %[[PART]], %[[BUFFER]]
+// CHECK-NEXT: kgpu.cluster_barrier
+// CHECK-NEXT: kgpu.local_load %[[BUFFER]]
+// CHECK-NOT: barrier
+
+// ALONE-LABEL: tile.kernel @long_rows
+// ALONE-NOT: cluster
+// ALONE: kgpu.threads = 1024 : i32
+
+// CODE: nvvm.cluster.arrive
+// CODE: nvvm.cluster.wait
+// CODE-COUNT-8: nvvm.mapa {{.*}} : !llvm.ptr<3> -> !llvm.ptr<7>
+// CODE: nvvm.cluster.arrive
+!in = !tile.view<2xbf16, unit = 1, align = 16, divisible = 8, index = 32>
+!out = !tile.view<2xbf16, mut, unit = 1, align = 16, divisible = 8, index = 32>
+tile.kernel @long_rows(%x: !in, %y: !out) {
+  %zero = arith.constant 0.0 : bf16
+  %c0 = arith.constant 0 : index
+  %row = tile.block_id x
+  %n = tile.load %x[%row, %c0] fill %zero : !in -> tensor<1x131072xbf16>
+  %v = arith.extf %n : tensor<1x131072xbf16> to tensor<1x131072xf32>
+  %q = arith.mulf %v, %v : tensor<1x131072xf32>
+  %m = tile.reduce sum %q axis 1 : tensor<1x131072xf32> -> tensor<1x1xf32>
+  %r = math.rsqrt %m : tensor<1x1xf32>
+  %b = tile.broadcast %r : tensor<1x1xf32> -> tensor<1x131072xf32>
+  %s = arith.mulf %v, %b : tensor<1x131072xf32>
+  %t = arith.truncf %s : tensor<1x131072xf32> to tensor<1x131072xbf16>
+  tile.store %t, %y[%row, %c0] : tensor<1x131072xbf16>, !out
+  tile.return
+}
