@@ -50,4 +50,8 @@ def KgpuInsertBarriers : KgpuPass<"kgpu-insert-barriers"> {
   let summary = "separates conflicting accesses to shared memory by barriers";
 }
 
+def KgpuVerify : KgpuPass<"kgpu-verify"> {
+  let summary = "checks layouts against each other, and the launch against the chip";
+}
+
 #endif

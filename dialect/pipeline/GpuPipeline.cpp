@@ -26,6 +26,7 @@ void buildGpuPipeline(OpPassManager &modulePasses, StringRef chip, unsigned cand
   passes.addPass(kgpu::createKgpuExpandCvt());           // makes buffers
   passes.addPass(kgpu::createKgpuAllocSmem());           // needs all buffers
   passes.addPass(kgpu::createKgpuInsertBarriers());      // needs to know which buffers overlap
+  passes.addPass(kgpu::createKgpuVerify());              // what the code of one thread relies on
 }
 
 namespace {

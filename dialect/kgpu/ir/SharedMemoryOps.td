@@ -37,7 +37,7 @@ def Kgpu_ReshapeBufferOp : Kgpu_Op<"reshape_buffer", [Pure]> {
     Both are in row-major order and have as many elements.
 
     ```mlir
-    %t = kgpu.reshape_buffer %m : !kgpu.smem<4x12xf32> -> !kgpu.smem<48xf32>
+    %t = kgpu.reshape_buffer %matrix : !kgpu.smem<4x12xf32> -> !kgpu.smem<48xf32>
     ```
   }];
   let arguments = (ins Kgpu_SharedType:$buffer);

@@ -3,11 +3,11 @@
 //
 // Before: %i = tile.arg_reduce max %v axis 1 : tensor<1x4096xf32> -> tensor<1x1xindex>
 // After:  %p = positions 0, 1, ... along the axis : tensor<1x4096xi32>
-//         %r:2 = tile.combine (%v, %p) axis 1 init (-inf, 2^31-1) {the larger element; of equal ones, the smaller position}
-//         %i = arith.index_cast %r#1
+//         %r:2 = tile.combine (%v, %p) axis 1 init (-inf, 2^31-1) {the larger element; of equal ones, the smaller
+//         position} %i = arith.index_cast %r#1
 //
-// On entry: tiles without layouts. On exit: no tile.arg_reduce is left; what reduces pairs within and across warps does the rest.
-// Positions have 32 bits: a tile has at most 2^20 elements.
+// On entry: tiles without layouts. On exit: no tile.arg_reduce is left; what reduces pairs within and across warps does
+// the rest. Positions have 32 bits: a tile has at most 2^20 elements.
 #include "dialect/kgpu/Passes.h"
 
 using namespace mlir;
@@ -17,8 +17,12 @@ namespace kpkg::kgpu {
 #include "dialect/kgpu/Passes.h.inc"
 
 namespace {
-bool looksForMax(tile::ArgReduceKind kind) { return kind == tile::ArgReduceKind::Max || kind == tile::ArgReduceKind::UMax; }
-bool isUnsigned(tile::ArgReduceKind kind) { return kind == tile::ArgReduceKind::UMax || kind == tile::ArgReduceKind::UMin; }
+bool looksForMax(tile::ArgReduceKind kind) {
+  return kind == tile::ArgReduceKind::Max || kind == tile::ArgReduceKind::UMax;
+}
+bool isUnsigned(tile::ArgReduceKind kind) {
+  return kind == tile::ArgReduceKind::UMax || kind == tile::ArgReduceKind::UMin;
+}
 
 /// An element that loses against every other one, or is equal to it.
 Value worst(OpBuilder &builder, Location loc, Type element, tile::ArgReduceKind kind) {
@@ -49,9 +53,8 @@ std::pair<Value, Value> compare(OpBuilder &builder, Location loc, Value left, Va
     Value equal = arith::OrIOp::create(builder, loc, test(arith::CmpFPredicate::OEQ, left, right), bothNan);
     return {ahead, equal};
   }
-  arith::CmpIPredicate predicate =
-      isUnsigned(kind) ? (max ? arith::CmpIPredicate::ugt : arith::CmpIPredicate::ult)
-                       : (max ? arith::CmpIPredicate::sgt : arith::CmpIPredicate::slt);
+  arith::CmpIPredicate predicate = isUnsigned(kind) ? (max ? arith::CmpIPredicate::ugt : arith::CmpIPredicate::ult)
+                                                    : (max ? arith::CmpIPredicate::sgt : arith::CmpIPredicate::slt);
   return {arith::CmpIOp::create(builder, loc, predicate, left, right),
           arith::CmpIOp::create(builder, loc, arith::CmpIPredicate::eq, left, right)};
 }

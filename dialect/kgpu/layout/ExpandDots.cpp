@@ -1,15 +1,15 @@
-// Matrix products on the ordinary arithmetic units: operands in shared memory, one rank-1 update of the accumulator after the other.
-// SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
+// Matrix products on the ordinary arithmetic units: operands in shared memory, one rank-1 update of the accumulator
+// after the other. SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
 //
 // Before: %d = tile.dot %a, %b, %c : tensor<64x16xbf16, #a>, tensor<16x64xbf16, #b>, tensor<64x64xf32, #acc>
 // After:  %x = %a in f32, transposed, as tensor<16x64x1xf32>; %y = %b in f32 as tensor<16x1x64xf32>
 //         kgpu.local_store %x, %left : !kgpu.smem<16x64x1xf32>;  kgpu.local_store %y, %right : !kgpu.smem<16x1x64xf32>
 //         %d = scf.for %k = 0 to 16 step 8 iter_args(%s = %c) {      its body eight times over
-//           %column = kgpu.local_load (kgpu.slot %left[%k]) : tensor<64x1xf32>;  %row = kgpu.local_load (kgpu.slot %right[%k])
-//           %s = math.fma (broadcast %column), (broadcast %row), %s : tensor<64x64xf32, #acc> }
+//           %column = kgpu.local_load (kgpu.slot %left[%k]) : tensor<64x1xf32>;  %row = kgpu.local_load (kgpu.slot
+//           %right[%k]) %s = math.fma (broadcast %column), (broadcast %row), %s : tensor<64x64xf32, #acc> }
 //
-// On entry: every tile has a layout. On exit: no tile.dot is left. Products of narrow floats are exact in the accumulator's type, so
-// widening first changes nothing. Barriers come later.
+// On entry: every tile has a layout. On exit: no tile.dot is left. Products of narrow floats are exact in the
+// accumulator's type, so widening first changes nothing. Barriers come later.
 #include "dialect/kgpu/Passes.h"
 #include "dialect/layout/Algebra.h"
 
@@ -78,7 +78,8 @@ private:
       }
     if (depth != 0) {
       layout = layout::permute(layout, SmallVector<unsigned>(permutation.begin(), permutation.end()));
-      value = tile::PermuteOp::create(builder, loc, withLayout(RankedTensorType::get(shape, wide), layout), value, permutation);
+      value = tile::PermuteOp::create(builder, loc, withLayout(RankedTensorType::get(shape, wide), layout), value,
+                                      permutation);
     }
     shape.insert(shape.begin() + newDim, 1);
     layout = layout::insertDim(layout, newDim);

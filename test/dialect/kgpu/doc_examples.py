@@ -22,7 +22,7 @@ tile.kernel @example{number}(%x: !tile.view<2xf32>, %r: index, %c: index)
   %buffer = kgpu.alloc : !kgpu.smem<1x2xf32>
   %stage = kgpu.alloc : !kgpu.smem<1x256xf32>
   %ring = kgpu.alloc : !kgpu.smem<3x1x256xf32>
-  %m = kgpu.alloc : !kgpu.smem<4x12xf32>
+  %matrix = kgpu.alloc : !kgpu.smem<4x12xf32>
   %lhs = kgpu.alloc : !kgpu.smem<16x8xf32>
   %rhs = kgpu.alloc : !kgpu.smem<8x16xf32>
 """

@@ -1,0 +1,159 @@
+// Checks what no single op can check: layouts against each other and against the launch, buffers against the chip.
+// SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
+//
+// On entry: any stage after kgpu-assign-layouts. Nothing is changed. What holds when it passes:
+//  * every tile has a layout, which speaks of no more lanes, warps and CTAs than the launch has;
+//  * all tiles of an elementwise op have one layout; a reduction gives the slice of its operand's layout, a broadcast
+//  takes the slice of
+//    its result's;
+//  * the launch fits the chip, and buffers that have offsets lie within the kernel's shared memory;
+//  * packed kernel blocks share nothing: no buffers, no barriers, no loops, no asserts.
+#include "dialect/kgpu/Passes.h"
+#include "dialect/layout/Algebra.h"
+
+using namespace mlir;
+
+namespace kpkg::kgpu {
+#define GEN_PASS_DEF_KGPUVERIFY
+#include "dialect/kgpu/Passes.h.inc"
+
+namespace {
+using layout::Layout;
+
+class Verifier {
+public:
+  explicit Verifier(tile::KernelOp kernel) : kernel(kernel), launch(getLaunch(kernel)) {}
+
+  LogicalResult run() {
+    if (failed(verifyLaunch()))
+      return failure();
+    WalkResult result = kernel.walk([&](Operation *op) { return WalkResult(verify(op)); });
+    return failure(result.wasInterrupted());
+  }
+
+private:
+  LogicalResult verifyLaunch() {
+    if (!kernel->hasAttr(tile::kTargetAttribute) || launch.threads == 0)
+      return kernel.emitError("has no target or no launch: run kgpu-configure before");
+    const TargetModel &target = targetOf(kernel);
+    if (launch.threads > target.maxThreads)
+      return kernel.emitError() << "has " << launch.threads << " threads, " << target.chip << " runs at most "
+                                << target.maxThreads << " in a CTA";
+    if (launch.cluster > target.maxCluster)
+      return kernel.emitError() << "has clusters of " << launch.cluster << " CTAs, " << target.chip << " runs at most "
+                                << target.maxCluster;
+    if (launch.shared > int64_t(target.sharedPerCta))
+      return kernel.emitError() << "needs " << launch.shared << " bytes of shared memory, " << target.chip << " has "
+                                << target.sharedPerCta << " for a CTA";
+    return success();
+  }
+
+  LogicalResult verify(Operation *op) {
+    for (Value value : op->getResults())
+      if (failed(verifyTile(op, value.getType())))
+        return failure();
+    for (Region &region : op->getRegions())
+      for (Block &block : region)
+        for (BlockArgument argument : block.getArguments())
+          if (failed(verifyTile(op, argument.getType())))
+            return failure();
+    if (launch.blocks > 1 && failed(verifyPacked(op)))
+      return failure();
+    if (op->hasTrait<OpTrait::Elementwise>())
+      return verifyElementwise(op);
+    return TypeSwitch<Operation *, LogicalResult>(op)
+        .Case([&](tile::ReduceOp reduce) { return verifyReduction(op, reduce.getValue(), reduce.getAxis()); })
+        .Case([&](tile::CombineOp combine) {
+          for (Value input : combine.getInputs())
+            if (failed(verifyReduction(op, input, combine.getAxis())))
+              return failure();
+          return success();
+        })
+        .Case([&](tile::BroadcastOp broadcast) { return verifyBroadcast(broadcast); })
+        .Case([&](AllocOp alloc) { return verifyBuffer(alloc); })
+        .Default(success());
+  }
+
+  LogicalResult verifyTile(Operation *op, Type type) {
+    if (!isa<RankedTensorType>(type))
+      return success();
+    if (!hasLayout(type))
+      return op->emitOpError() << "has a tile without a layout: " << type;
+    const Layout &layout = layoutOf(type);
+    if (layout.lanes() > launch.lanes() || layout.warps() > launch.warps() || layout.blocks() > launch.cluster)
+      return op->emitOpError() << "has the layout " << layout.str() << ", but a kernel block has " << launch.lanes()
+                               << " lanes, " << launch.warps() << " warps and " << launch.cluster << " CTAs";
+    return success();
+  }
+
+  LogicalResult verifyElementwise(Operation *op) {
+    Type first;
+    for (Value value :
+         llvm::concat<Value>(SmallVector<Value>(op->getOperands()), SmallVector<Value>(op->getResults()))) {
+      if (!isa<RankedTensorType>(value.getType()))
+        continue;
+      if (first && layoutOf(value) != layoutOf(first))
+        return op->emitOpError() << "is elementwise, but has the layouts " << layoutOf(first).str() << " and "
+                                 << layoutOf(value).str();
+      first = value.getType();
+    }
+    return success();
+  }
+
+  /// `given` must be the layout that follows, up to threads which hold copies.
+  static LogicalResult expect(Operation *op, const Layout &given, llvm::Expected<Layout> wanted) {
+    if (!wanted)
+      return op->emitOpError() << llvm::toString(wanted.takeError());
+    if (given == *wanted || layout::equalModuloBroadcast(given, *wanted))
+      return success();
+    return op->emitOpError() << "has the layout " << given.str() << " where " << wanted->str()
+                             << " follows from its other tile";
+  }
+
+  static LogicalResult verifyReduction(Operation *op, Value from, unsigned axis) {
+    for (Value result : op->getResults())
+      if (failed(expect(op, layoutOf(result), layout::slice(layoutOf(from), axis))))
+        return failure();
+    return success();
+  }
+
+  static LogicalResult verifyBroadcast(tile::BroadcastOp op) {
+    auto small = cast<RankedTensorType>(op.getValue().getType()), large = cast<RankedTensorType>(op.getType());
+    llvm::Expected<Layout> wanted = layoutOf(large);
+    for (int64_t dim = 0; dim < small.getRank() && wanted; ++dim)
+      if (small.getDimSize(dim) != large.getDimSize(dim))
+        wanted = layout::slice(*wanted, dim);
+    return expect(op, layoutOf(small), std::move(wanted));
+  }
+
+  LogicalResult verifyBuffer(AllocOp op) {
+    if (!op.getOffset())
+      return success();
+    auto type = cast<SharedType>(op.getResult().getType());
+    int64_t offset = *op.getOffset();
+    if (offset < 0 || offset % type.getAlignment() != 0 || offset + type.getSizeBytes() > launch.shared)
+      return op.emitOpError() << "lies at byte " << offset << " of " << launch.shared << " and takes "
+                              << type.getSizeBytes() << ", aligned to " << type.getAlignment();
+    return success();
+  }
+
+  LogicalResult verifyPacked(Operation *op) {
+    if (isa<AllocOp, BarrierOp, ClusterBarrierOp, tile::AssertOp, tile::PrintOp, tile::ForTilesOp, scf::ForOp,
+            scf::WhileOp, scf::IfOp>(op))
+      return op->emitOpError("cannot be in a kernel whose blocks are packed into CTAs");
+    return success();
+  }
+
+  tile::KernelOp kernel;
+  Launch launch;
+};
+
+struct KgpuVerify final : impl::KgpuVerifyBase<KgpuVerify> {
+  void runOnOperation() override {
+    if (failed(Verifier(getOperation()).run()))
+      signalPassFailure();
+    markAllAnalysesPreserved();
+  }
+};
+} // namespace
+} // namespace kpkg::kgpu
