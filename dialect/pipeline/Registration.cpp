@@ -5,6 +5,7 @@
 #include "dialect/lower/cpu/LowerCpu.h"
 #include "dialect/lower/math/VectorMath.h"
 #include "dialect/lower/nvvm/ExpandMath.h"
+#include "dialect/lower/nvvm/ExpandNarrowFloats.h"
 #include "dialect/lower/nvvm/LowerNvvm.h"
 #include "dialect/pipeline/GpuPipeline.h"
 #include "dialect/plan/ir/Plan.h"
@@ -31,5 +32,6 @@ void kpkg::registerPasses() {
   lower::nvvm::registerLowerNvvmPasses();
   lower::registerExpandVectorMathPass();
   lower::nvvm::registerExpandMathPass();
+  lower::nvvm::registerExpandNarrowFloatsPass();
   plan_ir::registerPlanPasses();
 }

@@ -1,7 +1,7 @@
 // Elementwise ops on registers: narrow floats compute in f32, divisions never trap.
 // SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
 #include "dialect/lower/cpu/KernelEmitter.h"
-#include "dialect/lower/cpu/NarrowFloats.h"
+#include "dialect/lower/math/NarrowFloats.h"
 #include "mlir/Dialect/Arith/IR/Arith.h"
 #include "mlir/Dialect/Math/IR/Math.h"
 

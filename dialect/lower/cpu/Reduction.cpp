@@ -1,7 +1,7 @@
 // Accumulating elements: neutral values, one step, across lanes, and many equal elements at once.
 // SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
 #include "dialect/lower/cpu/KernelEmitter.h"
-#include "dialect/lower/cpu/NarrowFloats.h"
+#include "dialect/lower/math/NarrowFloats.h"
 #include "mlir/Dialect/Arith/IR/Arith.h"
 #include "mlir/Dialect/Vector/IR/VectorOps.h"
 

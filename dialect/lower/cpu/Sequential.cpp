@@ -1,7 +1,7 @@
 // Tile ops that run element by element: arg_reduce, combine, scan, print, assert.
 // SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
 #include "dialect/lower/cpu/KernelEmitter.h"
-#include "dialect/lower/cpu/NarrowFloats.h"
+#include "dialect/lower/math/NarrowFloats.h"
 #include "mlir/Dialect/Arith/IR/Arith.h"
 
 using namespace mlir;

@@ -2,6 +2,7 @@
 // SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
 #include "dialect/lower/nvvm/Emitter.h"
 #include "dialect/lower/nvvm/ExpandMath.h"
+#include "dialect/lower/nvvm/ExpandNarrowFloats.h"
 #include "dialect/lower/nvvm/LowerNvvm.h"
 #include "mlir/Conversion/ArithToLLVM/ArithToLLVM.h"
 #include "mlir/Conversion/ControlFlowToLLVM/ControlFlowToLLVM.h"
@@ -75,6 +76,7 @@ static LogicalResult expandDivisions(ModuleOp module) {
 LogicalResult lowerToNvvm(ModuleOp module) {
   if (failed(emitThreads(module)))
     return failure();
+  expandNarrowFloats(module);
   expandMath(module);
   return failure(failed(expandDivisions(module)) || failed(convertControlFlow(module)) || failed(convertRest(module)));
 }

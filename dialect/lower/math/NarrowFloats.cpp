@@ -1,12 +1,12 @@
 // Conversions between f32 or f64 and the 8- and 16-bit floats: F16C and Neon for f16, integer arithmetic for the rest.
 // SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
-#include "dialect/lower/cpu/NarrowFloats.h"
+#include "dialect/lower/math/NarrowFloats.h"
 #include "mlir/Dialect/Arith/IR/Arith.h"
 #include "llvm/ADT/bit.h"
 
 using namespace mlir;
 
-namespace kpkg::lower::cpu {
+namespace kpkg::lower {
 
 bool isNarrowFloat(Type element) {
   return element.isF16() || element.isBF16() || isa<Float8E4M3FNType, Float8E5M2Type>(element);
@@ -120,4 +120,4 @@ Value roundToNarrow(OpBuilder &builder, Location loc, Value value, Type element)
   return k.narrow(k.shr(k.pick(k.isNaN(value), quiet, rounded), 16), 16);
 }
 
-} // namespace kpkg::lower::cpu
+} // namespace kpkg::lower

@@ -3,7 +3,7 @@
 #pragma once
 #include "mlir/IR/Builders.h"
 
-namespace kpkg::lower::cpu {
+namespace kpkg::lower {
 
 /// True for f16, bf16, f8E4M3FN and f8E5M2, which registers hold as integers.
 bool isNarrowFloat(mlir::Type element);
@@ -13,4 +13,4 @@ mlir::Value extendToF32(mlir::OpBuilder &builder, mlir::Location loc, mlir::Valu
 /// infinity, or NaN in f8E4M3FN.
 mlir::Value roundToNarrow(mlir::OpBuilder &builder, mlir::Location loc, mlir::Value value, mlir::Type element);
 
-} // namespace kpkg::lower::cpu
+} // namespace kpkg::lower
