@@ -95,7 +95,8 @@ llvm::SmallVector<Launch> candidates(tile::KernelOp kernel, const TargetModel &t
   Work work = measure(kernel);
   if (work.dotElements != 0)
     return forDot(work, target);
-  if (work.widestBytes > kClusterRow && work.reduces && !work.loops && target.hasDistributedShared)
+  bool mayUseClusters = work.reduces && !work.loops && target.hasDistributedShared;
+  if (work.widestBytes > kClusterRow && mayUseClusters)
     return forCluster(work, target);
   Estimate estimate{work, target};
   llvm::SmallVector<Launch> result;
@@ -120,6 +121,9 @@ llvm::SmallVector<Launch> candidates(tile::KernelOp kernel, const TargetModel &t
       add({.threads = threads, .minCtas = ctas});
     add({.threads = threads});
   }
+  // A row that fills all registers of an SM may be easier for two of them.
+  if (2 * work.widestBytes > kClusterRow && mayUseClusters)
+    result.append(forCluster(work, target));
   return result;
 }
 } // namespace kpkg::kgpu
