@@ -19,7 +19,7 @@ def Kgpu_Dialect : Dialect {
       beyond `tile.grid_dim x` reads or writes is left out.
     * `kgpu.cluster`: CTAs that run one kernel block together (i32, absent = 1); `tile.block_id x` is CTA / cluster.
     * `kgpu.min_ctas`: CTAs that shall fit an SM, which bounds registers (i32, absent = no demand).
-    * `kgpu.persistent`: the grid of CTAs is as large as the machine; `kgpu.cluster_id` says which part is whose.
+    * `kgpu.persistent`: the grid of CTAs is as large as the machine, whatever the work.
     * `kgpu.shared`: bytes of shared memory (i32), once `kgpu-alloc-smem` ran.
 
     Every tile has a layout as its encoding. Ops of tile, arith, math and scf keep their meaning; operands and results of an

@@ -1,4 +1,4 @@
-// Ops on tiles with layouts, and which part of the machine this is.
+// Ops on tiles with layouts.
 // SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
 
 def Kgpu_CvtLayoutOp : Kgpu_Op<"cvt_layout", [Pure]> {
@@ -77,28 +77,4 @@ def Kgpu_YieldOp : Kgpu_Op<"yield", [Pure, Terminator, ReturnLike, HasParent<"Pa
   }];
   let arguments = (ins Variadic<Tile_Element>:$values);
   let assemblyFormat = "attr-dict ($values^ `:` type($values))?";
-}
-
-def Kgpu_ClusterIdOp : Kgpu_Op<"cluster_id", [Pure]> {
-  let summary = "which of the running clusters (CTAs, without clusters) this is";
-  let description = [{
-    0 <= id < kgpu.cluster_count. A persistent kernel shares its work by it.
-
-    ```mlir
-    %t = kgpu.cluster_id
-    ```
-  }];
-  let results = (outs Index:$result);
-  let assemblyFormat = "attr-dict";
-}
-
-def Kgpu_ClusterCountOp : Kgpu_Op<"cluster_count", [Pure]> {
-  let summary = "how many clusters (CTAs, without clusters) the launch has along x";
-  let description = [{
-    ```mlir
-    %t = kgpu.cluster_count
-    ```
-  }];
-  let results = (outs Index:$result);
-  let assemblyFormat = "attr-dict";
 }

@@ -31,7 +31,8 @@ llvm::Expected<Layout> shareOfWarp(const Layout &layout, unsigned axis) {
   for (Part part : layout::parts)
     for (Layout::Basis &basis : fields.bases[static_cast<unsigned>(part)]) {
       if (basis[axis] != 0 && !llvm::isPowerOf2_32(basis[axis]))
-        return llvm::createStringError("a bit of layout \"%s\" moves by %d along dimension %u", layout.str().c_str(), basis[axis], axis);
+        return llvm::createStringError("a bit of layout \"%s\" moves by %d along dimension %u", layout.str().c_str(),
+                                       basis[axis], axis);
       if (part == Part::Warp || part == Part::Block)
         basis[axis] = 0;
       kept |= basis[axis];

@@ -8,8 +8,9 @@ namespace kpkg::kgpu {
 int64_t partialExtent(const layout::Layout &layout, unsigned axis);
 /// Whether a reduction along `axis` ends within each warp.
 inline bool isWithinWarp(const layout::Layout &layout, unsigned axis) { return partialExtent(layout, axis) == 1; }
-/// What one warp holds of `axis`, its coordinates numbered without gaps: warp and block bits do not move along `axis`. Registers and their
-/// order are those of `layout`. Error when a bit moves along `axis` by more than one bit of the coordinate.
+/// What one warp holds of `axis`, its coordinates numbered without gaps: warp and block bits do not move along `axis`.
+/// Registers and their order are those of `layout`. Error when a bit moves along `axis` by more than one bit of the
+/// coordinate.
 llvm::Expected<layout::Layout> shareOfWarp(const layout::Layout &layout, unsigned axis);
 /// The layout after a reduction of `axis` within each warp: registers and lanes along `axis` are gone or free; warp
 /// bits along it, then block bits, have the coordinates 1, 2, 4, ... on it. Error when a bit moves along `axis` and

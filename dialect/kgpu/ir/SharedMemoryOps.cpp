@@ -26,7 +26,8 @@ LogicalResult SlotOp::verify() {
 
 LogicalResult ReshapeBufferOp::verify() {
   SharedType from = getBuffer().getType(), to = getType();
-  if (from.getElementType() != to.getElementType() || llvm::product_of(from.getShape()) != llvm::product_of(to.getShape()))
+  if (from.getElementType() != to.getElementType() ||
+      llvm::product_of(from.getShape()) != llvm::product_of(to.getShape()))
     return emitOpError() << from << " and " << to << " do not have the same elements";
   if (from.getMemory() || to.getMemory())
     return emitOpError("only buffers in row-major order have other shapes");
@@ -55,40 +56,6 @@ LogicalResult LocalStoreOp::verify() { return verifyMove(*this, getValue().getTy
 LogicalResult RemoteStoreOp::verify() { return verifyMove(*this, getValue().getType(), getBuffer().getType()); }
 LogicalResult LocalLoadOp::verify() { return verifyMove(*this, getType(), getBuffer().getType()); }
 
-LogicalResult AsyncCopyOp::verify() {
-  SharedType buffer = getBuffer().getType();
-  tile::ViewType view = getView().getType();
-  if (buffer.getElementType() != view.getElementType())
-    return emitOpError() << "moves " << view.getElementType() << " into " << buffer;
-  if (static_cast<int64_t>(getOffsets().size()) != view.getRank() ||
-      static_cast<int64_t>(buffer.getShape().size()) != view.getRank())
-    return emitOpError() << "has " << getOffsets().size() << " offsets for a view of rank " << view.getRank() << " and "
-                         << buffer;
-  if (!getLayout().getLayout().covers(buffer.getShape()))
-    return emitOpError() << "layout " << getLayout().getLayout().str() << " does not cover " << buffer;
-  return success();
-}
-
-LogicalResult DotOp::verify() {
-  SharedType lhs = getLhs().getType(), rhs = getRhs().getType();
-  auto accumulator = cast<RankedTensorType>(getAccumulator().getType());
-  if (!hasLayout(accumulator))
-    return emitOpError() << "needs a layout on " << accumulator;
-  ArrayRef<int64_t> left = lhs.getShape(), right = rhs.getShape();
-  if (left.size() != 2 || right.size() != 2 || accumulator.getRank() != 2 || left[1] != right[0] ||
-      left[0] != accumulator.getDimSize(0) || right[1] != accumulator.getDimSize(1))
-    return emitOpError() << "shapes do not agree: " << lhs << " @ " << rhs << " + " << accumulator;
-  Type element = lhs.getElementType();
-  Builder builder(getContext());
-  Type wide = element.isF64()           ? builder.getF64Type()
-              : isa<FloatType>(element) ? Type(builder.getF32Type())
-              : element.isInteger(8)    ? Type(builder.getI32Type())
-                                        : Type();
-  if (rhs.getElementType() != element || accumulator.getElementType() != wide)
-    return emitOpError() << "element types do not agree: " << lhs << " @ " << rhs << " + " << accumulator;
-  return success();
-}
-
 void LocalStoreOp::getSharedAccesses(SmallVectorImpl<SharedMemoryAccess> &accesses) {
   accesses.push_back({getBuffer(), /*isWrite=*/true, Scope::Cta});
 }
@@ -97,11 +64,4 @@ void RemoteStoreOp::getSharedAccesses(SmallVectorImpl<SharedMemoryAccess> &acces
 }
 void LocalLoadOp::getSharedAccesses(SmallVectorImpl<SharedMemoryAccess> &accesses) {
   accesses.push_back({getBuffer(), /*isWrite=*/false, Scope::Cta});
-}
-void AsyncCopyOp::getSharedAccesses(SmallVectorImpl<SharedMemoryAccess> &accesses) {
-  accesses.push_back({getBuffer(), /*isWrite=*/true, Scope::Cta});
-}
-void DotOp::getSharedAccesses(SmallVectorImpl<SharedMemoryAccess> &accesses) {
-  accesses.push_back({getLhs(), /*isWrite=*/false, Scope::Cta});
-  accesses.push_back({getRhs(), /*isWrite=*/false, Scope::Cta});
 }

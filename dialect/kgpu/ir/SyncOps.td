@@ -36,26 +36,3 @@ def Kgpu_ClusterBarrierOp : Kgpu_Op<"cluster_barrier", [MemoryEffects<[MemRead, 
   }];
   let assemblyFormat = "attr-dict";
 }
-
-def Kgpu_AsyncCommitOp : Kgpu_Op<"async_commit", [MemoryEffects<[MemRead, MemWrite]>]> {
-  let summary = "closes a group of asynchronous copies of this thread";
-  let description = [{
-    The group holds every `kgpu.async_copy` since the last commit, maybe none.
-
-    ```mlir
-    kgpu.async_commit
-    ```
-  }];
-  let assemblyFormat = "attr-dict";
-}
-
-def Kgpu_AsyncWaitOp : Kgpu_Op<"async_wait", [MemoryEffects<[MemRead, MemWrite]>]> {
-  let summary = "waits until at most `pending` of the last committed groups of this thread are not done";
-  let description = [{
-    ```mlir
-    kgpu.async_wait 1
-    ```
-  }];
-  let arguments = (ins ConfinedAttr<I64Attr, [IntNonNegative]>:$pending);
-  let assemblyFormat = "$pending attr-dict";
-}
