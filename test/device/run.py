@@ -1,0 +1,132 @@
+"""Runs the specs of kernels_src on a GPU: fresh random inputs, odd shapes and strides, poisoned outputs, two runs bitwise equal.
+
+    test/device/run.py --package softmax.kpkg --package norm.kpkg --out device.json
+
+Needs PyTorch with CUDA and the Python package `kpkg`; compiles nothing. Each op and dtype runs in a process of its own with a time limit.
+
+SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
+"""
+
+from __future__ import annotations
+
+import argparse
+import json
+import os
+import random
+import subprocess
+import sys
+from pathlib import Path
+from typing import Any
+
+ROOT = Path(__file__).resolve().parents[2]
+
+
+def arguments() -> argparse.Namespace:
+    parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
+    parser.add_argument("--package", action="append", required=True)
+    parser.add_argument("--op", action="append", help="only this op; may be repeated")
+    parser.add_argument("--limit", type=float, default=120, help="seconds for one op and dtype")
+    parser.add_argument("--out", type=Path)
+    parser.add_argument("--worker", help=argparse.SUPPRESS)
+    return parser.parse_args()
+
+
+def poisoned(result: Any) -> Any:
+    import torch
+
+    return torch.full_like(result, float("nan") if result.is_floating_point() else 77)
+
+
+def check_sample(spec: Any, op: Any, sample: Any) -> str | None:
+    """What is wrong with the op's results for the sample, if anything."""
+    import torch
+    from opspec import as_tuple
+
+    first = as_tuple(op(*sample.args, **sample.kwargs))
+    try:
+        spec.check(sample, first)
+    except AssertionError as error:
+        return str(error)
+    outs = tuple(poisoned(result) for result in first)
+    op.out(*sample.args, **sample.kwargs, **({"out": outs[0]} if len(outs) == 1 else {f"out{i}": out for i, out in enumerate(outs)}))
+    for again, result in zip(outs, first):
+        if not torch.equal(again.nan_to_num(nan=12345.0), result.nan_to_num(nan=12345.0)):
+            return f"{spec.name} {sample.label}: a second run into poisoned memory differs"
+    return None
+
+
+def worker(options: argparse.Namespace) -> int:
+    os.environ["KPKG_FALLBACK"] = "strict"
+    sys.path[:0] = [str(ROOT / "kernels_src")]
+    import kpkg
+    import opspec
+    import torch
+
+    name, dtype_name = options.worker.split("|")
+    dtype = getattr(torch, dtype_name)
+    spec = next(spec for spec in opspec.load_specs() if spec.name == name)
+    op = None
+    for package in options.package:
+        op = getattr(kpkg.load(package), spec.family, op)
+    if op is None:
+        print(json.dumps({"op": name, "skipped": "no package has this op"}))
+        return 0
+    seed = random.randrange(1 << 31)
+    passed, failures = 0, []
+    for sample in spec.samples(dtype, torch.Generator().manual_seed(seed)):
+        moved = sample.map(lambda tensor: on_gpu(tensor))
+        try:
+            failure = check_sample(spec, op, moved)
+        except Exception as error:  # any way to fail is a line of the report
+            failure = f"{sample.label}: {type(error).__name__}: {str(error)[:300]}"
+        if failure:
+            failures.append(failure)
+        else:
+            passed += 1
+        print(json.dumps({"at": sample.label}), flush=True)
+    print(json.dumps({"op": name, "dtype": dtype_name, "seed": seed, "passed": passed, "failures": failures}), flush=True)
+    return 0
+
+
+def on_gpu(tensor: Any) -> Any:
+    """The same tensor on the GPU, strides and storage offset included."""
+    import torch
+
+    storage = torch.empty(0, dtype=tensor.dtype).set_(tensor.untyped_storage()).to("cuda")
+    return torch.as_strided(storage, tensor.size(), tensor.stride(), tensor.storage_offset())
+
+
+def main() -> int:
+    options = arguments()
+    if options.worker:
+        return worker(options)
+    sys.path[:0] = [str(ROOT / "kernels_src")]
+    import opspec
+
+    lines = []
+    for spec in opspec.load_specs():
+        if options.op and spec.name not in options.op:
+            continue
+        for dtype in spec.dtypes:
+            command = [sys.executable, __file__, *sys.argv[1:], "--worker", f"{spec.name}|{str(dtype).removeprefix('torch.')}"]
+            try:
+                done = subprocess.run(command, capture_output=True, text=True, timeout=options.limit)
+                output, trouble = done.stdout, done.stderr[-600:] if done.returncode else ""
+            except subprocess.TimeoutExpired as expired:
+                output, trouble = (expired.stdout or b"").decode(), f"no answer within {options.limit} s"
+            found = [json.loads(line) for line in output.splitlines() if line.startswith("{")]
+            result = next((line for line in found if "op" in line), {"op": spec.name, "dtype": str(dtype), "passed": 0, "failures": []})
+            if trouble:
+                result["failures"] = [*result.get("failures", []), f"{trouble} (last sample: {found[-1] if found else None})"]
+            if "skipped" not in result:
+                lines.append(result)
+                print(f"{result['op']:28} {result['dtype']:10} {result['passed']:4} passed  {len(result['failures'])} failed", flush=True)
+                for failure in result["failures"][:4]:
+                    print("   ", failure, flush=True)
+            if options.out:
+                options.out.write_text(json.dumps(lines, indent=1) + "\n")
+    return 1 if any(line["failures"] for line in lines) else 0
+
+
+if __name__ == "__main__":
+    sys.exit(main())
