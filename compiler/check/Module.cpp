@@ -84,6 +84,8 @@ Meaning ModuleScope::own(const std::string &name, SourceRange range) const {
 Meaning ModuleScope::lookup(const std::string &name, SourceRange range) const {
   if (entries.count(name))
     return own(name, range);
+  if (name == targetName)
+    return {Meaning::Known, Value(checker.options.targetKind)};
   if (checker.prelude && checker.prelude != this)
     return checker.prelude->own(name, range);
   return {};

@@ -79,6 +79,8 @@ struct ProgramOptions {
   /// `-D NAME=VALUE`: comptime constants of the root modules, overriding theirs.
   std::vector<std::pair<std::string, std::string>> defines;
   unsigned maxComptimeSteps = 1u << 22;
+  /// What the kernels are compiled for, "cpu" or "gpu": comptime code asks with `target.has("gpu")`.
+  std::string targetKind = "cpu";
 };
 
 /// A checked program. Make it with load(), then check(); ask `diags.hasErrors()` before generating.

@@ -29,6 +29,9 @@ public:
   virtual Meaning lookupMember(const std::string &module, const std::string &name, SourceRange range) const = 0;
 };
 
+/// The predefined name of what is compiled for; `target.has("gpu")` asks it.
+inline constexpr std::string_view targetName = "target";
+
 /// What a function is for, by its decorators.
 enum class FunctionRole : uint8_t { Inline, Kernel, Op };
 

@@ -215,6 +215,19 @@ std::optional<Value> Evaluator::evaluate(const ast::Expr &expr, const Environmen
   return std::nullopt;
 }
 
+std::optional<Value> Evaluator::targetQuery(const ast::AttributeExpr &method, const ast::CallExpr &call, const Environment &environment) {
+  if (method.attribute.text != "has")
+    return fail(method.attribute.range, "`target` has no method `" + method.attribute.text + "`; ask `target.has(\"gpu\")`");
+  if (call.arguments.size() != 1)
+    return fail(call.range, "`target.has` takes one String, \"cpu\" or \"gpu\"");
+  auto asked = evaluate(*call.arguments[0].value, environment);
+  if (!asked)
+    return std::nullopt;
+  if (!asked->isString() || (asked->asString() != "cpu" && asked->asString() != "gpu"))
+    return fail(call.arguments[0].value->range, "targets have \"cpu\" or \"gpu\"");
+  return Value(environment.lookup(std::string(targetName), call.range).value.asString() == asked->asString());
+}
+
 std::optional<Value> Evaluator::callee(const ast::CallExpr &call, const Environment &environment) {
   static const std::vector<ast::Argument> none;
   const ast::Expr *base = call.callee.get();
@@ -236,6 +249,11 @@ std::optional<Value> Evaluator::callee(const ast::CallExpr &call, const Environm
       Folded result = foldCall(name->name, values);
       return result ? result.value : fail(call.range, result.error);
     }
+  }
+  if (auto *method = base->as<ast::AttributeExpr>()) {
+    auto *owner = method->base->as<ast::NameExpr>();
+    if (owner && owner->name == targetName && environment.lookup(owner->name, owner->range).kind == Meaning::Known)
+      return targetQuery(*method, call, environment);
   }
   auto function = evaluate(*base, environment);
   if (!function)

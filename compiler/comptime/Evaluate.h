@@ -29,6 +29,8 @@ private:
   enum class Flow { Normal, Break, Continue, Return, Failed };
 
   std::optional<Value> callee(const ast::CallExpr &call, const Environment &environment);
+  /// `target.has("gpu")`
+  std::optional<Value> targetQuery(const ast::AttributeExpr &method, const ast::CallExpr &call, const Environment &environment);
   std::optional<Value> callBound(const FunctionEntity &function, const std::vector<ast::Argument> &comptimeArguments,
                                  const std::vector<ast::Argument> &arguments, const Environment &environment, SourceRange range);
   std::optional<Value> name(const ast::NameExpr &expr, const Environment &environment);

@@ -24,11 +24,12 @@ std::string describeOptions(const CompileOptions &options, const BuildTargets &t
 }
 
 /// Text to a program in which every instance and op is checked; null when `diags` has errors.
-Expected<std::unique_ptr<Program>> checkedProgram(const CompileOptions &options, SourceManager &sources,
+Expected<std::unique_ptr<Program>> checkedProgram(const CompileOptions &options, StringRef targetKind, SourceManager &sources,
                                                   DiagnosticEngine &diags) {
   ProgramOptions programOptions;
   programOptions.importPaths = options.importPaths;
   programOptions.defines = options.defines;
+  programOptions.targetKind = targetKind.str();
   std::unique_ptr<Program> program;
   if (options.texts.empty()) {
     auto paths = findSources(options.inputs);
@@ -56,34 +57,45 @@ Expected<std::optional<std::string>> compile(const CompileOptions &options, Sour
   if (!targets)
     return targets.takeError();
 
-  // Text -> a program without open questions.
-  auto program = checkedProgram(options, sources, diags);
-  if (!program)
-    return program.takeError();
-  if (!*program)
-    return std::nullopt;
+  // Text -> a program without open questions. CPUs and GPUs each see the source with their own `target`: they may have other instances.
+  std::vector<BuildTargets> kinds;
+  if (!targets->cpus.empty() || !targets->hasGpu())
+    kinds.push_back({targets->cpus, {}, {}});
+  if (targets->hasGpu())
+    kinds.push_back({{}, targets->chips, targets->ptx});
+  std::vector<std::unique_ptr<Program>> programs;
+  PackageContents contents;
+  for (const BuildTargets &kind : kinds) {
+    auto program = checkedProgram(options, kind.hasGpu() ? "gpu" : "cpu", sources, diags);
+    if (!program)
+      return program.takeError();
+    if (!*program)
+      return std::nullopt;
+    programs.push_back(std::move(*program));
+    if (contents.sources.empty()) // the next program reads the same files again
+      contents.sources = packedSources(sources);
+  }
+  contents.program = programs.front().get();
 
   // Kernel instances -> tile IR -> machine code, for every target.
-  auto compiled = compileInstances(**program, sources, *targets, options.optLevel, options.jobs, progress);
-  if (!compiled)
-    return compiled.takeError();
-
-  if (remark)
-    for (const std::string &note : compiled->notes)
-      remark(note);
+  for (auto [kind, program] : zip(kinds, programs)) {
+    auto compiled = compileInstances(*program, sources, kind, options.optLevel, options.jobs, progress);
+    if (!compiled)
+      return compiled.takeError();
+    append_range(contents.instances, compiled->instances);
+    std::move(compiled->objects.begin(), compiled->objects.end(), std::back_inserter(contents.objects));
+    if (contents.tileBytecode.empty())
+      contents.tileBytecode = std::move(compiled->tileBytecode);
+    if (remark)
+      for (const std::string &note : compiled->notes)
+        remark(note);
+  }
 
   // Ops -> plan IR -> bytecode.
-  auto plans = encodeOps(**program, sources);
+  auto plans = encodeOps(*contents.program, sources);
   if (!plans)
     return plans.takeError();
-
-  PackageContents contents;
-  contents.program = program->get();
-  contents.instances = std::move(compiled->instances);
-  contents.objects = std::move(compiled->objects);
-  contents.tileBytecode = std::move(compiled->tileBytecode);
   contents.plans = std::move(*plans);
-  contents.sources = packedSources(sources);
   contents.options = describeOptions(options, *targets);
   auto package = writePackage(contents);
   if (!package)
@@ -96,7 +108,8 @@ Expected<std::optional<std::string>> emit(const CompileOptions &options, Stage s
   auto targets = resolveTargets(options.targets);
   if (!targets)
     return targets.takeError();
-  auto program = checkedProgram(options, sources, diags);
+  bool isForGpu = stage == Stage::Kgpu || stage == Stage::Ptx || (targets->cpus.empty() && targets->hasGpu());
+  auto program = checkedProgram(options, isForGpu ? "gpu" : "cpu", sources, diags);
   if (!program)
     return program.takeError();
   if (!*program)

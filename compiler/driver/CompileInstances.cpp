@@ -101,7 +101,7 @@ mlir::OwningOpRef<mlir::ModuleOp> tileVariants(const Program &program, const Sou
 PackedInstance describe(tile::KernelOp kernel, const Program &program, InstanceRef instance) {
   PackedInstance packed;
   packed.kernel = instance.kernel;
-  packed.instance = instance.instance;
+  packed.parameters = program.kernels()[instance.kernel].instances[instance.instance].parameters;
   packed.variant = kernel.getVariant().value_or("any").str();
   packed.symbol = kernel.getSymName().str();
   packed.facts = factsOf(kernel);

@@ -93,7 +93,7 @@ json launchRecord(const PackedLaunch &launch) {
 
 json instanceRecord(const PackedInstance &packed, const Program &program) {
   json params = json::array(), facts = json::array();
-  for (const Value &value : program.kernels()[packed.kernel].instances[packed.instance].parameters)
+  for (const Value &value : packed.parameters)
     params.push_back(toJson(value));
   for (const PackedFact &fact : packed.facts)
     facts.push_back(factRecord(fact));

@@ -43,7 +43,7 @@ struct PackedCostTerm {
 /// One compiled form of a kernel instance.
 struct PackedInstance {
   size_t kernel = 0;
-  size_t instance = 0;
+  std::vector<Value> parameters;
   std::string target;
   std::string variant;
   std::string symbol;

@@ -13,6 +13,7 @@
 #include "llvm/Passes/PassBuilder.h"
 #include "llvm/Support/CommandLine.h"
 #include "llvm/Target/TargetMachine.h"
+#include <mutex>
 
 extern "C" {
 void LLVMInitializeNVPTXTargetInfo();
@@ -30,10 +31,15 @@ namespace {
 /// The PTX version that LLVM 22 writes at most; sm_90a alone would give 8.0, which lacks forms that the lowering uses.
 constexpr StringLiteral Features = "+ptx90";
 
-void setOption(StringRef name, StringRef value) {
+/// Shared memory has 32-bit addresses: half the registers for pointers into it. Only an option of the command line says so, and lld, which links
+/// the CPU's code in this process, resets all of them: it is set before each use.
+void useShortPointers() {
+  static std::mutex lock;
+  std::lock_guard<std::mutex> guard(lock);
+  static constexpr StringLiteral name = "nvptx-short-ptr";
   auto &options = cl::getRegisteredOptions();
-  if (auto found = options.find(name); found != options.end())
-    found->second->addOccurrence(1, name, value);
+  if (auto found = options.find(name); found != options.end() && found->second->getNumOccurrences() == 0)
+    found->second->addOccurrence(1, name, "true");
 }
 
 void initializeTarget() {
@@ -42,14 +48,13 @@ void initializeTarget() {
     LLVMInitializeNVPTXTarget();
     LLVMInitializeNVPTXTargetMC();
     LLVMInitializeNVPTXAsmPrinter();
-    // Shared memory has 32-bit addresses: half the registers for pointers into it.
-    setOption("nvptx-short-ptr", "true");
     return true;
   }();
 }
 
 Expected<std::unique_ptr<TargetMachine>> makeTargetMachine(StringRef chip, unsigned optLevel) {
   initializeTarget();
+  useShortPointers();
   Triple triple("nvptx64-nvidia-cuda");
   std::string reason;
   const Target *target = TargetRegistry::lookupTarget(triple, reason);
