@@ -90,6 +90,7 @@ Status Frame::bind(const OpEntry &op, const kpkg_call &call) {
   addresses.resize(count);
   foreign.clear();
   device = {KPKG_DEVICE_CPU, 0};
+  stream = call.stream;
   const OpArgument *placed = nullptr; ///< the first tensor
   for (size_t i = 0; i < count; ++i) {
     const OpArgument &expected = op.arguments[i];

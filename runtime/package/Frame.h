@@ -41,8 +41,9 @@ struct Frame {
   std::vector<uint64_t> addresses;
   /// Set when an argument's dtype or device rules out every package: why.
   std::string foreign;
-  /// Where the tensor arguments are.
+  /// Where the tensor arguments are, and the call's stream there.
   kpkg_device device = {KPKG_DEVICE_CPU, 0};
+  void *stream = nullptr;
 
   std::vector<uint64_t> key;
   std::vector<int64_t> words;

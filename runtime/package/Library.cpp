@@ -95,7 +95,7 @@ Result<KpkgCpuTileCount> Library::tileCount(const Instance &instance) const {
   return reinterpret_cast<KpkgCpuTileCount>(const_cast<void *>(*address));
 }
 
-Result<void *> Library::gpuFunction(const Instance &instance, int32_t device) const {
+Result<void *> Library::gpuFunction(const Instance &instance, int32_t device, void *stream) const {
   auto image = section(instance.section);
   if (!image)
     return image.error();
@@ -106,6 +106,15 @@ Result<void *> Library::gpuFunction(const Instance &instance, int32_t device) co
   cuda::DeviceScope scope(device);
   if (!scope.status())
     return scope.status().error();
+  auto capturing = cuda::isCapturing(stream);
+  if (!capturing)
+    return capturing.error();
+  if (*capturing)
+    return Error{KPKG_ERROR_USE,
+                 instance.label + " is not loaded yet, and cannot be while a graph is captured: prewarm the library, or call the op once before",
+                 {},
+                 instance.label,
+                 {}};
   auto function = cuda::loadFunction(*image, instance.symbol, instance.section + "' of '" + name());
   if (!function)
     return function.error();
@@ -125,7 +134,7 @@ Status Library::prewarmGpu(int32_t device) const {
   ExecutionDevice own{true, device, properties->major, properties->minor, properties->multiprocessors};
   for (const Instance &instance : entries->instances)
     if (instance.launch && runsOn(instance, own))
-      if (auto function = gpuFunction(instance, device); !function)
+      if (auto function = gpuFunction(instance, device, nullptr); !function)
         return function.error();
   return {};
 }

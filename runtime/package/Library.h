@@ -41,8 +41,9 @@ public:
   Result<std::string_view> section(std::string_view name) const;
   /// The instance's entry point; loads its host object when it is the first to need it.
   Result<KpkgCpuKernel> kernel(const Instance &instance) const;
-  /// The instance's function in the primary context of a GPU; loads its section when it is the first to need it.
-  Result<void *> gpuFunction(const Instance &instance, int32_t device) const;
+  /// The instance's function in the primary context of a GPU; loads its section when it is the first to need it, which is refused while
+  /// `stream` is being captured into a graph.
+  Result<void *> gpuFunction(const Instance &instance, int32_t device, void *stream) const;
   /// The `$tiles` entry of a persistent kernel's instance.
   Result<KpkgCpuTileCount> tileCount(const Instance &instance) const;
 

@@ -75,8 +75,8 @@ static Status countCtas(PlannedLaunch &launch, bool persistent, const ExecutionD
 }
 
 static Result<PlannedLaunch> planLaunch(PlannedCall &planned, const LaunchStep &step, const Library &library,
-                                        const OpEntry &op, std::span<const int64_t> alignments, UseCounter count,
-                                        void *context) {
+                                        const OpEntry &op, std::span<const int64_t> alignments, void *stream,
+                                        UseCounter count, void *context) {
   auto chosen = chooseInstance(library.tables(), step, op.name, planned.device, alignments);
   if (!chosen)
     return chosen.error();
@@ -84,7 +84,7 @@ static Result<PlannedLaunch> planLaunch(PlannedCall &planned, const LaunchStep &
   launch.instance = *chosen;
   launch.use = count(context, **chosen);
   if (planned.device.isCuda) {
-    auto function = library.gpuFunction(**chosen, planned.device.index);
+    auto function = library.gpuFunction(**chosen, planned.device.index, stream);
     if (!function)
       return function.error();
     launch.function = *function;
@@ -208,7 +208,7 @@ Status finishPlan(PlannedCall &planned, const Library &library, const OpEntry &o
       ++planned.copies;
       planned.copiedBytes += uint64_t(bytesOf(copy->source));
     } else {
-      auto launch = planLaunch(planned, std::get<LaunchStep>(step), library, op, alignments, count, context);
+      auto launch = planLaunch(planned, std::get<LaunchStep>(step), library, op, alignments, frame.stream, count, context);
       if (!launch && launch.error().status == KPKG_ERROR_NO_INSTANCE) {
         planned.refusal = launch.error();
         planned.steps.clear();

@@ -48,7 +48,7 @@ def check_sample(spec: Any, op: Any, sample: Any) -> str | None:
     except AssertionError as error:
         return str(error)
     outs = tuple(poisoned(result) for result in first)
-    op.out(*sample.args, **sample.kwargs, **({"out": outs[0]} if len(outs) == 1 else {f"out{i}": out for i, out in enumerate(outs)}))
+    op.out(*sample.args, **sample.kwargs, out=outs[0] if len(outs) == 1 else outs)
     for again, result in zip(outs, first):
         if not torch.equal(again.nan_to_num(nan=12345.0), result.nan_to_num(nan=12345.0)):
             return f"{spec.name} {sample.label}: a second run into poisoned memory differs"

@@ -113,3 +113,5 @@ def test_introspection(libraries):
     assert "softmax" in dir(library)
     library.verify()
     library.prewarm()
+    with pytest.raises(ValueError, match="must be 'cpu', 'cuda' or 'cuda:N'"):
+        library.prewarm("gpu")

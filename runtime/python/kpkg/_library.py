@@ -237,9 +237,15 @@ class CustomOpLibrary:
         """Checks every section's digest and every plan. Raises PackageError."""
         self._native.verify()
 
-    def prewarm(self) -> None:
-        """Loads all code that calls on this host can need, so that no later call loads."""
-        self._native.prewarm(1, 0)
+    def prewarm(self, device: str = "cpu") -> None:
+        """Loads all code that calls on a device can need, so that no later call loads; needed before the first call inside of a CUDA graph.
+
+        ``device`` is ``"cpu"``, ``"cuda"`` (device 0) or ``"cuda:1"``. Raises ValueError for another text, DeviceError when the driver refuses.
+        """
+        kind, _, index = device.partition(":")
+        if kind not in ("cpu", "cuda") or (index and not index.isdecimal()):
+            raise ValueError(f"device must be 'cpu', 'cuda' or 'cuda:N', not {device!r}")
+        self._native.prewarm(1 if kind == "cpu" else 2, int(index or 0))
 
     def set_fallback_policy(self, policy: _policy.Policy | None) -> None:
         """A policy of this library's own; None follows the process-wide one again. See ``kpkg.set_fallback_policy``."""

@@ -1,0 +1,108 @@
+"""Packages for GPUs, built where there is none: what they say of their code, and how it accesses memory.
+
+SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
+"""
+
+from __future__ import annotations
+
+import json
+import os
+import re
+import subprocess
+from pathlib import Path
+
+import pytest
+
+ROOT = Path(__file__).resolve().parents[2]
+BUILD = ROOT / os.environ.get("KPKG_BUILD_DIR", "build")
+ROW_KERNEL = """
+@kernel
+@specialize(T=[bfloat16, float32], COLS=[4096])
+fn normalise[T: DType, COLS: Int](x: Tensor[T, 2], mut y: Tensor[T, 2]):
+    var v = x.tile[1, COLS](block_idx.x, 0).load(fill=-inf).cast[float32]()
+    var e = exp(v - v.max(axis=1))
+    y.tile[1, COLS](block_idx.x, 0).store((e * (1.0 / e.sum(axis=1))).cast[T]())
+
+
+comptime WIDTHS = [4096] if target.has("gpu") else [1024, 4096]
+
+
+@kernel
+@specialize(N=WIDTHS)
+fn copy_rows[N: Int](x: Tensor[float32, 2], mut y: Tensor[float32, 2]):
+    y.tile[1, N](block_idx.x, 0).store(x.tile[1, N](block_idx.x, 0).load())
+
+
+@register.op("t::rows")
+fn rows(x: Tensor) raises -> Tensor:
+    if x.shape[1] > 4096:
+        raise Error("rows of {} are too long", x.shape[1])
+    var y = empty_like(x)
+    launch normalise[T=x.dtype, COLS=at_least(x.shape[1])](x, y, grid=x.shape[0])
+    return y
+
+
+@register.op("t::copied")
+fn copied(x: Tensor) raises -> Tensor:
+    if x.shape[1] > 4096:
+        raise Error("rows of {} are too long", x.shape[1])
+    var y = empty_like(x)
+    launch copy_rows[N=at_least(x.shape[1])](x, y, grid=x.shape[0])
+    return y
+"""
+
+
+@pytest.fixture(scope="module")
+def source(tmp_path_factory: pytest.TempPathFactory) -> Path:
+    path = tmp_path_factory.mktemp("gpu") / "rows.k"
+    path.write_text(ROW_KERNEL)
+    return path
+
+
+def kpkg(*arguments: object) -> str:
+    return subprocess.run([BUILD / "bin" / "kpkg", *map(str, arguments)], check=True, capture_output=True, text=True).stdout
+
+
+def manifest_of(package: Path) -> dict:
+    content = package.read_bytes()
+    return json.JSONDecoder().raw_decode(content[content.index(b"{") :].decode("latin1"))[0]
+
+
+def test_each_kind_of_target_has_its_own_instances(source: Path, tmp_path: Path) -> None:
+    package = tmp_path / "rows.kpkg"
+    kpkg("build", source, "-o", package, "--target", "x86-64-v3,sm_80,sm_90a")
+    instances = manifest_of(package)["instances"]
+    copies = [i for i in instances if i["symbol"].startswith("copy_rows")]
+    assert {i["params"][0] for i in copies if "launch" not in i} == {1024, 4096}
+    assert {i["params"][0] for i in copies if "launch" in i} == {4096}
+    for chip in ("80", "90a"):
+        ours = [i for i in instances if "launch" in i and i["target"] in (f"sm_{chip}", f"compute_{chip}")]
+        assert {i["variant"] for i in ours} == {"vector", "vector64", "unit", "any"}
+        for instance in ours:
+            assert instance["launch"]["threads"] % 32 == 0
+            assert bool(instance["facts"]) == (instance["variant"] != "any")
+
+
+def test_hot_instances_access_memory_in_vectors(source: Path) -> None:
+    ptx = kpkg("build", source, "--target", "sm_90a", "--emit=ptx")
+    entries = dict(re.findall(r"\.entry (\w+)\((.*?)(?=\.entry|\Z)", ptx, re.S))
+    for name, element_bytes in (("bfloat16", 2), ("float32", 4)):
+        body = entries[f"normalise__{name}_4096__vector"]
+        threads = int(re.search(r"\.reqntid (\d+)", body)[1])
+        vectors = 4096 * element_bytes // 16 // threads
+        assert len(re.findall(r"ld\.global\.nc\.v4\.b32", body)) == vectors
+        assert len(re.findall(r"st\.global\.v4\.b32", body)) == vectors
+        assert len(re.findall(r"(?:ld|st)\.global", body)) == 2 * vectors
+        assert len(re.findall(r"bar\.sync|barrier\.sync", body)) <= 2
+
+
+def test_two_builds_of_gpu_code_are_equal(source: Path, tmp_path: Path) -> None:
+    kpkg("build", source, "-o", tmp_path / "rows.kpkg", "--target", "x86-64-v3,sm_90a,ptx", "--check-reproducible")
+
+
+def test_a_chip_that_is_not_served_is_named(source: Path, tmp_path: Path) -> None:
+    done = subprocess.run(
+        [BUILD / "bin" / "kpkg", "build", source, "-o", tmp_path / "x.kpkg", "--target", "sm_70"], capture_output=True, text=True
+    )
+    assert done.returncode == 3
+    assert "chip sm_70 is not served" in done.stderr
