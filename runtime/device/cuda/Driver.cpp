@@ -44,7 +44,6 @@ struct Api {
   Code (*init)(unsigned) = nullptr;
   Code (*errorName)(Code, const char **) = nullptr;
   Code (*errorString)(Code, const char **) = nullptr;
-  Code (*deviceCount)(int *) = nullptr;
   Code (*deviceGet)(int *, int) = nullptr;
   Code (*deviceName)(char *, int, int) = nullptr;
   Code (*deviceAttribute)(int *, int, int) = nullptr;
@@ -62,9 +61,6 @@ struct Api {
   Code (*release)(uint64_t, void *) = nullptr;
   Code (*copy)(uint64_t, uint64_t, size_t, void *) = nullptr;
   Code (*copyRows)(const Copy2D *, void *) = nullptr;
-  Code (*toDevice)(uint64_t, const void *, size_t) = nullptr;
-  Code (*toHost)(void *, uint64_t, size_t) = nullptr;
-  Code (*synchronize)(void *) = nullptr;
 };
 
 Error deviceError(const std::string &message) { return {KPKG_ERROR_DEVICE, message, {}, {}, {}}; }
@@ -93,7 +89,6 @@ Loaded load() {
   find(api.init, "cuInit");
   find(api.errorName, "cuGetErrorName");
   find(api.errorString, "cuGetErrorString");
-  find(api.deviceCount, "cuDeviceGetCount");
   find(api.deviceGet, "cuDeviceGet");
   find(api.deviceName, "cuDeviceGetName");
   find(api.deviceAttribute, "cuDeviceGetAttribute");
@@ -111,9 +106,6 @@ Loaded load() {
   find(api.release, "cuMemFreeAsync");
   find(api.copy, "cuMemcpyDtoDAsync_v2");
   find(api.copyRows, "cuMemcpy2DAsync_v2");
-  find(api.toDevice, "cuMemcpyHtoD_v2");
-  find(api.toHost, "cuMemcpyDtoH_v2");
-  find(api.synchronize, "cuStreamSynchronize");
   if (!loaded.failure.empty())
     return loaded;
   if (Code code = api.init(0); code != 0)
@@ -166,16 +158,6 @@ Result<void *> primaryContext(int32_t device) {
 }
 
 } // namespace
-
-Result<int32_t> deviceCount() {
-  auto api = driver();
-  if (!api)
-    return api.error();
-  int count = 0;
-  if (Status status = check((*api)->deviceCount(&count), "cuDeviceGetCount"); !status)
-    return status.error();
-  return int32_t(count);
-}
 
 Result<DeviceProperties> deviceProperties(int32_t device) {
   auto api = driver();
@@ -273,15 +255,5 @@ Status copyRows(uint64_t to, int64_t toPitch, uint64_t from, int64_t fromPitch, 
   plan.width = size_t(width), plan.height = size_t(rows);
   return check(loadedDriver().api.copyRows(&plan, stream), "cuMemcpy2DAsync");
 }
-
-Status copyToDevice(uint64_t to, const void *from, int64_t bytes) {
-  return check(loadedDriver().api.toDevice(to, from, size_t(bytes)), "cuMemcpyHtoD");
-}
-
-Status copyToHost(void *to, uint64_t from, int64_t bytes) {
-  return check(loadedDriver().api.toHost(to, from, size_t(bytes)), "cuMemcpyDtoH");
-}
-
-Status synchronize(Stream stream) { return check(loadedDriver().api.synchronize(stream), "cuStreamSynchronize"); }
 
 } // namespace kpkg::cuda

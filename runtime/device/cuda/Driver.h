@@ -22,8 +22,7 @@ struct DeviceProperties {
 
 /// Errors of everything here are KPKG_ERROR_DEVICE and name the driver's call, its code and its text.
 
-/// How many devices the driver has; an error when there is no driver. KPKG_CUDA_DRIVER names another library than libcuda.so.1.
-Result<int32_t> deviceCount();
+/// An error when there is no driver. KPKG_CUDA_DRIVER names another library than libcuda.so.1.
 Result<DeviceProperties> deviceProperties(int32_t device);
 
 /// Makes the device's primary context current for its scope.
@@ -62,9 +61,6 @@ Status release(uint64_t memory, Stream stream);
 Status copy(uint64_t to, uint64_t from, int64_t bytes, Stream stream);
 /// `rows` pieces of `width` bytes, which lie `toPitch` and `fromPitch` bytes apart (at least `width`).
 Status copyRows(uint64_t to, int64_t toPitch, uint64_t from, int64_t fromPitch, int64_t width, int64_t rows, Stream stream);
-Status copyToDevice(uint64_t to, const void *from, int64_t bytes);
-Status copyToHost(void *to, uint64_t from, int64_t bytes);
-Status synchronize(Stream stream);
 
 } // namespace kpkg::cuda
 #endif

@@ -1,0 +1,132 @@
+// Calls on a GPU through a stand-in for the driver: choice, parameters, launch shape, capture, errors, copies.
+// SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
+#include "test/runtime/device/cuda/fake_driver.h"
+#include "test/runtime/package/SamplePackage.h"
+
+#include <kpkg/kpkg.hpp>
+
+#include <bit>
+#include <cstdlib>
+#include <dlfcn.h>
+#include <gmock/gmock.h>
+#include <gtest/gtest.h>
+
+using namespace kpkg;
+using nlohmann::json;
+using testing::HasSubstr;
+
+namespace {
+
+class CudaCall : public testing::Test {
+protected:
+  static void SetUpTestSuite() { setenv("KPKG_CUDA_DRIVER", KPKG_TEST_FAKE_DRIVER, 1); }
+
+  CudaCall() {
+    fake = static_cast<FakeDriver *>(::dlsym(::dlopen(KPKG_TEST_FAKE_DRIVER, RTLD_NOW), "fake"));
+    *fake = {};
+    fake->major = 9, fake->devices = 2, fake->wordCount = 14;
+    json manifest = test::sampleManifest();
+    json any = manifest["instances"][0];
+    any["section"] = "host/" + test::foreignTarget(), any["target"] = "sm_90a", any["symbol"] = "any_kernel";
+    any["params"] = {"float32", 1024};
+    any["launch"] = {{"threads", 128}};
+    json vector = any;
+    vector["variant"] = "vector", vector["symbol"] = "vector_kernel";
+    vector["launch"] = {{"threads", 128}, {"blocks", 4}, {"shared", 65536}};
+    vector["facts"] = {{{"arg", 0}, {"unit", 1}, {"align", 16}, {"divisible", 4}, {"index", 32}},
+                       {{"arg", 1}, {"unit", 1}, {"align", 16}, {"divisible", 4}, {"index", 32}}};
+    manifest["instances"].push_back(any);
+    manifest["instances"].push_back(vector);
+    bytes = test::samplePackage(manifest);
+    library.emplace(Library::openMemory(bytes, "sample.kpkg").value());
+  }
+
+  Tensor onDevice(float *data, std::vector<int64_t> shape, int32_t device = 0) {
+    return Tensor(data, DType::Float32, std::move(shape), {KPKG_DEVICE_CUDA, device});
+  }
+  Result<std::vector<Tensor>> scale(Tensor x, Tensor y) { return library->op("test::scale")->callInto({stream}, {x}, {y}); }
+
+  FakeDriver *fake = nullptr;
+  std::string bytes;
+  std::optional<Library> library;
+  void *stream = &bytes;
+  alignas(64) float x[1024], y[1024];
+};
+
+TEST_F(CudaCall, PacksParametersAndLaunches) {
+  auto made = scale(onDevice(x, {10, 64}), onDevice(y, {10, 64}));
+  ASSERT_TRUE(made) << made.error().message;
+  EXPECT_STREQ(fake->symbol, "vector_kernel");
+  EXPECT_EQ(fake->grid[0], 3u); // four blocks of the grid in each CTA
+  EXPECT_EQ(fake->threads, 128u);
+  EXPECT_EQ(fake->shared, 65536u);
+  EXPECT_EQ(fake->allowedShared, 65536);
+  EXPECT_EQ(fake->stream, stream);
+  std::vector<uint64_t> expected = {reinterpret_cast<uint64_t>(x), 10, 64, 64, 1, reinterpret_cast<uint64_t>(y), 10, 64, 64, 1,
+                                    std::bit_cast<uint32_t>(2.0f), 10, 1, 1};
+  EXPECT_EQ(std::vector<uint64_t>(fake->words, fake->words + 14), expected);
+  EXPECT_EQ(fake->depth, 0);
+  EXPECT_EQ(fake->allocations, 0);
+  EXPECT_TRUE(scale(onDevice(x, {10, 64}), onDevice(y, {10, 64})));
+  EXPECT_EQ(fake->loads, 1);
+  EXPECT_EQ(fake->launches, 2);
+}
+
+TEST_F(CudaCall, FactsThatDoNotHoldTakeTheGeneralInstance) {
+  ASSERT_TRUE(scale(onDevice(x + 1, {4, 64}), onDevice(y, {4, 64})));
+  EXPECT_STREQ(fake->symbol, "any_kernel") << "an address that is no multiple of 16";
+  ASSERT_TRUE(scale(onDevice(x, {4, 63}), onDevice(y, {4, 63})));
+  EXPECT_STREQ(fake->symbol, "any_kernel") << "an extent that is no multiple of 4";
+  auto why = library->op("test::scale")->explain({onDevice(x, {4, 63})});
+  ASSERT_TRUE(why);
+  EXPECT_THAT(*why, HasSubstr("needs for 'x' a stride of dimension 0 that is a multiple of 4, found 63"));
+}
+
+TEST_F(CudaCall, CodeForAnotherChipIsRefused) {
+  fake->major = 8;
+  auto made = scale(onDevice(x, {4, 64}), onDevice(y, {4, 64}));
+  ASSERT_FALSE(made);
+  EXPECT_EQ(made.error().status, KPKG_ERROR_NO_INSTANCE);
+  EXPECT_THAT(made.error().message, HasSubstr("this GPU is sm_80"));
+}
+
+TEST_F(CudaCall, NothingIsLoadedDuringCapture) {
+  fake->capturing = 1;
+  auto made = scale(onDevice(x, {4, 64}), onDevice(y, {4, 64}));
+  ASSERT_FALSE(made);
+  EXPECT_EQ(made.error().status, KPKG_ERROR_USE);
+  EXPECT_THAT(made.error().message, HasSubstr("prewarm the library"));
+  fake->capturing = 0;
+  ASSERT_TRUE(library->prewarm({KPKG_DEVICE_CUDA, 0}));
+  int loads = fake->loads;
+  fake->capturing = 1;
+  EXPECT_TRUE(scale(onDevice(x, {4, 64}), onDevice(y, {4, 64})));
+  EXPECT_EQ(fake->loads, loads);
+}
+
+TEST_F(CudaCall, DriverErrorsNameCallAndText) {
+  fake->failLaunch = 1;
+  auto made = scale(onDevice(x, {4, 64}), onDevice(y, {4, 64}));
+  ASSERT_FALSE(made);
+  EXPECT_EQ(made.error().status, KPKG_ERROR_DEVICE);
+  EXPECT_THAT(made.error().message, HasSubstr("cuLaunchKernelEx failed: CUDA_ERROR_LAUNCH_FAILED, unspecified launch failure"));
+}
+
+TEST_F(CudaCall, TensorsMustBeOnOneDevice) {
+  auto made = scale(onDevice(x, {4, 64}), onDevice(y, {4, 64}, 1));
+  ASSERT_FALSE(made);
+  EXPECT_THAT(made.error().message, HasSubstr("is not on the device of the arguments"));
+}
+
+TEST_F(CudaCall, CopiesStridedTensorsOnTheDevice) {
+  for (int i = 0; i < 24; ++i)
+    x[i] = float(i);
+  // One copy of x^T into a temporary, one launch that reads it.
+  auto made = library->op("test::scale_transposed")->callInto({stream}, {onDevice(x, {4, 6})}, {onDevice(y, {6, 4})});
+  ASSERT_TRUE(made) << made.error().message;
+  EXPECT_GT(fake->copies, 0);
+  EXPECT_EQ(fake->launches, 1);
+  EXPECT_EQ(fake->allocations, 0);
+}
+
+} // namespace

@@ -1,0 +1,72 @@
+// A stand-in for NVIDIA's driver: devices are host memory, launches are written down. Tests look at `fake` and change what it answers.
+// SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
+#include "fake_driver.h"
+#include <stdlib.h>
+#include <string.h>
+
+struct FakeDriver fake = {.major = 9, .minor = 0, .devices = 2};
+
+struct LaunchConfig {
+  uint32_t grid[3], block[3], shared;
+  void *stream, *attributes;
+  uint32_t attributeCount;
+};
+struct Copy2D {
+  size_t srcX, srcY;
+  uint32_t srcType;
+  const void *srcHost;
+  uint64_t srcDevice;
+  void *srcArray;
+  size_t srcPitch, dstX, dstY;
+  uint32_t dstType;
+  void *dstHost;
+  uint64_t dstDevice;
+  void *dstArray;
+  size_t dstPitch, width, height;
+};
+
+int cuInit(unsigned flags) { return 0; }
+int cuGetErrorName(int code, const char **name) { return *name = "CUDA_ERROR_LAUNCH_FAILED", 0; }
+int cuGetErrorString(int code, const char **text) { return *text = "unspecified launch failure", 0; }
+int cuDeviceGet(int *device, int number) { return *device = number, number < fake.devices ? 0 : 101; }
+int cuDeviceGetName(char *name, int size, int device) { return strncpy(name, "Fake", (size_t)size), 0; }
+int cuDeviceGetAttribute(int *value, int attribute, int device) {
+  *value = attribute == 75 ? fake.major : attribute == 76 ? fake.minor : 4;
+  return 0;
+}
+int cuDevicePrimaryCtxRetain(void **context, int device) { return *context = &fake.contexts[device], 0; }
+int cuCtxGetCurrent(void **context) { return *context = fake.current, 0; }
+int cuCtxPushCurrent_v2(void *context) { return fake.current = context, ++fake.depth, 0; }
+int cuCtxPopCurrent_v2(void **context) { return *context = fake.current, fake.current = 0, --fake.depth, 0; }
+int cuLibraryLoadData(void **library, const void *code, void *a, void *b, unsigned c, void *d, void *e, unsigned f) {
+  return *library = &fake, ++fake.loads, 0;
+}
+int cuLibraryGetKernel(void **kernel, void *library, const char *name) {
+  strncpy(fake.symbol, name, sizeof fake.symbol - 1);
+  return *kernel = fake.symbol, 0;
+}
+int cuKernelGetFunction(void **function, void *kernel) { return *function = kernel, 0; }
+int cuFuncSetAttribute(void *function, int attribute, int value) { return fake.allowedShared = value, 0; }
+int cuLaunchKernelEx(const struct LaunchConfig *config, void *function, void **parameters, void **extra) {
+  if (fake.failLaunch)
+    return 719;
+  ++fake.launches;
+  memcpy(fake.grid, config->grid, sizeof fake.grid);
+  fake.threads = config->block[0], fake.shared = config->shared, fake.stream = config->stream;
+  for (int i = 0; i < fake.wordCount; ++i)
+    memcpy(&fake.words[i], parameters[i], 8);
+  return 0;
+}
+int cuStreamIsCapturing(void *stream, uint32_t *state) { return *state = (uint32_t)fake.capturing, 0; }
+int cuMemAllocAsync(uint64_t *memory, size_t bytes, void *stream) {
+  return *memory = (uint64_t)aligned_alloc(256, (bytes + 255) / 256 * 256), ++fake.allocations, 0;
+}
+int cuMemFreeAsync(uint64_t memory, void *stream) { return free((void *)memory), --fake.allocations, 0; }
+int cuMemcpyDtoDAsync_v2(uint64_t to, uint64_t from, size_t bytes, void *stream) {
+  return memcpy((void *)to, (void *)from, bytes), ++fake.copies, 0;
+}
+int cuMemcpy2DAsync_v2(const struct Copy2D *copy, void *stream) {
+  for (size_t row = 0; row < copy->height; ++row)
+    memcpy((char *)copy->dstDevice + row * copy->dstPitch, (char *)copy->srcDevice + row * copy->srcPitch, copy->width);
+  return ++fake.copies, 0;
+}
