@@ -62,15 +62,15 @@ namespace {
 /// Memory of a GPU for the length of a call, in the order of its stream.
 class DeviceMemory {
 public:
-  explicit DeviceMemory(cuda::Stream stream) : stream(stream) {}
+  DeviceMemory(int32_t device, cuda::Stream stream) : device(device), stream(stream) {}
   DeviceMemory(const DeviceMemory &) = delete;
   DeviceMemory &operator=(const DeviceMemory &) = delete;
   ~DeviceMemory() {
     for (uint64_t block : blocks)
-      cuda::release(block, stream);
+      static_cast<void>(cuda::release(block, stream)); // in a destructor: nobody to tell
   }
   Result<std::byte *> get(int64_t bytes) {
-    auto block = cuda::allocate(bytes, stream);
+    auto block = cuda::allocate(device, bytes, stream);
     if (!block)
       return block.error();
     blocks.push_back(*block);
@@ -78,6 +78,7 @@ public:
   }
 
 private:
+  int32_t device;
   cuda::Stream stream;
   std::vector<uint64_t> blocks;
 };
@@ -295,6 +296,7 @@ static Status runOnGpu(const PlannedLaunch &planned, const OpEntry &op, int64_t 
   std::copy_n(planned.ctas, 3, launch.grid);
   launch.threads = shape.threads;
   launch.sharedBytes = shape.shared;
+  launch.overlaps = shape.overlaps;
   Status status = cuda::launch(launch, stream, parameters.data());
   if (status)
     return {};
@@ -321,7 +323,7 @@ Status execute(const PlannedCall &planned, const OpEntry &op, Frame &frame, kpkg
     if (!scope->status())
       return scope->status();
   }
-  DeviceMemory memory(call.stream);
+  DeviceMemory memory(planned.device.index, call.stream);
   std::byte *temporaries = nullptr;
   if (resolution.temporaryBytes && planned.device.isCuda) {
     auto block = memory.get(resolution.temporaryBytes);

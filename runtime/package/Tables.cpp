@@ -252,6 +252,8 @@ LaunchShape readLaunch(const Entry &entry) {
   launch.occupancy = number("occupancy", 1, 64, 0);
   launch.shared = number("shared", 0, 1 << 20, 0);
   launch.registers = number("registers", 0, 1024, 0);
+  launch.spills = number("spills", 0, 1 << 20, 0);
+  launch.overlaps = entry.flag("overlaps", false);
   return launch;
 }
 

@@ -85,6 +85,8 @@ struct LaunchShape {
   uint32_t occupancy = 0; ///< CTAs of a multiprocessor for kernels that share out their work themselves; 0: as the grid says
   uint32_t shared = 0;    ///< bytes of dynamic shared memory
   uint32_t registers = 0; ///< of a thread; 0: not known
+  uint32_t spills = 0;    ///< bytes that a thread writes to local memory
+  bool overlaps = false;  ///< may start while the kernel before it in the stream ends: it waits itself
 };
 
 /// count * product of the factors; see docs/package-format.md.

@@ -1,4 +1,4 @@
-// NVIDIA's driver, found at run time: devices, code, launches, memory. No toolkit is needed to build or to run.
+// NVIDIA's driver, found at run time: devices, streams, code, launches. No toolkit is needed to build or to run.
 // SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
 #ifndef KPKG_CUDA_DRIVER_H
 #define KPKG_CUDA_DRIVER_H
@@ -20,10 +20,21 @@ struct DeviceProperties {
   int32_t multiprocessors = 0;
 };
 
+/// What it takes longer to ask, for reports.
+struct DeviceDetails {
+  DeviceProperties properties;
+  int64_t memoryBytes = 0;
+  int64_t cacheBytes = 0; ///< of the level that all multiprocessors share
+};
+
 /// Errors of everything here are KPKG_ERROR_DEVICE and name the driver's call, its code and its text.
 
 /// An error when there is no driver. KPKG_CUDA_DRIVER names another library than libcuda.so.1.
+Result<int32_t> deviceCount();
 Result<DeviceProperties> deviceProperties(int32_t device);
+Result<DeviceDetails> deviceDetails(int32_t device);
+/// 13000 for CUDA 13.0: the newest toolkit whose code the driver runs.
+Result<int32_t> driverVersion();
 
 /// Makes the device's primary context current for its scope.
 class DeviceScope {
@@ -39,6 +50,10 @@ private:
   bool pushed = false;
 };
 
+/// Of the current context; does not wait for the default stream.
+Result<Stream> createStream();
+Status destroyStream(Stream stream);
+Status synchronize(Stream stream);
 /// Whether work on the stream is being recorded into a graph.
 Result<bool> isCapturing(Stream stream);
 
@@ -52,15 +67,11 @@ struct Launch {
   uint32_t grid[3] = {1, 1, 1};
   uint32_t threads = 1;
   uint32_t sharedBytes = 0;
+  /// The kernel may start while the one before it in the stream ends, for which it waits itself.
+  bool overlaps = false;
 };
 /// `parameters` points to one pointer for each kernel parameter.
 Status launch(const Launch &launch, Stream stream, void **parameters);
-
-Result<uint64_t> allocate(int64_t bytes, Stream stream);
-Status release(uint64_t memory, Stream stream);
-Status copy(uint64_t to, uint64_t from, int64_t bytes, Stream stream);
-/// `rows` pieces of `width` bytes, which lie `toPitch` and `fromPitch` bytes apart (at least `width`).
-Status copyRows(uint64_t to, int64_t toPitch, uint64_t from, int64_t fromPitch, int64_t width, int64_t rows, Stream stream);
 
 } // namespace kpkg::cuda
 #endif

@@ -3,7 +3,7 @@
 #ifndef KPKG_CUDA_STRIDEDCOPY_H
 #define KPKG_CUDA_STRIDEDCOPY_H
 
-#include "runtime/device/cuda/Driver.h"
+#include "runtime/device/cuda/Memory.h"
 
 #include <span>
 

@@ -363,6 +363,40 @@ KPKG_API const char *kpkg_cpu_target(size_t index);
 /* Threads that a large call uses: KPKG_NUM_THREADS, else the size of the process' CPU set. */
 KPKG_API int32_t kpkg_cpu_threads(void);
 
+/* ---- Devices, their memory and streams
+ * ------------------------------------------------------------------------------ */
+
+/* How many devices of a kind (KPKG_DEVICE_CPU, KPKG_DEVICE_CUDA) there are. KPKG_ERROR_DEVICE when there is no NVIDIA
+ * driver, or it does not start; the message says why. */
+KPKG_API kpkg_status kpkg_device_count(int32_t type, int32_t *count);
+
+typedef struct kpkg_device_info {
+  size_t struct_size;
+  const char *name;       /* "NVIDIA H200"; lives as long as the process */
+  const char *target;     /* what code for exactly this device is called: "sm_90", "x86-64-v4" */
+  int32_t processors;     /* multiprocessors of a GPU, threads of the host */
+  int32_t driver_version; /* 13000: the newest CUDA version whose code the driver runs; 0 on the host */
+  uint64_t memory_bytes;  /* 0 on the host */
+  uint64_t cache_bytes;   /* the cache that all multiprocessors share; 0 on the host */
+} kpkg_device_info;
+KPKG_API kpkg_status kpkg_device_describe(kpkg_device device, kpkg_device_info *info);
+
+/* Memory of a device, in the order of `stream`: it may be used by work queued on the stream afterwards. At least 64-byte
+ * aligned; NULL for 0 bytes of a GPU. `stream` is not looked at on the host. */
+KPKG_API kpkg_status kpkg_memory_allocate(kpkg_device device, size_t bytes, void *stream, void **data);
+/* Gives memory of kpkg_memory_allocate back once the work that is queued on `stream` is done. */
+KPKG_API kpkg_status kpkg_memory_free(kpkg_device device, void *data, void *stream);
+/* Copies within a device in the order of `stream`, without waiting; from or to the host returns when the copy is done. */
+KPKG_API kpkg_status kpkg_memory_copy(kpkg_device to_device, void *to, kpkg_device from_device, const void *from,
+                                      size_t bytes, void *stream);
+
+/* A new stream, which does not wait for the default stream. The host has none: NULL. */
+KPKG_API kpkg_status kpkg_stream_create(kpkg_device device, void **stream);
+/* Work that is queued still runs. NULL is allowed. */
+KPKG_API kpkg_status kpkg_stream_destroy(kpkg_device device, void *stream);
+/* Waits for all work queued so far. Errors of kernels that ran show here. NULL is the default stream. */
+KPKG_API kpkg_status kpkg_stream_synchronize(kpkg_device device, void *stream);
+
 #ifdef __cplusplus
 }
 #endif

@@ -15,11 +15,6 @@
 
 namespace kpkg {
 
-/// Where device work is queued: a driver's stream handle. The host has none.
-struct Stream {
-  void *handle = nullptr;
-};
-
 /// An argument by its schema name.
 using Named = std::pair<std::string, Value>;
 
@@ -64,7 +59,8 @@ public:
   const kpkg_op *get() const { return handle; }
 
   /// Runs the op. `tensors` go to the tensor arguments in schema order, `named` to the arguments of these names; all
-  /// others take their defaults. Results are new host memory (or the caller's, where the op returns an argument).
+  /// others take their defaults. Results are new memory where the arguments are, in the order of `stream` (or the
+  /// caller's, where the op returns an argument).
   Result<std::vector<Tensor>> call(Stream stream, const std::vector<Tensor> &tensors,
                                    const std::vector<Named> &named = {}) const {
     return run(kpkg_op_call, stream, tensors, nullptr, named);
@@ -105,9 +101,9 @@ public:
 private:
   /// The C call and what its pointers refer to.
   struct Frame {
-    std::vector<Value> kept;
     std::vector<kpkg_tensor> descriptors;
     std::vector<kpkg_value> values;
+    Stream stream;
     std::vector<std::shared_ptr<void>> allocations;
     std::vector<kpkg_result> results;
     kpkg_call call = {};
@@ -147,12 +143,19 @@ private:
   }
 
   static kpkg_status allocate(void *context, const kpkg_allocation *wanted, void **data) {
-    if (wanted->device.type != KPKG_DEVICE_CPU)
-      return kpkg_set_error(KPKG_ERROR_UNSUPPORTED, "results on a device other than the host need callInto");
-    auto &allocations = *static_cast<std::vector<std::shared_ptr<void>> *>(context);
-    allocations.resize(size_t(wanted->index) + 1);
-    allocations.back() = Tensor::allocate(wanted->bytes);
-    *data = allocations.back().get();
+    Frame &frame = *static_cast<Frame *>(context);
+    std::shared_ptr<void> memory;
+    if (wanted->device.type == KPKG_DEVICE_CPU) {
+      memory = Tensor::allocate(wanted->bytes);
+    } else {
+      auto made = Tensor::allocate(wanted->bytes, wanted->device, frame.stream);
+      if (!made)
+        return made.error().status; // this thread's last error
+      memory = std::move(*made);
+    }
+    *data = memory.get();
+    frame.allocations.resize(size_t(wanted->index) + 1);
+    frame.allocations.back() = std::move(memory);
     return KPKG_OK;
   }
 
@@ -177,8 +180,9 @@ private:
       frame.call.outputs = outputPointers.data();
     }
     frame.call.stream = stream.handle;
+    frame.stream = std::move(stream);
     frame.call.allocate = allocate;
-    frame.call.allocate_context = &frame.allocations;
+    frame.call.allocate_context = &frame;
     if (entry(handle, &frame.call) != KPKG_OK)
       return Error::last();
 

@@ -3,6 +3,7 @@
 #ifndef KPKG_TENSOR_HPP
 #define KPKG_TENSOR_HPP
 
+#include <kpkg/device.hpp>
 #include <kpkg/result.hpp>
 
 #include <cstdint>
@@ -49,8 +50,6 @@ template <typename T> constexpr DType dtypeOf() {
   }
 }
 
-inline constexpr kpkg_device Cpu = {KPKG_DEVICE_CPU, 0};
-
 /// Shape, strides and address of memory. Copies share the memory; `owner` keeps it alive (null: borrowed).
 class Tensor {
 public:
@@ -86,6 +85,45 @@ public:
   static std::shared_ptr<void> allocate(size_t bytes) {
     return {::operator new(bytes ? bytes : 1, std::align_val_t(64)),
             [](void *memory) { ::operator delete(memory, std::align_val_t(64)); }};
+  }
+
+  /// New uninitialised memory of a device, in the order of `stream`: work that is queued there later may use it. It goes
+  /// back, again in that order, when the last tensor that shares it is gone.
+  static Result<Tensor> empty(DType dtype, std::vector<int64_t> shape, kpkg_device device, Stream stream = {}) {
+    size_t bytes = kpkg_dtype_size(int32_t(dtype));
+    for (int64_t extent : shape)
+      bytes *= size_t(extent);
+    auto memory = allocate(bytes, device, std::move(stream));
+    if (!memory)
+      return memory.error();
+    void *data = memory->get();
+    return Tensor(data, dtype, std::move(shape), {}, device, std::move(*memory));
+  }
+  static Result<std::shared_ptr<void>> allocate(size_t bytes, kpkg_device device, Stream stream) {
+    void *data = nullptr;
+    if (kpkg_memory_allocate(device, bytes, stream.handle, &data) != KPKG_OK)
+      return Error::last();
+    return std::shared_ptr<void>(data, [device, stream = std::move(stream)](void *memory) {
+      kpkg_memory_free(device, memory, stream.handle);
+    });
+  }
+
+  /// A copy of this tensor's elements on `device`, with the same strides. From or to the host it is complete; within a
+  /// device it is queued on `stream`.
+  Result<Tensor> to(kpkg_device device, Stream stream = {}) const {
+    int64_t lowest = 0, highest = 0;
+    for (size_t i = 0; i < extents.size(); ++i)
+      (steps[i] < 0 ? lowest : highest) += extents[i] > 0 ? (extents[i] - 1) * steps[i] : 0;
+    int64_t width = int64_t(kpkg_dtype_size(int32_t(elementType)));
+    size_t bytes = elements() == 0 ? 0 : size_t((highest - lowest + 1) * width);
+    auto memory = allocate(bytes, device, stream);
+    if (!memory)
+      return memory.error();
+    char *first = static_cast<char *>(address) + lowest * width;
+    if (kpkg_memory_copy(device, memory->get(), place, first, bytes, stream.handle) != KPKG_OK)
+      return Error::last();
+    char *start = static_cast<char *>(memory->get()) - lowest * width;
+    return Tensor(start, elementType, extents, steps, device, std::move(*memory));
   }
 
   /// Borrows a `DLTensor`'s memory.

@@ -25,7 +25,7 @@ protected:
     fake = static_cast<FakeDriver *>(::dlsym(::dlopen(KPKG_TEST_FAKE_DRIVER, RTLD_NOW), "fake"));
     *fake = {};
     fake->major = 9, fake->devices = 2, fake->wordCount = 14;
-    json manifest = test::sampleManifest();
+    manifest = test::sampleManifest();
     json any = manifest["instances"][0];
     any["section"] = "host/" + test::foreignTarget(), any["target"] = "sm_90a", any["symbol"] = "any_kernel";
     any["params"] = {"float32", 1024};
@@ -37,16 +37,20 @@ protected:
                        {{"arg", 1}, {"unit", 1}, {"align", 16}, {"divisible", 4}, {"index", 32}}};
     manifest["instances"].push_back(any);
     manifest["instances"].push_back(vector);
-    bytes = test::samplePackage(manifest);
-    library.emplace(Library::openMemory(bytes, "sample.kpkg").value());
+    reload(manifest);
   }
 
   Tensor onDevice(float *data, std::vector<int64_t> shape, int32_t device = 0) {
     return Tensor(data, DType::Float32, std::move(shape), {KPKG_DEVICE_CUDA, device});
   }
   Result<std::vector<Tensor>> scale(Tensor x, Tensor y) { return library->op("test::scale")->callInto({stream}, {x}, {y}); }
+  void reload(const json &changed) {
+    bytes = test::samplePackage(changed);
+    library.emplace(Library::openMemory(bytes, "sample.kpkg").value());
+  }
 
   FakeDriver *fake = nullptr;
+  json manifest;
   std::string bytes;
   std::optional<Library> library;
   void *stream = &bytes;
@@ -127,6 +131,36 @@ TEST_F(CudaCall, CopiesStridedTensorsOnTheDevice) {
   EXPECT_GT(fake->copies, 0);
   EXPECT_EQ(fake->launches, 1);
   EXPECT_EQ(fake->allocations, 0);
+}
+
+TEST_F(CudaCall, ResultsAreAllocatedOnTheDeviceInTheStreamsOrder) {
+  auto made = library->op("test::scale")->call({stream}, {onDevice(x, {4, 64})});
+  ASSERT_TRUE(made) << made.error().message;
+  Tensor result = made->front();
+  EXPECT_EQ(result.device().type, KPKG_DEVICE_CUDA);
+  EXPECT_EQ(reinterpret_cast<uint64_t>(result.data()), fake->words[5]) << "the kernel writes the result";
+  EXPECT_EQ(fake->allocations, 1);
+  EXPECT_EQ(fake->waits, 0);
+  *made = {};
+  EXPECT_EQ(fake->allocations, 1) << "a copy of the tensor keeps the memory";
+  result = {};
+  EXPECT_EQ(fake->allocations, 0);
+  made = library->op("test::scale")->call({stream}, {onDevice(x, {0, 64})});
+  ASSERT_TRUE(made) << "no element, no memory: " << made.error().message;
+}
+
+TEST_F(CudaCall, OverlapIsALaunchAttribute) {
+  ASSERT_TRUE(scale(onDevice(x, {10, 64}), onDevice(y, {10, 64})));
+  EXPECT_EQ(fake->attributes, 0u);
+  manifest["instances"].back()["launch"]["overlaps"] = true;
+  reload(manifest);
+  ASSERT_TRUE(scale(onDevice(x, {10, 64}), onDevice(y, {10, 64})));
+  EXPECT_EQ(fake->attributes, 1u << 6);
+  manifest["instances"].back()["launch"]["overlaps"] = 1;
+  bytes = test::samplePackage(manifest);
+  auto refused = Library::openMemory(bytes, "sample.kpkg");
+  ASSERT_FALSE(refused);
+  EXPECT_THAT(refused.error().message, HasSubstr("overlaps"));
 }
 
 } // namespace

@@ -3,12 +3,18 @@
 #include "fake_driver.h"
 #include <stdlib.h>
 #include <string.h>
+#include <time.h>
 
 struct FakeDriver fake = {.major = 9, .minor = 0, .devices = 2};
+uint64_t keptBytes; // by the memory pool, which is made once
 
+struct LaunchAttribute {
+  int id, pad, flag, rest[15];
+};
 struct LaunchConfig {
   uint32_t grid[3], block[3], shared;
-  void *stream, *attributes;
+  void *stream;
+  struct LaunchAttribute *attributes;
   uint32_t attributeCount;
 };
 struct Copy2D {
@@ -26,12 +32,19 @@ struct Copy2D {
 };
 
 int cuInit(unsigned flags) { return 0; }
-int cuGetErrorName(int code, const char **name) { return *name = "CUDA_ERROR_LAUNCH_FAILED", 0; }
-int cuGetErrorString(int code, const char **text) { return *text = "unspecified launch failure", 0; }
+int cuDriverGetVersion(int *version) { return *version = 13000, 0; }
+int cuDeviceGetCount(int *count) { return *count = fake.devices, 0; }
+int cuDeviceTotalMem_v2(size_t *bytes, int device) { return *bytes = (size_t)64 << 30, 0; }
+int cuGetErrorName(int code, const char **name) {
+  return *name = code == 2 ? "CUDA_ERROR_OUT_OF_MEMORY" : code == 101 ? "CUDA_ERROR_INVALID_DEVICE" : "CUDA_ERROR_LAUNCH_FAILED", 0;
+}
+int cuGetErrorString(int code, const char **text) {
+  return *text = code == 2 ? "out of memory" : code == 101 ? "invalid device ordinal" : "unspecified launch failure", 0;
+}
 int cuDeviceGet(int *device, int number) { return *device = number, number < fake.devices ? 0 : 101; }
 int cuDeviceGetName(char *name, int size, int device) { return strncpy(name, "Fake", (size_t)size), 0; }
 int cuDeviceGetAttribute(int *value, int attribute, int device) {
-  *value = attribute == 75 ? fake.major : attribute == 76 ? fake.minor : 4;
+  *value = attribute == 75 ? fake.major : attribute == 76 ? fake.minor : attribute == 38 ? 1 << 20 : 4;
   return 0;
 }
 int cuDevicePrimaryCtxRetain(void **context, int device) { return *context = &fake.contexts[device], 0; }
@@ -53,15 +66,38 @@ int cuLaunchKernelEx(const struct LaunchConfig *config, void *function, void **p
   ++fake.launches;
   memcpy(fake.grid, config->grid, sizeof fake.grid);
   fake.threads = config->block[0], fake.shared = config->shared, fake.stream = config->stream;
+  fake.attributes = 0;
+  for (uint32_t i = 0; i < config->attributeCount; ++i)
+    fake.attributes |= config->attributes[i].flag ? 1u << config->attributes[i].id : 0;
   for (int i = 0; i < fake.wordCount; ++i)
     memcpy(&fake.words[i], parameters[i], 8);
   return 0;
 }
 int cuStreamIsCapturing(void *stream, uint32_t *state) { return *state = (uint32_t)fake.capturing, 0; }
-int cuMemAllocAsync(uint64_t *memory, size_t bytes, void *stream) {
+int cuStreamCreate(void **stream, unsigned flags) { return *stream = malloc(1), ++fake.streams, 0; }
+int cuStreamDestroy_v2(void *stream) { return free(stream), --fake.streams, 0; }
+int cuStreamSynchronize(void *stream) { return ++fake.waits, 0; }
+int cuEventCreate(void **event, unsigned flags) { return *event = malloc(sizeof(struct timespec)), ++fake.events, 0; }
+int cuEventDestroy_v2(void *event) { return free(event), --fake.events, 0; }
+int cuEventRecord(void *event, void *stream) { return clock_gettime(CLOCK_MONOTONIC, event), 0; }
+int cuEventElapsedTime(float *milliseconds, struct timespec *start, struct timespec *end) {
+  *milliseconds = (float)((double)(end->tv_sec - start->tv_sec) * 1e3 + (double)(end->tv_nsec - start->tv_nsec) * 1e-6);
+  return 0;
+}
+int cuMemPoolCreate(void **pool, const void *properties) { return *pool = &keptBytes, 0; }
+int cuMemPoolSetAttribute(void *pool, int attribute, uint64_t *value) { return *(uint64_t *)pool = *value, 0; }
+int cuMemAllocFromPoolAsync(uint64_t *memory, size_t bytes, void *pool, void *stream) {
+  if (bytes > (size_t)64 << 30)
+    return 2;
   return *memory = (uint64_t)aligned_alloc(256, (bytes + 255) / 256 * 256), ++fake.allocations, 0;
 }
 int cuMemFreeAsync(uint64_t memory, void *stream) { return free((void *)memory), --fake.allocations, 0; }
+int cuMemcpyHtoDAsync_v2(uint64_t to, const void *from, size_t bytes, void *stream) {
+  return memcpy((void *)to, from, bytes), ++fake.copies, 0;
+}
+int cuMemcpyDtoHAsync_v2(void *to, uint64_t from, size_t bytes, void *stream) {
+  return memcpy(to, (void *)from, bytes), ++fake.copies, 0;
+}
 int cuMemcpyDtoDAsync_v2(uint64_t to, uint64_t from, size_t bytes, void *stream) {
   return memcpy((void *)to, (void *)from, bytes), ++fake.copies, 0;
 }

@@ -8,9 +8,9 @@
 struct FakeDriver {
   int major, minor, devices, capturing, failLaunch;
   int wordCount; // parameters to write down
-  int loads, launches, copies, allocations, depth;
+  int loads, launches, copies, allocations, depth, streams, waits, events;
   int allowedShared;
-  uint32_t grid[3], threads, shared;
+  uint32_t grid[3], threads, shared, attributes;
   uint64_t words[64];
   void *stream, *current;
   char symbol[128], contexts[8];

@@ -1,0 +1,107 @@
+// The functions of NVIDIA's driver that the runtime calls, by its ABI; private to this folder.
+// SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
+#ifndef KPKG_CUDA_API_H
+#define KPKG_CUDA_API_H
+
+#include <kpkg/result.hpp>
+
+#include <cstddef>
+#include <cstdint>
+#include <string>
+
+namespace kpkg::cuda {
+
+using Code = int;
+
+// Structures and numbers of cuda.h of CUDA 12 and later.
+struct LaunchAttribute {
+  int id;
+  char pad[4];
+  union {
+    int flag;
+    char bytes[64];
+  } value;
+};
+struct LaunchConfig {
+  uint32_t gridX, gridY, gridZ, blockX, blockY, blockZ, sharedBytes;
+  void *stream;
+  LaunchAttribute *attributes;
+  uint32_t attributeCount;
+};
+struct Copy2D {
+  size_t srcX, srcY;
+  uint32_t srcType;
+  const void *srcHost;
+  uint64_t srcDevice;
+  void *srcArray;
+  size_t srcPitch;
+  size_t dstX, dstY;
+  uint32_t dstType;
+  void *dstHost;
+  uint64_t dstDevice;
+  void *dstArray;
+  size_t dstPitch;
+  size_t width, height;
+};
+struct PoolProperties {
+  int allocationType, handleTypes, locationType, locationId;
+  void *security;
+  size_t maxSize;
+  unsigned short usage;
+  unsigned char reserved[54];
+};
+static_assert(sizeof(LaunchAttribute) == 72 && sizeof(LaunchConfig) == 56 && sizeof(Copy2D) == 128 && sizeof(PoolProperties) == 88);
+
+struct Api {
+  Code (*init)(unsigned) = nullptr;
+  Code (*errorName)(Code, const char **) = nullptr;
+  Code (*errorString)(Code, const char **) = nullptr;
+  Code (*driverVersion)(int *) = nullptr;
+  Code (*deviceCount)(int *) = nullptr;
+  Code (*deviceGet)(int *, int) = nullptr;
+  Code (*deviceName)(char *, int, int) = nullptr;
+  Code (*deviceMemory)(size_t *, int) = nullptr;
+  Code (*deviceAttribute)(int *, int, int) = nullptr;
+  Code (*primaryRetain)(void **, int) = nullptr;
+  Code (*contextCurrent)(void **) = nullptr;
+  Code (*contextPush)(void *) = nullptr;
+  Code (*contextPop)(void **) = nullptr;
+  Code (*libraryLoad)(void **, const void *, void *, void *, unsigned, void *, void *, unsigned) = nullptr;
+  Code (*libraryKernel)(void **, void *, const char *) = nullptr;
+  Code (*kernelFunction)(void **, void *) = nullptr;
+  Code (*functionSet)(void *, int, int) = nullptr;
+  Code (*launch)(const LaunchConfig *, void *, void **, void **) = nullptr;
+  Code (*isCapturing)(void *, uint32_t *) = nullptr;
+  Code (*streamCreate)(void **, unsigned) = nullptr;
+  Code (*streamDestroy)(void *) = nullptr;
+  Code (*streamSynchronize)(void *) = nullptr;
+  Code (*eventCreate)(void **, unsigned) = nullptr;
+  Code (*eventDestroy)(void *) = nullptr;
+  Code (*eventRecord)(void *, void *) = nullptr;
+  Code (*eventElapsed)(float *, void *, void *) = nullptr;
+  Code (*poolCreate)(void **, const PoolProperties *) = nullptr;
+  Code (*poolSet)(void *, int, void *) = nullptr;
+  Code (*allocate)(uint64_t *, size_t, void *, void *) = nullptr;
+  Code (*release)(uint64_t, void *) = nullptr;
+  Code (*copyDevice)(uint64_t, uint64_t, size_t, void *) = nullptr;
+  Code (*copyToDevice)(uint64_t, const void *, size_t, void *) = nullptr;
+  Code (*copyToHost)(void *, uint64_t, size_t, void *) = nullptr;
+  Code (*copyRows)(const Copy2D *, void *) = nullptr;
+};
+
+/// An Error of status KPKG_ERROR_DEVICE.
+Error deviceError(const std::string &message);
+/// The driver's functions, or why there are none.
+Result<const Api *> driver();
+/// The same once driver() has given them, as it has to whoever holds a context, a stream or memory.
+const Api &loadedApi();
+/// The failure names the call, and the code's name and text.
+Status check(Code code, const char *call);
+/// The number and the handle of a device are the same thing to a user, not to the driver.
+Result<int> deviceHandle(int32_t device);
+
+/// Devices that the runtime keeps things for.
+inline constexpr int32_t maxDevices = 64;
+
+} // namespace kpkg::cuda
+#endif
