@@ -157,7 +157,9 @@ ModuleScope *Checker::import(const ast::ImportStmt &stmt, const ModuleScope &fro
     relative += (relative.empty() ? "" : "/") + part.text;
   if (relative == "std")
     return const_cast<ModuleScope *>(prelude);
-  std::vector<std::string> folders = {std::filesystem::path(from.path).parent_path().string()};
+  // Beside the file, and in the folder above, where the modules lie that the packages of a family of folders share.
+  std::filesystem::path beside = std::filesystem::path(from.path).parent_path();
+  std::vector<std::string> folders = {beside.string(), (beside / "..").lexically_normal().string()};
   folders.insert(folders.end(), options.importPaths.begin(), options.importPaths.end());
   for (const std::string &folder : folders) {
     std::string path = (std::filesystem::path(folder) / (relative + ".k")).string();

@@ -1,4 +1,4 @@
-"""Specs of softmax and log_softmax.
+"""Specs of softmax, log_softmax and their gradients.
 
 SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
 """
@@ -6,7 +6,7 @@ SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
 from __future__ import annotations
 
 import math
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
 
 import torch
 from opspec import OpSpec, Sample, normal, strided_forms
@@ -42,7 +42,75 @@ def rows(m: int, n: int, dtype: torch.dtype, generator: torch.Generator) -> Samp
     return Sample((normal((m, n), dtype, generator, 3.0), -1))
 
 
+def softmax_backward(grad: Tensor, out: Tensor, dim: int = -1) -> Tensor:
+    return torch._softmax_backward_data(grad, out, dim, out.dtype)
+
+
+def log_softmax_backward(grad: Tensor, out: Tensor, dim: int = -1) -> Tensor:
+    return torch._log_softmax_backward_data(grad, out, dim, out.dtype)
+
+
+def _summed(terms: Tensor, dim: int) -> Tensor:
+    return terms.abs().sum(dim, keepdim=True) if terms.dim() else terms.abs()
+
+
+def softmax_backward_magnitude(grad: Tensor, out: Tensor, dim: int = -1) -> Tensor:
+    return (grad.abs() + _summed(grad * out, dim)) * out.abs()
+
+
+def log_softmax_backward_magnitude(grad: Tensor, out: Tensor, dim: int = -1) -> Tensor:
+    return grad.abs() + out.exp() * _summed(grad, dim) * (1 + out.nan_to_num(neginf=0.0).abs())  # exp is as wrong as its argument is large
+
+
+def backward_samples(forward: Callable[..., Tensor]) -> Callable[..., Iterator[Sample]]:
+    """The samples of the forward op, with its result and a gradient of the result's shape, dense or with the strides of the input."""
+
+    def make(dtype: torch.dtype, generator: torch.Generator) -> Iterator[Sample]:
+        for index, sample in enumerate(samples(dtype, generator)):
+            x, dim = sample.args
+            out = forward(x.double(), dim).to(dtype)
+            grad = normal(tuple(x.shape), dtype, generator)
+            if index % 2:
+                grad = torch.empty_like(x).copy_(grad) if x.dim() != 2 else grad.t().contiguous().t()
+            yield Sample((grad, out, dim), label=sample.label)
+        yield Sample((normal((1, 40), dtype, generator).expand(5, 40), out.new_full((5, 40), 0.025), -1), label="expanded gradient")
+        rows = torch.tensor([[math.inf, 1.0, 2.0], [math.nan, 0.0, 1.0], [1.0, -math.inf, math.inf]], dtype=torch.float64).to(dtype)
+        yield Sample((rows, torch.full((3, 3), 0.25, dtype=dtype), -1), label="infinite gradient")
+
+    return make
+
+
+def backward_rows(forward: Callable[..., Tensor]) -> Callable[..., Sample]:
+    def make(m: int, n: int, dtype: torch.dtype, generator: torch.Generator) -> Sample:
+        return Sample((normal((m, n), dtype, generator), forward(normal((m, n), dtype, generator, 3.0), -1), -1))
+
+    return make
+
+
+def backward_benchmarks(forward: Callable[..., Tensor]) -> Callable[..., dict[str, Sample]]:
+    make = backward_rows(forward)
+    return lambda generator: {f"{m}x{n}": make(m, n, torch.float32, generator) for m, n in [(4096, 1024), (512, 16384), (4, 128)]}
+
+
 SPECS = [
     OpSpec("kpkg::softmax", torch.softmax, samples, benchmarks=benchmarks, eager=torch.softmax, rows=rows),
     OpSpec("kpkg::log_softmax", torch.log_softmax, samples, benchmarks=benchmarks, eager=torch.log_softmax, rows=rows),
+    OpSpec(
+        "kpkg::softmax_backward",
+        softmax_backward,
+        backward_samples(torch.softmax),
+        magnitude=softmax_backward_magnitude,
+        benchmarks=backward_benchmarks(torch.softmax),
+        eager=softmax_backward,
+        rows=backward_rows(torch.softmax),
+    ),
+    OpSpec(
+        "kpkg::log_softmax_backward",
+        log_softmax_backward,
+        backward_samples(torch.log_softmax),
+        magnitude=log_softmax_backward_magnitude,
+        benchmarks=backward_benchmarks(torch.log_softmax),
+        eager=log_softmax_backward,
+        rows=backward_rows(torch.log_softmax),
+    ),
 ]

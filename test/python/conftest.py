@@ -22,7 +22,7 @@ FAMILIES = ("vector_add", "softmax", "norm", "gemm")
 
 def build_package(source: Path, package: Path, *options: str) -> Path:
     """`package`, made by the built command from `source` unless it is newer than both."""
-    newest = max(p.stat().st_mtime for p in [COMMAND, *source.parent.glob("*.k"), *(ROOT / "kernels_src" / "std").glob("*.k")])
+    newest = max(p.stat().st_mtime for p in [COMMAND, *source.parent.glob("*.k"), *source.parent.parent.glob("*.k"), *(ROOT / "kernels_src" / "std").glob("*.k")])
     if not package.exists() or package.stat().st_mtime < newest:
         package.parent.mkdir(parents=True, exist_ok=True)
         done = subprocess.run([COMMAND, "build", source, "-o", package, *options], capture_output=True, text=True)
