@@ -166,12 +166,18 @@ void Elaborator::checkLaunch(const ast::LaunchStmt &stmt) {
     atLeast.push_back(least != nullptr);
     const std::string &paramKind = kernel.parameters[i].kind;
     const Type *wanted = paramKind == "dtype" ? types.dtype : paramKind == "int" ? types.integer()
-                                                          : paramKind == "bool" ? types.boolean() : types.string;
+                                                          : paramKind == "bool" ? types.boolean()
+                                                          : paramKind == "function" ? types.function : types.string;
     if (!value.isError() && least && paramKind != "int") {
       diags.report(diag::TypeMismatch, given[i]->range, "`at_least`", kernel.parameters[i].kind + " parameter", "an Int parameter");
       failed = true;
     }
-    Node *node = convert(value, wanted, "parameter `" + parameter.name.text + "`");
+    Operand asked = value;
+    if (value.constant && value.constant->isFunction() && paramKind == "function") { // plans name functions
+      asked = constant(Value(value.constant->str()), value.range);
+      wanted = types.string;
+    }
+    Node *node = convert(asked, wanted, "parameter `" + parameter.name.text + "`");
     failed |= !node;
     values.push_back(value);
     nodes.push_back(node);

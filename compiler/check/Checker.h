@@ -81,6 +81,7 @@ private:
   void declareOp(FunctionEntity &function, const ast::Decorator &decorator, bool isReference);
   bool specialisations(const FunctionEntity &function, const std::vector<KernelParameter> &parameters,
                        std::vector<std::vector<Value>> &instances);
+  bool haveOwnNames(const std::vector<Value> &functions, SourceRange range);
   void linkReferences();
 
   std::map<std::string, std::unique_ptr<ModuleScope>> modules; // by path; "std" is the prelude

@@ -20,8 +20,31 @@ static BodyScope instanceScope(const FunctionEntity &function, const std::vector
   return scope;
 }
 
+/// Only an inlined function can be called in a kernel. Roles are not known yet, decorators are.
+static bool isInlined(const FunctionEntity &function) {
+  for (const ast::Decorator &decorator : function.syntax->decorators)
+    if (decorator.name == "kernel" || decorator.name.starts_with("register."))
+      return false;
+  return true;
+}
+
 static bool kindMatches(const std::string &kind, const Value &value) {
+  if (kind == "function")
+    return value.isFunction() && isInlined(*value.asFunction());
   return kind == "dtype" ? value.isDType() : kind == "int" ? value.isInt() : kind == "bool" ? value.isBool() : value.isString();
+}
+
+/// Packages know functions by name: two of one name in a list would be one instance.
+bool Checker::haveOwnNames(const std::vector<Value> &functions, SourceRange range) {
+  for (size_t i = 0; i < functions.size(); ++i)
+    for (size_t j = 0; j < i; ++j)
+      if (functions[i].str() == functions[j].str() && functions[i] != functions[j]) {
+        diags.report(diag::FunctionsOfOneName, range, functions[i].str())
+            .note(diag::DeclaredHere, functions[j].asFunction()->syntax->name.range, functions[j].str())
+            .note(diag::DeclaredHere, functions[i].asFunction()->syntax->name.range, functions[i].str());
+        return false;
+      }
+  return true;
 }
 
 /// The cross products of all `@specialize` lists, without repetition, in the order in which they are written.
@@ -64,6 +87,8 @@ bool Checker::specialisations(const FunctionEntity &function, const std::vector<
                        parameters[at].kind);
           return false;
         }
+      if (parameters[at].kind == "function" && !haveOwnNames(items, argument.value->range))
+        return false;
       if (items.empty()) {
         diags.report(diag::TypeMismatch, argument.value->range, "`" + parameters[at].name + "`", "an empty list", "at least one value");
         return false;
@@ -81,6 +106,10 @@ bool Checker::specialisations(const FunctionEntity &function, const std::vector<
       auto value = evaluator.evaluate(*parameter.defaultValue, *function.module);
       if (!value)
         return false;
+      if (!kindMatches(parameters[i].kind, *value)) {
+        diags.report(diag::TypeMismatch, parameter.defaultValue->range, "the default", kindName(*value), parameters[i].kind);
+        return false;
+      }
       lists[i] = {*value};
     }
     std::vector<std::vector<Value>> product = {{}};
@@ -141,10 +170,11 @@ void Checker::declareKernel(FunctionEntity &function) {
       if (spec.kind == TypeSpec::Exact)
         kind = spec.exact->kind == TypeKind::DType ? "dtype" : spec.exact->isScalar(DType::Int) ? "int"
                                                            : spec.exact->isScalar(DType::Bool)  ? "bool"
-                                                           : spec.exact->kind == TypeKind::String ? "string" : "";
+                                                           : spec.exact->kind == TypeKind::String ? "string"
+                                                           : spec.exact->kind == TypeKind::Function ? "function" : "";
       if (kind.empty() && spec.kind != TypeSpec::Wrong) {
         diags.report(diag::NotSupportedYet, parameter.range, "a kernel parameter that is " + spec.str(),
-                     "kernel parameters are DType, Int, Bool or String");
+                     "kernel parameters are DType, Int, Bool, String or Function");
         isWrong = true;
       }
     } else {

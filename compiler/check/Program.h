@@ -17,7 +17,7 @@ class SourceFile;
 class SourceManager;
 class Checker;
 
-/// A comptime parameter of a kernel, as the manifest lists it. `kind` is "dtype", "int", "bool" or "string".
+/// A comptime parameter of a kernel, as the manifest lists it. `kind` is "dtype", "int", "bool", "string" or "function".
 struct KernelParameter {
   std::string name;
   std::string kind;

@@ -21,6 +21,8 @@ json toJson(const Value &value) {
     return value.asString();
   if (value.isDType())
     return std::string(valueNameOf(value.asDType()));
+  if (value.isFunction())
+    return value.str();
   if (value.isSequence()) {
     json items = json::array();
     for (const Value &item : value.asSequence().items)
@@ -32,8 +34,12 @@ json toJson(const Value &value) {
 
 json kernelRecord(const KernelRecord &kernel) {
   json params = json::array(), args = json::array();
-  for (const KernelParameter &parameter : kernel.parameters)
-    params.push_back({{"name", parameter.name}, {"kind", parameter.kind}});
+  for (const KernelParameter &parameter : kernel.parameters) {
+    if (parameter.kind == "function") // to the runtime a name among names
+      params.push_back({{"name", parameter.name}, {"kind", "string"}, {"function", true}});
+    else
+      params.push_back({{"name", parameter.name}, {"kind", parameter.kind}});
+  }
   for (const KernelArgument &argument : kernel.arguments) {
     json record = {{"name", argument.name}, {"kind", argument.isView ? "view" : "scalar"}, {"dtype", argument.dtype}};
     if (argument.isView) {

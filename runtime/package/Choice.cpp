@@ -244,6 +244,7 @@ Result<const Instance *> chooseInstance(const Tables &tables, const LaunchStep &
                    {},
                    {}};
     wanted.push_back({size_t(index), &param, valueOf(param)});
+    wanted.back().value.isFunction = kernel.params[size_t(index)].isFunction;
   }
 
   const Instance *best = nullptr;

@@ -22,7 +22,7 @@ std::string ParamValue::str() const {
   case Kind::DType:
     return std::string(plan::dtypeName(plan::DType(integer)));
   case Kind::String:
-    return "\"" + text + "\"";
+    return isFunction ? text : "\"" + text + "\"";
   }
   return {};
 }
@@ -132,7 +132,9 @@ Kernel readKernel(const json &value, size_t index) {
   kernel.persistent = entry.flag("persistent", false);
   for (const json &item : entry.list("params")) {
     Entry param(item, entry.where + " params");
-    kernel.params.push_back({param.text("name"), paramKind(param)});
+    kernel.params.push_back({param.text("name"), paramKind(param), param.flag("function", false)});
+    if (kernel.params.back().isFunction && kernel.params.back().kind != ParamValue::Kind::String)
+      param.refuse("names functions, but its kind is not 'string'");
   }
   for (const json &item : entry.list("args")) {
     Entry arg(item, entry.where + " args");
@@ -161,9 +163,11 @@ Kernel readKernel(const json &value, size_t index) {
   return kernel;
 }
 
-ParamValue readParam(const json &value, ParamValue::Kind kind, const Entry &entry) {
+ParamValue readParam(const json &value, const KernelParam &declared, const Entry &entry) {
   ParamValue param;
+  const ParamValue::Kind kind = declared.kind;
   param.kind = kind;
+  param.isFunction = declared.isFunction;
   if (kind == ParamValue::Kind::Int && value.is_number_integer())
     param.integer = value.get<int64_t>();
   else if (kind == ParamValue::Kind::Bool && value.is_boolean())
@@ -268,7 +272,7 @@ Instance readInstance(const json &value, size_t index, const Tables &tables) {
     entry.refuse("has " + std::to_string(params.size()) + " params, its kernel " +
                  std::to_string(kernel.params.size()));
   for (size_t i = 0; i < params.size(); ++i)
-    instance.params.push_back(readParam(params[i], kernel.params[i].kind, entry));
+    instance.params.push_back(readParam(params[i], kernel.params[i], entry));
   std::vector<std::string> dtypes = entry.texts("dtypes");
   if (!dtypes.empty() && dtypes.size() != kernel.args.size())
     entry.refuse("has " + std::to_string(dtypes.size()) + " dtypes, its kernel " + std::to_string(kernel.args.size()) +

@@ -25,6 +25,7 @@ struct ParamValue {
   int64_t integer = 0; ///< Int, Bool, DType (its number)
   double real = 0;
   std::string text;
+  bool isFunction = false; ///< a String that names a function; no part of the value
 
   bool operator==(const ParamValue &other) const {
     return kind == other.kind && integer == other.integer && real == other.real && text == other.text;
@@ -35,6 +36,7 @@ struct ParamValue {
 struct KernelParam {
   std::string name;
   ParamValue::Kind kind;
+  bool isFunction = false; ///< a String whose values are names of functions
 };
 
 /// The type of a scalar argument's word.

@@ -31,6 +31,8 @@ TEST(Library, RefusesManifestsThatDoNotFitTogether) {
       {"`rank` is no integer from 0 to 16", [](json &m) { m["kernels"][0]["args"][0]["rank"] = 17; }},
       {"instances[0] `kernel` is no integer from 0 to 3", [](json &m) { m["instances"][0]["kernel"] = 4; }},
       {"has 1 params, its kernel 2", [](json &m) { m["instances"][0]["params"] = {"float32"}; }},
+      {"names functions, but its kind is not 'string'",
+       [](json &m) { m["kernels"][0]["params"][1]["function"] = true; }},
       {"a parameter of the wrong kind", [](json &m) { m["instances"][0]["params"][1] = "64"; }},
       {"`unit` is no integer from 0 to 1", [](json &m) { m["instances"][1]["facts"][0]["unit"] = 2; }},
       {"`scratch` is no integer", [](json &m) { m["instances"][0]["scratch"] = -1; }},
