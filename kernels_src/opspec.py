@@ -48,7 +48,7 @@ class OpSpec:
 
     `reference(*args, **kwargs)` takes the op's arguments with float64 tensors. `magnitude`, with the same arguments, gives for each result
     the size of what cancels in it (default: its largest element). Allowed error: 2 units in the last place of the result plus
-    `accumulation` round-offs of the accumulator times the magnitude.
+    `accumulation` round-offs of the accumulator times the magnitude. Integers must be equal.
     """
 
     name: str
@@ -82,6 +82,9 @@ class OpSpec:
     def _check_one(self, what: str, result: Tensor, reference: Tensor, magnitude: Tensor | None) -> None:
         assert result.shape == reference.shape, f"{what}: shape {tuple(result.shape)}, expected {tuple(reference.shape)}"
         if result.numel() == 0:
+            return
+        if not result.is_floating_point():
+            assert torch.equal(result, reference.to(result.dtype)), f"{what}: integers differ"
             return
         actual = result.detach().double()
         limit = torch.finfo(result.dtype).max

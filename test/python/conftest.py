@@ -17,12 +17,13 @@ BUILD = (ROOT / os.environ.get("KPKG_BUILD_DIR", "build")).resolve()
 COMMAND = BUILD / "bin" / "kpkg"
 sys.path[:0] = [str(BUILD / "python"), str(ROOT / "kernels_src"), str(ROOT / "test" / "python")]
 
-FAMILIES = ("vector_add", "softmax", "norm", "gemm")
+FAMILIES = sorted(path.parent.name for path in (ROOT / "kernels_src").glob("*/spec.py"))
 
 
 def build_package(source: Path, package: Path, *options: str) -> Path:
-    """`package`, made by the built command from `source` unless it is newer than both."""
-    newest = max(p.stat().st_mtime for p in [COMMAND, *source.parent.glob("*.k"), *source.parent.parent.glob("*.k"), *(ROOT / "kernels_src" / "std").glob("*.k")])
+    """`package`, made by the built command from the file or folder `source` unless it is newer than both."""
+    folder = source if source.is_dir() else source.parent
+    newest = max(p.stat().st_mtime for p in [COMMAND, *folder.glob("*.k"), *folder.parent.glob("*.k"), *(ROOT / "kernels_src" / "std").glob("*.k")])
     if not package.exists() or package.stat().st_mtime < newest:
         package.parent.mkdir(parents=True, exist_ok=True)
         done = subprocess.run([COMMAND, "build", source, "-o", package, *options], capture_output=True, text=True)
@@ -34,7 +35,7 @@ def build_package(source: Path, package: Path, *options: str) -> Path:
 def packages() -> dict[str, Path]:
     """Path of the package of each family, compiled for this machine's CPU."""
     return {
-        family: build_package(ROOT / "kernels_src" / family / f"{family}.k", BUILD / "test-packages" / f"{family}.kpkg", "--target", "native")
+        family: build_package(ROOT / "kernels_src" / family, BUILD / "test-packages" / f"{family}.kpkg", "--target", "native")
         for family in FAMILIES
     }
 
