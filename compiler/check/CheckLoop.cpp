@@ -125,6 +125,13 @@ Flow Elaborator::loopAsWhile(Loop &loop, const std::function<Node *()> &test, co
   return flow;
 }
 
+/// Whether `expr` is `grid_dim.x`, `.y` or `.z`: the one run-time step of a range, which is known to be positive.
+bool Elaborator::isGridSize(const ast::Expr &expr) const {
+  auto *attribute = expr.as<ast::AttributeExpr>();
+  auto *base = attribute ? attribute->base->as<ast::NameExpr>() : nullptr;
+  return base && base->name == "grid_dim" && kind == BodyKind::Kernel && !scope->find(base->name);
+}
+
 Flow Elaborator::checkForRange(const ast::ForStmt &stmt, const ast::CallExpr &call) {
   CallSite site;
   site.call = &call;
@@ -141,12 +148,15 @@ Flow Elaborator::checkForRange(const ast::ForStmt &stmt, const ast::CallExpr &ca
     diags.report(diag::WrongCount, stmt.iterable->range, 1, static_cast<int64_t>(stmt.targets.size()));
     isWrong = true;
   }
-  Node *begin = nullptr, *end = nullptr;
+  Node *begin = nullptr, *end = nullptr, *gridStep = nullptr;
   int64_t step = 1;
   if (!isWrong) {
     begin = bounds.size() > 1 ? intNode(check(*bounds[0]), "the start of a range") : emitConstant(Value(int64_t(0)), types.integer(), call.range);
     end = intNode(check(*bounds[bounds.size() > 1 ? 1 : 0]), "the end of a range");
-    if (bounds.size() > 2) {
+    if (bounds.size() > 2 && isGridSize(*bounds[2])) {
+      gridStep = check(*bounds[2]).node;
+      isWrong |= !gridStep;
+    } else if (bounds.size() > 2) {
       auto value = comptimeInt(*bounds[2]);
       step = value.value_or(1);
       if (value && step == 0)
@@ -183,7 +193,7 @@ Flow Elaborator::checkForRange(const ast::ForStmt &stmt, const ast::CallExpr &ca
     last = emit(Kind::Negate, types.integer(), stmt.iterable->range, {quotient});
     first = constantInt(0);
   }
-  stride = constantInt(step < 0 ? 1 : step);
+  stride = gridStep ? gridStep : constantInt(step < 0 ? 1 : step);
   auto indexOf = [&] {
     Node *index = getLocal(counter, stmt.targets[0].range);
     if (kind == BodyKind::Op)
@@ -204,7 +214,7 @@ Flow Elaborator::checkForRange(const ast::ForStmt &stmt, const ast::CallExpr &ca
         loop, [&] { return emit(Kind::Less, types.boolean(), stmt.range, {getLocal(counter, stmt.range), last}); },
         [&] {
           Flow inner = body(indexOf());
-          setLocal(counter, binaryInt(Kind::Add, getLocal(counter, stmt.range), constantInt(step < 0 ? 1 : step)), stmt.range);
+          setLocal(counter, binaryInt(Kind::Add, getLocal(counter, stmt.range), stride), stmt.range);
           return inner;
         },
         stmt.range);

@@ -158,6 +158,7 @@ private:
   Operand viewQuery(Kind nodeKind, const Operand &view, const ast::IndexExpr &expr);
   Operand tensorQuery(Kind nodeKind, const Operand &tensor, const ast::IndexExpr &expr);
   Operand tensorAttribute(const Operand &tensor, const ast::AttributeExpr &expr);
+  bool isGridSize(const ast::Expr &expr) const;
   Operand gridCoordinate(const ast::AttributeExpr &expr, Kind nodeKind);
   Node *tensorNode(const Operand &operand, std::string_view what);
   Node *shapeArgument(const std::vector<const ast::Expr *> &exprs, std::string_view what, SourceRange range);
