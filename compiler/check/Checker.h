@@ -79,6 +79,8 @@ private:
   void declareFunction(FunctionEntity &function);
   void declareKernel(FunctionEntity &function);
   void declareOp(FunctionEntity &function, const ast::Decorator &decorator, bool isReference);
+  /// Fills in `instance.schedule`; `values` has the comptime parameters. False after an error.
+  bool evaluateSchedule(const FunctionEntity &function, const Environment &values, KernelInstance &instance);
   bool specialisations(const FunctionEntity &function, const std::vector<KernelParameter> &parameters,
                        std::vector<std::vector<Value>> &instances);
   bool haveOwnNames(const std::vector<Value> &functions, SourceRange range);

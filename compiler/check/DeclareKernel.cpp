@@ -246,6 +246,9 @@ void Checker::declareKernel(FunctionEntity &function) {
       instance.symbol = symbolOf(record.name, values);
       while (!symbols.insert(instance.symbol).second)
         instance.symbol += "_";
+      BodyScope scope = instanceScope(function, values, types);
+      if (!isWrong && !evaluateSchedule(function, scope, instance))
+        isWrong = true;
       instance.parameters = std::move(values);
       record.instances.push_back(std::move(instance));
     }
@@ -256,7 +259,9 @@ void Checker::declareKernel(FunctionEntity &function) {
         same &= instance.parameters[p] == first;
       info.onlyValue.push_back(same ? std::optional(first) : std::nullopt);
     }
-  } else {
+  }
+  if (isWrong) {
+    record.instances.clear();
     record.parameters.clear();
     record.arguments.clear();
   }

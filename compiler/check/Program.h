@@ -37,6 +37,8 @@ struct KernelInstance {
   std::vector<Value> parameters;
   /// Unique in the program and usable as an ELF symbol.
   std::string symbol;
+  /// What `@schedule` asks for: "warps", "occupancy", "cluster", "stages".
+  std::map<std::string, int64_t> schedule;
 };
 
 struct KernelRecord {

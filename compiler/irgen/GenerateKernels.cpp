@@ -224,6 +224,11 @@ void generateKernel(const KernelRecord &record, const KernelInstance &instance, 
   auto kernel = tile::KernelOp::create(builder, locationOf(builder, sources, function.range), instance.symbol, arguments);
   kernel.setKernelAttr(builder.getStringAttr(record.name));
   kernel.setParamsAttr(builder.getDictionaryAttr(params));
+  SmallVector<NamedAttribute> hints;
+  for (const auto &[name, value] : instance.schedule)
+    hints.push_back(builder.getNamedAttr(name, builder.getI32IntegerAttr(value)));
+  if (!hints.empty())
+    kernel.setScheduleAttr(builder.getDictionaryAttr(hints));
   KernelBody(function, sources, kernel).build();
 }
 

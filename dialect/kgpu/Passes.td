@@ -17,6 +17,10 @@ def KgpuConfigure : KgpuPass<"kgpu-configure"> {
   ];
 }
 
+def KgpuHoistLoads : KgpuPass<"kgpu-hoist-loads"> {
+  let summary = "moves loads to the first one, in kernels whose launch asks for it";
+}
+
 def KgpuAssignLayouts : KgpuPass<"kgpu-assign-layouts"> {
   let summary = "gives every tile a layout";
 }

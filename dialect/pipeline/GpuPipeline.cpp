@@ -2,6 +2,7 @@
 // SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
 #include "dialect/pipeline/GpuPipeline.h"
 #include "dialect/kgpu/Passes.h"
+#include "dialect/tile/transforms/Passes.h"
 #include "mlir/Pass/PassOptions.h"
 #include "mlir/Pass/PassRegistry.h"
 #include "mlir/Transforms/Passes.h"
@@ -12,10 +13,12 @@ namespace kpkg {
 
 void buildGpuPipeline(OpPassManager &modulePasses, StringRef chip, unsigned candidate) {
   OpPassManager &passes = modulePasses.nest<tile::KernelOp>();
+  passes.addPass(tile::createTileRelaxMath());           // while casts stand beside what they round
   kgpu::KgpuConfigureOptions launch;
   launch.chip = chip.str();
   launch.candidate = candidate;
   passes.addPass(kgpu::createKgpuConfigure(launch));     // how many threads: everything below depends on it
+  passes.addPass(kgpu::createKgpuHoistLoads());          // before reductions become code that is hard to pass
   passes.addPass(kgpu::createKgpuExpandArgReduce());     // its positions need layouts too
   passes.addPass(kgpu::createKgpuAssignLayouts());       // who holds what
   passes.addPass(createCanonicalizerPass());             // conversions back and forth

@@ -31,7 +31,7 @@ LogicalResult KgpuDialect::verifyOperationAttribute(Operation *op, NamedAttribut
       return op->emitOpError() << "attribute '" << name << "' must be a #kgpu.target";
     return success();
   }
-  if (name == kPersistentAttribute) {
+  if (name == kPersistentAttribute || name == kEarlyLoadsAttribute) {
     if (!isa<UnitAttr>(attribute.getValue()))
       return op->emitOpError() << "attribute '" << name << "' has no value";
     return success();
@@ -68,6 +68,7 @@ Launch kpkg::kgpu::getLaunch(tile::KernelOp kernel) {
   launch.minCtas = count(kMinCtasAttribute, 0);
   launch.shared = count(kSharedAttribute, 0);
   launch.persistent = kernel->hasAttr(kPersistentAttribute);
+  launch.earlyLoads = kernel->hasAttr(kEarlyLoadsAttribute);
   return launch;
 }
 
@@ -84,10 +85,14 @@ void kpkg::kgpu::setLaunch(tile::KernelOp kernel, const Launch &launch) {
   set(kClusterAttribute, launch.cluster, 1);
   set(kMinCtasAttribute, launch.minCtas, 0);
   set(kSharedAttribute, launch.shared, 0);
-  if (launch.persistent)
-    kernel->setAttr(kPersistentAttribute, builder.getUnitAttr());
-  else
-    kernel->removeAttr(kPersistentAttribute);
+  auto mark = [&](StringRef name, bool isSet) {
+    if (isSet)
+      kernel->setAttr(name, builder.getUnitAttr());
+    else
+      kernel->removeAttr(name);
+  };
+  mark(kPersistentAttribute, launch.persistent);
+  mark(kEarlyLoadsAttribute, launch.earlyLoads);
 }
 
 const TargetModel &kpkg::kgpu::targetOf(tile::KernelOp kernel) {

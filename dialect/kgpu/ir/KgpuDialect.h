@@ -14,6 +14,7 @@ namespace kpkg::kgpu {
 inline constexpr llvm::StringLiteral kThreadsAttribute = "kgpu.threads";
 inline constexpr llvm::StringLiteral kBlocksAttribute = "kgpu.blocks";
 inline constexpr llvm::StringLiteral kClusterAttribute = "kgpu.cluster";
+inline constexpr llvm::StringLiteral kEarlyLoadsAttribute = "kgpu.early_loads";
 inline constexpr llvm::StringLiteral kMinCtasAttribute = "kgpu.min_ctas";
 inline constexpr llvm::StringLiteral kPersistentAttribute = "kgpu.persistent";
 inline constexpr llvm::StringLiteral kSharedAttribute = "kgpu.shared";
@@ -25,6 +26,7 @@ struct Launch {
   unsigned cluster = 1; ///< CTAs of a kernel block
   unsigned minCtas = 0; ///< of an SM; 0 = no demand
   bool persistent = false;
+  bool earlyLoads = false; ///< what every block reads is loaded before anything waits
   int64_t shared = 0; ///< bytes
   bool operator==(const Launch &other) const = default;
 

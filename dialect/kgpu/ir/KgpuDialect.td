@@ -20,6 +20,7 @@ def Kgpu_Dialect : Dialect {
     * `kgpu.cluster`: CTAs that run one kernel block together (i32, absent = 1); `tile.block_id x` is CTA / cluster.
     * `kgpu.min_ctas`: CTAs that shall fit an SM, which bounds registers (i32, absent = no demand).
     * `kgpu.persistent`: the grid of CTAs is as large as the machine, whatever the work.
+    * `kgpu.early_loads`: what all kernel blocks read is loaded before threads wait for each other.
     * `kgpu.shared`: bytes of shared memory (i32), once `kgpu-alloc-smem` ran.
 
     Every tile has a layout as its encoding. Ops of tile, arith, math and scf keep their meaning; operands and results of an

@@ -3,12 +3,14 @@
 //
 // Kernels that only move memory reach the rate of a copy when enough bytes are on their way at any time and the
 // hardware has several CTAs per SM to overlap loading, computing and storing. What that takes was measured on an H200:
-//  * one to five vectors of 16 bytes a thread, up to eight when a row needs them;
+//  * two to five vectors of 16 bytes a thread, up to eight when a row needs them: fewer, and starting threads and
+//    exchanging partial sums take longer than the data;
 //  * at least two CTAs on an SM, and 48 KB of loads on their way on an SM;
 //  * rows up to 1 KB on lanes of a warp, several of them in a CTA;
 //  * a row that one CTA cannot hold beside another one is spread over a cluster: 32 KB a CTA;
 //  * kernels without a reduction: many threads with one or two vectors each.
 #include "dialect/kgpu/schedule/Candidates.h"
+#include "dialect/kgpu/schedule/HoistLoads.h"
 #include "dialect/kgpu/schedule/Work.h"
 
 namespace kpkg::kgpu {
@@ -20,8 +22,10 @@ constexpr int64_t kFixedRegisters = 26;
 /// Rows above the first size are spread over clusters, in parts of the second.
 constexpr int64_t kClusterRow = 128 * 1024;
 constexpr int64_t kClusterPart = 32 * 1024;
-/// Threads of a CTA that holds packed or tiny kernel blocks.
+/// Threads of a CTA that holds packed kernel blocks.
 constexpr unsigned kSmallCta = 128;
+/// Threads that share a row at least when it needs more than a warp.
+constexpr unsigned kFewestThreads = 64;
 
 struct Estimate {
   const Work &work;
@@ -42,16 +46,15 @@ struct Estimate {
 unsigned threadsFor(const Estimate &estimate) {
   const unsigned limit = estimate.target.maxThreads;
   const int64_t most = estimate.work.reduces ? 5 : 2;
-  for (unsigned threads = kSmallCta; threads < limit; threads *= 2)
+  for (unsigned threads = kFewestThreads; threads < limit; threads *= 2)
     if (estimate.vectors(threads) <= most && estimate.hides(threads))
       return threads;
-  // More vectors per thread rather than a CTA that fills half of the SM.
-  for (unsigned threads = kSmallCta; threads < limit; threads *= 2)
+  // More vectors per thread rather than a CTA that fills half of the SM; also where nothing hides the latency.
+  for (unsigned threads = kFewestThreads; threads < limit; threads *= 2)
     if (estimate.vectors(threads) <= 8 && estimate.hides(threads))
       return threads;
-  // Nothing hides the latency of its own: as many threads as still have work.
-  unsigned threads = kSmallCta;
-  while (threads < limit && estimate.vectors(threads) > 4)
+  unsigned threads = kFewestThreads;
+  while (threads < limit && estimate.vectors(threads) > 8)
     threads *= 2;
   return threads;
 }
@@ -89,10 +92,8 @@ llvm::SmallVector<Launch> forCluster(const Work &work, const TargetModel &target
   }
   return result;
 }
-} // namespace
 
-llvm::SmallVector<Launch> candidates(tile::KernelOp kernel, const TargetModel &target) {
-  Work work = measure(kernel);
+llvm::SmallVector<Launch> forWork(const Work &work, const TargetModel &target) {
   if (work.dotElements != 0)
     return forDot(work, target);
   bool mayUseClusters = work.reduces && !work.loops && target.hasDistributedShared;
@@ -124,6 +125,52 @@ llvm::SmallVector<Launch> candidates(tile::KernelOp kernel, const TargetModel &t
   // A row that fills all registers of an SM may be easier for two of them.
   if (2 * work.widestBytes > kClusterRow && mayUseClusters)
     result.append(forCluster(work, target));
+  return result;
+}
+
+/// Launches with all loads at the start, unless the registers for that leave fewer threads on an SM than `late` has.
+llvm::SmallVector<Launch> withEarlyLoads(tile::KernelOp kernel, const TargetModel &target, const Launch &late) {
+  mlir::OwningOpRef<tile::KernelOp> copy = kernel.clone();
+  llvm::SmallVector<Launch> result;
+  if (!hoistLoads(*copy))
+    return result;
+  for (Launch launch : forWork(measure(*copy), target)) {
+    if (launch.threads * launch.minCtas < late.threads * late.minCtas * 3 / 4)
+      break;
+    launch.earlyLoads = true;
+    result.push_back(launch);
+  }
+  return result;
+}
+
+/// What the kernel's author asks for, completed from `best`.
+std::optional<Launch> hinted(tile::KernelOp kernel, const TargetModel &target, Launch best) {
+  mlir::DictionaryAttr hints = kernel.getScheduleAttr();
+  if (!hints)
+    return std::nullopt;
+  auto hint = [&](llvm::StringRef name) {
+    auto value = hints.getAs<mlir::IntegerAttr>(name);
+    return value ? unsigned(value.getInt()) : 0;
+  };
+  if (unsigned warps = hint("warps")) {
+    best.threads = warps * target.warpSize;
+    best.blocks = 1;
+    best.minCtas = 0;
+  }
+  if (unsigned occupancy = hint("occupancy"))
+    best.minCtas = occupancy;
+  if (unsigned cluster = hint("cluster"); cluster != 0 && best.blocks == 1)
+    best.cluster = std::min(cluster, target.maxCluster);
+  return best;
+}
+} // namespace
+
+llvm::SmallVector<Launch> candidates(tile::KernelOp kernel, const TargetModel &target) {
+  llvm::SmallVector<Launch> late = forWork(measure(kernel), target);
+  llvm::SmallVector<Launch> result = withEarlyLoads(kernel, target, late.front());
+  result.append(late);
+  if (std::optional<Launch> launch = hinted(kernel, target, result.front()))
+    result.insert(result.begin(), *launch);
   return result;
 }
 } // namespace kpkg::kgpu

@@ -98,7 +98,13 @@ Registers reduceAlong(ImplicitLocOpBuilder &builder, const Layout &layout, unsig
     SmallVector<Values> level;
     for (auto [along, reg] : group)
       level.push_back(tuples[reg]);
-    // A tree of neighbours: short chains, and the same order whatever the number of lanes.
+    // A few chains, which products can be fused into, then a tree.
+    constexpr size_t chains = 4;
+    for (size_t i = chains; i < level.size(); ++i) {
+      SmallVector<Value> joined = combine(level[i % chains], level[i]);
+      level[i % chains].assign(joined.begin(), joined.end());
+    }
+    level.resize(std::min(level.size(), chains));
     while (level.size() > 1) {
       SmallVector<Values> next;
       for (size_t i = 0; i + 1 < level.size(); i += 2) {

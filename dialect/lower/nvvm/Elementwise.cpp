@@ -1,6 +1,7 @@
 // Ops that treat every element alike: one scalar op for each register.
 // SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
 #include "dialect/lower/nvvm/Emitter.h"
+#include "dialect/tile/transforms/IndexFacts.h"
 
 using namespace mlir;
 
@@ -40,9 +41,25 @@ Value extend(ImplicitLocOpBuilder &builder, Value value, Type to) {
 }
 } // namespace
 
+namespace {
+/// When `index < limit` with a limit that is a multiple of 2^n: n bits of the index say nothing. 0 elsewhere.
+int64_t idleIndexBits(Operation *op) {
+  auto compare = dyn_cast<arith::CmpIOp>(op);
+  if (!compare || !getElementTypeOrSelf(compare.getLhs().getType()).isIndex())
+    return 0;
+  using Predicate = arith::CmpIPredicate;
+  if (!llvm::is_contained({Predicate::slt, Predicate::sge, Predicate::ult, Predicate::uge}, compare.getPredicate()))
+    return 0;
+  auto limit = compare.getRhs().getDefiningOp<tile::SplatOp>();
+  return limit ? tile::divisorOf(limit.getValue()) - 1 : 0;
+}
+} // namespace
+
 LogicalResult Emitter::emitElementwise(Operation *op) {
   if (op->getNumResults() != 1 || op->getNumRegions() != 0)
     return op->emitOpError("is not supported on GPUs yet");
+  // Neighbours on both sides of no limit share their comparison.
+  int64_t idleBits = idleIndexBits(op);
   Value result = op->getResult(0);
   auto tile = dyn_cast<RankedTensorType>(result.getType());
   Type element = tile ? tile.getElementType() : result.getType();
@@ -55,11 +72,16 @@ LogicalResult Emitter::emitElementwise(Operation *op) {
     bool widens = isNarrow(element) && !isa<arith::TruncFOp, arith::ExtFOp, arith::SelectOp, arith::BitcastOp, arith::SIToFPOp, arith::UIToFPOp>(op);
     bool compares = isa<arith::CmpFOp>(op) && isNarrow(operands.front().getType());
     SmallVector<Value> given(operands);
+    if (idleBits != 0)
+      given[0] = arith::AndIOp::create(builder, given[0], arith::ConstantIndexOp::create(builder, ~idleBits));
     Type f32 = builder.getF32Type();
     if (widens || compares)
       for (Value &operand : given)
         if (isNarrow(operand.getType()))
           operand = extend(builder, operand, f32);
+    // Conversions from 64-bit integers run at a fraction of the rate of those from 32 bits.
+    if (isa<arith::SIToFPOp>(op) && given[0].getType().isInteger(64) && tile::fitsInt32(op->getOperand(0)))
+      given[0] = arith::TruncIOp::create(builder, builder.getI32Type(), given[0]);
     OperationState state(builder.getLoc(), op->getName(), given, {widens ? f32 : element}, op->getAttrs());
     Value made = builder.create(state)->getResult(0);
     return widens ? arith::TruncFOp::create(builder, element, made).getResult() : made;

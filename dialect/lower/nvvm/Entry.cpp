@@ -38,7 +38,15 @@ LogicalResult Emitter::makeFunction() {
   Type index = builder.getIndexType();
   auto arguments = function.getArguments();
   unsigned next = 0;
-  auto nextIndex = [&] { return arith::IndexCastOp::create(builder, index, arguments[next++]); };
+  // Words that facts call small are read as such: LLVM then computes with 32 bits wherever it can.
+  auto nextIndex = [&](bool isSmall, bool isNegative) -> Value {
+    Value word = arguments[next++];
+    if (!isSmall)
+      return arith::IndexCastOp::create(builder, index, word);
+    word = arith::TruncIOp::create(builder, builder.getI32Type(), word);
+    return isNegative ? arith::IndexCastOp::create(builder, index, word).getResult()
+                      : arith::IndexCastUIOp::create(builder, index, word).getResult();
+  };
   for (auto [number, argument] : llvm::enumerate(kernel.getBody().getArguments())) {
     auto viewType = dyn_cast<tile::ViewType>(argument.getType());
     if (!viewType) {
@@ -56,10 +64,11 @@ LogicalResult Emitter::makeFunction() {
     if (viewType.getFacts().align > 1)
       function.setArgAttr(next, LLVM::LLVMDialect::getAlignAttrName(), builder.getI64IntegerAttr(viewType.getFacts().align));
     ++next;
+    bool isSmall = viewType.getFacts().index == 32;
     for (int64_t dim = 0; dim < viewType.getRank(); ++dim)
-      part.shape.push_back(nextIndex());
+      part.shape.push_back(nextIndex(isSmall, /*isNegative=*/false));
     for (int64_t dim = 0; dim < viewType.getRank(); ++dim) {
-      Value stride = nextIndex();
+      Value stride = nextIndex(isSmall, /*isNegative=*/true);
       part.stride.push_back(dim == viewType.getUnit() ? arith::ConstantIndexOp::create(builder, 1).getResult() : stride);
     }
     views[argument] = part;

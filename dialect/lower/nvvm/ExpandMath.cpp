@@ -55,6 +55,28 @@ Value emitExp(FloatCode &f, Value x) {
   return f.mul(intrinsic(f, "llvm.nvvm.ex2.approx.ftz.f32", r), f.powerOfTwo(shifted));
 }
 
+/// For results that are rounded to 16 bits: the product's rounding error grows with the size of `x`.
+Value emitRelaxedExp(FloatCode &f, Value x) {
+  return intrinsic(f, "llvm.nvvm.ex2.approx.ftz.f32", f.mul(x, f.number(0x1.715476p0)));
+}
+
+Value emitRelaxedDivision(FloatCode &f, ValueRange operands) { return f.div(operands[0], operands[1]); }
+
+/// The pattern of `Op` where `afn` allows it.
+template <typename Op> class ExpandRelaxed final : public OpRewritePattern<Op> {
+public:
+  ExpandRelaxed(MLIRContext *context, EmitFunction function)
+      : OpRewritePattern<Op>(context, /*benefit=*/3), expand(context, function, 3, true) {}
+  LogicalResult matchAndRewrite(Op op, PatternRewriter &rewriter) const override {
+    if (!bitEnumContainsAll(op.getFastmath(), arith::FastMathFlags::afn))
+      return rewriter.notifyMatchFailure(op, "must be exact");
+    return expand.matchAndRewrite(op, rewriter);
+  }
+
+private:
+  ExpandFunction<Op, GpuCode> expand;
+};
+
 Value emitTanh(FloatCode &f, Value x) {
   // 1 - 2 / (exp(2 |x|) + 1) loses what is below the last place of 1, so small arguments take a polynomial.
   Value magnitude = f.abs(x), square = f.mul(x, x);
@@ -84,6 +106,8 @@ void populateExpandMathPatterns(RewritePatternSet &patterns) {
   MLIRContext *context = patterns.getContext();
   populateVectorMathPatterns(patterns);
   patterns.add<ExpandFunction<math::ExpOp, GpuCode>>(context, unaryFunction<nvvm::emitExp>, 2, true);
+  patterns.add<ExpandRelaxed<math::ExpOp>>(context, unaryFunction<nvvm::emitRelaxedExp>);
+  patterns.add<ExpandRelaxed<arith::DivFOp>>(context, nvvm::emitRelaxedDivision);
   patterns.add<ExpandFunction<math::Exp2Op, GpuCode>>(context, unaryFunction<nvvm::emitExp2>, 2, true);
   patterns.add<ExpandFunction<math::RsqrtOp, GpuCode>>(context, unaryFunction<nvvm::emitRsqrt>, 2, true);
   patterns.add<ExpandFunction<math::TanhOp, GpuCode>>(context, unaryFunction<nvvm::emitTanh>, 2, true);

@@ -41,19 +41,18 @@ public:
   TileAccess(Emitter &emitter, const View &view, ValueRange offsets, RankedTensorType type, const Layout &layout)
       : emitter(emitter), builder(emitter.builder), view(view), layout(layout), shape(type.getShape()),
         vectors(vectorsOf(view.type, offsets, layout)) {
-    Type i64 = builder.getI64Type();
     Value start;
     for (unsigned dim = 0; dim < layout.rank(); ++dim) {
       Value offset = emitter.scalar(offsets[dim]);
       bounds.push_back(boundsOf(dim, offset, offsets[dim]));
-      strides.push_back(arith::IndexCastOp::create(builder, i64, view.stride[dim]));
-      Value first = arith::IndexCastOp::create(builder, i64, offset);
+      strides.push_back(arith::IndexCastOp::create(builder, distanceType(), view.stride[dim]));
+      Value first = arith::IndexCastOp::create(builder, distanceType(), offset);
       if (ThreadPlace::isSum(layout, dim))
         first = arith::AddIOp::create(builder, first, widened(emitter.place.coordinate(layout, dim)));
       Value distance = arith::MulIOp::create(builder, first, strides[dim]);
       start = start ? arith::AddIOp::create(builder, start, distance).getResult() : distance;
     }
-    base = LLVM::GEPOp::create(builder, view.pointer.getType(), elementType(), view.pointer, ValueRange{start});
+    base = LLVM::GEPOp::create(builder, view.pointer.getType(), elementType(), view.pointer, ValueRange{asOffset(start)});
   }
 
   SmallVector<SmallVector<unsigned, 8>> groups() const { return layout.vectors(vectors.dim, vectors.elements); }
@@ -71,14 +70,14 @@ public:
         fixed += own;
         continue;
       }
-      Value coordinate = isSum ? arith::ConstantIntOp::create(builder, own, 64).getResult()
+      Value coordinate = isSum ? arith::ConstantIntOp::create(builder, distanceType(), own).getResult()
                                : widened(emitter.place.coordinate(builder, layout, reg, dim));
       Value step = arith::MulIOp::create(builder, coordinate, strides[dim]);
       distance = distance ? arith::AddIOp::create(builder, distance, step).getResult() : step;
     }
     Value pointer = base;
     if (distance)
-      pointer = LLVM::GEPOp::create(builder, pointer.getType(), elementType(), pointer, ValueRange{distance});
+      pointer = LLVM::GEPOp::create(builder, pointer.getType(), elementType(), pointer, ValueRange{asOffset(distance)});
     if (fixed)
       pointer = LLVM::GEPOp::create(builder, pointer.getType(), elementType(), pointer, ArrayRef<LLVM::GEPArg>{static_cast<int32_t>(fixed)});
     return pointer;
@@ -123,6 +122,11 @@ private:
       return arith::IndexCastOp::create(builder, i32, wide);
     };
     Bounds bounds;
+    if (hasSmallOffsets() && matchPattern(original, m_Zero())) {
+      Value extent = arith::IndexCastOp::create(builder, i32, view.shape[dim]);
+      bounds.end = arith::MinSIOp::create(builder, extent, constantOf(builder, shape[dim]));
+      return bounds;
+    }
     Value rest = arith::SubIOp::create(builder, view.shape[dim], offset);
     // At most the tile's extent: what lies beyond it is padding of the layout.
     bounds.end = clamped(rest, 0, shape[dim]);
@@ -133,7 +137,17 @@ private:
     return bounds;
   }
 
-  Value widened(Value coordinate) { return arith::ExtUIOp::create(builder, builder.getI64Type(), coordinate); }
+  /// What is inside of the view then fits 32 bits; what is not, is not accessed.
+  bool hasSmallOffsets() const { return view.type.getFacts().index == 32; }
+  /// The type in which offsets are computed, in elements.
+  Type distanceType() { return builder.getIntegerType(hasSmallOffsets() ? 32 : 64); }
+  Value widened(Value coordinate) {
+    return hasSmallOffsets() ? coordinate : arith::ExtUIOp::create(builder, builder.getI64Type(), coordinate).getResult();
+  }
+  /// GEPs take a distance of 64 bits.
+  Value asOffset(Value distance) {
+    return hasSmallOffsets() ? arith::ExtSIOp::create(builder, builder.getI64Type(), distance).getResult() : distance;
+  }
   /// GEPs count in elements; i1 takes a byte.
   Type elementType() { return builder.getIntegerType(8 * view.type.getElementBytes()); }
 

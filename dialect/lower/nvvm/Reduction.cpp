@@ -41,8 +41,8 @@ TypedAttr neutralOf(ReduceKind kind, Type type, Builder &builder) {
 Value combineTwo(ImplicitLocOpBuilder &builder, ReduceKind kind, Value left, Value right) {
   bool isFloat = isa<FloatType>(left.getType());
   switch (kind) {
-  case ReduceKind::Sum:
-    return isFloat ? arith::AddFOp::create(builder, left, right).getResult() : arith::AddIOp::create(builder, left, right).getResult();
+  case ReduceKind::Sum: // in any order, so a product may be part of a step
+    return isFloat ? arith::AddFOp::create(builder, left, right, arith::FastMathFlags::contract).getResult() : arith::AddIOp::create(builder, left, right).getResult();
   case ReduceKind::Prod:
     return isFloat ? arith::MulFOp::create(builder, left, right).getResult() : arith::MulIOp::create(builder, left, right).getResult();
   case ReduceKind::Max:

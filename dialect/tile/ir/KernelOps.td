@@ -5,7 +5,8 @@ def Tile_KernelOp : Tile_Op<"kernel", [IsolatedFromAbove, AffineScope, FunctionO
   let summary = "device code that runs once per block of a grid";
   let description = [{
     Arguments are views and scalars. `kernel` and `params` say which `.k` kernel this is an instance of and with which comptime
-    values; `variant` names the facts that its argument types state. Views are only made by arguments and by `tile.drop`.
+    values; `variant` names the facts that its argument types state. `schedule` holds hints that never change meaning: `warps` and `occupancy`
+    of a CTA, CTAs of a `cluster`, `stages` of a pipeline (i32). Views are only made by arguments and by `tile.drop`.
 
     ```mlir
     tile.kernel @scale(%x: !tile.view<1xf32>, %y: !tile.view<1xf32, mut>, %alpha: f32)
@@ -28,6 +29,7 @@ def Tile_KernelOp : Tile_Op<"kernel", [IsolatedFromAbove, AffineScope, FunctionO
     OptionalAttr<StrAttr>:$kernel,
     OptionalAttr<DictionaryAttr>:$params,
     OptionalAttr<StrAttr>:$variant,
+    OptionalAttr<DictionaryAttr>:$schedule,
     OptionalAttr<StrAttr>:$sym_visibility,
     OptionalAttr<DictArrayAttr>:$arg_attrs,
     OptionalAttr<DictArrayAttr>:$res_attrs

@@ -38,6 +38,14 @@ int64_t divisor(Value value, unsigned depth) {
   if (!op)
     return 1;
   return TypeSwitch<Operation *, int64_t>(op)
+      .Case([](DimOp dim) {
+        auto view = cast<ViewType>(dim.getView().getType());
+        return int64_t(dim.getDimension()) == view.getUnit() ? powerOfTwoIn(view.getFacts().divisible) : 1;
+      })
+      .Case([](StrideOp stride) {
+        auto view = cast<ViewType>(stride.getView().getType());
+        return int64_t(stride.getDimension()) == view.getUnit() ? 1 : powerOfTwoIn(view.getFacts().divisible);
+      })
       .Case([&](arith::AddIOp add) { return std::min(of(add.getLhs()), of(add.getRhs())); })
       .Case([&](arith::SubIOp sub) { return std::min(of(sub.getLhs()), of(sub.getRhs())); })
       .Case([&](arith::MulIOp mul) { return std::min(of(mul.getLhs()) * of(mul.getRhs()), largestDivisor); })
@@ -73,8 +81,26 @@ bool nonNegative(Value value, unsigned depth) {
       .Case([&](arith::RemSIOp rest) { return is(rest.getLhs()); })
       .Default([](Operation *) { return false; });
 }
+
+bool fits32(Value value, unsigned depth) {
+  APInt constant;
+  if (matchPattern(value, m_ConstantInt(&constant)))
+    return constant.isSignedIntN(32);
+  Operation *op = value.getDefiningOp();
+  if (!op || depth == deepest)
+    return false;
+  auto is = [&](Value operand) { return fits32(operand, depth + 1); };
+  return TypeSwitch<Operation *, bool>(op)
+      .Case<BlockIdOp, GridDimOp>([](Operation *) { return true; })
+      .Case([](DimOp dim) { return cast<ViewType>(dim.getView().getType()).getFacts().index == 32; })
+      .Case([&](arith::IndexCastOp cast) { return is(cast.getIn()); })
+      .Case<arith::MaxSIOp, arith::MinSIOp>(
+          [&](Operation *both) { return is(both->getOperand(0)) && is(both->getOperand(1)); })
+      .Default([](Operation *) { return false; });
+}
 } // namespace
 
+bool fitsInt32(Value index) { return fits32(index, 0); }
 int64_t divisorOf(Value index) { return divisor(index, 0); }
 bool isNonNegative(Value index) { return nonNegative(index, 0); }
 

@@ -14,6 +14,15 @@ def TileEstimateCost : Pass<"tile-estimate-cost", "::kpkg::tile::KernelOp"> {
   let statistics = [Statistic<"unknown", "unknown-kernels", "Kernels without a formula">];
 }
 
+def TileRelaxMath : Pass<"tile-relax-math", "::kpkg::tile::KernelOp"> {
+  let summary = "marks f32 functions that only ever reach a narrower format as approximate";
+  let description = [{
+    Sets `afn` on exponentials and quotients that nothing sees before they are rounded to 16 bits or less. A back end may then
+    compute them with a relative error of 2^-22 times the size of the argument, where that is above 1.
+  }];
+  let statistics = [Statistic<"relaxed", "relaxed-ops", "Ops that were marked">];
+}
+
 def TileMakeVariants : Pass<"tile-make-variants", "::mlir::ModuleOp"> {
   let summary = "copies each kernel for different facts about its arguments";
   let description = [{

@@ -1,0 +1,73 @@
+// Loads of weights are issued with those of the row, not after the reductions over it.
+// SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
+//
+// Before: %v = tile.load %x...   %s = tile.reduce sum %v...   %w = tile.load %weight...
+// After:  %v = tile.load %x...   %w = tile.load %weight...    %s = tile.reduce sum %v...
+//
+// On entry: any kernel; it is left alone without the attribute `kgpu.early_loads`. On exit: loads of read-only views
+// stand together where their addresses allow it. That costs the registers that hold them while threads wait; whether
+// there are enough is decided in Candidates.cpp.
+#include "dialect/kgpu/schedule/HoistLoads.h"
+#include "dialect/kgpu/Passes.h"
+#include "mlir/Analysis/SliceAnalysis.h"
+#include "mlir/Interfaces/SideEffectInterfaces.h"
+
+using namespace mlir;
+
+namespace kpkg::kgpu {
+#define GEN_PASS_DEF_KGPUHOISTLOADS
+#include "dialect/kgpu/Passes.h.inc"
+
+namespace {
+bool threadsWaitAt(Operation &op) {
+  return op.getNumRegions() != 0 || isa<tile::ReduceOp, tile::ArgReduceOp, tile::DotOp>(op);
+}
+
+/// Ops between `anchor` and `load` that `load` needs, in order; nothing if one of them is more than an address.
+std::optional<SmallVector<Operation *>> addressOf(tile::LoadOp load, Operation *anchor) {
+  llvm::SetVector<Operation *> slice;
+  BackwardSliceOptions options;
+  options.filter = [&](Operation *op) { return op->getBlock() == load->getBlock() && anchor->isBeforeInBlock(op); };
+  if (failed(getBackwardSlice(load.getOperation(), &slice, options)))
+    return std::nullopt;
+  for (Operation *op : slice)
+    if (!isMemoryEffectFree(op) || llvm::any_of(op->getResultTypes(), llvm::IsaPred<RankedTensorType>))
+      return std::nullopt;
+  return SmallVector<Operation *>(slice.begin(), slice.end());
+}
+} // namespace
+
+bool hoistLoads(tile::KernelOp kernel) {
+  bool passedOne = false;
+  Operation *anchor = nullptr;
+  Block &body = kernel.getBody().front();
+  for (auto load : llvm::make_early_inc_range(body.getOps<tile::LoadOp>())) {
+    if (!anchor) {
+      anchor = load;
+      continue;
+    }
+    std::optional<SmallVector<Operation *>> address;
+    if (!cast<tile::ViewType>(load.getView().getType()).getIsMut())
+      address = addressOf(load, anchor);
+    if (!address)
+      continue;
+    passedOne |= std::any_of(std::next(anchor->getIterator()), load->getIterator(), threadsWaitAt);
+    address->push_back(load);
+    for (Operation *op : *address) {
+      op->moveAfter(anchor);
+      anchor = op;
+    }
+  }
+  return passedOne;
+}
+
+namespace {
+struct KgpuHoistLoads final : impl::KgpuHoistLoadsBase<KgpuHoistLoads> {
+  using KgpuHoistLoadsBase::KgpuHoistLoadsBase;
+  void runOnOperation() override {
+    if (getLaunch(getOperation()).earlyLoads)
+      hoistLoads(getOperation());
+  }
+};
+} // namespace
+} // namespace kpkg::kgpu
