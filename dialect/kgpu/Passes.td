@@ -21,6 +21,10 @@ def KgpuHoistLoads : KgpuPass<"kgpu-hoist-loads"> {
   let summary = "moves loads to the first one, in kernels whose launch asks for it";
 }
 
+def KgpuPrefetchLoads : KgpuPass<"kgpu-prefetch-loads"> {
+  let summary = "loads one iteration ahead, in kernels whose launch asks for it";
+}
+
 def KgpuAssignLayouts : KgpuPass<"kgpu-assign-layouts"> {
   let summary = "gives every tile a layout";
 }
@@ -36,6 +40,10 @@ def KgpuExpandArgReduce : KgpuPass<"kgpu-expand-arg-reduce"> {
 def KgpuExpandDots : KgpuPass<"kgpu-expand-dots"> {
   let summary = "turns matrix products into multiply-adds on operands in shared memory";
   let dependentDialects = ["::kpkg::kgpu::KgpuDialect", "::mlir::scf::SCFDialect", "::mlir::arith::ArithDialect", "::mlir::math::MathDialect"];
+}
+
+def KgpuGroupReductions : KgpuPass<"kgpu-group-reductions"> {
+  let summary = "puts independent reductions across warps side by side";
 }
 
 def KgpuExpandReductions : KgpuPass<"kgpu-expand-reductions"> {

@@ -31,7 +31,7 @@ LogicalResult KgpuDialect::verifyOperationAttribute(Operation *op, NamedAttribut
       return op->emitOpError() << "attribute '" << name << "' must be a #kgpu.target";
     return success();
   }
-  if (name == kPersistentAttribute || name == kEarlyLoadsAttribute) {
+  if (name == kPersistentAttribute || name == kEarlyLoadsAttribute || name == kPrefetchAttribute) {
     if (!isa<UnitAttr>(attribute.getValue()))
       return op->emitOpError() << "attribute '" << name << "' has no value";
     return success();
@@ -69,6 +69,7 @@ Launch kpkg::kgpu::getLaunch(tile::KernelOp kernel) {
   launch.shared = count(kSharedAttribute, 0);
   launch.persistent = kernel->hasAttr(kPersistentAttribute);
   launch.earlyLoads = kernel->hasAttr(kEarlyLoadsAttribute);
+  launch.prefetch = kernel->hasAttr(kPrefetchAttribute);
   return launch;
 }
 
@@ -93,6 +94,7 @@ void kpkg::kgpu::setLaunch(tile::KernelOp kernel, const Launch &launch) {
   };
   mark(kPersistentAttribute, launch.persistent);
   mark(kEarlyLoadsAttribute, launch.earlyLoads);
+  mark(kPrefetchAttribute, launch.prefetch);
 }
 
 const TargetModel &kpkg::kgpu::targetOf(tile::KernelOp kernel) {

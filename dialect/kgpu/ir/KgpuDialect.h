@@ -15,6 +15,7 @@ inline constexpr llvm::StringLiteral kThreadsAttribute = "kgpu.threads";
 inline constexpr llvm::StringLiteral kBlocksAttribute = "kgpu.blocks";
 inline constexpr llvm::StringLiteral kClusterAttribute = "kgpu.cluster";
 inline constexpr llvm::StringLiteral kEarlyLoadsAttribute = "kgpu.early_loads";
+inline constexpr llvm::StringLiteral kPrefetchAttribute = "kgpu.prefetch";
 inline constexpr llvm::StringLiteral kMinCtasAttribute = "kgpu.min_ctas";
 inline constexpr llvm::StringLiteral kPersistentAttribute = "kgpu.persistent";
 inline constexpr llvm::StringLiteral kSharedAttribute = "kgpu.shared";
@@ -27,6 +28,7 @@ struct Launch {
   unsigned minCtas = 0; ///< of an SM; 0 = no demand
   bool persistent = false;
   bool earlyLoads = false; ///< what every block reads is loaded before anything waits
+  bool prefetch = false;   ///< loops load one iteration ahead
   int64_t shared = 0; ///< bytes
   bool operator==(const Launch &other) const = default;
 

@@ -21,6 +21,7 @@ def Kgpu_Dialect : Dialect {
     * `kgpu.min_ctas`: CTAs that shall fit an SM, which bounds registers (i32, absent = no demand).
     * `kgpu.persistent`: the grid of CTAs is as large as the machine, whatever the work.
     * `kgpu.early_loads`: what all kernel blocks read is loaded before threads wait for each other.
+    * `kgpu.prefetch`: loops load what their next iteration needs.
     * `kgpu.shared`: bytes of shared memory (i32), once `kgpu-alloc-smem` ran.
 
     Every tile has a layout as its encoding. Ops of tile, arith, math and scf keep their meaning; operands and results of an

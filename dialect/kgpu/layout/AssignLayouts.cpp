@@ -16,6 +16,7 @@
 #include "dialect/layout/Algebra.h"
 #include "dialect/layout/Builders.h"
 #include "llvm/ADT/EquivalenceClasses.h"
+#include "mlir/Interfaces/LoopLikeInterface.h"
 #include "llvm/ADT/MapVector.h"
 
 using namespace mlir;
@@ -32,7 +33,10 @@ using layout::Layout;
 bool isTile(Value value) { return isa<RankedTensorType>(value.getType()); }
 ArrayRef<int64_t> shapeOf(Value value) { return cast<RankedTensorType>(value.getType()).getShape(); }
 
-/// Which accesses decide how threads lie along rows: the one that moves most bytes, wide elements first.
+/// Which accesses decide how threads lie along rows: the one that moves most bytes, wide elements first. An access in a
+/// loop counts for a few.
+constexpr int64_t kAssumedTrips = 8;
+
 struct Coalescing {
   unsigned elementBytes = 4;
   unsigned vectorBytes = 4;
@@ -41,11 +45,14 @@ struct Coalescing {
 Coalescing measureAccesses(tile::KernelOp kernel) {
   Coalescing best;
   int64_t most = -1;
-  auto consider = [&](tile::ViewType view, Type type) {
+  auto consider = [&](Operation *op, tile::ViewType view, Type type) {
     auto tile = dyn_cast<RankedTensorType>(type);
     if (!tile)
       return;
     int64_t bytes = view.getElementBytes(), moved = tile.getNumElements() * bytes;
+    for (Operation *loop = op->getParentOp(); loop != kernel; loop = loop->getParentOp())
+      if (isa<LoopLikeOpInterface>(loop))
+        moved *= kAssumedTrips;
     if (moved < most || (moved == most && bytes <= best.elementBytes))
       return;
     most = moved;
@@ -57,9 +64,9 @@ Coalescing measureAccesses(tile::KernelOp kernel) {
   };
   kernel.walk([&](Operation *op) {
     if (auto load = dyn_cast<tile::LoadOp>(op))
-      consider(load.getView().getType(), load.getResult().getType());
+      consider(op, load.getView().getType(), load.getResult().getType());
     if (auto store = dyn_cast<tile::StoreOp>(op))
-      consider(store.getView().getType(), store.getValue().getType());
+      consider(op, store.getView().getType(), store.getValue().getType());
   });
   return best;
 }

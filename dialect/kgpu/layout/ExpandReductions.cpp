@@ -45,22 +45,22 @@ FailureOr<Exchange> planExchange(Operation *op, const Layout &layout, unsigned a
   return Exchange{*part, *gather, *result, layout.bitsAlong(layout::Part::Block, axis) != 0};
 }
 
-/// The tiles of partial results as every warp sees them. All are stored before any is loaded: one barrier is enough.
-SmallVector<Value> exchange(OpBuilder &builder, Location loc, ValueRange parts, const Exchange &plan) {
-  SmallVector<Value> buffers, gathered;
-  for (Value part : parts) {
-    auto type = cast<RankedTensorType>(part.getType());
-    buffers.push_back(AllocOp::create(builder, loc, SharedType::get(type.getShape(), type.getElementType()), IntegerAttr()));
-  }
-  for (auto [part, buffer] : llvm::zip_equal(parts, buffers)) {
-    if (plan.acrossCtas)
-      RemoteStoreOp::create(builder, loc, part, buffer);
-    else
-      LocalStoreOp::create(builder, loc, part, buffer);
-  }
-  for (auto [part, buffer] : llvm::zip_equal(parts, buffers))
-    gathered.push_back(LocalLoadOp::create(builder, loc, withLayout(part.getType(), plan.gather), buffer));
-  return gathered;
+/// A buffer that has the partial results of all warps, once there was a barrier.
+Value storeParts(OpBuilder &builder, Location loc, Value part, const Exchange &plan) {
+  auto type = cast<RankedTensorType>(part.getType());
+  Value buffer = AllocOp::create(builder, loc, SharedType::get(type.getShape(), type.getElementType()), IntegerAttr());
+  if (plan.acrossCtas)
+    RemoteStoreOp::create(builder, loc, part, buffer);
+  else
+    LocalStoreOp::create(builder, loc, part, buffer);
+  return buffer;
+}
+
+/// The partial results as every warp sees them.
+Value loadParts(OpBuilder &builder, Location loc, Value buffer, const Exchange &plan) {
+  auto type = cast<SharedType>(buffer.getType());
+  auto tile = RankedTensorType::get(type.getShape(), type.getElementType());
+  return LocalLoadOp::create(builder, loc, withLayout(tile, plan.gather), buffer);
 }
 
 RankedTensorType partType(Value input, const Exchange &plan, int64_t axis, int64_t extent) {
@@ -75,20 +75,31 @@ Value converted(OpBuilder &builder, Location loc, Value value, Type type) {
   return value.getType() == type ? value : CvtLayoutOp::create(builder, loc, type, value).getResult();
 }
 
-LogicalResult expand(tile::ReduceOp op) {
-  const Layout &layout = layoutOf(op.getValue());
-  int64_t axis = op.getAxis();
-  FailureOr<Exchange> plan = planExchange(op, layout, axis);
-  if (failed(plan))
-    return failure();
-  OpBuilder builder(op);
-  Location loc = op.getLoc();
-  Type type = partType(op.getValue(), *plan, axis, partialExtent(layout, axis));
-  Value part = PartialReduceOp::create(builder, loc, type, op.getKind(), op.getValue(), axis);
-  Value gathered = exchange(builder, loc, part, *plan).front();
-  Value whole = tile::ReduceOp::create(builder, loc, withLayout(op.getType(), plan->result), op.getKind(), gathered, axis);
-  op.replaceAllUsesWith(converted(builder, loc, whole, op.getType()));
-  op.erase();
+/// Reductions that stand side by side: all parts are stored before the first is loaded.
+LogicalResult expand(ArrayRef<tile::ReduceOp> group) {
+  OpBuilder builder(group.front());
+  SmallVector<Exchange, 0> plans;
+  SmallVector<Value> buffers;
+  for (tile::ReduceOp op : group) {
+    const Layout &layout = layoutOf(op.getValue());
+    FailureOr<Exchange> plan = planExchange(op, layout, op.getAxis());
+    if (failed(plan))
+      return failure();
+    Type type = partType(op.getValue(), *plan, op.getAxis(), partialExtent(layout, op.getAxis()));
+    Value part = PartialReduceOp::create(builder, op.getLoc(), type, op.getKind(), op.getValue(), op.getAxis());
+    buffers.push_back(storeParts(builder, op.getLoc(), part, *plan));
+    plans.push_back(*plan);
+  }
+  for (size_t i = 0; i < group.size(); ++i) {
+    tile::ReduceOp op = group[i];
+    const Exchange &plan = plans[i];
+    Location loc = op.getLoc();
+    Value gathered = loadParts(builder, loc, buffers[i], plan);
+    Value whole = tile::ReduceOp::create(builder, loc, withLayout(op.getType(), plan.result), op.getKind(), gathered, op.getAxis());
+    op.replaceAllUsesWith(converted(builder, loc, whole, op.getType()));
+  }
+  for (tile::ReduceOp op : group)
+    op.erase();
   return success();
 }
 
@@ -116,11 +127,14 @@ LogicalResult expand(tile::CombineOp op) {
     types.push_back(partType(input, *plan, axis, partialExtent(layout, axis)));
   auto part = PartialCombineOp::create(builder, loc, types, op.getInputs(), op.getInits(), axis);
   copyBody<YieldOp>(op.getBody(), part.getBody(), builder);
-  SmallVector<Value> gathered = exchange(builder, loc, part.getOutputs(), *plan);
+  SmallVector<Value> buffers, gathered;
+  for (Value output : part.getOutputs())
+    buffers.push_back(storeParts(builder, loc, output, *plan));
+  for (Value buffer : buffers)
+    gathered.push_back(loadParts(builder, loc, buffer, *plan));
   SmallVector<Type> results;
   for (Type type : op.getResultTypes())
     results.push_back(withLayout(type, plan->result));
-  OperationState state(loc, tile::CombineOp::getOperationName());
   auto whole = tile::CombineOp::create(builder, loc, gathered, op.getInits(), axis);
   whole.getBody().getBlocks().clear();
   copyBody<tile::YieldOp>(op.getBody(), whole.getBody(), builder);
@@ -141,9 +155,21 @@ struct ExpandReductions final : impl::KgpuExpandReductionsBase<ExpandReductions>
       if (auto combine = dyn_cast<tile::CombineOp>(op); combine && !isWithinWarp(layoutOf(combine.getInputs().front()), combine.getAxis()))
         wide.push_back(op);
     });
-    for (Operation *op : wide) {
-      auto reduce = dyn_cast<tile::ReduceOp>(op);
-      if (failed(reduce ? expand(reduce) : expand(cast<tile::CombineOp>(op))))
+    for (size_t i = 0; i < wide.size();) {
+      if (auto combine = dyn_cast<tile::CombineOp>(wide[i])) {
+        if (failed(expand(combine)))
+          return signalPassFailure();
+        ++i;
+        continue;
+      }
+      SmallVector<tile::ReduceOp> group = {cast<tile::ReduceOp>(wide[i])};
+      for (++i; i < wide.size() && wide[i]->getPrevNode() == group.back() && isa<tile::ReduceOp>(wide[i]); ++i) {
+        auto next = cast<tile::ReduceOp>(wide[i]);
+        if (llvm::any_of(group, [&](tile::ReduceOp op) { return next.getValue() == op.getResult(); }))
+          break;
+        group.push_back(next);
+      }
+      if (failed(expand(group)))
         return signalPassFailure();
     }
   }

@@ -11,6 +11,7 @@
 //  * kernels without a reduction: many threads with one or two vectors each.
 #include "dialect/kgpu/schedule/Candidates.h"
 #include "dialect/kgpu/schedule/HoistLoads.h"
+#include "dialect/kgpu/schedule/PrefetchLoads.h"
 #include "dialect/kgpu/schedule/Work.h"
 
 namespace kpkg::kgpu {
@@ -128,19 +129,29 @@ llvm::SmallVector<Launch> forWork(const Work &work, const TargetModel &target) {
   return result;
 }
 
-/// Launches with all loads at the start, unless the registers for that leave fewer threads on an SM than `late` has.
-llvm::SmallVector<Launch> withEarlyLoads(tile::KernelOp kernel, const TargetModel &target, const Launch &late) {
-  mlir::OwningOpRef<tile::KernelOp> copy = kernel.clone();
-  llvm::SmallVector<Launch> result;
-  if (!hoistLoads(*copy))
-    return result;
-  for (Launch launch : forWork(measure(*copy), target)) {
-    if (launch.threads * launch.minCtas < late.threads * late.minCtas * 3 / 4)
-      break;
-    launch.earlyLoads = true;
-    result.push_back(launch);
+/// A kernel with its loads as early as they can be.
+struct Early {
+  Work work;
+  bool hoists, prefetches;
+
+  void mark(Launch &launch) const {
+    launch.earlyLoads = hoists;
+    launch.prefetch = prefetches;
   }
-  return result;
+};
+
+std::optional<Early> withEarlyLoads(tile::KernelOp kernel) {
+  mlir::OwningOpRef<tile::KernelOp> copy = kernel.clone();
+  bool hoists = hoistLoads(*copy), prefetches = prefetchLoads(*copy);
+  if (!hoists && !prefetches)
+    return std::nullopt;
+  return Early{measure(*copy), hoists, prefetches};
+}
+
+/// Whether the registers for early loads leave enough threads on an SM. In a loop nothing else hides the latency.
+bool isWorthwhile(const Launch &early, const Launch &late, bool prefetches) {
+  unsigned demanded = late.threads * std::max(late.minCtas, 1u), left = early.threads * std::max(early.minCtas, 1u);
+  return prefetches ? 3 * left >= demanded : 4 * left >= 3 * demanded;
 }
 
 /// What the kernel's author asks for, completed from `best`.
@@ -166,11 +177,20 @@ std::optional<Launch> hinted(tile::KernelOp kernel, const TargetModel &target, L
 } // namespace
 
 llvm::SmallVector<Launch> candidates(tile::KernelOp kernel, const TargetModel &target) {
-  llvm::SmallVector<Launch> late = forWork(measure(kernel), target);
-  llvm::SmallVector<Launch> result = withEarlyLoads(kernel, target, late.front());
+  llvm::SmallVector<Launch> late = forWork(measure(kernel), target), result;
+  std::optional<Early> early = withEarlyLoads(kernel);
+  if (early)
+    for (Launch launch : forWork(early->work, target)) {
+      if (!isWorthwhile(launch, late.front(), early->prefetches))
+        break;
+      early->mark(result.emplace_back(launch));
+    }
   result.append(late);
-  if (std::optional<Launch> launch = hinted(kernel, target, result.front()))
+  if (std::optional<Launch> launch = hinted(kernel, target, late.front())) {
     result.insert(result.begin(), *launch);
+    if (early)
+      early->mark(*result.insert(result.begin(), *launch));
+  }
   return result;
 }
 } // namespace kpkg::kgpu

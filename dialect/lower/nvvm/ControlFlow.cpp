@@ -2,23 +2,38 @@
 // SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
 #include "dialect/lower/nvvm/DeviceOps.h"
 #include "dialect/lower/nvvm/Emitter.h"
+#include "dialect/lower/nvvm/Words.h"
 
 using namespace mlir;
 
 namespace kpkg::lower::nvvm {
 
-Emitter::TileRegisters Emitter::flatten(ValueRange values) const {
+/// Elements of a tile that share a register while it is carried: a register holds 32 bits.
+static unsigned elementsOfWord(Type type) {
+  auto tile = dyn_cast<RankedTensorType>(type);
+  unsigned registers = tile ? kgpu::layoutOf(type).registers() : 1;
+  unsigned bytes = tile ? bytesOf(tile.getElementType()) : 4;
+  return bytes < 4 && registers % (4 / bytes) == 0 ? 4 / bytes : 1;
+}
+
+Emitter::TileRegisters Emitter::flatten(ValueRange values) {
   TileRegisters flat;
-  for (Value value : values)
-    llvm::append_range(flat, registersOf(value));
+  for (Value value : values) {
+    if (elementsOfWord(value.getType()) > 1)
+      llvm::append_range(flat, packWords(builder, registersOf(value)));
+    else
+      llvm::append_range(flat, registersOf(value));
+  }
   return flat;
 }
 
 void Emitter::defineFrom(ValueRange values, ValueRange flat) {
   for (Value value : values) {
     unsigned count = isa<RankedTensorType>(value.getType()) ? kgpu::layoutOf(value).registers() : 1;
-    define(value, TileRegisters(flat.take_front(count)));
-    flat = flat.drop_front(count);
+    unsigned shared = elementsOfWord(value.getType());
+    ValueRange words = flat.take_front(count / shared);
+    define(value, shared > 1 ? unpackWords(builder, words, getElementTypeOrSelf(value.getType()), count) : TileRegisters(words));
+    flat = flat.drop_front(count / shared);
   }
 }
 
@@ -29,15 +44,18 @@ LogicalResult Emitter::emitInto(Block &from, Block *to) {
 
 LogicalResult Emitter::emitFor(scf::ForOp op) {
   auto loop = scf::ForOp::create(builder, scalar(op.getLowerBound()), scalar(op.getUpperBound()), scalar(op.getStep()), flatten(op.getInitArgs()));
-  OpBuilder::InsertionGuard guard(builder);
   Block *body = loop.getBody();
   if (!body->empty()) // a terminator without values
     body->back().erase();
   define(op.getInductionVar(), {loop.getInductionVar()});
-  defineFrom(op.getRegionIterArgs(), loop.getRegionIterArgs());
-  if (failed(emitInto(*op.getBody(), body)))
-    return failure();
-  scf::YieldOp::create(builder, flatten(op.getBody()->getTerminator()->getOperands()));
+  {
+    OpBuilder::InsertionGuard guard(builder);
+    builder.setInsertionPointToEnd(body);
+    defineFrom(op.getRegionIterArgs(), loop.getRegionIterArgs());
+    if (failed(emitInto(*op.getBody(), body)))
+      return failure();
+    scf::YieldOp::create(builder, flatten(op.getBody()->getTerminator()->getOperands()));
+  }
   defineFrom(op.getResults(), loop.getResults());
   return success();
 }

@@ -97,8 +97,9 @@ private:
   mlir::LogicalResult emitIf(mlir::scf::IfOp op);
   mlir::LogicalResult emitWhile(mlir::scf::WhileOp op);
   mlir::LogicalResult emitForTiles(tile::ForTilesOp op);
-  TileRegisters flatten(mlir::ValueRange values) const;
-  /// Gives `values` their parts of `flat`.
+  /// The values' registers; narrow elements of a tile share one.
+  TileRegisters flatten(mlir::ValueRange values);
+  /// Gives `values` their parts of `flat`, which is what `flatten` makes of them.
   void defineFrom(mlir::ValueRange values, mlir::ValueRange flat);
   /// Emits the ops of `from` at the end of `to`, whose terminator the caller makes.
   mlir::LogicalResult emitInto(mlir::Block &from, mlir::Block *to);

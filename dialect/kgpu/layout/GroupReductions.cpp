@@ -1,0 +1,62 @@
+// Reductions across warps that do not need each other's results stand side by side, so that they share an exchange.
+// SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
+//
+// Before: %s = tile.reduce sum %a axis 1     After: %p = arith.mulf %a, %b
+//         %m = use of %s                            %s = tile.reduce sum %a axis 1
+//         %p = arith.mulf %a, %b                    %t = tile.reduce sum %p axis 1
+//         %t = tile.reduce sum %p axis 1            %m = use of %s
+//
+// On entry: every tile has a layout. On exit: only the order of ops without effects has changed.
+#include "dialect/kgpu/Passes.h"
+#include "mlir/Analysis/SliceAnalysis.h"
+#include "mlir/Interfaces/SideEffectInterfaces.h"
+
+using namespace mlir;
+
+namespace kpkg::kgpu {
+#define GEN_PASS_DEF_KGPUGROUPREDUCTIONS
+#include "dialect/kgpu/Passes.h.inc"
+
+namespace {
+bool isAcrossWarps(tile::ReduceOp op) { return !isWithinWarp(layoutOf(op.getValue()), op.getAxis()); }
+
+/// Brings `op` and what it needs up to `leader`, behind those that are there already; false when that cannot be.
+bool bringUp(tile::ReduceOp op, tile::ReduceOp leader, Operation *&last) {
+  llvm::SetVector<Operation *> slice;
+  BackwardSliceOptions options;
+  options.filter = [&](Operation *needed) {
+    return needed->getBlock() == op->getBlock() && !needed->isBeforeInBlock(leader);
+  };
+  if (failed(getBackwardSlice(op.getOperation(), &slice, options)))
+    return false;
+  for (Operation *needed : slice)
+    if (!isMemoryEffectFree(needed) || isa<tile::ReduceOp>(needed))
+      return false;
+  for (Operation *needed : slice)
+    needed->moveBefore(leader);
+  op->moveAfter(last);
+  last = op;
+  return true;
+}
+
+struct GroupReductions final : impl::KgpuGroupReductionsBase<GroupReductions> {
+  void runOnOperation() override {
+    getOperation().walk([](Block *block) {
+      SmallVector<tile::ReduceOp> waiting;
+      for (auto op : block->getOps<tile::ReduceOp>())
+        if (isAcrossWarps(op))
+          waiting.push_back(op);
+      while (waiting.size() > 1) {
+        tile::ReduceOp leader = waiting.front();
+        Operation *last = leader;
+        SmallVector<tile::ReduceOp> rest;
+        for (tile::ReduceOp op : llvm::drop_begin(waiting))
+          if (!bringUp(op, leader, last))
+            rest.push_back(op);
+        waiting = std::move(rest);
+      }
+    });
+  }
+};
+} // namespace
+} // namespace kpkg::kgpu

@@ -1,0 +1,51 @@
+// Loads of a loop are one iteration ahead, where the launch asks for it and their addresses are known.
+// RUN: kpkg-opt --kgpu-prefetch-loads %s | FileCheck %s
+
+!row = !tile.view<2xf32>
+!index = !tile.view<1xindex>
+!out = !tile.view<2xf32, mut>
+
+// CHECK-LABEL: tile.kernel @ahead
+// CHECK: %[[FIRST:.*]] = tile.load %arg0[%[[BLOCK:[a-z0-9]+]], %{{.*}}]
+// CHECK: scf.for %[[I:.*]] = %[[BLOCK]] to %arg2 step %[[STEP:.*]] iter_args(%[[SUM:.*]] = %{{.*}}, %[[V:.*]] = %[[FIRST]])
+// CHECK-NEXT: %[[J:.*]] = arith.addi %[[I]], %[[STEP]]
+// CHECK-NEXT: %[[NEXT:.*]] = tile.load %arg0[%[[J]], %{{.*}}]
+// CHECK-NEXT: %[[T:.*]] = arith.addf %[[SUM]], %[[V]]
+// CHECK-NEXT: scf.yield %[[T]], %[[NEXT]]
+tile.kernel @ahead(%x: !row, %y: !out, %rows: index)
+    attributes {kgpu.prefetch, kgpu.target = #kgpu.target<"sm_90a">, kgpu.threads = 64 : i32} {
+  %zero = arith.constant 0.0 : f32
+  %c0 = arith.constant 0 : index
+  %none = arith.constant dense<0.0> : tensor<1x256xf32>
+  %block = tile.block_id x
+  %step = tile.grid_dim x
+  %sum = scf.for %i = %block to %rows step %step iter_args(%s = %none) -> (tensor<1x256xf32>) {
+    %v = tile.load %x[%i, %c0] fill %zero : !row -> tensor<1x256xf32>
+    %t = arith.addf %s, %v : tensor<1x256xf32>
+    scf.yield %t : tensor<1x256xf32>
+  }
+  tile.store %sum, %y[%block, %c0] : tensor<1x256xf32>, !out
+  tile.return
+}
+
+// An address that is read in the loop, and what the kernel may write, stay where they are.
+// CHECK-LABEL: tile.kernel @not_known
+// CHECK: scf.for
+// CHECK-NEXT: tile.load %{{.*}}[] fill
+// CHECK-NEXT: tile.load %arg0
+// CHECK-NEXT: tile.load %arg2
+tile.kernel @not_known(%x: !row, %where: !index, %y: !out, %rows: index)
+    attributes {kgpu.prefetch, kgpu.target = #kgpu.target<"sm_90a">, kgpu.threads = 64 : i32} {
+  %zero = arith.constant 0.0 : f32
+  %c0 = arith.constant 0 : index
+  %c1 = arith.constant 1 : index
+  %element = tile.drop %where [0] at (%c0) : !index -> !tile.view<0xindex>
+  scf.for %i = %c0 to %rows step %c1 {
+    %j = tile.load %element[] fill %c0 : !tile.view<0xindex> -> index
+    %v = tile.load %x[%j, %c0] fill %zero : !row -> tensor<1x256xf32>
+    %w = tile.load %y[%i, %c0] fill %zero : !out -> tensor<1x256xf32>
+    %t = arith.addf %w, %v : tensor<1x256xf32>
+    tile.store %t, %y[%i, %c0] : tensor<1x256xf32>, !out
+  }
+  tile.return
+}
