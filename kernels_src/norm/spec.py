@@ -1,11 +1,11 @@
-"""Specs of layer_norm, native_layer_norm and rms_norm.
+"""Specs of layer_norm, native_layer_norm, rms_norm and their gradients.
 
 SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
 """
 
 from __future__ import annotations
 
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
 from typing import Any
 
 import torch
@@ -81,6 +81,91 @@ def rms_rows(m: int, n: int, dtype: torch.dtype, generator: torch.Generator) -> 
     return Sample((*rows(m, n, dtype, generator).args[:3], 1e-6))
 
 
+def layer_norm_backward(
+    grad: Tensor, x: Tensor, shape: list[int], mean: Tensor, rstd: Tensor, weight: Tensor | None = None
+) -> tuple[Tensor, ...]:
+    """From the formulas: PyTorch gives no gradient of a weight that is not there, and none at all of statistics of another dtype."""
+    dims = tuple(range(x.dim() - len(shape), x.dim()))
+    outer = tuple(range(x.dim() - len(shape)))
+    normed = (x - mean) * rstd
+    g = grad if weight is None else grad * weight
+    grad_input = (g - g.mean(dims, keepdim=True) - normed * (g * normed).mean(dims, keepdim=True)) * rstd
+    return grad_input, summed(grad * normed, outer), summed(grad, outer)
+
+
+def rms_norm_backward(grad: Tensor, x: Tensor, shape: list[int], weight: Tensor | None = None, eps: float = 1e-6) -> tuple[Tensor, ...]:
+    dims = tuple(range(x.dim() - len(shape), x.dim()))
+    rstd = (x.square().mean(dims, keepdim=True) + eps).rsqrt()
+    g = grad if weight is None else grad * weight
+    grad_input = (g - x * rstd.square() * (g * x).mean(dims, keepdim=True)) * rstd
+    return grad_input, summed(grad * x * rstd, tuple(range(x.dim() - len(shape))))
+
+
+def summed(x: Tensor, dims: tuple[int, ...]) -> Tensor:
+    return x.sum(dims) if dims else x
+
+
+def layer_norm_backward_magnitudes(
+    grad: Tensor, x: Tensor, shape: list[int], mean: Tensor, rstd: Tensor, weight: Tensor | None = None
+) -> tuple[Tensor, ...]:
+    """The sums of the sizes of all terms."""
+    dims = tuple(range(x.dim() - len(shape), x.dim()))
+    outer = tuple(range(x.dim() - len(shape)))
+    normed = ((x - mean) * rstd).abs()
+    g = (grad if weight is None else grad * weight).abs()
+    size = (g + g.mean(dims, keepdim=True) + normed * (g * normed).mean(dims, keepdim=True)) * rstd
+    return size, summed(grad.abs() * normed, outer), summed(grad.abs(), outer)
+
+
+def rms_norm_backward_magnitudes(grad: Tensor, x: Tensor, shape: list[int], weight: Tensor | None = None, eps: float = 1e-6) -> tuple[Tensor, ...]:
+    dims = tuple(range(x.dim() - len(shape), x.dim()))
+    rstd = (x.square().mean(dims, keepdim=True) + eps).rsqrt()
+    sizes = layer_norm_backward_magnitudes(grad, x, shape, torch.zeros_like(rstd), rstd, weight)
+    return sizes[:2]
+
+
+def backward_samples(dtype: torch.dtype, generator: torch.Generator) -> Iterator[Sample]:
+    """grad, input, normalized_shape, mean, rstd, weight"""
+    accumulator = torch.float64 if dtype == torch.float64 else torch.float32
+    sizes = [(300, 64), (513, 40), (3000, 5)]
+    more = [Sample((normal((m, n), dtype, generator), [n], normal((n,), dtype, generator)), label=f"{m}x{n}") for m, n in sizes]
+    for index, sample in enumerate([*layer_norm_samples(dtype, generator), *more]):
+        x, shape = sample.args[:2]
+        weight = sample.args[2] if len(sample.args) > 2 else None
+        grad = normal(tuple(x.shape), dtype, generator)
+        if index % 2 and x.dim() > 1:
+            grad = grad.transpose(0, 1).contiguous().transpose(0, 1)
+        _, mean, rstd = torch.native_layer_norm(x.double(), shape, None, None, 1e-5)
+        yield Sample((grad, x, shape, mean.to(accumulator), rstd.to(accumulator), weight), label=sample.label)
+
+
+def rms_backward_samples(dtype: torch.dtype, generator: torch.Generator) -> Iterator[Sample]:
+    for sample in backward_samples(dtype, generator):
+        grad, x, shape, _, _, weight = sample.args
+        yield Sample((grad, x, shape, weight, 1e-6), label=sample.label)
+
+
+def backward_rows(m: int, n: int, dtype: torch.dtype, generator: torch.Generator) -> Sample:
+    grad, x = (normal((m, n), dtype, generator) for _ in range(2))
+    _, mean, rstd = torch.native_layer_norm(x.float(), [n], None, None, 1e-5)
+    return Sample((grad, x, [n], mean, rstd, normal((n,), dtype, generator)))
+
+
+def rms_backward_rows(m: int, n: int, dtype: torch.dtype, generator: torch.Generator) -> Sample:
+    grad, x, shape, _, _, weight = backward_rows(m, n, dtype, generator).args
+    return Sample((grad, x, shape, weight, 1e-6))
+
+
+def at_sizes(make: Callable[..., Sample]) -> Callable[[torch.Generator], dict[str, Sample]]:
+    return lambda generator: {f"{m}x{n}": make(m, n, torch.float32, generator) for m, n in [(4096, 1024), (512, 16384), (4, 128)]}
+
+
+def eager_layer_norm_backward(
+    grad: Tensor, x: Tensor, shape: list[int], mean: Tensor, rstd: Tensor, weight: Tensor | None = None
+) -> tuple[Tensor, ...]:
+    return torch.ops.aten.native_layer_norm_backward(grad, x, shape, mean, rstd, weight, weight, [True, True, True])
+
+
 SPECS = [
     OpSpec(
         "kpkg::layer_norm",
@@ -93,4 +178,22 @@ SPECS = [
     ),
     OpSpec("kpkg::native_layer_norm", native_layer_norm, layer_norm_samples, magnitude=magnitudes, benchmarks=benchmarks, eager=native_layer_norm),
     OpSpec("kpkg::rms_norm", F.rms_norm, rms_norm_samples, benchmarks=rms_benchmarks, eager=F.rms_norm, rows=rms_rows),
+    OpSpec(
+        "kpkg::layer_norm_backward",
+        layer_norm_backward,
+        backward_samples,
+        magnitude=layer_norm_backward_magnitudes,
+        benchmarks=at_sizes(backward_rows),
+        eager=eager_layer_norm_backward,
+        rows=backward_rows,
+    ),
+    OpSpec(
+        "kpkg::rms_norm_backward",
+        rms_norm_backward,
+        rms_backward_samples,
+        magnitude=rms_norm_backward_magnitudes,
+        benchmarks=at_sizes(rms_backward_rows),
+        eager=rms_norm_backward,
+        rows=rms_backward_rows,
+    ),
 ]

@@ -1,0 +1,130 @@
+"""Specs of the residual additions fused with a norm.
+
+SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterator
+
+import torch
+import torch.nn.functional as F
+from opspec import OpSpec, Sample, normal, strided_forms
+from torch import Tensor
+
+SHAPES = [(1, 1), (0, 5), (3, 0), (1, 7), (5, 33), (4, 129), (2, 1000), (3, 1024), (3, 1025), (2, 8191), (1, 16385), (2, 40000), (2, 3, 4, 65), (24,)]
+
+
+def eager_gated(x: Tensor, x_res: Tensor, gate: Tensor, eps: float = 1e-6, exact_mode: bool = False) -> Tensor:
+    """The expression whose roundings `exact_mode` repeats."""
+    wide = x_res if x_res.dtype == torch.float64 else x_res.float()
+    normed = (wide * torch.rsqrt(wide.pow(2).mean(-1, keepdim=True) + eps)).to(x.dtype)
+    return x + normed * torch.tanh(gate)
+
+
+def gated_magnitude(x: Tensor, x_res: Tensor, gate: Tensor, eps: float = 1e-6, exact_mode: bool = False) -> Tensor:
+    return x.abs() + eager_gated(torch.zeros_like(x), x_res, gate, eps).abs()
+
+
+def gated_samples(dtype: torch.dtype, generator: torch.Generator) -> Iterator[Sample]:
+    def make(*shape: int) -> Tensor:
+        return normal(shape, dtype, generator)
+
+    for shape in SHAPES:
+        yield Sample((make(*shape), make(*shape), make(shape[-1])), label=str(shape))
+    yield Sample((make(4, 6, 40), make(4, 6, 40), make(4, 1, 40), 1e-5), label="a gate for each of the first dimension")
+    yield Sample((make(4, 6, 40), make(4, 6, 40), make(1, 6, 40)), label="a gate for each of the second dimension")
+    yield Sample((make(4, 6, 40), make(4, 6, 40), make(4, 6, 40)), label="a gate for each element")
+    yield Sample((make(4, 6, 40), make(4, 6, 40), make(1)), label="one gate")
+    yield Sample((make(5, 64), make(5, 64), make(128)[::2]), label="strided gate")
+    for label, x in strided_forms(lambda shape: make(*shape)):
+        yield Sample((x, make(*x.shape), make(x.shape[1])), label=label)
+        yield Sample((make(*x.shape), x, make(x.shape[1])), label=f"{label} x_res")
+    rows = torch.tensor([[float("inf"), 1.0, 2.0], [float("nan"), 0.0, 1.0], [0.0, 0.0, 0.0]], dtype=torch.float64).to(dtype)
+    yield Sample((make(3, 3), rows, make(3)), label="extreme x_res")
+    yield Sample((rows, make(3, 3), make(3)), label="extreme x")
+
+
+def eager_rms(x: Tensor, residual: Tensor, weight: Tensor | None = None, eps: float = 1e-6) -> tuple[Tensor, Tensor]:
+    total = x + residual
+    return F.rms_norm(total, total.shape[-1:], weight, eps), total
+
+
+def eager_layer(x: Tensor, residual: Tensor, weight: Tensor | None = None, bias: Tensor | None = None, eps: float = 1e-5) -> tuple[Tensor, Tensor]:
+    total = x + residual
+    return F.layer_norm(total, total.shape[-1:], weight, bias, eps), total
+
+
+def layer_magnitudes(x: Tensor, residual: Tensor, weight: Tensor | None = None, bias: Tensor | None = None, eps: float = 1e-5) -> tuple[Tensor, Tensor]:
+    """s - mean loses what |s| exceeds the spread by, and 1/sqrt(var + eps) amplifies that."""
+    total = x + residual
+    scale = ((total - total.mean(-1, keepdim=True)).square().mean(-1, keepdim=True) + eps).rsqrt()
+    size = (total.abs() + total.abs().mean(-1, keepdim=True)) * scale * (1 + ((total - total.mean(-1, keepdim=True)) * scale).abs())
+    size = size if weight is None else size * weight.abs()
+    return size if bias is None else size + bias.abs(), total
+
+
+def eighths(shape: tuple[int, ...], dtype: torch.dtype, generator: torch.Generator) -> Tensor:
+    """Multiples of 1/8: their sums are exact in every dtype, so that the norm of the stored sum is the norm of the sum."""
+    return (normal(shape, torch.float64, generator) * 8).round().clamp(-100, 100).div(8).to(dtype)
+
+
+def norm_samples(dtype: torch.dtype, generator: torch.Generator) -> Iterator[Sample]:
+    """x, residual, weight, bias"""
+
+    def make(*shape: int) -> Tensor:
+        return eighths(shape, dtype, generator)
+
+    for shape in SHAPES:
+        yield Sample((make(*shape), make(*shape), make(shape[-1]), make(shape[-1])), label=str(shape))
+    yield Sample((make(5, 96), make(5, 96), None, None), label="no affine")
+    yield Sample((make(5, 96), make(5, 96), make(192)[::2], make(96).flip(0)), label="strided weight")
+    for label, x in strided_forms(lambda shape: make(*shape)):
+        yield Sample((x, make(*x.shape), make(x.shape[1]), None), label=label)
+        yield Sample((make(*x.shape), x, None, make(x.shape[1])), label=f"{label} residual")
+    rows = torch.tensor([[float("inf"), 1.0, 2.0], [float("nan"), 0.0, 1.0], [0.0, 0.0, 0.0]], dtype=torch.float64).to(dtype)
+    yield Sample((make(3, 3), rows, make(3), None), label="extreme")
+
+
+def rms_samples(dtype: torch.dtype, generator: torch.Generator) -> Iterator[Sample]:
+    for sample in norm_samples(dtype, generator):
+        yield Sample((*sample.args[:3], 1e-6), label=sample.label)
+
+
+def gated_rows(m: int, n: int, dtype: torch.dtype, generator: torch.Generator) -> Sample:
+    return Sample(tuple(normal(shape, dtype, generator) for shape in ((m, n), (m, n), (n,))))
+
+
+def rms_rows(m: int, n: int, dtype: torch.dtype, generator: torch.Generator) -> Sample:
+    return Sample((*gated_rows(m, n, dtype, generator).args, 1e-6))
+
+
+def layer_rows(m: int, n: int, dtype: torch.dtype, generator: torch.Generator) -> Sample:
+    return Sample((*gated_rows(m, n, dtype, generator).args, normal((n,), dtype, generator)))
+
+
+def at_sizes(make: Callable[..., Sample]) -> Callable[[torch.Generator], dict[str, Sample]]:
+    return lambda generator: {f"{m}x{n}": make(m, n, torch.float32, generator) for m, n in [(4096, 1024), (512, 16384), (4, 128)]}
+
+
+SPECS = [
+    OpSpec(
+        "kpkg::residual_tanh_gated_rmsnorm",
+        eager_gated,
+        gated_samples,
+        magnitude=gated_magnitude,
+        benchmarks=at_sizes(gated_rows),
+        eager=eager_gated,
+        rows=gated_rows,
+    ),
+    OpSpec("kpkg::residual_rms_norm", eager_rms, rms_samples, benchmarks=at_sizes(rms_rows), eager=eager_rms, rows=rms_rows),
+    OpSpec(
+        "kpkg::residual_layer_norm",
+        eager_layer,
+        norm_samples,
+        magnitude=layer_magnitudes,
+        benchmarks=at_sizes(layer_rows),
+        eager=eager_layer,
+        rows=layer_rows,
+    ),
+]
