@@ -15,6 +15,7 @@ import os
 import random
 import subprocess
 import sys
+from concurrent.futures import ThreadPoolExecutor
 from pathlib import Path
 from typing import Any
 
@@ -26,6 +27,7 @@ def arguments() -> argparse.Namespace:
     parser.add_argument("--package", action="append", required=True)
     parser.add_argument("--op", action="append", help="only this op; may be repeated")
     parser.add_argument("--limit", type=float, default=120, help="seconds for one op and dtype")
+    parser.add_argument("--jobs", type=int, default=4, help="processes at a time")
     parser.add_argument("--out", type=Path)
     parser.add_argument("--worker", help=argparse.SUPPRESS)
     return parser.parse_args()
@@ -103,29 +105,39 @@ def main() -> int:
     sys.path[:0] = [str(ROOT / "kernels_src")]
     import opspec
 
+    cases = [
+        (spec.name, str(dtype).removeprefix("torch."))
+        for spec in opspec.load_specs()
+        for dtype in spec.dtypes
+        if not options.op or spec.name in options.op
+    ]
     lines = []
-    for spec in opspec.load_specs():
-        if options.op and spec.name not in options.op:
-            continue
-        for dtype in spec.dtypes:
-            command = [sys.executable, __file__, *sys.argv[1:], "--worker", f"{spec.name}|{str(dtype).removeprefix('torch.')}"]
-            try:
-                done = subprocess.run(command, capture_output=True, text=True, timeout=options.limit)
-                output, trouble = done.stdout, done.stderr[-600:] if done.returncode else ""
-            except subprocess.TimeoutExpired as expired:
-                output, trouble = (expired.stdout or b"").decode(), f"no answer within {options.limit} s"
-            found = [json.loads(line) for line in output.splitlines() if line.startswith("{")]
-            result = next((line for line in found if "op" in line), {"op": spec.name, "dtype": str(dtype), "passed": 0, "failures": []})
-            if trouble:
-                result["failures"] = [*result.get("failures", []), f"{trouble} (last sample: {found[-1] if found else None})"]
-            if "skipped" not in result:
-                lines.append(result)
-                print(f"{result['op']:28} {result['dtype']:10} {result['passed']:4} passed  {len(result['failures'])} failed", flush=True)
-                for failure in result["failures"][:4]:
-                    print("   ", failure, flush=True)
+    with ThreadPoolExecutor(options.jobs) as pool:
+        for result in pool.map(lambda case: result_of(options, *case), cases):
+            if "skipped" in result:
+                continue
+            lines.append(result)
+            print(f"{result['op']:28} {result['dtype']:10} {result['passed']:4} passed  {len(result['failures'])} failed", flush=True)
+            for failure in result["failures"][:4]:
+                print("   ", failure, flush=True)
             if options.out:
                 options.out.write_text(json.dumps(lines, indent=1) + "\n")
     return 1 if any(line["failures"] for line in lines) else 0
+
+
+def result_of(options: argparse.Namespace, op: str, dtype: str) -> dict[str, Any]:
+    """What a process of its own found for one op and dtype."""
+    command = [sys.executable, __file__, *sys.argv[1:], "--worker", f"{op}|{dtype}"]
+    try:
+        done = subprocess.run(command, capture_output=True, text=True, timeout=options.limit)
+        output, trouble = done.stdout, done.stderr[-600:] if done.returncode else ""
+    except subprocess.TimeoutExpired as expired:
+        output, trouble = (expired.stdout or b"").decode(), f"no answer within {options.limit} s"
+    found = [json.loads(line) for line in output.splitlines() if line.startswith("{")]
+    result = next((line for line in found if "op" in line), {"op": op, "dtype": dtype, "passed": 0, "failures": []})
+    if trouble:
+        result["failures"] = [*result.get("failures", []), f"{trouble} (last sample: {found[-1] if found else None})"]
+    return result
 
 
 if __name__ == "__main__":
