@@ -68,6 +68,10 @@ def main():
     print("namespace kpkg::lower::coefficients {\n")
     fit("tanhSmallF32", 24, lambda x: (mp.tanh(x) - x) / x**3, lambda x: x**3 / mp.tanh(x), [2 * i for i in range(6)],
         mp.mpf("1e-9"), mp.mpf("0.81"), "(tanh(x) - x) / x^3 on |x| <= 0.8, in x^2")
+    fit("erfNearF32", 24, lambda x: mp.erf(x) / x - 1, lambda x: x / mp.erf(x), [2 * i for i in range(4)], mp.mpf("1e-9"),
+        mp.mpf("0.3"), "erf(x) / x - 1 on |x| <= 0.3, in x^2")
+    fit("erfcExponentF32", 24, lambda t: mp.log(mp.erfc(t), 2) / t, lambda t: t * mp.erfc(t), range(7), mp.mpf("0.3"),
+        mp.mpf("4.25"), "log2(erfc(t)) / t on 0.3 <= t <= 4.25, weighted by t erfc(t)")
     for label, bits, exp_n, exp2_n, sin_n, cos_n, erf_n, erfc_n in (
         ("F32", 24, 5, 6, 3, 3, 7, 8), ("F64", 53, 10, 11, 6, 6, 14, 21)):
         fit(f"exp{label}", bits, lambda r: (mp.exp(r) - 1 - r) / r**2 if abs(r) > 1e-12 else mp.mpf(1) / 2 + r / 6,

@@ -8,6 +8,13 @@ namespace kpkg::lower::coefficients {
 /// (tanh(x) - x) / x^3 on |x| <= 0.8, in x^2; error 2^-27.7
 inline constexpr double tanhSmallF32[] = {-0x1.55553c0000000p-2, 0x1.110ae40000000p-3,  -0x1.b91b720000000p-5,
                                           0x1.5ca3e00000000p-6,  -0x1.e308da0000000p-8, 0x1.9954be0000000p-10};
+/// erf(x) / x - 1 on |x| <= 0.3, in x^2; error 2^-28.5
+inline constexpr double erfNearF32[] = {0x1.06eba80000000p-3, -0x1.8127140000000p-2, 0x1.cdfd5a0000000p-4,
+                                        -0x1.a983880000000p-6};
+/// log2(erfc(t)) / t on 0.3 <= t <= 4.25, weighted by t erfc(t); error 2^-24.3
+inline constexpr double erfcExponentF32[] = {-0x1.a0c1640000000p+0, -0x1.d6085e0000000p-1, -0x1.32e12e0000000p-3,
+                                             0x1.f736220000000p-6,  -0x1.a770e20000000p-9, -0x1.079fa40000000p-13,
+                                             0x1.be3a180000000p-15};
 /// (exp(r) - 1 - r) / r^2 on |r| <= ln(2) / 2; error 2^-28.0
 inline constexpr double expF32[] = {0x1.fffff80000000p-2, 0x1.55548e0000000p-3, 0x1.555b9e0000000p-5,
                                     0x1.123bde0000000p-7, 0x1.6849420000000p-10};

@@ -87,6 +87,22 @@ Value emitTanh(FloatCode &f, Value x) {
   return f.select(f.less(magnitude, f.number(0.8)), small, large);
 }
 
+/// 1 - 2^(t q(t)), and erf(x) / x - 1 as a polynomial in x^2 below `limit`. The error of the power counts the more the
+/// nearer to 0 it is used.
+Value emitErf(FloatCode &f, Value x, ArrayRef<double> near, double limit) {
+  Value t = f.atMost(f.abs(x), 4.25);
+  Value exponent = f.mul(t, f.polynomial(coefficients::erfcExponentF32, t));
+  Value far = f.sub(f.number(1), intrinsic(f, "llvm.nvvm.ex2.approx.ftz.f32", exponent));
+  Value small = f.fma(x, f.polynomial(near, f.mul(x, x)), x);
+  return f.select(f.less(t, f.number(limit)), small, f.copySign(far, x));
+}
+
+/// At most 2 units in the last place off.
+Value emitErf(FloatCode &f, Value x) { return emitErf(f, x, coefficients::erfF32, 1); }
+
+/// At most 8 units off.
+Value emitRelaxedErf(FloatCode &f, Value x) { return emitErf(f, x, coefficients::erfNearF32, 0.3); }
+
 class ExpandMath final : public PassWrapper<ExpandMath, OperationPass<>> {
 public:
   MLIR_DEFINE_EXPLICIT_INTERNAL_INLINE_TYPE_ID(ExpandMath)
@@ -107,11 +123,12 @@ void populateExpandMathPatterns(RewritePatternSet &patterns) {
   populateVectorMathPatterns(patterns);
   patterns.add<ExpandFunction<math::ExpOp, GpuCode>>(context, unaryFunction<nvvm::emitExp>, 2, true);
   patterns.add<ExpandRelaxed<math::ExpOp>>(context, unaryFunction<nvvm::emitRelaxedExp>);
+  patterns.add<ExpandRelaxed<math::ErfOp>>(context, unaryFunction<nvvm::emitRelaxedErf>);
   patterns.add<ExpandRelaxed<arith::DivFOp>>(context, nvvm::emitRelaxedDivision);
   patterns.add<ExpandFunction<math::Exp2Op, GpuCode>>(context, unaryFunction<nvvm::emitExp2>, 2, true);
   patterns.add<ExpandFunction<math::RsqrtOp, GpuCode>>(context, unaryFunction<nvvm::emitRsqrt>, 2, true);
   patterns.add<ExpandFunction<math::TanhOp, GpuCode>>(context, unaryFunction<nvvm::emitTanh>, 2, true);
-  patterns.add<ExpandFunction<math::ErfOp, GpuCode>>(context, unaryFunction<emitErf>, 2, true);
+  patterns.add<ExpandFunction<math::ErfOp, GpuCode>>(context, unaryFunction<nvvm::emitErf>, 2, true);
 }
 
 /// The table of a function as constant memory: picked from a vector in registers it would need a stack frame.

@@ -38,12 +38,26 @@ llvm.func @rsqrt(%x: f32, %y: f64) {
   llvm.return
 }
 
-// Quotients inside of functions need no slow path.
+// No quotient, no table: two polynomials and one power.
 // CHECK-LABEL: func @erf
-// CHECK: llvm.call_intrinsic "llvm.nvvm.div.full"
+// CHECK: llvm.call_intrinsic "llvm.nvvm.ex2.approx.ftz.f32"
+// CHECK-COUNT-7: math.fma
+// CHECK: arith.select
 // CHECK-NOT: arith.divf
 llvm.func @erf(%x: f32) {
   %e = math.erf %x : f32
+  llvm.return
+}
+
+// What is rounded away is not computed.
+// CHECK-LABEL: func @relaxed
+// CHECK-COUNT-1: arith.mulf
+// CHECK-NEXT: llvm.call_intrinsic "llvm.nvvm.ex2.approx.ftz.f32"
+// CHECK-NEXT: llvm.call_intrinsic "llvm.nvvm.div.full"
+// CHECK-NEXT: llvm.return
+llvm.func @relaxed(%x: f32) {
+  %e = math.exp %x fastmath<afn> : f32
+  %q = arith.divf %e, %x fastmath<afn> : f32
   llvm.return
 }
 
