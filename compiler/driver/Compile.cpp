@@ -108,7 +108,7 @@ Expected<std::optional<std::string>> emit(const CompileOptions &options, Stage s
   auto targets = resolveTargets(options.targets);
   if (!targets)
     return targets.takeError();
-  bool isForGpu = stage == Stage::Kgpu || stage == Stage::Ptx || (targets->cpus.empty() && targets->hasGpu());
+  bool isForGpu = stage == Stage::Kgpu || stage == Stage::Ptx || stage == Stage::Sass || (targets->cpus.empty() && targets->hasGpu());
   auto program = checkedProgram(options, isForGpu ? "gpu" : "cpu", sources, diags);
   if (!program)
     return program.takeError();
@@ -123,8 +123,9 @@ Expected<std::optional<std::string>> emit(const CompileOptions &options, Stage s
     return emitLlvm(**program, sources, *targets->cpus.front(), options.optLevel);
   case Stage::Kgpu:
   case Stage::Ptx:
+  case Stage::Sass:
     if (targets->chips.empty())
-      return createStringError("--emit=kgpu and --emit=ptx show GPU code: name a chip, such as --target sm_90a");
+      return createStringError("--emit=kgpu, ptx and sass show GPU code: name a chip, such as --target sm_90a");
     return emitGpu(**program, sources, targets->chips.front(), options.optLevel, stage);
   }
   llvm_unreachable("a stage without a printer");

@@ -40,7 +40,7 @@ llvm::Expected<std::optional<std::string>> compile(const CompileOptions &options
                                                    const Remark &remark = nullptr);
 
 /// What `--emit` shows instead of a package.
-enum class Stage { Tile, Plan, Llvm, Kgpu, Ptx };
+enum class Stage { Tile, Plan, Llvm, Kgpu, Ptx, Sass };
 llvm::Expected<std::optional<std::string>> emit(const CompileOptions &options, Stage stage, SourceManager &sources,
                                                 DiagnosticEngine &diags);
 

@@ -1,6 +1,7 @@
 // Kernel variants to machine code and PTX for GPUs.
 // SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
 #include "compiler/driver/CompileGpu.h"
+#include "compiler/codegen/nvptx/Disassemble.h"
 #include "compiler/codegen/nvptx/Ptx.h"
 #include "dialect/kgpu/schedule/Candidates.h"
 #include "dialect/lower/nvvm/LowerNvvm.h"
@@ -26,6 +27,7 @@ Module layOut(tile::KernelOp kernel, StringRef chip, unsigned candidate) {
 
 struct Compiled {
   kgpu::Launch launch;
+  lower::nvvm::ReportTexts reports;
   std::string ptx;
 };
 
@@ -34,7 +36,9 @@ Expected<Compiled> compileCandidate(tile::KernelOp kernel, StringRef chip, unsig
   if (!module)
     return createStringError("the kernel cannot be laid out for %s", chip.str().c_str());
   Compiled compiled;
-  compiled.launch = kgpu::getLaunch(*module->getOps<tile::KernelOp>().begin());
+  tile::KernelOp laidOut = *module->getOps<tile::KernelOp>().begin();
+  compiled.launch = kgpu::getLaunch(laidOut);
+  compiled.reports = lower::nvvm::reportTexts(laidOut);
   if (failed(lower::nvvm::lowerToNvvm(*module)))
     return createStringError("the kernel cannot be lowered for %s", chip.str().c_str());
   auto ptx = compileToPtx(*module->getOps<mlir::gpu::GPUModuleOp>().begin(), chip, optLevel);
@@ -80,6 +84,11 @@ Expected<std::pair<Compiled, Cubin>> choose(tile::KernelOp kernel, StringRef chi
   return createStringError("no launch of %s runs at full speed on %s:%s", kernel.getSymName().str().c_str(), chip.str().c_str(), findings.c_str());
 }
 
+void addReports(GpuCode &code, lower::nvvm::ReportTexts &reports) {
+  code.asserts = std::move(reports.asserts);
+  code.prints = std::move(reports.prints);
+}
+
 unsigned registersOf(const Cubin &cubin, StringRef symbol) {
   const KernelReport *report = cubin.report.find(symbol);
   return report ? report->registers : 0;
@@ -94,6 +103,7 @@ Expected<GpuCode> compileForChip(tile::KernelOp kernel, StringRef chip, const Pt
   auto &[compiled, cubin] = *chosen;
   GpuCode code;
   code.target = chip.str();
+  addReports(code, compiled.reports);
   code.launch = packed(kernel, chip, compiled.launch, registersOf(cubin, kernel.getSymName()));
   code.object = {"cubin/" + chip.str() + "/" + kernel.getSymName().str(), "cubin", std::move(cubin.bytes)};
   return code;
@@ -108,6 +118,7 @@ Expected<GpuCode> compileToPackedPtx(tile::KernelOp kernel, StringRef chip, cons
     if (!chosen)
       return chosen.takeError();
     code.launch = packed(kernel, chip, chosen->first.launch, registersOf(chosen->second, kernel.getSymName()));
+    addReports(code, chosen->first.reports);
     code.object = {section, "ptx", std::move(chosen->first.ptx)};
     return code;
   }
@@ -115,6 +126,7 @@ Expected<GpuCode> compileToPackedPtx(tile::KernelOp kernel, StringRef chip, cons
   if (!compiled)
     return compiled.takeError();
   code.launch = packed(kernel, chip, compiled->launch, 0);
+  addReports(code, compiled->reports);
   code.object = {section, "ptx", std::move(compiled->ptx)};
   return code;
 }
@@ -138,6 +150,23 @@ Expected<std::string> ptxText(mlir::ModuleOp variants, StringRef chip, unsigned 
     if (!compiled)
       return compiled.takeError();
     text += compiled->ptx;
+  }
+  return text;
+}
+
+Expected<std::string> sassText(mlir::ModuleOp variants, StringRef chip, unsigned optLevel) {
+  auto ptxas = Ptxas::find();
+  if (!ptxas)
+    return ptxas.takeError();
+  std::string text;
+  for (auto kernel : variants.getOps<tile::KernelOp>()) {
+    auto code = compileForChip(kernel, chip, *ptxas, optLevel);
+    if (!code)
+      return code.takeError();
+    auto sass = disassemble(code->object.bytes);
+    if (!sass)
+      return sass.takeError();
+    text += *sass;
   }
   return text;
 }

@@ -11,6 +11,7 @@ namespace kpkg::compiler {
 struct GpuCode {
   PackedLaunch launch;
   PackedObject object;
+  std::vector<std::string> asserts, prints; ///< messages and formats by the numbers that the code reports
   std::string target; ///< as the manifest names it: "sm_90a", or "compute_80" for PTX
 };
 
@@ -25,5 +26,7 @@ llvm::Expected<GpuCode> compileToPackedPtx(tile::KernelOp kernel, llvm::StringRe
 /// The stages as text: the laid-out kernel, and its PTX, of the first launch.
 llvm::Expected<std::string> kgpuText(mlir::ModuleOp variants, llvm::StringRef chip);
 llvm::Expected<std::string> ptxText(mlir::ModuleOp variants, llvm::StringRef chip, unsigned optLevel);
+/// Machine code as text, of the launch that compileForChip takes; needs ptxas and a disassembler.
+llvm::Expected<std::string> sassText(mlir::ModuleOp variants, llvm::StringRef chip, unsigned optLevel);
 
 } // namespace kpkg::compiler

@@ -167,6 +167,8 @@ bool compileForGpus(mlir::ModuleOp tile, const Program &program, InstanceRef ins
       packed.target = code->target;
       packed.section = code->object.section;
       packed.launch = code->launch;
+      packed.asserts = std::move(code->asserts);
+      packed.prints = std::move(code->prints);
       result.instances.push_back(std::move(packed));
       result.gpuObjects.push_back(std::move(code->object));
     }
@@ -313,7 +315,9 @@ Expected<std::string> emitGpu(const Program &program, const SourceManager &sourc
   auto module = tileVariants(program, sources, checkedInstances(program), *context, tile::VariantKind::Gpu);
   if (!module)
     return createStringError("%s", messages.text().c_str());
-  auto text = stage == Stage::Kgpu ? kgpuText(*module, chip) : ptxText(*module, chip, optLevel);
+  auto text = stage == Stage::Kgpu  ? kgpuText(*module, chip)
+              : stage == Stage::Ptx ? ptxText(*module, chip, optLevel)
+                                    : sassText(*module, chip, optLevel);
   if (!text)
     return createStringError("%s\n%s", toString(text.takeError()).c_str(), messages.text().c_str());
   return text;

@@ -25,7 +25,7 @@ llvm::Expected<std::string> emitTile(const Program &program, const SourceManager
 llvm::Expected<std::string> emitLlvm(const Program &program, const SourceManager &sources,
                                      const lower::cpu::CpuTarget &target, unsigned optLevel);
 
-/// All instances for one GPU chip: laid-out kernels or PTX.
+/// All instances for one GPU chip: laid-out kernels, PTX or machine code.
 llvm::Expected<std::string> emitGpu(const Program &program, const SourceManager &sources, llvm::StringRef chip, unsigned optLevel,
                                     Stage stage);
 

@@ -6,6 +6,7 @@
 #include "llvm/ADT/StringMap.h"
 #include "llvm/ADT/StringSwitch.h"
 #include "llvm/Support/DynamicLibrary.h"
+#include "llvm/Support/Process.h"
 #include "llvm/TargetParser/Host.h"
 
 using namespace llvm;
@@ -87,7 +88,8 @@ std::string BuildTargets::str() const {
 std::vector<std::string> nativeChips() {
   // The driver's own functions: no toolkit is needed, and a machine without a driver simply has none.
   std::string error;
-  sys::DynamicLibrary driver = sys::DynamicLibrary::getLibrary("libcuda.so.1", &error);
+  std::string name = sys::Process::GetEnv("KPKG_CUDA_DRIVER").value_or("");
+  sys::DynamicLibrary driver = sys::DynamicLibrary::getLibrary(name.empty() ? "libcuda.so.1" : name.c_str(), &error);
   if (!driver.isValid())
     return {};
   auto initialise = reinterpret_cast<int (*)(unsigned)>(driver.getAddressOfSymbol("cuInit"));

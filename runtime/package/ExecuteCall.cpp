@@ -3,6 +3,7 @@
 #include "runtime/device/cpu/Grid.h"
 #include "runtime/device/cpu/StridedCopy.h"
 #include "runtime/device/cuda/StridedCopy.h"
+#include "runtime/package/GpuReport.h"
 #include "runtime/package/LastError.h"
 #include "runtime/package/Log.h"
 #include "runtime/package/PlannedCall.h"
@@ -280,13 +281,13 @@ static Status runLaunch(const PlannedLaunch &planned, const OpEntry &op, const i
       KPKG_ERROR_KERNEL, op.name + ": " + planned.instance->label + ": " + what, op.name, planned.instance->label, {}};
 }
 
-static Status runOnGpu(const PlannedLaunch &planned, const OpEntry &op, int64_t *words, cuda::Stream stream) {
+static Status runOnGpu(const PlannedLaunch &planned, int32_t device, const OpEntry &op, int64_t *words, cuda::Stream stream) {
   if (planned.ctas[0] == 0 || planned.ctas[1] == 0 || planned.ctas[2] == 0)
     return {};
   planned.use->launches.fetch_add(1, std::memory_order_relaxed);
   // Every word is a parameter of its own; the driver reads as many of its bytes as the parameter has.
   std::array<void *, maxGpuParameters> parameters;
-  if (planned.wordCount > parameters.size())
+  if (planned.wordCount >= parameters.size())
     return Error{KPKG_ERROR_UNSUPPORTED, op.name + ": " + planned.instance->label + " has too many parameters", op.name, planned.instance->label, {}};
   for (size_t i = 0; i < planned.wordCount; ++i)
     parameters[i] = words + i;
@@ -297,7 +298,19 @@ static Status runOnGpu(const PlannedLaunch &planned, const OpEntry &op, int64_t 
   launch.threads = shape.threads;
   launch.sharedBytes = shape.shared;
   launch.overlaps = shape.overlaps;
-  Status status = cuda::launch(launch, stream, parameters.data());
+  Status status;
+  if (reports(*planned.instance)) {
+    auto report = GpuReport::prepare(*planned.instance, device, stream);
+    status = report ? Status() : Status(report.error());
+    uint64_t address = report ? report->address() : 0;
+    parameters[planned.wordCount] = &address;
+    if (status)
+      status = cuda::launch(launch, stream, parameters.data());
+    if (status)
+      status = report->finish();
+  } else {
+    status = cuda::launch(launch, stream, parameters.data());
+  }
   if (status)
     return {};
   Error error = status.error();
@@ -362,7 +375,7 @@ Status execute(const PlannedCall &planned, const OpEntry &op, Frame &frame, kpkg
   for (const PlannedStep &step : planned.steps) {
     if (!step.copy) {
       int64_t *words = frame.words.data() + step.launch.firstWord;
-      Status status = planned.device.isCuda ? runOnGpu(step.launch, op, words, call.stream) : runLaunch(step.launch, op, words);
+      Status status = planned.device.isCuda ? runOnGpu(step.launch, planned.device.index, op, words, call.stream) : runLaunch(step.launch, op, words);
       if (!status)
         return status;
       continue;

@@ -27,6 +27,34 @@ static std::string withPrefix(double value) {
   return text;
 }
 
+/// How the instance's code runs on a GPU, and what it takes.
+static ordered_json describeCode(const Instance &instance, const Library &library) {
+  const LaunchShape &shape = *instance.launch;
+  return {{"section", instance.section},   {"bytes", library.sectionBytes(instance.section)},
+          {"threads", shape.threads},      {"registers", shape.registers},
+          {"spills", shape.spills},        {"shared", shape.shared},
+          {"blocks", shape.blocks},        {"cluster", shape.cluster},
+          {"occupancy", shape.occupancy},  {"overlaps", shape.overlaps}};
+}
+
+static std::string codeText(const ordered_json &code) {
+  auto number = [&](const char *key) { return code[key].get<uint64_t>(); };
+  std::string text = std::to_string(number("threads")) + " threads, ";
+  text += number("registers") ? std::to_string(number("registers")) + " registers, " : "registers chosen by the driver, ";
+  text += number("spills") ? withPrefix(double(number("spills"))) + "B of spills" : "no spills";
+  if (number("shared"))
+    text += ", " + withPrefix(double(number("shared"))) + "B of shared memory";
+  if (number("blocks") > 1)
+    text += ", " + std::to_string(number("blocks")) + " blocks in each CTA";
+  if (number("cluster") > 1)
+    text += ", clusters of " + std::to_string(number("cluster")) + " CTAs";
+  if (number("occupancy"))
+    text += ", " + std::to_string(number("occupancy")) + " CTAs on each multiprocessor";
+  if (code["overlaps"].get<bool>())
+    text += ", overlaps the kernel before it";
+  return text + "; " + withPrefix(double(number("bytes"))) + "B in '" + code["section"].get<std::string>() + "'";
+}
+
 static ordered_json explainLaunch(const plan::LaunchStep &launch, const PackagedOp &op, const ExecutionDevice &device,
                                   std::span<const int64_t> alignments) {
   std::vector<Verdict> verdicts;
@@ -43,6 +71,8 @@ static ordered_json explainLaunch(const plan::LaunchStep &launch, const Packaged
     record["chosen"] = (*chosen)->label;
     record["flops"] = cost.flops;
     record["bytes"] = cost.bytes;
+    if ((*chosen)->launch)
+      record["code"] = describeCode(**chosen, op.library());
   } else
     record["error"] = chosen.error().message;
   ordered_json instances = ordered_json::array();
@@ -139,6 +169,8 @@ static std::string toText(const ordered_json &record) {
       else if (launch["flops"] != 0.0 || launch["bytes"] != 0.0)
         text += "    about " + withPrefix(launch["flops"].get<double>()) + "FLOP, " +
                 withPrefix(launch["bytes"].get<double>()) + "B\n";
+      if (launch.contains("code"))
+        text += "    " + codeText(launch["code"]) + "\n";
       for (const ordered_json &instance : launch["instances"])
         text += std::string("    ") + (instance["accepted"].get<bool>() ? "+ " : "- ") + string(instance["instance"]) +
                 ": " + string(instance["reason"]) + "\n";

@@ -39,6 +39,8 @@ public:
 
   /// A section's contents, checked as the trust policy says. Valid while the library lives.
   Result<std::string_view> section(std::string_view name) const;
+  /// Of an existing section, before compression.
+  uint64_t sectionBytes(std::string_view name) const { return reader.find(name)->size; }
   /// The instance's entry point; loads its host object when it is the first to need it.
   Result<KpkgCpuKernel> kernel(const Instance &instance) const;
   /// The instance's function in the primary context of a GPU; loads its section when it is the first to need it, which is refused while

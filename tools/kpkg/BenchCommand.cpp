@@ -24,6 +24,7 @@ struct BenchOptions {
   std::vector<std::string> sweeps;
   uint64_t seed = 0;
   int repeats = 20;
+  std::string device;
   std::string json;
   std::string html;
 };
@@ -104,7 +105,7 @@ Status addResolution(BenchLine &line, const Op &op, const std::vector<Named> &na
 }
 
 /// The outer result fails when the inputs cannot be made; a call that fails is a line that says so.
-Result<BenchLine> benchLine(const Op &op, const SweepPoint &point, const BenchOptions &options) {
+Result<BenchLine> benchLine(const Op &op, const SweepPoint &point, const BenchOptions &options, std::optional<Place> &place) {
   BenchLine line;
   line.op = op.name();
   line.point = point;
@@ -118,13 +119,23 @@ Result<BenchLine> benchLine(const Op &op, const SweepPoint &point, const BenchOp
       return input.error();
     named.push_back(*input);
   }
-  auto call = RepeatedCall::prepare(op, named);
+  if (!place) {
+    auto chosen = choosePlace(options.device, op, named);
+    if (!chosen)
+      return chosen.error();
+    place = std::move(*chosen);
+  }
+  auto there = moveTo(*place, named);
+  if (!there)
+    return there.error();
+  named = std::move(*there);
+  auto call = RepeatedCall::prepare(*place, op, named);
   if (!call) {
     line.error = call.error().message;
     return line;
   }
   line.allocates = call->allocates();
-  auto seconds = sample(*call, options.repeats);
+  auto seconds = sample(*place, *call, options.repeats);
   if (!seconds) {
     line.error = seconds.error().message;
     return line;
@@ -152,6 +163,7 @@ Result<BenchReport> measure(const BenchOptions &options, const std::vector<Sweep
 
   BenchReport report;
   report.package = options.package;
+  std::optional<Place> place;
   std::set<DType> dtypes;
   ProgressLine progress;
   auto show = progress.callback();
@@ -160,7 +172,7 @@ Result<BenchReport> measure(const BenchOptions &options, const std::vector<Sweep
     for (const SweepPoint &point : points) {
       if (show)
         show(report.lines.size(), total, op.name());
-      auto line = benchLine(op, point, options);
+      auto line = benchLine(op, point, options, place); // the first call chooses the place of all
       if (!line)
         return line.error();
       if (line->dtype != DType::None)
@@ -169,7 +181,9 @@ Result<BenchReport> measure(const BenchOptions &options, const std::vector<Sweep
     }
   if (show)
     show(total - 1, total, "the device's limits");
-  auto limits = measureLimits(Cpu, dtypes);
+  if (!place->why.empty())
+    report.placeNote = "On the CPU: " + place->why + ".";
+  auto limits = measureLimits(*place, dtypes);
   if (!limits)
     return limits.error();
   report.limits = std::move(*limits);
@@ -217,7 +231,7 @@ void addBench(CLI::App &app, int &exitCode) {
       "--html gemm.html\n"
       "Inputs are those of kpkg run. Each op gets the inputs that it has arguments for. The limits are measured in the "
       "same run:\n"
-      "a copy of memory, and multiply-adds in registers, on all threads (KPKG_NUM_THREADS).");
+      "a copy of memory, and multiply-adds in registers, on all threads (KPKG_NUM_THREADS) or all of a GPU.");
   auto options = std::make_shared<BenchOptions>();
   command->add_option("package", options->package, "The .kpkg file")->required();
   command->add_option("op", options->ops, "Ops, such as kpkg::gemm or gemm; default: all that take these inputs");
@@ -227,6 +241,7 @@ void addBench(CLI::App &app, int &exitCode) {
       ->add_option("--sweep", options->sweeps,
                    "NAME=value,value: what NAME stands for in inputs; may be repeated, for all combinations")
       ->allow_extra_args(false);
+  command->add_option("--device", options->device, "cpu, cuda or cuda:N; default: the GPU when there is one and the package has code for it");
   command->add_option("--seed", options->seed, "Seed of random inputs without one of their own")->capture_default_str();
   command
       ->add_option("--repeats", options->repeats, "Samples of each line; fewer when they take more than five seconds")

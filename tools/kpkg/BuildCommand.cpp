@@ -57,6 +57,7 @@ ExitCode emitStage(const BuildOptions &options, SourceManager &sources, Diagnost
                 : options.emit == "plan" ? Stage::Plan
                 : options.emit == "kgpu" ? Stage::Kgpu
                 : options.emit == "ptx"  ? Stage::Ptx
+                : options.emit == "sass" ? Stage::Sass
                                          : Stage::Llvm;
   auto text = emit(options.compile, stage, sources, diags);
   if (!text)
@@ -139,7 +140,7 @@ void addBuild(CLI::App &app, int &exitCode) {
   command->add_option("-O", options->compile.optLevel, "Optimisation level, -O0 to -O3")->check(CLI::Range(0, 3))->capture_default_str();
   command->add_option("-j,--jobs", options->compile.jobs, "Threads; default: one for each processor");
   command->add_option("--emit", options->emit, "Print a stage instead of writing a package")
-      ->check(CLI::IsMember({"tile", "plan", "llvm", "kgpu", "ptx"}));
+      ->check(CLI::IsMember({"tile", "plan", "llvm", "kgpu", "ptx", "sass"}));
   command->add_option("--diagnostics", options->diagnosticsFormat, "text, or json: one object a line, on standard error")
       ->check(CLI::IsMember({"text", "json"}))
       ->capture_default_str();

@@ -17,6 +17,7 @@ void addBench(CLI::App &app, int &exitCode);
 void addBuild(CLI::App &app, int &exitCode);
 void addRun(CLI::App &app, int &exitCode);
 void addInfo(CLI::App &app, int &exitCode);
+void addDoctor(CLI::App &app, int &exitCode);
 void addExplain(CLI::App &app, int &exitCode);
 void addVersion(CLI::App &app, int &exitCode);
 

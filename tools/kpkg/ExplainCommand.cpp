@@ -2,6 +2,7 @@
 // SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
 #include "compiler/diag/Kinds.h"
 #include "tools/kpkg/InputText.h"
+#include "tools/kpkg/Place.h"
 #include "tools/kpkg/Report.h"
 #include <fmt/format.h>
 
@@ -13,6 +14,7 @@ struct ExplainOptions {
   std::string subject;
   std::string op;
   std::vector<std::string> inputs;
+  std::string device;
   bool json = false;
 };
 
@@ -40,7 +42,15 @@ ExitCode explainCall(const ExplainOptions &options) {
       return report(input.error());
     named.push_back(*input);
   }
-  auto text = op->explain({}, named, options.json ? KPKG_JSON : KPKG_TEXT);
+  auto place = choosePlace(options.device, *op, named);
+  if (!place)
+    return report(place.error());
+  auto there = moveTo(*place, named);
+  if (!there)
+    return report(there.error());
+  if (!options.json)
+    fmt::print("on {}{}\n", place->name, place->why.empty() ? "" : "; " + place->why);
+  auto text = op->explain({}, *there, options.json ? KPKG_JSON : KPKG_TEXT);
   if (!text)
     return report(text.error());
   fmt::print("{}", *text);
@@ -57,6 +67,7 @@ void addExplain(CLI::App &app, int &exitCode) {
   command->add_option("subject", options->subject, "A code such as K0101, or a .kpkg file")->required();
   command->add_option("op", options->op, "With a package: the op");
   command->add_option("-i,--input", options->inputs, "An argument, name=value, as for kpkg run")->allow_extra_args(false);
+  command->add_option("--device", options->device, "cpu, cuda or cuda:N, as for kpkg run");
   command->add_flag("--json", options->json, "JSON");
   command->callback(
       [options, &exitCode] { exitCode = options->op.empty() ? explainCode(options->subject) : explainCall(*options); });

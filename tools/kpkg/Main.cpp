@@ -25,6 +25,7 @@ int main(int argc, char **argv) {
   addBench(app, exitCode);
   addInfo(app, exitCode);
   addExplain(app, exitCode);
+  addDoctor(app, exitCode);
   addVersion(app, exitCode);
   if (argc > 1 && argv[1][0] != '-' && !hasCommand(app, argv[1])) {
     fmt::print(stderr, "kpkg: error: there is no command '{}'; kpkg --help lists them\n", argv[1]);

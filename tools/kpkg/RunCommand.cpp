@@ -2,9 +2,9 @@
 // SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
 #include "tools/kpkg/Elements.h"
 #include "tools/kpkg/InputText.h"
+#include "tools/kpkg/Place.h"
 #include "tools/kpkg/Report.h"
-#include <algorithm>
-#include <chrono>
+#include "tools/kpkg/bench/Timing.h"
 #include <fmt/format.h>
 #include <fmt/ranges.h>
 #include <nlohmann/json.hpp>
@@ -21,14 +21,15 @@ struct RunOptions {
   std::string package;
   std::string op;
   std::vector<std::string> inputs;
+  std::string device;
   uint64_t seed = 0;
   bool check = false;
   bool time = false;
   int repeats = 20;
 };
 
-/// The reference's results must agree with the op's.
-ExitCode checkAgainstReference(const Library &library, const Op &op, const std::vector<Named> &named,
+/// The reference's results must agree with the op's. It runs where the op ran, or on the host when it has no code for there.
+ExitCode checkAgainstReference(const Library &library, const Op &op, const Place &place, const std::vector<Named> &named,
                                const std::vector<Tensor> &results) {
   if (!*op.info().reference) {
     fmt::print(stderr, "kpkg: error: {} has no packaged reference to check against\n", op.name());
@@ -37,7 +38,15 @@ ExitCode checkAgainstReference(const Library &library, const Op &op, const std::
   auto reference = library.op(op.info().reference);
   if (!reference)
     return report(reference.error());
-  auto expected = reference->call({}, {}, named);
+  auto there = place.isCuda() && !whyNotOn(place.device, *reference, named).empty() ? hostPlace() : Result<Place>(place);
+  if (!there)
+    return report(there.error());
+  auto arguments = moveTo(*there, named);
+  if (!arguments)
+    return report(arguments.error());
+  auto expected = reference->call(there->stream, {}, *arguments);
+  if (expected)
+    expected = toHost(*there, *expected);
   if (!expected)
     return report(expected.error());
   ExitCode code = Success;
@@ -45,8 +54,8 @@ ExitCode checkAgainstReference(const Library &library, const Op &op, const std::
     Difference difference = compare(results[i], (*expected)[i]);
     bool good = difference.within(results[i].dtype(), CheckFactor);
     double scale = difference.scale > 0 ? difference.scale : 1;
-    fmt::print("check     {}: largest error {:.2e} of the largest value {:.4g}, limit {:.2e}{}: {}\n",
-               op.info().reference, difference.largest / scale, difference.scale,
+    fmt::print("check     {}{}: largest error {:.2e} of the largest value {:.4g}, limit {:.2e}{}: {}\n", op.info().reference,
+               place.isCuda() && !there->isCuda() ? " on the CPU" : "", difference.largest / scale, difference.scale,
                CheckFactor * unitRoundoff(results[i].dtype()), difference.classMismatch ? ", NaN or infinity differs" : "",
                good ? "ok" : "WRONG");
     if (!good)
@@ -55,19 +64,13 @@ ExitCode checkAgainstReference(const Library &library, const Op &op, const std::
   return code;
 }
 
-/// Median seconds of a call, after warming up.
-Result<double> measure(const Op &op, const std::vector<Named> &named, int repeats) {
-  std::vector<double> seconds;
-  for (int i = -2; i < repeats; ++i) {
-    auto start = std::chrono::steady_clock::now();
-    auto results = op.call({}, {}, named);
-    if (!results)
-      return results.error();
-    if (i >= 0)
-      seconds.push_back(std::chrono::duration<double>(std::chrono::steady_clock::now() - start).count());
-  }
-  std::nth_element(seconds.begin(), seconds.begin() + seconds.size() / 2, seconds.end());
-  return seconds[seconds.size() / 2];
+/// Seconds of a call, allocation of its results included.
+Result<bench::Samples> measure(const Op &op, const Place &place, const std::vector<Named> &named, int repeats) {
+  auto call = [&]() -> Status {
+    auto results = op.call(place.stream, {}, named);
+    return results ? Status() : Status(results.error());
+  };
+  return bench::sample(place, call, repeats);
 }
 
 /// GFLOP/s and GB/s by the package's own estimates, where it has them.
@@ -82,21 +85,22 @@ void printRates(const Op &op, const std::vector<Named> &named, double seconds) {
     fmt::print("traffic   {:.1f} GB/s ({:.4g} MB between kernels and memory)\n", bytes / seconds * 1e-9, bytes * 1e-6);
 }
 
-/// The resolution without the instances that were never a choice: made for other parameters or another processor.
+/// The resolution without the instances that were not taken for reasons that no one asks about.
 std::string summarize(const std::string &explanation) {
   std::istringstream lines(explanation);
   std::string summary;
   size_t left = 0;
   for (std::string line; std::getline(lines, line);) {
     bool isRefused = line.starts_with("    - ") &&
-                     (line.find(": has ") != std::string::npos || line.find(": is for ") != std::string::npos);
+                     (line.find(": has ") != std::string::npos || line.find(": is for ") != std::string::npos ||
+                      line.find(": would do; ") != std::string::npos);
     if (isRefused)
       ++left;
     else
       summary += line + "\n";
   }
   if (left)
-    summary += fmt::format("    ({} instances for other parameters or processors; kpkg explain lists them)\n", left);
+    summary += fmt::format("    ({} instances for other parameters or processors, or not as good; kpkg explain lists them)\n", left);
   return summary;
 }
 
@@ -108,21 +112,31 @@ ExitCode run(const RunOptions &options) {
   if (!op)
     return report(op.error());
 
-  std::vector<Named> named;
+  std::vector<Named> given;
   for (size_t i = 0; i < options.inputs.size(); ++i) {
     auto input = parseInput(options.inputs[i], options.seed + i);
     if (!input)
       return report(input.error());
-    named.push_back(*input);
+    given.push_back(*input);
   }
-  fmt::print("op        {}\n", op->schema());
+  auto place = choosePlace(options.device, *op, given);
+  if (!place)
+    return report(place.error());
+  auto moved = moveTo(*place, given);
+  if (!moved)
+    return report(moved.error());
+  const std::vector<Named> &named = *moved;
+  fmt::print("op        {}\ndevice    {}{}\n", op->schema(), place->name, place->why.empty() ? "" : "; " + place->why);
   for (size_t i = 0; i < named.size(); ++i)
     if (named[i].second.asTensor().dtype() != DType::None)
       fmt::print("input     {} = {}\n", named[i].first, describe(named[i].second.asTensor()));
     else
       fmt::print("input     {}\n", options.inputs[i]);
 
-  auto results = op->call({}, {}, named);
+  auto made = op->call(place->stream, {}, named);
+  if (!made)
+    return report(made.error());
+  auto results = toHost(*place, *made);
   if (!results)
     return report(results.error());
   for (const Tensor &result : *results)
@@ -130,13 +144,14 @@ ExitCode run(const RunOptions &options) {
 
   ExitCode code = Success;
   if (options.check)
-    code = checkAgainstReference(*library, *op, named, *results);
+    code = checkAgainstReference(*library, *op, *place, given, *results);
   if (options.time) {
-    auto seconds = measure(*op, named, options.repeats);
-    if (!seconds)
-      return report(seconds.error());
-    fmt::print("time      {:.3f} ms (median of {}, {} threads)\n", *seconds * 1e3, options.repeats, kpkg_cpu_threads());
-    printRates(*op, named, *seconds);
+    auto samples = measure(*op, *place, named, options.repeats);
+    if (!samples)
+      return report(samples.error());
+    fmt::print("time      {:.{}f} ms (median of {}{})\n", samples->median * 1e3, samples->median < 1e-3 ? 4 : 3, samples->count,
+               place->isCuda() ? ", caches flushed before each" : fmt::format(", {} threads", kpkg_cpu_threads()));
+    printRates(*op, named, samples->median);
   }
   auto why = op->explain({}, named);
   if (!why)
@@ -157,6 +172,8 @@ void addRun(CLI::App &app, int &exitCode) {
   command->add_option("package", options->package, "The .kpkg file")->required();
   command->add_option("op", options->op, "The op, such as kpkg::gemm or gemm")->required();
   command->add_option("-i,--input", options->inputs, "An argument, name=value; may be repeated")->allow_extra_args(false);
+  command->add_option("--device", options->device,
+                      "cpu, cuda or cuda:N; default: the GPU when there is one and the package has code for it, else the CPU");
   command->add_option("--seed", options->seed, "Seed of random inputs without one of their own")->capture_default_str();
   command->add_flag("--check", options->check, "Compare with the packaged reference");
   command->add_flag("--time", options->time, "Time the call");

@@ -17,6 +17,8 @@ public:
   /// In `folder`; empty: keeps nothing.
   explicit CodeCache(std::string folder) : folder(std::move(folder)) {}
 
+  /// Empty: nothing is kept.
+  const std::string &path() const { return folder; }
   static std::string keyOf(llvm::ArrayRef<llvm::StringRef> inputs);
   std::optional<std::string> read(llvm::StringRef key) const;
   void write(llvm::StringRef key, llvm::StringRef content) const;

@@ -2,77 +2,20 @@
 // SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
 #include "compiler/codegen/nvptx/Ptxas.h"
 #include "compiler/codegen/nvptx/CodeCache.h"
+#include "compiler/codegen/nvptx/Tool.h"
 #include "llvm/ADT/ScopeExit.h"
 #include "llvm/ADT/SmallString.h"
 #include "llvm/Support/FileSystem.h"
 #include "llvm/Support/MemoryBuffer.h"
-#include "llvm/Support/Path.h"
 #include "llvm/Support/Process.h"
-#include "llvm/Support/Program.h"
 #include "llvm/Support/raw_ostream.h"
 
 using namespace llvm;
 
 namespace kpkg::compiler {
 
-namespace {
-
-/// Seconds after which a run of ptxas is given up.
-constexpr unsigned TimeLimit = 600;
-
-struct Outcome {
-  int code = 0;
-  std::string output;
-  std::string failure; ///< why it could not run at all
-};
-
-/// Runs `program`, without a shell; `output` has what it wrote to both of its streams.
-Outcome runProgram(StringRef program, ArrayRef<StringRef> arguments) {
-  Outcome outcome;
-  SmallString<128> log;
-  if (std::error_code error = sys::fs::createTemporaryFile("kpkg-ptxas", "log", log)) {
-    outcome.code = -1;
-    outcome.failure = "cannot make a temporary file: " + error.message();
-    return outcome;
-  }
-  scope_exit removeLog([&] { sys::fs::remove(log); });
-  SmallVector<StringRef> words = {program};
-  words.append(arguments.begin(), arguments.end());
-  std::optional<StringRef> streams[] = {StringRef(""), StringRef(log), StringRef(log)};
-  outcome.code = sys::ExecuteAndWait(program, words, std::nullopt, streams, TimeLimit, 0, &outcome.failure);
-  if (auto text = MemoryBuffer::getFile(log))
-    outcome.output = (*text)->getBuffer().str();
-  return outcome;
-}
-
-bool isProgram(const Twine &path) { return sys::fs::can_execute(path); }
-
-std::string joined(StringRef folder, std::initializer_list<StringRef> parts) {
-  SmallString<128> path(folder);
-  for (StringRef part : parts)
-    sys::path::append(path, part);
-  return std::string(path);
-}
-
-/// ptxas in the site-packages of the Python environment `prefix`, as PyPI's nvidia-cuda-nvcc installs it; or empty.
-std::string inPythonEnvironment(StringRef prefix) {
-  std::error_code error;
-  for (sys::fs::directory_iterator python(joined(prefix, {"lib"}), error), end; !error && python != end; python.increment(error)) {
-    if (!sys::path::filename(python->path()).starts_with("python"))
-      continue;
-    std::error_code inner;
-    std::string nvidia = joined(python->path(), {"site-packages", "nvidia"});
-    for (sys::fs::directory_iterator package(nvidia, inner); !inner && package != end; package.increment(inner))
-      if (std::string path = joined(package->path(), {"bin", "ptxas"}); isProgram(path))
-        return path;
-  }
-  return "";
-}
-
-} // namespace
-
 Expected<Ptxas> Ptxas::at(StringRef path) {
-  Outcome outcome = runProgram(path, {"--version"});
+  ToolOutcome outcome = runTool(path, {"--version"});
   StringRef text = outcome.output;
   size_t start = text.find(", V");
   if (outcome.code != 0 || start == StringRef::npos)
@@ -86,23 +29,8 @@ Expected<Ptxas> Ptxas::at(StringRef path) {
 Expected<Ptxas> Ptxas::find() {
   if (auto named = sys::Process::GetEnv("KPKG_PTXAS"))
     return at(*named);
-  for (const char *variable : {"CUDA_HOME", "CUDA_PATH"})
-    if (auto home = sys::Process::GetEnv(variable))
-      if (std::string path = joined(*home, {"bin", "ptxas"}); isProgram(path))
-        return at(path);
-  if (auto path = sys::findProgramByName("ptxas"))
-    return at(*path);
-  if (isProgram("/usr/local/cuda/bin/ptxas"))
-    return at("/usr/local/cuda/bin/ptxas");
-  SmallVector<std::string> prefixes;
-  if (auto environment = sys::Process::GetEnv("VIRTUAL_ENV"))
-    prefixes.push_back(*environment);
-  // The command itself may lie in an environment's bin folder.
-  std::string self = sys::fs::getMainExecutable(nullptr, nullptr);
-  prefixes.push_back(sys::path::parent_path(sys::path::parent_path(self)).str());
-  for (StringRef prefix : prefixes)
-    if (std::string path = inPythonEnvironment(prefix); !path.empty())
-      return at(path);
+  if (std::string path = findTool("ptxas"); !path.empty())
+    return at(path);
   return createStringError("no ptxas found (looked at KPKG_PTXAS, CUDA_HOME, CUDA_PATH, PATH, /usr/local/cuda and the Python environment); "
                            "`pip install nvidia-cuda-nvcc` installs one");
 }
@@ -141,7 +69,7 @@ Expected<Cubin> Ptxas::assemble(StringRef ptx, StringRef chip) const {
   scope_exit removeOutput([&] { sys::fs::remove(output); });
 
   std::string architecture = "-arch=" + chip.str();
-  Outcome outcome = runProgram(program, {"-v", architecture, input, "-o", output});
+  ToolOutcome outcome = runTool(program, {"-v", architecture, input, "-o", output});
   if (outcome.code != 0) {
     if (StringRef(outcome.output).contains("is not defined for option 'gpu-name'"))
       return createStringError("ptxas %s does not know %s: use a CUDA toolkit that still or already serves this chip, or let the driver compile the "

@@ -14,8 +14,7 @@ struct Cubin {
 /// An installed ptxas. Cheap to copy; threads may use it at the same time.
 class Ptxas {
 public:
-  /// Looks at KPKG_PTXAS, then CUDA_HOME and CUDA_PATH, PATH, /usr/local/cuda, then PyPI's nvidia-cuda-nvcc in the active or default Python
-  /// environment. The error says where it looked.
+  /// Looks at KPKG_PTXAS, then where findTool() does. The error says where it looked.
   static llvm::Expected<Ptxas> find();
   /// The one at `path`, which must be able to say its version.
   static llvm::Expected<Ptxas> at(llvm::StringRef path);

@@ -97,7 +97,7 @@ llvm::SmallVector<Launch> forCluster(const Work &work, const TargetModel &target
 llvm::SmallVector<Launch> forWork(const Work &work, const TargetModel &target) {
   if (work.dotElements != 0)
     return forDot(work, target);
-  bool mayUseClusters = work.reduces && !work.loops && target.hasDistributedShared;
+  bool mayUseClusters = work.reduces && !work.loops && !work.prints && target.hasDistributedShared;
   if (work.widestBytes > kClusterRow && mayUseClusters)
     return forCluster(work, target);
   Estimate estimate{work, target};

@@ -151,6 +151,7 @@ Work measure(tile::KernelOp kernel) {
   work.packable = true;
   kernel.getBody().walk([&](Operation *op) {
     work.packable = work.packable && isPackable(op);
+    work.prints = work.prints || isa<tile::PrintOp>(op);
     if (RankedTensorType type = movedTile(op)) {
       if (bytesOf(type) > work.widestBytes) {
         work.widestBytes = bytesOf(type);

@@ -14,6 +14,7 @@ struct Work {
   int64_t dotElementBytes = 0; ///< of that accumulator
   bool reduces = false;        ///< some wide tile is reduced: threads must talk to each other
   bool loops = false;          ///< has a loop around memory accesses
+  bool prints = false;         ///< messages to the host, which one CTA must make alone
   /// Several kernel blocks may run on lanes of one warp: control flow is uniform and exchanges are shuffles only.
   bool packable = false;
 };

@@ -130,18 +130,26 @@ void setLaunchBounds(LLVM::LLVMFuncOp function, const kgpu::Launch &launch) {
     function->setAttr(NVVM::NVVMDialect::getClusterDimAttrName(), builder.getDenseI32ArrayAttr({int32_t(launch.cluster), 1, 1}));
 }
 
-Value addressOfSharedMemory(ImplicitLocOpBuilder &builder) {
-  static constexpr StringLiteral name = "kpkg_shared";
-  static constexpr unsigned sharedSpace = 3, alignment = 1024;
+static constexpr unsigned sharedSpace = 3;
+
+/// The address of a variable in shared memory, which is declared in the module around `builder` when it is not there yet.
+static Value addressOfShared(ImplicitLocOpBuilder &builder, StringRef name, Type type, LLVM::Linkage linkage, unsigned alignment) {
   Operation *module = builder.getInsertionBlock()->getParentOp()->getParentWithTrait<OpTrait::SymbolTable>();
   if (!SymbolTable::lookupSymbolIn(module, name)) {
     OpBuilder::InsertionGuard guard(builder);
     builder.setInsertionPointToStart(&module->getRegion(0).front());
-    // External, so that the launch decides its size.
-    auto bytes = LLVM::LLVMArrayType::get(builder.getI8Type(), 0);
-    LLVM::GlobalOp::create(builder, bytes, /*isConstant=*/false, LLVM::Linkage::External, name, Attribute(), alignment, sharedSpace);
+    LLVM::GlobalOp::create(builder, type, /*isConstant=*/false, linkage, name, Attribute(), alignment, sharedSpace);
   }
   return LLVM::AddressOfOp::create(builder, LLVM::LLVMPointerType::get(builder.getContext(), sharedSpace), name);
+}
+
+Value addressOfSharedMemory(ImplicitLocOpBuilder &builder) {
+  // External, so that the launch decides its size.
+  return addressOfShared(builder, "kpkg_shared", LLVM::LLVMArrayType::get(builder.getI8Type(), 0), LLVM::Linkage::External, 1024);
+}
+
+Value addressOfPrintPlace(ImplicitLocOpBuilder &builder) {
+  return addressOfShared(builder, "kpkg_print_place", builder.getI64Type(), LLVM::Linkage::Internal, 8);
 }
 
 } // namespace kpkg::lower::nvvm

@@ -34,5 +34,7 @@ void globalStore(mlir::ImplicitLocOpBuilder &builder, mlir::Value pointer, mlir:
 void setLaunchBounds(mlir::LLVM::LLVMFuncOp function, const kgpu::Launch &launch);
 /// !llvm.ptr<3>: the beginning of the CTA's dynamic shared memory. Declares it in the module around `builder` when it is not there yet.
 mlir::Value addressOfSharedMemory(mlir::ImplicitLocOpBuilder &builder);
+/// !llvm.ptr<3>: eight bytes of shared memory of their own, by which one thread tells the others where a message goes.
+mlir::Value addressOfPrintPlace(mlir::ImplicitLocOpBuilder &builder);
 
 } // namespace kpkg::lower::nvvm

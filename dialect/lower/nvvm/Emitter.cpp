@@ -72,6 +72,8 @@ LogicalResult Emitter::emit(Operation *op) {
         return emitCombine(combine, combine.getInputs(), combine.getInits(), combine.getAxis());
       })
       .Case([&](tile::ScanOp scan) { return emitScan(scan); })
+      .Case([&](tile::AssertOp check) { return emitAssert(check); })
+      .Case([&](tile::PrintOp print) { return emitPrint(print); })
       .Case([&](kgpu::CvtLayoutOp convert) { return emitConversion(convert); })
       .Case([&](kgpu::AllocOp alloc) { return emitAlloc(alloc); })
       .Case([&](kgpu::SlotOp slot) { return emitSlot(slot); })

@@ -89,6 +89,13 @@ private:
   /// Emits the body of a combine or scan on two groups of scalars.
   mlir::FailureOr<llvm::SmallVector<Value>> emitCombination(mlir::Block &body, mlir::ValueRange left, mlir::ValueRange right);
 
+  // Report.cpp
+  void numberReports();
+  Value isElement(const layout::Layout &layout, llvm::ArrayRef<int64_t> shape, unsigned reg);
+  mlir::LogicalResult emitAssert(tile::AssertOp op);
+  mlir::LogicalResult emitPrint(tile::PrintOp op);
+  void printElements(Value value, int64_t shown, Value firstWord, Value hasRoom);
+
   // Scan.cpp
   mlir::LogicalResult emitScan(tile::ScanOp op);
 
@@ -114,6 +121,9 @@ private:
   Value inGrid;
   /// The beginning of the CTA's shared memory, !llvm.ptr<3>; null without any.
   Value sharedMemory;
+  /// !llvm.ptr<1>: where asserts and prints go; null without any. And the number of each of them.
+  Value report;
+  llvm::DenseMap<mlir::Operation *, int32_t> reportNumbers;
   llvm::DenseMap<Value, TileRegisters> registers;
   llvm::DenseMap<Value, View> views;
 };

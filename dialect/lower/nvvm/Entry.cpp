@@ -28,6 +28,9 @@ LogicalResult Emitter::makeFunction() {
   for (Type argument : kernel.getArgumentTypes())
     appendParameters(parameters, argument, builder);
   parameters.append(3, builder.getI32Type());
+  numberReports();
+  if (!reportNumbers.empty())
+    parameters.push_back(LLVM::LLVMPointerType::get(builder.getContext(), globalSpace));
   auto type = LLVM::LLVMFunctionType::get(LLVM::LLVMVoidType::get(builder.getContext()), parameters);
   auto function = LLVM::LLVMFuncOp::create(builder, kernel.getSymName(), type);
   setLaunchBounds(function, launch);
@@ -75,6 +78,8 @@ LogicalResult Emitter::makeFunction() {
   }
   for (Value &extent : grid)
     extent = arith::IndexCastUIOp::create(builder, index, arguments[next++]);
+  if (!reportNumbers.empty())
+    report = arguments[next++];
   if (launch.blocks > 1)
     inGrid = arith::CmpIOp::create(builder, arith::CmpIPredicate::ult, blockId(tile::GridAxis::x), grid[0]);
   if (launch.shared > 0)

@@ -3,10 +3,16 @@
 #pragma once
 #include "mlir/IR/BuiltinOps.h"
 #include "mlir/Support/LLVM.h"
+#include <string>
+#include <vector>
 
 namespace mlir {
 class DialectRegistry;
 } // namespace mlir
+
+namespace kpkg::tile {
+class KernelOp;
+} // namespace kpkg::tile
 
 namespace kpkg::lower::nvvm {
 
@@ -14,9 +20,16 @@ namespace kpkg::lower::nvvm {
 void registerLoweringDialects(mlir::DialectRegistry &registry);
 
 /// Replaces the `tile.kernel`s of `module`, all laid out for one chip and verified, by a `gpu.module` with an `llvm.func` for each. Its
-/// parameters are one word for each word of KpkgCpuCall::args in kernel_abi.h, then the logical grid (x, y, z as i32). Nothing but the LLVM
+/// parameters are one word for each word of KpkgCpuCall::args in kernel_abi.h, then the logical grid (x, y, z as i32), then, for kernels with
+/// asserts or prints, the address of a KpkgGpuReport. Nothing but the LLVM
 /// and NVVM dialects remains inside. What cannot be lowered is an error at the op's location.
 mlir::LogicalResult lowerToNvvm(mlir::ModuleOp module);
+
+/// Messages of a laid-out kernel's asserts and formats of its prints, by the numbers that the lowered kernel reports.
+struct ReportTexts {
+  std::vector<std::string> asserts, prints;
+};
+ReportTexts reportTexts(tile::KernelOp kernel);
 
 /// The first half of it: scf, arith, math and llvm ops inside of `llvm.func`.
 mlir::LogicalResult emitThreads(mlir::ModuleOp module);

@@ -34,6 +34,8 @@ struct BenchReport {
   std::string package;
   /// UTC, "2026-11-21T04:20:43Z"
   std::string date;
+  /// Why it ran where it did, where nobody chose; else empty.
+  std::string placeNote;
   DeviceLimits limits;
   std::vector<BenchLine> lines;
 };

@@ -1,7 +1,7 @@
 // What a device can do, measured in this run: how fast it copies memory, and how many floating-point operations it
 // does. SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
 #pragma once
-#include <kpkg/kpkg.hpp>
+#include "tools/kpkg/Place.h"
 #include <set>
 
 namespace kpkg::command::bench {
@@ -33,11 +33,8 @@ struct DeviceLimits {
   }
 };
 
-/// Measures the copy rate, and the arithmetic rate for each of `dtypes` (floating-point ones). Takes about a second.
-/// KPKG_ERROR_UNSUPPORTED for a kind of device that has no measurement.
-Result<DeviceLimits> measureLimits(kpkg_device device, const std::set<DType> &dtypes);
-
-/// measureLimits() of the host.
-Result<DeviceLimits> measureCpuLimits(const std::set<DType> &dtypes);
+/// Measures the copy rate, and the arithmetic rate for each of `dtypes` (floating-point ones), by kernels that are compiled here for the
+/// device. Takes about a second.
+Result<DeviceLimits> measureLimits(const Place &place, const std::set<DType> &dtypes);
 
 } // namespace kpkg::command::bench

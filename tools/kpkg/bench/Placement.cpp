@@ -91,6 +91,8 @@ std::vector<std::string> notes(const BenchReport &report) {
       "Bytes and operations are the package's own estimates of what its kernels must move and compute. The limit of a "
       "line is the time that "
       "the device, as measured in this run, needs at least for them; the share is that time in percent of the median."};
+  if (!report.placeNote.empty())
+    notes.push_back(report.placeNote);
   bool isAbove = false, allocates = false, copies = false;
   for (const BenchLine &line : report.lines) {
     isAbove |= place(line, report.limits).share.value_or(0) > 1;

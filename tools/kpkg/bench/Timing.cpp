@@ -47,7 +47,7 @@ bool areFresh(const std::vector<Tensor> &results, const std::vector<Named> &name
 
 } // namespace
 
-Result<Samples> sample(const std::function<Status()> &call, int repeats) {
+static Result<std::vector<double>> sampleOnHost(const std::function<Status()> &call, int repeats, int &callsPerSample) {
   double estimate = 0;
   for (int i = 0; i < 2; ++i) {
     auto start = std::chrono::steady_clock::now();
@@ -55,30 +55,37 @@ Result<Samples> sample(const std::function<Status()> &call, int repeats) {
       return status.error();
     estimate = secondsSince(start);
   }
-  Samples samples;
-  samples.callsPerSample =
-      int(std::clamp(std::ceil(MinSampleSeconds / std::max(estimate, 1e-9)), 1.0, double(MaxCallsPerSample)));
+  callsPerSample = int(std::clamp(std::ceil(MinSampleSeconds / std::max(estimate, 1e-9)), 1.0, double(MaxCallsPerSample)));
   std::vector<double> seconds;
   auto begin = std::chrono::steady_clock::now();
   for (int i = 0; i < repeats && (i < MinSamples || secondsSince(begin) < MaxSeconds); ++i) {
     auto start = std::chrono::steady_clock::now();
-    for (int j = 0; j < samples.callsPerSample; ++j)
+    for (int j = 0; j < callsPerSample; ++j)
       if (Status status = call(); !status)
         return status.error();
-    seconds.push_back(secondsSince(start) / samples.callsPerSample);
+    seconds.push_back(secondsSince(start) / callsPerSample);
   }
-  std::sort(seconds.begin(), seconds.end());
-  samples.fastest = seconds.front();
-  samples.p10 = quantile(seconds, 0.1);
-  samples.median = quantile(seconds, 0.5);
-  samples.p90 = quantile(seconds, 0.9);
-  samples.count = int(seconds.size());
+  return seconds;
+}
+
+Result<Samples> sample(const Place &place, const std::function<Status()> &call, int repeats) {
+  Samples samples;
+  samples.callsPerSample = 1;
+  auto seconds = place.isCuda() ? sampleOnGpu(place, call, repeats) : sampleOnHost(call, repeats, samples.callsPerSample);
+  if (!seconds)
+    return seconds.error();
+  std::sort(seconds->begin(), seconds->end());
+  samples.fastest = seconds->front();
+  samples.p10 = quantile(*seconds, 0.1);
+  samples.median = quantile(*seconds, 0.5);
+  samples.p90 = quantile(*seconds, 0.9);
+  samples.count = int(seconds->size());
   return samples;
 }
 
-Result<RepeatedCall> RepeatedCall::prepare(Op op, std::vector<Named> named) {
-  RepeatedCall repeated(std::move(op), std::move(named));
-  auto results = repeated.op.call({}, {}, repeated.named);
+Result<RepeatedCall> RepeatedCall::prepare(const Place &place, Op op, std::vector<Named> named) {
+  RepeatedCall repeated(place.stream, std::move(op), std::move(named));
+  auto results = repeated.op.call(place.stream, {}, repeated.named);
   if (!results)
     return results.error();
   if (areFresh(*results, repeated.named))
@@ -89,7 +96,7 @@ Result<RepeatedCall> RepeatedCall::prepare(Op op, std::vector<Named> named) {
 }
 
 Status RepeatedCall::operator()() const {
-  auto results = outputs.empty() ? op.call({}, {}, named) : op.callInto({}, {}, outputs, named);
+  auto results = outputs.empty() ? op.call(stream, {}, named) : op.callInto(stream, {}, outputs, named);
   return results ? Status() : Status(results.error());
 }
 

@@ -3,6 +3,7 @@
 #include "test/runtime/device/cuda/fake_driver.h"
 #include "test/runtime/package/SamplePackage.h"
 
+#include <kpkg/kernel_abi.h>
 #include <kpkg/kpkg.hpp>
 
 #include <bit>
@@ -161,6 +162,50 @@ TEST_F(CudaCall, OverlapIsALaunchAttribute) {
   auto refused = Library::openMemory(bytes, "sample.kpkg");
   ASSERT_FALSE(refused);
   EXPECT_THAT(refused.error().message, HasSubstr("overlaps"));
+}
+
+/// The last parameter of a kernel with asserts or prints.
+KpkgGpuReport &reportOf(void **parameters) { return **static_cast<KpkgGpuReport **>(parameters[14]); }
+
+TEST_F(CudaCall, AssertsAndPrintsAreReadAfterTheLaunch) {
+  manifest["instances"].back()["asserts"] = {"never", "x is finite"};
+  manifest["instances"].back()["prints"] = {"row {i64} has {f32}"};
+  reload(manifest);
+  static std::vector<std::string> printed;
+  printed.clear();
+  kpkg_set_log([](void *, kpkg_log_level level, const char *message) { printed.push_back((level == KPKG_LOG_PRINT ? "" : "?") + std::string(message)); },
+               nullptr);
+  fake->onLaunch = [](void **parameters) {
+    KpkgGpuReport &report = reportOf(parameters);
+    EXPECT_EQ(report.failed, 0);
+    EXPECT_EQ(report.used, 0u);
+    EXPECT_EQ(report.capacity, 8192u);
+    uint64_t words[] = {uint64_t(1) << 32 | 2, 7, std::bit_cast<uint32_t>(1.5f), uint64_t(1) << 32 | 2, 8, std::bit_cast<uint32_t>(-2.0f)};
+    std::copy(std::begin(words), std::end(words), report.messages);
+    report.lost = 3;
+  };
+  ASSERT_TRUE(scale(onDevice(x, {10, 64}), onDevice(y, {10, 64})));
+  EXPECT_EQ(fake->waits, 1);
+  EXPECT_EQ(fake->allocations, 0) << "the block is given back";
+  ASSERT_EQ(printed.size(), 3u);
+  EXPECT_EQ(printed[0], "row 7 has 1.5");
+  EXPECT_EQ(printed[1], "row 8 has -2");
+  EXPECT_THAT(printed[2], HasSubstr("3 more messages"));
+
+  fake->onLaunch = [](void **parameters) { reportOf(parameters).failed = 2; };
+  auto made = scale(onDevice(x, {10, 64}), onDevice(y, {10, 64}));
+  ASSERT_FALSE(made);
+  EXPECT_EQ(made.error().status, KPKG_ERROR_KERNEL);
+  EXPECT_THAT(made.error().message, HasSubstr("vector sm_90a: assertion failed: x is finite"));
+  EXPECT_EQ(fake->allocations, 0);
+
+  fake->onLaunch = nullptr;
+  fake->capturing = 1;
+  made = scale(onDevice(x, {10, 64}), onDevice(y, {10, 64}));
+  ASSERT_FALSE(made);
+  EXPECT_EQ(made.error().status, KPKG_ERROR_USE);
+  EXPECT_THAT(made.error().message, HasSubstr("cannot be captured"));
+  kpkg_set_log(nullptr, nullptr);
 }
 
 } // namespace

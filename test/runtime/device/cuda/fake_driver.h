@@ -13,6 +13,7 @@ struct FakeDriver {
   uint32_t grid[3], threads, shared, attributes;
   uint64_t words[64];
   void *stream, *current;
+  void (*onLaunch)(void **parameters); // does what the kernel would
   char symbol[128], contexts[8];
 };
 
