@@ -6,6 +6,7 @@ SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
 from __future__ import annotations
 
 from collections.abc import Callable, Iterator
+from typing import Any
 
 import torch
 import torch.nn.functional as F
@@ -107,6 +108,67 @@ def at_sizes(make: Callable[..., Sample]) -> Callable[[torch.Generator], dict[st
     return lambda generator: {f"{m}x{n}": make(m, n, torch.float32, generator) for m, n in [(4096, 1024), (512, 16384), (4, 128)]}
 
 
+def gated_backward(grad: Tensor, x_res: Tensor, gate: Tensor, eps: float = 1e-6, size: bool = False) -> tuple[Tensor, Tensor]:
+    """From the formulas; with `size`, the sums of the sizes of all terms instead."""
+
+    def of(t: Tensor) -> Tensor:
+        return t.abs() if size else t
+
+    tanh = gate.tanh().reshape(-1)
+    dx, dtanh = rms_backward(grad, None, x_res, tanh, eps, size)
+    return dx, (dtanh * (1 - of(tanh) ** 2 * (-1 if size else 1))).reshape(gate.shape)
+
+
+def rms_backward(
+    grad: Tensor, grad_sum: Tensor | None, total: Tensor, weight: Tensor | None = None, eps: float = 1e-6, size: bool = False
+) -> tuple[Tensor, Tensor]:
+    rstd = (total.square().mean(-1, keepdim=True) + eps).rsqrt()
+    return norm_backward(grad, grad_sum, total * rstd, rstd, weight, False, size)[:2]
+
+
+def layer_backward(
+    grad: Tensor, grad_sum: Tensor | None, total: Tensor, weight: Tensor | None = None, eps: float = 1e-5, size: bool = False
+) -> tuple[Tensor, Tensor, Tensor]:
+    centred = total - total.mean(-1, keepdim=True)
+    rstd = (centred.square().mean(-1, keepdim=True) + eps).rsqrt()
+    return norm_backward(grad, grad_sum, centred * rstd, rstd, weight, True, size)
+
+
+def norm_backward(
+    grad: Tensor, grad_sum: Tensor | None, normed: Tensor, rstd: Tensor, weight: Tensor | None, layer: bool, size: bool
+) -> tuple[Tensor, Tensor, Tensor]:
+    def of(t: Tensor) -> Tensor:
+        return t.abs() if size else t
+
+    normed = of(normed)
+    g = of(grad if weight is None else grad * weight)
+    away = normed * (g * normed).mean(-1, keepdim=True) + (g.mean(-1, keepdim=True) if layer else 0.0)
+    dx = (g + away * (1 if size else -1)) * rstd
+    if grad_sum is not None:
+        dx = dx + of(grad_sum)
+    outer = tuple(range(grad.dim() - 1))
+    sums = [of(grad) * normed, of(grad)]
+    return dx, *(t.sum(outer) if outer else t for t in sums)  # type: ignore[return-value]
+
+
+def sizes(formula: Callable[..., Any]) -> Callable[..., Any]:
+    return lambda *args, **kwargs: formula(*args, **kwargs, size=True)
+
+
+def gated_backward_samples(dtype: torch.dtype, generator: torch.Generator) -> Iterator[Sample]:
+    for sample in gated_samples(dtype, generator):
+        x, x_res, gate = sample.args[:3]
+        if gate.numel() == x.shape[-1]:
+            yield Sample((x, x_res, gate, 1e-6), label=sample.label)
+
+
+def norm_backward_samples(dtype: torch.dtype, generator: torch.Generator) -> Iterator[Sample]:
+    """grad, grad_sum, sum, weight; in half precision without grad_sum, which is added to a result that is rounded already"""
+    for index, sample in enumerate(norm_samples(dtype, generator)):
+        x, residual, weight = sample.args[:3]
+        yield Sample((x, residual if index % 2 and dtype in (torch.float32, torch.float64) else None, normal(tuple(x.shape), dtype, generator), weight), label=sample.label)
+
+
 SPECS = [
     OpSpec(
         "kpkg::residual_tanh_gated_rmsnorm",
@@ -127,4 +189,13 @@ SPECS = [
         eager=eager_layer,
         rows=layer_rows,
     ),
+    OpSpec(
+        "kpkg::residual_tanh_gated_rmsnorm_backward",
+        gated_backward,
+        gated_backward_samples,
+        dtypes=(torch.float32, torch.float64),  # others round tanh(gate), as PyTorch does
+        magnitude=sizes(gated_backward),
+    ),
+    OpSpec("kpkg::residual_rms_norm_backward", rms_backward, norm_backward_samples, magnitude=sizes(rms_backward)),
+    OpSpec("kpkg::residual_layer_norm_backward", layer_backward, norm_backward_samples, magnitude=sizes(layer_backward)),
 ]
