@@ -131,6 +131,8 @@ def layer_backward(
 ) -> tuple[Tensor, Tensor, Tensor]:
     centred = total - total.mean(-1, keepdim=True)
     rstd = (centred.square().mean(-1, keepdim=True) + eps).rsqrt()
+    if size:  # the mean is as wrong as the sum of |total| makes it
+        centred = total.abs() + total.abs().mean(-1, keepdim=True)
     return norm_backward(grad, grad_sum, centred * rstd, rstd, weight, True, size)
 
 
