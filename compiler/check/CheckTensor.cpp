@@ -219,4 +219,13 @@ Operand Elaborator::callEmptyLike(CallSite &site) {
   return result(Kind::Empty, type, site.range(), {shape, convert(check(*dtypeExpr), types.dtype, "`dtype`")});
 }
 
+Operand Elaborator::callProcessors(CallSite &site) {
+  if (Operand allowed = onlyIn(BodyKind::Op, site); allowed.isError())
+    return allowed;
+  Arguments arguments(*this, site);
+  if (!arguments.finish())
+    return error(site.range());
+  return result(Kind::Processors, types.integer(), site.range(), {});
+}
+
 } // namespace kpkg::compiler

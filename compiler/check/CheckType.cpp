@@ -128,7 +128,7 @@ TypeSpec Checker::resolveType(const ast::Expr &expr, const Environment &environm
       if (item.kind == TypeSpec::Wrong)
         return wrong;
       if (item.kind == TypeSpec::Exact)
-        items.push_back(item.exact);
+        items.push_back(item.exact->isNone() ? types.optionalTensor : item.exact); // `None` is one that is always absent
       else if (item.kind == TypeSpec::AnyTensor)
         items.push_back(types.tensor);
       else

@@ -39,6 +39,9 @@ struct OpInfo {
   bool isChecked = false;
 };
 
+/// What an op is registered as.
+enum class OpUse : uint8_t { Public, Reference, Backward };
+
 /// Checks one program; lives inside Program.
 class Checker {
 public:
@@ -78,13 +81,15 @@ private:
 
   void declareFunction(FunctionEntity &function);
   void declareKernel(FunctionEntity &function);
-  void declareOp(FunctionEntity &function, const ast::Decorator &decorator, bool isReference);
+  void declareOp(FunctionEntity &function, const ast::Decorator &decorator, OpUse use);
   /// Fills in `instance.schedule`; `values` has the comptime parameters. False after an error.
   bool evaluateSchedule(const FunctionEntity &function, const Environment &values, KernelInstance &instance);
   bool specialisations(const FunctionEntity &function, const std::vector<KernelParameter> &parameters,
                        std::vector<std::vector<Value>> &instances);
   bool haveOwnNames(const std::vector<Value> &functions, SourceRange range);
   void linkReferences();
+  void linkBackwards();
+  void linkBackward(size_t backwardIndex, size_t opIndex, const ast::Decorator &decorator);
 
   std::map<std::string, std::unique_ptr<ModuleScope>> modules; // by path; "std" is the prelude
   std::vector<ModuleScope *> loadOrder;
@@ -92,6 +97,7 @@ private:
   std::vector<OpInfo> opInfos;
   std::map<std::string, size_t> opByName;
   std::vector<std::pair<size_t, std::string>> references; // op index of the reference, op name
+  std::vector<std::tuple<size_t, std::string, const ast::Decorator *>> backwards; // op index of the backward, op name
   std::vector<std::vector<std::unique_ptr<hir::Function>>> kernelBodies;
   std::vector<std::unique_ptr<hir::Function>> opBodies;
   std::vector<std::vector<bool>> kernelChecked;

@@ -68,19 +68,21 @@ static std::string schemaOf(const std::string &name, const OpRecord &op) {
   return text + ")";
 }
 
-void Checker::declareOp(FunctionEntity &function, const ast::Decorator &decorator, bool isReference) {
+void Checker::declareOp(FunctionEntity &function, const ast::Decorator &decorator, OpUse use) {
   const ast::FunctionStmt &syntax = *function.syntax;
   function.role = FunctionRole::Op;
   function.index = program.opRecords.size();
   OpRecord record;
   record.doc = syntax.doc;
   record.range = syntax.name.range;
-  record.isReference = isReference;
+  record.isReference = use == OpUse::Reference;
+  record.isBackward = use == OpUse::Backward;
   OpInfo info;
   info.function = &function;
   bool isWrong = false;
 
-  auto *name = decorator.arguments.size() == 1 && !decorator.arguments[0].name
+  size_t names = use == OpUse::Backward ? decorator.arguments.size() : 1; // `saves` may follow
+  auto *name = !decorator.arguments.empty() && decorator.arguments.size() == names && !decorator.arguments[0].name
                    ? decorator.arguments[0].value->as<ast::StringLiteral>() : nullptr;
   auto isWord = [](std::string_view text) {
     bool word = !text.empty() && !(text[0] >= '0' && text[0] <= '9');
@@ -93,9 +95,11 @@ void Checker::declareOp(FunctionEntity &function, const ast::Decorator &decorato
     diags.report(diag::OpName, decorator.range, decorator.name);
     isWrong = true;
   } else {
-    record.name = name->value + (isReference ? "_reference" : "");
-    if (isReference)
+    record.name = name->value + (use == OpUse::Reference ? "_reference" : use == OpUse::Backward ? "_autograd" : "");
+    if (use == OpUse::Reference)
       references.emplace_back(function.index, name->value);
+    if (use == OpUse::Backward)
+      backwards.emplace_back(function.index, name->value, &decorator);
     if (auto [known, isNew] = opByName.emplace(record.name, function.index); !isNew) {
       diags.report(diag::DuplicateOp, name->range, record.name)
           .note(diag::DeclaredHere, program.opRecords[known->second].range, record.name);
@@ -160,13 +164,13 @@ void Checker::declareOp(FunctionEntity &function, const ast::Decorator &decorato
       results = {types.error};
     isWrong |= spec.kind == TypeSpec::Wrong;
     for (const Type *type : results) {
-      if (!type->isTensor()) {
+      if (!type->isTensor() && !type->isOptionalTensor()) {
         diags.report(diag::OpResult, syntax.resultType->range, spec.str());
         isWrong = true;
         break;
       }
       info.resultTypes.push_back(type);
-      record.results.push_back("Tensor");
+      record.results.push_back(type->isTensor() ? "Tensor" : "Tensor?");
     }
   }
   if (!syntax.resultType && returnsValue(syntax.body)) {

@@ -12,6 +12,8 @@ namespace {
 
 constexpr Interval everything;
 constexpr Interval notNegative{0, INT64_MAX};
+/// The runtime clamps what devices say to this.
+constexpr int64_t maxProcessors = 65535;
 
 /// Nodes whose value follows from their operands alone: equal operands give equal values.
 bool isPure(Kind kind) {
@@ -217,6 +219,9 @@ Interval Facts::rangeOf(Number number, unsigned depth) const {
     case Kind::Constant:
       if (node->value.isInt())
         result = {node->value.asInt(), node->value.asInt()};
+      break;
+    case Kind::Processors:
+      result = {1, maxProcessors};
       break;
     case Kind::Extent:
     case Kind::Numel:

@@ -20,10 +20,9 @@ void Checker::declareFunction(FunctionEntity &function) {
   static const std::map<std::string, std::string> later = {
       {"tune", "list one value of each parameter in `@specialize`"},
       {"target", "write kernels that suit every target"},
-      {"register.backward", "register the gradient as an op of its own and connect it in Python"},
       {"register.test", "list cases in the `spec.py` beside the kernel"},
   };
-  static const std::set<std::string> known = {"kernel", "specialize", "schedule", "register.op", "register.reference"};
+  static const std::set<std::string> known = {"kernel", "specialize", "schedule", "register.op", "register.reference", "register.backward"};
   bool isKernel = false;
   const ast::Decorator *op = nullptr;
   for (const ast::Decorator &decorator : function.syntax->decorators) {
@@ -32,7 +31,7 @@ void Checker::declareFunction(FunctionEntity &function) {
     else if (!known.count(decorator.name))
       diags.report(diag::UnknownDecorator, decorator.nameRange, decorator.name);
     isKernel |= decorator.name == "kernel";
-    if (decorator.name == "register.op" || decorator.name == "register.reference") {
+    if (decorator.name == "register.op" || decorator.name == "register.reference" || decorator.name == "register.backward") {
       if (op)
         diags.report(diag::UnknownDecorator, decorator.nameRange, decorator.name + "` beside `@" + op->name);
       op = &decorator;
@@ -43,7 +42,7 @@ void Checker::declareFunction(FunctionEntity &function) {
   else if (isKernel)
     declareKernel(function);
   else if (op)
-    declareOp(function, *op, op->name == "register.reference");
+    declareOp(function, *op, op->name == "register.op" ? OpUse::Public : op->name == "register.reference" ? OpUse::Reference : OpUse::Backward);
 }
 
 void Checker::declare() {
@@ -53,6 +52,7 @@ void Checker::declare() {
     for (FunctionEntity &function : module->functions)
       declareFunction(function);
   linkReferences();
+  linkBackwards();
   for (ModuleScope *module : loadOrder) {
     for (const auto &[name, entry] : module->entries)
       if (entry.kind == ModuleScope::Entry::Constant)
@@ -131,6 +131,11 @@ bool Elaborator::elaborate(const FunctionEntity &entity, const std::vector<Value
     std::vector<Operand> items = {value};
     if (value.isTuple())
       items = value.items;
+    else if (value.constant && value.type->kind == TypeKind::Tuple) { // only None is a constant result
+      items.clear();
+      for (const Value &item : value.constant->asSequence().items)
+        items.push_back(constant(item, value.range));
+    }
     for (size_t i = 0; i < function.results.size(); ++i)
       results.push_back(convert(items[i], function.results[i], "the result"));
   }

@@ -7,6 +7,7 @@
 #include <functional>
 #include <map>
 #include <memory>
+#include <optional>
 #include <string>
 #include <vector>
 
@@ -60,19 +61,41 @@ struct OpArgument {
   Value defaultValue;
 };
 
+/// Where an argument of a backward op comes from.
+struct BackwardArgument {
+  enum Kind : uint8_t {
+    Gradient, ///< of the op's result `index`
+    Result,   ///< the op's result `index`
+    Argument, ///< the op's argument `index`
+    Needs,    ///< Bool: whether the gradient of the op's argument `index`, a tensor, is asked for
+  };
+  Kind kind = Gradient;
+  size_t index = 0;
+};
+
+/// An op's gradient: another op, whose results are the gradients of the op's tensor arguments in order.
+struct Backward {
+  std::string op;
+  std::vector<BackwardArgument> arguments;
+};
+
 struct OpRecord {
-  /// "kpkg::softmax"; a reference is "kpkg::softmax_reference".
+  /// "kpkg::softmax"; its reference is "kpkg::softmax_reference", its backward "kpkg::softmax_autograd".
   std::string name;
   std::string doc;
   SourceRange range;
   /// "softmax(Tensor input, int dim=-1) -> Tensor"
   std::string schema;
   std::vector<OpArgument> arguments;
+  /// "Tensor" or "Tensor?" each.
   std::vector<std::string> results;
   /// The name of the op that is this one's definition, or empty.
   std::string reference;
+  std::optional<Backward> backward;
   /// Not public: defined by `@register.reference`.
   bool isReference = false;
+  /// Defined by `@register.backward`.
+  bool isBackward = false;
 };
 
 struct ProgramOptions {

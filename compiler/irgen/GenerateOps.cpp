@@ -102,6 +102,8 @@ mlir::Value OpBody::leaf(const hir::Node &node) {
     return make<plan_ir::PowOp>(node);
   case Kind::NoTensor:
     return make<plan_ir::NoneOp>(node);
+  case Kind::Processors:
+    return make<plan_ir::ProcessorsOp>(node);
   case Kind::DTypeOf:
     return make<plan_ir::DTypeOp>(node);
   case Kind::Rank:

@@ -119,6 +119,14 @@ json instanceRecord(const PackedInstance &packed, const Program &program) {
   return record;
 }
 
+json backwardRecord(const Backward &backward) {
+  static const char *const kinds[] = {"gradient", "result", "argument", "needs"};
+  json arguments = json::array();
+  for (const BackwardArgument &argument : backward.arguments)
+    arguments.push_back({kinds[argument.kind], argument.index});
+  return {{"op", backward.op}, {"arguments", std::move(arguments)}};
+}
+
 json opRecord(const OpRecord &op) {
   json arguments = json::array();
   for (const OpArgument &argument : op.arguments) {
@@ -127,14 +135,17 @@ json opRecord(const OpRecord &op) {
       record["default"] = toJson(argument.defaultValue);
     arguments.push_back(std::move(record));
   }
-  return {{"name", op.name},
-          {"doc", op.doc},
-          {"schema", op.schema},
-          {"arguments", std::move(arguments)},
-          {"results", op.results},
-          {"plan", planSectionName(op.name)},
-          {"shape_plan", shapePlanSectionName(op.name)},
-          {"reference", op.reference.empty() ? json() : json(op.reference)}};
+  json record = {{"name", op.name},
+                 {"doc", op.doc},
+                 {"schema", op.schema},
+                 {"arguments", std::move(arguments)},
+                 {"results", op.results},
+                 {"plan", planSectionName(op.name)},
+                 {"shape_plan", shapePlanSectionName(op.name)},
+                 {"reference", op.reference.empty() ? json() : json(op.reference)}};
+  if (op.backward)
+    record["backward"] = backwardRecord(*op.backward);
+  return record;
 }
 
 } // namespace

@@ -21,6 +21,8 @@ struct ExecutionDevice {
   /// Of a GPU.
   int32_t major = 0, minor = 0;
   int32_t multiprocessors = 0;
+  /// What plans see.
+  int64_t processors() const { return isCuda ? multiprocessors : plan::hostProcessors; }
 };
 
 struct Verdict {

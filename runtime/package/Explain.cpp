@@ -1,5 +1,6 @@
 // How a call is resolved, as text or JSON: every instance with its verdict; and what an op has done so far.
 // SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
+#include "runtime/package/Backward.h"
 #include "runtime/package/CallableOp.h"
 #include "runtime/package/Choice.h"
 #include "runtime/package/Environment.h"
@@ -88,11 +89,12 @@ static ordered_json explainPackage(const PackagedOp &op, const Frame &frame) {
   ordered_json record;
   record["package"] = op.library().name();
   auto program = op.program();
+  Result<int64_t> processors = program ? processorsFor(**program, frame) : program.error();
   plan::Resolution resolution;
   std::optional<Error> error;
-  if (!program)
-    error = program.error();
-  else if (auto refused = plan::evaluate(**program, frame.arguments, resolution))
+  if (!processors)
+    error = processors.error();
+  else if (auto refused = plan::evaluate(**program, frame.arguments, resolution, *processors))
     error = toError(*refused, op.entry());
   if (error) {
     record["runs"] = false;
@@ -216,6 +218,8 @@ std::string describeUse(const CallableOp &op) {
   kpkg_op_stats stats = op.stats();
   ordered_json record;
   record["op"] = op.entry().name;
+  if (op.entry().backward)
+    record["backward"] = backwardRecord(*op.entry().backward);
   record["calls"] = stats.calls;
   record["resolutions"] = stats.resolutions;
   record["launches"] = stats.launches;

@@ -128,7 +128,10 @@ Result<std::shared_ptr<const PlannedCall>> PackagedOp::plan(const Frame &frame, 
   planned->op = number;
   planned->hash = hash;
   planned->key = frame.key;
-  if (auto error = plan::evaluate(**program, frame.arguments, planned->resolution))
+  auto processors = processorsFor(**program, frame);
+  if (!processors)
+    return processors.error();
+  if (auto error = plan::evaluate(**program, frame.arguments, planned->resolution, *processors))
     return toError(*error, description);
   if (Status status = finishPlan(*planned, owner, description, frame, counterOf, const_cast<PackagedOp *>(this)); !status)
     return status.error();

@@ -3,6 +3,7 @@
 #include "runtime/device/cuda/Driver.h"
 #include "runtime/package/Choice.h"
 #include "runtime/package/PlannedCall.h"
+#include "runtime/plan/Program.h"
 
 #include <algorithm>
 
@@ -131,6 +132,15 @@ Result<ExecutionDevice> executionDevice(const Frame &frame) {
   device.major = properties->major, device.minor = properties->minor;
   device.multiprocessors = properties->multiprocessors;
   return device;
+}
+
+Result<int64_t> processorsFor(const plan::Program &program, const Frame &frame) {
+  if (!program.usesProcessors())
+    return plan::hostProcessors;
+  auto device = executionDevice(frame);
+  if (!device)
+    return device.error();
+  return device->processors();
 }
 
 std::vector<int64_t> alignmentsOf(const plan::Resolution &resolution, const Frame &frame) {

@@ -99,6 +99,8 @@ Status finishPlan(PlannedCall &planned, const Library &library, const OpEntry &o
 
 /// What the runtime knows of the frame's device.
 Result<ExecutionDevice> executionDevice(const Frame &frame);
+/// The number of compute units that the plan sees in this call; asks the device only if the plan does. An error when there is no such device.
+Result<int64_t> processorsFor(const plan::Program &program, const Frame &frame);
 /// What the address of each buffer of a call is a multiple of, at least.
 std::vector<int64_t> alignmentsOf(const plan::Resolution &resolution, const Frame &frame);
 

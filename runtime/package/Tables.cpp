@@ -1,6 +1,7 @@
 // The manifest as tables: kernels, their compiled instances, ops.
 // SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
 #include "runtime/package/Tables.h"
+#include "runtime/package/Backward.h"
 
 #include <algorithm>
 #include <memory>
@@ -375,6 +376,9 @@ OpEntry readOp(const json &value, size_t index) {
   op.schema = entry.text("schema");
   op.doc = entry.textOr("doc", "");
   op.reference = entry.textOr("reference", "");
+  if (const json *backward = entry.find("backward"))
+    if (std::string why = readBackward(*backward, op.backward.emplace()); !why.empty())
+      entry.refuse(why);
   op.plan = entry.text("plan");
   op.shapePlan = entry.textOr("shape_plan", "");
   for (const json &item : entry.list("arguments")) {
@@ -421,6 +425,10 @@ Result<std::shared_ptr<const Tables>> readTables(const json &manifest) {
   } catch (const json::exception &error) {
     return Error{KPKG_ERROR_FORMAT, std::string("the manifest is not as expected: ") + error.what(), {}, {}, {}};
   }
+  for (const OpEntry &op : tables->ops)
+    if (op.backward)
+      if (std::string why = checkBackward(op, tables->ops); !why.empty())
+        return Error{KPKG_ERROR_FORMAT, "op '" + op.name + "' " + why, {}, {}, {}};
   std::unordered_set<std::string_view> names;
   for (OpEntry &op : tables->ops) {
     if (!names.insert(op.name).second)

@@ -139,11 +139,29 @@ struct OpArgument {
   std::string text;
 };
 
+/// The gradient of an op: another op of the package, whose results are the gradients of the op's tensor arguments in order.
+struct Backward {
+  /// Where an argument of the backward op comes from.
+  enum class Source : uint8_t {
+    Gradient, ///< of result `index`; those come first, in order
+    Result,   ///< result `index`
+    Argument, ///< argument `index`
+    Needs     ///< whether the gradient of tensor argument `index` is asked for
+  };
+  struct Argument {
+    Source source = Source::Gradient;
+    uint64_t index = 0;
+  };
+  std::string op;
+  std::vector<Argument> arguments;
+};
+
 struct OpEntry {
   std::string name;
   std::string schema;
   std::string doc;
   std::string reference;
+  std::optional<Backward> backward;
   std::string plan;
   std::string shapePlan;
   std::vector<OpArgument> arguments;

@@ -18,6 +18,10 @@ class Program;
 inline constexpr int maxRank = 16;
 /// The greatest length of a list.
 inline constexpr int maxList = 64;
+/// The greatest number of compute units that a plan sees.
+inline constexpr int64_t maxProcessors = 65535;
+/// What plans see as the number of compute units on the host, on every host: results that depend on how work is shared out are the same everywhere.
+inline constexpr int64_t hostProcessors = 16;
 
 //===--- What goes in ---------------------------------------------------------------------------------------------===//
 
@@ -150,11 +154,14 @@ struct Error {
 
 /// Resolves a call. Pure: the same program and signature give the same answer. `resolution` is overwritten; after an
 /// error its contents mean nothing. Only tensors' metadata is read. Reuse of one `resolution` saves allocations.
-std::optional<Error> evaluate(const Program &program, CallSignature call, Resolution &resolution);
+/// `processors` is the number of compute units of the device, clamped to 1 ... maxProcessors; only programs with
+/// Program::usesProcessors() look at it.
+std::optional<Error> evaluate(const Program &program, CallSignature call, Resolution &resolution,
+                              int64_t processors = hostProcessors);
 
 /// Appends words that are equal exactly if evaluate() gives the same answer for the same reasons: dtypes, shapes,
-/// strides, scalars by their bits (so NaN equals itself), not the pass-through ones. Alignment and device are the
-/// caller's to add. A call whose argument kinds do not fit gives some key; evaluate() then says what is wrong.
+/// strides, scalars by their bits (so NaN equals itself), not the pass-through ones. Alignment and device (which
+/// decides `processors`) are the caller's to add. A call whose argument kinds do not fit gives some key; evaluate() then says what is wrong.
 void appendKey(const Program &program, CallSignature call, std::vector<uint64_t> &key);
 
 /// To be checked at each call, cached or not, since it depends on addresses: memory that the op writes (`mut`) may not

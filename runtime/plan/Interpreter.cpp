@@ -13,8 +13,9 @@ static constexpr size_t maxPool = 1u << 18;
 static double asFloat(const Value &value) { return std::bit_cast<double>(value.bits); }
 static Value ofFloat(double value) { return {std::bit_cast<int64_t>(value), -1}; }
 
-Interpreter::Interpreter(const DecodedModule &module, CallSignature call, Resolution &resolution)
-    : module(module), call(call), resolution(resolution), memory(resolution), fuel(maxInstructions) {
+Interpreter::Interpreter(const DecodedModule &module, CallSignature call, Resolution &resolution, int64_t processors)
+    : module(module), call(call), resolution(resolution), memory(resolution), fuel(maxInstructions),
+      processors(std::clamp<int64_t>(processors, 1, maxProcessors)) {
   strings.assign(module.strings.begin(), module.strings.end());
   pool.reserve(256);
   stack.reserve(256);
@@ -332,6 +333,9 @@ bool Interpreter::scalar(const Instruction &i, const Function &f, Value *regs) {
     return true;
   case Opcode::none:
     out = {-1, -1};
+    return true;
+  case Opcode::processors:
+    out = {processors, -1};
     return true;
   case Opcode::move:
   case Opcode::defer_int:

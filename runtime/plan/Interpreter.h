@@ -17,7 +17,7 @@ struct Value {
 
 class Interpreter {
 public:
-  Interpreter(const DecodedModule &module, CallSignature call, Resolution &resolution);
+  Interpreter(const DecodedModule &module, CallSignature call, Resolution &resolution, int64_t processors);
   /// Runs function 0 and fills the resolution.
   std::optional<Error> run();
 
@@ -58,6 +58,7 @@ private:
   std::vector<std::string_view> strings;
   std::vector<uint32_t> active; ///< functions, outermost first
   int64_t fuel;
+  const int64_t processors;
   std::optional<Error> failure;
 };
 

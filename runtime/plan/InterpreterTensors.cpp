@@ -280,12 +280,12 @@ std::optional<Error> Interpreter::run() {
   return std::move(failure);
 }
 
-std::optional<Error> evaluate(const Program &program, CallSignature call, Resolution &resolution) {
+std::optional<Error> evaluate(const Program &program, CallSignature call, Resolution &resolution, int64_t processors) {
   resolution.buffers.clear();
   resolution.steps.clear();
   resolution.outputs.clear();
   resolution.temporaryBytes = 0;
-  return Interpreter(program.decoded(), call, resolution).run();
+  return Interpreter(program.decoded(), call, resolution, processors).run();
 }
 
 } // namespace kpkg::plan

@@ -26,6 +26,7 @@ std::optional<Program> Program::load(std::span<const uint8_t> bytes, Error &erro
 std::string_view Program::name() const { return module->strings[module->functions.front().name]; }
 std::span<const Program::ArgumentInfo> Program::arguments() const { return module->arguments; }
 bool Program::hasMutArguments() const { return module->hasMutArguments; }
+bool Program::usesProcessors() const { return module->usesProcessors; }
 int Program::resultCount() const { return static_cast<int>(module->functions.front().resultTypes.size()); }
 
 } // namespace kpkg::plan

@@ -30,6 +30,8 @@ public:
   std::string_view name() const;
   std::span<const ArgumentInfo> arguments() const;
   bool hasMutArguments() const;
+  /// Whether it asks for the number of compute units.
+  bool usesProcessors() const;
   /// Number of results (each a tensor or None).
   int resultCount() const;
   /// Instructions as plain data, for printers and other evaluators.

@@ -296,6 +296,10 @@ std::optional<Error> verify(DecodedModule &module) {
   const Function &entry = module.functions.front();
   module.arguments.clear();
   module.hasMutArguments = false;
+  module.usesProcessors = false;
+  for (const Function &function : module.functions)
+    for (const Instruction &instruction : function.code)
+      module.usesProcessors |= instruction.op == Opcode::processors;
   for (size_t k = 0; k < entry.parameters.size(); ++k) {
     char type = entry.registerTypes[k];
     module.arguments.push_back(

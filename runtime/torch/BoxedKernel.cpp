@@ -141,8 +141,14 @@ StableIValue packResult(CallState &state, const kpkg_result &result) {
   }
   if (slot.isOut) // returns nothing: PyTorch cannot compile ops whose results are their arguments
     return;
-  for (int32_t i = 0; i < slot.resultCount; ++i)
-    stack[i] = packResult(state, results[i]);
+  for (int32_t i = 0; i < slot.resultCount; ++i) {
+    if (slot.optionalResults[size_t(i)] && results[i].kind == KPKG_NONE)
+      stack[i] = 0;
+    else
+      stack[i] = packResult(state, results[i]);
+    if (slot.optionalResults[size_t(i)] && stack[i]) // a value that may be None travels in a cell of its own, which PyTorch deletes
+      stack[i] = std::bit_cast<StableIValue>(new StableIValue(stack[i]));
+  }
 }
 
 // A function template and no lambda: the mangled name of a lambda in a pack would name the whole pack, 6 MB of names in

@@ -19,6 +19,7 @@ struct OpSlot {
   std::vector<ArgumentType> types; ///< of the schema, the out arguments of an out= form included
   int32_t argumentCount;           ///< without out arguments
   int32_t resultCount;
+  std::vector<bool> optionalResults; ///< of those, which may be None
   bool isOut;
 };
 

@@ -7,6 +7,7 @@
 #include <map>
 #include <memory>
 #include <mutex>
+#include <string_view>
 
 namespace kpkg::torch_abi {
 namespace {
@@ -104,6 +105,12 @@ kpkg_status kpkg_torch_register(const kpkg_op *op, const char *ns, const char *s
   slot->isOut = isOut != 0;
   if (kpkg_status status = readTypes(op, info, slot->types); status != KPKG_OK)
     return status;
+  for (int32_t i = 0; i < info.result_count; ++i) {
+    const char *type = nullptr;
+    if (kpkg_status status = kpkg_op_result_type(op, i, &type); status != KPKG_OK)
+      return status;
+    slot->optionalResults.push_back(std::string_view(type).ends_with('?'));
+  }
   if (isOut)
     slot->types.insert(slot->types.end(), size_t(info.result_count), {KPKG_TENSOR, false});
   if (slot->types.size() > maxArguments || info.result_count > 8)

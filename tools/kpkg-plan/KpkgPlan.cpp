@@ -32,6 +32,8 @@ static cl::opt<bool> shapes("shapes", cl::desc("encode the shape slice instead o
 static cl::list<std::string> calls("call",
                                    cl::desc("evaluate with these arguments: \"float32[2, 3]@[3, 1], None, -1, 0.5\""));
 
+static cl::opt<int64_t> processors("processors", cl::desc("compute units of the device that the calls run on"),
+                                   cl::init(plan::hostProcessors));
 static cl::opt<bool> timing("time", cl::desc("print how long one evaluation takes, without a cache"));
 
 static bool evaluateCall(const plan::Program &program, llvm::StringRef text) {
@@ -43,7 +45,7 @@ static bool evaluateCall(const plan::Program &program, llvm::StringRef text) {
   }
   llvm::outs() << llvm::StringRef(program.name().data(), program.name().size()) << "(" << text << ")\n";
   plan::Resolution resolution;
-  if (auto error = plan::evaluate(program, call.arguments, resolution)) {
+  if (auto error = plan::evaluate(program, call.arguments, resolution, processors)) {
     llvm::outs() << "error in argument " << error->argument << ": " << error->message << "\n";
     return true;
   }

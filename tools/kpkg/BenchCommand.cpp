@@ -56,13 +56,13 @@ Result<std::vector<Op>> chooseOps(const Library &library, const BenchOptions &op
   }
   std::vector<Op> all = library.ops();
   for (const Op &op : all) {
-    bool isReference =
-        std::any_of(all.begin(), all.end(), [&](const Op &other) { return op.name() == other.info().reference; });
+    bool isAnothers =
+        std::any_of(all.begin(), all.end(), [&](const Op &other) { return op.name() == other.info().reference || op.name() == other.info().backward; });
     bool takesAll = std::all_of(names.begin(), names.end(), [&](const std::string &name) { return takes(op, name); });
     bool isComplete = std::all_of(op.arguments().begin(), op.arguments().end(), [&](const ArgumentInfo &argument) {
       return argument.has_default || std::find(names.begin(), names.end(), argument.name) != names.end();
     });
-    if (!isReference && takesAll && isComplete)
+    if (!isAnothers && takesAll && isComplete)
       chosen.push_back(op);
   }
   if (chosen.empty())

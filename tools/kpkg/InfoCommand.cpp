@@ -100,8 +100,11 @@ void printSummary(const std::string &path, const json &manifest, bool withInstan
   fmt::print("{}: format {}.{}, made by kpkg {}\n", path, int(manifest["format"]["major"]),
              int(manifest["format"]["minor"]), manifest["producer"].value("kpkg", "?"));
   fmt::print("\nops\n");
-  for (const auto &op : manifest["ops"])
+  for (const auto &op : manifest["ops"]) {
     fmt::print("  {}\n", op.value("schema", ""));
+    if (op.contains("backward"))
+      fmt::print("      backward {}\n", std::string(op["backward"]["op"]));
+  }
 
   fmt::print("\nkernels\n");
   std::map<size_t, std::map<std::string, int>> byTarget;

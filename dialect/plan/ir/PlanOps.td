@@ -155,6 +155,15 @@ def Plan_IsNoneOp : Plan_Query<"is_none"> {
 
 //===--- Tensors: made, and views of them -------------------------------------------------------------------------===//
 
+def Plan_ProcessorsOp : Plan_Op<"processors", [Pure]> {
+  let summary = "compute units of the device that the call runs on, 1 to 65535";
+  let description = [{
+    A call on another device may find another number, so nothing that callers see may depend on it: it is refused in shape slices.
+  }];
+  let results = (outs I64:$result);
+  let assemblyFormat = "attr-dict";
+}
+
 def Plan_NoneOp : Plan_Op<"none", [Pure]> {
   let summary = "the null tensor";
   let results = (outs Plan_TensorType:$result);

@@ -90,6 +90,13 @@ OwningOpRef<ModuleOp> makeShapeSlice(FuncOp function) {
   passes.addPass(createCanonicalizerPass());
   if (failed(passes.run(*module)))
     return {};
+  // Tracing asks without a device, and a graph may run on another one.
+  WalkResult walked = module->walk([](ProcessorsOp op) {
+    op.emitError("the shape of a result, or an error that is raised, depends on `processors()`; only launches and temporary tensors may");
+    return WalkResult::interrupt();
+  });
+  if (walked.wasInterrupted())
+    return {};
   return module;
 }
 

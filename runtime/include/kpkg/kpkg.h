@@ -210,6 +210,7 @@ typedef struct kpkg_op_info {
   const char *shape_plan; /* "" when there is none */
   int32_t argument_count;
   int32_t result_count;
+  const char *backward; /* name of the op with the gradients, "" when there is none; kpkg_op_kernel_info says what it takes */
 } kpkg_op_info;
 KPKG_API kpkg_status kpkg_op_describe(const kpkg_op *op, kpkg_op_info *info);
 

@@ -31,6 +31,10 @@ class Argument(NamedTuple):
     has_default: bool
     default: Any
 
+    @property
+    def is_tensor(self) -> bool:
+        return self.kind == _TENSOR
+
 
 class Op:
     """One op of a package: ``op(*arguments)``, and ``op(..., out=result)`` or ``op.out(..., out=result)`` into existing memory.
@@ -50,6 +54,11 @@ class Op:
         self.schema: str = native.schema
         self.arguments: tuple[Argument, ...] = tuple(Argument(*a) for a in native.arguments)
         self.result_types: tuple[str, ...] = tuple(native.result_types)
+        self.backward: str = native.backward  # name of the op with the gradients, "" without one
+        # Where each argument of that op comes from: ("gradient" | "result" | "argument" | "needs", index).
+        self.backward_arguments: tuple[tuple[str, int], ...] = ()
+        if self.backward:
+            self.backward_arguments = tuple((s, i) for s, i in json.loads(native.kernel_info())["backward"]["arguments"])
         self.__name__ = self.name.rpartition("::")[2]
         self.__doc__ = f"{self.schema}\n\n{native.doc}".rstrip()
 
@@ -68,8 +77,9 @@ class Op:
                 needs_grad = needs_grad or value.requires_grad
         if not is_torch:
             return self._call_arrays(args, kwargs)
-        if needs_grad and torch.is_grad_enabled():
-            raise KernelError(f"{self.name} has no backward yet: call it under torch.no_grad() or on detached tensors")
+        if needs_grad and torch.is_grad_enabled() and (not self.backward or "out" in kwargs):
+            what = "writes into `out`, which autograd cannot record" if self.backward else "has no backward"
+            raise KernelError(f"{self.name} {what}: call it under torch.no_grad() or on detached tensors")
         call, out = self._default, None
         if call is None or "out" in kwargs:
             out = kwargs.get("out")

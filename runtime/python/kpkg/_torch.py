@@ -15,7 +15,7 @@ from typing import Any
 
 import torch
 
-from kpkg import _aten, _fake, _policy
+from kpkg import _aten, _autograd, _fake, _policy
 from kpkg._errors import KernelError
 from kpkg._library import CustomOpLibrary, Op
 from kpkg._native import last_error
@@ -83,6 +83,7 @@ def register(library: CustomOpLibrary) -> None:
     under names of its own, ``torch.ops.<namespace>__<number>.<name>``.
     """
     references = {op._native.reference for op in library}
+    backwards = {op.backward: op.name for op in library}
     for op in library:
         if op._torch is not None or op.name in references:
             continue
@@ -90,6 +91,7 @@ def register(library: CustomOpLibrary) -> None:
         namespace = f"{public}__{library._order}" if op._is_displaced else public
         owner = _current_ops.get(f"{namespace}::{local}")
         _register_op(op, namespace)
+        _register_autograd(op, namespace, backwards.get(op.name))
         if owner is not None:
             owner._torch = owner._default = None
             owner._is_displaced = True
@@ -120,6 +122,15 @@ def _register_op(op: Op, namespace: str) -> None:
         _check(extension.kpkg_torch_use_fallback(op._library._native.registry_address, op.name.encode()))
     op._torch = getattr(getattr(torch.ops, namespace), local)
     op._default = op._torch.default
+
+
+def _register_autograd(op: Op, namespace: str, differentiates: str | None) -> None:
+    """`differentiates` is the op whose backward this one is."""
+    name = f"{namespace}::{op.name.partition('::')[2]}"
+    if op.backward:
+        _autograd.register(name, lambda: _current_ops[name], _fragment(namespace))
+    elif differentiates:
+        _autograd.refuse_second(name, differentiates, _fragment(namespace))
 
 
 def _register_fakes(op: Op, namespace: str, has_out: bool) -> None:

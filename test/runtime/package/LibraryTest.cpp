@@ -56,6 +56,58 @@ TEST(Library, RefusesManifestsThatDoNotFitTogether) {
   }
 }
 
+static json backward(const char *op, json arguments) { return {{"op", op}, {"arguments", std::move(arguments)}}; }
+
+TEST(Library, RefusesBackwardsThatDoNotFitTheirOps) {
+  struct Case {
+    const char *message;
+    size_t op;
+    json backward;
+  };
+  auto pair = [](const char *source, int64_t index) { return json::array({source, index}); };
+  const json gradient = pair("gradient", 0);
+  const Case cases[] = {
+      {"no object with `op` and `arguments`", 0, "test::scale_transposed"},
+      {"no object with `op` and `arguments`", 0, {{"op", "test::scale_transposed"}}},
+      {"no pair of a name and a number", 0, backward("test::scale_transposed", {pair("gradient", -1)})},
+      {"no pair of a name and a number", 0, backward("test::scale_transposed", {{"gradient"}})},
+      {"no pair of a name and a number", 0, backward("test::scale_transposed", {{"gradient", 0.5}})},
+      {"of the unknown kind 'input'", 0, backward("test::scale_transposed", {pair("input", 0)})},
+      {"which is no op of the package", 0, backward("test::scale_grad", {gradient})},
+      {"which has one itself", 0, backward("test::scale", {gradient, pair("argument", 1)})},
+      {"writes to its arguments", 0, backward("test::scale_", {gradient, pair("argument", 1)})},
+      {"writes to its arguments", 1, backward("test::scale_transposed", {gradient})},
+      {"1 arguments, 'test::scale' has 2", 2, backward("test::scale", {gradient})},
+      {"not one for each tensor", 3, backward("test::scale_transposed", {gradient})},
+      {"number 1, which it does not have", 0, backward("test::scale_transposed", {pair("gradient", 1)})},
+      {"number 9223372036854775807, which", 0, backward("test::scale_transposed", {pair("argument", INT64_MAX)})},
+      {"another kind", 0, backward("test::scale_transposed", {pair("argument", 1)})},
+      {"another kind", 0, backward("test::scale_transposed", {pair("needs", 0)})},
+      {"that takes no gradient", 0, backward("test::scale_transposed", {pair("result", 0)})},
+  };
+  for (const Case &test : cases) {
+    json manifest = sampleManifest();
+    manifest["ops"][test.op]["backward"] = test.backward;
+    auto library = Library::openMemory(samplePackage(manifest), "sample");
+    ASSERT_FALSE(library) << test.message;
+    EXPECT_EQ(library.error().status, KPKG_ERROR_FORMAT);
+    EXPECT_THAT(library.error().message, HasSubstr(test.message));
+  }
+}
+
+TEST(Library, SaysWhatTheBackwardOfAnOpIs) {
+  json manifest = sampleManifest();
+  manifest["ops"][0]["backward"] = backward("test::scale_transposed", {json::array({"gradient", 0})});
+  std::string bytes = samplePackage(manifest);
+  auto library = Library::openMemory(bytes, "sample").value();
+  auto op = library.op("scale").value();
+  EXPECT_STREQ(op.info().backward, "test::scale_transposed");
+  EXPECT_EQ(json::parse(op.kernelInfo())["backward"],
+            json::parse(R"({"op":"test::scale_transposed","arguments":[["gradient",0]]})"));
+  EXPECT_STREQ(library.op("number").value().info().backward, "");
+  EXPECT_FALSE(json::parse(library.op("number").value().kernelInfo()).contains("backward"));
+}
+
 TEST(Library, InstancesMaySayTheirArgumentsDTypes) {
   json manifest = sampleManifest();
   // As for an argument whose dtype is computed from a parameter.

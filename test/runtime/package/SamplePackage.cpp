@@ -42,6 +42,17 @@ static std::string scalePlan() {
   return plan.finish({y});
 }
 
+/// scale(x) with a block for each processor.
+static std::string spreadPlan() {
+  PlanWriter plan("test::spread");
+  auto x = plan.parameter("x", 't'), alpha = plan.parameter("alpha", 'F');
+  auto y = plan.op(Opcode::empty_like, 't', {x});
+  auto type = plan.op(Opcode::dtype_of, 'd', {x});
+  auto cols = plan.op(Opcode::dim, 'i', {x, plan.integer(1)});
+  plan.launch("scale_rows", {{"T", type}, {"COLS", cols, true}}, {{x}, {y, true}, {alpha}}, {plan.op(Opcode::processors, 'i', {})});
+  return plan.finish({y});
+}
+
 static std::string scaleInPlacePlan() {
   PlanWriter plan("test::scale_");
   auto x = plan.parameter("x", 't', true), alpha = plan.parameter("alpha", 'F');
@@ -156,7 +167,8 @@ json sampleManifest() {
       op("test::scale_transposed", "scale_transposed(Tensor x) -> Tensor", json::array({x}), {"Tensor"}),
       op("test::number", "number(int n) -> Tensor", json::array({{{"name", "n"}, {"type", "int"}}}), {"Tensor"}),
       op("test::tail", "tail(int n) -> Tensor", json::array({{{"name", "n"}, {"type", "int"}}}), {"Tensor"}),
-      op("test::complain", "complain() -> Tensor", json::array(), {"Tensor"})};
+      op("test::complain", "complain() -> Tensor", json::array(), {"Tensor"}),
+      op("test::spread", "spread(Tensor x, float alpha=2.0) -> Tensor", {x, alphaTwo}, {"Tensor"})};
   return {{"producer", {{"kpkg", "test"}}}, {"kernels", kernels}, {"instances", instances}, {"ops", ops}};
 }
 
@@ -173,6 +185,7 @@ std::string samplePackage(const json &manifest) {
   add("plan/test::number", "plan", numberPlan());
   add("plan/test::tail", "plan", tailPlan());
   add("plan/test::complain", "plan", complainPlan());
+  add("plan/test::spread", "plan", spreadPlan());
   return writer.finish(manifest).value();
 }
 

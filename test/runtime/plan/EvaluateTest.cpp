@@ -186,6 +186,31 @@ TEST(PlanEvaluate, RefusesImpossibleArguments) {
   EXPECT_THAT(message(deep), testing::HasSubstr("rank 17, expected 0 to 16"));
 }
 
+TEST(PlanEvaluate, SeesTheProcessorsOfTheDevice) {
+  DecodedModule module;
+  module.strings = {"ns::op"};
+  Function &f = module.functions.emplace_back();
+  f.registerTypes = "ildt";
+  f.resultTypes = "t";
+  f.add(Opcode::processors, Regs{0}, {}, {});
+  f.add(Opcode::list, Regs{1}, Regs{0}, {});
+  f.add(Opcode::const_dtype, Regs{2}, {}, Values{static_cast<int64_t>(DType::float32)});
+  f.add(Opcode::empty, Regs{3}, Regs{1, 2}, {});
+  f.add(Opcode::ret, {}, Regs{3}, {});
+  Program program = load(module);
+  EXPECT_TRUE(program.usesProcessors());
+  EXPECT_FALSE(load(sample()).usesProcessors());
+  Resolution resolution;
+  auto extent = [&](auto... processors) {
+    EXPECT_FALSE(evaluate(program, {}, resolution, processors...));
+    return resolution.outputs[0].shape[0];
+  };
+  EXPECT_EQ(extent(), 16);
+  EXPECT_EQ(extent(132), 132);
+  EXPECT_EQ(extent(0), 1);
+  EXPECT_EQ(extent(1 << 20), 65535);
+}
+
 TEST(PlanEvaluate, IsFast) {
   Program program = load(sample());
   int64_t shape[] = {64, 64};

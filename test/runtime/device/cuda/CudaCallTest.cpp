@@ -77,6 +77,19 @@ TEST_F(CudaCall, PacksParametersAndLaunches) {
   EXPECT_EQ(fake->launches, 2);
 }
 
+TEST_F(CudaCall, PlansSeeTheProcessorsOfTheirDevice) {
+  auto spread = library->op("test::spread").value();
+  ASSERT_TRUE(spread.callInto({stream}, {onDevice(x + 1, {8, 64})}, {onDevice(y, {8, 64})}));
+  EXPECT_EQ(fake->grid[0], 4u) << "the stand-in has four multiprocessors";
+  auto here = spread.explain({Tensor(x, DType::Float32, {8, 64})});
+  ASSERT_TRUE(here);
+  EXPECT_THAT(*here, HasSubstr("grid 16x1x1"));
+  fake->devices = 0;
+  auto none = spread.explain({onDevice(x, {8, 64}, 1)});
+  ASSERT_TRUE(none);
+  EXPECT_THAT(*none, HasSubstr("refused: "));
+}
+
 TEST_F(CudaCall, FactsThatDoNotHoldTakeTheGeneralInstance) {
   ASSERT_TRUE(scale(onDevice(x + 1, {4, 64}), onDevice(y, {4, 64})));
   EXPECT_STREQ(fake->symbol, "any_kernel") << "an address that is no multiple of 16";

@@ -1,0 +1,158 @@
+// Backward ops: what their parameters stand for, from `@register.backward("op", saves=[...])`.
+// SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
+#include "compiler/check/Checker.h"
+#include "compiler/comptime/Fold.h"
+
+#include <algorithm>
+
+namespace kpkg::compiler {
+
+namespace {
+
+bool isTensor(const OpArgument &argument) { return argument.type == "Tensor" || argument.type == "Tensor?"; }
+
+/// The number in "out" (of a single result) or "out0", "out1", ... (of several).
+std::optional<size_t> resultNamed(const std::string &name, size_t count) {
+  for (size_t i = 0; i < count; ++i)
+    if (name == (count == 1 ? "out" : "out" + std::to_string(i)))
+      return i;
+  return std::nullopt;
+}
+
+std::optional<size_t> argumentNamed(const std::string &name, const OpRecord &op) {
+  for (size_t i = 0; i < op.arguments.size(); ++i)
+    if (op.arguments[i].name == name)
+      return i;
+  return std::nullopt;
+}
+
+/// What a name of `saves` or a parameter stands for; an argument hides a result, both hide a `needs_...`.
+std::optional<BackwardArgument> meaningOf(const std::string &name, const OpRecord &op) {
+  if (auto argument = argumentNamed(name, op))
+    return BackwardArgument{BackwardArgument::Argument, *argument};
+  if (auto result = resultNamed(name, op.results.size()))
+    return BackwardArgument{BackwardArgument::Result, *result};
+  if (name.starts_with("needs_"))
+    if (auto argument = argumentNamed(name.substr(6), op); argument && isTensor(op.arguments[*argument]))
+      return BackwardArgument{BackwardArgument::Needs, *argument};
+  return std::nullopt;
+}
+
+bool isSavedTensor(const BackwardArgument &meaning, const OpRecord &op) {
+  return meaning.kind == BackwardArgument::Result ||
+         (meaning.kind == BackwardArgument::Argument && isTensor(op.arguments[meaning.index]));
+}
+
+/// Why an op has no gradient; empty when it may have one.
+std::string whyNone(const OpRecord &op) {
+  if (op.isBackward || op.isReference)
+    return "it is the backward or the reference of another one";
+  for (const OpArgument &argument : op.arguments)
+    if (argument.isMut)
+      return "it writes to `mut " + argument.name + "`";
+  if (std::none_of(op.arguments.begin(), op.arguments.end(), isTensor))
+    return "it takes no tensor";
+  if (std::find(op.results.begin(), op.results.end(), "Tensor?") != op.results.end())
+    return "it returns an Optional[Tensor]";
+  return "";
+}
+
+} // namespace
+
+void Checker::linkBackwards() {
+  for (const auto &[backward, name, decorator] : backwards) {
+    auto found = opByName.find(name);
+    if (found == opByName.end())
+      diags.report(diag::UnknownOp, decorator->arguments[0].range, name);
+    else if (!opInfos[backward].isWrong && !opInfos[found->second].isWrong)
+      linkBackward(backward, found->second, *decorator);
+  }
+}
+
+/// Sets the op's `backward`, or reports why it cannot be.
+void Checker::linkBackward(size_t backwardIndex, size_t opIndex, const ast::Decorator &decorator) {
+  OpRecord &op = program.opRecords[opIndex];
+  const OpRecord &backward = program.opRecords[backwardIndex];
+  const std::vector<ast::Parameter> &parameters = opInfos[backwardIndex].function->syntax->parameters;
+  if (std::string why = whyNone(op); !why.empty()) {
+    diags.report(diag::NoBackward, decorator.arguments[0].range, op.name, why).note(diag::DeclaredHere, op.range, op.name);
+    return;
+  }
+
+  std::vector<std::string> saved;
+  SourceRange savesRange;
+  for (size_t i = 1; i < decorator.arguments.size(); ++i) {
+    const ast::Argument &argument = decorator.arguments[i];
+    if (argument.name.text != "saves") {
+      diags.report(diag::UnknownArgument, argument.range, "@register.backward", argument.name ? argument.name.text : "(by position)");
+      return;
+    }
+    auto names = evaluator.evaluate(*argument.value, *opInfos[backwardIndex].function->module);
+    if (!names)
+      return;
+    savesRange = argument.value->range;
+    bool areNames = names->isSequence();
+    for (const Value &name : areNames ? names->asSequence().items : std::vector<Value>())
+      areNames &= name.isString();
+    if (!areNames) {
+      diags.report(diag::TypeMismatch, savesRange, "`saves`", kindName(*names), "a list of names");
+      return;
+    }
+    for (const Value &name : names->asSequence().items)
+      saved.push_back(name.asString());
+  }
+  auto isSaved = [&](const std::string &name) { return std::find(saved.begin(), saved.end(), name) != saved.end(); };
+  for (const std::string &name : saved) {
+    auto meaning = meaningOf(name, op);
+    if (!meaning || !isSavedTensor(*meaning, op)) {
+      diags.report(diag::SavedName, savesRange, name, "which is no tensor argument and no result of `" + op.name + "`")
+          .note(diag::DeclaredHere, op.range, op.name);
+      return;
+    }
+  }
+
+  Backward link;
+  link.op = backward.name;
+  bool inGradients = true;
+  for (size_t i = 0; i < parameters.size(); ++i) {
+    const std::string &name = parameters[i].name.text;
+    auto wrong = [&](const std::string &what) {
+      diags.report(diag::BackwardParameter, parameters[i].range, name, op.name, what).note(diag::DeclaredHere, op.range, op.name);
+    };
+    if (parameters[i].isMut)
+      return wrong("`mut`, but a backward returns its gradients");
+    auto meaning = meaningOf(name, op);
+    inGradients &= !meaning;
+    if (inGradients && i < op.results.size())
+      meaning = BackwardArgument{BackwardArgument::Gradient, i};
+    if (!meaning)
+      return wrong("neither the gradient of a result nor an argument, a result or `needs_` and an argument");
+    if (isSavedTensor(*meaning, op) && !isSaved(name))
+      return wrong("a tensor that `saves` does not list");
+    std::string wanted = meaning->kind == BackwardArgument::Argument ? op.arguments[meaning->index].type
+                         : meaning->kind == BackwardArgument::Needs  ? "bool"
+                                                                     : "Tensor";
+    if (wanted != backward.arguments[i].type)
+      return wrong("`" + backward.arguments[i].type + "`, but that is `" + wanted + "`");
+    link.arguments.push_back(*meaning);
+  }
+  if (link.arguments.empty() || link.arguments[0].kind != BackwardArgument::Gradient) {
+    diags.report(diag::NoBackward, decorator.arguments[0].range, op.name, "its first parameter must be the gradient of the result");
+    return;
+  }
+  for (const std::string &name : saved)
+    if (std::none_of(parameters.begin(), parameters.end(), [&](const auto &parameter) { return parameter.name.text == name; })) {
+      diags.report(diag::SavedName, savesRange, name, "but no parameter takes it");
+      return;
+    }
+
+  auto tensors = std::count_if(op.arguments.begin(), op.arguments.end(), isTensor);
+  if (backward.results.size() != static_cast<size_t>(tensors)) {
+    diags.report(diag::BackwardResults, backward.range, op.name, static_cast<int64_t>(backward.results.size()), static_cast<int64_t>(tensors))
+        .note(diag::DeclaredHere, op.range, op.name);
+    return;
+  }
+  op.backward = std::move(link);
+}
+
+} // namespace kpkg::compiler

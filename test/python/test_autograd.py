@@ -1,0 +1,215 @@
+"""Gradients of ops: autograd in eager mode and under torch.compile, and what it refuses.
+
+SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
+"""
+
+from __future__ import annotations
+
+import json
+import os
+import subprocess
+import sys
+import time
+
+import numpy as np
+import pytest
+import torch
+from conftest import BUILD, ROOT, build_package
+from torch.testing import assert_close
+
+import kpkg
+from kpkg import KernelError
+
+
+@pytest.fixture(scope="module")
+def gradients():
+    source = ROOT / "test" / "python" / "inputs" / "gradients.k"
+    return kpkg.load(build_package(source, BUILD / "test-packages" / "gradients.kpkg", "--target", "native"))
+
+
+def rows(*shape, grad=True, dtype=torch.float64):
+    torch.manual_seed(0)
+    return torch.randn(*shape, dtype=dtype, requires_grad=grad)
+
+
+def affine(x, weight=None, bias=None, scale=1.0, squared=False):
+    y = (x * x if squared else x) * scale
+    y = y if weight is None else y * weight
+    return y if bias is None else y + bias
+
+
+@pytest.mark.parametrize("weighted", [False, True])
+@pytest.mark.parametrize("biased", [False, True])
+@pytest.mark.parametrize("squared", [False, True])
+def test_gradcheck(gradients, weighted, biased, squared):
+    """Optional arguments that are there or not, and arguments that are no tensors."""
+    weight = rows(7) if weighted else None
+    bias = rows(7) if biased else None
+    inputs = (rows(3, 7), weight, bias, 0.75, squared)
+    assert torch.autograd.gradcheck(torch.ops.gradients.affine, inputs)
+    assert torch.autograd.gradcheck(gradients.affine, inputs)
+
+
+@pytest.mark.parametrize("needed", range(1, 8))
+def test_only_what_is_needed(gradients, needed):
+    inputs = [rows(3, 7), rows(7), rows(7)]
+    wanted = [x for i, x in enumerate(inputs) if needed >> i & 1]
+    for i, x in enumerate(inputs):
+        x.requires_grad_(bool(needed >> i & 1))
+    found = torch.autograd.grad(gradients.affine(*inputs, squared=True).sum(), wanted)
+    expected = torch.autograd.grad(affine(*inputs, squared=True).sum(), wanted)
+    assert_close(found, expected)
+
+
+def test_needs_reach_the_backward(gradients, monkeypatch):
+    """It is told which gradients are asked for, and what an argument that was left out is."""
+    calls = []
+    op = gradients["gradients::affine_autograd"]
+    run = op._torch_form
+    monkeypatch.setattr(op, "_torch_form", lambda kwargs: lambda *args: calls.append(args[2:]) or run({})(*args))
+    gradients.affine(rows(3, 7), bias=rows(7), scale=2.0).sum().backward()
+    gradients.affine(rows(3, 7)).sum().backward()
+    assert calls == [(None, 2.0, False, False, True), (None, 1.0, False, False, False)]
+
+
+def test_gradients_with_strides(gradients):
+    x, weight = rows(5, 7), rows(7)
+    strided = rows(7, 5, grad=False).t()
+    for upstream in (strided, torch.ones((), dtype=torch.float64).expand(5, 7), strided[:, ::2].repeat_interleave(2, 1)[:, :7]):
+        found = torch.autograd.grad(gradients.affine(x, weight, squared=True), (x, weight), upstream)
+        expected = torch.autograd.grad(affine(x, weight, squared=True), (x, weight), upstream)
+        assert_close(found, expected)
+
+
+def test_saved_result_and_op_within_a_gradient(gradients):
+    x = rows(4, 5)
+    assert torch.autograd.gradcheck(gradients.exp, (x,))
+    y = gradients.exp(x)
+    y.sum().backward()
+    assert_close(x.grad, y.detach())
+
+
+def test_several_results(gradients):
+    """Two that are differentiable, one that is not, and an argument without a gradient."""
+    x, positions = rows(6), torch.arange(6)
+    square, same, index = gradients.powers(x, positions)
+    assert square.requires_grad and same.requires_grad and not index.requires_grad
+    assert torch.autograd.gradcheck(lambda x: gradients.powers(x, positions)[:2], (x,))
+    (one,) = torch.autograd.grad(gradients.powers(x, positions)[0].sum(), x)  # nothing comes back for the other
+    assert_close(one, 2 * x.detach())
+
+
+def test_saved_tensors_may_not_change(gradients):
+    x = rows(4, 5)
+    y = gradients.exp(x)
+    with torch.no_grad():
+        y.zero_()
+    with pytest.raises(RuntimeError, match="modified by an inplace operation"):
+        y.sum().backward()
+
+
+def test_second_derivative_is_refused(gradients):
+    x = rows(3, 7)
+    (first,) = torch.autograd.grad(gradients.affine(x, squared=True).sum(), x, create_graph=True)
+    with pytest.raises(KernelError, match="gradients::affine has no second derivative"):
+        first.sum().backward()
+
+
+def test_out_is_not_recorded(gradients):
+    x = rows(3, 7)
+    with pytest.raises(KernelError, match="cannot record"):
+        gradients.affine(x, out=torch.empty_like(x))
+    with torch.no_grad():
+        gradients.affine(x, out=torch.empty_like(x))
+
+
+def test_op_without_a_gradient(gradients):
+    with pytest.raises(KernelError, match="gradients::multiply has no backward"):
+        gradients.multiply(rows(3), rows(3))
+    with torch.no_grad():
+        gradients.multiply(rows(3), rows(3))
+
+
+SCRIPT = """
+import sys, torch, kpkg
+kpkg.load(sys.argv[1])
+x = torch.ones(2, 3, requires_grad=True)
+try:
+    torch.ops.gradients.multiply(x, x).sum().backward()
+except Warning as refused:
+    print(refused)
+"""
+
+
+def test_backward_through_the_dispatcher_is_refused(gradients):
+    """There the forward runs; backward must not go on with gradients missing. (In a process of its own: pytest resets warning filters.)"""
+    environment = {**os.environ, "PYTHONPATH": str(BUILD / "python")}
+    done = subprocess.run([sys.executable, "-c", SCRIPT, gradients.path], capture_output=True, text=True, env=environment)
+    assert "autograd kernel was not registered" in done.stdout, done.stdout + done.stderr
+
+
+@pytest.mark.parametrize("dynamic", [False, True])
+def test_compile_forward_and_backward(gradients, dynamic):
+    def model(x, weight, bias):
+        return torch.ops.gradients.exp(gradients.affine(x * 2, weight, bias, scale=0.5)) - gradients.affine(x)
+
+    def plain(x, weight, bias):
+        return torch.exp(affine(x * 2, weight, bias, scale=0.5)) - x
+
+    compiled = torch.compile(model, fullgraph=True, dynamic=dynamic)
+    for count in (3, 6):
+        inputs = rows(count, 7), rows(7), rows(7)
+        found, expected = compiled(*inputs), plain(*inputs)
+        assert_close(found, expected)
+        upstream = rows(count, 7, grad=False)
+        assert_close(torch.autograd.grad(found, inputs, upstream), torch.autograd.grad(expected, inputs, upstream))
+    with torch.no_grad():
+        assert_close(compiled(*inputs), expected.detach())
+
+
+def test_compile_with_absent_gradients(gradients):
+    """Results that may be None, within a graph."""
+    x = rows(4, 7)
+    found = torch.compile(lambda x: gradients.powers(gradients.affine(x), torch.arange(3))[0], fullgraph=True)(x)
+    found.sum().backward()
+    assert_close(x.grad, 2 * x.detach())
+
+
+@pytest.mark.parametrize("weighted", [False, True])
+def test_opcheck(gradients, weighted):
+    weight = rows(7) if weighted else None
+    torch.library.opcheck(torch.ops.gradients.affine.default, (rows(3, 7), weight), {"squared": True})
+    torch.library.opcheck(
+        torch.ops.gradients.affine_autograd.default,
+        (rows(3, 7, grad=False), rows(3, 7, grad=False), None if weight is None else weight.detach(), 1.0, False, weighted, weighted),
+    )
+    torch.library.opcheck(torch.ops.gradients.exp.default, (rows(3, 7),))
+    torch.library.opcheck(torch.ops.gradients.powers.default, (rows(7), torch.arange(7)))
+
+
+def test_backward_is_an_op_of_the_package(gradients):
+    info = kpkg.kernel_info()["gradients::exp"]
+    assert info["backward"] == {"op": "gradients::exp_autograd", "arguments": [["gradient", 0], ["result", 0]]}
+    dx, dweight, dbias = gradients.affine_autograd(np.ones((2, 3)), np.ones((2, 3)), None, 2.0, False, True, True)
+    np.testing.assert_array_equal(dx, np.full((2, 3), 2.0))
+    assert dweight is None
+    np.testing.assert_array_equal(dbias, [2, 2, 2])
+    manifest = json.loads(json.dumps(gradients.manifest))
+    assert "backward" not in next(op for op in manifest["ops"] if op["name"] == "gradients::multiply")
+
+
+def test_costs_nothing_without_gradients(gradients):
+    """A call that records nothing takes about as long as one of an op that has no gradient."""
+    x = rows(1, 4, grad=False)
+
+    def fastest(call):
+        best = float("inf")
+        for _ in range(30):
+            start = time.perf_counter()
+            for _ in range(50):
+                call()
+            best = min(best, (time.perf_counter() - start) / 50)
+        return best * 1e6
+
+    plain, with_gradient = fastest(lambda: gradients.multiply(x, x)), fastest(lambda: gradients.exp(x))
+    assert with_gradient < plain + 2.0, f"{with_gradient:.1f} us against {plain:.1f} us"
