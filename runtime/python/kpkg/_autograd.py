@@ -48,7 +48,7 @@ def _save(ctx: Any, op: Op, inputs: tuple[Any, ...], outputs: tuple[Any, ...]) -
     ctx.save_for_backward(*(inputs[i] if source == "argument" else outputs[i] for source, i in sources if _is_saved(op, source, i)))
     differentiable = sum(source == "gradient" for source, _ in sources)
     ctx.mark_non_differentiable(*outputs[differentiable:])
-    if differentiable == 1:  # then it is there whenever this runs, and zeros for the others would only cost
+    if differentiable == 1:  # zeros for the others would only cost
         ctx.set_materialize_grads(False)
 
 
@@ -58,6 +58,8 @@ def _is_saved(op: Op, source: str, index: int) -> bool:
 
 def _backward(ctx: Any, *grads: Any) -> tuple[Any, ...]:
     op: Op = ctx.op
+    if all(gradient is None for gradient in grads):
+        return tuple(None for _ in op.arguments)
     saved = iter(ctx.saved_tensors)
     # Arguments that were left out of the call have no entry.
     needs = (*ctx.needs_input_grad, *(False for _ in op.arguments))
