@@ -14,6 +14,7 @@ from opspec import OpSpec, Sample, normal, strided_forms
 from torch import Tensor
 
 SHAPES = [(1, 1), (0, 5), (3, 0), (1, 7), (5, 33), (4, 129), (2, 1000), (3, 1024), (3, 1025), (2, 8191), (1, 16385), (2, 40000), (2, 3, 4, 65), (24,)]
+MANY = (4100, 24)
 
 
 def eager_gated(x: Tensor, x_res: Tensor, gate: Tensor, eps: float = 1e-6, exact_mode: bool = False) -> Tensor:
@@ -31,7 +32,7 @@ def gated_samples(dtype: torch.dtype, generator: torch.Generator) -> Iterator[Sa
     def make(*shape: int) -> Tensor:
         return normal(shape, dtype, generator)
 
-    for shape in SHAPES:
+    for shape in [*SHAPES, MANY]:
         yield Sample((make(*shape), make(*shape), make(shape[-1])), label=str(shape))
     yield Sample((make(4, 6, 40), make(4, 6, 40), make(4, 1, 40), 1e-5), label="a gate for each of the first dimension")
     yield Sample((make(4, 6, 40), make(4, 6, 40), make(1, 6, 40)), label="a gate for each of the second dimension")
@@ -96,12 +97,12 @@ def gated_rows(m: int, n: int, dtype: torch.dtype, generator: torch.Generator) -
     return Sample(tuple(normal(shape, dtype, generator) for shape in ((m, n), (m, n), (n,))))
 
 
-def rms_rows(m: int, n: int, dtype: torch.dtype, generator: torch.Generator) -> Sample:
-    return Sample((*gated_rows(m, n, dtype, generator).args, 1e-6))
-
-
 def layer_rows(m: int, n: int, dtype: torch.dtype, generator: torch.Generator) -> Sample:
-    return Sample((*gated_rows(m, n, dtype, generator).args, normal((n,), dtype, generator)))
+    return Sample(tuple(eighths(shape, dtype, generator) for shape in ((m, n), (m, n), (n,), (n,))))
+
+
+def rms_rows(m: int, n: int, dtype: torch.dtype, generator: torch.Generator) -> Sample:
+    return Sample((*layer_rows(m, n, dtype, generator).args[:3], 1e-6))
 
 
 def at_sizes(make: Callable[..., Sample]) -> Callable[[torch.Generator], dict[str, Sample]]:
