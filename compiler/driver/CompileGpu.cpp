@@ -54,14 +54,16 @@ unsigned occupancyOf(tile::KernelOp kernel, const kgpu::Launch &launch, const kg
   return std::max(1u, model.residentCtas(launch.threads, registers, launch.shared));
 }
 
-PackedLaunch packed(tile::KernelOp kernel, StringRef chip, const kgpu::Launch &launch, unsigned registers) {
+/// `report`: what ptxas said; null where it was not asked.
+PackedLaunch packed(tile::KernelOp kernel, StringRef chip, const kgpu::Launch &launch, const KernelReport *report) {
   PackedLaunch result;
   result.threads = launch.threads;
   result.blocks = launch.blocks;
   result.cluster = launch.cluster;
   result.shared = launch.shared;
-  result.registers = registers;
-  result.occupancy = occupancyOf(kernel, launch, *kgpu::findTarget(chip), registers);
+  result.registers = report ? report->registers : 0;
+  result.spills = report ? report->spillStores : 0;
+  result.occupancy = occupancyOf(kernel, launch, *kgpu::findTarget(chip), result.registers);
   return result;
 }
 
@@ -89,11 +91,6 @@ void addReports(GpuCode &code, lower::nvvm::ReportTexts &reports) {
   code.prints = std::move(reports.prints);
 }
 
-unsigned registersOf(const Cubin &cubin, StringRef symbol) {
-  const KernelReport *report = cubin.report.find(symbol);
-  return report ? report->registers : 0;
-}
-
 } // namespace
 
 Expected<GpuCode> compileForChip(tile::KernelOp kernel, StringRef chip, const Ptxas &ptxas, unsigned optLevel) {
@@ -104,7 +101,7 @@ Expected<GpuCode> compileForChip(tile::KernelOp kernel, StringRef chip, const Pt
   GpuCode code;
   code.target = chip.str();
   addReports(code, compiled.reports);
-  code.launch = packed(kernel, chip, compiled.launch, registersOf(cubin, kernel.getSymName()));
+  code.launch = packed(kernel, chip, compiled.launch, cubin.report.find(kernel.getSymName()));
   code.object = {"cubin/" + chip.str() + "/" + kernel.getSymName().str(), "cubin", std::move(cubin.bytes)};
   return code;
 }
@@ -117,7 +114,7 @@ Expected<GpuCode> compileToPackedPtx(tile::KernelOp kernel, StringRef chip, cons
     auto chosen = choose(kernel, chip, *ptxas, optLevel);
     if (!chosen)
       return chosen.takeError();
-    code.launch = packed(kernel, chip, chosen->first.launch, registersOf(chosen->second, kernel.getSymName()));
+    code.launch = packed(kernel, chip, chosen->first.launch, chosen->second.report.find(kernel.getSymName()));
     addReports(code, chosen->first.reports);
     code.object = {section, "ptx", std::move(chosen->first.ptx)};
     return code;
@@ -125,7 +122,7 @@ Expected<GpuCode> compileToPackedPtx(tile::KernelOp kernel, StringRef chip, cons
   auto compiled = compileCandidate(kernel, chip, 0, optLevel);
   if (!compiled)
     return compiled.takeError();
-  code.launch = packed(kernel, chip, compiled->launch, 0);
+  code.launch = packed(kernel, chip, compiled->launch, nullptr);
   addReports(code, compiled->reports);
   code.object = {section, "ptx", std::move(compiled->ptx)};
   return code;

@@ -92,6 +92,8 @@ json factRecord(const PackedFact &fact) {
 json launchRecord(const PackedLaunch &launch) {
   json record = {{"threads", launch.threads}, {"blocks", launch.blocks}, {"cluster", launch.cluster}, {"shared", launch.shared},
                  {"registers", launch.registers}};
+  if (launch.spills)
+    record["spills"] = launch.spills;
   if (launch.occupancy)
     record["occupancy"] = launch.occupancy;
   return record;

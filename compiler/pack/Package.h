@@ -26,6 +26,7 @@ struct PackedLaunch {
   unsigned occupancy = 0; ///< CTAs of an SM for kernels that share their work themselves; 0: as many as the grid says
   int64_t shared = 0;     ///< bytes of dynamic shared memory
   unsigned registers = 0;
+  unsigned spills = 0; ///< bytes that a thread stores for want of registers
 };
 
 /// One factor of a cost formula: "blocks", or "dim", "tiles", "clip" of a dimension of an argument (docs/package-format.md).
