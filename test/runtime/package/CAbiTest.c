@@ -79,6 +79,28 @@ static void sizes(const kpkg_op *op) {
   CHECK(memcmp(&old.info.doc, "\x5a\x5a\x5a\x5a", 4) == 0);
 }
 
+/* The host as a device, so that programs need no second way for it. */
+static void devices(void) {
+  kpkg_device host = {KPKG_DEVICE_CPU, 0}, other = {9, 0};
+  int32_t count = 0;
+  CHECK(kpkg_device_count(KPKG_DEVICE_CPU, &count) == KPKG_OK && count == 1);
+  CHECK(kpkg_device_count(9, &count) == KPKG_ERROR_UNSUPPORTED);
+  kpkg_device_info info;
+  memset(&info, 0, sizeof info);
+  CHECK(kpkg_device_describe(host, &info) == KPKG_ERROR_USE); /* no struct_size */
+  info.struct_size = sizeof info;
+  CHECK(kpkg_device_describe(host, &info) == KPKG_OK && info.processors >= 1 && info.target[0]);
+  float x[4] = {1, 2, 3, 4}, y[4] = {0};
+  void *memory = NULL, *stream = NULL;
+  CHECK(kpkg_stream_create(host, &stream) == KPKG_OK && !stream);
+  CHECK(kpkg_memory_allocate(host, sizeof x, stream, &memory) == KPKG_OK && (uintptr_t)memory % 64 == 0);
+  CHECK(kpkg_memory_copy(host, memory, host, x, sizeof x, stream) == KPKG_OK);
+  CHECK(kpkg_memory_copy(host, y, host, memory, sizeof x, stream) == KPKG_OK && y[3] == 4);
+  CHECK(kpkg_stream_synchronize(host, stream) == KPKG_OK && kpkg_stream_destroy(host, stream) == KPKG_OK);
+  CHECK(kpkg_memory_free(host, memory, stream) == KPKG_OK);
+  CHECK(kpkg_memory_allocate(other, 4, NULL, &memory) == KPKG_ERROR_UNSUPPORTED && !memory);
+}
+
 int main(int count, char **arguments) {
   CHECK(count == 2);
   kpkg_library *library = NULL;
@@ -88,8 +110,9 @@ int main(int count, char **arguments) {
   }
   const kpkg_op *op = NULL;
   CHECK(kpkg_library_op(library, "test::scale", &op) == KPKG_OK);
-  CHECK(kpkg_library_op_count(library) == 6);
+  CHECK(kpkg_library_op_count(library) == 7);
   scale(op);
+  devices();
   errors(library, op);
   sizes(op);
   kpkg_string *text = NULL;
