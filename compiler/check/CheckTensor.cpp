@@ -58,11 +58,18 @@ Operand Elaborator::indexTensor(const Operand &tensor, const ast::IndexExpr &exp
     }
     if (!slice->start && !slice->stop && !slice->step)
       continue;
-    auto bound = [&](const ast::ExprPtr &part, int64_t open) {
+    Operand stepOperand = slice->step ? check(*slice->step) : constant(Value(int64_t(1)), argument.range);
+    Node *step = intNode(stepOperand, "the step of a slice");
+    bool isKnown = stepOperand.constant && stepOperand.constant->isInt();
+    if (step && !isKnown && !(slice->start && slice->stop))
+      return notSupported(argument.range, "an open slice whose step is known at run time only", "write both bounds, or a constant step");
+    bool isBackwards = isKnown && stepOperand.constant->asInt() < 0;
+    auto bound = [&](const ast::ExprPtr &part, bool isFirst) {
+      int64_t open = isFirst == isBackwards ? INT64_MAX : isBackwards ? INT64_MIN : 0;
       return part ? intNode(check(*part), "a bound of a slice") : emitConstant(Value(open), types.integer(), argument.range);
     };
     Node *dim = emitConstant(Value(i), types.integer(), argument.range);
-    Node *start = bound(slice->start, 0), *stop = bound(slice->stop, INT64_MAX), *step = bound(slice->step, 1);
+    Node *start = bound(slice->start, true), *stop = bound(slice->stop, false);
     view = result(Kind::SliceTensor, tensor.type->isTensor() ? tensor.type : types.tensor, argument.range,
                   {view.node, dim, start, stop, step});
     if (view.isError())

@@ -98,18 +98,20 @@ bool sliceView(View &view, int64_t dim, int64_t start, int64_t stop, int64_t ste
   int d;
   if (!wrapDim(dim, view.rank, d, why))
     return false;
-  if (step < 1) {
-    why = fmt::format("step {} is not positive", step);
+  if (step == 0) {
+    why = "step 0 leads nowhere";
     return false;
   }
-  int64_t extent = view.shape[d];
-  auto cut = [&](int64_t bound) { return std::clamp<int64_t>(bound < 0 ? bound + extent : bound, 0, extent); };
+  // A view backwards begins with its last element and stops before the one that is in front of the first.
+  int64_t extent = view.shape[d], least = step < 0 ? -1 : 0;
+  auto cut = [&](int64_t bound) { return std::clamp<int64_t>(bound < 0 ? bound + extent : bound, least, extent + least); };
   int64_t first = cut(start), last = cut(stop);
-  int64_t count = last > first ? (last - first - 1) / step + 1 : 0;
+  int64_t between = step < 0 ? first - last : last - first;
+  int64_t count = between > 0 ? 1 + (step < 0 ? -((between - 1) / step) : (between - 1) / step) : 0;
   if (count > 0)
     view.offset += first * view.strides[d];
   view.shape[d] = count;
-  // With two elements or more, step is less than the extent, so that the product lies within the view.
+  // With two elements or more, the step is less than the extent, so that the product lies within the view.
   if (count > 1)
     view.strides[d] *= step;
   return true;

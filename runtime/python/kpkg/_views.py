@@ -114,16 +114,19 @@ def drop(t: View, dim: int, index: Any) -> View:
 
 def cut(t: View, dim: int, start: Any, stop: Any, step: Any) -> View:
     d = wrap(dim, len(t.shape))
-    if bool(step < 1):
-        raise ViewError(f"step {step} is not positive")
+    if bool(step == 0):
+        raise ViewError("step 0 leads nowhere")
     extent = t.shape[d]
+    backwards = bool(step < 0)
+    least, most = (-1, extent - 1) if backwards else (0, extent)
 
     def bound(value: Any) -> Any:
         value = value + extent if bool(value < 0) else value
-        return 0 if bool(value < 0) else extent if bool(value > extent) else value
+        return least if bool(value < least) else most if bool(value > most) else value
 
     first, last = bound(start), bound(stop)
-    count = (last - first - 1) // step + 1 if bool(last > first) else 0
+    between, stride = (first - last, -step) if backwards else (last - first, step)
+    count = (between - 1) // stride + 1 if bool(between > 0) else 0
     stride = t.strides[d] * step if bool(count > 1) else t.strides[d]
     return t._replace(shape=_with(_without(t.shape, d), d, count), strides=_with(_without(t.strides, d), d, stride))
 

@@ -112,11 +112,15 @@ TEST(Views, SliceAsInPython) {
   for (int64_t extent : {0, 1, 5, 8})
     for (int64_t start = -9; start <= 9; ++start)
       for (int64_t stop = -9; stop <= 9; ++stop)
-        for (int64_t step : {1, 2, 3, 100}) {
+        for (int64_t step : {1, 2, 3, 100, -1, -2, -3, -100}) {
           std::vector<int64_t> expected;
           int64_t from = start < 0 ? std::max<int64_t>(start + extent, 0) : start;
           int64_t to = stop < 0 ? stop + extent : std::min(stop, extent);
-          for (int64_t i = from; i < to; i += step)
+          if (step < 0) {
+            from = std::min(start < 0 ? start + extent : start, extent - 1);
+            to = stop < 0 ? std::max<int64_t>(stop + extent, -1) : stop;
+          }
+          for (int64_t i = from; step > 0 ? i < to : i > to; i += step)
             expected.push_back(7 + 3 * i);
           View view = viewOf({extent}, {3}, 7);
           std::string why;
