@@ -120,9 +120,21 @@ def tanh_gradient(grad: Tensor, out: Tensor) -> Tensor:
     return grad * (1 - out * out)
 
 
+def hardsigmoid(x: Tensor) -> Tensor:
+    """PyTorch's own has the slope in float32, on some devices."""
+    return torch.clamp(x + 3, 0, 6) / 6
+
+
+def hardswish(x: Tensor) -> Tensor:
+    return x * torch.clamp(x + 3, 0, 6) / 6
+
+
 def hardsigmoid_gradient(grad: Tensor, x: Tensor) -> Tensor:
-    """PyTorch's own has the slope in float32."""
     return torch.where(x.abs() < 3, grad / 6, 0.0)
+
+
+def hardswish_gradient(grad: Tensor, x: Tensor) -> Tensor:
+    return torch.where(x <= -3, 0.0, torch.where(x < 3, grad * (x / 3 + 0.5), grad))
 
 
 def swiglu(a: Tensor, b: Tensor) -> Tensor:
@@ -212,13 +224,13 @@ ACTIVATIONS: list[tuple[str, Callable[..., Tensor], tuple[tuple[Any, ...], ...]]
     ("selu", F.selu, ()),
     ("softplus", F.softplus, ((), (2.0, 5.0))),
     ("hardtanh", F.hardtanh, ((), (-0.5, 2.0))),
-    ("hardsigmoid", F.hardsigmoid, ()),
-    ("hardswish", F.hardswish, ()),
+    ("hardsigmoid", hardsigmoid, ()),
+    ("hardswish", hardswish, ()),
     ("mish", F.mish, ()),
 ]
 DEFAULTS = {"leaky_relu": (0.01,), "elu": (1.0,), "softplus": (1.0, 20.0), "hardtanh": (-1.0, 1.0)}
-#: Gradients from the result, and one that PyTorch computes too coarsely; the others are autograd's.
-GRADIENTS: dict[str, Callable[..., Tensor]] = {"sigmoid": sigmoid_gradient, "tanh": tanh_gradient, "hardsigmoid": hardsigmoid_gradient}
+#: Gradients from the result, and those that PyTorch computes too coarsely; the others are autograd's.
+GRADIENTS: dict[str, Callable[..., Tensor]] = {"sigmoid": sigmoid_gradient, "tanh": tanh_gradient, "hardsigmoid": hardsigmoid_gradient, "hardswish": hardswish_gradient}
 
 SPECS = [
     *(spec(name, function, unary_samples(*parameters), 1) for name, function, parameters in ACTIVATIONS),

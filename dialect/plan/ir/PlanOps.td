@@ -210,8 +210,8 @@ def Plan_DropOp : Plan_View<"drop", (ins DenseI64ArrayAttr:$dims, Variadic<I64>:
 def Plan_SliceOp : Plan_View<"slice", (ins I64:$dim, I64:$start, I64:$stop, I64:$step)> {
   let summary = "`x[start:stop:step]` along one dimension";
   let description = [{
-    As in Python: negative bounds count from the end, then bounds are cut to the extent. `step` is positive. An open end is
-    the greatest i64.
+    As in Python: negative bounds count from the end, then bounds are cut to the extent; a negative `step` goes backwards.
+    An open end is the greatest i64, of a negative step the least.
   }];
   let assemblyFormat = "$tensor `,` $dim `from` $start `to` $stop `step` $step attr-dict";
 }
