@@ -44,7 +44,17 @@ void Elaborator::proveInstance(const ast::LaunchStmt &stmt, const KernelRecord &
     if (operands[i].constant) {
       wanted[i].values = {*operands[i].constant};
     } else if (operands[i].type->kind == TypeKind::DType) {
-      wanted[i].values = listed; // for another dtype the runtime finds no instance, and falls back
+      // For a dtype that is not listed the runtime finds no instance, and falls back.
+      for (const Value &value : listed) {
+        Node *named = emitConstant(value, types.dtype, operands[i].range);
+        auto isThis = facts.truth(emit(Kind::DTypeEqual, types.boolean(), operands[i].range, {nodes[i], named}));
+        if (isThis && *isThis) {
+          wanted[i].values = {value};
+          break;
+        }
+        if (!isThis)
+          wanted[i].values.push_back(value);
+      }
     } else if (operands[i].type->isScalar(DType::Bool)) {
       auto known = facts.truth(nodes[i]);
       for (bool value : {false, true})

@@ -63,14 +63,37 @@ PackedLaunch packed(tile::KernelOp kernel, StringRef chip, const kgpu::Launch &l
   result.shared = launch.shared;
   result.registers = report ? report->registers : 0;
   result.spills = report ? report->spillStores : 0;
-  result.occupancy = occupancyOf(kernel, launch, *kgpu::findTarget(chip), result.registers);
+  const kgpu::TargetModel &model = *kgpu::findTarget(chip);
+  result.occupancy = occupancyOf(kernel, launch, model, result.registers);
+  result.overlaps = model.hasDependentLaunch;
   return result;
 }
 
+struct Choice {
+  Compiled compiled;
+  Cubin cubin;
+  std::string remark;
+};
+
+/// Variants that take what the faster ones do not: they must exist.
+bool isGeneral(tile::KernelOp kernel) { return kernel.getVariant() == "any" || kernel.getVariant() == "unit"; }
+
+/// Bytes of registers and arrays in local memory; nothing when ptxas complains about more than that.
+std::optional<unsigned> localBytes(const PtxasReport &report) {
+  if (!report.warnings.empty())
+    return std::nullopt;
+  unsigned bytes = 0;
+  for (const KernelReport &kernel : report.kernels)
+    bytes += kernel.stackBytes + kernel.spillStores + kernel.spillLoads;
+  return bytes;
+}
+
 /// The first candidate that ptxas likes.
-Expected<std::pair<Compiled, Cubin>> choose(tile::KernelOp kernel, StringRef chip, const Ptxas &ptxas, unsigned optLevel) {
+Expected<Choice> choose(tile::KernelOp kernel, StringRef chip, const Ptxas &ptxas, unsigned optLevel) {
   unsigned count = kgpu::candidates(kernel, *kgpu::findTarget(chip)).size();
   std::string findings;
+  std::optional<Choice> lightest;
+  unsigned fewest = std::numeric_limits<unsigned>::max();
   for (unsigned candidate = 0; candidate < count; ++candidate) {
     auto compiled = compileCandidate(kernel, chip, candidate, optLevel);
     if (!compiled)
@@ -79,10 +102,19 @@ Expected<std::pair<Compiled, Cubin>> choose(tile::KernelOp kernel, StringRef chi
     if (!cubin)
       return cubin.takeError();
     std::vector<std::string> complaints = lint(cubin->report);
+    unsigned threads = compiled->launch.threads;
     if (complaints.empty())
-      return std::pair(std::move(*compiled), std::move(*cubin));
-    findings += "\n  with " + std::to_string(compiled->launch.threads) + " threads: " + join(complaints, "; ");
+      return Choice{std::move(*compiled), std::move(*cubin), {}};
+    std::optional<unsigned> local = localBytes(cubin->report);
+    if (isGeneral(kernel) && local && *local < fewest) {
+      fewest = *local;
+      lightest = Choice{std::move(*compiled), std::move(*cubin),
+                        (kernel.getSymName() + " for " + chip + " is slow: " + join(complaints, "; ")).str()};
+    }
+    findings += "\n  with " + std::to_string(threads) + " threads: " + join(complaints, "; ");
   }
+  if (lightest)
+    return std::move(*lightest);
   return createStringError("no launch of %s runs at full speed on %s:%s", kernel.getSymName().str().c_str(), chip.str().c_str(), findings.c_str());
 }
 
@@ -97,8 +129,9 @@ Expected<GpuCode> compileForChip(tile::KernelOp kernel, StringRef chip, const Pt
   auto chosen = choose(kernel, chip, ptxas, optLevel);
   if (!chosen)
     return chosen.takeError();
-  auto &[compiled, cubin] = *chosen;
+  auto &[compiled, cubin, remark] = *chosen;
   GpuCode code;
+  code.remark = std::move(remark);
   code.target = chip.str();
   addReports(code, compiled.reports);
   code.launch = packed(kernel, chip, compiled.launch, cubin.report.find(kernel.getSymName()));
@@ -114,9 +147,10 @@ Expected<GpuCode> compileToPackedPtx(tile::KernelOp kernel, StringRef chip, cons
     auto chosen = choose(kernel, chip, *ptxas, optLevel);
     if (!chosen)
       return chosen.takeError();
-    code.launch = packed(kernel, chip, chosen->first.launch, chosen->second.report.find(kernel.getSymName()));
-    addReports(code, chosen->first.reports);
-    code.object = {section, "ptx", std::move(chosen->first.ptx)};
+    code.launch = packed(kernel, chip, chosen->compiled.launch, chosen->cubin.report.find(kernel.getSymName()));
+    addReports(code, chosen->compiled.reports);
+    code.remark = std::move(chosen->remark);
+    code.object = {section, "ptx", std::move(chosen->compiled.ptx)};
     return code;
   }
   auto compiled = compileCandidate(kernel, chip, 0, optLevel);

@@ -12,11 +12,13 @@ struct GpuCode {
   PackedLaunch launch;
   PackedObject object;
   std::vector<std::string> asserts, prints; ///< messages and formats by the numbers that the code reports
+  std::string remark; ///< what the user should know although there is code; or empty
   std::string target; ///< as the manifest names it: "sm_90a", or "compute_80" for PTX
 };
 
 /// Tries the kernel's launches in their order until ptxas makes code without spills, stack or warnings, so the first that is as fast as it was
-/// written is taken. When none is, the error says what each one suffers from; the kernel's other variants may still do. `kernel` is at tile
+/// written is taken. When none is, the variants for any strides get the code that spills least, with a remark, so that such arguments work at all; for the
+/// others the error says what each launch suffers from. `kernel` is at tile
 /// level and stays as it is. Errors of the lowering itself go to the context's diagnostics.
 llvm::Expected<GpuCode> compileForChip(tile::KernelOp kernel, llvm::StringRef chip, const Ptxas &ptxas, unsigned optLevel);
 

@@ -146,7 +146,7 @@ bool compileForCpus(mlir::ModuleOp tile, const Program &program, InstanceRef ins
   return true;
 }
 
-/// Adds the GPU code of one instance. A variant that no launch compiles at full speed is left out; one must remain for each chip.
+/// Adds the GPU code of one instance. A variant for special facts that no launch compiles at full speed is left out; one must remain for each chip.
 bool compileForGpus(mlir::ModuleOp tile, const Program &program, InstanceRef instance, const BuildTargets &targets, const Ptxas *ptxas,
                     unsigned optLevel, const IrMessages &messages, JobResult &result) {
   if (!targets.hasGpu())
@@ -163,6 +163,8 @@ bool compileForGpus(mlir::ModuleOp tile, const Program &program, InstanceRef ins
         continue;
       }
       ++made;
+      if (!code->remark.empty())
+        reasons += (reasons.empty() ? "" : "\n") + code->remark;
       PackedInstance packed = describe(kernel, program, instance);
       packed.target = code->target;
       packed.section = code->object.section;

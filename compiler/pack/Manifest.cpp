@@ -94,6 +94,8 @@ json launchRecord(const PackedLaunch &launch) {
                  {"registers", launch.registers}};
   if (launch.spills)
     record["spills"] = launch.spills;
+  if (launch.overlaps)
+    record["overlaps"] = true;
   if (launch.occupancy)
     record["occupancy"] = launch.occupancy;
   return record;

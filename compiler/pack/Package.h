@@ -27,6 +27,7 @@ struct PackedLaunch {
   int64_t shared = 0;     ///< bytes of dynamic shared memory
   unsigned registers = 0;
   unsigned spills = 0; ///< bytes that a thread stores for want of registers
+  bool overlaps = false; ///< may start before the kernel in front of it has ended: it waits itself
 };
 
 /// One factor of a cost formula: "blocks", or "dim", "tiles", "clip" of a dimension of an argument (docs/package-format.md).

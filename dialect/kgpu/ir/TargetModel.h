@@ -24,6 +24,7 @@ struct TargetModel {
   bool hasBulkCopy;          ///< cp.async.bulk and mbarrier transaction counts
   bool hasTma;               ///< tensor maps
   bool hasDistributedShared; ///< shared memory of other CTAs of a cluster
+  bool hasDependentLaunch;   ///< a kernel may start before the one in front of it has ended
   unsigned maxVectorBytes;   ///< of one load or store of a thread
 
   /// CTAs of this many threads, registers of a thread and bytes of shared memory that fit an SM at once.

@@ -18,6 +18,8 @@ namespace kpkg::kgpu {
 namespace {
 constexpr int64_t kVectorBytes = 16;
 constexpr int64_t kBytesInFlight = 48 * 1024;
+/// What an SM is asked for where registers allow it: warps that compute hide behind others.
+constexpr int64_t kWantedBytesInFlight = 96 * 1024;
 /// Addresses, predicates, partial sums: what a thread needs besides the elements of tiles.
 constexpr int64_t kFixedRegisters = 26;
 /// Rows above the first size are spread over clusters, in parts of the second.
@@ -64,7 +66,7 @@ unsigned threadsFor(const Estimate &estimate) {
 /// are no question.
 unsigned wantedCtas(const Estimate &estimate, unsigned threads) {
   const Work &work = estimate.work;
-  int64_t wanted = std::max<int64_t>(2, llvm::divideCeil(kBytesInFlight, std::max<int64_t>(work.inputBytes, 1)));
+  int64_t wanted = std::max<int64_t>(2, llvm::divideCeil(kWantedBytesInFlight, std::max<int64_t>(work.inputBytes, 1)));
   wanted = std::min<int64_t>({wanted, estimate.target.maxCtasPerSm, estimate.target.maxThreadsPerSm / 2 / threads});
   // Half of the threads of an SM are enough, and a demand that leaves too few registers only leads to spills.
   while (wanted > 1 && estimate.target.residentCtas(threads, estimate.registers(threads) * 3 / 4, 0) < wanted)

@@ -68,6 +68,8 @@ def main():
     print("namespace kpkg::lower::coefficients {\n")
     fit("tanhSmallF32", 24, lambda x: (mp.tanh(x) - x) / x**3, lambda x: x**3 / mp.tanh(x), [2 * i for i in range(6)],
         mp.mpf("1e-9"), mp.mpf("0.81"), "(tanh(x) - x) / x^3 on |x| <= 0.8, in x^2")
+    fit("tanhNearF32", 24, lambda x: (mp.tanh(x) - x) / x**3, lambda x: x**3 / mp.tanh(x), [2 * i for i in range(3)],
+        mp.mpf("1e-9"), mp.mpf("0.31"), "(tanh(x) - x) / x^3 on |x| <= 0.3, in x^2")
     fit("erfNearF32", 24, lambda x: mp.erf(x) / x - 1, lambda x: x / mp.erf(x), [2 * i for i in range(4)], mp.mpf("1e-9"),
         mp.mpf("0.3"), "erf(x) / x - 1 on |x| <= 0.3, in x^2")
     fit("erfcExponentF32", 24, lambda t: mp.log(mp.erfc(t), 2) / t, lambda t: t * mp.erfc(t), range(7), mp.mpf("0.3"),

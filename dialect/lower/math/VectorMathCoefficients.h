@@ -8,6 +8,8 @@ namespace kpkg::lower::coefficients {
 /// (tanh(x) - x) / x^3 on |x| <= 0.8, in x^2; error 2^-27.7
 inline constexpr double tanhSmallF32[] = {-0x1.55553c0000000p-2, 0x1.110ae40000000p-3,  -0x1.b91b720000000p-5,
                                           0x1.5ca3e00000000p-6,  -0x1.e308da0000000p-8, 0x1.9954be0000000p-10};
+/// (tanh(x) - x) / x^3 on |x| <= 0.3, in x^2; error 2^-25.9
+inline constexpr double tanhNearF32[] = {-0x1.5554800000000p-2, 0x1.10a4f80000000p-3, -0x1.9aedaa0000000p-5};
 /// erf(x) / x - 1 on |x| <= 0.3, in x^2; error 2^-28.5
 inline constexpr double erfNearF32[] = {0x1.06eba80000000p-3, -0x1.8127140000000p-2, 0x1.cdfd5a0000000p-4,
                                         -0x1.a983880000000p-6};

@@ -47,6 +47,17 @@ Value sharedOfCta(ImplicitLocOpBuilder &builder, Value address, unsigned rank) {
   return NVVM::MapaOp::create(builder, LLVM::LLVMPointerType::get(builder.getContext(), 7), address, constantOf(builder, rank));
 }
 
+static void control(ImplicitLocOpBuilder &builder, StringRef instruction) {
+  LLVM::InlineAsmOp::create(builder, TypeRange(), ValueRange(), instruction, "~{memory}", /*has_side_effects=*/true,
+                            /*is_align_stack=*/false, LLVM::tailcallkind::TailCallKind::None,
+                            LLVM::AsmDialectAttr::get(builder.getContext(), LLVM::AsmDialect::AD_ATT), ArrayAttr());
+}
+
+void waitForKernelBefore(ImplicitLocOpBuilder &builder) {
+  control(builder, "griddepcontrol.launch_dependents;");
+  control(builder, "griddepcontrol.wait;");
+}
+
 void warpBarrier(ImplicitLocOpBuilder &builder) { NVVM::SyncWarpOp::create(builder, constantOf(builder, -1)); }
 
 /// "v4.b32" and the register constraint of one word.

@@ -38,6 +38,9 @@ LogicalResult Emitter::makeFunction() {
   builder.setInsertionPointToStart(entry);
   place.start(entry, kernel.getLoc(), launch.threadsOfBlock());
 
+  if (kgpu::targetOf(kernel).hasDependentLaunch)
+    waitForKernelBefore(builder);
+
   Type index = builder.getIndexType();
   auto arguments = function.getArguments();
   unsigned next = 0;

@@ -77,15 +77,19 @@ private:
   ExpandFunction<Op, GpuCode> expand;
 };
 
-Value emitTanh(FloatCode &f, Value x) {
-  // 1 - 2 / (exp(2 |x|) + 1) loses what is below the last place of 1, so small arguments take a polynomial.
+/// 1 - 2 / (exp(2 |x|) + 1) loses what is below the last place of 1, so arguments below `limit` take a polynomial.
+Value emitTanh(FloatCode &f, Value x, ArrayRef<double> near, double limit) {
   Value magnitude = f.abs(x), square = f.mul(x, x);
-  Value small = f.fma(f.mul(square, x), f.polynomial(coefficients::tanhSmallF32, square), x);
+  Value small = f.fma(f.mul(square, x), f.polynomial(near, square), x);
   Value power = intrinsic(f, "llvm.nvvm.ex2.approx.ftz.f32", f.mul(magnitude, f.number(0x1.715476p1)));
   Value inverse = intrinsic(f, "llvm.nvvm.rcp.approx.ftz.f", f.add(power, f.number(1)));
   Value large = f.copySign(f.fma(inverse, f.number(-2), f.number(1)), x);
-  return f.select(f.less(magnitude, f.number(0.8)), small, large);
+  return f.select(f.less(magnitude, f.number(limit)), small, large);
 }
+
+Value emitTanh(FloatCode &f, Value x) { return emitTanh(f, x, coefficients::tanhSmallF32, 0.8); }
+
+Value emitRelaxedTanh(FloatCode &f, Value x) { return emitTanh(f, x, coefficients::tanhNearF32, 0.3); }
 
 /// 1 - 2^(t q(t)), and erf(x) / x - 1 as a polynomial in x^2 below `limit`. The error of the power counts the more the
 /// nearer to 0 it is used.
@@ -123,6 +127,7 @@ void populateExpandMathPatterns(RewritePatternSet &patterns) {
   populateVectorMathPatterns(patterns);
   patterns.add<ExpandFunction<math::ExpOp, GpuCode>>(context, unaryFunction<nvvm::emitExp>, 2, true);
   patterns.add<ExpandRelaxed<math::ExpOp>>(context, unaryFunction<nvvm::emitRelaxedExp>);
+  patterns.add<ExpandRelaxed<math::TanhOp>>(context, unaryFunction<nvvm::emitRelaxedTanh>);
   patterns.add<ExpandRelaxed<math::ErfOp>>(context, unaryFunction<nvvm::emitRelaxedErf>);
   patterns.add<ExpandRelaxed<arith::DivFOp>>(context, nvvm::emitRelaxedDivision);
   patterns.add<ExpandFunction<math::Exp2Op, GpuCode>>(context, unaryFunction<nvvm::emitExp2>, 2, true);

@@ -107,7 +107,7 @@ struct TileRelaxMath final : impl::TileRelaxMathBase<TileRelaxMath> {
     };
     getOperation()->walk([&](Operation *op) {
       llvm::TypeSwitch<Operation *>(op)
-          .Case<math::ErfOp, math::ExpOp, arith::DivFOp>(mark)
+          .Case<math::ErfOp, math::ExpOp, math::TanhOp, arith::DivFOp>(mark)
           .Case<arith::AddFOp, arith::SubFOp, arith::MulFOp>(fuse);
     });
   }

@@ -19,7 +19,7 @@ tile.kernel @short_rows(%x: !tile.view<2xbf16>, %y: !tile.view<2xbf16, mut>) {
 }
 
 // CHECK: tile.kernel @rows
-// CHECK-SAME: kgpu.min_ctas = 6 : i32, {{.*}}kgpu.threads = 128 : i32
+// CHECK-SAME: kgpu.min_ctas = 8 : i32, {{.*}}kgpu.threads = 128 : i32
 tile.kernel @rows(%x: !tile.view<2xbf16>, %y: !tile.view<2xbf16, mut>) {
   %zero = arith.constant 0.0 : bf16
   %c0 = arith.constant 0 : index
