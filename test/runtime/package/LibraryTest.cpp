@@ -56,7 +56,13 @@ TEST(Library, RefusesManifestsThatDoNotFitTogether) {
   }
 }
 
-static json backward(const char *op, json arguments) { return {{"op", op}, {"arguments", std::move(arguments)}}; }
+/// Braces would make an object of pairs that begin with a string.
+static json backward(const char *op, std::initializer_list<json> arguments) {
+  json list = json::array();
+  for (const json &argument : arguments)
+    list.push_back(argument);
+  return {{"op", op}, {"arguments", std::move(list)}};
+}
 
 TEST(Library, RefusesBackwardsThatDoNotFitTheirOps) {
   struct Case {
@@ -70,8 +76,8 @@ TEST(Library, RefusesBackwardsThatDoNotFitTheirOps) {
       {"no object with `op` and `arguments`", 0, "test::scale_transposed"},
       {"no object with `op` and `arguments`", 0, {{"op", "test::scale_transposed"}}},
       {"no pair of a name and a number", 0, backward("test::scale_transposed", {pair("gradient", -1)})},
-      {"no pair of a name and a number", 0, backward("test::scale_transposed", {{"gradient"}})},
-      {"no pair of a name and a number", 0, backward("test::scale_transposed", {{"gradient", 0.5}})},
+      {"no pair of a name and a number", 0, backward("test::scale_transposed", {json::array({"gradient"})})},
+      {"no pair of a name and a number", 0, backward("test::scale_transposed", {json::array({"gradient", 0.5})})},
       {"of the unknown kind 'input'", 0, backward("test::scale_transposed", {pair("input", 0)})},
       {"which is no op of the package", 0, backward("test::scale_grad", {gradient})},
       {"which has one itself", 0, backward("test::scale", {gradient, pair("argument", 1)})},
@@ -283,7 +289,7 @@ TEST(Registry, AddsFolders) {
   ASSERT_TRUE(format::writeFile(folder + "/a.kpkg", samplePackage()));
   Registry registry;
   EXPECT_TRUE(registry.addPath(folder));
-  EXPECT_EQ(registry.ops().size(), 6u);
+  EXPECT_EQ(registry.ops().size(), 7u);
   EXPECT_EQ(registry.addPath(folder + "/b.kpkg").error().status, KPKG_ERROR_FILE);
   std::filesystem::remove_all(folder);
   EXPECT_THAT(registry.op("missing").error().message, HasSubstr("the registry has no op 'missing' (test::scale,"));

@@ -184,8 +184,8 @@ std::string samplePackage(const json &manifest) {
   add("plan/test::scale_transposed", "plan", scaleTransposedPlan());
   add("plan/test::number", "plan", numberPlan());
   add("plan/test::tail", "plan", tailPlan());
-  add("plan/test::complain", "plan", complainPlan());
   add("plan/test::spread", "plan", spreadPlan());
+  add("plan/test::complain", "plan", complainPlan());
   return writer.finish(manifest).value();
 }
 
