@@ -61,6 +61,7 @@ private:
 
   // Memory.cpp
   class TileAccess;
+  bool isNeverWritten(const View &part);
   Value hasElement(const View &part);
   mlir::LogicalResult emitDrop(tile::DropOp op);
   mlir::LogicalResult emitLoad(tile::LoadOp op);

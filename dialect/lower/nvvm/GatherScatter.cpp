@@ -67,7 +67,7 @@ LogicalResult Emitter::emitGather(tile::GatherOp op) {
   for (unsigned reg = 0; reg < count; ++reg) {
     auto [pointer, inside] = elementAt(part, op.getIndices(), op.getMask(), type, reg);
     words.push_back(
-        globalLoad(builder, pointer, inside, part.type.getElementBytes(), 1, fill, !part.type.getIsMut()).front());
+        globalLoad(builder, pointer, inside, part.type.getElementBytes(), 1, fill, isNeverWritten(part)).front());
   }
   TileRegisters values;
   for (Value word : words)

@@ -191,6 +191,12 @@ LogicalResult Emitter::emitDrop(tile::DropOp op) {
   return success();
 }
 
+/// Whether its memory stays as it is while the kernel exists. One that starts before the kernel in front of it has ended may see
+/// that one's writes to what it only reads itself.
+bool Emitter::isNeverWritten(const View &part) {
+  return !part.type.getIsMut() && !kgpu::targetOf(kernel).hasDependentLaunch;
+}
+
 /// i1: a view of rank 0 has its element.
 Value Emitter::hasElement(const View &part) {
   Value null = LLVM::ZeroOp::create(builder, part.pointer.getType());
@@ -261,7 +267,7 @@ SmallVector<Value> packElements(ImplicitLocOpBuilder &builder, ValueRange elemen
 LogicalResult Emitter::emitLoad(tile::LoadOp op) {
   const View &part = view(op.getView());
   Type element = part.type.getElementType();
-  bool isConstant = !part.type.getIsMut();
+  bool isConstant = isNeverWritten(part);
   unsigned bytes = part.type.getElementBytes();
   Value fill = scalar(op.getFill());
   auto type = dyn_cast<RankedTensorType>(op.getResult().getType());

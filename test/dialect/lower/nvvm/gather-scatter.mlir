@@ -7,6 +7,7 @@
 !out = !tile.view<1xf16, mut, unit = 0>
 !counts = !tile.view<1xi8, mut>
 
+// What nobody writes while the kernel runs comes through the read-only path; sm_90a kernels may start before that is sure.
 // An element outside of the view is not read; the tile's padding (60 of 64) neither.
 // CHECK-LABEL: llvm.func @gather
 // CHECK: %[[EXTENT:.*]] = arith.constant 60 : i32
@@ -14,7 +15,7 @@
 // CHECK: arith.cmpi slt, {{.*}}, %[[EXTENT]]
 // CHECK-COUNT-2: ld.global.nc.b16
 // CHECK-COUNT-2: st.global.b16
-tile.kernel @gather(%table: !table, %y: !out) attributes {kgpu.target = #kgpu.target<"sm_90a">, kgpu.threads = 32 : i32} {
+tile.kernel @gather(%table: !table, %y: !out) attributes {kgpu.target = #kgpu.target<"sm_80">, kgpu.threads = 32 : i32} {
   %zero = arith.constant 0.0 : f16
   %c0 = arith.constant 0 : index
   %three = arith.constant dense<3> : tensor<60xindex, #row>
@@ -25,7 +26,7 @@ tile.kernel @gather(%table: !table, %y: !out) attributes {kgpu.target = #kgpu.ta
 }
 
 // CHECK-LABEL: llvm.func @scatter
-// CHECK: ld.global.nc.b8
+// CHECK: ld.global.b8
 // CHECK: st.global.b8
 tile.kernel @scatter(%x: !bytes, %y: !counts) attributes {kgpu.target = #kgpu.target<"sm_90a">, kgpu.threads = 32 : i32} {
   %zero = arith.constant 0 : i8
