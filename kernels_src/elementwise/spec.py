@@ -180,7 +180,7 @@ SIZES: dict[str, Callable[..., Any]] = {
     "hardswish": lambda x: x.abs() * near(x),
     "gelu_backward": lambda g, x, *_: g.abs() * near(x) ** 3,
     "silu_backward": lambda g, x: g.abs() * near(x),
-    "sigmoid_backward": lambda g, y: g.abs(),
+    "sigmoid_backward": lambda g, y: g.abs() * near(y) ** 2,
     "tanh_backward": lambda g, y: g.abs() * near(y) ** 2,
     "hardswish_backward": lambda g, x: g.abs() * near(x),
     "mish_backward": lambda g, x: g.abs() * near(x),

@@ -90,7 +90,7 @@ def test_hot_instances_access_memory_in_vectors(source: Path) -> None:
         body = entries[f"normalise__{name}_4096__vector"]
         threads = int(re.search(r"\.reqntid (\d+)", body)[1])
         vectors = 4096 * element_bytes // 16 // threads
-        assert len(re.findall(r"ld\.global\.nc\.v4\.b32", body)) == vectors
+        assert len(re.findall(r"ld\.global\.v4\.b32", body)) == vectors
         assert len(re.findall(r"st\.global\.v4\.b32", body)) == vectors
         assert len(re.findall(r"(?:ld|st)\.global", body)) == 2 * vectors
         assert len(re.findall(r"bar\.sync|barrier\.sync", body)) <= 2
