@@ -3,6 +3,7 @@
 #include "dialect/kgpu/ir/KgpuDialect.h"
 #include "mlir/IR/DialectImplementation.h"
 #include "llvm/ADT/TypeSwitch.h"
+#include <numeric>
 
 using namespace mlir;
 using namespace kpkg::kgpu;
@@ -63,3 +64,26 @@ LogicalResult TargetAttr::verify(function_ref<InFlightDiagnostic()> emitError, S
 }
 
 const TargetModel &TargetAttr::getModel() const { return *findTarget(getChip()); }
+
+LogicalResult TensorMapAttr::verify(function_ref<InFlightDiagnostic()> emitError, unsigned, ArrayRef<int64_t> box, unsigned swizzle) {
+  if (box.empty() || box.size() > 5)
+    return emitError() << "a tensor map has 1 to 5 dimensions, not " << box.size();
+  for (int64_t extent : box)
+    if (extent < 1 || extent > 256)
+      return emitError() << "box of a tensor map has extent " << extent << ", which is not in 1 to 256";
+  if (swizzle != 0 && swizzle != 32 && swizzle != 64 && swizzle != 128)
+    return emitError() << "swizzle of a tensor map is 0, 32, 64 or 128 bytes, not " << swizzle;
+  return success();
+}
+
+int64_t TensorMapAttr::bytes(int64_t elementBytes) const {
+  return std::accumulate(getBox().begin(), getBox().end(), elementBytes, std::multiplies<>());
+}
+
+SmallVector<unsigned> TensorMapAttr::order(unsigned unit) const {
+  SmallVector<unsigned> dims = {unit};
+  for (unsigned dim = getBox().size(); dim-- > 0;)
+    if (dim != unit)
+      dims.push_back(dim);
+  return dims;
+}

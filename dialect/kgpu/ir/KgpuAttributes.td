@@ -1,4 +1,4 @@
-// Attributes of the kgpu dialect: layouts of tiles, and targets.
+// Attributes of the kgpu dialect: layouts of tiles, targets, and tensor maps.
 // SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
 #ifndef KPKG_DIALECT_KGPU_IR_KGPUATTRIBUTES_TD
 #define KPKG_DIALECT_KGPU_IR_KGPUATTRIBUTES_TD
@@ -31,6 +31,32 @@ def Kgpu_TargetAttr : AttrDef<Kgpu_Dialect, "Target"> {
   let genVerifyDecl = 1;
   let extraClassDeclaration = [{
     const TargetModel &getModel() const;
+  }];
+}
+
+def Kgpu_TensorMapAttr : AttrDef<Kgpu_Dialect, "TensorMap"> {
+  let mnemonic = "tensor_map";
+  let summary = "boxes of a view that the tensor memory accelerator copies";
+  let description = [{
+    Describes argument `arg` of the kernel, a view, to the copy engine: it moves boxes of `box` elements (of each of the view's
+    dimensions, in the view's order) between the view and shared memory, where the rows of the view's unit dimension are put
+    after each other and swizzled over `swizzle` bytes (0: not). Elements outside of the view are read as 0 and not written. In
+    coordinates of the engine the unit dimension is the first, then come the others from the last to the first.
+
+    The unit dimension's part of a box is a multiple of 16 bytes, and no more than `swizzle` bytes where that is not 0; no extent
+    of a box is above 256. The kernel knows of the view that its address and all its strides but the unit one are multiples of
+    16 bytes.
+
+    Example: `#kgpu.tensor_map<arg = 0, box = [1, 128, 64], swizzle = 128>`.
+  }];
+  let parameters = (ins "unsigned":$arg, ArrayRefParameter<"int64_t">:$box, "unsigned":$swizzle);
+  let assemblyFormat = "`<` `arg` `=` $arg `,` `box` `=` `[` $box `]` `,` `swizzle` `=` $swizzle `>`";
+  let genVerifyDecl = 1;
+  let extraClassDeclaration = [{
+    /// Bytes that one box fills in shared memory; `elementBytes` of the view.
+    int64_t bytes(int64_t elementBytes) const;
+    /// The view's dimensions in the order of the engine's coordinates.
+    ::llvm::SmallVector<unsigned> order(unsigned unit) const;
   }];
 }
 

@@ -21,6 +21,42 @@ void KgpuDialect::initialize() {
 static constexpr llvm::StringLiteral kCounts[] = {kThreadsAttribute, kBlocksAttribute, kClusterAttribute,
                                                   kMinCtasAttribute, kSharedAttribute};
 
+/// Whether the kernel's argument is a view that the copy engine takes boxes of.
+static LogicalResult verifyTensorMap(tile::KernelOp kernel, TensorMapAttr map) {
+  auto type = map.getArg() < kernel.getNumArguments() ? dyn_cast<tile::ViewType>(kernel.getArgumentTypes()[map.getArg()]) : nullptr;
+  if (!type)
+    return kernel->emitOpError() << "has a tensor map of argument " << map.getArg() << ", which is no view";
+  if (type.getRank() != int64_t(map.getBox().size()))
+    return kernel->emitOpError() << "has a tensor map with a box of " << map.getBox().size() << " dimensions for argument " << map.getArg()
+                                 << " of type " << type;
+  if (type.getElementType().isInteger(1))
+    return kernel->emitOpError() << "has a tensor map of elements that the copy engine does not know: " << type.getElementType();
+  tile::ViewFacts facts = type.getFacts();
+  int64_t bytes = type.getElementBytes();
+  if (facts.unit < 0 || facts.align % 16 != 0 || (type.getRank() > 1 && facts.divisible * bytes % 16 != 0))
+    return kernel->emitOpError() << "has a tensor map of " << type << ", of which address and strides are not known to be multiples of 16 bytes";
+  int64_t row = map.getBox()[facts.unit] * bytes;
+  if (row % 16 != 0)
+    return kernel->emitOpError() << "has a tensor map whose boxes have rows of " << row << " bytes, which is no multiple of 16";
+  if (map.getSwizzle() != 0 && row > map.getSwizzle())
+    return kernel->emitOpError() << "has a tensor map whose boxes have rows of " << row << " bytes, which is more than is swizzled: "
+                                 << map.getSwizzle();
+  return success();
+}
+
+static LogicalResult verifyTensorMaps(tile::KernelOp kernel, Attribute value) {
+  auto maps = dyn_cast<ArrayAttr>(value);
+  if (!maps || maps.empty() || !llvm::all_of(maps, llvm::IsaPred<TensorMapAttr>))
+    return kernel->emitOpError() << "attribute '" << kTensorMapsAttribute << "' must be an array of #kgpu.tensor_map";
+  auto target = kernel->getAttrOfType<TargetAttr>(tile::kTargetAttribute);
+  if (target && !target.getModel().hasTma)
+    return kernel->emitOpError() << "has tensor maps, of which " << target.getChip() << " knows nothing";
+  for (auto map : maps.getAsRange<TensorMapAttr>())
+    if (failed(verifyTensorMap(kernel, map)))
+      return failure();
+  return success();
+}
+
 LogicalResult KgpuDialect::verifyOperationAttribute(Operation *op, NamedAttribute attribute) {
   StringRef name = attribute.getName();
   auto kernel = dyn_cast<tile::KernelOp>(op);
@@ -36,6 +72,8 @@ LogicalResult KgpuDialect::verifyOperationAttribute(Operation *op, NamedAttribut
       return op->emitOpError() << "attribute '" << name << "' has no value";
     return success();
   }
+  if (name == kTensorMapsAttribute)
+    return verifyTensorMaps(kernel, attribute.getValue());
   if (!llvm::is_contained(kCounts, name))
     return op->emitOpError() << "unknown attribute '" << name << "'";
   auto count = dyn_cast<IntegerAttr>(attribute.getValue());
@@ -99,6 +137,22 @@ void kpkg::kgpu::setLaunch(tile::KernelOp kernel, const Launch &launch) {
 
 const TargetModel &kpkg::kgpu::targetOf(tile::KernelOp kernel) {
   return kernel->getAttrOfType<TargetAttr>(tile::kTargetAttribute).getModel();
+}
+
+SmallVector<TensorMapAttr> kpkg::kgpu::tensorMapsOf(tile::KernelOp kernel) {
+  auto maps = kernel->getAttrOfType<ArrayAttr>(kTensorMapsAttribute);
+  return maps ? llvm::to_vector(maps.getAsRange<TensorMapAttr>()) : SmallVector<TensorMapAttr>();
+}
+
+unsigned kpkg::kgpu::addTensorMap(tile::KernelOp kernel, TensorMapAttr map) {
+  auto present = kernel->getAttrOfType<ArrayAttr>(kTensorMapsAttribute);
+  SmallVector<Attribute> maps(present ? present.getValue() : ArrayRef<Attribute>());
+  unsigned number = llvm::find(maps, map) - maps.begin();
+  if (number == maps.size()) {
+    maps.push_back(map);
+    kernel->setAttr(kTensorMapsAttribute, ArrayAttr::get(kernel.getContext(), maps));
+  }
+  return number;
 }
 
 bool kpkg::kgpu::hasLayout(Type type) {

@@ -19,6 +19,8 @@ inline constexpr llvm::StringLiteral kPrefetchAttribute = "kgpu.prefetch";
 inline constexpr llvm::StringLiteral kMinCtasAttribute = "kgpu.min_ctas";
 inline constexpr llvm::StringLiteral kPersistentAttribute = "kgpu.persistent";
 inline constexpr llvm::StringLiteral kSharedAttribute = "kgpu.shared";
+/// An array of #kgpu.tensor_map.
+inline constexpr llvm::StringLiteral kTensorMapsAttribute = "kgpu.tensor_maps";
 
 /// How a kernel is launched.
 struct Launch {
@@ -69,6 +71,10 @@ struct SharedMemoryAccess {
 namespace kpkg::kgpu {
 /// The target of a kernel that has one.
 const TargetModel &targetOf(tile::KernelOp kernel);
+/// The kernel's tensor maps, in the order of its parameters.
+llvm::SmallVector<TensorMapAttr> tensorMapsOf(tile::KernelOp kernel);
+/// The number of the map that is `map`, which is added where the kernel lacks it.
+unsigned addTensorMap(tile::KernelOp kernel, TensorMapAttr map);
 /// The layout of a tile that has one.
 const layout::Layout &layoutOf(mlir::Type tile);
 inline const layout::Layout &layoutOf(mlir::Value tile) { return layoutOf(tile.getType()); }

@@ -23,6 +23,7 @@ def Kgpu_Dialect : Dialect {
     * `kgpu.early_loads`: what all kernel blocks read is loaded before threads wait for each other.
     * `kgpu.prefetch`: loops load what their next iteration needs.
     * `kgpu.shared`: bytes of shared memory (i32), once `kgpu-alloc-smem` ran.
+    * `kgpu.tensor_maps`: array of `#kgpu.tensor_map`, each a parameter that the runtime makes for a launch.
 
     Every tile has a layout as its encoding. Ops of tile, arith, math and scf keep their meaning; operands and results of an
     elementwise op have one layout, and for the others the layouts are tied to each other as `kgpu-verify` says.

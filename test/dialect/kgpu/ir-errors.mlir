@@ -56,3 +56,80 @@ tile.kernel @layoutless() attributes {kgpu.target = #kgpu.target<"sm_90a">} {
   %t = kgpu.local_load %b : !kgpu.smem<32xf32> -> tensor<32xf32>
   tile.return
 }
+
+// -----
+
+// expected-error @+1 {{swizzle of a tensor map is 0, 32, 64 or 128 bytes, not 48}}
+tile.kernel @map_swizzle(%a: !tile.view<3xbf16, unit = 2, align = 16, divisible = 8, index = 32>) attributes {kgpu.target = #kgpu.target<"sm_90a">, kgpu.tensor_maps = [#kgpu.tensor_map<arg = 0, box = [1, 64, 64], swizzle = 48>]} {
+  tile.return
+}
+
+// -----
+
+// expected-error @+1 {{box of a tensor map has extent 512, which is not in 1 to 256}}
+tile.kernel @map_extent(%a: !tile.view<3xbf16, unit = 2, align = 16, divisible = 8, index = 32>) attributes {kgpu.target = #kgpu.target<"sm_90a">, kgpu.tensor_maps = [#kgpu.tensor_map<arg = 0, box = [1, 512, 64], swizzle = 128>]} {
+  tile.return
+}
+
+// -----
+
+// expected-error @+1 {{a tensor map has 1 to 5 dimensions, not 6}}
+tile.kernel @map_dims(%a: !tile.view<3xbf16, unit = 2, align = 16, divisible = 8, index = 32>) attributes {kgpu.target = #kgpu.target<"sm_90a">, kgpu.tensor_maps = [#kgpu.tensor_map<arg = 0, box = [1, 1, 1, 1, 1, 8], swizzle = 0>]} {
+  tile.return
+}
+
+// -----
+
+// expected-error @+1 {{attribute 'kgpu.tensor_maps' must be an array of #kgpu.tensor_map}}
+tile.kernel @map_list(%a: !tile.view<3xbf16, unit = 2, align = 16, divisible = 8, index = 32>) attributes {kgpu.target = #kgpu.target<"sm_90a">, kgpu.tensor_maps = [1 : i32]} {
+  tile.return
+}
+
+// -----
+
+// expected-error @+1 {{has a tensor map of argument 1, which is no view}}
+tile.kernel @map_argument(%a: !tile.view<3xbf16, unit = 2, align = 16, divisible = 8, index = 32>) attributes {kgpu.target = #kgpu.target<"sm_90a">, kgpu.tensor_maps = [#kgpu.tensor_map<arg = 1, box = [1, 64, 64], swizzle = 128>]} {
+  tile.return
+}
+
+// -----
+
+// expected-error @+1 {{has a tensor map with a box of 2 dimensions for argument 0 of type}}
+tile.kernel @map_rank(%a: !tile.view<3xbf16, unit = 2, align = 16, divisible = 8, index = 32>) attributes {kgpu.target = #kgpu.target<"sm_90a">, kgpu.tensor_maps = [#kgpu.tensor_map<arg = 0, box = [64, 64], swizzle = 128>]} {
+  tile.return
+}
+
+// -----
+
+// expected-error @+1 {{has a tensor map of elements that the copy engine does not know: 'i1'}}
+tile.kernel @map_element(%a: !tile.view<3xi1, unit = 2, align = 16, divisible = 16, index = 32>) attributes {kgpu.target = #kgpu.target<"sm_90a">, kgpu.tensor_maps = [#kgpu.tensor_map<arg = 0, box = [1, 64, 64], swizzle = 128>]} {
+  tile.return
+}
+
+// -----
+
+// expected-error @+1 {{of which address and strides are not known to be multiples of 16 bytes}}
+tile.kernel @map_facts(%a: !tile.view<3xbf16, unit = 2, align = 16, index = 32>) attributes {kgpu.target = #kgpu.target<"sm_90a">, kgpu.tensor_maps = [#kgpu.tensor_map<arg = 0, box = [1, 64, 64], swizzle = 128>]} {
+  tile.return
+}
+
+// -----
+
+// expected-error @+1 {{has a tensor map whose boxes have rows of 24 bytes, which is no multiple of 16}}
+tile.kernel @map_row(%a: !tile.view<3xbf16, unit = 2, align = 16, divisible = 8, index = 32>) attributes {kgpu.target = #kgpu.target<"sm_90a">, kgpu.tensor_maps = [#kgpu.tensor_map<arg = 0, box = [1, 64, 12], swizzle = 128>]} {
+  tile.return
+}
+
+// -----
+
+// expected-error @+1 {{has a tensor map whose boxes have rows of 256 bytes, which is more than is swizzled: 128}}
+tile.kernel @map_span(%a: !tile.view<3xbf16, unit = 2, align = 16, divisible = 8, index = 32>) attributes {kgpu.target = #kgpu.target<"sm_90a">, kgpu.tensor_maps = [#kgpu.tensor_map<arg = 0, box = [1, 64, 128], swizzle = 128>]} {
+  tile.return
+}
+
+// -----
+
+// expected-error @+1 {{has tensor maps, of which sm_80 knows nothing}}
+tile.kernel @map_chip(%a: !tile.view<3xbf16, unit = 2, align = 16, divisible = 8, index = 32>) attributes {kgpu.target = #kgpu.target<"sm_80">, kgpu.tensor_maps = [#kgpu.tensor_map<arg = 0, box = [1, 64, 64], swizzle = 128>]} {
+  tile.return
+}

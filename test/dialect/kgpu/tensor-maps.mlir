@@ -1,0 +1,12 @@
+// Tensor maps are attributes of a kernel.
+// RUN: kpkg-opt --verify-roundtrip %s | FileCheck %s
+
+// CHECK: #kgpu.tensor_map<arg = 0, box = [1, 128, 64], swizzle = 128>
+// CHECK-SAME: #kgpu.tensor_map<arg = 1, box = [16, 256], swizzle = 0>
+tile.kernel @maps(%a: !tile.view<3xbf16, unit = 2, align = 16, divisible = 8, index = 32>,
+                  %b: !tile.view<2xf8E4M3FN, mut, unit = 0, align = 16, divisible = 16>)
+    attributes {kgpu.target = #kgpu.target<"sm_90a">,
+                kgpu.tensor_maps = [#kgpu.tensor_map<arg = 0, box = [1, 128, 64], swizzle = 128>,
+                                    #kgpu.tensor_map<arg = 1, box = [16, 256], swizzle = 0>]} {
+  tile.return
+}
