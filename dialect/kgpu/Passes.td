@@ -17,6 +17,19 @@ def KgpuConfigure : KgpuPass<"kgpu-configure"> {
   ];
 }
 
+def KgpuScheduleTiles : KgpuPass<"kgpu-schedule-tiles"> {
+  let summary = "says which CTA makes which tiles of an output, and in which order";
+}
+
+def KgpuTensorStores : KgpuPass<"kgpu-tensor-stores"> {
+  let summary = "writes results of products by tensor maps";
+}
+
+def KgpuSplitRoles : KgpuPass<"kgpu-split-roles"> {
+  let summary = "splits a kernel into a thread that copies operands of products and warpgroups that compute";
+  let dependentDialects = ["::kpkg::kgpu::KgpuDialect", "::mlir::scf::SCFDialect", "::mlir::arith::ArithDialect", "::mlir::ub::UBDialect"];
+}
+
 def KgpuHoistLoads : KgpuPass<"kgpu-hoist-loads"> {
   let summary = "moves loads to the first one, in kernels whose launch asks for it";
 }

@@ -159,6 +159,22 @@ llvm::Expected<SharedLayout> SharedLayout::tma(llvm::ArrayRef<int64_t> shape, un
   return get(std::move(fields));
 }
 
+SharedLayout withSlots(const SharedLayout &slot, int64_t count) {
+  SharedLayout::Fields fields = slot.parameters();
+  fields.bases.insert(fields.bases.begin(), llvm::SmallVector<uint32_t, 8>());
+  fields.repeats.insert(fields.repeats.begin(), count);
+  fields.strides.insert(fields.strides.begin(), count > 1 ? llvm::alignTo(slot.sizeBytes(), slot.alignment()) : 0);
+  return cantFail(SharedLayout::get(std::move(fields)));
+}
+
+SharedLayout transposed(const SharedLayout &layout) {
+  SharedLayout::Fields fields = layout.parameters();
+  std::reverse(fields.bases.begin(), fields.bases.end());
+  std::reverse(fields.repeats.begin(), fields.repeats.end());
+  std::reverse(fields.strides.begin(), fields.strides.end());
+  return cantFail(SharedLayout::get(std::move(fields)));
+}
+
 bool SharedLayout::operator==(const SharedLayout &other) const {
   return fields.elementBytes == other.fields.elementBytes && fields.bases == other.fields.bases &&
          fields.repeats == other.fields.repeats && fields.strides == other.fields.strides;

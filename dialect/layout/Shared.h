@@ -53,6 +53,11 @@ private:
   Fields fields;
 };
 
+/// `count` of them, one behind the other, along a new first dimension.
+SharedLayout withSlots(const SharedLayout &slot, int64_t count);
+/// The same bytes with the two dimensions exchanged.
+SharedLayout transposed(const SharedLayout &layout);
+
 /// How the threads of a layout reach a tile in shared memory: address = base + (XOR of the bases of the thread's bits,
 /// XOR vector.xorOffset) + vector.addOffset. One shared-memory instruction for each vector.
 struct SharedAccess {

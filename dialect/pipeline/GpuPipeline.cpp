@@ -18,12 +18,15 @@ void buildGpuPipeline(OpPassManager &modulePasses, StringRef chip, unsigned cand
   launch.chip = chip.str();
   launch.candidate = candidate;
   passes.addPass(kgpu::createKgpuConfigure(launch));     // how many threads: everything below depends on it
+  passes.addPass(kgpu::createKgpuScheduleTiles());       // loops like any others from here on
   passes.addPass(kgpu::createKgpuHoistLoads());          // before reductions become code that is hard to pass
   passes.addPass(kgpu::createKgpuPrefetchLoads());       // makes carried values, which need layouts
   passes.addPass(kgpu::createKgpuExpandArgReduce());     // its positions need layouts too
   passes.addPass(kgpu::createKgpuAssignLayouts());       // who holds what
   passes.addPass(createCanonicalizerPass());             // conversions back and forth
   passes.addPass(createCSEPass());                       // constants that were cloned for their layouts
+  passes.addPass(kgpu::createKgpuTensorStores());        // takes shared memory that operands then do not get
+  passes.addPass(kgpu::createKgpuSplitRoles());          // accumulators have their layouts
   passes.addPass(kgpu::createKgpuLocaliseScans());       // makes conversions
   passes.addPass(kgpu::createKgpuExpandDots());          // makes buffers
   passes.addPass(kgpu::createKgpuGroupReductions());     // so that they share a barrier

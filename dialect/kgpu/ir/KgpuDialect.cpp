@@ -19,7 +19,7 @@ void KgpuDialect::initialize() {
 }
 
 static constexpr llvm::StringLiteral kCounts[] = {kThreadsAttribute, kBlocksAttribute, kClusterAttribute,
-                                                  kMinCtasAttribute, kSharedAttribute};
+                                                  kMinCtasAttribute, kSharedAttribute, kConsumersAttribute};
 
 /// Whether the kernel's argument is a view that the copy engine takes boxes of.
 static LogicalResult verifyTensorMap(tile::KernelOp kernel, TensorMapAttr map) {
@@ -80,7 +80,10 @@ LogicalResult KgpuDialect::verifyOperationAttribute(Operation *op, NamedAttribut
   if (!count || !count.getType().isInteger(32) || count.getInt() < 1)
     return op->emitOpError() << "attribute '" << name << "' must be a positive i32";
   Launch launch = getLaunch(kernel);
-  if (name == kThreadsAttribute && (!llvm::isPowerOf2_32(launch.threads) || launch.threads > 1024))
+  if (launch.consumers != 0) {
+    if (name == kConsumersAttribute && (!llvm::isPowerOf2_32(launch.consumers) || launch.threads != launch.threadsOfBlock() + 32))
+      return op->emitOpError() << "has " << launch.consumers << " warpgroups that compute and " << launch.threads << " threads";
+  } else if (name == kThreadsAttribute && (!llvm::isPowerOf2_32(launch.threads) || launch.threads > 1024))
     return op->emitOpError() << "has " << launch.threads << " threads, which is no power of two up to 1024";
   if (name == kClusterAttribute && (!llvm::isPowerOf2_32(launch.cluster) || launch.cluster > 16))
     return op->emitOpError() << "has clusters of " << launch.cluster << " CTAs, which is no power of two up to 16";
@@ -105,6 +108,7 @@ Launch kpkg::kgpu::getLaunch(tile::KernelOp kernel) {
   launch.cluster = count(kClusterAttribute, 1);
   launch.minCtas = count(kMinCtasAttribute, 0);
   launch.shared = count(kSharedAttribute, 0);
+  launch.consumers = count(kConsumersAttribute, 0);
   launch.persistent = kernel->hasAttr(kPersistentAttribute);
   launch.earlyLoads = kernel->hasAttr(kEarlyLoadsAttribute);
   launch.prefetch = kernel->hasAttr(kPrefetchAttribute);
@@ -124,6 +128,7 @@ void kpkg::kgpu::setLaunch(tile::KernelOp kernel, const Launch &launch) {
   set(kClusterAttribute, launch.cluster, 1);
   set(kMinCtasAttribute, launch.minCtas, 0);
   set(kSharedAttribute, launch.shared, 0);
+  set(kConsumersAttribute, launch.consumers, 0);
   auto mark = [&](StringRef name, bool isSet) {
     if (isSet)
       kernel->setAttr(name, builder.getUnitAttr());

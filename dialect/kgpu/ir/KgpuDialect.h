@@ -8,6 +8,7 @@
 #include "dialect/tile/ir/TileDialect.h"
 #include "mlir/Dialect/SCF/IR/SCF.h"
 #include "mlir/IR/TensorEncoding.h"
+#include "mlir/Interfaces/InferIntRangeInterface.h"
 
 namespace kpkg::kgpu {
 /// The launch attributes of a kernel; see the description of the dialect. `kgpu.target` is tile::kTargetAttribute.
@@ -19,8 +20,11 @@ inline constexpr llvm::StringLiteral kPrefetchAttribute = "kgpu.prefetch";
 inline constexpr llvm::StringLiteral kMinCtasAttribute = "kgpu.min_ctas";
 inline constexpr llvm::StringLiteral kPersistentAttribute = "kgpu.persistent";
 inline constexpr llvm::StringLiteral kSharedAttribute = "kgpu.shared";
+inline constexpr llvm::StringLiteral kConsumersAttribute = "kgpu.consumers";
 /// An array of #kgpu.tensor_map.
 inline constexpr llvm::StringLiteral kTensorMapsAttribute = "kgpu.tensor_maps";
+
+inline constexpr unsigned kWarpgroupThreads = 128;
 
 /// How a kernel is launched.
 struct Launch {
@@ -32,10 +36,11 @@ struct Launch {
   bool earlyLoads = false; ///< what every block reads is loaded before anything waits
   bool prefetch = false;   ///< loops load one iteration ahead
   int64_t shared = 0; ///< bytes
+  unsigned consumers = 0; ///< warpgroups that compute beside a warp that loads; 0 = all threads do everything
   bool operator==(const Launch &other) const = default;
 
-  /// Threads of a kernel block within one CTA.
-  unsigned threadsOfBlock() const { return threads / blocks; }
+  /// Threads of a kernel block within one CTA, without one that only loads.
+  unsigned threadsOfBlock() const { return consumers ? consumers * kWarpgroupThreads : threads / blocks; }
   /// What layouts of this kernel have: lanes, warps and blocks (CTAs).
   unsigned lanes() const { return std::min(threadsOfBlock(), 32u); }
   unsigned warps() const { return threadsOfBlock() / lanes(); }
@@ -83,6 +88,9 @@ bool hasLayout(mlir::Type type);
 mlir::RankedTensorType withLayout(mlir::Type tile, const layout::Layout &layout);
 /// The buffer of which the op's result is a part or another view; null for every other op, and for none.
 mlir::Value aliasedBuffer(mlir::Operation *op);
+/// The dimension along which a buffer is cut into panels of 128 bytes, as TMA's 128-byte swizzle leaves it and wgmma reads it;
+/// nothing when it lies in another way.
+std::optional<unsigned> panelDim(SharedType buffer);
 /// Bytes of an element in registers moved as memory: index 8, i1 1.
 int64_t elementBytes(mlir::Type element);
 } // namespace kpkg::kgpu

@@ -7,6 +7,7 @@ include "dialect/kgpu/ir/KgpuAttributes.td"
 include "dialect/kgpu/ir/KgpuInterfaces.td"
 include "dialect/kgpu/ir/KgpuTypes.td"
 include "dialect/tile/ir/TileOps.td"
+include "mlir/Interfaces/InferIntRangeInterface.td"
 
 class Kgpu_Op<string mnemonic, list<Trait> traits = []> : Op<Kgpu_Dialect, mnemonic, traits>;
 
@@ -17,5 +18,6 @@ class Kgpu_SharedOp<string mnemonic, list<Trait> traits = []> : Kgpu_Op<mnemonic
 include "dialect/kgpu/ir/LayoutOps.td"
 include "dialect/kgpu/ir/SharedMemoryOps.td"
 include "dialect/kgpu/ir/SyncOps.td"
+include "dialect/kgpu/ir/AsyncOps.td"
 
 #endif

@@ -76,3 +76,9 @@ layout::SharedLayout SharedType::getPlacement() const {
 int64_t SharedType::getElementBytes() const { return elementBytes(getElementType()); }
 
 int64_t SharedType::getAlignment() const { return std::max<int64_t>(16, getPlacement().alignment()); }
+
+LogicalResult RingType::verify(function_ref<InFlightDiagnostic()> emitError, int64_t slots) {
+  if (slots < 1)
+    return emitError() << "a ring has at least one slot";
+  return success();
+}

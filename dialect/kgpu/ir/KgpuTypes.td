@@ -40,4 +40,15 @@ def Kgpu_SharedType : TypeDef<Kgpu_Dialect, "Shared"> {
   let genVerifyDecl = 1;
 }
 
+def Kgpu_RingType : TypeDef<Kgpu_Dialect, "Ring"> {
+  let mnemonic = "ring";
+  let summary = "slots that one role fills and another one empties";
+  let description = [{
+    Example: `!kgpu.ring<4>`.
+  }];
+  let parameters = (ins "int64_t":$slots);
+  let assemblyFormat = "`<` $slots `>`";
+  let genVerifyDecl = 1;
+}
+
 #endif

@@ -16,8 +16,11 @@ LogicalResult SlotOp::verify() {
   if (from.getShape().drop_front() != to.getShape() || from.getElementType() != to.getElementType() ||
       from.getShape().size() == 1)
     return emitOpError() << "a part of " << from << " along its first dimension is not " << to;
-  if (from.getMemory() || to.getMemory())
-    return emitOpError("only buffers in row-major order have slots");
+  if (from.getMemory() || to.getMemory()) {
+    if (!to.getMemory() || from.getMemory() != layout::withSlots(*to.getMemory(), from.getShape().front()))
+      return emitOpError() << from << " is not made of slots like " << to;
+    return success();
+  }
   // Vectors of 16 bytes may be accessed in any slot.
   if (to.getSizeBytes() % 16 != 0)
     return emitOpError() << "slots of " << to.getSizeBytes() << " bytes are not aligned to 16";

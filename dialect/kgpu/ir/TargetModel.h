@@ -23,6 +23,7 @@ struct TargetModel {
   bool hasAsyncCopy;         ///< cp.async
   bool hasBulkCopy;          ///< cp.async.bulk and mbarrier transaction counts
   bool hasTma;               ///< tensor maps
+  bool hasWgmma;             ///< matrix products of warpgroups from shared memory
   bool hasDistributedShared; ///< shared memory of other CTAs of a cluster
   bool hasDependentLaunch;   ///< a kernel may start before the one in front of it has ended
   unsigned maxVectorBytes;   ///< of one load or store of a thread

@@ -12,6 +12,7 @@
 //
 // On entry: a configured kernel without layouts. On exit: every tile has one, and every op is satisfied.
 #include "dialect/kgpu/Passes.h"
+#include "dialect/kgpu/async/WgmmaLayout.h"
 #include "dialect/kgpu/layout/DotLayout.h"
 #include "dialect/layout/Algebra.h"
 #include "dialect/layout/Builders.h"
@@ -211,6 +212,8 @@ private:
   }
 
   Layout accumulator(Value value) const {
+    if (launch.consumers != 0)
+      return wgmmaAccumulator(shapeOf(value), launch.consumers);
     return dotAccumulator(shapeOf(value), elementBytes(getElementTypeOrSelf(value.getType())),
                           {launch.lanes(), launch.warps(), launch.cluster});
   }

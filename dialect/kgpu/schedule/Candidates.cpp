@@ -10,6 +10,7 @@
 //  * a row that one CTA cannot hold beside another one is spread over a cluster: 32 KB a CTA;
 //  * kernels without a reduction: many threads with one or two vectors each.
 #include "dialect/kgpu/schedule/Candidates.h"
+#include "dialect/kgpu/async/StreamedDots.h"
 #include "dialect/kgpu/schedule/HoistLoads.h"
 #include "dialect/kgpu/schedule/PrefetchLoads.h"
 #include "dialect/kgpu/schedule/Work.h"
@@ -178,6 +179,14 @@ std::optional<Launch> hinted(tile::KernelOp kernel, const TargetModel &target, L
 }
 } // namespace
 
+/// Warpgroups that compute while a warp loads, where that is possible.
+static std::optional<Launch> withRoles(tile::KernelOp kernel, const TargetModel &target) {
+  unsigned consumers = consumersFor(streamedDots(kernel, target));
+  if (consumers == 0)
+    return std::nullopt;
+  return Launch{.threads = consumers * kWarpgroupThreads + target.warpSize, .consumers = consumers};
+}
+
 llvm::SmallVector<Launch> candidates(tile::KernelOp kernel, const TargetModel &target) {
   llvm::SmallVector<Launch> late = forWork(measure(kernel), target), result;
   std::optional<Early> early = withEarlyLoads(kernel);
@@ -187,6 +196,8 @@ llvm::SmallVector<Launch> candidates(tile::KernelOp kernel, const TargetModel &t
         break;
       early->mark(result.emplace_back(launch));
     }
+  if (std::optional<Launch> launch = withRoles(kernel, target))
+    result.push_back(*launch);
   result.append(late);
   if (std::optional<Launch> launch = hinted(kernel, target, late.front())) {
     result.insert(result.begin(), *launch);

@@ -114,28 +114,4 @@ LogicalResult Emitter::emitWhile(scf::WhileOp op) {
   return success();
 }
 
-LogicalResult Emitter::emitForTiles(tile::ForTilesOp op) {
-  // CTA c runs tiles c, c + CTAs, ...; the last coordinate runs fastest.
-  Type index = builder.getIndexType();
-  Value total = arith::ConstantIndexOp::create(builder, 1), zero = arith::ConstantIndexOp::create(builder, 0);
-  SmallVector<Value> counts;
-  for (Value count : op.getCounts()) {
-    counts.push_back(arith::MaxSIOp::create(builder, scalar(count), zero));
-    total = arith::MulIOp::create(builder, total, counts.back());
-  }
-  Value first = arith::IndexCastUIOp::create(builder, index, ctaId(builder, tile::GridAxis::x));
-  Value step = arith::IndexCastUIOp::create(builder, index, ctaCount(builder, tile::GridAxis::x));
-  auto loop = scf::ForOp::create(builder, first, total, step);
-  OpBuilder::InsertionGuard guard(builder);
-  builder.setInsertionPointToStart(loop.getBody());
-  Value rest = loop.getInductionVar();
-  for (size_t dim = counts.size(); dim-- > 0;) {
-    Value coordinate = dim == 0 ? rest : arith::RemUIOp::create(builder, rest, counts[dim]).getResult();
-    define(op.getCoordinates()[dim], {coordinate});
-    if (dim != 0)
-      rest = arith::DivUIOp::create(builder, rest, counts[dim]);
-  }
-  return emitBlock(op.getBody().front());
-}
-
 } // namespace kpkg::lower::nvvm

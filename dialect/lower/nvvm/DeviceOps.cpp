@@ -141,6 +141,14 @@ void setLaunchBounds(LLVM::LLVMFuncOp function, const kgpu::Launch &launch) {
     function->setAttr(NVVM::NVVMDialect::getClusterDimAttrName(), builder.getDenseI32ArrayAttr({int32_t(launch.cluster), 1, 1}));
 }
 
+void setByValue(LLVM::LLVMFuncOp function, unsigned number, unsigned bytes, unsigned alignment) {
+  Builder builder(function.getContext());
+  Type type = LLVM::LLVMArrayType::get(builder.getI8Type(), bytes);
+  function.setArgAttr(number, LLVM::LLVMDialect::getByValAttrName(), TypeAttr::get(type));
+  function.setArgAttr(number, LLVM::LLVMDialect::getAlignAttrName(), builder.getI64IntegerAttr(alignment));
+  function.setArgAttr(number, NVVM::NVVMDialect::getGridConstantAttrName(), builder.getUnitAttr());
+}
+
 static constexpr unsigned sharedSpace = 3;
 
 /// The address of a variable in shared memory, which is declared in the module around `builder` when it is not there yet.

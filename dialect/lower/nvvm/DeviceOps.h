@@ -35,6 +35,8 @@ void globalStore(mlir::ImplicitLocOpBuilder &builder, mlir::Value pointer, mlir:
 
 /// Makes `function` a kernel with the launch's bounds.
 void setLaunchBounds(mlir::LLVM::LLVMFuncOp function, const kgpu::Launch &launch);
+/// Makes parameter `number` of a kernel, a pointer, stand for so many bytes of the launch's parameters, which nothing writes.
+void setByValue(mlir::LLVM::LLVMFuncOp function, unsigned number, unsigned bytes, unsigned alignment);
 /// !llvm.ptr<3>: the beginning of the CTA's dynamic shared memory. Declares it in the module around `builder` when it is not there yet.
 mlir::Value addressOfSharedMemory(mlir::ImplicitLocOpBuilder &builder);
 /// !llvm.ptr<3>: eight bytes of shared memory of their own, by which one thread tells the others where a message goes.

@@ -2,6 +2,7 @@
 // SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
 #include "dialect/lower/nvvm/Emitter.h"
 #include "dialect/lower/nvvm/DeviceOps.h"
+#include "mlir/Dialect/UB/IR/UBOps.h"
 
 using namespace mlir;
 
@@ -33,6 +34,14 @@ LogicalResult Emitter::emit(Operation *op) {
       .Case([&](arith::ConstantOp constant) { return emitConstant(constant); })
       .Case([&](tile::BlockIdOp block) {
         define(block, {blockId(block.getAxis())});
+        return success();
+      })
+      .Case([&](kgpu::CtaIdOp id) {
+        define(id, {arith::IndexCastUIOp::create(builder, builder.getIndexType(), ctaId(builder, tile::GridAxis::x))});
+        return success();
+      })
+      .Case([&](kgpu::CtaCountOp count) {
+        define(count, {arith::IndexCastUIOp::create(builder, builder.getIndexType(), ctaCount(builder, tile::GridAxis::x))});
         return success();
       })
       .Case([&](tile::GridDimOp size) {
@@ -85,7 +94,7 @@ LogicalResult Emitter::emit(Operation *op) {
       .Case([&](kgpu::RemoteStoreOp store) { return emitRemoteStore(store); })
       .Case([&](kgpu::LocalLoadOp load) { return emitLocalLoad(load); })
       .Case([&](kgpu::BarrierOp) {
-        ctaBarrier(builder);
+        emitBarrier();
         return success();
       })
       .Case([&](kgpu::WarpBarrierOp) {
@@ -96,10 +105,24 @@ LogicalResult Emitter::emit(Operation *op) {
         clusterBarrier(builder);
         return success();
       })
+      .Case([&](kgpu::RingOp ring) { return emitRing(ring); })
+      .Case([&](kgpu::RolesOp roles) { return emitRoles(roles); })
+      .Case([&](kgpu::AcquireOp acquire) { return emitAcquire(acquire); })
+      .Case([&](kgpu::AwaitOp await) { return emitAwait(await); })
+      .Case([&](kgpu::ReleaseOp release) { return emitRelease(release); })
+      .Case([&](kgpu::TensorLoadOp load) { return emitTensorLoad(load); })
+      .Case([&](kgpu::TensorStoreOp store) { return emitTensorStore(store); })
+      .Case([&](kgpu::WgmmaOp product) { return emitWgmma(product); })
+      .Case([&](kgpu::WgmmaWaitOp wait) { return emitWgmmaWait(wait); })
+      .Case([&](ub::PoisonOp poison) {
+        Type type = poison.getType();
+        Value value = LLVM::PoisonOp::create(builder, getElementTypeOrSelf(type));
+        define(poison, TileRegisters(isa<RankedTensorType>(type) ? kgpu::layoutOf(type).registers() : 1, value));
+        return success();
+      })
       .Case([&](scf::ForOp loop) { return emitFor(loop); })
       .Case([&](scf::IfOp branch) { return emitIf(branch); })
       .Case([&](scf::WhileOp loop) { return emitWhile(loop); })
-      .Case([&](tile::ForTilesOp loop) { return emitForTiles(loop); })
       .Default([&](Operation *other) {
         if (other->hasTrait<OpTrait::Elementwise>() || isa<arith::IndexCastOp>(other))
           return emitElementwise(other);

@@ -35,6 +35,8 @@ private:
   mlir::LogicalResult makeFunction();
   /// Coordinate of this thread's kernel block.
   Value blockId(tile::GridAxis axis);
+  /// !llvm.ptr: where the kernel's tensor map of this number is, of those that `kgpu.tensor_maps` lists.
+  Value tensorMap(unsigned number) const { return tensorMaps[number]; }
 
   // Emitter.cpp: dispatch
   mlir::LogicalResult emitBlock(mlir::Block &block);
@@ -81,6 +83,20 @@ private:
   mlir::LogicalResult emitRemoteStore(kgpu::RemoteStoreOp op);
   mlir::LogicalResult emitLocalLoad(kgpu::LocalLoadOp op);
 
+  // Async.cpp
+  mlir::LogicalResult emitRing(kgpu::RingOp op);
+  mlir::LogicalResult emitRoles(kgpu::RolesOp op);
+  mlir::LogicalResult emitRegion(mlir::Region &region);
+  mlir::LogicalResult emitAcquire(kgpu::AcquireOp op);
+  mlir::LogicalResult emitAwait(kgpu::AwaitOp op);
+  mlir::LogicalResult emitRelease(kgpu::ReleaseOp op);
+  mlir::LogicalResult emitTensorLoad(kgpu::TensorLoadOp op);
+  mlir::LogicalResult emitWgmma(kgpu::WgmmaOp op);
+  mlir::LogicalResult emitWgmmaWait(kgpu::WgmmaWaitOp op);
+  mlir::LogicalResult emitTensorStore(kgpu::TensorStoreOp op); // TensorStore.cpp
+  /// All threads that run this code wait for each other.
+  void emitBarrier();
+
   // Reduction.cpp
   mlir::LogicalResult emitReduce(mlir::Operation *op, tile::ReduceKind kind, Value value, int64_t axis);
   mlir::LogicalResult emitCombine(mlir::Operation *op, mlir::ValueRange inputs, mlir::ValueRange inits, int64_t axis);
@@ -104,7 +120,6 @@ private:
   mlir::LogicalResult emitFor(mlir::scf::ForOp op);
   mlir::LogicalResult emitIf(mlir::scf::IfOp op);
   mlir::LogicalResult emitWhile(mlir::scf::WhileOp op);
-  mlir::LogicalResult emitForTiles(tile::ForTilesOp op);
   /// The values' registers; narrow elements of a tile share one.
   TileRegisters flatten(mlir::ValueRange values);
   /// Gives `values` their parts of `flat`, which is what `flatten` makes of them.
@@ -120,11 +135,16 @@ private:
   std::array<Value, 3> grid;
   /// i1: this thread's kernel block is one of the grid's; null when it always is. A CTA that runs several blocks overshoots.
   Value inGrid;
+  /// i32: number of this warpgroup, the same in all its threads, in a kernel with roles; null before they part.
+  Value warpgroup;
+  /// Some threads have started copies from shared memory to global memory.
+  bool storesByMaps = false;
   /// The beginning of the CTA's shared memory, !llvm.ptr<3>; null without any.
   Value sharedMemory;
   /// !llvm.ptr<1>: where asserts and prints go; null without any. And the number of each of them.
   Value report;
   llvm::DenseMap<mlir::Operation *, int32_t> reportNumbers;
+  llvm::SmallVector<Value> tensorMaps;
   llvm::DenseMap<Value, TileRegisters> registers;
   llvm::DenseMap<Value, View> views;
 };

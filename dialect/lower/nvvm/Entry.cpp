@@ -10,6 +10,8 @@ namespace kpkg::lower::nvvm {
 
 namespace {
 constexpr unsigned globalSpace = 1;
+/// Of the driver's CUtensorMap.
+constexpr unsigned tensorMapBytes = 128, tensorMapAlignment = 64;
 
 /// The parameter types of one kernel argument: a word each.
 void appendParameters(SmallVectorImpl<Type> &types, Type argument, Builder &builder) {
@@ -31,9 +33,13 @@ LogicalResult Emitter::makeFunction() {
   numberReports();
   if (!reportNumbers.empty())
     parameters.push_back(LLVM::LLVMPointerType::get(builder.getContext(), globalSpace));
+  size_t firstMap = parameters.size();
+  parameters.append(kgpu::tensorMapsOf(kernel).size(), LLVM::LLVMPointerType::get(builder.getContext()));
   auto type = LLVM::LLVMFunctionType::get(LLVM::LLVMVoidType::get(builder.getContext()), parameters);
   auto function = LLVM::LLVMFuncOp::create(builder, kernel.getSymName(), type);
   setLaunchBounds(function, launch);
+  for (size_t number = firstMap; number < parameters.size(); ++number)
+    setByValue(function, number, tensorMapBytes, tensorMapAlignment);
   Block *entry = function.addEntryBlock(builder);
   builder.setInsertionPointToStart(entry);
   place.start(entry, kernel.getLoc(), launch.threadsOfBlock());
@@ -83,6 +89,7 @@ LogicalResult Emitter::makeFunction() {
     extent = arith::IndexCastUIOp::create(builder, index, arguments[next++]);
   if (!reportNumbers.empty())
     report = arguments[next++];
+  tensorMaps.append(arguments.begin() + firstMap, arguments.end());
   if (launch.blocks > 1)
     inGrid = arith::CmpIOp::create(builder, arith::CmpIPredicate::ult, blockId(tile::GridAxis::x), grid[0]);
   if (launch.shared > 0)

@@ -236,20 +236,12 @@ SmallVector<Value> unpackElements(ImplicitLocOpBuilder &builder, ValueRange word
   return elements;
 }
 
-/// Two narrow floats as one word: LLVM makes one conversion of it when both come from f32.
-Value pairOf(ImplicitLocOpBuilder &builder, Value low, Value high) {
-  Value pair = LLVM::PoisonOp::create(builder, VectorType::get(2, low.getType()));
-  pair = LLVM::InsertElementOp::create(builder, pair, low, constantOf(builder, 0));
-  pair = LLVM::InsertElementOp::create(builder, pair, high, constantOf(builder, 1));
-  return LLVM::BitcastOp::create(builder, builder.getI32Type(), pair);
-}
-
 SmallVector<Value> packElements(ImplicitLocOpBuilder &builder, ValueRange elements, unsigned wordBytes) {
   Type element = elements.front().getType();
   SmallVector<Value> words;
   if (wordBytes == 4 && (element.isBF16() || element.isF16())) {
     for (size_t i = 0; i < elements.size(); i += 2)
-      words.push_back(pairOf(builder, elements[i], elements[i + 1]));
+      words.push_back(pairOfNarrowFloats(builder, elements[i], elements[i + 1]));
     return words;
   }
   if (wordBytes == 4 && bytesOf(element) <= 4)

@@ -86,4 +86,11 @@ SmallVector<Value> unpackWords(ImplicitLocOpBuilder &builder, ValueRange words, 
   }
   return elements;
 }
+Value pairOfNarrowFloats(ImplicitLocOpBuilder &builder, Value low, Value high) {
+  Value pair = LLVM::PoisonOp::create(builder, VectorType::get(2, low.getType()));
+  pair = LLVM::InsertElementOp::create(builder, pair, low, constantOf(builder, 0));
+  pair = LLVM::InsertElementOp::create(builder, pair, high, constantOf(builder, 1));
+  return LLVM::BitcastOp::create(builder, builder.getI32Type(), pair);
+}
+
 } // namespace kpkg::lower::nvvm

@@ -5,6 +5,7 @@
 #include "mlir/Dialect/Arith/IR/Arith.h"
 #include "mlir/Dialect/SCF/IR/SCF.h"
 #include "mlir/IR/Matchers.h"
+#include "mlir/Interfaces/InferIntRangeInterface.h"
 #include <numeric>
 
 using namespace mlir;
@@ -60,6 +61,16 @@ int64_t divisor(Value value, unsigned depth) {
       .Default([](Operation *) { return int64_t(1); });
 }
 
+/// What an op that depends on nothing says of its own range.
+bool isNeverNegative(Operation *op) {
+  auto ranges = dyn_cast<InferIntRangeInterface>(op);
+  if (!ranges || op->getNumOperands() != 0)
+    return false;
+  bool result = false;
+  ranges.inferResultRanges({}, [&](Value, const ConstantIntRanges &range) { result = range.smin().isNonNegative(); });
+  return result;
+}
+
 bool nonNegative(Value value, unsigned depth) {
   APInt constant;
   if (matchPattern(value, m_ConstantInt(&constant)))
@@ -79,7 +90,8 @@ bool nonNegative(Value value, unsigned depth) {
       .Case([&](arith::MaxSIOp max) { return is(max.getLhs()) || is(max.getRhs()); })
       .Case([&](arith::SelectOp select) { return is(select.getTrueValue()) && is(select.getFalseValue()); })
       .Case([&](arith::RemSIOp rest) { return is(rest.getLhs()); })
-      .Default([](Operation *) { return false; });
+      .Case<arith::DivUIOp, arith::RemUIOp>([&](Operation *both) { return is(both->getOperand(0)) && is(both->getOperand(1)); })
+      .Default([](Operation *other) { return isNeverNegative(other); });
 }
 
 bool fits32(Value value, unsigned depth) {

@@ -22,6 +22,28 @@ tile.kernel @example{number}(%x: !tile.view<2xf32>, %r: index, %c: index)
   %matrix = kgpu.alloc : !kgpu.smem<4x12xf32>
 """
 
+PANEL = "2B 0:144,288,576,1024,2048,4096 1:2,4,8,16,32,64"
+ASYNC_PROLOGUE = f"""\
+#acc = #kgpu.layout<"reg 1:1 0:8 1:8-64 lane 1:2-4 0:1-4 warp 0:16-32 rep 1x1">
+!in = !tile.view<3xbf16, unit = 2, align = 16, divisible = 8, index = 32>
+!out = !tile.view<3xbf16, mut, unit = 2, align = 16, divisible = 8, index = 32>
+!left = !kgpu.smem<64x64xbf16, "{PANEL} rep 1x1">
+!right = !kgpu.smem<64x128xbf16, "{PANEL} rep 1x2 stride 0,8192">
+!buffers = !kgpu.smem<1x2x64x64xbf16, "2B 2:144,288,576,1024,2048,4096 3:2,4,8,16,32,64 rep 1x2x1x1 stride 0,8192,0,0">
+tile.kernel @example{{number}}(%x: !in, %y: !out, %batch: index, %m: index, %k: index, %n: index)
+    attributes {{{{kgpu.target = #kgpu.target<"sm_90a">, kgpu.consumers = 1 : i32, kgpu.threads = 160 : i32}}}} {{{{
+  %barriers = kgpu.alloc : !kgpu.smem<2x4xi64>
+  %ring = kgpu.ring %barriers : !kgpu.smem<2x4xi64> -> !kgpu.ring<4>
+  %use = arith.constant 0 : i32
+  %some = arith.constant true
+  %a = kgpu.alloc : !left
+  %b = kgpu.alloc : !right
+  %staging = kgpu.alloc : !buffers
+  %c = arith.constant dense<0.0> : tensor<64x128xf32, #acc>
+  %d = arith.constant dense<0.0> : tensor<64x128xf32, #acc>
+  %tile = arith.constant dense<0.0> : tensor<64x128xbf16, #acc>
+"""
+
 
 def main() -> int:
     missing = []
@@ -36,7 +58,8 @@ def main() -> int:
                 missing.append(op[2])
             for example in examples:
                 number += 1
-                print(PROLOGUE.format(number=number) + example + "  tile.return\n}\n// -----")
+                prologue = ASYNC_PROLOGUE if path.name == "AsyncOps.td" else PROLOGUE
+                print(prologue.format(number=number) + example + "  tile.return\n}\n// -----")
     if missing:
         print(f"no example: {', '.join(missing)}", file=sys.stderr)
     return 1 if missing or number < 11 else 0

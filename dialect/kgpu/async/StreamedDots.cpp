@@ -1,0 +1,92 @@
+// Matrix products whose operands can be copied to shared memory by themselves while earlier ones are multiplied.
+// SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
+#include "dialect/kgpu/async/StreamedDots.h"
+#include "mlir/Dialect/Arith/IR/Arith.h"
+#include "mlir/IR/Matchers.h"
+
+using namespace mlir;
+
+namespace kpkg::kgpu {
+namespace {
+constexpr int64_t kPanelBytes = 128;
+constexpr int64_t kMostAccumulators = 128; ///< registers of a thread for one accumulator
+
+bool isZero(Value value) { return matchPattern(value, m_AnyZeroFloat()) || matchPattern(value, m_Zero()); }
+
+std::optional<StreamedOperand> streamed(Value value) {
+  StreamedOperand operand;
+  auto permute = value.getDefiningOp<tile::PermuteOp>();
+  if (permute)
+    value = permute.getValue();
+  operand.load = value.getDefiningOp<tile::LoadOp>();
+  auto type = dyn_cast<RankedTensorType>(value.getType());
+  if (!operand.load || !type || !isZero(operand.load.getFill()) || operand.load.getView().getType().getIsMut())
+    return std::nullopt;
+  std::optional<TensorView> place = tensorView(operand.load.getView(), operand.load.getOffsets(), type.getShape());
+  if (!place)
+    return std::nullopt;
+  operand.place = *place;
+  // A permutation of two dimensions that changes nothing has been folded away.
+  operand.panelDim = permute ? 1 - place->unitOfTile : place->unitOfTile;
+  int64_t rows = type.getDimSize(1 - place->unitOfTile), rowBytes = type.getDimSize(place->unitOfTile) * elementBytes(type.getElementType());
+  if (rowBytes % kPanelBytes != 0 || rows % 8 != 0 || rows > 256)
+    return std::nullopt;
+  return operand;
+}
+
+bool suitsWarpgroups(tile::DotOp dot, const StreamedDot &streams) {
+  auto sum = cast<RankedTensorType>(dot.getType()), lhs = cast<RankedTensorType>(dot.getLhs().getType());
+  Type element = lhs.getElementType();
+  if (sum.getRank() != 2 || !sum.getElementType().isF32() || !(element.isBF16() || element.isF16()))
+    return false;
+  int64_t rows = sum.getDimSize(0), columns = sum.getDimSize(1), depth = lhs.getDimSize(1);
+  // Across panels a product of 16 elements of depth takes whole ones.
+  return rows % 64 == 0 && columns % 8 == 0 && depth % 16 == 0 && llvm::isPowerOf2_64(rows) && columns <= 256;
+}
+
+/// Loops around an op are all that decides how often it runs.
+bool isOnlyInLoops(Operation *op, tile::KernelOp kernel) {
+  for (Operation *parent = op->getParentOp(); parent != kernel; parent = parent->getParentOp())
+    if (!isa<scf::ForOp, tile::ForTilesOp>(parent))
+      return false;
+  return true;
+}
+} // namespace
+
+std::vector<StreamedDot> streamedDots(tile::KernelOp kernel, const TargetModel &target) {
+  std::vector<StreamedDot> dots;
+  if (!target.hasWgmma)
+    return dots;
+  WalkResult all = kernel.walk([&](Operation *op) {
+    if (isa<tile::AssertOp, tile::PrintOp, scf::WhileOp>(op))
+      return WalkResult::interrupt();
+    auto dot = dyn_cast<tile::DotOp>(op);
+    if (!dot)
+      return WalkResult::advance();
+    std::optional<StreamedOperand> lhs = streamed(dot.getLhs()), rhs = streamed(dot.getRhs());
+    if (!lhs || !rhs || !isOnlyInLoops(dot, kernel) || lhs->load->getBlock() != dot->getBlock() || rhs->load->getBlock() != dot->getBlock())
+      return WalkResult::interrupt();
+    StreamedDot streams{dot, *lhs, *rhs};
+    if (!suitsWarpgroups(dot, streams))
+      return WalkResult::interrupt();
+    dots.push_back(streams);
+    return WalkResult::advance();
+  });
+  if (all.wasInterrupted())
+    dots.clear();
+  return dots;
+}
+
+unsigned consumersFor(ArrayRef<StreamedDot> dots) {
+  for (unsigned consumers : {2u, 1u, 4u}) {
+    bool suits = llvm::all_of(dots, [&](const StreamedDot &streams) {
+      auto sum = cast<RankedTensorType>(streams.dot->getResult(0).getType());
+      return sum.getDimSize(0) % (64 * consumers) == 0 && sum.getNumElements() / (consumers * kWarpgroupThreads) <= kMostAccumulators;
+    });
+    if (suits && !dots.empty())
+      return consumers;
+  }
+  return 0;
+}
+
+} // namespace kpkg::kgpu

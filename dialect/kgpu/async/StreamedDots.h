@@ -1,0 +1,28 @@
+// Matrix products whose operands can be copied to shared memory by themselves while earlier ones are multiplied.
+// SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
+#pragma once
+#include "dialect/kgpu/async/TensorViews.h"
+#include <vector>
+
+namespace kpkg::kgpu {
+
+/// An operand of a product that tensor maps can bring: a load, perhaps transposed, from an argument of the kernel.
+struct StreamedOperand {
+  tile::LoadOp load;
+  TensorView place;
+  unsigned panelDim = 0; ///< the dimension of the product's operand that has stride 1
+};
+
+struct StreamedDot {
+  tile::DotOp dot;
+  StreamedOperand lhs, rhs;
+};
+
+/// The products of a kernel, if warpgroups can compute all of them from shared memory on this chip; nothing when one of them needs
+/// another way: element types, extents, views that tensor maps cannot describe, or loads inside of branches.
+std::vector<StreamedDot> streamedDots(tile::KernelOp kernel, const TargetModel &target);
+
+/// Warpgroups that share the tiles of these products; 0 when no number of them suits.
+unsigned consumersFor(llvm::ArrayRef<StreamedDot> dots);
+
+} // namespace kpkg::kgpu

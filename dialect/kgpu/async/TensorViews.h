@@ -1,0 +1,19 @@
+// Parts of views that tensor maps can describe.
+// SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
+#pragma once
+#include "dialect/kgpu/ir/KgpuDialect.h"
+
+namespace kpkg::kgpu {
+/// A tile of two dimensions in a view, as a box in the argument of the kernel that the view is a part of.
+struct TensorView {
+  mlir::BlockArgument argument;
+  llvm::SmallVector<mlir::Value> offsets; ///< where the box begins, in the argument's dimensions
+  llvm::SmallVector<int64_t> box;         ///< its extents
+  unsigned unit = 0;                      ///< the argument's dimension of stride 1
+  unsigned unitOfTile = 0;                ///< the tile's
+};
+
+/// Nothing when a tensor map cannot describe it: it counts bytes from a 16-byte address, in steps of 16 bytes along all dimensions but one,
+/// and what lies outside of the view must fit 32-bit coordinates.
+std::optional<TensorView> tensorView(mlir::Value view, mlir::ValueRange offsets, llvm::ArrayRef<int64_t> tile);
+} // namespace kpkg::kgpu

@@ -1,0 +1,32 @@
+// How the accumulator of a product of warpgroups lies in registers.
+// SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
+#include "dialect/kgpu/async/WgmmaLayout.h"
+
+namespace kpkg::kgpu {
+using layout::Layout;
+using layout::Part;
+
+Layout wgmmaAccumulator(llvm::ArrayRef<int64_t> shape, unsigned warpgroups) {
+  Layout::Fields fields;
+  auto add = [&](Part part, int32_t row, int32_t column) { fields.bases[static_cast<unsigned>(part)].push_back({row, column}); };
+  // Blocks of 8 columns, which repeat: two neighbours and a row eight below in a thread, four lanes along a row, eight rows of lanes.
+  add(Part::Register, 0, 1);
+  add(Part::Register, 8, 0);
+  int64_t columns = 8;
+  for (; shape[1] % (2 * columns) == 0; columns *= 2)
+    add(Part::Register, 0, columns);
+  for (int32_t column : {2, 4})
+    add(Part::Lane, 0, column);
+  for (int32_t row : {1, 2, 4})
+    add(Part::Lane, row, 0);
+  for (int32_t row : {16, 32})
+    add(Part::Warp, row, 0);
+  int64_t rows = 64;
+  for (unsigned count = 1; count < warpgroups; count *= 2, rows *= 2)
+    add(Part::Warp, rows, 0);
+  for (; rows < shape[0]; rows *= 2)
+    add(Part::Register, rows, 0);
+  fields.repeats = {1, shape[1] / columns};
+  return Layout::make(std::move(fields));
+}
+} // namespace kpkg::kgpu

@@ -1,0 +1,10 @@
+// How the accumulator of a product of warpgroups lies in registers.
+// SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
+#pragma once
+#include "dialect/layout/Layout.h"
+
+namespace kpkg::kgpu {
+/// Of a tile of rows x columns that `warpgroups` share, 64 rows of each 64 * warpgroups in turn. Source of the fragment: PTX ISA, "Register
+/// fragments and shared memory matrix layouts" of wgmma. Rows are a multiple of 64 * warpgroups, columns of 8; powers of two but for the columns.
+layout::Layout wgmmaAccumulator(llvm::ArrayRef<int64_t> shape, unsigned warpgroups);
+} // namespace kpkg::kgpu

@@ -1,0 +1,97 @@
+// Rings, roles and products of warpgroups: verifiers.
+// SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
+#include "dialect/kgpu/ir/KgpuDialect.h"
+
+using namespace mlir;
+using namespace kpkg;
+using namespace kpkg::kgpu;
+
+/// Grids have fewer than 2^31 CTAs along x.
+static ConstantIntRanges rangeOfCtas(int64_t least) {
+  constexpr unsigned bits = 64;
+  return ConstantIntRanges::fromSigned(APInt(bits, least), APInt(bits, std::numeric_limits<int32_t>::max()));
+}
+void CtaIdOp::inferResultRanges(ArrayRef<ConstantIntRanges>, SetIntRangeFn set) { set(getResult(), rangeOfCtas(0)); }
+void CtaCountOp::inferResultRanges(ArrayRef<ConstantIntRanges>, SetIntRangeFn set) { set(getResult(), rangeOfCtas(1)); }
+
+LogicalResult RolesOp::verify() {
+  auto kernel = (*this)->getParentOfType<tile::KernelOp>();
+  if (!kernel || getLaunch(kernel).consumers == 0)
+    return emitOpError() << "needs a kernel with '" << kConsumersAttribute << "'";
+  return success();
+}
+
+LogicalResult RingOp::verify() {
+  SharedType barriers = getBarriers().getType();
+  if (barriers.getShape() != ArrayRef<int64_t>{2, getType().getSlots()} || !barriers.getElementType().isInteger(64))
+    return emitOpError() << barriers << " is no place for the barriers of " << getType();
+  return success();
+}
+
+LogicalResult TensorLoadOp::verify() {
+  if (int64_t(getOffsets().size()) != getView().getType().getRank())
+    return emitOpError() << "needs an offset for each of the " << getView().getType().getRank() << " dimensions of its view";
+  if (!isa<BlockArgument>(getView()))
+    return emitOpError("copies from an argument of the kernel");
+  if (static_cast<int64_t>(getDistance()) >= getBuffer().getType().getSizeBytes())
+    return emitOpError() << "starts " << getDistance() << " bytes behind the beginning of " << getBuffer().getType();
+  return success();
+}
+
+LogicalResult TensorStoreOp::verify() {
+  auto value = cast<RankedTensorType>(getValue().getType());
+  SharedType staging = getStaging().getType();
+  if (int64_t(getOffsets().size()) != getView().getType().getRank())
+    return emitOpError() << "needs an offset for each of the " << getView().getType().getRank() << " dimensions of its view";
+  if (!isa<BlockArgument>(getView()) || !getView().getType().getIsMut())
+    return emitOpError("copies to an argument of the kernel that it may write");
+  if (staging.getShape().size() != 4 || staging.getShape()[2] != 64 || staging.getElementType() != value.getElementType() ||
+      value.getRank() != 2 || value.getDimSize(1) % staging.getShape()[3] != 0 || value.getDimSize(0) % 64 != 0)
+    return emitOpError() << "cannot bring " << value << " through " << staging;
+  return success();
+}
+
+std::optional<unsigned> kgpu::panelDim(SharedType buffer) {
+  if (!buffer.getMemory() || buffer.getShape().size() != 2)
+    return std::nullopt;
+  int64_t rows = buffer.getShape()[0], columns = buffer.getShape()[1];
+  for (unsigned dim : {1u, 0u}) {
+    SmallVector<int64_t> shape = dim == 1 ? SmallVector<int64_t>{rows, columns} : SmallVector<int64_t>{columns, rows};
+    auto memory = layout::SharedLayout::tma(shape, buffer.getElementBytes(), layout::Swizzle::B128);
+    if (!memory) {
+      llvm::consumeError(memory.takeError());
+      continue;
+    }
+    if (*buffer.getMemory() == (dim == 1 ? *memory : layout::transposed(*memory)))
+      return dim;
+  }
+  return std::nullopt;
+}
+
+LogicalResult WgmmaOp::verify() {
+  SharedType lhs = getLhs().getType(), rhs = getRhs().getType();
+  auto sum = cast<RankedTensorType>(getAccumulator().getType());
+  if (!panelDim(lhs) || !panelDim(rhs))
+    return emitOpError("reads operands in panels of 128 bytes");
+  if (lhs.getShape()[1] != rhs.getShape()[0] || sum.getShape() != ArrayRef<int64_t>{lhs.getShape()[0], rhs.getShape()[1]})
+    return emitOpError() << "cannot multiply " << lhs.getShape() << " by " << rhs.getShape() << " into " << sum.getShape();
+  Type element = lhs.getElementType();
+  if (element != rhs.getElementType() || !(element.isBF16() || element.isF16()) || !sum.getElementType().isF32())
+    return emitOpError() << "multiplies bf16 or f16 into f32, not " << element << " and " << rhs.getElementType() << " into "
+                         << sum.getElementType();
+  if (!hasLayout(sum))
+    return emitOpError("needs a layout on its accumulator");
+  return success();
+}
+
+LogicalResult WgmmaWaitOp::verify() {
+  if (getValues().getTypes() != getResults().getTypes())
+    return emitOpError("gives what it takes");
+  return success();
+}
+
+void WgmmaWaitOp::build(OpBuilder &, OperationState &state, int64_t pending, ValueRange values) {
+  state.getOrAddProperties<Properties>().pending = IntegerAttr::get(IntegerType::get(state.getContext(), 64), pending);
+  state.addOperands(values);
+  state.addTypes(values.getTypes());
+}

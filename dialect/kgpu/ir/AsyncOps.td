@@ -1,0 +1,174 @@
+// What runs by itself: rings of buffers that copies fill and products read, and the roles of warps around them.
+// SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
+
+def Kgpu_CtaIdOp : Kgpu_Op<"cta_id", [Pure, DeclareOpInterfaceMethods<InferIntRangeInterface, ["inferResultRanges"]>]> {
+  let summary = "number of this CTA in the grid, along x";
+  let description = [{
+    ```mlir
+    %t = kgpu.cta_id
+    ```
+  }];
+  let results = (outs Index:$result);
+  let assemblyFormat = "attr-dict";
+}
+
+def Kgpu_CtaCountOp : Kgpu_Op<"cta_count", [Pure, DeclareOpInterfaceMethods<InferIntRangeInterface, ["inferResultRanges"]>]> {
+  let summary = "CTAs of the grid, along x";
+  let description = [{
+    ```mlir
+    %t = kgpu.cta_count
+    ```
+  }];
+  let results = (outs Index:$result);
+  let assemblyFormat = "attr-dict";
+}
+
+def Kgpu_RolesOp : Kgpu_Op<"roles", [RecursiveMemoryEffects, NoTerminator, NoRegionArguments]> {
+  let summary = "two programs side by side: one thread loads, the others compute";
+  let description = [{
+    `load` is run by one thread of a warp of its own, `compute` by the warpgroups that `kgpu.consumers` counts. They meet only at
+    rings. Within `compute` the threads are those that layouts speak of, and `kgpu.barrier` is among them. It is the last op of its kernel.
+
+    ```mlir
+    kgpu.roles load {
+      kgpu.acquire %ring[%use] bytes 8192 : !kgpu.ring<4>
+    } compute {
+      kgpu.await %ring[%use] : !kgpu.ring<4>
+      kgpu.release %ring[%use] : !kgpu.ring<4>
+    }
+    ```
+  }];
+  let regions = (region SizedRegion<1>:$load, SizedRegion<1>:$compute);
+  let assemblyFormat = "attr-dict-with-keyword `load` $load `compute` $compute";
+  let hasVerifier = 1;
+}
+
+def Kgpu_RingOp : Kgpu_Op<"ring", [MemoryEffects<[MemRead, MemWrite]>]> {
+  let summary = "slots that are filled and emptied in turn";
+  let description = [{
+    Uses are counted from 0; use n takes slot n mod `slots`. Its barriers lie in `barriers`, full ones before empty ones. For each use, in
+    order: the loading thread acquires, copies signal, every warpgroup of `compute` awaits, reads, and releases.
+
+    ```mlir
+    %t = kgpu.ring %barriers : !kgpu.smem<2x4xi64> -> !kgpu.ring<4>
+    ```
+  }];
+  let arguments = (ins Kgpu_SharedType:$barriers);
+  let results = (outs Kgpu_RingType:$result);
+  let assemblyFormat = "$barriers attr-dict `:` qualified(type($barriers)) `->` qualified(type($result))";
+  let hasVerifier = 1;
+}
+
+class Kgpu_RingUseOp<string mnemonic> : Kgpu_Op<mnemonic, [MemoryEffects<[MemRead, MemWrite]>]>;
+
+def Kgpu_AcquireOp : Kgpu_RingUseOp<"acquire"> {
+  let summary = "waits until the slot of a use is empty, and says how much will fill it";
+  let description = [{
+    `bytes` are those of all copies that signal this use.
+
+    ```mlir
+    kgpu.acquire %ring[%use] bytes 32768 : !kgpu.ring<4>
+    ```
+  }];
+  let arguments = (ins Kgpu_RingType:$ring, I32:$use, ConfinedAttr<I64Attr, [IntPositive]>:$bytes);
+  let assemblyFormat = "$ring `[` $use `]` `bytes` $bytes attr-dict `:` qualified(type($ring))";
+}
+
+def Kgpu_AwaitOp : Kgpu_RingUseOp<"await"> {
+  let summary = "waits until the slot of a use is full";
+  let description = [{
+    ```mlir
+    kgpu.await %ring[%use] : !kgpu.ring<4>
+    ```
+  }];
+  let arguments = (ins Kgpu_RingType:$ring, I32:$use);
+  let assemblyFormat = "$ring `[` $use `]` attr-dict `:` qualified(type($ring))";
+}
+
+def Kgpu_ReleaseOp : Kgpu_RingUseOp<"release"> {
+  let summary = "says that this warpgroup does not need the slot of a use any more";
+  let description = [{
+    What read the slot has finished: a product has been waited for.
+
+    ```mlir
+    kgpu.release %ring[%use] : !kgpu.ring<4>
+    ```
+  }];
+  let arguments = (ins Kgpu_RingType:$ring, I32:$use);
+  let assemblyFormat = "$ring `[` $use `]` attr-dict `:` qualified(type($ring))";
+}
+
+def Kgpu_TensorLoadOp : Kgpu_Op<"tensor_load", [MemoryEffects<[MemRead, MemWrite]>]> {
+  let summary = "starts a copy of a part of a view to shared memory that signals a use of a ring when it is done";
+  let description = [{
+    Uses the tensor map `map` of the kernel, whose argument `view` is: the box at `offsets`, one for each of the view's dimensions. Places
+    outside of the view are filled with zeros. One thread starts it.
+
+    ```mlir
+    kgpu.tensor_load %x[%batch, %m, %k] map 0 to %a plus 0 signals %ring[%use] : !in, !left, !kgpu.ring<4>
+    ```
+  }];
+  let arguments = (ins Tile_ViewType:$view, Variadic<Index>:$offsets, ConfinedAttr<I64Attr, [IntNonNegative]>:$map,
+                       Kgpu_SharedType:$buffer, ConfinedAttr<I64Attr, [IntNonNegative]>:$distance, Kgpu_RingType:$ring, I32:$use);
+  let assemblyFormat = [{
+    $view `[` $offsets `]` `map` $map `to` $buffer `plus` $distance `signals` $ring `[` $use `]` attr-dict
+    `:` qualified(type($view)) `,` qualified(type($buffer)) `,` qualified(type($ring))
+  }];
+  let hasVerifier = 1;
+}
+
+def Kgpu_TensorStoreOp : Kgpu_Op<"tensor_store", [MemoryEffects<[MemRead, MemWrite]>]> {
+  let summary = "copies a tile to a part of a view by the tensor map, through shared memory";
+  let description = [{
+    Uses the tensor map `map` of the kernel, whose argument `view` is. Each warpgroup writes its rows panel by panel to its buffers of
+    `staging` in turn and starts copies from there, which may still run when the op is done. Places outside of the view are left out.
+    `staging` has the shape of warpgroups, buffers, 64 rows, columns of a panel of 128 bytes; nothing else uses it.
+
+    ```mlir
+    kgpu.tensor_store %tile, %y[%batch, %m, %n] map 1 through %staging : tensor<64x128xbf16, #acc>, !out, !buffers
+    ```
+  }];
+  let arguments = (ins Tile_Tile:$value, Tile_ViewType:$view, Variadic<Index>:$offsets,
+                       ConfinedAttr<I64Attr, [IntNonNegative]>:$map, Kgpu_SharedType:$staging);
+  let assemblyFormat = [{
+    $value `,` $view `[` $offsets `]` `map` $map `through` $staging attr-dict
+    `:` type($value) `,` qualified(type($view)) `,` qualified(type($staging))
+  }];
+  let hasVerifier = 1;
+}
+
+def Kgpu_WgmmaOp : Kgpu_Op<"wgmma", [MemoryEffects<[MemRead]>, AllTypesMatch<["accumulator", "result"]>]> {
+  let summary = "starts a matrix product of operands in shared memory, by warpgroups";
+  let description = [{
+    result = lhs @ rhs, plus `accumulator` where `adds` is true; where it is false, what the accumulator holds does not matter. Operands
+    lie in panels of 128 bytes as TMA's 128-byte swizzle leaves them, along either dimension. The layout of the accumulator is
+    `wgmmaAccumulator` (layout/DotLayout.h). The result, and the operands' memory, must not be touched until `kgpu.wgmma_wait` gave it.
+
+    ```mlir
+    %t = kgpu.wgmma %a, %b, %c adds %some : !left, !right, tensor<64x128xf32, #acc>
+    ```
+  }];
+  let arguments = (ins Kgpu_SharedType:$lhs, Kgpu_SharedType:$rhs, Tile_Tile:$accumulator, I1:$adds);
+  let results = (outs Tile_Tile:$result);
+  let assemblyFormat = [{
+    $lhs `,` $rhs `,` $accumulator `adds` $adds attr-dict
+    `:` qualified(type($lhs)) `,` qualified(type($rhs)) `,` type($accumulator)
+  }];
+  let hasVerifier = 1;
+}
+
+def Kgpu_WgmmaWaitOp : Kgpu_Op<"wgmma_wait", [MemoryEffects<[MemRead, MemWrite]>]> {
+  let summary = "waits until all but the latest products of this warpgroup are done";
+  let description = [{
+    At most `pending` products are still running afterwards; `values` are the results of those that are done.
+
+    ```mlir
+    %t = kgpu.wgmma_wait 0 %d : tensor<64x128xf32, #acc> -> tensor<64x128xf32, #acc>
+    ```
+  }];
+  let arguments = (ins ConfinedAttr<I64Attr, [IntNonNegative]>:$pending, Variadic<Tile_Tile>:$values);
+  let results = (outs Variadic<Tile_Tile>:$results);
+  let assemblyFormat = "$pending $values attr-dict `:` type($values) `->` type($results)";
+  let builders = [OpBuilder<(ins "int64_t":$pending, "::mlir::ValueRange":$values)>];
+  let hasVerifier = 1;
+}

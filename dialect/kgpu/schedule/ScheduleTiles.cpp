@@ -1,0 +1,90 @@
+// Which CTA makes which tiles of an output, and in which order.
+// SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
+//
+// Before: tile.for_tiles (%m, %n) to (%rows, %columns) { ... }
+// After:  scf.for %t = kgpu.cta_id to %rows * %columns step kgpu.cta_count { %m, %n from %t ... }
+//
+// On entry: a configured kernel. On exit: no tile.for_tiles is left. The last coordinate runs fastest; in a kernel with a matrix product
+// tiles come in groups of some rows instead, down the columns of a group: what runs at the same time then shares rows of one operand and
+// columns of the other one in the L2 cache.
+#include "dialect/kgpu/Passes.h"
+
+using namespace mlir;
+
+namespace kpkg::kgpu {
+#define GEN_PASS_DEF_KGPUSCHEDULETILES
+#include "dialect/kgpu/Passes.h.inc"
+
+namespace {
+/// Measured on an H200: 8 to 32 are within 1 % of each other.
+constexpr int64_t kGroupRows = 16;
+
+class Schedule {
+public:
+  explicit Schedule(tile::ForTilesOp op) : op(op), builder(op), loc(op.getLoc()) {}
+
+  void run() {
+    Value zero = constant(0), total = constant(1);
+    SmallVector<Value> counts;
+    for (Value count : op.getCounts()) {
+      counts.push_back(arith::MaxSIOp::create(builder, loc, count, zero));
+      total = arith::MulIOp::create(builder, loc, total, counts.back());
+    }
+    Value first = CtaIdOp::create(builder, loc), step = CtaCountOp::create(builder, loc);
+    auto loop = scf::ForOp::create(builder, loc, first, total, step);
+    builder.setInsertionPointToStart(loop.getBody());
+    bool isProduct = op->walk([](tile::DotOp) { return WalkResult::interrupt(); }).wasInterrupted();
+    SmallVector<Value> coordinates = isProduct && counts.size() >= 2 ? grouped(loop.getInductionVar(), counts)
+                                                                     : rowMajor(loop.getInductionVar(), counts);
+    Block &body = op.getBody().front();
+    body.getTerminator()->erase();
+    loop.getBody()->getOperations().splice(std::prev(loop.getBody()->end()), body.getOperations());
+    for (auto [old, coordinate] : llvm::zip(op.getCoordinates(), coordinates))
+      old.replaceAllUsesWith(coordinate);
+    op.erase();
+  }
+
+private:
+  Value constant(int64_t value) { return arith::ConstantIndexOp::create(builder, loc, value); }
+  Value quotient(Value left, Value right) { return arith::DivUIOp::create(builder, loc, left, right); }
+  Value rest(Value left, Value right) { return arith::RemUIOp::create(builder, loc, left, right); }
+
+  SmallVector<Value> rowMajor(Value number, ArrayRef<Value> counts) {
+    SmallVector<Value> coordinates(counts.size());
+    for (size_t dim = counts.size(); dim-- > 1; number = quotient(number, counts[dim]))
+      coordinates[dim] = rest(number, counts[dim]);
+    coordinates[0] = number;
+    return coordinates;
+  }
+
+  SmallVector<Value> grouped(Value number, ArrayRef<Value> counts) {
+    Value rows = counts[counts.size() - 2], columns = counts.back(), tiles = arith::MulIOp::create(builder, loc, rows, columns);
+    SmallVector<Value> coordinates;
+    if (counts.size() > 2) {
+      coordinates = rowMajor(quotient(number, tiles), counts.drop_back(2));
+      number = rest(number, tiles);
+    }
+    Value height = constant(kGroupRows), area = arith::MulIOp::create(builder, loc, height, columns);
+    Value firstRow = arith::MulIOp::create(builder, loc, quotient(number, area), height);
+    Value left = arith::SubIOp::create(builder, loc, rows, firstRow);
+    Value lines = arith::MinSIOp::create(builder, loc, left, height), within = rest(number, area);
+    coordinates.push_back(arith::AddIOp::create(builder, loc, firstRow, rest(within, lines)));
+    coordinates.push_back(quotient(within, lines));
+    return coordinates;
+  }
+
+  tile::ForTilesOp op;
+  OpBuilder builder;
+  Location loc;
+};
+
+struct ScheduleTiles final : impl::KgpuScheduleTilesBase<ScheduleTiles> {
+  void runOnOperation() override {
+    SmallVector<tile::ForTilesOp> all;
+    getOperation().walk([&](tile::ForTilesOp op) { all.push_back(op); });
+    for (tile::ForTilesOp op : all)
+      Schedule(op).run();
+  }
+};
+} // namespace
+} // namespace kpkg::kgpu

@@ -1,0 +1,180 @@
+// Rings, roles and products of warpgroups as code of one thread.
+// SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
+#include "dialect/lower/nvvm/AsyncInstructions.h"
+#include "dialect/lower/nvvm/DeviceOps.h"
+#include "dialect/lower/nvvm/Emitter.h"
+
+using namespace mlir;
+
+namespace kpkg::lower::nvvm {
+
+namespace {
+constexpr int64_t barrierBytes = 8;
+constexpr int64_t panelBytes = 128;
+
+/// The barriers of one use of a ring, and the parity of the phase that it makes.
+struct RingUse {
+  Value full, empty, parity;
+};
+
+RingUse ringUse(ImplicitLocOpBuilder &builder, Value barriers, int64_t slots, Value use) {
+  Value count = constantOf(builder, slots);
+  Value slot = arith::RemUIOp::create(builder, use, count), lap = arith::DivUIOp::create(builder, use, count);
+  RingUse result;
+  result.full = bytesBehind(builder, barriers, arith::MulIOp::create(builder, slot, constantOf(builder, barrierBytes)).getResult());
+  result.empty = bytesBehind(builder, result.full, slots * barrierBytes);
+  result.parity = arith::AndIOp::create(builder, lap, constantOf(builder, 1));
+  return result;
+}
+} // namespace
+
+LogicalResult Emitter::emitRing(kgpu::RingOp op) {
+  Value barriers = scalar(op.getBarriers());
+  define(op, {barriers});
+  int64_t slots = op.getType().getSlots();
+  Value first = arith::CmpIOp::create(builder, arith::CmpIPredicate::eq, place.thread(), constantOf(builder, 0));
+  OpBuilder::InsertionGuard guard(builder);
+  builder.setInsertionPointToStart(scf::IfOp::create(builder, first, /*withElseRegion=*/false).thenBlock());
+  for (int64_t slot = 0; slot < slots; ++slot) {
+    barrierInit(builder, bytesBehind(builder, barriers, slot * barrierBytes), 1);
+    barrierInit(builder, bytesBehind(builder, barriers, (slots + slot) * barrierBytes), launch.consumers);
+  }
+  fenceBarrierInit(builder);
+  return success();
+}
+
+LogicalResult Emitter::emitRoles(kgpu::RolesOp op) {
+  ctaBarrier(builder); // rings are ready
+  Value warp = uniform(builder, arith::ShRUIOp::create(builder, place.thread(), constantOf(builder, 5)));
+  warpgroup = arith::ShRUIOp::create(builder, warp, constantOf(builder, 2));
+  Value loads = arith::CmpIOp::create(builder, arith::CmpIPredicate::eq, warp, constantOf(builder, launch.warps()));
+  auto branch = scf::IfOp::create(builder, loads, /*withElseRegion=*/true);
+  {
+    OpBuilder::InsertionGuard guard(builder);
+    builder.setInsertionPointToStart(branch.thenBlock());
+    builder.setInsertionPointToStart(scf::IfOp::create(builder, electLane(builder), /*withElseRegion=*/false).thenBlock());
+    if (failed(emitRegion(op.getLoad())))
+      return failure();
+  }
+  OpBuilder::InsertionGuard guard(builder);
+  builder.setInsertionPointToStart(branch.elseBlock());
+  if (failed(emitRegion(op.getCompute())))
+    return failure();
+  // The CTA's shared memory must stay until the last copies have read it.
+  if (storesByMaps)
+    waitForBulkCopies(builder);
+  return success();
+}
+
+LogicalResult Emitter::emitRegion(Region &region) {
+  for (Operation &op : region.front())
+    if (failed(emit(&op)))
+      return failure();
+  return success();
+}
+
+void Emitter::emitBarrier() {
+  if (warpgroup)
+    namedBarrier(builder, constantOf(builder, computeBarrier), launch.threadsOfBlock());
+  else
+    ctaBarrier(builder);
+}
+
+LogicalResult Emitter::emitAcquire(kgpu::AcquireOp op) {
+  RingUse use = ringUse(builder, scalar(op.getRing()), op.getRing().getType().getSlots(), scalar(op.getUse()));
+  // The phase before the first one counts as ended: the first lap finds all slots empty.
+  barrierWait(builder, use.empty, arith::XOrIOp::create(builder, use.parity, constantOf(builder, 1)));
+  barrierExpect(builder, use.full, op.getBytes());
+  return success();
+}
+
+LogicalResult Emitter::emitAwait(kgpu::AwaitOp op) {
+  RingUse use = ringUse(builder, scalar(op.getRing()), op.getRing().getType().getSlots(), scalar(op.getUse()));
+  barrierWait(builder, use.full, use.parity);
+  return success();
+}
+
+LogicalResult Emitter::emitRelease(kgpu::ReleaseOp op) {
+  RingUse use = ringUse(builder, scalar(op.getRing()), op.getRing().getType().getSlots(), scalar(op.getUse()));
+  Value rest = arith::AndIOp::create(builder, place.thread(), constantOf(builder, kgpu::kWarpgroupThreads - 1));
+  barrierArrive(builder, use.empty, arith::CmpIOp::create(builder, arith::CmpIPredicate::eq, rest, constantOf(builder, 0)));
+  return success();
+}
+
+LogicalResult Emitter::emitTensorLoad(kgpu::TensorLoadOp op) {
+  RingUse use = ringUse(builder, scalar(op.getRing()), op.getRing().getType().getSlots(), scalar(op.getUse()));
+  auto view = cast<tile::ViewType>(op.getView().getType());
+  // Innermost first, as the map has its dimensions.
+  SmallVector<Value> coordinates;
+  auto add = [&](int64_t dim) {
+    coordinates.push_back(arith::IndexCastOp::create(builder, builder.getI32Type(), scalar(op.getOffsets()[dim])));
+  };
+  add(view.getUnit());
+  for (int64_t dim = view.getRank(); dim-- > 0;)
+    if (dim != view.getUnit())
+      add(dim);
+  tensorCopy(builder, bytesBehind(builder, scalar(op.getBuffer()), op.getDistance()), tensorMap(op.getMap()), coordinates, use.full);
+  return success();
+}
+
+LogicalResult Emitter::emitWgmma(kgpu::WgmmaOp op) {
+  auto lhs = cast<kgpu::SharedType>(op.getLhs().getType()), rhs = cast<kgpu::SharedType>(op.getRhs().getType());
+  int64_t rows = lhs.getShape()[0], depth = lhs.getShape()[1], columns = rhs.getShape()[1], bytes = lhs.getElementBytes();
+  int64_t stepDepth = 32 / bytes, rowsOfBlock = 64, blocks = rows / (rowsOfBlock * launch.consumers);
+  bool lhsDepthLast = *kgpu::panelDim(lhs) == 1, rhsDepthLast = *kgpu::panelDim(rhs) == 0;
+  Type i32 = builder.getI32Type();
+  OperandDescriptor left{LLVM::PtrToIntOp::create(builder, i32, scalar(op.getLhs())), (lhsDepthLast ? rows : depth) * panelBytes, lhsDepthLast};
+  OperandDescriptor right{LLVM::PtrToIntOp::create(builder, i32, scalar(op.getRhs())), (rhsDepthLast ? columns : depth) * panelBytes, rhsDepthLast};
+  // From one block of rows to the next: further rows of a panel, or another panel.
+  int64_t blockBytes = lhsDepthLast ? rowsOfBlock * panelBytes : left.panelBytes;
+  Value own = arith::MulIOp::create(builder, warpgroup, constantOf(builder, blockBytes));
+  left.address = arith::AddIOp::create(builder, left.address, own);
+  // Where a step of 32 bytes of depth begins in an operand.
+  auto stepBytes = [&](const OperandDescriptor &operand, int64_t step) {
+    int64_t along = step * 32;
+    return operand.isDepthLast ? along / panelBytes * operand.panelBytes + along % panelBytes : step * stepDepth * panelBytes;
+  };
+  const layout::Layout &layout = kgpu::layoutOf(op.getResult());
+  ValueRange sums = registersOf(op.getAccumulator());
+  TileRegisters results(sums);
+  APInt constant;
+  bool alwaysAdds = matchPattern(op.getAdds(), m_ConstantInt(&constant)) && constant.isOne();
+  wgmmaFence(builder);
+  for (int64_t block = 0; block < blocks; ++block) {
+    SmallVector<unsigned> registers;
+    for (int64_t i = 0; i < columns / 2; ++i) {
+      int64_t row = i / 2 % 2 * 8 + block * rowsOfBlock * launch.consumers, column = i / 4 * 8 + i % 2;
+      registers.push_back(*layout.registerOf({row, column}, 0));
+    }
+    SmallVector<Value> part;
+    for (unsigned reg : registers)
+      part.push_back(results[reg]);
+    for (int64_t step = 0; step < depth / stepDepth; ++step) {
+      Value a = descriptorAt(builder, left, stepBytes(left, step) + block * blockBytes * launch.consumers);
+      Value b = descriptorAt(builder, right, stepBytes(right, step));
+      Value adds = step == 0 && !alwaysAdds ? scalar(op.getAdds()) : Value();
+      part = wgmma(builder, part, a, !lhsDepthLast, b, !rhsDepthLast, adds, lhs.getElementType());
+    }
+    for (auto [reg, value] : llvm::zip(registers, part))
+      results[reg] = value;
+  }
+  wgmmaCommit(builder);
+  define(op, std::move(results));
+  return success();
+}
+
+LogicalResult Emitter::emitWgmmaWait(kgpu::WgmmaWaitOp op) {
+  TileRegisters all;
+  for (Value value : op.getValues())
+    llvm::append_range(all, registersOf(value));
+  TileRegisters done = wgmmaWait(builder, op.getPending(), all);
+  ArrayRef<Value> rest = done;
+  for (auto [value, result] : llvm::zip(op.getValues(), op.getResults())) {
+    size_t count = registersOf(value).size();
+    define(result, TileRegisters(rest.take_front(count)));
+    rest = rest.drop_front(count);
+  }
+  return success();
+}
+
+} // namespace kpkg::lower::nvvm

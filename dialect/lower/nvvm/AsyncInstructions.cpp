@@ -1,0 +1,161 @@
+// Instructions of what runs by itself. Written as PTX: LLVM's own ops lack the choice of adding at run time, and what is passed through
+// an instruction keeps its uses behind it.
+// SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
+#include "dialect/lower/nvvm/AsyncInstructions.h"
+#include "dialect/lower/nvvm/ThreadBits.h"
+#include "llvm/ADT/StringExtras.h"
+#include "mlir/Dialect/Arith/IR/Arith.h"
+#include "mlir/Dialect/LLVMIR/LLVMDialect.h"
+#include "mlir/Dialect/LLVMIR/NVVMDialect.h"
+
+using namespace mlir;
+
+namespace kpkg::lower::nvvm {
+
+static LLVM::InlineAsmOp instruction(ImplicitLocOpBuilder &builder, TypeRange results, ValueRange operands, const Twine &text,
+                                     const Twine &constraints) {
+  return LLVM::InlineAsmOp::create(builder, results, operands, text.str(), constraints.str(), /*has_side_effects=*/true,
+                                   /*is_align_stack=*/false, LLVM::tailcallkind::TailCallKind::None,
+                                   LLVM::AsmDialectAttr::get(builder.getContext(), LLVM::AsmDialect::AD_ATT), ArrayAttr());
+}
+
+void barrierInit(ImplicitLocOpBuilder &builder, Value address, unsigned arrivals) {
+  instruction(builder, {}, {address}, "mbarrier.init.shared::cta.b64 [$0], " + Twine(arrivals) + ";", "r,~{memory}");
+}
+
+void fenceBarrierInit(ImplicitLocOpBuilder &builder) {
+  instruction(builder, {}, {}, "fence.mbarrier_init.release.cluster;", "~{memory}");
+}
+
+void barrierExpect(ImplicitLocOpBuilder &builder, Value address, int64_t bytes) {
+  instruction(builder, {}, {address}, "mbarrier.arrive.expect_tx.shared::cta.b64 _, [$0], " + Twine(bytes) + ";", "r,~{memory}");
+}
+
+void barrierArrive(ImplicitLocOpBuilder &builder, Value address, Value predicate) {
+  instruction(builder, {}, {address, predicate}, "@$1 mbarrier.arrive.shared::cta.b64 _, [$0];", "r,b,~{memory}");
+}
+
+void barrierWait(ImplicitLocOpBuilder &builder, Value address, Value parity) {
+  instruction(builder, {}, {address, parity},
+              "{ .reg .pred done; wait: mbarrier.try_wait.parity.shared::cta.b64 done, [$0], $1; @done bra over; bra wait; over: }",
+              "r,r,~{memory}");
+}
+
+/// Appends coordinates to the operands of an instruction; gives its text for them.
+static std::string boxAt(ValueRange coordinates, SmallVectorImpl<Value> &operands, std::string &constraints) {
+  std::string box;
+  for (auto [number, coordinate] : llvm::enumerate(coordinates)) {
+    box += (number ? ", $" : "$") + std::to_string(operands.size());
+    constraints += ",r";
+    operands.push_back(coordinate);
+  }
+  return box;
+}
+
+void tensorCopyOut(ImplicitLocOpBuilder &builder, Value source, Value map, ValueRange coordinates) {
+  SmallVector<Value> operands = {source, map};
+  std::string constraints = "r,l", box = boxAt(coordinates, operands, constraints);
+  instruction(builder, {}, operands,
+              "cp.async.bulk.tensor." + Twine(coordinates.size()) + "d.global.shared::cta.tile.bulk_group [$1, {" + box + "}], [$0];",
+              constraints + ",~{memory}");
+  instruction(builder, {}, {}, "cp.async.bulk.commit_group;", "~{memory}");
+}
+
+void tensorCopy(ImplicitLocOpBuilder &builder, Value destination, Value map, ValueRange coordinates, Value barrier) {
+  SmallVector<Value> operands = {destination, map, barrier};
+  std::string constraints = "r,l,r", box = boxAt(coordinates, operands, constraints);
+  instruction(builder, {}, operands,
+              "cp.async.bulk.tensor." + Twine(coordinates.size()) + "d.shared::cluster.global.tile.mbarrier::complete_tx::bytes [$0], [$1, {" +
+                  box + "}], [$2];",
+              constraints + ",~{memory}");
+}
+
+Value uniform(ImplicitLocOpBuilder &builder, Value value) {
+  return NVVM::ShflOp::create(builder, builder.getI32Type(), constantOf(builder, -1), value, constantOf(builder, 0), constantOf(builder, 31),
+                              NVVM::ShflKind::idx, UnitAttr());
+}
+
+Value electLane(ImplicitLocOpBuilder &builder) { return NVVM::ElectSyncOp::create(builder, builder.getI1Type(), Value()); }
+
+void namedBarrier(ImplicitLocOpBuilder &builder, Value id, unsigned threads) {
+  NVVM::BarrierOp::create(builder, TypeRange(), id, constantOf(builder, threads), NVVM::BarrierReductionAttr(), Value());
+}
+
+Value bytesBehind(ImplicitLocOpBuilder &builder, Value address, Value bytes) {
+  return LLVM::GEPOp::create(builder, address.getType(), builder.getI8Type(), address, ValueRange{bytes});
+}
+
+Value bytesBehind(ImplicitLocOpBuilder &builder, Value address, int64_t bytes) {
+  return bytes == 0 ? address : bytesBehind(builder, address, constantOf(builder, bytes));
+}
+
+void storeMatrices(ImplicitLocOpBuilder &builder, Value address, ValueRange words) {
+  SmallVector<Value> operands = {address};
+  llvm::append_range(operands, words);
+  instruction(builder, {}, operands, "stmatrix.sync.aligned.m8n8.x4.shared.b16 [$0], {$1, $2, $3, $4};", "r,r,r,r,r,~{memory}");
+}
+
+void fenceForCopies(ImplicitLocOpBuilder &builder) { instruction(builder, {}, {}, "fence.proxy.async.shared::cta;", "~{memory}"); }
+
+void waitForBulkReads(ImplicitLocOpBuilder &builder, int64_t pending) {
+  instruction(builder, {}, {}, "cp.async.bulk.wait_group.read " + Twine(pending) + ";", "~{memory}");
+}
+
+void waitForBulkCopies(ImplicitLocOpBuilder &builder) { instruction(builder, {}, {}, "cp.async.bulk.wait_group 0;", "~{memory}"); }
+
+Value descriptorAt(ImplicitLocOpBuilder &builder, const OperandDescriptor &operand, int64_t distance) {
+  // PTX ISA, "Matrix descriptor": address, leading and stride offset in units of 16 bytes, 128-byte swizzle in the highest bits. Eight rows
+  // of a panel are 1024 bytes; the leading offset counts only where panels lie side by side along rows or columns of the product.
+  constexpr int64_t strideOffset = 1024 >> 4;
+  int64_t leadingOffset = operand.isDepthLast ? 1 : operand.panelBytes >> 4;
+  int64_t fixed = leadingOffset << 16 | strideOffset << 32 | int64_t(1) << 62;
+  Type i64 = builder.getI64Type();
+  Value address = arith::AndIOp::create(builder, operand.address, constantOf(builder, 0x3FFFF));
+  Value start = arith::ExtUIOp::create(builder, i64, arith::ShRUIOp::create(builder, address, constantOf(builder, 4)));
+  Value descriptor = arith::OrIOp::create(builder, start, arith::ConstantIntOp::create(builder, fixed, 64));
+  return distance == 0 ? descriptor
+                       : arith::AddIOp::create(builder, descriptor, arith::ConstantIntOp::create(builder, distance >> 4, 64)).getResult();
+}
+
+void wgmmaFence(ImplicitLocOpBuilder &builder) { instruction(builder, {}, {}, "wgmma.fence.sync.aligned;", "~{memory}"); }
+
+void wgmmaCommit(ImplicitLocOpBuilder &builder) { instruction(builder, {}, {}, "wgmma.commit_group.sync.aligned;", "~{memory}"); }
+
+/// An instruction that changes `sums` in place.
+static SmallVector<Value> onSums(ImplicitLocOpBuilder &builder, ValueRange sums, ValueRange others, const Twine &text,
+                                 StringRef constraintsOfOthers, bool touchesMemory) {
+  SmallVector<std::string> constraints(sums.size(), "=f");
+  for (size_t i = 0; i < sums.size(); ++i)
+    constraints.push_back(std::to_string(i));
+  std::string all = llvm::join(constraints, ",") + constraintsOfOthers.str() + (touchesMemory ? ",~{memory}" : "");
+  SmallVector<Value> operands(sums);
+  llvm::append_range(operands, others);
+  Type result = LLVM::LLVMStructType::getLiteral(builder.getContext(), SmallVector<Type>(sums.getTypes()));
+  Value changed = instruction(builder, result, operands, text, all).getRes();
+  SmallVector<Value> values;
+  for (size_t i = 0; i < sums.size(); ++i)
+    values.push_back(LLVM::ExtractValueOp::create(builder, changed, i));
+  return values;
+}
+
+SmallVector<Value> wgmma(ImplicitLocOpBuilder &builder, ValueRange sums, Value lhs, bool lhsIsTransposed, Value rhs, bool rhsIsTransposed,
+                         Value adds, Type element) {
+  std::string registers;
+  for (size_t i = 0; i < sums.size(); ++i)
+    registers += (i ? ", $" : "$") + std::to_string(i);
+  size_t next = 2 * sums.size();
+  SmallVector<Value> others = {lhs, rhs};
+  if (adds)
+    others.push_back(adds);
+  std::string kind = element.isBF16() ? "bf16" : "f16";
+  std::string text = "wgmma.mma_async.sync.aligned.m64n" + std::to_string(2 * sums.size()) + "k16.f32." + kind + "." + kind + " {" + registers +
+                     "}, $" + std::to_string(next) + ", $" + std::to_string(next + 1) + ", " + (adds ? "$" + std::to_string(next + 2) : "1") +
+                     ", 1, 1, " + (lhsIsTransposed ? "1" : "0") + ", " + (rhsIsTransposed ? "1" : "0") + ";";
+  return onSums(builder, sums, others, text, adds ? ",l,l,b" : ",l,l", /*touchesMemory=*/false);
+}
+
+SmallVector<Value> wgmmaWait(ImplicitLocOpBuilder &builder, int64_t pending, ValueRange sums) {
+  return onSums(builder, sums, {}, "wgmma.wait_group.sync.aligned " + Twine(pending) + ";", "", /*touchesMemory=*/true);
+}
+
+} // namespace kpkg::lower::nvvm

@@ -1,0 +1,63 @@
+// Instructions of what runs by itself: barriers that count bytes, copies by tensor maps, products of warpgroups.
+// SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
+#pragma once
+#include "mlir/IR/ImplicitLocOpBuilder.h"
+
+namespace kpkg::lower::nvvm {
+
+/// Barriers are eight bytes of shared memory; `address` is an !llvm.ptr<3>.
+void barrierInit(mlir::ImplicitLocOpBuilder &builder, mlir::Value address, unsigned arrivals);
+/// Makes initialised barriers known to copies.
+void fenceBarrierInit(mlir::ImplicitLocOpBuilder &builder);
+/// Arrives, and says that copies will bring this many bytes.
+void barrierExpect(mlir::ImplicitLocOpBuilder &builder, mlir::Value address, int64_t bytes);
+/// Arrives where `predicate` holds.
+void barrierArrive(mlir::ImplicitLocOpBuilder &builder, mlir::Value address, mlir::Value predicate);
+/// Waits until the phase of this parity (i32) has ended.
+void barrierWait(mlir::ImplicitLocOpBuilder &builder, mlir::Value address, mlir::Value parity);
+
+/// Copies the box at `coordinates` (i32, innermost first) of a tensor map to shared memory.
+void tensorCopy(mlir::ImplicitLocOpBuilder &builder, mlir::Value destination, mlir::Value map, mlir::ValueRange coordinates,
+                mlir::Value barrier);
+
+/// i32: a value that is the same in all lanes of a warp, in a form that ptxas knows to be so.
+mlir::Value uniform(mlir::ImplicitLocOpBuilder &builder, mlir::Value value);
+/// i1: true in one lane of a warp that is together here.
+mlir::Value electLane(mlir::ImplicitLocOpBuilder &builder);
+/// Numbers of barriers: 0 is the CTA's; then that of all warpgroups that compute, then one for each of them.
+inline constexpr unsigned computeBarrier = 1, firstWarpgroupBarrier = 2;
+/// `threads` of the CTA, whole warps, wait for each other at barrier `id` (i32).
+void namedBarrier(mlir::ImplicitLocOpBuilder &builder, mlir::Value id, unsigned threads);
+
+/// The address `bytes` further on.
+mlir::Value bytesBehind(mlir::ImplicitLocOpBuilder &builder, mlir::Value address, mlir::Value bytes);
+mlir::Value bytesBehind(mlir::ImplicitLocOpBuilder &builder, mlir::Value address, int64_t bytes);
+
+/// Four 8x8 matrices of 16-bit elements, a word of each thread for each, to rows of 16 bytes at the lanes' addresses.
+void storeMatrices(mlir::ImplicitLocOpBuilder &builder, mlir::Value address, mlir::ValueRange words);
+/// Makes this thread's writes to shared memory known to copies that are started later.
+void fenceForCopies(mlir::ImplicitLocOpBuilder &builder);
+/// Starts a copy of shared memory to the box at `coordinates` of a tensor map, as a group of its own.
+void tensorCopyOut(mlir::ImplicitLocOpBuilder &builder, mlir::Value source, mlir::Value map, mlir::ValueRange coordinates);
+/// Waits until all but the latest `pending` groups of copies of this thread have read their source, or are done.
+void waitForBulkReads(mlir::ImplicitLocOpBuilder &builder, int64_t pending);
+void waitForBulkCopies(mlir::ImplicitLocOpBuilder &builder);
+
+/// How an operand of a product of warpgroups lies in shared memory.
+struct OperandDescriptor {
+  mlir::Value address;      ///< i32, in shared memory
+  int64_t panelBytes = 0;   ///< from one panel of 128 bytes to the next
+  bool isDepthLast = false; ///< panels run along the dimension that is summed over
+};
+/// i64: the descriptor of the operand `distance` bytes behind its beginning.
+mlir::Value descriptorAt(mlir::ImplicitLocOpBuilder &builder, const OperandDescriptor &operand, int64_t distance);
+
+void wgmmaFence(mlir::ImplicitLocOpBuilder &builder);
+void wgmmaCommit(mlir::ImplicitLocOpBuilder &builder);
+/// One instruction: 64 rows, 2 * sums.size() columns, 32 bytes of depth. `adds`: i1; null = true. `element`: bf16 or f16.
+llvm::SmallVector<mlir::Value> wgmma(mlir::ImplicitLocOpBuilder &builder, mlir::ValueRange sums, mlir::Value lhs, bool lhsIsTransposed,
+                                     mlir::Value rhs, bool rhsIsTransposed, mlir::Value adds, mlir::Type element);
+/// Waits until at most `pending` groups run; gives `sums` as they are then.
+llvm::SmallVector<mlir::Value> wgmmaWait(mlir::ImplicitLocOpBuilder &builder, int64_t pending, mlir::ValueRange sums);
+
+} // namespace kpkg::lower::nvvm

@@ -1,0 +1,87 @@
+// Tiles that go to memory by tensor maps: every warpgroup brings its rows panel by panel through its own buffers.
+// SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
+#include "dialect/lower/nvvm/AsyncInstructions.h"
+#include "dialect/lower/nvvm/DeviceOps.h"
+#include "dialect/lower/nvvm/Emitter.h"
+#include "dialect/lower/nvvm/Words.h"
+
+using namespace mlir;
+
+namespace kpkg::lower::nvvm {
+
+namespace {
+constexpr int64_t panelRows = 64, panelBytes = 128, bufferBytes = panelRows * panelBytes;
+/// Columns of four 8x8 matrices of 16-bit elements, two above each other and two side by side: what one instruction stores.
+constexpr int64_t storeColumns = 16;
+} // namespace
+
+LogicalResult Emitter::emitTensorStore(kgpu::TensorStoreOp op) {
+  auto type = cast<RankedTensorType>(op.getValue().getType());
+  const layout::Layout &layout = kgpu::layoutOf(type);
+  auto view = cast<tile::ViewType>(op.getView().getType());
+  kgpu::TensorMapAttr map = kgpu::tensorMapsOf(kernel)[op.getMap()];
+  unsigned rowDim = 0;
+  for (auto [dim, extent] : llvm::enumerate(map.getBox()))
+    if (int64_t(dim) != view.getUnit() && extent != 1)
+      rowDim = dim;
+  int64_t buffers = op.getStaging().getType().getShape()[1], panelColumns = op.getStaging().getType().getShape()[3];
+  int64_t blocks = type.getDimSize(0) / (panelRows * launch.consumers), panels = type.getDimSize(1) / panelColumns;
+
+  auto masked = [&](Value value, int64_t mask) { return arith::AndIOp::create(builder, value, constantOf(builder, mask)).getResult(); };
+  auto shifted = [&](Value value, int64_t by) { return arith::ShRUIOp::create(builder, value, constantOf(builder, by)).getResult(); };
+  auto times = [&](Value value, int64_t by) { return arith::MulIOp::create(builder, value, constantOf(builder, by)).getResult(); };
+  auto sum = [&](Value left, Value right) { return arith::AddIOp::create(builder, left, right).getResult(); };
+  Value thread = masked(place.thread(), kgpu::kWarpgroupThreads - 1), lane = masked(thread, 31);
+  Value leader = arith::CmpIOp::create(builder, arith::CmpIPredicate::eq, thread, constantOf(builder, 0));
+  // A lane gives the address of one row of one of the four matrices; chunks of 16 bytes are XORed with the row's number in its panel.
+  Value row = sum(times(shifted(thread, 5), 16), masked(lane, 15));
+  Value chunk = arith::XOrIOp::create(builder, masked(lane, 7), shifted(lane, 4));
+  Value laneOffset = sum(times(row, panelBytes), times(chunk, 16));
+  Value own = times(warpgroup, buffers * bufferBytes), base = bytesBehind(builder, scalar(op.getStaging()), own);
+  Value barrier = sum(warpgroup, constantOf(builder, firstWarpgroupBarrier));
+  auto byLeader = [&](auto make) {
+    OpBuilder::InsertionGuard guard(builder);
+    builder.setInsertionPointToStart(scf::IfOp::create(builder, leader, /*withElseRegion=*/false).thenBlock());
+    make();
+  };
+
+  ValueRange held = registersOf(op.getValue());
+  storesByMaps = true;
+  int64_t number = 0, total = blocks * panels;
+  for (int64_t block = 0; block < blocks; ++block)
+    for (int64_t panel = 0; panel < panels; ++panel, ++number) {
+      int64_t buffer = number % buffers;
+      // The copy that last read this buffer was `buffers` ago, unless the op before ended at another one.
+      bool isRegular = number != 0 || total % buffers == 0;
+      byLeader([&] { waitForBulkReads(builder, isRegular ? buffers - 1 : 0); });
+      namedBarrier(builder, barrier, kgpu::kWarpgroupThreads);
+      for (int64_t part = 0; part < panelColumns / storeColumns; ++part) {
+        SmallVector<Value> words;
+        for (int64_t matrix = 0; matrix < 4; ++matrix) {
+          int64_t firstRow = block * panelRows * launch.consumers + matrix % 2 * 8;
+          int64_t column = panel * panelColumns + part * storeColumns + matrix / 2 * 8;
+          words.push_back(pairOfNarrowFloats(builder, held[*layout.registerOf({firstRow, column}, 0)],
+                                             held[*layout.registerOf({firstRow, column + 1}, 0)]));
+        }
+        Value offset = arith::XOrIOp::create(builder, laneOffset, constantOf(builder, part * storeColumns * 2));
+        storeMatrices(builder, bytesBehind(builder, bytesBehind(builder, base, offset), buffer * bufferBytes), words);
+      }
+      fenceForCopies(builder);
+      namedBarrier(builder, barrier, kgpu::kWarpgroupThreads);
+      byLeader([&] {
+        SmallVector<Value> coordinates;
+        for (unsigned dim : map.order(view.getUnit())) {
+          Value coordinate = arith::IndexCastOp::create(builder, builder.getI32Type(), scalar(op.getOffsets()[dim]));
+          if (int64_t(dim) == view.getUnit())
+            coordinate = sum(coordinate, constantOf(builder, panel * panelColumns));
+          else if (dim == rowDim)
+            coordinate = sum(sum(coordinate, times(warpgroup, panelRows)), constantOf(builder, block * panelRows * launch.consumers));
+          coordinates.push_back(coordinate);
+        }
+        tensorCopyOut(builder, bytesBehind(builder, base, buffer * bufferBytes), tensorMap(op.getMap()), coordinates);
+      });
+    }
+  return success();
+}
+
+} // namespace kpkg::lower::nvvm

@@ -1,0 +1,49 @@
+// Tiles of an output are dealt to CTAs; those of a product in groups of 16 rows.
+// RUN: kpkg-opt --kgpu-schedule-tiles --canonicalize %s | FileCheck %s
+
+// CHECK-LABEL: tile.kernel @copy
+// CHECK: %[[ID:.*]] = kgpu.cta_id
+// CHECK: %[[COUNT:.*]] = kgpu.cta_count
+// CHECK: scf.for %[[TILE:.*]] = %[[ID]] to %{{.*}} step %[[COUNT]]
+// CHECK: %[[COLUMN:.*]] = arith.remui %[[TILE]], %[[COLUMNS:.*]] : index
+// CHECK: %[[ROW:.*]] = arith.divui %[[TILE]], %[[COLUMNS]] : index
+// CHECK: tile.load %{{.*}}[%[[ROW]], %[[COLUMN]]]
+// CHECK-NOT: for_tiles
+tile.kernel @copy(%x: !tile.view<2xf32>, %y: !tile.view<2xf32, mut>, %rows: index, %columns: index)
+    attributes {kgpu.target = #kgpu.target<"sm_90a">, kgpu.threads = 32 : i32} {
+  tile.for_tiles (%m, %n) to (%rows, %columns) {
+    %zero = arith.constant 0.0 : f32
+    %v = tile.load %x[%m, %n] fill %zero : !tile.view<2xf32> -> tensor<1x1xf32>
+    tile.store %v, %y[%m, %n] : tensor<1x1xf32>, !tile.view<2xf32, mut>
+  }
+  tile.return
+}
+
+// The last group may have fewer rows.
+// CHECK-LABEL: tile.kernel @product
+// CHECK-DAG: %[[HEIGHT:.*]] = arith.constant 16 : index
+// CHECK: scf.for
+// CHECK: %[[AREA:.*]] = arith.muli %[[COLUMNS:.*]], %[[HEIGHT]] : index
+// CHECK: %[[GROUP:.*]] = arith.divui %[[NUMBER:.*]], %[[AREA]] : index
+// CHECK: %[[FIRST:.*]] = arith.muli %[[GROUP]], %[[HEIGHT]] : index
+// CHECK: %[[LEFT:.*]] = arith.subi %{{.*}}, %[[FIRST]] : index
+// CHECK: %[[LINES:.*]] = arith.minsi %[[LEFT]], %[[HEIGHT]] : index
+// CHECK: %[[WITHIN:.*]] = arith.remui %[[NUMBER]], %[[AREA]] : index
+// CHECK: %[[LINE:.*]] = arith.remui %[[WITHIN]], %[[LINES]] : index
+// CHECK: %[[M:.*]] = arith.addi %[[FIRST]], %[[LINE]] : index
+// CHECK: %[[N:.*]] = arith.divui %[[WITHIN]], %[[LINES]] : index
+// CHECK: tile.load %{{.*}}[%[[M]], %{{.*}}]
+// CHECK: tile.load %{{.*}}[%{{.*}}, %[[N]]]
+tile.kernel @product(%a: !tile.view<2xf32>, %b: !tile.view<2xf32>, %y: !tile.view<2xf32, mut>, %rows: index, %columns: index)
+    attributes {kgpu.target = #kgpu.target<"sm_90a">, kgpu.threads = 32 : i32} {
+  tile.for_tiles (%m, %n) to (%rows, %columns) {
+    %zero = arith.constant 0.0 : f32
+    %c0 = arith.constant 0 : index
+    %zeros = arith.constant dense<0.0> : tensor<4x4xf32>
+    %u = tile.load %a[%m, %c0] fill %zero : !tile.view<2xf32> -> tensor<4x4xf32>
+    %v = tile.load %b[%c0, %n] fill %zero : !tile.view<2xf32> -> tensor<4x4xf32>
+    %d = tile.dot %u, %v, %zeros : tensor<4x4xf32>, tensor<4x4xf32>, tensor<4x4xf32>
+    tile.store %d, %y[%m, %n] : tensor<4x4xf32>, !tile.view<2xf32, mut>
+  }
+  tile.return
+}

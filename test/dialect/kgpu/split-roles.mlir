@@ -1,0 +1,62 @@
+// A product of tiles in shared memory: one thread copies operands into a ring, a warpgroup multiplies.
+// RUN: kpkg-opt --kgpu-tensor-stores --kgpu-split-roles --cse %s | FileCheck %s
+// RUN: kpkg-opt --kgpu-tensor-stores --kgpu-split-roles --kgpu-alloc-smem --kgpu-insert-barriers --kgpu-verify %s -o /dev/null
+
+#acc = #kgpu.layout<"reg 1:1 0:8 1:8-64 lane 1:2-4 0:1-4 warp 0:16-32 rep 1x1">
+#any = #kgpu.layout<"reg 1:1-32 lane 0:1-16 warp 0:32 * rep 1x1">
+#wide = #kgpu.layout<"reg 1:1-64 lane 0:1-16 warp 0:32 * rep 1x1">
+!in = !tile.view<2xbf16, unit = 1, align = 16, divisible = 8, index = 32>
+!turned = !tile.view<2xbf16, unit = 0, align = 16, divisible = 8, index = 32>
+!out = !tile.view<2xbf16, mut, unit = 1, align = 16, divisible = 8, index = 32>
+
+// CHECK: tile.kernel @product
+// The operand that is contiguous along what is summed over lies in one panel of 128 rows, the other one in two of 64.
+// CHECK-SAME: kgpu.tensor_maps = [#kgpu.tensor_map<arg = 3, box = [64, 64], swizzle = 128>, #kgpu.tensor_map<arg = 0, box = [64, 64], swizzle = 128>, #kgpu.tensor_map<arg = 1, box = [64, 128], swizzle = 128>, #kgpu.tensor_map<arg = 2, box = [64, 64], swizzle = 128>]
+// CHECK: %[[START:.*]] = ub.poison : tensor<64x128xf32, #{{.*}}>
+// CHECK: %[[STAGING:.*]] = kgpu.alloc : !kgpu.smem<1x2x64x64xbf16
+// CHECK: %[[RING:.*]] = kgpu.ring %{{.*}} : !kgpu.smem<2x4xi64> -> !kgpu.ring<4>
+// CHECK: %[[OTHER:.*]] = kgpu.ring %{{.*}} : !kgpu.smem<2x4xi64> -> !kgpu.ring<4>
+// CHECK: kgpu.roles load {
+// CHECK-NOT: wgmma
+// CHECK-NOT: tile.load
+// CHECK: scf.for {{.*}} iter_args(%[[USE:.*]] = %{{.*}}, %{{.*}} = %{{.*}}) -> (i32, i32)
+// CHECK: kgpu.acquire %[[RING]][%[[USE]]] bytes 24576
+// CHECK: kgpu.tensor_load %arg0[%{{.*}}, %[[DEPTH:.*]]] map 1 to %{{.*}} plus 0 signals %[[RING]][%[[USE]]]
+// CHECK: kgpu.tensor_load %arg1[%[[DEPTH]], %{{.*}}] map 2 to %{{.*}} plus 0 signals %[[RING]][%[[USE]]]
+// CHECK: kgpu.acquire
+// CHECK: kgpu.tensor_load %arg0
+// CHECK: kgpu.tensor_load %arg2{{.*}} map 3 to %[[SLOT:.*]] plus 0 signals
+// CHECK: kgpu.tensor_load %arg2{{.*}} map 3 to %[[SLOT]] plus 8192 signals
+// CHECK: %[[NEXT:.*]] = arith.addi %[[USE]], %{{.*}} : i32
+// CHECK: } compute {
+// CHECK: scf.for %[[I:.*]] = %[[FIRST:.*]] to %[[LAST:.*]] step {{.*}} iter_args(%[[SUM:[a-z0-9]+]] = %[[START]]
+// CHECK: kgpu.await %[[RING]]
+// CHECK: %[[ADDS:.*]] = arith.cmpi ne, %[[I]], %[[FIRST]]
+// CHECK: %[[D:.*]] = kgpu.wgmma %{{.*}}, %{{.*}}, %[[SUM]] adds %[[ADDS]]
+// CHECK: kgpu.wgmma_wait 0 %[[D]]
+// CHECK: kgpu.release %[[RING]]
+// CHECK: kgpu.wgmma {{.*}} adds %[[ADDS]]
+// A loop that never runs leaves zeros.
+// CHECK: arith.select %{{.*}}, %{{.*}}, %{{.*}} : tensor<64x128xf32
+// CHECK: kgpu.tensor_store {{.*}} map 0 through %[[STAGING]]
+tile.kernel @product(%a: !in, %bt: !turned, %b: !in, %y: !out, %m: index, %n: index, %blocks: index)
+    attributes {kgpu.target = #kgpu.target<"sm_90a">, kgpu.consumers = 1 : i32, kgpu.threads = 160 : i32} {
+  %zero = arith.constant 0.0 : bf16
+  %c0 = arith.constant 0 : index
+  %c1 = arith.constant 1 : index
+  %c64 = arith.constant 64 : index
+  %zeros = arith.constant dense<0.0> : tensor<64x128xf32, #acc>
+  %sums:2 = scf.for %k = %c0 to %blocks step %c1 iter_args(%s = %zeros, %t = %zeros) -> (tensor<64x128xf32, #acc>, tensor<64x128xf32, #acc>) {
+    %depth = arith.muli %k, %c64 : index
+    %u = tile.load %a[%m, %depth] fill %zero : !in -> tensor<64x64xbf16, #any>
+    %v = tile.load %bt[%depth, %n] fill %zero : !turned -> tensor<64x128xbf16, #wide>
+    %d = tile.dot %u, %v, %s : tensor<64x64xbf16, #any>, tensor<64x128xbf16, #wide>, tensor<64x128xf32, #acc>
+    %w = tile.load %b[%depth, %n] fill %zero : !in -> tensor<64x128xbf16, #wide>
+    %e = tile.dot %u, %w, %t : tensor<64x64xbf16, #any>, tensor<64x128xbf16, #wide>, tensor<64x128xf32, #acc>
+    scf.yield %d, %e : tensor<64x128xf32, #acc>, tensor<64x128xf32, #acc>
+  }
+  %both = arith.addf %sums#0, %sums#1 : tensor<64x128xf32, #acc>
+  %r = arith.truncf %both : tensor<64x128xf32, #acc> to tensor<64x128xbf16, #acc>
+  tile.store %r, %y[%m, %n] : tensor<64x128xbf16, #acc>, !out
+  tile.return
+}
