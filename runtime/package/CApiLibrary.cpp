@@ -228,6 +228,39 @@ kpkg_status kpkg_registry_set_policy(kpkg_registry *registry, kpkg_policy policy
   });
 }
 
+kpkg_status kpkg_registry_set_op_policy(kpkg_registry *registry, const char *op, kpkg_policy policy) {
+  return guarded([&] {
+    if (!registry || !op)
+      return nullPointer("registry or op");
+    if (policy < KPKG_POLICY_DEFAULT || policy > KPKG_POLICY_SILENT)
+      return fail(Error{KPKG_ERROR_USE, "unknown policy " + std::to_string(policy), {}, {}, {}});
+    auto found = registry->registry.op(op);
+    if (!found)
+      return fail(found.error());
+    (*found)->setPolicy(policy);
+    return KPKG_OK;
+  });
+}
+
+kpkg_status kpkg_registry_restrict(kpkg_registry *registry, const char *op, const char *json) {
+  return guarded([&] {
+    if (!registry || !op)
+      return nullPointer("registry or op");
+    auto found = registry->registry.op(op);
+    if (!found)
+      return fail(found.error());
+    if (!json) {
+      (*found)->restrict(nullptr);
+      return KPKG_OK;
+    }
+    auto restriction = readRestriction(json);
+    if (!restriction)
+      return fail(restriction.error());
+    (*found)->restrict(std::move(*restriction));
+    return KPKG_OK;
+  });
+}
+
 kpkg_status kpkg_registry_op(const kpkg_registry *registry, const char *name, const kpkg_op **op) {
   return guarded([&] {
     if (!registry || !name || !op)

@@ -1,6 +1,7 @@
 // The C ABI: schemas, calls, explanations and counters of ops.
 // SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
 #include "runtime/package/CApi.h"
+#include "runtime/package/Profile.h"
 #include "runtime/plan/Decoded.h"
 
 using namespace kpkg;
@@ -106,4 +107,16 @@ kpkg_status kpkg_op_get_stats(const kpkg_op *op, kpkg_op_stats *stats) {
 
 kpkg_status kpkg_op_kernel_info(const kpkg_op *op, kpkg_string **json) {
   return guarded([&] { return op && json ? giveString(describeUse(*op), json) : nullPointer("op or json"); });
+}
+
+kpkg_status kpkg_op_count_fallback(const kpkg_op *op, const char *reason) {
+  return guarded([&] { return op && reason ? fail(op->countFallback(reason)) : nullPointer("op or reason"); });
+}
+
+kpkg_status kpkg_profile_start(int32_t ranges) {
+  return guarded([&] { return fail(startProfile(ranges != 0)); });
+}
+
+kpkg_status kpkg_profile_stop(kpkg_string **json) {
+  return guarded([&] { return json ? giveString(stopProfile(), json) : nullPointer("json"); });
 }

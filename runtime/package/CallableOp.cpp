@@ -4,6 +4,7 @@
 #include "runtime/package/Environment.h"
 #include "runtime/package/LastError.h"
 #include "runtime/package/Log.h"
+#include "runtime/package/Profile.h"
 
 namespace kpkg::package {
 
@@ -39,8 +40,33 @@ bool CallableOp::hasFallback() const {
 kpkg_policy CallableOp::effectivePolicy() const {
   if (!policy)
     return KPKG_POLICY_STRICT;
+  if (kpkg_policy chosen = ownPolicy.load(std::memory_order_relaxed); chosen != KPKG_POLICY_DEFAULT)
+    return chosen;
+  if (kpkg_policy chosen = environment().policyOf(entry().name); chosen != KPKG_POLICY_DEFAULT)
+    return chosen;
   kpkg_policy chosen = policy->policy.load(std::memory_order_relaxed);
   return chosen == KPKG_POLICY_DEFAULT ? environment().policy : chosen;
+}
+
+void CallableOp::restrict(std::shared_ptr<const Restriction> wanted) {
+  std::lock_guard guard(lock);
+  restriction.store(wanted.get(), std::memory_order_release);
+  restrictions.push_back(std::move(wanted));
+}
+
+void CallableOp::noteFallback(kpkg_policy chosen, const std::string &reason) const {
+  bool first = countReason(reason);
+  add(counters.fallbacks, 1);
+  if (chosen == KPKG_POLICY_WARN && first)
+    log(KPKG_LOG_WARN, "op " + entry().name + " runs its fallback: " + reason);
+}
+
+Status CallableOp::countFallback(const std::string &reason) const {
+  kpkg_policy chosen = effectivePolicy();
+  if (chosen == KPKG_POLICY_STRICT)
+    return Error{KPKG_ERROR_NO_INSTANCE, reason + " (the policy is strict)", entry().name, {}, {}};
+  noteFallback(chosen, reason);
+  return {};
 }
 
 Result<PinnedCall> CallableOp::planFor(const PackagedOp &op, Frame &frame) const {
@@ -50,6 +76,8 @@ Result<PinnedCall> CallableOp::planFor(const PackagedOp &op, Frame &frame) const
   frame.key.clear();
   plan::appendKey(**program, frame.arguments, frame.key);
   frame.appendDeviceKey();
+  if (frame.restriction)
+    frame.key.push_back(frame.restriction->id);
   uint64_t hash = hashKey(op.id(), frame.key);
   if (PinnedCall known = findPlannedCall(op.id(), hash, frame.key))
     return known;
@@ -115,10 +143,7 @@ Status CallableOp::fallBack(const Error &reason, Frame &frame, kpkg_call &call) 
           hasFallback() ? " (there is a fallback, but the policy is strict)" : " (and there is no fallback)";
     return error;
   }
-  bool first = countReason(reason.message);
-  add(counters.fallbacks, 1);
-  if (chosen == KPKG_POLICY_WARN && first)
-    log(KPKG_LOG_WARN, "op " + entry().name + " runs its fallback: " + reason.message);
+  noteFallback(chosen, reason.message);
   kpkg_call complete = call;
   complete.arguments = frame.values.data();
   complete.argument_count = int32_t(frame.values.size());
@@ -144,11 +169,22 @@ static Status checkResults(const OpEntry &op, const kpkg_call &call) {
 }
 
 Status CallableOp::call(kpkg_call &call) const {
+  if (!isProfiling()) [[likely]]
+    return run(call);
+  ProfiledCall recorded(entry().name);
+  uint64_t before = counters.fallbacks.load(std::memory_order_relaxed);
+  Status status = run(call);
+  recorded.finish(status.ok(), counters.fallbacks.load(std::memory_order_relaxed) != before);
+  return status;
+}
+
+Status CallableOp::run(kpkg_call &call) const {
   add(counters.calls, 1);
   FrameLease frame;
   Status status = checkResults(entry(), call);
   if (status)
     status = frame->bind(entry(), call);
+  frame->restriction = currentRestriction();
   if (status) {
     status = tryCall(call, *frame);
     if (!status && status.error().status == KPKG_ERROR_NO_INSTANCE)

@@ -48,6 +48,13 @@ public:
   void addCandidate(const PackagedOp &op);
   void setFallback(std::shared_ptr<const Fallback> replacement);
   bool hasFallback() const;
+  /// Goes before the registry's; KPKG_POLICY_DEFAULT: the registry's.
+  void setPolicy(kpkg_policy chosen) { ownPolicy.store(chosen, std::memory_order_relaxed); }
+  /// Which instances calls may use; null: all.
+  void restrict(std::shared_ptr<const Restriction> wanted);
+  const Restriction *currentRestriction() const { return restriction.load(std::memory_order_acquire); }
+  /// For callers that do the op's work themselves: counts and logs, or under the policy strict fails.
+  Status countFallback(const std::string &reason) const;
 
   Status call(kpkg_call &call) const;
   Status infer(kpkg_call &call) const;
@@ -57,11 +64,13 @@ public:
   kpkg_policy effectivePolicy() const;
 
 private:
+  Status run(kpkg_call &call) const;
   Status tryCall(kpkg_call &call, Frame &frame) const;
   Result<PinnedCall> planFor(const PackagedOp &op, Frame &frame) const;
   Status fallBack(const Error &reason, Frame &frame, kpkg_call &call) const;
   /// True the first time.
   bool countReason(const std::string &reason) const;
+  void noteFallback(kpkg_policy chosen, const std::string &reason) const;
 
   using Candidates = std::vector<const PackagedOp *>;
   /// Replaced as a whole; old lists are kept, since a running call may look at one.
@@ -69,6 +78,10 @@ private:
   std::vector<std::unique_ptr<const Candidates>> lists;
 
   const FallbackPolicy *policy;
+  std::atomic<kpkg_policy> ownPolicy = KPKG_POLICY_DEFAULT;
+  /// Kept for ever, since a running call may look at an old one.
+  std::vector<std::shared_ptr<const Restriction>> restrictions;
+  std::atomic<const Restriction *> restriction = nullptr;
   mutable std::mutex lock;
   std::shared_ptr<const Fallback> fallback;
   mutable std::map<std::string, uint64_t> reasons;

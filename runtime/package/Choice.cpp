@@ -223,7 +223,7 @@ static std::optional<Error> checkArguments(const Kernel &kernel, const Instance 
 
 Result<const Instance *> chooseInstance(const Tables &tables, const LaunchStep &launch, const std::string &op,
                                         const ExecutionDevice &device, std::span<const int64_t> alignments,
-                                        std::vector<Verdict> *verdicts) {
+                                        const Restriction *restriction, std::vector<Verdict> *verdicts) {
   auto found = tables.kernelByName.find(launch.kernel);
   if (found == tables.kernelByName.end())
     return Error{KPKG_ERROR_FORMAT,
@@ -282,6 +282,8 @@ Result<const Instance *> chooseInstance(const Tables &tables, const LaunchStep &
         reason = error->message;
       } else {
         reason = missingFlag(instance);
+        if (reason.empty() && restriction)
+          reason = restriction->refuse(kernel, instance);
         if (reason.empty())
           reason = brokenFact(kernel, instance, launch, alignments);
       }

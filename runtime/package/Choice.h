@@ -3,6 +3,7 @@
 #ifndef KPKG_PACKAGE_CHOICE_H
 #define KPKG_PACKAGE_CHOICE_H
 
+#include "runtime/package/Restriction.h"
 #include "runtime/package/Tables.h"
 #include "runtime/plan/Evaluate.h"
 
@@ -33,14 +34,14 @@ struct Verdict {
 
 /// Chooses among all instances of the launch's kernel: parameters must fit (of `at_least` parameters the smallest value
 /// that does), the device must run the target, facts must hold for the views, flags of KPKG_REQUIRE must be there. Then
-/// the best target wins, then the variant with most facts. With `verdicts`, says for each instance what became of it.
+/// the best target wins, then the variant with most facts. Of a `restriction` (may be null) nothing else is taken. With `verdicts`, says for each instance what became of it.
 /// `alignments` has what the address of each buffer is a multiple of, in bytes.
 ///
 /// The error (KPKG_ERROR_NO_INSTANCE) says which requirement nothing meets. KPKG_ERROR_KERNEL: the arguments themselves
 /// do not fit the kernel.
 Result<const Instance *> chooseInstance(const Tables &tables, const plan::LaunchStep &launch, const std::string &op,
                                         const ExecutionDevice &device, std::span<const int64_t> alignments,
-                                        std::vector<Verdict> *verdicts = nullptr);
+                                        const Restriction *restriction, std::vector<Verdict> *verdicts = nullptr);
 
 /// Whether the device runs the instance's target.
 bool runsOn(const Instance &instance, const ExecutionDevice &device);

@@ -30,13 +30,20 @@ static void notUnderstood(const char *name, std::string_view value, const char *
 
 static Environment readEnvironment() {
   Environment found;
-  std::string_view policy = variable("KPKG_FALLBACK");
-  if (policy == "strict")
-    found.policy = KPKG_POLICY_STRICT;
-  else if (policy == "silent")
-    found.policy = KPKG_POLICY_SILENT;
-  else if (!policy.empty() && policy != "warn")
-    notUnderstood("KPKG_FALLBACK", policy, "strict, warn or silent");
+  for (const std::string &part : splitList(variable("KPKG_FALLBACK"), ',')) {
+    size_t equals = part.find('=');
+    std::string_view name = std::string_view(part).substr(equals == std::string::npos ? 0 : equals + 1);
+    kpkg_policy policy = name == "strict"   ? KPKG_POLICY_STRICT
+                         : name == "warn"   ? KPKG_POLICY_WARN
+                         : name == "silent" ? KPKG_POLICY_SILENT
+                                            : KPKG_POLICY_DEFAULT;
+    if (policy == KPKG_POLICY_DEFAULT || equals == 0)
+      notUnderstood("KPKG_FALLBACK", part, equals == std::string::npos ? "strict, warn or silent" : "an op, then =strict, =warn or =silent");
+    else if (equals == std::string::npos)
+      found.policy = policy;
+    else
+      found.opPolicies.emplace_back(part.substr(0, equals), policy);
+  }
 
   constexpr std::string_view signedBy = "signed-by:";
   std::string_view trust = variable("KPKG_TRUST");
@@ -63,6 +70,13 @@ static Environment readEnvironment() {
 
 bool Environment::isDisabled(std::string_view op) const {
   return disableAll || std::find(disable.begin(), disable.end(), op) != disable.end();
+}
+
+kpkg_policy Environment::policyOf(std::string_view op) const {
+  for (const auto &[name, policy] : opPolicies)
+    if (name == op)
+      return policy;
+  return KPKG_POLICY_DEFAULT;
 }
 
 const Environment &environment() {

@@ -12,8 +12,9 @@
 namespace kpkg::package {
 
 struct Environment {
-  /// KPKG_FALLBACK=strict|warn|silent
+  /// KPKG_FALLBACK=strict|warn|silent, and the same for single ops: KPKG_FALLBACK=warn,kpkg::softmax=strict
   kpkg_policy policy = KPKG_POLICY_WARN;
+  std::vector<std::pair<std::string, kpkg_policy>> opPolicies;
   /// KPKG_TRUST=any|digest|signed-by:<key>,<key>
   kpkg_trust trust = KPKG_TRUST_DIGEST;
   std::vector<std::string> keys;
@@ -26,6 +27,8 @@ struct Environment {
   std::string path;
 
   bool isDisabled(std::string_view op) const;
+  /// KPKG_POLICY_DEFAULT where KPKG_FALLBACK does not name the op.
+  kpkg_policy policyOf(std::string_view op) const;
 };
 
 /// A value that is not understood is reported once, as a warning, and otherwise ignored.

@@ -8,6 +8,7 @@
 #include "runtime/package/Log.h"
 #include "runtime/package/PlannedCall.h"
 #include "runtime/package/PrintFormat.h"
+#include "runtime/package/Profile.h"
 
 #include <algorithm>
 #include <cstring>
@@ -375,6 +376,9 @@ Status execute(const PlannedCall &planned, const OpEntry &op, Frame &frame, kpkg
   for (const PlannedStep &step : planned.steps) {
     if (!step.copy) {
       int64_t *words = frame.words.data() + step.launch.firstWord;
+      std::optional<ProfiledLaunch> recorded;
+      if (isProfiling()) [[unlikely]]
+        recorded.emplace(op.name, step.launch, planned.device, call.stream);
       Status status = planned.device.isCuda ? runOnGpu(step.launch, planned.device.index, op, words, call.stream) : runLaunch(step.launch, op, words);
       if (!status)
         return status;

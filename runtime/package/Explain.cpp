@@ -57,9 +57,9 @@ static std::string codeText(const ordered_json &code) {
 }
 
 static ordered_json explainLaunch(const plan::LaunchStep &launch, const PackagedOp &op, const ExecutionDevice &device,
-                                  std::span<const int64_t> alignments) {
+                                  std::span<const int64_t> alignments, const Restriction *restriction) {
   std::vector<Verdict> verdicts;
-  auto chosen = chooseInstance(op.library().tables(), launch, op.entry().name, device, alignments, &verdicts);
+  auto chosen = chooseInstance(op.library().tables(), launch, op.entry().name, device, alignments, restriction, &verdicts);
   ordered_json record;
   record["kernel"] = std::string(launch.kernel);
   if (launch.persistent)
@@ -118,7 +118,7 @@ static ordered_json explainPackage(const PackagedOp &op, const Frame &frame) {
       copiedBytes += uint64_t(copy->source.numel() * plan::dtypeBytes(copy->source.dtype));
       continue;
     }
-    launches.push_back(explainLaunch(std::get<plan::LaunchStep>(step), op, *device, alignments));
+    launches.push_back(explainLaunch(std::get<plan::LaunchStep>(step), op, *device, alignments, frame.restriction));
     runs &= !launches.back()["chosen"].is_null();
     flops += launches.back().value("flops", 0.0);
     bytes += launches.back().value("bytes", 0.0);
@@ -185,6 +185,7 @@ Result<std::string> explainCall(const CallableOp &op, const kpkg_call &call, kpk
   FrameLease frame;
   if (Status status = frame->bind(op.entry(), call); !status)
     return status.error();
+  frame->restriction = op.currentRestriction();
   ordered_json record;
   record["op"] = op.entry().name;
   std::string refusal = frame->foreign;

@@ -91,6 +91,7 @@ Status Frame::bind(const OpEntry &op, const kpkg_call &call) {
   foreign.clear();
   device = {KPKG_DEVICE_CPU, 0};
   stream = call.stream;
+  restriction = nullptr;
   const OpArgument *placed = nullptr; ///< the first tensor
   for (size_t i = 0; i < count; ++i) {
     const OpArgument &expected = op.arguments[i];

@@ -3,6 +3,7 @@
 #ifndef KPKG_PACKAGE_FRAME_H
 #define KPKG_PACKAGE_FRAME_H
 
+#include "runtime/package/Restriction.h"
 #include "runtime/package/Tables.h"
 #include "runtime/plan/Evaluate.h"
 
@@ -44,6 +45,9 @@ struct Frame {
   /// Where the tensor arguments are, and the call's stream there.
   kpkg_device device = {KPKG_DEVICE_CPU, 0};
   void *stream = nullptr;
+
+  /// Which instances the call may use; null: all.
+  const Restriction *restriction = nullptr;
 
   std::vector<uint64_t> key;
   std::vector<int64_t> words;

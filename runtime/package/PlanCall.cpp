@@ -76,16 +76,17 @@ static Status countCtas(PlannedLaunch &launch, bool persistent, const ExecutionD
 }
 
 static Result<PlannedLaunch> planLaunch(PlannedCall &planned, const LaunchStep &step, const Library &library,
-                                        const OpEntry &op, std::span<const int64_t> alignments, void *stream,
+                                        const OpEntry &op, std::span<const int64_t> alignments, const Frame &frame,
                                         UseCounter count, void *context) {
-  auto chosen = chooseInstance(library.tables(), step, op.name, planned.device, alignments);
+  auto chosen = chooseInstance(library.tables(), step, op.name, planned.device, alignments, frame.restriction);
   if (!chosen)
     return chosen.error();
   PlannedLaunch launch;
   launch.instance = *chosen;
   launch.use = count(context, **chosen);
+  launch.cost = estimateCost(**chosen, step);
   if (planned.device.isCuda) {
-    auto function = library.gpuFunction(**chosen, planned.device.index, stream);
+    auto function = library.gpuFunction(**chosen, planned.device.index, frame.stream);
     if (!function)
       return function.error();
     launch.function = *function;
@@ -115,7 +116,7 @@ static Result<PlannedLaunch> planLaunch(PlannedCall &planned, const LaunchStep &
   for (const LaunchArg &arg : step.args)
     if (arg.kind == LaunchArg::Kind::View && arg.view.buffer >= 0)
       launch.workBytes += uint64_t(bytesOf(arg.view));
-  double flops = std::min(estimateCost(**chosen, step).flops, 1e18);
+  double flops = std::min(launch.cost.flops, 1e18);
   launch.workBytes = std::max(launch.workBytes, uint64_t(std::max(flops, 0.0) / flopsPerByte));
   return launch;
 }
@@ -218,7 +219,7 @@ Status finishPlan(PlannedCall &planned, const Library &library, const OpEntry &o
       ++planned.copies;
       planned.copiedBytes += uint64_t(bytesOf(copy->source));
     } else {
-      auto launch = planLaunch(planned, std::get<LaunchStep>(step), library, op, alignments, frame.stream, count, context);
+      auto launch = planLaunch(planned, std::get<LaunchStep>(step), library, op, alignments, frame, count, context);
       if (!launch && launch.error().status == KPKG_ERROR_NO_INSTANCE) {
         planned.refusal = launch.error();
         planned.steps.clear();

@@ -26,6 +26,7 @@ struct InstanceUse {
 struct PlannedLaunch {
   const Instance *instance = nullptr;
   InstanceUse *use = nullptr;
+  Cost cost;
   /// Of a launch on a GPU: the driver's function, its CTAs, and how many words are parameters. Then the next two are null.
   void *function = nullptr;
   uint32_t ctas[3] = {1, 1, 1};

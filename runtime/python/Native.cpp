@@ -1,7 +1,9 @@
 // The native module `kpkg._native`: packages, ops and calls on host memory, over the C ABI. Knows nothing of PyTorch.
 // SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
 #include "runtime/python/Call.h"
+#include "runtime/python/Unrecorded.h"
 
+#include <nanobind/stl/optional.h>
 #include <nanobind/stl/string.h>
 #include <nanobind/stl/vector.h>
 
@@ -113,6 +115,12 @@ public:
   void verify() const { check(kpkg_library_verify(handle.get())); }
   void prewarm(int type, int index) const { check(kpkg_library_prewarm(handle.get(), {type, index})); }
   void setPolicy(int policy) const { check(kpkg_registry_set_policy(registry.get(), kpkg_policy(policy))); }
+  void setOpPolicy(const std::string &op, int policy) const {
+    check(kpkg_registry_set_op_policy(registry.get(), op.c_str(), kpkg_policy(policy)));
+  }
+  void restrict(const std::string &op, const std::optional<std::string> &json) const {
+    check(kpkg_registry_restrict(registry.get(), op.c_str(), json ? json->c_str() : nullptr));
+  }
   uintptr_t registryAddress() const { return reinterpret_cast<uintptr_t>(registry.get()); }
 
 private:
@@ -174,6 +182,8 @@ NB_MODULE(_native, module) {
             return text(json);
           },
           nb::arg("shape_only"))
+      .def("count_fallback", [](const OpHandle &op, const std::string &reason) { check(kpkg_op_count_fallback(op.op, reason.c_str())); },
+           nb::arg("reason"))
       .def("stats", statsOf)
       .def("kernel_info", [](const OpHandle &op) {
         kpkg_string *json = nullptr;
@@ -189,6 +199,8 @@ NB_MODULE(_native, module) {
       .def("verify", &Library::verify)
       .def("prewarm", &Library::prewarm, nb::arg("device_type"), nb::arg("device_index"))
       .def("set_policy", &Library::setPolicy, nb::arg("policy"))
+      .def("set_op_policy", &Library::setOpPolicy, nb::arg("op"), nb::arg("policy"))
+      .def("restrict", &Library::restrict, nb::arg("op"), nb::arg("json").none())
       .def_prop_ro("registry_address", &Library::registryAddress);
 
   module.def("version", kpkg_version);
@@ -199,6 +211,13 @@ NB_MODULE(_native, module) {
       all.push_back(kpkg_cpu_target(i));
     return all;
   });
+  module.def("profile_start", [](bool ranges) { check(kpkg_profile_start(ranges)); }, nb::arg("ranges"));
+  module.def("profile_stop", [] {
+    kpkg_string *json = nullptr;
+    check(kpkg_profile_stop(&json));
+    return text(json);
+  });
+  defineUnrecorded(module);
   module.def("set_log", setLog, nb::arg("receiver"));
   module.def("last_error", lastError);
 }

@@ -317,6 +317,21 @@ KPKG_API kpkg_status kpkg_op_get_stats(const kpkg_op *op, kpkg_op_stats *stats);
 /* JSON: counters, the kernel instances that ran and how often, fallbacks by reason. */
 KPKG_API kpkg_status kpkg_op_kernel_info(const kpkg_op *op, kpkg_string **json);
 
+/* For callers that do an op's work by other means because the package cannot: counts a fallback with its reason and logs
+ * it, as the policy says. Under the policy strict it fails with KPKG_ERROR_NO_INSTANCE instead. */
+KPKG_API kpkg_status kpkg_op_count_fallback(const kpkg_op *op, const char *reason);
+
+/* ---- Profile ------------------------------------------------------------------------------------------------------
+ */
+
+/* Records every call and every launch of the process from now on; what was recorded before is forgotten. Launches on a GPU
+ * get a pair of events each, but for those that are captured into a graph. With `ranges`, each call is also a range for
+ * NVTX tools, through the library that KPKG_NVTX names, else libnvToolsExt.so.1 or libnvtx3interop.so.1:
+ * KPKG_ERROR_NOT_FOUND when there is none. */
+KPKG_API kpkg_status kpkg_profile_start(int32_t ranges);
+/* Ends it, waits for the GPUs, and gives what was recorded as JSON; docs/runtime.md says what is in it. */
+KPKG_API kpkg_status kpkg_profile_stop(kpkg_string **json);
+
 /* ---- Registry: several libraries and fallbacks
  * ------------------------------------------------------------------------ */
 
@@ -344,6 +359,13 @@ KPKG_API kpkg_status kpkg_registry_add_path(kpkg_registry *registry, const char 
 KPKG_API kpkg_status kpkg_registry_set_fallback(kpkg_registry *registry, const char *op, kpkg_fallback_fn fallback,
                                                 void *context, void (*destroy)(void *context));
 KPKG_API kpkg_status kpkg_registry_set_policy(kpkg_registry *registry, kpkg_policy policy);
+/* The policy of one op, which goes before the registry's; KPKG_POLICY_DEFAULT follows the registry's again. */
+KPKG_API kpkg_status kpkg_registry_set_op_policy(kpkg_registry *registry, const char *op, kpkg_policy policy);
+/* Restricts which instances calls of the op may use, until it is set again. JSON, each entry optional:
+ *   {"params": {"BM": ["64", "128"]}, "target": "sm_90a", "variant": "vector", "threads": [128, 256]}
+ * A value of a parameter is written as in instance names ("bfloat16", "64", "True"); a kernel without that parameter is
+ * not restricted by it. NULL allows everything again. */
+KPKG_API kpkg_status kpkg_registry_restrict(kpkg_registry *registry, const char *op, const char *json);
 /* The op through the registry: all its libraries, then its fallback. Lives as long as the registry. */
 KPKG_API kpkg_status kpkg_registry_op(const kpkg_registry *registry, const char *name, const kpkg_op **op);
 KPKG_API size_t kpkg_registry_op_count(const kpkg_registry *registry);

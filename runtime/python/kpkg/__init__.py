@@ -12,6 +12,7 @@ SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
 
 from __future__ import annotations
 
+from kpkg._config import KernelConfig
 from kpkg._errors import DeviceError, FallbackWarning, KernelError, KpkgWarning, PackageError
 from kpkg._library import CustomOpLibrary, Op, kernel_info, load
 from kpkg._native import cpu_targets, cpu_threads, version
@@ -23,6 +24,7 @@ __all__ = [
     "CustomOpLibrary",
     "DeviceError",
     "FallbackWarning",
+    "KernelConfig",
     "KernelError",
     "KpkgWarning",
     "Op",

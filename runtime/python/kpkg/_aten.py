@@ -1,6 +1,6 @@
 """PyTorch implementations of the ops that kpkg ships: what runs when a package has no kernel for a call.
 
-Each takes the op's arguments and gives results of the same shapes and dtypes as the op.
+Each takes the op's arguments and gives results of the same shapes and dtypes as the op. Their gradients are in `_vjp`.
 
 SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
 """
@@ -72,13 +72,176 @@ def _product(
     return product.to(a.dtype)
 
 
+
+def _widest(input: Tensor) -> torch.dtype:
+    return torch.float64 if input.dtype == torch.float64 else torch.float32
+
+
+def add(a: Tensor, b: Tensor, alpha: float = 1.0) -> Tensor:
+    return torch.add(a, b if alpha == 1.0 else b * alpha)
+
+
+def sub(a: Tensor, b: Tensor, alpha: float = 1.0) -> Tensor:
+    return torch.sub(a, b if alpha == 1.0 else b * alpha)
+
+
+def swiglu(a: Tensor, b: Tensor) -> Tensor:
+    return F.silu(a) * b
+
+
+def geglu(a: Tensor, b: Tensor, approximate: str = "none") -> Tensor:
+    return F.gelu(a, approximate=approximate) * b
+
+
+def _over(function: Callable[..., Tensor], input: Tensor, dim: list[int], keepdim: bool) -> Tensor:
+    return function(input, dim or list(range(input.dim())), keepdim).to(input.dtype)
+
+
+def sum(input: Tensor, dim: list[int] = [], keepdim: bool = False) -> Tensor:  # noqa: A001, B006 (the schema's name and default)
+    return _over(torch.sum, input, dim, keepdim)
+
+
+def mean(input: Tensor, dim: list[int] = [], keepdim: bool = False) -> Tensor:  # noqa: B006
+    return _over(torch.mean, input, dim, keepdim)
+
+
+def amax(input: Tensor, dim: list[int] = [], keepdim: bool = False) -> Tensor:  # noqa: B006
+    return _over(torch.amax, input, dim, keepdim)
+
+
+def amin(input: Tensor, dim: list[int] = [], keepdim: bool = False) -> Tensor:  # noqa: B006
+    return _over(torch.amin, input, dim, keepdim)
+
+
+def prod(input: Tensor, dim: list[int] = [], keepdim: bool = False) -> Tensor:  # noqa: B006
+    for d in sorted((d % max(input.dim(), 1) for d in dim or range(input.dim())), reverse=True):
+        input = torch.prod(input, d, keepdim=True).to(input.dtype)
+    return input if keepdim else _without(input, dim)
+
+
+def _without(input: Tensor, dim: list[int]) -> Tensor:
+    dropped = {d % max(input.dim(), 1) for d in dim or range(input.dim())}
+    return input.reshape([n for i, n in enumerate(input.shape) if i not in dropped])
+
+
+def vector_norm(input: Tensor, ord: float = 2.0, dim: list[int] = [], keepdim: bool = False) -> Tensor:  # noqa: A002, B006
+    return torch.linalg.vector_norm(input, ord, dim or None, keepdim)
+
+
+def _extreme_index(function: Callable[..., Tensor], input: Tensor, dim: list[int], keepdim: bool) -> Tensor:
+    axes = sorted({d % max(input.dim(), 1) for d in dim or range(input.dim())})
+    kept = [d for d in range(input.dim()) if d not in axes]
+    flat = input.permute(kept + axes).reshape([input.shape[d] for d in kept] + [-1])
+    index = function(flat, -1)
+    return index.reshape([1 if d in axes else n for d, n in enumerate(input.shape)]) if keepdim else index
+
+
+def argmax(input: Tensor, dim: list[int] = [], keepdim: bool = False) -> Tensor:  # noqa: B006
+    return _extreme_index(torch.argmax, input, dim, keepdim)
+
+
+def argmin(input: Tensor, dim: list[int] = [], keepdim: bool = False) -> Tensor:  # noqa: B006
+    return _extreme_index(torch.argmin, input, dim, keepdim)
+
+
+def cumsum(input: Tensor, dim: int) -> Tensor:
+    return torch.cumsum(input, dim).to(input.dtype)
+
+
+def cumprod(input: Tensor, dim: int) -> Tensor:
+    return torch.cumprod(input, dim).to(input.dtype)
+
+
+def cross_entropy(
+    input: Tensor,
+    target: Tensor,
+    weight: Tensor | None = None,
+    ignore_index: int = -100,
+    reduction: str = "mean",
+    label_smoothing: float = 0.0,
+) -> Tensor:
+    return F.cross_entropy(input, target, weight, ignore_index=ignore_index, reduction=reduction, label_smoothing=label_smoothing)
+
+
+def group_norm(input: Tensor, num_groups: int, weight: Tensor | None = None, bias: Tensor | None = None, eps: float = 1e-5) -> Tensor:
+    return F.group_norm(input, num_groups, weight, bias, eps)
+
+
+def native_group_norm(
+    input: Tensor, num_groups: int, weight: Tensor | None = None, bias: Tensor | None = None, eps: float = 1e-5
+) -> tuple[Tensor, Tensor, Tensor]:
+    samples, channels = input.shape[:2]
+    inner = input.numel() // max(samples * channels, 1)
+    out, mean, rstd = torch.native_group_norm(input.contiguous(), weight, bias, samples, channels, inner, num_groups, eps)
+    return out, mean.to(_widest(input)), rstd.to(_widest(input))
+
+
+def instance_norm(input: Tensor, weight: Tensor | None = None, bias: Tensor | None = None, eps: float = 1e-5) -> Tensor:
+    return F.group_norm(input, input.shape[1], weight, bias, eps)
+
+
+def batch_norm(
+    input: Tensor, running_mean: Tensor, running_var: Tensor, weight: Tensor | None = None, bias: Tensor | None = None, eps: float = 1e-5
+) -> Tensor:
+    return F.batch_norm(input, running_mean, running_var, weight, bias, False, 0.0, eps)
+
+
+def residual_tanh_gated_rmsnorm(x: Tensor, x_res: Tensor, gate: Tensor, eps: float = 1e-6, exact_mode: bool = False) -> Tensor:
+    wide = x_res.to(_widest(x_res))
+    normed = (wide * torch.rsqrt(wide.pow(2).mean(-1, keepdim=True) + eps)).to(x.dtype)
+    return x + normed * torch.tanh(gate)
+
+
+def residual_rms_norm(x: Tensor, residual: Tensor, weight: Tensor | None = None, eps: float = 1e-6) -> tuple[Tensor, Tensor]:
+    total = x + residual
+    return F.rms_norm(total, total.shape[-1:], weight, eps), total
+
+
+def residual_layer_norm(
+    x: Tensor, residual: Tensor, weight: Tensor | None = None, bias: Tensor | None = None, eps: float = 1e-5
+) -> tuple[Tensor, Tensor]:
+    total = x + residual
+    return F.layer_norm(total, total.shape[-1:], weight, bias, eps), total
+
+
+def _max_pool(rank: int, with_indices: bool) -> Callable[..., Any]:
+    function = getattr(F, f"max_pool{rank}d")
+
+    def pool(input: Tensor, kernel_size: list[int], stride: list[int] = [], padding: list[int] = [0], dilation: list[int] = [1], ceil_mode: bool = False) -> Any:  # noqa: B006
+        return function(input, kernel_size, stride or None, padding, dilation, ceil_mode, with_indices)
+
+    return pool
+
+
+def _avg_pool(rank: int) -> Callable[..., Any]:
+    function = getattr(F, f"avg_pool{rank}d")
+
+    def pool(input: Tensor, kernel_size: list[int], stride: list[int] = [], padding: list[int] = [0], ceil_mode: bool = False, count_include_pad: bool = True, divisor_override: int = 0) -> Any:  # noqa: B006
+        if rank > 1:
+            return function(input, kernel_size, stride or None, padding, ceil_mode, count_include_pad, divisor_override or None)
+        if not divisor_override:
+            return function(input, kernel_size, stride or None, padding, ceil_mode, count_include_pad)
+        # One dimension has no such argument; as a plane of height 1 it does.
+        wide = F.avg_pool2d(input.unsqueeze(-2), [1, *kernel_size], [1, *(stride or kernel_size)], [0, *padding], ceil_mode, True, divisor_override)
+        return wide.squeeze(-2)
+
+    return pool
+
+
 FALLBACKS: dict[str, Callable[..., Any]] = {
-    "kpkg::vector_add": vector_add,
-    "kpkg::softmax": softmax,
-    "kpkg::log_softmax": log_softmax,
-    "kpkg::layer_norm": layer_norm,
-    "kpkg::native_layer_norm": native_layer_norm,
-    "kpkg::rms_norm": rms_norm,
-    "kpkg::gemm": gemm,
-    "kpkg::gemm_batched": gemm_batched,
+    f"kpkg::{function.__name__}": function
+    for function in (
+        vector_add, softmax, log_softmax, layer_norm, native_layer_norm, rms_norm, gemm, gemm_batched, add, sub, swiglu, geglu,
+        sum, mean, amax, amin, prod, vector_norm, argmax, argmin, cumsum, cumprod, cross_entropy, group_norm, native_group_norm,
+        instance_norm, batch_norm, residual_tanh_gated_rmsnorm, residual_rms_norm, residual_layer_norm,
+    )
+}  # fmt: skip
+FALLBACKS |= {f"kpkg::{name}": getattr(torch, name) for name in ("mul", "div", "sigmoid", "tanh")}
+FALLBACKS |= {
+    f"kpkg::{name}": getattr(F, name)
+    for name in "relu leaky_relu gelu silu elu selu softplus hardtanh hardsigmoid hardswish mish".split()
 }
+for _rank in (1, 2, 3):
+    FALLBACKS[f"kpkg::max_pool{_rank}d"] = _max_pool(_rank, False)
+    FALLBACKS[f"kpkg::max_pool{_rank}d_with_indices"] = _max_pool(_rank, True)
+    FALLBACKS[f"kpkg::avg_pool{_rank}d"] = _avg_pool(_rank)

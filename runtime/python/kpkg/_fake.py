@@ -42,7 +42,7 @@ def run_out(op: Op, args: tuple[Any, ...], kwargs: dict[str, Any]) -> None:
 
 
 def _refuse_grad(op: Op, values: list[Any]) -> None:
-    if torch.is_grad_enabled() and any(isinstance(v, torch.Tensor) and v.requires_grad for v in values):
+    if not op._is_recorded and torch.is_grad_enabled() and any(isinstance(v, torch.Tensor) and v.requires_grad for v in values):
         raise KernelError(f"{op.name} has no backward: call it under torch.no_grad() or on detached tensors")
 
 

@@ -13,6 +13,7 @@ from collections.abc import Iterator
 from typing import Any, NamedTuple
 
 from kpkg import _arrays, _native, _policy
+from kpkg._config import Configured, KernelConfig
 from kpkg._errors import KernelError
 
 _COUNTER = itertools.count()
@@ -50,6 +51,8 @@ class Op:
         self._torch: Any = None  # torch.ops.<namespace>.<name>, once registered,
         self._default: Any = None  # and its overload that returns fresh results
         self._is_displaced = False  # another library has the public name
+        self._is_recorded = False  # autograd has a gradient for it
+        self._config: KernelConfig | None = None
         self.name: str = native.name
         self.schema: str = native.schema
         self.arguments: tuple[Argument, ...] = tuple(Argument(*a) for a in native.arguments)
@@ -77,21 +80,15 @@ class Op:
                 needs_grad = needs_grad or value.requires_grad
         if not is_torch:
             return self._call_arrays(args, kwargs)
-        records = needs_grad and torch.is_grad_enabled()
-        if records and (not self.backward or "out" in kwargs):
-            what = "writes into `out`, which autograd cannot record" if self.backward else "has no backward"
-            raise KernelError(f"{self.name} {what}: call it under torch.no_grad() or on detached tensors")
         call, out = self._default, None
         if call is None or "out" in kwargs:
             out = kwargs.get("out")
             call = self._torch_form(kwargs)
+        if needs_grad and torch.is_grad_enabled() and (not self._is_recorded or out is not None):
+            what = "writes into `out`, which autograd cannot record" if self._is_recorded else "has no backward"
+            raise KernelError(f"{self.name} {what}: call it under torch.no_grad() or on detached tensors")
         try:
-            if self.backward and not records and not torch.compiler.is_compiling():
-                # PyTorch's autograd is called from Python: 6 us that a call without gradients need not pay.
-                with torch._C._AutoDispatchBelowAutograd():
-                    result = call(*args, **kwargs)
-            else:
-                result = call(*args, **kwargs)
+            result = call(*args, **kwargs)
             return result if out is None else out
         except RuntimeError as error:
             raise self._library._translate(error) from None
@@ -103,6 +100,20 @@ class Op:
     def explain(self, *args: Any, **kwargs: Any) -> str:
         """How such a call is resolved: each kernel instance, taken or refused, and why. Runs nothing."""
         return str(self._native.explain(self._describe(args, kwargs), False))
+
+    def supports(self, *args: Any, **kwargs: Any) -> bool:
+        """Whether a kernel of the package can run such a call. Runs nothing. False also when the op refuses the arguments."""
+        return bool(json.loads(self._native.explain(self._describe(args, kwargs), True))["launches"]) or self._runs_without_launch(args, kwargs)
+
+    def configure(self, config: KernelConfig | None) -> Configured:
+        """Restricts which instances calls of this op use from now on; None allows all again.
+
+        ``with op.configure(KernelConfig(target="x86-64-v3")): ...`` does so within a block. Process-wide for this library's op, also for calls
+        through torch.ops. Raises ValueError for a configuration that means nothing.
+        """
+        before, self._config = self._config, config
+        self._library._native.restrict(self.name, None if config is None else config.to_json())
+        return Configured(self, before)
 
     def stats(self) -> dict[str, int]:
         """Counters since the package was loaded: calls, resolutions, launches, copies, copied_bytes, fallbacks, errors."""
@@ -205,6 +216,7 @@ class CustomOpLibrary:
         for name, found in self._short.items():
             if len(found) == 1 and not hasattr(type(self), name):
                 self.__dict__.setdefault(name, found[0])  # found without __getattr__
+        _policy.apply_op_policies(self, list(_policy.op_policies))
         _policy.libraries.add(self)
 
     @classmethod

@@ -19,7 +19,8 @@ POLICIES: dict[str, int] = {"strict": 1, "warn": 2, "silent": 3}
 
 libraries: WeakSet[CustomOpLibrary] = WeakSet()
 fallbacks: dict[str, Callable[..., Any]] = {}
-_current: str = os.environ.get("KPKG_FALLBACK", "warn")
+op_policies: dict[str, str] = {}  # by full name
+_current: str = "warn"
 
 
 def check_policy(policy: str) -> int:
@@ -29,7 +30,15 @@ def check_policy(policy: str) -> int:
     return POLICIES[policy]
 
 
-check_policy(_current)
+def _read_environment() -> None:
+    """KPKG_FALLBACK=warn,kpkg::softmax=strict: the parts with an op are read by the runtime, which also warns of what it does not know."""
+    global _current
+    for part in os.environ.get("KPKG_FALLBACK", "").split(","):
+        if part in POLICIES:
+            _current = part
+
+
+_read_environment()
 
 
 def get_fallback_policy() -> Policy:
@@ -37,14 +46,22 @@ def get_fallback_policy() -> Policy:
     return _current  # type: ignore[return-value]
 
 
-def set_fallback_policy(policy: Policy) -> None:
+def set_fallback_policy(policy: Policy | None, op: str | None = None) -> None:
     """Sets the policy for calls that no kernel of their package can run, for all libraries without one of their own.
 
     "strict" raises KernelError with what was tried; "warn", the default, runs PyTorch's implementation and warns once per op
-    and reason (FallbackWarning); "silent" only counts. ``kpkg.kernel_info()`` shows the counts. The environment variable
-    KPKG_FALLBACK sets the policy at start.
+    and reason (FallbackWarning); "silent" only counts. ``kpkg.kernel_info()`` shows the counts. With `op` ("kpkg::softmax") it is
+    the policy of that op alone, in every library, and goes before all others; None gives it up again. The environment variable
+    KPKG_FALLBACK sets the policy at start, also for single ops: ``KPKG_FALLBACK=warn,kpkg::softmax=strict``.
+
+    Raises ValueError for an unknown policy, or None without `op`.
     """
     global _current
+    if op is not None:
+        _set_op_policy(op, policy)
+        return
+    if policy is None:
+        raise ValueError("None gives up the policy of one op: name it by `op`")
     number = check_policy(policy)
     _current = policy
     for library in libraries:
@@ -52,9 +69,40 @@ def set_fallback_policy(policy: Policy) -> None:
             library._native.set_policy(number)
 
 
+def _set_op_policy(op: str, policy: Policy | None) -> None:
+    _check_name(op)
+    if policy is None:
+        op_policies.pop(op, None)
+    else:
+        check_policy(policy)
+        op_policies[op] = policy
+    for library in libraries:
+        apply_op_policies(library, [op])
+
+
+def apply_op_policies(library: CustomOpLibrary, names: list[str]) -> None:
+    """Tells the library's runtime the policies of those ops of `names` that it has."""
+    for name in names:
+        if name in library._ops:
+            library._native.set_op_policy(name, POLICIES[op_policies[name]] if name in op_policies else 0)
+
+
+def _check_name(op: str) -> None:
+    if "::" not in op:
+        raise ValueError(f"{op!r} is no op name; those look like 'kpkg::softmax'")
+
+
 @contextlib.contextmanager
-def fallback_policy(policy: Policy) -> Iterator[None]:
-    """Sets the policy within a ``with`` block. Process-wide, as ``set_fallback_policy``."""
+def fallback_policy(policy: Policy, op: str | None = None) -> Iterator[None]:
+    """Sets the policy within a ``with`` block, for all ops or for one. Process-wide, as ``set_fallback_policy``."""
+    if op is not None:
+        previous = op_policies.get(op)
+        _set_op_policy(op, policy)
+        try:
+            yield
+        finally:
+            _set_op_policy(op, previous)  # type: ignore[arg-type]
+        return
     before = _current
     set_fallback_policy(policy)
     try:
@@ -68,6 +116,5 @@ def set_fallback(op: str, function: Callable[..., Any]) -> None:
 
     It takes the op's arguments and returns new tensors. To be set before the package is loaded. The ops that kpkg ships have theirs.
     """
-    if "::" not in op:
-        raise ValueError(f"{op!r} is no op name; those look like 'kpkg::softmax'")
+    _check_name(op)
     fallbacks[op] = function

@@ -15,10 +15,10 @@ from typing import Any
 
 import torch
 
-from kpkg import _aten, _autograd, _fake, _policy
+from kpkg import _autograd, _fake, _policy, _vjp
 from kpkg._errors import KernelError
 from kpkg._library import CustomOpLibrary, Op
-from kpkg._native import last_error
+from kpkg._native import Unrecorded, last_error, use_key_switch
 
 _OLDEST_TORCH = (2, 10)
 _FALLBACK_NAMESPACE = "kpkg_fallback"
@@ -42,6 +42,8 @@ def _extension() -> ctypes.CDLL:
     library.kpkg_torch_register.argtypes = [ctypes.c_void_p, ctypes.c_char_p, ctypes.c_char_p, ctypes.c_int32, ctypes.c_char_p]
     library.kpkg_torch_use_fallback.argtypes = [ctypes.c_void_p, ctypes.c_char_p]
     library.kpkg_torch_set_fallback_error.argtypes = [ctypes.c_char_p]
+    autograd = torch._C.DispatchKey.AutogradFunctionality
+    use_key_switch(int(autograd), lambda: torch._C._dispatch_tls_is_dispatch_key_excluded(autograd))
     # Without a backward, PyTorch would warn in backward() and go on with gradients missing: that must be an error.
     warnings.filterwarnings("error", message=".*autograd kernel was not registered to the Autograd key")
     return library
@@ -83,27 +85,28 @@ def register(library: CustomOpLibrary) -> None:
     under names of its own, ``torch.ops.<namespace>__<number>.<name>``.
     """
     references = {op._native.reference for op in library}
-    backwards = {op.backward: op.name for op in library}
+    forwards = {op.backward: op for op in library if op.backward}
     for op in library:
         if op._torch is not None or op.name in references:
             continue
         public, _, local = op.name.partition("::")
         namespace = f"{public}__{library._order}" if op._is_displaced else public
         owner = _current_ops.get(f"{namespace}::{local}")
-        _register_op(op, namespace)
-        _register_autograd(op, namespace, backwards.get(op.name))
+        _register_op(op, namespace, forwards.get(op.name))
+        _register_autograd(op, namespace, forwards.get(op.name))
         if owner is not None:
             owner._torch = owner._default = None
             owner._is_displaced = True
 
 
-def _register_op(op: Op, namespace: str) -> None:
+def _register_op(op: Op, namespace: str, forward: Op | None) -> None:
+    """`forward` is the op whose backward this one is."""
     extension = _extension()
     public, _, local = op.name.partition("::")
     name = f"{namespace}::{local}"
     out = out_schema(op)
     forms = {"default": symbolic_schema(op.schema)} | ({} if out is None else {"out": symbolic_schema(out)})
-    implementation = _policy.fallbacks.get(op.name) or _aten.FALLBACKS.get(op.name)
+    implementation = _vjp.fallback_of_gradient(op, forward) if forward is not None else _vjp.implementation(op.name)
     fallback = f"{_FALLBACK_NAMESPACE}::{public}__{local}" if implementation else ""
     for form, schema in forms.items():
         _check(
@@ -118,19 +121,25 @@ def _register_op(op: Op, namespace: str) -> None:
     if implementation:
         if op.name not in _with_fallback:
             _with_fallback.add(op.name)
-            _register_fallback(op, list(forms.values()))
+            _register_fallback(op, list(forms.values()), implementation if forward is not None else None)
         _check(extension.kpkg_torch_use_fallback(op._library._native.registry_address, op.name.encode()))
     op._torch = getattr(getattr(torch.ops, namespace), local)
     op._default = op._torch.default
 
 
-def _register_autograd(op: Op, namespace: str, differentiates: str | None) -> None:
-    """`differentiates` is the op whose backward this one is."""
+def _register_autograd(op: Op, namespace: str, forward: Op | None) -> None:
+    """`forward` is the op whose backward this one is."""
     name = f"{namespace}::{op.name.partition('::')[2]}"
-    if op.backward:
+    if forward is not None:
+        _autograd.refuse_second(name, forward.name, _fragment(namespace))
+    elif op.backward or (_vjp.implementation(op.name) and not any(a.mutates for a in op.arguments)):
+        op._is_recorded = True
         _autograd.register(name, lambda: _current_ops[name], _fragment(namespace))
-    elif differentiates:
-        _autograd.refuse_second(name, differentiates, _fragment(namespace))
+    else:
+        return
+    for call in (op._torch, op._default):
+        if not isinstance(call._op, Unrecorded):
+            call._op = Unrecorded(call._op, torch.Tensor, torch.is_grad_enabled, torch._C._AutoDispatchBelowAutograd)
 
 
 def _register_fakes(op: Op, namespace: str, has_out: bool) -> None:
@@ -182,14 +191,19 @@ def _reporting(function: Callable[..., Any], count: int) -> Callable[..., Any]:
     return run
 
 
-def _register_fallback(op: Op, schemas: list[str]) -> None:
-    """Defines the op's PyTorch implementation as an op of its own, which libkpkg_torch calls through the dispatcher."""
+def _register_fallback(op: Op, schemas: list[str], gradient: Callable[..., Any] | None) -> None:
+    """Defines the op's PyTorch implementation as an op of its own, which libkpkg_torch calls through the dispatcher.
+
+    `gradient` is the implementation of a backward op, null for others.
+    """
     fragment = _fragment(_FALLBACK_NAMESPACE)
     namespace, _, local = op.name.partition("::")
     name = op.name
 
     def implementation(*args: Any, **kwargs: Any) -> Any:
-        return (_policy.fallbacks.get(name) or _aten.FALLBACKS[name])(*args, **kwargs)
+        run = gradient or _vjp.implementation(name)
+        assert run is not None, "registered only where there is one"
+        return run(*args, **kwargs)
 
     def into(*args: Any, **kwargs: Any) -> None:
         names = ["out"] if "out" in kwargs else sorted(k for k in kwargs if re.fullmatch(r"out\d", k))

@@ -1,0 +1,227 @@
+// Records calls and launches while a profile is taken, and gives them as JSON.
+// SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
+#include "runtime/package/Profile.h"
+#include "runtime/device/cuda/Event.h"
+#include "runtime/package/Ranges.h"
+
+#include <chrono>
+#include <map>
+#include <mutex>
+#include <nlohmann/json.hpp>
+#include <optional>
+#include <vector>
+
+namespace kpkg::package {
+
+std::atomic<bool> detail::profiling = false;
+
+namespace {
+
+/// A profile that nobody stops must not eat all memory; what comes later is counted, not kept.
+constexpr size_t keptRecords = 1 << 20;
+
+struct CallRecord {
+  std::string op;
+  uint32_t thread;
+  uint64_t begin, end;
+  bool succeeded, fellBack;
+};
+
+struct LaunchRecord {
+  std::string op;
+  /// Copied: the package may be closed before the profile ends.
+  std::string instance, target;
+  Cost cost;
+  int32_t device = -1; ///< of a GPU
+  void *stream = nullptr;
+  uint32_t thread;
+  uint64_t begin, end;
+  std::optional<cuda::Event> first, last;
+};
+
+/// A point that the host and a GPU both know, so that the GPU's times can be put beside the host's.
+struct Meeting {
+  cuda::Event event;
+  uint64_t host;
+};
+
+struct Profile {
+  std::mutex lock;
+  std::chrono::steady_clock::time_point start;
+  bool ranges = false;
+  std::vector<CallRecord> calls;
+  std::vector<LaunchRecord> launches;
+  std::map<int32_t, Meeting> meetings;
+  uint64_t dropped = 0;
+};
+
+Profile &profile() {
+  static auto *instance = new Profile; // used by threads that may outlive static objects
+  return *instance;
+}
+
+uint64_t now() {
+  return uint64_t(std::chrono::duration_cast<std::chrono::nanoseconds>(std::chrono::steady_clock::now() - profile().start).count());
+}
+
+uint32_t threadNumber() {
+  static std::atomic<uint32_t> next = 1;
+  thread_local uint32_t number = next.fetch_add(1, std::memory_order_relaxed);
+  return number;
+}
+
+} // namespace
+
+Status startProfile(bool ranges) {
+  if (ranges)
+    if (Status status = openRanges(); !status)
+      return status;
+  Profile &taken = profile();
+  std::lock_guard guard(taken.lock);
+  taken.calls.clear();
+  taken.launches.clear();
+  taken.meetings.clear();
+  taken.dropped = 0;
+  taken.ranges = ranges;
+  taken.start = std::chrono::steady_clock::now();
+  detail::profiling.store(true, std::memory_order_release);
+  return {};
+}
+
+ProfiledCall::ProfiledCall(const std::string &op) : op(op), begin(now()), hasRange(profile().ranges) {
+  if (hasRange)
+    pushRange(op.c_str());
+}
+
+ProfiledCall::~ProfiledCall() {
+  if (hasRange)
+    popRange();
+}
+
+void ProfiledCall::finish(bool succeeded, bool fellBack) {
+  Profile &taken = profile();
+  uint64_t end = now();
+  std::lock_guard guard(taken.lock);
+  if (taken.calls.size() < keptRecords)
+    taken.calls.push_back({op, threadNumber(), begin, end, succeeded, fellBack});
+  else
+    ++taken.dropped;
+}
+
+struct ProfiledLaunch::State {
+  LaunchRecord record;
+};
+
+/// The event, reached by the stream; nothing where the driver gives none: a profile never makes a call fail.
+static std::optional<cuda::Event> recordedEvent(void *stream) {
+  auto event = cuda::Event::create();
+  if (!event || !event->record(stream))
+    return std::nullopt;
+  return std::move(*event);
+}
+
+/// Makes the meeting of the host and this GPU, on the first launch there.
+static void meet(int32_t device, void *stream) {
+  Profile &taken = profile();
+  {
+    std::lock_guard guard(taken.lock);
+    if (taken.meetings.contains(device))
+      return;
+  }
+  auto event = recordedEvent(stream);
+  if (!event || !cuda::synchronize(stream))
+    return;
+  uint64_t host = now();
+  std::lock_guard guard(taken.lock);
+  taken.meetings.try_emplace(device, Meeting{std::move(*event), host});
+}
+
+ProfiledLaunch::ProfiledLaunch(const std::string &op, const PlannedLaunch &launch, const ExecutionDevice &device, void *stream)
+    : state(std::make_unique<State>()) {
+  LaunchRecord &record = state->record;
+  record.op = op;
+  record.instance = launch.instance->label;
+  record.target = launch.instance->target;
+  record.cost = launch.cost;
+  record.thread = threadNumber();
+  if (device.isCuda) {
+    record.device = device.index;
+    record.stream = stream;
+    auto capturing = cuda::isCapturing(stream);
+    if (capturing && !*capturing) {
+      meet(device.index, stream);
+      record.first = recordedEvent(stream);
+    }
+  }
+  record.begin = now();
+}
+
+ProfiledLaunch::~ProfiledLaunch() {
+  LaunchRecord &record = state->record;
+  record.end = now();
+  if (record.first)
+    record.last = recordedEvent(record.stream);
+  Profile &taken = profile();
+  std::lock_guard guard(taken.lock);
+  if (taken.launches.size() < keptRecords)
+    taken.launches.push_back(std::move(record));
+  else
+    ++taken.dropped;
+}
+
+/// Start and length on the GPU in nanoseconds; nothing where the events are missing.
+static std::optional<std::pair<int64_t, int64_t>> deviceTimes(const LaunchRecord &record, const std::map<int32_t, Meeting> &meetings) {
+  auto meeting = meetings.find(record.device);
+  if (!record.first || !record.last || meeting == meetings.end())
+    return std::nullopt;
+  auto since = record.first->secondsSince(meeting->second.event), length = record.last->secondsSince(*record.first);
+  if (!since || !length)
+    return std::nullopt;
+  return std::pair(int64_t(meeting->second.host) + int64_t(*since * 1e9), int64_t(*length * 1e9));
+}
+
+std::string stopProfile() {
+  using nlohmann::ordered_json;
+  detail::profiling.store(false, std::memory_order_release);
+  Profile &taken = profile();
+  std::lock_guard guard(taken.lock);
+  ordered_json record;
+  record["dropped"] = taken.dropped;
+  record["calls"] = ordered_json::array();
+  for (const CallRecord &call : taken.calls)
+    record["calls"].push_back({{"op", call.op},
+                               {"thread", call.thread},
+                               {"start_ns", call.begin},
+                               {"duration_ns", call.end - call.begin},
+                               {"ok", call.succeeded},
+                               {"fell_back", call.fellBack}});
+  record["launches"] = ordered_json::array();
+  for (LaunchRecord &launch : taken.launches) {
+    std::optional<std::pair<int64_t, int64_t>> times;
+    if (launch.device >= 0) {
+      cuda::DeviceScope scope(launch.device);
+      // Waits for what was launched last on the stream; a failed kernel shows at the user's own next call.
+      if (scope.status() && launch.last && cuda::synchronize(launch.stream))
+        times = deviceTimes(launch, taken.meetings);
+    }
+    ordered_json entry = {{"op", launch.op},
+                          {"instance", launch.instance},
+                          {"target", launch.target},
+                          {"device", launch.device < 0 ? "cpu" : "cuda:" + std::to_string(launch.device)},
+                          {"stream", uint64_t(reinterpret_cast<uintptr_t>(launch.stream))},
+                          {"thread", launch.thread},
+                          {"start_ns", launch.begin},
+                          {"duration_ns", launch.end - launch.begin},
+                          {"flops", launch.cost.flops},
+                          {"bytes", launch.cost.bytes}};
+    entry["device_start_ns"] = times ? ordered_json(times->first) : ordered_json(nullptr);
+    entry["device_duration_ns"] = times ? ordered_json(times->second) : ordered_json(nullptr);
+    record["launches"].push_back(std::move(entry));
+  }
+  taken.calls.clear();
+  taken.launches.clear();
+  taken.meetings.clear();
+  return record.dump();
+}
+
+} // namespace kpkg::package

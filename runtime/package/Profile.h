@@ -1,0 +1,53 @@
+// Records calls and launches while a profile is taken: kpkg_profile_start to kpkg_profile_stop.
+// SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
+#ifndef KPKG_PACKAGE_PROFILE_H
+#define KPKG_PACKAGE_PROFILE_H
+
+#include "runtime/package/PlannedCall.h"
+
+#include <atomic>
+#include <string>
+
+namespace kpkg::package {
+
+namespace detail {
+extern std::atomic<bool> profiling;
+}
+
+/// What calls ask before they record anything: one load.
+inline bool isProfiling() { return detail::profiling.load(std::memory_order_relaxed); }
+
+Status startProfile(bool ranges);
+/// JSON, as docs/runtime.md says; times are nanoseconds since the start.
+std::string stopProfile();
+
+/// One call of an op, from here to `finish`.
+class ProfiledCall {
+public:
+  explicit ProfiledCall(const std::string &op);
+  ~ProfiledCall();
+  ProfiledCall(const ProfiledCall &) = delete;
+  ProfiledCall &operator=(const ProfiledCall &) = delete;
+  void finish(bool succeeded, bool fellBack);
+
+private:
+  const std::string &op;
+  uint64_t begin;
+  bool hasRange;
+};
+
+/// One launch, for as long as the object lives. On a GPU its events are recorded before and after.
+class ProfiledLaunch {
+public:
+  ProfiledLaunch(const std::string &op, const PlannedLaunch &launch, const ExecutionDevice &device, void *stream);
+  ~ProfiledLaunch();
+  ProfiledLaunch(const ProfiledLaunch &) = delete;
+  ProfiledLaunch &operator=(const ProfiledLaunch &) = delete;
+
+private:
+  struct State;
+  std::unique_ptr<State> state;
+};
+
+} // namespace kpkg::package
+#endif

@@ -1,0 +1,239 @@
+"""Gradients by PyTorch: what runs when a package has no kernel for the backward of an op, or has no backward.
+
+Where PyTorch has the formula in terms of what a backward op gets, that is used; else the op's PyTorch implementation runs again,
+recorded, and is differentiated.
+
+SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
+"""
+
+from __future__ import annotations
+
+import contextlib
+from collections.abc import Callable, Iterator, Sequence
+from typing import Any
+
+import torch
+from torch import Tensor
+
+from kpkg import _aten, _policy
+from kpkg._library import Op
+
+aten = torch.ops.aten
+
+
+def implementation(name: str) -> Callable[..., Any] | None:
+    """What PyTorch runs for the op "kpkg::softmax": the user's own function before that of kpkg."""
+    return _policy.fallbacks.get(name) or _aten.FALLBACKS.get(name) or _BACKWARDS.get(name)
+
+
+@contextlib.contextmanager
+def _recorded() -> Iterator[None]:
+    """Autograd records here, also within a kernel, below autograd."""
+    include = torch._C._dispatch_tls_local_include_set()
+    exclude = torch._C._dispatch_tls_local_exclude_set()
+    for key in ("AutogradOther", "AutogradCPU", "AutogradCUDA", "AutogradMeta", "AutogradNestedTensor", "ADInplaceOrView"):
+        exclude = exclude - torch._C.DispatchKeySet(getattr(torch._C.DispatchKey, key))
+    with torch._C._ForceDispatchKeyGuard(include, exclude), torch.enable_grad():
+        yield
+
+
+def differentiate(function: Callable[..., Any], arguments: Sequence[Any], wanted: Sequence[int], grads: Sequence[Tensor | None]) -> list[Tensor]:
+    """Gradients of ``function(*arguments)`` for the tensor arguments numbered in `wanted`, from those of its first ``len(grads)`` results.
+
+    Zeros where a result does not depend on an argument. With gradients enabled, these gradients can be differentiated again.
+    """
+    again = torch.is_grad_enabled()
+
+    def leaf(i: int, value: Any) -> Any:
+        if not isinstance(value, Tensor) or (again and (value.requires_grad or i not in wanted)):
+            return value
+        return value.detach().requires_grad_(i in wanted)
+
+    with _recorded():
+        leaves = [leaf(i, value) for i, value in enumerate(arguments)]
+        results = function(*leaves)
+        results = results if isinstance(results, tuple) else (results,)
+        pairs = [(r, g) for r, g in zip(results, grads) if g is not None and r.requires_grad]
+        inputs = [leaves[i] for i in wanted]
+        if not pairs or not inputs:
+            return [torch.zeros_like(x) for x in inputs]
+        found = torch.autograd.grad([r for r, _ in pairs], inputs, [g.expand(r.shape) for r, g in pairs], allow_unused=True, create_graph=again)
+    return [torch.zeros_like(x) if g is None else g for x, g in zip(inputs, found)]
+
+
+def _zeros_for_bias(known: dict[str, Any]) -> dict[str, Any]:
+    like: Tensor = known["input"] if "input" in known else known["out1"]
+    shape = known["normalized_shape"] if "normalized_shape" in known else like.shape[1:2] if "input" in known else like.shape[-1:]
+    return {"bias": like.new_zeros(tuple(shape))}
+
+
+# Values for tensor arguments that a backward does not get, since its gradients do not depend on them.
+_ABSENT: dict[str, Callable[[dict[str, Any]], dict[str, Any]]] = {
+    "kpkg::cumsum": lambda known: {"input": torch.zeros_like(known["grad"])},
+    "kpkg::residual_tanh_gated_rmsnorm": lambda known: {"x": torch.zeros_like(known["x_res"])},
+    "kpkg::residual_rms_norm": lambda known: {"x": known["out1"], "residual": torch.zeros_like(known["out1"])},
+    "kpkg::residual_layer_norm": lambda known: {"x": known["out1"], "residual": torch.zeros_like(known["out1"]), **_zeros_for_bias(known)},
+    **{
+        f"kpkg::{name}": _zeros_for_bias
+        for name in ("layer_norm", "native_layer_norm", "group_norm", "native_group_norm", "instance_norm", "batch_norm")
+    },
+}
+
+# Gradients of the first argument from those of the result, the result, and the other arguments.
+_BY_RESULT: dict[str, Callable[..., Tensor]] = {
+    "kpkg::softmax": lambda grad, out, dim=-1: aten._softmax_backward_data(grad, out, dim, out.dtype),
+    "kpkg::log_softmax": lambda grad, out, dim=-1: aten._log_softmax_backward_data(grad, out, dim, out.dtype),
+    "kpkg::sigmoid": lambda grad, out: aten.sigmoid_backward(grad, out),
+    "kpkg::tanh": lambda grad, out: aten.tanh_backward(grad, out),
+}
+
+
+def fallback_of_gradient(backward: Op, forward: Op) -> Callable[..., Any] | None:
+    """What PyTorch runs for `backward`, the op with the gradients of `forward`; None where the forward op has no implementation."""
+    run = implementation(forward.name)
+    if run is None:
+        return None
+    tensors = [i for i, argument in enumerate(forward.arguments) if argument.is_tensor]
+    optional = [kind.endswith("?") for kind in backward.result_types]
+    sources = forward.backward_arguments
+    has_needs = any(source == "needs" for source, _ in sources)
+
+    def gradient(*values: Any) -> Any:
+        direct = _BY_RESULT.get(forward.name)
+        if direct is not None:
+            return direct(*values)
+        grads: list[Any] = []
+        needs: dict[int, bool] = {}
+        known: dict[str, Any] = {}
+        for (source, index), value in zip(sources, values):
+            if source == "gradient":
+                grads.append(value)
+                known["grad"] = value
+            elif source == "needs":
+                needs[index] = value
+            else:
+                known[forward.arguments[index].name if source == "argument" else f"out{index or ''}"] = value
+        if forward.name in _PLANE_RANK and "out1" in known:
+            return scatter_maxima(grads[0], known["out1"], known["input"], _PLANE_RANK[forward.name])
+        missing = {a.name for a in forward.arguments if a.is_tensor} - set(known)
+        if missing and forward.name in _ABSENT:
+            known |= {name: value for name, value in _ABSENT[forward.name](known).items() if name in missing}
+        arguments = [known[a.name] if a.name in known else a.default for a in forward.arguments]
+        if "ceil_mode" not in known and forward.name in _AVERAGES:
+            arguments[4] = run(*arguments).shape != grads[0].shape
+        given = [i for i in tensors if arguments[i] is not None]
+        wanted = [i for k, i in enumerate(tensors) if i in given and (needs.get(i, not optional[k]) if has_needs or optional[k] else True)]
+        found = dict(zip(wanted, differentiate(run, arguments, wanted, grads)))
+        results = tuple(found.get(i) for i in tensors)
+        return results[0] if len(results) == 1 else results
+
+    return gradient
+
+
+def scatter_maxima(grad: Tensor, indices: Tensor, input: Tensor, rank: int) -> Tensor:
+    """Gradient of a max pooling for its input: each window's goes to the element of the plane that `indices` names."""
+    lead = input.shape[: input.dim() - rank]
+    planes = input.new_zeros((*lead, input.shape[-rank:].numel()))
+    return planes.scatter_add_(-1, indices.flatten(-rank), grad.flatten(-rank)).reshape(input.shape)
+
+
+_AVERAGES = {f"kpkg::avg_pool{rank}d" for rank in (1, 2, 3)}
+_PLANE_RANK = {f"kpkg::max_pool{rank}d_with_indices": rank for rank in (1, 2, 3)}
+
+
+def _of_forward(name: str, tensors: Sequence[str], names: Sequence[str]) -> Callable[..., Any]:
+    """The public backward op of forward op `name`: gradients for its arguments `tensors`, from (grad, `names`...)."""
+    import inspect
+
+    def backward(grad: Tensor, *args: Any, **kwargs: Any) -> Any:
+        run = _aten.FALLBACKS[name]
+        known = {**dict(zip(names, args)), **kwargs, "grad": grad}
+        grads = [grad] + ([known.pop("grad_sum")] if "grad_sum" in known else [])
+        if "sum" in known:
+            known["out1"] = known.pop("sum")
+        for scale in {"weight"} & set(tensors):  # a gradient is asked for even where there is none to scale with
+            if known.get(scale) is None:
+                shape = known["normalized_shape"] if "normalized_shape" in known else known["input"].shape[1:2] if "input" in known else known["out1"].shape[-1:]
+                known[scale] = (known["input"] if "input" in known else known["out1"]).new_ones(tuple(shape))
+        if name in _ABSENT:
+            known = {**_ABSENT[name](known), **known}
+        order = [n for n in inspect.signature(run).parameters]
+        arguments = [known.get(n, inspect.signature(run).parameters[n].default) for n in order]
+        found = differentiate(run, arguments, [order.index(n) for n in tensors], grads)
+        return found[0] if len(found) == 1 else tuple(found)
+
+    return backward
+
+
+def _layer_norm_backward(
+    grad: Tensor, input: Tensor, normalized_shape: list[int], mean: Tensor, rstd: Tensor, weight: Tensor | None = None
+) -> tuple[Tensor, Tensor, Tensor]:
+    lead = input.dim() - len(normalized_shape)
+    rows = [*input.shape[:lead], *(1 for _ in normalized_shape)]
+    over = tuple(range(lead, input.dim()))
+    x = (input.to(mean.dtype) - mean.reshape(rows)) * rstd.reshape(rows)
+    g = grad.to(mean.dtype)
+    scaled = g if weight is None else g * weight.to(mean.dtype)
+    dx = (scaled - scaled.mean(over, keepdim=True) - x * (scaled * x).mean(over, keepdim=True)) * rstd.reshape(rows)
+    first = tuple(range(lead))
+    dweight, dbias = ((g * x).sum(first), g.sum(first)) if lead else (g * x, g)
+    return dx.to(input.dtype), dweight.to(input.dtype), dbias.to(input.dtype)
+
+
+def _group_norm_backward(
+    grad: Tensor, input: Tensor, mean: Tensor, rstd: Tensor, num_groups: int, weight: Tensor | None = None
+) -> tuple[Tensor, Tensor, Tensor]:
+    samples, channels = input.shape[:2]
+    shape = [samples, num_groups, channels // max(num_groups, 1), -1]
+    x = (input.to(mean.dtype).reshape(shape) - mean.reshape(samples, num_groups, 1, 1)) * rstd.reshape(samples, num_groups, 1, 1)
+    g = grad.to(mean.dtype).reshape(shape)
+    scaled = g if weight is None else g * weight.to(mean.dtype).reshape(1, num_groups, -1, 1)
+    dx = (scaled - scaled.mean((2, 3), keepdim=True) - x * (scaled * x).mean((2, 3), keepdim=True)) * rstd.reshape(samples, num_groups, 1, 1)
+    dweight, dbias = (g * x).sum((0, 3)).reshape(channels), g.sum((0, 3)).reshape(channels)
+    return dx.reshape(input.shape).to(input.dtype), dweight.to(input.dtype), dbias.to(input.dtype)
+
+
+def _max_pool_backward(rank: int) -> Callable[..., Tensor]:
+    return lambda grad, indices, input, *args, **kwargs: scatter_maxima(grad, indices, input, rank)
+
+
+_BACKWARDS: dict[str, Callable[..., Any]] = {
+    **{f"{name}_backward": function for name, function in _BY_RESULT.items()},
+    "kpkg::layer_norm_backward": _layer_norm_backward,
+    "kpkg::group_norm_backward": _group_norm_backward,
+    "kpkg::rms_norm_backward": _of_forward("kpkg::rms_norm", ["input", "weight"], ["input", "normalized_shape", "weight", "eps"]),
+    "kpkg::batch_norm_backward": _of_forward(
+        "kpkg::batch_norm", ["input", "weight", "bias"], ["input", "running_mean", "running_var", "weight", "eps"]
+    ),
+    "kpkg::cross_entropy_backward": _of_forward(
+        "kpkg::cross_entropy", ["input"], ["input", "target", "weight", "ignore_index", "reduction", "label_smoothing"]
+    ),
+    "kpkg::cumsum_backward": _of_forward("kpkg::cumsum", ["input"], ["dim"]),
+    "kpkg::cumprod_backward": _of_forward("kpkg::cumprod", ["input"], ["input", "dim"]),
+    "kpkg::swiglu_backward": _of_forward("kpkg::swiglu", ["a", "b"], ["a", "b"]),
+    "kpkg::geglu_backward": _of_forward("kpkg::geglu", ["a", "b"], ["a", "b", "approximate"]),
+    "kpkg::residual_tanh_gated_rmsnorm_backward": _of_forward("kpkg::residual_tanh_gated_rmsnorm", ["x_res", "gate"], ["x_res", "gate", "eps"]),
+    "kpkg::residual_rms_norm_backward": _of_forward("kpkg::residual_rms_norm", ["x", "weight"], ["grad_sum", "sum", "weight", "eps"]),
+    "kpkg::residual_layer_norm_backward": _of_forward("kpkg::residual_layer_norm", ["x", "weight", "bias"], ["grad_sum", "sum", "weight", "eps"]),
+}
+
+
+def _activation_backward(name: str, *names: str) -> Callable[..., Tensor]:
+    def backward(grad: Tensor, input: Tensor, *args: Any, **kwargs: Any) -> Tensor:
+        options = {**dict(zip(names, args)), **kwargs}
+        run = _aten.FALLBACKS[name]
+        if name in _AVERAGES:  # the shape of the gradient says which
+            options["ceil_mode"] = run(input, **options).shape != grad.shape
+        return differentiate(lambda x: run(x, **options), [input], [0], [grad])[0]
+
+    return backward
+
+
+for _name, _options in {
+    "relu": (), "leaky_relu": ("negative_slope",), "gelu": ("approximate",), "silu": (), "elu": ("alpha",), "selu": (),
+    "softplus": ("beta", "threshold"), "hardtanh": ("min_val", "max_val"), "hardsigmoid": (), "hardswish": (), "mish": (),
+    **{f"avg_pool{rank}d": ("kernel_size", "stride", "padding", "count_include_pad", "divisor_override") for rank in (1, 2, 3)},
+}.items():  # fmt: skip
+    _BACKWARDS[f"kpkg::{_name}_backward"] = _activation_backward(f"kpkg::{_name}", *_options)
+for _rank in (1, 2, 3):
+    _BACKWARDS[f"kpkg::max_pool{_rank}d_backward"] = _max_pool_backward(_rank)
