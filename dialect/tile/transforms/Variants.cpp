@@ -42,11 +42,12 @@ bool onlyFeedsDots(Value view) {
   });
 }
 
-/// Whether every access of `view` covers whole vectors of `length` elements along its last dimension, which is never indexed away.
-bool isAccessedInVectors(Value view, int64_t length) {
+/// Whether every access of `view` covers whole vectors of `length` elements along its dimension `fromEnd` (1 = the last one), which is never
+/// indexed away.
+bool isAccessedInVectors(Value view, int64_t length, int64_t fromEnd = 1) {
   auto coversVectors = [&](Type type) {
     auto tile = dyn_cast<RankedTensorType>(type);
-    return tile && tile.getShape().back() % length == 0;
+    return tile && tile.getDimSize(tile.getRank() - fromEnd) % length == 0;
   };
   bool isAccessed = false;
   for (Operation *user : view.getUsers()) {
@@ -58,8 +59,8 @@ bool isAccessedInVectors(Value view, int64_t length) {
     else if (auto store = dyn_cast<StoreOp>(user))
       inVectors = coversVectors(store.getValue().getType());
     else if (auto drop = dyn_cast<DropOp>(user))
-      inVectors = !llvm::is_contained(drop.getDims(), drop.getView().getType().getRank() - 1) &&
-                  isAccessedInVectors(drop.getResult(), length);
+      inVectors = drop.getDims().back() < drop.getView().getType().getRank() - fromEnd &&
+                  isAccessedInVectors(drop.getResult(), length, fromEnd);
     if (!inVectors)
       return false;
     isAccessed = true;
@@ -75,6 +76,17 @@ bool hasVectorAccess(KernelOp kernel) {
 }
 
 enum class Strides { Any, Unit, Vectors };
+
+/// Views that are nothing but factors of products: either of their last two dimensions may be the contiguous one.
+SmallVector<Value> factors(KernelOp kernel) {
+  SmallVector<Value> views;
+  for (Value argument : kernel.getBody().getArguments()) {
+    auto view = dyn_cast<ViewType>(argument.getType());
+    if (view && view.getRank() >= 2 && onlyFeedsDots(argument) && isAccessedInVectors(argument, kVectorBytes / view.getElementBytes(), 2))
+      views.push_back(argument);
+  }
+  return views;
+}
 
 /// What a variant of this kind states of `view`.
 ViewFacts factsFor(Value view, Strides strides, VariantKind kind, int64_t indexBits) {
@@ -111,6 +123,45 @@ KernelOp makeVariant(KernelOp kernel, StringRef name, Strides strides, VariantKi
   return variant;
 }
 
+/// Makes the views with these numbers contiguous along their last dimension but one.
+void turn(KernelOp variant, ArrayRef<unsigned> arguments) {
+  SmallVector<Type> types(variant.getBody().getArgumentTypes());
+  for (unsigned number : arguments) {
+    auto view = cast<ViewType>(types[number]);
+    ViewFacts facts = view.getFacts();
+    facts.unit = view.getRank() - 2;
+    facts.align = kVectorBytes;
+    facts.divisible = kVectorBytes / view.getElementBytes();
+    types[number] = view.withFacts(facts);
+    variant.getBody().getArgument(number).setType(types[number]);
+  }
+  variant.setFunctionType(FunctionType::get(variant.getContext(), types, {}));
+  variant.walk<WalkOrder::PreOrder>([](DropOp drop) {
+    drop.getResult().setType(cast<ViewType>(drop.getView().getType()).drop(drop.getDims()));
+  });
+}
+
+/// The "vector" variants: one for each choice of the factors' contiguous dimensions, named after it.
+void makeVectorVariants(KernelOp kernel, SmallVectorImpl<KernelOp> &variants) {
+  SmallVector<Value> turnable = factors(kernel);
+  if (turnable.size() > 2) // a few more would be many variants
+    turnable.clear();
+  for (unsigned choice = 0; choice < 1u << turnable.size(); ++choice) {
+    std::string name = choice == 0 ? "vector" : "vector_";
+    SmallVector<unsigned> turned;
+    for (auto [bit, factor] : llvm::enumerate(turnable)) {
+      bool turns = choice >> bit & 1;
+      if (turns)
+        turned.push_back(cast<BlockArgument>(factor).getArgNumber());
+      if (choice != 0)
+        name += turns ? 't' : 'n';
+    }
+    KernelOp variant = makeVariant(kernel, name, Strides::Vectors, VariantKind::Gpu, 32);
+    turn(variant, turned);
+    variants.push_back(variant);
+  }
+}
+
 struct TileMakeVariants final : impl::TileMakeVariantsBase<TileMakeVariants> {
   using TileMakeVariantsBase::TileMakeVariantsBase;
   void runOnOperation() override {
@@ -129,7 +180,7 @@ void makeVariants(ModuleOp module, VariantKind kind) {
   for (KernelOp kernel : kernels) {
     SmallVector<KernelOp> variants;
     if (kind == VariantKind::Gpu && hasVectorAccess(kernel)) {
-      variants.push_back(makeVariant(kernel, "vector", Strides::Vectors, kind, 32));
+      makeVectorVariants(kernel, variants);
       variants.push_back(makeVariant(kernel, "vector64", Strides::Vectors, kind));
     }
     variants.push_back(makeVariant(kernel, "unit", Strides::Unit, kind));

@@ -35,3 +35,24 @@ tile.kernel @odd(%x: !tile.view<1xf16>, %y: !tile.view<2xf16, mut>) {
   tile.store %r, %y[%c0, %c0] : tensor<12x1xf16>, !tile.view<2xf16, mut>
   tile.return
 }
+
+// Either dimension of a factor may be the contiguous one.
+// CHECK: tile.kernel @product__vector(%{{.*}}: !tile.view<2xbf16, unit = 1, align = 16, divisible = 8, index = 32>, %{{.*}}: !tile.view<3xbf16, unit = 2, align = 16, divisible = 8, index = 32>, %{{.*}}: !tile.view<2xbf16, mut, unit = 1,
+// CHECK: tile.kernel @product__vector_tn(%{{.*}}: !tile.view<2xbf16, unit = 0, align = 16, divisible = 8, index = 32>, %{{.*}}: !tile.view<3xbf16, unit = 2, {{.*}}) attributes {variant = "vector_tn"}
+// CHECK: tile.kernel @product__vector_nt(%{{.*}}: !tile.view<2xbf16, unit = 1, {{.*}}, %{{.*}}: !tile.view<3xbf16, unit = 1, align = 16, divisible = 8, index = 32>, %{{.*}}: !tile.view<2xbf16, mut, unit = 1,
+// CHECK: tile.drop {{.*}} -> !tile.view<2xbf16, unit = 0, align = 16, divisible = 8, index = 32>
+// CHECK: tile.kernel @product__vector_tt(
+// CHECK: tile.kernel @product__vector64(
+// CHECK: tile.kernel @product__unit(
+// CHECK: tile.kernel @product__any(
+tile.kernel @product(%a: !tile.view<2xbf16>, %b: !tile.view<3xbf16>, %d: !tile.view<2xbf16, mut>) {
+  %zero = arith.constant 0.0 : bf16
+  %c0 = arith.constant 0 : index
+  %zeros = arith.constant dense<0.0> : tensor<16x16xbf16>
+  %x = tile.load %a[%c0, %c0] fill %zero : !tile.view<2xbf16> -> tensor<16x16xbf16>
+  %e = tile.drop %b [0] at (%c0) : !tile.view<3xbf16> -> !tile.view<2xbf16>
+  %y = tile.load %e[%c0, %c0] fill %zero : !tile.view<2xbf16> -> tensor<16x16xbf16>
+  %r = tile.dot %x, %y, %zeros : tensor<16x16xbf16>, tensor<16x16xbf16>, tensor<16x16xbf16>
+  tile.store %r, %d[%c0, %c0] : tensor<16x16xbf16>, !tile.view<2xbf16, mut>
+  tile.return
+}
