@@ -48,11 +48,12 @@ tile.kernel @odd(%x: !tile.view<1xf16>, %y: !tile.view<2xf16, mut>) {
 tile.kernel @product(%a: !tile.view<2xbf16>, %b: !tile.view<3xbf16>, %d: !tile.view<2xbf16, mut>) {
   %zero = arith.constant 0.0 : bf16
   %c0 = arith.constant 0 : index
-  %zeros = arith.constant dense<0.0> : tensor<16x16xbf16>
+  %zeros = arith.constant dense<0.0> : tensor<16x16xf32>
   %x = tile.load %a[%c0, %c0] fill %zero : !tile.view<2xbf16> -> tensor<16x16xbf16>
   %e = tile.drop %b [0] at (%c0) : !tile.view<3xbf16> -> !tile.view<2xbf16>
   %y = tile.load %e[%c0, %c0] fill %zero : !tile.view<2xbf16> -> tensor<16x16xbf16>
-  %r = tile.dot %x, %y, %zeros : tensor<16x16xbf16>, tensor<16x16xbf16>, tensor<16x16xbf16>
+  %s = tile.dot %x, %y, %zeros : tensor<16x16xbf16>, tensor<16x16xbf16>, tensor<16x16xf32>
+  %r = arith.truncf %s : tensor<16x16xf32> to tensor<16x16xbf16>
   tile.store %r, %d[%c0, %c0] : tensor<16x16xbf16>, !tile.view<2xbf16, mut>
   tile.return
 }
