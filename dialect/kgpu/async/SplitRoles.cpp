@@ -215,7 +215,7 @@ private:
   Value startAtFirst(tile::DotOp dot) {
     auto argument = dyn_cast<BlockArgument>(dot.getAccumulator());
     auto loop = argument ? dyn_cast<scf::ForOp>(argument.getOwner()->getParentOp()) : scf::ForOp();
-    if (!loop || dot->getBlock() != loop.getBody() || !matchPattern(loop.getTiedLoopInit(argument)->get(), m_AnyZeroFloat()) ||
+    if (!loop || dot->getBlock() != loop.getBody() || !isZero(loop.getTiedLoopInit(argument)->get()) ||
         loop.getTiedLoopYieldedValue(argument)->get() != dot.getResult())
       return arith::ConstantIntOp::create(rewriter, loc, 1, 1);
     OpOperand *start = loop.getTiedLoopInit(argument);

@@ -11,8 +11,6 @@ namespace {
 constexpr int64_t kPanelBytes = 128;
 constexpr int64_t kMostAccumulators = 128; ///< registers of a thread for one accumulator
 
-bool isZero(Value value) { return matchPattern(value, m_AnyZeroFloat()) || matchPattern(value, m_Zero()); }
-
 std::optional<StreamedOperand> streamed(Value value) {
   StreamedOperand operand;
   auto permute = value.getDefiningOp<tile::PermuteOp>();
@@ -34,14 +32,19 @@ std::optional<StreamedOperand> streamed(Value value) {
   return operand;
 }
 
-bool suitsWarpgroups(tile::DotOp dot, const StreamedDot &streams) {
+bool suitsWarpgroups(const StreamedDot &streams) {
+  tile::DotOp dot = streams.dot;
   auto sum = cast<RankedTensorType>(dot.getType()), lhs = cast<RankedTensorType>(dot.getLhs().getType());
   Type element = lhs.getElementType();
-  if (sum.getRank() != 2 || !sum.getElementType().isF32() || !(element.isBF16() || element.isF16()))
+  if (sum.getRank() != 2 || !isWgmmaElement(element, sum.getElementType()))
+    return false;
+  if (element.isF32() && dot.getPrecision() != tile::DotPrecision::TF32)
+    return false;
+  if (elementBytes(element) != 2 && (streams.lhs.panelDim != 1 || streams.rhs.panelDim != 0))
     return false;
   int64_t rows = sum.getDimSize(0), columns = sum.getDimSize(1), depth = lhs.getDimSize(1);
-  // Across panels a product of 16 elements of depth takes whole ones.
-  return rows % 64 == 0 && columns % 8 == 0 && depth % 16 == 0 && llvm::isPowerOf2_64(rows) && columns <= 256;
+  int64_t columnStep = element.isInteger(8) && columns > 32 ? 16 : 8; // PTX ISA, shapes of wgmma
+  return rows % 64 == 0 && llvm::isPowerOf2_64(rows) && columns % columnStep == 0 && columns <= 256 && depth * elementBytes(element) % 32 == 0;
 }
 
 /// Loops around an op are all that decides how often it runs.
@@ -52,6 +55,8 @@ bool isOnlyInLoops(Operation *op, tile::KernelOp kernel) {
   return true;
 }
 } // namespace
+
+bool isZero(Value value) { return matchPattern(value, m_AnyZeroFloat()) || matchPattern(value, m_Zero()); }
 
 std::vector<StreamedDot> streamedDots(tile::KernelOp kernel, const TargetModel &target) {
   std::vector<StreamedDot> dots;
@@ -67,7 +72,7 @@ std::vector<StreamedDot> streamedDots(tile::KernelOp kernel, const TargetModel &
     if (!lhs || !rhs || !isOnlyInLoops(dot, kernel) || lhs->load->getBlock() != dot->getBlock() || rhs->load->getBlock() != dot->getBlock())
       return WalkResult::interrupt();
     StreamedDot streams{dot, *lhs, *rhs};
-    if (!suitsWarpgroups(dot, streams))
+    if (!suitsWarpgroups(streams))
       return WalkResult::interrupt();
     dots.push_back(streams);
     return WalkResult::advance();

@@ -22,6 +22,9 @@ struct StreamedDot {
 /// another way: element types, extents, views that tensor maps cannot describe, or loads inside of branches.
 std::vector<StreamedDot> streamedDots(tile::KernelOp kernel, const TargetModel &target);
 
+/// Whether the value is a constant, or a tile of constants, that are all 0.
+bool isZero(mlir::Value value);
+
 /// Warpgroups that share the tiles of these products; 0 when no number of them suits.
 unsigned consumersFor(llvm::ArrayRef<StreamedDot> dots);
 

@@ -68,6 +68,12 @@ std::optional<unsigned> kgpu::panelDim(SharedType buffer) {
   return std::nullopt;
 }
 
+bool kgpu::isWgmmaElement(Type element, Type sum) {
+  if (element.isInteger(8))
+    return sum.isInteger(32);
+  return sum.isF32() && (element.isBF16() || element.isF16() || element.isF32() || isa<Float8E4M3FNType, Float8E5M2Type>(element));
+}
+
 LogicalResult WgmmaOp::verify() {
   SharedType lhs = getLhs().getType(), rhs = getRhs().getType();
   auto sum = cast<RankedTensorType>(getAccumulator().getType());
@@ -76,9 +82,10 @@ LogicalResult WgmmaOp::verify() {
   if (lhs.getShape()[1] != rhs.getShape()[0] || sum.getShape() != ArrayRef<int64_t>{lhs.getShape()[0], rhs.getShape()[1]})
     return emitOpError() << "cannot multiply " << lhs.getShape() << " by " << rhs.getShape() << " into " << sum.getShape();
   Type element = lhs.getElementType();
-  if (element != rhs.getElementType() || !(element.isBF16() || element.isF16()) || !sum.getElementType().isF32())
-    return emitOpError() << "multiplies bf16 or f16 into f32, not " << element << " and " << rhs.getElementType() << " into "
-                         << sum.getElementType();
+  if (element != rhs.getElementType() || !isWgmmaElement(element, sum.getElementType()))
+    return emitOpError() << "cannot multiply " << element << " by " << rhs.getElementType() << " into " << sum.getElementType();
+  if (elementBytes(element) != 2 && (panelDim(lhs) != 1 || panelDim(rhs) != 0))
+    return emitOpError() << "reads operands of " << element << " along what is summed over";
   if (!hasLayout(sum))
     return emitOpError("needs a layout on its accumulator");
   return success();

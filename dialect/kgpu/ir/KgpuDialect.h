@@ -91,6 +91,9 @@ mlir::Value aliasedBuffer(mlir::Operation *op);
 /// The dimension along which a buffer is cut into panels of 128 bytes, as TMA's 128-byte swizzle leaves it and wgmma reads it;
 /// nothing when it lies in another way.
 std::optional<unsigned> panelDim(SharedType buffer);
+/// Whether warpgroups multiply elements of this type into such a sum; f32 as tf32. Only operands of 16-bit elements may lie along either
+/// dimension, others lie along what is summed over.
+bool isWgmmaElement(mlir::Type element, mlir::Type sum);
 /// Bytes of an element in registers moved as memory: index 8, i1 1.
 int64_t elementBytes(mlir::Type element);
 } // namespace kpkg::kgpu

@@ -124,7 +124,7 @@ void wgmmaCommit(ImplicitLocOpBuilder &builder) { instruction(builder, {}, {}, "
 /// An instruction that changes `sums` in place.
 static SmallVector<Value> onSums(ImplicitLocOpBuilder &builder, ValueRange sums, ValueRange others, const Twine &text,
                                  StringRef constraintsOfOthers, bool touchesMemory) {
-  SmallVector<std::string> constraints(sums.size(), "=f");
+  SmallVector<std::string> constraints(sums.size(), sums.front().getType().isF32() ? "=f" : "=r");
   for (size_t i = 0; i < sums.size(); ++i)
     constraints.push_back(std::to_string(i));
   std::string all = llvm::join(constraints, ",") + constraintsOfOthers.str() + (touchesMemory ? ",~{memory}" : "");
@@ -138,6 +138,17 @@ static SmallVector<Value> onSums(ImplicitLocOpBuilder &builder, ValueRange sums,
   return values;
 }
 
+/// Depth and types in the name of an instruction.
+static StringRef wgmmaKind(Type element) {
+  return TypeSwitch<Type, StringRef>(element)
+      .Case([](BFloat16Type) { return "k16.f32.bf16.bf16"; })
+      .Case([](Float16Type) { return "k16.f32.f16.f16"; })
+      .Case([](Float32Type) { return "k8.f32.tf32.tf32"; })
+      .Case([](Float8E4M3FNType) { return "k32.f32.e4m3.e4m3"; })
+      .Case([](Float8E5M2Type) { return "k32.f32.e5m2.e5m2"; })
+      .Case([](IntegerType) { return "k32.s32.s8.s8"; });
+}
+
 SmallVector<Value> wgmma(ImplicitLocOpBuilder &builder, ValueRange sums, Value lhs, bool lhsIsTransposed, Value rhs, bool rhsIsTransposed,
                          Value adds, Type element) {
   std::string registers;
@@ -147,10 +158,15 @@ SmallVector<Value> wgmma(ImplicitLocOpBuilder &builder, ValueRange sums, Value l
   SmallVector<Value> others = {lhs, rhs};
   if (adds)
     others.push_back(adds);
-  std::string kind = element.isBF16() ? "bf16" : "f16";
-  std::string text = "wgmma.mma_async.sync.aligned.m64n" + std::to_string(2 * sums.size()) + "k16.f32." + kind + "." + kind + " {" + registers +
-                     "}, $" + std::to_string(next) + ", $" + std::to_string(next + 1) + ", " + (adds ? "$" + std::to_string(next + 2) : "1") +
-                     ", 1, 1, " + (lhsIsTransposed ? "1" : "0") + ", " + (rhsIsTransposed ? "1" : "0") + ";";
+  // Factors of 1 for both operands, and whether they are transposed: each only where the instruction has it.
+  std::string modifiers;
+  if (isa<FloatType>(element))
+    modifiers = ", 1, 1";
+  if (element.isBF16() || element.isF16())
+    modifiers += std::string(lhsIsTransposed ? ", 1" : ", 0") + (rhsIsTransposed ? ", 1" : ", 0");
+  std::string text = "wgmma.mma_async.sync.aligned.m64n" + std::to_string(2 * sums.size()) + wgmmaKind(element).str() + " {" + registers + "}, $" +
+                     std::to_string(next) + ", $" + std::to_string(next + 1) + ", " + (adds ? "$" + std::to_string(next + 2) : "1") + modifiers +
+                     ";";
   return onSums(builder, sums, others, text, adds ? ",l,l,b" : ",l,l", /*touchesMemory=*/false);
 }
 

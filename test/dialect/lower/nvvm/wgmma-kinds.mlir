@@ -1,0 +1,60 @@
+// Products of warpgroups for every kind of element: 32 bytes of depth an instruction. Only 16-bit elements say which way they lie.
+// RUN: kpkg-opt --lower-nvvm %s | FileCheck %s
+
+#acc = #kgpu.layout<"reg 1:1 0:8 lane 1:2-4 0:1-4 warp 0:16-32 rep 1x1">
+
+// CHECK-LABEL: llvm.func @tf32
+// CHECK: wgmma.mma_async.sync.aligned.m64n8k8.f32.tf32.tf32 {$0, $1, $2, $3}, $8, $9, 1, 1, 1;
+// CHECK-COUNT-3: k8.f32.tf32.tf32
+// CHECK-NOT: wgmma.mma_async
+tile.kernel @tf32(%y: !tile.view<2xf32, mut>) attributes {kgpu.target = #kgpu.target<"sm_90a">, kgpu.consumers = 1 : i32, kgpu.threads = 160 : i32, kgpu.shared = 9216 : i32} {
+  %adds = arith.constant true
+  %c0 = arith.constant 0 : index
+  %zeros = arith.constant dense<0.0> : tensor<64x8xf32, #acc>
+  %a = kgpu.alloc offset 0 : !kgpu.smem<64x32xf32, "4B 0:144,288,576,1024,2048,4096 1:4,8,16,32,64 rep 1x1">
+  %b = kgpu.alloc offset 8192 : !kgpu.smem<32x8xf32, "4B 0:4,8,16,32,64 1:144,288,576 rep 1x1">
+  kgpu.roles load {
+    %none = arith.constant 0 : i32
+  } compute {
+    %d = kgpu.wgmma %a, %b, %zeros adds %adds : !kgpu.smem<64x32xf32, "4B 0:144,288,576,1024,2048,4096 1:4,8,16,32,64 rep 1x1">, !kgpu.smem<32x8xf32, "4B 0:4,8,16,32,64 1:144,288,576 rep 1x1">, tensor<64x8xf32, #acc>
+    %e = kgpu.wgmma_wait 0 %d : tensor<64x8xf32, #acc> -> tensor<64x8xf32, #acc>
+    tile.store %e, %y[%c0, %c0] : tensor<64x8xf32, #acc>, !tile.view<2xf32, mut>
+  }
+  tile.return
+}
+
+// CHECK-LABEL: llvm.func @e4m3
+// CHECK: wgmma.mma_async.sync.aligned.m64n8k32.f32.e4m3.e4m3 {$0, $1, $2, $3}, $8, $9, 1, 1, 1;
+tile.kernel @e4m3(%y: !tile.view<2xf32, mut>) attributes {kgpu.target = #kgpu.target<"sm_90a">, kgpu.consumers = 1 : i32, kgpu.threads = 160 : i32, kgpu.shared = 9216 : i32} {
+  %adds = arith.constant true
+  %c0 = arith.constant 0 : index
+  %zeros = arith.constant dense<0.0> : tensor<64x8xf32, #acc>
+  %a = kgpu.alloc offset 0 : !kgpu.smem<64x128xf8E4M3FN, "1B 0:144,288,576,1024,2048,4096 1:1,2,4,8,16,32,64 rep 1x1">
+  %b = kgpu.alloc offset 8192 : !kgpu.smem<128x8xf8E4M3FN, "1B 0:1,2,4,8,16,32,64 1:144,288,576 rep 1x1">
+  kgpu.roles load {
+    %none = arith.constant 0 : i32
+  } compute {
+    %d = kgpu.wgmma %a, %b, %zeros adds %adds : !kgpu.smem<64x128xf8E4M3FN, "1B 0:144,288,576,1024,2048,4096 1:1,2,4,8,16,32,64 rep 1x1">, !kgpu.smem<128x8xf8E4M3FN, "1B 0:1,2,4,8,16,32,64 1:144,288,576 rep 1x1">, tensor<64x8xf32, #acc>
+    %e = kgpu.wgmma_wait 0 %d : tensor<64x8xf32, #acc> -> tensor<64x8xf32, #acc>
+    tile.store %e, %y[%c0, %c0] : tensor<64x8xf32, #acc>, !tile.view<2xf32, mut>
+  }
+  tile.return
+}
+
+// CHECK-LABEL: llvm.func @s8
+// CHECK: wgmma.mma_async.sync.aligned.m64n8k32.s32.s8.s8 {$0, $1, $2, $3}, $8, $9, 1;", "=r,=r,=r,=r,
+tile.kernel @s8(%y: !tile.view<2xi32, mut>) attributes {kgpu.target = #kgpu.target<"sm_90a">, kgpu.consumers = 1 : i32, kgpu.threads = 160 : i32, kgpu.shared = 9216 : i32} {
+  %adds = arith.constant true
+  %c0 = arith.constant 0 : index
+  %zeros = arith.constant dense<0> : tensor<64x8xi32, #acc>
+  %a = kgpu.alloc offset 0 : !kgpu.smem<64x128xi8, "1B 0:144,288,576,1024,2048,4096 1:1,2,4,8,16,32,64 rep 1x1">
+  %b = kgpu.alloc offset 8192 : !kgpu.smem<128x8xi8, "1B 0:1,2,4,8,16,32,64 1:144,288,576 rep 1x1">
+  kgpu.roles load {
+    %none = arith.constant 0 : i32
+  } compute {
+    %d = kgpu.wgmma %a, %b, %zeros adds %adds : !kgpu.smem<64x128xi8, "1B 0:144,288,576,1024,2048,4096 1:1,2,4,8,16,32,64 rep 1x1">, !kgpu.smem<128x8xi8, "1B 0:1,2,4,8,16,32,64 1:144,288,576 rep 1x1">, tensor<64x8xi32, #acc>
+    %e = kgpu.wgmma_wait 0 %d : tensor<64x8xi32, #acc> -> tensor<64x8xi32, #acc>
+    tile.store %e, %y[%c0, %c0] : tensor<64x8xi32, #acc>, !tile.view<2xi32, mut>
+  }
+  tile.return
+}
