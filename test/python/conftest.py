@@ -63,3 +63,21 @@ def no_fallbacks():
 
     with kpkg.fallback_policy("strict"):
         yield
+
+
+@pytest.fixture(scope="session")
+def default_ops(packages):
+    """`kpkg.ops` with the packages of kernels_src."""
+    import torch  # noqa: F401
+
+    import kpkg
+
+    before = os.environ.get("KPKG_PATH")
+    os.environ["KPKG_PATH"] = ":".join(str(path) for path in packages.values())
+    kpkg.ops.reload()
+    yield kpkg.ops
+    if before is None:
+        del os.environ["KPKG_PATH"]
+    else:
+        os.environ["KPKG_PATH"] = before
+    kpkg.ops.reload()

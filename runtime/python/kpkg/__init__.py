@@ -12,11 +12,33 @@ SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
 
 from __future__ import annotations
 
+import importlib
+from typing import TYPE_CHECKING, Any
+
 from kpkg._config import KernelConfig
+from kpkg._default import ops
 from kpkg._errors import DeviceError, FallbackWarning, KernelError, KpkgWarning, PackageError
 from kpkg._library import CustomOpLibrary, Op, kernel_info, load
 from kpkg._native import cpu_targets, cpu_threads, version
 from kpkg._policy import fallback_policy, get_fallback_policy, set_fallback, set_fallback_policy
+
+if TYPE_CHECKING:
+    from kpkg import nn as nn
+    from kpkg._inject import Injection as Injection
+    from kpkg._inject import inject as inject
+    from kpkg._measure import benchmark_op as benchmark_op
+
+# Names of modules that need PyTorch, which is imported with the first of them.
+_LAZY = {"inject": "_inject", "Injection": "_inject", "benchmark_op": "_measure"}
+
+
+def __getattr__(name: str) -> Any:
+    if name == "nn":
+        return importlib.import_module("kpkg.nn")
+    if name in _LAZY:
+        return getattr(importlib.import_module(f"kpkg.{_LAZY[name]}"), name)
+    raise AttributeError(f"module 'kpkg' has no attribute {name!r}")
+
 
 __version__: str = version()
 
@@ -24,6 +46,7 @@ __all__ = [
     "CustomOpLibrary",
     "DeviceError",
     "FallbackWarning",
+    "Injection",
     "KernelConfig",
     "KernelError",
     "KpkgWarning",
@@ -31,10 +54,14 @@ __all__ = [
     "PackageError",
     "cpu_targets",
     "cpu_threads",
+    "benchmark_op",
     "fallback_policy",
     "get_fallback_policy",
+    "inject",
     "kernel_info",
     "load",
+    "nn",
+    "ops",
     "set_fallback",
     "set_fallback_policy",
 ]

@@ -103,7 +103,11 @@ class Op:
 
     def supports(self, *args: Any, **kwargs: Any) -> bool:
         """Whether a kernel of the package can run such a call. Runs nothing. False also when the op refuses the arguments."""
-        return bool(json.loads(self._native.explain(self._describe(args, kwargs), True))["launches"]) or self._runs_without_launch(args, kwargs)
+        try:
+            record = json.loads(self._native.explain(self._describe(args, kwargs), True))
+        except KernelError:
+            return False
+        return "refused" not in record and any(package["runs"] for package in record["packages"])
 
     def configure(self, config: KernelConfig | None) -> Configured:
         """Restricts which instances calls of this op use from now on; None allows all again.
@@ -189,7 +193,7 @@ def _describe_array(value: Any) -> tuple[tuple[int, ...], tuple[int, ...], str, 
     name = _arrays.dtype_name(value.dtype)
     shape = tuple(int(n) for n in value.shape)
     if callable(getattr(value, "stride", None)):  # PyTorch
-        return shape, tuple(value.stride()), name, 2 if value.device.type == "cuda" else 1
+        return shape, tuple(value.stride()), name, {"cpu": 1, "meta": 1, "cuda": 2}.get(value.device.type, 0)
     strides = tuple(int(s) // value.itemsize for s in value.strides)
     return shape, strides, name, 1
 
@@ -305,7 +309,7 @@ def kernel_info() -> dict[str, Any]:
     """What is loaded and what ran, per op name: package, schema, policy, counters, the kernel instances, fallbacks by reason.
 
     ``{"kpkg::softmax": {"package": ..., "schema": ..., "policy": "warn", "torch": True, "calls": 3, ...}}``. An op that several open packages
-    have is listed for the one opened last.
+    have is listed for the one opened last. An op of ``kpkg.ops`` that no package has is there with ``"package": None``.
     """
     info: dict[str, Any] = {}
     for library in sorted(_policy.libraries, key=lambda each: each._order):
@@ -317,4 +321,7 @@ def kernel_info() -> dict[str, Any]:
                 "torch": op._torch is not None,
                 **json.loads(op._native.kernel_info()),
             }
+    for name, (reasons, policy) in _policy.absent.items():
+        if name not in info:
+            info[name] = {"package": None, "policy": policy, "fallbacks": sum(reasons.values()), "fallback_reasons": dict(reasons)}
     return info

@@ -20,6 +20,8 @@ POLICIES: dict[str, int] = {"strict": 1, "warn": 2, "silent": 3}
 libraries: WeakSet[CustomOpLibrary] = WeakSet()
 fallbacks: dict[str, Callable[..., Any]] = {}
 op_policies: dict[str, str] = {}  # by full name
+# Ops that were asked for and that no package has: how often each reason made PyTorch's implementation run, and the policy then.
+absent: dict[str, tuple[dict[str, int], str]] = {}
 _current: str = "warn"
 
 
@@ -78,6 +80,15 @@ def _set_op_policy(op: str, policy: Policy | None) -> None:
         op_policies[op] = policy
     for library in libraries:
         apply_op_policies(library, [op])
+
+
+def policy_of(op: str) -> str:
+    """The policy of an op that is in no library."""
+    for part in os.environ.get("KPKG_FALLBACK", "").split(","):
+        name, _, policy = part.partition("=")
+        if name == op and policy in POLICIES and op not in op_policies:
+            return policy
+    return op_policies.get(op, _current)
 
 
 def apply_op_policies(library: CustomOpLibrary, names: list[str]) -> None:

@@ -1,0 +1,359 @@
+"""Replaces layers of a model by kpkg's, where that is right and not slower.
+
+SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
+"""
+
+from __future__ import annotations
+
+import fnmatch
+from collections.abc import Callable, Iterable
+from dataclasses import dataclass
+from types import TracebackType
+from typing import Any
+
+import torch
+from torch import Tensor, nn
+
+from kpkg import _adapted
+from kpkg._measure import compare, interleaved
+from kpkg.nn import Layer
+
+# How much slower, by the clock, still counts as not slower.
+_NOISE = 1.03
+
+
+@dataclass
+class Row:
+    """What became of one layer, or of one function that a layer calls. Times in microseconds; None where nothing was measured."""
+
+    name: str
+    layer: str
+    replacement: str
+    status: str
+    error: float | None = None
+    original_us: float | None = None
+    kpkg_us: float | None = None
+
+    @property
+    def is_replaced(self) -> bool:
+        """Whether kpkg runs there now."""
+        return self.status.startswith("replaced")
+
+
+class Injection:
+    """What ``inject`` did: ``print(injection)`` shows the table, ``restore()`` undoes it, also at the end of a ``with`` block.
+
+    rows: a Row for each layer that could be replaced. error, original_us, kpkg_us: of the whole model, None without a sample.
+    """
+
+    def __init__(self, model: nn.Module) -> None:
+        self.model = model
+        self.rows: list[Row] = []
+        self.error: float | None = None
+        self.original_us: float | None = None
+        self.kpkg_us: float | None = None
+        self._undo: list[Callable[[], None]] = []
+
+    @property
+    def replaced(self) -> list[Row]:
+        """The rows of what runs kpkg now."""
+        return [row for row in self.rows if row.is_replaced]
+
+    def restore(self) -> None:
+        """Puts the original layers back. What was trained meanwhile stays: they share their parameters."""
+        while self._undo:
+            self._undo.pop()()
+        for row in self.rows:
+            if row.is_replaced:
+                row.status = "restored"
+
+    def __enter__(self) -> Injection:
+        return self
+
+    def __exit__(self, kind: type[BaseException] | None, error: BaseException | None, trace: TracebackType | None) -> None:
+        self.restore()
+
+    def __str__(self) -> str:
+        heads = ("layer", "type", "replacement", "error", "original us", "kpkg us", "")
+        lines = [
+            (row.name, row.layer, row.replacement, _number(row.error, ".1e"), _number(row.original_us, ".1f"), _number(row.kpkg_us, ".1f"), row.status)
+            for row in self.rows
+        ]
+        total = ("(model)", type(self.model).__name__, "", _number(self.error, ".1e"), _number(self.original_us, ".1f"), _number(self.kpkg_us, ".1f"), "")
+        lines.append((*total[:-1], f"{len(self.replaced)} of {len(self.rows)} replaced"))
+        widths = [max(len(line[i]) for line in (heads, *lines)) for i in range(len(heads))]
+        return "\n".join("  ".join(f"{text:{'>' if 3 <= i <= 5 else '<'}{widths[i]}}" for i, text in enumerate(line)).rstrip() for line in (heads, *lines))
+
+
+def _number(value: float | None, form: str) -> str:
+    return "" if value is None else f"{value:{form}}"
+
+
+def inject(
+    model: nn.Module,
+    include: str | Iterable[str] | None = None,
+    exclude: str | Iterable[str] = (),
+    sample_input: Any = None,
+    tolerance: float | None = None,
+    verbose: bool = True,
+) -> Injection:
+    """Replaces layers of `model`, in place, by kpkg's drop-in layers.
+
+        with kpkg.inject(model, sample_input=x) as injection:
+            y = model(x)
+        # the original layers are back
+
+    Candidates are the layers of torch.nn that `kpkg.nn` has, RMS norms and activations of Hugging Face's models, and calls of torch.bmm and
+    scaled_dot_product_attention within layers. Parameters, buffers and hooks are shared with the original layers. Layers of a subclass,
+    with a forward of their own, or with a dtype or device that no package has a kernel for are left alone; the table says why.
+
+    include, exclude: patterns of layer names ("encoder.*"), as in fnmatch, or names of layer types ("Linear"). Default: all, and none.
+    sample_input: arguments of the model: a tensor, a tuple of positional ones or a dict of named ones. With it, each layer's output is
+        compared with the original's, original and replacement are timed on the inputs that they get within the model, and only what is right
+        and at least as fast stays. Without it, everything that has a kernel is replaced, unchecked.
+    tolerance: greatest error, relative to the largest element of the original output. Default: by dtype, 1e-4 for float32, 1e-9 for float64,
+        4e-3 for float16, 3e-2 for bfloat16.
+    verbose: print the table.
+
+    Raises what the model raises on `sample_input`.
+    """
+    injection = Injection(model)
+    included, excluded = _patterns(include), _patterns(exclude)
+
+    def wanted(name: str, kind: str) -> bool:
+        def matches(patterns: list[str]) -> bool:
+            return any(fnmatch.fnmatchcase(name, p) or kind == p for p in patterns)
+
+        return (include is None or matches(included)) and not matches(excluded)
+
+    layers = [(name, layer) for name, layer in model.named_modules() if _adapted.counterpart(type(layer)) and wanted(name, type(layer).__name__)]
+    samples = None if sample_input is None else _take_samples(model, sample_input, dict(layers), wanted)
+    timed: dict[Any, tuple[float, float]] = {}
+    if samples is not None:
+        with torch.no_grad():
+            injection.original_us, _ = interleaved(lambda: _call(model, sample_input), None)
+    for name, layer in layers:
+        injection.rows.append(_replace_layer(injection, name, layer, samples, tolerance, timed))
+    for name, owner, function, calls in samples.calls if samples is not None else ():
+        injection.rows.append(_replace_calls(injection, name, owner, function, calls, tolerance))
+    if samples is not None:
+        _check_model(injection, sample_input, samples.output)
+    if verbose:
+        print(injection)
+    return injection
+
+
+def _patterns(given: str | Iterable[str] | None) -> list[str]:
+    return [] if given is None else [given] if isinstance(given, str) else list(given)
+
+
+def _call(model: nn.Module, sample: Any) -> Any:
+    if isinstance(sample, dict):
+        return model(**sample)
+    return model(*sample) if isinstance(sample, tuple) else model(sample)
+
+
+class _Samples:
+    """What the layers of a model get in one forward: their first inputs, and the calls of functions that they make themselves."""
+
+    def __init__(self) -> None:
+        self.inputs: dict[str, tuple[tuple[Any, ...], dict[str, Any]]] = {}
+        self.calls: list[tuple[str, nn.Module, Callable[..., Any], list[tuple[Any, Any]]]] = []
+        self.output: Any = None
+
+
+def _kept(value: Any) -> Any:
+    return value.detach().clone(memory_format=torch.preserve_format) if isinstance(value, Tensor) else value
+
+
+def _take_samples(model: nn.Module, sample: Any, layers: dict[str, nn.Module], wanted: Callable[[str, str], bool]) -> _Samples:
+    samples = _Samples()
+    inside: list[tuple[str, nn.Module]] = []
+    calls: dict[tuple[str, Any], int] = {}
+
+    def enter(name: str) -> Callable[..., None]:
+        def hook(layer: nn.Module, args: Any, kwargs: Any) -> None:
+            inside.append((name, layer))
+            if name in layers and name not in samples.inputs:
+                samples.inputs[name] = tuple(_kept(a) for a in args), {k: _kept(v) for k, v in kwargs.items()}
+
+        return hook
+
+    def leave(layer: nn.Module, args: Any, output: Any) -> None:
+        inside.pop()
+
+    def found(function: Any, args: Any, kwargs: Any) -> None:
+        name, layer = inside[-1]
+        if not wanted(name, function.__name__):
+            return
+        if (name, function) not in calls:
+            calls[name, function] = len(samples.calls)
+            samples.calls.append((name, layer, function, []))
+        taken = samples.calls[calls[name, function]][3]
+        taken.append((tuple(_kept(a) for a in args), {k: _kept(v) for k, v in kwargs.items()}))
+
+    hooks = []
+    for name, layer in model.named_modules():
+        hooks.append(layer.register_forward_pre_hook(enter(name), with_kwargs=True))
+        hooks.append(layer.register_forward_hook(leave, always_call=True))
+    try:
+        with torch.no_grad(), _adapted.Watching(found):
+            samples.output = _call(model, sample)
+    finally:
+        for hook in hooks:
+            hook.remove()
+    return samples
+
+
+def _replace_layer(
+    injection: Injection, name: str, layer: nn.Module, samples: _Samples | None, tolerance: float | None, timed: dict[Any, tuple[float, float]]
+) -> Row:
+    kind = _adapted.counterpart(type(layer))
+    assert kind is not None, "only candidates get here"
+    row = Row(name, type(layer).__name__, kind.__name__, "")
+    if "forward" in layer.__dict__:
+        row.status = "kept: its forward was replaced by something else"
+        return row
+    made = kind.from_torch(layer)
+    if getattr(made, "inplace", False):
+        made.inplace = False  # type: ignore[assignment]
+    if made._stands_back():
+        row.status = "kept: PyTorch runs in this mode of the layer"
+        return row
+    if samples is None:
+        if not made.use_kpkg:
+            row.status = f"kept: {made._kpkg_op.reason or 'no kernel for its dtype and device'}"
+            return row
+    elif name not in samples.inputs:
+        row.status = "kept: not used by the sample"
+        return row
+    elif not _is_better(row, layer, made, *samples.inputs[name], tolerance, timed):
+        return row
+    row.status = "replaced" if samples is not None else "replaced (not checked)"
+    injection._undo.extend(_put(injection.model, layer, made))
+    return row
+
+
+def _is_better(
+    row: Row, layer: nn.Module, made: Layer, args: tuple[Any, ...], kwargs: dict[str, Any], tolerance: float | None, timed: dict[Any, tuple[float, float]]
+) -> bool:
+    """Whether the replacement is right and not slower on these inputs; tells the row."""
+    first = next((a for a in (*args, *kwargs.values()) if isinstance(a, Tensor)), None)
+    if first is None or not made.supports(first.device, first.dtype):
+        row.status = f"kept: {made._kpkg_op.reason or 'no kernel for its dtype and device'}"
+        return False
+
+    def original() -> Any:
+        return type(layer).forward(layer, *_fresh(layer, args), **kwargs)
+
+    def replacement() -> Any:
+        return made.forward(*args, **kwargs)
+
+    with torch.no_grad():
+        if not _agrees(row, replacement(), original(), tolerance):
+            return False
+        key = (type(layer), layer.extra_repr(), layer.training, *(_signature(a) for a in (*args, *kwargs.values())))
+        if key not in timed:
+            timed[key] = interleaved(original, replacement)
+    return _is_fast(row, *timed[key])
+
+
+def _fresh(layer: nn.Module, args: tuple[Any, ...]) -> tuple[Any, ...]:
+    """Inputs that the layer may write into."""
+    return tuple(_kept(a) for a in args) if getattr(layer, "inplace", False) else args
+
+
+def _signature(value: Any) -> Any:
+    return (value.shape, value.stride(), value.dtype, value.device) if isinstance(value, Tensor) else repr(value)
+
+
+def _agrees(row: Row, found: Any, expected: Any, tolerance: float | None) -> bool:
+    row.error, allowed = compare(found, expected, tolerance)
+    if row.error <= allowed:
+        return True
+    row.status = f"kept: its output differs by {row.error:.1e}, {allowed:.1e} is allowed"
+    return False
+
+
+def _is_fast(row: Row, original_us: float, kpkg_us: float) -> bool:
+    row.original_us, row.kpkg_us = original_us, kpkg_us
+    if kpkg_us <= original_us * _NOISE:
+        return True
+    row.status = "kept: kpkg is slower"
+    return False
+
+
+def _put(model: nn.Module, layer: nn.Module, made: nn.Module) -> list[Callable[[], None]]:
+    """Puts `made` wherever the model has `layer`; gives what undoes it."""
+
+    def undo(parent: nn.Module, name: str) -> Callable[[], None]:
+        def put_back() -> None:
+            parent._modules[name] = layer
+            layer.train(made.training)
+
+        return put_back
+
+    done = []
+    for parent in list(model.modules()):
+        for name, child in list(parent._modules.items()):
+            if child is layer:
+                parent._modules[name] = made
+                done.append(undo(parent, name))
+    return done
+
+
+def _replace_calls(
+    injection: Injection, name: str, owner: nn.Module, function: Callable[..., Any], calls: list[tuple[Any, Any]], tolerance: float | None
+) -> Row:
+    from kpkg._default import ops
+
+    replacement, needed = _adapted.CALLS[function]
+    row = Row(name, f"{function.__name__}()", f"kpkg {function.__name__}", "")
+    absent = [op for op in needed if not ops[op].is_available]
+    if absent:
+        row.status = f"kept: {ops[absent[0]].reason}"
+        return row
+    if "forward" in owner.__dict__ and not hasattr(owner.forward, "_kpkg_calls"):
+        row.status = "kept: its forward was replaced by something else"
+        return row
+    with torch.no_grad():
+        for args, kwargs in calls:
+            try:
+                found = replacement(*args, **kwargs)
+            except RuntimeError as error:  # a form of the call that the ops refuse
+                row.status = f"kept: {error}"
+                return row
+            if not _agrees(row, found, function(*args, **kwargs), tolerance):
+                return row
+        args, kwargs = calls[0]
+        times = interleaved(lambda: function(*args, **kwargs), lambda: replacement(*args, **kwargs))
+    if not _is_fast(row, *times):
+        return row
+    row.status = "replaced"
+    injection._undo.append(_wrap_calls(owner, function, replacement))
+    return row
+
+
+def _wrap_calls(owner: nn.Module, function: Callable[..., Any], replacement: Callable[..., Any]) -> Callable[[], None]:
+    """Makes the layer's forward run with the replacement."""
+    if "forward" in owner.__dict__:
+        table = owner.forward._kpkg_calls  # type: ignore[attr-defined]
+        table[function] = replacement
+        return lambda: table.pop(function)
+    table = {function: replacement}
+    plain = owner.forward
+
+    def forward(*args: Any, **kwargs: Any) -> Any:
+        with _adapted.Replacing(table):
+            return plain(*args, **kwargs)
+
+    forward._kpkg_calls = table  # type: ignore[attr-defined]
+    owner.forward = forward  # type: ignore[method-assign]
+    return lambda: owner.__dict__.pop("forward")
+
+
+def _check_model(injection: Injection, sample: Any, expected: Any) -> None:
+    model = injection.model
+    with torch.no_grad():
+        injection.error, _ = compare(_call(model, sample), expected, None)
+        injection.kpkg_us, _ = interleaved(lambda: _call(model, sample), None)

@@ -1,0 +1,123 @@
+"""Time and error of calls: what `inject` and `benchmark_op` decide by.
+
+SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
+"""
+
+from __future__ import annotations
+
+import statistics
+import time
+from collections.abc import Callable
+from typing import Any
+
+import torch
+from torch import Tensor
+from torch.utils import _pytree
+
+_TOLERANCES = {torch.float64: 1e-9, torch.float32: 1e-4, torch.float16: 4e-3, torch.bfloat16: 3e-2}
+
+
+def compare(found: Any, expected: Any, tolerance: float | None) -> tuple[float, float]:
+    """Greatest difference of any tensor, relative to the largest finite element of the expected one, and what is allowed.
+
+    Infinite where shapes, dtypes, integers, or the places of NaN and infinities differ. `tolerance` None: by dtype.
+    """
+    worst, allowed = 0.0, 0.0
+    mine, theirs = _tensors(found), _tensors(expected)
+    if len(mine) != len(theirs):
+        return float("inf"), 0.0
+    for a, b in zip(mine, theirs):
+        allowed = max(allowed, _TOLERANCES.get(b.dtype, 0.0))
+        worst = max(worst, _difference(a, b))
+    return worst, allowed if tolerance is None else tolerance
+
+
+def _tensors(value: Any) -> list[Tensor]:
+    return [leaf for leaf in _pytree.tree_leaves(value) if isinstance(leaf, Tensor)]
+
+
+def _difference(found: Tensor, expected: Tensor) -> float:
+    if found.shape != expected.shape or found.dtype != expected.dtype:
+        return float("inf")
+    if expected.numel() == 0 or not expected.is_floating_point():
+        return 0.0 if torch.equal(found, expected) else float("inf")
+    a, b = found.detach().double(), expected.detach().double()
+    finite = torch.isfinite(b)
+    if not torch.equal(torch.nan_to_num(a[~finite], nan=1.0), torch.nan_to_num(b[~finite], nan=1.0)) or not bool(torch.isfinite(a[finite]).all()):
+        return float("inf")
+    if not bool(finite.any()):
+        return 0.0
+    scale = float(b[finite].abs().max())
+    return float((a - b)[finite].abs().max()) / (scale or 1.0)
+
+
+def _clock(function: Callable[[], Any], calls: int) -> float:
+    """Seconds for one of `calls` calls, the GPU's work included."""
+    start = time.perf_counter()
+    for _ in range(calls):
+        function()
+    if torch.cuda.is_initialized():
+        torch.cuda.synchronize()
+    return (time.perf_counter() - start) / calls
+
+
+def interleaved(first: Callable[[], Any], second: Callable[[], Any] | None, seconds: float = 0.1, rounds: int = 7) -> tuple[float, float]:
+    """Microseconds of one call of each (0 for an absent second), medians over rounds in which they take turns, in about `seconds` in all."""
+    functions = [f for f in (first, second) if f is not None]
+    for function in functions:
+        function()
+    if torch.cuda.is_initialized():
+        torch.cuda.synchronize()
+    slowest = max(_clock(function, 1) for function in functions)
+    calls = max(1, min(1000, int(seconds / (slowest * rounds * len(functions) + 1e-9))))
+    times: list[list[float]] = [[] for _ in functions]
+    for i in range(rounds):
+        for k in range(len(functions)) if i % 2 else reversed(range(len(functions))):
+            times[k].append(_clock(functions[k], calls) * 1e6)
+    medians = [statistics.median(each) for each in times]
+    return medians[0], medians[1] if len(medians) > 1 else 0.0
+
+
+def benchmark_op(
+    op_name: str,
+    kpkg_op: Callable[..., Any],
+    pytorch_op: Callable[..., Any],
+    *inputs: Any,
+    warmup: int = 10,
+    iterations: int = 100,
+    tolerance: float | None = None,
+) -> dict[str, Any]:
+    """Times an op against PyTorch's on the same inputs, taking turns, and compares their results.
+
+        kpkg.benchmark_op("softmax", lambda x: ops.softmax(x, -1), lambda x: x.softmax(-1), torch.randn(512, 1024))
+
+    inputs: arguments of both. iterations: calls of each that are timed. The GPU's work is included.
+    Returns {"operation", "kpkg_time_ms", "pytorch_time_ms", "speedup", "faster", "error", "match"}: times are medians of one call, "error" is relative
+    to the largest element, "match" whether it is within `tolerance` (by dtype where None).
+    """
+    if iterations < 1 or warmup < 0:
+        raise ValueError(f"iterations must be at least 1 and warmup at least 0, not {iterations} and {warmup}")
+
+    def mine() -> Any:
+        return kpkg_op(*inputs)
+
+    def theirs() -> Any:
+        return pytorch_op(*inputs)
+
+    for _ in range(warmup):
+        mine(), theirs()
+    error, allowed = compare(mine(), theirs(), tolerance)
+    rounds = min(iterations, 10)
+    times: list[tuple[float, float]] = []
+    for _ in range(rounds):
+        times.append((_clock(mine, max(1, iterations // rounds)), _clock(theirs, max(1, iterations // rounds))))
+    kpkg_ms, pytorch_ms = (statistics.median(t[k] for t in times) * 1e3 for k in (0, 1))
+    return {
+        "operation": op_name,
+        "kpkg_time_ms": kpkg_ms,
+        "pytorch_time_ms": pytorch_ms,
+        "speedup": pytorch_ms / kpkg_ms,
+        "faster": kpkg_ms < pytorch_ms,
+        "error": error,
+        "match": error <= allowed,
+    }

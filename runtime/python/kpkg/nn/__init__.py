@@ -1,0 +1,48 @@
+"""Drop-in layers: those of `torch.nn` with kpkg's ops in their forward.
+
+    from kpkg.nn import LayerNorm
+    layer = LayerNorm(256)            # as torch.nn.LayerNorm(256), with the same state_dict
+    print(layer.use_kpkg)             # whether kpkg's op runs
+
+Each layer takes the constructor arguments, parameters and state_dict of its counterpart. ``use_kpkg`` says whether kpkg's op runs and can
+be set. Where no package has the op, PyTorch's forward runs, with one warning that says why (``kpkg.set_fallback_policy``). Layers that
+exist are replaced by ``kpkg.inject``.
+
+SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
+"""
+
+from __future__ import annotations
+
+from torch import nn as _torch_nn
+
+from kpkg.nn._activations import ELU, GELU, SELU, Hardsigmoid, Hardswish, Hardtanh, LeakyReLU, Mish, ReLU, ReLU6, Sigmoid, SiLU, Softplus, Tanh
+from kpkg.nn._layer import Layer
+from kpkg.nn._loss import CrossEntropyLoss
+from kpkg.nn._norms import (
+    BatchNorm1d,
+    BatchNorm2d,
+    BatchNorm3d,
+    GroupNorm,
+    InstanceNorm1d,
+    InstanceNorm2d,
+    InstanceNorm3d,
+    LayerNorm,
+    LogSoftmax,
+    RMSNorm,
+    Softmax,
+)
+from kpkg.nn._pooling import AvgPool1d, AvgPool2d, AvgPool3d, MaxPool1d, MaxPool2d, MaxPool3d
+from kpkg.nn._products import GEMM, Linear
+
+__all__ = [
+    "ELU", "GELU", "GEMM", "SELU", "AvgPool1d", "AvgPool2d", "AvgPool3d", "BatchNorm1d", "BatchNorm2d", "BatchNorm3d", "CrossEntropyLoss",
+    "GroupNorm", "Hardsigmoid", "Hardswish", "Hardtanh", "InstanceNorm1d", "InstanceNorm2d", "InstanceNorm3d", "Layer", "LayerNorm",
+    "LeakyReLU", "Linear", "LogSoftmax", "MaxPool1d", "MaxPool2d", "MaxPool3d", "Mish", "RMSNorm", "ReLU", "ReLU6", "SiLU", "Sigmoid",
+    "Softmax", "Softplus", "Tanh", "replacements",
+]  # fmt: skip
+
+
+def replacements() -> dict[type[_torch_nn.Module], type[Layer]]:
+    """The layers of torch.nn and what stands for each here: what ``kpkg.inject`` replaces."""
+    layers = [value for name, value in globals().items() if isinstance(value, type) and issubclass(value, Layer) and name in __all__]
+    return {layer.torch_layer: layer for layer in layers if layer is not Layer and layer is not GEMM}

@@ -1,0 +1,111 @@
+"""Activations of `kpkg.nn`: drop-in for those of `torch.nn`.
+
+They return new tensors: with ``inplace=True`` PyTorch runs, which writes into its input.
+
+SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
+"""
+
+from __future__ import annotations
+
+from typing import Any
+
+from torch import Tensor, nn
+
+from kpkg.nn._layer import Layer
+
+
+class Activation(Layer):
+    """An elementwise layer. Input: any shape; output: the same shape and dtype."""
+
+    #: Attributes of the layer that are arguments of the op after the input.
+    options: tuple[str, ...] = ()
+
+    def _arguments(self, input: Tensor) -> tuple[Any, ...]:
+        return (input, *(getattr(self, name) for name in self.options))
+
+    def _stands_back(self) -> bool:
+        return bool(getattr(self, "inplace", False))
+
+
+class ReLU(Activation, nn.ReLU):
+    """max(x, 0)"""
+
+    kpkg_ops, torch_layer = ("kpkg::relu",), nn.ReLU
+
+
+class LeakyReLU(Activation, nn.LeakyReLU):
+    """x where positive, else negative_slope * x"""
+
+    kpkg_ops, torch_layer, options = ("kpkg::leaky_relu",), nn.LeakyReLU, ("negative_slope",)
+
+
+class GELU(Activation, nn.GELU):
+    """x times the normal distribution's share below it; approximate="tanh" for the approximation"""
+
+    kpkg_ops, torch_layer, options = ("kpkg::gelu",), nn.GELU, ("approximate",)
+
+
+class SiLU(Activation, nn.SiLU):
+    """x * sigmoid(x)"""
+
+    kpkg_ops, torch_layer = ("kpkg::silu",), nn.SiLU
+
+
+class Sigmoid(Activation, nn.Sigmoid):
+    """1 / (1 + exp(-x))"""
+
+    kpkg_ops, torch_layer = ("kpkg::sigmoid",), nn.Sigmoid
+
+
+class Tanh(Activation, nn.Tanh):
+    """The hyperbolic tangent"""
+
+    kpkg_ops, torch_layer = ("kpkg::tanh",), nn.Tanh
+
+
+class ELU(Activation, nn.ELU):
+    """x where positive, else alpha * (exp(x) - 1)"""
+
+    kpkg_ops, torch_layer, options = ("kpkg::elu",), nn.ELU, ("alpha",)
+
+
+class SELU(Activation, nn.SELU):
+    """The scaled ELU of self-normalising networks"""
+
+    kpkg_ops, torch_layer = ("kpkg::selu",), nn.SELU
+
+
+class Softplus(Activation, nn.Softplus):
+    """log(1 + exp(beta * x)) / beta, and x where beta * x exceeds threshold"""
+
+    kpkg_ops, torch_layer, options = ("kpkg::softplus",), nn.Softplus, ("beta", "threshold")
+
+
+class Hardtanh(Activation, nn.Hardtanh):
+    """x within [min_val, max_val]"""
+
+    kpkg_ops, torch_layer, options = ("kpkg::hardtanh",), nn.Hardtanh, ("min_val", "max_val")
+
+
+class ReLU6(Activation, nn.ReLU6):
+    """x within [0, 6]"""
+
+    kpkg_ops, torch_layer, options = ("kpkg::hardtanh",), nn.ReLU6, ("min_val", "max_val")
+
+
+class Hardsigmoid(Activation, nn.Hardsigmoid):
+    """clamp(x / 6 + 0.5, 0, 1)"""
+
+    kpkg_ops, torch_layer = ("kpkg::hardsigmoid",), nn.Hardsigmoid
+
+
+class Hardswish(Activation, nn.Hardswish):
+    """x * hardsigmoid(x)"""
+
+    kpkg_ops, torch_layer = ("kpkg::hardswish",), nn.Hardswish
+
+
+class Mish(Activation, nn.Mish):
+    """x * tanh(softplus(x))"""
+
+    kpkg_ops, torch_layer = ("kpkg::mish",), nn.Mish

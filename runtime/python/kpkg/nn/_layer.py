@@ -1,0 +1,137 @@
+"""What every layer of `kpkg.nn` is: a layer of `torch.nn` whose forward runs an op of kpkg.
+
+SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
+"""
+
+from __future__ import annotations
+
+from typing import Any, ClassVar, cast
+
+import torch
+from torch import Tensor, nn
+
+from kpkg import _default
+
+
+class Layer(nn.Module):
+    """A drop-in layer: the same constructor, parameters and state_dict as its `torch.nn` base, and the same results within rounding.
+
+    Subclasses name the op and give its arguments. Which of the two runs, ``use_kpkg`` says.
+    """
+
+    #: Names of ops, the first that a package has is taken.
+    kpkg_ops: ClassVar[tuple[str, ...]] = ()
+    #: The layer of torch.nn that this one stands for.
+    torch_layer: ClassVar[type[nn.Module]] = nn.Module
+
+    def __init__(self, *args: Any, **kwargs: Any) -> None:
+        super().__init__(*args, **kwargs)
+        self._prepare()
+
+    def _prepare(self) -> None:
+        """Finds the op. What a layer that was made from another one needs, too."""
+        candidates = [_default.ops[name] for name in self.kpkg_ops]
+        self._kpkg_op = next((op for op in candidates if op.is_available), candidates[0])
+        self._kpkg_wanted = True
+        self._kpkg_cases: dict[tuple[str, torch.dtype], bool] = {}
+
+    def __setstate__(self, state: dict[str, Any]) -> None:
+        super().__setstate__(state)
+        self._prepare()
+
+    def __getstate__(self) -> dict[str, Any]:
+        return {k: v for k, v in self.__dict__.items() if not k.startswith("_kpkg")}
+
+    def __deepcopy__(self, memo: dict[int, Any]) -> Layer:
+        import copy
+
+        made = self.__class__.__new__(self.__class__)
+        memo[id(self)] = made
+        made.__setstate__(copy.deepcopy(self.__getstate__(), memo))
+        made._kpkg_wanted = self._kpkg_wanted
+        return made
+
+    @classmethod
+    def from_torch(cls, layer: nn.Module) -> Layer:
+        """This layer in place of `layer`, of which it shares parameters, buffers, hooks and mode.
+
+        Raises TypeError when `layer` is not exactly of the type that this one stands for (a subclass may compute something else).
+        """
+        if type(layer) is not cls.torch_layer:
+            raise TypeError(f"{cls.__name__} stands for {cls.torch_layer.__name__}, not for {type(layer).__name__}")
+        made = cls.__new__(cls)
+        made.__dict__.update(layer.__dict__)  # the same dictionaries of parameters and hooks: what changes in one is seen by both
+        made._prepare()
+        return made
+
+    @property
+    def use_kpkg(self) -> bool:
+        """Whether forward runs kpkg's op: a package has it, with a kernel for this layer's dtype and device, and nobody switched it off.
+
+        Setting it to False makes PyTorch's own forward run, to True kpkg's again.
+        """
+        if not self._kpkg_wanted or not self._kpkg_op.is_available:
+            return False
+        reference = next((p for p in self.parameters(recurse=False)), None)
+        device = reference.device if reference is not None else torch.device("cpu")
+        dtype = reference.dtype if reference is not None else torch.get_default_dtype()
+        return self.supports(device, dtype)
+
+    @use_kpkg.setter
+    def use_kpkg(self, wanted: bool) -> None:
+        self._kpkg_wanted = bool(wanted)
+
+    def supports(self, device: torch.device | str, dtype: torch.dtype) -> bool:
+        """Whether a package has a kernel for inputs of this device and dtype."""
+        key = (str(torch.device(device)), dtype)
+        if key not in self._kpkg_cases:
+            op = self._kpkg_op
+            self._kpkg_cases[key] = op.is_available and op.supports(*self._example(torch.device(device), dtype))
+        return self._kpkg_cases[key]
+
+    def _example(self, device: torch.device, dtype: torch.dtype) -> tuple[Any, ...]:
+        """Arguments of a small call, as descriptions without memory."""
+        return tuple(
+            _Described(value.shape, dtype if value.is_floating_point() else value.dtype, device) if isinstance(value, Tensor) else value
+            for value in self._arguments(self._example_input())
+        )
+
+    def _example_input(self) -> Tensor:
+        """A small input of any dtype, on "meta"."""
+        return torch.empty(2, 8, device="meta")
+
+    def _arguments(self, input: Tensor) -> tuple[Any, ...]:
+        """The op's arguments for a forward of `input`."""
+        raise NotImplementedError
+
+    def _stands_back(self) -> bool:
+        """Whether PyTorch has to run since this mode of the layer is no op of kpkg."""
+        return False
+
+    def forward(self, input: Tensor) -> Tensor:
+        """The op of kpkg on `input`, or PyTorch's forward where ``use_kpkg`` was set to False or kpkg has no op."""
+        if not self._kpkg_wanted or self._stands_back():
+            return cast(Tensor, super().forward(input))
+        if self._kpkg_op._op is None and not self._kpkg_op.is_available:
+            self._kpkg_op.note_fallback()
+            return cast(Tensor, super().forward(input))
+        return self._run(input)
+
+    def _run(self, input: Tensor) -> Tensor:
+        return cast(Tensor, self._kpkg_op(*self._arguments(input)))
+
+    def extra_repr(self) -> str:
+        """What torch.nn prints, and whether kpkg runs."""
+        return ", ".join(part for part in (super().extra_repr(), f"use_kpkg={self.use_kpkg}") if part)
+
+
+class _Described:
+    """Shape, dtype and device, as ``Op.supports`` reads them of a tensor."""
+
+    def __init__(self, shape: torch.Size, dtype: torch.dtype, device: torch.device) -> None:
+        self.shape, self.dtype, self.device = shape, dtype, device
+        self._strides = torch.empty(shape, device="meta").stride()
+
+    def stride(self) -> tuple[int, ...]:
+        """Dense."""
+        return self._strides

@@ -1,0 +1,45 @@
+"""Linear layers of `kpkg.nn`.
+
+SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
+"""
+
+from __future__ import annotations
+
+from typing import Any
+
+import torch
+from torch import Tensor, nn
+
+from kpkg.nn._layer import Layer
+
+
+class Linear(Layer, nn.Linear):
+    """x @ weight.T + bias. Input: (..., in_features); output: (..., out_features) of the same dtype.
+
+    The op is ``kpkg::linear`` where a package has it, else ``kpkg::gemm``.
+    """
+
+    kpkg_ops: tuple[str, ...] = ("kpkg::linear", "kpkg::gemm")
+    torch_layer = nn.Linear
+
+    def _arguments(self, input: Tensor) -> tuple[Any, ...]:
+        if self._kpkg_op.name == "kpkg::linear":
+            return input, self.weight, self.bias
+        return input.reshape(-1, self.in_features), self.weight, 1.0, 1.0, False, True, self.bias
+
+    def _example_input(self) -> Tensor:
+        return torch.empty(2, self.in_features, device="meta")
+
+    def _run(self, input: Tensor) -> Tensor:
+        result = super()._run(input)
+        return result if self._kpkg_op.name == "kpkg::linear" else result.reshape(*input.shape[:-1], self.out_features)
+
+
+class GEMM(Linear):
+    """The linear layer as one call of ``kpkg::gemm``: ``GEMM(in_features, out_features, bias=True)``, as ``torch.nn.Linear``.
+
+        from kpkg.nn import GEMM
+        print(f"kpkg enabled: {GEMM(10, 10).use_kpkg}")
+    """
+
+    kpkg_ops = ("kpkg::gemm",)

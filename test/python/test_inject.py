@@ -1,0 +1,230 @@
+"""Replacing layers of models: what is found, checked, measured, kept and put back.
+
+SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
+"""
+
+from __future__ import annotations
+
+import importlib.util
+
+import pytest
+import torch
+from torch.testing import assert_close
+
+import kpkg
+from kpkg import _inject, _measure
+
+pytestmark = [pytest.mark.usefixtures("default_ops")]
+
+
+class Block(torch.nn.Module):
+    def __init__(self, width=32):
+        super().__init__()
+        self.norm = torch.nn.LayerNorm(width)
+        self.up, self.down = torch.nn.Linear(width, 2 * width), torch.nn.Linear(2 * width, width)
+        self.act, self.relu = torch.nn.GELU(), torch.nn.ReLU(inplace=True)
+        self.again = self.act
+
+    def forward(self, x):
+        h = self.norm(x)
+        q = h.view(*x.shape[:2], 4, -1).transpose(1, 2)
+        h = torch.nn.functional.scaled_dot_product_attention(q, q, q, is_causal=True).transpose(1, 2).reshape(x.shape)
+        h = torch.bmm(h, torch.bmm(h.transpose(1, 2), h))
+        return x + self.relu(self.down(self.again(self.up(h))))
+
+
+@pytest.fixture
+def model():
+    torch.manual_seed(0)
+    return Block().eval()
+
+
+@pytest.fixture
+def fast(monkeypatch):
+    """kpkg is twice as fast, whatever the clock says."""
+    monkeypatch.setattr(_inject, "interleaved", lambda first, second, **_: (2.0, 1.0))
+
+
+X = torch.randn(2, 6, 32, generator=torch.Generator().manual_seed(3))
+
+
+def kinds(model):
+    return {name: type(layer).__module__.split(".")[0] for name, layer in model.named_modules() if name}
+
+
+def test_replaces_checks_and_restores(model, fast, capsys):
+    expected, state = model(X).detach(), model.state_dict()
+    before = dict(model.named_modules())
+    with torch.no_grad(), kpkg.inject(model, sample_input=X) as injection:
+        assert set(kinds(model).values()) == {"kpkg"}
+        assert model.again is model.act and not model.relu.inplace
+        assert_close(model(X), expected)
+        assert_close(model.state_dict(), state)
+        assert [(row.name, row.layer) for row in injection.rows] == [
+            ("norm", "LayerNorm"), ("up", "Linear"), ("down", "Linear"), ("act", "GELU"), ("relu", "ReLU"),
+            ("", "scaled_dot_product_attention()"), ("", "bmm()"),
+        ]  # fmt: skip
+        assert all(row.is_replaced and row.error < 1e-4 and row.original_us == 2.0 and row.kpkg_us == 1.0 for row in injection.rows)
+        assert injection.error < 1e-4 and injection.original_us == 2.0
+    table = capsys.readouterr().out
+    assert "scaled_dot_product_attention()" in table and "7 of 7 replaced" in table
+    assert dict(model.named_modules()) == before and "forward" not in model.__dict__
+    assert all(row.status == "restored" for row in injection.rows)
+    assert torch.equal(model(X), expected)
+
+
+def test_slower_layers_stay(model, monkeypatch):
+    monkeypatch.setattr(_inject, "interleaved", lambda first, second, **_: (1.0, 1.2))
+    injection = kpkg.inject(model, sample_input=X, verbose=False)
+    assert not injection.replaced and set(kinds(model).values()) == {"torch"}
+    assert {row.status for row in injection.rows} == {"kept: kpkg is slower"}
+
+
+def test_wrong_results_stay_out(model, fast, monkeypatch):
+    monkeypatch.setattr(kpkg.nn.GELU, "_arguments", lambda self, x: (x * 1.01, "none"))
+    injection = kpkg.inject(model, sample_input=X, verbose=False)
+    rows = {row.name: row for row in injection.rows}
+    assert rows["act"].status.startswith("kept: its output differs by") and rows["up"].is_replaced
+    assert kpkg.inject(Block().eval(), include="act", sample_input=X, tolerance=0.1, verbose=False).replaced
+
+
+def test_include_and_exclude(model, fast):
+    injection = kpkg.inject(model, include=["Linear", "norm"], exclude="down", sample_input=X, verbose=False)
+    assert [row.name for row in injection.rows] == ["norm", "up"]
+    injection.restore()
+    assert [row.layer for row in kpkg.inject(model, include="bmm", sample_input=X, verbose=False).rows] == ["bmm()"]
+
+
+def test_without_a_sample(model):
+    injection = kpkg.inject(model, verbose=False)
+    assert {row.status for row in injection.rows} == {"replaced (not checked)"} and len(injection.rows) == 5
+    with torch.no_grad():
+        assert_close(model(X), Block_like(model)(X))
+
+
+def Block_like(model):
+    plain = Block().eval()
+    plain.load_state_dict(model.state_dict())
+    return plain
+
+
+def test_what_is_left_alone(fast):
+    class Own(torch.nn.Linear):
+        pass
+
+    model = torch.nn.Sequential(Own(4, 4), torch.nn.Linear(4, 4), torch.nn.Softmax(-1), torch.nn.BatchNorm1d(4), torch.nn.Linear(4, 4, dtype=torch.complex64))
+    model[1].forward = lambda x: x * 2
+    model[4].forward = lambda x: x
+    injection = kpkg.inject(model, sample_input=torch.randn(3, 4), verbose=False)
+    status = {row.name: row.status for row in injection.rows}
+    assert "0" not in status and status["1"].startswith("kept: its forward") and status["2"] == "replaced"
+    assert status["3"].startswith("kept: PyTorch runs in this mode")
+    assert type(model[0]) is Own
+
+
+def test_kernels_that_are_not_there(model, fast):
+    model.half()
+    with kpkg.fallback_policy("silent"), kpkg.ops.gelu.op.configure(kpkg.KernelConfig(dtype="float32")):
+        injection = kpkg.inject(model, include=["act", "norm"], sample_input=X.half(), verbose=False)
+    assert {row.name: row.status for row in injection.rows} == {"act": "kept: no kernel for its dtype and device", "norm": "replaced"}
+
+
+def test_training_goes_on(model, fast):
+    reference = Block_like(model).train()
+    model.train()
+    with kpkg.fallback_policy("silent"):
+        injection = kpkg.inject(model, sample_input=X, verbose=False)
+        for each in (model, reference):
+            optimiser = torch.optim.SGD(each.parameters(), 1e-4)
+            for _ in range(3):
+                optimiser.zero_grad()
+                each(X).square().sum().backward()
+                optimiser.step()
+        injection.restore()
+    assert_close(model.state_dict(), reference.state_dict())
+
+
+def test_attention_forms():
+    """The replacement of scaled_dot_product_attention against the original."""
+    from kpkg import _adapted
+
+    torch.manual_seed(0)
+    q, k, v = torch.randn(2, 4, 5, 8), torch.randn(2, 4, 7, 8), torch.randn(2, 4, 7, 6)
+    attention = torch.nn.functional.scaled_dot_product_attention
+    mask = torch.rand(5, 7) > 0.3
+    for options in ({}, {"attn_mask": mask}, {"attn_mask": mask.float()}, {"is_causal": True}, {"scale": 0.5}):
+        assert_close(_adapted.scaled_dot_product_attention(q, k, v, **options), attention(q, k, v, **options))
+    few = torch.randn(2, 2, 7, 8)
+    assert_close(_adapted.scaled_dot_product_attention(q, few, few, enable_gqa=True), attention(q, few, few, enable_gqa=True))
+
+
+def test_error_and_time():
+    x = torch.randn(10)
+    assert _measure.compare(x, x, None) == (0.0, 1e-4)
+    assert _measure.compare(x + x.abs().max(), x, None)[0] == pytest.approx(1.0)
+    assert _measure.compare(x.double(), x, None)[0] == float("inf")
+    assert _measure.compare(torch.tensor([float("nan")]), torch.tensor([float("inf")]), None)[0] == float("inf")
+    assert _measure.compare({"a": (x, None)}, {"a": (x, None)}, 0.5) == (0.0, 0.5)
+    slow, quick = _measure.interleaved(lambda: sum(range(20000)), lambda: None, seconds=0.02)
+    assert slow > quick
+
+
+def test_benchmark_op(default_ops):
+    found = kpkg.benchmark_op("softmax", default_ops.softmax, lambda x: x.softmax(-1), torch.randn(4, 8), warmup=1, iterations=10)
+    assert found["operation"] == "softmax" and found["match"] and found["error"] < 1e-5
+    assert found["speedup"] == pytest.approx(found["pytorch_time_ms"] / found["kpkg_time_ms"]) and found["faster"] == (found["speedup"] > 1)
+    assert not kpkg.benchmark_op("wrong", lambda x: x, lambda x: x + 1, torch.zeros(3), iterations=1)["match"]
+    with pytest.raises(ValueError, match="iterations"):
+        kpkg.benchmark_op("none", lambda: None, lambda: None, iterations=0)
+
+
+needs_torchvision = pytest.mark.skipif(importlib.util.find_spec("torchvision") is None, reason="torchvision is not installed")
+needs_transformers = pytest.mark.skipif(importlib.util.find_spec("transformers") is None, reason="transformers is not installed")
+
+
+def import_torchvision():
+    """Also a torchvision whose compiled part does not load beside this PyTorch: its models need none of it but the names of some ops."""
+    import re
+    from pathlib import Path
+
+    folder = Path(importlib.util.find_spec("torchvision").origin).parent
+    if not hasattr(torch.ops.torchvision, "nms"):
+        try:
+            torch.ops.load_library(folder / "_C.so")
+        except OSError:
+            global _names  # the definitions live as long as it
+            _names = torch.library.Library("torchvision", "DEF")
+            for name in re.findall(r'@register_meta\("(\w+)"\)|@torch.library.register_fake\("torchvision::(\w+)"\)', (folder / "_meta_registrations.py").read_text()):
+                _names.define(f"{name[0] or name[1]}(Tensor x) -> Tensor")
+    import torchvision
+
+    return torchvision
+
+
+@needs_torchvision
+@pytest.mark.parametrize("name, layers", [("resnet50", 72), ("vit_b_16", 50)])
+def test_torchvision(name, layers, fast):
+    model = getattr(import_torchvision().models, name)(weights=None).eval()
+    x = torch.randn(1, 3, 224, 224)
+    with torch.no_grad():
+        expected = model(x)
+        with kpkg.inject(model, sample_input=x, verbose=False) as injection:
+            assert len(injection.replaced) >= layers and injection.error < 1e-3
+            assert_close(model(x), expected, rtol=1e-3, atol=1e-3)
+
+
+@needs_transformers
+@pytest.mark.parametrize("kind", ["llama", "bert"])
+def test_hugging_face(kind, fast):
+    import transformers
+
+    sizes = {"hidden_size": 64, "intermediate_size": 128, "num_hidden_layers": 2, "num_attention_heads": 4, "vocab_size": 100}
+    config = {"llama": transformers.LlamaConfig, "bert": transformers.BertConfig}[kind](**sizes)
+    model = {"llama": transformers.LlamaModel, "bert": transformers.BertModel}[kind](config).eval()
+    sample = {"input_ids": torch.randint(100, (2, 9))}
+    with torch.no_grad():
+        expected = model(**sample).last_hidden_state
+        with kpkg.inject(model, sample_input=sample, verbose=False) as injection:
+            replaced = {row.layer for row in injection.replaced}
+            assert replaced >= ({"Linear", "LlamaRMSNorm"} if kind == "llama" else {"Linear", "LayerNorm", "GELUActivation"})
+            assert_close(model(**sample).last_hidden_state, expected)

@@ -1,0 +1,218 @@
+"""Drop-in layers: the results, gradients and state of torch.nn's, and what they do when there is no package.
+
+SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
+"""
+
+from __future__ import annotations
+
+import copy
+import io
+import os
+import subprocess
+import sys
+import warnings
+
+import pytest
+import torch
+from conftest import BUILD
+from torch.testing import assert_close
+
+import kpkg
+from kpkg import nn
+
+pytestmark = pytest.mark.usefixtures("default_ops")
+
+CASES = [
+    (nn.Linear, (8, 5), (3, 4, 8)),
+    (nn.Linear, (8, 5, False), (8,)),
+    (nn.GEMM, (8, 5), (4, 8)),
+    (nn.Softmax, (-1,), (3, 4)),
+    (nn.Softmax, (0,), (3, 4)),
+    (nn.LogSoftmax, (1,), (3, 4, 5)),
+    (nn.LayerNorm, (8,), (3, 8)),
+    (nn.LayerNorm, ((4, 8),), (2, 4, 8)),
+    (nn.RMSNorm, (8,), (3, 8)),
+    (nn.GroupNorm, (2, 4), (3, 4, 5)),
+    (nn.BatchNorm1d, (4,), (3, 4)),
+    (nn.BatchNorm2d, (4,), (3, 4, 5, 5)),
+    (nn.BatchNorm3d, (4,), (3, 4, 2, 5, 5)),
+    (nn.InstanceNorm1d, (4,), (3, 4, 6)),
+    (nn.InstanceNorm2d, (4,), (4, 5, 5)),
+    (nn.InstanceNorm3d, (4,), (3, 4, 2, 5, 5)),
+    (nn.MaxPool1d, (2,), (2, 7)),
+    (nn.MaxPool2d, (3, 2, 1), (1, 2, 7, 7)),
+    (nn.MaxPool3d, (2,), (1, 2, 4, 4, 4)),
+    (nn.AvgPool1d, (3,), (2, 7)),
+    (nn.AvgPool2d, ((3, 2), 2, 1), (1, 2, 7, 7)),
+    (nn.AvgPool3d, (2,), (1, 2, 4, 4, 4)),
+    *((layer, (), (3, 5)) for layer in (nn.ReLU, nn.LeakyReLU, nn.GELU, nn.SiLU, nn.Sigmoid, nn.Tanh, nn.ELU, nn.SELU, nn.Softplus)),
+    *((layer, (), (3, 5)) for layer in (nn.Hardtanh, nn.ReLU6, nn.Hardsigmoid, nn.Hardswish, nn.Mish)),
+]
+
+
+def pair(layer, args):
+    torch.manual_seed(0)
+    mine, theirs = layer(*args).eval(), layer.torch_layer(*args).eval()
+    theirs.load_state_dict(mine.state_dict())
+    return mine, theirs
+
+
+@pytest.mark.parametrize("layer, args, shape", CASES, ids=lambda value: getattr(value, "__name__", None))
+def test_drop_in(layer, args, shape):
+    mine, theirs = pair(layer, args)
+    assert isinstance(mine, layer.torch_layer) and mine.use_kpkg
+    x, y = (torch.randn(shape, generator=torch.Generator().manual_seed(1)).requires_grad_() for _ in range(2))
+    with kpkg.fallback_policy("silent"):  # a product's gradient may be PyTorch's
+        found, expected = mine(x), theirs(y)
+        assert_close(found, expected)
+        upstream = torch.randn_like(found)
+        found.backward(upstream)
+        expected.backward(upstream)
+    assert_close(x.grad, y.grad)
+    for (name, p), q in zip(mine.named_parameters(), theirs.parameters()):
+        assert_close(p.grad, q.grad, msg=name)
+
+
+def test_every_layer_is_tested():
+    assert {layer for layer in nn.replacements().values()} <= {layer for layer, *_ in CASES} | {nn.CrossEntropyLoss}
+
+
+@pytest.mark.parametrize("options", [{}, {"reduction": "sum", "label_smoothing": 0.1, "ignore_index": 1}, {"weight": torch.rand(5), "reduction": "none"}])
+def test_cross_entropy(options):
+    x, target = torch.randn(6, 5), torch.randint(5, (6,))
+    mine = nn.CrossEntropyLoss(**options)
+    assert mine.use_kpkg
+    assert_close(mine(x, target), torch.nn.CrossEntropyLoss(**options)(x, target))
+    soft = torch.softmax(torch.randn(6, 5), -1)
+    if options.get("weight") is None and "ignore_index" not in options:
+        assert_close(mine(x, soft), torch.nn.CrossEntropyLoss(**options)(x, soft))
+
+
+def test_use_kpkg_is_what_runs(default_ops):
+    layer, x = nn.LayerNorm(8), torch.randn(2, 8)
+    calls = default_ops.layer_norm.op.stats()["calls"]
+    layer(x)
+    assert default_ops.layer_norm.op.stats()["calls"] == calls + 1
+    layer.use_kpkg = False
+    assert not layer.use_kpkg
+    layer(x)
+    assert default_ops.layer_norm.op.stats()["calls"] == calls + 1
+    assert "use_kpkg=False" in repr(layer)
+    layer.use_kpkg = True
+    layer(x)
+    assert default_ops.layer_norm.op.stats()["calls"] == calls + 2
+    assert not nn.Softmax(-1).supports("cpu", torch.int32) and nn.Softmax(-1).supports("cpu", torch.float16)
+
+
+def test_modes_that_are_no_op_of_kpkg():
+    norm, x = nn.BatchNorm2d(3), torch.randn(4, 3, 5, 5)
+    reference = torch.nn.BatchNorm2d(3)
+    assert not norm.use_kpkg  # in training the batch's own statistics count
+    assert_close(norm(x), reference(x))
+    assert_close(norm.running_mean, reference.running_mean)
+    assert norm.eval().use_kpkg
+    assert_close(norm(x), reference.eval()(x))
+    y = x.clone()
+    assert nn.ReLU(inplace=True)(y) is y
+    pooled, indices = nn.MaxPool2d(2, return_indices=True)(x)
+    assert indices.dtype == torch.int64 and pooled.shape == indices.shape
+
+
+def test_copies_keep_what_they_are():
+    layer = nn.LayerNorm(8)
+    layer.use_kpkg = False
+    copied = copy.deepcopy(layer)
+    assert not copied.use_kpkg and copied.weight is not layer.weight
+    file = io.BytesIO()
+    torch.save(layer, file)
+    file.seek(0)
+    loaded = torch.load(file, weights_only=False)
+    assert loaded.use_kpkg
+    assert_close(loaded.state_dict(), layer.state_dict())
+
+
+def test_from_torch_shares_and_refuses():
+    theirs = torch.nn.LayerNorm(8)
+    mine = nn.LayerNorm.from_torch(theirs)
+    assert mine.weight is theirs.weight
+    theirs.weight = torch.nn.Parameter(torch.full((8,), 2.0))
+    assert mine.weight is theirs.weight
+    with pytest.raises(TypeError, match="stands for"):
+        nn.LayerNorm.from_torch(torch.nn.RMSNorm(8))
+
+    class Own(torch.nn.LayerNorm):
+        pass
+
+    with pytest.raises(TypeError, match="not for Own"):
+        nn.LayerNorm.from_torch(Own(8))
+
+
+def test_compile_without_graph_break():
+    model = torch.nn.Sequential(nn.Linear(8, 6), nn.GELU(), nn.LayerNorm(6), nn.Softmax(-1))
+    compiled = torch.compile(model, fullgraph=True, backend="aot_eager")
+    for rows in (3, 5):
+        x = torch.randn(rows, 8)
+        with torch.no_grad():
+            assert_close(compiled(x), model(x))
+
+
+def in_process(script, **environment):
+    """What a fresh process prints."""
+    given = {**os.environ, "PYTHONPATH": str(BUILD / "python"), "KPKG_PATH": "", "KPKG_FALLBACK": "", **environment}
+    done = subprocess.run([sys.executable, "-c", script], capture_output=True, text=True, env=given)
+    return done.stdout + done.stderr
+
+
+ONE_LINE = "from kpkg.nn import GEMM; print(f'kpkg enabled: {GEMM(10, 10).use_kpkg}')"
+RUNS = """
+import torch, warnings
+from kpkg.nn import GEMM
+with warnings.catch_warnings(record=True) as caught:
+    warnings.simplefilter("always")
+    layer = GEMM(10, 10)
+    x = torch.ones(2, 10)
+    for _ in range(3):
+        y = layer(x)
+    torch.testing.assert_close(y, torch.nn.functional.linear(x, layer.weight, layer.bias))
+import kpkg
+print(layer.use_kpkg, len(caught), caught[0].message if caught else "", kpkg.kernel_info().get("kpkg::gemm"))
+"""
+
+
+def test_one_liner(packages):
+    assert in_process(ONE_LINE, KPKG_PATH=str(packages["gemm"])) == "kpkg enabled: True\n"
+    assert in_process(ONE_LINE) == "kpkg enabled: False\n"
+
+
+@pytest.mark.parametrize("kind", ["missing", "damaged", "folder without packages"])
+def test_a_model_runs_without_its_package(kind, packages, tmp_path):
+    """PyTorch's op runs, and one warning says why."""
+    file = tmp_path / "gemm.kpkg"
+    if kind == "damaged":
+        file.write_bytes(packages["gemm"].read_bytes()[:1000])
+    found = in_process(RUNS, KPKG_PATH=str(tmp_path if kind.startswith("folder") else file))
+    assert found.startswith("False 1 op kpkg::gemm runs its fallback: no package has kpkg::gemm"), found
+    assert "'fallbacks': 3" in found
+    assert kind.startswith("folder") or "gemm.kpkg cannot be opened" in found
+    strict = in_process(RUNS, KPKG_PATH=str(file), KPKG_FALLBACK="strict")
+    assert "KernelError: kpkg::gemm: no package has kpkg::gemm" in strict
+    assert "the policy is strict" in in_process(RUNS, KPKG_PATH=str(file), KPKG_FALLBACK="silent,kpkg::gemm=strict")
+    assert in_process(RUNS, KPKG_PATH=str(file), KPKG_FALLBACK="silent").startswith("False 0")
+
+
+def test_import_is_quick():
+    """What `import kpkg` adds to importing torch; the limit is 150 ms on an idle machine."""
+    script = "import time, torch; a = time.perf_counter(); import kpkg; print(time.perf_counter() - a)"
+    assert min(float(in_process(script)) for _ in range(3)) < 0.5
+
+
+def test_default_ops(default_ops):
+    assert "kpkg::softmax" in set(default_ops) and "softmax" in repr(default_ops.softmax)
+    x = torch.randn(2, 3)
+    assert_close(default_ops.softmax(x), x.softmax(-1))
+    assert default_ops.softmax.supports(x) and not default_ops.softmax.supports(x.int())
+    with pytest.raises(kpkg.KernelError, match="no package has kpkg::nothing"), kpkg.fallback_policy("silent"):
+        default_ops.nothing(x)
+    with warnings.catch_warnings():
+        warnings.simplefilter("error")
+        assert not default_ops.nothing.is_available
