@@ -7,8 +7,10 @@
 //  takes the slice of
 //    its result's;
 //  * the launch fits the chip, and buffers that have offsets lie within the kernel's shared memory;
+//  * accumulators of warpgroups have the layout of their instruction; what one role of a kernel does stands in that role;
 //  * packed kernel blocks share nothing: no buffers, no barriers, no loops, no asserts.
 #include "dialect/kgpu/Passes.h"
+#include "dialect/kgpu/async/WgmmaLayout.h"
 #include "dialect/layout/Algebra.h"
 
 using namespace mlir;
@@ -71,6 +73,14 @@ private:
         })
         .Case([&](tile::BroadcastOp broadcast) { return verifyBroadcast(broadcast); })
         .Case([&](AllocOp alloc) { return verifyBuffer(alloc); })
+        .Case([&](WgmmaOp product) {
+          auto sum = cast<RankedTensorType>(product.getType());
+          if (layoutOf(sum) != wgmmaAccumulator(sum.getShape(), launch.consumers))
+            return LogicalResult(op->emitOpError() << "accumulates in the layout " << layoutOf(sum).str());
+          return verifyRole(op, /*loads=*/false);
+        })
+        .Case<AwaitOp, ReleaseOp, WgmmaWaitOp, TensorStoreOp>([&](Operation *) { return verifyRole(op, /*loads=*/false); })
+        .Case<AcquireOp, TensorLoadOp>([&](Operation *) { return verifyRole(op, /*loads=*/true); })
         .Default(success());
   }
 
@@ -135,6 +145,13 @@ private:
       return op.emitOpError() << "lies at byte " << offset << " of " << launch.shared << " and takes "
                               << type.getSizeBytes() << ", aligned to " << type.getAlignment();
     return success();
+  }
+
+  static LogicalResult verifyRole(Operation *op, bool loads) {
+    auto roles = op->getParentOfType<RolesOp>();
+    if (roles && (loads ? roles.getLoad() : roles.getCompute()).isAncestor(op->getParentRegion()))
+      return success();
+    return op->emitOpError() << "belongs to the role that " << (loads ? "loads" : "computes");
   }
 
   LogicalResult verifyPacked(Operation *op) {
