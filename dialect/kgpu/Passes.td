@@ -30,6 +30,10 @@ def KgpuSplitRoles : KgpuPass<"kgpu-split-roles"> {
   let dependentDialects = ["::kpkg::kgpu::KgpuDialect", "::mlir::scf::SCFDialect", "::mlir::arith::ArithDialect", "::mlir::ub::UBDialect"];
 }
 
+def KgpuVerifySchedule : KgpuPass<"kgpu-verify-schedule"> {
+  let summary = "checks that the roles of a kernel agree on every ring";
+}
+
 def KgpuHoistLoads : KgpuPass<"kgpu-hoist-loads"> {
   let summary = "moves loads to the first one, in kernels whose launch asks for it";
 }

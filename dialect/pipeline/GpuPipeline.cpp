@@ -27,6 +27,7 @@ void buildGpuPipeline(OpPassManager &modulePasses, StringRef chip, unsigned cand
   passes.addPass(createCSEPass());                       // constants that were cloned for their layouts
   passes.addPass(kgpu::createKgpuTensorStores());        // takes shared memory that operands then do not get
   passes.addPass(kgpu::createKgpuSplitRoles());          // accumulators have their layouts
+  passes.addPass(kgpu::createKgpuVerifySchedule());      // a race or a deadlock would show on few machines, and rarely
   passes.addPass(kgpu::createKgpuLocaliseScans());       // makes conversions
   passes.addPass(kgpu::createKgpuExpandDots());          // makes buffers
   passes.addPass(kgpu::createKgpuGroupReductions());     // so that they share a barrier

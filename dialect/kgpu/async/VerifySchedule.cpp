@@ -1,0 +1,323 @@
+// Checks that the roles of a kernel agree on every ring: no deadlock, nothing is read before it is there or overwritten while it is read.
+// SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
+//
+// On entry: any stage after kgpu-split-roles. Nothing is changed. What holds when it passes, for each ring:
+//  * both roles use it in the same order, the same number of times: their loops have the same bounds, and each role counts 0, 1, 2, ...;
+//  * a use is acquired, filled by copies that bring as many bytes as were announced, to its own slot, without overlap;
+//  * it is awaited, then its slot is read, then it is released, and all products that read the slot have been waited for before;
+//  * results of products are touched by nothing but further products until they have been waited for.
+// A role waits for a use only of what the other role does for the same use, and all uses have one order in both: none waits for ever, unless
+// the order of different rings differs between the roles by more uses than a ring has slots; so that order must be the same too.
+#include "dialect/kgpu/Passes.h"
+#include "dialect/kgpu/async/RingUses.h"
+
+using namespace mlir;
+
+namespace kpkg::kgpu {
+#define GEN_PASS_DEF_KGPUVERIFYSCHEDULE
+#include "dialect/kgpu/Passes.h.inc"
+
+Value useOfSlot(Value buffer) {
+  auto slot = buffer.getDefiningOp<SlotOp>();
+  auto cast = slot ? slot.getIndex().getDefiningOp<arith::IndexCastUIOp>() : arith::IndexCastUIOp();
+  auto rest = cast ? cast.getIn().getDefiningOp<arith::RemUIOp>() : arith::RemUIOp();
+  APInt slots;
+  if (!rest || !matchPattern(rest.getRhs(), m_ConstantInt(&slots)) || slots != cast_or_null<SharedType>(slot.getBuffer().getType()).getShape()[0])
+    return {};
+  return rest.getLhs();
+}
+
+namespace {
+/// A use of some ring, or a loop around uses, in the order of the program.
+struct Step {
+  Operation *op = nullptr;
+  Value ring;               ///< of a use
+  std::vector<Step> inside; ///< of a loop
+};
+using Trace = std::vector<Step>;
+
+class Verifier {
+public:
+  explicit Verifier(tile::KernelOp kernel) : kernel(kernel) {}
+
+  LogicalResult run() {
+    RolesOp roles;
+    kernel.walk([&](RolesOp op) { roles = op; });
+    SmallVector<RingOp> rings;
+    kernel.walk([&](RingOp ring) { rings.push_back(ring); });
+    if (!roles)
+      return rings.empty() ? success() : LogicalResult(rings.front().emitOpError("is in a kernel without roles"));
+    Block &load = roles.getLoad().front(), &compute = roles.getCompute().front();
+    for (RingOp ring : rings)
+      for (Block *role : {&load, &compute})
+        if (failed(count(ring, *role, Value(), /*isOutermost=*/true)))
+          return failure();
+    Trace loads = trace(load), computations = trace(compute);
+    if (failed(compare(loads, computations, roles)))
+      return failure();
+    return failure(failed(verifyCopies(load)) || failed(verifyReads(compute)));
+  }
+
+private:
+  // Counting
+
+  static bool isUse(Operation *op, Value ring) {
+    if (auto acquire = dyn_cast<AcquireOp>(op))
+      return acquire.getRing() == ring;
+    auto await = dyn_cast<AwaitOp>(op);
+    return await && await.getRing() == ring;
+  }
+  static Value useOf(Operation *op) {
+    auto acquire = dyn_cast<AcquireOp>(op);
+    return acquire ? acquire.getUse() : cast<AwaitOp>(op).getUse();
+  }
+  static bool containsUse(Operation *op, Value ring) {
+    return op->walk([&](Operation *inner) { return isUse(inner, ring) ? WalkResult::interrupt() : WalkResult::advance(); }).wasInterrupted();
+  }
+
+  static Value plusOne(Value count) {
+    for (Operation *user : count.getUsers())
+      if (auto sum = dyn_cast<arith::AddIOp>(user); sum && sum.getLhs() == count && matchPattern(sum.getRhs(), m_One()))
+        return sum;
+    return {};
+  }
+
+  /// Walks a block in which `current` uses came before; gives the value that counts those after it. The first count of a role is 0.
+  FailureOr<Value> count(RingOp ring, Block &block, Value current, bool isOutermost = false) {
+    for (Operation &op : block) {
+      if (isUse(&op, ring)) {
+        Value use = useOf(&op);
+        if (isOutermost && !current && matchPattern(use, m_Zero()))
+          current = use;
+        if (use != current)
+          return op.emitOpError("is another use than the one whose turn it is");
+        current = plusOne(current);
+        continue;
+      }
+      if (op.getNumRegions() == 0 || !containsUse(&op, ring))
+        continue;
+      auto loop = dyn_cast<scf::ForOp>(op);
+      if (!loop)
+        return op.emitOpError("decides whether a ring is used, which only loops may");
+      FailureOr<Value> after = countLoop(ring, loop, current, isOutermost);
+      if (failed(after))
+        return failure();
+      current = *after;
+    }
+    return current;
+  }
+
+  FailureOr<Value> countLoop(RingOp ring, scf::ForOp loop, Value current, bool isOutermost) {
+    for (BlockArgument argument : loop.getRegionIterArgs()) {
+      Value start = loop.getTiedLoopInit(argument)->get();
+      bool starts = current ? start == current : isOutermost && start.getType().isInteger(32) && matchPattern(start, m_Zero());
+      if (!starts || !isCounterOf(ring, loop, argument))
+        continue;
+      FailureOr<Value> last = count(ring, *loop.getBody(), argument);
+      if (failed(last))
+        return failure();
+      if (!*last || loop.getTiedLoopYieldedValue(argument)->get() != *last)
+        return loop.emitOpError("does not carry on how often a ring was used");
+      return Value(loop.getTiedLoopResult(argument));
+    }
+    return loop.emitOpError("does not carry how often a ring was used");
+  }
+
+  /// Whether the first use of the ring inside takes its number from this argument.
+  static bool isCounterOf(RingOp ring, scf::ForOp loop, BlockArgument argument) {
+    for (Operation &op : *loop.getBody()) {
+      if (isUse(&op, ring))
+        return useOf(&op) == argument;
+      auto inner = dyn_cast<scf::ForOp>(op);
+      if (!inner || !containsUse(&op, ring))
+        continue;
+      return llvm::any_of(inner.getRegionIterArgs(), [&](BlockArgument carried) {
+        return inner.getTiedLoopInit(carried)->get() == argument && isCounterOf(ring, inner, carried);
+      });
+    }
+    return false;
+  }
+
+  // The same order in both roles
+
+  static Trace trace(Block &block) {
+    Trace steps;
+    for (Operation &op : block) {
+      if (auto acquire = dyn_cast<AcquireOp>(op)) {
+        steps.push_back({&op, acquire.getRing(), {}});
+      } else if (auto await = dyn_cast<AwaitOp>(op)) {
+        steps.push_back({&op, await.getRing(), {}});
+      } else if (auto loop = dyn_cast<scf::ForOp>(op)) {
+        Trace inside = trace(*loop.getBody());
+        if (!inside.empty())
+          steps.push_back({&op, {}, std::move(inside)});
+      }
+    }
+    return steps;
+  }
+
+  LogicalResult compare(const Trace &loads, const Trace &computations, Operation *around) {
+    if (loads.size() != computations.size())
+      return around->emitOpError() << "uses rings " << loads.size() << " times in the role that loads and " << computations.size()
+                                   << " times in the one that computes";
+    for (auto [load, compute] : llvm::zip(loads, computations)) {
+      if (load.ring != compute.ring)
+        return compute.op->emitOpError("comes where the role that loads uses another ring");
+      auto left = dyn_cast<scf::ForOp>(load.op), right = dyn_cast<scf::ForOp>(compute.op);
+      if (!left)
+        continue;
+      if (!isSame(left.getLowerBound(), right.getLowerBound()) || !isSame(left.getUpperBound(), right.getUpperBound()) ||
+          !isSame(left.getStep(), right.getStep()))
+        return right.emitOpError("runs for other values than the loop of the role that loads");
+      partner[left.getInductionVar()] = right.getInductionVar();
+      if (failed(compare(load.inside, compute.inside, compute.op)))
+        return failure();
+    }
+    return success();
+  }
+
+  /// Whether values of the two roles are computed in the same way.
+  bool isSame(Value load, Value compute) {
+    if (load == compute || partner.lookup(load) == compute)
+      return true;
+    Operation *left = load.getDefiningOp(), *right = compute.getDefiningOp();
+    if (!left || !right || left->getName() != right->getName() || left->getNumRegions() != 0 || !isMemoryEffectFree(left) ||
+        left->getAttrDictionary() != right->getAttrDictionary() || left->getPropertiesAsAttribute() != right->getPropertiesAsAttribute() ||
+        cast<OpResult>(load).getResultNumber() != cast<OpResult>(compute).getResultNumber())
+      return false;
+    return llvm::all_of_zip(left->getOperands(), right->getOperands(), [&](Value one, Value other) { return isSame(one, other); });
+  }
+
+  // Copies
+
+  struct Filling {
+    AcquireOp acquire;
+    int64_t missing = 0;
+    SmallVector<std::tuple<Value, int64_t, int64_t>> parts; ///< buffer, first byte, end
+  };
+
+  LogicalResult verifyCopies(Block &block) {
+    SmallVector<Filling> open;
+    auto finish = [&](Filling &filling) {
+      if (filling.missing == 0)
+        return success();
+      return LogicalResult(filling.acquire.emitOpError() << "announces " << filling.missing << " bytes that no copy brings");
+    };
+    for (Operation &op : block) {
+      if (auto acquire = dyn_cast<AcquireOp>(op)) {
+        for (Filling &filling : open)
+          if (filling.acquire.getRing() == acquire.getRing() && failed(finish(filling)))
+            return failure();
+        llvm::erase_if(open, [&](Filling &filling) { return filling.acquire.getRing() == acquire.getRing(); });
+        open.push_back({acquire, int64_t(acquire.getBytes()), {}});
+      } else if (auto load = dyn_cast<TensorLoadOp>(op)) {
+        if (failed(verifyCopy(load, open)))
+          return failure();
+      } else if (auto loop = dyn_cast<scf::ForOp>(op)) {
+        if (failed(verifyCopies(*loop.getBody())))
+          return failure();
+      }
+    }
+    for (Filling &filling : open)
+      if (failed(finish(filling)))
+        return failure();
+    return success();
+  }
+
+  LogicalResult verifyCopy(TensorLoadOp load, MutableArrayRef<Filling> open) {
+    auto *filling = llvm::find_if(open, [&](Filling &one) { return one.acquire.getRing() == load.getRing(); });
+    if (filling == open.end() || filling->acquire.getUse() != load.getUse())
+      return load.emitOpError("signals a use that was not acquired before");
+    if (useOfSlot(load.getBuffer()) != load.getUse())
+      return load.emitOpError("fills another slot than that of its use");
+    ArrayRef<TensorMapAttr> maps = tensorMaps();
+    if (load.getMap() >= maps.size())
+      return load.emitOpError() << "uses tensor map " << load.getMap() << " of " << maps.size();
+    int64_t bytes = maps[load.getMap()].bytes(load.getView().getType().getElementBytes()), begin = load.getDistance(), end = begin + bytes;
+    Value all = load.getBuffer().getDefiningOp<SlotOp>().getBuffer();
+    auto [known, isNew] = ringOf.try_emplace(all, load.getRing());
+    if (!isNew && known->second != load.getRing())
+      return load.emitOpError("fills a buffer of another ring");
+    if (end > load.getBuffer().getType().getSizeBytes())
+      return load.emitOpError() << "fills bytes up to " << end << " of " << load.getBuffer().getType().getSizeBytes();
+    for (auto [buffer, first, last] : filling->parts)
+      if (buffer == all && begin < last && first < end)
+        return load.emitOpError("overwrites what another copy for the same use brings");
+    filling->parts.push_back({all, begin, end});
+    filling->missing -= bytes;
+    if (filling->missing < 0)
+      return load.emitOpError() << "brings " << -filling->missing << " bytes more than announced";
+    return success();
+  }
+
+  ArrayRef<TensorMapAttr> tensorMaps() {
+    if (maps.empty())
+      maps = tensorMapsOf(kernel);
+    return maps;
+  }
+
+  // Reads
+
+  LogicalResult verifyReads(Block &block) {
+    SmallVector<AwaitOp> open;
+    SmallVector<WgmmaOp> running;
+    for (Operation &op : block) {
+      if (auto await = dyn_cast<AwaitOp>(op)) {
+        open.push_back(await);
+      } else if (auto product = dyn_cast<WgmmaOp>(op)) {
+        for (Value operand : {Value(product.getLhs()), Value(product.getRhs())})
+          if (!isOpen(operand, open))
+            return product.emitOpError("reads a slot that was not awaited before, or is released");
+        for (Operation *user : product->getUsers())
+          if (!isa<WgmmaWaitOp>(user) && !(isa<WgmmaOp>(user) && cast<WgmmaOp>(user).getAccumulator() == product.getResult()))
+            return user->emitOpError("touches the result of a product that may still run");
+        running.push_back(product);
+      } else if (auto wait = dyn_cast<WgmmaWaitOp>(op)) {
+        size_t done = running.size() - std::min<size_t>(running.size(), wait.getPending());
+        running.erase(running.begin(), running.begin() + done);
+      } else if (auto release = dyn_cast<ReleaseOp>(op)) {
+        auto *await = llvm::find_if(open, [&](AwaitOp one) { return one.getRing() == release.getRing() && one.getUse() == release.getUse(); });
+        if (await == open.end())
+          return release.emitOpError("releases a use that was not awaited before");
+        for (WgmmaOp product : running)
+          if (reads(product, release))
+            return release.emitOpError("releases a slot that a product may still read");
+        open.erase(await);
+      } else if (auto loop = dyn_cast<scf::ForOp>(op)) {
+        if (failed(verifyReads(*loop.getBody())))
+          return failure();
+      }
+    }
+    if (!open.empty())
+      return open.front().emitOpError("awaits a use that is not released in the same block");
+    if (!running.empty())
+      return running.front().emitOpError("is not waited for in its block");
+    return success();
+  }
+
+  bool isOf(Value operand, Value ring, Value use) {
+    auto slot = operand.getDefiningOp<SlotOp>();
+    return slot && useOfSlot(operand) == use && ringOf.lookup(slot.getBuffer()) == ring;
+  }
+  bool isOpen(Value operand, ArrayRef<AwaitOp> open) {
+    return llvm::any_of(open, [&](AwaitOp await) { return isOf(operand, await.getRing(), await.getUse()); });
+  }
+  bool reads(WgmmaOp product, ReleaseOp release) {
+    return isOf(product.getLhs(), release.getRing(), release.getUse()) || isOf(product.getRhs(), release.getRing(), release.getUse());
+  }
+
+  tile::KernelOp kernel;
+  SmallVector<TensorMapAttr> maps;
+  DenseMap<Value, Value> partner; ///< induction variables: from the role that loads to the other one
+  DenseMap<Value, Value> ringOf;  ///< of the buffers that copies fill
+};
+
+struct VerifySchedule final : impl::KgpuVerifyScheduleBase<VerifySchedule> {
+  void runOnOperation() override {
+    if (failed(Verifier(getOperation()).run()))
+      signalPassFailure();
+    markAllAnalysesPreserved();
+  }
+};
+} // namespace
+} // namespace kpkg::kgpu
