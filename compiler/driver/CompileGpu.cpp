@@ -89,7 +89,7 @@ std::optional<unsigned> localBytes(const PtxasReport &report) {
 }
 
 /// The first candidate that ptxas likes.
-Expected<Choice> choose(tile::KernelOp kernel, StringRef chip, const Ptxas &ptxas, unsigned optLevel) {
+Expected<Choice> choose(tile::KernelOp kernel, StringRef chip, const Ptxas &ptxas, unsigned optLevel, SlowCode slow = SlowCode::Refuse) {
   unsigned count = kgpu::candidates(kernel, *kgpu::findTarget(chip)).size();
   std::string findings;
   std::optional<Choice> lightest;
@@ -106,7 +106,7 @@ Expected<Choice> choose(tile::KernelOp kernel, StringRef chip, const Ptxas &ptxa
     if (complaints.empty())
       return Choice{std::move(*compiled), std::move(*cubin), {}};
     std::optional<unsigned> local = localBytes(cubin->report);
-    if (isGeneral(kernel) && local && *local < fewest) {
+    if ((isGeneral(kernel) || slow == SlowCode::Accept) && local && *local < fewest) {
       fewest = *local;
       lightest = Choice{std::move(*compiled), std::move(*cubin),
                         (kernel.getSymName() + " for " + chip + " is slow: " + join(complaints, "; ")).str()};
@@ -125,8 +125,8 @@ void addReports(GpuCode &code, lower::nvvm::ReportTexts &reports) {
 
 } // namespace
 
-Expected<GpuCode> compileForChip(tile::KernelOp kernel, StringRef chip, const Ptxas &ptxas, unsigned optLevel) {
-  auto chosen = choose(kernel, chip, ptxas, optLevel);
+Expected<GpuCode> compileForChip(tile::KernelOp kernel, StringRef chip, const Ptxas &ptxas, unsigned optLevel, SlowCode slow) {
+  auto chosen = choose(kernel, chip, ptxas, optLevel, slow);
   if (!chosen)
     return chosen.takeError();
   auto &[compiled, cubin, remark] = *chosen;

@@ -16,11 +16,18 @@ struct GpuCode {
   std::string target; ///< as the manifest names it: "sm_90a", or "compute_80" for PTX
 };
 
+/// What becomes of a kernel none of whose launches is free of spills, stack and warnings.
+enum class SlowCode {
+  Refuse,
+  Accept, ///< its last launch is taken: for tests, where only the results count
+};
+
 /// Tries the kernel's launches in their order until ptxas makes code without spills, stack or warnings, so the first that is as fast as it was
 /// written is taken. When none is, the variants for any strides get the code that spills least, with a remark, so that such arguments work at all; for the
 /// others the error says what each launch suffers from. `kernel` is at tile
 /// level and stays as it is. Errors of the lowering itself go to the context's diagnostics.
-llvm::Expected<GpuCode> compileForChip(tile::KernelOp kernel, llvm::StringRef chip, const Ptxas &ptxas, unsigned optLevel);
+llvm::Expected<GpuCode> compileForChip(tile::KernelOp kernel, llvm::StringRef chip, const Ptxas &ptxas, unsigned optLevel,
+                                       SlowCode slow = SlowCode::Refuse);
 
 /// PTX that the driver compiles for `chip` and later ones. Where a ptxas is at hand it chooses the launch as compileForChip does.
 llvm::Expected<GpuCode> compileToPackedPtx(tile::KernelOp kernel, llvm::StringRef chip, const Ptxas *ptxas, unsigned optLevel);

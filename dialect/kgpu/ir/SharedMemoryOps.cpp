@@ -21,9 +21,6 @@ LogicalResult SlotOp::verify() {
       return emitOpError() << from << " is not made of slots like " << to;
     return success();
   }
-  // Vectors of 16 bytes may be accessed in any slot.
-  if (to.getSizeBytes() % 16 != 0)
-    return emitOpError() << "slots of " << to.getSizeBytes() << " bytes are not aligned to 16";
   return success();
 }
 

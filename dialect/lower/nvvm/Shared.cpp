@@ -9,6 +9,17 @@ using namespace mlir;
 
 namespace kpkg::lower::nvvm {
 
+/// The widest vector that may be accessed in a buffer: less than 16 bytes in slots whose size is no multiple of 16.
+static unsigned vectorBytesIn(Value buffer) {
+  int64_t bytes = 16;
+  for (Operation *op = buffer.getDefiningOp(); Value whole = kgpu::aliasedBuffer(op); op = whole.getDefiningOp())
+    if (auto slot = dyn_cast<kgpu::SlotOp>(op)) {
+      int64_t size = slot.getType().getSizeBytes();
+      bytes = std::min(bytes, size & -size);
+    }
+  return static_cast<unsigned>(bytes);
+}
+
 LogicalResult Emitter::emitAlloc(kgpu::AllocOp op) {
   if (!op.getOffset())
     return op.emitOpError("has no offset yet: shared memory is not allocated");
@@ -57,7 +68,7 @@ Value Emitter::sharedElement(Value base, Value distance) {
 LogicalResult Emitter::emitLocalStore(kgpu::LocalStoreOp op) {
   const layout::Layout &layout = kgpu::layoutOf(op.getValue());
   auto buffer = cast<kgpu::SharedType>(op.getBuffer().getType());
-  llvm::Expected<layout::SharedAccess> access = layout::planAccess(layout, buffer.getPlacement());
+  llvm::Expected<layout::SharedAccess> access = layout::planAccess(layout, buffer.getPlacement(), vectorBytesIn(op.getBuffer()));
   // Every CTA of a cluster fills its own buffer, also with what the others hold too.
   Value base = scalar(op.getBuffer()), first = place.isFirstInCta(layout);
   if (access) {
@@ -82,7 +93,7 @@ LogicalResult Emitter::emitLocalStore(kgpu::LocalStoreOp op) {
 LogicalResult Emitter::emitRemoteStore(kgpu::RemoteStoreOp op) {
   const layout::Layout &layout = kgpu::layoutOf(op.getValue());
   auto buffer = cast<kgpu::SharedType>(op.getBuffer().getType());
-  llvm::Expected<layout::SharedAccess> access = layout::planAccess(layout, buffer.getPlacement());
+  llvm::Expected<layout::SharedAccess> access = layout::planAccess(layout, buffer.getPlacement(), vectorBytesIn(op.getBuffer()));
   if (!access)
     return op.emitOpError() << "cannot reach its buffer: " << llvm::toString(access.takeError());
   Value first = place.isFirstReplica(layout);
@@ -94,7 +105,7 @@ LogicalResult Emitter::emitRemoteStore(kgpu::RemoteStoreOp op) {
 LogicalResult Emitter::emitLocalLoad(kgpu::LocalLoadOp op) {
   const layout::Layout &layout = kgpu::layoutOf(op.getResult());
   auto buffer = cast<kgpu::SharedType>(op.getBuffer().getType());
-  llvm::Expected<layout::SharedAccess> access = layout::planAccess(layout, buffer.getPlacement());
+  llvm::Expected<layout::SharedAccess> access = layout::planAccess(layout, buffer.getPlacement(), vectorBytesIn(op.getBuffer()));
   Type element = cast<RankedTensorType>(op.getResult().getType()).getElementType();
   Value base = scalar(op.getBuffer());
   if (access) {

@@ -6,12 +6,12 @@ using namespace mlir;
 using namespace kpkg;
 using namespace kpkg::sim::test;
 
-RandomKernel kpkg::sim::test::generateKernel(ModuleOp module, uint64_t seed) {
-  return KernelGenerator(module, seed).generate();
+RandomKernel kpkg::sim::test::generateKernel(ModuleOp module, uint64_t seed, CallStyle style) {
+  return KernelGenerator(module, seed, style).generate();
 }
 
-KernelGenerator::KernelGenerator(ModuleOp module, uint64_t seed)
-    : random(seed * 0x9E3779B97F4A7C15u + 1), b(module.getLoc(), OpBuilder::atBlockEnd(module.getBody())) {
+KernelGenerator::KernelGenerator(ModuleOp module, uint64_t seed, CallStyle style)
+    : style(style), random(seed * 0x9E3779B97F4A7C15u + 1), b(module.getLoc(), OpBuilder::atBlockEnd(module.getBody())) {
   result.seed = seed;
   result.kernel = tile::KernelOp::create(b, "p" + std::to_string(seed), TypeRange());
   result.hasSpecialValues = chance(10);
@@ -32,16 +32,22 @@ Type KernelGenerator::pickInteger() {
 }
 
 int64_t KernelGenerator::pickExtent() {
+  if (style == CallStyle::Vectors) {
+    int64_t extents[] = {1, 1, 2, 4, 8, 8, 16, 16, 24, 32, 64, 80, 128, 256, 1024, 2048};
+    return pick(extents);
+  }
   int64_t extents[] = {1, 2, 3, 4, 5, 7, 8, 9, 16, 17, 31};
   return pick(extents);
 }
+
+int64_t KernelGenerator::pickDotExtent() { return std::min<int64_t>(pickExtent(), 64); }
 
 Shape KernelGenerator::pickShape(int64_t rank) {
   Shape shape;
   int64_t count = 1;
   for (int64_t d = 0; d < rank; ++d) {
     shape.push_back(pickExtent());
-    if ((count *= shape.back()) > 600) {
+    if ((count *= shape.back()) > mostElements()) {
       count /= shape.back();
       shape.back() = 1;
     }
@@ -91,6 +97,15 @@ Value KernelGenerator::clamp(Known tile, double limit) {
 /// Places a view in a buffer: any order of the dimensions, gaps, negative strides, and for inputs strides of 0.
 ViewArgument KernelGenerator::layout(tile::ViewType type, Shape shape) {
   size_t rank = shape.size();
+  if (style == CallStyle::Vectors) {
+    int64_t vector = 16 / storageSize(type.getElementType());
+    ViewArgument view{type, shape, Shape(rank, 1), chance(90) ? vector : 3, 0};
+    int64_t step = 1;
+    for (size_t d = rank; d-- > 0; step *= std::max<int64_t>(1, shape[d]))
+      view.strides[d] = step;
+    view.count = step + 2 * view.offset;
+    return view;
+  }
   auto order = llvm::to_vector(llvm::seq<size_t>(0, rank));
   if (chance(30))
     std::shuffle(order.begin(), order.end(), random);

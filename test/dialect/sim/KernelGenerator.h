@@ -23,7 +23,7 @@ struct Known {
 
 class KernelGenerator {
 public:
-  KernelGenerator(mlir::ModuleOp module, uint64_t seed);
+  KernelGenerator(mlir::ModuleOp module, uint64_t seed, CallStyle style);
   RandomKernel generate();
 
 private:
@@ -35,6 +35,8 @@ private:
   mlir::Type pickFloat();
   mlir::Type pickInteger();
   int64_t pickExtent();
+  /// Of a dot: their product is the work.
+  int64_t pickDotExtent();
   Shape pickShape(int64_t rank);
   /// A recent tile that `accepts`; null value if there is none.
   Known pickTile(llvm::function_ref<bool(const Known &)> accepts);
@@ -83,6 +85,10 @@ private:
   /// The newest tile of the type, clamped to the magnitude: what a region yields for a value of `like`'s type.
   mlir::Value yieldFor(Known like, double magnitude);
 
+  /// How many elements the tiles of loads may have.
+  int64_t mostElements() const { return style == CallStyle::Vectors ? 4096 : 600; }
+
+  CallStyle style;
   std::mt19937_64 random;
   mlir::ImplicitLocOpBuilder b;
   RandomKernel result;

@@ -31,10 +31,16 @@ struct RandomKernel {
   bool hasSpecialValues;
 };
 
-/// Adds kernel `@p<seed>` to the module. The same seed gives the same kernel and call.
+/// What the tensors of a call are like.
+enum class CallStyle {
+  Scattered, ///< small tiles, any strides, nothing aligned
+  Vectors,   ///< tiles of up to 4096 elements; views are dense and aligned to 16 bytes, and most extents are multiples of 16 bytes
+};
+
+/// Adds kernel `@p<seed>` to the module. The same seed and style give the same kernel and call.
 ///
 /// Programs are defined for every input that the call gives: no division by zero, no conversion out of range, blocks
 /// write apart from each other, scattered indices differ. Float values stay of moderate size, so that comparisons say
 /// something.
-RandomKernel generateKernel(mlir::ModuleOp module, uint64_t seed);
+RandomKernel generateKernel(mlir::ModuleOp module, uint64_t seed, CallStyle style = CallStyle::Scattered);
 } // namespace kpkg::sim::test

@@ -13,8 +13,9 @@ static double inputMagnitude(Type element) { return isa<FloatType>(element) ? 2 
 Known KernelGenerator::load(Type element, Shape shape) {
   int64_t rank = shape.size();
   Shape extents;
+  int64_t exact = style == CallStyle::Vectors ? 85 : 40; // percent
   for (int64_t extent : shape)
-    extents.push_back(std::max<int64_t>(0, chance(40) ? extent : extent * between(1, 2) + between(-3, 3)));
+    extents.push_back(std::max<int64_t>(0, chance(exact) ? extent : extent * between(1, 2) + between(-3, 3)));
   for (int64_t extra = chance(20) ? between(1, 2) : 0; extra > 0; --extra)
     extents.insert(extents.begin() + below(extents.size() + 1), between(1, 4));
   Value view;
@@ -113,8 +114,11 @@ void KernelGenerator::reshapeStep(Known x) {
   }
   default:
     for (int64_t &extent : shape)
-      if (extent == 1 && x.type().getNumElements() < 200)
+      if (extent == 1 && x.type().getNumElements() < 200) {
         extent = pickExtent();
+        if (style == CallStyle::Vectors && ShapedType::getNumElements(shape) > mostElements())
+          extent = 1;
+      }
     add(tile::BroadcastOp::create(b, RankedTensorType::get(shape, x.element()), x.value), x.magnitude);
   }
 }
@@ -206,7 +210,7 @@ void KernelGenerator::dotStep() {
   Type types[] = {b.getF32Type(), b.getF32Type(), b.getBF16Type(), b.getF16Type(), b.getF64Type()};
   Type element = pick(types);
   Type wide = element.isF64() ? element : Type(b.getF32Type());
-  int64_t m = pickExtent(), n = pickExtent(), k = pickExtent();
+  int64_t m = pickDotExtent(), n = pickDotExtent(), k = pickDotExtent();
   SmallVector<int64_t> batch;
   if (chance(15))
     batch.push_back(between(1, 3));
@@ -237,9 +241,11 @@ void KernelGenerator::dotStep() {
 /// Blocks write apart: block i takes rows from i * extent on, plus a constant.
 void KernelGenerator::store(Known x) {
   Shape extents(x.shape());
-  extents[0] = std::max<int64_t>(0, extents[0] * std::max<int64_t>(1, blocks) + between(-2, 2));
+  bool isScattered = style == CallStyle::Scattered;
+  int64_t ragged = isScattered || chance(15) ? between(-2, 2) : 0;
+  extents[0] = std::max<int64_t>(0, extents[0] * std::max<int64_t>(1, blocks) + ragged);
   for (size_t d = 1; d < extents.size(); ++d)
-    extents[d] = std::max<int64_t>(0, extents[d] + (chance(40) ? between(-2, 2) : 0));
+    extents[d] = std::max<int64_t>(0, extents[d] + (chance(isScattered ? 40 : 6) ? between(-2, 2) : 0));
   Value view = newView(x.element(), extents, true);
   SmallVector<Value> offsets;
   for (size_t d = 0; d < extents.size(); ++d) {

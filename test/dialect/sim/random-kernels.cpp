@@ -1,8 +1,6 @@
 // kpkg-random-kernels: makes random tile kernels and compares the compiled code of this CPU with the interpreter.
 // SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
-//
-// Kernels are handled in batches, each in a process of its own: code that crashes costs one batch and is reported with
-// its seed.
+#include "BatchProcesses.h"
 #include "CompiledCall.h"
 #include "RandomCall.h"
 #include "TorchFiles.h"
@@ -12,11 +10,6 @@
 #include "mlir/IR/Verifier.h"
 #include "llvm/Support/CommandLine.h"
 #include <atomic>
-#include <csignal>
-#include <deque>
-#include <sys/mman.h>
-#include <sys/wait.h>
-#include <unistd.h>
 
 using namespace kpkg;
 using namespace kpkg::sim::test;
@@ -130,56 +123,15 @@ void Batch::run() {
   }
 }
 
-template <typename T> static T &shared() {
-  void *memory = mmap(nullptr, sizeof(T), PROT_READ | PROT_WRITE, MAP_SHARED | MAP_ANONYMOUS, -1, 0);
-  return *new (memory) T();
-}
-
 int main(int argc, char **argv) {
   llvm::cl::ParseCommandLineOptions(argc, argv, "kpkg-random-kernels\n");
-  auto &totals = shared<Totals>();
-  struct Job {
-    uint64_t seed;
-    int64_t count;
-    pid_t process = 0;
-  };
-  std::vector<Job> slots(std::clamp<int>(jobs, 1, 64));
-  std::deque<Job> waiting;
-  for (int64_t done = 0; done < kernelCount; done += batchSize)
-    waiting.push_back({firstSeed + done, std::min<int64_t>(batchSize, kernelCount - done)});
-  auto finish = [&](size_t slot) {
-    Job &job = slots[slot];
-    int status = 0;
-    waitpid(job.process, &status, 0);
-    job.process = 0;
-    if (!WIFSIGNALED(status))
-      return;
-    if (job.count > 1) { // one by one, to find which kernel it is
-      for (int64_t i = 0; i < job.count; ++i)
-        waiting.push_back({job.seed + i, 1});
-      return;
-    }
-    ++totals.kernels;
-    ++totals.failed;
-    llvm::outs() << "seed " << job.seed << ": " << strsignal(WTERMSIG(status)) << "\n";
-  };
-  bool busy = true;
-  for (size_t slot = 0; busy || !waiting.empty(); slot = (slot + 1) % slots.size()) {
-    if (slots[slot].process)
-      finish(slot);
-    if (!waiting.empty()) {
-      slots[slot] = waiting.front();
-      waiting.pop_front();
-      llvm::outs().flush();
-      slots[slot].process = fork();
-      if (slots[slot].process == 0) {
-        Batch(slots[slot].seed, slots[slot].count, totals).run();
-        llvm::outs().flush();
-        _exit(0);
-      }
-    }
-    busy = llvm::any_of(slots, [](const Job &job) { return job.process != 0; });
-  }
+  auto &totals = sharedWithChildren<Totals>();
+  runBatches({firstSeed, kernelCount, batchSize, jobs}, [&](uint64_t first, int64_t count) { Batch(first, count, totals).run(); },
+             [&](uint64_t seed, const std::string &signal) {
+               ++totals.kernels;
+               ++totals.failed;
+               llvm::outs() << "seed " << seed << ": " << signal << "\n";
+             });
   if (!print)
     llvm::outs() << totals.kernels << " kernels (" << totals.exact << " exact), " << totals.runs
                  << " compiled runs agree, " << totals.failed << " failed (" << totals.refused << " do not compile)\n";
