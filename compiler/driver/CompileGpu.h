@@ -19,7 +19,7 @@ struct GpuCode {
 /// What becomes of a kernel none of whose launches is free of spills, stack and warnings.
 enum class SlowCode {
   Refuse,
-  Accept, ///< its last launch is taken: for tests, where only the results count
+  Accept, ///< the launch that spills least is taken: for tests, where only the results count
 };
 
 /// Tries the kernel's launches in their order until ptxas makes code without spills, stack or warnings, so the first that is as fast as it was
