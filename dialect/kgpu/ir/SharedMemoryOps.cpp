@@ -16,11 +16,9 @@ LogicalResult SlotOp::verify() {
   if (from.getShape().drop_front() != to.getShape() || from.getElementType() != to.getElementType() ||
       from.getShape().size() == 1)
     return emitOpError() << "a part of " << from << " along its first dimension is not " << to;
-  if (from.getMemory() || to.getMemory()) {
-    if (!to.getMemory() || from.getMemory() != layout::withSlots(*to.getMemory(), from.getShape().front()))
-      return emitOpError() << from << " is not made of slots like " << to;
-    return success();
-  }
+  bool hasMemory = from.getMemory() || to.getMemory();
+  if (hasMemory && (!to.getMemory() || from.getMemory() != layout::withSlots(*to.getMemory(), from.getShape().front())))
+    return emitOpError() << from << " is not made of slots like " << to;
   return success();
 }
 
