@@ -27,9 +27,19 @@ Module layOut(tile::KernelOp kernel, StringRef chip, unsigned candidate) {
 
 struct Compiled {
   kgpu::Launch launch;
+  std::vector<PackedTensorMap> tensorMaps;
   lower::nvvm::ReportTexts reports;
   std::string ptx;
 };
+
+std::vector<PackedTensorMap> tensorMaps(tile::KernelOp laidOut) {
+  std::vector<PackedTensorMap> packed;
+  for (kgpu::TensorMapAttr map : kgpu::tensorMapsOf(laidOut)) {
+    auto view = mlir::cast<tile::ViewType>(laidOut.getArgumentTypes()[map.getArg()]);
+    packed.push_back({map.getArg(), map.getBox().vec(), map.getSwizzle(), unsigned(view.getUnit())});
+  }
+  return packed;
+}
 
 Expected<Compiled> compileCandidate(tile::KernelOp kernel, StringRef chip, unsigned candidate, unsigned optLevel) {
   Module module = layOut(kernel, chip, candidate);
@@ -38,6 +48,7 @@ Expected<Compiled> compileCandidate(tile::KernelOp kernel, StringRef chip, unsig
   Compiled compiled;
   tile::KernelOp laidOut = *module->getOps<tile::KernelOp>().begin();
   compiled.launch = kgpu::getLaunch(laidOut);
+  compiled.tensorMaps = tensorMaps(laidOut);
   compiled.reports = lower::nvvm::reportTexts(laidOut);
   if (failed(lower::nvvm::lowerToNvvm(*module)))
     return createStringError("the kernel cannot be lowered for %s", chip.str().c_str());
@@ -55,8 +66,10 @@ unsigned occupancyOf(tile::KernelOp kernel, const kgpu::Launch &launch, const kg
 }
 
 /// `report`: what ptxas said; null where it was not asked.
-PackedLaunch packed(tile::KernelOp kernel, StringRef chip, const kgpu::Launch &launch, const KernelReport *report) {
+PackedLaunch packed(tile::KernelOp kernel, StringRef chip, const Compiled &compiled, const KernelReport *report) {
+  const kgpu::Launch &launch = compiled.launch;
   PackedLaunch result;
+  result.tensorMaps = compiled.tensorMaps;
   result.threads = launch.threads;
   result.blocks = launch.blocks;
   result.cluster = launch.cluster;
@@ -134,7 +147,7 @@ Expected<GpuCode> compileForChip(tile::KernelOp kernel, StringRef chip, const Pt
   code.remark = std::move(remark);
   code.target = chip.str();
   addReports(code, compiled.reports);
-  code.launch = packed(kernel, chip, compiled.launch, cubin.report.find(kernel.getSymName()));
+  code.launch = packed(kernel, chip, compiled, cubin.report.find(kernel.getSymName()));
   code.object = {"cubin/" + chip.str() + "/" + kernel.getSymName().str(), "cubin", std::move(cubin.bytes)};
   return code;
 }
@@ -147,7 +160,7 @@ Expected<GpuCode> compileToPackedPtx(tile::KernelOp kernel, StringRef chip, cons
     auto chosen = choose(kernel, chip, *ptxas, optLevel);
     if (!chosen)
       return chosen.takeError();
-    code.launch = packed(kernel, chip, chosen->compiled.launch, chosen->cubin.report.find(kernel.getSymName()));
+    code.launch = packed(kernel, chip, chosen->compiled, chosen->cubin.report.find(kernel.getSymName()));
     addReports(code, chosen->compiled.reports);
     code.remark = std::move(chosen->remark);
     code.object = {section, "ptx", std::move(chosen->compiled.ptx)};
@@ -156,7 +169,7 @@ Expected<GpuCode> compileToPackedPtx(tile::KernelOp kernel, StringRef chip, cons
   auto compiled = compileCandidate(kernel, chip, 0, optLevel);
   if (!compiled)
     return compiled.takeError();
-  code.launch = packed(kernel, chip, compiled->launch, nullptr);
+  code.launch = packed(kernel, chip, *compiled, nullptr);
   addReports(code, compiled->reports);
   code.object = {section, "ptx", std::move(compiled->ptx)};
   return code;

@@ -110,6 +110,8 @@ PackedInstance describe(tile::KernelOp kernel, const Program &program, InstanceR
     packed.flops = packedCost(cost->flops);
     packed.bytes = packedCost(cost->bytes);
   }
+  if (std::optional<tile::CostTerm> tiles = tile::countTiles(kernel))
+    packed.tiles = packedCost(*tiles);
   return packed;
 }
 

@@ -89,6 +89,10 @@ json factRecord(const PackedFact &fact) {
   return record;
 }
 
+json tensorMapRecord(const PackedTensorMap &map) {
+  return {{"arg", map.argument}, {"box", map.box}, {"swizzle", map.swizzle}, {"unit", map.unit}};
+}
+
 json launchRecord(const PackedLaunch &launch) {
   json record = {{"threads", launch.threads}, {"blocks", launch.blocks}, {"cluster", launch.cluster}, {"shared", launch.shared},
                  {"registers", launch.registers}};
@@ -98,6 +102,8 @@ json launchRecord(const PackedLaunch &launch) {
     record["overlaps"] = true;
   if (launch.occupancy)
     record["occupancy"] = launch.occupancy;
+  for (const PackedTensorMap &map : launch.tensorMaps)
+    record["tensor_maps"].push_back(tensorMapRecord(map));
   return record;
 }
 
@@ -120,6 +126,8 @@ json instanceRecord(const PackedInstance &packed, const Program &program) {
     record["flops"] = costRecord(packed.flops);
   if (!packed.bytes.empty())
     record["bytes"] = costRecord(packed.bytes);
+  if (!packed.tiles.empty())
+    record["tiles"] = costRecord(packed.tiles);
   return record;
 }
 

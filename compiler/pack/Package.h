@@ -18,6 +18,14 @@ struct PackedFact {
   int64_t index = 64;
 };
 
+/// A parameter by which the copy engine of a GPU knows a view; see kgpu.tensor_map.
+struct PackedTensorMap {
+  unsigned argument = 0;
+  std::vector<int64_t> box; ///< elements, of each of the view's dimensions
+  unsigned swizzle = 0;     ///< bytes
+  unsigned unit = 0;        ///< dimension of stride 1
+};
+
 /// How a GPU instance is launched, and what ptxas said of it.
 struct PackedLaunch {
   unsigned threads = 0;
@@ -28,6 +36,7 @@ struct PackedLaunch {
   unsigned registers = 0;
   unsigned spills = 0; ///< bytes that a thread stores for want of registers
   bool overlaps = false; ///< may start before the kernel in front of it has ended: it waits itself
+  std::vector<PackedTensorMap> tensorMaps; ///< in the order of the parameters
 };
 
 /// One factor of a cost formula: "blocks", or "dim", "tiles", "clip" of a dimension of an argument (docs/package-format.md).
@@ -55,6 +64,7 @@ struct PackedInstance {
   std::vector<std::string> asserts;
   std::vector<std::string> prints;
   std::vector<PackedCostTerm> flops, bytes; ///< estimates for a launch; empty: unknown
+  std::vector<PackedCostTerm> tiles; ///< of a persistent kernel's loop; empty: unknown
   std::string section;                      ///< the code's
   std::optional<PackedLaunch> launch;       ///< of a GPU instance
 };

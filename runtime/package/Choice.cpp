@@ -2,6 +2,7 @@
 // SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
 #include "runtime/package/Choice.h"
 #include "runtime/device/cpu/CpuTarget.h"
+#include "runtime/device/cuda/TensorMap.h"
 #include "runtime/package/Environment.h"
 
 #include <algorithm>
@@ -116,7 +117,22 @@ static std::string lacking(const Fact &fact, const plan::View &view, std::span<c
   return {};
 }
 
-/// Empty when all facts hold.
+/// What the driver makes no tensor map of, beyond what facts say; empty when it makes one.
+static std::string unmappable(const plan::View &view, int32_t unit) {
+  for (int32_t d = 0; d < view.rank; ++d) {
+    int64_t extent = view.shape[size_t(d)], stride = view.strides[size_t(d)];
+    if (extent == 0)
+      return "an element, found none";
+    if (uint64_t(extent) >= cuda::tensorMapExtentEnd)
+      return "extents of at most 2^32, found " + std::to_string(extent);
+    // Non-negative, by the conversion. An element has at most eight bytes.
+    if (d != unit && extent > 1 && uint64_t(stride) >= cuda::tensorMapStrideEnd / 8)
+      return "a stride of dimension " + std::to_string(d) + " from 0 to 2^37, found " + std::to_string(stride);
+  }
+  return {};
+}
+
+/// Empty when all facts hold, and what goes with them.
 static std::string brokenFact(const Kernel &kernel, const Instance &instance, const LaunchStep &launch,
                               std::span<const int64_t> alignments) {
   for (const Fact &fact : instance.facts) {
@@ -125,6 +141,15 @@ static std::string brokenFact(const Kernel &kernel, const Instance &instance, co
       continue;
     if (std::string what = lacking(fact, arg.view, alignments); !what.empty())
       return "needs for '" + kernel.args[size_t(fact.arg)].name + "' " + what;
+  }
+  if (!instance.launch)
+    return {};
+  for (const TensorMap &map : instance.launch->tensorMaps) {
+    const LaunchArg &arg = launch.args[size_t(map.arg)];
+    if (arg.view.buffer < 0)
+      continue;
+    if (std::string what = unmappable(arg.view, map.unit); !what.empty())
+      return "needs for '" + kernel.args[size_t(map.arg)].name + "' " + what;
   }
   return {};
 }
@@ -341,5 +366,7 @@ static double evaluate(const std::vector<CostTerm> &terms, const LaunchStep &lau
 Cost estimateCost(const Instance &instance, const LaunchStep &launch) {
   return {evaluate(instance.flops, launch), evaluate(instance.bytes, launch)};
 }
+
+double countTiles(const Instance &instance, const LaunchStep &launch) { return evaluate(instance.tiles, launch); }
 
 } // namespace kpkg::package

@@ -52,6 +52,8 @@ struct Cost {
   double bytes = 0;
 };
 Cost estimateCost(const Instance &instance, const plan::LaunchStep &launch);
+/// Tiles of a launch of a persistent kernel's instance that says how many there are.
+double countTiles(const Instance &instance, const plan::LaunchStep &launch);
 
 } // namespace kpkg::package
 #endif

@@ -282,13 +282,18 @@ static Status runLaunch(const PlannedLaunch &planned, const OpEntry &op, const i
       KPKG_ERROR_KERNEL, op.name + ": " + planned.instance->label + ": " + what, op.name, planned.instance->label, {}};
 }
 
+static Error launchError(const PlannedLaunch &planned, const OpEntry &op, const Error &error) {
+  return {error.status, op.name + ": " + planned.instance->label + ": " + error.message, op.name, planned.instance->label, {}};
+}
+
 static Status runOnGpu(const PlannedLaunch &planned, int32_t device, const OpEntry &op, int64_t *words, cuda::Stream stream) {
   if (planned.ctas[0] == 0 || planned.ctas[1] == 0 || planned.ctas[2] == 0)
     return {};
   planned.use->launches.fetch_add(1, std::memory_order_relaxed);
   // Every word is a parameter of its own; the driver reads as many of its bytes as the parameter has.
   std::array<void *, maxGpuParameters> parameters;
-  if (planned.wordCount >= parameters.size())
+  const size_t mapCount = planned.tensorMaps.size();
+  if (planned.wordCount + sizeof(cuda::TensorMapValue) / sizeof(int64_t) * mapCount >= parameters.size())
     return Error{KPKG_ERROR_UNSUPPORTED, op.name + ": " + planned.instance->label + " has too many parameters", op.name, planned.instance->label, {}};
   for (size_t i = 0; i < planned.wordCount; ++i)
     parameters[i] = words + i;
@@ -299,6 +304,16 @@ static Status runOnGpu(const PlannedLaunch &planned, int32_t device, const OpEnt
   launch.threads = shape.threads;
   launch.sharedBytes = shape.shared;
   launch.overlaps = shape.overlaps;
+  std::array<cuda::TensorMapValue, maxTensorMaps> maps;
+  size_t firstMap = planned.wordCount + reports(*planned.instance);
+  for (size_t i = 0; i < mapCount; ++i) {
+    parameters[firstMap + i] = &maps[i];
+    const PlannedTensorMap &map = planned.tensorMaps[i];
+    if (!map.maps)
+      maps[i] = {};
+    else if (Status made = map.maps->at(uint64_t(words[map.word]), maps[i]); !made)
+      return launchError(planned, op, made.error());
+  }
   Status status;
   if (reports(*planned.instance)) {
     auto report = GpuReport::prepare(*planned.instance, device, stream);
@@ -312,10 +327,7 @@ static Status runOnGpu(const PlannedLaunch &planned, int32_t device, const OpEnt
   } else {
     status = cuda::launch(launch, stream, parameters.data());
   }
-  if (status)
-    return {};
-  Error error = status.error();
-  return Error{error.status, op.name + ": " + planned.instance->label + ": " + error.message, op.name, planned.instance->label, {}};
+  return status ? Status() : launchError(planned, op, status.error());
 }
 
 /// A copy step, or the last step to an output that could not be written in place.

@@ -35,7 +35,8 @@ static ordered_json describeCode(const Instance &instance, const Library &librar
           {"threads", shape.threads},      {"registers", shape.registers},
           {"spills", shape.spills},        {"shared", shape.shared},
           {"blocks", shape.blocks},        {"cluster", shape.cluster},
-          {"occupancy", shape.occupancy},  {"overlaps", shape.overlaps}};
+          {"occupancy", shape.occupancy},  {"overlaps", shape.overlaps},
+          {"tensor_maps", shape.tensorMaps.size()}};
 }
 
 static std::string codeText(const ordered_json &code) {
@@ -53,6 +54,8 @@ static std::string codeText(const ordered_json &code) {
     text += ", " + std::to_string(number("occupancy")) + " CTAs on each multiprocessor";
   if (code["overlaps"].get<bool>())
     text += ", overlaps the kernel before it";
+  if (number("tensor_maps"))
+    text += ", " + std::to_string(number("tensor_maps")) + " tensor maps";
   return text + "; " + withPrefix(double(number("bytes"))) + "B in '" + code["section"].get<std::string>() + "'";
 }
 

@@ -55,14 +55,47 @@ static void packArguments(PlannedCall &planned, const LaunchStep &step, const Ke
   }
 }
 
+/// Choice has made sure that the driver takes the view.
+static cuda::TensorMapShape mapShape(const TensorMap &map, const View &view) {
+  cuda::TensorMapShape shape;
+  int64_t bytes = plan::dtypeBytes(view.dtype);
+  shape.dtype = int32_t(view.dtype);
+  shape.swizzle = map.swizzle;
+  auto append = [&](int32_t d) {
+    shape.extents[shape.rank] = uint64_t(view.shape[size_t(d)]);
+    // A single coordinate's stride is never used, but looked at.
+    shape.strides[shape.rank] = view.shape[size_t(d)] > 1 ? uint64_t(view.strides[size_t(d)] * bytes) : 16;
+    shape.box[shape.rank++] = map.box[size_t(d)];
+  };
+  append(map.unit);
+  for (int32_t d = view.rank; d-- > 0;)
+    if (d != map.unit)
+      append(d);
+  return shape;
+}
+
+static void planTensorMaps(PlannedLaunch &launch, const LaunchStep &step, const Kernel &kernel) {
+  for (const TensorMap &map : launch.instance->launch->tensorMaps) {
+    PlannedTensorMap &planned = launch.tensorMaps.emplace_back();
+    for (int32_t i = 0; i < map.arg; ++i)
+      planned.word += kernel.args[size_t(i)].words();
+    const View &view = step.args[size_t(map.arg)].view;
+    if (view.buffer >= 0) // else absent, and nothing reads its map
+      planned.maps = std::make_shared<cuda::TensorMaps>(mapShape(map, view));
+  }
+}
+
 /// The CTAs of a launch on a GPU.
-static Status countCtas(PlannedLaunch &launch, bool persistent, const ExecutionDevice &device, const OpEntry &op) {
+static Status countCtas(PlannedLaunch &launch, const LaunchStep &step, const ExecutionDevice &device, const OpEntry &op) {
   const LaunchShape &shape = *launch.instance->launch;
+  const bool persistent = step.persistent;
   constexpr int64_t mostX = INT32_MAX, mostYz = 65535;
   int64_t x = (launch.grid[0] + shape.blocks - 1) / shape.blocks * shape.cluster;
   if (persistent || shape.occupancy) {
     int64_t resident = int64_t(device.multiprocessors) * std::max(shape.occupancy, 1u) / shape.cluster * shape.cluster;
-    x = persistent ? resident : std::min(x, resident);
+    if (persistent)
+      x = launch.instance->tiles.empty() ? resident : int64_t(std::clamp(countTiles(*launch.instance, step), 0.0, double(mostX))) * shape.cluster;
+    x = std::min(x, resident);
   }
   if (x > mostX || launch.grid[1] > mostYz || launch.grid[2] > mostYz)
     return Error{KPKG_ERROR_NO_INSTANCE,
@@ -91,13 +124,14 @@ static Result<PlannedLaunch> planLaunch(PlannedCall &planned, const LaunchStep &
       return function.error();
     launch.function = *function;
     std::copy(step.grid.begin(), step.grid.end(), launch.grid);
-    if (Status status = countCtas(launch, step.persistent, planned.device, op); !status)
+    if (Status status = countCtas(launch, step, planned.device, op); !status)
       return status.error();
     launch.firstWord = planned.words.size();
     packArguments(planned, step, library.tables().kernels[(*chosen)->kernel], **chosen);
     for (int64_t extent : launch.grid)
       planned.words.push_back(extent);
     launch.wordCount = planned.words.size() - launch.firstWord;
+    planTensorMaps(launch, step, library.tables().kernels[(*chosen)->kernel]);
     return launch;
   }
   auto code = library.kernel(**chosen);

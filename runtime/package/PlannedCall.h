@@ -3,6 +3,7 @@
 #ifndef KPKG_PACKAGE_PLANNEDCALL_H
 #define KPKG_PACKAGE_PLANNEDCALL_H
 
+#include "runtime/device/cuda/TensorMap.h"
 #include "runtime/package/Choice.h"
 #include "runtime/package/Frame.h"
 #include "runtime/package/Library.h"
@@ -12,6 +13,7 @@
 #include <kpkg/result.hpp>
 
 #include <atomic>
+#include <memory>
 #include <optional>
 #include <vector>
 
@@ -23,6 +25,12 @@ struct InstanceUse {
   std::atomic<uint64_t> launches = 0;
 };
 
+/// A tensor map that a launch takes after its words.
+struct PlannedTensorMap {
+  size_t word = 0; ///< the view's address, counted from the launch's first word
+  std::shared_ptr<const cuda::TensorMaps> maps;
+};
+
 struct PlannedLaunch {
   const Instance *instance = nullptr;
   InstanceUse *use = nullptr;
@@ -31,6 +39,7 @@ struct PlannedLaunch {
   void *function = nullptr;
   uint32_t ctas[3] = {1, 1, 1};
   size_t wordCount = 0;
+  std::vector<PlannedTensorMap> tensorMaps;
   KpkgCpuKernel kernel = nullptr;
   /// Only of persistent kernels.
   KpkgCpuTileCount tileCount = nullptr;

@@ -43,6 +43,7 @@ struct Refusal {
 };
 
 constexpr size_t maxScratchBytes = size_t(1) << 30;
+constexpr int32_t maxTensorMapRank = 5;
 
 /// An object of the manifest with its place for messages.
 class Entry {
@@ -246,7 +247,42 @@ Fact readFact(const Entry &entry, int32_t arg, int32_t rank) {
   return fact;
 }
 
-LaunchShape readLaunch(const Entry &entry) {
+/// What the driver makes tensor maps of, and refuses late.
+TensorMap readTensorMap(const Entry &entry, const Instance &instance, const Kernel &kernel) {
+  TensorMap map;
+  map.arg = int32_t(entry.integer("arg", 0, int64_t(kernel.args.size()) - 1));
+  const KernelArgument &argument = kernel.args[size_t(map.arg)];
+  plan::DType dtype = instance.dtypes[size_t(map.arg)];
+  if (!argument.isView || argument.rank < 1 || argument.rank > maxTensorMapRank)
+    entry.refuse("names an argument that is no view of 1 to 5 dimensions");
+  if (dtype == plan::DType::none || dtype == plan::DType::bool_)
+    entry.refuse("names an argument of a dtype that has no tensor maps");
+  int64_t bytes = plan::dtypeBytes(dtype);
+  map.unit = int32_t(entry.integer("unit", 0, int64_t(argument.rank) - 1));
+  map.swizzle = uint32_t(entry.integer("swizzle", 0, 128));
+  if (map.swizzle != 0 && map.swizzle != 32 && map.swizzle != 64 && map.swizzle != 128)
+    entry.refuse("has a swizzle that is not 0, 32, 64 or 128");
+  const json &box = entry.list("box");
+  if (box.size() != size_t(argument.rank))
+    entry.refuse("has a box of " + std::to_string(box.size()) + " dimensions for a view of " + std::to_string(argument.rank));
+  for (const json &extent : box) {
+    if (!extent.is_number_unsigned() || extent.get<uint64_t>() < 1 || extent.get<uint64_t>() > 256)
+      entry.refuse("has a box whose extents are not all from 1 to 256");
+    map.box.push_back(extent.get<uint32_t>());
+  }
+  int64_t row = map.box[size_t(map.unit)] * bytes;
+  if (row % 16 != 0 || (map.swizzle != 0 && row > map.swizzle))
+    entry.refuse("has a box whose rows of " + std::to_string(row) + " bytes are no multiple of 16 or more than is swizzled");
+  // What choice makes sure of by the facts need not be looked at in each call.
+  bool isProven = std::any_of(instance.facts.begin(), instance.facts.end(), [&](const Fact &fact) {
+    return fact.arg == map.arg && fact.unit == map.unit && fact.align % 16 == 0 && (argument.rank == 1 || fact.divisible * bytes % 16 == 0);
+  });
+  if (!isProven)
+    entry.refuse("needs facts that make the address and the strides of '" + argument.name + "' multiples of 16 bytes");
+  return map;
+}
+
+LaunchShape readLaunch(const Entry &entry, const Instance &instance, const Kernel &kernel) {
   auto number = [&](const char *key, int64_t least, int64_t most, int64_t otherwise) {
     return uint32_t(entry.find(key) ? entry.integer(key, least, most) : otherwise);
   };
@@ -259,6 +295,11 @@ LaunchShape readLaunch(const Entry &entry) {
   launch.registers = number("registers", 0, 1024, 0);
   launch.spills = number("spills", 0, 1 << 20, 0);
   launch.overlaps = entry.flag("overlaps", false);
+  const json &maps = entry.list("tensor_maps");
+  if (maps.size() > maxTensorMaps)
+    entry.refuse("has more than " + std::to_string(maxTensorMaps) + " tensor maps");
+  for (size_t i = 0; i < maps.size(); ++i)
+    launch.tensorMaps.push_back(readTensorMap(Entry(maps[i], entry.where + " " + place("tensor_maps", i)), instance, kernel));
   return launch;
 }
 
@@ -306,9 +347,10 @@ Instance readInstance(const json &value, size_t index, const Tables &tables) {
   instance.prints = entry.texts("prints");
   instance.flags = entry.texts("flags");
   if (const json *launch = entry.find("launch"))
-    instance.launch = readLaunch(Entry(*launch, entry.where + " launch"));
+    instance.launch = readLaunch(Entry(*launch, entry.where + " launch"), instance, kernel);
   instance.flops = readCost(entry, "flops", kernel);
   instance.bytes = readCost(entry, "bytes", kernel);
+  instance.tiles = readCost(entry, "tiles", kernel);
   instance.label = kernel.name + "[";
   for (size_t i = 0; i < instance.params.size(); ++i)
     instance.label += (i ? ", " : "") + kernel.params[i].name + "=" + instance.params[i].str();

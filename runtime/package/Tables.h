@@ -79,6 +79,17 @@ struct Fact {
   int32_t index = 64;
 };
 
+/// Of one kernel: all parameters together have a limit of their own.
+inline constexpr size_t maxTensorMaps = 8;
+
+/// A kernel parameter that tells a GPU's copy engine which boxes of view `arg` it moves.
+struct TensorMap {
+  int32_t arg = 0;
+  int32_t unit = 0;            ///< dimension of stride 1
+  uint32_t swizzle = 0;        ///< bytes: 0, 32, 64 or 128
+  std::vector<uint32_t> box;   ///< elements, of each of the view's dimensions
+};
+
 /// How a GPU instance is launched.
 struct LaunchShape {
   uint32_t threads = 0;
@@ -89,6 +100,7 @@ struct LaunchShape {
   uint32_t registers = 0; ///< of a thread; 0: not known
   uint32_t spills = 0;    ///< bytes that a thread writes to local memory
   bool overlaps = false;  ///< may start while the kernel before it in the stream ends: it waits itself
+  std::vector<TensorMap> tensorMaps; ///< in the order of the parameters
 };
 
 /// count * product of the factors; see docs/package-format.md.
@@ -123,6 +135,8 @@ struct Instance {
   std::vector<std::string> flags;
   std::vector<CostTerm> flops;
   std::vector<CostTerm> bytes;
+  /// How many tiles a persistent kernel shares out; empty: not known.
+  std::vector<CostTerm> tiles;
   /// "softmax_rows[T=float32, COLS=1024] unit x86-64-v3"
   std::string label;
 };

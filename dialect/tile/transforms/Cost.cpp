@@ -41,6 +41,13 @@ public:
   }
 
   std::optional<Cost> result() { return known ? std::optional(cost) : std::nullopt; }
+  std::optional<CostTerm> tiles(ForTilesOp loop) {
+    CostTerm term;
+    for (Value count : loop.getCounts())
+      if (!multiply(term, count))
+        return std::nullopt;
+    return term;
+  }
 
 private:
   bool walk(Block &block, const CostTerm &trips) {
@@ -250,6 +257,12 @@ private:
 } // namespace
 
 std::optional<Cost> estimateCost(KernelOp kernel) { return Estimator(kernel).result(); }
+
+std::optional<CostTerm> countTiles(KernelOp kernel) {
+  SmallVector<ForTilesOp> loops;
+  kernel.getBody().walk([&](ForTilesOp loop) { loops.push_back(loop); });
+  return loops.size() == 1 ? Estimator(kernel).tiles(loops.front()) : std::nullopt;
+}
 
 std::string toString(ArrayRef<CostTerm> terms) {
   std::string text;

@@ -36,6 +36,9 @@ struct Cost {
   llvm::SmallVector<CostTerm> bytes; ///< read from and written to memory
 };
 
+/// The tiles that a persistent kernel's loop over tiles visits; nothing when it has not one such loop, or its counts are no formulas of shapes.
+std::optional<CostTerm> countTiles(KernelOp kernel);
+
 /// Nothing when a loop's trip count is not a formula of shapes.
 std::optional<Cost> estimateCost(KernelOp kernel);
 

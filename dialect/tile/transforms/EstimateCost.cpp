@@ -4,6 +4,7 @@
 // Before: tile.kernel @add(...) {...}
 // After:  tile.kernel @add(...) attributes {bytes = "12*blocks*clip(0,0,4096)", flops = "blocks*clip(0,0,4096)"} {...}
 //
+// A persistent kernel gets `tiles = "..."` too, how often its loop over tiles runs.
 // On entry: any verified kernel. On exit: nothing but the attributes has changed.
 #include "dialect/tile/transforms/Cost.h"
 #include "dialect/tile/transforms/Passes.h"
@@ -16,12 +17,14 @@ namespace {
 struct TileEstimateCost final : impl::TileEstimateCostBase<TileEstimateCost> {
   void runOnOperation() override {
     KernelOp kernel = getOperation();
+    mlir::Builder builder(&getContext());
+    if (std::optional<CostTerm> tiles = countTiles(kernel))
+      kernel->setAttr("tiles", builder.getStringAttr(toString(*tiles)));
     std::optional<Cost> cost = estimateCost(kernel);
     if (!cost) {
       ++unknown;
       return;
     }
-    mlir::Builder builder(&getContext());
     kernel->setAttr("flops", builder.getStringAttr(toString(cost->flops)));
     kernel->setAttr("bytes", builder.getStringAttr(toString(cost->bytes)));
   }

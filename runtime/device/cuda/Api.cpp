@@ -48,6 +48,8 @@ static Loaded load() {
   find(api.kernelFunction, "cuKernelGetFunction");
   find(api.functionSet, "cuFuncSetAttribute");
   find(api.launch, "cuLaunchKernelEx");
+  find(api.tensorMapEncode, "cuTensorMapEncodeTiled");
+  find(api.tensorMapReplaceAddress, "cuTensorMapReplaceAddress");
   find(api.isCapturing, "cuStreamIsCapturing");
   find(api.streamCreate, "cuStreamCreate");
   find(api.streamDestroy, "cuStreamDestroy_v2");

@@ -71,6 +71,9 @@ struct Api {
   Code (*kernelFunction)(void **, void *) = nullptr;
   Code (*functionSet)(void *, int, int) = nullptr;
   Code (*launch)(const LaunchConfig *, void *, void **, void **) = nullptr;
+  Code (*tensorMapEncode)(void *, int, uint32_t, void *, const uint64_t *, const uint64_t *, const uint32_t *, const uint32_t *, int, int, int,
+                          int) = nullptr;
+  Code (*tensorMapReplaceAddress)(void *, void *) = nullptr;
   Code (*isCapturing)(void *, uint32_t *) = nullptr;
   Code (*streamCreate)(void **, unsigned) = nullptr;
   Code (*streamDestroy)(void *) = nullptr;

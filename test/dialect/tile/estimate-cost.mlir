@@ -19,6 +19,7 @@ tile.kernel @row_sum(%x: !tile.view<2xf32>, %y: !tile.view<1xf32, mut>) {
 // CHECK: tile.kernel @product
 // CHECK-SAME: bytes = "4*dim(2,0)*tiles(2,1,64)*dim(0,1) + 4*tiles(2,0,32)*dim(2,1)*dim(0,1) + 4*dim(2,0)*dim(2,1)"
 // CHECK-SAME: flops = "2*dim(2,0)*dim(2,1)*dim(0,1)"
+// CHECK-SAME: tiles = "1*tiles(2,0,32)*tiles(2,1,64)"
 tile.kernel @product(%a: !tile.view<2xf32>, %b: !tile.view<2xf32>, %d: !tile.view<2xf32, mut>) {
   %zero = arith.constant 0.0 : f32
   %acc0 = arith.constant dense<0.0> : tensor<32x64xf32>

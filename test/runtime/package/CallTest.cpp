@@ -249,7 +249,7 @@ TEST_F(Call, DescribesSchemas) {
   EXPECT_STREQ(scale.arguments()[1].name, "alpha");
   EXPECT_EQ(scale.arguments()[1].default_value.as.real, 2.0);
   EXPECT_TRUE(op("scale_").arguments()[0].mutates);
-  EXPECT_EQ(library->ops().size(), 7u);
+  EXPECT_EQ(library->ops().size(), 8u);
   EXPECT_TRUE(library->section("plan/test::scale"));
 }
 

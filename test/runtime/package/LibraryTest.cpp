@@ -289,7 +289,7 @@ TEST(Registry, AddsFolders) {
   ASSERT_TRUE(format::writeFile(folder + "/a.kpkg", samplePackage()));
   Registry registry;
   EXPECT_TRUE(registry.addPath(folder));
-  EXPECT_EQ(registry.ops().size(), 7u);
+  EXPECT_EQ(registry.ops().size(), 8u);
   EXPECT_EQ(registry.addPath(folder + "/b.kpkg").error().status, KPKG_ERROR_FILE);
   std::filesystem::remove_all(folder);
   EXPECT_THAT(registry.op("missing").error().message, HasSubstr("the registry has no op 'missing' (test::scale,"));

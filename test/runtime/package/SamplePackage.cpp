@@ -80,6 +80,13 @@ static std::string numberPlan() {
   return plan.finish({y});
 }
 
+static std::string numberInPlacePlan() {
+  PlanWriter plan("test::number_");
+  auto y = plan.parameter("y", 't', true);
+  plan.launch("number_tiles", {}, {{y, true}}, {});
+  return plan.finish({});
+}
+
 /// All but the first element of number(n).
 static std::string tailPlan() {
   PlanWriter plan("test::tail");
@@ -166,6 +173,7 @@ json sampleManifest() {
       op("test::scale_", "scale_(Tensor(a!) x, float alpha) -> ()", {inPlace, alpha}, json::array()),
       op("test::scale_transposed", "scale_transposed(Tensor x) -> Tensor", json::array({x}), {"Tensor"}),
       op("test::number", "number(int n) -> Tensor", json::array({{{"name", "n"}, {"type", "int"}}}), {"Tensor"}),
+      op("test::number_", "number_(Tensor(a!) y) -> ()", json::array({{{"name", "y"}, {"type", "Tensor(a!)"}, {"mut", true}}}), json::array()),
       op("test::tail", "tail(int n) -> Tensor", json::array({{{"name", "n"}, {"type", "int"}}}), {"Tensor"}),
       op("test::complain", "complain() -> Tensor", json::array(), {"Tensor"}),
       op("test::spread", "spread(Tensor x, float alpha=2.0) -> Tensor", {x, alphaTwo}, {"Tensor"})};
@@ -183,6 +191,7 @@ std::string samplePackage(const json &manifest) {
   add("plan/test::scale_", "plan", scaleInPlacePlan());
   add("plan/test::scale_transposed", "plan", scaleTransposedPlan());
   add("plan/test::number", "plan", numberPlan());
+  add("plan/test::number_", "plan", numberInPlacePlan());
   add("plan/test::tail", "plan", tailPlan());
   add("plan/test::spread", "plan", spreadPlan());
   add("plan/test::complain", "plan", complainPlan());

@@ -14,6 +14,7 @@ namespace kpkg::test {
 ///   scale_(Tensor(a!) x, float alpha) -> ()               the same in place
 ///   scale_transposed(Tensor x) -> Tensor                  2 * contiguous(x^T): one copy, one launch
 ///   number(int n) -> Tensor                               int64: i / 8, by a persistent kernel
+///   number_(Tensor(a!) y)                                 the same into y
 ///   tail(int n) -> Tensor                                 number(n)[1:], a view of what was allocated
 ///   complain() -> Tensor                                  prints, then fails an assert
 std::string samplePackage();

@@ -93,6 +93,21 @@ TEST_F(Assemble, LaidOutKernels) {
   EXPECT_GE(kernels, 8u);
 }
 
+TEST_F(Assemble, TensorMapsArePartsOfTheParameters) {
+  bool found = false;
+  forEachModule(KPKG_TEST_FOLDER, [&](mlir::ModuleOp module) {
+    if (!module.lookupSymbol("maps") || found)
+      return;
+    ASSERT_TRUE(succeeded(lower::nvvm::lowerToNvvm(module)));
+    auto ptx = compiler::compileToPtx(*module.getOps<mlir::gpu::GPUModuleOp>().begin(), "sm_90a", 3);
+    ASSERT_TRUE(bool(ptx)) << llvm::toString(ptx.takeError());
+    EXPECT_THAT(*ptx, testing::HasSubstr(".param .align 64 .b8 maps_param_13[128],\n"));
+    EXPECT_THAT(*ptx, testing::HasSubstr(".param .align 64 .b8 maps_param_14[128]\n"));
+    found = true;
+  });
+  EXPECT_TRUE(found);
+}
+
 TEST_F(Assemble, KernelsOfTheCpuTests) {
   unsigned kernels = 0;
   forEachModule(KPKG_KERNEL_FOLDER, [&](mlir::ModuleOp module) {

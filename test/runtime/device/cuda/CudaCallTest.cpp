@@ -177,6 +177,124 @@ TEST_F(CudaCall, OverlapIsALaunchAttribute) {
   EXPECT_THAT(refused.error().message, HasSubstr("overlaps"));
 }
 
+/// A tensor map of the sample's vector instance, which needs facts for `x`.
+json mapOfX() { return {{"arg", 0}, {"box", {16, 32}}, {"swizzle", 128}, {"unit", 1}}; }
+
+FakeTensorMap mapAt(void **parameters, size_t number) {
+  EXPECT_EQ(reinterpret_cast<uint64_t>(parameters[number]) % 64, 0u);
+  return *static_cast<FakeTensorMap *>(parameters[number]);
+}
+
+TEST_F(CudaCall, TensorMapsFollowTheWords) {
+  json &launch = manifest["instances"].back()["launch"];
+  launch["tensor_maps"] = {mapOfX(), {{"arg", 1}, {"box", {256, 4}}, {"swizzle", 0}, {"unit", 1}}};
+  reload(manifest);
+  static FakeTensorMap first, second;
+  fake->onLaunch = [](void **parameters) { first = mapAt(parameters, 14), second = mapAt(parameters, 15); };
+  auto made = scale(onDevice(x, {10, 64}), onDevice(y, {10, 64}));
+  ASSERT_TRUE(made) << made.error().message;
+  EXPECT_EQ(first.address, reinterpret_cast<uint64_t>(x));
+  EXPECT_EQ(first.type, 7) << "float32";
+  EXPECT_EQ(first.rank, 2);
+  EXPECT_EQ(first.extents[0], 64u);
+  EXPECT_EQ(first.extents[1], 10u);
+  EXPECT_EQ(first.strides[0], 256u);
+  EXPECT_EQ(first.box[0], 32u);
+  EXPECT_EQ(first.box[1], 16u);
+  EXPECT_EQ(first.swizzle, 3);
+  EXPECT_EQ(first.promotion, 3);
+  EXPECT_EQ(second.address, reinterpret_cast<uint64_t>(y));
+  EXPECT_EQ(second.box[1], 256u);
+  EXPECT_EQ(fake->encodings, 2);
+  ASSERT_TRUE(scale(onDevice(x + 320, {10, 64}), onDevice(y + 320, {10, 64})));
+  EXPECT_EQ(fake->encodings, 2) << "only the address differs";
+  EXPECT_EQ(first.address, reinterpret_cast<uint64_t>(x + 320));
+  EXPECT_EQ(first.strides[0], 256u);
+  EXPECT_EQ(second.address, reinterpret_cast<uint64_t>(y + 320));
+}
+
+TEST_F(CudaCall, TensorMapsFollowTheAddressOfTheReport) {
+  manifest["instances"].back()["asserts"] = {"never"};
+  manifest["instances"].back()["launch"]["tensor_maps"] = {mapOfX()};
+  reload(manifest);
+  static FakeTensorMap map;
+  fake->onLaunch = [](void **parameters) { map = mapAt(parameters, 15); };
+  ASSERT_TRUE(scale(onDevice(x, {10, 64}), onDevice(y, {10, 64})));
+  EXPECT_EQ(map.address, reinterpret_cast<uint64_t>(x));
+}
+
+TEST_F(CudaCall, WhatTheDriverMakesNoMapOfTakesAnotherInstance) {
+  manifest["instances"].back()["launch"]["tensor_maps"] = {mapOfX()};
+  reload(manifest);
+  Tensor backwards(x + 960, DType::Float32, {10, 64}, {-96, 1}, {KPKG_DEVICE_CUDA, 0}, nullptr);
+  ASSERT_TRUE(scale(backwards, onDevice(y, {10, 64})));
+  EXPECT_STREQ(fake->symbol, "any_kernel");
+  EXPECT_EQ(fake->encodings, 0);
+  Tensor repeated(x, DType::Float32, {10, 64}, {0, 1}, {KPKG_DEVICE_CUDA, 0}, nullptr);
+  ASSERT_TRUE(scale(repeated, onDevice(y, {10, 64})));
+  EXPECT_STREQ(fake->symbol, "vector_kernel") << "one row for all is no trouble";
+  // The stride of a single row may be anything.
+  Tensor single(x, DType::Float32, {1, 64}, {-4, 1}, {KPKG_DEVICE_CUDA, 0}, nullptr);
+  ASSERT_TRUE(scale(single, onDevice(y, {1, 64})));
+  EXPECT_STREQ(fake->symbol, "vector_kernel");
+  fake->failEncoding = 1;
+  auto refused = scale(onDevice(x, {4, 64}), onDevice(y, {4, 64}));
+  ASSERT_FALSE(refused);
+  EXPECT_THAT(refused.error().message, HasSubstr("vector sm_90a: cuTensorMapEncodeTiled failed"));
+}
+
+TEST_F(CudaCall, MalformedTensorMapsAreRefused) {
+  auto refusal = [&](auto change) -> std::string {
+    json changed = manifest;
+    json &instance = changed["instances"].back();
+    instance["launch"]["tensor_maps"] = {mapOfX()};
+    change(instance, instance["launch"]["tensor_maps"][0]);
+    bytes = test::samplePackage(changed);
+    auto opened = Library::openMemory(bytes, "sample.kpkg");
+    return opened ? "opened" : opened.error().message;
+  };
+  EXPECT_EQ(refusal([](json &, json &) {}), "opened");
+  EXPECT_THAT(refusal([](json &, json &map) { map["arg"] = 2; }), HasSubstr("tensor_maps[0] names an argument that is no view"));
+  EXPECT_THAT(refusal([](json &, json &map) { map["arg"] = 3; }), HasSubstr("`arg` is no integer from 0 to 2"));
+  EXPECT_THAT(refusal([](json &, json &map) { map["unit"] = 2; }), HasSubstr("`unit` is no integer from 0 to 1"));
+  EXPECT_THAT(refusal([](json &, json &map) { map["unit"] = 0; }), HasSubstr("needs facts"));
+  EXPECT_THAT(refusal([](json &, json &map) { map["swizzle"] = 48; }), HasSubstr("a swizzle that is not"));
+  EXPECT_THAT(refusal([](json &, json &map) { map["swizzle"] = 64; }), HasSubstr("rows of 128 bytes"));
+  EXPECT_THAT(refusal([](json &, json &map) { map["box"] = {16}; }), HasSubstr("a box of 1 dimensions for a view of 2"));
+  EXPECT_THAT(refusal([](json &, json &map) { map["box"] = {257, 32}; }), HasSubstr("extents are not all from 1 to 256"));
+  EXPECT_THAT(refusal([](json &, json &map) { map["box"] = {-1, 32}; }), HasSubstr("extents are not all from 1 to 256"));
+  EXPECT_THAT(refusal([](json &, json &map) { map["box"] = {16, 30}; }), HasSubstr("rows of 120 bytes"));
+  EXPECT_THAT(refusal([](json &, json &map) { map.erase("unit"); }), HasSubstr("has no `unit`"));
+  EXPECT_THAT(refusal([](json &instance, json &) { instance["facts"][0].erase("align"); }), HasSubstr("needs facts"));
+  EXPECT_THAT(refusal([](json &instance, json &) { instance["facts"][0]["divisible"] = 2; }), HasSubstr("needs facts"));
+  EXPECT_THAT(refusal([](json &instance, json &map) { instance["launch"]["tensor_maps"] = json(9, map); }), HasSubstr("more than 8 tensor maps"));
+  EXPECT_THAT(refusal([](json &instance, json &) { instance["launch"]["tensor_maps"] = 1; }), HasSubstr("is no list"));
+}
+
+TEST_F(CudaCall, PersistentKernelsRunNoMoreCtasThanTheyHaveTiles) {
+  json persistent = test::sampleManifest()["instances"].back();
+  for (const json &instance : manifest["instances"])
+    if (manifest["kernels"][instance["kernel"].get<size_t>()]["name"] == "number_tiles")
+      persistent = instance;
+  persistent["section"] = "host/" + test::foreignTarget(), persistent["target"] = "sm_90a";
+  persistent["launch"] = {{"threads", 128}, {"occupancy", 2}};
+  manifest["instances"].push_back(persistent);
+  fake->wordCount = 0;
+  auto ctas = [&](int64_t count) {
+    reload(manifest);
+    auto made = library->op("test::number_")->call({stream}, {Tensor(x, DType::Int64, {count}, {KPKG_DEVICE_CUDA, 0})});
+    EXPECT_TRUE(made) << made.error().message;
+    return fake->grid[0];
+  };
+  EXPECT_EQ(ctas(16), 8u) << "four multiprocessors";
+  manifest["instances"].back()["tiles"] = {{{"count", 1}, {"factors", {{"tiles", 0, 0, 8}}}}};
+  EXPECT_EQ(ctas(16), 2u);
+  EXPECT_EQ(ctas(17), 3u);
+  EXPECT_EQ(ctas(400), 8u);
+  manifest["instances"].back()["launch"]["cluster"] = 2;
+  EXPECT_EQ(ctas(17), 6u);
+}
+
 /// The last parameter of a kernel with asserts or prints.
 KpkgGpuReport &reportOf(void **parameters) { return **static_cast<KpkgGpuReport **>(parameters[14]); }
 

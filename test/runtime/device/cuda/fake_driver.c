@@ -77,6 +77,29 @@ int cuLaunchKernelEx(const struct LaunchConfig *config, void *function, void **p
       (*(float **)parameters[3])[i] = 2 * (*(float **)parameters[0])[i];
   return 0;
 }
+int cuTensorMapEncodeTiled(struct FakeTensorMap *map, int type, uint32_t rank, uint64_t address, const uint64_t *extents, const uint64_t *strides,
+                           const uint32_t *box, const uint32_t *steps, int interleave, int swizzle, int promotion, int fill) {
+  static const int bytes[] = {1, 2, 4, 4, 8, 8, 2, 4, 8, 2};
+  ++fake.encodings;
+  if (fake.failEncoding || (uint64_t)map % 64 || address % 16 || rank < 1 || rank > 5 || type > 9 || interleave || fill)
+    return 1;
+  memset(map, 0, sizeof *map);
+  map->address = address, map->type = (uint8_t)type, map->rank = (uint8_t)rank;
+  map->swizzle = (uint8_t)swizzle, map->promotion = (uint8_t)promotion;
+  if (swizzle && box[0] * (uint32_t)bytes[type] > 16u << swizzle)
+    return 1;
+  for (uint32_t i = 0; i < rank; ++i) {
+    if (extents[i] < 1 || extents[i] > (uint64_t)1 << 32 || box[i] < 1 || box[i] > 256 || steps[i] != 1)
+      return 1;
+    map->extents[i] = extents[i], map->box[i] = box[i];
+    if (i && (strides[i - 1] % 16 || strides[i - 1] >> 40))
+      return 1;
+    if (i)
+      map->strides[i - 1] = strides[i - 1];
+  }
+  return 0;
+}
+int cuTensorMapReplaceAddress(struct FakeTensorMap *map, uint64_t address) { return map->address = address, address % 16 ? 1 : 0; }
 int cuStreamIsCapturing(void *stream, uint32_t *state) { return *state = (uint32_t)fake.capturing, 0; }
 int cuStreamCreate(void **stream, unsigned flags) { return *stream = malloc(1), ++fake.streams, 0; }
 int cuStreamDestroy_v2(void *stream) { return free(stream), --fake.streams, 0; }

@@ -5,10 +5,17 @@
 
 #include <stdint.h>
 
+// What the stand-in writes where the driver puts a tensor map.
+struct FakeTensorMap {
+  uint64_t address, extents[5], strides[4];
+  uint32_t box[5];
+  uint8_t type, rank, swizzle, promotion;
+};
+
 struct FakeDriver {
-  int major, minor, devices, capturing, failLaunch;
+  int major, minor, devices, capturing, failLaunch, failEncoding;
   int wordCount; // parameters to write down
-  int loads, launches, copies, allocations, depth, streams, waits, events;
+  int loads, launches, copies, allocations, depth, streams, waits, events, encodings;
   int allowedShared;
   uint32_t grid[3], threads, shared, attributes;
   uint64_t words[64];

@@ -1,0 +1,74 @@
+// Tensor maps, made by the driver.
+// SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
+#include "runtime/device/cuda/TensorMap.h"
+#include "runtime/device/cuda/Api.h"
+
+#include <mutex>
+
+namespace kpkg::cuda {
+
+// Numbers of cuda.h.
+static constexpr int noInterleave = 0, promoteTo256Bytes = 3, fillWithZeros = 0;
+
+static int driverType(int32_t dtype) {
+  switch (dtype) {
+  case KPKG_INT16:
+  case KPKG_UINT16:
+    return 1;
+  case KPKG_UINT32:
+    return 2;
+  case KPKG_INT32:
+    return 3;
+  case KPKG_UINT64:
+    return 4;
+  case KPKG_INT64:
+    return 5;
+  case KPKG_FLOAT16:
+    return 6;
+  case KPKG_FLOAT32:
+    return 7;
+  case KPKG_FLOAT64:
+    return 8;
+  case KPKG_BFLOAT16:
+    return 9;
+  default:
+    return 0; // a byte, of whatever meaning
+  }
+}
+
+static int driverSwizzle(uint32_t bytes) { return bytes == 0 ? 0 : bytes == 32 ? 1 : bytes == 64 ? 2 : 3; }
+
+static Status encode(const TensorMapShape &shape, uint64_t address, TensorMapValue &map) {
+  std::array<uint32_t, TensorMapShape::maxRank> steps;
+  steps.fill(1);
+  return check(loadedApi().tensorMapEncode(&map, driverType(shape.dtype), shape.rank, reinterpret_cast<void *>(address), shape.extents.data(),
+                                           shape.strides.data() + 1, shape.box.data(), steps.data(), noInterleave, driverSwizzle(shape.swizzle),
+                                           promoteTo256Bytes, fillWithZeros),
+               "cuTensorMapEncodeTiled");
+}
+
+struct TensorMaps::First {
+  TensorMapShape shape;
+  std::once_flag made;
+  Status status;
+  uint64_t address = 0;
+  TensorMapValue map;
+};
+
+TensorMaps::TensorMaps(const TensorMapShape &shape) : first(std::make_unique<First>()) { first->shape = shape; }
+TensorMaps::~TensorMaps() = default;
+
+Status TensorMaps::at(uint64_t address, TensorMapValue &map) const {
+  std::call_once(first->made, [&] {
+    first->address = address;
+    first->status = encode(first->shape, address, first->map);
+  });
+  if (!first->status)
+    return first->status;
+  map = first->map;
+  if (address == first->address)
+    return {};
+  return check(loadedApi().tensorMapReplaceAddress(&map, reinterpret_cast<void *>(address)), "cuTensorMapReplaceAddress");
+}
+
+} // namespace kpkg::cuda

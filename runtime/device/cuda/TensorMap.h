@@ -1,0 +1,49 @@
+// Tensor maps: how a GPU's copy engine knows memory whose boxes it moves. By NVIDIA's CUtensorMap.
+// SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
+#ifndef KPKG_CUDA_TENSORMAP_H
+#define KPKG_CUDA_TENSORMAP_H
+
+#include <kpkg/kpkg.h>
+#include <kpkg/result.hpp>
+
+#include <array>
+#include <cstddef>
+#include <cstdint>
+#include <memory>
+
+namespace kpkg::cuda {
+
+/// As the driver makes it and a kernel takes it, by value.
+struct alignas(64) TensorMapValue {
+  std::array<std::byte, 128> bytes;
+};
+
+/// Everything of a tensor map but the address. Dimension 0 is the one whose elements lie side by side.
+struct TensorMapShape {
+  static constexpr uint32_t maxRank = 5;
+  int32_t dtype = 0; ///< a kpkg_dtype, not bool
+  uint32_t rank = 0;    ///< 1 to 5
+  std::array<uint64_t, maxRank> extents = {};
+  std::array<uint64_t, maxRank> strides = {}; ///< bytes, of dimensions 1, 2, ...: multiples of 16 below 2^40
+  std::array<uint32_t, maxRank> box = {};     ///< elements
+  uint32_t swizzle = 0;                       ///< bytes: 0, 32, 64 or 128
+};
+
+/// The first and the past-last value that the driver takes.
+inline constexpr uint64_t tensorMapExtentEnd = (uint64_t(1) << 32) + 1, tensorMapStrideEnd = uint64_t(1) << 40;
+
+/// Tensor maps of one shape. The driver makes the first; those for other addresses are copies of it. Any number of threads may use it.
+class TensorMaps {
+public:
+  explicit TensorMaps(const TensorMapShape &shape);
+  ~TensorMaps();
+  /// The map for memory at `address`, a multiple of 16. An error when the driver refuses the shape.
+  Status at(uint64_t address, TensorMapValue &map) const;
+
+private:
+  struct First;
+  std::unique_ptr<First> first;
+};
+
+} // namespace kpkg::cuda
+#endif
