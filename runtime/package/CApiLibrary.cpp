@@ -27,7 +27,7 @@ kpkg_status kpkg_set_error(kpkg_status status, const char *message) {
 const char *kpkg_status_name(kpkg_status status) {
   static const char *const names[] = {"ok",           "wrong use",     "file error",   "format error",
                                       "trust error",  "not found",     "kernel error", "no instance",
-                                      "device error", "out of memory", "unsupported",  "internal error"};
+                                      "device error", "out of memory", "unsupported",  "internal error", "capture refused"};
   return status >= 0 && size_t(status) < std::size(names) ? names[status] : "unknown status";
 }
 

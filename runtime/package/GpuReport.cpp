@@ -21,7 +21,7 @@ Result<GpuReport> GpuReport::prepare(const Instance &instance, int32_t device, c
   if (!capturing)
     return capturing.error();
   if (*capturing)
-    return Error{KPKG_ERROR_USE, "it has asserts or prints, which the host looks at after each launch: it cannot be captured into a graph", {}, instance.label, {}};
+    return Error{KPKG_ERROR_CAPTURE, "it has asserts or prints, which the host looks at after each launch: it cannot be captured into a graph", {}, instance.label, {}};
   KpkgGpuReport header = {};
   header.capacity = instance.prints.empty() ? 0 : messageWords;
   std::vector<uint64_t> words(headerWords + header.capacity, 0);

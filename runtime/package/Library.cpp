@@ -110,7 +110,7 @@ Result<void *> Library::gpuFunction(const Instance &instance, int32_t device, vo
   if (!capturing)
     return capturing.error();
   if (*capturing)
-    return Error{KPKG_ERROR_USE,
+    return Error{KPKG_ERROR_CAPTURE,
                  instance.label + " is not loaded yet, and cannot be while a graph is captured: prewarm the library, or call the op once before",
                  {},
                  instance.label,

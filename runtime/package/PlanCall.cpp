@@ -120,8 +120,10 @@ static Result<PlannedLaunch> planLaunch(PlannedCall &planned, const LaunchStep &
   launch.cost = estimateCost(**chosen, step);
   if (planned.device.isCuda) {
     auto function = library.gpuFunction(**chosen, planned.device.index, frame.stream);
-    if (!function)
-      return function.error();
+    if (!function) {
+      Error error = function.error();
+      return Error{error.status, op.name + ": " + error.message, op.name, error.instance, {}};
+    }
     launch.function = *function;
     std::copy(step.grid.begin(), step.grid.end(), launch.grid);
     if (Status status = countCtas(launch, step, planned.device, op); !status)

@@ -15,7 +15,7 @@ namespace nb = nanobind;
 namespace kpkg::python {
 namespace {
 
-nb::handle kernelError, deviceError, packageError;
+nb::handle kernelError, captureError, deviceError, packageError;
 
 [[noreturn]] void refuse(const OpHandle &op, int32_t index, const std::string &what) {
   kpkg_argument_info info = {};
@@ -247,9 +247,11 @@ nb::object scalarOf(const kpkg_result &result) {
 
 void defineErrors(nb::module_ &module) {
   kernelError = PyErr_NewException("kpkg.KernelError", PyExc_RuntimeError, nullptr);
+  captureError = PyErr_NewException("kpkg.CaptureError", kernelError.ptr(), nullptr);
   deviceError = PyErr_NewException("kpkg.DeviceError", PyExc_RuntimeError, nullptr);
   packageError = PyErr_NewException("kpkg.PackageError", PyExc_RuntimeError, nullptr);
   module.attr("KernelError") = kernelError;
+  module.attr("CaptureError") = captureError;
   module.attr("DeviceError") = deviceError;
   module.attr("PackageError") = packageError;
 }
@@ -268,6 +270,9 @@ void check(kpkg_status status) {
   case KPKG_ERROR_FORMAT:
   case KPKG_ERROR_TRUST:
     type = packageError;
+    break;
+  case KPKG_ERROR_CAPTURE:
+    type = captureError;
     break;
   case KPKG_ERROR_DEVICE:
     type = deviceError;

@@ -39,7 +39,8 @@ typedef enum kpkg_status {
   KPKG_ERROR_DEVICE = 8,      /* DeviceError: a driver call failed */
   KPKG_ERROR_MEMORY = 9,      /* out of memory */
   KPKG_ERROR_UNSUPPORTED = 10, /* valid, but this version of the runtime cannot do it */
-  KPKG_ERROR_INTERNAL = 11
+  KPKG_ERROR_INTERNAL = 11,
+  KPKG_ERROR_CAPTURE = 12 /* KernelError: what the call needs cannot be done while a graph is captured */
 } kpkg_status;
 
 typedef struct kpkg_error {

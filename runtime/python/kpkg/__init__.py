@@ -17,10 +17,11 @@ from typing import TYPE_CHECKING, Any
 
 from kpkg._config import KernelConfig
 from kpkg._default import ops
-from kpkg._errors import DeviceError, FallbackWarning, KernelError, KpkgWarning, PackageError
+from kpkg._errors import CaptureError, DeviceError, FallbackWarning, KernelError, KpkgWarning, PackageError
 from kpkg._library import CustomOpLibrary, Op, kernel_info, load
 from kpkg._native import cpu_targets, cpu_threads, version
 from kpkg._policy import fallback_policy, get_fallback_policy, set_fallback, set_fallback_policy
+from kpkg._profile import Profile, profile_kernel
 
 if TYPE_CHECKING:
     from kpkg import nn as nn
@@ -43,6 +44,7 @@ def __getattr__(name: str) -> Any:
 __version__: str = version()
 
 __all__ = [
+    "CaptureError",
     "CustomOpLibrary",
     "DeviceError",
     "FallbackWarning",
@@ -52,6 +54,7 @@ __all__ = [
     "KpkgWarning",
     "Op",
     "PackageError",
+    "Profile",
     "cpu_targets",
     "cpu_threads",
     "benchmark_op",
@@ -62,6 +65,7 @@ __all__ = [
     "load",
     "nn",
     "ops",
+    "profile_kernel",
     "set_fallback",
     "set_fallback_policy",
 ]

@@ -71,17 +71,11 @@ def _implement(
 
         backward = staticmethod(differentiate)
 
-    class Transformed(torch.autograd.Function):
-        """The same as torch.func wants it, which is 60 us slower."""
-
-        forward = staticmethod(run)
-        setup_context = staticmethod(keep)
-        backward = staticmethod(differentiate)
-
     def kernel(keyset: Any, *args: Any) -> Any:
         if torch.is_grad_enabled() and _requires_grad(*args):
-            function = Transformed if torch._C._are_functorch_transforms_active() else Recorded
-            return function.apply(keyset & _after_autograd, *args)
+            if torch._C._are_functorch_transforms_active():
+                raise KernelError(f"{name} cannot be differentiated by torch.func; torch.autograd.grad and backward() can")
+            return Recorded.apply(keyset & _after_autograd, *args)
         with _below_autograd():
             return redispatch(keyset & _after_autograd, *args)
 

@@ -10,14 +10,15 @@ import sys
 import warnings
 
 from kpkg import _native
-from kpkg._native import DeviceError, KernelError, PackageError
+from kpkg._native import CaptureError, DeviceError, KernelError, PackageError
 
-__all__ = ["DeviceError", "FallbackWarning", "KernelError", "KpkgWarning", "PackageError"]
+__all__ = ["CaptureError", "DeviceError", "FallbackWarning", "KernelError", "KpkgWarning", "PackageError"]
 
 KernelError.__doc__ = """An op refused its arguments, failed in a kernel, or has no kernel for them.
 
 Attributes: ``op``, ``instance`` and ``argument`` name what the error is about, "" where that does not apply.
 """
+CaptureError.__doc__ = "A KernelError: what the call needs, mostly to load a kernel, cannot be done while a CUDA graph is captured. Call ``library.prewarm`` before."
 DeviceError.__doc__ = "A call of a device's driver failed; the message has the call, its error's name and text."
 PackageError.__doc__ = "A package file is damaged, too new, or not trusted."
 

@@ -295,7 +295,7 @@ class CustomOpLibrary:
         status, message, op, instance, argument = _native.last_error()
         if not message or message not in str(error):
             return error
-        made: Exception = (_native.DeviceError if status == 8 else KernelError)(str(error))
+        made: Exception = {8: _native.DeviceError, 12: _native.CaptureError}.get(status, KernelError)(str(error))
         made.op, made.instance, made.argument = op, instance, argument  # type: ignore[attr-defined]
         return made
 

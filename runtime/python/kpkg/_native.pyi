@@ -6,6 +6,8 @@ class KernelError(RuntimeError):
     instance: str
     argument: str
 
+class CaptureError(KernelError): ...
+
 class DeviceError(RuntimeError):
     op: str
     instance: str

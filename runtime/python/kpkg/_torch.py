@@ -15,7 +15,7 @@ from typing import Any
 
 import torch
 
-from kpkg import _autograd, _fake, _policy, _vjp
+from kpkg import _autograd, _fake, _policy, _transforms, _vjp
 from kpkg._errors import KernelError
 from kpkg._library import CustomOpLibrary, Op
 from kpkg._native import Unrecorded, last_error, use_key_switch
@@ -154,6 +154,9 @@ def _register_fakes(op: Op, namespace: str, has_out: bool) -> None:
         _fake.run_out(_current_ops[name], args, kwargs)
 
     torch.library.register_fake(name, fake, lib=fragment)
+    if any(a.is_tensor for a in op.arguments) and not any(a.mutates for a in op.arguments):
+        _transforms.register_autocast(name, local, fragment)
+        _transforms.register_vmap(name, local, lambda: _current_ops[name], fragment)
     if any(a.mutates for a in op.arguments):
         _register_version_bump(fragment, namespace, local, "default")
     if has_out:

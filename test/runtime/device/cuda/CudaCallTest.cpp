@@ -112,7 +112,8 @@ TEST_F(CudaCall, NothingIsLoadedDuringCapture) {
   fake->capturing = 1;
   auto made = scale(onDevice(x, {4, 64}), onDevice(y, {4, 64}));
   ASSERT_FALSE(made);
-  EXPECT_EQ(made.error().status, KPKG_ERROR_USE);
+  EXPECT_EQ(made.error().status, KPKG_ERROR_CAPTURE);
+  EXPECT_EQ(made.error().op, "test::scale");
   EXPECT_THAT(made.error().message, HasSubstr("prewarm the library"));
   fake->capturing = 0;
   ASSERT_TRUE(library->prewarm({KPKG_DEVICE_CUDA, 0}));
@@ -334,7 +335,7 @@ TEST_F(CudaCall, AssertsAndPrintsAreReadAfterTheLaunch) {
   fake->capturing = 1;
   made = scale(onDevice(x, {10, 64}), onDevice(y, {10, 64}));
   ASSERT_FALSE(made);
-  EXPECT_EQ(made.error().status, KPKG_ERROR_USE);
+  EXPECT_EQ(made.error().status, KPKG_ERROR_CAPTURE);
   EXPECT_THAT(made.error().message, HasSubstr("cannot be captured"));
   kpkg_set_log(nullptr, nullptr);
 }

@@ -1,0 +1,153 @@
+"""`kpkg.profile_kernel()`: what ran how often and how long, per op and per kernel.
+
+SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
+"""
+
+from __future__ import annotations
+
+import json
+import os
+import threading
+from collections.abc import Callable
+from types import TracebackType
+from typing import Any
+
+from kpkg import _native
+
+_taking = threading.Lock()
+
+
+class Profile:
+    """Records every call of an op and every launch of a kernel in the process while its ``with`` block runs.
+
+    Launches on a GPU are timed by a pair of events each (not those that are captured into a graph). A recorded launch costs the host some
+    microseconds more: take times of single kernels from it, not of whole programs. One profile at a time.
+    """
+
+    def __init__(self, ranges: bool, limits: dict[str, float] | None) -> None:
+        self._ranges = ranges
+        self._limits = limits or {}
+        #: What was recorded: {"calls": [...], "launches": [...], "dropped": n}, as docs/runtime.md says. Empty before the block ends.
+        self.records: dict[str, Any] = {"calls": [], "launches": [], "dropped": 0}
+
+    def __enter__(self) -> Profile:
+        if not _taking.acquire(blocking=False):
+            raise RuntimeError("another profile is being taken: they do not nest")
+        try:
+            _native.profile_start(self._ranges)
+        except BaseException:
+            _taking.release()
+            raise
+        return self
+
+    def __exit__(self, kind: type[BaseException] | None, error: BaseException | None, trace: TracebackType | None) -> None:
+        try:
+            self.records = json.loads(_native.profile_stop())
+        finally:
+            _taking.release()
+
+    def ops(self) -> list[dict[str, Any]]:
+        """A row for each op, the longest first: op, calls, host_us (all calls together), device_us (None without GPU), bytes, fallbacks."""
+        rows: dict[str, dict[str, Any]] = {}
+        for call in self.records["calls"]:
+            row = rows.setdefault(call["op"], {"op": call["op"], "calls": 0, "host_us": 0.0, "device_us": None, "bytes": 0.0, "fallbacks": 0})
+            row["calls"] += 1
+            row["host_us"] += call["duration_ns"] / 1e3
+            row["fallbacks"] += call["fell_back"]
+        for launch in self.records["launches"]:
+            if launch["op"] in rows:
+                _add_launch(rows[launch["op"]], launch)
+        return sorted(rows.values(), key=lambda row: -(row["device_us"] or row["host_us"]))
+
+    def kernels(self) -> list[dict[str, Any]]:
+        """A row for each kernel instance, the longest first: instance, op, device, calls, host_us, device_us, bytes, flops, gb_s, gflop_s, of_limit.
+
+        Rates are over the time on the GPU, on the CPU over that of the launch. `of_limit` is the share of the device's measured bandwidth, None
+        where ``limits`` has none for it. Bytes and operations are estimates of the package.
+        """
+        rows: dict[tuple[str, str], dict[str, Any]] = {}
+        for launch in self.records["launches"]:
+            key = launch["instance"], launch["device"]
+            row = rows.setdefault(
+                key,
+                {"instance": key[0], "op": launch["op"], "device": key[1], "calls": 0, "host_us": 0.0, "device_us": None, "bytes": 0.0, "flops": 0.0},
+            )
+            row["calls"] += 1
+            row["host_us"] += launch["duration_ns"] / 1e3
+            row["flops"] += launch["flops"]
+            _add_launch(row, launch)
+        for row in rows.values():
+            time_us = row["device_us"] if row["device_us"] is not None else row["host_us"] if row["device"] == "cpu" else 0.0
+            row["gb_s"] = row["bytes"] / time_us / 1e3 if time_us else None
+            row["gflop_s"] = row["flops"] / time_us / 1e3 if time_us else None
+            limit = self._limits.get(row["device"])
+            row["of_limit"] = row["gb_s"] / limit if limit and row["gb_s"] is not None else None
+        return sorted(rows.values(), key=lambda row: -(row["device_us"] or row["host_us"]))
+
+    def summary(self) -> str:
+        """Both tables as text."""
+        ops, kernels = self.ops(), self.kernels()
+        lines = [f"{'op':40} {'calls':>7} {'host us':>10} {'device us':>10} {'fallbacks':>9}"]
+        lines += [f"{r['op']:40} {r['calls']:7} {r['host_us']:10.1f} {_form(r['device_us'], '.1f'):>10} {r['fallbacks']:9}" for r in ops]
+        lines += ["", f"{'calls':>7} {'host us':>10} {'device us':>10} {'GB/s':>8} {'GFLOP/s':>9} {'limit':>6}  kernel"]
+        lines += [
+            f"{r['calls']:7} {r['host_us']:10.1f} {_form(r['device_us'], '.1f'):>10} {_form(r['gb_s'], '.1f'):>8} {_form(r['gflop_s'], '.1f'):>9} "
+            f"{_form(r['of_limit'], '.0%'):>6}  {r['instance']} ({r['device']})"
+            for r in kernels
+        ]
+        if self.records["dropped"]:
+            lines.append(f"{self.records['dropped']} records more than are kept were dropped")
+        return "\n".join(lines)
+
+    def export_chrome_trace(self, path: str | os.PathLike[str]) -> None:
+        """Writes a trace that https://ui.perfetto.dev and chrome://tracing open: calls by thread, kernels by device and stream. Raises OSError."""
+        host, events = os.getpid(), []
+        names: dict[tuple[int, int], str] = {}
+        for call in self.records["calls"]:
+            arguments = {"ok": call["ok"], "fell_back": call["fell_back"]}
+            events.append(_event(call["op"], "op", host, call["thread"], call["start_ns"], call["duration_ns"], arguments))
+            names[host, call["thread"]] = f"thread {call['thread']}"
+        devices: dict[str, int] = {}
+        streams: dict[tuple[str, int], int] = {}
+        for launch in self.records["launches"]:
+            arguments = {"op": launch["op"], "target": launch["target"], "bytes": launch["bytes"], "flops": launch["flops"]}
+            events.append(_event(launch["instance"], "launch", host, launch["thread"], launch["start_ns"], launch["duration_ns"], arguments))
+            if launch["device_start_ns"] is not None:
+                process = devices.setdefault(launch["device"], host + 1 + len(devices))
+                stream = streams.setdefault((launch["device"], launch["stream"]), 1 + len(streams))
+                names[process, stream] = f"stream {launch['stream']:#x}"
+                events.append(_event(launch["instance"], "kernel", process, stream, launch["device_start_ns"], launch["device_duration_ns"], arguments))
+        for name, process in [("host", host), *devices.items()]:
+            events.append({"name": "process_name", "ph": "M", "pid": process, "tid": 0, "args": {"name": name}})
+        for (process, thread), name in names.items():
+            events.append({"name": "thread_name", "ph": "M", "pid": process, "tid": thread, "args": {"name": name}})
+        with open(path, "w", encoding="utf-8") as file:
+            json.dump({"traceEvents": events, "displayTimeUnit": "ns"}, file)
+
+
+def _add_launch(row: dict[str, Any], launch: dict[str, Any]) -> None:
+    row["bytes"] += launch["bytes"]
+    if launch["device_duration_ns"] is not None:
+        row["device_us"] = (row["device_us"] or 0.0) + launch["device_duration_ns"] / 1e3
+
+
+def _event(name: str, category: str, process: int, thread: int, start_ns: int, duration_ns: int, arguments: dict[str, Any]) -> dict[str, Any]:
+    return {"name": name, "cat": category, "ph": "X", "pid": process, "tid": thread, "ts": start_ns / 1e3, "dur": duration_ns / 1e3, "args": arguments}
+
+
+def _form(value: float | None, form: str) -> str:
+    return "" if value is None else f"{value:{form}}"
+
+
+def profile_kernel(ranges: bool = False, limits: dict[str, float] | None = None) -> Profile:
+    """Records calls and kernels within a ``with`` block.
+
+        with kpkg.profile_kernel() as profile:
+            y = ops.softmax(x)
+        print(profile.summary())
+        profile.export_chrome_trace("trace.json")
+
+    ranges: also make each call a range for NVTX tools such as Nsight Systems; ValueError where no NVTX library is found.
+    limits: bandwidth of devices in GB/s, {"cuda:0": 4000.0, "cpu": 40.0}, as ``kpkg bench`` measures it, for the share of it in the table.
+    """
+    return Profile(ranges, limits)

@@ -1,0 +1,110 @@
+"""Autocast and vmap: what dtypes ops compute in under torch.autocast, and how they run over a dimension more.
+
+SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from typing import Any
+
+import torch
+from torch import Tensor
+
+from kpkg._library import Op
+
+# ---- autocast: as PyTorch does for its op of the same work -----------------------------------------------------------------------------------
+
+_LOWER = {"kpkg::gemm", "kpkg::gemm_batched", "kpkg::linear", "kpkg::gemv", "kpkg::gemm_grouped"}
+_FLOAT32_CUDA = {
+    f"kpkg::{name}"
+    for name in "softmax log_softmax layer_norm native_layer_norm group_norm native_group_norm cross_entropy cumsum cumprod prod sum softplus "
+    "vector_norm".split()
+}
+_FLOAT32_CPU = {f"kpkg::{name}" for name in "avg_pool3d cross_entropy".split()}
+
+
+def _autocast_dtype(name: str, device: str, tensors: list[Tensor]) -> torch.dtype | None:
+    """The dtype that float arguments are cast to; None leaves them."""
+    if name.startswith("kpkg::") and name in _LOWER:
+        return torch.get_autocast_dtype(device)
+    if name in (_FLOAT32_CUDA if device == "cuda" else _FLOAT32_CPU):
+        return torch.float32
+    dtypes = {t.dtype for t in tensors if t.is_floating_point()}
+    if len(dtypes) < 2:
+        return None
+    widest = torch.float16
+    for dtype in dtypes:  # mixed arguments: the widest, as PyTorch's ops promote
+        widest = torch.promote_types(widest, dtype) if widest in dtypes or dtype != torch.bfloat16 else dtype
+    return widest
+
+
+def _cast(value: Any, dtype: torch.dtype) -> Any:
+    if isinstance(value, Tensor) and value.is_floating_point() and value.dtype not in (dtype, torch.float64):
+        return value.to(dtype)
+    return value
+
+
+def register_autocast(name: str, local: str, fragment: torch.library.Library) -> None:
+    """Makes op `name` of the dispatcher follow torch.autocast on the CPU and on CUDA devices. Other namespaces' ops have mixed dtypes promoted."""
+    namespace = name.partition("::")[0]
+    overload = getattr(getattr(torch.ops, namespace), local).default
+    public = f"{namespace.partition('__')[0]}::{local}"
+
+    def kernel(device: str) -> Callable[..., Any]:
+        key = torch._C.DispatchKeySet(getattr(torch._C.DispatchKey, f"Autocast{device.upper()}"))
+
+        def run(*args: Any) -> Any:
+            dtype = _autocast_dtype(public, device, [a for a in args if isinstance(a, Tensor)])
+            with torch._C._ExcludeDispatchKeyGuard(key):
+                return overload(*args) if dtype is None else overload(*(_cast(a, dtype) for a in args))
+
+        return run
+
+    for device in ("cpu", "cuda"):
+        fragment.impl(local, kernel(device), f"Autocast{device.upper()}")
+
+
+# ---- vmap ------------------------------------------------------------------------------------------------------------------------------------
+
+_UNARY = {
+    f"kpkg::{name}"
+    for name in "relu leaky_relu gelu silu sigmoid tanh elu selu softplus hardtanh hardsigmoid hardswish mish layer_norm native_layer_norm rms_norm".split()
+}  # of their first argument alone: a dimension before the others changes nothing
+_ALONG = {f"kpkg::{name}" for name in "softmax log_softmax cumsum cumprod".split()}  # along the dimension that the second argument names
+
+
+def register_vmap(name: str, local: str, current: Callable[[], Op], fragment: torch.library.Library) -> None:
+    """Makes op `name` run under torch.vmap: where a dimension more is the same op by that op, else by a loop over the dimension."""
+    namespace = name.partition("::")[0]
+    overload = getattr(getattr(torch.ops, namespace), local).default
+    public = f"{namespace.partition('__')[0]}::{local}"
+
+    def rule(info: Any, in_dims: tuple[int | None, ...], *args: Any) -> tuple[Any, Any]:
+        op = current()
+        values = [*args, *(a.default for a in op.arguments[len(args) :])]
+        dims = [*in_dims, *(None for _ in range(len(values) - len(in_dims)))]
+        only_first = dims[0] is not None and all(d is None for d in dims[1:])
+        if only_first and public in _UNARY:
+            result = overload(values[0].movedim(dims[0], 0), *values[1:])
+        elif only_first and public in _ALONG and values[0].dim() > 1:
+            dim = values[1] if values[1] < 0 else values[1] + 1
+            result = overload(values[0].movedim(dims[0], 0), dim, *values[2:])
+        else:
+            return _loop(overload, info.batch_size, dims, values)
+        return result, tuple(0 for _ in result) if isinstance(result, tuple) else 0
+
+    torch.library.register_vmap(name, rule, lib=fragment)
+
+
+def _loop(overload: Any, size: int, dims: list[int | None], values: list[Any]) -> tuple[Any, Any]:
+    def one(i: int) -> Any:
+        return overload(*(v if d is None else v.select(d, i) for d, v in zip(dims, values)))
+
+    results = [one(i) for i in range(size)]
+    if not results:
+        raise RuntimeError(f"vmap over a dimension of extent 0: {overload} does not run, so that its result has no shape")
+    if isinstance(results[0], tuple):
+        columns = tuple(None if column[0] is None else torch.stack(column) for column in zip(*results))
+        return columns, tuple(None if column is None else 0 for column in columns)
+    return torch.stack(results), 0

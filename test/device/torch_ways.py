@@ -1,0 +1,276 @@
+"""The ways in which PyTorch calls ops on a GPU: graphs, streams, threads, compile, autocast, opcheck, gradients, profile.
+
+    KPKG_PATH=packages python3 test/device/torch_ways.py [--calls 10000] --out ways.json
+
+SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
+"""
+
+from __future__ import annotations
+
+import argparse
+import json
+import os
+import subprocess
+import sys
+import threading
+import time
+import traceback
+from collections.abc import Callable
+from pathlib import Path
+from typing import Any
+
+import torch
+from torch.testing import assert_close
+
+import kpkg
+
+OPTIONS: argparse.Namespace
+CHECKS: list[Callable[[], Any]] = []
+
+
+def check(function: Callable[[], Any]) -> Callable[[], Any]:
+    CHECKS.append(function)
+    return function
+
+
+def randn(*shape: int, dtype: torch.dtype = torch.float32) -> torch.Tensor:
+    return torch.randn(shape, device="cuda", dtype=dtype)
+
+
+@check
+def graph_capture_and_replay() -> Any:
+    """With a pool of its own, and one that two graphs share; results follow the inputs."""
+    x, w = randn(64, 256, dtype=torch.bfloat16), randn(256, dtype=torch.bfloat16)
+    for op in (kpkg.ops.softmax, kpkg.ops.layer_norm, kpkg.ops.gemm):
+        op.op._library.prewarm("cuda")
+
+    def model() -> torch.Tensor:
+        return torch.ops.kpkg.softmax(torch.ops.kpkg.gemm(torch.ops.kpkg.layer_norm(x, [256], w), x, transpose_b=True), -1)
+
+    before = torch.cuda.CUDAGraph()
+    with torch.cuda.graph(before):
+        y = model()
+    second = torch.cuda.CUDAGraph()
+    with torch.cuda.graph(second, pool=before.pool()):
+        z = model() * 2
+    for _ in range(3):
+        x.copy_(randn(64, 256, dtype=torch.bfloat16))
+        before.replay()
+        second.replay()
+        torch.cuda.synchronize()
+        assert_close(y, model())
+        assert_close(z, model() * 2)
+
+
+REFUSED = """
+import torch, kpkg
+kpkg.set_fallback_policy("strict")
+x = torch.randn(8, 64, device="cuda")
+assert kpkg.ops.softmax.is_available
+g = torch.cuda.CUDAGraph()
+try:
+    with torch.cuda.graph(g):
+        kpkg.ops.softmax(x)
+except (kpkg.KernelError, kpkg.DeviceError) as error:
+    print(type(error).__name__, error.op, error)
+"""
+
+
+@check
+def capture_without_prewarm_is_refused() -> str:
+    done = subprocess.run([sys.executable, "-c", REFUSED], capture_output=True, text=True)
+    assert "Error kpkg::softmax" in done.stdout and "prewarm" in done.stdout, done.stdout + done.stderr[-1500:]
+    return done.stdout.strip()
+
+
+@check
+def side_streams() -> None:
+    x = randn(4096, 1024)
+    expected = x.softmax(-1)
+    stream = torch.cuda.Stream()
+    for _ in range(20):
+        y = torch.empty_like(x)
+        torch.cuda._sleep(1_000_000)
+        z = x + 0
+        stream.wait_stream(torch.cuda.current_stream())
+        with torch.cuda.stream(stream):
+            y = torch.ops.kpkg.softmax(z)
+        torch.cuda.current_stream().wait_stream(stream)
+        assert_close(y, expected)
+
+
+@check
+def threads_and_streams() -> str:
+    """8 threads, each on 4 streams of its own, mixed ops and shapes: right, and memory flat."""
+    shapes = [(3, 17), (64, 256), (128, 1000), (5, 4096), (1, 1), (33, 64)]
+    inputs = {shape: randn(*shape) for shape in shapes}
+    expected = {shape: (x.softmax(-1), torch.nn.functional.layer_norm(x, shape[1:]), torch.nn.functional.gelu(x)) for shape, x in inputs.items()}
+    torch.cuda.synchronize()
+    failures: list[str] = []
+
+    def work(seed: int, calls: int) -> None:
+        streams = [torch.cuda.Stream() for _ in range(4)]
+        try:
+            for i in range(calls):
+                shape = shapes[(seed * 7 + i) % len(shapes)]
+                x, (soft, norm, gelu) = inputs[shape], expected[shape]
+                with torch.cuda.stream(streams[i % 4]):
+                    found, wanted = ((torch.ops.kpkg.softmax(x), soft), (torch.ops.kpkg.layer_norm(x, shape[1:]), norm), (torch.ops.kpkg.gelu(x), gelu))[i % 3]
+                    if i % 97 == 0 and not torch.allclose(found, wanted, atol=1e-5, rtol=1e-4):
+                        failures.append(f"thread {seed}, call {i}, {shape}")
+            for stream in streams:
+                stream.synchronize()
+        except Exception as error:  # any way to fail is a finding
+            failures.append(f"thread {seed}: {type(error).__name__}: {error}")
+
+    def run(calls: int) -> tuple[int, int]:
+        pool = [threading.Thread(target=work, args=(seed, calls)) for seed in range(8)]
+        for thread in pool:
+            thread.start()
+        for thread in pool:
+            thread.join()
+        torch.cuda.synchronize()
+        torch.cuda.empty_cache()
+        return torch.cuda.mem_get_info()[0], int(Path("/proc/self/statm").read_text().split()[1]) * os.sysconf("SC_PAGE_SIZE")
+
+    free, resident = run(OPTIONS.calls // 10)
+    start = time.perf_counter()
+    free_after, resident_after = run(OPTIONS.calls)
+    seconds = time.perf_counter() - start
+    assert not failures, failures[:5]
+    lost, grown = free - free_after, resident_after - resident
+    assert lost <= 64 << 20, f"{lost >> 20} MiB of the GPU's memory are gone"
+    assert grown <= 64 << 20, f"the process grew by {grown >> 20} MiB"
+    return f"{8 * OPTIONS.calls} calls in {seconds:.1f} s; device memory {lost >> 10} KiB less, host {grown >> 10} KiB more"
+
+
+@check
+def compiled_forward_and_backward() -> None:
+    def model(x: torch.Tensor, w: torch.Tensor) -> torch.Tensor:
+        return torch.ops.kpkg.softmax(torch.ops.kpkg.layer_norm(x, [x.shape[1]], w) * 2)
+
+    compiled = torch.compile(model, fullgraph=True)
+    for rows in (3, 8, 33):
+        x, w = randn(rows, 256).requires_grad_(), randn(256).requires_grad_()
+        found, expected = compiled(x, w), torch.nn.functional.layer_norm(x, [256], w).mul(2).softmax(-1)
+        assert_close(found, expected)
+        upstream = torch.randn_like(found)
+        for mine, theirs in zip(torch.autograd.grad(found, (x, w), upstream), torch.autograd.grad(expected, (x, w), upstream)):
+            assert_close(mine, theirs, atol=1e-4, rtol=1e-3)
+
+
+@check
+def opcheck_on_the_gpu() -> str:
+    x, w = randn(6, 40), randn(40)
+    calls = {"softmax": (x, -1), "log_softmax": (x, 0), "layer_norm": (x, [40], w, w), "rms_norm": (x, [40], w), "gelu": (x,), "add": (x, w), "gemm": (x, x, 1.0, 1.0, False, True)}
+    done = []
+    for name, args in calls.items():
+        if kpkg.ops[f"kpkg::{name}"].is_available:
+            torch.library.opcheck(getattr(torch.ops.kpkg, name).default, args)
+            done.append(name)
+    return ", ".join(done)
+
+
+@check
+def gradients() -> None:
+    x, w = randn(5, 70).requires_grad_(), randn(70).requires_grad_()
+    for mine, theirs in [
+        (torch.ops.kpkg.softmax(x), x.softmax(-1)),
+        (torch.ops.kpkg.layer_norm(x, [70], w), torch.nn.functional.layer_norm(x, [70], w)),
+        (torch.ops.kpkg.gelu(x), torch.nn.functional.gelu(x)),
+    ]:
+        upstream = torch.randn_like(mine)
+        for a, b in zip(torch.autograd.grad(mine, (x, w), upstream, allow_unused=True), torch.autograd.grad(theirs, (x, w), upstream, allow_unused=True)):
+            assert (a is None) == (b is None)
+            if a is not None and b is not None:
+                assert_close(a, b, atol=1e-4, rtol=1e-3)
+
+
+@check
+def autocast() -> None:
+    x, w = randn(8, 64), torch.nn.Linear(64, 32, device="cuda")
+    layer = kpkg.nn.Linear.from_torch(w)
+    with torch.autocast("cuda", dtype=torch.bfloat16), torch.no_grad():
+        for mine, theirs in [(layer(x), w(x)), (kpkg.nn.Softmax(-1)(layer(x)), torch.softmax(w(x), -1)), (kpkg.nn.GELU()(w(x)), torch.nn.functional.gelu(w(x)))]:
+            assert mine.dtype == theirs.dtype, (mine.dtype, theirs.dtype)
+            assert_close(mine, theirs, atol=2e-2, rtol=2e-2)
+
+
+@check
+def several_gpus() -> str:
+    count = torch.cuda.device_count()
+    for index in range(count):
+        x = torch.randn(8, 64, device=f"cuda:{index}")
+        y = torch.ops.kpkg.softmax(x)
+        assert y.device == x.device
+        assert_close(y, x.softmax(-1))
+    return f"{count} GPUs"
+
+
+@check
+def injected_model() -> str:
+    torch.manual_seed(0)
+    width = 1024
+    model = torch.nn.Sequential(torch.nn.LayerNorm(width), torch.nn.Linear(width, 4 * width), torch.nn.GELU(), torch.nn.Linear(4 * width, width), torch.nn.Softmax(-1))
+    model = model.to("cuda", torch.bfloat16).eval()
+    x = randn(8, 512, width, dtype=torch.bfloat16)
+    with torch.no_grad(), kpkg.fallback_policy("warn"):
+        expected = model(x)
+        with kpkg.inject(model, sample_input=x, verbose=False) as injection:
+            assert_close(model(x), expected, atol=2e-2, rtol=5e-2)
+        return "\n" + str(injection)
+
+
+@check
+def profile() -> str:
+    x = randn(4096, 1024)
+    with kpkg.profile_kernel() as taken:
+        for _ in range(5):
+            torch.ops.kpkg.softmax(x)
+    rows = taken.kernels()
+    assert rows and rows[0]["calls"] == 5 and rows[0]["device_us"] > 0, rows
+    return "\n" + taken.summary()
+
+
+@check
+def torch_profiler_shows_names() -> str:
+    x = randn(64, 256)
+    with torch.profiler.profile(activities=[torch.profiler.ProfilerActivity.CPU, torch.profiler.ProfilerActivity.CUDA]) as taken:
+        torch.ops.kpkg.softmax(x)
+        torch.cuda.synchronize()
+    names = {event.key for event in taken.key_averages()}
+    assert "kpkg::softmax" in names, names
+    kernels = [name for name in names if "softmax_rows" in name]
+    assert kernels, names
+    return ", ".join(kernels)
+
+
+def main() -> int:
+    global OPTIONS
+    parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
+    parser.add_argument("--calls", type=int, default=10_000, help="calls of each of the 8 threads")
+    parser.add_argument("--only", action="append", help="name of a check; may be repeated")
+    parser.add_argument("--out", type=Path)
+    OPTIONS = parser.parse_args()
+    kpkg.set_fallback_policy("strict")
+    for name in ("softmax", "layer_norm", "gemm", "gelu", "log_softmax", "rms_norm", "add"):
+        assert kpkg.ops[f"kpkg::{name}"].is_available, kpkg.ops[f"kpkg::{name}"].reason
+    results = {}
+    for function in CHECKS:
+        name = function.__name__
+        if OPTIONS.only and name not in OPTIONS.only:
+            continue
+        start = time.perf_counter()
+        try:
+            text, state = str(function() or ""), "passed"
+        except Exception as error:  # the others are to run all the same
+            text, state = f"{type(error).__name__}: {str(error)[:1500]}\n{traceback.format_exc(limit=-3)}", "FAILED"
+        results[name] = {"state": state, "seconds": round(time.perf_counter() - start, 2), "text": text}
+        print(f"{state:7} {name:40} {results[name]['seconds']:7.2f} s  {text}", flush=True)
+        if OPTIONS.out:
+            OPTIONS.out.write_text(json.dumps(results, indent=1) + "\n")
+    return 1 if any(result["state"] == "FAILED" for result in results.values()) else 0
+
+
+if __name__ == "__main__":
+    sys.exit(main())
