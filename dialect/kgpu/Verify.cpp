@@ -77,6 +77,9 @@ private:
           auto sum = cast<RankedTensorType>(product.getType());
           if (layoutOf(sum) != wgmmaAccumulator(sum.getShape(), launch.consumers))
             return LogicalResult(op->emitOpError() << "accumulates in the layout " << layoutOf(sum).str());
+          if (auto lhs = dyn_cast<RankedTensorType>(product.getLhs().getType());
+              lhs && layoutOf(lhs) != wgmmaAccumulator(lhs.getShape(), launch.consumers))
+            return LogicalResult(op->emitOpError() << "reads a tile in the layout " << layoutOf(lhs).str());
           return verifyRole(op, /*loads=*/false);
         })
         .Case<AwaitOp, ReleaseOp, WgmmaWaitOp, TensorStoreOp>([&](Operation *) { return verifyRole(op, /*loads=*/false); })

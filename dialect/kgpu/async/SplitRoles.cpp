@@ -18,6 +18,7 @@
 #include "dialect/kgpu/async/StreamedDots.h"
 #include "mlir/Dialect/UB/IR/UBOps.h"
 #include "mlir/Transforms/GreedyPatternRewriteDriver.h"
+#include <map>
 
 using namespace mlir;
 
@@ -37,24 +38,35 @@ layout::SharedLayout panels(ArrayRef<int64_t> shape, unsigned panelDim, unsigned
   return layout::transposed(cantFail(layout::SharedLayout::tma({shape[1], shape[0]}, elementBytes, layout::Swizzle::B128)));
 }
 
-/// The buffers of one operand: one slot, and all of them.
-struct OperandBuffers {
-  SharedType slot;
-  Value all;
+/// An operand that is copied ahead, and where it is put.
+struct Member {
+  StreamedOperand operand;
+  Value tile;      ///< what the product reads in the source
+  SharedType slot; ///< one slot
+  Value buffers;   ///< all of them
+  Value filled;    ///< the slot that the compute role reads
 };
 
-/// What a product's operands go through.
+/// Operands that are copied together: those of one product whose loads stand in one block.
 struct Stream {
-  StreamedDot product;
-  OperandBuffers lhs, rhs;
-  Value ring, use;      ///< `use` is carried by the loops around the product
+  tile::DotOp dot;
+  Operation *anchor; ///< the op of the loads' block that is or contains the product: filled slots are awaited before it and released after it
+  SmallVector<Member, 2> members;
+  Value ring, use;      ///< `use` is carried by the loops around the anchor
   unsigned carried = 0; ///< as this iteration argument of the innermost one
+
+  int64_t bytes() const {
+    int64_t sum = 0;
+    for (const Member &member : members)
+      sum += member.slot.getSizeBytes();
+    return sum;
+  }
 };
 
-SharedType slotType(const StreamedOperand &operand, Value value) {
-  auto tile = cast<RankedTensorType>(value.getType());
-  unsigned bytes = elementBytes(tile.getElementType());
-  return SharedType::get(tile.getShape(), tile.getElementType(), panels(tile.getShape(), operand.panelDim, bytes));
+Member memberFor(const StreamedOperand &operand, Value tile) {
+  auto type = cast<RankedTensorType>(tile.getType());
+  unsigned bytes = elementBytes(type.getElementType());
+  return {operand, tile, SharedType::get(type.getShape(), type.getElementType(), panels(type.getShape(), operand.panelDim, bytes)), {}, {}};
 }
 
 class Splitter {
@@ -63,10 +75,11 @@ public:
       : kernel(kernel), rewriter(kernel.getContext()), loc(kernel.getLoc()), body(kernel.getBody().front()) {}
 
   LogicalResult run() {
-    for (const StreamedDot &product : streamedDots(kernel, targetOf(kernel)))
-      streams.push_back({product, {}, {}, {}, {}});
-    if (streams.empty())
+    products = streamedDots(kernel, targetOf(kernel));
+    if (products.empty())
       return kernel.emitError("has warpgroups that compute, but no product whose operands can be copied by themselves");
+    for (StreamedDot &product : products)
+      findStreams(product);
     Operation *first = firstOfRoles();
     rewriter.setInsertionPoint(first);
     if (failed(makeRings()))
@@ -75,7 +88,9 @@ public:
     for (Stream &stream : streams)
       countUses(stream);
     for (Stream &stream : streams) { // later ones have replaced the loops of earlier ones
-      auto loop = dyn_cast<scf::ForOp>(stream.product.dot->getParentOp());
+      if (auto loop = dyn_cast<scf::ForOp>(stream.dot->getParentOp()); loop && stream.anchor != stream.dot.getOperation())
+        stream.anchor = stream.members.front().operand.load->getBlock()->findAncestorOpInBlock(*stream.dot);
+      auto loop = dyn_cast<scf::ForOp>(stream.anchor->getParentOp());
       stream.use = loop ? Value(loop.getRegionIterArg(stream.carried)) : zero;
     }
     first = firstOfRoles(); // loops were replaced
@@ -91,13 +106,26 @@ public:
     for (Stream &stream : streams)
       copyOperands(stream, mapping);
     for (Stream &stream : streams)
-      multiply(stream);
+      awaitOperands(stream);
+    for (StreamedDot &product : products)
+      multiply(product, mapping);
     strip(*load);
     return simplify(roles);
   }
 
 private:
   Value constant(int64_t value) { return arith::ConstantIndexOp::create(rewriter, loc, value); }
+
+  void findStreams(StreamedDot &product) {
+    for (auto [operand, tile] : {std::pair(&product.lhs, product.dot.getLhs()), std::pair(&product.rhs, product.dot.getRhs())}) {
+      if (!*operand)
+        continue;
+      Operation *anchor = (*operand)->load->getBlock()->findAncestorOpInBlock(*product.dot);
+      if (streams.empty() || streams.back().dot != product.dot || streams.back().anchor != anchor)
+        streams.push_back({product.dot, anchor, {}, {}, {}});
+      streams.back().members.push_back(memberFor(**operand, tile));
+    }
+  }
 
   /// The first op that not every thread may run: all before it are scalars.
   Operation *firstOfRoles() {
@@ -108,39 +136,56 @@ private:
     llvm_unreachable("a product gives a tile");
   }
 
-  LogicalResult makeRings() {
-    int64_t bytes = 0;
-    for (Stream &stream : streams) {
-      stream.lhs.slot = slotType(stream.product.lhs, stream.product.dot.getLhs());
-      stream.rhs.slot = slotType(stream.product.rhs, stream.product.dot.getRhs());
-      bytes += stream.lhs.slot.getSizeBytes() + stream.rhs.slot.getSizeBytes();
-    }
+  unsigned loopsAround(Operation *op) {
+    unsigned depth = 0;
+    for (Operation *parent = op->getParentOp(); parent != kernel; parent = parent->getParentOp())
+      ++depth;
+    return depth;
+  }
+
+  /// As many slots for each stream as shared memory holds; what is copied less often than others gets one.
+  FailureOr<SmallVector<int64_t>> slotCounts() {
     int64_t taken = kReservedBytes;
     kernel.walk([&](AllocOp alloc) { taken += cast<SharedType>(alloc.getResult().getType()).getSizeBytes(); });
-    int64_t room = (targetOf(kernel).sharedPerCta - taken) / bytes, slots = std::min(kMostSlots, room);
+    unsigned deepest = 0;
+    for (Stream &stream : streams)
+      deepest = std::max(deepest, loopsAround(stream.anchor));
+    int64_t often = 0, seldom = 0;
+    for (Stream &stream : streams)
+      (loopsAround(stream.anchor) == deepest ? often : seldom) += stream.bytes();
+    int64_t room = (targetOf(kernel).sharedPerCta - taken - seldom) / often, slots = std::min(kMostSlots, room);
     if (DictionaryAttr hints = kernel.getScheduleAttr())
       if (auto stages = hints.getAs<IntegerAttr>("stages"))
         slots = std::min<int64_t>(room, stages.getInt());
     if (slots < 2)
-      return kernel.emitError() << "needs " << 2 * bytes << " bytes of shared memory for operands that are copied ahead";
-    Type i64 = rewriter.getI64Type();
-    for (Stream &stream : streams) {
-      for (OperandBuffers *buffers : {&stream.lhs, &stream.rhs}) {
-        SmallVector<int64_t> shape(buffers->slot.getShape());
+      return kernel.emitError() << "needs " << taken + seldom + 2 * often << " bytes of shared memory for operands that are copied ahead";
+    SmallVector<int64_t> counts;
+    for (Stream &stream : streams)
+      counts.push_back(loopsAround(stream.anchor) == deepest ? slots : 1);
+    return counts;
+  }
+
+  LogicalResult makeRings() {
+    FailureOr<SmallVector<int64_t>> counts = slotCounts();
+    if (failed(counts))
+      return failure();
+    for (auto [stream, slots] : llvm::zip(streams, *counts)) {
+      for (Member &member : stream.members) {
+        SmallVector<int64_t> shape(member.slot.getShape());
         shape.insert(shape.begin(), slots);
-        auto type = SharedType::get(shape, buffers->slot.getElementType(), layout::withSlots(*buffers->slot.getMemory(), slots));
-        buffers->all = AllocOp::create(rewriter, loc, type, IntegerAttr());
+        auto type = SharedType::get(shape, member.slot.getElementType(), layout::withSlots(*member.slot.getMemory(), slots));
+        member.buffers = AllocOp::create(rewriter, loc, type, IntegerAttr());
       }
-      Value barriers = AllocOp::create(rewriter, loc, SharedType::get({2, slots}, i64), IntegerAttr());
+      Value barriers = AllocOp::create(rewriter, loc, SharedType::get({2, slots}, rewriter.getI64Type()), IntegerAttr());
       stream.ring = RingOp::create(rewriter, loc, RingType::get(rewriter.getContext(), slots), barriers);
     }
     return success();
   }
 
-  /// Makes the loops around a product carry how often its operands have been copied.
+  /// Makes the loops around a stream carry how often it has been filled.
   void countUses(Stream &stream) {
     SmallVector<scf::ForOp> loops;
-    for (Operation *parent = stream.product.dot->getParentOp(); parent != kernel; parent = parent->getParentOp())
+    for (Operation *parent = stream.members.front().operand.load->getParentOp(); parent != kernel; parent = parent->getParentOp())
       loops.push_back(cast<scf::ForOp>(parent));
     Value use = zero;
     for (scf::ForOp &loop : llvm::reverse(loops)) {
@@ -164,59 +209,74 @@ private:
     }
   }
 
-  Value slotOf(const OperandBuffers &buffers, Value use) {
-    int64_t slots = cast<SharedType>(buffers.all.getType()).getShape().front();
+  Value slotOf(const Member &member, Value use) {
+    int64_t slots = cast<SharedType>(member.buffers.getType()).getShape().front();
     Value count = arith::ConstantIntOp::create(rewriter, loc, slots, 32);
     Value index = arith::IndexCastUIOp::create(rewriter, loc, rewriter.getIndexType(), arith::RemUIOp::create(rewriter, loc, use, count));
-    return SlotOp::create(rewriter, loc, buffers.slot, buffers.all, index);
+    return SlotOp::create(rewriter, loc, member.slot, member.buffers, index);
   }
 
   /// Copies one operand, panel by panel.
-  void copy(const StreamedOperand &operand, const OperandBuffers &buffers, Value ring, Value use, const IRMapping &mapping) {
-    int64_t bytes = buffers.slot.getElementBytes(), width = kPanelBytes / bytes, extent = operand.place.box[operand.place.unit];
-    SmallVector<int64_t> box = operand.place.box;
-    box[operand.place.unit] = width;
+  void copy(const Member &member, Value ring, Value use, const IRMapping &mapping) {
+    const TensorView &place = member.operand.place;
+    int64_t bytes = member.slot.getElementBytes(), width = kPanelBytes / bytes, extent = place.box[place.unit];
+    SmallVector<int64_t> box = place.box;
+    box[place.unit] = width;
     int64_t panelBytes = llvm::product_of(box) * bytes;
-    unsigned map = addTensorMap(kernel, TensorMapAttr::get(rewriter.getContext(), operand.place.argument.getArgNumber(), box, kPanelBytes));
-    Value slot = slotOf(buffers, use);
+    unsigned map = addTensorMap(kernel, TensorMapAttr::get(rewriter.getContext(), place.argument.getArgNumber(), box, kPanelBytes));
+    Value slot = slotOf(member, use);
     SmallVector<Value> offsets;
-    for (Value offset : operand.place.offsets)
+    for (Value offset : place.offsets)
       offsets.push_back(mapping.lookupOrDefault(offset));
-    Value begin = offsets[operand.place.unit];
+    Value begin = offsets[place.unit];
     for (int64_t panel = 0; panel < extent / width; ++panel) {
-      offsets[operand.place.unit] =
+      offsets[place.unit] =
           panel == 0 ? begin : arith::AddIOp::create(rewriter, loc, begin, constant(panel * width)).getResult();
-      TensorLoadOp::create(rewriter, loc, operand.place.argument, offsets, map, slot, panel * panelBytes, ring, use);
+      TensorLoadOp::create(rewriter, loc, place.argument, offsets, map, slot, panel * panelBytes, ring, use);
     }
   }
 
   void copyOperands(Stream &stream, const IRMapping &mapping) {
-    auto dot = cast<tile::DotOp>(mapping.lookup(stream.product.dot.getOperation()));
-    rewriter.setInsertionPoint(dot);
+    rewriter.setInsertionPoint(mapping.lookup(stream.anchor));
     Value use = mapping.lookupOrDefault(stream.use);
-    AcquireOp::create(rewriter, loc, stream.ring, use, stream.lhs.slot.getSizeBytes() + stream.rhs.slot.getSizeBytes());
-    copy(stream.product.lhs, stream.lhs, stream.ring, use, mapping);
-    copy(stream.product.rhs, stream.rhs, stream.ring, use, mapping);
-    rewriter.replaceOp(dot, dot.getAccumulator());
+    AcquireOp::create(rewriter, loc, stream.ring, use, stream.bytes());
+    for (const Member &member : stream.members)
+      copy(member, stream.ring, use, mapping);
   }
 
-  void multiply(Stream &stream) {
-    tile::DotOp dot = stream.product.dot;
-    rewriter.setInsertionPoint(dot);
+  void awaitOperands(Stream &stream) {
+    rewriter.setInsertionPoint(stream.anchor);
     AwaitOp::create(rewriter, loc, stream.ring, stream.use);
-    Value left = slotOf(stream.lhs, stream.use), right = slotOf(stream.rhs, stream.use);
-    Value product = WgmmaOp::create(rewriter, loc, left, right, dot.getAccumulator(), startAtFirst(dot));
-    Value done = WgmmaWaitOp::create(rewriter, loc, 0, product).getResult(0);
+    for (Member &member : stream.members) {
+      member.filled = slotOf(member, stream.use);
+      filled[{stream.dot, member.tile.getAsOpaquePointer()}] = member.filled;
+    }
+    rewriter.setInsertionPointAfter(stream.anchor);
     ReleaseOp::create(rewriter, loc, stream.ring, stream.use);
+  }
+
+  void multiply(StreamedDot &product, const IRMapping &mapping) {
+    tile::DotOp dot = product.dot;
+    auto copied = cast<tile::DotOp>(mapping.lookup(dot.getOperation()));
+    rewriter.replaceOp(copied, copied.getAccumulator());
+    rewriter.setInsertionPoint(dot);
+    Value left = product.lhs ? filled.at({dot, dot.getLhs().getAsOpaquePointer()}) : dot.getLhs(), right = filled.at({dot, dot.getRhs().getAsOpaquePointer()});
+    Value adds = whetherAdds(dot);
+    Value started = WgmmaOp::create(rewriter, loc, left, right, dot.getAccumulator(), adds);
+    Value done = WgmmaWaitOp::create(rewriter, loc, 0, started).getResult(0);
     rewriter.replaceOp(dot, done);
   }
 
-  /// i1: whether the product adds to its accumulator. One that starts at zero in front of the loop gets no start.
-  Value startAtFirst(tile::DotOp dot) {
+  /// i1: whether the product adds to its accumulator. One that is zero gets no value at all.
+  Value whetherAdds(tile::DotOp dot) {
+    if (isZero(dot.getAccumulator())) {
+      dot.getAccumulatorMutable().assign(ub::PoisonOp::create(rewriter, loc, dot.getType()));
+      return arith::ConstantIntOp::create(rewriter, loc, 0, 1);
+    }
     auto argument = dyn_cast<BlockArgument>(dot.getAccumulator());
     auto loop = argument ? dyn_cast<scf::ForOp>(argument.getOwner()->getParentOp()) : scf::ForOp();
     if (!loop || dot->getBlock() != loop.getBody() || !isZero(loop.getTiedLoopInit(argument)->get()) ||
-        loop.getTiedLoopYieldedValue(argument)->get() != dot.getResult())
+        loop.getTiedLoopYieldedValue(argument)->get() != dot.getResult() || !argument.hasOneUse())
       return arith::ConstantIntOp::create(rewriter, loc, 1, 1);
     OpOperand *start = loop.getTiedLoopInit(argument);
     Value zeros = start->get();
@@ -260,7 +320,9 @@ private:
   Location loc;
   Block &body;
   Value zero;
+  std::vector<StreamedDot> products;
   std::vector<Stream> streams;
+  std::map<std::pair<Operation *, void *>, Value> filled; ///< by product and operand
 };
 
 struct SplitRoles final : impl::KgpuSplitRolesBase<SplitRoles> {

@@ -40,11 +40,16 @@ bool suitsWarpgroups(const StreamedDot &streams) {
     return false;
   if (element.isF32() && dot.getPrecision() != tile::DotPrecision::TF32)
     return false;
-  if (elementBytes(element) != 2 && (streams.lhs.panelDim != 1 || streams.rhs.panelDim != 0))
+  if (elementBytes(element) != 2 && (!streams.lhs || streams.lhs->panelDim != 1 || streams.rhs->panelDim != 0))
     return false;
   int64_t rows = sum.getDimSize(0), columns = sum.getDimSize(1), depth = lhs.getDimSize(1);
   int64_t columnStep = element.isInteger(8) && columns > 32 ? 16 : 8; // PTX ISA, shapes of wgmma
   return rows % 64 == 0 && llvm::isPowerOf2_64(rows) && columns % columnStep == 0 && columns <= 256 && depth * elementBytes(element) % 32 == 0;
+}
+
+/// Whether the operand's load runs before the product whenever the product runs, in the same or a block around it.
+bool isAround(const StreamedOperand &operand, tile::DotOp dot) {
+  return operand.load->getBlock()->findAncestorOpInBlock(*dot) != nullptr;
 }
 
 /// Loops around an op are all that decides how often it runs.
@@ -69,7 +74,7 @@ std::vector<StreamedDot> streamedDots(tile::KernelOp kernel, const TargetModel &
     if (!dot)
       return WalkResult::advance();
     std::optional<StreamedOperand> lhs = streamed(dot.getLhs()), rhs = streamed(dot.getRhs());
-    if (!lhs || !rhs || !isOnlyInLoops(dot, kernel) || lhs->load->getBlock() != dot->getBlock() || rhs->load->getBlock() != dot->getBlock())
+    if (!rhs || !isOnlyInLoops(dot, kernel) || !isAround(*rhs, dot) || (lhs && !isAround(*lhs, dot)))
       return WalkResult::interrupt();
     StreamedDot streams{dot, *lhs, *rhs};
     if (!suitsWarpgroups(streams))

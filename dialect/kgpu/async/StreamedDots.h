@@ -15,7 +15,8 @@ struct StreamedOperand {
 
 struct StreamedDot {
   tile::DotOp dot;
-  StreamedOperand lhs, rhs;
+  std::optional<StreamedOperand> lhs; ///< nothing: the product reads it from registers
+  std::optional<StreamedOperand> rhs; ///< always there
 };
 
 /// The products of a kernel, if warpgroups can compute all of them from shared memory on this chip; nothing when one of them needs

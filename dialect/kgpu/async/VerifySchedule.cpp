@@ -258,15 +258,16 @@ private:
 
   // Reads
 
-  LogicalResult verifyReads(Block &block) {
-    SmallVector<AwaitOp> open;
+  /// `around` are uses that are awaited and not yet released around the block.
+  LogicalResult verifyReads(Block &block, ArrayRef<AwaitOp> around = {}) {
+    SmallVector<AwaitOp> open(around);
     SmallVector<WgmmaOp> running;
     for (Operation &op : block) {
       if (auto await = dyn_cast<AwaitOp>(op)) {
         open.push_back(await);
       } else if (auto product = dyn_cast<WgmmaOp>(op)) {
         for (Value operand : {Value(product.getLhs()), Value(product.getRhs())})
-          if (!isOpen(operand, open))
+          if (isa<SharedType>(operand.getType()) && !isOpen(operand, open))
             return product.emitOpError("reads a slot that was not awaited before, or is released");
         for (Operation *user : product->getUsers())
           if (!isa<WgmmaWaitOp>(user) && !(isa<WgmmaOp>(user) && cast<WgmmaOp>(user).getAccumulator() == product.getResult()))
@@ -277,19 +278,19 @@ private:
         running.erase(running.begin(), running.begin() + done);
       } else if (auto release = dyn_cast<ReleaseOp>(op)) {
         auto *await = llvm::find_if(open, [&](AwaitOp one) { return one.getRing() == release.getRing() && one.getUse() == release.getUse(); });
-        if (await == open.end())
-          return release.emitOpError("releases a use that was not awaited before");
+        if (await == open.end() || (*await)->getBlock() != &block)
+          return release.emitOpError("releases a use that was not awaited before in the same block");
         for (WgmmaOp product : running)
           if (reads(product, release))
             return release.emitOpError("releases a slot that a product may still read");
         open.erase(await);
       } else if (auto loop = dyn_cast<scf::ForOp>(op)) {
-        if (failed(verifyReads(*loop.getBody())))
+        if (failed(verifyReads(*loop.getBody(), open)))
           return failure();
       }
     }
-    if (!open.empty())
-      return open.front().emitOpError("awaits a use that is not released in the same block");
+    if (open.size() > around.size())
+      return open.back().emitOpError("awaits a use that is not released in the same block");
     if (!running.empty())
       return running.front().emitOpError("is not waited for in its block");
     return success();

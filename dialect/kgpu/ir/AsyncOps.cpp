@@ -75,19 +75,22 @@ bool kgpu::isWgmmaElement(Type element, Type sum) {
 }
 
 LogicalResult WgmmaOp::verify() {
-  SharedType lhs = getLhs().getType(), rhs = getRhs().getType();
+  auto lhs = dyn_cast<SharedType>(getLhs().getType());
+  auto tile = dyn_cast<RankedTensorType>(getLhs().getType());
+  SharedType rhs = getRhs().getType();
   auto sum = cast<RankedTensorType>(getAccumulator().getType());
-  if (!panelDim(lhs) || !panelDim(rhs))
+  if ((lhs && !panelDim(lhs)) || !panelDim(rhs))
     return emitOpError("reads operands in panels of 128 bytes");
-  if (lhs.getShape()[1] != rhs.getShape()[0] || sum.getShape() != ArrayRef<int64_t>{lhs.getShape()[0], rhs.getShape()[1]})
-    return emitOpError() << "cannot multiply " << lhs.getShape() << " by " << rhs.getShape() << " into " << sum.getShape();
-  Type element = lhs.getElementType();
-  if (element != rhs.getElementType() || !isWgmmaElement(element, sum.getElementType()))
-    return emitOpError() << "cannot multiply " << element << " by " << rhs.getElementType() << " into " << sum.getElementType();
-  if (elementBytes(element) != 2 && (panelDim(lhs) != 1 || panelDim(rhs) != 0))
-    return emitOpError() << "reads operands of " << element << " along what is summed over";
-  if (!hasLayout(sum))
-    return emitOpError("needs a layout on its accumulator");
+  ArrayRef<int64_t> left = lhs ? lhs.getShape() : tile.getShape();
+  if (left.size() != 2 || left[1] != rhs.getShape()[0] || sum.getShape() != ArrayRef<int64_t>{left[0], rhs.getShape()[1]})
+    return emitOpError() << "cannot multiply " << left << " by " << rhs.getShape() << " into " << sum.getShape();
+  Type element = rhs.getElementType(), other = lhs ? lhs.getElementType() : tile.getElementType();
+  if (element != other || !isWgmmaElement(element, sum.getElementType()))
+    return emitOpError() << "cannot multiply " << other << " by " << element << " into " << sum.getElementType();
+  if (elementBytes(element) != 2 && (!lhs || panelDim(lhs) != 1 || panelDim(rhs) != 0))
+    return emitOpError() << "reads operands of " << element << " along what is summed over, from shared memory";
+  if (!hasLayout(sum) || (tile && !hasLayout(tile)))
+    return emitOpError("needs a layout on its tiles");
   return success();
 }
 

@@ -143,13 +143,14 @@ def Kgpu_WgmmaOp : Kgpu_Op<"wgmma", [MemoryEffects<[MemRead]>, AllTypesMatch<["a
     result = lhs @ rhs, plus `accumulator` where `adds` is true; where it is false, what the accumulator holds does not matter. Operands
     lie in panels of 128 bytes as TMA's 128-byte swizzle leaves them, along either dimension where elements have 16 bits, else along what is
     summed over. Elements are bf16, f16, f8E4M3FN, f8E5M2 or f32, which counts as tf32, into f32; or i8 into i32. The layout of the accumulator is
-    `wgmmaAccumulator` (layout/DotLayout.h). The result, and the operands' memory, must not be touched until `kgpu.wgmma_wait` gave it.
+    `wgmmaAccumulator` (async/WgmmaLayout.h); the left operand may be a tile in that layout too. The result, and the operands, must not be
+    touched until `kgpu.wgmma_wait` gave it.
 
     ```mlir
     %t = kgpu.wgmma %a, %b, %c adds %some : !left, !right, tensor<64x128xf32, #acc>
     ```
   }];
-  let arguments = (ins Kgpu_SharedType:$lhs, Kgpu_SharedType:$rhs, Tile_Tile:$accumulator, I1:$adds);
+  let arguments = (ins AnyTypeOf<[Kgpu_SharedType, Tile_Tile]>:$lhs, Kgpu_SharedType:$rhs, Tile_Tile:$accumulator, I1:$adds);
   let results = (outs Tile_Tile:$result);
   let assemblyFormat = [{
     $lhs `,` $rhs `,` $accumulator `adds` $adds attr-dict

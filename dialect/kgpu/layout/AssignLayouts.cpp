@@ -12,6 +12,7 @@
 //
 // On entry: a configured kernel without layouts. On exit: every tile has one, and every op is satisfied.
 #include "dialect/kgpu/Passes.h"
+#include "dialect/kgpu/async/StreamedDots.h"
 #include "dialect/kgpu/async/WgmmaLayout.h"
 #include "dialect/kgpu/layout/DotLayout.h"
 #include "dialect/layout/Algebra.h"
@@ -95,6 +96,11 @@ public:
     cloneCheapProducers(kernel);
     kernel.walk([&](Operation *op) { unite(op); });
     kernel.walk([&](tile::DotOp dot) { give(dot.getResult(), accumulator(dot.getResult())); });
+    if (launch.consumers != 0)
+      products = streamedDots(kernel, targetOf(kernel));
+    for (StreamedDot &product : products)
+      if (!product.lhs)
+        give(product.dot.getLhs(), accumulator(product.dot.getLhs()));
     spread();
     kernel.walk([&](tile::LoadOp load) {
       if (isTile(load.getResult()))
@@ -337,6 +343,14 @@ private:
           reshape.getValueMutable().assign(converted(builder, op->getLoc(), from, *backward));
           return success();
         })
+        .Case([&](tile::DotOp dot) {
+          // What warpgroups take from registers has the place of an accumulator; what they take from memory has none.
+          if (launch.consumers != 0 && llvm::any_of(products, [&](const StreamedDot &product) { return product.dot == dot && !product.lhs; })) {
+            OpBuilder builder(op);
+            dot.getLhsMutable().assign(converted(builder, op->getLoc(), dot.getLhs(), accumulator(dot.getLhs())));
+          }
+          return success();
+        })
         .Case([&](tile::PermuteOp permute) {
           giveResult(cast<OpResult>(permute.getResult()), layout::permute(layoutOf(permute.getValue()), unsignedOf(permute.getPermutation())));
           return success();
@@ -359,6 +373,7 @@ private:
   llvm::EquivalenceClasses<Value> classes;
   SmallVector<Value> values; ///< of all classes, in program order
   DenseMap<Value, Layout> layouts;
+  std::vector<StreamedDot> products; ///< of warpgroups
 };
 
 struct AssignLayouts final : impl::KgpuAssignLayoutsBase<AssignLayouts> {

@@ -3,6 +3,7 @@
 #include "dialect/lower/nvvm/AsyncInstructions.h"
 #include "dialect/lower/nvvm/DeviceOps.h"
 #include "dialect/lower/nvvm/Emitter.h"
+#include "dialect/lower/nvvm/Words.h"
 
 using namespace mlir;
 
@@ -117,28 +118,50 @@ LogicalResult Emitter::emitTensorLoad(kgpu::TensorLoadOp op) {
   return success();
 }
 
+/// The four words that a thread gives of a tile of 16-bit elements in an accumulator's layout: rows `row` and 8 below, columns from `column`
+/// and 8 further on.
+SmallVector<Value> Emitter::leftFragment(Value tile, int64_t row, int64_t column) {
+  const layout::Layout &layout = kgpu::layoutOf(tile);
+  ValueRange held = registersOf(tile);
+  SmallVector<Value> words;
+  for (int64_t next : {0, 8})
+    for (int64_t below : {0, 8}) {
+      Value low = held[*layout.registerOf({row + below, column + next}, 0)], high = held[*layout.registerOf({row + below, column + next + 1}, 0)];
+      words.push_back(pairOfNarrowFloats(builder, low, high));
+    }
+  return words;
+}
+
 LogicalResult Emitter::emitWgmma(kgpu::WgmmaOp op) {
-  auto lhs = cast<kgpu::SharedType>(op.getLhs().getType()), rhs = cast<kgpu::SharedType>(op.getRhs().getType());
-  int64_t rows = lhs.getShape()[0], depth = lhs.getShape()[1], columns = rhs.getShape()[1], bytes = lhs.getElementBytes();
+  auto lhs = dyn_cast<kgpu::SharedType>(op.getLhs().getType()), rhs = cast<kgpu::SharedType>(op.getRhs().getType());
+  auto sum = cast<RankedTensorType>(op.getType());
+  int64_t rows = sum.getDimSize(0), columns = sum.getDimSize(1), depth = rhs.getShape()[0], bytes = rhs.getElementBytes();
   int64_t stepDepth = 32 / bytes, rowsOfBlock = 64, blocks = rows / (rowsOfBlock * launch.consumers);
-  bool lhsDepthLast = *kgpu::panelDim(lhs) == 1, rhsDepthLast = *kgpu::panelDim(rhs) == 0;
+  bool lhsDepthLast = !lhs || *kgpu::panelDim(lhs) == 1, rhsDepthLast = *kgpu::panelDim(rhs) == 0;
   Type i32 = builder.getI32Type();
-  OperandDescriptor left{LLVM::PtrToIntOp::create(builder, i32, scalar(op.getLhs())), (lhsDepthLast ? rows : depth) * panelBytes, lhsDepthLast};
-  OperandDescriptor right{LLVM::PtrToIntOp::create(builder, i32, scalar(op.getRhs())), (rhsDepthLast ? columns : depth) * panelBytes, rhsDepthLast};
-  // From one block of rows to the next: further rows of a panel, or another panel.
-  int64_t blockBytes = lhsDepthLast ? rowsOfBlock * panelBytes : left.panelBytes;
-  Value own = arith::MulIOp::create(builder, warpgroup, constantOf(builder, blockBytes));
-  left.address = arith::AddIOp::create(builder, left.address, own);
+  OperandDescriptor left, right{LLVM::PtrToIntOp::create(builder, i32, scalar(op.getRhs())), (rhsDepthLast ? columns : depth) * panelBytes, rhsDepthLast};
+  int64_t blockBytes = 0;
+  if (lhs) {
+    left = {LLVM::PtrToIntOp::create(builder, i32, scalar(op.getLhs())), (lhsDepthLast ? rows : depth) * panelBytes, lhsDepthLast};
+    // From one block of rows to the next: further rows of a panel, or another panel.
+    blockBytes = lhsDepthLast ? rowsOfBlock * panelBytes : left.panelBytes;
+    Value own = arith::MulIOp::create(builder, warpgroup, constantOf(builder, blockBytes));
+    left.address = arith::AddIOp::create(builder, left.address, own);
+  }
   // Where a step of 32 bytes of depth begins in an operand.
   auto stepBytes = [&](const OperandDescriptor &operand, int64_t step) {
     int64_t along = step * 32;
     return operand.isDepthLast ? along / panelBytes * operand.panelBytes + along % panelBytes : step * stepDepth * panelBytes;
   };
   const layout::Layout &layout = kgpu::layoutOf(op.getResult());
-  ValueRange sums = registersOf(op.getAccumulator());
-  TileRegisters results(sums);
+  TileRegisters results(registersOf(op.getAccumulator()));
   APInt constant;
   bool alwaysAdds = matchPattern(op.getAdds(), m_ConstantInt(&constant)) && constant.isOne();
+  // Fragments are ready before the first instruction: nothing may be written while products run.
+  SmallVector<SmallVector<Value>> fragments;
+  for (int64_t block = 0; block < blocks && !lhs; ++block)
+    for (int64_t step = 0; step < depth / stepDepth; ++step)
+      fragments.push_back(leftFragment(op.getLhs(), block * rowsOfBlock * launch.consumers, step * stepDepth));
   wgmmaFence(builder);
   for (int64_t block = 0; block < blocks; ++block) {
     SmallVector<unsigned> registers;
@@ -150,10 +173,14 @@ LogicalResult Emitter::emitWgmma(kgpu::WgmmaOp op) {
     for (unsigned reg : registers)
       part.push_back(results[reg]);
     for (int64_t step = 0; step < depth / stepDepth; ++step) {
-      Value a = descriptorAt(builder, left, stepBytes(left, step) + block * blockBytes * launch.consumers);
+      SmallVector<Value> a;
+      if (lhs)
+        a = {descriptorAt(builder, left, stepBytes(left, step) + block * blockBytes * launch.consumers)};
+      else
+        a = fragments[block * (depth / stepDepth) + step];
       Value b = descriptorAt(builder, right, stepBytes(right, step));
       Value adds = step == 0 && !alwaysAdds ? scalar(op.getAdds()) : Value();
-      part = wgmma(builder, part, a, !lhsDepthLast, b, !rhsDepthLast, adds, lhs.getElementType());
+      part = wgmma(builder, part, a, !lhsDepthLast, b, !rhsDepthLast, adds, rhs.getElementType());
     }
     for (auto [reg, value] : llvm::zip(registers, part))
       results[reg] = value;

@@ -149,13 +149,21 @@ static StringRef wgmmaKind(Type element) {
       .Case([](IntegerType) { return "k32.s32.s8.s8"; });
 }
 
-SmallVector<Value> wgmma(ImplicitLocOpBuilder &builder, ValueRange sums, Value lhs, bool lhsIsTransposed, Value rhs, bool rhsIsTransposed,
-                         Value adds, Type element) {
-  std::string registers;
-  for (size_t i = 0; i < sums.size(); ++i)
-    registers += (i ? ", $" : "$") + std::to_string(i);
-  size_t next = 2 * sums.size();
-  SmallVector<Value> others = {lhs, rhs};
+SmallVector<Value> wgmma(ImplicitLocOpBuilder &builder, ValueRange sums, ValueRange lhs, bool lhsIsTransposed, Value rhs,
+                         bool rhsIsTransposed, Value adds, Type element) {
+  size_t next = 0;
+  auto operands = [&](size_t count) {
+    std::string text;
+    for (size_t i = 0; i < count; ++i)
+      text += (i ? ", $" : "$") + std::to_string(next++);
+    return text;
+  };
+  bool inRegisters = lhs.size() > 1;
+  std::string registers = operands(sums.size());
+  next = 2 * sums.size();
+  std::string left = operands(lhs.size()), right = operands(1);
+  SmallVector<Value> others(lhs);
+  others.push_back(rhs);
   if (adds)
     others.push_back(adds);
   // Factors of 1 for both operands, and whether they are transposed: each only where the instruction has it.
@@ -163,11 +171,14 @@ SmallVector<Value> wgmma(ImplicitLocOpBuilder &builder, ValueRange sums, Value l
   if (isa<FloatType>(element))
     modifiers = ", 1, 1";
   if (element.isBF16() || element.isF16())
-    modifiers += std::string(lhsIsTransposed ? ", 1" : ", 0") + (rhsIsTransposed ? ", 1" : ", 0");
-  std::string text = "wgmma.mma_async.sync.aligned.m64n" + std::to_string(2 * sums.size()) + wgmmaKind(element).str() + " {" + registers + "}, $" +
-                     std::to_string(next) + ", $" + std::to_string(next + 1) + ", " + (adds ? "$" + std::to_string(next + 2) : "1") + modifiers +
-                     ";";
-  return onSums(builder, sums, others, text, adds ? ",l,l,b" : ",l,l", /*touchesMemory=*/false);
+    modifiers += std::string(inRegisters ? "" : lhsIsTransposed ? ", 1" : ", 0") + (rhsIsTransposed ? ", 1" : ", 0");
+  std::string text = "wgmma.mma_async.sync.aligned.m64n" + std::to_string(2 * sums.size()) + wgmmaKind(element).str() + " {" + registers + "}, " +
+                     (inRegisters ? "{" + left + "}" : left) + ", " + right + ", " + (adds ? operands(1) : "1") + modifiers + ";";
+  std::string constraints;
+  for (size_t i = 0; i < lhs.size(); ++i)
+    constraints += inRegisters ? ",r" : ",l";
+  constraints += adds ? ",l,b" : ",l";
+  return onSums(builder, sums, others, text, constraints, /*touchesMemory=*/false);
 }
 
 SmallVector<Value> wgmmaWait(ImplicitLocOpBuilder &builder, int64_t pending, ValueRange sums) {

@@ -54,9 +54,9 @@ mlir::Value descriptorAt(mlir::ImplicitLocOpBuilder &builder, const OperandDescr
 
 void wgmmaFence(mlir::ImplicitLocOpBuilder &builder);
 void wgmmaCommit(mlir::ImplicitLocOpBuilder &builder);
-/// One instruction: 64 rows, 2 * sums.size() columns, 32 bytes of depth. `adds`: i1; null = true. `element`: see
-/// kgpu::isWgmmaElement.
-llvm::SmallVector<mlir::Value> wgmma(mlir::ImplicitLocOpBuilder &builder, mlir::ValueRange sums, mlir::Value lhs, bool lhsIsTransposed,
+/// One instruction: 64 rows, 2 * sums.size() columns, 32 bytes of depth. `lhs` is a descriptor (i64), or four words (i32) of the fragment in
+/// registers. `adds`: i1; null = true. `element`: see kgpu::isWgmmaElement.
+llvm::SmallVector<mlir::Value> wgmma(mlir::ImplicitLocOpBuilder &builder, mlir::ValueRange sums, mlir::ValueRange lhs, bool lhsIsTransposed,
                                      mlir::Value rhs, bool rhsIsTransposed, mlir::Value adds, mlir::Type element);
 /// Waits until at most `pending` groups run; gives `sums` as they are then.
 llvm::SmallVector<mlir::Value> wgmmaWait(mlir::ImplicitLocOpBuilder &builder, int64_t pending, mlir::ValueRange sums);
