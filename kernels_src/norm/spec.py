@@ -18,7 +18,8 @@ def layer_norm_samples(dtype: torch.dtype, generator: torch.Generator) -> Iterat
     def make(*shape: int) -> Tensor:
         return normal(shape, dtype, generator)
 
-    for m, n in [(1, 1), (0, 5), (1, 7), (5, 33), (4, 129), (2, 1000), (3, 1024), (3, 1025), (2, 8191), (1, 16385), (2, 40000)]:
+    short = [(1, 1), (0, 5), (1, 7), (5, 33), (4, 129), (2, 1000), (3, 1024), (3, 1025), (2, 8191)]
+    for m, n in [*short, (3, 12288), (1, 16385), (2, 40000), (2, 65544), (1, 131072), (1, 140001)]:
         yield Sample((make(m, n), [n], make(n), make(n), 1e-5), label=f"{m}x{n}")
     yield Sample((make(2, 3, 4, 8), [4, 8], make(4, 8), make(4, 8), 1e-5), label="two dimensions")
     yield Sample((make(6, 8), [6, 8], make(6, 8), None, 1e-3), label="everything, no bias")
@@ -127,7 +128,7 @@ def rms_norm_backward_magnitudes(grad: Tensor, x: Tensor, shape: list[int], weig
 def backward_samples(dtype: torch.dtype, generator: torch.Generator) -> Iterator[Sample]:
     """grad, input, normalized_shape, mean, rstd, weight"""
     accumulator = torch.float64 if dtype == torch.float64 else torch.float32
-    sizes = [(300, 64), (513, 40), (3000, 5)]
+    sizes = [(300, 64), (513, 40), (3000, 5), (70, 12288), (70, 16384), (35, 20000)]
     more = [Sample((normal((m, n), dtype, generator), [n], normal((n,), dtype, generator)), label=f"{m}x{n}") for m, n in sizes]
     for index, sample in enumerate([*layer_norm_samples(dtype, generator), *more]):
         x, shape = sample.args[:2]
