@@ -110,7 +110,7 @@ int main(int count, char **arguments) {
   }
   const kpkg_op *op = NULL;
   CHECK(kpkg_library_op(library, "test::scale", &op) == KPKG_OK);
-  CHECK(kpkg_library_op_count(library) == 7);
+  CHECK(kpkg_library_op_count(library) == 8);
   scale(op);
   devices();
   errors(library, op);
