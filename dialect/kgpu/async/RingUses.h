@@ -4,6 +4,6 @@
 #include "dialect/kgpu/ir/KgpuDialect.h"
 
 namespace kpkg::kgpu {
-/// The number of the use of whose slot a buffer is: `kgpu.slot %all[%use mod slots]`. Null when it is none.
-mlir::Value useOfSlot(mlir::Value buffer);
+/// Whether a buffer is the slot of this use: `kgpu.slot %all[%use mod slots]`. A single slot is that of every use.
+bool isSlotOf(mlir::Value buffer, mlir::Value use);
 } // namespace kpkg::kgpu

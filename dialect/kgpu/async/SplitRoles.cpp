@@ -211,6 +211,8 @@ private:
 
   Value slotOf(const Member &member, Value use) {
     int64_t slots = cast<SharedType>(member.buffers.getType()).getShape().front();
+    if (slots == 1)
+      return SlotOp::create(rewriter, loc, member.slot, member.buffers, constant(0));
     Value count = arith::ConstantIntOp::create(rewriter, loc, slots, 32);
     Value index = arith::IndexCastUIOp::create(rewriter, loc, rewriter.getIndexType(), arith::RemUIOp::create(rewriter, loc, use, count));
     return SlotOp::create(rewriter, loc, member.slot, member.buffers, index);

@@ -76,7 +76,7 @@ std::vector<StreamedDot> streamedDots(tile::KernelOp kernel, const TargetModel &
     std::optional<StreamedOperand> lhs = streamed(dot.getLhs()), rhs = streamed(dot.getRhs());
     if (!rhs || !isOnlyInLoops(dot, kernel) || !isAround(*rhs, dot) || (lhs && !isAround(*lhs, dot)))
       return WalkResult::interrupt();
-    StreamedDot streams{dot, *lhs, *rhs};
+    StreamedDot streams{dot, lhs, rhs};
     if (!suitsWarpgroups(streams))
       return WalkResult::interrupt();
     dots.push_back(streams);

@@ -17,14 +17,17 @@ namespace kpkg::kgpu {
 #define GEN_PASS_DEF_KGPUVERIFYSCHEDULE
 #include "dialect/kgpu/Passes.h.inc"
 
-Value useOfSlot(Value buffer) {
+bool isSlotOf(Value buffer, Value use) {
   auto slot = buffer.getDefiningOp<SlotOp>();
-  auto cast = slot ? slot.getIndex().getDefiningOp<arith::IndexCastUIOp>() : arith::IndexCastUIOp();
+  if (!slot)
+    return false;
+  int64_t slots = cast<SharedType>(slot.getBuffer().getType()).getShape()[0];
+  if (slots == 1)
+    return matchPattern(slot.getIndex(), m_Zero());
+  auto cast = slot.getIndex().getDefiningOp<arith::IndexCastUIOp>();
   auto rest = cast ? cast.getIn().getDefiningOp<arith::RemUIOp>() : arith::RemUIOp();
-  APInt slots;
-  if (!rest || !matchPattern(rest.getRhs(), m_ConstantInt(&slots)) || slots != cast_or_null<SharedType>(slot.getBuffer().getType()).getShape()[0])
-    return {};
-  return rest.getLhs();
+  APInt count;
+  return rest && rest.getLhs() == use && matchPattern(rest.getRhs(), m_ConstantInt(&count)) && count == slots;
 }
 
 namespace {
@@ -228,7 +231,7 @@ private:
     auto *filling = llvm::find_if(open, [&](Filling &one) { return one.acquire.getRing() == load.getRing(); });
     if (filling == open.end() || filling->acquire.getUse() != load.getUse())
       return load.emitOpError("signals a use that was not acquired before");
-    if (useOfSlot(load.getBuffer()) != load.getUse())
+    if (!isSlotOf(load.getBuffer(), load.getUse()))
       return load.emitOpError("fills another slot than that of its use");
     ArrayRef<TensorMapAttr> maps = tensorMaps();
     if (load.getMap() >= maps.size())
@@ -298,7 +301,7 @@ private:
 
   bool isOf(Value operand, Value ring, Value use) {
     auto slot = operand.getDefiningOp<SlotOp>();
-    return slot && useOfSlot(operand) == use && ringOf.lookup(slot.getBuffer()) == ring;
+    return slot && isSlotOf(operand, use) && ringOf.lookup(slot.getBuffer()) == ring;
   }
   bool isOpen(Value operand, ArrayRef<AwaitOp> open) {
     return llvm::any_of(open, [&](AwaitOp await) { return isOf(operand, await.getRing(), await.getUse()); });
