@@ -20,7 +20,7 @@ llvm.func @exp(%x: f32) {
 // bf16 is computed in f32 and rounded once.
 // CHECK-LABEL: func @exp2
 // CHECK: %[[WIDE:.*]] = arith.extf %{{.*}} : bf16 to f32
-// CHECK: %[[E:.*]] = llvm.call_intrinsic "llvm.nvvm.ex2.approx.f32"(%[[WIDE]])
+// CHECK: %[[E:.*]] = llvm.call_intrinsic "llvm.nvvm.ex2.approx.ftz.f32"(%[[WIDE]])
 // CHECK: arith.truncf %[[E]] : f32 to bf16
 llvm.func @exp2(%x: bf16) {
   %e = math.exp2 %x : bf16
