@@ -4,6 +4,7 @@
 #include "runtime/torch/DTypeCodes.h"
 #include "runtime/torch/OpSlot.h"
 
+#include <algorithm>
 #include <array>
 #include <atomic>
 #include <bit>
@@ -179,15 +180,31 @@ kpkg_status runTorchFallback(void *, const kpkg_op *, kpkg_call *call) {
   state->arguments.takeStack(state->fallbackStack.data());
   int32_t failed = torch_call_dispatcher(state->slot.fallback.c_str(), state->slot.isOut ? "out" : "",
                                          state->fallbackStack.data(), version);
+  // Where one result may be None, the fallback says so of all (PyTorch mixes the types of unlike results up): each is in a cell then, or none.
+  const std::vector<bool> &optional = state->slot.optionalResults;
+  bool hasCells = !state->slot.isOut && std::find(optional.begin(), optional.end(), true) != optional.end();
   if (!failed && fallbackError.empty()) {
+    for (size_t i = 0; hasCells && i < optional.size(); ++i)
+      if (auto *cell = std::bit_cast<StableIValue *>(state->fallbackStack[i]); cell && !optional[i]) {
+        state->fallbackStack[i] = *cell;
+        delete cell;
+      }
     state->fellBack = true;
     for (int32_t i = 0; i < state->slot.resultCount; ++i)
       call->results[i] = {};
     return KPKG_OK;
   }
   if (!failed && !state->slot.isOut) // an implementation that reports an error still returns placeholders
-    for (int32_t i = 0; i < state->slot.resultCount; ++i)
-      aoti_torch_delete_tensor_object(std::bit_cast<AtenTensorHandle>(state->fallbackStack[i]));
+    for (int32_t i = 0; i < state->slot.resultCount; ++i) {
+      StableIValue bits = state->fallbackStack[size_t(i)];
+      if (hasCells) {
+        auto *cell = std::bit_cast<StableIValue *>(bits);
+        bits = cell ? *cell : 0;
+        delete cell;
+      }
+      if (bits)
+        aoti_torch_delete_tensor_object(std::bit_cast<AtenTensorHandle>(bits));
+    }
   std::string message =
       state->slot.fallback + " failed: " + (fallbackError.empty() ? "see the message above" : fallbackError);
   return kpkg_set_error(KPKG_ERROR_KERNEL, message.c_str());

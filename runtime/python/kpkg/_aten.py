@@ -85,6 +85,10 @@ def sub(a: Tensor, b: Tensor, alpha: float = 1.0) -> Tensor:
     return torch.sub(a, b if alpha == 1.0 else b * alpha)
 
 
+def gelu(input: Tensor, approximate: str = "none") -> Tensor:
+    return F.gelu(input, approximate=approximate)
+
+
 def swiglu(a: Tensor, b: Tensor) -> Tensor:
     return F.silu(a) * b
 
@@ -231,7 +235,7 @@ def _avg_pool(rank: int) -> Callable[..., Any]:
 FALLBACKS: dict[str, Callable[..., Any]] = {
     f"kpkg::{function.__name__}": function
     for function in (
-        vector_add, softmax, log_softmax, layer_norm, native_layer_norm, rms_norm, gemm, gemm_batched, add, sub, swiglu, geglu,
+        vector_add, softmax, log_softmax, layer_norm, native_layer_norm, rms_norm, gemm, gemm_batched, add, sub, gelu, swiglu, geglu,
         sum, mean, amax, amin, prod, vector_norm, argmax, argmin, cumsum, cumprod, cross_entropy, group_norm, native_group_norm,
         instance_norm, batch_norm, residual_tanh_gated_rmsnorm, residual_rms_norm, residual_layer_norm,
     )
@@ -239,7 +243,7 @@ FALLBACKS: dict[str, Callable[..., Any]] = {
 FALLBACKS |= {f"kpkg::{name}": getattr(torch, name) for name in ("mul", "div", "sigmoid", "tanh")}
 FALLBACKS |= {
     f"kpkg::{name}": getattr(F, name)
-    for name in "relu leaky_relu gelu silu elu selu softplus hardtanh hardsigmoid hardswish mish".split()
+    for name in "relu leaky_relu silu elu selu softplus hardtanh hardsigmoid hardswish mish".split()
 }
 for _rank in (1, 2, 3):
     FALLBACKS[f"kpkg::max_pool{_rank}d"] = _max_pool(_rank, False)

@@ -206,7 +206,8 @@ def _register_fallback(op: Op, schemas: list[str], gradient: Callable[..., Any] 
     def implementation(*args: Any, **kwargs: Any) -> Any:
         run = gradient or _vjp.implementation(name)
         assert run is not None, "registered only where there is one"
-        return run(*args, **kwargs)
+        with torch.no_grad():  # within a kernel, whose results autograd does not look into
+            return run(*args, **kwargs)
 
     def into(*args: Any, **kwargs: Any) -> None:
         names = ["out"] if "out" in kwargs else sorted(k for k in kwargs if re.fullmatch(r"out\d", k))
@@ -220,7 +221,10 @@ def _register_fallback(op: Op, schemas: list[str], gradient: Callable[..., Any] 
             output.copy_(result)
 
     for schema, function in zip(schemas, (implementation, into)):
-        form = schema.replace(local, f"{namespace}__{local}", 1)
+        head, arrow, results = schema.replace(local, f"{namespace}__{local}", 1).rpartition("->")
+        if "?" in results:  # PyTorch's dispatcher for extensions mixes up the types of unlike results: these are alike
+            results = re.sub(r"Tensor\??", "Tensor?", results)
+        form = head + arrow + results
         fragment.define(form)
         count = len(op.result_types) if function is implementation else 0
         fragment.impl(form.partition("(")[0], _reporting(function, count), "CompositeExplicitAutograd")

@@ -80,10 +80,10 @@ def register_vmap(name: str, local: str, current: Callable[[], Op], fragment: to
     overload = getattr(getattr(torch.ops, namespace), local).default
     public = f"{namespace.partition('__')[0]}::{local}"
 
-    def rule(info: Any, in_dims: tuple[int | None, ...], *args: Any) -> tuple[Any, Any]:
+    def rule(info: Any, in_dims: tuple[Any, ...], *args: Any) -> tuple[Any, Any]:
         op = current()
         values = [*args, *(a.default for a in op.arguments[len(args) :])]
-        dims = [*in_dims, *(None for _ in range(len(values) - len(in_dims)))]
+        dims = [*(d if isinstance(d, int) else None for d in in_dims), *(None for _ in range(len(values) - len(in_dims)))]
         only_first = dims[0] is not None and all(d is None for d in dims[1:])
         if only_first and public in _UNARY:
             result = overload(values[0].movedim(dims[0], 0), *values[1:])

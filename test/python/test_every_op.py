@@ -1,0 +1,213 @@
+"""Every op of kernels_src: a fallback of the same results, also for its gradient, and PyTorch's own checks of registrations.
+
+SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
+"""
+
+from __future__ import annotations
+
+import itertools
+
+import opspec
+import pytest
+import torch
+from torch.testing import assert_close
+
+import kpkg
+from kpkg import _vjp
+
+SPECS = {spec.name: spec for spec in opspec.load_specs()}
+NOWHERE = kpkg.KernelConfig(target="nowhere")
+
+
+def sample_of(name, number=0, dtype=torch.float32):
+    """A call of the op with few elements but more than one."""
+    samples = SPECS[name].samples(dtype if dtype in SPECS[name].dtypes else SPECS[name].dtypes[0], torch.Generator().manual_seed(0))
+
+    def tensors(sample):
+        return [v for v in (*sample.args, *sample.kwargs.values()) if isinstance(v, torch.Tensor)]
+
+    small = (s for s in samples if all(0 < t.numel() <= 4096 for t in tensors(s)) and max(t.numel() for t in tensors(s)) > 1)
+    return list(itertools.islice(small, number + 1))[-1]
+
+
+def names(ops, with_gradients_only=False):
+    return [name for name, op in ops.items() if name in SPECS and (op.backward or not with_gradients_only)]
+
+
+def test_specs_cover_all_ops(ops):
+    references = {op._native.reference for op in ops.values()}
+    gradients = {op.backward for op in ops.values()}
+    untested = {name for name in ops if name not in SPECS and name not in references | gradients and not name.endswith("_backward")}
+    assert untested <= {"kpkg::max_pool1d_with_indices", "kpkg::max_pool2d_with_indices", "kpkg::max_pool3d_with_indices"}, untested
+
+
+@pytest.mark.parametrize("name", sorted(SPECS))
+def test_fallback_gives_what_the_kernel_gives(name, ops):
+    op = ops[name]
+    for number in range(3):
+        sample = sample_of(name, number)
+        found = opspec.as_tuple(op(*sample.args, **sample.kwargs))
+        with kpkg.fallback_policy("silent"), op.configure(NOWHERE):
+            before = op.stats()["fallbacks"]
+            fallback = opspec.as_tuple(op(*sample.args, **sample.kwargs))
+            assert op.stats()["fallbacks"] == before + 1
+        assert len(found) == len(fallback)
+        for a, b in zip(found, fallback):
+            assert a.shape == b.shape and a.dtype == b.dtype, (a.shape, b.shape, a.dtype, b.dtype)
+            assert_close(a, b, atol=2e-4, rtol=2e-4, equal_nan=True)
+
+
+@pytest.mark.parametrize("name", sorted(SPECS))
+def test_gradient_falls_back_too(name, ops):
+    op = ops[name]
+    if not op.backward:
+        pytest.skip("no gradient in the package")
+    sample = sample_of(name, 1)
+    backward = op._library[op.backward]
+
+    def run():
+        call = sample.map(lambda t: t.clone().requires_grad_() if t.is_floating_point() else t)
+        leaves = [v for v in (*call.args, *call.kwargs.values()) if isinstance(v, torch.Tensor) and v.requires_grad]
+        results = [r for r in opspec.as_tuple(op(*call.args, **call.kwargs)) if r.requires_grad]
+        generator = torch.Generator().manual_seed(1)
+        upstream = [torch.randn(r.shape, generator=generator, dtype=r.dtype) for r in results]
+        return torch.autograd.grad(results, leaves, upstream, allow_unused=True)
+
+    found = run()
+    with kpkg.fallback_policy("silent"), backward.configure(NOWHERE):
+        before = backward.stats()["fallbacks"]
+        fallback = run()
+        assert backward.stats()["fallbacks"] == before + 1
+    for a, b in zip(found, fallback):
+        assert (a is None) == (b is None)
+        if a is not None:
+            assert_close(a, b, atol=2e-4, rtol=2e-3, equal_nan=True)
+
+
+def test_all_have_fallbacks(ops):
+    forwards = {op.backward: op for op in ops.values() if op.backward}
+    references = {op._native.reference for op in ops.values()}
+    without = [
+        name
+        for name, op in ops.items()
+        if name not in references and not (_vjp.fallback_of_gradient(op, forwards[name]) if name in forwards else _vjp.implementation(name))
+    ]
+    assert not without
+
+
+@pytest.mark.parametrize("name", sorted(SPECS))
+def test_opcheck(name, ops):
+    sample = sample_of(name, 1)
+    torch.library.opcheck(ops[name]._torch.default, sample.args, sample.kwargs, test_utils=("test_schema", "test_faketensor", "test_autograd_registration"))
+
+
+@pytest.mark.parametrize("name", ["kpkg::softmax", "kpkg::layer_norm", "kpkg::gelu", "kpkg::rms_norm", "kpkg::cross_entropy"])
+def test_opcheck_with_gradients(name, ops):
+    sample = sample_of(name, 1).map(lambda t: t.clone().requires_grad_() if t.is_floating_point() else t)
+    torch.library.opcheck(ops[name]._torch.default, sample.args, sample.kwargs)
+
+
+SECOND = [
+    ("softmax", (3, 4), (-1,)), ("log_softmax", (3, 4), (0,)), ("layer_norm", (3, 4), ([4],)), ("rms_norm", (3, 4), ([4],)), ("gelu", (5,), ()),
+    ("silu", (5,), ()), ("sigmoid", (5,), ()), ("tanh", (5,), ()), ("group_norm", (2, 4, 3), (2,)), ("cumsum", (3, 4), (1,)),
+]  # fmt: skip
+
+
+@pytest.mark.parametrize("name, shape, rest", SECOND)
+def test_second_derivatives_are_pytorchs(name, shape, rest, ops):
+    x = torch.randn(shape, dtype=torch.float64, generator=torch.Generator().manual_seed(0)).requires_grad_()
+    op = ops[f"kpkg::{name}"]
+    with kpkg.fallback_policy("silent"):
+        assert torch.autograd.gradgradcheck(lambda x: op(x, *rest), (x,))
+    with pytest.raises(kpkg.KernelError, match=f"kpkg::{name} has no second derivative.*strict"):
+        (first,) = torch.autograd.grad(op(x, *rest).square().sum(), x, create_graph=True)
+        first.sum().backward()
+
+
+def test_gradient_of_an_op_without_one(ops):
+    """PyTorch's, counted; under strict an error."""
+    op = next(op for name, op in ops.items() if name in ("kpkg::mul", "kpkg::gemm_batched") and not op.backward)
+    x = torch.randn(2, 3, 3, dtype=torch.float64).requires_grad_()
+    with kpkg.fallback_policy("silent"):
+        before = op.stats()["fallbacks"]
+        assert torch.autograd.gradcheck(op, (x, x.detach().clone().requires_grad_()))
+        assert op.stats()["fallbacks"] > before
+        compiled = torch.compile(lambda a, b: op(a, b), fullgraph=True, backend="aot_eager")
+        (found,) = torch.autograd.grad(compiled(x, x.detach()).sum(), x)
+        (expected,) = torch.autograd.grad(op(x, x.detach()).sum(), x)
+        assert_close(found, expected)
+    with pytest.raises(kpkg.KernelError, match="has no gradient in its package.*strict"):
+        op(x, x)
+
+
+def test_torch_func_is_refused_clearly(ops):
+    with pytest.raises(RuntimeError, match="cannot be differentiated by torch.func"):
+        torch.func.grad(lambda x: torch.ops.kpkg.softmax(x).sum())(torch.randn(3))
+
+
+# ---- autocast ------------------------------------------------------------------------------------------------------------------------------
+
+F = torch.nn.functional
+X, W = torch.randn(4, 8), torch.randn(8)
+LOW = X.bfloat16()
+AUTOCAST = [
+    ("gemm", (X, X.T), torch.mm, (X, X.T)),
+    ("gemm_batched", (X[None], X.T[None]), torch.bmm, (X[None], X.T[None])),
+    ("softmax", (LOW, -1), F.softmax, (LOW, -1)),
+    ("softmax", (X, -1), F.softmax, (X, -1)),
+    ("layer_norm", (LOW, [8], W, W), F.layer_norm, (LOW.float(), [8], W, W)),
+    ("gelu", (LOW,), F.gelu, (LOW,)),
+    ("add", (LOW, X), torch.add, (LOW, X)),
+    ("cross_entropy", (LOW, torch.tensor([1, 2, 3, 0])), F.cross_entropy, (LOW, torch.tensor([1, 2, 3, 0]))),
+]
+
+
+@pytest.mark.parametrize("name, args, theirs, their_args", AUTOCAST)
+def test_autocast(name, args, theirs, their_args, ops):
+    with torch.autocast("cpu", dtype=torch.bfloat16):
+        found, expected = getattr(torch.ops.kpkg, name)(*args), theirs(*their_args)
+    assert found.dtype == expected.dtype
+    assert_close(found, expected, atol=3e-2, rtol=3e-2)
+
+
+def test_autocast_in_training(ops):
+    x, w = X.clone().requires_grad_(), torch.randn(8, 3, requires_grad=True)
+    with torch.autocast("cpu", dtype=torch.bfloat16), kpkg.fallback_policy("silent"):
+        y = torch.ops.kpkg.softmax(torch.ops.kpkg.gemm(x, w))
+    assert y.dtype == torch.bfloat16
+    y.float().square().sum().backward()
+    assert x.grad.dtype == torch.float32 and w.grad.dtype == torch.float32
+
+
+# ---- vmap ------------------------------------------------------------------------------------------------------------------------------------
+
+B = torch.randn(5, 4, 8)
+VMAP = [
+    ("unary", lambda op: lambda x: op.gelu(x), lambda x: F.gelu(x), 0),
+    ("along the last", lambda op: lambda x: op.softmax(x, -1), lambda x: x.softmax(-1), 1),
+    ("along the first", lambda op: lambda x: op.softmax(x, 0), lambda x: x.softmax(0), 2),
+    ("of single rows", lambda op: lambda x: op.softmax(x[0], 0), lambda x: x[0].softmax(0), 0),
+    ("norm", lambda op: lambda x: op.layer_norm(x, [8], W, W), lambda x: F.layer_norm(x, [8], W, W), 0),
+    ("a loop", lambda op: lambda x: op.gemm(x, x, 1.0, 1.0, False, True), lambda x: x @ x.T, 0),
+    ("several results", lambda op: lambda x: op.native_layer_norm(x, [8])[1], lambda x: torch.native_layer_norm(x, [8], None, None, 1e-5)[1], 0),
+]
+
+
+@pytest.mark.parametrize("mine, theirs, dim", [case[1:] for case in VMAP], ids=[case[0] for case in VMAP])
+def test_vmap(mine, theirs, dim, ops):
+    assert_close(torch.vmap(mine(torch.ops.kpkg), in_dims=dim)(B), torch.vmap(theirs, in_dims=dim)(B))
+
+
+def test_vmap_over_weights(ops):
+    weights = torch.randn(3, 8)
+    found = torch.vmap(lambda w: torch.ops.kpkg.layer_norm(X, [8], w))(weights)
+    assert_close(found, torch.stack([F.layer_norm(X, [8], w) for w in weights]))
+
+
+def test_inference_mode_and_no_grad_record_nothing(ops):
+    x = X.clone().requires_grad_()
+    with torch.no_grad():
+        assert not torch.ops.kpkg.softmax(x).requires_grad
+    with torch.inference_mode():
+        assert torch.ops.kpkg.softmax(x).is_inference()
+    assert torch.ops.kpkg.softmax(x).requires_grad
