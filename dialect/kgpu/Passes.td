@@ -54,6 +54,22 @@ def KgpuExpandArgReduce : KgpuPass<"kgpu-expand-arg-reduce"> {
   let summary = "turns positions of extremes into reductions of pairs";
 }
 
+def KgpuCoalesceStores : KgpuPass<"kgpu-coalesce-stores"> {
+  let summary = "results of matrix products are stored in whole vectors";
+}
+
+def KgpuExpandMma : KgpuPass<"kgpu-expand-mma"> {
+  let summary = "turns matrix products into mma.sync on operands in shared memory";
+}
+
+def KgpuRingCopies : KgpuPass<"kgpu-ring-copies"> {
+  let summary = "copies to shared memory run several iterations ahead, through a ring";
+}
+
+def KgpuPreloadFragments : KgpuPass<"kgpu-preload-fragments"> {
+  let summary = "reads the first fragments of an iteration at the end of the one before";
+}
+
 def KgpuExpandDots : KgpuPass<"kgpu-expand-dots"> {
   let summary = "turns matrix products into multiply-adds on operands in shared memory";
   let dependentDialects = ["::kpkg::kgpu::KgpuDialect", "::mlir::scf::SCFDialect", "::mlir::arith::ArithDialect", "::mlir::math::MathDialect"];

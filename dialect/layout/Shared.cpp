@@ -223,12 +223,18 @@ int64_t SharedLayout::alignment() const {
 
 int64_t SharedLayout::offset(llvm::ArrayRef<int64_t> coordinates) const { return offsetIn(fields, coordinates); }
 
-llvm::Expected<SharedAccess> planAccess(const Layout &layout, const SharedLayout &memory, unsigned maxVectorBytes) {
+llvm::Expected<SharedAccess> planAccess(const Layout &layout, const SharedLayout &memory, unsigned maxVectorBytes,
+                                        llvm::ArrayRef<int64_t> at) {
   if (layout.rank() != memory.rank())
     return wrong("layout and memory differ in rank");
-  for (auto [wanted, present] : llvm::zip_equal(layout.shape(), memory.shape()))
-    if (wanted > present)
+  Coordinates begin(at);
+  begin.resize(layout.rank(), 0);
+  for (auto [first, wanted, present] : llvm::zip_equal(begin, layout.shape(), memory.shape())) {
+    if (first % wanted != 0)
+      return wrong("layout {0} cannot begin at {1}", layout.str(), first);
+    if (first + wanted > present)
       return wrong("layout {0} reaches beyond the memory", layout.str());
+  }
   SharedLayout::Fields fields = memory.parameters();
   widenAtom(fields, layout.atom());
   for (unsigned dim = 0; dim < layout.rank(); ++dim)
@@ -253,6 +259,7 @@ llvm::Expected<SharedAccess> planAccess(const Layout &layout, const SharedLayout
   for (unsigned reg = 0; reg < count; ++reg) {
     Coordinates inside = layout.coordinates({reg, 0, 0, 0}), outside = inside;
     for (unsigned dim = 0; dim < layout.rank(); ++dim) {
+      outside[dim] = inside[dim] += begin[dim];
       inside[dim] &= (int64_t(1) << fields.bases[dim].size()) - 1;
       outside[dim] -= inside[dim];
     }

@@ -74,8 +74,10 @@ struct SharedAccess {
 };
 
 /// The widest access (up to `maxVectorBytes` of 16) of a tile with layout `layout`; error when the memory's shape or
-/// atom does not fit the layout (smaller atom than the layout's in a dimension that repeats).
-llvm::Expected<SharedAccess> planAccess(const Layout &layout, const SharedLayout &memory, unsigned maxVectorBytes = 16);
+/// atom does not fit the layout (smaller atom than the layout's in a dimension that repeats). With `at`, the tile is the
+/// part of the memory that begins there: multiples of the layout's shape.
+llvm::Expected<SharedAccess> planAccess(const Layout &layout, const SharedLayout &memory, unsigned maxVectorBytes = 16,
+                                        llvm::ArrayRef<int64_t> at = {});
 
 /// Wavefronts (passes of 128 bytes) of one warp for the whole tile. Model: 32 banks of 4 bytes; a vector of 16 bytes
 /// takes four passes of 8 lanes, 8 bytes two of 16; in a pass, different words of one bank follow each other, equal

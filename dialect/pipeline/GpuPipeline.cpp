@@ -29,6 +29,10 @@ void buildGpuPipeline(OpPassManager &modulePasses, StringRef chip, unsigned cand
   passes.addPass(kgpu::createKgpuSplitRoles());          // accumulators have their layouts
   passes.addPass(kgpu::createKgpuVerifySchedule());      // a race or a deadlock would show on few machines, and rarely
   passes.addPass(kgpu::createKgpuLocaliseScans());       // makes conversions
+  passes.addPass(kgpu::createKgpuCoalesceStores());      // while accumulators still say whose they are
+  passes.addPass(kgpu::createKgpuExpandMma());           // makes buffers
+  passes.addPass(kgpu::createKgpuRingCopies());          // makes rings of those in loops
+  passes.addPass(kgpu::createKgpuPreloadFragments());    // once waits and barriers of the rings are there
   passes.addPass(kgpu::createKgpuExpandDots());          // makes buffers
   passes.addPass(kgpu::createKgpuGroupReductions());     // so that they share a barrier
   passes.addPass(kgpu::createKgpuExpandReductions());    // makes buffers, and conversions of its results

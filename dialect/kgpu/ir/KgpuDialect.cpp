@@ -19,7 +19,7 @@ void KgpuDialect::initialize() {
 }
 
 static constexpr llvm::StringLiteral kCounts[] = {kThreadsAttribute, kBlocksAttribute, kClusterAttribute,
-                                                  kMinCtasAttribute, kSharedAttribute, kConsumersAttribute};
+                                                  kMinCtasAttribute, kSharedAttribute, kConsumersAttribute, kStagesAttribute};
 
 /// Whether the kernel's argument is a view that the copy engine takes boxes of.
 static LogicalResult verifyTensorMap(tile::KernelOp kernel, TensorMapAttr map) {
@@ -109,6 +109,7 @@ Launch kpkg::kgpu::getLaunch(tile::KernelOp kernel) {
   launch.minCtas = count(kMinCtasAttribute, 0);
   launch.shared = count(kSharedAttribute, 0);
   launch.consumers = count(kConsumersAttribute, 0);
+  launch.stages = count(kStagesAttribute, 0);
   launch.persistent = kernel->hasAttr(kPersistentAttribute);
   launch.earlyLoads = kernel->hasAttr(kEarlyLoadsAttribute);
   launch.prefetch = kernel->hasAttr(kPrefetchAttribute);
@@ -129,6 +130,7 @@ void kpkg::kgpu::setLaunch(tile::KernelOp kernel, const Launch &launch) {
   set(kMinCtasAttribute, launch.minCtas, 0);
   set(kSharedAttribute, launch.shared, 0);
   set(kConsumersAttribute, launch.consumers, 0);
+  set(kStagesAttribute, launch.stages, 0);
   auto mark = [&](StringRef name, bool isSet) {
     if (isSet)
       kernel->setAttr(name, builder.getUnitAttr());

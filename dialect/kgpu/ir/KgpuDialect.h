@@ -23,6 +23,7 @@ inline constexpr llvm::StringLiteral kSharedAttribute = "kgpu.shared";
 inline constexpr llvm::StringLiteral kConsumersAttribute = "kgpu.consumers";
 /// An array of #kgpu.tensor_map.
 inline constexpr llvm::StringLiteral kTensorMapsAttribute = "kgpu.tensor_maps";
+inline constexpr llvm::StringLiteral kStagesAttribute = "kgpu.stages";
 
 inline constexpr unsigned kWarpgroupThreads = 128;
 
@@ -37,6 +38,7 @@ struct Launch {
   bool prefetch = false;   ///< loops load one iteration ahead
   int64_t shared = 0; ///< bytes
   unsigned consumers = 0; ///< warpgroups that compute beside a warp that loads; 0 = all threads do everything
+  unsigned stages = 0; ///< iterations of a loop whose operands are in shared memory at once; 0 = one, without a ring
   bool operator==(const Launch &other) const = default;
 
   /// Threads of a kernel block within one CTA, without one that only loads.
@@ -55,6 +57,7 @@ struct SharedMemoryAccess {
   enum class Scope {
     Thread, ///< every thread touches only bytes that no other one touches through this layout
     Cta,    ///< any thread of the CTA
+    Ring,   ///< the same, but of a slot that no thread reads before the next iteration of the loop around it
     Cluster ///< the buffers of all CTAs of the cluster
   };
   mlir::Value buffer;
@@ -94,6 +97,8 @@ std::optional<unsigned> panelDim(SharedType buffer);
 /// Whether warpgroups multiply elements of this type into such a sum; f32 as tf32. Only operands of 16-bit elements may lie along either
 /// dimension, others lie along what is summed over.
 bool isWgmmaElement(mlir::Type element, mlir::Type sum);
+/// A buffer of so many `slot`s, one behind the other, each aligned as `slot` needs it.
+SharedType ringOf(int64_t slots, SharedType slot);
 /// Bytes of an element in registers moved as memory: index 8, i1 1.
 int64_t elementBytes(mlir::Type element);
 } // namespace kpkg::kgpu

@@ -17,6 +17,8 @@ class Kgpu_SharedOp<string mnemonic, list<Trait> traits = []> : Kgpu_Op<mnemonic
 
 include "dialect/kgpu/ir/LayoutOps.td"
 include "dialect/kgpu/ir/SharedMemoryOps.td"
+include "dialect/kgpu/ir/AsyncCopyOps.td"
+include "dialect/kgpu/ir/MmaOps.td"
 include "dialect/kgpu/ir/SyncOps.td"
 include "dialect/kgpu/ir/AsyncOps.td"
 

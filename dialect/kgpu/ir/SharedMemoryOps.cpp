@@ -11,6 +11,12 @@ using namespace kpkg::kgpu;
 
 using Scope = SharedMemoryAccess::Scope;
 
+SharedType kgpu::ringOf(int64_t slots, SharedType slot) {
+  SmallVector<int64_t> shape(slot.getShape());
+  shape.insert(shape.begin(), slots);
+  return SharedType::get(shape, slot.getElementType(), layout::withSlots(slot.getPlacement(), slots));
+}
+
 LogicalResult SlotOp::verify() {
   SharedType from = getBuffer().getType(), to = getType();
   if (from.getShape().drop_front() != to.getShape() || from.getElementType() != to.getElementType() ||
@@ -52,10 +58,23 @@ static LogicalResult verifyMove(Operation *op, Type tile, SharedType buffer) {
 
 LogicalResult LocalStoreOp::verify() { return verifyMove(*this, getValue().getType(), getBuffer().getType()); }
 LogicalResult RemoteStoreOp::verify() { return verifyMove(*this, getValue().getType(), getBuffer().getType()); }
-LogicalResult LocalLoadOp::verify() { return verifyMove(*this, getType(), getBuffer().getType()); }
+LogicalResult LocalLoadOp::verify() {
+  SharedType buffer = getBuffer().getType();
+  if (!getAt())
+    return verifyMove(*this, getType(), buffer);
+  auto tile = cast<RankedTensorType>(getType());
+  ArrayRef<int64_t> at = *getAt();
+  if (tile.getRank() != int64_t(buffer.getShape().size()) || at.size() != buffer.getShape().size() || !hasLayout(tile))
+    return emitOpError() << "reads " << tile << " at [" << at << "] of " << buffer;
+  auto shape = layoutOf(tile).shape();
+  for (auto [begin, extent, whole] : llvm::zip_equal(at, shape, buffer.getShape()))
+    if (begin < 0 || begin % extent != 0 || begin + extent > whole)
+      return emitOpError() << "reads at [" << at << "], which is no place for a layout of [" << shape << "] in " << buffer;
+  return verifyMove(*this, tile, SharedType::get(tile.getShape(), buffer.getElementType()));
+}
 
 void LocalStoreOp::getSharedAccesses(SmallVectorImpl<SharedMemoryAccess> &accesses) {
-  accesses.push_back({getBuffer(), /*isWrite=*/true, Scope::Cta});
+  accesses.push_back({getBuffer(), /*isWrite=*/true, getAhead() ? Scope::Ring : Scope::Cta});
 }
 void RemoteStoreOp::getSharedAccesses(SmallVectorImpl<SharedMemoryAccess> &accesses) {
   accesses.push_back({getBuffer(), /*isWrite=*/true, Scope::Cluster});

@@ -19,7 +19,7 @@ def Kgpu_AllocOp : Kgpu_Op<"alloc", [MemoryEffects<[MemAlloc]>]> {
 def Kgpu_SlotOp : Kgpu_Op<"slot", [Pure]> {
   let summary = "one part of a buffer along its first dimension";
   let description = [{
-    0 <= index < extent must hold.
+    0 <= index < extent must hold. A buffer that is not in row-major order must consist of equal parts, one behind the other.
 
     ```mlir
     %t = kgpu.slot %ring[%r] : !kgpu.smem<3x1x256xf32> -> !kgpu.smem<1x256xf32>
@@ -50,14 +50,18 @@ def Kgpu_LocalStoreOp : Kgpu_SharedOp<"local_store", [MemoryEffects<[MemWrite]>]
   let summary = "writes a tile to a buffer";
   let description = [{
     Elements beyond the tile's shape are not written. Each element is written by the place whose free bits are 0; where the
-    layout has block bits that are not free, each CTA writes its part into its own shared memory.
+    layout has block bits that are not free, each CTA writes its part into its own shared memory. With `ahead`, in a loop, no
+    thread may read the buffer before the loop's next iteration.
 
     ```mlir
     kgpu.local_store %partial, %buffer : tensor<1x2xf32, #part>, !kgpu.smem<1x2xf32>
     ```
   }];
-  let arguments = (ins Tile_Tile:$value, Kgpu_SharedType:$buffer);
-  let assemblyFormat = "$value `,` $buffer attr-dict `:` type($value) `,` qualified(type($buffer))";
+  let arguments = (ins Tile_Tile:$value, Kgpu_SharedType:$buffer, UnitAttr:$ahead);
+  let builders = [OpBuilder<(ins "::mlir::Value":$value, "::mlir::Value":$buffer), [{
+    build($_builder, $_state, value, buffer, /*ahead=*/false);
+  }]>];
+  let assemblyFormat = "$value `,` $buffer (`ahead` $ahead^)? attr-dict `:` type($value) `,` qualified(type($buffer))";
   let hasVerifier = 1;
 }
 
@@ -80,14 +84,17 @@ def Kgpu_LocalLoadOp : Kgpu_SharedOp<"local_load", [MemoryEffects<[MemRead]>]> {
   let summary = "reads a tile from a buffer";
   let description = [{
     Every place of the layout reads its element; what places beyond the shape get has no meaning, and they read nothing outside
-    the buffer.
+    the buffer. With `at`, the tile is the part of the buffer that begins there, at a multiple of the layout's shape.
 
     ```mlir
     %t = kgpu.local_load %buffer : !kgpu.smem<1x2xf32> -> tensor<1x2xf32, #all>
     ```
   }];
-  let arguments = (ins Kgpu_SharedType:$buffer);
+  let arguments = (ins Kgpu_SharedType:$buffer, OptionalAttr<DenseI64ArrayAttr>:$at);
   let results = (outs Tile_Tile:$result);
-  let assemblyFormat = "$buffer attr-dict `:` qualified(type($buffer)) `->` type($result)";
+  let builders = [OpBuilder<(ins "::mlir::Type":$type, "::mlir::Value":$buffer), [{
+    build($_builder, $_state, type, buffer, ::mlir::DenseI64ArrayAttr());
+  }]>];
+  let assemblyFormat = "$buffer (`at` $at^)? attr-dict `:` qualified(type($buffer)) `->` type($result)";
   let hasVerifier = 1;
 }

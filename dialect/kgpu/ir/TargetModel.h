@@ -26,6 +26,7 @@ struct TargetModel {
   bool hasWgmma;             ///< matrix products of warpgroups from shared memory
   bool hasDistributedShared; ///< shared memory of other CTAs of a cluster
   bool hasDependentLaunch;   ///< a kernel may start before the one in front of it has ended
+  bool hasMmaSync;           ///< mma.sync with 16 rows (f16, bf16, tf32, i8) and ldmatrix
   unsigned maxVectorBytes;   ///< of one load or store of a thread
 
   /// CTAs of this many threads, registers of a thread and bytes of shared memory that fit an SM at once.

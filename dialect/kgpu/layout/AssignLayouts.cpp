@@ -95,12 +95,12 @@ public:
   LogicalResult run() {
     cloneCheapProducers(kernel);
     kernel.walk([&](Operation *op) { unite(op); });
-    kernel.walk([&](tile::DotOp dot) { give(dot.getResult(), accumulator(dot.getResult())); });
+    kernel.walk([&](tile::DotOp dot) { give(dot.getResult(), accumulator(dot.getResult(), dotKind(dot))); });
     if (launch.consumers != 0)
       products = streamedDots(kernel, targetOf(kernel));
     for (StreamedDot &product : products)
       if (!product.lhs)
-        give(product.dot.getLhs(), accumulator(product.dot.getLhs()));
+        give(product.dot.getLhs(), accumulator(product.dot.getLhs(), DotKind::Wgmma));
     spread();
     kernel.walk([&](tile::LoadOp load) {
       if (isTile(load.getResult()))
@@ -217,11 +217,17 @@ private:
     return false;
   }
 
-  Layout accumulator(Value value) const {
-    if (launch.consumers != 0)
+  Layout accumulator(Value value, DotKind kind) const {
+    layout::Threads threads{launch.lanes(), launch.warps(), launch.cluster};
+    switch (kind) {
+    case DotKind::Wgmma:
       return wgmmaAccumulator(shapeOf(value), launch.consumers);
-    return dotAccumulator(shapeOf(value), elementBytes(getElementTypeOrSelf(value.getType())),
-                          {launch.lanes(), launch.warps(), launch.cluster});
+    case DotKind::MmaSync:
+      return mmaSyncAccumulator(shapeOf(value), threads);
+    case DotKind::Fma:
+      return dotAccumulator(shapeOf(value), elementBytes(getElementTypeOrSelf(value.getType())), threads);
+    }
+    llvm_unreachable("a kind of products");
   }
 
   Layout coalesced(Value value) const {
@@ -347,7 +353,7 @@ private:
           // What warpgroups take from registers has the place of an accumulator; what they take from memory has none.
           if (launch.consumers != 0 && llvm::any_of(products, [&](const StreamedDot &product) { return product.dot == dot && !product.lhs; })) {
             OpBuilder builder(op);
-            dot.getLhsMutable().assign(converted(builder, op->getLoc(), dot.getLhs(), accumulator(dot.getLhs())));
+            dot.getLhsMutable().assign(converted(builder, op->getLoc(), dot.getLhs(), accumulator(dot.getLhs(), DotKind::Wgmma)));
           }
           return success();
         })

@@ -1,4 +1,4 @@
-// How the accumulator of a matrix product lies in the registers of threads that compute it by multiply-adds.
+// How matrix products are computed, and how their accumulators and operands lie in registers.
 // SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
 #include "dialect/kgpu/layout/DotLayout.h"
 #include "llvm/Support/MathExtras.h"
@@ -58,5 +58,27 @@ Layout dotAccumulator(llvm::ArrayRef<int64_t> shape, unsigned elementBytes, layo
     if (!builder.add(Part::Block, row))
       builder.addFree(Part::Block);
   return builder.finish();
+}
+
+DotKind dotKind(tile::DotOp op, const TargetModel &target) {
+  auto left = cast<mlir::RankedTensorType>(op.getLhs().getType());
+  auto right = cast<mlir::RankedTensorType>(op.getRhs().getType());
+  auto sum = cast<mlir::RankedTensorType>(op.getType());
+  mlir::Type element = left.getElementType(), wide = sum.getElementType();
+  if (!target.hasMmaSync || sum.getRank() != 2 || right.getElementType() != element)
+    return DotKind::Fma;
+  bool narrowFloat = (element.isF16() || element.isBF16()) && wide.isF32();
+  bool rounded = element.isF32() && wide.isF32() && op.getPrecision() == tile::DotPrecision::TF32;
+  bool integer = element.isInteger(8) && wide.isInteger(32);
+  if (!narrowFloat && !rounded && !integer)
+    return DotKind::Fma;
+  bool fits = sum.getDimSize(0) % 16 == 0 && sum.getDimSize(1) % 8 == 0 &&
+              left.getDimSize(1) * elementBytes(element) % kMmaSyncDepthBytes == 0;
+  return fits ? DotKind::MmaSync : DotKind::Fma;
+}
+
+DotKind dotKind(tile::DotOp op) {
+  auto kernel = op->getParentOfType<tile::KernelOp>();
+  return getLaunch(kernel).consumers != 0 ? DotKind::Wgmma : dotKind(op, targetOf(kernel));
 }
 } // namespace kpkg::kgpu

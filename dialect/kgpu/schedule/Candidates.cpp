@@ -84,6 +84,28 @@ llvm::SmallVector<Launch> forDot(const Work &work, const TargetModel &target) {
     result.push_back({.threads = static_cast<unsigned>(count)});
   return result;
 }
+/// Slots of the rings through which operands of products go.
+constexpr unsigned kMostStages = 4, kFewestStages = 2;
+
+/// Products of warps: 128 registers of accumulator a thread, so that a warp reads little of the operands for what it
+/// computes; fewer where that spills. One CTA more on an SM hides what happens between loops.
+llvm::SmallVector<Launch> forMma(const Work &work, const TargetModel &target) {
+  llvm::SmallVector<Launch> result;
+  int64_t fewest = std::clamp<int64_t>(llvm::bit_ceil(static_cast<uint64_t>(work.mmaElements / 128)), 128, target.maxThreads);
+  auto stagesFor = [&](int64_t bytes) {
+    return static_cast<unsigned>(std::min<int64_t>(kMostStages, bytes / std::max<int64_t>(work.mmaStageBytes, 1)));
+  };
+  for (unsigned threads = fewest; threads <= target.maxThreads && int64_t(threads) <= 4 * fewest; threads *= 2) {
+    unsigned perThread = work.mmaElements / threads + 112;
+    unsigned half = stagesFor(target.sharedPerSm / 2 - target.reservedShared);
+    if (half > kFewestStages && target.residentCtas(threads, std::min(perThread, target.maxRegisters), 0) >= 2)
+      result.push_back({.threads = threads, .minCtas = 2, .stages = half});
+    unsigned whole = stagesFor(target.sharedPerCta);
+    result.push_back({.threads = threads, .stages = whole < kFewestStages ? 0 : whole});
+  }
+  return result;
+}
+
 /// A row for the registers of several CTAs.
 llvm::SmallVector<Launch> forCluster(const Work &work, const TargetModel &target) {
   llvm::SmallVector<Launch> result;
@@ -98,6 +120,8 @@ llvm::SmallVector<Launch> forCluster(const Work &work, const TargetModel &target
 }
 
 llvm::SmallVector<Launch> forWork(const Work &work, const TargetModel &target) {
+  if (work.mmaElements != 0)
+    return forMma(work, target);
   if (work.dotElements != 0)
     return forDot(work, target);
   bool mayUseClusters = work.reduces && !work.loops && !work.prints && target.hasDistributedShared;
@@ -143,12 +167,12 @@ struct Early {
   }
 };
 
-std::optional<Early> withEarlyLoads(tile::KernelOp kernel) {
+std::optional<Early> withEarlyLoads(tile::KernelOp kernel, const TargetModel &target) {
   mlir::OwningOpRef<tile::KernelOp> copy = kernel.clone();
   bool hoists = hoistLoads(*copy), prefetches = prefetchLoads(*copy);
   if (!hoists && !prefetches)
     return std::nullopt;
-  return Early{measure(*copy), hoists, prefetches};
+  return Early{measure(*copy, target), hoists, prefetches};
 }
 
 /// Whether the registers for early loads leave enough threads on an SM. In a loop nothing else hides the latency.
@@ -188,8 +212,8 @@ static std::optional<Launch> withRoles(tile::KernelOp kernel, const TargetModel 
 }
 
 llvm::SmallVector<Launch> candidates(tile::KernelOp kernel, const TargetModel &target) {
-  llvm::SmallVector<Launch> late = forWork(measure(kernel), target), result;
-  std::optional<Early> early = withEarlyLoads(kernel);
+  llvm::SmallVector<Launch> late = forWork(measure(kernel, target), target), result;
+  std::optional<Early> early = withEarlyLoads(kernel, target);
   if (early)
     for (Launch launch : forWork(early->work, target)) {
       if (!isWorthwhile(launch, late.front(), early->prefetches))

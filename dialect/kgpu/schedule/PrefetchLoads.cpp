@@ -19,8 +19,7 @@
 // products are left alone: their operands go through shared memory.
 #include "dialect/kgpu/schedule/PrefetchLoads.h"
 #include "dialect/kgpu/Passes.h"
-#include "mlir/Analysis/SliceAnalysis.h"
-#include "mlir/Interfaces/SideEffectInterfaces.h"
+#include "dialect/kgpu/schedule/LoadAhead.h"
 
 using namespace mlir;
 
@@ -29,62 +28,23 @@ namespace kpkg::kgpu {
 #include "dialect/kgpu/Passes.h.inc"
 
 namespace {
-/// A load and the ops of the loop that make its address, in order.
-struct Ahead {
-  tile::LoadOp load;
-  SmallVector<Operation *> address;
-};
-
-bool isOnlyCounter(scf::ForOp loop, Operation *op) {
-  return llvm::all_of(op->getOperands(), [&](Value operand) {
-    auto argument = dyn_cast<BlockArgument>(operand);
-    return !argument || argument.getOwner() != loop.getBody() || argument == loop.getInductionVar();
-  });
-}
-
-std::optional<Ahead> aheadOf(scf::ForOp loop, tile::LoadOp load) {
-  if (!isa<RankedTensorType>(load.getResult().getType()) || cast<tile::ViewType>(load.getView().getType()).getIsMut())
-    return std::nullopt;
-  llvm::SetVector<Operation *> slice;
-  BackwardSliceOptions options;
-  options.filter = [&](Operation *op) { return op->getBlock() == loop.getBody(); };
-  if (failed(getBackwardSlice(load.getOperation(), &slice, options)))
-    return std::nullopt;
-  for (Operation *op : slice)
-    if (!isMemoryEffectFree(op) || !isOnlyCounter(loop, op) ||
-        llvm::any_of(op->getResultTypes(), llvm::IsaPred<RankedTensorType>))
-      return std::nullopt;
-  if (!isOnlyCounter(loop, load))
-    return std::nullopt;
-  return Ahead{load, SmallVector<Operation *>(slice.begin(), slice.end())};
-}
-
-/// The load as it is when the loop's counter is `counter`.
-Value loadAt(OpBuilder &builder, scf::ForOp loop, const Ahead &ahead, Value counter) {
-  IRMapping mapping;
-  mapping.map(loop.getInductionVar(), counter);
-  for (Operation *op : ahead.address)
-    builder.clone(*op, mapping);
-  return builder.clone(*ahead.load, mapping)->getResult(0);
-}
-
 bool prefetchIn(scf::ForOp loop) {
   if (loop.getBody()->walk([](tile::DotOp) { return WalkResult::interrupt(); }).wasInterrupted())
     return false;
-  SmallVector<Ahead> aheads;
+  SmallVector<LoadAhead> aheads;
   for (auto load : loop.getBody()->getOps<tile::LoadOp>())
-    if (std::optional<Ahead> ahead = aheadOf(loop, load))
+    if (std::optional<LoadAhead> ahead = LoadAhead::find(loop, load))
       aheads.push_back(std::move(*ahead));
   if (aheads.empty())
     return false;
   OpBuilder before(loop);
   SmallVector<Value> firsts, nexts;
-  for (const Ahead &ahead : aheads)
-    firsts.push_back(loadAt(before, loop, ahead, loop.getLowerBound()));
+  for (const LoadAhead &ahead : aheads)
+    firsts.push_back(ahead.loadAt(before, loop.getLowerBound()));
   auto builder = OpBuilder::atBlockBegin(loop.getBody());
   Value following = arith::AddIOp::create(builder, loop.getLoc(), loop.getInductionVar(), loop.getStep());
-  for (const Ahead &ahead : aheads)
-    nexts.push_back(loadAt(builder, loop, ahead, following));
+  for (const LoadAhead &ahead : aheads)
+    nexts.push_back(ahead.loadAt(builder, following));
   IRRewriter rewriter(loop.getContext());
   rewriter.setInsertionPoint(loop);
   unsigned carried = loop.getNumRegionIterArgs();

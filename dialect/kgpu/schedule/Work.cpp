@@ -1,6 +1,7 @@
 // What a kernel asks of the machine: its widest tile, its memory traffic, its registers.
 // SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
 #include "dialect/kgpu/schedule/Work.h"
+#include "dialect/kgpu/layout/DotLayout.h"
 #include "mlir/Interfaces/LoopLikeInterface.h"
 #include <numeric>
 
@@ -146,9 +147,10 @@ bool isPackable(Operation *op) {
 }
 } // namespace
 
-Work measure(tile::KernelOp kernel) {
+Work measure(tile::KernelOp kernel, const TargetModel &target) {
   Work work;
   work.packable = true;
+  DenseMap<Block *, int64_t> staged;
   kernel.getBody().walk([&](Operation *op) {
     work.packable = work.packable && isPackable(op);
     work.prints = work.prints || isa<tile::PrintOp>(op);
@@ -164,6 +166,13 @@ Work measure(tile::KernelOp kernel) {
       if (type.getNumElements() > work.dotElements) {
         work.dotElements = type.getNumElements();
         work.dotElementBytes = elementBytes(type.getElementType());
+      }
+      if (dotKind(dot, target) != DotKind::Fma) {
+        work.mmaElements = std::max(work.mmaElements, type.getNumElements());
+        int64_t &bytes = staged[dot->getBlock()];
+        for (Value operand : {dot.getLhs(), dot.getRhs()})
+          bytes += bytesOf(cast<RankedTensorType>(operand.getType()));
+        work.mmaStageBytes = std::max(work.mmaStageBytes, bytes);
       }
     }
   });

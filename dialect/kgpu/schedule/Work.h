@@ -12,6 +12,8 @@ struct Work {
       0;                   ///< of 32 bits that all threads of a kernel block together need for tiles at the worst point
   int64_t dotElements = 0; ///< of the largest accumulator; 0 = no dot
   int64_t dotElementBytes = 0; ///< of that accumulator
+  int64_t mmaElements = 0;     ///< of the largest accumulator that tensor cores compute a warp at a time; 0 = none
+  int64_t mmaStageBytes = 0;   ///< of the operands of all such products in one loop
   bool reduces = false;        ///< some wide tile is reduced: threads must talk to each other
   bool loops = false;          ///< has a loop around memory accesses
   bool prints = false;         ///< messages to the host, which one CTA must make alone
@@ -19,5 +21,5 @@ struct Work {
   bool packable = false;
 };
 
-Work measure(tile::KernelOp kernel);
+Work measure(tile::KernelOp kernel, const TargetModel &target);
 } // namespace kpkg::kgpu

@@ -9,6 +9,8 @@
 // barrier on every path, back edges of loops included. Walks the structured control flow with the accesses that are pending since the last
 // barrier; loops are walked until nothing changes.
 //
+// Copies into a slot of a ring run ahead of what reads it; who makes a ring puts the barrier that each iteration needs.
+//
 // A CTA must not write to the memory of another one that does not run yet: before the first such write the cluster waits for all of its CTAs,
 // once the loads before it are on their way.
 #include "dialect/kgpu/Passes.h"
@@ -29,10 +31,27 @@ struct Pending {
   bool isWrite;
   SharedMemoryAccess::Scope scope;
   Value buffer;
+  Operation *op;
   bool operator==(const Pending &other) const = default;
+
+  /// Whether `other` is about another slot of the ring that this fills: in the same iteration, or in front of the loop.
+  bool runsAheadOf(const Pending &other) const {
+    auto loop = dyn_cast<scf::ForOp>(op->getParentOp());
+    if (scope != SharedMemoryAccess::Scope::Ring || buffer != other.buffer)
+      return false;
+    // Between two that fill the same slot there is a barrier for those who read it.
+    if (other.scope == SharedMemoryAccess::Scope::Ring)
+      return true;
+    if (!loop)
+      return false;
+    Block *block = other.op->getBlock();
+    return block == loop.getBody() || (block == loop->getBlock() && other.op->isBeforeInBlock(loop));
+  }
 
   bool conflictsWith(const Pending &other) const {
     if ((!isWrite && !other.isWrite) || begin >= other.end || other.begin >= end)
+      return false;
+    if (runsAheadOf(other) || other.runsAheadOf(*this))
       return false;
     // Threads that reach a buffer in the same private way do not meet.
     bool isPrivate = scope == SharedMemoryAccess::Scope::Thread && other.scope == SharedMemoryAccess::Scope::Thread;
@@ -87,7 +106,7 @@ private:
     for (const SharedMemoryAccess &one : accesses) {
       auto alloc = rootOf(one.buffer).getDefiningOp<AllocOp>();
       int64_t begin = *alloc.getOffset();
-      own.push_back({begin, begin + cast<SharedType>(alloc.getResult().getType()).getSizeBytes(), one.isWrite, one.scope, alloc.getResult()});
+      own.push_back({begin, begin + cast<SharedType>(alloc.getResult().getType()).getSizeBytes(), one.isWrite, one.scope, alloc.getResult(), op});
     }
     bool needsCluster = false, needsBarrier = false;
     for (const Pending &pending : state)

@@ -131,6 +131,67 @@ void globalStore(ImplicitLocOpBuilder &builder, Value pointer, Value mask, unsig
                             ArrayAttr());
 }
 
+static LLVM::InlineAsmOp assembly(ImplicitLocOpBuilder &builder, TypeRange results, ValueRange operands, StringRef text, StringRef constraints,
+                                  bool hasSideEffects) {
+  return LLVM::InlineAsmOp::create(builder, results, operands, text, constraints, hasSideEffects, /*is_align_stack=*/false,
+                                   LLVM::tailcallkind::TailCallKind::None, LLVM::AsmDialectAttr::get(builder.getContext(), LLVM::AsmDialect::AD_ATT),
+                                   ArrayAttr());
+}
+
+void asyncCopy(ImplicitLocOpBuilder &builder, Value shared, Value global, unsigned bytes, Value mask) {
+  // Only copies of 16 bytes can leave out the first cache, where what everybody reads once is of no use.
+  std::string text = bytes == 16 ? "cp.async.cg.shared.global.L2::128B [$0], [$1], 16" : "cp.async.ca.shared.global [$0], [$1], " + std::to_string(bytes);
+  SmallVector<Value> operands = {shared, global};
+  if (mask) {
+    text += ", $2";
+    operands.push_back(arith::SelectOp::create(builder, mask, constantOf(builder, bytes), constantOf(builder, 0)));
+  }
+  assembly(builder, {}, operands, text + ";", mask ? "r,l,r,~{memory}" : "r,l,~{memory}", /*hasSideEffects=*/true);
+}
+
+void commitAsyncCopies(ImplicitLocOpBuilder &builder) { control(builder, "cp.async.commit_group;"); }
+
+void waitForAsyncCopies(ImplicitLocOpBuilder &builder, unsigned pending) {
+  control(builder, "cp.async.wait_group " + std::to_string(pending) + ";");
+}
+
+static SmallVector<Value> parts(ImplicitLocOpBuilder &builder, LLVM::InlineAsmOp op, unsigned count) {
+  SmallVector<Value> values;
+  for (unsigned i = 0; i < count; ++i)
+    values.push_back(count == 1 ? op.getRes() : LLVM::ExtractValueOp::create(builder, op.getRes(), i).getResult());
+  return values;
+}
+
+SmallVector<Value> loadMatrices(ImplicitLocOpBuilder &builder, Value address, unsigned count, bool isTransposed) {
+  Type word = builder.getI32Type();
+  std::string constraints, number = std::to_string(count);
+  for (unsigned i = 0; i < count; ++i)
+    constraints += "=r,";
+  std::string text = "ldmatrix.sync.aligned.m8n8.x" + number + (isTransposed ? ".trans" : "") + ".shared.b16 " +
+                     (count == 1 ? "{$0}" : braced(0, count)) + ", [$" + number + "];";
+  Type result = count == 1 ? word : LLVM::LLVMStructType::getLiteral(builder.getContext(), SmallVector<Type>(count, word));
+  return parts(builder, assembly(builder, result, address, text, constraints + "r,~{memory}", /*hasSideEffects=*/true), count);
+}
+
+Value roundToTf32(ImplicitLocOpBuilder &builder, Value value) {
+  return assembly(builder, builder.getI32Type(), value, "cvt.rna.tf32.f32 $0, $1;", "=r,f", /*hasSideEffects=*/false).getRes();
+}
+
+SmallVector<Value> mmaSync(ImplicitLocOpBuilder &builder, Type element, ValueRange left, ValueRange right, ValueRange sum) {
+  StringRef shape = element.isInteger(8) ? "m16n8k32" : element.isF32() ? "m16n8k8" : "m16n8k16";
+  StringRef name = element.isInteger(8) ? "s8" : element.isF32() ? "tf32" : element.isF16() ? "f16" : "bf16";
+  StringRef wide = element.isInteger(8) ? "s32" : "f32";
+  std::string text = ("mma.sync.aligned." + shape + ".row.col." + wide + "." + name + "." + name + "." + wide + " " + braced(0, 4) + ", " +
+                      braced(4, 4) + ", " + braced(8, 2) + ", " + braced(10, 4) + ";")
+                         .str();
+  std::string constraints = element.isInteger(8) ? "=r,=r,=r,=r,r,r,r,r,r,r,r,r,r,r" : "=f,=f,=f,=f,r,r,r,r,r,r,f,f,f,f";
+  SmallVector<Value> operands(left);
+  llvm::append_range(operands, right);
+  llvm::append_range(operands, sum);
+  Type result = LLVM::LLVMStructType::getLiteral(builder.getContext(), SmallVector<Type>(4, sum.front().getType()));
+  return parts(builder, assembly(builder, result, operands, text, constraints, /*hasSideEffects=*/false), 4);
+}
+
 void setLaunchBounds(LLVM::LLVMFuncOp function, const kgpu::Launch &launch) {
   Builder builder(function.getContext());
   function->setAttr(NVVM::NVVMDialect::getKernelFuncAttrName(), builder.getUnitAttr());

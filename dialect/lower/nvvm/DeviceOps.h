@@ -33,6 +33,22 @@ llvm::SmallVector<mlir::Value> globalLoad(mlir::ImplicitLocOpBuilder &builder, m
 /// Writes the words, whose types are those of globalLoad.
 void globalStore(mlir::ImplicitLocOpBuilder &builder, mlir::Value pointer, mlir::Value mask, unsigned wordBytes, mlir::ValueRange words);
 
+/// Starts to copy 4, 8 or 16 bytes from global (ptr<1>) to shared memory (ptr<3>), both aligned to as many; zeros where `mask` (i1, may be null)
+/// is false, and then nothing is read. What was started since the last commit is a group; the wait is for all but the latest `pending` groups.
+void asyncCopy(mlir::ImplicitLocOpBuilder &builder, mlir::Value shared, mlir::Value global, unsigned bytes, mlir::Value mask);
+void commitAsyncCopies(mlir::ImplicitLocOpBuilder &builder);
+void waitForAsyncCopies(mlir::ImplicitLocOpBuilder &builder, unsigned pending);
+
+/// ldmatrix of 1, 2 or 4 matrices: an i32 each. `address`: ptr<3> to the row for which this lane speaks.
+llvm::SmallVector<mlir::Value> loadMatrices(mlir::ImplicitLocOpBuilder &builder, mlir::Value address, unsigned count, bool isTransposed);
+
+/// i32: an f32 rounded to the 10 bits of mantissa that the tensor cores read.
+mlir::Value roundToTf32(mlir::ImplicitLocOpBuilder &builder, mlir::Value value);
+
+/// mma.sync with 16 rows and 8 columns on elements of this type: `left` 4, `right` 2 words, `sum` 4 floats or i32.
+llvm::SmallVector<mlir::Value> mmaSync(mlir::ImplicitLocOpBuilder &builder, mlir::Type element, mlir::ValueRange left, mlir::ValueRange right,
+                                       mlir::ValueRange sum);
+
 /// Makes `function` a kernel with the launch's bounds.
 void setLaunchBounds(mlir::LLVM::LLVMFuncOp function, const kgpu::Launch &launch);
 /// Makes parameter `number` of a kernel, a pointer, stand for so many bytes of the launch's parameters, which nothing writes.

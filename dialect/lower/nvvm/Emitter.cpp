@@ -93,6 +93,16 @@ LogicalResult Emitter::emit(Operation *op) {
       .Case([&](kgpu::LocalStoreOp store) { return emitLocalStore(store); })
       .Case([&](kgpu::RemoteStoreOp store) { return emitRemoteStore(store); })
       .Case([&](kgpu::LocalLoadOp load) { return emitLocalLoad(load); })
+      .Case([&](kgpu::AsyncCopyOp copy) { return emitAsyncCopy(copy); })
+      .Case([&](kgpu::AsyncCommitOp) {
+        commitAsyncCopies(builder);
+        return success();
+      })
+      .Case([&](kgpu::AsyncWaitOp wait) {
+        waitForAsyncCopies(builder, wait.getPending());
+        return success();
+      })
+      .Case([&](kgpu::MmaOp mma) { return emitMma(mma); })
       .Case([&](kgpu::BarrierOp) {
         emitBarrier();
         return success();

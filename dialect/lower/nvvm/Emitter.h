@@ -74,6 +74,12 @@ private:
   mlir::LogicalResult emitScatter(tile::ScatterOp op);
   std::pair<Value, Value> elementAt(const View &part, mlir::ValueRange indices, Value mask, mlir::RankedTensorType type, unsigned reg);
 
+  // AsyncCopy.cpp
+  mlir::LogicalResult emitAsyncCopy(kgpu::AsyncCopyOp op);
+
+  // Mma.cpp
+  mlir::LogicalResult emitMma(kgpu::MmaOp op);
+
   // Shared.cpp
   mlir::LogicalResult emitAlloc(kgpu::AllocOp op);
   mlir::LogicalResult emitSlot(kgpu::SlotOp op);

@@ -1,6 +1,7 @@
 // Buffers in shared memory.
 // SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
 #include "dialect/lower/nvvm/Emitter.h"
+#include "dialect/layout/MatrixLoad.h"
 #include "dialect/lower/nvvm/DeviceOps.h"
 #include "dialect/lower/nvvm/SharedMemory.h"
 #include "dialect/lower/nvvm/Words.h"
@@ -102,17 +103,41 @@ LogicalResult Emitter::emitRemoteStore(kgpu::RemoteStoreOp op) {
   return success();
 }
 
+/// Loads a tile of `element`s by ldmatrix: its registers.
+static SmallVector<Value> loadMatrixTile(ImplicitLocOpBuilder &builder, const layout::MatrixLoad &load, Value base,
+                                  const ThreadBits &thread, Type element, unsigned registers) {
+  SharedAddresses addresses(builder, load.rows, base, thread);
+  SmallVector<Value> values(registers);
+  for (auto [vector, words] : llvm::zip_equal(load.rows.vectors, load.words)) {
+    SmallVector<Value> loaded = loadMatrices(builder, addresses.of(vector), words.size(), load.isTransposed);
+    for (auto [word, held] : llvm::zip_equal(loaded, words))
+      for (auto [reg, value] : llvm::zip_equal(held, unpackWords(builder, word, element, held.size())))
+        values[reg] = value;
+  }
+  return values;
+}
+
 LogicalResult Emitter::emitLocalLoad(kgpu::LocalLoadOp op) {
   const layout::Layout &layout = kgpu::layoutOf(op.getResult());
   auto buffer = cast<kgpu::SharedType>(op.getBuffer().getType());
-  llvm::Expected<layout::SharedAccess> access = layout::planAccess(layout, buffer.getPlacement(), vectorBytesIn(op.getBuffer()));
+  ArrayRef<int64_t> at = op.getAt().value_or(ArrayRef<int64_t>());
   Type element = cast<RankedTensorType>(op.getResult().getType()).getElementType();
   Value base = scalar(op.getBuffer());
+  unsigned vectorBytes = vectorBytesIn(op.getBuffer());
+  llvm::Expected<layout::SharedAccess> access = layout::planAccess(layout, buffer.getPlacement(), vectorBytes, at);
+  std::optional<layout::MatrixLoad> matrices;
+  if (kgpu::targetOf(kernel).hasMmaSync && launch.blocks == 1 && access && vectorBytes >= 16)
+    matrices = layout::planMatrixLoad(layout, buffer.getPlacement(), at);
+  if (matrices && matrices->rows.vectors.size() < access->vectors.size() &&
+      layout::countWavefronts(matrices->rows) <= layout::countWavefronts(*access)) {
+    define(op, TileRegisters(loadMatrixTile(builder, *matrices, base, place.bits(layout), element, layout.registers())));
+    return success();
+  }
   if (access) {
     define(op, TileRegisters(loadShared(builder, *access, base, place.bits(layout), element)));
     return success();
   }
-  if (buffer.getMemory())
+  if (buffer.getMemory() || op.getAt())
     return op.emitOpError() << "cannot reach its buffer: " << llvm::toString(access.takeError());
   llvm::consumeError(access.takeError());
   TileRegisters bits;

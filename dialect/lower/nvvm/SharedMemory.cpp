@@ -5,53 +5,42 @@
 #include "mlir/Dialect/Arith/IR/Arith.h"
 #include "mlir/Dialect/LLVMIR/LLVMDialect.h"
 #include "mlir/Dialect/SCF/IR/SCF.h"
-#include <map>
 
 namespace kpkg::lower::nvvm {
 using namespace mlir;
 using layout::SharedAccess;
 
+SharedAddresses::SharedAddresses(ImplicitLocOpBuilder &builder, const SharedAccess &access, Value base,
+                                 const ThreadBits &thread)
+    : builder(builder), base(base) {
+  for (auto [bits, images] : {std::pair(thread.lane, ArrayRef<uint32_t>(access.laneBases)),
+                              std::pair(thread.warp, ArrayRef<uint32_t>(access.warpBases)),
+                              std::pair(thread.block, ArrayRef<uint32_t>(access.blockBases))}) {
+    threadOffset = xorOf(builder, threadOffset, xorOfImages(builder, bits, images));
+    for (uint32_t image : images)
+      reached |= image;
+  }
+}
+
+Value SharedAddresses::of(const SharedAccess::Vector &vector) {
+  Value &start = starts[vector.xorOffset & reached];
+  if (!start) {
+    Value offset = threadOffset;
+    if (vector.xorOffset & reached)
+      offset = arith::XOrIOp::create(builder, offset, constantOf(builder, vector.xorOffset & reached));
+    start = offset ? LLVM::GEPOp::create(builder, base.getType(), builder.getI8Type(), base,
+                                         ArrayRef<LLVM::GEPArg>(offset))
+                         .getResult()
+                   : base;
+  }
+  int64_t constant = (vector.xorOffset & ~reached) + vector.addOffset;
+  if (constant == 0)
+    return start;
+  return LLVM::GEPOp::create(builder, base.getType(), builder.getI8Type(), start,
+                             ArrayRef<LLVM::GEPArg>(static_cast<int32_t>(constant)));
+}
+
 namespace {
-/// The addresses of a thread's vectors. Offset bits that no thread bit reaches are added as constants, which the access
-/// instruction takes for free; only the others need an XOR.
-class Addresses {
-public:
-  Addresses(ImplicitLocOpBuilder &builder, const SharedAccess &access, Value base, const ThreadBits &thread)
-      : builder(builder), base(base) {
-    for (auto [bits, images] : {std::pair(thread.lane, ArrayRef<uint32_t>(access.laneBases)),
-                                std::pair(thread.warp, ArrayRef<uint32_t>(access.warpBases)),
-                                std::pair(thread.block, ArrayRef<uint32_t>(access.blockBases))}) {
-      threadOffset = xorOf(builder, threadOffset, xorOfImages(builder, bits, images));
-      for (uint32_t image : images)
-        reached |= image;
-    }
-  }
-
-  Value of(const SharedAccess::Vector &vector) {
-    Value &start = starts[vector.xorOffset & reached];
-    if (!start) {
-      Value offset = threadOffset;
-      if (vector.xorOffset & reached)
-        offset = arith::XOrIOp::create(builder, offset, constantOf(builder, vector.xorOffset & reached));
-      start = offset ? LLVM::GEPOp::create(builder, base.getType(), builder.getI8Type(), base,
-                                           ArrayRef<LLVM::GEPArg>(offset))
-                           .getResult()
-                     : base;
-    }
-    int64_t constant = (vector.xorOffset & ~reached) + vector.addOffset;
-    if (constant == 0)
-      return start;
-    return LLVM::GEPOp::create(builder, base.getType(), builder.getI8Type(), start,
-                               ArrayRef<LLVM::GEPArg>(static_cast<int32_t>(constant)));
-  }
-
-private:
-  ImplicitLocOpBuilder &builder;
-  Value base, threadOffset;
-  uint32_t reached = 0;
-  std::map<uint32_t, Value> starts;
-};
-
 /// The type in which a vector goes through memory: words, 64-bit integers, or one narrow integer.
 Type carrierOf(ImplicitLocOpBuilder &builder, unsigned elementBytes, unsigned vectorBytes) {
   unsigned unit = std::min(std::max(elementBytes, 4u), vectorBytes);
@@ -72,6 +61,13 @@ SmallVector<Value> unitsOf(ImplicitLocOpBuilder &builder, ArrayRef<Value> elemen
     Type narrow = builder.getIntegerType(8 * bytes * elements.size());
     return {arith::TruncIOp::create(builder, narrow, packWords(builder, elements).front())};
   }
+  Type type = elements.front().getType();
+  if ((type.isBF16() || type.isF16()) && elements.size() % 2 == 0) {
+    SmallVector<Value> units;
+    for (size_t i = 0; i < elements.size(); i += 2)
+      units.push_back(pairOfNarrowFloats(builder, elements[i], elements[i + 1]));
+    return units;
+  }
   return packWords(builder, elements);
 }
 } // namespace
@@ -83,7 +79,7 @@ void storeShared(ImplicitLocOpBuilder &builder, const SharedAccess &access, Valu
     auto branch = scf::IfOp::create(builder, predicate, /*withElseRegion=*/false);
     builder.setInsertionPointToStart(branch.thenBlock());
   }
-  Addresses addresses(builder, access, base, thread);
+  SharedAddresses addresses(builder, access, base, thread);
   for (const SharedAccess::Vector &vector : access.vectors) {
     SmallVector<Value> elements;
     for (unsigned reg : vector.registers)
@@ -102,7 +98,7 @@ void storeShared(ImplicitLocOpBuilder &builder, const SharedAccess &access, Valu
 
 SmallVector<Value> loadShared(ImplicitLocOpBuilder &builder, const SharedAccess &access, Value base,
                               const ThreadBits &thread, Type element) {
-  Addresses addresses(builder, access, base, thread);
+  SharedAddresses addresses(builder, access, base, thread);
   unsigned bytes = bytesOf(element);
   Type carrier = carrierOf(builder, bytes, access.vectorBytes), i32 = builder.getI32Type();
   // All loads before their first use.

@@ -3,8 +3,24 @@
 #pragma once
 #include "dialect/layout/Shared.h"
 #include "dialect/lower/nvvm/ThreadBits.h"
+#include <map>
 
 namespace kpkg::lower::nvvm {
+/// The addresses of a thread's vectors. Offset bits that no thread bit reaches are added as constants, which the access
+/// instruction takes for free; only the others need an XOR.
+class SharedAddresses {
+public:
+  SharedAddresses(mlir::ImplicitLocOpBuilder &builder, const layout::SharedAccess &access, mlir::Value base,
+                  const ThreadBits &thread);
+  mlir::Value of(const layout::SharedAccess::Vector &vector);
+
+private:
+  mlir::ImplicitLocOpBuilder &builder;
+  mlir::Value base, threadOffset;
+  uint32_t reached = 0;
+  std::map<uint32_t, mlir::Value> starts;
+};
+
 /// Stores a tile's registers. `base` is an !llvm.ptr<3> aligned to the access's vector bytes. Threads in which
 /// `predicate` (i1) is false store nothing; null = all store.
 void storeShared(mlir::ImplicitLocOpBuilder &builder, const layout::SharedAccess &access, mlir::Value base,

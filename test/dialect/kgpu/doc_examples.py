@@ -12,7 +12,10 @@ PROLOGUE = """\
 #narrow = #kgpu.layout<"reg 1:64-128 lane 1:1-16 warp 1:32 rep 1x1">
 #part = #kgpu.layout<"lane *5 warp 1:1 rep 1x1">
 #all = #kgpu.layout<"lane 1:1 *4 warp * rep 1x1">
-tile.kernel @example{number}(%x: !tile.view<2xf32>, %r: index, %c: index)
+#sum = #kgpu.layout<"reg 1:1 0:8 lane 1:2-4 0:1-4 rep 1x1">
+#left = #kgpu.layout<"reg 1:1 0:8 1:8 lane 1:2-4 0:1-4 rep 1x1">
+#right = #kgpu.layout<"reg 0:1 0:8 lane 0:2-4 1:1-4 rep 1x1">
+tile.kernel @example{number}(%x: !tile.view<2xf32>, %r: index, %c: index, %inside: i1)
     attributes {{kgpu.target = #kgpu.target<"sm_90a">, kgpu.threads = 64 : i32}} {{
   %zero = arith.constant 0.0 : f32
   %row = arith.constant dense<1.0> : tensor<1x256xf32, #wide>
@@ -20,6 +23,9 @@ tile.kernel @example{number}(%x: !tile.view<2xf32>, %r: index, %c: index)
   %buffer = kgpu.alloc : !kgpu.smem<1x2xf32>
   %ring = kgpu.alloc : !kgpu.smem<3x1x256xf32>
   %matrix = kgpu.alloc : !kgpu.smem<4x12xf32>
+  %a = arith.constant dense<1.0> : tensor<16x16xbf16, #left>
+  %w = arith.constant dense<1.0> : tensor<16x8xbf16, #right>
+  %acc = arith.constant dense<1.0> : tensor<16x8xf32, #sum>
 """
 
 PANEL = "2B 0:144,288,576,1024,2048,4096 1:2,4,8,16,32,64"

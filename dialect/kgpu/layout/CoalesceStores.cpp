@@ -1,0 +1,114 @@
+// Results of matrix products are brought into a layout in which threads store whole vectors.
+// SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
+//
+// Before: tile.store %v, %d[%r, %c] : tensor<128x128xbf16, #acc>, !tile.view<2xbf16, mut, unit = 1, align = 16, divisible = 8>
+// After:  %w = kgpu.cvt_layout %v : tensor<128x128xbf16, #acc> -> tensor<128x128xbf16, #rows>
+//         tile.store %w, %d[%r, %c] : tensor<128x128xbf16, #rows>, ...
+//
+// On entry: every tile has a layout. Kernels with roles are left alone. On exit: stores whose view allows vectors at least twice as long as the layout has
+// go through a layout that has them: the one that shuffles within groups of lanes give, or the coalesced one, whichever
+// the layout library reaches at lower cost. Only layouts that a matrix product has imposed are changed; all others were
+// chosen for memory already.
+#include "dialect/kgpu/Passes.h"
+#include "dialect/kgpu/layout/DotLayout.h"
+#include "dialect/layout/Conversion.h"
+#include "dialect/tile/transforms/IndexFacts.h"
+
+using namespace mlir;
+
+namespace kpkg::kgpu {
+#define GEN_PASS_DEF_KGPUCOALESCESTORES
+#include "dialect/kgpu/Passes.h.inc"
+
+namespace {
+using layout::Layout;
+using layout::Part;
+
+/// Elements that one access along the unit dimension may have.
+int64_t longestVector(tile::StoreOp store) {
+  tile::ViewType view = store.getView().getType();
+  int64_t unit = view.getUnit(), bytes = view.getElementBytes();
+  if (unit < 0)
+    return 1;
+  tile::ViewFacts facts = view.getFacts();
+  int64_t divisor = tile::divisorOf(store.getOffsets()[unit]);
+  return std::max<int64_t>(1, std::min({16 / bytes, facts.align / bytes, facts.divisible, divisor}));
+}
+
+/// `layout` with lane bits along `dim` and register bits along it exchanged, so that a thread has `count` neighbours.
+std::optional<Layout> exchanged(const Layout &layout, unsigned dim, int64_t count) {
+  Layout::Fields fields;
+  for (Part part : layout::parts)
+    fields.bases[static_cast<unsigned>(part)] = Layout::Bases(layout.bases(part));
+  fields.repeats.assign(layout.repeats().begin(), layout.repeats().end());
+  fields.order.assign(layout.order().begin(), layout.order().end());
+  auto &registers = fields.bases[static_cast<unsigned>(Part::Register)];
+  auto &lanes = fields.bases[static_cast<unsigned>(Part::Lane)];
+  auto isAlong = [&](const Layout::Basis &basis, int64_t value) {
+    Layout::Basis wanted(layout.rank(), 0);
+    wanted[dim] = value;
+    return basis == wanted;
+  };
+  for (int64_t value = 1; value < count; value *= 2) {
+    auto is = [&](const Layout::Basis &basis) { return isAlong(basis, value); };
+    if (llvm::any_of(registers, is))
+      continue;
+    auto *lane = llvm::find_if(lanes, is);
+    auto *other = llvm::find_if(registers, [&](const Layout::Basis &basis) {
+      return basis[dim] >= count && isAlong(basis, basis[dim]);
+    });
+    if (lane == lanes.end() || other == registers.end())
+      return std::nullopt;
+    std::swap(*lane, *other);
+  }
+  llvm::Expected<Layout> result = Layout::get(std::move(fields));
+  if (result)
+    return *result;
+  llvm::consumeError(result.takeError());
+  return std::nullopt;
+}
+
+unsigned costOf(const Layout &from, const Layout &to, unsigned bytes) {
+  llvm::Expected<layout::Conversion> conversion = layout::planConversion(from, to, bytes);
+  if (conversion)
+    return conversion->cost;
+  llvm::consumeError(conversion.takeError());
+  return ~0u;
+}
+
+void coalesce(tile::StoreOp store, const Launch &launch) {
+  auto type = dyn_cast<RankedTensorType>(store.getValue().getType());
+  int64_t longest = longestVector(store);
+  if (!type || longest == 1 || !isMmaSyncAccumulator(layoutOf(type)))
+    return;
+  const Layout &from = layoutOf(type);
+  int64_t unit = store.getView().getType().getUnit();
+  if (2 * int64_t(from.vectorLength(unit, longest)) > longest)
+    return;
+  unsigned bytes = elementBytes(type.getElementType());
+  SmallVector<unsigned> order = {static_cast<unsigned>(unit), static_cast<unsigned>(1 - unit)};
+  Layout best = layout::coalesced(type.getShape(), bytes, {launch.lanes(), launch.warps(), launch.cluster},
+                                  longest * bytes, order);
+  unsigned least = costOf(from, best, bytes);
+  if (std::optional<Layout> shuffled = exchanged(from, unit, longest)) {
+    unsigned cost = costOf(from, *shuffled, bytes);
+    if (cost <= least) {
+      best = *shuffled;
+      least = cost;
+    }
+  }
+  if (least == ~0u)
+    return;
+  OpBuilder builder(store);
+  store.getValueMutable().assign(CvtLayoutOp::create(builder, store.getLoc(), withLayout(type, best), store.getValue()));
+}
+
+struct CoalesceStores final : impl::KgpuCoalesceStoresBase<CoalesceStores> {
+  void runOnOperation() override {
+    Launch launch = getLaunch(getOperation());
+    if (launch.consumers == 0)
+      getOperation().walk([&](tile::StoreOp store) { coalesce(store, launch); });
+  }
+};
+} // namespace
+} // namespace kpkg::kgpu

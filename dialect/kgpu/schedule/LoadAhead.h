@@ -1,0 +1,20 @@
+// Loads of a loop whose addresses follow from its counter, so that they can be issued for another iteration.
+// SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
+#pragma once
+#include "dialect/kgpu/ir/KgpuDialect.h"
+#include "mlir/IR/IRMapping.h"
+
+namespace kpkg::kgpu {
+struct LoadAhead {
+  mlir::scf::ForOp loop;
+  tile::LoadOp load;
+  llvm::SmallVector<mlir::Operation *> address; ///< ops of the loop that make its address, in order
+
+  /// Nothing when the load needs more than the loop's counter and what is known outside, or reads what may change.
+  static std::optional<LoadAhead> find(mlir::scf::ForOp loop, tile::LoadOp load);
+  /// Clones the address as it is when the loop's counter is `counter`.
+  mlir::IRMapping addressAt(mlir::OpBuilder &builder, mlir::Value counter) const;
+  /// The load as it is then.
+  mlir::Value loadAt(mlir::OpBuilder &builder, mlir::Value counter) const;
+};
+} // namespace kpkg::kgpu

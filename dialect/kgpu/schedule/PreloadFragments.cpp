@@ -1,0 +1,148 @@
+// The first fragments of an iteration are read from shared memory at the end of the one before, while the tensor cores
+// are still busy.
+// SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
+//
+// Before: scf.for ... iter_args(%sum = %z, %read = 0, ...) {
+//           kgpu.async_wait 1;  kgpu.barrier
+//           kgpu.async_copy ...;  kgpu.async_commit
+//           %a0 = kgpu.local_load %ring[%read] at [0, 0]
+//           %a1 = kgpu.local_load %ring[%read] at [0, 16]
+//           %s0 = kgpu.mma %a0, ..., %sum
+//           %s1 = kgpu.mma %a1, ..., %s0
+//           scf.yield %s1, %next, ...
+//         }
+// After:  kgpu.async_wait 1;  kgpu.barrier
+//         %first = kgpu.local_load %ring[0] at [0, 0]
+//         scf.for ... iter_args(%sum = %z, %read = 0, ..., %a0 = %first) {
+//           %a1 = kgpu.local_load %ring[%read] at [0, 16]
+//           kgpu.async_copy ...;  kgpu.async_commit
+//           %s0 = kgpu.mma %a0, ..., %sum
+//           kgpu.async_wait 1;  kgpu.barrier
+//           %following = kgpu.local_load %ring[%next] at [0, 0]
+//           %s1 = kgpu.mma %a1, ..., %s0
+//           scf.yield %s1, %next, ..., %following
+//         }
+//
+// On entry: loops of kgpu-ring-copies. On exit: in those with a kgpu.mma, the wait for a slot stands before the last
+// product that needs the slot before it. All fragments of that one have been read by then, so the barrier still says
+// that the slot is free. What the last iteration preloads has no meaning and no use.
+#include "dialect/kgpu/Passes.h"
+
+using namespace mlir;
+
+namespace kpkg::kgpu {
+#define GEN_PASS_DEF_KGPUPRELOADFRAGMENTS
+#include "dialect/kgpu/Passes.h.inc"
+
+namespace {
+class Rotation {
+public:
+  explicit Rotation(scf::ForOp loop) : loop(loop) {}
+
+  /// The parts of a ring's loop; false when it is none, or its first product needs something else.
+  bool find() {
+    for (Operation &op : *loop.getBody()) {
+      if (auto found = dyn_cast<AsyncWaitOp>(op); found && !barrier)
+        wait = found;
+      if (auto found = dyn_cast<BarrierOp>(op); found && !barrier)
+        barrier = found;
+      if (auto mma = dyn_cast<MmaOp>(op)) {
+        if (!first)
+          first = mma;
+        last = mma;
+      }
+      if (isa<AsyncCopyOp, AsyncCommitOp>(op) && !first)
+        copies.push_back(&op);
+      if (auto store = dyn_cast<LocalStoreOp>(op); store && store.getAhead())
+        stores.push_back(store);
+    }
+    if (!barrier || !first)
+      return false;
+    for (Value operand : {first.getLhs(), first.getRhs()}) {
+      auto load = operand.getDefiningOp<LocalLoadOp>();
+      auto slot = load ? load.getBuffer().getDefiningOp<SlotOp>() : SlotOp();
+      auto index = slot ? dyn_cast<BlockArgument>(slot.getIndex()) : BlockArgument();
+      // A barrier that stands behind the read is not the one that waits for the slot.
+      if (!index || index.getOwner() != loop.getBody() || index == loop.getInductionVar() ||
+          !barrier->isBeforeInBlock(load) || !operand.hasOneUse())
+        return false;
+      loads.push_back(load);
+    }
+    return true;
+  }
+
+  void run() {
+    OpBuilder before(loop), late(last);
+    if (wait)
+      before.clone(*wait.getOperation());
+    before.clone(*barrier.getOperation());
+    for (LocalStoreOp store : stores) {
+      // What it stores was loaded at the beginning of the iteration.
+      store->moveBefore(last);
+    }
+    if (wait)
+      wait->moveBefore(last);
+    barrier->moveBefore(last);
+    // What the next product needs comes before what some later iteration needs: neither may pass the other afterwards.
+    for (Operation *copy : copies)
+      copy->moveBefore(first);
+    SmallVector<Value> firsts, nexts;
+    for (LocalLoadOp load : loads) {
+      auto slot = load.getBuffer().getDefiningOp<SlotOp>();
+      auto index = cast<BlockArgument>(slot.getIndex());
+      OpOperand *init = loop.getTiedLoopInit(index);
+      Value next = loop.getTiedLoopYieldedValue(index)->get();
+      hoist(next);
+      firsts.push_back(loadFrom(before, load, slot, init->get()));
+      nexts.push_back(loadFrom(late, load, slot, next));
+    }
+    IRRewriter rewriter(loop.getContext());
+    rewriter.setInsertionPoint(loop);
+    unsigned carried = loop.getNumRegionIterArgs();
+    auto yields = [&](OpBuilder &, Location, ArrayRef<BlockArgument>) { return nexts; };
+    FailureOr<LoopLikeOpInterface> longer =
+        loop.replaceWithAdditionalYields(rewriter, firsts, /*replaceInitOperandUsesInLoop=*/false, yields);
+    assert(succeeded(longer) && "a loop of the scf dialect takes any number of values");
+    for (auto [load, argument] : llvm::zip_equal(loads, longer->getRegionIterArgs().drop_front(carried))) {
+      load.getResult().replaceAllUsesWith(argument);
+      load.erase();
+    }
+  }
+
+private:
+  static Value loadFrom(OpBuilder &builder, LocalLoadOp load, SlotOp slot, Value index) {
+    Location loc = load.getLoc();
+    Value part = SlotOp::create(builder, loc, slot.getType(), slot.getBuffer(), index);
+    return LocalLoadOp::create(builder, loc, load.getType(), part, load.getAtAttr());
+  }
+
+  /// Moves what makes `value` in the loop before the last product.
+  void hoist(Value value) {
+    Operation *op = value.getDefiningOp();
+    if (!op || op->getBlock() != loop.getBody() || op->isBeforeInBlock(last))
+      return;
+    for (Value operand : op->getOperands())
+      hoist(operand);
+    op->moveBefore(last);
+  }
+
+  scf::ForOp loop;
+  AsyncWaitOp wait;
+  BarrierOp barrier;
+  MmaOp first, last;
+  SmallVector<Operation *> copies;
+  SmallVector<LocalStoreOp> stores;
+  SmallVector<LocalLoadOp, 2> loads;
+};
+
+struct PreloadFragments final : impl::KgpuPreloadFragmentsBase<PreloadFragments> {
+  void runOnOperation() override {
+    SmallVector<scf::ForOp> loops;
+    getOperation().walk([&](scf::ForOp loop) { loops.push_back(loop); });
+    for (scf::ForOp loop : loops)
+      if (Rotation rotation(loop); rotation.find())
+        rotation.run();
+  }
+};
+} // namespace
+} // namespace kpkg::kgpu

@@ -1,0 +1,199 @@
+// Loads that only go to shared memory run several iterations ahead, through a ring of buffers.
+// SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
+//
+// Before: scf.for %k = %a to %b step %s {
+//           %v = tile.load %x[%r, %k] ... : tensor<128x32xbf16, #copy>
+//           %m = kgpu.alloc : !kgpu.smem<128x32xbf16, "...">;  kgpu.local_store %v, %m
+//           use %m
+//         }
+// After, with kgpu.stages = 3:
+//         %ring = kgpu.alloc : !kgpu.smem<3x128x32xbf16, "...">
+//         kgpu.async_copy %x[%r, %a] as #copy if %a < %b to %ring[0];       kgpu.async_commit
+//         kgpu.async_copy %x[%r, %a + %s] ... if %a + %s < %b to %ring[1];  kgpu.async_commit
+//         scf.for %k = %a to %b step %s iter_args(%read = 0, %write = 2) {
+//           kgpu.async_wait 1;  kgpu.barrier
+//           kgpu.async_copy %x[%r, %k + 2 * %s] ... to %ring[%write];  kgpu.async_commit
+//           use %ring[%read]
+//           scf.yield %read + 1 (after the last slot 0), %read
+//         }
+//         kgpu.async_wait 0
+//
+// On entry: operands of products are in buffers (kgpu-expand-mma). On exit: in loops of kernels with `kgpu.stages`, loads
+// of read-only views, whose addresses need nothing but the loop's counter, are that many iterations less one ahead. There
+// is one barrier an iteration: a slot is filled when all threads have passed the barrier after its last use. What cannot
+// be copied asynchronously, because the facts do not promise vectors of four bytes, or because the fill is not zero, is
+// loaded at the beginning of the iteration and stored at its end; without any asynchronous copy two slots are enough.
+#include "dialect/kgpu/Passes.h"
+#include "dialect/kgpu/schedule/LoadAhead.h"
+#include "dialect/tile/transforms/IndexFacts.h"
+#include "mlir/IR/Matchers.h"
+
+using namespace mlir;
+
+namespace kpkg::kgpu {
+#define GEN_PASS_DEF_KGPURINGCOPIES
+#include "dialect/kgpu/Passes.h.inc"
+
+namespace {
+/// What an iteration copies into one buffer.
+struct Copy {
+  LoadAhead load;
+  LocalStoreOp store;
+  AllocOp buffer;
+  bool isAsync;
+  Value ring;
+};
+
+bool canCopyAsync(tile::LoadOp load, SharedType buffer, const TargetModel &target) {
+  tile::ViewType view = load.getView().getType();
+  int64_t unit = view.getUnit(), bytes = view.getElementBytes();
+  bool isZero = matchPattern(load.getFill(), m_AnyZeroFloat()) || matchPattern(load.getFill(), m_Zero());
+  if (!target.hasAsyncCopy || unit < 0 || !isZero)
+    return false;
+  tile::ViewFacts facts = view.getFacts();
+  int64_t divisor = tile::divisorOf(load.getOffsets()[unit]);
+  int64_t longest = std::min({16 / bytes, facts.align / bytes, facts.divisible, divisor});
+  if (longest * bytes < 4)
+    return false;
+  const layout::Layout &layout = layoutOf(load.getResult());
+  unsigned vectorBytes = layout.vectorLength(unit, longest) * bytes;
+  llvm::Expected<layout::SharedAccess> access = layout::planAccess(layout, buffer.getPlacement(), vectorBytes);
+  if (!access) {
+    llvm::consumeError(access.takeError());
+    return false;
+  }
+  return vectorBytes >= 4 && access->vectorBytes == vectorBytes;
+}
+
+class Pipelining {
+public:
+  Pipelining(scf::ForOp loop, unsigned stages) : loop(loop), stages(stages) {}
+
+  bool find(const TargetModel &target) {
+    for (auto store : loop.getBody()->getOps<LocalStoreOp>()) {
+      auto load = store.getValue().getDefiningOp<tile::LoadOp>();
+      auto buffer = store.getBuffer().getDefiningOp<AllocOp>();
+      if (!load || !buffer || !load.getResult().hasOneUse() || buffer->getBlock() != loop.getBody())
+        continue;
+      // Nobody else fills the buffer, and nobody reads it under another name.
+      bool isPlain = llvm::all_of(buffer->getUsers(), [&](Operation *user) {
+        return user == store || isa<LocalLoadOp>(user);
+      });
+      std::optional<LoadAhead> ahead = LoadAhead::find(loop, load);
+      if (isPlain && ahead)
+        copies.push_back({*ahead, store, buffer, canCopyAsync(load, buffer.getResult().getType(), target), {}});
+    }
+    if (llvm::none_of(copies, [](const Copy &copy) { return copy.isAsync; }))
+      stages = std::min(stages, 2u);
+    return !copies.empty();
+  }
+
+  void run() {
+    Location loc = loop.getLoc();
+    OpBuilder before(loop);
+    for (Copy &copy : copies) {
+      SharedType ring = ringOf(stages, copy.buffer.getResult().getType());
+      copy.ring = AllocOp::create(before, loc, ring, IntegerAttr());
+    }
+    for (unsigned stage = 0; stage + 1 < stages; ++stage) {
+      Value counter = counterAt(before, loop.getLowerBound(), stage);
+      fill(before, before, counter, constant(before, stage), /*isAhead=*/false);
+    }
+    IRRewriter rewriter(loop.getContext());
+    rewriter.setInsertionPoint(loop);
+    unsigned carried = loop.getNumRegionIterArgs();
+    SmallVector<Value> firsts = {constant(rewriter, 0), constant(rewriter, stages - 1)};
+    auto yields = [&](OpBuilder &builder, Location, ArrayRef<BlockArgument> slots) -> SmallVector<Value> {
+      Value next = arith::AddIOp::create(builder, loc, slots[0], constant(builder, 1));
+      Value isLast = arith::CmpIOp::create(builder, loc, arith::CmpIPredicate::eq, next, constant(builder, stages));
+      return {arith::SelectOp::create(builder, loc, isLast, constant(builder, 0), next), slots[0]};
+    };
+    FailureOr<LoopLikeOpInterface> longer =
+        loop.replaceWithAdditionalYields(rewriter, firsts, /*replaceInitOperandUsesInLoop=*/false, yields);
+    assert(succeeded(longer) && "a loop of the scf dialect takes any number of values");
+    loop = cast<scf::ForOp>(longer->getOperation());
+    for (Copy &copy : copies)
+      copy.load.loop = loop;
+    Value read = loop.getRegionIterArg(carried), write = loop.getRegionIterArg(carried + 1);
+
+    auto top = OpBuilder::atBlockBegin(loop.getBody()), bottom = OpBuilder::atBlockTerminator(loop.getBody());
+    if (hasAsync())
+      AsyncWaitOp::create(top, loc, stages - 2);
+    BarrierOp::create(top, loc);
+    SmallVector<Value> slots;
+    for (Copy &copy : copies)
+      slots.push_back(SlotOp::create(top, loc, copy.buffer.getResult().getType(), copy.ring, read));
+    fill(top, bottom, counterAt(top, loop.getInductionVar(), stages - 1), write, /*isAhead=*/true);
+    for (auto [copy, slot] : llvm::zip_equal(copies, slots)) {
+      copy.buffer.getResult().replaceAllUsesWith(slot);
+      copy.store.erase();
+      copy.load.load.erase();
+      copy.buffer.erase();
+    }
+    if (hasAsync()) {
+      OpBuilder after(loop->getContext());
+      after.setInsertionPointAfter(loop);
+      AsyncWaitOp::create(after, loc, 0);
+    }
+  }
+
+private:
+  Value constant(OpBuilder &builder, int64_t value) {
+    return arith::ConstantIndexOp::create(builder, loop.getLoc(), value);
+  }
+  bool hasAsync() const {
+    return llvm::any_of(copies, [](const Copy &copy) { return copy.isAsync; });
+  }
+
+  /// The loop's counter `iterations` after `counter`.
+  Value counterAt(OpBuilder &builder, Value counter, int64_t iterations) {
+    if (iterations == 0)
+      return counter;
+    Value distance = arith::MulIOp::create(builder, loop.getLoc(), loop.getStep(), constant(builder, iterations));
+    return arith::AddIOp::create(builder, loop.getLoc(), counter, distance);
+  }
+
+  /// Fills slot `index` with what the iteration with this counter needs: loads and copies at `top`, stores at `bottom`.
+  void fill(OpBuilder &top, OpBuilder &bottom, Value counter, Value index, bool isAhead) {
+    Location loc = loop.getLoc();
+    Value inside =
+        arith::CmpIOp::create(top, loc, arith::CmpIPredicate::slt, counter, loop.getUpperBound());
+    for (Copy &copy : copies) {
+      tile::LoadOp load = copy.load.load;
+      Value slot = SlotOp::create(top, loc, copy.buffer.getResult().getType(), copy.ring, index);
+      if (!copy.isAsync) {
+        Value loaded = copy.load.loadAt(top, counter);
+        LocalStoreOp::create(bottom, loc, loaded, slot, isAhead);
+        continue;
+      }
+      IRMapping mapping = copy.load.addressAt(top, counter);
+      SmallVector<Value> offsets;
+      for (Value offset : load.getOffsets())
+        offsets.push_back(mapping.lookupOrDefault(offset));
+      auto layout = LayoutAttr::get(top.getContext(), layoutOf(load.getResult()));
+      AsyncCopyOp::create(top, loc, mapping.lookupOrDefault(load.getView()), offsets, layout, inside, slot);
+    }
+    if (hasAsync())
+      AsyncCommitOp::create(top, loc);
+  }
+
+  scf::ForOp loop;
+  unsigned stages;
+  SmallVector<Copy> copies;
+};
+
+struct RingCopies final : impl::KgpuRingCopiesBase<RingCopies> {
+  void runOnOperation() override {
+    tile::KernelOp kernel = getOperation();
+    unsigned stages = getLaunch(kernel).stages;
+    if (stages < 2)
+      return;
+    SmallVector<scf::ForOp> loops;
+    kernel.walk([&](scf::ForOp loop) { loops.push_back(loop); });
+    for (scf::ForOp loop : loops)
+      if (Pipelining pipelining(loop, stages); pipelining.find(targetOf(kernel)))
+        pipelining.run();
+  }
+};
+} // namespace
+} // namespace kpkg::kgpu
