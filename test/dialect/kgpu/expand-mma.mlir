@@ -6,11 +6,11 @@
 !d = !tile.view<2xf32, mut, unit = 1, align = 16, divisible = 4, index = 32>
 
 // Warps in a grid of 2x2; registers of a block of 16x8 first.
-// CHECK: #[[SUM:.*]] = #kgpu.layout<"reg 1:1 0:8 1:8-32 0:16-32 lane 1:2-4 0:1-4 warp 1:64 0:64 rep 1x1">
+// CHECK-DAG: #[[SUM:.*]] = #kgpu.layout<"reg 1:1 0:8 1:8-32 0:16-32 lane 1:2-4 0:1-4 warp 1:64 0:64 rep 1x1">
 // Copies go along the rows of memory in vectors of eight.
-// CHECK: #[[COPY:.*]] = #kgpu.layout<"reg 1:1-4 0:32-64 lane 1:8-16 0:1-4 warp 0:8-16 rep 1x1">
-// CHECK: #[[LEFT:.*]] = #kgpu.layout<"reg 1:1 0:8 1:8 0:16-32 lane 1:2-4 0:1-4 warp * 0:64 rep 1x1">
-// CHECK: #[[RIGHT:.*]] = #kgpu.layout<"reg 0:1 0:8 1:8-32 lane 0:2-4 1:1-4 warp 1:64 * rep 1x1">
+// CHECK-DAG: #[[COPY:.*]] = #kgpu.layout<"reg 1:1-4 0:32-64 lane 1:8-16 0:1-4 warp 0:8-16 rep 1x1">
+// CHECK-DAG: #[[LEFT:.*]] = #kgpu.layout<"reg 1:1 0:8 1:8 0:16-32 lane 1:2-4 0:1-4 warp * 0:64 rep 1x1">
+// CHECK-DAG: #[[RIGHT:.*]] = #kgpu.layout<"reg 0:1 0:8 1:8-32 lane 0:2-4 1:1-4 warp 1:64 * rep 1x1">
 
 // CHECK-LABEL: tile.kernel @product
 // CHECK-SAME: kgpu.stages = 4 : i32
@@ -41,7 +41,7 @@ tile.kernel @product(%a: !a, %b: !a, %d: !d) {
 
 // An operand that is contiguous along its rows is copied along them.
 // CHECK-LABEL: tile.kernel @transposed
-// CHECK: tile.load {{.*}} -> tensor<128x32xbf16, #[[T:.*]]>
+// CHECK: tile.load {{.*}} -> tensor<128x32xbf16, #{{.*}}>
 // CHECK: kgpu.mma
 tile.kernel @transposed(%a: !t, %b: !a, %d: !d) {
   %zero = arith.constant 0.0 : bf16
@@ -58,8 +58,11 @@ tile.kernel @transposed(%a: !t, %b: !a, %d: !d) {
 // CHECK-LABEL: tile.kernel @rounded
 // CHECK: kgpu.mma {{.*}} tensor<64x8xf32, #{{.*}}>, tensor<8x64xf32, #{{.*}}>, tensor<64x64xf32
 // CHECK: tile.dot
-tile.kernel @rounded(%x: tensor<64x32xf32>, %y: tensor<32x64xf32>, %d: !d) {
+tile.kernel @rounded(%a: !tile.view<2xf32, unit = 1>, %d: !d) {
+  %zero = arith.constant 0.0 : f32
   %c0 = arith.constant 0 : index
+  %x = tile.load %a[%c0, %c0] fill %zero : !tile.view<2xf32, unit = 1> -> tensor<64x32xf32>
+  %y = tile.load %a[%c0, %c0] fill %zero : !tile.view<2xf32, unit = 1> -> tensor<32x64xf32>
   %acc = arith.constant dense<0.0> : tensor<64x64xf32>
   %r = tile.dot %x, %y, %acc precision tf32 : tensor<64x32xf32>, tensor<32x64xf32>, tensor<64x64xf32>
   %s = tile.dot %x, %y, %r : tensor<64x32xf32>, tensor<32x64xf32>, tensor<64x64xf32>

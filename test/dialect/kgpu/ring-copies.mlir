@@ -10,14 +10,14 @@
 // CHECK-DAG: %[[C0:.*]] = arith.constant 0 : index
 // CHECK-DAG: %[[C1:.*]] = arith.constant 1 : index
 // CHECK-DAG: %[[C2:.*]] = arith.constant 2 : index
-// CHECK: %[[LEFT:.*]] = kgpu.alloc : !kgpu.smem<3x64x32xf16
-// CHECK: %[[RIGHT:.*]] = kgpu.alloc : !kgpu.smem<3x32x64xf16
-// CHECK: %[[IN0:.*]] = arith.cmpi slt, %[[C0]], %arg3
+// CHECK: %[[LEFT:[0-9a-z]+]] = kgpu.alloc : !kgpu.smem<3x64x32xf16
+// CHECK: %[[RIGHT:[0-9a-z]+]] = kgpu.alloc : !kgpu.smem<3x32x64xf16
+// CHECK: %[[IN0:.*]] = arith.cmpi sgt, %arg3, %[[C0]]
 // CHECK: kgpu.slot %[[LEFT]][%[[C0]]]
 // CHECK: kgpu.async_copy %arg0[%{{.*}}, %{{.*}}] as {{.*}} if %[[IN0]] to
 // CHECK: kgpu.async_copy %arg1
 // CHECK: kgpu.async_commit
-// CHECK: %[[IN1:.*]] = arith.cmpi slt, %[[C1]], %arg3
+// CHECK: %[[IN1:.*]] = arith.cmpi sgt, %arg3, %[[C1]]
 // CHECK: kgpu.slot %[[LEFT]][%[[C1]]]
 // CHECK: kgpu.async_copy %arg0
 // CHECK: kgpu.async_copy %arg1
