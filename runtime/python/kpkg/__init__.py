@@ -15,6 +15,7 @@ from __future__ import annotations
 import importlib
 from typing import TYPE_CHECKING, Any
 
+from kpkg._compiler import CompileError, Compiler, get_compiler
 from kpkg._config import KernelConfig
 from kpkg._default import ops
 from kpkg._errors import CaptureError, DeviceError, FallbackWarning, KernelError, KpkgWarning, PackageError
@@ -45,6 +46,8 @@ __version__: str = version()
 
 __all__ = [
     "CaptureError",
+    "CompileError",
+    "Compiler",
     "CustomOpLibrary",
     "DeviceError",
     "FallbackWarning",
@@ -59,6 +62,7 @@ __all__ = [
     "cpu_threads",
     "benchmark_op",
     "fallback_policy",
+    "get_compiler",
     "get_fallback_policy",
     "inject",
     "kernel_info",

@@ -1,0 +1,52 @@
+"""``python -m kpkg doctor`` and ``python -m kpkg profile SCRIPT``; everything else is the `kpkg` command's.
+
+SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
+"""
+
+from __future__ import annotations
+
+import argparse
+import os
+import runpy
+import sys
+
+
+def main() -> int:
+    """Runs the command line; returns the exit code."""
+    if len(sys.argv) > 1 and sys.argv[1] not in ("doctor", "profile", "-h", "--help"):
+        from kpkg._compiler import environment_of, find_command
+
+        try:
+            command = find_command()
+        except FileNotFoundError as error:
+            print(f"kpkg: {error}", file=sys.stderr)
+            return 3
+        os.execve(command, [command, *sys.argv[1:]], environment_of(command))
+    parser = argparse.ArgumentParser(prog="python -m kpkg", description="Other subcommands are handed to the kpkg command.")
+    commands = parser.add_subparsers(dest="command", required=True)
+    doctor = commands.add_parser("doctor", help="say what is installed for Python and PyTorch, what works, and what to do about the rest")
+    doctor.add_argument("--json", action="store_true", help="a JSON list of {state, subject, text, advice}")
+    profile = commands.add_parser("profile", help="run a Python script and show what its kpkg ops and kernels took")
+    profile.add_argument("--trace", metavar="FILE", help="also write a trace for Perfetto or chrome://tracing")
+    profile.add_argument("--ranges", action="store_true", help="make each call a range for NVTX tools")
+    profile.add_argument("script")
+    profile.add_argument("arguments", nargs=argparse.REMAINDER)
+    options = parser.parse_args()
+    if options.command == "doctor":
+        from kpkg._doctor import run
+
+        return run(options.json)
+    import kpkg
+
+    sys.argv = [options.script, *options.arguments]
+    sys.path.insert(0, os.path.dirname(os.path.abspath(options.script)))
+    with kpkg.profile_kernel(ranges=options.ranges) as taken:
+        runpy.run_path(options.script, run_name="__main__")
+    print(taken.summary())
+    if options.trace:
+        taken.export_chrome_trace(options.trace)
+    return 0
+
+
+if __name__ == "__main__":
+    sys.exit(main())

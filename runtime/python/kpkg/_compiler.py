@@ -1,0 +1,164 @@
+"""Compiles `.k` files when they are needed, and keeps the packages by their content.
+
+SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
+"""
+
+from __future__ import annotations
+
+import hashlib
+import os
+import shutil
+import subprocess
+import tempfile
+from collections.abc import Sequence
+from pathlib import Path
+
+from kpkg._errors import PackageError
+from kpkg._library import CustomOpLibrary
+
+
+class CompileError(RuntimeError):
+    """The compiler refused a file; the message has its diagnostics."""
+
+
+def find_command() -> str:
+    """The `kpkg` command: what KPKG_COMMAND names, else the one that came with this package, else the one on PATH.
+
+    Raises FileNotFoundError when there is none.
+    """
+    named = os.environ.get("KPKG_COMMAND")
+    own = Path(__file__).parent / "bin" / "kpkg"
+    beside = Path(__file__).resolve().parents[1].parent / "bin" / "kpkg"  # of a build tree
+    found = named or (str(own) if own.exists() else None) or _on_path() or (str(beside) if beside.exists() else None)
+    if found is None:
+        raise FileNotFoundError("there is no `kpkg` command: put it on PATH, or name it by KPKG_COMMAND")
+    return found
+
+
+def _on_path() -> str | None:
+    found = shutil.which("kpkg")
+    if found is not None:
+        with open(found, "rb") as file:
+            if file.read(2) == b"#!":  # the script that stands for this very package
+                return None
+    return found
+
+
+def environment_of(command: str) -> dict[str, str]:
+    """The environment to run the command in: one that came with this package has its libraries beside it."""
+    libraries = Path(command).parent / "lib"
+    if Path(command) != Path(__file__).parent / "bin" / "kpkg" or not libraries.exists():
+        return dict(os.environ)
+    return {**os.environ, "LD_LIBRARY_PATH": ":".join(filter(None, (str(libraries), os.environ.get("LD_LIBRARY_PATH", ""))))}
+
+
+def cache_folder() -> Path:
+    """Where compiled packages are kept: $KPKG_CACHE_DIR, else the user's cache folder."""
+    named = os.environ.get("KPKG_CACHE_DIR")
+    if named:
+        return Path(named)
+    return Path(os.environ.get("XDG_CACHE_HOME") or Path.home() / ".cache") / "kpkg"
+
+
+def _sources(path: Path) -> list[Path]:
+    """The file and what it can import: every .k file beside it and in the folder above."""
+    folder = path if path.is_dir() else path.parent
+    return sorted({*folder.glob("*.k"), *folder.parent.glob("*.k"), *([] if path.is_dir() else [path])})
+
+
+class Compiler:
+    """Makes packages of `.k` files by the `kpkg` command; those that were made before come from a cache.
+
+    The cache is keyed by content: the sources, the targets, the options and the compiler itself. Any number of processes may share it: a package
+    is written beside its place, synchronised and renamed, and its digest is checked when it is read; one that does not fit is made again. There are
+    no lock files.
+    """
+
+    def __init__(self, command: str | None = None, cache: str | os.PathLike[str] | None = None) -> None:
+        self.command: str = command or find_command()
+        self.cache: Path = Path(cache) if cache is not None else cache_folder()
+        #: How often the compiler ran for this object.
+        self.compilations: int = 0
+
+    def compile_from_file(
+        self, path: str | os.PathLike[str], name: str | None = None, targets: Sequence[str] | str | None = None, options: Sequence[str] = ()
+    ) -> CustomOpLibrary:
+        """The ops of a `.k` file or a folder of them: ``get_compiler().compile_from_file("softmax.k", "my_softmax").softmax(x)``.
+
+        name: what the package's file is called; the name of the file by default. targets: as for ``kpkg build --target``, "native" by default.
+        options: more arguments of ``kpkg build``.
+        Raises FileNotFoundError, CompileError with the compiler's diagnostics, PackageError, OSError.
+        """
+        return CustomOpLibrary.load(self.package_of(path, name, targets, options))
+
+    def package_of(
+        self, path: str | os.PathLike[str], name: str | None = None, targets: Sequence[str] | str | None = None, options: Sequence[str] = ()
+    ) -> Path:
+        """The same as a file in the cache, for other programs to open."""
+        source = Path(path)
+        if not source.exists():
+            raise FileNotFoundError(f"there is no {source}")
+        asked = targets if isinstance(targets, str) else ",".join(targets) if targets else os.environ.get("KPKG_TARGET", "native")
+        name = name or source.stem
+        if not name.replace("_", "").replace("-", "").isalnum():
+            raise ValueError(f"{name!r} is no name for a package: letters, digits, - and _")
+        file = self.cache / "packages" / self._key(source, asked, options) / f"{name}.kpkg"
+        if not self._is_good(file):
+            self._make(source, file, ["--target", asked, *options])
+        return file
+
+    def _key(self, source: Path, targets: str, options: Sequence[str]) -> str:
+        digest = hashlib.sha256()
+
+        def add(text: bytes) -> None:
+            digest.update(len(text).to_bytes(8, "little") + text)
+
+        version = subprocess.run([self.command, "version"], capture_output=True, check=True, env=environment_of(self.command)).stdout
+        command = os.stat(shutil.which(self.command) or self.command)
+        add(version)
+        add(f"{command.st_size} {command.st_mtime_ns}".encode())
+        add(targets.encode())
+        if "native" in targets:
+            from kpkg import _native
+
+            add(" ".join(_native.cpu_targets()).encode())
+        for option in options:
+            add(option.encode())
+        for file in _sources(source):
+            add(file.name.encode())
+            add(file.read_bytes())
+        return digest.hexdigest()[:32]
+
+    def _is_good(self, file: Path) -> bool:
+        """Whether it is there and every digest in it fits."""
+        if not file.exists():
+            return False
+        try:
+            CustomOpLibrary(file).verify()
+        except (OSError, PackageError):
+            return False
+        return True
+
+    def _make(self, source: Path, file: Path, arguments: Sequence[str]) -> None:
+        file.parent.mkdir(parents=True, exist_ok=True)
+        handle, temporary = tempfile.mkstemp(prefix=f".{file.stem}-", suffix=".kpkg", dir=file.parent)
+        os.close(handle)
+        try:
+            done = subprocess.run([self.command, "build", str(source), "-o", temporary, *arguments], capture_output=True, text=True, env=environment_of(self.command))
+            self.compilations += 1
+            if done.returncode:
+                raise CompileError(f"kpkg build {source} failed:\n{done.stdout}{done.stderr}".rstrip())
+            with open(temporary, "rb") as written:
+                os.fsync(written.fileno())
+            os.replace(temporary, file)
+        finally:
+            if os.path.exists(temporary):
+                os.unlink(temporary)
+
+
+def get_compiler() -> Compiler:
+    """A compiler with the command and the cache that the environment says (KPKG_COMMAND, KPKG_CACHE_DIR).
+
+    Raises FileNotFoundError where there is no `kpkg` command.
+    """
+    return Compiler()

@@ -1,0 +1,123 @@
+"""Compiling from Python: the cache, and what breaks it. Also the command line of the Python package.
+
+SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
+"""
+
+from __future__ import annotations
+
+import json
+import os
+import subprocess
+import sys
+from concurrent.futures import ThreadPoolExecutor
+
+import numpy as np
+import pytest
+from conftest import BUILD, COMMAND
+
+import kpkg
+
+SOURCE = '''
+@kernel
+fn scaled_blocks(x: Tensor[float32, 1], mut y: Tensor[float32, 1]):
+    y.tile[64](block_idx.x).store(x.tile[64](block_idx.x).load() * FACTOR)
+
+@register.op("compiled::scaled")
+fn scaled(x: Tensor) raises -> Tensor:
+    var y = empty_like(x)
+    launch scaled_blocks(x, y, grid=ceildiv(x.numel(), 64))
+    return y
+'''
+
+
+@pytest.fixture
+def source(tmp_path):
+    file = tmp_path / "sources" / "scaled.k"
+    file.parent.mkdir()
+    file.write_text(SOURCE.replace("FACTOR", "2.0"))
+    return file
+
+
+def compiler(tmp_path):
+    return kpkg.Compiler(str(COMMAND), tmp_path / "cache")
+
+
+X = np.arange(5, dtype=np.float32)
+
+
+def test_compiles_once(source, tmp_path):
+    first = compiler(tmp_path)
+    library = first.compile_from_file(source, "my_scaled")
+    assert library.path.endswith("my_scaled.kpkg")
+    np.testing.assert_array_equal(library.scaled(X), X * 2)
+    again = compiler(tmp_path)
+    np.testing.assert_array_equal(again.compile_from_file(source, "my_scaled").scaled(X), X * 2)
+    assert (first.compilations, again.compilations) == (1, 0)
+    source.write_text(SOURCE.replace("FACTOR", "3.0"))
+    np.testing.assert_array_equal(again.compile_from_file(source, "my_scaled").scaled(X), X * 3)
+    assert again.compilations == 1
+    assert not [file for file in (tmp_path / "cache").rglob(".*")]
+
+
+def test_damaged_entries_are_made_again(source, tmp_path):
+    one = compiler(tmp_path)
+    file = one.package_of(source)
+    whole = file.read_bytes()
+    middle = len(whole) * 3 // 4
+    for damaged in (whole[: len(whole) // 2], b"", whole[:middle] + bytes([whole[middle] ^ 1]) + whole[middle + 1 :]):
+        file.write_bytes(damaged)
+        assert one.package_of(source) == file and file.read_bytes() == whole
+    assert one.compilations == 4
+
+
+def test_many_at_once(source, tmp_path):
+    """Processes that find nothing compile each for itself; every one of them gets a whole package."""
+    script = f"import kpkg, numpy; c = kpkg.Compiler({str(COMMAND)!r}, {str(tmp_path / 'cache')!r}); print(c.compile_from_file({str(source)!r}).scaled(numpy.ones(3, 'f'))[0])"
+    environment = {**os.environ, "PYTHONPATH": str(BUILD / "python")}
+
+    def run(_):
+        return subprocess.run([sys.executable, "-c", script], capture_output=True, text=True, env=environment).stdout
+
+    with ThreadPoolExecutor(3) as pool:
+        assert list(pool.map(run, range(3))) == ["2.0\n"] * 3
+
+
+def test_what_is_refused(source, tmp_path, monkeypatch):
+    with pytest.raises(FileNotFoundError, match="nothing.k"):
+        compiler(tmp_path).compile_from_file(tmp_path / "nothing.k")
+    with pytest.raises(ValueError, match="no name"):
+        compiler(tmp_path).compile_from_file(source, "../up")
+    source.write_text(SOURCE)
+    with pytest.raises(kpkg.CompileError, match="FACTOR"):
+        compiler(tmp_path).compile_from_file(source)
+    assert not list((tmp_path / "cache").rglob("*.kpkg"))
+    monkeypatch.setenv("KPKG_COMMAND", str(COMMAND))
+    monkeypatch.setenv("KPKG_CACHE_DIR", str(tmp_path / "other"))
+    assert kpkg.get_compiler().command == str(COMMAND) and kpkg.get_compiler().cache == tmp_path / "other"
+
+
+def command_line(*arguments, **environment):
+    given = {**os.environ, "PYTHONPATH": str(BUILD / "python"), "KPKG_COMMAND": str(COMMAND), **environment}
+    return subprocess.run([sys.executable, "-m", "kpkg", *arguments], capture_output=True, text=True, env=given)
+
+
+def test_doctor(packages, tmp_path):
+    done = command_line("doctor", "--json", KPKG_PATH=str(packages["softmax"]))
+    found = {finding["subject"]: finding for finding in json.loads(done.stdout)}
+    assert done.returncode == 0 and found["torch"]["state"] == "ok" and found["run cpu"]["text"] == "softmax is right"
+    assert found["command"]["text"] == str(COMMAND)
+    (tmp_path / "bad.kpkg").write_bytes(b"no package")
+    done = command_line("doctor", KPKG_PATH=str(tmp_path))
+    assert done.returncode == 3 and "not ok" in done.stdout and "build it again" in done.stdout
+
+
+def test_profile_of_a_script(packages, tmp_path):
+    script = tmp_path / "script.py"
+    script.write_text(f"import sys, kpkg, numpy\nassert sys.argv[1:] == ['a']\nkpkg.load({str(packages['softmax'])!r}).softmax(numpy.ones((2, 3)))\n")
+    done = command_line("profile", "--trace", str(tmp_path / "trace.json"), str(script), "a")
+    assert done.returncode == 0 and "kpkg::softmax" in done.stdout and "softmax_rows[" in done.stdout, done.stderr
+    assert json.loads((tmp_path / "trace.json").read_text())["traceEvents"]
+
+
+def test_the_rest_is_the_commands():
+    assert command_line("version").stdout == subprocess.run([COMMAND, "version"], capture_output=True, text=True).stdout
