@@ -29,9 +29,10 @@ if TYPE_CHECKING:
     from kpkg._inject import Injection as Injection
     from kpkg._inject import inject as inject
     from kpkg._measure import benchmark_op as benchmark_op
+    from kpkg._sharding import register_sharding as register_sharding
 
 # Names of modules that need PyTorch, which is imported with the first of them.
-_LAZY = {"inject": "_inject", "Injection": "_inject", "benchmark_op": "_measure"}
+_LAZY = {"register_sharding": "_sharding", "inject": "_inject", "Injection": "_inject", "benchmark_op": "_measure"}
 
 
 def __getattr__(name: str) -> Any:
@@ -70,6 +71,7 @@ __all__ = [
     "nn",
     "ops",
     "profile_kernel",
+    "register_sharding",
     "set_fallback",
     "set_fallback_policy",
 ]

@@ -1,0 +1,132 @@
+"""How ops run on DTensors: which placements of arguments give which placement of results, without communication in between.
+
+SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from typing import Any
+
+import torch
+from torch.distributed.tensor import Partial, Placement, Replicate, Shard
+from torch.distributed.tensor.experimental import register_sharding as _register
+
+# One way to run: placements of the results, and of all arguments (None for those that are no tensors).
+Way = tuple[list[Any], list[Any]]
+
+_registered: set[str] = set()
+
+_ELEMENTWISE = (
+    "relu leaky_relu gelu silu sigmoid tanh elu selu softplus hardtanh hardsigmoid hardswish mish "
+    "relu_autograd leaky_relu_autograd gelu_autograd silu_autograd sigmoid_autograd tanh_autograd elu_autograd selu_autograd softplus_autograd "
+    "hardtanh_autograd hardsigmoid_autograd hardswish_autograd mish_autograd"
+).split()
+
+
+def _is_tensor(value: Any) -> bool:
+    return hasattr(value, "tensor_meta") or isinstance(value, torch.Tensor)
+
+
+def _placed(arguments: tuple[Any, ...], placement: Placement, only: int | None = None) -> list[Any]:
+    """`placement` for each tensor, or for the one numbered `only` and Replicate() for the others."""
+    return [None if not _is_tensor(a) else placement if only in (None, i) else Replicate() for i, a in enumerate(arguments)]
+
+
+def _elementwise(*arguments: Any) -> list[Way]:
+    rank = arguments[0].ndim
+    return [([p], _placed(arguments, p)) for p in (Replicate(), *(Shard(d) for d in range(rank)))]
+
+
+def _along(position: int) -> Callable[..., list[Way]]:
+    """Ops along the dimension that argument `position` names: any other may be sharded."""
+
+    def ways(*arguments: Any) -> list[Way]:
+        rank = arguments[0].ndim
+        dim = (arguments[position] if len(arguments) > position else -1) % max(rank, 1)
+        return [([p], _placed(arguments, p)) for p in (Replicate(), *(Shard(d) for d in range(rank) if d != dim))]
+
+    return ways
+
+
+def _norm(*arguments: Any) -> list[Way]:
+    """(input, normalized_shape, ...): the rows may be sharded."""
+    rows = arguments[0].ndim - len(arguments[1])
+    return [([p], _placed(arguments, p, only=0)) for p in (Replicate(), *(Shard(d) for d in range(rows)))]
+
+
+def _norm_gradient(results: int) -> Callable[..., list[Way]]:
+    """(grad, input, normalized_shape, weight, ...): with sharded rows the gradients of the weights are sums of parts."""
+
+    def ways(*arguments: Any) -> list[Way]:
+        rows = arguments[0].ndim - len(arguments[2])
+        found: list[Way] = [([Replicate()] * results, _placed(arguments, Replicate()))]
+        for d in range(rows):
+            placements = [Shard(d) if i < 2 else None if not _is_tensor(a) else Replicate() for i, a in enumerate(arguments)]
+            found.append(([Shard(d), *(Partial() for _ in range(results - 1))], placements))
+        return found
+
+    return ways
+
+
+def _gemm(
+    a: Any, b: Any, alpha: float = 1.0, beta: float = 1.0, transpose_a: bool = False, transpose_b: bool = False, c: Any = None
+) -> list[Way]:
+    given = 7 if c is not None else 2
+    rest: list[Any] = [None] * (given - 3)
+
+    def way(result: Placement, of_a: Placement, of_b: Placement, of_c: Placement) -> Way:
+        return [result], [of_a, of_b, *([*rest, of_c] if c is not None else [])]
+
+    def of_c(dim: int, extent: int) -> Placement:
+        """`c` is broadcast to the result: it is sharded with it where it has the dimension."""
+        own = dim - 2 + c.ndim if c is not None else -1
+        return Shard(own) if own >= 0 and c.shape[own] == extent and extent > 1 else Replicate()
+
+    m, n = a.shape[1 if transpose_a else 0], b.shape[0 if transpose_b else 1]
+    ways = [
+        way(Replicate(), Replicate(), Replicate(), Replicate()),
+        way(Shard(0), Shard(1 if transpose_a else 0), Replicate(), of_c(0, m)),
+        way(Shard(1), Replicate(), Shard(0 if transpose_b else 1), of_c(1, n)),
+    ]
+    if c is None:  # else it would be added once for each part
+        ways.append(way(Partial(), Shard(0 if transpose_a else 1), Shard(1 if transpose_b else 0), Replicate()))
+    return ways
+
+
+def _linear(input: Any, weight: Any, bias: Any = None, *rest: Any) -> list[Way]:
+    last = input.ndim - 1
+    has_bias = bias is not None
+
+    def way(result: Placement, of_input: Placement, of_weight: Placement, of_bias: Placement) -> Way:
+        return [result], [of_input, of_weight, *([of_bias] if has_bias else [])]
+
+    ways = [way(Replicate(), Replicate(), Replicate(), Replicate()), way(Shard(last), Replicate(), Shard(0), Shard(0))]
+    ways += [way(Shard(d), Shard(d), Replicate(), Replicate()) for d in range(last)]
+    if not has_bias:
+        ways.append(way(Partial(), Shard(last), Shard(1), Replicate()))
+    return ways
+
+
+_RULES: dict[str, Callable[..., list[Way]]] = {
+    **{name: _elementwise for name in _ELEMENTWISE},
+    "softmax": _along(1), "log_softmax": _along(1), "softmax_autograd": _along(2), "log_softmax_autograd": _along(2),
+    "layer_norm": _norm, "rms_norm": _norm, "layer_norm_autograd": _norm_gradient(3), "rms_norm_autograd": _norm_gradient(2),
+    "gemm": _gemm, "linear": _linear,
+}  # fmt: skip
+
+
+def register_sharding() -> list[str]:
+    """Makes kpkg's products, activations, softmax and norms run on DTensors, by rules for their placements; gives the names of those ops.
+
+    For the ops that are registered with PyTorch now, once in a process. Rows may be sharded everywhere; gemm and linear also over columns of the
+    result and, without an addend, over the inner dimension, which leaves partial sums. Other ops are refused on DTensors by PyTorch.
+    """
+    from kpkg import _torch
+
+    for name in list(_torch._current_ops):
+        namespace, _, local = name.partition("::")
+        if namespace == "kpkg" and local in _RULES and name not in _registered:
+            _registered.add(name)
+            _register(getattr(torch.ops.kpkg, local).default)(_RULES[local])
+    return sorted(_registered)
