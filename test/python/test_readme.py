@@ -42,7 +42,7 @@ def run_python(code: str, folder: Path) -> str:
 
 
 def test_every_snippet_is_known():
-    assert set(SNIPPETS) == {"kernel", "command", "cpp", "torch", "fallback"}
+    assert set(SNIPPETS) == {"kernel", "command", "cpp", "torch", "inject", "fallback"}
 
 
 def test_commands(folder):
@@ -60,6 +60,20 @@ def test_cpp(folder):
 
 def test_torch(folder):
     run_python(SNIPPETS["torch"], folder)
+
+
+def test_inject(folder):
+    code = f"import os; os.environ['KPKG_PATH'] = {str(folder / 'gemm.kpkg')!r}; os.environ['KPKG_FALLBACK'] = 'silent'\n" + SNIPPETS["inject"]
+    assert "of 2 replaced" in run_python(code, folder)
+
+
+def test_python_page(folder, packages):
+    """Every example of docs/python.md that is marked, one after the other."""
+    page = (ROOT / "docs" / "python.md").read_text()
+    examples = re.findall(r"<!-- run -->\n```python\n(.*?)```", page, re.S)
+    assert len(examples) >= 3
+    variables = {"PYTHONPATH": str(BUILD / "python"), "KPKG_PATH": ":".join(str(p) for p in packages.values())}
+    assert "of 2 replaced" in run([sys.executable, "-c", "\n".join(examples)], folder, **variables)
 
 
 def test_fallback(folder):
