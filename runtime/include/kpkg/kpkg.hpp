@@ -313,6 +313,14 @@ public:
       delete copy;
     return status;
   }
+  /// The policy of one op, which goes before the registry's.
+  Status setPolicy(const std::string &op, Policy policy) {
+    return Status::from(kpkg_registry_set_op_policy(handle.get(), op.c_str(), kpkg_policy(policy)));
+  }
+  /// Which instances calls of the op may use, as kpkg_registry_restrict says; "" allows all again.
+  Status restrict(const std::string &op, const std::string &json) {
+    return Status::from(kpkg_registry_restrict(handle.get(), op.c_str(), json.empty() ? nullptr : json.c_str()));
+  }
   Status setPolicy(Policy policy) { return Status::from(kpkg_registry_set_policy(handle.get(), kpkg_policy(policy))); }
   Result<Op> op(const std::string &name) const {
     const kpkg_op *found = nullptr;
