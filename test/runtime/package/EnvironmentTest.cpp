@@ -94,6 +94,9 @@ TEST(Environment, Fallback) {
   };
   EXPECT_TRUE(inChild({{"KPKG_FALLBACK", "strict"}}, [&] { return run(false); }));
   EXPECT_TRUE(inChild({{"KPKG_FALLBACK", "silent"}}, [&] { return run(true); }));
+  EXPECT_TRUE(inChild({{"KPKG_FALLBACK", "silent,test::scale=strict"}}, [&] { return run(false); }));
+  EXPECT_TRUE(inChild({{"KPKG_FALLBACK", "strict,test::other=silent"}}, [&] { return run(false); }));
+  EXPECT_TRUE(inChild({{"KPKG_FALLBACK", "test::scale=silent,strict"}}, [&] { return run(true); }));
 }
 
 TEST(Environment, Trust) {

@@ -123,6 +123,61 @@ TEST_F(CudaCall, NothingIsLoadedDuringCapture) {
   EXPECT_EQ(fake->loads, loads);
 }
 
+TEST_F(CudaCall, ProfileTimesLaunchesByEvents) {
+  auto profiled = [&](bool capturing) {
+    EXPECT_EQ(kpkg_profile_start(0), KPKG_OK);
+    fake->capturing = capturing;
+    EXPECT_TRUE(scale(onDevice(x, {10, 64}), onDevice(y, {10, 64})));
+    fake->capturing = 0;
+    kpkg_string *text = nullptr;
+    EXPECT_EQ(kpkg_profile_stop(&text), KPKG_OK);
+    json record = json::parse(kpkg_string_data(text));
+    kpkg_string_free(text);
+    return record;
+  };
+  json record = profiled(false);
+  ASSERT_EQ(record["calls"].size(), 1u);
+  ASSERT_EQ(record["launches"].size(), 1u);
+  const json &call = record["calls"][0], &launch = record["launches"][0];
+  EXPECT_EQ(call["op"], "test::scale");
+  EXPECT_TRUE(call["ok"]);
+  EXPECT_EQ(launch["device"], "cuda:0");
+  EXPECT_THAT(launch["instance"].get<std::string>(), HasSubstr("vector sm_90a"));
+  EXPECT_GE(launch["device_duration_ns"].get<int64_t>(), 0);
+  EXPECT_GE(launch["start_ns"].get<uint64_t>(), call["start_ns"].get<uint64_t>());
+  EXPECT_EQ(fake->events, 0); // all given back
+  // Events of a captured stream would go into the graph.
+  EXPECT_TRUE(profiled(true)["launches"][0]["device_duration_ns"].is_null());
+  // What runs outside of a profile is not recorded.
+  EXPECT_TRUE(scale(onDevice(x, {10, 64}), onDevice(y, {10, 64})));
+  EXPECT_EQ(kpkg_profile_start(0), KPKG_OK);
+  kpkg_string *text = nullptr;
+  EXPECT_EQ(kpkg_profile_stop(&text), KPKG_OK);
+  EXPECT_EQ(std::string(kpkg_string_data(text)), R"({"dropped":0,"calls":[],"launches":[]})");
+  kpkg_string_free(text);
+}
+
+TEST_F(CudaCall, RestrictionsDecideTheInstance) {
+  Registry registry;
+  registry.add(*library).value();
+  auto op = registry.op("test::scale").value();
+  auto run = [&] { return op.callInto({stream}, {onDevice(x, {10, 64})}, {onDevice(y, {10, 64})}); };
+  ASSERT_TRUE(run());
+  EXPECT_STREQ(fake->symbol, "vector_kernel");
+  registry.restrict("test::scale", R"({"variant": "any", "threads": [128]})").value();
+  ASSERT_TRUE(run());
+  EXPECT_STREQ(fake->symbol, "any_kernel");
+  registry.restrict("test::scale", R"({"threads": [256, 512]})").value();
+  auto refused = run();
+  ASSERT_FALSE(refused);
+  EXPECT_THAT(refused.error().message, HasSubstr("has 128 threads, the configuration asks for 256 or 512"));
+  registry.restrict("test::scale", "").value();
+  ASSERT_TRUE(run());
+  EXPECT_STREQ(fake->symbol, "vector_kernel");
+  for (const char *wrong : {"[]", "{", R"({"tile": 3})", R"({"params": {"N": []}})", R"({"params": {"N": [3]}})", R"({"threads": ["x"]})"})
+    EXPECT_EQ(registry.restrict("test::scale", wrong).error().status, KPKG_ERROR_USE) << wrong;
+}
+
 TEST_F(CudaCall, DriverErrorsNameCallAndText) {
   fake->failLaunch = 1;
   auto made = scale(onDevice(x, {4, 64}), onDevice(y, {4, 64}));
