@@ -181,6 +181,10 @@ bool isWorthwhile(const Launch &early, const Launch &late, bool prefetches) {
   return prefetches ? 3 * left >= demanded : 4 * left >= 3 * demanded;
 }
 
+/// Elements of any strides are loaded one by one, most of each sector for nothing. Neither early loads nor more CTAs make up for that, but
+/// the many addresses make the code long and registers few: it is compiled at the first try without demands. Products reuse what they load.
+bool isForAnyStrides(tile::KernelOp kernel, const Work &work) { return kernel.getVariant() == "any" && work.dotElements == 0; }
+
 /// What the kernel's author asks for, completed from `best`.
 std::optional<Launch> hinted(tile::KernelOp kernel, const TargetModel &target, Launch best) {
   mlir::DictionaryAttr hints = kernel.getScheduleAttr();
@@ -212,8 +216,12 @@ static std::optional<Launch> withRoles(tile::KernelOp kernel, const TargetModel 
 }
 
 llvm::SmallVector<Launch> candidates(tile::KernelOp kernel, const TargetModel &target) {
-  llvm::SmallVector<Launch> late = forWork(measure(kernel, target), target), result;
-  std::optional<Early> early = withEarlyLoads(kernel, target);
+  Work work = measure(kernel, target);
+  llvm::SmallVector<Launch> late = forWork(work, target), result;
+  bool anyStrides = isForAnyStrides(kernel, work);
+  std::optional<Early> early = anyStrides ? std::nullopt : withEarlyLoads(kernel, target);
+  if (anyStrides)
+    llvm::erase_if(late, [](const Launch &launch) { return launch.minCtas != 0; });
   if (early)
     for (Launch launch : forWork(early->work, target)) {
       if (!isWorthwhile(launch, late.front(), early->prefetches))

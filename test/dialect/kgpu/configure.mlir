@@ -56,3 +56,23 @@ tile.kernel @elementwise(%x: !tile.view<1xbf16>, %y: !tile.view<1xbf16, mut>) {
   tile.store %s, %y[%i] : tensor<4096xbf16>, !tile.view<1xbf16, mut>
   tile.return
 }
+
+// For any strides nothing is loaded early, and ptxas is not asked for more CTAs than there is a need for.
+// CHECK: tile.kernel @any_strides
+// CHECK-NOT: kgpu.early_loads
+// CHECK-NOT: kgpu.min_ctas
+// CHECK-NOT: kgpu.prefetch
+// CHECK: kgpu.threads = 128 : i32
+// CHECK-SAME: {
+tile.kernel @any_strides(%x: !tile.view<2xbf16>, %y: !tile.view<2xbf16, mut>, %n: index) attributes {variant = "any"} {
+  %zero = arith.constant 0.0 : bf16
+  %c0 = arith.constant 0 : index
+  %c1 = arith.constant 1 : index
+  %row = tile.block_id x
+  scf.for %i = %c0 to %n step %c1 {
+    %v = tile.load %x[%row, %i] fill %zero : !tile.view<2xbf16> -> tensor<1x4096xbf16>
+    %m = tile.reduce max %v axis 1 : tensor<1x4096xbf16> -> tensor<1x1xbf16>
+    tile.store %m, %y[%row, %i] : tensor<1x1xbf16>, !tile.view<2xbf16, mut>
+  }
+  tile.return
+}
