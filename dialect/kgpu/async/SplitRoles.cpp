@@ -43,30 +43,45 @@ struct Member {
   StreamedOperand operand;
   Value tile;      ///< what the product reads in the source
   SharedType slot; ///< one slot
-  Value buffers;   ///< all of them
-  Value filled;    ///< the slot that the compute role reads
 };
 
 /// Operands that are copied together: those of one product whose loads stand in one block.
 struct Stream {
   tile::DotOp dot;
-  Operation *anchor; ///< the op of the loads' block that is or contains the product: filled slots are awaited before it and released after it
   SmallVector<Member, 2> members;
-  Value ring, use;      ///< `use` is carried by the loops around the anchor
-  unsigned carried = 0; ///< as this iteration argument of the innermost one
+  unsigned ring = 0; ///< which of the rings it goes through
+  AwaitOp await;     ///< knows its number among the uses of that ring
+
+  /// The op of the loads' block that is or contains the product: filled slots are awaited before it and released after it.
+  Operation *anchor() { return members.front().operand.load->getBlock()->findAncestorOpInBlock(*dot.getOperation()); }
+};
+
+/// Streams of the same views and boxes take turns.
+struct Ring {
+  SmallVector<unsigned> streams;
+  SmallVector<SharedType, 2> slots; ///< of each operand
+  SmallVector<Value, 2> buffers;
+  Value ring;
 
   int64_t bytes() const {
     int64_t sum = 0;
-    for (const Member &member : members)
-      sum += member.slot.getSizeBytes();
+    for (SharedType slot : slots)
+      sum += slot.getSizeBytes();
     return sum;
   }
 };
 
+bool haveOneRing(const Stream &left, const Stream &right) {
+  return left.members.size() == right.members.size() && llvm::all_of_zip(left.members, right.members, [](const Member &one, const Member &other) {
+           const TensorView &first = one.operand.place, &second = other.operand.place;
+           return one.slot == other.slot && first.argument == second.argument && first.box == second.box;
+         });
+}
+
 Member memberFor(const StreamedOperand &operand, Value tile) {
   auto type = cast<RankedTensorType>(tile.getType());
   unsigned bytes = elementBytes(type.getElementType());
-  return {operand, tile, SharedType::get(type.getShape(), type.getElementType(), panels(type.getShape(), operand.panelDim, bytes)), {}, {}};
+  return {operand, tile, SharedType::get(type.getShape(), type.getElementType(), panels(type.getShape(), operand.panelDim, bytes))};
 }
 
 class Splitter {
@@ -80,19 +95,14 @@ public:
       return kernel.emitError("has warpgroups that compute, but no product whose operands can be copied by themselves");
     for (StreamedDot &product : products)
       findStreams(product);
+    findRings();
     Operation *first = firstOfRoles();
     rewriter.setInsertionPoint(first);
     if (failed(makeRings()))
       return failure();
     zero = arith::ConstantIntOp::create(rewriter, loc, 0, 32);
-    for (Stream &stream : streams)
-      countUses(stream);
-    for (Stream &stream : streams) { // later ones have replaced the loops of earlier ones
-      if (auto loop = dyn_cast<scf::ForOp>(stream.dot->getParentOp()); loop && stream.anchor != stream.dot.getOperation())
-        stream.anchor = stream.members.front().operand.load->getBlock()->findAncestorOpInBlock(*stream.dot);
-      auto loop = dyn_cast<scf::ForOp>(stream.anchor->getParentOp());
-      stream.use = loop ? Value(loop.getRegionIterArg(stream.carried)) : zero;
-    }
+    for (unsigned ring = 0; ring < rings.size(); ++ring)
+      countUses(ring, body, zero);
     first = firstOfRoles(); // loops were replaced
     auto roles = RolesOp::create(rewriter, loc);
     Block *compute = rewriter.createBlock(&roles.getCompute()), *load = rewriter.createBlock(&roles.getLoad());
@@ -106,7 +116,7 @@ public:
     for (Stream &stream : streams)
       copyOperands(stream, mapping);
     for (Stream &stream : streams)
-      awaitOperands(stream);
+      findFilled(stream);
     for (StreamedDot &product : products)
       multiply(product, mapping);
     strip(*load);
@@ -117,13 +127,27 @@ private:
   Value constant(int64_t value) { return arith::ConstantIndexOp::create(rewriter, loc, value); }
 
   void findStreams(StreamedDot &product) {
+    Block *block = nullptr;
     for (auto [operand, tile] : {std::pair(&product.lhs, product.dot.getLhs()), std::pair(&product.rhs, product.dot.getRhs())}) {
       if (!*operand)
         continue;
-      Operation *anchor = (*operand)->load->getBlock()->findAncestorOpInBlock(*product.dot);
-      if (streams.empty() || streams.back().dot != product.dot || streams.back().anchor != anchor)
-        streams.push_back({product.dot, anchor, {}, {}, {}});
+      if (block != (*operand)->load->getBlock())
+        streams.push_back({product.dot, {}, 0, nullptr});
+      block = (*operand)->load->getBlock();
       streams.back().members.push_back(memberFor(**operand, tile));
+    }
+  }
+
+  void findRings() {
+    for (auto [number, stream] : llvm::enumerate(streams)) {
+      auto *ring = llvm::find_if(rings, [&](const Ring &one) { return haveOneRing(streams[one.streams.front()], stream); });
+      if (ring == rings.end()) {
+        ring = &rings.emplace_back();
+        for (const Member &member : stream.members)
+          ring->slots.push_back(member.slot);
+      }
+      stream.ring = ring - rings.begin();
+      ring->streams.push_back(number);
     }
   }
 
@@ -143,16 +167,23 @@ private:
     return depth;
   }
 
-  /// As many slots for each stream as shared memory holds; what is copied less often than others gets one.
+  unsigned depthOf(const Ring &ring) {
+    unsigned deepest = 0;
+    for (unsigned number : ring.streams)
+      deepest = std::max(deepest, loopsAround(streams[number].anchor()));
+    return deepest;
+  }
+
+  /// As many slots for each ring as shared memory holds; what is copied less often than others gets one.
   FailureOr<SmallVector<int64_t>> slotCounts() {
     int64_t taken = kReservedBytes;
     kernel.walk([&](AllocOp alloc) { taken += cast<SharedType>(alloc.getResult().getType()).getSizeBytes(); });
     unsigned deepest = 0;
-    for (Stream &stream : streams)
-      deepest = std::max(deepest, loopsAround(stream.anchor));
+    for (Ring &ring : rings)
+      deepest = std::max(deepest, depthOf(ring));
     int64_t often = 0, seldom = 0;
-    for (Stream &stream : streams)
-      (loopsAround(stream.anchor) == deepest ? often : seldom) += stream.bytes();
+    for (Ring &ring : rings)
+      (depthOf(ring) == deepest ? often : seldom) += ring.bytes();
     int64_t room = (targetOf(kernel).sharedPerCta - taken - seldom) / often, slots = std::min(kMostSlots, room);
     if (DictionaryAttr hints = kernel.getScheduleAttr())
       if (auto stages = hints.getAs<IntegerAttr>("stages"))
@@ -160,8 +191,8 @@ private:
     if (slots < 2)
       return kernel.emitError() << "needs " << taken + seldom + 2 * often << " bytes of shared memory for operands that are copied ahead";
     SmallVector<int64_t> counts;
-    for (Stream &stream : streams)
-      counts.push_back(loopsAround(stream.anchor) == deepest ? slots : 1);
+    for (Ring &ring : rings)
+      counts.push_back(depthOf(ring) == deepest ? slots : 1);
     return counts;
   }
 
@@ -169,64 +200,73 @@ private:
     FailureOr<SmallVector<int64_t>> counts = slotCounts();
     if (failed(counts))
       return failure();
-    for (auto [stream, slots] : llvm::zip(streams, *counts)) {
-      for (Member &member : stream.members) {
-        SmallVector<int64_t> shape(member.slot.getShape());
+    for (auto [ring, slots] : llvm::zip(rings, *counts)) {
+      for (SharedType slot : ring.slots) {
+        SmallVector<int64_t> shape(slot.getShape());
         shape.insert(shape.begin(), slots);
-        auto type = SharedType::get(shape, member.slot.getElementType(), layout::withSlots(*member.slot.getMemory(), slots));
-        member.buffers = AllocOp::create(rewriter, loc, type, IntegerAttr());
+        auto type = SharedType::get(shape, slot.getElementType(), layout::withSlots(*slot.getMemory(), slots));
+        ring.buffers.push_back(AllocOp::create(rewriter, loc, type, IntegerAttr()));
       }
       Value barriers = AllocOp::create(rewriter, loc, SharedType::get({2, slots}, rewriter.getI64Type()), IntegerAttr());
-      stream.ring = RingOp::create(rewriter, loc, RingType::get(rewriter.getContext(), slots), barriers);
+      ring.ring = RingOp::create(rewriter, loc, RingType::get(rewriter.getContext(), slots), barriers);
     }
     return success();
   }
 
-  /// Makes the loops around a stream carry how often it has been filled.
-  void countUses(Stream &stream) {
-    SmallVector<scf::ForOp> loops;
-    for (Operation *parent = stream.members.front().operand.load->getParentOp(); parent != kernel; parent = parent->getParentOp())
-      loops.push_back(cast<scf::ForOp>(parent));
-    Value use = zero;
-    for (scf::ForOp &loop : llvm::reverse(loops)) {
-      FailureOr<LoopLikeOpInterface> carrying = loop.replaceWithAdditionalYields(
-          rewriter, use, /*replaceInitOperandUsesInLoop=*/false,
-          [](OpBuilder &, Location, ArrayRef<BlockArgument> arguments) { return SmallVector<Value>(arguments); });
-      loop = cast<scf::ForOp>(carrying->getOperation());
-      use = loop.getRegionIterArgs().back();
+  /// Numbers the uses of a ring in a block, from `count` on, and gives the count behind it. Loops carry it.
+  Value countUses(unsigned ring, Block &block, Value count) {
+    for (Operation *op = &block.front(); op; op = op->getNextNode()) {
+      if (auto loop = dyn_cast<scf::ForOp>(op); loop && usesRing(loop, ring)) {
+        rewriter.setInsertionPoint(loop);
+        FailureOr<LoopLikeOpInterface> carrying = loop.replaceWithAdditionalYields(
+            rewriter, count, /*replaceInitOperandUsesInLoop=*/false,
+            [](OpBuilder &, Location, ArrayRef<BlockArgument> arguments) { return SmallVector<Value>(arguments); });
+        loop = cast<scf::ForOp>(carrying->getOperation());
+        op = loop;
+        Value after = countUses(ring, *loop.getBody(), loop.getRegionIterArgs().back());
+        Operation *yield = loop.getBody()->getTerminator();
+        yield->setOperand(yield->getNumOperands() - 1, after);
+        count = loop.getResults().back();
+      }
+      for (unsigned number : rings[ring].streams)
+        if (streams[number].anchor() == op) {
+          // The number is kept as an operand: loops that are replaced later change it.
+          rewriter.setInsertionPoint(op);
+          streams[number].await = AwaitOp::create(rewriter, loc, rings[ring].ring, count);
+          rewriter.setInsertionPointAfter(op);
+          ReleaseOp::create(rewriter, loc, rings[ring].ring, count);
+          count = arith::AddIOp::create(rewriter, loc, count, arith::ConstantIntOp::create(rewriter, loc, 1, 32));
+        }
     }
-    if (loops.empty())
-      return;
-    stream.carried = loops.front().getNumRegionIterArgs() - 1;
-    Operation *yield = loops.front().getBody()->getTerminator();
-    OpBuilder::InsertionGuard guard(rewriter);
-    rewriter.setInsertionPoint(yield);
-    Value one = arith::ConstantIntOp::create(rewriter, loc, 1, 32);
-    yield->setOperand(yield->getNumOperands() - 1, arith::AddIOp::create(rewriter, loc, use, one));
-    for (auto [inner, outer] : llvm::zip(ArrayRef(loops).drop_back(), ArrayRef(loops).drop_front())) {
-      Operation *end = scf::ForOp(outer).getBody()->getTerminator();
-      end->setOperand(end->getNumOperands() - 1, scf::ForOp(inner).getResults().back());
-    }
+    return count;
   }
 
-  Value slotOf(const Member &member, Value use) {
-    int64_t slots = cast<SharedType>(member.buffers.getType()).getShape().front();
+  /// Whether an anchor of the ring lies inside.
+  bool usesRing(scf::ForOp loop, unsigned ring) {
+    return llvm::any_of(rings[ring].streams, [&](unsigned number) { return loop->isProperAncestor(streams[number].anchor()); });
+  }
+
+  Value slotOf(const Stream &stream, unsigned member, Value use) {
+    const Ring &ring = rings[stream.ring];
+    SharedType slot = ring.slots[member];
+    int64_t slots = cast<SharedType>(ring.buffers[member].getType()).getShape().front();
     if (slots == 1)
-      return SlotOp::create(rewriter, loc, member.slot, member.buffers, constant(0));
+      return SlotOp::create(rewriter, loc, slot, ring.buffers[member], constant(0));
     Value count = arith::ConstantIntOp::create(rewriter, loc, slots, 32);
     Value index = arith::IndexCastUIOp::create(rewriter, loc, rewriter.getIndexType(), arith::RemUIOp::create(rewriter, loc, use, count));
-    return SlotOp::create(rewriter, loc, member.slot, member.buffers, index);
+    return SlotOp::create(rewriter, loc, slot, ring.buffers[member], index);
   }
 
   /// Copies one operand, panel by panel.
-  void copy(const Member &member, Value ring, Value use, const IRMapping &mapping) {
+  void copy(const Stream &stream, unsigned number, Value use, const IRMapping &mapping) {
+    const Member &member = stream.members[number];
     const TensorView &place = member.operand.place;
     int64_t bytes = member.slot.getElementBytes(), width = kPanelBytes / bytes, extent = place.box[place.unit];
     SmallVector<int64_t> box = place.box;
     box[place.unit] = width;
     int64_t panelBytes = llvm::product_of(box) * bytes;
     unsigned map = addTensorMap(kernel, TensorMapAttr::get(rewriter.getContext(), place.argument.getArgNumber(), box, kPanelBytes));
-    Value slot = slotOf(member, use);
+    Value slot = slotOf(stream, number, use), ring = rings[stream.ring].ring;
     SmallVector<Value> offsets;
     for (Value offset : place.offsets)
       offsets.push_back(mapping.lookupOrDefault(offset));
@@ -239,22 +279,18 @@ private:
   }
 
   void copyOperands(Stream &stream, const IRMapping &mapping) {
-    rewriter.setInsertionPoint(mapping.lookup(stream.anchor));
-    Value use = mapping.lookupOrDefault(stream.use);
-    AcquireOp::create(rewriter, loc, stream.ring, use, stream.bytes());
-    for (const Member &member : stream.members)
-      copy(member, stream.ring, use, mapping);
+    auto await = cast<AwaitOp>(mapping.lookup(stream.await.getOperation()));
+    rewriter.setInsertionPoint(await);
+    const Ring &ring = rings[stream.ring];
+    AcquireOp::create(rewriter, loc, ring.ring, await.getUse(), ring.bytes());
+    for (unsigned member = 0; member < stream.members.size(); ++member)
+      copy(stream, member, await.getUse(), mapping);
   }
 
-  void awaitOperands(Stream &stream) {
-    rewriter.setInsertionPoint(stream.anchor);
-    AwaitOp::create(rewriter, loc, stream.ring, stream.use);
-    for (Member &member : stream.members) {
-      member.filled = slotOf(member, stream.use);
-      filled[{stream.dot, member.tile.getAsOpaquePointer()}] = member.filled;
-    }
-    rewriter.setInsertionPointAfter(stream.anchor);
-    ReleaseOp::create(rewriter, loc, stream.ring, stream.use);
+  void findFilled(Stream &stream) {
+    rewriter.setInsertionPointAfter(stream.await);
+    for (auto [number, member] : llvm::enumerate(stream.members))
+      filled[{stream.dot, member.tile.getAsOpaquePointer()}] = slotOf(stream, number, stream.await.getUse());
   }
 
   void multiply(StreamedDot &product, const IRMapping &mapping) {
@@ -303,7 +339,7 @@ private:
         for (auto [argument, yielded] : llvm::zip(loop.getRegionIterArgs(), *loop.getYieldedValuesMutable()))
           if (isa<RankedTensorType>(argument.getType()))
             yielded.set(argument);
-      if (isa<tile::StoreOp, tile::ScatterOp, TensorStoreOp>(op))
+      if (isa<tile::StoreOp, tile::ScatterOp, TensorStoreOp, AwaitOp, ReleaseOp>(op))
         effects.push_back(op);
     });
     for (Operation *op : effects)
@@ -324,6 +360,7 @@ private:
   Value zero;
   std::vector<StreamedDot> products;
   std::vector<Stream> streams;
+  SmallVector<Ring, 2> rings;
   std::map<std::pair<Operation *, void *>, Value> filled; ///< by product and operand
 };
 

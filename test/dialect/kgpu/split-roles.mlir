@@ -23,11 +23,11 @@
 // CHECK: kgpu.acquire %[[RING]][%[[USE]]] bytes 24576
 // CHECK: kgpu.tensor_load %arg0[%{{.*}}, %[[DEPTH:.*]]] map 1 to %{{.*}} plus 0 signals %[[RING]][%[[USE]]]
 // CHECK: kgpu.tensor_load %arg1[%[[DEPTH]], %{{.*}}] map 2 to %{{.*}} plus 0 signals %[[RING]][%[[USE]]]
+// CHECK: arith.addi %[[USE]], %{{.*}} : i32
 // CHECK: kgpu.acquire
 // CHECK: kgpu.tensor_load %arg0
 // CHECK: kgpu.tensor_load %arg2{{.*}} map 3 to %[[SLOT:.*]] plus 0 signals
 // CHECK: kgpu.tensor_load %arg2{{.*}} map 3 to %[[SLOT]] plus 8192 signals
-// CHECK: %[[NEXT:.*]] = arith.addi %[[USE]], %{{.*}} : i32
 // CHECK: } compute {
 // CHECK: scf.for %[[I:.*]] = %[[FIRST:.*]] to %[[LAST:.*]] step {{.*}} iter_args(%[[SUM:[a-z0-9]+]] = %[[START]]
 // CHECK: kgpu.await %[[RING]]
