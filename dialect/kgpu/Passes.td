@@ -30,6 +30,18 @@ def KgpuSplitRoles : KgpuPass<"kgpu-split-roles"> {
   let dependentDialects = ["::kpkg::kgpu::KgpuDialect", "::mlir::scf::SCFDialect", "::mlir::arith::ArithDialect", "::mlir::ub::UBDialect"];
 }
 
+def KgpuRotateProducts : KgpuPass<"kgpu-rotate-products"> {
+  let summary = "lets the second product of an iteration run under the arithmetic of the next one";
+}
+
+def KgpuDelayWaits : KgpuPass<"kgpu-delay-waits"> {
+  let summary = "waits for products where their results are needed";
+}
+
+def KgpuOrderWarpgroups : KgpuPass<"kgpu-order-warpgroups"> {
+  let summary = "lets warpgroups start their products in turn";
+}
+
 def KgpuVerifySchedule : KgpuPass<"kgpu-verify-schedule"> {
   let summary = "checks that the roles of a kernel agree on every ring";
 }

@@ -26,7 +26,10 @@ void buildGpuPipeline(OpPassManager &modulePasses, StringRef chip, unsigned cand
   passes.addPass(createCanonicalizerPass());             // conversions back and forth
   passes.addPass(createCSEPass());                       // constants that were cloned for their layouts
   passes.addPass(kgpu::createKgpuTensorStores());        // takes shared memory that operands then do not get
+  passes.addPass(kgpu::createKgpuRotateProducts());      // while products are one op each
   passes.addPass(kgpu::createKgpuSplitRoles());          // accumulators have their layouts
+  passes.addPass(kgpu::createKgpuDelayWaits());          // before anything is expanded behind them
+  passes.addPass(kgpu::createKgpuOrderWarpgroups());     // once it is known what runs at the same time
   passes.addPass(kgpu::createKgpuVerifySchedule());      // a race or a deadlock would show on few machines, and rarely
   passes.addPass(kgpu::createKgpuLocaliseScans());       // makes conversions
   passes.addPass(kgpu::createKgpuCoalesceStores());      // while accumulators still say whose they are

@@ -45,15 +45,19 @@ struct Member {
   SharedType slot; ///< one slot
 };
 
-/// Operands that are copied together: those of one product whose loads stand in one block.
+/// Operands that are copied together: those of one product whose loads stand in one block and serve nothing else, or one that serves several.
 struct Stream {
-  tile::DotOp dot;
+  SmallVector<tile::DotOp, 2> dots; ///< in program order
   SmallVector<Member, 2> members;
   unsigned ring = 0; ///< which of the rings it goes through
   AwaitOp await;     ///< knows its number among the uses of that ring
 
-  /// The op of the loads' block that is or contains the product: filled slots are awaited before it and released after it.
-  Operation *anchor() { return members.front().operand.load->getBlock()->findAncestorOpInBlock(*dot.getOperation()); }
+  /// The ops of the loads' block that are or contain the first and the last product: filled slots are awaited before and released after them.
+  Operation *begin() { return anchorOf(dots.front()); }
+  Operation *end() { return anchorOf(dots.back()); }
+
+private:
+  Operation *anchorOf(tile::DotOp dot) { return members.front().operand.load->getBlock()->findAncestorOpInBlock(*dot.getOperation()); }
 };
 
 /// Streams of the same views and boxes take turns.
@@ -93,8 +97,7 @@ public:
     products = streamedDots(kernel, targetOf(kernel));
     if (products.empty())
       return kernel.emitError("has warpgroups that compute, but no product whose operands can be copied by themselves");
-    for (StreamedDot &product : products)
-      findStreams(product);
+    findStreams();
     findRings();
     Operation *first = firstOfRoles();
     rewriter.setInsertionPoint(first);
@@ -126,15 +129,28 @@ public:
 private:
   Value constant(int64_t value) { return arith::ConstantIndexOp::create(rewriter, loc, value); }
 
-  void findStreams(StreamedDot &product) {
-    Block *block = nullptr;
-    for (auto [operand, tile] : {std::pair(&product.lhs, product.dot.getLhs()), std::pair(&product.rhs, product.dot.getRhs())}) {
-      if (!*operand)
-        continue;
-      if (block != (*operand)->load->getBlock())
-        streams.push_back({product.dot, {}, 0, nullptr});
-      block = (*operand)->load->getBlock();
-      streams.back().members.push_back(memberFor(**operand, tile));
+  void findStreams() {
+    struct Read {
+      tile::DotOp dot;
+      StreamedOperand *operand;
+      Value tile;
+    };
+    llvm::MapVector<Operation *, SmallVector<Read, 2>> reads; // by load
+    for (StreamedDot &product : products)
+      for (auto [operand, tile] : {std::pair(&product.lhs, product.dot.getLhs()), std::pair(&product.rhs, product.dot.getRhs())})
+        if (*operand)
+          reads[(*operand)->load].push_back({product.dot, &**operand, tile});
+    for (auto &[load, readers] : reads) {
+      const Read &first = readers.front();
+      Stream *last = streams.empty() ? nullptr : &streams.back();
+      bool joins = last && readers.size() == 1 && last->dots.size() == 1 && last->dots.front() == first.dot &&
+                   last->members.front().operand.load->getBlock() == load->getBlock();
+      if (!joins) {
+        last = &streams.emplace_back();
+        for (const Read &read : readers)
+          last->dots.push_back(read.dot);
+      }
+      last->members.push_back(memberFor(*first.operand, first.tile));
     }
   }
 
@@ -170,7 +186,7 @@ private:
   unsigned depthOf(const Ring &ring) {
     unsigned deepest = 0;
     for (unsigned number : ring.streams)
-      deepest = std::max(deepest, loopsAround(streams[number].anchor()));
+      deepest = std::max(deepest, loopsAround(streams[number].begin()));
     return deepest;
   }
 
@@ -228,22 +244,26 @@ private:
         yield->setOperand(yield->getNumOperands() - 1, after);
         count = loop.getResults().back();
       }
-      for (unsigned number : rings[ring].streams)
-        if (streams[number].anchor() == op) {
+      for (unsigned number : rings[ring].streams) {
+        Stream &stream = streams[number];
+        if (stream.begin() == op) {
           // The number is kept as an operand: loops that are replaced later change it.
           rewriter.setInsertionPoint(op);
-          streams[number].await = AwaitOp::create(rewriter, loc, rings[ring].ring, count);
+          stream.await = AwaitOp::create(rewriter, loc, rings[ring].ring, count);
+        }
+        if (stream.end() == op) {
           rewriter.setInsertionPointAfter(op);
           ReleaseOp::create(rewriter, loc, rings[ring].ring, count);
           count = arith::AddIOp::create(rewriter, loc, count, arith::ConstantIntOp::create(rewriter, loc, 1, 32));
         }
+      }
     }
     return count;
   }
 
   /// Whether an anchor of the ring lies inside.
   bool usesRing(scf::ForOp loop, unsigned ring) {
-    return llvm::any_of(rings[ring].streams, [&](unsigned number) { return loop->isProperAncestor(streams[number].anchor()); });
+    return llvm::any_of(rings[ring].streams, [&](unsigned number) { return loop->isProperAncestor(streams[number].begin()); });
   }
 
   Value slotOf(const Stream &stream, unsigned member, Value use) {
@@ -289,8 +309,11 @@ private:
 
   void findFilled(Stream &stream) {
     rewriter.setInsertionPointAfter(stream.await);
-    for (auto [number, member] : llvm::enumerate(stream.members))
-      filled[{stream.dot, member.tile.getAsOpaquePointer()}] = slotOf(stream, number, stream.await.getUse());
+    for (auto [number, member] : llvm::enumerate(stream.members)) {
+      Value slot = slotOf(stream, number, stream.await.getUse());
+      for (tile::DotOp dot : stream.dots)
+        filled[{dot, member.tile.getAsOpaquePointer()}] = slot;
+    }
   }
 
   void multiply(StreamedDot &product, const IRMapping &mapping) {

@@ -22,8 +22,9 @@ bool isSlotOf(Value buffer, Value use) {
   if (!slot)
     return false;
   int64_t slots = cast<SharedType>(slot.getBuffer().getType()).getShape()[0];
-  if (slots == 1)
-    return matchPattern(slot.getIndex(), m_Zero());
+  APInt index, number;
+  if (matchPattern(slot.getIndex(), m_ConstantInt(&index)))
+    return slots == 1 || (matchPattern(use, m_ConstantInt(&number)) && index == number.getZExtValue() % slots);
   auto cast = slot.getIndex().getDefiningOp<arith::IndexCastUIOp>();
   auto rest = cast ? cast.getIn().getDefiningOp<arith::RemUIOp>() : arith::RemUIOp();
   APInt count;
@@ -53,7 +54,7 @@ public:
     Block &load = roles.getLoad().front(), &compute = roles.getCompute().front();
     for (RingOp ring : rings)
       for (Block *role : {&load, &compute})
-        if (failed(count(ring, *role, Value(), /*isOutermost=*/true)))
+        if (failed(count(ring, *role, Count())))
           return failure();
     Trace loads = trace(load), computations = trace(compute);
     if (failed(compare(loads, computations, roles)))
@@ -78,23 +79,30 @@ private:
     return op->walk([&](Operation *inner) { return isUse(inner, ring) ? WalkResult::interrupt() : WalkResult::advance(); }).wasInterrupted();
   }
 
-  static Value plusOne(Value count) {
-    for (Operation *user : count.getUsers())
-      if (auto sum = dyn_cast<arith::AddIOp>(user); sum && sum.getLhs() == count && matchPattern(sum.getRhs(), m_One()))
-        return sum;
-    return {};
+  /// A count of uses: so many more than a value says; than none where the value is null.
+  struct Count {
+    Value base;
+    int64_t offset = 0;
+    bool operator==(const Count &other) const = default;
+  };
+  static Count countOf(Value value) {
+    Count count{value, 0};
+    APInt step;
+    while (auto sum = count.base.getDefiningOp<arith::AddIOp>()) {
+      if (!matchPattern(sum.getRhs(), m_ConstantInt(&step)))
+        break;
+      count = {sum.getLhs(), count.offset + step.getSExtValue()};
+    }
+    return matchPattern(count.base, m_ConstantInt(&step)) ? Count{{}, count.offset + step.getSExtValue()} : count;
   }
 
-  /// Walks a block in which `current` uses came before; gives the value that counts those after it. The first count of a role is 0.
-  FailureOr<Value> count(RingOp ring, Block &block, Value current, bool isOutermost = false) {
+  /// Walks a block in which `current` uses came before; gives the count of those behind it.
+  FailureOr<Count> count(RingOp ring, Block &block, Count current) {
     for (Operation &op : block) {
       if (isUse(&op, ring)) {
-        Value use = useOf(&op);
-        if (isOutermost && !current && matchPattern(use, m_Zero()))
-          current = use;
-        if (use != current)
+        if (!(countOf(useOf(&op)) == current))
           return op.emitOpError("is another use than the one whose turn it is");
-        current = plusOne(current);
+        ++current.offset;
         continue;
       }
       if (op.getNumRegions() == 0 || !containsUse(&op, ring))
@@ -102,7 +110,7 @@ private:
       auto loop = dyn_cast<scf::ForOp>(op);
       if (!loop)
         return op.emitOpError("decides whether a ring is used, which only loops may");
-      FailureOr<Value> after = countLoop(ring, loop, current, isOutermost);
+      FailureOr<Count> after = countLoop(ring, loop, current);
       if (failed(after))
         return failure();
       current = *after;
@@ -110,18 +118,16 @@ private:
     return current;
   }
 
-  FailureOr<Value> countLoop(RingOp ring, scf::ForOp loop, Value current, bool isOutermost) {
+  FailureOr<Count> countLoop(RingOp ring, scf::ForOp loop, Count current) {
     for (BlockArgument argument : loop.getRegionIterArgs()) {
-      Value start = loop.getTiedLoopInit(argument)->get();
-      bool starts = current ? start == current : isOutermost && start.getType().isInteger(32) && matchPattern(start, m_Zero());
-      if (!starts || !isCounterOf(ring, loop, argument))
+      if (!argument.getType().isInteger(32) || !(countOf(loop.getTiedLoopInit(argument)->get()) == current) || !isCounterOf(ring, loop, argument))
         continue;
-      FailureOr<Value> last = count(ring, *loop.getBody(), argument);
+      FailureOr<Count> last = count(ring, *loop.getBody(), {argument, 0});
       if (failed(last))
         return failure();
-      if (!*last || loop.getTiedLoopYieldedValue(argument)->get() != *last)
+      if (!(countOf(loop.getTiedLoopYieldedValue(argument)->get()) == *last))
         return loop.emitOpError("does not carry on how often a ring was used");
-      return Value(loop.getTiedLoopResult(argument));
+      return Count{loop.getTiedLoopResult(argument), 0};
     }
     return loop.emitOpError("does not carry how often a ring was used");
   }

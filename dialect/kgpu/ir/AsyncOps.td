@@ -98,6 +98,28 @@ def Kgpu_ReleaseOp : Kgpu_RingUseOp<"release"> {
   let assemblyFormat = "$ring `[` $use `]` attr-dict `:` qualified(type($ring))";
 }
 
+def Kgpu_AwaitTurnOp : Kgpu_Op<"await_turn", [MemoryEffects<[MemRead, MemWrite]>]> {
+  let summary = "waits until it is this warpgroup's turn to start products";
+  let description = [{
+    Turns go round the warpgroups that compute, from the first one. Each takes as many turns as the others, and passes each one on.
+
+    ```mlir
+    kgpu.await_turn
+    ```
+  }];
+  let assemblyFormat = "attr-dict";
+}
+
+def Kgpu_PassTurnOp : Kgpu_Op<"pass_turn", [MemoryEffects<[MemRead, MemWrite]>]> {
+  let summary = "gives the turn to the next warpgroup";
+  let description = [{
+    ```mlir
+    kgpu.pass_turn
+    ```
+  }];
+  let assemblyFormat = "attr-dict";
+}
+
 def Kgpu_TensorLoadOp : Kgpu_Op<"tensor_load", [MemoryEffects<[MemRead, MemWrite]>]> {
   let summary = "starts a copy of a part of a view to shared memory that signals a use of a ring when it is done";
   let description = [{

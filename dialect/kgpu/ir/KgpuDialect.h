@@ -37,7 +37,7 @@ struct Launch {
   bool earlyLoads = false; ///< what every block reads is loaded before anything waits
   bool prefetch = false;   ///< loops load one iteration ahead
   int64_t shared = 0; ///< bytes
-  unsigned consumers = 0; ///< warpgroups that compute beside a warp that loads; 0 = all threads do everything
+  unsigned consumers = 0; ///< warpgroups that compute beside one that loads; 0 = all threads do everything
   unsigned stages = 0; ///< iterations of a loop whose operands are in shared memory at once; 0 = one, without a ring
   bool operator==(const Launch &other) const = default;
 

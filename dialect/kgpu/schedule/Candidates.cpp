@@ -207,12 +207,12 @@ std::optional<Launch> hinted(tile::KernelOp kernel, const TargetModel &target, L
 }
 } // namespace
 
-/// Warpgroups that compute while a warp loads, where that is possible.
+/// Warpgroups that compute while another one loads, where that is possible. It is a whole one because registers move in such.
 static std::optional<Launch> withRoles(tile::KernelOp kernel, const TargetModel &target) {
   unsigned consumers = consumersFor(streamedDots(kernel, target));
   if (consumers == 0)
     return std::nullopt;
-  return Launch{.threads = consumers * kWarpgroupThreads + target.warpSize, .consumers = consumers};
+  return Launch{.threads = (consumers + 1) * kWarpgroupThreads, .consumers = consumers};
 }
 
 llvm::SmallVector<Launch> candidates(tile::KernelOp kernel, const TargetModel &target) {

@@ -18,6 +18,18 @@ struct RingUse {
   Value full, empty, parity;
 };
 
+/// How many registers a thread of each role may have. They move from one role to the other in whole warpgroups.
+struct RoleRegisters {
+  unsigned load, compute;
+};
+
+RoleRegisters registersOfRoles(const kgpu::TargetModel &target, unsigned consumers) {
+  constexpr unsigned forLoads = 40, most = 240;
+  unsigned left = target.registersPerSm - forLoads * kgpu::kWarpgroupThreads;
+  unsigned each = left / (consumers * kgpu::kWarpgroupThreads) / target.registerGranularity * target.registerGranularity;
+  return {forLoads, std::min(each, most)};
+}
+
 RingUse ringUse(ImplicitLocOpBuilder &builder, Value barriers, int64_t slots, Value use) {
   Value count = constantOf(builder, slots);
   Value slot = arith::RemUIOp::create(builder, use, count), lap = arith::DivUIOp::create(builder, use, count);
@@ -48,17 +60,29 @@ LogicalResult Emitter::emitRoles(kgpu::RolesOp op) {
   ctaBarrier(builder); // rings are ready
   Value warp = uniform(builder, arith::ShRUIOp::create(builder, place.thread(), constantOf(builder, 5)));
   warpgroup = arith::ShRUIOp::create(builder, warp, constantOf(builder, 2));
-  Value loads = arith::CmpIOp::create(builder, arith::CmpIPredicate::eq, warp, constantOf(builder, launch.warps()));
+  Value loads = arith::CmpIOp::create(builder, arith::CmpIPredicate::eq, warpgroup, constantOf(builder, launch.consumers));
+  const kgpu::TargetModel &target = kgpu::targetOf(kernel);
+  // Where all threads may have as many registers as there are, none need to move.
+  bool moves = target.registersPerSm < target.maxRegisters * launch.threads;
+  RoleRegisters limits = registersOfRoles(target, launch.consumers);
   auto branch = scf::IfOp::create(builder, loads, /*withElseRegion=*/true);
   {
     OpBuilder::InsertionGuard guard(builder);
     builder.setInsertionPointToStart(branch.thenBlock());
+    if (moves)
+      limitRegisters(builder, limits.load, /*raises=*/false);
+    Value first = arith::CmpIOp::create(builder, arith::CmpIPredicate::eq, warp, constantOf(builder, launch.warps()));
+    builder.setInsertionPointToStart(scf::IfOp::create(builder, first, /*withElseRegion=*/false).thenBlock());
     builder.setInsertionPointToStart(scf::IfOp::create(builder, electLane(builder), /*withElseRegion=*/false).thenBlock());
     if (failed(emitRegion(op.getLoad())))
       return failure();
   }
   OpBuilder::InsertionGuard guard(builder);
   builder.setInsertionPointToStart(branch.elseBlock());
+  if (moves)
+    limitRegisters(builder, limits.compute, /*raises=*/true);
+  if (op.walk([](kgpu::AwaitTurnOp) { return WalkResult::interrupt(); }).wasInterrupted())
+    giveFirstTurn();
   if (failed(emitRegion(op.getCompute())))
     return failure();
   // The CTA's shared memory must stay until the last copies have read it.
@@ -79,6 +103,33 @@ void Emitter::emitBarrier() {
     namedBarrier(builder, constantOf(builder, computeBarrier), launch.threadsOfBlock());
   else
     ctaBarrier(builder);
+}
+
+/// i32: the barrier at which warpgroup `number` waits for its turn.
+static Value turnBarrier(ImplicitLocOpBuilder &builder, const kgpu::Launch &launch, Value number) {
+  return arith::AddIOp::create(builder, number, constantOf(builder, firstWarpgroupBarrier + launch.consumers));
+}
+
+// Two warpgroups meet at a barrier of turns: the one whose turn comes, and the one before it, which does not wait.
+static constexpr unsigned turnThreads = 2 * kgpu::kWarpgroupThreads;
+
+void Emitter::giveFirstTurn() {
+  Value isLast = arith::CmpIOp::create(builder, arith::CmpIPredicate::eq, warpgroup, constantOf(builder, launch.consumers - 1));
+  OpBuilder::InsertionGuard guard(builder);
+  builder.setInsertionPointToStart(scf::IfOp::create(builder, isLast, /*withElseRegion=*/false).thenBlock());
+  arriveAtBarrier(builder, turnBarrier(builder, launch, constantOf(builder, 0)), turnThreads);
+}
+
+LogicalResult Emitter::emitAwaitTurn(kgpu::AwaitTurnOp) {
+  namedBarrier(builder, turnBarrier(builder, launch, warpgroup), turnThreads);
+  return success();
+}
+
+LogicalResult Emitter::emitPassTurn(kgpu::PassTurnOp) {
+  Value next = arith::AddIOp::create(builder, warpgroup, constantOf(builder, 1));
+  Value wrapped = arith::RemUIOp::create(builder, next, constantOf(builder, launch.consumers));
+  arriveAtBarrier(builder, turnBarrier(builder, launch, wrapped), turnThreads);
+  return success();
 }
 
 LogicalResult Emitter::emitAcquire(kgpu::AcquireOp op) {

@@ -77,8 +77,16 @@ Value uniform(ImplicitLocOpBuilder &builder, Value value) {
 
 Value electLane(ImplicitLocOpBuilder &builder) { return NVVM::ElectSyncOp::create(builder, builder.getI1Type(), Value()); }
 
+void limitRegisters(ImplicitLocOpBuilder &builder, unsigned count, bool raises) {
+  instruction(builder, {}, {}, Twine("setmaxnreg.") + (raises ? "inc" : "dec") + ".sync.aligned.u32 " + Twine(count) + ";", "~{memory}");
+}
+
 void namedBarrier(ImplicitLocOpBuilder &builder, Value id, unsigned threads) {
   NVVM::BarrierOp::create(builder, TypeRange(), id, constantOf(builder, threads), NVVM::BarrierReductionAttr(), Value());
+}
+
+void arriveAtBarrier(ImplicitLocOpBuilder &builder, Value id, unsigned threads) {
+  instruction(builder, {}, {id}, "barrier.cta.arrive.aligned $0, " + Twine(threads) + ";", "r,~{memory}");
 }
 
 Value bytesBehind(ImplicitLocOpBuilder &builder, Value address, Value bytes) {

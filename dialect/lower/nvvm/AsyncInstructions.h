@@ -24,10 +24,15 @@ void tensorCopy(mlir::ImplicitLocOpBuilder &builder, mlir::Value destination, ml
 mlir::Value uniform(mlir::ImplicitLocOpBuilder &builder, mlir::Value value);
 /// i1: true in one lane of a warp that is together here.
 mlir::Value electLane(mlir::ImplicitLocOpBuilder &builder);
-/// Numbers of barriers: 0 is the CTA's; then that of all warpgroups that compute, then one for each of them.
+/// Gives registers of this warpgroup's threads back to the SM, or takes some, until each thread has `count`.
+void limitRegisters(mlir::ImplicitLocOpBuilder &builder, unsigned count, bool raises);
+/// Numbers of barriers: 0 is the CTA's; then that of all warpgroups that compute, then one for each of them,
+/// one more for each, for turns.
 inline constexpr unsigned computeBarrier = 1, firstWarpgroupBarrier = 2;
 /// `threads` of the CTA, whole warps, wait for each other at barrier `id` (i32).
 void namedBarrier(mlir::ImplicitLocOpBuilder &builder, mlir::Value id, unsigned threads);
+/// Counts among those `threads` without waiting.
+void arriveAtBarrier(mlir::ImplicitLocOpBuilder &builder, mlir::Value id, unsigned threads);
 
 /// The address `bytes` further on.
 mlir::Value bytesBehind(mlir::ImplicitLocOpBuilder &builder, mlir::Value address, mlir::Value bytes);

@@ -120,6 +120,8 @@ LogicalResult Emitter::emit(Operation *op) {
       .Case([&](kgpu::AcquireOp acquire) { return emitAcquire(acquire); })
       .Case([&](kgpu::AwaitOp await) { return emitAwait(await); })
       .Case([&](kgpu::ReleaseOp release) { return emitRelease(release); })
+      .Case([&](kgpu::AwaitTurnOp turn) { return emitAwaitTurn(turn); })
+      .Case([&](kgpu::PassTurnOp turn) { return emitPassTurn(turn); })
       .Case([&](kgpu::TensorLoadOp load) { return emitTensorLoad(load); })
       .Case([&](kgpu::TensorStoreOp store) { return emitTensorStore(store); })
       .Case([&](kgpu::WgmmaOp product) { return emitWgmma(product); })

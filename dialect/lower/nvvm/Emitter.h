@@ -93,6 +93,9 @@ private:
   mlir::LogicalResult emitRing(kgpu::RingOp op);
   mlir::LogicalResult emitRoles(kgpu::RolesOp op);
   mlir::LogicalResult emitRegion(mlir::Region &region);
+  void giveFirstTurn();
+  mlir::LogicalResult emitAwaitTurn(kgpu::AwaitTurnOp op);
+  mlir::LogicalResult emitPassTurn(kgpu::PassTurnOp op);
   mlir::LogicalResult emitAcquire(kgpu::AcquireOp op);
   mlir::LogicalResult emitAwait(kgpu::AwaitOp op);
   mlir::LogicalResult emitRelease(kgpu::ReleaseOp op);

@@ -14,33 +14,39 @@
 // CHECK-SAME: kgpu.tensor_maps = [#kgpu.tensor_map<arg = 3, box = [64, 64], swizzle = 128>, #kgpu.tensor_map<arg = 0, box = [64, 64], swizzle = 128>, #kgpu.tensor_map<arg = 1, box = [64, 128], swizzle = 128>, #kgpu.tensor_map<arg = 2, box = [64, 64], swizzle = 128>]
 // CHECK: %[[START:.*]] = ub.poison : tensor<64x128xf32, #{{.*}}>
 // CHECK: %[[STAGING:.*]] = kgpu.alloc : !kgpu.smem<1x2x64x64xbf16
-// CHECK: %[[RING:.*]] = kgpu.ring %{{.*}} : !kgpu.smem<2x4xi64> -> !kgpu.ring<4>
-// CHECK: %[[OTHER:.*]] = kgpu.ring %{{.*}} : !kgpu.smem<2x4xi64> -> !kgpu.ring<4>
+// What two products read is copied once: a ring for it, and one for each of the others.
+// CHECK: %[[BOTH:.*]] = kgpu.ring %{{.*}} : !kgpu.smem<2x5xi64> -> !kgpu.ring<5>
+// CHECK: %[[LEFT:.*]] = kgpu.ring %{{.*}} : !kgpu.smem<2x5xi64> -> !kgpu.ring<5>
+// CHECK: %[[RIGHT:.*]] = kgpu.ring %{{.*}} : !kgpu.smem<2x5xi64> -> !kgpu.ring<5>
 // CHECK: kgpu.roles load {
 // CHECK-NOT: wgmma
 // CHECK-NOT: tile.load
-// CHECK: scf.for {{.*}} iter_args(%[[USE:.*]] = %{{.*}}, %{{.*}} = %{{.*}}) -> (i32, i32)
-// CHECK: kgpu.acquire %[[RING]][%[[USE]]] bytes 24576
-// CHECK: kgpu.tensor_load %arg0[%{{.*}}, %[[DEPTH:.*]]] map 1 to %{{.*}} plus 0 signals %[[RING]][%[[USE]]]
-// CHECK: kgpu.tensor_load %arg1[%[[DEPTH]], %{{.*}}] map 2 to %{{.*}} plus 0 signals %[[RING]][%[[USE]]]
-// CHECK: arith.addi %[[USE]], %{{.*}} : i32
-// CHECK: kgpu.acquire
-// CHECK: kgpu.tensor_load %arg0
+// CHECK: scf.for {{.*}} iter_args(%[[USE:[a-z0-9]+]] = %{{.*}}, %[[OTHER:[a-z0-9]+]] = %{{.*}}, %[[THIRD:[a-z0-9]+]] = %{{.*}}) -> (i32, i32, i32)
+// CHECK: kgpu.acquire %[[BOTH]][%[[USE]]] bytes 8192
+// CHECK: kgpu.tensor_load %arg0[%{{.*}}, %[[DEPTH:.*]]] map 1 to %{{.*}} plus 0 signals %[[BOTH]][%[[USE]]]
+// CHECK: kgpu.acquire %[[LEFT]][%[[OTHER]]] bytes 16384
+// CHECK: kgpu.tensor_load %arg1[%[[DEPTH]], %{{.*}}] map 2 to %{{.*}} plus 0 signals %[[LEFT]][%[[OTHER]]]
+// CHECK: kgpu.acquire %[[RIGHT]][%[[THIRD]]] bytes 16384
 // CHECK: kgpu.tensor_load %arg2{{.*}} map 3 to %[[SLOT:.*]] plus 0 signals
 // CHECK: kgpu.tensor_load %arg2{{.*}} map 3 to %[[SLOT]] plus 8192 signals
 // CHECK: } compute {
 // CHECK: scf.for %[[I:.*]] = %[[FIRST:.*]] to %[[LAST:.*]] step {{.*}} iter_args(%[[SUM:[a-z0-9]+]] = %[[START]]
-// CHECK: kgpu.await %[[RING]]
+// CHECK: kgpu.await %[[BOTH]]
+// CHECK: kgpu.await %[[LEFT]]
 // CHECK: %[[ADDS:.*]] = arith.cmpi ne, %[[I]], %[[FIRST]]
-// CHECK: %[[D:.*]] = kgpu.wgmma %{{.*}}, %{{.*}}, %[[SUM]] adds %[[ADDS]]
+// CHECK: %[[D:.*]] = kgpu.wgmma %[[U:[a-z0-9]+]], %{{.*}}, %[[SUM]] adds %[[ADDS]]
 // CHECK: kgpu.wgmma_wait 0 %[[D]]
-// CHECK: kgpu.release %[[RING]]
-// CHECK: kgpu.wgmma {{.*}} adds %[[ADDS]]
+// CHECK: kgpu.release %[[LEFT]]
+// CHECK: kgpu.await %[[RIGHT]]
+// CHECK: kgpu.wgmma %[[U]], {{.*}} adds %[[ADDS]]
+// CHECK: kgpu.wgmma_wait 0
+// CHECK-DAG: kgpu.release %[[BOTH]]
+// CHECK-DAG: kgpu.release %[[RIGHT]]
 // A loop that never runs leaves zeros.
 // CHECK: arith.select %{{.*}}, %{{.*}}, %{{.*}} : tensor<64x128xf32
 // CHECK: kgpu.tensor_store {{.*}} map 0 through %[[STAGING]]
 tile.kernel @product(%a: !in, %bt: !turned, %b: !in, %y: !out, %m: index, %n: index, %blocks: index)
-    attributes {kgpu.target = #kgpu.target<"sm_90a">, kgpu.consumers = 1 : i32, kgpu.threads = 160 : i32} {
+    attributes {kgpu.target = #kgpu.target<"sm_90a">, kgpu.consumers = 1 : i32, kgpu.threads = 256 : i32} {
   %zero = arith.constant 0.0 : bf16
   %c0 = arith.constant 0 : index
   %c1 = arith.constant 1 : index

@@ -52,7 +52,7 @@ tile.kernel @packed() attributes {kgpu.target = #kgpu.target<"sm_90a">, kgpu.thr
 
 // -----
 
-tile.kernel @misplaced() attributes {kgpu.target = #kgpu.target<"sm_90a">, kgpu.threads = 160 : i32, kgpu.consumers = 1 : i32} {
+tile.kernel @misplaced() attributes {kgpu.target = #kgpu.target<"sm_90a">, kgpu.threads = 256 : i32, kgpu.consumers = 1 : i32} {
   %barriers = kgpu.alloc : !kgpu.smem<2x4xi64>
   %ring = kgpu.ring %barriers : !kgpu.smem<2x4xi64> -> !kgpu.ring<4>
   %use = arith.constant 0 : i32
@@ -70,7 +70,7 @@ tile.kernel @misplaced() attributes {kgpu.target = #kgpu.target<"sm_90a">, kgpu.
 #flat = #kgpu.layout<"reg 1:1-4 lane 0:1-16 warp 0:32 * rep 1x1">
 !a = !kgpu.smem<64x64xbf16, "2B 0:144,288,576,1024,2048,4096 1:2,4,8,16,32,64 rep 1x1">
 !b = !kgpu.smem<64x8xbf16, "2B 0:2,4,8,16,32,64 1:144,288,576 rep 1x1">
-tile.kernel @accumulator() attributes {kgpu.target = #kgpu.target<"sm_90a">, kgpu.threads = 160 : i32, kgpu.consumers = 1 : i32} {
+tile.kernel @accumulator() attributes {kgpu.target = #kgpu.target<"sm_90a">, kgpu.threads = 256 : i32, kgpu.consumers = 1 : i32} {
   %adds = arith.constant true
   %zeros = arith.constant dense<0.0> : tensor<64x8xf32, #flat>
   %x = kgpu.alloc : !a

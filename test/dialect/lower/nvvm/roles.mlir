@@ -12,7 +12,7 @@
 !barriers = !kgpu.smem<2x8xi64>
 
 // CHECK-LABEL: llvm.func @product
-// CHECK-SAME: nvvm.reqntid = array<i32: 160, 1, 1>
+// CHECK-SAME: nvvm.reqntid = array<i32: 256, 1, 1>
 // CHECK-COUNT-16: mbarrier.init.shared::cta.b64
 // CHECK-NOT: mbarrier.init
 // CHECK: fence.mbarrier_init.release.cluster
@@ -45,7 +45,7 @@
 // CHECK-COUNT-4: stmatrix
 // CHECK: cp.async.bulk.tensor.2d.global.shared::cta.tile.bulk_group
 // CHECK: cp.async.bulk.wait_group 0
-tile.kernel @product(%arg0: !in, %arg1: !in, %arg2: !out, %arg3: index, %arg4: index, %arg5: index) attributes {kgpu.consumers = 1 : i32, kgpu.shared = 213120 : i32, kgpu.target = #kgpu.target<"sm_90a">, kgpu.tensor_maps = [#kgpu.tensor_map<arg = 2, box = [64, 64], swizzle = 128>, #kgpu.tensor_map<arg = 0, box = [64, 64], swizzle = 128>, #kgpu.tensor_map<arg = 1, box = [64, 64], swizzle = 128>], kgpu.threads = 160 : i32} {
+tile.kernel @product(%arg0: !in, %arg1: !in, %arg2: !out, %arg3: index, %arg4: index, %arg5: index) attributes {kgpu.consumers = 1 : i32, kgpu.shared = 213120 : i32, kgpu.target = #kgpu.target<"sm_90a">, kgpu.tensor_maps = [#kgpu.tensor_map<arg = 2, box = [64, 64], swizzle = 128>, #kgpu.tensor_map<arg = 0, box = [64, 64], swizzle = 128>, #kgpu.tensor_map<arg = 1, box = [64, 64], swizzle = 128>], kgpu.threads = 256 : i32} {
   %c0_i32 = arith.constant 0 : i32
   %c1 = arith.constant 1 : index
   %c0 = arith.constant 0 : index

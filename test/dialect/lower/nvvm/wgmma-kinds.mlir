@@ -7,7 +7,7 @@
 // CHECK: wgmma.mma_async.sync.aligned.m64n8k8.f32.tf32.tf32 {$0, $1, $2, $3}, $8, $9, 1, 1, 1;
 // CHECK-COUNT-3: k8.f32.tf32.tf32
 // CHECK-NOT: wgmma.mma_async
-tile.kernel @tf32(%y: !tile.view<2xf32, mut>) attributes {kgpu.target = #kgpu.target<"sm_90a">, kgpu.consumers = 1 : i32, kgpu.threads = 160 : i32, kgpu.shared = 9216 : i32} {
+tile.kernel @tf32(%y: !tile.view<2xf32, mut>) attributes {kgpu.target = #kgpu.target<"sm_90a">, kgpu.consumers = 1 : i32, kgpu.threads = 256 : i32, kgpu.shared = 9216 : i32} {
   %adds = arith.constant true
   %c0 = arith.constant 0 : index
   %zeros = arith.constant dense<0.0> : tensor<64x8xf32, #acc>
@@ -25,7 +25,7 @@ tile.kernel @tf32(%y: !tile.view<2xf32, mut>) attributes {kgpu.target = #kgpu.ta
 
 // CHECK-LABEL: llvm.func @e4m3
 // CHECK: wgmma.mma_async.sync.aligned.m64n8k32.f32.e4m3.e4m3 {$0, $1, $2, $3}, $8, $9, 1, 1, 1;
-tile.kernel @e4m3(%y: !tile.view<2xf32, mut>) attributes {kgpu.target = #kgpu.target<"sm_90a">, kgpu.consumers = 1 : i32, kgpu.threads = 160 : i32, kgpu.shared = 9216 : i32} {
+tile.kernel @e4m3(%y: !tile.view<2xf32, mut>) attributes {kgpu.target = #kgpu.target<"sm_90a">, kgpu.consumers = 1 : i32, kgpu.threads = 256 : i32, kgpu.shared = 9216 : i32} {
   %adds = arith.constant true
   %c0 = arith.constant 0 : index
   %zeros = arith.constant dense<0.0> : tensor<64x8xf32, #acc>
@@ -43,7 +43,7 @@ tile.kernel @e4m3(%y: !tile.view<2xf32, mut>) attributes {kgpu.target = #kgpu.ta
 
 // CHECK-LABEL: llvm.func @s8
 // CHECK: wgmma.mma_async.sync.aligned.m64n8k32.s32.s8.s8 {$0, $1, $2, $3}, $8, $9, 1;", "=r,=r,=r,=r,
-tile.kernel @s8(%y: !tile.view<2xi32, mut>) attributes {kgpu.target = #kgpu.target<"sm_90a">, kgpu.consumers = 1 : i32, kgpu.threads = 160 : i32, kgpu.shared = 9216 : i32} {
+tile.kernel @s8(%y: !tile.view<2xi32, mut>) attributes {kgpu.target = #kgpu.target<"sm_90a">, kgpu.consumers = 1 : i32, kgpu.threads = 256 : i32, kgpu.shared = 9216 : i32} {
   %adds = arith.constant true
   %c0 = arith.constant 0 : index
   %zeros = arith.constant dense<0> : tensor<64x8xi32, #acc>

@@ -1,0 +1,168 @@
+// Rotates a loop with two products, one from the other: the second product of an iteration runs under the arithmetic of the next one.
+// SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
+//
+// Before: scf.for %j = %lo to %hi iter_args(%acc) { %s = dot(%q, %k[%j]); ... %p, %x = f(%s), %acc * g(%s) ...; %acc' = dot(%p, %v[%j], %x) }
+// After:  %s = dot(%q, %k[%lo]); %p, %x = f(%s), %acc * g(%s)
+//         scf.for %j = %lo + 1 to %hi iter_args(%p, %x) {
+//           %s = dot(%q, %k[%j]);  %acc = dot(%p, %v[%j - 1], %x);  %p', %x' = f(%s), %acc * g(%s) }
+//         %acc' = dot(%p, %v[%hi - 1], %x)
+//
+// On entry: a kernel with `kgpu.consumers` and layouts, without tile.for_tiles. On exit: loops of this form are rotated. In the loop the first product and the
+// second one of the iteration before are issued one behind the other; f(%s) needs only the first. Source of the schedule: Shah et al.,
+// FlashAttention-3, 2024, section 3.2. A loop that never runs would have run its first part for operands outside of the views, which are zeros
+// then; its results are not taken.
+#include "dialect/kgpu/Passes.h"
+#include "dialect/kgpu/async/StreamedDots.h"
+#include "mlir/Analysis/SliceAnalysis.h"
+
+using namespace mlir;
+
+namespace kpkg::kgpu {
+#define GEN_PASS_DEF_KGPUROTATEPRODUCTS
+#include "dialect/kgpu/Passes.h.inc"
+
+namespace {
+class Rotation {
+public:
+  explicit Rotation(scf::ForOp loop) : loop(loop), builder(loop), loc(loop.getLoc()) {}
+
+  /// Whether the loop has the form above; finds its parts.
+  bool matches() {
+    SmallVector<tile::DotOp> dots(loop.getBody()->getOps<tile::DotOp>());
+    if (dots.size() != 2 || !matchPattern(loop.getStep(), m_One()))
+      return false;
+    first = dots[0];
+    second = dots[1];
+    auto carried = second->hasOneUse() ? llvm::find(loop.getYieldedValues(), second.getResult()) : loop.getYieldedValues().end();
+    if (carried == loop.getYieldedValues().end())
+      return false;
+    accumulator = carried - loop.getYieldedValues().begin();
+    operandOps = sliceOf({second.getRhs()});
+    firstOps = sliceOf({first.getResult()});
+    // The first product knows nothing of the sum, and the second operand of the second one nothing of the first.
+    BlockArgument sum = loop.getRegionIterArg(accumulator);
+    auto reads = [&](Operation *op, Value value) { return llvm::is_contained(op->getOperands(), value); };
+    if (llvm::any_of(firstOps, [&](Operation *op) { return reads(op, sum); }) || operandOps.contains(first) ||
+        llvm::any_of(operandOps, [&](Operation *op) { return llvm::any_of(loop.getRegionIterArgs(), [&](Value carried) { return reads(op, carried); }); }))
+      return false;
+    SetVector<Operation *> leftOps = sliceOf({second.getLhs()});
+    return leftOps.contains(first) && llvm::none_of(leftOps, [&](Operation *op) { return reads(op, sum); }) &&
+           llvm::all_of(loop.getBody()->without_terminator(), [](Operation &op) { return isMemoryEffectFree(&op) || isa<tile::LoadOp>(op); });
+  }
+
+  void run() {
+    unsigned count = loop.getNumRegionIterArgs();
+    // The first iteration, up to its second product.
+    IRMapping start;
+    start.map(loop.getInductionVar(), loop.getLowerBound());
+    for (auto [argument, init] : llvm::zip(loop.getRegionIterArgs(), loop.getInitArgs()))
+      start.map(argument, init);
+    for (Operation &op : loop.getBody()->without_terminator())
+      if (isOfFront(&op))
+        builder.clone(op, start);
+    SmallVector<Value> inits = carriedBy(start);
+
+    Value one = arith::ConstantIndexOp::create(builder, loc, 1);
+    Value begin = arith::AddIOp::create(builder, loc, loop.getLowerBound(), one);
+    auto rotated = scf::ForOp::create(builder, loc, begin, loop.getUpperBound(), loop.getStep(), inits);
+    {
+      OpBuilder::InsertionGuard guard(builder);
+      builder.setInsertionPointToStart(rotated.getBody());
+      IRMapping body, before;
+      body.map(loop.getInductionVar(), rotated.getInductionVar());
+      for (unsigned i = 0, next = 0; i < count; ++i)
+        if (i != accumulator)
+          body.map(loop.getRegionIterArg(i), rotated.getRegionIterArg(next++));
+      Value left = rotated.getRegionIterArg(count - 1), sum = rotated.getRegionIterArg(count);
+      for (Operation &op : loop.getBody()->without_terminator())
+        if (firstOps.contains(&op))
+          builder.clone(op, body);
+      Value previous = arith::SubIOp::create(builder, loc, rotated.getInductionVar(), one);
+      body.map(loop.getRegionIterArg(accumulator), multiply(left, sum, previous));
+      for (Operation &op : loop.getBody()->without_terminator())
+        if (isOfFront(&op) && !firstOps.contains(&op))
+          builder.clone(op, body);
+      SmallVector<Value> yielded = carriedBy(body);
+      if (!rotated.getBody()->empty() && isa<scf::YieldOp>(rotated.getBody()->back()))
+        rotated.getBody()->back().erase();
+      scf::YieldOp::create(builder, loc, yielded);
+    }
+    Value last = arith::SubIOp::create(builder, loc, loop.getUpperBound(), one);
+    Value product = multiply(rotated.getResult(count - 1), rotated.getResult(count), last);
+    Value runs = arith::CmpIOp::create(builder, loc, arith::CmpIPredicate::slt, loop.getLowerBound(), loop.getUpperBound());
+    for (unsigned i = 0, next = 0; i < count; ++i) {
+      Value result = i == accumulator ? product : rotated.getResult(next++);
+      loop.getResult(i).replaceAllUsesWith(arith::SelectOp::create(builder, loc, runs, result, loop.getInitArgs()[i]));
+    }
+    loop.erase();
+  }
+
+private:
+  /// The ops of the body that lead to these values.
+  SetVector<Operation *> sliceOf(ArrayRef<Value> values) {
+    SetVector<Operation *> slice;
+    BackwardSliceOptions options;
+    options.inclusive = true;
+    options.omitBlockArguments = true;
+    options.filter = [&](Operation *op) { return op->getBlock() == loop.getBody(); };
+    for (Value value : values)
+      if (value.getParentBlock() == loop.getBody() && value.getDefiningOp())
+        (void)getBackwardSlice(value, &slice, options);
+    return slice;
+  }
+
+  /// Whether the op does more than lead to the operand that the second product reads from memory.
+  bool isOfFront(Operation *op) {
+    if (op == second.getOperation())
+      return false;
+    if (!operandOps.contains(op))
+      return true;
+    return llvm::any_of(op->getUsers(), [&](Operation *user) {
+      Operation *here = loop.getBody()->findAncestorOpInBlock(*user);
+      return here && here != second.getOperation() && here != loop.getBody()->getTerminator() && isOfFront(here);
+    });
+  }
+
+  /// What an iteration hands on: all that it yields but the sum, then the left operand and the accumulator of its second product.
+  SmallVector<Value> carriedBy(const IRMapping &mapping) {
+    SmallVector<Value> values;
+    for (auto [i, value] : llvm::enumerate(loop.getYieldedValues()))
+      if (i != accumulator)
+        values.push_back(mapping.lookupOrDefault(value));
+    values.push_back(mapping.lookupOrDefault(second.getLhs()));
+    values.push_back(mapping.lookupOrDefault(second.getAccumulator()));
+    return values;
+  }
+
+  /// The second product of iteration `number`.
+  Value multiply(Value left, Value sum, Value number) {
+    IRMapping mapping;
+    mapping.map(loop.getInductionVar(), number);
+    for (Operation *op : operandOps)
+      builder.clone(*op, mapping);
+    mapping.map(second.getLhs(), left);
+    mapping.map(second.getAccumulator(), sum);
+    return builder.clone(*second, mapping)->getResult(0);
+  }
+
+  scf::ForOp loop;
+  OpBuilder builder;
+  Location loc;
+  tile::DotOp first, second;
+  unsigned accumulator = 0;
+  SetVector<Operation *> operandOps, firstOps;
+};
+
+struct RotateProducts final : impl::KgpuRotateProductsBase<RotateProducts> {
+  void runOnOperation() override {
+    if (getLaunch(getOperation()).consumers == 0)
+      return;
+    SmallVector<scf::ForOp> loops;
+    getOperation().walk([&](scf::ForOp loop) { loops.push_back(loop); });
+    for (scf::ForOp loop : loops)
+      if (Rotation rotation(loop); rotation.matches())
+        rotation.run();
+  }
+};
+} // namespace
+} // namespace kpkg::kgpu
