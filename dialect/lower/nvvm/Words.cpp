@@ -48,7 +48,12 @@ SmallVector<Value> packWords(ImplicitLocOpBuilder &builder, ValueRange elements)
     return words;
   }
   unsigned perWord = 4 / bytes;
+  Type element = elements.front().getType();
   for (unsigned first = 0; first < elements.size(); first += perWord) {
+    if ((element.isBF16() || element.isF16()) && first + 1 < elements.size()) {
+      words.push_back(pairOfNarrowFloats(builder, elements[first], elements[first + 1]));
+      continue;
+    }
     Value word;
     for (unsigned i = 0; i < perWord && first + i < elements.size(); ++i) {
       Value bits = bitsOfElement(builder, elements[first + i]);

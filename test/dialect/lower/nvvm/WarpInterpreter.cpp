@@ -134,6 +134,16 @@ void WarpInterpreter::run(Operation &op) {
         each(op, [&](Operands x, unsigned) { return x[0] + (x.size() > 1 ? x[1] : fixed); });
       })
       .Case<LLVM::LoadOp, LLVM::StoreOp>([&](Operation *) { access(op); })
+      .Case([&](LLVM::BitcastOp cast) { // the elements of a vector as one integer
+        auto vector = mlir::cast<VectorType>(cast.getArg().getType());
+        unsigned width = widthOf(vector.getElementType());
+        const std::vector<Lanes> &parts = values.find(cast.getArg())->second;
+        Lanes word(threads);
+        for (unsigned thread = 0; thread < threads; ++thread)
+          for (unsigned i = 0; i < parts.size(); ++i)
+            word[thread] |= truncated(parts[i][thread], width) << (i * width);
+        values[cast] = {std::move(word)};
+      })
       .Case([&](LLVM::InsertElementOp insert) {
         std::vector<Lanes> vector = values.find(insert.getVector())->second;
         vector[get(insert.getPosition()).front()] = get(insert.getValue());
