@@ -51,22 +51,15 @@ def _implement(
     overload = getattr(getattr(torch.ops, namespace), local).default
     redispatch = overload.redispatch
 
-    def run(keyset: Any, *args: Any) -> Any:
-        with _below_autograd():
-            return redispatch(keyset, *args)
-
-    def keep(ctx: Any, inputs: tuple[Any, ...], output: Any) -> None:
-        ctx.op = current()
-        save(ctx, ctx.op, inputs[1:], output if isinstance(output, tuple) else (output,))
-
     def differentiate(ctx: Any, *grads: Any) -> tuple[Any, ...]:
         return (None, *backward(ctx, ctx.op, grads))[: len(ctx.needs_input_grad)]
 
     class Recorded(torch.autograd.Function):
         @staticmethod
-        def forward(ctx: Any, *args: Any) -> Any:
-            output = run(*args)
-            keep(ctx, args, output)
+        def forward(ctx: Any, keyset: Any, *args: Any) -> Any:
+            output = redispatch(keyset, *args)  # below autograd by its keys; what it calls does not record, since gradients are disabled here
+            ctx.op = op = current()
+            save(ctx, op, args, output if isinstance(output, tuple) else (output,))
             return output
 
         backward = staticmethod(differentiate)
@@ -83,21 +76,30 @@ def _implement(
 
 
 def _save(ctx: Any, op: Op, inputs: tuple[Any, ...], outputs: tuple[Any, ...]) -> None:
-    # The dispatcher leaves arguments out that equal their defaults.
-    inputs = (*inputs, *(argument.default for argument in op.arguments[len(inputs) :]))
-    ctx.values = tuple(None if isinstance(value, torch.Tensor) else value for value in inputs)
+    if len(inputs) < len(op.arguments):  # the dispatcher leaves arguments out that equal their defaults
+        inputs = (*inputs, *[argument.default for argument in op.arguments[len(inputs) :]])
+    ctx.values = [None if isinstance(value, torch.Tensor) else value for value in inputs]
     if not op.backward:
         op._native.count_fallback(f"{op.name} has no gradient in its package: PyTorch's implementation runs again for it")
         ctx.save_for_backward(*(value for value in inputs if isinstance(value, torch.Tensor)))
         ctx.tensors = tuple(i for i, value in enumerate(inputs) if isinstance(value, torch.Tensor))
         ctx.mark_non_differentiable(*(out for out in outputs if isinstance(out, torch.Tensor) and not out.is_floating_point()))
         return
-    sources = op.backward_arguments
-    ctx.save_for_backward(*(inputs[i] if source == "argument" else outputs[i] for source, i in sources if _is_saved(op, source, i)))
-    differentiable = sum(source == "gradient" for source, _ in sources)
-    ctx.mark_non_differentiable(*outputs[differentiable:])
+    plan = op._save_plan
+    if plan is None:
+        plan = op._save_plan = _plan(op)
+    saved, differentiable = plan
+    ctx.save_for_backward(*[outputs[i] if is_result else inputs[i] for is_result, i in saved])
+    if differentiable < len(outputs):
+        ctx.mark_non_differentiable(*outputs[differentiable:])
     if differentiable == 1:  # zeros for the others would only cost
         ctx.set_materialize_grads(False)
+
+
+def _plan(op: Op) -> tuple[tuple[tuple[bool, int], ...], int]:
+    """What is saved, (whether it is a result, its number), and how many results are differentiable."""
+    saved = tuple((source == "result", i) for source, i in op.backward_arguments if _is_saved(op, source, i))
+    return saved, sum(source == "gradient" for source, _ in op.backward_arguments)
 
 
 def _is_saved(op: Op, source: str, index: int) -> bool:
