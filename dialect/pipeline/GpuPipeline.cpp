@@ -13,6 +13,7 @@ namespace kpkg {
 
 void buildGpuPipeline(OpPassManager &modulePasses, StringRef chip, unsigned candidate) {
   OpPassManager &passes = modulePasses.nest<tile::KernelOp>();
+  passes.addPass(tile::createTileWidenReductions());     // what threads exchange is in f32 then
   passes.addPass(tile::createTileRelaxMath());           // while casts stand beside what they round
   kgpu::KgpuConfigureOptions launch;
   launch.chip = chip.str();

@@ -58,6 +58,12 @@ public:
 
   /// Largest relative error of one rounding in an op on floats of `type`: narrow types are computed in f32.
   static double roundoff(mlir::Type type) { return type.isF64() ? 0x1p-53 : 0x1p-24; }
+  /// The same of what is rounded to `type` itself.
+  static double roundoffOf(mlir::Type type) {
+    if (!type.isBF16() && !type.isF16() && type.getIntOrFloatBitWidth() > 8)
+      return roundoff(type);
+    return std::ldexp(1.0, -int(llvm::cast<mlir::FloatType>(type).getFPMantissaWidth()));
+  }
   /// A value that another correct implementation may give up to `error` larger or smaller; see Perturbation.
   double inexact(double value, double error);
 

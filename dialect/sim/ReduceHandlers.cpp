@@ -186,7 +186,7 @@ static llvm::Expected<SmallVector<Cell>> call(Frame &frame, Block &body, ArrayRe
     Cell cell = frame.tile(value).cells[0];
     if (rounds && isFloat(value.getType()))
       cell.f =
-          frame.result(frame.inexact(cell.f, 2 * std::abs(cell.f) * Frame::roundoff(value.getType())), value.getType());
+          frame.result(frame.inexact(cell.f, 2 * std::abs(cell.f) * Frame::roundoffOf(value.getType())), value.getType());
     results.push_back(cell);
   }
   return results;

@@ -14,6 +14,11 @@ def TileEstimateCost : Pass<"tile-estimate-cost", "::kpkg::tile::KernelOp"> {
   let statistics = [Statistic<"unknown", "unknown-kernels", "Kernels without a formula">];
 }
 
+def TileWidenReductions : Pass<"tile-widen-reductions", "::kpkg::tile::KernelOp"> {
+  let summary = "computes sums and products of narrow floats in f32";
+  let dependentDialects = ["::mlir::arith::ArithDialect"];
+}
+
 def TileRelaxMath : Pass<"tile-relax-math", "::kpkg::tile::KernelOp"> {
   let summary = "marks f32 functions that only ever reach a narrower format as approximate";
   let description = [{
