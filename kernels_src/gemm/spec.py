@@ -1,4 +1,4 @@
-"""Specs of gemm and gemm_batched.
+"""Specs of gemm, gemm_batched and linear.
 
 SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
 """
@@ -8,6 +8,7 @@ from __future__ import annotations
 from collections.abc import Iterator
 
 import torch
+import torch.nn.functional as F
 from opspec import OpSpec, Sample, normal
 from torch import Tensor
 
@@ -20,21 +21,40 @@ def product(
     transpose_a: bool = False,
     transpose_b: bool = False,
     c: Tensor | None = None,
+    bias: Tensor | None = None,
+    activation: str = "none",
 ) -> Tensor:
     result = alpha * ((a.mT if transpose_a else a) @ (b.mT if transpose_b else b))
-    return result if c is None or beta == 0 else result + beta * c
+    result = result if c is None or beta == 0 else result + beta * c
+    result = result if bias is None else result + bias
+    return result if activation == "none" else getattr(F, activation)(result)
 
 
 def product_batched(a: Tensor, b: Tensor, alpha: float = 1.0, beta: float = 1.0, c: Tensor | None = None) -> Tensor:
     return product(a, b, alpha, beta, c=c)
 
 
-def magnitude(a: Tensor, b: Tensor, alpha: float = 1.0, beta: float = 1.0, *rest: bool, c: Tensor | None = None, **flags: bool) -> Tensor:
-    """The product of absolute values: the size of the terms that are summed."""
-    return product(a.abs(), b.abs(), abs(alpha), abs(beta), *rest, c=None if c is None else c.abs(), **flags)
+def magnitude(
+    a: Tensor,
+    b: Tensor,
+    alpha: float = 1.0,
+    beta: float = 1.0,
+    *rest: bool,
+    c: Tensor | None = None,
+    bias: Tensor | None = None,
+    activation: str = "none",
+    **flags: bool,
+) -> Tensor:
+    """The product of absolute values: the size of the terms that are summed. No activation is steeper than 1.13."""
+    c, bias = (None if t is None else t.abs() for t in (c, bias))
+    return (1.0 if activation == "none" else 1.13) * product(a.abs(), b.abs(), abs(alpha), abs(beta), *rest, c=c, bias=bias, **flags)
 
 
-SIZES = [(1, 1, 1), (0, 4, 5), (4, 0, 5), (4, 5, 0), (1, 129, 77), (129, 1, 64), (64, 64, 1), (3, 5, 7), (17, 33, 65), (128, 256, 256), (129, 257, 258), (100, 96, 300), (255, 63, 1023)]
+def linear_magnitude(input: Tensor, weight: Tensor, bias: Tensor | None = None) -> Tensor:
+    return F.linear(input.abs(), weight.abs(), None if bias is None else bias.abs())
+
+
+SIZES = [(1, 1, 1), (1, 300, 1111), (2, 129, 600), (3, 1030, 40), (4, 65, 2050), (300, 1, 99), (70, 3, 520), (0, 4, 5), (4, 0, 5), (4, 5, 0), (1, 129, 77), (129, 1, 64), (64, 64, 1), (3, 5, 7), (17, 33, 65), (128, 256, 256), (129, 257, 258), (100, 96, 300), (255, 63, 1023)]
 
 
 def samples(dtype: torch.dtype, generator: torch.Generator) -> Iterator[Sample]:
@@ -51,6 +71,12 @@ def samples(dtype: torch.dtype, generator: torch.Generator) -> Iterator[Sample]:
     yield Sample((make(33, 20), make(33, 40)), {"transpose_a": True}, label="transpose a")
     yield Sample((make(20, 33), make(40, 33)), {"transpose_b": True, "alpha": 3.0}, label="transpose b")
     yield Sample((make(33, 20), make(40, 33)), {"transpose_a": True, "transpose_b": True, "c": make(20, 40)}, label="transpose both")
+    for m in (1, 3, 40):
+        for i, activation in enumerate(("none", "relu", "gelu", "silu")):
+            extra = {"bias": make(70), "activation": activation, "transpose_b": i % 2 == 0}
+            extra |= {"c": make(m, 70), "beta": 0.5} if i < 2 else {}
+            yield Sample((make(m, 50), make(70, 50) if i % 2 == 0 else make(50, 70)), extra, label=f"{m} rows, bias, {activation}")
+    yield Sample((make(5, 0), make(0, 7)), {"bias": make(7), "activation": "silu"}, label="nothing but bias")
     yield Sample((make(4, 8), make(8, 4)), {"beta": 0.0, "c": torch.full((4, 4), torch.nan, dtype=dtype)}, label="beta 0 hides NaN")
 
 
@@ -73,12 +99,32 @@ def batched_samples(dtype: torch.dtype, generator: torch.Generator) -> Iterator[
     yield Sample((make(3, 8, 20).mT, make(1, 8, 30).expand(3, 8, 30)), label="transposed and expanded")
 
 
+def linear_samples(dtype: torch.dtype, generator: torch.Generator) -> Iterator[Sample]:
+    def make(*shape: int) -> Tensor:
+        return normal(shape, dtype, generator)
+
+    for lead in ((), (1,), (3,), (17,), (2, 5), (0, 4), (2, 1, 33)):
+        yield Sample((make(*lead, 40), make(70, 40), make(70)), label=f"{lead}")
+        yield Sample((make(*lead, 40), make(40, 70).t()), label=f"{lead} without bias, weight transposed")
+    yield Sample((make(9, 0), make(7, 0), make(7)), label="no features in")
+    yield Sample((make(40, 2, 9).permute(1, 2, 0), make(70, 40), make(140)[::2]), label="permuted")
+
+
 def benchmarks(generator: torch.Generator) -> dict[str, Sample]:
     found = {}
     for dtype, name in ((torch.float32, ""), (torch.bfloat16, " bfloat16")):
         for n in (512, 1000, 1024, 2048):
             found[f"{n}{name}"] = Sample((normal((n, n), dtype, generator), normal((n, n), dtype, generator)))
+    for m in (1, 4):
+        found[f"{m}x4096x4096"] = Sample((normal((m, 4096), torch.float32, generator), normal((4096, 4096), torch.float32, generator)))
     return found
+
+
+def linear_benchmarks(generator: torch.Generator) -> dict[str, Sample]:
+    def make(*shape: int) -> Tensor:
+        return normal(shape, torch.float32, generator)
+
+    return {f"{m}x1024x1024": Sample((make(m, 1024), make(1024, 1024), make(1024))) for m in (1, 4, 256)}
 
 
 def batched_benchmarks(generator: torch.Generator) -> dict[str, Sample]:
@@ -88,4 +134,5 @@ def batched_benchmarks(generator: torch.Generator) -> dict[str, Sample]:
 SPECS = [
     OpSpec("kpkg::gemm", product, samples, magnitude=magnitude, benchmarks=benchmarks, eager=torch.mm),
     OpSpec("kpkg::gemm_batched", product_batched, batched_samples, magnitude=magnitude, benchmarks=batched_benchmarks, eager=torch.bmm),
+    OpSpec("kpkg::linear", F.linear, linear_samples, magnitude=linear_magnitude, benchmarks=linear_benchmarks, eager=F.linear),
 ]

@@ -35,6 +35,8 @@ REFUSED = [
     ("gemm", (t(2, 3), t(3, 2, dtype=torch.float16)), {}, "float16"),
     ("gemm", (t(2, 3), t(3, 2)), {"c": t(3, 3)}, "expand"),
     ("gemm", (t(2, 3), t(3, 2)), {"c": t(1, 2, 2)}, ""),
+    ("gemm", (t(2, 3), t(3, 2)), {"activation": "swish"}, "none, relu, gelu or silu"),
+    ("linear", (t(2, 3), t(2, 4)), {}, "inner dimensions"),
     ("gemm_batched", (t(2, 2, 3), t(3, 3, 2)), {}, "broadcast"),
     ("gemm_batched", (t(3), t(3, 2)), {}, "matrices"),
 ]

@@ -112,6 +112,7 @@ SHIPPED = {
     "rms_norm": lambda x: (x, [4], x[0]),
     "gemm": lambda x: (x, x, 2.0, 1.0, True, False),
     "gemm_batched": lambda x: (x, x),
+    "linear": lambda x: (x, x, x[0]),
 }
 
 

@@ -45,6 +45,11 @@ CASES = {
         (lambda op, x, r, w, b: summed(op(x, r, w, b)), [(3, 5), (3, 5), (5,), (5,)]),
         (lambda op, x, r: op(x, r)[1], [(3, 5), (3, 5)]),
     ],
+    "kpkg::linear": [
+        (lambda op, x, w, b: op(x, w, b), [(2, 3, 5), (4, 5), (4,)]),
+        (lambda op, x, w: op(x, w), [(9, 5), (7, 5)]),
+        (lambda op, x, w, b: op(x, w, b), [(5,), (4, 5), (4,)]),
+    ],
     "kpkg::group_norm": [
         (lambda op, x, w, b: op(x, 2, w, b), [(2, 4, 3), (4,), (4,)]),
         (lambda op, x: op(x, 1), [(2, 4, 3)]),

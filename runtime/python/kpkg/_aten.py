@@ -53,8 +53,13 @@ def gemm(
     transpose_a: bool = False,
     transpose_b: bool = False,
     c: Tensor | None = None,
+    bias: Tensor | None = None,
+    activation: str = "none",
 ) -> Tensor:
-    return _product(torch.mm, a.t() if transpose_a else a, b.t() if transpose_b else b, alpha, beta, c)
+    product = _product(torch.mm, a.t() if transpose_a else a, b.t() if transpose_b else b, alpha, beta, c)
+    if bias is not None:
+        product = product + bias
+    return product if activation == "none" else getattr(F, activation)(product)  # type: ignore[no-any-return]
 
 
 def gemm_batched(a: Tensor, b: Tensor, alpha: float = 1.0, beta: float = 1.0, c: Tensor | None = None) -> Tensor:
@@ -243,7 +248,7 @@ FALLBACKS: dict[str, Callable[..., Any]] = {
 FALLBACKS |= {f"kpkg::{name}": getattr(torch, name) for name in ("mul", "div", "sigmoid", "tanh")}
 FALLBACKS |= {
     f"kpkg::{name}": getattr(F, name)
-    for name in "relu leaky_relu silu elu selu softplus hardtanh hardsigmoid hardswish mish".split()
+    for name in "linear relu leaky_relu silu elu selu softplus hardtanh hardsigmoid hardswish mish".split()
 }
 for _rank in (1, 2, 3):
     FALLBACKS[f"kpkg::max_pool{_rank}d"] = _max_pool(_rank, False)
