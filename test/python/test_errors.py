@@ -52,7 +52,7 @@ def test_refused(name, args, kwargs, says, kind, ops):
         call, error = getattr(torch.ops.kpkg, name), RuntimeError
     if kind == "numpy":
         args = tuple(a.numpy() if isinstance(a, torch.Tensor) else a for a in args)
-        kwargs = {k: v.numpy() for k, v in kwargs.items()}
+        kwargs = {k: v.numpy() if isinstance(v, torch.Tensor) else v for k, v in kwargs.items()}
     with pytest.raises(error) as caught:
         call(*args, **kwargs)
     assert says.lower() in str(caught.value).lower()
