@@ -70,13 +70,21 @@ def _norm_gradient(results: int) -> Callable[..., list[Way]]:
 
 
 def _gemm(
-    a: Any, b: Any, alpha: float = 1.0, beta: float = 1.0, transpose_a: bool = False, transpose_b: bool = False, c: Any = None
+    a: Any,
+    b: Any,
+    alpha: float = 1.0,
+    beta: float = 1.0,
+    transpose_a: bool = False,
+    transpose_b: bool = False,
+    c: Any = None,
+    bias: Any = None,
+    activation: str = "none",
 ) -> list[Way]:
-    given = 7 if c is not None else 2
-    rest: list[Any] = [None] * (given - 3)
-
-    def way(result: Placement, of_a: Placement, of_b: Placement, of_c: Placement) -> Way:
-        return [result], [of_a, of_b, *([*rest, of_c] if c is not None else [])]
+    def way(result: Placement, of_a: Placement, of_b: Placement, of_c: Placement, of_bias: Placement) -> Way:
+        added = [of_c if c is not None else None, of_bias if bias is not None else None]
+        while added and added[-1] is None:
+            added.pop()
+        return [result], [of_a, of_b, *([None] * 4 if added else []), *added]
 
     def of_c(dim: int, extent: int) -> Placement:
         """`c` is broadcast to the result: it is sharded with it where it has the dimension."""
@@ -85,12 +93,12 @@ def _gemm(
 
     m, n = a.shape[1 if transpose_a else 0], b.shape[0 if transpose_b else 1]
     ways = [
-        way(Replicate(), Replicate(), Replicate(), Replicate()),
-        way(Shard(0), Shard(1 if transpose_a else 0), Replicate(), of_c(0, m)),
-        way(Shard(1), Replicate(), Shard(0 if transpose_b else 1), of_c(1, n)),
+        way(Replicate(), Replicate(), Replicate(), Replicate(), Replicate()),
+        way(Shard(0), Shard(1 if transpose_a else 0), Replicate(), of_c(0, m), Replicate()),
+        way(Shard(1), Replicate(), Shard(0 if transpose_b else 1), of_c(1, n), Shard(0)),
     ]
-    if c is None:  # else it would be added once for each part
-        ways.append(way(Partial(), Shard(0 if transpose_a else 1), Shard(1 if transpose_b else 0), Replicate()))
+    if c is None and bias is None and activation == "none":  # else that would be done once for each part
+        ways.append(way(Partial(), Shard(0 if transpose_a else 1), Shard(1 if transpose_b else 0), Replicate(), Replicate()))
     return ways
 
 
