@@ -27,6 +27,49 @@ namespace kpkg::kgpu {
 namespace {
 using layout::Layout;
 
+/// Instructions and wavefronts of all accesses to a buffer: what writes it once, what reads it once.
+unsigned costOf(const layout::SharedLayout &memory, const Layout &copy, const Layout &fragments) {
+  unsigned cost = 0;
+  auto add = [&](const layout::SharedAccess &access) {
+    cost += layout::countWavefronts(access) + access.vectors.size();
+  };
+  add(llvm::cantFail(layout::planAccess(copy, memory)));
+  if (std::optional<layout::MatrixLoad> load = layout::planMatrixLoad(fragments, memory))
+    add(load->rows);
+  else
+    add(llvm::cantFail(layout::planAccess(fragments, memory)));
+  return cost;
+}
+
+/// How an operand lies in its buffer: the best of the library's general choice and the swizzles of rows along `contiguous`.
+layout::SharedLayout memoryFor(ArrayRef<int64_t> shape, const Layout &copy, const Layout &fragments, unsigned bytes,
+                               unsigned contiguous) {
+  using layout::SharedLayout;
+  SharedLayout best = SharedLayout::conflictFree(copy, layout::matrixRows(fragments, bytes, contiguous).value_or(fragments), bytes);
+  unsigned least = costOf(best, copy, fragments);
+  SmallVector<int64_t> rows = {shape[1 - contiguous], shape[contiguous]};
+  for (layout::Swizzle swizzle : {layout::Swizzle::B128, layout::Swizzle::B64, layout::Swizzle::B32}) {
+    llvm::Expected<SharedLayout> swizzled = SharedLayout::tma(rows, bytes, swizzle);
+    if (!swizzled) {
+      llvm::consumeError(swizzled.takeError());
+      continue;
+    }
+    SharedLayout memory = contiguous == 1 ? *swizzled : layout::transposed(*swizzled);
+    llvm::Expected<layout::SharedAccess> writes = layout::planAccess(copy, memory);
+    llvm::Expected<layout::SharedAccess> reads = layout::planAccess(fragments, memory);
+    if (!writes || !reads) {
+      llvm::consumeError(writes.takeError());
+      llvm::consumeError(reads.takeError());
+      continue;
+    }
+    if (unsigned cost = costOf(memory, copy, fragments); cost < least) {
+      least = cost;
+      best = memory;
+    }
+  }
+  return best;
+}
+
 class Expansion {
 public:
   explicit Expansion(tile::DotOp op) : op(op), launch(getLaunch(op->getParentOfType<tile::KernelOp>())), builder(op) {}
@@ -92,8 +135,7 @@ private:
       contiguous = layoutOf(value).vectorLength(0, 16) > layoutOf(value).vectorLength(1, 16) ? 0 : 1;
     auto type = cast<RankedTensorType>(value.getType());
     unsigned bytes = elementBytes(type.getElementType());
-    Layout rows = layout::matrixRows(fragments, bytes, contiguous).value_or(fragments);
-    auto memory = layout::SharedLayout::conflictFree(layoutOf(value), rows, bytes);
+    layout::SharedLayout memory = memoryFor(type.getShape(), layoutOf(value), fragments, bytes, contiguous);
     Value buffer = AllocOp::create(builder, op.getLoc(), SharedType::get(type.getShape(), type.getElementType(), memory),
                                    IntegerAttr());
     LocalStoreOp::create(builder, op.getLoc(), value, buffer);

@@ -2,6 +2,7 @@
 // out by the pipeline. SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
 #include "compiler/codegen/nvptx/Ptx.h"
 #include "compiler/codegen/nvptx/Ptxas.h"
+#include "dialect/kgpu/schedule/Candidates.h"
 #include "dialect/lower/nvvm/LowerNvvm.h"
 #include "dialect/pipeline/GpuPipeline.h"
 #include "dialect/pipeline/Registration.h"
@@ -51,18 +52,18 @@ template <typename Visit> void forEachModule(const char *folder, Visit visit) {
 }
 
 /// Lowers laid-out kernels and assembles them; what ptxas says of them.
-std::optional<compiler::PtxasReport> assemble(mlir::ModuleOp module, const compiler::Ptxas &ptxas) {
+std::optional<compiler::PtxasReport> assemble(mlir::ModuleOp module, const compiler::Ptxas &ptxas, llvm::StringRef chip = "sm_90a") {
   if (failed(lower::nvvm::lowerToNvvm(module))) {
     ADD_FAILURE() << "not lowered";
     return std::nullopt;
   }
   auto gpuModule = *module.getOps<mlir::gpu::GPUModuleOp>().begin();
-  auto ptx = compiler::compileToPtx(gpuModule, "sm_90a", 3);
+  auto ptx = compiler::compileToPtx(gpuModule, chip, 3);
   if (!ptx) {
     ADD_FAILURE() << llvm::toString(ptx.takeError());
     return std::nullopt;
   }
-  auto cubin = ptxas.assemble(*ptx, "sm_90a");
+  auto cubin = ptxas.assemble(*ptx, chip);
   if (!cubin) {
     ADD_FAILURE() << llvm::toString(cubin.takeError());
     return std::nullopt;
@@ -122,6 +123,29 @@ TEST_F(Assemble, KernelsOfTheCpuTests) {
     }
   });
   EXPECT_GE(kernels, 20u);
+}
+
+/// Products of warps are made for every chip that has the instructions, and keep their accumulators in registers.
+TEST_F(Assemble, ProductsOnEveryChip) {
+  for (const kgpu::TargetModel &target : kgpu::allTargets()) {
+    SCOPED_TRACE(target.chip.str());
+    unsigned kernels = 0;
+    forEachModule(KPKG_PRODUCT_FOLDER, [&](mlir::ModuleOp module) {
+      // Where another instruction is better, the last candidates are still those of mma.sync.
+      auto kernel = *module.getOps<tile::KernelOp>().begin();
+      auto launches = kgpu::candidates(kernel, target);
+      auto ofWarps = llvm::find_if(launches, [](const kgpu::Launch &launch) { return launch.consumers == 0; });
+      ASSERT_NE(ofWarps, launches.end());
+      mlir::PassManager passes(module.getContext());
+      buildGpuPipeline(passes, target.chip, ofWarps - launches.begin());
+      ASSERT_TRUE(succeeded(passes.run(module)));
+      if (std::optional<compiler::PtxasReport> report = assemble(module, *ptxas, target.chip)) {
+        EXPECT_THAT(compiler::lint(*report), testing::IsEmpty());
+        kernels += report->kernels.size();
+      }
+    });
+    EXPECT_GE(kernels, 1u);
+  }
 }
 
 } // namespace
