@@ -16,25 +16,31 @@ const ast::Expr *atLeastArgument(const ast::Expr &expr) {
 
 /// The values that a launch may ask for in one parameter.
 struct Wanted {
+  bool isAny = false; ///< tuned, or the same everywhere: the launch does not say
   bool isAtLeast = false;
   std::vector<Value> values; ///< each must have an instance
 };
 
 bool matches(const Wanted &wanted, const Value &asked, const Value &offered) {
-  return wanted.isAtLeast ? offered.isInt() && offered.asInt() >= asked.asInt() : offered == asked;
+  return wanted.isAny || (wanted.isAtLeast ? offered.isInt() && offered.asInt() >= asked.asInt() : offered == asked);
 }
 
 } // namespace
 
 /// Reports each combination of values that can be asked for on this path and has no instance.
 void Elaborator::proveInstance(const ast::LaunchStmt &stmt, const KernelRecord &kernel, const std::vector<Operand> &operands,
-                               const std::vector<bool> &atLeast, const std::vector<Node *> &nodes) {
+                               const std::vector<bool> &isGiven, const std::vector<bool> &atLeast, const std::vector<Node *> &nodes) {
   if (facts.isUnreachable())
     return;
   const FunctionEntity &entity = *checker.kernelInfo(&kernel - checker.program.kernels().data()).function;
   constexpr int64_t maxValues = 64;
   std::vector<Wanted> wanted(operands.size());
   for (size_t i = 0; i < operands.size(); ++i) {
+    if (!isGiven[i]) {
+      wanted[i].isAny = true;
+      wanted[i].values = {Value()};
+      continue;
+    }
     wanted[i].isAtLeast = atLeast[i];
     const std::string &name = kernel.parameters[i].name;
     std::vector<Value> listed;
@@ -97,7 +103,8 @@ void Elaborator::proveInstance(const ast::LaunchStmt &stmt, const KernelRecord &
     if (!found) {
       std::string text;
       for (size_t i = 0; i < wanted.size(); ++i)
-        text += (i ? ", " : "") + kernel.parameters[i].name + (wanted[i].isAtLeast ? ">=" : "=") + wanted[i].values[at[i]].str();
+        if (!wanted[i].isAny)
+          text += (text.empty() ? "" : ", ") + kernel.parameters[i].name + (wanted[i].isAtLeast ? ">=" : "=") + wanted[i].values[at[i]].str();
       diags.report(diag::MissingInstance, stmt.kernel->range, entity.name(), text)
           .note(diag::DeclaredHere, entity.syntax->signatureRange, entity.name());
       return;
@@ -161,11 +168,18 @@ void Elaborator::checkLaunch(const ast::LaunchStmt &stmt) {
     given[at] = argument.value.get();
   }
   std::vector<Operand> values;
-  std::vector<bool> atLeast;
+  std::vector<bool> isGiven, atLeast;
   std::vector<Node *> nodes;
   bool failed = false;
   for (size_t i = 0; i < count; ++i) {
     const ast::ComptimeParameter &parameter = entity.syntax->comptimeParameters[i];
+    isGiven.push_back(given[i] != nullptr);
+    if (!given[i] && kernel.parameters[i].isTuned) {
+      values.emplace_back();
+      nodes.push_back(nullptr);
+      atLeast.push_back(false);
+      continue;
+    }
     if (!given[i] && !info.onlyValue[i]) {
       diags.report(diag::MissingArgument, stmt.kernel->range, entity.name(), parameter.name.text)
           .note(diag::DeclaredHere, parameter.range, parameter.name.text);
@@ -194,7 +208,7 @@ void Elaborator::checkLaunch(const ast::LaunchStmt &stmt) {
   }
   if (failed)
     return;
-  proveInstance(stmt, kernel, values, atLeast, nodes);
+  proveInstance(stmt, kernel, values, isGiven, atLeast, nodes);
 
   // Arguments; `grid` is one of them.
   std::vector<const ast::Expr *> bound(kernel.arguments.size(), nullptr);
@@ -219,10 +233,13 @@ void Elaborator::checkLaunch(const ast::LaunchStmt &stmt) {
     }
     bound[at] = argument.value.get();
   }
-  std::vector<Node *> operands = nodes;
+  std::vector<Node *> operands;
   auto launch = std::make_unique<hir::LaunchInfo>();
   launch->kernel = kernel.name;
   for (size_t i = 0; i < count; ++i) {
+    if (!isGiven[i]) // any instance will do; CPU and GPU may have other values
+      continue;
+    operands.push_back(nodes[i]);
     launch->parameterNames.push_back(kernel.parameters[i].name);
     launch->parameterAtLeast.push_back(atLeast[i]);
   }

@@ -23,6 +23,9 @@ struct TypeSpec {
   std::string str() const;
 };
 
+/// Of one kernel, alternatives included.
+constexpr size_t maxInstances = 4096;
+
 /// A kernel as launches see it.
 struct KernelInfo {
   const FunctionEntity *function = nullptr;
@@ -86,6 +89,12 @@ private:
   bool evaluateSchedule(const FunctionEntity &function, const Environment &values, KernelInstance &instance);
   bool specialisations(const FunctionEntity &function, const std::vector<KernelParameter> &parameters,
                        std::vector<std::vector<Value>> &instances);
+  /// Says of each parameter whether a `@tune` of the kernel lists it. False after an error.
+  bool markTuned(const FunctionEntity &function, std::vector<KernelParameter> &parameters);
+  /// Replaces each instance, in which tuned parameters are None, by its alternatives in the order in which they are written. False after an error.
+  bool expandAlternatives(const FunctionEntity &function, const std::vector<KernelParameter> &parameters, std::vector<std::vector<Value>> &instances);
+  bool addAlternatives(const FunctionEntity &function, const std::vector<KernelParameter> &parameters, const ast::Decorator &decorator,
+                       size_t next, const std::vector<Value> &values, std::vector<std::vector<Value>> &alternatives);
   bool haveOwnNames(const std::vector<Value> &functions, SourceRange range);
   void linkReferences();
   void linkBackwards();

@@ -8,10 +8,11 @@
 
 namespace kpkg::compiler {
 
-/// Names of comptime parameters with the values of one instance, over a module.
-static BodyScope instanceScope(const FunctionEntity &function, const std::vector<Value> &values, TypeTable &types) {
+BodyScope instanceScope(const FunctionEntity &function, const std::vector<Value> &values, TypeTable &types) {
   BodyScope scope(*function.module);
   for (size_t i = 0; i < values.size(); ++i) {
+    if (values[i].isNone())
+      continue;
     Binding binding;
     binding.operand.type = types.none;
     binding.operand.constant = values[i];
@@ -50,16 +51,15 @@ bool Checker::haveOwnNames(const std::vector<Value> &functions, SourceRange rang
 /// The cross products of all `@specialize` lists, without repetition, in the order in which they are written.
 bool Checker::specialisations(const FunctionEntity &function, const std::vector<KernelParameter> &parameters,
                               std::vector<std::vector<Value>> &instances) {
-  constexpr size_t maxInstances = 4096;
   const ast::FunctionStmt &syntax = *function.syntax;
   std::vector<const ast::Decorator *> decorators;
   for (const ast::Decorator &decorator : syntax.decorators)
     if (decorator.name == "specialize")
       decorators.push_back(&decorator);
   if (decorators.empty() && !syntax.comptimeParameters.empty())
-    for (const auto &parameter : syntax.comptimeParameters)
-      if (!parameter.defaultValue) {
-        diags.report(diag::MissingSpecialize, syntax.name.range, function.name(), parameter.name.text);
+    for (size_t i = 0; i < parameters.size(); ++i)
+      if (!syntax.comptimeParameters[i].defaultValue && !parameters[i].isTuned) {
+        diags.report(diag::MissingSpecialize, syntax.name.range, function.name(), parameters[i].name);
         return false;
       }
   static const ast::Decorator none;
@@ -98,6 +98,10 @@ bool Checker::specialisations(const FunctionEntity &function, const std::vector<
     for (size_t i = 0; i < parameters.size(); ++i) {
       if (!lists[i].empty())
         continue;
+      if (parameters[i].isTuned) {
+        lists[i] = {Value()}; // expandAlternatives() fills it in
+        continue;
+      }
       const ast::ComptimeParameter &parameter = syntax.comptimeParameters[i];
       if (!parameter.defaultValue) {
         diags.report(diag::MissingSpecialize, decorator->range, function.name(), parameter.name.text);
@@ -184,7 +188,8 @@ void Checker::declareKernel(FunctionEntity &function) {
     record.parameters.push_back({parameter.name.text, kind});
   }
   std::vector<std::vector<Value>> instances;
-  isWrong = isWrong || !specialisations(function, record.parameters, instances);
+  isWrong = isWrong || !markTuned(function, record.parameters) || !specialisations(function, record.parameters, instances) ||
+            !expandAlternatives(function, record.parameters, instances);
   // The arguments, as the first instance has them; their element types may differ between instances.
   for (size_t i = 0; i < syntax.parameters.size() && !isWrong; ++i) {
     const ast::Parameter &parameter = syntax.parameters[i];

@@ -36,6 +36,9 @@ private:
   std::vector<std::map<std::string, Binding>> blocks;
 };
 
+/// The comptime parameters of `function` with the values of one instance, over its module. Values that are None are not known yet.
+BodyScope instanceScope(const FunctionEntity &function, const std::vector<Value> &values, TypeTable &types);
+
 /// A call with its callee taken apart: `base.name[comptimeArguments](arguments)`.
 struct CallSite {
   const ast::CallExpr *call = nullptr;
@@ -188,7 +191,7 @@ private:
   Flow checkLoopExit(SourceRange range, bool isBreak);
   void checkLaunch(const ast::LaunchStmt &stmt);
   void proveInstance(const ast::LaunchStmt &stmt, const KernelRecord &kernel, const std::vector<Operand> &values,
-                     const std::vector<bool> &atLeast, const std::vector<hir::Node *> &nodes);
+                     const std::vector<bool> &isGiven, const std::vector<bool> &atLeast, const std::vector<hir::Node *> &nodes);
   void requireDType(Node *found, Node *expected, const std::string &argument, SourceRange range);
   void requireFit(const Operand &operand, Node *tensor, const KernelArgument &wanted, const KernelRecord &kernel,
                   const std::vector<Node *> &parameters, SourceRange range);

@@ -18,11 +18,10 @@ Checker::Checker(Program &program, const ProgramOptions &options, SourceManager 
 void Checker::declareFunction(FunctionEntity &function) {
   /// Decorators of later versions, and what to do until then.
   static const std::map<std::string, std::string> later = {
-      {"tune", "list one value of each parameter in `@specialize`"},
       {"target", "write kernels that suit every target"},
       {"register.test", "list cases in the `spec.py` beside the kernel"},
   };
-  static const std::set<std::string> known = {"kernel", "specialize", "schedule", "register.op", "register.reference", "register.backward"};
+  static const std::set<std::string> known = {"kernel", "specialize", "tune", "schedule", "register.op", "register.reference", "register.backward"};
   bool isKernel = false;
   const ast::Decorator *op = nullptr;
   for (const ast::Decorator &decorator : function.syntax->decorators) {
@@ -37,6 +36,9 @@ void Checker::declareFunction(FunctionEntity &function) {
       op = &decorator;
     }
   }
+  for (const ast::Decorator &decorator : function.syntax->decorators)
+    if (decorator.name == "tune" && !isKernel)
+      diags.report(diag::UnknownDecorator, decorator.nameRange, decorator.name);
   if (isKernel && op)
     diags.report(diag::KernelAndOp, op->range, function.name());
   else if (isKernel)

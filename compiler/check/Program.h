@@ -22,6 +22,8 @@ class Checker;
 struct KernelParameter {
   std::string name;
   std::string kind;
+  /// Listed in `@tune`: instances that differ only in such parameters give equal results.
+  bool isTuned = false;
 };
 
 /// An argument of a kernel. `dtype` is a dtype's name, or the parameter that it equals ("T"), or empty where it is computed from several.

@@ -7,7 +7,9 @@
 #include "compiler/driver/EncodeOps.h"
 #include "compiler/driver/Inputs.h"
 #include "compiler/pack/Package.h"
+#include "compiler/pack/TuningRows.h"
 #include "compiler/source/Source.h"
+#include "llvm/Support/MemoryBuffer.h"
 
 using namespace llvm;
 
@@ -47,6 +49,23 @@ Expected<std::unique_ptr<Program>> checkedProgram(const CompileOptions &options,
   if (diags.hasErrors())
     return nullptr;
   return program;
+}
+
+/// The rows of tuning tables that the command line names, for instances that are there.
+Error addTuning(PackageContents &contents, const CompileOptions &options, const Remark &remark) {
+  std::vector<std::string> files = findTuning(options.inputs), notes;
+  append_range(files, options.tuning);
+  for (const std::string &file : files) {
+    auto buffer = MemoryBuffer::getFile(file);
+    if (!buffer)
+      return createStringError(buffer.getError(), "cannot read %s", file.c_str());
+    if (Error error = addTuningRows(contents, file, (*buffer)->getBuffer().str(), notes))
+      return error;
+  }
+  for (const std::string &note : notes)
+    if (remark)
+      remark(note);
+  return Error::success();
 }
 
 } // namespace
@@ -96,6 +115,8 @@ Expected<std::optional<std::string>> compile(const CompileOptions &options, Sour
   if (!plans)
     return plans.takeError();
   contents.plans = std::move(*plans);
+  if (auto error = addTuning(contents, options, remark))
+    return std::move(error);
   contents.options = describeOptions(options, *targets);
   auto package = writePackage(contents);
   if (!package)

@@ -22,6 +22,8 @@ struct CompileOptions {
   std::vector<std::pair<std::string, std::string>> defines;
   /// Names in packages, such as "x86-64-v3"; empty: this machine's.
   std::vector<std::string> targets;
+  /// Files with rows of tuning tables, as `kpkg tune --rows` writes them. A folder among `inputs` gives its `tuning.json` too.
+  std::vector<std::string> tuning;
   unsigned optLevel = 2;
   /// Threads; 0: one for each processor.
   unsigned jobs = 0;

@@ -4,6 +4,7 @@
 #include "compiler/codegen/nvptx/Disassemble.h"
 #include "compiler/codegen/nvptx/Ptx.h"
 #include "dialect/kgpu/schedule/Candidates.h"
+#include "dialect/kgpu/schedule/Throughput.h"
 #include "dialect/lower/nvvm/LowerNvvm.h"
 #include "dialect/pipeline/GpuPipeline.h"
 #include "mlir/Dialect/GPU/IR/GPUDialect.h"
@@ -138,6 +139,15 @@ void addReports(GpuCode &code, lower::nvvm::ReportTexts &reports) {
 
 } // namespace
 
+/// What the cost model at run time asks about a machine.
+static void addRates(GpuCode &code, tile::KernelOp kernel, StringRef chip) {
+  const kgpu::TargetModel &model = *kgpu::findTarget(chip);
+  kgpu::Throughput most = kgpu::throughput(kernel, model);
+  code.flopsPerCycle = most.flops;
+  code.bytesPerCycle = most.bytes;
+  code.resident = std::max(1u, model.residentCtas(code.launch.threads, code.launch.registers, code.launch.shared));
+}
+
 Expected<GpuCode> compileForChip(tile::KernelOp kernel, StringRef chip, const Ptxas &ptxas, unsigned optLevel, SlowCode slow) {
   auto chosen = choose(kernel, chip, ptxas, optLevel, slow);
   if (!chosen)
@@ -148,6 +158,7 @@ Expected<GpuCode> compileForChip(tile::KernelOp kernel, StringRef chip, const Pt
   code.target = chip.str();
   addReports(code, compiled.reports);
   code.launch = packed(kernel, chip, compiled, cubin.report.find(kernel.getSymName()));
+  addRates(code, kernel, chip);
   code.object = {"cubin/" + chip.str() + "/" + kernel.getSymName().str(), "cubin", std::move(cubin.bytes)};
   return code;
 }
@@ -162,6 +173,7 @@ Expected<GpuCode> compileToPackedPtx(tile::KernelOp kernel, StringRef chip, cons
       return chosen.takeError();
     code.launch = packed(kernel, chip, chosen->compiled, chosen->cubin.report.find(kernel.getSymName()));
     addReports(code, chosen->compiled.reports);
+    addRates(code, kernel, chip);
     code.remark = std::move(chosen->remark);
     code.object = {section, "ptx", std::move(chosen->compiled.ptx)};
     return code;
@@ -171,6 +183,7 @@ Expected<GpuCode> compileToPackedPtx(tile::KernelOp kernel, StringRef chip, cons
     return compiled.takeError();
   code.launch = packed(kernel, chip, *compiled, nullptr);
   addReports(code, compiled->reports);
+  addRates(code, kernel, chip);
   code.object = {section, "ptx", std::move(compiled->ptx)};
   return code;
 }

@@ -10,6 +10,8 @@ namespace kpkg::compiler {
 /// One variant for one chip.
 struct GpuCode {
   PackedLaunch launch;
+  double flopsPerCycle = 0, bytesPerCycle = 0; ///< of a multiprocessor, at most
+  unsigned resident = 1;                       ///< CTAs that a multiprocessor holds at once
   PackedObject object;
   std::vector<std::string> asserts, prints; ///< messages and formats by the numbers that the code reports
   std::string remark; ///< what the user should know although there is code; or empty

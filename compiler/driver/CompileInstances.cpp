@@ -1,10 +1,9 @@
 // Kernel instances to machine code, in parallel: each instance is a job, generated once and lowered for each target.
 // SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
 #include "compiler/driver/CompileInstances.h"
-#include "compiler/codegen/host/HostCode.h"
 #include "compiler/driver/CompileGpu.h"
+#include "compiler/driver/DropAlternatives.h"
 #include "compiler/driver/IrMessages.h"
-#include "compiler/irgen/Generate.h"
 #include "compiler/pack/Manifest.h"
 #include "dialect/lower/cpu/LowerCpu.h"
 #include "dialect/pipeline/Registration.h"
@@ -24,15 +23,6 @@ namespace kpkg::compiler {
 namespace {
 
 using lower::cpu::CpuTarget;
-
-/// What one job leaves.
-struct JobResult {
-  std::vector<PackedInstance> instances;
-  std::vector<HostObject> objects;     ///< one per CPU target
-  std::vector<PackedObject> gpuObjects;
-  std::vector<std::string> notes;      ///< variants that were left out, and why
-  std::string failure;
-};
 
 std::unique_ptr<mlir::MLIRContext> makeContext() {
   mlir::DialectRegistry registry;
@@ -112,11 +102,22 @@ PackedInstance describe(tile::KernelOp kernel, const Program &program, InstanceR
   }
   if (std::optional<tile::CostTerm> tiles = tile::countTiles(kernel))
     packed.tiles = packedCost(*tiles);
+  if (hasAlternatives(program.kernels()[instance.kernel]))
+    if (std::optional<tile::TileWork> work = tile::estimateTileWork(kernel)) {
+      packed.work.emplace();
+      packed.work->tiles = packedCost(work->tiles);
+      packed.work->flops = packedCost(work->flops);
+    }
   return packed;
 }
 
-/// Adds the CPU code of one instance to `result`; false after a failure.
-bool compileForCpus(mlir::ModuleOp tile, const Program &program, InstanceRef instance, ArrayRef<const CpuTarget *> targets, unsigned optLevel,
+/// Of a core: two multiply-adds of float32 vectors in a cycle are what most have.
+double flopsPerCycle(const CpuTarget &target) { return 2 * 2 * double(target.lanes()); }
+/// That reach a core from the caches behind its own, on most.
+constexpr double kHostBytesPerCycle = 16;
+
+/// Adds the CPU code of one instance to `result`.
+void compileForCpus(mlir::ModuleOp tile, const Program &program, InstanceRef instance, ArrayRef<const CpuTarget *> targets, unsigned optLevel,
                     const IrMessages &messages, JobResult &result) {
   mlir::OwningOpRef<mlir::ModuleOp> module = tile.clone();
   tile::makeVariants(*module, tile::VariantKind::Cpu);
@@ -126,13 +127,15 @@ bool compileForCpus(mlir::ModuleOp tile, const Program &program, InstanceRef ins
   for (const CpuTarget *target : targets) {
     mlir::OwningOpRef<mlir::ModuleOp> lowered = module->clone();
     if (failed(lower::cpu::lowerToLLVM(*lowered, *target))) {
-      result.failure = messages.text();
-      return false;
+      result.failures.emplace_back(target->isa.str(), messages.text());
+      result.objects.emplace_back();
+      continue;
     }
     auto object = compileToObject(*lowered, *target, optLevel);
     if (!object) {
-      result.failure = toString(object.takeError()) + messages.text();
-      return false;
+      result.failures.emplace_back(target->isa.str(), toString(object.takeError()) + messages.text());
+      result.objects.emplace_back();
+      continue;
     }
     for (const HostKernel &kernel : object->kernels) {
       PackedInstance packed = variants.at(kernel.symbol);
@@ -141,21 +144,27 @@ bool compileForCpus(mlir::ModuleOp tile, const Program &program, InstanceRef ins
       packed.scratchBytes = kernel.scratchBytes;
       packed.asserts = kernel.asserts;
       packed.prints = kernel.prints;
+      if (packed.work) {
+        packed.work->flopsPerCycle = flopsPerCycle(*target);
+        packed.work->bytesPerCycle = kHostBytesPerCycle;
+      }
       result.instances.push_back(std::move(packed));
     }
     result.objects.push_back(std::move(*object));
   }
-  return true;
 }
 
+/// What the manifest calls PTX for a chip.
+std::string ptxTarget(StringRef chip) { return "compute_" + chip.substr(StringRef("sm_").size()).str(); }
+
 /// Adds the GPU code of one instance. A variant for special facts that no launch compiles at full speed is left out; one must remain for each chip.
-bool compileForGpus(mlir::ModuleOp tile, const Program &program, InstanceRef instance, const BuildTargets &targets, const Ptxas *ptxas,
+void compileForGpus(mlir::ModuleOp tile, const Program &program, InstanceRef instance, const BuildTargets &targets, const Ptxas *ptxas,
                     unsigned optLevel, const IrMessages &messages, JobResult &result) {
   if (!targets.hasGpu())
-    return true;
+    return;
   mlir::OwningOpRef<mlir::ModuleOp> module = tile.clone();
   tile::makeVariants(*module, tile::VariantKind::Gpu);
-  auto compileAll = [&](StringRef chip, auto compileOne) {
+  auto compileAll = [&](StringRef chip, std::string target, auto compileOne) {
     unsigned made = 0;
     std::string reasons;
     for (auto kernel : module->getOps<tile::KernelOp>()) {
@@ -171,26 +180,28 @@ bool compileForGpus(mlir::ModuleOp tile, const Program &program, InstanceRef ins
       packed.target = code->target;
       packed.section = code->object.section;
       packed.launch = code->launch;
+      packed.isSlow = !code->remark.empty();
+      if (packed.work) {
+        packed.work->flopsPerCycle = code->flopsPerCycle;
+        packed.work->bytesPerCycle = code->bytesPerCycle;
+        packed.work->resident = code->resident;
+      }
       packed.asserts = std::move(code->asserts);
       packed.prints = std::move(code->prints);
       result.instances.push_back(std::move(packed));
       result.gpuObjects.push_back(std::move(code->object));
     }
     if (made == 0)
-      result.failure = reasons + messages.text();
+      result.failures.emplace_back(std::move(target), reasons + messages.text());
     else if (!reasons.empty())
       result.notes.push_back(reasons);
-    return made != 0;
   };
   for (const std::string &chip : targets.chips)
-    if (!compileAll(chip, [&](tile::KernelOp kernel, StringRef name) {
-          return ptxas ? compileForChip(kernel, name, *ptxas, optLevel) : compileToPackedPtx(kernel, name, nullptr, optLevel);
-        }))
-      return false;
+    compileAll(chip, chip, [&](tile::KernelOp kernel, StringRef name) {
+      return ptxas ? compileForChip(kernel, name, *ptxas, optLevel) : compileToPackedPtx(kernel, name, nullptr, optLevel);
+    });
   for (const std::string &chip : targets.ptx)
-    if (!compileAll(chip, [&](tile::KernelOp kernel, StringRef name) { return compileToPackedPtx(kernel, name, ptxas, optLevel); }))
-      return false;
-  return true;
+    compileAll(chip, ptxTarget(chip), [&](tile::KernelOp kernel, StringRef name) { return compileToPackedPtx(kernel, name, ptxas, optLevel); });
 }
 
 JobResult compileOne(const Program &program, const SourceManager &sources, InstanceRef instance, const BuildTargets &targets,
@@ -200,11 +211,18 @@ JobResult compileOne(const Program &program, const SourceManager &sources, Insta
   IrMessages messages(*context);
   auto module = simplifiedTile(program, sources, {instance}, *context);
   if (!module) {
-    result.failure = messages.text();
+    for (const CpuTarget *target : targets.cpus) {
+      result.failures.emplace_back(target->isa.str(), messages.text());
+      result.objects.emplace_back();
+    }
+    for (const std::string &chip : targets.chips)
+      result.failures.emplace_back(chip, messages.text());
+    for (const std::string &chip : targets.ptx)
+      result.failures.emplace_back(ptxTarget(chip), messages.text());
     return result;
   }
-  if (compileForCpus(*module, program, instance, targets.cpus, optLevel, messages, result))
-    compileForGpus(*module, program, instance, targets, ptxas, optLevel, messages, result);
+  compileForCpus(*module, program, instance, targets.cpus, optLevel, messages, result);
+  compileForGpus(*module, program, instance, targets, ptxas, optLevel, messages, result);
   return result;
 }
 
@@ -224,14 +242,6 @@ Expected<std::string> writeTileBytecode(const Program &program, const SourceMana
       failed(mlir::writeBytecodeToFile(*module, stream, mlir::BytecodeWriterConfig("kpkg"))))
     return createStringError("cannot write the kernels as bytecode: %s", messages.text().c_str());
   return bytes;
-}
-
-std::string title(const Program &program, InstanceRef ref) {
-  const KernelRecord &kernel = program.kernels()[ref.kernel];
-  std::string text = kernel.name + "[";
-  for (auto [i, value] : enumerate(kernel.instances[ref.instance].parameters))
-    text += (i ? ", " : "") + kernel.parameters[i].name + "=" + value.str();
-  return text + "]";
 }
 
 } // namespace
@@ -263,14 +273,14 @@ Expected<CompiledInstances> compileInstances(const Program &program, const Sourc
       });
     pool.wait();
   }
-  for (size_t i = 0; i < refs.size(); ++i)
-    if (!results[i].failure.empty())
-      return createStringError("in %s: %s", title(program, refs[i]).c_str(), results[i].failure.c_str());
+  if (llvm::Error error = dropAlternatives(program, refs, results))
+    return std::move(error);
 
   for (size_t t = 0; t < targets.cpus.size(); ++t) {
     std::vector<HostObject> objects;
     for (JobResult &result : results)
-      objects.push_back(std::move(result.objects[t]));
+      if (result.objects[t])
+        objects.push_back(std::move(*result.objects[t]));
     if (objects.empty())
       continue; // a package of ops that launch nothing
     auto linked = linkObjects(objects, *targets.cpus[t]);

@@ -46,6 +46,17 @@ Expected<std::vector<std::string>> findSources(ArrayRef<std::string> inputs) {
   return paths;
 }
 
+std::vector<std::string> findTuning(ArrayRef<std::string> inputs) {
+  std::vector<std::string> paths;
+  for (const std::string &input : inputs) {
+    SmallString<128> path(input);
+    sys::path::append(path, "tuning.json");
+    if (sys::fs::is_directory(input) && sys::fs::exists(path))
+      paths.push_back(std::string(path));
+  }
+  return paths;
+}
+
 std::vector<PackedSource> packedSources(const SourceManager &sources) {
   std::vector<PackedSource> packed;
   StringMap<unsigned> uses;

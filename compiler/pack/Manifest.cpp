@@ -6,11 +6,9 @@
 
 namespace kpkg::compiler {
 
-namespace {
-
 using nlohmann::json;
 
-json toJson(const Value &value) {
+json valueRecord(const Value &value) {
   if (value.isBool())
     return value.asBool();
   if (value.isInt())
@@ -26,11 +24,14 @@ json toJson(const Value &value) {
   if (value.isSequence()) {
     json items = json::array();
     for (const Value &item : value.asSequence().items)
-      items.push_back(toJson(item));
+      items.push_back(valueRecord(item));
     return items;
   }
   return nullptr; // None
 }
+
+namespace {
+
 
 json kernelRecord(const KernelRecord &kernel) {
   json params = json::array(), args = json::array();
@@ -39,6 +40,8 @@ json kernelRecord(const KernelRecord &kernel) {
       params.push_back({{"name", parameter.name}, {"kind", "string"}, {"function", true}});
     else
       params.push_back({{"name", parameter.name}, {"kind", parameter.kind}});
+    if (parameter.isTuned)
+      params.back()["tuned"] = true;
   }
   for (const KernelArgument &argument : kernel.arguments) {
     json record = {{"name", argument.name}, {"kind", argument.isView ? "view" : "scalar"}, {"dtype", argument.dtype}};
@@ -107,10 +110,20 @@ json launchRecord(const PackedLaunch &launch) {
   return record;
 }
 
+json workRecord(const PackedWork &work) {
+  json record = {{"tiles", costRecord(work.tiles)},
+                 {"flops", costRecord(work.flops)},
+                 {"flops_per_cycle", work.flopsPerCycle},
+                 {"bytes_per_cycle", work.bytesPerCycle}};
+  if (work.resident > 1)
+    record["resident"] = work.resident;
+  return record;
+}
+
 json instanceRecord(const PackedInstance &packed, const Program &program) {
   json params = json::array(), facts = json::array();
   for (const Value &value : packed.parameters)
-    params.push_back(toJson(value));
+    params.push_back(valueRecord(value));
   for (const PackedFact &fact : packed.facts)
     facts.push_back(factRecord(fact));
   json record = {{"kernel", packed.kernel},   {"params", std::move(params)},
@@ -122,6 +135,8 @@ json instanceRecord(const PackedInstance &packed, const Program &program) {
                  {"flags", {"deterministic"}}};
   if (packed.launch)
     record["launch"] = launchRecord(*packed.launch);
+  if (packed.work)
+    record["work"] = workRecord(*packed.work);
   if (!packed.flops.empty())
     record["flops"] = costRecord(packed.flops);
   if (!packed.bytes.empty())
@@ -144,7 +159,7 @@ json opRecord(const OpRecord &op) {
   for (const OpArgument &argument : op.arguments) {
     json record = {{"name", argument.name}, {"type", argument.type}, {"mut", argument.isMut}};
     if (argument.hasDefault)
-      record["default"] = toJson(argument.defaultValue);
+      record["default"] = valueRecord(argument.defaultValue);
     arguments.push_back(std::move(record));
   }
   json record = {{"name", op.name},

@@ -9,6 +9,9 @@ namespace kpkg::compiler {
 /// Everything but `format` and `sections`, which the container's writer fills in. docs/package-format.md describes the keys.
 nlohmann::json makeManifest(const PackageContents &contents);
 
+/// A parameter's value as the manifest has it.
+nlohmann::json valueRecord(const Value &value);
+
 /// Names of sections.
 std::string hostSectionName(const std::string &target);
 std::string planSectionName(const std::string &op);

@@ -36,6 +36,16 @@ llvm::Expected<std::string> writePackage(const PackageContents &contents) {
     if (llvm::Error error = add("source/" + source.name, "source", source.text, false))
       return std::move(error);
 
+  if (!contents.tuning.empty()) {
+    nlohmann::json rows = nlohmann::json::array();
+    for (const auto &[key, choice] : contents.tuning) {
+      rows.push_back(nlohmann::json::parse(key));
+      rows.back()["choice"] = nlohmann::json::parse(choice);
+    }
+    if (llvm::Error error = add("tuning", "tuning", nlohmann::json{{"format", 1}, {"rows", std::move(rows)}}.dump(), false))
+      return std::move(error);
+  }
+
   auto bytes = writer.finish(makeManifest(contents));
   if (!bytes)
     return toError(bytes.error());

@@ -3,6 +3,7 @@
 #pragma once
 #include "compiler/check/Program.h"
 #include "llvm/Support/Error.h"
+#include <map>
 #include <optional>
 #include <string>
 #include <vector>
@@ -51,6 +52,13 @@ struct PackedCostTerm {
   std::vector<PackedCostFactor> factors;
 };
 
+/// What the cost model at run time knows of an alternative (docs/package-format.md).
+struct PackedWork {
+  std::vector<PackedCostTerm> tiles, flops;
+  double flopsPerCycle = 1, bytesPerCycle = 1;
+  unsigned resident = 1;
+};
+
 /// One compiled form of a kernel instance.
 struct PackedInstance {
   size_t kernel = 0;
@@ -67,6 +75,8 @@ struct PackedInstance {
   std::vector<PackedCostTerm> tiles; ///< of a persistent kernel's loop; empty: unknown
   std::string section;                      ///< the code's
   std::optional<PackedLaunch> launch;       ///< of a GPU instance
+  std::optional<PackedWork> work;           ///< of one of several alternatives, where it can be estimated
+  bool isSlow = false;                      ///< runs, but not at full speed: not in the manifest, only for comparison with alternatives
 };
 
 /// An op's bytecode: the whole plan, and the slice that decides shapes.
@@ -95,6 +105,7 @@ struct PackageContents {
   std::vector<PackedPlan> plans;
   std::vector<PackedSource> sources;
   std::string tileBytecode; ///< MLIR bytecode of all instances, to retarget
+  std::map<std::string, std::string> tuning; ///< rows of the tuning table without their choice, as canonical JSON, and their choice
   std::string options;      ///< what of the command line decides the contents
 };
 

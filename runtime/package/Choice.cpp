@@ -246,9 +246,16 @@ static std::optional<Error> checkArguments(const Kernel &kernel, const Instance 
   return std::nullopt;
 }
 
-Result<const Instance *> chooseInstance(const Tables &tables, const LaunchStep &launch, const std::string &op,
-                                        const ExecutionDevice &device, std::span<const int64_t> alignments,
-                                        const Restriction *restriction, std::vector<Verdict> *verdicts) {
+/// Whether the instances differ in nothing but tuned parameters.
+static bool areAlternatives(const Kernel &kernel, const Instance &a, const Instance &b) {
+  for (size_t i = 0; i < kernel.params.size(); ++i)
+    if (!kernel.params[i].isTuned && !(a.params[i] == b.params[i]))
+      return false;
+  return a.target == b.target && a.variant == b.variant;
+}
+
+Result<const Instance *> chooseInstance(const ChoiceQuery &query, ChoiceReport *report) {
+  const auto &[tables, launch, op, device, alignments, restriction] = query;
   auto found = tables.kernelByName.find(launch.kernel);
   if (found == tables.kernelByName.end())
     return Error{KPKG_ERROR_FORMAT,
@@ -274,6 +281,7 @@ Result<const Instance *> chooseInstance(const Tables &tables, const LaunchStep &
 
   const Instance *best = nullptr;
   size_t bestRank = 0;
+  std::vector<const Instance *> suitable;
   // Smaller sizes first, then the better target, then more facts; else the order of the manifest.
   auto isBetter = [&](const Instance &candidate, size_t rank) {
     for (const WantedParam &want : wanted)
@@ -302,7 +310,7 @@ Result<const Instance *> chooseInstance(const Tables &tables, const LaunchStep &
         reason = "is for " + instance.target + ", " + (device.isCuda ? deviceText(device) : "this CPU runs " + runnableText());
       else if (auto error = checkArguments(kernel, instance, launch, op)) {
         // The instances that fit the parameters agree on the arguments' types.
-        if (!verdicts)
+        if (!report)
           return *error;
         reason = error->message;
       } else {
@@ -318,17 +326,27 @@ Result<const Instance *> chooseInstance(const Tables &tables, const LaunchStep &
         closestIsForeign = !rank;
       }
     }
-    if (verdicts)
-      verdicts->push_back({&instance, reason});
+    if (report)
+      report->verdicts.push_back({&instance, reason});
     if (!reason.empty())
       continue;
+    suitable.push_back(&instance);
     if (!best || isBetter(instance, *rank)) {
       best = &instance;
       bestRank = *rank;
     }
   }
-  if (verdicts)
-    for (Verdict &verdict : *verdicts)
+  if (best && kernel.hasAlternatives()) {
+    std::erase_if(suitable, [&](const Instance *instance) { return !areAlternatives(kernel, *instance, *best); });
+    if (suitable.size() > 1) {
+      AlternativeChoice choice = chooseAlternative(tables, std::move(suitable), launch, device);
+      best = choice.instances[choice.chosen];
+      if (report)
+        report->alternatives = std::move(choice);
+    }
+  }
+  if (report)
+    for (Verdict &verdict : report->verdicts)
       if (verdict.reason.empty() && verdict.instance != best)
         verdict.reason = "would do; " + best->label + " is preferred";
   if (best)
@@ -341,32 +359,5 @@ Result<const Instance *> chooseInstance(const Tables &tables, const LaunchStep &
                kernel.name,
                {}};
 }
-
-static double evaluate(const std::vector<CostTerm> &terms, const LaunchStep &launch) {
-  double sum = 0;
-  for (const CostTerm &term : terms) {
-    double product = term.count;
-    for (const CostTerm::Factor &factor : term.factors) {
-      if (factor.kind == CostTerm::Kind::Blocks) {
-        product *= launch.persistent ? 1 : double(launch.grid[0]) * double(launch.grid[1]) * double(launch.grid[2]);
-        continue;
-      }
-      int64_t extent = launch.args[size_t(factor.arg)].view.shape[size_t(factor.dim)];
-      if (factor.kind == CostTerm::Kind::Tiles)
-        extent = extent / factor.size + (extent % factor.size != 0);
-      else if (factor.kind == CostTerm::Kind::Clip)
-        extent = std::min(extent, factor.size);
-      product *= double(extent);
-    }
-    sum += product;
-  }
-  return sum;
-}
-
-Cost estimateCost(const Instance &instance, const LaunchStep &launch) {
-  return {evaluate(instance.flops, launch), evaluate(instance.bytes, launch)};
-}
-
-double countTiles(const Instance &instance, const LaunchStep &launch) { return evaluate(instance.tiles, launch); }
 
 } // namespace kpkg::package

@@ -3,6 +3,7 @@
 #ifndef KPKG_PACKAGE_CHOICE_H
 #define KPKG_PACKAGE_CHOICE_H
 
+#include "runtime/package/Alternatives.h"
 #include "runtime/package/Restriction.h"
 #include "runtime/package/Tables.h"
 #include "runtime/plan/Evaluate.h"
@@ -26,34 +27,42 @@ struct ExecutionDevice {
   int64_t processors() const { return isCuda ? multiprocessors : plan::hostProcessors; }
 };
 
+/// What a choice looks at.
+struct ChoiceQuery {
+  const Tables &tables;
+  const plan::LaunchStep &launch;
+  const std::string &op;
+  const ExecutionDevice &device;
+  /// What the address of each buffer is a multiple of, in bytes.
+  std::span<const int64_t> alignments;
+  /// Nothing else is taken; null: all.
+  const Restriction *restriction = nullptr;
+};
+
 struct Verdict {
   const Instance *instance = nullptr;
   /// Why it was not taken; empty for the chosen one.
   std::string reason;
 };
 
+/// Everything about a choice, for explanations.
+struct ChoiceReport {
+  std::vector<Verdict> verdicts;
+  /// When the chosen instance was one of several alternatives.
+  std::optional<AlternativeChoice> alternatives;
+};
+
 /// Chooses among all instances of the launch's kernel: parameters must fit (of `at_least` parameters the smallest value
 /// that does), the device must run the target, facts must hold for the views, flags of KPKG_REQUIRE must be there. Then
-/// the best target wins, then the variant with most facts. Of a `restriction` (may be null) nothing else is taken. With `verdicts`, says for each instance what became of it.
-/// `alignments` has what the address of each buffer is a multiple of, in bytes.
+/// the best target wins, then the variant with most facts, then among alternatives what chooseAlternative() says. With `report`, says for each
+/// instance what became of it.
 ///
 /// The error (KPKG_ERROR_NO_INSTANCE) says which requirement nothing meets. KPKG_ERROR_KERNEL: the arguments themselves
 /// do not fit the kernel.
-Result<const Instance *> chooseInstance(const Tables &tables, const plan::LaunchStep &launch, const std::string &op,
-                                        const ExecutionDevice &device, std::span<const int64_t> alignments,
-                                        const Restriction *restriction, std::vector<Verdict> *verdicts = nullptr);
+Result<const Instance *> chooseInstance(const ChoiceQuery &query, ChoiceReport *report = nullptr);
 
 /// Whether the device runs the instance's target.
 bool runsOn(const Instance &instance, const ExecutionDevice &device);
-
-/// Estimated by the instance's formulas for this launch; 0 when there is none.
-struct Cost {
-  double flops = 0;
-  double bytes = 0;
-};
-Cost estimateCost(const Instance &instance, const plan::LaunchStep &launch);
-/// Tiles of a launch of a persistent kernel's instance that says how many there are.
-double countTiles(const Instance &instance, const plan::LaunchStep &launch);
 
 } // namespace kpkg::package
 #endif

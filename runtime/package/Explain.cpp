@@ -4,6 +4,7 @@
 #include "runtime/package/CallableOp.h"
 #include "runtime/package/Choice.h"
 #include "runtime/package/Environment.h"
+#include "runtime/package/Tuning.h"
 
 #include <cmath>
 #include <cstdio>
@@ -59,10 +60,42 @@ static std::string codeText(const ordered_json &code) {
   return text + "; " + withPrefix(double(number("bytes"))) + "B in '" + code["section"].get<std::string>() + "'";
 }
 
+/// The alternatives with their tuned values, how one was chosen, and the row of the tuning table that would decide.
+static ordered_json describeAlternatives(const AlternativeChoice &choice, const plan::LaunchStep &launch, const Tables &tables) {
+  static const char *const means[] = {"table", "model", "order"};
+  const Kernel &kernel = tables.kernels[choice.instances.front()->kernel];
+  ordered_json list = ordered_json::array();
+  for (size_t i = 0; i < choice.instances.size(); ++i) {
+    const Instance &instance = *choice.instances[i];
+    ordered_json values = ordered_json::object();
+    for (size_t p = 0; p < kernel.params.size(); ++p)
+      if (kernel.params[p].isTuned)
+        values[kernel.params[p].name] = toJson(instance.params[p]);
+    ordered_json record = {{"instance", instance.label}, {"values", std::move(values)}};
+    if (!choice.estimates.empty()) {
+      record["rounds"] = choice.estimates[i].rounds;
+      record["cycles"] = choice.estimates[i].cycles();
+    }
+    list.push_back(std::move(record));
+  }
+  return {{"chosen_by", means[size_t(choice.by)]},
+          {"row", tuningKey(kernel, *choice.instances.front(), launch, choice.device)},
+          {"alternatives", std::move(list)}};
+}
+
+static std::string verdictText(const Verdict &verdict, const std::optional<AlternativeChoice> &choice) {
+  if (choice)
+    for (size_t i = 0; i < choice->instances.size(); ++i)
+      if (choice->instances[i] == verdict.instance)
+        return verdictOn(*choice, i);
+  return verdict.reason.empty() ? "chosen" : verdict.reason;
+}
+
 static ordered_json explainLaunch(const plan::LaunchStep &launch, const PackagedOp &op, const ExecutionDevice &device,
                                   std::span<const int64_t> alignments, const Restriction *restriction) {
-  std::vector<Verdict> verdicts;
-  auto chosen = chooseInstance(op.library().tables(), launch, op.entry().name, device, alignments, restriction, &verdicts);
+  ChoiceReport report;
+  const Tables &tables = op.library().tables();
+  auto chosen = chooseInstance({tables, launch, op.entry().name, device, alignments, restriction}, &report);
   ordered_json record;
   record["kernel"] = std::string(launch.kernel);
   if (launch.persistent)
@@ -79,11 +112,13 @@ static ordered_json explainLaunch(const plan::LaunchStep &launch, const Packaged
       record["code"] = describeCode(**chosen, op.library());
   } else
     record["error"] = chosen.error().message;
+  if (report.alternatives)
+    record["choice"] = describeAlternatives(*report.alternatives, launch, tables);
   ordered_json instances = ordered_json::array();
-  for (const Verdict &verdict : verdicts)
+  for (const Verdict &verdict : report.verdicts)
     instances.push_back({{"instance", verdict.instance->label},
                          {"accepted", verdict.reason.empty()},
-                         {"reason", verdict.reason.empty() ? "chosen" : verdict.reason}});
+                         {"reason", verdictText(verdict, report.alternatives)}});
   record["instances"] = std::move(instances);
   return record;
 }

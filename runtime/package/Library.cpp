@@ -6,6 +6,7 @@
 #include "runtime/device/cuda/Driver.h"
 #include "runtime/package/Choice.h"
 #include "runtime/package/PackagedOp.h"
+#include "runtime/package/Tuning.h"
 
 #include <algorithm>
 #include <set>
@@ -40,6 +41,16 @@ Result<std::shared_ptr<Library>> Library::open(Result<format::Reader> reader, Tr
                    {},
                    instance.label,
                    {}};
+  if (const format::Section *tuning = reader->find(tuningSection)) {
+    auto text = reader->read(*tuning, trust.level != KPKG_TRUST_ANY);
+    if (!text)
+      return text.error();
+    if (Status status = readTuning(text->bytes, **tables); !status) {
+      Error error = status.error();
+      error.message = "'" + reader->name() + "' is refused: " + error.message;
+      return error;
+    }
+  }
   std::shared_ptr<Library> library(new Library(std::move(*reader), std::move(trust), std::move(*tables)));
   for (const OpEntry &op : library->tables().ops)
     library->packagedOps.push_back(std::make_unique<PackagedOp>(*library, op));

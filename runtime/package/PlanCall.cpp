@@ -111,7 +111,7 @@ static Status countCtas(PlannedLaunch &launch, const LaunchStep &step, const Exe
 static Result<PlannedLaunch> planLaunch(PlannedCall &planned, const LaunchStep &step, const Library &library,
                                         const OpEntry &op, std::span<const int64_t> alignments, const Frame &frame,
                                         UseCounter count, void *context) {
-  auto chosen = chooseInstance(library.tables(), step, op.name, planned.device, alignments, frame.restriction);
+  auto chosen = chooseInstance({library.tables(), step, op.name, planned.device, alignments, frame.restriction});
   if (!chosen)
     return chosen.error();
   PlannedLaunch launch;

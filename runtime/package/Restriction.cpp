@@ -15,7 +15,7 @@ static std::string join(const std::vector<std::string> &values) {
   return text;
 }
 
-std::string Restriction::refuse(const Kernel &kernel, const Instance &instance) const {
+static std::string refuseValues(const Restriction::Values &params, const Kernel &kernel, const Instance &instance) {
   for (const auto &[name, allowed] : params) {
     int index = kernel.paramIndex(name);
     if (index < 0)
@@ -24,6 +24,15 @@ std::string Restriction::refuse(const Kernel &kernel, const Instance &instance) 
     if (std::find(allowed.begin(), allowed.end(), value) == allowed.end())
       return "has " + name + "=" + value + ", the configuration asks for " + join(allowed);
   }
+  return {};
+}
+
+std::string Restriction::refuse(const Kernel &kernel, const Instance &instance) const {
+  std::string why = refuseValues(params, kernel, instance);
+  if (auto own = kernels.find(kernel.name); why.empty() && own != kernels.end())
+    why = refuseValues(own->second, kernel, instance);
+  if (!why.empty())
+    return why;
   if (!target.empty() && instance.target != target)
     return "is for " + instance.target + ", the configuration asks for " + target;
   if (!variant.empty() && instance.variant != variant)
@@ -38,6 +47,20 @@ std::string Restriction::refuse(const Kernel &kernel, const Instance &instance) 
 }
 
 static Error refused(const std::string &what) { return {KPKG_ERROR_USE, "a configuration of instances " + what, {}, {}, {}}; }
+
+/// Values by parameter; the error's text when something is wrong.
+static std::string readValues(const nlohmann::json &object, Restriction::Values &values) {
+  for (const auto &[name, allowed] : object.items()) {
+    if (!allowed.is_array() || allowed.empty())
+      return "has no list of values for parameter '" + name + "'";
+    for (const auto &each : allowed) {
+      if (!each.is_string())
+        return "has a value that is no string for parameter '" + name + "'";
+      values[name].push_back(each.get<std::string>());
+    }
+  }
+  return {};
+}
 
 Result<std::shared_ptr<const Restriction>> readRestriction(const std::string &text) {
   static std::atomic<uint64_t> next = 1;
@@ -55,14 +78,14 @@ Result<std::shared_ptr<const Restriction>> readRestriction(const std::string &te
         restriction->threads.push_back(count.get<uint32_t>());
       }
     } else if (key == "params" && value.is_object()) {
-      for (const auto &[name, allowed] : value.items()) {
-        if (!allowed.is_array() || allowed.empty())
-          return refused("has no list of values for parameter '" + name + "'");
-        for (const auto &each : allowed) {
-          if (!each.is_string())
-            return refused("has a value that is no string for parameter '" + name + "'");
-          restriction->params[name].push_back(each.get<std::string>());
-        }
+      if (std::string wrong = readValues(value, restriction->params); !wrong.empty())
+        return refused(wrong);
+    } else if (key == "kernels" && value.is_object()) {
+      for (const auto &[kernel, params] : value.items()) {
+        if (!params.is_object())
+          return refused("has no object of parameters for kernel '" + kernel + "'");
+        if (std::string wrong = readValues(params, restriction->kernels[kernel]); !wrong.empty())
+          return refused(wrong);
       }
     } else {
       return refused("has an entry '" + key + "' that is not understood");

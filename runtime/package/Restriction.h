@@ -19,7 +19,10 @@ struct Restriction {
   /// Never the same for two restrictions of a process: part of the key of planned calls.
   uint64_t id = 0;
   /// By parameter, the values that are allowed, as in instance labels. A kernel without the parameter is not concerned.
-  std::map<std::string, std::vector<std::string>> params;
+  using Values = std::map<std::string, std::vector<std::string>>;
+  Values params;
+  /// By kernel: the same for that kernel alone.
+  std::map<std::string, Values> kernels;
   std::string target;
   std::string variant;
   /// Threads of a CTA; only for GPU instances.

@@ -35,6 +35,10 @@ int Kernel::paramIndex(std::string_view param) const {
   return -1;
 }
 
+bool Kernel::hasAlternatives() const {
+  return std::any_of(params.begin(), params.end(), [](const KernelParam &param) { return param.isTuned; });
+}
+
 namespace {
 
 /// Thrown inside readTables only.
@@ -134,7 +138,9 @@ Kernel readKernel(const json &value, size_t index) {
   kernel.persistent = entry.flag("persistent", false);
   for (const json &item : entry.list("params")) {
     Entry param(item, entry.where + " params");
-    kernel.params.push_back({param.text("name"), paramKind(param), param.flag("function", false)});
+    kernel.params.push_back({param.text("name"), paramKind(param), param.flag("function", false), param.flag("tuned", false)});
+    if (kernel.params.back().isTuned && kernel.params.back().kind != ParamValue::Kind::Int && kernel.params.back().kind != ParamValue::Kind::Bool)
+      param.refuse("is tuned, but neither an int nor a bool");
     if (kernel.params.back().isFunction && kernel.params.back().kind != ParamValue::Kind::String)
       param.refuse("names functions, but its kind is not 'string'");
   }
@@ -303,6 +309,26 @@ LaunchShape readLaunch(const Entry &entry, const Instance &instance, const Kerne
   return launch;
 }
 
+TileWork readWork(const Entry &entry, const Kernel &kernel) {
+  auto rate = [&](const char *key) {
+    const json &field = entry.at(key);
+    double value = field.is_number() ? field.get<double>() : 0;
+    if (!(value > 0 && value <= 1e9))
+      entry.refuse(std::string("`") + key + "` is no rate");
+    return value;
+  };
+  TileWork work;
+  work.tiles = readCost(entry, "tiles", kernel);
+  work.flops = readCost(entry, "flops", kernel);
+  if (work.tiles.empty())
+    entry.refuse("does not say how many tiles there are");
+  work.flopsPerCycle = rate("flops_per_cycle");
+  work.bytesPerCycle = rate("bytes_per_cycle");
+  if (entry.find("resident"))
+    work.resident = uint32_t(entry.integer("resident", 1, 64));
+  return work;
+}
+
 Instance readInstance(const json &value, size_t index, const Tables &tables) {
   Entry entry(value, place("instances", index));
   Instance instance;
@@ -351,6 +377,8 @@ Instance readInstance(const json &value, size_t index, const Tables &tables) {
   instance.flops = readCost(entry, "flops", kernel);
   instance.bytes = readCost(entry, "bytes", kernel);
   instance.tiles = readCost(entry, "tiles", kernel);
+  if (const json *work = entry.find("work"))
+    instance.work = readWork(Entry(*work, entry.where + " work"), kernel);
   instance.label = kernel.name + "[";
   for (size_t i = 0; i < instance.params.size(); ++i)
     instance.label += (i ? ", " : "") + kernel.params[i].name + "=" + instance.params[i].str();
@@ -446,7 +474,7 @@ OpEntry readOp(const json &value, size_t index) {
 
 } // namespace
 
-Result<std::shared_ptr<const Tables>> readTables(const json &manifest) {
+Result<std::shared_ptr<Tables>> readTables(const json &manifest) {
   auto tables = std::make_shared<Tables>();
   try {
     Entry entry(manifest, "the manifest");
@@ -480,7 +508,7 @@ Result<std::shared_ptr<const Tables>> readTables(const json &manifest) {
       if (argument.defaultValue.kind == KPKG_STRING)
         argument.defaultValue.as.string = argument.text.c_str();
   }
-  return std::shared_ptr<const Tables>(std::move(tables));
+  return tables;
 }
 
 } // namespace kpkg::package

@@ -37,6 +37,7 @@ struct KernelParam {
   std::string name;
   ParamValue::Kind kind;
   bool isFunction = false; ///< a String whose values are names of functions
+  bool isTuned = false;    ///< instances that differ only in such parameters are alternatives with equal results
 };
 
 /// The type of a scalar argument's word.
@@ -62,7 +63,10 @@ struct Kernel {
   bool persistent = false;
   /// Indices into Tables::instances.
   std::vector<uint32_t> instances;
+  /// Indices into Tables::tuning.
+  std::vector<uint32_t> tuning;
 
+  bool hasAlternatives() const;
   int paramIndex(std::string_view param) const;
 };
 
@@ -116,6 +120,22 @@ struct CostTerm {
   std::vector<Factor> factors;
 };
 
+/// What the cost model knows of an alternative.
+struct TileWork {
+  std::vector<CostTerm> tiles; ///< pieces in which a launch is given out
+  std::vector<CostTerm> flops; ///< of one, with what it has beyond the edges
+  double flopsPerCycle = 1;    ///< of a processor, for such code
+  double bytesPerCycle = 1;    ///< that reach a processor from the cache which all share
+  uint32_t resident = 1;       ///< tiles, or CTAs, that a processor holds at once
+};
+
+/// A row of the tuning table: calls of these extents on this device run this instance rather than its alternatives.
+struct TuningRow {
+  uint32_t instance = 0;
+  std::string device;
+  std::vector<int64_t> classes; ///< as shapeClasses() gives them
+};
+
 /// One compiled form of a kernel.
 struct Instance {
   uint32_t kernel = 0;
@@ -137,6 +157,8 @@ struct Instance {
   std::vector<CostTerm> bytes;
   /// How many tiles a persistent kernel shares out; empty: not known.
   std::vector<CostTerm> tiles;
+  /// Of an alternative among several.
+  std::optional<TileWork> work;
   /// "softmax_rows[T=float32, COLS=1024] unit x86-64-v3"
   std::string label;
 };
@@ -186,12 +208,13 @@ struct Tables {
   std::vector<Kernel> kernels;
   std::vector<Instance> instances;
   std::vector<OpEntry> ops;
+  std::vector<TuningRow> tuning;
   std::unordered_map<std::string_view, uint32_t> kernelByName;
 };
 
 /// Reads and checks a manifest; the refusal names the entry and what is wrong with it. The result does not move
-/// afterwards (names are referred to), hence by pointer.
-Result<std::shared_ptr<const Tables>> readTables(const nlohmann::json &manifest);
+/// afterwards (names are referred to), hence by pointer. Without rows of the tuning table: readTuning() adds them.
+Result<std::shared_ptr<Tables>> readTables(const nlohmann::json &manifest);
 
 } // namespace kpkg::package
 #endif

@@ -137,6 +137,8 @@ void addBuild(CLI::App &app, int &exitCode) {
                       "h200, ptx, native; default: native");
   command->add_option("-I", options->compile.importPaths, "A folder in which imports look")->allow_extra_args(false);
   command->add_option("-D", options->defines, "NAME=VALUE: sets a module's comptime constant")->allow_extra_args(false);
+  command->add_option("--tuning", options->compile.tuning, "Rows of a tuning table to include, from kpkg tune --rows; of a folder tuning.json is included")
+      ->allow_extra_args(false);
   command->add_option("-O", options->compile.optLevel, "Optimisation level, -O0 to -O3")->check(CLI::Range(0, 3))->capture_default_str();
   command->add_option("-j,--jobs", options->compile.jobs, "Threads; default: one for each processor");
   command->add_option("--emit", options->emit, "Print a stage instead of writing a package")

@@ -96,7 +96,26 @@ void printGpuCode(const json &manifest) {
                target.starts_with("compute_") ? "PTX" : "machine code");
 }
 
-void printSummary(const std::string &path, const json &manifest, bool withInstances) {
+/// The tuning table, a line for each row.
+void printTuning(const Library &library) {
+  auto text = library.section("tuning");
+  if (!text)
+    return; // most packages have none
+  const json table = json::parse(*text);
+  fmt::print("\ntuning table\n");
+  for (const json &row : table["rows"]) {
+    std::vector<std::string> params, choice;
+    for (const auto &[name, value] : row["params"].items())
+      params.push_back(fmt::format("{}={}", name, value.is_string() ? std::string(value) : value.dump()));
+    for (const auto &[name, value] : row["choice"].items())
+      choice.push_back(fmt::format("{}={}", name, value.dump()));
+    fmt::print("  {}[{}] {} {} on {}, {}: {}\n", std::string(row["kernel"]), fmt::join(params, ", "), std::string(row["variant"]),
+               std::string(row["target"]), std::string(row["device"]), row["shapes"].dump(), fmt::join(choice, ", "));
+  }
+}
+
+void printSummary(const std::string &path, const Library &library, bool withInstances) {
+  const json manifest = json::parse(library.manifest());
   fmt::print("{}: format {}.{}, made by kpkg {}\n", path, int(manifest["format"]["major"]),
              int(manifest["format"]["minor"]), manifest["producer"].value("kpkg", "?"));
   fmt::print("\nops\n");
@@ -120,6 +139,7 @@ void printSummary(const std::string &path, const json &manifest, bool withInstan
   printGpuCode(manifest);
   if (withInstances)
     printInstances(manifest);
+  printTuning(library);
   fmt::print("\nsections\n");
   for (const auto &section : manifest["sections"])
     fmt::print("  {:<28} {:<12} {:>10} bytes{}\n", std::string(section["name"]), std::string(section["kind"]),
@@ -152,7 +172,7 @@ void addInfo(CLI::App &app, int &exitCode) {
     if (options->json)
       fmt::print("{}\n", library->manifest());
     else
-      printSummary(options->package, json::parse(library->manifest()), options->instances);
+      printSummary(options->package, *library, options->instances);
     if (!options->verify)
       return;
     if (Status status = library->verify(); !status)

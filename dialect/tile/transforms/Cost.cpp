@@ -25,9 +25,14 @@ struct Place {
 };
 using Places = SmallVector<std::optional<Place>>;
 
+enum class Scope {
+  Launch, ///< all that is computed and moved
+  Tile,   ///< one output tile or block, with what it has beyond the edges
+};
+
 class Estimator {
 public:
-  explicit Estimator(KernelOp kernel) {
+  Estimator(KernelOp kernel, Scope scope) : scope(scope) {
     for (BlockArgument argument : kernel.getBody().getArguments())
       if (auto type = dyn_cast<ViewType>(argument.getType())) {
         Places &places = viewPlaces[argument];
@@ -35,8 +40,11 @@ public:
           places.push_back(Place{argument.getArgNumber(), i});
       }
     CostTerm once;
-    if (!kernel.isPersistent())
-      once.factors.push_back({CostFactor::Kind::Blocks});
+    if (!kernel.isPersistent()) {
+      tiles.factors.push_back({CostFactor::Kind::Blocks});
+      if (scope == Scope::Launch)
+        once = tiles;
+    }
     known = walk(kernel.getBody().front(), once);
   }
 
@@ -48,6 +56,7 @@ public:
         return std::nullopt;
     return term;
   }
+  std::optional<TileWork> tileWork() { return known ? std::optional(TileWork{{tiles}, cost.flops}) : std::nullopt; }
 
 private:
   bool walk(Block &block, const CostTerm &trips) {
@@ -61,7 +70,7 @@ private:
     if (auto loop = dyn_cast<ForTilesOp>(op)) {
       CostTerm inner = trips;
       for (Value count : loop.getCounts())
-        if (!multiply(inner, count))
+        if (!multiply(scope == Scope::Tile ? tiles : inner, count))
           return false;
       return walk(loop.getBody().front(), inner);
     }
@@ -153,7 +162,7 @@ private:
       std::optional<Place> place = i < places.size() ? places[i] : std::nullopt;
       if (size == 1)
         continue;
-      if (!place) {
+      if (!place || scope == Scope::Tile) {
         term.count *= double(size);
         continue;
       }
@@ -249,19 +258,22 @@ private:
     return type.isIndex() ? 8 : std::max(1.0, double(type.getIntOrFloatBitWidth()) / 8);
   }
 
+  const Scope scope;
   Cost cost;
+  CostTerm tiles;
   bool known = false;
   llvm::DenseMap<Value, Places> viewPlaces, tilePlaces;
 };
 
 } // namespace
 
-std::optional<Cost> estimateCost(KernelOp kernel) { return Estimator(kernel).result(); }
+std::optional<Cost> estimateCost(KernelOp kernel) { return Estimator(kernel, Scope::Launch).result(); }
+std::optional<TileWork> estimateTileWork(KernelOp kernel) { return Estimator(kernel, Scope::Tile).tileWork(); }
 
 std::optional<CostTerm> countTiles(KernelOp kernel) {
   SmallVector<ForTilesOp> loops;
   kernel.getBody().walk([&](ForTilesOp loop) { loops.push_back(loop); });
-  return loops.size() == 1 ? Estimator(kernel).tiles(loops.front()) : std::nullopt;
+  return loops.size() == 1 ? Estimator(kernel, Scope::Launch).tiles(loops.front()) : std::nullopt;
 }
 
 std::string toString(ArrayRef<CostTerm> terms) {

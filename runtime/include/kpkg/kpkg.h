@@ -363,8 +363,9 @@ KPKG_API kpkg_status kpkg_registry_set_policy(kpkg_registry *registry, kpkg_poli
 /* The policy of one op, which goes before the registry's; KPKG_POLICY_DEFAULT follows the registry's again. */
 KPKG_API kpkg_status kpkg_registry_set_op_policy(kpkg_registry *registry, const char *op, kpkg_policy policy);
 /* Restricts which instances calls of the op may use, until it is set again. JSON, each entry optional:
- *   {"params": {"BM": ["64", "128"]}, "target": "sm_90a", "variant": "vector", "threads": [128, 256]}
- * A value of a parameter is written as in instance names ("bfloat16", "64", "True"); a kernel without that parameter is
+ *   {"params": {"BM": ["64", "128"]}, "kernels": {"gemm_tiles": {"BN": ["64"]}}, "target": "sm_90a", "variant": "vector",
+ *    "threads": [128, 256]}
+ * `params` are for every kernel, those under a kernel's name for that one. A value of a parameter is written as in instance names ("bfloat16", "64", "True"); a kernel without that parameter is
  * not restricted by it. NULL allows everything again. */
 KPKG_API kpkg_status kpkg_registry_restrict(kpkg_registry *registry, const char *op, const char *json);
 /* The op through the registry: all its libraries, then its fallback. Lives as long as the registry. */

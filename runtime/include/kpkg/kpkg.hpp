@@ -286,6 +286,42 @@ private:
   std::shared_ptr<kpkg_library> handle;
 };
 
+/// Restricts which instances an op may use: of the alternatives of its kernels only those remain in which each parameter has one of the values that
+/// are listed for it, written as in instance names ("128", "True", "bfloat16"). A single value pins it.
+struct KernelConfig {
+  using Values = std::vector<std::pair<std::string, std::vector<std::string>>>;
+  /// For every kernel that has the parameters.
+  Values params;
+  /// For the kernels of these names.
+  std::vector<std::pair<std::string, Values>> kernels;
+
+  /// The form of kpkg_registry_restrict.
+  std::string json() const {
+    std::string text = "{\"params\":" + object(params) + ",\"kernels\":{";
+    for (size_t i = 0; i < kernels.size(); ++i)
+      text += (i ? "," : "") + quoted(kernels[i].first) + ":" + object(kernels[i].second);
+    return text + "}}";
+  }
+
+private:
+  static std::string quoted(const std::string &text) {
+    std::string result = "\"";
+    for (char c : text)
+      result += c == '"' || c == '\\' ? std::string{'\\', c} : std::string{c};
+    return result + "\"";
+  }
+  static std::string object(const Values &values) {
+    std::string text = "{";
+    for (size_t i = 0; i < values.size(); ++i) {
+      text += (i ? "," : "") + quoted(values[i].first) + ":[";
+      for (size_t j = 0; j < values[i].second.size(); ++j)
+        text += (j ? "," : "") + quoted(values[i].second[j]);
+      text += "]";
+    }
+    return text + "}";
+  }
+};
+
 /// Libraries and fallbacks by op name. Copies share it.
 class Registry {
 public:
@@ -321,6 +357,8 @@ public:
   Status restrict(const std::string &op, const std::string &json) {
     return Status::from(kpkg_registry_restrict(handle.get(), op.c_str(), json.empty() ? nullptr : json.c_str()));
   }
+  /// The same by a struct.
+  Status restrict(const std::string &op, const KernelConfig &config) { return restrict(op, config.json()); }
   Status setPolicy(Policy policy) { return Status::from(kpkg_registry_set_policy(handle.get(), kpkg_policy(policy))); }
   Result<Op> op(const std::string &name) const {
     const kpkg_op *found = nullptr;

@@ -4,6 +4,8 @@
 // CHECK: tile.kernel @row_sum
 // CHECK-SAME: bytes = "4*blocks*clip(0,1,1024) + 4*blocks"
 // CHECK-SAME: flops = "1*blocks*clip(0,1,1024)"
+// CHECK-SAME: tile_flops = "1024"
+// CHECK-SAME: tiles = "1*blocks"
 tile.kernel @row_sum(%x: !tile.view<2xf32>, %y: !tile.view<1xf32, mut>) {
   %zero = arith.constant 0.0 : f32
   %c0 = arith.constant 0 : index
@@ -19,6 +21,7 @@ tile.kernel @row_sum(%x: !tile.view<2xf32>, %y: !tile.view<1xf32, mut>) {
 // CHECK: tile.kernel @product
 // CHECK-SAME: bytes = "4*dim(2,0)*tiles(2,1,64)*dim(0,1) + 4*tiles(2,0,32)*dim(2,1)*dim(0,1) + 4*dim(2,0)*dim(2,1)"
 // CHECK-SAME: flops = "2*dim(2,0)*dim(2,1)*dim(0,1)"
+// CHECK-SAME: tile_flops = "65536*tiles(0,1,16)"
 // CHECK-SAME: tiles = "1*tiles(2,0,32)*tiles(2,1,64)"
 tile.kernel @product(%a: !tile.view<2xf32>, %b: !tile.view<2xf32>, %d: !tile.view<2xf32, mut>) {
   %zero = arith.constant 0.0 : f32

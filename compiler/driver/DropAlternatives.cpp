@@ -1,0 +1,81 @@
+// What compiling one instance left, and which alternatives a target does without.
+// SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
+#include "compiler/driver/DropAlternatives.h"
+#include "llvm/ADT/STLExtras.h"
+#include <map>
+
+using namespace llvm;
+
+namespace kpkg::compiler {
+
+std::string title(const Program &program, InstanceRef ref) {
+  const KernelRecord &kernel = program.kernels()[ref.kernel];
+  std::string text = kernel.name + "[";
+  for (auto [i, value] : enumerate(kernel.instances[ref.instance].parameters))
+    text += (i ? ", " : "") + kernel.parameters[i].name + "=" + value.str();
+  return text + "]";
+}
+
+bool hasAlternatives(const KernelRecord &kernel) {
+  return any_of(kernel.parameters, [](const KernelParameter &parameter) { return parameter.isTuned; });
+}
+
+/// What the alternatives of an instance have in common.
+static std::string groupOf(const Program &program, InstanceRef ref) {
+  const KernelRecord &kernel = program.kernels()[ref.kernel];
+  std::string text = kernel.name;
+  for (auto [parameter, value] : zip(kernel.parameters, kernel.instances[ref.instance].parameters))
+    if (!parameter.isTuned)
+      text += "," + value.str();
+  return text;
+}
+
+static bool fails(const JobResult &result, StringRef target) {
+  return any_of(result.failures, [&](const auto &failure) { return failure.first == target; });
+}
+
+static Error excuse(const Program &program, ArrayRef<InstanceRef> refs, MutableArrayRef<JobResult> results, ArrayRef<size_t> group) {
+  for (size_t i : group)
+    for (const auto &[target, why] : results[i].failures) {
+      StringRef name = target;
+      if (all_of(group, [&](size_t other) { return fails(results[other], name); }))
+        return createStringError("in %s: %s", title(program, refs[i]).c_str(), why.c_str());
+      results[i].notes.push_back("left out for " + target + ", which has alternatives: " + why);
+    }
+  return Error::success();
+}
+
+static void dropSlow(MutableArrayRef<JobResult> results, ArrayRef<size_t> group) {
+  std::map<std::pair<std::string, std::string>, bool> isFastSomewhere;
+  for (size_t i : group)
+    for (const PackedInstance &instance : results[i].instances)
+      isFastSomewhere[{instance.target, instance.variant}] |= !instance.isSlow;
+  for (size_t i : group) {
+    JobResult &result = results[i];
+    erase_if(result.instances, [&](const PackedInstance &instance) {
+      if (!instance.isSlow || !isFastSomewhere[{instance.target, instance.variant}])
+        return false;
+      result.notes.push_back("left out for " + instance.target + " in variant " + instance.variant + ", since an alternative is not slow");
+      erase_if(result.gpuObjects, [&](const PackedObject &object) { return object.section == instance.section; });
+      return true;
+    });
+  }
+}
+
+Error dropAlternatives(const Program &program, ArrayRef<InstanceRef> refs, MutableArrayRef<JobResult> results) {
+  std::map<std::string, std::vector<size_t>> groups;
+  for (auto [i, ref] : enumerate(refs))
+    groups[groupOf(program, ref)].push_back(i);
+  // In the order of the instances, so that the error is always the same one.
+  for (auto [i, ref] : enumerate(refs)) {
+    const std::vector<size_t> &group = groups[groupOf(program, ref)];
+    if (group.front() != i)
+      continue;
+    if (Error error = excuse(program, refs, results, group))
+      return error;
+    dropSlow(results, group);
+  }
+  return Error::success();
+}
+
+} // namespace kpkg::compiler

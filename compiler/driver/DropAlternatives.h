@@ -1,0 +1,31 @@
+// What compiling one instance left, and which alternatives a target does without.
+// SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
+#pragma once
+#include "compiler/codegen/host/HostCode.h"
+#include "compiler/irgen/Generate.h"
+#include "compiler/pack/Package.h"
+#include "llvm/ADT/ArrayRef.h"
+#include <optional>
+
+namespace kpkg::compiler {
+
+/// What one instance became.
+struct JobResult {
+  std::vector<PackedInstance> instances;
+  std::vector<std::optional<HostObject>> objects; ///< one per CPU target; nothing where it failed
+  std::vector<PackedObject> gpuObjects;
+  std::vector<std::string> notes; ///< variants that were left out, and why
+  /// Targets for which there is no code, and why.
+  std::vector<std::pair<std::string, std::string>> failures;
+};
+
+/// "gemm_tiles[T=float32, BM=64]"
+std::string title(const Program &program, InstanceRef ref);
+
+bool hasAlternatives(const KernelRecord &kernel);
+
+/// Takes out of `results`, one for each of `refs`, alternatives that are slow on a target where another one is not, and excuses those that a
+/// target cannot do while it can do another; each with a note. An error when a target has no alternative left.
+llvm::Error dropAlternatives(const Program &program, llvm::ArrayRef<InstanceRef> refs, llvm::MutableArrayRef<JobResult> results);
+
+} // namespace kpkg::compiler

@@ -1,0 +1,49 @@
+// Rows of tuning tables, from files beside the sources, for the instances that a build made.
+// SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
+#include "compiler/pack/TuningRows.h"
+#include "compiler/pack/Manifest.h"
+#include "llvm/ADT/STLExtras.h"
+#include <nlohmann/json.hpp>
+
+namespace kpkg::compiler {
+
+using nlohmann::json;
+
+static bool isFor(const json &row, const PackedInstance &instance, const Program &program) {
+  const KernelRecord &kernel = program.kernels()[instance.kernel];
+  if (row.at("kernel") != kernel.name || row.at("target") != instance.target || row.at("variant") != instance.variant)
+    return false;
+  for (auto [parameter, value] : llvm::zip(kernel.parameters, instance.parameters)) {
+    const json &values = row.at(parameter.isTuned ? "choice" : "params");
+    if (!values.contains(parameter.name) || values.at(parameter.name) != valueRecord(value))
+      return false;
+  }
+  return row.at("params").size() + row.at("choice").size() == kernel.parameters.size();
+}
+
+llvm::Error addTuningRows(PackageContents &contents, const std::string &name, const std::string &text, std::vector<std::string> &notes) {
+  auto failure = [&](const std::string &why) { return llvm::createStringError("%s is no tuning table: %s", name.c_str(), why.c_str()); };
+  try {
+    json table = json::parse(text);
+    if (table.at("format") != 1)
+      return failure("its format is not 1");
+    size_t others = 0;
+    for (json row : table.at("rows")) {
+      if (llvm::none_of(contents.instances, [&](const PackedInstance &instance) { return isFor(row, instance, *contents.program); })) {
+        ++others;
+        continue;
+      }
+      json choice = row.at("choice");
+      row.erase("choice");
+      if (!contents.tuning.emplace(row.dump(), choice.dump()).second)
+        return failure("there are two rows " + row.dump());
+    }
+    if (others)
+      notes.push_back(name + ": " + std::to_string(others) + " rows are for instances that this build does not have");
+  } catch (const json::exception &error) {
+    return failure(error.what());
+  }
+  return llvm::Error::success();
+}
+
+} // namespace kpkg::compiler

@@ -1,0 +1,14 @@
+// What a multiprocessor does in a cycle at most, for estimates that compare launches of one kernel.
+// SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
+#pragma once
+#include "dialect/kgpu/ir/KgpuDialect.h"
+
+namespace kpkg::kgpu {
+struct Throughput {
+  double flops = 0; ///< of the kernel's products, else of its other arithmetic
+  double bytes = 0; ///< that reach a multiprocessor from the cache which all share
+};
+
+/// Of `kernel`, at tile level, on this chip.
+Throughput throughput(tile::KernelOp kernel, const TargetModel &target);
+} // namespace kpkg::kgpu

@@ -1,0 +1,69 @@
+// Which of several instances with equal results runs a launch: what was measured, else what the cost model estimates.
+// SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
+#include "runtime/package/Alternatives.h"
+#include "runtime/device/cpu/CpuTarget.h"
+#include "runtime/device/cuda/Driver.h"
+#include "runtime/package/Choice.h"
+#include "runtime/package/Tuning.h"
+
+#include <cstdio>
+
+namespace kpkg::package {
+
+std::string tuningName(const ExecutionDevice &device) {
+  if (!device.isCuda)
+    return std::to_string(cpu::threadCount()) + " threads";
+  auto properties = cuda::deviceProperties(device.index);
+  return properties ? properties->name : std::string();
+}
+
+AlternativeChoice chooseAlternative(const Tables &tables, std::vector<const Instance *> alternatives, const plan::LaunchStep &launch,
+                                    const ExecutionDevice &device) {
+  AlternativeChoice choice;
+  choice.instances = std::move(alternatives);
+  choice.device = tuningName(device);
+  const int64_t processors = device.isCuda ? device.multiprocessors : cpu::threadCount();
+  for (const Instance *instance : choice.instances)
+    if (auto estimate = estimateTime(*instance, launch, processors))
+      choice.estimates.push_back(*estimate);
+  if (choice.estimates.size() != choice.instances.size())
+    choice.estimates.clear();
+  if (const TuningRow *row = findRow(tables, choice.instances, launch, choice.device)) {
+    choice.by = AlternativeChoice::By::Table;
+    while (choice.instances[choice.chosen] != &tables.instances[row->instance])
+      ++choice.chosen;
+    return choice;
+  }
+  if (choice.estimates.empty())
+    return choice;
+  choice.by = AlternativeChoice::By::Model;
+  for (size_t i = 1; i < choice.estimates.size(); ++i)
+    if (choice.estimates[i].cycles() < choice.estimates[choice.chosen].cycles())
+      choice.chosen = i;
+  return choice;
+}
+
+static std::string estimateText(const TimeEstimate &estimate) {
+  char text[96];
+  std::snprintf(text, sizeof text, "%.0f %s of %.0f cycles", estimate.rounds, estimate.rounds == 1 ? "round" : "rounds", estimate.cyclesPerRound);
+  return text;
+}
+
+std::string verdictOn(const AlternativeChoice &choice, size_t index) {
+  const std::string &best = choice.instances[choice.chosen]->label;
+  const std::string count = std::to_string(choice.instances.size()) + " alternatives";
+  bool isChosen = index == choice.chosen;
+  switch (choice.by) {
+  case AlternativeChoice::By::Table:
+    return isChosen ? "chosen by the tuning table for " + choice.device + ", among " + count
+                    : "would do; the tuning table has " + best;
+  case AlternativeChoice::By::Model:
+    return isChosen ? "chosen by the cost model: " + estimateText(choice.estimates[index]) + ", the least of " + count
+                    : "would do; the cost model says " + estimateText(choice.estimates[index]);
+  case AlternativeChoice::By::Order:
+    return isChosen ? "chosen as the first of " + count + ", of which nothing is known" : "would do; " + best + " comes first";
+  }
+  return {};
+}
+
+} // namespace kpkg::package

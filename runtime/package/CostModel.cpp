@@ -1,0 +1,63 @@
+// What a launch costs by an instance's formulas: operations and bytes, and an estimate of its time for the choice among alternatives.
+// SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
+#include "runtime/package/CostModel.h"
+
+#include <algorithm>
+#include <cmath>
+
+namespace kpkg::package {
+
+using plan::LaunchStep;
+
+/// To start a tile, fill its pipeline and write its result, when nothing else runs meanwhile.
+static constexpr double cyclesAroundTile = 2000;
+/// From the request of a line of the second-level cache of a GPU until it is there, when many others are asked for.
+static constexpr double cyclesOfLatency = 1000;
+
+static double evaluate(const std::vector<CostTerm> &terms, const LaunchStep &launch) {
+  double sum = 0;
+  for (const CostTerm &term : terms) {
+    double product = term.count;
+    for (const CostTerm::Factor &factor : term.factors) {
+      if (factor.kind == CostTerm::Kind::Blocks) {
+        product *= launch.persistent ? 1 : double(launch.grid[0]) * double(launch.grid[1]) * double(launch.grid[2]);
+        continue;
+      }
+      int64_t extent = launch.args[size_t(factor.arg)].view.shape[size_t(factor.dim)];
+      if (factor.kind == CostTerm::Kind::Tiles)
+        extent = extent / factor.size + (extent % factor.size != 0);
+      else if (factor.kind == CostTerm::Kind::Clip)
+        extent = std::min(extent, factor.size);
+      product *= double(extent);
+    }
+    sum += product;
+  }
+  return sum;
+}
+
+Cost estimateCost(const Instance &instance, const LaunchStep &launch) {
+  return {evaluate(instance.flops, launch), evaluate(instance.bytes, launch)};
+}
+
+std::optional<TimeEstimate> estimateTime(const Instance &instance, const LaunchStep &launch, int64_t processors) {
+  if (!instance.work)
+    return std::nullopt;
+  const TileWork &work = *instance.work;
+  double tiles = std::max(evaluate(work.tiles, launch), 1.0);
+  double flops = evaluate(work.flops, launch), bytes = evaluate(instance.bytes, launch) / tiles;
+  double held = work.resident, bandwidth = work.bytesPerCycle;
+  if (instance.launch) { // of a CTA, which may run several tiles side by side, or be one of several that run one
+    const LaunchShape &shape = *instance.launch;
+    double share = double(shape.blocks) / double(shape.cluster);
+    tiles = std::ceil(tiles / shape.blocks) * shape.cluster;
+    flops *= share, bytes *= share;
+    if (shape.shared)
+      bandwidth = std::min(bandwidth, double(shape.shared) * held / cyclesOfLatency);
+  }
+  TimeEstimate estimate;
+  estimate.rounds = std::ceil(tiles / double(std::max<int64_t>(processors, 1)));
+  estimate.cyclesPerRound = std::max(flops / work.flopsPerCycle, bytes / bandwidth) + cyclesAroundTile / held;
+  return estimate;
+}
+
+} // namespace kpkg::package

@@ -1,0 +1,198 @@
+// Alternatives: what the cost model says, what the tuning table says, what a call may be restricted to, and which tables are refused.
+// SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
+#include "runtime/package/Choice.h"
+#include "runtime/package/Tuning.h"
+#include "test/runtime/package/SamplePackage.h"
+
+#include <gtest/gtest.h>
+#include <kpkg/kpkg.hpp>
+#include <nlohmann/json.hpp>
+
+using namespace kpkg;
+using namespace kpkg::package;
+using nlohmann::json;
+
+namespace {
+
+json term(double count, json factors) { return {{"count", count}, {"factors", std::move(factors)}}; }
+
+/// An alternative that computes tiles of `rows` x `columns` of a square product.
+json alternative(const char *type, int rows, int columns, const std::string &target) {
+  json tiles = json::array({json{"tiles", 0, 0, rows}, json{"tiles", 0, 1, columns}});
+  json bytes = json::array({term(4, {{"dim", 0, 0}, {"tiles", 0, 1, columns}, {"dim", 0, 1}}), term(4, {{"tiles", 0, 0, rows}, {"dim", 0, 1}, {"dim", 0, 1}})});
+  return {{"kernel", 0},
+          {"params", {type, rows, columns}},
+          {"variant", "unit"},
+          {"facts", json::array()},
+          {"target", target},
+          {"section", "host/" + target},
+          {"symbol", "tiles"},
+          {"bytes", bytes},
+          {"work",
+           {{"tiles", json::array({term(1, tiles)})},
+            {"flops", json::array({term(2.0 * rows * columns, {{"dim", 0, 1}})})},
+            {"flops_per_cycle", 32},
+            {"bytes_per_cycle", 16}}}};
+}
+
+json manifest() {
+  std::string target = test::runnableTarget();
+  json params = {{{"name", "T"}, {"kind", "dtype"}},
+                 {{"name", "BM"}, {"kind", "int"}, {"tuned", true}},
+                 {{"name", "BN"}, {"kind", "int"}, {"tuned", true}}};
+  json kernel = {{"name", "tiles"},
+                 {"params", params},
+                 {"args", {{{"name", "c"}, {"kind", "view"}, {"rank", 2}, {"dtype", "T"}, {"mut", true}}}},
+                 {"persistent", true}};
+  return {{"kernels", {kernel}},
+          {"instances", {alternative("float32", 64, 64, target), alternative("float32", 16, 16, target), alternative("float64", 64, 64, target)}}};
+}
+
+std::shared_ptr<Tables> tables(const json &text = manifest()) {
+  auto read = readTables(text);
+  EXPECT_TRUE(read) << read.error().message;
+  return *read;
+}
+
+plan::LaunchStep launchOf(int64_t extent) {
+  plan::LaunchStep launch;
+  launch.kernel = "tiles";
+  launch.persistent = true;
+  plan::LaunchParam type;
+  type.name = "T";
+  type.kind = plan::LaunchParam::Kind::DType;
+  type.integer = int64_t(plan::DType::float32);
+  launch.params = {type};
+  plan::LaunchArg arg;
+  arg.isMut = true;
+  arg.view.buffer = 0;
+  arg.view.dtype = plan::DType::float32;
+  arg.view.rank = 2;
+  arg.view.shape = {extent, extent};
+  arg.view.strides = {extent, 1};
+  launch.args = {arg};
+  return launch;
+}
+
+std::string choose(const Tables &tables, int64_t extent, const std::string &config = "{}", ChoiceReport *report = nullptr) {
+  auto restriction = readRestriction(config);
+  const int64_t alignments[] = {16};
+  plan::LaunchStep launch = launchOf(extent);
+  auto chosen = chooseInstance({tables, launch, "op", ExecutionDevice{}, alignments, restriction->get()}, report);
+  return chosen ? std::to_string((*chosen)->params[1].integer) : chosen.error().message;
+}
+
+/// A table with one row, for products of 1000 x 1000, changed by `change`.
+json row(const std::function<void(json &)> &change = nullptr) {
+  json row = {{"device", tuningName({})}, {"kernel", "tiles"},
+              {"params", {{"T", "float32"}}},
+              {"shapes", {{1024, 1024}, json::array()}},
+              {"target", test::runnableTarget()},
+              {"variant", "unit"},
+              {"choice", {{"BM", 16}, {"BN", 16}}}};
+  if (change)
+    change(row);
+  return row;
+}
+
+std::string refusal(const json &rows) {
+  auto read = tables();
+  Status status = readTuning(json{{"format", 1}, {"rows", rows}}.dump(), *read);
+  return status ? "" : status.error().message;
+}
+
+} // namespace
+
+TEST(ShapeClass, HasThreeSignificantBits) {
+  EXPECT_EQ(shapeClass(0), 0);
+  for (int64_t extent : {1, 7, 8, 10, 16, 20, 4096, 5120, 7168})
+    EXPECT_EQ(shapeClass(extent), extent);
+  EXPECT_EQ(shapeClass(9), 10);
+  EXPECT_EQ(shapeClass(4097), 5120);
+  EXPECT_EQ(shapeClass(INT64_MAX), INT64_MAX);
+}
+
+TEST(CostModel, PrefersLargeTilesUnlessTheyAreMostlyEmpty) {
+  auto read = tables();
+  EXPECT_EQ(choose(*read, 4096), "64");
+  EXPECT_EQ(choose(*read, 16), "16");
+  ChoiceReport report;
+  choose(*read, 4096, "{}", &report);
+  ASSERT_TRUE(report.alternatives);
+  EXPECT_EQ(report.alternatives->by, AlternativeChoice::By::Model);
+  EXPECT_EQ(report.alternatives->instances.size(), 2u);
+}
+
+TEST(CostModel, CountsWholeRounds) {
+  auto read = tables();
+  plan::LaunchStep launch = launchOf(64 * 3);
+  auto estimate = estimateTime(read->instances[0], launch, 8);
+  ASSERT_TRUE(estimate);
+  EXPECT_EQ(estimate->rounds, 2); // nine tiles on eight processors
+  EXPECT_EQ(estimateTime(read->instances[0], launch, 9)->rounds, 1);
+}
+
+TEST(CostModel, WithoutItTheFirstIsTaken) {
+  json text = manifest();
+  text["instances"][0].erase("work");
+  EXPECT_EQ(choose(*tables(text), 16), "64");
+}
+
+TEST(Tuning, RowsDecideForTheirShapesAndDevice) {
+  auto read = tables();
+  ASSERT_TRUE(readTuning(json{{"format", 1}, {"rows", {row()}}}.dump(), *read));
+  EXPECT_EQ(choose(*read, 1000), "16");
+  EXPECT_EQ(choose(*read, 4096), "64");
+  ChoiceReport report;
+  choose(*read, 1024, "{}", &report);
+  EXPECT_EQ(report.alternatives->by, AlternativeChoice::By::Table);
+
+  auto elsewhere = tables();
+  ASSERT_TRUE(readTuning(json{{"format", 1}, {"rows", {row([](json &row) { row["device"] = "another"; })}}}.dump(), *elsewhere));
+  EXPECT_EQ(choose(*elsewhere, 1000), "64");
+}
+
+TEST(Tuning, CallsCanBeRestricted) {
+  auto read = tables();
+  auto only = [](const char *value) { return KernelConfig{{{"BM", {value}}}, {}}.json(); };
+  EXPECT_EQ(choose(*read, 4096, only("16")), "16");
+  EXPECT_EQ(choose(*read, 16, only("64")), "64");
+  EXPECT_EQ(choose(*read, 16, KernelConfig{{{"BM", {"64", "16"}}}, {}}.json()), "16");
+  EXPECT_EQ(choose(*read, 4096, KernelConfig{{}, {{"tiles", {{"BM", {"16"}}}}}}.json()), "16");
+  EXPECT_EQ(choose(*read, 4096, KernelConfig{{}, {{"others", {{"BM", {"16"}}}}}}.json()), "64");
+  EXPECT_NE(choose(*read, 16, only("32")).find("the configuration asks for 32"), std::string::npos);
+  EXPECT_FALSE(readRestriction("{\"kernels\": {\"tiles\": 3}}"));
+  EXPECT_FALSE(readRestriction("{\"kernels\": {\"tiles\": {\"BM\": [3]}}}"));
+}
+
+TEST(Tuning, WrongRowsAreRefused) {
+  EXPECT_EQ(refusal({row()}), "");
+  auto wrong = [](const std::function<void(json &)> &change) { return refusal({row(change)}); };
+  EXPECT_NE(wrong([](json &row) { row["kernel"] = "other"; }).find("row 0: the package has no kernel 'other'"), std::string::npos);
+  EXPECT_NE(wrong([](json &row) { row["choice"]["BM"] = 32; }).find("no such instance"), std::string::npos);
+  EXPECT_NE(wrong([](json &row) { row["target"] = "sm_90a"; }).find("no such instance"), std::string::npos);
+  EXPECT_NE(wrong([](json &row) { row["choice"]["T"] = "float32"; }).find("are not the parameters"), std::string::npos);
+  EXPECT_NE(wrong([](json &row) { row["choice"] = 3; }).find("`choice` is no object"), std::string::npos);
+  EXPECT_NE(wrong([](json &row) { row.erase("device"); }).find("`device` is no string"), std::string::npos);
+  EXPECT_NE(wrong([](json &row) { row["shapes"][0][0] = 1000; }).find("no class of extents"), std::string::npos);
+  EXPECT_NE(wrong([](json &row) { row["shapes"].erase(1); }).find("`shapes` are not those"), std::string::npos);
+  EXPECT_NE(refusal({row(), row([](json &row) { row["choice"] = {{"BM", 64}, {"BN", 64}}; })}).find("another one for the same calls"), std::string::npos);
+  EXPECT_NE(refusal({row([](json &row) { row["device"] = "~"; }), row()}).find("behind a greater one"), std::string::npos);
+  auto read = tables();
+  EXPECT_NE(readTuning("{}", *read).error().message.find("no tuning table"), std::string::npos);
+  EXPECT_NE(readTuning("{ }", *read).error().message.find("not canonical"), std::string::npos);
+}
+
+TEST(Tuning, WrongManifestsAreRefused) {
+  auto refused = [](const std::function<void(json &)> &change) {
+    json text = manifest();
+    change(text);
+    auto read = readTables(text);
+    return read ? std::string() : read.error().message;
+  };
+  EXPECT_NE(refused([](json &m) { m["kernels"][0]["params"][0]["tuned"] = true; }).find("neither an int nor a bool"), std::string::npos);
+  EXPECT_NE(refused([](json &m) { m["kernels"][0]["params"][1]["tuned"] = 1; }).find("`tuned` is no bool"), std::string::npos);
+  EXPECT_NE(refused([](json &m) { m["instances"][0]["work"]["flops_per_cycle"] = 0; }).find("no rate"), std::string::npos);
+  EXPECT_NE(refused([](json &m) { m["instances"][0]["work"].erase("tiles"); }).find("how many tiles"), std::string::npos);
+  EXPECT_NE(refused([](json &m) { m["instances"][0]["work"]["resident"] = 0; }).find("`resident`"), std::string::npos);
+}
