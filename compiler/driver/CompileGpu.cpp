@@ -140,9 +140,9 @@ void addReports(GpuCode &code, lower::nvvm::ReportTexts &reports) {
 } // namespace
 
 /// What the cost model at run time asks about a machine.
-static void addRates(GpuCode &code, tile::KernelOp kernel, StringRef chip) {
+static void addRates(GpuCode &code, tile::KernelOp kernel, StringRef chip, const kgpu::Launch &launch) {
   const kgpu::TargetModel &model = *kgpu::findTarget(chip);
-  kgpu::Throughput most = kgpu::throughput(kernel, model);
+  kgpu::Throughput most = kgpu::throughput(kernel, model, launch);
   code.flopsPerCycle = most.flops;
   code.bytesPerCycle = most.bytes;
   code.resident = std::max(1u, model.residentCtas(code.launch.threads, code.launch.registers, code.launch.shared));
@@ -158,7 +158,7 @@ Expected<GpuCode> compileForChip(tile::KernelOp kernel, StringRef chip, const Pt
   code.target = chip.str();
   addReports(code, compiled.reports);
   code.launch = packed(kernel, chip, compiled, cubin.report.find(kernel.getSymName()));
-  addRates(code, kernel, chip);
+  addRates(code, kernel, chip, compiled.launch);
   code.object = {"cubin/" + chip.str() + "/" + kernel.getSymName().str(), "cubin", std::move(cubin.bytes)};
   return code;
 }
@@ -173,7 +173,7 @@ Expected<GpuCode> compileToPackedPtx(tile::KernelOp kernel, StringRef chip, cons
       return chosen.takeError();
     code.launch = packed(kernel, chip, chosen->compiled, chosen->cubin.report.find(kernel.getSymName()));
     addReports(code, chosen->compiled.reports);
-    addRates(code, kernel, chip);
+    addRates(code, kernel, chip, chosen->compiled.launch);
     code.remark = std::move(chosen->remark);
     code.object = {section, "ptx", std::move(chosen->compiled.ptx)};
     return code;
@@ -183,7 +183,7 @@ Expected<GpuCode> compileToPackedPtx(tile::KernelOp kernel, StringRef chip, cons
     return compiled.takeError();
   code.launch = packed(kernel, chip, *compiled, nullptr);
   addReports(code, compiled->reports);
-  addRates(code, kernel, chip);
+  addRates(code, kernel, chip, compiled->launch);
   code.object = {section, "ptx", std::move(compiled->ptx)};
   return code;
 }

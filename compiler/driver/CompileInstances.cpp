@@ -103,11 +103,8 @@ PackedInstance describe(tile::KernelOp kernel, const Program &program, InstanceR
   if (std::optional<tile::CostTerm> tiles = tile::countTiles(kernel))
     packed.tiles = packedCost(*tiles);
   if (hasAlternatives(program.kernels()[instance.kernel]))
-    if (std::optional<tile::TileWork> work = tile::estimateTileWork(kernel)) {
-      packed.work.emplace();
-      packed.work->tiles = packedCost(work->tiles);
-      packed.work->flops = packedCost(work->flops);
-    }
+    if (auto flops = tile::estimateTileFlops(kernel); flops && (!kernel.isPersistent() || !packed.tiles.empty()))
+      packed.work.emplace().flops = packedCost(*flops);
   return packed;
 }
 

@@ -111,8 +111,7 @@ json launchRecord(const PackedLaunch &launch) {
 }
 
 json workRecord(const PackedWork &work) {
-  json record = {{"tiles", costRecord(work.tiles)},
-                 {"flops", costRecord(work.flops)},
+  json record = {{"flops", costRecord(work.flops)},
                  {"flops_per_cycle", work.flopsPerCycle},
                  {"bytes_per_cycle", work.bytesPerCycle}};
   if (work.resident > 1)

@@ -54,7 +54,7 @@ struct PackedCostTerm {
 
 /// What the cost model at run time knows of an alternative (docs/package-format.md).
 struct PackedWork {
-  std::vector<PackedCostTerm> tiles, flops;
+  std::vector<PackedCostTerm> flops; ///< of a tile
   double flopsPerCycle = 1, bytesPerCycle = 1;
   unsigned resident = 1;
 };

@@ -39,11 +39,14 @@ Cost estimateCost(const Instance &instance, const LaunchStep &launch) {
   return {evaluate(instance.flops, launch), evaluate(instance.bytes, launch)};
 }
 
+double countTiles(const Instance &instance, const LaunchStep &launch) { return evaluate(instance.tiles, launch); }
+
 std::optional<TimeEstimate> estimateTime(const Instance &instance, const LaunchStep &launch, int64_t processors) {
   if (!instance.work)
     return std::nullopt;
   const TileWork &work = *instance.work;
-  double tiles = std::max(evaluate(work.tiles, launch), 1.0);
+  double tiles = launch.persistent ? countTiles(instance, launch) : double(launch.grid[0]) * double(launch.grid[1]) * double(launch.grid[2]);
+  tiles = std::max(tiles, 1.0);
   double flops = evaluate(work.flops, launch), bytes = evaluate(instance.bytes, launch) / tiles;
   double held = work.resident, bandwidth = work.bytesPerCycle;
   if (instance.launch) { // of a CTA, which may run several tiles side by side, or be one of several that run one

@@ -16,6 +16,8 @@ struct Cost {
   double bytes = 0;
 };
 Cost estimateCost(const Instance &instance, const plan::LaunchStep &launch);
+/// Tiles of a launch of a persistent kernel's instance that says how many there are.
+double countTiles(const Instance &instance, const plan::LaunchStep &launch);
 
 /// Time on a machine that computes tiles side by side, one on each processor, until none is left.
 struct TimeEstimate {

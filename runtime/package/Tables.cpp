@@ -318,10 +318,7 @@ TileWork readWork(const Entry &entry, const Kernel &kernel) {
     return value;
   };
   TileWork work;
-  work.tiles = readCost(entry, "tiles", kernel);
   work.flops = readCost(entry, "flops", kernel);
-  if (work.tiles.empty())
-    entry.refuse("does not say how many tiles there are");
   work.flopsPerCycle = rate("flops_per_cycle");
   work.bytesPerCycle = rate("bytes_per_cycle");
   if (entry.find("resident"))
@@ -379,6 +376,8 @@ Instance readInstance(const json &value, size_t index, const Tables &tables) {
   instance.tiles = readCost(entry, "tiles", kernel);
   if (const json *work = entry.find("work"))
     instance.work = readWork(Entry(*work, entry.where + " work"), kernel);
+  if (instance.work && kernel.persistent && instance.tiles.empty())
+    entry.refuse("has `work`, but does not say how many tiles there are");
   instance.label = kernel.name + "[";
   for (size_t i = 0; i < instance.params.size(); ++i)
     instance.label += (i ? ", " : "") + kernel.params[i].name + "=" + instance.params[i].str();

@@ -122,8 +122,7 @@ struct CostTerm {
 
 /// What the cost model knows of an alternative.
 struct TileWork {
-  std::vector<CostTerm> tiles; ///< pieces in which a launch is given out
-  std::vector<CostTerm> flops; ///< of one, with what it has beyond the edges
+  std::vector<CostTerm> flops; ///< of a tile, or of a block of the grid, with what it has beyond the edges
   double flopsPerCycle = 1;    ///< of a processor, for such code
   double bytesPerCycle = 1;    ///< that reach a processor from the cache which all share
   uint32_t resident = 1;       ///< tiles, or CTAs, that a processor holds at once

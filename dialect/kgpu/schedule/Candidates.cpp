@@ -194,6 +194,8 @@ std::optional<Launch> hinted(tile::KernelOp kernel, const TargetModel &target, L
     auto value = hints.getAs<mlir::IntegerAttr>(name);
     return value ? unsigned(value.getInt()) : 0;
   };
+  if (!hint("warps") && !hint("occupancy") && !hint("cluster"))
+    return std::nullopt; // `stages` is for whoever makes them
   if (unsigned warps = hint("warps")) {
     best.threads = warps * target.warpSize;
     best.blocks = 1;

@@ -7,24 +7,30 @@ namespace {
 /// Multiply-adds of a multiprocessor in a cycle. Source: tables of arithmetic throughput in NVIDIA's CUDA programming guide.
 struct Rates {
   llvm::StringLiteral chip;
-  double single, twice; ///< of 32 and 64 bits
+  double single, twice; ///< of 32 and 64 bits, on CUDA cores
+  double tensor;        ///< of 16 bits, on tensor cores; other widths in proportion
 };
 constexpr Rates rates[] = {
-    {"sm_80", 64, 32}, {"sm_86", 128, 2}, {"sm_89", 128, 2}, {"sm_90a", 128, 64}, {"sm_100a", 128, 64}, {"sm_120", 128, 2},
+    {"sm_80", 64, 32, 1024}, {"sm_86", 128, 2, 512},     {"sm_89", 128, 2, 512},
+    {"sm_90a", 128, 64, 2048}, {"sm_100a", 128, 64, 4096}, {"sm_120", 128, 2, 512},
 };
 /// Of a line of the second-level cache, on every chip so far.
 constexpr double kBytesPerCycle = 64;
 } // namespace
 
-Throughput throughput(tile::KernelOp kernel, const TargetModel &target) {
+Throughput throughput(tile::KernelOp kernel, const TargetModel &target, const Launch &launch) {
+  const Rates *found = llvm::find_if(rates, [&](const Rates &known) { return known.chip == target.chip; });
+  assert(found != std::end(rates) && "a chip without rates");
   bool isDouble = false;
+  unsigned operandBits = 16;
   kernel.walk([&](mlir::Operation *op) {
+    if (auto dot = mlir::dyn_cast<tile::DotOp>(op))
+      operandBits = mlir::getElementTypeOrSelf(dot.getLhs().getType()).getIntOrFloatBitWidth();
     for (mlir::Type type : op->getResultTypes())
       if (auto tile = mlir::dyn_cast<mlir::RankedTensorType>(type))
         isDouble |= tile.getElementType().isF64();
   });
-  const Rates *found = llvm::find_if(rates, [&](const Rates &known) { return known.chip == target.chip; });
-  assert(found != std::end(rates) && "a chip without rates");
-  return {2 * (isDouble ? found->twice : found->single), kBytesPerCycle};
+  double perCycle = launch.consumers != 0 ? found->tensor * 16 / operandBits : isDouble ? found->twice : found->single;
+  return {2 * perCycle, kBytesPerCycle};
 }
 } // namespace kpkg::kgpu

@@ -9,6 +9,6 @@ struct Throughput {
   double bytes = 0; ///< that reach a multiprocessor from the cache which all share
 };
 
-/// Of `kernel`, at tile level, on this chip.
-Throughput throughput(tile::KernelOp kernel, const TargetModel &target);
+/// Of `kernel`, at tile level, launched like this on this chip.
+Throughput throughput(tile::KernelOp kernel, const TargetModel &target, const Launch &launch);
 } // namespace kpkg::kgpu

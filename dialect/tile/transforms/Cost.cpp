@@ -40,11 +40,8 @@ public:
           places.push_back(Place{argument.getArgNumber(), i});
       }
     CostTerm once;
-    if (!kernel.isPersistent()) {
-      tiles.factors.push_back({CostFactor::Kind::Blocks});
-      if (scope == Scope::Launch)
-        once = tiles;
-    }
+    if (!kernel.isPersistent() && scope == Scope::Launch)
+      once.factors.push_back({CostFactor::Kind::Blocks});
     known = walk(kernel.getBody().front(), once);
   }
 
@@ -56,7 +53,6 @@ public:
         return std::nullopt;
     return term;
   }
-  std::optional<TileWork> tileWork() { return known ? std::optional(TileWork{{tiles}, cost.flops}) : std::nullopt; }
 
 private:
   bool walk(Block &block, const CostTerm &trips) {
@@ -70,7 +66,7 @@ private:
     if (auto loop = dyn_cast<ForTilesOp>(op)) {
       CostTerm inner = trips;
       for (Value count : loop.getCounts())
-        if (!multiply(scope == Scope::Tile ? tiles : inner, count))
+        if (scope == Scope::Launch && !multiply(inner, count))
           return false;
       return walk(loop.getBody().front(), inner);
     }
@@ -260,7 +256,6 @@ private:
 
   const Scope scope;
   Cost cost;
-  CostTerm tiles;
   bool known = false;
   llvm::DenseMap<Value, Places> viewPlaces, tilePlaces;
 };
@@ -268,7 +263,10 @@ private:
 } // namespace
 
 std::optional<Cost> estimateCost(KernelOp kernel) { return Estimator(kernel, Scope::Launch).result(); }
-std::optional<TileWork> estimateTileWork(KernelOp kernel) { return Estimator(kernel, Scope::Tile).tileWork(); }
+std::optional<SmallVector<CostTerm>> estimateTileFlops(KernelOp kernel) {
+  std::optional<Cost> cost = Estimator(kernel, Scope::Tile).result();
+  return cost ? std::optional(cost->flops) : std::nullopt;
+}
 
 std::optional<CostTerm> countTiles(KernelOp kernel) {
   SmallVector<ForTilesOp> loops;

@@ -42,15 +42,9 @@ std::optional<CostTerm> countTiles(KernelOp kernel);
 /// Nothing when a loop's trip count is not a formula of shapes.
 std::optional<Cost> estimateCost(KernelOp kernel);
 
-/// The work of a launch in the pieces in which it is given out: output tiles, or blocks of the grid.
-struct TileWork {
-  llvm::SmallVector<CostTerm> tiles; ///< how many pieces
-  /// Floating-point operations of one, elements outside of the views included: what a tile takes that reaches beyond them.
-  llvm::SmallVector<CostTerm> flops;
-};
-
+/// Floating-point operations of one output tile or block, elements outside of the views included: what it takes where it reaches beyond them.
 /// Nothing when a loop's trip count is not a formula of shapes.
-std::optional<TileWork> estimateTileWork(KernelOp kernel);
+std::optional<llvm::SmallVector<CostTerm>> estimateTileFlops(KernelOp kernel);
 
 /// "2*dim(0,1)*dim(1,2) + 3*blocks*clip(0,1,4096)", for tests.
 std::string toString(llvm::ArrayRef<CostTerm> terms);

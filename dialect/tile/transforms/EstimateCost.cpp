@@ -3,7 +3,7 @@
 //
 // Before: tile.kernel @add(...) {...}
 // After:  tile.kernel @add(...) attributes {bytes = "12*blocks*clip(0,0,4096)", flops = "blocks*clip(0,0,4096)",
-//           tile_flops = "4096", tiles = "1*blocks"} {...}
+//           tile_flops = "4096"} {...}
 //
 // A persistent kernel gets `tiles = "..."` too, how often its loop over tiles runs.
 // On entry: any verified kernel. On exit: nothing but the attributes has changed.
@@ -28,10 +28,8 @@ struct TileEstimateCost final : impl::TileEstimateCostBase<TileEstimateCost> {
     }
     kernel->setAttr("flops", builder.getStringAttr(toString(cost->flops)));
     kernel->setAttr("bytes", builder.getStringAttr(toString(cost->bytes)));
-    if (std::optional<TileWork> work = estimateTileWork(kernel)) {
-      kernel->setAttr("tiles", builder.getStringAttr(toString(work->tiles)));
-      kernel->setAttr("tile_flops", builder.getStringAttr(toString(work->flops)));
-    }
+    if (auto flops = estimateTileFlops(kernel))
+      kernel->setAttr("tile_flops", builder.getStringAttr(toString(*flops)));
   }
 };
 } // namespace

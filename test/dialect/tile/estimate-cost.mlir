@@ -5,7 +5,6 @@
 // CHECK-SAME: bytes = "4*blocks*clip(0,1,1024) + 4*blocks"
 // CHECK-SAME: flops = "1*blocks*clip(0,1,1024)"
 // CHECK-SAME: tile_flops = "1024"
-// CHECK-SAME: tiles = "1*blocks"
 tile.kernel @row_sum(%x: !tile.view<2xf32>, %y: !tile.view<1xf32, mut>) {
   %zero = arith.constant 0.0 : f32
   %c0 = arith.constant 0 : index
