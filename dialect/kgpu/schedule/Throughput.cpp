@@ -1,6 +1,7 @@
 // What a multiprocessor does in a cycle at most, for estimates that compare launches of one kernel.
 // SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
 #include "dialect/kgpu/schedule/Throughput.h"
+#include "dialect/kgpu/layout/DotLayout.h"
 
 namespace kpkg::kgpu {
 namespace {
@@ -21,16 +22,18 @@ constexpr double kBytesPerCycle = 64;
 Throughput throughput(tile::KernelOp kernel, const TargetModel &target, const Launch &launch) {
   const Rates *found = llvm::find_if(rates, [&](const Rates &known) { return known.chip == target.chip; });
   assert(found != std::end(rates) && "a chip without rates");
-  bool isDouble = false;
+  bool isDouble = false, isTensor = launch.consumers != 0;
   unsigned operandBits = 16;
   kernel.walk([&](mlir::Operation *op) {
-    if (auto dot = mlir::dyn_cast<tile::DotOp>(op))
+    if (auto dot = mlir::dyn_cast<tile::DotOp>(op)) {
       operandBits = mlir::getElementTypeOrSelf(dot.getLhs().getType()).getIntOrFloatBitWidth();
+      isTensor |= dotKind(dot, target) != DotKind::Fma;
+    }
     for (mlir::Type type : op->getResultTypes())
       if (auto tile = mlir::dyn_cast<mlir::RankedTensorType>(type))
         isDouble |= tile.getElementType().isF64();
   });
-  double perCycle = launch.consumers != 0 ? found->tensor * 16 / operandBits : isDouble ? found->twice : found->single;
+  double perCycle = isTensor ? found->tensor * 16 / operandBits : isDouble ? found->twice : found->single;
   return {2 * perCycle, kBytesPerCycle};
 }
 } // namespace kpkg::kgpu
