@@ -41,6 +41,7 @@ HOT = [
     Hot("norm/norm.k", "rms_norm_rows", "AFFINE=[True]", 2, 1),
     Hot("norm/norm.k", "layer_norm_rows", "AFFINE=[True]", 3, 1),
     Hot("residual/residual.k", "residual_norm_rows", "LAYER=[False]", 3, 2),
+    Hot("cross_entropy/cross_entropy.k", "loss_rows", "SMOOTH=[False]", 1, 0),
 ]
 
 

@@ -42,31 +42,38 @@ bool onlyFeedsDots(Value view) {
   });
 }
 
-/// Whether every access of `view` covers whole vectors of `length` elements along its dimension `fromEnd` (1 = the last one), which is never
-/// indexed away.
-bool isAccessedInVectors(Value view, int64_t length, int64_t fromEnd = 1) {
-  auto coversVectors = [&](Type type) {
+enum class Accesses { None, Vectors, Others };
+
+/// How tiles of `view` are accessed: `Vectors` when all cover whole vectors of `length` elements along its dimension `fromEnd` (1 = the last
+/// one), which is never indexed away. Gathers and scatters go element by element whatever the view is like, and do not count.
+Accesses accessesOf(Value view, int64_t length, int64_t fromEnd) {
+  auto ofTile = [&](Type type) {
     auto tile = dyn_cast<RankedTensorType>(type);
-    return tile && tile.getDimSize(tile.getRank() - fromEnd) % length == 0;
+    return tile && tile.getDimSize(tile.getRank() - fromEnd) % length == 0 ? Accesses::Vectors : Accesses::Others;
   };
-  bool isAccessed = false;
+  Accesses all = Accesses::None;
   for (Operation *user : view.getUsers()) {
-    if (isa<DimOp, StrideOp>(user))
+    Accesses one = Accesses::Others;
+    if (isa<DimOp, StrideOp, GatherOp, ScatterOp>(user))
       continue;
-    bool inVectors = false;
     if (auto load = dyn_cast<LoadOp>(user))
-      inVectors = coversVectors(load.getResult().getType());
+      one = ofTile(load.getResult().getType());
     else if (auto store = dyn_cast<StoreOp>(user))
-      inVectors = coversVectors(store.getValue().getType());
-    else if (auto drop = dyn_cast<DropOp>(user))
-      inVectors = drop.getDims().back() < drop.getView().getType().getRank() - fromEnd &&
-                  isAccessedInVectors(drop.getResult(), length, fromEnd);
-    if (!inVectors)
-      return false;
-    isAccessed = true;
+      one = ofTile(store.getValue().getType());
+    else if (auto drop = dyn_cast<DropOp>(user)) {
+      one = accessesOf(drop.getResult(), length, fromEnd);
+      bool isKept = drop.getDims().back() < drop.getView().getType().getRank() - fromEnd;
+      if (one == Accesses::Vectors && !isKept)
+        one = Accesses::Others;
+    }
+    if (one == Accesses::Others)
+      return one;
+    all = one == Accesses::Vectors ? one : all;
   }
-  return isAccessed;
+  return all;
 }
+
+bool isAccessedInVectors(Value view, int64_t length, int64_t fromEnd = 1) { return accessesOf(view, length, fromEnd) == Accesses::Vectors; }
 
 bool hasVectorAccess(KernelOp kernel) {
   return llvm::any_of(kernel.getBody().getArguments(), [](BlockArgument argument) {

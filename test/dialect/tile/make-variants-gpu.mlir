@@ -57,3 +57,19 @@ tile.kernel @product(%a: !tile.view<2xbf16>, %b: !tile.view<3xbf16>, %d: !tile.v
   tile.store %r, %d[%c0, %c0] : tensor<16x16xbf16>, !tile.view<2xbf16, mut>
   tile.return
 }
+
+// What is gathered from a row, element by element, leaves the row's own loads in vectors. A view that is only gathered from has none.
+// CHECK: tile.kernel @picked__vector(%{{.*}}: !tile.view<2xf32, unit = 1, align = 16, divisible = 4, index = 32>, %{{.*}}: !tile.view<1xf32, unit = 0, index = 32>,
+tile.kernel @picked(%x: !tile.view<2xf32>, %w: !tile.view<1xf32>, %y: !tile.view<1xf32, mut>) {
+  %zero = arith.constant 0.0 : f32
+  %c0 = arith.constant 0 : index
+  %v = tile.load %x[%c0, %c0] fill %zero : !tile.view<2xf32> -> tensor<1x64xf32>
+  %row = tile.drop %x [0] at (%c0) : !tile.view<2xf32> -> !tile.view<1xf32>
+  %i = arith.constant dense<3> : tensor<1xindex>
+  %p = tile.gather %row[%i] fill %zero : !tile.view<1xf32>, tensor<1xindex> -> tensor<1xf32>
+  %q = tile.gather %w[%i] fill %zero : !tile.view<1xf32>, tensor<1xindex> -> tensor<1xf32>
+  %s = arith.addf %p, %q : tensor<1xf32>
+  tile.store %s, %y[%c0] : tensor<1xf32>, !tile.view<1xf32, mut>
+  tile.print "{}" (%v) : tensor<1x64xf32>
+  tile.return
+}
