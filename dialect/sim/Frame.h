@@ -67,6 +67,8 @@ public:
   /// A value that another correct implementation may give up to `error` larger or smaller; see Perturbation.
   double inexact(double value, double error);
 
+  /// Runs one op, with those in its regions.
+  llvm::Error run(mlir::Operation &op);
   /// Runs the ops of a block up to its terminator, which the caller then looks at.
   llvm::Error runBlock(mlir::Block &block);
   /// Counts work; fails past the limit.

@@ -45,20 +45,23 @@ llvm::Error Frame::count(Operation &op, int64_t elements) {
                                   : llvm::Error::success();
 }
 
+llvm::Error Frame::run(Operation &op) {
+  auto handler = table.find(op.getName().getStringRef());
+  if (handler == table.end())
+    return error(op, "the interpreter does not know this op");
+  int64_t elements = 1;
+  for (Type type : op.getResultTypes())
+    if (auto tensor = dyn_cast<RankedTensorType>(type))
+      elements += tensor.getNumElements();
+  if (llvm::Error exceeded = count(op, elements))
+    return exceeded;
+  return handler->second(*this, op);
+}
+
 llvm::Error Frame::runBlock(Block &body) {
-  for (Operation &op : body.without_terminator()) {
-    auto handler = table.find(op.getName().getStringRef());
-    if (handler == table.end())
-      return error(op, "the interpreter does not know this op");
-    int64_t elements = 1;
-    for (Type type : op.getResultTypes())
-      if (auto tensor = dyn_cast<RankedTensorType>(type))
-        elements += tensor.getNumElements();
-    if (llvm::Error exceeded = count(op, elements))
-      return exceeded;
-    if (llvm::Error failed = handler->second(*this, op))
+  for (Operation &op : body.without_terminator())
+    if (llvm::Error failed = run(op))
       return failed;
-  }
   return llvm::Error::success();
 }
 

@@ -32,6 +32,7 @@ ALLOWED = {
     "dialect/lower/math": [],
     "dialect/lower/nvvm": ["dialect/layout", "dialect/tile", "dialect/kgpu", "dialect/lower/math"],
     "dialect/sim": ["dialect/tile"],
+    "dialect/sim/async": ["dialect/sim", "dialect/tile", "dialect/layout", "dialect/kgpu"],
     "dialect/pipeline": ["dialect"],
     "runtime/torch": ["runtime/include"],
     "runtime/python": ["runtime/include"],

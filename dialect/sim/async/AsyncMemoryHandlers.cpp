@@ -1,0 +1,174 @@
+// kgpu: shared memory and tensor maps in the simulator, byte for byte.
+// SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
+#include "dialect/sim/async/Machine.h"
+#include <cstring>
+
+using namespace mlir;
+using namespace kpkg;
+using namespace kpkg::sim;
+
+static View bufferAt(char *data, kgpu::SharedType type) {
+  return View{data, type.getElementType(), SmallVector<int64_t>(type.getShape()), {}, true};
+}
+
+static llvm::Error alloc(Frame &frame, Operation &op) {
+  frame.set(op.getResult(0), bufferAt(self().machine->shared(op.getResult(0)), cast<kgpu::SharedType>(op.getResult(0).getType())));
+  return llvm::Error::success();
+}
+
+static llvm::Error slot(Frame &frame, Operation &op) {
+  auto slot = cast<kgpu::SlotOp>(op);
+  kgpu::SharedType whole = slot.getBuffer().getType();
+  int64_t index = frame.integer(slot.getIndex());
+  if (index < 0 || index >= whole.getShape()[0])
+    return frame.error(op, "slot " + llvm::Twine(index) + " is outside of " + llvm::Twine(whole.getShape()[0]));
+  SmallVector<int64_t> first(whole.getShape().size(), 0);
+  first[0] = index;
+  frame.set(slot.getResult(), bufferAt(frame.view(slot.getBuffer()).data + whole.getPlacement().offset(first), slot.getResult().getType()));
+  return llvm::Error::success();
+}
+
+static llvm::Error reshapeBuffer(Frame &frame, Operation &op) {
+  frame.set(op.getResult(0), bufferAt(frame.view(op.getOperand(0)).data, cast<kgpu::SharedType>(op.getResult(0).getType())));
+  return llvm::Error::success();
+}
+
+/// Calls `function(i, address)` for each element of a tile that lies in a buffer.
+template <typename Function> static void forEachPlace(char *base, kgpu::SharedType type, ArrayRef<int64_t> shape, Function function) {
+  layout::SharedLayout placement = type.getPlacement();
+  SmallVector<int64_t> index(shape.size(), 0);
+  for (int64_t i = 0, count = llvm::product_of(shape); i < count; ++i) {
+    function(i, base + placement.offset(index));
+    for (size_t d = shape.size(); d-- > 0 && ++index[d] == shape[d];)
+      index[d] = 0;
+  }
+}
+
+static llvm::Error localStore(Frame &frame, Operation &op) {
+  auto store = cast<kgpu::LocalStoreOp>(op);
+  const Tile &tile = frame.tile(store.getValue());
+  kgpu::SharedType type = store.getBuffer().getType();
+  forEachPlace(frame.view(store.getBuffer()).data, type, tile.shape,
+               [&](int64_t i, char *address) { storeCell(address, tile.cells[i], type.getElementType()); });
+  return self().machine->pause(op);
+}
+
+static llvm::Error localLoad(Frame &frame, Operation &op) {
+  auto load = cast<kgpu::LocalLoadOp>(op);
+  kgpu::SharedType type = load.getBuffer().getType();
+  Tile tile = Tile::ofType(load.getResult().getType());
+  forEachPlace(frame.view(load.getBuffer()).data, type, tile.shape,
+               [&](int64_t i, char *address) { tile.cells[i] = loadCell(address, type.getElementType()); });
+  frame.set(load.getResult(), std::move(tile));
+  return self().machine->pause(op);
+}
+
+/// Bits 4 to 6 of an address by bits 7 to 9, as far as the swizzle reaches.
+static uintptr_t swizzled(uintptr_t address, int64_t swizzle) {
+  uintptr_t mask = swizzle == 128 ? 7 : swizzle == 64 ? 3 : swizzle == 32 ? 1 : 0;
+  return address ^ ((address >> 7 & mask) << 4);
+}
+
+static kgpu::TensorMapAttr mapOf(Operation &op, int64_t number) {
+  auto maps = op.getParentOfType<tile::KernelOp>()->getAttrOfType<ArrayAttr>(kgpu::kTensorMapsAttribute);
+  return maps && number < int64_t(maps.size()) ? dyn_cast<kgpu::TensorMapAttr>(maps[size_t(number)]) : kgpu::TensorMapAttr();
+}
+
+/// The bytes of a box as TMA writes them, zeros outside of the view.
+static std::vector<std::pair<char *, std::string>> boxOf(const View &view, ArrayRef<int64_t> offsets, kgpu::TensorMapAttr map, unsigned unit,
+                                                         char *to) {
+  SmallVector<unsigned> order = map.order(unit);
+  ArrayRef<int64_t> box = map.getBox();
+  int64_t bytes = storageSize(view.storage), rowBytes = box[unit] * bytes;
+  std::vector<std::pair<char *, std::string>> result;
+  SmallVector<int64_t> index(box.size(), 0);
+  for (int64_t i = 0, count = llvm::product_of(box); i < count; ++i) {
+    const char *from = view.data;
+    bool isInside = true;
+    for (size_t d = 0; d < box.size(); ++d) {
+      int64_t coordinate = offsets[d] + index[d];
+      isInside &= coordinate >= 0 && coordinate < view.shape[d];
+      from += isInside ? coordinate * view.strides[d] * bytes : 0;
+    }
+    int64_t row = i / box[unit], column = i % box[unit];
+    uintptr_t address = swizzled(reinterpret_cast<uintptr_t>(to) + uintptr_t(row * rowBytes + column * bytes), map.getSwizzle());
+    result.emplace_back(reinterpret_cast<char *>(address), isInside ? std::string(from, size_t(bytes)) : std::string(size_t(bytes), '\0'));
+    for (unsigned d : order) {
+      if (++index[d] < box[d])
+        break;
+      index[d] = 0;
+    }
+  }
+  return result;
+}
+
+static SmallVector<int64_t> integersOf(Frame &frame, ValueRange values) {
+  return llvm::map_to_vector(values, [&](Value value) { return frame.integer(value); });
+}
+
+static llvm::Error tensorLoad(Frame &frame, Operation &op) {
+  auto load = cast<kgpu::TensorLoadOp>(op);
+  Machine &machine = *self().machine;
+  kgpu::TensorMapAttr map = mapOf(op, int64_t(load.getMap()));
+  auto view = cast<tile::ViewType>(load.getView().getType());
+  if (!map || map.getArg() != cast<BlockArgument>(load.getView()).getArgNumber() || int64_t(map.getBox().size()) != view.getRank() || view.getUnit() < 0)
+    return frame.error(op, "has no tensor map of its view");
+  const View &source = frame.view(load.getView());
+  if (source.strides[size_t(view.getUnit())] != 1)
+    return frame.error(op, "copies from a view whose unit dimension has another stride");
+  char *to = frame.view(load.getBuffer()).data + load.getDistance();
+  int64_t bytes = llvm::product_of(map.getBox()) * storageSize(source.storage);
+  if (int64_t(load.getDistance()) + bytes > load.getBuffer().getType().getSizeBytes())
+    return frame.error(op, "writes behind the end of its buffer");
+  Ring &ring = machine.ring(load.getRing(), load.getRing().getType().getSlots());
+  int64_t slot = int64_t(uint32_t(frame.integer(load.getUse()))) % ring.slots();
+  SmallVector<int64_t> offsets = integersOf(frame, load.getOffsets());
+  // Read now and written at the end: what it overwrites may be read until then, and what it reads does not change.
+  auto content = boxOf(source, offsets, map, unsigned(view.getUnit()), to);
+  machine.start({[content = std::move(content), &ring, slot, bytes] {
+    for (const auto &[address, text] : content)
+      std::memcpy(address, text.data(), text.size());
+    ring.full[slot].complete(bytes);
+  }});
+  return machine.pause(op);
+}
+
+static llvm::Error writeTile(Frame &frame, Operation &op, const View &view, ArrayRef<int64_t> offsets, const Tile &tile) {
+  if (self().isLoader())
+    return frame.error(op, "the load role computes nothing");
+  // A tile of fewer dimensions is that of the last ones of the view.
+  SmallVector<int64_t> shape(view.shape.size() - tile.shape.size(), 1), index(view.shape.size(), 0);
+  llvm::append_range(shape, tile.shape);
+  for (int64_t i = 0; i < tile.size(); ++i) {
+    char *address = view.exists ? view.data : nullptr;
+    for (size_t d = 0; d < shape.size(); ++d) {
+      int64_t coordinate = offsets[d] + index[d];
+      address = address && coordinate >= 0 && coordinate < view.shape[d] ? address + coordinate * view.strides[d] * storageSize(view.storage) : nullptr;
+    }
+    if (address && !self().machine->write(address, tile.cells[i], view.storage))
+      return frame.error(op, "warpgroups disagree about an element");
+    for (size_t d = shape.size(); d-- > 0 && ++index[d] == shape[d];)
+      index[d] = 0;
+  }
+  return self().machine->pause(op);
+}
+
+static llvm::Error tensorStore(Frame &frame, Operation &op) {
+  auto store = cast<kgpu::TensorStoreOp>(op);
+  return writeTile(frame, op, frame.view(store.getView()), integersOf(frame, store.getOffsets()), frame.tile(store.getValue()));
+}
+static llvm::Error tileStore(Frame &frame, Operation &op) {
+  auto store = cast<tile::StoreOp>(op);
+  return writeTile(frame, op, frame.view(store.getView()), integersOf(frame, store.getOffsets()), frame.tile(store.getValue()));
+}
+
+void kpkg::sim::addAsyncMemoryHandlers(HandlerTable &table) {
+  table["kgpu.alloc"] = alloc;
+  table["kgpu.slot"] = slot;
+  table["kgpu.reshape_buffer"] = reshapeBuffer;
+  table["kgpu.local_store"] = localStore;
+  table["kgpu.local_load"] = localLoad;
+  table["kgpu.tensor_load"] = tensorLoad;
+  table["kgpu.tensor_store"] = tensorStore;
+  table["tile.store"] = tileStore;
+}

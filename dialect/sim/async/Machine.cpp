@@ -1,0 +1,244 @@
+// One CTA of the simulator: who runs when, and what ends when.
+// SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
+#include "dialect/sim/async/Machine.h"
+#include <cstring>
+#include <thread>
+
+using namespace mlir;
+using namespace kpkg;
+using namespace kpkg::sim;
+
+static thread_local Agent *current = nullptr;
+Agent &kpkg::sim::self() { return *current; }
+
+static const HandlerTable &handlers() {
+  static const HandlerTable table = [] {
+    HandlerTable all;
+    addArithHandlers(all);
+    addConversionHandlers(all);
+    addMathHandlers(all);
+    addControlHandlers(all);
+    addMemoryHandlers(all);
+    addShapeHandlers(all);
+    addReduceHandlers(all);
+    addRoleHandlers(all);
+    addAsyncMemoryHandlers(all);
+    return all;
+  }();
+  return table;
+}
+
+Machine::Machine(tile::KernelOp kernel, ArrayRef<Argument> arguments, std::array<int64_t, 3> block, std::array<int64_t, 3> grid,
+                 const AsyncOptions &options, int64_t &steps)
+    : kernel(kernel), launch(kgpu::getLaunch(kernel)), arguments(arguments), block(block), grid(grid), options(options), steps(steps),
+      random(options.seed * 0x9e3779b97f4a7c15 + uint64_t(block[0])) {
+  // Buffers without a place do not overlap. Their contents mean nothing: bytes that are no numbers.
+  int64_t end = launch.shared;
+  kernel.walk([&](kgpu::AllocOp alloc) {
+    auto type = cast<kgpu::SharedType>(alloc.getResult().getType());
+    int64_t offset = alloc.getOffset() ? int64_t(*alloc.getOffset()) : int64_t(llvm::alignTo(end, 1024));
+    offsets[alloc.getResult()] = offset;
+    end = std::max(end, offset + type.getSizeBytes());
+  });
+  memory.assign(size_t(end) + 1024, char(0xff));
+  for (unsigned i = 0; i <= std::max(launch.consumers, 1u); ++i) {
+    Agent &agent = agents.emplace_back();
+    agent.machine = this;
+    agent.number = int(i);
+  }
+}
+
+char *Machine::shared(Value alloc) {
+  // TMA's swizzle looks at addresses, so the beginning is aligned as the hardware's is.
+  char *base = memory.data() + (-reinterpret_cast<uintptr_t>(memory.data()) & 1023);
+  return base + offsets.lookup(alloc);
+}
+
+Ring &Machine::ring(Value value, int64_t slots) {
+  Ring &ring = rings[value.getAsOpaquePointer()];
+  if (ring.full.empty()) {
+    ring.full.resize(size_t(slots));
+    ring.empty.resize(size_t(slots));
+    for (Barrier &barrier : ring.empty)
+      barrier.arrivals = barrier.missing = std::max(launch.consumers, 1u);
+  }
+  return ring;
+}
+
+std::vector<double> Machine::readOperand(const char *base, kgpu::SharedType type) {
+  std::vector<int64_t> &offsets = places[type.getAsOpaquePointer()];
+  if (offsets.empty()) {
+    layout::SharedLayout placement = type.getPlacement();
+    for (int64_t i = 0; i < type.getShape()[0]; ++i)
+      for (int64_t j = 0; j < type.getShape()[1]; ++j)
+        offsets.push_back(placement.offset({i, j}));
+  }
+  std::vector<double> elements(offsets.size());
+  for (auto [element, offset] : llvm::zip_equal(elements, offsets)) {
+    Cell cell = loadCell(base + offset, type.getElementType());
+    element = isFloat(type.getElementType()) ? cell.f : double(cell.i);
+  }
+  return elements;
+}
+
+bool Machine::write(char *address, Cell cell, Type type) {
+  storeCell(address, cell, type);
+  std::string bytes(address, size_t(storageSize(type)));
+  auto [known, isNew] = written.try_emplace(address, self().number, bytes);
+  bool agrees = isNew || known->second.first == self().number || known->second.second == bytes;
+  known->second = {self().number, std::move(bytes)};
+  return agrees;
+}
+
+bool Machine::allReached(int64_t count) const {
+  return llvm::all_of(agents, [&](const Agent &agent) { return agent.isLoader() || agent.barriers >= count; });
+}
+
+void Machine::runAgent(Agent &agent) {
+  current = &agent;
+  {
+    std::unique_lock lock(mutex);
+    turned.wait(lock, [&] { return turn == &agent || isOver; });
+  }
+  if (!isOver) {
+    Options plain;
+    plain.maxSteps = options.maxSteps;
+    std::mt19937_64 unused;
+    Frame frame(handlers(), plain, steps, unused, block, grid);
+    for (auto [value, argument] : llvm::zip_equal(kernel.getBody().getArguments(), arguments)) {
+      if (const View *view = std::get_if<View>(&argument))
+        frame.set(value, *view);
+      else
+        frame.set(value, Tile::scalar(value.getType(), std::get<Cell>(argument)));
+    }
+    if (llvm::Error failed = frame.runBlock(kernel.getBody().front())) {
+      std::string text = llvm::toString(std::move(failed));
+      if (failure.empty())
+        failure = agent.name() + ": " + text;
+    }
+  }
+  std::lock_guard lock(mutex);
+  agent.isFinished = true;
+  turn = nullptr;
+  turned.notify_all();
+}
+
+llvm::Error Machine::pause(Operation &op, const char *waitsFor, std::function<bool()> condition) {
+  Agent &agent = self();
+  agent.condition = std::move(condition);
+  agent.waitsFor = waitsFor ? waitsFor : "";
+  std::unique_lock lock(mutex);
+  turn = nullptr;
+  turned.notify_all();
+  turned.wait(lock, [&] { return turn == &agent || isOver; });
+  if (isOver)
+    return llvm::createStringError("ended from outside");
+  return llvm::Error::success();
+}
+
+void Machine::resume(Agent &agent) {
+  std::unique_lock lock(mutex);
+  turn = &agent;
+  turned.notify_all();
+  turned.wait(lock, [&] { return turn == nullptr; });
+}
+
+std::string Machine::deadlock() const {
+  std::string text = "nothing can go on:";
+  for (const Agent &agent : agents)
+    if (!agent.isFinished)
+      text += " " + agent.name() + " waits for " + agent.waitsFor + ";";
+  text.pop_back();
+  return text;
+}
+
+llvm::Error Machine::finish(Product &product) {
+  auto wgmma = cast<kgpu::WgmmaOp>(product.op);
+  kgpu::SharedType rhs = wgmma.getRhs().getType();
+  auto same = [](const std::vector<double> &x, const std::vector<double> &y) {
+    return std::memcmp(x.data(), y.data(), x.size() * sizeof(double)) == 0;
+  };
+  if ((product.lhs && !same(product.a, readOperand(product.lhs, cast<kgpu::SharedType>(wgmma.getLhs().getType())))) ||
+      !same(product.b, readOperand(product.rhs, rhs)))
+    return llvm::createStringError("the operands of a product change while it runs");
+  int64_t depth = rhs.getShape()[0], columns = rhs.getShape()[1], rows = product.sum.shape[0];
+  bool isFloatSum = isFloat(product.sum.type);
+  for (int64_t i = 0; i < rows; ++i)
+    for (int64_t j = 0; j < columns; ++j) {
+      Cell &cell = product.sum.cells[i * columns + j];
+      double sum = !product.adds ? 0 : isFloatSum ? cell.f : double(cell.i);
+      for (int64_t k = 0; k < depth; ++k)
+        sum += product.a[i * depth + k] * product.b[k * columns + j];
+      if (isFloatSum)
+        cell.f = double(float(sum));
+      else
+        cell.i = wrapTo(int64_t(sum), product.sum.type);
+    }
+  product.isDone = true;
+  return llvm::Error::success();
+}
+
+llvm::Error Machine::run() {
+  std::vector<std::thread> threads;
+  for (Agent &agent : agents)
+    threads.emplace_back([this, &agent] { runAgent(agent); });
+  // Some runs let copies end late, some let them end early.
+  unsigned haste = unsigned(options.seed % 3);
+  while (failure.empty()) {
+    std::vector<std::function<void()>> roles, effects;
+    for (Agent &agent : agents)
+      if (!agent.isFinished && (!agent.condition || agent.condition()))
+        roles.push_back([this, &agent] { resume(agent); });
+    for (size_t i = 0; i < copies.size(); ++i)
+      effects.push_back([this, i] {
+        Copy copy = std::move(copies[i]);
+        copies.erase(copies.begin() + std::ptrdiff_t(i));
+        copy.finish();
+      });
+    for (Agent &agent : agents)
+      if (agent.done < int64_t(agent.products.size())) // those of a warpgroup end in order
+        effects.push_back([this, &agent] {
+          Product &product = agent.products[size_t(agent.done)];
+          if (product.sumOf)
+            product.sum = agent.products[size_t(*product.sumOf)].sum;
+          if (llvm::Error wrong = finish(product))
+            failure = agent.name() + ": " + llvm::toString(std::move(wrong));
+          ++agent.done;
+        });
+    if (roles.empty() && effects.empty()) {
+      bool ended = llvm::all_of(agents, [](const Agent &agent) { return agent.isFinished; });
+      if (!ended)
+        failure = deadlock();
+      break;
+    }
+    bool takesEffect = roles.empty() || (!effects.empty() && random() % 4 < 1 + haste);
+    std::vector<std::function<void()>> &from = takesEffect ? effects : roles;
+    from[random() % from.size()]();
+  }
+  {
+    std::lock_guard lock(mutex);
+    isOver = true;
+    turned.notify_all();
+  }
+  for (std::thread &thread : threads)
+    thread.join();
+  if (failure.empty())
+    for (auto &[value, ring] : rings)
+      for (int64_t slot = 0; slot < ring.slots(); ++slot)
+        if (ring.full[slot].phase != ring.empty[slot].phase || ring.full[slot].missing != 1 || ring.empty[slot].missing != ring.empty[slot].arrivals)
+          failure = "slot " + std::to_string(slot) + " of a ring was filled " + std::to_string(ring.full[slot].phase) + " times and emptied " +
+                    std::to_string(ring.empty[slot].phase) + " times";
+  if (failure.empty())
+    return llvm::Error::success();
+  return llvm::createStringError("CTA (" + llvm::Twine(block[0]) + ", " + llvm::Twine(block[1]) + ", " + llvm::Twine(block[2]) + "): " + failure);
+}
+
+llvm::Error kpkg::sim::simulate(tile::KernelOp kernel, ArrayRef<Argument> arguments, std::array<int64_t, 3> grid, const AsyncOptions &options) {
+  int64_t steps = 0;
+  for (int64_t z = 0; z < grid[2]; ++z)
+    for (int64_t y = 0; y < grid[1]; ++y)
+      for (int64_t x = 0; x < grid[0]; ++x)
+        if (llvm::Error failed = Machine(kernel, arguments, {x, y, z}, grid, options, steps).run())
+          return failed;
+  return llvm::Error::success();
+}

@@ -1,0 +1,146 @@
+// One CTA of the simulator: shared memory, rings, what is under way, and the roles that take turns.
+// SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
+#pragma once
+#include "dialect/sim/Frame.h"
+#include "dialect/sim/async/Simulator.h"
+#include "llvm/ADT/MapVector.h"
+#include <condition_variable>
+#include <deque>
+#include <map>
+#include <mutex>
+#include <optional>
+
+namespace kpkg::sim {
+/// An mbarrier: a phase ends when all have arrived and all announced bytes are there.
+struct Barrier {
+  int64_t arrivals = 1; ///< of a phase
+  int64_t missing = 1;
+  int64_t bytes = 0;
+  int64_t phase = 0; ///< phases that have ended
+
+  void arrive() {
+    --missing;
+    advance();
+  }
+  void expect(int64_t more) {
+    bytes += more;
+    arrive();
+  }
+  void complete(int64_t count) {
+    bytes -= count;
+    advance();
+  }
+  /// Waiting for a phase of this parity ends, as the hardware says it.
+  bool hasPassed(int64_t parity) const { return (phase & 1) != parity; }
+
+private:
+  void advance() {
+    if (missing <= 0 && bytes == 0) {
+      ++phase;
+      missing += arrivals;
+    }
+  }
+};
+
+struct Ring {
+  std::vector<Barrier> full, empty;
+  int64_t slots() const { return int64_t(full.size()); }
+};
+
+/// A copy that was started.
+struct Copy {
+  std::function<void()> finish;
+};
+
+/// A product that was started, of one warpgroup.
+struct Product {
+  mlir::Operation *op = nullptr;
+  const char *lhs = nullptr, *rhs = nullptr; ///< null for an operand in registers
+  std::vector<double> a, b; ///< the operands when it started
+  Tile sum;
+  bool adds = false;
+  std::optional<int64_t> sumOf; ///< the product that gives the accumulator, where that one may still run
+  bool isDone = false;
+};
+
+class Machine;
+
+/// One role: a thread of the host that runs only when it is its turn.
+struct Agent {
+  Machine *machine = nullptr;
+  int number = 0; ///< 0 loads; the others are warpgroups that compute
+  bool isLoader() const { return number == 0; }
+  std::string name() const { return isLoader() ? "the load role" : "warpgroup " + std::to_string(number - 1); }
+
+  /// Goes on when it holds; null: at any time.
+  std::function<bool()> condition;
+  std::string waitsFor;
+  bool isFinished = false;
+  /// Products in the order of their start, and how many of them are done.
+  std::deque<Product> products;
+  int64_t done = 0;
+  int64_t barriers = 0; ///< that it has reached
+};
+
+/// The agent whose thread this is.
+Agent &self();
+
+class Machine {
+public:
+  Machine(tile::KernelOp kernel, llvm::ArrayRef<Argument> arguments, std::array<int64_t, 3> block, std::array<int64_t, 3> grid,
+          const AsyncOptions &options, int64_t &steps);
+
+  /// Runs the CTA to its end.
+  llvm::Error run();
+
+  /// For handlers, on an agent's thread: others may run now; returns when `condition` holds, or fails when the run is over.
+  llvm::Error pause(mlir::Operation &op, const char *waitsFor = nullptr, std::function<bool()> condition = nullptr);
+
+  char *shared(mlir::Value alloc);
+  Ring &ring(mlir::Value value, int64_t slots);
+  /// The elements of an operand of a product, row by row.
+  std::vector<double> readOperand(const char *base, kgpu::SharedType type);
+  void start(Copy copy) { copies.push_back(std::move(copy)); }
+  /// Remembers what an agent wrote; fails when another one wrote something else there.
+  bool write(char *address, Cell cell, mlir::Type type);
+  /// Whether all warpgroups have reached their barrier number `count`.
+  bool allReached(int64_t count) const;
+
+  tile::KernelOp kernel;
+  const kgpu::Launch launch;
+
+private:
+  void runAgent(Agent &agent);
+  /// Lets the agent run until it pauses or ends.
+  void resume(Agent &agent);
+  llvm::Error finish(Product &product);
+  std::string deadlock() const;
+
+  llvm::ArrayRef<Argument> arguments;
+  const std::array<int64_t, 3> block, grid;
+  const AsyncOptions &options;
+  int64_t &steps;
+  std::mt19937_64 random;
+
+  std::vector<char> memory;
+  llvm::MapVector<mlir::Value, int64_t> offsets;
+  std::map<void *, Ring> rings;
+  std::map<const void *, std::vector<int64_t>> places; ///< of the elements of an operand, by its type
+  std::map<char *, std::pair<int, std::string>> written;
+  std::vector<Copy> copies;
+  std::deque<Agent> agents;
+
+  std::mutex mutex;
+  std::condition_variable turned;
+  Agent *turn = nullptr; ///< null: the scheduler's
+  bool isOver = false;
+  std::string failure;
+};
+
+/// What stands for the result of product `number` of this warpgroup until it is waited for: no number that computing gives.
+Cell placeholder(int64_t number);
+std::optional<int64_t> productOf(const Tile &tile);
+
+void addRoleHandlers(HandlerTable &table);
+void addAsyncMemoryHandlers(HandlerTable &table);
+} // namespace kpkg::sim

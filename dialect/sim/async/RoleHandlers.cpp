@@ -1,0 +1,159 @@
+// kgpu: roles, rings and products of warpgroups in the simulator.
+// SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
+#include "dialect/sim/async/Machine.h"
+#include "mlir/Dialect/UB/IR/UBOps.h"
+#include <cmath>
+#include <cstring>
+
+using namespace mlir;
+using namespace kpkg;
+using namespace kpkg::sim;
+
+static constexpr uint64_t placeholderBits = 0x7ff8'5afe'0000'0000;
+
+Cell kpkg::sim::placeholder(int64_t number) {
+  Cell cell;
+  cell.i = int64_t(placeholderBits | uint64_t(number));
+  return cell;
+}
+
+std::optional<int64_t> kpkg::sim::productOf(const Tile &tile) {
+  uint64_t bits = uint64_t(tile.cells[0].i);
+  if ((bits & 0xffff'ffff'0000'0000) != placeholderBits)
+    return std::nullopt;
+  return int64_t(bits & 0xffff'ffff);
+}
+
+static Ring &ringOf(Value value) { return self().machine->ring(value, cast<kgpu::RingType>(value.getType()).getSlots()); }
+
+/// Uses are numbers without sign.
+static int64_t useOf(Frame &frame, Value use) { return int64_t(uint32_t(frame.integer(use))); }
+
+static llvm::Error runRoles(Frame &frame, Operation &op) {
+  auto roles = cast<kgpu::RolesOp>(op);
+  Region &region = self().isLoader() ? roles.getLoad() : roles.getCompute();
+  for (Operation &inner : region.front())
+    if (llvm::Error failed = frame.run(inner))
+      return failed;
+  return llvm::Error::success();
+}
+
+static llvm::Error makeRing(Frame &, Operation &op) {
+  ringOf(op.getResult(0));
+  return llvm::Error::success();
+}
+
+static llvm::Error acquire(Frame &frame, Operation &op) {
+  auto acquire = cast<kgpu::AcquireOp>(op);
+  Ring &ring = ringOf(acquire.getRing());
+  int64_t use = useOf(frame, acquire.getUse()), slot = use % ring.slots(), parity = (use / ring.slots() & 1) ^ 1;
+  if (llvm::Error ended = self().machine->pause(op, "an empty slot", [&ring, slot, parity] { return ring.empty[slot].hasPassed(parity); }))
+    return ended;
+  if (ring.full[slot].missing != 1)
+    return frame.error(op, "slot " + llvm::Twine(slot) + " is acquired while it is being filled");
+  ring.full[slot].expect(int64_t(acquire.getBytes()));
+  return llvm::Error::success();
+}
+
+static llvm::Error await(Frame &frame, Operation &op) {
+  auto await = cast<kgpu::AwaitOp>(op);
+  Ring &ring = ringOf(await.getRing());
+  int64_t use = useOf(frame, await.getUse()), slot = use % ring.slots(), parity = use / ring.slots() & 1;
+  return self().machine->pause(op, "a full slot", [&ring, slot, parity] { return ring.full[slot].hasPassed(parity); });
+}
+
+static llvm::Error release(Frame &frame, Operation &op) {
+  auto release = cast<kgpu::ReleaseOp>(op);
+  Ring &ring = ringOf(release.getRing());
+  ring.empty[useOf(frame, release.getUse()) % ring.slots()].arrive();
+  return self().machine->pause(op);
+}
+
+static llvm::Error barrier(Frame &frame, Operation &op) {
+  if (self().isLoader())
+    return frame.error(op, "the load role is not among those that meet here");
+  int64_t count = ++self().barriers;
+  Machine &machine = *self().machine;
+  return machine.pause(op, "the other warpgroups", [&machine, count] { return machine.allReached(count); });
+}
+
+static llvm::Error wgmma(Frame &frame, Operation &op) {
+  auto wgmma = cast<kgpu::WgmmaOp>(op);
+  Agent &agent = self();
+  Product product;
+  product.op = &op;
+  if (auto buffer = dyn_cast<kgpu::SharedType>(wgmma.getLhs().getType())) {
+    product.lhs = frame.view(wgmma.getLhs()).data;
+    product.a = agent.machine->readOperand(product.lhs, buffer);
+  } else {
+    for (Cell cell : frame.tile(wgmma.getLhs()).cells)
+      product.a.push_back(isFloat(frame.tile(wgmma.getLhs()).type) ? cell.f : double(cell.i));
+  }
+  product.rhs = frame.view(wgmma.getRhs()).data;
+  product.b = agent.machine->readOperand(product.rhs, wgmma.getRhs().getType());
+  if (llvm::any_of(product.a, [](double x) { return std::isnan(x); }) || llvm::any_of(product.b, [](double x) { return std::isnan(x); }))
+    return frame.error(op, "an operand is not there yet");
+  product.sum = frame.tile(wgmma.getAccumulator());
+  product.sumOf = productOf(product.sum);
+  product.adds = frame.integer(wgmma.getAdds()) != 0;
+  int64_t number = int64_t(agent.products.size());
+  Tile result = Tile::ofType(wgmma.getResult().getType());
+  llvm::fill(result.cells, placeholder(number));
+  agent.products.push_back(std::move(product));
+  frame.set(wgmma.getResult(), std::move(result));
+  return agent.machine->pause(op);
+}
+
+static llvm::Error wgmmaWait(Frame &frame, Operation &op) {
+  auto wait = cast<kgpu::WgmmaWaitOp>(op);
+  Agent &agent = self();
+  int64_t wanted = int64_t(agent.products.size()) - int64_t(wait.getPending());
+  if (llvm::Error ended = agent.machine->pause(op, "products", [&agent, wanted] { return agent.done >= wanted; }))
+    return ended;
+  for (auto [value, result] : llvm::zip_equal(wait.getValues(), wait.getResults())) {
+    Tile tile = frame.tile(value);
+    if (std::optional<int64_t> number = productOf(tile)) {
+      if (*number >= wanted)
+        return frame.error(op, "takes the result of a product that may still run");
+      tile.cells = agent.products[size_t(*number)].sum.cells;
+    }
+    frame.set(result, std::move(tile));
+  }
+  return llvm::Error::success();
+}
+
+static llvm::Error ctaId(Frame &frame, Operation &op) {
+  frame.setInteger(op.getResult(0), frame.block[0]);
+  return llvm::Error::success();
+}
+static llvm::Error ctaCount(Frame &frame, Operation &op) {
+  frame.setInteger(op.getResult(0), frame.grid[0]);
+  return llvm::Error::success();
+}
+static llvm::Error convertLayout(Frame &frame, Operation &op) {
+  frame.set(op.getResult(0), frame.tile(op.getOperand(0)));
+  return llvm::Error::success();
+}
+/// Tiles of floats that are no numbers.
+static llvm::Error poison(Frame &frame, Operation &op) {
+  Tile tile = Tile::ofType(op.getResult(0).getType());
+  if (isFloat(tile.type))
+    llvm::fill(tile.cells, Cell{.f = std::nan("")});
+  frame.set(op.getResult(0), std::move(tile));
+  return llvm::Error::success();
+}
+
+void kpkg::sim::addRoleHandlers(HandlerTable &table) {
+  table["kgpu.roles"] = runRoles;
+  table["kgpu.ring"] = makeRing;
+  table["kgpu.acquire"] = acquire;
+  table["kgpu.await"] = await;
+  table["kgpu.release"] = release;
+  table["kgpu.barrier"] = barrier;
+  table["kgpu.wgmma"] = wgmma;
+  table["kgpu.wgmma_wait"] = wgmmaWait;
+  table["kgpu.cta_id"] = ctaId;
+  table["kgpu.cta_count"] = ctaCount;
+  table["kgpu.cvt_layout"] = convertLayout;
+  table["ub.poison"] = poison;
+}

@@ -1,0 +1,298 @@
+// A product on Hopper through the simulator and the schedule verifier: right as the compiler makes it, wrong in every way that it can be changed.
+// SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
+#include "dialect/kgpu/Passes.h"
+#include "dialect/pipeline/GpuPipeline.h"
+#include "dialect/pipeline/Registration.h"
+#include "dialect/sim/async/Simulator.h"
+#include "mlir/Dialect/Arith/IR/Arith.h"
+#include "mlir/Dialect/SCF/IR/SCF.h"
+#include "mlir/IR/Diagnostics.h"
+#include "mlir/IR/Verifier.h"
+#include "mlir/Parser/Parser.h"
+#include "mlir/Pass/PassManager.h"
+#include <cstring>
+#include <gtest/gtest.h>
+
+using namespace kpkg;
+using namespace mlir;
+
+namespace {
+
+/// Two tiles of rows, the last one not whole, three steps of depth, two slots.
+constexpr int64_t rows = 160, columns = 64, depth = 160;
+constexpr const char *source = R"(
+!in = !tile.view<2xbf16, unit = 1, align = 16, divisible = 8, index = 32>
+!out = !tile.view<2xbf16, mut, unit = 1, align = 16, divisible = 8, index = 32>
+tile.kernel @product(%a: !in, %b: !in, %d: !out) attributes {schedule = {stages = 2 : i32}} {
+  %zero = arith.constant 0.0 : bf16
+  %zeros = arith.constant dense<0.0> : tensor<128x64xf32>
+  %c0 = arith.constant 0 : index
+  %c1 = arith.constant 1 : index
+  %c64 = arith.constant 64 : index
+  %c128 = arith.constant 128 : index
+  %rows = tile.dim %d, 0 : !out
+  %columns = tile.dim %d, 1 : !out
+  %depth = tile.dim %a, 1 : !in
+  %tm = arith.ceildivsi %rows, %c128 : index
+  %tn = arith.ceildivsi %columns, %c64 : index
+  %tk = arith.ceildivsi %depth, %c64 : index
+  tile.for_tiles (%i, %j) to (%tm, %tn) {
+    %m = arith.muli %i, %c128 : index
+    %n = arith.muli %j, %c64 : index
+    %sum = scf.for %s = %c0 to %tk step %c1 iter_args(%acc = %zeros) -> tensor<128x64xf32> {
+      %k = arith.muli %s, %c64 : index
+      %x = tile.load %a[%m, %k] fill %zero : !in -> tensor<128x64xbf16>
+      %y = tile.load %b[%k, %n] fill %zero : !in -> tensor<64x64xbf16>
+      %p = tile.dot %x, %y, %acc : tensor<128x64xbf16>, tensor<64x64xbf16>, tensor<128x64xf32>
+      scf.yield %p : tensor<128x64xf32>
+    }
+    %r = arith.truncf %sum : tensor<128x64xf32> to tensor<128x64xbf16>
+    tile.store %r, %d[%m, %n] : tensor<128x64xbf16>, !out
+  }
+  tile.return
+}
+)";
+
+struct Schedule : testing::Test {
+  DialectRegistry registry = [] {
+    DialectRegistry all;
+    registerDialects(all);
+    return all;
+  }();
+  MLIRContext context{registry, MLIRContext::Threading::DISABLED};
+  std::vector<uint16_t> a, b, d, expected;
+
+  OwningOpRef<ModuleOp> parse() { return parseSourceString<ModuleOp>(source, &context); }
+  static tile::KernelOp kernelOf(ModuleOp module) { return *module.getOps<tile::KernelOp>().begin(); }
+
+  OwningOpRef<ModuleOp> compiled() {
+    OwningOpRef<ModuleOp> module = parse();
+    PassManager passes(&context);
+    buildGpuPipeline(passes, "sm_90a", 0);
+    EXPECT_TRUE(succeeded(passes.run(*module)));
+    return module;
+  }
+
+  sim::View view(std::vector<uint16_t> &data, int64_t height, int64_t width) {
+    return {reinterpret_cast<char *>(data.data()), BFloat16Type::get(&context), {height, width}, {width, 1}};
+  }
+  std::vector<sim::Argument> arguments() { return {view(a, rows, depth), view(b, depth, columns), view(d, rows, columns)}; }
+
+  /// Small whole numbers: sums are exact, so results are equal bit for bit.
+  void SetUp() override {
+    auto number = [](size_t i) {
+      float value = float(int64_t(i * 7919 % 5) - 2);
+      uint32_t bits;
+      std::memcpy(&bits, &value, 4);
+      return uint16_t(bits >> 16);
+    };
+    for (size_t i = 0; i < size_t(rows * depth); ++i)
+      a.push_back(number(i * i + 3 * i));
+    for (size_t i = 0; i < size_t(depth * columns); ++i)
+      b.push_back(number(i * 3 + i / 64));
+    d.assign(size_t(rows * columns), 0x7fc0);
+    OwningOpRef<ModuleOp> module = parse();
+    llvm::Error failed = sim::run(kernelOf(*module), arguments(), {1, 1, 1});
+    ASSERT_EQ(llvm::toString(std::move(failed)), "");
+    expected = d;
+  }
+
+  /// What the simulator finds; empty for a right result.
+  std::string simulate(ModuleOp module, uint64_t seed, int64_t ctas = 1) {
+    d.assign(d.size(), 0x7fc0);
+    sim::AsyncOptions options;
+    options.seed = seed;
+    options.maxSteps = 1 << 24;
+    llvm::Error failed = sim::simulate(kernelOf(module), arguments(), {ctas, 1, 1}, options);
+    if (failed)
+      return llvm::toString(std::move(failed));
+    return d == expected ? "" : "the result is wrong";
+  }
+
+  /// What the verifier of schedules says; empty when it passes.
+  std::string verify(ModuleOp module) {
+    std::string text;
+    ScopedDiagnosticHandler handler(&context, [&](Diagnostic &diagnostic) { text += diagnostic.str() + "\n"; });
+    PassManager passes(&context);
+    passes.enableVerifier(false);
+    passes.addNestedPass<tile::KernelOp>(kgpu::createKgpuVerifySchedule());
+    return succeeded(passes.run(module)) ? "" : text;
+  }
+};
+
+/// A change of a compiled kernel, and its name.
+struct Mutation {
+  std::string name;
+  std::function<void(ModuleOp)> apply;
+};
+
+/// The op number `index` in the order of a walk.
+Operation *opAt(ModuleOp module, size_t index) {
+  Operation *found = nullptr;
+  size_t at = 0;
+  module.walk<WalkOrder::PreOrder>([&](Operation *op) {
+    if (at++ == index)
+      found = op;
+  });
+  return found;
+}
+
+Value shifted(Operation *op, Value use, int64_t by) {
+  OpBuilder builder(op);
+  Value more = arith::ConstantOp::create(builder, op->getLoc(), builder.getIntegerAttr(use.getType(), by));
+  return arith::AddIOp::create(builder, op->getLoc(), use, more);
+}
+
+/// Puts the last op of a kind before `op` behind it: what `op` reads stays in front of it.
+void moveDown(Operation *op, TypeID what) {
+  for (Operation *earlier = op->getPrevNode(); earlier; earlier = earlier->getPrevNode())
+    if (earlier->getName().getTypeID() == what) {
+      earlier->moveAfter(op);
+      return;
+    }
+}
+
+void moveUp(Operation *op, TypeID before) {
+  for (Operation *earlier = op->getPrevNode(); earlier; earlier = earlier->getPrevNode())
+    if (earlier->getName().getTypeID() == before) {
+      op->moveBefore(earlier);
+      return;
+    }
+}
+
+/// Every way to break the synchronisation and the addressing of the kernel that one change can.
+std::vector<Mutation> mutations(ModuleOp module) {
+  std::vector<Mutation> all;
+  size_t index = 0;
+  auto add = [&](size_t at, const std::string &name, std::function<void(Operation *)> change) {
+    all.push_back({name, [at, change](ModuleOp copy) { change(opAt(copy, at)); }});
+  };
+  auto erased = [](Operation *op) {
+    if (op->getNumResults())
+      op->replaceAllUsesWith(op->getOperands().take_front(op->getNumResults()));
+    op->erase();
+  };
+  auto useShift = [](int64_t by) {
+    return [by](Operation *op) {
+      for (OpOperand &operand : op->getOpOperands())
+        if (operand.get().getType().isInteger(32))
+          operand.set(shifted(op, operand.get(), by));
+    };
+  };
+  module.walk<WalkOrder::PreOrder>([&](Operation *op) {
+    size_t at = index++;
+    std::string name = op->getName().stripDialect().str();
+    bool inRoles = op->getParentOfType<kgpu::RolesOp>() != nullptr;
+    if (isa<kgpu::AcquireOp, kgpu::AwaitOp, kgpu::ReleaseOp, kgpu::TensorLoadOp, kgpu::WgmmaWaitOp>(op))
+      add(at, "no " + name, erased);
+    if (isa<kgpu::AcquireOp, kgpu::AwaitOp, kgpu::ReleaseOp, kgpu::TensorLoadOp>(op)) {
+      add(at, name + " of the next use", useShift(1));
+      add(at, name + " two uses ahead", useShift(2));
+      add(at, name + " twice", [](Operation *op) { op->getBlock()->getOperations().insert(std::next(op->getIterator()), op->clone()); });
+    }
+    if (isa<kgpu::AcquireOp>(op))
+      for (int64_t by : {-128, 128})
+        add(at, "acquire of other bytes", [by](Operation *op) {
+          auto acquire = cast<kgpu::AcquireOp>(op);
+          acquire.setBytes(uint64_t(int64_t(acquire.getBytes()) + by));
+        });
+    if (isa<kgpu::TensorLoadOp>(op)) {
+      add(at, "copy to a place further on", [](Operation *op) {
+        auto load = cast<kgpu::TensorLoadOp>(op);
+        load.setDistance(load.getDistance() + 1024);
+      });
+      add(at, "copy by another map", [](Operation *op) {
+        auto load = cast<kgpu::TensorLoadOp>(op);
+        load.setMap(load.getMap() == 0 ? 1 : 0);
+      });
+      add(at, "copy before its slot is empty", [](Operation *op) { moveDown(op, TypeID::get<kgpu::AcquireOp>()); });
+      for (unsigned dim : {0u, 1u})
+        add(at, "copy from elsewhere", [dim](Operation *op) {
+          OpOperand &offset = cast<kgpu::TensorLoadOp>(op).getOffsetsMutable()[dim];
+          offset.set(shifted(op, offset.get(), 64));
+        });
+    }
+    if (isa<kgpu::ReleaseOp>(op)) {
+      add(at, "release before the wait", [](Operation *op) { moveUp(op, TypeID::get<kgpu::WgmmaWaitOp>()); });
+      add(at, "release before the product", [](Operation *op) { moveUp(op, TypeID::get<kgpu::WgmmaOp>()); });
+    }
+    if (isa<kgpu::WgmmaOp>(op)) {
+      add(at, "product before its operands", [](Operation *op) { moveDown(op, TypeID::get<kgpu::AwaitOp>()); });
+      add(at, "operands exchanged with the last slot", [](Operation *op) {
+        auto slot = cast<kgpu::WgmmaOp>(op).getLhs().getDefiningOp<kgpu::SlotOp>();
+        OpBuilder builder(slot);
+        slot.getIndexMutable().assign(arith::ConstantIndexOp::create(builder, slot.getLoc(), 1));
+      });
+      add(at, "sum that never starts", [](Operation *op) {
+        OpBuilder builder(op);
+        cast<kgpu::WgmmaOp>(op).getAddsMutable().assign(arith::ConstantIntOp::create(builder, op->getLoc(), 1, 1));
+      });
+      add(at, "sum that always starts", [](Operation *op) {
+        OpBuilder builder(op);
+        cast<kgpu::WgmmaOp>(op).getAddsMutable().assign(arith::ConstantIntOp::create(builder, op->getLoc(), 0, 1));
+      });
+    }
+    if (isa<kgpu::WgmmaWaitOp>(op))
+      add(at, "wait for all but one", [](Operation *op) { cast<kgpu::WgmmaWaitOp>(op).setPending(1); });
+    if (isa<arith::RemUIOp>(op) && inRoles && op->getResult(0).getType().isInteger(32))
+      add(at, "slots counted otherwise", [](Operation *op) { op->setOperand(1, shifted(op, op->getOperand(1), -1)); });
+    if (isa<arith::AddIOp>(op) && inRoles && op->getResult(0).getType().isInteger(32))
+      add(at, "uses counted by twos", [](Operation *op) { op->setOperand(1, shifted(op, op->getOperand(1), 1)); });
+    if (isa<scf::ForOp>(op) && inRoles) {
+      for (int64_t by : {-1, 1})
+        add(at, "loop of another length", [by](Operation *op) {
+          auto loop = cast<scf::ForOp>(op);
+          loop.getUpperBoundMutable().assign(shifted(op, loop.getUpperBound(), by));
+        });
+      add(at, "uses from one on", [](Operation *op) {
+        for (OpOperand &init : cast<scf::ForOp>(op).getInitArgsMutable())
+          if (init.get().getType().isInteger(32))
+            init.set(shifted(op, init.get(), 1));
+      });
+    }
+    if (auto alloc = dyn_cast<kgpu::AllocOp>(op); alloc && alloc.getOffset() && *alloc.getOffset() != 0)
+      add(at, "buffer over another", [](Operation *op) {
+        auto alloc = cast<kgpu::AllocOp>(op);
+        alloc.setOffset(*alloc.getOffset() - 512);
+      });
+  });
+  return all;
+}
+
+TEST_F(Schedule, IsRightInEveryOrder) {
+  OwningOpRef<ModuleOp> module = compiled();
+  ASSERT_TRUE(module->walk([](kgpu::RolesOp) { return WalkResult::interrupt(); }).wasInterrupted()) << "the kernel has no roles";
+  EXPECT_EQ(verify(*module), "");
+  for (uint64_t seed = 0; seed < 6; ++seed)
+    EXPECT_EQ(simulate(*module, seed), "") << seed;
+  EXPECT_EQ(simulate(*module, 0, /*ctas=*/2), "");
+  EXPECT_EQ(simulate(*module, 1, /*ctas=*/3), "") << "a CTA without work";
+}
+
+TEST_F(Schedule, ChangesAreFound) {
+  OwningOpRef<ModuleOp> module = compiled();
+  int64_t count = 0, proven = 0, simulated = 0, found = 0;
+  std::string missed;
+  for (const Mutation &mutation : mutations(*module)) {
+    OwningOpRef<ModuleOp> copy = module->clone();
+    mutation.apply(*copy);
+    ++count;
+    bool isRefused = !verify(*copy).empty(), isSeen = false;
+    for (uint64_t seed = 0; seed < 3 && !isSeen; ++seed)
+      isSeen = !simulate(*copy, seed).empty();
+    proven += isRefused;
+    simulated += isSeen;
+    found += isRefused || isSeen;
+    if (!isRefused && !isSeen)
+      missed += "\n  " + mutation.name;
+    else if (!isSeen)
+      RecordProperty("not simulated: " + mutation.name, "1");
+  }
+  printf("%lld changes: the verifier refuses %lld, the simulator finds %lld, both together %lld\n", static_cast<long long>(count),
+         static_cast<long long>(proven), static_cast<long long>(simulated), static_cast<long long>(found));
+  EXPECT_GE(count, 40);
+  EXPECT_GE(found * 100, count * 95) << "missed:" << missed;
+  EXPECT_GE(simulated * 100, count * 85);
+}
+
+} // namespace
