@@ -192,23 +192,28 @@ SIZES: dict[str, Callable[..., Any]] = {
 }
 
 
-def on_rows(tensors_of_call: int) -> Callable[..., Sample]:
-    return lambda m, n, dtype, generator: Sample(tuple(normal((m, n), dtype, generator) for _ in range(tensors_of_call)))
+def call(shape: tuple[int, ...], dtype: torch.dtype, generator: torch.Generator, tensors_of_call: int, parameters: tuple[Any, ...]) -> Sample:
+    return Sample((*(normal(shape, dtype, generator) for _ in range(tensors_of_call)), *parameters))
 
 
-def benchmarks(tensors_of_call: int) -> Callable[[torch.Generator], dict[str, Sample]]:
-    return lambda generator: {f"{n}": Sample(tuple(normal((n,), torch.float32, generator) for _ in range(tensors_of_call))) for n in (1 << 20, 1 << 24)}
+def on_rows(tensors_of_call: int, parameters: tuple[Any, ...]) -> Callable[..., Sample]:
+    return lambda m, n, dtype, generator: call((m, n), dtype, generator, tensors_of_call, parameters)
 
 
-def spec(name: str, reference: Callable[..., Any], samples: Any, tensors_of_call: int) -> OpSpec:
+def benchmarks(tensors_of_call: int, parameters: tuple[Any, ...]) -> Callable[[torch.Generator], dict[str, Sample]]:
+    return lambda generator: {f"{n}": call((n,), torch.float32, generator, tensors_of_call, parameters) for n in (1 << 20, 1 << 24)}
+
+
+def spec(name: str, reference: Callable[..., Any], samples: Any, tensors_of_call: int, parameters: tuple[Any, ...] = ()) -> OpSpec:
+    """`parameters` follow the tensors where a call cannot leave them out."""
     return OpSpec(
         f"kpkg::{name}",
         reference,
         samples,
         magnitude=SIZES.get(name),
-        benchmarks=benchmarks(tensors_of_call),
+        benchmarks=benchmarks(tensors_of_call, parameters),
         eager=reference,
-        rows=on_rows(tensors_of_call),
+        rows=on_rows(tensors_of_call, parameters),
     )
 
 
@@ -235,7 +240,7 @@ GRADIENTS: dict[str, Callable[..., Tensor]] = {"sigmoid": sigmoid_gradient, "tan
 SPECS = [
     *(spec(name, function, unary_samples(*parameters), 1) for name, function, parameters in ACTIVATIONS),
     *(
-        spec(f"{name}_backward", GRADIENTS.get(name, gradient_of(function)), gradient_samples(*(given or DEFAULTS.get(name, ()) for given in parameters)), 2)
+        spec(f"{name}_backward", GRADIENTS.get(name, gradient_of(function)), gradient_samples(*(given or DEFAULTS.get(name, ()) for given in parameters)), 2, DEFAULTS.get(name, ()))
         for name, function, parameters in ACTIVATIONS
     ),
     spec("add", add, binary_samples((), (-0.5,)), 2),
