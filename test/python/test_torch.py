@@ -93,6 +93,22 @@ def test_export_with_a_dynamic_dimension(ops):
     assert_close(program.module()(x, w), x.softmax(-1) @ w)
 
 
+def test_a_choice_between_kernels_is_not_a_guard(ops):
+    """`gemm` has other kernels for few rows or columns; a graph made with many is right for few."""
+    count = 0
+
+    def counting(graph, inputs):
+        nonlocal count
+        count += 1
+        return graph.forward
+
+    compiled = torch.compile(torch.ops.kpkg.gemm, fullgraph=True, dynamic=True, backend=counting)
+    for m, n, k in [(17, 9, 8), (3, 8, 5), (9, 2, 6), (2, 3, 4)]:
+        a, b = torch.randn(m, k), torch.randn(k, n)
+        assert_close(compiled(a, b), a @ b)
+    assert count == 1
+
+
 def test_meta_tensors(ops):
     out = torch.ops.kpkg.gemm_batched(torch.empty(5, 1, 3, 4, device="meta"), torch.empty(2, 4, 6, device="meta"))
     assert out.shape == (5, 2, 3, 6) and out.device.type == "meta"

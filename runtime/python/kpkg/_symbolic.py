@@ -1,7 +1,8 @@
 """Evaluates an op's shape plan over symbolic integers: result shapes, strides and dtypes, and the checks of the arguments.
 
 The plan is the same bytecode that the runtime evaluates, read as plain data. Where the plan branches on a symbolic value,
-PyTorch records a guard. Memory is not modelled: a tensor is its dtype, shape, strides, and whether it is an argument's memory.
+both ways are taken: if they end with the same results (they chose between kernels), the graph holds for either; else PyTorch
+records a guard. Memory is not modelled: a tensor is its dtype, shape, strides, and whether it is an argument's memory.
 
 SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
 """
@@ -26,6 +27,9 @@ if TYPE_CHECKING:
     from kpkg._library import Op
 
 _FUEL = 100_000  # instructions per call; the runtime has its own limit, and this one is never the smaller in practice
+_FORKS = 6  # branches, one inside the other, of which both ways are taken
+
+_SYMBOLIC = (torch.SymInt, torch.SymFloat, torch.SymBool)
 
 
 class _Instruction(NamedTuple):
@@ -84,12 +88,30 @@ class _Machine:
         self.op = op
         self.module = module
         self.fuel = _FUEL
+        self.forks = 0
 
     def run(self, index: int, arguments: list[Any]) -> list[Any]:
         function = self.module.functions[index]
         registers: list[Any] = [None] * len(function.registers)
         registers[: len(arguments)] = arguments
-        position = 0
+        return self._run_from(function, registers, 0)
+
+    def _run_either(self, function: _Function, ways: list[tuple[list[Any], int]]) -> list[Any] | None:
+        """The results of the rest of the function where they are the same for each (registers, position), else None."""
+        if self.forks == _FORKS:
+            return None
+        fuel = self.fuel
+        self.forks += 1
+        try:
+            first, *others = (self._run_from(function, registers, position) for registers, position in ways)
+        except KernelError:  # of a way that may not be the one to take
+            self.fuel = fuel
+            return None
+        finally:
+            self.forks -= 1
+        return first if all(_are_same(first, other) for other in others) else None
+
+    def _run_from(self, function: _Function, registers: list[Any], position: int) -> list[Any]:
         while True:
             self.fuel -= 1
             if self.fuel < 0:
@@ -98,6 +120,15 @@ class _Machine:
             operands = [registers[r] for r in instruction.operands]
             name, immediates = instruction.op, instruction.immediates
             position += 1
+            if name in ("branch_unless", "select") and isinstance(operands[0], torch.SymBool):
+                if name == "select":
+                    result = instruction.results[0]
+                    ways = [([*registers[:result], value, *registers[result + 1 :]], position) for value in operands[1:]]
+                else:
+                    ways = [(list(registers), position), (list(registers), immediates[0])]
+                either = self._run_either(function, ways)
+                if either is not None:
+                    return either
             if name in _PURE:
                 registers[instruction.results[0]] = self._pure(name, operands)
             elif name in _CONSTANTS:
@@ -150,6 +181,15 @@ class _Machine:
             raise KernelError(f"{self.op}: {name} of {subject}: {error}") from None
         except (ZeroDivisionError, OverflowError) as error:
             raise KernelError(f"{self.op}: {name}: {error}") from None
+
+
+def _are_same(first: Any, second: Any) -> bool:
+    """Equality for every value of the symbols, without a guard."""
+    if isinstance(first, (list, tuple)) and isinstance(second, (list, tuple)):
+        return len(first) == len(second) and all(map(_are_same, first, second))
+    if isinstance(first, _SYMBOLIC) or isinstance(second, _SYMBOLIC):
+        return isinstance(first, _SYMBOLIC) and isinstance(second, _SYMBOLIC) and first.node.expr == second.node.expr
+    return type(first) is type(second) and first == second
 
 
 def _end_of_loop(function: _Function, position: int) -> int:
