@@ -106,7 +106,7 @@ hir::Node *Elaborator::shapeArgument(const std::vector<const ast::Expr *> &exprs
   return emit(Kind::MakeList, types.list, range, std::move(extents));
 }
 
-Operand Elaborator::tensorReshape(CallSite &site) {
+Operand Elaborator::withShape(Kind kind, CallSite &site) {
   Arguments arguments(*this, site);
   std::vector<const ast::Expr *> exprs = arguments.rest();
   if (!arguments.finish())
@@ -115,22 +115,11 @@ Operand Elaborator::tensorReshape(CallSite &site) {
   if (!shape)
     return error(site.range());
   bool isKnown = shape->kind == Kind::MakeList;
-  return result(Kind::ReshapeTensor, types.hostTensor(isKnown ? static_cast<int>(shape->operands.size()) : -1), site.range(),
-                {site.base.node, shape});
+  return result(kind, types.hostTensor(isKnown ? static_cast<int>(shape->operands.size()) : -1), site.range(), {site.base.node, shape});
 }
 
-Operand Elaborator::tensorExpand(CallSite &site) {
-  Arguments arguments(*this, site);
-  std::vector<const ast::Expr *> exprs = arguments.rest();
-  if (!arguments.finish())
-    return error(site.range());
-  Node *shape = shapeArgument(exprs, "an extent", site.range());
-  if (!shape)
-    return error(site.range());
-  bool isKnown = shape->kind == Kind::MakeList;
-  return result(Kind::Expand, types.hostTensor(isKnown ? static_cast<int>(shape->operands.size()) : -1), site.range(),
-                {site.base.node, shape});
-}
+Operand Elaborator::tensorReshape(CallSite &site) { return withShape(Kind::ReshapeTensor, site); }
+Operand Elaborator::tensorExpand(CallSite &site) { return withShape(Kind::Expand, site); }
 
 Operand Elaborator::tensorPermute(CallSite &site) {
   Arguments arguments(*this, site);

@@ -164,6 +164,8 @@ private:
   bool isGridSize(const ast::Expr &expr) const;
   Operand gridCoordinate(const ast::AttributeExpr &expr, Kind nodeKind);
   Node *tensorNode(const Operand &operand, std::string_view what);
+  /// A method that takes a shape, as extents or as a list, and gives a tensor of that shape.
+  Operand withShape(Kind kind, CallSite &site);
   Node *shapeArgument(const std::vector<const ast::Expr *> &exprs, std::string_view what, SourceRange range);
   Operand dimensionMethod(Kind nodeKind, CallSite &site, int rank);
 

@@ -79,7 +79,7 @@ PackedLaunch packed(tile::KernelOp kernel, StringRef chip, const Compiled &compi
   result.spills = report ? report->spillStores : 0;
   const kgpu::TargetModel &model = *kgpu::findTarget(chip);
   result.occupancy = occupancyOf(kernel, launch, model, result.registers);
-  result.overlaps = model.hasDependentLaunch;
+  result.overlaps = launch.overlaps;
   return result;
 }
 

@@ -67,11 +67,11 @@ Decorator Builder::decorator(P::DecoratorContext *tree) {
   return result;
 }
 
-std::vector<ComptimeParameter> Builder::comptimeParameters(P::ComptimeParametersContext *tree) {
-  std::vector<ComptimeParameter> list;
+template <typename Rule, typename Item> std::vector<Item> Builder::parameterList(antlr4::ParserRuleContext *tree) {
+  std::vector<Item> list;
   bool afterComma = false;
   for (Children children(tree); !children.done();) {
-    auto *item = children.take<P::ComptimeParameterContext>();
+    auto *item = children.take<Rule>();
     if (!item) {
       bool isComma = children.type() == P::COMMA;
       checkComma(isComma ? children.take() : (children.advance(), nullptr), afterComma);
@@ -79,9 +79,11 @@ std::vector<ComptimeParameter> Builder::comptimeParameters(P::ComptimeParameters
       continue;
     }
     afterComma = false;
-    ComptimeParameter parameter;
+    Item parameter;
     parameter.range = range(item);
     Children parts(item);
+    if constexpr (std::is_same_v<Item, Parameter>)
+      parameter.isMut = parts.take(P::MUT);
     parameter.name = identifier(parts.take(P::NAME));
     if (parts.take(P::COLON))
       parameter.type = expression(parts.take<P::ExpressionContext>(), parameter.range);
@@ -93,29 +95,8 @@ std::vector<ComptimeParameter> Builder::comptimeParameters(P::ComptimeParameters
   return list;
 }
 
-std::vector<Parameter> Builder::parameters(P::ParametersContext *tree) {
-  std::vector<Parameter> list;
-  bool afterComma = false;
-  for (Children children(tree); !children.done();) {
-    auto *item = children.take<P::ParameterContext>();
-    if (!item) {
-      bool isComma = children.type() == P::COMMA;
-      checkComma(isComma ? children.take() : (children.advance(), nullptr), afterComma);
-      afterComma = isComma;
-      continue;
-    }
-    afterComma = false;
-    Parameter parameter;
-    parameter.range = range(item);
-    Children parts(item);
-    parameter.isMut = parts.take(P::MUT);
-    parameter.name = identifier(parts.take(P::NAME));
-    if (parts.take(P::COLON))
-      parameter.type = expression(parts.take<P::ExpressionContext>(), parameter.range);
-    if (parts.take(P::ASSIGN))
-      parameter.defaultValue = expression(parts.take<P::ExpressionContext>(), parameter.range);
-    if (parameter.name)
-      list.push_back(std::move(parameter));
-  }
-  return list;
+std::vector<ComptimeParameter> Builder::comptimeParameters(P::ComptimeParametersContext *tree) {
+  return parameterList<P::ComptimeParameterContext, ComptimeParameter>(tree);
 }
+
+std::vector<Parameter> Builder::parameters(P::ParametersContext *tree) { return parameterList<P::ParameterContext, Parameter>(tree); }

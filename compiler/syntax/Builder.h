@@ -114,6 +114,8 @@ private:
   // BuildFunction.cpp
   ast::StmtPtr function(P::FunctionContext *tree);
   ast::Decorator decorator(P::DecoratorContext *tree);
+  /// `name: type = default` between commas; a `Rule` each.
+  template <typename Rule, typename Item> std::vector<Item> parameterList(antlr4::ParserRuleContext *tree);
   std::vector<ast::ComptimeParameter> comptimeParameters(P::ComptimeParametersContext *tree);
   std::vector<ast::Parameter> parameters(P::ParametersContext *tree);
   /// Takes the docstring off the front of a block.

@@ -34,6 +34,8 @@ void addControlHandlers(HandlerTable &table);
 void addMemoryHandlers(HandlerTable &table);
 void addShapeHandlers(HandlerTable &table);
 void addReduceHandlers(HandlerTable &table);
+/// The handlers of all of these families.
+HandlerTable handlersOfTiles();
 
 /// The state of one block of a running kernel.
 class Frame {

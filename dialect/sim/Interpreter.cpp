@@ -65,18 +65,20 @@ llvm::Error Frame::runBlock(Block &body) {
   return llvm::Error::success();
 }
 
+HandlerTable kpkg::sim::handlersOfTiles() {
+  HandlerTable all;
+  addArithHandlers(all);
+  addConversionHandlers(all);
+  addMathHandlers(all);
+  addControlHandlers(all);
+  addMemoryHandlers(all);
+  addShapeHandlers(all);
+  addReduceHandlers(all);
+  return all;
+}
+
 static const HandlerTable &handlers() {
-  static const HandlerTable table = [] {
-    HandlerTable all;
-    addArithHandlers(all);
-    addConversionHandlers(all);
-    addMathHandlers(all);
-    addControlHandlers(all);
-    addMemoryHandlers(all);
-    addShapeHandlers(all);
-    addReduceHandlers(all);
-    return all;
-  }();
+  static const HandlerTable table = handlersOfTiles();
   return table;
 }
 

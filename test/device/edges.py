@@ -30,6 +30,7 @@ LIMIT = 1 << 31
 COLUMNS = 4096
 # Ops that say what infinities give, as PyTorch's formula does.
 WITH_INFINITIES = {"softmax", "log_softmax", "relu", "sum", "mean", "amax", "amin", "argmax", "argmin", "cumsum", "add", "mul"}
+MEANS_OF_ROWS = {"cross_entropy", "cross_entropy_backward"}
 OVER_ALL = {"sum": 1.0, "amax": 1.0, "argmax": None}
 
 
@@ -99,10 +100,22 @@ def small_cases(spec: Any, dtype: Any, generator: Any) -> Iterator[Case]:
             yield Case(f"{m}x{n} minus infinity", matrices(sample, marked(3, -math.inf)))
 
 
+def with_losses_of_rows(sample: Any) -> Any:
+    """Of a mean over rows, the call for a result of each row: a part of the rows can be compared."""
+    import torch
+
+    *grad, x, target = sample.args
+    grads = [torch.linspace(-1, 1, x.shape[0], dtype=g.dtype, device=g.device) for g in grad]
+    return type(sample)((*grads, x, target, None, -100, "none"))
+
+
 def large_case(spec: Any, dtype: Any, generator: Any, elements: int) -> Case:
     m = elements // COLUMNS + 3
     boundary = elements // COLUMNS
-    return Case(f"{m}x{COLUMNS}", spec.rows(m, COLUMNS, dtype, generator), [0, 1, boundary - 1, boundary, boundary + 1, m - 1])
+    sample = spec.rows(m, COLUMNS, dtype, generator)
+    if spec.family in MEANS_OF_ROWS:
+        sample = with_losses_of_rows(sample)
+    return Case(f"{m}x{COLUMNS}", sample, [0, 1, boundary - 1, boundary, boundary + 1, m - 1])
 
 
 def part(tensor: Any, count: int, rows: list[int]) -> Any:

@@ -67,7 +67,7 @@ LogicalResult KgpuDialect::verifyOperationAttribute(Operation *op, NamedAttribut
       return op->emitOpError() << "attribute '" << name << "' must be a #kgpu.target";
     return success();
   }
-  if (name == kPersistentAttribute || name == kEarlyLoadsAttribute || name == kPrefetchAttribute) {
+  if (name == kPersistentAttribute || name == kEarlyLoadsAttribute || name == kPrefetchAttribute || name == kOverlapsAttribute) {
     if (!isa<UnitAttr>(attribute.getValue()))
       return op->emitOpError() << "attribute '" << name << "' has no value";
     return success();
@@ -113,6 +113,7 @@ Launch kpkg::kgpu::getLaunch(tile::KernelOp kernel) {
   launch.persistent = kernel->hasAttr(kPersistentAttribute);
   launch.earlyLoads = kernel->hasAttr(kEarlyLoadsAttribute);
   launch.prefetch = kernel->hasAttr(kPrefetchAttribute);
+  launch.overlaps = kernel->hasAttr(kOverlapsAttribute);
   return launch;
 }
 
@@ -140,6 +141,7 @@ void kpkg::kgpu::setLaunch(tile::KernelOp kernel, const Launch &launch) {
   mark(kPersistentAttribute, launch.persistent);
   mark(kEarlyLoadsAttribute, launch.earlyLoads);
   mark(kPrefetchAttribute, launch.prefetch);
+  mark(kOverlapsAttribute, launch.overlaps);
 }
 
 const TargetModel &kpkg::kgpu::targetOf(tile::KernelOp kernel) {

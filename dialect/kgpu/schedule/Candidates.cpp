@@ -26,6 +26,8 @@ constexpr int64_t kFixedRegisters = 26;
 /// Rows above the first size are spread over clusters, in parts of the second.
 constexpr int64_t kClusterRow = 128 * 1024;
 constexpr int64_t kClusterPart = 32 * 1024;
+/// What a CTA reads at least to start while the kernel in front of it ends: below, waiting for that one takes longer than it hides.
+constexpr int64_t kOverlapBytes = 4 * 1024;
 /// Threads of a CTA that holds packed kernel blocks.
 constexpr unsigned kSmallCta = 128;
 /// Threads that share a row at least when it needs more than a warp.
@@ -217,6 +219,11 @@ static std::optional<Launch> withRoles(tile::KernelOp kernel, const TargetModel 
   return Launch{.threads = (consumers + 1) * kWarpgroupThreads, .consumers = consumers};
 }
 
+static bool overlapsOther(const Launch &launch, tile::KernelOp kernel, const Work &work, const TargetModel &target) {
+  bool repeats = work.loops || launch.persistent || kernel.isPersistent();
+  return target.hasDependentLaunch && (repeats || work.inputBytes * launch.blocks >= kOverlapBytes * launch.cluster);
+}
+
 llvm::SmallVector<Launch> candidates(tile::KernelOp kernel, const TargetModel &target) {
   Work work = measure(kernel, target);
   llvm::SmallVector<Launch> late = forWork(work, target), result;
@@ -238,6 +245,8 @@ llvm::SmallVector<Launch> candidates(tile::KernelOp kernel, const TargetModel &t
     if (early)
       early->mark(*result.insert(result.begin(), *launch));
   }
+  for (Launch &launch : result)
+    launch.overlaps = overlapsOther(launch, kernel, work, target);
   return result;
 }
 } // namespace kpkg::kgpu

@@ -44,7 +44,7 @@ LogicalResult Emitter::makeFunction() {
   builder.setInsertionPointToStart(entry);
   place.start(entry, kernel.getLoc(), launch.threadsOfBlock());
 
-  if (kgpu::targetOf(kernel).hasDependentLaunch)
+  if (launch.overlaps)
     waitForKernelBefore(builder);
 
   Type index = builder.getIndexType();

@@ -42,7 +42,7 @@ LogicalResult Emitter::emitDrop(tile::DropOp op) {
 /// Whether its memory stays as it is while the kernel exists. One that starts before the kernel in front of it has ended may see
 /// that one's writes to what it only reads itself.
 bool Emitter::isNeverWritten(const View &part) {
-  return !part.type.getIsMut() && !kgpu::targetOf(kernel).hasDependentLaunch;
+  return !part.type.getIsMut() && !launch.overlaps;
 }
 
 /// i1: a view of rank 0 has its element.

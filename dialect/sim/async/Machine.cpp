@@ -13,14 +13,7 @@ Agent &kpkg::sim::self() { return *current; }
 
 static const HandlerTable &handlers() {
   static const HandlerTable table = [] {
-    HandlerTable all;
-    addArithHandlers(all);
-    addConversionHandlers(all);
-    addMathHandlers(all);
-    addControlHandlers(all);
-    addMemoryHandlers(all);
-    addShapeHandlers(all);
-    addReduceHandlers(all);
+    HandlerTable all = handlersOfTiles();
     addRoleHandlers(all);
     addAsyncMemoryHandlers(all);
     return all;

@@ -26,7 +26,7 @@ tile.kernel @gather(%table: !table, %y: !out) attributes {kgpu.target = #kgpu.ta
 }
 
 // CHECK-LABEL: llvm.func @scatter
-// CHECK: ld.global.b8
+// CHECK: ld.global.nc.b8
 // CHECK: st.global.b8
 tile.kernel @scatter(%x: !bytes, %y: !counts) attributes {kgpu.target = #kgpu.target<"sm_90a">, kgpu.threads = 32 : i32} {
   %zero = arith.constant 0 : i8

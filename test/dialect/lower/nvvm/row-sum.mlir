@@ -11,7 +11,8 @@
 
 // CHECK-LABEL: llvm.func @row_sum
 // CHECK-SAME: nvvm.kernel, nvvm.reqntid = array<i32: 128, 1, 1>
-// The kernel in front of this one may still be writing %x, so it is no constant memory.
+// The kernel in front of this one may still be writing %x, so that is waited for, and it is no constant memory.
+// CHECK: griddepcontrol.wait
 // CHECK-COUNT-1: ld.global.v4.b32 {$0, $1, $2, $3}, [$4];
 // CHECK-COUNT-5: llvm.nvvm.shfl.sync.bfly.i32
 // CHECK: llvm.store {{.*}} !llvm.ptr<3>
@@ -22,7 +23,7 @@
 // LLVM: llvm.func @row_sum
 // LLVM-NOT: arith.
 // LLVM-NOT: tile.
-tile.kernel @row_sum(%x: !in, %y: !out) attributes {kgpu.target = #kgpu.target<"sm_90a">, kgpu.threads = 128 : i32, kgpu.shared = 16 : i32} {
+tile.kernel @row_sum(%x: !in, %y: !out) attributes {kgpu.overlaps, kgpu.target = #kgpu.target<"sm_90a">, kgpu.threads = 128 : i32, kgpu.shared = 16 : i32} {
   %zero = arith.constant 0.0 : bf16
   %c0 = arith.constant 0 : index
   %row = tile.block_id x
