@@ -1,6 +1,6 @@
-"""The hot instances of the row families, for every chip: no spills, and as many 16-byte accesses as rows, threads and dtype ask for.
+"""The hot instances of the families that move memory, for every chip: no spills, and as many 16-byte accesses as tiles, threads and dtype ask for.
 
-Of each family's sources only the kernels named here stay, for one row length. Needs ptxas and no GPU.
+Of each family's sources only the kernels named here stay, for one size. Needs ptxas and no GPU.
 
 SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
 """
@@ -20,28 +20,40 @@ import pytest
 ROOT = Path(__file__).resolve().parents[2]
 KPKG = ROOT / os.environ.get("KPKG_BUILD_DIR", "build") / "bin" / "kpkg"
 CHIPS = ["sm_80", "sm_86", "sm_89", "sm_90a", "sm_100a", "sm_120"]
-COLS = 4096
 BYTES = {"bfloat16": 2, "float32": 4}
+ROWS_OF_4096 = "T=[float32, bfloat16], COLS=[4096]"
 
 
 @dataclass
 class Hot:
-    """`loads` and `stores` count rows of the dtype that a block moves."""
+    """A block loads `loads` and stores `stores` tiles of `elements` elements of the dtype (two numbers: of float32, of bfloat16)."""
 
     file: str
     kernel: str
     instances: str
     loads: int
     stores: int
+    elements: tuple[int, int] = (4096, 4096)
+
+    def vectors(self, dtype: str, threads: int) -> int:
+        """Accesses of 16 bytes that a thread makes for one tile."""
+        return self.elements[dtype == "bfloat16"] * BYTES[dtype] // 16 // threads
 
 
 HOT = [
-    Hot("softmax/softmax.k", "softmax_rows", "LOG=[False]", 1, 1),
-    Hot("softmax/softmax.k", "softmax_backward_rows", "LOG=[False]", 2, 1),
-    Hot("norm/norm.k", "rms_norm_rows", "AFFINE=[True]", 2, 1),
-    Hot("norm/norm.k", "layer_norm_rows", "AFFINE=[True]", 3, 1),
-    Hot("residual/residual.k", "residual_norm_rows", "LAYER=[False]", 3, 2),
-    Hot("cross_entropy/cross_entropy.k", "loss_rows", "SMOOTH=[False]", 1, 0),
+    Hot("softmax/softmax.k", "softmax_rows", f"{ROWS_OF_4096}, LOG=[False]", 1, 1),
+    Hot("softmax/softmax.k", "softmax_backward_rows", f"{ROWS_OF_4096}, LOG=[False]", 2, 1),
+    Hot("norm/norm.k", "rms_norm_rows", f"{ROWS_OF_4096}, AFFINE=[True]", 2, 1),
+    Hot("norm/norm.k", "layer_norm_rows", f"{ROWS_OF_4096}, AFFINE=[True]", 3, 1),
+    Hot("residual/residual.k", "residual_norm_rows", f"{ROWS_OF_4096}, LAYER=[False]", 3, 2),
+    Hot("cross_entropy/cross_entropy.k", "loss_rows", f"{ROWS_OF_4096}, SMOOTH=[False]", 1, 0),
+    Hot("channel_norm/group_norm.k", "group_rows", "T=[float32, bfloat16], COLS=[8192]", 1, 1, (8192, 8192)),
+    Hot("elementwise/elementwise.k", "map_dense", "T=[float32, bfloat16], F=[UNARY[0]]", 1, 1),
+    Hot("elementwise/elementwise.k", "map_two_dense", "T=[float32, bfloat16], F=[BINARY[0]]", 2, 1),
+    # Loops that load ahead: before the loop, and in it for one tile more than is used.
+    Hot("reduction/reduction.k", "reduce_rows", 'T=[float32, bfloat16], KIND=["sum"], COLS=[4096]', 3, 0, (4096, 8192)),
+    Hot("reduction/argmax.k", "arg_rows", ROWS_OF_4096, 3, 0),
+    Hot("scan/scan.k", "scan_rows", 'T=[float32, bfloat16], KIND=["sum"], COLS=[LENGTHS[-1]]', 2, 1, (512, 512)),
 ]
 
 
@@ -57,17 +69,17 @@ def blocks_of(source: str) -> list[str]:
     return blocks
 
 
-def narrowed(source: str, kernels: dict[str, str]) -> str:
-    """A module with these kernels only, with these instances, and what they use."""
+def narrowed(path: Path, kernels: dict[str, str]) -> str:
+    """The module at `path` with these kernels only, with these instances, and what they use."""
     kept: list[str] = []
     imports: list[str] = []
-    for block in blocks_of(source):
+    for block in blocks_of(path.read_text()):
         name = re.search(r"^fn (\w+)", block, re.M)
         if block.startswith("from "):
             imports.append(block)
         elif block.startswith("@kernel") and name and name[1] in kernels:
             body = re.sub(r"^@specialize\(.*\)\n", "", block, flags=re.M)
-            kept.append(body.replace("@kernel\n", f"@kernel\n@specialize(T=[float32, bfloat16], COLS=[{COLS}], {kernels[name[1]]})\n", 1))
+            kept.append(body.replace("@kernel\n", f"@kernel\n@specialize({kernels[name[1]]})\n", 1))
         elif not block.startswith(("@", '"""')) and not (name and (" raises" in block or "launch " in block)):
             kept.append(block)
     text = "\n".join(kept)
@@ -82,12 +94,13 @@ def narrowed(source: str, kernels: dict[str, str]) -> str:
 @pytest.fixture(scope="module")
 def sources(tmp_path_factory: pytest.TempPathFactory) -> list[Path]:
     folder = tmp_path_factory.mktemp("hot")
-    for path in (ROOT / "kernels_src").glob("*.k"):
+    families = {path.parent for path in (ROOT / "kernels_src" / hot.file for hot in HOT)}
+    for path in [path for place in [ROOT / "kernels_src", *families] for path in place.glob("*.k")]:
         shutil.copy(path, folder)
     made = []
     for file in dict.fromkeys(hot.file for hot in HOT):
         path = folder / Path(file).name
-        path.write_text(narrowed((ROOT / "kernels_src" / file).read_text(), {hot.kernel: hot.instances for hot in HOT if hot.file == file}))
+        path.write_text(narrowed(ROOT / "kernels_src" / file, {hot.kernel: hot.instances for hot in HOT if hot.file == file}))
         made.append(path)
     return made
 
@@ -120,9 +133,8 @@ def test_hot_instances_access_memory_in_vectors(sources: list[Path], chip: str) 
         for hot in HOT:
             if Path(hot.file).name != source.name:
                 continue
-            for dtype, size in BYTES.items():
-                name, body = next((n, b) for n, b in entries.items() if n.startswith(f"{hot.kernel}__{dtype}_{COLS}") and n.endswith("__vector"))
-                threads = int(re.search(r"\.reqntid (\d+)", body)[1])
-                vectors = COLS * size // 16 // threads
+            for dtype in BYTES:
+                name, body = next((n, b) for n, b in entries.items() if n.startswith(f"{hot.kernel}__{dtype}_") and n.endswith("__vector"))
+                vectors = hot.vectors(dtype, int(re.search(r"\.reqntid (\d+)", body)[1]))
                 assert len(re.findall(r"ld\.global(?:\.nc)?\.v4\.b32", body)) == hot.loads * vectors, name
                 assert len(re.findall(r"st\.global\.v4\.b32", body)) == hot.stores * vectors, name
