@@ -28,11 +28,13 @@ def Kgpu_WarpBarrierOp : Kgpu_Op<"warp_barrier", [MemoryEffects<[MemRead, MemWri
 def Kgpu_ClusterBarrierOp : Kgpu_Op<"cluster_barrier", [MemoryEffects<[MemRead, MemWrite]>]> {
   let summary = "all threads of the cluster wait for each other";
   let description = [{
-    Accesses to the shared memory of any CTA of the cluster before it are done for the whole cluster.
+    Accesses to the shared memory of any CTA of the cluster before it are done for the whole cluster. With `relaxed` they need not be: it only
+    tells that all threads have come so far, and does not wait for loads that are on their way.
 
     ```mlir
     kgpu.cluster_barrier
     ```
   }];
-  let assemblyFormat = "attr-dict";
+  let arguments = (ins UnitAttr:$relaxed);
+  let assemblyFormat = "(`relaxed` $relaxed^)? attr-dict";
 }

@@ -89,8 +89,9 @@ private:
       llvm::erase_if(state, [](const Pending &pending) { return pending.scope != SharedMemoryAccess::Scope::Cluster; });
       return;
     }
-    if (isa<ClusterBarrierOp>(op)) {
-      state.clear();
+    if (auto barrier = dyn_cast<ClusterBarrierOp>(op)) {
+      if (!barrier.getRelaxed())
+        state.clear();
       return;
     }
     if (op->getNumRegions() != 0 && !isa<tile::ReduceOp, tile::CombineOp, tile::ScanOp, PartialCombineOp>(op)) {
@@ -117,7 +118,7 @@ private:
         }
     OpBuilder builder(op);
     if (needsCluster) {
-      ClusterBarrierOp::create(builder, op->getLoc());
+      ClusterBarrierOp::create(builder, op->getLoc(), /*relaxed=*/false);
       state.clear();
     } else if (needsBarrier) {
       if (hasSeveralWarps)
@@ -181,7 +182,7 @@ void waitForCluster(Block &body) {
       builder.setInsertionPointAfter(lastLoad);
     else
       builder.setInsertionPointToStart(&body);
-    ClusterBarrierOp::create(builder, op.getLoc());
+    ClusterBarrierOp::create(builder, op.getLoc(), /*relaxed=*/true);
     return;
   }
 }

@@ -38,8 +38,11 @@ Value ctaCount(ImplicitLocOpBuilder &builder, tile::GridAxis axis) {
 
 void ctaBarrier(ImplicitLocOpBuilder &builder) { NVVM::BarrierOp::create(builder); }
 
-void clusterBarrier(ImplicitLocOpBuilder &builder) {
-  NVVM::ClusterArriveOp::create(builder, UnitAttr());
+void clusterBarrier(ImplicitLocOpBuilder &builder, bool isRelaxed) {
+  if (isRelaxed)
+    NVVM::ClusterArriveRelaxedOp::create(builder, UnitAttr());
+  else
+    NVVM::ClusterArriveOp::create(builder, UnitAttr());
   NVVM::ClusterWaitOp::create(builder, UnitAttr());
 }
 

@@ -18,7 +18,7 @@ mlir::Value ctaCount(mlir::ImplicitLocOpBuilder &builder, tile::GridAxis axis);
 
 /// All threads of the CTA, or of the cluster, or of the warp wait for each other and see each other's earlier writes.
 void ctaBarrier(mlir::ImplicitLocOpBuilder &builder);
-void clusterBarrier(mlir::ImplicitLocOpBuilder &builder);
+void clusterBarrier(mlir::ImplicitLocOpBuilder &builder, bool isRelaxed);
 /// Lets the next kernel of the stream start, and waits until the memory of those before is as they left it: what a kernel
 /// needs that the runtime launches before the one in front of it has ended.
 void waitForKernelBefore(mlir::ImplicitLocOpBuilder &builder);

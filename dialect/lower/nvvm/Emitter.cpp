@@ -111,8 +111,8 @@ LogicalResult Emitter::emit(Operation *op) {
         warpBarrier(builder);
         return success();
       })
-      .Case([&](kgpu::ClusterBarrierOp) {
-        clusterBarrier(builder);
+      .Case([&](kgpu::ClusterBarrierOp barrier) {
+        clusterBarrier(builder, barrier.getRelaxed());
         return success();
       })
       .Case([&](kgpu::RingOp ring) { return emitRing(ring); })

@@ -3,16 +3,16 @@
 // RUN: kpkg-opt --gpu-pipeline=chip=sm_80 %s | FileCheck %s --check-prefix=ALONE
 // RUN: kpkg-opt --gpu-pipeline=chip=sm_90a --lower-nvvm %s | FileCheck %s --check-prefix=CODE
 
-// Each CTA waits for the others to run before it writes to them, after its loads.
+// Each CTA waits for the others to run before it writes to them, with its loads still on their way.
 // CHECK-LABEL: tile.kernel @long_rows
 // CHECK-SAME: kgpu.cluster = 8 : i32
 // CHECK-SAME: kgpu.threads = 512 : i32
 // CHECK: tile.load
-// CHECK-NEXT: kgpu.cluster_barrier
+// CHECK-NEXT: kgpu.cluster_barrier relaxed
 // CHECK: %[[PART:.*]] = kgpu.partial_reduce sum %{{.*}} -> tensor<1x128xf32, #{{.*}}>
 // CHECK: %[[BUFFER:.*]] = kgpu.alloc
 // CHECK: kgpu.remote_store %[[PART]], %[[BUFFER]]
-// CHECK-NEXT: kgpu.cluster_barrier
+// CHECK-NEXT: kgpu.cluster_barrier{{$}}
 // CHECK-NEXT: kgpu.local_load %[[BUFFER]]
 // CHECK-NOT: barrier
 
@@ -20,10 +20,10 @@
 // ALONE-NOT: cluster
 // ALONE: kgpu.threads = 1024 : i32
 
-// CODE: nvvm.cluster.arrive
+// CODE: nvvm.cluster.arrive.relaxed
 // CODE: nvvm.cluster.wait
 // CODE-COUNT-8: nvvm.mapa {{.*}} : !llvm.ptr<3> -> !llvm.ptr<7>
-// CODE: nvvm.cluster.arrive
+// CODE: nvvm.cluster.arrive{{$}}
 !in = !tile.view<2xbf16, unit = 1, align = 16, divisible = 8, index = 32>
 !out = !tile.view<2xbf16, mut, unit = 1, align = 16, divisible = 8, index = 32>
 tile.kernel @long_rows(%x: !in, %y: !out) {
