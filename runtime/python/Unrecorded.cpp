@@ -1,5 +1,5 @@
-// The callable that stands before a PyTorch op and spares calls without gradients the way through autograd, whose kernel of an
-// extension's op is a Python function and costs as much again as the call. Written against CPython itself: it is on the path of every call.
+// The callable that stands before a PyTorch op and spares plain calls the way through autograd's key of the dispatcher, whose kernel of an
+// extension's op is a Python function and costs several times the call. Written against CPython itself: it is on the path of every call.
 // SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
 #include "runtime/python/Unrecorded.h"
 
@@ -7,6 +7,10 @@
 #include <cstdint>
 #include <dlfcn.h>
 #include <structmember.h>
+#include <utility>
+#include <vector>
+
+#include <nanobind/stl/vector.h>
 
 namespace kpkg::python {
 namespace {
@@ -14,22 +18,34 @@ namespace {
 struct Unrecorded {
   PyObject_HEAD;
   vectorcallfunc call;
-  PyObject *target;
-  PyObject *tensor;
-  PyObject *isGradEnabled;
-  PyObject *scope;
+  PyObject *target, *record;    ///< the op, and what makes autograd record a call of it
+  PyObject *tensor, *parameter; ///< the types
+  PyObject *isGradEnabled, *countFunctionModes;
+  PyObject *forwardMode; ///< the dictionary of torch.autograd.forward_ad
 };
 
-/// c10::impl::tls_(is|set)_dispatch_key_excluded(DispatchKey, bool): what `scope` does in the end, without its 1.5 us in Python. They are no
-/// part of PyTorch's stable ABI, so they are used only once `useKeySwitch` has seen them do what they should.
-struct KeySwitch {
+/// c10::impl's functions for the thread's state of the dispatcher, which Python asks for and changes in microseconds. They are no part of
+/// PyTorch's stable ABI, so they are used only once `useDispatchState` has seen them do what they should.
+struct DispatchState {
+  bool works = false;
+  bool (*isIncluded)(uint16_t key) = nullptr;
   bool (*isExcluded)(uint16_t key) = nullptr;
   void (*setExcluded)(uint16_t key, bool excluded) = nullptr;
-  uint16_t key = 0;
+  uint16_t autograd = 0;
+  std::vector<uint16_t> modes;    ///< keys that are included while something is to see all calls: torch.func, dispatch modes, tracing
+  std::vector<uint16_t> autocast; ///< keys that are excluded while autocast is off
 };
-KeySwitch keySwitch;
+DispatchState state;
 
-PyObject *requiresGrad, *enterName, *exitName; ///< interned names
+/// Whether nothing but autograd and autocast has to see a call.
+bool isPlain() {
+  for (uint16_t key : state.modes)
+    if (state.isIncluded(key))
+      return false;
+  return true;
+}
+
+PyObject *requiresGrad, *currentLevel; ///< interned names
 
 /// 1 or 0; -1 with an exception set.
 int needsGradient(const Unrecorded &self, PyObject *value) {
@@ -63,62 +79,69 @@ int mayRecord(const Unrecorded &self, PyObject *const *values, Py_ssize_t count)
   return 0;
 }
 
-/// Leaves the scope; an exception of the call goes on.
-bool leave(PyObject *scope) {
-  PyObject *type, *value, *trace;
-  PyErr_Fetch(&type, &value, &trace);
-  PyObject *none[] = {scope, Py_None, Py_None, Py_None};
-  PyObject *left = PyObject_VectorcallMethod(exitName, none, 4, nullptr);
-  Py_XDECREF(left);
-  if (left || type)
-    PyErr_Restore(type, value, trace);
-  return left != nullptr;
+bool isForwardMode(const Unrecorded &self) {
+  PyObject *level = PyDict_GetItem(self.forwardMode, currentLevel);
+  return !level || PyLong_AsLong(level) >= 0;
+}
+
+/// Whether `record` can make the call: on plain tensors, with nothing else to see it.
+bool canRecordDirectly(const Unrecorded &self, PyObject *const *values, Py_ssize_t count) {
+  if (state.isExcluded(state.autograd))
+    return false;
+  for (uint16_t key : state.autocast)
+    if (!state.isExcluded(key))
+      return false;
+  for (Py_ssize_t i = 0; i < count; ++i) {
+    auto *type = reinterpret_cast<PyObject *>(Py_TYPE(values[i]));
+    if (type != self.tensor && type != self.parameter && PyType_IsSubtype(Py_TYPE(values[i]), reinterpret_cast<PyTypeObject *>(self.tensor)))
+      return false;
+  }
+  PyObject *modes = PyObject_CallNoArgs(self.countFunctionModes);
+  bool none = modes && PyLong_AsLong(modes) == 0;
+  Py_XDECREF(modes);
+  PyErr_Clear();
+  return none;
 }
 
 PyObject *callUnrecorded(PyObject *object, PyObject *const *args, size_t flags, PyObject *names) {
   const Unrecorded &self = *reinterpret_cast<Unrecorded *>(object);
+  if (!state.works || isForwardMode(self) || !isPlain())
+    return PyObject_Vectorcall(self.target, args, flags, names);
   Py_ssize_t count = PyVectorcall_NARGS(flags) + (names ? PyTuple_GET_SIZE(names) : 0);
   int records = mayRecord(self, args, count);
   if (records < 0)
     return nullptr;
-  if (records)
-    return PyObject_Vectorcall(self.target, args, flags, names);
-  if (keySwitch.setExcluded) {
-    bool before = keySwitch.isExcluded(keySwitch.key);
-    keySwitch.setExcluded(keySwitch.key, true);
-    PyObject *result = PyObject_Vectorcall(self.target, args, flags, names);
-    keySwitch.setExcluded(keySwitch.key, before);
-    return result;
+  if (records) {
+    bool direct = !names && canRecordDirectly(self, args, count);
+    return PyObject_Vectorcall(direct ? self.record : self.target, args, flags, names);
   }
-  PyObject *scope = PyObject_CallNoArgs(self.scope);
-  PyObject *entered = scope ? PyObject_CallMethodNoArgs(scope, enterName) : nullptr;
-  PyObject *result = nullptr;
-  if (entered) {
-    result = PyObject_Vectorcall(self.target, args, flags, names);
-    if (!leave(scope))
-      Py_CLEAR(result);
-  }
-  Py_XDECREF(entered);
-  Py_XDECREF(scope);
+  bool before = state.isExcluded(state.autograd);
+  state.setExcluded(state.autograd, true);
+  PyObject *result = PyObject_Vectorcall(self.target, args, flags, names);
+  state.setExcluded(state.autograd, before);
   return result;
 }
 
 int initialise(PyObject *object, PyObject *args, PyObject *) {
   auto &self = *reinterpret_cast<Unrecorded *>(object);
-  PyObject *target, *tensor, *isGradEnabled, *scope;
-  if (!PyArg_ParseTuple(args, "OO!OO", &target, &PyType_Type, &tensor, &isGradEnabled, &scope))
+  PyObject *target, *record, *tensor, *parameter, *isGradEnabled, *countFunctionModes, *forwardMode;
+  if (!PyArg_ParseTuple(args, "OOO!O!OOO!", &target, &record, &PyType_Type, &tensor, &PyType_Type, &parameter, &isGradEnabled, &countFunctionModes,
+                        &PyDict_Type, &forwardMode))
     return -1;
   self.call = callUnrecorded;
   self.target = Py_NewRef(target);
+  self.record = Py_NewRef(record);
   self.tensor = Py_NewRef(tensor);
+  self.parameter = Py_NewRef(parameter);
   self.isGradEnabled = Py_NewRef(isGradEnabled);
-  self.scope = Py_NewRef(scope);
+  self.countFunctionModes = Py_NewRef(countFunctionModes);
+  self.forwardMode = Py_NewRef(forwardMode);
   return 0;
 }
 
 void destroy(PyObject *object) {
   auto &self = *reinterpret_cast<Unrecorded *>(object);
-  for (PyObject *member : {self.target, self.tensor, self.isGradEnabled, self.scope})
+  for (PyObject *member : {self.target, self.record, self.tensor, self.parameter, self.isGradEnabled, self.countFunctionModes, self.forwardMode})
     Py_XDECREF(member);
   PyTypeObject *type = Py_TYPE(object);
   type->tp_free(object);
@@ -142,34 +165,44 @@ PyType_Spec spec = {"kpkg._native.Unrecorded", sizeof(Unrecorded), 0, Py_TPFLAGS
 
 } // namespace
 
-/// `key` is PyTorch's number of the dispatch key of autograd; `isExcluded` asks PyTorch about it. False when the functions are not there or do
-/// something else, and then `scope` is used.
-static bool useKeySwitch(uint16_t key, const nanobind::callable &isExcluded) {
-  KeySwitch found;
+/// Keys are PyTorch's numbers of them; `isIncluded` and `isExcluded` ask PyTorch about them. False when the functions are not there or do
+/// something else, and then every call goes to its target.
+static bool useDispatchState(uint16_t autograd, std::vector<uint16_t> modes, std::vector<uint16_t> autocast,
+                             const nanobind::callable &isIncluded, const nanobind::callable &isExcluded) {
   void *library = ::dlopen("libc10.so", RTLD_NOW | RTLD_NOLOAD);
   if (!library)
     return false;
+  DispatchState found;
+  found.isIncluded = reinterpret_cast<bool (*)(uint16_t)>(::dlsym(library, "_ZN3c104impl28tls_is_dispatch_key_includedENS_11DispatchKeyE"));
   found.isExcluded = reinterpret_cast<bool (*)(uint16_t)>(::dlsym(library, "_ZN3c104impl28tls_is_dispatch_key_excludedENS_11DispatchKeyE"));
   found.setExcluded = reinterpret_cast<void (*)(uint16_t, bool)>(::dlsym(library, "_ZN3c104impl29tls_set_dispatch_key_excludedENS_11DispatchKeyEb"));
-  found.key = key;
-  if (!found.isExcluded || !found.setExcluded)
+  if (!found.isIncluded || !found.isExcluded || !found.setExcluded)
     return false;
-  bool before = nanobind::cast<bool>(isExcluded());
-  bool works = found.isExcluded(key) == before;
+  auto agrees = [&](uint16_t key) {
+    return found.isIncluded(key) == nanobind::cast<bool>(isIncluded(key)) && found.isExcluded(key) == nanobind::cast<bool>(isExcluded(key));
+  };
+  found.works = true;
+  bool before = nanobind::cast<bool>(isExcluded(autograd));
   for (bool excluded : {true, false, true, before}) {
-    found.setExcluded(key, excluded);
-    works &= nanobind::cast<bool>(isExcluded()) == excluded && found.isExcluded(key) == excluded;
+    found.setExcluded(autograd, excluded);
+    found.works &= nanobind::cast<bool>(isExcluded(autograd)) == excluded && agrees(autograd);
   }
-  if (works)
-    keySwitch = found;
-  return works;
+  for (const std::vector<uint16_t> &keys : {modes, autocast})
+    for (uint16_t key : keys)
+      found.works &= agrees(key);
+  found.autograd = autograd;
+  found.modes = std::move(modes);
+  found.autocast = std::move(autocast);
+  if (found.works)
+    state = std::move(found);
+  return state.works;
 }
 
 void defineUnrecorded(nanobind::module_ &module) {
-  module.def("use_key_switch", useKeySwitch, nanobind::arg("key"), nanobind::arg("is_excluded"));
+  module.def("use_dispatch_state", useDispatchState, nanobind::arg("autograd"), nanobind::arg("modes"), nanobind::arg("autocast"),
+             nanobind::arg("is_included"), nanobind::arg("is_excluded"));
   requiresGrad = PyUnicode_InternFromString("requires_grad");
-  enterName = PyUnicode_InternFromString("__enter__");
-  exitName = PyUnicode_InternFromString("__exit__");
+  currentLevel = PyUnicode_InternFromString("_current_level");
   PyObject *type = PyType_FromSpec(&spec);
   if (!type || PyModule_AddObjectRef(module.ptr(), "Unrecorded", type) != 0)
     throw nanobind::python_error();

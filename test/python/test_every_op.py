@@ -140,9 +140,99 @@ def test_gradient_of_an_op_without_one(ops):
         op(x, x)
 
 
-def test_torch_func_is_refused_clearly(ops):
-    with pytest.raises(RuntimeError, match="cannot be differentiated by torch.func"):
-        torch.func.grad(lambda x: torch.ops.kpkg.softmax(x).sum())(torch.randn(3))
+# ---- torch.func and forward mode -------------------------------------------------------------------------------------------------------------
+
+T = torch.func
+D = torch.randn(3, 5, dtype=torch.float64, generator=torch.Generator().manual_seed(4))
+TRANSFORMS = {
+    "grad": lambda f, x: T.grad(lambda x: f(x).square().sum())(x),
+    "vmap of grad": lambda f, x: T.vmap(T.grad(lambda x: f(x).square().sum()))(x),
+    "jacrev": lambda f, x: T.jacrev(f)(x),
+    "jacfwd": lambda f, x: T.jacfwd(f)(x),
+    "jvp": lambda f, x: T.jvp(f, (x,), (x + 1,)),
+    "hessian": lambda f, x: T.hessian(lambda x: f(x).square().sum())(x),
+    "jacrev twice": lambda f, x: T.jacrev(T.jacrev(lambda x: f(x).square().sum()))(x),
+    "grad of grad": lambda f, x: T.grad(lambda x: T.grad(lambda x: f(x).square().sum())(x).square().sum())(x),
+    "an inner level that sees constants": lambda f, x: T.grad(lambda x: T.grad(lambda z: (z * f(x)).sum())(x.detach() * 2).square().sum())(x),
+}
+FIRST_ORDER = ("grad", "vmap of grad", "jacrev")
+
+
+@pytest.mark.parametrize("transform", TRANSFORMS)
+@pytest.mark.parametrize("name", ["softmax", "layer_norm", "linear"])
+def test_torch_func(name, transform, ops):
+    weight = torch.randn(5, 5, dtype=torch.float64, generator=torch.Generator().manual_seed(5))
+    mine, theirs = {
+        "softmax": (lambda x: torch.ops.kpkg.softmax(x, -1), lambda x: x.softmax(-1)),
+        "layer_norm": (lambda x: torch.ops.kpkg.layer_norm(x, [5], weight[0]), lambda x: torch.nn.functional.layer_norm(x, [5], weight[0])),
+        "linear": (lambda x: torch.ops.kpkg.linear(x, weight), lambda x: torch.nn.functional.linear(x, weight)),
+    }[name]
+    with kpkg.fallback_policy("strict" if transform in FIRST_ORDER else "silent"):
+        if transform == "hessian" and name != "softmax":  # forward mode over reverse mode
+            with pytest.raises(kpkg.KernelError, match=f"{name}_autograd has no forward-mode derivative.*jacrev twice"):
+                TRANSFORMS[transform](mine, D)
+            return
+        assert_close(TRANSFORMS[transform](mine, D), TRANSFORMS[transform](theirs, D))
+
+
+def test_strict_forward_mode_is_an_error(ops):
+    with pytest.raises(kpkg.KernelError, match="kpkg::softmax has no forward-mode derivative.*strict"):
+        T.jvp(torch.ops.kpkg.softmax, (D,), (D,))
+
+
+def test_dual_tensors(ops):
+    forward = torch.autograd.forward_ad
+
+    def tangent(function):
+        with forward.dual_level():
+            return forward.unpack_dual(function(forward.make_dual(D, D + 1))).tangent
+
+    with kpkg.fallback_policy("silent"):
+        assert_close(tangent(lambda x: ops["kpkg::softmax"](x, -1)), tangent(lambda x: x.softmax(-1)))
+
+
+def test_first_derivative_that_could_be_differentiated_again_is_the_packages(ops):
+    x = D.clone().requires_grad_()
+    (first,) = torch.autograd.grad(torch.ops.kpkg.softmax(x).square().sum(), x, create_graph=True)
+    assert_close(first, torch.autograd.grad(x.softmax(-1).square().sum(), x)[0])
+    assert first.requires_grad
+
+
+def test_lists_of_a_recorded_call(ops):
+    """The caller may change them afterwards."""
+    x, shape = D.clone().requires_grad_(), [5]
+    y = torch.ops.kpkg.layer_norm(x, shape)
+    shape[0] = 7
+    y.square().sum().backward()
+    (expected,) = torch.autograd.grad(torch.nn.functional.layer_norm(x, [5]).square().sum(), x)
+    assert_close(x.grad, expected)
+
+
+def test_modes_see_recorded_calls(ops):
+    """The short way of plain calls is not taken where something is to see them."""
+    from torch.overrides import TorchFunctionMode
+    from torch.utils._python_dispatch import TorchDispatchMode
+
+    seen = []
+
+    class Functions(TorchFunctionMode):
+        def __torch_function__(self, func, types, args=(), kwargs=None):
+            seen.append(func)
+            return func(*args, **(kwargs or {}))
+
+    class Calls(TorchDispatchMode):
+        def __torch_dispatch__(self, func, types, args=(), kwargs=None):
+            seen.append(func)
+            return func(*args, **(kwargs or {}))
+
+    x = D.clone().requires_grad_()
+    for mode in (Functions, Calls):
+        seen.clear()
+        with mode():
+            y = torch.ops.kpkg.softmax(x)
+        assert len([f for f in seen if "softmax" in str(f)]) == 1 and y.requires_grad, seen
+    with torch.autocast("cpu", dtype=torch.bfloat16), kpkg.fallback_policy("silent"):
+        assert torch.ops.kpkg.gemm(x.float(), x.float().T).dtype == torch.bfloat16
 
 
 # ---- autocast ------------------------------------------------------------------------------------------------------------------------------

@@ -18,7 +18,7 @@ import torch
 from kpkg import _autograd, _fake, _policy, _transforms, _vjp
 from kpkg._errors import KernelError
 from kpkg._library import CustomOpLibrary, Op
-from kpkg._native import Unrecorded, last_error, use_key_switch
+from kpkg._native import Unrecorded, last_error, use_dispatch_state
 
 _OLDEST_TORCH = (2, 10)
 _FALLBACK_NAMESPACE = "kpkg_fallback"
@@ -42,11 +42,19 @@ def _extension() -> ctypes.CDLL:
     library.kpkg_torch_register.argtypes = [ctypes.c_void_p, ctypes.c_char_p, ctypes.c_char_p, ctypes.c_int32, ctypes.c_char_p]
     library.kpkg_torch_use_fallback.argtypes = [ctypes.c_void_p, ctypes.c_char_p]
     library.kpkg_torch_set_fallback_error.argtypes = [ctypes.c_char_p]
-    autograd = torch._C.DispatchKey.AutogradFunctionality
-    use_key_switch(int(autograd), lambda: torch._C._dispatch_tls_is_dispatch_key_excluded(autograd))
+    keys = torch._C.DispatchKey
+    modes = [keys.FuncTorchDynamicLayerFrontMode, keys.Python, keys.PythonTLSSnapshot, keys.Functionalize, keys.PreDispatch, torch._C._dispatch_key_parse("Tracer")]
+    use_dispatch_state(
+        int(keys.AutogradFunctionality), [int(key) for key in modes], [int(keys.AutocastCPU), int(keys.AutocastCUDA)],
+        lambda key: torch._C._dispatch_tls_is_dispatch_key_included(_key(key)), lambda key: torch._C._dispatch_tls_is_dispatch_key_excluded(_key(key)),
+    )  # fmt: skip
     # Without a backward, PyTorch would warn in backward() and go on with gradients missing: that must be an error.
     warnings.filterwarnings("error", message=".*autograd kernel was not registered to the Autograd key")
     return library
+
+
+def _key(number: int) -> torch._C.DispatchKey:
+    return torch._C.DispatchKey(number)  # type: ignore[call-arg]
 
 
 def _check(status: int) -> None:
@@ -131,7 +139,7 @@ def _register_autograd(op: Op, namespace: str, forward: Op | None) -> None:
     """`forward` is the op whose backward this one is."""
     name = f"{namespace}::{op.name.partition('::')[2]}"
     if forward is not None:
-        _autograd.refuse_second(name, forward.name, _fragment(namespace))
+        _autograd.register_gradient(name, lambda: _current_ops[name], forward, _fragment(namespace))
     elif op.backward or (_vjp.implementation(op.name) and not any(a.mutates for a in op.arguments)):
         op._is_recorded = True
         _autograd.register(name, lambda: _current_ops[name], _fragment(namespace))
@@ -139,7 +147,8 @@ def _register_autograd(op: Op, namespace: str, forward: Op | None) -> None:
         return
     for call in (op._torch, op._default):
         if not isinstance(call._op, Unrecorded):
-            call._op = Unrecorded(call._op, torch.Tensor, torch.is_grad_enabled, torch._C._AutoDispatchBelowAutograd)
+            types, asked = (torch.Tensor, torch.nn.Parameter), (torch.is_grad_enabled, torch._C._len_torch_function_stack)
+            call._op = Unrecorded(call._op, _autograd.recorder(name), *types, *asked, vars(torch.autograd.forward_ad))
 
 
 def _register_fakes(op: Op, namespace: str, has_out: bool) -> None:

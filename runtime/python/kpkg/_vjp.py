@@ -42,6 +42,8 @@ def differentiate(function: Callable[..., Any], arguments: Sequence[Any], wanted
 
     Zeros where a result does not depend on an argument. With gradients enabled, these gradients can be differentiated again.
     """
+    if torch._C._are_functorch_transforms_active():
+        return _differentiate_functionally(function, arguments, wanted, grads)
     again = torch.is_grad_enabled()
 
     def leaf(i: int, value: Any) -> Any:
@@ -53,12 +55,29 @@ def differentiate(function: Callable[..., Any], arguments: Sequence[Any], wanted
         leaves = [leaf(i, value) for i, value in enumerate(arguments)]
         results = function(*leaves)
         results = results if isinstance(results, tuple) else (results,)
-        pairs = [(r, g) for r, g in zip(results, grads) if g is not None and r.requires_grad]
+        pairs = [(r, g) for r, g in zip(results, grads) if g is not None and r is not None and r.requires_grad]
         inputs = [leaves[i] for i in wanted]
         if not pairs or not inputs:
             return [torch.zeros_like(x) for x in inputs]
         found = torch.autograd.grad([r for r, _ in pairs], inputs, [g.expand(r.shape) for r, g in pairs], allow_unused=True, create_graph=again)
     return [torch.zeros_like(x) if g is None else g for x, g in zip(inputs, found)]
+
+
+def _differentiate_functionally(function: Callable[..., Any], arguments: Sequence[Any], wanted: Sequence[int], grads: Sequence[Tensor | None]) -> list[Tensor]:
+    """The same within transforms of torch.func, which know no leaves."""
+    if not wanted:
+        return []
+
+    def of_wanted(*values: Tensor) -> tuple[Tensor, ...]:
+        given = list(arguments)
+        for i, value in zip(wanted, values):
+            given[i] = value
+        results = function(*given)
+        results = results if isinstance(results, tuple) else (results,)
+        return tuple(r for r, g in zip(results, grads) if g is not None and r is not None)
+
+    results, pull = torch.func.vjp(of_wanted, *(arguments[i] for i in wanted))
+    return list(pull(tuple(g.expand(r.shape) for r, g in zip(results, (g for g in grads if g is not None)))))
 
 
 def _zeros_for_bias(known: dict[str, Any]) -> dict[str, Any]:
@@ -86,6 +105,11 @@ _BY_RESULT: dict[str, Callable[..., Tensor]] = {
     "kpkg::sigmoid": lambda grad, out: aten.sigmoid_backward(grad, out),
     "kpkg::tanh": lambda grad, out: aten.tanh_backward(grad, out),
 }
+
+
+def has_formula(name: str) -> bool:
+    """Whether PyTorch has the gradient of op `name` as an expression, for which nothing has to be recorded."""
+    return name in _BY_RESULT
 
 
 def fallback_of_gradient(backward: Op, forward: Op) -> Callable[..., Any] | None:
