@@ -23,7 +23,7 @@ if str(_BUILD / "python") not in sys.path:
 
 import kpkg  # noqa: E402
 
-OPS = ("softmax", "log_softmax", "layer_norm", "native_layer_norm", "rms_norm", "mm", "bmm", "addmm", "baddbmm")
+OPS = ("softmax", "log_softmax", "layer_norm", "native_layer_norm", "rms_norm", "mm", "bmm", "addmm", "baddbmm", "conv1d", "conv2d", "conv3d", "conv_transpose1d", "conv_transpose2d", "conv_transpose3d")
 
 
 @functools.cache
@@ -97,3 +97,31 @@ def baddbmm(input: Tensor, batch1: Tensor, batch2: Tensor, *, beta: float = 1, a
     _need(input.dtype == batch1.dtype, "baddbmm takes one dtype")
     result: Tensor = _library("gemm").gemm_batched(batch1, batch2, alpha, beta, input)
     return result
+
+
+def _each(value: Any) -> list[int]:
+    return [value] if isinstance(value, int) else list(value)
+
+
+def _conv(rank: int) -> Any:
+    def conv(input: Tensor, weight: Tensor, bias: Tensor | None = None, stride: Any = 1, padding: Any = 0, dilation: Any = 1, groups: int = 1) -> Tensor:
+        numbers, word = ([0], padding) if isinstance(padding, str) else (_each(padding), "")
+        result: Tensor = getattr(_library("conv"), f"conv{rank}d")(input, weight, bias, _each(stride), numbers, _each(dilation), groups, word)
+        return result
+
+    return conv
+
+
+def _conv_transpose(rank: int) -> Any:
+    def conv(
+        input: Tensor, weight: Tensor, bias: Tensor | None = None, stride: Any = 1, padding: Any = 0, output_padding: Any = 0, groups: int = 1, dilation: Any = 1
+    ) -> Tensor:
+        op = getattr(_library("conv"), f"conv_transpose{rank}d")
+        result: Tensor = op(input, weight, bias, _each(stride), _each(padding), _each(output_padding), groups, _each(dilation))
+        return result
+
+    return conv
+
+
+conv1d, conv2d, conv3d = map(_conv, (1, 2, 3))
+conv_transpose1d, conv_transpose2d, conv_transpose3d = map(_conv_transpose, (1, 2, 3))

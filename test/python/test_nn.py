@@ -39,6 +39,13 @@ CASES = [
     (nn.InstanceNorm1d, (4,), (3, 4, 6)),
     (nn.InstanceNorm2d, (4,), (4, 5, 5)),
     (nn.InstanceNorm3d, (4,), (3, 4, 2, 5, 5)),
+    (nn.Conv1d, (3, 4, 3, 2, 1), (2, 3, 9)),
+    (nn.Conv2d, (4, 6, 3, 1, "same", 2, 2), (2, 4, 7, 8)),
+    (nn.Conv2d, (4, 6, (3, 2), 1, 1, 1, 1, False, "reflect"), (4, 7, 8)),
+    (nn.Conv3d, (2, 3, 2, 1, 1), (1, 2, 4, 5, 3)),
+    (nn.ConvTranspose1d, (3, 4, 3, 2, 1, 1), (2, 3, 9)),
+    (nn.ConvTranspose2d, (4, 6, 4, 2, 1), (2, 4, 5, 5)),
+    (nn.ConvTranspose3d, (2, 3, 2, 2), (1, 2, 3, 2, 3)),
     (nn.MaxPool1d, (2,), (2, 7)),
     (nn.MaxPool2d, (3, 2, 1), (1, 2, 7, 7)),
     (nn.MaxPool3d, (2,), (1, 2, 4, 4, 4)),
@@ -116,6 +123,13 @@ def test_modes_that_are_no_op_of_kpkg():
     assert nn.ReLU(inplace=True)(y) is y
     pooled, indices = nn.MaxPool2d(2, return_indices=True)(x)
     assert indices.dtype == torch.int64 and pooled.shape == indices.shape
+
+
+def test_transposed_convolutions_of_a_given_size():
+    mine, theirs = pair(nn.ConvTranspose2d, (3, 4, 3, 2, 1))
+    x = torch.randn(2, 3, 5, 6)
+    for size in ([9, 11], [10, 12]):
+        assert_close(mine(x, size), theirs(x, size))
 
 
 def test_copies_keep_what_they_are():

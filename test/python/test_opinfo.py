@@ -20,8 +20,9 @@ if "expecttest" not in sys.modules:  # imported, but not used, by the samples' m
     sys.modules["expecttest"] = stand_in
 from torch.testing._internal.common_methods_invocations import op_db  # noqa: E402
 
-FULL_NAMES = {"layer_norm": "nn.functional.layer_norm", "rms_norm": "nn.functional.rms_norm"}
-CONTRACTIONS = ("mm", "bmm", "addmm", "baddbmm")
+CONVOLUTIONS = tuple(f"conv{kind}{rank}d" for kind in ("", "_transpose") for rank in (1, 2, 3))
+FULL_NAMES = {name: f"nn.functional.{name}" for name in ("layer_norm", "rms_norm", *CONVOLUTIONS)}
+CONTRACTIONS = ("mm", "bmm", "addmm", "baddbmm", *CONVOLUTIONS)
 ROUND_OFF = {torch.float64: 2.0**-53, torch.float32: 2.0**-24, torch.float16: 2.0**-11, torch.bfloat16: 2.0**-8}
 
 
@@ -66,7 +67,7 @@ def test_samples(name, dtype):
                 for result, reference, eager in zip(results, references, expected, strict=True):
                     assert result.dtype == eager.dtype
                     if name in CONTRACTIONS:
-                        magnitude = info.op(*(abs(to_float64(a)) if isinstance(a, torch.Tensor) else a for a in args), **{k: abs(v) for k, v in kwargs.items()})
+                        magnitude = info.op(*(abs(to_float64(a)) if isinstance(a, torch.Tensor) else a for a in args), **{k: abs(v) if isinstance(v, (torch.Tensor, float, int)) else v for k, v in kwargs.items()})
                     else:
                         magnitude = reference.abs().amax() if reference.numel() else reference
                     close(result, reference, magnitude)

@@ -237,6 +237,35 @@ def _avg_pool(rank: int) -> Callable[..., Any]:
     return pool
 
 
+def _conv(rank: int) -> Callable[..., Any]:
+    function = getattr(F, f"conv{rank}d")
+
+    def conv(input: Tensor, weight: Tensor, bias: Tensor | None = None, stride: list[int] = [1], padding: list[int] = [0], dilation: list[int] = [1], groups: int = 1, auto_pad: str = "") -> Any:  # noqa: B006
+        return function(input, weight, bias, stride, auto_pad or padding, dilation, groups)
+
+    return conv
+
+
+def _conv_fused(rank: int) -> Callable[..., Any]:
+    run = _conv(rank)
+
+    def conv(input: Tensor, weight: Tensor, bias: Tensor | None = None, residual: Tensor | None = None, stride: list[int] = [1], padding: list[int] = [0], dilation: list[int] = [1], groups: int = 1, auto_pad: str = "", activation: str = "none") -> Any:  # noqa: B006
+        result = run(input, weight, bias, stride, padding, dilation, groups, auto_pad)
+        result = result if residual is None else result + residual
+        return result if activation == "none" else getattr(F, activation)(result)
+
+    return conv
+
+
+def _conv_transpose(rank: int) -> Callable[..., Any]:
+    function = getattr(F, f"conv_transpose{rank}d")
+
+    def conv(input: Tensor, weight: Tensor, bias: Tensor | None = None, stride: list[int] = [1], padding: list[int] = [0], output_padding: list[int] = [0], groups: int = 1, dilation: list[int] = [1]) -> Any:  # noqa: B006
+        return function(input, weight, bias, stride, padding, output_padding, groups, dilation)
+
+    return conv
+
+
 FALLBACKS: dict[str, Callable[..., Any]] = {
     f"kpkg::{function.__name__}": function
     for function in (
@@ -254,3 +283,6 @@ for _rank in (1, 2, 3):
     FALLBACKS[f"kpkg::max_pool{_rank}d"] = _max_pool(_rank, False)
     FALLBACKS[f"kpkg::max_pool{_rank}d_with_indices"] = _max_pool(_rank, True)
     FALLBACKS[f"kpkg::avg_pool{_rank}d"] = _avg_pool(_rank)
+    FALLBACKS[f"kpkg::conv{_rank}d"] = _conv(_rank)
+    FALLBACKS[f"kpkg::conv{_rank}d_fused"] = _conv_fused(_rank)
+    FALLBACKS[f"kpkg::conv_transpose{_rank}d"] = _conv_transpose(_rank)

@@ -16,6 +16,7 @@ from __future__ import annotations
 from torch import nn as _torch_nn
 
 from kpkg.nn._activations import ELU, GELU, SELU, Hardsigmoid, Hardswish, Hardtanh, LeakyReLU, Mish, ReLU, ReLU6, Sigmoid, SiLU, Softplus, Tanh
+from kpkg.nn._convolutions import Conv1d, Conv2d, Conv3d, ConvTranspose1d, ConvTranspose2d, ConvTranspose3d
 from kpkg.nn._layer import Layer
 from kpkg.nn._loss import CrossEntropyLoss
 from kpkg.nn._norms import (
@@ -35,8 +36,8 @@ from kpkg.nn._pooling import AvgPool1d, AvgPool2d, AvgPool3d, MaxPool1d, MaxPool
 from kpkg.nn._products import GEMM, Linear
 
 __all__ = [
-    "ELU", "GELU", "GEMM", "SELU", "AvgPool1d", "AvgPool2d", "AvgPool3d", "BatchNorm1d", "BatchNorm2d", "BatchNorm3d", "CrossEntropyLoss",
-    "GroupNorm", "Hardsigmoid", "Hardswish", "Hardtanh", "InstanceNorm1d", "InstanceNorm2d", "InstanceNorm3d", "Layer", "LayerNorm",
+    "ELU", "GELU", "GEMM", "SELU", "AvgPool1d", "AvgPool2d", "AvgPool3d", "BatchNorm1d", "BatchNorm2d", "BatchNorm3d", "Conv1d", "Conv2d",
+    "Conv3d", "ConvTranspose1d", "ConvTranspose2d", "ConvTranspose3d", "CrossEntropyLoss", "GroupNorm", "Hardsigmoid", "Hardswish", "Hardtanh", "InstanceNorm1d", "InstanceNorm2d", "InstanceNorm3d", "Layer", "LayerNorm",
     "LeakyReLU", "Linear", "LogSoftmax", "MaxPool1d", "MaxPool2d", "MaxPool3d", "Mish", "RMSNorm", "ReLU", "ReLU6", "SiLU", "Sigmoid",
     "Softmax", "Softplus", "Tanh", "replacements",
 ]  # fmt: skip

@@ -1,0 +1,85 @@
+"""Convolution layers of `kpkg.nn`: drop-in for those of `torch.nn`.
+
+SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
+"""
+
+from __future__ import annotations
+
+from typing import Any, cast
+
+import torch
+from torch import Tensor, nn
+
+from kpkg.nn._layer import Layer
+
+
+class _Convolution(Layer):
+    def _example_input(self) -> Tensor:
+        reach = [d * (k - 1) + 1 for k, d in zip(self.kernel_size, self.dilation)]
+        return torch.empty(1, self.in_channels, *reach, device="meta")
+
+    def _stands_back(self) -> bool:
+        return bool(self.padding_mode != "zeros")
+
+
+class _Conv(_Convolution):
+    def _arguments(self, input: Tensor) -> tuple[Any, ...]:
+        named = isinstance(self.padding, str)
+        padding = [0] if named else list(self.padding)
+        rest = (list(self.stride), padding, list(self.dilation), self.groups, self.padding if named else "")
+        return input, self.weight, self.bias, *rest
+
+
+class _ConvTranspose(_Convolution):
+    def _arguments(self, input: Tensor) -> tuple[Any, ...]:
+        return self._with_padding(input, list(self.output_padding))
+
+    def _with_padding(self, input: Tensor, output_padding: list[int]) -> tuple[Any, ...]:
+        return input, self.weight, self.bias, list(self.stride), list(self.padding), output_padding, self.groups, list(self.dilation)
+
+    def forward(self, input: Tensor, output_size: list[int] | None = None) -> Tensor:
+        """As the layer of torch.nn: a given `output_size` decides between the results that the stride allows."""
+        if output_size is None:
+            return super().forward(input)
+        if not self._kpkg_wanted or self._stands_back() or not self._kpkg_op.is_available:
+            return cast(Tensor, self.torch_layer.forward(self, input, output_size))  # type: ignore[arg-type, call-arg]
+        more = self._output_padding(  # type: ignore[operator]
+            input, output_size, self.stride, self.padding, self.kernel_size, len(self.kernel_size), self.dilation
+        )
+        return cast(Tensor, self._kpkg_op(*self._with_padding(input, list(more))))
+
+
+class Conv1d(_Conv, nn.Conv1d):
+    """Convolution over (N, C, L) or (C, L). With a padding_mode other than zeros PyTorch runs."""
+
+    kpkg_ops, torch_layer = ("kpkg::conv1d",), nn.Conv1d
+
+
+class Conv2d(_Conv, nn.Conv2d):
+    """Convolution over (N, C, H, W) or (C, H, W). With a padding_mode other than zeros PyTorch runs."""
+
+    kpkg_ops, torch_layer = ("kpkg::conv2d",), nn.Conv2d
+
+
+class Conv3d(_Conv, nn.Conv3d):
+    """Convolution over (N, C, D, H, W) or (C, D, H, W). With a padding_mode other than zeros PyTorch runs."""
+
+    kpkg_ops, torch_layer = ("kpkg::conv3d",), nn.Conv3d
+
+
+class ConvTranspose1d(_ConvTranspose, nn.ConvTranspose1d):
+    """Transposed convolution over (N, C, L) or (C, L)."""
+
+    kpkg_ops, torch_layer = ("kpkg::conv_transpose1d",), nn.ConvTranspose1d
+
+
+class ConvTranspose2d(_ConvTranspose, nn.ConvTranspose2d):
+    """Transposed convolution over (N, C, H, W) or (C, H, W)."""
+
+    kpkg_ops, torch_layer = ("kpkg::conv_transpose2d",), nn.ConvTranspose2d
+
+
+class ConvTranspose3d(_ConvTranspose, nn.ConvTranspose3d):
+    """Transposed convolution over (N, C, D, H, W) or (C, D, H, W)."""
+
+    kpkg_ops, torch_layer = ("kpkg::conv_transpose3d",), nn.ConvTranspose3d
