@@ -23,6 +23,7 @@ int main(int argc, char **argv) {
   addBuild(app, exitCode);
   addRun(app, exitCode);
   addBench(app, exitCode);
+  addProfile(app, exitCode);
   addTune(app, exitCode);
   addInfo(app, exitCode);
   addExplain(app, exitCode);
