@@ -36,27 +36,6 @@ struct CallState {
   bool fellBack = false;
 };
 
-/// What an out= form returns: its out arguments once more, which the fallback would take with the stack.
-class ReturnedOutputs {
-public:
-  ReturnedOutputs(const OpSlot &slot, const BoxedArguments &arguments) {
-    for (int32_t i = 0; slot.returnsOut && i < slot.resultCount; ++i)
-      aoti_torch_new_tensor_handle(arguments.handle(slot.argumentCount + i), &handles[size_t(i)]);
-  }
-  ~ReturnedOutputs() {
-    for (AtenTensorHandle handle : handles)
-      if (handle)
-        aoti_torch_delete_tensor_object(handle);
-  }
-  void putOn(StableIValue *stack, uint64_t count) {
-    for (uint64_t i = 0; i < count; ++i)
-      stack[i] = std::bit_cast<StableIValue>(std::exchange(handles[i], nullptr));
-  }
-
-private:
-  std::array<AtenTensorHandle, maxResults> handles{};
-};
-
 AtenTensorHandle emptyStrided(int32_t rank, const int64_t *shape, const int64_t *strides, int32_t dtype,
                               kpkg_device device) {
   AtenTensorHandle handle = nullptr;
@@ -129,7 +108,6 @@ StableIValue packResult(CallState &state, const kpkg_result &result) {
 [[gnu::noinline]] void callSlot(int index, StableIValue *stack, uint64_t inputCount, uint64_t outputCount) {
   const OpSlot &slot = *slots[index].load(std::memory_order_acquire);
   BoxedArguments arguments(stack, slot.types, slot.name.c_str());
-  ReturnedOutputs returned(slot, arguments);
   CallState state(slot, arguments);
   std::array<kpkg_result, maxResults> results;
   std::array<const kpkg_tensor *, maxResults> outputs;
@@ -157,15 +135,13 @@ StableIValue packResult(CallState &state, const kpkg_result &result) {
   if (kpkg_op_call(slot.op, &call) != KPKG_OK)
     throwLastError(slot);
 
-  if (slot.isOut) {
-    returned.putOn(stack, outputCount);
-    return;
-  }
   if (state.fellBack) {
     for (uint64_t i = 0; i < outputCount; ++i)
       stack[i] = state.fallbackStack[i];
     return;
   }
+  if (slot.isOut) // returns nothing: PyTorch cannot compile ops whose results are their arguments
+    return;
   for (int32_t i = 0; i < slot.resultCount; ++i) {
     if (slot.optionalResults[size_t(i)] && results[i].kind == KPKG_NONE)
       stack[i] = 0;

@@ -21,7 +21,6 @@ struct OpSlot {
   int32_t resultCount;
   std::vector<bool> optionalResults; ///< of those, which may be None
   bool isOut;
-  bool returnsOut; ///< an out= form that returns its out arguments
 };
 
 /// A boxed kernel of the stable ABI gets no context, so each op needs a function of its own: this many are compiled in.

@@ -48,8 +48,8 @@ kpkg_status readTypes(const kpkg_op *op, const kpkg_op_info &info, std::vector<A
   return KPKG_OK;
 }
 
-/// `schema` is the op's own, or that of its out= form; the name in it may carry the overload. `isDefined`: PyTorch has it already.
-kpkg_status registerForm(std::unique_ptr<OpSlot> slot, const std::string &ns, const std::string &schema, bool isDefined) {
+/// `schema` is the op's own, or that of its out= form; the name in it may carry the overload.
+kpkg_status registerForm(std::unique_ptr<OpSlot> slot, const std::string &ns, const std::string &schema) {
   std::string local = schema.substr(0, schema.find('('));
   std::string key = ns + "::" + local;
   auto known = registered.find(key);
@@ -67,8 +67,8 @@ kpkg_status registerForm(std::unique_ptr<OpSlot> slot, const std::string &ns, co
   const std::vector<ArgumentType> &types = slot->types;
   publishSlot(index, slot.get());
   everySlot.push_back(std::move(slot));
-  TorchLibraryHandle definitions = isDefined ? nullptr : libraryFor(ns, "");
-  if (!isDefined && (!definitions || aoti_torch_library_def(definitions, schema.c_str()) != 0))
+  TorchLibraryHandle definitions = libraryFor(ns, "");
+  if (!definitions || aoti_torch_library_def(definitions, schema.c_str()) != 0)
     return fail("PyTorch refuses the schema " + ns + "::" + schema);
   // Without a tensor argument the dispatcher has no device to go by.
   bool hasTensor =
@@ -91,7 +91,7 @@ kpkg_status registerForm(std::unique_ptr<OpSlot> slot, const std::string &ns, co
 using namespace kpkg::torch_abi;
 
 kpkg_status kpkg_torch_register(const kpkg_op *op, const char *ns, const char *schema, int32_t isOut,
-                                const char *fallback, int32_t isDefined) {
+                                const char *fallback) {
   kpkg_op_info info = {};
   info.struct_size = sizeof info;
   if (kpkg_status status = kpkg_op_describe(op, &info); status != KPKG_OK)
@@ -103,7 +103,6 @@ kpkg_status kpkg_torch_register(const kpkg_op *op, const char *ns, const char *s
   slot->argumentCount = info.argument_count;
   slot->resultCount = info.result_count;
   slot->isOut = isOut != 0;
-  slot->returnsOut = isOut && !std::string_view(schema).ends_with("-> ()");
   if (kpkg_status status = readTypes(op, info, slot->types); status != KPKG_OK)
     return status;
   for (int32_t i = 0; i < info.result_count; ++i) {
@@ -117,7 +116,7 @@ kpkg_status kpkg_torch_register(const kpkg_op *op, const char *ns, const char *s
   if (slot->types.size() > maxArguments || info.result_count > 8)
     return fail(slot->name + " has more arguments or results than the PyTorch glue can pass");
   std::lock_guard<std::mutex> hold(registrationLock);
-  return registerForm(std::move(slot), ns, schema, isDefined != 0);
+  return registerForm(std::move(slot), ns, schema);
 }
 
 kpkg_status kpkg_torch_use_fallback(kpkg_registry *registry, const char *op) {

@@ -9,12 +9,12 @@ extern "C" {
 
 /// Makes `op`, which must live for ever, callable as torch.ops.<ns>.<name>. `schema` is without the namespace; for the
 /// out= form (`isOut`) it has the overload name "out" and an argument per result after the op's own, and returns
-/// these or nothing. `isDefined`: PyTorch has the schema already. A name that is registered already is retargeted to this op when the schema is the same and refused
+/// nothing. A name that is registered already is retargeted to this op when the schema is the same and refused
 /// otherwise. `fallback` is the dispatcher name of the PyTorch implementation, "" for none. Details of a failure are in
 /// kpkg_last_error().
 __attribute__((visibility("default"))) kpkg_status kpkg_torch_register(const kpkg_op *op, const char *ns,
                                                                        const char *schema, int32_t isOut,
-                                                                       const char *fallback, int32_t isDefined);
+                                                                       const char *fallback);
 
 /// Gives `op` of `registry` its PyTorch implementation as fallback, for calls that come from PyTorch.
 __attribute__((visibility("default"))) kpkg_status kpkg_torch_use_fallback(kpkg_registry *registry, const char *op);

@@ -55,7 +55,6 @@ int32_t aoti_torch_get_device_index(AtenTensorHandle tensor, int32_t *index);
 int32_t aoti_torch_get_layout(AtenTensorHandle tensor, int32_t *layout);
 int32_t aoti_torch_get_storage_offset(AtenTensorHandle tensor, int64_t *offset);
 int32_t aoti_torch_delete_tensor_object(AtenTensorHandle tensor);
-int32_t aoti_torch_new_tensor_handle(AtenTensorHandle tensor, AtenTensorHandle *result);
 int32_t aoti_torch_empty_strided(int64_t rank, const int64_t *sizes, const int64_t *strides, int32_t dtype,
                                  int32_t deviceType, int32_t deviceIndex, AtenTensorHandle *result);
 int32_t aoti_torch__reinterpret_tensor(AtenTensorHandle self, int64_t rank, const int64_t *sizes,

@@ -7,6 +7,7 @@ from __future__ import annotations
 
 import os
 import re
+import shutil
 import subprocess
 import sys
 from pathlib import Path
@@ -73,6 +74,9 @@ def test_python_page(folder, packages):
     examples = re.findall(r"<!-- run -->\n```python\n(.*?)```", page, re.S)
     assert len(examples) >= 3
     variables = {"PYTHONPATH": str(BUILD / "python"), "KPKG_PATH": ":".join(str(p) for p in packages.values())}
+    variables |= {"KPKG_COMMAND": str(KPKG), "KPKG_CACHE_DIR": str(folder / "cache")}
+    shutil.copy(packages["softmax"], folder)
+    (folder / "broken.k").write_text("fn broken(:\n")
     assert "of 2 replaced" in run([sys.executable, "-c", "\n".join(examples)], folder, **variables)
 
 

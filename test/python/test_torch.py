@@ -167,25 +167,14 @@ def test_loading_again_takes_the_names_over(packages, ops):
 
 
 def test_out_schema(ops):
-    assert _torch.out_schema(ops["kpkg::softmax"]) == "softmax.out(Tensor input, int dim=-1, *, Tensor(a!) out) -> Tensor(a!)"
-    assert _torch.out_schema(ops["kpkg::softmax"], False).endswith("*, Tensor(a!) out) -> ()")
-    assert _torch.out_schema(ops["kpkg::native_layer_norm"]).endswith("Tensor(c!) out2) -> (Tensor(a!), Tensor(b!), Tensor(c!))")
+    assert _torch.out_schema(ops["kpkg::softmax"]) == "softmax.out(Tensor input, int dim=-1, *, Tensor(a!) out) -> ()"
+    assert _torch.out_schema(ops["kpkg::native_layer_norm"]).endswith("*, Tensor(a!) out0, Tensor(b!) out1, Tensor(c!) out2) -> ()")
 
 
-def test_out_forms_return_their_out_arguments(ops):
-    out = torch.empty_like(X)
-    assert torch.ops.kpkg.softmax.out(X, out=out) is out
-    assert torch.ops.kpkg.softmax(X, -1, out=out) is out
-    assert_close(out, X.softmax(-1))
-    outs = torch.empty_like(X), torch.empty(6, 1), torch.empty(6, 1)
-    found = torch.ops.kpkg.native_layer_norm.out(X, [40], out0=outs[0], out1=outs[1], out2=outs[2])
-    assert all(a is b for a, b in zip(found, outs))
-    with kpkg.fallback_policy("silent"), ops["kpkg::softmax"].configure(kpkg.KernelConfig(target="nowhere")):
-        assert torch.ops.kpkg.softmax.out(X + 1, out=out) is out
-    assert_close(out, (X + 1).softmax(-1))
-    compiled = torch.compile(lambda x, out: torch.ops.kpkg.softmax.out(x * 2, out=out) + 1, fullgraph=True)
-    assert_close(compiled(X, out), (X * 2).softmax(-1) + 1)
-    assert_close(out, (X * 2).softmax(-1))
+def test_compile_of_tensors_behind_other_arguments(ops):
+    """Which Inductor mixes up where it finds a form with out= that has the tag for it."""
+    compiled = torch.compile(lambda x, w: torch.ops.kpkg.layer_norm(x * 2, [40], w, w) + 1, fullgraph=True)
+    assert_close(compiled(X, W), torch.nn.functional.layer_norm(X * 2, [40], W, W) + 1)
 
 
 def test_symbolic_schema():

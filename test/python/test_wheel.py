@@ -45,6 +45,10 @@ def run(site, *arguments):
     return subprocess.run([sys.executable, *arguments], capture_output=True, text=True, cwd=site.parent, env={"PYTHONPATH": str(site), "PATH": "/nonexistent", "HOME": str(site)})
 
 
+def test_has_types(site):
+    assert (site / "kpkg" / "py.typed").exists() and (site / "kpkg" / "_native.pyi").exists()
+
+
 def test_works_on_its_own(site):
     done = run(site, "-c", RUNS, str(site))
     assert (done.returncode, done.stdout) == (0, "kpkg enabled: True\n"), done.stderr

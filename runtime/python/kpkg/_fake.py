@@ -26,8 +26,8 @@ def run(op: Op, args: tuple[Any, ...], kwargs: dict[str, Any]) -> Any:
     return made[0] if len(made) == 1 else made if made else None
 
 
-def run_out(op: Op, args: tuple[Any, ...], kwargs: dict[str, Any]) -> tuple[torch.Tensor, ...]:
-    """The same for the out= form: checks the out tensors, and gives them."""
+def run_out(op: Op, args: tuple[Any, ...], kwargs: dict[str, Any]) -> None:
+    """The same for the out= form: checks the out tensors."""
     count = len(op.result_types)
     given = {k: kwargs.pop(k) for k in list(kwargs) if k == "out" or (k.startswith("out") and k[3:].isdigit())}
     outputs = tuple(given[k] for k in sorted(given))
@@ -39,7 +39,6 @@ def run_out(op: Op, args: tuple[Any, ...], kwargs: dict[str, Any]) -> tuple[torc
             raise KernelError(
                 f"{op.name}: out is {output.dtype} {tuple(output.shape)}, the result is {result.dtype} {tuple(result.shape)}"
             )
-    return outputs
 
 
 def _refuse_grad(op: Op, values: list[Any]) -> None:

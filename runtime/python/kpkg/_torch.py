@@ -39,7 +39,7 @@ def _extension() -> ctypes.CDLL:
     if not path.exists():
         raise ImportError(f"{path} is missing: this kpkg was built without its PyTorch part (CMake target kpkg_torch)")
     library = ctypes.CDLL(str(path))
-    library.kpkg_torch_register.argtypes = [ctypes.c_void_p, ctypes.c_char_p, ctypes.c_char_p, ctypes.c_int32, ctypes.c_char_p, ctypes.c_int32]
+    library.kpkg_torch_register.argtypes = [ctypes.c_void_p, ctypes.c_char_p, ctypes.c_char_p, ctypes.c_int32, ctypes.c_char_p]
     library.kpkg_torch_use_fallback.argtypes = [ctypes.c_void_p, ctypes.c_char_p]
     library.kpkg_torch_set_fallback_error.argtypes = [ctypes.c_char_p]
     keys = torch._C.DispatchKey
@@ -68,22 +68,17 @@ def _fragment(namespace: str) -> torch.library.Library:
     return _fragments[namespace]
 
 
-# PyTorch can compile ops that return their out arguments from the release on that has this tag.
-_OUT_TAG = getattr(torch.Tag, "out", None)
-
-
-def out_schema(op: Op, returns: bool = _OUT_TAG is not None) -> str | None:
-    """The schema of the op's out= form; None for an op that writes into arguments or returns no tensors. `returns`: it gives the out arguments back."""
+def out_schema(op: Op) -> str | None:
+    """The schema of the op's out= form, which returns nothing: PyTorch cannot compile ops that return arguments, but those with Tag.out (2.13), and these Inductor calls in place of
+    the op itself, with arguments that do not fit. None for an op that writes into arguments or returns no tensors."""
     if not op.result_types or any(a.mutates for a in op.arguments) or any(t != "Tensor" for t in op.result_types):
         return None
     head, _, _ = op.schema.rpartition("->")
     name, _, arguments = head.strip()[:-1].partition("(")
     names = ["out"] if len(op.result_types) == 1 else [f"out{i}" for i in range(len(op.result_types))]
-    types = [f"Tensor({chr(97 + i)}!)" for i in range(len(names))]
-    outs = ", ".join(f"{type} {n}" for type, n in zip(types, names))
+    outs = ", ".join(f"Tensor({chr(97 + i)}!) {n}" for i, n in enumerate(names))
     separator = ", " if "*," in arguments else ", *, " if arguments else "*, "
-    results = "()" if not returns else types[0] if len(types) == 1 else f"({', '.join(types)})"
-    return f"{name}.out({arguments}{separator}{outs}) -> {results}"
+    return f"{name}.out({arguments}{separator}{outs}) -> ()"
 
 
 def symbolic_schema(schema: str) -> str:
@@ -122,24 +117,20 @@ def _register_op(op: Op, namespace: str, forward: Op | None) -> None:
     forms = {"default": symbolic_schema(op.schema)} | ({} if out is None else {"out": symbolic_schema(out)})
     implementation = _vjp.fallback_of_gradient(op, forward) if forward is not None else _vjp.implementation(op.name)
     fallback = f"{_FALLBACK_NAMESPACE}::{public}__{local}" if implementation else ""
-    is_new = name not in _current_ops
     for form, schema in forms.items():
-        is_defined = form == "out" and _OUT_TAG is not None  # the stable ABI has no tags
-        if is_defined and is_new:
-            _fragment(namespace).define(schema, tags=(_OUT_TAG,))
         _check(
             extension.kpkg_torch_register(
-                op._native.address, namespace.encode(), schema.encode(), form == "out", fallback.encode(), is_defined
+                op._native.address, namespace.encode(), schema.encode(), form == "out", fallback.encode()
             )
         )
+    is_new = name not in _current_ops
     _current_ops[name] = op
     if is_new:
         _register_fakes(op, namespace, out is not None)
     if implementation:
         if op.name not in _with_fallback:
             _with_fallback.add(op.name)
-            plain = out_schema(op, False)
-            _register_fallback(op, [forms["default"], *([symbolic_schema(plain)] if plain else [])], implementation if forward is not None else None)
+            _register_fallback(op, list(forms.values()), implementation if forward is not None else None)
         _check(extension.kpkg_torch_use_fallback(op._library._native.registry_address, op.name.encode()))
     op._torch = getattr(getattr(torch.ops, namespace), local)
     op._default = op._torch.default
@@ -169,9 +160,8 @@ def _register_fakes(op: Op, namespace: str, has_out: bool) -> None:
     def fake(*args: Any, **kwargs: Any) -> Any:
         return _fake.run(_current_ops[name], args, kwargs)
 
-    def fake_out(*args: Any, **kwargs: Any) -> Any:
-        outputs = _fake.run_out(_current_ops[name], args, kwargs)
-        return None if _OUT_TAG is None else outputs[0] if len(outputs) == 1 else outputs
+    def fake_out(*args: Any, **kwargs: Any) -> None:
+        _fake.run_out(_current_ops[name], args, kwargs)
 
     torch.library.register_fake(name, fake, lib=fragment)
     if any(a.is_tensor for a in op.arguments) and not any(a.mutates for a in op.arguments):

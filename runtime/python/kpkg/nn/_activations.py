@@ -28,84 +28,84 @@ class Activation(Layer):
 
 
 class ReLU(Activation, nn.ReLU):
-    """max(x, 0)"""
+    """max(x, 0); elementwise, any shape, a float dtype"""
 
     kpkg_ops, torch_layer = ("kpkg::relu",), nn.ReLU
 
 
 class LeakyReLU(Activation, nn.LeakyReLU):
-    """x where positive, else negative_slope * x"""
+    """x where positive, else negative_slope * x; elementwise, any shape, a float dtype"""
 
     kpkg_ops, torch_layer, options = ("kpkg::leaky_relu",), nn.LeakyReLU, ("negative_slope",)
 
 
 class GELU(Activation, nn.GELU):
-    """x times the normal distribution's share below it; approximate="tanh" for the approximation"""
+    """x times the normal distribution's share below it, elementwise, any shape, a float dtype; approximate="tanh" for the approximation"""
 
     kpkg_ops, torch_layer, options = ("kpkg::gelu",), nn.GELU, ("approximate",)
 
 
 class SiLU(Activation, nn.SiLU):
-    """x * sigmoid(x)"""
+    """x * sigmoid(x); elementwise, any shape, a float dtype"""
 
     kpkg_ops, torch_layer = ("kpkg::silu",), nn.SiLU
 
 
 class Sigmoid(Activation, nn.Sigmoid):
-    """1 / (1 + exp(-x))"""
+    """1 / (1 + exp(-x)); elementwise, any shape, a float dtype"""
 
     kpkg_ops, torch_layer = ("kpkg::sigmoid",), nn.Sigmoid
 
 
 class Tanh(Activation, nn.Tanh):
-    """The hyperbolic tangent"""
+    """The hyperbolic tangent; elementwise, any shape, a float dtype"""
 
     kpkg_ops, torch_layer = ("kpkg::tanh",), nn.Tanh
 
 
 class ELU(Activation, nn.ELU):
-    """x where positive, else alpha * (exp(x) - 1)"""
+    """x where positive, else alpha * (exp(x) - 1); elementwise, any shape, a float dtype"""
 
     kpkg_ops, torch_layer, options = ("kpkg::elu",), nn.ELU, ("alpha",)
 
 
 class SELU(Activation, nn.SELU):
-    """The scaled ELU of self-normalising networks"""
+    """The scaled ELU of self-normalising networks; elementwise, any shape, a float dtype"""
 
     kpkg_ops, torch_layer = ("kpkg::selu",), nn.SELU
 
 
 class Softplus(Activation, nn.Softplus):
-    """log(1 + exp(beta * x)) / beta, and x where beta * x exceeds threshold"""
+    """log(1 + exp(beta * x)) / beta, and x where beta * x exceeds threshold; elementwise, any shape, a float dtype"""
 
     kpkg_ops, torch_layer, options = ("kpkg::softplus",), nn.Softplus, ("beta", "threshold")
 
 
 class Hardtanh(Activation, nn.Hardtanh):
-    """x within [min_val, max_val]"""
+    """x within [min_val, max_val]; elementwise, any shape, a float dtype"""
 
     kpkg_ops, torch_layer, options = ("kpkg::hardtanh",), nn.Hardtanh, ("min_val", "max_val")
 
 
 class ReLU6(Activation, nn.ReLU6):
-    """x within [0, 6]"""
+    """x within [0, 6]; elementwise, any shape, a float dtype"""
 
     kpkg_ops, torch_layer, options = ("kpkg::hardtanh",), nn.ReLU6, ("min_val", "max_val")
 
 
 class Hardsigmoid(Activation, nn.Hardsigmoid):
-    """clamp(x / 6 + 0.5, 0, 1)"""
+    """clamp(x / 6 + 0.5, 0, 1); elementwise, any shape, a float dtype"""
 
     kpkg_ops, torch_layer = ("kpkg::hardsigmoid",), nn.Hardsigmoid
 
 
 class Hardswish(Activation, nn.Hardswish):
-    """x * hardsigmoid(x)"""
+    """x * hardsigmoid(x); elementwise, any shape, a float dtype"""
 
     kpkg_ops, torch_layer = ("kpkg::hardswish",), nn.Hardswish
 
 
 class Mish(Activation, nn.Mish):
-    """x * tanh(softplus(x))"""
+    """x * tanh(softplus(x)); elementwise, any shape, a float dtype"""
 
     kpkg_ops, torch_layer = ("kpkg::mish",), nn.Mish

@@ -5,6 +5,7 @@ SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
 
 from __future__ import annotations
 
+import inspect
 from typing import Any, ClassVar, cast
 
 import torch
@@ -23,6 +24,11 @@ class Layer(nn.Module):
     kpkg_ops: ClassVar[tuple[str, ...]] = ()
     #: The layer of torch.nn that this one stands for.
     torch_layer: ClassVar[type[nn.Module]] = nn.Module
+
+    def __init_subclass__(cls, **kwargs: Any) -> None:
+        super().__init_subclass__(**kwargs)
+        if "torch_layer" in vars(cls):  # for help() and editors
+            cls.__signature__ = inspect.signature(cls.torch_layer)  # type: ignore[attr-defined]
 
     def __init__(self, *args: Any, **kwargs: Any) -> None:
         super().__init__(*args, **kwargs)

@@ -23,7 +23,7 @@ class Softmax(Layer, nn.Softmax):
 
 
 class LogSoftmax(Layer, nn.LogSoftmax):
-    """Logarithm of softmax along `dim`; as Softmax."""
+    """Logarithm of softmax along `dim`. Input: any shape, a float dtype; output: the same."""
 
     kpkg_ops, torch_layer = ("kpkg::log_softmax",), nn.LogSoftmax
 

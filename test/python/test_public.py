@@ -1,0 +1,76 @@
+"""Every public Python name: typed, documented, shown by an example that a test runs.
+
+SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
+"""
+
+from __future__ import annotations
+
+import inspect
+import re
+import types
+
+import pytest
+import torch
+from conftest import ROOT
+
+import kpkg
+from kpkg import nn
+
+PAGES = {name: (ROOT / name).read_text() for name in ("README.md", "docs/python.md")}
+EXAMPLES = "\n".join(re.findall(r"<!-- (?:run|snippet: \w+) -->\n```python\n(.*?)```", "\n".join(PAGES.values()), re.S))
+
+
+def functions():
+    """(name, function) of all public functions, and of the public methods of public classes that kpkg defines itself."""
+    found = {}
+    classes = [getattr(kpkg, name) for name in kpkg.__all__] + [getattr(nn, name) for name in nn.__all__] + [type(kpkg.ops), type(kpkg.ops.softmax)]
+    for each in classes:
+        if isinstance(each, types.FunctionType):
+            found[each.__qualname__] = each
+        if not inspect.isclass(each):
+            continue
+        for kind in each.__mro__:
+            if not kind.__module__.startswith("kpkg"):
+                continue
+            for name, member in vars(kind).items():
+                function = member.fget if isinstance(member, property) else member.__func__ if isinstance(member, (classmethod, staticmethod)) else member
+                if isinstance(function, types.FunctionType) and (not name.startswith("_") or name in ("__init__", "__call__", "__getitem__")):
+                    found[f"{kind.__qualname__}.{name}"] = function
+    return found
+
+
+FUNCTIONS = functions()
+
+
+@pytest.mark.parametrize("name", sorted(FUNCTIONS))
+def test_is_typed_and_documented(name):
+    function = FUNCTIONS[name]
+    signature = inspect.signature(function)
+    bare = [p.name for p in signature.parameters.values() if p.annotation is p.empty and p.name not in ("self", "cls")]
+    assert not bare, f"{name}: no types for {bare}"
+    assert signature.return_annotation is not signature.empty, f"{name}: no type of what it returns"
+    inherited = name.rpartition(".")[2] in ("__init__", "__call__", "__getitem__", "forward", "extra_repr")
+    assert function.__doc__ or inherited, f"{name}: no documentation"
+
+
+@pytest.mark.parametrize("name", [*kpkg.__all__, *(f"nn.{name}" for name in nn.__all__)])
+def test_is_documented_and_of_the_package(name):
+    value = kpkg
+    for part in name.split("."):
+        value = getattr(value, part)
+    assert inspect.getdoc(value), f"{name} has no documentation"
+
+
+@pytest.mark.parametrize("name", kpkg.__all__)
+def test_is_shown_by_an_example_that_runs(name):
+    assert re.search(rf"\bkpkg\.{name}\b|\bfrom kpkg import .*\b{name}\b", EXAMPLES), f"no example shows kpkg.{name}"
+
+
+def test_layers_say_what_they_take():
+    """Shapes in words, and PyTorch's signature of the constructor."""
+    for name in nn.__all__:
+        layer = getattr(nn, name)
+        if not isinstance(layer, type) or not hasattr(torch.nn, name):
+            continue
+        assert re.search(r"Input|shape|\(N|\[N|element", inspect.getdoc(layer)), f"nn.{name} does not say what shapes it takes"
+        assert inspect.signature(layer) == inspect.signature(getattr(torch.nn, name)), name
