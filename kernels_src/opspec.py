@@ -56,6 +56,8 @@ class OpSpec:
     samples: Callable[[torch.dtype, torch.Generator], Iterator[Sample]]
     dtypes: tuple[torch.dtype, ...] = ALL_FLOATS
     magnitude: Callable[..., Any] | None = None
+    #: Whether NumPy has the dtypes of the samples.
+    numpy: bool = True
     accumulation: float = 16.0
     #: Calls to time: label -> sample, in float32 unless the label says otherwise; and PyTorch's way of doing the same.
     benchmarks: Callable[[torch.Generator], dict[str, Sample]] | None = None

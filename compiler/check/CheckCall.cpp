@@ -122,7 +122,7 @@ Operand Elaborator::checkMethod(CallSite &site) {
     if (auto method = found->second.find(site.name); method != found->second.end())
       return (this->*method->second)(site);
   if (site.base.type->kind == TypeKind::View && site.name.rfind("atomic_", 0) == 0)
-    return notSupported(site.nameRange, "`." + site.name + "`", "let one block compute each result");
+    return notSupported(site.nameRange, "`." + site.name + "`", "there are `.atomic_add`, `.atomic_max` and `.atomic_min`");
   diags.report(diag::UnknownAttribute, site.nameRange, describe(site.base), site.name);
   return error(site.range());
 }

@@ -182,6 +182,16 @@ Operand Elaborator::castTo(const Operand &value, DType element, SourceRange rang
   return result(Kind::Cast, types.withElement(value.type, element), range, {value.node});
 }
 
+/// The largest finite value of a float that casts may overflow.
+static std::optional<double> largestNarrowFloat(DType element) {
+  switch (element) {
+  case DType::Float16: return 65504.0;
+  case DType::Float8_e4m3fn: return 448.0;
+  case DType::Float8_e5m2: return 57344.0;
+  default: return std::nullopt;
+  }
+}
+
 Operand Elaborator::tileCast(CallSite &site) {
   if (!site.comptimeArguments) {
     diags.report(diag::MissingArgument, site.range(), site.name, "T");
@@ -193,10 +203,30 @@ Operand Elaborator::tileCast(CallSite &site) {
   const ast::Expr *round = arguments.named("round"), *saturate = arguments.named("saturate");
   if (!brackets.finish() || !arguments.finish())
     return error(site.range());
-  if (round || saturate)
-    return notSupported((round ? round : saturate)->range, "`round=` and `saturate=`", "leave them out: casts round to nearest even");
+  if (round)
+    return notSupported(round->range, "`round=`", "leave it out: casts round to nearest even");
   auto element = comptimeDType(*expr);
-  return element ? castTo(site.base, *element, site.range()) : error(site.range());
+  auto saturates = saturate ? comptime(*saturate) : std::optional(Value(false));
+  if (!element || !saturates)
+    return error(site.range());
+  if (!saturates->isBool()) {
+    diags.report(diag::TypeMismatch, saturate->range, "`saturate`", saturates->str(), "True or False");
+    return error(site.range());
+  }
+  Operand value = site.base;
+  if (saturates->asBool()) {
+    std::optional<double> largest = largestNarrowFloat(*element);
+    if (!largest || !isFloat(value.type->element))
+      return notSupported(saturate->range, "`saturate=` of this cast", "it is for casts from floats to float16 and 8-bit floats; clamp the value first");
+    auto limit = [&](Kind kind, double bound) {
+      Node *sides[2];
+      if (unify(value, constant(Value(bound), site.range()), "cast", site.range(), sides[0], sides[1]))
+        value = result(kind, sides[0]->type, site.range(), {sides[0], sides[1]});
+    };
+    limit(Kind::Min, *largest);
+    limit(Kind::Max, -*largest);
+  }
+  return castTo(value, *element, site.range());
 }
 
 Operand Elaborator::tileBitcast(CallSite &site) {

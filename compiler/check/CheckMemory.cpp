@@ -36,28 +36,47 @@ Operand Elaborator::indexView(const Operand &view, const ast::IndexExpr &expr) {
     return error(expr.range);
   }
   std::vector<int64_t> dims;
-  std::vector<Node *> operands = {view.node};
+  std::vector<Node *> indices;
+  Operand part = view;
   for (size_t i = 0; i < expr.arguments.size(); ++i) {
     const ast::Expr &argument = *expr.arguments[i].value;
+    int64_t dim = static_cast<int64_t>(i);
+    auto extent = [&] { return result(Kind::ViewShape, types.integer(), argument.range, {view.node}, {dim}); };
+    // A coordinate; constants below zero count from the end, as in NumPy.
+    auto coordinate = [&](const ast::Expr &text, std::string_view what) {
+      Operand index = check(text);
+      if (index.isConstantInt() && index.constant->asInt() < 0)
+        index = binary(ast::BinaryOp::Add, extent(), index, text.range);
+      return intNode(index, what);
+    };
     if (auto *slice = argument.as<ast::SliceExpr>()) {
-      if (slice->start || slice->stop || slice->step)
-        return notSupported(argument.range, "a slice with bounds in a kernel", "use `.window[...](...)` at element coordinates");
+      if (slice->step)
+        return notSupported(argument.range, "a slice with a step in a kernel", "slice in the op that launches the kernel");
+      if (!slice->start && !slice->stop)
+        continue;
+      constexpr std::string_view what = "a bound of a slice";
+      Node *begin = slice->start ? coordinate(*slice->start, what) : emitConstant(Value(int64_t(0)), types.integer(), argument.range);
+      Node *end = slice->stop ? coordinate(*slice->stop, what) : extent().node;
+      if (!begin || !end)
+        return error(expr.range);
+      part = result(Kind::SliceView, view.type, argument.range, {part.node, begin, end}, {dim});
       continue;
     }
-    Operand index = check(argument);
-    if (index.isConstantInt() && index.constant->asInt() < 0) {
-      // Counts from the end, as in NumPy.
-      Operand extent = result(Kind::ViewShape, types.integer(), argument.range, {view.node}, {static_cast<int64_t>(i)});
-      index = binary(ast::BinaryOp::Add, extent, index, argument.range);
-    }
-    Node *node = intNode(index, "an index");
+    Node *node = coordinate(argument, "an index");
     if (!node)
       return error(expr.range);
-    dims.push_back(static_cast<int64_t>(i));
-    operands.push_back(node);
+    dims.push_back(dim);
+    indices.push_back(node);
   }
   if (dims.empty())
-    return view;
+    return part;
+  std::vector<Node *> operands = {part.node};
+  operands.insert(operands.end(), indices.begin(), indices.end());
+  if (static_cast<int>(dims.size()) == view.type->rank) {
+    if (combineDepth)
+      return notSupported(expr.range, "reading a tensor inside `reduce` or `scan`", "read it before and pass a tile");
+    return result(Kind::Element, types.scalar(view.type->element), expr.range, std::move(operands));
+  }
   const Type *type = types.view(view.type->element, view.type->rank - static_cast<int>(dims.size()), view.type->isMut);
   return result(Kind::DropDims, type, expr.range, std::move(operands), std::move(dims));
 }
@@ -153,10 +172,16 @@ Operand Elaborator::viewGather(CallSite &site) {
     diags.report(diag::RankMismatch, site.range(), "the indices", static_cast<int64_t>(indexExprs.size()), static_cast<int64_t>(view->rank));
     return error(site.range());
   }
-  return gatherOrScatter(site, indexExprs, nullptr, maskExpr, fillExpr);
+  return indexed(Kind::Gather, site, indexExprs, nullptr, maskExpr, fillExpr);
 }
 
-Operand Elaborator::viewScatter(CallSite &site) {
+Operand Elaborator::viewScatter(CallSite &site) { return writeIndexed(Kind::Scatter, site); }
+Operand Elaborator::viewAtomicAdd(CallSite &site) { return writeIndexed(Kind::AtomicAdd, site); }
+Operand Elaborator::viewAtomicMax(CallSite &site) { return writeIndexed(Kind::AtomicMax, site); }
+Operand Elaborator::viewAtomicMin(CallSite &site) { return writeIndexed(Kind::AtomicMin, site); }
+
+/// `.scatter(indices..., value, mask=)` and what else writes an element for each element of index tiles.
+Operand Elaborator::writeIndexed(Kind nodeKind, CallSite &site) {
   Arguments arguments(*this, site);
   const ast::Expr *maskExpr = arguments.named("mask"), *valueExpr = arguments.named("value");
   std::vector<const ast::Expr *> indexExprs = arguments.rest();
@@ -175,10 +200,16 @@ Operand Elaborator::viewScatter(CallSite &site) {
     diags.report(diag::NotMutable, site.range());
     return error(site.range());
   }
-  return gatherOrScatter(site, indexExprs, valueExpr, maskExpr, nullptr);
+  if (combineDepth)
+    return notSupported(site.range(), "`." + std::string(site.name) + "` inside `reduce` or `scan`", "write the result");
+  bool isWide = bitsOf(view->element) >= 32 && view->element != DType::Bool;
+  if (nodeKind != Kind::Scatter && !isWide)
+    return notSupported(site.range(), fmt::format("`.{}` on elements of {}", site.name, valueNameOf(view->element)),
+                        "accumulate in float32 or int32 and convert in another kernel");
+  return indexed(nodeKind, site, indexExprs, valueExpr, maskExpr, nullptr);
 }
 
-Operand Elaborator::gatherOrScatter(CallSite &site, const std::vector<const ast::Expr *> &indexExprs, const ast::Expr *valueExpr,
+Operand Elaborator::indexed(Kind nodeKind, CallSite &site, const std::vector<const ast::Expr *> &indexExprs, const ast::Expr *valueExpr,
                                     const ast::Expr *maskExpr, const ast::Expr *fillExpr) {
   const Type *view = site.base.type;
   std::vector<Operand> indices;
@@ -243,7 +274,7 @@ Operand Elaborator::gatherOrScatter(CallSite &site, const std::vector<const ast:
     operands.push_back(numberAs(mask, DType::Bool, shape));
   std::vector<int64_t> hasMask = {maskExpr != nullptr};
   if (valueExpr) {
-    Operand done = result(Kind::Scatter, types.none, site.range(), std::move(operands), std::move(hasMask));
+    Operand done = result(nodeKind, types.none, site.range(), std::move(operands), std::move(hasMask));
     return done.isError() ? done : none(site.range());
   }
   return result(Kind::Gather, types.tile(view->element, shape), site.range(), std::move(operands), std::move(hasMask));

@@ -234,8 +234,6 @@ Operand Elaborator::callDot(CallSite &site) {
     return error(site.range());
   }
   DType element = lhs->element;
-  if (isFloat(element) && bitsOf(element) == 8)
-    return notSupported(site.range(), "`dot` of 8-bit floats", "convert both to bfloat16 with `.cast[...]()` first");
   if (!isFloat(element) && element != DType::Int8) {
     diags.report(diag::OperandUnfit, site.range(), "dot", describe(a));
     return error(site.range());

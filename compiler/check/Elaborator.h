@@ -156,8 +156,10 @@ private:
   Operand indexTensor(const Operand &tensor, const ast::IndexExpr &expr);
   Operand indexList(const Operand &list, const ast::IndexExpr &expr);
   Operand blockOf(CallSite &site, bool isTile);
-  Operand gatherOrScatter(CallSite &site, const std::vector<const ast::Expr *> &indexExprs, const ast::Expr *valueExpr,
-                          const ast::Expr *maskExpr, const ast::Expr *fillExpr);
+  Operand writeIndexed(Kind nodeKind, CallSite &site);
+  /// A Gather, a Scatter or an atomic update; without `valueExpr` it is the first.
+  Operand indexed(Kind nodeKind, CallSite &site, const std::vector<const ast::Expr *> &indexExprs, const ast::Expr *valueExpr,
+                  const ast::Expr *maskExpr, const ast::Expr *fillExpr);
   Operand viewQuery(Kind nodeKind, const Operand &view, const ast::IndexExpr &expr);
   Operand tensorQuery(Kind nodeKind, const Operand &tensor, const ast::IndexExpr &expr);
   Operand tensorAttribute(const Operand &tensor, const ast::AttributeExpr &expr);

@@ -87,6 +87,15 @@ mlir::OwningOpRef<mlir::ModuleOp> tileVariants(const Program &program, const Sou
   return module;
 }
 
+/// Sums of floats depend on the order in which blocks add to them.
+bool isDeterministic(tile::KernelOp kernel) {
+  mlir::WalkResult found = kernel.getBody().walk([](tile::AtomicOp atomic) {
+    bool sumsFloats = atomic.getKind() == tile::AtomicKind::Add && isa<mlir::FloatType>(atomic.getView().getType().getElementType());
+    return sumsFloats ? mlir::WalkResult::interrupt() : mlir::WalkResult::advance();
+  });
+  return !found.wasInterrupted();
+}
+
 /// What the manifest says of a variant, without what depends on the target.
 PackedInstance describe(tile::KernelOp kernel, const Program &program, InstanceRef instance) {
   PackedInstance packed;
@@ -96,6 +105,7 @@ PackedInstance describe(tile::KernelOp kernel, const Program &program, InstanceR
   packed.symbol = kernel.getSymName().str();
   packed.facts = factsOf(kernel);
   packed.dtypes = dtypesOf(*program.kernel(instance.kernel, instance.instance));
+  packed.isDeterministic = isDeterministic(kernel);
   if (std::optional<tile::Cost> cost = tile::estimateCost(kernel)) {
     packed.flops = packedCost(cost->flops);
     packed.bytes = packedCost(cost->bytes);

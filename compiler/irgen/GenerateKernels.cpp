@@ -105,6 +105,10 @@ private:
       return tile::StrideOp::create(builder, loc, operand(0), node.ints[0]);
     case Kind::DropDims:
       return tile::DropOp::create(builder, loc, operand(0), node.ints, operands(node, 1));
+    case Kind::SliceView:
+      return tile::SliceOp::create(builder, loc, operand(0), node.ints[0], operand(1), operand(2));
+    case Kind::Element:
+      return readElement(node, loc);
     case Kind::Window:
       return {}; // its load or store reads the operands
     case Kind::Load:
@@ -124,6 +128,14 @@ private:
                               node.ints[0] ? operand(2 + rank) : mlir::Value());
       return {};
     }
+    case Kind::AtomicAdd:
+    case Kind::AtomicMax:
+    case Kind::AtomicMin: {
+      size_t rank = size_t(node.operands[0]->type->rank);
+      tile::AtomicOp::create(builder, loc, atomicKind(node), operand(1 + rank), operand(0), operands(node, 1, rank),
+                             node.ints[0] ? operand(2 + rank) : mlir::Value());
+      return {};
+    }
     case Kind::ForTiles:
       forTiles(node, loc);
       return {};
@@ -141,6 +153,14 @@ private:
     }
   }
 
+  mlir::Value readElement(const hir::Node &node, Location loc) {
+    mlir::Value view = at(node.operands[0]);
+    auto dims = llvm::to_vector(llvm::seq<int64_t>(node.operands.size() - 1));
+    mlir::Value one = dims.empty() ? view : tile::DropOp::create(builder, loc, view, dims, operands(node, 1)).getResult();
+    mlir::Value zero = arith::ConstantOp::create(builder, loc, builder.getZeroAttr(convert(node.type)));
+    return tile::LoadOp::create(builder, loc, convert(node.type), one, ValueRange(), zero);
+  }
+
   static tile::ReduceKind reduceKind(const hir::Node &node) {
     bool isUnsigned = compiler::isUnsigned(node.type->element);
     switch (node.kind) {
@@ -150,6 +170,15 @@ private:
     case Kind::ReduceMin: return isUnsigned ? tile::ReduceKind::UMin : tile::ReduceKind::Min;
     case Kind::ReduceAny: return tile::ReduceKind::Or;
     default: return tile::ReduceKind::And;
+    }
+  }
+
+  static tile::AtomicKind atomicKind(const hir::Node &node) {
+    bool isUnsigned = compiler::isUnsigned(node.operands[0]->type->element);
+    switch (node.kind) {
+    case Kind::AtomicMax: return isUnsigned ? tile::AtomicKind::UMax : tile::AtomicKind::Max;
+    case Kind::AtomicMin: return isUnsigned ? tile::AtomicKind::UMin : tile::AtomicKind::Min;
+    default: return tile::AtomicKind::Add;
     }
   }
 

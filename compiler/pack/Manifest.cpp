@@ -131,7 +131,7 @@ json instanceRecord(const PackedInstance &packed, const Program &program) {
                  {"section", packed.section},
                  {"symbol", packed.symbol},   {"scratch", packed.scratchBytes},
                  {"asserts", packed.asserts}, {"prints", packed.prints},
-                 {"flags", {"deterministic"}}};
+                 {"flags", packed.isDeterministic ? json::array({"deterministic"}) : json::array()}};
   if (packed.launch)
     record["launch"] = launchRecord(*packed.launch);
   if (packed.work)

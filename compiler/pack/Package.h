@@ -76,6 +76,7 @@ struct PackedInstance {
   std::string section;                      ///< the code's
   std::optional<PackedLaunch> launch;       ///< of a GPU instance
   std::optional<PackedWork> work;           ///< of one of several alternatives, where it can be estimated
+  bool isDeterministic = true;              ///< equal calls give equal bits
   bool isSlow = false;                      ///< runs, but not at full speed: not in the manifest, only for comparison with alternatives
 };
 

@@ -1,6 +1,7 @@
 // tile: view queries, loads, stores, gather and scatter.
 // SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
 #include "dialect/sim/Elementwise.h"
+#include <cmath>
 
 using namespace mlir;
 using namespace kpkg;
@@ -103,6 +104,36 @@ static llvm::Error scatter(Frame &frame, Operation &op) {
   return llvm::Error::success();
 }
 
+/// What an atomic update leaves in memory.
+static Cell updated(tile::AtomicKind kind, Type element, Cell old, Cell value) {
+  using enum tile::AtomicKind;
+  Cell result;
+  if (isFloat(element)) {
+    bool isNan = std::isnan(old.f) || std::isnan(value.f);
+    double chosen = kind == Add ? old.f + value.f : isNan ? NAN : kind == Max ? std::max(old.f, value.f) : std::min(old.f, value.f);
+    result.f = element.isF32() ? static_cast<float>(chosen) : chosen;
+    return result;
+  }
+  bool isLess = kind == UMax || kind == UMin ? static_cast<uint64_t>(old.i) < static_cast<uint64_t>(value.i) : old.i < value.i;
+  result.i = kind == Add                   ? static_cast<int64_t>(static_cast<uint64_t>(old.i) + static_cast<uint64_t>(value.i))
+             : (kind == Max || kind == UMax) == isLess ? value.i
+                                           : old.i;
+  return result;
+}
+
+static llvm::Error atomic(Frame &frame, Operation &op) {
+  auto atomic = cast<tile::AtomicOp>(op);
+  const View &view = frame.view(atomic.getView());
+  const Tile &value = frame.tile(atomic.getValue());
+  if (llvm::Error exceeded = frame.count(op, value.size()))
+    return exceeded;
+  forEachIndexed(frame, view, atomic.getIndices(), atomic.getMask(), value.size(), [&](int64_t i, char *address) {
+    if (address)
+      storeCell(address, updated(atomic.getKind(), view.storage, loadCell(address, view.storage), value.cells[i]), view.storage);
+  });
+  return llvm::Error::success();
+}
+
 static llvm::Error dim(Frame &frame, Operation &op) {
   auto query = cast<tile::DimOp>(op);
   frame.setInteger(query.getResult(), frame.view(query.getView()).shape[query.getDimension()]);
@@ -137,12 +168,27 @@ static llvm::Error drop(Frame &frame, Operation &op) {
   return llvm::Error::success();
 }
 
+static llvm::Error slice(Frame &frame, Operation &op) {
+  auto slice = cast<tile::SliceOp>(op);
+  View result = frame.view(slice.getView());
+  int64_t dim = slice.getDimension(), extent = result.shape[dim];
+  int64_t begin = std::clamp<int64_t>(frame.integer(slice.getBegin()), 0, extent);
+  int64_t end = std::clamp<int64_t>(frame.integer(slice.getEnd()), begin, extent);
+  result.shape[dim] = end - begin;
+  if (result.exists && result.data)
+    result.data += begin * result.strides[dim] * storageSize(result.storage);
+  frame.set(slice.getResult(), std::move(result));
+  return llvm::Error::success();
+}
+
 void kpkg::sim::addMemoryHandlers(HandlerTable &table) {
   table["tile.load"] = load;
   table["tile.store"] = store;
   table["tile.gather"] = gather;
   table["tile.scatter"] = scatter;
+  table["tile.atomic"] = atomic;
   table["tile.dim"] = dim;
   table["tile.stride"] = stride;
   table["tile.drop"] = drop;
+  table["tile.slice"] = slice;
 }

@@ -12,6 +12,7 @@
 // FlashAttention-3, 2024, section 3.2. A loop that never runs would have run its first part for operands outside of the views, which are zeros
 // then; its results are not taken.
 #include "dialect/kgpu/Passes.h"
+#include "dialect/kgpu/ir/Repeatable.h"
 #include "dialect/kgpu/async/StreamedDots.h"
 #include "mlir/Analysis/SliceAnalysis.h"
 
@@ -47,7 +48,7 @@ public:
       return false;
     SetVector<Operation *> leftOps = sliceOf({second.getLhs()});
     return leftOps.contains(first) && llvm::none_of(leftOps, [&](Operation *op) { return reads(op, sum); }) &&
-           llvm::all_of(loop.getBody()->without_terminator(), [](Operation &op) { return isMemoryEffectFree(&op) || isa<tile::LoadOp>(op); });
+           llvm::all_of(loop.getBody()->without_terminator(), [](Operation &op) { return isRepeatable(&op) || isa<tile::LoadOp>(op); });
   }
 
   void run() {

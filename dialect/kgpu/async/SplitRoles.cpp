@@ -362,7 +362,7 @@ private:
         for (auto [argument, yielded] : llvm::zip(loop.getRegionIterArgs(), *loop.getYieldedValuesMutable()))
           if (isa<RankedTensorType>(argument.getType()))
             yielded.set(argument);
-      if (isa<tile::StoreOp, tile::ScatterOp, TensorStoreOp, AwaitOp, ReleaseOp>(op))
+      if (isa<tile::StoreOp, tile::ScatterOp, tile::AtomicOp, TensorStoreOp, AwaitOp, ReleaseOp>(op))
         effects.push_back(op);
     });
     for (Operation *op : effects)

@@ -10,6 +10,7 @@
 // the order of different rings differs between the roles by more uses than a ring has slots; so that order must be the same too.
 #include "dialect/kgpu/Passes.h"
 #include "dialect/kgpu/async/RingUses.h"
+#include "dialect/kgpu/ir/Repeatable.h"
 
 using namespace mlir;
 
@@ -190,11 +191,11 @@ private:
     if (load == compute || partner.lookup(load) == compute)
       return true;
     Operation *left = load.getDefiningOp(), *right = compute.getDefiningOp();
-    if (!left || !right || left->getName() != right->getName() || left->getNumRegions() != 0 || !isMemoryEffectFree(left) ||
-        left->getAttrDictionary() != right->getAttrDictionary() || left->getPropertiesAsAttribute() != right->getPropertiesAsAttribute() ||
-        cast<OpResult>(load).getResultNumber() != cast<OpResult>(compute).getResultNumber())
+    if (!left || !right || !isRepeatable(left) || cast<OpResult>(load).getResultNumber() != cast<OpResult>(compute).getResultNumber())
       return false;
-    return llvm::all_of_zip(left->getOperands(), right->getOperands(), [&](Value one, Value other) { return isSame(one, other); });
+    return OperationEquivalence::isEquivalentTo(
+        left, right, [&](Value one, Value other) { return success(isSame(one, other)); }, [&](Value one, Value other) { partner[one] = other; },
+        OperationEquivalence::IgnoreLocations);
   }
 
   // Copies

@@ -196,6 +196,10 @@ private:
         .Case([&](tile::ScatterOp scatter) {
           for (Value operand : scatter->getOperands())
             join(operand, scatter.getValue());
+        })
+        .Case([&](tile::AtomicOp atomic) {
+          for (Value operand : atomic->getOperands())
+            join(operand, atomic.getValue());
         });
   }
 

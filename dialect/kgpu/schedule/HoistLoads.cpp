@@ -9,6 +9,7 @@
 // there are enough is decided in Candidates.cpp.
 #include "dialect/kgpu/schedule/HoistLoads.h"
 #include "dialect/kgpu/Passes.h"
+#include "dialect/kgpu/ir/Repeatable.h"
 #include "mlir/Analysis/SliceAnalysis.h"
 #include "mlir/Interfaces/SideEffectInterfaces.h"
 
@@ -31,7 +32,7 @@ std::optional<SmallVector<Operation *>> addressOf(tile::LoadOp load, Operation *
   if (failed(getBackwardSlice(load.getOperation(), &slice, options)))
     return std::nullopt;
   for (Operation *op : slice)
-    if (!isMemoryEffectFree(op) || llvm::any_of(op->getResultTypes(), llvm::IsaPred<RankedTensorType>))
+    if (!isRepeatable(op) || op->getNumRegions() != 0 || llvm::any_of(op->getResultTypes(), llvm::IsaPred<RankedTensorType>))
       return std::nullopt;
   return SmallVector<Operation *>(slice.begin(), slice.end());
 }

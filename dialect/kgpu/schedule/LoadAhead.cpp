@@ -1,6 +1,7 @@
 // Loads of a loop whose addresses follow from its counter, so that they can be issued for another iteration.
 // SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
 #include "dialect/kgpu/schedule/LoadAhead.h"
+#include "dialect/kgpu/ir/Repeatable.h"
 #include "mlir/Analysis/SliceAnalysis.h"
 #include "mlir/Interfaces/SideEffectInterfaces.h"
 
@@ -23,7 +24,7 @@ std::optional<LoadAhead> LoadAhead::find(scf::ForOp loop, tile::LoadOp load) {
   if (failed(getBackwardSlice(load.getOperation(), &slice, options)))
     return std::nullopt;
   for (Operation *op : slice)
-    if (!isMemoryEffectFree(op) || !isOnlyCounter(loop, op) ||
+    if (!isRepeatable(op) || op->getNumRegions() != 0 || !isOnlyCounter(loop, op) ||
         llvm::any_of(op->getResultTypes(), llvm::IsaPred<RankedTensorType>))
       return std::nullopt;
   if (!isOnlyCounter(loop, load))

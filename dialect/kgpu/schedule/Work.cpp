@@ -21,6 +21,8 @@ RankedTensorType movedTile(Operation *op) {
     return cast<RankedTensorType>(gather.getResult().getType());
   if (auto scatter = dyn_cast<tile::ScatterOp>(op))
     return cast<RankedTensorType>(scatter.getValue().getType());
+  if (auto atomic = dyn_cast<tile::AtomicOp>(op))
+    return cast<RankedTensorType>(atomic.getValue().getType());
   return {};
 }
 

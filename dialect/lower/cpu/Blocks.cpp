@@ -73,6 +73,7 @@ LogicalResult KernelEmitter::emitOp(Operation &op) {
       })
       .Case([&](tile::LoadOp) { return emitScalarMemoryOp(op); })
       .Case([&](tile::ScatterOp scatter) { return emitScatter(scatter); })
+      .Case([&](tile::AtomicOp atomic) { return emitAtomic(atomic); })
       .Case([&](tile::ArgReduceOp reduce) { return emitArgReduce(reduce); })
       .Case([&](tile::CombineOp combine) { return emitCombine(combine); })
       .Case([&](tile::ScanOp scan) { return emitScan(scan); })
@@ -122,6 +123,17 @@ View KernelEmitter::dropDimensions(tile::DropOp op) {
   return to;
 }
 
+View KernelEmitter::sliceDimension(tile::SliceOp op) {
+  View part = views.at(op.getView());
+  int64_t dim = op.getDimension();
+  Value begin = smin(smax(scalars.at(op.getBegin()), indexConstant(0)), part.shape[dim]);
+  Value end = smin(smax(scalars.at(op.getEnd()), begin), part.shape[dim]);
+  part.pointer = elementPointer(part.pointer, part.element, mul(begin, part.stride[dim]));
+  part.shape[dim] = sub(end, begin);
+  part.unit = op.getResult().getType().getUnit();
+  return part;
+}
+
 LogicalResult KernelEmitter::emitScalarOp(Operation &op) {
   if (auto constantOp = dyn_cast<arith::ConstantOp>(op)) {
     scalars[constantOp.getResult()] = emitConstant(constantOp.getValue(), constantOp.getType());
@@ -142,6 +154,11 @@ LogicalResult KernelEmitter::emitScalarOp(Operation &op) {
       })
       .Case([&](tile::StrideOp stride) {
         scalars[stride.getResult()] = views.at(stride.getView()).stride[stride.getDimension()];
+        return success();
+      })
+      .Case([&](tile::SliceOp slice) {
+        View view = sliceDimension(slice);
+        views[slice.getResult()] = view;
         return success();
       })
       .Case([&](tile::DropOp drop) {

@@ -20,12 +20,9 @@ enum { args = 0, grid = 8, scratch = 32, print = 40, printContext = 48 };
 KernelEmitter::KernelEmitter(tile::KernelOp kernel, const CpuTarget &target)
     : kernel(kernel), target(target), builder(kernel), loc(kernel.getLoc()), lanes(target.lanes()) {
   kernel.walk([&](Operation *op) {
-    if (!isa<tile::StoreOp, tile::ScatterOp>(op))
+    if (!isa<tile::StoreOp, tile::ScatterOp, tile::AtomicOp>(op))
       return;
-    Value view = op->getOperand(1);
-    while (auto drop = view.getDefiningOp<tile::DropOp>())
-      view = drop.getView();
-    if (auto argument = dyn_cast<BlockArgument>(view))
+    if (auto argument = dyn_cast<BlockArgument>(tile::argumentOf(op->getOperand(1))))
       writtenArguments.insert(argument.getArgNumber());
   });
 }
@@ -106,6 +103,9 @@ LogicalResult KernelEmitter::emitTileCount(tile::ForTilesOp loop) {
       continue;
     if (isa<tile::BlockIdOp, tile::GridDimOp>(op))
       return error(&op, "a kernel with a loop over output tiles has no grid");
+    // What is read from memory is not known here, nor what follows from it.
+    if (!llvm::all_of(op.getOperands(), [&](Value operand) { return scalars.count(operand) || views.count(operand); }))
+      continue;
     if (mlir::failed(emitScalarOp(op)))
       return failure();
   }
@@ -143,7 +143,7 @@ LogicalResult KernelEmitter::run() {
   tile::ForTilesOp tiles;
   for (Operation &op : body) {
     auto loop = dyn_cast<tile::ForTilesOp>(op);
-    bool effects = loop || isa<tile::StoreOp, tile::ScatterOp, tile::PrintOp, tile::AssertOp>(op);
+    bool effects = loop || isa<tile::StoreOp, tile::ScatterOp, tile::AtomicOp, tile::PrintOp, tile::AssertOp>(op);
     if (effects && tiles)
       return error(&op, "a loop over output tiles must be all that a kernel does: not supported on the CPU yet");
     if (loop)
@@ -151,7 +151,7 @@ LogicalResult KernelEmitter::run() {
   }
   if (tiles) {
     for (Operation &op : body)
-      if (isa<tile::StoreOp, tile::ScatterOp, tile::PrintOp, tile::AssertOp>(op))
+      if (isa<tile::StoreOp, tile::ScatterOp, tile::AtomicOp, tile::PrintOp, tile::AssertOp>(op))
         return error(&op, "a loop over output tiles must be all that a kernel does: not supported on the CPU yet");
     if (mlir::failed(emitTileCount(tiles)))
       return failure();

@@ -86,6 +86,7 @@ private:
   mlir::LogicalResult emitScalarOp(mlir::Operation &op);
   mlir::LogicalResult emitScalarMemoryOp(mlir::Operation &op);
   View dropDimensions(tile::DropOp op);
+  View sliceDimension(tile::SliceOp op);
 
   // ControlFlow.cpp
   mlir::LogicalResult emitFor(mlir::scf::ForOp op);
@@ -165,6 +166,10 @@ private:
   void prefetchAhead(tile::LoadOp op, mlir::Value pointer);
   mlir::Value emitGather(tile::GatherOp op, const Position &position);
   mlir::LogicalResult emitScatter(tile::ScatterOp op);
+  mlir::LogicalResult emitAtomic(tile::AtomicOp op);
+  /// Calls `function(pointer, position)` for each element of index tiles of `shape`; elements that must not be touched lie in `dummy`.
+  void forEachIndexed(mlir::Value view, mlir::ValueRange indices, mlir::Value mask, llvm::ArrayRef<int64_t> shape,
+                      llvm::function_ref<void(mlir::Value, const Position &)> function);
   void storeChunk(tile::StoreOp op, const Position &position, mlir::Value value, mlir::Value end);
   mlir::Value elementPointer(mlir::Value base, mlir::Type element, mlir::Value offset);
   mlir::Value loadElements(mlir::Value pointer, mlir::Type element, int64_t lanes);

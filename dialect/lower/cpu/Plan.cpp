@@ -54,8 +54,8 @@ void KernelEmitter::visitCone(Value root, llvm::function_ref<bool(Value, bool)> 
 /// True when blocks that run one after the other read different elements.
 bool KernelEmitter::dependsOnBlock(tile::LoadOp op) {
   SmallVector<Value> work(op.getOffsets());
-  if (auto drop = op.getView().getDefiningOp<tile::DropOp>())
-    llvm::append_range(work, drop.getIndices());
+  for (Value view = op.getView(); Value source = tile::sourceOfPart(view); view = source)
+    llvm::append_range(work, llvm::drop_begin(view.getDefiningOp()->getOperands()));
   llvm::DenseSet<Value> seen;
   while (!work.empty()) {
     Value value = work.pop_back_val();

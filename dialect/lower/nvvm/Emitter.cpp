@@ -57,10 +57,12 @@ LogicalResult Emitter::emit(Operation *op) {
         return success();
       })
       .Case([&](tile::DropOp drop) { return emitDrop(drop); })
+      .Case([&](tile::SliceOp slice) { return emitSlice(slice); })
       .Case([&](tile::LoadOp load) { return emitLoad(load); })
       .Case([&](tile::StoreOp store) { return emitStore(store); })
       .Case([&](tile::GatherOp gather) { return emitGather(gather); })
       .Case([&](tile::ScatterOp scatter) { return emitScatter(scatter); })
+      .Case([&](tile::AtomicOp atomic) { return emitAtomic(atomic); })
       .Case([&](tile::SplatOp splat) {
         define(splat, TileRegisters(kgpu::layoutOf(splat.getResult()).registers(), scalar(splat.getValue())));
         return success();

@@ -66,12 +66,14 @@ private:
   bool isNeverWritten(const View &part);
   Value hasElement(const View &part);
   mlir::LogicalResult emitDrop(tile::DropOp op);
+  mlir::LogicalResult emitSlice(tile::SliceOp op);
   mlir::LogicalResult emitLoad(tile::LoadOp op);
   mlir::LogicalResult emitStore(tile::StoreOp op);
 
   // GatherScatter.cpp
   mlir::LogicalResult emitGather(tile::GatherOp op);
   mlir::LogicalResult emitScatter(tile::ScatterOp op);
+  mlir::LogicalResult emitAtomic(tile::AtomicOp op);
   std::pair<Value, Value> elementAt(const View &part, mlir::ValueRange indices, Value mask, mlir::RankedTensorType type, unsigned reg);
 
   // AsyncCopy.cpp

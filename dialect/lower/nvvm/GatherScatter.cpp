@@ -1,8 +1,10 @@
 // Reads and writes of single elements at coordinates that tiles of indices give.
 // SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
+#include "dialect/lower/AtomicInstruction.h"
 #include "dialect/lower/nvvm/DeviceOps.h"
 #include "dialect/lower/nvvm/Emitter.h"
 #include "dialect/lower/nvvm/Words.h"
+#include "mlir/Dialect/SCF/IR/SCF.h"
 
 using namespace mlir;
 
@@ -86,6 +88,28 @@ LogicalResult Emitter::emitScatter(tile::ScatterOp op) {
     if (first)
       inside = inside ? arith::AndIOp::create(builder, inside, first).getResult() : first;
     globalStore(builder, pointer, inside, part.type.getElementBytes(), wordOf(builder, registersOf(op.getValue())[reg]));
+  }
+  return success();
+}
+
+/// Relaxed, for all threads of the device; the instruction has no result, so ptxas makes reductions of them.
+LogicalResult Emitter::emitAtomic(tile::AtomicOp op) {
+  const View &part = view(op.getView());
+  auto type = cast<RankedTensorType>(op.getValue().getType());
+  const Layout &layout = kgpu::layoutOf(op.getValue());
+  bool isFloat = isa<FloatType>(type.getElementType()), isIndex = type.getElementType().isIndex();
+  Value first = place.isFirstReplica(layout);
+  for (unsigned reg = 0; reg < layout.registers(); ++reg) {
+    auto [pointer, inside] = elementAt(part, op.getIndices(), op.getMask(), type, reg);
+    if (first)
+      inside = inside ? arith::AndIOp::create(builder, inside, first).getResult() : first;
+    Value value = registersOf(op.getValue())[reg];
+    if (isIndex)
+      value = arith::IndexCastOp::create(builder, builder.getI64Type(), value);
+    OpBuilder::InsertionGuard guard(builder);
+    if (inside)
+      builder.setInsertionPointToStart(scf::IfOp::create(builder, inside, /*withElseRegion=*/false).thenBlock());
+    LLVM::AtomicRMWOp::create(builder, atomicInstruction(op.getKind(), isFloat), pointer, value, LLVM::AtomicOrdering::monotonic, "device");
   }
   return success();
 }

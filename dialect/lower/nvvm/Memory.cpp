@@ -39,6 +39,23 @@ LogicalResult Emitter::emitDrop(tile::DropOp op) {
   return success();
 }
 
+LogicalResult Emitter::emitSlice(tile::SliceOp op) {
+  View part = view(op.getView());
+  int64_t dim = op.getDimension();
+  Value extent = part.shape[dim], zero = arith::ConstantIndexOp::create(builder, 0);
+  auto clipped = [&](Value coordinate, Value least) -> Value {
+    return arith::MinSIOp::create(builder, arith::MaxSIOp::create(builder, coordinate, least), extent);
+  };
+  Value begin = clipped(scalar(op.getBegin()), zero), end = clipped(scalar(op.getEnd()), begin);
+  part.type = op.getResult().getType();
+  part.shape[dim] = arith::SubIOp::create(builder, end, begin);
+  Value distance = arith::IndexCastOp::create(builder, builder.getI64Type(), arith::MulIOp::create(builder, begin, part.stride[dim]));
+  part.pointer = LLVM::GEPOp::create(builder, part.pointer.getType(), builder.getIntegerType(8 * part.type.getElementBytes()), part.pointer,
+                                     ValueRange{distance});
+  views[op.getResult()] = part;
+  return success();
+}
+
 /// Whether its memory stays as it is while the kernel exists. One that starts before the kernel in front of it has ended may see
 /// that one's writes to what it only reads itself.
 bool Emitter::isNeverWritten(const View &part) {

@@ -43,14 +43,14 @@ LogicalResult KernelOp::verify() {
   return success();
 }
 
-/// Views come from arguments and `tile.drop` only: a lowering then always finds the argument that a view belongs to.
+/// Views come from arguments, `tile.drop` and `tile.slice` only: a lowering then always finds the argument that a view belongs to.
 LogicalResult KernelOp::verifyRegions() {
   if (!getBody().hasOneBlock())
     return emitOpError("must have one block; control flow inside is `scf`");
   bool hasLayouts = (*this)->hasAttr(kTargetAttribute);
   WalkResult result = getBody().walk([&](Operation *op) {
-    if (!isa<DropOp>(op) && llvm::any_of(op->getResultTypes(), llvm::IsaPred<ViewType>)) {
-      op->emitOpError("cannot make a view; only kernel arguments and `tile.drop` do");
+    if (!isa<DropOp, SliceOp>(op) && llvm::any_of(op->getResultTypes(), llvm::IsaPred<ViewType>)) {
+      op->emitOpError("cannot make a view; only kernel arguments, `tile.drop` and `tile.slice` do");
       return WalkResult::interrupt();
     }
     auto hasEncoding = [](Type type) {

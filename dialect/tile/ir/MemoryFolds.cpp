@@ -15,8 +15,12 @@ static int64_t sourceDimension(DropOp drop, int64_t kept) {
   return kept;
 }
 
-/// Asks the source of a drop instead of its result; the extents and strides that remain are the same.
+/// Asks the source of a part instead; the extents and strides that remain are the same.
 template <typename Op> static OpFoldResult foldQuery(Op op) {
+  if (auto slice = op.getView().template getDefiningOp<SliceOp>(); slice && (slice.getDimension() != op.getDimension() || std::is_same_v<Op, StrideOp>)) {
+    op.getViewMutable().assign(slice.getView());
+    return op.getResult();
+  }
   auto drop = op.getView().template getDefiningOp<DropOp>();
   if (!drop)
     return {};
@@ -73,7 +77,20 @@ struct RefineDrop final : OpRewritePattern<DropOp> {
     return success();
   }
 };
+/// The same for slices.
+struct RefineSlice final : OpRewritePattern<SliceOp> {
+  using OpRewritePattern::OpRewritePattern;
+  LogicalResult matchAndRewrite(SliceOp op, PatternRewriter &rewriter) const override {
+    ViewType known = op.getView().getType().slice(op.getDimension());
+    if (op.getType() == known)
+      return rewriter.notifyMatchFailure(op, "its type states all facts");
+    rewriter.replaceOpWithNewOp<SliceOp>(op, known, op.getView(), op.getDimension(), op.getBegin(), op.getEnd());
+    return success();
+  }
+};
 } // namespace
+
+void SliceOp::getCanonicalizationPatterns(RewritePatternSet &patterns, MLIRContext *context) { patterns.add<RefineSlice>(context); }
 
 void DropOp::getCanonicalizationPatterns(RewritePatternSet &patterns, MLIRContext *context) {
   patterns.add<MergeDrops, RefineDrop>(context);

@@ -15,6 +15,29 @@ template <typename Op> static LogicalResult verifyQuery(Op op) {
 LogicalResult DimOp::verify() { return verifyQuery(*this); }
 LogicalResult StrideOp::verify() { return verifyQuery(*this); }
 
+Value kpkg::tile::sourceOfPart(Value view) {
+  if (auto drop = view.getDefiningOp<DropOp>())
+    return drop.getView();
+  if (auto slice = view.getDefiningOp<SliceOp>())
+    return slice.getView();
+  return {};
+}
+
+Value kpkg::tile::argumentOf(Value view) {
+  while (Value source = sourceOfPart(view))
+    view = source;
+  return view;
+}
+
+void kpkg::tile::inferParts(KernelOp kernel) {
+  kernel.walk<WalkOrder::PreOrder>([](Operation *op) {
+    if (auto drop = dyn_cast<DropOp>(op))
+      drop.getResult().setType(drop.getView().getType().drop(drop.getDims()));
+    if (auto slice = dyn_cast<SliceOp>(op))
+      slice.getResult().setType(slice.getView().getType().slice(slice.getDimension()));
+  });
+}
+
 LogicalResult DropOp::verify() {
   ViewType source = getView().getType(), result = getResult().getType();
   if (getDims().size() != getIndices().size())
@@ -26,6 +49,16 @@ LogicalResult DropOp::verify() {
     last = dim;
   }
   ViewType expected = source.drop(getDims());
+  if (!expected.implies(result))
+    return emitOpError() << "gives " << expected << ", not " << result;
+  return success();
+}
+
+LogicalResult SliceOp::verify() {
+  ViewType source = getView().getType(), result = getResult().getType();
+  if (static_cast<int64_t>(getDimension()) >= source.getRank())
+    return emitOpError() << "slices dimension " << getDimension() << " of a view of rank " << source.getRank();
+  ViewType expected = source.slice(getDimension());
   if (!expected.implies(result))
     return emitOpError() << "gives " << expected << ", not " << result;
   return success();
@@ -80,6 +113,17 @@ LogicalResult GatherOp::verify() {
 }
 
 LogicalResult ScatterOp::verify() {
+  if (failed(verifyWritable(*this, getView().getType())))
+    return failure();
+  return verifyIndexed(*this, getView().getType(), getIndices(), getMask(), getValue().getType());
+}
+
+LogicalResult AtomicOp::verify() {
+  Type element = getView().getType().getElementType();
+  if (!element.isF32() && !element.isF64() && !element.isInteger(32) && !element.isInteger(64) && !element.isIndex())
+    return emitOpError() << "updates elements of f32, f64, i32, i64 or index, not " << element;
+  if (isa<FloatType>(element) && (getKind() == AtomicKind::UMax || getKind() == AtomicKind::UMin))
+    return emitOpError() << "takes floats as unsigned numbers";
   if (failed(verifyWritable(*this, getView().getType())))
     return failure();
   return verifyIndexed(*this, getView().getType(), getIndices(), getMask(), getValue().getType());

@@ -55,6 +55,29 @@ def Tile_DropOp : Tile_Op<"drop", [Pure]> {
   let hasCanonicalizer = 1;
 }
 
+def Tile_SliceOp : Tile_Op<"slice", [Pure]> {
+  let summary = "the part of a view between two coordinates of a dimension";
+  let description = [{
+    The result has the elements whose coordinate along `dimension` is at least `begin` and less than `end`, counted from `begin` on. Both are first
+    clipped to 0 and the extent, and `end` to no less than `begin`.
+
+    ```mlir
+    %t = tile.slice %x, 0 from %r to %rows : !tile.view<2xf32> -> !tile.view<2xf32>
+    ```
+  }];
+  let arguments = (ins Tile_ViewType:$view, ConfinedAttr<I64Attr, [IntNonNegative]>:$dimension, Index:$begin, Index:$end);
+  let results = (outs Tile_ViewType:$result);
+  let builders = [
+    /// The result type follows from the view and the dimension.
+    OpBuilder<(ins "::mlir::Value":$view, "int64_t":$dimension, "::mlir::Value":$begin, "::mlir::Value":$end), [{
+      build($_builder, $_state, ::llvm::cast<ViewType>(view.getType()).slice(dimension), view, $_builder.getI64IntegerAttr(dimension), begin, end);
+    }]>
+  ];
+  let assemblyFormat = "$view `,` $dimension `from` $begin `to` $end attr-dict `:` qualified(type($view)) `->` qualified(type($result))";
+  let hasVerifier = 1;
+  let hasCanonicalizer = 1;
+}
+
 def Tile_LoadOp : Tile_Op<"load", [
     TypesMatchWith<"fill has the view's element type", "view", "fill", "::llvm::cast<ViewType>($_self).getElementType()">]> {
   let summary = "reads the tile that starts at element coordinates";
@@ -122,6 +145,25 @@ def Tile_ScatterOp : Tile_Op<"scatter", [AttrSizedOperandSegments]> {
                        Optional<Tile_BoolTile>:$mask);
   let assemblyFormat = [{
     $value `,` $view `[` $indices `]` (`mask` $mask^)? attr-dict `:` type($value) `,` qualified(type($view)) `,`
+    custom<IndexTileType>(ref($indices), ref($mask), type($indices), type($mask))
+  }];
+  let hasVerifier = 1;
+}
+
+def Tile_AtomicOp : Tile_Op<"atomic", [AttrSizedOperandSegments]> {
+  let summary = "updates one element of the view for each element of the index tiles, whoever else does so";
+  let description = [{
+    An element whose coordinates are outside of the view or whose mask is false changes nothing. Updates of one element, by this block or others, happen
+    one after the other in an order that is not specified; nothing else is ordered by them. Float max and min propagate NaN. Elements are f32, f64, i32, i64 or index.
+
+    ```mlir
+    tile.atomic add %a, %y[%i, %j] mask %mask : tensor<4x8xf32>, !tile.view<2xf32, mut>, tensor<4x8xindex>
+    ```
+  }];
+  let arguments = (ins Tile_AtomicKind:$kind, Tile_Tile:$value, Arg<Tile_ViewType, "", [MemRead, MemWrite]>:$view,
+                       Variadic<Tile_IndexTile>:$indices, Optional<Tile_BoolTile>:$mask);
+  let assemblyFormat = [{
+    $kind $value `,` $view `[` $indices `]` (`mask` $mask^)? attr-dict `:` type($value) `,` qualified(type($view)) `,`
     custom<IndexTileType>(ref($indices), ref($mask), type($indices), type($mask))
   }];
   let hasVerifier = 1;

@@ -46,3 +46,12 @@ inline llvm::hash_code hash_value(const ViewFacts &facts) {
 #include "dialect/tile/ir/TileTypes.h.inc"
 #define GET_OP_CLASSES
 #include "dialect/tile/ir/TileOps.h.inc"
+
+namespace kpkg::tile {
+/// What the op behind `view` took a part of (tile.drop, tile.slice); null for an argument.
+mlir::Value sourceOfPart(mlir::Value view);
+/// The argument that `view` is, or is a part of.
+mlir::Value argumentOf(mlir::Value view);
+/// Gives parts of views the types that follow from the types of the arguments.
+void inferParts(KernelOp kernel);
+} // namespace kpkg::tile

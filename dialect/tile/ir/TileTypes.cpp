@@ -140,3 +140,13 @@ ViewType ViewType::drop(ArrayRef<int64_t> dims) const {
     facts.align = std::min(facts.align, step & -step);
   return get(getRank() - dims.size(), getElementType(), getIsMut(), facts);
 }
+
+ViewType ViewType::slice(int64_t dim) const {
+  ViewFacts facts = getFacts();
+  // As for an index; along the unit dimension the extent is any number of elements, too.
+  int64_t step = (dim == getUnit() ? 1 : facts.divisible) * getElementBytes();
+  facts.align = std::min(facts.align, step & -step);
+  if (dim == getUnit())
+    facts.divisible = 1;
+  return withFacts(facts);
+}

@@ -36,6 +36,8 @@ def Tile_ViewType : TypeDef<Tile_Dialect, "View"> {
   let extraClassDeclaration = [{
     /// The type of this view after the dimensions `dims` (ascending) were indexed away.
     ViewType drop(::llvm::ArrayRef<int64_t> dims) const;
+    /// The type of a part of this view between two coordinates of dimension `dim`.
+    ViewType slice(int64_t dim) const;
     /// The same view with other facts.
     ViewType withFacts(ViewFacts facts) const { return get(getRank(), getElementType(), getIsMut(), facts); }
     /// Whether every view of this type is also one of `weaker`, which may state fewer facts.

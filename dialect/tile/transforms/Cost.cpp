@@ -87,6 +87,10 @@ private:
       viewPlaces[drop.getResult()] = places;
       return true;
     }
+    if (auto slice = dyn_cast<SliceOp>(op)) {
+      viewPlaces[slice.getResult()] = viewPlaces.lookup(slice.getView());
+      return true;
+    }
     if (auto load = dyn_cast<LoadOp>(op)) {
       tilePlaces[load.getResult()] = viewPlaces.lookup(load.getView());
       return addBytes(load.getResult(), trips);

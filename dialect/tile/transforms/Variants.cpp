@@ -36,8 +36,19 @@ bool onlyFeedsDots(Value view) {
   return llvm::all_of(view.getUsers(), [](Operation *user) {
     if (auto load = dyn_cast<LoadOp>(user))
       return onlyMultiplied(load.getResult());
+    if (isa<DropOp, SliceOp>(user))
+      return onlyFeedsDots(user->getResult(0));
+    return isa<DimOp, StrideOp>(user);
+  });
+}
+
+/// True when nothing but extents, strides and single elements at scalar coordinates are ever asked of `view`.
+bool onlyReadAsScalars(Value view) {
+  return llvm::all_of(view.getUsers(), [](Operation *user) {
     if (auto drop = dyn_cast<DropOp>(user))
-      return onlyFeedsDots(drop.getResult());
+      return drop.getResult().getType().getRank() == 0 || onlyReadAsScalars(drop.getResult());
+    if (auto slice = dyn_cast<SliceOp>(user))
+      return onlyReadAsScalars(slice.getResult());
     return isa<DimOp, StrideOp>(user);
   });
 }
@@ -54,7 +65,9 @@ Accesses accessesOf(Value view, int64_t length, int64_t fromEnd) {
   Accesses all = Accesses::None;
   for (Operation *user : view.getUsers()) {
     Accesses one = Accesses::Others;
-    if (isa<DimOp, StrideOp, GatherOp, ScatterOp>(user))
+    if (isa<DimOp, StrideOp, GatherOp, ScatterOp, AtomicOp>(user))
+      continue;
+    if (auto drop = dyn_cast<DropOp>(user); drop && drop.getResult().getType().getRank() == 0)
       continue;
     if (auto load = dyn_cast<LoadOp>(user))
       one = ofTile(load.getResult().getType());
@@ -65,6 +78,10 @@ Accesses accessesOf(Value view, int64_t length, int64_t fromEnd) {
       bool isKept = drop.getDims().back() < drop.getView().getType().getRank() - fromEnd;
       if (one == Accesses::Vectors && !isKept)
         one = Accesses::Others;
+    } else if (auto slice = dyn_cast<SliceOp>(user)) {
+      // Where it begins along the contiguous dimension is not known.
+      bool isKept = static_cast<int64_t>(slice.getDimension()) != slice.getView().getType().getRank() - fromEnd;
+      one = isKept ? accessesOf(slice.getResult(), length, fromEnd) : Accesses::Others;
     }
     if (one == Accesses::Others)
       return one;
@@ -100,7 +117,7 @@ ViewFacts factsFor(Value view, Strides strides, VariantKind kind, int64_t indexB
   auto type = cast<ViewType>(view.getType());
   ViewFacts facts;
   facts.index = indexBits;
-  if (strides == Strides::Any || type.getRank() == 0 || (kind == VariantKind::Cpu && onlyFeedsDots(view)))
+  if (strides == Strides::Any || type.getRank() == 0 || onlyReadAsScalars(view) || (kind == VariantKind::Cpu && onlyFeedsDots(view)))
     return facts;
   facts.unit = type.getRank() - 1;
   int64_t length = kVectorBytes / type.getElementBytes();
@@ -124,9 +141,7 @@ KernelOp makeVariant(KernelOp kernel, StringRef name, Strides strides, VariantKi
     types.push_back(argument.getType());
   }
   variant.setFunctionType(FunctionType::get(kernel.getContext(), types, {}));
-  variant.walk<WalkOrder::PreOrder>([](DropOp drop) {
-    drop.getResult().setType(cast<ViewType>(drop.getView().getType()).drop(drop.getDims()));
-  });
+  inferParts(variant);
   return variant;
 }
 
@@ -143,9 +158,7 @@ void turn(KernelOp variant, ArrayRef<unsigned> arguments) {
     variant.getBody().getArgument(number).setType(types[number]);
   }
   variant.setFunctionType(FunctionType::get(variant.getContext(), types, {}));
-  variant.walk<WalkOrder::PreOrder>([](DropOp drop) {
-    drop.getResult().setType(cast<ViewType>(drop.getView().getType()).drop(drop.getDims()));
-  });
+  inferParts(variant);
 }
 
 /// The "vector" variants: one for each choice of the factors' contiguous dimensions, named after it.

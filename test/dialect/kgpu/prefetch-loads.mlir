@@ -28,20 +28,45 @@ tile.kernel @ahead(%x: !row, %y: !out, %rows: index)
   tile.return
 }
 
-// An address that is read in the loop, and what the kernel may write, stay where they are.
+// A row whose number comes from a table that nobody writes is one iteration ahead, with its number.
+// CHECK-LABEL: tile.kernel @indirect
+// CHECK: %[[J:.*]] = tile.load %{{.*}}[] fill
+// CHECK: %[[FIRST:.*]] = tile.load %arg0[%[[J]], %{{.*}}]
+// CHECK: scf.for {{.*}} iter_args(%[[SUM:.*]] = %{{.*}}, %[[V:.*]] = %[[FIRST]])
+// CHECK: %[[K:.*]] = tile.load %{{.*}}[] fill
+// CHECK: %[[NEXT:.*]] = tile.load %arg0[%[[K]], %{{.*}}]
+// CHECK: arith.addf %[[SUM]], %[[V]]
+tile.kernel @indirect(%x: !row, %where: !index, %y: !out, %rows: index)
+    attributes {kgpu.prefetch, kgpu.target = #kgpu.target<"sm_90a">, kgpu.threads = 64 : i32} {
+  %zero = arith.constant 0.0 : f32
+  %c0 = arith.constant 0 : index
+  %c1 = arith.constant 1 : index
+  %none = arith.constant dense<0.0> : tensor<1x256xf32>
+  %sum = scf.for %i = %c0 to %rows step %c1 iter_args(%s = %none) -> (tensor<1x256xf32>) {
+    %element = tile.drop %where [0] at (%i) : !index -> !tile.view<0xindex>
+    %j = tile.load %element[] fill %c0 : !tile.view<0xindex> -> index
+    %v = tile.load %x[%j, %c0] fill %zero : !row -> tensor<1x256xf32>
+    %t = arith.addf %s, %v : tensor<1x256xf32>
+    scf.yield %t : tensor<1x256xf32>
+  }
+  tile.store %sum, %y[%c0, %c0] : tensor<1x256xf32>, !out
+  tile.return
+}
+
+// What the kernel may write stays where it is, and what lies where it says.
 // CHECK-LABEL: tile.kernel @not_known
 // CHECK: scf.for
 // CHECK-NEXT: tile.load %{{.*}}[] fill
 // CHECK-NEXT: tile.load %arg0
 // CHECK-NEXT: tile.load %arg2
-tile.kernel @not_known(%x: !row, %where: !index, %y: !out, %rows: index)
+tile.kernel @not_known(%x: !row, %where: !tile.view<1xindex, mut>, %y: !out, %rows: index)
     attributes {kgpu.prefetch, kgpu.target = #kgpu.target<"sm_90a">, kgpu.threads = 64 : i32} {
   %zero = arith.constant 0.0 : f32
   %c0 = arith.constant 0 : index
   %c1 = arith.constant 1 : index
-  %element = tile.drop %where [0] at (%c0) : !index -> !tile.view<0xindex>
+  %element = tile.drop %where [0] at (%c0) : !tile.view<1xindex, mut> -> !tile.view<0xindex, mut>
   scf.for %i = %c0 to %rows step %c1 {
-    %j = tile.load %element[] fill %c0 : !tile.view<0xindex> -> index
+    %j = tile.load %element[] fill %c0 : !tile.view<0xindex, mut> -> index
     %v = tile.load %x[%j, %c0] fill %zero : !row -> tensor<1x256xf32>
     %w = tile.load %y[%i, %c0] fill %zero : !out -> tensor<1x256xf32>
     %t = arith.addf %w, %v : tensor<1x256xf32>

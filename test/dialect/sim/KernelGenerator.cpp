@@ -172,6 +172,10 @@ Value KernelGenerator::condition() {
 
 Value KernelGenerator::dropTo(Value view, int64_t rank) {
   int64_t have = cast<tile::ViewType>(view.getType()).getRank();
+  if (have > 0 && chance(10)) {
+    Value begin = chance(50) ? Value(index(0)) : anyIndex();
+    view = tile::SliceOp::create(b, view, below(have), begin, chance(50) ? Value(index(between(0, 20))) : anyIndex());
+  }
   auto dims = llvm::to_vector(llvm::seq<int64_t>(0, have));
   std::shuffle(dims.begin(), dims.end(), random);
   dims.resize(have - rank);

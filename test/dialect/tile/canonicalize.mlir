@@ -123,3 +123,20 @@ tile.kernel @constants(%k: i32) {
   tile.print "{} {} {}" (%i, %a, %m) : tensor<1xindex>, tensor<4x1xindex>, tensor<1x8xi32>
   tile.return
 }
+
+// Only the extent of the dimension that was cut is the slice's own; facts reach it.
+// CHECK-LABEL: @query_through_slice
+// CHECK-SAME: (%[[X:.*]]: !tile.view<2xf32, unit = 1>
+// CHECK-DAG: %[[S:.*]] = tile.slice %[[X]], 0 from {{.*}} -> !tile.view<2xf32, unit = 1>
+// CHECK-DAG: %[[ROWS:.*]] = tile.dim %[[S]], 0 :
+// CHECK-DAG: %[[COLUMNS:.*]] = tile.dim %[[X]], 1 :
+// CHECK-DAG: %[[STRIDE:.*]] = tile.stride %[[X]], 0 :
+// CHECK: tile.print "{} {} {}"(%[[ROWS]], %[[COLUMNS]], %[[STRIDE]])
+tile.kernel @query_through_slice(%x: !tile.view<2xf32, unit = 1>, %i: index, %j: index) {
+  %s = tile.slice %x, 0 from %i to %j : !tile.view<2xf32, unit = 1> -> !tile.view<2xf32>
+  %r = tile.dim %s, 0 : !tile.view<2xf32>
+  %c = tile.dim %s, 1 : !tile.view<2xf32>
+  %t = tile.stride %s, 0 : !tile.view<2xf32>
+  tile.print "{} {} {}" (%r, %c, %t) : index, index, index
+  tile.return
+}

@@ -73,3 +73,21 @@ tile.kernel @picked(%x: !tile.view<2xf32>, %w: !tile.view<1xf32>, %y: !tile.view
   tile.print "{}" (%v) : tensor<1x64xf32>
   tile.return
 }
+
+// Nothing is asked of the strides of a tensor that gives scalars only; a slice of rows stays a tensor of whole vectors, one of columns does not.
+// CHECK: tile.kernel @parts__vector(%{{.*}}: !tile.view<1xi32, index = 32>, %{{.*}}: !tile.view<2xf32, unit = 1, align = 16, divisible = 4, index = 32>, %{{.*}}: !tile.view<2xf32, mut, unit = 1, index = 32>)
+// CHECK: tile.slice {{.*}}, 0 {{.*}} -> !tile.view<2xf32, unit = 1, align = 16, divisible = 4, index = 32>
+// CHECK: tile.slice {{.*}}, 1 {{.*}} -> !tile.view<2xf32, mut, unit = 1, index = 32>
+tile.kernel @parts(%ends: !tile.view<1xi32>, %x: !tile.view<2xf32>, %y: !tile.view<2xf32, mut>) {
+  %zero = arith.constant 0.0 : f32
+  %none = arith.constant 0 : i32
+  %c0 = arith.constant 0 : index
+  %one = tile.drop %ends [0] at (%c0) : !tile.view<1xi32> -> !tile.view<0xi32>
+  %e = tile.load %one[] fill %none : !tile.view<0xi32> -> i32
+  %end = arith.index_cast %e : i32 to index
+  %rows = tile.slice %x, 0 from %c0 to %end : !tile.view<2xf32> -> !tile.view<2xf32>
+  %columns = tile.slice %y, 1 from %c0 to %end : !tile.view<2xf32, mut> -> !tile.view<2xf32, mut>
+  %v = tile.load %rows[%c0, %c0] fill %zero : !tile.view<2xf32> -> tensor<4x16xf32>
+  tile.store %v, %columns[%c0, %c0] : tensor<4x16xf32>, !tile.view<2xf32, mut>
+  tile.return
+}

@@ -41,6 +41,42 @@ tile.kernel @drop_unit(%x: !tile.view<3xf32, unit = 1>, %i: index) {
 
 // -----
 
+tile.kernel @slice_dimension(%x: !tile.view<2xf32>, %i: index) {
+  // expected-error @+1 {{slices dimension 2 of a view of rank 2}}
+  %d = tile.slice %x, 2 from %i to %i : !tile.view<2xf32> -> !tile.view<2xf32>
+  tile.return
+}
+
+// -----
+
+tile.kernel @slice_facts(%x: !tile.view<2xf32, unit = 1, align = 16, divisible = 4>, %i: index) {
+  // expected-error @+1 {{gives '!tile.view<2xf32, unit = 1, align = 4>', not}}
+  %d = tile.slice %x, 1 from %i to %i : !tile.view<2xf32, unit = 1, align = 16, divisible = 4> -> !tile.view<2xf32, unit = 1, align = 16>
+  tile.return
+}
+
+// -----
+
+tile.kernel @atomic_of_halves(%v: !tile.view<1xf16>, %y: !tile.view<1xf16, mut>, %f: f16, %c: index) {
+  %t = tile.load %v[%c] fill %f : !tile.view<1xf16> -> tensor<4xf16>
+  %i = tile.iota : tensor<4xindex>
+  // expected-error @+1 {{updates elements of f32, f64, i32, i64 or index, not 'f16'}}
+  tile.atomic add %t, %y[%i] : tensor<4xf16>, !tile.view<1xf16, mut>, tensor<4xindex>
+  tile.return
+}
+
+// -----
+
+tile.kernel @atomic_of_what_is_read(%x: !tile.view<1xf32>, %f: f32, %c: index) {
+  %t = tile.load %x[%c] fill %f : !tile.view<1xf32> -> tensor<4xf32>
+  %i = tile.iota : tensor<4xindex>
+  // expected-error @+1 {{writes to a view that is not `mut`}}
+  tile.atomic max %t, %x[%i] : tensor<4xf32>, !tile.view<1xf32>, tensor<4xindex>
+  tile.return
+}
+
+// -----
+
 tile.kernel @load_offsets(%x: !tile.view<2xf32>, %i: index, %f: f32) {
   // expected-error @+1 {{has 1 offsets for a view of rank 2}}
   %t = tile.load %x[%i] fill %f : !tile.view<2xf32> -> tensor<4x8xf32>

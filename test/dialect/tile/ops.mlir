@@ -37,6 +37,8 @@ tile.kernel @all(%x: !tile.view<2xf32>, %y: !tile.view<2xf32, mut, unit = 1>, %z
   %column = tile.drop %x [1] at (%g) : !tile.view<2xf32> -> !tile.view<1xf32>
   // CHECK: tile.drop %{{.*}} [0] at(%[[G]]) : !tile.view<2xf32, mut, unit = 1> -> !tile.view<1xf32, mut, unit = 0>
   %line = tile.drop %y [0] at (%g) : !tile.view<2xf32, mut, unit = 1> -> !tile.view<1xf32, mut, unit = 0>
+  // CHECK: tile.slice %{{.*}}, 1 from %[[B]] to %[[G]] : !tile.view<2xf32> -> !tile.view<2xf32>
+  %part = tile.slice %x, 1 from %block to %g : !tile.view<2xf32> -> !tile.view<2xf32>
   // CHECK: tile.iota : tensor<4xindex>
   %i = tile.iota : tensor<4xindex>
   %mask = tile.splat %true : i1 -> tensor<4xi1>
@@ -48,6 +50,10 @@ tile.kernel @all(%x: !tile.view<2xf32>, %y: !tile.view<2xf32, mut, unit = 1>, %z
   tile.scatter %ga, %line[%i] : tensor<4xf32>, !tile.view<1xf32, mut, unit = 0>, tensor<4xindex>
   // CHECK: tile.scatter %{{.*}}, %{{.*}}[%{{.*}}] mask %{{.*}} : tensor<4xf32>, !tile.view<1xf32, mut, unit = 0>, tensor<4xindex>
   tile.scatter %gb, %line[%i] mask %mask : tensor<4xf32>, !tile.view<1xf32, mut, unit = 0>, tensor<4xindex>
+  // CHECK: tile.atomic add %{{.*}}, %{{.*}}[%{{.*}}] mask %{{.*}} : tensor<4xf32>, !tile.view<1xf32, mut, unit = 0>, tensor<4xindex>
+  tile.atomic add %gb, %line[%i] mask %mask : tensor<4xf32>, !tile.view<1xf32, mut, unit = 0>, tensor<4xindex>
+  // CHECK: tile.atomic min %{{.*}}, %{{.*}}[%{{.*}}] : tensor<4xf32>
+  tile.atomic min %gb, %line[%i] : tensor<4xf32>, !tile.view<1xf32, mut, unit = 0>, tensor<4xindex>
   %ones = tile.splat %one : i32 -> tensor<4x8xi32>
   // CHECK: %{{.*}}:2 = tile.combine(%{{.*}}, %{{.*}} : tensor<4x8xf32>, tensor<4x8xi32>) axis 1 init(%{{.*}}, %{{.*}} : f32, i32) -> tensor<4x1xf32>, tensor<4x1xi32> {
   // CHECK: tile.yield %{{.*}}, %{{.*}} : f32, i32

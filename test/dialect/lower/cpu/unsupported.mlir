@@ -27,6 +27,22 @@ tile.kernel @loaded_count(%x: !tile.view<0xindex>, %y: !tile.view<1xf32, mut>) {
 
 // -----
 
+tile.kernel @sliced_count(%x: !tile.view<0xindex>, %y: !tile.view<1xf32, mut>) {
+  %c0 = arith.constant 0 : index
+  %n = tile.load %x[] fill %c0 : !tile.view<0xindex> -> index
+  %m = arith.addi %n, %n : index
+  %part = tile.slice %y, 0 from %c0 to %m : !tile.view<1xf32, mut> -> !tile.view<1xf32, mut>
+  %d = tile.dim %part, 0 : !tile.view<1xf32, mut>
+  %z = arith.constant dense<0.0> : tensor<4xf32>
+  // expected-error @below {{the number of output tiles must follow from shapes and scalar arguments}}
+  tile.for_tiles (%i) to (%d) {
+    tile.store %z, %part[%i] : tensor<4xf32>, !tile.view<1xf32, mut>
+  }
+  tile.return
+}
+
+// -----
+
 tile.kernel @table(%y: !tile.view<1xf32, mut>) {
   %c0 = arith.constant 0 : index
   // expected-error @below {{tile constants with different elements are not supported on the CPU}}
