@@ -1,6 +1,9 @@
-"""The ways in which PyTorch calls ops on a GPU: graphs, streams, threads, compile, autocast, opcheck, gradients, profile.
+"""The ways in which PyTorch calls ops on one GPU or several: graphs, streams, threads, compile, AOTInductor, autocast, opcheck, gradients,
+torch.func, DTensor, models with replaced layers, profile, training, host time. One run says of each whether it holds.
 
     KPKG_PATH=packages python3 test/device/torch_ways.py [--calls 10000] --out ways.json
+
+About three minutes. What needs two GPUs, torchvision or transformers says "absent" where they are. --only NAME, --skip NAME choose.
 
 SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
 """
@@ -8,10 +11,13 @@ SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
 from __future__ import annotations
 
 import argparse
+import importlib.util
 import json
 import os
+import socket
 import subprocess
 import sys
+import tempfile
 import threading
 import time
 import traceback
@@ -26,6 +32,7 @@ import kpkg
 
 OPTIONS: argparse.Namespace
 CHECKS: list[Callable[[], Any]] = []
+FIGURES: dict[str, Any] = {}  # of other scripts, by their names
 
 
 def check(function: Callable[[], Any]) -> Callable[[], Any]:
@@ -197,14 +204,124 @@ def autocast() -> None:
 
 
 @check
+def transforms() -> None:
+    """torch.func and forward mode; first derivatives by the package, without a fallback."""
+    x, F = randn(5, 70), torch.func
+    for transform in (lambda f: F.grad(lambda x: f(x).square().sum())(x), lambda f: F.vmap(F.grad(lambda x: f(x).square().sum()))(x)):
+        assert_close(transform(lambda x: torch.ops.kpkg.softmax(x, -1)), transform(lambda x: x.softmax(-1)), atol=1e-5, rtol=1e-4)
+    with kpkg.fallback_policy("silent"):
+        for transform in (lambda f: F.jvp(f, (x,), (x,)), lambda f: F.hessian(lambda x: f(x).square().sum())(x[:2, :5])):
+            assert_close(transform(lambda x: torch.ops.kpkg.softmax(x, -1)), transform(lambda x: x.softmax(-1)), atol=1e-5, rtol=1e-4)
+
+
+@check
+def gradients_on_a_side_stream() -> None:
+    x = randn(512, 1024).requires_grad_()
+    stream = torch.cuda.Stream()
+    stream.wait_stream(torch.cuda.current_stream())
+    with torch.cuda.stream(stream):
+        torch.cuda._sleep(1_000_000)
+        y = torch.ops.kpkg.softmax(x).square().sum()
+    y.backward()
+    torch.cuda.current_stream().wait_stream(stream)
+    assert_close(x.grad, torch.autograd.grad(x.softmax(-1).square().sum(), x)[0], atol=1e-5, rtol=1e-4)
+
+
+@check
+def aot_inductor() -> str:
+    """A model with kpkg's ops as a package of AOTInductor, with a dynamic dimension, run in a process of its own."""
+
+    class Model(torch.nn.Module):
+        def forward(self, x: torch.Tensor, w: torch.Tensor) -> torch.Tensor:
+            return torch.ops.kpkg.softmax(torch.ops.kpkg.gemm(x, w) * 2)
+
+    with tempfile.TemporaryDirectory() as folder:
+        rows = torch.export.Dim("rows", min=2, max=4096)
+        program = torch.export.export(Model(), (randn(8, 64), randn(64, 32)), dynamic_shapes={"x": {0: rows}, "w": None})
+        package = torch._inductor.aoti_compile_and_package(program, package_path=f"{folder}/model.pt2")
+        done = subprocess.run([sys.executable, "-c", LOADED, package], capture_output=True, text=True)
+    assert "right" in done.stdout, done.stdout + done.stderr[-2000:]
+    return done.stdout.strip()
+
+
+LOADED = """
+import sys, torch, kpkg
+kpkg.set_fallback_policy("strict")
+assert kpkg.ops.softmax.is_available and kpkg.ops.gemm.is_available
+model = torch._inductor.aoti_load_package(sys.argv[1])
+for rows in (8, 33):
+    x, w = torch.randn(rows, 64, device="cuda"), torch.randn(64, 32, device="cuda")
+    torch.testing.assert_close(model(x, w), (x @ w * 2).softmax(-1), atol=1e-4, rtol=1e-3)
+print("right for 8 and 33 rows")
+"""
+
+
+@check
 def several_gpus() -> str:
+    """Results and gradients on each, whatever the current device is; at once from threads; a call over two of them is refused."""
     count = torch.cuda.device_count()
+    failures: list[str] = []
+
+    def work(index: int, calls: int) -> None:
+        try:
+            for i in range(calls):
+                x = torch.randn(8 + i, 64, device=f"cuda:{index}").requires_grad_()
+                y = torch.ops.kpkg.softmax(torch.ops.kpkg.layer_norm(x, [64]))
+                assert y.device == x.device
+                (found,) = torch.autograd.grad(y.square().sum(), x)
+                expected = torch.nn.functional.layer_norm(x, [64]).softmax(-1)
+                assert_close(y, expected)
+                assert_close(found, torch.autograd.grad(expected.square().sum(), x)[0], atol=1e-4, rtol=1e-3)
+        except Exception as error:  # any way to fail is a finding
+            failures.append(f"cuda:{index}: {type(error).__name__}: {error}")
+
     for index in range(count):
-        x = torch.randn(8, 64, device=f"cuda:{index}")
-        y = torch.ops.kpkg.softmax(x)
-        assert y.device == x.device
+        with torch.cuda.device((index + 1) % count):
+            work(index, 2)
+    threads = [threading.Thread(target=work, args=(index, 50)) for index in range(count)]
+    for thread in threads:
+        thread.start()
+    for thread in threads:
+        thread.join()
+    assert not failures, failures[:3]
+    for index in range(1, count):
+        graph, x = torch.cuda.CUDAGraph(), torch.randn(8, 64, device=f"cuda:{index}")
+        kpkg.ops.softmax.op._library.prewarm(f"cuda:{index}")  # type: ignore[union-attr]
+        with torch.cuda.device(index):
+            with torch.cuda.graph(graph):
+                y = torch.ops.kpkg.softmax(x)
+            graph.replay()
         assert_close(y, x.softmax(-1))
+        try:
+            torch.ops.kpkg.add(torch.ones(4, device="cuda:0"), torch.ones(4, device=f"cuda:{index}"))
+        except RuntimeError as error:
+            assert "add" in str(error), error
+        else:
+            raise AssertionError("arguments on two GPUs were taken")
     return f"{count} GPUs"
+
+
+@check
+def sharded_tensors() -> str:
+    """DTensor over all GPUs by NCCL; over one where there is no other."""
+    count = torch.cuda.device_count()
+    with socket.socket() as free:
+        free.bind(("127.0.0.1", 0))
+        port = str(free.getsockname()[1])
+    from kpkg import _default
+
+    script = Path(__file__).parents[1] / "python" / "sharded.py"
+    packages = [str(file) for file in _default.package_files()]
+    command = [sys.executable, str(script)]
+    ranks = [subprocess.Popen([*command, str(rank), str(count), port, "cuda", *packages], stdout=subprocess.PIPE, stderr=subprocess.STDOUT, text=True) for rank in range(count)]
+    try:
+        outputs = [rank.communicate(timeout=150)[0] for rank in ranks]
+    finally:
+        for rank in ranks:
+            rank.kill()
+    for number, output in enumerate(outputs):
+        assert f"sharded {number} of {count} right" in output, output[-2000:]
+    return f"{count} ranks" if count > 1 else "absent: a second GPU; one rank is right"
 
 
 @check
@@ -219,6 +336,57 @@ def injected_model() -> str:
         with kpkg.inject(model, sample_input=x, verbose=False) as injection:
             assert_close(model(x), expected, atol=2e-2, rtol=5e-2)
         return "\n" + str(injection)
+
+
+def inject_into(model: torch.nn.Module, sample: Any) -> str:
+    model = model.to("cuda", torch.bfloat16).eval()
+    with torch.no_grad(), kpkg.fallback_policy("warn"), kpkg.inject(model, sample_input=sample, verbose=False) as injection:
+        assert injection.error is not None and injection.error < 5e-2, injection.error
+        return f"{len(injection.replaced)} of {len(injection.rows)} replaced, {injection.original_us:.0f} us become {injection.kpkg_us:.0f}, error {injection.error:.1e}"
+
+
+@check
+def injected_torchvision_models() -> str:
+    if importlib.util.find_spec("torchvision") is None:
+        return "absent: torchvision"
+    import torchvision
+
+    x = randn(8, 3, 224, 224, dtype=torch.bfloat16)
+    return "".join(f"\n{name}: {inject_into(getattr(torchvision.models, name)(weights=None), x)}" for name in ("resnet50", "vit_b_16"))
+
+
+@check
+def injected_hugging_face_models() -> str:
+    if importlib.util.find_spec("transformers") is None:
+        return "absent: transformers"
+    import transformers
+
+    sizes = {"hidden_size": 1024, "intermediate_size": 2816, "num_hidden_layers": 4, "num_attention_heads": 16, "vocab_size": 1000}
+    sample = {"input_ids": torch.randint(1000, (2, 512), device="cuda")}
+    llama, bert = transformers.LlamaModel(transformers.LlamaConfig(**sizes)), transformers.BertModel(transformers.BertConfig(**sizes))
+    return "".join(f"\n{name}: {inject_into(model, sample)}" for name, model in (("llama", llama), ("bert", bert)))
+
+
+def by_script(name: str, *arguments: str) -> Any:
+    """What a script beside this one writes to --out; fails where it does."""
+    with tempfile.TemporaryDirectory() as folder:
+        out = Path(folder) / "out.json"
+        done = subprocess.run([sys.executable, str(Path(__file__).with_name(name)), *arguments, "--out", str(out)], capture_output=True, text=True)
+        if out.exists():
+            FIGURES[name.removesuffix(".py")] = json.loads(out.read_text())
+    assert done.returncode == 0, done.stdout[-1500:] + done.stderr[-1500:]
+    return "\n" + done.stdout.rstrip()
+
+
+@check
+def training() -> str:
+    """200 steps on real text: eager, compiled, graph replay."""
+    return str(by_script("train.py", "--steps", str(OPTIONS.steps)))
+
+
+@check
+def host_time() -> str:
+    return str(by_script("host_time.py", "--rounds", "41"))
 
 
 @check
@@ -249,27 +417,36 @@ def main() -> int:
     global OPTIONS
     parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
     parser.add_argument("--calls", type=int, default=10_000, help="calls of each of the 8 threads")
+    parser.add_argument("--steps", type=int, default=200, help="of the training")
     parser.add_argument("--only", action="append", help="name of a check; may be repeated")
+    parser.add_argument("--skip", action="append", default=[], help="name of a check; may be repeated")
     parser.add_argument("--out", type=Path)
     OPTIONS = parser.parse_args()
+    known = {function.__name__ for function in CHECKS}
+    if unknown := {*(OPTIONS.only or []), *OPTIONS.skip} - known:
+        parser.error(f"there is no check {', '.join(sorted(unknown))}; there are {', '.join(sorted(known))}")
     kpkg.set_fallback_policy("strict")
     for name in ("softmax", "layer_norm", "gemm", "gelu", "log_softmax", "rms_norm", "add"):
         assert kpkg.ops[f"kpkg::{name}"].is_available, kpkg.ops[f"kpkg::{name}"].reason
-    results = {}
+    gpus = [torch.cuda.get_device_name(index) for index in range(torch.cuda.device_count())]
+    record: dict[str, Any] = {"torch": torch.__version__, "kpkg": kpkg.__version__, "gpus": gpus, "checks": {}, "figures": FIGURES}
     for function in CHECKS:
         name = function.__name__
-        if OPTIONS.only and name not in OPTIONS.only:
+        if (OPTIONS.only and name not in OPTIONS.only) or name in OPTIONS.skip:
             continue
         start = time.perf_counter()
         try:
-            text, state = str(function() or ""), "passed"
+            text = str(function() or "")
+            state = "absent" if text.startswith("absent") else "passed"
         except Exception as error:  # the others are to run all the same
             text, state = f"{type(error).__name__}: {str(error)[:1500]}\n{traceback.format_exc(limit=-3)}", "FAILED"
-        results[name] = {"state": state, "seconds": round(time.perf_counter() - start, 2), "text": text}
-        print(f"{state:7} {name:40} {results[name]['seconds']:7.2f} s  {text}", flush=True)
+        record["checks"][name] = {"state": state, "seconds": round(time.perf_counter() - start, 2), "text": text}
+        print(f"{state:7} {name:40} {record['checks'][name]['seconds']:7.2f} s  {text}", flush=True)
         if OPTIONS.out:
-            OPTIONS.out.write_text(json.dumps(results, indent=1) + "\n")
-    return 1 if any(result["state"] == "FAILED" for result in results.values()) else 0
+            OPTIONS.out.write_text(json.dumps(record, indent=1) + "\n")
+    states = [result["state"] for result in record["checks"].values()]
+    print(f"{states.count('passed')} passed, {states.count('absent')} absent, {states.count('FAILED')} failed on {len(gpus)} GPUs")
+    return 1 if "FAILED" in states else 0
 
 
 if __name__ == "__main__":

@@ -101,7 +101,7 @@ def test_opcheck(name, ops):
     torch.library.opcheck(ops[name]._torch.default, sample.args, sample.kwargs, test_utils=("test_schema", "test_faketensor", "test_autograd_registration"))
 
 
-@pytest.mark.parametrize("name", ["kpkg::softmax", "kpkg::layer_norm", "kpkg::gelu", "kpkg::rms_norm", "kpkg::cross_entropy"])
+@pytest.mark.parametrize("name", ["kpkg::softmax", "kpkg::layer_norm", "kpkg::gelu", "kpkg::rms_norm", "kpkg::cross_entropy", "kpkg::linear"])
 def test_opcheck_with_gradients(name, ops):
     sample = sample_of(name, 1).map(lambda t: t.clone().requires_grad_() if t.is_floating_point() else t)
     torch.library.opcheck(ops[name]._torch.default, sample.args, sample.kwargs)
