@@ -1,0 +1,152 @@
+"""Checks and times the convolutions of a package on a GPU: random cases against float64, then layers against PyTorch with cuDNN's own search.
+
+    test/device/conv.py --package conv.kpkg --out conv.json
+
+Needs PyTorch with CUDA and the Python package `kpkg`; compiles nothing. The timed calls take bfloat16 or float16 tensors with channels last
+and float32 ones as PyTorch makes them; L2 is flushed before each call, launch order is shuffled, a figure is the median of its rounds.
+
+SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
+"""
+
+from __future__ import annotations
+
+import argparse
+import json
+import math
+import os
+import random
+import statistics
+from pathlib import Path
+
+# images, channels, height and width, results, taps, stride, padding, dilation, groups
+LAYERS = [
+    (16, 320, 64, 320, 3, 1, 1, 1, 1),
+    (8, 512, 128, 512, 3, 1, 1, 1, 1),
+    (64, 256, 14, 256, 3, 1, 1, 1, 1),
+    (64, 128, 28, 128, 3, 1, 1, 1, 1),
+    (64, 512, 7, 512, 3, 1, 1, 1, 1),
+    (64, 256, 56, 512, 1, 2, 0, 1, 1),
+    (64, 64, 56, 64, 3, 1, 1, 1, 1),
+    (64, 64, 56, 256, 1, 1, 0, 1, 1),
+    (64, 1024, 14, 256, 1, 1, 0, 1, 1),
+    (64, 3, 224, 64, 7, 2, 3, 1, 1),
+    (32, 128, 56, 128, 3, 2, 1, 1, 1),
+    (32, 128, 32, 128, 5, 1, 2, 1, 1),
+    (32, 128, 32, 128, 3, 1, 2, 2, 1),
+    (64, 256, 28, 256, 3, 1, 1, 1, 256),
+    (64, 32, 56, 32, 3, 1, 1, 1, 1),
+    (64, 16, 112, 16, 3, 1, 1, 1, 1),
+]
+
+
+def arguments() -> argparse.Namespace:
+    parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
+    parser.add_argument("--package", required=True)
+    parser.add_argument("--cases", type=int, default=300, help="random cases that are checked")
+    parser.add_argument("--seed", type=int, default=0)
+    parser.add_argument("--dtype", action="append", help="timed dtypes (default: bfloat16, float16, float32)")
+    parser.add_argument("--layers", type=int, default=len(LAYERS), help="how many layers are timed")
+    parser.add_argument("--rounds", type=int, default=11)
+    parser.add_argument("--out", type=Path)
+    return parser.parse_args()
+
+
+def main() -> int:
+    options = arguments()
+    os.environ["KPKG_FALLBACK"] = "strict"
+    import kpkg
+    import torch
+
+    package = kpkg.load(options.package)
+    functional = torch.nn.functional
+    torch.backends.cudnn.benchmark = True
+    unit = {torch.float64: 2.0**-53, torch.float32: 2.0**-24, torch.float16: 2.0**-11, torch.bfloat16: 2.0**-8}
+
+    def check(seed: int) -> str | None:
+        chance = random.Random(seed)
+        dims, dtype = chance.choice([1, 2, 2, 3]), chance.choice(list(unit))
+        groups, c, k = chance.choice([1, 1, 2, 16]), chance.choice([1, 3, 8, 17, 64, 72]), chance.choice([1, 2, 8, 33, 64, 136])
+        taps, stride, dilation, padding = ([chance.randint(low, 3) for _ in range(dims)] for low in (1, 1, 1, 0))
+        extents = [max(chance.randint(1, {1: 400, 2: 30, 3: 9}[dims]), d * (t - 1) + 1) for d, t in zip(dilation, taps)]
+        torch.manual_seed(seed)
+        x = torch.randn(chance.randint(1, 3), groups * c, *extents, device="cuda").to(dtype)
+        w = torch.randn(groups * k, c, *taps, device="cuda").to(dtype)
+        if chance.random() < 0.6:
+            x = x.movedim(1, -1).contiguous().movedim(-1, 1)
+        if chance.random() < 0.5:
+            w = w.movedim(1, -1).contiguous().movedim(-1, 1)
+        leaves = [x.requires_grad_(), w.requires_grad_(), torch.randn(groups * k, device="cuda").to(dtype).requires_grad_()]
+        found = getattr(package, f"conv{dims}d")(*leaves, stride, padding, dilation, groups)
+        upstream = torch.randn(found.shape, device="cuda").to(dtype)
+        results = [found, *torch.autograd.grad(found, leaves, upstream)]
+        exact, sizes = (
+            [out.cpu(), *(t.cpu() for t in torch.autograd.grad(out, doubles, change(upstream.double())))]
+            for change, doubles in ((change, [change(t.detach().double()).requires_grad_() for t in leaves]) for change in (lambda t: t, torch.abs))
+            for out in [getattr(functional, f"conv{dims}d")(*doubles, stride, padding, dilation, groups)]
+        )
+        for name, result, want, size in zip(("result", "input", "weight", "bias"), results, exact, sizes):
+            allowed = 2 * unit[dtype] * want.abs() + 64 * (unit[dtype] if dtype == torch.float64 else 2.0**-24) * size + torch.finfo(dtype).smallest_normal
+            worst = float(((result.detach().double().cpu() - want).abs() / allowed).max()) if result.numel() else 0.0
+            if not worst <= 1:
+                return f"seed {seed}: conv{dims}d {tuple(x.shape)} {tuple(w.shape)} {stride} {padding} {dilation} {groups} {dtype} {name}: {worst:.2f} of what is allowed"
+        return None
+
+    failures = [text for seed in range(options.seed, options.seed + options.cases) if (text := check(seed))]
+    print(f"checked {options.cases}, failed {len(failures)}", *failures[:40], sep="\n  ", flush=True)
+
+    flush = torch.empty(256 << 20, dtype=torch.int8, device="cuda")
+
+    def microseconds(call) -> float:
+        start, end = torch.cuda.Event(enable_timing=True), torch.cuda.Event(enable_timing=True)
+        flush.zero_()
+        start.record()
+        call()
+        end.record()
+        end.synchronize()
+        return start.elapsed_time(end) * 1000
+
+    rows = []
+    for dtype_name in options.dtype or ["bfloat16", "float16", "float32"]:
+        dtype = getattr(torch, dtype_name)
+        order = torch.contiguous_format if dtype == torch.float32 else torch.channels_last
+        for n, c, size, k, taps, stride, padding, dilation, groups in LAYERS[: options.layers]:
+            x = torch.randn(n, c, size, size, device="cuda").to(dtype).contiguous(memory_format=order)
+            w = torch.randn(k, c // groups, taps, taps, device="cuda").to(dtype).contiguous(memory_format=order)
+            rest = ([stride], [padding], [dilation], groups)
+            theirs = functional.conv2d(x, w, None, stride, padding, dilation, groups)
+            g = torch.randn_like(theirs)
+            leaves = {name: [x.detach().clone(memory_format=torch.preserve_format).requires_grad_(), w.detach().clone(memory_format=torch.preserve_format).requires_grad_()] for name in ("kpkg", "cudnn")}
+            outs = {"kpkg": package.conv2d(*leaves["kpkg"], None, *rest), "cudnn": functional.conv2d(*leaves["cudnn"], None, stride, padding, dilation, groups)}
+            error = float((outs["kpkg"].detach().double() - outs["cudnn"].detach().double()).abs().max() / theirs.double().abs().max())
+            calls = {
+                "forward kpkg": lambda: package.conv2d(x, w, None, *rest),
+                "forward cudnn": lambda: functional.conv2d(x, w, None, stride, padding, dilation, groups),
+            }
+            for name in ("kpkg", "cudnn"):
+                for which, leaf in zip(("input", "weight"), leaves[name]):
+                    calls[f"{which} {name}"] = lambda name=name, leaf=leaf: torch.autograd.grad(outs[name], leaf, g, retain_graph=True)
+            times: dict[str, list[float]] = {name: [] for name in calls}
+            for call in calls.values():
+                call()
+            for _ in range(options.rounds):
+                for name in random.sample(list(calls), len(calls)):
+                    times[name].append(microseconds(calls[name]))
+            medians = {name: statistics.median(all_times) for name, all_times in times.items()}
+            teraflops = {name: 2e-6 * theirs.numel() * (c // groups) * taps * taps / value for name, value in medians.items()}
+            rows.append({"dtype": dtype_name, "layer": [n, c, size, k, taps, stride, padding, dilation, groups], "error": error, "us": medians, "teraflops": teraflops})
+            print(dtype_name, f"{n},{c},{size} to {k} by {taps} stride {stride} groups {groups} error {error:.1e}:",
+                  *(f"{which} {teraflops[which + ' kpkg']:.1f} ({medians[which + ' cudnn'] / medians[which + ' kpkg']:.2f})" for which in ("forward", "input", "weight")), flush=True)
+    means = {
+        f"{dtype} {which}": math.exp(statistics.fmean(math.log(row["us"][f"{which} cudnn"] / row["us"][f"{which} kpkg"]) for row in rows if row["dtype"] == dtype))
+        for dtype in {row["dtype"] for row in rows}
+        for which in ("forward", "input", "weight")
+    }
+    print("geometric means against cuDNN:", *(f"{name} {value:.2f}" for name, value in sorted(means.items())), sep="\n  ")
+    if options.out:
+        found = {"device": torch.cuda.get_device_name(), "checked": options.cases, "failures": failures, "means": means, "times": rows}
+        options.out.write_text(json.dumps(found, indent=1))
+    return 1 if failures else 0
+
+
+if __name__ == "__main__":
+    raise SystemExit(main())
