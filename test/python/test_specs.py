@@ -31,7 +31,7 @@ def test_torch(spec, dtype, ops, generator):
         before = sample.map(torch.Tensor.clone)
         spec.check(sample, ops[spec.name](*sample.args, **sample.kwargs))
         for given, kept in zip(tensors(sample), tensors(before)):
-            assert torch.equal(torch.nan_to_num(given), torch.nan_to_num(kept)), f"{sample.label}: an argument was changed"
+            assert torch.equal(comparable(given), comparable(kept)), f"{sample.label}: an argument was changed"
         count += 1
     assert count > 5
     assert ops[spec.name].stats()["fallbacks"] == fallbacks
@@ -77,3 +77,8 @@ def test_every_op_has_a_spec(ops):
 
 def tensors(sample):
     return [v for v in (*sample.args, *sample.kwargs.values()) if isinstance(v, torch.Tensor)]
+
+
+def comparable(tensor):
+    """Equal to itself, also where it holds NaN."""
+    return torch.nan_to_num(tensor.float() if tensor.is_floating_point() and tensor.element_size() == 1 else tensor)

@@ -66,6 +66,25 @@ def gemm_batched(a: Tensor, b: Tensor, alpha: float = 1.0, beta: float = 1.0, c:
     return _product(torch.matmul, a, b, alpha, beta, c)
 
 
+def grouped_gemm(mat_a: Tensor, mat_b: Tensor, offs: Tensor) -> Tensor:
+    ends = [0, *offs.tolist()]
+    parts = [mat_a[first:last] @ matrix for first, last, matrix in zip(ends, ends[1:], mat_b)]
+    return torch.cat([*parts, mat_a.new_zeros(mat_a.shape[0] - ends[-1], mat_b.shape[2])])
+
+
+def scaled_gemm(
+    mat_a: Tensor,
+    mat_b: Tensor,
+    scale_a: Tensor,
+    scale_b: Tensor,
+    out_dtype: torch.dtype,
+    bias: Tensor | None = None,
+) -> Tensor:
+    factors = [scale if scale.numel() != 1 else scale.reshape(()) for scale in (scale_a, scale_b)]
+    product = (mat_a.float() @ mat_b.float()) * factors[0] * factors[1]
+    return (product if bias is None else product + bias).to(out_dtype)
+
+
 def _product(
     multiply: Callable[[Tensor, Tensor], Tensor], a: Tensor, b: Tensor, alpha: float, beta: float, c: Tensor | None
 ) -> Tensor:
@@ -269,7 +288,7 @@ def _conv_transpose(rank: int) -> Callable[..., Any]:
 FALLBACKS: dict[str, Callable[..., Any]] = {
     f"kpkg::{function.__name__}": function
     for function in (
-        vector_add, softmax, log_softmax, layer_norm, native_layer_norm, rms_norm, gemm, gemm_batched, add, sub, gelu, swiglu, geglu,
+        vector_add, softmax, log_softmax, layer_norm, native_layer_norm, rms_norm, gemm, gemm_batched, grouped_gemm, scaled_gemm, add, sub, gelu, swiglu, geglu,
         sum, mean, amax, amin, prod, vector_norm, argmax, argmin, cumsum, cumprod, cross_entropy, group_norm, native_group_norm,
         instance_norm, batch_norm, residual_tanh_gated_rmsnorm, residual_rms_norm, residual_layer_norm,
     )

@@ -1,0 +1,49 @@
+"""Spec of scaled_gemm.
+
+SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+
+import torch
+from opspec import OpSpec, Sample, normal
+from torch import Tensor
+
+
+def scaled(mat_a: Tensor, mat_b: Tensor, scale_a: Tensor, scale_b: Tensor, out_dtype: torch.dtype, bias: Tensor | None = None) -> Tensor:
+    product = (mat_a.double() @ mat_b.double()) * scale_a.reshape(scale_a.shape if scale_a.numel() != 1 else ())
+    product = product * scale_b.reshape(scale_b.shape if scale_b.numel() != 1 else ())
+    return product if bias is None else product + bias
+
+
+def magnitude(mat_a: Tensor, mat_b: Tensor, scale_a: Tensor, scale_b: Tensor, out_dtype: torch.dtype, bias: Tensor | None = None) -> Tensor:
+    return scaled(mat_a.double().abs(), mat_b.double().abs(), scale_a.abs(), scale_b.abs(), out_dtype, None if bias is None else bias.abs())
+
+
+SIZES = [(1, 5, 7), (3, 64, 33), (17, 33, 65), (64, 64, 64), (129, 257, 130), (128, 256, 384), (0, 4, 5), (4, 5, 0)]
+
+
+def samples(dtype: torch.dtype, generator: torch.Generator) -> Iterator[Sample]:
+    def bytes_of(kind: torch.dtype, *shape: int) -> Tensor:
+        if kind == torch.int8:
+            return torch.randint(-128, 128, shape, generator=generator, device=generator.device, dtype=torch.int8)
+        return normal(shape, torch.float32, generator).to(kind)
+
+    def scale(*shape: int) -> Tensor:
+        return torch.rand(shape, generator=generator, device=generator.device) + 0.5
+
+    for i, (m, n, k) in enumerate(SIZES):
+        kind = (torch.int8, torch.float8_e4m3fn, torch.float8_e5m2)[i % 3]  # the first is for checks that PyTorch has for few dtypes
+        a, b = bytes_of(kind, m, k), bytes_of(kind, n, k).t()
+        yield Sample((a, b, scale(), scale(1, 1), dtype), label=f"{m}x{n}x{k} {kind}")
+        bias = normal((n,), dtype, generator)
+        yield Sample((a, b, scale(m, 1), scale(1, n), dtype, bias), label=f"{m}x{n}x{k} {kind} by rows, bias")
+        strided = bytes_of(kind, k, 2 * n)[:, ::2]
+        yield Sample((bytes_of(kind, k, m).t(), strided, scale(m, 1), scale(1), dtype), label=f"{m}x{n}x{k} {kind} strided")
+
+
+SPECS = [
+    OpSpec("kpkg::scaled_gemm", scaled, samples, dtypes=(torch.float32, torch.float16, torch.bfloat16), magnitude=magnitude, numpy=False)
+]
