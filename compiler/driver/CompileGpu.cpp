@@ -103,12 +103,19 @@ std::optional<unsigned> localBytes(const PtxasReport &report) {
 }
 
 /// The first candidate that ptxas likes.
-Expected<Choice> choose(tile::KernelOp kernel, StringRef chip, const Ptxas &ptxas, unsigned optLevel, SlowCode slow = SlowCode::Refuse) {
-  unsigned count = kgpu::candidates(kernel, *kgpu::findTarget(chip)).size();
+Expected<Choice> choose(tile::KernelOp kernel, StringRef chip, const Ptxas &ptxas, unsigned optLevel, SlowCode slow, Others others) {
+  if (others == Others::Serve && kgpu::leavesFewRegisters(kernel, *kgpu::findTarget(chip)))
+    return createStringError("the accumulators of %s leave too few registers for operands on %s", kernel.getSymName().str().c_str(),
+                             chip.str().c_str());
+  SmallVector<kgpu::Launch> launches = kgpu::candidates(kernel, *kgpu::findTarget(chip));
+  auto hasRoles = [](const kgpu::Launch &launch) { return launch.consumers != 0; };
+  bool onlyRoles = others == Others::Serve && any_of(launches, hasRoles);
   std::string findings;
   std::optional<Choice> lightest;
   unsigned fewest = std::numeric_limits<unsigned>::max();
-  for (unsigned candidate = 0; candidate < count; ++candidate) {
+  for (unsigned candidate = 0; candidate < launches.size(); ++candidate) {
+    if (onlyRoles && !hasRoles(launches[candidate]))
+      continue;
     auto compiled = compileCandidate(kernel, chip, candidate, optLevel);
     if (!compiled)
       return compiled.takeError();
@@ -148,8 +155,9 @@ static void addRates(GpuCode &code, tile::KernelOp kernel, StringRef chip, const
   code.resident = std::max(1u, model.residentCtas(code.launch.threads, code.launch.registers, code.launch.shared));
 }
 
-Expected<GpuCode> compileForChip(tile::KernelOp kernel, StringRef chip, const Ptxas &ptxas, unsigned optLevel, SlowCode slow) {
-  auto chosen = choose(kernel, chip, ptxas, optLevel, slow);
+Expected<GpuCode> compileForChip(tile::KernelOp kernel, StringRef chip, const Ptxas &ptxas, unsigned optLevel, SlowCode slow,
+                                 Others others) {
+  auto chosen = choose(kernel, chip, ptxas, optLevel, slow, others);
   if (!chosen)
     return chosen.takeError();
   auto &[compiled, cubin, remark] = *chosen;
@@ -160,31 +168,31 @@ Expected<GpuCode> compileForChip(tile::KernelOp kernel, StringRef chip, const Pt
   code.launch = packed(kernel, chip, compiled, cubin.report.find(kernel.getSymName()));
   addRates(code, kernel, chip, compiled.launch);
   code.object = {"cubin/" + chip.str() + "/" + kernel.getSymName().str(), "cubin", std::move(cubin.bytes)};
+  code.ptx = std::move(compiled.ptx);
   return code;
 }
 
-Expected<GpuCode> compileToPackedPtx(tile::KernelOp kernel, StringRef chip, const Ptxas *ptxas, unsigned optLevel) {
+static std::string ptxSection(StringRef chip, StringRef symbol) { return ("ptx/" + chip + "/" + symbol).str(); }
+static std::string ptxTarget(StringRef chip) { return ("compute_" + chip.substr(StringRef("sm_").size())).str(); }
+
+GpuCode asPackedPtx(const GpuCode &code, StringRef chip, StringRef symbol) {
+  GpuCode result = code;
+  result.target = ptxTarget(chip);
+  result.object = {ptxSection(chip, symbol), "ptx", std::move(result.ptx)};
+  result.ptx.clear();
+  return result;
+}
+
+Expected<GpuCode> compileToPackedPtx(tile::KernelOp kernel, StringRef chip, unsigned optLevel) {
   GpuCode code;
-  code.target = "compute_" + chip.substr(StringRef("sm_").size()).str();
-  std::string section = "ptx/" + chip.str() + "/" + kernel.getSymName().str();
-  if (ptxas) {
-    auto chosen = choose(kernel, chip, *ptxas, optLevel);
-    if (!chosen)
-      return chosen.takeError();
-    code.launch = packed(kernel, chip, chosen->compiled, chosen->cubin.report.find(kernel.getSymName()));
-    addReports(code, chosen->compiled.reports);
-    addRates(code, kernel, chip, chosen->compiled.launch);
-    code.remark = std::move(chosen->remark);
-    code.object = {section, "ptx", std::move(chosen->compiled.ptx)};
-    return code;
-  }
+  code.target = ptxTarget(chip);
   auto compiled = compileCandidate(kernel, chip, 0, optLevel);
   if (!compiled)
     return compiled.takeError();
   code.launch = packed(kernel, chip, *compiled, nullptr);
   addReports(code, compiled->reports);
   addRates(code, kernel, chip, compiled->launch);
-  code.object = {section, "ptx", std::move(compiled->ptx)};
+  code.object = {ptxSection(chip, kernel.getSymName()), "ptx", std::move(compiled->ptx)};
   return code;
 }
 

@@ -13,6 +13,7 @@ struct GpuCode {
   double flopsPerCycle = 0, bytesPerCycle = 0; ///< of a multiprocessor, at most
   unsigned resident = 1;                       ///< CTAs that a multiprocessor holds at once
   PackedObject object;
+  std::string ptx; ///< what ptxas made the machine code of
   std::vector<std::string> asserts, prints; ///< messages and formats by the numbers that the code reports
   std::string remark; ///< what the user should know although there is code; or empty
   std::string target; ///< as the manifest names it: "sm_90a", or "compute_80" for PTX
@@ -24,15 +25,20 @@ enum class SlowCode {
   Accept, ///< the launch that spills least is taken: for tests, where only the results count
 };
 
+/// Whether a kernel has alternatives that can serve in its place.
+enum class Others { None, Serve };
+
 /// Tries the kernel's launches in their order until ptxas makes code without spills, stack or warnings, so the first that is as fast as it was
 /// written is taken. When none is, the variants for any strides get the code that spills least, with a remark, so that such arguments work at all; for the
-/// others the error says what each launch suffers from. `kernel` is at tile
-/// level and stays as it is. Errors of the lowering itself go to the context's diagnostics.
+/// others the error says what each launch suffers from. Where a product has launches with roles, those without are much slower, and are not tried
+/// when others serve; nor are products whose accumulators leave few registers for operands. `kernel` is at tile level and stays as it is. Errors of the lowering itself go to the context's diagnostics.
 llvm::Expected<GpuCode> compileForChip(tile::KernelOp kernel, llvm::StringRef chip, const Ptxas &ptxas, unsigned optLevel,
-                                       SlowCode slow = SlowCode::Refuse);
+                                       SlowCode slow = SlowCode::Refuse, Others others = Others::None);
 
-/// PTX that the driver compiles for `chip` and later ones. Where a ptxas is at hand it chooses the launch as compileForChip does.
-llvm::Expected<GpuCode> compileToPackedPtx(tile::KernelOp kernel, llvm::StringRef chip, const Ptxas *ptxas, unsigned optLevel);
+/// PTX of the first launch, which the driver compiles for `chip` and later ones.
+llvm::Expected<GpuCode> compileToPackedPtx(tile::KernelOp kernel, llvm::StringRef chip, unsigned optLevel);
+/// The PTX of which `code` was made, in its place.
+GpuCode asPackedPtx(const GpuCode &code, llvm::StringRef chip, llvm::StringRef symbol);
 
 /// The stages as text: the laid-out kernel, and its PTX, of the first launch.
 llvm::Expected<std::string> kgpuText(mlir::ModuleOp variants, llvm::StringRef chip);

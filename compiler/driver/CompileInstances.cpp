@@ -164,13 +164,27 @@ void compileForCpus(mlir::ModuleOp tile, const Program &program, InstanceRef ins
 /// What the manifest calls PTX for a chip.
 std::string ptxTarget(StringRef chip) { return "compute_" + chip.substr(StringRef("sm_").size()).str(); }
 
+bool isForVectors(tile::KernelOp kernel) { return kernel.getVariant()->starts_with("vector") && kernel.getVariant() != "vector64"; }
+
+/// Takes out the variants that the last alternative has for all.
+void eraseGeneral(mlir::ModuleOp variants) {
+  SmallVector<tile::KernelOp> kernels(variants.getOps<tile::KernelOp>());
+  if (none_of(kernels, isForVectors))
+    return; // the general ones are all there are
+  for (tile::KernelOp kernel : kernels)
+    if (!isForVectors(kernel))
+      kernel.erase();
+}
+
 /// Adds the GPU code of one instance. A variant for special facts that no launch compiles at full speed is left out; one must remain for each chip.
 void compileForGpus(mlir::ModuleOp tile, const Program &program, InstanceRef instance, const BuildTargets &targets, const Ptxas *ptxas,
-                    unsigned optLevel, const IrMessages &messages, JobResult &result) {
+                    unsigned optLevel, bool isLast, const IrMessages &messages, JobResult &result) {
   if (!targets.hasGpu())
     return;
   mlir::OwningOpRef<mlir::ModuleOp> module = tile.clone();
   tile::makeVariants(*module, tile::VariantKind::Gpu);
+  if (!isLast)
+    eraseGeneral(*module);
   auto compileAll = [&](StringRef chip, std::string target, auto compileOne) {
     unsigned made = 0;
     std::string reasons;
@@ -203,16 +217,39 @@ void compileForGpus(mlir::ModuleOp tile, const Program &program, InstanceRef ins
     else if (!reasons.empty())
       result.notes.push_back(reasons);
   };
+  // A package often has PTX of a chip beside its machine code: the same work.
+  std::map<std::pair<std::string, std::string>, std::pair<std::optional<GpuCode>, std::string>> done;
+  auto compileFor = [&](tile::KernelOp kernel, StringRef chip) -> Expected<GpuCode> {
+    auto [entry, isNew] = done.try_emplace({chip.str(), kernel.getSymName().str()});
+    auto &[code, why] = entry->second;
+    if (isNew) {
+      auto made = compileForChip(kernel, chip, *ptxas, optLevel, SlowCode::Refuse, isLast ? Others::None : Others::Serve);
+      if (made)
+        code = std::move(*made);
+      else
+        why = toString(made.takeError());
+    }
+    if (!code)
+      return createStringError("%s", why.c_str());
+    return *code;
+  };
   for (const std::string &chip : targets.chips)
     compileAll(chip, chip, [&](tile::KernelOp kernel, StringRef name) {
-      return ptxas ? compileForChip(kernel, name, *ptxas, optLevel) : compileToPackedPtx(kernel, name, nullptr, optLevel);
+      return ptxas ? compileFor(kernel, name) : compileToPackedPtx(kernel, name, optLevel);
     });
   for (const std::string &chip : targets.ptx)
-    compileAll(chip, ptxTarget(chip), [&](tile::KernelOp kernel, StringRef name) { return compileToPackedPtx(kernel, name, ptxas, optLevel); });
+    compileAll(chip, ptxTarget(chip), [&](tile::KernelOp kernel, StringRef name) -> Expected<GpuCode> {
+      if (!ptxas)
+        return compileToPackedPtx(kernel, name, optLevel);
+      auto code = compileFor(kernel, name);
+      if (!code)
+        return code.takeError();
+      return asPackedPtx(*code, name, kernel.getSymName());
+    });
 }
 
 JobResult compileOne(const Program &program, const SourceManager &sources, InstanceRef instance, const BuildTargets &targets,
-                     const Ptxas *ptxas, unsigned optLevel) {
+                     const Ptxas *ptxas, unsigned optLevel, bool isLast) {
   JobResult result;
   auto context = makeContext();
   IrMessages messages(*context);
@@ -229,7 +266,7 @@ JobResult compileOne(const Program &program, const SourceManager &sources, Insta
     return result;
   }
   compileForCpus(*module, program, instance, targets.cpus, optLevel, messages, result);
-  compileForGpus(*module, program, instance, targets, ptxas, optLevel, messages, result);
+  compileForGpus(*module, program, instance, targets, ptxas, optLevel, isLast, messages, result);
   return result;
 }
 
@@ -265,6 +302,7 @@ Expected<CompiledInstances> compileInstances(const Program &program, const Sourc
       compiled.notes.push_back(toString(found.takeError()) + "; the package has PTX instead of machine code");
   }
   std::vector<InstanceRef> refs = checkedInstances(program);
+  std::vector<bool> isLast = lastAlternatives(program, refs);
   std::vector<JobResult> results(refs.size());
   std::mutex progressMutex;
   size_t done = 0;
@@ -272,7 +310,7 @@ Expected<CompiledInstances> compileInstances(const Program &program, const Sourc
     DefaultThreadPool pool(hardware_concurrency(jobs));
     for (size_t i = 0; i < refs.size(); ++i)
       pool.async([&, i] {
-        results[i] = compileOne(program, sources, refs[i], targets, ptxas ? &*ptxas : nullptr, optLevel);
+        results[i] = compileOne(program, sources, refs[i], targets, ptxas ? &*ptxas : nullptr, optLevel, isLast[i]);
         if (progress) {
           std::lock_guard<std::mutex> lock(progressMutex);
           progress(++done, refs.size(), title(program, refs[i]));

@@ -2,6 +2,7 @@
 // SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
 #include "compiler/driver/DropAlternatives.h"
 #include "llvm/ADT/STLExtras.h"
+#include "llvm/ADT/StringSet.h"
 #include <map>
 
 using namespace llvm;
@@ -28,6 +29,14 @@ static std::string groupOf(const Program &program, InstanceRef ref) {
     if (!parameter.isTuned)
       text += "," + value.str();
   return text;
+}
+
+std::vector<bool> lastAlternatives(const Program &program, ArrayRef<InstanceRef> refs) {
+  std::vector<bool> last(refs.size());
+  StringSet<> seen;
+  for (size_t i = refs.size(); i-- > 0;)
+    last[i] = seen.insert(groupOf(program, refs[i])).second;
+  return last;
 }
 
 static bool fails(const JobResult &result, StringRef target) {
@@ -62,6 +71,20 @@ static void dropSlow(MutableArrayRef<JobResult> results, ArrayRef<size_t> group)
   }
 }
 
+/// Only one alternative has the variant for any arguments.
+static Error checkGeneral(const Program &program, ArrayRef<InstanceRef> refs, ArrayRef<JobResult> results, ArrayRef<size_t> group) {
+  std::map<std::string, bool> isServed;
+  for (size_t i : group)
+    for (const PackedInstance &instance : results[i].instances)
+      if (instance.launch)
+        isServed[instance.target] |= instance.variant == "any";
+  for (const auto &[target, served] : isServed)
+    if (!served)
+      return createStringError("in %s: no code for %s that takes any arguments%s", title(program, refs[group.back()]).c_str(), target.c_str(),
+                               (": " + join(results[group.back()].notes, "; ")).c_str());
+  return Error::success();
+}
+
 Error dropAlternatives(const Program &program, ArrayRef<InstanceRef> refs, MutableArrayRef<JobResult> results) {
   std::map<std::string, std::vector<size_t>> groups;
   for (auto [i, ref] : enumerate(refs))
@@ -72,6 +95,8 @@ Error dropAlternatives(const Program &program, ArrayRef<InstanceRef> refs, Mutab
     if (group.front() != i)
       continue;
     if (Error error = excuse(program, refs, results, group))
+      return error;
+    if (Error error = checkGeneral(program, refs, results, group))
       return error;
     dropSlow(results, group);
   }

@@ -249,4 +249,8 @@ llvm::SmallVector<Launch> candidates(tile::KernelOp kernel, const TargetModel &t
     launch.overlaps = overlapsOther(launch, kernel, work, target);
   return result;
 }
+
+bool leavesFewRegisters(tile::KernelOp kernel, const TargetModel &target) {
+  return !withRoles(kernel, target) && 2 * measure(kernel, target).mmaElements >= target.registersPerSm;
+}
 } // namespace kpkg::kgpu
