@@ -105,8 +105,7 @@ std::optional<unsigned> localBytes(const PtxasReport &report) {
 /// The first candidate that ptxas likes.
 Expected<Choice> choose(tile::KernelOp kernel, StringRef chip, const Ptxas &ptxas, unsigned optLevel, SlowCode slow, Others others) {
   if (others == Others::Serve && kgpu::leavesFewRegisters(kernel, *kgpu::findTarget(chip)))
-    return createStringError("the accumulators of %s leave too few registers for operands on %s", kernel.getSymName().str().c_str(),
-                             chip.str().c_str());
+    return createStringError("the accumulators of its products leave too few registers for operands");
   SmallVector<kgpu::Launch> launches = kgpu::candidates(kernel, *kgpu::findTarget(chip));
   auto hasRoles = [](const kgpu::Launch &launch) { return launch.consumers != 0; };
   bool onlyRoles = others == Others::Serve && any_of(launches, hasRoles);

@@ -187,16 +187,20 @@ void compileForGpus(mlir::ModuleOp tile, const Program &program, InstanceRef ins
     eraseGeneral(*module);
   auto compileAll = [&](StringRef chip, std::string target, auto compileOne) {
     unsigned made = 0;
-    std::string reasons;
+    std::vector<std::string> reasons; // each once: often they are the same for all variants
+    auto addReason = [&](std::string reason) {
+      if (!is_contained(reasons, reason))
+        reasons.push_back(std::move(reason));
+    };
     for (auto kernel : module->getOps<tile::KernelOp>()) {
       Expected<GpuCode> code = compileOne(kernel, chip);
       if (!code) {
-        reasons += (reasons.empty() ? "" : "\n") + toString(code.takeError());
+        addReason(toString(code.takeError()));
         continue;
       }
       ++made;
       if (!code->remark.empty())
-        reasons += (reasons.empty() ? "" : "\n") + code->remark;
+        addReason(code->remark);
       PackedInstance packed = describe(kernel, program, instance);
       packed.target = code->target;
       packed.section = code->object.section;
@@ -213,9 +217,9 @@ void compileForGpus(mlir::ModuleOp tile, const Program &program, InstanceRef ins
       result.gpuObjects.push_back(std::move(code->object));
     }
     if (made == 0)
-      result.failures.emplace_back(std::move(target), reasons + messages.text());
+      result.failures.emplace_back(std::move(target), join(reasons, "\n") + (messages.isEmpty() ? "" : messages.text()));
     else if (!reasons.empty())
-      result.notes.push_back(reasons);
+      result.notes.push_back(join(reasons, "\n"));
   };
   // A package often has PTX of a chip beside its machine code: the same work.
   std::map<std::pair<std::string, std::string>, std::pair<std::optional<GpuCode>, std::string>> done;

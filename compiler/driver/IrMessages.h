@@ -13,6 +13,7 @@ public:
   explicit IrMessages(mlir::MLIRContext &context);
   /// The errors so far, one a line; never empty, so that a failure without a message still says something.
   std::string text() const;
+  bool isEmpty() const { return collected.empty(); }
 
 private:
   std::string collected;
