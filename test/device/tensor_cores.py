@@ -1,7 +1,12 @@
 """Products and attention on tensor cores, from plain kernels, against cuBLAS and cuDNN: errors first, then times.
 
     kpkg build test/device/kernels/products.k -o products.kpkg --target sm_90a      # and attention.k
-    test/device/tensor_cores.py --products products.kpkg --attention attention.kpkg --out result.json
+    kpkg build kernels_src/gemm -o gemm.kpkg --target sm_90a
+    test/device/tensor_cores.py --products products.kpkg --attention attention.kpkg --gemm gemm.kpkg --out result.json
+
+The shipped package is first measured as the cost model has it. Then `kpkg tune` makes its table, and --gemm with the tuned package shows what it gives:
+
+    test/device/tensor_cores.py --tune gemm.kpkg --rows kernels_src/gemm/tuning.json
 
 All peers of a shape are launched in shuffled order with the L2 cache flushed before each launch; a figure is the median. Errors are relative
 Frobenius norms against float64, beside the peer's own on the same inputs; each call is made twice and must give the same bits.
@@ -29,20 +34,25 @@ from torch.nn.attention import SDPBackend, sdpa_kernel
 
 import kpkg
 
+DEVICE = "cuda"
 CHECKED = [(128, 256, 64), (1000, 1032, 1000), (64, 8, 8), (777, 1000, 72), (1, 8, 64), (300, 264, 4104), (129, 264, 0)]
 TIMED = [(4096, 4096, 4096), (8192, 8192, 8192), (8192, 8192, 1024), (8192, 8192, 512), (4096, 14336, 4096), (5632, 3072, 8192), (2048, 2048, 2048),
          (4096, 24576, 1536), (4096, 7168, 16384), (4096, 4096, 7168), (4096, 7168, 2048), (4096, 2112, 7168), (1024, 1024, 1024), (512, 512, 512)]
+SMALL = [(m, n, k) for n, k in ((4096, 4096), (8192, 8192), (14336, 4096), (57344, 7168)) for m in (1, 2, 4, 8, 16, 32, 64, 128)]
+ODD = [(5000, 3000, 1111), (4000, 4100, 4224), (1111, 2222, 3333)]
+BATCHED = [(16, 1024, 1024, 1024), (64, 512, 512, 512), (256, 128, 128, 64), (32, 2048, 2048, 128)]
+ACTIVATIONS: dict[str, Callable[[Tensor], Tensor]] = {"relu": torch.relu, "gelu": torch.nn.functional.gelu, "silu": torch.nn.functional.silu}
 ATTENTION_CHECKED = [(1, 128, 1), (3, 384, 1), (16, 1024, 1), (4, 512, 8)]  # heads, sequence, factor of the queries: peaky softmax
 ATTENTION_TIMED = [(4, 16, 4096), (8, 16, 2048), (1, 16, 16384), (16, 16, 1024)]
 
 
-def normal(*shape: int) -> Tensor:
-    return torch.randn(*shape, device="cuda", dtype=torch.bfloat16)
+def normal(*shape: int, dtype: torch.dtype = torch.bfloat16) -> Tensor:
+    return torch.randn(*shape, device=DEVICE, dtype=dtype)
 
 
-def matrix(rows: int, columns: int, order: str) -> Tensor:
+def matrix(rows: int, columns: int, order: str, dtype: torch.dtype = torch.bfloat16) -> Tensor:
     """Contiguous along its columns (n) or its rows (t)."""
-    return normal(rows, columns) if order == "n" else normal(columns, rows).t()
+    return normal(rows, columns, dtype=dtype) if order == "n" else normal(columns, rows, dtype=dtype).t()
 
 
 def error(result: Tensor, reference: Tensor) -> float:
@@ -96,6 +106,61 @@ def products(rounds: int, flush: Tensor) -> dict[str, Any]:
     return {"checks": checks, "timed": timed}
 
 
+def gemm_checks() -> list[dict[str, Any]]:
+    """All orders of factors, odd sizes, and ends, each with the dtypes that tensor cores multiply."""
+    gemm, batched = torch.ops.kpkg.gemm, torch.ops.kpkg.gemm_batched
+    checks = []
+    for dtype in (torch.bfloat16, torch.float16):
+        for m, n, k in [*CHECKED, (100, 75, 333), (4097, 129, 65)]:
+            for order in ("nn", "nt", "tn", "tt"):
+                a, b = matrix(m, k, order[0], dtype), matrix(k, n, order[1], dtype)
+                checks.append(check([str(dtype), m, n, k, order], lambda: gemm(a, b), lambda: a @ b, a.double() @ b.double()))
+            a, b, c, bias = (normal(*shape, dtype=dtype) for shape in ((m, k), (k, n), (m, n), (n,)))
+            plain = 0.5 * (a.double() @ b.double()) + 2.0 * c.double() + bias.double()
+            for name, function in ACTIVATIONS.items():
+                peer = lambda: function(torch.addmm(c, a, b, beta=2.0, alpha=0.5) + bias)  # noqa: E731
+                ours = lambda: gemm(a, b, alpha=0.5, beta=2.0, c=c, bias=bias, activation=name)  # noqa: E731
+                checks.append(check([str(dtype), m, n, k, name], ours, peer, function(plain)))
+        a, b = normal(3, 129, 72, dtype=dtype), normal(3, 72, 264, dtype=dtype)
+        checks.append(check([str(dtype), "batched"], lambda: batched(a, b), lambda: a @ b, a.double() @ b.double()))
+    return checks
+
+
+def gemm(rounds: int, flush: Tensor) -> dict[str, Any]:
+    """The shipped package against cuBLAS; the shapes in another order in every run."""
+    op, many = torch.ops.kpkg.gemm, torch.ops.kpkg.gemm_batched
+    large = [(dtype, shape, order) for dtype in (torch.bfloat16, torch.float16) for shape in TIMED for order in ("nn", "nt")]
+    small = [(torch.bfloat16, shape, order) for shape in [*SMALL, *ODD] for order in ("nn", "nt")]
+    cases: list[tuple[torch.dtype, tuple[int, ...], str]] = large + small + [(torch.bfloat16, shape, "nn") for shape in BATCHED]
+    timed = []
+    for dtype, shape, order in random.sample(cases, len(cases)):
+        m, n, k = shape[-3:]
+        if len(shape) == 4:
+            a, b = normal(shape[0], m, k, dtype=dtype), normal(shape[0], k, n, dtype=dtype)
+            calls = {"kpkg": lambda: many(a, b), "cublas": lambda: torch.bmm(a, b)}
+        else:
+            a, b = matrix(m, k, order[0], dtype), matrix(k, n, order[1], dtype)
+            calls = {"kpkg": lambda: op(a, b), "cublas": lambda: a @ b}
+        what = [str(dtype)[6:], *shape, order]
+        timed.append(rates(what, 2 * math.prod(shape), time(calls, rounds, flush), "cublas"))
+    groups = {"large": TIMED, "small": SMALL, "odd": ODD, "batched": BATCHED}
+    means = {}
+    for name, shapes in groups.items():
+        ratios = [line["ratio"] for line in timed if tuple(line["what"][1:-1]) in shapes]
+        means[name] = {"geometric_mean": statistics.geometric_mean(ratios), "least": min(ratios)}
+    print(means, flush=True)
+    return {"checks": gemm_checks(), "timed": timed, "means": means}
+
+
+def tune(package: str, rows: Path, budget: int) -> None:
+    """Every aligned shape above that more than one alternative can compute, both orders; the table goes into the package, and to `rows` for the next build."""
+    for dtype in ("bf16", "f16"):
+        for b in ("b=randn({k},{n},{d})", "b=randn({n},{k},{d}).T"):
+            for m, n, k in (shape for shape in [*TIMED, *SMALL] if shape[0] > 4):
+                given = ["--input", f"a=randn({m},{k},{dtype})", "--input", b.format(k=k, n=n, d=dtype)]
+                subprocess.run(["kpkg", "tune", package, "gemm", *given, "--device", "cuda", "--budget", str(budget), "--rows", str(rows)], check=True)
+
+
 def attention(rounds: int, flush: Tensor) -> dict[str, Any]:
     op, scale = torch.ops.device.attention, 1 / math.sqrt(128)
 
@@ -125,9 +190,16 @@ def main() -> int:
     parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
     parser.add_argument("--products", help="the package of kernels/products.k")
     parser.add_argument("--attention", help="the package of kernels/attention.k")
+    parser.add_argument("--gemm", help="the package of kernels_src/gemm")
+    parser.add_argument("--tune", help="a package of kernels_src/gemm whose table is to be made; nothing else is done")
+    parser.add_argument("--rows", type=Path, help="where --tune writes the rows")
+    parser.add_argument("--budget", type=int, default=2, help="seconds for each call that is tuned")
     parser.add_argument("--rounds", type=int, default=25)
     parser.add_argument("--out", type=Path)
     options = parser.parse_args()
+    if options.tune:
+        tune(options.tune, options.rows, options.budget)
+        return 0
     flush = torch.empty(256 << 20, device="cuda", dtype=torch.uint8)
     driver = subprocess.run(["nvidia-smi", "--query-gpu=driver_version", "--format=csv,noheader"], capture_output=True, text=True, check=True)
     result: dict[str, Any] = {
@@ -137,13 +209,13 @@ def main() -> int:
         "torch": torch.__version__,
         "rounds": options.rounds,
     }
-    for name, package, run in (("products", options.products, products), ("attention", options.attention, attention)):
+    for name, package, run in (("products", options.products, products), ("attention", options.attention, attention), ("gemm", options.gemm, gemm)):
         if package:
             kpkg.load(package)
             result[name] = run(options.rounds, flush)
     if options.out:
         options.out.write_text(json.dumps(result, indent=1) + "\n")
-    wrong = [line for name in ("products", "attention") if name in result for line in result[name]["checks"] if not line["holds"]]
+    wrong = [line for name in ("products", "attention", "gemm") if name in result for line in result[name]["checks"] if not line["holds"]]
     for line in wrong:
         print("wrong:", line)
     return 1 if wrong else 0
