@@ -59,6 +59,8 @@ class OpSpec:
     #: Whether NumPy has the dtypes of the samples.
     numpy: bool = True
     accumulation: float = 16.0
+    #: Whether tiles between load and store are rounded to the dtype too: its round-off, times the magnitude, is allowed as well.
+    rounds_between: bool = False
     #: Calls to time: label -> sample, in float32 unless the label says otherwise; and PyTorch's way of doing the same.
     benchmarks: Callable[[torch.Generator], dict[str, Sample]] | None = None
     eager: Callable[..., Any] | None = None
@@ -99,6 +101,8 @@ class OpSpec:
         scale = size if magnitude is None else magnitude.abs().expand_as(reference)[finite]
         accumulator = _ACCUMULATOR.get(result.dtype, _ACCUMULATOR_DEFAULT)
         allowed = 2 * _ROUND_OFF[result.dtype] * reference.abs()[finite] + self.accumulation * accumulator * scale
+        if self.rounds_between and result.dtype in HALF:
+            allowed = allowed + _ROUND_OFF[result.dtype] * scale
         allowed = allowed + torch.finfo(result.dtype).smallest_normal
         if result.dtype == torch.float64:
             allowed = 8 * allowed  # the reference is rounded as often as the result

@@ -41,7 +41,10 @@ SmallVector<Operation *> withReleases(WgmmaWaitOp wait) {
   return ops;
 }
 
-bool staysBefore(Operation *op) { return isa<scf::ForOp, scf::IfOp, scf::WhileOp, TensorStoreOp, BarrierOp>(op); }
+/// A choice that only computes, as of a mask, is passed: products run under it as under other arithmetic.
+bool staysBefore(Operation *op) {
+  return isa<scf::ForOp, scf::WhileOp, TensorStoreOp, BarrierOp>(op) || (isa<scf::IfOp>(op) && !isMemoryEffectFree(op));
+}
 
 void delay(WgmmaWaitOp wait) {
   Operation *goal = firstUse(wait);

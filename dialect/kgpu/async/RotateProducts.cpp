@@ -42,7 +42,9 @@ public:
     firstOps = sliceOf({first.getResult()});
     // The first product knows nothing of the sum, and the second operand of the second one nothing of the first.
     BlockArgument sum = loop.getRegionIterArg(accumulator);
-    auto reads = [&](Operation *op, Value value) { return llvm::is_contained(op->getOperands(), value); };
+    auto reads = [&](Operation *op, Value value) {
+      return llvm::any_of(value.getUsers(), [&](Operation *user) { return op->isAncestor(user); });
+    };
     if (llvm::any_of(firstOps, [&](Operation *op) { return reads(op, sum); }) || operandOps.contains(first) ||
         llvm::any_of(operandOps, [&](Operation *op) { return llvm::any_of(loop.getRegionIterArgs(), [&](Value carried) { return reads(op, carried); }); }))
       return false;
@@ -105,6 +107,7 @@ private:
     BackwardSliceOptions options;
     options.inclusive = true;
     options.omitBlockArguments = true;
+    options.omitUsesFromAbove = false; // what an scf.if reads
     options.filter = [&](Operation *op) { return op->getBlock() == loop.getBody(); };
     for (Value value : values)
       if (value.getParentBlock() == loop.getBody() && value.getDefiningOp())

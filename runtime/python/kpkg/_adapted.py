@@ -6,7 +6,6 @@ SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
 from __future__ import annotations
 
 import functools
-import math
 from collections.abc import Callable
 from typing import Any
 
@@ -84,30 +83,31 @@ def scaled_dot_product_attention(
     scale: float | None = None,
     enable_gqa: bool = False,
 ) -> Tensor:
-    """torch.nn.functional.scaled_dot_product_attention by kpkg's products and softmax. [..., L, E], [..., S, E], [..., S, V] to [..., L, V].
+    """torch.nn.functional.scaled_dot_product_attention by kpkg::attention. [..., H, L, E], [..., S, E], [..., S, V] to [..., L, V].
 
-    With dropout PyTorch runs.
+    PyTorch runs with dropout, for heads above 256 elements, ranks other than 3 and 4, gradients of the mask, and what it would refuse.
     """
-    if dropout_p:
+    tensors = (query, key, value)
+    suits = (
+        not dropout_p
+        and query.dim() in (3, 4)
+        and all(t.dim() == query.dim() and t.dtype == query.dtype and 0 < t.shape[-1] <= 256 and t.shape[:-3] == query.shape[:-3] for t in tensors)
+        and key.shape[:-1] == value.shape[:-1]
+        and (query.shape[-3] == key.shape[-3] or (enable_gqa and query.dim() == 4))
+        and scale != 0
+        and (attn_mask is None or not (is_causal or attn_mask.requires_grad) and attn_mask.dtype in (torch.bool, query.dtype))
+    )
+    if not suits:
         return F.scaled_dot_product_attention(query, key, value, attn_mask, dropout_p, is_causal, scale=scale, enable_gqa=enable_gqa)
-    if enable_gqa:
-        key, value = (t.repeat_interleave(query.shape[-3] // t.shape[-3], -3) for t in (key, value))
-    factor = 1 / math.sqrt(query.shape[-1]) if scale is None else scale
-    scores = _default.ops["kpkg::gemm_batched"](query, key.transpose(-2, -1), factor)
-    if is_causal:
-        attn_mask = torch.ones(scores.shape[-2:], dtype=torch.bool, device=scores.device).tril()
-    if attn_mask is not None:
-        scores = scores.masked_fill(~attn_mask, float("-inf")) if attn_mask.dtype == torch.bool else scores + attn_mask
-    weights = _default.ops["kpkg::softmax"](scores, -1)
-    if attn_mask is not None and attn_mask.dtype == torch.bool:
-        weights = weights.masked_fill(~attn_mask.any(-1, keepdim=True), 0.0)  # a row that sees nothing gives zeros
-    return _default.ops["kpkg::gemm_batched"](weights, value)  # type: ignore[no-any-return]
+    q, k, v = (t if t.dim() == 4 else t.unsqueeze(0) for t in tensors)
+    out: Tensor = _default.ops["kpkg::attention"](q, k, v, attn_mask, is_causal, scale or 0.0)[0]
+    return out if query.dim() == 4 else out.squeeze(0)
 
 
 # By PyTorch's function: what stands for it, and the ops that this needs.
 CALLS: dict[Callable[..., Any], tuple[Callable[..., Tensor], tuple[str, ...]]] = {
     torch.bmm: (bmm, ("kpkg::gemm_batched",)),
-    F.scaled_dot_product_attention: (scaled_dot_product_attention, ("kpkg::gemm_batched", "kpkg::softmax")),
+    F.scaled_dot_product_attention: (scaled_dot_product_attention, ("kpkg::attention",)),
 }
 
 

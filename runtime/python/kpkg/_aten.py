@@ -232,6 +232,46 @@ def residual_layer_norm(
     return F.layer_norm(total, total.shape[-1:], weight, bias, eps), total
 
 
+def attention(
+    query: Tensor,
+    key: Tensor,
+    value: Tensor,
+    attn_mask: Tensor | None = None,
+    is_causal: bool = False,
+    scale: float = 0.0,
+    softcap: float = 0.0,
+    window: int = 0,
+) -> tuple[Tensor, Tensor]:
+    group = query.shape[1] // max(key.shape[1], 1)
+    q, k, v = (t.to(_widest(query)) for t in (query, key.repeat_interleave(group, 1), value.repeat_interleave(group, 1)))
+    scores = q @ k.mT * (scale or q.shape[-1] ** -0.5)
+    scores = softcap * torch.tanh(scores / softcap) if softcap else scores
+    if attn_mask is not None and attn_mask.dtype != torch.bool:
+        scores = scores + attn_mask
+    ahead = torch.arange(k.shape[2], device=q.device) - torch.arange(q.shape[2], device=q.device)[:, None]
+    seen = torch.ones_like(ahead, dtype=torch.bool) if window == 0 else ahead.abs() < window
+    seen = seen & (ahead <= 0) if is_causal else seen
+    seen = (seen if attn_mask is None or attn_mask.dtype != torch.bool else seen & attn_mask).expand(scores.shape)
+    # Queries that see nothing get zeros, in gradients too: a score that is seen by no one is no number.
+    nothing = ~seen.any(-1, keepdim=True)
+    weights = torch.softmax(scores.masked_fill(~seen & ~nothing, float("-inf")), -1).masked_fill(nothing, 0.0)
+    lse = torch.logsumexp(scores.masked_fill(~seen, float("-inf")), -1)
+    return (weights @ v).to(query.dtype), lse
+
+
+def scaled_dot_product_attention(
+    query: Tensor,
+    key: Tensor,
+    value: Tensor,
+    attn_mask: Tensor | None = None,
+    dropout_p: float = 0.0,
+    is_causal: bool = False,
+    scale: float = 0.0,
+    enable_gqa: bool = False,
+) -> Tensor:
+    return F.scaled_dot_product_attention(query, key, value, attn_mask, dropout_p, is_causal, scale=scale or None, enable_gqa=enable_gqa)
+
+
 def _max_pool(rank: int, with_indices: bool) -> Callable[..., Any]:
     function = getattr(F, f"max_pool{rank}d")
 
@@ -291,6 +331,7 @@ FALLBACKS: dict[str, Callable[..., Any]] = {
         vector_add, softmax, log_softmax, layer_norm, native_layer_norm, rms_norm, gemm, gemm_batched, grouped_gemm, scaled_gemm, add, sub, gelu, swiglu, geglu,
         sum, mean, amax, amin, prod, vector_norm, argmax, argmin, cumsum, cumprod, cross_entropy, group_norm, native_group_norm,
         instance_norm, batch_norm, residual_tanh_gated_rmsnorm, residual_rms_norm, residual_layer_norm,
+        attention, scaled_dot_product_attention,
     )
 }  # fmt: skip
 FALLBACKS |= {f"kpkg::{name}": getattr(torch, name) for name in ("mul", "div", "sigmoid", "tanh")}

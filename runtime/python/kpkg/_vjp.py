@@ -232,6 +232,9 @@ _BACKWARDS: dict[str, Callable[..., Any]] = {
     "kpkg::cross_entropy_backward": _of_forward(
         "kpkg::cross_entropy", ["input"], ["input", "target", "weight", "ignore_index", "reduction", "label_smoothing"]
     ),
+    "kpkg::attention_backward": _of_forward(
+        "kpkg::attention", ["query", "key", "value"], ["query", "key", "value", "out", "lse", "attn_mask", "is_causal", "scale", "softcap", "window"]
+    ),
     "kpkg::cumsum_backward": _of_forward("kpkg::cumsum", ["input"], ["dim"]),
     "kpkg::cumprod_backward": _of_forward("kpkg::cumprod", ["input"], ["input", "dim"]),
     "kpkg::swiglu_backward": _of_forward("kpkg::swiglu", ["a", "b"], ["a", "b"]),

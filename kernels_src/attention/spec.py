@@ -1,0 +1,160 @@
+"""Specs of attention, scaled_dot_product_attention and their gradients.
+
+SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
+"""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Iterator
+from typing import Any
+
+import torch
+import torch.nn.functional as F
+from opspec import OpSpec, Sample, normal
+from torch import Tensor
+
+
+def scores(
+    query: Tensor, key: Tensor, attn_mask: Tensor | None = None, is_causal: bool = False, scale: float = 0.0, softcap: float = 0.0, window: int = 0
+) -> Tensor:
+    """What softmax is taken of: [batch, heads, queries, keys], -inf where a query does not see a key."""
+    key = key.repeat_interleave(query.shape[1] // max(key.shape[1], 1), 1)
+    s = query @ key.mT * (scale or query.shape[3] ** -0.5)
+    s = softcap * torch.tanh(s / softcap) if softcap else s
+    if attn_mask is not None:
+        s = s.masked_fill(~attn_mask, -math.inf) if attn_mask.dtype == torch.bool else s + attn_mask
+    ahead = torch.arange(key.shape[2]) - torch.arange(query.shape[2])[:, None]
+    if is_causal:
+        s = s.masked_fill(ahead > 0, -math.inf)
+    return s.masked_fill(ahead.abs() >= window, -math.inf) if window else s
+
+
+def probabilities(s: Tensor, lse: Tensor) -> Tensor:
+    return torch.exp(s - lse.masked_fill(lse == -math.inf, 0.0).unsqueeze(-1))
+
+
+def grouped(query: Tensor, key: Tensor) -> Tensor:
+    """`key` once for each head of `query`."""
+    return key.repeat_interleave(query.shape[1] // max(key.shape[1], 1), 1)
+
+
+def attention(query: Tensor, key: Tensor, value: Tensor, *rest: Any, **options: Any) -> tuple[Tensor, Tensor]:
+    s = scores(query, key, *rest, **options)
+    lse = torch.logsumexp(s, -1) if s.shape[3] else s.new_full(s.shape[:3], -math.inf)
+    return probabilities(s, lse) @ grouped(query, value), lse
+
+
+def magnitude(query: Tensor, key: Tensor, value: Tensor, *rest: Any, **options: Any) -> tuple[Tensor, Tensor]:
+    """Exponentials are as wrong as the largest products in them."""
+    out, lse = attention(query, key, value.abs(), *rest, **options)
+    largest = torch.ones_like(lse)
+    if key.shape[2]:
+        largest += scores(query.abs(), key.abs(), None, scale=abs(options.get("scale", 0.0))).amax(-1)
+    return out * largest.unsqueeze(-1), largest
+
+
+def sdpa(
+    query: Tensor, key: Tensor, value: Tensor, attn_mask: Tensor | None = None, dropout_p: float = 0.0, is_causal: bool = False,
+    scale: float = 0.0, enable_gqa: bool = False
+) -> Tensor:  # fmt: skip
+    return attention(query, key, value, attn_mask, is_causal, scale)[0]
+
+
+def sdpa_magnitude(query: Tensor, key: Tensor, value: Tensor, attn_mask: Tensor | None = None, **options: Any) -> Tensor:
+    kept = {name: option for name, option in options.items() if name in ("is_causal", "scale")}
+    return magnitude(query, key, value, attn_mask, **kept)[0]
+
+
+def backward(grad: Tensor, query: Tensor, key: Tensor, value: Tensor, out: Tensor, lse: Tensor, *rest: Any, sizes: bool = False, **options: Any) -> tuple[Tensor, ...]:
+    """The formulas of the gradients; with `sizes` the sums of the sizes of all terms."""
+    scale, softcap = options.get("scale", 0.0) or query.shape[3] ** -0.5, options.get("softcap", 0.0)
+    p = probabilities(scores(query, key, *rest, **options), lse)
+    if sizes:
+        grad, query, key, value, out, scale = (abs(t) for t in (grad, query, key, value, out, scale))
+    dp = grad @ grouped(query, value).mT
+    delta = (grad * out).sum(-1, keepdim=True)
+    ds = p * (dp + delta if sizes else dp - delta)
+    if softcap and not sizes:
+        ds = ds * (1 - torch.tanh(query @ grouped(query, key).mT * scale / softcap) ** 2)
+
+    def over_group(x: Tensor) -> Tensor:
+        return x.reshape(x.shape[0], key.shape[1], x.shape[1] // key.shape[1], *x.shape[2:]).sum(2)
+
+    return ds @ grouped(query, key) * scale, over_group(ds.mT @ query * scale), over_group(p.mT @ grad)
+
+
+def backward_magnitude(*args: Any, **options: Any) -> tuple[Tensor, ...]:
+    return backward(*args, sizes=True, **options)
+
+
+def samples(dtype: torch.dtype, generator: torch.Generator) -> Iterator[Sample]:
+    def make(*shape: int) -> Tensor:
+        return normal(shape, dtype, generator)
+
+    def qkv(batch: int, heads: int, kv_heads: int, queries: int, keys: int, size: int, v_size: int = 0) -> tuple[Tensor, ...]:
+        return make(batch, heads, queries, size), make(batch, kv_heads, keys, size), make(batch, kv_heads, keys, v_size or size)
+
+    yield Sample(qkv(1, 1, 1, 1, 1, 1), label="one of all")
+    yield Sample(qkv(1, 2, 2, 3, 5, 4), {"is_causal": True}, label="few")
+    yield Sample(qkv(2, 1, 1, 5, 3, 16), {"attn_mask": torch.tensor([[[[True, False, True]]]]), "scale": -0.3}, label="mask of keys")
+    yield Sample(qkv(2, 2, 1, 7, 0, 8), label="no keys")
+    yield Sample(qkv(2, 2, 2, 0, 7, 8), label="no queries")
+    yield Sample(qkv(0, 2, 2, 3, 7, 8), label="no batch")
+    yield Sample(qkv(1, 2, 2, 128, 256, 64), label="whole tiles")
+    yield Sample(qkv(1, 4, 2, 131, 259, 33), {"is_causal": True}, label="groups, causal")
+    yield Sample(qkv(1, 2, 1, 260, 131, 80), {"is_causal": True, "scale": 0.05}, label="more queries than keys")
+    yield Sample(qkv(1, 1, 1, 65, 63, 256, 200), {"softcap": 2.0}, label="large heads, softcap")
+    yield Sample(qkv(1, 2, 1, 300, 290, 20, 10), {"window": 70}, label="window")
+    yield Sample(qkv(1, 1, 1, 150, 300, 16), {"window": 33, "is_causal": True}, label="causal window")
+    hidden = torch.rand(50, 270, generator=generator) < 0.5
+    hidden[7] = False
+    yield Sample(qkv(2, 3, 3, 50, 270, 40), {"attn_mask": hidden}, label="queries that see nothing")
+    yield Sample(qkv(2, 3, 1, 50, 270, 40), {"attn_mask": make(2, 1, 50, 270), "is_causal": True}, label="float mask")
+    bias = make(3, 1, 270)
+    bias[:, :, 9:] = -math.inf
+    yield Sample(qkv(2, 3, 1, 50, 270, 40), {"attn_mask": bias, "softcap": 5.0}, label="broadcast mask with -inf")
+    packed = make(2, 70, 3, 4, 24).permute(2, 0, 3, 1, 4)
+    yield Sample((packed[0], packed[1], packed[2]), label="interleaved")
+    yield Sample((make(2, 3, 24, 70).mT, make(1, 3, 70, 24).expand(2, 3, 70, 24), make(2, 3, 70, 48)[..., ::2]), label="any strides")
+    yield Sample((40 * make(1, 2, 30, 64), make(1, 2, 140, 64), make(1, 2, 140, 64)), {"is_causal": True}, label="peaks")
+    spoiled = qkv(1, 1, 1, 5, 6, 8)
+    spoiled[0][0, 0, 1, 2] = math.nan
+    yield Sample(spoiled, label="NaN in a query")
+
+
+def sdpa_samples(dtype: torch.dtype, generator: torch.Generator) -> Iterator[Sample]:
+    for sample in samples(dtype, generator):
+        beyond = {"softcap", "window"} & set(sample.kwargs) or {"attn_mask", "is_causal"} <= set(sample.kwargs)
+        if not beyond and "NaN" not in sample.label:  # PyTorch's own kernel, the fallback, gives numbers there
+            yield Sample(sample.args, {**sample.kwargs, "enable_gqa": sample.args[0].shape[1] != sample.args[1].shape[1]}, sample.label)
+
+
+def backward_samples(dtype: torch.dtype, generator: torch.Generator) -> Iterator[Sample]:
+    for sample in samples(dtype, generator):
+        if sample.label in ("NaN in a query", "peaks"):
+            continue
+        wide = sample.map(lambda t: t.double() if t.is_floating_point() else t)
+        out, lse = attention(*wide.args, **wide.kwargs)
+        lse = lse if dtype == torch.float64 else lse.float()
+        yield Sample((normal(tuple(out.shape), dtype, generator), *sample.args, out.to(dtype), lse), sample.kwargs, sample.label)
+
+
+def benchmarks(generator: torch.Generator) -> dict[str, Sample]:
+    found = {}
+    for dtype, name in ((torch.float32, ""), (torch.bfloat16, " bfloat16")):
+        q, k, v = (normal((1, 8, 1024, 64), dtype, generator) for _ in range(3))
+        found[f"1x8x1024x64{name}"] = Sample((q, k, v))
+        found[f"1x8x1024x64 causal{name}"] = Sample((q, k, v), {"is_causal": True})
+    return found
+
+
+def eager(query: Tensor, key: Tensor, value: Tensor, is_causal: bool = False) -> Tensor:
+    return F.scaled_dot_product_attention(query, key, value, is_causal=is_causal)
+
+
+SPECS = [
+    OpSpec("kpkg::attention", attention, samples, magnitude=magnitude, rounds_between=True, benchmarks=benchmarks, eager=eager),
+    OpSpec("kpkg::scaled_dot_product_attention", sdpa, sdpa_samples, magnitude=sdpa_magnitude, rounds_between=True),
+    OpSpec("kpkg::attention_backward", backward, backward_samples, magnitude=backward_magnitude, rounds_between=True),
+]
