@@ -23,7 +23,7 @@ if str(_BUILD / "python") not in sys.path:
 
 import kpkg  # noqa: E402
 
-OPS = ("softmax", "log_softmax", "layer_norm", "native_layer_norm", "rms_norm", "mm", "bmm", "addmm", "baddbmm", "conv1d", "conv2d", "conv3d", "conv_transpose1d", "conv_transpose2d", "conv_transpose3d")
+OPS = ("softmax", "log_softmax", "layer_norm", "native_layer_norm", "rms_norm", "mm", "bmm", "addmm", "baddbmm", "conv1d", "conv2d", "conv3d", "conv_transpose1d", "conv_transpose2d", "conv_transpose3d", "scaled_dot_product_attention")
 
 
 @functools.cache
@@ -125,3 +125,12 @@ def _conv_transpose(rank: int) -> Any:
 
 conv1d, conv2d, conv3d = map(_conv, (1, 2, 3))
 conv_transpose1d, conv_transpose2d, conv_transpose3d = map(_conv_transpose, (1, 2, 3))
+def scaled_dot_product_attention(
+    query: Tensor, key: Tensor, value: Tensor, attn_mask: Tensor | None = None, dropout_p: float = 0.0, is_causal: bool = False,
+    scale: float | None = None, enable_gqa: bool = False
+) -> Tensor:  # fmt: skip
+    if dropout_p:
+        raise NotImplementedError("dropout runs in PyTorch")
+    op = _library("attention").scaled_dot_product_attention
+    result: Tensor = op(query, key, value, attn_mask, dropout_p, is_causal, scale or 0.0, enable_gqa)
+    return result

@@ -59,6 +59,14 @@ bool isOnlyInLoops(Operation *op, tile::KernelOp kernel) {
       return false;
   return true;
 }
+/// Whether every load has one reading: a slot of a ring is laid out for a tile or for its transpose.
+bool haveOneReading(ArrayRef<StreamedDot> dots) {
+  llvm::DenseMap<Operation *, Value> readings;
+  return llvm::all_of(dots, [&](StreamedDot streams) {
+    bool left = !streams.lhs || readings.try_emplace(streams.lhs->load, streams.dot.getLhs()).first->second == streams.dot.getLhs();
+    return left && readings.try_emplace(streams.rhs->load, streams.dot.getRhs()).first->second == streams.dot.getRhs();
+  });
+}
 } // namespace
 
 bool isZero(Value value) { return matchPattern(value, m_AnyZeroFloat()) || matchPattern(value, m_Zero()); }
@@ -82,7 +90,7 @@ std::vector<StreamedDot> streamedDots(tile::KernelOp kernel, const TargetModel &
     dots.push_back(streams);
     return WalkResult::advance();
   });
-  if (all.wasInterrupted())
+  if (all.wasInterrupted() || !haveOneReading(dots))
     dots.clear();
   return dots;
 }
