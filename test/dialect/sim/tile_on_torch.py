@@ -43,6 +43,12 @@ class View:
         kept = [d for d in range(len(self.shape)) if d not in dims]
         return View(self.buffer, offset, [self.shape[d] for d in kept], [self.strides[d] for d in kept], exists)
 
+    def slice(self, dim: int, begin: int, end: int) -> View:
+        begin = min(max(begin, 0), self.shape[dim])
+        end = min(max(end, begin), self.shape[dim])
+        shape = [end - begin if d == dim else extent for d, extent in enumerate(self.shape)]
+        return View(self.buffer, self.offset + begin * self.strides[dim], shape, self.strides, self.exists)
+
     def places(self, coordinates: list[torch.Tensor], shape: list[int], mask: torch.Tensor | None = None):
         """Positions in the buffer, and which of them exist."""
         position = torch.full(shape, self.offset, dtype=torch.int64)
@@ -261,6 +267,8 @@ def run(name, operands, results, attributes, extra=None):
             return (scalar(first.shape[attributes["dimension"]]),)
         case "tile.stride":
             return (scalar(first.strides[attributes["dimension"]]),)
+        case "tile.slice":
+            return (first.slice(attributes["dimension"], int(operands[1]), int(operands[2])),)
         case "tile.drop":
             return (first.drop(attributes["dims"], [int(i) for i in operands[1:]]),)
         case "tile.load":
