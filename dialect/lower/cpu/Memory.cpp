@@ -1,6 +1,6 @@
 // Loads and stores of vectors and scalars: views, masks, strides.
 // SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
-#include "dialect/lower/AtomicInstruction.h"
+#include "dialect/lower/atomics/AtomicInstruction.h"
 #include "dialect/lower/cpu/KernelEmitter.h"
 #include "mlir/Dialect/Arith/IR/Arith.h"
 #include "mlir/Dialect/Vector/IR/VectorOps.h"

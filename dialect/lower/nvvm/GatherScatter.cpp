@@ -1,6 +1,6 @@
 // Reads and writes of single elements at coordinates that tiles of indices give.
 // SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
-#include "dialect/lower/AtomicInstruction.h"
+#include "dialect/lower/atomics/AtomicInstruction.h"
 #include "dialect/lower/nvvm/DeviceOps.h"
 #include "dialect/lower/nvvm/Emitter.h"
 #include "dialect/lower/nvvm/Words.h"
