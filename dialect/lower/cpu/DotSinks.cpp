@@ -9,8 +9,8 @@ namespace kpkg::lower::cpu {
 
 static ArrayRef<int64_t> shapeOf(Value tile) { return cast<RankedTensorType>(tile.getType()).getShape(); }
 
-/// The load that `tile` is, seen through permutations: `order[d]` is the load's dimension of the tile's dimension d.
-static tile::LoadOp throughPermutes(Value tile, SmallVectorImpl<int64_t> &order) {
+/// What `tile` is, seen through permutations: `order[d]` is its dimension of the tile's dimension d.
+static Value throughPermutes(Value tile, SmallVectorImpl<int64_t> &order) {
   for (int64_t dim = 0, rank = shapeOf(tile).size(); dim < rank; ++dim)
     order.push_back(dim);
   while (auto permute = tile.getDefiningOp<tile::PermuteOp>()) {
@@ -18,7 +18,7 @@ static tile::LoadOp throughPermutes(Value tile, SmallVectorImpl<int64_t> &order)
       dim = permute.getPermutation()[dim];
     tile = permute.getValue();
   }
-  return tile.getDefiningOp<tile::LoadOp>();
+  return tile;
 }
 
 /// Where the operand's matrix number `batch` (null for rank 2) lies: in its view if it is a load with a fill of zero, else in scratch.
@@ -27,9 +27,14 @@ FailureOr<DotOperand> KernelEmitter::dotOperand(Value tile, Value batch) {
   DotOperand operand;
   operand.elementType = getElementTypeOrSelf(tile.getType());
   SmallVector<int64_t> order;
-  tile::LoadOp load = buffers.count(tile) ? tile::LoadOp() : throughPermutes(tile, order);
-  if (load && !buffers.count(load.getResult()) &&
-      (matchPattern(scalars.at(load.getFill()), m_AnyZeroFloat()) || matchPattern(scalars.at(load.getFill()), m_Zero()))) {
+  Value source = buffers.count(tile) ? tile : throughPermutes(tile, order);
+  bool isLazySource = !buffers.count(tile) && !buffers.count(source);
+  auto hasZeroFill = [&](Value fill) { return matchPattern(scalars.at(fill), m_AnyZeroFloat()) || matchPattern(scalars.at(fill), m_Zero()); };
+  if (auto gather = source.getDefiningOp<tile::GatherOp>();
+      gather && isLazySource && rank == 2 && hasZeroFill(gather.getFill()) && canCopyRows(gather))
+    return gatheredOperand(gather, order[0] == 1);
+  auto load = isLazySource ? source.getDefiningOp<tile::LoadOp>() : tile::LoadOp();
+  if (load && hasZeroFill(load.getFill())) {
     const View &view = views.at(load.getView());
     operand.base = view.pointer;
     Value valid = view.valid;

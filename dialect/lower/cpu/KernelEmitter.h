@@ -198,6 +198,11 @@ private:
   mlir::FailureOr<DotOperand> dotOperand(mlir::Value tile, mlir::Value batch);
   mlir::FailureOr<Buffer> accumulatorBuffer(tile::DotOp op);
 
+  // RowGathers.cpp
+  bool canCopyRows(tile::GatherOp op);
+  /// A copy of what a tile::rowGather reads.
+  mlir::FailureOr<DotOperand> gatheredOperand(tile::GatherOp op, bool isTransposed);
+
   // Elementwise.cpp
   /// Emits `op` on operands in registers; all scalars or, where one is a vector, all vectors.
   mlir::Value emitElementwise(mlir::Operation *op, llvm::SmallVector<mlir::Value> operands);

@@ -1,0 +1,61 @@
+// Finds gathers that read a piece of a row for each of their rows.
+// SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
+#include "dialect/tile/transforms/RowGathers.h"
+#include "mlir/Dialect/Arith/IR/Arith.h"
+
+using namespace mlir;
+
+namespace kpkg::tile {
+
+static ArrayRef<int64_t> shapeOf(Value tile) { return cast<RankedTensorType>(tile.getType()).getShape(); }
+
+/// The tile before casts of integers and changes of shape that keep the order of its elements.
+static Value source(Value tile) {
+  while (Operation *op = tile.getDefiningOp()) {
+    bool keeps = isa<arith::IndexCastOp, ReshapeOp>(op) || (isa<BroadcastOp>(op) && shapeOf(op->getOperand(0)) == shapeOf(tile));
+    if (!keeps)
+      break;
+    tile = op->getOperand(0);
+  }
+  return tile;
+}
+
+/// Collects the addends of `tile`, which must be an iota plus scalars.
+static bool isConsecutive(Value tile, SmallVectorImpl<Value> &start) {
+  tile = source(tile);
+  if (tile.getDefiningOp<IotaOp>())
+    return true;
+  auto sum = tile.getDefiningOp<arith::AddIOp>();
+  if (!sum)
+    return false;
+  for (auto [one, other] : {std::pair(sum.getLhs(), sum.getRhs()), std::pair(sum.getRhs(), sum.getLhs())})
+    if (auto splat = source(one).getDefiningOp<SplatOp>()) {
+      start.push_back(splat.getValue());
+      return isConsecutive(other, start);
+    }
+  return false;
+}
+
+std::optional<RowGather> rowGather(GatherOp op) {
+  ArrayRef<int64_t> shape = shapeOf(op.getResult());
+  if (op.getMask() || shape.size() != 2 || shape[0] == 1 || shape[1] == 1)
+    return std::nullopt;
+  std::optional<RowGather> found;
+  for (auto [dim, index] : llvm::enumerate(op.getIndices())) {
+    if (index.getDefiningOp<SplatOp>())
+      continue;
+    auto broadcast = index.getDefiningOp<BroadcastOp>();
+    if (!broadcast)
+      return std::nullopt;
+    ArrayRef<int64_t> from = shapeOf(broadcast.getValue());
+    if (from[0] == shape[0] && from[1] == 1)
+      continue;
+    RowGather rows{unsigned(dim), {}};
+    if (found || from[0] != 1 || from[1] != shape[1] || !isConsecutive(broadcast.getValue(), rows.start))
+      return std::nullopt;
+    found = rows;
+  }
+  return found;
+}
+
+} // namespace kpkg::tile

@@ -1,0 +1,18 @@
+// Gathers that read a piece of a row for each of their rows.
+// SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
+#pragma once
+#include "dialect/tile/ir/TileDialect.h"
+
+namespace kpkg::tile {
+
+/// A gather of R x C elements of which element (r, c) lies at coordinate start + c of dimension `along`, and at coordinates that depend on r only
+/// in the others. A view that is a matrix of pixels and channels, or rows of a table that another tensor numbers, are read like this.
+struct RowGather {
+  unsigned along;
+  llvm::SmallVector<mlir::Value, 2> start; ///< scalar integers; their sum is the start
+};
+
+/// Nothing when `op` has another form, or a mask.
+std::optional<RowGather> rowGather(GatherOp op);
+
+} // namespace kpkg::tile
