@@ -35,17 +35,13 @@ ExitCode explainCall(const ExplainOptions &options) {
   auto op = library->op(options.op);
   if (!op)
     return report(op.error());
-  std::vector<Named> named;
-  for (size_t i = 0; i < options.inputs.size(); ++i) {
-    auto input = parseInput(options.inputs[i], i);
-    if (!input)
-      return report(input.error());
-    named.push_back(*input);
-  }
-  auto place = choosePlace(options.device, *op, named);
+  auto named = parseInputs(options.inputs, 0);
+  if (!named)
+    return report(named.error());
+  auto place = choosePlace(options.device, *op, *named);
   if (!place)
     return report(place.error());
-  auto there = moveTo(*place, named);
+  auto there = moveTo(*place, *named);
   if (!there)
     return report(there.error());
   if (!options.json)

@@ -158,4 +158,15 @@ Result<Named> parseInput(std::string_view text, uint64_t seed) {
   return Named(std::string(trim(text.substr(0, equals))), *value);
 }
 
+Result<std::vector<Named>> parseInputs(const std::vector<std::string> &texts, uint64_t seed) {
+  std::vector<Named> all;
+  for (size_t i = 0; i < texts.size(); ++i) {
+    auto input = parseInput(texts[i], seed + i);
+    if (!input)
+      return input.error();
+    all.push_back(*input);
+  }
+  return all;
+}
+
 } // namespace kpkg::command

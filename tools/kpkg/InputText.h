@@ -13,5 +13,7 @@ namespace kpkg::command {
 /// else is an integer, a float, `true`, `false`, `none`, a list `[1,2]`, a dtype, or text in single quotes.
 /// `seed` is used where the text gives none.
 Result<Named> parseInput(std::string_view text, uint64_t seed);
+/// Several, the number of each added to the seed; the first error.
+Result<std::vector<Named>> parseInputs(const std::vector<std::string> &texts, uint64_t seed);
 
 } // namespace kpkg::command

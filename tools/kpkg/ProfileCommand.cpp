@@ -60,17 +60,13 @@ ExitCode run(const ProfileOptions &options) {
   auto op = library->op(options.op);
   if (!op)
     return report(op.error());
-  std::vector<Named> given;
-  for (size_t i = 0; i < options.inputs.size(); ++i) {
-    auto input = parseInput(options.inputs[i], options.seed + i);
-    if (!input)
-      return report(input.error());
-    given.push_back(*input);
-  }
-  auto place = choosePlace(options.device, *op, given);
+  auto given = parseInputs(options.inputs, options.seed);
+  if (!given)
+    return report(given.error());
+  auto place = choosePlace(options.device, *op, *given);
   if (!place)
     return report(place.error());
-  auto named = moveTo(*place, given);
+  auto named = moveTo(*place, *given);
   if (!named)
     return report(named.error());
   auto text = record(*op, *place, *named, options);

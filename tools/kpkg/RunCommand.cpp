@@ -112,17 +112,13 @@ ExitCode run(const RunOptions &options) {
   if (!op)
     return report(op.error());
 
-  std::vector<Named> given;
-  for (size_t i = 0; i < options.inputs.size(); ++i) {
-    auto input = parseInput(options.inputs[i], options.seed + i);
-    if (!input)
-      return report(input.error());
-    given.push_back(*input);
-  }
-  auto place = choosePlace(options.device, *op, given);
+  auto given = parseInputs(options.inputs, options.seed);
+  if (!given)
+    return report(given.error());
+  auto place = choosePlace(options.device, *op, *given);
   if (!place)
     return report(place.error());
-  auto moved = moveTo(*place, given);
+  auto moved = moveTo(*place, *given);
   if (!moved)
     return report(moved.error());
   const std::vector<Named> &named = *moved;
@@ -144,7 +140,7 @@ ExitCode run(const RunOptions &options) {
 
   ExitCode code = Success;
   if (options.check)
-    code = checkAgainstReference(*library, *op, *place, given, *results);
+    code = checkAgainstReference(*library, *op, *place, *given, *results);
   if (options.time) {
     auto samples = measure(*op, *place, named, options.repeats);
     if (!samples)
