@@ -106,7 +106,7 @@ Result<KpkgCpuTileCount> Library::tileCount(const Instance &instance) const {
   return reinterpret_cast<KpkgCpuTileCount>(const_cast<void *>(*address));
 }
 
-Result<void *> Library::gpuFunction(const Instance &instance, int32_t device, void *stream) const {
+Result<GpuFunction> Library::gpuFunction(const Instance &instance, int32_t device, void *stream) const {
   auto image = section(instance.section);
   if (!image)
     return image.error();
@@ -132,7 +132,14 @@ Result<void *> Library::gpuFunction(const Instance &instance, int32_t device, vo
   if (int64_t shared = instance.launch->shared; shared > defaultShared)
     if (Status status = cuda::allowShared(*function, shared); !status)
       return status.error();
-  return gpuFunctions[{&instance, device}] = *function;
+  GpuFunction result{*function};
+  if (const LaunchShape &shape = *instance.launch; shape.occupancy && shape.cluster > 1) {
+    auto clusters = cuda::residentClusters(*function, shape.cluster, shape.threads, shape.shared);
+    if (!clusters)
+      return clusters.error();
+    result.residentClusters = *clusters;
+  }
+  return gpuFunctions[{&instance, device}] = result;
 }
 
 Status Library::prewarmGpu(int32_t device) const {

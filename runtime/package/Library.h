@@ -26,6 +26,13 @@ struct Trust {
   std::vector<format::PublicKey> keys;
 };
 
+/// A kernel as the driver knows it.
+struct GpuFunction {
+  void *handle = nullptr;
+  /// Clusters that the device holds at once, of kernels that share out their work themselves among clusters; 0 for others.
+  int64_t residentClusters = 0;
+};
+
 /// Shared by all that need it; what it has loaded lives as long as it does. Any number of threads may use it.
 class Library : public std::enable_shared_from_this<Library> {
 public:
@@ -45,7 +52,7 @@ public:
   Result<KpkgCpuKernel> kernel(const Instance &instance) const;
   /// The instance's function in the primary context of a GPU; loads its section when it is the first to need it, which is refused while
   /// `stream` is being captured into a graph.
-  Result<void *> gpuFunction(const Instance &instance, int32_t device, void *stream) const;
+  Result<GpuFunction> gpuFunction(const Instance &instance, int32_t device, void *stream) const;
   /// The `$tiles` entry of a persistent kernel's instance.
   Result<KpkgCpuTileCount> tileCount(const Instance &instance) const;
 
@@ -71,7 +78,7 @@ private:
   mutable std::mutex lock;
   mutable std::map<std::string, format::Contents, std::less<>> contents;
   mutable std::map<std::string, std::unique_ptr<cpu::HostObject>, std::less<>> objects;
-  mutable std::map<std::pair<const Instance *, int32_t>, void *> gpuFunctions;
+  mutable std::map<std::pair<const Instance *, int32_t>, GpuFunction> gpuFunctions;
 };
 
 } // namespace kpkg::package

@@ -86,13 +86,15 @@ static void planTensorMaps(PlannedLaunch &launch, const LaunchStep &step, const 
 }
 
 /// The CTAs of a launch on a GPU.
-static Status countCtas(PlannedLaunch &launch, const LaunchStep &step, const ExecutionDevice &device, const OpEntry &op) {
+static Status countCtas(PlannedLaunch &launch, const LaunchStep &step, const ExecutionDevice &device, const OpEntry &op, const GpuFunction &function) {
   const LaunchShape &shape = *launch.instance->launch;
   const bool persistent = step.persistent;
   constexpr int64_t mostX = INT32_MAX, mostYz = 65535;
   int64_t x = (launch.grid[0] + shape.blocks - 1) / shape.blocks * shape.cluster;
   if (persistent || shape.occupancy) {
-    int64_t resident = int64_t(device.multiprocessors) * std::max(shape.occupancy, 1u) / shape.cluster * shape.cluster;
+    int64_t resident = int64_t(device.multiprocessors) * std::max(shape.occupancy, 1u);
+    if (shape.cluster > 1)
+      resident = std::max<int64_t>(function.residentClusters, 1) * shape.cluster;
     if (persistent)
       x = launch.instance->tiles.empty() ? resident : int64_t(std::clamp(countTiles(*launch.instance, step), 0.0, double(mostX))) * shape.cluster;
     x = std::min(x, resident);
@@ -124,9 +126,9 @@ static Result<PlannedLaunch> planLaunch(PlannedCall &planned, const LaunchStep &
       Error error = function.error();
       return Error{error.status, op.name + ": " + error.message, op.name, error.instance, {}};
     }
-    launch.function = *function;
+    launch.function = function->handle;
     std::copy(step.grid.begin(), step.grid.end(), launch.grid);
-    if (Status status = countCtas(launch, step, planned.device, op); !status)
+    if (Status status = countCtas(launch, step, planned.device, op, *function); !status)
       return status.error();
     launch.firstWord = planned.words.size();
     packArguments(planned, step, library.tables().kernels[(*chosen)->kernel], **chosen);

@@ -47,6 +47,7 @@ static Loaded load() {
   find(api.libraryKernel, "cuLibraryGetKernel");
   find(api.kernelFunction, "cuKernelGetFunction");
   find(api.functionSet, "cuFuncSetAttribute");
+  find(api.mostClusters, "cuOccupancyMaxActiveClusters");
   find(api.launch, "cuLaunchKernelEx");
   find(api.tensorMapEncode, "cuTensorMapEncodeTiled");
   find(api.tensorMapReplaceAddress, "cuTensorMapReplaceAddress");

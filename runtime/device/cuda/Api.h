@@ -19,6 +19,7 @@ struct LaunchAttribute {
   char pad[4];
   union {
     int flag;
+    uint32_t extents[3];
     char bytes[64];
   } value;
 };
@@ -70,6 +71,7 @@ struct Api {
   Code (*libraryKernel)(void **, void *, const char *) = nullptr;
   Code (*kernelFunction)(void **, void *) = nullptr;
   Code (*functionSet)(void *, int, int) = nullptr;
+  Code (*mostClusters)(int *, void *, const LaunchConfig *) = nullptr;
   Code (*launch)(const LaunchConfig *, void *, void **, void **) = nullptr;
   Code (*tensorMapEncode)(void *, int, uint32_t, void *, const uint64_t *, const uint64_t *, const uint32_t *, const uint32_t *, int, int, int,
                           int) = nullptr;

@@ -10,7 +10,7 @@ namespace kpkg::cuda {
 
 static constexpr int attributeMultiprocessors = 16, attributeCacheBytes = 38, attributeMajor = 75, attributeMinor = 76;
 static constexpr int functionMaxDynamicShared = 8;
-static constexpr int launchOverlap = 6;
+static constexpr int launchCluster = 4, launchOverlap = 6;
 static constexpr unsigned streamNonBlocking = 1;
 static constexpr uint32_t notCapturing = 0;
 
@@ -147,6 +147,16 @@ Result<void *> loadFunction(std::string_view image, const std::string &symbol, c
 
 Status allowShared(void *function, int64_t bytes) {
   return check(loadedApi().functionSet(function, functionMaxDynamicShared, int(bytes)), "cuFuncSetAttribute");
+}
+
+Result<int64_t> residentClusters(void *function, uint32_t cluster, uint32_t threads, int64_t sharedBytes) {
+  LaunchAttribute size = {launchCluster, {}, {}};
+  size.value.extents[0] = cluster, size.value.extents[1] = size.value.extents[2] = 1;
+  LaunchConfig config = {cluster, 1, 1, threads, 1, 1, uint32_t(sharedBytes), nullptr, &size, 1};
+  int clusters = 0;
+  if (Status status = check(loadedApi().mostClusters(&clusters, function, &config), "cuOccupancyMaxActiveClusters"); !status)
+    return status.error();
+  return clusters;
 }
 
 Status launch(const Launch &launch, Stream stream, void **parameters) {

@@ -25,7 +25,7 @@ protected:
   CudaCall() {
     fake = static_cast<FakeDriver *>(::dlsym(::dlopen(KPKG_TEST_FAKE_DRIVER, RTLD_NOW), "fake"));
     *fake = {};
-    fake->major = 9, fake->devices = 2, fake->wordCount = 14;
+    fake->major = 9, fake->devices = 2, fake->clusters = 8, fake->wordCount = 14;
     manifest = test::sampleManifest();
     json any = manifest["instances"][0];
     any["section"] = "host/" + test::foreignTarget(), any["target"] = "sm_90a", any["symbol"] = "any_kernel";
@@ -349,6 +349,9 @@ TEST_F(CudaCall, PersistentKernelsRunNoMoreCtasThanTheyHaveTiles) {
   EXPECT_EQ(ctas(400), 8u);
   manifest["instances"].back()["launch"]["cluster"] = 2;
   EXPECT_EQ(ctas(17), 6u);
+  EXPECT_EQ(ctas(400), 8u);
+  fake->clusters = 6;
+  EXPECT_EQ(ctas(400), 6u) << "the driver knows how many clusters fit";
 }
 
 /// The last parameter of a kernel with asserts or prints.

@@ -5,7 +5,7 @@
 #include <string.h>
 #include <time.h>
 
-struct FakeDriver fake = {.major = 9, .minor = 0, .devices = 2};
+struct FakeDriver fake = {.major = 9, .minor = 0, .devices = 2, .clusters = 8};
 uint64_t keptBytes; // by the memory pool, which is made once
 
 struct LaunchAttribute {
@@ -75,6 +75,10 @@ int cuLaunchKernelEx(const struct LaunchConfig *config, void *function, void **p
   if (!strncmp(function, "doubled_blocks", 14))
     for (int64_t i = 0; i < **(int64_t **)&parameters[1]; ++i)
       (*(float **)parameters[3])[i] = 2 * (*(float **)parameters[0])[i];
+  return 0;
+}
+int cuOccupancyMaxActiveClusters(int *clusters, void *function, const struct LaunchConfig *config) {
+  *clusters = config->attributeCount == 1 && config->attributes[0].id == 4 ? fake.clusters / config->attributes[0].flag : -1;
   return 0;
 }
 int cuTensorMapEncodeTiled(struct FakeTensorMap *map, int type, uint32_t rank, uint64_t address, const uint64_t *extents, const uint64_t *strides,

@@ -14,6 +14,7 @@ struct FakeTensorMap {
 
 struct FakeDriver {
   int major, minor, devices, capturing, failLaunch, failEncoding;
+  int clusters;  // of one CTA each that it holds at once
   int wordCount; // parameters to write down
   int loads, launches, copies, allocations, depth, streams, waits, events, encodings;
   int allowedShared;
