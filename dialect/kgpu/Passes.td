@@ -21,6 +21,14 @@ def KgpuScheduleTiles : KgpuPass<"kgpu-schedule-tiles"> {
   let summary = "says which CTA makes which tiles of an output, and in which order";
 }
 
+def KgpuPersistBlocks : KgpuPass<"kgpu-persist-blocks"> {
+  let summary = "lets as many clusters as fit the machine go over all kernel blocks, in kernels whose launch asks for it";
+}
+
+def KgpuRingLoads : KgpuPass<"kgpu-ring-loads"> {
+  let summary = "fetches what later iterations load, in persistent kernels with stages";
+}
+
 def KgpuTensorStores : KgpuPass<"kgpu-tensor-stores"> {
   let summary = "writes results of products by tensor maps";
 }

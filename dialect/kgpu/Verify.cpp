@@ -8,9 +8,11 @@
 //    its result's;
 //  * the launch fits the chip, and buffers that have offsets lie within the kernel's shared memory;
 //  * accumulators of warpgroups have the layout of their instruction; what one role of a kernel does stands in that role;
+//  * CTAs of a cluster agree on every exchange, and none fills a buffer that another one still reads;
 //  * packed kernel blocks share nothing: no buffers, no barriers, no loops, no asserts.
 #include "dialect/kgpu/Passes.h"
 #include "dialect/kgpu/async/WgmmaLayout.h"
+#include "dialect/kgpu/sync/Exchanges.h"
 #include "dialect/layout/Algebra.h"
 
 using namespace mlir;
@@ -30,7 +32,7 @@ public:
     if (failed(verifyLaunch()))
       return failure();
     WalkResult result = kernel.walk([&](Operation *op) { return WalkResult(verify(op)); });
-    return failure(result.wasInterrupted());
+    return failure(result.wasInterrupted() || failed(verifyExchanges(kernel)));
   }
 
 private:

@@ -21,11 +21,13 @@ void buildGpuPipeline(OpPassManager &modulePasses, StringRef chip, unsigned cand
   passes.addPass(kgpu::createKgpuConfigure(launch));     // how many threads: everything below depends on it
   passes.addPass(kgpu::createKgpuScheduleTiles());       // loops like any others from here on
   passes.addPass(kgpu::createKgpuHoistLoads());          // before reductions become code that is hard to pass
+  passes.addPass(kgpu::createKgpuPersistBlocks());       // loads that all blocks repeat stand at their beginning by now
   passes.addPass(kgpu::createKgpuPrefetchLoads());       // makes carried values, which need layouts
   passes.addPass(kgpu::createKgpuExpandArgReduce());     // its positions need layouts too
   passes.addPass(kgpu::createKgpuAssignLayouts());       // who holds what
   passes.addPass(createCanonicalizerPass());             // conversions back and forth
   passes.addPass(createCSEPass());                       // constants that were cloned for their layouts
+  passes.addPass(kgpu::createKgpuRingLoads());           // what a thread fetches depends on its layout
   passes.addPass(kgpu::createKgpuTensorStores());        // takes shared memory that operands then do not get
   passes.addPass(kgpu::createKgpuRotateProducts());      // while products are one op each
   passes.addPass(kgpu::createKgpuSplitRoles());          // accumulators have their layouts

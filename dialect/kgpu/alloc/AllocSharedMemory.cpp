@@ -66,7 +66,9 @@ Buffer lifeOf(AllocOp op, const Positions &positions) {
     buffer.first = std::min(buffer.first, begin);
     buffer.last = std::max(buffer.last, end);
   }
-  if (buffer.size <= kSmallBytes) {
+  // Other CTAs may write to it at any time.
+  bool isRemote = llvm::any_of(users, llvm::IsaPred<ExchangeOp, ExchangeInitOp>);
+  if (buffer.size <= kSmallBytes || isRemote) {
     buffer.first = 0;
     buffer.last = positions.next;
   }

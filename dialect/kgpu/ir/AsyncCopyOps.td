@@ -41,3 +41,42 @@ def Kgpu_AsyncWaitOp : Kgpu_Op<"async_wait", [MemoryEffects<[MemRead, MemWrite]>
   let arguments = (ins ConfinedAttr<I64Attr, [IntNonNegative]>:$pending);
   let assemblyFormat = "$pending attr-dict";
 }
+
+def Kgpu_FetchOp : Kgpu_SharedOp<"fetch"> {
+  let summary = "starts to copy a tile of a view to shared memory, each thread what it will read itself";
+  let description = [{
+    Each thread copies the elements that it holds of `tile` to a place of its own in the buffer, which has that many bytes: in vectors of 4, 8 or 16
+    bytes, one behind the other for neighbouring threads. Elements outside of the view, and all where `inside` is false, become zero.
+    Ends with `kgpu.async_commit` and `kgpu.async_wait` as `kgpu.async_copy`; no barrier is needed. What the thread has read of the buffer
+    with `kgpu.fetched` before may be overwritten.
+
+    ```mlir
+    kgpu.fetch %x[%r, %c] of tensor<1x256xf32, #wide> if %inside to %buffer : !in, !kgpu.smem<1024xi8>
+    ```
+  }];
+  let arguments = (ins Arg<Tile_ViewType, "", [MemRead]>:$view, Variadic<Index>:$offsets, TypeAttrOf<Tile_Tile>:$tile, I1:$inside,
+                       Arg<Kgpu_SharedType, "", [MemWrite]>:$buffer);
+  let assemblyFormat = [{
+    $view `[` $offsets `]` `of` $tile `if` $inside `to` $buffer attr-dict `:` qualified(type($view)) `,` qualified(type($buffer))
+  }];
+  let hasVerifier = 1;
+}
+
+def Kgpu_FetchedOp : Kgpu_SharedOp<"fetched", [
+    TypesMatchWith<"fill has the view's element type", "view", "fill", "::llvm::cast<::kpkg::tile::ViewType>($_self).getElementType()">]> {
+  let summary = "reads back what the thread has fetched";
+  let description = [{
+    The tile of `view` at `offsets`, with `fill` for elements outside of it, as `tile.load` would give it. The latest `kgpu.fetch` to this buffer was that of the
+    same tile, and has been waited for.
+
+    ```mlir
+    %t = kgpu.fetched %buffer of %x[%r, %c] fill %zero : !kgpu.smem<1024xi8>, !in -> tensor<1x256xf32, #wide>
+    ```
+  }];
+  let arguments = (ins Arg<Kgpu_SharedType, "", [MemRead]>:$buffer, Tile_ViewType:$view, Variadic<Index>:$offsets, Tile_Element:$fill);
+  let results = (outs Tile_Tile:$result);
+  let assemblyFormat = [{
+    $buffer `of` $view `[` $offsets `]` `fill` $fill attr-dict `:` qualified(type($buffer)) `,` qualified(type($view)) `->` type($result)
+  }];
+  let hasVerifier = 1;
+}

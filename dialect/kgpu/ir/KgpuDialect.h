@@ -99,6 +99,8 @@ std::optional<unsigned> panelDim(SharedType buffer);
 /// Whether warpgroups multiply elements of this type into such a sum; f32 as tf32. Only operands of 16-bit elements may lie along either
 /// dimension, others lie along what is summed over.
 bool isWgmmaElement(mlir::Type element, mlir::Type sum);
+/// Whether `kgpu.exchange` can move a tile in this layout: each element in all lanes of one warp, and all warps of the cluster hold some.
+bool canExchange(const layout::Layout &part, mlir::Type element, const Launch &launch);
 /// A buffer of so many `slot`s, one behind the other, each aligned as `slot` needs it.
 SharedType ringOf(int64_t slots, SharedType slot);
 /// Bytes of an element in registers moved as memory: index 8, i1 1.

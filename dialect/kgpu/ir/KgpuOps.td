@@ -20,6 +20,7 @@ include "dialect/kgpu/ir/SharedMemoryOps.td"
 include "dialect/kgpu/ir/AsyncCopyOps.td"
 include "dialect/kgpu/ir/MmaOps.td"
 include "dialect/kgpu/ir/SyncOps.td"
+include "dialect/kgpu/ir/ExchangeOps.td"
 include "dialect/kgpu/ir/AsyncOps.td"
 
 #endif

@@ -8,8 +8,20 @@
 //         %q = kgpu.local_load %m : !kgpu.smem<1x4xf32> -> tensor<1x4xf32, #gather>
 //         %s = tile.reduce sum %q axis 1 : tensor<1x4xf32, #gather> -> tensor<1x1xf32, #all>
 //
-// On entry: every tile has a layout. On exit: the axis of every tile.reduce and tile.combine lies within a warp. Where the parts lie in
-// several CTAs of a cluster they are sent to all of them. Barriers come later.
+// On entry: every tile has a layout. On exit: the axis of every tile.reduce and tile.combine lies within a warp. Barriers come later.
+//
+// Where the parts lie in several CTAs of a cluster they are sent to all of them. Each CTA then waits for the parts, not for the others:
+//         %m = kgpu.alloc : !kgpu.smem<2x1x64xf32>;  %b = kgpu.alloc : !kgpu.smem<2xi64>;  kgpu.exchange_init %b
+//         scf.for ... iter_args(%use = 0) {
+//           %p = kgpu.partial_reduce sum %v axis 1 : ... -> tensor<1x64xf32, #part>
+//           %slot = kgpu.slot %m[%use mod 2]
+//           kgpu.exchange %p to %slot signals %b[%use]
+//           %q = kgpu.local_load %slot
+//           scf.yield %use + 1
+//         }
+// One slot is enough outside of a loop, and where a loop has several exchanges: who sends the next part of one has had all parts of another, for which
+// everyone must have read what was before. Deeper in the control flow, and where not all warps hold a part, parts go by `kgpu.remote_store`, for
+// which the cluster waits at barriers.
 #include "dialect/kgpu/Passes.h"
 #include "dialect/layout/Algebra.h"
 
@@ -28,6 +40,74 @@ using layout::Layout;
 struct Exchange {
   Layout part, gather, result;
   bool acrossCtas = false;
+};
+
+/// The loops of a kernel in which CTAs of a cluster exchange parts, and how often each has done so.
+class Exchanges {
+public:
+  explicit Exchanges(tile::KernelOp kernel) : kernel(kernel), launch(getLaunch(kernel)) {}
+
+  /// Whether the parts that `op` makes go by an exchange of their own.
+  bool takes(Operation *op, const Exchange &plan, unsigned axis) const {
+    SmallVector<int64_t> shape(cast<RankedTensorType>(op->getResult(0).getType()).getShape());
+    shape[axis] = plan.part.shape()[axis];
+    bool isDirect = op->getParentOp() == kernel || (isa<scf::ForOp>(op->getParentOp()) && op->getParentOp()->getParentOp() == kernel);
+    return plan.acrossCtas && isDirect && targetOf(kernel).hasBulkCopy && llvm::equal(plan.part.shape(), shape) &&
+           llvm::all_of(op->getResultTypes(), [&](Type type) { return canExchange(plan.part, getElementTypeOrSelf(type), launch); });
+  }
+
+  /// Counts those of a loop before any of them is made, and gives the loop a counter.
+  void announce(Operation *op) {
+    if (auto loop = dyn_cast<scf::ForOp>(op->getParentOp()))
+      ++announced[loop];
+  }
+  void makeCounters() {
+    for (auto [op, count] : announced) {
+      auto loop = cast<scf::ForOp>(op);
+      IRRewriter rewriter(loop);
+      Value zero = arith::ConstantIntOp::create(rewriter, loop.getLoc(), 0, 32);
+      auto yields = [&](OpBuilder &builder, Location loc, ArrayRef<BlockArgument> uses) -> SmallVector<Value> {
+        return {arith::AddIOp::create(builder, loc, uses[0], arith::ConstantIntOp::create(builder, loc, 1, 32))};
+      };
+      FailureOr<LoopLikeOpInterface> longer = loop.replaceWithAdditionalYields(rewriter, zero, /*replaceInitOperandUsesInLoop=*/false, yields);
+      assert(succeeded(longer) && "a loop of the scf dialect takes any number of values");
+      auto counted = cast<scf::ForOp>(longer->getOperation());
+      loops[counted] = {counted.getRegionIterArgs().back(), count > 1 ? 1 : 2};
+    }
+  }
+
+  /// Exchanges `parts` where `builder` stands; gives the buffers in which those of all warps of the cluster are then.
+  SmallVector<Value> make(OpBuilder &builder, Location loc, ValueRange parts) {
+    Operation *around = builder.getInsertionBlock()->getParentOp();
+    auto [use, slots] = isa<scf::ForOp>(around) ? loops.at(around) : std::pair<Value, int64_t>(Value(), 1);
+    if (!use)
+      use = arith::ConstantIntOp::create(builder, loc, 0, 32);
+    auto start = OpBuilder::atBlockBegin(&kernel.getBody().front());
+    Value barriers = AllocOp::create(start, loc, SharedType::get({slots}, builder.getI64Type()), IntegerAttr());
+    ExchangeInitOp::create(start, loc, barriers);
+    Value index = arith::ConstantIndexOp::create(builder, loc, 0);
+    if (slots > 1) {
+      Value rest = arith::RemUIOp::create(builder, loc, use, arith::ConstantIntOp::create(builder, loc, slots, 32));
+      index = arith::IndexCastUIOp::create(builder, loc, builder.getIndexType(), rest);
+    }
+    SmallVector<Value> buffers;
+    for (Value part : parts) {
+      auto type = cast<RankedTensorType>(part.getType());
+      SharedType slot = SharedType::get(type.getShape(), type.getElementType());
+      SmallVector<int64_t> shape(type.getShape());
+      shape.insert(shape.begin(), slots);
+      Value all = AllocOp::create(start, loc, SharedType::get(shape, type.getElementType()), IntegerAttr());
+      buffers.push_back(SlotOp::create(builder, loc, slot, all, index));
+    }
+    ExchangeOp::create(builder, loc, parts, buffers, barriers, use);
+    return buffers;
+  }
+
+private:
+  tile::KernelOp kernel;
+  Launch launch;
+  llvm::MapVector<Operation *, int64_t> announced;
+  DenseMap<Operation *, std::pair<Value, int64_t>> loops;
 };
 
 FailureOr<Exchange> planExchange(Operation *op, const Layout &layout, unsigned axis) {
@@ -75,32 +155,33 @@ Value converted(OpBuilder &builder, Location loc, Value value, Type type) {
   return value.getType() == type ? value : CvtLayoutOp::create(builder, loc, type, value).getResult();
 }
 
-/// Reductions that stand side by side: all parts are stored before the first is loaded.
-LogicalResult expand(ArrayRef<tile::ReduceOp> group) {
-  OpBuilder builder(group.front());
-  SmallVector<Exchange, 0> plans;
+/// Buffers that have the partial results of all warps, once there was a barrier or an exchange.
+SmallVector<Value> shareParts(OpBuilder &builder, Location loc, ValueRange parts, ArrayRef<Exchange> plans, Exchanges *exchanges) {
+  if (exchanges)
+    return exchanges->make(builder, loc, parts);
   SmallVector<Value> buffers;
-  for (tile::ReduceOp op : group) {
-    const Layout &layout = layoutOf(op.getValue());
-    FailureOr<Exchange> plan = planExchange(op, layout, op.getAxis());
-    if (failed(plan))
-      return failure();
-    Type type = partType(op.getValue(), *plan, op.getAxis(), partialExtent(layout, op.getAxis()));
-    Value part = PartialReduceOp::create(builder, op.getLoc(), type, op.getKind(), op.getValue(), op.getAxis());
-    buffers.push_back(storeParts(builder, op.getLoc(), part, *plan));
-    plans.push_back(*plan);
+  for (auto [part, plan] : llvm::zip_equal(parts, plans))
+    buffers.push_back(storeParts(builder, loc, part, plan));
+  return buffers;
+}
+
+/// Reductions that stand side by side: all parts are shared before the first is loaded. `exchanges`: where they go by an exchange.
+void expand(MutableArrayRef<tile::ReduceOp> group, ArrayRef<Exchange> plans, Exchanges *exchanges) {
+  OpBuilder builder(group.front());
+  SmallVector<Value> parts;
+  for (auto [op, plan] : llvm::zip_equal(group, plans)) {
+    Type type = partType(op.getValue(), plan, op.getAxis(), partialExtent(layoutOf(op.getValue()), op.getAxis()));
+    parts.push_back(PartialReduceOp::create(builder, op.getLoc(), type, op.getKind(), op.getValue(), op.getAxis()));
   }
-  for (size_t i = 0; i < group.size(); ++i) {
-    tile::ReduceOp op = group[i];
-    const Exchange &plan = plans[i];
+  SmallVector<Value> buffers = shareParts(builder, group.front().getLoc(), parts, plans, exchanges);
+  for (auto [op, plan, buffer] : llvm::zip_equal(group, plans, buffers)) {
     Location loc = op.getLoc();
-    Value gathered = loadParts(builder, loc, buffers[i], plan);
+    Value gathered = loadParts(builder, loc, buffer, plan);
     Value whole = tile::ReduceOp::create(builder, loc, withLayout(op.getType(), plan.result), op.getKind(), gathered, op.getAxis());
     op.replaceAllUsesWith(converted(builder, loc, whole, op.getType()));
   }
   for (tile::ReduceOp op : group)
     op.erase();
-  return success();
 }
 
 /// The body of `from` with a terminator of the kind `Yield`.
@@ -114,27 +195,22 @@ template <typename Yield> void copyBody(Region &from, Region &to, OpBuilder &bui
   end->erase();
 }
 
-LogicalResult expand(tile::CombineOp op) {
+void expand(tile::CombineOp op, const Exchange &plan, Exchanges *exchanges) {
   const Layout &layout = layoutOf(op.getInputs().front());
   int64_t axis = op.getAxis();
-  FailureOr<Exchange> plan = planExchange(op, layout, axis);
-  if (failed(plan))
-    return failure();
   OpBuilder builder(op);
   Location loc = op.getLoc();
   SmallVector<Type> types;
   for (Value input : op.getInputs())
-    types.push_back(partType(input, *plan, axis, partialExtent(layout, axis)));
+    types.push_back(partType(input, plan, axis, partialExtent(layout, axis)));
   auto part = PartialCombineOp::create(builder, loc, types, op.getInputs(), op.getInits(), axis);
   copyBody<YieldOp>(op.getBody(), part.getBody(), builder);
-  SmallVector<Value> buffers, gathered;
-  for (Value output : part.getOutputs())
-    buffers.push_back(storeParts(builder, loc, output, *plan));
-  for (Value buffer : buffers)
-    gathered.push_back(loadParts(builder, loc, buffer, *plan));
+  SmallVector<Value> gathered;
+  for (Value buffer : shareParts(builder, loc, part.getOutputs(), SmallVector<Exchange, 0>(types.size(), plan), exchanges))
+    gathered.push_back(loadParts(builder, loc, buffer, plan));
   SmallVector<Type> results;
   for (Type type : op.getResultTypes())
-    results.push_back(withLayout(type, plan->result));
+    results.push_back(withLayout(type, plan.result));
   auto whole = tile::CombineOp::create(builder, loc, gathered, op.getInits(), axis);
   whole.getBody().getBlocks().clear();
   copyBody<tile::YieldOp>(op.getBody(), whole.getBody(), builder);
@@ -143,34 +219,60 @@ LogicalResult expand(tile::CombineOp op) {
     expected.replaceAllUsesWith(converted(builder, loc, result, expected.getType()));
   }
   op.erase();
-  return success();
+}
+
+/// What is expanded together: a combination, or reductions side by side.
+struct Group {
+  SmallVector<Operation *> ops;
+  SmallVector<Exchange, 0> plans;
+  bool isExchanged = false;
+};
+
+SmallVector<Group, 0> groupsOf(tile::KernelOp kernel) {
+  SmallVector<Group, 0> groups;
+  kernel.walk([&](Operation *op) {
+    auto reduce = dyn_cast<tile::ReduceOp>(op);
+    if (auto combine = dyn_cast<tile::CombineOp>(op)) {
+      if (!isWithinWarp(layoutOf(combine.getInputs().front()), combine.getAxis()))
+        groups.push_back({{op}, {}});
+    } else if (reduce && !isWithinWarp(layoutOf(reduce.getValue()), reduce.getAxis())) {
+      bool joins = !groups.empty() && op->getPrevNode() == groups.back().ops.back() && isa<tile::ReduceOp>(groups.back().ops.back()) &&
+                   !llvm::is_contained(groups.back().ops, reduce.getValue().getDefiningOp());
+      if (joins)
+        groups.back().ops.push_back(op);
+      else
+        groups.push_back({{op}, {}});
+    }
+  });
+  return groups;
 }
 
 struct ExpandReductions final : impl::KgpuExpandReductionsBase<ExpandReductions> {
   void runOnOperation() override {
-    SmallVector<Operation *> wide;
-    getOperation().walk([&](Operation *op) {
-      if (auto reduce = dyn_cast<tile::ReduceOp>(op); reduce && !isWithinWarp(layoutOf(reduce.getValue()), reduce.getAxis()))
-        wide.push_back(op);
-      if (auto combine = dyn_cast<tile::CombineOp>(op); combine && !isWithinWarp(layoutOf(combine.getInputs().front()), combine.getAxis()))
-        wide.push_back(op);
-    });
-    for (size_t i = 0; i < wide.size();) {
-      if (auto combine = dyn_cast<tile::CombineOp>(wide[i])) {
-        if (failed(expand(combine)))
+    Exchanges exchanges(getOperation());
+    SmallVector<Group, 0> groups = groupsOf(getOperation());
+    for (Group &group : groups) {
+      group.isExchanged = true;
+      for (Operation *op : group.ops) {
+        unsigned axis = isa<tile::CombineOp>(op) ? cast<tile::CombineOp>(op).getAxis() : cast<tile::ReduceOp>(op).getAxis();
+        FailureOr<Exchange> plan = planExchange(op, layoutOf(op->getOperand(0)), axis);
+        if (failed(plan))
           return signalPassFailure();
-        ++i;
+        group.plans.push_back(*plan);
+        group.isExchanged = group.isExchanged && exchanges.takes(op, *plan, axis);
+      }
+      if (group.isExchanged)
+        exchanges.announce(group.ops.front());
+    }
+    exchanges.makeCounters();
+    for (Group &group : groups) {
+      Exchanges *way = group.isExchanged ? &exchanges : nullptr;
+      if (auto combine = dyn_cast<tile::CombineOp>(group.ops.front())) {
+        expand(combine, group.plans.front(), way);
         continue;
       }
-      SmallVector<tile::ReduceOp> group = {cast<tile::ReduceOp>(wide[i])};
-      for (++i; i < wide.size() && wide[i]->getPrevNode() == group.back() && isa<tile::ReduceOp>(wide[i]); ++i) {
-        auto next = cast<tile::ReduceOp>(wide[i]);
-        if (llvm::any_of(group, [&](tile::ReduceOp op) { return next.getValue() == op.getResult(); }))
-          break;
-        group.push_back(next);
-      }
-      if (failed(expand(group)))
-        return signalPassFailure();
+      auto reductions = llvm::map_to_vector(group.ops, llvm::CastTo<tile::ReduceOp>);
+      expand(reductions, group.plans, way);
     }
   }
 };

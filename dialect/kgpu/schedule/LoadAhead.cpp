@@ -32,6 +32,12 @@ std::optional<LoadAhead> LoadAhead::find(scf::ForOp loop, tile::LoadOp load) {
   return LoadAhead{loop, load, SmallVector<Operation *>(slice.begin(), slice.end())};
 }
 
+bool LoadAhead::followsCounter() const {
+  scf::ForOp around = loop;
+  auto usesCounter = [&](Operation *op) { return llvm::is_contained(op->getOperands(), around.getInductionVar()); };
+  return usesCounter(load) || llvm::any_of(address, usesCounter);
+}
+
 IRMapping LoadAhead::addressAt(OpBuilder &builder, Value counter) const {
   scf::ForOp around = loop;
   IRMapping mapping;

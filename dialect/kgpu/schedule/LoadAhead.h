@@ -12,6 +12,8 @@ struct LoadAhead {
 
   /// Nothing when the load needs more than the loop's counter and what is known outside, or reads what may change.
   static std::optional<LoadAhead> find(mlir::scf::ForOp loop, tile::LoadOp load);
+  /// Whether its address is another one in each iteration.
+  bool followsCounter() const;
   /// Clones the address as it is when the loop's counter is `counter`.
   mlir::IRMapping addressAt(mlir::OpBuilder &builder, mlir::Value counter) const;
   /// The load as it is then.

@@ -14,7 +14,7 @@
 //         }
 //
 // On entry: any kernel; it is left alone without the attribute `kgpu.prefetch`. On exit: loads of read-only views, whose
-// addresses need nothing but the loop's counter and what is known outside, are one iteration ahead. The last one reads
+// addresses need nothing but the loop's counter and what is known outside, are one iteration ahead; those that every iteration repeats stay. The last one reads
 // what nobody asked for: loads are always in bounds, so it costs a little traffic and nothing else. Loops with matrix
 // products are left alone: their operands go through shared memory.
 #include "dialect/kgpu/schedule/PrefetchLoads.h"
@@ -33,7 +33,7 @@ bool prefetchIn(scf::ForOp loop) {
     return false;
   SmallVector<LoadAhead> aheads;
   for (auto load : loop.getBody()->getOps<tile::LoadOp>())
-    if (std::optional<LoadAhead> ahead = LoadAhead::find(loop, load))
+    if (std::optional<LoadAhead> ahead = LoadAhead::find(loop, load); ahead && ahead->followsCounter())
       aheads.push_back(std::move(*ahead));
   if (aheads.empty())
     return false;

@@ -161,6 +161,8 @@ private:
 };
 
 bool isRemote(Operation *op) {
+  if (isa<ExchangeOp>(op))
+    return true;
   auto access = dyn_cast<SharedAccessOpInterface>(op);
   if (!access)
     return false;
@@ -173,7 +175,7 @@ bool isRemote(Operation *op) {
 void waitForCluster(Block &body) {
   Operation *lastLoad = nullptr;
   for (Operation &op : body) {
-    if (isa<tile::LoadOp>(op))
+    if (isa<tile::LoadOp, AsyncCommitOp, ExchangeInitOp>(op))
       lastLoad = &op;
     if (!op.walk([](Operation *inner) { return isRemote(inner) ? WalkResult::interrupt() : WalkResult::advance(); }).wasInterrupted())
       continue;

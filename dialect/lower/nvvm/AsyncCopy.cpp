@@ -1,8 +1,10 @@
 // Copies from global to shared memory that pass by the registers.
 // SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
+#include "dialect/lower/nvvm/AsyncInstructions.h"
 #include "dialect/lower/nvvm/DeviceOps.h"
 #include "dialect/lower/nvvm/SharedMemory.h"
 #include "dialect/lower/nvvm/TileAccess.h"
+#include "mlir/IR/Matchers.h"
 
 namespace kpkg::lower::nvvm {
 LogicalResult Emitter::emitAsyncCopy(kgpu::AsyncCopyOp op) {
@@ -31,6 +33,61 @@ LogicalResult Emitter::emitAsyncCopy(kgpu::AsyncCopyOp op) {
       mask = mask ? arith::AndIOp::create(builder, mask, inside).getResult() : inside;
     asyncCopy(builder, addresses.of(vector), access.address(reg), bytes, mask);
   }
+  return success();
+}
+
+/// Where vector number `number` of this thread lies in what it fetched.
+static Value fetchedVector(ImplicitLocOpBuilder &builder, Value buffer, Value thread, unsigned threads, unsigned number, unsigned bytes) {
+  Value own = arith::MulIOp::create(builder, thread, constantOf(builder, bytes));
+  return bytesBehind(builder, bytesBehind(builder, buffer, own), int64_t(number) * threads * bytes);
+}
+
+LogicalResult Emitter::emitFetch(kgpu::FetchOp op) {
+  auto type = cast<RankedTensorType>(op.getTile());
+  TileAccess access(*this, view(op.getView()), op.getOffsets(), type, kgpu::layoutOf(type));
+  unsigned bytes = access.groups().front().size() * op.getView().getType().getElementBytes();
+  if (bytes < 4)
+    return op.emitOpError() << "has vectors of " << bytes << " bytes; copies are of 4, 8 or 16";
+  Value inside = scalar(op.getInside()), buffer = scalar(op.getBuffer());
+  for (auto [number, group] : llvm::enumerate(access.groups())) {
+    Value mask = access.mask(group.front());
+    mask = mask ? arith::AndIOp::create(builder, mask, inside).getResult() : inside;
+    asyncCopy(builder, fetchedVector(builder, buffer, place.thread(), launch.threads, number, bytes), access.address(group.front()), bytes, mask);
+  }
+  return success();
+}
+
+LogicalResult Emitter::emitFetched(kgpu::FetchedOp op) {
+  const Layout &layout = kgpu::layoutOf(op.getResult());
+  auto type = cast<RankedTensorType>(op.getType());
+  Type element = type.getElementType();
+  TileAccess access(*this, view(op.getView()), op.getOffsets(), type, layout);
+  auto groups = access.groups();
+  unsigned bytes = groups.front().size() * op.getView().getType().getElementBytes();
+  if (bytes < 4)
+    return op.emitOpError() << "has vectors of " << bytes << " bytes; copies are of 4, 8 or 16";
+  bool fillsZero = matchPattern(op.getFill(), m_PosZeroFloat()) || matchPattern(op.getFill(), m_Zero());
+  Type word = builder.getI32Type();
+  Type carrier = bytes == 4 ? word : VectorType::get({bytes / 4}, word);
+  // All loads before their first use.
+  SmallVector<Value> loaded;
+  for (unsigned number = 0; number < groups.size(); ++number)
+    loaded.push_back(LLVM::LoadOp::create(builder, carrier, fetchedVector(builder, scalar(op.getBuffer()), place.thread(), launch.threads, number, bytes), bytes));
+  SmallVector<Value> fill;
+  if (!fillsZero)
+    fill = packWords(builder, SmallVector<Value>(groups.front().size(), scalar(op.getFill())));
+  TileRegisters values(layout.registers());
+  for (auto [group, vector] : llvm::zip_equal(groups, loaded)) {
+    Value mask = fillsZero ? Value() : access.mask(group.front());
+    SmallVector<Value> words;
+    for (unsigned i = 0; i < bytes / 4; ++i) {
+      Value part = bytes == 4 ? vector : LLVM::ExtractElementOp::create(builder, vector, constantOf(builder, i)).getResult();
+      words.push_back(mask ? arith::SelectOp::create(builder, mask, part, fill[i]).getResult() : part);
+    }
+    for (auto [reg, value] : llvm::zip_equal(group, unpackWords(builder, words, element, group.size())))
+      values[reg] = value;
+  }
+  define(op, std::move(values));
   return success();
 }
 } // namespace kpkg::lower::nvvm

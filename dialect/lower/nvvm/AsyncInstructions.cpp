@@ -41,6 +41,20 @@ void barrierWait(ImplicitLocOpBuilder &builder, Value address, Value parity) {
               "r,r,~{memory}");
 }
 
+Value remoteAddress(ImplicitLocOpBuilder &builder, Value address, Value rank) {
+  return LLVM::InlineAsmOp::create(builder, builder.getI32Type(), ValueRange{address, rank}, "mapa.shared::cluster.u32 $0, $1, $2;", "=r,r,r",
+                                   /*has_side_effects=*/false, /*is_align_stack=*/false, LLVM::tailcallkind::TailCallKind::None,
+                                   LLVM::AsmDialectAttr::get(builder.getContext(), LLVM::AsmDialect::AD_ATT), ArrayAttr())
+      .getRes();
+}
+
+void sendAndSignal(ImplicitLocOpBuilder &builder, Value address, Value bits, Value barrier) {
+  bool isWide = bits.getType().isInteger(64);
+  instruction(builder, {}, {address, bits, barrier},
+              Twine("st.async.shared::cluster.mbarrier::complete_tx::bytes.") + (isWide ? "b64" : "b32") + " [$0], $1, [$2];",
+              isWide ? "r,l,r,~{memory}" : "r,r,r,~{memory}");
+}
+
 /// Appends coordinates to the operands of an instruction; gives its text for them.
 static std::string boxAt(ValueRange coordinates, SmallVectorImpl<Value> &operands, std::string &constraints) {
   std::string box;

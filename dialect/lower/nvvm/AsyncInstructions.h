@@ -16,6 +16,11 @@ void barrierArrive(mlir::ImplicitLocOpBuilder &builder, mlir::Value address, mli
 /// Waits until the phase of this parity (i32) has ended.
 void barrierWait(mlir::ImplicitLocOpBuilder &builder, mlir::Value address, mlir::Value parity);
 
+/// i32: what `address` (!llvm.ptr<3>) is in the shared memory of the CTA of this rank (i32) of the cluster, for the instruction below.
+mlir::Value remoteAddress(mlir::ImplicitLocOpBuilder &builder, mlir::Value address, mlir::Value rank);
+/// Stores an i32 or i64 at a remote address, and then counts its bytes at the barrier at another one, in the same CTA.
+void sendAndSignal(mlir::ImplicitLocOpBuilder &builder, mlir::Value address, mlir::Value bits, mlir::Value barrier);
+
 /// Copies the box at `coordinates` (i32, innermost first) of a tensor map to shared memory.
 void tensorCopy(mlir::ImplicitLocOpBuilder &builder, mlir::Value destination, mlir::Value map, mlir::ValueRange coordinates,
                 mlir::Value barrier);

@@ -96,6 +96,8 @@ LogicalResult Emitter::emit(Operation *op) {
       .Case([&](kgpu::RemoteStoreOp store) { return emitRemoteStore(store); })
       .Case([&](kgpu::LocalLoadOp load) { return emitLocalLoad(load); })
       .Case([&](kgpu::AsyncCopyOp copy) { return emitAsyncCopy(copy); })
+      .Case([&](kgpu::FetchOp fetch) { return emitFetch(fetch); })
+      .Case([&](kgpu::FetchedOp fetched) { return emitFetched(fetched); })
       .Case([&](kgpu::AsyncCommitOp) {
         commitAsyncCopies(builder);
         return success();
@@ -117,6 +119,8 @@ LogicalResult Emitter::emit(Operation *op) {
         clusterBarrier(builder, barrier.getRelaxed());
         return success();
       })
+      .Case([&](kgpu::ExchangeInitOp init) { return emitExchangeInit(init); })
+      .Case([&](kgpu::ExchangeOp exchange) { return emitExchange(exchange); })
       .Case([&](kgpu::RingOp ring) { return emitRing(ring); })
       .Case([&](kgpu::RolesOp roles) { return emitRoles(roles); })
       .Case([&](kgpu::AcquireOp acquire) { return emitAcquire(acquire); })

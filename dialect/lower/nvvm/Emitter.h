@@ -78,6 +78,12 @@ private:
 
   // AsyncCopy.cpp
   mlir::LogicalResult emitAsyncCopy(kgpu::AsyncCopyOp op);
+  mlir::LogicalResult emitFetch(kgpu::FetchOp op);
+  mlir::LogicalResult emitFetched(kgpu::FetchedOp op);
+
+  // Exchange.cpp
+  mlir::LogicalResult emitExchangeInit(kgpu::ExchangeInitOp op);
+  mlir::LogicalResult emitExchange(kgpu::ExchangeOp op);
 
   // Mma.cpp
   mlir::LogicalResult emitMma(kgpu::MmaOp op);

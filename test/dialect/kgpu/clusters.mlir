@@ -3,18 +3,18 @@
 // RUN: kpkg-opt --gpu-pipeline=chip=sm_80 %s | FileCheck %s --check-prefix=ALONE
 // RUN: kpkg-opt --gpu-pipeline=chip=sm_90a --lower-nvvm %s | FileCheck %s --check-prefix=CODE
 
-// Each CTA waits for the others to run before it writes to them, with its loads still on their way.
+// Each CTA waits for the others to run before it writes to them, with its loads still on their way. Then it waits for what they send.
 // CHECK-LABEL: tile.kernel @long_rows
 // CHECK-SAME: kgpu.cluster = 8 : i32
 // CHECK-SAME: kgpu.threads = 512 : i32
+// CHECK: %[[BARRIERS:.*]] = kgpu.alloc
+// CHECK: kgpu.exchange_init %[[BARRIERS]]
 // CHECK: tile.load
 // CHECK-NEXT: kgpu.cluster_barrier relaxed
 // CHECK: %[[PART:.*]] = kgpu.partial_reduce sum %{{.*}} -> tensor<1x128xf32, #{{.*}}>
-// CHECK: %[[BUFFER:.*]] = kgpu.alloc
-// CHECK: kgpu.remote_store %[[PART]], %[[BUFFER]]
-// CHECK-NEXT: kgpu.cluster_barrier{{$}}
+// CHECK: kgpu.exchange %[[PART]] to %[[BUFFER:.*]] signals %[[BARRIERS]][
 // CHECK-NEXT: kgpu.local_load %[[BUFFER]]
-// CHECK-NOT: barrier
+// CHECK-NOT: kgpu.{{.*}}barrier
 
 // ALONE-LABEL: tile.kernel @long_rows
 // ALONE-NOT: cluster
@@ -22,8 +22,11 @@
 
 // CODE: nvvm.cluster.arrive.relaxed
 // CODE: nvvm.cluster.wait
-// CODE-COUNT-8: nvvm.mapa {{.*}} : !llvm.ptr<3> -> !llvm.ptr<7>
-// CODE: nvvm.cluster.arrive{{$}}
+// CODE: mbarrier.arrive.expect_tx.shared::cta.b64 _, [$0], 512;
+// CODE: mapa.shared::cluster.u32
+// CODE: st.async.shared::cluster.mbarrier::complete_tx::bytes.b32
+// CODE: mbarrier.try_wait.parity
+// CODE-NOT: nvvm.cluster
 !in = !tile.view<2xbf16, unit = 1, align = 16, divisible = 8, index = 32>
 !out = !tile.view<2xbf16, mut, unit = 1, align = 16, divisible = 8, index = 32>
 tile.kernel @long_rows(%x: !in, %y: !out) {

@@ -29,6 +29,26 @@ tile.kernel @example{number}(%x: !tile.view<2xf32>, %r: index, %c: index, %insid
 """
 
 PANEL = "2B 0:144,288,576,1024,2048,4096 1:2,4,8,16,32,64"
+CLUSTER_PROLOGUE = """\
+#part = #kgpu.layout<"lane *5 warp 1:1 block 1:2 rep 1x1">
+tile.kernel @example{number}()
+    attributes {{kgpu.cluster = 2 : i32, kgpu.target = #kgpu.target<"sm_90a">, kgpu.threads = 64 : i32}} {{
+  %partial = arith.constant dense<1.0> : tensor<1x4xf32, #part>
+  %slot = kgpu.alloc : !kgpu.smem<1x4xf32>
+  %barriers = kgpu.alloc : !kgpu.smem<2xi64>
+  %use = arith.constant 0 : i32
+"""
+
+FETCH_PROLOGUE = """\
+#wide = #kgpu.layout<"reg 1:1-2 lane 1:4-64 warp 1:128 rep 1x1">
+!in = !tile.view<2xf32, unit = 1, align = 16, divisible = 4>
+tile.kernel @example{number}(%x: !in, %r: index, %c: index, %inside: i1)
+    attributes {{kgpu.target = #kgpu.target<"sm_90a">, kgpu.threads = 64 : i32}} {{
+  %zero = arith.constant 0.0 : f32
+  %buffer = kgpu.alloc : !kgpu.smem<1024xi8>
+"""
+PROLOGUES = {"exchange": CLUSTER_PROLOGUE, "exchange_init": CLUSTER_PROLOGUE, "fetch": FETCH_PROLOGUE, "fetched": FETCH_PROLOGUE}
+
 ASYNC_PROLOGUE = f"""\
 #acc = #kgpu.layout<"reg 1:1 0:8 1:8-64 lane 1:2-4 0:1-4 warp 0:16-32 rep 1x1">
 !in = !tile.view<3xbf16, unit = 2, align = 16, divisible = 8, index = 32>
@@ -64,7 +84,7 @@ def main() -> int:
                 missing.append(op[2])
             for example in examples:
                 number += 1
-                prologue = ASYNC_PROLOGUE if path.name == "AsyncOps.td" else PROLOGUE
+                prologue = ASYNC_PROLOGUE if path.name == "AsyncOps.td" else PROLOGUES.get(op[2], PROLOGUE)
                 print(prologue.format(number=number) + example + "  tile.return\n}\n// -----")
     if missing:
         print(f"no example: {', '.join(missing)}", file=sys.stderr)

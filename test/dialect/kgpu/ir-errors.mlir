@@ -133,3 +133,48 @@ tile.kernel @map_span(%a: !tile.view<3xbf16, unit = 2, align = 16, divisible = 8
 tile.kernel @map_chip(%a: !tile.view<3xbf16, unit = 2, align = 16, divisible = 8, index = 32>) attributes {kgpu.target = #kgpu.target<"sm_80">, kgpu.tensor_maps = [#kgpu.tensor_map<arg = 0, box = [1, 64, 64], swizzle = 128>]} {
   tile.return
 }
+
+// -----
+
+#half = #kgpu.layout<"lane *4 warp 1:1 block 1:2 rep 1x1">
+tile.kernel @half_warp() attributes {kgpu.target = #kgpu.target<"sm_90a">, kgpu.threads = 64 : i32} {
+  %none = arith.constant 0 : i32
+  %part = arith.constant dense<1.0> : tensor<1x4xf32, #half>
+  %slot = kgpu.alloc : !kgpu.smem<1x4xf32>
+  %barriers = kgpu.alloc : !kgpu.smem<1xi64>
+  // expected-error @+1 {{is not held once by all warps of the cluster, in all lanes}}
+  kgpu.exchange %part to %slot signals %barriers[%none] : tensor<1x4xf32, #half> to !kgpu.smem<1x4xf32> signals !kgpu.smem<1xi64>
+  tile.return
+}
+
+// -----
+
+#part = #kgpu.layout<"lane *5 warp 1:1 block 1:2 rep 1x1">
+tile.kernel @other_place() attributes {kgpu.cluster = 2 : i32, kgpu.target = #kgpu.target<"sm_90a">, kgpu.threads = 64 : i32} {
+  %none = arith.constant 0 : i32
+  %part = arith.constant dense<1.0> : tensor<1x4xf32, #part>
+  %slot = kgpu.alloc : !kgpu.smem<1x8xf32>
+  %barriers = kgpu.alloc : !kgpu.smem<1xi64>
+  // expected-error @+1 {{which is not the tile of '!kgpu.smem<1x8xf32>'}}
+  kgpu.exchange %part to %slot signals %barriers[%none] : tensor<1x4xf32, #part> to !kgpu.smem<1x8xf32> signals !kgpu.smem<1xi64>
+  tile.return
+}
+
+// -----
+
+tile.kernel @no_barriers() attributes {kgpu.target = #kgpu.target<"sm_90a">, kgpu.threads = 64 : i32} {
+  %words = kgpu.alloc : !kgpu.smem<2xi32>
+  // expected-error @+1 {{'!kgpu.smem<2xi32>' is no place for barriers}}
+  kgpu.exchange_init %words : !kgpu.smem<2xi32>
+  tile.return
+}
+
+// -----
+
+#wide = #kgpu.layout<"reg 1:1-2 lane 1:4-64 warp 1:128 rep 1x1">
+tile.kernel @fetch_too_much(%x: !tile.view<2xf32>, %c: index, %inside: i1) attributes {kgpu.target = #kgpu.target<"sm_90a">, kgpu.threads = 64 : i32} {
+  %buffer = kgpu.alloc : !kgpu.smem<512xi8>
+  // expected-error @+1 {{needs 1024 bytes, not '!kgpu.smem<512xi8>'}}
+  kgpu.fetch %x[%c, %c] of tensor<1x256xf32, #wide> if %inside to %buffer : !tile.view<2xf32>, !kgpu.smem<512xi8>
+  tile.return
+}

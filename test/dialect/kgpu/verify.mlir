@@ -84,3 +84,171 @@ tile.kernel @accumulator() attributes {kgpu.target = #kgpu.target<"sm_90a">, kgp
   }
   tile.return
 }
+
+// -----
+
+#part = #kgpu.layout<"lane *5 warp 1:1-2 block 1:4 rep 1x1">
+tile.kernel @once(%rows: index) attributes {kgpu.target = #kgpu.target<"sm_90a">, kgpu.threads = 128 : i32, kgpu.cluster = 2 : i32} {
+  %none = arith.constant 0 : i32
+  %one = arith.constant 1 : i32
+  %c0 = arith.constant 0 : index
+  %c1 = arith.constant 1 : index
+  %part = arith.constant dense<1.0> : tensor<1x8xf32, #part>
+  %barriers = kgpu.alloc : !kgpu.smem<1xi64>
+  %all = kgpu.alloc : !kgpu.smem<1x1x8xf32>
+  kgpu.exchange_init %barriers : !kgpu.smem<1xi64>
+  scf.for %i = %c0 to %rows step %c1 iter_args(%use = %none) -> (i32) {
+    %slot = kgpu.slot %all[%c0] : !kgpu.smem<1x1x8xf32> -> !kgpu.smem<1x8xf32>
+    // expected-error @+1 {{fills its only slot again while others may read it}}
+    kgpu.exchange %part to %slot signals %barriers[%use] : tensor<1x8xf32, #part> to !kgpu.smem<1x8xf32> signals !kgpu.smem<1xi64>
+    %next = arith.addi %use, %one : i32
+    scf.yield %next : i32
+  }
+  tile.return
+}
+
+// -----
+
+#part = #kgpu.layout<"lane *5 warp 1:1-2 block 1:4 rep 1x1">
+tile.kernel @once(%rows: index) attributes {kgpu.target = #kgpu.target<"sm_90a">, kgpu.threads = 128 : i32, kgpu.cluster = 2 : i32} {
+  %none = arith.constant 0 : i32
+  %one = arith.constant 1 : i32
+  %c0 = arith.constant 0 : index
+  %c1 = arith.constant 1 : index
+  %part = arith.constant dense<1.0> : tensor<1x8xf32, #part>
+  %barriers = kgpu.alloc : !kgpu.smem<1xi64>
+  %all = kgpu.alloc : !kgpu.smem<1x1x8xf32>
+  scf.for %i = %c0 to %rows step %c1 iter_args(%use = %none) -> (i32) {
+    %slot = kgpu.slot %all[%c0] : !kgpu.smem<1x1x8xf32> -> !kgpu.smem<1x8xf32>
+    // expected-error @+1 {{has barriers that nobody has prepared}}
+    kgpu.exchange %part to %slot signals %barriers[%use] : tensor<1x8xf32, #part> to !kgpu.smem<1x8xf32> signals !kgpu.smem<1xi64>
+    %next = arith.addi %use, %one : i32
+    scf.yield %next : i32
+  }
+  tile.return
+}
+
+// -----
+
+#part = #kgpu.layout<"lane *5 warp 1:1-2 block 1:4 rep 1x1">
+tile.kernel @once(%rows: index) attributes {kgpu.target = #kgpu.target<"sm_90a">, kgpu.threads = 128 : i32, kgpu.cluster = 2 : i32} {
+  %none = arith.constant 0 : i32
+  %one = arith.constant 1 : i32
+  %c0 = arith.constant 0 : index
+  %c1 = arith.constant 1 : index
+  %part = arith.constant dense<1.0> : tensor<1x8xf32, #part>
+  %barriers = kgpu.alloc : !kgpu.smem<1xi64>
+  %all = kgpu.alloc : !kgpu.smem<1x1x8xf32>
+  kgpu.exchange_init %barriers : !kgpu.smem<1xi64>
+  %cta = kgpu.cta_id
+  scf.for %i = %cta to %rows step %c1 iter_args(%use = %none) -> (i32) {
+    %slot = kgpu.slot %all[%c0] : !kgpu.smem<1x1x8xf32> -> !kgpu.smem<1x8xf32>
+    // expected-error @+1 {{is in a loop of which CTAs of a cluster may run other iterations}}
+    kgpu.exchange %part to %slot signals %barriers[%use] : tensor<1x8xf32, #part> to !kgpu.smem<1x8xf32> signals !kgpu.smem<1xi64>
+    %next = arith.addi %use, %one : i32
+    scf.yield %next : i32
+  }
+  tile.return
+}
+
+// -----
+
+#part = #kgpu.layout<"lane *5 warp 1:1-2 block 1:4 rep 1x1">
+tile.kernel @once(%rows: index) attributes {kgpu.target = #kgpu.target<"sm_90a">, kgpu.threads = 128 : i32, kgpu.cluster = 2 : i32} {
+  %none = arith.constant 0 : i32
+  %one = arith.constant 1 : i32
+  %c0 = arith.constant 0 : index
+  %c1 = arith.constant 1 : index
+  %part = arith.constant dense<1.0> : tensor<1x8xf32, #part>
+  %barriers = kgpu.alloc : !kgpu.smem<1xi64>
+  %all = kgpu.alloc : !kgpu.smem<1x1x8xf32>
+  kgpu.exchange_init %barriers : !kgpu.smem<1xi64>
+  scf.for %i = %c0 to %rows step %c1 iter_args(%use = %none) -> (i32) {
+    %slot = kgpu.slot %all[%c0] : !kgpu.smem<1x1x8xf32> -> !kgpu.smem<1x8xf32>
+    // expected-error @+1 {{does not count its uses 0, 1, 2, ...}}
+    kgpu.exchange %part to %slot signals %barriers[%use] : tensor<1x8xf32, #part> to !kgpu.smem<1x8xf32> signals !kgpu.smem<1xi64>
+    %next = arith.addi %one, %one : i32
+    scf.yield %next : i32
+  }
+  tile.return
+}
+
+// -----
+
+#part = #kgpu.layout<"lane *5 warp 1:1-2 block 1:4 rep 1x1">
+tile.kernel @once(%rows: index) attributes {kgpu.target = #kgpu.target<"sm_90a">, kgpu.threads = 128 : i32, kgpu.cluster = 2 : i32} {
+  %none = arith.constant 0 : i32
+  %one = arith.constant 1 : i32
+  %c0 = arith.constant 0 : index
+  %c1 = arith.constant 1 : index
+  %part = arith.constant dense<1.0> : tensor<1x8xf32, #part>
+  %barriers = kgpu.alloc : !kgpu.smem<2xi64>
+  %all = kgpu.alloc : !kgpu.smem<2x1x8xf32>
+  kgpu.exchange_init %barriers : !kgpu.smem<2xi64>
+  scf.for %i = %c0 to %rows step %c1 iter_args(%use = %none) -> (i32) {
+    %slot = kgpu.slot %all[%c0] : !kgpu.smem<2x1x8xf32> -> !kgpu.smem<1x8xf32>
+    // expected-error @+1 {{fills a buffer that is not slot number `use` of 2}}
+    kgpu.exchange %part to %slot signals %barriers[%use] : tensor<1x8xf32, #part> to !kgpu.smem<1x8xf32> signals !kgpu.smem<2xi64>
+    %next = arith.addi %use, %one : i32
+    scf.yield %next : i32
+  }
+  tile.return
+}
+
+// -----
+
+#part = #kgpu.layout<"lane *5 warp 1:1-2 block 1:4 rep 1x1">
+tile.kernel @once(%rows: index) attributes {kgpu.target = #kgpu.target<"sm_90a">, kgpu.threads = 128 : i32, kgpu.cluster = 2 : i32} {
+  %none = arith.constant 0 : i32
+  %one = arith.constant 1 : i32
+  %c0 = arith.constant 0 : index
+  %c1 = arith.constant 1 : index
+  %part = arith.constant dense<1.0> : tensor<1x8xf32, #part>
+  %barriers = kgpu.alloc : !kgpu.smem<1xi64>
+  %all = kgpu.alloc : !kgpu.smem<1x1x8xf32>
+  kgpu.exchange_init %barriers : !kgpu.smem<1xi64>
+  %some = arith.cmpi eq, %rows, %c1 : index
+  scf.if %some {
+    %slot = kgpu.slot %all[%c0] : !kgpu.smem<1x1x8xf32> -> !kgpu.smem<1x8xf32>
+    // expected-error @+1 {{stands where not all threads of the cluster may come}}
+    kgpu.exchange %part to %slot signals %barriers[%none] : tensor<1x8xf32, #part> to !kgpu.smem<1x8xf32> signals !kgpu.smem<1xi64>
+  }
+  tile.return
+}
+
+// -----
+
+#part = #kgpu.layout<"lane *5 warp 1:1-2 block 1:4 rep 1x1">
+tile.kernel @once(%rows: index) attributes {kgpu.target = #kgpu.target<"sm_90a">, kgpu.threads = 128 : i32, kgpu.cluster = 2 : i32} {
+  %none = arith.constant 0 : i32
+  %one = arith.constant 1 : i32
+  %c0 = arith.constant 0 : index
+  %c1 = arith.constant 1 : index
+  %part = arith.constant dense<1.0> : tensor<1x8xf32, #part>
+  %barriers = kgpu.alloc : !kgpu.smem<1xi64>
+  %all = kgpu.alloc : !kgpu.smem<1x1x8xf32>
+  kgpu.exchange_init %barriers : !kgpu.smem<1xi64>
+  %slot = kgpu.slot %all[%c0] : !kgpu.smem<1x1x8xf32> -> !kgpu.smem<1x8xf32>
+  kgpu.local_store %part, %slot : tensor<1x8xf32, #part>, !kgpu.smem<1x8xf32>
+  // expected-error @+1 {{has a buffer that is not read behind it, and nothing else}}
+  kgpu.exchange %part to %slot signals %barriers[%none] : tensor<1x8xf32, #part> to !kgpu.smem<1x8xf32> signals !kgpu.smem<1xi64>
+  tile.return
+}
+
+// -----
+
+#part = #kgpu.layout<"lane *5 warp 1:1-2 block 1:4 rep 1x1">
+tile.kernel @once(%rows: index) attributes {kgpu.target = #kgpu.target<"sm_90a">, kgpu.threads = 128 : i32, kgpu.cluster = 2 : i32, kgpu.shared = 128 : i32} {
+  %none = arith.constant 0 : i32
+  %one = arith.constant 1 : i32
+  %c0 = arith.constant 0 : index
+  %c1 = arith.constant 1 : index
+  %part = arith.constant dense<1.0> : tensor<1x8xf32, #part>
+  %barriers = kgpu.alloc offset 0 : !kgpu.smem<1xi64>
+  %all = kgpu.alloc : !kgpu.smem<1x1x8xf32>
+  kgpu.exchange_init %barriers : !kgpu.smem<1xi64>
+  %slot = kgpu.slot %all[%c0] : !kgpu.smem<1x1x8xf32> -> !kgpu.smem<1x8xf32>
+  // expected-error @+1 {{may come before other CTAs have prepared their barriers}}
+  kgpu.exchange %part to %slot signals %barriers[%none] : tensor<1x8xf32, #part> to !kgpu.smem<1x8xf32> signals !kgpu.smem<1xi64>
+  tile.return
+}

@@ -1,0 +1,159 @@
+// Loads of a loop run iterations ahead through shared memory, each thread fetching what it will use itself.
+// SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
+//
+// Before: scf.for %i = %a to %b step %s {
+//           %v = tile.load %x[%i, %c0] fill %zero : !in -> tensor<1x16384xbf16, #row>
+//           use %v
+//         }
+// After, with kgpu.stages = 2:
+//         %ring = kgpu.alloc : !kgpu.smem<2x32768xi8>
+//         kgpu.fetch %x[%a, %c0] of tensor<1x16384xbf16, #row> if %a < %b to %ring[0];           kgpu.async_commit
+//         kgpu.fetch %x[%a + %s, %c0] of tensor<...> if %a + %s < %b to %ring[1];                kgpu.async_commit
+//         scf.for %i = %a to %b step %s iter_args(%slot = 0) {
+//           kgpu.async_wait 1
+//           %v = kgpu.fetched %ring[%slot] of %x[%i, %c0] fill %zero
+//           kgpu.fetch %x[%i + 2 * %s, %c0] of tensor<...> if %i + 2 * %s < %b to %ring[%slot];   kgpu.async_commit
+//           use %v
+//           scf.yield %slot + 1 (after the last slot 0)
+//         }
+//         kgpu.async_wait 0
+//
+// On entry: tiles have layouts; kernels without `kgpu.persistent` or without `kgpu.stages` are left alone. On exit: wide loads of read-only views in the
+// kernel's outermost loops, whose addresses follow from the loop's counter, are `kgpu.stages` iterations ahead. Nobody waits for anybody: a slot
+// is filled again by the thread that has read it. What every iteration reads again, and what the facts do not promise in vectors of four bytes, stays.
+#include "dialect/kgpu/Passes.h"
+#include "dialect/kgpu/schedule/LoadAhead.h"
+#include "dialect/tile/transforms/IndexFacts.h"
+
+using namespace mlir;
+
+namespace kpkg::kgpu {
+#define GEN_PASS_DEF_KGPURINGLOADS
+#include "dialect/kgpu/Passes.h.inc"
+
+namespace {
+/// What is narrower is not worth a place of its own.
+constexpr int64_t kLeastBytes = 4096;
+
+struct Fetch {
+  LoadAhead ahead;
+  Value ring;
+  SharedType slot;
+};
+
+bool canFetch(tile::LoadOp load) {
+  tile::ViewType view = load.getView().getType();
+  auto type = cast<RankedTensorType>(load.getType());
+  int64_t unit = view.getUnit(), bytes = view.getElementBytes();
+  if (unit < 0 || type.getNumElements() * bytes < kLeastBytes)
+    return false;
+  tile::ViewFacts facts = view.getFacts();
+  int64_t longest = std::min({16 / bytes, facts.align / bytes, facts.divisible, tile::divisorOf(load.getOffsets()[unit])});
+  return longest >= 1 && layoutOf(type).vectorLength(unit, longest) * bytes >= 4;
+}
+
+class Pipelining {
+public:
+  Pipelining(scf::ForOp loop, const Launch &launch) : loop(loop), launch(launch) {}
+
+  bool find() {
+    for (auto load : loop.getBody()->getOps<tile::LoadOp>()) {
+      std::optional<LoadAhead> ahead = LoadAhead::find(loop, load);
+      if (!ahead || !ahead->followsCounter() || !canFetch(load))
+        continue;
+      auto type = cast<RankedTensorType>(load.getType());
+      int64_t bytes = int64_t(layoutOf(type).registers()) * elementBytes(type.getElementType()) * launch.threads;
+      fetches.push_back({std::move(*ahead), {}, SharedType::get({bytes}, IntegerType::get(loop.getContext(), 8))});
+    }
+    return !fetches.empty();
+  }
+
+  void run() {
+    Location loc = loop.getLoc();
+    OpBuilder before(loop);
+    for (Fetch &fetch : fetches) {
+      SharedType ring = SharedType::get({launch.stages, fetch.slot.getShape()[0]}, fetch.slot.getElementType());
+      fetch.ring = AllocOp::create(before, loc, ring, IntegerAttr());
+    }
+    for (unsigned stage = 0; stage < launch.stages; ++stage)
+      fetchFor(before, counterAt(before, loop.getLowerBound(), stage), constant(before, stage));
+    Value slot = constant(before, 0);
+    if (launch.stages > 1) {
+      IRRewriter rewriter(loop);
+      unsigned carried = loop.getNumRegionIterArgs();
+      auto yields = [&](OpBuilder &builder, Location, ArrayRef<BlockArgument> slots) -> SmallVector<Value> {
+        Value next = arith::AddIOp::create(builder, loc, slots[0], constant(builder, 1));
+        Value isLast = arith::CmpIOp::create(builder, loc, arith::CmpIPredicate::eq, next, constant(builder, launch.stages));
+        return {arith::SelectOp::create(builder, loc, isLast, constant(builder, 0), next)};
+      };
+      FailureOr<LoopLikeOpInterface> longer = loop.replaceWithAdditionalYields(rewriter, slot, /*replaceInitOperandUsesInLoop=*/false, yields);
+      assert(succeeded(longer) && "a loop of the scf dialect takes any number of values");
+      loop = cast<scf::ForOp>(longer->getOperation());
+      slot = loop.getRegionIterArg(carried);
+      for (Fetch &fetch : fetches)
+        fetch.ahead.loop = loop;
+    }
+    auto top = OpBuilder::atBlockBegin(loop.getBody());
+    AsyncWaitOp::create(top, loc, launch.stages - 1);
+    Operation *last = nullptr;
+    for (Fetch &fetch : fetches) {
+      tile::LoadOp load = fetch.ahead.load;
+      OpBuilder builder(load);
+      Value place = SlotOp::create(builder, loc, fetch.slot, fetch.ring, slot);
+      last = FetchedOp::create(builder, load.getLoc(), load.getType(), place, load.getView(), load.getOffsets(), load.getFill());
+      load.replaceAllUsesWith(last->getResult(0));
+    }
+    top.setInsertionPointAfter(last);
+    fetchFor(top, counterAt(top, loop.getInductionVar(), launch.stages), slot);
+    for (Fetch &fetch : fetches)
+      fetch.ahead.load.erase();
+    OpBuilder after(loop->getContext());
+    after.setInsertionPointAfter(loop);
+    AsyncWaitOp::create(after, loc, 0);
+  }
+
+private:
+  Value constant(OpBuilder &builder, int64_t value) { return arith::ConstantIndexOp::create(builder, loop.getLoc(), value); }
+
+  /// The loop's counter `iterations` after `counter`.
+  Value counterAt(OpBuilder &builder, Value counter, int64_t iterations) {
+    if (iterations == 0)
+      return counter;
+    Value distance = arith::MulIOp::create(builder, loop.getLoc(), loop.getStep(), constant(builder, iterations));
+    return arith::AddIOp::create(builder, loop.getLoc(), counter, distance);
+  }
+
+  /// Starts to fill slot `index` with what the iteration with this counter needs.
+  void fetchFor(OpBuilder &builder, Value counter, Value index) {
+    Location loc = loop.getLoc();
+    Value inside = arith::CmpIOp::create(builder, loc, arith::CmpIPredicate::slt, counter, loop.getUpperBound());
+    for (Fetch &fetch : fetches) {
+      tile::LoadOp load = fetch.ahead.load;
+      IRMapping mapping = fetch.ahead.addressAt(builder, counter);
+      SmallVector<Value> offsets;
+      for (Value offset : load.getOffsets())
+        offsets.push_back(mapping.lookupOrDefault(offset));
+      Value slot = SlotOp::create(builder, loc, fetch.slot, fetch.ring, index);
+      FetchOp::create(builder, load.getLoc(), mapping.lookupOrDefault(load.getView()), offsets, TypeAttr::get(load.getType()), inside, slot);
+    }
+    AsyncCommitOp::create(builder, loc);
+  }
+
+  scf::ForOp loop;
+  Launch launch;
+  SmallVector<Fetch> fetches;
+};
+
+struct RingLoads final : impl::KgpuRingLoadsBase<RingLoads> {
+  void runOnOperation() override {
+    tile::KernelOp kernel = getOperation();
+    Launch launch = getLaunch(kernel);
+    if (!launch.persistent || launch.stages == 0 || !targetOf(kernel).hasAsyncCopy)
+      return;
+    for (auto loop : llvm::make_early_inc_range(kernel.getBody().front().getOps<scf::ForOp>()))
+      if (Pipelining pipelining(loop, launch); pipelining.find())
+        pipelining.run();
+  }
+};
+} // namespace
+} // namespace kpkg::kgpu

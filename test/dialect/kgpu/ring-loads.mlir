@@ -1,0 +1,87 @@
+// Loads of later iterations are on their way to shared memory, each thread's own.
+// RUN: kpkg-opt --kgpu-ring-loads --split-input-file %s | FileCheck %s
+// RUN: kpkg-opt --kgpu-ring-loads --kgpu-alloc-smem --kgpu-insert-barriers --lower-nvvm --split-input-file %s | FileCheck %s --check-prefix=CODE
+
+#row = #kgpu.layout<"reg 1:1-4 1:2048 lane 1:8-128 warp 1:256-1024 rep 1x1">
+!in = !tile.view<2xbf16, unit = 1, align = 16, divisible = 8, index = 32>
+!out = !tile.view<2xbf16, mut, unit = 1, align = 16, divisible = 8, index = 32>
+
+// CHECK-LABEL: tile.kernel @two
+// CHECK: %[[RING:.*]] = kgpu.alloc : !kgpu.smem<2x8192xi8>
+// CHECK: %[[IN0:.*]] = arith.cmpi slt, %[[FIRST:.*]], %arg2
+// CHECK: %[[SLOT0:.*]] = kgpu.slot %[[RING]][%c0
+// CHECK: kgpu.fetch %arg0[%[[FIRST]], %c0{{.*}}] of tensor<1x4096xbf16, #{{.*}}> if %[[IN0]] to %[[SLOT0]]
+// CHECK-NEXT: kgpu.async_commit
+// CHECK: %[[SLOT1:.*]] = kgpu.slot %[[RING]][%c1
+// CHECK: kgpu.fetch {{.*}} to %[[SLOT1]]
+// CHECK-NEXT: kgpu.async_commit
+// CHECK: scf.for %[[I:.*]] = %[[FIRST]] to %arg2 step %[[STEP:.*]] iter_args(%[[AT:.*]] = %c0
+// CHECK-NEXT: kgpu.async_wait 1
+// CHECK: %[[SLOT:.*]] = kgpu.slot %[[RING]][%[[AT]]]
+// CHECK: %[[V:.*]] = kgpu.fetched %[[SLOT]] of %arg0[%[[I]], %c0{{.*}}] fill %{{.*}} -> tensor<1x4096xbf16
+// CHECK: %[[AHEAD:.*]] = arith.muli %[[STEP]], %c2
+// CHECK: %[[J:.*]] = arith.addi %[[I]], %[[AHEAD]]
+// CHECK: %[[IN:.*]] = arith.cmpi slt, %[[J]], %arg2
+// CHECK: %[[SAME:.*]] = kgpu.slot %[[RING]][%[[AT]]]
+// CHECK: kgpu.fetch %arg0[%[[J]], %c0{{.*}}] of {{.*}} if %[[IN]] to %[[SAME]]
+// CHECK-NEXT: kgpu.async_commit
+// What every iteration reads again stays.
+// CHECK: tile.load %arg0[%c0{{.*}}, %c0{{.*}}]
+// CHECK: tile.store %{{.*}}
+// CHECK: }
+// CHECK-NEXT: kgpu.async_wait 0
+
+// Neighbouring threads have neighbouring vectors, 256 threads times 16 bytes in one go. Places outside of the view get the fill.
+// CODE-LABEL: llvm.func @two
+// CODE: cp.async.cg.shared.global.L2::128B
+// CODE: cp.async.wait_group 1
+// CODE: llvm.load %{{.*}} {alignment = 16 : i64} : !llvm.ptr<3> -> vector<4xi32>
+// CODE: llvm.select
+// CODE: cp.async.cg.shared.global.L2::128B
+// CODE-NOT: nvvm.barrier
+// CODE: st.global
+tile.kernel @two(%x: !in, %y: !out, %rows: index)
+    attributes {kgpu.persistent, kgpu.stages = 2 : i32, kgpu.target = #kgpu.target<"sm_90a">, kgpu.threads = 256 : i32} {
+  %low = arith.constant 0xFF80 : bf16
+  %c0 = arith.constant 0 : index
+  %first = tile.block_id x
+  %step = kgpu.cta_count
+  scf.for %i = %first to %rows step %step {
+    %v = tile.load %x[%i, %c0] fill %low : !in -> tensor<1x4096xbf16, #row>
+    %w = tile.load %x[%c0, %c0] fill %low : !in -> tensor<1x4096xbf16, #row>
+    %s = arith.addf %v, %w : tensor<1x4096xbf16, #row>
+    tile.store %s, %y[%i, %c0] : tensor<1x4096xbf16, #row>, !out
+  }
+  tile.return
+}
+
+// -----
+
+#row = #kgpu.layout<"reg 1:1-4 1:2048 lane 1:8-128 warp 1:256-1024 rep 1x1">
+!in = !tile.view<2xbf16, unit = 1, align = 16, divisible = 8, index = 32>
+!odd = !tile.view<2xbf16, unit = 1, index = 32>
+!out = !tile.view<2xbf16, mut, unit = 1, align = 16, divisible = 8, index = 32>
+
+// One slot needs no counter. Views of which little is known are loaded as before.
+// CHECK-LABEL: tile.kernel @one
+// CHECK: %[[RING:.*]] = kgpu.alloc : !kgpu.smem<1x8192xi8>
+// CHECK: scf.for %[[I:[a-z0-9]+]] = %{{.*}} to %arg3 step %{{.*}} {
+// CHECK-NEXT: kgpu.async_wait 0
+// CHECK: kgpu.fetched {{.*}} of %arg0
+// CHECK: tile.load %arg1[%[[I]]
+// CODE-LABEL: llvm.func @one
+// CODE: cp.async.wait_group 0
+tile.kernel @one(%x: !in, %u: !odd, %y: !out, %rows: index)
+    attributes {kgpu.persistent, kgpu.stages = 1 : i32, kgpu.target = #kgpu.target<"sm_90a">, kgpu.threads = 256 : i32} {
+  %zero = arith.constant 0.0 : bf16
+  %c0 = arith.constant 0 : index
+  %first = tile.block_id x
+  %step = kgpu.cta_count
+  scf.for %i = %first to %rows step %step {
+    %v = tile.load %x[%i, %c0] fill %zero : !in -> tensor<1x4096xbf16, #row>
+    %w = tile.load %u[%i, %c0] fill %zero : !odd -> tensor<1x4096xbf16, #row>
+    %s = arith.addf %v, %w : tensor<1x4096xbf16, #row>
+    tile.store %s, %y[%i, %c0] : tensor<1x4096xbf16, #row>, !out
+  }
+  tile.return
+}
