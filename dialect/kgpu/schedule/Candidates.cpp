@@ -70,11 +70,12 @@ unsigned threadsFor(const Estimate &estimate) {
 unsigned wantedCtas(const Estimate &estimate, unsigned threads) {
   const Work &work = estimate.work;
   int64_t wanted = std::max<int64_t>(2, llvm::divideCeil(kWantedBytesInFlight, std::max<int64_t>(work.inputBytes, 1)));
-  wanted = std::min<int64_t>({wanted, estimate.target.maxCtasPerSm, estimate.target.maxThreadsPerSm / 2 / threads});
-  // Half of the threads of an SM are enough, and a demand that leaves too few registers only leads to spills.
-  while (wanted > 1 && estimate.target.residentCtas(threads, estimate.registers(threads) * 3 / 4, 0) < wanted)
+  wanted = std::min<int64_t>({wanted, estimate.target.maxCtasPerSm, estimate.target.maxThreadsPerSm * 3 / 4 / threads});
+  // Three quarters of the threads of an SM are enough, and a demand that leaves too few registers only leads to spills.
+  while (wanted > 2 && estimate.target.residentCtas(threads, estimate.registers(threads) * 3 / 4, 0) < wanted)
     --wanted;
-  return wanted > 1 ? wanted : 0;
+  // Two instead of one are worth an attempt that may spill.
+  return wanted > 1 && estimate.target.residentCtas(threads, estimate.registers(threads) / 2, 0) > 1 ? wanted : 0;
 }
 
 llvm::SmallVector<Launch> forDot(const Work &work, const TargetModel &target) {
@@ -144,14 +145,13 @@ llvm::SmallVector<Launch> forWork(const Work &work, const TargetModel &target) {
     add({.threads = kSmallCta});
     return result;
   }
-  for (unsigned threads = work.widestBytes <= 2 * kVectorBytes * target.warpSize ? target.warpSize
-                                                                                 : threadsFor(estimate);
-       threads <= target.maxThreads; threads *= 2) {
-    unsigned wanted = wantedCtas(estimate, threads);
-    for (unsigned ctas = wanted; ctas > 1; ctas /= 2)
+  const unsigned fewest = work.widestBytes <= 2 * kVectorBytes * target.warpSize ? target.warpSize : threadsFor(estimate);
+  // Where a CTA cannot have a second one beside it without spills, one of more threads, with fewer registers each, may.
+  for (unsigned threads = fewest; threads <= target.maxThreads; threads *= 2)
+    for (unsigned ctas = wantedCtas(estimate, threads); ctas > 1; ctas = ctas > 4 ? ctas * 2 / 3 : ctas - 1)
       add({.threads = threads, .minCtas = ctas});
+  for (unsigned threads = fewest; threads <= target.maxThreads; threads *= 2)
     add({.threads = threads});
-  }
   // A row that fills all registers of an SM may be easier for two of them.
   if (2 * work.widestBytes > kClusterRow && mayUseClusters)
     result.append(forCluster(work, target));

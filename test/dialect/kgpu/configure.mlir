@@ -20,7 +20,7 @@ tile.kernel @short_rows(%x: !tile.view<2xbf16>, %y: !tile.view<2xbf16, mut>) {
 
 // A CTA that reads 8 KB starts while the kernel in front of it ends; eight short rows of 256 bytes are not worth waiting for it.
 // CHECK: tile.kernel @rows
-// CHECK-SAME: kgpu.min_ctas = 8 : i32, kgpu.overlaps, {{.*}}kgpu.threads = 128 : i32
+// CHECK-SAME: kgpu.min_ctas = 12 : i32, kgpu.overlaps, {{.*}}kgpu.threads = 128 : i32
 tile.kernel @rows(%x: !tile.view<2xbf16>, %y: !tile.view<2xbf16, mut>) {
   %zero = arith.constant 0.0 : bf16
   %c0 = arith.constant 0 : index
