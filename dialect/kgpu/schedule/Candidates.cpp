@@ -72,7 +72,7 @@ unsigned wantedCtas(const Estimate &estimate, unsigned threads) {
   int64_t wanted = std::max<int64_t>(2, llvm::divideCeil(kWantedBytesInFlight, std::max<int64_t>(work.inputBytes, 1)));
   wanted = std::min<int64_t>({wanted, estimate.target.maxCtasPerSm, estimate.target.maxThreadsPerSm * 3 / 4 / threads});
   // Three quarters of the threads of an SM are enough, and a demand that leaves too few registers only leads to spills.
-  while (wanted > 2 && estimate.target.residentCtas(threads, estimate.registers(threads) * 3 / 4, 0) < wanted)
+  while (wanted > 2 && estimate.target.residentCtas(threads, estimate.registers(threads) * 5 / 8, 0) < wanted)
     --wanted;
   // Two instead of one are worth an attempt that may spill.
   return wanted > 1 && estimate.target.residentCtas(threads, estimate.registers(threads) / 2, 0) > 1 ? wanted : 0;
