@@ -7,7 +7,8 @@ to move: every tensor argument and every result once. `share` is the op's rate o
     tools/bench/gpu.py --package build/softmax.kpkg --out result.json     # all ops of the package, the default row lengths
     tools/bench/gpu.py --package norm.kpkg --op kpkg::rms_norm --n 4096 --dtype bfloat16 --no-compile
 
-Each op and dtype runs in a process of its own with a time limit, so that a kernel that hangs costs one line of the table.
+Each op and dtype runs in a process of its own with a time limit, so that a kernel that hangs costs one line of the table (--group puts several
+ops into a process).
 
 SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
 """
@@ -44,6 +45,7 @@ def arguments() -> argparse.Namespace:
     parser.add_argument("--mebibytes", type=int, default=128, help="size of one tensor; twice that above 65536 elements a row")
     parser.add_argument("--rounds", type=int, default=11)
     parser.add_argument("--no-compile", action="store_true", help="leave torch.compile out")
+    parser.add_argument("--group", type=int, default=1, help="ops in one process: more saves starting PyTorch, and one that hangs costs the rest of its group")
     parser.add_argument("--limit", type=float, default=120, help="seconds for one op and dtype")
     parser.add_argument("--out", type=Path, help="file for the result as JSON")
     parser.add_argument("--worker", help=argparse.SUPPRESS)
@@ -142,16 +144,18 @@ def measure(spec: Any, op: Callable[..., Any], shape: tuple[int, int], dtype: An
         "best_peer": best,
         "ratio_to_best": round(peers[best] / microseconds["kpkg"], 4),
         "ratio_to_eager": round(peers["eager"] / microseconds["kpkg"], 4),
-        "instance": launched(spec, op, sample),
+        "instances": launched(op, sample),
         **({"skipped": skipped} if skipped else {}),
     }
 
 
-def launched(spec: Any, op: Any, sample: Any) -> list[str]:
-    """The labels of the instances that the call ran."""
-    del spec
-    explain = getattr(op, "instances", None)
-    return list(explain(*sample.args, **sample.kwargs)) if explain else []
+def launched(op: Any, sample: Any) -> list[str]:
+    """The kernel instances that the call runs, the longest first."""
+    import kpkg
+
+    with kpkg.profile_kernel() as taken:
+        op(*sample.args, **sample.kwargs)
+    return [row["instance"] for row in taken.kernels()]
 
 
 def worker(options: argparse.Namespace) -> int:
@@ -162,39 +166,41 @@ def worker(options: argparse.Namespace) -> int:
     import opspec
     import torch
 
-    name, dtype_name = options.worker.split("|")
-    dtype = getattr(torch, dtype_name)
-    spec = next(spec for spec in opspec.load_specs() if spec.name == name)
-    op = None
-    for package in options.package:
-        op = getattr(kpkg.load(package), spec.family, op)
-    if op is None:
-        print(json.dumps({"op": name, "dtype": dtype_name, "error": "no package has this op"}))
-        return 1
-    for shape in shapes_of(options, dtype.itemsize):
-        print(json.dumps({"starts": list(shape)}), flush=True)
-        try:
-            line = measure(spec, op, shape, dtype, options)
-        except (AssertionError, RuntimeError, ValueError) as error:
-            line = {"op": name, "dtype": dtype_name, "shape": list(shape), "error": str(error)[:400]}
-        print(json.dumps(line), flush=True)
-        torch.cuda.empty_cache()
-    return 0
+    names, dtype_name = options.worker.split("|")
+    specs = {spec.name: spec for spec in opspec.load_specs()}
+    libraries = [kpkg.load(package) for package in options.package]
+    done = 0
+    for name in names.split(","):
+        ops = [op for library in libraries if (op := getattr(library, specs[name].family, None)) is not None]
+        if not ops:
+            print(json.dumps({"op": name, "dtype": dtype_name, "error": "no package has this op"}))
+            continue
+        for shape in shapes_of(options, getattr(torch, dtype_name).itemsize):
+            print(json.dumps({"starts": [name, list(shape)]}), flush=True)
+            try:
+                line = measure(specs[name], ops[-1], shape, getattr(torch, dtype_name), options)
+            except (AssertionError, RuntimeError, ValueError) as error:
+                line = {"op": name, "dtype": dtype_name, "shape": list(shape), "error": str(error)[:400]}
+            print(json.dumps(line), flush=True)
+            torch.cuda.empty_cache()
+            done += 1
+    return 0 if done else 1
 
 
-def run_worker(options: argparse.Namespace, name: str, dtype: str) -> list[dict[str, Any]]:
-    """The lines of one op and dtype. After a hang or crash, one line says at which shape."""
-    command = [sys.executable, __file__, *sys.argv[1:], "--worker", f"{name}|{dtype}"]
+def run_worker(options: argparse.Namespace, names: list[str], dtype: str) -> list[dict[str, Any]]:
+    """The lines of a group of ops in one dtype. After a hang or crash, one line says at which op and shape."""
+    command = [sys.executable, __file__, *sys.argv[1:], "--worker", f"{','.join(names)}|{dtype}"]
+    limit = options.limit * len(names)
     try:
-        done = subprocess.run(command, capture_output=True, text=True, timeout=options.limit)
+        done = subprocess.run(command, capture_output=True, text=True, timeout=limit)
         output, failure = done.stdout, done.stderr[-400:] if done.returncode else ""
     except subprocess.TimeoutExpired as expired:
-        output, failure = (expired.stdout or b"").decode(), f"no answer within {options.limit} s"
+        output, failure = (expired.stdout or b"").decode(), f"no answer within {limit} s"
     lines = [json.loads(line) for line in output.splitlines() if line.startswith("{")]
     results = [line for line in lines if "starts" not in line]
     if failure:
-        started = [line["starts"] for line in lines if "starts" in line]
-        results.append({"op": name, "dtype": dtype, "shape": started[-1] if started else None, "error": failure})
+        name, shape = ([line["starts"] for line in lines if "starts" in line] or [[names[0], None]])[-1]
+        results.append({"op": name, "dtype": dtype, "shape": shape, "error": failure})
     return results
 
 
@@ -241,9 +247,10 @@ def main() -> int:
         print("no such op has a row benchmark", file=sys.stderr)
         return 2
     result: dict[str, Any] = {**device_facts(), "rounds": options.rounds, "cases": []}
-    for spec in specs:
+    names = [spec.name for spec in specs]
+    for start in range(0, len(names), options.group):
         for dtype in options.dtype or ("bfloat16", "float32"):
-            for line in run_worker(options, spec.name, dtype):
+            for line in run_worker(options, names[start : start + options.group], dtype):
                 show(line)
                 result["cases"].append(line)
                 if options.out:
