@@ -28,6 +28,8 @@ namespace kpkg::kgpu {
 
 namespace {
 constexpr int64_t kMostSlots = 8;
+/// So many keep enough bytes on their way.
+constexpr int64_t kManySlots = 4;
 /// Shared memory that is left for barriers and partial sums.
 constexpr int64_t kReservedBytes = 2048;
 constexpr int64_t kPanelBytes = 128;
@@ -190,7 +192,8 @@ private:
     return deepest;
   }
 
-  /// As many slots for each ring as shared memory holds; what is copied less often than others gets one.
+  /// As many slots for each ring as shared memory holds. What is copied less often than others gets two where enough are left for those, so
+  /// that copies go on into the next tile while this one is computed; else one.
   FailureOr<SmallVector<int64_t>> slotCounts() {
     int64_t taken = kReservedBytes;
     kernel.walk([&](AllocOp alloc) { taken += cast<SharedType>(alloc.getResult().getType()).getSizeBytes(); });
@@ -200,7 +203,8 @@ private:
     int64_t often = 0, seldom = 0;
     for (Ring &ring : rings)
       (depthOf(ring) == deepest ? often : seldom) += ring.bytes();
-    int64_t room = (targetOf(kernel).sharedPerCta - taken - seldom) / often, slots = std::min(kMostSlots, room);
+    int64_t bytes = targetOf(kernel).sharedPerCta - taken, seldomSlots = (bytes - 2 * seldom) / often >= kManySlots ? 2 : 1;
+    int64_t room = (bytes - seldomSlots * seldom) / often, slots = std::min(kMostSlots, room);
     if (DictionaryAttr hints = kernel.getScheduleAttr())
       if (auto stages = hints.getAs<IntegerAttr>("stages"))
         slots = std::min<int64_t>(room, stages.getInt());
@@ -208,7 +212,7 @@ private:
       return kernel.emitError() << "needs " << taken + seldom + 2 * often << " bytes of shared memory for operands that are copied ahead";
     SmallVector<int64_t> counts;
     for (Ring &ring : rings)
-      counts.push_back(depthOf(ring) == deepest ? slots : 1);
+      counts.push_back(depthOf(ring) == deepest ? slots : seldomSlots);
     return counts;
   }
 
@@ -277,6 +281,26 @@ private:
     return SlotOp::create(rewriter, loc, slot, ring.buffers[member], index);
   }
 
+  /// Where a slice begins and ends, clipped to its view; in the role whose values `mapping` gives.
+  std::pair<Value, Value> boundsOf(tile::SliceOp slice, const IRMapping &mapping) {
+    Value extent = tile::DimOp::create(rewriter, loc, mapping.lookupOrDefault(Value(slice.getView())), slice.getDimension());
+    auto within = [&](Value value, Value least) {
+      Value some = arith::MaxSIOp::create(rewriter, loc, mapping.lookupOrDefault(value), least);
+      return arith::MinSIOp::create(rewriter, loc, some, extent).getResult();
+    };
+    Value begin = within(slice.getBegin(), constant(0));
+    return {begin, within(slice.getEnd(), begin)};
+  }
+
+  /// The box shows rows beside the slice: those are cleared before products read them.
+  void clear(const Member &member, Value slot) {
+    const TensorView &place = member.operand.place;
+    auto [begin, end] = boundsOf(place.slice, IRMapping());
+    Value first = place.offsets[place.slicedDim], length = arith::SubIOp::create(rewriter, loc, end, begin);
+    Value before = arith::SubIOp::create(rewriter, loc, constant(0), first), rest = arith::SubIOp::create(rewriter, loc, length, first);
+    ClearOutsideOp::create(rewriter, loc, slot, before, rest);
+  }
+
   /// Copies one operand, panel by panel.
   void copy(const Stream &stream, unsigned number, Value use, const IRMapping &mapping) {
     const Member &member = stream.members[number];
@@ -290,6 +314,8 @@ private:
     SmallVector<Value> offsets;
     for (Value offset : place.offsets)
       offsets.push_back(mapping.lookupOrDefault(offset));
+    if (place.slice)
+      offsets[place.slicedDim] = arith::AddIOp::create(rewriter, loc, boundsOf(place.slice, mapping).first, offsets[place.slicedDim]);
     Value begin = offsets[place.unit];
     for (int64_t panel = 0; panel < extent / width; ++panel) {
       offsets[place.unit] =
@@ -311,6 +337,8 @@ private:
     rewriter.setInsertionPointAfter(stream.await);
     for (auto [number, member] : llvm::enumerate(stream.members)) {
       Value slot = slotOf(stream, number, stream.await.getUse());
+      if (member.operand.place.slice)
+        clear(member, slot);
       for (tile::DotOp dot : stream.dots)
         filled[{dot, member.tile.getAsOpaquePointer()}] = slot;
     }

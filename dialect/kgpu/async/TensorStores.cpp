@@ -40,7 +40,7 @@ private:
         type.getDimSize(1) % (kPanelBytes / 2) != 0 || layoutOf(type) != wgmmaAccumulator(type.getShape(), consumers))
       return;
     std::optional<TensorView> target = tensorView(store.getView(), store.getOffsets(), type.getShape());
-    if (!target || target->unitOfTile != 1)
+    if (!target || target->unitOfTile != 1 || target->slice)
       return;
     int64_t width = kPanelBytes / elementBytes(type.getElementType());
     OpBuilder builder = OpBuilder::atBlockBegin(&kernel.getBody().front());

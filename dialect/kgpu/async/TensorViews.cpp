@@ -21,10 +21,23 @@ std::optional<TensorView> tensorView(Value view, ValueRange offsets, ArrayRef<in
   result.box.assign(tile.begin(), tile.end());
   if (tile.size() != 2 || llvm::is_contained(tile, 1))
     return std::nullopt;
-  while (auto drop = view.getDefiningOp<tile::DropOp>()) {
+  while (true) {
+    if (auto slice = view.getDefiningOp<tile::SliceOp>()) {
+      if (result.slice || result.box[slice.getDimension()] == 1)
+        return std::nullopt;
+      result.slice = slice;
+      result.slicedDim = slice.getDimension();
+      view = slice.getView();
+      continue;
+    }
+    auto drop = view.getDefiningOp<tile::DropOp>();
+    if (!drop)
+      break;
     for (auto [dim, index] : llvm::zip(drop.getDims(), drop.getIndices())) { // ascending
       result.offsets.insert(result.offsets.begin() + dim, index);
       result.box.insert(result.box.begin() + dim, 1);
+      if (result.slice && dim <= int64_t(result.slicedDim))
+        ++result.slicedDim;
     }
     view = drop.getView();
   }
@@ -33,6 +46,8 @@ std::optional<TensorView> tensorView(Value view, ValueRange offsets, ArrayRef<in
   if (!result.argument || !hasSuitableFacts(type) || result.box[type.getUnit()] == 1)
     return std::nullopt;
   result.unit = type.getUnit();
+  if (result.slice && result.slicedDim == result.unit)
+    return std::nullopt;
   result.unitOfTile = llvm::count_if(ArrayRef<int64_t>(result.box).take_front(result.unit), [](int64_t extent) { return extent != 1; });
   return result;
 }

@@ -11,6 +11,8 @@ struct TensorView {
   llvm::SmallVector<int64_t> box;         ///< its extents
   unsigned unit = 0;                      ///< the argument's dimension of stride 1
   unsigned unitOfTile = 0;                ///< the tile's
+  tile::SliceOp slice;                    ///< null, or of which part of `slicedDim` the box shows elements: its offset counts from that part's begin
+  unsigned slicedDim = 0;                 ///< the argument's; the box has several elements along it, and its stride is not 1
 };
 
 /// Nothing when a tensor map cannot describe it: it counts bytes from a 16-byte address, in steps of 16 bytes along all dimensions but one,

@@ -4,7 +4,7 @@
 // On entry: any stage after kgpu-split-roles. Nothing is changed. What holds when it passes, for each ring:
 //  * both roles use it in the same order, the same number of times: their loops have the same bounds, and each role counts 0, 1, 2, ...;
 //  * a use is acquired, filled by copies that bring as many bytes as were announced, to its own slot, without overlap;
-//  * it is awaited, then its slot is read, then it is released, and all products that read the slot have been waited for before;
+//  * it is awaited, perhaps cleared in part, then its slot is read, then it is released, and all products that read the slot have been waited for before;
 //  * results of products are touched by nothing but further products until they have been waited for.
 // A role waits for a use only of what the other role does for the same use, and all uses have one order in both: none waits for ever, unless
 // the order of different rings differs between the roles by more uses than a ring has slots; so that order must be the same too.
@@ -283,6 +283,12 @@ private:
           if (!isa<WgmmaWaitOp>(user) && !(isa<WgmmaOp>(user) && cast<WgmmaOp>(user).getAccumulator() == product.getResult()))
             return user->emitOpError("touches the result of a product that may still run");
         running.push_back(product);
+      } else if (auto clear = dyn_cast<ClearOutsideOp>(op)) {
+        if (!isOpen(clear.getBuffer(), open))
+          return clear.emitOpError("changes a slot that was not awaited before, or is released");
+        for (WgmmaOp product : running)
+          if (llvm::is_contained({Value(product.getLhs()), Value(product.getRhs())}, clear.getBuffer()))
+            return clear.emitOpError("changes a slot that a product may still read");
       } else if (auto wait = dyn_cast<WgmmaWaitOp>(op)) {
         size_t done = running.size() - std::min<size_t>(running.size(), wait.getPending());
         running.erase(running.begin(), running.begin() + done);

@@ -74,6 +74,12 @@ bool kgpu::isWgmmaElement(Type element, Type sum) {
   return sum.isF32() && (element.isBF16() || element.isF16() || element.isF32() || isa<Float8E4M3FNType, Float8E5M2Type>(element));
 }
 
+LogicalResult ClearOutsideOp::verify() {
+  if (!panelDim(getBuffer().getType()))
+    return emitOpError() << "cannot find rows in " << getBuffer().getType();
+  return success();
+}
+
 LogicalResult WgmmaOp::verify() {
   auto lhs = dyn_cast<SharedType>(getLhs().getType());
   auto tile = dyn_cast<RankedTensorType>(getLhs().getType());

@@ -139,6 +139,22 @@ def Kgpu_TensorLoadOp : Kgpu_Op<"tensor_load", [MemoryEffects<[MemRead, MemWrite
   let hasVerifier = 1;
 }
 
+def Kgpu_ClearOutsideOp : Kgpu_Op<"clear_outside", [MemoryEffects<[MemRead, MemWrite]>]> {
+  let summary = "makes rows of a filled slot zero that are not part of what was to be loaded";
+  let description = [{
+    Rows lie in panels of 128 bytes, as operands of products; those before `begin` and from `end` on become zero, for products that this
+    warpgroup starts afterwards. Every warpgroup that reads the slot does it, between `kgpu.await` and its first product. Nothing is done, and
+    nothing waited for, where all rows lie between the two.
+
+    ```mlir
+    kgpu.clear_outside %b from %m to %n : !right
+    ```
+  }];
+  let arguments = (ins Kgpu_SharedType:$buffer, Index:$begin, Index:$end);
+  let assemblyFormat = "$buffer `from` $begin `to` $end attr-dict `:` qualified(type($buffer))";
+  let hasVerifier = 1;
+}
+
 def Kgpu_TensorStoreOp : Kgpu_Op<"tensor_store", [MemoryEffects<[MemRead, MemWrite]>]> {
   let summary = "copies a tile to a part of a view by the tensor map, through shared memory";
   let description = [{

@@ -169,6 +169,38 @@ LogicalResult Emitter::emitTensorLoad(kgpu::TensorLoadOp op) {
   return success();
 }
 
+LogicalResult Emitter::emitClearOutside(kgpu::ClearOutsideOp op) {
+  kgpu::SharedType type = op.getBuffer().getType();
+  constexpr int64_t chunkBytes = 16, chunksOfRow = panelBytes / chunkBytes;
+  int64_t rows = type.getShape()[1 - *kgpu::panelDim(type)], chunks = type.getSizeBytes() / chunkBytes;
+  Value begin = scalar(op.getBegin()), end = scalar(op.getEnd());
+  auto compare = [&](arith::CmpIPredicate how, Value left, Value right) { return arith::CmpIOp::create(builder, how, left, right).getResult(); };
+  auto either = [&](Value left, Value right) { return arith::OrIOp::create(builder, left, right).getResult(); };
+  Value some = either(compare(arith::CmpIPredicate::sgt, begin, arith::ConstantIndexOp::create(builder, 0)),
+                      compare(arith::CmpIPredicate::slt, end, arith::ConstantIndexOp::create(builder, rows)));
+  OpBuilder::InsertionGuard guard(builder);
+  builder.setInsertionPointToStart(scf::IfOp::create(builder, some, /*withElseRegion=*/false).thenBlock());
+  Value thread = arith::AndIOp::create(builder, place.thread(), constantOf(builder, kgpu::kWarpgroupThreads - 1));
+  auto loop = scf::ForOp::create(builder, thread, constantOf(builder, chunks), constantOf(builder, kgpu::kWarpgroupThreads));
+  {
+    // Rows of 128 bytes follow each other, panel by panel; how chunks of a row are mixed does not matter, as the whole row is cleared.
+    OpBuilder::InsertionGuard inLoop(builder);
+    builder.setInsertionPointToStart(loop.getBody());
+    Value chunk = loop.getInductionVar();
+    Value line = arith::DivUIOp::create(builder, chunk, constantOf(builder, chunksOfRow));
+    Value row = arith::IndexCastOp::create(builder, builder.getIndexType(), arith::RemUIOp::create(builder, line, constantOf(builder, rows)).getResult());
+    Value outside = either(compare(arith::CmpIPredicate::slt, row, begin), compare(arith::CmpIPredicate::sge, row, end));
+    builder.setInsertionPointToStart(scf::IfOp::create(builder, outside, /*withElseRegion=*/false).thenBlock());
+    Value address = bytesBehind(builder, scalar(op.getBuffer()), arith::MulIOp::create(builder, chunk, constantOf(builder, chunkBytes)));
+    auto words = VectorType::get(chunkBytes / 4, builder.getI32Type());
+    Value zeros = arith::ConstantOp::create(builder, words, DenseElementsAttr::get(words, builder.getI32IntegerAttr(0)));
+    LLVM::StoreOp::create(builder, zeros, address, /*alignment=*/chunkBytes);
+  }
+  fenceForCopies(builder);
+  namedBarrier(builder, arith::AddIOp::create(builder, warpgroup, constantOf(builder, firstWarpgroupBarrier)), kgpu::kWarpgroupThreads);
+  return success();
+}
+
 /// The four words that a thread gives of a tile of 16-bit elements in an accumulator's layout: rows `row` and 8 below, columns from `column`
 /// and 8 further on.
 SmallVector<Value> Emitter::leftFragment(Value tile, int64_t row, int64_t column) {

@@ -129,6 +129,7 @@ LogicalResult Emitter::emit(Operation *op) {
       .Case([&](kgpu::AwaitTurnOp turn) { return emitAwaitTurn(turn); })
       .Case([&](kgpu::PassTurnOp turn) { return emitPassTurn(turn); })
       .Case([&](kgpu::TensorLoadOp load) { return emitTensorLoad(load); })
+      .Case([&](kgpu::ClearOutsideOp clear) { return emitClearOutside(clear); })
       .Case([&](kgpu::TensorStoreOp store) { return emitTensorStore(store); })
       .Case([&](kgpu::WgmmaOp product) { return emitWgmma(product); })
       .Case([&](kgpu::WgmmaWaitOp wait) { return emitWgmmaWait(wait); })

@@ -108,6 +108,7 @@ private:
   mlir::LogicalResult emitAwait(kgpu::AwaitOp op);
   mlir::LogicalResult emitRelease(kgpu::ReleaseOp op);
   mlir::LogicalResult emitTensorLoad(kgpu::TensorLoadOp op);
+  mlir::LogicalResult emitClearOutside(kgpu::ClearOutsideOp op);
   mlir::LogicalResult emitWgmma(kgpu::WgmmaOp op);
   llvm::SmallVector<Value> leftFragment(Value tile, int64_t row, int64_t column);
   mlir::LogicalResult emitWgmmaWait(kgpu::WgmmaWaitOp op);

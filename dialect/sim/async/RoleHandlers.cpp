@@ -104,6 +104,19 @@ static llvm::Error wgmma(Frame &frame, Operation &op) {
   return agent.machine->pause(op);
 }
 
+static llvm::Error clearOutside(Frame &frame, Operation &op) {
+  auto clear = cast<kgpu::ClearOutsideOp>(op);
+  kgpu::SharedType type = clear.getBuffer().getType();
+  layout::SharedLayout placement = type.getPlacement();
+  unsigned rowDim = 1 - *kgpu::panelDim(type);
+  int64_t begin = frame.integer(clear.getBegin()), end = frame.integer(clear.getEnd());
+  for (int64_t i = 0; i < type.getShape()[0]; ++i)
+    for (int64_t j = 0; j < type.getShape()[1]; ++j)
+      if (int64_t row = rowDim == 0 ? i : j; row < begin || row >= end)
+        storeCell(frame.view(clear.getBuffer()).data + placement.offset({i, j}), Cell(), type.getElementType());
+  return self().machine->pause(op);
+}
+
 static llvm::Error wgmmaWait(Frame &frame, Operation &op) {
   auto wait = cast<kgpu::WgmmaWaitOp>(op);
   Agent &agent = self();
@@ -151,6 +164,7 @@ void kpkg::sim::addRoleHandlers(HandlerTable &table) {
   table["kgpu.release"] = release;
   table["kgpu.barrier"] = barrier;
   table["kgpu.wgmma"] = wgmma;
+  table["kgpu.clear_outside"] = clearOutside;
   table["kgpu.wgmma_wait"] = wgmmaWait;
   table["kgpu.cta_id"] = ctaId;
   table["kgpu.cta_count"] = ctaCount;
