@@ -15,15 +15,16 @@ from typing import Any
 import torch
 from torch import Tensor
 
-from kpkg import _aten, _policy
+from kpkg import _aten, _aten_sequences, _policy
 from kpkg._library import Op
 
 aten = torch.ops.aten
+_FALLBACKS = _aten.FALLBACKS | _aten_sequences.FALLBACKS
 
 
 def implementation(name: str) -> Callable[..., Any] | None:
     """What PyTorch runs for the op "kpkg::softmax": the user's own function before that of kpkg."""
-    return _policy.fallbacks.get(name) or _aten.FALLBACKS.get(name) or _BACKWARDS.get(name)
+    return _policy.fallbacks.get(name) or _FALLBACKS.get(name) or _BACKWARDS.get(name)
 
 
 @contextlib.contextmanager
@@ -170,7 +171,7 @@ def _of_forward(name: str, tensors: Sequence[str], names: Sequence[str]) -> Call
     import inspect
 
     def backward(grad: Tensor, *args: Any, **kwargs: Any) -> Any:
-        run = _aten.FALLBACKS[name]
+        run = _FALLBACKS[name]
         known = {**dict(zip(names, args)), **kwargs, "grad": grad}
         grads = [grad] + ([known.pop("grad_sum")] if "grad_sum" in known else [])
         if "sum" in known:
@@ -248,7 +249,7 @@ _BACKWARDS: dict[str, Callable[..., Any]] = {
 def _activation_backward(name: str, *names: str) -> Callable[..., Tensor]:
     def backward(grad: Tensor, input: Tensor, *args: Any, **kwargs: Any) -> Tensor:
         options = {**dict(zip(names, args)), **kwargs}
-        run = _aten.FALLBACKS[name]
+        run = _FALLBACKS[name]
         if name in _AVERAGES:  # the shape of the gradient says which
             options["ceil_mode"] = run(input, **options).shape != grad.shape
         return differentiate(lambda x: run(x, **options), [input], [0], [grad])[0]

@@ -1,0 +1,105 @@
+"""Spec of attention_decode.
+
+SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
+"""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Iterator
+
+import torch
+import torch.nn.functional as F
+from opspec import OpSpec, Sample, normal
+from torch import Tensor
+
+
+def in_order(cache: Tensor, block_table: Tensor | None) -> Tensor:
+    """The cache as [batch, heads of keys, keys, head size]."""
+    if block_table is None:
+        return cache
+    return cache[block_table.long()].transpose(1, 2).flatten(2, 3)
+
+
+def decode(
+    query: Tensor, key_cache: Tensor, value_cache: Tensor, lengths: Tensor | None = None, block_table: Tensor | None = None,
+    scale: float = 0.0, softcap: float = 0.0, window: int = 0, sizes: bool = False
+) -> tuple[Tensor, Tensor]:  # fmt: skip
+    """The definition, a sequence at a time; with `sizes` the result of values without signs, and the size of what lies in exponents."""
+    keys, values = in_order(key_cache, block_table), in_order(value_cache, block_table)
+    group, tokens = query.shape[1] // max(keys.shape[1], 1), query.shape[2]
+    out, lse = query.new_zeros(*query.shape[:3], values.shape[3]), query.new_full(query.shape[:3], -math.inf)
+    largest = torch.ones_like(lse)
+    for b in range(query.shape[0]):
+        length = keys.shape[2] if lengths is None else min(max(int(lengths[b]), 0), keys.shape[2])
+        k, v = (t[b, :, :length].repeat_interleave(group, 0) for t in (keys, values))
+        factor = scale or query.shape[3] ** -0.5
+        s = query[b] @ k.mT * factor
+        s = softcap * torch.tanh(s / softcap) if softcap else s
+        ahead = torch.arange(length) - (length - tokens + torch.arange(tokens)[:, None])
+        s = s.masked_fill((ahead > 0) | (ahead <= -window if window else False), -math.inf)
+        if length:
+            lse[b] = torch.logsumexp(s, -1)
+            p = torch.exp(s - lse[b].masked_fill(lse[b] == -math.inf, 0.0).unsqueeze(-1))
+            out[b] = p @ (v.abs() if sizes else v)
+            largest[b] += (query[b].abs() @ k.abs().mT * factor).amax(-1)
+    return (out * largest.unsqueeze(-1), largest) if sizes else (out, lse)
+
+
+def magnitude(*args: Tensor, **options: float) -> tuple[Tensor, Tensor]:
+    return decode(*args, **options, sizes=True)
+
+
+def samples(dtype: torch.dtype, generator: torch.Generator) -> Iterator[Sample]:
+    def make(*shape: int) -> Tensor:
+        return normal(shape, dtype, generator)
+
+    def call(batch: int, heads: int, kv_heads: int, tokens: int, keys: int, size: int, v_size: int = 0) -> tuple[Tensor, ...]:
+        return make(batch, heads, tokens, size), make(batch, kv_heads, keys, size), make(batch, kv_heads, keys, v_size or size)
+
+    def lengths(*values: int) -> Tensor:
+        return torch.tensor(values, dtype=torch.int32)
+
+    def unknown_beyond(args: tuple[Tensor, ...], ends: Tensor) -> tuple[Tensor, ...]:
+        """What is behind the ends is memory that nobody has written."""
+        for b, end in enumerate(ends.tolist()):
+            args[1][b, :, end:], args[2][b, :, end:] = math.nan, math.inf
+        return (*args, ends)
+
+    def paged(heads: int, kv_heads: int, tokens: int, page: int, size: int, *ends: int) -> tuple[Tensor, ...]:
+        blocks = max(-(-end // page) for end in ends) + 1
+        table = torch.randperm(len(ends) * blocks, generator=generator).reshape(len(ends), blocks).int()
+        query, k, v = call(len(ends) * blocks + 2, heads, kv_heads, tokens, page, size)
+        return query[: len(ends)], k, v, lengths(*ends), table
+
+    yield Sample(call(1, 1, 1, 1, 1, 1), label="one of all")
+    yield Sample(call(2, 4, 2, 1, 300, 64), label="whole caches")
+    yield Sample(unknown_beyond(call(4, 6, 2, 1, 530, 40), lengths(0, 1, 257, 530)), label="lengths of 0 and 1")
+    yield Sample(unknown_beyond(call(3, 8, 1, 3, 700, 16, 24), lengths(2, 513, 64)), {"scale": 0.2}, label="three tokens")
+    yield Sample(unknown_beyond(call(2, 2, 2, 5, 400, 33), lengths(399, 7)), {"window": 6}, label="window")
+    yield Sample(unknown_beyond(call(2, 4, 1, 1, 90, 256, 200), lengths(90, 33)), {"softcap": 3.0}, label="large heads, softcap")
+    yield Sample(call(0, 2, 2, 1, 7, 8), label="no batch")
+    yield Sample(call(2, 2, 2, 0, 7, 8), label="no tokens")
+    yield Sample(call(2, 2, 2, 2, 0, 8), label="no keys")
+    yield Sample(paged(8, 2, 1, 16, 64, 1, 16, 17, 250), label="pages of 16")
+    yield Sample(paged(4, 4, 2, 48, 32, 500, 49, 0), {"window": 100}, label="pages of 48, window")
+    yield Sample(paged(4, 1, 1, 256, 24, 700, 256), {"softcap": 5.0}, label="pages of 256")
+    rows = make(2, 1, 6, 24).transpose(1, 2)
+    caches = (make(2, 333, 3, 24).transpose(1, 2), make(2, 333, 3, 24).transpose(1, 2))
+    yield Sample((rows, *caches, lengths(333, 41)), label="heads behind positions")
+    yield Sample((make(2, 3, 24, 4).mT, make(1, 3, 700, 24).expand(2, 3, 700, 24), make(2, 3, 700, 48)[..., ::2], lengths(1000, -3)), label="any strides, wrong lengths")
+
+
+def benchmarks(generator: torch.Generator) -> dict[str, Sample]:
+    found = {}
+    for dtype, name in ((torch.float32, ""), (torch.bfloat16, " bfloat16")):
+        q, k, v = normal((4, 32, 1, 128), dtype, generator), normal((4, 8, 2048, 128), dtype, generator), normal((4, 8, 2048, 128), dtype, generator)
+        found[f"4 sequences of 2048{name}"] = Sample((q, k, v))
+    return found
+
+
+def eager(query: Tensor, key_cache: Tensor, value_cache: Tensor) -> Tensor:
+    return F.scaled_dot_product_attention(query, key_cache, value_cache, enable_gqa=True)
+
+
+SPECS = [OpSpec("kpkg::attention_decode", decode, samples, magnitude=magnitude, rounds_between=True, benchmarks=benchmarks, eager=eager)]

@@ -1,0 +1,68 @@
+"""PyTorch's ways of computing attention over sequences of different lengths and over caches, one sequence after the other.
+
+SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
+"""
+
+from __future__ import annotations
+
+import torch
+from torch import Tensor
+
+from kpkg._aten import attention
+
+
+def _attend(q: Tensor, k: Tensor, v: Tensor, is_causal: bool, scale: float, softcap: float, window: int) -> tuple[Tensor, Tensor]:
+    """[heads, rows, size] each; the last query is at the position of the last key."""
+    ahead = torch.arange(k.shape[1], device=q.device) - (k.shape[1] - q.shape[1] + torch.arange(q.shape[1], device=q.device)[:, None])
+    seen = ahead <= 0 if is_causal else torch.ones_like(ahead, dtype=torch.bool)
+    seen = seen & (ahead.abs() < window) if window else seen
+    out, lse = attention(q.unsqueeze(0), k.unsqueeze(0), v.unsqueeze(0), seen, False, scale, softcap)
+    return out[0], lse[0]
+
+
+def attention_varlen(
+    query: Tensor,
+    key: Tensor,
+    value: Tensor,
+    cu_seqlens_q: Tensor,
+    cu_seqlens_k: Tensor,
+    is_causal: bool = False,
+    scale: float = 0.0,
+    softcap: float = 0.0,
+    window: int = 0,
+) -> tuple[Tensor, Tensor]:
+    out = query.new_zeros(*query.shape[:2], value.shape[2])
+    lse = query.new_full((query.shape[1], query.shape[0]), float("-inf"), dtype=torch.float64 if query.dtype == torch.float64 else torch.float32)
+    ends, key_ends = cu_seqlens_q.tolist(), cu_seqlens_k.tolist()
+    for rows, keys in zip(map(slice, ends, ends[1:]), map(slice, key_ends, key_ends[1:])):
+        if rows.start < rows.stop and keys.start < keys.stop:
+            parts = (t.transpose(0, 1) for t in (query[rows], key[keys], value[keys]))
+            result, lse[:, rows] = _attend(*parts, is_causal, scale, softcap, window)
+            out[rows] = result.transpose(0, 1)
+    return out, lse
+
+
+def attention_decode(
+    query: Tensor,
+    key_cache: Tensor,
+    value_cache: Tensor,
+    lengths: Tensor | None = None,
+    block_table: Tensor | None = None,
+    scale: float = 0.0,
+    softcap: float = 0.0,
+    window: int = 0,
+) -> tuple[Tensor, Tensor]:
+    out = query.new_zeros(*query.shape[:3], value_cache.shape[3])
+    lse = query.new_full(query.shape[:3], float("-inf"), dtype=torch.float64 if query.dtype == torch.float64 else torch.float32)
+    for b in range(query.shape[0]):
+        if block_table is None:
+            k, v = key_cache[b], value_cache[b]
+        else:
+            k, v = (cache[block_table[b].long()].transpose(0, 1).flatten(1, 2) for cache in (key_cache, value_cache))
+        length = k.shape[1] if lengths is None else min(max(int(lengths[b]), 0), k.shape[1])
+        if length:
+            out[b], lse[b] = _attend(query[b], k[:, :length], v[:, :length], True, scale, softcap, window)
+    return out, lse
+
+
+FALLBACKS = {"kpkg::attention_varlen": attention_varlen, "kpkg::attention_decode": attention_decode}
