@@ -1,9 +1,8 @@
 // `kpkg explain`: the long form of a diagnostic, or how a call of an op is resolved.
 // SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
 #include "compiler/diag/Kinds.h"
-#include "tools/kpkg/InputText.h"
-#include "tools/kpkg/Place.h"
 #include "tools/kpkg/Report.h"
+#include "tools/kpkg/RequestedCall.h"
 #include <fmt/format.h>
 
 namespace kpkg::command {
@@ -29,24 +28,12 @@ ExitCode explainCode(const std::string &code) {
 }
 
 ExitCode explainCall(const ExplainOptions &options) {
-  auto library = Library::open(options.subject);
-  if (!library)
-    return report(library.error());
-  auto op = library->op(options.op);
-  if (!op)
-    return report(op.error());
-  auto named = parseInputs(options.inputs, 0);
-  if (!named)
-    return report(named.error());
-  auto place = choosePlace(options.device, *op, *named);
-  if (!place)
-    return report(place.error());
-  auto there = moveTo(*place, *named);
-  if (!there)
-    return report(there.error());
+  auto call = RequestedCall::prepare({options.subject, options.op, options.inputs, options.device});
+  if (!call)
+    return report(call.error());
   if (!options.json)
-    fmt::print("on {}{}\n", place->name, place->why.empty() ? "" : "; " + place->why);
-  auto text = op->explain({}, *there, options.json ? KPKG_JSON : KPKG_TEXT);
+    fmt::print("on {}\n", call->placeText());
+  auto text = call->op.explain({}, call->placed, options.json ? KPKG_JSON : KPKG_TEXT);
   if (!text)
     return report(text.error());
   fmt::print("{}", *text);

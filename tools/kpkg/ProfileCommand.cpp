@@ -1,9 +1,8 @@
 // `kpkg profile`: calls an op of a package on inputs made from text, and says what its kernels took.
 // SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
-#include "tools/kpkg/InputText.h"
 #include "tools/kpkg/OutputFile.h"
-#include "tools/kpkg/Place.h"
 #include "tools/kpkg/Report.h"
+#include "tools/kpkg/RequestedCall.h"
 #include "tools/kpkg/bench/DeviceLimits.h"
 #include "tools/kpkg/profile/ProfileReport.h"
 #include <fmt/format.h>
@@ -13,11 +12,7 @@ namespace kpkg::command {
 namespace {
 
 struct ProfileOptions {
-  std::string package;
-  std::string op;
-  std::vector<std::string> inputs;
-  std::string device;
-  uint64_t seed = 0;
+  CallRequest request;
   int calls = 20;
   bool ranges = false;
   bool limits = false;
@@ -26,9 +21,10 @@ struct ProfileOptions {
 };
 
 /// What kpkg_profile_stop gives for the calls. One call before them loads the code.
-Result<std::string> record(const Op &op, const Place &place, const std::vector<Named> &named, const ProfileOptions &options) {
+Result<std::string> record(const RequestedCall &requested, const ProfileOptions &options) {
+  const Place &place = requested.place;
   auto call = [&]() -> Status {
-    auto results = op.call(place.stream, {}, named);
+    auto results = requested.op.call(place.stream, {}, requested.placed);
     return results ? Status() : Status(results.error());
   };
   auto wait = [&]() -> Status { return place.isCuda() ? place.stream.synchronize() : Status(); };
@@ -54,34 +50,22 @@ Result<std::string> record(const Op &op, const Place &place, const std::vector<N
 }
 
 ExitCode run(const ProfileOptions &options) {
-  auto library = Library::open(options.package);
-  if (!library)
-    return report(library.error());
-  auto op = library->op(options.op);
-  if (!op)
-    return report(op.error());
-  auto given = parseInputs(options.inputs, options.seed);
-  if (!given)
-    return report(given.error());
-  auto place = choosePlace(options.device, *op, *given);
-  if (!place)
-    return report(place.error());
-  auto named = moveTo(*place, *given);
-  if (!named)
-    return report(named.error());
-  auto text = record(*op, *place, *named, options);
+  auto call = RequestedCall::prepare(options.request);
+  if (!call)
+    return report(call.error());
+  auto text = record(*call, options);
   if (!text)
     return report(text.error());
   std::optional<double> bytesPerSecond;
   if (options.limits) {
-    auto limits = bench::measureLimits(*place, {});
+    auto limits = bench::measureLimits(call->place, {});
     if (!limits)
       return report(limits.error());
     bytesPerSecond = limits->copy.perSecond;
   }
   nlohmann::json records = nlohmann::json::parse(*text);
   if (options.json != "-" && options.trace != "-")
-    fmt::print("device    {}{}\n\n{}", place->name, place->why.empty() ? "" : "; " + place->why, profile::toTables(records, bytesPerSecond));
+    fmt::print("device    {}\n\n{}", call->placeText(), profile::toTables(records, bytesPerSecond));
   std::fflush(stdout);
   auto write = [](const std::string &path, const std::string &content) {
     llvm::Error error = path.empty() ? llvm::Error::success() : writeAtomically(path, content);
@@ -101,11 +85,11 @@ void addProfile(CLI::App &app, int &exitCode) {
                   "Inputs are those of kpkg run. The trace opens in https://ui.perfetto.dev. Times on a GPU are measured by events, and recording costs the "
                   "host some\nmicroseconds a launch: kpkg bench times calls. For a whole Python program: python -m kpkg profile script.py");
   auto options = std::make_shared<ProfileOptions>();
-  command->add_option("package", options->package, "The .kpkg file")->required();
-  command->add_option("op", options->op, "The op, such as kpkg::gemm or gemm")->required();
-  command->add_option("-i,--input", options->inputs, "An argument, name=value; may be repeated")->allow_extra_args(false);
-  command->add_option("--device", options->device, "cpu, cuda or cuda:N; default: the GPU when there is one and the package has code for it");
-  command->add_option("--seed", options->seed, "Seed of random inputs without one of their own")->capture_default_str();
+  command->add_option("package", options->request.package, "The .kpkg file")->required();
+  command->add_option("op", options->request.op, "The op, such as kpkg::gemm or gemm")->required();
+  command->add_option("-i,--input", options->request.inputs, "An argument, name=value; may be repeated")->allow_extra_args(false);
+  command->add_option("--device", options->request.device, "cpu, cuda or cuda:N; default: the GPU when there is one and the package has code for it");
+  command->add_option("--seed", options->request.seed, "Seed of random inputs without one of their own")->capture_default_str();
   command->add_option("--calls", options->calls, "Recorded calls, after one that loads the code")->capture_default_str()->check(CLI::PositiveNumber);
   command->add_flag("--limits", options->limits, "Measure the device's bandwidth too, for each kernel's share of it");
   command->add_flag("--ranges", options->ranges, "Make each call a range for NVTX tools such as Nsight Systems");

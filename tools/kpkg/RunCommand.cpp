@@ -1,9 +1,8 @@
 // `kpkg run`: calls an op of a package on inputs made from text; checks it, times it, says what ran and why.
 // SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
 #include "tools/kpkg/Elements.h"
-#include "tools/kpkg/InputText.h"
-#include "tools/kpkg/Place.h"
 #include "tools/kpkg/Report.h"
+#include "tools/kpkg/RequestedCall.h"
 #include "tools/kpkg/bench/Timing.h"
 #include <fmt/format.h>
 #include <fmt/ranges.h>
@@ -18,11 +17,7 @@ namespace {
 constexpr double CheckFactor = 32;
 
 struct RunOptions {
-  std::string package;
-  std::string op;
-  std::vector<std::string> inputs;
-  std::string device;
-  uint64_t seed = 0;
+  CallRequest request;
   bool check = false;
   bool time = false;
   int repeats = 20;
@@ -105,34 +100,23 @@ std::string summarize(const std::string &explanation) {
 }
 
 ExitCode run(const RunOptions &options) {
-  auto library = Library::open(options.package);
-  if (!library)
-    return report(library.error());
-  auto op = library->op(options.op);
-  if (!op)
-    return report(op.error());
-
-  auto given = parseInputs(options.inputs, options.seed);
-  if (!given)
-    return report(given.error());
-  auto place = choosePlace(options.device, *op, *given);
-  if (!place)
-    return report(place.error());
-  auto moved = moveTo(*place, *given);
-  if (!moved)
-    return report(moved.error());
-  const std::vector<Named> &named = *moved;
-  fmt::print("op        {}\ndevice    {}{}\n", op->schema(), place->name, place->why.empty() ? "" : "; " + place->why);
+  auto call = RequestedCall::prepare(options.request);
+  if (!call)
+    return report(call.error());
+  const Op &op = call->op;
+  const Place &place = call->place;
+  const std::vector<Named> &named = call->placed;
+  fmt::print("op        {}\ndevice    {}\n", op.schema(), call->placeText());
   for (size_t i = 0; i < named.size(); ++i)
     if (named[i].second.asTensor().dtype() != DType::None)
       fmt::print("input     {} = {}\n", named[i].first, describe(named[i].second.asTensor()));
     else
-      fmt::print("input     {}\n", options.inputs[i]);
+      fmt::print("input     {}\n", options.request.inputs[i]);
 
-  auto made = op->call(place->stream, {}, named);
+  auto made = op.call(place.stream, {}, named);
   if (!made)
     return report(made.error());
-  auto results = toHost(*place, *made);
+  auto results = toHost(place, *made);
   if (!results)
     return report(results.error());
   for (const Tensor &result : *results)
@@ -140,16 +124,16 @@ ExitCode run(const RunOptions &options) {
 
   ExitCode code = Success;
   if (options.check)
-    code = checkAgainstReference(*library, *op, *place, *given, *results);
+    code = checkAgainstReference(call->library, op, place, call->given, *results);
   if (options.time) {
-    auto samples = measure(*op, *place, named, options.repeats);
+    auto samples = measure(op, place, named, options.repeats);
     if (!samples)
       return report(samples.error());
     fmt::print("time      {:.{}f} ms (median of {}{})\n", samples->median * 1e3, samples->median < 1e-3 ? 4 : 3, samples->count,
-               place->isCuda() ? ", caches flushed before each" : fmt::format(", {} threads", kpkg_cpu_threads()));
-    printRates(*op, named, samples->median);
+               place.isCuda() ? ", caches flushed before each" : fmt::format(", {} threads", kpkg_cpu_threads()));
+    printRates(op, named, samples->median);
   }
-  auto why = op->explain({}, named);
+  auto why = op.explain({}, named);
   if (!why)
     return report(why.error());
   fmt::print("{}", summarize(*why));
@@ -165,12 +149,12 @@ void addRun(CLI::App &app, int &exitCode) {
                   "Inputs: randn, rand, zeros, ones, arange of extents, a dtype (f64 f32 f16 bf16 i32 ...) and seed=N; .T behind for a "
                   "transposed view; numbers, true, false, none, [2,3], 'text'.");
   auto options = std::make_shared<RunOptions>();
-  command->add_option("package", options->package, "The .kpkg file")->required();
-  command->add_option("op", options->op, "The op, such as kpkg::gemm or gemm")->required();
-  command->add_option("-i,--input", options->inputs, "An argument, name=value; may be repeated")->allow_extra_args(false);
-  command->add_option("--device", options->device,
+  command->add_option("package", options->request.package, "The .kpkg file")->required();
+  command->add_option("op", options->request.op, "The op, such as kpkg::gemm or gemm")->required();
+  command->add_option("-i,--input", options->request.inputs, "An argument, name=value; may be repeated")->allow_extra_args(false);
+  command->add_option("--device", options->request.device,
                       "cpu, cuda or cuda:N; default: the GPU when there is one and the package has code for it, else the CPU");
-  command->add_option("--seed", options->seed, "Seed of random inputs without one of their own")->capture_default_str();
+  command->add_option("--seed", options->request.seed, "Seed of random inputs without one of their own")->capture_default_str();
   command->add_flag("--check", options->check, "Compare with the packaged reference");
   command->add_flag("--time", options->time, "Time the call");
   command->add_option("--repeats", options->repeats, "Timed calls")->capture_default_str()->check(CLI::PositiveNumber);
