@@ -3,13 +3,13 @@
 #include "dialect/lower/cpu/KernelEmitter.h"
 #include "dialect/lower/cpu/LowerCpu.h"
 #include "dialect/lower/math/VectorMath.h"
+#include "dialect/lower/scf/ConvertScf.h"
 #include "dialect/lower/cpu/WidenDots.h"
 #include "mlir/Conversion/ArithToLLVM/ArithToLLVM.h"
 #include "mlir/Conversion/ControlFlowToLLVM/ControlFlowToLLVM.h"
 #include "mlir/Conversion/LLVMCommon/ConversionTarget.h"
 #include "mlir/Conversion/LLVMCommon/TypeConverter.h"
 #include "mlir/Conversion/MathToLLVM/MathToLLVM.h"
-#include "mlir/Conversion/SCFToControlFlow/SCFToControlFlow.h"
 #include "mlir/Conversion/UBToLLVM/UBToLLVM.h"
 #include "mlir/Conversion/VectorToLLVM/ConvertVectorToLLVM.h"
 #include "mlir/Dialect/Arith/IR/Arith.h"
@@ -50,17 +50,6 @@ LogicalResult emitKernels(ModuleOp module, const CpuTarget &target) {
   return success();
 }
 
-static LogicalResult convertControlFlow(ModuleOp module) {
-  RewritePatternSet patterns(module.getContext());
-  populateSCFToControlFlowConversionPatterns(patterns);
-  ConversionTarget target(*module.getContext());
-  target.addIllegalOp<scf::ForOp, scf::IfOp, scf::WhileOp>();
-  target.markUnknownOpDynamicallyLegal([](Operation *) { return true; });
-  ConversionConfig config;
-  config.allowPatternRollback = false;
-  return applyPartialConversion(module, target, std::move(patterns), config);
-}
-
 static LogicalResult convertRest(ModuleOp module) {
   MLIRContext *context = module.getContext();
   LLVMTypeConverter converter(context);
@@ -87,7 +76,7 @@ static LogicalResult expandRest(ModuleOp module) {
 LogicalResult lowerToLLVM(ModuleOp module, const CpuTarget &target) {
   if (mlir::failed(emitKernels(module, target)) || mlir::failed(expandVectorMath(module)) || mlir::failed(expandRest(module)))
     return failure();
-  return failure(mlir::failed(convertControlFlow(module)) || mlir::failed(convertRest(module)));
+  return failure(mlir::failed(convertScf(module)) || mlir::failed(convertRest(module)));
 }
 
 namespace {

@@ -4,12 +4,12 @@
 #include "dialect/lower/nvvm/ExpandMath.h"
 #include "dialect/lower/nvvm/ExpandNarrowFloats.h"
 #include "dialect/lower/nvvm/LowerNvvm.h"
+#include "dialect/lower/scf/ConvertScf.h"
 #include "mlir/Conversion/ArithToLLVM/ArithToLLVM.h"
 #include "mlir/Conversion/ControlFlowToLLVM/ControlFlowToLLVM.h"
 #include "mlir/Conversion/LLVMCommon/ConversionTarget.h"
 #include "mlir/Conversion/LLVMCommon/TypeConverter.h"
 #include "mlir/Conversion/MathToLLVM/MathToLLVM.h"
-#include "mlir/Conversion/SCFToControlFlow/SCFToControlFlow.h"
 #include "mlir/Conversion/UBToLLVM/UBToLLVM.h"
 #include "mlir/Dialect/Arith/Transforms/Passes.h"
 #include "mlir/Dialect/GPU/IR/GPUDialect.h"
@@ -41,17 +41,6 @@ LogicalResult emitThreads(ModuleOp module) {
   return success();
 }
 
-static LogicalResult convertControlFlow(ModuleOp module) {
-  RewritePatternSet patterns(module.getContext());
-  populateSCFToControlFlowConversionPatterns(patterns);
-  ConversionTarget target(*module.getContext());
-  target.addIllegalOp<scf::ForOp, scf::IfOp, scf::WhileOp>();
-  target.markUnknownOpDynamicallyLegal([](Operation *) { return true; });
-  ConversionConfig config;
-  config.allowPatternRollback = false;
-  return applyPartialConversion(module, target, std::move(patterns), config);
-}
-
 static LogicalResult convertRest(ModuleOp module) {
   MLIRContext *context = module.getContext();
   LLVMTypeConverter converter(context);
@@ -78,7 +67,7 @@ LogicalResult lowerToNvvm(ModuleOp module) {
     return failure();
   expandNarrowFloats(module);
   expandMath(module);
-  return failure(failed(expandDivisions(module)) || failed(convertControlFlow(module)) || failed(convertRest(module)));
+  return failure(failed(expandDivisions(module)) || failed(convertScf(module)) || failed(convertRest(module)));
 }
 
 namespace {
