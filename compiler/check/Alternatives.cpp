@@ -5,8 +5,12 @@
 
 namespace kpkg::compiler {
 
-/// Not a parameter: the condition that an alternative must meet.
-static constexpr std::string_view conditionName = "where";
+/// Not parameters: the condition that an alternative must meet, and the one of those that serve any arguments.
+static constexpr std::string_view conditionName = "where", generalName = "general";
+
+static bool isCondition(const ast::Argument &argument) {
+  return argument.name && (argument.name.text == conditionName || argument.name.text == generalName);
+}
 
 static std::vector<const ast::Decorator *> tuneDecorators(const FunctionEntity &function) {
   std::vector<const ast::Decorator *> found;
@@ -21,7 +25,7 @@ static bool fits(const std::string &kind, const Value &value) { return kind == "
 bool Checker::markTuned(const FunctionEntity &function, std::vector<KernelParameter> &parameters) {
   for (const ast::Decorator *decorator : tuneDecorators(function))
     for (const ast::Argument &argument : decorator->arguments) {
-      if (argument.name && argument.name.text == conditionName)
+      if (isCondition(argument))
         continue;
       auto found = std::find_if(parameters.begin(), parameters.end(),
                                 [&](const KernelParameter &parameter) { return argument.name && parameter.name == argument.name.text; });
@@ -45,10 +49,34 @@ bool Checker::markTuned(const FunctionEntity &function, std::vector<KernelParame
   return true;
 }
 
+std::optional<bool> Checker::condition(const ast::Argument &argument, const Environment &scope) {
+  auto holds = evaluator.evaluate(*argument.value, scope);
+  if (!holds)
+    return std::nullopt;
+  if (!holds->isBool()) {
+    diags.report(diag::ConditionNotBool, argument.value->range, kindName(*holds));
+    return std::nullopt;
+  }
+  return holds->asBool();
+}
+
+bool Checker::evaluateGeneral(const FunctionEntity &function, const Environment &values, KernelInstance &instance) {
+  for (const ast::Decorator *decorator : tuneDecorators(function))
+    for (const ast::Argument &argument : decorator->arguments) {
+      if (!argument.name || argument.name.text != generalName)
+        continue;
+      std::optional<bool> holds = condition(argument, values);
+      if (!holds)
+        return false;
+      instance.isGeneral = instance.isGeneral.value_or(false) || *holds;
+    }
+  return true;
+}
+
 /// Appends what the arguments of `decorator` from number `next` on make of `values`.
 bool Checker::addAlternatives(const FunctionEntity &function, const std::vector<KernelParameter> &parameters, const ast::Decorator &decorator,
                               size_t next, const std::vector<Value> &values, std::vector<std::vector<Value>> &alternatives) {
-  while (next < decorator.arguments.size() && decorator.arguments[next].name.text == conditionName)
+  while (next < decorator.arguments.size() && isCondition(decorator.arguments[next]))
     ++next;
   BodyScope scope = instanceScope(function, values, types);
   if (next == decorator.arguments.size()) {
@@ -60,14 +88,10 @@ bool Checker::addAlternatives(const FunctionEntity &function, const std::vector<
     for (const ast::Argument &argument : decorator.arguments) {
       if (argument.name.text != conditionName)
         continue;
-      auto holds = evaluator.evaluate(*argument.value, scope);
+      std::optional<bool> holds = condition(argument, scope);
       if (!holds)
         return false;
-      if (!holds->isBool()) {
-        diags.report(diag::ConditionNotBool, argument.value->range, kindName(*holds));
-        return false;
-      }
-      if (!holds->asBool())
+      if (!*holds)
         return true;
     }
     if (std::find(alternatives.begin(), alternatives.end(), values) == alternatives.end())

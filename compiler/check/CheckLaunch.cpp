@@ -95,7 +95,7 @@ void Elaborator::proveInstance(const ast::LaunchStmt &stmt, const KernelRecord &
   while (true) {
     bool found = false;
     for (const KernelInstance &instance : kernel.instances) {
-      bool fits = true;
+      bool fits = instance.isGeneral.value_or(true); // the others may lack what the arguments are like
       for (size_t i = 0; i < wanted.size() && fits; ++i)
         fits = matches(wanted[i], wanted[i].values[at[i]], instance.parameters[i]);
       found |= fits;

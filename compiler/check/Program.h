@@ -42,6 +42,8 @@ struct KernelInstance {
   std::string symbol;
   /// What `@schedule` asks for: "warps", "occupancy", "cluster", "stages".
   std::map<std::string, int64_t> schedule;
+  /// What `@tune(general=)` says: whether this one serves arguments of which nothing is known. Nothing where it is not given.
+  std::optional<bool> isGeneral;
 };
 
 struct KernelRecord {

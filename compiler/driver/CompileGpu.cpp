@@ -150,6 +150,7 @@ static void addRates(GpuCode &code, tile::KernelOp kernel, StringRef chip, const
   const kgpu::TargetModel &model = *kgpu::findTarget(chip);
   kgpu::Throughput most = kgpu::throughput(kernel, model, launch);
   code.flopsPerCycle = most.flops;
+  code.flopsPerCycleAlone = most.alone;
   code.bytesPerCycle = most.bytes;
   code.resident = std::max(1u, model.residentCtas(code.launch.threads, code.launch.registers, code.launch.shared));
 }

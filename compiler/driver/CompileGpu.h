@@ -10,7 +10,7 @@ namespace kpkg::compiler {
 /// One variant for one chip.
 struct GpuCode {
   PackedLaunch launch;
-  double flopsPerCycle = 0, bytesPerCycle = 0; ///< of a multiprocessor, at most
+  double flopsPerCycle = 0, flopsPerCycleAlone = 0, bytesPerCycle = 0; ///< of a multiprocessor, at most
   unsigned resident = 1;                       ///< CTAs that a multiprocessor holds at once
   PackedObject object;
   std::string ptx; ///< what ptxas made the machine code of

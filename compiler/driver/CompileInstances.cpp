@@ -53,7 +53,7 @@ std::vector<std::string> dtypesOf(const hir::Function &kernel) {
 
 /// A cost formula as the manifest has it.
 std::vector<PackedCostTerm> packedCost(ArrayRef<tile::CostTerm> terms) {
-  static constexpr const char *names[] = {"blocks", "dim", "tiles", "clip"};
+  static constexpr const char *names[] = {"blocks", "dim", "tiles", "clip", "share"};
   std::vector<PackedCostTerm> packed;
   for (const tile::CostTerm &term : terms) {
     PackedCostTerm &copy = packed.emplace_back();
@@ -152,7 +152,7 @@ void compileForCpus(mlir::ModuleOp tile, const Program &program, InstanceRef ins
       packed.asserts = kernel.asserts;
       packed.prints = kernel.prints;
       if (packed.work) {
-        packed.work->flopsPerCycle = flopsPerCycle(*target);
+        packed.work->flopsPerCycle = packed.work->flopsPerCycleAlone = flopsPerCycle(*target);
         packed.work->bytesPerCycle = kHostBytesPerCycle;
       }
       result.instances.push_back(std::move(packed));
@@ -166,7 +166,13 @@ std::string ptxTarget(StringRef chip) { return "compute_" + chip.substr(StringRe
 
 bool isForVectors(tile::KernelOp kernel) { return kernel.getVariant()->starts_with("vector") && kernel.getVariant() != "vector64"; }
 
-/// Takes out the variants that the last alternative has for all.
+/// What an instance is among its alternatives.
+struct Role {
+  bool isLast;    ///< none after it serves
+  bool isGeneral; ///< it has the variants that others lack
+};
+
+/// Takes out the variants that another alternative has for all.
 void eraseGeneral(mlir::ModuleOp variants) {
   SmallVector<tile::KernelOp> kernels(variants.getOps<tile::KernelOp>());
   if (none_of(kernels, isForVectors))
@@ -178,12 +184,12 @@ void eraseGeneral(mlir::ModuleOp variants) {
 
 /// Adds the GPU code of one instance. A variant for special facts that no launch compiles at full speed is left out; one must remain for each chip.
 void compileForGpus(mlir::ModuleOp tile, const Program &program, InstanceRef instance, const BuildTargets &targets, const Ptxas *ptxas,
-                    unsigned optLevel, bool isLast, const IrMessages &messages, JobResult &result) {
+                    unsigned optLevel, Role role, const IrMessages &messages, JobResult &result) {
   if (!targets.hasGpu())
     return;
   mlir::OwningOpRef<mlir::ModuleOp> module = tile.clone();
   tile::makeVariants(*module, tile::VariantKind::Gpu);
-  if (!isLast)
+  if (!role.isGeneral)
     eraseGeneral(*module);
   auto compileAll = [&](StringRef chip, std::string target, auto compileOne) {
     unsigned made = 0;
@@ -208,6 +214,7 @@ void compileForGpus(mlir::ModuleOp tile, const Program &program, InstanceRef ins
       packed.isSlow = !code->remark.empty();
       if (packed.work) {
         packed.work->flopsPerCycle = code->flopsPerCycle;
+        packed.work->flopsPerCycleAlone = code->flopsPerCycleAlone;
         packed.work->bytesPerCycle = code->bytesPerCycle;
         packed.work->resident = code->resident;
       }
@@ -227,7 +234,7 @@ void compileForGpus(mlir::ModuleOp tile, const Program &program, InstanceRef ins
     auto [entry, isNew] = done.try_emplace({chip.str(), kernel.getSymName().str()});
     auto &[code, why] = entry->second;
     if (isNew) {
-      auto made = compileForChip(kernel, chip, *ptxas, optLevel, SlowCode::Refuse, isLast ? Others::None : Others::Serve);
+      auto made = compileForChip(kernel, chip, *ptxas, optLevel, SlowCode::Refuse, role.isLast ? Others::None : Others::Serve);
       if (made)
         code = std::move(*made);
       else
@@ -253,7 +260,7 @@ void compileForGpus(mlir::ModuleOp tile, const Program &program, InstanceRef ins
 }
 
 JobResult compileOne(const Program &program, const SourceManager &sources, InstanceRef instance, const BuildTargets &targets,
-                     const Ptxas *ptxas, unsigned optLevel, bool isLast) {
+                     const Ptxas *ptxas, unsigned optLevel, Role role) {
   JobResult result;
   auto context = makeContext();
   IrMessages messages(*context);
@@ -270,7 +277,7 @@ JobResult compileOne(const Program &program, const SourceManager &sources, Insta
     return result;
   }
   compileForCpus(*module, program, instance, targets.cpus, optLevel, messages, result);
-  compileForGpus(*module, program, instance, targets, ptxas, optLevel, isLast, messages, result);
+  compileForGpus(*module, program, instance, targets, ptxas, optLevel, role, messages, result);
   return result;
 }
 
@@ -306,7 +313,7 @@ Expected<CompiledInstances> compileInstances(const Program &program, const Sourc
       compiled.notes.push_back(toString(found.takeError()) + "; the package has PTX instead of machine code");
   }
   std::vector<InstanceRef> refs = checkedInstances(program);
-  std::vector<bool> isLast = lastAlternatives(program, refs);
+  std::vector<bool> isLast = lastAlternatives(program, refs), isGeneral = generalAlternatives(program, refs);
   std::vector<JobResult> results(refs.size());
   std::mutex progressMutex;
   size_t done = 0;
@@ -314,7 +321,7 @@ Expected<CompiledInstances> compileInstances(const Program &program, const Sourc
     DefaultThreadPool pool(hardware_concurrency(jobs));
     for (size_t i = 0; i < refs.size(); ++i)
       pool.async([&, i] {
-        results[i] = compileOne(program, sources, refs[i], targets, ptxas ? &*ptxas : nullptr, optLevel, isLast[i]);
+        results[i] = compileOne(program, sources, refs[i], targets, ptxas ? &*ptxas : nullptr, optLevel, {isLast[i], isGeneral[i]});
         if (progress) {
           std::lock_guard<std::mutex> lock(progressMutex);
           progress(++done, refs.size(), title(program, refs[i]));

@@ -39,6 +39,17 @@ std::vector<bool> lastAlternatives(const Program &program, ArrayRef<InstanceRef>
   return last;
 }
 
+static std::optional<bool> saysGeneral(const Program &program, InstanceRef ref) {
+  return program.kernels()[ref.kernel].instances[ref.instance].isGeneral;
+}
+
+std::vector<bool> generalAlternatives(const Program &program, ArrayRef<InstanceRef> refs) {
+  std::vector<bool> general = lastAlternatives(program, refs);
+  for (auto [i, ref] : enumerate(refs))
+    general[i] = saysGeneral(program, ref).value_or(general[i]);
+  return general;
+}
+
 static bool fails(const JobResult &result, StringRef target) {
   return any_of(result.failures, [&](const auto &failure) { return failure.first == target; });
 }
@@ -71,8 +82,10 @@ static void dropSlow(MutableArrayRef<JobResult> results, ArrayRef<size_t> group)
   }
 }
 
-/// Only one alternative has the variant for any arguments.
+/// Only one alternative has the variant for any arguments. Where `@tune(general=)` says that none has, launches were proven to find others.
 static Error checkGeneral(const Program &program, ArrayRef<InstanceRef> refs, ArrayRef<JobResult> results, ArrayRef<size_t> group) {
+  if (all_of(group, [&](size_t i) { return !saysGeneral(program, refs[i]).value_or(true); }))
+    return Error::success();
   std::map<std::string, bool> isServed;
   for (size_t i : group)
     for (const PackedInstance &instance : results[i].instances)

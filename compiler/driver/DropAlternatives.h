@@ -24,9 +24,12 @@ std::string title(const Program &program, InstanceRef ref);
 
 bool hasAlternatives(const KernelRecord &kernel);
 
-/// For each of `refs` whether it is the last of its alternatives in the source, or the only one: on GPUs that one also gets the variants for
-/// arguments about which little is known. They are slow whatever the tiles, and those of large tiles take long to compile only to spill.
+/// For each of `refs` whether it is the last of its alternatives in the source, or the only one: where no other one serves.
 std::vector<bool> lastAlternatives(const Program &program, llvm::ArrayRef<InstanceRef> refs);
+
+/// For each of `refs` whether on GPUs it also gets the variants for arguments about which little is known: as `@tune(general=)` says, else the
+/// last alternative. They are slow whatever the tiles, and those of large tiles take long to compile only to spill.
+std::vector<bool> generalAlternatives(const Program &program, llvm::ArrayRef<InstanceRef> refs);
 
 /// Takes out of `results`, one for each of `refs`, alternatives that are slow on a target where another one is not, and excuses those that a
 /// target cannot do while it can do another; each with a note. An error when a target has no alternative left, or a GPU none for any arguments.

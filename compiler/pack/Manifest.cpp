@@ -116,6 +116,8 @@ json workRecord(const PackedWork &work) {
                  {"bytes_per_cycle", work.bytesPerCycle}};
   if (work.resident > 1)
     record["resident"] = work.resident;
+  if (work.flopsPerCycleAlone != work.flopsPerCycle)
+    record["flops_per_cycle_alone"] = work.flopsPerCycleAlone;
   return record;
 }
 

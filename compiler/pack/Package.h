@@ -40,7 +40,7 @@ struct PackedLaunch {
   std::vector<PackedTensorMap> tensorMaps; ///< in the order of the parameters
 };
 
-/// One factor of a cost formula: "blocks", or "dim", "tiles", "clip" of a dimension of an argument (docs/package-format.md).
+/// One factor of a cost formula: "blocks", or "dim", "tiles", "clip", "share" of a dimension of an argument (docs/package-format.md).
 struct PackedCostFactor {
   std::string kind;
   unsigned argument = 0;
@@ -55,7 +55,7 @@ struct PackedCostTerm {
 /// What the cost model at run time knows of an alternative (docs/package-format.md).
 struct PackedWork {
   std::vector<PackedCostTerm> flops; ///< of a tile
-  double flopsPerCycle = 1, bytesPerCycle = 1;
+  double flopsPerCycle = 1, flopsPerCycleAlone = 1, bytesPerCycle = 1;
   unsigned resident = 1;
 };
 

@@ -24,6 +24,10 @@ static double evaluate(const std::vector<CostTerm> &terms, const LaunchStep &lau
         continue;
       }
       int64_t extent = launch.args[size_t(factor.arg)].view.shape[size_t(factor.dim)];
+      if (factor.kind == CostTerm::Kind::Share) {
+        product /= double(std::max<int64_t>(extent, 1));
+        continue;
+      }
       if (factor.kind == CostTerm::Kind::Tiles)
         extent = extent / factor.size + (extent % factor.size != 0);
       else if (factor.kind == CostTerm::Kind::Clip)
@@ -48,18 +52,19 @@ std::optional<TimeEstimate> estimateTime(const Instance &instance, const LaunchS
   double tiles = launch.persistent ? countTiles(instance, launch) : double(launch.grid[0]) * double(launch.grid[1]) * double(launch.grid[2]);
   tiles = std::max(tiles, 1.0);
   double flops = evaluate(work.flops, launch), bytes = evaluate(instance.bytes, launch) / tiles;
-  double held = work.resident, bandwidth = work.bytesPerCycle;
   if (instance.launch) { // of a CTA, which may run several tiles side by side, or be one of several that run one
     const LaunchShape &shape = *instance.launch;
     double share = double(shape.blocks) / double(shape.cluster);
     tiles = std::ceil(tiles / shape.blocks) * shape.cluster;
     flops *= share, bytes *= share;
-    if (shape.shared)
-      bandwidth = std::min(bandwidth, double(shape.shared) * held / cyclesOfLatency);
   }
   TimeEstimate estimate;
   estimate.rounds = std::ceil(tiles / double(std::max<int64_t>(processors, 1)));
-  estimate.cyclesPerRound = std::max(flops / work.flopsPerCycle, bytes / bandwidth) + cyclesAroundTile / held;
+  double held = std::min(double(work.resident), estimate.rounds), bandwidth = work.bytesPerCycle;
+  if (instance.launch && instance.launch->shared)
+    bandwidth = std::min(bandwidth, double(instance.launch->shared) * held / cyclesOfLatency);
+  double rate = std::min(work.flopsPerCycle, work.flopsPerCycleAlone * held);
+  estimate.cyclesPerRound = std::max(flops / rate, bytes / bandwidth) + cyclesAroundTile / held;
   return estimate;
 }
 

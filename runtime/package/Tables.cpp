@@ -209,6 +209,8 @@ std::vector<CostTerm> readCost(const Entry &entry, const char *key, const Kernel
       size_t numbers = 0;
       if (name == "dim")
         factor.kind = CostTerm::Kind::Dim, numbers = 2;
+      else if (name == "share")
+        factor.kind = CostTerm::Kind::Share, numbers = 2;
       else if (name == "tiles")
         factor.kind = CostTerm::Kind::Tiles, numbers = 3;
       else if (name == "clip")
@@ -320,6 +322,7 @@ TileWork readWork(const Entry &entry, const Kernel &kernel) {
   TileWork work;
   work.flops = readCost(entry, "flops", kernel);
   work.flopsPerCycle = rate("flops_per_cycle");
+  work.flopsPerCycleAlone = entry.find("flops_per_cycle_alone") ? rate("flops_per_cycle_alone") : work.flopsPerCycle;
   work.bytesPerCycle = rate("bytes_per_cycle");
   if (entry.find("resident"))
     work.resident = uint32_t(entry.integer("resident", 1, 64));

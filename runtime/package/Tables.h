@@ -109,7 +109,7 @@ struct LaunchShape {
 
 /// count * product of the factors; see docs/package-format.md.
 struct CostTerm {
-  enum class Kind : uint8_t { Blocks, Dim, Tiles, Clip };
+  enum class Kind : uint8_t { Blocks, Dim, Tiles, Clip, Share };
   struct Factor {
     Kind kind = Kind::Blocks;
     int32_t arg = 0;
@@ -124,6 +124,7 @@ struct CostTerm {
 struct TileWork {
   std::vector<CostTerm> flops; ///< of a tile, or of a block of the grid, with what it has beyond the edges
   double flopsPerCycle = 1;    ///< of a processor, for such code
+  double flopsPerCycleAlone = 1; ///< of a processor that holds a single tile
   double bytesPerCycle = 1;    ///< that reach a processor from the cache which all share
   uint32_t resident = 1;       ///< tiles, or CTAs, that a processor holds at once
 };

@@ -251,6 +251,6 @@ llvm::SmallVector<Launch> candidates(tile::KernelOp kernel, const TargetModel &t
 }
 
 bool leavesFewRegisters(tile::KernelOp kernel, const TargetModel &target) {
-  return !withRoles(kernel, target) && 2 * measure(kernel, target).mmaElements >= target.registersPerSm;
+  return !withRoles(kernel, target) && 3 * measure(kernel, target).mmaElements >= target.registersPerSm;
 }
 } // namespace kpkg::kgpu

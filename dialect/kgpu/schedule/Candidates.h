@@ -8,7 +8,7 @@ namespace kpkg::kgpu {
 /// first that ptxas compiles without spilling registers. Deterministic; looks at the kernel at tile level.
 llvm::SmallVector<Launch> candidates(tile::KernelOp kernel, const TargetModel &target);
 
-/// Whether accumulators of products of single warps take half of a multiprocessor's registers or more: operands, which go through registers
+/// Whether accumulators of products of single warps take a third of a multiprocessor's registers or more: operands, which go through registers
 /// too, then find too few. Products of warpgroups read operands from shared memory: none of the kernel's launches has those.
 bool leavesFewRegisters(tile::KernelOp kernel, const TargetModel &target);
 } // namespace kpkg::kgpu

@@ -6,6 +6,7 @@
 namespace kpkg::kgpu {
 struct Throughput {
   double flops = 0; ///< of the kernel's products, else of its other arithmetic
+  double alone = 0; ///< the same of a multiprocessor that holds a single CTA
   double bytes = 0; ///< that reach a multiprocessor from the cache which all share
 };
 

@@ -30,6 +30,17 @@ RoleRegisters registersOfRoles(const kgpu::TargetModel &target, unsigned consume
   return {forLoads, std::min(each, most)};
 }
 
+/// Sums of a thread below which its share of all registers is enough without those of the loading ones. ptxas then counts them itself, and
+/// ignores (C7508) what it is told about fewer than it has at the entry.
+constexpr int64_t fewSumRegisters = 64;
+
+/// What the results of all products take of a thread that computes.
+int64_t sumRegisters(kgpu::RolesOp roles) {
+  int64_t registers = 0;
+  roles.walk([&](kgpu::WgmmaOp product) { registers += kgpu::layoutOf(product.getResult()).registers(); });
+  return registers;
+}
+
 RingUse ringUse(ImplicitLocOpBuilder &builder, Value barriers, int64_t slots, Value use) {
   Value count = constantOf(builder, slots);
   Value slot = arith::RemUIOp::create(builder, use, count), lap = arith::DivUIOp::create(builder, use, count);
@@ -62,8 +73,8 @@ LogicalResult Emitter::emitRoles(kgpu::RolesOp op) {
   warpgroup = arith::ShRUIOp::create(builder, warp, constantOf(builder, 2));
   Value loads = arith::CmpIOp::create(builder, arith::CmpIPredicate::eq, warpgroup, constantOf(builder, launch.consumers));
   const kgpu::TargetModel &target = kgpu::targetOf(kernel);
-  // Where all threads may have as many registers as there are, none need to move.
-  bool moves = target.registersPerSm < target.maxRegisters * launch.threads;
+  // Where all threads may have as many registers as there are, or as they need, none need to move.
+  bool moves = target.registersPerSm < target.maxRegisters * launch.threads && sumRegisters(op) >= fewSumRegisters;
   RoleRegisters limits = registersOfRoles(target, launch.consumers);
   auto branch = scf::IfOp::create(builder, loads, /*withElseRegion=*/true);
   {

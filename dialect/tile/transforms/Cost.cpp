@@ -112,7 +112,7 @@ private:
     return true;
   }
 
-  /// Multiplies by the value of `count`: a constant, an extent, or an extent divided rounding up.
+  /// Multiplies by the value of `count`: a constant, an extent, or one of these divided rounding up.
   bool multiply(CostTerm &term, Value count) {
     if (std::optional<int64_t> value = getConstantIntValue(count)) {
       term.count *= double(*value);
@@ -123,6 +123,10 @@ private:
       return true;
     }
     auto [dividend, divisor] = matchCeilDiv(count);
+    if (std::optional<Place> parts = divisor ? placeOfDim(divisor) : std::nullopt) {
+      term.factors.push_back({CostFactor::Kind::Share, parts->argument, parts->dimension});
+      return multiply(term, dividend);
+    }
     std::optional<Place> place = dividend ? placeOfDim(dividend) : std::nullopt;
     std::optional<int64_t> size = divisor ? getConstantIntValue(divisor) : std::nullopt;
     if (!place || !size)
@@ -292,6 +296,7 @@ std::string toString(ArrayRef<CostTerm> terms) {
           case CostFactor::Kind::Tiles:
             stream << "*tiles(" << factor.argument << ',' << factor.dimension << ',' << factor.size << ')';
             break;
+          case CostFactor::Kind::Share: stream << "/dim(" << factor.argument << ',' << factor.dimension << ')'; break;
           case CostFactor::Kind::Clipped:
             stream << "*clip(" << factor.argument << ',' << factor.dimension << ',' << factor.size << ')';
             break;

@@ -15,6 +15,7 @@ struct CostFactor {
     Extent,  ///< shape[dimension] of view argument `argument`
     Tiles,   ///< the same divided by `size`, rounded up
     Clipped, ///< the same, but at most `size`
+    Share,   ///< 1 / shape[dimension] of view argument `argument`: of what that many tiles share
   };
   Kind kind = Kind::Blocks;
   unsigned argument = 0;

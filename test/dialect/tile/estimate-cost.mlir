@@ -51,6 +51,36 @@ tile.kernel @product(%a: !tile.view<2xf32>, %b: !tile.view<2xf32>, %d: !tile.vie
   tile.return
 }
 
+// Parts of a sum: each tile runs over its share of k.
+// CHECK: tile.kernel @parts
+// CHECK-SAME: bytes = "4*dim(1,0)/dim(1,0)*dim(0,1) + 4*dim(1,0)*clip(1,1,16)"
+// CHECK-SAME: flops = "1*dim(1,0)/dim(1,0)*dim(0,1)"
+// CHECK-SAME: tile_flops = "16/dim(1,0)*tiles(0,1,16)"
+// CHECK-SAME: tiles = "1*dim(1,0)"
+tile.kernel @parts(%a: !tile.view<2xf32>, %d: !tile.view<2xf32, mut>) {
+  %zero = arith.constant 0.0 : f32
+  %acc0 = arith.constant dense<0.0> : tensor<1x16xf32>
+  %c0 = arith.constant 0 : index
+  %c1 = arith.constant 1 : index
+  %c16 = arith.constant 16 : index
+  %parts = tile.dim %d, 0 : !tile.view<2xf32, mut>
+  %k = tile.dim %a, 1 : !tile.view<2xf32>
+  %tk = arith.ceildivsi %k, %c16 : index
+  %steps = arith.ceildivsi %tk, %parts : index
+  tile.for_tiles (%i) to (%parts) {
+    %first = arith.muli %i, %steps : index
+    %acc = scf.for %s = %c0 to %steps step %c1 iter_args(%acc1 = %acc0) -> tensor<1x16xf32> {
+      %step = arith.addi %first, %s : index
+      %q = arith.muli %step, %c16 : index
+      %x = tile.load %a[%c0, %q] fill %zero : !tile.view<2xf32> -> tensor<1x16xf32>
+      %p = arith.addf %x, %acc1 : tensor<1x16xf32>
+      scf.yield %p : tensor<1x16xf32>
+    }
+    tile.store %acc, %d[%i, %c0] : tensor<1x16xf32>, !tile.view<2xf32, mut>
+  }
+  tile.return
+}
+
 // CHECK: tile.kernel @unknown
 // CHECK-NOT: flops
 tile.kernel @unknown(%x: !tile.view<1xf32, mut>, %n: index) {

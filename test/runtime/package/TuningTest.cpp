@@ -1,6 +1,7 @@
 // Alternatives: what the cost model says, what the tuning table says, what a call may be restricted to, and which tables are refused.
 // SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
 #include "runtime/package/Choice.h"
+#include "runtime/package/CostModel.h"
 #include "runtime/package/Tuning.h"
 #include "test/runtime/package/SamplePackage.h"
 
@@ -102,6 +103,30 @@ std::string refusal(const json &rows) {
 }
 
 } // namespace
+
+TEST(CostModel, TilesSideBySideHideWaiting) {
+  json text = manifest();
+  text["instances"][0]["work"]["resident"] = 4;
+  text["instances"][0]["work"]["flops_per_cycle_alone"] = 8;
+  auto read = tables(text);
+  const Instance &instance = read->instances[0];
+  // One tile of 64 x 64, 64 deep, at the rate of one alone, with all that is around it.
+  auto alone = estimateTime(instance, launchOf(64), 1);
+  EXPECT_EQ(alone->rounds, 1);
+  EXPECT_EQ(alone->cyclesPerRound, 2.0 * 64 * 64 * 64 / 8 + 2000);
+  // Four, 128 deep, that one processor holds at once.
+  auto together = estimateTime(instance, launchOf(128), 1);
+  EXPECT_EQ(together->rounds, 4);
+  EXPECT_EQ(together->cyclesPerRound, 2.0 * 64 * 64 * 128 / 32 + 500);
+}
+
+TEST(CostModel, SharesDivide) {
+  json text = manifest();
+  text["instances"][0]["flops"] = {term(6, {{"dim", 0, 0}, {"share", 0, 1}})};
+  auto read = tables(text);
+  EXPECT_EQ(estimateCost(read->instances[0], launchOf(100)).flops, 6);
+  EXPECT_EQ(estimateCost(read->instances[0], launchOf(0)).flops, 0);
+}
 
 TEST(ShapeClass, HasThreeSignificantBits) {
   EXPECT_EQ(shapeClass(0), 0);
