@@ -50,6 +50,13 @@ CASES = {
         (lambda op, x, w: op(x, w), [(9, 5), (7, 5)]),
         (lambda op, x, w, b: op(x, w, b), [(5,), (4, 5), (4,)]),
     ],
+    "kpkg::gemm": [
+        (lambda op, a, b: op(a, b, alpha=0.5), [(6, 5), (5, 7)]),
+        (lambda op, a, b, c: op(a, b, 0.5, 2.0, True, False, c), [(5, 6), (5, 7), (7,)]),
+        (lambda op, a, b, c, v: op(a, b, 0.5, 2.0, False, True, c, v, "gelu"), [(6, 5), (7, 5), (6, 7), (7,)]),
+        (lambda op, a, b, c, v: op(a, b, 1.0, 0.5, True, True, c, v, "silu"), [(5, 6), (7, 5), (6, 1), (7,)]),
+        (lambda op, a, b, c: op(a, b, 1.0, 0.5, c=c, activation="relu"), [(6, 5), (5, 7), ()]),
+    ],
     "kpkg::group_norm": [
         (lambda op, x, w, b: op(x, 2, w, b), [(2, 4, 3), (4,), (4,)]),
         (lambda op, x: op(x, 1), [(2, 4, 3)]),
