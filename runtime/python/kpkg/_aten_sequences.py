@@ -1,4 +1,4 @@
-"""PyTorch's ways of computing attention over sequences of different lengths and over caches, one sequence after the other.
+"""PyTorch's ways of computing attention over sequences of different lengths, over caches, and with functions of scores.
 
 SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
 """
@@ -65,4 +65,30 @@ def attention_decode(
     return out, lse
 
 
-FALLBACKS = {"kpkg::attention_varlen": attention_varlen, "kpkg::attention_decode": attention_decode}
+def _ahead(query: Tensor, key: Tensor) -> Tensor:
+    return torch.arange(key.shape[2], device=query.device) - torch.arange(query.shape[2], device=query.device)[:, None]
+
+
+def attention_alibi(
+    query: Tensor, key: Tensor, value: Tensor, slopes: Tensor, is_causal: bool = False, scale: float = 0.0, softcap: float = 0.0, window: int = 0
+) -> tuple[Tensor, Tensor]:  # fmt: skip
+    return attention(query, key, value, -slopes[:, None, None] * _ahead(query, key).abs(), is_causal, scale, softcap, window)
+
+
+def attention_relative(
+    query: Tensor, key: Tensor, value: Tensor, bias: Tensor, is_causal: bool = False, scale: float = 0.0, softcap: float = 0.0, window: int = 0
+) -> tuple[Tensor, Tensor]:  # fmt: skip
+    n = bias.shape[1]
+    return attention(query, key, value, bias[:, (_ahead(query, key) + n // 2).clamp(0, n - 1)], is_causal, scale, softcap, window)
+
+
+def attention_documents(
+    query: Tensor, key: Tensor, value: Tensor, documents: Tensor, is_causal: bool = False, scale: float = 0.0, softcap: float = 0.0, window: int = 0
+) -> tuple[Tensor, Tensor]:  # fmt: skip
+    seen = documents[:, None, : query.shape[2], None] == documents[:, None, None, : key.shape[2]]
+    return attention(query, key, value, seen, is_causal, scale, softcap, window)
+
+
+FALLBACKS = {
+    f"kpkg::{function.__name__}": function for function in (attention_varlen, attention_decode, attention_alibi, attention_relative, attention_documents)
+}

@@ -1,0 +1,81 @@
+"""Attention with functions of scores against FlexAttention: error and time, launches in shuffled order.
+
+    python test/device/scored.py attention_scored.kpkg -o scored.json
+
+SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
+"""
+
+from __future__ import annotations
+
+import argparse
+import json
+import random
+import statistics
+from collections.abc import Callable
+from pathlib import Path
+from typing import Any
+
+import torch
+from torch import Tensor
+from torch.nn.attention.flex_attention import create_block_mask, flex_attention
+
+import kpkg
+
+SHAPE = (4, 16, 4096, 128)
+
+
+def times(calls: dict[str, Callable[[], Any]], rounds: int) -> dict[str, float]:
+    flush = torch.empty(256 << 20, dtype=torch.int8, device="cuda")
+    found: dict[str, list[float]] = {name: [] for name in calls}
+    for _ in range(rounds):
+        for name in random.sample(list(calls), len(calls)):
+            begin, end = (torch.cuda.Event(enable_timing=True) for _ in range(2))
+            flush.zero_()
+            begin.record()
+            calls[name]()
+            end.record()
+            torch.cuda.synchronize()
+            found[name].append(begin.elapsed_time(end) * 1e3)
+    return {name: round(statistics.median(values), 2) for name, values in found.items()}
+
+
+def main() -> None:
+    parser = argparse.ArgumentParser()
+    parser.add_argument("package", type=Path)
+    parser.add_argument("-o", "--output", type=Path)
+    options = parser.parse_args()
+    ops = kpkg.load(options.package)
+    ops.set_fallback_policy("strict")
+    batch, heads, length, _ = SHAPE
+    q, k, v = (torch.randn(SHAPE, device="cuda", dtype=torch.bfloat16) for _ in range(3))
+    slopes = (2.0 ** (-8.0 * torch.arange(1, heads + 1) / heads)).cuda()
+    documents = (torch.arange(length) // 700).int().expand(batch, length).contiguous().cuda()
+    flex = torch.compile(flex_attention, dynamic=False)
+
+    def same_document(b: Tensor, h: Tensor, row: Tensor, key: Tensor) -> Tensor:
+        return documents[b, row] == documents[b, key]
+
+    def alibi(s: Tensor, b: Tensor, h: Tensor, row: Tensor, key: Tensor) -> Tensor:
+        return s - slopes[h] * (row - key).abs()
+
+    blocks = create_block_mask(same_document, batch, None, length, length)
+    causal = create_block_mask(lambda b, h, row, key: row >= key, None, None, length, length)
+    cases: dict[str, dict[str, Callable[[], Tensor]]] = {
+        "alibi": {"kpkg": lambda: ops.attention_alibi(q, k, v, slopes)[0], "flex": lambda: flex(q, k, v, score_mod=alibi)},
+        "causal alibi": {
+            "kpkg": lambda: ops.attention_alibi(q, k, v, slopes, True)[0], "flex": lambda: flex(q, k, v, score_mod=alibi, block_mask=causal),
+        },
+        "documents of 700": {"kpkg": lambda: ops.attention_documents(q, k, v, documents)[0], "flex": lambda: flex(q, k, v, block_mask=blocks)},
+    }  # fmt: skip
+    rows = []
+    for name, calls in cases.items():
+        found = {peer: call() for peer, call in calls.items()}
+        row = {"case": name, "us": times(calls, 11), "difference": float((found["kpkg"] - found["flex"]).abs().max())}
+        print(json.dumps(row), flush=True)
+        rows.append(row)
+    if options.output:
+        options.output.write_text(json.dumps({"device": torch.cuda.get_device_name(), "torch": torch.__version__, "rows": rows}, indent=1) + "\n")
+
+
+if __name__ == "__main__":
+    main()
