@@ -1,6 +1,7 @@
 // The native module `kpkg._native`: packages, ops and calls on host memory, over the C ABI. Knows nothing of PyTorch.
 // SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
 #include "runtime/python/Call.h"
+#include "runtime/python/Recorded.h"
 #include "runtime/python/Unrecorded.h"
 
 #include <nanobind/stl/optional.h>
@@ -218,6 +219,7 @@ NB_MODULE(_native, module) {
     return text(json);
   });
   defineUnrecorded(module);
+  defineRecorded(module);
   module.def("set_log", setLog, nb::arg("receiver"));
   module.def("last_error", lastError);
 }

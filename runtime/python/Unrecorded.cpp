@@ -1,8 +1,9 @@
-// The callable that stands before a PyTorch op and spares plain calls the way through autograd's key of the dispatcher, whose kernel of an
-// extension's op is a Python function and costs several times the call. Written against CPython itself: it is on the path of every call.
-// SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
+// The callable that stands before a PyTorch op and spares plain calls the way through autograd's key of the dispatcher,
+// whose kernel of an extension's op is a Python function and costs several times the call. Written against CPython
+// itself: it is on the path of every call. SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
 #include "runtime/python/Unrecorded.h"
 
+#include <algorithm>
 #include <cstddef>
 #include <cstdint>
 #include <dlfcn.h>
@@ -18,21 +19,23 @@ namespace {
 struct Unrecorded {
   PyObject_HEAD;
   vectorcallfunc call;
-  PyObject *target, *record;    ///< the op, and what makes autograd record a call of it
+  PyObject *target, *record;    ///< the op, and what makes autograd record a call of what its first argument calls
   PyObject *tensor, *parameter; ///< the types
   PyObject *isGradEnabled, *countFunctionModes;
   PyObject *forwardMode; ///< the dictionary of torch.autograd.forward_ad
 };
 
-/// c10::impl's functions for the thread's state of the dispatcher, which Python asks for and changes in microseconds. They are no part of
-/// PyTorch's stable ABI, so they are used only once `useDispatchState` has seen them do what they should.
+/// c10::impl's functions for the thread's state of the dispatcher, which Python asks for and changes in microseconds.
+/// They are no part of PyTorch's stable ABI, so they are used only once `useDispatchState` has seen them do what they
+/// should.
 struct DispatchState {
   bool works = false;
   bool (*isIncluded)(uint16_t key) = nullptr;
   bool (*isExcluded)(uint16_t key) = nullptr;
   void (*setExcluded)(uint16_t key, bool excluded) = nullptr;
   uint16_t autograd = 0;
-  std::vector<uint16_t> modes;    ///< keys that are included while something is to see all calls: torch.func, dispatch modes, tracing
+  std::vector<uint16_t>
+      modes; ///< keys that are included while something is to see all calls: torch.func, dispatch modes, tracing
   std::vector<uint16_t> autocast; ///< keys that are excluded while autocast is off
 };
 DispatchState state;
@@ -46,6 +49,9 @@ bool isPlain() {
 }
 
 PyObject *requiresGrad, *currentLevel; ///< interned names
+
+/// As many as an op in PyTorch may have.
+constexpr Py_ssize_t mostArguments = 32;
 
 /// 1 or 0; -1 with an exception set.
 int needsGradient(const Unrecorded &self, PyObject *value) {
@@ -93,7 +99,8 @@ bool canRecordDirectly(const Unrecorded &self, PyObject *const *values, Py_ssize
       return false;
   for (Py_ssize_t i = 0; i < count; ++i) {
     auto *type = reinterpret_cast<PyObject *>(Py_TYPE(values[i]));
-    if (type != self.tensor && type != self.parameter && PyType_IsSubtype(Py_TYPE(values[i]), reinterpret_cast<PyTypeObject *>(self.tensor)))
+    if (type != self.tensor && type != self.parameter &&
+        PyType_IsSubtype(Py_TYPE(values[i]), reinterpret_cast<PyTypeObject *>(self.tensor)))
       return false;
   }
   PyObject *modes = PyObject_CallNoArgs(self.countFunctionModes);
@@ -111,10 +118,14 @@ PyObject *callUnrecorded(PyObject *object, PyObject *const *args, size_t flags, 
   int records = mayRecord(self, args, count);
   if (records < 0)
     return nullptr;
-  if (records) {
-    bool direct = !names && canRecordDirectly(self, args, count);
-    return PyObject_Vectorcall(direct ? self.record : self.target, args, flags, names);
+  if (records && !names && count <= mostArguments && canRecordDirectly(self, args, count)) {
+    PyObject *all[1 + mostArguments] = {
+        object}; // which within the node's forward, where gradients are disabled, comes to the end of this function
+    std::copy_n(args, count, all + 1);
+    return PyObject_Vectorcall(self.record, all, size_t(count + 1), nullptr);
   }
+  if (records)
+    return PyObject_Vectorcall(self.target, args, flags, names);
   bool before = state.isExcluded(state.autograd);
   state.setExcluded(state.autograd, true);
   PyObject *result = PyObject_Vectorcall(self.target, args, flags, names);
@@ -125,8 +136,8 @@ PyObject *callUnrecorded(PyObject *object, PyObject *const *args, size_t flags, 
 int initialise(PyObject *object, PyObject *args, PyObject *) {
   auto &self = *reinterpret_cast<Unrecorded *>(object);
   PyObject *target, *record, *tensor, *parameter, *isGradEnabled, *countFunctionModes, *forwardMode;
-  if (!PyArg_ParseTuple(args, "OOO!O!OOO!", &target, &record, &PyType_Type, &tensor, &PyType_Type, &parameter, &isGradEnabled, &countFunctionModes,
-                        &PyDict_Type, &forwardMode))
+  if (!PyArg_ParseTuple(args, "OOO!O!OOO!", &target, &record, &PyType_Type, &tensor, &PyType_Type, &parameter,
+                        &isGradEnabled, &countFunctionModes, &PyDict_Type, &forwardMode))
     return -1;
   self.call = callUnrecorded;
   self.target = Py_NewRef(target);
@@ -141,7 +152,8 @@ int initialise(PyObject *object, PyObject *args, PyObject *) {
 
 void destroy(PyObject *object) {
   auto &self = *reinterpret_cast<Unrecorded *>(object);
-  for (PyObject *member : {self.target, self.record, self.tensor, self.parameter, self.isGradEnabled, self.countFunctionModes, self.forwardMode})
+  for (PyObject *member : {self.target, self.record, self.tensor, self.parameter, self.isGradEnabled,
+                           self.countFunctionModes, self.forwardMode})
     Py_XDECREF(member);
   PyTypeObject *type = Py_TYPE(object);
   type->tp_free(object);
@@ -161,25 +173,30 @@ PyType_Slot slots[] = {
     {Py_tp_members, members},
     {},
 };
-PyType_Spec spec = {"kpkg._native.Unrecorded", sizeof(Unrecorded), 0, Py_TPFLAGS_DEFAULT | Py_TPFLAGS_HAVE_VECTORCALL, slots};
+PyType_Spec spec = {"kpkg._native.Unrecorded", sizeof(Unrecorded), 0, Py_TPFLAGS_DEFAULT | Py_TPFLAGS_HAVE_VECTORCALL,
+                    slots};
 
 } // namespace
 
-/// Keys are PyTorch's numbers of them; `isIncluded` and `isExcluded` ask PyTorch about them. False when the functions are not there or do
-/// something else, and then every call goes to its target.
+/// Keys are PyTorch's numbers of them; `isIncluded` and `isExcluded` ask PyTorch about them. False when the functions
+/// are not there or do something else, and then every call goes to its target.
 static bool useDispatchState(uint16_t autograd, std::vector<uint16_t> modes, std::vector<uint16_t> autocast,
                              const nanobind::callable &isIncluded, const nanobind::callable &isExcluded) {
   void *library = ::dlopen("libc10.so", RTLD_NOW | RTLD_NOLOAD);
   if (!library)
     return false;
   DispatchState found;
-  found.isIncluded = reinterpret_cast<bool (*)(uint16_t)>(::dlsym(library, "_ZN3c104impl28tls_is_dispatch_key_includedENS_11DispatchKeyE"));
-  found.isExcluded = reinterpret_cast<bool (*)(uint16_t)>(::dlsym(library, "_ZN3c104impl28tls_is_dispatch_key_excludedENS_11DispatchKeyE"));
-  found.setExcluded = reinterpret_cast<void (*)(uint16_t, bool)>(::dlsym(library, "_ZN3c104impl29tls_set_dispatch_key_excludedENS_11DispatchKeyEb"));
+  found.isIncluded = reinterpret_cast<bool (*)(uint16_t)>(
+      ::dlsym(library, "_ZN3c104impl28tls_is_dispatch_key_includedENS_11DispatchKeyE"));
+  found.isExcluded = reinterpret_cast<bool (*)(uint16_t)>(
+      ::dlsym(library, "_ZN3c104impl28tls_is_dispatch_key_excludedENS_11DispatchKeyE"));
+  found.setExcluded = reinterpret_cast<void (*)(uint16_t, bool)>(
+      ::dlsym(library, "_ZN3c104impl29tls_set_dispatch_key_excludedENS_11DispatchKeyEb"));
   if (!found.isIncluded || !found.isExcluded || !found.setExcluded)
     return false;
   auto agrees = [&](uint16_t key) {
-    return found.isIncluded(key) == nanobind::cast<bool>(isIncluded(key)) && found.isExcluded(key) == nanobind::cast<bool>(isExcluded(key));
+    return found.isIncluded(key) == nanobind::cast<bool>(isIncluded(key)) &&
+           found.isExcluded(key) == nanobind::cast<bool>(isExcluded(key));
   };
   found.works = true;
   bool before = nanobind::cast<bool>(isExcluded(autograd));
@@ -199,8 +216,8 @@ static bool useDispatchState(uint16_t autograd, std::vector<uint16_t> modes, std
 }
 
 void defineUnrecorded(nanobind::module_ &module) {
-  module.def("use_dispatch_state", useDispatchState, nanobind::arg("autograd"), nanobind::arg("modes"), nanobind::arg("autocast"),
-             nanobind::arg("is_included"), nanobind::arg("is_excluded"));
+  module.def("use_dispatch_state", useDispatchState, nanobind::arg("autograd"), nanobind::arg("modes"),
+             nanobind::arg("autocast"), nanobind::arg("is_included"), nanobind::arg("is_excluded"));
   requiresGrad = PyUnicode_InternFromString("requires_grad");
   currentLevel = PyUnicode_InternFromString("_current_level");
   PyObject *type = PyType_FromSpec(&spec);

@@ -9,7 +9,7 @@ namespace kpkg::python {
 
 /// Adds the type `Unrecorded(target, record, tensor, parameter, is_grad_enabled, count_function_modes, forward_mode)`. A call of it is
 /// `target(*args, **kwargs)`, made below autograd when none of the arguments is a `tensor` with a true `requires_grad` or is_grad_enabled() is
-/// false, and else `record(*args)` where nothing but autograd has to see it: tensors are of the types `tensor` and `parameter` themselves, there
+/// false, and else `record(self, *args)` where nothing but autograd has to see it: tensors are of the types `tensor` and `parameter` themselves, there
 /// are no modes, no transforms, no autocast. `forward_mode` is the dictionary of torch.autograd.forward_ad, whose level is looked at.
 ///
 /// Adds `use_dispatch_state`, without which each call goes to `target`.

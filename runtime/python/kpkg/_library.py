@@ -51,7 +51,6 @@ class Op:
         self._torch: Any = None  # torch.ops.<namespace>.<name>, once registered,
         self._default: Any = None  # and its overload that returns fresh results
         self._is_displaced = False  # another library has the public name
-        self._save_plan: Any = None  # of autograd
         self._is_recorded = False  # autograd has a gradient for it
         self._config: KernelConfig | None = None
         self.name: str = native.name

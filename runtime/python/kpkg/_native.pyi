@@ -1,5 +1,5 @@
-from collections.abc import Callable
-from typing import Any
+from collections.abc import Callable, Sequence
+from typing import Any, ClassVar
 
 class KernelError(RuntimeError):
     op: str
@@ -69,6 +69,17 @@ class Unrecorded:
         forward_mode: dict[str, Any],
     ) -> None: ...
     def __call__(self, *args: Any, **kwargs: Any) -> Any: ...
+
+class GradientPlan:
+    def __init__(self, backward: Any, sources: Sequence[tuple[str, int]], is_tensor: Sequence[bool], defaults: tuple[Any, ...]) -> None: ...
+
+class Recorder:
+    plan: Any
+    backward: ClassVar[Callable[..., Any]]
+    apply: ClassVar[Callable[..., Any]]
+    def __init__(self) -> None: ...
+    @property
+    def forward(self) -> Callable[..., Any]: ...
 
 def use_dispatch_state(
     autograd: int, modes: list[int], autocast: list[int], is_included: Callable[[int], bool], is_excluded: Callable[[int], bool]

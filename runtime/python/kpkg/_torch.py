@@ -140,10 +140,10 @@ def _register_autograd(op: Op, namespace: str, forward: Op | None) -> None:
     """`forward` is the op whose backward this one is."""
     name = f"{namespace}::{op.name.partition('::')[2]}"
     if forward is not None:
-        _autograd.register_gradient(name, lambda: _current_ops[name], forward, _fragment(namespace))
+        _autograd.register_gradient(name, op, lambda: _current_ops[name], forward, _fragment(namespace))
     elif op.backward or (_vjp.implementation(op.name) and not any(a.mutates for a in op.arguments)):
         op._is_recorded = True
-        _autograd.register(name, lambda: _current_ops[name], _fragment(namespace))
+        _autograd.register(name, op, lambda: _current_ops[name], _fragment(namespace))
     else:
         return
     for call in (op._torch, op._default):
