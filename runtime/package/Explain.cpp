@@ -1,5 +1,6 @@
 // How a call is resolved, as text or JSON: every instance with its verdict; and what an op has done so far.
 // SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
+#include "runtime/device/cuda/Driver.h"
 #include "runtime/package/Backward.h"
 #include "runtime/package/CallableOp.h"
 #include "runtime/package/Choice.h"
@@ -262,6 +263,8 @@ std::string describeUse(const CallableOp &op) {
   record["calls"] = stats.calls;
   record["resolutions"] = stats.resolutions;
   record["launches"] = stats.launches;
+  cuda::LoadCounts code = cuda::loadCounts();
+  record["process_code"] = {{"loads", code.loads}, {"compilations", code.compilations}};
   record["copies"] = stats.copies;
   record["copied_bytes"] = stats.copied_bytes;
   record["fallbacks"] = stats.fallbacks;

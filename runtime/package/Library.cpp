@@ -126,7 +126,14 @@ Result<GpuFunction> Library::gpuFunction(const Instance &instance, int32_t devic
                  {},
                  instance.label,
                  {}};
-  auto function = cuda::loadFunction(*image, instance.symbol, instance.section + "' of '" + name());
+  auto loaded = gpuImages.find({instance.section, device});
+  if (loaded == gpuImages.end()) {
+    auto made = cuda::loadImage(*image, instance.section + "' of '" + name());
+    if (!made)
+      return made.error();
+    loaded = gpuImages.try_emplace({instance.section, device}, *made).first;
+  }
+  auto function = cuda::findFunction(loaded->second, instance.symbol);
   if (!function)
     return function.error();
   if (int64_t shared = instance.launch->shared; shared > defaultShared)

@@ -79,6 +79,7 @@ private:
   mutable std::map<std::string, format::Contents, std::less<>> contents;
   mutable std::map<std::string, std::unique_ptr<cpu::HostObject>, std::less<>> objects;
   mutable std::map<std::pair<const Instance *, int32_t>, GpuFunction> gpuFunctions;
+  mutable std::map<std::pair<std::string, int32_t>, void *> gpuImages; ///< by section and device
 };
 
 } // namespace kpkg::package

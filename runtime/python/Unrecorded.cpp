@@ -7,6 +7,8 @@
 #include <cstddef>
 #include <cstdint>
 #include <dlfcn.h>
+#include <iterator>
+#include <optional>
 #include <structmember.h>
 #include <utility>
 #include <vector>
@@ -23,6 +25,8 @@ struct Unrecorded {
   PyObject *tensor, *parameter; ///< the types
   PyObject *isGradEnabled, *countFunctionModes;
   PyObject *forwardMode; ///< the dictionary of torch.autograd.forward_ad
+  PyObject *casts; ///< what autocast makes of arguments on the CPU and on a GPU: a dtype, what gives it, or None; None
+                   ///< for an op without
 };
 
 /// c10::impl's functions for the thread's state of the dispatcher, which Python asks for and changes in microseconds.
@@ -36,7 +40,7 @@ struct DispatchState {
   uint16_t autograd = 0;
   std::vector<uint16_t>
       modes; ///< keys that are included while something is to see all calls: torch.func, dispatch modes, tracing
-  std::vector<uint16_t> autocast; ///< keys that are excluded while autocast is off
+  std::vector<uint16_t> autocast; ///< keys of the CPU and of CUDA that are excluded while autocast is off
 };
 DispatchState state;
 
@@ -48,7 +52,12 @@ bool isPlain() {
   return true;
 }
 
-PyObject *requiresGrad, *currentLevel; ///< interned names
+/// Interned.
+struct Names {
+  PyObject *requiresGrad, *currentLevel, *isCuda, *dtype, *isFloatingPoint, *to;
+};
+Names names;
+PyObject *double_; ///< the dtype that autocast leaves alone
 
 /// As many as an op in PyTorch may have.
 constexpr Py_ssize_t mostArguments = 32;
@@ -59,7 +68,7 @@ int needsGradient(const Unrecorded &self, PyObject *value) {
                  PyType_IsSubtype(Py_TYPE(value), reinterpret_cast<PyTypeObject *>(self.tensor));
   if (!isTensor)
     return 0;
-  PyObject *answer = PyObject_GetAttr(value, requiresGrad);
+  PyObject *answer = PyObject_GetAttr(value, names.requiresGrad);
   if (!answer)
     return -1;
   int needs = PyObject_IsTrue(answer);
@@ -86,17 +95,19 @@ int mayRecord(const Unrecorded &self, PyObject *const *values, Py_ssize_t count)
 }
 
 bool isForwardMode(const Unrecorded &self) {
-  PyObject *level = PyDict_GetItem(self.forwardMode, currentLevel);
+  PyObject *level = PyDict_GetItem(self.forwardMode, names.currentLevel);
   return !level || PyLong_AsLong(level) >= 0;
 }
 
-/// Whether `record` can make the call: on plain tensors, with nothing else to see it.
-bool canRecordDirectly(const Unrecorded &self, PyObject *const *values, Py_ssize_t count) {
+bool isAutocast() {
+  return std::any_of(state.autocast.begin(), state.autocast.end(), [](uint16_t key) { return !state.isExcluded(key); });
+}
+
+/// Whether only autograd and autocast have to see a call with these arguments: tensors are PyTorch's own, and there are
+/// no function modes.
+bool isDirect(const Unrecorded &self, PyObject *const *values, Py_ssize_t count) {
   if (state.isExcluded(state.autograd))
     return false;
-  for (uint16_t key : state.autocast)
-    if (!state.isExcluded(key))
-      return false;
   for (Py_ssize_t i = 0; i < count; ++i) {
     auto *type = reinterpret_cast<PyObject *>(Py_TYPE(values[i]));
     if (type != self.tensor && type != self.parameter &&
@@ -110,51 +121,131 @@ bool canRecordDirectly(const Unrecorded &self, PyObject *const *values, Py_ssize
   return none;
 }
 
-PyObject *callUnrecorded(PyObject *object, PyObject *const *args, size_t flags, PyObject *names) {
+/// Makes a call with its arguments as an array that the callee may shift.
+PyObject *makeCall(PyObject *object, PyObject *const *args, size_t count, bool records) {
   const Unrecorded &self = *reinterpret_cast<Unrecorded *>(object);
-  if (!state.works || isForwardMode(self) || !isPlain())
-    return PyObject_Vectorcall(self.target, args, flags, names);
-  Py_ssize_t count = PyVectorcall_NARGS(flags) + (names ? PyTuple_GET_SIZE(names) : 0);
-  int records = mayRecord(self, args, count);
-  if (records < 0)
-    return nullptr;
-  if (records && !names && count <= mostArguments && canRecordDirectly(self, args, count)) {
-    PyObject *all[1 + mostArguments] = {
-        object}; // which within the node's forward, where gradients are disabled, comes to the end of this function
+  if (records) {
+    PyObject *all[1 + mostArguments] = {object}; // the node's forward calls it, gradients being disabled then
     std::copy_n(args, count, all + 1);
-    return PyObject_Vectorcall(self.record, all, size_t(count + 1), nullptr);
+    return PyObject_Vectorcall(self.record, all, count + 1, nullptr);
   }
-  if (records)
-    return PyObject_Vectorcall(self.target, args, flags, names);
   bool before = state.isExcluded(state.autograd);
   state.setExcluded(state.autograd, true);
-  PyObject *result = PyObject_Vectorcall(self.target, args, flags, names);
+  PyObject *result = PyObject_Vectorcall(self.target, args, count, nullptr);
   state.setExcluded(state.autograd, before);
   return result;
 }
 
+bool isTensor(const Unrecorded &self, PyObject *value) {
+  auto *type = reinterpret_cast<PyObject *>(Py_TYPE(value));
+  return type == self.tensor || type == self.parameter;
+}
+
+nanobind::object attribute(PyObject *object, PyObject *name) {
+  PyObject *value = PyObject_GetAttr(object, name);
+  if (!value)
+    throw nanobind::python_error();
+  return nanobind::steal(value);
+}
+
+bool isTrue(PyObject *object, PyObject *name) { return attribute(object, name).is(Py_True); }
+
+/// The call as autocast wants it: floating-point arguments in the dtype of the op, autocast off within. Nothing where
+/// it is for Python to decide, since arguments of several dtypes are to be promoted.
+std::optional<nanobind::object> autocastCall(PyObject *object, PyObject *const *args, Py_ssize_t count, bool records) {
+  const Unrecorded &self = *reinterpret_cast<Unrecorded *>(object);
+  PyObject *const *first = std::find_if(args, args + count, [&](PyObject *value) { return isTensor(self, value); });
+  if (first == args + count || self.casts == Py_None)
+    return std::nullopt;
+  int device = isTrue(*first, names.isCuda);
+  nanobind::object wanted = nanobind::borrow(PyTuple_GET_ITEM(self.casts, device));
+  bool isOn = !state.isExcluded(state.autocast[size_t(device)]);
+  if (isOn && PyCallable_Check(wanted.ptr()))
+    wanted = wanted();
+
+  std::vector<nanobind::object> values(static_cast<size_t>(count));
+  PyObject *all[mostArguments];
+  nanobind::object common;
+  for (Py_ssize_t i = 0; i < count; ++i) {
+    values[size_t(i)] = nanobind::borrow(args[i]);
+    if (isOn && isTensor(self, args[i])) {
+      nanobind::object dtype = attribute(args[i], names.dtype);
+      if (isTrue(dtype.ptr(), names.isFloatingPoint)) {
+        if (wanted.is_none() && common && !common.is(dtype))
+          return std::nullopt;
+        common = dtype;
+        if (!wanted.is_none() && !wanted.is(dtype) && !dtype.is(double_))
+          values[size_t(i)] = nanobind::handle(args[i]).attr(names.to)(wanted);
+      }
+    }
+    all[i] = values[size_t(i)].ptr();
+  }
+  if (!isOn)
+    return std::nullopt;
+  uint16_t key = state.autocast[size_t(device)];
+  state.setExcluded(key, true);
+  PyObject *result = makeCall(object, all, size_t(count), records);
+  state.setExcluded(key, false);
+  if (!result)
+    throw nanobind::python_error();
+  return nanobind::steal(result);
+}
+
+PyObject *callUnrecorded(PyObject *object, PyObject *const *args, size_t flags, PyObject *argumentNames) {
+  const Unrecorded &self = *reinterpret_cast<Unrecorded *>(object);
+  if (!state.works || isForwardMode(self) || !isPlain())
+    return PyObject_Vectorcall(self.target, args, flags, argumentNames);
+  Py_ssize_t count = PyVectorcall_NARGS(flags) + (argumentNames ? PyTuple_GET_SIZE(argumentNames) : 0);
+  int records = mayRecord(self, args, count);
+  if (records < 0)
+    return nullptr;
+  bool casts = isAutocast();
+  if ((records || casts) && !argumentNames && count <= mostArguments && isDirect(self, args, count)) {
+    if (!casts)
+      return makeCall(object, args, size_t(count), true);
+    try {
+      if (std::optional<nanobind::object> result = autocastCall(object, args, count, records))
+        return result->release().ptr();
+    } catch (nanobind::python_error &error) {
+      error.restore();
+      return nullptr;
+    }
+  }
+  if (records)
+    return PyObject_Vectorcall(self.target, args, flags, argumentNames);
+  bool before = state.isExcluded(state.autograd);
+  state.setExcluded(state.autograd, true);
+  PyObject *result = PyObject_Vectorcall(self.target, args, flags, argumentNames);
+  state.setExcluded(state.autograd, before);
+  return result;
+}
+
+/// The members that the constructor takes, in its order.
+constexpr PyObject *Unrecorded::*given[] = {&Unrecorded::target,        &Unrecorded::record,
+                                            &Unrecorded::tensor,        &Unrecorded::parameter,
+                                            &Unrecorded::isGradEnabled, &Unrecorded::countFunctionModes,
+                                            &Unrecorded::forwardMode,   &Unrecorded::casts};
+
 int initialise(PyObject *object, PyObject *args, PyObject *) {
   auto &self = *reinterpret_cast<Unrecorded *>(object);
-  PyObject *target, *record, *tensor, *parameter, *isGradEnabled, *countFunctionModes, *forwardMode;
-  if (!PyArg_ParseTuple(args, "OOO!O!OOO!", &target, &record, &PyType_Type, &tensor, &PyType_Type, &parameter,
-                        &isGradEnabled, &countFunctionModes, &PyDict_Type, &forwardMode))
+  if (PyTuple_GET_SIZE(args) != Py_ssize_t(std::size(given)) || !PyType_Check(PyTuple_GET_ITEM(args, 2)) ||
+      !PyType_Check(PyTuple_GET_ITEM(args, 3)) || !PyDict_Check(PyTuple_GET_ITEM(args, 6))) {
+    PyErr_SetString(
+        PyExc_TypeError,
+        "Unrecorded(target, record, tensor, parameter, is_grad_enabled, count_function_modes, forward_mode, casts)");
     return -1;
+  }
   self.call = callUnrecorded;
-  self.target = Py_NewRef(target);
-  self.record = Py_NewRef(record);
-  self.tensor = Py_NewRef(tensor);
-  self.parameter = Py_NewRef(parameter);
-  self.isGradEnabled = Py_NewRef(isGradEnabled);
-  self.countFunctionModes = Py_NewRef(countFunctionModes);
-  self.forwardMode = Py_NewRef(forwardMode);
+  Py_ssize_t next = 0;
+  for (PyObject *Unrecorded::*member : given)
+    self.*member = Py_NewRef(PyTuple_GET_ITEM(args, next++));
   return 0;
 }
 
 void destroy(PyObject *object) {
   auto &self = *reinterpret_cast<Unrecorded *>(object);
-  for (PyObject *member : {self.target, self.record, self.tensor, self.parameter, self.isGradEnabled,
-                           self.countFunctionModes, self.forwardMode})
-    Py_XDECREF(member);
+  for (PyObject *Unrecorded::*member : given)
+    Py_XDECREF(self.*member);
   PyTypeObject *type = Py_TYPE(object);
   type->tp_free(object);
   Py_DECREF(type);
@@ -181,7 +272,8 @@ PyType_Spec spec = {"kpkg._native.Unrecorded", sizeof(Unrecorded), 0, Py_TPFLAGS
 /// Keys are PyTorch's numbers of them; `isIncluded` and `isExcluded` ask PyTorch about them. False when the functions
 /// are not there or do something else, and then every call goes to its target.
 static bool useDispatchState(uint16_t autograd, std::vector<uint16_t> modes, std::vector<uint16_t> autocast,
-                             const nanobind::callable &isIncluded, const nanobind::callable &isExcluded) {
+                             const nanobind::callable &isIncluded, const nanobind::callable &isExcluded,
+                             nanobind::object uncast) {
   void *library = ::dlopen("libc10.so", RTLD_NOW | RTLD_NOLOAD);
   if (!library)
     return false;
@@ -207,6 +299,7 @@ static bool useDispatchState(uint16_t autograd, std::vector<uint16_t> modes, std
   for (const std::vector<uint16_t> &keys : {modes, autocast})
     for (uint16_t key : keys)
       found.works &= agrees(key);
+  double_ = uncast.release().ptr();
   found.autograd = autograd;
   found.modes = std::move(modes);
   found.autocast = std::move(autocast);
@@ -217,9 +310,11 @@ static bool useDispatchState(uint16_t autograd, std::vector<uint16_t> modes, std
 
 void defineUnrecorded(nanobind::module_ &module) {
   module.def("use_dispatch_state", useDispatchState, nanobind::arg("autograd"), nanobind::arg("modes"),
-             nanobind::arg("autocast"), nanobind::arg("is_included"), nanobind::arg("is_excluded"));
-  requiresGrad = PyUnicode_InternFromString("requires_grad");
-  currentLevel = PyUnicode_InternFromString("_current_level");
+             nanobind::arg("autocast"), nanobind::arg("is_included"), nanobind::arg("is_excluded"),
+             nanobind::arg("uncast"));
+  auto intern = [](const char *text) { return PyUnicode_InternFromString(text); };
+  names = {intern("requires_grad"), intern("_current_level"),    intern("is_cuda"),
+           intern("dtype"),         intern("is_floating_point"), intern("to")};
   PyObject *type = PyType_FromSpec(&spec);
   if (!type || PyModule_AddObjectRef(module.ptr(), "Unrecorded", type) != 0)
     throw nanobind::python_error();

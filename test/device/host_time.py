@@ -38,6 +38,8 @@ y = op(x, [1024], w) if "norm" in sys.argv[1] else op(x, x, transpose_b=True) if
 e = time.perf_counter()
 stats = op.op.stats()
 assert stats["launches"] >= 2 and stats["fallbacks"] == 0, stats
+code = kpkg.kernel_info()[op.name]["process_code"]
+assert code["loads"] >= 1 and code["compilations"] == 0, code
 print((b - a) * 1e3, (c - b) * 1e3, (d - c) * 1e3, (e - d) * 1e6)
 """
 IMPORT = "import time, torch; a = time.perf_counter(); import kpkg; print((time.perf_counter() - a) * 1e3)"
@@ -93,6 +95,14 @@ def main() -> int:
     x, w = torch.randn(32, 64, device="cuda", dtype=dtype), torch.randn(64, device="cuda", dtype=dtype)
     square = torch.randn(64, 64, device="cuda", dtype=dtype)
     leaf = x.clone().requires_grad_()
+
+    def gradient(y: torch.Tensor) -> Any:
+        return torch.autograd.grad(y, leaf, x)
+
+    def autocast(softmax: Callable[..., Any], input: torch.Tensor) -> Any:
+        with torch.autocast("cuda", dtype=dtype):
+            return softmax(input, -1)
+
     for name in ("softmax", "layer_norm", "gemm", "rms_norm", "add"):
         assert kpkg.ops[f"kpkg::{name}"].is_available, kpkg.ops[f"kpkg::{name}"].reason
     mine, aten = torch.ops.kpkg, torch.ops.aten
@@ -104,6 +114,12 @@ def main() -> int:
         "softmax.default": (lambda: mine.softmax.default(x, -1), lambda: aten._softmax.default(x, -1, False)),
         "softmax, library.op": (lambda: kpkg.ops.softmax.op(x, -1), lambda: torch.softmax(x, -1)),  # type: ignore[misc]
         "softmax, recorded": (lambda: mine.softmax(leaf, -1), lambda: torch.softmax(leaf, -1)),
+        "softmax, recorded, with its backward": (lambda: gradient(mine.softmax(leaf, -1)), lambda: gradient(torch.softmax(leaf, -1))),
+        "layer_norm, recorded, with its backward": (
+            lambda: gradient(mine.layer_norm(leaf, [64], w, w, 1e-5)),
+            lambda: gradient(aten.layer_norm(leaf, [64], w, w, 1e-5)),
+        ),
+        "softmax, recorded, autocast": (lambda: autocast(mine.softmax, leaf), lambda: autocast(torch.softmax, leaf)),
     }
     found: dict[str, Any] = {"torch": torch.__version__, "kpkg": kpkg.__version__, "device": torch.cuda.get_device_name(), "limits": LIMITS, "calls": {}}
     for mode in ("plain", "inference_mode"):

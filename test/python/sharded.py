@@ -52,12 +52,21 @@ def main(rank: int, count: int, port: str, device: str, packages: list[str]) -> 
     if hasattr(ops, "linear"):
         same(ops.linear(spread(x, Shard(0)), spread(w.T.contiguous(), Replicate()), spread(b, Replicate())), x @ w + b, Shard(0))
 
+    # Arguments that are no tensors decide the placements too: a rule's answer for others must not be taken from PyTorch's cache.
+    square = spread(x[:, :8].contiguous(), Shard(0))
+    for transposed in (False, True):
+        same(ops.gemm(square, square, 1.0, 1.0, transposed, not transposed), x[:, :8].T @ x[:, :8] if transposed else x[:, :8] @ x[:, :8].T)
+
     leaf, scale = spread(x, Shard(0)).requires_grad_(), spread(weight, Replicate()).requires_grad_()
     plain, plain_scale = x.clone().requires_grad_(), weight.clone().requires_grad_()
     ops.softmax(ops.layer_norm(leaf, [12], scale), -1).square().sum().full_tensor().backward()
     F.layer_norm(plain, [12], plain_scale).softmax(-1).square().sum().backward()
     same(leaf.grad, plain.grad)
     same(scale.grad, plain_scale.grad)
+    shift = spread(weight, Replicate()).requires_grad_()
+    ops.layer_norm(leaf, [12], scale, shift).square().sum().full_tensor().backward()  # asks for one gradient more
+    (expected,) = torch.autograd.grad(F.layer_norm(x, [12], weight, w_shift := weight.clone().requires_grad_()).square().sum(), w_shift)
+    same(shift.grad, expected)
     dist.barrier()
     dist.destroy_process_group()
     print("sharded", rank, "of", count, "right")

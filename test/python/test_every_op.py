@@ -97,30 +97,104 @@ def test_all_have_fallbacks(ops):
 
 @pytest.mark.parametrize("name", sorted(SPECS))
 def test_opcheck(name, ops):
+    """All that PyTorch checks of a registration, with gradients wherever the op has some."""
+    op = ops[name]
     sample = sample_of(name, 1)
-    torch.library.opcheck(ops[name]._torch.default, sample.args, sample.kwargs, test_utils=("test_schema", "test_faketensor", "test_autograd_registration"))
+    if op.backward:
+        sample = sample.map(lambda t: t.clone().requires_grad_() if t.is_floating_point() else t)
+    torch.library.opcheck(op._torch.default, sample.args, sample.kwargs)
 
 
-@pytest.mark.parametrize("name", ["kpkg::softmax", "kpkg::layer_norm", "kpkg::gelu", "kpkg::rms_norm", "kpkg::cross_entropy", "kpkg::linear"])
-def test_opcheck_with_gradients(name, ops):
-    sample = sample_of(name, 1).map(lambda t: t.clone().requires_grad_() if t.is_floating_point() else t)
-    torch.library.opcheck(ops[name]._torch.default, sample.args, sample.kwargs)
+def recorded_calls(op, sample):
+    """The calls of gradient ops that the backward of a call of `op` makes."""
+    from torch.utils._python_dispatch import TorchDispatchMode
+
+    made = []
+
+    class Calls(TorchDispatchMode):
+        def __torch_dispatch__(self, func, types, args=(), kwargs=None):
+            made.append((func, args, kwargs or {}))
+            return func(*args, **(kwargs or {}))
+
+    call = sample.map(lambda t: t.clone().requires_grad_() if t.is_floating_point() else t)
+    results = [r for r in opspec.as_tuple(op(*call.args, **call.kwargs)) if r is not None and r.requires_grad]
+    with Calls():
+        torch.autograd.backward(results, [torch.randn_like(r) for r in results])
+    return [entry for entry in made if str(entry[0]).startswith(op.backward.replace("::", "."))]
 
 
-SECOND = [
-    ("softmax", (3, 4), (-1,)), ("log_softmax", (3, 4), (0,)), ("layer_norm", (3, 4), ([4],)), ("rms_norm", (3, 4), ([4],)), ("gelu", (5,), ()),
-    ("silu", (5,), ()), ("sigmoid", (5,), ()), ("tanh", (5,), ()), ("group_norm", (2, 4, 3), (2,)), ("cumsum", (3, 4), (1,)),
-]  # fmt: skip
+@pytest.mark.parametrize("name", sorted(SPECS))
+def test_opcheck_of_gradients(name, ops):
+    if not ops[name].backward:
+        pytest.skip("no gradient in the package")
+    calls = recorded_calls(ops[name], sample_of(name, 1))
+    assert calls
+    utils = ["test_schema", "test_autograd_registration", "test_faketensor", "test_aot_dispatch_dynamic"]
+    if "conv" in name and name != "kpkg::conv1d":  # the last takes ten seconds for each of these, whose plans are those of conv1d
+        utils.pop()
+    for func, args, kwargs in calls:
+        torch.library.opcheck(func, tuple(a.detach() if isinstance(a, torch.Tensor) else a for a in args), kwargs, test_utils=utils)
 
 
-@pytest.mark.parametrize("name, shape, rest", SECOND)
-def test_second_derivatives_are_pytorchs(name, shape, rest, ops):
-    x = torch.randn(shape, dtype=torch.float64, generator=torch.Generator().manual_seed(0)).requires_grad_()
-    op = ops[f"kpkg::{name}"]
+# Second derivatives that PyTorch does not have; the error is its own.
+WITHOUT_SECOND = {"kpkg::hardsigmoid": "hardsigmoid_backward", "kpkg::hardsigmoid_backward": "hardsigmoid_backward", "kpkg::scaled_dot_product_attention": "flash_attention"}
+# Their gradients want one shape; a sample where arguments are broadcast is not for them.
+ONE_SHAPE = ("kpkg::swiglu", "kpkg::geglu")
+
+
+def call_in_float64(name):
+    """The smallest sample in float64, as a function of its first tensor; None where the op has no real first argument."""
+    spec = SPECS[name]
+    if torch.float64 not in spec.dtypes:
+        return None
+    samples = []
+    for sample in itertools.islice(spec.samples(torch.float64, torch.Generator().manual_seed(0)), 40):
+        tensors = [v for v in (*sample.args, *sample.kwargs.values()) if isinstance(v, torch.Tensor)]
+        same = len({t.shape for t in tensors}) == 1
+        plain = all(t.is_contiguous() and bool(torch.isfinite(t).all()) for t in tensors)
+        if plain and tensors and tensors[0] is sample.args[0] and tensors[0].is_floating_point() and tensors[0].numel() >= 8 and (same or name not in ONE_SHAPE):
+            samples.append((sum(t.numel() for t in tensors), len(samples), sample))
+    return min(samples)[2] if samples else None
+
+
+@pytest.mark.parametrize("name", sorted(SPECS))
+def test_second_derivatives_are_pytorchs(name, ops):
+    """Reverse over reverse and forward over reverse (a product with the Hessian), against PyTorch's implementation of the op."""
+    sample = call_in_float64(name)
+    if sample is None or name in ("kpkg::argmax", "kpkg::argmin"):
+        pytest.skip("no real argument or result")
+    if name == "kpkg::cross_entropy_backward":
+        pytest.skip("PyTorch 2.13 has an internal error for it: grad_input must be contiguous")
+    x, rest = sample.args[0], sample.args[1:]
+    direction = torch.randn(x.shape, dtype=x.dtype, generator=torch.Generator().manual_seed(3))
+
+    def energy(op):
+        return lambda x: opspec.as_tuple(op(x, *rest, **sample.kwargs))[0].square().sum()
+
+    def reversed_twice(function):
+        leaf = x.clone().requires_grad_()
+        (first,) = torch.autograd.grad(function(leaf), leaf, create_graph=True)
+        return torch.autograd.grad((first * direction).sum(), leaf)[0]
+
+    def forward_of_reverse(function):
+        return torch.func.jvp(torch.func.grad(function), (x,), (direction,))[1]
+
+    mine, theirs = energy(ops[name]._torch.default), energy(_vjp.implementation(name))
     with kpkg.fallback_policy("silent"):
-        assert torch.autograd.gradgradcheck(lambda x: op(x, *rest), (x,))
-    with pytest.raises(kpkg.KernelError, match=f"kpkg::{name} has no second derivative.*strict"):
-        (first,) = torch.autograd.grad(op(x, *rest).square().sum(), x, create_graph=True)
+        if name in WITHOUT_SECOND:
+            for way in (reversed_twice, forward_of_reverse):
+                with pytest.raises((NotImplementedError, RuntimeError), match=WITHOUT_SECOND[name]):
+                    way(mine)
+            return
+        expected = reversed_twice(theirs)
+        assert_close(reversed_twice(mine), expected, atol=1e-7, rtol=1e-6)
+        assert_close(forward_of_reverse(mine), expected, atol=1e-7, rtol=1e-6)
+
+
+def test_second_derivative_under_strict(ops):
+    x = torch.randn(3, 4, dtype=torch.float64).requires_grad_()
+    with pytest.raises(kpkg.KernelError, match="kpkg::softmax has no second derivative.*strict"):
+        (first,) = torch.autograd.grad(ops["kpkg::softmax"](x).square().sum(), x, create_graph=True)
         first.sum().backward()
 
 
@@ -168,10 +242,6 @@ def test_torch_func(name, transform, ops):
         "linear": (lambda x: torch.ops.kpkg.linear(x, weight), lambda x: torch.nn.functional.linear(x, weight)),
     }[name]
     with kpkg.fallback_policy("strict" if transform in FIRST_ORDER else "silent"):
-        if transform == "hessian" and name != "softmax":  # forward mode over reverse mode
-            with pytest.raises(kpkg.KernelError, match=f"{name}_autograd has no forward-mode derivative.*jacrev twice"):
-                TRANSFORMS[transform](mine, D)
-            return
         assert_close(TRANSFORMS[transform](mine, D), TRANSFORMS[transform](theirs, D))
 
 

@@ -80,6 +80,38 @@ def test_slower_layers_stay(model, monkeypatch):
     assert {row.status for row in injection.rows} == {"kept: kpkg is slower"}
 
 
+def test_what_makes_the_model_slower_goes_out(model, fast, monkeypatch):
+    """Each layer alone is faster; the model is not with the calls, and with its activations."""
+
+    def compared(model, sample, rows):
+        found = sorted({row.layer for row in rows})
+        slow = [kind for kind in found if kind.endswith("()") or kind == "GELU"]
+        assert all(row.is_replaced for row in rows)
+        return 2.0, 1.0 + 2.0 * len(slow)
+
+    monkeypatch.setattr(_inject, "_compared", compared)
+    injection = kpkg.inject(model, sample_input=X, verbose=False)
+    out = {row.layer for row in injection.rows if row.status == "kept: the model as a whole is slower with it"}
+    assert out == {"GELU", "bmm()", "scaled_dot_product_attention()"} and "forward" not in model.__dict__
+    assert injection.kpkg_us == 1.0 and {row.layer for row in injection.replaced} == {"LayerNorm", "Linear", "ReLU"}
+    assert_close(model(X), Block.forward(model, X))
+
+
+def test_slower_in_all(model, fast, monkeypatch):
+    """Nobody's fault alone."""
+    before = dict(model.named_modules())
+    monkeypatch.setattr(_inject, "_compared", lambda model, sample, rows: (1.0, 1.2 if len({row.layer for row in rows}) > 1 else 0.9))
+    injection = kpkg.inject(model, sample_input=X, verbose=False)
+    assert not injection.replaced and dict(model.named_modules()) == before
+    assert {row.status for row in injection.rows} == {"kept: the model as a whole is slower with them all"}
+
+
+def test_comparison_leaves_replacements_in(model, fast):
+    injection = kpkg.inject(model, sample_input=X, verbose=False)
+    without, with_them = _inject._compared(model, X, injection.replaced)
+    assert without > 0 and with_them > 0 and set(kinds(model).values()) == {"kpkg"}
+
+
 def test_wrong_results_stay_out(model, fast, monkeypatch):
     monkeypatch.setattr(kpkg.nn.GELU, "_arguments", lambda self, x: (x * 1.01, "none"))
     injection = kpkg.inject(model, sample_input=X, verbose=False)

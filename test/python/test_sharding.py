@@ -1,4 +1,4 @@
-"""Ops on DTensors over two gloo processes on this machine.
+"""Ops on DTensors over two and four gloo processes on this machine.
 
 SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
 """
@@ -14,7 +14,7 @@ import pytest
 from conftest import BUILD, ROOT
 
 
-@pytest.mark.parametrize("count", [2])
+@pytest.mark.parametrize("count", [2, 4])
 def test_gloo(count, packages):
     with socket.socket() as free:
         free.bind(("127.0.0.1", 0))

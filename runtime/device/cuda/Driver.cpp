@@ -3,6 +3,7 @@
 #include "runtime/device/cuda/Driver.h"
 #include "runtime/device/cuda/Api.h"
 
+#include <atomic>
 #include <array>
 #include <mutex>
 
@@ -128,17 +129,32 @@ Result<bool> isCapturing(Stream stream) {
   return state != notCapturing;
 }
 
-Result<void *> loadFunction(std::string_view image, const std::string &symbol, const std::string &imageName) {
+static std::atomic<uint64_t> loads, compilations;
+
+LoadCounts loadCounts() { return {loads.load(std::memory_order_relaxed), compilations.load(std::memory_order_relaxed)}; }
+
+Result<void *> loadImage(std::string_view image, const std::string &imageName) {
   auto api = driver();
   if (!api)
     return api.error();
   // The driver reads PTX up to a zero byte.
   std::string terminated(image);
-  void *library = nullptr, *kernel = nullptr, *function = nullptr;
+  void *library = nullptr;
   std::string call = "cuLibraryLoadData of '" + imageName + "'";
+  loads.fetch_add(1, std::memory_order_relaxed);
+  if (!image.starts_with("\x7f" "ELF")) // text, and no machine code
+    compilations.fetch_add(1, std::memory_order_relaxed);
   if (Status status = check((*api)->libraryLoad(&library, terminated.c_str(), nullptr, nullptr, 0, nullptr, nullptr, 0), call.c_str()); !status)
     return status.error();
-  if (Status status = check((*api)->libraryKernel(&kernel, library, symbol.c_str()), ("cuLibraryGetKernel of '" + symbol + "'").c_str()); !status)
+  return library;
+}
+
+Result<void *> findFunction(void *loadedImage, const std::string &symbol) {
+  auto api = driver();
+  if (!api)
+    return api.error();
+  void *kernel = nullptr, *function = nullptr;
+  if (Status status = check((*api)->libraryKernel(&kernel, loadedImage, symbol.c_str()), ("cuLibraryGetKernel of '" + symbol + "'").c_str()); !status)
     return status.error();
   if (Status status = check((*api)->kernelFunction(&function, kernel), "cuKernelGetFunction"); !status)
     return status.error();

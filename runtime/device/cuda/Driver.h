@@ -57,8 +57,15 @@ Status synchronize(Stream stream);
 /// Whether work on the stream is being recorded into a graph.
 Result<bool> isCapturing(Stream stream);
 
-/// Loads machine code or PTX into the current context and finds a kernel in it. Never unloaded: graphs may refer to it.
-Result<void *> loadFunction(std::string_view image, const std::string &symbol, const std::string &imageName);
+/// Loads machine code or PTX. Never unloaded: graphs may refer to it.
+Result<void *> loadImage(std::string_view image, const std::string &imageName);
+/// A kernel of a loaded image, in the current context.
+Result<void *> findFunction(void *loadedImage, const std::string &symbol);
+/// How many images `loadImage` gave to the driver in this process, and how many of them the driver had to compile.
+struct LoadCounts {
+  uint64_t loads = 0, compilations = 0;
+};
+LoadCounts loadCounts();
 /// Lets a kernel use this much dynamic shared memory.
 Status allowShared(void *function, int64_t bytes);
 

@@ -94,7 +94,7 @@ def _has_tangent(args: tuple[Any, ...]) -> bool:
 def _with_tangents(op: Op, run: Callable[..., Any] | None, args: tuple[Any, ...]) -> Any:
     """Forward-mode derivatives are PyTorch's, by its implementation `run` of the op."""
     if run is None:
-        raise KernelError(f"{op.name} has no forward-mode derivative; for second derivatives take torch.func.jacrev twice")
+        raise KernelError(f"{op.name} has no forward-mode derivative: kpkg knows no implementation of it in PyTorch")
     op._native.count_fallback(f"{op.name} has no forward-mode derivative in its package: PyTorch's implementation runs for it")
     return run(*args)
 

@@ -7,7 +7,7 @@ from __future__ import annotations
 
 import fnmatch
 from collections.abc import Callable, Iterable
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from types import TracebackType
 from typing import Any
 
@@ -34,10 +34,19 @@ class Row:
     original_us: float | None = None
     kpkg_us: float | None = None
 
+    # What puts the replacement where the original is, and back.
+    _replacement: _Replacement | None = field(default=None, repr=False, compare=False)
+
     @property
     def is_replaced(self) -> bool:
         """Whether kpkg runs there now."""
         return self.status.startswith("replaced")
+
+
+@dataclass
+class _Replacement:
+    put: Callable[[], None]
+    take_out: Callable[[], None]
 
 
 class Injection:
@@ -52,7 +61,6 @@ class Injection:
         self.error: float | None = None
         self.original_us: float | None = None
         self.kpkg_us: float | None = None
-        self._undo: list[Callable[[], None]] = []
 
     @property
     def replaced(self) -> list[Row]:
@@ -61,11 +69,13 @@ class Injection:
 
     def restore(self) -> None:
         """Puts the original layers back. What was trained meanwhile stays: they share their parameters."""
-        while self._undo:
-            self._undo.pop()()
-        for row in self.rows:
-            if row.is_replaced:
-                row.status = "restored"
+        for row in reversed(self.replaced):
+            self._take_out(row, "restored")
+
+    def _take_out(self, row: Row, status: str) -> None:
+        assert row._replacement is not None, "only what is replaced is taken out"
+        row._replacement.take_out()
+        row.status = status
 
     def __enter__(self) -> Injection:
         return self
@@ -129,9 +139,6 @@ def inject(
     layers = [(name, layer) for name, layer in model.named_modules() if _adapted.counterpart(type(layer)) and wanted(name, type(layer).__name__)]
     samples = None if sample_input is None else _take_samples(model, sample_input, dict(layers), wanted)
     timed: dict[Any, tuple[float, float]] = {}
-    if samples is not None:
-        with torch.no_grad():
-            injection.original_us, _ = interleaved(lambda: _call(model, sample_input), None)
     for name, layer in layers:
         injection.rows.append(_replace_layer(injection, name, layer, samples, tolerance, timed))
     for name, owner, function, calls in samples.calls if samples is not None else ():
@@ -230,8 +237,13 @@ def _replace_layer(
     elif not _is_better(row, layer, made, *samples.inputs[name], tolerance, timed):
         return row
     row.status = "replaced" if samples is not None else "replaced (not checked)"
-    injection._undo.extend(_put(injection.model, layer, made))
+    _use(row, _exchange(injection.model, layer, made))
     return row
+
+
+def _use(row: Row, replacement: _Replacement) -> None:
+    row._replacement = replacement
+    replacement.put()
 
 
 def _is_better(
@@ -283,23 +295,21 @@ def _is_fast(row: Row, original_us: float, kpkg_us: float) -> bool:
     return False
 
 
-def _put(model: nn.Module, layer: nn.Module, made: nn.Module) -> list[Callable[[], None]]:
-    """Puts `made` wherever the model has `layer`; gives what undoes it."""
+def _exchange(model: nn.Module, layer: nn.Module, made: nn.Module) -> _Replacement:
+    """`made` wherever the model has `layer`."""
+    places = [(parent, name) for parent in model.modules() for name, child in parent._modules.items() if child is layer]
 
-    def undo(parent: nn.Module, name: str) -> Callable[[], None]:
-        def put_back() -> None:
+    def put() -> None:
+        for parent, name in places:
+            parent._modules[name] = made
+        made.train(layer.training)
+
+    def take_out() -> None:
+        for parent, name in places:
             parent._modules[name] = layer
-            layer.train(made.training)
+        layer.train(made.training)
 
-        return put_back
-
-    done = []
-    for parent in list(model.modules()):
-        for name, child in list(parent._modules.items()):
-            if child is layer:
-                parent._modules[name] = made
-                done.append(undo(parent, name))
-    return done
+    return _Replacement(put, take_out)
 
 
 def _replace_calls(
@@ -330,30 +340,89 @@ def _replace_calls(
     if not _is_fast(row, *times):
         return row
     row.status = "replaced"
-    injection._undo.append(_wrap_calls(owner, function, replacement))
+    _use(row, _within_forward(owner, function, replacement))
     return row
 
 
-def _wrap_calls(owner: nn.Module, function: Callable[..., Any], replacement: Callable[..., Any]) -> Callable[[], None]:
-    """Makes the layer's forward run with the replacement."""
-    if "forward" in owner.__dict__:
+def _within_forward(owner: nn.Module, function: Callable[..., Any], replacement: Callable[..., Any]) -> _Replacement:
+    """`replacement` for the calls of `function` that the layer's forward makes."""
+
+    def put() -> None:
+        if "forward" in owner.__dict__:
+            owner.forward._kpkg_calls[function] = replacement  # type: ignore[attr-defined]
+            return
+        table = {function: replacement}
+        plain = owner.forward
+
+        def forward(*args: Any, **kwargs: Any) -> Any:
+            with _adapted.Replacing(table):
+                return plain(*args, **kwargs)
+
+        forward._kpkg_calls = table  # type: ignore[attr-defined]
+        owner.forward = forward  # type: ignore[method-assign]
+
+    def take_out() -> None:
         table = owner.forward._kpkg_calls  # type: ignore[attr-defined]
-        table[function] = replacement
-        return lambda: table.pop(function)
-    table = {function: replacement}
-    plain = owner.forward
+        table.pop(function)
+        if not table:
+            owner.__dict__.pop("forward")
 
-    def forward(*args: Any, **kwargs: Any) -> Any:
-        with _adapted.Replacing(table):
-            return plain(*args, **kwargs)
-
-    forward._kpkg_calls = table  # type: ignore[attr-defined]
-    owner.forward = forward  # type: ignore[method-assign]
-    return lambda: owner.__dict__.pop("forward")
+    return _Replacement(put, take_out)
 
 
 def _check_model(injection: Injection, sample: Any, expected: Any) -> None:
+    """Compares the model's output, and keeps only kinds of replacements with which the model as a whole is not slower.
+
+    A layer is timed alone, and a function without what it costs to watch for its calls: in the model either may cost more than it gains.
+    """
     model = injection.model
     with torch.no_grad():
+        kinds: dict[str, list[Row]] = {}
+        for row in injection.replaced:
+            kinds.setdefault(row.layer, []).append(row)
+
+        def gain(kind: str) -> float:
+            return sum((row.original_us or 0.0) - (row.kpkg_us or 0.0) for row in kinds[kind])
+
+        if kinds:
+            injection.original_us, injection.kpkg_us = _compared(model, sample, injection.replaced)
+        for kind in sorted(kinds, key=lambda kind: (not kind.endswith("()"), gain(kind))):
+            is_slower = (injection.kpkg_us or 0.0) > (injection.original_us or 0.0)
+            if not kind.endswith("()") and not is_slower:
+                break
+            without, with_it = _compared(model, sample, kinds[kind])
+            if with_it > without:
+                for row in kinds[kind]:
+                    injection._take_out(row, "kept: the model as a whole is slower with it")
+                injection.original_us, injection.kpkg_us = _compared(model, sample, injection.replaced)
+        if injection.replaced and (injection.kpkg_us or 0.0) > (injection.original_us or 0.0) * _NOISE:
+            for row in reversed(injection.replaced):
+                injection._take_out(row, "kept: the model as a whole is slower with them all")
+        if not injection.replaced:
+            injection.original_us = injection.kpkg_us = interleaved(lambda: _call(model, sample), None)[0]
         injection.error, _ = compare(_call(model, sample), expected, None)
-        injection.kpkg_us, _ = interleaved(lambda: _call(model, sample), None)
+
+
+def _compared(model: nn.Module, sample: Any, rows: list[Row]) -> tuple[float, float]:
+    """Microseconds of the model without these replacements, which are in it now, and with them."""
+
+    def switch(with_them: int) -> None:
+        for row in rows:
+            assert row._replacement is not None, "only what is replaced is compared"
+            (row._replacement.put if with_them else row._replacement.take_out)()
+
+    with_them = True
+
+    def switch_if_other(wanted: int) -> None:
+        nonlocal with_them
+        if with_them != bool(wanted):
+            switch(wanted)
+            with_them = bool(wanted)
+
+    def call() -> Any:
+        return _call(model, sample)
+
+    try:
+        return interleaved(call, call, seconds=0.3, switch=switch_if_other)
+    finally:
+        switch_if_other(1)

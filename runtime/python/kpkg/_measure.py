@@ -61,19 +61,28 @@ def _clock(function: Callable[[], Any], calls: int) -> float:
     return (time.perf_counter() - start) / calls
 
 
-def interleaved(first: Callable[[], Any], second: Callable[[], Any] | None, seconds: float = 0.1, rounds: int = 7) -> tuple[float, float]:
-    """Microseconds of one call of each (0 for an absent second), medians over rounds in which they take turns, in about `seconds` in all."""
+def interleaved(
+    first: Callable[[], Any], second: Callable[[], Any] | None, seconds: float = 0.1, rounds: int = 7, switch: Callable[[int], None] | None = None
+) -> tuple[float, float]:
+    """Microseconds of one call of each (0 for an absent second), medians over rounds in which they take turns, in about `seconds` in all.
+
+    `switch` is told the number of the function, 0 or 1, before each of its turns, outside of what is timed.
+    """
     functions = [f for f in (first, second) if f is not None]
-    for function in functions:
-        function()
-    if torch.cuda.is_initialized():
-        torch.cuda.synchronize()
-    slowest = max(_clock(function, 1) for function in functions)
+
+    def turn(k: int, calls: int) -> float:
+        if switch is not None:
+            switch(k)
+        return _clock(functions[k], calls)
+
+    for k in range(len(functions)):
+        turn(k, 1)
+    slowest = max(turn(k, 1) for k in range(len(functions)))
     calls = max(1, min(1000, int(seconds / (slowest * rounds * len(functions) + 1e-9))))
     times: list[list[float]] = [[] for _ in functions]
     for i in range(rounds):
         for k in range(len(functions)) if i % 2 else reversed(range(len(functions))):
-            times[k].append(_clock(functions[k], calls) * 1e6)
+            times[k].append(turn(k, calls) * 1e6)
     medians = [statistics.median(each) for each in times]
     return medians[0], medians[1] if len(medians) > 1 else 0.0
 

@@ -9,7 +9,8 @@ from collections.abc import Callable
 from typing import Any
 
 import torch
-from torch.distributed.tensor import Partial, Placement, Replicate, Shard
+from torch.distributed.tensor import DTensor, Partial, Placement, Replicate, Shard
+from torch.distributed.tensor._op_schema import RuntimeSchemaInfo
 from torch.distributed.tensor.experimental import register_sharding as _register
 
 # One way to run: placements of the results, and of all arguments (None for those that are no tensors).
@@ -55,18 +56,19 @@ def _norm(*arguments: Any) -> list[Way]:
     return [([p], _placed(arguments, p, only=0)) for p in (Replicate(), *(Shard(d) for d in range(rows)))]
 
 
-def _norm_gradient(results: int) -> Callable[..., list[Way]]:
-    """(grad, input, normalized_shape, weight, ...): with sharded rows the gradients of the weights are sums of parts."""
+def _norm_gradient(*arguments: Any) -> list[Way]:
+    """(grad, input, normalized_shape, weight, eps, whether each result but the first is asked for): with sharded rows those are sums of parts."""
+    rows = arguments[0].ndim - len(arguments[2])
+    asked = arguments[5:]
 
-    def ways(*arguments: Any) -> list[Way]:
-        rows = arguments[0].ndim - len(arguments[2])
-        found: list[Way] = [([Replicate()] * results, _placed(arguments, Replicate()))]
-        for d in range(rows):
-            placements = [Shard(d) if i < 2 else None if not _is_tensor(a) else Replicate() for i, a in enumerate(arguments)]
-            found.append(([Shard(d), *(Partial() for _ in range(results - 1))], placements))
-        return found
+    def results(first: Placement, others: Placement) -> list[Any]:
+        return [first, *(others if is_asked else None for is_asked in asked)]
 
-    return ways
+    found: list[Way] = [(results(Replicate(), Replicate()), _placed(arguments, Replicate()))]
+    for d in range(rows):
+        placements = [Shard(d) if i < 2 else None if not _is_tensor(a) else Replicate() for i, a in enumerate(arguments)]
+        found.append((results(Shard(d), Partial()), placements))
+    return found
 
 
 def _gemm(
@@ -119,7 +121,7 @@ def _linear(input: Any, weight: Any, bias: Any = None, *rest: Any) -> list[Way]:
 _RULES: dict[str, Callable[..., list[Way]]] = {
     **{name: _elementwise for name in _ELEMENTWISE},
     "softmax": _along(1), "log_softmax": _along(1), "softmax_autograd": _along(2), "log_softmax_autograd": _along(2),
-    "layer_norm": _norm, "rms_norm": _norm, "layer_norm_autograd": _norm_gradient(3), "rms_norm_autograd": _norm_gradient(2),
+    "layer_norm": _norm, "rms_norm": _norm, "layer_norm_autograd": _norm_gradient, "rms_norm_autograd": _norm_gradient,
     "gemm": _gemm, "linear": _linear,
 }  # fmt: skip
 
@@ -136,5 +138,15 @@ def register_sharding() -> list[str]:
         namespace, _, local = name.partition("::")
         if namespace == "kpkg" and local in _RULES and name not in _registered:
             _registered.add(name)
-            _register(getattr(torch.ops.kpkg, local).default)(_RULES[local])
+            overload = getattr(torch.ops.kpkg, local).default
+            _register(overload)(_RULES[local])
+            _decide_by_all_arguments(overload)
     return sorted(_registered)
+
+
+def _decide_by_all_arguments(overload: Any) -> None:
+    """PyTorch keeps what a rule answered, by the tensors and, for ops that are registered by its public function, integers: also by the other arguments."""
+    propagator: Any = DTensor._op_dispatcher.sharding_propagator
+    kinds = [str(argument.type) for argument in overload._schema.arguments]
+    first = next((i for i, kind in enumerate(kinds) if "Tensor" not in kind), len(kinds))
+    propagator.register_op_strategy(overload, propagator.op_strategy_funcs[overload], RuntimeSchemaInfo(first, needs_pytree=True))

@@ -27,7 +27,8 @@ if TYPE_CHECKING:
     from kpkg._library import Op
 
 _FUEL = 100_000  # instructions per call; the runtime has its own limit, and this one is never the smaller in practice
-_FORKS = 6  # branches, one inside the other, of which both ways are taken
+_FORKS = 6  # branches, one inside the other, of which both ways are taken,
+_ALL_FORKS = 16  # and those in all: what is left of a plan runs for each
 
 _SYMBOLIC = (torch.SymInt, torch.SymFloat, torch.SymBool)
 
@@ -88,7 +89,7 @@ class _Machine:
         self.op = op
         self.module = module
         self.fuel = _FUEL
-        self.forks = 0
+        self.forks = self.all_forks = 0
 
     def run(self, index: int, arguments: list[Any]) -> list[Any]:
         function = self.module.functions[index]
@@ -98,10 +99,11 @@ class _Machine:
 
     def _run_either(self, function: _Function, ways: list[tuple[list[Any], int]]) -> list[Any] | None:
         """The results of the rest of the function where they are the same for each (registers, position), else None."""
-        if self.forks == _FORKS:
+        if self.forks == _FORKS or self.all_forks == _ALL_FORKS or any(_only_raises(function, position) for _, position in ways):
             return None
         fuel = self.fuel
         self.forks += 1
+        self.all_forks += 1
         try:
             first, *others = (self._run_from(function, registers, position) for registers, position in ways)
         except KernelError:  # of a way that may not be the one to take
@@ -190,6 +192,21 @@ def _are_same(first: Any, second: Any) -> bool:
     if isinstance(first, _SYMBOLIC) or isinstance(second, _SYMBOLIC):
         return isinstance(first, _SYMBOLIC) and isinstance(second, _SYMBOLIC) and first.node.expr == second.node.expr
     return type(first) is type(second) and first == second
+
+
+def _only_raises(function: _Function, position: int) -> bool:
+    """Whether nothing but an error comes from here: the branch is a check of the arguments, and no choice."""
+    for _ in range(len(function.code)):
+        name = function.code[position].op
+        if name == "raise":
+            return True
+        if name == "jump":
+            position = function.code[position].immediates[0]
+        elif name in _PURE or name in _CONSTANTS:
+            position += 1
+        else:
+            return False
+    return False
 
 
 def _end_of_loop(function: _Function, position: int) -> int:

@@ -47,6 +47,7 @@ def _extension() -> ctypes.CDLL:
     use_dispatch_state(
         int(keys.AutogradFunctionality), [int(key) for key in modes], [int(keys.AutocastCPU), int(keys.AutocastCUDA)],
         lambda key: torch._C._dispatch_tls_is_dispatch_key_included(_key(key)), lambda key: torch._C._dispatch_tls_is_dispatch_key_excluded(_key(key)),
+        torch.float64,
     )  # fmt: skip
     # Without a backward, PyTorch would warn in backward() and go on with gradients missing: that must be an error.
     warnings.filterwarnings("error", message=".*autograd kernel was not registered to the Autograd key")
@@ -149,7 +150,7 @@ def _register_autograd(op: Op, namespace: str, forward: Op | None) -> None:
     for call in (op._torch, op._default):
         if not isinstance(call._op, Unrecorded):
             types, asked = (torch.Tensor, torch.nn.Parameter), (torch.is_grad_enabled, torch._C._len_torch_function_stack)
-            call._op = Unrecorded(call._op, _autograd.recorder(name), *types, *asked, vars(torch.autograd.forward_ad))
+            call._op = Unrecorded(call._op, _autograd.recorder(name), *types, *asked, vars(torch.autograd.forward_ad), _transforms.casts(op))
 
 
 def _register_fakes(op: Op, namespace: str, has_out: bool) -> None:
@@ -165,7 +166,7 @@ def _register_fakes(op: Op, namespace: str, has_out: bool) -> None:
 
     torch.library.register_fake(name, fake, lib=fragment)
     if any(a.is_tensor for a in op.arguments) and not any(a.mutates for a in op.arguments):
-        _transforms.register_autocast(name, local, fragment)
+        _transforms.register_autocast(name, op, fragment)
         _transforms.register_vmap(name, local, lambda: _current_ops[name], fragment)
     if any(a.mutates for a in op.arguments):
         _register_version_bump(fragment, namespace, local, "default")

@@ -6,6 +6,7 @@ SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
 from __future__ import annotations
 
 from collections.abc import Callable
+from functools import partial
 from typing import Any
 
 import torch
@@ -24,12 +25,20 @@ _FLOAT32_CUDA = {
 _FLOAT32_CPU = {f"kpkg::{name}" for name in "avg_pool3d cross_entropy".split()}
 
 
-def _autocast_dtype(name: str, device: str, tensors: list[Tensor]) -> torch.dtype | None:
-    """The dtype that float arguments are cast to; None leaves them."""
-    if name.startswith("kpkg::") and name in _LOWER:
-        return torch.get_autocast_dtype(device)
-    if name in (_FLOAT32_CUDA if device == "cuda" else _FLOAT32_CPU):
-        return torch.float32
+def casts(op: Op) -> tuple[Any, Any] | None:
+    """What the op's float arguments become under autocast on the CPU and on CUDA devices: a dtype, what gives it, or None, which leaves them unless
+    they have several dtypes. None for an op that autocast does nothing to."""
+    if not any(a.is_tensor for a in op.arguments) or any(a.mutates for a in op.arguments):
+        return None
+    if op.name in _LOWER:
+        return partial(torch.get_autocast_dtype, "cpu"), partial(torch.get_autocast_dtype, "cuda")
+    return torch.float32 if op.name in _FLOAT32_CPU else None, torch.float32 if op.name in _FLOAT32_CUDA else None
+
+
+def _autocast_dtype(cast: Any, tensors: list[Tensor]) -> torch.dtype | None:
+    """The dtype that float arguments are cast to; None leaves them. `cast` is that of `casts`."""
+    if cast is not None:
+        return cast() if callable(cast) else cast  # type: ignore[no-any-return]
     dtypes = {t.dtype for t in tensors if t.is_floating_point()}
     if len(dtypes) < 2:
         return None
@@ -45,24 +54,26 @@ def _cast(value: Any, dtype: torch.dtype) -> Any:
     return value
 
 
-def register_autocast(name: str, local: str, fragment: torch.library.Library) -> None:
-    """Makes op `name` of the dispatcher follow torch.autocast on the CPU and on CUDA devices. Other namespaces' ops have mixed dtypes promoted."""
-    namespace = name.partition("::")[0]
+def register_autocast(name: str, op: Op, fragment: torch.library.Library) -> None:
+    """Makes `name` of the dispatcher, which is `op`, follow torch.autocast on the CPU and on CUDA devices. Other namespaces' ops have mixed dtypes promoted."""
+    namespace, _, local = name.partition("::")
     overload = getattr(getattr(torch.ops, namespace), local).default
-    public = f"{namespace.partition('__')[0]}::{local}"
+    by_device = casts(op)
+    if by_device is None:
+        return
 
-    def kernel(device: str) -> Callable[..., Any]:
+    def kernel(device: str, cast: Any) -> Callable[..., Any]:
         key = torch._C.DispatchKeySet(getattr(torch._C.DispatchKey, f"Autocast{device.upper()}"))
 
         def run(*args: Any) -> Any:
-            dtype = _autocast_dtype(public, device, [a for a in args if isinstance(a, Tensor)])
+            dtype = _autocast_dtype(cast, [a for a in args if isinstance(a, Tensor)])
             with torch._C._ExcludeDispatchKeyGuard(key):
                 return overload(*args) if dtype is None else overload(*(_cast(a, dtype) for a in args))
 
         return run
 
-    for device in ("cpu", "cuda"):
-        fragment.impl(local, kernel(device), f"Autocast{device.upper()}")
+    for device, cast in zip(("cpu", "cuda"), by_device):
+        fragment.impl(local, kernel(device, cast), f"Autocast{device.upper()}")
 
 
 # ---- vmap ------------------------------------------------------------------------------------------------------------------------------------

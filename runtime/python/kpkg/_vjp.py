@@ -14,6 +14,8 @@ from typing import Any
 
 import torch
 from torch import Tensor
+from torch._functorch.eager_transforms import enable_inplace_requires_grad
+from torch.autograd import forward_ad
 
 from kpkg import _aten, _aten_sequences, _policy
 from kpkg._library import Op
@@ -43,16 +45,19 @@ def differentiate(function: Callable[..., Any], arguments: Sequence[Any], wanted
 
     Zeros where a result does not depend on an argument. With gradients enabled, these gradients can be differentiated again.
     """
-    if torch._C._are_functorch_transforms_active():
+    has_tangents = forward_ad._current_level >= 0 and any(_tangent(value) is not None for value in (*arguments, *grads))
+    if torch._C._are_functorch_transforms_active() and not has_tangents:
         return _differentiate_functionally(function, arguments, wanted, grads)
     again = torch.is_grad_enabled()
 
     def leaf(i: int, value: Any) -> Any:
         if not isinstance(value, Tensor) or (again and (value.requires_grad or i not in wanted)):
             return value
-        return value.detach().requires_grad_(i in wanted)
+        tangent = _tangent(value)  # which detach() takes off
+        fresh = value.detach().requires_grad_(i in wanted)
+        return fresh if tangent is None else forward_ad.make_dual(fresh, tangent)
 
-    with _recorded():
+    with _recorded(), enable_inplace_requires_grad(True):  # of leaves of its own, which transforms of torch.func do not see
         leaves = [leaf(i, value) for i, value in enumerate(arguments)]
         results = function(*leaves)
         results = results if isinstance(results, tuple) else (results,)
@@ -62,6 +67,10 @@ def differentiate(function: Callable[..., Any], arguments: Sequence[Any], wanted
             return [torch.zeros_like(x) for x in inputs]
         found = torch.autograd.grad([r for r, _ in pairs], inputs, [g.expand(r.shape) for r, g in pairs], allow_unused=True, create_graph=again)
     return [torch.zeros_like(x) if g is None else g for x, g in zip(inputs, found)]
+
+
+def _tangent(value: Any) -> Tensor | None:
+    return forward_ad.unpack_dual(value).tangent if isinstance(value, Tensor) and forward_ad._current_level >= 0 else None
 
 
 def _differentiate_functionally(function: Callable[..., Any], arguments: Sequence[Any], wanted: Sequence[int], grads: Sequence[Tensor | None]) -> list[Tensor]:
@@ -106,11 +115,6 @@ _BY_RESULT: dict[str, Callable[..., Tensor]] = {
     "kpkg::sigmoid": lambda grad, out: aten.sigmoid_backward(grad, out),
     "kpkg::tanh": lambda grad, out: aten.tanh_backward(grad, out),
 }
-
-
-def has_formula(name: str) -> bool:
-    """Whether PyTorch has the gradient of op `name` as an expression, for which nothing has to be recorded."""
-    return name in _BY_RESULT
 
 
 def fallback_of_gradient(backward: Op, forward: Op) -> Callable[..., Any] | None:

@@ -1,5 +1,6 @@
 // Calls on a GPU through a stand-in for the driver: choice, parameters, launch shape, capture, errors, copies.
 // SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
+#include "runtime/device/cuda/Driver.h"
 #include "test/runtime/device/cuda/fake_driver.h"
 #include "test/runtime/package/SamplePackage.h"
 
@@ -75,6 +76,24 @@ TEST_F(CudaCall, PacksParametersAndLaunches) {
   EXPECT_TRUE(scale(onDevice(x, {10, 64}), onDevice(y, {10, 64})));
   EXPECT_EQ(fake->loads, 1);
   EXPECT_EQ(fake->launches, 2);
+}
+
+TEST_F(CudaCall, KernelsOfOneImageShareIt) {
+  ASSERT_TRUE(scale(onDevice(x, {10, 64}), onDevice(y, {10, 64})));
+  ASSERT_TRUE(scale(onDevice(x, {4, 63}), onDevice(y, {4, 63})));
+  EXPECT_STREQ(fake->symbol, "any_kernel");
+  EXPECT_EQ(fake->loads, 1);
+  ASSERT_TRUE(library->prewarm({KPKG_DEVICE_CUDA, 0}));
+  EXPECT_EQ(fake->loads, 1);
+}
+
+TEST_F(CudaCall, SaysWhatTheDriverLoadedAndCompiled) {
+  auto code = [&] { return json::parse(library->op("test::scale")->kernelInfo()).at("process_code"); };
+  int loads = code().at("loads"), compilations = code().at("compilations");
+  ASSERT_TRUE(cuda::loadImage("\x7f" "ELF of machine code", "sample"));
+  EXPECT_EQ(code(), json({{"loads", loads + 1}, {"compilations", compilations}}));
+  ASSERT_TRUE(cuda::loadImage(".version 9.0", "sample"));
+  EXPECT_EQ(code(), json({{"loads", loads + 2}, {"compilations", compilations + 1}}));
 }
 
 TEST_F(CudaCall, PlansSeeTheProcessorsOfTheirDevice) {
