@@ -36,6 +36,7 @@ import kpkg
 
 DEVICE = "cuda"
 CHECKED = [(128, 256, 64), (1000, 1032, 1000), (64, 8, 8), (777, 1000, 72), (1, 8, 64), (300, 264, 4104), (129, 264, 0)]
+GEMM_CHECKED = [(100, 75, 333), (4097, 129, 65), (520, 515, 521), (64, 72, 4100), (16, 520, 1032), (2, 1000, 520), (512, 512, 8192)]
 TIMED = [(4096, 4096, 4096), (8192, 8192, 8192), (8192, 8192, 1024), (8192, 8192, 512), (4096, 14336, 4096), (5632, 3072, 8192), (2048, 2048, 2048),
          (4096, 24576, 1536), (4096, 7168, 16384), (4096, 4096, 7168), (4096, 7168, 2048), (4096, 2112, 7168), (1024, 1024, 1024), (512, 512, 512)]
 SMALL = [(m, n, k) for n, k in ((4096, 4096), (8192, 8192), (14336, 4096), (57344, 7168)) for m in (1, 2, 4, 8, 16, 32, 64, 128)]
@@ -43,7 +44,8 @@ ODD = [(5000, 3000, 1111), (4000, 4100, 4224), (1111, 2222, 3333)]
 BATCHED = [(16, 1024, 1024, 1024), (64, 512, 512, 512), (256, 128, 128, 64), (32, 2048, 2048, 128)]
 ACTIVATIONS: dict[str, Callable[[Tensor], Tensor]] = {"relu": torch.relu, "gelu": torch.nn.functional.gelu, "silu": torch.nn.functional.silu}
 ATTENTION_CHECKED = [(1, 128, 1), (3, 384, 1), (16, 1024, 1), (4, 512, 8)]  # heads, sequence, factor of the queries: peaky softmax
-ATTENTION_TIMED = [(4, 16, 4096), (8, 16, 2048), (1, 16, 16384), (16, 16, 1024)]
+ATTENTION_GEMM_CHECKED = [(100, 75, 333), (4097, 129, 65), (520, 515, 521), (64, 72, 4100), (16, 520, 1032), (2, 1000, 520), (512, 512, 8192)]
+TIMED = [(4, 16, 4096), (8, 16, 2048), (1, 16, 16384), (16, 16, 1024)]
 
 
 def normal(*shape: int, dtype: torch.dtype = torch.bfloat16) -> Tensor:
@@ -111,7 +113,7 @@ def gemm_checks() -> list[dict[str, Any]]:
     gemm, batched = torch.ops.kpkg.gemm, torch.ops.kpkg.gemm_batched
     checks = []
     for dtype in (torch.bfloat16, torch.float16):
-        for m, n, k in [*CHECKED, (100, 75, 333), (4097, 129, 65)]:
+        for m, n, k in [*CHECKED, *GEMM_CHECKED]:
             for order in ("nn", "nt", "tn", "tt"):
                 a, b = matrix(m, k, order[0], dtype), matrix(k, n, order[1], dtype)
                 checks.append(check([str(dtype), m, n, k, order], lambda: gemm(a, b), lambda: a @ b, a.double() @ b.double()))
