@@ -84,6 +84,8 @@ def samples(dtype: torch.dtype, generator: torch.Generator) -> Iterator[Sample]:
     yield Sample(paged(8, 2, 1, 16, 64, 1, 16, 17, 250), label="pages of 16")
     yield Sample(paged(4, 4, 2, 48, 32, 500, 49, 0), {"window": 100}, label="pages of 48, window")
     yield Sample(paged(4, 1, 1, 256, 24, 700, 256), {"softcap": 5.0}, label="pages of 256")
+    latent = make(2, 1, 150, 576)
+    yield Sample((make(2, 16, 1, 576), latent, latent[..., :512], lengths(150, 33)), {"scale": 0.1}, label="latent attention")
     rows = make(2, 1, 6, 24).transpose(1, 2)
     caches = (make(2, 333, 3, 24).transpose(1, 2), make(2, 333, 3, 24).transpose(1, 2))
     yield Sample((rows, *caches, lengths(333, 41)), label="heads behind positions")
