@@ -95,6 +95,8 @@ class Profile:
             f"{_form(r['of_limit'], '.0%'):>6}  {r['instance']} ({r['device']})"
             for r in kernels
         ]
+        if any(launch["device_duration_ns"] is not None for launch in self.records["launches"]):
+            lines.append("device times are between events around each launch: some microseconds longer than the kernel alone")
         if self.records["dropped"]:
             lines.append(f"{self.records['dropped']} records more than are kept were dropped")
         return "\n".join(lines)
