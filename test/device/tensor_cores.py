@@ -44,8 +44,7 @@ ODD = [(5000, 3000, 1111), (4000, 4100, 4224), (1111, 2222, 3333)]
 BATCHED = [(16, 1024, 1024, 1024), (64, 512, 512, 512), (256, 128, 128, 64), (32, 2048, 2048, 128)]
 ACTIVATIONS: dict[str, Callable[[Tensor], Tensor]] = {"relu": torch.relu, "gelu": torch.nn.functional.gelu, "silu": torch.nn.functional.silu}
 ATTENTION_CHECKED = [(1, 128, 1), (3, 384, 1), (16, 1024, 1), (4, 512, 8)]  # heads, sequence, factor of the queries: peaky softmax
-ATTENTION_GEMM_CHECKED = [(100, 75, 333), (4097, 129, 65), (520, 515, 521), (64, 72, 4100), (16, 520, 1032), (2, 1000, 520), (512, 512, 8192)]
-TIMED = [(4, 16, 4096), (8, 16, 2048), (1, 16, 16384), (16, 16, 1024)]
+ATTENTION_TIMED = [(4, 16, 4096), (8, 16, 2048), (1, 16, 16384), (16, 16, 1024)]
 
 
 def normal(*shape: int, dtype: torch.dtype = torch.bfloat16) -> Tensor:
