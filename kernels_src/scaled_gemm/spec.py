@@ -12,9 +12,18 @@ from opspec import OpSpec, Sample, normal
 from torch import Tensor
 
 
+def spread(scale: Tensor, rows: int, columns: int) -> Tensor:
+    """A scale for every element: those given are for all, for rows or columns, or for blocks of 128."""
+    if scale.numel() == 1:
+        return scale.reshape(1, 1).expand(rows, columns)
+    for dim, extent in ((0, rows), (1, columns)):
+        if scale.shape[dim] not in (1, extent):
+            scale = scale.repeat_interleave(128, dim)[tuple(slice(extent) if d == dim else slice(None) for d in range(2))]
+    return scale.expand(rows, columns)
+
+
 def scaled(mat_a: Tensor, mat_b: Tensor, scale_a: Tensor, scale_b: Tensor, out_dtype: torch.dtype, bias: Tensor | None = None) -> Tensor:
-    product = (mat_a.double() @ mat_b.double()) * scale_a.reshape(scale_a.shape if scale_a.numel() != 1 else ())
-    product = product * scale_b.reshape(scale_b.shape if scale_b.numel() != 1 else ())
+    product = (mat_a.double() * spread(scale_a, *mat_a.shape)) @ (mat_b.double() * spread(scale_b, *mat_b.shape))
     return product if bias is None else product + bias
 
 
@@ -41,6 +50,10 @@ def samples(dtype: torch.dtype, generator: torch.Generator) -> Iterator[Sample]:
         bias = normal((n,), dtype, generator)
         yield Sample((a, b, scale(m, 1), scale(1, n), dtype, bias), label=f"{m}x{n}x{k} {kind} by rows, bias")
         strided = bytes_of(kind, k, 2 * n)[:, ::2]
+        if kind != torch.int8:
+            rows, depth, columns = -(-m // 128), -(-k // 128), -(-n // 128)
+            yield Sample((a, b, scale(m, depth), scale(depth, columns), dtype, bias), label=f"{m}x{n}x{k} {kind} blocks of 128 along k")
+            yield Sample((a, b, scale(rows, depth), scale(depth, columns), dtype), label=f"{m}x{n}x{k} {kind} blocks of 128 x 128")
         yield Sample((bytes_of(kind, k, m).t(), strided, scale(m, 1), scale(1), dtype), label=f"{m}x{n}x{k} {kind} strided")
 
 
