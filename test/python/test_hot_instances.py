@@ -52,7 +52,7 @@ HOT = [
     Hot("elementwise/elementwise.k", "map_two_dense", "T=[float32, bfloat16], F=[BINARY[0]]", 2, 1),
     # Loops that load ahead: before the loop, and in it for one tile more than is used.
     Hot("reduction/reduction.k", "reduce_rows", 'T=[float32, bfloat16], KIND=["sum"], COLS=[4096]', 3, 0, (4096, 8192)),
-    Hot("reduction/argmax.k", "arg_rows", ROWS_OF_4096, 3, 0),
+    Hot("reduction/argmax.k", "arg_rows", ROWS_OF_4096, 3, 0, (4096, 8192)),
     Hot("scan/scan.k", "scan_rows", 'T=[float32, bfloat16], KIND=["sum"], COLS=[LENGTHS[-1]]', 2, 1, (512, 512)),
 ]
 
