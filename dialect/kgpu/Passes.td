@@ -26,7 +26,7 @@ def KgpuPersistBlocks : KgpuPass<"kgpu-persist-blocks"> {
 }
 
 def KgpuRingLoads : KgpuPass<"kgpu-ring-loads"> {
-  let summary = "fetches what later iterations load, in persistent kernels with stages";
+  let summary = "fetches what later iterations load, in kernels whose launch asks for it";
 }
 
 def KgpuTensorStores : KgpuPass<"kgpu-tensor-stores"> {

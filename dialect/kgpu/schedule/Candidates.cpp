@@ -7,7 +7,10 @@
 //    exchanging partial sums take longer than the data;
 //  * at least two CTAs on an SM, and 48 KB of loads on their way on an SM;
 //  * rows up to 1 KB on lanes of a warp, several of them in a CTA;
-//  * a row that one CTA cannot hold beside another one is spread over a cluster: 32 KB a CTA;
+//  * a row that one CTA cannot hold beside another one is spread over a cluster, so that an SM holds parts of several rows: four CTAs of 256 threads. Those
+//    exchange partial sums while others load and store;
+//  * where a CTA of the largest cluster takes 512 threads and less than 64 KB of its row, or all registers, or reads more weights than row, clusters
+//    stay and go over rows, with the next row on its way to shared memory;
 //  * kernels without a reduction: many threads with one or two vectors each.
 #include "dialect/kgpu/schedule/Candidates.h"
 #include "dialect/kgpu/async/StreamedDots.h"
@@ -23,9 +26,11 @@ constexpr int64_t kBytesInFlight = 48 * 1024;
 constexpr int64_t kWantedBytesInFlight = 96 * 1024;
 /// Addresses, predicates, partial sums: what a thread needs besides the elements of tiles.
 constexpr int64_t kFixedRegisters = 26;
-/// Rows above the first size are spread over clusters, in parts of the second.
-constexpr int64_t kClusterRow = 128 * 1024;
-constexpr int64_t kClusterPart = 32 * 1024;
+/// Rows above the first size are always spread over clusters, those from the second on where one CTA needs too much of an SM.
+constexpr int64_t kLongestRowOfCta = 128 * 1024;
+constexpr int64_t kShortestRowOfCluster = 48 * 1024;
+/// Of its row, that a CTA of 512 threads reads at least for its exchanges to be hidden by the other one on its SM.
+constexpr int64_t kPartThatHides = 64 * 1024;
 /// What a CTA reads at least to start while the kernel in front of it ends: below, waiting for that one takes longer than it hides.
 constexpr int64_t kOverlapBytes = 4 * 1024;
 /// Threads of a CTA that holds packed kernel blocks.
@@ -109,17 +114,60 @@ llvm::SmallVector<Launch> forMma(const Work &work, const TargetModel &target) {
   return result;
 }
 
+/// The smallest cluster of which an SM holds so many CTAs of this many threads; nothing when the largest one has too few registers for that, or when vectors do
+/// not divide a part of the row among so many threads.
+std::optional<unsigned> clusterFor(const Work &work, const TargetModel &target, unsigned threads, unsigned ctas) {
+  for (unsigned cluster = 2; cluster <= target.maxCluster; cluster *= 2) {
+    unsigned registers = kFixedRegisters + llvm::divideCeil(work.liveRegisters, int64_t(threads) * cluster);
+    int64_t atOnce = kVectorBytes * threads * cluster;
+    if (target.residentCtas(threads, registers * 3 / 4, 0) >= ctas && llvm::alignTo(work.widestBytes, atOnce) * 4 <= 5 * work.widestBytes)
+      return cluster;
+  }
+  return std::nullopt;
+}
+
 /// A row for the registers of several CTAs.
 llvm::SmallVector<Launch> forCluster(const Work &work, const TargetModel &target) {
   llvm::SmallVector<Launch> result;
-  uint64_t ctas = llvm::bit_ceil(static_cast<uint64_t>(llvm::divideCeil(work.widestBytes, kClusterPart)));
-  unsigned cluster = std::min<uint64_t>(ctas, target.maxCluster);
-  for (unsigned threads = 512; threads <= target.maxThreads; threads *= 2) {
-    if (threads * 2 <= 1024)
-      result.push_back({.threads = threads, .cluster = cluster, .minCtas = 2});
-    result.push_back({.threads = threads, .cluster = cluster});
+  unsigned threads = 256, ctas = 4;
+  std::optional<unsigned> cluster = clusterFor(work, target, threads, ctas);
+  bool stays = work.repeatedBytes > work.rowBytes;
+  if (!cluster) {
+    threads = 512, ctas = 2;
+    cluster = clusterFor(work, target, threads, ctas);
+    stays = stays || !cluster || work.rowBytes < kPartThatHides * *cluster;
+  }
+  if (!cluster)
+    ctas = 1, cluster = target.maxCluster;
+  auto addStaying = [&](unsigned part, unsigned wanted) {
+    int64_t slot = work.rowBytes / part;
+    if (work.isFetchable && slot * wanted < int64_t(target.sharedPerSm) && slot < int64_t(target.sharedPerCta))
+      result.push_back({.threads = threads, .cluster = part, .minCtas = wanted > 1 ? wanted : 0, .persistent = true, .stages = 1});
+  };
+  for (unsigned wanted = ctas; stays && wanted > 1; --wanted)
+    addStaying(*cluster, wanted);
+  for (unsigned wanted = ctas; !stays && wanted > 1; --wanted)
+    result.push_back({.threads = threads, .cluster = *cluster, .minCtas = wanted});
+  // One alone on its SM hides nothing: its next row is under way meanwhile, and it gets more to do between two exchanges.
+  unsigned part = *cluster;
+  while (part > 2 && work.rowBytes / part < kPartThatHides)
+    part /= 2;
+  if (stays || threads > 256) {
+    addStaying(part, 1);
+    addStaying(*cluster, 1);
+  }
+  for (; threads <= target.maxThreads; threads *= 2) {
+    if (stays && threads * ctas <= target.maxThreads)
+      result.push_back({.threads = threads, .cluster = *cluster, .minCtas = ctas});
+    result.push_back({.threads = threads, .cluster = *cluster});
   }
   return result;
+}
+
+/// Whether a CTA that has the whole row leaves no room for a second one on its SM.
+bool fillsSm(const Work &work, const TargetModel &target) {
+  constexpr int64_t fewestThreads = 256;
+  return work.rowBytes >= kShortestRowOfCluster && 2 * (work.liveRegisters + kFixedRegisters * fewestThreads) > target.registersPerSm;
 }
 
 llvm::SmallVector<Launch> forWork(const Work &work, const TargetModel &target) {
@@ -128,7 +176,7 @@ llvm::SmallVector<Launch> forWork(const Work &work, const TargetModel &target) {
   if (work.dotElements != 0)
     return forDot(work, target);
   bool mayUseClusters = work.reduces && !work.loops && !work.prints && target.hasDistributedShared;
-  if (work.widestBytes > kClusterRow && mayUseClusters)
+  if (work.widestBytes > kLongestRowOfCta && mayUseClusters)
     return forCluster(work, target);
   Estimate estimate{work, target};
   llvm::SmallVector<Launch> result;
@@ -152,9 +200,10 @@ llvm::SmallVector<Launch> forWork(const Work &work, const TargetModel &target) {
       add({.threads = threads, .minCtas = ctas});
   for (unsigned threads = fewest; threads <= target.maxThreads; threads *= 2)
     add({.threads = threads});
-  // A row that fills all registers of an SM may be easier for two of them.
-  if (2 * work.widestBytes > kClusterRow && mayUseClusters)
-    result.append(forCluster(work, target));
+  if (mayUseClusters && fillsSm(work, target)) {
+    llvm::SmallVector<Launch> spread = forCluster(work, target);
+    result.insert(result.begin(), spread.begin(), spread.end());
+  }
   return result;
 }
 
@@ -165,7 +214,7 @@ struct Early {
 
   void mark(Launch &launch) const {
     launch.earlyLoads = hoists;
-    launch.prefetch = prefetches;
+    launch.prefetch = launch.prefetch || (prefetches && launch.stages == 0);
   }
 };
 
@@ -188,7 +237,7 @@ bool isWorthwhile(const Launch &early, const Launch &late, bool prefetches) {
 bool isForAnyStrides(tile::KernelOp kernel, const Work &work) { return kernel.getVariant() == "any" && work.dotElements == 0; }
 
 /// What the kernel's author asks for, completed from `best`.
-std::optional<Launch> hinted(tile::KernelOp kernel, const TargetModel &target, Launch best) {
+std::optional<Launch> hinted(tile::KernelOp kernel, const TargetModel &target, const Work &work, Launch best) {
   mlir::DictionaryAttr hints = kernel.getScheduleAttr();
   if (!hints)
     return std::nullopt;
@@ -207,6 +256,10 @@ std::optional<Launch> hinted(tile::KernelOp kernel, const TargetModel &target, L
     best.minCtas = occupancy;
   if (unsigned cluster = hint("cluster"); cluster != 0 && best.blocks == 1)
     best.cluster = std::min(cluster, target.maxCluster);
+  if (unsigned stages = hint("stages"); stages != 0 && best.blocks == 1 && work.dotElements == 0 && work.mmaElements == 0) {
+    best.persistent = !work.loops;
+    best.stages = stages;
+  }
   return best;
 }
 } // namespace
@@ -233,6 +286,9 @@ llvm::SmallVector<Launch> candidates(tile::KernelOp kernel, const TargetModel &t
     llvm::erase_if(late, [](const Launch &launch) { return launch.minCtas != 0; });
   if (early)
     for (Launch launch : forWork(early->work, target)) {
+      // Who stays on its SM finds weights in the first cache, and registers are better used for the row.
+      if (launch.stages != 0)
+        break;
       if (!isWorthwhile(launch, late.front(), early->prefetches))
         break;
       early->mark(result.emplace_back(launch));
@@ -240,7 +296,7 @@ llvm::SmallVector<Launch> candidates(tile::KernelOp kernel, const TargetModel &t
   if (std::optional<Launch> launch = withRoles(kernel, target))
     result.push_back(*launch);
   result.append(late);
-  if (std::optional<Launch> launch = hinted(kernel, target, late.front())) {
+  if (std::optional<Launch> launch = hinted(kernel, target, work, late.front())) {
     result.insert(result.begin(), *launch);
     if (early)
       early->mark(*result.insert(result.begin(), *launch));

@@ -18,7 +18,7 @@
 //         }
 //         kgpu.async_wait 0
 //
-// On entry: tiles have layouts; kernels without `kgpu.persistent` or without `kgpu.stages` are left alone. On exit: wide loads of read-only views in the
+// On entry: tiles have layouts; kernels without `kgpu.stages`, or with products, for whose operands these are, are left alone. On exit: wide loads of read-only views in the
 // kernel's outermost loops, whose addresses follow from the loop's counter, are `kgpu.stages` iterations ahead. Nobody waits for anybody: a slot
 // is filled again by the thread that has read it. What every iteration reads again, and what the facts do not promise in vectors of four bytes, stays.
 #include "dialect/kgpu/Passes.h"
@@ -148,7 +148,8 @@ struct RingLoads final : impl::KgpuRingLoadsBase<RingLoads> {
   void runOnOperation() override {
     tile::KernelOp kernel = getOperation();
     Launch launch = getLaunch(kernel);
-    if (!launch.persistent || launch.stages == 0 || !targetOf(kernel).hasAsyncCopy)
+    bool hasProducts = kernel.walk([](tile::DotOp) { return WalkResult::interrupt(); }).wasInterrupted();
+    if (launch.stages == 0 || hasProducts || !targetOf(kernel).hasAsyncCopy)
       return;
     for (auto loop : llvm::make_early_inc_range(kernel.getBody().front().getOps<scf::ForOp>()))
       if (Pipelining pipelining(loop, launch); pipelining.find())

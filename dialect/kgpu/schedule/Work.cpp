@@ -131,6 +131,13 @@ bool dependsOnBlock(Value value, DenseMap<Value, bool> &known) {
   return known[value] = result;
 }
 
+/// Whether facts promise vectors of 16 bytes.
+bool isFetchable(tile::LoadOp load) {
+  tile::ViewType view = load.getView().getType();
+  tile::ViewFacts facts = view.getFacts();
+  return view.getUnit() >= 0 && facts.align >= 16 && facts.divisible * view.getElementBytes() >= 16;
+}
+
 /// Whether the op, in a packed kernel, would do the same as alone.
 bool isPackable(Operation *op) {
   if (isa<tile::PrintOp, tile::AssertOp, tile::DotOp, tile::ScanOp, tile::PermuteOp, tile::ForTilesOp>(op) ||
@@ -178,13 +185,21 @@ Work measure(tile::KernelOp kernel, const TargetModel &target) {
       }
     }
   });
-  DenseMap<Block *, int64_t> loaded;
+  DenseMap<Block *, int64_t> loaded, ofRow;
   DenseMap<Value, bool> known;
   kernel.getBody().walk([&](Operation *op) {
     RankedTensorType type = movedTile(op);
-    if (type && isa<tile::LoadOp, tile::GatherOp>(op) && 2 * bytesOf(type) >= work.widestBytes &&
-        llvm::any_of(op->getOperands(), [&](Value operand) { return dependsOnBlock(operand, known); }))
-      work.inputBytes = std::max(work.inputBytes, loaded[op->getBlock()] += bytesOf(type));
+    if (type && isa<tile::LoadOp, tile::GatherOp>(op) && 2 * bytesOf(type) >= work.widestBytes) {
+      if (llvm::any_of(op->getOperands(), [&](Value operand) { return dependsOnBlock(operand, known); })) {
+        work.inputBytes = std::max(work.inputBytes, loaded[op->getBlock()] += bytesOf(type));
+        if (isa<tile::LoadOp>(op)) {
+          work.rowBytes = std::max(work.rowBytes, ofRow[op->getBlock()] += bytesOf(type));
+          work.isFetchable = work.isFetchable && isFetchable(cast<tile::LoadOp>(op));
+        }
+      } else {
+        work.repeatedBytes += bytesOf(type);
+      }
+    }
     bool across = isa<tile::ReduceOp, tile::ArgReduceOp, tile::CombineOp, tile::ScanOp>(op);
     if (across && 2 * cast<RankedTensorType>(op->getOperand(0).getType()).getNumElements() >= work.widestElements)
       work.reduces = true;

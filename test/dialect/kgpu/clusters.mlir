@@ -3,14 +3,21 @@
 // RUN: kpkg-opt --gpu-pipeline=chip=sm_80 %s | FileCheck %s --check-prefix=ALONE
 // RUN: kpkg-opt --gpu-pipeline=chip=sm_90a --lower-nvvm %s | FileCheck %s --check-prefix=CODE
 
-// Each CTA waits for the others to run before it writes to them, with its loads still on their way. Then it waits for what they send.
+// Two CTAs on an SM have too little of such rows at a time to hide their exchanges: they stay and go over rows, with the next one on its way. Each waits
+// for the others to run before it writes to them, with its loads still on their way; then it waits for what they send, and for nothing else.
 // CHECK-LABEL: tile.kernel @long_rows
 // CHECK-SAME: kgpu.cluster = 8 : i32
+// CHECK-SAME: kgpu.min_ctas = 2 : i32
+// CHECK-SAME: kgpu.persistent
+// CHECK-SAME: kgpu.stages = 1 : i32
 // CHECK-SAME: kgpu.threads = 512 : i32
 // CHECK: %[[BARRIERS:.*]] = kgpu.alloc
 // CHECK: kgpu.exchange_init %[[BARRIERS]]
-// CHECK: tile.load
+// CHECK: kgpu.fetch
+// CHECK-NEXT: kgpu.async_commit
 // CHECK-NEXT: kgpu.cluster_barrier relaxed
+// CHECK: scf.for
+// CHECK: kgpu.fetched
 // CHECK: %[[PART:.*]] = kgpu.partial_reduce sum %{{.*}} -> tensor<1x128xf32, #{{.*}}>
 // CHECK: kgpu.exchange %[[PART]] to %[[BUFFER:.*]] signals %[[BARRIERS]][
 // CHECK-NEXT: kgpu.local_load %[[BUFFER]]
@@ -20,6 +27,7 @@
 // ALONE-NOT: cluster
 // ALONE: kgpu.threads = 1024 : i32
 
+// CODE-LABEL: llvm.func @long_rows
 // CODE: nvvm.cluster.arrive.relaxed
 // CODE: nvvm.cluster.wait
 // CODE: mbarrier.arrive.expect_tx.shared::cta.b64 _, [$0], 512;
@@ -27,6 +35,7 @@
 // CODE: st.async.shared::cluster.mbarrier::complete_tx::bytes.b32
 // CODE: mbarrier.try_wait.parity
 // CODE-NOT: nvvm.cluster
+// CODE-LABEL: llvm.func @rows
 !in = !tile.view<2xbf16, unit = 1, align = 16, divisible = 8, index = 32>
 !out = !tile.view<2xbf16, mut, unit = 1, align = 16, divisible = 8, index = 32>
 tile.kernel @long_rows(%x: !in, %y: !out) {
@@ -42,5 +51,30 @@ tile.kernel @long_rows(%x: !in, %y: !out) {
   %s = arith.mulf %v, %b : tensor<1x131072xf32>
   %t = arith.truncf %s : tensor<1x131072xf32> to tensor<1x131072xbf16>
   tile.store %t, %y[%row, %c0] : tensor<1x131072xbf16>, !out
+  tile.return
+}
+
+// Parts of four rows fit an SM: CTAs come and go, and others load and store while some exchange.
+// CHECK-LABEL: tile.kernel @rows
+// CHECK-SAME: kgpu.cluster = 4 : i32
+// CHECK-SAME: kgpu.min_ctas = 4 : i32
+// CHECK-SAME: kgpu.threads = 256 : i32
+// CHECK: tile.load
+// CHECK-NEXT: kgpu.cluster_barrier relaxed
+// CHECK: kgpu.exchange %
+// CODE: st.async
+tile.kernel @rows(%x: !in, %y: !out) {
+  %zero = arith.constant 0.0 : bf16
+  %c0 = arith.constant 0 : index
+  %row = tile.block_id x
+  %n = tile.load %x[%row, %c0] fill %zero : !in -> tensor<1x32768xbf16>
+  %v = arith.extf %n : tensor<1x32768xbf16> to tensor<1x32768xf32>
+  %q = arith.mulf %v, %v : tensor<1x32768xf32>
+  %m = tile.reduce sum %q axis 1 : tensor<1x32768xf32> -> tensor<1x1xf32>
+  %r = math.rsqrt %m : tensor<1x1xf32>
+  %b = tile.broadcast %r : tensor<1x1xf32> -> tensor<1x32768xf32>
+  %s = arith.mulf %v, %b : tensor<1x32768xf32>
+  %t = arith.truncf %s : tensor<1x32768xf32> to tensor<1x32768xbf16>
+  tile.store %t, %y[%row, %c0] : tensor<1x32768xbf16>, !out
   tile.return
 }
