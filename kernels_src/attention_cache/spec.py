@@ -73,6 +73,8 @@ def samples(dtype: torch.dtype, generator: torch.Generator) -> Iterator[Sample]:
         return query[: len(ends)], k, v, lengths(*ends), table
 
     yield Sample(call(1, 1, 1, 1, 1, 1), label="one of all")
+    yield Sample((*call(2, 4, 2, 1, 30, 8), lengths(30, 4)), label="few")
+    yield Sample((*call(2, 2, 1, 3, 20, 8), lengths(11, 20)), {"softcap": 2.0}, label="few, softcap")
     yield Sample(call(2, 4, 2, 1, 300, 64), label="whole caches")
     yield Sample(unknown_beyond(call(4, 6, 2, 1, 530, 40), lengths(0, 1, 257, 530)), label="lengths of 0 and 1")
     yield Sample(unknown_beyond(call(3, 8, 1, 3, 700, 16, 24), lengths(2, 513, 64)), {"scale": 0.2}, label="three tokens")

@@ -56,7 +56,9 @@ def samples(dtype: torch.dtype, generator: torch.Generator) -> Iterator[Sample]:
         return (*(normal(shape, dtype, generator) for shape in tensors), ends_of(*queries), ends_of(*(keys or queries)))
 
     yield Sample(call(1, 1, 1, (1,)), label="one of all")
-    yield Sample(call(2, 2, 64, (128, 256, 7)), label="few")
+    yield Sample(call(2, 2, 8, (5, 0, 30)), {"is_causal": True}, label="few")
+    yield Sample(call(4, 2, 16, (7, 20), (9, 3)), label="few, more keys")
+    yield Sample(call(2, 2, 64, (128, 256, 7)), label="whole tiles")
     yield Sample(call(4, 2, 40, (0, 1, 130, 0, 65, 0)), {"is_causal": True}, label="lengths of 0 and 1, causal")
     yield Sample(call(2, 1, 32, (3, 150, 1, 20), (200, 10, 0, 300)), {"is_causal": True}, label="more keys, fewer keys, none")
     yield Sample(call(2, 2, 24, (100, 33), (290, 5), 16), {"window": 40}, label="window")

@@ -31,15 +31,16 @@ def attention_varlen(
     softcap: float = 0.0,
     window: int = 0,
 ) -> tuple[Tensor, Tensor]:
-    out = query.new_zeros(*query.shape[:2], value.shape[2])
-    lse = query.new_full((query.shape[1], query.shape[0]), float("-inf"), dtype=torch.float64 if query.dtype == torch.float64 else torch.float32)
     ends, key_ends = cu_seqlens_q.tolist(), cu_seqlens_k.tolist()
-    for rows, keys in zip(map(slice, ends, ends[1:]), map(slice, key_ends, key_ends[1:])):
-        if rows.start < rows.stop and keys.start < keys.stop:
-            parts = (t.transpose(0, 1) for t in (query[rows], key[keys], value[keys]))
-            result, lse[:, rows] = _attend(*parts, is_causal, scale, softcap, window)
-            out[rows] = result.transpose(0, 1)
-    return out, lse
+    q, k, v = (t.transpose(0, 1) for t in (query, key, value))
+    bounds = zip(ends, ends[1:], key_ends, key_ends[1:])
+    parts = [_attend(q[:, a:b], k[:, c : max(c, d)], v[:, c : max(c, d)], is_causal, scale, softcap, window) for a, b, c, d in bounds if a < b]
+    rows = sum(b - a for a, b in zip(ends, ends[1:]) if a < b)
+    # Rows behind the last sequence belong to none.
+    rest = query.shape[0] - rows
+    empty = _attend(q[:, :rest], k[:, :0], v[:, :0], False, scale, softcap, 0)
+    out, lse = (torch.cat(pieces, 1) for pieces in zip(*parts, empty))
+    return out.transpose(0, 1).contiguous(), lse
 
 
 def attention_decode(
@@ -52,16 +53,18 @@ def attention_decode(
     softcap: float = 0.0,
     window: int = 0,
 ) -> tuple[Tensor, Tensor]:
-    out = query.new_zeros(*query.shape[:3], value_cache.shape[3])
-    lse = query.new_full(query.shape[:3], float("-inf"), dtype=torch.float64 if query.dtype == torch.float64 else torch.float32)
+    parts = []
     for b in range(query.shape[0]):
         if block_table is None:
             k, v = key_cache[b], value_cache[b]
         else:
             k, v = (cache[block_table[b].long()].transpose(0, 1).flatten(1, 2) for cache in (key_cache, value_cache))
         length = k.shape[1] if lengths is None else min(max(int(lengths[b]), 0), k.shape[1])
-        if length:
-            out[b], lse[b] = _attend(query[b], k[:, :length], v[:, :length], True, scale, softcap, window)
+        parts.append(_attend(query[b], k[:, :length], v[:, :length], True, scale, softcap, window))
+    if not parts:
+        out = query.new_empty(*query.shape[:3], value_cache.shape[3])
+        return out, out.sum(-1, dtype=torch.float64 if out.dtype == torch.float64 else torch.float32)
+    out, lse = (torch.stack(pieces) for pieces in zip(*parts))
     return out, lse
 
 
