@@ -77,3 +77,18 @@ tile.kernel @any_strides(%x: !tile.view<2xbf16>, %y: !tile.view<2xbf16, mut>, %n
   }
   tile.return
 }
+
+// With stages asked for, CTAs of a kernel without loops stay and go over kernel blocks.
+// CHECK: tile.kernel @asked
+// CHECK-SAME: kgpu.persistent
+// CHECK-SAME: kgpu.stages = 2 : i32
+// CHECK-SAME: kgpu.threads = 256 : i32
+tile.kernel @asked(%x: !tile.view<2xbf16>, %y: !tile.view<2xbf16, mut>) attributes {schedule = {stages = 2 : i32, warps = 8 : i32}} {
+  %zero = arith.constant 0.0 : bf16
+  %c0 = arith.constant 0 : index
+  %row = tile.block_id x
+  %v = tile.load %x[%row, %c0] fill %zero : !tile.view<2xbf16> -> tensor<1x8192xbf16>
+  %m = tile.reduce max %v axis 1 : tensor<1x8192xbf16> -> tensor<1x1xbf16>
+  tile.store %m, %y[%row, %c0] : tensor<1x1xbf16>, !tile.view<2xbf16, mut>
+  tile.return
+}
