@@ -33,11 +33,20 @@ struct Compiled {
   std::string ptx;
 };
 
+std::optional<PackedWindow> packedWindow(kgpu::WindowAttr window) {
+  if (!window)
+    return std::nullopt;
+  PackedWindow result{window.getCounts().vec(), window.getStrides().vec(), window.getStarts().vec(), window.getSteps().vec(), {}};
+  for (size_t i = 0; i < window.getTaps().size(); i += 2)
+    result.taps.emplace_back(window.getTaps()[i], window.getTaps()[i + 1]);
+  return result;
+}
+
 std::vector<PackedTensorMap> tensorMaps(tile::KernelOp laidOut) {
   std::vector<PackedTensorMap> packed;
   for (kgpu::TensorMapAttr map : kgpu::tensorMapsOf(laidOut)) {
     auto view = mlir::cast<tile::ViewType>(laidOut.getArgumentTypes()[map.getArg()]);
-    packed.push_back({map.getArg(), map.getBox().vec(), map.getSwizzle(), unsigned(view.getUnit())});
+    packed.push_back({map.getArg(), map.getBox().vec(), map.getSwizzle(), unsigned(view.getUnit()), packedWindow(map.getWindow())});
   }
   return packed;
 }

@@ -93,7 +93,14 @@ json factRecord(const PackedFact &fact) {
 }
 
 json tensorMapRecord(const PackedTensorMap &map) {
-  return {{"arg", map.argument}, {"box", map.box}, {"swizzle", map.swizzle}, {"unit", map.unit}};
+  json record = {{"arg", map.argument}, {"box", map.box}, {"swizzle", map.swizzle}, {"unit", map.unit}};
+  if (map.window)
+    record["window"] = {{"counts", map.window->counts},
+                        {"strides", map.window->strides},
+                        {"starts", map.window->starts},
+                        {"steps", map.window->steps},
+                        {"taps", map.window->taps}};
+  return record;
 }
 
 json launchRecord(const PackedLaunch &launch) {

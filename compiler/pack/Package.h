@@ -19,12 +19,19 @@ struct PackedFact {
   int64_t index = 64;
 };
 
+/// How windows walk over a view, by numbers of arguments; see kgpu.window.
+struct PackedWindow {
+  std::vector<int64_t> counts, strides, starts, steps;
+  std::vector<std::pair<int64_t, int64_t>> taps; ///< argument and dimension
+};
+
 /// A parameter by which the copy engine of a GPU knows a view; see kgpu.tensor_map.
 struct PackedTensorMap {
   unsigned argument = 0;
   std::vector<int64_t> box; ///< elements, of each of the view's dimensions
   unsigned swizzle = 0;     ///< bytes
   unsigned unit = 0;        ///< dimension of stride 1
+  std::optional<PackedWindow> window;
 };
 
 /// How a GPU instance is launched, and what ptxas said of it.

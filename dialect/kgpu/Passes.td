@@ -29,6 +29,14 @@ def KgpuRingLoads : KgpuPass<"kgpu-ring-loads"> {
   let summary = "fetches what later iterations load, in kernels whose launch asks for it";
 }
 
+def KgpuWindowLoads : KgpuPass<"kgpu-window-loads"> {
+  let summary = "turns gathers by windows into loads that the copy engine does";
+}
+
+def KgpuMergeLoops : KgpuPass<"kgpu-merge-loops"> {
+  let summary = "makes one loop of nested ones around products whose operands are copied ahead";
+}
+
 def KgpuTensorStores : KgpuPass<"kgpu-tensor-stores"> {
   let summary = "writes results of products by tensor maps";
 }

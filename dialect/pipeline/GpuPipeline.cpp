@@ -19,7 +19,9 @@ void buildGpuPipeline(OpPassManager &modulePasses, StringRef chip, unsigned cand
   launch.chip = chip.str();
   launch.candidate = candidate;
   passes.addPass(kgpu::createKgpuConfigure(launch));     // how many threads: everything below depends on it
+  passes.addPass(kgpu::createKgpuWindowLoads());         // while loops say how far taps go
   passes.addPass(kgpu::createKgpuScheduleTiles());       // loops like any others from here on
+  passes.addPass(kgpu::createKgpuMergeLoops());          // one ring goes through all of it
   passes.addPass(kgpu::createKgpuHoistLoads());          // before reductions become code that is hard to pass
   passes.addPass(kgpu::createKgpuPersistBlocks());       // loads that all blocks repeat stand at their beginning by now
   passes.addPass(kgpu::createKgpuPrefetchLoads());       // makes carried values, which need layouts

@@ -4,6 +4,7 @@
 #include "runtime/device/cpu/CpuTarget.h"
 #include "runtime/device/cuda/TensorMap.h"
 #include "runtime/package/Environment.h"
+#include "runtime/package/Windows.h"
 
 #include <algorithm>
 #include <optional>
@@ -148,7 +149,10 @@ static std::string brokenFact(const Kernel &kernel, const Instance &instance, co
     const LaunchArg &arg = launch.args[size_t(map.arg)];
     if (arg.view.buffer < 0)
       continue;
-    if (std::string what = unmappable(arg.view, map.unit); !what.empty())
+    std::string what = unmappable(arg.view, map.unit);
+    if (what.empty())
+      what = unmappableWindow(map, launch);
+    if (!what.empty())
       return "needs for '" + kernel.args[size_t(map.arg)].name + "' " + what;
   }
   return {};

@@ -3,6 +3,7 @@
 #include "runtime/device/cuda/Driver.h"
 #include "runtime/package/Choice.h"
 #include "runtime/package/PlannedCall.h"
+#include "runtime/package/Windows.h"
 #include "runtime/plan/Program.h"
 
 #include <algorithm>
@@ -56,7 +57,7 @@ static void packArguments(PlannedCall &planned, const LaunchStep &step, const Ke
 }
 
 /// Choice has made sure that the driver takes the view.
-static cuda::TensorMapShape mapShape(const TensorMap &map, const View &view) {
+static cuda::TensorMapShape mapShape(const TensorMap &map, const View &view, const LaunchStep &step) {
   cuda::TensorMapShape shape;
   int64_t bytes = plan::dtypeBytes(view.dtype);
   shape.dtype = int32_t(view.dtype);
@@ -71,6 +72,10 @@ static cuda::TensorMapShape mapShape(const TensorMap &map, const View &view) {
   for (int32_t d = view.rank; d-- > 0;)
     if (d != map.unit)
       append(d);
+  if (!map.window.empty()) {
+    shape.pixels = map.box.front();
+    shape.windows = tensorWindows(map, step);
+  }
   return shape;
 }
 
@@ -81,7 +86,7 @@ static void planTensorMaps(PlannedLaunch &launch, const LaunchStep &step, const 
       planned.word += kernel.args[size_t(i)].words();
     const View &view = step.args[size_t(map.arg)].view;
     if (view.buffer >= 0) // else absent, and nothing reads its map
-      planned.maps = std::make_shared<cuda::TensorMaps>(mapShape(map, view));
+      planned.maps = std::make_shared<cuda::TensorMaps>(mapShape(map, view, step));
   }
 }
 

@@ -255,6 +255,46 @@ Fact readFact(const Entry &entry, int32_t arg, int32_t rank) {
   return fact;
 }
 
+/// What the walk of a window over `extents` extents is counted by.
+std::vector<WindowExtent> readWindow(const Entry &entry, size_t extents, const Instance &instance, const Kernel &kernel) {
+  std::vector<WindowExtent> window(extents);
+  auto each = [&](const char *key) -> const json & {
+    const json &list = entry.list(key);
+    if (list.size() != extents)
+      entry.refuse(std::string("has a window whose `") + key + "` are not as many as extents: " + std::to_string(extents));
+    return list;
+  };
+  auto number = [&](const json &value, int64_t end, const char *what) {
+    if (!value.is_number_unsigned() || value.get<uint64_t>() >= uint64_t(end))
+      entry.refuse(std::string("has a window that names no ") + what);
+    return int32_t(value.get<uint64_t>());
+  };
+  auto readNumbers = [&](const char *key, int32_t WindowExtent::*member) {
+    const json &list = each(key);
+    for (size_t i = 0; i < extents; ++i) {
+      int32_t arg = number(list[i], int64_t(kernel.args.size()), "argument");
+      if (kernel.args[size_t(arg)].isView || instance.dtypes[size_t(arg)] != plan::DType::int64)
+        entry.refuse(std::string("has a window with an argument in `") + key + "` that is no Int");
+      window[i].*member = arg;
+    }
+  };
+  readNumbers("counts", &WindowExtent::count);
+  readNumbers("strides", &WindowExtent::stride);
+  readNumbers("starts", &WindowExtent::start);
+  readNumbers("steps", &WindowExtent::step);
+  const json &taps = each("taps");
+  for (size_t i = 0; i < extents; ++i) {
+    if (!taps[i].is_array() || taps[i].size() != 2)
+      entry.refuse("has a window whose `taps` are no pairs of an argument and a dimension");
+    window[i].tapsArg = number(taps[i][0], int64_t(kernel.args.size()), "argument");
+    const KernelArgument &argument = kernel.args[size_t(window[i].tapsArg)];
+    if (!argument.isView)
+      entry.refuse("has a window whose `taps` are not those of a view");
+    window[i].tapsDim = number(taps[i][1], int64_t(argument.rank), "dimension");
+  }
+  return window;
+}
+
 /// What the driver makes tensor maps of, and refuses late.
 TensorMap readTensorMap(const Entry &entry, const Instance &instance, const Kernel &kernel) {
   TensorMap map;
@@ -277,6 +317,13 @@ TensorMap readTensorMap(const Entry &entry, const Instance &instance, const Kern
     if (!extent.is_number_unsigned() || extent.get<uint64_t>() < 1 || extent.get<uint64_t>() > 256)
       entry.refuse("has a box whose extents are not all from 1 to 256");
     map.box.push_back(extent.get<uint32_t>());
+  }
+  if (const json *window = entry.find("window")) {
+    if (argument.rank < 3 || map.unit != argument.rank - 1)
+      entry.refuse("has a window over a view that is not of images with channels last");
+    if (std::any_of(map.box.begin() + 1, map.box.end() - 1, [](uint32_t extent) { return extent != 1; }))
+      entry.refuse("has a window and a box that is not of pixels and channels only");
+    map.window = readWindow(Entry(*window, entry.where + " window"), size_t(argument.rank) - 2, instance, kernel);
   }
   int64_t row = map.box[size_t(map.unit)] * bytes;
   if (row % 16 != 0 || (map.swizzle != 0 && row > map.swizzle))

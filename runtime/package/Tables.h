@@ -86,12 +86,21 @@ struct Fact {
 /// Of one kernel: all parameters together have a limit of their own.
 inline constexpr size_t maxTensorMaps = 8;
 
+/// How a window walks over one extent of a view of images: pixel * stride + start + tap * step, by the numbers of the kernel's arguments. Pixels count
+/// to `count`, taps to the extent of dimension `tapsDim` of view `tapsArg`.
+struct WindowExtent {
+  int32_t count = 0, stride = 0, start = 0, step = 0;
+  int32_t tapsArg = 0, tapsDim = 0;
+};
+
 /// A kernel parameter that tells a GPU's copy engine which boxes of view `arg` it moves.
 struct TensorMap {
   int32_t arg = 0;
   int32_t unit = 0;            ///< dimension of stride 1
   uint32_t swizzle = 0;        ///< bytes: 0, 32, 64 or 128
   std::vector<uint32_t> box;   ///< elements, of each of the view's dimensions
+  /// Of a view [images, extents ..., channels], for each extent; empty: copies bring boxes. Else the box says how many pixels and channels.
+  std::vector<WindowExtent> window;
 };
 
 /// How a GPU instance is launched.

@@ -80,7 +80,7 @@ struct Ring {
 bool haveOneRing(const Stream &left, const Stream &right) {
   return left.members.size() == right.members.size() && llvm::all_of_zip(left.members, right.members, [](const Member &one, const Member &other) {
            const TensorView &first = one.operand.place, &second = other.operand.place;
-           return one.slot == other.slot && first.argument == second.argument && first.box == second.box;
+           return one.slot == other.slot && first.argument == second.argument && first.box == second.box && first.window == second.window;
          });
 }
 
@@ -108,6 +108,9 @@ public:
     zero = arith::ConstantIntOp::create(rewriter, loc, 0, 32);
     for (unsigned ring = 0; ring < rings.size(); ++ring)
       countUses(ring, body, zero);
+    for (Stream &stream : streams) // what loops carry are other values now
+      for (Member &member : stream.members)
+        member.operand.place = *streamedPlace(member.operand.load);
     first = firstOfRoles(); // loops were replaced
     auto roles = RolesOp::create(rewriter, loc);
     Block *compute = rewriter.createBlock(&roles.getCompute()), *load = rewriter.createBlock(&roles.getLoad());
@@ -309,18 +312,17 @@ private:
     SmallVector<int64_t> box = place.box;
     box[place.unit] = width;
     int64_t panelBytes = llvm::product_of(box) * bytes;
-    unsigned map = addTensorMap(kernel, TensorMapAttr::get(rewriter.getContext(), place.argument.getArgNumber(), box, kPanelBytes));
+    unsigned map = addTensorMap(kernel, TensorMapAttr::get(rewriter.getContext(), place.argument.getArgNumber(), box, kPanelBytes, place.window));
     Value slot = slotOf(stream, number, use), ring = rings[stream.ring].ring;
-    SmallVector<Value> offsets;
-    for (Value offset : place.offsets)
-      offsets.push_back(mapping.lookupOrDefault(offset));
+    auto mapped = [&](Value value) { return mapping.lookupOrDefault(value); };
+    SmallVector<Value> offsets = llvm::map_to_vector(place.offsets, mapped), taps = llvm::map_to_vector(place.taps, mapped);
     if (place.slice)
       offsets[place.slicedDim] = arith::AddIOp::create(rewriter, loc, boundsOf(place.slice, mapping).first, offsets[place.slicedDim]);
     Value begin = offsets[place.unit];
     for (int64_t panel = 0; panel < extent / width; ++panel) {
       offsets[place.unit] =
           panel == 0 ? begin : arith::AddIOp::create(rewriter, loc, begin, constant(panel * width)).getResult();
-      TensorLoadOp::create(rewriter, loc, place.argument, offsets, map, slot, panel * panelBytes, ring, use);
+      TensorLoadOp::create(rewriter, loc, place.argument, offsets, taps, map, slot, panel * panelBytes, ring, use);
     }
   }
 

@@ -3,10 +3,26 @@
 #include "dialect/kgpu/async/StreamedDots.h"
 #include "mlir/Dialect/Arith/IR/Arith.h"
 #include "mlir/IR/Matchers.h"
+#include "llvm/ADT/TypeSwitch.h"
 
 using namespace mlir;
 
 namespace kpkg::kgpu {
+std::optional<TensorView> streamedPlace(Operation *op) {
+  auto isReadable = [](tile::ViewType view, Value fill) { return !view.getIsMut() && (!fill || isZero(fill)); };
+  return TypeSwitch<Operation *, std::optional<TensorView>>(op)
+      .Case([&](tile::LoadOp load) {
+        auto type = dyn_cast<RankedTensorType>(load.getType());
+        return type && isReadable(load.getView().getType(), load.getFill()) ? tensorView(load.getView(), load.getOffsets(), type.getShape())
+                                                                            : std::nullopt;
+      })
+      .Case([&](tile::GatherOp gather) {
+        return isReadable(gather.getView().getType(), gather.getFill()) ? tensorView(gather) : std::nullopt;
+      })
+      .Case([&](WindowLoadOp load) { return isReadable(load.getView().getType(), {}) ? tensorView(load) : std::nullopt; })
+      .Default([](Operation *) { return std::nullopt; });
+}
+
 namespace {
 constexpr int64_t kPanelBytes = 128;
 constexpr int64_t kMostAccumulators = 128; ///< registers of a thread for one accumulator
@@ -16,13 +32,11 @@ std::optional<StreamedOperand> streamed(Value value) {
   auto permute = value.getDefiningOp<tile::PermuteOp>();
   if (permute)
     value = permute.getValue();
-  operand.load = value.getDefiningOp<tile::LoadOp>();
-  auto type = dyn_cast<RankedTensorType>(value.getType());
-  if (!operand.load || !type || !isZero(operand.load.getFill()) || operand.load.getView().getType().getIsMut())
-    return std::nullopt;
-  std::optional<TensorView> place = tensorView(operand.load.getView(), operand.load.getOffsets(), type.getShape());
+  operand.load = value.getDefiningOp();
+  std::optional<TensorView> place = operand.load ? streamedPlace(operand.load) : std::nullopt;
   if (!place)
     return std::nullopt;
+  auto type = cast<RankedTensorType>(value.getType());
   operand.place = *place;
   // A permutation of two dimensions that changes nothing has been folded away.
   operand.panelDim = permute ? 1 - place->unitOfTile : place->unitOfTile;

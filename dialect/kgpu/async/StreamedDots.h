@@ -6,9 +6,9 @@
 
 namespace kpkg::kgpu {
 
-/// An operand of a product that tensor maps can bring: a load, perhaps transposed, from an argument of the kernel.
+/// An operand of a product that tensor maps can bring: a load or a gather by windows, perhaps transposed, from an argument of the kernel.
 struct StreamedOperand {
-  tile::LoadOp load;
+  mlir::Operation *load = nullptr;
   TensorView place;
   unsigned panelDim = 0; ///< the dimension of the product's operand that has stride 1
 };
@@ -18,6 +18,10 @@ struct StreamedDot {
   std::optional<StreamedOperand> lhs; ///< nothing: the product reads it from registers
   std::optional<StreamedOperand> rhs; ///< always there
 };
+
+/// Where the tile that `op` gives lies; nothing when tensor maps do not bring it, such as from where the kernel writes, or with other values than
+/// zeros for what is outside.
+std::optional<TensorView> streamedPlace(mlir::Operation *op);
 
 /// The products of a kernel, if warpgroups can compute all of them from shared memory on this chip; nothing when one of them needs
 /// another way: element types, extents, views that tensor maps cannot describe, or loads inside of branches.

@@ -54,7 +54,7 @@ private:
     for (auto [dim, extent] : llvm::enumerate(target->box))
       if (extent != 1)
         box[dim] = dim == target->unit ? width : kRows;
-    unsigned map = addTensorMap(kernel, TensorMapAttr::get(kernel.getContext(), target->argument.getArgNumber(), box, kPanelBytes));
+    unsigned map = addTensorMap(kernel, TensorMapAttr::get(kernel.getContext(), target->argument.getArgNumber(), box, kPanelBytes, WindowAttr()));
     builder.setInsertionPoint(store);
     TensorStoreOp::create(builder, store.getLoc(), store.getValue(), target->argument, target->offsets, map, staging);
     store.erase();

@@ -1,6 +1,7 @@
 // Parts of views that tensor maps can describe.
 // SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
 #include "dialect/kgpu/async/TensorViews.h"
+#include "dialect/tile/transforms/WindowGathers.h"
 
 using namespace mlir;
 
@@ -49,6 +50,46 @@ std::optional<TensorView> tensorView(Value view, ValueRange offsets, ArrayRef<in
   if (result.slice && result.slicedDim == result.unit)
     return std::nullopt;
   result.unitOfTile = llvm::count_if(ArrayRef<int64_t>(result.box).take_front(result.unit), [](int64_t extent) { return extent != 1; });
+  return result;
+}
+
+static std::optional<TensorView> windowView(Value view, WindowAttr window, ArrayRef<int64_t> tile) {
+  TensorView result;
+  auto type = cast<tile::ViewType>(view.getType());
+  result.argument = dyn_cast<BlockArgument>(view);
+  result.window = window;
+  if (!result.argument || !hasSuitableFacts(type) || type.getUnit() != type.getRank() - 1)
+    return std::nullopt;
+  result.box.assign(type.getRank(), 1);
+  result.box.front() = tile[0];
+  result.box.back() = tile[1];
+  result.unit = type.getUnit();
+  result.unitOfTile = 1;
+  return result;
+}
+
+std::optional<TensorView> tensorView(tile::GatherOp gather) {
+  std::optional<tile::WindowGather> found = tile::windowGather(gather);
+  if (!found)
+    return std::nullopt;
+  SmallVector<int64_t> counts, strides, starts, steps, taps;
+  for (const tile::WindowDimension &dim : found->dims) {
+    counts.push_back(dim.count);
+    strides.push_back(dim.stride);
+    starts.push_back(dim.start);
+    steps.push_back(dim.step);
+    taps.append({int64_t(dim.tapsArgument), int64_t(dim.tapsDim)});
+  }
+  auto window = WindowAttr::get(gather.getContext(), counts, strides, starts, steps, taps);
+  return windowView(found->view, window, cast<RankedTensorType>(gather.getType()).getShape());
+}
+
+std::optional<TensorView> tensorView(WindowLoadOp load) {
+  std::optional<TensorView> result = windowView(load.getView(), load.getWindow(), cast<RankedTensorType>(load.getType()).getShape());
+  if (result) {
+    result->offsets.assign(load.getOffsets().begin(), load.getOffsets().end());
+    result->taps.assign(load.getTaps().begin(), load.getTaps().end());
+  }
   return result;
 }
 } // namespace kpkg::kgpu

@@ -243,6 +243,8 @@ private:
     ArrayRef<TensorMapAttr> maps = tensorMaps();
     if (load.getMap() >= maps.size())
       return load.emitOpError() << "uses tensor map " << load.getMap() << " of " << maps.size();
+    if (!maps[load.getMap()].getWindow() != load.getTaps().empty())
+      return load.emitOpError("is moved by taps where its map has no window, or the other way round");
     int64_t bytes = maps[load.getMap()].bytes(load.getView().getType().getElementBytes()), begin = load.getDistance(), end = begin + bytes;
     Value all = load.getBuffer().getDefiningOp<SlotOp>().getBuffer();
     auto [known, isNew] = ringOf.try_emplace(all, load.getRing());

@@ -28,11 +28,23 @@ LogicalResult RingOp::verify() {
   return success();
 }
 
+LogicalResult WindowLoadOp::verify() {
+  auto kernel = (*this)->getParentOfType<tile::KernelOp>();
+  size_t extents = getWindow().getCounts().size();
+  if (getOffsets().size() != extents + 2 || getTaps().size() != extents)
+    return emitOpError() << "needs " << extents + 2 << " offsets and " << extents << " taps";
+  if (cast<RankedTensorType>(getType()).getRank() != 2)
+    return emitOpError("gives a tile of pixels and channels");
+  return kernel ? verifyWindow(kernel, getView().getType(), getWindow()) : success();
+}
+
 LogicalResult TensorLoadOp::verify() {
   if (int64_t(getOffsets().size()) != getView().getType().getRank())
     return emitOpError() << "needs an offset for each of the " << getView().getType().getRank() << " dimensions of its view";
   if (!isa<BlockArgument>(getView()))
     return emitOpError("copies from an argument of the kernel");
+  if (!getTaps().empty() && int64_t(getTaps().size()) != getView().getType().getRank() - 2)
+    return emitOpError() << "is moved along " << getTaps().size() << " of " << getView().getType().getRank() - 2 << " extents";
   if (static_cast<int64_t>(getDistance()) >= getBuffer().getType().getSizeBytes())
     return emitOpError() << "starts " << getDistance() << " bytes behind the beginning of " << getBuffer().getType();
   return success();

@@ -120,20 +120,39 @@ def Kgpu_PassTurnOp : Kgpu_Op<"pass_turn", [MemoryEffects<[MemRead, MemWrite]>]>
   let assemblyFormat = "attr-dict";
 }
 
-def Kgpu_TensorLoadOp : Kgpu_Op<"tensor_load", [MemoryEffects<[MemRead, MemWrite]>]> {
+def Kgpu_WindowLoadOp : Kgpu_Op<"window_load", [AttrSizedOperandSegments]> {
+  let summary = "loads channels of pixels on which windows lie";
+  let description = [{
+    Row r of the result is the piece of channels of the r-th pixel from that at `offsets` on, in the order of `window`, moved by `taps` along the
+    extents. `offsets` are coordinates in the view, of the image, of each extent and of the channel. Zero where that is outside of the view.
+
+    ```mlir
+    %t = kgpu.window_load %x[%batch, %m, %k] in #kgpu.window<counts = [2], strides = [3], starts = [4], steps = [5], taps = [0, 0]> moved [%n]
+         : !in -> tensor<128x64xbf16>
+    ```
+  }];
+  let arguments = (ins Arg<Tile_ViewType, "", [MemRead]>:$view, Variadic<Index>:$offsets, Variadic<Index>:$taps, Kgpu_WindowAttr:$window);
+  let results = (outs Tile_Tile:$result);
+  let assemblyFormat = [{
+    $view `[` $offsets `]` `in` qualified($window) `moved` `[` $taps `]` attr-dict `:` qualified(type($view)) `->` type($result)
+  }];
+  let hasVerifier = 1;
+}
+
+def Kgpu_TensorLoadOp : Kgpu_Op<"tensor_load", [MemoryEffects<[MemRead, MemWrite]>, AttrSizedOperandSegments]> {
   let summary = "starts a copy of a part of a view to shared memory that signals a use of a ring when it is done";
   let description = [{
     Uses the tensor map `map` of the kernel, whose argument `view` is: the box at `offsets`, one for each of the view's dimensions. Places
-    outside of the view are filled with zeros. One thread starts it.
+    outside of the view are filled with zeros. One thread starts it. By the map of a window it copies from the pixel at `offsets` on, moved by `taps`.
 
     ```mlir
     kgpu.tensor_load %x[%batch, %m, %k] map 0 to %a plus 0 signals %ring[%use] : !in, !left, !kgpu.ring<4>
     ```
   }];
-  let arguments = (ins Tile_ViewType:$view, Variadic<Index>:$offsets, ConfinedAttr<I64Attr, [IntNonNegative]>:$map,
+  let arguments = (ins Tile_ViewType:$view, Variadic<Index>:$offsets, Variadic<Index>:$taps, ConfinedAttr<I64Attr, [IntNonNegative]>:$map,
                        Kgpu_SharedType:$buffer, ConfinedAttr<I64Attr, [IntNonNegative]>:$distance, Kgpu_RingType:$ring, I32:$use);
   let assemblyFormat = [{
-    $view `[` $offsets `]` `map` $map `to` $buffer `plus` $distance `signals` $ring `[` $use `]` attr-dict
+    $view `[` $offsets `]` (`moved` `[` $taps^ `]`)? `map` $map `to` $buffer `plus` $distance `signals` $ring `[` $use `]` attr-dict
     `:` qualified(type($view)) `,` qualified(type($buffer)) `,` qualified(type($ring))
   }];
   let hasVerifier = 1;

@@ -34,6 +34,25 @@ def Kgpu_TargetAttr : AttrDef<Kgpu_Dialect, "Target"> {
   }];
 }
 
+def Kgpu_WindowAttr : AttrDef<Kgpu_Dialect, "Window"> {
+  let mnemonic = "window";
+  let summary = "how windows walk over a view of images";
+  let description = [{
+    For a view [images, extents ..., channels]: one entry for each extent. Pixels are counted along the last extent first, up to `counts`, then along
+    those before it, then over images. A pixel has coordinate pixel * `strides` + `starts` + tap * `steps`, where taps count to the extent of a
+    dimension of a view; `taps` names the argument and the dimension, for each extent. All others are numbers of arguments of type index.
+
+    Example: `#kgpu.window<counts = [3, 4], strides = [5, 6], starts = [7, 8], steps = [9, 10], taps = [1, 0, 1, 1]>`.
+  }];
+  let parameters = (ins ArrayRefParameter<"int64_t">:$counts, ArrayRefParameter<"int64_t">:$strides, ArrayRefParameter<"int64_t">:$starts,
+                        ArrayRefParameter<"int64_t">:$steps, ArrayRefParameter<"int64_t">:$taps);
+  let assemblyFormat = [{
+    `<` `counts` `=` `[` $counts `]` `,` `strides` `=` `[` $strides `]` `,` `starts` `=` `[` $starts `]` `,` `steps` `=` `[` $steps `]` `,`
+    `taps` `=` `[` $taps `]` `>`
+  }];
+  let genVerifyDecl = 1;
+}
+
 def Kgpu_TensorMapAttr : AttrDef<Kgpu_Dialect, "TensorMap"> {
   let mnemonic = "tensor_map";
   let summary = "boxes of a view that the tensor memory accelerator copies";
@@ -47,10 +66,13 @@ def Kgpu_TensorMapAttr : AttrDef<Kgpu_Dialect, "TensorMap"> {
     of a box is above 256. The kernel knows of the view that its address and all its strides but the unit one are multiples of
     16 bytes.
 
+    With `window`, instead of boxes the engine copies for so many pixels as the box has images the channels that the box has; the box has one place
+    along each extent. The unit dimension is that of channels then.
+
     Example: `#kgpu.tensor_map<arg = 0, box = [1, 128, 64], swizzle = 128>`.
   }];
-  let parameters = (ins "unsigned":$arg, ArrayRefParameter<"int64_t">:$box, "unsigned":$swizzle);
-  let assemblyFormat = "`<` `arg` `=` $arg `,` `box` `=` `[` $box `]` `,` `swizzle` `=` $swizzle `>`";
+  let parameters = (ins "unsigned":$arg, ArrayRefParameter<"int64_t">:$box, "unsigned":$swizzle, OptionalParameter<"WindowAttr">:$window);
+  let assemblyFormat = "`<` `arg` `=` $arg `,` `box` `=` `[` $box `]` `,` `swizzle` `=` $swizzle (`,` `window` `=` qualified($window)^)? `>`";
   let genVerifyDecl = 1;
   let extraClassDeclaration = [{
     /// Bytes that one box fills in shared memory; `elementBytes` of the view.

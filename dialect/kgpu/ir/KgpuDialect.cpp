@@ -21,6 +21,24 @@ void KgpuDialect::initialize() {
 static constexpr llvm::StringLiteral kCounts[] = {kThreadsAttribute, kBlocksAttribute, kClusterAttribute,
                                                   kMinCtasAttribute, kSharedAttribute, kConsumersAttribute, kStagesAttribute};
 
+/// Whether a window names arguments of the kernel that have what it says, and walks over views like this one.
+LogicalResult kpkg::kgpu::verifyWindow(tile::KernelOp kernel, tile::ViewType view, WindowAttr window) {
+  TypeRange arguments = kernel.getArgumentTypes();
+  auto isArgument = [&](int64_t number) { return number >= 0 && number < int64_t(arguments.size()); };
+  for (ArrayRef<int64_t> numbers : {window.getCounts(), window.getStrides(), window.getStarts(), window.getSteps()})
+    for (int64_t number : numbers)
+      if (!isArgument(number) || !arguments[number].isIndex())
+        return kernel->emitOpError() << "has a window that counts by argument " << number << ", which is no index";
+  for (size_t i = 0; i < window.getTaps().size(); i += 2) {
+    auto taps = isArgument(window.getTaps()[i]) ? dyn_cast<tile::ViewType>(arguments[window.getTaps()[i]]) : nullptr;
+    if (!taps || window.getTaps()[i + 1] < 0 || window.getTaps()[i + 1] >= taps.getRank())
+      return kernel->emitOpError() << "has a window with taps of argument " << window.getTaps()[i] << ", which has no such dimension";
+  }
+  if (view.getRank() != int64_t(window.getCounts().size()) + 2 || view.getUnit() != view.getRank() - 1)
+    return kernel->emitOpError() << "has a window over " << view << ", which is not of images with " << window.getCounts().size() << " extents and channels last";
+  return success();
+}
+
 /// Whether the kernel's argument is a view that the copy engine takes boxes of.
 static LogicalResult verifyTensorMap(tile::KernelOp kernel, TensorMapAttr map) {
   auto type = map.getArg() < kernel.getNumArguments() ? dyn_cast<tile::ViewType>(kernel.getArgumentTypes()[map.getArg()]) : nullptr;
@@ -35,6 +53,8 @@ static LogicalResult verifyTensorMap(tile::KernelOp kernel, TensorMapAttr map) {
   int64_t bytes = type.getElementBytes();
   if (facts.unit < 0 || facts.align % 16 != 0 || (type.getRank() > 1 && facts.divisible * bytes % 16 != 0))
     return kernel->emitOpError() << "has a tensor map of " << type << ", of which address and strides are not known to be multiples of 16 bytes";
+  if (map.getWindow() && failed(verifyWindow(kernel, type, map.getWindow())))
+    return failure();
   int64_t row = map.getBox()[facts.unit] * bytes;
   if (row % 16 != 0)
     return kernel->emitOpError() << "has a tensor map whose boxes have rows of " << row << " bytes, which is no multiple of 16";

@@ -81,6 +81,8 @@ struct SharedMemoryAccess {
 namespace kpkg::kgpu {
 /// The target of a kernel that has one.
 const TargetModel &targetOf(tile::KernelOp kernel);
+/// Whether `window` names arguments of the kernel that have what it says, and walks over views like `view`; an error of the kernel where not.
+mlir::LogicalResult verifyWindow(tile::KernelOp kernel, tile::ViewType view, WindowAttr window);
 /// The kernel's tensor maps, in the order of its parameters.
 llvm::SmallVector<TensorMapAttr> tensorMapsOf(tile::KernelOp kernel);
 /// The number of the map that is `map`, which is added where the kernel lacks it.

@@ -23,8 +23,17 @@ struct RoleRegisters {
   unsigned load, compute;
 };
 
-RoleRegisters registersOfRoles(const kgpu::TargetModel &target, unsigned consumers) {
-  constexpr unsigned forLoads = 40, most = 240;
+/// Whether each step of a loop that copies divides numbers of which nothing is known: that takes registers.
+bool dividesInSteps(kgpu::RolesOp roles) {
+  WalkResult found = roles.getLoad().walk([](kgpu::AcquireOp acquire) {
+    return acquire->getBlock()->getOps<arith::FloorDivSIOp>().empty() ? WalkResult::advance() : WalkResult::interrupt();
+  });
+  return found.wasInterrupted();
+}
+
+RoleRegisters registersOfRoles(const kgpu::TargetModel &target, unsigned consumers, bool loadsDivide) {
+  constexpr unsigned most = 240;
+  const unsigned forLoads = loadsDivide ? 56 : 40;
   unsigned left = target.registersPerSm - forLoads * kgpu::kWarpgroupThreads;
   unsigned each = left / (consumers * kgpu::kWarpgroupThreads) / target.registerGranularity * target.registerGranularity;
   return {forLoads, std::min(each, most)};
@@ -75,7 +84,9 @@ LogicalResult Emitter::emitRoles(kgpu::RolesOp op) {
   const kgpu::TargetModel &target = kgpu::targetOf(kernel);
   // Where all threads may have as many registers as there are, or as they need, none need to move.
   bool moves = target.registersPerSm < target.maxRegisters * launch.threads && sumRegisters(op) >= fewSumRegisters;
-  RoleRegisters limits = registersOfRoles(target, launch.consumers);
+  RoleRegisters limits = registersOfRoles(target, launch.consumers, dividesInSteps(op));
+  if (moves)
+    startWithShareOfRegisters(builder);
   auto branch = scf::IfOp::create(builder, loads, /*withElseRegion=*/true);
   {
     OpBuilder::InsertionGuard guard(builder);
@@ -176,7 +187,10 @@ LogicalResult Emitter::emitTensorLoad(kgpu::TensorLoadOp op) {
   for (int64_t dim = view.getRank(); dim-- > 0;)
     if (dim != view.getUnit())
       add(dim);
-  tensorCopy(builder, bytesBehind(builder, scalar(op.getBuffer()), op.getDistance()), tensorMap(op.getMap()), coordinates, use.full);
+  SmallVector<Value> moves;
+  for (Value tap : llvm::reverse(op.getTaps()))
+    moves.push_back(arith::IndexCastOp::create(builder, builder.getI16Type(), scalar(tap)));
+  tensorCopy(builder, bytesBehind(builder, scalar(op.getBuffer()), op.getDistance()), tensorMap(op.getMap()), coordinates, moves, use.full);
   return success();
 }
 

@@ -75,12 +75,17 @@ void tensorCopyOut(ImplicitLocOpBuilder &builder, Value source, Value map, Value
   instruction(builder, {}, {}, "cp.async.bulk.commit_group;", "~{memory}");
 }
 
-void tensorCopy(ImplicitLocOpBuilder &builder, Value destination, Value map, ValueRange coordinates, Value barrier) {
+void tensorCopy(ImplicitLocOpBuilder &builder, Value destination, Value map, ValueRange coordinates, ValueRange moves, Value barrier) {
   SmallVector<Value> operands = {destination, map, barrier};
-  std::string constraints = "r,l,r", box = boxAt(coordinates, operands, constraints);
+  std::string constraints = "r,l,r", box = boxAt(coordinates, operands, constraints), moved;
+  for (auto [number, move] : llvm::enumerate(moves)) {
+    moved += (number ? ", $" : ", {$") + std::to_string(operands.size());
+    constraints += ",h";
+    operands.push_back(move);
+  }
   instruction(builder, {}, operands,
-              "cp.async.bulk.tensor." + Twine(coordinates.size()) + "d.shared::cluster.global.tile.mbarrier::complete_tx::bytes [$0], [$1, {" +
-                  box + "}], [$2];",
+              "cp.async.bulk.tensor." + Twine(coordinates.size()) + "d.shared::cluster.global." + (moves.empty() ? "tile" : "im2col") +
+                  ".mbarrier::complete_tx::bytes [$0], [$1, {" + box + "}], [$2]" + moved + (moves.empty() ? ";" : "};"),
               constraints + ",~{memory}");
 }
 

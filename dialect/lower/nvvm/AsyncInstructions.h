@@ -21,9 +21,10 @@ mlir::Value remoteAddress(mlir::ImplicitLocOpBuilder &builder, mlir::Value addre
 /// Stores an i32 or i64 at a remote address, and then counts its bytes at the barrier at another one, in the same CTA.
 void sendAndSignal(mlir::ImplicitLocOpBuilder &builder, mlir::Value address, mlir::Value bits, mlir::Value barrier);
 
-/// Copies the box at `coordinates` (i32, innermost first) of a tensor map to shared memory.
+/// Copies the box at `coordinates` (i32, innermost first) of a tensor map to shared memory; with `moves` (i16, in the same order, of all dimensions but
+/// the innermost and the outermost one) the column of a window that begins there, moved by them.
 void tensorCopy(mlir::ImplicitLocOpBuilder &builder, mlir::Value destination, mlir::Value map, mlir::ValueRange coordinates,
-                mlir::Value barrier);
+                mlir::ValueRange moves, mlir::Value barrier);
 
 /// i32: a value that is the same in all lanes of a warp, in a form that ptxas knows to be so.
 mlir::Value uniform(mlir::ImplicitLocOpBuilder &builder, mlir::Value value);

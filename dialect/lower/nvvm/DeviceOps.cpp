@@ -205,6 +205,14 @@ void setLaunchBounds(LLVM::LLVMFuncOp function, const kgpu::Launch &launch) {
     function->setAttr(NVVM::NVVMDialect::getClusterDimAttrName(), builder.getDenseI32ArrayAttr({int32_t(launch.cluster), 1, 1}));
 }
 
+void startWithShareOfRegisters(ImplicitLocOpBuilder &builder) {
+  auto function = builder.getInsertionBlock()->getParentOp()->getParentOfType<LLVM::LLVMFuncOp>();
+  if (!function)
+    function = cast<LLVM::LLVMFuncOp>(builder.getInsertionBlock()->getParentOp());
+  if (!function->hasAttr(NVVM::NVVMDialect::getMinctasmAttrName()))
+    function->setAttr(NVVM::NVVMDialect::getMinctasmAttrName(), builder.getI32IntegerAttr(1));
+}
+
 void setByValue(LLVM::LLVMFuncOp function, unsigned number, unsigned bytes, unsigned alignment) {
   Builder builder(function.getContext());
   Type type = LLVM::LLVMArrayType::get(builder.getI8Type(), bytes);

@@ -51,6 +51,8 @@ llvm::SmallVector<mlir::Value> mmaSync(mlir::ImplicitLocOpBuilder &builder, mlir
 
 /// Makes `function` a kernel with the launch's bounds.
 void setLaunchBounds(mlir::LLVM::LLVMFuncOp function, const kgpu::Launch &launch);
+/// Lets each thread of the function around begin with its share of all registers: where they move between roles, ptxas must know how many it has.
+void startWithShareOfRegisters(mlir::ImplicitLocOpBuilder &builder);
 /// Makes parameter `number` of a kernel, a pointer, stand for so many bytes of the launch's parameters, which nothing writes.
 void setByValue(mlir::LLVM::LLVMFuncOp function, unsigned number, unsigned bytes, unsigned alignment);
 /// !llvm.ptr<3>: the beginning of the CTA's dynamic shared memory. Declares it in the module around `builder` when it is not there yet.

@@ -102,8 +102,41 @@ static std::vector<std::pair<char *, std::string>> boxOf(const View &view, Array
   return result;
 }
 
+/// A row of the box's unit dimension at `place`, as the box's row of this number.
+static std::vector<std::pair<char *, std::string>> rowOf(const View &view, ArrayRef<int64_t> place, kgpu::TensorMapAttr map, unsigned unit, char *to,
+                                                         int64_t row) {
+  SmallVector<int64_t> box(map.getBox().size(), 1);
+  box[unit] = map.getBox()[unit];
+  auto one = kgpu::TensorMapAttr::get(map.getContext(), map.getArg(), box, map.getSwizzle(), kgpu::WindowAttr());
+  return boxOf(view, place, one, unit, to + row * box[unit] * storageSize(view.storage));
+}
+
 static SmallVector<int64_t> integersOf(Frame &frame, ValueRange values) {
   return llvm::map_to_vector(values, [&](Value value) { return frame.integer(value); });
+}
+
+/// The box of a tensor map at each pixel of a window's column: places in the view, from the first pixel on.
+static std::vector<SmallVector<int64_t>> windowPlaces(Frame &frame, kgpu::TensorLoadOp load, kgpu::TensorMapAttr map, ArrayRef<int64_t> offsets) {
+  kgpu::WindowAttr window = map.getWindow();
+  auto argument = [&](int64_t number) { return frame.integer(load->getParentOfType<tile::KernelOp>().getArgument(unsigned(number))); };
+  SmallVector<int64_t> taps = integersOf(frame, load.getTaps()), at(offsets);
+  std::vector<SmallVector<int64_t>> places;
+  for (int64_t pixel = 0; pixel < map.getBox().front(); ++pixel) {
+    SmallVector<int64_t> place(at);
+    for (size_t d = 0; d < taps.size(); ++d)
+      place[d + 1] += taps[d];
+    places.push_back(place);
+    size_t d = taps.size();
+    for (; d > 0; --d) {
+      int64_t start = argument(window.getStarts()[d - 1]), stride = argument(window.getStrides()[d - 1]);
+      at[d] += stride;
+      if (at[d] < start + argument(window.getCounts()[d - 1]) * stride)
+        break;
+      at[d] = start;
+    }
+    at[0] += d == 0;
+  }
+  return places;
 }
 
 static llvm::Error tensorLoad(Frame &frame, Operation &op) {
@@ -124,7 +157,15 @@ static llvm::Error tensorLoad(Frame &frame, Operation &op) {
   int64_t slot = int64_t(uint32_t(frame.integer(load.getUse()))) % ring.slots();
   SmallVector<int64_t> offsets = integersOf(frame, load.getOffsets());
   // Read now and written at the end: what it overwrites may be read until then, and what it reads does not change.
-  auto content = boxOf(source, offsets, map, unsigned(view.getUnit()), to);
+  std::vector<std::pair<char *, std::string>> content;
+  if (map.getWindow()) {
+    if (load.getTaps().size() != map.getWindow().getCounts().size())
+      return frame.error(op, "is not moved along all extents of its window");
+    for (const auto &[row, place] : llvm::enumerate(windowPlaces(frame, load, map, offsets)))
+      llvm::append_range(content, rowOf(source, place, map, unsigned(view.getUnit()), to, int64_t(row)));
+  } else {
+    content = boxOf(source, offsets, map, unsigned(view.getUnit()), to);
+  }
   machine.start({[content = std::move(content), &ring, slot, bytes] {
     for (const auto &[address, text] : content)
       std::memcpy(address, text.data(), text.size());

@@ -50,6 +50,7 @@ static Loaded load() {
   find(api.mostClusters, "cuOccupancyMaxActiveClusters");
   find(api.launch, "cuLaunchKernelEx");
   find(api.tensorMapEncode, "cuTensorMapEncodeTiled");
+  find(api.tensorMapEncodeIm2col, "cuTensorMapEncodeIm2col");
   find(api.tensorMapReplaceAddress, "cuTensorMapReplaceAddress");
   find(api.isCapturing, "cuStreamIsCapturing");
   find(api.streamCreate, "cuStreamCreate");

@@ -75,6 +75,8 @@ struct Api {
   Code (*launch)(const LaunchConfig *, void *, void **, void **) = nullptr;
   Code (*tensorMapEncode)(void *, int, uint32_t, void *, const uint64_t *, const uint64_t *, const uint32_t *, const uint32_t *, int, int, int,
                           int) = nullptr;
+  Code (*tensorMapEncodeIm2col)(void *, int, uint32_t, void *, const uint64_t *, const uint64_t *, const int *, const int *, uint32_t, uint32_t,
+                                const uint32_t *, int, int, int, int) = nullptr;
   Code (*tensorMapReplaceAddress)(void *, void *) = nullptr;
   Code (*isCapturing)(void *, uint32_t *) = nullptr;
   Code (*streamCreate)(void **, unsigned) = nullptr;

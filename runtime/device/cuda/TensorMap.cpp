@@ -41,6 +41,15 @@ static int driverSwizzle(uint32_t bytes) { return bytes == 0 ? 0 : bytes == 32 ?
 static Status encode(const TensorMapShape &shape, uint64_t address, TensorMapValue &map) {
   std::array<uint32_t, TensorMapShape::maxRank> steps;
   steps.fill(1);
+  if (shape.pixels != 0) {
+    std::array<int, TensorMapShape::maxRank - 2> lower = {}, upper = {};
+    for (uint32_t i = 0; i + 2 < shape.rank; ++i)
+      lower[i] = shape.windows[i].lower, upper[i] = shape.windows[i].upper, steps[i + 1] = shape.windows[i].step;
+    return check(loadedApi().tensorMapEncodeIm2col(&map, driverType(shape.dtype), shape.rank, reinterpret_cast<void *>(address), shape.extents.data(),
+                                                   shape.strides.data() + 1, lower.data(), upper.data(), shape.box[0], shape.pixels, steps.data(),
+                                                   noInterleave, driverSwizzle(shape.swizzle), promoteTo256Bytes, fillWithZeros),
+                 "cuTensorMapEncodeIm2col");
+  }
   return check(loadedApi().tensorMapEncode(&map, driverType(shape.dtype), shape.rank, reinterpret_cast<void *>(address), shape.extents.data(),
                                            shape.strides.data() + 1, shape.box.data(), steps.data(), noInterleave, driverSwizzle(shape.swizzle),
                                            promoteTo256Bytes, fillWithZeros),

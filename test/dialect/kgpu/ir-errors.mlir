@@ -178,3 +178,39 @@ tile.kernel @fetch_too_much(%x: !tile.view<2xf32>, %c: index, %inside: i1) attri
   kgpu.fetch %x[%c, %c] of tensor<1x256xf32, #wide> if %inside to %buffer : !tile.view<2xf32>, !kgpu.smem<512xi8>
   tile.return
 }
+
+// -----
+
+// expected-error @+2 {{failed to parse Kgpu_TensorMapAttr parameter 'window'}}
+// expected-error @+1 {{a window has counts, strides, starts, steps and taps for 1 to 3 extents}}
+tile.kernel @window_lists(%x: !tile.view<4xbf16, unit = 3, align = 16, divisible = 8, index = 32>, %w: !tile.view<2xbf16>, %n: index) attributes {kgpu.target = #kgpu.target<"sm_90a">, kgpu.tensor_maps = [#kgpu.tensor_map<arg = 0, box = [128, 1, 1, 64], swizzle = 128, window = #kgpu.window<counts = [2, 2], strides = [2], starts = [2, 2], steps = [2, 2], taps = [1, 0, 1, 1]>>]} {
+  tile.return
+}
+
+// -----
+
+// expected-error @+1 {{a tensor map of a window has a box of pixels and channels with 1 for each of 2 extents}}
+tile.kernel @window_box(%x: !tile.view<4xbf16, unit = 3, align = 16, divisible = 8, index = 32>, %w: !tile.view<2xbf16>, %n: index) attributes {kgpu.target = #kgpu.target<"sm_90a">, kgpu.tensor_maps = [#kgpu.tensor_map<arg = 0, box = [64, 2, 1, 64], swizzle = 128, window = #kgpu.window<counts = [2, 2], strides = [2, 2], starts = [2, 2], steps = [2, 2], taps = [1, 0, 1, 1]>>]} {
+  tile.return
+}
+
+// -----
+
+// expected-error @+1 {{has a window that counts by argument 1, which is no index}}
+tile.kernel @window_number(%x: !tile.view<4xbf16, unit = 3, align = 16, divisible = 8, index = 32>, %w: !tile.view<2xbf16>, %n: index) attributes {kgpu.target = #kgpu.target<"sm_90a">, kgpu.tensor_maps = [#kgpu.tensor_map<arg = 0, box = [128, 1, 1, 64], swizzle = 128, window = #kgpu.window<counts = [2, 2], strides = [2, 2], starts = [2, 2], steps = [2, 1], taps = [1, 0, 1, 1]>>]} {
+  tile.return
+}
+
+// -----
+
+// expected-error @+1 {{has a window with taps of argument 1, which has no such dimension}}
+tile.kernel @window_taps(%x: !tile.view<4xbf16, unit = 3, align = 16, divisible = 8, index = 32>, %w: !tile.view<2xbf16>, %n: index) attributes {kgpu.target = #kgpu.target<"sm_90a">, kgpu.tensor_maps = [#kgpu.tensor_map<arg = 0, box = [128, 1, 1, 64], swizzle = 128, window = #kgpu.window<counts = [2, 2], strides = [2, 2], starts = [2, 2], steps = [2, 2], taps = [1, 0, 1, 2]>>]} {
+  tile.return
+}
+
+// -----
+
+// expected-error @+1 {{which is not of images with 2 extents and channels last}}
+tile.kernel @window_view(%x: !tile.view<4xbf16, unit = 2, align = 16, divisible = 8, index = 32>, %w: !tile.view<2xbf16>, %n: index) attributes {kgpu.target = #kgpu.target<"sm_90a">, kgpu.tensor_maps = [#kgpu.tensor_map<arg = 0, box = [128, 1, 1, 64], swizzle = 128, window = #kgpu.window<counts = [2, 2], strides = [2, 2], starts = [2, 2], steps = [2, 2], taps = [1, 0, 1, 1]>>]} {
+  tile.return
+}

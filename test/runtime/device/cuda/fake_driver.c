@@ -103,6 +103,22 @@ int cuTensorMapEncodeTiled(struct FakeTensorMap *map, int type, uint32_t rank, u
   }
   return 0;
 }
+int cuTensorMapEncodeIm2col(struct FakeTensorMap *map, int type, uint32_t rank, uint64_t address, const uint64_t *extents, const uint64_t *strides,
+                            const int *lower, const int *upper, uint32_t channels, uint32_t pixels, const uint32_t *steps, int interleave, int swizzle,
+                            int promotion, int fill) {
+  const uint32_t box[] = {channels, 1, 1, 1, 1}, ones[] = {1, 1, 1, 1, 1};
+  if (rank < 3 || pixels < 1 || pixels > 1024 || steps[rank - 1] != 1 ||
+      cuTensorMapEncodeTiled(map, type, rank, address, extents, strides, box, ones, interleave, swizzle, promotion, fill))
+    return 1;
+  const int end = 1 << (16 / (rank - 2) - 1);
+  map->pixels = (uint16_t)pixels;
+  for (uint32_t i = 0; i < rank - 2; ++i) {
+    if (lower[i] < -end || lower[i] >= end || upper[i] < -end || upper[i] >= end || steps[i + 1] < 1 || steps[i + 1] > 8)
+      return 1;
+    map->lower[i] = (int16_t)lower[i], map->upper[i] = (int16_t)upper[i], map->steps[i] = (uint16_t)steps[i + 1];
+  }
+  return 0;
+}
 int cuTensorMapReplaceAddress(struct FakeTensorMap *map, uint64_t address) { return map->address = address, address % 16 ? 1 : 0; }
 int cuStreamIsCapturing(void *stream, uint32_t *state) { return *state = (uint32_t)fake.capturing, 0; }
 int cuStreamCreate(void **stream, unsigned flags) { return *stream = malloc(1), ++fake.streams, 0; }

@@ -10,6 +10,9 @@ struct FakeTensorMap {
   uint64_t address, extents[5], strides[4];
   uint32_t box[5];
   uint8_t type, rank, swizzle, promotion;
+  // Of a window: corners and steps of extents, the last one first.
+  int16_t lower[3], upper[3];
+  uint16_t steps[3], pixels;
 };
 
 struct FakeDriver {

@@ -1,0 +1,132 @@
+// Makes one loop of nested ones around products whose operands are copied ahead.
+// SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
+//
+// Before: scf.for %i = 0 to %a step 1 iter_args(%s = %zeros) { scf.for %j = 0 to %b step 1 iter_args(%t = %s) { ... tile.dot %x, %y, %t } }
+// After:  scf.for %n = 0 to %a * %b step 1 iter_args(%s = %zeros, %i = 0, %j = 0) { ... tile.dot %x, %y, %s; counts %j, then %i, on }
+//
+// On entry: a configured kernel at tile level, scheduled. On exit: in kernels with warpgroups that compute, loops that do nothing but run an
+// inner one, whose bounds do not depend on them, are one loop with it. Products of all of its iterations can then be in flight behind each
+// other, and an accumulator that starts at zero does so at one place.
+#include "dialect/kgpu/Passes.h"
+#include "mlir/Dialect/Arith/IR/Arith.h"
+#include "mlir/IR/Matchers.h"
+#include "mlir/Transforms/LoopInvariantCodeMotionUtils.h"
+
+using namespace mlir;
+
+namespace kpkg::kgpu {
+#define GEN_PASS_DEF_KGPUMERGELOOPS
+#include "dialect/kgpu/Passes.h.inc"
+
+namespace {
+bool isConstant(Value value, int64_t expected) {
+  APInt constant;
+  return matchPattern(value, m_ConstantInt(&constant)) && constant.getSExtValue() == expected;
+}
+
+bool countsFromZero(scf::ForOp loop) { return isConstant(loop.getLowerBound(), 0) && isConstant(loop.getStep(), 1); }
+
+/// The loop that `outer` only runs again and again, if it does nothing else that matters; what is carried goes through it in the same order.
+scf::ForOp onlyLoopIn(scf::ForOp outer) {
+  scf::ForOp inner;
+  for (Operation &op : outer.getBody()->without_terminator()) {
+    if (auto loop = dyn_cast<scf::ForOp>(op)) {
+      if (inner)
+        return {};
+      inner = loop;
+    } else if (inner || op.getNumRegions() != 0 || !isMemoryEffectFree(&op)) {
+      return {};
+    }
+  }
+  if (!inner || !countsFromZero(outer) || !countsFromZero(inner) || !outer.isDefinedOutsideOfLoop(inner.getUpperBound()) ||
+      !llvm::equal(inner.getInitArgs(), outer.getRegionIterArgs()) || !llvm::equal(outer.getYieldedValues(), inner.getResults()))
+    return {};
+  return inner;
+}
+
+class Nest {
+public:
+  explicit Nest(scf::ForOp outermost) {
+    for (scf::ForOp loop = outermost; loop; loop = onlyLoopIn(loop))
+      if (!loops.empty() && !llvm::all_of(loops, [&](scf::ForOp around) { return around.isDefinedOutsideOfLoop(loop.getUpperBound()); }))
+        break;
+      else
+        loops.push_back(loop);
+  }
+
+  void merge() {
+    if (loops.size() < 2)
+      return;
+    scf::ForOp outermost = loops.front(), innermost = loops.back();
+    OpBuilder builder(outermost);
+    Location loc = outermost.getLoc();
+    zero = arith::ConstantIndexOp::create(builder, loc, 0);
+    one = arith::ConstantIndexOp::create(builder, loc, 1);
+    Value total;
+    SmallVector<Value> start(outermost.getInitArgs());
+    for (scf::ForOp loop : loops) {
+      Value trips = arith::MaxSIOp::create(builder, loc, loop.getUpperBound(), zero);
+      total = total ? arith::MulIOp::create(builder, loc, total, trips).getResult() : trips;
+      start.push_back(zero);
+    }
+    auto merged = scf::ForOp::create(builder, loc, zero, total, one, start);
+    ValueRange carried = merged.getRegionIterArgs().drop_back(loops.size()), counters = merged.getRegionIterArgs().take_back(loops.size());
+    builder.setInsertionPointToEnd(merged.getBody());
+    IRMapping mapping;
+    for (auto [loop, counter] : llvm::zip(loops, counters)) {
+      mapping.map(loop.getInductionVar(), counter);
+      for (auto [old, now] : llvm::zip(loop.getRegionIterArgs(), carried))
+        mapping.map(old, now);
+      for (Operation &op : loop.getBody()->without_terminator())
+        if (loop == innermost || !isa<scf::ForOp>(op))
+          builder.clone(op, mapping);
+    }
+    SmallVector<Value> yielded = llvm::map_to_vector(innermost.getYieldedValues(), [&](Value value) { return mapping.lookupOrDefault(value); });
+    yielded.append(next(builder, loc, counters));
+    scf::YieldOp::create(builder, loc, yielded);
+    outermost.replaceAllUsesWith(merged.getResults().drop_back(loops.size()));
+    outermost.erase();
+  }
+
+private:
+  /// What the counters are in the next iteration: the last one counts on, and those before it where it starts again.
+  SmallVector<Value> next(OpBuilder &builder, Location loc, ValueRange counters) {
+    SmallVector<Value> result(counters);
+    Value passesOn;
+    for (size_t i = loops.size(); i-- > 0;) {
+      Value more = arith::AddIOp::create(builder, loc, counters[i], one);
+      Value counted = passesOn ? arith::SelectOp::create(builder, loc, passesOn, more, counters[i]).getResult() : more;
+      if (i == 0) {
+        result[i] = counted;
+        break;
+      }
+      passesOn = arith::CmpIOp::create(builder, loc, arith::CmpIPredicate::eq, counted, loops[i].getUpperBound());
+      result[i] = arith::SelectOp::create(builder, loc, passesOn, zero, counted);
+    }
+    return result;
+  }
+
+  SmallVector<scf::ForOp> loops; ///< from the outermost one on
+  Value zero, one;
+};
+
+struct MergeLoops final : impl::KgpuMergeLoopsBase<MergeLoops> {
+  void runOnOperation() override {
+    tile::KernelOp kernel = getOperation();
+    if (getLaunch(kernel).consumers == 0)
+      return;
+    // What does not change in a loop is computed before it: bounds of inner loops too. Inner loops come first.
+    kernel.walk([](scf::ForOp loop) { moveLoopInvariantCode(loop); });
+    SmallVector<scf::ForOp> outermost;
+    kernel.walk<WalkOrder::PreOrder>([&](scf::ForOp loop) {
+      if (!onlyLoopIn(loop))
+        return WalkResult::advance();
+      outermost.push_back(loop);
+      return WalkResult::skip();
+    });
+    for (scf::ForOp loop : outermost)
+      Nest(loop).merge();
+  }
+};
+} // namespace
+} // namespace kpkg::kgpu

@@ -1,0 +1,77 @@
+// Windows over images in a call: the corners of their tensor maps.
+// SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
+#include "runtime/package/Windows.h"
+
+#include <optional>
+
+namespace kpkg::package {
+
+using plan::LaunchArg;
+using plan::LaunchStep;
+
+namespace {
+/// A window's walk over one extent, in numbers: pixel * stride + start + tap * step.
+struct Walk {
+  int64_t extent = 0, count = 0, stride = 0, start = 0, step = 0, taps = 0;
+
+  int64_t lastPixel() const { return (count - 1) * stride + start; }
+  int64_t upperCorner() const { return lastPixel() - (extent - 1); }
+  int64_t farthestTap() const { return taps > 1 ? (taps - 1) * step : 0; }
+};
+
+/// Nothing when a number is not known before the launch, or so large that no copy engine counts to it.
+std::optional<Walk> walkOf(const TensorMap &map, size_t i, const LaunchStep &launch) {
+  constexpr int64_t most = int64_t(1) << 32;
+  const WindowExtent &window = map.window[i];
+  Walk walk;
+  for (auto [arg, value] : {std::pair(window.count, &walk.count), {window.stride, &walk.stride}, {window.start, &walk.start}, {window.step, &walk.step}}) {
+    const LaunchArg &given = launch.args[size_t(arg)];
+    if (given.kind != LaunchArg::Kind::Int || given.integer > most || given.integer < -most)
+      return std::nullopt;
+    *value = given.integer;
+  }
+  const plan::View &taps = launch.args[size_t(window.tapsArg)].view;
+  walk.taps = taps.buffer >= 0 ? taps.shape[size_t(window.tapsDim)] : 0;
+  walk.extent = launch.args[size_t(map.arg)].view.shape[i + 1];
+  // Products of what is left fit: strides and steps are looked at before they are multiplied.
+  if (walk.taps > most || walk.extent > most)
+    return std::nullopt;
+  return walk;
+}
+
+std::string unmappableWalk(const Walk &walk, cuda::TensorWindowLimits limits) {
+  auto isCorner = [&](int64_t corner) { return corner >= -limits.mostCorner() - 1 && corner <= limits.mostCorner(); };
+  if (walk.count < 1 || walk.stride < 1 || walk.stride > limits.maxStep)
+    return "windows at least 1 and at most " + std::to_string(limits.maxStep) + " apart, found " + std::to_string(walk.count) + " with a stride of " + std::to_string(walk.stride);
+  if (!isCorner(walk.start) || !isCorner(walk.upperCorner()))
+    return "windows from " + std::to_string(-limits.mostCorner() - 1) + " to " + std::to_string(limits.mostCorner()) +
+           " beside its first and last elements, found " + std::to_string(walk.start) + " and " + std::to_string(walk.upperCorner());
+  if (walk.step < 0 || walk.step > limits.mostMove() || walk.farthestTap() > limits.mostMove())
+    return "taps up to " + std::to_string(limits.mostMove()) + " apart, found " + std::to_string(walk.taps) + " at a distance of " + std::to_string(walk.step);
+  return {};
+}
+} // namespace
+
+std::string unmappableWindow(const TensorMap &map, const LaunchStep &launch) {
+  cuda::TensorWindowLimits limits(int32_t(map.box.size()));
+  for (size_t i = 0; i < map.window.size(); ++i) {
+    std::optional<Walk> walk = walkOf(map, i, launch);
+    std::string what = walk ? unmappableWalk(*walk, limits) : "windows that are known when the call is planned";
+    if (!what.empty())
+      return what;
+  }
+  return {};
+}
+
+std::array<cuda::TensorWindow, cuda::TensorMapShape::maxRank - 2> tensorWindows(const TensorMap &map, const LaunchStep &launch) {
+  std::array<cuda::TensorWindow, cuda::TensorMapShape::maxRank - 2> windows;
+  const size_t extents = map.window.size();
+  for (size_t i = 0; i < extents; ++i) {
+    Walk walk = *walkOf(map, i, launch);
+    // The map has the last extent first.
+    windows[extents - 1 - i] = {int32_t(walk.start), int32_t(walk.upperCorner()), uint32_t(walk.stride)};
+  }
+  return windows;
+}
+
+} // namespace kpkg::package
