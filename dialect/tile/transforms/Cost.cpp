@@ -95,6 +95,8 @@ private:
       tilePlaces[load.getResult()] = viewPlaces.lookup(load.getView());
       return addBytes(load.getResult(), trips);
     }
+    if (auto gather = dyn_cast<GatherOp>(op))
+      return addBytes(gather.getResult(), trips);
     if (auto store = dyn_cast<StoreOp>(op)) {
       Places places = viewPlaces.lookup(store.getView());
       if (auto type = dyn_cast<RankedTensorType>(store.getValue().getType()))

@@ -128,3 +128,35 @@ tile.kernel @elements(%a: !plain, %b: !plain, %d: !d, %count: index)
   tile.store %sum, %d[%c0, %c0] : tensor<64x64xf32>, !d
   tile.return
 }
+
+// A step of one product: the wait stands behind the commit that it counts, so that the slot which is read next is full.
+// CHECK-LABEL: tile.kernel @one_product
+// PRELOAD-LABEL: tile.kernel @one_product
+// PRELOAD: scf.for
+// PRELOAD-NOT: kgpu.async_wait
+// PRELOAD: kgpu.async_copy
+// PRELOAD: kgpu.async_copy
+// PRELOAD-NEXT: kgpu.async_commit
+// PRELOAD-NEXT: kgpu.async_wait 1
+// PRELOAD-NEXT: kgpu.barrier
+// PRELOAD: kgpu.local_load %{{.*}} at [0, 0]
+// PRELOAD: kgpu.local_load %{{.*}} at [0, 0]
+// PRELOAD: kgpu.mma
+// PRELOAD: scf.yield
+tile.kernel @one_product(%a: !a, %b: !a, %d: !d, %count: index)
+    attributes {kgpu.target = #kgpu.target<"sm_80">, kgpu.threads = 128 : i32, kgpu.stages = 3 : i32} {
+  %zero = arith.constant 0.0 : f16
+  %c0 = arith.constant 0 : index
+  %c1 = arith.constant 1 : index
+  %c16 = arith.constant 16 : index
+  %acc = arith.constant dense<0.0> : tensor<64x64xf32>
+  %sum = scf.for %k = %c0 to %count step %c1 iter_args(%s = %acc) -> tensor<64x64xf32> {
+    %kk = arith.muli %k, %c16 : index
+    %x = tile.load %a[%c0, %kk] fill %zero : !a -> tensor<64x16xf16>
+    %y = tile.load %b[%kk, %c0] fill %zero : !a -> tensor<16x64xf16>
+    %t = tile.dot %x, %y, %s : tensor<64x16xf16>, tensor<16x64xf16>, tensor<64x64xf32>
+    scf.yield %t : tensor<64x64xf32>
+  }
+  tile.store %sum, %d[%c0, %c0] : tensor<64x64xf32>, !d
+  tile.return
+}
