@@ -59,6 +59,8 @@ class OpSpec:
     #: Whether NumPy has the dtypes of the samples.
     numpy: bool = True
     accumulation: float = 16.0
+    #: The same on GPUs, where tensor cores add with fewer bits than the accumulator has; default: `accumulation`.
+    gpu_accumulation: float | None = None
     #: Whether tiles between load and store are rounded to the dtype too: its round-off, times the magnitude, is allowed as well.
     rounds_between: bool = False
     #: Calls to time: label -> sample, in float32 unless the label says otherwise; and PyTorch's way of doing the same.
@@ -71,8 +73,8 @@ class OpSpec:
     def family(self) -> str:
         return self.name.partition("::")[2]
 
-    def check(self, sample: Sample, results: Any) -> None:
-        """AssertionError if `results` of a call with `sample` are further from the reference than allowed."""
+    def check(self, sample: Sample, results: Any, gpu: bool = False) -> None:
+        """AssertionError if `results` of a call with `sample`, made on a GPU or not, are further from the reference than allowed."""
         exact = sample.map(lambda t: t.detach().double() if t.is_floating_point() else t)
         references = as_tuple(self.reference(*exact.args, **exact.kwargs))
         magnitudes: tuple[Any, ...] = (None,) * len(references)
@@ -81,9 +83,9 @@ class OpSpec:
         results = as_tuple(results)
         assert len(results) == len(references), f"{len(results)} results, expected {len(references)}"
         for i, (result, reference, magnitude) in enumerate(zip(results, references, magnitudes)):
-            self._check_one(f"{self.name} {sample.label} result {i}", result, reference, magnitude)
+            self._check_one(f"{self.name} {sample.label} result {i}", result, reference, magnitude, gpu)
 
-    def _check_one(self, what: str, result: Tensor, reference: Tensor, magnitude: Tensor | None) -> None:
+    def _check_one(self, what: str, result: Tensor, reference: Tensor, magnitude: Tensor | None, gpu: bool) -> None:
         assert result.shape == reference.shape, f"{what}: shape {tuple(result.shape)}, expected {tuple(reference.shape)}"
         if result.numel() == 0:
             return
@@ -99,8 +101,9 @@ class OpSpec:
         finite = torch.isfinite(reference) & ~overflows
         size = reference.abs()[finite].amax() if bool(finite.any()) else torch.tensor(0.0)
         scale = size if magnitude is None else magnitude.abs().expand_as(reference)[finite]
+        accumulation = self.gpu_accumulation if gpu and self.gpu_accumulation is not None else self.accumulation
         accumulator = _ACCUMULATOR.get(result.dtype, _ACCUMULATOR_DEFAULT)
-        allowed = 2 * _ROUND_OFF[result.dtype] * reference.abs()[finite] + self.accumulation * accumulator * scale
+        allowed = 2 * _ROUND_OFF[result.dtype] * reference.abs()[finite] + accumulation * accumulator * scale
         if self.rounds_between and result.dtype in HALF:
             allowed = allowed + _ROUND_OFF[result.dtype] * scale
         allowed = allowed + torch.finfo(result.dtype).smallest_normal

@@ -58,5 +58,13 @@ def samples(dtype: torch.dtype, generator: torch.Generator) -> Iterator[Sample]:
 
 
 SPECS = [
-    OpSpec("kpkg::scaled_gemm", scaled, samples, dtypes=(torch.float32, torch.float16, torch.bfloat16), magnitude=magnitude, numpy=False)
+    OpSpec(
+        "kpkg::scaled_gemm",
+        scaled,
+        samples,
+        dtypes=(torch.float32, torch.float16, torch.bfloat16),
+        magnitude=magnitude,
+        numpy=False,
+        gpu_accumulation=2.0**11,  # 2^-13 of the magnitude: what tensor cores keep of 128 products of 8-bit floats
+    )
 ]

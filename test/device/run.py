@@ -47,7 +47,7 @@ def check_sample(spec: Any, op: Any, original: Any) -> str | None:
     sample = original.map(on_gpu)
     first = as_tuple(op(*sample.args, **sample.kwargs))
     try:
-        spec.check(original, tuple(result.cpu() for result in first))
+        spec.check(original, tuple(result.cpu() for result in first), gpu=True)
     except AssertionError as error:
         return str(error)
     outs = tuple(poisoned(result) for result in first)

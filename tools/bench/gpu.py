@@ -108,7 +108,7 @@ def measure(spec: Any, op: Callable[..., Any], shape: tuple[int, int], dtype: An
     generator = torch.Generator(device="cuda").manual_seed(shape[1])
     sample = spec.rows(shape[0], shape[1], dtype, generator)
     results = op(*sample.args, **sample.kwargs)
-    spec.check(sample, results)
+    spec.check(sample, results, gpu=True)
     calls: dict[str, Callable[[], Any]] = {
         "kpkg": lambda: op(*sample.args, **sample.kwargs),
         "eager": lambda: spec.eager(*sample.args, **sample.kwargs),
