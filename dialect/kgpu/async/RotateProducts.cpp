@@ -40,6 +40,9 @@ public:
     accumulator = carried - loop.getYieldedValues().begin();
     operandOps = sliceOf({second.getRhs()});
     firstOps = sliceOf({first.getResult()});
+    // A loop that never runs leaves what the sum starts with: it must cost no registers beside the sum.
+    if (!isZero(loop.getInitArgs()[accumulator]))
+      return false;
     // The first product knows nothing of the sum, and the second operand of the second one nothing of the first.
     BlockArgument sum = loop.getRegionIterArg(accumulator);
     auto reads = [&](Operation *op, Value value) {

@@ -18,7 +18,6 @@
 #include "dialect/kgpu/async/StreamedDots.h"
 #include "mlir/Dialect/UB/IR/UBOps.h"
 #include "mlir/Transforms/GreedyPatternRewriteDriver.h"
-#include <map>
 
 using namespace mlir;
 
@@ -40,11 +39,11 @@ layout::SharedLayout panels(ArrayRef<int64_t> shape, unsigned panelDim, unsigned
   return layout::transposed(cantFail(layout::SharedLayout::tma({shape[1], shape[0]}, elementBytes, layout::Swizzle::B128)));
 }
 
-/// An operand that is copied ahead, and where it is put.
+/// What is copied ahead, and where it is put.
 struct Member {
-  StreamedOperand operand;
-  Value tile;      ///< what the product reads in the source
-  SharedType slot; ///< one slot
+  StreamedOperand operand; ///< of the first product that reads it; or a row that arithmetic reads
+  SharedType slot;         ///< one slot, as that product reads it
+  bool isRow() const { return slot.getShape().size() == 1; }
 };
 
 /// Operands that are copied together: those of one product whose loads stand in one block and serve nothing else, or one that serves several.
@@ -87,7 +86,31 @@ bool haveOneRing(const Stream &left, const Stream &right) {
 Member memberFor(const StreamedOperand &operand, Value tile) {
   auto type = cast<RankedTensorType>(tile.getType());
   unsigned bytes = elementBytes(type.getElementType());
-  return {operand, tile, SharedType::get(type.getShape(), type.getElementType(), panels(type.getShape(), operand.panelDim, bytes))};
+  return {operand, SharedType::get(type.getShape(), type.getElementType(), panels(type.getShape(), operand.panelDim, bytes))};
+}
+
+std::optional<TensorView> rowPlace(tile::LoadOp load) {
+  return tensorView(load.getView(), load.getOffsets(), cast<RankedTensorType>(load.getType()).getShape());
+}
+
+/// A row of elements that arithmetic reads between products: the same for all rows of the tiles.
+std::optional<Member> rowMember(tile::LoadOp load) {
+  auto type = dyn_cast<RankedTensorType>(load.getType());
+  if (!type || type.getRank() != 1 || !isZero(load.getFill()) || load.getView().getType().getIsMut())
+    return std::nullopt;
+  int64_t extent = type.getDimSize(0), bytes = elementBytes(type.getElementType());
+  std::optional<TensorView> place = rowPlace(load);
+  if (!place || !llvm::isPowerOf2_64(extent) || extent > 256 || extent * bytes < kPanelBytes)
+    return std::nullopt;
+  layout::SharedLayout::Fields fields;
+  fields.elementBytes = bytes;
+  fields.bases.emplace_back();
+  for (int64_t at = bytes; at < extent * bytes; at *= 2)
+    fields.bases.front().push_back(at);
+  fields.repeats = {1};
+  fields.strides = {0};
+  StreamedOperand operand{load, *place};
+  return Member{operand, SharedType::get(type.getShape(), type.getElementType(), cantFail(layout::SharedLayout::get(std::move(fields))))};
 }
 
 class Splitter {
@@ -108,10 +131,10 @@ public:
     zero = arith::ConstantIntOp::create(rewriter, loc, 0, 32);
     for (unsigned ring = 0; ring < rings.size(); ++ring)
       countUses(ring, body, zero);
-    for (Stream &stream : streams) // what loops carry are other values now
+    first = firstOfRoles(); // loops were replaced, and with them what they count
+    for (Stream &stream : streams)
       for (Member &member : stream.members)
-        member.operand.place = *streamedPlace(member.operand.load);
-    first = firstOfRoles(); // loops were replaced
+        member.operand.place = *(member.isRow() ? rowPlace(cast<tile::LoadOp>(member.operand.load)) : streamedPlace(member.operand.load));
     auto roles = RolesOp::create(rewriter, loc);
     Block *compute = rewriter.createBlock(&roles.getCompute()), *load = rewriter.createBlock(&roles.getLoad());
     rewriter.setInsertionPoint(first);
@@ -157,6 +180,30 @@ private:
       }
       last->members.push_back(memberFor(*first.operand, first.tile));
     }
+    SmallVector<tile::LoadOp> loads;
+    kernel.walk([&](tile::LoadOp load) {
+      if (isa<scf::ForOp>(load->getParentOp()))
+        loads.push_back(load);
+    });
+    for (tile::LoadOp load : loads)
+      if (std::optional<Member> row = rowMember(load))
+        if (Stream *stream = streamAround(load))
+          stream->members.push_back(*row);
+  }
+
+  /// The stream of the load's block that is awaited before the load, and released after all that is made of it; null where there is none.
+  Stream *streamAround(tile::LoadOp load) {
+    for (Stream &stream : streams) {
+      if (stream.members.front().operand.load->getBlock() != load->getBlock() || !stream.begin()->isBeforeInBlock(load))
+        continue;
+      bool isBehind = llvm::all_of(load->getUsers(), [&](Operation *user) {
+        Operation *here = load->getBlock()->findAncestorOpInBlock(*user);
+        return here && here->isBeforeInBlock(stream.end());
+      });
+      if (isBehind)
+        return &stream;
+    }
+    return nullptr;
   }
 
   void findRings() {
@@ -308,11 +355,12 @@ private:
   void copy(const Stream &stream, unsigned number, Value use, const IRMapping &mapping) {
     const Member &member = stream.members[number];
     const TensorView &place = member.operand.place;
-    int64_t bytes = member.slot.getElementBytes(), width = kPanelBytes / bytes, extent = place.box[place.unit];
+    int64_t bytes = member.slot.getElementBytes(), extent = place.box[place.unit], width = member.isRow() ? extent : kPanelBytes / bytes;
     SmallVector<int64_t> box = place.box;
     box[place.unit] = width;
     int64_t panelBytes = llvm::product_of(box) * bytes;
-    unsigned map = addTensorMap(kernel, TensorMapAttr::get(rewriter.getContext(), place.argument.getArgNumber(), box, kPanelBytes, place.window));
+    unsigned swizzle = member.isRow() ? 0 : kPanelBytes;
+    unsigned map = addTensorMap(kernel, TensorMapAttr::get(rewriter.getContext(), place.argument.getArgNumber(), box, swizzle, place.window));
     Value slot = slotOf(stream, number, use), ring = rings[stream.ring].ring;
     auto mapped = [&](Value value) { return mapping.lookupOrDefault(value); };
     SmallVector<Value> offsets = llvm::map_to_vector(place.offsets, mapped), taps = llvm::map_to_vector(place.taps, mapped);
@@ -339,11 +387,22 @@ private:
     rewriter.setInsertionPointAfter(stream.await);
     for (auto [number, member] : llvm::enumerate(stream.members)) {
       Value slot = slotOf(stream, number, stream.await.getUse());
+      filled[member.operand.load] = {slot, member.operand.isTransposed};
       if (member.operand.place.slice)
         clear(member, slot);
-      for (tile::DotOp dot : stream.dots)
-        filled[{dot, member.tile.getAsOpaquePointer()}] = slot;
+      if (!member.isRow())
+        continue;
+      auto load = cast<tile::LoadOp>(member.operand.load);
+      OpBuilder::InsertionGuard guard(rewriter);
+      rewriter.setInsertionPoint(load);
+      rewriter.replaceOpWithNewOp<LocalLoadOp>(load, load.getType(), slot, DenseI64ArrayAttr());
     }
+  }
+
+  /// The slot of an operand as its product reads it.
+  Value reading(const StreamedOperand &operand) {
+    auto [slot, isTransposed] = filled.at(operand.load);
+    return isTransposed == operand.isTransposed ? slot : TransposeBufferOp::create(rewriter, loc, slot).getResult();
   }
 
   void multiply(StreamedDot &product, const IRMapping &mapping) {
@@ -351,8 +410,9 @@ private:
     auto copied = cast<tile::DotOp>(mapping.lookup(dot.getOperation()));
     rewriter.replaceOp(copied, copied.getAccumulator());
     rewriter.setInsertionPoint(dot);
-    Value left = product.lhs ? filled.at({dot, dot.getLhs().getAsOpaquePointer()}) : dot.getLhs(), right = filled.at({dot, dot.getRhs().getAsOpaquePointer()});
+    Value left = product.lhs ? reading(*product.lhs) : dot.getLhs(), right = reading(*product.rhs);
     Value adds = whetherAdds(dot);
+    rewriter.setInsertionPoint(dot); // loops around it may have been replaced
     Value started = WgmmaOp::create(rewriter, loc, left, right, dot.getAccumulator(), adds);
     Value done = WgmmaWaitOp::create(rewriter, loc, 0, started).getResult(0);
     rewriter.replaceOp(dot, done);
@@ -366,9 +426,10 @@ private:
     }
     auto argument = dyn_cast<BlockArgument>(dot.getAccumulator());
     auto loop = argument ? dyn_cast<scf::ForOp>(argument.getOwner()->getParentOp()) : scf::ForOp();
-    if (!loop || dot->getBlock() != loop.getBody() || !isZero(loop.getTiedLoopInit(argument)->get()) ||
-        loop.getTiedLoopYieldedValue(argument)->get() != dot.getResult() || !argument.hasOneUse())
+    if (!loop || dot->getBlock() != loop.getBody() || loop.getTiedLoopYieldedValue(argument)->get() != dot.getResult() || !argument.hasOneUse())
       return arith::ConstantIntOp::create(rewriter, loc, 1, 1);
+    if (!isZero(loop.getTiedLoopInit(argument)->get()))
+      return whetherOuterAdds(dot, argument);
     OpOperand *start = loop.getTiedLoopInit(argument);
     Value zeros = start->get();
     Value adds = arith::CmpIOp::create(rewriter, loc, arith::CmpIPredicate::ne, loop.getInductionVar(), loop.getLowerBound());
@@ -380,6 +441,51 @@ private:
     Value result = loop.getTiedLoopResult(argument);
     Value runs = arith::CmpIOp::create(rewriter, loc, arith::CmpIPredicate::slt, loop.getLowerBound(), loop.getUpperBound());
     auto chosen = arith::SelectOp::create(rewriter, loc, runs, result, zeros);
+    result.replaceAllUsesExcept(chosen, chosen);
+    return adds;
+  }
+
+  /// The same for a sum that goes through loops within each other from zero on: they carry whether a product came before.
+  Value whetherOuterAdds(tile::DotOp dot, BlockArgument argument) {
+    SmallVector<scf::ForOp> loops; // from inside
+    OpOperand *start = nullptr;
+    for (BlockArgument carried = argument; carried; carried = dyn_cast<BlockArgument>(start->get())) {
+      auto loop = dyn_cast<scf::ForOp>(carried.getOwner()->getParentOp());
+      bool goesThrough = loop && carried.hasOneUse() &&
+                         (loops.empty() || loop.getTiedLoopYieldedValue(carried)->get() == loops.back().getTiedLoopResult(start));
+      if (!goesThrough)
+        return arith::ConstantIntOp::create(rewriter, loc, 1, 1);
+      loops.push_back(loop);
+      start = loop.getTiedLoopInit(carried);
+    }
+    if (!isZero(start->get()))
+      return arith::ConstantIntOp::create(rewriter, loc, 1, 1);
+    Value sum = loops.back().getTiedLoopResult(start), zeros = start->get();
+    unsigned number = cast<OpResult>(sum).getResultNumber();
+    rewriter.setInsertionPoint(loops.back());
+    start->set(ub::PoisonOp::create(rewriter, loc, zeros.getType()));
+    Value adds = arith::ConstantIntOp::create(rewriter, loc, 0, 1);
+    for (scf::ForOp &loop : llvm::reverse(loops)) {
+      FailureOr<LoopLikeOpInterface> carrying = loop.replaceWithAdditionalYields(
+          rewriter, adds, /*replaceInitOperandUsesInLoop=*/false,
+          [](OpBuilder &, Location, ArrayRef<BlockArgument> arguments) { return SmallVector<Value>(arguments); });
+      loop = cast<scf::ForOp>(carrying->getOperation());
+      adds = loop.getRegionIterArgs().back();
+    }
+    Value came;
+    for (scf::ForOp loop : loops) {
+      Operation *yield = loop.getBody()->getTerminator();
+      if (!came) {
+        rewriter.setInsertionPoint(yield);
+        came = arith::ConstantIntOp::create(rewriter, loc, 1, 1);
+      }
+      yield->setOperand(yield->getNumOperands() - 1, came);
+      came = loop.getResults().back();
+    }
+    // Loops that never run leave zeros.
+    rewriter.setInsertionPointAfter(loops.back());
+    Value result = loops.back().getResult(number);
+    auto chosen = arith::SelectOp::create(rewriter, loc, came, result, zeros);
     result.replaceAllUsesExcept(chosen, chosen);
     return adds;
   }
@@ -414,7 +520,7 @@ private:
   std::vector<StreamedDot> products;
   std::vector<Stream> streams;
   SmallVector<Ring, 2> rings;
-  std::map<std::pair<Operation *, void *>, Value> filled; ///< by product and operand
+  DenseMap<Operation *, std::pair<Value, bool>> filled; ///< by load: the slot, and whether it is seen transposed
 };
 
 struct SplitRoles final : impl::KgpuSplitRolesBase<SplitRoles> {

@@ -37,7 +37,10 @@ std::optional<StreamedOperand> streamed(Value value) {
   if (!place)
     return std::nullopt;
   auto type = cast<RankedTensorType>(value.getType());
+  if (type.getRank() != 2)
+    return std::nullopt;
   operand.place = *place;
+  operand.isTransposed = bool(permute);
   // A permutation of two dimensions that changes nothing has been folded away.
   operand.panelDim = permute ? 1 - place->unitOfTile : place->unitOfTile;
   int64_t rows = type.getDimSize(1 - place->unitOfTile), rowBytes = type.getDimSize(place->unitOfTile) * elementBytes(type.getElementType());
@@ -73,14 +76,6 @@ bool isOnlyInLoops(Operation *op, tile::KernelOp kernel) {
       return false;
   return true;
 }
-/// Whether every load has one reading: a slot of a ring is laid out for a tile or for its transpose.
-bool haveOneReading(ArrayRef<StreamedDot> dots) {
-  llvm::DenseMap<Operation *, Value> readings;
-  return llvm::all_of(dots, [&](StreamedDot streams) {
-    bool left = !streams.lhs || readings.try_emplace(streams.lhs->load, streams.dot.getLhs()).first->second == streams.dot.getLhs();
-    return left && readings.try_emplace(streams.rhs->load, streams.dot.getRhs()).first->second == streams.dot.getRhs();
-  });
-}
 } // namespace
 
 bool isZero(Value value) { return matchPattern(value, m_AnyZeroFloat()) || matchPattern(value, m_Zero()); }
@@ -104,7 +99,7 @@ std::vector<StreamedDot> streamedDots(tile::KernelOp kernel, const TargetModel &
     dots.push_back(streams);
     return WalkResult::advance();
   });
-  if (all.wasInterrupted() || !haveOneReading(dots))
+  if (all.wasInterrupted())
     dots.clear();
   return dots;
 }

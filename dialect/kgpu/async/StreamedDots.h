@@ -11,6 +11,7 @@ struct StreamedOperand {
   mlir::Operation *load = nullptr;
   TensorView place;
   unsigned panelDim = 0; ///< the dimension of the product's operand that has stride 1
+  bool isTransposed = false; ///< whether the product reads the transpose of what is loaded
 };
 
 struct StreamedDot {

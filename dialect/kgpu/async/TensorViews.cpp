@@ -20,7 +20,7 @@ std::optional<TensorView> tensorView(Value view, ValueRange offsets, ArrayRef<in
   TensorView result;
   result.offsets.assign(offsets.begin(), offsets.end());
   result.box.assign(tile.begin(), tile.end());
-  if (tile.size() != 2 || llvm::is_contained(tile, 1))
+  if (tile.size() > 2 || llvm::is_contained(tile, 1))
     return std::nullopt;
   while (true) {
     if (auto slice = view.getDefiningOp<tile::SliceOp>()) {

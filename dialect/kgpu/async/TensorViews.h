@@ -4,7 +4,7 @@
 #include "dialect/kgpu/ir/KgpuDialect.h"
 
 namespace kpkg::kgpu {
-/// A tile of two dimensions in a view, as a box in the argument of the kernel that the view is a part of.
+/// A tile of one or two dimensions in a view, as a box in the argument of the kernel that the view is a part of.
 struct TensorView {
   mlir::BlockArgument argument;
   llvm::SmallVector<mlir::Value> offsets; ///< where the box begins, in the argument's dimensions

@@ -5,6 +5,7 @@
 //  * both roles use it in the same order, the same number of times: their loops have the same bounds, and each role counts 0, 1, 2, ...;
 //  * a use is acquired, filled by copies that bring as many bytes as were announced, to its own slot, without overlap;
 //  * it is awaited, perhaps cleared in part, then its slot is read, then it is released, and all products that read the slot have been waited for before;
+//  * a warpgroup awaits its turn before it passes it on, in every iteration of every loop, and passes each one on;
 //  * results of products are touched by nothing but further products until they have been waited for.
 // A role waits for a use only of what the other role does for the same use, and all uses have one order in both: none waits for ever, unless
 // the order of different rings differs between the roles by more uses than a ring has slots; so that order must be the same too.
@@ -19,6 +20,8 @@ namespace kpkg::kgpu {
 #include "dialect/kgpu/Passes.h.inc"
 
 bool isSlotOf(Value buffer, Value use) {
+  if (auto transposed = buffer.getDefiningOp<TransposeBufferOp>())
+    buffer = transposed.getBuffer();
   auto slot = buffer.getDefiningOp<SlotOp>();
   if (!slot)
     return false;
@@ -60,6 +63,11 @@ public:
     Trace loads = trace(load), computations = trace(compute);
     if (failed(compare(loads, computations, roles)))
       return failure();
+    FailureOr<bool> holds = verifyTurns(compute, false);
+    if (failed(holds))
+      return failure();
+    if (*holds)
+      return roles.emitOpError("ends in a turn that is not passed on");
     return failure(failed(verifyCopies(load)) || failed(verifyReads(compute)));
   }
 
@@ -198,6 +206,28 @@ private:
         OperationEquivalence::IgnoreLocations);
   }
 
+  // Turns
+
+  /// Whether a warpgroup that has its turn before the block, or not, has it behind it.
+  static FailureOr<bool> verifyTurns(Block &block, bool holds) {
+    for (Operation &op : block) {
+      if (isa<AwaitTurnOp, PassTurnOp>(op)) {
+        if (isa<PassTurnOp>(op) != holds)
+          return op.emitOpError(holds ? "awaits a turn within another one" : "passes on a turn that was not awaited");
+        holds = !holds;
+      }
+      for (Region &region : op.getRegions())
+        for (Block &inner : region) {
+          FailureOr<bool> after = verifyTurns(inner, holds);
+          if (failed(after))
+            return failure();
+          if (*after != holds)
+            return op.emitOpError("begins and ends differently in a turn");
+        }
+    }
+    return holds;
+  }
+
   // Copies
 
   struct Filling {
@@ -315,6 +345,8 @@ private:
   }
 
   bool isOf(Value operand, Value ring, Value use) {
+    if (auto transposed = operand.getDefiningOp<TransposeBufferOp>())
+      operand = transposed.getBuffer();
     auto slot = operand.getDefiningOp<SlotOp>();
     return slot && isSlotOf(operand, use) && ringOf.lookup(slot.getBuffer()) == ring;
   }

@@ -38,11 +38,27 @@ LogicalResult ReshapeBufferOp::verify() {
   return success();
 }
 
+LogicalResult TransposeBufferOp::verify() {
+  SharedType from = getBuffer().getType(), to = getType();
+  bool isTransposed = from.getShape().size() == 2 && to.getShape() == ArrayRef<int64_t>{from.getShape()[1], from.getShape()[0]} &&
+                      from.getElementType() == to.getElementType() && to.getMemory() &&
+                      *to.getMemory() == layout::transposed(from.getPlacement());
+  return isTransposed ? success() : LogicalResult(emitOpError() << from << " with rows and columns exchanged is not " << to);
+}
+
+void TransposeBufferOp::build(OpBuilder &builder, OperationState &state, Value buffer) {
+  auto type = cast<SharedType>(buffer.getType());
+  build(builder, state,
+        SharedType::get({type.getShape()[1], type.getShape()[0]}, type.getElementType(), layout::transposed(type.getPlacement())), buffer);
+}
+
 Value kgpu::aliasedBuffer(Operation *op) {
   if (auto slot = dyn_cast_or_null<SlotOp>(op))
     return slot.getBuffer();
   if (auto reshape = dyn_cast_or_null<ReshapeBufferOp>(op))
     return reshape.getBuffer();
+  if (auto transpose = dyn_cast_or_null<TransposeBufferOp>(op))
+    return transpose.getBuffer();
   return {};
 }
 

@@ -46,6 +46,20 @@ def Kgpu_ReshapeBufferOp : Kgpu_Op<"reshape_buffer", [Pure]> {
   let hasVerifier = 1;
 }
 
+def Kgpu_TransposeBufferOp : Kgpu_Op<"transpose_buffer", [Pure]> {
+  let summary = "the same matrix in shared memory with rows and columns exchanged";
+  let description = [{
+    ```mlir
+    %t = kgpu.transpose_buffer %matrix : !kgpu.smem<4x12xf32> -> !kgpu.smem<12x4xf32, "4B 0:4,8 rep 3x4 stride 16,48">
+    ```
+  }];
+  let arguments = (ins Kgpu_SharedType:$buffer);
+  let results = (outs Kgpu_SharedType:$result);
+  let assemblyFormat = "$buffer attr-dict `:` qualified(type($buffer)) `->` qualified(type($result))";
+  let builders = [OpBuilder<(ins "::mlir::Value":$buffer)>];
+  let hasVerifier = 1;
+}
+
 def Kgpu_LocalStoreOp : Kgpu_SharedOp<"local_store", [MemoryEffects<[MemWrite]>]> {
   let summary = "writes a tile to a buffer";
   let description = [{

@@ -284,6 +284,8 @@ llvm::SmallVector<Launch> candidates(tile::KernelOp kernel, const TargetModel &t
   std::optional<Early> early = anyStrides ? std::nullopt : withEarlyLoads(kernel, target);
   if (anyStrides)
     llvm::erase_if(late, [](const Launch &launch) { return launch.minCtas != 0; });
+  if (std::optional<Launch> launch = withRoles(kernel, target))
+    result.push_back(*launch);
   if (early)
     for (Launch launch : forWork(early->work, target)) {
       // Who stays on its SM finds weights in the first cache, and registers are better used for the row.
@@ -293,8 +295,6 @@ llvm::SmallVector<Launch> candidates(tile::KernelOp kernel, const TargetModel &t
         break;
       early->mark(result.emplace_back(launch));
     }
-  if (std::optional<Launch> launch = withRoles(kernel, target))
-    result.push_back(*launch);
   result.append(late);
   if (std::optional<Launch> launch = hinted(kernel, target, work, late.front())) {
     result.insert(result.begin(), *launch);

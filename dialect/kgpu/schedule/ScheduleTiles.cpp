@@ -6,7 +6,8 @@
 //
 // On entry: a configured kernel. On exit: no tile.for_tiles is left. The last coordinate runs fastest; in a kernel with a matrix product
 // tiles come in groups of some rows instead, down the columns of a group: what runs at the same time then shares rows of one operand and
-// columns of the other one in the L2 cache.
+// columns of the other one in the L2 cache. Where loops within a tile run as often as its coordinates say, CTAs take tiles in turn from the
+// first to the last and back: when the longest ones come first, none has all the longer ones.
 #include "dialect/kgpu/Passes.h"
 
 using namespace mlir;
@@ -31,11 +32,9 @@ public:
       total = arith::MulIOp::create(builder, loc, total, counts.back());
     }
     Value first = CtaIdOp::create(builder, loc), step = CtaCountOp::create(builder, loc);
-    auto loop = scf::ForOp::create(builder, loc, first, total, step);
-    builder.setInsertionPointToStart(loop.getBody());
+    auto [loop, number] = isUneven() ? thereAndBack(first, step, total) : inTurn(first, step, total);
     bool isProduct = op->walk([](tile::DotOp) { return WalkResult::interrupt(); }).wasInterrupted();
-    SmallVector<Value> coordinates = isProduct && counts.size() >= 2 ? grouped(loop.getInductionVar(), counts)
-                                                                     : rowMajor(loop.getInductionVar(), counts);
+    SmallVector<Value> coordinates = isProduct && counts.size() >= 2 ? grouped(number, counts) : rowMajor(number, counts);
     Block &body = op.getBody().front();
     body.getTerminator()->erase();
     loop.getBody()->getOperations().splice(std::prev(loop.getBody()->end()), body.getOperations());
@@ -45,6 +44,43 @@ public:
   }
 
 private:
+  /// Whether the coordinates of a tile decide how often one of its loops runs.
+  bool isUneven() {
+    DenseSet<Value> known(op.getCoordinates().begin(), op.getCoordinates().end());
+    auto depends = [&](Value value) { return known.contains(value); };
+    bool found = false;
+    op->walk<WalkOrder::PreOrder>([&](Operation *inner) {
+      if (auto loop = dyn_cast<scf::ForOp>(inner))
+        found |= depends(loop.getLowerBound()) || depends(loop.getUpperBound());
+      if (inner->getNumRegions() == 0 && llvm::any_of(inner->getOperands(), depends))
+        known.insert(inner->result_begin(), inner->result_end());
+    });
+    return found;
+  }
+
+  /// A loop over the tiles of a CTA; the insertion point is in it then, and the value is the number of the tile.
+  std::pair<scf::ForOp, Value> inTurn(Value first, Value step, Value total) {
+    auto loop = scf::ForOp::create(builder, loc, first, total, step);
+    builder.setInsertionPointToStart(loop.getBody());
+    return {loop, loop.getInductionVar()};
+  }
+
+  std::pair<scf::ForOp, Value> thereAndBack(Value first, Value step, Value total) {
+    Value one = constant(1), last = arith::SubIOp::create(builder, loc, step, one);
+    Value mirrored = arith::SubIOp::create(builder, loc, last, first);
+    auto placeIn = [&](Value round) -> Value {
+      Value isOdd = arith::CmpIOp::create(builder, loc, arith::CmpIPredicate::ne, arith::AndIOp::create(builder, loc, round, one), constant(0));
+      return arith::SelectOp::create(builder, loc, isOdd, mirrored, first);
+    };
+    Value whole = quotient(total, step);
+    Value hasMore = arith::CmpIOp::create(builder, loc, arith::CmpIPredicate::ult, placeIn(whole), rest(total, step));
+    Value rounds = arith::AddIOp::create(builder, loc, whole, arith::SelectOp::create(builder, loc, hasMore, one, constant(0)));
+    auto loop = scf::ForOp::create(builder, loc, constant(0), rounds, one);
+    builder.setInsertionPointToStart(loop.getBody());
+    Value round = loop.getInductionVar();
+    return {loop, arith::AddIOp::create(builder, loc, arith::MulIOp::create(builder, loc, round, step), placeIn(round))};
+  }
+
   Value constant(int64_t value) { return arith::ConstantIndexOp::create(builder, loc, value); }
   Value quotient(Value left, Value right) { return arith::DivUIOp::create(builder, loc, left, right); }
   Value rest(Value left, Value right) { return arith::RemUIOp::create(builder, loc, left, right); }

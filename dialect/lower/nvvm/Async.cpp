@@ -33,7 +33,7 @@ bool dividesInSteps(kgpu::RolesOp roles) {
 
 RoleRegisters registersOfRoles(const kgpu::TargetModel &target, unsigned consumers, bool loadsDivide) {
   constexpr unsigned most = 240;
-  const unsigned forLoads = loadsDivide ? 56 : 40;
+  const unsigned forLoads = loadsDivide ? 56 : 24;
   unsigned left = target.registersPerSm - forLoads * kgpu::kWarpgroupThreads;
   unsigned each = left / (consumers * kgpu::kWarpgroupThreads) / target.registerGranularity * target.registerGranularity;
   return {forLoads, std::min(each, most)};
@@ -247,10 +247,11 @@ LogicalResult Emitter::emitWgmma(kgpu::WgmmaOp op) {
   int64_t stepDepth = 32 / bytes, rowsOfBlock = 64, blocks = rows / (rowsOfBlock * launch.consumers);
   bool lhsDepthLast = !lhs || *kgpu::panelDim(lhs) == 1, rhsDepthLast = *kgpu::panelDim(rhs) == 0;
   Type i32 = builder.getI32Type();
-  OperandDescriptor left, right{LLVM::PtrToIntOp::create(builder, i32, scalar(op.getRhs())), (rhsDepthLast ? columns : depth) * panelBytes, rhsDepthLast};
+  auto addressOf = [&](Value buffer) { return hidden(builder, LLVM::PtrToIntOp::create(builder, i32, scalar(buffer))); };
+  OperandDescriptor left, right{addressOf(op.getRhs()), (rhsDepthLast ? columns : depth) * panelBytes, rhsDepthLast};
   int64_t blockBytes = 0;
   if (lhs) {
-    left = {LLVM::PtrToIntOp::create(builder, i32, scalar(op.getLhs())), (lhsDepthLast ? rows : depth) * panelBytes, lhsDepthLast};
+    left = {addressOf(op.getLhs()), (lhsDepthLast ? rows : depth) * panelBytes, lhsDepthLast};
     // From one block of rows to the next: further rows of a panel, or another panel.
     blockBytes = lhsDepthLast ? rowsOfBlock * panelBytes : left.panelBytes;
     Value own = arith::MulIOp::create(builder, warpgroup, constantOf(builder, blockBytes));

@@ -94,6 +94,11 @@ Value uniform(ImplicitLocOpBuilder &builder, Value value) {
                               NVVM::ShflKind::idx, UnitAttr());
 }
 
+Value hidden(ImplicitLocOpBuilder &builder, Value value) {
+  bool isWide = value.getType().isInteger(64);
+  return instruction(builder, value.getType(), value, isWide ? "mov.b64 $0, $1;" : "mov.b32 $0, $1;", isWide ? "=l,l" : "=r,r").getRes();
+}
+
 Value electLane(ImplicitLocOpBuilder &builder) { return NVVM::ElectSyncOp::create(builder, builder.getI1Type(), Value()); }
 
 void limitRegisters(ImplicitLocOpBuilder &builder, unsigned count, bool raises) {
@@ -133,15 +138,13 @@ void waitForBulkCopies(ImplicitLocOpBuilder &builder) { instruction(builder, {},
 Value descriptorAt(ImplicitLocOpBuilder &builder, const OperandDescriptor &operand, int64_t distance) {
   // PTX ISA, "Matrix descriptor": address, leading and stride offset in units of 16 bytes, 128-byte swizzle in the highest bits. Eight rows
   // of a panel are 1024 bytes; the leading offset counts only where panels lie side by side along rows or columns of the product.
-  constexpr int64_t strideOffset = 1024 >> 4;
+  // An address has 18 bits, so distances change the lower half only.
+  constexpr int64_t strideOffset = 1024 >> 4, upper = strideOffset | int64_t(1) << 30;
   int64_t leadingOffset = operand.isDepthLast ? 1 : operand.panelBytes >> 4;
-  int64_t fixed = leadingOffset << 16 | strideOffset << 32 | int64_t(1) << 62;
+  Value start = arith::AndIOp::create(builder, arith::ShRUIOp::create(builder, operand.address, constantOf(builder, 4)), constantOf(builder, 0x3FFF));
+  Value lower = arith::AddIOp::create(builder, start, constantOf(builder, leadingOffset << 16 | distance >> 4));
   Type i64 = builder.getI64Type();
-  Value address = arith::AndIOp::create(builder, operand.address, constantOf(builder, 0x3FFFF));
-  Value start = arith::ExtUIOp::create(builder, i64, arith::ShRUIOp::create(builder, address, constantOf(builder, 4)));
-  Value descriptor = arith::OrIOp::create(builder, start, arith::ConstantIntOp::create(builder, fixed, 64));
-  return distance == 0 ? descriptor
-                       : arith::AddIOp::create(builder, descriptor, arith::ConstantIntOp::create(builder, distance >> 4, 64)).getResult();
+  return arith::OrIOp::create(builder, arith::ExtUIOp::create(builder, i64, lower), arith::ConstantIntOp::create(builder, upper << 32, 64));
 }
 
 void wgmmaFence(ImplicitLocOpBuilder &builder) { instruction(builder, {}, {}, "wgmma.fence.sync.aligned;", "~{memory}"); }

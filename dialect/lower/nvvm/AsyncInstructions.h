@@ -28,6 +28,9 @@ void tensorCopy(mlir::ImplicitLocOpBuilder &builder, mlir::Value destination, ml
 
 /// i32: a value that is the same in all lanes of a warp, in a form that ptxas knows to be so.
 mlir::Value uniform(mlir::ImplicitLocOpBuilder &builder, mlir::Value value);
+/// i32 or i64: the value, of which the compiler below knows nothing: what is computed from it is computed here, and takes no registers elsewhere. LLVM and
+/// ptxas take addresses out of loops whose products leave no registers for them (measured on an H200: 7 % of an attention's gradient).
+mlir::Value hidden(mlir::ImplicitLocOpBuilder &builder, mlir::Value value);
 /// i1: true in one lane of a warp that is together here.
 mlir::Value electLane(mlir::ImplicitLocOpBuilder &builder);
 /// Gives registers of this warpgroup's threads back to the SM, or takes some, until each thread has `count`.

@@ -1,5 +1,6 @@
 // Loops and branches: their values are flattened into the registers of one thread.
 // SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
+#include "dialect/lower/nvvm/AsyncInstructions.h"
 #include "dialect/lower/nvvm/DeviceOps.h"
 #include "dialect/lower/nvvm/Emitter.h"
 #include "dialect/lower/nvvm/Words.h"
@@ -42,6 +43,30 @@ LogicalResult Emitter::emitInto(Block &from, Block *to) {
   return emitBlock(from);
 }
 
+/// Scalars of `loop`'s block that stand before it, are needed behind it, and follow from the block's arguments and what lies outside.
+static SetVector<Operation *> scalarsAcross(scf::ForOp loop) {
+  SetVector<Operation *> wanted;
+  Block *block = loop->getBlock();
+  auto isScalar = [](Operation *op) {
+    return op->getNumRegions() == 0 && isMemoryEffectFree(op) && isa<arith::ArithDialect>(op->getDialect()) &&
+           llvm::none_of(op->getResultTypes(), llvm::IsaPred<RankedTensorType>) &&
+           llvm::none_of(op->getOperandTypes(), llvm::IsaPred<RankedTensorType>);
+  };
+  for (Operation &op : llvm::reverse(llvm::make_range(block->begin(), loop->getIterator()))) {
+    bool isNeeded = llvm::any_of(op.getUsers(), [&](Operation *user) {
+      Operation *here = block->findAncestorOpInBlock(*user);
+      return here && (loop->isBeforeInBlock(here) || wanted.contains(here));
+    });
+    if (isNeeded && isScalar(&op))
+      wanted.insert(&op);
+  }
+  return wanted;
+}
+
+static bool hasProducts(scf::ForOp loop) {
+  return loop.walk([](kgpu::WgmmaOp) { return WalkResult::interrupt(); }).wasInterrupted();
+}
+
 LogicalResult Emitter::emitFor(scf::ForOp op) {
   auto loop = scf::ForOp::create(builder, scalar(op.getLowerBound()), scalar(op.getUpperBound()), scalar(op.getStep()), flatten(op.getInitArgs()));
   Block *body = loop.getBody();
@@ -57,6 +82,16 @@ LogicalResult Emitter::emitFor(scf::ForOp op) {
     scf::YieldOp::create(builder, flatten(op.getBody()->getTerminator()->getOperands()));
   }
   defineFrom(op.getResults(), loop.getResults());
+  // Behind a loop whose products leave few registers, scalars are computed again, from a number that the compiler below knows nothing of.
+  auto around = dyn_cast<scf::ForOp>(op->getParentOp());
+  if (!around || !warpgroup || !hasProducts(op))
+    return success();
+  Value number = scalar(around.getInductionVar()), word = arith::IndexCastOp::create(builder, builder.getI64Type(), number);
+  define(around.getInductionVar(), {arith::IndexCastOp::create(builder, number.getType(), hidden(builder, word)).getResult()});
+  SetVector<Operation *> scalars = scalarsAcross(op);
+  for (Operation *scalarOp : llvm::reverse(scalars))
+    if (failed(emit(scalarOp)))
+      return failure();
   return success();
 }
 

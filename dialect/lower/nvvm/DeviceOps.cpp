@@ -199,8 +199,9 @@ void setLaunchBounds(LLVM::LLVMFuncOp function, const kgpu::Launch &launch) {
   Builder builder(function.getContext());
   function->setAttr(NVVM::NVVMDialect::getKernelFuncAttrName(), builder.getUnitAttr());
   function->setAttr(NVVM::NVVMDialect::getReqntidAttrName(), builder.getDenseI32ArrayAttr({int32_t(launch.threads), 1, 1}));
-  if (launch.minCtas)
-    function->setAttr(NVVM::NVVMDialect::getMinctasmAttrName(), builder.getI32IntegerAttr(launch.minCtas));
+  // Roles move registers between them: ptxas must know with how many a thread starts.
+  if (unsigned ctas = launch.consumers ? std::max(launch.minCtas, 1u) : launch.minCtas)
+    function->setAttr(NVVM::NVVMDialect::getMinctasmAttrName(), builder.getI32IntegerAttr(ctas));
   if (launch.cluster > 1)
     function->setAttr(NVVM::NVVMDialect::getClusterDimAttrName(), builder.getDenseI32ArrayAttr({int32_t(launch.cluster), 1, 1}));
 }

@@ -55,9 +55,32 @@ int64_t idleIndexBits(Operation *op) {
 }
 } // namespace
 
+/// Neighbours in one instruction: what is packed later, behind a barrier, would be rounded one by one.
+static SmallVector<Value> roundedInPairs(ImplicitLocOpBuilder &builder, ValueRange wide, Type element) {
+  SmallVector<Value> rounded;
+  Type narrowPair = VectorType::get(2, element), widePair = VectorType::get(2, builder.getF32Type());
+  for (size_t i = 0; i < wide.size(); i += 2) {
+    Value pair = LLVM::PoisonOp::create(builder, widePair);
+    for (size_t half : {0, 1})
+      pair = LLVM::InsertElementOp::create(builder, pair, wide[i + half], constantOf(builder, half));
+    pair = arith::TruncFOp::create(builder, narrowPair, pair);
+    for (size_t half : {0, 1})
+      rounded.push_back(LLVM::ExtractElementOp::create(builder, pair, constantOf(builder, half)));
+  }
+  return rounded;
+}
+
 LogicalResult Emitter::emitElementwise(Operation *op) {
   if (op->getNumResults() != 1 || op->getNumRegions() != 0)
     return op->emitOpError("is not supported on GPUs yet");
+  if (auto truncate = dyn_cast<arith::TruncFOp>(op); truncate && warpgroup && isa<RankedTensorType>(truncate.getType())) {
+    Type from = getElementTypeOrSelf(truncate.getIn().getType()), to = getElementTypeOrSelf(truncate.getType());
+    ValueRange wide = registersOf(truncate.getIn());
+    if (from.isF32() && (to.isBF16() || to.isF16()) && !truncate.getRoundingmode() && wide.size() % 2 == 0) {
+      define(truncate.getResult(), TileRegisters(roundedInPairs(builder, wide, to)));
+      return success();
+    }
+  }
   // Neighbours on both sides of no limit share their comparison.
   int64_t idleBits = idleIndexBits(op);
   Value result = op->getResult(0);

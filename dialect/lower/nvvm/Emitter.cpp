@@ -88,8 +88,8 @@ LogicalResult Emitter::emit(Operation *op) {
       .Case([&](kgpu::CvtLayoutOp convert) { return emitConversion(convert); })
       .Case([&](kgpu::AllocOp alloc) { return emitAlloc(alloc); })
       .Case([&](kgpu::SlotOp slot) { return emitSlot(slot); })
-      .Case([&](kgpu::ReshapeBufferOp reshape) {
-        define(reshape, {scalar(reshape.getBuffer())});
+      .Case<kgpu::ReshapeBufferOp, kgpu::TransposeBufferOp>([&](auto same) {
+        define(same, {scalar(same.getBuffer())});
         return success();
       })
       .Case([&](kgpu::LocalStoreOp store) { return emitLocalStore(store); })

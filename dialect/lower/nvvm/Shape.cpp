@@ -1,6 +1,8 @@
 // Coordinates, broadcasts, other shapes of the same elements, and other layouts: at most shuffles.
 // SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
 #include "dialect/layout/Conversion.h"
+#include "dialect/lower/nvvm/AsyncInstructions.h"
+#include "dialect/lower/nvvm/DeviceOps.h"
 #include "dialect/lower/nvvm/Emitter.h"
 #include "dialect/lower/nvvm/MoveRegisters.h"
 #include "dialect/lower/nvvm/Words.h"
@@ -16,8 +18,12 @@ using layout::Part;
 void Emitter::emitIota(tile::IotaOp op) {
   const Layout &layout = kgpu::layoutOf(op.getResult());
   TileRegisters values;
-  for (unsigned reg = 0; reg < layout.registers(); ++reg)
-    values.push_back(arith::IndexCastUIOp::create(builder, builder.getIndexType(), place.coordinate(builder, layout, reg, 0)));
+  Value own = warpgroup && ThreadPlace::isSum(layout, 0) ? hidden(builder, place.coordinate(layout, 0)) : Value();
+  for (unsigned reg = 0; reg < layout.registers(); ++reg) {
+    Value at = own ? arith::AddIOp::create(builder, own, constantOf(builder, ThreadPlace::ofRegister(layout, reg, 0)), arith::IntegerOverflowFlags::nsw).getResult()
+                   : place.coordinate(builder, layout, reg, 0);
+    values.push_back(arith::IndexCastUIOp::create(builder, builder.getIndexType(), at));
+  }
   define(op, std::move(values));
 }
 

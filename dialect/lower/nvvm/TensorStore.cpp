@@ -31,7 +31,7 @@ LogicalResult Emitter::emitTensorStore(kgpu::TensorStoreOp op) {
   auto shifted = [&](Value value, int64_t by) { return arith::ShRUIOp::create(builder, value, constantOf(builder, by)).getResult(); };
   auto times = [&](Value value, int64_t by) { return arith::MulIOp::create(builder, value, constantOf(builder, by)).getResult(); };
   auto sum = [&](Value left, Value right) { return arith::AddIOp::create(builder, left, right).getResult(); };
-  Value thread = masked(place.thread(), kgpu::kWarpgroupThreads - 1), lane = masked(thread, 31);
+  Value thread = masked(hidden(builder, place.thread()), kgpu::kWarpgroupThreads - 1), lane = masked(thread, 31);
   Value leader = arith::CmpIOp::create(builder, arith::CmpIPredicate::eq, thread, constantOf(builder, 0));
   // A lane gives the address of one row of one of the four matrices; chunks of 16 bytes are XORed with the row's number in its panel.
   Value row = sum(times(shifted(thread, 5), 16), masked(lane, 15));

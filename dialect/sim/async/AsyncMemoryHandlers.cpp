@@ -207,6 +207,7 @@ void kpkg::sim::addAsyncMemoryHandlers(HandlerTable &table) {
   table["kgpu.alloc"] = alloc;
   table["kgpu.slot"] = slot;
   table["kgpu.reshape_buffer"] = reshapeBuffer;
+  table["kgpu.transpose_buffer"] = reshapeBuffer;
   table["kgpu.local_store"] = localStore;
   table["kgpu.local_load"] = localLoad;
   table["kgpu.tensor_load"] = tensorLoad;

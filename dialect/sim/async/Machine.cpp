@@ -87,6 +87,11 @@ bool Machine::allReached(int64_t count) const {
   return llvm::all_of(agents, [&](const Agent &agent) { return agent.isLoader() || agent.barriers >= count; });
 }
 
+int64_t Machine::turnsOf(const Agent &agent) const {
+  bool isFirst = agent.number == 1;
+  return isFirst ? agents.back().passed + 1 : agents[size_t(agent.number) - 1].passed;
+}
+
 void Machine::runAgent(Agent &agent) {
   current = &agent;
   {

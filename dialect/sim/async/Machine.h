@@ -80,6 +80,7 @@ struct Agent {
   std::deque<Product> products;
   int64_t done = 0;
   int64_t barriers = 0; ///< that it has reached
+  int64_t turns = 0, passed = 0; ///< that it has awaited, and given to the next warpgroup
 };
 
 /// The agent whose thread this is.
@@ -105,6 +106,8 @@ public:
   bool write(char *address, Cell cell, mlir::Type type);
   /// Whether all warpgroups have reached their barrier number `count`.
   bool allReached(int64_t count) const;
+  /// How often the turn has come to a warpgroup: from the one before it, and to the first one at the beginning.
+  int64_t turnsOf(const Agent &agent) const;
 
   tile::KernelOp kernel;
   const kgpu::Launch launch;

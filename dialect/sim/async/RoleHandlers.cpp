@@ -77,6 +77,19 @@ static llvm::Error barrier(Frame &frame, Operation &op) {
   return machine.pause(op, "the other warpgroups", [&machine, count] { return machine.allReached(count); });
 }
 
+static llvm::Error awaitTurn(Frame &frame, Operation &op) {
+  Agent &agent = self();
+  if (agent.isLoader())
+    return frame.error(op, "the load role takes no turns");
+  int64_t turn = ++agent.turns;
+  return agent.machine->pause(op, "its turn", [&agent, turn] { return agent.machine->turnsOf(agent) >= turn; });
+}
+
+static llvm::Error passTurn(Frame &, Operation &op) {
+  ++self().passed;
+  return self().machine->pause(op);
+}
+
 static llvm::Error wgmma(Frame &frame, Operation &op) {
   auto wgmma = cast<kgpu::WgmmaOp>(op);
   Agent &agent = self();
@@ -163,6 +176,8 @@ void kpkg::sim::addRoleHandlers(HandlerTable &table) {
   table["kgpu.await"] = await;
   table["kgpu.release"] = release;
   table["kgpu.barrier"] = barrier;
+  table["kgpu.await_turn"] = awaitTurn;
+  table["kgpu.pass_turn"] = passTurn;
   table["kgpu.wgmma"] = wgmma;
   table["kgpu.clear_outside"] = clearOutside;
   table["kgpu.wgmma_wait"] = wgmmaWait;

@@ -47,3 +47,34 @@ tile.kernel @product(%a: !tile.view<2xf32>, %b: !tile.view<2xf32>, %y: !tile.vie
   }
   tile.return
 }
+
+// A loop runs as often as the tile's coordinate says: CTAs take tiles from the first to the last, then back.
+// CHECK-LABEL: tile.kernel @uneven
+// CHECK: %[[ID:.*]] = kgpu.cta_id
+// CHECK: %[[COUNT:.*]] = kgpu.cta_count
+// CHECK: %[[LAST:.*]] = arith.subi %[[COUNT]], %{{.*}} : index
+// CHECK: %[[MIRRORED:.*]] = arith.subi %[[LAST]], %[[ID]] : index
+// CHECK: %[[WHOLE:.*]] = arith.divui %[[TOTAL:.*]], %[[COUNT]] : index
+// CHECK: %[[REST:.*]] = arith.remui %[[TOTAL]], %[[COUNT]] : index
+// CHECK: arith.cmpi ult, %{{.*}}, %[[REST]] : index
+// CHECK: scf.for %[[ROUND:.*]] = %{{.*}} to %{{.*}} step
+// CHECK: %[[BEFORE:.*]] = arith.muli %[[ROUND]], %[[COUNT]] : index
+// CHECK: %[[PLACE:.*]] = arith.select %{{.*}}, %[[MIRRORED]], %[[ID]] : index
+// CHECK: %[[TILE:.*]] = arith.addi %[[BEFORE]], %[[PLACE]] : index
+// CHECK: scf.for %{{.*}} = %{{.*}} to %[[TILE]] step
+tile.kernel @uneven(%x: !tile.view<2xf32>, %y: !tile.view<2xf32, mut>, %rows: index)
+    attributes {kgpu.target = #kgpu.target<"sm_90a">, kgpu.threads = 32 : i32} {
+  tile.for_tiles (%m) to (%rows) {
+    %zero = arith.constant 0.0 : f32
+    %c0 = arith.constant 0 : index
+    %c1 = arith.constant 1 : index
+    %none = arith.constant dense<0.0> : tensor<1x1xf32>
+    %sum = scf.for %i = %c0 to %m step %c1 iter_args(%s = %none) -> tensor<1x1xf32> {
+      %v = tile.load %x[%m, %i] fill %zero : !tile.view<2xf32> -> tensor<1x1xf32>
+      %t = arith.addf %s, %v : tensor<1x1xf32>
+      scf.yield %t : tensor<1x1xf32>
+    }
+    tile.store %sum, %y[%m, %c0] : tensor<1x1xf32>, !tile.view<2xf32, mut>
+  }
+  tile.return
+}

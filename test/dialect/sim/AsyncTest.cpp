@@ -10,6 +10,7 @@
 #include "mlir/IR/Verifier.h"
 #include "mlir/Parser/Parser.h"
 #include "mlir/Pass/PassManager.h"
+#include <array>
 #include <cstring>
 #include <gtest/gtest.h>
 
@@ -48,6 +49,60 @@ tile.kernel @product(%a: !in, %b: !in, %d: !out) attributes {schedule = {stages 
     }
     %r = arith.truncf %sum : tensor<128x64xf32> to tensor<128x64xbf16>
     tile.store %r, %d[%m, %n] : tensor<128x64xbf16>, !out
+  }
+  tile.return
+}
+)";
+
+/// Two sums of a tile over all rows of others, as gradients of attention are: products of products, operands that are read in two ways, a
+/// row that arithmetic reads, loops within each other, warpgroups that take turns. %a and %b are [rows, 64], %r a row, %d is [columns, 64].
+constexpr const char *chainSource = R"(
+!in = !tile.view<2xbf16, unit = 1, align = 16, divisible = 8, index = 32>
+!row = !tile.view<1xf32, unit = 0, align = 16, divisible = 4, index = 32>
+!out = !tile.view<2xbf16, mut, unit = 1, align = 16, divisible = 8, index = 32>
+tile.kernel @chain(%a: !in, %b: !in, %r: !row, %d: !out) attributes {schedule = {stages = 2 : i32}} {
+  %zero = arith.constant 0.0 : bf16
+  %nought = arith.constant 0.0 : f32
+  %zeros = arith.constant dense<0.0> : tensor<128x64xf32>
+  %none = arith.constant dense<0.0> : tensor<128x64xf32>
+  %c0 = arith.constant 0 : index
+  %c1 = arith.constant 1 : index
+  %c2 = arith.constant 2 : index
+  %c64 = arith.constant 64 : index
+  %c128 = arith.constant 128 : index
+  %rows = tile.dim %a, 0 : !in
+  %columns = tile.dim %d, 0 : !out
+  %tn = arith.ceildivsi %columns, %c128 : index
+  %tm = arith.ceildivsi %rows, %c64 : index
+  tile.for_tiles (%i) to (%tn) {
+    %n = arith.muli %i, %c128 : index
+    %k = tile.load %a[%n, %c0] fill %zero : !in -> tensor<128x64xbf16>
+    %sums:2 = scf.for %h = %c0 to %c2 step %c1 iter_args(%x0 = %zeros, %y0 = %zeros) -> (tensor<128x64xf32>, tensor<128x64xf32>) {
+      %first = arith.addi %i, %h : index
+      %inner:2 = scf.for %j = %first to %tm step %c1 iter_args(%x = %x0, %y = %y0) -> (tensor<128x64xf32>, tensor<128x64xf32>) {
+        %m = arith.muli %j, %c64 : index
+        %q = tile.load %a[%m, %c0] fill %zero : !in -> tensor<64x64xbf16>
+        %g = tile.load %b[%m, %c0] fill %zero : !in -> tensor<64x64xbf16>
+        %qt = tile.permute %q [1, 0] : tensor<64x64xbf16> -> tensor<64x64xbf16>
+        %gt = tile.permute %g [1, 0] : tensor<64x64xbf16> -> tensor<64x64xbf16>
+        %s = tile.dot %k, %qt, %none : tensor<128x64xbf16>, tensor<64x64xbf16>, tensor<128x64xf32>
+        %t = tile.dot %k, %gt, %none : tensor<128x64xbf16>, tensor<64x64xbf16>, tensor<128x64xf32>
+        %row = tile.load %r[%m] fill %nought : !row -> tensor<64xf32>
+        %flat = tile.reshape %row : tensor<64xf32> -> tensor<1x64xf32>
+        %wide = tile.broadcast %flat : tensor<1x64xf32> -> tensor<128x64xf32>
+        %p = arith.addf %s, %wide : tensor<128x64xf32>
+        %e = arith.subf %p, %t : tensor<128x64xf32>
+        %pn = arith.truncf %p : tensor<128x64xf32> to tensor<128x64xbf16>
+        %en = arith.truncf %e : tensor<128x64xf32> to tensor<128x64xbf16>
+        %x1 = tile.dot %pn, %g, %x : tensor<128x64xbf16>, tensor<64x64xbf16>, tensor<128x64xf32>
+        %y1 = tile.dot %en, %q, %y : tensor<128x64xbf16>, tensor<64x64xbf16>, tensor<128x64xf32>
+        scf.yield %x1, %y1 : tensor<128x64xf32>, tensor<128x64xf32>
+      }
+      scf.yield %inner#0, %inner#1 : tensor<128x64xf32>, tensor<128x64xf32>
+    }
+    %both = arith.subf %sums#0, %sums#1 : tensor<128x64xf32>
+    %narrow = arith.truncf %both : tensor<128x64xf32> to tensor<128x64xbf16>
+    tile.store %narrow, %d[%n, %c0] : tensor<128x64xbf16>, !out
   }
   tile.return
 }
@@ -293,6 +348,76 @@ TEST_F(Schedule, ChangesAreFound) {
   EXPECT_GE(count, 40);
   EXPECT_GE(found * 100, count * 95) << "missed:" << missed;
   EXPECT_GE(simulated * 100, count * 85);
+}
+
+/// The chain of products.
+struct ChainSchedule : Schedule {
+  static constexpr int64_t columnsOfChain = 256, rowsOfChain = 224;
+  std::vector<uint16_t> left, right, sums, expectedSums;
+  std::vector<float> row;
+
+  std::vector<sim::Argument> chainArguments() {
+    sim::View rowView{reinterpret_cast<char *>(row.data()), Float32Type::get(&context), {rowsOfChain}, {1}};
+    return {view(left, rowsOfChain, 64), view(right, rowsOfChain, 64), rowView, view(sums, columnsOfChain, 64)};
+  }
+  OwningOpRef<ModuleOp> parseChain() { return parseSourceString<ModuleOp>(chainSource, &context); }
+  OwningOpRef<ModuleOp> compiledChain() {
+    OwningOpRef<ModuleOp> module = parseChain();
+    PassManager passes(&context);
+    buildGpuPipeline(passes, "sm_90a", 0);
+    EXPECT_TRUE(succeeded(passes.run(*module)));
+    return module;
+  }
+  void SetUp() override {
+    auto number = [](size_t i) { return uint16_t(std::array{0xbf80, 0, 0x3f80}[i * 7919 % 65521 % 3]); }; // -1, 0, 1
+    for (size_t i = 0; i < size_t(rowsOfChain * 64); ++i) {
+      left.push_back(number(i + i / 64));
+      right.push_back(number(3 * i + i / 192));
+    }
+    for (size_t i = 0; i < size_t(rowsOfChain); ++i)
+      row.push_back(float(int64_t(i % 5) - 2));
+    sums.assign(size_t(columnsOfChain * 64), 0x7fc0);
+    OwningOpRef<ModuleOp> module = parseChain();
+    llvm::Error failed = sim::run(kernelOf(*module), chainArguments(), {1, 1, 1});
+    ASSERT_EQ(llvm::toString(std::move(failed)), "");
+    expectedSums = sums;
+  }
+  std::string simulateChain(ModuleOp module, uint64_t seed, int64_t ctas) {
+    sums.assign(sums.size(), 0x7fc0);
+    sim::AsyncOptions options;
+    options.seed = seed;
+    llvm::Error failed = sim::simulate(kernelOf(module), chainArguments(), {ctas, 1, 1}, options);
+    if (failed)
+      return llvm::toString(std::move(failed));
+    return sums == expectedSums ? "" : "the result is wrong";
+  }
+};
+
+TEST_F(ChainSchedule, IsRightInEveryOrder) {
+  OwningOpRef<ModuleOp> module = compiledChain();
+  size_t products = 0, turns = 0;
+  module->walk([&](kgpu::WgmmaOp) { ++products; });
+  module->walk([&](kgpu::AwaitTurnOp) { ++turns; });
+  ASSERT_EQ(products, 4u);
+  ASSERT_EQ(turns, 2u) << "one before the loop, one between its products";
+  EXPECT_EQ(verify(*module), "");
+  for (uint64_t seed = 0; seed < 4; ++seed)
+    EXPECT_EQ(simulateChain(*module, seed, /*ctas=*/1 + int64_t(seed % 2)), "") << seed;
+}
+
+TEST_F(ChainSchedule, TurnsAreCounted) {
+  OwningOpRef<ModuleOp> compiled = compiledChain();
+  for (size_t number = 0; number < 4; ++number) {
+    OwningOpRef<ModuleOp> module = compiled->clone();
+    SmallVector<Operation *> turns;
+    module->walk([&](Operation *op) {
+      if (isa<kgpu::AwaitTurnOp, kgpu::PassTurnOp>(op))
+        turns.push_back(op);
+    });
+    ASSERT_EQ(turns.size(), 4u);
+    turns[number]->erase();
+    EXPECT_NE(verify(*module), "") << number;
+  }
 }
 
 } // namespace
