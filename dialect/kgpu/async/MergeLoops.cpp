@@ -5,8 +5,9 @@
 // After:  scf.for %n = 0 to %a * %b step 1 iter_args(%s = %zeros, %i = 0, %j = 0) { ... tile.dot %x, %y, %s; counts %j, then %i, on }
 //
 // On entry: a configured kernel at tile level, scheduled. On exit: in kernels with warpgroups that compute, loops that do nothing but run an
-// inner one, whose bounds do not depend on them, are one loop with it. Products of all of its iterations can then be in flight behind each
-// other, and an accumulator that starts at zero does so at one place.
+// inner one with one product, whose bounds do not depend on them, are one loop with it. Products of all of its iterations can then be in flight
+// behind each other, and an accumulator that starts at zero does so at one place. Where an iteration has several products, each waits for
+// another one anyway, and the counters would take registers for nothing.
 #include "dialect/kgpu/Passes.h"
 #include "mlir/Dialect/Arith/IR/Arith.h"
 #include "mlir/IR/Matchers.h"
@@ -42,6 +43,12 @@ scf::ForOp onlyLoopIn(scf::ForOp outer) {
       !llvm::equal(inner.getInitArgs(), outer.getRegionIterArgs()) || !llvm::equal(outer.getYieldedValues(), inner.getResults()))
     return {};
   return inner;
+}
+
+bool hasOneProduct(scf::ForOp loop) {
+  unsigned products = 0;
+  loop.walk([&](tile::DotOp) { ++products; });
+  return products == 1;
 }
 
 class Nest {
@@ -116,10 +123,13 @@ struct MergeLoops final : impl::KgpuMergeLoopsBase<MergeLoops> {
     if (getLaunch(kernel).consumers == 0)
       return;
     // What does not change in a loop is computed before it: bounds of inner loops too. Inner loops come first.
-    kernel.walk([](scf::ForOp loop) { moveLoopInvariantCode(loop); });
+    kernel.walk([](scf::ForOp loop) {
+      if (hasOneProduct(loop))
+        moveLoopInvariantCode(loop);
+    });
     SmallVector<scf::ForOp> outermost;
     kernel.walk<WalkOrder::PreOrder>([&](scf::ForOp loop) {
-      if (!onlyLoopIn(loop))
+      if (!onlyLoopIn(loop) || !hasOneProduct(loop))
         return WalkResult::advance();
       outermost.push_back(loop);
       return WalkResult::skip();

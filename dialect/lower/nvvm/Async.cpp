@@ -42,6 +42,8 @@ RoleRegisters registersOfRoles(const kgpu::TargetModel &target, unsigned consume
 /// Sums of a thread below which its share of all registers is enough without those of the loading ones. ptxas then counts them itself, and
 /// ignores (C7508) what it is told about fewer than it has at the entry.
 constexpr int64_t fewSumRegisters = 64;
+/// Sums of a thread beyond which the registers that divisions of the loading ones would like are scarcer there than here.
+constexpr int64_t manySumRegisters = 160;
 
 /// What the results of all products take of a thread that computes.
 int64_t sumRegisters(kgpu::RolesOp roles) {
@@ -84,7 +86,7 @@ LogicalResult Emitter::emitRoles(kgpu::RolesOp op) {
   const kgpu::TargetModel &target = kgpu::targetOf(kernel);
   // Where all threads may have as many registers as there are, or as they need, none need to move.
   bool moves = target.registersPerSm < target.maxRegisters * launch.threads && sumRegisters(op) >= fewSumRegisters;
-  RoleRegisters limits = registersOfRoles(target, launch.consumers, dividesInSteps(op));
+  RoleRegisters limits = registersOfRoles(target, launch.consumers, dividesInSteps(op) && sumRegisters(op) <= manySumRegisters);
   if (moves)
     startWithShareOfRegisters(builder);
   auto branch = scf::IfOp::create(builder, loads, /*withElseRegion=*/true);
