@@ -31,9 +31,8 @@ bool dividesInSteps(kgpu::RolesOp roles) {
   return found.wasInterrupted();
 }
 
-RoleRegisters registersOfRoles(const kgpu::TargetModel &target, unsigned consumers, bool loadsDivide) {
+RoleRegisters registersOfRoles(const kgpu::TargetModel &target, unsigned consumers, unsigned forLoads) {
   constexpr unsigned most = 240;
-  const unsigned forLoads = loadsDivide ? 56 : 24;
   unsigned left = target.registersPerSm - forLoads * kgpu::kWarpgroupThreads;
   unsigned each = left / (consumers * kgpu::kWarpgroupThreads) / target.registerGranularity * target.registerGranularity;
   return {forLoads, std::min(each, most)};
@@ -42,14 +41,20 @@ RoleRegisters registersOfRoles(const kgpu::TargetModel &target, unsigned consume
 /// Sums of a thread below which its share of all registers is enough without those of the loading ones. ptxas then counts them itself, and
 /// ignores (C7508) what it is told about fewer than it has at the entry.
 constexpr int64_t fewSumRegisters = 64;
-/// Sums of a thread beyond which the registers that divisions of the loading ones would like are scarcer there than here.
-constexpr int64_t manySumRegisters = 160;
+/// Sums of a thread beyond which registers are scarcer where it computes than where copies are made.
+constexpr int64_t manySumRegisters = 128;
 
 /// What the results of all products take of a thread that computes.
 int64_t sumRegisters(kgpu::RolesOp roles) {
   int64_t registers = 0;
   roles.walk([&](kgpu::WgmmaOp product) { registers += kgpu::layoutOf(product.getResult()).registers(); });
   return registers;
+}
+
+unsigned registersForLoads(kgpu::RolesOp roles) {
+  if (sumRegisters(roles) > manySumRegisters)
+    return 24;
+  return dividesInSteps(roles) ? 56 : 40;
 }
 
 RingUse ringUse(ImplicitLocOpBuilder &builder, Value barriers, int64_t slots, Value use) {
@@ -86,7 +91,7 @@ LogicalResult Emitter::emitRoles(kgpu::RolesOp op) {
   const kgpu::TargetModel &target = kgpu::targetOf(kernel);
   // Where all threads may have as many registers as there are, or as they need, none need to move.
   bool moves = target.registersPerSm < target.maxRegisters * launch.threads && sumRegisters(op) >= fewSumRegisters;
-  RoleRegisters limits = registersOfRoles(target, launch.consumers, dividesInSteps(op) && sumRegisters(op) <= manySumRegisters);
+  RoleRegisters limits = registersOfRoles(target, launch.consumers, registersForLoads(op));
   if (moves)
     startWithShareOfRegisters(builder);
   auto branch = scf::IfOp::create(builder, loads, /*withElseRegion=*/true);
