@@ -12,8 +12,6 @@ from __future__ import annotations
 
 import argparse
 import json
-import random
-import statistics
 from collections.abc import Callable
 from pathlib import Path
 from typing import Any
@@ -24,6 +22,7 @@ from torch import Tensor
 from torch.nn.attention import SDPBackend, sdpa_kernel
 
 import kpkg
+from timing import Calls, times, usable
 
 # batch, heads, heads of keys, queries, keys, head size
 SHAPES = [
@@ -31,7 +30,6 @@ SHAPES = [
     (1, 64, 8, 2048, 2048, 128), (1, 64, 8, 8192, 8192, 128), (1, 64, 8, 32768, 32768, 128), (4, 32, 32, 4096, 4096, 64), (2, 8, 8, 4096, 4096, 256),
 ]  # fmt: skip
 LIBRARIES = {"cudnn": SDPBackend.CUDNN_ATTENTION, "flash": SDPBackend.FLASH_ATTENTION, "efficient": SDPBackend.EFFICIENT_ATTENTION}
-Calls = dict[str, Callable[[], Any]]
 
 
 def forward_calls(ops: kpkg.CustomOpLibrary, q: Tensor, k: Tensor, v: Tensor, causal: bool) -> Calls:
@@ -53,35 +51,6 @@ def backward_calls(forward: Calls, leaves: list[Tensor], grad: Tensor) -> Calls:
         return lambda: torch.autograd.grad([result], leaves, [grad], retain_graph=True)
 
     return {name: gradient(call) for name, call in forward.items()}
-
-
-def usable(calls: Calls) -> tuple[Calls, dict[str, str]]:
-    """Those that run, and why the others do not."""
-    good: Calls = {}
-    refused: dict[str, str] = {}
-    for name, call in calls.items():
-        try:
-            call()
-            torch.cuda.synchronize()
-            good[name] = call
-        except RuntimeError as error:
-            refused[name] = str(error).splitlines()[0]
-    return good, refused
-
-
-def times(calls: Calls, rounds: int) -> dict[str, float]:
-    flush = torch.empty(256 << 20, dtype=torch.int8, device="cuda")
-    found: dict[str, list[float]] = {name: [] for name in calls}
-    for _ in range(rounds):
-        for name in random.sample(list(calls), len(calls)):
-            begin, end = (torch.cuda.Event(enable_timing=True) for _ in range(2))
-            flush.zero_()
-            begin.record()
-            calls[name]()
-            end.record()
-            torch.cuda.synchronize()
-            found[name].append(begin.elapsed_time(end) * 1e3)
-    return {name: statistics.median(values) for name, values in found.items()}
 
 
 def error(out: Tensor, q: Tensor, k: Tensor, v: Tensor, causal: bool) -> float:

@@ -12,8 +12,6 @@ from __future__ import annotations
 
 import argparse
 import json
-import random
-import statistics
 from collections.abc import Callable
 from pathlib import Path
 from typing import Any
@@ -24,6 +22,7 @@ from torch import Tensor
 from torch.nn.attention import SDPBackend, sdpa_kernel
 
 import kpkg
+from timing import Calls, times, usable
 
 # batch, heads, heads of keys, tokens, keys, head size
 SHAPES = [
@@ -31,7 +30,6 @@ SHAPES = [
     (1, 64, 8, 1, 16384, 128), (32, 64, 8, 1, 1024, 128), (128, 64, 8, 1, 1024, 128), (32, 16, 16, 1, 4096, 128), (8, 64, 8, 4, 32768, 128),
 ]  # fmt: skip
 LIBRARIES = {"cudnn": SDPBackend.CUDNN_ATTENTION, "flash": SDPBackend.FLASH_ATTENTION, "efficient": SDPBackend.EFFICIENT_ATTENTION, "math": SDPBackend.MATH}
-Calls = dict[str, Callable[[], Any]]
 
 
 def paged(cache: Tensor, page: int) -> tuple[Tensor, Tensor]:
@@ -68,34 +66,6 @@ def calls_of(ops: kpkg.CustomOpLibrary, q: Tensor, k: Tensor, v: Tensor, pages: 
     half = torch.empty(k.numel() * k.element_size(), dtype=torch.int8, device="cuda")
     target = torch.empty_like(half)
     return calls | {"copy": lambda: target.copy_(half)}
-
-
-def usable(calls: Calls) -> tuple[Calls, dict[str, str]]:
-    good: Calls = {}
-    refused: dict[str, str] = {}
-    for name, call in calls.items():
-        try:
-            call()
-            torch.cuda.synchronize()
-            good[name] = call
-        except RuntimeError as error:
-            refused[name] = str(error).splitlines()[0][:200]
-    return good, refused
-
-
-def times(calls: Calls, rounds: int) -> dict[str, float]:
-    flush = torch.empty(256 << 20, dtype=torch.int8, device="cuda")
-    found: dict[str, list[float]] = {name: [] for name in calls}
-    for _ in range(rounds):
-        for name in random.sample(list(calls), len(calls)):
-            begin, end = (torch.cuda.Event(enable_timing=True) for _ in range(2))
-            flush.zero_()
-            begin.record()
-            calls[name]()
-            end.record()
-            torch.cuda.synchronize()
-            found[name].append(begin.elapsed_time(end) * 1e3)
-    return {name: round(statistics.median(values), 2) for name, values in found.items()}
 
 
 def error(out: Tensor, q: Tensor, k: Tensor, v: Tensor) -> float:

@@ -9,34 +9,17 @@ from __future__ import annotations
 
 import argparse
 import json
-import random
-import statistics
 from collections.abc import Callable
 from pathlib import Path
-from typing import Any
 
 import torch
 from torch import Tensor
 from torch.nn.attention.flex_attention import create_block_mask, flex_attention
 
 import kpkg
+from timing import times
 
 SHAPE = (4, 16, 4096, 128)
-
-
-def times(calls: dict[str, Callable[[], Any]], rounds: int) -> dict[str, float]:
-    flush = torch.empty(256 << 20, dtype=torch.int8, device="cuda")
-    found: dict[str, list[float]] = {name: [] for name in calls}
-    for _ in range(rounds):
-        for name in random.sample(list(calls), len(calls)):
-            begin, end = (torch.cuda.Event(enable_timing=True) for _ in range(2))
-            flush.zero_()
-            begin.record()
-            calls[name]()
-            end.record()
-            torch.cuda.synchronize()
-            found[name].append(begin.elapsed_time(end) * 1e3)
-    return {name: round(statistics.median(values), 2) for name, values in found.items()}
 
 
 def main() -> None:

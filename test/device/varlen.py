@@ -11,17 +11,15 @@ from __future__ import annotations
 
 import argparse
 import json
-import random
-import statistics
 from collections.abc import Callable
 from itertools import accumulate
 from pathlib import Path
-from typing import Any
 
 import torch
 from torch import Tensor
 
 import kpkg
+from timing import times
 
 # heads, heads of keys, lengths
 CASES = [
@@ -38,21 +36,6 @@ def error(out: Tensor, q: Tensor, k: Tensor, v: Tensor, rows: slice, causal: boo
         s = s.masked_fill(torch.ones_like(s, dtype=torch.bool).triu(1), float("-inf"))
     exact = torch.softmax(s, -1) @ v
     return float((found - exact).pow(2).mean().sqrt() / exact.pow(2).mean().sqrt())
-
-
-def times(calls: dict[str, Callable[[], Any]], rounds: int) -> dict[str, float]:
-    flush = torch.empty(256 << 20, dtype=torch.int8, device="cuda")
-    found: dict[str, list[float]] = {name: [] for name in calls}
-    for _ in range(rounds):
-        for name in random.sample(list(calls), len(calls)):
-            begin, end = (torch.cuda.Event(enable_timing=True) for _ in range(2))
-            flush.zero_()
-            begin.record()
-            calls[name]()
-            end.record()
-            torch.cuda.synchronize()
-            found[name].append(begin.elapsed_time(end) * 1e3)
-    return {name: round(statistics.median(values), 2) for name, values in found.items()}
 
 
 def main() -> None:

@@ -36,12 +36,10 @@ tile.kernel @nested(%x: !tile.view<2xbf16>, %y: !tile.view<2xf32, mut>, %rows: i
   tile.return
 }
 
-// The inner loop's length depends on the outer one; or the outer one does more.
+// The inner loop's length depends on the outer one; or the outer one does more; or two products take turns in the inner one.
 // CHECK-LABEL: tile.kernel @others
-// CHECK: scf.for
-// CHECK: scf.for
-// CHECK: scf.for
-// CHECK: scf.for
+// CHECK-COUNT-6: scf.for
+// CHECK-NOT: scf.for
 tile.kernel @others(%x: !tile.view<2xbf16>, %y: !tile.view<2xf32, mut>, %rows: index)
     attributes {kgpu.target = #kgpu.target<"sm_90a">, kgpu.consumers = 1 : i32, kgpu.threads = 256 : i32} {
   %zero = arith.constant 0.0 : bf16
@@ -64,5 +62,15 @@ tile.kernel @others(%x: !tile.view<2xbf16>, %y: !tile.view<2xf32, mut>, %rows: i
     }
     tile.store %inner, %y[%i, %c0] : tensor<64x64xf32>, !tile.view<2xf32, mut>
   }
+  %pair = scf.for %i = %c0 to %rows step %c1 iter_args(%s = %zeros) -> tensor<64x64xf32> {
+    %inner = scf.for %j = %c0 to %rows step %c1 iter_args(%t = %s) -> tensor<64x64xf32> {
+      %v = tile.load %x[%i, %j] fill %zero : !tile.view<2xbf16> -> tensor<64x64xbf16>
+      %d = tile.dot %v, %v, %t : tensor<64x64xbf16>, tensor<64x64xbf16>, tensor<64x64xf32>
+      %e = tile.dot %v, %v, %d : tensor<64x64xbf16>, tensor<64x64xbf16>, tensor<64x64xf32>
+      scf.yield %e : tensor<64x64xf32>
+    }
+    scf.yield %inner : tensor<64x64xf32>
+  }
+  tile.store %pair, %y[%c0, %c0] : tensor<64x64xf32>, !tile.view<2xf32, mut>
   tile.return
 }

@@ -1,0 +1,46 @@
+"""Times of calls on a GPU, for the scripts beside this one.
+
+SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
+"""
+
+from __future__ import annotations
+
+import random
+import statistics
+from collections.abc import Callable
+from typing import Any
+
+import torch
+
+Calls = dict[str, Callable[[], Any]]
+FLUSH_BYTES = 256 << 20
+
+
+def usable(calls: Calls) -> tuple[Calls, dict[str, str]]:
+    """Those that run, and why the others do not."""
+    good: Calls = {}
+    refused: dict[str, str] = {}
+    for name, call in calls.items():
+        try:
+            call()
+            torch.cuda.synchronize()
+            good[name] = call
+        except RuntimeError as error:
+            refused[name] = str(error).splitlines()[0][:200]
+    return good, refused
+
+
+def times(calls: Calls, rounds: int) -> dict[str, float]:
+    """Median microseconds of each, launched in shuffled order with a flush of the second-level cache before each."""
+    flush = torch.empty(FLUSH_BYTES, dtype=torch.int8, device="cuda")
+    found: dict[str, list[float]] = {name: [] for name in calls}
+    for _ in range(rounds):
+        for name in random.sample(list(calls), len(calls)):
+            begin, end = (torch.cuda.Event(enable_timing=True) for _ in range(2))
+            flush.zero_()
+            begin.record()
+            calls[name]()
+            end.record()
+            torch.cuda.synchronize()
+            found[name].append(begin.elapsed_time(end) * 1e3)
+    return {name: round(statistics.median(values), 2) for name, values in found.items()}
