@@ -21,3 +21,4 @@ config.environment["PATH"] = os.pathsep.join(
 config.substitutions.append(("%python", sys.executable))
 config.substitutions.append(("%source_root", os.path.dirname(config.test_source_root)))
 config.substitutions.append(("%fake_driver", os.path.join(config.kpkg_build_dir, "lib", "libkpkg_fake_driver.so")))
+config.substitutions.append(("%fake_cupti", os.path.join(config.kpkg_build_dir, "lib", "libkpkg_fake_cupti.so")))

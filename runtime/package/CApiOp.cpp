@@ -113,8 +113,12 @@ kpkg_status kpkg_op_count_fallback(const kpkg_op *op, const char *reason) {
   return guarded([&] { return op && reason ? fail(op->countFallback(reason)) : nullPointer("op or reason"); });
 }
 
-kpkg_status kpkg_profile_start(int32_t ranges) {
-  return guarded([&] { return fail(startProfile(ranges != 0)); });
+kpkg_status kpkg_profile_start(uint32_t flags) {
+  return guarded([&] {
+    if (uint32_t unknown = flags & ~uint32_t(KPKG_PROFILE_RANGES | KPKG_PROFILE_EVENTS))
+      return fail(Error{KPKG_ERROR_USE, "kpkg_profile_start does not know the flags " + std::to_string(unknown), {}, {}, {}});
+    return fail(startProfile(flags & KPKG_PROFILE_RANGES, flags & KPKG_PROFILE_EVENTS));
+  });
 }
 
 kpkg_status kpkg_profile_stop(kpkg_string **json) {

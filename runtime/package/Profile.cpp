@@ -1,11 +1,11 @@
 // Records calls and launches while a profile is taken, and gives them as JSON.
 // SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
 #include "runtime/package/Profile.h"
-#include "runtime/device/cuda/Event.h"
+#include "runtime/device/cuda/Driver.h"
+#include "runtime/package/LaunchTimes.h"
 #include "runtime/package/Ranges.h"
 
 #include <chrono>
-#include <map>
 #include <mutex>
 #include <nlohmann/json.hpp>
 #include <optional>
@@ -36,13 +36,7 @@ struct LaunchRecord {
   void *stream = nullptr;
   uint32_t thread;
   uint64_t begin, end;
-  std::optional<cuda::Event> first, last;
-};
-
-/// A point that the host and a GPU both know, so that the GPU's times can be put beside the host's.
-struct Meeting {
-  cuda::Event event;
-  uint64_t host;
+  TimedLaunch timed;
 };
 
 struct Profile {
@@ -51,7 +45,7 @@ struct Profile {
   bool ranges = false;
   std::vector<CallRecord> calls;
   std::vector<LaunchRecord> launches;
-  std::map<int32_t, Meeting> meetings;
+  LaunchTimes times;
   uint64_t dropped = 0;
 };
 
@@ -72,7 +66,7 @@ uint32_t threadNumber() {
 
 } // namespace
 
-Status startProfile(bool ranges) {
+Status startProfile(bool ranges, bool onlyEvents) {
   if (ranges)
     if (Status status = openRanges(); !status)
       return status;
@@ -80,10 +74,10 @@ Status startProfile(bool ranges) {
   std::lock_guard guard(taken.lock);
   taken.calls.clear();
   taken.launches.clear();
-  taken.meetings.clear();
   taken.dropped = 0;
   taken.ranges = ranges;
   taken.start = std::chrono::steady_clock::now();
+  taken.times.start(now, onlyEvents);
   detail::profiling.store(true, std::memory_order_release);
   return {};
 }
@@ -112,30 +106,6 @@ struct ProfiledLaunch::State {
   LaunchRecord record;
 };
 
-/// The event, reached by the stream; nothing where the driver gives none: a profile never makes a call fail.
-static std::optional<cuda::Event> recordedEvent(void *stream) {
-  auto event = cuda::Event::create();
-  if (!event || !event->record(stream))
-    return std::nullopt;
-  return std::move(*event);
-}
-
-/// Makes the meeting of the host and this GPU, on the first launch there.
-static void meet(int32_t device, void *stream) {
-  Profile &taken = profile();
-  {
-    std::lock_guard guard(taken.lock);
-    if (taken.meetings.contains(device))
-      return;
-  }
-  auto event = recordedEvent(stream);
-  if (!event || !cuda::synchronize(stream))
-    return;
-  uint64_t host = now();
-  std::lock_guard guard(taken.lock);
-  taken.meetings.try_emplace(device, Meeting{std::move(*event), host});
-}
-
 ProfiledLaunch::ProfiledLaunch(const std::string &op, const PlannedLaunch &launch, const ExecutionDevice &device, void *stream)
     : state(std::make_unique<State>()) {
   LaunchRecord &record = state->record;
@@ -147,11 +117,7 @@ ProfiledLaunch::ProfiledLaunch(const std::string &op, const PlannedLaunch &launc
   if (device.isCuda) {
     record.device = device.index;
     record.stream = stream;
-    auto capturing = cuda::isCapturing(stream);
-    if (capturing && !*capturing) {
-      meet(device.index, stream);
-      record.first = recordedEvent(stream);
-    }
+    profile().times.enter(record.timed, device.index, stream);
   }
   record.begin = now();
 }
@@ -159,9 +125,8 @@ ProfiledLaunch::ProfiledLaunch(const std::string &op, const PlannedLaunch &launc
 ProfiledLaunch::~ProfiledLaunch() {
   LaunchRecord &record = state->record;
   record.end = now();
-  if (record.first)
-    record.last = recordedEvent(record.stream);
   Profile &taken = profile();
+  taken.times.leave(record.timed);
   std::lock_guard guard(taken.lock);
   if (taken.launches.size() < keptRecords)
     taken.launches.push_back(std::move(record));
@@ -169,22 +134,12 @@ ProfiledLaunch::~ProfiledLaunch() {
     ++taken.dropped;
 }
 
-/// Start and length on the GPU in nanoseconds; nothing where the events are missing.
-static std::optional<std::pair<int64_t, int64_t>> deviceTimes(const LaunchRecord &record, const std::map<int32_t, Meeting> &meetings) {
-  auto meeting = meetings.find(record.device);
-  if (!record.first || !record.last || meeting == meetings.end())
-    return std::nullopt;
-  auto since = record.first->secondsSince(meeting->second.event), length = record.last->secondsSince(*record.first);
-  if (!since || !length)
-    return std::nullopt;
-  return std::pair(int64_t(meeting->second.host) + int64_t(*since * 1e9), int64_t(*length * 1e9));
-}
-
 std::string stopProfile() {
   using nlohmann::ordered_json;
   detail::profiling.store(false, std::memory_order_release);
   Profile &taken = profile();
   std::lock_guard guard(taken.lock);
+  taken.times.finish();
   ordered_json record;
   record["dropped"] = taken.dropped;
   record["calls"] = ordered_json::array();
@@ -196,14 +151,8 @@ std::string stopProfile() {
                                {"ok", call.succeeded},
                                {"fell_back", call.fellBack}});
   record["launches"] = ordered_json::array();
-  for (LaunchRecord &launch : taken.launches) {
-    std::optional<std::pair<int64_t, int64_t>> times;
-    if (launch.device >= 0) {
-      cuda::DeviceScope scope(launch.device);
-      // Waits for what was launched last on the stream; a failed kernel shows at the user's own next call.
-      if (scope.status() && launch.last && cuda::synchronize(launch.stream))
-        times = deviceTimes(launch, taken.meetings);
-    }
+  for (const LaunchRecord &launch : taken.launches) {
+    auto times = taken.times.times(launch.timed);
     ordered_json entry = {{"op", launch.op},
                           {"instance", launch.instance},
                           {"target", launch.target},
@@ -220,7 +169,18 @@ std::string stopProfile() {
   }
   taken.calls.clear();
   taken.launches.clear();
-  taken.meetings.clear();
+  switch (taken.times.method()) {
+  case LaunchTimes::Method::None:
+    record["device_times"] = nullptr;
+    break;
+  case LaunchTimes::Method::Cupti:
+    record["device_times"] = {{"by", "cupti"}};
+    break;
+  case LaunchTimes::Method::Events:
+    record["device_times"] = {{"by", "events"}, {"reason", taken.times.reason()}};
+    break;
+  }
+  taken.times.forget();
   return record.dump();
 }
 

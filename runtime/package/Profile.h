@@ -17,7 +17,8 @@ extern std::atomic<bool> profiling;
 /// What calls ask before they record anything: one load.
 inline bool isProfiling() { return detail::profiling.load(std::memory_order_relaxed); }
 
-Status startProfile(bool ranges);
+/// With `onlyEvents`, CUPTI is not asked for the times on GPUs.
+Status startProfile(bool ranges, bool onlyEvents);
 /// JSON, as docs/runtime.md says; times are nanoseconds since the start.
 std::string stopProfile();
 
@@ -36,7 +37,7 @@ private:
   bool hasRange;
 };
 
-/// One launch, for as long as the object lives. On a GPU its events are recorded before and after.
+/// One launch, for as long as the object lives. On a GPU it is timed there.
 class ProfiledLaunch {
 public:
   ProfiledLaunch(const std::string &op, const PlannedLaunch &launch, const ExecutionDevice &device, void *stream);

@@ -212,7 +212,8 @@ NB_MODULE(_native, module) {
       all.push_back(kpkg_cpu_target(i));
     return all;
   });
-  module.def("profile_start", [](bool ranges) { check(kpkg_profile_start(ranges)); }, nb::arg("ranges"));
+  module.def("profile_start", [](bool ranges, bool events) { check(kpkg_profile_start((ranges ? KPKG_PROFILE_RANGES : 0) | (events ? KPKG_PROFILE_EVENTS : 0))); },
+             nb::arg("ranges"), nb::arg("events"));
   module.def("profile_stop", [] {
     kpkg_string *json = nullptr;
     check(kpkg_profile_stop(&json));

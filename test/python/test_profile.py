@@ -48,13 +48,22 @@ def test_profile(ops, tmp_path):
     assert {e["args"]["name"] for e in events if e["ph"] == "M"} >= {"host"}
 
 
-def test_device_times_say_how_they_were_taken():
+@pytest.mark.parametrize(
+    ("times", "said"),
+    [
+        (None, ""),
+        ({"by": "cupti"}, "those of the kernels themselves, by CUPTI"),
+        ({"by": "events", "reason": ""}, "between events around each launch, some microseconds longer than the kernel alone"),
+        ({"by": "events", "reason": "another tool"}, "longer than the kernel alone (another tool)"),
+    ],
+)
+def test_device_times_say_how_they_were_taken(times, said):
     launch = {"op": "kpkg::softmax", "instance": "softmax_rows", "device": "cuda:0", "duration_ns": 2000, "device_duration_ns": 5000, "bytes": 1e6, "flops": 1e6}
     profile = kpkg.Profile(False, None)
-    profile.records = {"calls": [], "launches": [{**launch, "device_duration_ns": None}], "dropped": 0}
-    assert "events" not in profile.summary()
-    profile.records["launches"].append(launch)
-    assert "device times are between events" in profile.summary() and profile.kernels()[0]["device_us"] == 5.0
+    profile.records = {"calls": [], "launches": [launch], "dropped": 0, "device_times": times}
+    text = profile.summary()
+    assert text.endswith(said) and ("device times are" in text) == (times is not None)
+    assert profile.kernels()[0]["device_us"] == 5.0
 
 
 def test_profiles_do_not_nest(ops):

@@ -15,6 +15,7 @@ struct ProfileOptions {
   CallRequest request;
   int calls = 20;
   bool ranges = false;
+  bool events = false;
   bool limits = false;
   std::string trace;
   std::string json;
@@ -33,7 +34,7 @@ Result<std::string> record(const RequestedCall &requested, const ProfileOptions 
     status = wait();
   if (!status)
     return status.error();
-  if (kpkg_profile_start(options.ranges) != KPKG_OK)
+  if (kpkg_profile_start((options.ranges ? KPKG_PROFILE_RANGES : 0) | (options.events ? KPKG_PROFILE_EVENTS : 0)) != KPKG_OK)
     return Error::last();
   for (int i = 0; i < options.calls && status; ++i)
     status = call();
@@ -82,8 +83,8 @@ ExitCode run(const ProfileOptions &options) {
 void addProfile(CLI::App &app, int &exitCode) {
   auto *command = app.add_subcommand("profile", "Call an op of a package, and say what its kernels took");
   command->footer("Example: kpkg profile softmax.kpkg softmax --input \"input=randn(512,4096,f32)\" --trace softmax.json\n"
-                  "Inputs are those of kpkg run. The trace opens in https://ui.perfetto.dev. Times on a GPU are measured by events, and recording costs the "
-                  "host some\nmicroseconds a launch: kpkg bench times calls. For a whole Python program: python -m kpkg profile script.py");
+                  "Inputs are those of kpkg run. The trace opens in https://ui.perfetto.dev. Times on a GPU are CUPTI's where it is found, else between\nevents; "
+                  "recording costs the host some microseconds a launch: kpkg bench times calls. For a whole Python program: python -m kpkg profile script.py");
   auto options = std::make_shared<ProfileOptions>();
   command->add_option("package", options->request.package, "The .kpkg file")->required();
   command->add_option("op", options->request.op, "The op, such as kpkg::gemm or gemm")->required();
@@ -93,6 +94,7 @@ void addProfile(CLI::App &app, int &exitCode) {
   command->add_option("--calls", options->calls, "Recorded calls, after one that loads the code")->capture_default_str()->check(CLI::PositiveNumber);
   command->add_flag("--limits", options->limits, "Measure the device's bandwidth too, for each kernel's share of it");
   command->add_flag("--ranges", options->ranges, "Make each call a range for NVTX tools such as Nsight Systems");
+  command->add_flag("--events", options->events, "Time kernels on a GPU by events even where CUPTI could");
   command->add_option("--trace", options->trace, "Write a trace for Perfetto; - is standard output, in place of the tables");
   command->add_option("--json", options->json, "Write the records as JSON; - as above");
   command->callback([options, &exitCode] { exitCode = run(*options); });

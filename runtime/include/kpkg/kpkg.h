@@ -325,11 +325,17 @@ KPKG_API kpkg_status kpkg_op_count_fallback(const kpkg_op *op, const char *reaso
 /* ---- Profile ------------------------------------------------------------------------------------------------------
  */
 
+enum {
+  /* Each call is also a range for NVTX tools, through the library that KPKG_NVTX names, else libnvToolsExt.so.1 or
+   * libnvtx3interop.so.1: KPKG_ERROR_NOT_FOUND when there is none. */
+  KPKG_PROFILE_RANGES = 1,
+  /* Launches on a GPU are timed by events though CUPTI could. */
+  KPKG_PROFILE_EVENTS = 2
+};
 /* Records every call and every launch of the process from now on; what was recorded before is forgotten. Launches on a GPU
- * get a pair of events each, but for those that are captured into a graph. With `ranges`, each call is also a range for
- * NVTX tools, through the library that KPKG_NVTX names, else libnvToolsExt.so.1 or libnvtx3interop.so.1:
- * KPKG_ERROR_NOT_FOUND when there is none. */
-KPKG_API kpkg_status kpkg_profile_start(int32_t ranges);
+ * are timed by CUPTI where the process can load it and no other tool uses it, else by a pair of events around each; not
+ * those that are captured into a graph. `flags` is a sum of KPKG_PROFILE_..., or 0. */
+KPKG_API kpkg_status kpkg_profile_start(uint32_t flags);
 /* Ends it, waits for the GPUs, and gives what was recorded as JSON; docs/runtime.md says what is in it. */
 KPKG_API kpkg_status kpkg_profile_stop(kpkg_string **json);
 

@@ -20,21 +20,23 @@ _taking = threading.Lock()
 class Profile:
     """Records every call of an op and every launch of a kernel in the process while its ``with`` block runs.
 
-    Launches on a GPU are timed by a pair of events each (not those that are captured into a graph). A recorded launch costs the host some
-    microseconds more: take times of single kernels from it, not of whole programs. One profile at a time.
+    Launches on a GPU (not those that are captured into a graph) are timed by CUPTI, NVIDIA's tracing library, where the process can load it and no other
+    tool uses it, else by a pair of events each; `summary` says which. A recorded launch costs the host some microseconds more: take times of single
+    kernels from it, not of whole programs. One profile at a time.
     """
 
-    def __init__(self, ranges: bool, limits: dict[str, float] | None) -> None:
+    def __init__(self, ranges: bool, limits: dict[str, float] | None, events: bool = False) -> None:
         self._ranges = ranges
+        self._events = events
         self._limits = limits or {}
-        #: What was recorded: {"calls": [...], "launches": [...], "dropped": n}, as docs/runtime.md says. Empty before the block ends.
-        self.records: dict[str, Any] = {"calls": [], "launches": [], "dropped": 0}
+        #: What was recorded: {"calls": [...], "launches": [...], "dropped": n, "device_times": {"by": ...}}, as docs/runtime.md says. Empty before the block ends.
+        self.records: dict[str, Any] = {"calls": [], "launches": [], "dropped": 0, "device_times": None}
 
     def __enter__(self) -> Profile:
         if not _taking.acquire(blocking=False):
             raise RuntimeError("another profile is being taken: they do not nest")
         try:
-            _native.profile_start(self._ranges)
+            _native.profile_start(self._ranges, self._events)
         except BaseException:
             _taking.release()
             raise
@@ -95,8 +97,8 @@ class Profile:
             f"{_form(r['of_limit'], '.0%'):>6}  {r['instance']} ({r['device']})"
             for r in kernels
         ]
-        if any(launch["device_duration_ns"] is not None for launch in self.records["launches"]):
-            lines.append("device times are between events around each launch: some microseconds longer than the kernel alone")
+        if (times := self.records["device_times"]) is not None:
+            lines.append(_how_timed(times))
         if self.records["dropped"]:
             lines.append(f"{self.records['dropped']} records more than are kept were dropped")
         return "\n".join(lines)
@@ -137,11 +139,18 @@ def _event(name: str, category: str, process: int, thread: int, start_ns: int, d
     return {"name": name, "cat": category, "ph": "X", "pid": process, "tid": thread, "ts": start_ns / 1e3, "dur": duration_ns / 1e3, "args": arguments}
 
 
+def _how_timed(times: dict[str, str]) -> str:
+    if times["by"] == "cupti":
+        return "device times are those of the kernels themselves, by CUPTI"
+    reason = f" ({times['reason']})" if times["reason"] else ""
+    return f"device times are between events around each launch, some microseconds longer than the kernel alone{reason}"
+
+
 def _form(value: float | None, form: str) -> str:
     return "" if value is None else f"{value:{form}}"
 
 
-def profile_kernel(ranges: bool = False, limits: dict[str, float] | None = None) -> Profile:
+def profile_kernel(ranges: bool = False, limits: dict[str, float] | None = None, events: bool = False) -> Profile:
     """Records calls and kernels within a ``with`` block.
 
         with kpkg.profile_kernel() as profile:
@@ -151,5 +160,8 @@ def profile_kernel(ranges: bool = False, limits: dict[str, float] | None = None)
 
     ranges: also make each call a range for NVTX tools such as Nsight Systems; ValueError where no NVTX library is found.
     limits: bandwidth of devices in GB/s, {"cuda:0": 4000.0, "cpu": 40.0}, as ``kpkg bench`` measures it, for the share of it in the table.
+    events: time launches on GPUs by events even where CUPTI could. PyTorch's profiler owns CUPTI from its first recording of a GPU on: later profiles in
+    the process take events and say so.
+    Raises RuntimeError on entry while another profile is taken.
     """
-    return Profile(ranges, limits)
+    return Profile(ranges, limits, events)

@@ -89,9 +89,14 @@ std::string toTables(const json &records, std::optional<double> bytesPerSecond) 
     text += fmt::format("{:>7} {:>10.1f} {:>10} {:>8} {:>9} {:>6}  {} ({})\n", row.calls, row.hostUs, number(row.deviceUs, 1), number(gbs, 1),
                         number(gflops, 1), share, row.name, row.device);
   }
-  const json &launches = records["launches"];
-  if (std::any_of(launches.begin(), launches.end(), [](const json &launch) { return !launch["device_duration_ns"].is_null(); }))
-    text += "device times are between events around each launch: some microseconds longer than the kernel alone\n";
+  if (const json &times = records["device_times"]; !times.is_null()) {
+    if (times["by"] == "cupti")
+      text += "device times are those of the kernels themselves, by CUPTI\n";
+    else if (std::string reason = times["reason"]; reason.empty())
+      text += "device times are between events around each launch, some microseconds longer than the kernel alone\n";
+    else
+      text += fmt::format("device times are between events around each launch, some microseconds longer than the kernel alone ({})\n", reason);
+  }
   if (int64_t dropped = records["dropped"].get<int64_t>())
     text += fmt::format("{} records more than are kept were dropped\n", dropped);
   return text;

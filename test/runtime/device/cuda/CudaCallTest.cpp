@@ -1,63 +1,19 @@
 // Calls on a GPU through a stand-in for the driver: choice, parameters, launch shape, capture, errors, copies.
 // SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
 #include "runtime/device/cuda/Driver.h"
-#include "test/runtime/device/cuda/fake_driver.h"
-#include "test/runtime/package/SamplePackage.h"
+#include "test/runtime/device/cuda/CudaCall.h"
 
 #include <kpkg/kernel_abi.h>
-#include <kpkg/kpkg.hpp>
 
 #include <bit>
-#include <cstdlib>
-#include <dlfcn.h>
 #include <gmock/gmock.h>
-#include <gtest/gtest.h>
 
 using namespace kpkg;
+using kpkg::test::CudaCall;
 using nlohmann::json;
 using testing::HasSubstr;
 
 namespace {
-
-class CudaCall : public testing::Test {
-protected:
-  static void SetUpTestSuite() { setenv("KPKG_CUDA_DRIVER", KPKG_TEST_FAKE_DRIVER, 1); }
-
-  CudaCall() {
-    fake = static_cast<FakeDriver *>(::dlsym(::dlopen(KPKG_TEST_FAKE_DRIVER, RTLD_NOW), "fake"));
-    *fake = {};
-    fake->major = 9, fake->devices = 2, fake->clusters = 8, fake->wordCount = 14;
-    manifest = test::sampleManifest();
-    json any = manifest["instances"][0];
-    any["section"] = "host/" + test::foreignTarget(), any["target"] = "sm_90a", any["symbol"] = "any_kernel";
-    any["params"] = {"float32", 1024};
-    any["launch"] = {{"threads", 128}};
-    json vector = any;
-    vector["variant"] = "vector", vector["symbol"] = "vector_kernel";
-    vector["launch"] = {{"threads", 128}, {"blocks", 4}, {"shared", 65536}};
-    vector["facts"] = {{{"arg", 0}, {"unit", 1}, {"align", 16}, {"divisible", 4}, {"index", 32}},
-                       {{"arg", 1}, {"unit", 1}, {"align", 16}, {"divisible", 4}, {"index", 32}}};
-    manifest["instances"].push_back(any);
-    manifest["instances"].push_back(vector);
-    reload(manifest);
-  }
-
-  Tensor onDevice(float *data, std::vector<int64_t> shape, int32_t device = 0) {
-    return Tensor(data, DType::Float32, std::move(shape), {KPKG_DEVICE_CUDA, device});
-  }
-  Result<std::vector<Tensor>> scale(Tensor x, Tensor y) { return library->op("test::scale")->callInto({stream}, {x}, {y}); }
-  void reload(const json &changed) {
-    bytes = test::samplePackage(changed);
-    library.emplace(Library::openMemory(bytes, "sample.kpkg").value());
-  }
-
-  FakeDriver *fake = nullptr;
-  json manifest;
-  std::string bytes;
-  std::optional<Library> library;
-  void *stream = &bytes;
-  alignas(64) float x[1024], y[1024];
-};
 
 TEST_F(CudaCall, PacksParametersAndLaunches) {
   auto made = scale(onDevice(x, {10, 64}), onDevice(y, {10, 64}));
@@ -140,40 +96,6 @@ TEST_F(CudaCall, NothingIsLoadedDuringCapture) {
   fake->capturing = 1;
   EXPECT_TRUE(scale(onDevice(x, {4, 64}), onDevice(y, {4, 64})));
   EXPECT_EQ(fake->loads, loads);
-}
-
-TEST_F(CudaCall, ProfileTimesLaunchesByEvents) {
-  auto profiled = [&](bool capturing) {
-    EXPECT_EQ(kpkg_profile_start(0), KPKG_OK);
-    fake->capturing = capturing;
-    EXPECT_TRUE(scale(onDevice(x, {10, 64}), onDevice(y, {10, 64})));
-    fake->capturing = 0;
-    kpkg_string *text = nullptr;
-    EXPECT_EQ(kpkg_profile_stop(&text), KPKG_OK);
-    json record = json::parse(kpkg_string_data(text));
-    kpkg_string_free(text);
-    return record;
-  };
-  json record = profiled(false);
-  ASSERT_EQ(record["calls"].size(), 1u);
-  ASSERT_EQ(record["launches"].size(), 1u);
-  const json &call = record["calls"][0], &launch = record["launches"][0];
-  EXPECT_EQ(call["op"], "test::scale");
-  EXPECT_TRUE(call["ok"]);
-  EXPECT_EQ(launch["device"], "cuda:0");
-  EXPECT_THAT(launch["instance"].get<std::string>(), HasSubstr("vector sm_90a"));
-  EXPECT_GE(launch["device_duration_ns"].get<int64_t>(), 0);
-  EXPECT_GE(launch["start_ns"].get<uint64_t>(), call["start_ns"].get<uint64_t>());
-  EXPECT_EQ(fake->events, 0); // all given back
-  // Events of a captured stream would go into the graph.
-  EXPECT_TRUE(profiled(true)["launches"][0]["device_duration_ns"].is_null());
-  // What runs outside of a profile is not recorded.
-  EXPECT_TRUE(scale(onDevice(x, {10, 64}), onDevice(y, {10, 64})));
-  EXPECT_EQ(kpkg_profile_start(0), KPKG_OK);
-  kpkg_string *text = nullptr;
-  EXPECT_EQ(kpkg_profile_stop(&text), KPKG_OK);
-  EXPECT_EQ(std::string(kpkg_string_data(text)), R"({"dropped":0,"calls":[],"launches":[]})");
-  kpkg_string_free(text);
 }
 
 TEST_F(CudaCall, RestrictionsDecideTheInstance) {
