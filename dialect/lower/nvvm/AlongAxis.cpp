@@ -12,6 +12,7 @@
 #include "llvm/ADT/bit.h"
 #include "llvm/Support/FormatVariadic.h"
 #include <map>
+#include <vector>
 
 namespace kpkg::lower::nvvm {
 using namespace mlir;
@@ -65,6 +66,16 @@ Registers registersOf(ArrayRef<Values> tuples, size_t inputCount) {
     for (auto [list, value] : llvm::zip_equal(result, tuple))
       list.push_back(value);
   return result;
+}
+
+/// All the values of two tuples. The first ones do not tell tuples apart: of a splat, every register holds the same value.
+std::vector<void *> keyOf(ArrayRef<Value> left, ArrayRef<Value> right = {}) {
+  std::vector<void *> key;
+  for (Value value : left)
+    key.push_back(value.getAsOpaquePointer());
+  for (Value value : right)
+    key.push_back(value.getAsOpaquePointer());
+  return key;
 }
 } // namespace
 
@@ -140,11 +151,11 @@ Registers scanAlong(ImplicitLocOpBuilder &builder, const Layout &layout, unsigne
       upper = parityOf(builder, thread, mask, layout.bits(Part::Lane), layout.bits(Part::Warp));
     SmallVector<Values> joined = totals;
     // Registers of one block share their totals: each distinct pair is joined once.
-    std::map<std::pair<void *, void *>, Values> known;
+    std::map<std::vector<void *>, Values> known;
     for (unsigned reg = 0; reg < prefixes.size(); ++reg) {
       if (owner.part == Part::Register) {
         unsigned low = reg & ~mask, high = reg | mask;
-        Values &total = known[{totals[low][0].getAsOpaquePointer(), totals[high][0].getAsOpaquePointer()}];
+        Values &total = known[keyOf(totals[low], totals[high])];
         if (total.empty())
           total = join(totals[low], totals[high]);
         joined[reg] = total;
@@ -152,8 +163,8 @@ Registers scanAlong(ImplicitLocOpBuilder &builder, const Layout &layout, unsigne
           prefixes[reg] = join(totals[low], prefixes[reg]);
         continue;
       }
-      Values &other = known[{totals[reg][0].getAsOpaquePointer(), nullptr}];
-      Values &total = known[{totals[reg][0].getAsOpaquePointer(), totals[reg][0].getAsOpaquePointer()}];
+      Values &other = known[keyOf(totals[reg])];
+      Values &total = known[keyOf(totals[reg], totals[reg])];
       if (other.empty()) {
         other = shuffleAll(builder, totals[reg], mask);
         total = join(selectAll(builder, upper, other, totals[reg]), selectAll(builder, upper, totals[reg], other));
@@ -166,13 +177,13 @@ Registers scanAlong(ImplicitLocOpBuilder &builder, const Layout &layout, unsigne
   // Repeats: the totals of all that came before go in front. Registers ascend, so the repeat before is done already.
   int64_t repeats = layout.repeats()[axis];
   unsigned stride = layout.repeatStride(axis);
-  std::map<std::pair<void *, void *>, Values> known;
+  std::map<std::vector<void *>, Values> known;
   for (unsigned reg = 0; reg < prefixes.size(); ++reg) {
     if (reg / stride % repeats == 0)
       continue;
     const Values &before = totals[reg - stride];
     prefixes[reg] = join(before, prefixes[reg]);
-    Values &total = known[{before[0].getAsOpaquePointer(), totals[reg][0].getAsOpaquePointer()}];
+    Values &total = known[keyOf(before, totals[reg])];
     if (total.empty())
       total = join(before, totals[reg]);
     totals[reg] = total;

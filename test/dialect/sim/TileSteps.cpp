@@ -178,7 +178,7 @@ void KernelGenerator::functionStep(Known x) {
   for (const Known &input : inputs) {
     values.push_back(input.value);
     double lowest = isa<FloatType>(input.element()) ? -INFINITY : -std::ldexp(1.0, integerWidth(input.element()) - 1);
-    inits.push_back(constant(input.element(), largest ? lowest : 0));
+    inits.push_back(constant(input.element(), largest ? lowest : -0.0)); // +0 is not neutral: it makes 0 of -0
   }
   Operation *op = isScan ? tile::ScanOp::create(b, values, axis).getOperation()
                          : tile::CombineOp::create(b, values, inits, axis).getOperation();

@@ -51,6 +51,31 @@ tile.kernel @recurrence(%a: !in, %b: !in, %y: !out) attributes {kgpu.target = #k
 
 // -----
 
+#row = #kgpu.layout<"reg 0:32-64 lane 0:1-16 rep 1">
+!in = !tile.view<1xi32, unit = 0, align = 4, divisible = 1, index = 32>
+!out = !tile.view<1xi32, mut, unit = 0, align = 4, divisible = 1, index = 32>
+
+// Of a splat all registers hold one value; what is scanned beside it still differs: both totals of four registers go over five lane bits.
+// CHECK-LABEL: llvm.func @beside_splat
+// CHECK-COUNT-40: llvm.nvvm.shfl.sync.bfly.i32
+// CHECK-NOT: shfl
+tile.kernel @beside_splat(%key: f32, %x: !in, %y: !out) attributes {kgpu.target = #kgpu.target<"sm_90a">, kgpu.threads = 32 : i32} {
+  %zero = arith.constant 0 : i32
+  %c0 = arith.constant 0 : index
+  %k = tile.splat %key : f32 -> tensor<128xf32, #row>
+  %v = tile.load %x[%c0] fill %zero : !in -> tensor<128xi32, #row>
+  %s:2 = tile.scan (%k, %v : tensor<128xf32, #row>, tensor<128xi32, #row>) axis 0 {
+  ^bb0(%la: f32, %lb: i32, %ra: f32, %rb: i32):
+    %p = arith.maximumf %la, %ra : f32
+    %q = arith.maxsi %lb, %rb : i32
+    tile.yield %p, %q : f32, i32
+  }
+  tile.store %s#1, %y[%c0] : tensor<128xi32, #row>, !out
+  tile.return
+}
+
+// -----
+
 #row = #kgpu.layout<"lane 0:1-16 warp 0:32 rep 1">
 !in = !tile.view<1xf32, unit = 0, align = 4, divisible = 1, index = 32>
 !out = !tile.view<1xf32, mut, unit = 0, align = 4, divisible = 1, index = 32>
