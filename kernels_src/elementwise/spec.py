@@ -133,6 +133,10 @@ def hardsigmoid_gradient(grad: Tensor, x: Tensor) -> Tensor:
     return torch.where(x.abs() < 3, grad / 6, 0.0)
 
 
+def hardtanh_gradient(grad: Tensor, x: Tensor, min_val: float, max_val: float) -> Tensor:
+    return torch.where((x <= min_val) | (x >= max_val), 0.0, grad)  # PyTorch's on CPUs is 0 or not at NaN, by the position
+
+
 def hardswish_gradient(grad: Tensor, x: Tensor) -> Tensor:
     return torch.where(x <= -3, 0.0, torch.where(x < 3, grad * (x / 3 + 0.5), grad))
 
@@ -235,7 +239,7 @@ ACTIVATIONS: list[tuple[str, Callable[..., Tensor], tuple[tuple[Any, ...], ...]]
 ]
 DEFAULTS = {"leaky_relu": (0.01,), "elu": (1.0,), "softplus": (1.0, 20.0), "hardtanh": (-1.0, 1.0)}
 #: Gradients from the result, and those that PyTorch computes too coarsely; the others are autograd's.
-GRADIENTS: dict[str, Callable[..., Tensor]] = {"sigmoid": sigmoid_gradient, "tanh": tanh_gradient, "hardsigmoid": hardsigmoid_gradient, "hardswish": hardswish_gradient}
+GRADIENTS: dict[str, Callable[..., Tensor]] = {"sigmoid": sigmoid_gradient, "tanh": tanh_gradient, "hardtanh": hardtanh_gradient, "hardsigmoid": hardsigmoid_gradient, "hardswish": hardswish_gradient}
 
 SPECS = [
     *(spec(name, function, unary_samples(*parameters), 1) for name, function, parameters in ACTIVATIONS),

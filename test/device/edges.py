@@ -50,7 +50,7 @@ def arguments() -> argparse.Namespace:
     parser.add_argument("--elements", type=int, default=LIMIT, help="a large tensor has more than this")
     parser.add_argument("--device", default="cuda")
     parser.add_argument("--limit", type=float, default=60, help="seconds for one op")
-    parser.add_argument("--jobs", type=int, default=3, help="processes at a time")
+    parser.add_argument("--jobs", type=int, default=2, help="processes at a time; one takes up to 50 GB")
     parser.add_argument("--out", type=Path)
     parser.add_argument("--worker", help=argparse.SUPPRESS)
     return parser.parse_args()

@@ -1,0 +1,55 @@
+"""The ops that have samples: OpInfo's name, kpkg's implementation, and how large an error may be.
+
+SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from dataclasses import dataclass
+from typing import Any
+
+from opinfo import elementwise, norms, products, windows
+
+
+@dataclass(frozen=True)
+class Case:
+    """`info` is the name in PyTorch's database. `sums`: what cancels in a result is as large as the op of absolute values.
+    `rounds_between`: PyTorch's and kpkg's intermediate values have the dtype of the results."""
+
+    info: str
+    run: Callable[..., Any]
+    sums: bool = False
+    rounds_between: bool = False
+    #: Round-offs of the accumulator that a result may be away, times what cancels in it.
+    accumulation: float = 32.0
+
+
+def _all() -> dict[str, Case]:
+    found = {name: Case(name, getattr(norms, name)) for name in ("softmax", "log_softmax", "native_layer_norm")}
+    for name in ("layer_norm", "rms_norm", "group_norm", "instance_norm", "batch_norm", "cross_entropy"):
+        found[name] = Case(f"nn.functional.{name}", getattr(norms, name))
+    for name in ("mm", "bmm", "addmm", "baddbmm"):
+        found[name] = Case(name, getattr(products, name), sums=True)
+    found["scaled_dot_product_attention"] = Case(
+        "nn.functional.scaled_dot_product_attention", products.scaled_dot_product_attention, rounds_between=True, accumulation=64.0
+    )
+    for rank in (1, 2, 3):
+        for name in (f"conv{rank}d", f"conv_transpose{rank}d", f"avg_pool{rank}d"):
+            found[name] = Case(f"nn.functional.{name}", getattr(windows, name), sums=True)
+        found[f"max_pool{rank}d"] = Case(f"nn.functional.max_pool{rank}d", getattr(windows, f"max_pool{rank}d"))
+    for name in elementwise.ACTIVATIONS:
+        found[name] = Case(f"nn.functional.{name}", elementwise.activation(name))
+    for name in ("sigmoid", "tanh"):
+        found[name] = Case(name, elementwise.activation(name))
+    for name in ("add", "sub", "mul", "div"):
+        found[name] = Case(name, getattr(elementwise, name))
+    for name in ("sum", "mean", "prod", "amax", "amin", "argmax", "argmin"):
+        found[name] = Case(name, elementwise.reduction(name), sums=name in ("sum", "mean"))
+    found["vector_norm"] = Case("linalg.vector_norm", elementwise.vector_norm)
+    for name in ("cumsum", "cumprod"):
+        found[name] = Case(name, elementwise.scan(name), sums=name == "cumsum")
+    return found
+
+
+CASES = _all()

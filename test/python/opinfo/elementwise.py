@@ -1,0 +1,85 @@
+"""Elementwise ops, reductions and scans with PyTorch's signatures, computed by kpkg.
+
+The functions refuse what PyTorch refuses; NotImplementedError is for what kpkg leaves to PyTorch.
+
+SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
+"""
+
+from __future__ import annotations
+
+from typing import Any
+
+import torch
+from torch import Tensor
+
+from opinfo.libraries import library
+
+
+ACTIVATIONS = ("relu", "leaky_relu", "gelu", "silu", "elu", "selu", "softplus", "hardtanh", "hardsigmoid", "hardswish", "mish")
+
+
+def activation(op: str) -> Any:
+    def call(input: Tensor, *args: Any, inplace: bool = False, **kwargs: Any) -> Tensor:
+        result: Tensor = getattr(library("elementwise"), op)(input, *args, **kwargs)
+        return result
+
+    return call
+
+
+def _both(a: Any, b: Any) -> tuple[Tensor, Tensor]:
+    """Two tensors of one dtype; a number has the other's."""
+    if not isinstance(b, Tensor):
+        b = torch.tensor(b, dtype=torch.result_type(a, b), device=a.device)
+    if not (a.is_floating_point() and b.is_floating_point()):
+        raise NotImplementedError("integers are PyTorch's")
+    dtype = torch.result_type(a, b)
+    return a.to(dtype), b.to(dtype)
+
+
+def add(input: Tensor, other: Any, *, alpha: float = 1) -> Tensor:
+    result: Tensor = library("elementwise").add(*_both(input, other), alpha)
+    return result
+
+
+def sub(input: Tensor, other: Any, *, alpha: float = 1) -> Tensor:
+    result: Tensor = library("elementwise").sub(*_both(input, other), alpha)
+    return result
+
+
+def mul(input: Tensor, other: Any) -> Tensor:
+    result: Tensor = library("elementwise").mul(*_both(input, other))
+    return result
+
+
+def div(input: Tensor, other: Any, *, rounding_mode: str | None = None) -> Tensor:
+    if rounding_mode is not None:
+        raise NotImplementedError("quotients are not rounded")
+    result: Tensor = library("elementwise").div(*_both(input, other))
+    return result
+
+
+def _dimensions(dim: Any) -> list[int]:
+    return [] if dim is None else [dim] if isinstance(dim, int) else list(dim)
+
+
+def reduction(op: str) -> Any:
+    def call(input: Tensor, dim: Any = None, keepdim: bool = False, *, dtype: torch.dtype | None = None) -> Tensor:
+        result: Tensor = getattr(library("reduction"), op)(input if dtype is None else input.to(dtype), _dimensions(dim), keepdim)
+        return result
+
+    return call
+
+
+def vector_norm(input: Tensor, ord: float = 2, dim: Any = None, keepdim: bool = False, *, dtype: torch.dtype | None = None) -> Tensor:
+    if ord not in (1, 2):
+        raise NotImplementedError("norms are of order 1 and 2")
+    result: Tensor = library("reduction").vector_norm(input if dtype is None else input.to(dtype), float(ord), _dimensions(dim), keepdim)
+    return result
+
+
+def scan(op: str) -> Any:
+    def call(input: Tensor, dim: int, *, dtype: torch.dtype | None = None) -> Tensor:
+        result: Tensor = getattr(library("scan"), op)(input if dtype is None else input.to(dtype), dim)
+        return result
+
+    return call

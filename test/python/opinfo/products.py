@@ -1,0 +1,55 @@
+"""Matrix products and attention with PyTorch's signatures, computed by kpkg.
+
+The functions refuse what PyTorch refuses; NotImplementedError is for what kpkg leaves to PyTorch.
+
+SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
+"""
+
+from __future__ import annotations
+
+import torch
+from torch import Tensor
+
+from opinfo.libraries import library
+
+
+def _need(condition: bool, message: str) -> None:
+    if not condition:
+        raise RuntimeError(message)
+
+
+def mm(input: Tensor, mat2: Tensor) -> Tensor:
+    result: Tensor = library("gemm").gemm(input, mat2)
+    return result
+
+
+def bmm(input: Tensor, mat2: Tensor) -> Tensor:
+    _need(input.dim() == 3 and mat2.dim() == 3, "bmm takes tensors of rank 3")
+    _need(input.shape[0] == mat2.shape[0], "bmm does not broadcast batches")
+    result: Tensor = library("gemm").gemm_batched(input, mat2)
+    return result
+
+
+def addmm(input: Tensor, mat1: Tensor, mat2: Tensor, *, beta: float = 1, alpha: float = 1) -> Tensor:
+    _need(input.dtype == mat1.dtype, "addmm takes one dtype")
+    result: Tensor = library("gemm").gemm(mat1, mat2, alpha, beta, c=input)
+    return result
+
+
+def baddbmm(input: Tensor, batch1: Tensor, batch2: Tensor, *, beta: float = 1, alpha: float = 1) -> Tensor:
+    _need(batch1.dim() == 3 and batch2.dim() == 3, "baddbmm takes tensors of rank 3")
+    _need(batch1.shape[0] == batch2.shape[0], "baddbmm does not broadcast batches")
+    _need(input.dtype == batch1.dtype, "baddbmm takes one dtype")
+    result: Tensor = library("gemm").gemm_batched(batch1, batch2, alpha, beta, input)
+    return result
+
+
+def scaled_dot_product_attention(
+    query: Tensor, key: Tensor, value: Tensor, attn_mask: Tensor | None = None, dropout_p: float = 0.0, is_causal: bool = False,
+    scale: float | None = None, enable_gqa: bool = False
+) -> Tensor:  # fmt: skip
+    if dropout_p:
+        raise NotImplementedError("dropout runs in PyTorch")
+    op = library("attention").scaled_dot_product_attention
+    result: Tensor = op(query, key, value, attn_mask, dropout_p, is_causal, scale or 0.0, enable_gqa)
+    return result
