@@ -296,13 +296,38 @@ def several_gpus() -> str:
                 y = torch.ops.kpkg.softmax(x)
             graph.replay()
         assert_close(y, x.softmax(-1))
+        two_gpus_in_one_program(torch.device("cuda:0"), torch.device(f"cuda:{index}"))
+    return f"{count} GPUs"
+
+
+def two_gpus_in_one_program(first: torch.device, second: torch.device) -> None:
+    """While `first` is current: calls, streams and profiles of `second`, tensors that go to and fro, gradients through both; mixtures are refused."""
+    torch.cuda.set_device(first)
+    x = torch.randn(64, 256, device=first).requires_grad_()
+    y = torch.ops.kpkg.softmax(torch.ops.kpkg.layer_norm(x, [256]).to(second))  # half of the model on either
+    z = torch.ops.kpkg.gelu(y.to(first))
+    expected = torch.nn.functional.gelu(torch.nn.functional.layer_norm(x, [256]).softmax(-1))
+    assert y.device == second and z.device == first
+    assert_close(z, expected)
+    assert_close(torch.autograd.grad(z.square().sum(), x)[0], torch.autograd.grad(expected.square().sum(), x)[0], atol=1e-5, rtol=1e-3)
+    stream = torch.cuda.Stream(second)
+    with torch.no_grad(), torch.cuda.stream(stream), kpkg.profile_kernel() as taken:
+        torch.cuda._sleep(1_000_000)
+        late = torch.ops.kpkg.softmax(torch.randn(64, 256, device=second).mul_(0).add_(torch.arange(256.0, device=second)))
+    stream.synchronize()
+    assert_close(late, torch.arange(256.0, device=second).softmax(-1).expand(64, 256))
+    (launch,) = taken.records["launches"]
+    assert launch["device"] == str(second) and launch["device_duration_ns"] > 0, launch
+    assert torch.cuda.current_device() == first.index
+    here, there = torch.ones(4, device=first), torch.ones(4, device=second)
+    for name, mixture in {"add": lambda: torch.ops.kpkg.add(here, there), "softmax": lambda: torch.ops.kpkg.softmax.out(here, out=there)}.items():
         try:
-            torch.ops.kpkg.add(torch.ones(4, device="cuda:0"), torch.ones(4, device=f"cuda:{index}"))
+            mixture()
         except RuntimeError as error:
-            assert "add" in str(error), error
+            assert name in str(error), error
         else:
             raise AssertionError("arguments on two GPUs were taken")
-    return f"{count} GPUs"
+    assert torch.cuda.current_device() == first.index
 
 
 @check

@@ -84,6 +84,14 @@ def test_every_layer_is_tested():
     assert {layer for layer in nn.replacements().values()} <= {layer for layer, *_ in CASES} | {nn.CrossEntropyLoss}
 
 
+def test_every_op_that_is_a_layer_of_pytorch_has_one(default_ops):
+    layers = {name.lower(): getattr(torch.nn, name) for name in dir(torch.nn) if isinstance(getattr(torch.nn, name), type)}
+    wanted = {layers[flat] for name in default_ops if (flat := name.partition("::")[2].replace("_", "")) in layers}
+    # Those of several dimensions, and one whose layer is named after what it is for.
+    wanted |= {getattr(torch.nn, f"{norm}Norm{d}d") for norm in ("Batch", "Instance") for d in (1, 2, 3)} | {torch.nn.CrossEntropyLoss}
+    assert len(wanted) >= 37 and wanted <= set(nn.replacements()), wanted - set(nn.replacements())
+
+
 @pytest.mark.parametrize("options", [{}, {"reduction": "sum", "label_smoothing": 0.1, "ignore_index": 1}, {"weight": torch.rand(5), "reduction": "none"}])
 def test_cross_entropy(options):
     x, target = torch.randn(6, 5), torch.randint(5, (6,))

@@ -5,6 +5,7 @@ SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
 
 from __future__ import annotations
 
+import re
 import shutil
 import subprocess
 import sys
@@ -26,18 +27,33 @@ assert not any(info["fallbacks"] for info in kpkg.kernel_info().values())
 """
 
 
+COMPILES = """
+import kpkg, torch
+compiler = kpkg.get_compiler()
+x = torch.randn(1000)
+for _ in range(2):
+    torch.testing.assert_close(compiler.compile_from_file("doubled.k", "mine").doubled(x), 2 * x)
+print(compiler.compilations, compiler.command)
+"""
+
+
+def install(folder, *arguments):
+    """The folder that a wheel made so is installed into."""
+    made = subprocess.run([sys.executable, ROOT / "tools" / "wheel", folder, "--build", BUILD, *arguments], capture_output=True, text=True)
+    assert made.returncode == 0, made.stdout + made.stderr
+    command = [sys.executable, "-m", "pip", "install", "-q", "--no-index", "--no-deps", "--target", folder / "site", made.stdout.strip()]
+    done = subprocess.run(command, capture_output=True, text=True)
+    assert done.returncode == 0, done.stderr
+    return folder / "site"
+
+
 @pytest.fixture(scope="module")
 def site(packages, tmp_path_factory):
     folder = tmp_path_factory.mktemp("wheel")
     (folder / "packages").mkdir()
     for family in ("gemm", "softmax"):
         shutil.copy(packages[family], folder / "packages")
-    made = subprocess.run([sys.executable, ROOT / "tools" / "wheel", folder, "--build", BUILD, "--packages", folder / "packages"], capture_output=True, text=True)
-    assert made.returncode == 0, made.stdout + made.stderr
-    install = [sys.executable, "-m", "pip", "install", "-q", "--no-index", "--no-deps", "--target", folder / "site", made.stdout.strip()]
-    done = subprocess.run(install, capture_output=True, text=True)
-    assert done.returncode == 0, done.stderr
-    return folder / "site"
+    return install(folder, "--packages", folder / "packages")
 
 
 def run(site, *arguments):
@@ -62,8 +78,26 @@ def test_says_what_it_lacks(site):
     assert done.returncode == 0 and "2 files" in done.stdout, done.stdout + done.stderr
 
 
+def is_static():
+    return "libLLVM" not in subprocess.run(["ldd", COMMAND], capture_output=True, text=True).stdout
+
+
+def test_command_of_the_wheel_compiles(tmp_path):
+    """With the command in it, a machine without compilers compiles kernels: nothing else is on its PATH."""
+    if not is_static():
+        pytest.skip("this build's command needs LLVM's libraries")
+    site = install(tmp_path, "--command", COMMAND)
+    shutil.copy(ROOT / "test" / "tools" / "kpkg" / "inputs" / "doubled.k", tmp_path)
+    done = run(site, "-m", "kpkg", "version")
+    assert done.returncode == 0 and "kpkg 0." in done.stdout, done.stdout + done.stderr
+    done = run(site, "-c", COMPILES)
+    assert done.stdout == f"1 {site / 'kpkg' / 'bin' / 'kpkg'}\n", done.stdout + done.stderr
+    done = run(site, "-m", "kpkg", "doctor")
+    assert done.returncode == 0 and re.search(r"ok +command ", done.stdout), done.stdout + done.stderr
+
+
 def test_command_with_llvm_libraries_is_refused(tmp_path):
-    if "libLLVM" not in subprocess.run(["ldd", COMMAND], capture_output=True, text=True).stdout:
+    if is_static():
         pytest.skip("this build's command is static")
     done = subprocess.run([sys.executable, ROOT / "tools" / "wheel", tmp_path, "--build", BUILD, "--command", COMMAND], capture_output=True, text=True)
     assert done.returncode != 0 and "KPKG_STATIC_COMMAND" in done.stderr
