@@ -94,7 +94,7 @@ class Compiler:
     def package_of(
         self, path: str | os.PathLike[str], name: str | None = None, targets: Sequence[str] | str | None = None, options: Sequence[str] = ()
     ) -> Path:
-        """The same as a file in the cache, for other programs to open."""
+        """The same as a file in the cache, for other programs to open. Raises FileNotFoundError, CompileError, OSError, and ValueError for a `name` that is none."""
         source = Path(path)
         if not source.exists():
             raise FileNotFoundError(f"there is no {source}")

@@ -103,11 +103,12 @@ class DefaultOp:
         return "" if self.op is not None else self._reason or ""
 
     def supports(self, *args: Any, **kwargs: Any) -> bool:
-        """Whether a kernel of a package can run such a call; see ``Op.supports``."""
+        """Whether a kernel of a package can run such a call; see ``Op.supports``. Raises TypeError for arguments that do not fit the schema."""
         op = self.op
         return op is not None and op.supports(*args, **kwargs)
 
     def __call__(self, *args: Any, **kwargs: Any) -> Any:
+        """As ``Op.__call__``. Raises the same, and KernelError where no package has the op and PyTorch's implementation may not run or is not known."""
         op = self._op
         if op is None:
             op = self.op
@@ -119,7 +120,7 @@ class DefaultOp:
         return op(*args, **kwargs)
 
     def note_fallback(self) -> None:
-        """Counts that PyTorch runs in place of the absent op, and warns once; KernelError under "strict"."""
+        """Counts that PyTorch runs in place of the absent op, and warns once. Raises KernelError under "strict"."""
         policy = _policy.policy_of(self.name)
         reason = self._reason or ""
         if policy == "strict":
@@ -141,6 +142,7 @@ class Ops:
         self._known: dict[str, DefaultOp] = {}
 
     def __getitem__(self, name: str) -> DefaultOp:
+        """The op of the full name, "kpkg::softmax". Raises nothing for a name that no package has: see ``DefaultOp.is_available``."""
         if name not in self._known:
             self._known[name] = DefaultOp(name)
         return self._known[name]

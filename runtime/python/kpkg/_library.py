@@ -69,6 +69,12 @@ class Op:
         return f"<kpkg op {self.schema}>"
 
     def __call__(self, *args: Any, **kwargs: Any) -> Any:
+        """The op's results: PyTorch tensors where an argument is one, else NumPy arrays; a tuple of several, None of none.
+
+        Shapes and dtypes are those of the op's own documentation, ``help(op)``. Raises KernelError where the op refuses them, has no kernel for them and
+        may not fall back, or fails; CaptureError where it would have to load something while a CUDA graph is captured; DeviceError of the driver;
+        TypeError for arguments that do not fit the schema.
+        """
         torch = sys.modules.get("torch")
         if torch is None:
             return self._call_arrays(args, kwargs)
@@ -94,15 +100,24 @@ class Op:
             raise self._library._translate(error) from None
 
     def out(self, *args: Any, out: Any, **kwargs: Any) -> Any:
-        """Writes the result into `out`: an array of the result's shape and dtype, or a tuple of them. Returns `out`."""
+        """Writes the result into `out`: an array of the result's shape and dtype, or a tuple of them. Returns `out`.
+
+        It may have strides and overlap an input. Raises what a call raises, and ValueError for a read-only `out`.
+        """
         return self(*args, out=out, **kwargs)
 
     def explain(self, *args: Any, **kwargs: Any) -> str:
-        """How such a call is resolved: each kernel instance, taken or refused, and why. Runs nothing."""
+        """How such a call is resolved: each kernel instance, taken or refused, and why. Runs nothing.
+
+        Raises KernelError where the op refuses the arguments, TypeError where they do not fit the schema.
+        """
         return str(self._native.explain(self._describe(args, kwargs), False))
 
     def supports(self, *args: Any, **kwargs: Any) -> bool:
-        """Whether a kernel of the package can run such a call. Runs nothing. False also when the op refuses the arguments."""
+        """Whether a kernel of the package can run such a call. Runs nothing. False also when the op refuses the arguments.
+
+        Raises TypeError for arguments that do not fit the schema.
+        """
         try:
             record = json.loads(self._native.explain(self._describe(args, kwargs), True))
         except KernelError:
@@ -124,7 +139,7 @@ class Op:
         return dict(self._native.stats())
 
     def bind(self, args: tuple[Any, ...], kwargs: dict[str, Any]) -> list[Any]:
-        """A value for each argument of the schema, ``...`` where the default is to be taken."""
+        """A value for each argument of the schema, ``...`` where the default is to be taken. Raises TypeError where they do not fit it."""
         if len(args) > len(self.arguments):
             raise TypeError(f"{self.name} takes {len(self.arguments)} arguments, got {len(args)}: {self.schema}")
         values: list[Any] = list(args) + [...] * (len(self.arguments) - len(args))
@@ -245,7 +260,7 @@ class CustomOpLibrary:
         raise AttributeError(f"{self.path} has no op {name!r}; it has {', '.join(self.__dict__.get('_ops', {})) or 'none'}")
 
     def __getitem__(self, name: str) -> Op:
-        """The op of the full name, "kpkg::softmax"."""
+        """The op of the full name, "kpkg::softmax". Raises KeyError."""
         return self._ops[name]
 
     def __iter__(self) -> Iterator[Op]:
@@ -280,7 +295,10 @@ class CustomOpLibrary:
         self._native.prewarm(1 if kind == "cpu" else 2, int(index or 0))
 
     def set_fallback_policy(self, policy: _policy.Policy | None) -> None:
-        """A policy of this library's own; None follows the process-wide one again. See ``kpkg.set_fallback_policy``."""
+        """A policy of this library's own; None follows the process-wide one again. See ``kpkg.set_fallback_policy``.
+
+        Raises ValueError for an unknown policy.
+        """
         self._native.set_policy(_policy.check_policy(policy or _policy.get_fallback_policy()))
         self.fallback_policy = policy
 
@@ -301,7 +319,10 @@ class CustomOpLibrary:
 
 
 def load(path: str | os.PathLike[str]) -> CustomOpLibrary:
-    """Opens a package: ``ops = kpkg.load("gemm.kpkg")``, then ``ops.gemm(a, b)``. The same as ``CustomOpLibrary.load``."""
+    """Opens a package: ``ops = kpkg.load("gemm.kpkg")``, then ``ops.gemm(a, b)``. The same as ``CustomOpLibrary.load``.
+
+    Raises OSError where the file cannot be read, PackageError where it is no package, damaged, too new or not trusted.
+    """
     return CustomOpLibrary.load(path)
 
 

@@ -103,6 +103,7 @@ def benchmark_op(
     inputs: arguments of both. iterations: calls of each that are timed. The GPU's work is included.
     Returns {"operation", "kpkg_time_ms", "pytorch_time_ms", "speedup", "faster", "error", "match"}: times are medians of one call, "error" is relative
     to the largest element, "match" whether it is within `tolerance` (by dtype where None).
+    Raises ValueError for less than one iteration, and what either op raises.
     """
     if iterations < 1 or warmup < 0:
         raise ValueError(f"iterations must be at least 1 and warmup at least 0, not {iterations} and {warmup}")

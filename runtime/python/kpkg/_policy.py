@@ -105,7 +105,10 @@ def _check_name(op: str) -> None:
 
 @contextlib.contextmanager
 def fallback_policy(policy: Policy, op: str | None = None) -> Iterator[None]:
-    """Sets the policy within a ``with`` block, for all ops or for one. Process-wide, as ``set_fallback_policy``."""
+    """Sets the policy within a ``with`` block, for all ops or for one. Process-wide, as ``set_fallback_policy``.
+
+    Raises ValueError for an unknown policy or an op name without namespace.
+    """
     if op is not None:
         previous = op_policies.get(op)
         _set_op_policy(op, policy)
@@ -126,6 +129,7 @@ def set_fallback(op: str, function: Callable[..., Any]) -> None:
     """Makes `function` what runs for `op` ("namespace::name") on PyTorch tensors when no kernel can.
 
     It takes the op's arguments and returns new tensors. To be set before the package is loaded. The ops that kpkg ships have theirs.
+    Raises ValueError for a name without namespace. What the function raises comes out of the call as a KernelError.
     """
     _check_name(op)
     fallbacks[op] = function

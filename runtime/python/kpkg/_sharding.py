@@ -131,6 +131,7 @@ def register_sharding() -> list[str]:
 
     For the ops that are registered with PyTorch now, once in a process. Rows may be sharded everywhere; gemm and linear also over columns of the
     result and, without an addend, over the inner dimension, which leaves partial sums. Other ops are refused on DTensors by PyTorch.
+    Raises ImportError where PyTorch has no DTensor.
     """
     from kpkg import _torch
 

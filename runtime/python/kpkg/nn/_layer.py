@@ -88,7 +88,7 @@ class Layer(nn.Module):
         self._kpkg_wanted = bool(wanted)
 
     def supports(self, device: torch.device | str, dtype: torch.dtype) -> bool:
-        """Whether a package has a kernel for inputs of this device and dtype."""
+        """Whether a package has a kernel for inputs of this device and dtype. Raises RuntimeError for a device that PyTorch does not know."""
         key = (str(torch.device(device)), dtype)
         if key not in self._kpkg_cases:
             op = self._kpkg_op
