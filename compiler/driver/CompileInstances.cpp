@@ -12,6 +12,8 @@
 #include "mlir/Bytecode/BytecodeWriter.h"
 #include "mlir/Pass/PassManager.h"
 #include "mlir/Transforms/Passes.h"
+#include "llvm/ADT/MapVector.h"
+#include "llvm/ADT/StringMap.h"
 #include "llvm/Support/ThreadPool.h"
 #include <map>
 #include <mutex>
@@ -344,12 +346,15 @@ Expected<CompiledInstances> compileInstances(const Program &program, const Sourc
       return linked.takeError();
     compiled.objects.push_back({hostSectionName(targets.cpus[t]->isa.str()), "host-object", std::move(*linked)});
   }
+  llvm::MapVector<std::string, std::string, llvm::StringMap<unsigned>> titlesOf; // many instances share a reason: it is said once
   for (auto [ref, result] : zip(refs, results)) {
     append_range(compiled.instances, result.instances);
     std::move(result.gpuObjects.begin(), result.gpuObjects.end(), std::back_inserter(compiled.objects));
     for (const std::string &note : result.notes)
-      compiled.notes.push_back("in " + title(program, ref) + ": " + note);
+      titlesOf[note] += "\n  " + title(program, ref);
   }
+  for (const auto &[note, titles] : titlesOf)
+    compiled.notes.push_back(note + ":" + titles);
   auto bytecode = writeTileBytecode(program, sources);
   if (!bytecode)
     return bytecode.takeError();

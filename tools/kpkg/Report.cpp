@@ -29,8 +29,8 @@ std::string describe(const Tensor &tensor) {
   return text;
 }
 
-bool Difference::within(DType dtype, double factor) const {
-  return !classMismatch && largest <= factor * unitRoundoff(dtype) * scale;
+bool Difference::within(double limit) const {
+  return !classMismatch && largest <= limit * scale;
 }
 
 Difference compare(const Tensor &actual, const Tensor &expected) {

@@ -19,8 +19,8 @@ struct Difference {
   double scale = 0;
   /// NaN or infinity on one side only.
   bool classMismatch = false;
-  /// Within `factor` unit roundoffs of the dtype, relative to `scale`.
-  bool within(DType dtype, double factor) const;
+  /// At most `limit` times `scale`.
+  bool within(double limit) const;
 };
 Difference compare(const Tensor &actual, const Tensor &expected);
 

@@ -6,6 +6,8 @@
 #include "tools/kpkg/bench/Timing.h"
 #include <fmt/format.h>
 #include <fmt/ranges.h>
+#include <algorithm>
+#include <cmath>
 #include <nlohmann/json.hpp>
 #include <sstream>
 
@@ -13,8 +15,20 @@ namespace kpkg::command {
 
 namespace {
 
-/// Errors up to this many unit roundoffs of the result's dtype, relative to the largest reference value, pass `--check`.
-constexpr double CheckFactor = 32;
+/// Floating-point operations of the call by the package's own estimate; 0 where it has none.
+double estimatedFlops(const Op &op, const std::vector<Named> &named) {
+  auto text = op.explain({}, named, KPKG_JSON);
+  return text ? nlohmann::json::parse(*text).value("flops", 0.0) : 0.0;
+}
+
+/// What error `--check` accepts, relative to the largest reference value: some unit roundoffs of the result, and those of a float32 sum
+/// (float64 of a float64 result), which grow with the root of the number of operations behind an element.
+double allowedError(const Tensor &result, double flops) {
+  constexpr double Roundings = 32;
+  double accumulator = unitRoundoff(result.dtype() == DType::Float64 ? DType::Float64 : DType::Float32);
+  double perElement = flops / double(std::max<int64_t>(result.elements(), 1));
+  return Roundings * unitRoundoff(result.dtype()) + std::sqrt(perElement) * accumulator;
+}
 
 struct RunOptions {
   CallRequest request;
@@ -45,13 +59,15 @@ ExitCode checkAgainstReference(const Library &library, const Op &op, const Place
   if (!expected)
     return report(expected.error());
   ExitCode code = Success;
+  double flops = estimatedFlops(op, named);
   for (size_t i = 0; i < results.size(); ++i) {
     Difference difference = compare(results[i], (*expected)[i]);
-    bool good = difference.within(results[i].dtype(), CheckFactor);
+    double limit = allowedError(results[i], flops);
+    bool good = difference.within(limit);
     double scale = difference.scale > 0 ? difference.scale : 1;
     fmt::print("check     {}{}: largest error {:.2e} of the largest value {:.4g}, limit {:.2e}{}: {}\n", op.info().reference,
                place.isCuda() && !there->isCuda() ? " on the CPU" : "", difference.largest / scale, difference.scale,
-               CheckFactor * unitRoundoff(results[i].dtype()), difference.classMismatch ? ", NaN or infinity differs" : "",
+               limit, difference.classMismatch ? ", NaN or infinity differs" : "",
                good ? "ok" : "WRONG");
     if (!good)
       code = InputRefused;
