@@ -61,6 +61,22 @@ def test_warn_warns_once_per_reason_and_counts(library):
     assert "fallback" in str(kpkg.kernel_info()["kpkg_test::negate_twice"])
 
 
+def test_kernel_info_says_what_is_tried_and_by_which_policy(library, ops):
+    name, path = "kpkg_test::negate_twice", library.path
+    with kpkg.fallback_policy("warn"):
+        info = kpkg.kernel_info()[name]
+        assert info["policy"] == "warn" and info["chain"] == [path, "<lambda>, given to set_fallback"]
+        assert kpkg.kernel_info()["kpkg::softmax"]["chain"][1:] == ["PyTorch's implementation"]
+        with kpkg.fallback_policy("strict", op=name):  # before those of the library and of all
+            info = kpkg.kernel_info()[name]
+            assert info["policy"] == "strict" and info["chain"] == [path]
+        library.set_fallback_policy("silent")
+        try:
+            assert kpkg.kernel_info()[name]["policy"] == "silent"
+        finally:
+            library.set_fallback_policy(None)
+
+
 def test_silent_is_silent(library):
     with kpkg.fallback_policy("silent"), warnings.catch_warnings():
         warnings.simplefilter("error")

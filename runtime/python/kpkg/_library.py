@@ -62,6 +62,8 @@ class Op:
         self.backward_arguments: tuple[tuple[str, int], ...] = ()
         if self.backward:
             self.backward_arguments = tuple((s, i) for s, i in json.loads(native.kernel_info())["backward"]["arguments"])
+        #: What runs where no kernel can, where PyTorch's tensors are the arguments; "" without one.
+        self.fallback: str = ""
         self.__name__ = self.name.rpartition("::")[2]
         self.__doc__ = f"{self.schema}\n\n{native.doc}".rstrip()
 
@@ -330,19 +332,24 @@ def kernel_info() -> dict[str, Any]:
     """What is loaded and what ran, per op name: package, schema, policy, counters, the kernel instances, fallbacks by reason.
 
     ``{"kpkg::softmax": {"package": ..., "schema": ..., "policy": "warn", "torch": True, "calls": 3, ...}}``. An op that several open packages
-    have is listed for the one opened last. An op of ``kpkg.ops`` that no package has is there with ``"package": None``.
+    have is listed for the one opened last. An op of ``kpkg.ops`` that no package has is there with ``"package": None``. "policy" is the one that holds for
+    the op, "chain" what a call tries, in this order: packages, then what it falls back to, where the policy lets it.
     """
     info: dict[str, Any] = {}
     for library in sorted(_policy.libraries, key=lambda each: each._order):
         for op in library:
+            policy, seen = _policy.policy_of(op.name, library.fallback_policy), json.loads(op._native.kernel_info())
+            fallback = [op.fallback] if op.fallback and policy != "strict" else []
             info[op.name] = {
                 "package": library.path,
                 "schema": op.schema,
-                "policy": library.fallback_policy or _policy.get_fallback_policy(),
+                "policy": policy,
+                "chain": [*seen["packages"], *fallback],
                 "torch": op._torch is not None,
-                **json.loads(op._native.kernel_info()),
+                **seen,
             }
     for name, (reasons, policy) in _policy.absent.items():
         if name not in info:
-            info[name] = {"package": None, "policy": policy, "fallbacks": sum(reasons.values()), "fallback_reasons": dict(reasons)}
+            chain = [] if policy == "strict" else [_policy.describe_fallback(name)]
+            info[name] = {"package": None, "policy": policy, "chain": chain, "fallbacks": sum(reasons.values()), "fallback_reasons": dict(reasons)}
     return info

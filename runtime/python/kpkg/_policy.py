@@ -82,13 +82,19 @@ def _set_op_policy(op: str, policy: Policy | None) -> None:
         apply_op_policies(library, [op])
 
 
-def policy_of(op: str) -> str:
-    """The policy of an op that is in no library."""
+def policy_of(op: str, of_library: str | None = None) -> str:
+    """The policy that holds for an op: its own, else that of its library, else that of all."""
     for part in os.environ.get("KPKG_FALLBACK", "").split(","):
         name, _, policy = part.partition("=")
         if name == op and policy in POLICIES and op not in op_policies:
             return policy
-    return op_policies.get(op, _current)
+    return op_policies.get(op, of_library or _current)
+
+
+def describe_fallback(op: str) -> str:
+    """What runs for an op that falls back, in words."""
+    own = fallbacks.get(op)
+    return f"{getattr(own, '__name__', own)}, given to set_fallback" if own is not None else "PyTorch's implementation"
 
 
 def apply_op_policies(library: CustomOpLibrary, names: list[str]) -> None:

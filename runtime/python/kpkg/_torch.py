@@ -132,6 +132,7 @@ def _register_op(op: Op, namespace: str, forward: Op | None) -> None:
         if op.name not in _with_fallback:
             _with_fallback.add(op.name)
             _register_fallback(op, list(forms.values()), implementation if forward is not None else None)
+        op.fallback = _policy.describe_fallback(op.name)
         _check(extension.kpkg_torch_use_fallback(op._library._native.registry_address, op.name.encode()))
     op._torch = getattr(getattr(torch.ops, namespace), local)
     op._default = op._torch.default
