@@ -103,6 +103,11 @@ def KgpuExpandDots : KgpuPass<"kgpu-expand-dots"> {
   let dependentDialects = ["::kpkg::kgpu::KgpuDialect", "::mlir::scf::SCFDialect", "::mlir::arith::ArithDialect", "::mlir::math::MathDialect"];
 }
 
+def KgpuMergeExchanges : KgpuPass<"kgpu-merge-exchanges"> {
+  let summary = "a sum about the result of another reduction is made about that of each warp, so that both share an exchange";
+  let dependentDialects = ["::kpkg::kgpu::KgpuDialect", "::mlir::scf::SCFDialect", "::mlir::arith::ArithDialect", "::mlir::math::MathDialect"];
+}
+
 def KgpuGroupReductions : KgpuPass<"kgpu-group-reductions"> {
   let summary = "puts independent reductions across warps side by side";
 }

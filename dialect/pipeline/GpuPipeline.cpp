@@ -42,6 +42,7 @@ void buildGpuPipeline(OpPassManager &modulePasses, StringRef chip, unsigned cand
   passes.addPass(kgpu::createKgpuRingCopies());          // makes rings of those in loops
   passes.addPass(kgpu::createKgpuPreloadFragments());    // once waits and barriers of the rings are there
   passes.addPass(kgpu::createKgpuExpandDots());          // makes buffers
+  passes.addPass(kgpu::createKgpuMergeExchanges());      // one exchange is quicker than two
   passes.addPass(kgpu::createKgpuGroupReductions());     // so that they share a barrier
   passes.addPass(kgpu::createKgpuExpandReductions());    // makes buffers, and conversions of its results
   passes.addPass(kgpu::createKgpuExpandCvt());           // makes buffers

@@ -50,9 +50,10 @@ HOT = [
     Hot("channel_norm/group_norm.k", "group_rows", "T=[float32, bfloat16], COLS=[8192]", 1, 1, (8192, 8192)),
     Hot("elementwise/elementwise.k", "map_dense", "T=[float32, bfloat16], F=[UNARY[0]]", 1, 1),
     Hot("elementwise/elementwise.k", "map_two_dense", "T=[float32, bfloat16], F=[BINARY[0]]", 2, 1),
-    # Loops that load ahead: before the loop, and in it for one tile more than is used.
-    Hot("reduction/reduction.k", "reduce_rows", 'T=[float32, bfloat16], KIND=["sum"], COLS=[4096]', 3, 0, (4096, 8192)),
-    Hot("reduction/argmax.k", "arg_rows", ROWS_OF_4096, 3, 0, (4096, 8192)),
+    Hot("reduction/reduction.k", "reduce_rows", 'T=[float32, bfloat16], KIND=["sum"], COLS=[1024]', 1, 0, (2048, 4096)),
+    Hot("reduction/argmax.k", "arg_rows", ROWS_OF_4096, 1, 0, (4096, 8192)),
+    # A loop that loads ahead: before the loop, and in it for one tile more than is used.
+    Hot("reduction/reduction.k", "split_rows", 'T=[float32, bfloat16], KIND=["sum"]', 3, 0, (4096, 8192)),
     Hot("scan/scan.k", "scan_rows", 'T=[float32, bfloat16], KIND=["sum"], COLS=[LENGTHS[-1]]', 2, 1, (512, 512)),
 ]
 

@@ -71,6 +71,36 @@ LogicalResult PartialReduceOp::verify() {
   return verifyPartial(*this, getValue().getType(), getAxis(), getType());
 }
 
+LogicalResult OwnPartOp::verify() {
+  if (failed(verifyHasLayouts(*this)))
+    return failure();
+  RankedTensorType expected = partialType(*this, cast<RankedTensorType>(getType()), getAxis());
+  if (!expected)
+    return failure();
+  if (getPart().getType() != expected)
+    return emitOpError() << "takes " << expected << ", not " << getPart().getType();
+  return success();
+}
+
+LogicalResult SharePartsOp::verify() {
+  if (failed(verifyHasLayouts(*this)))
+    return failure();
+  if (getParts().empty() || getParts().size() != getOutputs().size())
+    return emitOpError("takes at least one tile and has as many results");
+  for (auto [part, output] : llvm::zip_equal(getParts(), getOutputs())) {
+    auto from = cast<RankedTensorType>(part.getType()), to = cast<RankedTensorType>(output.getType());
+    if (int64_t(getAxis()) >= from.getRank())
+      return emitOpError() << "axis " << getAxis() << " is not a dimension of " << from;
+    if (from.getShape() != to.getShape() || from.getElementType() != to.getElementType())
+      return emitOpError() << "changes only layouts, not " << from << " to " << to;
+    if (from.getEncoding() != cast<RankedTensorType>(getParts()[0].getType()).getEncoding())
+      return emitOpError() << "parts have one layout, but " << from << " differs from " << getParts()[0].getType();
+    if (!isWithinWarp(layoutOf(to), getAxis()))
+      return emitOpError() << "leaves the parts in several warps: " << to;
+  }
+  return success();
+}
+
 LogicalResult PartialCombineOp::verifyRegions() {
   if (failed(verifyHasLayouts(*this)))
     return failure();

@@ -15,6 +15,21 @@ def Kgpu_CvtLayoutOp : Kgpu_Op<"cvt_layout", [Pure]> {
   let hasFolder = 1;
 }
 
+def Kgpu_HoldOp : Kgpu_Op<"hold", [Pure, Elementwise, SameOperandsAndResultType]> {
+  let summary = "the same tile, of which nothing is computed before this place";
+  let description = [{
+    In a loop, a tile from outside of it: it stays in its registers as it is. Without this, compilers further down widen narrow elements once and for all in
+    front of the loop, where they take twice as many.
+
+    ```mlir
+    %t = kgpu.hold %row : tensor<1x256xf32, #wide>
+    ```
+  }];
+  let arguments = (ins Tile_Tile:$value);
+  let results = (outs Tile_Tile:$result);
+  let assemblyFormat = "$value attr-dict `:` type($value)";
+}
+
 def Kgpu_PartialReduceOp : Kgpu_Op<"partial_reduce", [Pure, SameOperandsAndResultElementType]> {
   let summary = "reduces an axis within each warp";
   let description = [{
@@ -62,6 +77,38 @@ def Kgpu_PartialCombineOp : Kgpu_Op<"partial_combine", [
     `->` type($outputs) attr-dict-with-keyword $body
   }];
   let hasRegionVerifier = 1;
+}
+
+def Kgpu_OwnPartOp : Kgpu_Op<"own_part", [Pure, SameOperandsAndResultElementType]> {
+  let summary = "the part of the own warp, for each element";
+  let description = [{
+    The way back from `kgpu.partial_reduce`: every element gets the part of the warp (and CTA) that holds it. Moves nothing between threads.
+
+    ```mlir
+    %t = kgpu.own_part %partial axis 1 : tensor<1x2xf32, #part> -> tensor<1x256xf32, #wide>
+    ```
+  }];
+  let arguments = (ins Tile_Tile:$part, ConfinedAttr<I64Attr, [IntNonNegative]>:$axis);
+  let results = (outs Tile_Tile:$result);
+  let assemblyFormat = "$part `axis` $axis attr-dict `:` type($part) `->` type($result)";
+  let hasVerifier = 1;
+}
+
+def Kgpu_SharePartsOp : Kgpu_Op<"share_parts", [Pure]> {
+  let summary = "gives every warp the parts of all warps";
+  let description = [{
+    `parts` have one element along the axis for each warp and CTA, as those of `kgpu.partial_reduce`; of the results every warp holds all. All tiles
+    travel together, in one exchange.
+
+    ```mlir
+    %t:2 = kgpu.share_parts %partial, %partial axis 1 : tensor<1x2xf32, #part>, tensor<1x2xf32, #part>
+        -> tensor<1x2xf32, #all>, tensor<1x2xf32, #all>
+    ```
+  }];
+  let arguments = (ins Variadic<Tile_Tile>:$parts, ConfinedAttr<I64Attr, [IntNonNegative]>:$axis);
+  let results = (outs Variadic<Tile_Tile>:$outputs);
+  let assemblyFormat = "$parts `axis` $axis attr-dict `:` type($parts) `->` type($outputs)";
+  let hasVerifier = 1;
 }
 
 def Kgpu_YieldOp : Kgpu_Op<"yield", [Pure, Terminator, ReturnLike, HasParent<"PartialCombineOp">]> {

@@ -110,6 +110,11 @@ private:
   DenseMap<Operation *, std::pair<Value, int64_t>> loops;
 };
 
+Exchange planExchange(SharePartsOp op) {
+  const Layout &part = layoutOf(op.getParts()[0]), &gather = layoutOf(op.getOutputs()[0]);
+  return {part, gather, llvm::cantFail(layout::slice(gather, op.getAxis())), part.bitsAlong(layout::Part::Block, op.getAxis()) != 0};
+}
+
 FailureOr<Exchange> planExchange(Operation *op, const Layout &layout, unsigned axis) {
   llvm::Expected<Layout> part = partialLayout(layout, axis);
   llvm::Expected<Layout> gather = gatherLayout(layout, axis);
@@ -221,7 +226,15 @@ void expand(tile::CombineOp op, const Exchange &plan, Exchanges *exchanges) {
   op.erase();
 }
 
-/// What is expanded together: a combination, or reductions side by side.
+void expand(SharePartsOp op, const Exchange &plan, Exchanges *exchanges) {
+  OpBuilder builder(op);
+  SmallVector<Value> buffers = shareParts(builder, op.getLoc(), op.getParts(), SmallVector<Exchange, 0>(op.getParts().size(), plan), exchanges);
+  for (auto [buffer, output] : llvm::zip_equal(buffers, op.getOutputs()))
+    output.replaceAllUsesWith(loadParts(builder, op.getLoc(), buffer, plan));
+  op.erase();
+}
+
+/// What is expanded together: a combination, parts that are shared, or reductions side by side.
 struct Group {
   SmallVector<Operation *> ops;
   SmallVector<Exchange, 0> plans;
@@ -232,6 +245,8 @@ SmallVector<Group, 0> groupsOf(tile::KernelOp kernel) {
   SmallVector<Group, 0> groups;
   kernel.walk([&](Operation *op) {
     auto reduce = dyn_cast<tile::ReduceOp>(op);
+    if (isa<SharePartsOp>(op))
+      groups.push_back({{op}, {}});
     if (auto combine = dyn_cast<tile::CombineOp>(op)) {
       if (!isWithinWarp(layoutOf(combine.getInputs().front()), combine.getAxis()))
         groups.push_back({{op}, {}});
@@ -254,8 +269,9 @@ struct ExpandReductions final : impl::KgpuExpandReductionsBase<ExpandReductions>
     for (Group &group : groups) {
       group.isExchanged = true;
       for (Operation *op : group.ops) {
-        unsigned axis = isa<tile::CombineOp>(op) ? cast<tile::CombineOp>(op).getAxis() : cast<tile::ReduceOp>(op).getAxis();
-        FailureOr<Exchange> plan = planExchange(op, layoutOf(op->getOperand(0)), axis);
+        auto share = dyn_cast<SharePartsOp>(op);
+        unsigned axis = share ? share.getAxis() : isa<tile::CombineOp>(op) ? cast<tile::CombineOp>(op).getAxis() : cast<tile::ReduceOp>(op).getAxis();
+        FailureOr<Exchange> plan = share ? planExchange(share) : planExchange(op, layoutOf(op->getOperand(0)), axis);
         if (failed(plan))
           return signalPassFailure();
         group.plans.push_back(*plan);
@@ -267,6 +283,10 @@ struct ExpandReductions final : impl::KgpuExpandReductionsBase<ExpandReductions>
     exchanges.makeCounters();
     for (Group &group : groups) {
       Exchanges *way = group.isExchanged ? &exchanges : nullptr;
+      if (auto share = dyn_cast<SharePartsOp>(group.ops.front())) {
+        expand(share, group.plans.front(), way);
+        continue;
+      }
       if (auto combine = dyn_cast<tile::CombineOp>(group.ops.front())) {
         expand(combine, group.plans.front(), way);
         continue;

@@ -33,6 +33,8 @@ constexpr int64_t kShortestRowOfCluster = 48 * 1024;
 constexpr int64_t kPartThatHides = 64 * 1024;
 /// What a CTA reads at least to start while the kernel in front of it ends: below, waiting for that one takes longer than it hides.
 constexpr int64_t kOverlapBytes = 4 * 1024;
+/// Lanes that load a line of the cache together.
+constexpr int64_t kLanesOfLine = 8;
 /// Threads of a CTA that holds packed kernel blocks.
 constexpr unsigned kSmallCta = 128;
 /// Threads that share a row at least when it needs more than a warp.
@@ -185,9 +187,13 @@ llvm::SmallVector<Launch> forWork(const Work &work, const TargetModel &target) {
       result.push_back(launch);
   };
 
-  // Short rows: a vector or two for each lane of a part of a warp.
-  if (work.widestBytes <= 2 * kVectorBytes * target.warpSize && work.packable) {
+  // Short rows: a vector or two for each lane of a part of a warp; four where a result for each row is all that is written, which all of its lanes compute.
+  // Eight lanes read a whole line of the cache.
+  const int64_t vectors = work.writesRows ? 2 : 4;
+  if (work.widestBytes <= vectors * kVectorBytes * target.warpSize && work.packable) {
     int64_t lanes = llvm::bit_ceil(static_cast<uint64_t>(llvm::divideCeil(work.widestBytes, kVectorBytes)));
+    if (!work.writesRows)
+      lanes = std::max(std::min<int64_t>(lanes, kLanesOfLine), lanes / vectors);
     unsigned block = std::clamp<int64_t>(lanes, 1, target.warpSize);
     add({.threads = kSmallCta, .blocks = kSmallCta / block});
     add({.threads = kSmallCta});

@@ -18,6 +18,7 @@ struct Work {
   int64_t mmaStageBytes = 0;   ///< of the operands of all such products in one loop
   bool reduces = false;        ///< some wide tile is reduced: threads must talk to each other
   bool loops = false;          ///< has a loop around memory accesses
+  bool writesRows = false;     ///< stores tiles as wide as it loads
   bool prints = false;         ///< messages to the host, which one CTA must make alone
   /// Several kernel blocks may run on lanes of one warp: control flow is uniform and exchanges are shuffles only.
   bool packable = false;

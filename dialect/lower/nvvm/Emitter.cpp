@@ -78,6 +78,11 @@ LogicalResult Emitter::emit(Operation *op) {
       .Case([&](kgpu::PartialReduceOp reduce) {
         return emitReduce(reduce, reduce.getKind(), reduce.getValue(), reduce.getAxis());
       })
+      .Case([&](kgpu::HoldOp hold) {
+        emitHold(hold);
+        return success();
+      })
+      .Case([&](kgpu::OwnPartOp own) { return emitOwnPart(own); })
       .Case([&](tile::CombineOp combine) { return emitCombine(combine, combine.getInputs(), combine.getInits(), combine.getAxis()); })
       .Case([&](kgpu::PartialCombineOp combine) {
         return emitCombine(combine, combine.getInputs(), combine.getInits(), combine.getAxis());

@@ -54,6 +54,8 @@ private:
   // Shape.cpp
   void emitIota(tile::IotaOp op);
   mlir::LogicalResult emitBroadcast(tile::BroadcastOp op);
+  void emitHold(kgpu::HoldOp op);
+  mlir::LogicalResult emitOwnPart(kgpu::OwnPartOp op);
   mlir::LogicalResult emitReshape(tile::ReshapeOp op);
   mlir::LogicalResult emitPermute(tile::PermuteOp op);
   /// Gives result register r the operand register that holds `source`(coordinates of r), in every thread; an error when it is elsewhere.

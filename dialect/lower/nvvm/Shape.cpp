@@ -67,6 +67,30 @@ LogicalResult Emitter::emitBroadcast(tile::BroadcastOp op) {
   });
 }
 
+void Emitter::emitHold(kgpu::HoldOp op) {
+  ValueRange held = registersOf(op.getValue());
+  SmallVector<Value> words = packWords(builder, held);
+  for (Value &word : words)
+    word = hidden(builder, word);
+  define(op, TileRegisters(unpackWords(builder, words, held.front().getType(), held.size())));
+}
+
+LogicalResult Emitter::emitOwnPart(kgpu::OwnPartOp op) {
+  const Layout &layout = kgpu::layoutOf(op.getResult());
+  unsigned axis = op.getAxis();
+  SmallVector<uint32_t> strides; // of the parts' bits, in their order
+  for (Part part : {Part::Warp, Part::Block})
+    for (const Layout::Basis &basis : layout.bases(part))
+      if (basis[axis] != 0)
+        strides.push_back(basis[axis]);
+  return rename(op, op.getPart(), op.getResult(), [&](Coordinates at) {
+    int64_t along = std::exchange(at[axis], 0);
+    for (auto [bit, stride] : llvm::enumerate(strides))
+      at[axis] |= (along & stride ? int64_t(1) : 0) << bit;
+    return at;
+  });
+}
+
 LogicalResult Emitter::emitReshape(tile::ReshapeOp op) {
   ArrayRef<int64_t> from = cast<RankedTensorType>(op.getValue().getType()).getShape();
   ArrayRef<int64_t> to = cast<RankedTensorType>(op.getResult().getType()).getShape();

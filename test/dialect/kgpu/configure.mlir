@@ -18,6 +18,30 @@ tile.kernel @short_rows(%x: !tile.view<2xbf16>, %y: !tile.view<2xbf16, mut>) {
   tile.return
 }
 
+// Where a result for each row is all that is written, lanes take four vectors each, but eight lanes read a line of the cache together.
+// CHECK: tile.kernel @results_of_rows
+// CHECK-SAME: kgpu.blocks = 4 : i32
+// CHECK: tile.kernel @results_of_short_rows
+// CHECK-SAME: kgpu.blocks = 16 : i32
+tile.kernel @results_of_rows(%x: !tile.view<2xbf16>, %y: !tile.view<2xbf16, mut>) {
+  %zero = arith.constant 0.0 : bf16
+  %c0 = arith.constant 0 : index
+  %row = tile.block_id x
+  %v = tile.load %x[%row, %c0] fill %zero : !tile.view<2xbf16> -> tensor<1x1024xbf16>
+  %m = tile.reduce max %v axis 1 : tensor<1x1024xbf16> -> tensor<1x1xbf16>
+  tile.store %m, %y[%row, %c0] : tensor<1x1xbf16>, !tile.view<2xbf16, mut>
+  tile.return
+}
+tile.kernel @results_of_short_rows(%x: !tile.view<2xbf16>, %y: !tile.view<2xbf16, mut>) {
+  %zero = arith.constant 0.0 : bf16
+  %c0 = arith.constant 0 : index
+  %row = tile.block_id x
+  %v = tile.load %x[%row, %c0] fill %zero : !tile.view<2xbf16> -> tensor<1x128xbf16>
+  %m = tile.reduce max %v axis 1 : tensor<1x128xbf16> -> tensor<1x1xbf16>
+  tile.store %m, %y[%row, %c0] : tensor<1x1xbf16>, !tile.view<2xbf16, mut>
+  tile.return
+}
+
 // A CTA that reads 8 KB starts while the kernel in front of it ends; eight short rows of 256 bytes are not worth waiting for it.
 // CHECK: tile.kernel @rows
 // CHECK-SAME: kgpu.min_ctas = 12 : i32, kgpu.overlaps, {{.*}}kgpu.threads = 128 : i32

@@ -214,3 +214,48 @@ tile.kernel @window_taps(%x: !tile.view<4xbf16, unit = 3, align = 16, divisible 
 tile.kernel @window_view(%x: !tile.view<4xbf16, unit = 2, align = 16, divisible = 8, index = 32>, %w: !tile.view<2xbf16>, %n: index) attributes {kgpu.target = #kgpu.target<"sm_90a">, kgpu.tensor_maps = [#kgpu.tensor_map<arg = 0, box = [128, 1, 1, 64], swizzle = 128, window = #kgpu.window<counts = [2, 2], strides = [2, 2], starts = [2, 2], steps = [2, 2], taps = [1, 0, 1, 1]>>]} {
   tile.return
 }
+
+// -----
+
+#wide = #kgpu.layout<"reg 1:1-2 lane 1:4-64 warp 1:128 rep 1x1">
+#part = #kgpu.layout<"lane *5 warp 1:1 rep 1x1">
+#one = #kgpu.layout<"lane *5 warp * rep 1x1">
+tile.kernel @own_part(%p: index) attributes {kgpu.target = #kgpu.target<"sm_90a">, kgpu.threads = 64 : i32} {
+  %whole = arith.constant dense<1.0> : tensor<1x1xf32, #one>
+  // expected-error @+1 {{takes 'tensor<1x2xf32, #kgpu.layout<"lane *5 warp 1:1 rep 1x1">>', not 'tensor<1x1xf32,}}
+  %t = kgpu.own_part %whole axis 1 : tensor<1x1xf32, #one> -> tensor<1x256xf32, #wide>
+  tile.return
+}
+
+// -----
+
+#part = #kgpu.layout<"lane *5 warp 1:1 rep 1x1">
+tile.kernel @share_parts(%p: index) attributes {kgpu.target = #kgpu.target<"sm_90a">, kgpu.threads = 64 : i32} {
+  %part = arith.constant dense<1.0> : tensor<1x2xf32, #part>
+  // expected-error @+1 {{leaves the parts in several warps}}
+  %t = kgpu.share_parts %part axis 1 : tensor<1x2xf32, #part> -> tensor<1x2xf32, #part>
+  tile.return
+}
+
+// -----
+
+#part = #kgpu.layout<"lane *5 warp 1:1 rep 1x1">
+#all = #kgpu.layout<"lane 1:1 *4 warp * rep 1x1">
+tile.kernel @share_other_parts(%p: index) attributes {kgpu.target = #kgpu.target<"sm_90a">, kgpu.threads = 64 : i32} {
+  %part = arith.constant dense<1.0> : tensor<1x2xf32, #part>
+  // expected-error @+1 {{changes only layouts}}
+  %t = kgpu.share_parts %part axis 1 : tensor<1x2xf32, #part> -> tensor<1x2xf64, #all>
+  tile.return
+}
+
+// -----
+
+#part = #kgpu.layout<"lane *5 warp 1:1 rep 1x1">
+#all = #kgpu.layout<"lane 1:1 *4 warp * rep 1x1">
+tile.kernel @share_two_layouts(%p: index) attributes {kgpu.target = #kgpu.target<"sm_90a">, kgpu.threads = 64 : i32} {
+  %part = arith.constant dense<1.0> : tensor<1x2xf32, #part>
+  %whole = arith.constant dense<1.0> : tensor<1x2xf32, #all>
+  // expected-error @+1 {{parts have one layout}}
+  %t:2 = kgpu.share_parts %part, %whole axis 1 : tensor<1x2xf32, #part>, tensor<1x2xf32, #all> -> tensor<1x2xf32, #all>, tensor<1x2xf32, #all>
+  tile.return
+}

@@ -46,3 +46,22 @@ tile.kernel @plain(%x: !in, %y: !out) attributes {kgpu.target = #kgpu.target<"sm
   tile.store %v, %y[%row, %row] : tensor<1x256xf32>, !out
   tile.return
 }
+
+// With early loads, what all kernel blocks load alike stands before the loop, and stays as narrow as it is.
+// CHECK-LABEL: tile.kernel @weights
+// CHECK: %[[W:.*]] = tile.load %arg1[%c0]
+// CHECK: scf.for
+// CHECK: %[[HELD:.*]] = kgpu.hold %[[W]] : tensor<256xf32>
+// CHECK: %[[V:.*]] = tile.load %arg0
+// CHECK: tile.reshape %[[HELD]]
+tile.kernel @weights(%x: !in, %w: !tile.view<1xf32>, %y: !out) attributes {kgpu.early_loads, kgpu.persistent, kgpu.target = #kgpu.target<"sm_90a">, kgpu.threads = 64 : i32} {
+  %zero = arith.constant 0.0 : f32
+  %c0 = arith.constant 0 : index
+  %row = tile.block_id x
+  %v = tile.load %x[%row, %c0] fill %zero : !in -> tensor<1x256xf32>
+  %weight = tile.load %w[%c0] fill %zero : !tile.view<1xf32> -> tensor<256xf32>
+  %r = tile.reshape %weight : tensor<256xf32> -> tensor<1x256xf32>
+  %p = arith.mulf %v, %r : tensor<1x256xf32>
+  tile.store %p, %y[%row, %c0] : tensor<1x256xf32>, !out
+  tile.return
+}
