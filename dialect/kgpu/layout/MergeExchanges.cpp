@@ -139,12 +139,16 @@ std::optional<Pair> findPair(tile::ReduceOp outer) {
   return pair ? pair : squares(outer);
 }
 
-/// Whether one exchange less is worth what the warps' own sums cost. Between CTAs it always is. Within one a barrier is quick: squares take counts of
-/// elements too, and exponentials that have other uses are computed twice (measured on an H200: layer norm without weights is at the rate of a copy).
+/// Whether one exchange less is worth what the warps' own sums cost (measured on an H200). Exponentials that only their sum needs are made once either
+/// way. Others are made twice, which shows less than an exchange where a cluster goes from row to row and hides it behind nothing. Squares take counts
+/// and differences of their own; elements of 16 bits come too fast for that, and within a CTA a barrier is quicker.
 bool pays(const Pair &pair) {
-  tile::ReduceOp outer = pair.outer;
+  tile::ReduceOp outer = pair.outer, inner = pair.inner;
+  if (!pair.isSquare() && pair.root->hasOneUse())
+    return true;
   bool isAcrossCtas = layoutOf(outer.getValue()).bitsAlong(layout::Part::Block, outer.getAxis()) != 0;
-  return isAcrossCtas || (!pair.isSquare() && pair.root->hasOneUse());
+  bool isWidened = inner.getValue().getDefiningOp<arith::ExtFOp>() != nullptr;
+  return isAcrossCtas && (pair.isSquare() ? !isWidened : getLaunch(outer->getParentOfType<tile::KernelOp>()).persistent);
 }
 
 /// Whether `value` and all that it needs can be had in front of `place`; it is brought there.

@@ -6,7 +6,7 @@
 //  * two to five vectors of 16 bytes a thread, up to eight when a row needs them: fewer, and starting threads and
 //    exchanging partial sums take longer than the data;
 //  * at least two CTAs on an SM, and 48 KB of loads on their way on an SM;
-//  * rows up to 1 KB on lanes of a warp, several of them in a CTA;
+//  * rows up to 1 KB on lanes of a warp, several of them in a CTA; up to 2 KB where a result for each is all that is written;
 //  * a row that one CTA cannot hold beside another one is spread over a cluster, so that an SM holds parts of several rows: four CTAs of 256 threads. Those
 //    exchange partial sums while others load and store;
 //  * where a CTA of the largest cluster takes 512 threads and less than 64 KB of its row, or all registers, or reads more weights than row, clusters

@@ -73,7 +73,7 @@ tile.kernel @squares(%x: !in, %y: !out) attributes {kgpu.cluster = 2 : i32, kgpu
 // CHECK: %[[F:.*]] = math.exp %{{.*}} : tensor<1x8xf32
 // CHECK: %[[T:.*]] = arith.mulf %[[S]]#1, %[[F]]
 // CHECK: tile.reduce sum %[[T]]
-tile.kernel @exponentials(%x: !in, %y: !out) attributes {kgpu.cluster = 2 : i32, kgpu.target = #kgpu.target<"sm_90a">, kgpu.threads = 128 : i32} {
+tile.kernel @exponentials(%x: !in, %y: !out) attributes {kgpu.cluster = 2 : i32, kgpu.persistent, kgpu.target = #kgpu.target<"sm_90a">, kgpu.threads = 128 : i32} {
   %low = arith.constant 0xFF800000 : f32
   %c0 = arith.constant 0 : index
   %v = tile.load %x[%c0, %c0] fill %low : !in -> tensor<1x1024xf32, #row>
@@ -114,6 +114,32 @@ tile.kernel @scaled(%x: !in, %y: !out) attributes {kgpu.target = #kgpu.target<"s
   %e = math.exp2 %d : tensor<1x512xf32, #cta>
   %t = tile.reduce sum %e axis 1 : tensor<1x512xf32, #cta> -> tensor<1x1xf32, #one>
   tile.store %t, %y[%c0, %c0] : tensor<1x1xf32, #one>, !out
+  tile.return
+}
+
+// Where clusters do not stay, others hide the exchange of one; squares of 16-bit elements take longer than that.
+// CHECK-LABEL: tile.kernel @hidden
+// CHECK-NOT: share_parts
+tile.kernel @hidden(%x: !in, %z: !tile.view<2xbf16, unit = 1, align = 16, divisible = 8>, %y: !out) attributes {kgpu.cluster = 2 : i32, kgpu.target = #kgpu.target<"sm_90a">, kgpu.threads = 128 : i32} {
+  %low = arith.constant 0xFF800000 : f32
+  %zero = arith.constant 0.0 : bf16
+  %c0 = arith.constant 0 : index
+  %v = tile.load %x[%c0, %c0] fill %low : !in -> tensor<1x1024xf32, #row>
+  %m = tile.reduce max %v axis 1 : tensor<1x1024xf32, #row> -> tensor<1x1xf32, #all>
+  %b = tile.broadcast %m : tensor<1x1xf32, #all> -> tensor<1x1024xf32, #row>
+  %d = arith.subf %v, %b : tensor<1x1024xf32, #row>
+  %e = math.exp %d : tensor<1x1024xf32, #row>
+  %t = tile.reduce sum %e axis 1 : tensor<1x1024xf32, #row> -> tensor<1x1xf32, #all>
+  tile.store %e, %y[%c0, %c0] : tensor<1x1024xf32, #row>, !out
+  %narrow = tile.load %z[%c0, %c0] fill %zero : !tile.view<2xbf16, unit = 1, align = 16, divisible = 8> -> tensor<1x1024xbf16, #row>
+  %w = arith.extf %narrow : tensor<1x1024xbf16, #row> to tensor<1x1024xf32, #row>
+  %s = tile.reduce sum %w axis 1 : tensor<1x1024xf32, #row> -> tensor<1x1xf32, #all>
+  %u = tile.broadcast %s : tensor<1x1xf32, #all> -> tensor<1x1024xf32, #row>
+  %c = arith.subf %w, %u : tensor<1x1024xf32, #row>
+  %q = arith.mulf %c, %c : tensor<1x1024xf32, #row>
+  %r = tile.reduce sum %q axis 1 : tensor<1x1024xf32, #row> -> tensor<1x1xf32, #all>
+  %a = arith.addf %t, %r : tensor<1x1xf32, #all>
+  tile.store %a, %y[%c0, %c0] : tensor<1x1xf32, #all>, !out
   tile.return
 }
 
