@@ -11,6 +11,7 @@
 //    exchange partial sums while others load and store;
 //  * where a CTA of the largest cluster takes 512 threads and less than 64 KB of its row, or all registers, or reads more weights than row, clusters
 //    stay and go over rows, with the next row on its way to shared memory;
+//  * so do CTAs of 512 threads where a row has more weights than elements: these stay in registers;
 //  * kernels without a reduction: many threads with one or two vectors each.
 #include "dialect/kgpu/schedule/Candidates.h"
 #include "dialect/kgpu/async/StreamedDots.h"
@@ -31,6 +32,8 @@ constexpr int64_t kLongestRowOfCta = 128 * 1024;
 constexpr int64_t kShortestRowOfCluster = 48 * 1024;
 /// Of its row, that a CTA of 512 threads reads at least for its exchanges to be hidden by the other one on its SM.
 constexpr int64_t kPartThatHides = 64 * 1024;
+/// Rows of 16-bit elements for which weights stay in registers, and the part of a row that a CTA then has.
+constexpr int64_t kShortestRowWithWeights = 16 * 1024, kPartWithWeights = 32 * 1024;
 /// What a CTA reads at least to start while the kernel in front of it ends: below, waiting for that one takes longer than it hides.
 constexpr int64_t kOverlapBytes = 4 * 1024;
 /// Lanes that load a line of the cache together.
@@ -166,6 +169,23 @@ llvm::SmallVector<Launch> forCluster(const Work &work, const TargetModel &target
   return result;
 }
 
+/// Clusters that stay, with the weights of all rows in their registers: where these are more than a row, reading them for each row takes as long as the row.
+/// A CTA has up to 32 KB of its row, the next one on its way. Rows of 32-bit elements, which take half the instructions a byte, need it when they are long;
+/// they profit from a second row on its way, others lose by it.
+std::optional<Launch> forWeights(const Work &work, const TargetModel &target) {
+  const int64_t elementBytes = work.widestBytes / std::max<int64_t>(work.widestElements, 1);
+  const int64_t shortest = elementBytes < 4 ? kShortestRowWithWeights : kLongestRowOfCta;
+  bool mayStay = work.reduces && !work.loops && !work.prints && work.isFetchable && target.hasDistributedShared;
+  if (!mayStay || elementBytes > 4 || work.repeatedBytes <= work.rowBytes || work.rowBytes < shortest)
+    return std::nullopt;
+  Launch launch{.threads = 512, .persistent = true, .stages = elementBytes < 4 ? 1u : 2u};
+  while (launch.cluster < target.maxCluster && work.rowBytes > kPartWithWeights * launch.cluster)
+    launch.cluster *= 2;
+  if (2 * work.rowBytes <= kPartWithWeights * launch.cluster)
+    launch.minCtas = 2;
+  return launch;
+}
+
 /// Whether a CTA that has the whole row leaves no room for a second one on its SM.
 bool fillsSm(const Work &work, const TargetModel &target) {
   constexpr int64_t fewestThreads = 256;
@@ -292,9 +312,11 @@ llvm::SmallVector<Launch> candidates(tile::KernelOp kernel, const TargetModel &t
     llvm::erase_if(late, [](const Launch &launch) { return launch.minCtas != 0; });
   if (std::optional<Launch> launch = withRoles(kernel, target))
     result.push_back(*launch);
+  if (std::optional<Launch> launch = early ? forWeights(work, target) : std::nullopt)
+    early->mark(result.emplace_back(*launch));
   if (early)
     for (Launch launch : forWork(early->work, target)) {
-      // Who stays on its SM finds weights in the first cache, and registers are better used for the row.
+      // Who stays on its SM finds weights in the first cache: where they do not all fit into registers, these are better used for the row.
       if (launch.stages != 0)
         break;
       if (!isWorthwhile(launch, late.front(), early->prefetches))

@@ -42,6 +42,26 @@ tile.kernel @results_of_short_rows(%x: !tile.view<2xbf16>, %y: !tile.view<2xbf16
   tile.return
 }
 
+// A row with more weights than elements: clusters stay, with all weights in their registers.
+// CHECK: tile.kernel @weights
+// CHECK-SAME: kgpu.cluster = 2 : i32, kgpu.early_loads, kgpu.overlaps, kgpu.persistent, kgpu.stages = 1 : i32, {{.*}}kgpu.threads = 512 : i32
+tile.kernel @weights(%x: !tile.view<2xbf16, unit = 1, align = 16, divisible = 8>, %a: !tile.view<1xbf16>, %b: !tile.view<1xbf16>, %y: !tile.view<2xbf16, mut>) {
+  %zero = arith.constant 0.0 : bf16
+  %c0 = arith.constant 0 : index
+  %row = tile.block_id x
+  %v = tile.load %x[%row, %c0] fill %zero : !tile.view<2xbf16, unit = 1, align = 16, divisible = 8> -> tensor<1x32768xbf16>
+  %m = tile.reduce max %v axis 1 : tensor<1x32768xbf16> -> tensor<1x1xbf16>
+  %top = tile.broadcast %m : tensor<1x1xbf16> -> tensor<1x32768xbf16>
+  %d = arith.subf %v, %top : tensor<1x32768xbf16>
+  %p = tile.load %a[%c0] fill %zero : !tile.view<1xbf16> -> tensor<32768xbf16>
+  %q = tile.load %b[%c0] fill %zero : !tile.view<1xbf16> -> tensor<32768xbf16>
+  %w = arith.addf %p, %q : tensor<32768xbf16>
+  %r = tile.reshape %w : tensor<32768xbf16> -> tensor<1x32768xbf16>
+  %s = arith.mulf %d, %r : tensor<1x32768xbf16>
+  tile.store %s, %y[%row, %c0] : tensor<1x32768xbf16>, !tile.view<2xbf16, mut>
+  tile.return
+}
+
 // A CTA that reads 8 KB starts while the kernel in front of it ends; eight short rows of 256 bytes are not worth waiting for it.
 // CHECK: tile.kernel @rows
 // CHECK-SAME: kgpu.min_ctas = 12 : i32, kgpu.overlaps, {{.*}}kgpu.threads = 128 : i32
