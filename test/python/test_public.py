@@ -5,6 +5,7 @@ SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
 
 from __future__ import annotations
 
+import ast
 import inspect
 import re
 import types
@@ -14,7 +15,7 @@ import torch
 from conftest import ROOT
 
 import kpkg
-from kpkg import nn
+from kpkg import _native, nn
 
 PAGES = {name: (ROOT / name).read_text() for name in ("README.md", "docs/python.md")}
 EXAMPLES = "\n".join(re.findall(r"<!-- (?:run|snippet: \w+) -->\n```python\n(.*?)```", "\n".join(PAGES.values()), re.S))
@@ -67,6 +68,22 @@ def test_is_documented_and_of_the_package(name):
 @pytest.mark.parametrize("name", kpkg.__all__)
 def test_is_shown_by_an_example_that_runs(name):
     assert re.search(rf"\bkpkg\.{name}\b|\bfrom kpkg import .*\b{name}\b", EXAMPLES), f"no example shows kpkg.{name}"
+
+
+def test_the_stub_is_that_of_the_native_module():
+    """What type checkers see of compiled code: all names, and no others."""
+    stub = ast.parse((ROOT / "runtime/python/kpkg/_native.pyi").read_text())
+
+    def shown(members):
+        return {n for m in members for n in ([m.name] if hasattr(m, "name") else [m.target.id] if isinstance(m, ast.AnnAssign) else []) if not n.startswith("__")}
+
+    def real(value):
+        return {name for name in vars(value) if not name.startswith("__")}
+
+    assert shown(stub.body) == real(_native)
+    for kind in (node for node in stub.body if isinstance(node, ast.ClassDef)):
+        if not issubclass(getattr(_native, kind.name), Exception):  # their attributes belong to each error
+            assert shown(kind.body) == real(getattr(_native, kind.name)), kind.name
 
 
 def test_layers_say_what_they_take():
