@@ -7,6 +7,7 @@
 #include "compiler/diag/Render.h"
 #include "compiler/driver/Compile.h"
 #include "compiler/source/Source.h"
+#include "runtime/device/cuda/Activity.h"
 #include "tools/kpkg/Place.h"
 #include "tools/kpkg/Report.h"
 #include "llvm/Config/llvm-config.h"
@@ -99,6 +100,13 @@ void lookAtToolkit(Findings &findings) {
     findings.push_back({State::Good, "nvdisasm", *disassembler, ""});
   else
     findings.push_back({State::Absent, "nvdisasm", llvm::toString(disassembler.takeError()), "only kpkg build --emit=sass needs it"});
+}
+
+void lookAtTracing(Findings &findings) {
+  if (auto library = cuda::activityLibrary())
+    findings.push_back({State::Good, "cupti", *library + ": profiles have the times of the kernels themselves", ""});
+  else
+    findings.push_back({State::Absent, "cupti", library.error().message, "profiles then take times between events, some microseconds more; the CUDA toolkit and PyTorch bring it"});
 }
 
 void lookAtCache(Findings &findings) {
@@ -208,6 +216,8 @@ ExitCode doctor(bool asJson) {
   lookAtProcessor(findings);
   int gpus = lookAtGpus(findings);
   lookAtToolkit(findings);
+  if (gpus)
+    lookAtTracing(findings);
   lookAtCache(findings);
   lookAtPackages(findings);
   tryKernel(findings, gpus);

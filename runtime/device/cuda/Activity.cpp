@@ -85,6 +85,16 @@ void disableKinds(const cupti::Api &api) {
 
 } // namespace
 
+Result<std::string> activityLibrary() {
+  auto opened = cupti::open();
+  if (!opened)
+    return opened.error();
+  uint32_t version = 0;
+  if (Status status = cupti::check(**opened, (*opened)->version(&version), "cuptiGetVersion"); !status)
+    return status.error();
+  return "CUPTI, version " + std::to_string(version);
+}
+
 Status startActivity() {
   auto opened = cupti::open();
   if (!opened)

@@ -6,9 +6,13 @@
 #include <kpkg/result.hpp>
 
 #include <cstdint>
+#include <string>
 #include <unordered_map>
 
 namespace kpkg::cuda {
+
+/// The version of the library in words, or why there is none that could be used. Records nothing.
+Result<std::string> activityLibrary();
 
 /// Starts the one recording of the process, of all GPUs. The error says why there is none: no library, an unknown version, or another tool that
 /// uses CUPTI, such as PyTorch's profiler or Nsight, whose recording must not be disturbed.
