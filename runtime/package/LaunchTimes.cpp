@@ -11,6 +11,9 @@ void LaunchTimes::start(uint64_t (*clock)(), bool events) {
   std::lock_guard guard(lock);
   now = clock;
   onlyEvents = events;
+  // CUPTI takes its time to start, which no call should have to wait for where calls on GPUs are to be expected.
+  if (cuda::loadCounts().loads)
+    choose();
 }
 
 void LaunchTimes::forget() {
@@ -22,7 +25,7 @@ void LaunchTimes::forget() {
   streams.clear();
 }
 
-/// Not before there is a launch: a profile of calls on the CPU must not load CUPTI.
+/// Not before there is a launch on a GPU, or has been one: a profile of calls on the CPU must not load CUPTI.
 void LaunchTimes::choose() {
   if (chosen != Method::None)
     return;

@@ -40,8 +40,8 @@ public:
   void finish();
   /// Start since the profile's start, and length, in nanoseconds; nothing where they are not known. After `finish`.
   std::optional<std::pair<int64_t, int64_t>> times(const TimedLaunch &launch) const;
-  /// By what the first launch was timed, and with it all; None before one.
-  Method method() const { return chosen; }
+  /// By what launches were timed; None without one.
+  Method method() const { return streams.empty() ? Method::None : chosen; }
   /// Why CUPTI is not used, where events are; empty where they were asked for.
   const std::string &reason() const { return refusal; }
   /// Gives back what it holds.

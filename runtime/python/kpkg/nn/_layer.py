@@ -124,7 +124,13 @@ class Layer(nn.Module):
         return self._run(input)
 
     def _run(self, input: Tensor) -> Tensor:
-        return cast(Tensor, self._kpkg_op(*self._arguments(input)))
+        op = self._kpkg_op._op
+        if op is None or op._default is None or not op._is_recorded:
+            return cast(Tensor, self._kpkg_op(*self._arguments(input)))
+        try:  # what `Op` does with PyTorch tensors, without looking at each argument first
+            return op._default(*self._arguments(input))  # type: ignore[no-any-return]
+        except RuntimeError as error:
+            raise op._library._translate(error) from None
 
     def extra_repr(self) -> str:
         """What torch.nn prints, and whether kpkg runs."""

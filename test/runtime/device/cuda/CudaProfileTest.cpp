@@ -82,7 +82,8 @@ TEST_F(CudaProfile, CapturedLaunchesAreNotTimed) {
 TEST_F(CudaProfile, NothingIsRecordedOutside) {
   EXPECT_TRUE(scale(onDevice(x, {10, 64}), onDevice(y, {10, 64})));
   EXPECT_EQ(profiled(0, 0).dump(), R"({"calls":[],"device_times":null,"dropped":0,"launches":[]})");
-  EXPECT_EQ(cupti->flushes, 0);
+  EXPECT_EQ(cupti->pushes, 0);
+  EXPECT_EQ(cupti->enabled, 0u);
 }
 
 TEST_F(CudaProfile, UnknownFlagsAreRefused) { EXPECT_EQ(kpkg_profile_start(64), KPKG_ERROR_USE); }
