@@ -105,6 +105,8 @@ def samples(dtype: torch.dtype, generator: torch.Generator) -> Iterator[Sample]:
         yield Sample((x, classes(x.shape[1], x.shape[0]), make(2 * x.shape[1]).abs()[::2], -100, "none"), label=label)
     rows = torch.tensor([[-math.inf, 1.0, 2.0], [-math.inf] * 3, [math.inf, 0.0, 1.0], [math.nan, 0.0, 1.0]], dtype=torch.float64).to(dtype)
     yield Sample((rows, torch.tensor([0, 0, 1, 1]), None, -100, "none"), label="extreme")
+    huge = 6e4 if dtype == torch.float16 else 1e30
+    yield Sample(((make(5, 1000).sign() * huge).abs_() * torch.tensor([1, -1, 1, -1, 0.5], dtype=dtype).unsqueeze(1), classes(1000, 5), None, -100, "none"), label="huge")
 
 
 def backward_samples(dtype: torch.dtype, generator: torch.Generator) -> Iterator[Sample]:

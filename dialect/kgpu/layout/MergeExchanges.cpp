@@ -18,7 +18,7 @@
 //         %P, %F = kgpu.share_parts %p, %f
 //         %t = tile.reduce max %P axis 1                   %q = tile.reduce sum (%F * exp(%P - broadcast %t)) axis 1
 //
-// exp2(v * c - t * c) counts as one too. A warp whose maximum is -inf takes 0 in place of it: all of its exponentials are 0.
+// exp2((v - t) * c) counts as one too. A warp whose maximum is -inf takes 0 in place of it: all of its exponentials are 0.
 //
 // On entry: every tile has a layout. On exit: such pairs of reductions across warps are within warps, about one `kgpu.share_parts`, where that pays.
 #include "dialect/kgpu/Passes.h"
@@ -39,10 +39,9 @@ namespace {
 struct Pair {
   tile::ReduceOp inner, outer;
   Operation *root = nullptr; ///< makes the terms
-  arith::SubFOp difference;  ///< of the elements from the value; of exp2(fma) there is none
+  arith::SubFOp difference;  ///< of the elements from the value
   Value inside;              ///< which elements count, null where all do
-  APFloat scale = APFloat(1.0);
-  math::FmaOp scaled;        ///< the elements times `scale`, plus the value
+  std::optional<APFloat> scale; ///< of differences in exponentials
   bool isSquare() const { return isa<arith::MulFOp>(root); }
 };
 
@@ -76,32 +75,26 @@ std::optional<APFloat> splatOf(Value value) {
   return std::nullopt;
 }
 
-/// exp(v - broadcast t), or exp2(fma(v, c, broadcast(-t * c))), of the maximum t of v.
+/// exp(v - broadcast t), or exp2((v - broadcast t) * c), of the maximum t of v.
 std::optional<Pair> exponentials(tile::ReduceOp outer) {
   Pair pair;
   pair.outer = outer;
   pair.root = outer.getValue().getDefiningOp();
   if (!isa_and_nonnull<math::ExpOp, math::Exp2Op>(pair.root))
     return std::nullopt;
-  Value argument = pair.root->getOperand(0), top;
-  if ((pair.difference = argument.getDefiningOp<arith::SubFOp>())) {
-    auto spread = broadcastOf(pair.difference.getRhs());
-    if (!spread)
+  Value argument = pair.root->getOperand(0);
+  if (auto product = argument.getDefiningOp<arith::MulFOp>()) {
+    pair.scale = splatOf(product.getRhs());
+    if (!pair.scale || pair.scale->isNegative())
       return std::nullopt;
-    top = spread.getValue();
-    pair.inner = reductionOf(pair.difference.getLhs(), tile::ReduceKind::Max, outer);
-  } else if ((pair.scaled = argument.getDefiningOp<math::FmaOp>())) {
-    auto spread = broadcastOf(pair.scaled.getC());
-    auto product = spread ? spread.getValue().getDefiningOp<arith::MulFOp>() : arith::MulFOp();
-    auto negated = product ? product.getLhs().getDefiningOp<arith::NegFOp>() : arith::NegFOp();
-    std::optional<APFloat> scale = splatOf(pair.scaled.getB());
-    if (!negated || !scale || splatOf(product.getRhs()) != scale)
-      return std::nullopt;
-    pair.scale = *scale;
-    top = negated.getOperand();
-    pair.inner = reductionOf(pair.scaled.getA(), tile::ReduceKind::Max, outer);
+    argument = product.getLhs();
   }
-  if (!pair.inner || withoutConversions(top) != pair.inner.getResult())
+  pair.difference = argument.getDefiningOp<arith::SubFOp>();
+  tile::BroadcastOp spread = pair.difference ? broadcastOf(pair.difference.getRhs()) : tile::BroadcastOp();
+  if (!spread)
+    return std::nullopt;
+  pair.inner = reductionOf(pair.difference.getLhs(), tile::ReduceKind::Max, outer);
+  if (!pair.inner || withoutConversions(spread.getValue()) != pair.inner.getResult())
     return std::nullopt;
   return pair;
 }
@@ -217,27 +210,21 @@ private:
   }
   void replaceOuter(Value terms) { replace(pair.outer, tile::ReduceOp::create(builder, loc, wholeType(), tile::ReduceKind::Sum, terms, axis)); }
 
-  Value exponential(Value argument) {
+  /// The exponential of the difference of `value` from `centre`.
+  Value exponential(Value value, Value centre) {
+    Value argument = arith::SubFOp::create(builder, loc, value, centre, pair.difference.getFastmath());
+    if (pair.scale)
+      argument = arith::MulFOp::create(builder, loc, argument, constant(*pair.scale, argument.getType()));
     return builder.create(loc, pair.root->getName().getIdentifier(), argument, argument.getType(), pair.root->getAttrs())->getResult(0);
   }
 
   void mergeExponentials(Value elements, Value part) {
     Value isEmpty = arith::CmpFOp::create(builder, loc, arith::CmpFPredicate::OEQ, part, constant(-std::numeric_limits<double>::infinity(), part.getType()));
-    Value centre = arith::SelectOp::create(builder, loc, isEmpty, constant(0, part.getType()), part), argument;
-    if (pair.scaled) {
-      Value moved = arith::MulFOp::create(builder, loc, arith::NegFOp::create(builder, loc, centre), constant(pair.scale, part.getType()));
-      argument = math::FmaOp::create(builder, loc, elements, pair.scaled.getB(), ownPart(moved, elements.getType()));
-    } else {
-      argument = arith::SubFOp::create(builder, loc, elements, ownPart(centre, elements.getType()), pair.difference.getFastmath());
-    }
-    ValueRange all = share({part, partOfSum(exponential(argument))});
+    Value centre = arith::SelectOp::create(builder, loc, isEmpty, constant(0, part.getType()), part);
+    ValueRange all = share({part, partOfSum(exponential(elements, ownPart(centre, elements.getType())))});
     builder.setInsertionPoint(pair.outer);
-    Type type = all[0].getType();
-    if (pair.scaled)
-      argument = math::FmaOp::create(builder, loc, all[0], constant(pair.scale, type), spread(broadcastOf(pair.scaled.getC()).getValue(), type));
-    else
-      argument = arith::SubFOp::create(builder, loc, all[0], spread(broadcastOf(pair.difference.getRhs()).getValue(), type));
-    replaceOuter(arith::MulFOp::create(builder, loc, all[1], exponential(argument)));
+    Value top = spread(broadcastOf(pair.difference.getRhs()).getValue(), all[0].getType());
+    replaceOuter(arith::MulFOp::create(builder, loc, all[1], exponential(all[0], top)));
   }
 
   void mergeSquares(Value elements, Value part) {

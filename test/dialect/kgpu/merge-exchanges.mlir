@@ -88,12 +88,12 @@ tile.kernel @exponentials(%x: !in, %y: !out) attributes {kgpu.cluster = 2 : i32,
   tile.return
 }
 
-// Within a CTA, where only the sum is wanted; here in the form exp2(v * c - m * c).
+// Within a CTA, where only the sum is wanted; here in the form exp2((v - m) * c).
 // CHECK-LABEL: tile.kernel @scaled
-// CHECK: %[[N:.*]] = arith.negf %{{.*}} : tensor<1x4xf32
-// CHECK: %[[M:.*]] = arith.mulf %[[N]]
-// CHECK: %[[OWN:.*]] = kgpu.own_part %[[M]]
-// CHECK: math.fma %{{.*}}, %{{.*}}, %[[OWN]]
+// CHECK: %[[OWN:.*]] = kgpu.own_part
+// CHECK: %[[D:.*]] = arith.subf %{{.*}}, %[[OWN]]
+// CHECK: %[[M:.*]] = arith.mulf %[[D]]
+// CHECK: math.exp2 %[[M]]
 // CHECK: kgpu.share_parts
 // CHECK: math.exp2 %{{.*}} : tensor<1x4xf32
 // LLVM-LABEL: llvm.func @scaled
@@ -103,15 +103,13 @@ tile.kernel @exponentials(%x: !in, %y: !out) attributes {kgpu.cluster = 2 : i32,
 tile.kernel @scaled(%x: !in, %y: !out) attributes {kgpu.target = #kgpu.target<"sm_90a">, kgpu.threads = 128 : i32} {
   %low = arith.constant 0xFF800000 : f32
   %c0 = arith.constant 0 : index
-  %k = arith.constant dense<1.5> : tensor<1x1xf32, #one>
   %wide = arith.constant dense<1.5> : tensor<1x512xf32, #cta>
   %v = tile.load %x[%c0, %c0] fill %low : !in -> tensor<1x512xf32, #cta>
   %m = tile.reduce max %v axis 1 : tensor<1x512xf32, #cta> -> tensor<1x1xf32, #one>
-  %n = arith.negf %m : tensor<1x1xf32, #one>
-  %p = arith.mulf %n, %k : tensor<1x1xf32, #one>
-  %b = tile.broadcast %p : tensor<1x1xf32, #one> -> tensor<1x512xf32, #cta>
-  %d = math.fma %v, %wide, %b : tensor<1x512xf32, #cta>
-  %e = math.exp2 %d : tensor<1x512xf32, #cta>
+  %b = tile.broadcast %m : tensor<1x1xf32, #one> -> tensor<1x512xf32, #cta>
+  %d = arith.subf %v, %b : tensor<1x512xf32, #cta>
+  %p = arith.mulf %d, %wide : tensor<1x512xf32, #cta>
+  %e = math.exp2 %p : tensor<1x512xf32, #cta>
   %t = tile.reduce sum %e axis 1 : tensor<1x512xf32, #cta> -> tensor<1x1xf32, #one>
   tile.store %t, %y[%c0, %c0] : tensor<1x1xf32, #one>, !out
   tile.return
