@@ -115,6 +115,8 @@ std::optional<unsigned> localBytes(const PtxasReport &report) {
 Expected<Choice> choose(tile::KernelOp kernel, StringRef chip, const Ptxas &ptxas, unsigned optLevel, SlowCode slow, Others others) {
   if (others == Others::Serve && kgpu::leavesFewRegisters(kernel, *kgpu::findTarget(chip)))
     return createStringError("the accumulators of its products leave too few registers for operands");
+  if (others == Others::Serve && kgpu::multipliesBytesByWarps(kernel, *kgpu::findTarget(chip)))
+    return createStringError("warpgroups multiply 8-bit elements only where they are contiguous along what is summed over");
   SmallVector<kgpu::Launch> launches = kgpu::candidates(kernel, *kgpu::findTarget(chip));
   auto hasRoles = [](const kgpu::Launch &launch) { return launch.consumers != 0; };
   bool onlyRoles = others == Others::Serve && any_of(launches, hasRoles);

@@ -25,7 +25,7 @@ def usable(calls: Calls) -> tuple[Calls, dict[str, str]]:
             call()
             torch.cuda.synchronize()
             good[name] = call
-        except RuntimeError as error:
+        except (RuntimeError, ValueError) as error:
             refused[name] = str(error).splitlines()[0][:200]
     return good, refused
 

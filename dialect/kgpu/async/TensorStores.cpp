@@ -18,9 +18,14 @@ namespace kpkg::kgpu {
 #include "dialect/kgpu/Passes.h.inc"
 
 namespace {
-constexpr int64_t kRows = 64, kPanelBytes = 128;
-/// Of each warpgroup: one is filled while the other one is read.
-constexpr int64_t kBuffers = 2;
+constexpr int64_t kRows = 64;
+/// Of the buffers of a warpgroup: one half is filled while the other one is read.
+constexpr int64_t kBufferBytes = 2 * kRows * 128;
+/// A column of four 8x8 matrices, which one instruction stores.
+constexpr int64_t kFewestPanelBytes = 32;
+
+/// The widest panels that divide rows of so many bytes.
+int64_t panelBytesFor(int64_t rowBytes) { return std::min<int64_t>(rowBytes & -rowBytes, 128); }
 
 class Rewrite {
 public:
@@ -37,24 +42,28 @@ private:
   void rewrite(tile::StoreOp store) {
     auto type = dyn_cast<RankedTensorType>(store.getValue().getType());
     if (!type || type.getRank() != 2 || elementBytes(type.getElementType()) != 2 || type.getDimSize(0) % (kRows * consumers) != 0 ||
-        type.getDimSize(1) % (kPanelBytes / 2) != 0 || layoutOf(type) != wgmmaAccumulator(type.getShape(), consumers))
+        layoutOf(type) != wgmmaAccumulator(type.getShape(), consumers))
+      return;
+    int64_t panelBytes = panelBytesFor(2 * type.getDimSize(1));
+    if (panelBytes < kFewestPanelBytes)
       return;
     std::optional<TensorView> target = tensorView(store.getView(), store.getOffsets(), type.getShape());
     if (!target || target->unitOfTile != 1 || target->slice)
       return;
-    int64_t width = kPanelBytes / elementBytes(type.getElementType());
+    int64_t width = panelBytes / 2;
     OpBuilder builder = OpBuilder::atBlockBegin(&kernel.getBody().front());
-    if (!staging || cast<SharedType>(staging.getType()).getElementType() != type.getElementType()) {
-      auto panel = cantFail(layout::SharedLayout::tma({kRows, width}, 2, layout::Swizzle::B128));
-      auto buffers = SharedType::get({consumers, kBuffers, kRows, width}, type.getElementType(),
-                                     layout::withSlots(layout::withSlots(panel, kBuffers), consumers));
+    if (!staging || cast<SharedType>(staging.getType()).getElementType() != type.getElementType() || cast<SharedType>(staging.getType()).getShape()[3] != width) {
+      int64_t count = kBufferBytes / (kRows * panelBytes);
+      auto panel = cantFail(layout::SharedLayout::tma({kRows, width}, 2, layout::Swizzle(panelBytes)));
+      auto buffers = SharedType::get({consumers, count, kRows, width}, type.getElementType(),
+                                     layout::withSlots(layout::withSlots(panel, count), consumers));
       staging = AllocOp::create(builder, store.getLoc(), buffers, IntegerAttr());
     }
     SmallVector<int64_t> box(target->box.size(), 1);
     for (auto [dim, extent] : llvm::enumerate(target->box))
       if (extent != 1)
         box[dim] = dim == target->unit ? width : kRows;
-    unsigned map = addTensorMap(kernel, TensorMapAttr::get(kernel.getContext(), target->argument.getArgNumber(), box, kPanelBytes, WindowAttr()));
+    unsigned map = addTensorMap(kernel, TensorMapAttr::get(kernel.getContext(), target->argument.getArgNumber(), box, panelBytes, WindowAttr()));
     builder.setInsertionPoint(store);
     TensorStoreOp::create(builder, store.getLoc(), store.getValue(), target->argument, target->offsets, map, staging);
     store.erase();

@@ -179,7 +179,7 @@ def Kgpu_TensorStoreOp : Kgpu_Op<"tensor_store", [MemoryEffects<[MemRead, MemWri
   let description = [{
     Uses the tensor map `map` of the kernel, whose argument `view` is. Each warpgroup writes its rows panel by panel to its buffers of
     `staging` in turn and starts copies from there, which may still run when the op is done. Places outside of the view are left out.
-    `staging` has the shape of warpgroups, buffers, 64 rows, columns of a panel of 128 bytes; nothing else uses it.
+    `staging` has the shape of warpgroups, buffers, 64 rows, columns of a panel of 128, 64 or 32 bytes; nothing else uses it.
 
     ```mlir
     kgpu.tensor_store %tile, %y[%batch, %m, %n] map 1 through %staging : tensor<64x128xbf16, #acc>, !out, !buffers

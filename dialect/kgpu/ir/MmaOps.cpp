@@ -14,7 +14,7 @@ LogicalResult MmaOp::verify() {
     if (!hasLayout(type) || type.getRank() != 2)
       return emitOpError() << "needs rank 2 and a layout on " << type;
   Type element = left.getElementType(), wide = sum.getElementType();
-  bool isFloat = (element.isF16() || element.isBF16() || element.isF32()) && wide.isF32();
+  bool isFloat = (element.isF16() || element.isBF16() || element.isF32() || isa<Float8E4M3FNType, Float8E5M2Type>(element)) && wide.isF32();
   bool isInteger = element.isInteger(8) && wide.isInteger(32);
   if (right.getElementType() != element || (!isFloat && !isInteger))
     return emitOpError() << "does not multiply " << element << " and " << right.getElementType() << " into " << wide;

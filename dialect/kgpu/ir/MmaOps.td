@@ -4,7 +4,7 @@
 def Kgpu_MmaOp : Kgpu_Op<"mma", [Pure, AllTypesMatch<["accumulator", "result"]>]> {
   let summary = "matrix product plus accumulator, all of it in registers";
   let description = [{
-    `accumulator + lhs @ rhs` by mma.sync: f16, bf16 or f32 (read as tf32) with an f32 accumulator, i8 with i32. Each warp
+    `accumulator + lhs @ rhs` by mma.sync: f16, bf16, f32 (read as tf32) or, where the chip can, 8-bit floats with an f32 accumulator, i8 with i32. Each warp
     multiplies what it holds. The layouts of the operands are mmaSyncLeft and mmaSyncRight (MmaFragments.h) of the accumulator's.
 
     ```mlir

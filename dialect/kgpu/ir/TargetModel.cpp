@@ -10,13 +10,13 @@ constexpr unsigned KiB = 1024;
 
 // clang-format off
 constexpr TargetModel targets[] = {
-  // chip      warp  regs/SM   regs gran thr  thr/SM CTAs  smem/CTA   smem/SM    reserved cluster SMs  async  bulk   tma    wgmma  dsmem  dep    mma   vector
-  {"sm_80",    32,   64 * KiB, 255, 8, 1024,  2048,  32,   163 * KiB, 164 * KiB, KiB,     1,      108, true,  false, false, false, false, false, true,  16},
-  {"sm_86",    32,   64 * KiB, 255, 8, 1024,  1536,  16,    99 * KiB, 100 * KiB, KiB,     1,       84, true,  false, false, false, false, false, true,  16},
-  {"sm_89",    32,   64 * KiB, 255, 8, 1024,  1536,  24,    99 * KiB, 100 * KiB, KiB,     1,      142, true,  false, false, false, false, false, true,  16},
-  {"sm_90a",   32,   64 * KiB, 255, 8, 1024,  2048,  32,   227 * KiB, 228 * KiB, KiB,     8,      132, true,  true,  true,  true,  true,  true,  true,  16},
-  {"sm_100a",  32,   64 * KiB, 255, 8, 1024,  2048,  32,   227 * KiB, 228 * KiB, KiB,     8,      148, true,  true,  true,  false, true,  true,  true,  32},
-  {"sm_120",   32,   64 * KiB, 255, 8, 1024,  1536,  24,    99 * KiB, 100 * KiB, KiB,     8,      188, true,  true,  true,  false, true,  true,  true,  16},
+  // chip      warp  regs/SM   regs gran thr  thr/SM CTAs  smem/CTA   smem/SM    reserved cluster SMs  async  bulk   tma    wgmma  dsmem  dep    mma   mma8   vector
+  {"sm_80",    32,   64 * KiB, 255, 8, 1024,  2048,  32,   163 * KiB, 164 * KiB, KiB,     1,      108, true,  false, false, false, false, false, true,  false, 16},
+  {"sm_86",    32,   64 * KiB, 255, 8, 1024,  1536,  16,    99 * KiB, 100 * KiB, KiB,     1,       84, true,  false, false, false, false, false, true,  false, 16},
+  {"sm_89",    32,   64 * KiB, 255, 8, 1024,  1536,  24,    99 * KiB, 100 * KiB, KiB,     1,      142, true,  false, false, false, false, false, true,  true,  16},
+  {"sm_90a",   32,   64 * KiB, 255, 8, 1024,  2048,  32,   227 * KiB, 228 * KiB, KiB,     8,      132, true,  true,  true,  true,  true,  true,  true,  true,  16},
+  {"sm_100a",  32,   64 * KiB, 255, 8, 1024,  2048,  32,   227 * KiB, 228 * KiB, KiB,     8,      148, true,  true,  true,  false, true,  true,  true,  true,  32},
+  {"sm_120",   32,   64 * KiB, 255, 8, 1024,  1536,  24,    99 * KiB, 100 * KiB, KiB,     8,      188, true,  true,  true,  false, true,  true,  true,  true,  16},
 };
 // clang-format on
 } // namespace

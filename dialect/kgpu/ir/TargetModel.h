@@ -27,6 +27,7 @@ struct TargetModel {
   bool hasDistributedShared; ///< shared memory of other CTAs of a cluster
   bool hasDependentLaunch;   ///< a kernel may start before the one in front of it has ended
   bool hasMmaSync;           ///< mma.sync with 16 rows (f16, bf16, tf32, i8) and ldmatrix
+  bool hasMmaSyncFloat8;     ///< and of e4m3 and e5m2
   unsigned maxVectorBytes;   ///< of one load or store of a thread
 
   /// CTAs of this many threads, registers of a thread and bytes of shared memory that fit an SM at once.

@@ -334,6 +334,14 @@ llvm::SmallVector<Launch> candidates(tile::KernelOp kernel, const TargetModel &t
   return result;
 }
 
+bool multipliesBytesByWarps(tile::KernelOp kernel, const TargetModel &target) {
+  mlir::WalkResult found = kernel.walk([](tile::DotOp dot) {
+    unsigned bits = mlir::getElementTypeOrSelf(dot.getLhs().getType()).getIntOrFloatBitWidth();
+    return bits == 8 ? mlir::WalkResult::interrupt() : mlir::WalkResult::advance();
+  });
+  return target.hasWgmma && found.wasInterrupted() && !withRoles(kernel, target);
+}
+
 bool leavesFewRegisters(tile::KernelOp kernel, const TargetModel &target) {
   return !withRoles(kernel, target) && 3 * measure(kernel, target).mmaElements >= target.registersPerSm;
 }

@@ -181,8 +181,15 @@ Value roundToTf32(ImplicitLocOpBuilder &builder, Value value) {
 }
 
 SmallVector<Value> mmaSync(ImplicitLocOpBuilder &builder, Type element, ValueRange left, ValueRange right, ValueRange sum) {
-  StringRef shape = element.isInteger(8) ? "m16n8k32" : element.isF32() ? "m16n8k8" : "m16n8k16";
-  StringRef name = element.isInteger(8) ? "s8" : element.isF32() ? "tf32" : element.isF16() ? "f16" : "bf16";
+  unsigned bits = element.getIntOrFloatBitWidth();
+  StringRef shape = bits == 8 ? "m16n8k32" : bits == 32 ? "m16n8k8" : "m16n8k16";
+  StringRef name = TypeSwitch<Type, StringRef>(element)
+                       .Case([](IntegerType) { return "s8"; })
+                       .Case([](Float8E4M3FNType) { return "e4m3"; })
+                       .Case([](Float8E5M2Type) { return "e5m2"; })
+                       .Case([](Float32Type) { return "tf32"; })
+                       .Case([](Float16Type) { return "f16"; })
+                       .Case([](BFloat16Type) { return "bf16"; });
   StringRef wide = element.isInteger(8) ? "s32" : "f32";
   std::string text = ("mma.sync.aligned." + shape + ".row.col." + wide + "." + name + "." + name + "." + wide + " " + braced(0, 4) + ", " +
                       braced(4, 4) + ", " + braced(8, 2) + ", " + braced(10, 4) + ";")

@@ -10,7 +10,7 @@ using namespace mlir;
 namespace kpkg::lower::nvvm {
 
 namespace {
-constexpr int64_t panelRows = 64, panelBytes = 128, bufferBytes = panelRows * panelBytes;
+constexpr int64_t panelRows = 64;
 /// Columns of four 8x8 matrices of 16-bit elements, two above each other and two side by side: what one instruction stores.
 constexpr int64_t storeColumns = 16;
 } // namespace
@@ -25,6 +25,7 @@ LogicalResult Emitter::emitTensorStore(kgpu::TensorStoreOp op) {
     if (int64_t(dim) != view.getUnit() && extent != 1)
       rowDim = dim;
   int64_t buffers = op.getStaging().getType().getShape()[1], panelColumns = op.getStaging().getType().getShape()[3];
+  int64_t panelBytes = 2 * panelColumns, bufferBytes = panelRows * panelBytes;
   int64_t blocks = type.getDimSize(0) / (panelRows * launch.consumers), panels = type.getDimSize(1) / panelColumns;
 
   auto masked = [&](Value value, int64_t mask) { return arith::AndIOp::create(builder, value, constantOf(builder, mask)).getResult(); };
@@ -33,9 +34,10 @@ LogicalResult Emitter::emitTensorStore(kgpu::TensorStoreOp op) {
   auto sum = [&](Value left, Value right) { return arith::AddIOp::create(builder, left, right).getResult(); };
   Value thread = masked(hidden(builder, place.thread()), kgpu::kWarpgroupThreads - 1), lane = masked(thread, 31);
   Value leader = arith::CmpIOp::create(builder, arith::CmpIPredicate::eq, thread, constantOf(builder, 0));
-  // A lane gives the address of one row of one of the four matrices; chunks of 16 bytes are XORed with the row's number in its panel.
+  // A lane gives the address of one row of one of the four matrices; the number of a chunk of 16 bytes is XORed with that of its 128 bytes.
   Value row = sum(times(shifted(thread, 5), 16), masked(lane, 15));
-  Value chunk = arith::XOrIOp::create(builder, masked(lane, 7), shifted(lane, 4));
+  Value line = masked(shifted(lane, llvm::Log2_64(128 / panelBytes)), panelBytes / 16 - 1);
+  Value chunk = arith::XOrIOp::create(builder, line, shifted(lane, 4));
   Value laneOffset = sum(times(row, panelBytes), times(chunk, 16));
   Value own = times(warpgroup, buffers * bufferBytes), base = bytesBehind(builder, scalar(op.getStaging()), own);
   Value barrier = sum(warpgroup, constantOf(builder, firstWarpgroupBarrier));
