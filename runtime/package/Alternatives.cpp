@@ -17,6 +17,9 @@ std::string tuningName(const ExecutionDevice &device) {
   return properties ? properties->name : std::string();
 }
 
+/// A row for near extents decides among alternatives that the cost model holds for about as good: numbers of waves change from one size to the next.
+static constexpr double neighbourBand = 1.1;
+
 AlternativeChoice chooseAlternative(const Tables &tables, std::vector<const Instance *> alternatives, const plan::LaunchStep &launch,
                                     const ExecutionDevice &device) {
   AlternativeChoice choice;
@@ -28,18 +31,18 @@ AlternativeChoice chooseAlternative(const Tables &tables, std::vector<const Inst
       choice.estimates.push_back(*estimate);
   if (choice.estimates.size() != choice.instances.size())
     choice.estimates.clear();
-  if (const TuningRow *row = findRow(tables, choice.instances, launch, choice.device)) {
-    choice.by = AlternativeChoice::By::Table;
-    while (choice.instances[choice.chosen] != &tables.instances[row->instance])
-      ++choice.chosen;
-    return choice;
-  }
-  if (choice.estimates.empty())
-    return choice;
-  choice.by = AlternativeChoice::By::Model;
+  if (!choice.estimates.empty())
+    choice.by = AlternativeChoice::By::Model;
   for (size_t i = 1; i < choice.estimates.size(); ++i)
     if (choice.estimates[i].cycles() < choice.estimates[choice.chosen].cycles())
       choice.chosen = i;
+  if (auto row = findRow(tables, choice.instances, launch, choice.device)) {
+    bool isPlausible = choice.estimates.empty() || choice.estimates[row->choice].cycles() <= neighbourBand * choice.estimates[choice.chosen].cycles();
+    if (row->isForThisCall || isPlausible) {
+      choice.by = row->isForThisCall ? AlternativeChoice::By::Table : AlternativeChoice::By::Neighbour;
+      choice.chosen = row->choice;
+    }
+  }
   return choice;
 }
 
@@ -57,6 +60,9 @@ std::string verdictOn(const AlternativeChoice &choice, size_t index) {
   case AlternativeChoice::By::Table:
     return isChosen ? "chosen by the tuning table for " + choice.device + ", among " + count
                     : "would do; the tuning table has " + best;
+  case AlternativeChoice::By::Neighbour:
+    return isChosen ? "chosen by the tuning table for " + choice.device + " and sizes near these, among " + count
+                    : "would do; the tuning table has " + best + " for sizes near these";
   case AlternativeChoice::By::Model:
     return isChosen ? "chosen by the cost model: " + estimateText(choice.estimates[index]) + ", the least of " + count
                     : "would do; the cost model says " + estimateText(choice.estimates[index]);

@@ -19,7 +19,8 @@ struct ExecutionDevice;
 /// How one of the alternatives was chosen.
 struct AlternativeChoice {
   enum class By : uint8_t {
-    Table, ///< a row of the tuning table
+    Table, ///< a row of the tuning table for these extents
+    Neighbour, ///< one for extents of the same classes
     Model, ///< the shortest estimate; of equal ones the first
     Order, ///< there are no estimates: the first
   };

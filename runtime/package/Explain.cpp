@@ -63,7 +63,7 @@ static std::string codeText(const ordered_json &code) {
 
 /// The alternatives with their tuned values, how one was chosen, and the row of the tuning table that would decide.
 static ordered_json describeAlternatives(const AlternativeChoice &choice, const plan::LaunchStep &launch, const Tables &tables) {
-  static const char *const means[] = {"table", "model", "order"};
+  static const char *const means[] = {"table", "neighbour", "model", "order"};
   const Kernel &kernel = tables.kernels[choice.instances.front()->kernel];
   ordered_json list = ordered_json::array();
   for (size_t i = 0; i < choice.instances.size(); ++i) {

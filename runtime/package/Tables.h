@@ -142,7 +142,8 @@ struct TileWork {
 struct TuningRow {
   uint32_t instance = 0;
   std::string device;
-  std::vector<int64_t> classes; ///< as shapeClasses() gives them
+  std::vector<int64_t> classes;  ///< of the extents, as extentsOf() lists them
+  std::vector<int64_t> measured; ///< the extents themselves; empty where the table does not say
 };
 
 /// One compiled form of a kernel.

@@ -5,6 +5,8 @@
 
 #include <algorithm>
 #include <bit>
+#include <cmath>
+#include <limits>
 #include <nlohmann/json.hpp>
 #include <set>
 
@@ -24,19 +26,26 @@ int64_t shapeClass(int64_t extent) {
   return extent > INT64_MAX - step ? INT64_MAX : (extent + step - 1) / step * step;
 }
 
-std::vector<int64_t> shapeClasses(const plan::LaunchStep &launch) {
-  std::vector<int64_t> classes;
+std::vector<int64_t> extentsOf(const plan::LaunchStep &launch) {
+  std::vector<int64_t> extents;
   for (const LaunchArg &arg : launch.args) {
-    classes.push_back(nextArgument);
+    extents.push_back(nextArgument);
     if (arg.kind == LaunchArg::Kind::View && arg.view.buffer >= 0)
       for (int64_t extent : arg.view.shapeSpan())
-        classes.push_back(shapeClass(extent));
+        extents.push_back(extent);
   }
-  classes.push_back(nextArgument);
+  extents.push_back(nextArgument);
   if (!launch.persistent)
     for (int64_t extent : launch.grid)
-      classes.push_back(shapeClass(extent));
-  return classes;
+      extents.push_back(extent);
+  return extents;
+}
+
+static std::vector<int64_t> classesOf(std::vector<int64_t> extents) {
+  for (int64_t &extent : extents)
+    if (extent != nextArgument)
+      extent = shapeClass(extent);
+  return extents;
 }
 
 json toJson(const ParamValue &value) {
@@ -56,9 +65,9 @@ json toJson(const ParamValue &value) {
 }
 
 /// Lists between the marks.
-static json shapesOf(const std::vector<int64_t> &classes) {
+static json shapesOf(const std::vector<int64_t> &extents) {
   json lists = json::array();
-  for (int64_t extent : classes)
+  for (int64_t extent : extents)
     if (extent == nextArgument)
       lists.push_back(json::array());
     else
@@ -71,23 +80,46 @@ json tuningKey(const Kernel &kernel, const Instance &alternative, const plan::La
   for (size_t i = 0; i < kernel.params.size(); ++i)
     if (!kernel.params[i].isTuned)
       params[kernel.params[i].name] = toJson(alternative.params[i]);
-  return {{"device", device},           {"kernel", kernel.name}, {"params", std::move(params)}, {"shapes", shapesOf(shapeClasses(launch))},
-          {"target", alternative.target}, {"variant", alternative.variant}};
+  std::vector<int64_t> extents = extentsOf(launch);
+  return {{"device", device},
+          {"kernel", kernel.name},
+          {"measured", shapesOf(extents)},
+          {"params", std::move(params)},
+          {"shapes", shapesOf(classesOf(extents))},
+          {"target", alternative.target},
+          {"variant", alternative.variant}};
 }
 
-const TuningRow *findRow(const Tables &tables, std::span<const Instance *const> alternatives, const plan::LaunchStep &launch,
-                         const std::string &device) {
+/// How far extents of the same classes lie apart: a sum of ratios' logarithms. Rows that do not say theirs are the farthest.
+static double distance(const std::vector<int64_t> &measured, const std::vector<int64_t> &extents) {
+  if (measured.empty())
+    return std::numeric_limits<double>::infinity();
+  double sum = 0;
+  for (size_t i = 0; i < extents.size(); ++i)
+    if (measured[i] != extents[i])
+      sum += std::abs(std::log2(double(std::max<int64_t>(measured[i], 1)) / double(std::max<int64_t>(extents[i], 1))));
+  return sum;
+}
+
+std::optional<FoundRow> findRow(const Tables &tables, std::span<const Instance *const> alternatives, const plan::LaunchStep &launch,
+                                const std::string &device) {
   const Kernel &kernel = tables.kernels[alternatives.front()->kernel];
   if (kernel.tuning.empty())
-    return nullptr;
-  std::vector<int64_t> classes = shapeClasses(launch);
+    return std::nullopt;
+  std::vector<int64_t> extents = extentsOf(launch), classes = classesOf(extents);
+  std::optional<FoundRow> found;
+  double nearest = 0;
   for (uint32_t index : kernel.tuning) {
     const TuningRow &row = tables.tuning[index];
-    if (row.classes == classes && row.device == device &&
-        std::find(alternatives.begin(), alternatives.end(), &tables.instances[row.instance]) != alternatives.end())
-      return &row;
+    if (row.classes != classes || row.device != device)
+      continue;
+    auto choice = std::find(alternatives.begin(), alternatives.end(), &tables.instances[row.instance]);
+    if (double away = distance(row.measured, extents); choice != alternatives.end() && (!found || away < nearest)) {
+      found = FoundRow{size_t(choice - alternatives.begin()), row.measured.empty() || row.measured == extents};
+      nearest = away;
+    }
   }
-  return nullptr;
+  return found;
 }
 
 namespace {
@@ -133,22 +165,23 @@ uint32_t instanceOf(const json &row, const Tables &tables) {
   throw Refusal{"the package has no such instance of '" + kernelName + "': " + json{params, choice, target, variant}.dump()};
 }
 
-std::vector<int64_t> classesOf(const json &row, const Kernel &kernel) {
-  const json &lists = field(row, "shapes", json::value_t::array, "list");
+std::vector<int64_t> readExtents(const json &row, const char *key, const Kernel &kernel) {
+  const json &lists = field(row, key, json::value_t::array, "list");
+  const std::string name = std::string("its `") + key + "` ";
   if (lists.size() != kernel.args.size() + 1)
-    throw Refusal{"its `shapes` are not those of the kernel's arguments and its grid"};
-  std::vector<int64_t> classes;
+    throw Refusal{name + "are not those of the kernel's arguments and its grid"};
+  std::vector<int64_t> extents;
   for (const json &list : lists) {
     if (!list.is_array())
-      throw Refusal{"its `shapes` hold something that is no list"};
-    classes.push_back(nextArgument);
+      throw Refusal{name + "hold something that is no list"};
+    extents.push_back(nextArgument);
     for (const json &extent : list) {
-      if (!extent.is_number_unsigned() || extent.get<uint64_t>() > uint64_t(INT64_MAX) || shapeClass(extent.get<int64_t>()) != extent.get<int64_t>())
-        throw Refusal{"its `shapes` hold " + extent.dump() + ", which is no class of extents"};
-      classes.push_back(extent.get<int64_t>());
+      if (!extent.is_number_unsigned() || extent.get<uint64_t>() > uint64_t(INT64_MAX))
+        throw Refusal{name + "hold " + extent.dump() + ", which is no extent"};
+      extents.push_back(extent.get<int64_t>());
     }
   }
-  return classes;
+  return extents;
 }
 } // namespace
 
@@ -171,7 +204,14 @@ Status readTuning(std::string_view text, Tables &tables) {
       read.device = textOf(row, "device");
       read.instance = instanceOf(row, tables);
       Kernel &kernel = tables.kernels[tables.instances[read.instance].kernel];
-      read.classes = classesOf(row, kernel);
+      read.classes = readExtents(row, "shapes", kernel);
+      if (read.classes != classesOf(read.classes))
+        throw Refusal{"its `shapes` are no classes of extents"};
+      if (row.contains("measured")) {
+        read.measured = readExtents(row, "measured", kernel);
+        if (read.classes != classesOf(read.measured))
+          throw Refusal{"what it `measured` is not of its `shapes`"};
+      }
       json key = row;
       key.erase("choice");
       if (auto [at, isNew] = keys.insert(key.dump()); !isNew || std::next(at) != keys.end())

@@ -110,7 +110,7 @@ void printTuning(const Library &library) {
     for (const auto &[name, value] : row["choice"].items())
       choice.push_back(fmt::format("{}={}", name, value.dump()));
     fmt::print("  {}[{}] {} {} on {}, {}: {}\n", std::string(row["kernel"]), fmt::join(params, ", "), std::string(row["variant"]),
-               std::string(row["target"]), std::string(row["device"]), row["shapes"].dump(), fmt::join(choice, ", "));
+               std::string(row["target"]), std::string(row["device"]), row[row.contains("measured") ? "measured" : "shapes"].dump(), fmt::join(choice, ", "));
   }
 }
 

@@ -177,6 +177,35 @@ TEST(Tuning, RowsDecideForTheirShapesAndDevice) {
   EXPECT_EQ(choose(*elsewhere, 1000), "64");
 }
 
+TEST(Tuning, RowsOfNearExtentsDecideWhereTheModelHasNoOpinion) {
+  auto measuredAt = [](int extent, int tile) {
+    return row([=](json &row) {
+      row["measured"] = {{extent, extent}, json::array()};
+      row["choice"] = {{"BM", tile}, {"BN", tile}};
+    });
+  };
+  auto read = tables();
+  ASSERT_TRUE(readTuning(json{{"format", 1}, {"rows", json::array({measuredAt(1000, 16)})}}.dump(), *read));
+  EXPECT_EQ(choose(*read, 1000), "16");
+  ChoiceReport report;
+  EXPECT_EQ(choose(*read, 1024, "{}", &report), "64"); // which the model holds for much better
+  EXPECT_EQ(report.alternatives->by, AlternativeChoice::By::Model);
+
+  json text = manifest();
+  for (json &instance : text["instances"]) { // all alternatives seem equal
+    instance["work"]["flops"] = json::array({term(1, json::array())});
+    instance["tiles"] = json::array({term(1, json::array())});
+    instance["bytes"] = json::array({term(1, json::array())});
+  }
+  auto equal = tables(text);
+  ASSERT_TRUE(readTuning(json{{"format", 1}, {"rows", json::array({measuredAt(1000, 16), measuredAt(1020, 64)})}}.dump(), *equal));
+  ChoiceReport near;
+  EXPECT_EQ(choose(*equal, 1001, "{}", &near), "16");
+  EXPECT_EQ(near.alternatives->by, AlternativeChoice::By::Neighbour);
+  EXPECT_EQ(choose(*equal, 1024), "64"); // the nearer row
+  EXPECT_EQ(choose(*equal, 2000), "64"); // another class: the first of equal ones
+}
+
 TEST(Tuning, CallsCanBeRestricted) {
   auto read = tables();
   auto only = [](const char *value) { return KernelConfig{{{"BM", {value}}}, {}}.json(); };
@@ -199,8 +228,10 @@ TEST(Tuning, WrongRowsAreRefused) {
   EXPECT_NE(wrong([](json &row) { row["choice"]["T"] = "float32"; }).find("are not the parameters"), std::string::npos);
   EXPECT_NE(wrong([](json &row) { row["choice"] = 3; }).find("`choice` is no object"), std::string::npos);
   EXPECT_NE(wrong([](json &row) { row.erase("device"); }).find("`device` is no string"), std::string::npos);
-  EXPECT_NE(wrong([](json &row) { row["shapes"][0][0] = 1000; }).find("no class of extents"), std::string::npos);
+  EXPECT_NE(wrong([](json &row) { row["shapes"][0][0] = 1000; }).find("no classes of extents"), std::string::npos);
   EXPECT_NE(wrong([](json &row) { row["shapes"].erase(1); }).find("`shapes` are not those"), std::string::npos);
+  EXPECT_NE(wrong([](json &row) { row["measured"] = {{1025, 1024}, json::array()}; }).find("is not of its `shapes`"), std::string::npos);
+  EXPECT_NE(wrong([](json &row) { row["measured"] = 3; }).find("`measured` is no list"), std::string::npos);
   EXPECT_NE(refusal({row(), row([](json &row) { row["choice"] = {{"BM", 64}, {"BN", 64}}; })}).find("another one for the same calls"), std::string::npos);
   EXPECT_NE(refusal({row([](json &row) { row["device"] = "~"; }), row()}).find("behind a greater one"), std::string::npos);
   auto read = tables();
