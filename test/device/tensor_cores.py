@@ -4,9 +4,7 @@
     kpkg build kernels_src/gemm -o gemm.kpkg --target sm_90a
     test/device/tensor_cores.py --products products.kpkg --attention attention.kpkg --gemm gemm.kpkg --out result.json
 
-The shipped package is first measured as the cost model has it. Then `kpkg tune` makes its table, and --gemm with the tuned package shows what it gives:
-
-    test/device/tensor_cores.py --tune gemm.kpkg --rows kernels_src/gemm/tuning.json
+Tables for the shipped packages: tune.py. Other peers than cuBLAS: product_peers.py; products of 8-bit numbers: scaled.py.
 
 All peers of a shape are launched in shuffled order with the L2 cache flushed before each launch; a figure is the median. Errors are relative
 Frobenius norms against float64, beside the peer's own on the same inputs; each call is made twice and must give the same bits.
@@ -153,15 +151,6 @@ def gemm(rounds: int, flush: Tensor) -> dict[str, Any]:
     return {"checks": gemm_checks(), "timed": timed, "means": means}
 
 
-def tune(package: str, rows: Path, budget: int) -> None:
-    """Every aligned shape above that more than one alternative can compute, both orders; the table goes into the package, and to `rows` for the next build."""
-    for dtype in ("bf16", "f16"):
-        for b in ("b=randn({k},{n},{d})", "b=randn({n},{k},{d}).T"):
-            for m, n, k in (shape for shape in [*TIMED, *SMALL] if shape[0] > 4):
-                given = ["--input", f"a=randn({m},{k},{dtype})", "--input", b.format(k=k, n=n, d=dtype)]
-                subprocess.run(["kpkg", "tune", package, "gemm", *given, "--device", "cuda", "--budget", str(budget), "--rows", str(rows)], check=True)
-
-
 def attention(rounds: int, flush: Tensor) -> dict[str, Any]:
     op, scale = torch.ops.device.attention, 1 / math.sqrt(128)
 
@@ -192,15 +181,9 @@ def main() -> int:
     parser.add_argument("--products", help="the package of kernels/products.k")
     parser.add_argument("--attention", help="the package of kernels/attention.k")
     parser.add_argument("--gemm", help="the package of kernels_src/gemm")
-    parser.add_argument("--tune", help="a package of kernels_src/gemm whose table is to be made; nothing else is done")
-    parser.add_argument("--rows", type=Path, help="where --tune writes the rows")
-    parser.add_argument("--budget", type=int, default=2, help="seconds for each call that is tuned")
     parser.add_argument("--rounds", type=int, default=25)
     parser.add_argument("--out", type=Path)
     options = parser.parse_args()
-    if options.tune:
-        tune(options.tune, options.rows, options.budget)
-        return 0
     flush = torch.empty(256 << 20, device="cuda", dtype=torch.uint8)
     driver = subprocess.run(["nvidia-smi", "--query-gpu=driver_version", "--format=csv,noheader"], capture_output=True, text=True, check=True)
     result: dict[str, Any] = {
