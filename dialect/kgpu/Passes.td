@@ -74,6 +74,14 @@ def KgpuAssignLayouts : KgpuPass<"kgpu-assign-layouts"> {
   let summary = "gives every tile a layout";
 }
 
+def KgpuFoldSums : KgpuPass<"kgpu-fold-sums"> {
+  let summary = "adds up in a thread before a loop carries it what the thread adds up in the end";
+}
+
+def KgpuRereadSlots : KgpuPass<"kgpu-reread-slots"> {
+  let summary = "reads again what was fetched where registers cannot hold it while threads wait";
+}
+
 def KgpuLocaliseScans : KgpuPass<"kgpu-localise-scans"> {
   let summary = "brings the axis of every scan into a warp";
 }

@@ -29,6 +29,7 @@ void buildGpuPipeline(OpPassManager &modulePasses, StringRef chip, unsigned cand
   passes.addPass(kgpu::createKgpuAssignLayouts());       // who holds what
   passes.addPass(createCanonicalizerPass());             // conversions back and forth
   passes.addPass(createCSEPass());                       // constants that were cloned for their layouts
+  passes.addPass(kgpu::createKgpuFoldSums());            // once it is known what a thread holds
   passes.addPass(kgpu::createKgpuRingLoads());           // what a thread fetches depends on its layout
   passes.addPass(kgpu::createKgpuTensorStores());        // takes shared memory that operands then do not get
   passes.addPass(kgpu::createKgpuRotateProducts());      // while products are one op each
@@ -44,6 +45,7 @@ void buildGpuPipeline(OpPassManager &modulePasses, StringRef chip, unsigned cand
   passes.addPass(kgpu::createKgpuExpandDots());          // makes buffers
   passes.addPass(kgpu::createKgpuMergeExchanges());      // one exchange is quicker than two
   passes.addPass(kgpu::createKgpuGroupReductions());     // so that they share a barrier
+  passes.addPass(kgpu::createKgpuRereadSlots());         // once the last wait of an iteration is known
   passes.addPass(kgpu::createKgpuExpandReductions());    // makes buffers, and conversions of its results
   passes.addPass(kgpu::createKgpuExpandCvt());           // makes buffers
   passes.addPass(kgpu::createKgpuAllocSmem());           // needs all buffers

@@ -138,6 +138,11 @@ def backward_samples(dtype: torch.dtype, generator: torch.Generator) -> Iterator
             grad = grad.transpose(0, 1).contiguous().transpose(0, 1)
         _, mean, rstd = torch.native_layer_norm(x.double(), shape, None, None, 1e-5)
         yield Sample((grad, x, shape, mean.to(accumulator), rstd.to(accumulator), weight), label=sample.label)
+    # As a sum over everything leaves it, and as a transposed product does, with more elements than one may copy one by one.
+    x = normal((700, 130), dtype, generator)
+    _, mean, rstd = torch.native_layer_norm(x.double(), [130], None, None, 1e-5)
+    for label, grad in [("expanded", normal((1, 1), dtype, generator).expand(700, 130)), ("transposed", normal((130, 700), dtype, generator).t())]:
+        yield Sample((grad, x, [130], mean.to(accumulator), rstd.to(accumulator), normal((130,), dtype, generator)), label=label)
 
 
 def rms_backward_samples(dtype: torch.dtype, generator: torch.Generator) -> Iterator[Sample]:

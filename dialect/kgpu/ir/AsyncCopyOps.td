@@ -62,6 +62,20 @@ def Kgpu_FetchOp : Kgpu_SharedOp<"fetch"> {
   let hasVerifier = 1;
 }
 
+def Kgpu_TouchOp : Kgpu_Op<"touch", [MemoryEffects<[MemRead, MemWrite]>]> {
+  let summary = "starts to bring what a tile of a row will be loaded from into the second-level cache";
+  let description = [{
+    The view has one dimension, of unit stride. Nothing is brought where `inside` is false, or from outside of the view.
+
+    ```mlir
+    kgpu.touch %x[%r] of tensor<4xf32> if %inside : !in
+    ```
+  }];
+  let arguments = (ins Arg<Tile_ViewType, "", [MemRead]>:$view, Variadic<Index>:$offsets, TypeAttrOf<Tile_Tile>:$tile, I1:$inside);
+  let assemblyFormat = "$view `[` $offsets `]` `of` $tile `if` $inside attr-dict `:` qualified(type($view))";
+  let hasVerifier = 1;
+}
+
 def Kgpu_FetchedOp : Kgpu_SharedOp<"fetched", [
     TypesMatchWith<"fill has the view's element type", "view", "fill", "::llvm::cast<::kpkg::tile::ViewType>($_self).getElementType()">]> {
   let summary = "reads back what the thread has fetched";

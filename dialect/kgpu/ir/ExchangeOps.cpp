@@ -58,6 +58,13 @@ static LogicalResult verifyFetch(Operation *op, RankedTensorType tile, tile::Vie
   return success();
 }
 
+LogicalResult TouchOp::verify() {
+  tile::ViewType view = getView().getType();
+  auto tile = cast<RankedTensorType>(getTile());
+  if (view.getRank() != 1 || view.getUnit() != 0 || getOffsets().size() != 1 || tile.getRank() != 1 || tile.getElementType() != view.getElementType())
+    return emitOpError() << "cannot bring " << tile << " from " << view;
+  return success();
+}
 LogicalResult FetchOp::verify() {
   return verifyFetch(*this, cast<RankedTensorType>(getTile()), getView().getType(), getOffsets().size(), getBuffer().getType());
 }

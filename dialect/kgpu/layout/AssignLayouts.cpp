@@ -38,11 +38,22 @@ ArrayRef<int64_t> shapeOf(Value value) { return cast<RankedTensorType>(value.get
 /// Which accesses decide how threads lie along rows: the one that moves most bytes, wide elements first. An access in a
 /// loop counts for a few.
 constexpr int64_t kAssumedTrips = 8;
+/// Bytes of which a ring's copies are at least worth while.
+constexpr unsigned kLeastRingVector = 8;
 
 struct Coalescing {
   unsigned elementBytes = 4;
   unsigned vectorBytes = 4;
 };
+
+/// Half a vector where that leaves less of a row's places empty: what goes through a ring costs instructions for what is computed, not for what is loaded.
+unsigned vectorWithoutWaste(unsigned vector, unsigned elementBytes, ArrayRef<int64_t> shape, const Launch &launch) {
+  bool isRow = llvm::all_of(shape.drop_back(), [](int64_t extent) { return extent == 1; });
+  if (launch.stages == 0 || launch.persistent || !isRow || vector <= kLeastRingVector)
+    return vector;
+  auto padded = [&](unsigned bytes) { return llvm::alignTo(shape.back(), uint64_t(bytes / elementBytes) * launch.lanes() * launch.warps() * launch.cluster); };
+  return padded(vector / 2) < padded(vector) ? vector / 2 : vector;
+}
 
 Coalescing measureAccesses(tile::KernelOp kernel) {
   Coalescing best;
@@ -63,6 +74,7 @@ Coalescing measureAccesses(tile::KernelOp kernel) {
     bool alongLast = facts.unit == view.getRank() - 1;
     best.elementBytes = bytes;
     best.vectorBytes = alongLast ? std::clamp<int64_t>(vector, bytes, 16) : bytes;
+    best.vectorBytes = vectorWithoutWaste(best.vectorBytes, bytes, tile.getShape(), getLaunch(kernel));
   };
   kernel.walk([&](Operation *op) {
     if (auto load = dyn_cast<tile::LoadOp>(op))

@@ -2,12 +2,43 @@
 // SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
 #include "dialect/kgpu/schedule/LoadAhead.h"
 #include "dialect/kgpu/ir/Repeatable.h"
+#include "dialect/tile/transforms/IndexFacts.h"
 #include "mlir/Analysis/SliceAnalysis.h"
 #include "mlir/Interfaces/SideEffectInterfaces.h"
 
 using namespace mlir;
 
 namespace kpkg::kgpu {
+/// What is narrower is not worth a place of its own: all threads would copy the same.
+static constexpr int64_t kLeastBytes = 4096;
+
+/// Elements that may be copied at once.
+static int64_t mostTogether(tile::LoadOp load) {
+  tile::ViewFacts facts = load.getView().getType().getFacts();
+  int64_t bytes = load.getView().getType().getElementBytes();
+  return std::min({16 / bytes, facts.align / bytes, facts.divisible});
+}
+
+bool isForRing(tile::LoadOp load) {
+  auto type = dyn_cast<RankedTensorType>(load.getType());
+  tile::ViewType view = load.getView().getType();
+  return type && view.getUnit() >= 0 && type.getNumElements() * view.getElementBytes() >= kLeastBytes && mostTogether(load) * view.getElementBytes() >= 4;
+}
+
+bool canFetch(tile::LoadOp load) {
+  if (!isForRing(load))
+    return false;
+  tile::ViewType view = load.getView().getType();
+  int64_t together = std::min(mostTogether(load), tile::divisorOf(load.getOffsets()[view.getUnit()]));
+  return together >= 1 && layoutOf(load.getResult()).vectorLength(view.getUnit(), together) * view.getElementBytes() >= 4;
+}
+
+SharedType slotFor(tile::LoadOp load, unsigned threads) {
+  auto type = cast<RankedTensorType>(load.getType());
+  int64_t bytes = int64_t(layoutOf(type).registers()) * elementBytes(type.getElementType()) * threads;
+  return SharedType::get({bytes}, IntegerType::get(load.getContext(), 8));
+}
+
 static bool isOnlyCounter(scf::ForOp loop, Operation *op) {
   return llvm::all_of(op->getOperands(), [&](Value operand) {
     auto argument = dyn_cast<BlockArgument>(operand);

@@ -5,6 +5,13 @@
 #include "mlir/IR/IRMapping.h"
 
 namespace kpkg::kgpu {
+/// Whether a ring in shared memory may take a load of a loop, as far as facts say: the tile is worth a place of its own, and vectors of four bytes are promised.
+bool isForRing(tile::LoadOp load);
+/// The same once there are layouts.
+bool canFetch(tile::LoadOp load);
+/// The place for what the threads of a CTA fetch instead of a load.
+SharedType slotFor(tile::LoadOp load, unsigned threads);
+
 struct LoadAhead {
   mlir::scf::ForOp loop;
   tile::LoadOp load;

@@ -23,7 +23,6 @@
 // is filled again by the thread that has read it. What every iteration reads again, and what the facts do not promise in vectors of four bytes, stays.
 #include "dialect/kgpu/Passes.h"
 #include "dialect/kgpu/schedule/LoadAhead.h"
-#include "dialect/tile/transforms/IndexFacts.h"
 
 using namespace mlir;
 
@@ -32,25 +31,11 @@ namespace kpkg::kgpu {
 #include "dialect/kgpu/Passes.h.inc"
 
 namespace {
-/// What is narrower is not worth a place of its own.
-constexpr int64_t kLeastBytes = 4096;
-
 struct Fetch {
   LoadAhead ahead;
   Value ring;
   SharedType slot;
 };
-
-bool canFetch(tile::LoadOp load) {
-  tile::ViewType view = load.getView().getType();
-  auto type = cast<RankedTensorType>(load.getType());
-  int64_t unit = view.getUnit(), bytes = view.getElementBytes();
-  if (unit < 0 || type.getNumElements() * bytes < kLeastBytes)
-    return false;
-  tile::ViewFacts facts = view.getFacts();
-  int64_t longest = std::min({16 / bytes, facts.align / bytes, facts.divisible, tile::divisorOf(load.getOffsets()[unit])});
-  return longest >= 1 && layoutOf(type).vectorLength(unit, longest) * bytes >= 4;
-}
 
 class Pipelining {
 public:
@@ -61,9 +46,7 @@ public:
       std::optional<LoadAhead> ahead = LoadAhead::find(loop, load);
       if (!ahead || !ahead->followsCounter() || !canFetch(load))
         continue;
-      auto type = cast<RankedTensorType>(load.getType());
-      int64_t bytes = int64_t(layoutOf(type).registers()) * elementBytes(type.getElementType()) * launch.threads;
-      fetches.push_back({std::move(*ahead), {}, SharedType::get({bytes}, IntegerType::get(loop.getContext(), 8))});
+      fetches.push_back({std::move(*ahead), {}, slotFor(load, launch.threads)});
     }
     return !fetches.empty();
   }

@@ -57,6 +57,20 @@ LogicalResult Emitter::emitFetch(kgpu::FetchOp op) {
   return success();
 }
 
+LogicalResult Emitter::emitTouch(kgpu::TouchOp op) {
+  const View &part = view(op.getView());
+  Value thread = arith::IndexCastUIOp::create(builder, builder.getIndexType(), place.thread());
+  int64_t count = cast<RankedTensorType>(op.getTile()).getNumElements();
+  Value at = arith::AddIOp::create(builder, scalar(op.getOffsets().front()), thread);
+  auto isLess = [&](Value left, Value right) { return arith::CmpIOp::create(builder, arith::CmpIPredicate::slt, left, right); };
+  Value mask = arith::AndIOp::create(builder, isLess(thread, arith::ConstantIndexOp::create(builder, count)), isLess(at, part.shape.front()));
+  mask = arith::AndIOp::create(builder, mask, scalar(op.getInside()));
+  Value bytes = arith::MulIOp::create(builder, at, arith::ConstantIndexOp::create(builder, op.getView().getType().getElementBytes()));
+  Value address = LLVM::GEPOp::create(builder, part.pointer.getType(), builder.getI8Type(), part.pointer, arith::IndexCastOp::create(builder, builder.getI64Type(), bytes).getResult());
+  bringToCache(builder, address, mask);
+  return success();
+}
+
 LogicalResult Emitter::emitFetched(kgpu::FetchedOp op) {
   const Layout &layout = kgpu::layoutOf(op.getResult());
   auto type = cast<RankedTensorType>(op.getType());
@@ -67,23 +81,19 @@ LogicalResult Emitter::emitFetched(kgpu::FetchedOp op) {
   if (bytes < 4)
     return op.emitOpError() << "has vectors of " << bytes << " bytes; copies are of 4, 8 or 16";
   bool fillsZero = matchPattern(op.getFill(), m_PosZeroFloat()) || matchPattern(op.getFill(), m_Zero());
-  Type word = builder.getI32Type();
-  Type carrier = bytes == 4 ? word : VectorType::get({bytes / 4}, word);
   // All loads before their first use.
-  SmallVector<Value> loaded;
+  SmallVector<SmallVector<Value>> loaded;
   for (unsigned number = 0; number < groups.size(); ++number)
-    loaded.push_back(LLVM::LoadOp::create(builder, carrier, fetchedVector(builder, scalar(op.getBuffer()), place.thread(), launch.threads, number, bytes), bytes));
+    loaded.push_back(wordsAt(builder, fetchedVector(builder, scalar(op.getBuffer()), place.thread(), launch.threads, number, bytes), bytes / 4));
   SmallVector<Value> fill;
   if (!fillsZero)
     fill = packWords(builder, SmallVector<Value>(groups.front().size(), scalar(op.getFill())));
   TileRegisters values(layout.registers());
-  for (auto [group, vector] : llvm::zip_equal(groups, loaded)) {
+  for (auto [group, words] : llvm::zip_equal(groups, loaded)) {
     Value mask = fillsZero ? Value() : access.mask(group.front());
-    SmallVector<Value> words;
-    for (unsigned i = 0; i < bytes / 4; ++i) {
-      Value part = bytes == 4 ? vector : LLVM::ExtractElementOp::create(builder, vector, constantOf(builder, i)).getResult();
-      words.push_back(mask ? arith::SelectOp::create(builder, mask, part, fill[i]).getResult() : part);
-    }
+    if (mask)
+      for (auto [word, other] : llvm::zip_equal(words, fill))
+        word = arith::SelectOp::create(builder, mask, word, other);
     for (auto [reg, value] : llvm::zip_equal(group, unpackWords(builder, words, element, group.size())))
       values[reg] = value;
   }

@@ -99,6 +99,23 @@ Value hidden(ImplicitLocOpBuilder &builder, Value value) {
   return instruction(builder, value.getType(), value, isWide ? "mov.b64 $0, $1;" : "mov.b32 $0, $1;", isWide ? "=l,l" : "=r,r").getRes();
 }
 
+void bringToCache(ImplicitLocOpBuilder &builder, Value address, Value mask) {
+  instruction(builder, {}, {address, mask}, "@$1 prefetch.global.L2 [$0];", "l,b");
+}
+
+SmallVector<Value> wordsAt(ImplicitLocOpBuilder &builder, Value address, unsigned count) {
+  Type word = builder.getI32Type();
+  if (count == 1)
+    return {instruction(builder, word, address, "ld.shared.b32 $0, [$1];", "=r,r").getRes()};
+  Type result = LLVM::LLVMStructType::getLiteral(builder.getContext(), SmallVector<Type>(count, word));
+  auto load = count == 2 ? instruction(builder, result, address, "ld.shared.v2.b32 {$0, $1}, [$2];", "=r,=r,r")
+                         : instruction(builder, result, address, "ld.shared.v4.b32 {$0, $1, $2, $3}, [$4];", "=r,=r,=r,=r,r");
+  SmallVector<Value> words;
+  for (unsigned i = 0; i < count; ++i)
+    words.push_back(LLVM::ExtractValueOp::create(builder, load.getRes(), i));
+  return words;
+}
+
 Value electLane(ImplicitLocOpBuilder &builder) { return NVVM::ElectSyncOp::create(builder, builder.getI1Type(), Value()); }
 
 void limitRegisters(ImplicitLocOpBuilder &builder, unsigned count, bool raises) {

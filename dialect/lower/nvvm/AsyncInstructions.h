@@ -31,6 +31,11 @@ mlir::Value uniform(mlir::ImplicitLocOpBuilder &builder, mlir::Value value);
 /// i32 or i64: the value, of which the compiler below knows nothing: what is computed from it is computed here, and takes no registers elsewhere. LLVM and
 /// ptxas take addresses out of loops whose products leave no registers for them (measured on an H200: 7 % of an attention's gradient).
 mlir::Value hidden(mlir::ImplicitLocOpBuilder &builder, mlir::Value value);
+/// Starts to bring the sector at `address` (!llvm.ptr<1>) into the second-level cache where `mask` holds.
+void bringToCache(mlir::ImplicitLocOpBuilder &builder, mlir::Value address, mlir::Value mask);
+/// i32 each: what `address` (!llvm.ptr<3>) has, 1, 2 or 4 words at once. LLVM does not see what they are made of, and takes narrow elements out of words as of those
+/// from global memory: one instruction for each.
+llvm::SmallVector<mlir::Value> wordsAt(mlir::ImplicitLocOpBuilder &builder, mlir::Value address, unsigned count);
 /// i1: true in one lane of a warp that is together here.
 mlir::Value electLane(mlir::ImplicitLocOpBuilder &builder);
 /// Gives registers of this warpgroup's threads back to the SM, or takes some, until each thread has `count`.

@@ -56,10 +56,8 @@ static void control(ImplicitLocOpBuilder &builder, StringRef instruction) {
                             LLVM::AsmDialectAttr::get(builder.getContext(), LLVM::AsmDialect::AD_ATT), ArrayAttr());
 }
 
-void waitForKernelBefore(ImplicitLocOpBuilder &builder) {
-  control(builder, "griddepcontrol.launch_dependents;");
-  control(builder, "griddepcontrol.wait;");
-}
+void letNextKernelStart(ImplicitLocOpBuilder &builder) { control(builder, "griddepcontrol.launch_dependents;"); }
+void waitForKernelBefore(ImplicitLocOpBuilder &builder) { control(builder, "griddepcontrol.wait;"); }
 
 void warpBarrier(ImplicitLocOpBuilder &builder) { NVVM::SyncWarpOp::create(builder, constantOf(builder, -1)); }
 

@@ -19,8 +19,9 @@ mlir::Value ctaCount(mlir::ImplicitLocOpBuilder &builder, tile::GridAxis axis);
 /// All threads of the CTA, or of the cluster, or of the warp wait for each other and see each other's earlier writes.
 void ctaBarrier(mlir::ImplicitLocOpBuilder &builder);
 void clusterBarrier(mlir::ImplicitLocOpBuilder &builder, bool isRelaxed);
-/// Lets the next kernel of the stream start, and waits until the memory of those before is as they left it: what a kernel
-/// needs that the runtime launches before the one in front of it has ended.
+/// What a kernel needs that the runtime launches before the one in front of it has ended. Lets the next kernel of the stream start once all CTAs have come here.
+void letNextKernelStart(mlir::ImplicitLocOpBuilder &builder);
+/// Waits until the memory of the kernels before is as they left it.
 void waitForKernelBefore(mlir::ImplicitLocOpBuilder &builder);
 void warpBarrier(mlir::ImplicitLocOpBuilder &builder);
 /// The same address in the shared memory of the CTA of this rank of the cluster.

@@ -14,9 +14,12 @@ Emitter::Emitter(tile::KernelOp kernel, OpBuilder &builder)
 LogicalResult Emitter::run() {
   if (failed(makeFunction()))
     return failure();
-  for (Operation &op : kernel.getBody().front().without_terminator())
+  for (Operation &op : kernel.getBody().front().without_terminator()) {
     if (failed(emit(&op)))
       return failure();
+    if (launch.overlaps && &op == lastLoop)
+      letNextKernelStart(builder);
+  }
   LLVM::ReturnOp::create(builder, ValueRange());
   return success();
 }
@@ -102,6 +105,7 @@ LogicalResult Emitter::emit(Operation *op) {
       .Case([&](kgpu::LocalLoadOp load) { return emitLocalLoad(load); })
       .Case([&](kgpu::AsyncCopyOp copy) { return emitAsyncCopy(copy); })
       .Case([&](kgpu::FetchOp fetch) { return emitFetch(fetch); })
+      .Case([&](kgpu::TouchOp touch) { return emitTouch(touch); })
       .Case([&](kgpu::FetchedOp fetched) { return emitFetched(fetched); })
       .Case([&](kgpu::AsyncCommitOp) {
         commitAsyncCopies(builder);

@@ -81,6 +81,7 @@ private:
   // AsyncCopy.cpp
   mlir::LogicalResult emitAsyncCopy(kgpu::AsyncCopyOp op);
   mlir::LogicalResult emitFetch(kgpu::FetchOp op);
+  mlir::LogicalResult emitTouch(kgpu::TouchOp op);
   mlir::LogicalResult emitFetched(kgpu::FetchedOp op);
 
   // Exchange.cpp
@@ -162,6 +163,7 @@ private:
   bool storesByMaps = false;
   /// The beginning of the CTA's shared memory, !llvm.ptr<3>; null without any.
   Value sharedMemory;
+  mlir::Operation *lastLoop = nullptr; ///< behind which the next kernel may start; null = it may at once
   /// !llvm.ptr<1>: where asserts and prints go; null without any. And the number of each of them.
   Value report;
   llvm::DenseMap<mlir::Operation *, int32_t> reportNumbers;

@@ -23,6 +23,17 @@ void appendParameters(SmallVectorImpl<Type> &types, Type argument, Builder &buil
   types.push_back(LLVM::LLVMPointerType::get(builder.getContext(), globalSpace));
   types.append(2 * view.getRank(), builder.getI64Type());
 }
+/// The loop behind which a kernel is nearly done; none in kernels that are done soon anyway, or that compute more than they move. CTAs of the next kernel that wait
+/// beside a loop's slow it down: gradients of norms took 2 to 25 % longer on an H200.
+Operation *lastLoopOf(tile::KernelOp kernel) {
+  Operation *last = nullptr;
+  for (auto loop : kernel.getBody().front().getOps<scf::ForOp>())
+    last = loop;
+  bool hasProducts = kernel.walk([](Operation *op) {
+    return isa<tile::DotOp, kgpu::MmaOp, kgpu::WgmmaOp>(op) ? WalkResult::interrupt() : WalkResult::advance();
+  }).wasInterrupted();
+  return kgpu::getLaunch(kernel).consumers != 0 || hasProducts ? nullptr : last;
+}
 } // namespace
 
 LogicalResult Emitter::makeFunction() {
@@ -44,8 +55,12 @@ LogicalResult Emitter::makeFunction() {
   builder.setInsertionPointToStart(entry);
   place.start(entry, kernel.getLoc(), launch.threadsOfBlock());
 
-  if (launch.overlaps)
+  lastLoop = lastLoopOf(kernel);
+  if (launch.overlaps) {
+    if (!lastLoop)
+      letNextKernelStart(builder);
     waitForKernelBefore(builder);
+  }
 
   Type index = builder.getIndexType();
   auto arguments = function.getArguments();

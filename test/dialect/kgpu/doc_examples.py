@@ -47,7 +47,12 @@ tile.kernel @example{number}(%x: !in, %r: index, %c: index, %inside: i1)
   %zero = arith.constant 0.0 : f32
   %buffer = kgpu.alloc : !kgpu.smem<1024xi8>
 """
-PROLOGUES = {"exchange": CLUSTER_PROLOGUE, "exchange_init": CLUSTER_PROLOGUE, "fetch": FETCH_PROLOGUE, "fetched": FETCH_PROLOGUE}
+TOUCH_PROLOGUE = """\
+!in = !tile.view<1xf32, unit = 0>
+tile.kernel @example{number}(%x: !in, %r: index, %inside: i1)
+    attributes {{kgpu.target = #kgpu.target<"sm_90a">, kgpu.threads = 64 : i32}} {{
+"""
+PROLOGUES = {"touch": TOUCH_PROLOGUE, "exchange": CLUSTER_PROLOGUE, "exchange_init": CLUSTER_PROLOGUE, "fetch": FETCH_PROLOGUE, "fetched": FETCH_PROLOGUE}
 
 ASYNC_PROLOGUE = f"""\
 #acc = #kgpu.layout<"reg 1:1 0:8 1:8-64 lane 1:2-4 0:1-4 warp 0:16-32 rep 1x1">

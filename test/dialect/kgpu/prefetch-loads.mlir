@@ -1,5 +1,5 @@
 // Loads of a loop are one iteration ahead, where the launch asks for it and their addresses are known.
-// RUN: kpkg-opt --kgpu-prefetch-loads %s | FileCheck %s
+// RUN: kpkg-opt --kgpu-prefetch-loads --split-input-file %s | FileCheck %s
 
 !row = !tile.view<2xf32>
 !index = !tile.view<1xindex>
@@ -71,6 +71,42 @@ tile.kernel @not_known(%x: !row, %where: !tile.view<1xindex, mut>, %y: !out, %ro
     %w = tile.load %y[%i, %c0] fill %zero : !out -> tensor<1x256xf32>
     %t = arith.addf %w, %v : tensor<1x256xf32>
     tile.store %t, %y[%i, %c0] : tensor<1x256xf32>, !out
+  }
+  tile.return
+}
+
+// -----
+
+// Beside a ring only narrow loads travel in registers, and what they will read is brought to the second-level cache.
+#target = #kgpu.target<"sm_90a">
+!in = !tile.view<2xbf16, unit = 1, align = 16, divisible = 8, index = 32>
+!means = !tile.view<1xf32, unit = 0, index = 32>
+!out = !tile.view<2xbf16, mut, unit = 1, align = 16, divisible = 8, index = 32>
+
+// CHECK-LABEL: tile.kernel @beside_ring
+// CHECK: %[[FIRST:.*]] = tile.load %arg1[%c0]
+// CHECK: scf.for %[[I:.*]] = %c0{{.*}} to %arg3 step %c1{{.*}} iter_args(%[[MEAN:.*]] = %[[FIRST]])
+// CHECK: %[[NEXT:.*]] = tile.load %arg1[%
+// CHECK: %[[DISTANCE:.*]] = arith.muli %c1{{.*}}, %c3
+// CHECK: %[[LATER:.*]] = arith.addi %[[I]], %[[DISTANCE]]
+// CHECK: %[[INSIDE:.*]] = arith.cmpi slt, %[[LATER]], %arg3
+// CHECK: kgpu.touch %arg1[%[[LATER]]] of tensor<1xf32> if %[[INSIDE]]
+// CHECK: tile.load %arg0[%[[I]], %c0]
+// CHECK: scf.yield %[[NEXT]]
+tile.kernel @beside_ring(%x: !in, %means: !means, %y: !out, %rows: index)
+    attributes {kgpu.prefetch, kgpu.stages = 2 : i32, kgpu.target = #target, kgpu.threads = 256 : i32} {
+  %zero = arith.constant 0.0 : bf16
+  %none = arith.constant 0.0 : f32
+  %c0 = arith.constant 0 : index
+  %c1 = arith.constant 1 : index
+  scf.for %i = %c0 to %rows step %c1 {
+    %v = tile.load %x[%i, %c0] fill %zero : !in -> tensor<1x4096xbf16>
+    %m = tile.load %means[%i] fill %none : !means -> tensor<1xf32>
+    %r = tile.reshape %m : tensor<1xf32> -> tensor<1x1xf32>
+    %h = arith.truncf %r : tensor<1x1xf32> to tensor<1x1xbf16>
+    %b = tile.broadcast %h : tensor<1x1xbf16> -> tensor<1x4096xbf16>
+    %d = arith.subf %v, %b : tensor<1x4096xbf16>
+    tile.store %d, %y[%i, %c0] : tensor<1x4096xbf16>, !out
   }
   tile.return
 }

@@ -32,16 +32,20 @@
 // CHECK-NEXT: kgpu.async_wait 0
 
 // Neighbouring threads have neighbouring vectors, 256 threads times 16 bytes in one go. Places outside of the view get the fill.
+// The next kernel starts behind the loop: its CTAs would wait beside this one's.
 // CODE-LABEL: llvm.func @two
+// CODE-NOT: griddepcontrol.launch_dependents
+// CODE: griddepcontrol.wait
 // CODE: cp.async.cg.shared.global.L2::128B
 // CODE: cp.async.wait_group 1
-// CODE: llvm.load %{{.*}} {alignment = 16 : i64} : !llvm.ptr<3> -> vector<4xi32>
+// CODE: ld.shared.v4.b32
 // CODE: llvm.select
 // CODE: cp.async.cg.shared.global.L2::128B
 // CODE-NOT: nvvm.barrier
 // CODE: st.global
+// CODE: griddepcontrol.launch_dependents
 tile.kernel @two(%x: !in, %y: !out, %rows: index)
-    attributes {kgpu.persistent, kgpu.stages = 2 : i32, kgpu.target = #kgpu.target<"sm_90a">, kgpu.threads = 256 : i32} {
+    attributes {kgpu.overlaps, kgpu.persistent, kgpu.stages = 2 : i32, kgpu.target = #kgpu.target<"sm_90a">, kgpu.threads = 256 : i32} {
   %low = arith.constant 0xFF80 : bf16
   %c0 = arith.constant 0 : index
   %first = tile.block_id x

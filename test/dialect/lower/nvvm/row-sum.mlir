@@ -12,6 +12,7 @@
 // CHECK-LABEL: llvm.func @row_sum
 // CHECK-SAME: nvvm.kernel, nvvm.reqntid = array<i32: 128, 1, 1>
 // The kernel in front of this one may still be writing %x, so that is waited for, and it is no constant memory.
+// CHECK: griddepcontrol.launch_dependents
 // CHECK: griddepcontrol.wait
 // CHECK-COUNT-1: ld.global.v4.b32 {$0, $1, $2, $3}, [$4];
 // CHECK-COUNT-5: llvm.nvvm.shfl.sync.bfly.i32

@@ -1,0 +1,47 @@
+// Loops over rows for which the author says how many CTAs an SM holds get rings, as deep as loads must be ahead, and the same without as what is tried next.
+// RUN: kpkg-opt --kgpu-configure="chip=sm_90a" %s | FileCheck %s
+// RUN: kpkg-opt --kgpu-configure="chip=sm_90a candidate=2" %s | FileCheck %s --check-prefix=WITHOUT
+
+!in = !tile.view<2xbf16, unit = 1, align = 16, divisible = 8, index = 32>
+!odd = !tile.view<2xbf16, unit = 1, index = 32>
+!out = !tile.view<2xbf16, mut, unit = 1, align = 16, divisible = 8, index = 32>
+
+// 16 KB a row.
+// CHECK-LABEL: tile.kernel @rows
+// CHECK-SAME: kgpu.stages = 3
+// CHECK-SAME: kgpu.threads = 512
+// WITHOUT-LABEL: tile.kernel @rows
+// WITHOUT-NOT: kgpu.stages
+tile.kernel @rows(%x: !in, %y: !out, %rows: index) attributes {schedule = {occupancy = 1 : i32, warps = 16 : i32}} {
+  %fill = arith.constant 0.0 : bf16
+  %c0 = arith.constant 0 : index
+  %b = tile.block_id x
+  %step = tile.grid_dim x
+  scf.for %i = %b to %rows step %step {
+    %v = tile.load %x[%i, %c0] fill %fill : !in -> tensor<1x8192xbf16>
+    %s = tile.reduce max %v axis 1 : tensor<1x8192xbf16> -> tensor<1x1xbf16>
+    %w = tile.broadcast %s : tensor<1x1xbf16> -> tensor<1x8192xbf16>
+    %d = arith.subf %v, %w : tensor<1x8192xbf16>
+    tile.store %d, %y[%i, %c0] : tensor<1x8192xbf16>, !out
+  }
+  tile.return
+}
+
+// What cannot be fetched in vectors travels in registers.
+// CHECK-LABEL: tile.kernel @odd
+// CHECK-NOT: kgpu.stages
+// CHECK: tile.return
+tile.kernel @odd(%x: !odd, %y: !out, %rows: index) attributes {schedule = {occupancy = 1 : i32, warps = 16 : i32}} {
+  %fill = arith.constant 0.0 : bf16
+  %c0 = arith.constant 0 : index
+  %b = tile.block_id x
+  %step = tile.grid_dim x
+  scf.for %i = %b to %rows step %step {
+    %v = tile.load %x[%i, %c0] fill %fill : !odd -> tensor<1x8192xbf16>
+    %s = tile.reduce max %v axis 1 : tensor<1x8192xbf16> -> tensor<1x1xbf16>
+    %w = tile.broadcast %s : tensor<1x1xbf16> -> tensor<1x8192xbf16>
+    %d = arith.subf %v, %w : tensor<1x8192xbf16>
+    tile.store %d, %y[%i, %c0] : tensor<1x8192xbf16>, !out
+  }
+  tile.return
+}

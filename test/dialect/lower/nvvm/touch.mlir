@@ -1,0 +1,14 @@
+// Each of the first threads brings the place of one element to the second-level cache.
+// RUN: kpkg-opt --lower-nvvm-emit --canonicalize --cse %s | FileCheck %s
+
+!in = !tile.view<1xf32, unit = 0, index = 32>
+
+// CHECK-LABEL: llvm.func @touch
+// CHECK: %[[AT:.*]] = arith.addi
+// CHECK-DAG: arith.cmpi slt, %{{.*}}, %c4
+// CHECK-DAG: arith.cmpi slt, %[[AT]], %
+// CHECK: llvm.inline_asm has_side_effects asm_dialect = att "@$1 prefetch.global.L2 [$0];", "l,b"
+tile.kernel @touch(%x: !in, %n: index, %more: i1) attributes {kgpu.target = #kgpu.target<"sm_90a">, kgpu.threads = 128 : i32} {
+  kgpu.touch %x[%n] of tensor<4xf32> if %more : !in
+  tile.return
+}
