@@ -242,8 +242,8 @@ private:
     return deepest;
   }
 
-  /// As many slots for each ring as shared memory holds. What is copied less often than others gets two where enough are left for those, so
-  /// that copies go on into the next tile while this one is computed; else one.
+  /// As many slots for each ring as shared memory holds. What is copied less often than others gets two where enough are left for those, or as
+  /// many as with one, so that copies go on into the next tile while this one is computed; else one.
   FailureOr<SmallVector<int64_t>> slotCounts() {
     int64_t taken = kReservedBytes;
     kernel.walk([&](AllocOp alloc) { taken += cast<SharedType>(alloc.getResult().getType()).getSizeBytes(); });
@@ -253,11 +253,14 @@ private:
     int64_t often = 0, seldom = 0;
     for (Ring &ring : rings)
       (depthOf(ring) == deepest ? often : seldom) += ring.bytes();
-    int64_t bytes = targetOf(kernel).sharedPerCta - taken, seldomSlots = (bytes - 2 * seldom) / often >= kManySlots ? 2 : 1;
-    int64_t room = (bytes - seldomSlots * seldom) / often, slots = std::min(kMostSlots, room);
+    int64_t bytes = targetOf(kernel).sharedPerCta - taken;
+    auto roomBeside = [&](int64_t slots) { return (bytes - slots * seldom) / often; };
+    int64_t most = kMostSlots, enough = kManySlots;
     if (DictionaryAttr hints = kernel.getScheduleAttr())
       if (auto stages = hints.getAs<IntegerAttr>("stages"))
-        slots = std::min<int64_t>(room, stages.getInt());
+        most = stages.getInt();
+    int64_t seldomSlots = roomBeside(2) >= std::min(enough, std::max<int64_t>(roomBeside(1), 2)) ? 2 : 1;
+    int64_t room = roomBeside(seldomSlots), slots = std::min(most, room);
     if (slots < 2)
       return kernel.emitError() << "needs " << taken + seldom + 2 * often << " bytes of shared memory for operands that are copied ahead";
     SmallVector<int64_t> counts;

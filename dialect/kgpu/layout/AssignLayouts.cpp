@@ -85,14 +85,16 @@ Coalescing measureAccesses(tile::KernelOp kernel) {
   return best;
 }
 
-/// Constants and the like are made where they are used: each use may want another layout.
+/// Constants, positions and the like are made where they are used: each use may want another layout.
 void cloneCheapProducers(tile::KernelOp kernel) {
-  SmallVector<Operation *> cheap;
+  SetVector<Operation *> cheap; // those that others are made of come first
   kernel.walk([&](Operation *op) {
-    if (isa<arith::ConstantOp, tile::SplatOp, tile::IotaOp>(op) && isTile(op->getResult(0)))
-      cheap.push_back(op);
+    bool isSource = isa<arith::ConstantOp, tile::SplatOp, tile::IotaOp>(op) && isTile(op->getResult(0));
+    bool isView = isa<arith::IndexCastOp, tile::ReshapeOp>(op) && cheap.contains(op->getOperand(0).getDefiningOp());
+    if (isSource || isView)
+      cheap.insert(op);
   });
-  for (Operation *op : cheap)
+  for (Operation *op : llvm::reverse(cheap))
     for (OpOperand &use : llvm::make_early_inc_range(op->getResult(0).getUses()))
       if (!op->hasOneUse()) {
         OpBuilder builder(op);

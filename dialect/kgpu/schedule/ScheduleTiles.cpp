@@ -6,9 +6,11 @@
 //
 // On entry: a configured kernel. On exit: no tile.for_tiles is left. The last coordinate runs fastest; in a kernel with a matrix product
 // tiles come in groups of some rows instead, down the columns of a group: what runs at the same time then shares rows of one operand and
-// columns of the other one in the L2 cache. Where loops within a tile run as often as its coordinates say, CTAs take tiles in turn from the
-// first to the last and back: when the longest ones come first, none has all the longer ones.
+// columns of the other one in the L2 cache. Where the row or column of a tile with products says how often one of its loops runs, tiles are
+// dealt so that all CTAs take equally long (UnevenTiles.h). Where other coordinates, or memory, say it, CTAs take tiles in turn from the first
+// to the last and back.
 #include "dialect/kgpu/Passes.h"
+#include "dialect/kgpu/schedule/UnevenTiles.h"
 
 using namespace mlir;
 
@@ -31,10 +33,18 @@ public:
       counts.push_back(arith::MaxSIOp::create(builder, loc, count, zero));
       total = arith::MulIOp::create(builder, loc, total, counts.back());
     }
+    bool isProduct = op->walk([](tile::DotOp) { return WalkResult::interrupt(); }).wasInterrupted();
+    if (std::optional<unsigned> uneven = isProduct ? unevenCoordinate(op) : std::nullopt; uneven && *uneven + 2 >= counts.size()) {
+      UnevenSchedule schedule = scheduleUneven(builder, op, *uneven, counts);
+      return moveInto(schedule.loop, schedule.coordinates);
+    }
     Value first = CtaIdOp::create(builder, loc), step = CtaCountOp::create(builder, loc);
     auto [loop, number] = isUneven() ? thereAndBack(first, step, total) : inTurn(first, step, total);
-    bool isProduct = op->walk([](tile::DotOp) { return WalkResult::interrupt(); }).wasInterrupted();
-    SmallVector<Value> coordinates = isProduct && counts.size() >= 2 ? grouped(number, counts) : rowMajor(number, counts);
+    moveInto(loop, isProduct && counts.size() >= 2 ? grouped(number, counts) : rowMajor(number, counts));
+  }
+
+private:
+  void moveInto(scf::ForOp loop, ArrayRef<Value> coordinates) {
     Block &body = op.getBody().front();
     body.getTerminator()->erase();
     loop.getBody()->getOperations().splice(std::prev(loop.getBody()->end()), body.getOperations());
@@ -43,7 +53,6 @@ public:
     op.erase();
   }
 
-private:
   /// Whether the coordinates of a tile decide how often one of its loops runs.
   bool isUneven() {
     DenseSet<Value> known(op.getCoordinates().begin(), op.getCoordinates().end());

@@ -78,3 +78,41 @@ tile.kernel @uneven(%x: !tile.view<2xf32>, %y: !tile.view<2xf32, mut>, %rows: in
   }
   tile.return
 }
+
+// The row says how often a loop with a product runs. CTAs take the rows of a line in pairs, the longest with the shortest; those of the last lines
+// come alone, longest first, of all these lines in turn. Which end is longer is asked of the loop's bounds.
+// CHECK-LABEL: tile.kernel @triangle
+// CHECK: %[[LAST:.*]] = arith.subi %{{.*}}, %c1{{.*}} : index
+// CHECK: %[[MOST:.*]] = arith.maxsi %[[LAST]], %c0
+// CHECK: %[[LONGER:.*]] = arith.cmpi sge, %[[MOST]], %{{.*}} : index
+// CHECK: %[[COUNT:.*]] = kgpu.cta_count
+// CHECK: %[[STEP:.*]] = arith.index_cast %[[COUNT]] : index to i32
+// CHECK: scf.for %[[TURN:.*]] = %{{.*}} to %{{.*}} step %{{.*}} : i32
+// CHECK: %[[HALF:.*]] = arith.shrui %[[TURN]], %{{.*}} : i32
+// CHECK: %[[ROUND:.*]] = arith.muli %[[HALF]], %[[STEP]] : i32
+// CHECK: %[[DEPTH:.*]] = arith.shrui %[[WITHIN:.*]], %{{.*}} : i32
+// CHECK: %[[FAR:.*]] = arith.subi %{{.*}}, %[[DEPTH]] : i32
+// CHECK: %[[PAIR:.*]] = arith.select %{{.*}}, %[[DEPTH]], %[[FAR]] : i32
+// CHECK: %[[RANK:.*]] = arith.divui %[[NUMBER:.*]], %[[LINES:.*]] : i32
+// CHECK: arith.remui %[[NUMBER]], %[[LINES]] : i32
+// CHECK: %[[SINGLE:.*]] = arith.select %[[LONGER]], %{{.*}}, %[[RANK]] : i32
+// CHECK: %[[TILE:.*]] = arith.select %{{.*}}, %[[PAIR]], %[[SINGLE]] : i32
+// CHECK: %[[ROW:.*]] = arith.index_cast %[[TILE]] : i32 to index
+// CHECK: scf.for %{{.*}} = %{{.*}} to %[[ROW]] step
+tile.kernel @triangle(%x: !tile.view<2xf32>, %y: !tile.view<3xf32, mut>, %heads: index, %rows: index)
+    attributes {kgpu.target = #kgpu.target<"sm_90a">, kgpu.threads = 32 : i32} {
+  tile.for_tiles (%h, %m) to (%heads, %rows) {
+    %zero = arith.constant 0.0 : f32
+    %c0 = arith.constant 0 : index
+    %c1 = arith.constant 1 : index
+    %none = arith.constant dense<0.0> : tensor<4x4xf32>
+    %sum = scf.for %i = %c0 to %m step %c1 iter_args(%s = %none) -> tensor<4x4xf32> {
+      %u = tile.load %x[%m, %i] fill %zero : !tile.view<2xf32> -> tensor<4x4xf32>
+      %t = tile.dot %u, %u, %s : tensor<4x4xf32>, tensor<4x4xf32>, tensor<4x4xf32>
+      scf.yield %t : tensor<4x4xf32>
+    }
+    %line = tile.drop %y [0] at(%h) : !tile.view<3xf32, mut> -> !tile.view<2xf32, mut>
+    tile.store %sum, %line[%m, %c0] : tensor<4x4xf32>, !tile.view<2xf32, mut>
+  }
+  tile.return
+}
