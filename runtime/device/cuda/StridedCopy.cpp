@@ -1,6 +1,7 @@
-// Copies between memory of different strides: dense runs, then rows at a constant distance, then one by one.
+// Copies between memory of different strides: commands of the driver for dense runs and rows at a constant distance, else a kernel.
 // SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
 #include "runtime/device/cuda/StridedCopy.h"
+#include "runtime/device/cuda/CopyElements.h"
 
 #include <vector>
 
@@ -44,16 +45,21 @@ Pieces cut(std::span<const int64_t> fromStrides, std::span<const int64_t> toStri
 }
 } // namespace
 
-int64_t countPieces(std::span<const int64_t> fromStrides, std::span<const int64_t> toStrides, std::span<const int64_t> shape) {
-  return cut(fromStrides, toStrides, shape).count;
-}
-
 Status stridedCopy(uint64_t from, std::span<const int64_t> fromStrides, uint64_t to, std::span<const int64_t> toStrides,
                    std::span<const int64_t> shape, int64_t elementBytes, Stream stream) {
   for (int64_t extent : shape)
     if (extent == 0)
       return {};
   Pieces pieces = cut(fromStrides, toStrides, shape);
+  constexpr int64_t asFastAsKernel = 2;
+  if (pieces.count > asFastAsKernel) {
+    StridedElements elements = describeCopy(from, fromStrides, to, toStrides, shape, elementBytes);
+    auto copied = copyElements(elements, elementBytes, stream);
+    if (!copied)
+      return copied.error();
+    if (*copied)
+      return {};
+  }
   if (pieces.count > maxPieces)
     return Error{KPKG_ERROR_UNSUPPORTED, "a copy on the device would take " + std::to_string(pieces.count) + " commands, more than " + std::to_string(maxPieces), {}, {}, {}};
   std::vector<int64_t> at(pieces.loops.size(), 0);

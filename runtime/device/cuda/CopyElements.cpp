@@ -1,0 +1,92 @@
+// Describes strided copies for the kernels of CopyElements.device.cpp, loads those on first use and launches them.
+// SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
+#include "runtime/device/cuda/CopyElements.h"
+
+#include <algorithm>
+#include <mutex>
+#include <string>
+
+namespace kpkg::cuda {
+
+namespace {
+constexpr char kernels[] =
+#include "CopyElements.ptx.inc"
+    ;
+constexpr uint32_t threads = 256;
+
+/// Null while a graph is recorded and nothing was loaded before.
+Result<void *> loadedKernels(Stream stream) {
+  static std::mutex mutex;
+  static void *loaded = nullptr;
+  std::scoped_lock lock(mutex);
+  if (loaded)
+    return loaded;
+  auto capturing = isCapturing(stream);
+  if (!capturing)
+    return capturing.error();
+  if (*capturing)
+    return nullptr;
+  auto image = loadImage(kernels, "the runtime's copies");
+  if (!image)
+    return image.error();
+  return loaded = *image;
+}
+
+bool areMultiples(const StridedElements &copy, uint64_t n) {
+  for (uint32_t dim = 1; dim < copy.rank; ++dim)
+    if (copy.fromStrides[dim] % int64_t(n) || copy.toStrides[dim] % int64_t(n))
+      return false;
+  return true;
+}
+} // namespace
+
+StridedElements describeCopy(uint64_t from, std::span<const int64_t> fromStrides, uint64_t to, std::span<const int64_t> toStrides,
+                             std::span<const int64_t> shape, int64_t &elementBytes) {
+  StridedElements copy = {from, to, 1, 0, 0, {}, {}, {}};
+  for (size_t dim = shape.size(); dim-- > 0;) {
+    uint64_t extent = uint64_t(shape[dim]);
+    copy.count *= extent;
+    if (extent == 1)
+      continue;
+    if (copy.rank) {
+      uint32_t inner = copy.rank - 1;
+      int64_t span = int64_t(copy.shape[inner]);
+      if (fromStrides[dim] == copy.fromStrides[inner] * span && toStrides[dim] == copy.toStrides[inner] * span) {
+        copy.shape[inner] *= extent;
+        continue;
+      }
+    }
+    copy.shape[copy.rank] = extent;
+    copy.fromStrides[copy.rank] = fromStrides[dim];
+    copy.toStrides[copy.rank++] = toStrides[dim];
+  }
+  while (copy.rank && copy.fromStrides[0] == 1 && copy.toStrides[0] == 1 && elementBytes < 16 && copy.shape[0] % 2 == 0 && areMultiples(copy, 2) &&
+         (from | to) % uint64_t(2 * elementBytes) == 0) {
+    copy.shape[0] /= 2, copy.count /= 2, elementBytes *= 2;
+    for (uint32_t dim = 1; dim < copy.rank; ++dim)
+      copy.fromStrides[dim] /= 2, copy.toStrides[dim] /= 2;
+  }
+  return copy;
+}
+
+Result<bool> copyElements(const StridedElements &copy, int64_t elementBytes, Stream stream) {
+  auto image = loadedKernels(stream);
+  if (!image)
+    return image.error();
+  if (!*image)
+    return false;
+  auto function = findFunction(*image, "kpkg_copy_" + std::to_string(elementBytes));
+  if (!function)
+    return function.error();
+  Launch launch;
+  launch.function = *function;
+  launch.threads = threads;
+  constexpr uint64_t mostBlocks = 1 << 16; // beyond, threads copy several elements
+  launch.grid[0] = uint32_t(std::clamp<uint64_t>((copy.count + threads - 1) / threads, 1, mostBlocks));
+  void *parameters[] = {const_cast<StridedElements *>(&copy)};
+  if (Status status = cuda::launch(launch, stream, parameters); !status)
+    return status.error();
+  return true;
+}
+
+} // namespace kpkg::cuda

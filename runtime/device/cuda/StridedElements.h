@@ -1,0 +1,23 @@
+// What the kernel that copies elements is given; read by the host's and by the device's compiler.
+// SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
+#ifndef KPKG_CUDA_STRIDEDELEMENTS_H
+#define KPKG_CUDA_STRIDEDELEMENTS_H
+
+#include <stdint.h>
+
+namespace kpkg::cuda {
+
+/// The same elements in two memories. Dimensions come with the innermost first; strides are in elements.
+struct StridedElements {
+  static constexpr uint32_t maxRank = 16;
+  uint64_t from, to; ///< addresses
+  uint64_t count;
+  uint32_t rank;
+  uint32_t reserved;
+  uint64_t shape[maxRank];
+  int64_t fromStrides[maxRank], toStrides[maxRank];
+};
+static_assert(sizeof(StridedElements) == 416);
+
+} // namespace kpkg::cuda
+#endif

@@ -1,0 +1,82 @@
+// Strided copies on a GPU, through a stand-in for the driver: the kernel's description of a copy, what is copied, and graphs.
+// SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
+#include "runtime/device/cuda/CopyElements.h"
+#include "runtime/device/cuda/StridedCopy.h"
+#include "test/runtime/device/cuda/CudaCall.h"
+
+#include <numeric>
+#include <vector>
+
+using namespace kpkg;
+using namespace kpkg::cuda;
+using kpkg::test::CudaCall;
+
+namespace {
+
+TEST(DescribeCopy, JoinsDimensionsAndWidensElements) {
+  // [8, 197, 768] of 2 bytes, the first two exchanged in memory: rows of 96 pieces of 16 bytes.
+  std::vector<int64_t> shape = {8, 197, 768}, from = {768, 8 * 768, 1}, to = {197 * 768, 768, 1};
+  int64_t bytes = 2;
+  StridedElements copy = describeCopy(0x1000, from, 0x2000, to, shape, bytes);
+  EXPECT_EQ(bytes, 16);
+  EXPECT_EQ(copy.count, 8u * 197 * 96);
+  ASSERT_EQ(copy.rank, 3u);
+  EXPECT_EQ(std::vector<uint64_t>(copy.shape, copy.shape + 3), (std::vector<uint64_t>{96, 197, 8}));
+  EXPECT_EQ(std::vector<int64_t>(copy.fromStrides, copy.fromStrides + 3), (std::vector<int64_t>{1, 768, 96}));
+  EXPECT_EQ(std::vector<int64_t>(copy.toStrides, copy.toStrides + 3), (std::vector<int64_t>{1, 96, 197 * 96}));
+}
+
+TEST(DescribeCopy, KeepsElementsThatDoNotStayTogether) {
+  std::vector<int64_t> shape = {3, 4}, to = {4, 1};
+  int64_t bytes = 4;
+  EXPECT_EQ(describeCopy(0x1000, std::vector<int64_t>{1, 3}, 0x2000, to, shape, bytes).rank, 2u); // transposed
+  EXPECT_EQ(bytes, 4);
+  EXPECT_EQ(describeCopy(0x1000, std::vector<int64_t>{5, 1}, 0x2000, to, shape, bytes).rank, 2u); // rows at an odd distance
+  EXPECT_EQ(bytes, 4);
+  StridedElements aligned = describeCopy(0x1004, std::vector<int64_t>{8, 1}, 0x2000, to, shape, bytes); // an address of 4 bytes
+  EXPECT_EQ(bytes, 4);
+  EXPECT_EQ(aligned.count, 12u);
+  EXPECT_EQ(describeCopy(0x1000, std::vector<int64_t>{0, 0}, 0x2000, to, shape, bytes).rank, 1u); // one element, repeated
+  EXPECT_EQ(bytes, 4);
+}
+
+class CopyElements : public CudaCall {
+protected:
+  /// x[i, j] of stride (1, 10) to y[i, j] dense: 10 x 6.
+  Status copyTransposed() {
+    std::iota(x, x + 60, 0.0f);
+    std::vector<int64_t> shape = {10, 6}, from = {1, 10}, to = {6, 1};
+    return stridedCopy(reinterpret_cast<uint64_t>(x), from, reinterpret_cast<uint64_t>(y), to, shape, sizeof(float), stream);
+  }
+  void expectTransposed() {
+    for (int i = 0; i < 10; ++i)
+      for (int j = 0; j < 6; ++j)
+        ASSERT_EQ(y[i * 6 + j], float(j * 10 + i));
+  }
+};
+
+TEST_F(CopyElements, OneKernelInsteadOfManyCommands) {
+  ASSERT_TRUE(copyTransposed());
+  expectTransposed();
+  EXPECT_EQ(fake->elementCopies, 1);
+  EXPECT_EQ(fake->copies, 0);
+}
+
+TEST_F(CopyElements, DenseMemoryIsOneCommand) {
+  std::vector<int64_t> shape = {10, 6}, dense = {6, 1};
+  ASSERT_TRUE(stridedCopy(reinterpret_cast<uint64_t>(x), dense, reinterpret_cast<uint64_t>(y), dense, shape, sizeof(float), stream));
+  EXPECT_EQ(fake->elementCopies, 0);
+  EXPECT_EQ(fake->copies, 1);
+}
+
+TEST_F(CopyElements, LoadedKernelsAreRecordedIntoGraphs) {
+  ASSERT_TRUE(copyTransposed()); // loads them, if no test before did
+  int loads = fake->loads;
+  fake->capturing = 1;
+  ASSERT_TRUE(copyTransposed());
+  expectTransposed();
+  EXPECT_EQ(fake->elementCopies, 2);
+  EXPECT_EQ(fake->loads, loads);
+}
+
+} // namespace
