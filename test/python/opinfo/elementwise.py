@@ -1,6 +1,6 @@
 """Elementwise ops, reductions and scans with PyTorch's signatures, computed by kpkg.
 
-The functions refuse what PyTorch refuses; NotImplementedError is for what kpkg leaves to PyTorch.
+The functions refuse what PyTorch refuses; LeftToPyTorch is for what kpkg is not made for.
 
 SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
 """
@@ -12,7 +12,7 @@ from typing import Any
 import torch
 from torch import Tensor
 
-from opinfo.libraries import library
+from opinfo.libraries import LeftToPyTorch, library
 
 
 ACTIVATIONS = ("relu", "leaky_relu", "gelu", "silu", "elu", "selu", "softplus", "hardtanh", "hardsigmoid", "hardswish", "mish")
@@ -31,7 +31,7 @@ def _both(a: Any, b: Any) -> tuple[Tensor, Tensor]:
     if not isinstance(b, Tensor):
         b = torch.tensor(b, dtype=torch.result_type(a, b), device=a.device)
     if not (a.is_floating_point() and b.is_floating_point()):
-        raise NotImplementedError("integers are PyTorch's")
+        raise LeftToPyTorch("integers are PyTorch's")
     dtype = torch.result_type(a, b)
     return a.to(dtype), b.to(dtype)
 
@@ -53,7 +53,7 @@ def mul(input: Tensor, other: Any) -> Tensor:
 
 def div(input: Tensor, other: Any, *, rounding_mode: str | None = None) -> Tensor:
     if rounding_mode is not None:
-        raise NotImplementedError("quotients are not rounded")
+        raise LeftToPyTorch("quotients are not rounded")
     result: Tensor = library("elementwise").div(*_both(input, other))
     return result
 
@@ -72,7 +72,7 @@ def reduction(op: str) -> Any:
 
 def vector_norm(input: Tensor, ord: float = 2, dim: Any = None, keepdim: bool = False, *, dtype: torch.dtype | None = None) -> Tensor:
     if ord not in (1, 2):
-        raise NotImplementedError("norms are of order 1 and 2")
+        raise LeftToPyTorch("norms are of order 1 and 2")
     result: Tensor = library("reduction").vector_norm(input if dtype is None else input.to(dtype), float(ord), _dimensions(dim), keepdim)
     return result
 

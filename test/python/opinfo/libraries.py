@@ -20,6 +20,10 @@ if (_BUILD / "python").is_dir() and str(_BUILD / "python") not in sys.path:
 import kpkg  # noqa: E402
 
 
+class LeftToPyTorch(NotImplementedError):
+    """A call that kpkg's op is not made for. Nothing else that an op raises counts as that."""
+
+
 @functools.cache
 def library(family: str) -> kpkg.CustomOpLibrary:
     folder = Path(os.environ.get("KPKG_ADAPTER_PACKAGES", _BUILD / "test-packages"))

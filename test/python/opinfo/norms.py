@@ -1,6 +1,6 @@
 """Softmax, norms and losses with PyTorch's signatures, computed by kpkg.
 
-The functions refuse what PyTorch refuses; NotImplementedError is for what kpkg leaves to PyTorch.
+The functions refuse what PyTorch refuses; LeftToPyTorch is for what kpkg is not made for.
 
 SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
 """
@@ -12,7 +12,7 @@ from typing import Any
 import torch
 from torch import Tensor
 
-from opinfo.libraries import library
+from opinfo.libraries import LeftToPyTorch, library
 
 
 def _along(op: str, input: Tensor, dim: int, dtype: torch.dtype | None) -> Tensor:
@@ -59,7 +59,7 @@ def instance_norm(
     use_input_stats: bool = True, momentum: float = 0.1, eps: float = 1e-5
 ) -> Tensor:  # fmt: skip
     if running_mean is not None or not use_input_stats:
-        raise NotImplementedError("running statistics are PyTorch's")
+        raise LeftToPyTorch("running statistics are PyTorch's")
     result: Tensor = library("channel_norm").instance_norm(input, weight, bias, eps)
     return result
 
@@ -69,9 +69,9 @@ def batch_norm(
     training: bool = False, momentum: float = 0.1, eps: float = 1e-5
 ) -> Tensor:  # fmt: skip
     if training or running_mean is None or running_var is None:
-        raise NotImplementedError("batch_norm is for inference")
+        raise LeftToPyTorch("batch_norm is for inference")
     if input.dim() < 2:
-        raise NotImplementedError("a vector has no channels")
+        raise LeftToPyTorch("a vector has no channels")
     result: Tensor = library("channel_norm").batch_norm(input, running_mean, running_var, weight, bias, eps)
     return result
 
@@ -80,6 +80,6 @@ def cross_entropy(
     input: Tensor, target: Tensor, weight: Tensor | None = None, ignore_index: int = -100, reduction: str = "mean", label_smoothing: float = 0.0
 ) -> Tensor:
     if target.is_floating_point():
-        raise NotImplementedError("targets are class numbers")
+        raise LeftToPyTorch("targets are class numbers")
     result: Tensor = library("cross_entropy").cross_entropy(input, target, weight, ignore_index, reduction, label_smoothing)
     return result

@@ -1,6 +1,6 @@
 """Matrix products and attention with PyTorch's signatures, computed by kpkg.
 
-The functions refuse what PyTorch refuses; NotImplementedError is for what kpkg leaves to PyTorch.
+The functions refuse what PyTorch refuses; LeftToPyTorch is for what kpkg is not made for.
 
 SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
 """
@@ -10,7 +10,7 @@ from __future__ import annotations
 import torch
 from torch import Tensor
 
-from opinfo.libraries import library
+from opinfo.libraries import LeftToPyTorch, library
 
 
 def _need(condition: bool, message: str) -> None:
@@ -49,7 +49,7 @@ def scaled_dot_product_attention(
     scale: float | None = None, enable_gqa: bool = False
 ) -> Tensor:  # fmt: skip
     if dropout_p:
-        raise NotImplementedError("dropout runs in PyTorch")
+        raise LeftToPyTorch("dropout runs in PyTorch")
     op = library("attention").scaled_dot_product_attention
     result: Tensor = op(query, key, value, attn_mask, dropout_p, is_causal, scale or 0.0, enable_gqa)
     return result

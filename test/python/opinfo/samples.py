@@ -16,6 +16,7 @@ from opspec import as_tuple
 from torch import Tensor
 
 from opinfo.cases import CASES, Case
+from opinfo.libraries import LeftToPyTorch
 
 if "expecttest" not in sys.modules:  # imported, but not used, by the samples' module
     stand_in: Any = types.ModuleType("expecttest")
@@ -124,7 +125,7 @@ def run(name: str, dtype: torch.dtype, device: str) -> Counts:
                     continue  # random
                 try:
                     error = _check(case, info, call)
-                except NotImplementedError as reason:
+                except LeftToPyTorch as reason:
                     counts.unsupported[str(reason)] = counts.unsupported.get(str(reason), 0) + 1
                     continue
                 except Exception as trouble:  # any way to fail is a line of the report

@@ -1,6 +1,6 @@
 """Convolutions and pools with PyTorch's signatures, computed by kpkg.
 
-The functions refuse what PyTorch refuses; NotImplementedError is for what kpkg leaves to PyTorch.
+The functions refuse what PyTorch refuses; LeftToPyTorch is for what kpkg is not made for.
 
 SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
 """
