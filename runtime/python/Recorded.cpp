@@ -19,7 +19,7 @@ namespace {
 /// Interned names of attributes of a node, and of kpkg's `Op`.
 struct Names {
   PyObject *plan, *values, *toSave, *savedTensors, *needs, *nonDifferentiable, *materialize, *default_, *op, *torchForm,
-      *save, *backward;
+      *save, *backward, *nextFunctions, *willExecute;
 };
 Names names;
 
@@ -53,6 +53,46 @@ nb::object nones(size_t size) {
   for (size_t i = 0; i < size; ++i)
     tuple.add(nb::none());
   return tuple.take();
+}
+
+/// Whether autograd's engine, which runs now, goes on to `next`.
+bool isExecuted(nb::handle next) {
+  static const nb::handle willExecute =
+      own(PyObject_GetAttr(nb::module_::import_("torch._C").ptr(), names.willExecute)).release();
+  PyObject *answer = PyObject_CallOneArg(willExecute.ptr(), next.ptr());
+  if (!answer) { // it refuses leaves whose gradient torch.autograd.grad is asked for
+    if (!PyErr_ExceptionMatches(PyExc_RuntimeError))
+      throw nb::python_error();
+    PyErr_Clear();
+    return true;
+  }
+  return own(answer).is(Py_True);
+}
+
+/// Which inputs of `node` a gradient is asked for, by this run of its backward: a tuple of bools. PyTorch's
+/// `needs_input_grad` says which inputs require one, also where the call of torch.autograd.grad is about others only.
+nb::object needed(nb::handle node) {
+  nb::object needs = get(node, names.needs);
+  Py_ssize_t count = PyTuple_GET_SIZE(needs.ptr()), required = 0;
+  for (Py_ssize_t i = 0; i < count; ++i)
+    required += PyTuple_GET_ITEM(needs.ptr(), i) == Py_True;
+  if (required < 2) // the node runs for something
+    return needs;
+  // Edges of tensors that require no gradient lead nowhere; the others are in the order of the inputs.
+  nb::object edges = get(node, names.nextFunctions);
+  TupleBuilder found{size_t(count)};
+  Py_ssize_t edge = 0;
+  for (Py_ssize_t i = 0; i < count; ++i) {
+    bool isNeeded = PyTuple_GET_ITEM(needs.ptr(), i) == Py_True;
+    if (isNeeded) {
+      PyObject *next = Py_None;
+      for (; next == Py_None && edge < PyTuple_GET_SIZE(edges.ptr()); ++edge)
+        next = PyTuple_GET_ITEM(PyTuple_GET_ITEM(edges.ptr(), edge), 0);
+      isNeeded = next == Py_None || isExecuted(next);
+    }
+    found.add(isNeeded ? Py_True : Py_False);
+  }
+  return found.take();
 }
 
 /// The gradient that a package has for an op. Never changed: nodes keep the one that they were made with.
@@ -104,7 +144,7 @@ public:
 
   /// The gradients for the node's inputs, of which the first is no argument of the op.
   nb::object backward(nb::handle node, nb::handle gradients) const {
-    nb::object needs = get(node, names.needs);
+    nb::object needs = needed(node);
     auto inputCount = size_t(PyTuple_GET_SIZE(needs.ptr()));
     bool isNeeded = false;
     for (Py_ssize_t i = 0; i < PyTuple_GET_SIZE(gradients.ptr()); ++i)
@@ -260,7 +300,10 @@ void defineRecorded(nb::module_ &module) {
            intern("_op"),
            intern("_torch_form"),
            intern("save"),
-           intern("backward")};
+           intern("backward"),
+           intern("next_functions"),
+           intern("_will_engine_execute_node")};
+  module.def("needed", needed, nb::arg("node"));
   nb::class_<GradientPlan>(module, "GradientPlan")
       .def(nb::init<nb::object, const std::vector<std::pair<std::string, int>> &, std::vector<bool>, nb::tuple>(),
            nb::arg("backward"), nb::arg("sources"), nb::arg("is_tensor"), nb::arg("defaults"));

@@ -72,6 +72,26 @@ def test_needs_reach_the_backward(gradients, monkeypatch):
     assert calls == [(None, 2.0, False, False, True), (None, 1.0, False, False, False)]
 
 
+def test_needs_are_what_is_asked_for(gradients, monkeypatch):
+    """Inputs that require gradients are left out where the call is about others: they may cost as much as those that are wanted."""
+    calls = []
+    overload = torch.ops.gradients.affine_autograd.default
+    run = overload._op
+    monkeypatch.setattr(overload, "_op", lambda *args: calls.append(args[4:]) or run(*args))
+    x, weight, bias = rows(3, 7), rows(7), rows(7)
+    inner = x * 2
+    for source, wanted in ((x, [x]), (x, [weight]), (x, [bias, weight]), (inner, [x]), (inner, [inner]), (inner, [weight])):
+        found = torch.autograd.grad(gradients.affine(source, weight, bias, 2.0).sum(), wanted, retain_graph=True)
+        expected = torch.autograd.grad(affine(inner if source is inner else x, weight, bias, 2.0).sum(), wanted, retain_graph=True)
+        assert_close(found, expected)
+    gradients.affine(x, weight, bias, 2.0).sum().backward(inputs=[bias])
+    gradients.affine(x, weight, bias, 2.0).sum().backward()
+    asked = [(), ("weight",), ("weight", "bias"), (), (), ("weight",), ("bias",), ("weight", "bias")]
+    assert calls == [(False, "weight" in names, "bias" in names) for names in asked]
+    assert x.grad is not None and weight.grad is not None
+    assert_close(bias.grad, torch.full((7,), 6.0, dtype=torch.float64))
+
+
 def test_gradients_with_strides(gradients):
     x, weight = rows(5, 7), rows(7)
     strided = rows(7, 5, grad=False).t()

@@ -17,7 +17,7 @@ from torch.autograd.function import _SingleLevelFunction
 from kpkg import _vjp
 from kpkg._errors import KernelError
 from kpkg._library import Op
-from kpkg._native import GradientPlan, Recorder
+from kpkg._native import GradientPlan, Recorder, needed
 
 _after_autograd = torch._C._after_autograd_keyset
 _below_autograd = torch._C._AutoDispatchBelowAutograd
@@ -129,7 +129,7 @@ class _ByPyTorch:
         return run
 
     def backward(self, node: Any, gradients: tuple[Any, ...]) -> tuple[Any, ...]:
-        needs = node.needs_input_grad
+        needs = needed(node)
         arguments = list(node.values)
         for i, tensor in zip(node.tensors, node.saved_tensors):
             arguments[i] = tensor

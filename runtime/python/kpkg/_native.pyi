@@ -74,6 +74,8 @@ class Unrecorded:
 class GradientPlan:
     def __init__(self, backward: Any, sources: Sequence[tuple[str, int]], is_tensor: Sequence[bool], defaults: tuple[Any, ...]) -> None: ...
 
+def needed(node: Any) -> tuple[bool, ...]: ...
+
 class Recorder:
     plan: Any
     backward: ClassVar[Callable[..., Any]]
