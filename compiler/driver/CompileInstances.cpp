@@ -41,7 +41,7 @@ std::vector<PackedFact> factsOf(tile::KernelOp kernel) {
   for (auto [i, type] : enumerate(kernel.getArgumentTypes()))
     if (auto view = mlir::dyn_cast<tile::ViewType>(type); view && view.getFacts() != tile::ViewFacts()) {
       tile::ViewFacts known = view.getFacts();
-      facts.push_back({unsigned(i), known.unit, known.align, known.divisible, known.index});
+      facts.push_back({unsigned(i), known.unit, known.align, known.divisible, known.index, known.outer});
     }
   return facts;
 }

@@ -89,6 +89,8 @@ json factRecord(const PackedFact &fact) {
     record["divisible"] = fact.divisible;
   if (fact.index != none.index)
     record["index"] = fact.index;
+  if (fact.outer != none.outer)
+    record["outer"] = fact.outer;
   return record;
 }
 

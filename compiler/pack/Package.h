@@ -17,6 +17,7 @@ struct PackedFact {
   int64_t align = 1;
   int64_t divisible = 1;
   int64_t index = 64;
+  int64_t outer = 0;
 };
 
 /// How windows walk over a view, by numbers of arguments; see kgpu.window.

@@ -110,7 +110,8 @@ static std::string lacking(const Fact &fact, const plan::View &view, std::span<c
       return "an extent of dimension " + std::to_string(d) + " that is a multiple of " + std::to_string(fact.divisible) + ", found " + std::to_string(extent);
     if (fact.divisible > 1 && d != fact.unit && extent > 1 && stride % fact.divisible != 0)
       return "a stride of dimension " + std::to_string(d) + " that is a multiple of " + std::to_string(fact.divisible) + ", found " + std::to_string(stride);
-    (stride < 0 ? lowest : highest) += (extent - 1) * stride;
+    if (d >= fact.outer)
+      (stride < 0 ? lowest : highest) += (extent - 1) * stride;
     highest = std::max(highest, extent);
   }
   if (fact.index == 32 && (highest > INT32_MAX || lowest < INT32_MIN))

@@ -252,6 +252,8 @@ Fact readFact(const Entry &entry, int32_t arg, int32_t rank) {
     entry.refuse("states a divisor without a unit dimension");
   if (entry.find("index") && entry.integer("index", 32, 64) == 32)
     fact.index = 32;
+  if (entry.find("outer"))
+    fact.outer = int32_t(entry.integer("outer", 0, int64_t(rank)));
   return fact;
 }
 

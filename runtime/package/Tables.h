@@ -81,6 +81,8 @@ struct Fact {
   int64_t divisible = 1;
   /// Extents and offsets of elements fit signed integers of so many bits.
   int32_t index = 64;
+  /// Offsets along so many of the first dimensions do not count for `index`.
+  int32_t outer = 0;
 };
 
 /// Of one kernel: all parameters together have a limit of their own.

@@ -95,7 +95,7 @@ LogicalResult Emitter::makeFunction() {
     for (int64_t dim = 0; dim < viewType.getRank(); ++dim)
       part.shape.push_back(nextIndex(isSmall, /*isNegative=*/false));
     for (int64_t dim = 0; dim < viewType.getRank(); ++dim) {
-      Value stride = nextIndex(isSmall, /*isNegative=*/true);
+      Value stride = nextIndex(isSmall && dim >= viewType.getFacts().outer, /*isNegative=*/true);
       part.stride.push_back(dim == viewType.getUnit() ? arith::ConstantIndexOp::create(builder, 1).getResult() : stride);
     }
     views[argument] = part;

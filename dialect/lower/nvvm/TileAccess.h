@@ -134,7 +134,7 @@ private:
   }
 
   /// What is inside of the view then fits 32 bits; what is not, is not accessed.
-  bool hasSmallOffsets() const { return view.type.getFacts().index == 32; }
+  bool hasSmallOffsets() const { return view.type.getFacts().hasSmallOffsets(); }
   /// The type in which offsets are computed, in elements.
   Type distanceType() { return builder.getIntegerType(hasSmallOffsets() ? 32 : 64); }
   Value widened(Value coordinate) {

@@ -33,10 +33,13 @@ struct ViewFacts {
   int64_t align = 1;     ///< bytes
   int64_t divisible = 1; ///< elements
   int64_t index = 64;    ///< bits
+  int64_t outer = 0;     ///< dimensions whose strides `index` leaves out
+  /// Offsets of all elements fit 32 bits.
+  bool hasSmallOffsets() const { return index == 32 && outer == 0; }
   bool operator==(const ViewFacts &other) const = default;
 };
 inline llvm::hash_code hash_value(const ViewFacts &facts) {
-  return llvm::hash_combine(facts.unit, facts.align, facts.divisible, facts.index);
+  return llvm::hash_combine(facts.unit, facts.align, facts.divisible, facts.index, facts.outer);
 }
 } // namespace kpkg::tile
 

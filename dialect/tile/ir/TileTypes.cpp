@@ -66,6 +66,7 @@ Type ViewType::parse(AsmParser &parser) {
                     : word == "align"     ? &facts.align
                     : word == "divisible" ? &facts.divisible
                     : word == "index"     ? &facts.index
+                    : word == "outer"     ? &facts.outer
                                           : nullptr;
     if (!fact) {
       parser.emitError(parser.getCurrentLocation(), "a view has no fact '") << word << "'";
@@ -92,6 +93,8 @@ void ViewType::print(AsmPrinter &printer) const {
     printer << ", divisible = " << facts.divisible;
   if (facts.index != none.index)
     printer << ", index = " << facts.index;
+  if (facts.outer != none.outer)
+    printer << ", outer = " << facts.outer;
   printer << ">";
 }
 
@@ -109,6 +112,8 @@ LogicalResult ViewType::verify(function_ref<InFlightDiagnostic()> emitError, int
     return emitError() << "divisor " << facts.divisible << " is not a power of two";
   if (facts.index != 32 && facts.index != 64)
     return emitError() << "indices have 32 or 64 bits, not " << facts.index;
+  if (facts.outer < 0 || facts.outer > rank || (facts.outer > 0 && facts.index != 32))
+    return emitError() << facts.outer << " outer dimensions are not left out of the offsets of a view of rank " << rank << " with indices of " << facts.index << " bits";
   return success();
 }
 
@@ -117,7 +122,8 @@ bool ViewType::implies(ViewType weaker) const {
     return false;
   const ViewFacts facts = getFacts(), asked = weaker.getFacts();
   return (asked.unit == -1 || asked.unit == facts.unit) && asked.align <= facts.align && asked.divisible <= facts.divisible &&
-         asked.index >= facts.index;
+         asked.index >= facts.index &&
+         (asked.index != 32 || asked.outer >= facts.outer);
 }
 
 int64_t ViewType::getElementBytes() const {
@@ -128,6 +134,7 @@ ViewType ViewType::drop(ArrayRef<int64_t> dims) const {
   ViewFacts facts = getFacts();
   // The part begins a multiple of the dropped strides further on; the unit dimension's may be any number of elements.
   int64_t step = facts.divisible * getElementBytes();
+  facts.outer -= llvm::count_if(dims, [&](int64_t dim) { return dim < getFacts().outer; });
   for (int64_t dim : dims) {
     if (dim == getUnit()) {
       facts.unit = -1;

@@ -18,6 +18,7 @@ def Tile_ViewType : TypeDef<Tile_Dialect, "View"> {
     * `align = n`: the address of the first element is a multiple of `n` bytes.
     * `divisible = n`: the extent of the unit dimension and the strides of all others are multiples of `n` elements.
     * `index = 32`: extents and all element offsets (sums of coordinate times stride) fit a signed 32-bit integer.
+    * `outer = n`: `index` says nothing of the offsets along the first `n` dimensions, which may be far apart: those within the rest fit.
 
     Examples: `!tile.view<2xbf16>`, `!tile.view<3xf32, mut>`, `!tile.view<2xbf16, mut, unit = 1, align = 16, divisible = 8, index = 32>`.
   }];

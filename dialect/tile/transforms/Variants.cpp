@@ -54,6 +54,21 @@ bool onlyReadAsScalars(Value view) {
   });
 }
 
+/// How many of the first dimensions are indexed away wherever `view` is used.
+int64_t outerDimensions(Value view) {
+  int64_t outer = cast<ViewType>(view.getType()).getRank() - 1;
+  for (Operation *user : view.getUsers()) {
+    if (isa<DimOp, StrideOp>(user))
+      continue;
+    auto drop = dyn_cast<DropOp>(user);
+    int64_t here = 0;
+    while (drop && here < int64_t(drop.getDims().size()) && drop.getDims()[here] == here)
+      ++here;
+    outer = std::min(outer, here);
+  }
+  return outer;
+}
+
 enum class Accesses { None, Vectors, Others };
 
 /// How tiles of `view` are accessed: `Vectors` when all cover whole vectors of `length` elements along its dimension `fromEnd` (1 = the last
@@ -122,6 +137,9 @@ ViewFacts factsFor(Value view, Strides strides, VariantKind kind, int64_t indexB
   auto type = cast<ViewType>(view.getType());
   ViewFacts facts;
   facts.index = indexBits;
+  // A batch of factors may be huge while each is not: weights of many experts.
+  if (indexBits == 32 && type.getRank() > 2 && onlyFeedsDots(view))
+    facts.outer = outerDimensions(view);
   if (strides == Strides::Any || type.getRank() == 0 || onlyReadAsScalars(view) || (kind == VariantKind::Cpu && onlyFeedsDots(view)))
     return facts;
   facts.unit = type.getRank() - 1;

@@ -14,7 +14,7 @@ enum class VariantKind { Cpu, Gpu };
 /// packed, which looks at the strides that it finds), and "any", which states nothing.
 ///
 /// For GPUs: "vector", where every view that is only accessed in whole 16-byte vectors along its last dimension is contiguous there, aligned
-/// to 16 bytes and divisible by the vector, and every offset fits 32 bits; "vector_nt" and the like, the same but with the factors of products
+/// to 16 bytes and divisible by the vector, and every offset fits 32 bits, of factors of products every offset in one matrix; "vector_nt" and the like, the same but with the factors of products
 /// contiguous along the last dimension (n) or the one before it (t), one letter for each; "vector64",
 /// the same as "vector" with 64-bit offsets; "unit", where the last dimensions have stride 1; and "any". Without vector accesses the first two are not made.
 ///

@@ -48,6 +48,11 @@ tile.kernel @unit(%a: !tile.view<2xf32, unit = 2>) { tile.return }
 
 // -----
 
+// expected-error @+1 {{1 outer dimensions are not left out of the offsets of a view of rank 2 with indices of 64 bits}}
+tile.kernel @outer(%a: !tile.view<2xf32, outer = 1>) { tile.return }
+
+// -----
+
 // expected-error @+1 {{expected the rank of the view}}
 tile.kernel @rank(%a: !tile.view<2x4xf32>) { tile.return }
 

@@ -37,9 +37,9 @@ tile.kernel @odd(%x: !tile.view<1xf16>, %y: !tile.view<2xf16, mut>) {
 }
 
 // Either dimension of a factor may be the contiguous one.
-// CHECK: tile.kernel @product__vector(%{{.*}}: !tile.view<2xbf16, unit = 1, align = 16, divisible = 8, index = 32>, %{{.*}}: !tile.view<3xbf16, unit = 2, align = 16, divisible = 8, index = 32>, %{{.*}}: !tile.view<2xbf16, mut, unit = 1,
+// CHECK: tile.kernel @product__vector(%{{.*}}: !tile.view<2xbf16, unit = 1, align = 16, divisible = 8, index = 32>, %{{.*}}: !tile.view<3xbf16, unit = 2, align = 16, divisible = 8, index = 32, outer = 1>, %{{.*}}: !tile.view<2xbf16, mut, unit = 1,
 // CHECK: tile.kernel @product__vector_tn(%{{.*}}: !tile.view<2xbf16, unit = 0, align = 16, divisible = 8, index = 32>, %{{.*}}: !tile.view<3xbf16, unit = 2, {{.*}}) attributes {variant = "vector_tn"}
-// CHECK: tile.kernel @product__vector_nt(%{{.*}}: !tile.view<2xbf16, unit = 1, {{.*}}, %{{.*}}: !tile.view<3xbf16, unit = 1, align = 16, divisible = 8, index = 32>, %{{.*}}: !tile.view<2xbf16, mut, unit = 1,
+// CHECK: tile.kernel @product__vector_nt(%{{.*}}: !tile.view<2xbf16, unit = 1, {{.*}}, %{{.*}}: !tile.view<3xbf16, unit = 1, align = 16, divisible = 8, index = 32, outer = 1>, %{{.*}}: !tile.view<2xbf16, mut, unit = 1,
 // CHECK: tile.drop {{.*}} -> !tile.view<2xbf16, unit = 0, align = 16, divisible = 8, index = 32>
 // CHECK: tile.kernel @product__vector_tt(
 // CHECK: tile.kernel @product__vector64(

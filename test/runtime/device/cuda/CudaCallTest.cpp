@@ -75,6 +75,17 @@ TEST_F(CudaCall, FactsThatDoNotHoldTakeTheGeneralInstance) {
   EXPECT_THAT(*why, HasSubstr("needs for 'x' a stride of dimension 0 that is a multiple of 4, found 63"));
 }
 
+TEST_F(CudaCall, OffsetsAlongOuterDimensionsMayBeHuge) {
+  std::vector<int64_t> shape = {int64_t(1) << 26, 64};
+  ASSERT_TRUE(scale(onDevice(x, shape), onDevice(y, shape)));
+  EXPECT_STREQ(fake->symbol, "any_kernel");
+  for (nlohmann::json &fact : manifest["instances"].back()["facts"])
+    fact["outer"] = 1;
+  reload(manifest);
+  ASSERT_TRUE(scale(onDevice(x, shape), onDevice(y, shape)));
+  EXPECT_STREQ(fake->symbol, "vector_kernel");
+}
+
 TEST_F(CudaCall, CodeForAnotherChipIsRefused) {
   fake->major = 8;
   auto made = scale(onDevice(x, {4, 64}), onDevice(y, {4, 64}));
