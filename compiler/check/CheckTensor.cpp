@@ -162,6 +162,18 @@ Operand Elaborator::tensorSqueeze(CallSite &site) {
   return dimensionMethod(Kind::Squeeze, site, rank < 0 ? -1 : rank - 1);
 }
 
+Operand Elaborator::tensorUnfold(CallSite &site) {
+  Arguments arguments(*this, site);
+  const ast::Expr *exprs[3] = {arguments.take("dim"), arguments.take("size"), arguments.take("step")};
+  if (!arguments.finish())
+    return error(site.range());
+  Node *dim = intNode(check(*exprs[0]), "`dim`");
+  Node *size = intNode(check(*exprs[1]), "`size`");
+  Node *step = intNode(check(*exprs[2]), "`step`");
+  int rank = site.base.type->isTensor() ? site.base.type->rank : -1;
+  return result(Kind::Unfold, types.hostTensor(rank < 0 ? -1 : rank + 1), site.range(), {site.base.node, dim, size, step});
+}
+
 Operand Elaborator::tensorNumel(CallSite &site) {
   Arguments arguments(*this, site);
   return arguments.finish() ? result(Kind::Numel, types.integer(), site.range(), {site.base.node}) : error(site.range());

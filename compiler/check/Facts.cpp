@@ -88,6 +88,7 @@ const hir::Node *Facts::dtypeSource(const hir::Node *tensor) const {
     case Kind::Fold:
     case Kind::Unsqueeze:
     case Kind::Squeeze:
+    case Kind::Unfold:
     case Kind::Contiguous:
     case Kind::IndexAway:
     case Kind::SliceTensor:

@@ -140,6 +140,8 @@ mlir::Value OpBody::leaf(const hir::Node &node) {
     return make<plan_ir::UnsqueezeOp>(node);
   case Kind::Squeeze:
     return make<plan_ir::SqueezeOp>(node);
+  case Kind::Unfold:
+    return make<plan_ir::UnfoldOp>(node);
   case Kind::Contiguous:
     return make<plan_ir::ContiguousOp>(node);
   case Kind::IndexAway:
