@@ -33,6 +33,8 @@ CASES: dict[int, list[tuple]] = {
         (0, 1, 2, 3, (5, 5), (3, 3), (1, 1), (1, 1), (1, 1)),
         (3, 1, 72, 136, (9, 15), (3, 2), (2, 1), (1, 1), (1, 2)),  # tiles of copy engines begin in the middle of images and end behind the last one
         (2, 1, 64, 24, (45, 61), (1, 1), (1, 1), (0, 0), (1, 1)),  # many tiles of single pixels
+        (2, 1, 16, 24, (9, 12), (3, 3), (2, 2), (1, 1), (1, 1)),  # gradients of copy engines: phases of different extents
+        (2, 1, 4, 8, (10, 7), (5, 2), (3, 2), (2, 0), (1, 1)),  # few channels: a window's line as one row, phases without taps
     ],
     3: [
         (2, 1, 3, 8, (5, 6, 7), (3, 2, 3), (1, 2, 1), (1, 0, 2), (1, 1, 2)),
