@@ -5,11 +5,11 @@
 
 namespace kpkg::compiler {
 
-/// Not parameters: the condition that an alternative must meet, and the one of those that serve any arguments.
-static constexpr std::string_view conditionName = "where", generalName = "general";
+/// Not parameters: the condition that an alternative must meet, the one of those that serve any arguments, and the one of those for vectors.
+static constexpr std::string_view conditionName = "where", generalName = "general", vectorsName = "vectors";
 
 static bool isCondition(const ast::Argument &argument) {
-  return argument.name && (argument.name.text == conditionName || argument.name.text == generalName);
+  return argument.name && (argument.name.text == conditionName || argument.name.text == generalName || argument.name.text == vectorsName);
 }
 
 static std::vector<const ast::Decorator *> tuneDecorators(const FunctionEntity &function) {
@@ -60,15 +60,16 @@ std::optional<bool> Checker::condition(const ast::Argument &argument, const Envi
   return holds->asBool();
 }
 
-bool Checker::evaluateGeneral(const FunctionEntity &function, const Environment &values, KernelInstance &instance) {
+bool Checker::evaluateVariants(const FunctionEntity &function, const Environment &values, KernelInstance &instance) {
   for (const ast::Decorator *decorator : tuneDecorators(function))
     for (const ast::Argument &argument : decorator->arguments) {
-      if (!argument.name || argument.name.text != generalName)
+      if (!argument.name || (argument.name.text != generalName && argument.name.text != vectorsName))
         continue;
+      std::optional<bool> &answer = argument.name.text == generalName ? instance.isGeneral : instance.hasVectors;
       std::optional<bool> holds = condition(argument, values);
       if (!holds)
         return false;
-      instance.isGeneral = instance.isGeneral.value_or(false) || *holds;
+      answer = answer.value_or(false) || *holds;
     }
   return true;
 }

@@ -89,7 +89,7 @@ private:
   bool evaluateSchedule(const FunctionEntity &function, const Environment &values, KernelInstance &instance);
   /// The value of a condition of `@tune`; nothing after a report.
   std::optional<bool> condition(const ast::Argument &argument, const Environment &scope);
-  bool evaluateGeneral(const FunctionEntity &function, const Environment &values, KernelInstance &instance);
+  bool evaluateVariants(const FunctionEntity &function, const Environment &values, KernelInstance &instance);
   bool specialisations(const FunctionEntity &function, const std::vector<KernelParameter> &parameters,
                        std::vector<std::vector<Value>> &instances);
   /// Says of each parameter whether a `@tune` of the kernel lists it. False after an error.

@@ -252,7 +252,7 @@ void Checker::declareKernel(FunctionEntity &function) {
       while (!symbols.insert(instance.symbol).second)
         instance.symbol += "_";
       BodyScope scope = instanceScope(function, values, types);
-      isWrong = isWrong || !evaluateSchedule(function, scope, instance) || !evaluateGeneral(function, scope, instance);
+      isWrong = isWrong || !evaluateSchedule(function, scope, instance) || !evaluateVariants(function, scope, instance);
       instance.parameters = std::move(values);
       record.instances.push_back(std::move(instance));
     }

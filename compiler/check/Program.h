@@ -44,6 +44,8 @@ struct KernelInstance {
   std::map<std::string, int64_t> schedule;
   /// What `@tune(general=)` says: whether this one serves arguments of which nothing is known. Nothing where it is not given.
   std::optional<bool> isGeneral;
+  /// What `@tune(vectors=)` says: whether this one has variants for contiguous, aligned arguments. Nothing where it is not given: it has.
+  std::optional<bool> hasVectors;
 };
 
 struct KernelRecord {

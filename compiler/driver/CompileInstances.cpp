@@ -170,17 +170,18 @@ bool isForVectors(tile::KernelOp kernel) { return kernel.getVariant()->starts_wi
 
 /// What an instance is among its alternatives.
 struct Role {
-  bool isLast;    ///< none after it serves
-  bool isGeneral; ///< it has the variants that others lack
+  bool isLast;     ///< none after it serves
+  bool isGeneral;  ///< it has the variants that others lack
+  bool hasVectors; ///< it has the variants for vectors
 };
 
-/// Takes out the variants that another alternative has for all.
-void eraseGeneral(mlir::ModuleOp variants) {
+/// Takes out the variants that other instances have for all.
+void eraseServed(mlir::ModuleOp variants, Role role) {
   SmallVector<tile::KernelOp> kernels(variants.getOps<tile::KernelOp>());
   if (none_of(kernels, isForVectors))
     return; // the general ones are all there are
   for (tile::KernelOp kernel : kernels)
-    if (!isForVectors(kernel))
+    if (isForVectors(kernel) ? role.isGeneral && !role.hasVectors : !role.isGeneral)
       kernel.erase();
 }
 
@@ -191,8 +192,7 @@ void compileForGpus(mlir::ModuleOp tile, const Program &program, InstanceRef ins
     return;
   mlir::OwningOpRef<mlir::ModuleOp> module = tile.clone();
   tile::makeVariants(*module, tile::VariantKind::Gpu);
-  if (!role.isGeneral)
-    eraseGeneral(*module);
+  eraseServed(*module, role);
   auto compileAll = [&](StringRef chip, std::string target, auto compileOne) {
     unsigned made = 0;
     std::vector<std::string> reasons; // each once: often they are the same for all variants
@@ -323,7 +323,8 @@ Expected<CompiledInstances> compileInstances(const Program &program, const Sourc
     DefaultThreadPool pool(hardware_concurrency(jobs));
     for (size_t i = 0; i < refs.size(); ++i)
       pool.async([&, i] {
-        results[i] = compileOne(program, sources, refs[i], targets, ptxas ? &*ptxas : nullptr, optLevel, {isLast[i], isGeneral[i]});
+        results[i] = compileOne(program, sources, refs[i], targets, ptxas ? &*ptxas : nullptr, optLevel, 
+                                {isLast[i], isGeneral[i], hasVectors(program, refs[i])});
         if (progress) {
           std::lock_guard<std::mutex> lock(progressMutex);
           progress(++done, refs.size(), title(program, refs[i]));

@@ -50,6 +50,10 @@ std::vector<bool> generalAlternatives(const Program &program, ArrayRef<InstanceR
   return general;
 }
 
+bool hasVectors(const Program &program, InstanceRef ref) {
+  return program.kernels()[ref.kernel].instances[ref.instance].hasVectors.value_or(true);
+}
+
 static bool fails(const JobResult &result, StringRef target) {
   return any_of(result.failures, [&](const auto &failure) { return failure.first == target; });
 }

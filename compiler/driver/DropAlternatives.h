@@ -31,6 +31,9 @@ std::vector<bool> lastAlternatives(const Program &program, llvm::ArrayRef<Instan
 /// last alternative. They are slow whatever the tiles, and those of large tiles take long to compile only to spill.
 std::vector<bool> generalAlternatives(const Program &program, llvm::ArrayRef<InstanceRef> refs);
 
+/// Whether on GPUs it gets the variants for contiguous, aligned arguments: unless `@tune(vectors=)` says that other instances have those.
+bool hasVectors(const Program &program, InstanceRef ref);
+
 /// Takes out of `results`, one for each of `refs`, alternatives that are slow on a target where another one is not, and excuses those that a
 /// target cannot do while it can do another; each with a note. An error when a target has no alternative left, or a GPU none for any arguments.
 llvm::Error dropAlternatives(const Program &program, llvm::ArrayRef<InstanceRef> refs, llvm::MutableArrayRef<JobResult> results);

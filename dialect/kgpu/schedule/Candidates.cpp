@@ -116,6 +116,10 @@ llvm::SmallVector<Launch> forMma(const Work &work, const TargetModel &target) {
     if (half > kFewestStages && target.residentCtas(threads, std::min(perThread, target.maxRegisters), 0) >= 2)
       result.push_back({.threads = threads, .minCtas = 2, .stages = half});
     unsigned whole = stagesFor(target.sharedPerCta);
+    // Four warps alone on an SM hide nothing from each other, and beside so many accumulators operands mostly spill. Rows stay with one warp, though.
+    bool isAlone = whole * work.mmaStageBytes > int64_t(target.sharedPerSm / 2 - target.reservedShared);
+    if (isAlone && !work.reduces && threads == fewest && work.mmaElements >= 128 * int64_t(threads) && 2 * threads <= target.maxThreads)
+      continue;
     result.push_back({.threads = threads, .stages = whole < kFewestStages ? 0 : whole});
   }
   return result;
