@@ -262,3 +262,80 @@ def test_hugging_face(kind, fast):
             replaced = {row.layer for row in injection.replaced}
             assert replaced >= ({"Linear", "LlamaRMSNorm"} if kind == "llama" else {"Linear", "LayerNorm", "GELUActivation"})
             assert_close(model(**sample).last_hidden_state, expected)
+
+
+class Residual(torch.nn.Module):
+    """A block as those of ResNet: one ReLU for several places, and a sum."""
+
+    def __init__(self, width, reads_between=False):
+        super().__init__()
+        self.conv1, self.bn1 = torch.nn.Conv2d(width, width, 3, padding=1, bias=False), torch.nn.BatchNorm2d(width)
+        self.conv2, self.bn2 = torch.nn.Conv2d(width, width, 1), torch.nn.BatchNorm2d(width)
+        self.relu = torch.nn.ReLU(inplace=True)
+        self.reads_between = reads_between
+
+    def forward(self, x):
+        h = self.conv1(x)
+        y = self.relu(self.bn1(h))
+        return self.relu(self.bn2(self.conv2(y)) + x + (h if self.reads_between else 0))
+
+
+@pytest.fixture
+def blocks():
+    torch.manual_seed(0)
+    made = torch.nn.Sequential(Residual(8), Residual(8)).eval()
+    for layer in made.modules():
+        if isinstance(layer, torch.nn.BatchNorm2d):
+            torch.nn.init.normal_(layer.running_mean)
+            torch.nn.init.uniform_(layer.running_var, 0.5, 2.0)
+            torch.nn.init.normal_(layer.weight)
+    return made
+
+
+IMAGES = torch.randn(2, 8, 6, 5, generator=torch.Generator().manual_seed(4))
+
+
+def test_batch_norms_are_folded(blocks, fast):
+    expected, state, layers = blocks(IMAGES).detach(), {k: v.clone() for k, v in blocks.state_dict().items()}, dict(blocks.named_modules())
+    injection = kpkg.inject(blocks, sample_input=IMAGES, verbose=False)
+    assert [row.name for row in injection.replaced if "+" in row.name] == [f"{i}.conv{j} + {i}.bn{j}" for i in (0, 1) for j in (1, 2)]
+    assert "Original 0.002 ms / iter" in str(injection) and "kpkg     0.001 ms / iter" in str(injection)
+    calls = []
+    blocks[0].bn1.register_forward_hook(lambda layer, args, output: calls.append(args[0] is output))
+    with torch.no_grad():
+        assert_close(blocks(IMAGES), expected)
+        blocks[0].bn1.running_mean += 1.0  # folded anew
+        changed = blocks(IMAGES)
+        assert not torch.allclose(changed, expected)
+    assert_close(blocks(IMAGES), changed)  # records gradients of all parameters: both layers run
+    assert calls == [True, True, False]
+    assert list(blocks.state_dict()) == list(state)
+    injection.restore()
+    assert dict(blocks.named_modules()) == layers
+    assert_close(blocks(IMAGES).detach(), changed)
+
+
+def test_folded_layers_train(blocks, fast):
+    import copy
+
+    other = copy.deepcopy(blocks).train()
+    kpkg.inject(blocks, sample_input=IMAGES, verbose=False)
+    blocks.train()
+    for model in (blocks, other):
+        model(IMAGES).square().sum().backward()
+    for (name, found), (_, expected) in zip(blocks.named_parameters(), other.named_parameters()):
+        assert_close(found.grad, expected.grad, msg=name, rtol=1e-4, atol=1e-4)
+    assert_close(blocks.state_dict(), other.state_dict())
+    blocks.eval(), other.eval()
+    with torch.no_grad():
+        assert_close(blocks(IMAGES), other(IMAGES), rtol=1e-4, atol=1e-4)
+        assert_close(copy.deepcopy(blocks)(IMAGES), other(IMAGES), rtol=1e-4, atol=1e-4)
+
+
+def test_no_fold_where_others_read_the_convolution(fast):
+    torch.manual_seed(0)
+    model = Residual(8, reads_between=True).eval()
+    torch.nn.init.normal_(model.bn1.running_mean)
+    injection = kpkg.inject(model, sample_input=IMAGES, verbose=False)
+    assert {row.status for row in injection.rows if row.name == "conv1 + bn1"} == {"kept: the model's output differs with it"}
+    assert injection.error < 1e-5

@@ -14,7 +14,7 @@ from typing import Any
 import torch
 from torch import Tensor, nn
 
-from kpkg import _adapted
+from kpkg import _adapted, _folding
 from kpkg._measure import compare, interleaved
 from kpkg.nn import Layer
 
@@ -92,7 +92,11 @@ class Injection:
         total = ("(model)", type(self.model).__name__, "", _number(self.error, ".1e"), _number(self.original_us, ".1f"), _number(self.kpkg_us, ".1f"), "")
         lines.append((*total[:-1], f"{len(self.replaced)} of {len(self.rows)} replaced"))
         widths = [max(len(line[i]) for line in (heads, *lines)) for i in range(len(heads))]
-        return "\n".join("  ".join(f"{text:{'>' if 3 <= i <= 5 else '<'}{widths[i]}}" for i, text in enumerate(line)).rstrip() for line in (heads, *lines))
+        table = ["  ".join(f"{text:{'>' if 3 <= i <= 5 else '<'}{widths[i]}}" for i, text in enumerate(line)).rstrip() for line in (heads, *lines)]
+        if self.original_us is not None and self.kpkg_us is not None:
+            table.append(f"Original {self.original_us / 1000:.3f} ms / iter")
+            table.append(f"kpkg     {self.kpkg_us / 1000:.3f} ms / iter, outputs differ by {_number(self.error, '.1e')}")
+        return "\n".join(table)
 
 
 def _number(value: float | None, form: str) -> str:
@@ -113,7 +117,8 @@ def inject(
             y = model(x)
         # the original layers are back
 
-    Candidates are the layers of torch.nn that `kpkg.nn` has, RMS norms and activations of Hugging Face's models, and calls of torch.bmm and
+    With a sample, a batch norm behind a convolution is folded into it where neither is in training mode; calls that train them, by mode or by recording gradients of
+    their parameters, run both. Candidates are the layers of torch.nn that `kpkg.nn` has, RMS norms and activations of Hugging Face's models, and calls of torch.bmm and
     scaled_dot_product_attention within layers. Parameters, buffers and hooks are shared with the original layers. Layers of a subclass,
     with a forward of their own, or with a dtype or device that no package has a kernel for are left alone; the table says why.
 
@@ -139,7 +144,15 @@ def inject(
     layers = [(name, layer) for name, layer in model.named_modules() if _adapted.counterpart(type(layer)) and wanted(name, type(layer).__name__)]
     samples = None if sample_input is None else _take_samples(model, sample_input, dict(layers), wanted)
     timed: dict[Any, tuple[float, float]] = {}
+    done: set[str] = set()
+    for pair in samples.pairs(dict(layers)) if samples is not None else ():
+        assert samples is not None, "pairs are found in samples"
+        row = _fold(injection, pair, dict(layers), samples, tolerance)
+        injection.rows.append(row)
+        done.update(pair if row.is_replaced else ())
     for name, layer in layers:
+        if name in done:
+            continue
         injection.rows.append(_replace_layer(injection, name, layer, samples, tolerance, timed))
     for name, owner, function, calls in samples.calls if samples is not None else ():
         injection.rows.append(_replace_calls(injection, name, owner, function, calls, tolerance))
@@ -167,6 +180,16 @@ class _Samples:
         self.inputs: dict[str, tuple[tuple[Any, ...], dict[str, Any]]] = {}
         self.calls: list[tuple[str, nn.Module, Callable[..., Any], list[tuple[Any, Any]]]] = []
         self.output: Any = None
+        self.behind: dict[str, str] = {}  # by the name of a layer: of the convolution whose result it got
+        self.count: dict[str, int] = {}
+
+    def pairs(self, layers: dict[str, nn.Module]) -> list[tuple[str, str]]:
+        """Names of convolutions and of the batch norms that may be folded into them."""
+        return [
+            (first, second)
+            for second, first in self.behind.items()
+            if first in layers and second in layers and self.count[first] == self.count[second] == 1 and _folding.folds(layers[first], layers[second])
+        ]
 
 
 def _kept(value: Any) -> Any:
@@ -177,17 +200,24 @@ def _take_samples(model: nn.Module, sample: Any, layers: dict[str, nn.Module], w
     samples = _Samples()
     inside: list[tuple[str, nn.Module]] = []
     calls: dict[tuple[str, Any], int] = {}
+    last: tuple[str, Any] = ("", None)  # the leaf that has run last, and its output
 
     def enter(name: str) -> Callable[..., None]:
         def hook(layer: nn.Module, args: Any, kwargs: Any) -> None:
             inside.append((name, layer))
+            samples.count[name] = samples.count.get(name, 0) + 1
+            if args and args[0] is last[1]:
+                samples.behind[name] = last[0]
             if name in layers and name not in samples.inputs:
                 samples.inputs[name] = tuple(_kept(a) for a in args), {k: _kept(v) for k, v in kwargs.items()}
 
         return hook
 
     def leave(layer: nn.Module, args: Any, output: Any) -> None:
-        inside.pop()
+        nonlocal last
+        name, _ = inside.pop()
+        if next(layer.children(), None) is None:
+            last = (name, output)
 
     def found(function: Any, args: Any, kwargs: Any) -> None:
         name, layer = inside[-1]
@@ -268,6 +298,44 @@ def _is_better(
         if key not in timed:
             timed[key] = interleaved(original, replacement)
     return _is_fast(row, *timed[key])
+
+
+def _fold(injection: Injection, pair: tuple[str, str], layers: dict[str, nn.Module], samples: _Samples, tolerance: float | None) -> Row:
+    """The batch norm of `pair` folded into its convolution, if that is right and not slower."""
+    convolution, norm = (layers[name] for name in pair)
+    row = Row(" + ".join(pair), f"{type(convolution).__name__} + {type(norm).__name__}", type(convolution).__name__, "")
+    if any("forward" in layer.__dict__ for layer in (convolution, norm)):
+        row.status = "kept: a forward was replaced by something else"
+        return row
+    first, second = _folding.folded(convolution, norm)
+    args, kwargs = samples.inputs[pair[0]]
+    given = next((a for a in (*args, *kwargs.values()) if isinstance(a, Tensor)), None)
+    with torch.no_grad():
+        if given is None or not second._kpkg_fold.holds() or not first.supports(given.device, given.dtype):  # type: ignore[union-attr]
+            row.status = f"kept: {first._kpkg_op.reason or 'no kernel for its dtype and device'}"
+            return row
+
+        def original() -> Any:
+            return type(norm).forward(norm, type(convolution).forward(convolution, *args, **kwargs))
+
+        def replacement() -> Any:
+            return first.forward(*args, **kwargs)
+
+        if not _agrees(row, replacement(), original(), tolerance) or not _is_fast(row, *interleaved(original, replacement)):
+            return row
+    row.status = "replaced"
+    parts = [_exchange(injection.model, convolution, first), _exchange(injection.model, norm, second)]
+
+    def put() -> None:
+        for part in parts:
+            part.put()
+
+    def take_out() -> None:
+        for part in parts:
+            part.take_out()
+
+    _use(row, _Replacement(put, take_out))
+    return row
 
 
 def _fresh(layer: nn.Module, args: tuple[Any, ...]) -> tuple[Any, ...]:
@@ -377,6 +445,8 @@ def _check_model(injection: Injection, sample: Any, expected: Any) -> None:
     """
     model = injection.model
     with torch.no_grad():
+        if any(row.layer.find(" + ") > 0 for row in injection.replaced):
+            _check_folds(injection, sample, expected)
         kinds: dict[str, list[Row]] = {}
         for row in injection.replaced:
             kinds.setdefault(row.layer, []).append(row)
@@ -401,6 +471,22 @@ def _check_model(injection: Injection, sample: Any, expected: Any) -> None:
         if not injection.replaced:
             injection.original_us = injection.kpkg_us = interleaved(lambda: _call(model, sample), None)[0]
         injection.error, _ = compare(_call(model, sample), expected, None)
+
+
+def _check_folds(injection: Injection, sample: Any, expected: Any) -> None:
+    """Undoes folds where the model is only right without them: something else has read what a convolution gave to its norm."""
+    error, allowed = compare(_call(injection.model, sample), expected, None)
+    if error <= allowed:
+        return
+    folds = [row for row in injection.replaced if " + " in row.layer]
+    for row in folds:
+        injection._take_out(row, "kept: the model's output differs with it")
+    without, _ = compare(_call(injection.model, sample), expected, None)
+    if without > error / 2:  # it differs for other reasons
+        for row in folds:
+            row.status = "replaced"
+            assert row._replacement is not None, "it was in the model"
+            row._replacement.put()
 
 
 def _compared(model: nn.Module, sample: Any, rows: list[Row]) -> tuple[float, float]:

@@ -1,0 +1,125 @@
+"""Batch norms folded into the convolutions in front of them, for models that are evaluated.
+
+SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
+"""
+
+from __future__ import annotations
+
+from typing import Any, cast
+
+import torch
+from torch import Tensor, nn
+
+from kpkg import nn as kpkg_nn
+
+_CONVOLUTIONS: dict[type[nn.Module], type[kpkg_nn.Layer]] = {nn.Conv1d: kpkg_nn.Conv1d, nn.Conv2d: kpkg_nn.Conv2d, nn.Conv3d: kpkg_nn.Conv3d}
+_NORMS = {nn.Conv1d: nn.BatchNorm1d, nn.Conv2d: nn.BatchNorm2d, nn.Conv3d: nn.BatchNorm3d}
+
+
+def folds(convolution: nn.Module, norm: nn.Module) -> bool:
+    """Whether the two are of types and in a mode in which one convolution does what both do."""
+    return (
+        _NORMS.get(type(convolution)) is type(norm)  # type: ignore[call-overload]
+        and norm.num_features == convolution.out_channels
+        and not norm.training
+        and norm.running_mean is not None
+    )
+
+
+class Fold:
+    """A convolution and a batch norm that share one op call. Their parameters stay what they are; the folded ones are made anew when those have changed."""
+
+    def __init__(self, convolution: kpkg_nn.Layer, norm: nn.Module) -> None:
+        self._convolution, self._norm = convolution, norm
+        self._made_of: tuple[Any, ...] = ()
+        self._folded: tuple[Tensor, Tensor] | None = None
+
+    def _sources(self) -> list[Tensor]:
+        norm, convolution = self._norm, self._convolution
+        tensors = (convolution.weight, convolution.bias, norm.weight, norm.bias, norm.running_mean, norm.running_var)
+        return [t for t in tensors if t is not None]  # type: ignore[misc]
+
+    def holds(self) -> bool:
+        """Whether the convolution does the norm's part now: not while either is trained, nor where PyTorch runs the convolution."""
+        convolution, norm = self._convolution, self._norm
+        if convolution.training or norm.training or not convolution._kpkg_wanted or convolution._stands_back() or not convolution._kpkg_op.is_available:
+            return False
+        return not torch.is_grad_enabled() or not any(t.requires_grad for t in self._sources())
+
+    def forget(self) -> None:
+        """Has the parameters made anew: training changes running statistics without a trace in their versions."""
+        self._folded = None
+
+    def parameters(self) -> tuple[Tensor, Tensor]:
+        """Weight and bias of the convolution that does both."""
+        if torch.compiler.is_compiling():
+            return self._fold()  # in the graph: what it was made of may change later
+        sources = self._sources()
+        made_of = tuple((t.data_ptr(), 0 if t.is_inference() else t._version, t.dtype) for t in sources)
+        if self._folded is None or made_of != self._made_of:
+            self._folded, self._made_of = self._fold(), made_of
+        return self._folded
+
+    def _fold(self) -> tuple[Tensor, Tensor]:
+        weight, bias, norm = cast(Tensor, self._convolution.weight), cast("Tensor | None", self._convolution.bias), self._norm
+        with torch.no_grad():
+            exact = torch.promote_types(weight.dtype, torch.float32)
+            scale = torch.rsqrt(cast(Tensor, norm.running_var).to(exact) + norm.eps)
+            if norm.weight is not None:
+                scale = scale * cast(Tensor, norm.weight).to(exact)
+            shift = -cast(Tensor, norm.running_mean).to(exact)
+            if bias is not None:
+                shift = shift + bias.to(exact)
+            shift = shift * scale
+            if norm.bias is not None:
+                shift = shift + cast(Tensor, norm.bias).to(exact)
+            folded = weight.to(exact) * scale.reshape(-1, *[1] * (weight.dim() - 1))
+            return folded.to(weight.dtype), shift.to(weight.dtype)
+
+
+class _Folding:
+    """Before a convolution layer of kpkg.nn among the bases of a class."""
+
+    _kpkg_fold: Fold | None = None
+
+    def _arguments(self, input: Tensor) -> tuple[Any, ...]:
+        input, weight, bias, *rest = super()._arguments(input)  # type: ignore[misc]
+        if self._kpkg_fold is not None and self._kpkg_fold.holds():
+            weight, bias = self._kpkg_fold.parameters()
+        return (input, weight, bias, *rest)
+
+
+    def train(self, mode: bool = True) -> Any:
+        """As for every layer."""
+        if self._kpkg_fold is not None:
+            self._kpkg_fold.forget()
+        return super().train(mode)  # type: ignore[misc]
+
+
+class _Folded:
+    """Before a batch norm of torch.nn among the bases of a class: does nothing where its convolution has done it."""
+
+    _kpkg_fold: Fold | None = None
+
+    def forward(self, input: Tensor) -> Tensor:
+        """`input`, normalized."""
+        if self._kpkg_fold is not None and self._kpkg_fold.holds():
+            return input
+        return cast(Tensor, super().forward(input))  # type: ignore[misc]
+
+    def __getstate__(self) -> dict[str, Any]:
+        return {k: v for k, v in self.__dict__.items() if not k.startswith("_kpkg")}  # copies of the two do not know of each other: each does its own part
+
+
+_FOLDING = {kind: type(f"Folding{kind.__name__}", (_Folding, layer), {"torch_layer": kind, "__module__": __name__}) for kind, layer in _CONVOLUTIONS.items()}
+_FOLDED = {kind: type(f"Folded{kind.__name__}", (_Folded, kind), {"__module__": __name__}) for kind in _NORMS.values()}
+globals().update({made.__name__: made for made in (*_FOLDING.values(), *_FOLDED.values())})  # where pickle looks for them
+
+
+def folded(convolution: nn.Module, norm: nn.Module) -> tuple[kpkg_nn.Layer, nn.Module]:
+    """Layers for the places of both, which share their parameters, buffers, hooks and modes."""
+    first = _FOLDING[type(convolution)].from_torch(convolution)  # type: ignore[index, attr-defined]
+    second = _FOLDED[type(norm)].__new__(_FOLDED[type(norm)])  # type: ignore[index]
+    second.__dict__.update(norm.__dict__)
+    first._kpkg_fold = second._kpkg_fold = Fold(first, second)
+    return cast(kpkg_nn.Layer, first), cast(nn.Module, second)
