@@ -55,6 +55,8 @@ def samples(dtype: torch.dtype, generator: torch.Generator) -> Iterator[Sample]:
             yield Sample((a, b, scale(m, depth), scale(depth, columns), dtype, bias), label=f"{m}x{n}x{k} {kind} blocks of 128 along k")
             yield Sample((a, b, scale(rows, depth), scale(depth, columns), dtype), label=f"{m}x{n}x{k} {kind} blocks of 128 x 128")
         yield Sample((bytes_of(kind, k, m).t(), strided, scale(m, 1), scale(1), dtype), label=f"{m}x{n}x{k} {kind} strided")
+    a, b = bytes_of(torch.float8_e4m3fn, 520, 512).t(), bytes_of(torch.float8_e4m3fn, 520, 520)
+    yield Sample((a, b, scale(), scale(), dtype), label="large ones in the order that GPUs copy first")
 
 
 SPECS = [
