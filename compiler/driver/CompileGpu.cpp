@@ -101,6 +101,12 @@ struct Choice {
 /// Variants that take what the faster ones do not: they must exist.
 bool isGeneral(tile::KernelOp kernel) { return kernel.getVariant() == "any" || kernel.getVariant() == "unit"; }
 
+/// Products of warps take ptxas a third longer at -O3, for the same number of instructions; other kernels become the same at both levels. Variants in which
+/// addresses take longer than products are not worth it.
+Ptxas::Effort effortFor(tile::KernelOp kernel) {
+  return isGeneral(kernel) || kernel.getVariant() == "vector64" ? Ptxas::Effort::Less : Ptxas::Effort::Most;
+}
+
 /// Bytes of registers and arrays in local memory; nothing when ptxas complains about more than that.
 std::optional<unsigned> localBytes(const PtxasReport &report) {
   if (!report.warnings.empty())
@@ -129,7 +135,7 @@ Expected<Choice> choose(tile::KernelOp kernel, StringRef chip, const Ptxas &ptxa
     auto compiled = compileCandidate(kernel, chip, candidate, optLevel);
     if (!compiled)
       return compiled.takeError();
-    auto cubin = ptxas.assemble(compiled->ptx, chip);
+    auto cubin = ptxas.assemble(compiled->ptx, chip, effortFor(kernel));
     if (!cubin)
       return cubin.takeError();
     std::vector<std::string> complaints = lint(cubin->report);

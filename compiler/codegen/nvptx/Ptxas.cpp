@@ -48,9 +48,10 @@ static std::optional<Cubin> unpackEntry(StringRef entry) {
   return Cubin{rest.drop_front(size).str(), parsePtxasReport(rest.take_front(size))};
 }
 
-Expected<Cubin> Ptxas::assemble(StringRef ptx, StringRef chip) const {
+Expected<Cubin> Ptxas::assemble(StringRef ptx, StringRef chip, Effort effort) const {
   CodeCache cache = CodeCache::fromEnvironment();
-  std::string key = CodeCache::keyOf({"ptxas", versionText, chip, ptx});
+  StringRef level = effort == Effort::Most ? "-O3" : "-O2";
+  std::string key = CodeCache::keyOf({"ptxas", versionText, level, chip, ptx});
   if (auto entry = cache.read(key))
     if (auto cubin = unpackEntry(*entry))
       return std::move(*cubin);
@@ -69,7 +70,7 @@ Expected<Cubin> Ptxas::assemble(StringRef ptx, StringRef chip) const {
   scope_exit removeOutput([&] { sys::fs::remove(output); });
 
   std::string architecture = "-arch=" + chip.str();
-  ToolOutcome outcome = runTool(program, {"-v", architecture, input, "-o", output});
+  ToolOutcome outcome = runTool(program, {"-v", level, architecture, input, "-o", output});
   if (outcome.code != 0) {
     if (StringRef(outcome.output).contains("is not defined for option 'gpu-name'"))
       return createStringError("ptxas %s does not know %s: use a CUDA toolkit that still or already serves this chip, or let the driver compile the "

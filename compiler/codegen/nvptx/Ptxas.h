@@ -14,6 +14,9 @@ struct Cubin {
 /// An installed ptxas. Cheap to copy; threads may use it at the same time.
 class Ptxas {
 public:
+  /// How long to look for good code.
+  enum class Effort { Most, Less };
+
   /// Looks at KPKG_PTXAS, then where findTool() does. The error says where it looked.
   static llvm::Expected<Ptxas> find();
   /// The one at `path`, which must be able to say its version.
@@ -25,7 +28,7 @@ public:
 
   /// Machine code for `chip` ("sm_90a"). Results are kept by content under KPKG_CACHE_DIR (default: the user's cache folder; empty: nowhere).
   /// The error has what ptxas said; a chip that this version does not know is named as such.
-  llvm::Expected<Cubin> assemble(llvm::StringRef ptx, llvm::StringRef chip) const;
+  llvm::Expected<Cubin> assemble(llvm::StringRef ptx, llvm::StringRef chip, Effort effort = Effort::Most) const;
 
 private:
   std::string program;
