@@ -78,6 +78,10 @@ def KgpuFoldSums : KgpuPass<"kgpu-fold-sums"> {
   let summary = "adds up in a thread before a loop carries it what the thread adds up in the end";
 }
 
+def KgpuDeferSums : KgpuPass<"kgpu-defer-sums"> {
+  let summary = "exchanges sums over lanes that a loop carries once, behind the loop";
+}
+
 def KgpuRereadSlots : KgpuPass<"kgpu-reread-slots"> {
   let summary = "reads again what was fetched where registers cannot hold it while threads wait";
 }

@@ -80,11 +80,11 @@ private:
           if (layoutOf(sum) != wgmmaAccumulator(sum.getShape(), launch.consumers))
             return LogicalResult(op->emitOpError() << "accumulates in the layout " << layoutOf(sum).str());
           if (auto lhs = dyn_cast<RankedTensorType>(product.getLhs().getType());
-              lhs && layoutOf(lhs) != wgmmaAccumulator(lhs.getShape(), launch.consumers))
+              lhs && layoutOf(lhs) != wgmmaLeftOperand(lhs.getShape(), elementBytes(lhs.getElementType()), launch.consumers))
             return LogicalResult(op->emitOpError() << "reads a tile in the layout " << layoutOf(lhs).str());
           return verifyRole(op, /*loads=*/false);
         })
-        .Case<AwaitOp, ReleaseOp, ClearOutsideOp, AwaitTurnOp, PassTurnOp, WgmmaWaitOp, TensorStoreOp>([&](Operation *) { return verifyRole(op, /*loads=*/false); })
+        .Case<AwaitOp, ReleaseOp, ClearOutsideOp, AwaitTurnOp, PassTurnOp, SettleOp, WgmmaWaitOp, TensorStoreOp>([&](Operation *) { return verifyRole(op, /*loads=*/false); })
         .Case<AcquireOp, TensorLoadOp>([&](Operation *) { return verifyRole(op, /*loads=*/true); })
         .Default(success());
   }

@@ -30,6 +30,7 @@ void buildGpuPipeline(OpPassManager &modulePasses, StringRef chip, unsigned cand
   passes.addPass(createCanonicalizerPass());             // conversions back and forth
   passes.addPass(createCSEPass());                       // constants that were cloned for their layouts
   passes.addPass(kgpu::createKgpuFoldSums());            // once it is known what a thread holds
+  passes.addPass(kgpu::createKgpuDeferSums());           // while loops with products have one iteration in their body
   passes.addPass(kgpu::createKgpuRingLoads());           // what a thread fetches depends on its layout
   passes.addPass(kgpu::createKgpuTensorStores());        // takes shared memory that operands then do not get
   passes.addPass(kgpu::createKgpuRotateProducts());      // while products are one op each

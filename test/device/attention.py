@@ -28,6 +28,7 @@ from timing import Calls, times, usable
 SHAPES = [
     (4, 16, 16, 4096, 4096, 128), (8, 16, 16, 2048, 2048, 128), (1, 16, 16, 16384, 16384, 128), (16, 16, 16, 1024, 1024, 128),
     (1, 64, 8, 2048, 2048, 128), (1, 64, 8, 8192, 8192, 128), (1, 64, 8, 32768, 32768, 128), (4, 32, 32, 4096, 4096, 64), (2, 8, 8, 4096, 4096, 256),
+    (4, 16, 16, 4096, 4096, 96), (4, 16, 16, 4096, 4096, 80),
 ]  # fmt: skip
 LIBRARIES = {"cudnn": SDPBackend.CUDNN_ATTENTION, "flash": SDPBackend.FLASH_ATTENTION, "efficient": SDPBackend.EFFICIENT_ATTENTION}
 

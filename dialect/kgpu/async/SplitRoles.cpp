@@ -33,12 +33,6 @@ constexpr int64_t kManySlots = 4;
 constexpr int64_t kReservedBytes = 2048;
 constexpr int64_t kPanelBytes = 128;
 
-layout::SharedLayout panels(ArrayRef<int64_t> shape, unsigned panelDim, unsigned elementBytes) {
-  if (panelDim == 1)
-    return cantFail(layout::SharedLayout::tma(shape, elementBytes, layout::Swizzle::B128));
-  return layout::transposed(cantFail(layout::SharedLayout::tma({shape[1], shape[0]}, elementBytes, layout::Swizzle::B128)));
-}
-
 /// What is copied ahead, and where it is put.
 struct Member {
   StreamedOperand operand; ///< of the first product that reads it; or a row that arithmetic reads
@@ -86,7 +80,7 @@ bool haveOneRing(const Stream &left, const Stream &right) {
 Member memberFor(const StreamedOperand &operand, Value tile) {
   auto type = cast<RankedTensorType>(tile.getType());
   unsigned bytes = elementBytes(type.getElementType());
-  return {operand, SharedType::get(type.getShape(), type.getElementType(), panels(type.getShape(), operand.panelDim, bytes))};
+  return {operand, SharedType::get(type.getShape(), type.getElementType(), *panelsOf(type.getShape(), operand.panelDim, bytes))};
 }
 
 std::optional<TensorView> rowPlace(tile::LoadOp load) {
@@ -370,7 +364,7 @@ private:
     if (place.slice)
       offsets[place.slicedDim] = arith::AddIOp::create(rewriter, loc, boundsOf(place.slice, mapping).first, offsets[place.slicedDim]);
     Value begin = offsets[place.unit];
-    for (int64_t panel = 0; panel < extent / width; ++panel) {
+    for (int64_t panel = 0, count = llvm::divideCeil(extent, width); panel < count; ++panel) {
       offsets[place.unit] =
           panel == 0 ? begin : arith::AddIOp::create(rewriter, loc, begin, constant(panel * width)).getResult();
       TensorLoadOp::create(rewriter, loc, place.argument, offsets, taps, map, slot, panel * panelBytes, ring, use);

@@ -25,6 +25,7 @@ std::optional<TensorView> streamedPlace(Operation *op) {
 
 namespace {
 constexpr int64_t kPanelBytes = 128;
+constexpr int64_t kStepBytes = 16; ///< of columns that products go through; of depth they take twice as many
 constexpr int64_t kMostAccumulators = 128; ///< registers of a thread for one accumulator
 
 std::optional<StreamedOperand> streamed(Value value) {
@@ -43,8 +44,9 @@ std::optional<StreamedOperand> streamed(Value value) {
   operand.isTransposed = bool(permute);
   // A permutation of two dimensions that changes nothing has been folded away.
   operand.panelDim = permute ? 1 - place->unitOfTile : place->unitOfTile;
-  int64_t rows = type.getDimSize(1 - place->unitOfTile), rowBytes = type.getDimSize(place->unitOfTile) * elementBytes(type.getElementType());
-  if (rowBytes % kPanelBytes != 0 || rows % 8 != 0 || rows > 256)
+  // Rows may end within a panel: what is copied beyond them is not read.
+  int64_t rowBytes = type.getDimSize(place->unitOfTile) * elementBytes(type.getElementType());
+  if (rowBytes < kPanelBytes || rowBytes % kStepBytes != 0 || !panelsOf(type.getShape(), place->unitOfTile, elementBytes(type.getElementType())))
     return std::nullopt;
   return operand;
 }
@@ -57,7 +59,7 @@ bool suitsWarpgroups(const StreamedDot &streams) {
     return false;
   if (element.isF32() && dot.getPrecision() != tile::DotPrecision::TF32)
     return false;
-  if (elementBytes(element) != 2 && (!streams.lhs || streams.lhs->panelDim != 1 || streams.rhs->panelDim != 0))
+  if (elementBytes(element) != 2 && ((streams.lhs ? streams.lhs->panelDim != 1 : !isa<Float8E4M3FNType>(element)) || streams.rhs->panelDim != 0))
     return false;
   int64_t rows = sum.getDimSize(0), columns = sum.getDimSize(1), depth = lhs.getDimSize(1);
   int64_t columnStep = element.isInteger(8) && columns > 32 ? 16 : 8; // PTX ISA, shapes of wgmma

@@ -324,6 +324,9 @@ private:
       } else if (auto wait = dyn_cast<WgmmaWaitOp>(op)) {
         size_t done = running.size() - std::min<size_t>(running.size(), wait.getPending());
         running.erase(running.begin(), running.begin() + done);
+      } else if (auto settle = dyn_cast<SettleOp>(op)) {
+        if (llvm::none_of(open, [&](AwaitOp one) { return one.getRing() == settle.getRing() && one.getUse() == settle.getUse(); }))
+          return settle.emitOpError("names a use that was not awaited before, or is released");
       } else if (auto release = dyn_cast<ReleaseOp>(op)) {
         auto *await = llvm::find_if(open, [&](AwaitOp one) { return one.getRing() == release.getRing() && one.getUse() == release.getUse(); });
         if (await == open.end() || (*await)->getBlock() != &block)

@@ -1,4 +1,4 @@
-// How the accumulator of a product of warpgroups lies in registers.
+// How the accumulator and the left operand of a product of warpgroups lie in registers.
 // SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
 #include "dialect/kgpu/async/WgmmaLayout.h"
 
@@ -6,9 +6,13 @@ namespace kpkg::kgpu {
 using layout::Layout;
 using layout::Part;
 
-Layout wgmmaAccumulator(llvm::ArrayRef<int64_t> shape, unsigned warpgroups) {
+namespace {
+/// `columnOf` says where a column of the accumulator's layout is.
+Layout ofFragments(llvm::ArrayRef<int64_t> shape, unsigned warpgroups, llvm::function_ref<int32_t(int32_t)> columnOf) {
   Layout::Fields fields;
-  auto add = [&](Part part, int32_t row, int32_t column) { fields.bases[static_cast<unsigned>(part)].push_back({row, column}); };
+  auto add = [&](Part part, int32_t row, int32_t column) {
+    fields.bases[static_cast<unsigned>(part)].push_back({row, columnOf(column)});
+  };
   // Blocks of 8 columns, which repeat: two neighbours and a row eight below in a thread, four lanes along a row, eight rows of lanes.
   add(Part::Register, 0, 1);
   add(Part::Register, 8, 0);
@@ -28,5 +32,18 @@ Layout wgmmaAccumulator(llvm::ArrayRef<int64_t> shape, unsigned warpgroups) {
     add(Part::Register, rows, 0);
   fields.repeats = {1, shape[1] / columns};
   return Layout::make(std::move(fields));
+}
+} // namespace
+
+Layout wgmmaAccumulator(llvm::ArrayRef<int64_t> shape, unsigned warpgroups) {
+  return ofFragments(shape, warpgroups, [](int32_t column) { return column; });
+}
+
+Layout wgmmaLeftOperand(llvm::ArrayRef<int64_t> shape, unsigned elementBytes, unsigned warpgroups) {
+  // PTX ISA, register fragments of wgmma: a lane has four neighbours of 8 bits, where of 16 bits it has two.
+  return ofFragments(shape, warpgroups, [&](int32_t column) {
+    bool isByte = elementBytes == 1;
+    return isByte && column == 8 ? 2 : isByte && (column == 2 || column == 4) ? 2 * column : column;
+  });
 }
 } // namespace kpkg::kgpu

@@ -1,4 +1,4 @@
-// How the accumulator of a product of warpgroups lies in registers.
+// How the accumulator and the left operand of a product of warpgroups lie in registers.
 // SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
 #pragma once
 #include "dialect/layout/Layout.h"
@@ -7,4 +7,6 @@ namespace kpkg::kgpu {
 /// Of a tile of rows x columns that `warpgroups` share, 64 rows of each 64 * warpgroups in turn. Source of the fragment: PTX ISA, "Register
 /// fragments and shared memory matrix layouts" of wgmma. Rows are a multiple of 64 * warpgroups, columns of 8; powers of two but for the columns.
 layout::Layout wgmmaAccumulator(llvm::ArrayRef<int64_t> shape, unsigned warpgroups);
+/// Of a left operand that products take from registers: for elements of 16 bits the same.
+layout::Layout wgmmaLeftOperand(llvm::ArrayRef<int64_t> shape, unsigned elementBytes, unsigned warpgroups);
 } // namespace kpkg::kgpu

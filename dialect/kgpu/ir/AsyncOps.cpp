@@ -63,20 +63,23 @@ LogicalResult TensorStoreOp::verify() {
   return success();
 }
 
+std::optional<layout::SharedLayout> kgpu::panelsOf(ArrayRef<int64_t> shape, unsigned panelDim, unsigned elementBytes) {
+  constexpr unsigned panelBytes = 128;
+  SmallVector<int64_t> rows = {shape[1 - panelDim], int64_t(llvm::alignTo(shape[panelDim], panelBytes / elementBytes))};
+  auto memory = layout::SharedLayout::tma(rows, elementBytes, layout::Swizzle::B128);
+  if (!memory) {
+    llvm::consumeError(memory.takeError());
+    return std::nullopt;
+  }
+  return panelDim == 1 ? *memory : layout::transposed(*memory);
+}
+
 std::optional<unsigned> kgpu::panelDim(SharedType buffer) {
   if (!buffer.getMemory() || buffer.getShape().size() != 2)
     return std::nullopt;
-  int64_t rows = buffer.getShape()[0], columns = buffer.getShape()[1];
-  for (unsigned dim : {1u, 0u}) {
-    SmallVector<int64_t> shape = dim == 1 ? SmallVector<int64_t>{rows, columns} : SmallVector<int64_t>{columns, rows};
-    auto memory = layout::SharedLayout::tma(shape, buffer.getElementBytes(), layout::Swizzle::B128);
-    if (!memory) {
-      llvm::consumeError(memory.takeError());
-      continue;
-    }
-    if (*buffer.getMemory() == (dim == 1 ? *memory : layout::transposed(*memory)))
+  for (unsigned dim : {1u, 0u})
+    if (panelsOf(buffer.getShape(), dim, buffer.getElementBytes()) == buffer.getMemory())
       return dim;
-  }
   return std::nullopt;
 }
 
@@ -105,7 +108,7 @@ LogicalResult WgmmaOp::verify() {
   Type element = rhs.getElementType(), other = lhs ? lhs.getElementType() : tile.getElementType();
   if (element != other || !isWgmmaElement(element, sum.getElementType()))
     return emitOpError() << "cannot multiply " << other << " by " << element << " into " << sum.getElementType();
-  if (elementBytes(element) != 2 && (!lhs || panelDim(lhs) != 1 || panelDim(rhs) != 0))
+  if (elementBytes(element) != 2 && ((lhs ? panelDim(lhs) != 1 : elementBytes(element) != 1) || panelDim(rhs) != 0))
     return emitOpError() << "reads operands of " << element << " along what is summed over, from shared memory";
   if (!hasLayout(sum) || (tile && !hasLayout(tile)))
     return emitOpError("needs a layout on its tiles");

@@ -216,6 +216,20 @@ def Kgpu_WgmmaOp : Kgpu_Op<"wgmma", [MemoryEffects<[MemRead]>, AllTypesMatch<["a
   let hasVerifier = 1;
 }
 
+def Kgpu_SettleOp : Kgpu_RingUseOp<"settle"> {
+  let summary = "a place that instructions behind it do not come before";
+  let description = [{
+    The use has been awaited and is not released, so nothing is waited for. ptxas moves waits for products up as far as the code before them lets
+    it, but not beyond this.
+
+    ```mlir
+    kgpu.settle %ring[%use] : !kgpu.ring<4>
+    ```
+  }];
+  let arguments = (ins Kgpu_RingType:$ring, I32:$use);
+  let assemblyFormat = "$ring `[` $use `]` attr-dict `:` qualified(type($ring))";
+}
+
 def Kgpu_WgmmaWaitOp : Kgpu_Op<"wgmma_wait", [MemoryEffects<[MemRead, MemWrite]>]> {
   let summary = "waits until all but the latest products of this warpgroup are done";
   let description = [{

@@ -114,7 +114,7 @@ public:
       products = streamedDots(kernel, targetOf(kernel));
     for (StreamedDot &product : products)
       if (!product.lhs)
-        give(product.dot.getLhs(), accumulator(product.dot.getLhs(), DotKind::Wgmma));
+        give(product.dot.getLhs(), leftOperand(product.dot.getLhs()));
     spread();
     kernel.walk([&](tile::LoadOp load) {
       if (isTile(load.getResult()))
@@ -248,6 +248,11 @@ private:
     llvm_unreachable("a kind of products");
   }
 
+  /// What products of warpgroups take from registers.
+  Layout leftOperand(Value value) const {
+    return wgmmaLeftOperand(shapeOf(value), elementBytes(getElementTypeOrSelf(value.getType())), launch.consumers);
+  }
+
   Layout coalesced(Value value) const {
     layout::Threads threads{launch.lanes(), launch.warps(), launch.cluster};
     return layout::coalesced(shapeOf(value), coalescing.elementBytes, threads, coalescing.vectorBytes);
@@ -368,10 +373,10 @@ private:
           return success();
         })
         .Case([&](tile::DotOp dot) {
-          // What warpgroups take from registers has the place of an accumulator; what they take from memory has none.
+          // What warpgroups take from registers has its place; what they take from memory has none.
           if (launch.consumers != 0 && llvm::any_of(products, [&](const StreamedDot &product) { return product.dot == dot && !product.lhs; })) {
             OpBuilder builder(op);
-            dot.getLhsMutable().assign(converted(builder, op->getLoc(), dot.getLhs(), accumulator(dot.getLhs(), DotKind::Wgmma)));
+            dot.getLhsMutable().assign(converted(builder, op->getLoc(), dot.getLhs(), leftOperand(dot.getLhs())));
           }
           return success();
         })

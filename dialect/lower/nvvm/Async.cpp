@@ -31,9 +31,13 @@ bool dividesInSteps(kgpu::RolesOp roles) {
   return found.wasInterrupted();
 }
 
+/// Registers that move are those that the CTA starts with: all threads then have equally many, a multiple of the granularity. Who asks for more than the
+/// others leave waits for ever.
 RoleRegisters registersOfRoles(const kgpu::TargetModel &target, unsigned consumers, unsigned forLoads) {
   constexpr unsigned most = 240;
-  unsigned left = target.registersPerSm - forLoads * kgpu::kWarpgroupThreads;
+  unsigned threads = (consumers + 1) * kgpu::kWarpgroupThreads;
+  unsigned atStart = target.registersPerSm / threads / target.registerGranularity * target.registerGranularity;
+  unsigned left = atStart * threads - forLoads * kgpu::kWarpgroupThreads;
   unsigned each = left / (consumers * kgpu::kWarpgroupThreads) / target.registerGranularity * target.registerGranularity;
   return {forLoads, std::min(each, most)};
 }
@@ -233,16 +237,19 @@ LogicalResult Emitter::emitClearOutside(kgpu::ClearOutsideOp op) {
   return success();
 }
 
-/// The four words that a thread gives of a tile of 16-bit elements in an accumulator's layout: rows `row` and 8 below, columns from `column`
-/// and 8 further on.
+/// The four words that a thread gives of a tile in the layout of a left operand: rows `row` and 8 below, columns from `column` and half of a step
+/// of 32 bytes further on.
 SmallVector<Value> Emitter::leftFragment(Value tile, int64_t row, int64_t column) {
   const layout::Layout &layout = kgpu::layoutOf(tile);
   ValueRange held = registersOf(tile);
   SmallVector<Value> words;
-  for (int64_t next : {0, 8})
+  int64_t bytes = kgpu::elementBytes(getElementTypeOrSelf(tile.getType()));
+  for (int64_t next : {int64_t(0), 16 / bytes})
     for (int64_t below : {0, 8}) {
-      Value low = held[*layout.registerOf({row + below, column + next}, 0)], high = held[*layout.registerOf({row + below, column + next + 1}, 0)];
-      words.push_back(pairOfNarrowFloats(builder, low, high));
+      SmallVector<Value> neighbours;
+      for (int64_t i = 0; i < 4 / bytes; ++i)
+        neighbours.push_back(held[*layout.registerOf({row + below, column + next + i}, 0)]);
+      words.push_back(packWords(builder, neighbours).front());
     }
   return words;
 }
@@ -303,6 +310,12 @@ LogicalResult Emitter::emitWgmma(kgpu::WgmmaOp op) {
   }
   wgmmaCommit(builder);
   define(op, std::move(results));
+  return success();
+}
+
+LogicalResult Emitter::emitSettle(kgpu::SettleOp op) {
+  RingUse use = ringUse(builder, scalar(op.getRing()), op.getRing().getType().getSlots(), scalar(op.getUse()));
+  barrierWait(builder, use.full, use.parity);
   return success();
 }
 

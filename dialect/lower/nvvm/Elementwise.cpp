@@ -2,6 +2,8 @@
 // SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
 #include "dialect/lower/nvvm/Emitter.h"
 #include "dialect/tile/transforms/IndexFacts.h"
+#include "mlir/Dialect/LLVMIR/LLVMDialect.h"
+#include "mlir/IR/Matchers.h"
 
 using namespace mlir;
 
@@ -70,6 +72,36 @@ static SmallVector<Value> roundedInPairs(ImplicitLocOpBuilder &builder, ValueRan
   return rounded;
 }
 
+/// What is clamped to the numbers that `element` has before it is rounded to it; null where it may be larger, for which instructions give the largest number, not
+/// what casts do.
+static Value clamped(arith::TruncFOp truncate) {
+  auto isBound = [](Value value, double bound) {
+    DenseElementsAttr elements;
+    return matchPattern(value, m_Constant(&elements)) && elements.isSplat() && isa<FloatType>(elements.getElementType()) &&
+           elements.getSplatValue<APFloat>().convertToDouble() == bound;
+  };
+  auto above = truncate.getIn().getDefiningOp<arith::MaximumFOp>();
+  auto below = above ? above.getLhs().getDefiningOp<arith::MinimumFOp>() : arith::MinimumFOp();
+  constexpr double largest = 448; // of f8E4M3FN
+  return below && isBound(above.getRhs(), -largest) && isBound(below.getRhs(), largest) ? below.getLhs() : Value();
+}
+
+/// Neighbours as f8E4M3FN in one instruction.
+static SmallVector<Value> saturatedInPairs(ImplicitLocOpBuilder &builder, ValueRange wide, Type element) {
+  SmallVector<Value> rounded;
+  Type byte = builder.getI8Type(), i16 = builder.getI16Type();
+  for (size_t i = 0; i < wide.size(); i += 2) {
+    Value pair = LLVM::InlineAsmOp::create(builder, i16, ValueRange{wide[i + 1], wide[i]}, "cvt.rn.satfinite.e4m3x2.f32 $0, $1, $2;", "=h,f,f",
+                                           /*has_side_effects=*/false, /*is_align_stack=*/false, LLVM::tailcallkind::TailCallKind::None,
+                                           LLVM::AsmDialectAttr::get(builder.getContext(), LLVM::AsmDialect::AD_ATT), ArrayAttr())
+                     .getRes();
+    Value high = arith::ShRUIOp::create(builder, pair, arith::ConstantIntOp::create(builder, i16, 8));
+    for (Value half : {pair, high})
+      rounded.push_back(arith::BitcastOp::create(builder, element, arith::TruncIOp::create(builder, byte, half)));
+  }
+  return rounded;
+}
+
 LogicalResult Emitter::emitElementwise(Operation *op) {
   if (op->getNumResults() != 1 || op->getNumRegions() != 0)
     return op->emitOpError("is not supported on GPUs yet");
@@ -78,6 +110,10 @@ LogicalResult Emitter::emitElementwise(Operation *op) {
     ValueRange wide = registersOf(truncate.getIn());
     if (from.isF32() && (to.isBF16() || to.isF16()) && !truncate.getRoundingmode() && wide.size() % 2 == 0) {
       define(truncate.getResult(), TileRegisters(roundedInPairs(builder, wide, to)));
+      return success();
+    }
+    if (Value inside = isa<Float8E4M3FNType>(to) && from.isF32() && wide.size() % 2 == 0 ? clamped(truncate) : Value()) {
+      define(truncate.getResult(), TileRegisters(saturatedInPairs(builder, registersOf(inside), to)));
       return success();
     }
   }

@@ -141,6 +141,7 @@ LogicalResult Emitter::emit(Operation *op) {
       .Case([&](kgpu::ClearOutsideOp clear) { return emitClearOutside(clear); })
       .Case([&](kgpu::TensorStoreOp store) { return emitTensorStore(store); })
       .Case([&](kgpu::WgmmaOp product) { return emitWgmma(product); })
+      .Case([&](kgpu::SettleOp settle) { return emitSettle(settle); })
       .Case([&](kgpu::WgmmaWaitOp wait) { return emitWgmmaWait(wait); })
       .Case([&](ub::PoisonOp poison) {
         Type type = poison.getType();

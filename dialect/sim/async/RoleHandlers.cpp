@@ -55,8 +55,8 @@ static llvm::Error acquire(Frame &frame, Operation &op) {
   return llvm::Error::success();
 }
 
-static llvm::Error await(Frame &frame, Operation &op) {
-  auto await = cast<kgpu::AwaitOp>(op);
+template <typename Op> static llvm::Error await(Frame &frame, Operation &op) {
+  auto await = cast<Op>(op);
   Ring &ring = ringOf(await.getRing());
   int64_t use = useOf(frame, await.getUse()), slot = use % ring.slots(), parity = use / ring.slots() & 1;
   return self().machine->pause(op, "a full slot", [&ring, slot, parity] { return ring.full[slot].hasPassed(parity); });
@@ -173,13 +173,14 @@ void kpkg::sim::addRoleHandlers(HandlerTable &table) {
   table["kgpu.roles"] = runRoles;
   table["kgpu.ring"] = makeRing;
   table["kgpu.acquire"] = acquire;
-  table["kgpu.await"] = await;
+  table["kgpu.await"] = await<kgpu::AwaitOp>;
   table["kgpu.release"] = release;
   table["kgpu.barrier"] = barrier;
   table["kgpu.await_turn"] = awaitTurn;
   table["kgpu.pass_turn"] = passTurn;
   table["kgpu.wgmma"] = wgmma;
   table["kgpu.clear_outside"] = clearOutside;
+  table["kgpu.settle"] = await<kgpu::SettleOp>;
   table["kgpu.wgmma_wait"] = wgmmaWait;
   table["kgpu.cta_id"] = ctaId;
   table["kgpu.cta_count"] = ctaCount;

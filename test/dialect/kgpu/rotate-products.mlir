@@ -39,6 +39,8 @@
 // ROLES: kgpu.wgmma_wait 1 %[[S]]
 // ROLES: kgpu.release
 // ROLES: tile.reduce
+// The wait for the second product is not moved above the first one's reduction, by ptxas neither.
+// ROLES-NEXT: kgpu.settle
 // ROLES: kgpu.wgmma_wait 0 %[[O]]
 // ROLES: kgpu.release
 // ROLES: arith.mulf

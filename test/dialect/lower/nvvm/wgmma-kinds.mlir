@@ -58,3 +58,37 @@ tile.kernel @s8(%y: !tile.view<2xi32, mut>) attributes {kgpu.target = #kgpu.targ
   }
   tile.return
 }
+
+// A left operand in registers: a lane has four neighbours of 8 bits, and those 16 columns further on.
+// CHECK-LABEL: llvm.func @e4m3_left
+// CHECK-COUNT-8: cvt.rn.satfinite.e4m3x2.f32
+// CHECK-NOT: cvt.rn.satfinite
+// CHECK: wgmma.mma_async.sync.aligned.m64n8k32.f32.e4m3.e4m3 {$0, $1, $2, $3}, {$8, $9, $10, $11}, $12, 1, 1, 1;
+#sums = #kgpu.layout<"reg 1:1 0:8 1:8-16 lane 1:2-4 0:1-4 warp 0:16-32 rep 1x1">
+#split = #kgpu.layout<"reg 4:1 0:8 2:1 1:1 lane 3:1-2 0:1-4 warp 0:16-32 rep 1x1x1x1x1">
+#moved = #kgpu.layout<"reg 4:1 0:8 3:1 1:1 lane 2:1-2 0:1-4 warp 0:16-32 rep 1x1x1x1x1">
+#left = #kgpu.layout<"reg 1:1 0:8 1:2 1:16 lane 1:4-8 0:1-4 warp 0:16-32 rep 1x1">
+tile.kernel @e4m3_left(%x: !tile.view<2xf32>, %y: !tile.view<2xf32, mut>) attributes {kgpu.target = #kgpu.target<"sm_90a">, kgpu.consumers = 1 : i32, kgpu.threads = 256 : i32, kgpu.shared = 9216 : i32} {
+  %adds = arith.constant true
+  %c0 = arith.constant 0 : index
+  %zeros = arith.constant dense<0.0> : tensor<64x8xf32, #acc>
+  %b = kgpu.alloc offset 0 : !kgpu.smem<32x8xf8E4M3FN, "1B 0:1,2,4,8,16,32,64 1:144,288,576 rep 1x1">
+  kgpu.roles load {
+    %none = arith.constant 0 : i32
+  } compute {
+    %fill = arith.constant 0.0 : f32
+    %p = tile.load %x[%c0, %c0] fill %fill : !tile.view<2xf32> -> tensor<64x32xf32, #sums>
+    %most = arith.constant dense<448.0> : tensor<64x32xf32, #sums>
+    %least = arith.constant dense<-448.0> : tensor<64x32xf32, #sums>
+    %below = arith.minimumf %p, %most : tensor<64x32xf32, #sums>
+    %inside = arith.maximumf %below, %least : tensor<64x32xf32, #sums>
+    %narrow = arith.truncf %inside : tensor<64x32xf32, #sums> to tensor<64x32xf8E4M3FN, #sums>
+    %five = tile.reshape %narrow : tensor<64x32xf8E4M3FN, #sums> -> tensor<64x2x2x4x2xf8E4M3FN, #split>
+    %turned = tile.permute %five [0, 1, 3, 2, 4] : tensor<64x2x2x4x2xf8E4M3FN, #split> -> tensor<64x2x4x2x2xf8E4M3FN, #moved>
+    %a = tile.reshape %turned : tensor<64x2x4x2x2xf8E4M3FN, #moved> -> tensor<64x32xf8E4M3FN, #left>
+    %d = kgpu.wgmma %a, %b, %zeros adds %adds : tensor<64x32xf8E4M3FN, #left>, !kgpu.smem<32x8xf8E4M3FN, "1B 0:1,2,4,8,16,32,64 1:144,288,576 rep 1x1">, tensor<64x8xf32, #acc>
+    %e = kgpu.wgmma_wait 0 %d : tensor<64x8xf32, #acc> -> tensor<64x8xf32, #acc>
+    tile.store %e, %y[%c0, %c0] : tensor<64x8xf32, #acc>, !tile.view<2xf32, mut>
+  }
+  tile.return
+}
