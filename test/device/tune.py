@@ -58,6 +58,8 @@ def scaled_calls() -> Iterator[Call]:
     for dtype in (torch.float8_e4m3fn, torch.float8_e5m2):
         for m, n, k in SCALED:
             yield "scaled_gemm", (matrix(m, k, "n", dtype), matrix(k, n, "t", dtype), one, one, torch.bfloat16)
+            lines = (torch.ones(m, 1, device=DEVICE), torch.ones(1, n, device=DEVICE))
+            yield "scaled_gemm", (matrix(m, k, "n", dtype), matrix(k, n, "t", dtype), *lines, torch.bfloat16)
     for m, n, k in SCALED:
         scales = [torch.ones(shape, device=DEVICE) for shape in ((m, -(-k // 128)), (-(-k // 128), -(-n // 128)))]
         yield "scaled_gemm", (matrix(m, k, "n", torch.float8_e4m3fn), matrix(k, n, "t", torch.float8_e4m3fn), *scales, torch.bfloat16)
