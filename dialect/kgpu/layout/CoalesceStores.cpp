@@ -7,8 +7,8 @@
 //
 // On entry: every tile has a layout. Kernels with roles are left alone. On exit: stores whose view allows vectors at least twice as long as the layout has
 // go through a layout that has them: the one that shuffles within groups of lanes give, or the coalesced one, whichever
-// the layout library reaches at lower cost. Only layouts that a matrix product has imposed are changed; all others were
-// chosen for memory already.
+// the layout library reaches at lower cost. Only layouts that a matrix product has imposed are changed, and those in which bytes that were
+// loaded along another dimension would be stored one by one; all others were chosen for memory already.
 #include "dialect/kgpu/Passes.h"
 #include "dialect/kgpu/layout/DotLayout.h"
 #include "dialect/layout/Conversion.h"
@@ -79,10 +79,13 @@ unsigned costOf(const Layout &from, const Layout &to, unsigned bytes) {
 void coalesce(tile::StoreOp store, const Launch &launch) {
   auto type = dyn_cast<RankedTensorType>(store.getValue().getType());
   int64_t longest = longestVector(store);
-  if (!type || longest == 1 || !isMmaSyncAccumulator(layoutOf(type)))
+  if (!type || longest == 1)
     return;
   const Layout &from = layoutOf(type);
   int64_t unit = store.getView().getType().getUnit();
+  bool isTurned = type.getRank() == 2 && elementBytes(type.getElementType()) == 1 && from.vectorLength(unit, longest) == 1;
+  if (!isMmaSyncAccumulator(from) && !isTurned)
+    return;
   if (2 * int64_t(from.vectorLength(unit, longest)) > longest)
     return;
   unsigned bytes = elementBytes(type.getElementType());

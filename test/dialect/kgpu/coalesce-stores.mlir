@@ -22,3 +22,16 @@ tile.kernel @stores(%x: !fast, %y: !pairs, %z: !any) attributes {kgpu.target = #
   tile.store %v, %z[%c0, %c0] : tensor<128x128xbf16, #sum>, !any
   tile.return
 }
+
+// Bytes that were loaded along rows and are stored along columns go through a layout in which threads have whole vectors of columns.
+#turned = #kgpu.layout<"reg 0:1-8 1:64 lane 0:16-32 1:1-4 warp 1:8-32 rep 1x1">
+!bytes = !tile.view<2xi8, mut, unit = 1, align = 16, divisible = 16>
+// CHECK-LABEL: tile.kernel @turned
+// CHECK: %[[W:.*]] = kgpu.cvt_layout
+// CHECK: tile.store %[[W]], %arg0
+tile.kernel @turned(%x: !bytes) attributes {kgpu.target = #kgpu.target<"sm_90a">, kgpu.threads = 256 : i32} {
+  %c0 = arith.constant 0 : index
+  %v = arith.constant dense<0> : tensor<64x128xi8, #turned>
+  tile.store %v, %x[%c0, %c0] : tensor<64x128xi8, #turned>, !bytes
+  tile.return
+}
