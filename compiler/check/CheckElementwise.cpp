@@ -58,6 +58,23 @@ Operand Elaborator::callIsNan(CallSite &site) {
   return result(Kind::IsNan, type, site.range(), {materialise(value)});
 }
 
+Operand Elaborator::callPopcount(CallSite &site) {
+  if (Operand allowed = onlyIn(BodyKind::Kernel, site); allowed.isError())
+    return allowed;
+  Arguments arguments(*this, site);
+  const ast::Expr *expr = arguments.take("x");
+  if (!arguments.finish())
+    return error(site.range());
+  Operand value = check(*expr);
+  if (value.isError())
+    return value;
+  if (!value.type->isNumeric() || value.type->element == DType::Bool || isFloat(value.type->element)) {
+    diags.report(diag::OperandUnfit, expr->range, site.name, describe(value));
+    return error(site.range());
+  }
+  return result(Kind::Popcount, value.type, site.range(), {materialise(value)});
+}
+
 Operand Elaborator::callAbs(CallSite &site) {
   Arguments arguments(*this, site);
   const ast::Expr *expr = arguments.take("x");

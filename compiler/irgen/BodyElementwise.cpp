@@ -167,6 +167,8 @@ mlir::Value Body::elementwise(const hir::Node &node) {
     return e.make<math::RoundEvenOp>(a);
   case Kind::IsNan:
     return e.make<arith::CmpFOp>(F::UNO, a, a);
+  case Kind::Popcount:
+    return e.make<math::CtPopOp>(a);
   case Kind::Fma:
     return isFloat(type->element) ? e.make<math::FmaOp>(a, b, c)
                                   : e.make<arith::AddIOp>(e.make<arith::MulIOp>(a, b), c);

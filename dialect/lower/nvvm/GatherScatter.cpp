@@ -25,6 +25,12 @@ Value elementOfWord(ImplicitLocOpBuilder &builder, Value word, Type element) {
     word = arith::TruncIOp::create(builder, bits, word);
   return elementOfBits(builder, word, element);
 }
+
+/// The 32-bit number that an index comes from; null where it comes from another one.
+Value narrowIndex(Value index) {
+  auto cast = index.getDefiningOp<arith::IndexCastOp>();
+  return cast && cast.getIn().getType().isInteger(32) ? cast.getIn() : Value();
+}
 } // namespace
 
 /// The place and the predicate of one element.
@@ -37,8 +43,13 @@ std::pair<Value, Value> Emitter::elementAt(const View &part, ValueRange indices,
   };
   for (auto [dim, tile] : llvm::enumerate(indices)) {
     Value index = registersOf(tile)[reg];
+    Value extent = part.shape[dim], compared = index;
+    if (Value narrow = narrowIndex(index); narrow && part.type.getFacts().index == 32) {
+      compared = narrow;
+      extent = arith::IndexCastOp::create(builder, builder.getI32Type(), extent);
+    }
     // Unsigned: a negative index is outside too.
-    require(arith::CmpIOp::create(builder, arith::CmpIPredicate::ult, index, part.shape[dim]));
+    require(arith::CmpIOp::create(builder, arith::CmpIPredicate::ult, compared, extent));
     Value step = arith::MulIOp::create(builder, index, part.stride[dim]);
     distance = distance ? arith::AddIOp::create(builder, distance, step).getResult() : step;
   }

@@ -26,6 +26,7 @@ from kpkg._profile import Profile, profile_kernel
 
 if TYPE_CHECKING:
     from kpkg import nn as nn
+    from kpkg import sparse as sparse
     from kpkg._inject import Injection as Injection
     from kpkg._inject import inject as inject
     from kpkg._measure import benchmark_op as benchmark_op
@@ -36,8 +37,8 @@ _LAZY = {"register_sharding": "_sharding", "inject": "_inject", "Injection": "_i
 
 
 def __getattr__(name: str) -> Any:
-    if name == "nn":
-        return importlib.import_module("kpkg.nn")
+    if name in ("nn", "sparse"):
+        return importlib.import_module(f"kpkg.{name}")
     if name in _LAZY:
         return getattr(importlib.import_module(f"kpkg.{_LAZY[name]}"), name)
     raise AttributeError(f"module 'kpkg' has no attribute {name!r}")
@@ -74,4 +75,5 @@ __all__ = [
     "register_sharding",
     "set_fallback",
     "set_fallback_policy",
+    "sparse",
 ]

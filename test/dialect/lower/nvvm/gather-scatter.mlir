@@ -3,6 +3,8 @@
 
 #row = #kgpu.layout<"reg 0:1 lane 0:2-32 rep 1">
 !table = !tile.view<2xf16, unit = 1>
+!small = !tile.view<1xf16, unit = 0, index = 32>
+!places = !tile.view<1xi32, unit = 0, index = 32>
 !bytes = !tile.view<1xi8>
 !out = !tile.view<1xf16, mut, unit = 0>
 !counts = !tile.view<1xi8, mut>
@@ -22,6 +24,23 @@ tile.kernel @gather(%table: !table, %y: !out) attributes {kgpu.target = #kgpu.ta
   %i = tile.iota : tensor<60xindex, #row>
   %v = tile.gather %table[%i, %three] fill %zero : !table, tensor<60xindex, #row> -> tensor<60xf16, #row>
   tile.store %v, %y[%c0] : tensor<60xf16, #row>, !out
+  tile.return
+}
+
+// Indices of 32 bits into a view whose extents have no more are compared as such, on 32-bit registers.
+// CHECK-LABEL: llvm.func @narrow
+// CHECK: arith.cmpi ult, {{.*}} : i32
+// CHECK: ld.global.nc.b16
+// CHECK: arith.cmpi ult, {{.*}} : i32
+// CHECK: ld.global.nc.b16
+tile.kernel @narrow(%table: !small, %places: !places, %y: !out) attributes {kgpu.target = #kgpu.target<"sm_80">, kgpu.threads = 32 : i32} {
+  %zero = arith.constant 0.0 : f16
+  %none = arith.constant 0 : i32
+  %c0 = arith.constant 0 : index
+  %p = tile.load %places[%c0] fill %none : !places -> tensor<64xi32, #row>
+  %i = arith.index_cast %p : tensor<64xi32, #row> to tensor<64xindex, #row>
+  %v = tile.gather %table[%i] fill %zero : !small, tensor<64xindex, #row> -> tensor<64xf16, #row>
+  tile.store %v, %y[%c0] : tensor<64xf16, #row>, !out
   tile.return
 }
 

@@ -1,0 +1,99 @@
+"""Specs of products with sparse weights.
+
+SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+
+import torch
+from opspec import OpSpec, Sample, normal
+from torch import Tensor
+
+
+def from_blocks(k: int, crow: Tensor, col: Tensor, values: Tensor) -> Tensor:
+    size = values.shape[1]
+    dense = values.new_zeros(len(crow) - 1, k // size, size, size)
+    for row in range(len(crow) - 1):
+        for i in range(int(crow[row]), int(crow[row + 1])):
+            dense[row, int(col[i])] += values[i]
+    return dense.transpose(1, 2).reshape((len(crow) - 1) * size, k)
+
+
+def block_reference(input: Tensor, crow: Tensor, col: Tensor, values: Tensor, bias: Tensor | None = None) -> Tensor:
+    return torch.nn.functional.linear(input, from_blocks(input.shape[-1], crow, col, values), bias)
+
+
+def block_magnitude(input: Tensor, crow: Tensor, col: Tensor, values: Tensor, bias: Tensor | None = None) -> Tensor:
+    return block_reference(input.abs(), crow, col, values.abs(), None if bias is None else bias.abs())
+
+
+def block_samples(dtype: torch.dtype, generator: torch.Generator) -> Iterator[Sample]:
+    def make(*shape: int) -> Tensor:
+        return normal(shape, dtype, generator)
+
+    def kept(rows: int, columns: int, size: int, share: float) -> tuple[Tensor, Tensor, Tensor]:
+        keep = torch.rand(rows, columns, generator=generator, device=generator.device) < share
+        crow = torch.cat([keep.new_zeros(1, dtype=torch.int64), keep.sum(1).cumsum(0)])
+        return crow.int(), keep.nonzero()[:, 1].int(), make(int(keep.sum()), size, size)
+
+    for i, (size, rows, columns, lines) in enumerate([(16, 3, 5, 1), (32, 4, 3, 70), (64, 2, 7, 300), (128, 3, 2, 129)]):
+        blocks = kept(rows, columns, size, 0.5)
+        yield Sample((make(lines, columns * size), *blocks), label=f"{size}")
+        yield Sample((make(2, columns * size, lines).mT, *blocks, make(rows * size)), label=f"{size}, strided, batch and bias")
+        yield Sample((make(lines, columns * size), *kept(rows, columns, size, 0.0), make(rows * size)), label=f"{size}, no block")
+    yield Sample((make(0, 64), *kept(2, 2, 32, 0.5)), label="no rows")
+    yield Sample((make(5, 64), *kept(0, 2, 32, 0.5)), label="no results")
+
+
+WORD = 32
+
+
+def from_elements(k: int, masks: Tensor, starts: Tensor, values: Tensor) -> Tensor:
+    """The weight [n, k], element by element."""
+    dense = values.new_zeros(masks.shape[1], masks.shape[0] * WORD)
+    for word in range(masks.shape[0]):
+        for row in range(masks.shape[1]):
+            at = int(starts[word, row])
+            for bit in range(WORD):
+                if int(masks[word, row]) >> bit & 1:
+                    dense[row, word * WORD + bit] = values[at]
+                    at += 1
+    return dense[:, :k]
+
+
+def element_reference(input: Tensor, masks: Tensor, starts: Tensor, values: Tensor, bias: Tensor | None = None) -> Tensor:
+    return torch.nn.functional.linear(input, from_elements(input.shape[-1], masks, starts, values), bias)
+
+
+def element_magnitude(input: Tensor, masks: Tensor, starts: Tensor, values: Tensor, bias: Tensor | None = None) -> Tensor:
+    return element_reference(input.abs(), masks, starts, values.abs(), None if bias is None else bias.abs())
+
+
+def element_samples(dtype: torch.dtype, generator: torch.Generator) -> Iterator[Sample]:
+    def make(*shape: int) -> Tensor:
+        return normal(shape, dtype, generator)
+
+    def kept(n: int, k: int, share: float) -> tuple[Tensor, Tensor, Tensor]:
+        words = -(-k // WORD)
+        keep = torch.rand(n, words * WORD, generator=generator, device=generator.device) < share
+        keep[:, k:] = False
+        keep = keep.view(n, words, WORD).transpose(0, 1)
+        count = keep.sum(2).flatten()
+        starts = (count.cumsum(0) - count).view(words, n).int()
+        masks = (keep.long() << torch.arange(WORD, device=keep.device)).sum(2)
+        return (masks - (masks >> 31 << 32)).int(), starts, make(int(count.sum()))
+
+    for n, k, rows, share in [(40, 100, 3, 0.1), (130, 64, 70, 0.05), (64, 300, 129, 0.3), (5, 31, 260, 1.0), (129, 1030, 300, 0.02), (8, 64, 2, 0.0)]:
+        yield Sample((make(rows, k), *kept(n, k, share)), label=f"{n}x{k}, {rows} rows")
+        yield Sample((make(2, k, rows).mT, *kept(n, k, share), make(n)), label=f"{n}x{k}, strided, batch and bias")
+    yield Sample((make(0, 64), *kept(20, 64, 0.1)), label="no rows")
+    yield Sample((make(5, 0), *kept(20, 0, 0.1), make(20)), label="no depth")
+    yield Sample((make(70), *kept(33, 70, 0.1)), label="a vector")
+
+
+SPECS = [
+    OpSpec("kpkg::sparse_linear", element_reference, element_samples, magnitude=element_magnitude),
+    OpSpec("kpkg::block_sparse_linear", block_reference, block_samples, magnitude=block_magnitude),
+]

@@ -1,0 +1,145 @@
+"""Weights that are mostly zeros: packed once, multiplied by ops that read and store only the rest.
+
+    weight = kpkg.sparse.pack(layer.weight, sample_input=x)     # measures which form is the fastest on x's device
+    y = kpkg.sparse.linear(x, weight, layer.bias)
+
+SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass, field
+
+import torch
+from torch import Tensor
+
+from kpkg._default import ops
+from kpkg._measure import interleaved
+
+_WORD = 32
+_BLOCKS = (128, 64, 32, 16)
+_FORMATS = ("elements", "blocks", "dense")
+
+
+@dataclass(frozen=True, repr=False)
+class SparseWeight:
+    """A packed weight [n, k].
+
+    format: "elements" (arguments of kpkg::sparse_linear), "blocks" (of kpkg::block_sparse_linear) or "dense" (the weight).
+    times: microseconds of a call with the sample input, for each form that `pack` has measured.
+    """
+
+    shape: tuple[int, int]
+    format: str
+    tensors: tuple[Tensor, ...]
+    density: float
+    times: dict[str, float] = field(default_factory=dict)
+
+    def dense(self) -> Tensor:
+        """The weight [n, k] itself."""
+        n, k = self.shape
+        if self.format == "dense":
+            return self.tensors[0]
+        if self.format == "blocks":
+            crow, col, values = self.tensors
+            size = values.shape[1]
+            blocks = values.new_zeros(n // size, k // size, size, size)
+            blocks[torch.arange(n // size, device=crow.device).repeat_interleave(crow.diff()), col.long()] = values
+            return blocks.transpose(1, 2).reshape(n, k)
+        masks, starts, values = self.tensors
+        bits = (masks.unsqueeze(2) >> torch.arange(_WORD, device=masks.device)) & 1
+        places = starts.unsqueeze(2) + bits.cumsum(2) - bits
+        padded = torch.cat([values, values.new_zeros(1)])
+        words = torch.where(bits.bool(), padded[places.clamp(max=len(values))], padded[-1])
+        return words.permute(1, 0, 2).reshape(n, -1)[:, :k].contiguous()
+
+    def __repr__(self) -> str:
+        times = "".join(f", {name} {us:.1f} us" for name, us in self.times.items())
+        return f"SparseWeight({self.shape[0]} x {self.shape[1]}, density {self.density:.3f}, {self.format}{times})"
+
+
+def pack(weight: Tensor, *, format: str | None = None, block: int | None = None, sample_input: Tensor | None = None) -> SparseWeight:
+    """Packs a weight [n, k] whose zeros need not be multiplied.
+
+    format: "elements", "blocks" or "dense". None: with a sample input [..., k], whichever `linear` is fastest with, measured on its device, so that a packed
+    weight is never slower than the dense one; without one, blocks where there are empty ones, dense where more than a tenth is not zero, else elements.
+    block: 16, 32, 64 or 128, for blocks; None: the largest size that divides n and k and leaves out the most.
+    Raises ValueError for other values, a weight that is no matrix of floats, or sizes that blocks do not divide.
+    """
+    if weight.ndim != 2 or not weight.is_floating_point():
+        raise ValueError(f"weight must be a matrix of floats, not {tuple(weight.shape)} of {weight.dtype}")
+    if format is not None and format not in _FORMATS:
+        raise ValueError(f"format is {format!r}, expected one of {', '.join(_FORMATS)}")
+    if block is not None and (block not in _BLOCKS or any(extent % block for extent in weight.shape)):
+        raise ValueError(f"blocks of {block} do not divide a weight of {tuple(weight.shape)}: they can be {', '.join(map(str, _BLOCKS))}")
+    weight = weight.detach()
+    size = block or _block_size(weight)
+    if format == "blocks" and size is None:
+        raise ValueError(f"no block size of {', '.join(map(str, _BLOCKS))} divides a weight of {tuple(weight.shape)}")
+    if format is None and sample_input is not None:
+        return _fastest(weight, size, sample_input)
+    if format is None:
+        empty_blocks = size is not None and _kept_blocks(weight, size).float().mean() <= 0.5
+        format = "blocks" if empty_blocks else "elements" if _density(weight) <= 0.1 else "dense"
+    return _packed(weight, format, size)
+
+
+def linear(input: Tensor, weight: SparseWeight, bias: Tensor | None = None) -> Tensor:
+    """input [..., k] times the transposed weight, plus bias [n]: [..., n]. Inference only: nothing is recorded for gradients of the weight."""
+    if weight.format == "elements":
+        return ops.sparse_linear(input, *weight.tensors, bias)
+    if weight.format == "blocks":
+        return ops.block_sparse_linear(input, *weight.tensors, bias)
+    return torch.nn.functional.linear(input, weight.tensors[0], bias)
+
+
+def _density(weight: Tensor) -> float:
+    return float((weight != 0).float().mean()) if weight.numel() else 0.0
+
+
+def _kept_blocks(weight: Tensor, size: int) -> Tensor:
+    n, k = weight.shape
+    return (weight != 0).view(n // size, size, k // size, size).any(3).any(1)
+
+
+def _block_size(weight: Tensor) -> int | None:
+    sizes = [size for size in _BLOCKS if all(extent and extent % size == 0 for extent in weight.shape)]
+    return min(sizes, key=lambda size: float(_kept_blocks(weight, size).float().mean())) if sizes else None
+
+
+def _packed(weight: Tensor, format: str, size: int | None) -> SparseWeight:
+    n, k = weight.shape
+    if format == "dense":
+        return SparseWeight((n, k), format, (weight,), _density(weight))
+    if format == "blocks":
+        assert size is not None
+        keep = _kept_blocks(weight, size)
+        crow = torch.cat([keep.new_zeros(1, dtype=torch.int64), keep.sum(1).cumsum(0)]).int()
+        values = weight.view(n // size, size, k // size, size).transpose(1, 2)[keep].contiguous()
+        return SparseWeight((n, k), format, (crow, keep.nonzero()[:, 1].int(), values), _density(weight))
+    # Words of two neighbours along k stand together in `values`: a step of the kernel reads 64 elements of each row.
+    words = -(-k // (2 * _WORD)) * 2
+    padded = torch.nn.functional.pad(weight, (0, words * _WORD - k)).view(n, words // 2, 2, _WORD).transpose(0, 1)
+    keep = padded != 0
+    count = keep.sum(3)
+    starts = (count.flatten().cumsum(0) - count.flatten()).view_as(count)
+    bits = (keep.long() << torch.arange(_WORD, device=weight.device)).sum(3)
+    bits = bits - (bits >> 31 << 32)
+
+    def by_word(rows: Tensor) -> Tensor:
+        return rows.transpose(1, 2).reshape(words, n)[: -(-k // _WORD)].int().contiguous()
+
+    return SparseWeight((n, k), format, (by_word(bits), by_word(starts), padded[keep].contiguous()), _density(weight))
+
+
+def _fastest(weight: Tensor, size: int | None, sample_input: Tensor) -> SparseWeight:
+    candidates = {name: _packed(weight, name, size) for name in _FORMATS if name != "blocks" or size is not None}
+    times: dict[str, float] = {}
+    with torch.no_grad():
+        for name, candidate in candidates.items():
+            if name != "dense":
+                mine, theirs = interleaved(lambda c=candidate: linear(sample_input, c), lambda: linear(sample_input, candidates["dense"]))
+                times[name] = mine
+                times["dense"] = min(theirs, times.get("dense", theirs))
+    best = candidates[min(times, key=lambda name: times[name])]
+    return SparseWeight(best.shape, best.format, best.tensors, best.density, times)

@@ -1,0 +1,67 @@
+"""Sparse products of a package on a GPU against dense ones of cuBLAS: pruned weights of 4096 x 4096 with 256 rows, and weights of blocks of which a quarter is kept.
+
+    test/device/sparse.py --package sparse.kpkg --out sparse.json
+
+Correctness is that of the specs (test/device/run.py); this checks the timed calls against the dense product and times both, interleaved, with L2 flushed.
+
+SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
+"""
+
+from __future__ import annotations
+
+import argparse
+import datetime
+import json
+import os
+from pathlib import Path
+from typing import Any
+
+import torch
+from timing import times
+from torch.nn.functional import linear
+
+
+def arguments() -> argparse.Namespace:
+    parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
+    parser.add_argument("--package", required=True)
+    parser.add_argument("--rounds", type=int, default=15)
+    parser.add_argument("--out", type=Path)
+    return parser.parse_args()
+
+
+def main() -> int:
+    options = arguments()
+    os.environ["KPKG_FALLBACK"] = "strict"
+    os.environ["KPKG_PATH"] = options.package
+    from kpkg import sparse
+
+    found: list[dict[str, Any]] = []
+
+    def measure(what: str, weight: torch.Tensor, rows: int, **how: Any) -> None:
+        x = torch.randn(rows, weight.shape[1], device="cuda").to(weight.dtype)
+        packed = sparse.pack(weight, **how)
+        reference = linear(x.double(), weight.double())
+        error = float((sparse.linear(x, packed).double() - reference).norm() / reference.norm())
+        theirs = float((linear(x, weight).double() - reference).norm() / reference.norm())
+        us = times({"kpkg": lambda: sparse.linear(x, packed), "dense": lambda: linear(x, weight)}, options.rounds)
+        found.append({"what": what, "rows": rows, "density": packed.density, "error": error, "dense_error": theirs, "us": us, "ratio": us["dense"] / us["kpkg"]})
+        print(what, rows, us, f"{us['dense'] / us['kpkg']:.2f} of dense", "" if error <= 1.1 * theirs + 1e-7 else "WRONG", flush=True)
+
+    for dtype in (torch.bfloat16, torch.float16):
+        for density in (0.1, 0.05, 0.02):
+            weight = torch.randn(4096, 4096, device="cuda") * (torch.rand(4096, 4096, device="cuda") < density)
+            for rows in (16, 256):
+                measure(f"{str(dtype)[6:]} elements {density}", weight.to(dtype), rows, format="elements")
+        for size in (4096, 8192):
+            for block in (64, 128):
+                keep = torch.rand(size // block, size // block, device="cuda") < 0.25
+                weight = torch.randn(size, size, device="cuda") * keep.repeat_interleave(block, 0).repeat_interleave(block, 1)
+                measure(f"{str(dtype)[6:]} blocks of {block}, {size} x {size}", weight.to(dtype), size, format="blocks", block=block)
+    if options.out:
+        about = {"date": str(datetime.date.today()), "gpu": torch.cuda.get_device_name(), "torch": torch.__version__, "driver": os.environ.get("KPKG_DRIVER", "")}
+        options.out.write_text(json.dumps({**about, "rows": found}, indent=1))
+    return 0
+
+
+if __name__ == "__main__":
+    raise SystemExit(main())

@@ -1,0 +1,79 @@
+"""Packed sparse weights: what is packed is the weight, products are those of the dense one, and the choice of a form is the measured one.
+
+SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
+"""
+
+from __future__ import annotations
+
+import pytest
+import torch
+from torch.nn.functional import linear
+
+import kpkg
+from kpkg import sparse
+
+
+def pruned(n: int, k: int, share: float, block: int = 1, dtype: torch.dtype = torch.float32) -> torch.Tensor:
+    keep = torch.rand(n // block, k // block) < share
+    return torch.randn(n, k, dtype=dtype) * keep.repeat_interleave(block, 0).repeat_interleave(block, 1)
+
+
+@pytest.mark.parametrize("format", ["elements", "blocks", "dense"])
+@pytest.mark.parametrize("dtype", [torch.float32, torch.bfloat16])
+def test_products_are_those_of_the_dense_weight(format, dtype, default_ops):
+    weight = pruned(96, 160, 0.3, 32, dtype)
+    packed = sparse.pack(weight, format=format, block=32 if format == "blocks" else None)
+    assert packed.format == format and packed.shape == (96, 160) and packed.density == pytest.approx(float((weight != 0).float().mean()))
+    assert torch.equal(packed.dense(), weight)
+    x, bias = torch.randn(3, 7, 160, dtype=dtype), torch.randn(96, dtype=dtype)
+    expected = linear(x.double(), weight.double(), bias.double())
+    torch.testing.assert_close(sparse.linear(x, packed, bias).double(), expected, rtol=1e-2 if dtype == torch.bfloat16 else 1e-5, atol=2e-2 if dtype == torch.bfloat16 else 1e-4)
+
+
+@pytest.mark.parametrize("n, k", [(5, 31), (33, 65), (1, 1), (40, 128), (7, 0)])
+def test_elements_of_any_size(n, k, default_ops):
+    weight = pruned(n, k, 0.4)
+    packed = sparse.pack(weight, format="elements")
+    assert torch.equal(packed.dense(), weight)
+    x = torch.randn(4, k)
+    torch.testing.assert_close(sparse.linear(x, packed), linear(x, weight))
+
+
+def test_form_without_a_sample():
+    assert sparse.pack(pruned(128, 256, 0.25, 64)).format == "blocks"
+    assert sparse.pack(pruned(128, 256, 0.05)).format == "elements"
+    assert sparse.pack(torch.randn(128, 256)).format == "dense"
+    assert sparse.pack(pruned(128, 256, 0.2, 32)).tensors[2].shape[1] == 32
+
+
+def test_form_with_a_sample_is_the_fastest(default_ops):
+    packed = sparse.pack(pruned(64, 128, 0.1), sample_input=torch.randn(3, 128))
+    assert set(packed.times) == {"elements", "blocks", "dense"}
+    assert packed.times[packed.format] == min(packed.times.values())
+    assert packed.format in repr(packed) and "us" in repr(packed)
+
+
+@pytest.mark.parametrize(
+    "weight, options, message",
+    [
+        (torch.zeros(3), {}, "matrix of floats"),
+        (torch.zeros(3, 3, dtype=torch.int32), {}, "matrix of floats"),
+        (torch.zeros(32, 32), {"format": "csr"}, "expected one of"),
+        (torch.zeros(32, 32), {"block": 24}, "16"),
+        (torch.zeros(32, 40), {"block": 16}, "do not divide"),
+        (torch.zeros(30, 40), {"format": "blocks"}, "no block size"),
+    ],
+)
+def test_what_cannot_be_packed(weight, options, message):
+    with pytest.raises(ValueError, match=message):
+        sparse.pack(weight, **options)
+
+
+def test_packed_tensors_that_lie_are_not_followed(default_ops):
+    """Offsets, columns and ends beyond the packed values read zeros; a loop ends with the blocks that there are."""
+    x = torch.randn(4, 64)
+    masks = torch.full((2, 8), -1, dtype=torch.int32)
+    assert torch.equal(kpkg.ops.sparse_linear(x, masks, torch.full((2, 8), 2**31 - 1, dtype=torch.int32), torch.ones(5)), torch.zeros(4, 8))
+    crow, values = torch.tensor([0, 2**31 - 1], dtype=torch.int32), torch.ones(2, 32, 32)
+    found = kpkg.ops.block_sparse_linear(x, crow, torch.tensor([-(2**31), 2**31 - 1], dtype=torch.int32), values)
+    assert torch.equal(found, torch.zeros(4, 32))
