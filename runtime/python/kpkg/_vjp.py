@@ -17,11 +17,11 @@ from torch import Tensor
 from torch._functorch.eager_transforms import enable_inplace_requires_grad
 from torch.autograd import forward_ad
 
-from kpkg import _aten, _aten_sequences, _policy
+from kpkg import _aten, _aten_sequences, _aten_sparse, _policy
 from kpkg._library import Op
 
 aten = torch.ops.aten
-_FALLBACKS = _aten.FALLBACKS | _aten_sequences.FALLBACKS
+_FALLBACKS = _aten.FALLBACKS | _aten_sequences.FALLBACKS | _aten_sparse.FALLBACKS
 
 
 def implementation(name: str) -> Callable[..., Any] | None:

@@ -13,10 +13,10 @@ from dataclasses import dataclass, field
 import torch
 from torch import Tensor
 
+from kpkg._aten_sparse import WORD, from_blocks, from_elements
 from kpkg._default import ops
 from kpkg._measure import interleaved
 
-_WORD = 32
 _BLOCKS = (128, 64, 32, 16)
 _FORMATS = ("elements", "blocks", "dense")
 
@@ -37,21 +37,10 @@ class SparseWeight:
 
     def dense(self) -> Tensor:
         """The weight [n, k] itself."""
-        n, k = self.shape
+        k = self.shape[1]
         if self.format == "dense":
             return self.tensors[0]
-        if self.format == "blocks":
-            crow, col, values = self.tensors
-            size = values.shape[1]
-            blocks = values.new_zeros(n // size, k // size, size, size)
-            blocks[torch.arange(n // size, device=crow.device).repeat_interleave(crow.diff()), col.long()] = values
-            return blocks.transpose(1, 2).reshape(n, k)
-        masks, starts, values = self.tensors
-        bits = (masks.unsqueeze(2) >> torch.arange(_WORD, device=masks.device)) & 1
-        places = starts.unsqueeze(2) + bits.cumsum(2) - bits
-        padded = torch.cat([values, values.new_zeros(1)])
-        words = torch.where(bits.bool(), padded[places.clamp(max=len(values))], padded[-1])
-        return words.permute(1, 0, 2).reshape(n, -1)[:, :k].contiguous()
+        return (from_blocks if self.format == "blocks" else from_elements)(*self.tensors, k)
 
     def __repr__(self) -> str:
         times = "".join(f", {name} {us:.1f} us" for name, us in self.times.items())
@@ -85,7 +74,7 @@ def pack(weight: Tensor, *, format: str | None = None, block: int | None = None,
 
 
 def linear(input: Tensor, weight: SparseWeight, bias: Tensor | None = None) -> Tensor:
-    """input [..., k] times the transposed weight, plus bias [n]: [..., n]. Inference only: nothing is recorded for gradients of the weight."""
+    """input [..., k] times the transposed weight, plus bias [n]: [..., n]. Gradients are those of PyTorch's dense product."""
     if weight.format == "elements":
         return ops.sparse_linear(input, *weight.tensors, bias)
     if weight.format == "blocks":
@@ -118,16 +107,16 @@ def _packed(weight: Tensor, format: str, size: int | None) -> SparseWeight:
         values = weight.view(n // size, size, k // size, size).transpose(1, 2)[keep].contiguous()
         return SparseWeight((n, k), format, (crow, keep.nonzero()[:, 1].int(), values), _density(weight))
     # Words of two neighbours along k stand together in `values`: a step of the kernel reads 64 elements of each row.
-    words = -(-k // (2 * _WORD)) * 2
-    padded = torch.nn.functional.pad(weight, (0, words * _WORD - k)).view(n, words // 2, 2, _WORD).transpose(0, 1)
+    words = -(-k // (2 * WORD)) * 2
+    padded = torch.nn.functional.pad(weight, (0, words * WORD - k)).view(n, words // 2, 2, WORD).transpose(0, 1)
     keep = padded != 0
     count = keep.sum(3)
     starts = (count.flatten().cumsum(0) - count.flatten()).view_as(count)
-    bits = (keep.long() << torch.arange(_WORD, device=weight.device)).sum(3)
+    bits = (keep.long() << torch.arange(WORD, device=weight.device)).sum(3)
     bits = bits - (bits >> 31 << 32)
 
     def by_word(rows: Tensor) -> Tensor:
-        return rows.transpose(1, 2).reshape(words, n)[: -(-k // _WORD)].int().contiguous()
+        return rows.transpose(1, 2).reshape(words, n)[: -(-k // WORD)].int().contiguous()
 
     return SparseWeight((n, k), format, (by_word(bits), by_word(starts), padded[keep].contiguous()), _density(weight))
 

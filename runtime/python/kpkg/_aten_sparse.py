@@ -1,0 +1,41 @@
+"""Packed sparse weights as PyTorch sees them: the dense weights, and the products with those.
+
+SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
+"""
+
+from __future__ import annotations
+
+import torch
+import torch.nn.functional as F
+from torch import Tensor
+
+WORD = 32
+
+
+def from_elements(masks: Tensor, starts: Tensor, values: Tensor, k: int) -> Tensor:
+    """The weight [n, k] of kpkg::sparse_linear."""
+    bits = (masks.unsqueeze(2) >> torch.arange(WORD, device=masks.device)) & 1
+    places = starts.unsqueeze(2) + bits.cumsum(2) - bits
+    padded = torch.cat([values, values.new_zeros(1)])
+    words = torch.where((bits != 0) & (places >= 0), padded[places.clamp(0, len(values))], padded[-1])
+    return words.permute(1, 0, 2).reshape(masks.shape[1], -1)[:, :k].contiguous()
+
+
+def from_blocks(crow: Tensor, col: Tensor, values: Tensor, k: int) -> Tensor:
+    """The weight [n, k] of kpkg::block_sparse_linear."""
+    size, rows = values.shape[1], len(crow) - 1
+    blocks = values.new_zeros(rows, k // size, size, size)
+    places = torch.arange(rows, device=crow.device).repeat_interleave(crow.diff())
+    blocks = blocks.index_put((places, col.long()), values, accumulate=True)
+    return blocks.transpose(1, 2).reshape(rows * size, k)
+
+
+def sparse_linear(input: Tensor, masks: Tensor, starts: Tensor, values: Tensor, bias: Tensor | None = None) -> Tensor:
+    return F.linear(input, from_elements(masks, starts, values, input.shape[-1]), bias)
+
+
+def block_sparse_linear(input: Tensor, crow: Tensor, col: Tensor, values: Tensor, bias: Tensor | None = None) -> Tensor:
+    return F.linear(input, from_blocks(crow, col, values, input.shape[-1]), bias)
+
+
+FALLBACKS = {f"kpkg::{function.__name__}": function for function in (sparse_linear, block_sparse_linear)}
