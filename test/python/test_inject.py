@@ -339,3 +339,22 @@ def test_no_fold_where_others_read_the_convolution(fast):
     injection = kpkg.inject(model, sample_input=IMAGES, verbose=False)
     assert {row.status for row in injection.rows if row.name == "conv1 + bn1"} == {"kept: the model's output differs with it"}
     assert injection.error < 1e-5
+
+
+@pytest.mark.parametrize("name, folds", [("resnet50", 53), ("mobilenet_v3_large", 46), ("efficientnet_b0", 49), ("vit_b_16", 0)])
+def test_networks_of_torchvision(name, folds, fast):
+    try:
+        from torchvision import models
+    except (ImportError, RuntimeError) as error:  # or one built for another PyTorch
+        pytest.skip(f"no torchvision: {error}")
+    torch.manual_seed(0)
+    model = getattr(models, name)(weights=None).eval()
+    x = torch.randn(1, 3, *([224, 224] if name.startswith("vit") else [64, 64]))
+    with torch.no_grad():
+        expected = model(x)
+        injection = kpkg.inject(model, sample_input=x, verbose=False)
+        assert len(injection.replaced) == len(injection.rows)
+        assert sum("+" in row.name for row in injection.replaced) == folds
+        assert injection.error < 1e-5
+        injection.restore()
+        assert torch.equal(model(x), expected)
