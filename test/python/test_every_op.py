@@ -111,7 +111,10 @@ def test_opcheck(name, ops):
     sample = sample_of(name, 1)
     if op.backward:
         sample = sample.map(lambda t: t.clone().requires_grad_() if t.is_floating_point() else t)
-    torch.library.opcheck(op._torch.default, sample.args, sample.kwargs)
+    utils = ["test_schema", "test_autograd_registration", "test_faketensor", "test_aot_dispatch_dynamic"]
+    if any(isinstance(a, torch.Tensor) and a.dtype == torch.float8_e4m3fn for a in sample.args):
+        utils.remove("test_schema")  # PyTorch does not multiply such numbers, which its check does
+    torch.library.opcheck(op._torch.default, sample.args, sample.kwargs, test_utils=utils)
 
 
 def recorded_calls(op, sample):

@@ -1,4 +1,4 @@
-"""PyTorch's ways of computing attention over sequences of different lengths, over caches, and with functions of scores.
+"""PyTorch's ways of computing attention over sequences of different lengths, over caches, with functions of scores, and of 8-bit floats.
 
 SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
 """
@@ -92,6 +92,23 @@ def attention_documents(
     return attention(query, key, value, seen, is_causal, scale, softcap, window)
 
 
+def _with_scale(x: Tensor, scale: Tensor | None) -> Tensor:
+    if scale is None:
+        return x.float()
+    return x.float() * (scale.reshape(1, 1) if scale.numel() == 1 else scale).expand(x.shape[:2])[..., None, None]
+
+
+def attention_fp8(
+    query: Tensor, key: Tensor, value: Tensor, out_dtype: torch.dtype, scale_q: Tensor | None = None, scale_k: Tensor | None = None,
+    scale_v: Tensor | None = None, is_causal: bool = False, scale: float = 0.0, window: int = 0
+) -> tuple[Tensor, Tensor]:  # fmt: skip
+    """In float32: probabilities are not rounded to 8 bits."""
+    wide = (_with_scale(x, s) for x, s in ((query, scale_q), (key, scale_k), (value, scale_v)))
+    out, lse = attention(*wide, None, is_causal, scale, 0.0, window)
+    return out.to(out_dtype), lse
+
+
 FALLBACKS = {
-    f"kpkg::{function.__name__}": function for function in (attention_varlen, attention_decode, attention_alibi, attention_relative, attention_documents)
+    f"kpkg::{function.__name__}": function
+    for function in (attention_varlen, attention_decode, attention_alibi, attention_relative, attention_documents, attention_fp8)
 }
