@@ -36,7 +36,18 @@ LAYERS = [
     (64, 256, 28, 256, 3, 1, 1, 1, 256),
     (64, 32, 56, 32, 3, 1, 1, 1, 1),
     (64, 16, 112, 16, 3, 1, 1, 1, 1),
+    (64, 256, 28, 256, 3, 2, 1, 1, 256),
+    (64, 256, 56, 64, 1, 1, 0, 1, 1),
 ]
+#: Channels, height and width, results, taps, stride: the distinct layers of ResNet-50, timed at batches of 32 and 256.
+RESNET50 = [
+    (3, 224, 64, 7, 2),
+    (64, 56, 64, 1, 1), (64, 56, 64, 3, 1), (64, 56, 256, 1, 1), (256, 56, 64, 1, 1),
+    (256, 56, 128, 1, 1), (128, 56, 128, 3, 2), (128, 28, 512, 1, 1), (256, 56, 512, 1, 2), (512, 28, 128, 1, 1), (128, 28, 128, 3, 1),
+    (512, 28, 256, 1, 1), (256, 28, 256, 3, 2), (256, 14, 1024, 1, 1), (512, 28, 1024, 1, 2), (1024, 14, 256, 1, 1), (256, 14, 256, 3, 1),
+    (1024, 14, 512, 1, 1), (512, 14, 512, 3, 2), (512, 7, 2048, 1, 1), (1024, 14, 2048, 1, 2), (2048, 7, 512, 1, 1), (512, 7, 512, 3, 1),
+]
+LAYERS += [(batch, c, size, k, taps, stride, taps // 2, 1, 1) for batch in (32, 256) for c, size, k, taps, stride in RESNET50]
 
 
 def arguments() -> argparse.Namespace:
@@ -46,6 +57,8 @@ def arguments() -> argparse.Namespace:
     parser.add_argument("--seed", type=int, default=0)
     parser.add_argument("--dtype", action="append", help="timed dtypes (default: bfloat16, float16, float32)")
     parser.add_argument("--layers", type=int, default=len(LAYERS), help="how many layers are timed")
+    parser.add_argument("--first-layer", type=int, default=0, help="the first one of them")
+    parser.add_argument("--forward", action="store_true", help="without gradients")
     parser.add_argument("--rounds", type=int, default=11)
     parser.add_argument("--out", type=Path)
     return parser.parse_args()
@@ -65,6 +78,7 @@ def main() -> int:
     def check(seed: int) -> str | None:
         chance = random.Random(seed)
         dims, dtype = chance.choice([1, 2, 2, 3]), chance.choice(list(unit))
+        tf32 = dtype == torch.float32 and chance.random() < 0.7
         groups, c, k = chance.choice([1, 1, 2, 16]), chance.choice([1, 3, 8, 17, 64, 72]), chance.choice([1, 2, 8, 33, 64, 136])
         taps, stride, dilation, padding = ([chance.randint(low, 3) for _ in range(dims)] for low in (1, 1, 1, 0))
         extents = [max(chance.randint(1, {1: 400, 2: 30, 3: 9}[dims]), d * (t - 1) + 1) for d, t in zip(dilation, taps)]
@@ -75,17 +89,22 @@ def main() -> int:
             x = x.movedim(1, -1).contiguous().movedim(-1, 1)
         if chance.random() < 0.5:
             w = w.movedim(1, -1).contiguous().movedim(-1, 1)
+        if chance.random() < 0.15:
+            groups, c, k = chance.choice([8, 19, 64]), 1, 1
+            x, w = x[:, :1].expand(-1, groups, *extents).contiguous() * torch.randn(groups, *([1] * dims), device="cuda").to(dtype), torch.randn(groups, 1, *taps, device="cuda").to(dtype)
+            x = x.movedim(1, -1).contiguous().movedim(-1, 1) if chance.random() < 0.5 else x
         leaves = [x.requires_grad_(), w.requires_grad_(), torch.randn(groups * k, device="cuda").to(dtype).requires_grad_()]
-        found = getattr(package, f"conv{dims}d")(*leaves, stride, padding, dilation, groups)
+        found = getattr(package, f"conv{dims}d")(*leaves, stride, padding, dilation, groups, "", tf32)
         upstream = torch.randn(found.shape, device="cuda").to(dtype)
-        results = [found, *torch.autograd.grad(found, leaves, upstream)]
+        results = [found] if options.forward else [found, *torch.autograd.grad(found, leaves, upstream)]
         exact, sizes = (
             [out.cpu(), *(t.cpu() for t in torch.autograd.grad(out, doubles, change(upstream.double())))]
             for change, doubles in ((change, [change(t.detach().double()).requires_grad_() for t in leaves]) for change in (lambda t: t, torch.abs))
             for out in [getattr(functional, f"conv{dims}d")(*doubles, stride, padding, dilation, groups)]
         )
         for name, result, want, size in zip(("result", "input", "weight", "bias"), results, exact, sizes):
-            allowed = 2 * unit[dtype] * want.abs() + 64 * (unit[dtype] if dtype == torch.float64 else 2.0**-24) * size + torch.finfo(dtype).smallest_normal
+            rounding = 2.0**-10 * size if tf32 else 0.0  # of one factor; hardware cuts the last bits off
+            allowed = 2 * rounding + 2 * unit[dtype] * want.abs() + 64 * (unit[dtype] if dtype == torch.float64 else 2.0**-24) * size + torch.finfo(dtype).smallest_normal
             worst = float(((result.detach().double().cpu() - want).abs() / allowed).max()) if result.numel() else 0.0
             if not worst <= 1:
                 return f"seed {seed}: conv{dims}d {tuple(x.shape)} {tuple(w.shape)} {stride} {padding} {dilation} {groups} {dtype} {name}: {worst:.2f} of what is allowed"
@@ -106,13 +125,14 @@ def main() -> int:
         return start.elapsed_time(end) * 1000
 
     rows = []
+    ways = ("forward",) if options.forward else ("forward", "input", "weight")
     for dtype_name in options.dtype or ["bfloat16", "float16", "float32"]:
         dtype = getattr(torch, dtype_name)
         order = torch.contiguous_format if dtype == torch.float32 else torch.channels_last
-        for n, c, size, k, taps, stride, padding, dilation, groups in LAYERS[: options.layers]:
+        for n, c, size, k, taps, stride, padding, dilation, groups in LAYERS[options.first_layer : options.first_layer + options.layers]:
             x = torch.randn(n, c, size, size, device="cuda").to(dtype).contiguous(memory_format=order)
             w = torch.randn(k, c // groups, taps, taps, device="cuda").to(dtype).contiguous(memory_format=order)
-            rest = ([stride], [padding], [dilation], groups)
+            rest = ([stride], [padding], [dilation], groups, "", dtype == torch.float32 and torch.backends.cudnn.allow_tf32)
             theirs = functional.conv2d(x, w, None, stride, padding, dilation, groups)
             g = torch.randn_like(theirs)
             leaves = {name: [x.detach().clone(memory_format=torch.preserve_format).requires_grad_(), w.detach().clone(memory_format=torch.preserve_format).requires_grad_()] for name in ("kpkg", "cudnn")}
@@ -122,7 +142,7 @@ def main() -> int:
                 "forward kpkg": lambda: package.conv2d(x, w, None, *rest),
                 "forward cudnn": lambda: functional.conv2d(x, w, None, stride, padding, dilation, groups),
             }
-            for name in ("kpkg", "cudnn"):
+            for name in () if options.forward else ("kpkg", "cudnn"):
                 for which, leaf in zip(("input", "weight"), leaves[name]):
                     calls[f"{which} {name}"] = lambda name=name, leaf=leaf: torch.autograd.grad(outs[name], leaf, g, retain_graph=True)
             times: dict[str, list[float]] = {name: [] for name in calls}
@@ -135,11 +155,11 @@ def main() -> int:
             teraflops = {name: 2e-6 * theirs.numel() * (c // groups) * taps * taps / value for name, value in medians.items()}
             rows.append({"dtype": dtype_name, "layer": [n, c, size, k, taps, stride, padding, dilation, groups], "error": error, "us": medians, "teraflops": teraflops})
             print(dtype_name, f"{n},{c},{size} to {k} by {taps} stride {stride} groups {groups} error {error:.1e}:",
-                  *(f"{which} {teraflops[which + ' kpkg']:.1f} ({medians[which + ' cudnn'] / medians[which + ' kpkg']:.2f})" for which in ("forward", "input", "weight")), flush=True)
+                  *(f"{which} {teraflops[which + ' kpkg']:.1f} ({medians[which + ' cudnn'] / medians[which + ' kpkg']:.2f})" for which in ways), flush=True)
     means = {
         f"{dtype} {which}": math.exp(statistics.fmean(math.log(row["us"][f"{which} cudnn"] / row["us"][f"{which} kpkg"]) for row in rows if row["dtype"] == dtype))
         for dtype in {row["dtype"] for row in rows}
-        for which in ("forward", "input", "weight")
+        for which in ways
     }
     print("geometric means against cuDNN:", *(f"{name} {value:.2f}" for name, value in sorted(means.items())), sep="\n  ")
     if options.out:

@@ -8,7 +8,7 @@
 //
 // Values that an op needs in one layout (operands and result of elementwise ops, what loops and branches carry) form a class. A class with a
 // load gets the coalesced layout of its shape; along reductions, broadcasts, reshapes and permutations it gives the neighbouring class the
-// layout that costs nothing. What is left over is coalesced too. Where two classes met with other layouts a kgpu.cvt_layout stands between.
+// layout that costs nothing. A store of what a load gave, turned, gets its own coalesced layout. What is left over is coalesced too. Where two classes met with other layouts a kgpu.cvt_layout stands between.
 //
 // On entry: a configured kernel without layouts. On exit: every tile has one, and every op is satisfied.
 #include "dialect/kgpu/Passes.h"
@@ -116,6 +116,11 @@ public:
       if (!product.lhs)
         give(product.dot.getLhs(), leftOperand(product.dot.getLhs()));
     spread();
+    // Tiles that are loaded along one dimension and stored along another one cross over between the two.
+    kernel.walk([&](tile::StoreOp store) {
+      if (isTile(store.getValue()) && !known(store.getValue()) && isTurned(store.getValue()))
+        give(store.getValue(), coalesced(store.getValue()));
+    });
     kernel.walk([&](tile::LoadOp load) {
       if (isTile(load.getResult()))
         give(load.getResult(), coalesced(load.getResult()));
@@ -215,6 +220,18 @@ private:
           for (Value operand : atomic->getOperands())
             join(operand, atomic.getValue());
         });
+  }
+
+  /// Whether some value of the class is a permuted tile, perhaps in another shape, whose last dimension was not the last one.
+  bool isTurned(Value value) const {
+    return llvm::any_of(values, [&](Value other) {
+      if (classes.getLeaderValue(other) != classes.getLeaderValue(value))
+        return false;
+      while (auto reshape = other.getDefiningOp<tile::ReshapeOp>())
+        other = reshape.getValue();
+      auto permute = other.getDefiningOp<tile::PermuteOp>();
+      return permute && permute.getPermutation().back() != int64_t(permute.getPermutation().size()) - 1;
+    });
   }
 
   std::optional<Layout> known(Value value) const {

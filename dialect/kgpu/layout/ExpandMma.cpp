@@ -41,12 +41,23 @@ unsigned costOf(const layout::SharedLayout &memory, const Layout &copy, const La
   return cost;
 }
 
-/// How an operand lies in its buffer: the best of the library's general choice and the swizzles of rows along `contiguous`.
+/// Whether vectors of the copy along `contiguous` lie together in the buffer, as copies that pass by the registers need it.
+bool keepsVectors(const layout::SharedLayout &memory, const Layout &copy, unsigned bytes, unsigned contiguous) {
+  unsigned length = copy.vectorLength(contiguous, 16 / bytes);
+  auto groups = copy.vectors(contiguous, length);
+  layout::SharedAccess access = llvm::cantFail(layout::planAccess(copy, memory, length * bytes));
+  return access.vectorBytes == length * bytes &&
+         llvm::all_of(access.vectors, [&](const layout::SharedAccess::Vector &vector) { return llvm::is_contained(groups, vector.registers); });
+}
+
+/// How an operand lies in its buffer: the best of the library's general choice and the swizzles of rows along `contiguous`; of those that keep the vectors
+/// of the copy together, where there are such.
 layout::SharedLayout memoryFor(ArrayRef<int64_t> shape, const Layout &copy, const Layout &fragments, unsigned bytes,
                                unsigned contiguous) {
   using layout::SharedLayout;
   SharedLayout best = SharedLayout::conflictFree(copy, layout::matrixRows(fragments, bytes, contiguous).value_or(fragments), bytes);
   unsigned least = costOf(best, copy, fragments);
+  bool keeps = keepsVectors(best, copy, bytes, contiguous);
   SmallVector<int64_t> rows = {shape[1 - contiguous], shape[contiguous]};
   for (layout::Swizzle swizzle : {layout::Swizzle::B128, layout::Swizzle::B64, layout::Swizzle::B32}) {
     llvm::Expected<SharedLayout> swizzled = SharedLayout::tma(rows, bytes, swizzle);
@@ -62,9 +73,11 @@ layout::SharedLayout memoryFor(ArrayRef<int64_t> shape, const Layout &copy, cons
       llvm::consumeError(reads.takeError());
       continue;
     }
-    if (unsigned cost = costOf(memory, copy, fragments); cost < least) {
+    bool alsoKeeps = keepsVectors(memory, copy, bytes, contiguous);
+    if (unsigned cost = costOf(memory, copy, fragments); alsoKeeps > keeps || (alsoKeeps == keeps && cost < least)) {
       least = cost;
       best = memory;
+      keeps = alsoKeeps;
     }
   }
   return best;

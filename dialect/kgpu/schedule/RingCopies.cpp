@@ -62,7 +62,10 @@ bool canCopyAsync(tile::LoadOp load, SharedType buffer, const TargetModel &targe
     llvm::consumeError(access.takeError());
     return false;
   }
-  return vectorBytes >= 4 && access->vectorBytes == vectorBytes;
+  // Together there must be the same elements: a thread may have others that are neighbours in the buffer.
+  auto groups = layout.vectors(unit, vectorBytes / bytes);
+  return vectorBytes >= 4 && access->vectorBytes == vectorBytes &&
+         llvm::all_of(access->vectors, [&](const layout::SharedAccess::Vector &vector) { return llvm::is_contained(groups, vector.registers); });
 }
 
 class Pipelining {

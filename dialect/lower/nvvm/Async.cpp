@@ -48,6 +48,9 @@ constexpr int64_t fewSumRegisters = 64;
 /// Sums of a thread beyond which registers are scarcer where it computes than where copies are made.
 constexpr int64_t manySumRegisters = 128;
 
+/// Sums of a thread up to which those that copy may have what they need without a thought.
+constexpr int64_t moderateSumRegisters = 96;
+
 /// What the results of all products take of a thread that computes.
 int64_t sumRegisters(kgpu::RolesOp roles) {
   int64_t registers = 0;
@@ -58,7 +61,7 @@ int64_t sumRegisters(kgpu::RolesOp roles) {
 unsigned registersForLoads(kgpu::RolesOp roles) {
   if (sumRegisters(roles) > manySumRegisters)
     return 24;
-  return dividesInSteps(roles) ? 56 : 40;
+  return dividesInSteps(roles) || sumRegisters(roles) <= moderateSumRegisters ? 56 : 40;
 }
 
 RingUse ringUse(ImplicitLocOpBuilder &builder, Value barriers, int64_t slots, Value use) {

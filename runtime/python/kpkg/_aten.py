@@ -297,9 +297,10 @@ def _avg_pool(rank: int) -> Callable[..., Any]:
 
 
 def _conv(rank: int) -> Callable[..., Any]:
+    # How PyTorch multiplies float32 in its own convolutions, its settings alone decide.
     function = getattr(F, f"conv{rank}d")
 
-    def conv(input: Tensor, weight: Tensor, bias: Tensor | None = None, stride: list[int] = [1], padding: list[int] = [0], dilation: list[int] = [1], groups: int = 1, auto_pad: str = "") -> Any:  # noqa: B006
+    def conv(input: Tensor, weight: Tensor, bias: Tensor | None = None, stride: list[int] = [1], padding: list[int] = [0], dilation: list[int] = [1], groups: int = 1, auto_pad: str = "", allow_tf32: bool = False) -> Any:  # noqa: B006
         return function(input, weight, bias, stride, auto_pad or padding, dilation, groups)
 
     return conv
@@ -308,7 +309,7 @@ def _conv(rank: int) -> Callable[..., Any]:
 def _conv_fused(rank: int) -> Callable[..., Any]:
     run = _conv(rank)
 
-    def conv(input: Tensor, weight: Tensor, bias: Tensor | None = None, residual: Tensor | None = None, stride: list[int] = [1], padding: list[int] = [0], dilation: list[int] = [1], groups: int = 1, auto_pad: str = "", activation: str = "none") -> Any:  # noqa: B006
+    def conv(input: Tensor, weight: Tensor, bias: Tensor | None = None, residual: Tensor | None = None, stride: list[int] = [1], padding: list[int] = [0], dilation: list[int] = [1], groups: int = 1, auto_pad: str = "", activation: str = "none", allow_tf32: bool = False) -> Any:  # noqa: B006
         result = run(input, weight, bias, stride, padding, dilation, groups, auto_pad)
         result = result if residual is None else result + residual
         return result if activation == "none" else getattr(F, activation)(result)

@@ -160,3 +160,26 @@ tile.kernel @one_product(%a: !a, %b: !a, %d: !d, %count: index)
   tile.store %sum, %d[%c0, %c0] : tensor<64x64xf32>, !d
   tile.return
 }
+
+// float32 along columns, read as tf32: columns stay together in the buffer, else vectors of four of them could not be copied there.
+// CHECK-LABEL: tile.kernel @tf32_along_columns
+// CHECK: kgpu.alloc : !kgpu.smem<3x32x64xf32, "4B 1:{{[0-9,]+}} 2:4,8,
+// CHECK: kgpu.async_copy %arg1
+!af = !tile.view<2xf32, unit = 1, align = 16, divisible = 4, index = 32>
+tile.kernel @tf32_along_columns(%a: !af, %b: !af, %d: !d, %count: index)
+    attributes {kgpu.target = #kgpu.target<"sm_90a">, kgpu.threads = 128 : i32, kgpu.stages = 3 : i32} {
+  %zero = arith.constant dense<0.0> : tensor<64x64xf32>
+  %fill = arith.constant 0.0 : f32
+  %c0 = arith.constant 0 : index
+  %c1 = arith.constant 1 : index
+  %c32 = arith.constant 32 : index
+  %sum = scf.for %k = %c0 to %count step %c1 iter_args(%acc = %zero) -> tensor<64x64xf32> {
+    %at = arith.muli %k, %c32 : index
+    %x = tile.load %a[%c0, %at] fill %fill : !af -> tensor<64x32xf32>
+    %y = tile.load %b[%at, %c0] fill %fill : !af -> tensor<32x64xf32>
+    %r = tile.dot %x, %y, %acc precision tf32 : tensor<64x32xf32>, tensor<32x64xf32>, tensor<64x64xf32>
+    scf.yield %r : tensor<64x64xf32>
+  }
+  tile.store %sum, %d[%c0, %c0] : tensor<64x64xf32>, !d
+  tile.return
+}

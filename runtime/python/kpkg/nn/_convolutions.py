@@ -22,11 +22,22 @@ class _Convolution(Layer):
         return bool(self.padding_mode != "zeros")
 
 
+@torch.compiler.assume_constant_result  # type: ignore[untyped-decorator]
+def _settings_allow_tf32() -> bool:
+    settings = torch.backends.cudnn
+    return bool(settings.conv.fp32_precision == "tf32" if hasattr(settings, "conv") else settings.allow_tf32)
+
+
+def _allows_tf32(input: Tensor) -> bool:
+    """Whether PyTorch may round float32 to 10 bits of mantissa in convolutions, as it does on GPUs unless told otherwise."""
+    return input.dtype == torch.float32 and input.device.type == "cuda" and _settings_allow_tf32()
+
+
 class _Conv(_Convolution):
     def _arguments(self, input: Tensor) -> tuple[Any, ...]:
         named = isinstance(self.padding, str)
         padding = [0] if named else list(self.padding)
-        rest = (list(self.stride), padding, list(self.dilation), self.groups, self.padding if named else "")
+        rest = (list(self.stride), padding, list(self.dilation), self.groups, self.padding if named else "", _allows_tf32(input))
         return input, self.weight, self.bias, *rest
 
 
