@@ -127,7 +127,11 @@ Operand Elaborator::windowLoad(CallSite &site) {
   return result(Kind::Load, types.tile(window->element, window->shape), site.range(), {site.base.node, fill});
 }
 
-Operand Elaborator::windowStore(CallSite &site) {
+Operand Elaborator::windowStore(CallSite &site) { return writeWindow(Kind::Store, site); }
+Operand Elaborator::windowAdd(CallSite &site) { return writeWindow(Kind::AddStore, site); }
+
+/// `.store(value)` and `.add(value)`.
+Operand Elaborator::writeWindow(Kind nodeKind, CallSite &site) {
   Arguments arguments(*this, site);
   const ast::Expr *expr = arguments.take("value");
   if (!arguments.finish())
@@ -140,6 +144,8 @@ Operand Elaborator::windowStore(CallSite &site) {
     diags.report(diag::NotMutable, site.range());
     return error(site.range());
   }
+  if (nodeKind == Kind::AddStore && !isUpdatable(window->element))
+    return notUpdatable(site, window->element);
   const Type *wanted = types.tile(window->element, window->shape);
   bool fits = value.type->isNumeric() &&
               (value.constant ? fitsConstant(*value.constant, window->element) : value.type->element == window->element);
@@ -147,17 +153,17 @@ Operand Elaborator::windowStore(CallSite &site) {
     diags.report(diag::TypeMismatch, expr->range, "the value", describe(value), wanted->str());
     return error(site.range());
   }
-  auto shape = broadcastShapes(value.type, wanted, "store", expr->range);
+  auto shape = broadcastShapes(value.type, wanted, site.name, expr->range);
   if (!shape)
     return error(site.range());
   if (*shape != window->shape) {
-    diags.report(diag::ShapesDiffer, expr->range, "store", value.type->str(), wanted->str());
+    diags.report(diag::ShapesDiffer, expr->range, site.name, value.type->str(), wanted->str());
     return error(site.range());
   }
   Node *tile = numberAs(value, window->element, window->shape);
   if (combineDepth)
     return notSupported(site.range(), "a store inside `reduce` or `scan`", "store the result");
-  emit(Kind::Store, types.none, site.range(), {site.base.node, tile});
+  emit(nodeKind, types.none, site.range(), {site.base.node, tile});
   return none(site.range());
 }
 
@@ -179,6 +185,14 @@ Operand Elaborator::viewScatter(CallSite &site) { return writeIndexed(Kind::Scat
 Operand Elaborator::viewAtomicAdd(CallSite &site) { return writeIndexed(Kind::AtomicAdd, site); }
 Operand Elaborator::viewAtomicMax(CallSite &site) { return writeIndexed(Kind::AtomicMax, site); }
 Operand Elaborator::viewAtomicMin(CallSite &site) { return writeIndexed(Kind::AtomicMin, site); }
+
+/// Whether memory adds to elements, or compares them, by itself.
+bool Elaborator::isUpdatable(DType element) { return bitsOf(element) >= 32 && element != DType::Bool; }
+
+Operand Elaborator::notUpdatable(CallSite &site, DType element) {
+  return notSupported(site.range(), fmt::format("`.{}` on elements of {}", site.name, valueNameOf(element)),
+                      "accumulate in float32 or int32 and convert in another kernel");
+}
 
 /// `.scatter(indices..., value, mask=)` and what else writes an element for each element of index tiles.
 Operand Elaborator::writeIndexed(Kind nodeKind, CallSite &site) {
@@ -202,10 +216,8 @@ Operand Elaborator::writeIndexed(Kind nodeKind, CallSite &site) {
   }
   if (combineDepth)
     return notSupported(site.range(), "`." + std::string(site.name) + "` inside `reduce` or `scan`", "write the result");
-  bool isWide = bitsOf(view->element) >= 32 && view->element != DType::Bool;
-  if (nodeKind != Kind::Scatter && !isWide)
-    return notSupported(site.range(), fmt::format("`.{}` on elements of {}", site.name, valueNameOf(view->element)),
-                        "accumulate in float32 or int32 and convert in another kernel");
+  if (nodeKind != Kind::Scatter && !isUpdatable(view->element))
+    return notUpdatable(site, view->element);
   return indexed(nodeKind, site, indexExprs, valueExpr, maskExpr, nullptr);
 }
 

@@ -156,7 +156,10 @@ private:
   Operand indexTensor(const Operand &tensor, const ast::IndexExpr &expr);
   Operand indexList(const Operand &list, const ast::IndexExpr &expr);
   Operand blockOf(CallSite &site, bool isTile);
+  Operand writeWindow(Kind nodeKind, CallSite &site);
   Operand writeIndexed(Kind nodeKind, CallSite &site);
+  static bool isUpdatable(DType element);
+  Operand notUpdatable(CallSite &site, DType element);
   /// A Gather, a Scatter or an atomic update; without `valueExpr` it is the first.
   Operand indexed(Kind nodeKind, CallSite &site, const std::vector<const ast::Expr *> &indexExprs, const ast::Expr *valueExpr,
                   const ast::Expr *maskExpr, const ast::Expr *fillExpr);

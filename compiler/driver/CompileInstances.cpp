@@ -91,8 +91,11 @@ mlir::OwningOpRef<mlir::ModuleOp> tileVariants(const Program &program, const Sou
 
 /// Sums of floats depend on the order in which blocks add to them.
 bool isDeterministic(tile::KernelOp kernel) {
-  mlir::WalkResult found = kernel.getBody().walk([](tile::AtomicOp atomic) {
-    bool sumsFloats = atomic.getKind() == tile::AtomicKind::Add && isa<mlir::FloatType>(atomic.getView().getType().getElementType());
+  mlir::WalkResult found = kernel.getBody().walk([](mlir::Operation *op) {
+    auto atomic = dyn_cast<tile::AtomicOp>(op);
+    auto adds = dyn_cast<tile::AddStoreOp>(op);
+    bool sumsFloats = (atomic && atomic.getKind() == tile::AtomicKind::Add && isa<mlir::FloatType>(atomic.getView().getType().getElementType())) ||
+                      (adds && isa<mlir::FloatType>(adds.getView().getType().getElementType()));
     return sumsFloats ? mlir::WalkResult::interrupt() : mlir::WalkResult::advance();
   });
   return !found.wasInterrupted();

@@ -117,6 +117,9 @@ private:
     case Kind::Store:
       tile::StoreOp::create(builder, loc, operand(1), at(node.operands[0]->operands[0]), operands(*node.operands[0], 1));
       return {};
+    case Kind::AddStore:
+      tile::AddStoreOp::create(builder, loc, operand(1), at(node.operands[0]->operands[0]), operands(*node.operands[0], 1));
+      return {};
     case Kind::Gather: {
       size_t rank = size_t(node.operands[0]->type->rank);
       return tile::GatherOp::create(builder, loc, convert(node.type), operand(0), operands(node, 1, rank), operand(1 + rank),

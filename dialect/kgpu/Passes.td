@@ -41,6 +41,10 @@ def KgpuTensorStores : KgpuPass<"kgpu-tensor-stores"> {
   let summary = "writes results of products by tensor maps";
 }
 
+def KgpuExpandAddStores : KgpuPass<"kgpu-expand-add-stores"> {
+  let summary = "adds tiles to memory element by element where tensor maps cannot";
+}
+
 def KgpuSplitRoles : KgpuPass<"kgpu-split-roles"> {
   let summary = "splits a kernel into a thread that copies operands of products and warpgroups that compute";
   let dependentDialects = ["::kpkg::kgpu::KgpuDialect", "::mlir::scf::SCFDialect", "::mlir::arith::ArithDialect", "::mlir::ub::UBDialect"];
@@ -48,6 +52,11 @@ def KgpuSplitRoles : KgpuPass<"kgpu-split-roles"> {
 
 def KgpuRotateProducts : KgpuPass<"kgpu-rotate-products"> {
   let summary = "lets the second product of an iteration run under the arithmetic of the next one";
+}
+
+def KgpuDelayShared : KgpuPass<"kgpu-delay-shared"> {
+  let summary = "lets products of what warpgroups share run one iteration later";
+  let dependentDialects = ["::kpkg::kgpu::KgpuDialect", "::mlir::scf::SCFDialect", "::mlir::arith::ArithDialect", "::mlir::ub::UBDialect"];
 }
 
 def KgpuDelayWaits : KgpuPass<"kgpu-delay-waits"> {

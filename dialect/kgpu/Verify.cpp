@@ -84,7 +84,7 @@ private:
             return LogicalResult(op->emitOpError() << "reads a tile in the layout " << layoutOf(lhs).str());
           return verifyRole(op, /*loads=*/false);
         })
-        .Case<AwaitOp, ReleaseOp, ClearOutsideOp, AwaitTurnOp, PassTurnOp, SettleOp, WgmmaWaitOp, TensorStoreOp>([&](Operation *) { return verifyRole(op, /*loads=*/false); })
+        .Case<AwaitOp, ReleaseOp, ShareOp, ClearOutsideOp, AwaitTurnOp, PassTurnOp, SettleOp, WgmmaWaitOp, TensorStoreOp>([&](Operation *) { return verifyRole(op, /*loads=*/false); })
         .Case<AcquireOp, TensorLoadOp>([&](Operation *) { return verifyRole(op, /*loads=*/true); })
         .Default(success());
   }

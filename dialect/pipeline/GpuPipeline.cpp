@@ -19,6 +19,7 @@ void buildGpuPipeline(OpPassManager &modulePasses, StringRef chip, unsigned cand
   launch.chip = chip.str();
   launch.candidate = candidate;
   passes.addPass(kgpu::createKgpuConfigure(launch));     // how many threads: everything below depends on it
+  passes.addPass(kgpu::createKgpuExpandAddStores());     // makes positions, which need layouts
   passes.addPass(kgpu::createKgpuWindowLoads());         // while loops say how far taps go
   passes.addPass(kgpu::createKgpuScheduleTiles());       // loops like any others from here on
   passes.addPass(kgpu::createKgpuMergeLoops());          // one ring goes through all of it
@@ -35,6 +36,7 @@ void buildGpuPipeline(OpPassManager &modulePasses, StringRef chip, unsigned cand
   passes.addPass(kgpu::createKgpuTensorStores());        // takes shared memory that operands then do not get
   passes.addPass(kgpu::createKgpuRotateProducts());      // while products are one op each
   passes.addPass(kgpu::createKgpuSplitRoles());          // accumulators have their layouts
+  passes.addPass(kgpu::createKgpuDelayShared());         // once it is known how many slots there are
   passes.addPass(kgpu::createKgpuDelayWaits());          // before anything is expanded behind them
   passes.addPass(kgpu::createKgpuOrderWarpgroups());     // once it is known what runs at the same time
   passes.addPass(kgpu::createKgpuVerifySchedule());      // a race or a deadlock would show on few machines, and rarely

@@ -121,6 +121,19 @@ static Cell updated(tile::AtomicKind kind, Type element, Cell old, Cell value) {
   return result;
 }
 
+static llvm::Error addStore(Frame &frame, Operation &op) {
+  auto store = cast<tile::AddStoreOp>(op);
+  const View &view = frame.view(store.getView());
+  const Tile &value = frame.tile(store.getValue());
+  if (llvm::Error exceeded = frame.count(op, value.size()))
+    return exceeded;
+  forEachAddress(view, integersOf(frame, store.getOffsets()), value.shape, [&](int64_t i, char *address) {
+    if (address)
+      storeCell(address, updated(tile::AtomicKind::Add, view.storage, loadCell(address, view.storage), value.cells[i]), view.storage);
+  });
+  return llvm::Error::success();
+}
+
 static llvm::Error atomic(Frame &frame, Operation &op) {
   auto atomic = cast<tile::AtomicOp>(op);
   const View &view = frame.view(atomic.getView());
@@ -187,6 +200,7 @@ void kpkg::sim::addMemoryHandlers(HandlerTable &table) {
   table["tile.gather"] = gather;
   table["tile.scatter"] = scatter;
   table["tile.atomic"] = atomic;
+  table["tile.add_store"] = addStore;
   table["tile.dim"] = dim;
   table["tile.stride"] = stride;
   table["tile.drop"] = drop;

@@ -32,6 +32,16 @@ fn added(mut y: Tensor, mut seen: Tensor, x: Tensor, at: Tensor):
 
 
 @kernel
+fn add_tiles(x: Tensor[float32, 2], mut y: Tensor[float32, 2]):
+    y.window[16, 64](block_idx.x % 3 * 5 - 2, 3).add(x.tile[16, 64](block_idx.x, 0).load())
+
+
+@register.op("t::add_tiles")
+fn added_tiles(mut y: Tensor, x: Tensor):
+    launch add_tiles(x, y, grid=ceildiv(x.shape[0], 16))
+
+
+@kernel
 fn read_pages(cache: Tensor[float32, 3], pages: Tensor[int32, 2], lengths: Tensor[int32, 1], mut y: Tensor[float32, 2]):
     var sum = zeros[float32](1, 32)
     var left = lengths[block_idx.x]
@@ -73,6 +83,17 @@ def test_every_update_counts(package: Path) -> None:
     assert seen.tolist() == [int((at == row).nonzero().max()) for row in range(7)]
 
 
+def test_tiles_are_added(package: Path) -> None:
+    x = torch.randint(-8, 8, (5000, 70), generator=torch.Generator().manual_seed(1)).float()
+    y, expected = torch.ones(20, 60), torch.ones(40, 80)  # tiles reach beyond y on three sides
+    kpkg.load(package).add_tiles(y, x)
+    padded = torch.nn.functional.pad(x, (0, 0, 0, -5000 % 16))[:, :64]
+    for block in range(len(padded) // 16):
+        first = block % 3 * 5
+        expected[first : first + 16, 3:67] += padded[16 * block : 16 * block + 16]
+    assert torch.equal(y, expected[2:22, :60])
+
+
 def test_pages(package: Path) -> None:
     ops = kpkg.load(package)
     cache = torch.randn(9, 8, 32)
@@ -86,4 +107,4 @@ def test_sums_of_floats_in_any_order_are_not_called_deterministic(package: Path)
     content = package.read_bytes()
     manifest = json.JSONDecoder().raw_decode(content[content.index(b"{") :].decode("latin1"))[0]
     flags = {instance["symbol"].split("__")[0]: instance["flags"] for instance in manifest["instances"]}
-    assert flags == {"add_rows": [], "read_pages": ["deterministic"]}
+    assert flags == {"add_rows": [], "add_tiles": [], "read_pages": ["deterministic"]}

@@ -44,9 +44,19 @@ SmallVector<Operation *> withReleases(WgmmaWaitOp wait) {
   return ops;
 }
 
-/// A choice that only computes, as of a mask, is passed: products run under it as under other arithmetic.
+bool adds(Operation *op) {
+  auto store = dyn_cast<TensorStoreOp>(op);
+  return store && store.getAdds();
+}
+
+/// A choice that only computes, as of a mask, is passed: products run under it as under other arithmetic. So they do where results of other
+/// products are added to memory between them.
 bool staysBefore(Operation *op) {
-  return isa<scf::ForOp, scf::WhileOp, TensorStoreOp, BarrierOp>(op) || (isa<scf::IfOp>(op) && !isMemoryEffectFree(op));
+  if (auto choice = dyn_cast<scf::IfOp>(op)) {
+    bool onlyAdds = llvm::all_of(choice.getThenRegion().front(), [](Operation &inner) { return adds(&inner) || isMemoryEffectFree(&inner); });
+    return !isMemoryEffectFree(op) && !(onlyAdds && choice.getElseRegion().empty());
+  }
+  return isa<scf::ForOp, scf::WhileOp, BarrierOp>(op) || (isa<TensorStoreOp>(op) && !adds(op));
 }
 
 /// Behind the first reduction between two ops, where `release` gives back a use that has been awaited.

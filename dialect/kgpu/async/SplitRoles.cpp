@@ -15,7 +15,9 @@
 // many as the kernel's @schedule(stages=) says. An accumulator that starts at zero does so by its first product not adding: registers
 // that are set to zero before would stand between ptxas and products that run while others are issued.
 #include "dialect/kgpu/Passes.h"
+#include "dialect/kgpu/async/RingUses.h"
 #include "dialect/kgpu/async/StreamedDots.h"
+#include "dialect/kgpu/async/WgmmaLayout.h"
 #include "mlir/Dialect/UB/IR/UBOps.h"
 #include "mlir/Transforms/GreedyPatternRewriteDriver.h"
 
@@ -29,6 +31,8 @@ namespace {
 constexpr int64_t kMostSlots = 8;
 /// So many keep enough bytes on their way.
 constexpr int64_t kManySlots = 4;
+/// Of what warpgroups share: kgpu.ring says why.
+constexpr int64_t kFewestSharedSlots = 2, kSlotsForDelay = 4;
 /// Shared memory that is left for barriers and partial sums.
 constexpr int64_t kReservedBytes = 2048;
 constexpr int64_t kPanelBytes = 128;
@@ -68,6 +72,13 @@ struct Ring {
       sum += slot.getSizeBytes();
     return sum;
   }
+};
+
+/// What warpgroups compute and then read all of.
+struct SharedTile {
+  Value tile;
+  Value buffer, ring;
+  ShareOp share; ///< knows its number among the uses of the ring
 };
 
 bool haveOneRing(const Stream &left, const Stream &right) {
@@ -118,6 +129,9 @@ public:
       return kernel.emitError("has warpgroups that compute, but no product whose operands can be copied by themselves");
     findStreams();
     findRings();
+    for (const StreamedDot &product : products)
+      if (product.shared && llvm::none_of(shared, [&](const SharedTile &one) { return one.tile == product.shared; }))
+        shared.push_back({product.shared, {}, {}, {}});
     Operation *first = firstOfRoles();
     rewriter.setInsertionPoint(first);
     if (failed(makeRings()))
@@ -142,6 +156,8 @@ public:
       copyOperands(stream, mapping);
     for (Stream &stream : streams)
       findFilled(stream);
+    for (SharedTile &one : shared)
+      (void)countShared(one, *compute, zero);
     for (StreamedDot &product : products)
       multiply(product, mapping);
     strip(*load);
@@ -248,6 +264,12 @@ private:
     for (Ring &ring : rings)
       (depthOf(ring) == deepest ? often : seldom) += ring.bytes();
     int64_t bytes = targetOf(kernel).sharedPerCta - taken;
+    int64_t sharedBytes = 0;
+    for (const SharedTile &one : shared)
+      sharedBytes += slotOfShared(one).getSizeBytes();
+    // Products run an iteration later where the slots for that leave two for what is copied.
+    sharedSlots = bytes - kSlotsForDelay * sharedBytes >= seldom + 2 * often ? kSlotsForDelay : kFewestSharedSlots;
+    bytes -= sharedSlots * sharedBytes;
     auto roomBeside = [&](int64_t slots) { return (bytes - slots * seldom) / often; };
     int64_t most = kMostSlots, enough = kManySlots;
     if (DictionaryAttr hints = kernel.getScheduleAttr())
@@ -256,7 +278,7 @@ private:
     int64_t seldomSlots = roomBeside(2) >= std::min(enough, std::max<int64_t>(roomBeside(1), 2)) ? 2 : 1;
     int64_t room = roomBeside(seldomSlots), slots = std::min(most, room);
     if (slots < 2)
-      return kernel.emitError() << "needs " << taken + seldom + 2 * often << " bytes of shared memory for operands that are copied ahead";
+      return kernel.emitError() << "needs " << taken + sharedSlots * sharedBytes + seldom + 2 * often << " bytes of shared memory for operands that are copied ahead";
     SmallVector<int64_t> counts;
     for (Ring &ring : rings)
       counts.push_back(depthOf(ring) == deepest ? slots : seldomSlots);
@@ -277,7 +299,43 @@ private:
       Value barriers = AllocOp::create(rewriter, loc, SharedType::get({2, slots}, rewriter.getI64Type()), IntegerAttr());
       ring.ring = RingOp::create(rewriter, loc, RingType::get(rewriter.getContext(), slots), barriers);
     }
+    for (SharedTile &one : shared) {
+      one.buffer = AllocOp::create(rewriter, loc, ringOf(sharedSlots, slotOfShared(one)), IntegerAttr());
+      Value barriers = AllocOp::create(rewriter, loc, SharedType::get({2, sharedSlots}, rewriter.getI64Type()), IntegerAttr());
+      one.ring = RingOp::create(rewriter, loc, RingType::get(rewriter.getContext(), sharedSlots), barriers, /*shared=*/true);
+    }
     return success();
+  }
+
+  /// One slot of what warpgroups share, as a left operand that is read row by row.
+  static SharedType slotOfShared(const SharedTile &one) {
+    auto type = cast<RankedTensorType>(one.tile.getType());
+    return SharedType::get(type.getShape(), type.getElementType(), *panelsOf(type.getShape(), 1, elementBytes(type.getElementType())));
+  }
+
+  /// Shares a tile where it is computed, and numbers these uses as countUses does.
+  Value countShared(SharedTile &one, Block &block, Value count) {
+    Operation *source = one.tile.getDefiningOp();
+    if (source->getBlock() == &block) {
+      rewriter.setInsertionPointAfter(source);
+      auto type = cast<RankedTensorType>(one.tile.getType());
+      layout::Layout wanted = wgmmaAccumulator(type.getShape(), getLaunch(kernel).consumers);
+      Value tile = one.tile;
+      if (layoutOf(type) != wanted)
+        tile = CvtLayoutOp::create(rewriter, loc, withLayout(type, wanted), tile);
+      one.share = ShareOp::create(rewriter, loc, tile, useSlot(rewriter, loc, slotOfShared(one), one.buffer, count), one.ring, count);
+      return arith::AddIOp::create(rewriter, loc, count, arith::ConstantIntOp::create(rewriter, loc, 1, 32));
+    }
+    auto loop = cast<scf::ForOp>(block.findAncestorOpInBlock(*source));
+    rewriter.setInsertionPoint(loop);
+    FailureOr<LoopLikeOpInterface> carrying = loop.replaceWithAdditionalYields(
+        rewriter, count, /*replaceInitOperandUsesInLoop=*/false,
+        [](OpBuilder &, Location, ArrayRef<BlockArgument> arguments) { return SmallVector<Value>(arguments); });
+    loop = cast<scf::ForOp>(carrying->getOperation());
+    Value after = countShared(one, *loop.getBody(), loop.getRegionIterArgs().back());
+    Operation *yield = loop.getBody()->getTerminator();
+    yield->setOperand(yield->getNumOperands() - 1, after);
+    return loop.getResults().back();
   }
 
   /// Numbers the uses of a ring in a block, from `count` on, and gives the count behind it. Loops carry it.
@@ -319,13 +377,7 @@ private:
 
   Value slotOf(const Stream &stream, unsigned member, Value use) {
     const Ring &ring = rings[stream.ring];
-    SharedType slot = ring.slots[member];
-    int64_t slots = cast<SharedType>(ring.buffers[member].getType()).getShape().front();
-    if (slots == 1)
-      return SlotOp::create(rewriter, loc, slot, ring.buffers[member], constant(0));
-    Value count = arith::ConstantIntOp::create(rewriter, loc, slots, 32);
-    Value index = arith::IndexCastUIOp::create(rewriter, loc, rewriter.getIndexType(), arith::RemUIOp::create(rewriter, loc, use, count));
-    return SlotOp::create(rewriter, loc, slot, ring.buffers[member], index);
+    return useSlot(rewriter, loc, ring.slots[member], ring.buffers[member], use);
   }
 
   /// Where a slice begins and ends, clipped to its view; in the role whose values `mapping` gives.
@@ -402,12 +454,27 @@ private:
     return isTransposed == operand.isTransposed ? slot : TransposeBufferOp::create(rewriter, loc, slot).getResult();
   }
 
+  /// A tile that warpgroups share: its transpose, once all of it is there, or each warpgroup's own rows. Null where it is not shared.
+  Value readingShared(Value tile, bool isTransposed) {
+    auto *one = llvm::find_if(shared, [&](const SharedTile &other) { return other.tile == tile; });
+    if (one == shared.end())
+      return {};
+    ShareOp share = one->share;
+    if (isTransposed)
+      AwaitOp::create(rewriter, loc, one->ring, share.getUse());
+    Value slot = useSlot(rewriter, loc, slotOfShared(*one), one->buffer, share.getUse());
+    return isTransposed ? TransposeBufferOp::create(rewriter, loc, slot).getResult() : slot;
+  }
+
   void multiply(StreamedDot &product, const IRMapping &mapping) {
     tile::DotOp dot = product.dot;
     auto copied = cast<tile::DotOp>(mapping.lookup(dot.getOperation()));
     rewriter.replaceOp(copied, copied.getAccumulator());
     rewriter.setInsertionPoint(dot);
-    Value left = product.lhs ? reading(*product.lhs) : dot.getLhs(), right = reading(*product.rhs);
+    Value left = product.lhs ? reading(*product.lhs) : readingShared(product.shared ? product.shared : dot.getLhs(), bool(product.shared));
+    if (!left)
+      left = dot.getLhs();
+    Value right = reading(*product.rhs);
     Value adds = whetherAdds(dot);
     rewriter.setInsertionPoint(dot); // loops around it may have been replaced
     Value started = WgmmaOp::create(rewriter, loc, left, right, dot.getAccumulator(), adds);
@@ -495,7 +562,7 @@ private:
         for (auto [argument, yielded] : llvm::zip(loop.getRegionIterArgs(), *loop.getYieldedValuesMutable()))
           if (isa<RankedTensorType>(argument.getType()))
             yielded.set(argument);
-      if (isa<tile::StoreOp, tile::ScatterOp, tile::AtomicOp, TensorStoreOp, AwaitOp, ReleaseOp>(op))
+      if (isa<tile::StoreOp, tile::AddStoreOp, tile::ScatterOp, tile::AtomicOp, TensorStoreOp, AwaitOp, ReleaseOp>(op))
         effects.push_back(op);
     });
     for (Operation *op : effects)
@@ -517,6 +584,8 @@ private:
   std::vector<StreamedDot> products;
   std::vector<Stream> streams;
   SmallVector<Ring, 2> rings;
+  SmallVector<SharedTile, 1> shared;
+  int64_t sharedSlots = 0;
   DenseMap<Operation *, std::pair<Value, bool>> filled; ///< by load: the slot, and whether it is seen transposed
 };
 

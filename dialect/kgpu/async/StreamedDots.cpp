@@ -1,6 +1,7 @@
 // Matrix products whose operands can be copied to shared memory by themselves while earlier ones are multiplied.
 // SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
 #include "dialect/kgpu/async/StreamedDots.h"
+#include "dialect/kgpu/async/WgmmaLayout.h"
 #include "mlir/Dialect/Arith/IR/Arith.h"
 #include "mlir/IR/Matchers.h"
 #include "llvm/ADT/TypeSwitch.h"
@@ -51,6 +52,17 @@ std::optional<StreamedOperand> streamed(Value value) {
   return operand;
 }
 
+/// A tile that the kernel computes, and `value` is the transpose of.
+Value turnedTile(Value value) {
+  auto permute = value.getDefiningOp<tile::PermuteOp>();
+  Operation *source = permute ? permute.getValue().getDefiningOp() : nullptr;
+  if (!source || source->getBlock() != permute->getBlock() || isa<tile::LoadOp, tile::GatherOp>(source))
+    return {};
+  auto type = cast<RankedTensorType>(permute.getValue().getType());
+  bool suits = type.getRank() == 2 && elementBytes(type.getElementType()) == 2 && type.getDimSize(1) * 2 % kPanelBytes == 0 && type.getDimSize(0) % 64 == 0;
+  return suits ? permute.getValue() : Value();
+}
+
 bool suitsWarpgroups(const StreamedDot &streams) {
   tile::DotOp dot = streams.dot;
   auto sum = cast<RankedTensorType>(dot.getType()), lhs = cast<RankedTensorType>(dot.getLhs().getType());
@@ -95,7 +107,7 @@ std::vector<StreamedDot> streamedDots(tile::KernelOp kernel, const TargetModel &
     std::optional<StreamedOperand> lhs = streamed(dot.getLhs()), rhs = streamed(dot.getRhs());
     if (!rhs || !isOnlyInLoops(dot, kernel) || !isAround(*rhs, dot) || (lhs && !isAround(*lhs, dot)))
       return WalkResult::interrupt();
-    StreamedDot streams{dot, lhs, rhs};
+    StreamedDot streams{dot, lhs, rhs, lhs ? Value() : turnedTile(dot.getLhs())};
     if (!suitsWarpgroups(streams))
       return WalkResult::interrupt();
     dots.push_back(streams);
@@ -110,7 +122,10 @@ unsigned consumersFor(ArrayRef<StreamedDot> dots) {
   for (unsigned consumers : {2u, 1u, 4u}) {
     bool suits = llvm::all_of(dots, [&](const StreamedDot &streams) {
       auto sum = cast<RankedTensorType>(streams.dot->getResult(0).getType());
-      return sum.getDimSize(0) % (64 * consumers) == 0 && sum.getNumElements() / (consumers * kWarpgroupThreads) <= kMostAccumulators;
+      if (streams.shared && cast<RankedTensorType>(streams.shared.getType()).getDimSize(0) % (64 * consumers) != 0)
+        return false;
+      bool hasRows = sum.getDimSize(0) % (64 * consumers) == 0 || (streams.shared && sharesColumns(sum.getShape(), consumers));
+      return hasRows && sum.getNumElements() / (consumers * kWarpgroupThreads) <= kMostAccumulators;
     });
     if (suits && !dots.empty())
       return consumers;

@@ -16,8 +16,9 @@ struct StreamedOperand {
 
 struct StreamedDot {
   tile::DotOp dot;
-  std::optional<StreamedOperand> lhs; ///< nothing: the product reads it from registers
+  std::optional<StreamedOperand> lhs; ///< nothing: the product reads it from registers, or where warpgroups share it
   std::optional<StreamedOperand> rhs; ///< always there
+  mlir::Value shared; ///< or null: a tile that the kernel computes, and the product reads the transpose of
 };
 
 /// Where the tile that `op` gives lies; nothing when tensor maps do not bring it, such as from where the kernel writes, or with other values than

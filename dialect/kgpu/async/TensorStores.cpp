@@ -6,10 +6,13 @@
 //         kgpu.tensor_store %d, %argument[%i, %m, %n] map 0 through %staging
 //
 // On entry: a kernel with `kgpu.consumers` and layouts. On exit: stores of tiles of 16-bit elements that have the layout of an accumulator,
-// to a view that a tensor map can describe, are kgpu.tensor_store. Other stores stay as they are.
+// to a view that a tensor map can describe, are kgpu.tensor_store; so are tiles of f32 that are added. Other stores stay as they are.
 #include "dialect/kgpu/Passes.h"
+#include "dialect/kgpu/async/TensorStores.h"
 #include "dialect/kgpu/async/TensorViews.h"
 #include "dialect/kgpu/async/WgmmaLayout.h"
+
+#include <map>
 
 using namespace mlir;
 
@@ -23,9 +26,35 @@ constexpr int64_t kRows = 64;
 constexpr int64_t kBufferBytes = 2 * kRows * 128;
 /// A column of four 8x8 matrices, which one instruction stores.
 constexpr int64_t kFewestPanelBytes = 32;
+constexpr int64_t kMostPanelBytes = 128;
 
 /// The widest panels that divide rows of so many bytes.
-int64_t panelBytesFor(int64_t rowBytes) { return std::min<int64_t>(rowBytes & -rowBytes, 128); }
+int64_t panelBytesFor(int64_t rowBytes) { return std::min<int64_t>(rowBytes & -rowBytes, kMostPanelBytes); }
+
+/// How a tile goes through panels.
+struct StoreShape {
+  int64_t panelBytes, width; ///< of a row of a panel, in bytes and elements
+};
+
+/// Of a tile of 16-bit elements that replace others, or of f32 elements that are added.
+std::optional<StoreShape> storeShape(RankedTensorType type, int64_t consumers, bool adds) {
+  int64_t bytes = elementBytes(type.getElementType());
+  if (adds) {
+    bool hasRows = type.getDimSize(0) % (kRows * consumers) == 0 || sharesColumns(type.getShape(), consumers);
+    if (!type.getElementType().isF32() || !hasRows || type.getDimSize(1) * bytes % kMostPanelBytes != 0)
+      return std::nullopt;
+    return StoreShape{kMostPanelBytes, kMostPanelBytes / bytes};
+  }
+  int64_t panelBytes = panelBytesFor(bytes * type.getDimSize(1));
+  if (bytes != 2 || type.getDimSize(0) % (kRows * consumers) != 0 || panelBytes < kFewestPanelBytes)
+    return std::nullopt;
+  return StoreShape{panelBytes, panelBytes / bytes};
+}
+
+std::optional<TensorView> targetOf(Value view, ValueRange offsets, RankedTensorType type) {
+  std::optional<TensorView> target = tensorView(view, offsets, type.getShape());
+  return target && target->unitOfTile == 1 && !target->slice ? target : std::nullopt;
+}
 
 class Rewrite {
 public:
@@ -33,45 +62,55 @@ public:
 
   void run() {
     SmallVector<tile::StoreOp> stores;
+    SmallVector<tile::AddStoreOp> sums;
     kernel.walk([&](tile::StoreOp store) { stores.push_back(store); });
+    kernel.walk([&](tile::AddStoreOp store) { sums.push_back(store); });
     for (tile::StoreOp store : stores)
+      rewrite(store);
+    for (tile::AddStoreOp store : sums)
       rewrite(store);
   }
 
 private:
-  void rewrite(tile::StoreOp store) {
+  /// A tile.store or tile.add_store.
+  template <typename Store> void rewrite(Store store) {
+    constexpr bool adds = std::is_same_v<Store, tile::AddStoreOp>;
     auto type = dyn_cast<RankedTensorType>(store.getValue().getType());
-    if (!type || type.getRank() != 2 || elementBytes(type.getElementType()) != 2 || type.getDimSize(0) % (kRows * consumers) != 0 ||
-        layoutOf(type) != wgmmaAccumulator(type.getShape(), consumers))
+    if (!type || type.getRank() != 2)
       return;
-    int64_t panelBytes = panelBytesFor(2 * type.getDimSize(1));
-    if (panelBytes < kFewestPanelBytes)
+    std::optional<StoreShape> shape = storeShape(type, consumers, adds);
+    if (!shape || layoutOf(type) != wgmmaAccumulator(type.getShape(), consumers))
       return;
-    std::optional<TensorView> target = tensorView(store.getView(), store.getOffsets(), type.getShape());
-    if (!target || target->unitOfTile != 1 || target->slice)
+    std::optional<TensorView> target = targetOf(store.getView(), store.getOffsets(), type);
+    if (!target)
       return;
-    int64_t width = panelBytes / 2;
     OpBuilder builder = OpBuilder::atBlockBegin(&kernel.getBody().front());
-    if (!staging || cast<SharedType>(staging.getType()).getElementType() != type.getElementType() || cast<SharedType>(staging.getType()).getShape()[3] != width) {
-      int64_t count = kBufferBytes / (kRows * panelBytes);
-      auto panel = cantFail(layout::SharedLayout::tma({kRows, width}, 2, layout::Swizzle(panelBytes)));
-      auto buffers = SharedType::get({consumers, count, kRows, width}, type.getElementType(),
-                                     layout::withSlots(layout::withSlots(panel, count), consumers));
-      staging = AllocOp::create(builder, store.getLoc(), buffers, IntegerAttr());
-    }
     SmallVector<int64_t> box(target->box.size(), 1);
     for (auto [dim, extent] : llvm::enumerate(target->box))
       if (extent != 1)
-        box[dim] = dim == target->unit ? width : kRows;
-    unsigned map = addTensorMap(kernel, TensorMapAttr::get(kernel.getContext(), target->argument.getArgNumber(), box, panelBytes, WindowAttr()));
+        box[dim] = dim == target->unit ? shape->width : kRows;
+    unsigned map = addTensorMap(kernel, TensorMapAttr::get(kernel.getContext(), target->argument.getArgNumber(), box, shape->panelBytes, WindowAttr()));
+    Value staging = stagingFor(builder, store.getLoc(), type.getElementType(), *shape);
     builder.setInsertionPoint(store);
-    TensorStoreOp::create(builder, store.getLoc(), store.getValue(), target->argument, target->offsets, map, staging);
+    TensorStoreOp::create(builder, store.getLoc(), store.getValue(), target->argument, target->offsets, map, staging, adds);
     store.erase();
+  }
+
+  /// Buffers of the same bytes serve elements of all types: what comes later waits until they have been read.
+  Value stagingFor(OpBuilder &builder, Location loc, Type element, const StoreShape &shape) {
+    Value &staging = stagings[shape.panelBytes];
+    if (!staging) {
+      int64_t count = kBufferBytes / (kRows * shape.panelBytes);
+      auto panel = cantFail(layout::SharedLayout::tma({kRows, shape.width}, elementBytes(element), layout::Swizzle(shape.panelBytes)));
+      auto buffers = SharedType::get({consumers, count, kRows, shape.width}, element, layout::withSlots(layout::withSlots(panel, count), consumers));
+      staging = AllocOp::create(builder, loc, buffers, IntegerAttr());
+    }
+    return staging;
   }
 
   tile::KernelOp kernel;
   int64_t consumers;
-  Value staging;
+  std::map<int64_t, Value> stagings; ///< by the bytes of a panel's rows
 };
 
 struct TensorStores final : impl::KgpuTensorStoresBase<TensorStores> {
@@ -81,4 +120,10 @@ struct TensorStores final : impl::KgpuTensorStoresBase<TensorStores> {
   }
 };
 } // namespace
+
+bool isAddedByMap(tile::AddStoreOp store, unsigned consumers) {
+  auto type = cast<RankedTensorType>(store.getValue().getType());
+  return consumers != 0 && store.getValue().getDefiningOp<tile::DotOp>() && type.getRank() == 2 && storeShape(type, consumers, /*adds=*/true) &&
+         targetOf(store.getView(), store.getOffsets(), type);
+}
 } // namespace kpkg::kgpu

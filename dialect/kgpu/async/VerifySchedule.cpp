@@ -5,6 +5,7 @@
 //  * both roles use it in the same order, the same number of times: their loops have the same bounds, and each role counts 0, 1, 2, ...;
 //  * a use is acquired, filled by copies that bring as many bytes as were announced, to its own slot, without overlap;
 //  * it is awaited, perhaps cleared in part, then its slot is read, then it is released, and all products that read the slot have been waited for before;
+//  * what warpgroups share among themselves is awaited in the iteration that shares it or a later one, for which there are slots;
 //  * a warpgroup awaits its turn before it passes it on, in every iteration of every loop, and passes each one on;
 //  * results of products are touched by nothing but further products until they have been waited for.
 // A role waits for a use only of what the other role does for the same use, and all uses have one order in both: none waits for ever, unless
@@ -33,6 +34,15 @@ bool isSlotOf(Value buffer, Value use) {
   auto rest = cast ? cast.getIn().getDefiningOp<arith::RemUIOp>() : arith::RemUIOp();
   APInt count;
   return rest && rest.getLhs() == use && matchPattern(rest.getRhs(), m_ConstantInt(&count)) && count == slots;
+}
+
+Value useSlot(OpBuilder &builder, Location loc, SharedType slot, Value buffer, Value use) {
+  int64_t slots = cast<SharedType>(buffer.getType()).getShape().front();
+  if (slots == 1)
+    return SlotOp::create(builder, loc, slot, buffer, arith::ConstantIndexOp::create(builder, loc, 0));
+  Value count = arith::ConstantIntOp::create(builder, loc, slots, 32);
+  Value index = arith::IndexCastUIOp::create(builder, loc, builder.getIndexType(), arith::RemUIOp::create(builder, loc, use, count));
+  return SlotOp::create(builder, loc, slot, buffer, index);
 }
 
 namespace {
@@ -68,19 +78,27 @@ public:
       return failure();
     if (*holds)
       return roles.emitOpError("ends in a turn that is not passed on");
-    return failure(failed(verifyCopies(load)) || failed(verifyReads(compute)));
+    return failure(failed(verifyCopies(load)) || failed(verifyShared(compute)) || failed(verifyReads(compute)));
   }
 
 private:
   // Counting
 
+  static bool isShared(Value ring) { return ring.getDefiningOp<RingOp>().getShared(); }
+
   static bool isUse(Operation *op, Value ring) {
+    if (auto share = dyn_cast<ShareOp>(op))
+      return share.getRing() == ring;
+    if (isShared(ring))
+      return false;
     if (auto acquire = dyn_cast<AcquireOp>(op))
       return acquire.getRing() == ring;
     auto await = dyn_cast<AwaitOp>(op);
     return await && await.getRing() == ring;
   }
   static Value useOf(Operation *op) {
+    if (auto share = dyn_cast<ShareOp>(op))
+      return share.getUse();
     auto acquire = dyn_cast<AcquireOp>(op);
     return acquire ? acquire.getUse() : cast<AwaitOp>(op).getUse();
   }
@@ -163,7 +181,7 @@ private:
     for (Operation &op : block) {
       if (auto acquire = dyn_cast<AcquireOp>(op)) {
         steps.push_back({&op, acquire.getRing(), {}});
-      } else if (auto await = dyn_cast<AwaitOp>(op)) {
+      } else if (auto await = dyn_cast<AwaitOp>(op); await && !isShared(await.getRing())) {
         steps.push_back({&op, await.getRing(), {}});
       } else if (auto loop = dyn_cast<scf::ForOp>(op)) {
         Trace inside = trace(*loop.getBody());
@@ -298,6 +316,36 @@ private:
     return maps;
   }
 
+  // What warpgroups share
+
+  /// kgpu.ring says what is relied on: each iteration that shares a use awaits one that is not older than half of the slots allow.
+  LogicalResult verifyShared(Block &block) {
+    WalkResult found = block.walk([&](ShareOp share) {
+      RingOp ring = share.getRing().getDefiningOp<RingOp>();
+      int64_t slots = share.getRing().getType().getSlots();
+      if (!ring || !ring.getShared())
+        return WalkResult(share.emitOpError("signals a ring that the load role fills"));
+      if (!isSlotOf(share.getBuffer(), share.getUse()))
+        return WalkResult(share.emitOpError("fills another slot than that of its use"));
+      auto [known, isNew] = ringOf.try_emplace(share.getBuffer().getDefiningOp<SlotOp>().getBuffer(), share.getRing());
+      if (!isNew && known->second != share.getRing())
+        return WalkResult(share.emitOpError("fills a buffer of another ring"));
+      for (auto await : share->getBlock()->getOps<AwaitOp>()) {
+        if (await.getRing() != share.getRing())
+          continue;
+        Count shared = countOf(share.getUse()), awaited = countOf(await.getUse());
+        int64_t delay = shared.offset - awaited.offset;
+        if (shared.base != awaited.base || delay < 0 || !share->isBeforeInBlock(await))
+          return WalkResult(await.emitOpError("is no use that warpgroups have shared by then"));
+        if (slots < 2 + 2 * delay)
+          return WalkResult(share.emitOpError() << "overwrites what others may read: products " << delay << " uses later need " << 2 + 2 * delay << " slots");
+        return WalkResult::advance();
+      }
+      return WalkResult(share.emitOpError("never awaits what others share"));
+    });
+    return failure(found.wasInterrupted());
+  }
+
   // Reads
 
   /// `around` are uses that are awaited and not yet released around the block.
@@ -309,7 +357,7 @@ private:
         open.push_back(await);
       } else if (auto product = dyn_cast<WgmmaOp>(op)) {
         for (Value operand : {Value(product.getLhs()), Value(product.getRhs())})
-          if (isa<SharedType>(operand.getType()) && !isOpen(operand, open))
+          if (isa<SharedType>(operand.getType()) && !isOpen(operand, open) && !isOwn(product, operand))
             return product.emitOpError("reads a slot that was not awaited before, or is released");
         for (Operation *user : product->getUsers())
           if (!isa<WgmmaWaitOp>(user) && !(isa<WgmmaOp>(user) && cast<WgmmaOp>(user).getAccumulator() == product.getResult()))
@@ -340,6 +388,7 @@ private:
           return failure();
       }
     }
+    llvm::erase_if(open, [](AwaitOp await) { return isShared(await.getRing()); });
     if (open.size() > around.size())
       return open.back().emitOpError("awaits a use that is not released in the same block");
     if (!running.empty())
@@ -355,6 +404,14 @@ private:
   }
   bool isOpen(Value operand, ArrayRef<AwaitOp> open) {
     return llvm::any_of(open, [&](AwaitOp await) { return isOf(operand, await.getRing(), await.getUse()); });
+  }
+  /// Whether a warpgroup reads, row by row, what it shared itself before.
+  bool isOwn(WgmmaOp product, Value operand) {
+    if (operand != product.getLhs() || operand.getDefiningOp<TransposeBufferOp>())
+      return false;
+    return llvm::any_of(product->getBlock()->getOps<ShareOp>(), [&](ShareOp share) {
+      return share->isBeforeInBlock(product) && isOf(operand, share.getRing(), share.getUse());
+    });
   }
   bool reads(WgmmaOp product, ReleaseOp release) {
     return isOf(product.getLhs(), release.getRing(), release.getUse()) || isOf(product.getRhs(), release.getRing(), release.getUse());

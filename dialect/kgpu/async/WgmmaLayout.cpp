@@ -1,10 +1,17 @@
 // How the accumulator and the left operand of a product of warpgroups lie in registers.
 // SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
 #include "dialect/kgpu/async/WgmmaLayout.h"
+#include "llvm/Support/MathExtras.h"
 
 namespace kpkg::kgpu {
 using layout::Layout;
 using layout::Part;
+
+bool sharesColumns(llvm::ArrayRef<int64_t> shape, unsigned warpgroups) {
+  int64_t rows = shape[0] / 64, parts = rows ? warpgroups / rows : 0, columns = parts ? shape[1] / parts : 0;
+  return shape[0] % 64 == 0 && rows < warpgroups && rows * parts == warpgroups && parts * columns == shape[1] && columns % 64 == 0 &&
+         llvm::isPowerOf2_64(columns) && llvm::isPowerOf2_64(rows);
+}
 
 namespace {
 /// `columnOf` says where a column of the accumulator's layout is.
@@ -16,8 +23,8 @@ Layout ofFragments(llvm::ArrayRef<int64_t> shape, unsigned warpgroups, llvm::fun
   // Blocks of 8 columns, which repeat: two neighbours and a row eight below in a thread, four lanes along a row, eight rows of lanes.
   add(Part::Register, 0, 1);
   add(Part::Register, 8, 0);
-  int64_t columns = 8;
-  for (; shape[1] % (2 * columns) == 0; columns *= 2)
+  int64_t columns = 8, parts = sharesColumns(shape, warpgroups) ? warpgroups * 64 / shape[0] : 1, ownColumns = shape[1] / parts;
+  for (; ownColumns % (2 * columns) == 0; columns *= 2)
     add(Part::Register, 0, columns);
   for (int32_t column : {2, 4})
     add(Part::Lane, 0, column);
@@ -26,11 +33,13 @@ Layout ofFragments(llvm::ArrayRef<int64_t> shape, unsigned warpgroups, llvm::fun
   for (int32_t row : {16, 32})
     add(Part::Warp, row, 0);
   int64_t rows = 64;
-  for (unsigned count = 1; count < warpgroups; count *= 2, rows *= 2)
+  for (unsigned count = 1; count < warpgroups / parts; count *= 2, rows *= 2)
     add(Part::Warp, rows, 0);
+  for (int64_t part = 1; part < parts; part *= 2)
+    add(Part::Warp, 0, int32_t(part * ownColumns));
   for (; rows < shape[0]; rows *= 2)
     add(Part::Register, rows, 0);
-  fields.repeats = {1, shape[1] / columns};
+  fields.repeats = {1, ownColumns / columns};
   return Layout::make(std::move(fields));
 }
 } // namespace

@@ -6,7 +6,11 @@
 namespace kpkg::kgpu {
 /// Of a tile of rows x columns that `warpgroups` share, 64 rows of each 64 * warpgroups in turn. Source of the fragment: PTX ISA, "Register
 /// fragments and shared memory matrix layouts" of wgmma. Rows are a multiple of 64 * warpgroups, columns of 8; powers of two but for the columns.
+/// Where `sharesColumns`, warpgroups of the same rows have columns of their own.
 layout::Layout wgmmaAccumulator(llvm::ArrayRef<int64_t> shape, unsigned warpgroups);
 /// Of a left operand that products take from registers: for elements of 16 bits the same.
 layout::Layout wgmmaLeftOperand(llvm::ArrayRef<int64_t> shape, unsigned elementBytes, unsigned warpgroups);
+
+/// Whether a tile has rows for some of the warpgroups only, and columns that the others can share with them in whole panels of 64.
+bool sharesColumns(llvm::ArrayRef<int64_t> shape, unsigned warpgroups);
 } // namespace kpkg::kgpu

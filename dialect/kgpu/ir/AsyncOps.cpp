@@ -57,9 +57,22 @@ LogicalResult TensorStoreOp::verify() {
     return emitOpError() << "needs an offset for each of the " << getView().getType().getRank() << " dimensions of its view";
   if (!isa<BlockArgument>(getView()) || !getView().getType().getIsMut())
     return emitOpError("copies to an argument of the kernel that it may write");
-  if (staging.getShape().size() != 4 || staging.getShape()[2] != 64 || staging.getElementType() != value.getElementType() ||
-      value.getRank() != 2 || value.getDimSize(1) % staging.getShape()[3] != 0 || value.getDimSize(0) % 64 != 0)
+  int64_t bytes = elementBytes(value.getElementType());
+  if (staging.getShape().size() != 4 || staging.getShape()[2] != 64 || value.getRank() != 2 ||
+      value.getDimSize(1) * bytes % (staging.getShape()[3] * staging.getElementBytes()) != 0 || value.getDimSize(0) % 64 != 0)
     return emitOpError() << "cannot bring " << value << " through " << staging;
+  if (getAdds() ? !value.getElementType().isF32() || staging.getShape()[3] * staging.getElementBytes() != 128 : bytes != 2)
+    return emitOpError() << (getAdds() ? "adds elements of f32 in rows of 128 bytes" : "copies elements of 16 bits");
+  return success();
+}
+
+LogicalResult ShareOp::verify() {
+  auto value = cast<RankedTensorType>(getValue().getType());
+  SharedType buffer = getBuffer().getType();
+  if (!hasLayout(value))
+    return emitOpError("needs a layout on its tile");
+  if (value.getShape() != buffer.getShape() || value.getElementType() != buffer.getElementType() || panelDim(buffer) != 1 || buffer.getElementBytes() != 2)
+    return emitOpError() << "cannot bring " << value << " to " << buffer;
   return success();
 }
 

@@ -49,13 +49,17 @@ def Kgpu_RingOp : Kgpu_Op<"ring", [MemoryEffects<[MemRead, MemWrite]>]> {
     Uses are counted from 0; use n takes slot n mod `slots`. Its barriers lie in `barriers`, full ones before empty ones. For each use, in
     order: the loading thread acquires, copies signal, every warpgroup of `compute` awaits, reads, and releases.
 
+    Slots of a `shared` ring are filled by the warpgroups of `compute` themselves (`kgpu.share`). Nobody releases them: a warpgroup that shares
+    use n has awaited use n - 1 - d before, in the iteration before; every other one has then ended the iteration before that, and with it what
+    it reads of use n - 2 - 2 * d, which is why there are 2 + 2 * d slots.
+
     ```mlir
     %t = kgpu.ring %barriers : !kgpu.smem<2x4xi64> -> !kgpu.ring<4>
     ```
   }];
-  let arguments = (ins Kgpu_SharedType:$barriers);
+  let arguments = (ins Kgpu_SharedType:$barriers, UnitAttr:$shared);
   let results = (outs Kgpu_RingType:$result);
-  let assemblyFormat = "$barriers attr-dict `:` qualified(type($barriers)) `->` qualified(type($result))";
+  let assemblyFormat = "(`shared` $shared^)? $barriers attr-dict `:` qualified(type($barriers)) `->` qualified(type($result))";
   let hasVerifier = 1;
 }
 
@@ -96,6 +100,22 @@ def Kgpu_ReleaseOp : Kgpu_RingUseOp<"release"> {
   }];
   let arguments = (ins Kgpu_RingType:$ring, I32:$use);
   let assemblyFormat = "$ring `[` $use `]` attr-dict `:` qualified(type($ring))";
+}
+
+def Kgpu_ShareOp : Kgpu_RingUseOp<"share"> {
+  let summary = "writes a tile to the slot of a use, for products of all warpgroups";
+  let description = [{
+    Each warpgroup writes its rows of an accumulator's layout. What it wrote is there for all once they have awaited the use.
+
+    ```mlir
+    kgpu.share %tile to %b signals %ring[%use] : tensor<64x128xbf16, #acc>, !right, !kgpu.ring<4>
+    ```
+  }];
+  let arguments = (ins Tile_Tile:$value, Kgpu_SharedType:$buffer, Kgpu_RingType:$ring, I32:$use);
+  let assemblyFormat = [{
+    $value `to` $buffer `signals` $ring `[` $use `]` attr-dict `:` type($value) `,` qualified(type($buffer)) `,` qualified(type($ring))
+  }];
+  let hasVerifier = 1;
 }
 
 def Kgpu_AwaitTurnOp : Kgpu_Op<"await_turn", [MemoryEffects<[MemRead, MemWrite]>]> {
@@ -179,16 +199,17 @@ def Kgpu_TensorStoreOp : Kgpu_Op<"tensor_store", [MemoryEffects<[MemRead, MemWri
   let description = [{
     Uses the tensor map `map` of the kernel, whose argument `view` is. Each warpgroup writes its rows panel by panel to its buffers of
     `staging` in turn and starts copies from there, which may still run when the op is done. Places outside of the view are left out.
-    `staging` has the shape of warpgroups, buffers, 64 rows, columns of a panel of 128, 64 or 32 bytes; nothing else uses it.
+    `staging` has the shape of warpgroups, buffers, 64 rows, columns of a panel of 128, 64 or 32 bytes, of whatever type; nothing but such ops uses it.
+    With `adds`, elements of f32 are added to those of the view, in any order with what others add.
 
     ```mlir
     kgpu.tensor_store %tile, %y[%batch, %m, %n] map 1 through %staging : tensor<64x128xbf16, #acc>, !out, !buffers
     ```
   }];
   let arguments = (ins Tile_Tile:$value, Tile_ViewType:$view, Variadic<Index>:$offsets,
-                       ConfinedAttr<I64Attr, [IntNonNegative]>:$map, Kgpu_SharedType:$staging);
+                       ConfinedAttr<I64Attr, [IntNonNegative]>:$map, Kgpu_SharedType:$staging, UnitAttr:$adds);
   let assemblyFormat = [{
-    $value `,` $view `[` $offsets `]` `map` $map `through` $staging attr-dict
+    (`adds` $adds^)? $value `,` $view `[` $offsets `]` `map` $map `through` $staging attr-dict
     `:` type($value) `,` qualified(type($view)) `,` qualified(type($staging))
   }];
   let hasVerifier = 1;
@@ -201,16 +222,18 @@ def Kgpu_WgmmaOp : Kgpu_Op<"wgmma", [MemoryEffects<[MemRead]>, AllTypesMatch<["a
     lie in panels of 128 bytes as TMA's 128-byte swizzle leaves them, along either dimension where elements have 16 bits, else along what is
     summed over. Elements are bf16, f16, f8E4M3FN, f8E5M2 or f32, which counts as tf32, into f32; or i8 into i32. The layout of the accumulator is
     `wgmmaAccumulator` (async/WgmmaLayout.h); the left operand may be a tile in that layout too. The result, and the operands, must not be
-    touched until `kgpu.wgmma_wait` gave it.
+    touched until `kgpu.wgmma_wait` gave it. Of a `droppable` product operands may be there or not, as in the first iteration of a loop that reads
+    what the one before shared: nothing then depends on its result.
 
     ```mlir
     %t = kgpu.wgmma %a, %b, %c adds %some : !left, !right, tensor<64x128xf32, #acc>
     ```
   }];
-  let arguments = (ins AnyTypeOf<[Kgpu_SharedType, Tile_Tile]>:$lhs, Kgpu_SharedType:$rhs, Tile_Tile:$accumulator, I1:$adds);
+  let arguments = (ins AnyTypeOf<[Kgpu_SharedType, Tile_Tile]>:$lhs, Kgpu_SharedType:$rhs, Tile_Tile:$accumulator, I1:$adds,
+                       UnitAttr:$droppable);
   let results = (outs Tile_Tile:$result);
   let assemblyFormat = [{
-    $lhs `,` $rhs `,` $accumulator `adds` $adds attr-dict
+    $lhs `,` $rhs `,` $accumulator `adds` $adds (`droppable` $droppable^)? attr-dict
     `:` qualified(type($lhs)) `,` qualified(type($rhs)) `,` type($accumulator)
   }];
   let hasVerifier = 1;

@@ -113,7 +113,9 @@ public:
     if (launch.consumers != 0)
       products = streamedDots(kernel, targetOf(kernel));
     for (StreamedDot &product : products)
-      if (!product.lhs)
+      if (product.shared)
+        give(product.shared, accumulator(product.shared, DotKind::Wgmma));
+      else if (!product.lhs)
         give(product.dot.getLhs(), leftOperand(product.dot.getLhs()));
     spread();
     // Tiles that are loaded along one dimension and stored along another one cross over between the two.
@@ -391,7 +393,7 @@ private:
         })
         .Case([&](tile::DotOp dot) {
           // What warpgroups take from registers has its place; what they take from memory has none.
-          if (launch.consumers != 0 && llvm::any_of(products, [&](const StreamedDot &product) { return product.dot == dot && !product.lhs; })) {
+          if (launch.consumers != 0 && llvm::any_of(products, [&](const StreamedDot &product) { return product.dot == dot && !product.lhs && !product.shared; })) {
             OpBuilder builder(op);
             dot.getLhsMutable().assign(converted(builder, op->getLoc(), dot.getLhs(), leftOperand(dot.getLhs())));
           }

@@ -17,6 +17,8 @@ RankedTensorType movedTile(Operation *op) {
     return dyn_cast<RankedTensorType>(load.getResult().getType());
   if (auto store = dyn_cast<tile::StoreOp>(op))
     return dyn_cast<RankedTensorType>(store.getValue().getType());
+  if (auto store = dyn_cast<tile::AddStoreOp>(op))
+    return cast<RankedTensorType>(store.getValue().getType());
   if (auto gather = dyn_cast<tile::GatherOp>(op))
     return cast<RankedTensorType>(gather.getResult().getType());
   if (auto scatter = dyn_cast<tile::ScatterOp>(op))

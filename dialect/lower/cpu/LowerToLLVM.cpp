@@ -5,6 +5,7 @@
 #include "dialect/lower/math/VectorMath.h"
 #include "dialect/lower/scf/ConvertScf.h"
 #include "dialect/lower/cpu/WidenDots.h"
+#include "dialect/tile/transforms/ExpandAddStores.h"
 #include "mlir/Conversion/ArithToLLVM/ArithToLLVM.h"
 #include "mlir/Conversion/ControlFlowToLLVM/ControlFlowToLLVM.h"
 #include "mlir/Conversion/LLVMCommon/ConversionTarget.h"
@@ -39,6 +40,7 @@ void registerLoweringDialects(DialectRegistry &registry) {
 LogicalResult emitKernels(ModuleOp module, const CpuTarget &target) {
   SmallVector<tile::KernelOp> kernels(module.getOps<tile::KernelOp>());
   for (tile::KernelOp kernel : kernels) {
+    kernel.walk([](tile::AddStoreOp store) { tile::expandAddStore(store); });
     widenDots(kernel);
     IRRewriter rewriter(module.getContext());
     DominanceInfo dominance(kernel);

@@ -79,11 +79,12 @@ LogicalResult Emitter::emitRing(kgpu::RingOp op) {
   Value barriers = scalar(op.getBarriers());
   define(op, {barriers});
   int64_t slots = op.getType().getSlots();
+  sharesTiles |= op.getShared();
   Value first = arith::CmpIOp::create(builder, arith::CmpIPredicate::eq, place.thread(), constantOf(builder, 0));
   OpBuilder::InsertionGuard guard(builder);
   builder.setInsertionPointToStart(scf::IfOp::create(builder, first, /*withElseRegion=*/false).thenBlock());
   for (int64_t slot = 0; slot < slots; ++slot) {
-    barrierInit(builder, bytesBehind(builder, barriers, slot * barrierBytes), 1);
+    barrierInit(builder, bytesBehind(builder, barriers, slot * barrierBytes), op.getShared() ? launch.consumers : 1);
     barrierInit(builder, bytesBehind(builder, barriers, (slots + slot) * barrierBytes), launch.consumers);
   }
   fenceBarrierInit(builder);
@@ -261,7 +262,9 @@ LogicalResult Emitter::emitWgmma(kgpu::WgmmaOp op) {
   auto lhs = dyn_cast<kgpu::SharedType>(op.getLhs().getType()), rhs = cast<kgpu::SharedType>(op.getRhs().getType());
   auto sum = cast<RankedTensorType>(op.getType());
   int64_t rows = sum.getDimSize(0), columns = sum.getDimSize(1), depth = rhs.getShape()[0], bytes = rhs.getElementBytes();
-  int64_t stepDepth = 32 / bytes, rowsOfBlock = 64, blocks = rows / (rowsOfBlock * launch.consumers);
+  // Warpgroups beyond those for which there are rows take further columns of the same ones.
+  int64_t stepDepth = 32 / bytes, rowsOfBlock = 64, parts = std::max<int64_t>(launch.consumers * rowsOfBlock / rows, 1);
+  int64_t groups = launch.consumers / parts, blocks = rows / (rowsOfBlock * groups), ownColumns = columns / parts;
   bool lhsDepthLast = !lhs || *kgpu::panelDim(lhs) == 1, rhsDepthLast = *kgpu::panelDim(rhs) == 0;
   Type i32 = builder.getI32Type();
   auto addressOf = [&](Value buffer) { return hidden(builder, LLVM::PtrToIntOp::create(builder, i32, scalar(buffer))); };
@@ -271,8 +274,14 @@ LogicalResult Emitter::emitWgmma(kgpu::WgmmaOp op) {
     left = {addressOf(op.getLhs()), (lhsDepthLast ? rows : depth) * panelBytes, lhsDepthLast};
     // From one block of rows to the next: further rows of a panel, or another panel.
     blockBytes = lhsDepthLast ? rowsOfBlock * panelBytes : left.panelBytes;
-    Value own = arith::MulIOp::create(builder, warpgroup, constantOf(builder, blockBytes));
+    Value group = parts == 1 ? warpgroup : arith::RemUIOp::create(builder, warpgroup, constantOf(builder, groups)).getResult();
+    Value own = arith::MulIOp::create(builder, group, constantOf(builder, blockBytes));
     left.address = arith::AddIOp::create(builder, left.address, own);
+  }
+  if (parts != 1) {
+    int64_t partBytes = rhsDepthLast ? ownColumns * panelBytes : ownColumns * bytes / panelBytes * right.panelBytes;
+    Value part = arith::DivUIOp::create(builder, warpgroup, constantOf(builder, groups));
+    right.address = arith::AddIOp::create(builder, right.address, arith::MulIOp::create(builder, part, constantOf(builder, partBytes)));
   }
   // Where a step of 32 bytes of depth begins in an operand.
   auto stepBytes = [&](const OperandDescriptor &operand, int64_t step) {
@@ -283,16 +292,18 @@ LogicalResult Emitter::emitWgmma(kgpu::WgmmaOp op) {
   TileRegisters results(registersOf(op.getAccumulator()));
   APInt constant;
   bool alwaysAdds = matchPattern(op.getAdds(), m_ConstantInt(&constant)) && constant.isOne();
+  // Registers that products would read before they write them are live all around a loop. Measured only where results outlive an iteration.
+  bool neverAdds = sharesTiles && matchPattern(op.getAdds(), m_Zero());
   // Fragments are ready before the first instruction: nothing may be written while products run.
   SmallVector<SmallVector<Value>> fragments;
   for (int64_t block = 0; block < blocks && !lhs; ++block)
     for (int64_t step = 0; step < depth / stepDepth; ++step)
-      fragments.push_back(leftFragment(op.getLhs(), block * rowsOfBlock * launch.consumers, step * stepDepth));
+      fragments.push_back(leftFragment(op.getLhs(), block * rowsOfBlock * groups, step * stepDepth));
   wgmmaFence(builder);
   for (int64_t block = 0; block < blocks; ++block) {
     SmallVector<unsigned> registers;
-    for (int64_t i = 0; i < columns / 2; ++i) {
-      int64_t row = i / 2 % 2 * 8 + block * rowsOfBlock * launch.consumers, column = i / 4 * 8 + i % 2;
+    for (int64_t i = 0; i < ownColumns / 2; ++i) {
+      int64_t row = i / 2 % 2 * 8 + block * rowsOfBlock * groups, column = i / 4 * 8 + i % 2;
       registers.push_back(*layout.registerOf({row, column}, 0));
     }
     SmallVector<Value> part;
@@ -301,12 +312,13 @@ LogicalResult Emitter::emitWgmma(kgpu::WgmmaOp op) {
     for (int64_t step = 0; step < depth / stepDepth; ++step) {
       SmallVector<Value> a;
       if (lhs)
-        a = {descriptorAt(builder, left, stepBytes(left, step) + block * blockBytes * launch.consumers)};
+        a = {descriptorAt(builder, left, stepBytes(left, step) + block * blockBytes * groups)};
       else
         a = fragments[block * (depth / stepDepth) + step];
       Value b = descriptorAt(builder, right, stepBytes(right, step));
-      Value adds = step == 0 && !alwaysAdds ? scalar(op.getAdds()) : Value();
-      part = wgmma(builder, part, a, !lhsDepthLast, b, !rhsDepthLast, adds, rhs.getElementType());
+      bool overwrites = step == 0 && neverAdds;
+      Value adds = step == 0 && !alwaysAdds && !overwrites ? scalar(op.getAdds()) : Value();
+      part = wgmma(builder, part, a, !lhsDepthLast, b, !rhsDepthLast, adds, rhs.getElementType(), overwrites);
     }
     for (auto [reg, value] : llvm::zip(registers, part))
       results[reg] = value;

@@ -66,13 +66,21 @@ static std::string boxAt(ValueRange coordinates, SmallVectorImpl<Value> &operand
   return box;
 }
 
-void tensorCopyOut(ImplicitLocOpBuilder &builder, Value source, Value map, ValueRange coordinates) {
+/// `name` stands before and `how` behind the number of dimensions.
+static void bulkOut(ImplicitLocOpBuilder &builder, Value source, Value map, ValueRange coordinates, StringRef name, StringRef how) {
   SmallVector<Value> operands = {source, map};
   std::string constraints = "r,l", box = boxAt(coordinates, operands, constraints);
-  instruction(builder, {}, operands,
-              "cp.async.bulk.tensor." + Twine(coordinates.size()) + "d.global.shared::cta.tile.bulk_group [$1, {" + box + "}], [$0];",
+  instruction(builder, {}, operands, name + "." + Twine(coordinates.size()) + "d.global.shared::cta." + how + "tile.bulk_group [$1, {" + box + "}], [$0];",
               constraints + ",~{memory}");
   instruction(builder, {}, {}, "cp.async.bulk.commit_group;", "~{memory}");
+}
+
+void tensorCopyOut(ImplicitLocOpBuilder &builder, Value source, Value map, ValueRange coordinates) {
+  bulkOut(builder, source, map, coordinates, "cp.async.bulk.tensor", "");
+}
+
+void tensorAddOut(ImplicitLocOpBuilder &builder, Value source, Value map, ValueRange coordinates) {
+  bulkOut(builder, source, map, coordinates, "cp.reduce.async.bulk.tensor", "add.");
 }
 
 void tensorCopy(ImplicitLocOpBuilder &builder, Value destination, Value map, ValueRange coordinates, ValueRange moves, Value barrier) {
@@ -144,6 +152,10 @@ void storeMatrices(ImplicitLocOpBuilder &builder, Value address, ValueRange word
   instruction(builder, {}, operands, "stmatrix.sync.aligned.m8n8.x4.shared.b16 [$0], {$1, $2, $3, $4};", "r,r,r,r,r,~{memory}");
 }
 
+void storePair(ImplicitLocOpBuilder &builder, Value address, ValueRange pair) {
+  instruction(builder, {}, {address, pair[0], pair[1]}, "st.shared.v2.f32 [$0], {$1, $2};", "r,f,f,~{memory}");
+}
+
 void fenceForCopies(ImplicitLocOpBuilder &builder) { instruction(builder, {}, {}, "fence.proxy.async.shared::cta;", "~{memory}"); }
 
 void waitForBulkReads(ImplicitLocOpBuilder &builder, int64_t pending) {
@@ -196,8 +208,20 @@ static StringRef wgmmaKind(Type element) {
       .Case([](IntegerType) { return "k32.s32.s8.s8"; });
 }
 
+/// The values of an instruction's first results, which nothing went into.
+static SmallVector<Value> freshSums(ImplicitLocOpBuilder &builder, TypeRange types, ValueRange operands, const Twine &text, StringRef constraintsOfOperands) {
+  SmallVector<StringRef> constraints(types.size(), types.front().isF32() ? "=f" : "=r");
+  Value made = instruction(builder, LLVM::LLVMStructType::getLiteral(builder.getContext(), SmallVector<Type>(types)), operands, text,
+                           llvm::join(constraints, ",") + constraintsOfOperands.str())
+                   .getRes();
+  SmallVector<Value> values;
+  for (size_t i = 0; i < types.size(); ++i)
+    values.push_back(LLVM::ExtractValueOp::create(builder, made, i));
+  return values;
+}
+
 SmallVector<Value> wgmma(ImplicitLocOpBuilder &builder, ValueRange sums, ValueRange lhs, bool lhsIsTransposed, Value rhs,
-                         bool rhsIsTransposed, Value adds, Type element) {
+                         bool rhsIsTransposed, Value adds, Type element, bool overwrites) {
   size_t next = 0;
   auto operands = [&](size_t count) {
     std::string text;
@@ -207,7 +231,7 @@ SmallVector<Value> wgmma(ImplicitLocOpBuilder &builder, ValueRange sums, ValueRa
   };
   bool inRegisters = lhs.size() > 1;
   std::string registers = operands(sums.size());
-  next = 2 * sums.size();
+  next = overwrites ? sums.size() : 2 * sums.size();
   std::string left = operands(lhs.size()), right = operands(1);
   SmallVector<Value> others(lhs);
   others.push_back(rhs);
@@ -220,11 +244,13 @@ SmallVector<Value> wgmma(ImplicitLocOpBuilder &builder, ValueRange sums, ValueRa
   if (element.isBF16() || element.isF16())
     modifiers += std::string(inRegisters ? "" : lhsIsTransposed ? ", 1" : ", 0") + (rhsIsTransposed ? ", 1" : ", 0");
   std::string text = "wgmma.mma_async.sync.aligned.m64n" + std::to_string(2 * sums.size()) + wgmmaKind(element).str() + " {" + registers + "}, " +
-                     (inRegisters ? "{" + left + "}" : left) + ", " + right + ", " + (adds ? operands(1) : "1") + modifiers + ";";
+                     (inRegisters ? "{" + left + "}" : left) + ", " + right + ", " + (overwrites ? "0" : adds ? operands(1) : "1") + modifiers + ";";
   std::string constraints;
   for (size_t i = 0; i < lhs.size(); ++i)
     constraints += inRegisters ? ",r" : ",l";
   constraints += adds ? ",l,b" : ",l";
+  if (overwrites)
+    return freshSums(builder, sums.getTypes(), others, text, constraints);
   return onSums(builder, sums, others, text, constraints, /*touchesMemory=*/false);
 }
 

@@ -52,12 +52,17 @@ void arriveAtBarrier(mlir::ImplicitLocOpBuilder &builder, mlir::Value id, unsign
 mlir::Value bytesBehind(mlir::ImplicitLocOpBuilder &builder, mlir::Value address, mlir::Value bytes);
 mlir::Value bytesBehind(mlir::ImplicitLocOpBuilder &builder, mlir::Value address, int64_t bytes);
 
+/// Two words of 32 bits to shared memory, 8 bytes aligned.
+void storePair(mlir::ImplicitLocOpBuilder &builder, mlir::Value address, mlir::ValueRange pair);
+
 /// Four 8x8 matrices of 16-bit elements, a word of each thread for each, to rows of 16 bytes at the lanes' addresses.
 void storeMatrices(mlir::ImplicitLocOpBuilder &builder, mlir::Value address, mlir::ValueRange words);
 /// Makes this thread's writes to shared memory known to copies that are started later.
 void fenceForCopies(mlir::ImplicitLocOpBuilder &builder);
 /// Starts a copy of shared memory to the box at `coordinates` of a tensor map, as a group of its own.
 void tensorCopyOut(mlir::ImplicitLocOpBuilder &builder, mlir::Value source, mlir::Value map, mlir::ValueRange coordinates);
+/// The same for elements that are added to what is there.
+void tensorAddOut(mlir::ImplicitLocOpBuilder &builder, mlir::Value source, mlir::Value map, mlir::ValueRange coordinates);
 /// Waits until all but the latest `pending` groups of copies of this thread have read their source, or are done.
 void waitForBulkReads(mlir::ImplicitLocOpBuilder &builder, int64_t pending);
 void waitForBulkCopies(mlir::ImplicitLocOpBuilder &builder);
@@ -74,9 +79,9 @@ mlir::Value descriptorAt(mlir::ImplicitLocOpBuilder &builder, const OperandDescr
 void wgmmaFence(mlir::ImplicitLocOpBuilder &builder);
 void wgmmaCommit(mlir::ImplicitLocOpBuilder &builder);
 /// One instruction: 64 rows, 2 * sums.size() columns, 32 bytes of depth. `lhs` is a descriptor (i64), or four words (i32) of the fragment in
-/// registers. `adds`: i1; null = true. `element`: see kgpu::isWgmmaElement.
+/// registers. `adds`: i1; null = true. `element`: see kgpu::isWgmmaElement. One that `overwrites` takes no registers for what the sums were before.
 llvm::SmallVector<mlir::Value> wgmma(mlir::ImplicitLocOpBuilder &builder, mlir::ValueRange sums, mlir::ValueRange lhs, bool lhsIsTransposed,
-                                     mlir::Value rhs, bool rhsIsTransposed, mlir::Value adds, mlir::Type element);
+                                     mlir::Value rhs, bool rhsIsTransposed, mlir::Value adds, mlir::Type element, bool overwrites);
 /// Waits until at most `pending` groups run; gives `sums` as they are then.
 llvm::SmallVector<mlir::Value> wgmmaWait(mlir::ImplicitLocOpBuilder &builder, int64_t pending, mlir::ValueRange sums);
 

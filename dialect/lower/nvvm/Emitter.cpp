@@ -134,6 +134,7 @@ LogicalResult Emitter::emit(Operation *op) {
       .Case([&](kgpu::RolesOp roles) { return emitRoles(roles); })
       .Case([&](kgpu::AcquireOp acquire) { return emitAcquire(acquire); })
       .Case([&](kgpu::AwaitOp await) { return emitAwait(await); })
+      .Case([&](kgpu::ShareOp share) { return emitShare(share); })
       .Case([&](kgpu::ReleaseOp release) { return emitRelease(release); })
       .Case([&](kgpu::AwaitTurnOp turn) { return emitAwaitTurn(turn); })
       .Case([&](kgpu::PassTurnOp turn) { return emitPassTurn(turn); })

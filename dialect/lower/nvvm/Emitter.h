@@ -110,6 +110,7 @@ private:
   mlir::LogicalResult emitAcquire(kgpu::AcquireOp op);
   mlir::LogicalResult emitAwait(kgpu::AwaitOp op);
   mlir::LogicalResult emitRelease(kgpu::ReleaseOp op);
+  mlir::LogicalResult emitShare(kgpu::ShareOp op); // Share.cpp
   mlir::LogicalResult emitTensorLoad(kgpu::TensorLoadOp op);
   mlir::LogicalResult emitClearOutside(kgpu::ClearOutsideOp op);
   mlir::LogicalResult emitWgmma(kgpu::WgmmaOp op);
@@ -162,6 +163,8 @@ private:
   Value warpgroup;
   /// Some threads have started copies from shared memory to global memory.
   bool storesByMaps = false;
+  /// Warpgroups read what others compute.
+  bool sharesTiles = false;
   /// The beginning of the CTA's shared memory, !llvm.ptr<3>; null without any.
   Value sharedMemory;
   mlir::Operation *lastLoop = nullptr; ///< behind which the next kernel may start; null = it may at once

@@ -24,9 +24,12 @@ LogicalResult Emitter::emitTensorStore(kgpu::TensorStoreOp op) {
   for (auto [dim, extent] : llvm::enumerate(map.getBox()))
     if (int64_t(dim) != view.getUnit() && extent != 1)
       rowDim = dim;
-  int64_t buffers = op.getStaging().getType().getShape()[1], panelColumns = op.getStaging().getType().getShape()[3];
-  int64_t panelBytes = 2 * panelColumns, bufferBytes = panelRows * panelBytes;
-  int64_t blocks = type.getDimSize(0) / (panelRows * launch.consumers), panels = type.getDimSize(1) / panelColumns;
+  kgpu::SharedType staging = op.getStaging().getType();
+  int64_t buffers = staging.getShape()[1], panelBytes = staging.getShape()[3] * staging.getElementBytes(), bufferBytes = panelRows * panelBytes;
+  int64_t panelColumns = panelBytes / (op.getAdds() ? 4 : 2);
+  // Warpgroups beyond those for which there are rows have further columns of the same ones.
+  int64_t parts = std::max<int64_t>(launch.consumers * panelRows / type.getDimSize(0), 1), groups = launch.consumers / parts;
+  int64_t blocks = type.getDimSize(0) / (panelRows * groups), ownColumns = type.getDimSize(1) / parts, panels = ownColumns / panelColumns;
 
   auto masked = [&](Value value, int64_t mask) { return arith::AndIOp::create(builder, value, constantOf(builder, mask)).getResult(); };
   auto shifted = [&](Value value, int64_t by) { return arith::ShRUIOp::create(builder, value, constantOf(builder, by)).getResult(); };
@@ -48,6 +51,22 @@ LogicalResult Emitter::emitTensorStore(kgpu::TensorStoreOp op) {
   };
 
   ValueRange held = registersOf(op.getValue());
+  Value group = parts == 1 ? warpgroup : arith::RemUIOp::create(builder, warpgroup, constantOf(builder, groups)).getResult();
+  // Where a thread's pair of 32-bit elements of a row lies: two lanes of four share 16 bytes.
+  Value wideRow = sum(times(shifted(thread, 5), 16), shifted(lane, 2));
+  Value wideChunk = arith::XOrIOp::create(builder, masked(shifted(lane, 2), 7), masked(shifted(lane, 1), 1));
+  Value wideOffset = sum(sum(times(wideRow, panelBytes), times(wideChunk, 16)), times(masked(lane, 1), 8));
+  auto fillWide = [&](Value buffer, int64_t firstRow, int64_t firstColumn) {
+    for (int64_t column = 0; column < panelColumns; column += 8) {
+      Value place = bytesBehind(builder, buffer, arith::XOrIOp::create(builder, wideOffset, constantOf(builder, column * 4)));
+      for (int64_t below : {0, 8}) {
+        SmallVector<Value> pair;
+        for (int64_t next : {0, 1})
+          pair.push_back(held[*layout.registerOf({firstRow + below, firstColumn + column + next}, 0)]);
+        storePair(builder, bytesBehind(builder, place, below * panelBytes), pair);
+      }
+    }
+  };
   storesByMaps = true;
   int64_t number = 0, total = blocks * panels;
   for (int64_t block = 0; block < blocks; ++block)
@@ -57,13 +76,14 @@ LogicalResult Emitter::emitTensorStore(kgpu::TensorStoreOp op) {
       bool isRegular = number != 0 || total % buffers == 0;
       byLeader([&] { waitForBulkReads(builder, isRegular ? buffers - 1 : 0); });
       namedBarrier(builder, barrier, kgpu::kWarpgroupThreads);
-      for (int64_t part = 0; part < panelColumns / storeColumns; ++part) {
+      int64_t firstRow = block * panelRows * groups, firstColumn = panel * panelColumns;
+      if (op.getAdds())
+        fillWide(bytesBehind(builder, base, buffer * bufferBytes), firstRow, firstColumn);
+      for (int64_t part = 0; !op.getAdds() && part < panelColumns / storeColumns; ++part) {
         SmallVector<Value> words;
         for (int64_t matrix = 0; matrix < 4; ++matrix) {
-          int64_t firstRow = block * panelRows * launch.consumers + matrix % 2 * 8;
-          int64_t column = panel * panelColumns + part * storeColumns + matrix / 2 * 8;
-          words.push_back(pairOfNarrowFloats(builder, held[*layout.registerOf({firstRow, column}, 0)],
-                                             held[*layout.registerOf({firstRow, column + 1}, 0)]));
+          int64_t row = firstRow + matrix % 2 * 8, column = firstColumn + part * storeColumns + matrix / 2 * 8;
+          words.push_back(pairOfNarrowFloats(builder, held[*layout.registerOf({row, column}, 0)], held[*layout.registerOf({row, column + 1}, 0)]));
         }
         Value offset = arith::XOrIOp::create(builder, laneOffset, constantOf(builder, part * storeColumns * 2));
         storeMatrices(builder, bytesBehind(builder, bytesBehind(builder, base, offset), buffer * bufferBytes), words);
@@ -74,13 +94,17 @@ LogicalResult Emitter::emitTensorStore(kgpu::TensorStoreOp op) {
         SmallVector<Value> coordinates;
         for (unsigned dim : map.order(view.getUnit())) {
           Value coordinate = arith::IndexCastOp::create(builder, builder.getI32Type(), scalar(op.getOffsets()[dim]));
-          if (int64_t(dim) == view.getUnit())
-            coordinate = sum(coordinate, constantOf(builder, panel * panelColumns));
-          else if (dim == rowDim)
-            coordinate = sum(sum(coordinate, times(warpgroup, panelRows)), constantOf(builder, block * panelRows * launch.consumers));
+          if (int64_t(dim) == view.getUnit()) {
+            coordinate = sum(coordinate, constantOf(builder, firstColumn));
+            if (parts != 1)
+              coordinate = sum(coordinate, times(arith::DivUIOp::create(builder, warpgroup, constantOf(builder, groups)), ownColumns));
+          } else if (dim == rowDim) {
+            coordinate = sum(sum(coordinate, times(group, panelRows)), constantOf(builder, firstRow));
+          }
           coordinates.push_back(coordinate);
         }
-        tensorCopyOut(builder, bytesBehind(builder, base, buffer * bufferBytes), tensorMap(op.getMap()), coordinates);
+        auto copy = op.getAdds() ? tensorAddOut : tensorCopyOut;
+        copy(builder, bytesBehind(builder, base, buffer * bufferBytes), tensorMap(op.getMap()), coordinates);
       });
     }
   return success();

@@ -174,7 +174,10 @@ static llvm::Error tensorLoad(Frame &frame, Operation &op) {
   return machine.pause(op);
 }
 
-static llvm::Error writeTile(Frame &frame, Operation &op, const View &view, ArrayRef<int64_t> offsets, const Tile &tile) {
+/// What a warpgroup writes of a tile: all of it, which must be the same in all of them, or its own part, or that added to what is there.
+enum class Writing { All, Own, Adding };
+
+static llvm::Error writeTile(Frame &frame, Operation &op, const View &view, ArrayRef<int64_t> offsets, const Tile &tile, Writing how) {
   if (self().isLoader())
     return frame.error(op, "the load role computes nothing");
   // A tile of fewer dimensions is that of the last ones of the view.
@@ -186,7 +189,14 @@ static llvm::Error writeTile(Frame &frame, Operation &op, const View &view, Arra
       int64_t coordinate = offsets[d] + index[d];
       address = address && coordinate >= 0 && coordinate < view.shape[d] ? address + coordinate * view.strides[d] * storageSize(view.storage) : nullptr;
     }
-    if (address && !self().machine->write(address, tile.cells[i], view.storage))
+    if (how != Writing::All && !self().machine->owns(self(), tile.shape, i / tile.shape[1], i % tile.shape[1]))
+      address = nullptr;
+    Cell cell = tile.cells[i];
+    if (address && how == Writing::Adding)
+      cell.f = double(float(loadCell(address, view.storage).f + cell.f));
+    if (address && how == Writing::Adding)
+      storeCell(address, cell, view.storage);
+    else if (address && !self().machine->write(address, cell, view.storage))
       return frame.error(op, "warpgroups disagree about an element");
     for (size_t d = shape.size(); d-- > 0 && ++index[d] == shape[d];)
       index[d] = 0;
@@ -196,11 +206,12 @@ static llvm::Error writeTile(Frame &frame, Operation &op, const View &view, Arra
 
 static llvm::Error tensorStore(Frame &frame, Operation &op) {
   auto store = cast<kgpu::TensorStoreOp>(op);
-  return writeTile(frame, op, frame.view(store.getView()), integersOf(frame, store.getOffsets()), frame.tile(store.getValue()));
+  return writeTile(frame, op, frame.view(store.getView()), integersOf(frame, store.getOffsets()), frame.tile(store.getValue()),
+                   store.getAdds() ? Writing::Adding : Writing::Own);
 }
 static llvm::Error tileStore(Frame &frame, Operation &op) {
   auto store = cast<tile::StoreOp>(op);
-  return writeTile(frame, op, frame.view(store.getView()), integersOf(frame, store.getOffsets()), frame.tile(store.getValue()));
+  return writeTile(frame, op, frame.view(store.getView()), integersOf(frame, store.getOffsets()), frame.tile(store.getValue()), Writing::All);
 }
 
 void kpkg::sim::addAsyncMemoryHandlers(HandlerTable &table) {

@@ -21,6 +21,12 @@ static const HandlerTable &handlers() {
   return table;
 }
 
+static Value allocOf(Value buffer) {
+  while (Value whole = kgpu::aliasedBuffer(buffer.getDefiningOp()))
+    buffer = whole;
+  return buffer;
+}
+
 Machine::Machine(tile::KernelOp kernel, ArrayRef<Argument> arguments, std::array<int64_t, 3> block, std::array<int64_t, 3> grid,
                  const AsyncOptions &options, int64_t &steps)
     : kernel(kernel), launch(kgpu::getLaunch(kernel)), arguments(arguments), block(block), grid(grid), options(options), steps(steps),
@@ -33,6 +39,7 @@ Machine::Machine(tile::KernelOp kernel, ArrayRef<Argument> arguments, std::array
     offsets[alloc.getResult()] = offset;
     end = std::max(end, offset + type.getSizeBytes());
   });
+  kernel.walk([&](kgpu::ShareOp share) { sharedBuffers.insert(allocOf(share.getBuffer())); });
   memory.assign(size_t(end) + 1024, char(0xff));
   for (unsigned i = 0; i <= std::max(launch.consumers, 1u); ++i) {
     Agent &agent = agents.emplace_back();
@@ -54,6 +61,11 @@ Ring &Machine::ring(Value value, int64_t slots) {
     ring.empty.resize(size_t(slots));
     for (Barrier &barrier : ring.empty)
       barrier.arrivals = barrier.missing = std::max(launch.consumers, 1u);
+    auto op = value.getDefiningOp<kgpu::RingOp>();
+    ring.isShared = op && op.getShared();
+    for (Barrier &barrier : ring.full)
+      if (ring.isShared)
+        barrier.arrivals = barrier.missing = std::max(launch.consumers, 1u);
   }
   return ring;
 }
@@ -81,6 +93,21 @@ bool Machine::write(char *address, Cell cell, Type type) {
   bool agrees = isNew || known->second.first == self().number || known->second.second == bytes;
   known->second = {self().number, std::move(bytes)};
   return agrees;
+}
+
+bool Machine::owns(const Agent &agent, ArrayRef<int64_t> shape, int64_t row, int64_t column) const {
+  int64_t count = std::max(launch.consumers, 1u), parts = std::max<int64_t>(count * 64 / shape[0], 1), groups = count / parts;
+  return row / 64 % groups + column / (shape[1] / parts) * groups == agent.number - 1;
+}
+
+bool Machine::isReadByRows(Value operand) const {
+  return isa<kgpu::SharedType>(operand.getType()) && !operand.getDefiningOp<kgpu::TransposeBufferOp>() && sharedBuffers.contains(allocOf(operand));
+}
+
+void Machine::keepOwnRows(const Agent &agent, std::vector<double> &operand, ArrayRef<int64_t> shape) const {
+  for (int64_t i = 0; i < int64_t(operand.size()); ++i)
+    if (!owns(agent, shape, i / shape[1], i % shape[1]))
+      operand[size_t(i)] = 0;
 }
 
 bool Machine::allReached(int64_t count) const {
@@ -150,14 +177,20 @@ std::string Machine::deadlock() const {
   return text;
 }
 
-llvm::Error Machine::finish(Product &product) {
+llvm::Error Machine::finish(const Agent &agent, Product &product) {
   auto wgmma = cast<kgpu::WgmmaOp>(product.op);
   kgpu::SharedType rhs = wgmma.getRhs().getType();
+  std::vector<double> left = product.a;
+  if (product.lhs) {
+    auto type = cast<kgpu::SharedType>(wgmma.getLhs().getType());
+    left = readOperand(product.lhs, type);
+    if (isReadByRows(wgmma.getLhs()))
+      keepOwnRows(agent, left, type.getShape());
+  }
   auto same = [](const std::vector<double> &x, const std::vector<double> &y) {
     return std::memcmp(x.data(), y.data(), x.size() * sizeof(double)) == 0;
   };
-  if ((product.lhs && !same(product.a, readOperand(product.lhs, cast<kgpu::SharedType>(wgmma.getLhs().getType())))) ||
-      !same(product.b, readOperand(product.rhs, rhs)))
+  if (!same(product.a, left) || !same(product.b, readOperand(product.rhs, rhs)))
     return llvm::createStringError("the operands of a product change while it runs");
   int64_t depth = rhs.getShape()[0], columns = rhs.getShape()[1], rows = product.sum.shape[0];
   bool isFloatSum = isFloat(product.sum.type);
@@ -199,7 +232,7 @@ llvm::Error Machine::run() {
           Product &product = agent.products[size_t(agent.done)];
           if (product.sumOf)
             product.sum = agent.products[size_t(*product.sumOf)].sum;
-          if (llvm::Error wrong = finish(product))
+          if (llvm::Error wrong = finish(agent, product))
             failure = agent.name() + ": " + llvm::toString(std::move(wrong));
           ++agent.done;
         });
@@ -223,7 +256,9 @@ llvm::Error Machine::run() {
   if (failure.empty())
     for (auto &[value, ring] : rings)
       for (int64_t slot = 0; slot < ring.slots(); ++slot)
-        if (ring.full[slot].phase != ring.empty[slot].phase || ring.full[slot].missing != 1 || ring.empty[slot].missing != ring.empty[slot].arrivals)
+        if (ring.isShared && ring.full[slot].missing != ring.full[slot].arrivals)
+          failure = "slot " + std::to_string(slot) + " of a shared ring was not filled by all warpgroups";
+        else if (!ring.isShared && (ring.full[slot].phase != ring.empty[slot].phase || ring.full[slot].missing != 1 || ring.empty[slot].missing != ring.empty[slot].arrivals))
           failure = "slot " + std::to_string(slot) + " of a ring was filled " + std::to_string(ring.full[slot].phase) + " times and emptied " +
                     std::to_string(ring.empty[slot].phase) + " times";
   if (failure.empty())

@@ -44,6 +44,7 @@ private:
 
 struct Ring {
   std::vector<Barrier> full, empty;
+  bool isShared = false; ///< filled by warpgroups, and never emptied
   int64_t slots() const { return int64_t(full.size()); }
 };
 
@@ -104,6 +105,12 @@ public:
   void start(Copy copy) { copies.push_back(std::move(copy)); }
   /// Remembers what an agent wrote; fails when another one wrote something else there.
   bool write(char *address, Cell cell, mlir::Type type);
+  /// Whether row `row` and column `column` of a tile in an accumulator's layout are the agent's.
+  bool owns(const Agent &agent, llvm::ArrayRef<int64_t> shape, int64_t row, int64_t column) const;
+  /// Whether warpgroups share the buffer, and each reads its own rows of it only.
+  bool isReadByRows(mlir::Value operand) const;
+  /// Makes all rows but those of the agent zero.
+  void keepOwnRows(const Agent &agent, std::vector<double> &operand, llvm::ArrayRef<int64_t> shape) const;
   /// Whether all warpgroups have reached their barrier number `count`.
   bool allReached(int64_t count) const;
   /// How often the turn has come to a warpgroup: from the one before it, and to the first one at the beginning.
@@ -116,7 +123,7 @@ private:
   void runAgent(Agent &agent);
   /// Lets the agent run until it pauses or ends.
   void resume(Agent &agent);
-  llvm::Error finish(Product &product);
+  llvm::Error finish(const Agent &agent, Product &product);
   std::string deadlock() const;
 
   llvm::ArrayRef<Argument> arguments;
@@ -126,6 +133,7 @@ private:
   std::mt19937_64 random;
 
   std::vector<char> memory;
+  llvm::DenseSet<mlir::Value> sharedBuffers; ///< buffers that warpgroups fill
   llvm::MapVector<mlir::Value, int64_t> offsets;
   std::map<void *, Ring> rings;
   std::map<const void *, std::vector<int64_t>> places; ///< of the elements of an operand, by its type

@@ -69,6 +69,20 @@ static llvm::Error release(Frame &frame, Operation &op) {
   return self().machine->pause(op);
 }
 
+static llvm::Error share(Frame &frame, Operation &op) {
+  auto share = cast<kgpu::ShareOp>(op);
+  Machine &machine = *self().machine;
+  const Tile &tile = frame.tile(share.getValue());
+  kgpu::SharedType type = share.getBuffer().getType();
+  layout::SharedLayout placement = type.getPlacement();
+  for (int64_t i = 0; i < tile.size(); ++i)
+    if (int64_t row = i / tile.shape[1], column = i % tile.shape[1]; machine.owns(self(), tile.shape, row, column))
+      storeCell(frame.view(share.getBuffer()).data + placement.offset({row, column}), tile.cells[i], type.getElementType());
+  Ring &ring = ringOf(share.getRing());
+  ring.full[useOf(frame, share.getUse()) % ring.slots()].arrive();
+  return machine.pause(op);
+}
+
 static llvm::Error barrier(Frame &frame, Operation &op) {
   if (self().isLoader())
     return frame.error(op, "the load role is not among those that meet here");
@@ -98,13 +112,16 @@ static llvm::Error wgmma(Frame &frame, Operation &op) {
   if (auto buffer = dyn_cast<kgpu::SharedType>(wgmma.getLhs().getType())) {
     product.lhs = frame.view(wgmma.getLhs()).data;
     product.a = agent.machine->readOperand(product.lhs, buffer);
+    if (agent.machine->isReadByRows(wgmma.getLhs()))
+      agent.machine->keepOwnRows(agent, product.a, buffer.getShape());
   } else {
     for (Cell cell : frame.tile(wgmma.getLhs()).cells)
       product.a.push_back(isFloat(frame.tile(wgmma.getLhs()).type) ? cell.f : double(cell.i));
   }
   product.rhs = frame.view(wgmma.getRhs()).data;
   product.b = agent.machine->readOperand(product.rhs, wgmma.getRhs().getType());
-  if (llvm::any_of(product.a, [](double x) { return std::isnan(x); }) || llvm::any_of(product.b, [](double x) { return std::isnan(x); }))
+  auto isMissing = [](const std::vector<double> &operand) { return llvm::any_of(operand, [](double x) { return std::isnan(x); }); };
+  if (!wgmma.getDroppable() && (isMissing(product.a) || isMissing(product.b)))
     return frame.error(op, "an operand is not there yet");
   product.sum = frame.tile(wgmma.getAccumulator());
   product.sumOf = productOf(product.sum);
@@ -175,6 +192,7 @@ void kpkg::sim::addRoleHandlers(HandlerTable &table) {
   table["kgpu.acquire"] = acquire;
   table["kgpu.await"] = await<kgpu::AwaitOp>;
   table["kgpu.release"] = release;
+  table["kgpu.share"] = share;
   table["kgpu.barrier"] = barrier;
   table["kgpu.await_turn"] = awaitTurn;
   table["kgpu.pass_turn"] = passTurn;

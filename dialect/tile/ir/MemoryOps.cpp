@@ -82,6 +82,12 @@ static LogicalResult verifyWritable(Operation *op, ViewType view) {
   return success();
 }
 
+static LogicalResult verifyUpdated(Operation *op, Type element) {
+  if (!element.isF32() && !element.isF64() && !element.isInteger(32) && !element.isInteger(64) && !element.isIndex())
+    return op->emitOpError() << "updates elements of f32, f64, i32, i64 or index, not " << element;
+  return success();
+}
+
 LogicalResult LoadOp::verify() {
   return verifyAccess(*this, getView().getType(), getOffsets().size(), getResult().getType());
 }
@@ -90,6 +96,13 @@ LogicalResult StoreOp::verify() {
   if (failed(verifyWritable(*this, getView().getType())))
     return failure();
   return verifyAccess(*this, getView().getType(), getOffsets().size(), getValue().getType());
+}
+
+LogicalResult AddStoreOp::verify() {
+  ViewType view = getView().getType();
+  if (failed(verifyUpdated(*this, view.getElementType())) || failed(verifyWritable(*this, view)))
+    return failure();
+  return verifyAccess(*this, view, getOffsets().size(), getValue().getType());
 }
 
 /// What gather and scatter share: index tiles, one per dimension of the view, and a mask, all of the value's shape.
@@ -120,8 +133,8 @@ LogicalResult ScatterOp::verify() {
 
 LogicalResult AtomicOp::verify() {
   Type element = getView().getType().getElementType();
-  if (!element.isF32() && !element.isF64() && !element.isInteger(32) && !element.isInteger(64) && !element.isIndex())
-    return emitOpError() << "updates elements of f32, f64, i32, i64 or index, not " << element;
+  if (failed(verifyUpdated(*this, element)))
+    return failure();
   if (isa<FloatType>(element) && (getKind() == AtomicKind::UMax || getKind() == AtomicKind::UMin))
     return emitOpError() << "takes floats as unsigned numbers";
   if (failed(verifyWritable(*this, getView().getType())))

@@ -110,6 +110,21 @@ def Tile_StoreOp : Tile_Op<"store"> {
   let hasVerifier = 1;
 }
 
+def Tile_AddStoreOp : Tile_Op<"add_store"> {
+  let summary = "adds a tile to what is at element coordinates, whoever else does so";
+  let description = [{
+    Element `i` of `value` is added to element `offsets + i` of the view; elements outside of the view stay as they are. Additions to one
+    element, by this block or others, happen one after the other in an order that is not specified. Elements are f32, f64, i32, i64 or index.
+
+    ```mlir
+    tile.add_store %a, %y[%r, %c] : tensor<4x8xf32>, !tile.view<2xf32, mut>
+    ```
+  }];
+  let arguments = (ins Tile_Tile:$value, Arg<Tile_ViewType, "", [MemRead, MemWrite]>:$view, Variadic<Index>:$offsets);
+  let assemblyFormat = "$value `,` $view `[` $offsets `]` attr-dict `:` type($value) `,` qualified(type($view))";
+  let hasVerifier = 1;
+}
+
 def Tile_GatherOp : Tile_Op<"gather", [AttrSizedOperandSegments,
     TypesMatchWith<"fill has the view's element type", "view", "fill", "::llvm::cast<ViewType>($_self).getElementType()">]> {
   let summary = "reads one element of the view for each element of the index tiles";

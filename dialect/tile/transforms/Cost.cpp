@@ -103,6 +103,11 @@ private:
         add(cost.bytes, trips, type.getShape(), places, elementBytes(type.getElementType()));
       return true;
     }
+    if (auto store = dyn_cast<AddStoreOp>(op)) { // reads and writes
+      auto type = cast<RankedTensorType>(store.getValue().getType());
+      add(cost.bytes, trips, type.getShape(), viewPlaces.lookup(store.getView()), 2 * elementBytes(type.getElementType()));
+      return true;
+    }
     if (auto dot = dyn_cast<DotOp>(op))
       return addDot(dot, trips);
     for (Region &region : op.getRegions())

@@ -19,6 +19,11 @@ def TileWidenReductions : Pass<"tile-widen-reductions", "::kpkg::tile::KernelOp"
   let dependentDialects = ["::mlir::arith::ArithDialect"];
 }
 
+def TileExpandAddStores : Pass<"tile-expand-add-stores", "::kpkg::tile::KernelOp"> {
+  let summary = "adds tiles to memory element by element";
+  let dependentDialects = ["::mlir::arith::ArithDialect"];
+}
+
 def TileRelaxMath : Pass<"tile-relax-math", "::kpkg::tile::KernelOp"> {
   let summary = "marks f32 functions that only ever reach a narrower format as approximate";
   let description = [{

@@ -93,6 +93,8 @@ Accesses accessesOf(Value view, int64_t length, int64_t fromEnd) {
       one = ofTile(load.getResult().getType());
     else if (auto store = dyn_cast<StoreOp>(user))
       one = ofTile(store.getValue().getType());
+    else if (auto store = dyn_cast<AddStoreOp>(user))
+      one = ofTile(store.getValue().getType());
     else if (auto drop = dyn_cast<DropOp>(user)) {
       one = accessesOf(drop.getResult(), length, fromEnd);
       bool isKept = drop.getDims().back() < drop.getView().getType().getRank() - fromEnd;

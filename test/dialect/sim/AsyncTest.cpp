@@ -109,6 +109,53 @@ tile.kernel @chain(%a: !in, %b: !in, %r: !row, %d: !out) attributes {schedule = 
 }
 )";
 
+/// What warpgroups share, and sums that all tiles add to: %a and %b are [rows, 128], %d is [columns, 128], %z [rows, 128]. Some inner loops never run.
+constexpr const char *sharedSource = R"(
+!in = !tile.view<2xbf16, unit = 1, align = 16, divisible = 8, index = 32>
+!out = !tile.view<2xbf16, mut, unit = 1, align = 16, divisible = 8, index = 32>
+!sum = !tile.view<2xf32, mut, unit = 1, align = 16, divisible = 4, index = 32>
+tile.kernel @shared(%a: !in, %b: !in, %d: !out, %z: !sum) attributes {schedule = {stages = 2 : i32}} {
+  %zero = arith.constant 0.0 : bf16
+  %zeros = arith.constant dense<0.0> : tensor<128x128xf32>
+  %none = arith.constant dense<0.0> : tensor<128x64xf32>
+  %nothing = arith.constant dense<0.0> : tensor<64x128xf32>
+  %c0 = arith.constant 0 : index
+  %c1 = arith.constant 1 : index
+  %c2 = arith.constant 2 : index
+  %c64 = arith.constant 64 : index
+  %c128 = arith.constant 128 : index
+  %rows = tile.dim %a, 0 : !in
+  %columns = tile.dim %d, 0 : !out
+  %tn = arith.ceildivsi %columns, %c128 : index
+  %tm = arith.ceildivsi %rows, %c64 : index
+  tile.for_tiles (%i) to (%tn) {
+    %n = arith.muli %i, %c128 : index
+    %k = tile.load %a[%n, %c0] fill %zero : !in -> tensor<128x128xbf16>
+    %sum = scf.for %h = %c0 to %c2 step %c1 iter_args(%x0 = %zeros) -> tensor<128x128xf32> {
+      %twice = arith.muli %i, %c2 : index
+      %first = arith.addi %twice, %h : index
+      %inner = scf.for %j = %first to %tm step %c1 iter_args(%x = %x0) -> tensor<128x128xf32> {
+        %m = arith.muli %j, %c64 : index
+        %q = tile.load %b[%m, %c0] fill %zero : !in -> tensor<64x128xbf16>
+        %qt = tile.permute %q [1, 0] : tensor<64x128xbf16> -> tensor<128x64xbf16>
+        %s = tile.dot %k, %qt, %none : tensor<128x128xbf16>, tensor<128x64xbf16>, tensor<128x64xf32>
+        %p = arith.addf %s, %s : tensor<128x64xf32>
+        %e = arith.truncf %p : tensor<128x64xf32> to tensor<128x64xbf16>
+        %x1 = tile.dot %e, %q, %x : tensor<128x64xbf16>, tensor<64x128xbf16>, tensor<128x128xf32>
+        %et = tile.permute %e [1, 0] : tensor<128x64xbf16> -> tensor<64x128xbf16>
+        %y = tile.dot %et, %k, %nothing : tensor<64x128xbf16>, tensor<128x128xbf16>, tensor<64x128xf32>
+        tile.add_store %y, %z[%m, %c0] : tensor<64x128xf32>, !sum
+        scf.yield %x1 : tensor<128x128xf32>
+      }
+      scf.yield %inner : tensor<128x128xf32>
+    }
+    %narrow = arith.truncf %sum : tensor<128x128xf32> to tensor<128x128xbf16>
+    tile.store %narrow, %d[%n, %c0] : tensor<128x128xbf16>, !out
+  }
+  tile.return
+}
+)";
+
 struct Schedule : testing::Test {
   DialectRegistry registry = [] {
     DialectRegistry all;
@@ -448,6 +495,91 @@ TEST_F(ChainSchedule, TurnsAreCounted) {
     turns[number]->erase();
     EXPECT_NE(verify(*module), "") << number;
   }
+}
+
+/// Products of what both warpgroups compute.
+struct SharedSchedule : Schedule {
+  static constexpr int64_t columnsOfShared = 256, rowsOfShared = 200;
+  std::vector<uint16_t> left, right, sums, expectedSums;
+  std::vector<float> total, expectedTotal;
+
+  std::vector<sim::Argument> sharedArguments() {
+    sim::View totalView{reinterpret_cast<char *>(total.data()), Float32Type::get(&context), {rowsOfShared, 128}, {128, 1}};
+    return {view(left, rowsOfShared, 128), view(right, rowsOfShared, 128), view(sums, columnsOfShared, 128), totalView};
+  }
+  OwningOpRef<ModuleOp> parseShared() { return parseSourceString<ModuleOp>(sharedSource, &context); }
+  void clear() {
+    sums.assign(size_t(columnsOfShared * 128), 0x7fc0);
+    total.assign(size_t(rowsOfShared * 128), 1);
+  }
+  void SetUp() override {
+    auto number = [](size_t i) { return uint16_t(std::array{0xbf80, 0, 0x3f80}[i * 7919 % 65521 % 3]); }; // -1, 0, 1
+    for (size_t i = 0; i < size_t(rowsOfShared * 128); ++i) {
+      left.push_back(number(i + i / 128));
+      right.push_back(number(3 * i + i / 192));
+    }
+    clear();
+    OwningOpRef<ModuleOp> module = parseShared();
+    llvm::Error failed = sim::run(kernelOf(*module), sharedArguments(), {1, 1, 1});
+    ASSERT_EQ(llvm::toString(std::move(failed)), "");
+    expectedSums = sums;
+    expectedTotal = total;
+  }
+  OwningOpRef<ModuleOp> compiledShared() {
+    OwningOpRef<ModuleOp> module = parseShared();
+    PassManager passes(&context);
+    buildGpuPipeline(passes, "sm_90a", 0);
+    EXPECT_TRUE(succeeded(passes.run(*module)));
+    return module;
+  }
+  std::string simulateShared(ModuleOp module, uint64_t seed, int64_t ctas) {
+    clear();
+    sim::AsyncOptions options;
+    options.seed = seed;
+    llvm::Error failed = sim::simulate(kernelOf(module), sharedArguments(), {ctas, 1, 1}, options);
+    if (failed)
+      return llvm::toString(std::move(failed));
+    return sums == expectedSums && total == expectedTotal ? "" : "the result is wrong";
+  }
+};
+
+TEST_F(SharedSchedule, IsRightInEveryOrder) {
+  OwningOpRef<ModuleOp> module = compiledShared();
+  size_t late = 0;
+  module->walk([&](kgpu::WgmmaOp product) { late += product.getDroppable(); });
+  ASSERT_EQ(late, 2u) << "one in the loop, one behind it";
+  EXPECT_EQ(verify(*module), "");
+  for (uint64_t seed = 0; seed < 3; ++seed)
+    EXPECT_EQ(simulateShared(*module, seed, /*ctas=*/1 + int64_t(seed % 2)), "") << seed;
+}
+
+TEST_F(SharedSchedule, ChangesAreFound) {
+  OwningOpRef<ModuleOp> compiled = compiledShared();
+  auto isRefused = [&](llvm::function_ref<void(kgpu::ShareOp, kgpu::AwaitOp)> change) {
+    OwningOpRef<ModuleOp> module = compiled->clone();
+    kgpu::ShareOp share;
+    module->walk([&](kgpu::ShareOp op) { share = op; });
+    kgpu::AwaitOp await;
+    for (auto op : share->getBlock()->getOps<kgpu::AwaitOp>())
+      if (op.getRing() == share.getRing())
+        await = op;
+    change(share, await);
+    return !verify(*module).empty();
+  };
+  EXPECT_FALSE(isRefused([](kgpu::ShareOp, kgpu::AwaitOp) {}));
+  EXPECT_TRUE(isRefused([](kgpu::ShareOp, kgpu::AwaitOp await) { await.erase(); }));
+  EXPECT_TRUE(isRefused([](kgpu::ShareOp share, kgpu::AwaitOp) { share.erase(); }));
+  EXPECT_TRUE(isRefused([](kgpu::ShareOp share, kgpu::AwaitOp await) { share->moveAfter(await); }));
+  EXPECT_TRUE(isRefused([](kgpu::ShareOp share, kgpu::AwaitOp await) { // older than the slots allow
+    OpBuilder builder(await);
+    Value two = arith::ConstantIntOp::create(builder, await.getLoc(), -2, 32);
+    await.getUseMutable().assign(arith::AddIOp::create(builder, await.getLoc(), share.getUse(), two));
+  }));
+  EXPECT_TRUE(isRefused([](kgpu::ShareOp share, kgpu::AwaitOp) { // the next use's slot
+    OpBuilder builder(share);
+    Value one = arith::ConstantIntOp::create(builder, share.getLoc(), 1, 32);
+    share.getUseMutable().assign(arith::AddIOp::create(builder, share.getLoc(), share.getUse(), one));
+  }));
 }
 
 } // namespace

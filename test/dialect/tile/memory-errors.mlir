@@ -77,6 +77,24 @@ tile.kernel @atomic_of_what_is_read(%x: !tile.view<1xf32>, %f: f32, %c: index) {
 
 // -----
 
+tile.kernel @add_halves(%v: !tile.view<1xf16>, %y: !tile.view<1xf16, mut>, %f: f16, %c: index) {
+  %t = tile.load %v[%c] fill %f : !tile.view<1xf16> -> tensor<4xf16>
+  // expected-error @+1 {{updates elements of f32, f64, i32, i64 or index, not 'f16'}}
+  tile.add_store %t, %y[%c] : tensor<4xf16>, !tile.view<1xf16, mut>
+  tile.return
+}
+
+// -----
+
+tile.kernel @add_to_what_is_read(%x: !tile.view<1xf32>, %f: f32, %c: index) {
+  %t = tile.load %x[%c] fill %f : !tile.view<1xf32> -> tensor<4xf32>
+  // expected-error @+1 {{writes to a view that is not `mut`}}
+  tile.add_store %t, %x[%c] : tensor<4xf32>, !tile.view<1xf32>
+  tile.return
+}
+
+// -----
+
 tile.kernel @load_offsets(%x: !tile.view<2xf32>, %i: index, %f: f32) {
   // expected-error @+1 {{has 1 offsets for a view of rank 2}}
   %t = tile.load %x[%i] fill %f : !tile.view<2xf32> -> tensor<4x8xf32>

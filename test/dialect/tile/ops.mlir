@@ -54,6 +54,8 @@ tile.kernel @all(%x: !tile.view<2xf32>, %y: !tile.view<2xf32, mut, unit = 1>, %z
   tile.atomic add %gb, %line[%i] mask %mask : tensor<4xf32>, !tile.view<1xf32, mut, unit = 0>, tensor<4xindex>
   // CHECK: tile.atomic min %{{.*}}, %{{.*}}[%{{.*}}] : tensor<4xf32>
   tile.atomic min %gb, %line[%i] : tensor<4xf32>, !tile.view<1xf32, mut, unit = 0>, tensor<4xindex>
+  // CHECK: tile.add_store %{{.*}}, %{{.*}}[%{{.*}}] : tensor<4xf32>, !tile.view<1xf32, mut, unit = 0>
+  tile.add_store %gb, %line[%block] : tensor<4xf32>, !tile.view<1xf32, mut, unit = 0>
   %ones = tile.splat %one : i32 -> tensor<4x8xi32>
   // CHECK: %{{.*}}:2 = tile.combine(%{{.*}}, %{{.*}} : tensor<4x8xf32>, tensor<4x8xi32>) axis 1 init(%{{.*}}, %{{.*}} : f32, i32) -> tensor<4x1xf32>, tensor<4x1xi32> {
   // CHECK: tile.yield %{{.*}}, %{{.*}} : f32, i32
