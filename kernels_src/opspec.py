@@ -63,6 +63,8 @@ class OpSpec:
     gpu_accumulation: float | None = None
     #: Whether tiles between load and store are rounded to the dtype too: its round-off, times the magnitude, is allowed as well.
     rounds_between: bool = False
+    #: Whether results are the same from run to run on GPUs, bit by bit, also where the call does not ask for it (deterministic=True).
+    ordered: bool = True
     #: Calls to time: label -> sample, in float32 unless the label says otherwise; and PyTorch's way of doing the same.
     benchmarks: Callable[[torch.Generator], dict[str, Sample]] | None = None
     eager: Callable[..., Any] | None = None

@@ -69,6 +69,7 @@ def sdpa_magnitude(query: Tensor, key: Tensor, value: Tensor, attn_mask: Tensor 
 def backward(grad: Tensor, query: Tensor, key: Tensor, value: Tensor, out: Tensor, lse: Tensor, *rest: Any, sizes: bool = False, **options: Any) -> tuple[Tensor, ...]:
     """The formulas of the gradients; with `sizes` the sums of the sizes of all terms."""
     scale, softcap = options.get("scale", 0.0) or query.shape[3] ** -0.5, options.get("softcap", 0.0)
+    options.pop("deterministic", None)
     p = probabilities(scores(query, key, *rest, **options), lse)
     if sizes:
         grad, query, key, value, out, scale = (abs(t) for t in (grad, query, key, value, out, scale))
@@ -107,6 +108,9 @@ def samples(dtype: torch.dtype, generator: torch.Generator) -> Iterator[Sample]:
     yield Sample(qkv(1, 1, 1, 65, 63, 256, 200), {"softcap": 2.0}, label="large heads, softcap")
     yield Sample(qkv(1, 2, 1, 300, 290, 20, 10), {"window": 70}, label="window")
     yield Sample(qkv(1, 1, 1, 150, 300, 16), {"window": 33, "is_causal": True}, label="causal window")
+    yield Sample(qkv(2, 4, 2, 200, 330, 128), label="heads of 128, groups")
+    yield Sample(qkv(1, 2, 2, 333, 260, 112, 104), {"is_causal": True}, label="heads of 112 and 104, causal")
+    yield Sample(qkv(1, 2, 1, 257, 300, 128), {"window": 90}, label="heads of 128, window")
     hidden = torch.rand(50, 270, generator=generator) < 0.5
     hidden[7] = False
     yield Sample(qkv(2, 3, 3, 50, 270, 40), {"attn_mask": hidden}, label="queries that see nothing")
@@ -137,7 +141,10 @@ def backward_samples(dtype: torch.dtype, generator: torch.Generator) -> Iterator
         wide = sample.map(lambda t: t.double() if t.is_floating_point() else t)
         out, lse = attention(*wide.args, **wide.kwargs)
         lse = lse if dtype == torch.float64 else lse.float()
-        yield Sample((normal(tuple(out.shape), dtype, generator), *sample.args, out.to(dtype), lse), sample.kwargs, sample.label)
+        call = Sample((normal(tuple(out.shape), dtype, generator), *sample.args, out.to(dtype), lse), sample.kwargs, sample.label)
+        yield call
+        if "128" in sample.label:
+            yield Sample(call.args, {**call.kwargs, "deterministic": True}, f"{call.label}, deterministic")
 
 
 def benchmarks(generator: torch.Generator) -> dict[str, Sample]:
@@ -156,5 +163,5 @@ def eager(query: Tensor, key: Tensor, value: Tensor, is_causal: bool = False) ->
 SPECS = [
     OpSpec("kpkg::attention", attention, samples, magnitude=magnitude, rounds_between=True, benchmarks=benchmarks, eager=eager),
     OpSpec("kpkg::scaled_dot_product_attention", sdpa, sdpa_samples, magnitude=sdpa_magnitude, rounds_between=True),
-    OpSpec("kpkg::attention_backward", backward, backward_samples, magnitude=backward_magnitude, rounds_between=True),
+    OpSpec("kpkg::attention_backward", backward, backward_samples, magnitude=backward_magnitude, rounds_between=True, ordered=False),
 ]
