@@ -111,6 +111,8 @@ def samples(dtype: torch.dtype, generator: torch.Generator) -> Iterator[Sample]:
     yield Sample(qkv(2, 4, 2, 200, 330, 128), label="heads of 128, groups")
     yield Sample(qkv(1, 2, 2, 333, 260, 112, 104), {"is_causal": True}, label="heads of 112 and 104, causal")
     yield Sample(qkv(1, 2, 1, 257, 300, 128), {"window": 90}, label="heads of 128, window")
+    yield Sample(qkv(1, 2, 1, 4130, 200, 128), label="many queries, heads of 128")
+    yield Sample(qkv(1, 1, 1, 4100, 333, 104, 112), {"window": 2000, "is_causal": True}, label="many queries, heads of 104 and 112, causal window")
     hidden = torch.rand(50, 270, generator=generator) < 0.5
     hidden[7] = False
     yield Sample(qkv(2, 3, 3, 50, 270, 40), {"attn_mask": hidden}, label="queries that see nothing")
