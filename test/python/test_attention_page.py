@@ -29,7 +29,7 @@ def marked(mark: str) -> list[str]:
 
 def test_python(packages, tmp_path):
     examples = marked("run")
-    assert len(examples) == 7
+    assert len(examples) == 8
     families = ("attention", "attention_varlen", "attention_cache", "attention_scored", "attention_fp8")
     path = ":".join(str(packages[family]) for family in families)
     run([sys.executable, "-c", "\n".join(examples)], tmp_path, PYTHONPATH=str(BUILD / "python"), KPKG_PATH=path, KPKG_FALLBACK="strict")

@@ -63,7 +63,8 @@ def test_numpy(spec, dtype, ops, generator):
 
 @pytest.mark.parametrize("spec", [pytest.param(spec, id=spec.name) for spec in load_specs()])
 def test_repeated_calls_give_the_same_bits(spec, ops, generator):
-    for sample in list(spec.samples(torch.float32, generator))[:12]:
+    dtype = torch.float32 if torch.float32 in spec.dtypes else spec.dtypes[0]
+    for sample in list(spec.samples(dtype, generator))[:12]:
         first = as_tuple(ops[spec.name](*sample.args, **sample.kwargs))
         second = as_tuple(ops[spec.name](*sample.args, **sample.kwargs))
         for a, b in zip(first, second):

@@ -1,24 +1,24 @@
-// Registers move from the role that loads to those that compute, no more than the CTA starts with: 96 a thread for 640 threads. 40 + 4 * 104 is less than
+// Registers move from the role that loads to those that compute, no more than the CTA starts with: 96 a thread for 640 threads. 56 + 4 * 104 is less than
 // 5 * 96; with 112 the last warpgroup would wait for ever.
 // RUN: kpkg-opt --lower-nvvm %s | FileCheck %s
 
-#acc = #kgpu.layout<"reg 1:1 0:8 1:8-64 lane 1:2-4 0:1-4 warp 0:16-128 rep 1x2">
+#acc = #kgpu.layout<"reg 1:1 0:8 1:8-64 lane 1:2-4 0:1-4 warp 0:16-128 rep 1x1">
 
 // CHECK-LABEL: llvm.func @four
-// CHECK: setmaxnreg.dec.sync.aligned.u32 40;
+// CHECK: setmaxnreg.dec.sync.aligned.u32 56;
 // CHECK: setmaxnreg.inc.sync.aligned.u32 104;
 tile.kernel @four(%y: !tile.view<2xf32, mut>) attributes {kgpu.target = #kgpu.target<"sm_90a">, kgpu.consumers = 4 : i32, kgpu.threads = 640 : i32, kgpu.shared = 40960 : i32} {
   %adds = arith.constant true
   %c0 = arith.constant 0 : index
-  %zeros = arith.constant dense<0.0> : tensor<256x256xf32, #acc>
+  %zeros = arith.constant dense<0.0> : tensor<256x128xf32, #acc>
   %a = kgpu.alloc offset 0 : !kgpu.smem<256x64xbf16, "2B 0:144,288,576,1024,2048,4096,8192,16384 1:2,4,8,16,32,64 rep 1x1">
-  %b = kgpu.alloc offset 0 : !kgpu.smem<64x256xbf16, "2B 0:2,4,8,16,32,64 1:144,288,576,1024,2048,4096,8192,16384 rep 1x1">
+  %b = kgpu.alloc offset 0 : !kgpu.smem<64x128xbf16, "2B 0:2,4,8,16,32,64 1:144,288,576,1024,2048,4096,8192 rep 1x1">
   kgpu.roles load {
     %none = arith.constant 0 : i32
   } compute {
-    %d = kgpu.wgmma %a, %b, %zeros adds %adds : !kgpu.smem<256x64xbf16, "2B 0:144,288,576,1024,2048,4096,8192,16384 1:2,4,8,16,32,64 rep 1x1">, !kgpu.smem<64x256xbf16, "2B 0:2,4,8,16,32,64 1:144,288,576,1024,2048,4096,8192,16384 rep 1x1">, tensor<256x256xf32, #acc>
-    %e = kgpu.wgmma_wait 0 %d : tensor<256x256xf32, #acc> -> tensor<256x256xf32, #acc>
-    tile.store %e, %y[%c0, %c0] : tensor<256x256xf32, #acc>, !tile.view<2xf32, mut>
+    %d = kgpu.wgmma %a, %b, %zeros adds %adds : !kgpu.smem<256x64xbf16, "2B 0:144,288,576,1024,2048,4096,8192,16384 1:2,4,8,16,32,64 rep 1x1">, !kgpu.smem<64x128xbf16, "2B 0:2,4,8,16,32,64 1:144,288,576,1024,2048,4096,8192 rep 1x1">, tensor<256x128xf32, #acc>
+    %e = kgpu.wgmma_wait 0 %d : tensor<256x128xf32, #acc> -> tensor<256x128xf32, #acc>
+    tile.store %e, %y[%c0, %c0] : tensor<256x128xf32, #acc>, !tile.view<2xf32, mut>
   }
   tile.return
 }
