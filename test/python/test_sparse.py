@@ -40,10 +40,24 @@ def test_elements_of_any_size(n, k, default_ops):
 
 
 def test_form_without_a_sample():
-    assert sparse.pack(pruned(128, 256, 0.25, 64)).format == "blocks"
-    assert sparse.pack(pruned(128, 256, 0.05)).format == "elements"
+    weight = torch.zeros(128, 256)
+    weight[:64, 128:192] = 1
+    assert sparse.pack(weight).format == "blocks"
+    assert sparse.pack(weight).tensors[2].shape == (1, 64, 64)  # the largest of those that leave out as much
+    assert sparse.pack(pruned(128, 256, 0.05)).format == "dense"
     assert sparse.pack(torch.randn(128, 256)).format == "dense"
-    assert sparse.pack(pruned(128, 256, 0.2, 32)).tensors[2].shape[1] == 32
+
+
+@pytest.mark.parametrize("format", ["elements", "blocks"])
+def test_gradients_are_those_of_the_dense_product(format, default_ops):
+    weight = pruned(64, 96, 0.3, 32)
+    packed = sparse.pack(weight, format=format)
+    x = torch.randn(5, 96, requires_grad=True)
+    with kpkg.fallback_policy("silent"):
+        sparse.linear(x, packed).square().sum().backward()
+    torch.testing.assert_close(x.grad, 2 * linear(x.detach(), weight) @ weight, rtol=1e-4, atol=1e-4)
+    with pytest.raises(kpkg.KernelError):  # strict
+        sparse.linear(x, packed).sum().backward()
 
 
 def test_form_with_a_sample_is_the_fastest(default_ops):

@@ -88,7 +88,6 @@ class _Folding:
             weight, bias = self._kpkg_fold.parameters()
         return (input, weight, bias, *rest)
 
-
     def train(self, mode: bool = True) -> Any:
         """As for every layer."""
         if self._kpkg_fold is not None:

@@ -50,10 +50,10 @@ class SparseWeight:
 def pack(weight: Tensor, *, format: str | None = None, block: int | None = None, sample_input: Tensor | None = None) -> SparseWeight:
     """Packs a weight [n, k] whose zeros need not be multiplied.
 
-    format: "elements", "blocks" or "dense". None: with a sample input [..., k], whichever `linear` is fastest with, measured on its device, so that a packed
-    weight is never slower than the dense one; without one, blocks where there are empty ones, dense where more than a tenth is not zero, else elements.
+    format: "elements", "blocks" or "dense". None: with a sample input [..., k], whichever `linear` is fastest with, measured on its device; without one,
+    blocks where at most a quarter of them is not empty, else dense: whether elements are faster depends on the device.
     block: 16, 32, 64 or 128, for blocks; None: the largest size that divides n and k and leaves out the most.
-    Raises ValueError for other values, a weight that is no matrix of floats, or sizes that blocks do not divide.
+    Raises ValueError for other values, a weight that is no matrix of floats, sizes that blocks do not divide, or 2^31 elements to pack.
     """
     if weight.ndim != 2 or not weight.is_floating_point():
         raise ValueError(f"weight must be a matrix of floats, not {tuple(weight.shape)} of {weight.dtype}")
@@ -61,6 +61,8 @@ def pack(weight: Tensor, *, format: str | None = None, block: int | None = None,
         raise ValueError(f"format is {format!r}, expected one of {', '.join(_FORMATS)}")
     if block is not None and (block not in _BLOCKS or any(extent % block for extent in weight.shape)):
         raise ValueError(f"blocks of {block} do not divide a weight of {tuple(weight.shape)}: they can be {', '.join(map(str, _BLOCKS))}")
+    if weight.numel() >= 1 << 31:
+        raise ValueError(f"a weight of {weight.numel()} elements is too large for offsets of 32 bits")
     weight = weight.detach()
     size = block or _block_size(weight)
     if format == "blocks" and size is None:
@@ -68,8 +70,8 @@ def pack(weight: Tensor, *, format: str | None = None, block: int | None = None,
     if format is None and sample_input is not None:
         return _fastest(weight, size, sample_input)
     if format is None:
-        empty_blocks = size is not None and _kept_blocks(weight, size).float().mean() <= 0.5
-        format = "blocks" if empty_blocks else "elements" if _density(weight) <= 0.1 else "dense"
+        is_empty = size is not None and _kept_blocks(weight, size).float().mean() <= 0.25
+        format = "blocks" if is_empty else "dense"
     return _packed(weight, format, size)
 
 
