@@ -24,11 +24,13 @@ from torch.nn.attention import SDPBackend, sdpa_kernel
 import kpkg
 from timing import Calls, times, usable
 
-# batch, heads, heads of keys, tokens, keys, head size
+# batch, heads, heads of keys, tokens, keys, head size; of 576, the first 512 elements of keys are the values (multi-head latent attention)
 SHAPES = [
     (1, 64, 8, 1, 131072, 128), (4, 64, 8, 1, 65536, 128), (32, 64, 8, 1, 8192, 128), (128, 64, 8, 1, 2048, 128), (1, 64, 8, 1, 1024, 128),
     (1, 64, 8, 1, 16384, 128), (32, 64, 8, 1, 1024, 128), (128, 64, 8, 1, 1024, 128), (32, 16, 16, 1, 4096, 128), (8, 64, 8, 4, 32768, 128),
+    (128, 128, 1, 1, 4096, 576), (128, 16, 1, 1, 4096, 576), (32, 128, 1, 2, 8192, 576),
 ]  # fmt: skip
+LATENT, LATENT_VALUES = 576, 512
 LIBRARIES = {"cudnn": SDPBackend.CUDNN_ATTENTION, "flash": SDPBackend.FLASH_ATTENTION, "efficient": SDPBackend.EFFICIENT_ATTENTION, "math": SDPBackend.MATH}
 
 
@@ -55,7 +57,7 @@ def calls_of(ops: kpkg.CustomOpLibrary, q: Tensor, k: Tensor, v: Tensor, pages: 
         torch.manual_seed(page)
         key_pages, table = paged(k, page)
         torch.manual_seed(page)
-        value_pages, _ = paged(v, page)
+        value_pages = key_pages[..., : v.shape[3]] if v.shape[3] < k.shape[3] else paged(v, page)[0]
         return lambda: ops.attention_decode(q, key_pages, value_pages, lengths, table)[0]
 
     lengths = torch.full((q.shape[0],), k.shape[2], dtype=torch.int32, device="cuda")
@@ -63,7 +65,8 @@ def calls_of(ops: kpkg.CustomOpLibrary, q: Tensor, k: Tensor, v: Tensor, pages: 
     calls |= {f"pages of {page}": in_pages(page) for page in pages}
     if q.shape[2] == 1:  # those do not know that queries are the last of the sequence
         calls |= {name: library(backend) for name, backend in LIBRARIES.items()}
-    half = torch.empty(k.numel() * k.element_size(), dtype=torch.int8, device="cuda")
+    caches = 1 if v.shape[3] < k.shape[3] else 2
+    half = torch.empty(k.numel() * k.element_size() * caches // 2, dtype=torch.int8, device="cuda")
     target = torch.empty_like(half)
     return calls | {"copy": lambda: target.copy_(half)}
 
@@ -90,11 +93,14 @@ def main() -> None:
     for batch, heads, kv_heads, tokens, keys, size in SHAPES:
         q = torch.randn(batch, heads, tokens, size, device="cuda", dtype=torch.bfloat16)
         k, v = (torch.randn(batch, kv_heads, keys, size, device="cuda", dtype=torch.bfloat16) for _ in range(2))
+        if size == LATENT:
+            v = k[..., :LATENT_VALUES]
         calls, refused = usable(calls_of(ops, q, k, v, tuple(options.pages)))
         row: dict[str, Any] = {"shape": [batch, heads, kv_heads, tokens, keys, size], "refused": refused}
         row["errors"] = {name: error(call(), q, k, v) for name, call in calls.items() if name != "copy"}
         row["us"] = times(calls, 7 if options.quick else 31)
         row["share"] = {name: round(row["us"]["copy"] / us, 4) for name, us in row["us"].items()}
+        row["tflops"] = {name: round(2e-6 * batch * heads * tokens * keys * (size + v.shape[3]) / us, 1) for name, us in row["us"].items() if name != "copy"}
         print(json.dumps(row), flush=True)
         rows.append(row)
     result = {"device": torch.cuda.get_device_name(), "torch": torch.__version__, "rows": rows}
