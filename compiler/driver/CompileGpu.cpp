@@ -4,6 +4,7 @@
 #include "compiler/codegen/nvptx/Disassemble.h"
 #include "compiler/codegen/nvptx/Ptx.h"
 #include "dialect/kgpu/schedule/Candidates.h"
+#include "dialect/kgpu/schedule/ClusterTiles.h"
 #include "dialect/kgpu/schedule/Throughput.h"
 #include "dialect/lower/nvvm/LowerNvvm.h"
 #include "dialect/pipeline/GpuPipeline.h"
@@ -123,6 +124,9 @@ Expected<Choice> choose(tile::KernelOp kernel, StringRef chip, const Ptxas &ptxa
     return createStringError("the accumulators of its products leave too few registers for operands");
   if (others == Others::Serve && kgpu::multipliesBytesByWarps(kernel, *kgpu::findTarget(chip)))
     return createStringError("warpgroups multiply 8-bit elements only where they are contiguous along what is summed over");
+  // Without alternatives it is taken as a wish, for chips and variants that can.
+  if (std::optional<std::string> why = others == Others::Serve ? kgpu::whyNoCluster(kernel, *kgpu::findTarget(chip)) : std::nullopt)
+    return createStringError(*why);
   SmallVector<kgpu::Launch> launches = kgpu::candidates(kernel, *kgpu::findTarget(chip));
   auto hasRoles = [](const kgpu::Launch &launch) { return launch.consumers != 0; };
   bool onlyRoles = others == Others::Serve && any_of(launches, hasRoles);
@@ -184,6 +188,8 @@ Expected<GpuCode> compileForChip(tile::KernelOp kernel, StringRef chip, const Pt
   addReports(code, compiled.reports);
   code.launch = packed(kernel, chip, compiled, cubin.report.find(kernel.getSymName()));
   addRates(code, kernel, chip, compiled.launch);
+  if (compiled.launch.consumers)
+    code.sharedCoordinate = kgpu::clusterCoordinate(kernel, *kgpu::findTarget(chip), compiled.launch.cluster);
   code.object = {"cubin/" + chip.str() + "/" + kernel.getSymName().str(), "cubin", std::move(cubin.bytes)};
   code.ptx = std::move(compiled.ptx);
   return code;
@@ -209,6 +215,8 @@ Expected<GpuCode> compileToPackedPtx(tile::KernelOp kernel, StringRef chip, unsi
   code.launch = packed(kernel, chip, *compiled, nullptr);
   addReports(code, compiled->reports);
   addRates(code, kernel, chip, compiled->launch);
+  if (compiled->launch.consumers)
+    code.sharedCoordinate = kgpu::clusterCoordinate(kernel, *kgpu::findTarget(chip), compiled->launch.cluster);
   code.object = {ptxSection(chip, kernel.getSymName()), "ptx", std::move(compiled->ptx)};
   return code;
 }

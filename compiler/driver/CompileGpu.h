@@ -12,6 +12,7 @@ struct GpuCode {
   PackedLaunch launch;
   double flopsPerCycle = 0, flopsPerCycleAlone = 0, bytesPerCycle = 0; ///< of a multiprocessor, at most
   unsigned resident = 1;                       ///< CTAs that a multiprocessor holds at once
+  std::optional<unsigned> sharedCoordinate; ///< along which a cluster's CTAs take tiles together
   PackedObject object;
   std::string ptx; ///< what ptxas made the machine code of
   std::vector<std::string> asserts, prints; ///< messages and formats by the numbers that the code reports
@@ -31,7 +32,8 @@ enum class Others { None, Serve };
 /// Tries the kernel's launches in their order until ptxas makes code without spills, stack or warnings, so the first that is as fast as it was
 /// written is taken. When none is, the variants for any strides get the code that spills least, with a remark, so that such arguments work at all; for the
 /// others the error says what each launch suffers from. Where a product has launches with roles, those without are much slower, and are not tried
-/// when others serve; nor are products whose accumulators leave few registers for operands. `kernel` is at tile level and stays as it is. Errors of the lowering itself go to the context's diagnostics.
+/// when others serve; nor are products whose accumulators leave few registers for operands,
+/// or that cannot be given out to the clusters that they ask for. `kernel` is at tile level and stays as it is. Errors of the lowering itself go to the context's diagnostics.
 llvm::Expected<GpuCode> compileForChip(tile::KernelOp kernel, llvm::StringRef chip, const Ptxas &ptxas, unsigned optLevel,
                                        SlowCode slow = SlowCode::Refuse, Others others = Others::None);
 

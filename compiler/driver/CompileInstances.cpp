@@ -171,6 +171,22 @@ std::string ptxTarget(StringRef chip) { return "compute_" + chip.substr(StringRe
 
 bool isForVectors(tile::KernelOp kernel) { return kernel.getVariant()->starts_with("vector") && kernel.getVariant() != "vector64"; }
 
+/// A cluster whose CTAs take tiles together along a coordinate takes them as one: for who launches it, that is a tile.
+void countByClusters(PackedInstance &packed, tile::KernelOp kernel, unsigned coordinate) {
+  tile::ForTilesOp loop;
+  kernel.walk([&](tile::ForTilesOp op) { loop = op; });
+  tile::CostFactor along = *tile::countFactor(kernel, loop.getCounts()[coordinate]);
+  for (PackedCostTerm &term : packed.tiles) {
+    auto factor = find_if(term.factors, [&](const PackedCostFactor &one) {
+      return one.kind == "tiles" && one.argument == along.argument && one.dimension == along.dimension && one.size == along.size;
+    });
+    factor->size *= packed.launch->cluster;
+  }
+  if (packed.work)
+    for (PackedCostTerm &term : packed.work->flops)
+      term.count *= packed.launch->cluster;
+}
+
 /// What an instance is among its alternatives.
 struct Role {
   bool isLast;     ///< none after it serves
@@ -217,6 +233,8 @@ void compileForGpus(mlir::ModuleOp tile, const Program &program, InstanceRef ins
       packed.section = code->object.section;
       packed.launch = code->launch;
       packed.isSlow = !code->remark.empty();
+      if (code->sharedCoordinate)
+        countByClusters(packed, kernel, *code->sharedCoordinate);
       if (packed.work) {
         packed.work->flopsPerCycle = code->flopsPerCycle;
         packed.work->flopsPerCycleAlone = code->flopsPerCycleAlone;

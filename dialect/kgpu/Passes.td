@@ -50,6 +50,10 @@ def KgpuSplitRoles : KgpuPass<"kgpu-split-roles"> {
   let dependentDialects = ["::kpkg::kgpu::KgpuDialect", "::mlir::scf::SCFDialect", "::mlir::arith::ArithDialect", "::mlir::ub::UBDialect"];
 }
 
+def KgpuMulticast : KgpuPass<"kgpu-multicast"> {
+  let summary = "lets the CTAs of a cluster copy operands for each other that all of them need";
+}
+
 def KgpuRotateProducts : KgpuPass<"kgpu-rotate-products"> {
   let summary = "lets the second product of an iteration run under the arithmetic of the next one";
 }

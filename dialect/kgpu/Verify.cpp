@@ -95,9 +95,9 @@ private:
     if (!hasLayout(type))
       return op->emitOpError() << "has a tile without a layout: " << type;
     const Layout &layout = layoutOf(type);
-    if (layout.lanes() > launch.lanes() || layout.warps() > launch.warps() || layout.blocks() > launch.cluster)
+    if (layout.lanes() > launch.lanes() || layout.warps() > launch.warps() || layout.blocks() > launch.ctas())
       return op->emitOpError() << "has the layout " << layout.str() << ", but a kernel block has " << launch.lanes()
-                               << " lanes, " << launch.warps() << " warps and " << launch.cluster << " CTAs";
+                               << " lanes, " << launch.warps() << " warps and " << launch.ctas() << " CTAs";
     return success();
   }
 

@@ -36,6 +36,7 @@ void buildGpuPipeline(OpPassManager &modulePasses, StringRef chip, unsigned cand
   passes.addPass(kgpu::createKgpuTensorStores());        // takes shared memory that operands then do not get
   passes.addPass(kgpu::createKgpuRotateProducts());      // while products are one op each
   passes.addPass(kgpu::createKgpuSplitRoles());          // accumulators have their layouts
+  passes.addPass(kgpu::createKgpuMulticast());           // once copies are there, whole
   passes.addPass(kgpu::createKgpuDelayShared());         // once it is known how many slots there are
   passes.addPass(kgpu::createKgpuDelayWaits());          // before anything is expanded behind them
   passes.addPass(kgpu::createKgpuOrderWarpgroups());     // once it is known what runs at the same time

@@ -419,7 +419,7 @@ private:
     for (int64_t panel = 0, count = llvm::divideCeil(extent, width); panel < count; ++panel) {
       offsets[place.unit] =
           panel == 0 ? begin : arith::AddIOp::create(rewriter, loc, begin, constant(panel * width)).getResult();
-      TensorLoadOp::create(rewriter, loc, place.argument, offsets, taps, map, slot, panel * panelBytes, ring, use);
+      TensorLoadOp::create(rewriter, loc, place.argument, offsets, taps, map, slot, panel * panelBytes, ring, use, IntegerAttr());
     }
   }
 

@@ -3,6 +3,8 @@
 //
 // On entry: any stage after kgpu-split-roles. Nothing is changed. What holds when it passes, for each ring:
 //  * both roles use it in the same order, the same number of times: their loops have the same bounds, and each role counts 0, 1, 2, ...;
+//  * CTAs of a cluster that fill slots for each other use their ring as often as each other, from the same places, and wait for the warpgroups
+//    of all;
 //  * a use is acquired, filled by copies that bring as many bytes as were announced, to its own slot, without overlap;
 //  * it is awaited, perhaps cleared in part, then its slot is read, then it is released, and all products that read the slot have been waited for before;
 //  * what warpgroups share among themselves is awaited in the iteration that shares it or a later one, for which there are slots;
@@ -13,6 +15,8 @@
 #include "dialect/kgpu/Passes.h"
 #include "dialect/kgpu/async/RingUses.h"
 #include "dialect/kgpu/ir/Repeatable.h"
+#include "dialect/kgpu/schedule/ClusterTiles.h"
+#include "dialect/kgpu/schedule/Dependents.h"
 
 using namespace mlir;
 
@@ -66,6 +70,8 @@ public:
     if (!roles)
       return rings.empty() ? success() : LogicalResult(rings.front().emitOpError("is in a kernel without roles"));
     Block &load = roles.getLoad().front(), &compute = roles.getCompute().front();
+    if (failed(verifyClusters(roles, rings)))
+      return failure();
     for (RingOp ring : rings)
       for (Block *role : {&load, &compute})
         if (failed(count(ring, *role, Count())))
@@ -82,6 +88,44 @@ public:
   }
 
 private:
+  // Clusters
+
+  /// Rings of a cluster are used in the same loops by all its CTAs, as many times.
+  LogicalResult verifyClusters(RolesOp roles, ArrayRef<RingOp> rings) {
+    SmallVector<Value> ranks;
+    kernel.walk([&](Operation *op) {
+      if (isa<ClusterRankOp, CtaIdOp>(op))
+        ranks.push_back(op->getResult(0));
+    });
+    differing = dependents(kernel, ranks);
+    if (llvm::none_of(rings, [](RingOp ring) { return ring.getCluster(); }))
+      return success();
+    if (getLaunch(kernel).cluster < 2)
+      return roles.emitOpError("has rings of a cluster, which the kernel has not");
+    auto found = kernel.walk([&](scf::ForOp loop) {
+      bool differs = differing.contains(loop.getLowerBound()) || differing.contains(loop.getUpperBound()) || differing.contains(loop.getStep());
+      bool isUsed = differs && llvm::any_of(rings, [&](RingOp ring) { return ring.getCluster() && containsUse(loop, ring); });
+      return isUsed ? WalkResult(loop.emitOpError("may run more often in one CTA of a cluster than in another, with copies for both")) : WalkResult::advance();
+    });
+    return failure(found.wasInterrupted());
+  }
+
+  /// CTAs bring parts of what all of them need: the parts fit together, and are of the same place.
+  LogicalResult verifyMulticast(TensorLoadOp load, TensorMapAttr map) {
+    auto ring = load.getRing().getDefiningOp<RingOp>();
+    if (!ring || !ring.getCluster())
+      return load.emitOpError("fills slots of other CTAs, whose warpgroups do not release them for this one");
+    auto view = load.getView().getType();
+    SmallVector<int64_t> whole(map.getBox());
+    whole[*load.getMulticast()] *= getLaunch(kernel).cluster;
+    std::optional<SharedBox> box = sharedBox(whole, view.getUnit(), view.getElementBytes(), getLaunch(kernel).cluster);
+    if (!box || box->dim != *load.getMulticast() || map.getWindow())
+      return load.emitOpError() << "brings parts along dimension " << *load.getMulticast() << " that do not lie behind each other";
+    if (llvm::any_of(load.getOffsets(), [&](Value offset) { return differing.contains(offset); }))
+      return load.emitOpError("brings a part of something else than other CTAs of the cluster");
+    return success();
+  }
+
   // Counting
 
   static bool isShared(Value ring) { return ring.getDefiningOp<RingOp>().getShared(); }
@@ -293,7 +337,12 @@ private:
       return load.emitOpError() << "uses tensor map " << load.getMap() << " of " << maps.size();
     if (!maps[load.getMap()].getWindow() != load.getTaps().empty())
       return load.emitOpError("is moved by taps where its map has no window, or the other way round");
-    int64_t bytes = maps[load.getMap()].bytes(load.getView().getType().getElementBytes()), begin = load.getDistance(), end = begin + bytes;
+    int64_t bytes = maps[load.getMap()].bytes(load.getView().getType().getElementBytes());
+    if (load.getMulticast() && failed(verifyMulticast(load, maps[load.getMap()])))
+      return failure();
+    if (load.getMulticast()) // others bring the rest
+      bytes *= getLaunch(kernel).cluster;
+    int64_t begin = load.getDistance(), end = begin + bytes;
     Value all = load.getBuffer().getDefiningOp<SlotOp>().getBuffer();
     auto [known, isNew] = ringOf.try_emplace(all, load.getRing());
     if (!isNew && known->second != load.getRing())
@@ -419,6 +468,7 @@ private:
 
   tile::KernelOp kernel;
   SmallVector<TensorMapAttr> maps;
+  DenseSet<Value> differing;      ///< between CTAs of a cluster
   DenseMap<Value, Value> partner; ///< induction variables: from the role that loads to the other one
   DenseMap<Value, Value> ringOf;  ///< of the buffers that copies fill
 };

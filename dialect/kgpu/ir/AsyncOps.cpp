@@ -14,6 +14,12 @@ static ConstantIntRanges rangeOfCtas(int64_t least) {
 void CtaIdOp::inferResultRanges(ArrayRef<ConstantIntRanges>, SetIntRangeFn set) { set(getResult(), rangeOfCtas(0)); }
 void CtaCountOp::inferResultRanges(ArrayRef<ConstantIntRanges>, SetIntRangeFn set) { set(getResult(), rangeOfCtas(1)); }
 
+void ClusterIdOp::inferResultRanges(ArrayRef<ConstantIntRanges>, SetIntRangeFn set) { set(getResult(), rangeOfCtas(0)); }
+void ClusterRankOp::inferResultRanges(ArrayRef<ConstantIntRanges>, SetIntRangeFn set) {
+  constexpr unsigned bits = 64, mostCtas = 16;
+  set(getResult(), ConstantIntRanges::fromUnsigned(APInt(bits, 0), APInt(bits, mostCtas - 1)));
+}
+
 LogicalResult RolesOp::verify() {
   auto kernel = (*this)->getParentOfType<tile::KernelOp>();
   if (!kernel || getLaunch(kernel).consumers == 0)
@@ -25,6 +31,8 @@ LogicalResult RingOp::verify() {
   SharedType barriers = getBarriers().getType();
   if (barriers.getShape() != ArrayRef<int64_t>{2, getType().getSlots()} || !barriers.getElementType().isInteger(64))
     return emitOpError() << barriers << " is no place for the barriers of " << getType();
+  if (getShared() && getCluster())
+    return emitOpError("is filled by the warpgroups of one CTA, or by copies of a cluster's");
   return success();
 }
 
@@ -47,6 +55,8 @@ LogicalResult TensorLoadOp::verify() {
     return emitOpError() << "is moved along " << getTaps().size() << " of " << getView().getType().getRank() - 2 << " extents";
   if (static_cast<int64_t>(getDistance()) >= getBuffer().getType().getSizeBytes())
     return emitOpError() << "starts " << getDistance() << " bytes behind the beginning of " << getBuffer().getType();
+  if (getMulticast() && (static_cast<int64_t>(*getMulticast()) >= getView().getType().getRank() || static_cast<int64_t>(*getMulticast()) == getView().getType().getUnit()))
+    return emitOpError() << "cannot be shared out along dimension " << *getMulticast();
   return success();
 }
 

@@ -23,6 +23,28 @@ def Kgpu_CtaCountOp : Kgpu_Op<"cta_count", [Pure, DeclareOpInterfaceMethods<Infe
   let assemblyFormat = "attr-dict";
 }
 
+def Kgpu_ClusterIdOp : Kgpu_Op<"cluster_id", [Pure, DeclareOpInterfaceMethods<InferIntRangeInterface, ["inferResultRanges"]>]> {
+  let summary = "number of this CTA's cluster in the grid, along x";
+  let description = [{
+    ```mlir
+    %t = kgpu.cluster_id
+    ```
+  }];
+  let results = (outs Index:$result);
+  let assemblyFormat = "attr-dict";
+}
+
+def Kgpu_ClusterRankOp : Kgpu_Op<"cluster_rank", [Pure, DeclareOpInterfaceMethods<InferIntRangeInterface, ["inferResultRanges"]>]> {
+  let summary = "number of this CTA in its cluster";
+  let description = [{
+    ```mlir
+    %t = kgpu.cluster_rank
+    ```
+  }];
+  let results = (outs Index:$result);
+  let assemblyFormat = "attr-dict";
+}
+
 def Kgpu_RolesOp : Kgpu_Op<"roles", [RecursiveMemoryEffects, NoTerminator, NoRegionArguments]> {
   let summary = "two programs side by side: one thread loads, the others compute";
   let description = [{
@@ -53,13 +75,16 @@ def Kgpu_RingOp : Kgpu_Op<"ring", [MemoryEffects<[MemRead, MemWrite]>]> {
     use n has awaited use n - 1 - d before, in the iteration before; every other one has then ended the iteration before that, and with it what
     it reads of use n - 2 - 2 * d, which is why there are 2 + 2 * d slots.
 
+    CTAs of the cluster fill slots of a `cluster` ring for each other. They all use it as often, in the same order, and a slot is empty once the
+    warpgroups of all of them have released it. No CTA begins its roles before the barriers of all are there, or ends before all have ended theirs.
+
     ```mlir
     %t = kgpu.ring %barriers : !kgpu.smem<2x4xi64> -> !kgpu.ring<4>
     ```
   }];
-  let arguments = (ins Kgpu_SharedType:$barriers, UnitAttr:$shared);
+  let arguments = (ins Kgpu_SharedType:$barriers, UnitAttr:$shared, UnitAttr:$cluster);
   let results = (outs Kgpu_RingType:$result);
-  let assemblyFormat = "(`shared` $shared^)? $barriers attr-dict `:` qualified(type($barriers)) `->` qualified(type($result))";
+  let assemblyFormat = "(`shared` $shared^)? (`cluster` $cluster^)? $barriers attr-dict `:` qualified(type($barriers)) `->` qualified(type($result))";
   let hasVerifier = 1;
 }
 
@@ -165,14 +190,19 @@ def Kgpu_TensorLoadOp : Kgpu_Op<"tensor_load", [MemoryEffects<[MemRead, MemWrite
     Uses the tensor map `map` of the kernel, whose argument `view` is: the box at `offsets`, one for each of the view's dimensions. Places
     outside of the view are filled with zeros. One thread starts it. By the map of a window it copies from the pixel at `offsets` on, moved by `taps`.
 
+    With `multicast` d, the box is one of as many as the cluster has CTAs, which all need all of them: the CTA of rank r copies the one that lies r
+    boxes further on along dimension d. It goes as much further on in the buffers of all of these CTAs, and signals the use of each of them.
+
     ```mlir
     kgpu.tensor_load %x[%batch, %m, %k] map 0 to %a plus 0 signals %ring[%use] : !in, !left, !kgpu.ring<4>
     ```
   }];
   let arguments = (ins Tile_ViewType:$view, Variadic<Index>:$offsets, Variadic<Index>:$taps, ConfinedAttr<I64Attr, [IntNonNegative]>:$map,
-                       Kgpu_SharedType:$buffer, ConfinedAttr<I64Attr, [IntNonNegative]>:$distance, Kgpu_RingType:$ring, I32:$use);
+                       Kgpu_SharedType:$buffer, ConfinedAttr<I64Attr, [IntNonNegative]>:$distance, Kgpu_RingType:$ring, I32:$use,
+                       OptionalAttr<ConfinedAttr<I64Attr, [IntNonNegative]>>:$multicast);
   let assemblyFormat = [{
-    $view `[` $offsets `]` (`moved` `[` $taps^ `]`)? `map` $map `to` $buffer `plus` $distance `signals` $ring `[` $use `]` attr-dict
+    $view `[` $offsets `]` (`moved` `[` $taps^ `]`)? `map` $map `to` $buffer `plus` $distance `signals` $ring `[` $use `]`
+    (`multicast` $multicast^)? attr-dict
     `:` qualified(type($view)) `,` qualified(type($buffer)) `,` qualified(type($ring))
   }];
   let hasVerifier = 1;

@@ -32,7 +32,7 @@ inline constexpr unsigned kWarpgroupThreads = 128;
 struct Launch {
   unsigned threads = 0; ///< of a CTA; 0 = not configured yet
   unsigned blocks = 1;  ///< kernel blocks of a CTA
-  unsigned cluster = 1; ///< CTAs of a kernel block
+  unsigned cluster = 1; ///< CTAs of a kernel block; beside `consumers`, CTAs with a tile each that share operands
   unsigned minCtas = 0; ///< of an SM; 0 = no demand
   bool persistent = false;
   bool earlyLoads = false; ///< what every block reads is loaded before anything waits
@@ -45,6 +45,8 @@ struct Launch {
 
   /// Threads of a kernel block within one CTA, without one that only loads.
   unsigned threadsOfBlock() const { return consumers ? consumers * kWarpgroupThreads : threads / blocks; }
+  /// CTAs that hold a tile together.
+  unsigned ctas() const { return consumers ? 1 : cluster; }
   /// What layouts of this kernel have: lanes, warps and blocks (CTAs).
   unsigned lanes() const { return std::min(threadsOfBlock(), 32u); }
   unsigned warps() const { return threadsOfBlock() / lanes(); }

@@ -18,6 +18,7 @@ def Kgpu_Dialect : Dialect {
       threads/blocks lanes of one warp, and `tile.block_id x` is CTA * blocks + thread / (threads/blocks); what a block at or
       beyond `tile.grid_dim x` reads or writes is left out.
     * `kgpu.cluster`: CTAs that run one kernel block together (i32, absent = 1); `tile.block_id x` is CTA / cluster.
+      With `kgpu.consumers`, CTAs that compute a tile each, and copy operands for each other: `kgpu-multicast`.
     * `kgpu.min_ctas`: CTAs that shall fit an SM, which bounds registers (i32, absent = no demand).
     * `kgpu.persistent`: the grid of CTAs is as large as the machine, whatever the work.
     * `kgpu.early_loads`: what all kernel blocks read is loaded before threads wait for each other.

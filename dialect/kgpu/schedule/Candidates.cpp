@@ -15,6 +15,7 @@
 //  * kernels without a reduction: many threads with one or two vectors each.
 #include "dialect/kgpu/schedule/Candidates.h"
 #include "dialect/kgpu/async/StreamedDots.h"
+#include "dialect/kgpu/schedule/ClusterTiles.h"
 #include "dialect/kgpu/schedule/HoistLoads.h"
 #include "dialect/kgpu/schedule/PrefetchLoads.h"
 #include "dialect/kgpu/schedule/Work.h"
@@ -279,14 +280,18 @@ unsigned stagesOfLoop(const Work &work, const TargetModel &target, const Launch 
   return std::min<int64_t>(wanted, target.sharedPerSm * 7 / 8 / slot);
 }
 
+/// What `@schedule` says of `name`; 0 where it says nothing.
+unsigned hintOf(tile::KernelOp kernel, llvm::StringRef name) {
+  mlir::DictionaryAttr hints = kernel.getScheduleAttr();
+  auto value = hints ? hints.getAs<mlir::IntegerAttr>(name) : mlir::IntegerAttr();
+  return value ? unsigned(value.getInt()) : 0;
+}
+
 /// What the kernel's author asks for, completed from `best`.
 std::optional<Launch> hinted(tile::KernelOp kernel, const TargetModel &target, const Work &work, Launch best) {
-  mlir::DictionaryAttr hints = kernel.getScheduleAttr();
-  if (!hints)
-    return std::nullopt;
-  auto hint = [&](llvm::StringRef name) {
-    auto value = hints.getAs<mlir::IntegerAttr>(name);
-    return value ? unsigned(value.getInt()) : 0;
+  bool multiplies = work.dotElements != 0 || work.mmaElements != 0;
+  auto hint = [&](llvm::StringRef name) { // clusters of products are those of launches with roles
+    return multiplies && name == "cluster" ? 0 : hintOf(kernel, name);
   };
   if (!hint("warps") && !hint("occupancy") && !hint("cluster"))
     return std::nullopt; // `stages` is for whoever makes them
@@ -314,7 +319,24 @@ static std::optional<Launch> withRoles(tile::KernelOp kernel, const TargetModel 
   unsigned consumers = consumersFor(streamedDots(kernel, target));
   if (consumers == 0)
     return std::nullopt;
-  return Launch{.threads = (consumers + 1) * kWarpgroupThreads, .consumers = consumers};
+  Launch launch{.threads = (consumers + 1) * kWarpgroupThreads, .consumers = consumers};
+  if (unsigned cluster = hintOf(kernel, "cluster"); cluster > 1 && clusterCoordinate(kernel, target, cluster))
+    launch.cluster = cluster;
+  return launch;
+}
+
+std::optional<std::string> whyNoCluster(tile::KernelOp kernel, const TargetModel &target) {
+  bool multiplies = kernel.walk([](tile::DotOp) { return mlir::WalkResult::interrupt(); }).wasInterrupted();
+  unsigned cluster = hintOf(kernel, "cluster");
+  if (!multiplies || cluster < 2)
+    return std::nullopt;
+  if (target.maxCluster < cluster)
+    return "clusters of " + std::to_string(cluster) + " blocks are more than the chip has";
+  if (!withRoles(kernel, target))
+    return std::string("blocks of a cluster share operands of products of warpgroups, and its products are not of such");
+  if (!clusterCoordinate(kernel, target, cluster))
+    return std::string("no blocks of a cluster would go in step and read the same operands");
+  return std::nullopt;
 }
 
 static bool overlapsOther(const Launch &launch, tile::KernelOp kernel, const Work &work, const TargetModel &target) {

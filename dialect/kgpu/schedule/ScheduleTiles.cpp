@@ -9,7 +9,12 @@
 // columns of the other one in the L2 cache. Where the row or column of a tile with products says how often one of its loops runs, tiles are
 // dealt so that all CTAs take equally long (UnevenTiles.h). Where other coordinates, or memory, say it, CTAs take tiles in turn from the first
 // to the last and back.
+//
+// Clusters of a kernel with warpgroups that compute take tiles together: those that lie beside each other along `clusterCoordinate`.
+//   scf.for %t = kgpu.cluster_id to %rows * %pairs step kgpu.cta_count / 2 { %m, %p from %t; %n = 2 * %p + kgpu.cluster_rank ... }
+// The last ones may lie outside of the output.
 #include "dialect/kgpu/Passes.h"
+#include "dialect/kgpu/schedule/ClusterTiles.h"
 #include "dialect/kgpu/schedule/UnevenTiles.h"
 
 using namespace mlir;
@@ -24,16 +29,21 @@ constexpr int64_t kGroupRows = 16;
 
 class Schedule {
 public:
-  explicit Schedule(tile::ForTilesOp op) : op(op), builder(op), loc(op.getLoc()) {}
+  /// `shared`: the coordinate along which a cluster's CTAs have neighbours; none where CTAs take tiles alone.
+  Schedule(tile::ForTilesOp op, std::optional<unsigned> shared, unsigned cluster) : op(op), shared(shared), cluster(cluster), builder(op), loc(op.getLoc()) {}
 
   void run() {
     Value zero = constant(0), total = constant(1);
     SmallVector<Value> counts;
     for (Value count : op.getCounts()) {
       counts.push_back(arith::MaxSIOp::create(builder, loc, count, zero));
+      if (shared && *shared + 1 == counts.size())
+        counts.back() = arith::CeilDivSIOp::create(builder, loc, counts.back(), constant(cluster));
       total = arith::MulIOp::create(builder, loc, total, counts.back());
     }
     bool isProduct = op->walk([](tile::DotOp) { return WalkResult::interrupt(); }).wasInterrupted();
+    if (shared)
+      return takeTogether(counts, total);
     if (std::optional<unsigned> uneven = isProduct ? unevenCoordinate(op) : std::nullopt; uneven && *uneven + 2 >= counts.size()) {
       UnevenSchedule schedule = scheduleUneven(builder, op, *uneven, counts);
       return moveInto(schedule.loop, schedule.coordinates);
@@ -44,6 +54,16 @@ public:
   }
 
 private:
+  void takeTogether(ArrayRef<Value> counts, Value total) {
+    Value first = ClusterIdOp::create(builder, loc), step = quotient(CtaCountOp::create(builder, loc), constant(cluster));
+    auto [loop, number] = inTurn(first, step, total);
+    SmallVector<Value> coordinates = counts.size() >= 2 ? grouped(number, counts) : rowMajor(number, counts);
+    Value &coordinate = coordinates[*shared];
+    coordinate = arith::MulIOp::create(builder, loc, coordinate, constant(cluster));
+    coordinate = arith::AddIOp::create(builder, loc, coordinate, ClusterRankOp::create(builder, loc));
+    moveInto(loop, coordinates);
+  }
+
   void moveInto(scf::ForOp loop, ArrayRef<Value> coordinates) {
     Block &body = op.getBody().front();
     body.getTerminator()->erase();
@@ -109,7 +129,8 @@ private:
       coordinates = rowMajor(quotient(number, tiles), counts.drop_back(2));
       number = rest(number, tiles);
     }
-    Value height = constant(kGroupRows), area = arith::MulIOp::create(builder, loc, height, columns);
+    bool sharesRows = shared && *shared + 2 == counts.size();
+    Value height = constant(sharesRows ? kGroupRows / cluster : kGroupRows), area = arith::MulIOp::create(builder, loc, height, columns);
     Value firstRow = arith::MulIOp::create(builder, loc, quotient(number, area), height);
     Value left = arith::SubIOp::create(builder, loc, rows, firstRow);
     Value lines = arith::MinSIOp::create(builder, loc, left, height), within = rest(number, area);
@@ -119,6 +140,8 @@ private:
   }
 
   tile::ForTilesOp op;
+  std::optional<unsigned> shared;
+  unsigned cluster;
   OpBuilder builder;
   Location loc;
 };
@@ -127,8 +150,17 @@ struct ScheduleTiles final : impl::KgpuScheduleTilesBase<ScheduleTiles> {
   void runOnOperation() override {
     SmallVector<tile::ForTilesOp> all;
     getOperation().walk([&](tile::ForTilesOp op) { all.push_back(op); });
+    Launch launch = getLaunch(getOperation());
+    std::optional<unsigned> shared;
+    if (launch.consumers != 0 && launch.cluster > 1) {
+      shared = clusterCoordinate(getOperation(), targetOf(getOperation()), launch.cluster);
+      if (!shared) {
+        getOperation().emitError() << "has clusters of " << launch.cluster << " CTAs, but no coordinate along which these share operands";
+        return signalPassFailure();
+      }
+    }
     for (tile::ForTilesOp op : all)
-      Schedule(op).run();
+      Schedule(op, shared, launch.cluster).run();
   }
 };
 } // namespace

@@ -30,7 +30,7 @@ bool dependsOnCta(Value bound) {
   llvm::SetVector<Operation *> slice;
   BackwardSliceOptions options;
   options.inclusive = true;
-  return failed(getBackwardSlice(op, &slice, options)) || llvm::any_of(slice, llvm::IsaPred<CtaIdOp>);
+  return failed(getBackwardSlice(op, &slice, options)) || llvm::any_of(slice, llvm::IsaPred<CtaIdOp, ClusterRankOp>);
 }
 
 class Verifier {

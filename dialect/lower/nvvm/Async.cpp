@@ -80,19 +80,23 @@ LogicalResult Emitter::emitRing(kgpu::RingOp op) {
   define(op, {barriers});
   int64_t slots = op.getType().getSlots();
   sharesTiles |= op.getShared();
+  sharesCopies |= op.getCluster();
   Value first = arith::CmpIOp::create(builder, arith::CmpIPredicate::eq, place.thread(), constantOf(builder, 0));
   OpBuilder::InsertionGuard guard(builder);
   builder.setInsertionPointToStart(scf::IfOp::create(builder, first, /*withElseRegion=*/false).thenBlock());
   for (int64_t slot = 0; slot < slots; ++slot) {
     barrierInit(builder, bytesBehind(builder, barriers, slot * barrierBytes), op.getShared() ? launch.consumers : 1);
-    barrierInit(builder, bytesBehind(builder, barriers, (slots + slot) * barrierBytes), launch.consumers);
+    barrierInit(builder, bytesBehind(builder, barriers, (slots + slot) * barrierBytes), launch.consumers * (op.getCluster() ? launch.cluster : 1));
   }
   fenceBarrierInit(builder);
   return success();
 }
 
 LogicalResult Emitter::emitRoles(kgpu::RolesOp op) {
-  ctaBarrier(builder); // rings are ready
+  if (sharesCopies) // what the fence behind the barriers' beginning has made known
+    clusterBarrier(builder, /*isRelaxed=*/true);
+  else
+    ctaBarrier(builder); // rings are ready
   Value warp = uniform(builder, arith::ShRUIOp::create(builder, place.thread(), constantOf(builder, 5)));
   warpgroup = arith::ShRUIOp::create(builder, warp, constantOf(builder, 2));
   Value loads = arith::CmpIOp::create(builder, arith::CmpIPredicate::eq, warpgroup, constantOf(builder, launch.consumers));
@@ -113,6 +117,11 @@ LogicalResult Emitter::emitRoles(kgpu::RolesOp op) {
     builder.setInsertionPointToStart(scf::IfOp::create(builder, electLane(builder), /*withElseRegion=*/false).thenBlock());
     if (failed(emitRegion(op.getLoad())))
       return failure();
+    // The shared memory of a CTA must stay as long as others may signal its barriers.
+    builder.setInsertionPointToEnd(branch.thenBlock());
+    builder.setInsertionPoint(branch.thenBlock()->getTerminator());
+    if (sharesCopies)
+      waitForCluster(builder);
   }
   OpBuilder::InsertionGuard guard(builder);
   builder.setInsertionPointToStart(branch.elseBlock());
@@ -125,6 +134,8 @@ LogicalResult Emitter::emitRoles(kgpu::RolesOp op) {
   // The CTA's shared memory must stay until the last copies have read it.
   if (storesByMaps)
     waitForBulkCopies(builder);
+  if (sharesCopies)
+    waitForCluster(builder);
   return success();
 }
 
@@ -186,6 +197,12 @@ LogicalResult Emitter::emitAwait(kgpu::AwaitOp op) {
 LogicalResult Emitter::emitRelease(kgpu::ReleaseOp op) {
   RingUse use = ringUse(builder, scalar(op.getRing()), op.getRing().getType().getSlots(), scalar(op.getUse()));
   Value rest = arith::AndIOp::create(builder, place.thread(), constantOf(builder, kgpu::kWarpgroupThreads - 1));
+  if (auto ring = op.getRing().getDefiningOp<kgpu::RingOp>(); ring && ring.getCluster()) {
+    // One thread for each CTA of the cluster, its own among them.
+    Value tells = arith::CmpIOp::create(builder, arith::CmpIPredicate::ult, rest, constantOf(builder, launch.cluster));
+    barrierArriveRemote(builder, remoteAddress(builder, use.empty, rest), tells);
+    return success();
+  }
   barrierArrive(builder, use.empty, arith::CmpIOp::create(builder, arith::CmpIPredicate::eq, rest, constantOf(builder, 0)));
   return success();
 }
@@ -195,8 +212,14 @@ LogicalResult Emitter::emitTensorLoad(kgpu::TensorLoadOp op) {
   auto view = cast<tile::ViewType>(op.getView().getType());
   // Innermost first, as the map has its dimensions.
   SmallVector<Value> coordinates;
+  kgpu::TensorMapAttr map = kgpu::tensorMapsOf(kernel)[op.getMap()];
+  Value destination = bytesBehind(builder, scalar(op.getBuffer()), op.getDistance()), rank = op.getMulticast() ? ctaOfCluster(builder) : Value();
+  auto parts = [&](int64_t size) { return arith::MulIOp::create(builder, rank, constantOf(builder, size)).getResult(); };
   auto add = [&](int64_t dim) {
-    coordinates.push_back(arith::IndexCastOp::create(builder, builder.getI32Type(), scalar(op.getOffsets()[dim])));
+    Value coordinate = arith::IndexCastOp::create(builder, builder.getI32Type(), scalar(op.getOffsets()[dim]));
+    if (rank && dim == static_cast<int64_t>(*op.getMulticast()))
+      coordinate = arith::AddIOp::create(builder, coordinate, parts(map.getBox()[dim]));
+    coordinates.push_back(coordinate);
   };
   add(view.getUnit());
   for (int64_t dim = view.getRank(); dim-- > 0;)
@@ -205,7 +228,9 @@ LogicalResult Emitter::emitTensorLoad(kgpu::TensorLoadOp op) {
   SmallVector<Value> moves;
   for (Value tap : llvm::reverse(op.getTaps()))
     moves.push_back(arith::IndexCastOp::create(builder, builder.getI16Type(), scalar(tap)));
-  tensorCopy(builder, bytesBehind(builder, scalar(op.getBuffer()), op.getDistance()), tensorMap(op.getMap()), coordinates, moves, use.full);
+  if (rank)
+    destination = bytesBehind(builder, destination, parts(map.bytes(view.getElementBytes())));
+  tensorCopy(builder, destination, tensorMap(op.getMap()), coordinates, moves, use.full, rank ? launch.cluster : 1);
   return success();
 }
 

@@ -35,6 +35,11 @@ void barrierArrive(ImplicitLocOpBuilder &builder, Value address, Value predicate
   instruction(builder, {}, {address, predicate}, "@$1 mbarrier.arrive.shared::cta.b64 _, [$0];", "r,b,~{memory}");
 }
 
+void barrierArriveRemote(ImplicitLocOpBuilder &builder, Value address, Value predicate) {
+  // Not `.release.cluster`: ptxas puts fences of the whole chip before it. What the barrier guards has been waited for.
+  instruction(builder, {}, {address, predicate}, "@$1 mbarrier.arrive.shared::cluster.b64 _, [$0];", "r,b,~{memory}");
+}
+
 void barrierWait(ImplicitLocOpBuilder &builder, Value address, Value parity) {
   instruction(builder, {}, {address, parity},
               "{ .reg .pred done; wait: mbarrier.try_wait.parity.shared::cta.b64 done, [$0], $1; @done bra over; bra wait; over: }",
@@ -83,7 +88,8 @@ void tensorAddOut(ImplicitLocOpBuilder &builder, Value source, Value map, ValueR
   bulkOut(builder, source, map, coordinates, "cp.reduce.async.bulk.tensor", "add.");
 }
 
-void tensorCopy(ImplicitLocOpBuilder &builder, Value destination, Value map, ValueRange coordinates, ValueRange moves, Value barrier) {
+void tensorCopy(ImplicitLocOpBuilder &builder, Value destination, Value map, ValueRange coordinates, ValueRange moves, Value barrier,
+                unsigned ctas) {
   SmallVector<Value> operands = {destination, map, barrier};
   std::string constraints = "r,l,r", box = boxAt(coordinates, operands, constraints), moved;
   for (auto [number, move] : llvm::enumerate(moves)) {
@@ -91,9 +97,18 @@ void tensorCopy(ImplicitLocOpBuilder &builder, Value destination, Value map, Val
     constraints += ",h";
     operands.push_back(move);
   }
+  if (!moves.empty())
+    moved += "}";
+  std::string everywhere;
+  if (ctas > 1) {
+    moved += ", $" + std::to_string(operands.size());
+    constraints += ",h";
+    everywhere = ".multicast::cluster";
+    operands.push_back(arith::ConstantIntOp::create(builder, (int64_t(1) << ctas) - 1, 16));
+  }
   instruction(builder, {}, operands,
               "cp.async.bulk.tensor." + Twine(coordinates.size()) + "d.shared::cluster.global." + (moves.empty() ? "tile" : "im2col") +
-                  ".mbarrier::complete_tx::bytes [$0], [$1, {" + box + "}], [$2]" + moved + (moves.empty() ? ";" : "};"),
+                  ".mbarrier::complete_tx::bytes" + everywhere + " [$0], [$1, {" + box + "}], [$2]" + moved + ";",
               constraints + ",~{memory}");
 }
 

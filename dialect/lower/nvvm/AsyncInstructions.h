@@ -13,6 +13,8 @@ void fenceBarrierInit(mlir::ImplicitLocOpBuilder &builder);
 void barrierExpect(mlir::ImplicitLocOpBuilder &builder, mlir::Value address, int64_t bytes);
 /// Arrives where `predicate` holds.
 void barrierArrive(mlir::ImplicitLocOpBuilder &builder, mlir::Value address, mlir::Value predicate);
+/// The same at a remote address.
+void barrierArriveRemote(mlir::ImplicitLocOpBuilder &builder, mlir::Value address, mlir::Value predicate);
 /// Waits until the phase of this parity (i32) has ended.
 void barrierWait(mlir::ImplicitLocOpBuilder &builder, mlir::Value address, mlir::Value parity);
 
@@ -22,9 +24,10 @@ mlir::Value remoteAddress(mlir::ImplicitLocOpBuilder &builder, mlir::Value addre
 void sendAndSignal(mlir::ImplicitLocOpBuilder &builder, mlir::Value address, mlir::Value bits, mlir::Value barrier);
 
 /// Copies the box at `coordinates` (i32, innermost first) of a tensor map to shared memory; with `moves` (i16, in the same order, of all dimensions but
-/// the innermost and the outermost one) the column of a window that begins there, moved by them.
+/// the innermost and the outermost one) the column of a window that begins there, moved by them. `ctas`: 1, or how many of a cluster get it, each at the
+/// same place of its shared memory, and a signal at its own barrier.
 void tensorCopy(mlir::ImplicitLocOpBuilder &builder, mlir::Value destination, mlir::Value map, mlir::ValueRange coordinates,
-                mlir::ValueRange moves, mlir::Value barrier);
+                mlir::ValueRange moves, mlir::Value barrier, unsigned ctas = 1);
 
 /// i32: a value that is the same in all lanes of a warp, in a form that ptxas knows to be so.
 mlir::Value uniform(mlir::ImplicitLocOpBuilder &builder, mlir::Value value);

@@ -56,6 +56,8 @@ static void control(ImplicitLocOpBuilder &builder, StringRef instruction) {
                             LLVM::AsmDialectAttr::get(builder.getContext(), LLVM::AsmDialect::AD_ATT), ArrayAttr());
 }
 
+void waitForCluster(ImplicitLocOpBuilder &builder) { control(builder, "barrier.cluster.arrive.relaxed; barrier.cluster.wait;"); }
+
 void letNextKernelStart(ImplicitLocOpBuilder &builder) { control(builder, "griddepcontrol.launch_dependents;"); }
 void waitForKernelBefore(ImplicitLocOpBuilder &builder) { control(builder, "griddepcontrol.wait;"); }
 

@@ -19,6 +19,9 @@ mlir::Value ctaCount(mlir::ImplicitLocOpBuilder &builder, tile::GridAxis axis);
 /// All threads of the CTA, or of the cluster, or of the warp wait for each other and see each other's earlier writes.
 void ctaBarrier(mlir::ImplicitLocOpBuilder &builder);
 void clusterBarrier(mlir::ImplicitLocOpBuilder &builder, bool isRelaxed);
+/// The threads of the cluster that come here wait for all others that have not ended, one by one: those of a warp need not be together. Nothing that
+/// was written is made known.
+void waitForCluster(mlir::ImplicitLocOpBuilder &builder);
 /// What a kernel needs that the runtime launches before the one in front of it has ended. Lets the next kernel of the stream start once all CTAs have come here.
 void letNextKernelStart(mlir::ImplicitLocOpBuilder &builder);
 /// Waits until the memory of the kernels before is as they left it.

@@ -47,6 +47,15 @@ LogicalResult Emitter::emit(Operation *op) {
         define(count, {arith::IndexCastUIOp::create(builder, builder.getIndexType(), ctaCount(builder, tile::GridAxis::x))});
         return success();
       })
+      .Case([&](kgpu::ClusterIdOp id) {
+        Value cluster = arith::DivUIOp::create(builder, ctaId(builder, tile::GridAxis::x), constantOf(builder, launch.cluster));
+        define(id, {arith::IndexCastUIOp::create(builder, builder.getIndexType(), cluster)});
+        return success();
+      })
+      .Case([&](kgpu::ClusterRankOp rank) {
+        define(rank, {arith::IndexCastUIOp::create(builder, builder.getIndexType(), ctaOfCluster(builder))});
+        return success();
+      })
       .Case([&](tile::GridDimOp size) {
         define(size, {grid[unsigned(size.getAxis())]});
         return success();

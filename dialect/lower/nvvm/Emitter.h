@@ -165,6 +165,8 @@ private:
   bool storesByMaps = false;
   /// Warpgroups read what others compute.
   bool sharesTiles = false;
+  /// CTAs of the cluster fill rings of each other.
+  bool sharesCopies = false;
   /// The beginning of the CTA's shared memory, !llvm.ptr<3>; null without any.
   Value sharedMemory;
   mlir::Operation *lastLoop = nullptr; ///< behind which the next kernel may start; null = it may at once

@@ -114,8 +114,8 @@ LogicalResult Emitter::makeFunction() {
 
 Value Emitter::blockId(tile::GridAxis axis) {
   Value id = ctaId(builder, axis);
-  if (axis == tile::GridAxis::x && launch.cluster > 1) {
-    Value size = constantOf(builder, launch.cluster);
+  if (axis == tile::GridAxis::x && launch.ctas() > 1) {
+    Value size = constantOf(builder, launch.ctas());
     id = arith::DivUIOp::create(builder, id, size);
   }
   if (axis == tile::GridAxis::x && launch.blocks > 1) {

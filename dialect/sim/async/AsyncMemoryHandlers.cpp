@@ -150,12 +150,15 @@ static llvm::Error tensorLoad(Frame &frame, Operation &op) {
   if (source.strides[size_t(view.getUnit())] != 1)
     return frame.error(op, "copies from a view whose unit dimension has another stride");
   char *to = frame.view(load.getBuffer()).data + load.getDistance();
-  int64_t bytes = llvm::product_of(map.getBox()) * storageSize(source.storage);
-  if (int64_t(load.getDistance()) + bytes > load.getBuffer().getType().getSizeBytes())
+  int64_t bytes = llvm::product_of(map.getBox()) * storageSize(source.storage), rank = load.getMulticast() ? self().cta : 0;
+  to += rank * bytes;
+  if (int64_t(load.getDistance()) + (rank + 1) * bytes > load.getBuffer().getType().getSizeBytes())
     return frame.error(op, "writes behind the end of its buffer");
   Ring &ring = machine.ring(load.getRing(), load.getRing().getType().getSlots());
   int64_t slot = int64_t(uint32_t(frame.integer(load.getUse()))) % ring.slots();
   SmallVector<int64_t> offsets = integersOf(frame, load.getOffsets());
+  if (load.getMulticast())
+    offsets[*load.getMulticast()] += rank * map.getBox()[*load.getMulticast()];
   // Read now and written at the end: what it overwrites may be read until then, and what it reads does not change.
   std::vector<std::pair<char *, std::string>> content;
   if (map.getWindow()) {
@@ -166,11 +169,19 @@ static llvm::Error tensorLoad(Frame &frame, Operation &op) {
   } else {
     content = boxOf(source, offsets, map, unsigned(view.getUnit()), to);
   }
-  machine.start({[content = std::move(content), &ring, slot, bytes] {
-    for (const auto &[address, text] : content)
-      std::memcpy(address, text.data(), text.size());
-    ring.full[slot].complete(bytes);
-  }});
+  for (int cta = 0; cta < machine.clusterSize(); ++cta) {
+    if (cta != self().cta && !load.getMulticast())
+      continue;
+    Ring &filled = machine.ring(cta, load.getRing(), ring.slots());
+    auto placed = content;
+    for (auto &[address, text] : placed)
+      address = machine.inCta(cta, address);
+    machine.start({[placed = std::move(placed), &filled, slot, bytes] {
+      for (const auto &[address, text] : placed)
+        std::memcpy(address, text.data(), text.size());
+      filled.full[slot].complete(bytes);
+    }});
+  }
   return machine.pause(op);
 }
 

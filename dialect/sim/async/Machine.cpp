@@ -1,4 +1,4 @@
-// One CTA of the simulator: who runs when, and what ends when.
+// One CTA of the simulator, or those of a cluster: who runs when, and what ends when.
 // SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
 #include "dialect/sim/async/Machine.h"
 #include <cstring>
@@ -29,7 +29,7 @@ static Value allocOf(Value buffer) {
 
 Machine::Machine(tile::KernelOp kernel, ArrayRef<Argument> arguments, std::array<int64_t, 3> block, std::array<int64_t, 3> grid,
                  const AsyncOptions &options, int64_t &steps)
-    : kernel(kernel), launch(kgpu::getLaunch(kernel)), arguments(arguments), block(block), grid(grid), options(options), steps(steps),
+    : kernel(kernel), launch(kgpu::getLaunch(kernel)), arguments(arguments), grid(grid), options(options), steps(steps),
       random(options.seed * 0x9e3779b97f4a7c15 + uint64_t(block[0])) {
   // Buffers without a place do not overlap. Their contents mean nothing: bytes that are no numbers.
   int64_t end = launch.shared;
@@ -40,29 +40,38 @@ Machine::Machine(tile::KernelOp kernel, ArrayRef<Argument> arguments, std::array
     end = std::max(end, offset + type.getSizeBytes());
   });
   kernel.walk([&](kgpu::ShareOp share) { sharedBuffers.insert(allocOf(share.getBuffer())); });
-  memory.assign(size_t(end) + 1024, char(0xff));
-  for (unsigned i = 0; i <= std::max(launch.consumers, 1u); ++i) {
-    Agent &agent = agents.emplace_back();
-    agent.machine = this;
-    agent.number = int(i);
+  for (unsigned rank = 0; rank < (launch.consumers ? launch.cluster : 1); ++rank) {
+    Cta &cta = ctas.emplace_back();
+    cta.block = {block[0] + rank, block[1], block[2]};
+    cta.memory.assign(size_t(end) + 1024, char(0xff));
+    for (unsigned i = 0; i <= std::max(launch.consumers, 1u); ++i) {
+      int id = int(agents.size());
+      Agent &agent = agents.emplace_back();
+      agent.machine = this;
+      agent.cta = int(rank), agent.number = int(i), agent.id = id;
+    }
   }
 }
 
-char *Machine::shared(Value alloc) {
-  // TMA's swizzle looks at addresses, so the beginning is aligned as the hardware's is.
-  char *base = memory.data() + (-reinterpret_cast<uintptr_t>(memory.data()) & 1023);
-  return base + offsets.lookup(alloc);
+std::string Agent::name() const {
+  std::string name = isLoader() ? "the load role" : "warpgroup " + std::to_string(number - 1);
+  return machine->clusterSize() > 1 ? name + " of CTA " + std::to_string(cta) : name;
 }
 
-Ring &Machine::ring(Value value, int64_t slots) {
-  Ring &ring = rings[value.getAsOpaquePointer()];
+char *Machine::shared(Value alloc) {
+  return ctas[size_t(self().cta)].base() + offsets.lookup(alloc);
+}
+
+Ring &Machine::ring(int cta, Value value, int64_t slots) {
+  Ring &ring = ctas[size_t(cta)].rings[value.getAsOpaquePointer()];
   if (ring.full.empty()) {
     ring.full.resize(size_t(slots));
     ring.empty.resize(size_t(slots));
-    for (Barrier &barrier : ring.empty)
-      barrier.arrivals = barrier.missing = std::max(launch.consumers, 1u);
     auto op = value.getDefiningOp<kgpu::RingOp>();
     ring.isShared = op && op.getShared();
+    ring.isOfCluster = op && op.getCluster();
+    for (Barrier &barrier : ring.empty)
+      barrier.arrivals = barrier.missing = std::max(launch.consumers, 1u) * (ring.isOfCluster ? clusterSize() : 1);
     for (Barrier &barrier : ring.full)
       if (ring.isShared)
         barrier.arrivals = barrier.missing = std::max(launch.consumers, 1u);
@@ -89,9 +98,9 @@ std::vector<double> Machine::readOperand(const char *base, kgpu::SharedType type
 bool Machine::write(char *address, Cell cell, Type type) {
   storeCell(address, cell, type);
   std::string bytes(address, size_t(storageSize(type)));
-  auto [known, isNew] = written.try_emplace(address, self().number, bytes);
-  bool agrees = isNew || known->second.first == self().number || known->second.second == bytes;
-  known->second = {self().number, std::move(bytes)};
+  auto [known, isNew] = written.try_emplace(address, self().id, bytes);
+  bool agrees = isNew || known->second.first == self().id || known->second.second == bytes;
+  known->second = {self().id, std::move(bytes)};
   return agrees;
 }
 
@@ -110,13 +119,13 @@ void Machine::keepOwnRows(const Agent &agent, std::vector<double> &operand, Arra
       operand[size_t(i)] = 0;
 }
 
-bool Machine::allReached(int64_t count) const {
-  return llvm::all_of(agents, [&](const Agent &agent) { return agent.isLoader() || agent.barriers >= count; });
+bool Machine::allReached(const Agent &agent, int64_t count) const {
+  return llvm::all_of(agents, [&](const Agent &other) { return other.cta != agent.cta || other.isLoader() || other.barriers >= count; });
 }
 
 int64_t Machine::turnsOf(const Agent &agent) const {
   bool isFirst = agent.number == 1;
-  return isFirst ? agents.back().passed + 1 : agents[size_t(agent.number) - 1].passed;
+  return isFirst ? agents[size_t(agent.id) + std::max(launch.consumers, 1u) - 1].passed + 1 : agents[size_t(agent.id) - 1].passed;
 }
 
 void Machine::runAgent(Agent &agent) {
@@ -129,7 +138,7 @@ void Machine::runAgent(Agent &agent) {
     Options plain;
     plain.maxSteps = options.maxSteps;
     std::mt19937_64 unused;
-    Frame frame(handlers(), plain, steps, unused, block, grid);
+    Frame frame(handlers(), plain, steps, unused, ctas[size_t(agent.cta)].block, grid);
     for (auto [value, argument] : llvm::zip_equal(kernel.getBody().getArguments(), arguments)) {
       if (const View *view = std::get_if<View>(&argument))
         frame.set(value, *view);
@@ -209,6 +218,17 @@ llvm::Error Machine::finish(const Agent &agent, Product &product) {
   return llvm::Error::success();
 }
 
+std::string Machine::leftOver(const Ring &ring) const {
+  for (size_t slot = 0; slot < ring.full.size(); ++slot) {
+    const Barrier &full = ring.full[slot], &empty = ring.empty[slot];
+    if (ring.isShared && full.missing != full.arrivals)
+      return "slot " + std::to_string(slot) + " of a shared ring was not filled by all warpgroups";
+    if (!ring.isShared && (full.phase != empty.phase || full.missing != 1 || empty.missing != empty.arrivals || full.bytes != 0))
+      return "slot " + std::to_string(slot) + " of a ring was filled " + std::to_string(full.phase) + " times and emptied " + std::to_string(empty.phase) + " times";
+  }
+  return {};
+}
+
 llvm::Error Machine::run() {
   std::vector<std::thread> threads;
   for (Agent &agent : agents)
@@ -253,24 +273,25 @@ llvm::Error Machine::run() {
   }
   for (std::thread &thread : threads)
     thread.join();
-  if (failure.empty())
-    for (auto &[value, ring] : rings)
-      for (int64_t slot = 0; slot < ring.slots(); ++slot)
-        if (ring.isShared && ring.full[slot].missing != ring.full[slot].arrivals)
-          failure = "slot " + std::to_string(slot) + " of a shared ring was not filled by all warpgroups";
-        else if (!ring.isShared && (ring.full[slot].phase != ring.empty[slot].phase || ring.full[slot].missing != 1 || ring.empty[slot].missing != ring.empty[slot].arrivals))
-          failure = "slot " + std::to_string(slot) + " of a ring was filled " + std::to_string(ring.full[slot].phase) + " times and emptied " +
-                    std::to_string(ring.empty[slot].phase) + " times";
+  for (Cta &cta : ctas)
+    for (auto &[value, ring] : cta.rings)
+      if (failure.empty())
+        failure = leftOver(ring);
   if (failure.empty())
     return llvm::Error::success();
+  const std::array<int64_t, 3> &block = ctas.front().block;
   return llvm::createStringError("CTA (" + llvm::Twine(block[0]) + ", " + llvm::Twine(block[1]) + ", " + llvm::Twine(block[2]) + "): " + failure);
 }
 
 llvm::Error kpkg::sim::simulate(tile::KernelOp kernel, ArrayRef<Argument> arguments, std::array<int64_t, 3> grid, const AsyncOptions &options) {
   int64_t steps = 0;
+  const kgpu::Launch launch = kgpu::getLaunch(kernel);
+  const int64_t together = launch.consumers ? launch.cluster : 1;
+  if (grid[0] % together != 0)
+    return llvm::createStringError("a grid of " + llvm::Twine(grid[0]) + " CTAs is no whole number of clusters of " + llvm::Twine(together));
   for (int64_t z = 0; z < grid[2]; ++z)
     for (int64_t y = 0; y < grid[1]; ++y)
-      for (int64_t x = 0; x < grid[0]; ++x)
+      for (int64_t x = 0; x < grid[0]; x += together)
         if (llvm::Error failed = Machine(kernel, arguments, {x, y, z}, grid, options, steps).run())
           return failed;
   return llvm::Error::success();

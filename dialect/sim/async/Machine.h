@@ -1,4 +1,4 @@
-// One CTA of the simulator: shared memory, rings, what is under way, and the roles that take turns.
+// One CTA of the simulator, or those of a cluster: shared memory, rings, what is under way, and the roles that take turns.
 // SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
 #pragma once
 #include "dialect/sim/Frame.h"
@@ -45,6 +45,7 @@ private:
 struct Ring {
   std::vector<Barrier> full, empty;
   bool isShared = false; ///< filled by warpgroups, and never emptied
+  bool isOfCluster = false; ///< filled by copies of all its CTAs, and emptied by the warpgroups of all
   int64_t slots() const { return int64_t(full.size()); }
 };
 
@@ -66,12 +67,24 @@ struct Product {
 
 class Machine;
 
+/// What a CTA has for itself.
+struct Cta {
+  std::array<int64_t, 3> block;
+  std::vector<char> memory;
+  std::map<void *, Ring> rings;
+
+  /// TMA's swizzle looks at addresses, so the beginning is aligned as the hardware's is.
+  char *base() { return memory.data() + (-reinterpret_cast<uintptr_t>(memory.data()) & 1023); }
+};
+
 /// One role: a thread of the host that runs only when it is its turn.
 struct Agent {
   Machine *machine = nullptr;
+  int cta = 0;    ///< in the cluster
   int number = 0; ///< 0 loads; the others are warpgroups that compute
+  int id = 0;     ///< among all of the cluster
   bool isLoader() const { return number == 0; }
-  std::string name() const { return isLoader() ? "the load role" : "warpgroup " + std::to_string(number - 1); }
+  std::string name() const;
 
   /// Goes on when it holds; null: at any time.
   std::function<bool()> condition;
@@ -89,17 +102,24 @@ Agent &self();
 
 class Machine {
 public:
+  /// `block`: the first CTA.
   Machine(tile::KernelOp kernel, llvm::ArrayRef<Argument> arguments, std::array<int64_t, 3> block, std::array<int64_t, 3> grid,
           const AsyncOptions &options, int64_t &steps);
 
-  /// Runs the CTA to its end.
+  /// Runs the CTAs to their end.
   llvm::Error run();
 
   /// For handlers, on an agent's thread: others may run now; returns when `condition` holds, or fails when the run is over.
   llvm::Error pause(mlir::Operation &op, const char *waitsFor = nullptr, std::function<bool()> condition = nullptr);
 
+  /// Of the agent's CTA.
   char *shared(mlir::Value alloc);
-  Ring &ring(mlir::Value value, int64_t slots);
+  Ring &ring(mlir::Value value, int64_t slots) { return ring(self().cta, value, slots); }
+  /// Of another one of the cluster.
+  Ring &ring(int cta, mlir::Value value, int64_t slots);
+  /// What an address of the agent's CTA is in another one.
+  char *inCta(int cta, char *address) { return ctas[size_t(cta)].base() + (address - ctas[size_t(self().cta)].base()); }
+  int clusterSize() const { return int(ctas.size()); }
   /// The elements of an operand of a product, row by row.
   std::vector<double> readOperand(const char *base, kgpu::SharedType type);
   void start(Copy copy) { copies.push_back(std::move(copy)); }
@@ -111,8 +131,8 @@ public:
   bool isReadByRows(mlir::Value operand) const;
   /// Makes all rows but those of the agent zero.
   void keepOwnRows(const Agent &agent, std::vector<double> &operand, llvm::ArrayRef<int64_t> shape) const;
-  /// Whether all warpgroups have reached their barrier number `count`.
-  bool allReached(int64_t count) const;
+  /// Whether all warpgroups of the agent's CTA have reached their barrier number `count`.
+  bool allReached(const Agent &agent, int64_t count) const;
   /// How often the turn has come to a warpgroup: from the one before it, and to the first one at the beginning.
   int64_t turnsOf(const Agent &agent) const;
 
@@ -126,16 +146,18 @@ private:
   llvm::Error finish(const Agent &agent, Product &product);
   std::string deadlock() const;
 
+  /// What is wrong with a ring once all is over; empty when nothing is.
+  std::string leftOver(const Ring &ring) const;
+
   llvm::ArrayRef<Argument> arguments;
-  const std::array<int64_t, 3> block, grid;
+  const std::array<int64_t, 3> grid;
   const AsyncOptions &options;
   int64_t &steps;
   std::mt19937_64 random;
 
-  std::vector<char> memory;
+  std::deque<Cta> ctas;
   llvm::DenseSet<mlir::Value> sharedBuffers; ///< buffers that warpgroups fill
   llvm::MapVector<mlir::Value, int64_t> offsets;
-  std::map<void *, Ring> rings;
   std::map<const void *, std::vector<int64_t>> places; ///< of the elements of an operand, by its type
   std::map<char *, std::pair<int, std::string>> written;
   std::vector<Copy> copies;

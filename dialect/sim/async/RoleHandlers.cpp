@@ -65,8 +65,15 @@ template <typename Op> static llvm::Error await(Frame &frame, Operation &op) {
 static llvm::Error release(Frame &frame, Operation &op) {
   auto release = cast<kgpu::ReleaseOp>(op);
   Ring &ring = ringOf(release.getRing());
-  ring.empty[useOf(frame, release.getUse()) % ring.slots()].arrive();
-  return self().machine->pause(op);
+  Machine &machine = *self().machine;
+  int64_t slot = useOf(frame, release.getUse()) % ring.slots();
+  ring.empty[slot].arrive();
+  for (int cta = 0; ring.isOfCluster && cta < machine.clusterSize(); ++cta)
+    if (cta != self().cta) { // it hears of that later
+      Barrier &empty = machine.ring(cta, release.getRing(), ring.slots()).empty[slot];
+      machine.start({[&empty] { empty.arrive(); }});
+    }
+  return machine.pause(op);
 }
 
 static llvm::Error share(Frame &frame, Operation &op) {
@@ -87,8 +94,8 @@ static llvm::Error barrier(Frame &frame, Operation &op) {
   if (self().isLoader())
     return frame.error(op, "the load role is not among those that meet here");
   int64_t count = ++self().barriers;
-  Machine &machine = *self().machine;
-  return machine.pause(op, "the other warpgroups", [&machine, count] { return machine.allReached(count); });
+  Agent &agent = self();
+  return agent.machine->pause(op, "the other warpgroups", [&agent, count] { return agent.machine->allReached(agent, count); });
 }
 
 static llvm::Error awaitTurn(Frame &frame, Operation &op) {
@@ -173,6 +180,14 @@ static llvm::Error ctaCount(Frame &frame, Operation &op) {
   frame.setInteger(op.getResult(0), frame.grid[0]);
   return llvm::Error::success();
 }
+static llvm::Error clusterId(Frame &frame, Operation &op) {
+  frame.setInteger(op.getResult(0), frame.block[0] / self().machine->clusterSize());
+  return llvm::Error::success();
+}
+static llvm::Error clusterRank(Frame &frame, Operation &op) {
+  frame.setInteger(op.getResult(0), self().cta);
+  return llvm::Error::success();
+}
 static llvm::Error convertLayout(Frame &frame, Operation &op) {
   frame.set(op.getResult(0), frame.tile(op.getOperand(0)));
   return llvm::Error::success();
@@ -202,6 +217,8 @@ void kpkg::sim::addRoleHandlers(HandlerTable &table) {
   table["kgpu.wgmma_wait"] = wgmmaWait;
   table["kgpu.cta_id"] = ctaId;
   table["kgpu.cta_count"] = ctaCount;
+  table["kgpu.cluster_id"] = clusterId;
+  table["kgpu.cluster_rank"] = clusterRank;
   table["kgpu.cvt_layout"] = convertLayout;
   table["ub.poison"] = poison;
 }

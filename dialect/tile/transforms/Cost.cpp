@@ -46,6 +46,10 @@ public:
   }
 
   std::optional<Cost> result() { return known ? std::optional(cost) : std::nullopt; }
+  std::optional<CostTerm> count(Value value) {
+    CostTerm term;
+    return multiply(term, value) ? std::optional(term) : std::nullopt;
+  }
   std::optional<CostTerm> tiles(ForTilesOp loop) {
     CostTerm term;
     for (Value count : loop.getCounts())
@@ -281,6 +285,11 @@ std::optional<Cost> estimateCost(KernelOp kernel) { return Estimator(kernel, Sco
 std::optional<SmallVector<CostTerm>> estimateTileFlops(KernelOp kernel) {
   std::optional<Cost> cost = Estimator(kernel, Scope::Tile).result();
   return cost ? std::optional(cost->flops) : std::nullopt;
+}
+
+std::optional<CostFactor> countFactor(KernelOp kernel, Value count) {
+  std::optional<CostTerm> term = Estimator(kernel, Scope::Launch).count(count);
+  return term && term->count == 1 && term->factors.size() == 1 ? std::optional(term->factors.front()) : std::nullopt;
 }
 
 std::optional<CostTerm> countTiles(KernelOp kernel) {

@@ -40,6 +40,9 @@ struct Cost {
 /// The tiles that a persistent kernel's loop over tiles visits; nothing when it has not one such loop, or its counts are no formulas of shapes.
 std::optional<CostTerm> countTiles(KernelOp kernel);
 
+/// The single factor that an extent, or an extent divided rounding up, is; nothing for other values.
+std::optional<CostFactor> countFactor(KernelOp kernel, mlir::Value count);
+
 /// Nothing when a loop's trip count is not a formula of shapes.
 std::optional<Cost> estimateCost(KernelOp kernel);
 

@@ -21,7 +21,7 @@ using namespace mlir;
 namespace {
 
 /// Two tiles of rows, the last one not whole, three steps of depth, two slots.
-constexpr int64_t rows = 160, columns = 64, depth = 160;
+constexpr int64_t rows = 160, depth = 160;
 constexpr const char *source = R"(
 !in = !tile.view<2xbf16, unit = 1, align = 16, divisible = 8, index = 32>
 !out = !tile.view<2xbf16, mut, unit = 1, align = 16, divisible = 8, index = 32>
@@ -163,9 +163,19 @@ struct Schedule : testing::Test {
     return all;
   }();
   MLIRContext context{registry, MLIRContext::Threading::DISABLED};
+  int64_t columns = 64;
+  unsigned cluster = 1;
   std::vector<uint16_t> a, b, d, expected;
 
-  OwningOpRef<ModuleOp> parse() { return parseSourceString<ModuleOp>(source, &context); }
+  OwningOpRef<ModuleOp> parse() {
+    OwningOpRef<ModuleOp> module = parseSourceString<ModuleOp>(source, &context);
+    if (cluster > 1) {
+      NamedAttrList hints(kernelOf(*module).getScheduleAttr());
+      hints.set("cluster", Builder(&context).getI32IntegerAttr(cluster));
+      kernelOf(*module).setScheduleAttr(hints.getDictionary(&context));
+    }
+    return module;
+  }
   static tile::KernelOp kernelOf(ModuleOp module) { return *module.getOps<tile::KernelOp>().begin(); }
 
   OwningOpRef<ModuleOp> compiled() {
@@ -316,6 +326,17 @@ std::vector<Mutation> mutations(ModuleOp module) {
           offset.set(shifted(op, offset.get(), 64));
         });
     }
+    if (auto load = dyn_cast<kgpu::TensorLoadOp>(op); load && load.getMulticast())
+      add(at, "copy for one CTA alone", [](Operation *op) { cast<kgpu::TensorLoadOp>(op).removeMulticastAttr(); });
+    else if (load && module->walk([](kgpu::ClusterRankOp) { return WalkResult::interrupt(); }).wasInterrupted())
+      add(at, "copy of one CTA for all", [](Operation *op) { cast<kgpu::TensorLoadOp>(op).setMulticast(0); });
+    if (auto ring = dyn_cast<kgpu::RingOp>(op); ring && ring.getCluster())
+      add(at, "release within a CTA", [](Operation *op) { cast<kgpu::RingOp>(op).setCluster(false); });
+    if (isa<kgpu::ClusterRankOp>(op) && inRoles)
+      add(at, "another CTA's tile", [](Operation *op) {
+        Value other = shifted(op->getNextNode(), op->getResult(0), 1);
+        op->getResult(0).replaceAllUsesExcept(other, other.getDefiningOp());
+      });
     if (isa<kgpu::ReleaseOp>(op)) {
       add(at, "release before the wait", [](Operation *op) { moveUp(op, TypeID::get<kgpu::WgmmaWaitOp>()); });
       add(at, "release before the product", [](Operation *op) { moveUp(op, TypeID::get<kgpu::WgmmaOp>()); });
@@ -405,6 +426,40 @@ TEST_F(Schedule, ChangesAreFound) {
   auto isSeen = [&](ModuleOp copy) {
     for (uint64_t seed = 0; seed < 3; ++seed)
       if (!simulate(copy, seed).empty())
+        return true;
+    return false;
+  };
+  Found found = search(*module, [&](ModuleOp copy) { return !verify(copy).empty(); }, isSeen);
+  EXPECT_GE(found.count, 40);
+  EXPECT_GE(found.either * 100, found.count * 95) << "missed:" << found.missed;
+  EXPECT_GE(found.simulated * 100, found.count * 85);
+}
+
+/// The same with pairs of CTAs that copy rows of %a for each other. Tiles of the last pair lie outside in part.
+struct ClusterSchedule : Schedule {
+  ClusterSchedule() {
+    columns = 160;
+    cluster = 2;
+  }
+};
+
+TEST_F(ClusterSchedule, IsRightInEveryOrder) {
+  OwningOpRef<ModuleOp> module = compiled();
+  size_t shared = 0, all = 0;
+  module->walk([&](kgpu::TensorLoadOp load) { ++all, shared += load.getMulticast().has_value(); });
+  EXPECT_EQ(shared, 1u);
+  EXPECT_EQ(all, 2u);
+  EXPECT_EQ(verify(*module), "");
+  for (uint64_t seed = 0; seed < 6; ++seed)
+    EXPECT_EQ(simulate(*module, seed, /*ctas=*/seed % 2 ? 4 : 2), "") << seed;
+  EXPECT_EQ(simulate(*module, 1, /*ctas=*/6), "") << "a pair without work";
+}
+
+TEST_F(ClusterSchedule, ChangesAreFound) {
+  OwningOpRef<ModuleOp> module = compiled();
+  auto isSeen = [&](ModuleOp copy) {
+    for (uint64_t seed = 0; seed < 3; ++seed)
+      if (!simulate(copy, seed, 2).empty())
         return true;
     return false;
   };

@@ -1,0 +1,128 @@
+// Along which coordinate of an output the CTAs of a cluster take tiles that lie beside each other.
+// SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
+#include "dialect/kgpu/schedule/ClusterTiles.h"
+#include "dialect/kgpu/async/StreamedDots.h"
+#include "dialect/kgpu/schedule/Dependents.h"
+#include "dialect/tile/transforms/Cost.h"
+#include "mlir/Dialect/Arith/IR/Arith.h"
+#include "mlir/IR/Matchers.h"
+
+using namespace mlir;
+
+namespace kpkg::kgpu {
+namespace {
+constexpr int64_t kPanelBytes = 128;
+/// Of rows of 128 bytes, after which the swizzle begins again.
+constexpr int64_t kSwizzledRows = 8;
+
+/// The dimension of a kernel's argument that dimension `dim` of one of its parts is; the argument is null for other views.
+std::pair<BlockArgument, int64_t> sourceOf(Value view, int64_t dim) {
+  while (auto drop = view.getDefiningOp<tile::DropOp>()) {
+    for (int64_t dropped : drop.getDims()) // ascending
+      dim += dropped <= dim;
+    view = drop.getView();
+  }
+  return {dyn_cast<BlockArgument>(view), dim};
+}
+
+class Search {
+public:
+  Search(tile::KernelOp kernel, tile::ForTilesOp tiles, const TargetModel &target, unsigned cluster)
+      : tiles(tiles), products(streamedDots(kernel, target)), cluster(cluster) {}
+
+  std::optional<unsigned> run() {
+    std::optional<unsigned> best;
+    int64_t most = 0;
+    if (consumersFor(products) == 0)
+      return std::nullopt;
+    for (unsigned number = 0; number < tiles.getCounts().size(); ++number) {
+      DenseSet<Value> differing = dependents(tiles, {tiles.getCoordinates()[number]});
+      int64_t bytes = goesInStep(differing) && isClipped(number) ? commonBytes(differing) : 0;
+      if (bytes > most)
+        best = number, most = bytes;
+    }
+    return best;
+  }
+
+private:
+  bool goesInStep(const DenseSet<Value> &differing) {
+    auto differs = [&](Value value) { return differing.contains(value); };
+    return !tiles->walk([&](Operation *op) {
+      auto loop = dyn_cast<scf::ForOp>(op);
+      bool decides = loop && (differs(loop.getLowerBound()) || differs(loop.getUpperBound()) || differs(loop.getStep()));
+      return decides ? WalkResult::interrupt() : WalkResult::advance();
+    }).wasInterrupted();
+  }
+
+  /// Whether everything that is written for a tile behind the last one of this coordinate lies outside of a view.
+  bool isClipped(unsigned number) {
+    auto kernel = tiles->getParentOfType<tile::KernelOp>();
+    std::optional<tile::CostFactor> count = tile::countFactor(kernel, tiles.getCounts()[number]);
+    if (!count || count->kind != tile::CostFactor::Kind::Tiles)
+      return false;
+    auto isOutside = [&](Value view, ValueRange offsets) {
+      for (auto [dim, offset] : llvm::enumerate(offsets)) {
+        APInt step;
+        auto product = offset.getDefiningOp<arith::MulIOp>();
+        auto [argument, source] = sourceOf(view, dim);
+        if (product && argument && product.getLhs() == tiles.getCoordinates()[number] && matchPattern(product.getRhs(), m_ConstantInt(&step)) &&
+            argument.getArgNumber() == count->argument && source == count->dimension && step.getSExtValue() >= count->size)
+          return true;
+      }
+      return false;
+    };
+    return !tiles->walk([&](Operation *op) {
+      if (auto store = dyn_cast<tile::StoreOp>(op))
+        return isOutside(store.getView(), store.getOffsets()) ? WalkResult::advance() : WalkResult::interrupt();
+      if (auto store = dyn_cast<tile::AddStoreOp>(op))
+        return isOutside(store.getView(), store.getOffsets()) ? WalkResult::advance() : WalkResult::interrupt();
+      return isa<tile::ScatterOp, tile::AtomicOp>(op) ? WalkResult::interrupt() : WalkResult::advance();
+    }).wasInterrupted();
+  }
+
+  /// Of operands that are the same for all CTAs of a cluster.
+  int64_t commonBytes(const DenseSet<Value> &differing) const {
+    DenseSet<Operation *> seen;
+    int64_t bytes = 0;
+    for (const StreamedDot &product : products)
+      for (const std::optional<StreamedOperand> &operand : {product.lhs, product.rhs}) {
+        if (!operand || !seen.insert(operand->load).second)
+          continue;
+        const TensorView &place = operand->place;
+        unsigned width = elementBytes(cast<tile::ViewType>(place.argument.getType()).getElementType());
+        bool differs = llvm::any_of(operand->load->getOperands(), [&](Value value) { return differing.contains(value); }) ||
+                       (place.slice && llvm::any_of(place.slice->getOperands(), [&](Value value) { return differing.contains(value); }));
+        if (!differs && !place.window && sharedBox(place.box, place.unit, width, cluster))
+          bytes += llvm::product_of(place.box) * width;
+      }
+    return bytes;
+  }
+
+  tile::ForTilesOp tiles;
+  std::vector<StreamedDot> products;
+  unsigned cluster;
+};
+} // namespace
+
+std::optional<SharedBox> sharedBox(ArrayRef<int64_t> box, unsigned unit, unsigned elementBytes, unsigned cluster) {
+  // Parts lie behind each other in a panel, as rows do: along the outermost dimension, in the order of the engine, that has several rows.
+  for (auto [dim, extent] : llvm::enumerate(box)) {
+    if (extent == 1 || dim == unit)
+      continue;
+    if (extent % (cluster * kSwizzledRows) != 0 || box[unit] * elementBytes < kPanelBytes)
+      return std::nullopt;
+    SharedBox shared{unsigned(dim), SmallVector<int64_t>(box)};
+    shared.part[dim] = extent / cluster;
+    return shared;
+  }
+  return std::nullopt;
+}
+
+std::optional<unsigned> clusterCoordinate(tile::KernelOp kernel, const TargetModel &target, unsigned cluster) {
+  SmallVector<tile::ForTilesOp> loops;
+  kernel.walk([&](tile::ForTilesOp loop) { loops.push_back(loop); });
+  if (loops.size() != 1 || cluster < 2 || target.maxCluster < cluster || !target.hasWgmma)
+    return std::nullopt;
+  return Search(kernel, loops.front(), target, cluster).run();
+}
+} // namespace kpkg::kgpu
