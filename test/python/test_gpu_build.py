@@ -106,3 +106,31 @@ def test_a_chip_that_is_not_served_is_named(source: Path, tmp_path: Path) -> Non
     )
     assert done.returncode == 3
     assert "chip sm_70 is not served" in done.stderr
+
+
+def test_clusters_of_products_are_an_alternative(tmp_path: Path) -> None:
+    path, package = tmp_path / "pairs.k", tmp_path / "pairs.kpkg"
+    path.write_text("""
+@kernel
+@tune(CLUSTER=[2, 1])
+@schedule(cluster=CLUSTER)
+fn pairs[CLUSTER: Int](a: Tensor[int8, 2], b: Tensor[int8, 2], mut c: Tensor[int32, 2]):
+    for m, n in output_tiles[64, 64](c):
+        var acc = zeros[int32](64, 64)
+        for k in range(ceildiv(a.shape[1], 128)):
+            acc = dot(a.tile[64, 128](m, k).load(), b.tile[128, 64](k, n).load(), acc)
+        c.tile[64, 64](m, n).store(acc)
+""")
+    done = subprocess.run([BUILD / "bin" / "kpkg", "build", path, "-o", package, "--target", "sm_80,sm_90a"], check=True, capture_output=True, text=True)
+    text = done.stderr + done.stdout
+    assert "clusters of 2 blocks are more than the chip has" in text
+    found = [one for one in manifest_of(package)["instances"] if one["target"] == "sm_90a" and one["variant"] == "vector_nt"]
+    alone, paired = sorted(found, key=lambda one: one["launch"]["cluster"])
+    assert (alone["launch"]["cluster"], paired["launch"]["cluster"]) == (1, 2)
+    assert {one["launch"]["cluster"] for one in manifest_of(package)["instances"] if one["target"] == "sm_80"} == {1}
+    # What a cluster takes at once counts as a tile.
+    area = [[factor[3] for factor in one["tiles"][0]["factors"]] for one in (alone, paired)]
+    assert area[0] == [64, 64] and sorted(area[1]) == [64, 128]
+    assert paired["work"]["flops"][0]["count"] == 2 * alone["work"]["flops"][0]["count"]
+    parts = [map["box"] for map in paired["launch"]["tensor_maps"]]
+    assert [128, 32] in parts and [64, 128] in parts
