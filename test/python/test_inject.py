@@ -234,7 +234,7 @@ def import_torchvision():
 
 
 @needs_torchvision
-@pytest.mark.parametrize("name, layers", [("resnet50", 72), ("vit_b_16", 50)])
+@pytest.mark.parametrize("name, layers", [("resnet50", 55), ("vit_b_16", 50)])
 def test_torchvision(name, layers, fast):
     size = {"image_size": 64} if name.startswith("vit") else {}
     torch.manual_seed(0)
@@ -277,7 +277,8 @@ class Residual(torch.nn.Module):
     def forward(self, x):
         h = self.conv1(x)
         y = self.relu(self.bn1(h))
-        return self.relu(self.bn2(self.conv2(y)) + x + (h if self.reads_between else 0))
+        y = self.bn2(self.conv2(y))
+        return self.relu(y + x + h if self.reads_between else y + x)
 
 
 @pytest.fixture
@@ -298,7 +299,7 @@ IMAGES = torch.randn(2, 8, 6, 5, generator=torch.Generator().manual_seed(4))
 def test_batch_norms_are_folded(blocks, fast):
     expected, state, layers = blocks(IMAGES).detach(), {k: v.clone() for k, v in blocks.state_dict().items()}, dict(blocks.named_modules())
     injection = kpkg.inject(blocks, sample_input=IMAGES, verbose=False)
-    assert [row.name for row in injection.replaced if "+" in row.name] == [f"{i}.conv{j} + {i}.bn{j}" for i in (0, 1) for j in (1, 2)]
+    assert [row.name for row in injection.replaced if "+" in row.name] == [f"{i}.conv{j} + {i}.bn{j} + {i}.relu" for i in (0, 1) for j in (1, 2)]
     assert "Original 0.002 ms / iter" in str(injection) and "kpkg     0.001 ms / iter" in str(injection)
     calls = []
     blocks[0].bn1.register_forward_hook(lambda layer, args, output: calls.append(args[0] is output))
@@ -308,7 +309,7 @@ def test_batch_norms_are_folded(blocks, fast):
         changed = blocks(IMAGES)
         assert not torch.allclose(changed, expected)
     assert_close(blocks(IMAGES), changed)  # records gradients of all parameters: both layers run
-    assert calls == [True, True, False]
+    assert calls == [True, True, False]  # where a layer has hooks, it is called
     assert list(blocks.state_dict()) == list(state)
     injection.restore()
     assert dict(blocks.named_modules()) == layers
@@ -337,7 +338,7 @@ def test_no_fold_where_others_read_the_convolution(fast):
     model = Residual(8, reads_between=True).eval()
     torch.nn.init.normal_(model.bn1.running_mean)
     injection = kpkg.inject(model, sample_input=IMAGES, verbose=False)
-    assert {row.status for row in injection.rows if row.name == "conv1 + bn1"} == {"kept: the model's output differs with it"}
+    assert {row.status for row in injection.rows if row.name.startswith("conv1 + bn1")} == {"kept: the model's output differs with it"}
     assert injection.error < 1e-5
 
 
@@ -354,7 +355,7 @@ def test_networks_of_torchvision(name, folds, fast):
         expected = model(x)
         injection = kpkg.inject(model, sample_input=x, verbose=False)
         assert len(injection.replaced) == len(injection.rows)
-        assert sum("+" in row.name for row in injection.replaced) == folds
+        assert sum("BatchNorm2d" in row.layer for row in injection.replaced) == folds
         assert injection.error < 1e-5
         injection.restore()
         assert torch.equal(model(x), expected)

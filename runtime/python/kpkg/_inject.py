@@ -14,7 +14,7 @@ from typing import Any
 import torch
 from torch import Tensor, nn
 
-from kpkg import _adapted, _folding
+from kpkg import _adapted, _chains, _folding, _fused
 from kpkg._measure import compare, interleaved
 from kpkg.nn import Layer
 
@@ -33,9 +33,11 @@ class Row:
     error: float | None = None
     original_us: float | None = None
     kpkg_us: float | None = None
-    #: Whether the row stands for a batch norm folded into a convolution.
+    #: Whether the row stands for a batch norm folded into a convolution, or for a launch that does what follows a convolution too.
     is_fold: bool = False
 
+    # Whether the original writes its result over its input.
+    _is_inplace: bool = field(default=False, repr=False, compare=False)
     # What puts the replacement where the original is, and back.
     _replacement: _Replacement | None = field(default=None, repr=False, compare=False)
 
@@ -120,7 +122,8 @@ def inject(
         # the original layers are back
 
     With a sample, a batch norm behind a convolution is folded into it where neither is in training mode; calls that train them, by mode or by recording gradients of
-    their parameters, run both. Candidates are the layers of torch.nn that `kpkg.nn` has, RMS norms and activations of Hugging Face's models, and calls of torch.bmm and
+    their parameters, run both. Where the forward of a layer shows (as torch.fx traces it) that a sum or a ReLU, SiLU or GELU follows, one launch does that too, unless
+    gradients are recorded or a layer between has hooks. Candidates are the layers of torch.nn that `kpkg.nn` has, RMS norms and activations of Hugging Face's models, and calls of torch.bmm and
     scaled_dot_product_attention within layers. Parameters, buffers and hooks are shared with the original layers. Layers of a subclass,
     with a forward of their own, or with a dtype or device that no package has a kernel for are left alone; the table says why.
 
@@ -147,8 +150,13 @@ def inject(
     samples = None if sample_input is None else _take_samples(model, sample_input, dict(layers), wanted)
     timed: dict[Any, tuple[float, float]] = {}
     done: set[str] = set()
+    for name, found in _traced(model, samples, dict(layers), wanted) if samples is not None else ():
+        assert samples is not None, "chains are timed with samples"
+        done.update(_fuse_all(injection, name, found, samples, tolerance))
     for pair in samples.pairs(dict(layers)) if samples is not None else ():
         assert samples is not None, "pairs are found in samples"
+        if pair[0] in done:
+            continue
         row = _fold(injection, pair, dict(layers), samples, tolerance)
         injection.rows.append(row)
         done.update(pair if row.is_replaced else ())
@@ -256,6 +264,7 @@ def _replace_layer(
     made = kind.from_torch(layer)
     if getattr(made, "inplace", False):
         made.inplace = False  # type: ignore[assignment]
+        row._is_inplace = True
     if made._stands_back():
         row.status = "kept: PyTorch runs in this mode of the layer"
         return row
@@ -300,6 +309,95 @@ def _is_better(
         if key not in timed:
             timed[key] = interleaved(original, replacement)
     return _is_fast(row, *timed[key])
+
+
+def _within(owner: str, name: str) -> str:
+    return f"{owner}.{name}" if owner else name
+
+
+def _traced(model: nn.Module, samples: _Samples, layers: dict[str, nn.Module], wanted: Callable[[str, str], bool]) -> list[tuple[str, _chains.Traced]]:
+    """Layers whose forwards have chains that one launch can do, with their names."""
+    found = []
+    for name, owner in model.named_modules():
+        traced = _chains.traced(owner) if samples.count.get(name) == 1 else None
+        for chain in list(traced.chains) if traced is not None else ():
+            assert traced is not None, "it has chains"
+            names = [_within(name, each) for each in chain.layers]
+            fixed = [_within(name, each) for each in (chain.convolution, chain.norm) if each is not None]
+            if not all(each in layers for each in fixed) or any(samples.count.get(each) != 1 for each in fixed) or not _fused.fuses(traced, chain):
+                del traced.chains[chain]
+            elif any(not wanted(each, type(owner.get_submodule(own)).__name__) for each, own in zip(names, chain.layers)):
+                del traced.chains[chain]
+        if traced is not None and traced.chains:
+            found.append((name, traced))
+    return found
+
+
+def _fuse_all(injection: Injection, name: str, traced: _chains.Traced, samples: _Samples, tolerance: float | None) -> set[str]:
+    """One launch for each chain of a layer's forward where that is right and not slower; adds rows, returns names of layers that nothing else is to replace."""
+    block = _fused.Block(traced)
+    done: set[str] = set()
+    uses: dict[str, int] = {}
+    for chain in traced.chains:
+        row = _fuse(injection, name, block, chain, samples, tolerance)
+        injection.rows.append(row)
+        if row.is_replaced:
+            done.update(_within(name, each) for each in (chain.convolution, chain.norm) if each is not None)
+            if chain.activation_layer is not None:
+                layer = _within(name, chain.activation_layer)
+                uses[layer] = uses.get(layer, 0) + 1
+    return done | {layer for layer, count in uses.items() if samples.count.get(layer) == count}
+
+
+def _fuse(injection: Injection, name: str, block: _fused.Block, chain: _chains.Chain, samples: _Samples, tolerance: float | None) -> Row:
+    owner = block.traced.owner
+    layers = [owner.get_submodule(each) for each in chain.layers]
+    kinds = [type(layer).__name__ for layer in layers]
+    if chain.activation_layer is None:
+        kinds.append(f"{chain.activation}()")
+    if chain.has_residual:
+        kinds.insert(-1, "sum")
+    launch = _fused.prepare(owner, chain)
+    row = Row(" + ".join(_within(name, each) for each in chain.layers), " + ".join(kinds), f"{type(layers[0]).__name__}, one launch", "", is_fold=True)
+    if any("forward" in layer.__dict__ for layer in layers):
+        row.status = "kept: a forward was replaced by something else"
+        return row
+    input = samples.inputs[_within(name, chain.convolution)][0][0]
+    with torch.no_grad():
+        if not launch.supports(input) or not launch.holds_parameters():
+            row.status = f"kept: {launch.reason or 'no kernel for its dtype and device'}"
+            return row
+        between = type(layers[0]).forward(layers[0], input)
+        residual = torch.randn_like(between) if chain.has_residual else None
+
+        def original() -> Any:
+            result = type(layers[0]).forward(layers[0], input)
+            if chain.norm is not None:
+                result = type(layers[1]).forward(layers[1], result)
+            if residual is not None:
+                result += residual
+            return getattr(nn.functional, chain.activation)(result) if chain.activation_layer is None else type(layers[-1]).forward(layers[-1], result)
+
+        def replacement() -> Any:
+            return launch.together(input, residual)
+
+        if not _agrees(row, replacement(), original(), tolerance) or not _is_fast(row, *interleaved(original, replacement)):
+            return row
+    row.status = "replaced"
+    parts = [_exchange(injection.model, layer, made) for layer, made in zip(layers, (launch.convolution, launch.norm)) if made is not None]
+
+    def put() -> None:
+        for part in parts:
+            part.put()
+        block.put(launch)
+
+    def take_out() -> None:
+        block.take_out(launch)
+        for part in parts:
+            part.take_out()
+
+    _use(row, _Replacement(put, take_out))
+    return row
 
 
 def _fold(injection: Injection, pair: tuple[str, str], layers: dict[str, nn.Module], samples: _Samples, tolerance: float | None) -> Row:
@@ -447,8 +545,8 @@ def _check_model(injection: Injection, sample: Any, expected: Any) -> None:
     """
     model = injection.model
     with torch.no_grad():
-        if any(row.is_fold for row in injection.replaced):
-            _check_folds(injection, sample, expected)
+        for group in ([row for row in injection.replaced if row._is_inplace], [row for row in injection.replaced if row.is_fold]):
+            _check_together(injection, group, sample, expected)
         kinds: dict[str, list[Row]] = {}
         for row in injection.replaced:
             kinds.setdefault(row.layer, []).append(row)
@@ -475,17 +573,16 @@ def _check_model(injection: Injection, sample: Any, expected: Any) -> None:
         injection.error, _ = compare(_call(model, sample), expected, None)
 
 
-def _check_folds(injection: Injection, sample: Any, expected: Any) -> None:
-    """Undoes folds where the model is only right without them: something else has read what a convolution gave to its norm."""
-    error, allowed = compare(_call(injection.model, sample), expected, None)
+def _check_together(injection: Injection, rows: list[Row], sample: Any, expected: Any) -> None:
+    """Undoes replacements with which the model is wrong though each of them is right: something else has read what a layer wrote over its input, or what a convolution gave to its norm."""
+    error, allowed = compare(_call(injection.model, sample), expected, None) if rows else (0.0, 0.0)
     if error <= allowed:
         return
-    folds = [row for row in injection.replaced if row.is_fold]
-    for row in folds:
+    for row in reversed(rows):
         injection._take_out(row, "kept: the model's output differs with it")
     without, _ = compare(_call(injection.model, sample), expected, None)
     if without > error / 2:  # it differs for other reasons
-        for row in folds:
+        for row in rows:
             row.status = "replaced"
             assert row._replacement is not None, "it was in the model"
             row._replacement.put()

@@ -1,0 +1,178 @@
+"""Finds convolutions whose results go through a batch norm, a sum and an activation: what one launch can do.
+
+SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
+"""
+
+from __future__ import annotations
+
+import dis
+import operator
+from dataclasses import dataclass
+from types import CodeType
+from typing import Any
+
+import torch
+import torch.nn.functional as F
+from torch import fx, nn
+
+_CONVOLUTIONS = (nn.Conv1d, nn.Conv2d, nn.Conv3d)
+_NORMS = (nn.BatchNorm1d, nn.BatchNorm2d, nn.BatchNorm3d)
+_SUMS: tuple[Any, ...] = (operator.add, operator.iadd, torch.add, "add", "add_")
+_FUNCTIONS: dict[Any, str] = {F.relu: "relu", torch.relu: "relu", "relu": "relu", "relu_": "relu", F.silu: "silu", F.gelu: "gelu"}
+
+# What a forward may name besides its layers, methods and settings, so that running what was traced does all that it does.
+_NAMES = frozenset("torch nn F functional Tensor relu relu_ silu gelu add add_ cat flatten operator iadd".split())
+_OPCODES = frozenset({"STORE_ATTR", "DELETE_ATTR", "STORE_SUBSCR", "DELETE_SUBSCR", "STORE_GLOBAL", "DELETE_GLOBAL", "IMPORT_NAME", "MAKE_FUNCTION"})
+
+
+@dataclass(frozen=True)
+class Chain:
+    """A convolution and what follows it in the forward of `owner`; the names of layers are those within it."""
+
+    convolution: str
+    norm: str | None
+    has_residual: bool
+    #: none, relu, silu or gelu, and the layer that does it; a function does it where there is no name.
+    activation: str
+    activation_layer: str | None
+
+    @property
+    def layers(self) -> tuple[str, ...]:
+        """Names of its layers."""
+        return tuple(name for name in (self.convolution, self.norm, self.activation_layer) if name is not None)
+
+
+@dataclass
+class Traced:
+    """The forward of `owner` as a graph in which its layers are calls, and the chains in it, each with its nodes in order."""
+
+    owner: nn.Module
+    graph: fx.Graph
+    chains: dict[Chain, list[fx.Node]]
+    #: What the forward may have decided by: names of its layers in order, and settings that its code names.
+    names: tuple[str, ...]
+    settings: dict[str, Any]
+
+    def holds(self) -> bool:
+        """Whether the forward would still be traced to the same graph."""
+        owner = self.owner
+        return tuple(owner._modules) == self.names and all(getattr(owner, name, None) is value for name, value in self.settings.items())
+
+
+class _Tracer(fx.Tracer):
+    def is_leaf_module(self, m: nn.Module, module_qualified_name: str) -> bool:
+        return True
+
+
+def _settings(owner: nn.Module) -> dict[str, Any] | None:
+    """Attributes by which the forward may decide; None where it may do what a trace of it does not show."""
+    found: dict[str, Any] = {}
+    codes: list[CodeType | None] = [getattr(type(owner).forward, "__code__", None)]
+    seen: set[CodeType] = set()
+    while codes:
+        code = codes.pop()
+        if code is None or code.co_freevars or any(each.opname in _OPCODES for each in dis.get_instructions(code)):
+            return None
+        seen.add(code)
+        for name in code.co_names:
+            if name in owner._modules and owner._modules[name] is not None:
+                continue
+            if name in owner.__dict__ or name in owner._modules:
+                found[name] = getattr(owner, name)
+                if found[name] is not None and not isinstance(found[name], (bool, int, str)):
+                    return None
+            elif name in _NAMES:
+                continue
+            elif name in vars(nn.Module) or name not in dir(type(owner)):
+                return None
+            else:
+                method = getattr(getattr(type(owner), name), "__code__", None)
+                if method not in seen:
+                    codes.append(method)
+    return None if "training" in found else found
+
+
+def traced(owner: nn.Module) -> Traced | None:
+    """The chains in the forward of `owner`; None where it has none, or does more than a trace shows."""
+    if "forward" in owner.__dict__ or not any(isinstance(layer, _CONVOLUTIONS) for layer in owner.children()):
+        return None
+    settings = _settings(owner)
+    if settings is None:
+        return None
+    try:
+        graph = _Tracer().trace(owner)
+    except Exception:  # anything that a forward may do with what is no tensor
+        return None
+    found = Traced(owner, graph, {}, tuple(owner._modules), settings)
+    for node in graph.nodes:
+        chain = _chain(owner, node)
+        if chain is not None:
+            found.chains[chain[0]] = chain[1]
+    return found if found.chains else None
+
+
+def _layer(owner: nn.Module, node: fx.Node) -> nn.Module | None:
+    return owner.get_submodule(str(node.target)) if node.op == "call_module" else None
+
+
+def activation_of(layer: nn.Module | None) -> str | None:
+    """The end of a fused convolution that does what `layer` does."""
+    kinds = {nn.ReLU: "relu", nn.SiLU: "silu", nn.GELU: "gelu"}
+    kind = getattr(type(layer), "torch_layer", type(layer))
+    return None if kind is nn.GELU and getattr(layer, "approximate", "none") != "none" else kinds.get(kind)
+
+
+def _only_user(node: fx.Node) -> fx.Node | None:
+    users = list(node.users)
+    return users[0] if len(users) == 1 and users[0].all_input_nodes.count(node) == 1 else None
+
+
+def _chain(owner: nn.Module, first: fx.Node) -> tuple[Chain, list[fx.Node]] | None:
+    """The longest chain that begins with this node."""
+    if type(_layer(owner, first)) not in _CONVOLUTIONS or len(first.args) != 1 or first.kwargs:
+        return None
+    nodes = [first]
+    norm: str | None = None
+    has_residual = False
+    activation: tuple[str, str | None] | None = None
+    while activation is None:
+        node = _only_user(nodes[-1])
+        if node is None:
+            break
+        layer = _layer(owner, node)
+        one = len(node.args) == 1 and not node.kwargs
+        if one and type(layer) in _NORMS and len(nodes) == 1:
+            norm = str(node.target)
+        elif one and activation_of(layer):
+            activation = str(activation_of(layer)), str(node.target)
+        elif node.op in ("call_function", "call_method") and node.target in _FUNCTIONS and len(node.args) == 1 and set(node.kwargs) <= {"inplace"}:
+            activation = _FUNCTIONS[node.target], None
+        elif node.op in ("call_function", "call_method") and node.target in _SUMS and not has_residual and _is_sum(node, nodes[-1]):
+            has_residual = True
+        else:
+            break
+        nodes.append(node)
+    if activation is None:  # a convolution with a norm is a fold, and a sum alone is what PyTorch may fuse with more
+        return None
+    if any(first.args[0] in node.all_input_nodes for node in _between(nodes)):  # which might write to what the convolution is to read later
+        return None
+    if has_residual and _between(nodes[-2:]):  # or to what is added
+        return None
+    return Chain(str(first.target), norm, has_residual, *activation), nodes
+
+
+def _is_sum(node: fx.Node, one: fx.Node) -> bool:
+    """Whether it adds two tensors of the graph, without writing to the other one."""
+    writes = node.target in (operator.iadd, "add_")
+    return len(node.args) == 2 and not node.kwargs and all(isinstance(a, fx.Node) for a in node.args) and (not writes or node.args[0] is one)
+
+
+def _between(nodes: list[fx.Node]) -> list[fx.Node]:
+    """Nodes from the first to the last of `nodes` that are not among them."""
+    found = []
+    node = nodes[0]
+    while node is not nodes[-1]:
+        node = node.next
+        if node not in nodes:
+            found.append(node)
+    return found

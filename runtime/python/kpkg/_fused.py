@@ -1,0 +1,219 @@
+"""Forwards in which one launch does a convolution, the batch norm behind it, a sum and an activation.
+
+SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
+"""
+
+from __future__ import annotations
+
+import functools
+from collections.abc import Callable
+from typing import Any, cast
+
+import torch
+from torch import Tensor, fx, nn
+from torch.nn.modules import module as _module
+
+from kpkg import _default, _folding
+from kpkg import nn as kpkg_nn
+from kpkg._chains import Chain, Traced, activation_of
+
+
+def _has_hooks(layer: nn.Module) -> bool:
+    return bool(layer._forward_hooks or layer._forward_pre_hooks or layer._backward_hooks or layer._backward_pre_hooks)
+
+
+def _any_global_hooks() -> bool:
+    return bool(_module._global_forward_hooks or _module._global_forward_pre_hooks or _module._global_backward_hooks or _module._global_backward_pre_hooks)
+
+
+class Launch:
+    """One chain of a layer's forward, in one launch where it holds and layer by layer where it does not."""
+
+    def __init__(self, owner: nn.Module, chain: Chain, convolution: kpkg_nn.Layer, norm: nn.Module | None) -> None:
+        self.owner, self.chain, self.convolution, self.norm = owner, chain, convolution, norm
+        self._op = _default.ops[f"{convolution.kpkg_ops[0]}_fused"]
+        self._sizes: dict[torch.Size, list[int]] = {}
+
+    def _stays(self) -> bool:
+        """Whether the layers are those of the chain, and nobody wants to see what passes between them."""
+        owner, chain, convolution = self.owner, self.chain, self.convolution
+        layers = [owner.get_submodule(name) for name in chain.layers]
+        if any(_has_hooks(layer) for layer in layers) or _any_global_hooks() or layers[0] is not convolution:
+            return False
+        if self.norm is not None and layers[1] is not self.norm:
+            return False
+        return chain.activation_layer is None or activation_of(layers[-1]) == chain.activation
+
+    def _is_plain(self, *tensors: Any) -> bool:
+        """Whether nothing is recorded or cast on the way, and all are of one dtype and device."""
+        convolution = self.convolution
+        if not all(isinstance(t, Tensor) and t.dtype == tensors[0].dtype and t.device == tensors[0].device for t in tensors):
+            return False
+        if torch.is_autocast_enabled(tensors[0].device.type) or tensors[0].dtype != cast(Tensor, convolution.weight).dtype:
+            return False
+        return not torch.is_grad_enabled() or not any(t.requires_grad for t in (*tensors, *convolution.parameters(recurse=False)))
+
+    def holds(self, input: Tensor, residual: Tensor | None) -> bool:
+        """Whether one launch does what the layers would do with this input."""
+        if not self._stays() or not self._is_plain(input, *(() if residual is None else (residual,))) or not self._op.is_available:
+            return False
+        return self.holds_parameters() and (residual is None or list(residual.shape) == self._shape(input))
+
+    def holds_parameters(self) -> bool:
+        """Whether kpkg runs the convolution, with the norm folded into it."""
+        convolution = self.convolution
+        if self.norm is not None:
+            return bool(self.norm._kpkg_fold.holds())  # type: ignore[union-attr, operator]
+        return convolution._kpkg_wanted and not convolution._stands_back()
+
+    def _shape(self, input: Tensor) -> list[int]:
+        """Of the convolution's result."""
+        if torch.compiler.is_compiling():
+            return self._size(input.shape)
+        if input.shape not in self._sizes:
+            self._sizes[input.shape] = self._size(input.shape)
+        return self._sizes[input.shape]
+
+    def _size(self, shape: torch.Size) -> list[int]:
+        layer: Any = self.convolution
+        size = list(shape)
+        for i, (taps, stride, dilation) in enumerate(zip(layer.kernel_size, layer.stride, layer.dilation)):
+            at = len(size) - len(layer.kernel_size) + i
+            padding = {"same": dilation * (taps - 1), "valid": 0}[layer.padding] if isinstance(layer.padding, str) else 2 * layer.padding[i]
+            size[at] = (size[at] + padding - dilation * (taps - 1) - 1) // stride + 1
+        size[-len(layer.kernel_size) - 1] = layer.out_channels
+        return size
+
+    def together(self, input: Tensor, residual: Tensor | None) -> Tensor:
+        """In one launch."""
+        x, weight, bias, stride, padding, dilation, groups, auto_pad, tf32 = self.convolution._arguments(input)
+        return cast(Tensor, self._op(x, weight, bias, residual, stride, padding, dilation, groups, auto_pad, self.chain.activation, tf32))
+
+    def apart(self, input: Tensor, residual: Tensor | None) -> Tensor:
+        """Layer by layer."""
+        owner, chain = self.owner, self.chain
+        result = cast(Tensor, owner.get_submodule(chain.convolution)(input))
+        if chain.norm is not None:
+            result = owner.get_submodule(chain.norm)(result)
+        if residual is not None:
+            result = result + residual
+        if chain.activation_layer is not None:
+            return cast(Tensor, owner.get_submodule(chain.activation_layer)(result))
+        return cast(Tensor, getattr(nn.functional, chain.activation)(result))
+
+    def __call__(self, input: Tensor, residual: Tensor | None = None) -> Tensor:
+        """What the chain gives for `input` and, where it has a sum, what is added."""
+        return self.together(input, residual) if self.holds(input, residual) else self.apart(input, residual)
+
+    def supports(self, input: Tensor) -> bool:
+        """Whether a package has a kernel for inputs of this device and dtype."""
+        convolution = self.convolution
+        if not self._op.is_available or not convolution.supports(input.device, input.dtype):
+            return False
+        x, weight, bias, *rest, tf32 = convolution._example(input.device, input.dtype)
+        return self._op.supports(x, weight, bias, None, *rest, self.chain.activation, tf32)
+
+    @property
+    def reason(self) -> str:
+        """Why not, where no package has the op."""
+        return self._op.reason or self.convolution._kpkg_op.reason
+
+    def function(self) -> Callable[..., Tensor]:
+        """The same as a function, which graphs may call."""
+
+        def launch(input: Tensor, residual: Tensor | None = None) -> Tensor:
+            return self(input, residual)
+
+        return launch
+
+
+def fuses(traced: Traced, chain: Chain) -> bool:
+    """Whether the layers are in a mode in which one launch does what they do."""
+    convolution = traced.owner.get_submodule(chain.convolution)
+    return chain.norm is None or _folding.folds(convolution, traced.owner.get_submodule(chain.norm))
+
+
+def prepare(owner: nn.Module, chain: Chain) -> Launch:
+    """A launch for a chain, with layers for the places of its convolution and norm."""
+    convolution = owner.get_submodule(chain.convolution)
+    if chain.norm is None:
+        return Launch(owner, chain, kpkg_nn.replacements()[type(convolution)].from_torch(convolution), None)
+    return Launch(owner, chain, *_folding.folded(convolution, owner.get_submodule(chain.norm)))
+
+
+class Block:
+    """A layer whose forward has chains, and which of them are launches now."""
+
+    def __init__(self, traced: Traced) -> None:
+        self.traced = traced
+        self.launches: dict[Chain, Launch] = {}
+        self._run: Callable[..., Any] | None = None
+
+    def put(self, launch: Launch) -> None:
+        """From now on the owner's forward makes this launch."""
+        owner, self._run = self.traced.owner, None
+        if not self.launches:
+            owner._kpkg_block = self  # type: ignore[assignment]
+            owner.__class__ = fused_class(type(owner))
+        self.launches[launch.chain] = launch
+
+    def take_out(self, launch: Launch) -> None:
+        """And no longer."""
+        owner, self._run = self.traced.owner, None
+        del self.launches[launch.chain]
+        if not self.launches:
+            owner.__class__ = type(owner)._kpkg_plain  # type: ignore[assignment, union-attr]
+            del owner._kpkg_block
+
+    def forward(self) -> Callable[..., Tensor]:
+        """The owner's forward with its launches: a function of the owner and its inputs."""
+        if self._run is None:
+            graph = self._graph()
+            code = graph.python_code("self")
+            names = dict(code.globals)
+            exec(compile(code.src, f"<forward of {type(self.traced.owner).__name__} with launches of kpkg>", "exec"), names)
+            self._run = names["forward"]
+        return self._run
+
+    def _graph(self) -> fx.Graph:
+        graph = fx.Graph()
+        copies: dict[fx.Node, fx.Node] = {}
+        ends = {nodes[-1]: (chain, nodes) for chain, nodes in self.traced.chains.items() if chain in self.launches}
+        within = {node for _, nodes in ends.values() for node in nodes}
+        for node in self.traced.graph.nodes:
+            if node in ends:
+                chain, nodes = ends[node]
+                given = [nodes[0].args[0], *(a for i, each in enumerate(nodes) if len(each.args) == 2 for a in each.args if a is not nodes[i - 1])]
+                copies[node] = graph.call_function(self.launches[chain].function(), tuple(copies[cast(fx.Node, each)] for each in given))
+            elif node not in within:
+                copies[node] = graph.node_copy(node, lambda each: copies[each])
+        return graph
+
+
+class _Fused:
+    """Before the class of a layer among the bases of its class: makes launches."""
+
+    _kpkg_plain: type[nn.Module]
+    _kpkg_block: Block
+
+    def forward(self, *args: Any, **kwargs: Any) -> Any:
+        """As the layer's own."""
+        traced = self._kpkg_block.traced
+        if traced.owner is not self or not traced.holds():
+            return super().forward(*args, **kwargs)  # type: ignore[misc]
+        return self._kpkg_block.forward()(self, *args, **kwargs)
+
+    def __reduce_ex__(self, protocol: Any) -> Any:
+        """Copies are what the layer was."""
+        state = {k: v for k, v in self.__dict__.items() if not k.startswith("_kpkg")}
+        return _plain, (self._kpkg_plain,), state
+
+
+def _plain(kind: type[nn.Module]) -> nn.Module:
+    return kind.__new__(kind)
+
+
+@functools.cache
+def fused_class(kind: type[nn.Module]) -> type[nn.Module]:
+    """`kind` with launches in its forward."""
+    return type(kind.__name__, (_Fused, kind), {"_kpkg_plain": kind, "__module__": kind.__module__, "__doc__": kind.__doc__})
