@@ -92,6 +92,9 @@ private:
   bool evaluateVariants(const FunctionEntity &function, const Environment &values, KernelInstance &instance);
   bool specialisations(const FunctionEntity &function, const std::vector<KernelParameter> &parameters,
                        std::vector<std::vector<Value>> &instances);
+  /// The values of parameter `number` in instances with the values `before` of those before it: from `list` or, where that is null, from the default. Nothing after an error.
+  std::optional<std::vector<Value>> listedValues(const FunctionEntity &function, const KernelParameter &parameter, size_t number,
+                                                 const ast::Argument *list, const std::vector<Value> &before);
   /// Says of each parameter whether a `@tune` of the kernel lists it. False after an error.
   bool markTuned(const FunctionEntity &function, std::vector<KernelParameter> &parameters);
   /// Replaces each instance, in which tuned parameters are None, by its alternatives in the order in which they are written. False after an error.

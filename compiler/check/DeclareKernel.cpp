@@ -48,7 +48,8 @@ bool Checker::haveOwnNames(const std::vector<Value> &functions, SourceRange rang
   return true;
 }
 
-/// The cross products of all `@specialize` lists, without repetition, in the order in which they are written.
+/// The cross products of all `@specialize` lists, without repetition, in the order in which they are written. The list of a parameter may depend on those that
+/// are declared before it.
 bool Checker::specialisations(const FunctionEntity &function, const std::vector<KernelParameter> &parameters,
                               std::vector<std::vector<Value>> &instances) {
   const ast::FunctionStmt &syntax = *function.syntax;
@@ -66,68 +67,35 @@ bool Checker::specialisations(const FunctionEntity &function, const std::vector<
   if (decorators.empty())
     decorators.push_back(&none);
   for (const ast::Decorator *decorator : decorators) {
-    std::vector<std::vector<Value>> lists(parameters.size());
+    std::vector<const ast::Argument *> lists(parameters.size());
     for (const ast::Argument &argument : decorator->arguments) {
-      size_t at = 0;
-      while (at < parameters.size() && parameters[at].name != argument.name.text)
-        ++at;
-      if (at == parameters.size()) {
+      auto found = std::find_if(parameters.begin(), parameters.end(), [&](const KernelParameter &one) { return one.name == argument.name.text; });
+      if (found == parameters.end()) {
         diags.report(diag::UnknownArgument, argument.range, "@specialize", argument.name ? argument.name.text : "(by position)");
         return false;
       }
-      auto value = evaluator.evaluate(*argument.value, *function.module);
-      if (!value)
-        return false;
-      std::vector<Value> items = {*value};
-      if (value->isSequence())
-        items = value->asSequence().items;
-      for (const Value &item : items)
-        if (!kindMatches(parameters[at].kind, item)) {
-          diags.report(diag::TypeMismatch, argument.value->range, "a value of `" + parameters[at].name + "`", kindName(item),
-                       parameters[at].kind);
-          return false;
-        }
-      if (parameters[at].kind == "function" && !haveOwnNames(items, argument.value->range))
-        return false;
-      if (items.empty()) {
-        diags.report(diag::TypeMismatch, argument.value->range, "`" + parameters[at].name + "`", "an empty list", "at least one value");
-        return false;
-      }
-      lists[at] = std::move(items);
-    }
-    for (size_t i = 0; i < parameters.size(); ++i) {
-      if (!lists[i].empty())
-        continue;
-      if (parameters[i].isTuned) {
-        lists[i] = {Value()}; // expandAlternatives() fills it in
-        continue;
-      }
-      const ast::ComptimeParameter &parameter = syntax.comptimeParameters[i];
-      if (!parameter.defaultValue) {
-        diags.report(diag::MissingSpecialize, decorator->range, function.name(), parameter.name.text);
-        return false;
-      }
-      auto value = evaluator.evaluate(*parameter.defaultValue, *function.module);
-      if (!value)
-        return false;
-      if (!kindMatches(parameters[i].kind, *value)) {
-        diags.report(diag::TypeMismatch, parameter.defaultValue->range, "the default", kindName(*value), parameters[i].kind);
-        return false;
-      }
-      lists[i] = {*value};
+      lists[found - parameters.begin()] = &argument;
     }
     std::vector<std::vector<Value>> product = {{}};
-    for (const auto &list : lists) {
+    for (size_t i = 0; i < parameters.size(); ++i) {
+      if (!lists[i] && !parameters[i].isTuned && !syntax.comptimeParameters[i].defaultValue) {
+        diags.report(diag::MissingSpecialize, decorator->range, function.name(), parameters[i].name);
+        return false;
+      }
       std::vector<std::vector<Value>> longer;
-      for (const auto &prefix : product)
-        for (const Value &value : list) {
+      for (const auto &prefix : product) {
+        std::optional<std::vector<Value>> items = listedValues(function, parameters[i], i, lists[i], prefix);
+        if (!items)
+          return false;
+        for (Value &value : *items) {
           longer.push_back(prefix);
-          longer.back().push_back(value);
+          longer.back().push_back(std::move(value));
           if (longer.size() + instances.size() > maxInstances) {
             diags.report(diag::ComptimeLimit, decorator->range, fmt::format("{} instances", maxInstances));
             return false;
           }
         }
+      }
       product = std::move(longer);
     }
     for (auto &values : product)
@@ -135,6 +103,33 @@ bool Checker::specialisations(const FunctionEntity &function, const std::vector<
         instances.push_back(std::move(values));
   }
   return true;
+}
+
+/// What `list`, or the default where there is none, gives parameter `number` of instances whose parameters before it are `before`.
+std::optional<std::vector<Value>> Checker::listedValues(const FunctionEntity &function, const KernelParameter &parameter, size_t number,
+                                                        const ast::Argument *list, const std::vector<Value> &before) {
+  if (!list && parameter.isTuned)
+    return std::vector<Value>{Value()}; // expandAlternatives() fills it in
+  const ast::Expr &expr = list ? *list->value : *function.syntax->comptimeParameters[number].defaultValue;
+  BodyScope scope = instanceScope(function, before, types);
+  auto value = evaluator.evaluate(expr, scope);
+  if (!value)
+    return std::nullopt;
+  std::vector<Value> items = {*value};
+  if (list && value->isSequence())
+    items = value->asSequence().items;
+  for (const Value &item : items)
+    if (!kindMatches(parameter.kind, item)) {
+      diags.report(diag::TypeMismatch, expr.range, list ? "a value of `" + parameter.name + "`" : "the default", kindName(item), parameter.kind);
+      return std::nullopt;
+    }
+  if (parameter.kind == "function" && !haveOwnNames(items, expr.range))
+    return std::nullopt;
+  if (items.empty()) {
+    diags.report(diag::TypeMismatch, list->range, "`" + parameter.name + "`", "an empty list", "at least one value");
+    return std::nullopt;
+  }
+  return items;
 }
 
 static std::string symbolOf(const std::string &kernel, const std::vector<Value> &values) {

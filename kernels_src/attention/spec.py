@@ -113,6 +113,13 @@ def samples(dtype: torch.dtype, generator: torch.Generator) -> Iterator[Sample]:
     yield Sample(qkv(1, 2, 1, 257, 300, 128), {"window": 90}, label="heads of 128, window")
     yield Sample(qkv(1, 2, 1, 4130, 200, 128), label="many queries, heads of 128")
     yield Sample(qkv(1, 1, 1, 4100, 333, 104, 112), {"window": 2000, "is_causal": True}, label="many queries, heads of 104 and 112, causal window")
+    yield Sample(qkv(2, 2, 1, 260, 300, 192, 128), {"is_causal": True}, label="heads of 192 and 128, causal")
+    yield Sample(qkv(1, 1, 1, 300, 290, 160, 120), {"window": 70}, label="heads of 160 and 120, window")
+    yield Sample(qkv(2, 8, 2, 5, 600, 64), label="few queries, groups")
+    yield Sample(qkv(1, 16, 2, 33, 1111, 128, 96), {"scale": 0.05}, label="few queries, many rows")
+    yield Sample(qkv(0, 2, 1, 3, 512, 8), label="few queries, no batch")
+    rows = make(2, 64, 6, 40).transpose(1, 2)
+    yield Sample((rows, make(2, 530, 3, 40).transpose(1, 2), make(2, 530, 3, 24).transpose(1, 2)), label="few queries, heads behind positions")
     hidden = torch.rand(50, 270, generator=generator) < 0.5
     hidden[7] = False
     yield Sample(qkv(2, 3, 3, 50, 270, 40), {"attn_mask": hidden}, label="queries that see nothing")

@@ -79,6 +79,8 @@ def samples(dtype: torch.dtype, generator: torch.Generator) -> Iterator[Sample]:
     yield Sample(unknown_beyond(call(4, 6, 2, 1, 530, 40), lengths(0, 1, 257, 530)), label="lengths of 0 and 1")
     yield Sample(unknown_beyond(call(3, 8, 1, 3, 700, 16, 24), lengths(2, 513, 64)), {"scale": 0.2}, label="three tokens")
     yield Sample(unknown_beyond(call(2, 2, 2, 5, 400, 33), lengths(399, 7)), {"window": 6}, label="window")
+    yield Sample(unknown_beyond(call(2, 10, 2, 37, 500, 128), lengths(499, 20)), label="rows of two warpgroups")
+    yield Sample(paged(4, 1, 50, 64, 64, 300, 70), {"window": 60}, label="rows of two warpgroups, pages of 64, window")
     yield Sample(unknown_beyond(call(2, 4, 1, 1, 90, 256, 200), lengths(90, 33)), {"softcap": 3.0}, label="large heads, softcap")
     yield Sample(call(0, 2, 2, 1, 7, 8), label="no batch")
     yield Sample(call(2, 2, 2, 0, 7, 8), label="no tokens")

@@ -1,9 +1,10 @@
 """Attention of a package for this GPU against cuDNN, FlashAttention-2 and the efficient kernel of PyTorch: error and time, launches in shuffled order.
 
-    python test/device/attention.py attention.kpkg -o attention.json [--quick]
+    python test/device/attention.py attention.kpkg -o attention.json [--quick] [--shapes long|few|latent]
 
 Prints one JSON object: for each shape the error of every implementation against float64 (a part of the heads) and the median of its times in
-microseconds, with a flush of the second-level cache before each launch.
+microseconds, with a flush of the second-level cache before each launch. Gradients are timed for long sequences only. For few queries, `by head` is kpkg's attention
+without heads that share a tile.
 
 SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
 """
@@ -24,12 +25,19 @@ from torch.nn.attention import SDPBackend, sdpa_kernel
 import kpkg
 from timing import Calls, times, usable
 
-# batch, heads, heads of keys, queries, keys, head size
-SHAPES = [
-    (4, 16, 16, 4096, 4096, 128), (8, 16, 16, 2048, 2048, 128), (1, 16, 16, 16384, 16384, 128), (16, 16, 16, 1024, 1024, 128),
-    (1, 64, 8, 2048, 2048, 128), (1, 64, 8, 8192, 8192, 128), (1, 64, 8, 32768, 32768, 128), (4, 32, 32, 4096, 4096, 64), (2, 8, 8, 4096, 4096, 256),
-    (4, 16, 16, 4096, 4096, 96), (4, 16, 16, 4096, 4096, 80),
-]  # fmt: skip
+# batch, heads, heads of keys, queries, keys, size of heads of queries and keys, of values
+SHAPES = {
+    "long": [
+        (4, 16, 16, 4096, 4096, 128, 128), (8, 16, 16, 2048, 2048, 128, 128), (1, 16, 16, 16384, 16384, 128, 128), (16, 16, 16, 1024, 1024, 128, 128),
+        (1, 64, 8, 2048, 2048, 128, 128), (1, 64, 8, 8192, 8192, 128, 128), (1, 64, 8, 32768, 32768, 128, 128), (4, 32, 32, 4096, 4096, 64, 64),
+        (2, 8, 8, 4096, 4096, 256, 256), (4, 16, 16, 4096, 4096, 96, 96), (4, 16, 16, 4096, 4096, 80, 80),
+    ],
+    "few": [
+        (1, 64, 8, 4, 4096, 128, 128), (1, 64, 8, 16, 4096, 128, 128), (1, 64, 8, 64, 4096, 128, 128), (1, 64, 8, 4, 32768, 128, 128),
+        (1, 64, 8, 16, 32768, 128, 128), (1, 64, 8, 64, 32768, 128, 128), (16, 64, 8, 16, 4096, 128, 128), (1, 16, 16, 64, 32768, 128, 128),
+    ],
+    "latent": [(4, 16, 16, 4096, 4096, 192, 128), (1, 16, 16, 16384, 16384, 192, 128), (16, 16, 16, 1024, 1024, 192, 128)],
+}  # fmt: skip
 LIBRARIES = {"cudnn": SDPBackend.CUDNN_ATTENTION, "flash": SDPBackend.FLASH_ATTENTION, "efficient": SDPBackend.EFFICIENT_ATTENTION}
 
 
@@ -41,7 +49,10 @@ def forward_calls(ops: kpkg.CustomOpLibrary, q: Tensor, k: Tensor, v: Tensor, ca
 
         return call
 
-    return {"kpkg": lambda: ops.attention(q, k, v, None, causal)[0], **{name: library(backend) for name, backend in LIBRARIES.items()}}
+    calls: Calls = {"kpkg": lambda: ops.attention(q, k, v, None, causal)[0], **{name: library(backend) for name, backend in LIBRARIES.items()}}
+    if q.shape[2] <= 64:
+        calls["by head"] = lambda: ops.attention(q, k, v, None, causal, 0.0, 0.0, 2 * k.shape[2])[0]  # a window that hides nothing
+    return calls
 
 
 def backward_calls(forward: Calls, leaves: list[Tensor], grad: Tensor) -> Calls:
@@ -70,24 +81,28 @@ def main() -> None:
     parser.add_argument("package", type=Path)
     parser.add_argument("-o", "--output", type=Path)
     parser.add_argument("--quick", action="store_true", help="few rounds, shapes of at most 4096 queries")
+    parser.add_argument("--shapes", choices=list(SHAPES), default="long")
     options = parser.parse_args()
     ops = kpkg.load(options.package)
     ops.set_fallback_policy("strict")
     rounds = 7 if options.quick else 31
     rows = []
-    for batch, heads, kv_heads, queries, keys, size in SHAPES:
+    for shape in SHAPES[options.shapes]:
+        batch, heads, kv_heads, queries, keys, size, value_size = shape
         if options.quick and queries > 4096:
             continue
-        for causal in (False, True):
+        for causal in (False,) if options.shapes == "few" else (False, True):
             q = torch.randn(batch, heads, queries, size, device="cuda", dtype=torch.bfloat16)
-            k, v = (torch.randn(batch, kv_heads, keys, size, device="cuda", dtype=torch.bfloat16) for _ in range(2))
+            k = torch.randn(batch, kv_heads, keys, size, device="cuda", dtype=torch.bfloat16)
+            v = torch.randn(batch, kv_heads, keys, value_size, device="cuda", dtype=torch.bfloat16)
             calls, refused = usable(forward_calls(ops, q, k, v, causal))
-            row = {"shape": [batch, heads, kv_heads, queries, keys, size], "causal": causal, "refused": refused}
+            row = {"shape": list(shape), "causal": causal, "refused": refused}
             row["errors"] = {name: error(call(), q, k, v, causal) for name, call in calls.items()}
             row["forward_us"] = times(calls, rounds)
-            leaves = [t.requires_grad_() for t in (q, k, v)]
-            gradients, refused = usable(backward_calls(calls, leaves, torch.randn_like(q)))
-            row["refused_backward"], row["backward_us"] = refused, times(gradients, rounds)
+            if options.shapes == "long":
+                leaves = [t.requires_grad_() for t in (q, k, v)]
+                gradients, refused = usable(backward_calls(calls, leaves, torch.randn_like(q)))
+                row["refused_backward"], row["backward_us"] = refused, times(gradients, rounds)
             print(json.dumps(row), flush=True)
             rows.append(row)
     result = {"device": torch.cuda.get_device_name(), "torch": torch.__version__, "rows": rows}
