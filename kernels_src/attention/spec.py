@@ -117,6 +117,7 @@ def samples(dtype: torch.dtype, generator: torch.Generator) -> Iterator[Sample]:
     yield Sample(qkv(1, 1, 1, 300, 290, 160, 120), {"window": 70}, label="heads of 160 and 120, window")
     yield Sample(qkv(2, 8, 2, 5, 600, 64), label="few queries, groups")
     yield Sample(qkv(1, 16, 2, 33, 1111, 128, 96), {"scale": 0.05}, label="few queries, many rows")
+    yield Sample(qkv(1, 4, 1, 9, 2300, 16), label="few queries, keys in parts")
     yield Sample(qkv(0, 2, 1, 3, 512, 8), label="few queries, no batch")
     rows = make(2, 64, 6, 40).transpose(1, 2)
     yield Sample((rows, make(2, 530, 3, 40).transpose(1, 2), make(2, 530, 3, 24).transpose(1, 2)), label="few queries, heads behind positions")
