@@ -168,11 +168,7 @@ class Block:
     def forward(self) -> Callable[..., Tensor]:
         """The owner's forward with its launches: a function of the owner and its inputs."""
         if self._run is None:
-            graph = self._graph()
-            code = graph.python_code("self")
-            names = dict(code.globals)
-            exec(compile(code.src, f"<forward of {type(self.traced.owner).__name__} with launches of kpkg>", "exec"), names)
-            self._run = names["forward"]
+            self._run = type(fx.GraphModule(self.traced.owner, self._graph())).forward
         return self._run
 
     def _graph(self) -> fx.Graph:
