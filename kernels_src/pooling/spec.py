@@ -44,6 +44,7 @@ def planes(dims: int, dtype: torch.dtype, generator: torch.Generator) -> Iterato
     yield "no planes", torch.empty((0, 3, *extents), dtype=dtype)
     yield "many planes", normal((40, 3, *extents), dtype, generator)
     yield "channels last", normal((2, *extents, 3), dtype, generator).movedim(-1, 1)
+    yield "many channels last", normal((2, *(6, 12, 18)[:dims], 70), dtype, generator).mul(4).round().movedim(-1, 1)
     special = normal((2, 3, *extents), dtype, generator)
     special.view(-1)[::5] = -math.inf
     special.view(-1)[::17] = math.inf

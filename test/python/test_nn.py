@@ -133,6 +133,15 @@ def test_modes_that_are_no_op_of_kpkg():
     assert indices.dtype == torch.int64 and pooled.shape == indices.shape
 
 
+def test_pooling_keeps_channels_last():
+    x = torch.randn(2, 70, 8, 12).contiguous(memory_format=torch.channels_last)
+    for mine, theirs in ((nn.MaxPool2d(3, 2, 1), torch.nn.MaxPool2d(3, 2, 1)), (nn.AvgPool2d(2), torch.nn.AvgPool2d(2))):
+        with torch.no_grad():
+            found = mine(x)
+        assert found.is_contiguous(memory_format=torch.channels_last)
+        assert_close(found, theirs(x))
+
+
 def test_transposed_convolutions_of_a_given_size():
     mine, theirs = pair(nn.ConvTranspose2d, (3, 4, 3, 2, 1))
     x = torch.randn(2, 3, 5, 6)
