@@ -8,7 +8,7 @@
 //
 // Values that an op needs in one layout (operands and result of elementwise ops, what loops and branches carry) form a class. A class with a
 // load gets the coalesced layout of its shape; along reductions, broadcasts, reshapes and permutations it gives the neighbouring class the
-// layout that costs nothing. A store of what a load gave, turned, gets its own coalesced layout. What is left over is coalesced too. Where two classes met with other layouts a kgpu.cvt_layout stands between.
+// layout that costs nothing. A gather that reads rows gets one in which threads have whole vectors of them. A store of what a load gave, turned, gets its own coalesced layout. What is left over is coalesced too. Where two classes met with other layouts a kgpu.cvt_layout stands between.
 //
 // On entry: a configured kernel without layouts. On exit: every tile has one, and every op is satisfied.
 #include "dialect/kgpu/Passes.h"
@@ -17,6 +17,9 @@
 #include "dialect/kgpu/layout/DotLayout.h"
 #include "dialect/layout/Algebra.h"
 #include "dialect/layout/Builders.h"
+#include "dialect/tile/transforms/IndexFacts.h"
+#include "dialect/tile/transforms/RowGathers.h"
+#include "mlir/Analysis/SliceAnalysis.h"
 #include "llvm/ADT/EquivalenceClasses.h"
 #include "mlir/Interfaces/LoopLikeInterface.h"
 #include "llvm/ADT/MapVector.h"
@@ -102,11 +105,49 @@ void cloneCheapProducers(tile::KernelOp kernel) {
       }
 }
 
+constexpr unsigned kWholeVector = 16;
+
+/// Bytes of a row that a gather may read at once; 0 where it reads no rows, or facts promise nothing.
+unsigned rowVectorBytes(tile::GatherOp gather) {
+  std::optional<tile::RowGather> rows = tile::rowGather(gather);
+  tile::ViewType view = gather.getView().getType();
+  if (!rows || int64_t(rows->along) != view.getUnit())
+    return 0;
+  tile::ViewFacts facts = view.getFacts();
+  int64_t bytes = view.getElementBytes(), longest = std::min(facts.align / bytes, facts.divisible);
+  for (Value start : rows->start)
+    longest = std::min(longest, tile::divisorOf(start));
+  return longest < 2 ? 0 : std::min<int64_t>(longest * bytes, kWholeVector);
+}
+
+/// Coordinates of rows that a loop does not change are made, and brought to the threads that need them, before it: few where vectors are read.
+void hoistRows(tile::KernelOp kernel) {
+  SmallVector<tile::GatherOp> gathers;
+  kernel.walk([&](tile::GatherOp gather) {
+    if (rowVectorBytes(gather) == kWholeVector)
+      gathers.push_back(gather);
+  });
+  for (tile::GatherOp gather : gathers)
+    for (auto loop = gather->getParentOfType<scf::ForOp>(); loop; loop = loop->getParentOfType<scf::ForOp>()) {
+      llvm::SetVector<Operation *> slice;
+      BackwardSliceOptions options;
+      options.filter = [&](Operation *op) { return op->getBlock() == loop.getBody(); };
+      for (Value index : gather.getIndices()) {
+        if (Operation *made = index.getDefiningOp(); made && made->getBlock() == loop.getBody() && succeeded(getBackwardSlice(made, &slice, options)))
+          slice.insert(made);
+      }
+      for (Operation *op : slice)
+        if (isMemoryEffectFree(op) && op->getNumRegions() == 0 && llvm::all_of(op->getOperands(), [&](Value operand) { return loop.isDefinedOutsideOfLoop(operand); }))
+          op->moveBefore(loop);
+    }
+}
+
 class Assigner {
 public:
   explicit Assigner(tile::KernelOp kernel) : kernel(kernel), launch(getLaunch(kernel)), coalescing(measureAccesses(kernel)) {}
 
   LogicalResult run() {
+    hoistRows(kernel);
     cloneCheapProducers(kernel);
     kernel.walk([&](Operation *op) { unite(op); });
     kernel.walk([&](tile::DotOp dot) { give(dot.getResult(), accumulator(dot.getResult(), dotKind(dot))); });
@@ -118,6 +159,12 @@ public:
       else if (!product.lhs)
         give(product.dot.getLhs(), leftOperand(product.dot.getLhs()));
     spread();
+    kernel.walk([&](tile::GatherOp gather) {
+      if (unsigned vectorBytes = rowVectorBytes(gather)) {
+        layout::Threads threads{launch.lanes(), launch.warps(), launch.ctas()};
+        give(gather.getResult(), layout::coalesced(shapeOf(gather.getResult()), gather.getView().getType().getElementBytes(), threads, vectorBytes));
+      }
+    });
     // Tiles that are loaded along one dimension and stored along another one cross over between the two.
     kernel.walk([&](tile::StoreOp store) {
       if (isTile(store.getValue()) && !known(store.getValue()) && isTurned(store.getValue()))

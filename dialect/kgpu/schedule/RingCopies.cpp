@@ -22,10 +22,13 @@
 // of read-only views, whose addresses need nothing but the loop's counter, are that many iterations less one ahead. There
 // is one barrier an iteration: a slot is filled when all threads have passed the barrier after its last use. What cannot
 // be copied asynchronously, because the facts do not promise vectors of four bytes, or because the fill is not zero, is
-// loaded at the beginning of the iteration and stored at its end; without any asynchronous copy two slots are enough.
+// loaded at the beginning of the iteration and stored at its end; so is what is gathered in rows. Without any asynchronous copy two slots are enough.
 #include "dialect/kgpu/Passes.h"
+#include "dialect/kgpu/ir/Repeatable.h"
 #include "dialect/kgpu/schedule/LoadAhead.h"
 #include "dialect/tile/transforms/IndexFacts.h"
+#include "dialect/tile/transforms/RowGathers.h"
+#include "mlir/Analysis/SliceAnalysis.h"
 #include "mlir/IR/Matchers.h"
 
 using namespace mlir;
@@ -35,9 +38,49 @@ namespace kpkg::kgpu {
 #include "dialect/kgpu/Passes.h.inc"
 
 namespace {
-/// What an iteration copies into one buffer.
+/// A gather of rows whose coordinates follow from the loop's counter, so that it can be made for another iteration.
+struct GatherAhead {
+  scf::ForOp loop;
+  tile::GatherOp gather;
+  SmallVector<Operation *> address; ///< ops of the loop that make its coordinates, in order
+
+  static std::optional<GatherAhead> find(scf::ForOp loop, tile::GatherOp gather) {
+    std::optional<tile::RowGather> rows = tile::rowGather(gather);
+    tile::ViewType view = gather.getView().getType();
+    if (!rows || view.getIsMut() || int64_t(rows->along) != view.getUnit())
+      return std::nullopt;
+    SetVector<Operation *> slice;
+    BackwardSliceOptions options;
+    options.filter = [&](Operation *op) { return op->getBlock() == loop.getBody(); };
+    if (failed(getBackwardSlice(gather.getOperation(), &slice, options)))
+      return std::nullopt;
+    auto follows = [&](Operation *op) {
+      return llvm::all_of(op->getOperands(), [&](Value operand) {
+        auto argument = dyn_cast<BlockArgument>(operand);
+        return !argument || argument.getOwner() != loop.getBody() || argument == loop.getInductionVar();
+      });
+    };
+    for (Operation *op : slice) // conversions of layouts would be exchanged twice
+      if (!isRepeatable(op) || op->getNumRegions() != 0 || isa<CvtLayoutOp>(op) || !follows(op))
+        return std::nullopt;
+    return follows(gather) ? std::optional(GatherAhead{loop, gather, SmallVector<Operation *>(slice.begin(), slice.end())}) : std::nullopt;
+  }
+
+  Value gatherAt(OpBuilder &builder, Value counter) const {
+    scf::ForOp around = loop;
+    IRMapping mapping;
+    mapping.map(around.getInductionVar(), counter);
+    for (Operation *op : address)
+      builder.clone(*op, mapping);
+    tile::GatherOp op = gather;
+    return builder.clone(*op, mapping)->getResult(0);
+  }
+};
+
+/// What an iteration copies into one buffer: a tile that is loaded, or one that is gathered.
 struct Copy {
-  LoadAhead load;
+  std::optional<LoadAhead> load;
+  std::optional<GatherAhead> gather;
   LocalStoreOp store;
   AllocOp buffer;
   bool isAsync;
@@ -75,16 +118,20 @@ public:
   bool find(const TargetModel &target) {
     for (auto store : loop.getBody()->getOps<LocalStoreOp>()) {
       auto load = store.getValue().getDefiningOp<tile::LoadOp>();
+      auto gather = store.getValue().getDefiningOp<tile::GatherOp>();
       auto buffer = store.getBuffer().getDefiningOp<AllocOp>();
-      if (!load || !buffer || !load.getResult().hasOneUse() || buffer->getBlock() != loop.getBody())
+      if ((!load && !gather) || !buffer || !store.getValue().hasOneUse() || buffer->getBlock() != loop.getBody())
         continue;
       // Nobody else fills the buffer, and nobody reads it under another name.
       bool isPlain = llvm::all_of(buffer->getUsers(), [&](Operation *user) {
         return user == store || isa<LocalLoadOp>(user);
       });
-      std::optional<LoadAhead> ahead = LoadAhead::find(loop, load);
-      if (isPlain && ahead)
-        copies.push_back({*ahead, store, buffer, canCopyAsync(load, buffer.getResult().getType(), target), {}});
+      if (!isPlain)
+        continue;
+      if (std::optional<LoadAhead> ahead = load ? LoadAhead::find(loop, load) : std::nullopt)
+        copies.push_back({*ahead, std::nullopt, store, buffer, canCopyAsync(load, buffer.getResult().getType(), target), {}});
+      if (std::optional<GatherAhead> ahead = gather ? GatherAhead::find(loop, gather) : std::nullopt)
+        copies.push_back({std::nullopt, *ahead, store, buffer, false, {}});
     }
     if (llvm::none_of(copies, [](const Copy &copy) { return copy.isAsync; }))
       stages = std::min(stages, 2u);
@@ -116,7 +163,7 @@ public:
     assert(succeeded(longer) && "a loop of the scf dialect takes any number of values");
     loop = cast<scf::ForOp>(longer->getOperation());
     for (Copy &copy : copies)
-      copy.load.loop = loop;
+      (copy.load ? copy.load->loop : copy.gather->loop) = loop;
     Value read = loop.getRegionIterArg(carried), write = loop.getRegionIterArg(carried + 1);
 
     auto top = OpBuilder::atBlockBegin(loop.getBody()), bottom = OpBuilder::atBlockTerminator(loop.getBody());
@@ -130,7 +177,7 @@ public:
     for (auto [copy, slot] : llvm::zip_equal(copies, slots)) {
       copy.buffer.getResult().replaceAllUsesWith(slot);
       copy.store.erase();
-      copy.load.load.erase();
+      copy.load ? copy.load->load.erase() : copy.gather->gather.erase();
       copy.buffer.erase();
     }
     if (hasAsync()) {
@@ -162,14 +209,14 @@ private:
     Value inside =
         arith::CmpIOp::create(top, loc, arith::CmpIPredicate::slt, counter, loop.getUpperBound());
     for (Copy &copy : copies) {
-      tile::LoadOp load = copy.load.load;
       Value slot = SlotOp::create(top, loc, copy.buffer.getResult().getType(), copy.ring, index);
       if (!copy.isAsync) {
-        Value loaded = copy.load.loadAt(top, counter);
+        Value loaded = copy.load ? copy.load->loadAt(top, counter) : copy.gather->gatherAt(top, counter);
         LocalStoreOp::create(bottom, loc, loaded, slot, isAhead);
         continue;
       }
-      IRMapping mapping = copy.load.addressAt(top, counter);
+      tile::LoadOp load = copy.load->load;
+      IRMapping mapping = copy.load->addressAt(top, counter);
       SmallVector<Value> offsets;
       for (Value offset : load.getOffsets())
         offsets.push_back(mapping.lookupOrDefault(offset));

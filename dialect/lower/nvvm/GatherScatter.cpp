@@ -19,13 +19,6 @@ Value wordOf(ImplicitLocOpBuilder &builder, Value element) {
   return bits.getType().isInteger(8) ? arith::ExtUIOp::create(builder, builder.getI16Type(), bits).getResult() : bits;
 }
 
-Value elementOfWord(ImplicitLocOpBuilder &builder, Value word, Type element) {
-  Type bits = builder.getIntegerType(8 * bytesOf(element));
-  if (word.getType() != bits)
-    word = arith::TruncIOp::create(builder, bits, word);
-  return elementOfBits(builder, word, element);
-}
-
 /// The 32-bit number that an index comes from; null where it comes from another one.
 Value narrowIndex(Value index) {
   auto cast = index.getDefiningOp<arith::IndexCastOp>();
@@ -68,25 +61,6 @@ std::pair<Value, Value> Emitter::elementAt(const View &part, ValueRange indices,
     pointer = LLVM::GEPOp::create(builder, pointer.getType(), element, pointer, ValueRange{wide});
   }
   return {pointer, inside};
-}
-
-LogicalResult Emitter::emitGather(tile::GatherOp op) {
-  const View &part = view(op.getView());
-  auto type = cast<RankedTensorType>(op.getResult().getType());
-  unsigned count = kgpu::layoutOf(op.getResult()).registers();
-  Value fill = wordOf(builder, scalar(op.getFill()));
-  // All loads before their first use.
-  SmallVector<Value> words;
-  for (unsigned reg = 0; reg < count; ++reg) {
-    auto [pointer, inside] = elementAt(part, op.getIndices(), op.getMask(), type, reg);
-    words.push_back(
-        globalLoad(builder, pointer, inside, part.type.getElementBytes(), 1, fill, isNeverWritten(part)).front());
-  }
-  TileRegisters values;
-  for (Value word : words)
-    values.push_back(elementOfWord(builder, word, type.getElementType()));
-  define(op, std::move(values));
-  return success();
 }
 
 LogicalResult Emitter::emitScatter(tile::ScatterOp op) {

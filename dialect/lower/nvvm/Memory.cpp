@@ -3,6 +3,7 @@
 #include "dialect/lower/nvvm/DeviceOps.h"
 #include "dialect/lower/nvvm/TileAccess.h"
 #include "dialect/lower/nvvm/Words.h"
+#include "dialect/tile/transforms/RowGathers.h"
 
 using namespace mlir;
 
@@ -146,6 +147,41 @@ LogicalResult Emitter::emitLoad(tile::LoadOp op) {
   TileRegisters values(layout.registers());
   for (auto [group, loaded] : llvm::zip(groups, words))
     for (auto [reg, value] : llvm::zip(group, unpackElements(builder, loaded, element, group.size())))
+      values[reg] = value;
+  define(op, std::move(values));
+  return success();
+}
+
+/// How many neighbouring elements of a row are gathered at once: they are in the view all or none.
+static unsigned elementsTogether(tile::GatherOp op, const Layout &layout) {
+  std::optional<tile::RowGather> rows = tile::rowGather(op);
+  tile::ViewType view = op.getView().getType();
+  if (!rows || int64_t(rows->along) != view.getUnit())
+    return 1;
+  tile::ViewFacts facts = view.getFacts();
+  int64_t bytes = view.getElementBytes(), columns = cast<RankedTensorType>(op.getType()).getDimSize(1);
+  int64_t longest = std::min({kMostVectorBytes / bytes, facts.align / bytes, facts.divisible, columns & -columns});
+  for (Value start : rows->start)
+    longest = std::min(longest, tile::divisorOf(start));
+  return longest < 1 ? 1 : layout.vectorLength(1, longest);
+}
+
+LogicalResult Emitter::emitGather(tile::GatherOp op) {
+  const View &part = view(op.getView());
+  auto type = cast<RankedTensorType>(op.getResult().getType());
+  const Layout &layout = kgpu::layoutOf(type);
+  auto groups = layout.vectors(1 < type.getRank() ? 1 : 0, elementsTogether(op, layout));
+  unsigned bytes = part.type.getElementBytes(), wordBytes = wordBytesOf(bytes, groups.front().size());
+  Value fill = repeatedInWord(builder, scalar(op.getFill()), wordBytes);
+  // All loads before their first use.
+  SmallVector<SmallVector<Value>> words;
+  for (ArrayRef<unsigned> group : groups) {
+    auto [pointer, inside] = elementAt(part, op.getIndices(), op.getMask(), type, group.front());
+    words.push_back(globalLoad(builder, pointer, inside, wordBytes, group.size() * bytes / wordBytes, fill, isNeverWritten(part)));
+  }
+  TileRegisters values(layout.registers());
+  for (auto [group, loaded] : llvm::zip(groups, words))
+    for (auto [reg, value] : llvm::zip(group, unpackElements(builder, loaded, type.getElementType(), group.size())))
       values[reg] = value;
   define(op, std::move(values));
   return success();

@@ -56,6 +56,7 @@ int64_t divisor(Value value, unsigned depth) {
         return isKnown ? std::min(of(shift.getLhs()) << count.getZExtValue(), largestDivisor) : of(shift.getLhs());
       })
       .Case([&](arith::SelectOp select) { return std::min(of(select.getTrueValue()), of(select.getFalseValue())); })
+      .Case([&](arith::IndexCastOp cast) { return of(cast.getIn()); }) // cutting bits off leaves a multiple of so small a power of two
       .Case([&](arith::MaxSIOp max) { return std::min(of(max.getLhs()), of(max.getRhs())); })
       .Case([&](arith::MinSIOp min) { return std::min(of(min.getLhs()), of(min.getRhs())); })
       .Default([](Operation *) { return int64_t(1); });
