@@ -47,8 +47,13 @@ std::vector<PackedTensorMap> tensorMaps(tile::KernelOp laidOut) {
   std::vector<PackedTensorMap> packed;
   for (kgpu::TensorMapAttr map : kgpu::tensorMapsOf(laidOut)) {
     auto view = mlir::cast<tile::ViewType>(laidOut.getArgumentTypes()[map.getArg()]);
-    packed.push_back({map.getArg(), map.getBox().vec(), map.getSwizzle(), unsigned(view.getUnit()), packedWindow(map.getWindow())});
+    packed.push_back({map.getArg(), map.getBox().vec(), map.getSwizzle(), unsigned(view.getUnit()), 0, 1, packedWindow(map.getWindow())});
   }
+  laidOut.walk([&](kgpu::TensorLoadOp load) {
+    PackedTensorMap &map = packed[load.getMap()];
+    ++map.copies;
+    map.sharedBy = load.getMulticast() ? kgpu::getLaunch(laidOut).cluster : 1;
+  });
   return packed;
 }
 

@@ -96,6 +96,10 @@ json factRecord(const PackedFact &fact) {
 
 json tensorMapRecord(const PackedTensorMap &map) {
   json record = {{"arg", map.argument}, {"box", map.box}, {"swizzle", map.swizzle}, {"unit", map.unit}};
+  if (map.copies)
+    record["copies"] = map.copies;
+  if (map.sharedBy > 1)
+    record["shared_by"] = map.sharedBy;
   if (map.window)
     record["window"] = {{"counts", map.window->counts},
                         {"strides", map.window->strides},

@@ -32,6 +32,8 @@ struct PackedTensorMap {
   std::vector<int64_t> box; ///< elements, of each of the view's dimensions
   unsigned swizzle = 0;     ///< bytes
   unsigned unit = 0;        ///< dimension of stride 1
+  unsigned copies = 0;      ///< boxes that are read for a step
+  unsigned sharedBy = 1;    ///< CTAs that all get what one of them reads
   std::optional<PackedWindow> window;
 };
 

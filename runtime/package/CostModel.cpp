@@ -14,6 +14,31 @@ static constexpr double cyclesAroundTile = 2000;
 /// From the request of a line of the second-level cache of a GPU until it is there, when many others are asked for.
 static constexpr double cyclesOfLatency = 1000;
 
+/// Of a line of the second-level cache of a GPU, in bytes.
+static constexpr int64_t lineBytes = 128;
+
+/// What boxes take of the cache's bandwidth, to the bytes that they bring to all CTAs of a cluster: rows that begin within lines take one more, and what a
+/// CTA reads for others too they need not read.
+static double cacheShare(const LaunchShape &shape, const LaunchStep &launch) {
+  double brought = 0, taken = 0;
+  for (const TensorMap &map : shape.tensorMaps) {
+    const plan::View &view = launch.args[size_t(map.arg)].view;
+    if (view.buffer < 0 || map.copies == 0)
+      continue;
+    int64_t elementBytes = plan::dtypeBytes(view.dtype), rowBytes = int64_t(map.box[size_t(map.unit)]) * elementBytes;
+    double bytes = double(map.copies) * double(elementBytes);
+    for (uint32_t extent : map.box)
+      bytes *= extent;
+    bool isWithin = false;
+    for (int32_t dim = 0; dim < view.rank; ++dim)
+      isWithin |= dim != map.unit && map.box[size_t(dim)] > 1 && view.shape[size_t(dim)] > 1 && view.strides[size_t(dim)] * elementBytes % lineBytes != 0;
+    double lines = double((rowBytes + lineBytes - 1) / lineBytes);
+    brought += bytes * map.sharedBy;
+    taken += bytes * (isWithin ? (lines + 1) / lines : 1);
+  }
+  return brought > 0 ? taken / brought : 1;
+}
+
 static double evaluate(const std::vector<CostTerm> &terms, const LaunchStep &launch) {
   double sum = 0;
   for (const CostTerm &term : terms) {
@@ -56,7 +81,7 @@ std::optional<TimeEstimate> estimateTime(const Instance &instance, const LaunchS
     const LaunchShape &shape = *instance.launch;
     double share = double(shape.blocks) / double(shape.cluster);
     tiles = std::ceil(tiles / shape.blocks) * shape.cluster;
-    flops *= share, bytes *= share;
+    flops *= share, bytes *= share * cacheShare(shape, launch);
   }
   TimeEstimate estimate;
   estimate.rounds = std::ceil(tiles / double(std::max<int64_t>(processors, 1)));

@@ -312,6 +312,8 @@ TensorMap readTensorMap(const Entry &entry, const Instance &instance, const Kern
   map.swizzle = uint32_t(entry.integer("swizzle", 0, 128));
   if (map.swizzle != 0 && map.swizzle != 32 && map.swizzle != 64 && map.swizzle != 128)
     entry.refuse("has a swizzle that is not 0, 32, 64 or 128");
+  map.copies = uint32_t(entry.find("copies") ? entry.integer("copies", 0, 1 << 20) : 0);
+  map.sharedBy = uint32_t(entry.find("shared_by") ? entry.integer("shared_by", 1, 16) : 1);
   const json &box = entry.list("box");
   if (box.size() != size_t(argument.rank))
     entry.refuse("has a box of " + std::to_string(box.size()) + " dimensions for a view of " + std::to_string(argument.rank));

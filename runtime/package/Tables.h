@@ -100,6 +100,8 @@ struct TensorMap {
   int32_t arg = 0;
   int32_t unit = 0;            ///< dimension of stride 1
   uint32_t swizzle = 0;        ///< bytes: 0, 32, 64 or 128
+  uint32_t copies = 0;         ///< boxes that are read for a step; 0: none, or not known
+  uint32_t sharedBy = 1;       ///< CTAs of a cluster that all get what one of them reads
   std::vector<uint32_t> box;   ///< elements, of each of the view's dimensions
   /// Of a view [images, extents ..., channels], for each extent; empty: copies bring boxes. Else the box says how many pixels and channels.
   std::vector<WindowExtent> window;
@@ -109,7 +111,7 @@ struct TensorMap {
 struct LaunchShape {
   uint32_t threads = 0;
   uint32_t blocks = 1;    ///< kernel blocks that a CTA runs, along x
-  uint32_t cluster = 1;   ///< CTAs that run one kernel block
+  uint32_t cluster = 1;   ///< CTAs that run one kernel block, or share operands of a tile each
   uint32_t occupancy = 0; ///< CTAs of a multiprocessor for kernels that share out their work themselves; 0: as the grid says
   uint32_t shared = 0;    ///< bytes of dynamic shared memory
   uint32_t registers = 0; ///< of a thread; 0: not known

@@ -198,10 +198,10 @@ LogicalResult Emitter::emitRelease(kgpu::ReleaseOp op) {
   RingUse use = ringUse(builder, scalar(op.getRing()), op.getRing().getType().getSlots(), scalar(op.getUse()));
   Value rest = arith::AndIOp::create(builder, place.thread(), constantOf(builder, kgpu::kWarpgroupThreads - 1));
   if (auto ring = op.getRing().getDefiningOp<kgpu::RingOp>(); ring && ring.getCluster()) {
-    // One thread for each CTA of the cluster, its own among them.
-    Value tells = arith::CmpIOp::create(builder, arith::CmpIPredicate::ult, rest, constantOf(builder, launch.cluster));
-    barrierArriveRemote(builder, remoteAddress(builder, use.empty, rest), tells);
-    return success();
+    // One thread for each other CTA of the cluster; the way to the own barrier is shorter.
+    Value other = arith::AndIOp::create(builder, arith::AddIOp::create(builder, ctaOfCluster(builder), rest), constantOf(builder, launch.cluster - 1));
+    Value isOther = arith::CmpIOp::create(builder, arith::CmpIPredicate::ult, arith::SubIOp::create(builder, rest, constantOf(builder, 1)), constantOf(builder, launch.cluster - 1));
+    barrierArriveRemote(builder, remoteAddress(builder, use.empty, other), isOther);
   }
   barrierArrive(builder, use.empty, arith::CmpIOp::create(builder, arith::CmpIPredicate::eq, rest, constantOf(builder, 0)));
   return success();

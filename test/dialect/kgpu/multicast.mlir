@@ -20,7 +20,8 @@
 // TILES: %[[RANK:.*]] = kgpu.cluster_rank
 // TILES: arith.addi %[[PAIR]], %[[RANK]] : index
 
-// The left operand is each CTA's own. The right one lies in four panels of 64 columns, of which each CTA copies half of the rows.
+// The left operand is each CTA's own. The right one lies in four panels of 64 columns, of which each CTA copies half of the rows,
+// before what is its own.
 // CHECK: tile.kernel @product
 // CHECK-SAME: kgpu.cluster = 2
 // CHECK-SAME: box = [128, 64]
@@ -28,13 +29,13 @@
 // CHECK: kgpu.ring cluster
 // CHECK: kgpu.roles load
 // CHECK: kgpu.acquire %{{.*}} bytes 49152
-// CHECK: kgpu.tensor_load %arg0{{.*}} plus 0 signals %{{[0-9a-z_]+}}[%{{[0-9a-z_]+}}] :
 // CHECK: kgpu.tensor_load %arg1{{.*}} plus 0 signals {{.*}} multicast 0 :
 // CHECK: kgpu.tensor_load %arg1{{.*}} plus 8192 signals {{.*}} multicast 0 :
 // CHECK: kgpu.tensor_load %arg1{{.*}} plus 16384 signals {{.*}} multicast 0 :
 // CHECK: kgpu.tensor_load %arg1{{.*}} plus 24576 signals {{.*}} multicast 0 :
+// CHECK: kgpu.tensor_load %arg0{{.*}} plus 0 signals %{{[0-9a-z_]+}}[%{{[0-9a-z_]+}}] :
 
-// Each slot is released by two warpgroups of each of two CTAs. Who waits for the others at the end need not be a whole warp.
+// Each slot is released by two warpgroups of each of two CTAs, by one thread for the other CTA and one for its own. Who waits for the others at the end need not be a whole warp.
 // CODE-LABEL: llvm.func @product
 // CODE-SAME: nvvm.cluster_dim = array<i32: 2, 1, 1>
 // CODE: mbarrier.init.shared::cta.b64 [$0], 1;
@@ -43,12 +44,13 @@
 // CODE: nvvm.cluster.arrive.relaxed
 // CODE: nvvm.cluster.wait
 // CODE: mbarrier.arrive.expect_tx.shared::cta.b64 _, [$0], 49152;
-// CODE: tile.mbarrier::complete_tx::bytes [$0], [$1, {$3, $4}], [$2];
 // CODE-COUNT-4: tile.mbarrier::complete_tx::bytes.multicast::cluster [$0], [$1, {$3, $4}], [$2], $5;
+// CODE: tile.mbarrier::complete_tx::bytes [$0], [$1, {$3, $4}], [$2];
 // CODE: barrier.cluster.arrive.relaxed; barrier.cluster.wait;
 // CODE: wgmma.mma_async
 // CODE: mapa.shared::cluster.u32
 // CODE: mbarrier.arrive.shared::cluster.b64 _, [$0];
+// CODE: mbarrier.arrive.shared::cta.b64 _, [$0];
 // CODE: cp.async.bulk.wait_group 0;
 // CODE: barrier.cluster.arrive.relaxed; barrier.cluster.wait;
 tile.kernel @product(%a: !in, %b: !in, %d: !out)

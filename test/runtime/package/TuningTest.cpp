@@ -120,6 +120,23 @@ TEST(CostModel, TilesSideBySideHideWaiting) {
   EXPECT_EQ(together->cyclesPerRound, 2.0 * 64 * 64 * 128 / 32 + 500);
 }
 
+TEST(CostModel, CountsLinesOfCopies) {
+  auto read = tables();
+  Instance instance = read->instances[0];
+  instance.bytes = instance.work->flops;
+  instance.work->bytesPerCycle = 1; // operands decide
+  instance.launch = LaunchShape{.threads = 128};
+  auto cycles = [&](int64_t stride, uint32_t sharedBy) {
+    plan::LaunchStep launch = launchOf(64);
+    launch.args[0].view.strides[0] = stride;
+    instance.launch->tensorMaps = {TensorMap{.arg = 0, .unit = 1, .copies = 2, .sharedBy = sharedBy, .box = {64, 32}, .window = {}}};
+    return estimateTime(instance, launch, 1)->cyclesPerRound - 2000;
+  };
+  double aligned = cycles(64, 1);
+  EXPECT_EQ(cycles(68, 1), 2 * aligned) << "rows of 128 bytes over two lines each";
+  EXPECT_EQ(cycles(68, 2), aligned) << "and one of two blocks reads them";
+}
+
 TEST(CostModel, SharesDivide) {
   json text = manifest();
   text["instances"][0]["flops"] = {term(6, {{"dim", 0, 0}, {"share", 0, 1}})};
