@@ -219,6 +219,7 @@ Operand Elaborator::callDot(CallSite &site) {
   const ast::Expr *exprs[2] = {arguments.take("a"), arguments.take("b")};
   const ast::Expr *accExpr = arguments.take("acc", false);
   const ast::Expr *precisionExpr = arguments.take("precision", false);
+  const ast::Expr *positionsExpr = arguments.take("positions", false);
   if (!arguments.finish())
     return error(site.range());
   Operand a = check(*exprs[0]), b = check(*exprs[1]);
@@ -226,17 +227,33 @@ Operand Elaborator::callDot(CallSite &site) {
     return error(site.range());
   const Type *lhs = a.type, *rhs = b.type;
   size_t rank = lhs->shape.size();
+  int64_t kept = positionsExpr ? 2 : 1; // one of so many elements of a row of `a` is there
   bool shapesFit = lhs->isTile() && rhs->isTile() && (rank == 2 || rank == 3) && rhs->shape.size() == rank &&
-                   lhs->shape[rank - 1] == rhs->shape[rank - 2] && (rank == 2 || lhs->shape[0] == rhs->shape[0]);
+                   kept * lhs->shape[rank - 1] == rhs->shape[rank - 2] && (rank == 2 || lhs->shape[0] == rhs->shape[0]);
   if (!shapesFit || lhs->element != rhs->element) {
     diags.report(diag::OperandsDiffer, site.range(), "dot", describe(a), describe(b),
-                 "they must be [m, k] and [k, n] (with a batch in front or not) of one element type");
+                 positionsExpr ? "with positions they must be [m, k / 2] and [k, n] of one element type"
+                               : "they must be [m, k] and [k, n] (with a batch in front or not) of one element type");
     return error(site.range());
   }
   DType element = lhs->element;
   if (!isFloat(element) && element != DType::Int8) {
     diags.report(diag::OperandUnfit, site.range(), "dot", describe(a));
     return error(site.range());
+  }
+  Node *positions = nullptr;
+  if (positionsExpr) {
+    Operand given = check(*positionsExpr);
+    if (given.isError())
+      return given;
+    int64_t wordElements = 8;
+    bool fits = rank == 2 && isFloat(element) && lhs->shape[1] % wordElements == 0 &&
+                given.type == types.tile(DType::Int16, {lhs->shape[0], lhs->shape[1] / wordElements});
+    if (!fits) {
+      diags.report(diag::TypeMismatch, positionsExpr->range, "`positions`", describe(given), "an int16 tile [m, k / 16] for floats [m, k / 2]");
+      return error(site.range());
+    }
+    positions = given.node;
   }
   DType accumulator = element == DType::Int8 ? DType::Int32 : element == DType::Float64 ? DType::Float64 : DType::Float32;
   std::vector<int64_t> shape = lhs->shape;
@@ -268,7 +285,10 @@ Operand Elaborator::callDot(CallSite &site) {
     }
     isTf32 = precision->asString() == "tf32";
   }
-  return result(Kind::Dot, type, site.range(), {a.node, b.node, acc}, {isTf32});
+  std::vector<Node *> operands = {a.node, b.node, acc};
+  if (positions)
+    operands.push_back(positions);
+  return result(Kind::Dot, type, site.range(), operands, {isTf32});
 }
 
 } // namespace kpkg::compiler

@@ -93,7 +93,7 @@ private:
     case Kind::Result:
       return several.lookup(node.operands[0])->getResult(unsigned(node.ints[0]));
     case Kind::Dot:
-      return tile::DotOp::create(builder, loc, convert(node.type), operand(0), operand(1), operand(2),
+      return tile::DotOp::create(builder, loc, convert(node.type), operand(0), operand(1), operand(2), node.operands.size() > 3 ? operand(3) : mlir::Value(),
                                  !node.ints.empty() && node.ints[0] ? tile::DotPrecision::TF32 : tile::DotPrecision::IEEE);
     case Kind::BlockIndex:
       return tile::BlockIdOp::create(builder, loc, builder.getIndexType(), tile::GridAxis(node.ints[0]));

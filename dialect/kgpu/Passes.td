@@ -45,6 +45,10 @@ def KgpuExpandAddStores : KgpuPass<"kgpu-expand-add-stores"> {
   let summary = "adds tiles to memory element by element where tensor maps cannot";
 }
 
+def KgpuExpandSparseDots : KgpuPass<"kgpu-expand-sparse-dots"> {
+  let summary = "makes dense what products have two of four elements of, where tensor cores cannot multiply those";
+}
+
 def KgpuSplitRoles : KgpuPass<"kgpu-split-roles"> {
   let summary = "splits a kernel into a thread that copies operands of products and warpgroups that compute";
   let dependentDialects = ["::kpkg::kgpu::KgpuDialect", "::mlir::scf::SCFDialect", "::mlir::arith::ArithDialect", "::mlir::ub::UBDialect"];

@@ -82,6 +82,9 @@ private:
           if (auto lhs = dyn_cast<RankedTensorType>(product.getLhs().getType());
               lhs && layoutOf(lhs) != wgmmaLeftOperand(lhs.getShape(), elementBytes(lhs.getElementType()), launch.consumers))
             return LogicalResult(op->emitOpError() << "reads a tile in the layout " << layoutOf(lhs).str());
+          if (Value positions = product.getPositions();
+              positions && layoutOf(positions) != wgmmaPositions(cast<RankedTensorType>(positions.getType()).getShape(), launch.consumers))
+            return LogicalResult(op->emitOpError() << "takes positions in the layout " << layoutOf(positions).str());
           return verifyRole(op, /*loads=*/false);
         })
         .Case<AwaitOp, ReleaseOp, ShareOp, ClearOutsideOp, AwaitTurnOp, PassTurnOp, SettleOp, WgmmaWaitOp, TensorStoreOp>([&](Operation *) { return verifyRole(op, /*loads=*/false); })

@@ -20,6 +20,7 @@ void buildGpuPipeline(OpPassManager &modulePasses, StringRef chip, unsigned cand
   launch.candidate = candidate;
   passes.addPass(kgpu::createKgpuConfigure(launch));     // how many threads: everything below depends on it
   passes.addPass(kgpu::createKgpuExpandAddStores());     // makes positions, which need layouts
+  passes.addPass(kgpu::createKgpuExpandSparseDots());    // makes tiles, which need layouts
   passes.addPass(kgpu::createKgpuWindowLoads());         // while loops say how far taps go
   passes.addPass(kgpu::createKgpuScheduleTiles());       // loops like any others from here on
   passes.addPass(kgpu::createKgpuMergeLoops());          // one ring goes through all of it

@@ -256,9 +256,20 @@ static double roundToTF32(double value) {
   return std::ldexp(std::nearbyint(std::ldexp(value, -quantum)), quantum);
 }
 
+/// The tile that `kept` has two of four elements of, as tile.dot says.
+static Tile spread(const Tile &kept, const Tile &positions) {
+  Tile all = kept;
+  all.shape[1] *= 2;
+  all.cells.assign(2 * kept.cells.size(), Cell());
+  for (size_t i = 0; i < kept.cells.size(); ++i)
+    all.cells[i / 2 * 4 + (uint64_t(positions.cells[i / 8].i) >> (i % 8 * 2) & 3)] = kept.cells[i];
+  return all;
+}
+
 static llvm::Error dot(Frame &frame, Operation &op) {
   auto dot = cast<tile::DotOp>(op);
-  const Tile &lhs = frame.tile(dot.getLhs()), &rhs = frame.tile(dot.getRhs());
+  const Tile lhs = dot.getPositions() ? spread(frame.tile(dot.getLhs()), frame.tile(dot.getPositions())) : frame.tile(dot.getLhs());
+  const Tile &rhs = frame.tile(dot.getRhs());
   Tile result = frame.tile(dot.getAccumulator());
   size_t rank = lhs.shape.size();
   int64_t batches = rank == 3 ? lhs.shape[0] : 1;

@@ -21,11 +21,11 @@ def from_blocks(k: int, crow: Tensor, col: Tensor, values: Tensor) -> Tensor:
     return dense.transpose(1, 2).reshape((len(crow) - 1) * size, k)
 
 
-def block_reference(input: Tensor, crow: Tensor, col: Tensor, values: Tensor, bias: Tensor | None = None) -> Tensor:
+def block_reference(input: Tensor, crow: Tensor, col: Tensor, values: Tensor, bias: Tensor | None = None, moves: Tensor | None = None) -> Tensor:
     return torch.nn.functional.linear(input, from_blocks(input.shape[-1], crow, col, values), bias)
 
 
-def block_magnitude(input: Tensor, crow: Tensor, col: Tensor, values: Tensor, bias: Tensor | None = None) -> Tensor:
+def block_magnitude(input: Tensor, crow: Tensor, col: Tensor, values: Tensor, bias: Tensor | None = None, moves: Tensor | None = None) -> Tensor:
     return block_reference(input.abs(), crow, col, values.abs(), None if bias is None else bias.abs())
 
 
@@ -43,6 +43,9 @@ def block_samples(dtype: torch.dtype, generator: torch.Generator) -> Iterator[Sa
         yield Sample((make(lines, columns * size), *blocks), label=f"{size}")
         yield Sample((make(2, columns * size, lines).mT, *blocks, make(rows * size)), label=f"{size}, strided, batch and bias")
         yield Sample((make(lines, columns * size), *kept(rows, columns, size, 0.0), make(rows * size)), label=f"{size}, no block")
+        order = torch.arange(rows - 1, -1, -1, device=generator.device)
+        moves = (order - order.flip(0)).int()
+        yield Sample((make(lines, columns * size), *blocks, make(rows * size), moves), label=f"{size}, the last rows first")
     yield Sample((make(0, 64), *kept(2, 2, 32, 0.5)), label="no rows")
     yield Sample((make(5, 64), *kept(0, 2, 32, 0.5)), label="no results")
 
@@ -93,7 +96,47 @@ def element_samples(dtype: torch.dtype, generator: torch.Generator) -> Iterator[
     yield Sample((make(70), *kept(33, 70, 0.1)), label="a vector")
 
 
+def from_halves(values: Tensor, positions: Tensor) -> Tensor:
+    """The weight [n, k], element by element."""
+    n, kept = values.shape
+    dense = values.new_zeros(n, 2 * kept)
+    for row in range(n):
+        for j in range(kept):
+            thread = row % 8 * 4 + j // 8 % 4
+            word = int(positions[row // 64, j // 64, (row // 16 % 4 * 32 + thread) * 4 + j // 32 % 2 * 2 + row // 8 % 2])
+            dense[row, j // 2 * 4 + (word >> 2 * (j % 8) & 3)] += values[row, j]
+    return dense
+
+
+def half_reference(input: Tensor, values: Tensor, positions: Tensor, bias: Tensor | None = None) -> Tensor:
+    return torch.nn.functional.linear(input, from_halves(values, positions), bias)
+
+
+def half_magnitude(input: Tensor, values: Tensor, positions: Tensor, bias: Tensor | None = None) -> Tensor:
+    return half_reference(input.abs(), values.abs(), positions, None if bias is None else bias.abs())
+
+
+def half_samples(dtype: torch.dtype, generator: torch.Generator) -> Iterator[Sample]:
+    def make(*shape: int) -> Tensor:
+        return normal(shape, dtype, generator)
+
+    def kept(n: int, k: int) -> tuple[Tensor, Tensor]:
+        """Every pair of places occurs, in any order over a block."""
+        pairs = torch.tensor([0b0100, 0b1000, 0b1100, 0b1001, 0b1101, 0b1110], device=generator.device)
+        words = pairs[torch.randint(6, (-(-n // 64), -(-k // 128), 512, 4), generator=generator, device=generator.device)]
+        words = (words << torch.arange(0, 16, 4, device=words.device)).sum(3)
+        return make(n, k // 2), (words - (words >> 15 << 16)).to(torch.int16)
+
+    for n, k, rows in [(64, 128, 64), (40, 100, 3), (130, 256, 70), (256, 392, 129), (8, 64, 1), (300, 16, 260)]:
+        yield Sample((make(rows, k), *kept(n, k)), label=f"{n}x{k}, {rows} rows")
+        yield Sample((make(2, k, rows).mT, *kept(n, k), make(n)), label=f"{n}x{k}, strided, batch and bias")
+    yield Sample((make(0, 64), *kept(20, 64)), label="no rows")
+    yield Sample((make(5, 0), *kept(20, 0), make(20)), label="no depth")
+    yield Sample((make(72), *kept(33, 72)), label="a vector")
+
+
 SPECS = [
+    OpSpec("kpkg::half_sparse_linear", half_reference, half_samples, magnitude=half_magnitude, dtypes=(torch.float16, torch.bfloat16)),
     OpSpec("kpkg::sparse_linear", element_reference, element_samples, magnitude=element_magnitude),
     OpSpec("kpkg::block_sparse_linear", block_reference, block_samples, magnitude=block_magnitude),
 ]

@@ -1,4 +1,4 @@
-"""Sparse products of a package on a GPU against dense ones of cuBLAS: pruned weights of 4096 x 4096 with 256 rows, and weights of blocks of which a quarter is kept.
+"""Sparse products of a package on a GPU against dense ones of cuBLAS: pruned weights of 4096 x 4096 with 256 rows, weights of blocks of which a quarter is kept, and 2:4.
 
     test/device/sparse.py --package sparse.kpkg --out sparse.json
 
@@ -52,6 +52,10 @@ def main() -> int:
             weight = torch.randn(4096, 4096, device="cuda") * (torch.rand(4096, 4096, device="cuda") < density)
             for rows in (16, 256):
                 measure(f"{str(dtype)[6:]} elements {density}", weight.to(dtype), rows, format="elements")
+        for n, k, rows in ((4096, 4096, 256), (4096, 4096, 4096), (8192, 8192, 8192)):
+            order = torch.rand(n, k // 4, 4, device="cuda").argsort(2)
+            weight = torch.randn(n, k // 4, 4, device="cuda").scatter(2, order[:, :, :2], 0.0).view(n, k)
+            measure(f"{str(dtype)[6:]} 2:4, {n} x {k}", weight.to(dtype), rows, format="2:4")
         for size in (4096, 8192):
             for block in (64, 128):
                 keep = torch.rand(size // block, size // block, device="cuda") < 0.25

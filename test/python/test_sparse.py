@@ -39,6 +39,25 @@ def test_elements_of_any_size(n, k, default_ops):
     torch.testing.assert_close(sparse.linear(x, packed), linear(x, weight))
 
 
+def two_of_four(n: int, k: int, dtype: torch.dtype, share: float = 0.9) -> torch.Tensor:
+    """At most two elements of every four are not zero, all of them different."""
+    places = torch.rand(n, k // 4, 4).argsort(2)[:, :, :2]
+    keep = torch.zeros(n, k // 4, 4).scatter(2, places, 1.0) * (torch.rand(n, k // 4, 4) < share)
+    return (torch.randn(n, k // 4, 4) * keep).view(n, k).to(dtype)
+
+
+@pytest.mark.parametrize("n, k", [(64, 128), (5, 4), (130, 260), (33, 392), (256, 512)])
+@pytest.mark.parametrize("dtype", [torch.bfloat16, torch.float16])
+def test_two_of_four(n, k, dtype, default_ops):
+    weight = two_of_four(n, k, dtype)
+    packed = sparse.pack(weight, format="2:4")
+    assert torch.equal(packed.dense(), weight) and packed.tensors[0].shape == (n, k // 2)
+    x, bias = torch.randn(3, 7, k, dtype=dtype), torch.randn(n, dtype=dtype)
+    expected = linear(x.double(), weight.double(), bias.double())
+    torch.testing.assert_close(sparse.linear(x, packed, bias).double(), expected, rtol=1e-2, atol=5e-2)
+    assert "2:4" in sparse.pack(weight, sample_input=x).times
+
+
 def test_form_without_a_sample():
     weight = torch.zeros(128, 256)
     weight[:64, 128:192] = 1
@@ -76,6 +95,9 @@ def test_form_with_a_sample_is_the_fastest(default_ops):
         (torch.zeros(32, 32), {"block": 24}, "16"),
         (torch.zeros(32, 40), {"block": 16}, "do not divide"),
         (torch.zeros(30, 40), {"format": "blocks"}, "no block size"),
+        (torch.zeros(30, 40), {"format": "2:4"}, "is not 2:4"),
+        (torch.zeros(30, 42, dtype=torch.float16), {"format": "2:4"}, "is not 2:4"),
+        (torch.ones(30, 40, dtype=torch.float16), {"format": "2:4"}, "is not 2:4"),
     ],
 )
 def test_what_cannot_be_packed(weight, options, message):

@@ -66,7 +66,8 @@ public:
     Value last = useBefore(loop.getTiedLoopResult(use));
     AwaitOp::create(rewriter, loc, share.getRing(), last);
     Value poison = ub::PoisonOp::create(rewriter, loc, product.getType());
-    Value sum = WgmmaOp::create(rewriter, loc, slotOf(last), product.getRhs(), poison, arith::ConstantIntOp::create(rewriter, loc, 0, 1), /*droppable=*/true);
+    Value sum = WgmmaOp::create(rewriter, loc, slotOf(last), product.getRhs(), poison, arith::ConstantIntOp::create(rewriter, loc, 0, 1),
+                                  /*positions=*/Value(), /*droppable=*/true);
     Value done = WgmmaWaitOp::create(rewriter, loc, 0, sum).getResult(0);
     one = arith::ConstantIndexOp::create(rewriter, loc, 1);
     storeIf(arith::CmpIOp::create(rewriter, loc, arith::CmpIPredicate::slt, loop.getLowerBound(), end), done,

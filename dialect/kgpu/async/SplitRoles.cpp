@@ -477,7 +477,7 @@ private:
     Value right = reading(*product.rhs);
     Value adds = whetherAdds(dot);
     rewriter.setInsertionPoint(dot); // loops around it may have been replaced
-    Value started = WgmmaOp::create(rewriter, loc, left, right, dot.getAccumulator(), adds);
+    Value started = WgmmaOp::create(rewriter, loc, left, right, dot.getAccumulator(), adds, dot.getPositions());
     Value done = WgmmaWaitOp::create(rewriter, loc, 0, started).getResult(0);
     rewriter.replaceOp(dot, done);
   }

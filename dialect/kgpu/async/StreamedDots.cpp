@@ -74,6 +74,9 @@ bool suitsWarpgroups(const StreamedDot &streams) {
   if (elementBytes(element) != 2 && ((streams.lhs ? streams.lhs->panelDim != 1 : !isa<Float8E4M3FNType>(element)) || streams.rhs->panelDim != 0))
     return false;
   int64_t rows = sum.getDimSize(0), columns = sum.getDimSize(1), depth = lhs.getDimSize(1);
+  // Each thread has positions for two steps of 32, and as many words of them as there are such pairs.
+  if (dot.getPositions() && (!streams.lhs || streams.lhs->panelDim != 1 || elementBytes(element) != 2 || depth % 32 != 0 || !llvm::isPowerOf2_64(depth)))
+    return false;
   int64_t columnStep = element.isInteger(8) && columns > 32 ? 16 : 8; // PTX ISA, shapes of wgmma
   return rows % 64 == 0 && llvm::isPowerOf2_64(rows) && columns % columnStep == 0 && columns <= 256 && depth * elementBytes(element) % 32 == 0;
 }

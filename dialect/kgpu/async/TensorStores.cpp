@@ -5,7 +5,7 @@
 // After:  %staging = kgpu.alloc : !kgpu.smem<2x2x64x64xbf16, ...>        at the beginning of the kernel
 //         kgpu.tensor_store %d, %argument[%i, %m, %n] map 0 through %staging
 //
-// On entry: a kernel with `kgpu.consumers` and layouts. On exit: stores of tiles of 16-bit elements that have the layout of an accumulator,
+// On entry: a kernel with `kgpu.consumers` and layouts. On exit: stores of tiles of 16-bit elements that have the layout of an accumulator or of its transpose,
 // to a view that a tensor map can describe, are kgpu.tensor_store; so are tiles of f32 that are added. Other stores stay as they are.
 #include "dialect/kgpu/Passes.h"
 #include "dialect/kgpu/async/TensorStores.h"
@@ -35,6 +35,14 @@ int64_t panelBytesFor(int64_t rowBytes) { return std::min<int64_t>(rowBytes & -r
 struct StoreShape {
   int64_t panelBytes, width; ///< of a row of a panel, in bytes and elements
 };
+
+/// Of a tile of 16-bit elements whose transpose is an accumulator: panels of 64 of its columns.
+std::optional<StoreShape> turnedShape(RankedTensorType type, int64_t consumers) {
+  int64_t bytes = elementBytes(type.getElementType());
+  if (bytes != 2 || type.getDimSize(0) % kRows != 0 || type.getDimSize(1) % (kRows * consumers) != 0)
+    return std::nullopt;
+  return StoreShape{kMostPanelBytes, kMostPanelBytes / bytes};
+}
 
 /// Of a tile of 16-bit elements that replace others, or of f32 elements that are added.
 std::optional<StoreShape> storeShape(RankedTensorType type, int64_t consumers, bool adds) {
@@ -78,8 +86,11 @@ private:
     auto type = dyn_cast<RankedTensorType>(store.getValue().getType());
     if (!type || type.getRank() != 2)
       return;
-    std::optional<StoreShape> shape = storeShape(type, consumers, adds);
-    if (!shape || layoutOf(type) != wgmmaAccumulator(type.getShape(), consumers))
+    std::optional<StoreShape> shape = adds ? std::nullopt : turnedShape(type, consumers);
+    bool isTurned = shape && layoutOf(type) == wgmmaTurned(type.getShape(), consumers);
+    if (!isTurned)
+      shape = storeShape(type, consumers, adds);
+    if (!shape || (!isTurned && layoutOf(type) != wgmmaAccumulator(type.getShape(), consumers)))
       return;
     std::optional<TensorView> target = targetOf(store.getView(), store.getOffsets(), type);
     if (!target)

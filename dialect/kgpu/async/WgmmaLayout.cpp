@@ -1,6 +1,7 @@
 // How the accumulator and the left operand of a product of warpgroups lie in registers.
 // SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
 #include "dialect/kgpu/async/WgmmaLayout.h"
+#include "dialect/layout/Algebra.h"
 #include "llvm/Support/MathExtras.h"
 
 namespace kpkg::kgpu {
@@ -48,11 +49,37 @@ Layout wgmmaAccumulator(llvm::ArrayRef<int64_t> shape, unsigned warpgroups) {
   return ofFragments(shape, warpgroups, [](int32_t column) { return column; });
 }
 
+Layout wgmmaTurned(llvm::ArrayRef<int64_t> shape, unsigned warpgroups) {
+  return layout::permute(wgmmaAccumulator({shape[1], shape[0]}, warpgroups), {1, 0});
+}
+
 Layout wgmmaLeftOperand(llvm::ArrayRef<int64_t> shape, unsigned elementBytes, unsigned warpgroups) {
   // PTX ISA, register fragments of wgmma: a lane has four neighbours of 8 bits, where of 16 bits it has two.
   return ofFragments(shape, warpgroups, [&](int32_t column) {
     bool isByte = elementBytes == 1;
     return isByte && column == 8 ? 2 : isByte && (column == 2 || column == 4) ? 2 * column : column;
   });
+}
+
+Layout wgmmaPositions(llvm::ArrayRef<int64_t> shape, unsigned warpgroups) {
+  Layout::Fields fields;
+  auto add = [&](Part part, int32_t row, int32_t column) { fields.bases[static_cast<unsigned>(part)].push_back({row, column}); };
+  add(Part::Register, 8, 0);
+  int32_t columns = 4;
+  for (; columns < shape[1]; columns *= 2)
+    add(Part::Register, 0, columns);
+  for (int32_t column : {1, 2})
+    add(Part::Lane, 0, column);
+  for (int32_t row : {1, 2, 4})
+    add(Part::Lane, row, 0);
+  for (int32_t row : {16, 32})
+    add(Part::Warp, row, 0);
+  int32_t rows = 64;
+  for (unsigned count = 1; count < warpgroups; count *= 2, rows *= 2)
+    add(Part::Warp, rows, 0);
+  for (; rows < shape[0]; rows *= 2)
+    add(Part::Register, rows, 0);
+  fields.repeats = {1, 1};
+  return Layout::make(std::move(fields));
 }
 } // namespace kpkg::kgpu

@@ -8,8 +8,14 @@ namespace kpkg::kgpu {
 /// fragments and shared memory matrix layouts" of wgmma. Rows are a multiple of 64 * warpgroups, columns of 8; powers of two but for the columns.
 /// Where `sharesColumns`, warpgroups of the same rows have columns of their own.
 layout::Layout wgmmaAccumulator(llvm::ArrayRef<int64_t> shape, unsigned warpgroups);
+/// Of a tile whose transpose is such an accumulator.
+layout::Layout wgmmaTurned(llvm::ArrayRef<int64_t> shape, unsigned warpgroups);
 /// Of a left operand that products take from registers: for elements of 16 bits the same.
 layout::Layout wgmmaLeftOperand(llvm::ArrayRef<int64_t> shape, unsigned elementBytes, unsigned warpgroups);
+
+/// Of the positions [rows, depth / 16] of a left operand that has two of every four elements: a thread has words of two rows, a neighbour of it the
+/// next 16 columns. Source: PTX ISA, "Sparse matrix storage" of wgmma.mma_async.sp; lanes 0 and 1 of four for a step of 32 columns, 2 and 3 for the next one.
+layout::Layout wgmmaPositions(llvm::ArrayRef<int64_t> shape, unsigned warpgroups);
 
 /// Whether a tile has rows for some of the warpgroups only, and columns that the others can share with them in whole panels of 64.
 bool sharesColumns(llvm::ArrayRef<int64_t> shape, unsigned warpgroups);

@@ -125,7 +125,15 @@ LogicalResult WgmmaOp::verify() {
   auto sum = cast<RankedTensorType>(getAccumulator().getType());
   if ((lhs && !panelDim(lhs)) || !panelDim(rhs))
     return emitOpError("reads operands in panels of 128 bytes");
-  ArrayRef<int64_t> left = lhs ? lhs.getShape() : tile.getShape();
+  SmallVector<int64_t> left(lhs ? lhs.getShape() : tile.getShape());
+  auto positions = getPositions() ? cast<RankedTensorType>(getPositions().getType()) : RankedTensorType();
+  if (positions && left.size() == 2) {
+    left[1] *= 2;
+    if (!lhs || lhs.getElementBytes() != 2 || panelDim(lhs) != 1 || lhs.getElementType().isInteger())
+      return emitOpError("with positions reads a left operand of 16-bit floats along what is summed over, from shared memory");
+    if (!positions.getElementType().isInteger(16) || left[1] % 64 != 0 || positions.getShape() != ArrayRef<int64_t>{left[0], left[1] / 16})
+      return emitOpError() << "takes positions i16 of " << left[0] << " x " << left[1] << " / 16, not " << positions;
+  }
   if (left.size() != 2 || left[1] != rhs.getShape()[0] || sum.getShape() != ArrayRef<int64_t>{left[0], rhs.getShape()[1]})
     return emitOpError() << "cannot multiply " << left << " by " << rhs.getShape() << " into " << sum.getShape();
   Type element = rhs.getElementType(), other = lhs ? lhs.getElementType() : tile.getElementType();
@@ -133,7 +141,7 @@ LogicalResult WgmmaOp::verify() {
     return emitOpError() << "cannot multiply " << other << " by " << element << " into " << sum.getElementType();
   if (elementBytes(element) != 2 && ((lhs ? panelDim(lhs) != 1 : elementBytes(element) != 1) || panelDim(rhs) != 0))
     return emitOpError() << "reads operands of " << element << " along what is summed over, from shared memory";
-  if (!hasLayout(sum) || (tile && !hasLayout(tile)))
+  if (!hasLayout(sum) || (tile && !hasLayout(tile)) || (positions && !hasLayout(positions)))
     return emitOpError("needs a layout on its tiles");
   return success();
 }

@@ -154,6 +154,9 @@ public:
     if (launch.consumers != 0)
       products = streamedDots(kernel, targetOf(kernel));
     for (StreamedDot &product : products)
+      if (Value positions = product.dot.getPositions(); positions && launch.consumers != 0)
+        give(positions, wgmmaPositions(shapeOf(positions), launch.consumers));
+    for (StreamedDot &product : products)
       if (product.shared)
         give(product.shared, accumulator(product.shared, DotKind::Wgmma));
       else if (!product.lhs)
@@ -443,6 +446,10 @@ private:
           if (launch.consumers != 0 && llvm::any_of(products, [&](const StreamedDot &product) { return product.dot == dot && !product.lhs && !product.shared; })) {
             OpBuilder builder(op);
             dot.getLhsMutable().assign(converted(builder, op->getLoc(), dot.getLhs(), leftOperand(dot.getLhs())));
+          }
+          if (Value positions = dot.getPositions()) {
+            OpBuilder builder(op);
+            dot.getPositionsMutable().assign(converted(builder, op->getLoc(), positions, wgmmaPositions(shapeOf(positions), launch.consumers)));
           }
           return success();
         })

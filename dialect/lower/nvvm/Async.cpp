@@ -283,6 +283,17 @@ SmallVector<Value> Emitter::leftFragment(Value tile, int64_t row, int64_t column
   return words;
 }
 
+/// The words of a thread for a block of 64 rows, each for two steps of 32 columns.
+SmallVector<Value> Emitter::positionWords(Value tile, int64_t row) {
+  const layout::Layout &layout = kgpu::layoutOf(tile);
+  ValueRange held = registersOf(tile);
+  constexpr int64_t columnsOfWord = 4;
+  SmallVector<Value> words;
+  for (int64_t column = 0; column < cast<RankedTensorType>(tile.getType()).getDimSize(1); column += columnsOfWord)
+    words.push_back(packWords(builder, {held[*layout.registerOf({row, column}, 0)], held[*layout.registerOf({row + 8, column}, 0)]}).front());
+  return words;
+}
+
 LogicalResult Emitter::emitWgmma(kgpu::WgmmaOp op) {
   auto lhs = dyn_cast<kgpu::SharedType>(op.getLhs().getType()), rhs = cast<kgpu::SharedType>(op.getRhs().getType());
   auto sum = cast<RankedTensorType>(op.getType());
@@ -313,6 +324,8 @@ LogicalResult Emitter::emitWgmma(kgpu::WgmmaOp op) {
     int64_t along = step * 32;
     return operand.isDepthLast ? along / panelBytes * operand.panelBytes + along % panelBytes : step * stepDepth * panelBytes;
   };
+  // A step of a left operand with two of every four elements multiplies twice as many rows of the right one.
+  int64_t rightSteps = op.getPositions() ? 2 : 1, steps = depth / stepDepth / rightSteps;
   const layout::Layout &layout = kgpu::layoutOf(op.getResult());
   TileRegisters results(registersOf(op.getAccumulator()));
   APInt constant;
@@ -322,8 +335,11 @@ LogicalResult Emitter::emitWgmma(kgpu::WgmmaOp op) {
   // Fragments are ready before the first instruction: nothing may be written while products run.
   SmallVector<SmallVector<Value>> fragments;
   for (int64_t block = 0; block < blocks && !lhs; ++block)
-    for (int64_t step = 0; step < depth / stepDepth; ++step)
+    for (int64_t step = 0; step < steps; ++step)
       fragments.push_back(leftFragment(op.getLhs(), block * rowsOfBlock * groups, step * stepDepth));
+  SmallVector<SmallVector<Value>> positions;
+  for (int64_t block = 0; block < blocks && op.getPositions(); ++block)
+    positions.push_back(positionWords(op.getPositions(), block * rowsOfBlock * groups));
   wgmmaFence(builder);
   for (int64_t block = 0; block < blocks; ++block) {
     SmallVector<unsigned> registers;
@@ -334,16 +350,19 @@ LogicalResult Emitter::emitWgmma(kgpu::WgmmaOp op) {
     SmallVector<Value> part;
     for (unsigned reg : registers)
       part.push_back(results[reg]);
-    for (int64_t step = 0; step < depth / stepDepth; ++step) {
+    for (int64_t step = 0; step < steps; ++step) {
       SmallVector<Value> a;
       if (lhs)
         a = {descriptorAt(builder, left, stepBytes(left, step) + block * blockBytes * groups)};
       else
-        a = fragments[block * (depth / stepDepth) + step];
-      Value b = descriptorAt(builder, right, stepBytes(right, step));
+        a = fragments[block * steps + step];
+      Value b = descriptorAt(builder, right, stepBytes(right, step * rightSteps));
       bool overwrites = step == 0 && neverAdds;
       Value adds = step == 0 && !alwaysAdds && !overwrites ? scalar(op.getAdds()) : Value();
-      part = wgmma(builder, part, a, !lhsDepthLast, b, !rhsDepthLast, adds, rhs.getElementType(), overwrites);
+      Positions where;
+      if (op.getPositions())
+        where = {positions[block][step / 2], unsigned(step % 2)};
+      part = wgmma(builder, part, a, !lhsDepthLast, b, !rhsDepthLast, adds, rhs.getElementType(), overwrites, where);
     }
     for (auto [reg, value] : llvm::zip(registers, part))
       results[reg] = value;

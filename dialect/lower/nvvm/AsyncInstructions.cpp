@@ -161,10 +161,10 @@ Value bytesBehind(ImplicitLocOpBuilder &builder, Value address, int64_t bytes) {
   return bytes == 0 ? address : bytesBehind(builder, address, constantOf(builder, bytes));
 }
 
-void storeMatrices(ImplicitLocOpBuilder &builder, Value address, ValueRange words) {
+void storeMatrices(ImplicitLocOpBuilder &builder, Value address, ValueRange words, bool turns) {
   SmallVector<Value> operands = {address};
   llvm::append_range(operands, words);
-  instruction(builder, {}, operands, "stmatrix.sync.aligned.m8n8.x4.shared.b16 [$0], {$1, $2, $3, $4};", "r,r,r,r,r,~{memory}");
+  instruction(builder, {}, operands, Twine("stmatrix.sync.aligned.m8n8.x4") + (turns ? ".trans" : "") + ".shared.b16 [$0], {$1, $2, $3, $4};", "r,r,r,r,r,~{memory}");
 }
 
 void storePair(ImplicitLocOpBuilder &builder, Value address, ValueRange pair) {
@@ -236,7 +236,7 @@ static SmallVector<Value> freshSums(ImplicitLocOpBuilder &builder, TypeRange typ
 }
 
 SmallVector<Value> wgmma(ImplicitLocOpBuilder &builder, ValueRange sums, ValueRange lhs, bool lhsIsTransposed, Value rhs,
-                         bool rhsIsTransposed, Value adds, Type element, bool overwrites) {
+                         bool rhsIsTransposed, Value adds, Type element, bool overwrites, const Positions &positions) {
   size_t next = 0;
   auto operands = [&](size_t count) {
     std::string text;
@@ -250,6 +250,11 @@ SmallVector<Value> wgmma(ImplicitLocOpBuilder &builder, ValueRange sums, ValueRa
   std::string left = operands(lhs.size()), right = operands(1);
   SmallVector<Value> others(lhs);
   others.push_back(rhs);
+  bool isSparse = bool(positions.word);
+  if (isSparse) {
+    right += ", " + operands(1) + ", " + std::to_string(positions.selector);
+    others.push_back(positions.word);
+  }
   if (adds)
     others.push_back(adds);
   // Factors of 1 for both operands, and whether they are transposed: each only where the instruction has it.
@@ -258,12 +263,14 @@ SmallVector<Value> wgmma(ImplicitLocOpBuilder &builder, ValueRange sums, ValueRa
     modifiers = ", 1, 1";
   if (element.isBF16() || element.isF16())
     modifiers += std::string(inRegisters ? "" : lhsIsTransposed ? ", 1" : ", 0") + (rhsIsTransposed ? ", 1" : ", 0");
-  std::string text = "wgmma.mma_async.sync.aligned.m64n" + std::to_string(2 * sums.size()) + wgmmaKind(element).str() + " {" + registers + "}, " +
+  std::string kind = isSparse ? element.isBF16() ? "k32.f32.bf16.bf16" : "k32.f32.f16.f16" : wgmmaKind(element).str();
+  std::string text = std::string("wgmma.mma_async") + (isSparse ? ".sp" : "") + ".sync.aligned.m64n" + std::to_string(2 * sums.size()) + kind + " {" + registers + "}, " +
                      (inRegisters ? "{" + left + "}" : left) + ", " + right + ", " + (overwrites ? "0" : adds ? operands(1) : "1") + modifiers + ";";
   std::string constraints;
   for (size_t i = 0; i < lhs.size(); ++i)
     constraints += inRegisters ? ",r" : ",l";
-  constraints += adds ? ",l,b" : ",l";
+  constraints += isSparse ? ",l,r" : ",l";
+  constraints += adds ? ",b" : "";
   if (overwrites)
     return freshSums(builder, sums.getTypes(), others, text, constraints);
   return onSums(builder, sums, others, text, constraints, /*touchesMemory=*/false);

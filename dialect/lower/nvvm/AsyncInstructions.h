@@ -58,8 +58,8 @@ mlir::Value bytesBehind(mlir::ImplicitLocOpBuilder &builder, mlir::Value address
 /// Two words of 32 bits to shared memory, 8 bytes aligned.
 void storePair(mlir::ImplicitLocOpBuilder &builder, mlir::Value address, mlir::ValueRange pair);
 
-/// Four 8x8 matrices of 16-bit elements, a word of each thread for each, to rows of 16 bytes at the lanes' addresses.
-void storeMatrices(mlir::ImplicitLocOpBuilder &builder, mlir::Value address, mlir::ValueRange words);
+/// Four 8x8 matrices of 16-bit elements, a word of each thread for each, to rows of 16 bytes at the lanes' addresses; or their columns, where they are turned.
+void storeMatrices(mlir::ImplicitLocOpBuilder &builder, mlir::Value address, mlir::ValueRange words, bool turns);
 /// Makes this thread's writes to shared memory known to copies that are started later.
 void fenceForCopies(mlir::ImplicitLocOpBuilder &builder);
 /// Starts a copy of shared memory to the box at `coordinates` of a tensor map, as a group of its own.
@@ -81,10 +81,15 @@ mlir::Value descriptorAt(mlir::ImplicitLocOpBuilder &builder, const OperandDescr
 
 void wgmmaFence(mlir::ImplicitLocOpBuilder &builder);
 void wgmmaCommit(mlir::ImplicitLocOpBuilder &builder);
-/// One instruction: 64 rows, 2 * sums.size() columns, 32 bytes of depth. `lhs` is a descriptor (i64), or four words (i32) of the fragment in
+/// Where the elements stand that a left operand has two of every four of.
+struct Positions {
+  mlir::Value word;      ///< i32; null: the operand has all elements
+  unsigned selector = 0; ///< which two lanes of four have the words
+};
+/// One instruction: 64 rows, 2 * sums.size() columns, 32 bytes of depth of the left operand. `lhs` is a descriptor (i64), or four words (i32) of the fragment in
 /// registers. `adds`: i1; null = true. `element`: see kgpu::isWgmmaElement. One that `overwrites` takes no registers for what the sums were before.
 llvm::SmallVector<mlir::Value> wgmma(mlir::ImplicitLocOpBuilder &builder, mlir::ValueRange sums, mlir::ValueRange lhs, bool lhsIsTransposed,
-                                     mlir::Value rhs, bool rhsIsTransposed, mlir::Value adds, mlir::Type element, bool overwrites);
+                                     mlir::Value rhs, bool rhsIsTransposed, mlir::Value adds, mlir::Type element, bool overwrites, const Positions &positions);
 /// Waits until at most `pending` groups run; gives `sums` as they are then.
 llvm::SmallVector<mlir::Value> wgmmaWait(mlir::ImplicitLocOpBuilder &builder, int64_t pending, mlir::ValueRange sums);
 

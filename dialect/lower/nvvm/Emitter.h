@@ -115,6 +115,7 @@ private:
   mlir::LogicalResult emitClearOutside(kgpu::ClearOutsideOp op);
   mlir::LogicalResult emitWgmma(kgpu::WgmmaOp op);
   llvm::SmallVector<Value> leftFragment(Value tile, int64_t row, int64_t column);
+  llvm::SmallVector<Value> positionWords(Value tile, int64_t row);
   mlir::LogicalResult emitSettle(kgpu::SettleOp op);
   mlir::LogicalResult emitWgmmaWait(kgpu::WgmmaWaitOp op);
   mlir::LogicalResult emitTensorStore(kgpu::TensorStoreOp op); // TensorStore.cpp

@@ -38,7 +38,7 @@ LogicalResult Emitter::emitShare(kgpu::ShareOp op) {
           int64_t firstRow = block * blockRows * launch.consumers + matrix % 2 * 8, column = panel * panelColumns + part * storeColumns + matrix / 2 * 8;
           words.push_back(pairOfNarrowFloats(builder, held[*layout.registerOf({firstRow, column}, 0)], held[*layout.registerOf({firstRow, column + 1}, 0)]));
         }
-        storeMatrices(builder, bytesBehind(builder, from, panel * rows * panelBytes + block * blockRows * launch.consumers * panelBytes), words);
+        storeMatrices(builder, bytesBehind(builder, from, panel * rows * panelBytes + block * blockRows * launch.consumers * panelBytes), words, /*turns=*/false);
       }
   }
   fenceForCopies(builder);

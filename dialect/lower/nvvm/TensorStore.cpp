@@ -1,5 +1,6 @@
 // Tiles that go to memory by tensor maps: every warpgroup brings its rows panel by panel through its own buffers.
 // SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
+#include "dialect/kgpu/async/WgmmaLayout.h"
 #include "dialect/lower/nvvm/AsyncInstructions.h"
 #include "dialect/lower/nvvm/DeviceOps.h"
 #include "dialect/lower/nvvm/Emitter.h"
@@ -28,8 +29,14 @@ LogicalResult Emitter::emitTensorStore(kgpu::TensorStoreOp op) {
   int64_t buffers = staging.getShape()[1], panelBytes = staging.getShape()[3] * staging.getElementBytes(), bufferBytes = panelRows * panelBytes;
   int64_t panelColumns = panelBytes / (op.getAdds() ? 4 : 2);
   // Warpgroups beyond those for which there are rows have further columns of the same ones.
-  int64_t parts = std::max<int64_t>(launch.consumers * panelRows / type.getDimSize(0), 1), groups = launch.consumers / parts;
-  int64_t blocks = type.getDimSize(0) / (panelRows * groups), ownColumns = type.getDimSize(1) / parts, panels = ownColumns / panelColumns;
+  // Of a tile whose transpose is an accumulator, rows of panels are columns of that: here, rows and columns are those of the accumulator.
+  bool isTurned = !op.getAdds() && type.getDimSize(1) % panelRows == 0 && layout == kgpu::wgmmaTurned(type.getShape(), launch.consumers);
+  int64_t rows = type.getDimSize(isTurned ? 1 : 0), columns = type.getDimSize(isTurned ? 0 : 1);
+  int64_t parts = std::max<int64_t>(launch.consumers * panelRows / rows, 1), groups = launch.consumers / parts;
+  int64_t blocks = rows / (panelRows * groups), ownColumns = columns / parts, panels = ownColumns / panelColumns;
+  auto elementAt = [&](int64_t row, int64_t column) {
+    return registersOf(op.getValue())[*layout.registerOf(isTurned ? SmallVector<int64_t>{column, row} : SmallVector<int64_t>{row, column}, 0)];
+  };
 
   auto masked = [&](Value value, int64_t mask) { return arith::AndIOp::create(builder, value, constantOf(builder, mask)).getResult(); };
   auto shifted = [&](Value value, int64_t by) { return arith::ShRUIOp::create(builder, value, constantOf(builder, by)).getResult(); };
@@ -42,6 +49,10 @@ LogicalResult Emitter::emitTensorStore(kgpu::TensorStoreOp op) {
   Value line = masked(shifted(lane, llvm::Log2_64(128 / panelBytes)), panelBytes / 16 - 1);
   Value chunk = arith::XOrIOp::create(builder, line, shifted(lane, 4));
   Value laneOffset = sum(times(row, panelBytes), times(chunk, 16));
+  if (isTurned) { // a warp has two of the eight chunks of each row
+    Value own = sum(times(shifted(thread, 5), 2), masked(shifted(lane, 3), 1));
+    laneOffset = sum(times(sum(times(shifted(lane, 4), 8), masked(lane, 7)), panelBytes), times(arith::XOrIOp::create(builder, own, masked(lane, 7)), 16));
+  }
   Value own = times(warpgroup, buffers * bufferBytes), base = bytesBehind(builder, scalar(op.getStaging()), own);
   Value barrier = sum(warpgroup, constantOf(builder, firstWarpgroupBarrier));
   auto byLeader = [&](auto make) {
@@ -83,10 +94,11 @@ LogicalResult Emitter::emitTensorStore(kgpu::TensorStoreOp op) {
         SmallVector<Value> words;
         for (int64_t matrix = 0; matrix < 4; ++matrix) {
           int64_t row = firstRow + matrix % 2 * 8, column = firstColumn + part * storeColumns + matrix / 2 * 8;
-          words.push_back(pairOfNarrowFloats(builder, held[*layout.registerOf({row, column}, 0)], held[*layout.registerOf({row, column + 1}, 0)]));
+          words.push_back(pairOfNarrowFloats(builder, elementAt(row, column), elementAt(row, column + 1)));
         }
-        Value offset = arith::XOrIOp::create(builder, laneOffset, constantOf(builder, part * storeColumns * 2));
-        storeMatrices(builder, bytesBehind(builder, bytesBehind(builder, base, offset), buffer * bufferBytes), words);
+        Value offset = isTurned ? sum(laneOffset, constantOf(builder, part * storeColumns * panelBytes))
+                                : arith::XOrIOp::create(builder, laneOffset, constantOf(builder, part * storeColumns * 2)).getResult();
+        storeMatrices(builder, bytesBehind(builder, bytesBehind(builder, base, offset), buffer * bufferBytes), words, isTurned);
       }
       fenceForCopies(builder);
       namedBarrier(builder, barrier, kgpu::kWarpgroupThreads);
@@ -94,7 +106,12 @@ LogicalResult Emitter::emitTensorStore(kgpu::TensorStoreOp op) {
         SmallVector<Value> coordinates;
         for (unsigned dim : map.order(view.getUnit())) {
           Value coordinate = arith::IndexCastOp::create(builder, builder.getI32Type(), scalar(op.getOffsets()[dim]));
-          if (int64_t(dim) == view.getUnit()) {
+          if (isTurned) {
+            if (int64_t(dim) == view.getUnit())
+              coordinate = sum(sum(coordinate, times(group, panelRows)), constantOf(builder, firstRow));
+            else if (dim == rowDim)
+              coordinate = sum(coordinate, constantOf(builder, firstColumn));
+          } else if (int64_t(dim) == view.getUnit()) {
             coordinate = sum(coordinate, constantOf(builder, firstColumn));
             if (parts != 1)
               coordinate = sum(coordinate, times(arith::DivUIOp::create(builder, warpgroup, constantOf(builder, groups)), ownColumns));

@@ -195,6 +195,8 @@ llvm::Error Machine::finish(const Agent &agent, Product &product) {
     left = readOperand(product.lhs, type);
     if (isReadByRows(wgmma.getLhs()))
       keepOwnRows(agent, left, type.getShape());
+    if (!product.positions.empty())
+      left = spread(left, product.positions);
   }
   auto same = [](const std::vector<double> &x, const std::vector<double> &y) {
     return std::memcmp(x.data(), y.data(), x.size() * sizeof(double)) == 0;

@@ -59,11 +59,15 @@ struct Product {
   mlir::Operation *op = nullptr;
   const char *lhs = nullptr, *rhs = nullptr; ///< null for an operand in registers
   std::vector<double> a, b; ///< the operands when it started
+  std::vector<int64_t> positions; ///< of a left operand that has two of every four elements: `a` has all of them
   Tile sum;
   bool adds = false;
   std::optional<int64_t> sumOf; ///< the product that gives the accumulator, where that one may still run
   bool isDone = false;
 };
+
+/// All elements of an operand that has two of every four, which stand where the words of `positions` say (tile.dot).
+std::vector<double> spread(const std::vector<double> &kept, const std::vector<int64_t> &positions);
 
 class Machine;
 

@@ -111,6 +111,13 @@ static llvm::Error passTurn(Frame &, Operation &op) {
   return self().machine->pause(op);
 }
 
+std::vector<double> kpkg::sim::spread(const std::vector<double> &kept, const std::vector<int64_t> &positions) {
+  std::vector<double> all(2 * kept.size());
+  for (size_t i = 0; i < kept.size(); ++i)
+    all[i / 2 * 4 + (uint64_t(positions[i / 8]) >> (i % 8 * 2) & 3)] = kept[i];
+  return all;
+}
+
 static llvm::Error wgmma(Frame &frame, Operation &op) {
   auto wgmma = cast<kgpu::WgmmaOp>(op);
   Agent &agent = self();
@@ -124,6 +131,11 @@ static llvm::Error wgmma(Frame &frame, Operation &op) {
   } else {
     for (Cell cell : frame.tile(wgmma.getLhs()).cells)
       product.a.push_back(isFloat(frame.tile(wgmma.getLhs()).type) ? cell.f : double(cell.i));
+  }
+  if (Value positions = wgmma.getPositions()) {
+    for (const Cell &word : frame.tile(positions).cells)
+      product.positions.push_back(word.i);
+    product.a = spread(product.a, product.positions);
   }
   product.rhs = frame.view(wgmma.getRhs()).data;
   product.b = agent.machine->readOperand(product.rhs, wgmma.getRhs().getType());

@@ -160,6 +160,14 @@ LogicalResult DotOp::verify() {
   if ((rank != 2 && rank != 3) || rhs.getRank() != rank || accumulator.getRank() != rank)
     return emitOpError("takes three tiles of rank 2, or of rank 3 with a batch");
   SmallVector<int64_t> left(lhs.getShape()), right(rhs.getShape()), out(accumulator.getShape());
+  if (Value positions = getPositions()) {
+    if (rank != 2 || !isa<FloatType>(element))
+      return emitOpError("with positions is for floats of rank 2");
+    left[1] *= 2;
+    RankedTensorType type = tileOf(positions);
+    if (!type.getElementType().isInteger(16) || left[1] % 16 != 0 || type.getShape() != ArrayRef<int64_t>{left[0], left[1] / 16})
+      return emitOpError() << "takes positions i16 of " << left[0] << " x " << left[1] << " / 16, not " << type;
+  }
   bool agrees =
       left[rank - 1] == right[rank - 2] && left[rank - 2] == out[rank - 2] && right[rank - 1] == out[rank - 1];
   if (rank == 3)

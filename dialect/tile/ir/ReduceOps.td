@@ -106,15 +106,26 @@ def Tile_DotOp : Tile_Op<"dot", [Pure, AllTypesMatch<["accumulator", "result"]>]
     are exact in f32; the order of the sums and the use of fused multiply-add are unspecified but fixed for a compiled kernel. `precision = tf32` (f32 operands only) allows
     operands to be rounded to 10 bits of mantissa.
 
+    With `positions`, `lhs` [m, k / 2] has two of every four elements of a row, of which the others are zero: element j of row i stands in column
+    4 * (j / 2) + p, where p are the bits 2 * (j % 8) and the next one of element (i, j / 8) of `positions`, i16 [m, k / 16]. The first of the two stands before the second.
+
     ```mlir
     %t = tile.dot %a, %w, %acc precision tf32 : tensor<4x8xf32>, tensor<8x16xf32>, tensor<4x16xf32>
+    %p = arith.constant dense<4> : tensor<4x1xi16> // columns 0 and 1 of the first four, 0 and 0 of the others
+    %b = tile.reshape %w : tensor<8x16xf32> -> tensor<16x8xf32>
+    %s = tile.dot %a, %b, %a at %p : tensor<4x8xf32>, tensor<16x8xf32>, tensor<4x8xf32>, tensor<4x1xi16>
     ```
   }];
-  let arguments = (ins Tile_Tile:$lhs, Tile_Tile:$rhs, Tile_Tile:$accumulator,
+  let arguments = (ins Tile_Tile:$lhs, Tile_Tile:$rhs, Tile_Tile:$accumulator, Optional<Tile_Tile>:$positions,
                        DefaultValuedAttr<Tile_DotPrecision, "DotPrecision::IEEE">:$precision);
   let results = (outs Tile_Tile:$result);
   let assemblyFormat = [{
-    $lhs `,` $rhs `,` $accumulator (`precision` $precision^)? attr-dict `:` type($lhs) `,` type($rhs) `,` type($accumulator)
+    $lhs `,` $rhs `,` $accumulator (`at` $positions^)? (`precision` $precision^)? attr-dict
+    `:` type($lhs) `,` type($rhs) `,` type($accumulator) (`,` type($positions)^)?
   }];
+  let builders = [
+    OpBuilder<(ins "::mlir::Type":$type, "::mlir::Value":$lhs, "::mlir::Value":$rhs, "::mlir::Value":$accumulator, "DotPrecision":$precision),
+              [{ build($_builder, $_state, type, lhs, rhs, accumulator, ::mlir::Value(), precision); }]>
+  ];
   let hasVerifier = 1;
 }

@@ -24,6 +24,11 @@ def TileExpandAddStores : Pass<"tile-expand-add-stores", "::kpkg::tile::KernelOp
   let dependentDialects = ["::mlir::arith::ArithDialect"];
 }
 
+def TileExpandSparseDots : Pass<"tile-expand-sparse-dots", "::kpkg::tile::KernelOp"> {
+  let summary = "makes dense what products have two of four elements of";
+  let dependentDialects = ["::mlir::arith::ArithDialect"];
+}
+
 def TileRelaxMath : Pass<"tile-relax-math", "::kpkg::tile::KernelOp"> {
   let summary = "marks f32 functions that only ever reach a narrower format as approximate";
   let description = [{

@@ -30,12 +30,26 @@ def from_blocks(crow: Tensor, col: Tensor, values: Tensor, k: int) -> Tensor:
     return blocks.transpose(1, 2).reshape(rows * size, k)
 
 
+def from_halves(values: Tensor, positions: Tensor) -> Tensor:
+    """The weight [n, k] of kpkg::half_sparse_linear."""
+    n, kept = values.shape
+    blocks = positions.view(*positions.shape[:2], 4, 8, 4, 2, 2).permute(0, 2, 6, 3, 1, 5, 4)
+    words = blocks.reshape(positions.shape[0] * 64, positions.shape[1] * 8)[:n].int()
+    places = ((words.unsqueeze(2) >> torch.arange(0, 16, 2, device=words.device)) & 3).reshape(n, -1)[:, :kept]
+    groups = values.new_zeros(n, kept // 2, 4)
+    return groups.scatter_add(2, places.reshape(n, kept // 2, 2).long(), values.reshape(n, kept // 2, 2)).reshape(n, 2 * kept)
+
+
 def sparse_linear(input: Tensor, masks: Tensor, starts: Tensor, values: Tensor, bias: Tensor | None = None) -> Tensor:
     return F.linear(input, from_elements(masks, starts, values, input.shape[-1]), bias)
 
 
-def block_sparse_linear(input: Tensor, crow: Tensor, col: Tensor, values: Tensor, bias: Tensor | None = None) -> Tensor:
+def block_sparse_linear(input: Tensor, crow: Tensor, col: Tensor, values: Tensor, bias: Tensor | None = None, moves: Tensor | None = None) -> Tensor:
     return F.linear(input, from_blocks(crow, col, values, input.shape[-1]), bias)
 
 
-FALLBACKS = {f"kpkg::{function.__name__}": function for function in (sparse_linear, block_sparse_linear)}
+def half_sparse_linear(input: Tensor, values: Tensor, positions: Tensor, bias: Tensor | None = None) -> Tensor:
+    return F.linear(input, from_halves(values, positions), bias)
+
+
+FALLBACKS = {f"kpkg::{function.__name__}": function for function in (sparse_linear, block_sparse_linear, half_sparse_linear)}

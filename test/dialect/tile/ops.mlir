@@ -83,6 +83,10 @@ tile.kernel @all(%x: !tile.view<2xf32>, %y: !tile.view<2xf32, mut, unit = 1>, %z
   %acc = tile.splat %zero : f32 -> tensor<4x4xf32>
   // CHECK: tile.dot %{{.*}}, %{{.*}}, %{{.*}} : tensor<4x8xf32>, tensor<8x4xf32>, tensor<4x4xf32>
   %d0 = tile.dot %v, %vt, %acc : tensor<4x8xf32>, tensor<8x4xf32>, tensor<4x4xf32>
+  // CHECK: tile.dot %{{.*}}, %{{.*}}, %{{.*}} at %{{.*}} : tensor<4x8xf32>, tensor<16x4xf32>, tensor<4x4xf32>, tensor<4x1xi16>
+  %places = arith.constant dense<4> : tensor<4x1xi16>
+  %tall = tile.splat %zero : f32 -> tensor<16x4xf32>
+  %d2 = tile.dot %v, %tall, %acc at %places : tensor<4x8xf32>, tensor<16x4xf32>, tensor<4x4xf32>, tensor<4x1xi16>
   // CHECK: tile.dot %{{.*}}, %{{.*}}, %{{.*}} precision tf32 : tensor<4x8xf32>
   %d1 = tile.dot %v, %vt, %acc precision tf32 : tensor<4x8xf32>, tensor<8x4xf32>, tensor<4x4xf32>
   // CHECK: tile.for_tiles (%[[M:.*]], %[[N:.*]]) to (%{{.*}}, %{{.*}}) {

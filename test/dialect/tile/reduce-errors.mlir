@@ -161,3 +161,27 @@ tile.kernel @dot_rank(%a: f32) {
   %r = tile.dot %s, %s, %s : tensor<4xf32>, tensor<4xf32>, tensor<4xf32>
   tile.return
 }
+
+// -----
+
+tile.kernel @dot_positions(%a: f16, %p: i16, %c: f32) {
+  %v = tile.splat %a : f16 -> tensor<4x16xf16>
+  %b = tile.splat %a : f16 -> tensor<32x8xf16>
+  %at = tile.splat %p : i16 -> tensor<4x4xi16>
+  %sum = tile.splat %c : f32 -> tensor<4x8xf32>
+  // expected-error @+1 {{takes positions i16 of 4 x 32 / 16, not 'tensor<4x4xi16>'}}
+  %r = tile.dot %v, %b, %sum at %at : tensor<4x16xf16>, tensor<32x8xf16>, tensor<4x8xf32>, tensor<4x4xi16>
+  tile.return
+}
+
+// -----
+
+tile.kernel @dot_positions_of_batches(%a: f16, %p: i16, %c: f32) {
+  %v = tile.splat %a : f16 -> tensor<2x4x16xf16>
+  %b = tile.splat %a : f16 -> tensor<2x32x8xf16>
+  %at = tile.splat %p : i16 -> tensor<4x2xi16>
+  %sum = tile.splat %c : f32 -> tensor<2x4x8xf32>
+  // expected-error @+1 {{with positions is for floats of rank 2}}
+  %r = tile.dot %v, %b, %sum at %at : tensor<2x4x16xf16>, tensor<2x32x8xf16>, tensor<2x4x8xf32>, tensor<4x2xi16>
+  tile.return
+}
