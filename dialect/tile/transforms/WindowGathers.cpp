@@ -74,17 +74,37 @@ DimOp extentIn(Value value) {
   return value.getDefiningOp<DimOp>();
 }
 
-/// tap * step, where a loop counts taps from 0 to the extent of a view's dimension.
+/// The op that asks for the extent of which a tap is a part: a loop counts to it, or the tap is min(max(some number, 0), extent - 1).
+DimOp extentOfTaps(Value tap) {
+  if (Value end = endOf(tap))
+    return extentIn(end);
+  auto least = tap.getDefiningOp<arith::MinSIOp>();
+  if (!least)
+    return {};
+  for (auto [number, last] : {std::pair(least.getLhs(), least.getRhs()), std::pair(least.getRhs(), least.getLhs())}) {
+    auto most = source(number).getDefiningOp<arith::MaxSIOp>();
+    bool isPositive = most && (isConstant(most.getLhs(), 0) || isConstant(most.getRhs(), 0));
+    Value extent;
+    if (auto difference = last.getDefiningOp<arith::SubIOp>(); difference && isConstant(difference.getRhs(), 1))
+      extent = difference.getLhs();
+    if (auto sum = last.getDefiningOp<arith::AddIOp>(); sum && isConstant(sum.getRhs(), -1))
+      extent = sum.getLhs();
+    if (isPositive && extent)
+      return extent.getDefiningOp<DimOp>();
+  }
+  return {};
+}
+
+/// tap * step, where taps go from 0 to the extent of a view's dimension.
 bool isTapTimesStep(Value scalar, WindowDimension &dim) {
   auto product = scalar.getDefiningOp<arith::MulIOp>();
   if (!product)
     return false;
   for (auto [tap, step] : {std::pair(product.getLhs(), product.getRhs()), std::pair(product.getRhs(), product.getLhs())}) {
     std::optional<unsigned> argument = argumentOf(source(step));
-    Value end = endOf(source(tap));
-    if (!argument || !end)
+    DimOp extent = extentOfTaps(source(tap));
+    if (!argument || !extent)
       continue;
-    DimOp extent = extentIn(end);
     auto view = extent ? dyn_cast<BlockArgument>(extent.getView()) : BlockArgument();
     if (!view)
       return false;

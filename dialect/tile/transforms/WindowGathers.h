@@ -6,7 +6,7 @@
 namespace kpkg::tile {
 
 /// Where a gather reads along one dimension of an image: pixel * stride + start + tap * step. All of it is known when the kernel is launched but
-/// the pixel, which counts to `count` and then passes on to the dimension before it, and the tap, which counts to the extent of a dimension of a view.
+/// the pixel, which counts to `count` and then passes on to the dimension before it, and the tap, which is below the extent of a dimension of a view.
 struct WindowDimension {
   unsigned count, stride, start, step; ///< numbers of the kernel's arguments, of type index
   unsigned tapsArgument, tapsDim;      ///< a view and its dimension
