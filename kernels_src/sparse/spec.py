@@ -5,7 +5,8 @@ SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
 
 from __future__ import annotations
 
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
+from typing import Any
 
 import torch
 from opspec import OpSpec, Sample, normal
@@ -135,8 +136,95 @@ def half_samples(dtype: torch.dtype, generator: torch.Generator) -> Iterator[Sam
     yield Sample((make(72), *kept(33, 72)), label="a vector")
 
 
+def as_weight(matrix: Tensor, channels: int, size: list[int]) -> Tensor:
+    """The weight [k, channels, size] of a matrix [k, taps * channels]; channels of a tap may be rounded up."""
+    return matrix.reshape(matrix.shape[0], size[0], size[1], -1)[..., :channels].permute(0, 3, 1, 2)
+
+
+def windows(weight: Tensor, input: Tensor, bias: Tensor | None, how: dict[str, list[int]]) -> Tensor:
+    return torch.nn.functional.conv2d(input, weight, bias, **how).contiguous(memory_format=torch.channels_last)
+
+
+def element_windows(input: Tensor, masks: Tensor, starts: Tensor, values: Tensor, size: list[int], bias: Tensor | None = None, **how: list[int]) -> Tensor:
+    return windows(as_weight(from_elements(masks.shape[0] * WORD, masks, starts, values), input.shape[1], size), input, bias, how)
+
+
+def block_windows(input: Tensor, crow: Tensor, col: Tensor, values: Tensor, size: list[int], bias: Tensor | None = None, moves: Tensor | None = None, **how: list[int]) -> Tensor:
+    return windows(as_weight(from_blocks(size[0] * size[1] * input.shape[1], crow, col, values), input.shape[1], size), input, bias, how)
+
+
+def half_windows(input: Tensor, values: Tensor, positions: Tensor, size: list[int], bias: Tensor | None = None, **how: list[int]) -> Tensor:
+    return windows(as_weight(from_halves(values, positions), input.shape[1], size), input, bias, how)
+
+
+def magnitude(reference: Callable[..., Tensor]) -> Callable[..., Tensor]:
+    def of(*args: Any, **how: Any) -> Tensor:
+        return reference(*(a.abs() if isinstance(a, Tensor) and a.is_floating_point() else a for a in args), **how)
+
+    return of
+
+
+#: Images, channels, height, width, results, taps, and how windows walk.
+WINDOWS: list[tuple[int, int, int, int, int, list[int], dict[str, list[int]]]] = [
+    (2, 64, 9, 7, 64, [3, 3], {"padding": [1]}),
+    (1, 32, 8, 12, 96, [3, 2], {"stride": [2, 1], "padding": [2, 0], "dilation": [1, 3]}),
+    (3, 128, 5, 5, 128, [1, 1], {}),
+    (2, 64, 13, 4, 192, [2, 3], {"stride": [3], "padding": [1, 2]}),
+    (1, 192, 6, 20, 64, [5, 1], {"padding": [2, 0], "dilation": [2, 1]}),
+    (5, 64, 1, 3, 64, [1, 3], {"padding": [0, 1]}),
+]
+
+
+def window_samples(pack: Callable[..., tuple[Tensor, ...]]) -> Callable[[torch.dtype, torch.Generator], Iterator[Sample]]:
+    """Samples of a convolution whose weight of n results, taps and channels `pack(make, n, taps, channels, generator)` gives."""
+
+    def samples(dtype: torch.dtype, generator: torch.Generator) -> Iterator[Sample]:
+        def make(*shape: int) -> Tensor:
+            return normal(shape, dtype, generator)
+
+        for i, (images, channels, height, width, n, size, how) in enumerate(WINDOWS):
+            x = make(images, channels, height, width)
+            if i % 2 == 0:
+                x = x.contiguous(memory_format=torch.channels_last)
+            packed = pack(make, n, size[0] * size[1], channels, generator)
+            yield Sample((x, *packed, size, make(n) if i % 3 else None), dict(how), label=f"{images}x{channels}x{height}x{width} to {n}, {size}")
+        yield Sample((make(0, 64, 4, 4), *pack(make, 64, 9, 64, generator), [3, 3]), label="no images")
+
+    return samples
+
+
+def some_blocks(make: Callable[..., Tensor], n: int, taps: int, channels: int, generator: torch.Generator) -> tuple[Tensor, ...]:
+    size = 64 if channels % 64 == 0 and n % 64 == 0 else 32
+    keep = torch.rand(n // size, taps * channels // size, generator=generator, device=generator.device) < 0.4
+    crow = torch.cat([keep.new_zeros(1, dtype=torch.int64), keep.sum(1).cumsum(0)])
+    return crow.int(), keep.nonzero()[:, 1].int(), make(int(keep.sum()), size, size)
+
+
+def some_elements(make: Callable[..., Tensor], n: int, taps: int, channels: int, generator: torch.Generator) -> tuple[Tensor, ...]:
+    words = taps * -(-channels // 64) * 2
+    keep = (torch.rand(n, words, WORD, generator=generator, device=generator.device) < 0.1).transpose(0, 1)
+    count = keep.sum(2).flatten()
+    starts = (count.cumsum(0) - count).view(words, n).int()
+    masks = (keep.long() << torch.arange(WORD, device=keep.device)).sum(2)
+    return (masks - (masks >> 31 << 32)).int(), starts, make(int(count.sum()))
+
+
+def some_halves(make: Callable[..., Tensor], n: int, taps: int, channels: int, generator: torch.Generator) -> tuple[Tensor, ...]:
+    k = taps * -(-channels // 128) * 128
+    pairs = torch.tensor([0b0100, 0b1000, 0b1100, 0b1001, 0b1101, 0b1110], device=generator.device)
+    words = pairs[torch.randint(6, (-(-n // 64), k // 128, 512, 4), generator=generator, device=generator.device)]
+    words = (words << torch.arange(0, 16, 4, device=words.device)).sum(3)
+    return make(n, k // 2), (words - (words >> 15 << 16)).to(torch.int16)
+
+
+HALVES = (torch.float16, torch.bfloat16)
+IMAGES = (torch.float32, *HALVES)
+
 SPECS = [
-    OpSpec("kpkg::half_sparse_linear", half_reference, half_samples, magnitude=half_magnitude, dtypes=(torch.float16, torch.bfloat16)),
+    OpSpec("kpkg::sparse_conv2d", element_windows, window_samples(some_elements), magnitude=magnitude(element_windows), dtypes=IMAGES),
+    OpSpec("kpkg::block_sparse_conv2d", block_windows, window_samples(some_blocks), magnitude=magnitude(block_windows), dtypes=IMAGES),
+    OpSpec("kpkg::half_sparse_conv2d", half_windows, window_samples(some_halves), magnitude=magnitude(half_windows), dtypes=HALVES),
+    OpSpec("kpkg::half_sparse_linear", half_reference, half_samples, magnitude=half_magnitude, dtypes=HALVES),
     OpSpec("kpkg::sparse_linear", element_reference, element_samples, magnitude=element_magnitude),
     OpSpec("kpkg::block_sparse_linear", block_reference, block_samples, magnitude=block_magnitude),
 ]

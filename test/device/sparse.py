@@ -1,4 +1,4 @@
-"""Sparse products of a package on a GPU against dense ones of cuBLAS: pruned weights of 4096 x 4096 with 256 rows, weights of blocks of which a quarter is kept, and 2:4.
+"""Sparse products of a package on a GPU against dense ones of cuBLAS: pruned weights of 4096 x 4096 with 256 rows, weights of blocks of which a quarter is kept, and 2:4; and 3x3 convolutions with such weights against cuDNN.
 
     test/device/sparse.py --package sparse.kpkg --out sparse.json
 
@@ -18,7 +18,7 @@ from typing import Any
 
 import torch
 from timing import times
-from torch.nn.functional import linear
+from torch.nn.functional import conv2d, linear
 
 
 def arguments() -> argparse.Namespace:
@@ -35,6 +35,8 @@ def main() -> int:
     os.environ["KPKG_PATH"] = options.package
     from kpkg import sparse
 
+    torch.backends.cudnn.benchmark = True
+
     found: list[dict[str, Any]] = []
 
     def measure(what: str, weight: torch.Tensor, rows: int, **how: Any) -> None:
@@ -47,6 +49,29 @@ def main() -> int:
         found.append({"what": what, "rows": rows, "density": packed.density, "error": error, "dense_error": theirs, "us": us, "ratio": us["dense"] / us["kpkg"]})
         print(what, rows, us, f"{us['dense'] / us['kpkg']:.2f} of dense", "" if error <= 1.1 * theirs + 1e-7 else "WRONG", flush=True)
 
+    def measure_windows(what: str, weight: torch.Tensor, images: int, size: int, **how: Any) -> None:
+        x = torch.randn(images, weight.shape[1], size, size, device="cuda").to(weight.dtype).contiguous(memory_format=torch.channels_last)
+        packed, dense = sparse.pack(weight, **how), weight.contiguous(memory_format=torch.channels_last)
+        reference = conv2d(x[:1].double(), weight.double(), padding=1)
+        error = float((sparse.conv2d(x, packed, padding=1)[:1].double() - reference).norm() / reference.norm())
+        theirs = float((conv2d(x, dense, padding=1)[:1].double() - reference).norm() / reference.norm())
+        us = times({"kpkg": lambda: sparse.conv2d(x, packed, padding=1), "dense": lambda: conv2d(x, dense, padding=1)}, options.rounds)
+        found.append({"what": what, "images": [images, size], "density": packed.density, "error": error, "dense_error": theirs, "us": us, "ratio": us["dense"] / us["kpkg"]})
+        print(what, images, us, f"{us['dense'] / us['kpkg']:.2f} of dense", "" if error <= 1.1 * theirs + 1e-4 else "WRONG", flush=True)
+
+    for images, channels, size in ((32, 256, 56), (32, 512, 28)):
+        shape = (channels, channels, 3, 3)
+        weight = torch.randn(shape, device="cuda")
+        for density in (0.1, 0.05):
+            keep = torch.rand(shape, device="cuda") < density
+            measure_windows(f"3x3 elements {density}, {channels} channels", (weight * keep).bfloat16(), images, size, format="elements")
+        for block in (64, 128):
+            keep = torch.rand(channels // block, channels // block, 3, 3, device="cuda") < 0.25
+            keep = keep.repeat_interleave(block, 0).repeat_interleave(block, 1)
+            measure_windows(f"3x3 blocks of {block}, {channels} channels", (weight * keep).bfloat16(), images, size, format="blocks", block=block)
+        order = torch.rand(channels, channels // 4, 4, 3, 3, device="cuda").argsort(2)
+        half = weight.view(channels, channels // 4, 4, 3, 3).scatter(2, order[:, :, :2], 0.0).view(shape)
+        measure_windows(f"3x3 2:4, {channels} channels", half.bfloat16(), images, size, format="2:4")
     for dtype in (torch.bfloat16, torch.float16):
         for density in (0.1, 0.05, 0.02):
             weight = torch.randn(4096, 4096, device="cuda") * (torch.rand(4096, 4096, device="cuda") < density)

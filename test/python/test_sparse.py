@@ -7,7 +7,7 @@ from __future__ import annotations
 
 import pytest
 import torch
-from torch.nn.functional import linear
+from torch.nn.functional import conv2d, linear
 
 import kpkg
 from kpkg import sparse
@@ -58,6 +58,48 @@ def test_two_of_four(n, k, dtype, default_ops):
     assert "2:4" in sparse.pack(weight, sample_input=x).times
 
 
+WALKS = [{"padding": 1}, {"stride": 2, "padding": (1, 0)}, {"stride": (1, 3), "padding": 2, "dilation": (2, 1)}]
+
+
+@pytest.mark.parametrize("how", WALKS, ids=str)
+@pytest.mark.parametrize("format, dtype, channels", [("elements", torch.float32, 40), ("elements", torch.bfloat16, 64), ("blocks", torch.float32, 32), ("blocks", torch.bfloat16, 64), ("2:4", torch.float16, 72), ("2:4", torch.bfloat16, 6), ("dense", torch.float32, 5)])
+def test_convolutions_are_those_of_the_dense_weight(format, dtype, channels, how, default_ops):
+    n = 64 if format == "blocks" else 40
+    if format == "2:4":
+        weight = two_of_four(n * 6, -(-channels // 4) * 4, dtype)[:, :channels].reshape(n, 3, 2, channels).permute(0, 3, 1, 2)
+    else:
+        weight = pruned(n, channels * 6, 0.3, 32 if format == "blocks" else 1, dtype).view(n, 3, 2, channels).permute(0, 3, 1, 2)
+    packed = sparse.pack(weight, format=format)
+    assert packed.format == format and packed.shape == weight.shape and torch.equal(packed.dense(), weight)
+    x, bias = torch.randn(2, channels, 9, 11, dtype=dtype), torch.randn(n, dtype=dtype)
+    expected = conv2d(x.double(), weight.double(), bias.double(), **how)
+    for images in (x, x.contiguous(memory_format=torch.channels_last)):
+        found = sparse.conv2d(images, packed, bias, **how)
+        torch.testing.assert_close(found.double(), expected, rtol=1e-5 if dtype == torch.float32 else 1e-2, atol=1e-4 if dtype == torch.float32 else 8e-2)
+
+
+def test_gradients_of_convolutions(default_ops):
+    weight = pruned(32, 32 * 9, 0.3).view(32, 3, 3, 32).permute(0, 3, 1, 2)
+    for format in ("elements", "blocks"):
+        packed = sparse.pack(weight, format=format)
+        x = torch.randn(1, 32, 6, 6, requires_grad=True)
+        with kpkg.fallback_policy("silent"):
+            sparse.conv2d(x, packed, padding=1).square().sum().backward()
+        y = x.detach().requires_grad_()
+        conv2d(y, weight, padding=1).square().sum().backward()
+        torch.testing.assert_close(x.grad, y.grad, rtol=1e-4, atol=1e-3)
+
+
+def test_form_of_a_convolution_with_a_sample_is_the_fastest(default_ops):
+    packed = sparse.pack(pruned(64, 64 * 9, 0.1).view(64, 64, 3, 3), sample_input=torch.randn(1, 64, 8, 8), padding=1)
+    assert set(packed.times) == {"elements", "blocks", "dense"}
+    assert packed.times[packed.format] == min(packed.times.values())
+    with pytest.raises(ValueError, match="one of a convolution"):
+        sparse.linear(torch.randn(2, 64), packed)
+    with pytest.raises(ValueError, match="none of a convolution"):
+        sparse.conv2d(torch.randn(1, 64, 8, 8), sparse.pack(torch.randn(4, 64)))
+
+
 def test_form_without_a_sample():
     weight = torch.zeros(128, 256)
     weight[:64, 128:192] = 1
@@ -90,6 +132,7 @@ def test_form_with_a_sample_is_the_fastest(default_ops):
     "weight, options, message",
     [
         (torch.zeros(3), {}, "matrix of floats"),
+        (torch.zeros(3, 3, 3), {}, "four dimensions"),
         (torch.zeros(3, 3, dtype=torch.int32), {}, "matrix of floats"),
         (torch.zeros(32, 32), {"format": "csr"}, "expected one of"),
         (torch.zeros(32, 32), {"block": 24}, "16"),

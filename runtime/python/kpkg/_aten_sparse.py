@@ -5,6 +5,9 @@ SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
 
 from __future__ import annotations
 
+from collections.abc import Sequence
+from typing import Any
+
 import torch
 import torch.nn.functional as F
 from torch import Tensor
@@ -52,4 +55,36 @@ def half_sparse_linear(input: Tensor, values: Tensor, positions: Tensor, bias: T
     return F.linear(input, from_halves(values, positions), bias)
 
 
-FALLBACKS = {f"kpkg::{function.__name__}": function for function in (sparse_linear, block_sparse_linear, half_sparse_linear)}
+def as_image_weight(matrix: Tensor, channels: int, size: Sequence[int]) -> Tensor:
+    """The weight [k, channels, size] whose matrix [k, taps * channels, perhaps rounded up] this is."""
+    return matrix.view(matrix.shape[0], size[0], size[1], -1)[..., :channels].permute(0, 3, 1, 2)
+
+
+def sparse_conv2d(
+    input: Tensor, masks: Tensor, starts: Tensor, values: Tensor, size: Sequence[int], bias: Tensor | None = None, stride: Any = 1, padding: Any = 0, dilation: Any = 1
+) -> Tensor:
+    weight = as_image_weight(from_elements(masks, starts, values, masks.shape[0] * WORD), input.shape[1], size)
+    return _channels_last(F.conv2d(input, weight, bias, stride, padding, dilation))
+
+
+def block_sparse_conv2d(
+    input: Tensor, crow: Tensor, col: Tensor, values: Tensor, size: Sequence[int], bias: Tensor | None = None, moves: Tensor | None = None,
+    stride: Any = 1, padding: Any = 0, dilation: Any = 1,
+) -> Tensor:
+    weight = as_image_weight(from_blocks(crow, col, values, size[0] * size[1] * input.shape[1]), input.shape[1], size)
+    return _channels_last(F.conv2d(input, weight, bias, stride, padding, dilation))
+
+
+def half_sparse_conv2d(
+    input: Tensor, values: Tensor, positions: Tensor, size: Sequence[int], bias: Tensor | None = None, stride: Any = 1, padding: Any = 0, dilation: Any = 1
+) -> Tensor:
+    weight = as_image_weight(from_halves(values, positions), input.shape[1], size)
+    return _channels_last(F.conv2d(input, weight, bias, stride, padding, dilation))
+
+
+def _channels_last(y: Tensor) -> Tensor:
+    return y.permute(0, 2, 3, 1).contiguous().permute(0, 3, 1, 2)
+
+
+_FUNCTIONS = (sparse_linear, block_sparse_linear, half_sparse_linear, sparse_conv2d, block_sparse_conv2d, half_sparse_conv2d)
+FALLBACKS = {f"kpkg::{function.__name__}": function for function in _FUNCTIONS}
