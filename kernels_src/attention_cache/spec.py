@@ -1,4 +1,4 @@
-"""Spec of attention_decode.
+"""Specs of attention over caches.
 
 SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
 """
@@ -50,6 +50,17 @@ def magnitude(*args: Tensor, **options: float) -> tuple[Tensor, Tensor]:
     return decode(*args, **options, sizes=True)
 
 
+def latent(
+    query: Tensor, cache: Tensor, lengths: Tensor | None = None, block_table: Tensor | None = None,
+    scale: float = 0.0, softcap: float = 0.0, window: int = 0, value_size: int = 512, sizes: bool = False
+) -> tuple[Tensor, Tensor]:  # fmt: skip
+    return decode(query, cache, cache[..., :value_size], lengths, block_table, scale, softcap, window, sizes)
+
+
+def latent_magnitude(*args: Tensor, **options: float) -> tuple[Tensor, Tensor]:
+    return latent(*args, **options, sizes=True)
+
+
 def samples(dtype: torch.dtype, generator: torch.Generator) -> Iterator[Sample]:
     def make(*shape: int) -> Tensor:
         return normal(shape, dtype, generator)
@@ -96,6 +107,27 @@ def samples(dtype: torch.dtype, generator: torch.Generator) -> Iterator[Sample]:
     yield Sample((make(2, 3, 24, 4).mT, make(1, 3, 700, 24).expand(2, 3, 700, 24), make(2, 3, 700, 48)[..., ::2], lengths(1000, -3)), label="any strides, wrong lengths")
 
 
+def latent_samples(dtype: torch.dtype, generator: torch.Generator) -> Iterator[Sample]:
+    def make(*shape: int) -> Tensor:
+        return normal(shape, dtype, generator)
+
+    def ends(*values: int) -> Tensor:
+        return torch.tensor(values, dtype=torch.int32)
+
+    unwritten = make(3, 1, 300, 576)
+    unwritten[0, :, 150:], unwritten[1], unwritten[2, :, 1:] = math.nan, math.inf, math.nan
+    yield Sample((make(3, 16, 1, 576), unwritten, ends(150, 0, 1)), {"scale": 0.1}, label="memory that nobody has written")
+    yield Sample((make(2, 70, 2, 576), make(2, 1, 200, 576), ends(200, 65)), {"softcap": 4.0}, label="two tokens, softcap")
+    yield Sample((make(2, 4, 3, 576), make(2, 2, 400, 576), ends(399, 7)), {"window": 6}, label="window")
+    yield Sample((make(2, 8, 1, 576), make(8, 1, 64, 576), ends(250, 64), ends(3, 0, 7, 2, 1, 4, 5, 6).reshape(2, 4)), label="pages of 64")
+    yield Sample((make(2, 8, 1, 576), make(8, 1, 48, 576), ends(100, 3), ends(3, 0, 7, 2, 1, 4, 5, 6).reshape(2, 4)), label="pages of 48")
+    yield Sample((make(1, 3, 1, 40), make(1, 1, 90, 40)), {"value_size": 24}, label="small heads")
+    yield Sample((make(1, 3, 1, 41), make(1, 1, 90, 41)), {"value_size": 30}, label="odd heads")
+    yield Sample((make(1, 2, 1, 576), make(1, 1, 20, 576)), {"value_size": 576}, label="all elements are values")
+    yield Sample((make(0, 2, 1, 576), make(0, 1, 20, 576)), label="no batch")
+    yield Sample((make(1, 2, 1, 576), make(1, 1, 0, 576)), label="no keys")
+
+
 def benchmarks(generator: torch.Generator) -> dict[str, Sample]:
     found = {}
     for dtype, name in ((torch.float32, ""), (torch.bfloat16, " bfloat16")):
@@ -108,4 +140,7 @@ def eager(query: Tensor, key_cache: Tensor, value_cache: Tensor) -> Tensor:
     return F.scaled_dot_product_attention(query, key_cache, value_cache, enable_gqa=True)
 
 
-SPECS = [OpSpec("kpkg::attention_decode", decode, samples, magnitude=magnitude, rounds_between=True, benchmarks=benchmarks, eager=eager)]
+SPECS = [
+    OpSpec("kpkg::attention_decode", decode, samples, magnitude=magnitude, rounds_between=True, benchmarks=benchmarks, eager=eager),
+    OpSpec("kpkg::attention_latent", latent, latent_samples, magnitude=latent_magnitude, rounds_between=True),
+]

@@ -57,15 +57,18 @@ def calls_of(ops: kpkg.CustomOpLibrary, q: Tensor, k: Tensor, v: Tensor, pages: 
         torch.manual_seed(page)
         key_pages, table = paged(k, page)
         torch.manual_seed(page)
-        value_pages = key_pages[..., : v.shape[3]] if v.shape[3] < k.shape[3] else paged(v, page)[0]
+        if is_latent:
+            return lambda: ops.attention_latent(q, key_pages, lengths, table)[0]
+        value_pages = paged(v, page)[0]
         return lambda: ops.attention_decode(q, key_pages, value_pages, lengths, table)[0]
 
+    is_latent = v.shape[3] < k.shape[3]
     lengths = torch.full((q.shape[0],), k.shape[2], dtype=torch.int32, device="cuda")
-    calls: Calls = {"kpkg": lambda: ops.attention_decode(q, k, v, lengths)[0]}
+    calls: Calls = {"kpkg": lambda: ops.attention_latent(q, k, lengths)[0] if is_latent else ops.attention_decode(q, k, v, lengths)[0]}
     calls |= {f"pages of {page}": in_pages(page) for page in pages}
     if q.shape[2] == 1:  # those do not know that queries are the last of the sequence
         calls |= {name: library(backend) for name, backend in LIBRARIES.items()}
-    caches = 1 if v.shape[3] < k.shape[3] else 2
+    caches = 1 if is_latent else 2
     half = torch.empty(k.numel() * k.element_size() * caches // 2, dtype=torch.int8, device="cuda")
     target = torch.empty_like(half)
     return calls | {"copy": lambda: target.copy_(half)}

@@ -10,7 +10,7 @@
 // On entry: a kernel with `kgpu.consumers` and layouts, without tile.for_tiles. On exit: loops of this form are rotated. In the loop the first product and the
 // second one of the iteration before are issued one behind the other; f(%s) needs only the first. Source of the schedule: Shah et al.,
 // FlashAttention-3, 2024, section 3.2. A loop that never runs would have run its first part for operands outside of the views, which are zeros
-// then; its results are not taken.
+// then; its results are not taken. A loop stays as it is where the second operand is a part of what the first product reads: rotated it would hold two slots.
 #include "dialect/kgpu/Passes.h"
 #include "dialect/kgpu/ir/Repeatable.h"
 #include "dialect/kgpu/async/StreamedDots.h"
@@ -25,7 +25,8 @@ namespace kpkg::kgpu {
 namespace {
 class Rotation {
 public:
-  explicit Rotation(scf::ForOp loop) : loop(loop), builder(loop), loc(loop.getLoc()) {}
+  /// `sharing` are the products that read a part of what an earlier one reads.
+  Rotation(scf::ForOp loop, const DenseSet<Operation *> &sharing) : loop(loop), builder(loop), loc(loop.getLoc()), sharing(sharing) {}
 
   /// Whether the loop has the form above; finds its parts.
   bool matches() {
@@ -34,6 +35,8 @@ public:
       return false;
     first = dots[0];
     second = dots[1];
+    if (sharing.contains(second))
+      return false;
     auto carried = second->hasOneUse() ? llvm::find(loop.getYieldedValues(), second.getResult()) : loop.getYieldedValues().end();
     if (carried == loop.getYieldedValues().end())
       return false;
@@ -158,16 +161,22 @@ private:
   tile::DotOp first, second;
   unsigned accumulator = 0;
   SetVector<Operation *> operandOps, firstOps;
+  const DenseSet<Operation *> &sharing;
 };
 
 struct RotateProducts final : impl::KgpuRotateProductsBase<RotateProducts> {
   void runOnOperation() override {
     if (getLaunch(getOperation()).consumers == 0)
       return;
+    std::vector<StreamedDot> products = streamedDots(getOperation(), targetOf(getOperation()));
+    DenseSet<Operation *> sharing;
+    for (const StreamedDot &product : products)
+      if (wholeOf(product, products))
+        sharing.insert(product.dot);
     SmallVector<scf::ForOp> loops;
     getOperation().walk([&](scf::ForOp loop) { loops.push_back(loop); });
     for (scf::ForOp loop : loops)
-      if (Rotation rotation(loop); rotation.matches())
+      if (Rotation rotation(loop, sharing); rotation.matches())
         rotation.run();
   }
 };

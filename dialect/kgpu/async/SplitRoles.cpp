@@ -12,7 +12,7 @@
 //
 // On entry: a kernel with `kgpu.consumers` and layouts, without tile.for_tiles; all its products are `streamedDots`. On exit: no tile.dot
 // is left; what the load role does not need is gone from it. Rings have as many slots as shared memory holds, at most `kMostSlots`, or as
-// many as the kernel's @schedule(stages=) says. An accumulator that starts at zero does so by its first product not adding: registers
+// many as the kernel's @schedule(stages=) says. A right operand that is the first columns of what an earlier product reads is not copied again. An accumulator that starts at zero does so by its first product not adding: registers
 // that are set to zero before would stand between ptxas and products that run while others are issued.
 #include "dialect/kgpu/Passes.h"
 #include "dialect/kgpu/async/RingUses.h"
@@ -127,6 +127,9 @@ public:
     products = streamedDots(kernel, targetOf(kernel));
     if (products.empty())
       return kernel.emitError("has warpgroups that compute, but no product whose operands can be copied by themselves");
+    for (StreamedDot &product : products)
+      if (const StreamedOperand *whole = wholeOf(product, products))
+        product.rhs->load = whole->load;
     findStreams();
     findRings();
     for (const StreamedDot &product : products)

@@ -28,6 +28,8 @@ namespace {
 constexpr int64_t kPanelBytes = 128;
 constexpr int64_t kStepBytes = 16; ///< of columns that products go through; of depth they take twice as many
 constexpr int64_t kMostAccumulators = 128; ///< registers of a thread for one accumulator
+constexpr int64_t kMostColumns = 256; ///< of a product of one warpgroup
+constexpr int64_t kMostRepeated = 64; ///< columns of a product that two warpgroups both compute: more take longer than they save
 
 std::optional<StreamedOperand> streamed(Value value) {
   StreamedOperand operand;
@@ -78,7 +80,34 @@ bool suitsWarpgroups(const StreamedDot &streams) {
   if (dot.getPositions() && (!streams.lhs || streams.lhs->panelDim != 1 || elementBytes(element) != 2 || depth % 32 != 0 || !llvm::isPowerOf2_64(depth)))
     return false;
   int64_t columnStep = element.isInteger(8) && columns > 32 ? 16 : 8; // PTX ISA, shapes of wgmma
-  return rows % 64 == 0 && llvm::isPowerOf2_64(rows) && columns % columnStep == 0 && columns <= 256 && depth * elementBytes(element) % 32 == 0;
+  bool areFew = columns <= kMostColumns || (columns <= 2 * kMostColumns && sharesColumns(sum.getShape(), 2));
+  return rows % 64 == 0 && llvm::isPowerOf2_64(rows) && columns % columnStep == 0 && areFew && depth * elementBytes(element) % 32 == 0;
+}
+
+/// Whether two warpgroups can have halves of the columns of a product of 64 rows, or both compute all of one with few columns.
+bool suitsHalves(const StreamedDot &streams) {
+  ArrayRef<int64_t> sum = cast<RankedTensorType>(streams.dot->getResult(0).getType()).getShape();
+  ArrayRef<int64_t> left = cast<RankedTensorType>(streams.dot->getOperand(0).getType()).getShape();
+  bool isHalved = sharesColumns(sum, 2) && sum[1] <= 2 * kMostColumns;
+  return sum[0] == 64 && !streams.shared && (isHalved || sum[1] <= kMostRepeated) && (streams.lhs || !sharesColumns(left, 2));
+}
+
+/// Whether the one is some of the columns of the other, from its first one on.
+bool liesWithin(const StreamedOperand &part, const StreamedOperand &whole) {
+  const TensorView &inner = part.place, &outer = whole.place;
+  auto isSame = [](Value one, Value other) {
+    APInt left, right;
+    return one == other || (matchPattern(one, m_ConstantInt(&left)) && matchPattern(other, m_ConstantInt(&right)) && left == right);
+  };
+  if (part.load == whole.load || part.load->getBlock() != whole.load->getBlock() || inner.argument != outer.argument || inner.window || outer.window ||
+      inner.slice != outer.slice || inner.unitOfTile != outer.unitOfTile || inner.box.size() != outer.box.size())
+    return false;
+  for (size_t dim = 0; dim < inner.box.size(); ++dim) {
+    bool fits = dim == inner.unit ? inner.box[dim] <= outer.box[dim] : inner.box[dim] == outer.box[dim];
+    if (!fits || !isSame(inner.offsets[dim], outer.offsets[dim]))
+      return false;
+  }
+  return true;
 }
 
 /// Whether the operand's load runs before the product whenever the product runs, in the same or a block around it.
@@ -121,7 +150,23 @@ std::vector<StreamedDot> streamedDots(tile::KernelOp kernel, const TargetModel &
   return dots;
 }
 
+const StreamedOperand *wholeOf(const StreamedDot &product, ArrayRef<StreamedDot> products) {
+  if (product.rhs->panelDim != 1)
+    return nullptr;
+  for (const StreamedDot &earlier : products) {
+    if (&earlier == &product)
+      break;
+    for (const std::optional<StreamedOperand> *operand : {&earlier.lhs, &earlier.rhs})
+      if (*operand && liesWithin(*product.rhs, **operand))
+        return &**operand;
+  }
+  return nullptr;
+}
+
 unsigned consumersFor(ArrayRef<StreamedDot> dots) {
+  bool areWide = llvm::any_of(dots, [](const StreamedDot &streams) { return cast<RankedTensorType>(streams.dot->getResult(0).getType()).getDimSize(1) > kMostColumns; });
+  if (areWide)
+    return llvm::all_of(dots, suitsHalves) ? 2 : 0;
   for (unsigned consumers : {2u, 1u, 4u}) {
     bool suits = llvm::all_of(dots, [&](const StreamedDot &streams) {
       auto sum = cast<RankedTensorType>(streams.dot->getResult(0).getType());

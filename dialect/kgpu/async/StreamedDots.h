@@ -29,10 +29,15 @@ std::optional<TensorView> streamedPlace(mlir::Operation *op);
 /// another way: element types, extents, views that tensor maps cannot describe, or loads inside of branches.
 std::vector<StreamedDot> streamedDots(tile::KernelOp kernel, const TargetModel &target);
 
+/// Of an earlier one of `products`, the operand whose copy begins with all that this product's right operand reads: fewer columns of the same rows.
+/// Null where there is none.
+const StreamedOperand *wholeOf(const StreamedDot &product, llvm::ArrayRef<StreamedDot> products);
+
 /// Whether the value is a constant, or a tile of constants, that are all 0.
 bool isZero(mlir::Value value);
 
-/// Warpgroups that share the tiles of these products; 0 when no number of them suits.
+/// Warpgroups that share the tiles of these products; 0 when no number of them suits. Two have halves of products of more columns than one has registers
+/// for, and then both compute what these are made from.
 unsigned consumersFor(llvm::ArrayRef<StreamedDot> dots);
 
 } // namespace kpkg::kgpu

@@ -34,8 +34,13 @@ Layout ofFragments(llvm::ArrayRef<int64_t> shape, unsigned warpgroups, llvm::fun
   for (int32_t row : {16, 32})
     add(Part::Warp, row, 0);
   int64_t rows = 64;
-  for (unsigned count = 1; count < warpgroups / parts; count *= 2, rows *= 2)
-    add(Part::Warp, rows, 0);
+  for (unsigned count = 1; count < warpgroups / parts; count *= 2)
+    if (rows < shape[0]) {
+      add(Part::Warp, int32_t(rows), 0);
+      rows *= 2;
+    } else {
+      add(Part::Warp, 0, 0); // a warpgroup more that has the same
+    }
   for (int64_t part = 1; part < parts; part *= 2)
     add(Part::Warp, 0, int32_t(part * ownColumns));
   for (; rows < shape[0]; rows *= 2)

@@ -5,8 +5,8 @@
 
 namespace kpkg::kgpu {
 /// Of a tile of rows x columns that `warpgroups` share, 64 rows of each 64 * warpgroups in turn. Source of the fragment: PTX ISA, "Register
-/// fragments and shared memory matrix layouts" of wgmma. Rows are a multiple of 64 * warpgroups, columns of 8; powers of two but for the columns.
-/// Where `sharesColumns`, warpgroups of the same rows have columns of their own.
+/// fragments and shared memory matrix layouts" of wgmma. Rows are a multiple of 64, columns of 8; powers of two but for the columns.
+/// Where `sharesColumns`, warpgroups of the same rows have columns of their own; else those without rows of their own have the same as others.
 layout::Layout wgmmaAccumulator(llvm::ArrayRef<int64_t> shape, unsigned warpgroups);
 /// Of a tile whose transpose is such an accumulator.
 layout::Layout wgmmaTurned(llvm::ArrayRef<int64_t> shape, unsigned warpgroups);

@@ -134,7 +134,8 @@ LogicalResult WgmmaOp::verify() {
     if (!positions.getElementType().isInteger(16) || left[1] % 64 != 0 || positions.getShape() != ArrayRef<int64_t>{left[0], left[1] / 16})
       return emitOpError() << "takes positions i16 of " << left[0] << " x " << left[1] << " / 16, not " << positions;
   }
-  if (left.size() != 2 || left[1] != rhs.getShape()[0] || sum.getShape() != ArrayRef<int64_t>{left[0], rhs.getShape()[1]})
+  bool fits = left.size() == 2 && left[1] == rhs.getShape()[0] && sum.getRank() == 2 && sum.getDimSize(0) == left[0];
+  if (!fits || sum.getDimSize(1) > rhs.getShape()[1])
     return emitOpError() << "cannot multiply " << left << " by " << rhs.getShape() << " into " << sum.getShape();
   Type element = rhs.getElementType(), other = lhs ? lhs.getElementType() : tile.getElementType();
   if (element != other || !isWgmmaElement(element, sum.getElementType()))

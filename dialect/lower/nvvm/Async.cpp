@@ -26,7 +26,7 @@ struct RoleRegisters {
 /// Whether each step of a loop that copies divides numbers of which nothing is known: that takes registers.
 bool dividesInSteps(kgpu::RolesOp roles) {
   WalkResult found = roles.getLoad().walk([](kgpu::AcquireOp acquire) {
-    return acquire->getBlock()->getOps<arith::FloorDivSIOp>().empty() ? WalkResult::advance() : WalkResult::interrupt();
+    return acquire->getBlock()->walk([](arith::FloorDivSIOp) { return WalkResult::interrupt(); });
   });
   return found.wasInterrupted();
 }
@@ -60,7 +60,7 @@ int64_t sumRegisters(kgpu::RolesOp roles) {
 
 unsigned registersForLoads(kgpu::RolesOp roles) {
   if (sumRegisters(roles) > manySumRegisters)
-    return 24;
+    return dividesInSteps(roles) ? 40 : 24;
   return dividesInSteps(roles) || sumRegisters(roles) <= moderateSumRegisters ? 56 : 40;
 }
 
@@ -298,19 +298,21 @@ LogicalResult Emitter::emitWgmma(kgpu::WgmmaOp op) {
   auto lhs = dyn_cast<kgpu::SharedType>(op.getLhs().getType()), rhs = cast<kgpu::SharedType>(op.getRhs().getType());
   auto sum = cast<RankedTensorType>(op.getType());
   int64_t rows = sum.getDimSize(0), columns = sum.getDimSize(1), depth = rhs.getShape()[0], bytes = rhs.getElementBytes();
-  // Warpgroups beyond those for which there are rows take further columns of the same ones.
-  int64_t stepDepth = 32 / bytes, rowsOfBlock = 64, parts = std::max<int64_t>(launch.consumers * rowsOfBlock / rows, 1);
-  int64_t groups = launch.consumers / parts, blocks = rows / (rowsOfBlock * groups), ownColumns = columns / parts;
+  const layout::Layout &layout = kgpu::layoutOf(op.getResult());
+  // Warpgroups beyond those for which there are rows take further columns of the same ones, or the same columns.
+  int64_t stepDepth = 32 / bytes, rowsOfBlock = 64, alike = std::max<int64_t>(launch.consumers * rowsOfBlock / rows, 1);
+  int64_t groups = launch.consumers / alike, blocks = rows / (rowsOfBlock * groups);
+  int64_t ownColumns = layout.registers() * kgpu::kWarpgroupThreads / (blocks * rowsOfBlock), parts = columns / ownColumns;
   bool lhsDepthLast = !lhs || *kgpu::panelDim(lhs) == 1, rhsDepthLast = *kgpu::panelDim(rhs) == 0;
   Type i32 = builder.getI32Type();
   auto addressOf = [&](Value buffer) { return hidden(builder, LLVM::PtrToIntOp::create(builder, i32, scalar(buffer))); };
-  OperandDescriptor left, right{addressOf(op.getRhs()), (rhsDepthLast ? columns : depth) * panelBytes, rhsDepthLast};
+  OperandDescriptor left, right{addressOf(op.getRhs()), (rhsDepthLast ? rhs.getShape()[1] : depth) * panelBytes, rhsDepthLast};
   int64_t blockBytes = 0;
   if (lhs) {
     left = {addressOf(op.getLhs()), (lhsDepthLast ? rows : depth) * panelBytes, lhsDepthLast};
     // From one block of rows to the next: further rows of a panel, or another panel.
     blockBytes = lhsDepthLast ? rowsOfBlock * panelBytes : left.panelBytes;
-    Value group = parts == 1 ? warpgroup : arith::RemUIOp::create(builder, warpgroup, constantOf(builder, groups)).getResult();
+    Value group = alike == 1 ? warpgroup : arith::RemUIOp::create(builder, warpgroup, constantOf(builder, groups)).getResult();
     Value own = arith::MulIOp::create(builder, group, constantOf(builder, blockBytes));
     left.address = arith::AddIOp::create(builder, left.address, own);
   }
@@ -326,7 +328,6 @@ LogicalResult Emitter::emitWgmma(kgpu::WgmmaOp op) {
   };
   // A step of a left operand with two of every four elements multiplies twice as many rows of the right one.
   int64_t rightSteps = op.getPositions() ? 2 : 1, steps = depth / stepDepth / rightSteps;
-  const layout::Layout &layout = kgpu::layoutOf(op.getResult());
   TileRegisters results(registersOf(op.getAccumulator()));
   APInt constant;
   bool alwaysAdds = matchPattern(op.getAdds(), m_ConstantInt(&constant)) && constant.isOne();

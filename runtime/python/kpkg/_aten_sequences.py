@@ -68,6 +68,19 @@ def attention_decode(
     return out, lse
 
 
+def attention_latent(
+    query: Tensor,
+    cache: Tensor,
+    lengths: Tensor | None = None,
+    block_table: Tensor | None = None,
+    scale: float = 0.0,
+    softcap: float = 0.0,
+    window: int = 0,
+    value_size: int = 512,
+) -> tuple[Tensor, Tensor]:
+    return attention_decode(query, cache, cache[..., :value_size], lengths, block_table, scale, softcap, window)
+
+
 def _ahead(query: Tensor, key: Tensor) -> Tensor:
     return torch.arange(key.shape[2], device=query.device) - torch.arange(query.shape[2], device=query.device)[:, None]
 
@@ -110,5 +123,5 @@ def attention_fp8(
 
 FALLBACKS = {
     f"kpkg::{function.__name__}": function
-    for function in (attention_varlen, attention_decode, attention_alibi, attention_relative, attention_documents, attention_fp8)
+    for function in (attention_varlen, attention_decode, attention_latent, attention_alibi, attention_relative, attention_documents, attention_fp8)
 }

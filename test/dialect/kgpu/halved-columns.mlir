@@ -1,0 +1,64 @@
+// Latent attention's products: what the second one reads is the first columns of what the first one reads, and is copied once; its sum has more columns than a
+// warpgroup has registers for, so that two have half of them each, and both compute the first product.
+// RUN: kpkg-opt --gpu-pipeline=chip=sm_90a %s | FileCheck %s
+// RUN: kpkg-opt --gpu-pipeline=chip=sm_90a --lower-nvvm %s | FileCheck %s --check-prefix=CODE
+
+// CHECK: #[[BOTH:.*]] = #kgpu.layout<"reg 1:1 0:8 1:8-32 lane 1:2-4 0:1-4 warp 0:16-32 * rep 1x1">
+// CHECK: #[[HALF:.*]] = #kgpu.layout<"reg 1:1 0:8 1:8-128 lane 1:2-4 0:1-4 warp 0:16-32 1:256 rep 1x1">
+// CHECK: tile.kernel @latent
+// CHECK-SAME: kgpu.consumers = 2
+// CHECK: kgpu.roles load {
+// CHECK: scf.for
+// CHECK: kgpu.acquire %{{.*}} bytes 73728 : !kgpu.ring<1>
+// CHECK: scf.for
+// CHECK: kgpu.acquire %{{.*}} bytes 73728 : !kgpu.ring<2>
+// CHECK-COUNT-9: kgpu.tensor_load %arg1
+// CHECK-NOT: kgpu.acquire
+// CHECK: } compute {
+// The loop stays as it is: rotated it would hold the slot of an iteration through the next one.
+// CHECK: scf.for
+// CHECK: scf.for
+// CHECK: kgpu.await %[[RING:.*]][%[[USE:.*]]]
+// CHECK: %[[SLOT:.*]] = kgpu.slot %{{.*}} -> !kgpu.smem<576x64xbf16
+// CHECK: %[[S:.*]] = kgpu.wgmma %{{.*}}, %[[SLOT]], %{{.*}} adds %false : {{.*}}, tensor<64x64xf32, #[[BOTH]]>
+// CHECK: kgpu.wgmma_wait 0 %[[S]]
+// CHECK: %[[COLUMNS:.*]] = kgpu.transpose_buffer %[[SLOT]]
+// CHECK: %[[O:.*]] = kgpu.wgmma %{{.*}}, %[[COLUMNS]], %{{.*}} : tensor<64x64xbf16, #[[BOTH]]>, !kgpu.smem<64x576xbf16, {{.*}}>, tensor<64x512xf32, #[[HALF]]>
+// CHECK: kgpu.wgmma_wait 0 %[[O]]
+// CHECK: kgpu.release %[[RING]][%[[USE]]]
+
+// CODE-COUNT-36: wgmma.mma_async.sync.aligned.m64n64k16
+// CODE-NOT: m64n64k16
+// CODE-COUNT-4: wgmma.mma_async.sync.aligned.m64n256k16
+// CODE-NOT: wgmma.mma_async
+!in = !tile.view<2xbf16, unit = 1, align = 16, divisible = 8, index = 32>
+!out = !tile.view<2xbf16, mut, unit = 1, align = 16, divisible = 8, index = 32>
+tile.kernel @latent(%q: !in, %k: !in, %y: !out) {
+  %zero = arith.constant 0.0 : bf16
+  %none = arith.constant dense<0.0> : tensor<64x64xf32>
+  %zeros = arith.constant dense<0.0> : tensor<64x512xf32>
+  %c0 = arith.constant 0 : index
+  %c1 = arith.constant 1 : index
+  %c64 = arith.constant 64 : index
+  %rows = tile.dim %q, 0 : !in
+  %keys = tile.dim %k, 0 : !in
+  %tm = arith.ceildivsi %rows, %c64 : index
+  %tn = arith.ceildivsi %keys, %c64 : index
+  tile.for_tiles (%i) to (%tm) {
+    %m = arith.muli %i, %c64 : index
+    %x = tile.load %q[%m, %c0] fill %zero : !in -> tensor<64x576xbf16>
+    %sum = scf.for %j = %c0 to %tn step %c1 iter_args(%acc = %zeros) -> tensor<64x512xf32> {
+      %n = arith.muli %j, %c64 : index
+      %c = tile.load %k[%n, %c0] fill %zero : !in -> tensor<64x576xbf16>
+      %ct = tile.permute %c [1, 0] : tensor<64x576xbf16> -> tensor<576x64xbf16>
+      %s = tile.dot %x, %ct, %none : tensor<64x576xbf16>, tensor<576x64xbf16>, tensor<64x64xf32>
+      %p = arith.truncf %s : tensor<64x64xf32> to tensor<64x64xbf16>
+      %v = tile.load %k[%n, %c0] fill %zero : !in -> tensor<64x512xbf16>
+      %o = tile.dot %p, %v, %acc : tensor<64x64xbf16>, tensor<64x512xbf16>, tensor<64x512xf32>
+      scf.yield %o : tensor<64x512xf32>
+    }
+    %r = arith.truncf %sum : tensor<64x512xf32> to tensor<64x512xbf16>
+    tile.store %r, %y[%m, %c0] : tensor<64x512xbf16>, !out
+  }
+  tile.return
+}
