@@ -26,7 +26,7 @@ std::optional<size_t> argumentNamed(const std::string &name, const OpRecord &op)
   return std::nullopt;
 }
 
-/// What a name of `saves` or a parameter stands for; an argument hides a result, both hide a `needs_...`.
+/// What a name of `saves` or a parameter stands for; an argument hides a result, both hide a `needs_...` and `deterministic`.
 std::optional<BackwardArgument> meaningOf(const std::string &name, const OpRecord &op) {
   if (auto argument = argumentNamed(name, op))
     return BackwardArgument{BackwardArgument::Argument, *argument};
@@ -35,6 +35,8 @@ std::optional<BackwardArgument> meaningOf(const std::string &name, const OpRecor
   if (name.starts_with("needs_"))
     if (auto argument = argumentNamed(name.substr(6), op); argument && isTensor(op.arguments[*argument]))
       return BackwardArgument{BackwardArgument::Needs, *argument};
+  if (name == "deterministic")
+    return BackwardArgument{BackwardArgument::Deterministic, 0};
   return std::nullopt;
 }
 
@@ -126,12 +128,11 @@ void Checker::linkBackward(size_t backwardIndex, size_t opIndex, const ast::Deco
     if (inGradients && i < op.results.size())
       meaning = BackwardArgument{BackwardArgument::Gradient, i};
     if (!meaning)
-      return wrong("neither the gradient of a result nor an argument, a result or `needs_` and an argument");
+      return wrong("neither the gradient of a result nor an argument, a result, `needs_` and an argument, or `deterministic`");
     if (isSavedTensor(*meaning, op) && !isSaved(name))
       return wrong("a tensor that `saves` does not list");
-    std::string wanted = meaning->kind == BackwardArgument::Argument ? op.arguments[meaning->index].type
-                         : meaning->kind == BackwardArgument::Needs  ? "bool"
-                                                                     : "Tensor";
+    bool isFlag = meaning->kind == BackwardArgument::Needs || meaning->kind == BackwardArgument::Deterministic;
+    std::string wanted = meaning->kind == BackwardArgument::Argument ? op.arguments[meaning->index].type : isFlag ? "bool" : "Tensor";
     if (wanted != backward.arguments[i].type)
       return wrong("`" + backward.arguments[i].type + "`, but that is `" + wanted + "`");
     link.arguments.push_back(*meaning);

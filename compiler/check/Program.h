@@ -70,10 +70,11 @@ struct OpArgument {
 /// Where an argument of a backward op comes from.
 struct BackwardArgument {
   enum Kind : uint8_t {
-    Gradient, ///< of the op's result `index`
-    Result,   ///< the op's result `index`
-    Argument, ///< the op's argument `index`
-    Needs,    ///< Bool: whether the gradient of the op's argument `index`, a tensor, is asked for
+    Gradient,      ///< of the op's result `index`
+    Result,        ///< the op's result `index`
+    Argument,      ///< the op's argument `index`
+    Needs,         ///< Bool: whether the gradient of the op's argument `index`, a tensor, is asked for
+    Deterministic, ///< Bool: whether gradients must be equal from run to run; `index` is 0
   };
   Kind kind = Gradient;
   size_t index = 0;

@@ -161,7 +161,7 @@ json instanceRecord(const PackedInstance &packed, const Program &program) {
 }
 
 json backwardRecord(const Backward &backward) {
-  static const char *const kinds[] = {"gradient", "result", "argument", "needs"};
+  static const char *const kinds[] = {"gradient", "result", "argument", "needs", "deterministic"};
   json arguments = json::array();
   for (const BackwardArgument &argument : backward.arguments)
     arguments.push_back({kinds[argument.kind], argument.index});

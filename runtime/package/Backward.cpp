@@ -13,7 +13,7 @@ using nlohmann::json;
 
 using Source = Backward::Source;
 
-static constexpr const char *sourceNames[] = {"gradient", "result", "argument", "needs"};
+static constexpr const char *sourceNames[] = {"gradient", "result", "argument", "needs", "deterministic"};
 
 std::string readBackward(const json &value, Backward &backward) {
   if (!value.is_object() || !value.contains("op") || !value["op"].is_string() || !value.contains("arguments") ||
@@ -54,6 +54,11 @@ std::string checkBackward(const OpEntry &op, const std::vector<OpEntry> &ops) {
     const OpArgument &taken = found->arguments[i];
     bool ofResult = given.source == Source::Gradient || given.source == Source::Result;
     auto refuse = [&](const std::string &why) { return "gives argument '" + taken.name + "' of its backward " + why; };
+    if (given.source == Source::Deterministic) {
+      if (taken.kind != KPKG_BOOLEAN || given.index != 0)
+        return refuse("whether it has to be deterministic, but that is number 0 and a bool");
+      continue;
+    }
     if (given.index >= (ofResult ? op.results.size() : op.arguments.size()))
       return refuse("number " + std::to_string(given.index) + ", which it does not have");
     if (given.source == Source::Gradient && given.index != gradients++)

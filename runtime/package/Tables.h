@@ -193,10 +193,11 @@ struct OpArgument {
 struct Backward {
   /// Where an argument of the backward op comes from.
   enum class Source : uint8_t {
-    Gradient, ///< of result `index`; those come first, in order
-    Result,   ///< result `index`
-    Argument, ///< argument `index`
-    Needs     ///< whether the gradient of tensor argument `index` is asked for
+    Gradient,     ///< of result `index`; those come first, in order
+    Result,       ///< result `index`
+    Argument,     ///< argument `index`
+    Needs,        ///< whether the gradient of tensor argument `index` is asked for
+    Deterministic ///< whether gradients must be equal from run to run; `index` is 0
   };
   struct Argument {
     Source source = Source::Gradient;

@@ -69,6 +69,12 @@ bool isExecuted(nb::handle next) {
   return own(answer).is(Py_True);
 }
 
+/// Whether PyTorch's operations have to be deterministic now: True or False.
+nb::object isDeterministic() {
+  static const nb::handle asked = nb::object(nb::module_::import_("torch").attr("are_deterministic_algorithms_enabled")).release();
+  return own(PyObject_CallNoArgs(asked.ptr()));
+}
+
 /// Which inputs of `node` a gradient is asked for, by this run of its backward: a tuple of bools. PyTorch's
 /// `needs_input_grad` says which inputs require one, also where the call of torch.autograd.grad is about others only.
 nb::object needed(nb::handle node) {
@@ -109,6 +115,8 @@ public:
         ++differentiable;
       } else if (source == "needs")
         steps.push_back({Needs, index});
+      else if (source == "deterministic")
+        steps.push_back({Deterministic, index});
       else if (source == "result")
         steps.push_back({Result, index}), ++savedCount;
       else if (this->isTensor.at(size_t(index)))
@@ -163,6 +171,9 @@ public:
       case Needs:
         arguments.add(neededInput(needs, step.index) ? Py_True : Py_False);
         break;
+      case Deterministic:
+        arguments.add(isDeterministic());
+        break;
       case Result:
       case TensorArgument:
         arguments.add(PyTuple_GET_ITEM(saved.ptr(), nextSaved++));
@@ -188,7 +199,7 @@ public:
   }
 
 private:
-  enum Source { Gradient, Needs, Result, TensorArgument, OtherArgument };
+  enum Source { Gradient, Needs, Deterministic, Result, TensorArgument, OtherArgument };
   struct Step {
     Source source;
     int index;

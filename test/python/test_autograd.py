@@ -92,6 +92,25 @@ def test_needs_are_what_is_asked_for(gradients, monkeypatch):
     assert_close(bias.grad, torch.full((7,), 6.0, dtype=torch.float64))
 
 
+@pytest.fixture
+def deterministic_after():
+    yield torch.use_deterministic_algorithms
+    torch.use_deterministic_algorithms(False)
+
+
+@pytest.mark.parametrize("compiled", [False, True])
+def test_deterministic_algorithms_reach_the_backward(gradients, deterministic_after, compiled):
+    """What counts is what PyTorch says when backward() runs; compiled code is made again for it."""
+    torch._dynamo.reset()
+    call = torch.compile(lambda x: gradients.choose(x), fullgraph=True) if compiled else gradients.choose
+    for asked, factor in ((False, 2), (True, 1), (False, 2)):
+        deterministic_after(asked)
+        x = rows(3, 7)
+        call(x).sum().backward()
+        assert_close(x.grad, torch.full_like(x, factor))
+    torch.library.opcheck(torch.ops.gradients.choose.default, (rows(3, 7),))
+
+
 def test_gradients_with_strides(gradients):
     x, weight = rows(5, 7), rows(7)
     strided = rows(7, 5, grad=False).t()

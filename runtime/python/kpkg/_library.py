@@ -58,7 +58,7 @@ class Op:
         self.arguments: tuple[Argument, ...] = tuple(Argument(*a) for a in native.arguments)
         self.result_types: tuple[str, ...] = tuple(native.result_types)
         self.backward: str = native.backward  # name of the op with the gradients, "" without one
-        # Where each argument of that op comes from: ("gradient" | "result" | "argument" | "needs", index).
+        # Where each argument of that op comes from: ("gradient" | "result" | "argument" | "needs" | "deterministic", index).
         self.backward_arguments: tuple[tuple[str, int], ...] = ()
         if self.backward:
             self.backward_arguments = tuple((s, i) for s, i in json.loads(native.kernel_info())["backward"]["arguments"])

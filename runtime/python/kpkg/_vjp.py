@@ -140,7 +140,7 @@ def fallback_of_gradient(backward: Op, forward: Op) -> Callable[..., Any] | None
                 known["grad"] = value
             elif source == "needs":
                 needs[index] = value
-            else:
+            elif source != "deterministic":
                 known[forward.arguments[index].name if source == "argument" else f"out{index or ''}"] = value
         if forward.name in _PLANE_RANK and "out1" in known:
             return scatter_maxima(grads[0], known["out1"], known["input"], _PLANE_RANK[forward.name])

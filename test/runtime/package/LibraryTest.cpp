@@ -89,6 +89,7 @@ TEST(Library, RefusesBackwardsThatDoNotFitTheirOps) {
       {"number 9223372036854775807, which", 0, backward("test::scale_transposed", {pair("argument", INT64_MAX)})},
       {"another kind", 0, backward("test::scale_transposed", {pair("argument", 1)})},
       {"another kind", 0, backward("test::scale_transposed", {pair("needs", 0)})},
+      {"whether it has to be deterministic, but", 0, backward("test::scale_transposed", {pair("deterministic", 0)})},
       {"that takes no gradient", 0, backward("test::scale_transposed", {pair("result", 0)})},
   };
   for (const Case &test : cases) {
