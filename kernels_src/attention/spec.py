@@ -112,6 +112,7 @@ def samples(dtype: torch.dtype, generator: torch.Generator) -> Iterator[Sample]:
     yield Sample(qkv(1, 2, 2, 333, 260, 112, 104), {"is_causal": True}, label="heads of 112 and 104, causal")
     yield Sample(qkv(1, 2, 1, 257, 300, 128), {"window": 90}, label="heads of 128, window")
     yield Sample(qkv(1, 2, 1, 4130, 200, 128), label="many queries, heads of 128")
+    yield Sample(qkv(1, 2, 2, 1030, 300, 64), label="many queries, heads of 64")
     yield Sample(qkv(1, 1, 1, 70, 140, 32), {"is_causal": True, "scale": -0.2}, label="negative scale, causal")
     yield Sample(qkv(1, 1, 1, 4100, 333, 104, 112), {"window": 2000, "is_causal": True}, label="many queries, heads of 104 and 112, causal window")
     yield Sample(qkv(2, 2, 1, 260, 300, 192, 128), {"is_causal": True}, label="heads of 192 and 128, causal")

@@ -30,15 +30,22 @@ def usable(calls: Calls) -> tuple[Calls, dict[str, str]]:
     return good, refused
 
 
-def times(calls: Calls, rounds: int, is_clean: bool = False) -> dict[str, float]:
+# What a GPU sleeps, about a millisecond, for the host to be ahead of it.
+SLEEP_CYCLES = 1_500_000
+
+
+def times(calls: Calls, rounds: int, is_clean: bool = False, is_ahead: bool = False) -> dict[str, float]:
     """Median microseconds of each, launched in shuffled order with a flush of the second-level cache before each. A flush by writes leaves some 50 MB that
-    the call's own reads push out to memory; one by reads, `is_clean`, does not."""
+    the call's own reads push out to memory; one by reads, `is_clean`, does not. Where the GPU sleeps before each call, `is_ahead`, what the host takes for
+    it does not count."""
     flush = torch.zeros(FLUSH_BYTES // 4, dtype=torch.float32, device="cuda")
     found: dict[str, list[float]] = {name: [] for name in calls}
     for _ in range(rounds):
         for name in random.sample(list(calls), len(calls)):
             begin, end = (torch.cuda.Event(enable_timing=True) for _ in range(2))
             flush.sum() if is_clean else flush.zero_()
+            if is_ahead:
+                torch.cuda._sleep(SLEEP_CYCLES)
             begin.record()
             calls[name]()
             end.record()

@@ -111,6 +111,13 @@ def test_deterministic_algorithms_reach_the_backward(gradients, deterministic_af
     torch.library.opcheck(torch.ops.gradients.choose.default, (rows(3, 7),))
 
 
+def test_gradients_are_deterministic_where_instances_must_be(gradients):
+    code = "import kpkg, torch, sys; x = torch.ones(2, 3, requires_grad=True); kpkg.load(sys.argv[1]).choose(x).sum().backward(); print(x.grad.unique().tolist())"
+    environment = {**os.environ, "PYTHONPATH": str(BUILD / "python"), "KPKG_REQUIRE": "deterministic"}
+    run = subprocess.run([sys.executable, "-c", code, gradients.path], capture_output=True, text=True, env=environment)
+    assert run.stdout == "[1.0]\n", run.stderr
+
+
 def test_gradients_with_strides(gradients):
     x, weight = rows(5, 7), rows(7)
     strided = rows(7, 5, grad=False).t()
