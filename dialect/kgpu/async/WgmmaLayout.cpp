@@ -22,9 +22,14 @@ Layout ofFragments(llvm::ArrayRef<int64_t> shape, unsigned warpgroups, llvm::fun
     fields.bases[static_cast<unsigned>(part)].push_back({row, columnOf(column)});
   };
   // Blocks of 8 columns, which repeat: two neighbours and a row eight below in a thread, four lanes along a row, eight rows of lanes.
-  add(Part::Register, 0, 1);
-  add(Part::Register, 8, 0);
+  // Those that are neighbours by `columnOf` come first: a word has them.
   int64_t columns = 8, parts = sharesColumns(shape, warpgroups) ? warpgroups * 64 / shape[0] : 1, ownColumns = shape[1] / parts;
+  add(Part::Register, 0, 1);
+  if (bool isWord = columnOf(8) == 2; isWord && ownColumns % 16 == 0) {
+    add(Part::Register, 0, 8);
+    columns = 16;
+  }
+  add(Part::Register, 8, 0);
   for (; ownColumns % (2 * columns) == 0; columns *= 2)
     add(Part::Register, 0, columns);
   for (int32_t column : {2, 4})
