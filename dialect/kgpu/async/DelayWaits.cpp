@@ -8,8 +8,6 @@
 //         %s = kgpu.wgmma_wait 1 %d; kgpu.release %ring[%i]; ... %s ...
 //         %o = kgpu.wgmma_wait 0 %e; kgpu.release %other[%j]; ... %o ...
 //
-// Products of one ring that add to each other, one behind the other in a block, have one wait: the last one's.
-//
 // Where a tile is reduced on the way, `kgpu.settle` follows the first reduction: the products of the wait run under it. ptxas would wait as soon as the
 // products before it are done. Measured on an H200 with attention, heads of 128: 3 to 5 % of the time.
 //
@@ -129,44 +127,12 @@ void mergeWaits(Block &block) {
   }
 }
 
-/// The slots that the right operand of a product lies in.
-Value ringBuffer(WgmmaOp product) {
-  Value operand = product.getRhs();
-  if (auto transposed = operand.getDefiningOp<TransposeBufferOp>())
-    operand = transposed.getBuffer();
-  auto slot = operand.getDefiningOp<SlotOp>();
-  return slot ? Value(slot.getBuffer()) : Value();
-}
-
-/// The wait for a product of the same ring that adds to the result of this wait's product, and is all that needs it: steps that a loop takes together.
-WgmmaWaitOp waitOfNextStep(WgmmaWaitOp wait) {
-  if (wait->getNumResults() != 1 || !wait->hasOneUse())
-    return {};
-  auto product = wait.getValues().front().getDefiningOp<WgmmaOp>(), next = dyn_cast<WgmmaOp>(*wait->user_begin());
-  if (!product || !next || next->getBlock() != wait->getBlock() || product->getBlock() != wait->getBlock() || next.getAccumulator() != wait->getResult(0) ||
-      !next->hasOneUse() || !ringBuffer(product) || ringBuffer(product) != ringBuffer(next))
-    return {};
-  return dyn_cast<WgmmaWaitOp>(*next->user_begin());
-}
-
-/// Lets both products run one after the other; the second wait is that for both.
-void joinSteps(WgmmaWaitOp wait, WgmmaWaitOp last) {
-  SmallVector<Operation *> ops = withReleases(wait);
-  for (Operation *release : ArrayRef(ops).drop_front())
-    release->moveAfter(last);
-  wait->getResult(0).replaceAllUsesWith(wait.getValues().front());
-  wait->erase();
-}
-
 struct DelayWaits final : impl::KgpuDelayWaitsBase<DelayWaits> {
   void runOnOperation() override {
     SmallVector<WgmmaWaitOp> waits;
     getOperation().walk([&](WgmmaWaitOp wait) { waits.push_back(wait); });
     for (WgmmaWaitOp wait : waits)
-      if (WgmmaWaitOp last = waitOfNextStep(wait))
-        joinSteps(wait, last);
-      else
-        delay(wait);
+      delay(wait);
     getOperation().walk([](Block *block) { mergeWaits(*block); });
   }
 };

@@ -51,7 +51,7 @@ class SparseWeight:
         if self.format == "2:4":
             matrix = from_halves(*self.tensors)
         elif self.format == "blocks":
-            matrix = from_blocks(*self.tensors[:3], k)
+            matrix = from_blocks(*self.tensors, k)
         else:
             matrix = from_elements(*self.tensors, k)
         return as_image_weight(matrix, channels, size).contiguous() if size else matrix
@@ -105,8 +105,7 @@ def linear(input: Tensor, weight: SparseWeight, bias: Tensor | None = None) -> T
     if weight.format == "elements":
         return ops.sparse_linear(input, *weight.tensors, bias)
     if weight.format == "blocks":
-        crow, col, values, moves = weight.tensors
-        return ops.block_sparse_linear(input, crow, col, values, bias, moves)
+        return ops.block_sparse_linear(input, *weight.tensors, bias)
     if weight.format == "2:4":
         return ops.half_sparse_linear(input, *weight.tensors, bias)
     return torch.nn.functional.linear(input, weight.tensors[0], bias)
@@ -125,8 +124,7 @@ def conv2d(input: Tensor, weight: SparseWeight, bias: Tensor | None = None, stri
     if weight.format == "elements":
         return ops.sparse_conv2d(input, *weight.tensors, size, bias, **how)
     if weight.format == "blocks":
-        crow, col, values, moves = weight.tensors
-        return ops.block_sparse_conv2d(input, crow, col, values, size, bias, moves, **how)
+        return ops.block_sparse_conv2d(input, *weight.tensors, size, bias, **how)
     return ops.half_sparse_conv2d(input, *weight.tensors, size, bias, **how)
 
 
@@ -176,14 +174,12 @@ def _packed(weight: Tensor, format: str, size: int | None) -> SparseWeight:
 
 
 def _blocks(weight: Tensor, size: int) -> tuple[Tensor, ...]:
-    """crow, col, values and moves, as kpkg::block_sparse_linear says."""
+    """crow, col and values, as kpkg::block_sparse_linear says."""
     n, k = weight.shape
     keep = _kept_blocks(weight, size)
     crow = torch.cat([keep.new_zeros(1, dtype=torch.int64), keep.sum(1).cumsum(0)]).int()
     values = weight.view(n // size, size, k // size, size).transpose(1, 2)[keep].contiguous()
-    first = keep.sum(1).argsort(descending=True, stable=True)  # block rows with as many blocks are computed at the same time
-    moves = (first - torch.arange(len(first), device=first.device)).int()
-    return crow, keep.nonzero()[:, 1].int(), values, moves
+    return crow, keep.nonzero()[:, 1].int(), values
 
 
 def _halves(weight: Tensor) -> tuple[Tensor, ...]:

@@ -1,25 +1,15 @@
-// Two steps of one loop, of which the second adds to the first: one wait for both. Columns of tiles say how long the loop runs, so groups have four rows.
-// RUN: kpkg-opt --gpu-pipeline=chip=sm_90a %s | FileCheck %s
+// Columns of tiles say how long the loop of a product runs: groups have four rows.
+// RUN: kpkg-opt --kgpu-configure=chip=sm_90a --kgpu-schedule-tiles %s | FileCheck %s
 
 !in = !tile.view<2xbf16, unit = 1, align = 16, divisible = 8, index = 32>
 !ends = !tile.view<1xi32, unit = 0, index = 32>
 !end = !tile.view<0xi32, index = 32>
 !out = !tile.view<2xbf16, mut, unit = 1, align = 16, divisible = 8, index = 32>
 
-// CHECK-LABEL: tile.kernel @steps
+// CHECK-LABEL: tile.kernel @groups
 // CHECK-DAG: %[[FOUR:.*]] = arith.constant 4 : index
 // CHECK: arith.muli %{{.*}}, %[[FOUR]] : index
-// CHECK: compute {
-// CHECK: kgpu.await
-// CHECK: %[[FIRST:.*]] = kgpu.wgmma
-// CHECK-NOT: kgpu.wgmma_wait
-// CHECK: kgpu.await
-// CHECK: %[[BOTH:.*]] = kgpu.wgmma {{.*}}, %[[FIRST]] adds
-// CHECK: kgpu.wgmma_wait 0 %[[BOTH]]
-// CHECK: kgpu.release
-// CHECK: kgpu.release
-// CHECK: scf.yield
-tile.kernel @steps(%a: !in, %b: !in, %e: !ends, %d: !out) attributes {schedule = {stages = 4 : i32}} {
+tile.kernel @groups(%a: !in, %b: !in, %e: !ends, %d: !out) attributes {schedule = {stages = 4 : i32}} {
   %zero = arith.constant 0.0 : bf16
   %none = arith.constant 0 : i32
   %zeros = arith.constant dense<0.0> : tensor<128x128xf32>
