@@ -26,7 +26,18 @@ struct RoleRegisters {
 /// Whether each step of a loop that copies divides numbers of which nothing is known: that takes registers.
 bool dividesInSteps(kgpu::RolesOp roles) {
   WalkResult found = roles.getLoad().walk([](kgpu::AcquireOp acquire) {
-    return acquire->getBlock()->walk([](arith::FloorDivSIOp) { return WalkResult::interrupt(); });
+    return acquire->getBlock()->getOps<arith::FloorDivSIOp>().empty() ? WalkResult::advance() : WalkResult::interrupt();
+  });
+  return found.wasInterrupted();
+}
+
+/// Whether a step of a loop that copies looks up in a branch, with a division, where to copy from: pages.
+bool looksUpInSteps(kgpu::RolesOp roles) {
+  WalkResult found = roles.getLoad().walk([](kgpu::AcquireOp acquire) {
+    for (auto branch : acquire->getBlock()->getOps<scf::IfOp>())
+      if (branch.walk([](arith::FloorDivSIOp) { return WalkResult::interrupt(); }).wasInterrupted())
+        return WalkResult::interrupt();
+    return WalkResult::advance();
   });
   return found.wasInterrupted();
 }
@@ -60,7 +71,7 @@ int64_t sumRegisters(kgpu::RolesOp roles) {
 
 unsigned registersForLoads(kgpu::RolesOp roles) {
   if (sumRegisters(roles) > manySumRegisters)
-    return dividesInSteps(roles) ? 40 : 24;
+    return looksUpInSteps(roles) ? 40 : 24;
   return dividesInSteps(roles) || sumRegisters(roles) <= moderateSumRegisters ? 56 : 40;
 }
 
