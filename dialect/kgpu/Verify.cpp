@@ -98,9 +98,9 @@ private:
     if (!hasLayout(type))
       return op->emitOpError() << "has a tile without a layout: " << type;
     const Layout &layout = layoutOf(type);
-    if (layout.lanes() > launch.lanes() || layout.warps() > launch.warps() || layout.blocks() > launch.ctas())
+    if (layout.lanes() > launch.lanes() || layout.warps() > launch.layoutWarps() || layout.blocks() > launch.ctas())
       return op->emitOpError() << "has the layout " << layout.str() << ", but a kernel block has " << launch.lanes()
-                               << " lanes, " << launch.warps() << " warps and " << launch.ctas() << " CTAs";
+                               << " lanes, " << launch.layoutWarps() << " warps and " << launch.ctas() << " CTAs";
     return success();
   }
 

@@ -30,6 +30,8 @@ constexpr int64_t kStepBytes = 16; ///< of columns that products go through; of 
 constexpr int64_t kMostAccumulators = 128; ///< registers of a thread for one accumulator
 constexpr int64_t kMostColumns = 256; ///< of a product of one warpgroup
 constexpr int64_t kMostRepeated = 64; ///< columns of a product that two warpgroups both compute: more take longer than they save
+/// What three warpgroups take, one block of 64 rows each.
+constexpr int64_t kRowsOfThree = 192;
 
 std::optional<StreamedOperand> streamed(Value value) {
   StreamedOperand operand;
@@ -81,7 +83,8 @@ bool suitsWarpgroups(const StreamedDot &streams) {
     return false;
   int64_t columnStep = element.isInteger(8) && columns > 32 ? 16 : 8; // PTX ISA, shapes of wgmma
   bool areFew = columns <= kMostColumns || (columns <= 2 * kMostColumns && sharesColumns(sum.getShape(), 2));
-  return rows % 64 == 0 && llvm::isPowerOf2_64(rows) && columns % columnStep == 0 && areFew && depth * elementBytes(element) % 32 == 0;
+  bool suitsRows = rows % 64 == 0 && (llvm::isPowerOf2_64(rows) || rows == kRowsOfThree);
+  return suitsRows && columns % columnStep == 0 && areFew && depth * elementBytes(element) % 32 == 0;
 }
 
 /// Whether two warpgroups can have halves of the columns of a product of 64 rows, or both compute all of one with few columns.
@@ -163,14 +166,32 @@ const StreamedOperand *wholeOf(const StreamedDot &product, ArrayRef<StreamedDot>
   return nullptr;
 }
 
+/// Whether nothing is summed over rows of different warpgroups: where these are three, the layout of their sums speaks of a fourth one that no thread is of.
+static bool keepsRowsApart(tile::KernelOp kernel) {
+  auto isAlongRow = [](Value tile, uint64_t axis) { return axis + 1 == uint64_t(cast<RankedTensorType>(tile.getType()).getRank()); };
+  auto crosses = [&](Operation *op) {
+    return !llvm::TypeSwitch<Operation *, bool>(op)
+                .Case([&](tile::ReduceOp reduce) { return isAlongRow(reduce.getValue(), reduce.getAxis()); })
+                .Case([&](tile::ArgReduceOp reduce) { return isAlongRow(reduce.getValue(), reduce.getAxis()); })
+                .Case([&](tile::CombineOp combine) { return isAlongRow(combine.getInputs().front(), combine.getAxis()); })
+                .Case([](tile::ScanOp) { return false; })
+                .Default(true);
+  };
+  return !kernel.walk([&](Operation *op) { return crosses(op) ? WalkResult::interrupt() : WalkResult::advance(); }).wasInterrupted();
+}
+
 unsigned consumersFor(ArrayRef<StreamedDot> dots) {
   bool areWide = llvm::any_of(dots, [](const StreamedDot &streams) { return cast<RankedTensorType>(streams.dot->getResult(0).getType()).getDimSize(1) > kMostColumns; });
   if (areWide)
     return llvm::all_of(dots, suitsHalves) ? 2 : 0;
-  for (unsigned consumers : {2u, 1u, 4u}) {
+  for (unsigned consumers : {2u, 3u, 1u, 4u}) {
     bool suits = llvm::all_of(dots, [&](const StreamedDot &streams) {
+      if (consumers == 3 && (streams.shared || !keepsRowsApart(streams.dot->getParentOfType<tile::KernelOp>())))
+        return false;
       auto sum = cast<RankedTensorType>(streams.dot->getResult(0).getType());
       if (streams.shared && cast<RankedTensorType>(streams.shared.getType()).getDimSize(0) % (64 * consumers) != 0)
+        return false;
+      if ((consumers == 3) != (sum.getDimSize(0) == kRowsOfThree))
         return false;
       bool hasRows = sum.getDimSize(0) % (64 * consumers) == 0 || (streams.shared && sharesColumns(sum.getShape(), consumers));
       return hasRows && sum.getNumElements() / (consumers * kWarpgroupThreads) <= kMostAccumulators;

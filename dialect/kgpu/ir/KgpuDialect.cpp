@@ -101,7 +101,7 @@ LogicalResult KgpuDialect::verifyOperationAttribute(Operation *op, NamedAttribut
     return op->emitOpError() << "attribute '" << name << "' must be a positive i32";
   Launch launch = getLaunch(kernel);
   if (launch.consumers != 0) {
-    if (name == kConsumersAttribute && (!llvm::isPowerOf2_32(launch.consumers) || launch.threads != launch.threadsOfBlock() + kWarpgroupThreads))
+    if (name == kConsumersAttribute && (launch.consumers > 4 || launch.threads != launch.threadsOfBlock() + kWarpgroupThreads))
       return op->emitOpError() << "has " << launch.consumers << " warpgroups that compute and " << launch.threads << " threads";
   } else if (name == kThreadsAttribute && (!llvm::isPowerOf2_32(launch.threads) || launch.threads > 1024))
     return op->emitOpError() << "has " << launch.threads << " threads, which is no power of two up to 1024";

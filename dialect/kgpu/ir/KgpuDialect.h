@@ -47,9 +47,12 @@ struct Launch {
   unsigned threadsOfBlock() const { return consumers ? consumers * kWarpgroupThreads : threads / blocks; }
   /// CTAs that hold a tile together.
   unsigned ctas() const { return consumers ? 1 : cluster; }
-  /// What layouts of this kernel have: lanes, warps and blocks (CTAs).
   unsigned lanes() const { return std::min(threadsOfBlock(), 32u); }
   unsigned warps() const { return threadsOfBlock() / lanes(); }
+  /// Most warps that a layout of this kernel has, a power of two. Of the sums of three warpgroups the last quarter is padding, which no warp holds.
+  unsigned layoutWarps() const { return llvm::PowerOf2Ceil(warps()); }
+  /// Warps over which all other tiles are spread; further ones hold copies.
+  unsigned spreadWarps() const { return llvm::isPowerOf2_32(warps()) ? warps() : kWarpgroupThreads / 32; }
 };
 
 /// Reads and writes the launch attributes. Writing leaves out what has its default.

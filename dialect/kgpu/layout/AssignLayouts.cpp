@@ -54,7 +54,7 @@ unsigned vectorWithoutWaste(unsigned vector, unsigned elementBytes, ArrayRef<int
   bool isRow = llvm::all_of(shape.drop_back(), [](int64_t extent) { return extent == 1; });
   if (launch.stages == 0 || launch.persistent || !isRow || vector <= kLeastRingVector)
     return vector;
-  auto padded = [&](unsigned bytes) { return llvm::alignTo(shape.back(), uint64_t(bytes / elementBytes) * launch.lanes() * launch.warps() * launch.ctas()); };
+  auto padded = [&](unsigned bytes) { return llvm::alignTo(shape.back(), uint64_t(bytes / elementBytes) * launch.lanes() * launch.spreadWarps() * launch.ctas()); };
   return padded(vector / 2) < padded(vector) ? vector / 2 : vector;
 }
 
@@ -305,7 +305,7 @@ private:
   }
 
   Layout accumulator(Value value, DotKind kind) const {
-    layout::Threads threads{launch.lanes(), launch.warps(), launch.ctas()};
+    layout::Threads threads{launch.lanes(), launch.spreadWarps(), launch.ctas()};
     switch (kind) {
     case DotKind::Wgmma:
       return wgmmaAccumulator(shapeOf(value), launch.consumers);
@@ -323,7 +323,7 @@ private:
   }
 
   Layout coalesced(Value value) const {
-    layout::Threads threads{launch.lanes(), launch.warps(), launch.ctas()};
+    layout::Threads threads{launch.lanes(), launch.spreadWarps(), launch.ctas()};
     return layout::coalesced(shapeOf(value), coalescing.elementBytes, threads, coalescing.vectorBytes);
   }
 

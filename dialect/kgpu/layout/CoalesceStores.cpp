@@ -90,7 +90,7 @@ void coalesce(tile::StoreOp store, const Launch &launch) {
     return;
   unsigned bytes = elementBytes(type.getElementType());
   SmallVector<unsigned> order = {static_cast<unsigned>(unit), static_cast<unsigned>(1 - unit)};
-  Layout best = layout::coalesced(type.getShape(), bytes, {launch.lanes(), launch.warps(), launch.ctas()},
+  Layout best = layout::coalesced(type.getShape(), bytes, {launch.lanes(), launch.spreadWarps(), launch.ctas()},
                                   longest * bytes, order);
   unsigned least = costOf(from, best, bytes);
   if (std::optional<Layout> shuffled = exchanged(from, unit, longest)) {

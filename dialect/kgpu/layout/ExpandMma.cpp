@@ -118,7 +118,7 @@ public:
   }
 
 private:
-  layout::Threads threads() const { return {launch.lanes(), launch.warps(), launch.ctas()}; }
+  layout::Threads threads() const { return {launch.lanes(), launch.spreadWarps(), launch.ctas()}; }
 
   Value loadAt(Type type, Value buffer, ArrayRef<int64_t> at) {
     return LocalLoadOp::create(builder, op.getLoc(), type, buffer, builder.getDenseI64ArrayAttr(at));

@@ -118,7 +118,7 @@ Value ThreadPlace::isFirstInCta(const Layout &layout) { return isFirst(layout, 0
 
 Value ThreadPlace::isFirst(const Layout &layout, unsigned blockMask) {
   // Lanes and warps of the block that the layout does not speak of hold copies too.
-  unsigned lanes = std::min(threadsPerBlock, 32u), warps = std::max(threadsPerBlock / 32, 1u);
+  unsigned lanes = std::min(threadsPerBlock, 32u), warps = std::max<unsigned>(llvm::PowerOf2Ceil(threadsPerBlock / 32), 1);
   unsigned laneMask = layout.freeBits(Part::Lane) | ((lanes - 1) & ~(layout.lanes() - 1));
   unsigned warpMask = layout.freeBits(Part::Warp) | ((warps - 1) & ~(layout.warps() - 1));
   ThreadBits thread = bits(layout);
