@@ -12,7 +12,7 @@ import torch
 from torch.testing import assert_close
 
 import kpkg
-from kpkg import _inject, _measure
+from kpkg import _measure, _whole
 
 pytestmark = [pytest.mark.usefixtures("default_ops")]
 
@@ -42,7 +42,7 @@ def model():
 @pytest.fixture
 def fast(monkeypatch):
     """kpkg is twice as fast, whatever the clock says."""
-    monkeypatch.setattr(_inject, "interleaved", lambda first, second, **_: (2.0, 1.0))
+    monkeypatch.setattr(_measure, "interleaved", lambda first, second, **_: (2.0, 1.0))
 
 
 X = torch.randn(2, 6, 32, generator=torch.Generator().manual_seed(3))
@@ -74,7 +74,7 @@ def test_replaces_checks_and_restores(model, fast, capsys):
 
 
 def test_slower_layers_stay(model, monkeypatch):
-    monkeypatch.setattr(_inject, "interleaved", lambda first, second, **_: (1.0, 1.2))
+    monkeypatch.setattr(_measure, "interleaved", lambda first, second, **_: (1.0, 1.2))
     injection = kpkg.inject(model, sample_input=X, verbose=False)
     assert not injection.replaced and set(kinds(model).values()) == {"torch"}
     assert {row.status for row in injection.rows} == {"kept: kpkg is slower"}
@@ -89,7 +89,7 @@ def test_what_makes_the_model_slower_goes_out(model, fast, monkeypatch):
         assert all(row.is_replaced for row in rows)
         return 2.0, 1.0 + 2.0 * len(slow)
 
-    monkeypatch.setattr(_inject, "_compared", compared)
+    monkeypatch.setattr(_whole, "_compared", compared)
     injection = kpkg.inject(model, sample_input=X, verbose=False)
     out = {row.layer for row in injection.rows if row.status == "kept: the model as a whole is slower with it"}
     assert out == {"GELU", "bmm()", "scaled_dot_product_attention()"} and "forward" not in model.__dict__
@@ -100,7 +100,7 @@ def test_what_makes_the_model_slower_goes_out(model, fast, monkeypatch):
 def test_slower_in_all(model, fast, monkeypatch):
     """Nobody's fault alone."""
     before = dict(model.named_modules())
-    monkeypatch.setattr(_inject, "_compared", lambda model, sample, rows: (1.0, 1.2 if len({row.layer for row in rows}) > 1 else 0.9))
+    monkeypatch.setattr(_whole, "_compared", lambda model, sample, rows: (1.0, 1.2 if len({row.layer for row in rows}) > 1 else 0.9))
     injection = kpkg.inject(model, sample_input=X, verbose=False)
     assert not injection.replaced and dict(model.named_modules()) == before
     assert {row.status for row in injection.rows} == {"kept: the model as a whole is slower with them all"}
@@ -108,7 +108,7 @@ def test_slower_in_all(model, fast, monkeypatch):
 
 def test_comparison_leaves_replacements_in(model, fast):
     injection = kpkg.inject(model, sample_input=X, verbose=False)
-    without, with_them = _inject._compared(model, X, injection.replaced)
+    without, with_them = _whole._compared(model, X, injection.replaced)
     assert without > 0 and with_them > 0 and set(kinds(model).values()) == {"kpkg"}
 
 

@@ -14,7 +14,7 @@ from torch import nn
 from torch.testing import assert_close
 
 import kpkg
-from kpkg import _chains, _inject
+from kpkg import _chains, _measure
 
 pytestmark = [pytest.mark.usefixtures("default_ops")]
 IMAGES = torch.randn(2, 8, 6, 5, generator=torch.Generator().manual_seed(4))
@@ -23,7 +23,7 @@ IMAGES = torch.randn(2, 8, 6, 5, generator=torch.Generator().manual_seed(4))
 @pytest.fixture(autouse=True)
 def fast(monkeypatch):
     """kpkg is twice as fast, whatever the clock says."""
-    monkeypatch.setattr(_inject, "interleaved", lambda first, second, **_: (2.0, 1.0))
+    monkeypatch.setattr(_measure, "interleaved", lambda first, second, **_: (2.0, 1.0))
 
 
 class Bottleneck(nn.Module):
@@ -151,7 +151,7 @@ def test_copies_are_plain(model):
 def test_slower_chains_become_folds(model, monkeypatch):
     """A chain that is not faster is not kept; the fold may be."""
     times = iter([(1.0, 2.0)] * 7)
-    monkeypatch.setattr(_inject, "interleaved", lambda first, second, **_: next(times, (2.0, 1.0)))
+    monkeypatch.setattr(_measure, "interleaved", lambda first, second, **_: next(times, (2.0, 1.0)))
     injection = injected(model)
     kept = [row for row in injection.rows if row.replacement == "Conv2d, one launch"]
     assert len(kept) == 7 and {row.status for row in kept} == {"kept: kpkg is slower"}

@@ -1,0 +1,141 @@
+"""What inject did to a model: a row for each replacement, how it is put in and taken out, and whether it is right and fast.
+
+SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from dataclasses import dataclass, field
+from types import TracebackType
+from typing import Any
+
+from torch import nn
+
+from kpkg._measure import compare
+
+# How much slower, by the clock, still counts as not slower.
+NOISE = 1.03
+
+
+@dataclass
+class Row:
+    """What became of one layer, or of one function that a layer calls. Times in microseconds; None where nothing was measured."""
+
+    name: str
+    layer: str
+    replacement: str
+    status: str
+    error: float | None = None
+    original_us: float | None = None
+    kpkg_us: float | None = None
+    #: Whether the row stands for a batch norm folded into a convolution, or for a launch that does what follows a convolution too.
+    is_fold: bool = False
+
+    # Whether the original writes its result over its input.
+    _is_inplace: bool = field(default=False, repr=False, compare=False)
+    # What puts the replacement where the original is, and back.
+    _replacement: Replacement | None = field(default=None, repr=False, compare=False)
+
+    @property
+    def is_replaced(self) -> bool:
+        """Whether kpkg runs there now."""
+        return self.status.startswith("replaced")
+
+
+@dataclass
+class Replacement:
+    put: Callable[[], None]
+    take_out: Callable[[], None]
+
+
+class Injection:
+    """What ``inject`` did: ``print(injection)`` shows the table, ``restore()`` undoes it, also at the end of a ``with`` block.
+
+    rows: a Row for each layer that could be replaced. error, original_us, kpkg_us: of the whole model, None without a sample.
+    """
+
+    def __init__(self, model: nn.Module) -> None:
+        self.model = model
+        self.rows: list[Row] = []
+        self.error: float | None = None
+        self.original_us: float | None = None
+        self.kpkg_us: float | None = None
+
+    @property
+    def replaced(self) -> list[Row]:
+        """The rows of what runs kpkg now."""
+        return [row for row in self.rows if row.is_replaced]
+
+    def restore(self) -> None:
+        """Puts the original layers back. What was trained meanwhile stays: they share their parameters."""
+        for row in reversed(self.replaced):
+            self._take_out(row, "restored")
+
+    def _take_out(self, row: Row, status: str) -> None:
+        assert row._replacement is not None, "only what is replaced is taken out"
+        row._replacement.take_out()
+        row.status = status
+
+    def __enter__(self) -> Injection:
+        return self
+
+    def __exit__(self, kind: type[BaseException] | None, error: BaseException | None, trace: TracebackType | None) -> None:
+        self.restore()
+
+    def __str__(self) -> str:
+        heads = ("layer", "type", "replacement", "error", "original us", "kpkg us", "")
+        lines = [
+            (row.name, row.layer, row.replacement, _number(row.error, ".1e"), _number(row.original_us, ".1f"), _number(row.kpkg_us, ".1f"), row.status)
+            for row in self.rows
+        ]
+        total = ("(model)", type(self.model).__name__, "", _number(self.error, ".1e"), _number(self.original_us, ".1f"), _number(self.kpkg_us, ".1f"), "")
+        lines.append((*total[:-1], f"{len(self.replaced)} of {len(self.rows)} replaced"))
+        widths = [max(len(line[i]) for line in (heads, *lines)) for i in range(len(heads))]
+        table = ["  ".join(f"{text:{'>' if 3 <= i <= 5 else '<'}{widths[i]}}" for i, text in enumerate(line)).rstrip() for line in (heads, *lines)]
+        if self.original_us is not None and self.kpkg_us is not None:
+            table.append(f"Original {self.original_us / 1000:.3f} ms / iter")
+            table.append(f"kpkg     {self.kpkg_us / 1000:.3f} ms / iter, outputs differ by {_number(self.error, '.1e')}")
+        return "\n".join(table)
+
+
+def _number(value: float | None, form: str) -> str:
+    return "" if value is None else f"{value:{form}}"
+
+
+def use(row: Row, replacement: Replacement) -> None:
+    row._replacement = replacement
+    replacement.put()
+
+
+def agrees(row: Row, found: Any, expected: Any, tolerance: float | None) -> bool:
+    row.error, allowed = compare(found, expected, tolerance)
+    if row.error <= allowed:
+        return True
+    row.status = f"kept: its output differs by {row.error:.1e}, {allowed:.1e} is allowed"
+    return False
+
+
+def is_fast(row: Row, original_us: float, kpkg_us: float) -> bool:
+    row.original_us, row.kpkg_us = original_us, kpkg_us
+    if kpkg_us <= original_us * NOISE:
+        return True
+    row.status = "kept: kpkg is slower"
+    return False
+
+
+def exchange(model: nn.Module, layer: nn.Module, made: nn.Module) -> Replacement:
+    """`made` wherever the model has `layer`."""
+    places = [(parent, name) for parent in model.modules() for name, child in parent._modules.items() if child is layer]
+
+    def put() -> None:
+        for parent, name in places:
+            parent._modules[name] = made
+        made.train(layer.training)
+
+    def take_out() -> None:
+        for parent, name in places:
+            parent._modules[name] = layer
+        layer.train(made.training)
+
+    return Replacement(put, take_out)

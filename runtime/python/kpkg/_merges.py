@@ -1,0 +1,143 @@
+"""Replaces several layers of a model by one launch: convolutions with what follows them, and batch norms folded into convolutions.
+
+SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from typing import Any
+
+import torch
+from torch import Tensor, nn
+
+from kpkg import _chains, _folding, _fused, _measure
+from kpkg._injection import Injection, Replacement, Row, agrees, exchange, is_fast, use
+from kpkg._samples import Samples
+
+
+def _within(owner: str, name: str) -> str:
+    return f"{owner}.{name}" if owner else name
+
+
+def traced_chains(model: nn.Module, samples: Samples, layers: dict[str, nn.Module], wanted: Callable[[str, str], bool]) -> list[tuple[str, _chains.Traced]]:
+    """Layers whose forwards have chains that one launch can do, with their names."""
+    found = []
+    for name, owner in model.named_modules():
+        traced = _chains.traced(owner) if samples.count.get(name) == 1 else None
+        for chain in list(traced.chains) if traced is not None else ():
+            assert traced is not None, "it has chains"
+            names = [_within(name, each) for each in chain.layers]
+            fixed = [_within(name, each) for each in (chain.convolution, chain.norm) if each is not None]
+            if not all(each in layers for each in fixed) or any(samples.count.get(each) != 1 for each in fixed) or not _fused.fuses(traced, chain):
+                del traced.chains[chain]
+            elif any(not wanted(each, type(owner.get_submodule(own)).__name__) for each, own in zip(names, chain.layers)):
+                del traced.chains[chain]
+        if traced is not None and traced.chains:
+            found.append((name, traced))
+    return found
+
+
+def fuse_all(injection: Injection, name: str, traced: _chains.Traced, samples: Samples, tolerance: float | None) -> set[str]:
+    """One launch for each chain of a layer's forward where that is right and not slower; adds rows, returns names of layers that nothing else is to replace."""
+    block = _fused.Block(traced)
+    done: set[str] = set()
+    uses: dict[str, int] = {}
+    for chain in traced.chains:
+        row = _fuse(injection, name, block, chain, samples, tolerance)
+        injection.rows.append(row)
+        if row.is_replaced:
+            done.update(_within(name, each) for each in (chain.convolution, chain.norm) if each is not None)
+            if chain.activation_layer is not None:
+                layer = _within(name, chain.activation_layer)
+                uses[layer] = uses.get(layer, 0) + 1
+    return done | {layer for layer, count in uses.items() if samples.count.get(layer) == count}
+
+
+def _fuse(injection: Injection, name: str, block: _fused.Block, chain: _chains.Chain, samples: Samples, tolerance: float | None) -> Row:
+    owner = block.traced.owner
+    layers = [owner.get_submodule(each) for each in chain.layers]
+    kinds = [type(layer).__name__ for layer in layers]
+    if chain.activation_layer is None:
+        kinds.append(f"{chain.activation}()")
+    if chain.has_residual:
+        kinds.insert(-1, "sum")
+    launch = _fused.prepare(owner, chain)
+    row = Row(" + ".join(_within(name, each) for each in chain.layers), " + ".join(kinds), f"{type(layers[0]).__name__}, one launch", "", is_fold=True)
+    if any("forward" in layer.__dict__ for layer in layers):
+        row.status = "kept: a forward was replaced by something else"
+        return row
+    input = samples.inputs[_within(name, chain.convolution)][0][0]
+    with torch.no_grad():
+        if not launch.supports(input) or not launch.holds_parameters():
+            row.status = f"kept: {launch.reason or 'no kernel for its dtype and device'}"
+            return row
+        between = type(layers[0]).forward(layers[0], input)
+        residual = torch.randn_like(between) if chain.has_residual else None
+
+        def original() -> Any:
+            result = type(layers[0]).forward(layers[0], input)
+            if chain.norm is not None:
+                result = type(layers[1]).forward(layers[1], result)
+            if residual is not None:
+                result += residual
+            return getattr(nn.functional, chain.activation)(result) if chain.activation_layer is None else type(layers[-1]).forward(layers[-1], result)
+
+        def replacement() -> Any:
+            return launch.together(input, residual)
+
+        if not agrees(row, replacement(), original(), tolerance) or not is_fast(row, *_measure.interleaved(original, replacement)):
+            return row
+    row.status = "replaced"
+    parts = [exchange(injection.model, layer, made) for layer, made in zip(layers, (launch.convolution, launch.norm)) if made is not None]
+
+    def put() -> None:
+        for part in parts:
+            part.put()
+        block.put(launch)
+
+    def take_out() -> None:
+        block.take_out(launch)
+        for part in parts:
+            part.take_out()
+
+    use(row, Replacement(put, take_out))
+    return row
+
+
+def fold(injection: Injection, pair: tuple[str, str], layers: dict[str, nn.Module], samples: Samples, tolerance: float | None) -> Row:
+    """The batch norm of `pair` folded into its convolution, if that is right and not slower."""
+    convolution, norm = (layers[name] for name in pair)
+    row = Row(" + ".join(pair), f"{type(convolution).__name__} + {type(norm).__name__}", type(convolution).__name__, "", is_fold=True)
+    if any("forward" in layer.__dict__ for layer in (convolution, norm)):
+        row.status = "kept: a forward was replaced by something else"
+        return row
+    first, second = _folding.folded(convolution, norm)
+    args, kwargs = samples.inputs[pair[0]]
+    given = next((a for a in (*args, *kwargs.values()) if isinstance(a, Tensor)), None)
+    with torch.no_grad():
+        if given is None or not second._kpkg_fold.holds() or not first.supports(given.device, given.dtype):  # type: ignore[union-attr]
+            row.status = f"kept: {first._kpkg_op.reason or 'no kernel for its dtype and device'}"
+            return row
+
+        def original() -> Any:
+            return type(norm).forward(norm, type(convolution).forward(convolution, *args, **kwargs))
+
+        def replacement() -> Any:
+            return first.forward(*args, **kwargs)
+
+        if not agrees(row, replacement(), original(), tolerance) or not is_fast(row, *_measure.interleaved(original, replacement)):
+            return row
+    row.status = "replaced"
+    parts = [exchange(injection.model, convolution, first), exchange(injection.model, norm, second)]
+
+    def put() -> None:
+        for part in parts:
+            part.put()
+
+    def take_out() -> None:
+        for part in parts:
+            part.take_out()
+
+    use(row, Replacement(put, take_out))
+    return row
