@@ -101,7 +101,23 @@ private:
     if (layout.lanes() > launch.lanes() || layout.warps() > launch.layoutWarps() || layout.blocks() > launch.ctas())
       return op->emitOpError() << "has the layout " << layout.str() << ", but a kernel block has " << launch.lanes()
                                << " lanes, " << launch.layoutWarps() << " warps and " << launch.ctas() << " CTAs";
-    return success();
+    return verifyHeld(op, cast<RankedTensorType>(type));
+  }
+
+  /// No element may be held only by warps that a layout speaks of and a block has not: the last quarter, where both of the highest bits are set.
+  LogicalResult verifyHeld(Operation *op, RankedTensorType type) {
+    const Layout &layout = layoutOf(type);
+    if (layout.warps() <= launch.warps())
+      return success();
+    ArrayRef<Layout::Basis> bases = layout.bases(layout::Part::Warp);
+    const Layout::Basis &high = bases[bases.size() - 1], &low = bases[bases.size() - 2];
+    auto isFree = [](const Layout::Basis &basis) { return llvm::all_of(basis, [](int32_t coordinate) { return coordinate == 0; }); };
+    bool isPadding = false;
+    for (auto [dim, extent] : llvm::enumerate(type.getShape()))
+      isPadding |= high[dim] + low[dim] >= extent;
+    if (isPadding || isFree(high) || isFree(low))
+      return success();
+    return op->emitOpError() << "has the layout " << layout.str() << ", but a kernel block has only " << launch.warps() << " warps, and the others would hold elements";
   }
 
   LogicalResult verifyElementwise(Operation *op) {

@@ -252,3 +252,14 @@ tile.kernel @once(%rows: index) attributes {kgpu.target = #kgpu.target<"sm_90a">
   kgpu.exchange %part to %slot signals %barriers[%none] : tensor<1x8xf32, #part> to !kgpu.smem<1x8xf32> signals !kgpu.smem<1xi64>
   tile.return
 }
+
+// -----
+
+// Three warpgroups: what a fourth one would hold must lie outside.
+#half = #kgpu.layout<"reg 1:1 0:8 1:8-32 lane 1:2-4 0:1-4 warp 0:16-128 rep 1x1">
+tile.kernel @held() attributes {kgpu.target = #kgpu.target<"sm_90a">, kgpu.threads = 512 : i32, kgpu.consumers = 3 : i32} {
+  %fits = arith.constant dense<1.0> : tensor<192x64xf32, #half>
+  // expected-error @+1 {{but a kernel block has only 12 warps, and the others would hold elements}}
+  %more = arith.constant dense<1.0> : tensor<256x64xf32, #half>
+  tile.return
+}
