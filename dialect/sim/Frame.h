@@ -88,4 +88,6 @@ private:
   /// By the identity of the SSA value. Node based: handlers hold references to tiles while they bind others.
   std::unordered_map<void *, std::variant<Tile, View>> values;
 };
+/// A tile reduced along dimension `dim`, which stays with extent 1: what tile.reduce means.
+llvm::Expected<Tile> reduced(Frame &frame, mlir::Operation &op, const Tile &source, tile::ReduceKind kind, int64_t dim);
 } // namespace kpkg::sim

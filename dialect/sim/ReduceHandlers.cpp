@@ -97,11 +97,11 @@ static int64_t integerReduce(tile::ReduceKind kind, int64_t a, int64_t b, Type t
   llvm_unreachable("all kinds are listed");
 }
 
-static llvm::Error reduce(Frame &frame, Operation &op) {
-  auto reduce = cast<tile::ReduceOp>(op);
-  const Tile &source = frame.tile(reduce.getValue());
-  Tile result = Tile::ofType(reduce.getType());
-  Axis axis(source.shape, reduce.getAxis());
+llvm::Expected<Tile> kpkg::sim::reduced(Frame &frame, Operation &op, const Tile &source, tile::ReduceKind kind, int64_t dim) {
+  Tile result{source.type, source.shape, {}};
+  result.shape[dim] = 1;
+  Axis axis(source.shape, dim);
+  result.cells.resize(axis.lines());
   if (llvm::Error exceeded = frame.count(op, source.size()))
     return exceeded;
   Type type = source.type;
@@ -109,18 +109,26 @@ static llvm::Error reduce(Frame &frame, Operation &op) {
   Type wide = isFloat(type) && !type.isF64() ? Float32Type::get(op.getContext()) : type;
   auto combine = [&](Cell a, Cell b) -> llvm::Expected<Cell> {
     if (isFloat(type))
-      return Cell{.f = frame.result(floatReduce(reduce.getKind(), a.f, b.f), wide)};
-    return Cell{.i = integerReduce(reduce.getKind(), a.i, b.i, type)};
+      return Cell{.f = frame.result(floatReduce(kind, a.f, b.f), wide)};
+    return Cell{.i = integerReduce(kind, a.i, b.i, type)};
   };
   for (int64_t line = 0; line < axis.lines(); ++line) {
     llvm::Expected<Cell> total = fold<Cell>(
         frame.options.sumOrder, 0, axis.extent, [&](int64_t k) { return source.cells[axis.cell(line, k)]; }, combine);
     if (!total)
       return total.takeError();
-    double error = isFloat(type) ? errorOf(reduce.getKind(), source, axis, line, total->f) : 0;
+    double error = isFloat(type) ? errorOf(kind, source, axis, line, total->f) : 0;
     result.cells[line] = isFloat(type) ? Cell{.f = frame.result(frame.inexact(total->f, error), type)} : *total;
   }
-  frame.set(reduce.getResult(), std::move(result));
+  return result;
+}
+
+static llvm::Error reduce(Frame &frame, Operation &op) {
+  auto reduce = cast<tile::ReduceOp>(op);
+  llvm::Expected<Tile> result = reduced(frame, op, frame.tile(reduce.getValue()), reduce.getKind(), reduce.getAxis());
+  if (!result)
+    return result.takeError();
+  frame.set(reduce.getResult(), std::move(*result));
   return llvm::Error::success();
 }
 

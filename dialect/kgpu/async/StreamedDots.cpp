@@ -90,9 +90,8 @@ bool suitsWarpgroups(const StreamedDot &streams) {
 /// Whether two warpgroups can have halves of the columns of a product of 64 rows, or both compute all of one with few columns.
 bool suitsHalves(const StreamedDot &streams) {
   ArrayRef<int64_t> sum = cast<RankedTensorType>(streams.dot->getResult(0).getType()).getShape();
-  ArrayRef<int64_t> left = cast<RankedTensorType>(streams.dot->getOperand(0).getType()).getShape();
   bool isHalved = sharesColumns(sum, 2) && sum[1] <= 2 * kMostColumns;
-  return sum[0] == 64 && !streams.shared && (isHalved || sum[1] <= kMostRepeated) && (streams.lhs || !sharesColumns(left, 2));
+  return sum[0] == 64 && !streams.shared && (isHalved || sum[1] <= kMostRepeated);
 }
 
 /// Whether the one is some of the columns of the other, from its first one on.

@@ -8,22 +8,25 @@ namespace kpkg::kgpu {
 using layout::Layout;
 using layout::Part;
 
+/// Of a warpgroup's part of a product.
+static constexpr int64_t kFewestColumns = 32;
+
 bool sharesColumns(llvm::ArrayRef<int64_t> shape, unsigned warpgroups) {
   int64_t rows = shape[0] / 64, parts = rows ? warpgroups / rows : 0, columns = parts ? shape[1] / parts : 0;
-  return shape[0] % 64 == 0 && rows < warpgroups && rows * parts == warpgroups && parts * columns == shape[1] && columns % 64 == 0 &&
+  return shape[0] % 64 == 0 && rows < warpgroups && rows * parts == warpgroups && parts * columns == shape[1] && columns % kFewestColumns == 0 &&
          llvm::isPowerOf2_64(columns) && llvm::isPowerOf2_64(rows);
 }
 
 namespace {
-/// `columnOf` says where a column of the accumulator's layout is.
-Layout ofFragments(llvm::ArrayRef<int64_t> shape, unsigned warpgroups, llvm::function_ref<int32_t(int32_t)> columnOf) {
+/// `columnOf` says where a column of the accumulator's layout is; `parts` warpgroups have columns of the same rows.
+Layout ofFragments(llvm::ArrayRef<int64_t> shape, unsigned warpgroups, int64_t parts, llvm::function_ref<int32_t(int32_t)> columnOf) {
   Layout::Fields fields;
   auto add = [&](Part part, int32_t row, int32_t column) {
     fields.bases[static_cast<unsigned>(part)].push_back({row, columnOf(column)});
   };
   // Blocks of 8 columns, which repeat: two neighbours and a row eight below in a thread, four lanes along a row, eight rows of lanes.
   // Those that are neighbours by `columnOf` come first: a word has them.
-  int64_t columns = 8, parts = sharesColumns(shape, warpgroups) ? warpgroups * 64 / shape[0] : 1, ownColumns = shape[1] / parts;
+  int64_t columns = 8, ownColumns = shape[1] / parts;
   add(Part::Register, 0, 1);
   if (bool isWord = columnOf(8) == 2; isWord && ownColumns % 16 == 0) {
     add(Part::Register, 0, 8);
@@ -56,7 +59,8 @@ Layout ofFragments(llvm::ArrayRef<int64_t> shape, unsigned warpgroups, llvm::fun
 } // namespace
 
 Layout wgmmaAccumulator(llvm::ArrayRef<int64_t> shape, unsigned warpgroups) {
-  return ofFragments(shape, warpgroups, [](int32_t column) { return column; });
+  int64_t parts = sharesColumns(shape, warpgroups) ? warpgroups * 64 / shape[0] : 1;
+  return ofFragments(shape, warpgroups, parts, [](int32_t column) { return column; });
 }
 
 Layout wgmmaTurned(llvm::ArrayRef<int64_t> shape, unsigned warpgroups) {
@@ -65,7 +69,8 @@ Layout wgmmaTurned(llvm::ArrayRef<int64_t> shape, unsigned warpgroups) {
 
 Layout wgmmaLeftOperand(llvm::ArrayRef<int64_t> shape, unsigned elementBytes, unsigned warpgroups) {
   // PTX ISA, register fragments of wgmma: a lane has four neighbours of 8 bits, where of 16 bits it has two.
-  return ofFragments(shape, warpgroups, [&](int32_t column) {
+  // A product of a part of the columns needs all of the left operand's.
+  return ofFragments(shape, warpgroups, /*parts=*/1, [&](int32_t column) {
     bool isByte = elementBytes == 1;
     return isByte && column == 8 ? 2 : isByte && (column == 2 || column == 4) ? 2 * column : column;
   });

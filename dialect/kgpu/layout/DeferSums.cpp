@@ -13,7 +13,7 @@
 //
 // On entry: every tile has a layout. On exit: in loops with products, a carried sum of floats that starts at zero, to which each iteration adds a
 // reduction of its own, perhaps after a product with a factor for each row, has an element for each lane. Lanes take whole powers of two of the
-// axis, and nothing of it lies in warps.
+// axis. Warps may have parts of it that lie behind each other, as where warpgroups share the columns of a product: then lanes of each have their own.
 #include "dialect/kgpu/Passes.h"
 #include "dialect/kgpu/async/StreamedDots.h"
 #include "dialect/layout/Algebra.h"
@@ -34,12 +34,13 @@ struct CarriedSum {
   arith::MulFOp scaling; ///< null, or what the carried value goes through first
   Value factor;          ///< of that
   tile::ReduceOp reduce;
-  SmallVector<int64_t> split; ///< the reduced tile with three dimensions for the axis: above, of, and below the lanes
+  SmallVector<int64_t> split; ///< the reduced tile with four dimensions for the axis: of warps, above, of, and below the lanes; the first only where warps have parts
+  bool hasWarps = false;
   Layout apart, parts;        ///< of that, and of what is carried then
   RankedTensorType type;      ///< of what is carried then
 };
 
-/// The layout with one element instead of those along two dimensions beside `axis`, which vanish.
+/// The layout with one element instead of those along two dimensions beside that of lanes, `axis`, which vanish.
 std::optional<Layout> withoutNeighbours(Layout layout, unsigned axis) {
   for (unsigned dim : {axis + 1, axis - 1}) {
     for (Part part : {Part::Lane, Part::Warp, Part::Block})
@@ -48,6 +49,24 @@ std::optional<Layout> withoutNeighbours(Layout layout, unsigned axis) {
     layout = layout::removeDim(llvm::cantFail(layout::slice(layout, dim)), dim);
   }
   return layout;
+}
+
+/// So many neighbours of some elements each, along an axis.
+struct Run {
+  int64_t step = 0, count = 1;
+};
+
+/// What lanes, or warps, have of the axis; nothing where that is not one run.
+std::optional<Run> runOf(const Layout &layout, Part part, unsigned axis) {
+  Run run;
+  for (const Layout::Basis &basis : layout.bases(part))
+    if (basis[axis] != 0) {
+      run.step = run.step == 0 ? basis[axis] : run.step;
+      if (basis[axis] != run.step * run.count)
+        return std::nullopt;
+      run.count *= 2;
+    }
+  return run;
 }
 
 std::optional<CarriedSum> find(scf::ForOp loop, unsigned number) {
@@ -64,7 +83,7 @@ std::optional<CarriedSum> find(scf::ForOp loop, unsigned number) {
   }
   if (!reduce || reduce.getKind() != tile::ReduceKind::Sum || !isPart(reduce))
     return std::nullopt;
-  CarriedSum sum{number, step, {}, {}, reduce, {}, layoutOf(reduce.getValue()), layoutOf(reduce.getValue()), {}};
+  CarriedSum sum{number, step, {}, {}, reduce, {}, false, layoutOf(reduce.getValue()), layoutOf(reduce.getValue()), {}};
   if (before != carried) {
     sum.scaling = before.getDefiningOp<arith::MulFOp>();
     if (!sum.scaling || !isPart(sum.scaling) || !llvm::is_contained(sum.scaling->getOperands(), carried))
@@ -74,32 +93,45 @@ std::optional<CarriedSum> find(scf::ForOp loop, unsigned number) {
   auto type = cast<RankedTensorType>(reduce.getValue().getType());
   unsigned axis = reduce.getAxis();
   const Layout layout = layoutOf(type);
-  int64_t below = 0, lanes = 1;
-  for (const Layout::Basis &basis : layout.bases(Part::Lane))
-    if (basis[axis] != 0) {
-      below = below == 0 ? basis[axis] : below;
-      if (basis[axis] != below * lanes)
-        return std::nullopt;
-      lanes *= 2;
-    }
   ArrayRef<int64_t> shape = type.getShape();
-  if (lanes == 1 || !isWithinWarp(layout, axis) || shape[axis] % (below * lanes) != 0)
+  std::optional<Run> ofLanes = runOf(layout, Part::Lane, axis), ofWarps = runOf(layout, Part::Warp, axis);
+  if (!ofLanes || !ofWarps || ofLanes->count == 1 || layout.bitsAlong(Part::Block, axis) != 0)
+    return std::nullopt;
+  int64_t below = ofLanes->step, lanes = ofLanes->count, warps = ofWarps->count;
+  sum.hasWarps = warps > 1;
+  // Measured only where warpgroups compute.
+  if (sum.hasWarps && getLaunch(loop->getParentOfType<tile::KernelOp>()).consumers == 0)
+    return std::nullopt;
+  if (shape[axis] % (below * lanes * warps) != 0 || (sum.hasWarps && ofWarps->step * warps != shape[axis]))
     return std::nullopt;
   sum.split.assign(shape.begin(), shape.end());
-  sum.split[axis] = shape[axis] / (below * lanes);
+  sum.split[axis] = shape[axis] / (below * lanes * warps);
   sum.split.insert(sum.split.begin() + axis + 1, {lanes, below});
+  if (sum.hasWarps)
+    sum.split.insert(sum.split.begin() + axis, warps);
   llvm::Expected<Layout> apart = layout::reshape(layout, shape, sum.split);
   if (!apart) {
     llvm::consumeError(apart.takeError());
     return std::nullopt;
   }
-  std::optional<Layout> parts = withoutNeighbours(*apart, axis + 1);
+  std::optional<Layout> parts = withoutNeighbours(*apart, axis + 1 + sum.hasWarps);
   if (!parts)
     return std::nullopt;
+  SmallVector<int64_t> held(shape);
+  held[axis] = warps * lanes;
+  if (sum.hasWarps) {
+    SmallVector<int64_t> separate(held);
+    separate[axis] = warps;
+    separate.insert(separate.begin() + axis + 1, lanes);
+    llvm::Expected<Layout> joined = layout::reshape(*parts, separate, held);
+    if (!joined) {
+      llvm::consumeError(joined.takeError());
+      return std::nullopt;
+    }
+    parts = *joined;
+  }
   sum.apart = *apart;
   sum.parts = *parts;
-  SmallVector<int64_t> held(shape);
-  held[axis] = lanes;
   sum.type = withLayout(RankedTensorType::get(held, type.getElementType()), *parts);
   return sum;
 }
@@ -117,7 +149,7 @@ Value ownSum(OpBuilder &builder, CarriedSum sum) {
   SmallVector<int64_t> shape(sum.split);
   Layout layout = sum.apart;
   Value value = tile::ReshapeOp::create(builder, loc, withLayout(RankedTensorType::get(shape, element), layout), sum.reduce.getValue());
-  for (unsigned dim : {axis + 2, axis}) {
+  for (unsigned dim : {axis + 2 + sum.hasWarps, axis + sum.hasWarps}) {
     shape[dim] = 1;
     layout = llvm::cantFail(layout::slice(layout, dim));
     value = tile::ReduceOp::create(builder, loc, withLayout(RankedTensorType::get(shape, element), layout), tile::ReduceKind::Sum, value, dim);

@@ -33,11 +33,12 @@ public:
   std::optional<unsigned> run() {
     std::optional<unsigned> best;
     int64_t most = 0;
-    if (consumersFor(products) == 0)
+    bool onlyStores = !tiles->walk([](Operation *op) { return isa<tile::ScatterOp, tile::AtomicOp>(op) ? WalkResult::interrupt() : WalkResult::advance(); }).wasInterrupted();
+    if (consumersFor(products) == 0 || !onlyStores)
       return std::nullopt;
     for (unsigned number = 0; number < tiles.getCounts().size(); ++number) {
       DenseSet<Value> differing = dependents(tiles, {tiles.getCoordinates()[number]});
-      int64_t bytes = goesInStep(differing) && isClipped(number) ? commonBytes(differing) : 0;
+      int64_t bytes = goesInStep(differing) ? commonBytes(differing) : 0;
       if (bytes > most)
         best = number, most = bytes;
     }
@@ -51,32 +52,6 @@ private:
       auto loop = dyn_cast<scf::ForOp>(op);
       bool decides = loop && (differs(loop.getLowerBound()) || differs(loop.getUpperBound()) || differs(loop.getStep()));
       return decides ? WalkResult::interrupt() : WalkResult::advance();
-    }).wasInterrupted();
-  }
-
-  /// Whether everything that is written for a tile behind the last one of this coordinate lies outside of a view.
-  bool isClipped(unsigned number) {
-    auto kernel = tiles->getParentOfType<tile::KernelOp>();
-    std::optional<tile::CostFactor> count = tile::countFactor(kernel, tiles.getCounts()[number]);
-    if (!count || count->kind != tile::CostFactor::Kind::Tiles)
-      return false;
-    auto isOutside = [&](Value view, ValueRange offsets) {
-      for (auto [dim, offset] : llvm::enumerate(offsets)) {
-        APInt step;
-        auto product = offset.getDefiningOp<arith::MulIOp>();
-        auto [argument, source] = sourceOf(view, dim);
-        if (product && argument && product.getLhs() == tiles.getCoordinates()[number] && matchPattern(product.getRhs(), m_ConstantInt(&step)) &&
-            argument.getArgNumber() == count->argument && source == count->dimension && step.getSExtValue() >= count->size)
-          return true;
-      }
-      return false;
-    };
-    return !tiles->walk([&](Operation *op) {
-      if (auto store = dyn_cast<tile::StoreOp>(op))
-        return isOutside(store.getView(), store.getOffsets()) ? WalkResult::advance() : WalkResult::interrupt();
-      if (auto store = dyn_cast<tile::AddStoreOp>(op))
-        return isOutside(store.getView(), store.getOffsets()) ? WalkResult::advance() : WalkResult::interrupt();
-      return isa<tile::ScatterOp, tile::AtomicOp>(op) ? WalkResult::interrupt() : WalkResult::advance();
     }).wasInterrupted();
   }
 
@@ -103,6 +78,31 @@ private:
   unsigned cluster;
 };
 } // namespace
+
+SmallVector<Operation *> storesOfNoTile(tile::ForTilesOp tiles, unsigned number) {
+  std::optional<tile::CostFactor> count = tile::countFactor(tiles->getParentOfType<tile::KernelOp>(), tiles.getCounts()[number]);
+  auto isOutside = [&](Value view, ValueRange offsets) {
+    if (!count || count->kind != tile::CostFactor::Kind::Tiles)
+      return false;
+    for (auto [dim, offset] : llvm::enumerate(offsets)) {
+      APInt step;
+      auto product = offset.getDefiningOp<arith::MulIOp>();
+      auto [argument, source] = sourceOf(view, dim);
+      if (product && argument && product.getLhs() == tiles.getCoordinates()[number] && matchPattern(product.getRhs(), m_ConstantInt(&step)) &&
+          argument.getArgNumber() == count->argument && source == count->dimension && step.getSExtValue() >= count->size)
+        return true;
+    }
+    return false;
+  };
+  SmallVector<Operation *> stores;
+  tiles->walk([&](Operation *op) {
+    auto store = dyn_cast<tile::StoreOp>(op);
+    auto addStore = dyn_cast<tile::AddStoreOp>(op);
+    if ((store && !isOutside(store.getView(), store.getOffsets())) || (addStore && !isOutside(addStore.getView(), addStore.getOffsets())))
+      stores.push_back(op);
+  });
+  return stores;
+}
 
 std::optional<SharedBox> sharedBox(ArrayRef<int64_t> box, unsigned unit, unsigned elementBytes, unsigned cluster) {
   // Parts lie behind each other in a panel, as rows do: along the outermost dimension, in the order of the engine, that has several rows.

@@ -12,7 +12,7 @@
 //
 // Clusters of a kernel with warpgroups that compute take tiles together: those that lie beside each other along `clusterCoordinate`.
 //   scf.for %t = kgpu.cluster_id to %rows * %pairs step kgpu.cta_count / 2 { %m, %p from %t; %n = 2 * %p + kgpu.cluster_rank ... }
-// The last ones may lie outside of the output.
+// The last ones may lie outside of the output: what they would store elsewhere stands in an scf.if then.
 #include "dialect/kgpu/Passes.h"
 #include "dialect/kgpu/schedule/ClusterTiles.h"
 #include "dialect/kgpu/schedule/UnevenTiles.h"
@@ -65,6 +65,13 @@ private:
     Value &coordinate = coordinates[*shared];
     coordinate = arith::MulIOp::create(builder, loc, coordinate, constant(cluster));
     coordinate = arith::AddIOp::create(builder, loc, coordinate, ClusterRankOp::create(builder, loc));
+    SmallVector<Operation *> stores = storesOfNoTile(op, *shared);
+    Value isTile = stores.empty() ? Value() : arith::CmpIOp::create(builder, loc, arith::CmpIPredicate::slt, coordinate, op.getCounts()[*shared]);
+    for (Operation *store : stores) {
+      builder.setInsertionPoint(store);
+      auto guard = scf::IfOp::create(builder, loc, isTile, /*withElseRegion=*/false);
+      store->moveBefore(guard.thenBlock()->getTerminator());
+    }
     moveInto(loop, coordinates);
   }
 

@@ -69,9 +69,10 @@ int64_t sumRegisters(kgpu::RolesOp roles) {
   return registers;
 }
 
-unsigned registersForLoads(kgpu::RolesOp roles) {
+/// Parts that CTAs of a cluster copy for each other have places of their own.
+unsigned registersForLoads(kgpu::RolesOp roles, bool sharesCopies) {
   if (sumRegisters(roles) > manySumRegisters)
-    return looksUpInSteps(roles) ? 40 : 24;
+    return looksUpInSteps(roles) ? sharesCopies ? 56 : 40 : 24;
   return dividesInSteps(roles) || sumRegisters(roles) <= moderateSumRegisters ? 56 : 40;
 }
 
@@ -114,7 +115,7 @@ LogicalResult Emitter::emitRoles(kgpu::RolesOp op) {
   const kgpu::TargetModel &target = kgpu::targetOf(kernel);
   // Where all threads may have as many registers as there are, or as they need, none need to move.
   bool moves = target.registersPerSm < target.maxRegisters * launch.threads && sumRegisters(op) >= fewSumRegisters;
-  RoleRegisters limits = registersOfRoles(target, launch.consumers, registersForLoads(op));
+  RoleRegisters limits = registersOfRoles(target, launch.consumers, registersForLoads(op, sharesCopies));
   if (moves)
     startWithShareOfRegisters(builder);
   auto branch = scf::IfOp::create(builder, loads, /*withElseRegion=*/true);

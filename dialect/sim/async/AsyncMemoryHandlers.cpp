@@ -33,12 +33,12 @@ static llvm::Error reshapeBuffer(Frame &frame, Operation &op) {
   return llvm::Error::success();
 }
 
-/// Calls `function(i, address)` for each element of a tile that lies in a buffer.
+/// Calls `function(i, address, coordinates)` for each element of a tile that lies in a buffer.
 template <typename Function> static void forEachPlace(char *base, kgpu::SharedType type, ArrayRef<int64_t> shape, Function function) {
   layout::SharedLayout placement = type.getPlacement();
   SmallVector<int64_t> index(shape.size(), 0);
   for (int64_t i = 0, count = llvm::product_of(shape); i < count; ++i) {
-    function(i, base + placement.offset(index));
+    function(i, base + placement.offset(index), ArrayRef<int64_t>(index));
     for (size_t d = shape.size(); d-- > 0 && ++index[d] == shape[d];)
       index[d] = 0;
   }
@@ -48,8 +48,12 @@ static llvm::Error localStore(Frame &frame, Operation &op) {
   auto store = cast<kgpu::LocalStoreOp>(op);
   const Tile &tile = frame.tile(store.getValue());
   kgpu::SharedType type = store.getBuffer().getType();
-  forEachPlace(frame.view(store.getBuffer()).data, type, tile.shape,
-               [&](int64_t i, char *address) { storeCell(address, tile.cells[i], type.getElementType()); });
+  // Each warpgroup stores what it holds: others that read without waiting for it find what was there before.
+  const layout::Layout &layout = kgpu::layoutOf(store.getValue());
+  forEachPlace(frame.view(store.getBuffer()).data, type, tile.shape, [&](int64_t i, char *address, ArrayRef<int64_t> index) {
+    if (self().machine->holds(self(), layout, index))
+      storeCell(address, tile.cells[i], type.getElementType());
+  });
   return self().machine->pause(op);
 }
 
@@ -58,7 +62,7 @@ static llvm::Error localLoad(Frame &frame, Operation &op) {
   kgpu::SharedType type = load.getBuffer().getType();
   Tile tile = Tile::ofType(load.getResult().getType());
   forEachPlace(frame.view(load.getBuffer()).data, type, tile.shape,
-               [&](int64_t i, char *address) { tile.cells[i] = loadCell(address, type.getElementType()); });
+               [&](int64_t i, char *address, ArrayRef<int64_t>) { tile.cells[i] = loadCell(address, type.getElementType()); });
   frame.set(load.getResult(), std::move(tile));
   return self().machine->pause(op);
 }

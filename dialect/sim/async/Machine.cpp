@@ -109,6 +109,12 @@ bool Machine::owns(const Agent &agent, ArrayRef<int64_t> shape, int64_t row, int
   return row / 64 % groups + column / (shape[1] / parts) * groups == agent.number - 1;
 }
 
+bool Machine::holds(const Agent &agent, const layout::Layout &layout, ArrayRef<int64_t> coordinates) const {
+  constexpr unsigned warpBits = 2; // of a warpgroup
+  unsigned decides = ~layout.freeBits(layout::Part::Warp) & (layout.warps() - 1);
+  return ((layout.placeOf(coordinates)->warp ^ unsigned(agent.number - 1) << warpBits) & decides) >> warpBits == 0;
+}
+
 bool Machine::isReadByRows(Value operand) const {
   return isa<kgpu::SharedType>(operand.getType()) && !operand.getDefiningOp<kgpu::TransposeBufferOp>() && sharedBuffers.contains(allocOf(operand));
 }

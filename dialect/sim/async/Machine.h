@@ -131,6 +131,8 @@ public:
   bool write(char *address, Cell cell, mlir::Type type);
   /// Whether row `row` and column `column` of a tile in an accumulator's layout are the agent's.
   bool owns(const Agent &agent, llvm::ArrayRef<int64_t> shape, int64_t row, int64_t column) const;
+  /// Whether a thread of the agent holds the element of a tile in this layout.
+  bool holds(const Agent &agent, const layout::Layout &layout, llvm::ArrayRef<int64_t> coordinates) const;
   /// Whether warpgroups share the buffer, and each reads its own rows of it only.
   bool isReadByRows(mlir::Value operand) const;
   /// Makes all rows but those of the agent zero.

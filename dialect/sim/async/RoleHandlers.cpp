@@ -204,6 +204,42 @@ static llvm::Error convertLayout(Frame &frame, Operation &op) {
   frame.set(op.getResult(0), frame.tile(op.getOperand(0)));
   return llvm::Error::success();
 }
+/// Each warp's part of the axis for itself.
+static llvm::Error partialReduce(Frame &frame, Operation &op) {
+  auto reduce = cast<kgpu::PartialReduceOp>(op);
+  const Tile &source = frame.tile(reduce.getValue());
+  const layout::Layout &layout = kgpu::layoutOf(reduce.getValue());
+  int64_t axis = reduce.getAxis();
+  Tile result = Tile::ofType(reduce.getType());
+  int64_t parts = result.shape[axis], inner = 1;
+  for (size_t dim = axis + 1; dim < source.shape.size(); ++dim)
+    inner *= source.shape[dim];
+  std::vector<int64_t> count(size_t(parts), 0);
+  std::vector<Tile> own(size_t(parts), Tile{source.type, source.shape, {}});
+  // Elements in their order, by the warp that has them; all lines are cut alike.
+  SmallVector<int64_t> index(source.shape.size(), 0);
+  std::vector<int64_t> partOf(size_t(source.shape[axis]));
+  for (int64_t k = 0; k < source.shape[axis]; ++k) {
+    index[axis] = k;
+    unsigned warp = layout.placeOf(index)->warp, along = layout.bitsAlong(layout::Part::Warp, axis), next = 0;
+    for (unsigned bit = 0; bit < layout.bits(layout::Part::Warp); ++bit)
+      if (along >> bit & 1)
+        partOf[size_t(k)] |= int64_t(warp >> bit & 1) << next++;
+    ++count[size_t(partOf[size_t(k)])];
+  }
+  for (int64_t i = 0; i < source.size(); ++i)
+    own[size_t(partOf[size_t(i / inner % source.shape[axis])])].cells.push_back(source.cells[size_t(i)]);
+  for (int64_t part = 0; part < parts; ++part) {
+    own[size_t(part)].shape[axis] = count[size_t(part)];
+    llvm::Expected<Tile> sum = reduced(frame, op, own[size_t(part)], reduce.getKind(), axis);
+    if (!sum)
+      return sum.takeError();
+    for (int64_t line = 0; line < sum->size(); ++line)
+      result.cells[size_t((line / inner * parts + part) * inner + line % inner)] = sum->cells[size_t(line)];
+  }
+  frame.set(reduce.getResult(), std::move(result));
+  return llvm::Error::success();
+}
 /// Tiles of floats that are no numbers.
 static llvm::Error poison(Frame &frame, Operation &op) {
   Tile tile = Tile::ofType(op.getResult(0).getType());
@@ -232,5 +268,6 @@ void kpkg::sim::addRoleHandlers(HandlerTable &table) {
   table["kgpu.cluster_id"] = clusterId;
   table["kgpu.cluster_rank"] = clusterRank;
   table["kgpu.cvt_layout"] = convertLayout;
+  table["kgpu.partial_reduce"] = partialReduce;
   table["ub.poison"] = poison;
 }

@@ -42,10 +42,16 @@ tile.kernel @wide(%a: !in, %b: !in, %d: !out, %e: !sum) attributes {schedule = {
   tile.return
 }
 
-// Tiles beside the output would write to the row again.
+// Tiles beside the output would write to the row again: they do not, where they are none.
 // CHECK-LABEL: tile.kernel @rows_only
-// CHECK-NOT: kgpu.cluster
-// CHECK: kgpu.cta_id
+// CHECK-SAME: kgpu.cluster = 2
+// CHECK: %[[COUNT:.*]] = arith.ceildivsi %{{.*}}, %c64
+// CHECK: %[[RANK:.*]] = kgpu.cluster_rank
+// CHECK: %[[COLUMN:.*]] = arith.addi %{{.*}}, %[[RANK]]
+// CHECK: %[[IS_TILE:.*]] = arith.cmpi slt, %[[COLUMN]], %[[COUNT]]
+// CHECK: tile.store {{.*}}tensor<128x64xbf16>
+// CHECK-NEXT: scf.if %[[IS_TILE]] {
+// CHECK-NEXT: tile.store {{.*}}tensor<128xf32>
 tile.kernel @rows_only(%a: !in, %b: !in, %d: !out, %e: !sum) attributes {schedule = {cluster = 2 : i32}} {
   %zero = arith.constant 0.0 : bf16
   %zeros = arith.constant dense<0.0> : tensor<128x64xf32>

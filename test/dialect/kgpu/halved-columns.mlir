@@ -1,10 +1,11 @@
 // Latent attention's products: what the second one reads is the first columns of what the first one reads, and is copied once; its sum has more columns than a
-// warpgroup has registers for, so that two have half of them each, and both compute the first product.
+// warpgroup has registers for, so that two have half of them each. They share the columns of the first product too, and exchange what they made of it.
 // RUN: kpkg-opt --gpu-pipeline=chip=sm_90a %s | FileCheck %s
 // RUN: kpkg-opt --gpu-pipeline=chip=sm_90a --lower-nvvm %s | FileCheck %s --check-prefix=CODE
 
-// CHECK: #[[BOTH:.*]] = #kgpu.layout<"reg 1:1 0:8 1:8-32 lane 1:2-4 0:1-4 warp 0:16-32 * rep 1x1">
+// CHECK: #[[OWN:.*]] = #kgpu.layout<"reg 1:1 0:8 1:8-16 lane 1:2-4 0:1-4 warp 0:16-32 1:32 rep 1x1">
 // CHECK: #[[HALF:.*]] = #kgpu.layout<"reg 1:1 0:8 1:8-128 lane 1:2-4 0:1-4 warp 0:16-32 1:256 rep 1x1">
+// CHECK: #[[BOTH:.*]] = #kgpu.layout<"reg 1:1 0:8 1:8-32 lane 1:2-4 0:1-4 warp 0:16-32 * rep 1x1">
 // CHECK: tile.kernel @latent
 // CHECK-SAME: kgpu.consumers = 2
 // CHECK: kgpu.roles load {
@@ -20,15 +21,20 @@
 // CHECK: scf.for
 // CHECK: kgpu.await %[[RING:.*]][%[[USE:.*]]]
 // CHECK: %[[SLOT:.*]] = kgpu.slot %{{.*}} -> !kgpu.smem<576x64xbf16
-// CHECK: %[[S:.*]] = kgpu.wgmma %{{.*}}, %[[SLOT]], %{{.*}} adds %false : {{.*}}, tensor<64x64xf32, #[[BOTH]]>
+// CHECK: %[[S:.*]] = kgpu.wgmma %{{.*}}, %[[SLOT]], %{{.*}} adds %false : {{.*}}, tensor<64x64xf32, #[[OWN]]>
+// Warpgroups that meet go in step, and take no turns.
+// CHECK-NOT: kgpu.await_turn
 // CHECK: kgpu.wgmma_wait 0 %[[S]]
+// CHECK: kgpu.local_store %{{.*}}, %[[SHARED:.*]] : tensor<64x64xbf16, #[[OWN]]>
+// CHECK: kgpu.barrier
+// CHECK: %[[P:.*]] = kgpu.local_load %[[SHARED]] : {{.*}} -> tensor<64x64xbf16, #[[BOTH]]>
 // CHECK: %[[COLUMNS:.*]] = kgpu.transpose_buffer %[[SLOT]]
-// CHECK: %[[O:.*]] = kgpu.wgmma %{{.*}}, %[[COLUMNS]], %{{.*}} : tensor<64x64xbf16, #[[BOTH]]>, !kgpu.smem<64x576xbf16, {{.*}}>, tensor<64x512xf32, #[[HALF]]>
+// CHECK: %[[O:.*]] = kgpu.wgmma %[[P]], %[[COLUMNS]], %{{.*}} : tensor<64x64xbf16, #[[BOTH]]>, !kgpu.smem<64x576xbf16, {{.*}}>, tensor<64x512xf32, #[[HALF]]>
 // CHECK: kgpu.wgmma_wait 0 %[[O]]
 // CHECK: kgpu.release %[[RING]][%[[USE]]]
 
-// CODE-COUNT-36: wgmma.mma_async.sync.aligned.m64n64k16
-// CODE-NOT: m64n64k16
+// CODE-COUNT-36: wgmma.mma_async.sync.aligned.m64n32k16
+// CODE-NOT: m64n32k16
 // CODE-COUNT-4: wgmma.mma_async.sync.aligned.m64n256k16
 // CODE-NOT: wgmma.mma_async
 !in = !tile.view<2xbf16, unit = 1, align = 16, divisible = 8, index = 32>
