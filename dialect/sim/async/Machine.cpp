@@ -110,9 +110,12 @@ bool Machine::owns(const Agent &agent, ArrayRef<int64_t> shape, int64_t row, int
 }
 
 bool Machine::holds(const Agent &agent, const layout::Layout &layout, ArrayRef<int64_t> coordinates) const {
+  if (launch.consumers < 2 || agent.isLoader())
+    return true; // one agent is all threads
   constexpr unsigned warpBits = 2; // of a warpgroup
   unsigned decides = ~layout.freeBits(layout::Part::Warp) & (layout.warps() - 1);
-  return ((layout.placeOf(coordinates)->warp ^ unsigned(agent.number - 1) << warpBits) & decides) >> warpBits == 0;
+  std::optional<layout::Place> place = layout.placeOf(coordinates);
+  return place && ((place->warp ^ unsigned(agent.number - 1) << warpBits) & decides) >> warpBits == 0;
 }
 
 bool Machine::isReadByRows(Value operand) const {
