@@ -82,7 +82,7 @@ bool suitsWarpgroups(const StreamedDot &streams) {
   if (dot.getPositions() && (!streams.lhs || streams.lhs->panelDim != 1 || elementBytes(element) != 2 || depth % 32 != 0 || !llvm::isPowerOf2_64(depth)))
     return false;
   int64_t columnStep = element.isInteger(8) && columns > 32 ? 16 : 8; // PTX ISA, shapes of wgmma
-  bool areFew = columns <= kMostColumns || (columns <= 2 * kMostColumns && sharesColumns(sum.getShape(), 2));
+  bool areFew = columns <= kMostColumns || (columns <= 2 * kMostColumns && sharesPanels(sum.getShape(), 2));
   bool suitsRows = rows % 64 == 0 && (llvm::isPowerOf2_64(rows) || rows == kRowsOfThree);
   return suitsRows && columns % columnStep == 0 && areFew && depth * elementBytes(element) % 32 == 0;
 }
@@ -90,8 +90,9 @@ bool suitsWarpgroups(const StreamedDot &streams) {
 /// Whether two warpgroups can have halves of the columns of a product of 64 rows, or both compute all of one with few columns.
 bool suitsHalves(const StreamedDot &streams) {
   ArrayRef<int64_t> sum = cast<RankedTensorType>(streams.dot->getResult(0).getType()).getShape();
-  bool isHalved = sharesColumns(sum, 2) && sum[1] <= 2 * kMostColumns;
-  return sum[0] == 64 && !streams.shared && (isHalved || sum[1] <= kMostRepeated);
+  // What is copied with its columns in panels cannot be read from the middle of one.
+  bool isHalved = sum[1] <= 2 * kMostColumns && (streams.rhs->panelDim == 0 ? sharesColumns(sum, 2) : sharesPanels(sum, 2));
+  return sum[0] == 64 && !streams.shared && (isHalved || (sum[1] <= kMostRepeated && !sharesColumns(sum, 2)));
 }
 
 /// Whether the one is some of the columns of the other, from its first one on.
@@ -192,7 +193,7 @@ unsigned consumersFor(ArrayRef<StreamedDot> dots) {
         return false;
       if ((consumers == 3) != (sum.getDimSize(0) == kRowsOfThree))
         return false;
-      bool hasRows = sum.getDimSize(0) % (64 * consumers) == 0 || (streams.shared && sharesColumns(sum.getShape(), consumers));
+      bool hasRows = sum.getDimSize(0) % (64 * consumers) == 0 || (streams.shared && sharesPanels(sum.getShape(), consumers));
       return hasRows && sum.getNumElements() / (consumers * kWarpgroupThreads) <= kMostAccumulators;
     });
     if (suits && !dots.empty())

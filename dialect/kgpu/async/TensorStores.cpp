@@ -48,7 +48,7 @@ std::optional<StoreShape> turnedShape(RankedTensorType type, int64_t consumers) 
 std::optional<StoreShape> storeShape(RankedTensorType type, int64_t consumers, bool adds) {
   int64_t bytes = elementBytes(type.getElementType());
   if (adds) {
-    bool hasRows = type.getDimSize(0) % (kRows * consumers) == 0 || sharesColumns(type.getShape(), consumers);
+    bool hasRows = type.getDimSize(0) % (kRows * consumers) == 0 || sharesPanels(type.getShape(), consumers);
     if (!type.getElementType().isF32() || !hasRows || type.getDimSize(1) * bytes % kMostPanelBytes != 0)
       return std::nullopt;
     return StoreShape{kMostPanelBytes, kMostPanelBytes / bytes};

@@ -9,12 +9,16 @@ using layout::Layout;
 using layout::Part;
 
 /// Of a warpgroup's part of a product.
-static constexpr int64_t kFewestColumns = 32;
+static constexpr int64_t kFewestColumns = 32, kPanelColumns = 64;
 
 bool sharesColumns(llvm::ArrayRef<int64_t> shape, unsigned warpgroups) {
   int64_t rows = shape[0] / 64, parts = rows ? warpgroups / rows : 0, columns = parts ? shape[1] / parts : 0;
   return shape[0] % 64 == 0 && rows < warpgroups && rows * parts == warpgroups && parts * columns == shape[1] && columns % kFewestColumns == 0 &&
          llvm::isPowerOf2_64(columns) && llvm::isPowerOf2_64(rows);
+}
+
+bool sharesPanels(llvm::ArrayRef<int64_t> shape, unsigned warpgroups) {
+  return sharesColumns(shape, warpgroups) && shape[1] * shape[0] / 64 / warpgroups % kPanelColumns == 0;
 }
 
 namespace {

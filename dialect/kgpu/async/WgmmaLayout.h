@@ -17,6 +17,8 @@ layout::Layout wgmmaLeftOperand(llvm::ArrayRef<int64_t> shape, unsigned elementB
 /// next 16 columns. Source: PTX ISA, "Sparse matrix storage" of wgmma.mma_async.sp; lanes 0 and 1 of four for a step of 32 columns, 2 and 3 for the next one.
 layout::Layout wgmmaPositions(llvm::ArrayRef<int64_t> shape, unsigned warpgroups);
 
-/// Whether a tile has rows for some of the warpgroups only, and columns that the others can share with them in whole panels of 64.
+/// Whether a tile has rows for some of the warpgroups only, and columns that the others can share with them, at least 32 each.
 bool sharesColumns(llvm::ArrayRef<int64_t> shape, unsigned warpgroups);
+/// Whether they do so in whole panels of 64, as what is copied by the rows of a tile lies in shared memory.
+bool sharesPanels(llvm::ArrayRef<int64_t> shape, unsigned warpgroups);
 } // namespace kpkg::kgpu
