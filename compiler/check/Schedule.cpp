@@ -11,7 +11,7 @@ struct Hint {
   int64_t most;
   bool isPowerOfTwo;
 };
-constexpr Hint hints[] = {{"warps", 32, true}, {"occupancy", 32, false}, {"cluster", 16, true}, {"stages", 16, false}};
+constexpr Hint hints[] = {{"warps", 32, true}, {"occupancy", 32, false}, {"cluster", 16, true}, {"stages", 16, false}, {"peel", 1, false}};
 
 std::string expected(const Hint &hint) {
   return fmt::format("{} up to {}, or 0 for the compiler's choice", hint.isPowerOfTwo ? "a power of two" : "an Int", hint.most);

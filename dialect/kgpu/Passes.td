@@ -62,6 +62,14 @@ def KgpuRotateProducts : KgpuPass<"kgpu-rotate-products"> {
   let summary = "lets the second product of an iteration run under the arithmetic of the next one";
 }
 
+def KgpuSplitLoops : KgpuPass<"kgpu-split-loops"> {
+  let summary = "gives iterations in which a choice is never made a loop of their own";
+}
+
+def KgpuSinkScalars : KgpuPass<"kgpu-sink-scalars"> {
+  let summary = "computes scalars of a tile under its first product";
+}
+
 def KgpuDelayShared : KgpuPass<"kgpu-delay-shared"> {
   let summary = "lets products of what warpgroups share run one iteration later";
   let dependentDialects = ["::kpkg::kgpu::KgpuDialect", "::mlir::scf::SCFDialect", "::mlir::arith::ArithDialect", "::mlir::ub::UBDialect"];

@@ -18,6 +18,7 @@ inline constexpr llvm::StringLiteral kClusterAttribute = "kgpu.cluster";
 inline constexpr llvm::StringLiteral kEarlyLoadsAttribute = "kgpu.early_loads";
 inline constexpr llvm::StringLiteral kPrefetchAttribute = "kgpu.prefetch";
 inline constexpr llvm::StringLiteral kOverlapsAttribute = "kgpu.overlaps";
+inline constexpr llvm::StringLiteral kPeelsAttribute = "kgpu.peels";
 inline constexpr llvm::StringLiteral kMinCtasAttribute = "kgpu.min_ctas";
 inline constexpr llvm::StringLiteral kPersistentAttribute = "kgpu.persistent";
 inline constexpr llvm::StringLiteral kSharedAttribute = "kgpu.shared";
@@ -38,6 +39,7 @@ struct Launch {
   bool earlyLoads = false; ///< what every block reads is loaded before anything waits
   bool prefetch = false;   ///< loops load one iteration ahead
   bool overlaps = false;   ///< starts while the kernel in front of it ends, and waits for that itself
+  bool peels = false;      ///< iterations of loops with products that make no choice have a loop of their own
   int64_t shared = 0; ///< bytes
   unsigned consumers = 0; ///< warpgroups that compute beside one that loads; 0 = all threads do everything
   unsigned stages = 0; ///< iterations of a loop whose operands are in shared memory at once; 0 = one, without a ring

@@ -351,8 +351,13 @@ llvm::SmallVector<Launch> candidates(tile::KernelOp kernel, const TargetModel &t
   std::optional<Early> early = anyStrides ? std::nullopt : withEarlyLoads(kernel, target);
   if (anyStrides)
     llvm::erase_if(late, [](const Launch &launch) { return launch.minCtas != 0; });
-  if (std::optional<Launch> launch = withRoles(kernel, target))
+  if (std::optional<Launch> launch = withRoles(kernel, target)) {
+    if (hintOf(kernel, "peel")) {
+      result.push_back(*launch);
+      result.back().peels = true;
+    }
     result.push_back(*launch);
+  }
   if (std::optional<Launch> launch = early ? forWeights(work, target) : std::nullopt)
     early->mark(result.emplace_back(*launch));
   if (early)

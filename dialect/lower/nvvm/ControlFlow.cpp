@@ -67,6 +67,15 @@ static bool hasProducts(scf::ForOp loop) {
   return loop.walk([](kgpu::WgmmaOp) { return WalkResult::interrupt(); }).wasInterrupted();
 }
 
+/// Whether a product of the same block stands before the loop, or another such loop behind it. The first product hides what it takes to compute scalars
+/// (kgpu-sink-scalars), which then stay in registers: nothing would hide that behind the loop, nor between two of them.
+static bool keepsScalars(scf::ForOp loop) {
+  for (Operation &op : *loop->getBlock())
+    if (op.isBeforeInBlock(loop) ? isa<kgpu::WgmmaOp>(op) : isa<scf::ForOp>(op) && &op != loop && hasProducts(cast<scf::ForOp>(op)))
+      return true;
+  return false;
+}
+
 LogicalResult Emitter::emitFor(scf::ForOp op) {
   auto loop = scf::ForOp::create(builder, scalar(op.getLowerBound()), scalar(op.getUpperBound()), scalar(op.getStep()), flatten(op.getInitArgs()));
   Block *body = loop.getBody();
@@ -84,7 +93,7 @@ LogicalResult Emitter::emitFor(scf::ForOp op) {
   defineFrom(op.getResults(), loop.getResults());
   // Behind a loop whose products leave few registers, scalars are computed again, from a number that the compiler below knows nothing of.
   auto around = dyn_cast<scf::ForOp>(op->getParentOp());
-  if (!around || !warpgroup || !hasProducts(op))
+  if (!around || !warpgroup || !hasProducts(op) || keepsScalars(op))
     return success();
   Value number = scalar(around.getInductionVar()), word = arith::IndexCastOp::create(builder, builder.getI64Type(), number);
   define(around.getInductionVar(), {arith::IndexCastOp::create(builder, number.getType(), hidden(builder, word)).getResult()});
