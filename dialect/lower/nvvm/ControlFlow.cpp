@@ -67,13 +67,14 @@ static bool hasProducts(scf::ForOp loop) {
   return loop.walk([](kgpu::WgmmaOp) { return WalkResult::interrupt(); }).wasInterrupted();
 }
 
-/// Whether a product of the same block stands before the loop, or another such loop behind it. The first product hides what it takes to compute scalars
-/// (kgpu-sink-scalars), which then stay in registers: nothing would hide that behind the loop, nor between two of them.
-static bool keepsScalars(scf::ForOp loop) {
-  for (Operation &op : *loop->getBlock())
-    if (op.isBeforeInBlock(loop) ? isa<kgpu::WgmmaOp>(op) : isa<scf::ForOp>(op) && &op != loop && hasProducts(cast<scf::ForOp>(op)))
-      return true;
-  return false;
+/// Whether a product of the same block stands before the loop: it hides what it takes to compute scalars (kgpu-sink-scalars). Nothing would hide that behind the loop.
+static bool followsProduct(scf::ForOp loop) {
+  return llvm::any_of(loop->getBlock()->getOps<kgpu::WgmmaOp>(), [&](kgpu::WgmmaOp product) { return product->isBeforeInBlock(loop); });
+}
+
+/// Whether another loop with products stands behind this one, as one whose iterations make no choice: the two leave as many registers.
+static bool comesBeforeOther(scf::ForOp loop) {
+  return llvm::any_of(loop->getBlock()->getOps<scf::ForOp>(), [&](scf::ForOp other) { return loop->isBeforeInBlock(other) && hasProducts(other); });
 }
 
 LogicalResult Emitter::emitFor(scf::ForOp op) {
@@ -91,9 +92,9 @@ LogicalResult Emitter::emitFor(scf::ForOp op) {
     scf::YieldOp::create(builder, flatten(op.getBody()->getTerminator()->getOperands()));
   }
   defineFrom(op.getResults(), loop.getResults());
-  // Behind a loop whose products leave few registers, scalars are computed again, from a number that the compiler below knows nothing of.
+  // Behind a loop whose products leave few registers, scalars are computed again, from a number that the compiler below knows nothing of. That takes hundreds of cycles.
   auto around = dyn_cast<scf::ForOp>(op->getParentOp());
-  if (!around || !warpgroup || !hasProducts(op) || keepsScalars(op))
+  if (!around || !warpgroup || !hasProducts(op) || followsProduct(op) || (launch.peels && comesBeforeOther(op)))
     return success();
   Value number = scalar(around.getInductionVar()), word = arith::IndexCastOp::create(builder, builder.getI64Type(), number);
   define(around.getInductionVar(), {arith::IndexCastOp::create(builder, number.getType(), hidden(builder, word)).getResult()});
