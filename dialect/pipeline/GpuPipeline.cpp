@@ -41,6 +41,7 @@ void buildGpuPipeline(OpPassManager &modulePasses, StringRef chip, unsigned cand
   passes.addPass(kgpu::createKgpuDelayShared());         // once it is known how many slots there are
   passes.addPass(kgpu::createKgpuDelayWaits());          // before anything is expanded behind them
   passes.addPass(kgpu::createKgpuOrderWarpgroups());     // once it is known what runs at the same time
+  passes.addPass(kgpu::createKgpuTakeTiles());           // all before speaks of loops whose steps are known
   passes.addPass(kgpu::createKgpuVerifySchedule());      // a race or a deadlock would show on few machines, and rarely
   passes.addPass(kgpu::createKgpuLocaliseScans());       // makes conversions
   passes.addPass(kgpu::createKgpuCoalesceStores());      // while accumulators still say whose they are
