@@ -83,6 +83,10 @@ def KgpuOrderWarpgroups : KgpuPass<"kgpu-order-warpgroups"> {
   let summary = "lets warpgroups start their products in turn";
 }
 
+def KgpuTakeTiles : KgpuPass<"kgpu-take-tiles"> {
+  let summary = "lets CTAs take the next tile when they are free, in kernels whose launch asks for it";
+}
+
 def KgpuVerifySchedule : KgpuPass<"kgpu-verify-schedule"> {
   let summary = "checks that the roles of a kernel agree on every ring";
 }

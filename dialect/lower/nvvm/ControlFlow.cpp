@@ -93,11 +93,11 @@ LogicalResult Emitter::emitFor(scf::ForOp op) {
   }
   defineFrom(op.getResults(), loop.getResults());
   // Behind a loop whose products leave few registers, scalars are computed again, from a number that the compiler below knows nothing of. That takes hundreds of cycles.
-  auto around = dyn_cast<scf::ForOp>(op->getParentOp());
-  if (!around || !warpgroup || !hasProducts(op) || followsProduct(op) || (launch.peels && comesBeforeOther(op)))
+  Block *around = op->getBlock();
+  if (!isa<scf::ForOp, scf::WhileOp>(around->getParentOp()) || !warpgroup || !hasProducts(op) || followsProduct(op) || (launch.peels && comesBeforeOther(op)))
     return success();
-  Value number = scalar(around.getInductionVar()), word = arith::IndexCastOp::create(builder, builder.getI64Type(), number);
-  define(around.getInductionVar(), {arith::IndexCastOp::create(builder, number.getType(), hidden(builder, word)).getResult()});
+  Value counted = around->getArgument(0), number = scalar(counted), word = arith::IndexCastOp::create(builder, builder.getI64Type(), number);
+  define(counted, {arith::IndexCastOp::create(builder, number.getType(), hidden(builder, word)).getResult()});
   SetVector<Operation *> scalars = scalarsAcross(op);
   for (Operation *scalarOp : llvm::reverse(scalars))
     if (failed(emit(scalarOp)))
