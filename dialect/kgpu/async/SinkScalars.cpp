@@ -45,7 +45,7 @@ void sink(Block &block) {
 
 struct SinkScalars final : impl::KgpuSinkScalarsBase<SinkScalars> {
   void runOnOperation() override {
-    getOperation().walk([](RolesOp roles) { roles.getCompute().walk([](scf::ForOp loop) { sink(*loop.getBody()); }); });
+    getOperation().walk([](RolesOp roles) { roles.getCompute().walk([](Block *block) { sink(*block); }); });
   }
 };
 } // namespace
