@@ -1,20 +1,34 @@
 // The hints of `@schedule`, evaluated for one instance.
 // SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
 #include "compiler/check/Checker.h"
+#include "compiler/check/Frame.h"
 #include "compiler/comptime/Fold.h"
 
 namespace kpkg::compiler {
 
 namespace {
+enum class Kind { Count, PowerOfTwo, Bool };
 struct Hint {
   const char *name;
   int64_t most;
-  bool isPowerOfTwo;
+  Kind kind;
 };
-constexpr Hint hints[] = {{"warps", 32, true}, {"occupancy", 32, false}, {"cluster", 16, true}, {"stages", 16, false}};
+constexpr Hint hints[] = {
+    {"warps", 32, Kind::PowerOfTwo}, {"occupancy", 32, Kind::Count}, {"cluster", 16, Kind::PowerOfTwo}, {"stages", 16, Kind::Count}, {"peel", 1, Kind::Count}, {"dynamic", 1, Kind::Bool}};
+
+/// The number that stands for the value of a hint; none where it does not fit.
+std::optional<int64_t> numberFor(const Hint &hint, const Value &value) {
+  if (hint.kind == Kind::Bool)
+    return value.isBool() ? std::optional<int64_t>(value.asBool()) : std::nullopt;
+  bool fits = value.isInt() && value.asInt() >= 0 && value.asInt() <= hint.most &&
+              (hint.kind != Kind::PowerOfTwo || (value.asInt() & (value.asInt() - 1)) == 0);
+  return fits ? std::optional(value.asInt()) : std::nullopt;
+}
 
 std::string expected(const Hint &hint) {
-  return fmt::format("{} up to {}, or 0 for the compiler's choice", hint.isPowerOfTwo ? "a power of two" : "an Int", hint.most);
+  if (hint.kind == Kind::Bool)
+    return "a Bool";
+  return fmt::format("{} up to {}, or 0 for the compiler's choice", hint.kind == Kind::PowerOfTwo ? "a power of two" : "an Int", hint.most);
 }
 } // namespace
 
@@ -32,15 +46,19 @@ bool Checker::evaluateSchedule(const FunctionEntity &function, const Environment
       auto value = evaluator.evaluate(*argument.value, values);
       if (!value)
         return false;
-      bool fits = value->isInt() && value->asInt() >= 0 && value->asInt() <= hint->most &&
-                  (!hint->isPowerOfTwo || (value->asInt() & (value->asInt() - 1)) == 0);
-      if (!fits) {
+      std::optional<int64_t> number = numberFor(*hint, *value);
+      if (!number) {
         diags.report(diag::TypeMismatch, argument.value->range, fmt::format("`{}`", hint->name),
                      value->isInt() ? value->str() : kindName(*value), expected(*hint));
         return false;
       }
-      if (value->asInt() != 0)
-        instance.schedule[hint->name] = value->asInt();
+      if (hint->kind == Kind::Bool && *number != 0 && !isPersistent(*function.syntax)) {
+        diags.report(diag::NotSupportedYet, argument.value->range, "`dynamic` in a kernel that does not go over `output_tiles`",
+                     "leave it out: the blocks of a grid begin as others end anyway");
+        return false;
+      }
+      if (*number != 0)
+        instance.schedule[hint->name] = *number;
     }
   }
   return true;

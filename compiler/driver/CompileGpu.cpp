@@ -95,6 +95,7 @@ PackedLaunch packed(tile::KernelOp kernel, StringRef chip, const Compiled &compi
   const kgpu::TargetModel &model = *kgpu::findTarget(chip);
   result.occupancy = occupancyOf(kernel, launch, model, result.registers);
   result.overlaps = launch.overlaps;
+  result.counters = launch.dynamic ? unsigned(kgpu::kCounters) : 0;
   return result;
 }
 
@@ -129,9 +130,10 @@ Expected<Choice> choose(tile::KernelOp kernel, StringRef chip, const Ptxas &ptxa
     return createStringError("the accumulators of its products leave too few registers for operands");
   if (others == Others::Serve && kgpu::multipliesBytesByWarps(kernel, *kgpu::findTarget(chip)))
     return createStringError("warpgroups multiply 8-bit elements only where they are contiguous along what is summed over");
-  // Without alternatives it is taken as a wish, for chips and variants that can.
-  if (std::optional<std::string> why = others == Others::Serve ? kgpu::whyNoCluster(kernel, *kgpu::findTarget(chip)) : std::nullopt)
-    return createStringError(*why);
+  // Without alternatives they are taken as wishes, for chips and variants that can.
+  for (auto *whyNot : {kgpu::whyNoCluster, kgpu::whyNotDynamic})
+    if (std::optional<std::string> why = others == Others::Serve ? whyNot(kernel, *kgpu::findTarget(chip)) : std::nullopt)
+      return createStringError(*why);
   SmallVector<kgpu::Launch> launches = kgpu::candidates(kernel, *kgpu::findTarget(chip));
   auto hasRoles = [](const kgpu::Launch &launch) { return launch.consumers != 0; };
   bool onlyRoles = others == Others::Serve && any_of(launches, hasRoles);

@@ -116,6 +116,8 @@ json launchRecord(const PackedLaunch &launch) {
     record["spills"] = launch.spills;
   if (launch.overlaps)
     record["overlaps"] = true;
+  if (launch.counters)
+    record["counters"] = launch.counters;
   if (launch.occupancy)
     record["occupancy"] = launch.occupancy;
   for (const PackedTensorMap &map : launch.tensorMaps)

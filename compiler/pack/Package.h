@@ -47,6 +47,7 @@ struct PackedLaunch {
   unsigned registers = 0;
   unsigned spills = 0; ///< bytes that a thread stores for want of registers
   bool overlaps = false; ///< may start before the kernel in front of it has ended: it waits itself
+  unsigned counters = 0; ///< of its code, of which each launch that is under way has one; 0: it needs none
   std::vector<PackedTensorMap> tensorMaps; ///< in the order of the parameters
 };
 

@@ -62,6 +62,14 @@ def KgpuRotateProducts : KgpuPass<"kgpu-rotate-products"> {
   let summary = "lets the second product of an iteration run under the arithmetic of the next one";
 }
 
+def KgpuSplitLoops : KgpuPass<"kgpu-split-loops"> {
+  let summary = "gives iterations in which a choice is never made a loop of their own";
+}
+
+def KgpuSinkScalars : KgpuPass<"kgpu-sink-scalars"> {
+  let summary = "computes scalars of a tile under its first product";
+}
+
 def KgpuDelayShared : KgpuPass<"kgpu-delay-shared"> {
   let summary = "lets products of what warpgroups share run one iteration later";
   let dependentDialects = ["::kpkg::kgpu::KgpuDialect", "::mlir::scf::SCFDialect", "::mlir::arith::ArithDialect", "::mlir::ub::UBDialect"];
@@ -73,6 +81,10 @@ def KgpuDelayWaits : KgpuPass<"kgpu-delay-waits"> {
 
 def KgpuOrderWarpgroups : KgpuPass<"kgpu-order-warpgroups"> {
   let summary = "lets warpgroups start their products in turn";
+}
+
+def KgpuTakeTiles : KgpuPass<"kgpu-take-tiles"> {
+  let summary = "lets CTAs take the next tile when they are free, in kernels whose launch asks for it";
 }
 
 def KgpuVerifySchedule : KgpuPass<"kgpu-verify-schedule"> {

@@ -87,8 +87,8 @@ private:
             return LogicalResult(op->emitOpError() << "takes positions in the layout " << layoutOf(positions).str());
           return verifyRole(op, /*loads=*/false);
         })
-        .Case<AwaitOp, ReleaseOp, ShareOp, ClearOutsideOp, AwaitTurnOp, PassTurnOp, SettleOp, WgmmaWaitOp, TensorStoreOp>([&](Operation *) { return verifyRole(op, /*loads=*/false); })
-        .Case<AcquireOp, TensorLoadOp>([&](Operation *) { return verifyRole(op, /*loads=*/true); })
+        .Case<AwaitOp, ReleaseOp, ShareOp, ClearOutsideOp, AwaitTurnOp, PassTurnOp, SettleOp, WgmmaWaitOp, TensorStoreOp, ReceiveOp>([&](Operation *) { return verifyRole(op, /*loads=*/false); })
+        .Case<AcquireOp, TensorLoadOp, TakeTileOp, SendOp>([&](Operation *) { return verifyRole(op, /*loads=*/true); })
         .Default(success());
   }
 

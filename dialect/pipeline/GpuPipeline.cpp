@@ -36,12 +36,15 @@ void buildGpuPipeline(OpPassManager &modulePasses, StringRef chip, unsigned cand
   passes.addPass(kgpu::createKgpuRingLoads());           // what a thread fetches depends on its layout
   passes.addPass(kgpu::createKgpuTensorStores());        // takes shared memory that operands then do not get
   passes.addPass(kgpu::createKgpuRotateProducts());      // while products are one op each
+  passes.addPass(kgpu::createKgpuSplitLoops());          // once the iterations that differ by their products are gone
   passes.addPass(kgpu::createKgpuSplitRoles());          // accumulators have their layouts
   passes.addPass(kgpu::createKgpuMulticast());           // once copies are there, whole
   passes.addPass(kgpu::createKgpuDelayShared());         // once it is known how many slots there are
   passes.addPass(kgpu::createKgpuDelayWaits());          // before anything is expanded behind them
   passes.addPass(kgpu::createKgpuOrderWarpgroups());     // once it is known what runs at the same time
+  passes.addPass(kgpu::createKgpuTakeTiles());           // all before speaks of loops whose steps are known
   passes.addPass(kgpu::createKgpuVerifySchedule());      // a race or a deadlock would show on few machines, and rarely
+  passes.addPass(kgpu::createKgpuSinkScalars());         // once it is known which product is the first
   passes.addPass(kgpu::createKgpuLocaliseScans());       // makes conversions
   passes.addPass(kgpu::createKgpuCoalesceStores());      // while accumulators still say whose they are
   passes.addPass(kgpu::createKgpuExpandMma());           // makes buffers

@@ -2,6 +2,7 @@
 // SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
 #include "runtime/device/cpu/Grid.h"
 #include "runtime/device/cpu/StridedCopy.h"
+#include "runtime/device/cuda/Counters.h"
 #include "runtime/device/cuda/StridedCopy.h"
 #include "runtime/package/GpuReport.h"
 #include "runtime/package/LastError.h"
@@ -304,6 +305,14 @@ static Status runOnGpu(const PlannedLaunch &planned, int32_t device, const OpEnt
   launch.threads = shape.threads;
   launch.sharedBytes = shape.shared;
   launch.overlaps = shape.overlaps;
+  cuda::Counter counter; // until the kernel is launched
+  if (shape.counters) {
+    auto given = cuda::counterFor(device, stream, shape.counters);
+    if (!given)
+      return launchError(planned, op, given.error());
+    counter = std::move(*given);
+    words[planned.wordCount - 1] = counter.number;
+  }
   std::array<cuda::TensorMapValue, maxTensorMaps> maps;
   size_t firstMap = planned.wordCount + reports(*planned.instance);
   for (size_t i = 0; i < mapCount; ++i) {

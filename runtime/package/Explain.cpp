@@ -38,6 +38,7 @@ static ordered_json describeCode(const Instance &instance, const Library &librar
           {"spills", shape.spills},        {"shared", shape.shared},
           {"blocks", shape.blocks},        {"cluster", shape.cluster},
           {"occupancy", shape.occupancy},  {"overlaps", shape.overlaps},
+          {"dynamic", shape.counters != 0},
           {"tensor_maps", shape.tensorMaps.size()}};
 }
 
@@ -56,6 +57,8 @@ static std::string codeText(const ordered_json &code) {
     text += ", " + std::to_string(number("occupancy")) + " CTAs on each multiprocessor";
   if (code["overlaps"].get<bool>())
     text += ", overlaps the kernel before it";
+  if (code["dynamic"].get<bool>())
+    text += ", takes tiles from a counter";
   if (number("tensor_maps"))
     text += ", " + std::to_string(number("tensor_maps")) + " tensor maps";
   return text + "; " + withPrefix(double(number("bytes"))) + "B in '" + code["section"].get<std::string>() + "'";

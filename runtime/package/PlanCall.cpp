@@ -139,6 +139,8 @@ static Result<PlannedLaunch> planLaunch(PlannedCall &planned, const LaunchStep &
     packArguments(planned, step, library.tables().kernels[(*chosen)->kernel], **chosen);
     for (int64_t extent : launch.grid)
       planned.words.push_back(extent);
+    if ((*chosen)->launch->counters) // which counter is known when it is launched
+      planned.words.push_back(0);
     launch.wordCount = planned.words.size() - launch.firstWord;
     planTensorMaps(launch, step, library.tables().kernels[(*chosen)->kernel]);
     return launch;

@@ -354,6 +354,7 @@ LaunchShape readLaunch(const Entry &entry, const Instance &instance, const Kerne
   launch.registers = number("registers", 0, 1024, 0);
   launch.spills = number("spills", 0, 1 << 20, 0);
   launch.overlaps = entry.flag("overlaps", false);
+  launch.counters = number("counters", 1, 1 << 20, 0);
   const json &maps = entry.list("tensor_maps");
   if (maps.size() > maxTensorMaps)
     entry.refuse("has more than " + std::to_string(maxTensorMaps) + " tensor maps");

@@ -117,6 +117,7 @@ struct LaunchShape {
   uint32_t registers = 0; ///< of a thread; 0: not known
   uint32_t spills = 0;    ///< bytes that a thread writes to local memory
   bool overlaps = false;  ///< may start while the kernel before it in the stream ends: it waits itself
+  uint32_t counters = 0;  ///< of its code, of which each launch that is under way has one; 0: it needs none
   std::vector<TensorMap> tensorMaps; ///< in the order of the parameters
 };
 

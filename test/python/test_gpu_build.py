@@ -134,3 +134,46 @@ fn pairs[CLUSTER: Int](a: Tensor[int8, 2], b: Tensor[int8, 2], mut c: Tensor[int
     assert paired["work"]["flops"][0]["count"] == 2 * alone["work"]["flops"][0]["count"]
     parts = [map["box"] for map in paired["launch"]["tensor_maps"]]
     assert [128, 32] in parts and [64, 128] in parts
+
+
+TAKEN = """
+@kernel
+@tune(DYNAMIC=[True, False])
+@schedule(dynamic=DYNAMIC)
+fn taken[DYNAMIC: Bool](a: Tensor[bfloat16, 2], b: Tensor[bfloat16, 2], mut c: Tensor[bfloat16, 2]):
+    for m, n in output_tiles[64, 64](c):
+        var acc = zeros[float32](64, 64)
+        for k in range(ceildiv(a.shape[1], 64)):
+            acc = dot(a.tile[64, 64](m, k).load(), b.tile[64, 64](k, n).load(), acc)
+        c.tile[64, 64](m, n).store(acc.cast[bfloat16]())
+"""
+
+
+def test_tiles_from_a_counter_are_an_alternative_where_a_warpgroup_loads(tmp_path: Path) -> None:
+    path, package = tmp_path / "taken.k", tmp_path / "taken.kpkg"
+    path.write_text(TAKEN)
+    done = subprocess.run([BUILD / "bin" / "kpkg", "build", path, "-o", package, "--target", "sm_80,sm_90a"], check=True, capture_output=True, text=True)
+    assert "the thread that copies operands of products of warpgroups takes tiles from a counter" in done.stderr + done.stdout
+    counters = {target: set() for target in ("sm_80", "sm_90a")}
+    for one in manifest_of(package)["instances"]:
+        counters[one["target"]].add(one["launch"].get("counters", 0))
+    assert counters == {"sm_80": {0}, "sm_90a": {0, 4096}}
+    listed = subprocess.run([BUILD / "bin" / "kpkg", "info", "--instances", package], check=True, capture_output=True, text=True).stdout
+    assert "takes tiles from a counter" in listed
+
+
+def test_a_schedule_is_dynamic_or_not(tmp_path: Path) -> None:
+    path = tmp_path / "taken.k"
+    path.write_text(TAKEN.replace("dynamic=DYNAMIC", "dynamic=2"))
+    done = subprocess.run([BUILD / "bin" / "kpkg", "build", path, "-o", tmp_path / "x.kpkg", "--target", "sm_90a"], capture_output=True, text=True)
+    assert done.returncode != 0
+    assert "`dynamic`" in done.stderr and "a Bool" in done.stderr
+    path.write_text("""
+@kernel
+@schedule(dynamic=True)
+fn twice(x: Tensor[float32, 1], mut y: Tensor[float32, 1]):
+    y.tile[64](block_idx.x).store(x.tile[64](block_idx.x).load() * 2.0)
+""")
+    done = subprocess.run([BUILD / "bin" / "kpkg", "build", path, "-o", tmp_path / "x.kpkg", "--target", "sm_90a"], capture_output=True, text=True)
+    assert done.returncode != 0
+    assert "does not go over `output_tiles`" in done.stderr

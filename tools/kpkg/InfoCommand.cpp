@@ -44,6 +44,8 @@ std::string describeInstance(const json &manifest, const json &instance) {
       traits.push_back(fmt::format("{} CTAs on each multiprocessor", launch.value("occupancy", 0)));
     if (launch.value("overlaps", false))
       traits.push_back("overlaps the kernel before it");
+    if (launch.value("counters", 0))
+      traits.push_back("takes tiles from a counter");
     traits.push_back(fmt::format("{} bytes of code", sectionBytes(manifest, instance["section"])));
   }
   for (const json &fact : instance.value("facts", json::array())) {

@@ -13,6 +13,8 @@
 //
 // A wait behind another one that leaves no more products running, and no younger ones, is part of that one: ptxas takes a second wait for one of products
 // that still run, and puts waits of its own in front of what reads their results.
+// What products of the next iteration read from registers is rounded at the end of the body, behind all waits: products that still run read the registers that it
+// gets, and ptxas lets no others run beside them where such registers are written.
 //
 // On entry: every wait follows its product and waits for all of them. On exit: a wait stands before the first op that needs its result, at
 // the latest at the end of its block, and lets the products run that were started after its own. Slots are released behind the wait for what
@@ -127,6 +129,24 @@ void mergeWaits(Block &block) {
   }
 }
 
+/// Conversions that lead to nothing but the left operands of the next iteration's products.
+void convertLast(scf::ForOp loop) {
+  for (WgmmaOp product : loop.getBody()->getOps<WgmmaOp>()) {
+    auto argument = dyn_cast<BlockArgument>(product.getLhs());
+    if (!argument || argument.getOwner() != loop.getBody() || !isa<RankedTensorType>(argument.getType()))
+      continue;
+    Value value = loop.getTiedLoopYieldedValue(argument)->get();
+    Operation *place = loop.getBody()->getTerminator();
+    while (Operation *op = value.getDefiningOp()) {
+      if (op->getBlock() != loop.getBody() || !value.hasOneUse() || !isa<arith::TruncFOp, CvtLayoutOp, tile::ReshapeOp, tile::PermuteOp>(op))
+        break;
+      op->moveBefore(place);
+      place = op;
+      value = op->getOperand(0);
+    }
+  }
+}
+
 struct DelayWaits final : impl::KgpuDelayWaitsBase<DelayWaits> {
   void runOnOperation() override {
     SmallVector<WgmmaWaitOp> waits;
@@ -134,6 +154,7 @@ struct DelayWaits final : impl::KgpuDelayWaitsBase<DelayWaits> {
     for (WgmmaWaitOp wait : waits)
       delay(wait);
     getOperation().walk([](Block *block) { mergeWaits(*block); });
+    getOperation().walk(convertLast);
   }
 };
 } // namespace

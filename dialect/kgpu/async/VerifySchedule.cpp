@@ -3,6 +3,7 @@
 //
 // On entry: any stage after kgpu-split-roles. Nothing is changed. What holds when it passes, for each ring:
 //  * both roles use it in the same order, the same number of times: their loops have the same bounds, and each role counts 0, 1, 2, ...;
+//  * loops over tiles that are taken from a counter get the same numbers in both roles: those that one sends, and the other one receives, at the end of each;
 //  * CTAs of a cluster that fill slots for each other use their ring as often as each other, from the same places, and wait for the warpgroups
 //    of all;
 //  * a use is acquired, filled by copies that bring as many bytes as were announced, to its own slot, without overlap;
@@ -13,6 +14,7 @@
 // A role waits for a use only of what the other role does for the same use, and all uses have one order in both: none waits for ever, unless
 // the order of different rings differs between the roles by more uses than a ring has slots; so that order must be the same too.
 #include "dialect/kgpu/Passes.h"
+#include "dialect/kgpu/async/CarryingLoop.h"
 #include "dialect/kgpu/async/RingUses.h"
 #include "dialect/kgpu/ir/Repeatable.h"
 #include "dialect/kgpu/schedule/ClusterTiles.h"
@@ -23,31 +25,6 @@ using namespace mlir;
 namespace kpkg::kgpu {
 #define GEN_PASS_DEF_KGPUVERIFYSCHEDULE
 #include "dialect/kgpu/Passes.h.inc"
-
-bool isSlotOf(Value buffer, Value use) {
-  if (auto transposed = buffer.getDefiningOp<TransposeBufferOp>())
-    buffer = transposed.getBuffer();
-  auto slot = buffer.getDefiningOp<SlotOp>();
-  if (!slot)
-    return false;
-  int64_t slots = cast<SharedType>(slot.getBuffer().getType()).getShape()[0];
-  APInt index, number;
-  if (matchPattern(slot.getIndex(), m_ConstantInt(&index)))
-    return slots == 1 || (matchPattern(use, m_ConstantInt(&number)) && index == number.getZExtValue() % slots);
-  auto cast = slot.getIndex().getDefiningOp<arith::IndexCastUIOp>();
-  auto rest = cast ? cast.getIn().getDefiningOp<arith::RemUIOp>() : arith::RemUIOp();
-  APInt count;
-  return rest && rest.getLhs() == use && matchPattern(rest.getRhs(), m_ConstantInt(&count)) && count == slots;
-}
-
-Value useSlot(OpBuilder &builder, Location loc, SharedType slot, Value buffer, Value use) {
-  int64_t slots = cast<SharedType>(buffer.getType()).getShape().front();
-  if (slots == 1)
-    return SlotOp::create(builder, loc, slot, buffer, arith::ConstantIndexOp::create(builder, loc, 0));
-  Value count = arith::ConstantIntOp::create(builder, loc, slots, 32);
-  Value index = arith::IndexCastUIOp::create(builder, loc, builder.getIndexType(), arith::RemUIOp::create(builder, loc, use, count));
-  return SlotOp::create(builder, loc, slot, buffer, index);
-}
 
 namespace {
 /// A use of some ring, or a loop around uses, in the order of the program.
@@ -74,7 +51,7 @@ public:
       return failure();
     for (RingOp ring : rings)
       for (Block *role : {&load, &compute})
-        if (failed(count(ring, *role, Count())))
+        if (failed(verifyCounts(ring, *role)))
           return failure();
     Trace loads = trace(load), computations = trace(compute);
     if (failed(compare(loads, computations, roles)))
@@ -88,6 +65,8 @@ public:
   }
 
 private:
+  static bool isShared(Value ring) { return ring.getDefiningOp<RingOp>().getShared(); }
+
   // Clusters
 
   /// Rings of a cluster are used in the same loops by all its CTAs, as many times.
@@ -126,98 +105,6 @@ private:
     return success();
   }
 
-  // Counting
-
-  static bool isShared(Value ring) { return ring.getDefiningOp<RingOp>().getShared(); }
-
-  static bool isUse(Operation *op, Value ring) {
-    if (auto share = dyn_cast<ShareOp>(op))
-      return share.getRing() == ring;
-    if (isShared(ring))
-      return false;
-    if (auto acquire = dyn_cast<AcquireOp>(op))
-      return acquire.getRing() == ring;
-    auto await = dyn_cast<AwaitOp>(op);
-    return await && await.getRing() == ring;
-  }
-  static Value useOf(Operation *op) {
-    if (auto share = dyn_cast<ShareOp>(op))
-      return share.getUse();
-    auto acquire = dyn_cast<AcquireOp>(op);
-    return acquire ? acquire.getUse() : cast<AwaitOp>(op).getUse();
-  }
-  static bool containsUse(Operation *op, Value ring) {
-    return op->walk([&](Operation *inner) { return isUse(inner, ring) ? WalkResult::interrupt() : WalkResult::advance(); }).wasInterrupted();
-  }
-
-  /// A count of uses: so many more than a value says; than none where the value is null.
-  struct Count {
-    Value base;
-    int64_t offset = 0;
-    bool operator==(const Count &other) const = default;
-  };
-  static Count countOf(Value value) {
-    Count count{value, 0};
-    APInt step;
-    while (auto sum = count.base.getDefiningOp<arith::AddIOp>()) {
-      if (!matchPattern(sum.getRhs(), m_ConstantInt(&step)))
-        break;
-      count = {sum.getLhs(), count.offset + step.getSExtValue()};
-    }
-    return matchPattern(count.base, m_ConstantInt(&step)) ? Count{{}, count.offset + step.getSExtValue()} : count;
-  }
-
-  /// Walks a block in which `current` uses came before; gives the count of those behind it.
-  FailureOr<Count> count(RingOp ring, Block &block, Count current) {
-    for (Operation &op : block) {
-      if (isUse(&op, ring)) {
-        if (!(countOf(useOf(&op)) == current))
-          return op.emitOpError("is another use than the one whose turn it is");
-        ++current.offset;
-        continue;
-      }
-      if (op.getNumRegions() == 0 || !containsUse(&op, ring))
-        continue;
-      auto loop = dyn_cast<scf::ForOp>(op);
-      if (!loop)
-        return op.emitOpError("decides whether a ring is used, which only loops may");
-      FailureOr<Count> after = countLoop(ring, loop, current);
-      if (failed(after))
-        return failure();
-      current = *after;
-    }
-    return current;
-  }
-
-  FailureOr<Count> countLoop(RingOp ring, scf::ForOp loop, Count current) {
-    for (BlockArgument argument : loop.getRegionIterArgs()) {
-      if (!argument.getType().isInteger(32) || !(countOf(loop.getTiedLoopInit(argument)->get()) == current) || !isCounterOf(ring, loop, argument))
-        continue;
-      FailureOr<Count> last = count(ring, *loop.getBody(), {argument, 0});
-      if (failed(last))
-        return failure();
-      if (!(countOf(loop.getTiedLoopYieldedValue(argument)->get()) == *last))
-        return loop.emitOpError("does not carry on how often a ring was used");
-      return Count{loop.getTiedLoopResult(argument), 0};
-    }
-    return loop.emitOpError("does not carry how often a ring was used");
-  }
-
-  /// Whether the first use of the ring inside takes its number from this argument.
-  static bool isCounterOf(RingOp ring, scf::ForOp loop, BlockArgument argument) {
-    for (Operation &op : *loop.getBody()) {
-      if (isUse(&op, ring))
-        return useOf(&op) == argument;
-      auto inner = dyn_cast<scf::ForOp>(op);
-      if (!inner || !containsUse(&op, ring))
-        continue;
-      return llvm::any_of(inner.getRegionIterArgs(), [&](BlockArgument carried) {
-        return inner.getTiedLoopInit(carried)->get() == argument && isCounterOf(ring, inner, carried);
-      });
-    }
-    return false;
-  }
-
   // The same order in both roles
 
   static Trace trace(Block &block) {
@@ -227,8 +114,10 @@ private:
         steps.push_back({&op, acquire.getRing(), {}});
       } else if (auto await = dyn_cast<AwaitOp>(op); await && !isShared(await.getRing())) {
         steps.push_back({&op, await.getRing(), {}});
-      } else if (auto loop = dyn_cast<scf::ForOp>(op)) {
-        Trace inside = trace(*loop.getBody());
+      } else if (isa<SendOp, ReceiveOp>(op)) {
+        steps.push_back({&op, ringOfUse(&op), {}});
+      } else if (CarryingLoop loop = carryingLoop(&op)) {
+        Trace inside = trace(*loop.body);
         if (!inside.empty())
           steps.push_back({&op, {}, std::move(inside)});
       }
@@ -243,17 +132,34 @@ private:
     for (auto [load, compute] : llvm::zip(loads, computations)) {
       if (load.ring != compute.ring)
         return compute.op->emitOpError("comes where the role that loads uses another ring");
-      auto left = dyn_cast<scf::ForOp>(load.op), right = dyn_cast<scf::ForOp>(compute.op);
-      if (!left)
+      if (load.op->getNumRegions() == 0)
         continue;
-      if (!isSame(left.getLowerBound(), right.getLowerBound()) || !isSame(left.getUpperBound(), right.getUpperBound()) ||
-          !isSame(left.getStep(), right.getStep()))
-        return right.emitOpError("runs for other values than the loop of the role that loads");
-      partner[left.getInductionVar()] = right.getInductionVar();
+      if (!haveSameTurns(load.op, compute.op))
+        return compute.op->emitOpError("runs for other values than the loop of the role that loads");
       if (failed(compare(load.inside, compute.inside, compute.op)))
         return failure();
     }
     return success();
+  }
+
+  /// Whether loops of the two roles run for the same numbers, which become partners then.
+  bool haveSameTurns(Operation *load, Operation *compute) {
+    auto left = dyn_cast<scf::ForOp>(load), right = dyn_cast<scf::ForOp>(compute);
+    if (left && right) {
+      partner[left.getInductionVar()] = right.getInductionVar();
+      return isSame(left.getLowerBound(), right.getLowerBound()) && isSame(left.getUpperBound(), right.getUpperBound()) && isSame(left.getStep(), right.getStep());
+    }
+    auto takes = dyn_cast<scf::WhileOp>(load), receives = dyn_cast<scf::WhileOp>(compute);
+    std::optional<TakingLoop> from = takes ? takingLoop(takes) : std::nullopt, to = receives ? takingLoop(receives) : std::nullopt;
+    if (!from || !to || !isSame(from->first, to->first) || !isSame(from->count, to->count) || !from->first.getDefiningOp<CtaIdOp>())
+      return false;
+    partner[from->number] = to->number;
+    auto taken = from->next.getDefiningOp<TakeTileOp>();
+    auto received = to->next.getDefiningOp<ReceiveOp>();
+    return taken && taken.getCount() == from->count && received && llvm::any_of(taken->getUsers(), [&](Operation *user) {
+             auto send = dyn_cast<SendOp>(user);
+             return send && send.getRing() == received.getRing() && send->getBlock() == taken->getBlock() && received->getBlock() == receives.getAfterBody();
+           });
   }
 
   /// Whether values of the two roles are computed in the same way.
@@ -315,8 +221,8 @@ private:
       } else if (auto load = dyn_cast<TensorLoadOp>(op)) {
         if (failed(verifyCopy(load, open)))
           return failure();
-      } else if (auto loop = dyn_cast<scf::ForOp>(op)) {
-        if (failed(verifyCopies(*loop.getBody())))
+      } else if (CarryingLoop loop = carryingLoop(&op)) {
+        if (failed(verifyCopies(*loop.body)))
           return failure();
       }
     }
@@ -382,7 +288,7 @@ private:
       for (auto await : share->getBlock()->getOps<AwaitOp>()) {
         if (await.getRing() != share.getRing())
           continue;
-        Count shared = countOf(share.getUse()), awaited = countOf(await.getUse());
+        UseCount shared = useCountOf(share.getUse()), awaited = useCountOf(await.getUse());
         int64_t delay = shared.offset - awaited.offset;
         if (shared.base != awaited.base || delay < 0 || !share->isBeforeInBlock(await))
           return WalkResult(await.emitOpError("is no use that warpgroups have shared by then"));
@@ -432,8 +338,8 @@ private:
           if (reads(product, release))
             return release.emitOpError("releases a slot that a product may still read");
         open.erase(await);
-      } else if (auto loop = dyn_cast<scf::ForOp>(op)) {
-        if (failed(verifyReads(*loop.getBody(), open)))
+      } else if (CarryingLoop loop = carryingLoop(&op)) {
+        if (failed(verifyReads(*loop.body, open)))
           return failure();
       }
     }

@@ -20,6 +20,9 @@ void ClusterRankOp::inferResultRanges(ArrayRef<ConstantIntRanges>, SetIntRangeFn
   set(getResult(), ConstantIntRanges::fromUnsigned(APInt(bits, 0), APInt(bits, mostCtas - 1)));
 }
 
+void TakeTileOp::inferResultRanges(ArrayRef<ConstantIntRanges>, SetIntRangeFn set) { set(getResult(), rangeOfCtas(1)); }
+void ReceiveOp::inferResultRanges(ArrayRef<ConstantIntRanges>, SetIntRangeFn set) { set(getResult(), rangeOfCtas(1)); }
+
 LogicalResult RolesOp::verify() {
   auto kernel = (*this)->getParentOfType<tile::KernelOp>();
   if (!kernel || getLaunch(kernel).consumers == 0)
@@ -29,12 +32,19 @@ LogicalResult RolesOp::verify() {
 
 LogicalResult RingOp::verify() {
   SharedType barriers = getBarriers().getType();
-  if (barriers.getShape() != ArrayRef<int64_t>{2, getType().getSlots()} || !barriers.getElementType().isInteger(64))
+  if (barriers.getShape() != ArrayRef<int64_t>{getChannel() ? 3 : 2, getType().getSlots()} || !barriers.getElementType().isInteger(64))
     return emitOpError() << barriers << " is no place for the barriers of " << getType();
-  if (getShared() && getCluster())
-    return emitOpError("is filled by the warpgroups of one CTA, or by copies of a cluster's");
+  if (getShared() + getCluster() + getChannel() > 1)
+    return emitOpError("is filled by the warpgroups of one CTA, by copies of a cluster's, or with numbers");
   return success();
 }
+
+static LogicalResult verifyChannel(Operation *op, Value ring) {
+  auto channel = ring.getDefiningOp<RingOp>();
+  return channel && !channel.getChannel() ? op->emitOpError("needs a channel") : success();
+}
+LogicalResult SendOp::verify() { return verifyChannel(*this, getRing()); }
+LogicalResult ReceiveOp::verify() { return verifyChannel(*this, getRing()); }
 
 LogicalResult WindowLoadOp::verify() {
   auto kernel = (*this)->getParentOfType<tile::KernelOp>();

@@ -78,13 +78,16 @@ def Kgpu_RingOp : Kgpu_Op<"ring", [MemoryEffects<[MemRead, MemWrite]>]> {
     CTAs of the cluster fill slots of a `cluster` ring for each other. They all use it as often, in the same order, and a slot is empty once the
     warpgroups of all of them have released it. No CTA begins its roles before the barriers of all are there, or ends before all have ended theirs.
 
+    A `channel` hands numbers from the loading thread to all warps of `compute` (`kgpu.send`, `kgpu.receive`): behind its barriers lie its slots, of
+    eight bytes each. A slot is empty once every one of these warps has read it.
+
     ```mlir
     %t = kgpu.ring %barriers : !kgpu.smem<2x4xi64> -> !kgpu.ring<4>
     ```
   }];
-  let arguments = (ins Kgpu_SharedType:$barriers, UnitAttr:$shared, UnitAttr:$cluster);
+  let arguments = (ins Kgpu_SharedType:$barriers, UnitAttr:$shared, UnitAttr:$cluster, UnitAttr:$channel);
   let results = (outs Kgpu_RingType:$result);
-  let assemblyFormat = "(`shared` $shared^)? (`cluster` $cluster^)? $barriers attr-dict `:` qualified(type($barriers)) `->` qualified(type($result))";
+  let assemblyFormat = "(`shared` $shared^)? (`cluster` $cluster^)? (`channel` $channel^)? $barriers attr-dict `:` qualified(type($barriers)) `->` qualified(type($result))";
   let hasVerifier = 1;
 }
 
@@ -140,6 +143,51 @@ def Kgpu_ShareOp : Kgpu_RingUseOp<"share"> {
   let assemblyFormat = [{
     $value `to` $buffer `signals` $ring `[` $use `]` attr-dict `:` type($value) `,` qualified(type($buffer)) `,` qualified(type($ring))
   }];
+  let hasVerifier = 1;
+}
+
+def Kgpu_TakeTileOp : Kgpu_Op<"take_tile", [MemoryEffects<[MemRead, MemWrite]>, DeclareOpInterfaceMethods<InferIntRangeInterface, ["inferResultRanges"]>]> {
+  let summary = "number of the next tile that no CTA of this launch has";
+  let description = [{
+    CTA i has tile i to begin with, where there is one. Numbers from the count of CTAs on are given out in turn; a CTA that gets one that is not
+    below `count` takes no further one. Each launch so takes `count` numbers in all, of which the last one sets the counter back to where it
+    began. One thread takes it. Numbers are below 2^31.
+
+    ```mlir
+    %next = kgpu.take_tile of %count
+    ```
+  }];
+  let arguments = (ins Index:$count);
+  let results = (outs Index:$result);
+  let assemblyFormat = "`of` $count attr-dict";
+}
+
+def Kgpu_SendOp : Kgpu_RingUseOp<"send"> {
+  let summary = "hands a number to all warps that compute";
+  let description = [{
+    Waits until the slot of the use is empty.
+
+    ```mlir
+    kgpu.send %next to %channel[%use] : !kgpu.ring<4>
+    ```
+  }];
+  let arguments = (ins Index:$number, Kgpu_RingType:$ring, I32:$use);
+  let assemblyFormat = "$number `to` $ring `[` $use `]` attr-dict `:` qualified(type($ring))";
+  let hasVerifier = 1;
+}
+
+def Kgpu_ReceiveOp : Kgpu_Op<"receive", [MemoryEffects<[MemRead, MemWrite]>, DeclareOpInterfaceMethods<InferIntRangeInterface, ["inferResultRanges"]>]> {
+  let summary = "the number that a use of a channel brings";
+  let description = [{
+    Every warp waits for it by itself, and leaves the slot.
+
+    ```mlir
+    %next = kgpu.receive %channel[%use] : !kgpu.ring<4>
+    ```
+  }];
+  let arguments = (ins Kgpu_RingType:$ring, I32:$use);
+  let results = (outs Index:$result);
+  let assemblyFormat = "$ring `[` $use `]` attr-dict `:` qualified(type($ring))";
   let hasVerifier = 1;
 }
 

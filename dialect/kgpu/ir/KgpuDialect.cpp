@@ -87,7 +87,7 @@ LogicalResult KgpuDialect::verifyOperationAttribute(Operation *op, NamedAttribut
       return op->emitOpError() << "attribute '" << name << "' must be a #kgpu.target";
     return success();
   }
-  if (name == kPersistentAttribute || name == kEarlyLoadsAttribute || name == kPrefetchAttribute || name == kOverlapsAttribute) {
+  if (name == kPersistentAttribute || name == kEarlyLoadsAttribute || name == kPrefetchAttribute || name == kOverlapsAttribute || name == kPeelsAttribute || name == kDynamicAttribute) {
     if (!isa<UnitAttr>(attribute.getValue()))
       return op->emitOpError() << "attribute '" << name << "' has no value";
     return success();
@@ -134,6 +134,8 @@ Launch kpkg::kgpu::getLaunch(tile::KernelOp kernel) {
   launch.earlyLoads = kernel->hasAttr(kEarlyLoadsAttribute);
   launch.prefetch = kernel->hasAttr(kPrefetchAttribute);
   launch.overlaps = kernel->hasAttr(kOverlapsAttribute);
+  launch.peels = kernel->hasAttr(kPeelsAttribute);
+  launch.dynamic = kernel->hasAttr(kDynamicAttribute);
   return launch;
 }
 
@@ -162,6 +164,8 @@ void kpkg::kgpu::setLaunch(tile::KernelOp kernel, const Launch &launch) {
   mark(kEarlyLoadsAttribute, launch.earlyLoads);
   mark(kPrefetchAttribute, launch.prefetch);
   mark(kOverlapsAttribute, launch.overlaps);
+  mark(kPeelsAttribute, launch.peels);
+  mark(kDynamicAttribute, launch.dynamic);
 }
 
 const TargetModel &kpkg::kgpu::targetOf(tile::KernelOp kernel) {

@@ -18,15 +18,19 @@ inline constexpr llvm::StringLiteral kClusterAttribute = "kgpu.cluster";
 inline constexpr llvm::StringLiteral kEarlyLoadsAttribute = "kgpu.early_loads";
 inline constexpr llvm::StringLiteral kPrefetchAttribute = "kgpu.prefetch";
 inline constexpr llvm::StringLiteral kOverlapsAttribute = "kgpu.overlaps";
+inline constexpr llvm::StringLiteral kPeelsAttribute = "kgpu.peels";
 inline constexpr llvm::StringLiteral kMinCtasAttribute = "kgpu.min_ctas";
 inline constexpr llvm::StringLiteral kPersistentAttribute = "kgpu.persistent";
 inline constexpr llvm::StringLiteral kSharedAttribute = "kgpu.shared";
 inline constexpr llvm::StringLiteral kConsumersAttribute = "kgpu.consumers";
 /// An array of #kgpu.tensor_map.
 inline constexpr llvm::StringLiteral kTensorMapsAttribute = "kgpu.tensor_maps";
+inline constexpr llvm::StringLiteral kDynamicAttribute = "kgpu.dynamic";
 inline constexpr llvm::StringLiteral kStagesAttribute = "kgpu.stages";
 
 inline constexpr unsigned kWarpgroupThreads = 128;
+/// Counters of a kernel with `kgpu.dynamic`: as many launches of it can be under way at once, each with one of its own.
+inline constexpr int64_t kCounters = 4096;
 
 /// How a kernel is launched.
 struct Launch {
@@ -38,6 +42,8 @@ struct Launch {
   bool earlyLoads = false; ///< what every block reads is loaded before anything waits
   bool prefetch = false;   ///< loops load one iteration ahead
   bool overlaps = false;   ///< starts while the kernel in front of it ends, and waits for that itself
+  bool peels = false;      ///< iterations of loops with products that make no choice have a loop of their own
+  bool dynamic = false;    ///< beside `consumers`: a CTA that is done with a tile takes the next one that no other has
   int64_t shared = 0; ///< bytes
   unsigned consumers = 0; ///< warpgroups that compute beside one that loads; 0 = all threads do everything
   unsigned stages = 0; ///< iterations of a loop whose operands are in shared memory at once; 0 = one, without a ring

@@ -314,6 +314,13 @@ std::optional<Launch> hinted(tile::KernelOp kernel, const TargetModel &target, c
 }
 } // namespace
 
+/// The loop over tiles of an output that a kernel consists of; null where it has none or several.
+static tile::ForTilesOp tilesOf(tile::KernelOp kernel) {
+  llvm::SmallVector<tile::ForTilesOp> all;
+  kernel.walk([&](tile::ForTilesOp op) { all.push_back(op); });
+  return all.size() == 1 && all.front()->getParentOp() == kernel ? all.front() : tile::ForTilesOp();
+}
+
 /// Warpgroups that compute while another one loads, where that is possible. It is a whole one because registers move in such.
 static std::optional<Launch> withRoles(tile::KernelOp kernel, const TargetModel &target) {
   unsigned consumers = consumersFor(streamedDots(kernel, target));
@@ -322,7 +329,21 @@ static std::optional<Launch> withRoles(tile::KernelOp kernel, const TargetModel 
   Launch launch{.threads = (consumers + 1) * kWarpgroupThreads, .consumers = consumers};
   if (unsigned cluster = hintOf(kernel, "cluster"); cluster > 1 && clusterCoordinate(kernel, target, cluster))
     launch.cluster = cluster;
+  launch.dynamic = launch.cluster == 1 && hintOf(kernel, "dynamic") != 0 && tilesOf(kernel);
   return launch;
+}
+
+std::optional<std::string> whyNotDynamic(tile::KernelOp kernel, const TargetModel &target) {
+  if (hintOf(kernel, "dynamic") == 0)
+    return std::nullopt;
+  if (!tilesOf(kernel))
+    return std::string("only a kernel that consists of one loop over `output_tiles` takes tiles from a counter");
+  std::optional<Launch> launch = withRoles(kernel, target);
+  if (!launch)
+    return std::string("the thread that copies operands of products of warpgroups takes tiles from a counter, and its products are not of such");
+  if (!launch->dynamic)
+    return std::string("the blocks of a cluster take tiles together, and not from a counter");
+  return std::nullopt;
 }
 
 std::optional<std::string> whyNoCluster(tile::KernelOp kernel, const TargetModel &target) {
@@ -351,8 +372,13 @@ llvm::SmallVector<Launch> candidates(tile::KernelOp kernel, const TargetModel &t
   std::optional<Early> early = anyStrides ? std::nullopt : withEarlyLoads(kernel, target);
   if (anyStrides)
     llvm::erase_if(late, [](const Launch &launch) { return launch.minCtas != 0; });
-  if (std::optional<Launch> launch = withRoles(kernel, target))
+  if (std::optional<Launch> launch = withRoles(kernel, target)) {
+    if (hintOf(kernel, "peel")) {
+      result.push_back(*launch);
+      result.back().peels = true;
+    }
     result.push_back(*launch);
+  }
   if (std::optional<Launch> launch = early ? forWeights(work, target) : std::nullopt)
     early->mark(result.emplace_back(*launch));
   if (early)

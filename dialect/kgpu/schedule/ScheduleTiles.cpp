@@ -8,7 +8,7 @@
 // tiles come in groups of some rows instead, down the columns of a group: what runs at the same time then shares rows of one operand and
 // columns of the other one in the L2 cache. Where the row or column of a tile with products says how often one of its loops runs, tiles are
 // dealt so that all CTAs take equally long (UnevenTiles.h). Where other coordinates, or memory, say it, CTAs take tiles in turn from the first
-// to the last and back.
+// to the last and back. With `kgpu.dynamic`, tiles have that order without pairs and turns, for kgpu-take-tiles to give them out.
 //
 // Clusters of a kernel with warpgroups that compute take tiles together: those that lie beside each other along `clusterCoordinate`.
 //   scf.for %t = kgpu.cluster_id to %rows * %pairs step kgpu.cta_count / 2 { %m, %p from %t; %n = 2 * %p + kgpu.cluster_rank ... }
@@ -32,7 +32,8 @@ constexpr int64_t kUnevenGroupRows = 4;
 class Schedule {
 public:
   /// `shared`: the coordinate along which a cluster's CTAs have neighbours; none where CTAs take tiles alone.
-  Schedule(tile::ForTilesOp op, std::optional<unsigned> shared, unsigned cluster) : op(op), shared(shared), cluster(cluster), builder(op), loc(op.getLoc()) {}
+  Schedule(tile::ForTilesOp op, std::optional<unsigned> shared, const Launch &launch)
+      : op(op), shared(shared), cluster(launch.cluster), isDynamic(launch.dynamic), builder(op), loc(op.getLoc()) {}
 
   void run() {
     Value zero = constant(0), total = constant(1);
@@ -47,13 +48,13 @@ public:
     if (shared)
       return takeTogether(counts, total);
     if (std::optional<unsigned> uneven = isProduct ? unevenCoordinate(op) : std::nullopt; uneven && *uneven + 2 >= counts.size()) {
-      UnevenSchedule schedule = scheduleUneven(builder, op, *uneven, counts);
+      UnevenSchedule schedule = isDynamic ? orderUneven(builder, op, *uneven, counts, total) : scheduleUneven(builder, op, *uneven, counts);
       return moveInto(schedule.loop, schedule.coordinates);
     }
     if (isUneven(op.getCoordinates().back()))
       groupRows = kUnevenGroupRows;
     Value first = CtaIdOp::create(builder, loc), step = CtaCountOp::create(builder, loc);
-    auto [loop, number] = isUneven(op.getCoordinates()) ? thereAndBack(first, step, total) : inTurn(first, step, total);
+    auto [loop, number] = !isDynamic && isUneven(op.getCoordinates()) ? thereAndBack(first, step, total) : inTurn(first, step, total);
     moveInto(loop, isProduct && counts.size() >= 2 ? grouped(number, counts) : rowMajor(number, counts));
   }
 
@@ -153,6 +154,7 @@ private:
   tile::ForTilesOp op;
   std::optional<unsigned> shared;
   unsigned cluster;
+  bool isDynamic;
   int64_t groupRows = kGroupRows;
   OpBuilder builder;
   Location loc;
@@ -172,7 +174,7 @@ struct ScheduleTiles final : impl::KgpuScheduleTilesBase<ScheduleTiles> {
       }
     }
     for (tile::ForTilesOp op : all)
-      Schedule(op, shared, launch.cluster).run();
+      Schedule(op, shared, launch).run();
   }
 };
 } // namespace

@@ -35,21 +35,8 @@ public:
       : builder(builder), loc(tiles.getLoc()), tiles(tiles), dim(dim), counts(counts) {}
 
   UnevenSchedule run() {
-    // Where a line is empty there is none.
-    length = arith::MaxSIOp::create(builder, loc, narrow(counts[dim]), number(1));
-    Value lines = arith::MinSIOp::create(builder, loc, narrow(counts[dim]), number(1));
-    for (unsigned other = 0; other < counts.size(); ++other)
-      if (other != dim)
-        lines = mul(lines, narrow(counts[other]));
-    lastIsLonger = compare(arith::CmpIPredicate::sge, tripsAt(sub(counts[dim], index(1))), tripsAt(index(0)));
+    splitLines();
     first = narrow(CtaIdOp::create(builder, loc));
-    step = narrow(CtaCountOp::create(builder, loc));
-
-    // Lines that are taken in pairs: so many that two to four rounds of tiles are left, and an even number, since no pair goes on into them.
-    Value round = mul(step, number(2));
-    Value pairRounds = arith::MaxSIOp::create(builder, loc, sub(div(mul(lines, length), round), number(1)), number(0));
-    pairedLines = arith::AndIOp::create(builder, loc, div(mul(pairRounds, round), length), number(-2));
-    otherLines = sub(lines, pairedLines);
     Value pairs = mul(arith::ShRUIOp::create(builder, loc, pairedLines, number(1)), length), singles = mul(otherLines, length);
     // The last round of pairs ends with CTA `filled` - 1. A single tile that is among the longest stands for a pair in the others.
     filled = rest(pairs, step);
@@ -69,7 +56,39 @@ public:
     return {loop, coordinates(choose(isPair, pairLine, singleLine), choose(isPair, pairTile, singleTile))};
   }
 
+  UnevenSchedule runInOrder(Value total) {
+    splitLines();
+    filled = mul(pairedLines, length);
+    Value start = CtaIdOp::create(builder, loc), stride = CtaCountOp::create(builder, loc);
+    auto loop = scf::ForOp::create(builder, loc, start, total, stride);
+    builder.setInsertionPointToStart(loop.getBody());
+    Value place = narrow(loop.getInductionVar());
+    Value isEarly = compare(arith::CmpIPredicate::slt, place, filled), rank = sub(place, filled);
+    Value line = choose(isEarly, div(place, length), add(pairedLines, rest(rank, otherLines)));
+    Value depth = choose(isEarly, rest(place, length), div(rank, otherLines));
+    return {loop, coordinates(line, fromLongest(depth))};
+  }
+
 private:
+  /// Which lines come first, and which ones' tiles longest first: two to four rounds of tiles, after an even number of lines, since no pair goes on into them.
+  void splitLines() {
+    // Where a line is empty there is none.
+    length = arith::MaxSIOp::create(builder, loc, narrow(counts[dim]), number(1));
+    Value lines = arith::MinSIOp::create(builder, loc, narrow(counts[dim]), number(1));
+    for (unsigned other = 0; other < counts.size(); ++other)
+      if (other != dim)
+        lines = mul(lines, narrow(counts[other]));
+    lastIsLonger = compare(arith::CmpIPredicate::sge, tripsAt(sub(counts[dim], index(1))), tripsAt(index(0)));
+    step = narrow(CtaCountOp::create(builder, loc));
+    Value round = mul(step, number(2));
+    Value pairRounds = arith::MaxSIOp::create(builder, loc, sub(div(mul(lines, length), round), number(1)), number(0));
+    pairedLines = arith::AndIOp::create(builder, loc, div(mul(pairRounds, round), length), number(-2));
+    otherLines = sub(lines, pairedLines);
+  }
+
+  /// The tile of a line that comes at place `depth` if they come longest first.
+  Value fromLongest(Value depth) { return choose(lastIsLonger, sub(sub(length, number(1)), depth), depth); }
+
   Value index(int64_t value) { return arith::ConstantIndexOp::create(builder, loc, value); }
   Value number(int64_t value) { return arith::ConstantIntOp::create(builder, loc, value, 32); }
   Value narrow(Value value) { return arith::IndexCastOp::create(builder, loc, builder.getI32Type(), value); }
@@ -133,7 +152,7 @@ private:
   std::pair<Value, Value> single(Value round) {
     Value rank = sub(add(mul(round, step), placeIn(round)), filled);
     Value depth = div(rank, otherLines);
-    return {add(pairedLines, rest(rank, otherLines)), choose(lastIsLonger, sub(sub(length, number(1)), depth), depth)};
+    return {add(pairedLines, rest(rank, otherLines)), fromLongest(depth)};
   }
 
   SmallVector<Value> coordinates(Value line, Value tile) {
@@ -158,7 +177,7 @@ private:
   tile::ForTilesOp tiles;
   unsigned dim;
   ArrayRef<Value> counts;
-  Value length, first, step, pairedLines, otherLines, filled, pairTurns, singleTurns; ///< i32
+  Value length, first, step, pairedLines, otherLines, filled, pairTurns, singleTurns; ///< i32; `filled`: CTAs of the last round of pairs, or tiles of the first lines
   Value lastIsLonger;
 };
 } // namespace
@@ -172,6 +191,10 @@ std::optional<unsigned> unevenCoordinate(tile::ForTilesOp tiles) {
 
 UnevenSchedule scheduleUneven(OpBuilder &builder, tile::ForTilesOp tiles, unsigned dim, ArrayRef<Value> counts) {
   return Dealer(builder, tiles, dim, counts).run();
+}
+
+UnevenSchedule orderUneven(OpBuilder &builder, tile::ForTilesOp tiles, unsigned dim, ArrayRef<Value> counts, Value total) {
+  return Dealer(builder, tiles, dim, counts).runInOrder(total);
 }
 
 } // namespace kpkg::kgpu

@@ -21,4 +21,8 @@ struct UnevenSchedule {
 /// to the last and back. Inserts before `tiles`, and leaves the insertion point in the loop.
 UnevenSchedule scheduleUneven(mlir::OpBuilder &builder, tile::ForTilesOp tiles, unsigned dim, llvm::ArrayRef<mlir::Value> counts);
 
+/// The same for CTAs that take tiles as they become free: `total` tiles have an order, of which CTA i takes number i, i + count of CTAs, ... Lines come
+/// one after the other, each longest first, and so do the tiles of the last ones, longest of all of them first.
+UnevenSchedule orderUneven(mlir::OpBuilder &builder, tile::ForTilesOp tiles, unsigned dim, llvm::ArrayRef<mlir::Value> counts, mlir::Value total);
+
 } // namespace kpkg::kgpu

@@ -10,13 +10,7 @@ using namespace mlir;
 namespace kpkg::lower::nvvm {
 
 namespace {
-constexpr int64_t barrierBytes = 8;
 constexpr int64_t panelBytes = 128;
-
-/// The barriers of one use of a ring, and the parity of the phase that it makes.
-struct RingUse {
-  Value full, empty, parity;
-};
 
 /// How many registers a thread of each role may have. They move from one role to the other in whole warpgroups.
 struct RoleRegisters {
@@ -75,17 +69,12 @@ unsigned registersForLoads(kgpu::RolesOp roles, bool sharesCopies) {
     return looksUpInSteps(roles) ? sharesCopies ? 56 : 40 : 24;
   return dividesInSteps(roles) || sumRegisters(roles) <= moderateSumRegisters ? 56 : 40;
 }
-
-RingUse ringUse(ImplicitLocOpBuilder &builder, Value barriers, int64_t slots, Value use) {
-  Value count = constantOf(builder, slots);
-  Value slot = arith::RemUIOp::create(builder, use, count), lap = arith::DivUIOp::create(builder, use, count);
-  RingUse result;
-  result.full = bytesBehind(builder, barriers, arith::MulIOp::create(builder, slot, constantOf(builder, barrierBytes)).getResult());
-  result.empty = bytesBehind(builder, result.full, slots * barrierBytes);
-  result.parity = arith::AndIOp::create(builder, lap, constantOf(builder, 1));
-  return result;
-}
 } // namespace
+
+/// How many say that they do not need a slot any more: warpgroups, of all CTAs that fill it; of a channel, warps.
+unsigned Emitter::arrivalsToEmpty(kgpu::RingOp op) {
+  return op.getChannel() ? launch.warps() : launch.consumers * (op.getCluster() ? launch.cluster : 1);
+}
 
 LogicalResult Emitter::emitRing(kgpu::RingOp op) {
   Value barriers = scalar(op.getBarriers());
@@ -98,7 +87,7 @@ LogicalResult Emitter::emitRing(kgpu::RingOp op) {
   builder.setInsertionPointToStart(scf::IfOp::create(builder, first, /*withElseRegion=*/false).thenBlock());
   for (int64_t slot = 0; slot < slots; ++slot) {
     barrierInit(builder, bytesBehind(builder, barriers, slot * barrierBytes), op.getShared() ? launch.consumers : 1);
-    barrierInit(builder, bytesBehind(builder, barriers, (slots + slot) * barrierBytes), launch.consumers * (op.getCluster() ? launch.cluster : 1));
+    barrierInit(builder, bytesBehind(builder, barriers, (slots + slot) * barrierBytes), arrivalsToEmpty(op));
   }
   fenceBarrierInit(builder);
   return success();

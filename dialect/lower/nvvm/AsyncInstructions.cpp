@@ -46,6 +46,25 @@ void barrierWait(ImplicitLocOpBuilder &builder, Value address, Value parity) {
               "r,r,~{memory}");
 }
 
+RingUse ringUse(ImplicitLocOpBuilder &builder, Value barriers, int64_t slots, Value use) {
+  Value count = constantOf(builder, slots);
+  Value slot = arith::RemUIOp::create(builder, use, count), lap = arith::DivUIOp::create(builder, use, count);
+  RingUse result;
+  result.slot = slot;
+  result.full = bytesBehind(builder, barriers, arith::MulIOp::create(builder, slot, constantOf(builder, barrierBytes)).getResult());
+  result.empty = bytesBehind(builder, result.full, slots * barrierBytes);
+  result.parity = arith::AndIOp::create(builder, lap, constantOf(builder, 1));
+  return result;
+}
+
+void sendNumber(ImplicitLocOpBuilder &builder, Value address, Value number, Value barrier) {
+  instruction(builder, {}, {address, number, barrier}, "st.shared.b32 [$0], $1; mbarrier.arrive.shared::cta.b64 _, [$2];", "r,r,r,~{memory}");
+}
+
+Value countUpTo(ImplicitLocOpBuilder &builder, Value counter, Value last) {
+  return instruction(builder, builder.getI32Type(), {counter, last}, "atom.relaxed.gpu.global.inc.u32 $0, [$1], $2;", "=r,l,r,~{memory}").getRes();
+}
+
 Value remoteAddress(ImplicitLocOpBuilder &builder, Value address, Value rank) {
   return LLVM::InlineAsmOp::create(builder, builder.getI32Type(), ValueRange{address, rank}, "mapa.shared::cluster.u32 $0, $1, $2;", "=r,r,r",
                                    /*has_side_effects=*/false, /*is_align_stack=*/false, LLVM::tailcallkind::TailCallKind::None,

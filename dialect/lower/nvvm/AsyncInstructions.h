@@ -18,6 +18,21 @@ void barrierArriveRemote(mlir::ImplicitLocOpBuilder &builder, mlir::Value addres
 /// Waits until the phase of this parity (i32) has ended.
 void barrierWait(mlir::ImplicitLocOpBuilder &builder, mlir::Value address, mlir::Value parity);
 
+/// Of each barrier in shared memory.
+inline constexpr int64_t barrierBytes = 8;
+
+/// The barriers of one use of a ring, and the parity of the phase that it makes; which slot that is (i32).
+struct RingUse {
+  mlir::Value full, empty, parity, slot;
+};
+/// `barriers`: those of all slots, full ones before empty ones. `use`: i32.
+RingUse ringUse(mlir::ImplicitLocOpBuilder &builder, mlir::Value barriers, int64_t slots, mlir::Value use);
+
+/// Writes a number (i32) to shared memory, and arrives at a barrier for those that read it.
+void sendNumber(mlir::ImplicitLocOpBuilder &builder, mlir::Value address, mlir::Value number, mlir::Value barrier);
+/// i32: what a counter (i32) in global memory held; it counts up to `last` (i32), and then begins at 0 again.
+mlir::Value countUpTo(mlir::ImplicitLocOpBuilder &builder, mlir::Value counter, mlir::Value last);
+
 /// i32: what `address` (!llvm.ptr<3>) is in the shared memory of the CTA of this rank (i32) of the cluster, for the instruction below.
 mlir::Value remoteAddress(mlir::ImplicitLocOpBuilder &builder, mlir::Value address, mlir::Value rank);
 /// Stores an i32 or i64 at a remote address, and then counts its bytes at the barrier at another one, in the same CTA.

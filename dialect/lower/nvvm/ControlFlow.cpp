@@ -67,6 +67,16 @@ static bool hasProducts(scf::ForOp loop) {
   return loop.walk([](kgpu::WgmmaOp) { return WalkResult::interrupt(); }).wasInterrupted();
 }
 
+/// Whether a product of the same block stands before the loop: it hides what it takes to compute scalars (kgpu-sink-scalars). Nothing would hide that behind the loop.
+static bool followsProduct(scf::ForOp loop) {
+  return llvm::any_of(loop->getBlock()->getOps<kgpu::WgmmaOp>(), [&](kgpu::WgmmaOp product) { return product->isBeforeInBlock(loop); });
+}
+
+/// Whether another loop with products stands behind this one, as one whose iterations make no choice: the two leave as many registers.
+static bool comesBeforeOther(scf::ForOp loop) {
+  return llvm::any_of(loop->getBlock()->getOps<scf::ForOp>(), [&](scf::ForOp other) { return loop->isBeforeInBlock(other) && hasProducts(other); });
+}
+
 LogicalResult Emitter::emitFor(scf::ForOp op) {
   auto loop = scf::ForOp::create(builder, scalar(op.getLowerBound()), scalar(op.getUpperBound()), scalar(op.getStep()), flatten(op.getInitArgs()));
   Block *body = loop.getBody();
@@ -82,12 +92,12 @@ LogicalResult Emitter::emitFor(scf::ForOp op) {
     scf::YieldOp::create(builder, flatten(op.getBody()->getTerminator()->getOperands()));
   }
   defineFrom(op.getResults(), loop.getResults());
-  // Behind a loop whose products leave few registers, scalars are computed again, from a number that the compiler below knows nothing of.
-  auto around = dyn_cast<scf::ForOp>(op->getParentOp());
-  if (!around || !warpgroup || !hasProducts(op))
+  // Behind a loop whose products leave few registers, scalars are computed again, from a number that the compiler below knows nothing of. That takes hundreds of cycles.
+  Block *around = op->getBlock();
+  if (!isa<scf::ForOp, scf::WhileOp>(around->getParentOp()) || !warpgroup || !hasProducts(op) || followsProduct(op) || (launch.peels && comesBeforeOther(op)))
     return success();
-  Value number = scalar(around.getInductionVar()), word = arith::IndexCastOp::create(builder, builder.getI64Type(), number);
-  define(around.getInductionVar(), {arith::IndexCastOp::create(builder, number.getType(), hidden(builder, word)).getResult()});
+  Value counted = around->getArgument(0), number = scalar(counted), word = arith::IndexCastOp::create(builder, builder.getI64Type(), number);
+  define(counted, {arith::IndexCastOp::create(builder, number.getType(), hidden(builder, word)).getResult()});
   SetVector<Operation *> scalars = scalarsAcross(op);
   for (Operation *scalarOp : llvm::reverse(scalars))
     if (failed(emit(scalarOp)))

@@ -229,26 +229,34 @@ void setByValue(LLVM::LLVMFuncOp function, unsigned number, unsigned bytes, unsi
   function.setArgAttr(number, NVVM::NVVMDialect::getGridConstantAttrName(), builder.getUnitAttr());
 }
 
-static constexpr unsigned sharedSpace = 3;
+static constexpr unsigned globalSpace = 1, sharedSpace = 3;
 
-/// The address of a variable in shared memory, which is declared in the module around `builder` when it is not there yet.
-static Value addressOfShared(ImplicitLocOpBuilder &builder, StringRef name, Type type, LLVM::Linkage linkage, unsigned alignment) {
+/// The address of a variable, which is declared in the module around `builder` when it is not there yet.
+static Value addressOfVariable(ImplicitLocOpBuilder &builder, StringRef name, Type type, LLVM::Linkage linkage, unsigned alignment, unsigned space = sharedSpace,
+                               Attribute value = {}) {
   Operation *module = builder.getInsertionBlock()->getParentOp()->getParentWithTrait<OpTrait::SymbolTable>();
   if (!SymbolTable::lookupSymbolIn(module, name)) {
     OpBuilder::InsertionGuard guard(builder);
     builder.setInsertionPointToStart(&module->getRegion(0).front());
-    LLVM::GlobalOp::create(builder, type, /*isConstant=*/false, linkage, name, Attribute(), alignment, sharedSpace);
+    LLVM::GlobalOp::create(builder, type, /*isConstant=*/false, linkage, name, value, alignment, space);
   }
-  return LLVM::AddressOfOp::create(builder, LLVM::LLVMPointerType::get(builder.getContext(), sharedSpace), name);
+  return LLVM::AddressOfOp::create(builder, LLVM::LLVMPointerType::get(builder.getContext(), space), name);
+}
+
+Value addressOfCounter(ImplicitLocOpBuilder &builder, Value number) {
+  Type word = builder.getI32Type();
+  auto zeros = DenseElementsAttr::get(RankedTensorType::get({kgpu::kCounters}, word), builder.getI32IntegerAttr(0).getValue());
+  Value all = addressOfVariable(builder, "kpkg_counters", LLVM::LLVMArrayType::get(word, kgpu::kCounters), LLVM::Linkage::Internal, /*alignment=*/128, globalSpace, zeros);
+  return LLVM::GEPOp::create(builder, all.getType(), word, all, ValueRange{number});
 }
 
 Value addressOfSharedMemory(ImplicitLocOpBuilder &builder) {
   // External, so that the launch decides its size.
-  return addressOfShared(builder, "kpkg_shared", LLVM::LLVMArrayType::get(builder.getI8Type(), 0), LLVM::Linkage::External, 1024);
+  return addressOfVariable(builder, "kpkg_shared", LLVM::LLVMArrayType::get(builder.getI8Type(), 0), LLVM::Linkage::External, 1024);
 }
 
 Value addressOfPrintPlace(ImplicitLocOpBuilder &builder) {
-  return addressOfShared(builder, "kpkg_print_place", builder.getI64Type(), LLVM::Linkage::Internal, 8);
+  return addressOfVariable(builder, "kpkg_print_place", builder.getI64Type(), LLVM::Linkage::Internal, 8);
 }
 
 } // namespace kpkg::lower::nvvm

@@ -61,6 +61,8 @@ void startWithShareOfRegisters(mlir::ImplicitLocOpBuilder &builder);
 void setByValue(mlir::LLVM::LLVMFuncOp function, unsigned number, unsigned bytes, unsigned alignment);
 /// !llvm.ptr<3>: the beginning of the CTA's dynamic shared memory. Declares it in the module around `builder` when it is not there yet.
 mlir::Value addressOfSharedMemory(mlir::ImplicitLocOpBuilder &builder);
+/// !llvm.ptr<1>: counter `number` (i32) of the module (i32), which is 0 where no launch counts. Declares them where they are not there yet.
+mlir::Value addressOfCounter(mlir::ImplicitLocOpBuilder &builder, mlir::Value number);
 /// !llvm.ptr<3>: eight bytes of shared memory of their own, by which one thread tells the others where a message goes.
 mlir::Value addressOfPrintPlace(mlir::ImplicitLocOpBuilder &builder);
 

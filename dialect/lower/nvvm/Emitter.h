@@ -102,6 +102,7 @@ private:
 
   // Async.cpp
   mlir::LogicalResult emitRing(kgpu::RingOp op);
+  unsigned arrivalsToEmpty(kgpu::RingOp op);
   mlir::LogicalResult emitRoles(kgpu::RolesOp op);
   mlir::LogicalResult emitRegion(mlir::Region &region);
   void giveFirstTurn();
@@ -119,6 +120,11 @@ private:
   mlir::LogicalResult emitSettle(kgpu::SettleOp op);
   mlir::LogicalResult emitWgmmaWait(kgpu::WgmmaWaitOp op);
   mlir::LogicalResult emitTensorStore(kgpu::TensorStoreOp op); // TensorStore.cpp
+
+  // Tiles.cpp
+  mlir::LogicalResult emitTakeTile(kgpu::TakeTileOp op);
+  mlir::LogicalResult emitSend(kgpu::SendOp op);
+  mlir::LogicalResult emitReceive(kgpu::ReceiveOp op);
   /// All threads that run this code wait for each other.
   void emitBarrier();
 
@@ -171,6 +177,8 @@ private:
   /// The beginning of the CTA's shared memory, !llvm.ptr<3>; null without any.
   Value sharedMemory;
   mlir::Operation *lastLoop = nullptr; ///< behind which the next kernel may start; null = it may at once
+  /// !llvm.ptr<1>: the counter of this launch; null in kernels that need none.
+  Value counter;
   /// !llvm.ptr<1>: where asserts and prints go; null without any. And the number of each of them.
   Value report;
   llvm::DenseMap<mlir::Operation *, int32_t> reportNumbers;

@@ -40,7 +40,7 @@ LogicalResult Emitter::makeFunction() {
   SmallVector<Type> parameters;
   for (Type argument : kernel.getArgumentTypes())
     appendParameters(parameters, argument, builder);
-  parameters.append(3, builder.getI32Type());
+  parameters.append(launch.dynamic ? 4 : 3, builder.getI32Type());
   numberReports();
   if (!reportNumbers.empty())
     parameters.push_back(LLVM::LLVMPointerType::get(builder.getContext(), globalSpace));
@@ -102,6 +102,8 @@ LogicalResult Emitter::makeFunction() {
   }
   for (Value &extent : grid)
     extent = arith::IndexCastUIOp::create(builder, index, arguments[next++]);
+  if (launch.dynamic)
+    counter = addressOfCounter(builder, arguments[next++]);
   if (!reportNumbers.empty())
     report = arguments[next++];
   tensorMaps.append(arguments.begin() + firstMap, arguments.end());

@@ -10,7 +10,6 @@ using namespace mlir;
 
 namespace kpkg::lower::nvvm {
 namespace {
-constexpr int64_t barrierBytes = 8;
 
 Value isZero(ImplicitLocOpBuilder &builder, Value number) {
   return arith::CmpIOp::create(builder, arith::CmpIPredicate::eq, number, constantOf(builder, 0));

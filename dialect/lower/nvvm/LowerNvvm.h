@@ -20,7 +20,7 @@ namespace kpkg::lower::nvvm {
 void registerLoweringDialects(mlir::DialectRegistry &registry);
 
 /// Replaces the `tile.kernel`s of `module`, all laid out for one chip and verified, by a `gpu.module` with an `llvm.func` for each. Its
-/// parameters are one word for each word of KpkgCpuCall::args in kernel_abi.h, then the logical grid (x, y, z as i32), then, for kernels with
+/// parameters are one word for each word of KpkgCpuCall::args in kernel_abi.h, then the logical grid (x, y, z as i32), then, with `kgpu.dynamic`, which counter is the launch's (i32), then, for kernels with
 /// asserts or prints, the address of a KpkgGpuReport, then each tensor map by value (128 bytes). Nothing but the LLVM and NVVM dialects remains
 /// inside. What cannot be lowered is an error at the op's location.
 mlir::LogicalResult lowerToNvvm(mlir::ModuleOp module);

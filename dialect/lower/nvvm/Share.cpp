@@ -10,7 +10,7 @@ using namespace mlir;
 namespace kpkg::lower::nvvm {
 
 namespace {
-constexpr int64_t blockRows = 64, panelBytes = 128, panelColumns = 64, barrierBytes = 8;
+constexpr int64_t blockRows = 64, panelBytes = 128, panelColumns = 64;
 /// Columns of four 8x8 matrices of 16-bit elements, two above each other and two side by side: what one instruction stores.
 constexpr int64_t storeColumns = 16;
 } // namespace

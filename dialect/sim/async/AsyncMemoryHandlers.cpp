@@ -173,7 +173,7 @@ static llvm::Error tensorLoad(Frame &frame, Operation &op) {
   } else {
     content = boxOf(source, offsets, map, unsigned(view.getUnit()), to);
   }
-  for (int cta = 0; cta < machine.clusterSize(); ++cta) {
+  for (int cta = 0; cta < machine.ctaCount(); ++cta) {
     if (cta != self().cta && !load.getMulticast())
       continue;
     Ring &filled = machine.ring(cta, load.getRing(), ring.slots());

@@ -1,4 +1,4 @@
-// One CTA of the simulator, or those of a cluster: who runs when, and what ends when.
+// One CTA of the simulator, those of a cluster, or all that share a counter: who runs when, and what ends when.
 // SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
 #include "dialect/sim/async/Machine.h"
 #include <cstring>
@@ -28,7 +28,7 @@ static Value allocOf(Value buffer) {
 }
 
 Machine::Machine(tile::KernelOp kernel, ArrayRef<Argument> arguments, std::array<int64_t, 3> block, std::array<int64_t, 3> grid,
-                 const AsyncOptions &options, int64_t &steps)
+                 int64_t count, const AsyncOptions &options, int64_t &steps)
     : kernel(kernel), launch(kgpu::getLaunch(kernel)), arguments(arguments), grid(grid), options(options), steps(steps),
       random(options.seed * 0x9e3779b97f4a7c15 + uint64_t(block[0])) {
   // Buffers without a place do not overlap. Their contents mean nothing: bytes that are no numbers.
@@ -40,7 +40,7 @@ Machine::Machine(tile::KernelOp kernel, ArrayRef<Argument> arguments, std::array
     end = std::max(end, offset + type.getSizeBytes());
   });
   kernel.walk([&](kgpu::ShareOp share) { sharedBuffers.insert(allocOf(share.getBuffer())); });
-  for (unsigned rank = 0; rank < (launch.consumers ? launch.cluster : 1); ++rank) {
+  for (int64_t rank = 0; rank < count; ++rank) {
     Cta &cta = ctas.emplace_back();
     cta.block = {block[0] + rank, block[1], block[2]};
     cta.memory.assign(size_t(end) + 1024, char(0xff));
@@ -55,7 +55,7 @@ Machine::Machine(tile::KernelOp kernel, ArrayRef<Argument> arguments, std::array
 
 std::string Agent::name() const {
   std::string name = isLoader() ? "the load role" : "warpgroup " + std::to_string(number - 1);
-  return machine->clusterSize() > 1 ? name + " of CTA " + std::to_string(cta) : name;
+  return machine->clusterSize() > 1 || machine->launch.dynamic ? name + " of CTA " + std::to_string(cta) : name;
 }
 
 char *Machine::shared(Value alloc) {
@@ -70,6 +70,7 @@ Ring &Machine::ring(int cta, Value value, int64_t slots) {
     auto op = value.getDefiningOp<kgpu::RingOp>();
     ring.isShared = op && op.getShared();
     ring.isOfCluster = op && op.getCluster();
+    ring.numbers.resize(op && op.getChannel() ? size_t(slots) : 0);
     for (Barrier &barrier : ring.empty)
       barrier.arrivals = barrier.missing = std::max(launch.consumers, 1u) * (ring.isOfCluster ? clusterSize() : 1);
     for (Barrier &barrier : ring.full)
@@ -135,6 +136,17 @@ bool Machine::allReached(const Agent &agent, int64_t count) const {
 int64_t Machine::turnsOf(const Agent &agent) const {
   bool isFirst = agent.number == 1;
   return isFirst ? agents[size_t(agent.id) + std::max(launch.consumers, 1u) - 1].passed + 1 : agents[size_t(agent.id) - 1].passed;
+}
+
+int64_t Machine::takeTile(int64_t count) {
+  int64_t next = taken + int64_t(ctas.size());
+  taken = taken + 1 < count ? taken + 1 : 0;
+  return next;
+}
+
+bool Machine::goesOn(const Agent &agent) {
+  constexpr uint64_t slowest = 5;
+  return !launch.dynamic || random() % (1 + (uint64_t(agent.cta) + options.seed) % slowest) == 0;
 }
 
 void Machine::runAgent(Agent &agent) {
@@ -250,7 +262,10 @@ llvm::Error Machine::run() {
     std::vector<std::function<void()>> roles, effects;
     for (Agent &agent : agents)
       if (!agent.isFinished && (!agent.condition || agent.condition()))
-        roles.push_back([this, &agent] { resume(agent); });
+        roles.push_back([this, &agent] {
+          if (goesOn(agent))
+            resume(agent);
+        });
     for (size_t i = 0; i < copies.size(); ++i)
       effects.push_back([this, i] {
         Copy copy = std::move(copies[i]);
@@ -288,6 +303,8 @@ llvm::Error Machine::run() {
     for (auto &[value, ring] : cta.rings)
       if (failure.empty())
         failure = leftOver(ring);
+  if (failure.empty() && taken != 0)
+    failure = "the counter of tiles ends at " + std::to_string(taken);
   if (failure.empty())
     return llvm::Error::success();
   const std::array<int64_t, 3> &block = ctas.front().block;
@@ -297,13 +314,13 @@ llvm::Error Machine::run() {
 llvm::Error kpkg::sim::simulate(tile::KernelOp kernel, ArrayRef<Argument> arguments, std::array<int64_t, 3> grid, const AsyncOptions &options) {
   int64_t steps = 0;
   const kgpu::Launch launch = kgpu::getLaunch(kernel);
-  const int64_t together = launch.consumers ? launch.cluster : 1;
+  const int64_t together = launch.dynamic ? grid[0] : launch.consumers ? launch.cluster : 1;
   if (grid[0] % together != 0)
     return llvm::createStringError("a grid of " + llvm::Twine(grid[0]) + " CTAs is no whole number of clusters of " + llvm::Twine(together));
   for (int64_t z = 0; z < grid[2]; ++z)
     for (int64_t y = 0; y < grid[1]; ++y)
       for (int64_t x = 0; x < grid[0]; x += together)
-        if (llvm::Error failed = Machine(kernel, arguments, {x, y, z}, grid, options, steps).run())
+        if (llvm::Error failed = Machine(kernel, arguments, {x, y, z}, grid, together, options, steps).run())
           return failed;
   return llvm::Error::success();
 }

@@ -1,4 +1,4 @@
-// One CTA of the simulator, or those of a cluster: shared memory, rings, what is under way, and the roles that take turns.
+// One CTA of the simulator, those of a cluster, or all that share a counter: shared memory, rings, what is under way, and the roles that take turns.
 // SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
 #pragma once
 #include "dialect/sim/Frame.h"
@@ -44,6 +44,7 @@ private:
 
 struct Ring {
   std::vector<Barrier> full, empty;
+  std::vector<int64_t> numbers; ///< in the slots of a channel
   bool isShared = false; ///< filled by warpgroups, and never emptied
   bool isOfCluster = false; ///< filled by copies of all its CTAs, and emptied by the warpgroups of all
   int64_t slots() const { return int64_t(full.size()); }
@@ -84,9 +85,9 @@ struct Cta {
 /// One role: a thread of the host that runs only when it is its turn.
 struct Agent {
   Machine *machine = nullptr;
-  int cta = 0;    ///< in the cluster
+  int cta = 0;    ///< in the machine
   int number = 0; ///< 0 loads; the others are warpgroups that compute
-  int id = 0;     ///< among all of the cluster
+  int id = 0;     ///< among all of the machine
   bool isLoader() const { return number == 0; }
   std::string name() const;
 
@@ -106,9 +107,9 @@ Agent &self();
 
 class Machine {
 public:
-  /// `block`: the first CTA.
+  /// `block`: the first of `count` CTAs.
   Machine(tile::KernelOp kernel, llvm::ArrayRef<Argument> arguments, std::array<int64_t, 3> block, std::array<int64_t, 3> grid,
-          const AsyncOptions &options, int64_t &steps);
+          int64_t count, const AsyncOptions &options, int64_t &steps);
 
   /// Runs the CTAs to their end.
   llvm::Error run();
@@ -123,7 +124,10 @@ public:
   Ring &ring(int cta, mlir::Value value, int64_t slots);
   /// What an address of the agent's CTA is in another one.
   char *inCta(int cta, char *address) { return ctas[size_t(cta)].base() + (address - ctas[size_t(self().cta)].base()); }
-  int clusterSize() const { return int(ctas.size()); }
+  int clusterSize() const { return launch.consumers ? int(launch.cluster) : 1; }
+  int ctaCount() const { return int(ctas.size()); }
+  /// The next of `count` tiles, of which each CTA has one to begin with (kgpu.take_tile).
+  int64_t takeTile(int64_t count);
   /// The elements of an operand of a product, row by row.
   std::vector<double> readOperand(const char *base, kgpu::SharedType type);
   void start(Copy copy) { copies.push_back(std::move(copy)); }
@@ -161,7 +165,11 @@ private:
   int64_t &steps;
   std::mt19937_64 random;
 
+  /// Whether a CTA, some of which are slower than others where they take tiles as they become free, goes on this time.
+  bool goesOn(const Agent &agent);
+
   std::deque<Cta> ctas;
+  int64_t taken = 0; ///< the counter of the launch
   llvm::DenseSet<mlir::Value> sharedBuffers; ///< buffers that warpgroups fill
   llvm::MapVector<mlir::Value, int64_t> offsets;
   std::map<const void *, std::vector<int64_t>> places; ///< of the elements of an operand, by its type

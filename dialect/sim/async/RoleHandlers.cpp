@@ -76,6 +76,34 @@ static llvm::Error release(Frame &frame, Operation &op) {
   return machine.pause(op);
 }
 
+static llvm::Error takeTile(Frame &frame, Operation &op) {
+  auto take = cast<kgpu::TakeTileOp>(op);
+  frame.setInteger(take.getResult(), self().machine->takeTile(frame.integer(take.getCount())));
+  return self().machine->pause(op);
+}
+
+static llvm::Error send(Frame &frame, Operation &op) {
+  auto send = cast<kgpu::SendOp>(op);
+  Ring &ring = ringOf(send.getRing());
+  int64_t use = useOf(frame, send.getUse()), slot = use % ring.slots(), parity = (use / ring.slots() & 1) ^ 1;
+  if (llvm::Error ended = self().machine->pause(op, "an empty slot of a channel", [&ring, slot, parity] { return ring.empty[slot].hasPassed(parity); }))
+    return ended;
+  ring.numbers[size_t(slot)] = frame.integer(send.getNumber());
+  ring.full[slot].arrive();
+  return llvm::Error::success();
+}
+
+static llvm::Error receive(Frame &frame, Operation &op) {
+  auto receive = cast<kgpu::ReceiveOp>(op);
+  Ring &ring = ringOf(receive.getRing());
+  int64_t use = useOf(frame, receive.getUse()), slot = use % ring.slots(), parity = use / ring.slots() & 1;
+  if (llvm::Error ended = self().machine->pause(op, "a number", [&ring, slot, parity] { return ring.full[slot].hasPassed(parity); }))
+    return ended;
+  frame.setInteger(receive.getResult(), ring.numbers[size_t(slot)]);
+  ring.empty[slot].arrive();
+  return llvm::Error::success();
+}
+
 static llvm::Error share(Frame &frame, Operation &op) {
   auto share = cast<kgpu::ShareOp>(op);
   Machine &machine = *self().machine;
@@ -197,7 +225,7 @@ static llvm::Error clusterId(Frame &frame, Operation &op) {
   return llvm::Error::success();
 }
 static llvm::Error clusterRank(Frame &frame, Operation &op) {
-  frame.setInteger(op.getResult(0), self().cta);
+  frame.setInteger(op.getResult(0), self().cta % self().machine->clusterSize());
   return llvm::Error::success();
 }
 static llvm::Error convertLayout(Frame &frame, Operation &op) {
@@ -256,6 +284,9 @@ void kpkg::sim::addRoleHandlers(HandlerTable &table) {
   table["kgpu.await"] = await<kgpu::AwaitOp>;
   table["kgpu.release"] = release;
   table["kgpu.share"] = share;
+  table["kgpu.take_tile"] = takeTile;
+  table["kgpu.send"] = send;
+  table["kgpu.receive"] = receive;
   table["kgpu.barrier"] = barrier;
   table["kgpu.await_turn"] = awaitTurn;
   table["kgpu.pass_turn"] = passTurn;

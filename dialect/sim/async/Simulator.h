@@ -16,7 +16,7 @@ struct AsyncOptions {
   int64_t maxSteps = int64_t(1) << 28;
 };
 
-/// Runs all CTAs of `grid` (x, y, z), one after the other, but those of a cluster that copy operands for each other together. `kernel` has a launch; buffers with offsets share memory as these say. The error
+/// Runs all CTAs of `grid` (x, y, z), one after the other, but those of a cluster that copy operands for each other together, and all that share a counter of tiles, of which some are slower than others. `kernel` has a launch; buffers with offsets share memory as these say. The error
 /// names the op, its location and what it met. Known are rings, roles, TMA, wgmma and everything that the tile interpreter knows.
 llvm::Error simulate(tile::KernelOp kernel, llvm::ArrayRef<Argument> arguments, std::array<int64_t, 3> grid, const AsyncOptions &options = {});
 } // namespace kpkg::sim

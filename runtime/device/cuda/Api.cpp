@@ -53,6 +53,11 @@ static Loaded load() {
   find(api.tensorMapEncodeIm2col, "cuTensorMapEncodeIm2col");
   find(api.tensorMapReplaceAddress, "cuTensorMapReplaceAddress");
   find(api.isCapturing, "cuStreamIsCapturing");
+  find(api.captureInfo, "cuStreamGetCaptureInfo_v2");
+  find(api.streamId, "cuStreamGetId");
+  find(api.userObject, "cuUserObjectCreate");
+  find(api.graphRetain, "cuGraphRetainUserObject");
+  find(api.synchronizeAll, "cuCtxSynchronize");
   find(api.streamCreate, "cuStreamCreate");
   find(api.streamDestroy, "cuStreamDestroy_v2");
   find(api.streamSynchronize, "cuStreamSynchronize");

@@ -79,6 +79,11 @@ struct Api {
                                 const uint32_t *, int, int, int, int) = nullptr;
   Code (*tensorMapReplaceAddress)(void *, void *) = nullptr;
   Code (*isCapturing)(void *, uint32_t *) = nullptr;
+  Code (*captureInfo)(void *, uint32_t *, uint64_t *, void **, void *, void *) = nullptr;
+  Code (*streamId)(void *, uint64_t *) = nullptr;
+  Code (*userObject)(void **, void *, void (*)(void *), unsigned, unsigned) = nullptr;
+  Code (*graphRetain)(void *, void *, unsigned, unsigned) = nullptr;
+  Code (*synchronizeAll)() = nullptr;
   Code (*streamCreate)(void **, unsigned) = nullptr;
   Code (*streamDestroy)(void *) = nullptr;
   Code (*streamSynchronize)(void *) = nullptr;

@@ -61,10 +61,12 @@ ASYNC_PROLOGUE = f"""\
 !left = !kgpu.smem<64x64xbf16, "{PANEL} rep 1x1">
 !right = !kgpu.smem<64x128xbf16, "{PANEL} rep 1x2 stride 0,8192">
 !buffers = !kgpu.smem<1x2x64x64xbf16, "2B 2:144,288,576,1024,2048,4096 3:2,4,8,16,32,64 rep 1x2x1x1 stride 0,8192,0,0">
-tile.kernel @example{{number}}(%x: !in, %y: !out, %batch: index, %m: index, %k: index, %n: index)
+tile.kernel @example{{number}}(%x: !in, %y: !out, %batch: index, %m: index, %k: index, %n: index, %count: index)
     attributes {{{{kgpu.target = #kgpu.target<"sm_90a">, kgpu.consumers = 1 : i32, kgpu.threads = 256 : i32}}}} {{{{
   %barriers = kgpu.alloc : !kgpu.smem<2x4xi64>
   %ring = kgpu.ring %barriers : !kgpu.smem<2x4xi64> -> !kgpu.ring<4>
+  %place = kgpu.alloc : !kgpu.smem<3x4xi64>
+  %channel = kgpu.ring channel %place : !kgpu.smem<3x4xi64> -> !kgpu.ring<4>
   %use = arith.constant 0 : i32
   %some = arith.constant true
   %a = kgpu.alloc : !left
@@ -74,6 +76,7 @@ tile.kernel @example{{number}}(%x: !in, %y: !out, %batch: index, %m: index, %k: 
   %d = arith.constant dense<0.0> : tensor<64x128xf32, #acc>
   %tile = arith.constant dense<0.0> : tensor<64x128xbf16, #acc>
 """
+SEND_PROLOGUE = ASYNC_PROLOGUE + "  %next = arith.constant 1 : index\n"
 
 
 def main() -> int:
@@ -89,7 +92,8 @@ def main() -> int:
                 missing.append(op[2])
             for example in examples:
                 number += 1
-                prologue = ASYNC_PROLOGUE if path.name == "AsyncOps.td" else PROLOGUES.get(op[2], PROLOGUE)
+                others = {"send": SEND_PROLOGUE}.get(op[2], ASYNC_PROLOGUE)
+                prologue = others if path.name == "AsyncOps.td" else PROLOGUES.get(op[2], PROLOGUE)
                 print(prologue.format(number=number) + example + "  tile.return\n}\n// -----")
     if missing:
         print(f"no example: {', '.join(missing)}", file=sys.stderr)

@@ -116,3 +116,37 @@ tile.kernel @triangle(%x: !tile.view<2xf32>, %y: !tile.view<3xf32, mut>, %heads:
   }
   tile.return
 }
+
+// The same for CTAs that take tiles as they become free: numbers have an order, lines one after the other and the last ones longest first.
+// CHECK-LABEL: tile.kernel @in_order
+// CHECK: %[[LONGER:.*]] = arith.cmpi sge
+// CHECK: arith.andi
+// CHECK: %[[EARLY:.*]] = arith.muli %{{.*}}, %[[LENGTH:.*]] : i32
+// CHECK-NEXT: %[[ID:.*]] = kgpu.cta_id
+// CHECK: scf.for %[[NUMBER:.*]] = %[[ID]] to %{{.*}} step %{{.*}} {
+// CHECK: %[[PLACE:.*]] = arith.index_cast %[[NUMBER]] : index to i32
+// CHECK: %[[IS_EARLY:.*]] = arith.cmpi slt, %[[PLACE]], %[[EARLY]] : i32
+// CHECK: %[[RANK:.*]] = arith.subi %[[PLACE]], %[[EARLY]] : i32
+// CHECK: %[[LINE:.*]] = arith.divui %[[PLACE]], %[[LENGTH]] : i32
+// CHECK: arith.select %[[IS_EARLY]], %[[LINE]], %{{.*}} : i32
+// CHECK: %[[WITHIN:.*]] = arith.remui %[[PLACE]], %[[LENGTH]] : i32
+// CHECK: %[[DEPTH:.*]] = arith.divui %[[RANK]], %{{.*}} : i32
+// CHECK: %[[AT:.*]] = arith.select %[[IS_EARLY]], %[[WITHIN]], %[[DEPTH]] : i32
+// CHECK: arith.select %[[LONGER]], %{{.*}}, %[[AT]] : i32
+tile.kernel @in_order(%x: !tile.view<2xf32>, %y: !tile.view<3xf32, mut>, %heads: index, %rows: index)
+    attributes {kgpu.target = #kgpu.target<"sm_90a">, kgpu.threads = 256 : i32, kgpu.consumers = 1 : i32, kgpu.dynamic} {
+  tile.for_tiles (%h, %m) to (%heads, %rows) {
+    %zero = arith.constant 0.0 : f32
+    %c0 = arith.constant 0 : index
+    %c1 = arith.constant 1 : index
+    %none = arith.constant dense<0.0> : tensor<4x4xf32>
+    %sum = scf.for %i = %c0 to %m step %c1 iter_args(%s = %none) -> tensor<4x4xf32> {
+      %u = tile.load %x[%m, %i] fill %zero : !tile.view<2xf32> -> tensor<4x4xf32>
+      %t = tile.dot %u, %u, %s : tensor<4x4xf32>, tensor<4x4xf32>, tensor<4x4xf32>
+      scf.yield %t : tensor<4x4xf32>
+    }
+    %line = tile.drop %y [0] at(%h) : !tile.view<3xf32, mut> -> !tile.view<2xf32, mut>
+    tile.store %sum, %line[%m, %c0] : tensor<4x4xf32>, !tile.view<2xf32, mut>
+  }
+  tile.return
+}

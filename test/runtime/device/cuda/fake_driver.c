@@ -143,6 +143,15 @@ int cuTensorMapEncodeIm2col(struct FakeTensorMap *map, int type, uint32_t rank, 
 }
 int cuTensorMapReplaceAddress(struct FakeTensorMap *map, uint64_t address) { return map->address = address, address % 16 ? 1 : 0; }
 int cuStreamIsCapturing(void *stream, uint32_t *state) { return *state = (uint32_t)fake.capturing, 0; }
+int cuStreamGetCaptureInfo_v2(void *stream, uint32_t *state, uint64_t *id, void **graph, void *dependencies, void *count) {
+  return *state = (uint32_t)fake.capturing, *id = (uint64_t)fake.recording, *graph = &fake, 0;
+}
+int cuStreamGetId(void *stream, uint64_t *id) { return *id = (uint64_t)stream + 1, fake.capturing ? 900 : 0; }
+int cuUserObjectCreate(void **object, void *kept, void (*forget)(void *), unsigned references, unsigned flags) {
+  return *object = &fake.kept, fake.kept = kept, fake.forget = forget, 0;
+}
+int cuGraphRetainUserObject(void *graph, void *object, unsigned references, unsigned flags) { return 0; }
+int cuCtxSynchronize(void) { return ++fake.waits, 0; }
 int cuStreamCreate(void **stream, unsigned flags) { return *stream = malloc(1), ++fake.streams, 0; }
 int cuStreamDestroy_v2(void *stream) { return free(stream), --fake.streams, 0; }
 int cuStreamSynchronize(void *stream) { return ++fake.waits, 0; }

@@ -1,0 +1,36 @@
+// Loops of roles, whether they count or take numbers, as far as both carry values from turn to turn.
+// SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
+#include "dialect/kgpu/async/CarryingLoop.h"
+#include "mlir/Dialect/Arith/IR/Arith.h"
+
+using namespace mlir;
+
+namespace kpkg::kgpu {
+namespace {
+/// What decides whether there is another turn, if it alone stands between two of them; all that the loop carries goes on into its body.
+arith::CmpIOp testOf(scf::WhileOp loop) {
+  Block &test = *loop.getBeforeBody();
+  scf::ConditionOp condition = loop.getConditionOp();
+  auto compare = condition.getCondition().getDefiningOp<arith::CmpIOp>();
+  bool isAll = compare && compare->getBlock() == &test && llvm::hasNItems(test, 2) && llvm::equal(condition.getArgs(), test.getArguments());
+  return isAll ? compare : arith::CmpIOp();
+}
+} // namespace
+
+CarryingLoop carryingLoop(Operation *op) {
+  if (auto loop = dyn_cast<scf::ForOp>(op))
+    return {op, loop.getBody(), loop.getRegionIterArgs(), loop.getInitArgs(), loop.getYieldedValues(), loop.getResults()};
+  auto loop = dyn_cast<scf::WhileOp>(op);
+  if (!loop || !testOf(loop))
+    return {};
+  return {op, loop.getAfterBody(), loop.getAfterArguments(), loop.getInits(), loop.getYieldOp().getOperands(), loop.getResults()};
+}
+
+std::optional<TakingLoop> takingLoop(scf::WhileOp loop) {
+  arith::CmpIOp test = testOf(loop);
+  if (!test || test.getPredicate() != arith::CmpIPredicate::slt || loop.getInits().empty() || test.getLhs() != loop.getBeforeArguments().front())
+    return std::nullopt;
+  return TakingLoop{loop.getInits().front(), test.getRhs(), loop.getAfterArguments().front(), loop.getYieldOp().getOperands().front()};
+}
+
+} // namespace kpkg::kgpu

@@ -1,0 +1,51 @@
+// CTAs take tiles from the launch's counter; the thread that copies hands their numbers to all warps that compute.
+// RUN: kpkg-opt --lower-nvvm %s | FileCheck %s
+
+// CHECK: llvm.mlir.global internal @kpkg_counters(dense<0> : tensor<4096xi32>) {addr_space = 1 : i32, alignment = 128 : i64} : !llvm.array<4096 x i32>
+// The counter's number is the parameter behind the grid.
+// CHECK-LABEL: llvm.func @taken
+// CHECK-SAME: (%{{.*}}: i64, %{{.*}}: i32, %{{.*}}: i32, %{{.*}}: i32, %[[NUMBER:.*]]: i32)
+// CHECK: %[[ALL:.*]] = llvm.mlir.addressof @kpkg_counters
+// CHECK: %[[COUNTER:.*]] = llvm.getelementptr %[[ALL]][%[[NUMBER]]]
+// Four slots, each filled by one thread and emptied by four warps.
+// CHECK-COUNT-4: mbarrier.init.shared::cta.b64 [$0], 4;
+// One thread: count up to the last tile, wait for an empty slot, send.
+// CHECK: "atom.relaxed.gpu.global.inc.u32 $0, [$1], $2;", "=r,l,r,~{memory}" %[[COUNTER]]
+// CHECK: mbarrier.try_wait
+// CHECK: st.shared.b32 [$0], $1; mbarrier.arrive.shared::cta.b64 _, [$2];
+// Each warp: wait, read, say so by the lane whose number all take.
+// CHECK: mbarrier.try_wait
+// CHECK: ld.shared.b32
+// CHECK: nvvm.shfl.sync idx
+// CHECK: mbarrier.arrive.shared::cta.b64
+tile.kernel @taken(%count: index)
+    attributes {kgpu.target = #kgpu.target<"sm_90a">, kgpu.threads = 256 : i32, kgpu.consumers = 1 : i32, kgpu.dynamic, kgpu.shared = 96 : i32} {
+  %none = arith.constant 0 : i32
+  %one = arith.constant 1 : i32
+  %id = kgpu.cta_id
+  %place = kgpu.alloc offset 0 : !kgpu.smem<3x4xi64>
+  %channel = kgpu.ring channel %place : !kgpu.smem<3x4xi64> -> !kgpu.ring<4>
+  kgpu.roles load {
+    %ends:2 = scf.while (%tile = %id, %use = %none) : (index, i32) -> (index, i32) {
+      %more = arith.cmpi slt, %tile, %count : index
+      scf.condition(%more) %tile, %use : index, i32
+    } do {
+    ^bb0(%tile: index, %use: i32):
+      %next = kgpu.take_tile of %count
+      kgpu.send %next to %channel[%use] : !kgpu.ring<4>
+      %uses = arith.addi %use, %one : i32
+      scf.yield %next, %uses : index, i32
+    }
+  } compute {
+    %ends:2 = scf.while (%tile = %id, %use = %none) : (index, i32) -> (index, i32) {
+      %more = arith.cmpi slt, %tile, %count : index
+      scf.condition(%more) %tile, %use : index, i32
+    } do {
+    ^bb0(%tile: index, %use: i32):
+      %next = kgpu.receive %channel[%use] : !kgpu.ring<4>
+      %uses = arith.addi %use, %one : i32
+      scf.yield %next, %uses : index, i32
+    }
+  }
+  tile.return
+}

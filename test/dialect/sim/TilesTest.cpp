@@ -1,0 +1,149 @@
+// Tiles that CTAs take from a counter as they become free, in the simulator: right with CTAs of any speed, wrong in every way that the roles can disagree.
+// SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
+#include "dialect/kgpu/Passes.h"
+#include "dialect/pipeline/GpuPipeline.h"
+#include "dialect/pipeline/Registration.h"
+#include "dialect/sim/async/Simulator.h"
+#include "mlir/Dialect/Arith/IR/Arith.h"
+#include "mlir/Dialect/SCF/IR/SCF.h"
+#include "mlir/IR/Diagnostics.h"
+#include "mlir/Parser/Parser.h"
+#include "mlir/Pass/PassManager.h"
+#include <gtest/gtest.h>
+
+using namespace kpkg;
+using namespace mlir;
+
+namespace {
+
+/// A product of a triangle: tiles of later columns have more to sum up, those of the first one nothing.
+constexpr const char *source = R"(
+!in = !tile.view<2xbf16, unit = 1, align = 16, divisible = 8, index = 32>
+!out = !tile.view<2xbf16, mut, unit = 1, align = 16, divisible = 8, index = 32>
+tile.kernel @triangle(%a: !in, %b: !in, %d: !out) attributes {schedule = {stages = 2 : i32, dynamic = 1 : i32}} {
+  %zero = arith.constant 0.0 : bf16
+  %zeros = arith.constant dense<0.0> : tensor<64x64xf32>
+  %c0 = arith.constant 0 : index
+  %c1 = arith.constant 1 : index
+  %c64 = arith.constant 64 : index
+  %rows = tile.dim %d, 0 : !out
+  %columns = tile.dim %d, 1 : !out
+  %tm = arith.ceildivsi %rows, %c64 : index
+  %tn = arith.ceildivsi %columns, %c64 : index
+  tile.for_tiles (%i, %j) to (%tm, %tn) {
+    %m = arith.muli %i, %c64 : index
+    %n = arith.muli %j, %c64 : index
+    %sum = scf.for %s = %c0 to %j step %c1 iter_args(%acc = %zeros) -> tensor<64x64xf32> {
+      %k = arith.muli %s, %c64 : index
+      %x = tile.load %a[%m, %k] fill %zero : !in -> tensor<64x64xbf16>
+      %y = tile.load %b[%k, %n] fill %zero : !in -> tensor<64x64xbf16>
+      %p = tile.dot %x, %y, %acc : tensor<64x64xbf16>, tensor<64x64xbf16>, tensor<64x64xf32>
+      scf.yield %p : tensor<64x64xf32>
+    }
+    %r = arith.truncf %sum : tensor<64x64xf32> to tensor<64x64xbf16>
+    tile.store %r, %d[%m, %n] : tensor<64x64xbf16>, !out
+  }
+  tile.return
+}
+)";
+
+struct TakenTiles : testing::Test {
+  static constexpr int64_t rows = 128, columns = 320;
+  DialectRegistry registry = [] {
+    DialectRegistry all;
+    registerDialects(all);
+    return all;
+  }();
+  MLIRContext context{registry, MLIRContext::Threading::DISABLED};
+  std::vector<uint16_t> a, b, d, expected;
+  OwningOpRef<ModuleOp> module;
+
+  static tile::KernelOp kernelOf(ModuleOp module) { return *module.getOps<tile::KernelOp>().begin(); }
+  sim::View view(std::vector<uint16_t> &data, int64_t height, int64_t width) {
+    return {reinterpret_cast<char *>(data.data()), BFloat16Type::get(&context), {height, width}, {width, 1}};
+  }
+  std::vector<sim::Argument> arguments() { return {view(a, rows, columns), view(b, columns, columns), view(d, rows, columns)}; }
+
+  void SetUp() override {
+    auto number = [](size_t i) { return uint16_t(std::array{0xbf80, 0, 0x3f80}[i * 7919 % 65521 % 3]); }; // -1, 0, 1
+    for (size_t i = 0; i < size_t(rows * columns); ++i)
+      a.push_back(number(i + i / 64));
+    for (size_t i = 0; i < size_t(columns * columns); ++i)
+      b.push_back(number(3 * i + i / 192));
+    d.assign(a.size(), 0x7fc0);
+    module = parseSourceString<ModuleOp>(source, &context);
+    llvm::Error failed = sim::run(kernelOf(*module), arguments(), {1, 1, 1});
+    ASSERT_EQ(llvm::toString(std::move(failed)), "");
+    expected = d;
+    PassManager passes(&context);
+    buildGpuPipeline(passes, "sm_90a", 0);
+    ASSERT_TRUE(succeeded(passes.run(*module)));
+  }
+
+  std::string simulate(ModuleOp module, uint64_t seed, int64_t ctas) {
+    d.assign(d.size(), 0x7fc0);
+    sim::AsyncOptions options;
+    options.seed = seed;
+    options.maxSteps = 1 << 22;
+    if (llvm::Error failed = sim::simulate(kernelOf(module), arguments(), {ctas, 1, 1}, options))
+      return llvm::toString(std::move(failed));
+    return d == expected ? "" : "the result is wrong";
+  }
+  std::string verify(ModuleOp module) {
+    std::string text;
+    ScopedDiagnosticHandler handler(&context, [&](Diagnostic &diagnostic) { text += diagnostic.str() + "\n"; });
+    PassManager passes(&context);
+    passes.enableVerifier(false);
+    passes.addNestedPass<tile::KernelOp>(kgpu::createKgpuVerifySchedule());
+    return succeeded(passes.run(module)) ? "" : text;
+  }
+  /// Whether the verifier, or the simulator, sees a change of every op of a kind.
+  template <typename Op> void expectFound(const char *name, function_ref<void(Op)> change) {
+    size_t count = 0;
+    module->walk([&](Op) { ++count; });
+    ASSERT_GT(count, 0u) << name;
+    for (size_t number = 0; number < count; ++number) {
+      OwningOpRef<ModuleOp> copy = module->clone();
+      SmallVector<Op> ops;
+      copy->walk([&](Op op) { ops.push_back(op); });
+      change(ops[number]);
+      EXPECT_FALSE(verify(*copy).empty() && simulate(*copy, 0, 3).empty() && simulate(*copy, 1, 2).empty()) << name << " " << number;
+    }
+  }
+};
+
+Value plusOne(Operation *op, Value value) {
+  OpBuilder builder(op);
+  Value one = arith::ConstantOp::create(builder, op->getLoc(), builder.getIntegerAttr(value.getType(), 1));
+  return arith::AddIOp::create(builder, op->getLoc(), value, one);
+}
+
+TEST_F(TakenTiles, AreAllMadeOnceByCtasOfAnySpeed) {
+  ASSERT_TRUE(kgpu::getLaunch(kernelOf(*module)).dynamic);
+  EXPECT_EQ(verify(*module), "");
+  for (uint64_t seed = 0; seed < 8; ++seed)
+    EXPECT_EQ(simulate(*module, seed, /*ctas=*/1 + int64_t(seed % 5)), "") << seed;
+  EXPECT_EQ(simulate(*module, 3, /*ctas=*/10), "") << "a tile each";
+  EXPECT_EQ(simulate(*module, 4, /*ctas=*/12), "") << "CTAs without a tile";
+}
+
+TEST_F(TakenTiles, RolesThatDisagreeAreFound) {
+  expectFound<kgpu::SendOp>("nothing sent", [](kgpu::SendOp op) { op.erase(); });
+  expectFound<kgpu::SendOp>("sent as the next use", [](kgpu::SendOp op) { op.getUseMutable().assign(plusOne(op, op.getUse())); });
+  expectFound<kgpu::SendOp>("another number sent", [](kgpu::SendOp op) { op.getNumberMutable().assign(plusOne(op, op.getNumber())); });
+  expectFound<kgpu::SendOp>("sent before the copies", [](kgpu::SendOp op) {
+    Operation *take = op.getNumber().getDefiningOp();
+    take->moveBefore(&op->getBlock()->front());
+    op->moveAfter(take);
+  });
+  expectFound<kgpu::ReceiveOp>("received as the next use", [](kgpu::ReceiveOp op) { op.getUseMutable().assign(plusOne(op, op.getUse())); });
+  expectFound<kgpu::ReceiveOp>("received twice", [](kgpu::ReceiveOp op) { op->getBlock()->getOperations().insert(std::next(op->getIterator()), op->clone()); });
+  expectFound<kgpu::ReceiveOp>("counted alone", [](kgpu::ReceiveOp op) {
+    Value next = plusOne(op, op->getBlock()->getArgument(0));
+    op.getResult().replaceAllUsesWith(next);
+  });
+  expectFound<kgpu::TakeTileOp>("of more tiles", [](kgpu::TakeTileOp op) { op.getCountMutable().assign(plusOne(op, op.getCount())); });
+  expectFound<kgpu::TakeTileOp>("taken twice", [](kgpu::TakeTileOp op) { op->getBlock()->getOperations().insert(op->getIterator(), op->clone()); });
+}
+
+} // namespace
