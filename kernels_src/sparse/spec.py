@@ -109,12 +109,20 @@ def from_halves(values: Tensor, positions: Tensor) -> Tensor:
     return dense
 
 
-def half_reference(input: Tensor, values: Tensor, positions: Tensor, bias: Tensor | None = None) -> Tensor:
-    return torch.nn.functional.linear(input, from_halves(values, positions), bias)
+def half_reference(input: Tensor, values: Tensor, positions: Tensor, bias: Tensor | None = None, *lists: Tensor) -> Tensor:
+    weight = from_halves(values, positions)[:, : input.shape[-1]]
+    if lists:
+        columns, rest, turns = lists
+        for row in range(len(weight)):
+            for line in range(min(4 * max(int(turns[row // 128]), 1), len(columns))):
+                if 0 <= int(columns[line, row]) < weight.shape[1]:
+                    weight[row, int(columns[line, row])] += rest[line, row]
+    return torch.nn.functional.linear(input, weight, bias)
 
 
-def half_magnitude(input: Tensor, values: Tensor, positions: Tensor, bias: Tensor | None = None) -> Tensor:
-    return half_reference(input.abs(), values.abs(), positions, None if bias is None else bias.abs())
+def half_magnitude(input: Tensor, values: Tensor, positions: Tensor, bias: Tensor | None = None, *lists: Tensor) -> Tensor:
+    absolute = (lists[0], lists[1].abs(), lists[2]) if lists else ()
+    return half_reference(input.abs(), values.abs(), positions, None if bias is None else bias.abs(), *absolute)
 
 
 def half_samples(dtype: torch.dtype, generator: torch.Generator) -> Iterator[Sample]:
@@ -134,6 +142,12 @@ def half_samples(dtype: torch.dtype, generator: torch.Generator) -> Iterator[Sam
     yield Sample((make(0, 64), *kept(20, 64)), label="no rows")
     yield Sample((make(5, 0), *kept(20, 0), make(20)), label="no depth")
     yield Sample((make(72), *kept(33, 72)), label="a vector")
+    for n, k, rows, lines in [(64, 512, 64, 4), (300, 31, 70, 8), (129, 700, 5, 11), (40, 100, 130, 0)]:
+        columns = torch.randint(-k, k, (lines, n), generator=generator, device=generator.device).int()
+        turns = torch.randint(4, (-(-n // 128),), generator=generator, device=generator.device).int()
+        packed, lists = kept(n, -(-k // 4) * 4), (columns, make(lines, n), turns)
+        yield Sample((make(rows, k), *packed, make(n), *lists), label=f"{n}x{k}, {rows} rows, lists of {lines}")
+        yield Sample((make(2, k, rows).mT, *packed, None, *lists), label=f"{n}x{k}, strided, lists of {lines}")
 
 
 def as_weight(matrix: Tensor, channels: int, size: list[int]) -> Tensor:
@@ -218,6 +232,7 @@ def some_halves(make: Callable[..., Tensor], n: int, taps: int, channels: int, g
 
 
 HALVES = (torch.float16, torch.bfloat16)
+FLOATS = (torch.float32, torch.float64)
 IMAGES = (torch.float32, *HALVES)
 
 SPECS = [
@@ -225,6 +240,6 @@ SPECS = [
     OpSpec("kpkg::block_sparse_conv2d", block_windows, window_samples(some_blocks), magnitude=magnitude(block_windows), dtypes=IMAGES),
     OpSpec("kpkg::half_sparse_conv2d", half_windows, window_samples(some_halves), magnitude=magnitude(half_windows), dtypes=HALVES),
     OpSpec("kpkg::half_sparse_linear", half_reference, half_samples, magnitude=half_magnitude, dtypes=HALVES),
-    OpSpec("kpkg::sparse_linear", element_reference, element_samples, magnitude=element_magnitude),
+    OpSpec("kpkg::sparse_linear", element_reference, element_samples, magnitude=element_magnitude, dtypes=FLOATS),
     OpSpec("kpkg::block_sparse_linear", block_reference, block_samples, magnitude=block_magnitude),
 ]

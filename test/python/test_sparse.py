@@ -39,6 +39,24 @@ def test_elements_of_any_size(n, k, default_ops):
     torch.testing.assert_close(sparse.linear(x, packed), linear(x, weight))
 
 
+@pytest.mark.parametrize("dtype", [torch.bfloat16, torch.float16])
+@pytest.mark.parametrize("n, k, share", [(64, 128, 0.05), (130, 260, 0.2), (33, 31, 1.0), (257, 512, 0.5), (40, 128, 0.0)])
+def test_elements_of_16_bits_are_two_of_four_and_a_rest(n, k, share, dtype, default_ops):
+    weight = pruned(n, k, share, dtype=dtype)
+    weight[n // 2] = torch.randn(k)  # a dense row
+    packed = sparse.pack(weight, format="elements")
+    values, positions, columns, rest, turns = packed.tensors
+    assert values.dtype == dtype and columns.shape == rest.shape and columns.shape[0] == 4 * int(turns.max())
+    assert torch.equal(packed.dense(), weight) and "more of a row" in repr(packed)
+    x, bias = torch.randn(70, k, dtype=dtype), torch.randn(n, dtype=dtype)
+    expected = linear(x.double(), weight.double(), bias.double())
+    torch.testing.assert_close(sparse.linear(x, packed, bias).double(), expected, rtol=1e-2, atol=0.2 if dtype == torch.bfloat16 else 0.05)
+    y = x.clone().requires_grad_()
+    with kpkg.fallback_policy("silent"):
+        sparse.linear(y, packed, bias).sum().backward()
+    torch.testing.assert_close(y.grad.double(), weight.double().sum(0).expand(70, k), rtol=2e-2, atol=0.2)
+
+
 def two_of_four(n: int, k: int, dtype: torch.dtype, share: float = 0.9) -> torch.Tensor:
     """At most two elements of every four are not zero, all of them different."""
     places = torch.rand(n, k // 4, 4).argsort(2)[:, :, :2]
@@ -153,6 +171,12 @@ def test_packed_tensors_that_lie_are_not_followed(default_ops):
     x = torch.randn(4, 64)
     masks = torch.full((2, 8), -1, dtype=torch.int32)
     assert torch.equal(kpkg.ops.sparse_linear(x, masks, torch.full((2, 8), 2**31 - 1, dtype=torch.int32), torch.ones(5)), torch.zeros(4, 8))
+    halves, positions = torch.ones(8, 32).half(), torch.full((1, 1, 512), 0x4444, dtype=torch.int16)
+    columns, turns = torch.tensor([[-(2**31)], [2**31 - 1], [64], [-1]], dtype=torch.int32).expand(4, 8).contiguous(), torch.tensor([2**31 - 1], dtype=torch.int32)
+    found = kpkg.ops.half_sparse_linear(x.half(), halves, positions, None, columns, torch.ones(4, 8).half(), turns)
+    assert torch.equal(found, kpkg.ops.half_sparse_linear(x.half(), halves, positions))
+    with pytest.raises(kpkg.KernelError, match="belong together"):
+        kpkg.ops.half_sparse_linear(x.half(), halves, positions, None, columns)
     crow, values = torch.tensor([0, 2**31 - 1], dtype=torch.int32), torch.ones(2, 32, 32)
     found = kpkg.ops.block_sparse_linear(x, crow, torch.tensor([-(2**31), 2**31 - 1], dtype=torch.int32), values)
     assert torch.equal(found, torch.zeros(4, 32))

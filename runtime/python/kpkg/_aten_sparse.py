@@ -13,6 +13,8 @@ import torch.nn.functional as F
 from torch import Tensor
 
 WORD = 32
+LISTED = 128
+LINES = 4
 
 
 def from_elements(masks: Tensor, starts: Tensor, values: Tensor, k: int) -> Tensor:
@@ -43,6 +45,14 @@ def from_halves(values: Tensor, positions: Tensor) -> Tensor:
     return groups.scatter_add(2, places.reshape(n, kept // 2, 2).long(), values.reshape(n, kept // 2, 2)).reshape(n, 2 * kept)
 
 
+def with_rest(values: Tensor, positions: Tensor, columns: Tensor, rest: Tensor, turns: Tensor, k: int) -> Tensor:
+    """The weight [n, k] of kpkg::half_sparse_linear with lists of further elements."""
+    weight = from_halves(values, positions)
+    lines = torch.arange(len(columns), device=columns.device).unsqueeze(1)
+    counts = (lines < LINES * turns.clamp_min(1).repeat_interleave(LISTED)[: weight.shape[0]]) & (columns >= 0) & (columns < k)
+    return weight.scatter_add(1, columns.where(counts, 0).long().T, rest.where(counts, 0).T)[:, :k].contiguous()
+
+
 def sparse_linear(input: Tensor, masks: Tensor, starts: Tensor, values: Tensor, bias: Tensor | None = None) -> Tensor:
     return F.linear(input, from_elements(masks, starts, values, input.shape[-1]), bias)
 
@@ -51,8 +61,12 @@ def block_sparse_linear(input: Tensor, crow: Tensor, col: Tensor, values: Tensor
     return F.linear(input, from_blocks(crow, col, values, input.shape[-1]), bias)
 
 
-def half_sparse_linear(input: Tensor, values: Tensor, positions: Tensor, bias: Tensor | None = None) -> Tensor:
-    return F.linear(input, from_halves(values, positions), bias)
+def half_sparse_linear(
+    input: Tensor, values: Tensor, positions: Tensor, bias: Tensor | None = None, columns: Tensor | None = None, rest: Tensor | None = None, turns: Tensor | None = None
+) -> Tensor:
+    if columns is None or rest is None or turns is None:
+        return F.linear(input, from_halves(values, positions), bias)
+    return F.linear(input, with_rest(values, positions, columns, rest, turns, input.shape[-1]), bias)
 
 
 def as_image_weight(matrix: Tensor, channels: int, size: Sequence[int]) -> Tensor:

@@ -14,7 +14,7 @@ from dataclasses import dataclass, field
 import torch
 from torch import Tensor
 
-from kpkg._aten_sparse import WORD, as_image_weight, from_blocks, from_elements, from_halves
+from kpkg._aten_sparse import LINES, LISTED, WORD, as_image_weight, from_blocks, from_elements, from_halves, with_rest
 from kpkg._default import ops
 from kpkg._measure import interleaved
 
@@ -31,8 +31,8 @@ Numbers = int | Sequence[int]
 class SparseWeight:
     """A packed weight [n, k], or [n, c, rows, columns] of a convolution.
 
-    format: "elements" (arguments of kpkg::sparse_linear or sparse_conv2d), "blocks" (of kpkg::block_sparse_linear or block_sparse_conv2d), "2:4" (of
-    kpkg::half_sparse_linear or half_sparse_conv2d) or "dense" (the weight).
+    format: "elements" (arguments of kpkg::sparse_linear or sparse_conv2d, for a matrix of float16 or bfloat16 of kpkg::half_sparse_linear with lists of the rest), "blocks" (of
+    kpkg::block_sparse_linear or block_sparse_conv2d), "2:4" (of kpkg::half_sparse_linear or half_sparse_conv2d) or "dense" (the weight).
     times: microseconds of a call with the sample input, for each form that `pack` has measured.
     """
 
@@ -50,15 +50,22 @@ class SparseWeight:
         k = -(-channels // _UNITS[self.format]) * _UNITS[self.format] * size[0] * size[1] if size else channels
         if self.format == "2:4":
             matrix = from_halves(*self.tensors)
+        elif self._has_rest():
+            matrix = with_rest(*self.tensors, k)
         elif self.format == "blocks":
             matrix = from_blocks(*self.tensors, k)
         else:
             matrix = from_elements(*self.tensors, k)
         return as_image_weight(matrix, channels, size).contiguous() if size else matrix
 
+    def _has_rest(self) -> bool:
+        """Whether elements are packed as two of every four and a list of the rest."""
+        return self.format == "elements" and len(self.shape) == 2 and self.tensors[0].dtype in _HALVES
+
     def __repr__(self) -> str:
         times = "".join(f", {name} {us:.1f} us" for name, us in self.times.items())
-        return f"SparseWeight({' x '.join(map(str, self.shape))}, density {self.density:.3f}, {self.format}{times})"
+        rest = f" (2:4 and up to {len(self.tensors[2])} more of a row)" if self._has_rest() else ""
+        return f"SparseWeight({' x '.join(map(str, self.shape))}, density {self.density:.3f}, {self.format}{rest}{times})"
 
 
 def pack(
@@ -70,6 +77,8 @@ def pack(
     format: "elements", "blocks", "2:4" or "dense". None: with a sample input ([..., k], or images with the convolution's stride, padding and dilation), whichever `linear`
     or `conv2d` is fastest with, measured on its device; without one, blocks where at most a quarter of them is not empty, else 2:4 where the weight is that and a
     device multiplies it on sparse tensor cores, else dense: whether elements are faster depends on the device.
+    "elements" of a matrix of float16 or bfloat16 are packed as "2:4"; third and fourth ones of four neighbours are lists of their rows, multiplied without tensor cores. They are
+    right for any weight, and fast for one in which a row has few of these: the longer of 128 rows' lists decides, so one dense row slows its neighbours down.
     "2:4" is for float16 and bfloat16 and at most two elements that are not zero of every four neighbours along k, a multiple of 4, or along c.
     block: 16, 32, 64 or 128, for blocks (of n and k, or of n and the channels of a tap); None: the largest size that divides n and k, or n and c, and leaves out the most.
     Raises ValueError for other values, a weight that is no such tensor of floats, sizes that blocks do not divide, a weight that is not 2:4, or 2^31 elements to pack.
@@ -102,6 +111,9 @@ def linear(input: Tensor, weight: SparseWeight, bias: Tensor | None = None) -> T
     """input [..., k] times the transposed weight, plus bias [n]: [..., n]. Gradients are those of PyTorch's dense product."""
     if len(weight.shape) != 2:
         raise ValueError(f"a weight of {weight.shape} is one of a convolution")
+    if weight._has_rest():
+        values, positions, *rest = weight.tensors
+        return ops.half_sparse_linear(input, values, positions, bias, *rest)
     if weight.format == "elements":
         return ops.sparse_linear(input, *weight.tensors, bias)
     if weight.format == "blocks":
@@ -169,7 +181,8 @@ def _packed(weight: Tensor, format: str, size: int | None) -> SparseWeight:
             assert size is not None
             tensors = _blocks(matrix, size)
         else:
-            tensors = _halves(matrix) if format == "2:4" else _elements(matrix)
+            pack_elements = _halves_and_rest if weight.ndim == 2 and weight.dtype in _HALVES else _elements
+            tensors = _halves(matrix) if format == "2:4" else pack_elements(matrix)
     return SparseWeight(tuple(weight.shape), format, tensors, _density(weight))
 
 
@@ -195,6 +208,23 @@ def _halves(weight: Tensor) -> tuple[Tensor, ...]:
     words = (words - (words >> 15 << 16)).to(torch.int16)
     blocks = words.view(rows, 4, 2, 8, steps, 2, 4).permute(0, 4, 1, 3, 6, 5, 2)
     return values.contiguous(), blocks.reshape(rows, steps, 512).contiguous()
+
+
+def _halves_and_rest(weight: Tensor) -> tuple[Tensor, ...]:
+    """values, positions, columns, rest and turns, as kpkg::half_sparse_linear says."""
+    n, k = weight.shape
+    padded = torch.nn.functional.pad(weight, (0, -k % 4))
+    keep = (padded != 0).view(n, padded.shape[1] // 4, 4)
+    above = (keep & (keep.cumsum(2) > 2)).view(padded.shape)
+    turns = torch.nn.functional.pad(above.sum(1), (0, -n % LISTED)).view(-1, LISTED).amax(1).add(LINES - 1).div(LINES, rounding_mode="floor").int()
+    lines = LINES * int(turns.max()) if n else 0
+    rows, places = above.nonzero().unbind(1)
+    line = (above.cumsum(1) - 1)[rows, places]
+    columns = torch.full((lines, n), -1, dtype=torch.int32, device=weight.device)
+    columns[line, rows] = places.int()
+    rest = weight.new_zeros(lines, n)
+    rest[line, rows] = padded[rows, places]
+    return *_halves(padded.masked_fill(above, 0)), columns, rest, turns
 
 
 def _elements(weight: Tensor) -> tuple[Tensor, ...]:
