@@ -49,7 +49,7 @@ def with_rest(values: Tensor, positions: Tensor, columns: Tensor, rest: Tensor, 
     """The weight [n, k] of kpkg::half_sparse_linear with lists of further elements."""
     weight = from_halves(values, positions)
     lines = torch.arange(len(columns), device=columns.device).unsqueeze(1)
-    counts = (lines < LINES * turns.clamp_min(1).repeat_interleave(LISTED)[: weight.shape[0]]) & (columns >= 0) & (columns < k)
+    counts = (lines < LINES * turns.long().clamp_min(1).repeat_interleave(LISTED)[: weight.shape[0]]) & (columns >= 0) & (columns < k)
     return weight.scatter_add(1, columns.where(counts, 0).long().T, rest.where(counts, 0).T)[:, :k].contiguous()
 
 

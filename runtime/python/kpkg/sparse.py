@@ -78,7 +78,7 @@ def pack(
     or `conv2d` is fastest with, measured on its device; without one, blocks where at most a quarter of them is not empty, else 2:4 where the weight is that and a
     device multiplies it on sparse tensor cores, else dense: whether elements are faster depends on the device.
     "elements" of a matrix of float16 or bfloat16 are packed as "2:4"; third and fourth ones of four neighbours are lists of their rows, multiplied without tensor cores. They are
-    right for any weight, and fast for one in which a row has few of these: the longer of 128 rows' lists decides, so one dense row slows its neighbours down.
+    right for any weight, and fast for one in which a row has few of these: the longest list of 128 rows decides, so one dense row slows its neighbours down.
     "2:4" is for float16 and bfloat16 and at most two elements that are not zero of every four neighbours along k, a multiple of 4, or along c.
     block: 16, 32, 64 or 128, for blocks (of n and k, or of n and the channels of a tap); None: the largest size that divides n and k, or n and c, and leaves out the most.
     Raises ValueError for other values, a weight that is no such tensor of floats, sizes that blocks do not divide, a weight that is not 2:4, or 2^31 elements to pack.
@@ -216,7 +216,7 @@ def _halves_and_rest(weight: Tensor) -> tuple[Tensor, ...]:
     padded = torch.nn.functional.pad(weight, (0, -k % 4))
     keep = (padded != 0).view(n, padded.shape[1] // 4, 4)
     above = (keep & (keep.cumsum(2) > 2)).view(padded.shape)
-    turns = torch.nn.functional.pad(above.sum(1), (0, -n % LISTED)).view(-1, LISTED).amax(1).add(LINES - 1).div(LINES, rounding_mode="floor").int()
+    turns = torch.nn.functional.pad(above.sum(1), (0, -n % LISTED)).view(-(-n // LISTED), LISTED).amax(1).add(LINES - 1).div(LINES, rounding_mode="floor").int()
     lines = LINES * int(turns.max()) if n else 0
     rows, places = above.nonzero().unbind(1)
     line = (above.cumsum(1) - 1)[rows, places]
