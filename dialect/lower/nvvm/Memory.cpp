@@ -154,16 +154,9 @@ LogicalResult Emitter::emitLoad(tile::LoadOp op) {
 
 /// How many neighbouring elements of a row are gathered at once: they are in the view all or none.
 static unsigned elementsTogether(tile::GatherOp op, const Layout &layout) {
-  std::optional<tile::RowGather> rows = tile::rowGather(op);
-  tile::ViewType view = op.getView().getType();
-  if (!rows || int64_t(rows->along) != view.getUnit())
-    return 1;
-  tile::ViewFacts facts = view.getFacts();
-  int64_t bytes = view.getElementBytes(), columns = cast<RankedTensorType>(op.getType()).getDimSize(1);
-  int64_t longest = std::min({kMostVectorBytes / bytes, facts.align / bytes, facts.divisible, columns & -columns});
-  for (Value start : rows->start)
-    longest = std::min(longest, tile::divisorOf(start));
-  return longest < 1 ? 1 : layout.vectorLength(1, longest);
+  ArrayRef<int64_t> shape = cast<RankedTensorType>(op.getType()).getShape();
+  int64_t longest = op.getMask() ? 1 : tile::neighboursOf(op.getView().getType(), op.getIndices(), shape);
+  return longest == 1 ? 1 : layout.vectorLength(1, longest);
 }
 
 LogicalResult Emitter::emitGather(tile::GatherOp op) {
