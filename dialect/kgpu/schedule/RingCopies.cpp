@@ -19,9 +19,8 @@
 //         kgpu.async_wait 0
 //
 // On entry: operands of products are in buffers (kgpu-expand-mma). On exit: in loops of kernels with `kgpu.stages`, loads
-// of read-only views, and gathers of their rows, whose addresses need nothing but the loop's counter and what it carries only to count (CarriedCounters:
-// a second set of these runs ahead), are that many iterations less one ahead. There
-// is one barrier an iteration: a slot is filled when all threads have passed the barrier after its last use. What cannot
+// of read-only views, and gathers of their rows, whose addresses need nothing but the loop's counter and what it carries only to count (CarriedCounters; where anything else
+// needs these too, a second set of them runs ahead), are that many iterations less one ahead. There is one barrier an iteration: a slot is filled when all threads have passed the barrier after its last use. What cannot
 // be copied asynchronously, because the facts do not promise vectors of four bytes, or because the fill is not zero, is
 // loaded at the beginning of the iteration and stored at its end. Without any asynchronous copy two slots are enough.
 #include "dialect/kgpu/Passes.h"
@@ -167,12 +166,19 @@ public:
     rewriter.setInsertionPoint(loop);
     unsigned carried = loop.getNumRegionIterArgs();
     SmallVector<Value> firsts = {constant(rewriter, 0), constant(rewriter, stages - 1)};
-    firsts.append(now);
+    // Counters that only what is copied needs run ahead themselves.
+    bool areOwn = areForCopiesOnly();
+    if (areOwn)
+      for (auto [number, value] : llvm::zip_equal(counters.numbers, now))
+        loop.getInitArgsMutable()[number].set(value);
+    else
+      firsts.append(now);
     auto yields = [&](OpBuilder &builder, Location, ArrayRef<BlockArgument> slots) -> SmallVector<Value> {
       Value next = arith::AddIOp::create(builder, loc, slots[0], constant(builder, 1));
       Value isLast = arith::CmpIOp::create(builder, loc, arith::CmpIPredicate::eq, next, constant(builder, stages));
       SmallVector<Value> result = {arith::SelectOp::create(builder, loc, isLast, constant(builder, 0), next), slots[0]};
-      result.append(counters.next(builder, SmallVector<Value>(slots.drop_front(2).begin(), slots.end())));
+      if (!areOwn)
+        result.append(counters.next(builder, SmallVector<Value>(slots.drop_front(2).begin(), slots.end())));
       return result;
     };
     FailureOr<LoopLikeOpInterface> longer =
@@ -182,6 +188,8 @@ public:
     counters.loop = loop;
     Value read = loop.getRegionIterArg(carried), write = loop.getRegionIterArg(carried + 1);
     now.assign(loop.getRegionIterArgs().drop_front(carried + 2).begin(), loop.getRegionIterArgs().end());
+    if (areOwn)
+      now = llvm::map_to_vector(counters.numbers, [&](unsigned number) -> Value { return loop.getRegionIterArg(number); });
 
     auto top = OpBuilder::atBlockBegin(loop.getBody()), bottom = OpBuilder::atBlockTerminator(loop.getBody());
     if (hasAsync())
@@ -208,6 +216,36 @@ private:
   Value constant(OpBuilder &builder, int64_t value) {
     return arith::ConstantIndexOp::create(builder, loop.getLoc(), value);
   }
+  /// Whether nothing but addresses of copies, and the next counters, is made of the carried counters.
+  bool areForCopiesOnly() {
+    llvm::SmallPtrSet<Operation *, 32> known(counters.step.begin(), counters.step.end());
+    for (Copy &copy : copies) {
+      known.insert(copy.source());
+      known.insert_range(copy.load ? copy.load->address : copy.gather->address);
+    }
+    SmallVector<Value> made;
+    for (unsigned number : counters.numbers) {
+      if (!loop.getResult(number).use_empty())
+        return false;
+      made.push_back(loop.getRegionIterArg(number));
+    }
+    for (size_t i = 0; i < made.size(); ++i)
+      for (Operation *user : made[i].getUsers()) {
+        if (isa<scf::YieldOp>(user))
+          continue;
+        if (!known.contains(user))
+          return false;
+        bool isSource = llvm::any_of(copies, [&](Copy &copy) { return copy.source() == user; });
+        if (!isSource && !llvm::is_contained(made, user->getResult(0)))
+          llvm::append_range(made, user->getResults());
+      }
+    // What is carried to the next iteration are the counters only.
+    for (auto [number, next] : llvm::enumerate(loop.getYieldedValues()))
+      if (!llvm::is_contained(counters.numbers, number) && llvm::is_contained(made, next))
+        return false;
+    return !counters.numbers.empty();
+  }
+
   bool hasAsync() const {
     return llvm::any_of(copies, [](const Copy &copy) { return copy.isAsync; });
   }

@@ -23,9 +23,15 @@ LogicalResult Emitter::emitDrop(tile::DropOp op) {
     // Unsigned: a negative index is outside too.
     Value inside = arith::CmpIOp::create(builder, arith::CmpIPredicate::ult, index, source.shape[dim]);
     part.valid = part.valid ? arith::AndIOp::create(builder, part.valid, inside).getResult() : inside;
-    Value step = arith::MulIOp::create(builder, index, source.stride[dim]);
+    // What does not fit 32 bits is outside then, and not accessed.
+    auto factor = [&](Value value) {
+      return source.type.getFacts().hasSmallOffsets() ? arith::IndexCastOp::create(builder, builder.getI32Type(), value).getResult() : value;
+    };
+    Value step = arith::MulIOp::create(builder, factor(index), factor(source.stride[dim]));
     distance = distance ? arith::AddIOp::create(builder, distance, step).getResult() : step;
   }
+  if (distance && !distance.getType().isIndex())
+    distance = arith::IndexCastOp::create(builder, builder.getIndexType(), distance);
   Type element = builder.getIntegerType(8 * source.type.getElementBytes());
   part.pointer = source.pointer;
   if (distance)

@@ -76,12 +76,14 @@ tile.kernel @product(%x: !x, %b: !x, %numbers: !rows, %d: !d, %count: index)
 
 // NESTED-LABEL: tile.kernel @nested
 // NESTED: kgpu.async_gather %arg0
-// NESTED: %[[NEXT:.*]] = arith.select
+// NESTED: %[[J1:.*]] = arith.select
+// NESTED: %[[I1:.*]] = arith.select
 // NESTED: kgpu.async_gather %arg0
-// NESTED: scf.for %{{.*}} iter_args({{.*}}, %[[READ:[a-z0-9]+]] = %c0{{.*}}, %[[WRITE:[a-z0-9]+]] = %c2{{.*}}, %[[I:[a-z0-9]+]] = %{{.*}}, %[[J:[a-z0-9]+]] = %{{[a-z0-9]+}})
+// NESTED: %[[J2:.*]] = arith.select
+// NESTED: %[[I2:.*]] = arith.select
+// NESTED: scf.for %{{.*}} iter_args(%{{[a-z0-9]+}} = %{{[a-z0-9]+}}, %[[I:[a-z0-9]+]] = %[[I2]], %[[J:[a-z0-9]+]] = %[[J2]], %{{[a-z0-9]+}} = %c0{{.*}}, %{{[a-z0-9]+}} = %c2{{[_0-9]*}})
 // NESTED-NOT: scf.for
 // NESTED: kgpu.async_wait 1
-// NESTED: tile.splat %[[I]]
 // NESTED: arith.muli %[[J]]
 // NESTED: kgpu.async_gather %arg0
 // NESTED: kgpu.mma

@@ -11,9 +11,9 @@
 // Distances of 32 bits, as facts allow.
 // CHECK: arith.muli %{{.*}} : i32
 // CHECK: arith.extsi %{{.*}} : i32 to i64
-// CHECK: %[[BYTES:.*]] = arith.select %{{.*}} : i32
-// CHECK: cp.async.cg.shared.global.L2::128B [$0], [$1], 16, $2;{{.*}} %[[BYTES]]
-// CHECK-NOT: cp.async.cg
+// CHECK: %[[INSIDE:.*]] = arith.andi %{{.*}} : i1
+// CHECK: selp.b32 %n, 16, 0, $2; cp.async.ca.shared.global [$0], [$1], 16, %n;{{.*}} %[[INSIDE]]
+// CHECK-NOT: cp.async.c{{[ag]}}
 // CHECK: cp.async.commit_group
 tile.kernel @rows(%table: !table, %block: index, %inside: i1) attributes {kgpu.target = #kgpu.target<"sm_80">, kgpu.shared = 512 : i32, kgpu.threads = 32 : i32} {
   %c16 = arith.constant 16 : index
