@@ -3,7 +3,9 @@
     test/device/conv.py --package conv.kpkg --out conv.json
 
 Needs PyTorch with CUDA and the Python package `kpkg`; compiles nothing. The timed calls take bfloat16 or float16 tensors with channels last
-and float32 ones as PyTorch makes them; L2 is flushed before each call, launch order is shuffled, a figure is the median of its rounds.
+and float32 ones as PyTorch makes them; L2 is flushed before each call, launch order is shuffled, a figure is the median of its rounds. The GPU sleeps
+before each call for the host to be ahead of it: what the host takes counts only with --with-host. Layers of single channels are also compared with a copy
+of as many bytes.
 
 SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
 """
@@ -16,6 +18,7 @@ import math
 import os
 import random
 import statistics
+import time
 from pathlib import Path
 
 # images, channels, height and width, results, taps, stride, padding, dilation, groups
@@ -38,6 +41,10 @@ LAYERS = [
     (64, 16, 112, 16, 3, 1, 1, 1, 1),
     (64, 256, 28, 256, 3, 2, 1, 1, 256),
     (64, 256, 56, 64, 1, 1, 0, 1, 1),
+    (64, 96, 112, 96, 3, 2, 1, 1, 96),
+    (64, 144, 56, 144, 3, 1, 1, 1, 144),
+    (64, 144, 56, 144, 3, 2, 1, 1, 144),
+    (64, 512, 14, 512, 3, 1, 1, 1, 512),
 ]
 #: Channels, height and width, results, taps, stride: the distinct layers of ResNet-50, timed at batches of 32 and 256.
 RESNET50 = [
@@ -59,7 +66,10 @@ def arguments() -> argparse.Namespace:
     parser.add_argument("--layers", type=int, default=len(LAYERS), help="how many layers are timed")
     parser.add_argument("--first-layer", type=int, default=0, help="the first one of them")
     parser.add_argument("--forward", action="store_true", help="without gradients")
+    parser.add_argument("--backward", action="store_true", help="gradients only")
+    parser.add_argument("--with-host", action="store_true", help="without sleeping")
     parser.add_argument("--rounds", type=int, default=11)
+    parser.add_argument("--seconds", type=float, default=math.inf, help="no further layer is timed after these")
     parser.add_argument("--out", type=Path)
     return parser.parse_args()
 
@@ -69,6 +79,8 @@ def main() -> int:
     os.environ["KPKG_FALLBACK"] = "strict"
     import kpkg
     import torch
+
+    from timing import times
 
     package = kpkg.load(options.package)
     functional = torch.nn.functional
@@ -113,23 +125,14 @@ def main() -> int:
     failures = [text for seed in range(options.seed, options.seed + options.cases) if (text := check(seed))]
     print(f"checked {options.cases}, failed {len(failures)}", *failures[:40], sep="\n  ", flush=True)
 
-    flush = torch.empty(256 << 20, dtype=torch.int8, device="cuda")
-
-    def microseconds(call) -> float:
-        start, end = torch.cuda.Event(enable_timing=True), torch.cuda.Event(enable_timing=True)
-        flush.zero_()
-        start.record()
-        call()
-        end.record()
-        end.synchronize()
-        return start.elapsed_time(end) * 1000
-
-    rows = []
-    ways = ("forward",) if options.forward else ("forward", "input", "weight")
+    rows, begin = [], time.monotonic()
+    ways = ("forward",) if options.forward else ("input", "weight") if options.backward else ("forward", "input", "weight")
     for dtype_name in options.dtype or ["bfloat16", "float16", "float32"]:
         dtype = getattr(torch, dtype_name)
         order = torch.contiguous_format if dtype == torch.float32 else torch.channels_last
         for n, c, size, k, taps, stride, padding, dilation, groups in LAYERS[options.first_layer : options.first_layer + options.layers]:
+            if time.monotonic() - begin > options.seconds:
+                break
             x = torch.randn(n, c, size, size, device="cuda").to(dtype).contiguous(memory_format=order)
             w = torch.randn(k, c // groups, taps, taps, device="cuda").to(dtype).contiguous(memory_format=order)
             rest = ([stride], [padding], [dilation], groups, "", dtype == torch.float32 and torch.backends.cudnn.allow_tf32)
@@ -137,25 +140,33 @@ def main() -> int:
             g = torch.randn_like(theirs)
             leaves = {name: [x.detach().clone(memory_format=torch.preserve_format).requires_grad_(), w.detach().clone(memory_format=torch.preserve_format).requires_grad_()] for name in ("kpkg", "cudnn")}
             outs = {"kpkg": package.conv2d(*leaves["kpkg"], None, *rest), "cudnn": functional.conv2d(*leaves["cudnn"], None, stride, padding, dilation, groups)}
-            error = float((outs["kpkg"].detach().double() - outs["cudnn"].detach().double()).abs().max() / theirs.double().abs().max())
-            calls = {
-                "forward kpkg": lambda: package.conv2d(x, w, None, *rest),
-                "forward cudnn": lambda: functional.conv2d(x, w, None, stride, padding, dilation, groups),
+            results = {
+                name: [out, *(() if options.forward else torch.autograd.grad(out, leaves[name], g, retain_graph=True))] for name, out in outs.items()
             }
+            error = max(
+                float((one.detach().float() - other.detach().float()).abs().max() / other.detach().float().abs().max())
+                for one, other in zip(results["kpkg"], results["cudnn"])
+            )
+            del results
+            calls = {}
+            if "forward" in ways:
+                calls["forward kpkg"] = lambda: package.conv2d(x, w, None, *rest)
+                calls["forward cudnn"] = lambda: functional.conv2d(x, w, None, stride, padding, dilation, groups)
             for name in () if options.forward else ("kpkg", "cudnn"):
                 for which, leaf in zip(("input", "weight"), leaves[name]):
                     calls[f"{which} {name}"] = lambda name=name, leaf=leaf: torch.autograd.grad(outs[name], leaf, g, retain_graph=True)
-            times: dict[str, list[float]] = {name: [] for name in calls}
+            if groups == c == k:
+                copied = torch.empty((x.numel() + g.numel()) // 2, dtype=dtype, device="cuda")
+                into = torch.empty_like(copied)
+                calls["copy"] = lambda: into.copy_(copied)
             for call in calls.values():
                 call()
-            for _ in range(options.rounds):
-                for name in random.sample(list(calls), len(calls)):
-                    times[name].append(microseconds(calls[name]))
-            medians = {name: statistics.median(all_times) for name, all_times in times.items()}
-            teraflops = {name: 2e-6 * theirs.numel() * (c // groups) * taps * taps / value for name, value in medians.items()}
+            medians = times(calls, options.rounds, is_ahead=not options.with_host)
+            teraflops = {name: 2e-6 * theirs.numel() * (c // groups) * taps * taps / value for name, value in medians.items() if name != "copy"}
             rows.append({"dtype": dtype_name, "layer": [n, c, size, k, taps, stride, padding, dilation, groups], "error": error, "us": medians, "teraflops": teraflops})
             print(dtype_name, f"{n},{c},{size} to {k} by {taps} stride {stride} groups {groups} error {error:.1e}:",
-                  *(f"{which} {teraflops[which + ' kpkg']:.1f} ({medians[which + ' cudnn'] / medians[which + ' kpkg']:.2f})" for which in ways), flush=True)
+                  *(f"{which} {teraflops[which + ' kpkg']:.1f} ({medians[which + ' cudnn'] / medians[which + ' kpkg']:.2f})" for which in ways),
+                  *(f"of a copy {medians['copy'] / medians[which + ' kpkg']:.2f}" for which in ways if "copy" in medians), flush=True)
     means = {
         f"{dtype} {which}": math.exp(statistics.fmean(math.log(row["us"][f"{which} cudnn"] / row["us"][f"{which} kpkg"]) for row in rows if row["dtype"] == dtype))
         for dtype in {row["dtype"] for row in rows}

@@ -4,11 +4,13 @@
 // Before: scf.for %i = 0 to %a step 1 iter_args(%s = %zeros) { scf.for %j = 0 to %b step 1 iter_args(%t = %s) { ... tile.dot %x, %y, %t } }
 // After:  scf.for %n = 0 to %a * %b step 1 iter_args(%s = %zeros, %i = 0, %j = 0) { ... tile.dot %x, %y, %s; counts %j, then %i, on }
 //
-// On entry: a configured kernel at tile level, scheduled. On exit: in kernels with warpgroups that compute, loops that do nothing but run an
-// inner one with one product, whose bounds do not depend on them, are one loop with it. Products of all of its iterations can then be in flight
+// On entry: a configured kernel at tile level, scheduled. On exit: in kernels with warpgroups that compute, and in others around products of warps with rings whose
+// operands are gathered rows, loops that do nothing but run an inner one with one product, whose bounds do not depend on them, are one loop with it. Products of all of its iterations can then be in flight
 // behind each other, and an accumulator that starts at zero does so at one place. Where an iteration has several products, each waits for
 // another one anyway, and the counters would take registers for nothing.
 #include "dialect/kgpu/Passes.h"
+#include "dialect/kgpu/layout/DotLayout.h"
+#include "dialect/tile/transforms/RowGathers.h"
 #include "mlir/Dialect/Arith/IR/Arith.h"
 #include "mlir/IR/Matchers.h"
 #include "mlir/Transforms/LoopInvariantCodeMotionUtils.h"
@@ -117,19 +119,37 @@ private:
   Value zero, one;
 };
 
+/// Whether the loop's only product is one of warps that reads gathered rows, which can be copied ahead.
+bool gathersRows(scf::ForOp loop, const TargetModel &target) {
+  auto isCopied = [&](Value operand) {
+    if (auto permute = operand.getDefiningOp<tile::PermuteOp>())
+      operand = permute.getValue();
+    auto gather = operand.getDefiningOp<tile::GatherOp>();
+    if (!gather || gather.getMask())
+      return false;
+    tile::ViewType view = gather.getView().getType();
+    return tile::neighboursOf(view, gather.getIndices(), cast<RankedTensorType>(gather.getType()).getShape()) * view.getElementBytes() >= 4;
+  };
+  bool found = false;
+  loop.walk([&](tile::DotOp dot) { found = dotKind(dot, target) == DotKind::MmaSync && (isCopied(dot.getLhs()) || isCopied(dot.getRhs())); });
+  return found && target.hasAsyncCopy;
+}
+
 struct MergeLoops final : impl::KgpuMergeLoopsBase<MergeLoops> {
   void runOnOperation() override {
     tile::KernelOp kernel = getOperation();
-    if (getLaunch(kernel).consumers == 0)
+    Launch launch = getLaunch(kernel);
+    if (launch.consumers == 0 && launch.stages < 2)
       return;
+    auto suits = [&](scf::ForOp loop) { return hasOneProduct(loop) && (launch.consumers != 0 || gathersRows(loop, targetOf(kernel))); };
     // What does not change in a loop is computed before it: bounds of inner loops too. Inner loops come first.
-    kernel.walk([](scf::ForOp loop) {
-      if (hasOneProduct(loop))
+    kernel.walk([&](scf::ForOp loop) {
+      if (suits(loop))
         moveLoopInvariantCode(loop);
     });
     SmallVector<scf::ForOp> outermost;
     kernel.walk<WalkOrder::PreOrder>([&](scf::ForOp loop) {
-      if (!onlyLoopIn(loop) || !hasOneProduct(loop))
+      if (!onlyLoopIn(loop) || !suits(loop))
         return WalkResult::advance();
       outermost.push_back(loop);
       return WalkResult::skip();

@@ -19,6 +19,25 @@ def Kgpu_AsyncCopyOp : Kgpu_SharedOp<"async_copy", [AttrSizedOperandSegments]> {
   let hasVerifier = 1;
 }
 
+def Kgpu_AsyncGatherOp : Kgpu_SharedOp<"async_gather", [AttrSizedOperandSegments]> {
+  let summary = "starts to copy pieces of rows of a view into a buffer";
+  let description = [{
+    `indices` are the coordinates of a gather of rows (tile::rowGather), one tile for each dimension of the view, all in one layout. Each thread copies
+    what it has in that layout, a vector of 4, 8 or 16 bytes at a time. Elements outside of the view, and all where `inside` is false, become zero. In
+    a loop, no thread may read the buffer before the loop's next iteration.
+
+    ```mlir
+    kgpu.async_gather %table[%rows, %columns] if %inside to %buffer : !table[tensor<16x16xindex, #rows>, tensor<16x16xindex, #rows>], !kgpu.smem<16x16xf16>
+    ```
+  }];
+  let arguments = (ins Arg<Tile_ViewType, "", [MemRead]>:$view, Variadic<Tile_IndexTile>:$indices, Optional<I1>:$inside,
+                       Arg<Kgpu_SharedType, "", [MemWrite]>:$buffer);
+  let assemblyFormat = [{
+    $view `[` $indices `]` (`if` $inside^)? `to` $buffer attr-dict `:` qualified(type($view)) `[` type($indices) `]` `,` qualified(type($buffer))
+  }];
+  let hasVerifier = 1;
+}
+
 def Kgpu_AsyncCommitOp : Kgpu_Op<"async_commit", [MemoryEffects<[MemRead, MemWrite]>]> {
   let summary = "makes a group of the copies since the one before";
   let description = [{

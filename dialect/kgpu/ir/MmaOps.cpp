@@ -43,6 +43,23 @@ LogicalResult AsyncCopyOp::verify() {
   return success();
 }
 
+LogicalResult AsyncGatherOp::verify() {
+  auto view = cast<tile::ViewType>(getView().getType());
+  SharedType buffer = getBuffer().getType();
+  if (view.getElementType() != buffer.getElementType() || int64_t(getIndices().size()) != view.getRank())
+    return emitOpError() << "cannot copy from " << view << " to " << buffer;
+  for (Value index : getIndices()) {
+    auto type = cast<RankedTensorType>(index.getType());
+    if (index.getType() != getIndices().front().getType() || !hasLayout(type) || type.getShape() != buffer.getShape())
+      return emitOpError() << "needs indices of one layout in the shape of " << buffer << ", not " << type;
+  }
+  return success();
+}
+
+void AsyncGatherOp::getSharedAccesses(SmallVectorImpl<SharedMemoryAccess> &accesses) {
+  accesses.push_back({getBuffer(), /*isWrite=*/true, SharedMemoryAccess::Scope::Ring});
+}
+
 void AsyncCopyOp::getSharedAccesses(SmallVectorImpl<SharedMemoryAccess> &accesses) {
   accesses.push_back({getBuffer(), /*isWrite=*/true, SharedMemoryAccess::Scope::Ring});
 }

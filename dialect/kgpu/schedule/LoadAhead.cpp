@@ -39,14 +39,14 @@ SharedType slotFor(tile::LoadOp load, unsigned threads) {
   return SharedType::get({bytes}, IntegerType::get(load.getContext(), 8));
 }
 
-static bool isOnlyCounter(scf::ForOp loop, Operation *op) {
+static bool isOnlyCounter(scf::ForOp loop, Operation *op, const CarriedCounters *counters) {
   return llvm::all_of(op->getOperands(), [&](Value operand) {
     auto argument = dyn_cast<BlockArgument>(operand);
-    return !argument || argument.getOwner() != loop.getBody() || argument == loop.getInductionVar();
+    return !argument || argument.getOwner() != loop.getBody() || argument == loop.getInductionVar() || (counters && counters->contain(argument));
   });
 }
 
-std::optional<LoadAhead> LoadAhead::find(scf::ForOp loop, tile::LoadOp load) {
+std::optional<LoadAhead> LoadAhead::find(scf::ForOp loop, tile::LoadOp load, const CarriedCounters *counters) {
   if (!isa<RankedTensorType>(load.getResult().getType()) || cast<tile::ViewType>(load.getView().getType()).getIsMut())
     return std::nullopt;
   llvm::SetVector<Operation *> slice;
@@ -55,10 +55,10 @@ std::optional<LoadAhead> LoadAhead::find(scf::ForOp loop, tile::LoadOp load) {
   if (failed(getBackwardSlice(load.getOperation(), &slice, options)))
     return std::nullopt;
   for (Operation *op : slice)
-    if (!isRepeatable(op) || op->getNumRegions() != 0 || !isOnlyCounter(loop, op) ||
+    if (!isRepeatable(op) || op->getNumRegions() != 0 || !isOnlyCounter(loop, op, counters) ||
         llvm::any_of(op->getResultTypes(), llvm::IsaPred<RankedTensorType>))
       return std::nullopt;
-  if (!isOnlyCounter(loop, load))
+  if (!isOnlyCounter(loop, load, counters))
     return std::nullopt;
   return LoadAhead{loop, load, SmallVector<Operation *>(slice.begin(), slice.end())};
 }
@@ -73,6 +73,10 @@ IRMapping LoadAhead::addressAt(OpBuilder &builder, Value counter) const {
   scf::ForOp around = loop;
   IRMapping mapping;
   mapping.map(around.getInductionVar(), counter);
+  return addressAt(builder, mapping);
+}
+
+IRMapping LoadAhead::addressAt(OpBuilder &builder, IRMapping mapping) const {
   for (Operation *op : address)
     builder.clone(*op, mapping);
   return mapping;

@@ -51,7 +51,7 @@ public:
           first = mma;
         last = mma;
       }
-      if (isa<AsyncCopyOp, AsyncCommitOp>(op) && !first)
+      if (isa<AsyncCopyOp, AsyncGatherOp, AsyncCommitOp>(op) && !first)
         copies.push_back(&op);
       if (auto store = dyn_cast<LocalStoreOp>(op); store && store.getAhead())
         stores.push_back(store);

@@ -19,10 +19,10 @@
 //         kgpu.async_wait 0
 //
 // On entry: operands of products are in buffers (kgpu-expand-mma). On exit: in loops of kernels with `kgpu.stages`, loads
-// of read-only views, whose addresses need nothing but the loop's counter, are that many iterations less one ahead. There
-// is one barrier an iteration: a slot is filled when all threads have passed the barrier after its last use. What cannot
+// of read-only views, and gathers of their rows, whose addresses need nothing but the loop's counter and what it carries only to count (CarriedCounters; where anything else
+// needs these too, a second set of them runs ahead), are that many iterations less one ahead. There is one barrier an iteration: a slot is filled when all threads have passed the barrier after its last use. What cannot
 // be copied asynchronously, because the facts do not promise vectors of four bytes, or because the fill is not zero, is
-// loaded at the beginning of the iteration and stored at its end; so is what is gathered in rows. Without any asynchronous copy two slots are enough.
+// loaded at the beginning of the iteration and stored at its end. Without any asynchronous copy two slots are enough.
 #include "dialect/kgpu/Passes.h"
 #include "dialect/kgpu/ir/Repeatable.h"
 #include "dialect/kgpu/schedule/LoadAhead.h"
@@ -40,11 +40,10 @@ namespace kpkg::kgpu {
 namespace {
 /// A gather of rows whose coordinates follow from the loop's counter, so that it can be made for another iteration.
 struct GatherAhead {
-  scf::ForOp loop;
   tile::GatherOp gather;
   SmallVector<Operation *> address; ///< ops of the loop that make its coordinates, in order
 
-  static std::optional<GatherAhead> find(scf::ForOp loop, tile::GatherOp gather) {
+  static std::optional<GatherAhead> find(scf::ForOp loop, tile::GatherOp gather, const CarriedCounters &counters) {
     std::optional<tile::RowGather> rows = tile::rowGather(gather);
     tile::ViewType view = gather.getView().getType();
     if (!rows || view.getIsMut() || int64_t(rows->along) != view.getUnit())
@@ -57,23 +56,20 @@ struct GatherAhead {
     auto follows = [&](Operation *op) {
       return llvm::all_of(op->getOperands(), [&](Value operand) {
         auto argument = dyn_cast<BlockArgument>(operand);
-        return !argument || argument.getOwner() != loop.getBody() || argument == loop.getInductionVar();
+        return !argument || argument.getOwner() != loop.getBody() || argument == loop.getInductionVar() || counters.contain(argument);
       });
     };
     for (Operation *op : slice) // conversions of layouts would be exchanged twice
       if (!isRepeatable(op) || op->getNumRegions() != 0 || isa<CvtLayoutOp>(op) || !follows(op))
         return std::nullopt;
-    return follows(gather) ? std::optional(GatherAhead{loop, gather, SmallVector<Operation *>(slice.begin(), slice.end())}) : std::nullopt;
+    return follows(gather) ? std::optional(GatherAhead{gather, SmallVector<Operation *>(slice.begin(), slice.end())}) : std::nullopt;
   }
 
-  Value gatherAt(OpBuilder &builder, Value counter) const {
-    scf::ForOp around = loop;
-    IRMapping mapping;
-    mapping.map(around.getInductionVar(), counter);
+  /// Clones the coordinates for counters of which `mapping` says what they are.
+  IRMapping addressAt(OpBuilder &builder, IRMapping mapping) const {
     for (Operation *op : address)
       builder.clone(*op, mapping);
-    tile::GatherOp op = gather;
-    return builder.clone(*op, mapping)->getResult(0);
+    return mapping;
   }
 };
 
@@ -85,13 +81,36 @@ struct Copy {
   AllocOp buffer;
   bool isAsync;
   Value ring;
+
+  Operation *source() { return load ? load->load.getOperation() : gather->gather.getOperation(); }
 };
+
+bool isZeroFill(Value fill) { return matchPattern(fill, m_AnyZeroFloat()) || matchPattern(fill, m_Zero()); }
+
+/// Whether vectors of this many bytes, which threads have along `dim`, lie together in the buffer with the same elements: a thread may have others that are neighbours there.
+bool keepsVectors(const layout::Layout &layout, SharedType buffer, unsigned dim, unsigned vectorBytes) {
+  llvm::Expected<layout::SharedAccess> access = layout::planAccess(layout, buffer.getPlacement(), vectorBytes);
+  if (!access) {
+    llvm::consumeError(access.takeError());
+    return false;
+  }
+  auto groups = layout.vectors(dim, vectorBytes / buffer.getElementBytes());
+  return vectorBytes >= 4 && access->vectorBytes == vectorBytes &&
+         llvm::all_of(access->vectors, [&](const layout::SharedAccess::Vector &vector) { return llvm::is_contained(groups, vector.registers); });
+}
+
+bool canCopyAsync(tile::GatherOp gather, SharedType buffer, const TargetModel &target) {
+  ArrayRef<int64_t> shape = cast<RankedTensorType>(gather.getType()).getShape();
+  int64_t together = tile::neighboursOf(gather.getView().getType(), gather.getIndices(), shape);
+  const layout::Layout &layout = layoutOf(gather.getResult());
+  return target.hasAsyncCopy && isZeroFill(gather.getFill()) && together > 1 &&
+         keepsVectors(layout, buffer, 1, layout.vectorLength(1, together) * buffer.getElementBytes());
+}
 
 bool canCopyAsync(tile::LoadOp load, SharedType buffer, const TargetModel &target) {
   tile::ViewType view = load.getView().getType();
   int64_t unit = view.getUnit(), bytes = view.getElementBytes();
-  bool isZero = matchPattern(load.getFill(), m_AnyZeroFloat()) || matchPattern(load.getFill(), m_Zero());
-  if (!target.hasAsyncCopy || unit < 0 || !isZero)
+  if (!target.hasAsyncCopy || unit < 0 || !isZeroFill(load.getFill()))
     return false;
   tile::ViewFacts facts = view.getFacts();
   int64_t divisor = tile::divisorOf(load.getOffsets()[unit]);
@@ -99,21 +118,12 @@ bool canCopyAsync(tile::LoadOp load, SharedType buffer, const TargetModel &targe
   if (longest * bytes < 4)
     return false;
   const layout::Layout &layout = layoutOf(load.getResult());
-  unsigned vectorBytes = layout.vectorLength(unit, longest) * bytes;
-  llvm::Expected<layout::SharedAccess> access = layout::planAccess(layout, buffer.getPlacement(), vectorBytes);
-  if (!access) {
-    llvm::consumeError(access.takeError());
-    return false;
-  }
-  // Together there must be the same elements: a thread may have others that are neighbours in the buffer.
-  auto groups = layout.vectors(unit, vectorBytes / bytes);
-  return vectorBytes >= 4 && access->vectorBytes == vectorBytes &&
-         llvm::all_of(access->vectors, [&](const layout::SharedAccess::Vector &vector) { return llvm::is_contained(groups, vector.registers); });
+  return keepsVectors(layout, buffer, unit, layout.vectorLength(unit, longest) * bytes);
 }
 
 class Pipelining {
 public:
-  Pipelining(scf::ForOp loop, unsigned stages) : loop(loop), stages(stages) {}
+  Pipelining(scf::ForOp loop, unsigned stages) : loop(loop), stages(stages), counters(CarriedCounters::of(loop)) {}
 
   bool find(const TargetModel &target) {
     for (auto store : loop.getBody()->getOps<LocalStoreOp>()) {
@@ -128,10 +138,11 @@ public:
       });
       if (!isPlain)
         continue;
-      if (std::optional<LoadAhead> ahead = load ? LoadAhead::find(loop, load) : std::nullopt)
-        copies.push_back({*ahead, std::nullopt, store, buffer, canCopyAsync(load, buffer.getResult().getType(), target), {}});
-      if (std::optional<GatherAhead> ahead = gather ? GatherAhead::find(loop, gather) : std::nullopt)
-        copies.push_back({std::nullopt, *ahead, store, buffer, false, {}});
+      SharedType place = buffer.getResult().getType();
+      if (std::optional<LoadAhead> ahead = load ? LoadAhead::find(loop, load, &counters) : std::nullopt)
+        copies.push_back({*ahead, std::nullopt, store, buffer, canCopyAsync(load, place, target), {}});
+      if (std::optional<GatherAhead> ahead = gather ? GatherAhead::find(loop, gather, counters) : std::nullopt)
+        copies.push_back({std::nullopt, *ahead, store, buffer, canCopyAsync(gather, place, target), {}});
     }
     if (llvm::none_of(copies, [](const Copy &copy) { return copy.isAsync; }))
       stages = std::min(stages, 2u);
@@ -145,26 +156,40 @@ public:
       SharedType ring = ringOf(stages, copy.buffer.getResult().getType());
       copy.ring = AllocOp::create(before, loc, ring, IntegerAttr());
     }
+    SmallVector<Value> now = counters.first();
     for (unsigned stage = 0; stage + 1 < stages; ++stage) {
       Value counter = counterAt(before, loop.getLowerBound(), stage);
-      fill(before, before, counter, constant(before, stage), /*isAhead=*/false);
+      fill(before, before, counter, now, constant(before, stage), /*isAhead=*/false);
+      now = counters.next(before, now);
     }
     IRRewriter rewriter(loop.getContext());
     rewriter.setInsertionPoint(loop);
     unsigned carried = loop.getNumRegionIterArgs();
     SmallVector<Value> firsts = {constant(rewriter, 0), constant(rewriter, stages - 1)};
+    // Counters that only what is copied needs run ahead themselves.
+    bool areOwn = areForCopiesOnly();
+    if (areOwn)
+      for (auto [number, value] : llvm::zip_equal(counters.numbers, now))
+        loop.getInitArgsMutable()[number].set(value);
+    else
+      firsts.append(now);
     auto yields = [&](OpBuilder &builder, Location, ArrayRef<BlockArgument> slots) -> SmallVector<Value> {
       Value next = arith::AddIOp::create(builder, loc, slots[0], constant(builder, 1));
       Value isLast = arith::CmpIOp::create(builder, loc, arith::CmpIPredicate::eq, next, constant(builder, stages));
-      return {arith::SelectOp::create(builder, loc, isLast, constant(builder, 0), next), slots[0]};
+      SmallVector<Value> result = {arith::SelectOp::create(builder, loc, isLast, constant(builder, 0), next), slots[0]};
+      if (!areOwn)
+        result.append(counters.next(builder, SmallVector<Value>(slots.drop_front(2).begin(), slots.end())));
+      return result;
     };
     FailureOr<LoopLikeOpInterface> longer =
         loop.replaceWithAdditionalYields(rewriter, firsts, /*replaceInitOperandUsesInLoop=*/false, yields);
     assert(succeeded(longer) && "a loop of the scf dialect takes any number of values");
     loop = cast<scf::ForOp>(longer->getOperation());
-    for (Copy &copy : copies)
-      (copy.load ? copy.load->loop : copy.gather->loop) = loop;
+    counters.loop = loop;
     Value read = loop.getRegionIterArg(carried), write = loop.getRegionIterArg(carried + 1);
+    now.assign(loop.getRegionIterArgs().drop_front(carried + 2).begin(), loop.getRegionIterArgs().end());
+    if (areOwn)
+      now = llvm::map_to_vector(counters.numbers, [&](unsigned number) -> Value { return loop.getRegionIterArg(number); });
 
     auto top = OpBuilder::atBlockBegin(loop.getBody()), bottom = OpBuilder::atBlockTerminator(loop.getBody());
     if (hasAsync())
@@ -173,11 +198,11 @@ public:
     SmallVector<Value> slots;
     for (Copy &copy : copies)
       slots.push_back(SlotOp::create(top, loc, copy.buffer.getResult().getType(), copy.ring, read));
-    fill(top, bottom, counterAt(top, loop.getInductionVar(), stages - 1), write, /*isAhead=*/true);
+    fill(top, bottom, counterAt(top, loop.getInductionVar(), stages - 1), now, write, /*isAhead=*/true);
     for (auto [copy, slot] : llvm::zip_equal(copies, slots)) {
       copy.buffer.getResult().replaceAllUsesWith(slot);
       copy.store.erase();
-      copy.load ? copy.load->load.erase() : copy.gather->gather.erase();
+      copy.source()->erase();
       copy.buffer.erase();
     }
     if (hasAsync()) {
@@ -191,6 +216,36 @@ private:
   Value constant(OpBuilder &builder, int64_t value) {
     return arith::ConstantIndexOp::create(builder, loop.getLoc(), value);
   }
+  /// Whether nothing but addresses of copies, and the next counters, is made of the carried counters.
+  bool areForCopiesOnly() {
+    llvm::SmallPtrSet<Operation *, 32> known(counters.step.begin(), counters.step.end());
+    for (Copy &copy : copies) {
+      known.insert(copy.source());
+      known.insert_range(copy.load ? copy.load->address : copy.gather->address);
+    }
+    SmallVector<Value> made;
+    for (unsigned number : counters.numbers) {
+      if (!loop.getResult(number).use_empty())
+        return false;
+      made.push_back(loop.getRegionIterArg(number));
+    }
+    for (size_t i = 0; i < made.size(); ++i)
+      for (Operation *user : made[i].getUsers()) {
+        if (isa<scf::YieldOp>(user))
+          continue;
+        if (!known.contains(user))
+          return false;
+        bool isSource = llvm::any_of(copies, [&](Copy &copy) { return copy.source() == user; });
+        if (!isSource && !llvm::is_contained(made, user->getResult(0)))
+          llvm::append_range(made, user->getResults());
+      }
+    // What is carried to the next iteration are the counters only.
+    for (auto [number, next] : llvm::enumerate(loop.getYieldedValues()))
+      if (!llvm::is_contained(counters.numbers, number) && llvm::is_contained(made, next))
+        return false;
+    return !counters.numbers.empty();
+  }
+
   bool hasAsync() const {
     return llvm::any_of(copies, [](const Copy &copy) { return copy.isAsync; });
   }
@@ -203,25 +258,30 @@ private:
     return arith::AddIOp::create(builder, loop.getLoc(), counter, distance);
   }
 
-  /// Fills slot `index` with what the iteration with this counter needs: loads and copies at `top`, stores at `bottom`.
-  void fill(OpBuilder &top, OpBuilder &bottom, Value counter, Value index, bool isAhead) {
+  /// Fills slot `index` with what the iteration with this counter, and `now` for the carried ones, needs: loads and copies at `top`, stores at `bottom`.
+  void fill(OpBuilder &top, OpBuilder &bottom, Value counter, ValueRange now, Value index, bool isAhead) {
     Location loc = loop.getLoc();
     Value inside =
         arith::CmpIOp::create(top, loc, arith::CmpIPredicate::slt, counter, loop.getUpperBound());
     for (Copy &copy : copies) {
       Value slot = SlotOp::create(top, loc, copy.buffer.getResult().getType(), copy.ring, index);
+      Operation *source = copy.source();
+      IRMapping mapping;
+      mapping.map(loop.getInductionVar(), counter);
+      counters.map(mapping, now);
+      mapping = copy.load ? copy.load->addressAt(top, mapping) : copy.gather->addressAt(top, mapping);
       if (!copy.isAsync) {
-        Value loaded = copy.load ? copy.load->loadAt(top, counter) : copy.gather->gatherAt(top, counter);
-        LocalStoreOp::create(bottom, loc, loaded, slot, isAhead);
+        LocalStoreOp::create(bottom, loc, top.clone(*source, mapping)->getResult(0), slot, isAhead);
         continue;
       }
-      tile::LoadOp load = copy.load->load;
-      IRMapping mapping = copy.load->addressAt(top, counter);
-      SmallVector<Value> offsets;
-      for (Value offset : load.getOffsets())
-        offsets.push_back(mapping.lookupOrDefault(offset));
-      auto layout = LayoutAttr::get(top.getContext(), layoutOf(load.getResult()));
-      AsyncCopyOp::create(top, loc, mapping.lookupOrDefault(load.getView()), offsets, layout, inside, slot);
+      Value view = mapping.lookupOrDefault(source->getOperand(0));
+      auto mapped = [&](OperandRange values) { return llvm::map_to_vector(values, [&](Value value) { return mapping.lookupOrDefault(value); }); };
+      if (copy.gather) {
+        AsyncGatherOp::create(top, loc, view, mapped(copy.gather->gather.getIndices()), inside, slot);
+        continue;
+      }
+      auto layout = LayoutAttr::get(top.getContext(), layoutOf(source->getResult(0)));
+      AsyncCopyOp::create(top, loc, view, mapped(copy.load->load.getOffsets()), layout, inside, slot);
     }
     if (hasAsync())
       AsyncCommitOp::create(top, loc);
@@ -229,6 +289,7 @@ private:
 
   scf::ForOp loop;
   unsigned stages;
+  CarriedCounters counters;
   SmallVector<Copy> copies;
 };
 

@@ -4,6 +4,7 @@
 #include "dialect/lower/nvvm/DeviceOps.h"
 #include "dialect/lower/nvvm/SharedMemory.h"
 #include "dialect/lower/nvvm/TileAccess.h"
+#include "dialect/tile/transforms/RowGathers.h"
 #include "mlir/IR/Matchers.h"
 
 namespace kpkg::lower::nvvm {
@@ -23,6 +24,8 @@ LogicalResult Emitter::emitAsyncCopy(kgpu::AsyncCopyOp op) {
     return op.emitOpError() << "has vectors of " << bytes << " bytes, but its buffer has only " << places->vectorBytes << " together";
   SharedAddresses addresses(builder, *places, scalar(op.getBuffer()), place.bits(layout));
   Value inside = op.getInside() ? scalar(op.getInside()) : Value(), first = place.isFirstInCta(layout);
+  // Measured on an H200: with what gathers read again in the first cache, the other operand had better come through it too.
+  bool isBesideGathers = op->getParentOfType<tile::KernelOp>().walk([](kgpu::AsyncGatherOp) { return WalkResult::interrupt(); }).wasInterrupted();
   OpBuilder::InsertionGuard guard(builder);
   if (first)
     builder.setInsertionPointToStart(scf::IfOp::create(builder, first, /*withElseRegion=*/false).thenBlock());
@@ -31,7 +34,35 @@ LogicalResult Emitter::emitAsyncCopy(kgpu::AsyncCopyOp op) {
     Value mask = access.mask(reg);
     if (inside)
       mask = mask ? arith::AndIOp::create(builder, mask, inside).getResult() : inside;
-    asyncCopy(builder, addresses.of(vector), access.address(reg), bytes, mask);
+    asyncCopy(builder, addresses.of(vector), access.address(reg), bytes, mask, isBesideGathers);
+  }
+  return success();
+}
+
+LogicalResult Emitter::emitAsyncGather(kgpu::AsyncGatherOp op) {
+  auto indices = cast<RankedTensorType>(op.getIndices().front().getType());
+  const Layout &layout = kgpu::layoutOf(indices);
+  auto buffer = cast<kgpu::SharedType>(op.getBuffer().getType());
+  auto type = RankedTensorType::get(indices.getShape(), buffer.getElementType(), indices.getEncoding());
+  int64_t together = tile::neighboursOf(op.getView().getType(), op.getIndices(), indices.getShape());
+  unsigned bytes = layout.vectorLength(1, together) * buffer.getElementBytes();
+  if (bytes < 4)
+    return op.emitOpError() << "has vectors of " << bytes << " bytes; copies are of 4, 8 or 16";
+  llvm::Expected<layout::SharedAccess> places = layout::planAccess(layout, buffer.getPlacement(), bytes);
+  if (!places)
+    return op.emitOpError() << "cannot reach its buffer: " << llvm::toString(places.takeError());
+  if (places->vectorBytes != bytes)
+    return op.emitOpError() << "has vectors of " << bytes << " bytes, but its buffer has only " << places->vectorBytes << " together";
+  SharedAddresses addresses(builder, *places, scalar(op.getBuffer()), place.bits(layout));
+  Value first = place.isFirstInCta(layout);
+  OpBuilder::InsertionGuard guard(builder);
+  if (first)
+    builder.setInsertionPointToStart(scf::IfOp::create(builder, first, /*withElseRegion=*/false).thenBlock());
+  for (const layout::SharedAccess::Vector &vector : places->vectors) {
+    auto [address, mask] = elementAt(view(op.getView()), op.getIndices(), Value(), type, vector.registers.front());
+    if (op.getInside())
+      mask = arith::AndIOp::create(builder, mask, scalar(op.getInside()));
+    asyncCopy(builder, addresses.of(vector), address, bytes, mask, /*isReadAgain=*/true);
   }
   return success();
 }

@@ -38,8 +38,8 @@ llvm::SmallVector<mlir::Value> globalLoad(mlir::ImplicitLocOpBuilder &builder, m
 void globalStore(mlir::ImplicitLocOpBuilder &builder, mlir::Value pointer, mlir::Value mask, unsigned wordBytes, mlir::ValueRange words);
 
 /// Starts to copy 4, 8 or 16 bytes from global (ptr<1>) to shared memory (ptr<3>), both aligned to as many; zeros where `mask` (i1, may be null)
-/// is false, and then nothing is read. What was started since the last commit is a group; the wait is for all but the latest `pending` groups.
-void asyncCopy(mlir::ImplicitLocOpBuilder &builder, mlir::Value shared, mlir::Value global, unsigned bytes, mlir::Value mask);
+/// is false, and then nothing is read. `isReadAgain`: by this or other threads of the processor, soon. What was started since the last commit is a group; the wait is for all but the latest `pending` groups.
+void asyncCopy(mlir::ImplicitLocOpBuilder &builder, mlir::Value shared, mlir::Value global, unsigned bytes, mlir::Value mask, bool isReadAgain = false);
 void commitAsyncCopies(mlir::ImplicitLocOpBuilder &builder);
 void waitForAsyncCopies(mlir::ImplicitLocOpBuilder &builder, unsigned pending);
 

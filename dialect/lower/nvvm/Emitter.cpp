@@ -113,6 +113,7 @@ LogicalResult Emitter::emit(Operation *op) {
       .Case([&](kgpu::RemoteStoreOp store) { return emitRemoteStore(store); })
       .Case([&](kgpu::LocalLoadOp load) { return emitLocalLoad(load); })
       .Case([&](kgpu::AsyncCopyOp copy) { return emitAsyncCopy(copy); })
+      .Case([&](kgpu::AsyncGatherOp gather) { return emitAsyncGather(gather); })
       .Case([&](kgpu::FetchOp fetch) { return emitFetch(fetch); })
       .Case([&](kgpu::TouchOp touch) { return emitTouch(touch); })
       .Case([&](kgpu::FetchedOp fetched) { return emitFetched(fetched); })

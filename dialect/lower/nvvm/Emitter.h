@@ -80,6 +80,7 @@ private:
 
   // AsyncCopy.cpp
   mlir::LogicalResult emitAsyncCopy(kgpu::AsyncCopyOp op);
+  mlir::LogicalResult emitAsyncGather(kgpu::AsyncGatherOp op);
   mlir::LogicalResult emitFetch(kgpu::FetchOp op);
   mlir::LogicalResult emitTouch(kgpu::TouchOp op);
   mlir::LogicalResult emitFetched(kgpu::FetchedOp op);

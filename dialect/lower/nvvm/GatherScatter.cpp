@@ -43,7 +43,11 @@ std::pair<Value, Value> Emitter::elementAt(const View &part, ValueRange indices,
     }
     // Unsigned: a negative index is outside too.
     require(arith::CmpIOp::create(builder, arith::CmpIPredicate::ult, compared, extent));
-    Value step = arith::MulIOp::create(builder, index, part.stride[dim]);
+    // What does not fit 32 bits is outside then, and not accessed.
+    bool isSmall = part.type.getFacts().hasSmallOffsets();
+    auto factor = [&](Value value) { return isSmall ? arith::IndexCastOp::create(builder, builder.getI32Type(), value).getResult() : value; };
+    Value narrow = narrowIndex(index);
+    Value step = arith::MulIOp::create(builder, isSmall && narrow ? narrow : factor(index), factor(part.stride[dim]));
     distance = distance ? arith::AddIOp::create(builder, distance, step).getResult() : step;
   }
   if (mask)
@@ -57,7 +61,8 @@ std::pair<Value, Value> Emitter::elementAt(const View &part, ValueRange indices,
   Value pointer = part.pointer;
   if (distance) {
     Type element = builder.getIntegerType(8 * part.type.getElementBytes());
-    Value wide = arith::IndexCastOp::create(builder, builder.getI64Type(), distance);
+    Type i64 = builder.getI64Type();
+    Value wide = distance.getType().isIndex() ? arith::IndexCastOp::create(builder, i64, distance).getResult() : arith::ExtSIOp::create(builder, i64, distance).getResult();
     pointer = LLVM::GEPOp::create(builder, pointer.getType(), element, pointer, ValueRange{wide});
   }
   return {pointer, inside};

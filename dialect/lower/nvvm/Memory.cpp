@@ -23,9 +23,15 @@ LogicalResult Emitter::emitDrop(tile::DropOp op) {
     // Unsigned: a negative index is outside too.
     Value inside = arith::CmpIOp::create(builder, arith::CmpIPredicate::ult, index, source.shape[dim]);
     part.valid = part.valid ? arith::AndIOp::create(builder, part.valid, inside).getResult() : inside;
-    Value step = arith::MulIOp::create(builder, index, source.stride[dim]);
+    // What does not fit 32 bits is outside then, and not accessed.
+    auto factor = [&](Value value) {
+      return source.type.getFacts().hasSmallOffsets() ? arith::IndexCastOp::create(builder, builder.getI32Type(), value).getResult() : value;
+    };
+    Value step = arith::MulIOp::create(builder, factor(index), factor(source.stride[dim]));
     distance = distance ? arith::AddIOp::create(builder, distance, step).getResult() : step;
   }
+  if (distance && !distance.getType().isIndex())
+    distance = arith::IndexCastOp::create(builder, builder.getIndexType(), distance);
   Type element = builder.getIntegerType(8 * source.type.getElementBytes());
   part.pointer = source.pointer;
   if (distance)
@@ -154,16 +160,9 @@ LogicalResult Emitter::emitLoad(tile::LoadOp op) {
 
 /// How many neighbouring elements of a row are gathered at once: they are in the view all or none.
 static unsigned elementsTogether(tile::GatherOp op, const Layout &layout) {
-  std::optional<tile::RowGather> rows = tile::rowGather(op);
-  tile::ViewType view = op.getView().getType();
-  if (!rows || int64_t(rows->along) != view.getUnit())
-    return 1;
-  tile::ViewFacts facts = view.getFacts();
-  int64_t bytes = view.getElementBytes(), columns = cast<RankedTensorType>(op.getType()).getDimSize(1);
-  int64_t longest = std::min({kMostVectorBytes / bytes, facts.align / bytes, facts.divisible, columns & -columns});
-  for (Value start : rows->start)
-    longest = std::min(longest, tile::divisorOf(start));
-  return longest < 1 ? 1 : layout.vectorLength(1, longest);
+  ArrayRef<int64_t> shape = cast<RankedTensorType>(op.getType()).getShape();
+  int64_t longest = op.getMask() ? 1 : tile::neighboursOf(op.getView().getType(), op.getIndices(), shape);
+  return longest == 1 ? 1 : layout.vectorLength(1, longest);
 }
 
 LogicalResult Emitter::emitGather(tile::GatherOp op) {

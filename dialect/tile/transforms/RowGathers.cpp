@@ -1,6 +1,7 @@
 // Finds gathers that read a piece of a row for each of their rows.
 // SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
 #include "dialect/tile/transforms/RowGathers.h"
+#include "dialect/tile/transforms/IndexFacts.h"
 #include "mlir/Dialect/Arith/IR/Arith.h"
 
 using namespace mlir;
@@ -36,12 +37,11 @@ static bool isConsecutive(Value tile, SmallVectorImpl<Value> &start) {
   return false;
 }
 
-std::optional<RowGather> rowGather(GatherOp op) {
-  ArrayRef<int64_t> shape = shapeOf(op.getResult());
-  if (op.getMask() || shape.size() != 2 || shape[0] == 1 || shape[1] == 1)
+std::optional<RowGather> rowGather(ValueRange indices, ArrayRef<int64_t> shape) {
+  if (shape.size() != 2 || shape[0] == 1 || shape[1] == 1)
     return std::nullopt;
   std::optional<RowGather> found;
-  for (auto [dim, index] : llvm::enumerate(op.getIndices())) {
+  for (auto [dim, index] : llvm::enumerate(indices)) {
     if (index.getDefiningOp<SplatOp>())
       continue;
     auto broadcast = index.getDefiningOp<BroadcastOp>();
@@ -56,6 +56,22 @@ std::optional<RowGather> rowGather(GatherOp op) {
     found = rows;
   }
   return found;
+}
+
+std::optional<RowGather> rowGather(GatherOp op) {
+  return op.getMask() ? std::nullopt : rowGather(op.getIndices(), shapeOf(op.getResult()));
+}
+
+int64_t neighboursOf(ViewType view, ValueRange indices, ArrayRef<int64_t> shape) {
+  constexpr int64_t mostBytes = 16;
+  std::optional<RowGather> rows = rowGather(indices, shape);
+  if (!rows || int64_t(rows->along) != view.getUnit())
+    return 1;
+  ViewFacts facts = view.getFacts();
+  int64_t bytes = view.getElementBytes(), longest = std::min({mostBytes / bytes, facts.align / bytes, facts.divisible, shape[1] & -shape[1]});
+  for (Value start : rows->start)
+    longest = std::min(longest, divisorOf(start));
+  return std::max<int64_t>(longest, 1);
 }
 
 } // namespace kpkg::tile

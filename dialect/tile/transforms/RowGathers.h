@@ -12,7 +12,12 @@ struct RowGather {
   llvm::SmallVector<mlir::Value, 2> start; ///< scalar integers; their sum is the start
 };
 
+/// Of coordinates of a gather of this shape without a mask; nothing when they have another form.
+std::optional<RowGather> rowGather(mlir::ValueRange indices, llvm::ArrayRef<int64_t> shape);
 /// Nothing when `op` has another form, or a mask.
 std::optional<RowGather> rowGather(GatherOp op);
+
+/// How many neighbours of a row, a power of two up to 16 bytes, facts promise to lie together, and in the view all or none; 1 for other gathers.
+int64_t neighboursOf(ViewType view, mlir::ValueRange indices, llvm::ArrayRef<int64_t> shape);
 
 } // namespace kpkg::tile

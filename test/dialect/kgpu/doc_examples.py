@@ -52,7 +52,15 @@ TOUCH_PROLOGUE = """\
 tile.kernel @example{number}(%x: !in, %r: index, %inside: i1)
     attributes {{kgpu.target = #kgpu.target<"sm_90a">, kgpu.threads = 64 : i32}} {{
 """
-PROLOGUES = {"touch": TOUCH_PROLOGUE, "exchange": CLUSTER_PROLOGUE, "exchange_init": CLUSTER_PROLOGUE, "fetch": FETCH_PROLOGUE, "fetched": FETCH_PROLOGUE}
+GATHER_PROLOGUE = """\
+#rows = #kgpu.layout<"reg 1:1-4 lane 1:8 0:1-8 rep 1x1">
+!table = !tile.view<2xf16, unit = 1, align = 16, divisible = 8, index = 32>
+tile.kernel @example{number}(%table: !table, %inside: i1) attributes {{kgpu.target = #kgpu.target<"sm_90a">, kgpu.threads = 32 : i32}} {{
+  %rows = arith.constant dense<3> : tensor<16x16xindex, #rows>
+  %columns = arith.constant dense<0> : tensor<16x16xindex, #rows>
+  %buffer = kgpu.alloc : !kgpu.smem<16x16xf16>
+"""
+PROLOGUES = {"async_gather": GATHER_PROLOGUE, "touch": TOUCH_PROLOGUE, "exchange": CLUSTER_PROLOGUE, "exchange_init": CLUSTER_PROLOGUE, "fetch": FETCH_PROLOGUE, "fetched": FETCH_PROLOGUE}
 
 ASYNC_PROLOGUE = f"""\
 #acc = #kgpu.layout<"reg 1:1 0:8 1:8-64 lane 1:2-4 0:1-4 warp 0:16-32 rep 1x1">

@@ -259,3 +259,27 @@ tile.kernel @share_two_layouts(%p: index) attributes {kgpu.target = #kgpu.target
   %t:2 = kgpu.share_parts %part, %whole axis 1 : tensor<1x2xf32, #part>, tensor<1x2xf32, #all> -> tensor<1x2xf32, #all>, tensor<1x2xf32, #all>
   tile.return
 }
+
+// -----
+
+#rows = #kgpu.layout<"reg 1:1-4 lane 1:8 0:1-8 rep 1x1">
+!table = !tile.view<2xf16, unit = 1, align = 16, divisible = 8, index = 32>
+tile.kernel @gather_too_few(%x: !table) attributes {kgpu.target = #kgpu.target<"sm_80">, kgpu.threads = 32 : i32} {
+  %at = arith.constant dense<3> : tensor<16x16xindex, #rows>
+  %buffer = kgpu.alloc : !kgpu.smem<16x16xf16>
+  // expected-error @+1 {{cannot copy from}}
+  kgpu.async_gather %x[%at] to %buffer : !table[tensor<16x16xindex, #rows>], !kgpu.smem<16x16xf16>
+  tile.return
+}
+
+// -----
+
+#rows = #kgpu.layout<"reg 1:1-4 lane 1:8 0:1-8 rep 1x1">
+!table = !tile.view<2xf16, unit = 1, align = 16, divisible = 8, index = 32>
+tile.kernel @gather_other_shape(%x: !table) attributes {kgpu.target = #kgpu.target<"sm_80">, kgpu.threads = 32 : i32} {
+  %at = arith.constant dense<3> : tensor<16x16xindex, #rows>
+  %buffer = kgpu.alloc : !kgpu.smem<16x32xf16>
+  // expected-error @+1 {{needs indices of one layout in the shape of '!kgpu.smem<16x32xf16>'}}
+  kgpu.async_gather %x[%at, %at] to %buffer : !table[tensor<16x16xindex, #rows>, tensor<16x16xindex, #rows>], !kgpu.smem<16x32xf16>
+  tile.return
+}

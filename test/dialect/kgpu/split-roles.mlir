@@ -45,13 +45,14 @@
 // A loop that never runs leaves zeros.
 // CHECK: arith.select %{{.*}}, %{{.*}}, %{{.*}} : tensor<64x128xf32
 // CHECK: kgpu.tensor_store {{.*}} map 0 through %[[STAGING]]
-tile.kernel @product(%a: !in, %bt: !turned, %b: !in, %y: !out, %m: index, %n: index, %blocks: index)
+tile.kernel @product(%a: !in, %bt: !turned, %b: !in, %y: !out, %m: index, %column: index, %blocks: index)
     attributes {kgpu.target = #kgpu.target<"sm_90a">, kgpu.consumers = 1 : i32, kgpu.threads = 256 : i32} {
   %zero = arith.constant 0.0 : bf16
   %c0 = arith.constant 0 : index
   %c1 = arith.constant 1 : index
   %c64 = arith.constant 64 : index
   %zeros = arith.constant dense<0.0> : tensor<64x128xf32, #acc>
+  %n = arith.muli %column, %c64 : index
   %sums:2 = scf.for %k = %c0 to %blocks step %c1 iter_args(%s = %zeros, %t = %zeros) -> (tensor<64x128xf32, #acc>, tensor<64x128xf32, #acc>) {
     %depth = arith.muli %k, %c64 : index
     %u = tile.load %a[%m, %depth] fill %zero : !in -> tensor<64x64xbf16, #any>

@@ -3,7 +3,7 @@
 
 // Three iterations are copied ahead, then the first fragments are read.
 // CHECK-LABEL: llvm.func @gemm
-// CHECK-COUNT-8: cp.async.cg.shared.global.L2::128B [$0], [$1], 16, $2;
+// CHECK-COUNT-8: selp.b32 %n, 16, 0, $2; cp.async.cg.shared.global.L2::128B [$0], [$1], 16, %n;
 // CHECK: cp.async.commit_group;
 // CHECK-COUNT-8: cp.async.cg
 // CHECK: cp.async.commit_group;
