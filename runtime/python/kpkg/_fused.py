@@ -1,4 +1,4 @@
-"""Forwards in which one launch does a convolution, the batch norm behind it, a sum and an activation.
+"""Forwards in which one launch does a convolution, the batch norm behind it, a sum and an activation, or a linear layer, a sum and an activation.
 
 SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
 """
@@ -77,6 +77,8 @@ class Launch:
     def _size(self, shape: torch.Size) -> list[int]:
         layer: Any = self.convolution
         size = list(shape)
+        if isinstance(layer, nn.Linear):
+            return [*size[:-1], layer.out_features]
         for i, (taps, stride, dilation) in enumerate(zip(layer.kernel_size, layer.stride, layer.dilation)):
             at = len(size) - len(layer.kernel_size) + i
             padding = {"same": dilation * (taps - 1), "valid": 0}[layer.padding] if isinstance(layer.padding, str) else 2 * layer.padding[i]
@@ -86,8 +88,14 @@ class Launch:
 
     def together(self, input: Tensor, residual: Tensor | None) -> Tensor:
         """In one launch."""
-        x, weight, bias, stride, padding, dilation, groups, auto_pad, tf32 = self.convolution._arguments(input)
-        return cast(Tensor, self._op(x, weight, bias, residual, stride, padding, dilation, groups, auto_pad, self.chain.activation, tf32))
+        return cast(Tensor, self._op(*self._with_end(self.convolution._arguments(input), residual)))
+
+    def _with_end(self, arguments: tuple[Any, ...], residual: Tensor | None) -> tuple[Any, ...]:
+        """Arguments of the op that does it all, from those of the layer's."""
+        x, weight, bias, *rest = arguments
+        if not rest:
+            return x, weight, bias, residual, self.chain.activation
+        return x, weight, bias, residual, *rest[:-1], self.chain.activation, rest[-1]
 
     def apart(self, input: Tensor, residual: Tensor | None) -> Tensor:
         """Layer by layer."""
@@ -110,8 +118,7 @@ class Launch:
         convolution = self.convolution
         if not self._op.is_available or not convolution.supports(input.device, input.dtype):
             return False
-        x, weight, bias, *rest, tf32 = convolution._example(input.device, input.dtype)
-        return self._op.supports(x, weight, bias, None, *rest, self.chain.activation, tf32)
+        return self._op.supports(*self._with_end(convolution._example(input.device, input.dtype), None))
 
     @property
     def reason(self) -> str:

@@ -10,8 +10,9 @@ from dataclasses import dataclass, field
 from types import TracebackType
 from typing import Any
 
-from torch import nn
+from torch import Tensor, nn
 
+from kpkg import _measure
 from kpkg._measure import compare
 
 # How much slower, by the clock, still counts as not slower.
@@ -61,6 +62,13 @@ class Injection:
         self.error: float | None = None
         self.original_us: float | None = None
         self.kpkg_us: float | None = None
+        self._timed: dict[Any, tuple[float, float]] = {}
+
+    def times(self, key: Any, original: Callable[[], Any], replacement: Callable[[], Any]) -> tuple[float, float]:
+        """Microseconds of both, which are measured once for each `key`."""
+        if key not in self._timed:
+            self._timed[key] = _measure.interleaved(original, replacement)
+        return self._timed[key]
 
     @property
     def replaced(self) -> list[Row]:
@@ -122,6 +130,11 @@ def is_fast(row: Row, original_us: float, kpkg_us: float) -> bool:
         return True
     row.status = "kept: kpkg is slower"
     return False
+
+
+def signature(value: Any) -> Any:
+    """What the time of a call depends on."""
+    return (value.shape, value.stride(), value.dtype, value.device) if isinstance(value, Tensor) else repr(value)
 
 
 def exchange(model: nn.Module, layer: nn.Module, made: nn.Module) -> Replacement:

@@ -10,7 +10,7 @@ from typing import Any
 import torch
 from torch import nn
 
-from kpkg import _measure
+from kpkg import _measure, _passes
 from kpkg._injection import NOISE, Injection, Row
 from kpkg._measure import compare
 from kpkg._samples import call
@@ -47,18 +47,18 @@ def check_model(injection: Injection, sample: Any, expected: Any) -> None:
             for row in reversed(injection.replaced):
                 injection._take_out(row, "kept: the model as a whole is slower with them all")
         if not injection.replaced:
-            injection.original_us = injection.kpkg_us = _measure.interleaved(lambda: call(model, sample), None)[0]
-        injection.error, _ = compare(call(model, sample), expected, None)
+            injection.original_us = injection.kpkg_us = _measure.interleaved(_passes.iteration(model, lambda: call(model, sample)), None)[0]
+        injection.error, _ = compare(_passes.repeatable(lambda: call(model, sample)), expected, None)
 
 
 def _check_together(injection: Injection, rows: list[Row], sample: Any, expected: Any) -> None:
     """Undoes replacements with which the model is wrong though each of them is right: something else has read what a layer wrote over its input, or what a convolution gave to its norm."""
-    error, allowed = compare(call(injection.model, sample), expected, None) if rows else (0.0, 0.0)
+    error, allowed = compare(_passes.repeatable(lambda: call(injection.model, sample)), expected, None) if rows else (0.0, 0.0)
     if error <= allowed:
         return
     for row in reversed(rows):
         injection._take_out(row, "kept: the model's output differs with it")
-    without, _ = compare(call(injection.model, sample), expected, None)
+    without, _ = compare(_passes.repeatable(lambda: call(injection.model, sample)), expected, None)
     if without > error / 2:  # it differs for other reasons
         for row in rows:
             row.status = "replaced"
@@ -82,9 +82,7 @@ def _compared(model: nn.Module, sample: Any, rows: list[Row]) -> tuple[float, fl
             switch(wanted)
             with_them = bool(wanted)
 
-    def run() -> Any:
-        return call(model, sample)
-
+    run = _passes.iteration(model, lambda: call(model, sample))
     try:
         return _measure.interleaved(run, run, seconds=0.3, switch=switch_if_other)
     finally:
