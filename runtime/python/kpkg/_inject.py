@@ -13,12 +13,17 @@ from typing import Any
 import torch
 from torch import Tensor, nn
 
-from kpkg import _adapted, _measure, _passes
+from kpkg import _adapted, _passes
+from kpkg._errors import KernelError
 from kpkg._injection import Injection, Replacement, Row, agrees, exchange, is_fast, signature, use
 from kpkg._merges import merge
 from kpkg._samples import Samples, take_samples
 from kpkg._whole import check_model
 from kpkg.nn import Layer
+
+
+# What PyTorch calls libraries for when it compiles; other layers become parts of its own kernels, and would be in their way as ops of their own.
+_STAYS_WHEN_COMPILED = (nn.Linear, nn.Conv1d, nn.Conv2d, nn.Conv3d, nn.ConvTranspose1d, nn.ConvTranspose2d, nn.ConvTranspose3d)
 
 
 def inject(
@@ -28,6 +33,7 @@ def inject(
     sample_input: Any = None,
     tolerance: float | None = None,
     verbose: bool = True,
+    cuda_graphs: bool = False,
 ) -> Injection:
     """Replaces layers of `model`, in place, by kpkg's drop-in layers.
 
@@ -48,10 +54,15 @@ def inject(
     tolerance: greatest error, relative to the largest element of the original output. Default: by dtype, 1e-4 for float32, 1e-9 for float64,
         4e-3 for float16, 3e-2 for bfloat16.
     verbose: print the table.
+    cuda_graphs: the model will run as a CUDA graph: times are those of replays, in which the host's time does not count.
 
-    Raises what the model raises on `sample_input`.
+    What torch.compile has made of a model is measured so: its times are those of compiled iterations, and layers that PyTorch fuses with their neighbours when it
+    compiles stay. Injected models can be compiled too; such layers are PyTorch's then. In training mode gradients are compared, and iterations have backwards.
+
+    Raises what the model raises on `sample_input`, and ValueError for `cuda_graphs` without a GPU.
     """
-    injection = Injection(model)
+    injection = Injection(model, cuda_graphs)
+    model = injection.model
     included, excluded = _patterns(include), _patterns(exclude)
 
     def wanted(name: str, kind: str) -> bool:
@@ -91,6 +102,10 @@ def _replace_layer(injection: Injection, name: str, layer: nn.Module, samples: S
         row.status = "kept: its forward was replaced by something else"
         return row
     made = kind.from_torch(layer)
+    made._kpkg_when_compiled = isinstance(layer, _STAYS_WHEN_COMPILED)
+    if injection.is_compiled and not made._kpkg_when_compiled:
+        row.status = "kept: torch.compile fuses it with its neighbours"
+        return row
     if getattr(made, "inplace", False):
         made.inplace = False  # type: ignore[assignment]
         row._is_inplace = True
@@ -130,7 +145,11 @@ def _is_better(
         return made.forward(*(_fresh(layer, args) if is_trained else args), **kwargs)
 
     functions = [_passes.iteration(layer, run, (args, kwargs)) for run in (original, replacement)]
-    if not agrees(row, *(_passes.repeatable(run) for run in reversed(functions)), tolerance):
+    try:
+        if not agrees(row, *(_passes.repeatable(run) for run in reversed(functions)), tolerance):
+            return False
+    except KernelError as error:  # no fallback is wanted for what the op has no gradient for
+        row.status = f"kept: {error}"
         return False
     key = (type(layer), layer.extra_repr(), layer.training, *(signature(a) for a in (*args, *kwargs.values())))
     return is_fast(row, *injection.times(key, *functions))
@@ -166,7 +185,7 @@ def _replace_calls(
             return row
         if not agrees(row, found, _passes.repeatable(iteration(function, args, kwargs)), tolerance):
             return row
-    times = _measure.interleaved(iteration(function, *calls[0]), iteration(replacement, *calls[0]))
+    times = injection.times((name, function), iteration(function, *calls[0]), iteration(replacement, *calls[0]))
     if not is_fast(row, *times):
         return row
     row.status = "replaced"

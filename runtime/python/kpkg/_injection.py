@@ -53,21 +53,35 @@ class Replacement:
 class Injection:
     """What ``inject`` did: ``print(injection)`` shows the table, ``restore()`` undoes it, also at the end of a ``with`` block.
 
-    rows: a Row for each layer that could be replaced. error, original_us, kpkg_us: of the whole model, None without a sample.
+    rows: a Row for each layer that could be replaced. error, original_us, kpkg_us: of the whole model, None without a sample. graphs: whether times are those of
+    CUDA graphs.
     """
 
-    def __init__(self, model: nn.Module) -> None:
-        self.model = model
+    def __init__(self, model: nn.Module, graphs: bool = False) -> None:
+        #: What is called: the model, or what torch.compile has made of it.
+        self.called = model
+        self.model: nn.Module = getattr(model, "_orig_mod", model)
+        self.is_compiled = self.model is not model
+        on_gpu = any(p.device.type == "cuda" for p in (*model.parameters(), *model.buffers()))
+        if graphs and not on_gpu:
+            raise ValueError("cuda_graphs is for models on a GPU")
+        self.graphs = graphs
+        #: Layers by themselves are not compiled: without the host's time they come closer to what they take in a compiled model.
+        self._layers_in_graphs = graphs or self.is_compiled and on_gpu
         self.rows: list[Row] = []
         self.error: float | None = None
         self.original_us: float | None = None
         self.kpkg_us: float | None = None
         self._timed: dict[Any, tuple[float, float]] = {}
 
+    def iterations(self, *functions: Any, **options: Any) -> tuple[float, float]:
+        """Microseconds of iterations of the whole model in the way in which it will run."""
+        return _measure.interleaved(*functions, **options, graphs=self.graphs)
+
     def times(self, key: Any, original: Callable[[], Any], replacement: Callable[[], Any]) -> tuple[float, float]:
         """Microseconds of both, which are measured once for each `key`."""
         if key not in self._timed:
-            self._timed[key] = _measure.interleaved(original, replacement)
+            self._timed[key] = _measure.interleaved(original, replacement, graphs=self._layers_in_graphs)
         return self._timed[key]
 
     @property
