@@ -33,29 +33,37 @@ class Launch:
         self.owner, self.chain, self.convolution, self.norm = owner, chain, convolution, norm
         self._op = _default.ops[f"{convolution.kpkg_ops[0]}_fused"]
         self._sizes: dict[torch.Size, list[int]] = {}
+        parents = [(owner.get_submodule(name.rpartition(".")[0]), name.rpartition(".")[2]) for name in chain.layers]
+        self._places = [(parent._modules, name) for parent, name in parents]  # where the layers stand
 
     def _stays(self) -> bool:
         """Whether the layers are those of the chain, and nobody wants to see what passes between them."""
-        owner, chain, convolution = self.owner, self.chain, self.convolution
-        layers = [owner.get_submodule(name) for name in chain.layers]
-        if any(_has_hooks(layer) for layer in layers) or _any_global_hooks() or layers[0] is not convolution:
+        if torch.compiler.is_compiling():
+            layers = [self.owner.get_submodule(name) for name in self.chain.layers]
+        else:
+            layers = [modules.get(name) for modules, name in self._places]  # type: ignore[misc]
+        if layers[0] is not self.convolution or self.norm is not None and layers[1] is not self.norm:
             return False
-        if self.norm is not None and layers[1] is not self.norm:
+        if any(layer is None or _has_hooks(layer) for layer in layers) or _any_global_hooks():
             return False
-        return chain.activation_layer is None or activation_of(layers[-1]) == chain.activation
+        return self.chain.activation_layer is None or activation_of(layers[-1]) == self.chain.activation
 
-    def _is_plain(self, *tensors: Any) -> bool:
+    def _is_plain(self, input: Tensor, residual: Tensor | None) -> bool:
         """Whether nothing is recorded or cast on the way, and all are of one dtype and device."""
-        convolution = self.convolution
-        if not all(isinstance(t, Tensor) and t.dtype == tensors[0].dtype and t.device == tensors[0].device for t in tensors):
+        if not isinstance(input, Tensor) or torch.is_autocast_enabled(input.device.type):
             return False
-        if torch.is_autocast_enabled(tensors[0].device.type) or tensors[0].dtype != cast(Tensor, convolution.weight).dtype:
+        if residual is not None and (not isinstance(residual, Tensor) or residual.dtype != input.dtype or residual.device != input.device):
             return False
-        return not torch.is_grad_enabled() or not any(t.requires_grad for t in (*tensors, *convolution.parameters(recurse=False)))
+        parameters = self.convolution._parameters
+        weight = parameters.get("weight")
+        if weight is None or weight.dtype != input.dtype:
+            return False
+        given = (input, residual, *parameters.values())
+        return not torch.is_grad_enabled() or not any(t is not None and t.requires_grad for t in given)
 
     def holds(self, input: Tensor, residual: Tensor | None) -> bool:
         """Whether one launch does what the layers would do with this input."""
-        if not self._stays() or not self._is_plain(input, *(() if residual is None else (residual,))) or not self._op.is_available:
+        if not self._op.is_available or not self._stays() or not self._is_plain(input, residual):
             return False
         return self.holds_parameters() and (residual is None or list(residual.shape) == self._shape(input))
 
@@ -88,7 +96,14 @@ class Launch:
 
     def together(self, input: Tensor, residual: Tensor | None) -> Tensor:
         """In one launch."""
-        return cast(Tensor, self._op(*self._with_end(self.convolution._arguments(input), residual)))
+        arguments = self._with_end(self.convolution._arguments(input), residual)
+        op = self._op._op
+        if op is None or op._default is None:
+            return cast(Tensor, self._op(*arguments))
+        try:  # without looking at each argument first: none of them wants a gradient
+            return cast(Tensor, op._default(*arguments))
+        except RuntimeError as error:
+            raise op._library._translate(error) from None
 
     def _with_end(self, arguments: tuple[Any, ...], residual: Tensor | None) -> tuple[Any, ...]:
         """Arguments of the op that does it all, from those of the layer's."""
