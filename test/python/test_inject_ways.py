@@ -225,6 +225,24 @@ def test_compiled_models(monkeypatch):
     assert sum(row.status == "kept: the model as a whole is slower with them all" for row in injection.rows) == 10
 
 
+class Sine(nn.Module):
+    """Makes much of little."""
+
+    def forward(self, x):
+        return torch.sin(3e4 * x)
+
+
+def test_models_that_amplify_rounding():
+    torch.manual_seed(0)
+    model = nn.Sequential(nn.Sequential(nn.Conv2d(8, 16, 3), nn.BatchNorm2d(16), nn.ReLU()), Sine()).eval()
+    nn.init.normal_(model[0][1].running_mean)
+    expected = model(IMAGES).detach()
+    injection = inject(model)
+    assert injection.error > 1e-4 and [row.status for row in injection.rows] == ["replaced"]
+    with torch.no_grad():
+        assert_close(model(IMAGES), expected, rtol=0, atol=0.3)
+
+
 def test_graphs_need_a_gpu():
     with pytest.raises(ValueError, match="cuda_graphs is for models on a GPU"):
         inject(mobile(), cuda_graphs=True)
