@@ -21,7 +21,6 @@ from kpkg._samples import Samples, take_samples
 from kpkg._whole import check_model
 from kpkg.nn import Layer
 
-
 # What PyTorch calls libraries for when it compiles; other layers become parts of its own kernels, and would be in their way as ops of their own.
 _STAYS_WHEN_COMPILED = (nn.Linear, nn.Conv1d, nn.Conv2d, nn.Conv3d, nn.ConvTranspose1d, nn.ConvTranspose2d, nn.ConvTranspose3d)
 
@@ -42,7 +41,7 @@ def inject(
         # the original layers are back
 
     With a sample, a batch norm behind a convolution is folded into it where neither is in training mode; calls that train them, by mode or by recording gradients of
-    their parameters, run both. Where the forward of a layer shows (as torch.fx traces it) that a sum or a ReLU, SiLU or GELU follows, one launch does that too, unless
+    their parameters, run both. Where the forward of a layer shows (as torch.fx traces it) that a sum or an activation follows, of a convolution or a linear layer, one launch does that too, unless
     gradients are recorded or a layer between has hooks. Candidates are the layers of torch.nn that `kpkg.nn` has, RMS norms and activations of Hugging Face's models, and calls of torch.bmm and
     scaled_dot_product_attention within layers. Parameters, buffers and hooks are shared with the original layers. Layers of a subclass,
     with a forward of their own, or with a dtype or device that no package has a kernel for are left alone; the table says why.

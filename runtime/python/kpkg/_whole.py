@@ -8,11 +8,15 @@ from __future__ import annotations
 from typing import Any
 
 import torch
+from torch import nn
 
 from kpkg import _passes
 from kpkg._injection import NOISE, Injection, Row
 from kpkg._measure import compare
 from kpkg._samples import call
+
+# By how much of its largest element the output of a model may differ where rounding alone moves it so far.
+_MOST = 0.5
 
 
 def check_model(injection: Injection, sample: Any, expected: Any) -> None:
@@ -56,28 +60,26 @@ def _check_together(injection: Injection, rows: list[Row], sample: Any, expected
     if not rows:
         return
 
-    def error() -> float:
-        return compare(_passes.repeatable(lambda: call(injection.model, sample)), expected, None)[0]
+    def error(run: Any = call) -> tuple[float, float]:
+        return compare(_passes.repeatable(lambda: run(injection.model, sample)), expected, None)
 
     def switch(is_in: bool) -> None:
         for row in rows if is_in else reversed(rows):
             assert row._replacement is not None, "it was in the model"
             (row._replacement.put if is_in else row._replacement.take_out)()
 
-    found, allowed = compare(_passes.repeatable(lambda: call(injection.model, sample)), expected, None)
+    found, allowed = error()
     if found <= allowed:
         return
     switch(False)
-    without = error()
-    moved, _ = compare(_passes.repeatable(lambda: _rounded_anew(injection, sample)), expected, None)
-    if without > found / 2 or found <= 2 * moved:  # it differs for other reasons, or since layers that follow each other make much of little
+    if error()[0] > found / 2 or found <= min(2 * error(_rounded_anew)[0], _MOST):  # it differs for other reasons, or since layers that follow each other make much of little
         switch(True)
         return
     for row in rows:
         row.status = "kept: the model's output differs with it"
 
 
-def _rounded_anew(injection: Injection, sample: Any) -> Any:
+def _rounded_anew(model: nn.Module, sample: Any) -> Any:
     """What the model gives if each layer's result is rounded in another way: moved by at most half of what its dtype resolves."""
 
     def move(layer: Any, args: Any, output: Any) -> Any:
@@ -91,9 +93,9 @@ def _rounded_anew(injection: Injection, sample: Any) -> Any:
         exact = output.to(torch.promote_types(output.dtype, torch.float32))
         return (exact * (1.0 + resolution * (torch.rand_like(exact) - 0.5))).to(output.dtype)
 
-    hooks = [layer.register_forward_hook(move) for layer in injection.model.modules() if next(layer.children(), None) is None]
+    hooks = [layer.register_forward_hook(move) for layer in model.modules() if next(layer.children(), None) is None]
     try:
-        return call(injection.model, sample)
+        return call(model, sample)
     finally:
         for hook in hooks:
             hook.remove()
