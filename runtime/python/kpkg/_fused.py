@@ -169,28 +169,38 @@ class Block:
     def __init__(self, traced: Traced) -> None:
         self.traced = traced
         self.launches: dict[Chain, Launch] = {}
+        # By their chains: forwards that were made. The same one each time, since torch.compile would take another for a change.
+        self._made: dict[tuple[Chain, ...], Callable[..., Any]] = {}
         self._run: Callable[..., Any] | None = None
 
     def put(self, launch: Launch) -> None:
         """From now on the owner's forward makes this launch."""
-        owner, self._run = self.traced.owner, None
+        owner = self.traced.owner
         if not self.launches:
             owner._kpkg_block = self  # type: ignore[assignment]
             owner.__class__ = fused_class(type(owner))
         self.launches[launch.chain] = launch
+        self._make()
 
     def take_out(self, launch: Launch) -> None:
         """And no longer."""
-        owner, self._run = self.traced.owner, None
+        owner = self.traced.owner
         del self.launches[launch.chain]
         if not self.launches:
             owner.__class__ = type(owner)._kpkg_plain  # type: ignore[assignment, union-attr]
             del owner._kpkg_block
+        else:
+            self._make()
+
+    def _make(self) -> None:
+        chains = tuple(chain for chain in self.traced.chains if chain in self.launches)
+        if chains not in self._made:
+            self._made[chains] = type(fx.GraphModule(self.traced.owner, self._graph())).forward
+        self._run = self._made[chains]
 
     def forward(self) -> Callable[..., Tensor]:
         """The owner's forward with its launches: a function of the owner and its inputs."""
-        if self._run is None:
-            self._run = type(fx.GraphModule(self.traced.owner, self._graph())).forward
+        assert self._run is not None, "it has launches"
         return self._run
 
     def _graph(self) -> fx.Graph:

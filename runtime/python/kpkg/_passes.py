@@ -46,7 +46,7 @@ def floats(value: Any) -> list[Tensor]:
 
 def with_gradients(run: Callable[[], Any], wanted: list[Tensor]) -> Callable[[], Any]:
     """A function that gives the results of `run` and the gradients of `wanted` for some gradients of its results, the same for each `run`. `.grad` stays what it is."""
-    given: list[Tensor] = []  # numbers of both signs: the sum of a softmax has no gradient
+    given: list[Tensor] = []  # in the order of memory of the results, and of both signs: the sum of a softmax has no gradient
 
     def both() -> Any:
         with torch.enable_grad():
@@ -55,7 +55,7 @@ def with_gradients(run: Callable[[], Any], wanted: list[Tensor]) -> Callable[[],
             if not ends or not wanted:
                 return result
             if [g.shape for g in given] != [t.shape for t in ends]:
-                given[:] = [torch.randn(t.shape, generator=torch.Generator().manual_seed(0)).to(t) for t in ends]
+                given[:] = [torch.empty_like(t, requires_grad=False).copy_(torch.randn(t.shape, generator=torch.Generator().manual_seed(0))) for t in ends]
             found = torch.autograd.grad(ends, wanted, given, allow_unused=True)
         return _pytree.tree_map(lambda t: t.detach() if isinstance(t, Tensor) else t, result), found
 
