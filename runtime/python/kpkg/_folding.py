@@ -79,10 +79,8 @@ class Fold:
             shift = shift * scale
             if norm.bias is not None:
                 shift = shift + cast(Tensor, norm.bias).to(exact)
-            folded = (weight.to(exact) * scale.reshape(-1, *[1] * (weight.dim() - 1))).to(weight.dtype)
-            if weight.shape[1] == 1 and not torch.compiler.is_compiling():  # windows of single channels read those of a tap together
-                folded = folded.movedim(0, -1).contiguous().movedim(-1, 0)
-            return folded, shift.to(weight.dtype)
+            folded = weight.to(exact) * scale.reshape(-1, *[1] * (weight.dim() - 1))
+            return folded.to(weight.dtype), shift.to(weight.dtype)
 
 
 class _Folding:
