@@ -110,6 +110,27 @@ def linear_samples(dtype: torch.dtype, generator: torch.Generator) -> Iterator[S
     yield Sample((make(40, 2, 9).permute(1, 2, 0), make(70, 40), make(140)[::2]), label="permuted")
 
 
+def linear_fused(input: Tensor, weight: Tensor, bias: Tensor | None = None, residual: Tensor | None = None, activation: str = "none") -> Tensor:
+    result = F.linear(input, weight, bias)
+    result = result if residual is None else result + residual
+    return result if activation == "none" else getattr(F, activation)(result)
+
+
+def linear_fused_magnitude(input: Tensor, weight: Tensor, bias: Tensor | None = None, residual: Tensor | None = None, activation: str = "none") -> Tensor:
+    given = (t if t is None else t.abs() for t in (input, weight, bias, residual))
+    return (1.0 if activation == "none" else 1.13) * linear_fused(*given)
+
+
+def linear_fused_samples(dtype: torch.dtype, generator: torch.Generator) -> Iterator[Sample]:
+    def make(*shape: int) -> Tensor:
+        return normal(shape, dtype, generator)
+
+    for i, lead in enumerate(((), (1,), (17,), (2, 5), (0, 4), (2, 1, 33))):
+        extra = {"activation": ("none", "relu", "gelu", "silu")[i % 4]}
+        extra |= {"residual": make(*lead, 70) if i % 4 else make(70)} if i % 2 == 0 else {}
+        yield Sample((make(*lead, 40), make(70, 40), make(70) if i % 3 else None), extra, label=f"{lead} {extra['activation']}")
+
+
 def benchmarks(generator: torch.Generator) -> dict[str, Sample]:
     found = {}
     for dtype, name in ((torch.float32, ""), (torch.bfloat16, " bfloat16")):
@@ -135,4 +156,5 @@ SPECS = [
     OpSpec("kpkg::gemm", product, samples, magnitude=magnitude, benchmarks=benchmarks, eager=torch.mm),
     OpSpec("kpkg::gemm_batched", product_batched, batched_samples, magnitude=magnitude, benchmarks=batched_benchmarks, eager=torch.bmm),
     OpSpec("kpkg::linear", F.linear, linear_samples, magnitude=linear_magnitude, benchmarks=linear_benchmarks, eager=F.linear),
+    OpSpec("kpkg::linear_fused", linear_fused, linear_fused_samples, magnitude=linear_fused_magnitude),
 ]

@@ -1,8 +1,12 @@
-"""Times ResNet-50 (the structure of torchvision's) with layers replaced by kpkg.inject against PyTorch as it is and against torch.compile, on a GPU.
+"""Times networks of torchvision with layers replaced by kpkg.inject against PyTorch as it is and against torch.compile, on a GPU.
 
-    KPKG_PATH=conv.kpkg:pooling.kpkg:elementwise.kpkg test/device/network.py --batch 64 --out network.json
+    KPKG_PATH=conv.kpkg:pooling.kpkg:gemm.kpkg test/device/network.py --batch 64 --out networks.json
+    test/device/network.py --models mobilenet_v3_large --way compile --batch 8 --dtype float32 --out one.json
+    test/device/network.py --train --out train.json
 
-Eval mode, channels last, random weights and running statistics. Each way is a CUDA graph too, where the host's time does not count. Rounds are shuffled, figures are medians.
+Channels last, random weights; running statistics are those of random images. Each network runs in a process of its own, and a lock lets one of them measure
+at a time. inject chooses layers by times in the way that is asked for: eager, CUDA graphs, or torch.compile, of whose results it chooses for. All are timed as they are and
+as CUDA graphs. --train times a forward and a backward in training mode. Rounds are shuffled, figures are medians. Errors are relative to the greatest element of what float64 gives.
 
 SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
 """
@@ -10,121 +14,252 @@ SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
 from __future__ import annotations
 
 import argparse
+import contextlib
 import copy
+import fcntl
 import json
 import random
 import statistics
+import subprocess
+import sys
+import tempfile
+import time
+from collections.abc import Callable, Iterator
 from pathlib import Path
+from typing import Any
 
-import torch
-from torch import nn
-
-
-class Bottleneck(nn.Module):
-    def __init__(self, channels: int, width: int, stride: int) -> None:
-        super().__init__()
-        self.conv1, self.bn1 = nn.Conv2d(channels, width, 1, bias=False), nn.BatchNorm2d(width)
-        self.conv2, self.bn2 = nn.Conv2d(width, width, 3, stride, 1, bias=False), nn.BatchNorm2d(width)
-        self.conv3, self.bn3 = nn.Conv2d(width, 4 * width, 1, bias=False), nn.BatchNorm2d(4 * width)
-        self.relu = nn.ReLU(inplace=True)
-        self.downsample = None
-        if stride != 1 or channels != 4 * width:
-            self.downsample = nn.Sequential(nn.Conv2d(channels, 4 * width, 1, stride, bias=False), nn.BatchNorm2d(4 * width))
-
-    def forward(self, x: torch.Tensor) -> torch.Tensor:
-        identity = x
-        out = self.relu(self.bn1(self.conv1(x)))
-        out = self.relu(self.bn2(self.conv2(out)))
-        out = self.bn3(self.conv3(out))
-        if self.downsample is not None:
-            identity = self.downsample(x)
-        out += identity
-        return self.relu(out)
+MODELS = "resnet50,mobilenet_v3_large,mobilenet_v3_small,efficientnet_b0,vit_b_16"
 
 
-class ResNet50(nn.Module):
-    def __init__(self) -> None:
-        super().__init__()
-        self.conv1, self.bn1, self.relu = nn.Conv2d(3, 64, 7, 2, 3, bias=False), nn.BatchNorm2d(64), nn.ReLU(inplace=True)
-        self.maxpool, self.avgpool, self.fc = nn.MaxPool2d(3, 2, 1), nn.AdaptiveAvgPool2d(1), nn.Linear(2048, 1000)
-        channels = 64
-        for i, (count, width) in enumerate(((3, 64), (4, 128), (6, 256), (3, 512))):
-            blocks = []
-            for j in range(count):
-                blocks.append(Bottleneck(channels, width, 2 if i > 0 and j == 0 else 1))
-                channels = 4 * width
-            setattr(self, f"layer{i + 1}", nn.Sequential(*blocks))
-
-    def forward(self, x: torch.Tensor) -> torch.Tensor:
-        x = self.maxpool(self.relu(self.bn1(self.conv1(x))))
-        x = self.layer4(self.layer3(self.layer2(self.layer1(x))))
-        return self.fc(torch.flatten(self.avgpool(x), 1))
+@contextlib.contextmanager
+def alone(folder: Path) -> Iterator[None]:
+    """While no other process measures."""
+    with (folder / "lock").open("w") as file:
+        fcntl.flock(file, fcntl.LOCK_EX)
+        yield
 
 
-def captured(model: nn.Module, x: torch.Tensor):
+def wait_for_all(folder: Path, step: str, name: str, count: int, seconds: float) -> None:
+    """Until every process has come to this step."""
+    (folder / f"{step}-{name}").touch()
+    end = time.monotonic() + seconds
+    while len(list(folder.glob(f"{step}-*"))) < count and time.monotonic() < end:
+        time.sleep(0.1)
+
+
+def made(name: str, seed: int = 0) -> Any:
+    """The network with random weights, in eval mode, and running statistics of random images, so that activations have their usual sizes."""
+    import torch
+    from torch import nn
+    from torchvision.models import get_model
+
+    torch.manual_seed(seed)
+    model = get_model(name, weights=None).cuda().train()
+    named = {name: layer for name, layer in model.named_modules() if isinstance(layer, nn.BatchNorm2d)}
+    norms = list(named.values())
+    for name, norm in named.items():  # what is added to a shortcut is small, as in trained networks: else rounding grows from block to block
+        nn.init.uniform_(norm.weight, *((0.1, 0.3) if name.endswith("bn3") else (0.5, 1.5)))
+        nn.init.normal_(norm.bias, std=0.1)
+    if not norms:  # torchvision begins a transformer with a head of zeros
+        nn.init.normal_(model.heads[-1].weight, std=0.02)
+    else:
+        momenta = [norm.momentum for norm in norms]
+        for norm in norms:
+            norm.momentum = 1.0
+        with torch.no_grad():
+            model(torch.randn(16, 3, 224, 224, device="cuda"))
+        for norm, momentum in zip(norms, momenta):
+            norm.momentum = momentum
+    return model.eval()
+
+
+def captured(run: Callable[[], Any]) -> Callable[[], Any]:
+    """A replay of what `run` does."""
+    import torch
+
     stream = torch.cuda.Stream()
     stream.wait_stream(torch.cuda.current_stream())
     with torch.cuda.stream(stream):
         for _ in range(3):
-            model(x)
+            run()
     torch.cuda.current_stream().wait_stream(stream)
     graph = torch.cuda.CUDAGraph()
     with torch.cuda.graph(graph):
-        out = model(x)
+        out = run()
     return lambda: (graph.replay(), out)[1]
 
 
-def main() -> None:
-    parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
-    parser.add_argument("--batch", type=int, default=64)
-    parser.add_argument("--rounds", type=int, default=15)
-    parser.add_argument("--no-compile", action="store_true")
-    parser.add_argument("--mode", default="default", help="of torch.compile")
-    parser.add_argument("--out", type=Path)
-    options = parser.parse_args()
+def timed(runs: dict[str, Callable[[], Any]], rounds: int) -> dict[str, float]:
+    """Milliseconds of each."""
+    import torch
+
+    times: dict[str, list[float]] = {name: [] for name in runs}
+    for _ in range(rounds):
+        for name in random.sample(list(runs), len(runs)):
+            runs[name]()
+            start, end = torch.cuda.Event(enable_timing=True), torch.cuda.Event(enable_timing=True)
+            torch.cuda.synchronize()
+            start.record()
+            for _ in range(3):
+                runs[name]()
+            end.record()
+            end.synchronize()
+            times[name].append(start.elapsed_time(end) / 3)
+    return {name: round(statistics.median(values), 4) for name, values in times.items()}
+
+
+def evaluated(options: argparse.Namespace, model: Any, x: Any, found: dict[str, Any]) -> None:
+    """Inference."""
+    import torch
+
+    wait_for_all(options.shared, "ready", options.one, options.count, 40)
+    with torch.no_grad():
+        with alone(options.shared):
+            small = x[: min(options.batch, 8)]
+            exact = copy.deepcopy(model).double()(small.double())
+            scale = float(exact.abs().max())
+            replaced = copy.deepcopy(model)
+            calls = {"eager": model, "kpkg": replaced}
+            if options.way == "compile":
+                calls = {"compile": torch.compile(copy.deepcopy(model), fullgraph=True), "kpkg compile": torch.compile(replaced, fullgraph=True)}
+            else:
+                injected(replaced, x, options, found)
+        if options.way == "compile":  # the host compiles, so that networks need not wait for each other
+            start = time.perf_counter()
+            calls["compile"](x)
+            found["compile_seconds"] = round(time.perf_counter() - start, 2)
+            wait_for_all(options.shared, "compiled", options.one, options.count, 60)
+            injected(calls["kpkg compile"], x, options, found)
+            wait_for_all(options.shared, "injected", options.one, options.count, 60)
+        with alone(options.shared):
+            runs: dict[str, Callable[[], Any]] = {name: (lambda call=call: call(x)) for name, call in calls.items()}
+            found["errors"] = {name: float((run()[: small.shape[0]].double() - exact).abs().max()) / scale for name, run in runs.items()}
+            for name, run in list(runs.items()):
+                runs[f"{name} graph"] = captured(run)
+            found["graph_errors"] = {name: float((run()[: small.shape[0]].double() - exact).abs().max()) / scale for name, run in runs.items() if "graph" in name}
+            found["ms"] = timed(runs, options.rounds)
+
+
+def injected(model: Any, x: Any, options: argparse.Namespace, found: dict[str, Any]) -> None:
+    """Injects, and tells what came of it."""
+    import kpkg
+
+    start = time.perf_counter()
+    injection = kpkg.inject(model, sample_input=x, cuda_graphs=options.way == "graph")
+    found["inject_seconds"] = round(time.perf_counter() - start, 2)
+    found["inject_ms"] = [(injection.original_us or 0) / 1e3, (injection.kpkg_us or 0) / 1e3, injection.error]
+    found["rows"] = [[row.name, row.layer, row.replacement, row.error, row.original_us, row.kpkg_us, row.status] for row in injection.rows]
+    options.out.write_text(json.dumps(found))  # what there is, should the rest take too long
+
+
+def trained(options: argparse.Namespace, model: Any, x: Any, found: dict[str, Any]) -> None:
+    """A forward and a backward."""
+    import torch
+
+    wait_for_all(options.shared, "ready", options.one, options.count, 40)
+    labels = torch.randint(1000, (options.batch,), device="cuda")
+
+    def step(each: Any, images: Any) -> Any:
+        each.zero_grad(set_to_none=True)
+        loss = torch.nn.functional.cross_entropy(each(images).float(), labels)
+        loss.backward()
+        return loss.detach()
+
+    with alone(options.shared):
+        model.train()
+        for layer in model.modules():  # what is random differs between runs
+            if isinstance(layer, torch.nn.Dropout):
+                layer.p = 0.0
+            if type(layer).__name__ == "StochasticDepth":
+                layer.p = 0.0
+        exact = copy.deepcopy(model).float()
+        state = copy.deepcopy(model.state_dict())
+        replaced = copy.deepcopy(model)
+        injected(replaced, x, options, found)
+        found["statistics_kept"] = all(torch.equal(value, state[name]) for name, value in replaced.state_dict().items())
+        losses = {}
+        runs: dict[str, Callable[[], Any]] = {}
+        torch.backends.cuda.matmul.allow_tf32, torch.backends.cudnn.allow_tf32 = False, False
+        step(exact, x.float())
+        torch.backends.cudnn.allow_tf32 = True
+        gradients = {name: p.grad.double() for name, p in exact.named_parameters()}
+        found["gradient_errors"] = {}
+        for name, each in (("eager", model), ("kpkg", replaced)):
+            losses[name] = float(step(each, x))
+            errors = [float((p.grad.double() - gradients[n]).norm() / gradients[n].norm()) for n, p in each.named_parameters() if float(gradients[n].norm()) > 0]
+            found["gradient_errors"][name] = {"median": statistics.median(errors), "most": max(errors)}
+            runs[name] = lambda each=each: step(each, x)
+        found["losses"] = losses
+        for name, run in list(runs.items()):
+            try:
+                runs[f"{name} graph"] = captured(run)
+            except Exception as error:
+                found.setdefault("failed", {})[f"{name} graph"] = f"{type(error).__name__}: {error}"[:1000]
+        found["ms"] = timed(runs, options.rounds)
+
+
+def one(options: argparse.Namespace) -> None:
+    """Measures one network, in this process."""
+    import torch
+
     import kpkg
 
     torch.backends.cudnn.benchmark = True
-    torch.manual_seed(0)
-    model = ResNet50().eval()
-    for layer in model.modules():
-        if isinstance(layer, nn.BatchNorm2d):
-            nn.init.normal_(layer.running_mean, std=0.1)
-            nn.init.uniform_(layer.running_var, 0.5, 1.5)
-    model = model.cuda().bfloat16().to(memory_format=torch.channels_last)
-    x = torch.randn(options.batch, 3, 224, 224, device="cuda").bfloat16().contiguous(memory_format=torch.channels_last)
-    found = {"device": torch.cuda.get_device_name(), "torch": torch.__version__, "batch": options.batch, "kpkg": kpkg.__version__ if hasattr(kpkg, "__version__") else ""}
-    with torch.no_grad():
-        exact = copy.deepcopy(model).double()(x.double())
-        calls = {"eager": model}
-        replaced = copy.deepcopy(model)
-        injection = kpkg.inject(replaced, sample_input=x)
-        calls["kpkg"] = replaced
-        if not options.no_compile:
-            calls["compile"] = torch.compile(copy.deepcopy(model), mode=options.mode)
-        scale = float(exact.abs().max())
-        found["errors"] = {name: float((call(x).double() - exact).abs().max()) / scale for name, call in calls.items()}
-        runs = {name: (lambda call=call: call(x)) for name, call in calls.items()}
-        for name, call in list(calls.items()):
-            runs[f"{name} graph"] = captured(call, x)
-        times: dict[str, list[float]] = {name: [] for name in runs}
-        for _ in range(options.rounds):
-            for name in random.sample(list(runs), len(runs)):
-                runs[name]()
-                start, end = torch.cuda.Event(enable_timing=True), torch.cuda.Event(enable_timing=True)
-                torch.cuda.synchronize()
-                start.record()
-                for _ in range(3):
-                    runs[name]()
-                end.record()
-                end.synchronize()
-                times[name].append(start.elapsed_time(end) / 3)
-    found["ms"] = {name: round(statistics.median(values), 4) for name, values in times.items()}
-    found["rows"] = [[row.name, row.layer, row.replacement, row.error, row.original_us, row.kpkg_us, row.status] for row in injection.rows]
-    print(json.dumps({key: value for key, value in found.items() if key != "rows"}, indent=1))
-    if options.out:
+    torch.cuda.init()
+    with alone(options.shared):
+        model = made(options.one).to(getattr(torch, options.dtype)).to(memory_format=torch.channels_last)
+        x = torch.randn(options.batch, 3, 224, 224, device="cuda").to(getattr(torch, options.dtype)).contiguous(memory_format=torch.channels_last)
+    found: dict[str, Any] = {"model": options.one, "batch": options.batch, "dtype": options.dtype, "device": torch.cuda.get_device_name(), "torch": torch.__version__}
+    found |= {"kpkg": kpkg.__version__, "mode": "train" if options.train else "eval", "way": options.way}
+    try:
+        (trained if options.train else evaluated)(options, model, x, found)
+    finally:
         options.out.write_text(json.dumps(found, indent=1))
 
 
+def main() -> int:
+    parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
+    parser.add_argument("--models", default=MODELS)
+    parser.add_argument("--batch", type=int, default=64)
+    parser.add_argument("--dtype", default="bfloat16", choices=["float32", "float16", "bfloat16"])
+    parser.add_argument("--rounds", type=int, default=15)
+    parser.add_argument("--way", default="eager", choices=["eager", "graph", "compile"], help="in which the layers are chosen; compiling takes a minute")
+    parser.add_argument("--train", action="store_true")
+    parser.add_argument("--seconds", type=float, default=110.0, help="for all networks; what is not done by then is missing")
+    parser.add_argument("--one", help=argparse.SUPPRESS)
+    parser.add_argument("--shared", type=Path, help=argparse.SUPPRESS)
+    parser.add_argument("--count", type=int, help=argparse.SUPPRESS)
+    parser.add_argument("--out", type=Path)
+    options = parser.parse_args()
+    if options.one:
+        one(options)
+        return 0
+    names = options.models.split(",")
+    end = time.monotonic() + options.seconds
+    with tempfile.TemporaryDirectory() as shared:
+        files = {name: Path(shared) / f"{name}.json" for name in names}
+        given = ["--batch", str(options.batch), "--dtype", options.dtype, "--rounds", str(options.rounds), "--shared", shared, "--count", str(len(names))]
+        given += ["--train"] * options.train + ["--way", options.way]
+        started = {}
+        for name, file in files.items():
+            log = file.with_suffix(".log").open("w")
+            started[name] = subprocess.Popen([sys.executable, __file__, "--one", name, "--out", str(file), *given], stdout=log, stderr=subprocess.STDOUT)
+        for name, process in started.items():
+            try:
+                process.wait(max(end - time.monotonic(), 0.1))
+            except subprocess.TimeoutExpired:
+                process.kill()
+        results, failed = [], False
+        for name, file in files.items():
+            print(file.with_suffix(".log").read_text()[-20000:])
+            if file.exists():
+                results.append(json.loads(file.read_text()))
+                print(json.dumps({key: value for key, value in results[-1].items() if key != "rows"}), flush=True)
+            failed = failed or started[name].returncode != 0
+    if options.out:
+        options.out.write_text(json.dumps(results, indent=1))
+    return 1 if failed else 0
+
+
 if __name__ == "__main__":
-    main()
+    sys.exit(main())

@@ -83,7 +83,7 @@ def test_slower_layers_stay(model, monkeypatch):
 def test_what_makes_the_model_slower_goes_out(model, fast, monkeypatch):
     """Each layer alone is faster; the model is not with the calls, and with its activations."""
 
-    def compared(model, sample, rows):
+    def compared(injection, sample, rows):
         found = sorted({row.layer for row in rows})
         slow = [kind for kind in found if kind.endswith("()") or kind == "GELU"]
         assert all(row.is_replaced for row in rows)
@@ -100,7 +100,7 @@ def test_what_makes_the_model_slower_goes_out(model, fast, monkeypatch):
 def test_slower_in_all(model, fast, monkeypatch):
     """Nobody's fault alone."""
     before = dict(model.named_modules())
-    monkeypatch.setattr(_whole, "_compared", lambda model, sample, rows: (1.0, 1.2 if len({row.layer for row in rows}) > 1 else 0.9))
+    monkeypatch.setattr(_whole, "_compared", lambda injection, sample, rows: (1.0, 1.2 if len({row.layer for row in rows}) > 1 else 0.9))
     injection = kpkg.inject(model, sample_input=X, verbose=False)
     assert not injection.replaced and dict(model.named_modules()) == before
     assert {row.status for row in injection.rows} == {"kept: the model as a whole is slower with them all"}
@@ -108,7 +108,7 @@ def test_slower_in_all(model, fast, monkeypatch):
 
 def test_comparison_leaves_replacements_in(model, fast):
     injection = kpkg.inject(model, sample_input=X, verbose=False)
-    without, with_them = _whole._compared(model, X, injection.replaced)
+    without, with_them = _whole._compared(injection, X, injection.replaced)
     assert without > 0 and with_them > 0 and set(kinds(model).values()) == {"kpkg"}
 
 

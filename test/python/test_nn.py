@@ -52,6 +52,9 @@ CASES = [
     (nn.AvgPool1d, (3,), (2, 7)),
     (nn.AvgPool2d, ((3, 2), 2, 1), (1, 2, 7, 7)),
     (nn.AvgPool3d, (2,), (1, 2, 4, 4, 4)),
+    (nn.AdaptiveAvgPool1d, (1,), (2, 3, 7)),
+    (nn.AdaptiveAvgPool2d, ((1, 1),), (2, 3, 5, 6)),
+    (nn.AdaptiveAvgPool3d, (1,), (3, 4, 2, 5)),
     *((layer, (), (3, 5)) for layer in (nn.ReLU, nn.LeakyReLU, nn.GELU, nn.SiLU, nn.Sigmoid, nn.Tanh, nn.ELU, nn.SELU, nn.Softplus)),
     *((layer, (), (3, 5)) for layer in (nn.Hardtanh, nn.ReLU6, nn.Hardsigmoid, nn.Hardswish, nn.Mish)),
 ]
@@ -78,6 +81,13 @@ def test_drop_in(layer, args, shape):
     assert_close(x.grad, y.grad)
     for (name, p), q in zip(mine.named_parameters(), theirs.parameters()):
         assert_close(p.grad, q.grad, msg=name)
+
+
+def test_adaptive_pools_of_other_sizes():
+    layer, x = nn.AdaptiveAvgPool2d((1, 2)), torch.randn(2, 3, 4, 6)
+    assert not layer.use_kpkg
+    assert_close(layer(x), torch.nn.functional.adaptive_avg_pool2d(x, (1, 2)))
+    assert not nn.AdaptiveAvgPool2d((None, 1)).use_kpkg and nn.AdaptiveAvgPool2d(1).use_kpkg
 
 
 def test_every_layer_is_tested():

@@ -317,6 +317,12 @@ def _conv_fused(rank: int) -> Callable[..., Any]:
     return conv
 
 
+def linear_fused(input: Tensor, weight: Tensor, bias: Tensor | None = None, residual: Tensor | None = None, activation: str = "none") -> Any:
+    result = F.linear(input, weight, bias)
+    result = result if residual is None else result + residual
+    return result if activation == "none" else getattr(F, activation)(result)
+
+
 def scaled_conv2d(input: Tensor, weight: Tensor, scale_input: Tensor, scale_weight: Tensor, out_dtype: torch.dtype, bias: Tensor | None = None, stride: list[int] = [1], padding: list[int] = [0], dilation: list[int] = [1], groups: int = 1, auto_pad: str = "", activation: str = "none") -> Tensor:  # noqa: B006
     scaled = weight.float() * scale_weight.reshape(-1, 1, 1, 1)
     added = None if bias is None else bias.float()
@@ -336,7 +342,7 @@ def _conv_transpose(rank: int) -> Callable[..., Any]:
 FALLBACKS: dict[str, Callable[..., Any]] = {
     f"kpkg::{function.__name__}": function
     for function in (
-        vector_add, softmax, log_softmax, layer_norm, native_layer_norm, rms_norm, gemm, gemm_batched, grouped_gemm, scaled_gemm, scaled_conv2d, add, sub, gelu, swiglu, geglu,
+        vector_add, softmax, log_softmax, layer_norm, native_layer_norm, rms_norm, gemm, gemm_batched, linear_fused, grouped_gemm, scaled_gemm, scaled_conv2d, add, sub, gelu, swiglu, geglu,
         sum, mean, amax, amin, prod, vector_norm, argmax, argmin, cumsum, cumprod, cross_entropy, group_norm, native_group_norm,
         instance_norm, batch_norm, residual_tanh_gated_rmsnorm, residual_rms_norm, residual_layer_norm,
         attention, scaled_dot_product_attention,

@@ -1,4 +1,4 @@
-"""Finds convolutions whose results go through a batch norm, a sum and an activation: what one launch can do.
+"""Finds convolutions and linear layers whose results go through a batch norm, a sum and an activation: what one launch can do.
 
 SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
 """
@@ -18,21 +18,29 @@ from torch import fx, nn
 _CONVOLUTIONS = (nn.Conv1d, nn.Conv2d, nn.Conv3d)
 _NORMS = (nn.BatchNorm1d, nn.BatchNorm2d, nn.BatchNorm3d)
 _SUMS: tuple[Any, ...] = (operator.add, operator.iadd, torch.add, "add", "add_")
-_FUNCTIONS: dict[Any, str] = {F.relu: "relu", torch.relu: "relu", "relu": "relu", "relu_": "relu", F.silu: "silu", F.gelu: "gelu"}
+_FUNCTIONS: dict[Any, str] = {
+    F.relu: "relu", torch.relu: "relu", "relu": "relu", "relu_": "relu", F.silu: "silu", F.gelu: "gelu", F.hardswish: "hardswish", F.relu6: "relu6",
+    F.sigmoid: "sigmoid", torch.sigmoid: "sigmoid", "sigmoid": "sigmoid", "sigmoid_": "sigmoid", F.hardsigmoid: "hardsigmoid",
+}  # fmt: skip
+_LAYERS: dict[type[nn.Module], str] = {
+    nn.ReLU: "relu", nn.SiLU: "silu", nn.GELU: "gelu", nn.Hardswish: "hardswish", nn.ReLU6: "relu6", nn.Sigmoid: "sigmoid", nn.Hardsigmoid: "hardsigmoid"
+}  # fmt: skip
+# Those that linear layers have.
+_OF_PRODUCTS = frozenset({"relu", "silu", "gelu"})
 
 # What a forward may name besides its layers, methods and settings, so that running what was traced does all that it does.
-_NAMES = frozenset("torch nn F functional Tensor relu relu_ silu gelu add add_ cat flatten operator iadd".split())
+_NAMES = frozenset("torch nn F functional Tensor relu relu_ silu gelu hardswish relu6 sigmoid sigmoid_ hardsigmoid add add_ mul cat flatten operator iadd".split())
 _OPCODES = frozenset({"STORE_ATTR", "DELETE_ATTR", "STORE_SUBSCR", "DELETE_SUBSCR", "STORE_GLOBAL", "DELETE_GLOBAL", "IMPORT_NAME", "MAKE_FUNCTION"})
 
 
 @dataclass(frozen=True)
 class Chain:
-    """A convolution and what follows it in the forward of `owner`; the names of layers are those within it."""
+    """A convolution or linear layer and what follows it in the forward of `owner`; the names of layers are those within it."""
 
     convolution: str
     norm: str | None
     has_residual: bool
-    #: none, relu, silu or gelu, and the layer that does it; a function does it where there is no name.
+    #: The name of a function of torch.nn.functional, and the layer that does it; a function does it where there is no name.
     activation: str
     activation_layer: str | None
 
@@ -94,7 +102,7 @@ def _settings(owner: nn.Module) -> dict[str, Any] | None:
 
 def traced(owner: nn.Module) -> Traced | None:
     """The chains in the forward of `owner`; None where it has none, or does more than a trace shows."""
-    if "forward" in owner.__dict__ or not any(isinstance(layer, _CONVOLUTIONS) for layer in owner.children()):
+    if "forward" in owner.__dict__ or not any(isinstance(layer, (*_CONVOLUTIONS, nn.Linear)) for layer in owner.children()):
         return None
     settings = _settings(owner)
     if settings is None:
@@ -117,9 +125,8 @@ def _layer(owner: nn.Module, node: fx.Node) -> nn.Module | None:
 
 def activation_of(layer: nn.Module | None) -> str | None:
     """The end of a fused convolution that does what `layer` does."""
-    kinds = {nn.ReLU: "relu", nn.SiLU: "silu", nn.GELU: "gelu"}
     kind = getattr(type(layer), "torch_layer", type(layer))
-    return None if kind is nn.GELU and getattr(layer, "approximate", "none") != "none" else kinds.get(kind)
+    return None if kind is nn.GELU and getattr(layer, "approximate", "none") != "none" else _LAYERS.get(kind)
 
 
 def _only_user(node: fx.Node) -> fx.Node | None:
@@ -129,7 +136,8 @@ def _only_user(node: fx.Node) -> fx.Node | None:
 
 def _chain(owner: nn.Module, first: fx.Node) -> tuple[Chain, list[fx.Node]] | None:
     """The longest chain that begins with this node."""
-    if type(_layer(owner, first)) not in _CONVOLUTIONS or len(first.args) != 1 or first.kwargs:
+    is_product = type(_layer(owner, first)) is nn.Linear
+    if not is_product and type(_layer(owner, first)) not in _CONVOLUTIONS or len(first.args) != 1 or first.kwargs:
         return None
     nodes = [first]
     norm: str | None = None
@@ -152,6 +160,8 @@ def _chain(owner: nn.Module, first: fx.Node) -> tuple[Chain, list[fx.Node]] | No
         else:
             break
         nodes.append(node)
+    if is_product and (norm is not None or activation is not None and activation[0] not in _OF_PRODUCTS):
+        return None
     if activation is None:  # a convolution with a norm is a fold, and a sum alone is what PyTorch may fuse with more
         return None
     if any(first.args[0] in node.all_input_nodes for node in _between(nodes)):  # which might write to what the convolution is to read later

@@ -36,6 +36,12 @@ class Fold:
 
     def _sources(self) -> list[Tensor]:
         norm, convolution = self._norm, self._convolution
+        try:  # without nn.Module.__getattr__, which takes longer than the rest
+            own, others, buffers = convolution._parameters, norm._parameters, norm._buffers
+            each = (own["weight"], own["bias"], others["weight"], others["bias"], buffers["running_mean"], buffers["running_var"])
+            return [t for t in each if t is not None]
+        except KeyError:  # what was a parameter is computed now
+            pass
         tensors = (convolution.weight, convolution.bias, norm.weight, norm.bias, norm.running_mean, norm.running_var)
         return [t for t in tensors if t is not None]  # type: ignore[misc]
 
@@ -83,10 +89,9 @@ class _Folding:
     _kpkg_fold: Fold | None = None
 
     def _arguments(self, input: Tensor) -> tuple[Any, ...]:
-        input, weight, bias, *rest = super()._arguments(input)  # type: ignore[misc]
         if self._kpkg_fold is not None and self._kpkg_fold.holds():
-            weight, bias = self._kpkg_fold.parameters()
-        return (input, weight, bias, *rest)
+            return (input, *self._kpkg_fold.parameters(), *self._settings(input))  # type: ignore[attr-defined]
+        return super()._arguments(input)  # type: ignore[misc, no-any-return]
 
     def train(self, mode: bool = True) -> Any:
         """As for every layer."""

@@ -1,4 +1,4 @@
-"""Forwards in which one launch does a convolution, the batch norm behind it, a sum and an activation.
+"""Forwards in which one launch does a convolution, the batch norm behind it, a sum and an activation, or a linear layer, a sum and an activation.
 
 SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
 """
@@ -33,29 +33,37 @@ class Launch:
         self.owner, self.chain, self.convolution, self.norm = owner, chain, convolution, norm
         self._op = _default.ops[f"{convolution.kpkg_ops[0]}_fused"]
         self._sizes: dict[torch.Size, list[int]] = {}
+        parents = [(owner.get_submodule(name.rpartition(".")[0]), name.rpartition(".")[2]) for name in chain.layers]
+        self._places = [(parent._modules, name) for parent, name in parents]  # where the layers stand
 
     def _stays(self) -> bool:
         """Whether the layers are those of the chain, and nobody wants to see what passes between them."""
-        owner, chain, convolution = self.owner, self.chain, self.convolution
-        layers = [owner.get_submodule(name) for name in chain.layers]
-        if any(_has_hooks(layer) for layer in layers) or _any_global_hooks() or layers[0] is not convolution:
+        if torch.compiler.is_compiling():
+            layers = [self.owner.get_submodule(name) for name in self.chain.layers]
+        else:
+            layers = [modules.get(name) for modules, name in self._places]  # type: ignore[misc]
+        if layers[0] is not self.convolution or self.norm is not None and layers[1] is not self.norm:
             return False
-        if self.norm is not None and layers[1] is not self.norm:
+        if any(layer is None or _has_hooks(layer) for layer in layers) or _any_global_hooks():
             return False
-        return chain.activation_layer is None or activation_of(layers[-1]) == chain.activation
+        return self.chain.activation_layer is None or activation_of(layers[-1]) == self.chain.activation
 
-    def _is_plain(self, *tensors: Any) -> bool:
+    def _is_plain(self, input: Tensor, residual: Tensor | None) -> bool:
         """Whether nothing is recorded or cast on the way, and all are of one dtype and device."""
-        convolution = self.convolution
-        if not all(isinstance(t, Tensor) and t.dtype == tensors[0].dtype and t.device == tensors[0].device for t in tensors):
+        if not isinstance(input, Tensor) or torch.is_autocast_enabled(input.device.type):
             return False
-        if torch.is_autocast_enabled(tensors[0].device.type) or tensors[0].dtype != cast(Tensor, convolution.weight).dtype:
+        if residual is not None and (not isinstance(residual, Tensor) or residual.dtype != input.dtype or residual.device != input.device):
             return False
-        return not torch.is_grad_enabled() or not any(t.requires_grad for t in (*tensors, *convolution.parameters(recurse=False)))
+        parameters = self.convolution._parameters
+        weight = parameters.get("weight")
+        if weight is None or weight.dtype != input.dtype:
+            return False
+        given = (input, residual, *parameters.values())
+        return not torch.is_grad_enabled() or not any(t is not None and t.requires_grad for t in given)
 
     def holds(self, input: Tensor, residual: Tensor | None) -> bool:
         """Whether one launch does what the layers would do with this input."""
-        if not self._stays() or not self._is_plain(input, *(() if residual is None else (residual,))) or not self._op.is_available:
+        if not self._op.is_available or not self._stays() or not self._is_plain(input, residual):
             return False
         return self.holds_parameters() and (residual is None or list(residual.shape) == self._shape(input))
 
@@ -77,6 +85,8 @@ class Launch:
     def _size(self, shape: torch.Size) -> list[int]:
         layer: Any = self.convolution
         size = list(shape)
+        if isinstance(layer, nn.Linear):
+            return [*size[:-1], layer.out_features]
         for i, (taps, stride, dilation) in enumerate(zip(layer.kernel_size, layer.stride, layer.dilation)):
             at = len(size) - len(layer.kernel_size) + i
             padding = {"same": dilation * (taps - 1), "valid": 0}[layer.padding] if isinstance(layer.padding, str) else 2 * layer.padding[i]
@@ -86,8 +96,21 @@ class Launch:
 
     def together(self, input: Tensor, residual: Tensor | None) -> Tensor:
         """In one launch."""
-        x, weight, bias, stride, padding, dilation, groups, auto_pad, tf32 = self.convolution._arguments(input)
-        return cast(Tensor, self._op(x, weight, bias, residual, stride, padding, dilation, groups, auto_pad, self.chain.activation, tf32))
+        arguments = self._with_end(self.convolution._arguments(input), residual)
+        op = self._op._op
+        if op is None or op._default is None:
+            return cast(Tensor, self._op(*arguments))
+        try:  # without looking at each argument first: none of them wants a gradient
+            return cast(Tensor, op._default(*arguments))
+        except RuntimeError as error:
+            raise op._library._translate(error) from None
+
+    def _with_end(self, arguments: tuple[Any, ...], residual: Tensor | None) -> tuple[Any, ...]:
+        """Arguments of the op that does it all, from those of the layer's."""
+        x, weight, bias, *rest = arguments
+        if not rest:
+            return x, weight, bias, residual, self.chain.activation
+        return x, weight, bias, residual, *rest[:-1], self.chain.activation, rest[-1]
 
     def apart(self, input: Tensor, residual: Tensor | None) -> Tensor:
         """Layer by layer."""
@@ -110,8 +133,7 @@ class Launch:
         convolution = self.convolution
         if not self._op.is_available or not convolution.supports(input.device, input.dtype):
             return False
-        x, weight, bias, *rest, tf32 = convolution._example(input.device, input.dtype)
-        return self._op.supports(x, weight, bias, None, *rest, self.chain.activation, tf32)
+        return self._op.supports(*self._with_end(convolution._example(input.device, input.dtype), None))
 
     @property
     def reason(self) -> str:
@@ -147,28 +169,38 @@ class Block:
     def __init__(self, traced: Traced) -> None:
         self.traced = traced
         self.launches: dict[Chain, Launch] = {}
+        # By their chains: forwards that were made. The same one each time, since torch.compile would take another for a change.
+        self._made: dict[tuple[Chain, ...], Callable[..., Any]] = {}
         self._run: Callable[..., Any] | None = None
 
     def put(self, launch: Launch) -> None:
         """From now on the owner's forward makes this launch."""
-        owner, self._run = self.traced.owner, None
+        owner = self.traced.owner
         if not self.launches:
             owner._kpkg_block = self  # type: ignore[assignment]
             owner.__class__ = fused_class(type(owner))
         self.launches[launch.chain] = launch
+        self._make()
 
     def take_out(self, launch: Launch) -> None:
         """And no longer."""
-        owner, self._run = self.traced.owner, None
+        owner = self.traced.owner
         del self.launches[launch.chain]
         if not self.launches:
             owner.__class__ = type(owner)._kpkg_plain  # type: ignore[assignment, union-attr]
             del owner._kpkg_block
+        else:
+            self._make()
+
+    def _make(self) -> None:
+        chains = tuple(chain for chain in self.traced.chains if chain in self.launches)
+        if chains not in self._made:
+            self._made[chains] = type(fx.GraphModule(self.traced.owner, self._graph())).forward
+        self._run = self._made[chains]
 
     def forward(self) -> Callable[..., Tensor]:
         """The owner's forward with its launches: a function of the owner and its inputs."""
-        if self._run is None:
-            self._run = type(fx.GraphModule(self.traced.owner, self._graph())).forward
+        assert self._run is not None, "it has launches"
         return self._run
 
     def _graph(self) -> fx.Graph:

@@ -5,6 +5,7 @@ SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
 
 from __future__ import annotations
 
+import contextlib
 import fnmatch
 from collections.abc import Callable, Iterable
 from typing import Any
@@ -12,12 +13,16 @@ from typing import Any
 import torch
 from torch import Tensor, nn
 
-from kpkg import _adapted, _measure
-from kpkg._injection import Injection, Replacement, Row, agrees, exchange, is_fast, use
-from kpkg._merges import fold, fuse_all, traced_chains
-from kpkg._samples import Samples, kept, take_samples
+from kpkg import _adapted, _passes
+from kpkg._errors import KernelError
+from kpkg._injection import Injection, Replacement, Row, agrees, exchange, is_fast, signature, use
+from kpkg._merges import merge
+from kpkg._samples import Samples, take_samples
 from kpkg._whole import check_model
 from kpkg.nn import Layer
+
+# What PyTorch calls libraries for when it compiles; other layers become parts of its own kernels, and would be in their way as ops of their own.
+_STAYS_WHEN_COMPILED = (nn.Linear, nn.Conv1d, nn.Conv2d, nn.Conv3d, nn.ConvTranspose1d, nn.ConvTranspose2d, nn.ConvTranspose3d)
 
 
 def inject(
@@ -27,6 +32,7 @@ def inject(
     sample_input: Any = None,
     tolerance: float | None = None,
     verbose: bool = True,
+    cuda_graphs: bool = False,
 ) -> Injection:
     """Replaces layers of `model`, in place, by kpkg's drop-in layers.
 
@@ -35,7 +41,7 @@ def inject(
         # the original layers are back
 
     With a sample, a batch norm behind a convolution is folded into it where neither is in training mode; calls that train them, by mode or by recording gradients of
-    their parameters, run both. Where the forward of a layer shows (as torch.fx traces it) that a sum or a ReLU, SiLU or GELU follows, one launch does that too, unless
+    their parameters, run both. Where the forward of a layer shows (as torch.fx traces it) that a sum or an activation follows, of a convolution or a linear layer, one launch does that too, unless
     gradients are recorded or a layer between has hooks. Candidates are the layers of torch.nn that `kpkg.nn` has, RMS norms and activations of Hugging Face's models, and calls of torch.bmm and
     scaled_dot_product_attention within layers. Parameters, buffers and hooks are shared with the original layers. Layers of a subclass,
     with a forward of their own, or with a dtype or device that no package has a kernel for are left alone; the table says why.
@@ -44,13 +50,18 @@ def inject(
     sample_input: arguments of the model: a tensor, a tuple of positional ones or a dict of named ones. With it, each layer's output is
         compared with the original's, original and replacement are timed on the inputs that they get within the model, and only what is right
         and at least as fast stays. Without it, everything that has a kernel is replaced, unchecked.
-    tolerance: greatest error, relative to the largest element of the original output. Default: by dtype, 1e-4 for float32, 1e-9 for float64,
+    tolerance: greatest error, relative to the largest element of the original output. Default: by dtype, 1e-4 for float32 (1e-3 for convolutions where PyTorch allows TF32), 1e-9 for float64,
         4e-3 for float16, 3e-2 for bfloat16.
     verbose: print the table.
+    cuda_graphs: the model will run as a CUDA graph: times are those of replays, in which the host's time does not count.
 
-    Raises what the model raises on `sample_input`.
+    What torch.compile has made of a model is measured so: its times are those of compiled iterations, and layers that PyTorch fuses with their neighbours when it
+    compiles stay. Injected models can be compiled too; such layers are PyTorch's then. In training mode gradients are compared, and iterations have backwards.
+
+    Raises what the model raises on `sample_input`, and ValueError for `cuda_graphs` without a GPU.
     """
-    injection = Injection(model)
+    injection = Injection(model, cuda_graphs)
+    model = injection.model
     included, excluded = _patterns(include), _patterns(exclude)
 
     def wanted(name: str, kind: str) -> bool:
@@ -60,27 +71,19 @@ def inject(
         return (include is None or matches(included)) and not matches(excluded)
 
     layers = [(name, layer) for name, layer in model.named_modules() if _adapted.counterpart(type(layer)) and wanted(name, type(layer).__name__)]
-    samples = None if sample_input is None else take_samples(model, sample_input, dict(layers), wanted)
-    timed: dict[Any, tuple[float, float]] = {}
-    done: set[str] = set()
-    for name, found in traced_chains(model, samples, dict(layers), wanted) if samples is not None else ():
-        assert samples is not None, "chains are timed with samples"
-        done.update(fuse_all(injection, name, found, samples, tolerance))
-    for pair in samples.pairs(dict(layers)) if samples is not None else ():
-        assert samples is not None, "pairs are found in samples"
-        if pair[0] in done:
-            continue
-        row = fold(injection, pair, dict(layers), samples, tolerance)
-        injection.rows.append(row)
-        done.update(pair if row.is_replaced else ())
-    for name, layer in layers:
-        if name in done:
-            continue
-        injection.rows.append(_replace_layer(injection, name, layer, samples, tolerance, timed))
-    for name, owner, function, calls in samples.calls if samples is not None else ():
-        injection.rows.append(_replace_calls(injection, name, owner, function, calls, tolerance))
-    if samples is not None:
-        check_model(injection, sample_input, samples.output)
+    with _passes.unchanged(model) if sample_input is not None else contextlib.nullcontext():
+        samples = None if sample_input is None else take_samples(model, sample_input, dict(layers), wanted)
+        done: set[str] = set()
+        if samples is not None and not _passes.is_trained(model):  # where gradients are recorded, layers run one by one
+            done = merge(injection, dict(layers), samples, wanted, tolerance)
+        for name, layer in layers:
+            if name in done:
+                continue
+            injection.rows.append(_replace_layer(injection, name, layer, samples, tolerance))
+        for name, owner, function, calls in samples.calls if samples is not None else ():
+            injection.rows.append(_replace_calls(injection, name, owner, function, calls, tolerance))
+        if samples is not None:
+            check_model(injection, sample_input, samples.output)
     if verbose:
         print(injection)
     return injection
@@ -90,9 +93,7 @@ def _patterns(given: str | Iterable[str] | None) -> list[str]:
     return [] if given is None else [given] if isinstance(given, str) else list(given)
 
 
-def _replace_layer(
-    injection: Injection, name: str, layer: nn.Module, samples: Samples | None, tolerance: float | None, timed: dict[Any, tuple[float, float]]
-) -> Row:
+def _replace_layer(injection: Injection, name: str, layer: nn.Module, samples: Samples | None, tolerance: float | None) -> Row:
     kind = _adapted.counterpart(type(layer))
     assert kind is not None, "only candidates get here"
     row = Row(name, type(layer).__name__, kind.__name__, "")
@@ -100,6 +101,10 @@ def _replace_layer(
         row.status = "kept: its forward was replaced by something else"
         return row
     made = kind.from_torch(layer)
+    made._kpkg_when_compiled = isinstance(layer, _STAYS_WHEN_COMPILED)
+    if injection.is_compiled and not made._kpkg_when_compiled:
+        row.status = "kept: torch.compile fuses it with its neighbours"
+        return row
     if getattr(made, "inplace", False):
         made.inplace = False  # type: ignore[assignment]
         row._is_inplace = True
@@ -113,7 +118,7 @@ def _replace_layer(
     elif name not in samples.inputs:
         row.status = "kept: not used by the sample"
         return row
-    elif not _is_better(row, layer, made, *samples.inputs[name], tolerance, timed):
+    elif not _is_better(injection, row, layer, made, *samples.inputs[name], tolerance):
         return row
     row.status = "replaced" if samples is not None else "replaced (not checked)"
     use(row, exchange(injection.model, layer, made))
@@ -121,7 +126,7 @@ def _replace_layer(
 
 
 def _is_better(
-    row: Row, layer: nn.Module, made: Layer, args: tuple[Any, ...], kwargs: dict[str, Any], tolerance: float | None, timed: dict[Any, tuple[float, float]]
+    injection: Injection, row: Row, layer: nn.Module, made: Layer, args: tuple[Any, ...], kwargs: dict[str, Any], tolerance: float | None
 ) -> bool:
     """Whether the replacement is right and not slower on these inputs; tells the row."""
     first = next((a for a in (*args, *kwargs.values()) if isinstance(a, Tensor)), None)
@@ -129,28 +134,29 @@ def _is_better(
         row.status = f"kept: {made._kpkg_op.reason or 'no kernel for its dtype and device'}"
         return False
 
+    is_trained = layer.training and any(t.requires_grad for t in (*_passes.floats((args, kwargs)), *layer.parameters()))
+    scratch = _fresh(layer, args)
+
     def original() -> Any:
-        return type(layer).forward(layer, *_fresh(layer, args), **kwargs)
+        return type(layer).forward(layer, *(_fresh(layer, args) if is_trained else scratch), **kwargs)
 
     def replacement() -> Any:
-        return made.forward(*args, **kwargs)
+        return made.forward(*(_fresh(layer, args) if is_trained else args), **kwargs)
 
-    with torch.no_grad():
-        if not agrees(row, replacement(), original(), tolerance):
+    functions = [_passes.iteration(layer, run, (args, kwargs)) for run in (original, replacement)]
+    try:
+        if not agrees(row, *(_passes.repeatable(run) for run in reversed(functions)), tolerance):
             return False
-        key = (type(layer), layer.extra_repr(), layer.training, *(_signature(a) for a in (*args, *kwargs.values())))
-        if key not in timed:
-            timed[key] = _measure.interleaved(original, replacement)
-    return is_fast(row, *timed[key])
+    except KernelError as error:  # no fallback is wanted for what the op has no gradient for
+        row.status = f"kept: {error}"
+        return False
+    key = (type(layer), layer.extra_repr(), layer.training, *(signature(a) for a in (*args, *kwargs.values())))
+    return is_fast(row, *injection._times(key, *functions))
 
 
 def _fresh(layer: nn.Module, args: tuple[Any, ...]) -> tuple[Any, ...]:
     """Inputs that the layer may write into."""
-    return tuple(kept(a) for a in args) if getattr(layer, "inplace", False) else args
-
-
-def _signature(value: Any) -> Any:
-    return (value.shape, value.stride(), value.dtype, value.device) if isinstance(value, Tensor) else repr(value)
+    return tuple(a.clone() if isinstance(a, Tensor) else a for a in args) if getattr(layer, "inplace", False) else args
 
 
 def _replace_calls(
@@ -167,17 +173,18 @@ def _replace_calls(
     if "forward" in owner.__dict__ and not hasattr(owner.forward, "_kpkg_calls"):
         row.status = "kept: its forward was replaced by something else"
         return row
-    with torch.no_grad():
-        for args, kwargs in calls:
-            try:
-                found = replacement(*args, **kwargs)
-            except RuntimeError as error:  # a form of the call that the ops refuse
-                row.status = f"kept: {error}"
-                return row
-            if not agrees(row, found, function(*args, **kwargs), tolerance):
-                return row
-        args, kwargs = calls[0]
-        times = _measure.interleaved(lambda: function(*args, **kwargs), lambda: replacement(*args, **kwargs))
+    def iteration(function: Callable[..., Any], args: Any, kwargs: Any) -> Callable[[], Any]:
+        return _passes.iteration(owner, lambda: function(*args, **kwargs), (args, kwargs))
+
+    for args, kwargs in calls:
+        try:
+            found = _passes.repeatable(iteration(replacement, args, kwargs))
+        except RuntimeError as error:  # a form of the call that the ops refuse
+            row.status = f"kept: {error}"
+            return row
+        if not agrees(row, found, _passes.repeatable(iteration(function, args, kwargs)), tolerance):
+            return row
+    times = injection._times((name, function), iteration(function, *calls[0]), iteration(replacement, *calls[0]))
     if not is_fast(row, *times):
         return row
     row.status = "replaced"

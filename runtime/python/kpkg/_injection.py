@@ -10,8 +10,9 @@ from dataclasses import dataclass, field
 from types import TracebackType
 from typing import Any
 
-from torch import nn
+from torch import Tensor, nn
 
+from kpkg import _measure
 from kpkg._measure import compare
 
 # How much slower, by the clock, still counts as not slower.
@@ -52,15 +53,36 @@ class Replacement:
 class Injection:
     """What ``inject`` did: ``print(injection)`` shows the table, ``restore()`` undoes it, also at the end of a ``with`` block.
 
-    rows: a Row for each layer that could be replaced. error, original_us, kpkg_us: of the whole model, None without a sample.
+    rows: a Row for each layer that could be replaced. error, original_us, kpkg_us: of the whole model, None without a sample. graphs: whether times are those of
+    CUDA graphs.
     """
 
-    def __init__(self, model: nn.Module) -> None:
-        self.model = model
+    def __init__(self, model: nn.Module, graphs: bool = False) -> None:
+        #: What is called: the model, or what torch.compile has made of it.
+        self.called = model
+        self.model: nn.Module = getattr(model, "_orig_mod", model)
+        self.is_compiled = self.model is not model
+        on_gpu = any(p.device.type == "cuda" for p in (*model.parameters(), *model.buffers()))
+        if graphs and not on_gpu:
+            raise ValueError("cuda_graphs is for models on a GPU")
+        self.graphs = graphs
+        #: Layers by themselves are not compiled: without the host's time they come closer to what they take in a compiled model.
+        self._layers_in_graphs = graphs or self.is_compiled and on_gpu
         self.rows: list[Row] = []
         self.error: float | None = None
         self.original_us: float | None = None
         self.kpkg_us: float | None = None
+        self._timed: dict[Any, tuple[float, float]] = {}
+
+    def _iterations(self, *functions: Any, **options: Any) -> tuple[float, float]:
+        """Microseconds of iterations of the whole model in the way in which it will run."""
+        return _measure.interleaved(*functions, **options, graphs=self.graphs)
+
+    def _times(self, key: Any, original: Callable[[], Any], replacement: Callable[[], Any]) -> tuple[float, float]:
+        """Microseconds of both, which are measured once for each `key`."""
+        if key not in self._timed:
+            self._timed[key] = _measure.interleaved(original, replacement, graphs=self._layers_in_graphs)
+        return self._timed[key]
 
     @property
     def replaced(self) -> list[Row]:
@@ -109,7 +131,7 @@ def use(row: Row, replacement: Replacement) -> None:
 
 
 def agrees(row: Row, found: Any, expected: Any, tolerance: float | None) -> bool:
-    row.error, allowed = compare(found, expected, tolerance)
+    row.error, allowed = compare(found, expected, tolerance, has_convolutions="Conv" in row.layer)
     if row.error <= allowed:
         return True
     row.status = f"kept: its output differs by {row.error:.1e}, {allowed:.1e} is allowed"
@@ -122,6 +144,11 @@ def is_fast(row: Row, original_us: float, kpkg_us: float) -> bool:
         return True
     row.status = "kept: kpkg is slower"
     return False
+
+
+def signature(value: Any) -> Any:
+    """What the time of a call depends on."""
+    return (value.shape, value.stride(), value.dtype, value.device) if isinstance(value, Tensor) else repr(value)
 
 
 def exchange(model: nn.Module, layer: nn.Module, made: nn.Module) -> Replacement:

@@ -11,13 +11,26 @@ from typing import Any
 import torch
 from torch import Tensor, nn
 
-from kpkg import _chains, _folding, _fused, _measure
-from kpkg._injection import Injection, Replacement, Row, agrees, exchange, is_fast, use
+from kpkg import _chains, _folding, _fused
+from kpkg._injection import Injection, Replacement, Row, agrees, exchange, is_fast, signature, use
 from kpkg._samples import Samples
 
 
 def _within(owner: str, name: str) -> str:
     return f"{owner}.{name}" if owner else name
+
+
+def merge(injection: Injection, layers: dict[str, nn.Module], samples: Samples, wanted: Callable[[str, str], bool], tolerance: float | None) -> set[str]:
+    """Replaces chains and pairs of layers where that is right and not slower; adds rows, returns names of layers that nothing else is to replace."""
+    done: set[str] = set()
+    for name, found in traced_chains(injection.model, samples, layers, wanted):
+        done.update(fuse_all(injection, name, found, samples, tolerance))
+    for pair in samples.pairs(layers):
+        if pair[0] not in done:
+            row = fold(injection, pair, layers, samples, tolerance)
+            injection.rows.append(row)
+            done.update(pair if row.is_replaced else ())
+    return done
 
 
 def traced_chains(model: nn.Module, samples: Samples, layers: dict[str, nn.Module], wanted: Callable[[str, str], bool]) -> list[tuple[str, _chains.Traced]]:
@@ -86,7 +99,15 @@ def _fuse(injection: Injection, name: str, block: _fused.Block, chain: _chains.C
         def replacement() -> Any:
             return launch.together(input, residual)
 
-        if not agrees(row, replacement(), original(), tolerance) or not is_fast(row, *_measure.interleaved(original, replacement)):
+        if not agrees(row, replacement(), original(), tolerance):
+            return row
+        def compiled() -> Any:
+            """As long as PyTorch takes when it compiles: what follows a convolution is one pass over its result."""
+            result = type(layers[0]).forward(layers[0], input)
+            return torch.relu(result) if residual is None else torch.add(result, residual)
+
+        key = (chain.has_residual, chain.activation, *((type(layer), layer.extra_repr()) for layer in layers), signature(input))
+        if not is_fast(row, *injection._times(key, compiled if injection.is_compiled else original, replacement)):
             return row
     row.status = "replaced"
     parts = [exchange(injection.model, layer, made) for layer, made in zip(layers, (launch.convolution, launch.norm)) if made is not None]
@@ -126,7 +147,13 @@ def fold(injection: Injection, pair: tuple[str, str], layers: dict[str, nn.Modul
         def replacement() -> Any:
             return first.forward(*args, **kwargs)
 
-        if not agrees(row, replacement(), original(), tolerance) or not is_fast(row, *_measure.interleaved(original, replacement)):
+        if not agrees(row, replacement(), original(), tolerance):
+            return row
+        def compiled() -> Any:
+            return torch.relu(type(convolution).forward(convolution, *args, **kwargs))
+
+        key = ("fold", convolution.extra_repr(), norm.extra_repr(), signature(given))
+        if not is_fast(row, *injection._times(key, compiled if injection.is_compiled else original, replacement)):
             return row
     row.status = "replaced"
     parts = [exchange(injection.model, convolution, first), exchange(injection.model, norm, second)]

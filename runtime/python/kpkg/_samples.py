@@ -11,7 +11,7 @@ from typing import Any
 import torch
 from torch import Tensor, nn
 
-from kpkg import _adapted, _folding
+from kpkg import _adapted, _folding, _passes
 
 
 def call(model: nn.Module, sample: Any) -> Any:
@@ -40,7 +40,11 @@ class Samples:
 
 
 def kept(value: Any) -> Any:
-    return value.detach().clone(memory_format=torch.preserve_format) if isinstance(value, Tensor) else value
+    """A copy that has no history, but wants a gradient where the original has one."""
+    if not isinstance(value, Tensor):
+        return value
+    copy = value.detach().clone(memory_format=torch.preserve_format)
+    return copy.requires_grad_() if value.requires_grad else copy
 
 
 def take_samples(model: nn.Module, sample: Any, layers: dict[str, nn.Module], wanted: Callable[[str, str], bool]) -> Samples:
@@ -81,8 +85,8 @@ def take_samples(model: nn.Module, sample: Any, layers: dict[str, nn.Module], wa
         hooks.append(layer.register_forward_pre_hook(enter(name), with_kwargs=True))
         hooks.append(layer.register_forward_hook(leave, always_call=True))
     try:
-        with torch.no_grad(), _adapted.Watching(found):
-            samples.output = call(model, sample)
+        with torch.set_grad_enabled(_passes.is_trained(model)), _adapted.Watching(found):
+            samples.output = kept(_passes.repeatable(lambda: call(model, sample)))
     finally:
         for hook in hooks:
             hook.remove()

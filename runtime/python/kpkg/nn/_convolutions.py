@@ -35,10 +35,13 @@ def _allows_tf32(input: Tensor) -> bool:
 
 class _Conv(_Convolution):
     def _arguments(self, input: Tensor) -> tuple[Any, ...]:
+        return input, self.weight, self.bias, *self._settings(input)
+
+    def _settings(self, input: Tensor) -> tuple[Any, ...]:
+        """The op's arguments behind weight and bias."""
         named = isinstance(self.padding, str)
         padding = [0] if named else list(self.padding)
-        rest = (list(self.stride), padding, list(self.dilation), self.groups, self.padding if named else "", _allows_tf32(input))
-        return input, self.weight, self.bias, *rest
+        return list(self.stride), padding, list(self.dilation), self.groups, self.padding if named else "", _allows_tf32(input)
 
 
 class _ConvTranspose(_Convolution):

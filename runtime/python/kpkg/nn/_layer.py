@@ -39,6 +39,7 @@ class Layer(nn.Module):
         candidates = [_default.ops[name] for name in self.kpkg_ops]
         self._kpkg_op = next((op for op in candidates if op.is_available), candidates[0])
         self._kpkg_wanted = True
+        self._kpkg_when_compiled = True  # whether kpkg runs in what torch.compile makes, too
         self._kpkg_cases: dict[tuple[str, torch.dtype], bool] = {}
 
     def __setstate__(self, state: dict[str, Any]) -> None:
@@ -54,7 +55,7 @@ class Layer(nn.Module):
         made = self.__class__.__new__(self.__class__)
         memo[id(self)] = made
         made.__setstate__(copy.deepcopy(self.__getstate__(), memo))
-        made._kpkg_wanted = self._kpkg_wanted
+        made._kpkg_wanted, made._kpkg_when_compiled = self._kpkg_wanted, self._kpkg_when_compiled
         return made
 
     @classmethod
@@ -116,7 +117,7 @@ class Layer(nn.Module):
 
     def forward(self, input: Tensor) -> Tensor:
         """The op of kpkg on `input`, or PyTorch's forward where ``use_kpkg`` was set to False or kpkg has no op."""
-        if not self._kpkg_wanted or self._stands_back():
+        if not self._kpkg_wanted or self._stands_back() or not self._kpkg_when_compiled and torch.compiler.is_compiling():
             return cast(Tensor, super().forward(input))
         if self._kpkg_op._op is None and not self._kpkg_op.is_available:
             self._kpkg_op.note_fallback()

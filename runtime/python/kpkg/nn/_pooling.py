@@ -75,3 +75,45 @@ class AvgPool3d(_AvgPool, nn.AvgPool3d):
     """Mean of each window. Input: (N, C, D, H, W) or (C, D, H, W)."""
 
     kpkg_ops, torch_layer, rank = ("kpkg::avg_pool3d",), nn.AvgPool3d, 3
+
+
+class _AdaptiveAvgPool(_Pool):
+    """One mean for each channel; other output sizes are PyTorch's."""
+
+    kpkg_ops = ("kpkg::mean",)
+
+    def _arguments(self, input: Tensor) -> tuple[Any, ...]:
+        return input, list(range(-self.rank, 0)), True
+
+    def _example_input(self) -> Tensor:
+        return torch.empty(2, 2, *[3] * self.rank, device="meta")
+
+    def _stands_back(self) -> bool:
+        return self._each(self.output_size) != [1] * self.rank
+
+    @property
+    def use_kpkg(self) -> bool:
+        """As for every layer; False also for other output sizes."""
+        return not self._stands_back() and Layer.use_kpkg.fget(self)  # type: ignore[attr-defined, no-any-return]
+
+    @use_kpkg.setter
+    def use_kpkg(self, wanted: bool) -> None:
+        self._kpkg_wanted = bool(wanted)
+
+
+class AdaptiveAvgPool1d(_AdaptiveAvgPool, nn.AdaptiveAvgPool1d):
+    """Mean of each channel. Input: (N, C, L) or (C, L). With an output_size other than 1 PyTorch runs."""
+
+    torch_layer, rank = nn.AdaptiveAvgPool1d, 1
+
+
+class AdaptiveAvgPool2d(_AdaptiveAvgPool, nn.AdaptiveAvgPool2d):
+    """Mean of each channel. Input: (N, C, H, W) or (C, H, W). With an output_size other than 1 PyTorch runs."""
+
+    torch_layer, rank = nn.AdaptiveAvgPool2d, 2
+
+
+class AdaptiveAvgPool3d(_AdaptiveAvgPool, nn.AdaptiveAvgPool3d):
+    """Mean of each channel. Input: (N, C, D, H, W) or (C, D, H, W). With an output_size other than 1 PyTorch runs."""
+
+    torch_layer, rank = nn.AdaptiveAvgPool3d, 3

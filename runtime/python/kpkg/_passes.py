@@ -1,0 +1,75 @@
+"""What a layer or model does in one iteration: a forward, and in training a backward too.
+
+SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
+"""
+
+from __future__ import annotations
+
+import contextlib
+from collections.abc import Callable, Iterator
+from typing import Any
+
+import torch
+from torch import Tensor, nn
+from torch.utils import _pytree
+
+
+def is_trained(layer: nn.Module) -> bool:
+    """Whether iterations of the layer have backwards: it is in training mode and has parameters that want gradients."""
+    return layer.training and any(p.requires_grad for p in layer.parameters())
+
+
+@contextlib.contextmanager
+def unchanged(model: nn.Module) -> Iterator[None]:
+    """Puts buffers of layers in training mode, which forwards may write to, and random numbers back to what they were."""
+    saved = [(b, b.detach().clone()) for layer in model.modules() if layer.training for b in layer.buffers(recurse=False)]
+    devices = sorted({p.device.index or 0 for p in (*model.parameters(), *model.buffers()) if p.device.type == "cuda"})
+    with torch.random.fork_rng(devices):
+        try:
+            yield
+        finally:
+            with torch.no_grad():
+                for buffer, value in saved:
+                    buffer.copy_(value)
+
+
+def repeatable(run: Callable[[], Any]) -> Any:
+    """What `run` gives with random numbers that are the same each time."""
+    torch.manual_seed(0)
+    return run()
+
+
+def floats(value: Any) -> list[Tensor]:
+    """Tensors in `value` that may have gradients."""
+    return [leaf for leaf in _pytree.tree_leaves(value) if isinstance(leaf, Tensor) and (leaf.is_floating_point() or leaf.is_complex())]
+
+
+def with_gradients(run: Callable[[], Any], wanted: list[Tensor]) -> Callable[[], Any]:
+    """A function that gives the results of `run` and the gradients of `wanted` for some gradients of its results, the same for each `run`. `.grad` stays what it is."""
+    given: list[Tensor] = []  # in the order of memory of the results, and of both signs: the sum of a softmax has no gradient
+
+    def both() -> Any:
+        with torch.enable_grad():
+            result = run()
+            ends = [t for t in floats(result) if t.requires_grad]
+            if not ends or not wanted:
+                return result
+            if [g.shape for g in given] != [t.shape for t in ends]:
+                given[:] = [torch.empty_like(t, requires_grad=False).copy_(torch.randn(t.shape, generator=torch.Generator().manual_seed(0))) for t in ends]
+            found = torch.autograd.grad(ends, wanted, given, allow_unused=True)
+        return _pytree.tree_map(lambda t: t.detach() if isinstance(t, Tensor) else t, result), found
+
+    return both
+
+
+def iteration(layer: nn.Module, run: Callable[[], Any], inputs: Any = ()) -> Callable[[], Any]:
+    """What an iteration of a layer or model is: `run`; and where it is in training mode, the gradients of its parameters and of `inputs` that want some."""
+    wanted = [t for t in (*floats(inputs), *layer.parameters()) if t.requires_grad]
+    if layer.training and wanted:
+        return with_gradients(run, wanted)
+
+    def forward() -> Any:
+        with torch.no_grad():
+            return run()
+
+    return forward
