@@ -24,8 +24,8 @@ Flow Elaborator::checkIf(const ast::IfStmt &stmt, size_t branch, const ast::Bloc
     return tested.constant->asBool() ? checkBlock(chosen.body) : checkIf(stmt, branch + 1, statements, next, tookRest);
   Node *test = condition(tested, chosen.condition->range);
   if (!test) { // reported; check the branches all the same, for their own errors
-    inBlock([&] { checkBlock(chosen.body); });
-    inBlock([&] { checkIf(stmt, branch + 1, statements, statements.size(), tookRest); });
+    apart([&] { checkBlock(chosen.body); });
+    apart([&] { checkIf(stmt, branch + 1, statements, statements.size(), tookRest); });
     return Flow::Normal;
   }
   Node *node = emit(Kind::If, types.none, stmt.range, {test});

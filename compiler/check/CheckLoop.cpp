@@ -44,7 +44,7 @@ Flow Elaborator::checkFor(const ast::ForStmt &stmt) {
   Loop loop;
   loop.skip = newFlag();
   frame->loops.push_back(&loop);
-  inBlock([&] { checkBlock(stmt.body); });
+  apart([&] { checkBlock(stmt.body); });
   frame->loops.pop_back();
   scope->close();
   return Flow::Normal;
@@ -180,7 +180,7 @@ Flow Elaborator::checkForRange(const ast::ForStmt &stmt, const ast::CallExpr &ca
     return flow;
   };
   if (isWrong) {
-    inBlock([&] { body(nullptr); });
+    apart([&] { body(nullptr); });
     return Flow::Normal;
   }
   auto constantInt = [&](int64_t value) { return emitConstant(Value(value), types.integer(), stmt.iterable->range); };

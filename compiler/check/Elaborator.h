@@ -73,6 +73,7 @@ private:
   void setLocal(hir::Local *local, Node *value, SourceRange range);
   Node *getLocal(hir::Local *local, SourceRange range);
   std::unique_ptr<hir::Block> inBlock(const std::function<void()> &body);
+  void apart(const std::function<void()> &body);
   Operand error(SourceRange range);
   Operand constant(Value value, SourceRange range);
   Operand runTime(Node *node);
@@ -216,6 +217,7 @@ private:
   const BodyKind kind;
   hir::Function &function;
   hir::Block *block = nullptr;
+  std::vector<std::unique_ptr<hir::Block>> unplaced; ///< flags of exits refer to blocks
   Frame *frame = nullptr;
   BodyScope *scope = nullptr;
   Facts facts;

@@ -68,6 +68,9 @@ std::unique_ptr<hir::Block> Elaborator::inBlock(const std::function<void()> &bod
   return inner;
 }
 
+/// For errors in what has no place, behind an error in its condition or bounds.
+void Elaborator::apart(const std::function<void()> &body) { unplaced.push_back(inBlock(body)); }
+
 Operand Elaborator::error(SourceRange range) {
   Operand operand;
   operand.type = types.error;

@@ -80,6 +80,15 @@ TEST(Defines, SetConstantsOfRootModules) {
   EXPECT_EQ(codes({{"N", "7"}, {"T", "bfloat16"}, {"M", "7"}}), "K0210 ");
 }
 
+/// What is behind an error is checked too, and may leave a function whose rest is checked as well.
+TEST(Errors, ReturnsBehindThem) {
+  const std::string head = "comptime NAMES = [\"relu\"]\n\nfn number(name: String, n: Int) raises -> Int:\n";
+  const std::string op = "    return 0\n\n@register.op(\"a::b\")\nfn b(x: Tensor, name: String) raises -> Tensor:\n    return empty(number(name, x.shape[0]), dtype=x.dtype)\n";
+  for (std::string body : {"    for i in range(n):\n        if name == NAMES[i]:\n            return i\n", "    for i in range(name):\n        return 1\n",
+                           "    for i in name:\n        return 1\n"})
+    EXPECT_EQ(check(head + body + op).codes.size(), 1u) << body;
+}
+
 TEST(Catalogue, WrongExamplesGiveTheirCode) {
   for (const KindInfo &kind : allKinds()) {
     // Those of the parser are tested there.
