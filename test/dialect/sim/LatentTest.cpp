@@ -1,13 +1,7 @@
 // Latent attention on Hopper through the simulator: two warpgroups with halves of the columns, weights that one has from the other, a slot that two products read in two
 // ways. Weights are powers of two and sums of them exact, so that no order of additions shows.
 // SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
-#include "dialect/pipeline/GpuPipeline.h"
-#include "dialect/pipeline/Registration.h"
-#include "dialect/sim/async/Simulator.h"
-#include "mlir/Parser/Parser.h"
-#include "mlir/Pass/PassManager.h"
-#include <array>
-#include <gtest/gtest.h>
+#include "SimulatedTest.h"
 
 using namespace kpkg;
 using namespace mlir;
@@ -69,70 +63,47 @@ tile.kernel @latent(%q: !in, %k: !in, %y: !out) {
 }
 )";
 
-class Latent : public testing::Test {
-protected:
-  DialectRegistry registry = [] {
-    DialectRegistry all;
-    registerDialects(all);
-    return all;
-  }();
-  MLIRContext context{registry, MLIRContext::Threading::DISABLED};
-  std::vector<uint16_t> q, k, y = std::vector<uint16_t>(size_t(queries * valueWidth), 0x7fc0);
+struct Latent : SimulatedTest {
+  std::vector<uint16_t> q, k, y = std::vector<uint16_t>(size_t(queries * valueWidth), poison);
 
-  sim::Argument view(std::vector<uint16_t> &data, int64_t columns) {
-    sim::View all{reinterpret_cast<char *>(data.data()), BFloat16Type::get(&context), {int64_t(data.size()) / columns, columns}, {columns, 1}};
-    return all;
-  }
   OwningOpRef<ModuleOp> module;
   std::vector<uint16_t> expected;
 
-  tile::KernelOp kernel() { return *module->getOps<tile::KernelOp>().begin(); }
-  void prepare();
-  std::vector<sim::Argument> arguments() { return {view(q, width), view(k, width), view(y, valueWidth)}; }
+  void SetUp() override;
+  std::vector<sim::Argument> arguments() { return {view(q, {queries, width}), view(k, {keys, width}), view(y, {queries, valueWidth})}; }
 };
 
 /// Inputs of -1, 0 and 1, and what the interpreter makes of them; the kernel goes through the pipeline then.
-void Latent::prepare() {
-  auto number = [](size_t i) { return uint16_t(std::array{0xbf80, 0, 0x3f80}[i * 7919 % 65521 % 3]); };
+void Latent::SetUp() {
   for (size_t i = 0; i < size_t(queries * width); ++i)
-    q.push_back(number(i + i / width));
+    q.push_back(sign(i + i / width));
   for (size_t i = 0; i < size_t(keys * width); ++i)
-    k.push_back(number(3 * i + i / 192));
-  module = parseSourceString<ModuleOp>(source, &context);
+    k.push_back(sign(3 * i + i / 192));
+  module = parse(source);
   ASSERT_TRUE(module);
-  llvm::Error failed = sim::run(kernel(), arguments(), {1, 1, 1});
-  ASSERT_EQ(llvm::toString(std::move(failed)), "");
+  ASSERT_EQ(interpret(*module, arguments()), "");
   expected = y;
-  PassManager passes(&context);
-  buildGpuPipeline(passes, "sm_90a", 0);
-  ASSERT_TRUE(succeeded(passes.run(*module)));
-  ASSERT_EQ(kgpu::getLaunch(kernel()).consumers, 2u);
+  compile(*module);
+  ASSERT_EQ(kgpu::getLaunch(kernelOf(*module)).consumers, 2u);
 }
 
 TEST_F(Latent, IsRightInEveryOrder) {
-  prepare();
   for (uint64_t seed = 0; seed < 3; ++seed) {
-    y.assign(y.size(), 0x7fc0);
-    sim::AsyncOptions options;
-    options.seed = seed;
-    llvm::Error wrong = sim::simulate(kernel(), arguments(), {1 + int64_t(seed % 2), 1, 1}, options);
-    EXPECT_EQ(llvm::toString(std::move(wrong)), "") << seed;
+    y.assign(y.size(), poison);
+    EXPECT_EQ(simulate(*module, arguments(), seed, 1 + int64_t(seed % 2)), "") << seed;
     EXPECT_EQ(y, expected) << seed;
   }
 }
 
 TEST_F(Latent, WarpgroupsWaitForWhatTheOtherMade) {
-  prepare();
   SmallVector<kgpu::BarrierOp> barriers;
-  kernel().walk([&](kgpu::BarrierOp barrier) { barriers.push_back(barrier); });
+  module->walk([&](kgpu::BarrierOp barrier) { barriers.push_back(barrier); });
   ASSERT_FALSE(barriers.empty());
   for (kgpu::BarrierOp barrier : barriers)
     barrier.erase();
-  y.assign(y.size(), 0x7fc0);
-  llvm::Error wrong = sim::simulate(kernel(), arguments(), {1, 1, 1}, {});
-  bool isFound = bool(wrong) || y != expected;
-  llvm::consumeError(std::move(wrong));
-  EXPECT_TRUE(isFound);
+  y.assign(y.size(), poison);
+  std::string wrong = simulate(*module, arguments(), 0, 1);
+  EXPECT_TRUE(!wrong.empty() || y != expected);
 }
 
 } // namespace

@@ -1,14 +1,9 @@
 // Products with two of every four elements of the left factor on Hopper, through the simulator: what tensor cores leave out is zero, and results
 // whose transpose is accumulated arrive where they belong.
 // SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
-#include "dialect/pipeline/GpuPipeline.h"
-#include "dialect/pipeline/Registration.h"
-#include "dialect/sim/async/Simulator.h"
+#include "SimulatedTest.h"
 #include "dialect/tile/transforms/Passes.h"
-#include "mlir/Parser/Parser.h"
 #include "mlir/Pass/PassManager.h"
-#include <cstring>
-#include <gtest/gtest.h>
 
 using namespace kpkg;
 using namespace mlir;
@@ -59,31 +54,7 @@ tile.kernel @sparse(%w: !w, %p: !p, %x: !w, %y: !out) attributes {schedule = {st
 }
 )";
 
-struct SparseProduct : testing::Test {
-  DialectRegistry registry = [] {
-    DialectRegistry all;
-    registerDialects(all);
-    return all;
-  }();
-  MLIRContext context{registry, MLIRContext::Threading::DISABLED};
-
-  sim::View view(std::vector<uint16_t> &data, Type element, std::vector<int64_t> shape) {
-    std::vector<int64_t> strides(shape.size(), 1);
-    for (size_t d = shape.size() - 1; d-- > 0;)
-      strides[d] = strides[d + 1] * shape[d + 1];
-    return {reinterpret_cast<char *>(data.data()), element, llvm::to_vector(shape), llvm::to_vector(strides)};
-  }
-  /// Small whole numbers: sums are exact, so results are equal bit for bit.
-  static std::vector<uint16_t> numbers(int64_t count, size_t seed) {
-    std::vector<uint16_t> values;
-    for (size_t i = seed; i < seed + size_t(count); ++i) {
-      float value = float(int64_t(i * i * 7919 % 5) - 2);
-      uint32_t bits;
-      std::memcpy(&bits, &value, 4);
-      values.push_back(uint16_t(bits >> 16));
-    }
-    return values;
-  }
+struct SparseProduct : SimulatedTest {
   static std::vector<uint16_t> places(int64_t count) {
     constexpr uint16_t pairs[] = {0b0100, 0b1000, 0b1100, 0b1001, 0b1101, 0b1110};
     std::vector<uint16_t> words;
@@ -95,13 +66,11 @@ struct SparseProduct : testing::Test {
 
 TEST_F(SparseProduct, IsRightInEveryOrder) {
   constexpr int64_t rows = 136, lines = 72, depth = 264, steps = 3;
-  Type bf16 = BFloat16Type::get(&context), i16 = IntegerType::get(&context, 16);
-  std::vector<uint16_t> w = numbers(rows * depth / 2, 1), p = places(3 * steps * 512), x = numbers(lines * depth, 7), y(lines * rows, 0x7fc0);
-  std::vector<sim::Argument> arguments = {view(w, bf16, {rows, depth / 2}), view(p, i16, {3, steps, 512}), view(x, bf16, {lines, depth}),
-                                          view(y, bf16, {lines, rows})};
-  OwningOpRef<ModuleOp> module = parseSourceString<ModuleOp>(source, &context);
-  auto kernel = [&] { return *module->getOps<tile::KernelOp>().begin(); };
-  ASSERT_EQ(llvm::toString(sim::run(kernel(), arguments, {1, 1, 1})), "");
+  std::vector<uint16_t> w = wholeNumbers(rows * depth / 2, 1), p = places(3 * steps * 512), x = wholeNumbers(lines * depth, 7), y(lines * rows, poison);
+  std::vector<sim::Argument> arguments = {view(w, {rows, depth / 2}), view(p.data(), IntegerType::get(&context, 16), {3, steps, 512}), view(x, {lines, depth}),
+                                          view(y, {lines, rows})};
+  OwningOpRef<ModuleOp> module = parse(source);
+  ASSERT_EQ(interpret(*module, arguments), "");
   std::vector<uint16_t> expected = y;
 
   // By ops that know nothing of places it is the same.
@@ -109,24 +78,19 @@ TEST_F(SparseProduct, IsRightInEveryOrder) {
   PassManager expansion(&context);
   expansion.addNestedPass<tile::KernelOp>(tile::createTileExpandSparseDots());
   ASSERT_TRUE(succeeded(expansion.run(*dense)));
-  y.assign(y.size(), 0x7fc0);
-  ASSERT_EQ(llvm::toString(sim::run(*dense->getOps<tile::KernelOp>().begin(), arguments, {1, 1, 1})), "");
+  y.assign(y.size(), poison);
+  ASSERT_EQ(interpret(*dense, arguments), "");
   EXPECT_EQ(y, expected);
 
-  PassManager passes(&context);
-  buildGpuPipeline(passes, "sm_90a", 0);
-  ASSERT_TRUE(succeeded(passes.run(*module)));
+  compile(*module);
   size_t products = 0, stores = 0;
   module->walk([&](kgpu::WgmmaOp product) { products += bool(product.getPositions()); });
   module->walk([&](kgpu::TensorStoreOp) { ++stores; });
   EXPECT_EQ(products, 1u);
   EXPECT_EQ(stores, 1u);
   for (uint64_t seed : {1, 2, 3}) {
-    y.assign(y.size(), 0x7fc0);
-    sim::AsyncOptions options;
-    options.seed = seed;
-    options.maxSteps = 1 << 24;
-    ASSERT_EQ(llvm::toString(sim::simulate(kernel(), arguments, {2, 1, 1}, options)), "");
+    y.assign(y.size(), poison);
+    ASSERT_EQ(simulate(*module, arguments, seed, 2), "");
     EXPECT_EQ(y, expected) << "seed " << seed;
   }
 }

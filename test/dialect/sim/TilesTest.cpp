@@ -1,15 +1,8 @@
 // Tiles that CTAs take from a counter as they become free, in the simulator: right with CTAs of any speed, wrong in every way that the roles can disagree.
 // SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
-#include "dialect/kgpu/Passes.h"
-#include "dialect/pipeline/GpuPipeline.h"
-#include "dialect/pipeline/Registration.h"
-#include "dialect/sim/async/Simulator.h"
+#include "SimulatedTest.h"
 #include "mlir/Dialect/Arith/IR/Arith.h"
 #include "mlir/Dialect/SCF/IR/SCF.h"
-#include "mlir/IR/Diagnostics.h"
-#include "mlir/Parser/Parser.h"
-#include "mlir/Pass/PassManager.h"
-#include <gtest/gtest.h>
 
 using namespace kpkg;
 using namespace mlir;
@@ -47,55 +40,29 @@ tile.kernel @triangle(%a: !in, %b: !in, %d: !out) attributes {schedule = {stages
 }
 )";
 
-struct TakenTiles : testing::Test {
+struct TakenTiles : SimulatedTest {
   static constexpr int64_t rows = 128, columns = 320;
-  DialectRegistry registry = [] {
-    DialectRegistry all;
-    registerDialects(all);
-    return all;
-  }();
-  MLIRContext context{registry, MLIRContext::Threading::DISABLED};
   std::vector<uint16_t> a, b, d, expected;
   OwningOpRef<ModuleOp> module;
 
-  static tile::KernelOp kernelOf(ModuleOp module) { return *module.getOps<tile::KernelOp>().begin(); }
-  sim::View view(std::vector<uint16_t> &data, int64_t height, int64_t width) {
-    return {reinterpret_cast<char *>(data.data()), BFloat16Type::get(&context), {height, width}, {width, 1}};
-  }
-  std::vector<sim::Argument> arguments() { return {view(a, rows, columns), view(b, columns, columns), view(d, rows, columns)}; }
+  std::vector<sim::Argument> arguments() { return {view(a, {rows, columns}), view(b, {columns, columns}), view(d, {rows, columns})}; }
 
   void SetUp() override {
-    auto number = [](size_t i) { return uint16_t(std::array{0xbf80, 0, 0x3f80}[i * 7919 % 65521 % 3]); }; // -1, 0, 1
     for (size_t i = 0; i < size_t(rows * columns); ++i)
-      a.push_back(number(i + i / 64));
+      a.push_back(sign(i + i / 64));
     for (size_t i = 0; i < size_t(columns * columns); ++i)
-      b.push_back(number(3 * i + i / 192));
-    d.assign(a.size(), 0x7fc0);
-    module = parseSourceString<ModuleOp>(source, &context);
-    llvm::Error failed = sim::run(kernelOf(*module), arguments(), {1, 1, 1});
-    ASSERT_EQ(llvm::toString(std::move(failed)), "");
+      b.push_back(sign(3 * i + i / 192));
+    d.assign(a.size(), poison);
+    module = parse(source);
+    ASSERT_EQ(interpret(*module, arguments()), "");
     expected = d;
-    PassManager passes(&context);
-    buildGpuPipeline(passes, "sm_90a", 0);
-    ASSERT_TRUE(succeeded(passes.run(*module)));
+    compile(*module);
   }
 
-  std::string simulate(ModuleOp module, uint64_t seed, int64_t ctas) {
-    d.assign(d.size(), 0x7fc0);
-    sim::AsyncOptions options;
-    options.seed = seed;
-    options.maxSteps = 1 << 22;
-    if (llvm::Error failed = sim::simulate(kernelOf(module), arguments(), {ctas, 1, 1}, options))
-      return llvm::toString(std::move(failed));
-    return d == expected ? "" : "the result is wrong";
-  }
-  std::string verify(ModuleOp module) {
-    std::string text;
-    ScopedDiagnosticHandler handler(&context, [&](Diagnostic &diagnostic) { text += diagnostic.str() + "\n"; });
-    PassManager passes(&context);
-    passes.enableVerifier(false);
-    passes.addNestedPass<tile::KernelOp>(kgpu::createKgpuVerifySchedule());
-    return succeeded(passes.run(module)) ? "" : text;
+  std::string outcome(ModuleOp module, uint64_t seed, int64_t ctas) {
+    d.assign(d.size(), poison);
+    std::string wrong = simulate(module, arguments(), seed, ctas);
+    return !wrong.empty() ? wrong : d == expected ? "" : "the result is wrong";
   }
   /// Whether the verifier, or the simulator, sees a change of every op of a kind.
   template <typename Op> void expectFound(const char *name, function_ref<void(Op)> change) {
@@ -107,7 +74,7 @@ struct TakenTiles : testing::Test {
       SmallVector<Op> ops;
       copy->walk([&](Op op) { ops.push_back(op); });
       change(ops[number]);
-      EXPECT_FALSE(verify(*copy).empty() && simulate(*copy, 0, 3).empty() && simulate(*copy, 1, 2).empty()) << name << " " << number;
+      EXPECT_FALSE(verify(*copy).empty() && outcome(*copy, 0, 3).empty() && outcome(*copy, 1, 2).empty()) << name << " " << number;
     }
   }
 };
@@ -122,9 +89,9 @@ TEST_F(TakenTiles, AreAllMadeOnceByCtasOfAnySpeed) {
   ASSERT_TRUE(kgpu::getLaunch(kernelOf(*module)).dynamic);
   EXPECT_EQ(verify(*module), "");
   for (uint64_t seed = 0; seed < 8; ++seed)
-    EXPECT_EQ(simulate(*module, seed, /*ctas=*/1 + int64_t(seed % 5)), "") << seed;
-  EXPECT_EQ(simulate(*module, 3, /*ctas=*/10), "") << "a tile each";
-  EXPECT_EQ(simulate(*module, 4, /*ctas=*/12), "") << "CTAs without a tile";
+    EXPECT_EQ(outcome(*module, seed, /*ctas=*/1 + int64_t(seed % 5)), "") << seed;
+  EXPECT_EQ(outcome(*module, 3, /*ctas=*/10), "") << "a tile each";
+  EXPECT_EQ(outcome(*module, 4, /*ctas=*/12), "") << "CTAs without a tile";
 }
 
 TEST_F(TakenTiles, RolesThatDisagreeAreFound) {

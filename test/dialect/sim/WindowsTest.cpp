@@ -1,13 +1,6 @@
 // Sums over windows on Hopper through the simulator: the copy engine's walk over images gives what gathers give.
 // SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
-#include "dialect/pipeline/GpuPipeline.h"
-#include "dialect/pipeline/Registration.h"
-#include "dialect/sim/async/Simulator.h"
-#include "mlir/Parser/Parser.h"
-#include "mlir/Pass/PassManager.h"
-#include <cstring>
-#include <gtest/gtest.h>
-#include <numeric>
+#include "SimulatedTest.h"
 
 using namespace kpkg;
 using namespace mlir;
@@ -110,59 +103,27 @@ struct Case {
   int64_t images, height, width, channels, cells, taps, results, stride, start, step;
 };
 
-class Windows : public testing::TestWithParam<Case> {
-protected:
-  DialectRegistry registry = [] {
-    DialectRegistry all;
-    registerDialects(all);
-    return all;
-  }();
-  MLIRContext context{registry, MLIRContext::Threading::DISABLED};
-
-  sim::View view(std::vector<uint16_t> &data, std::vector<int64_t> shape) {
-    std::vector<int64_t> strides(shape.size(), 1);
-    for (size_t d = shape.size() - 1; d-- > 0;)
-      strides[d] = strides[d + 1] * shape[d + 1];
-    return {reinterpret_cast<char *>(data.data()), BFloat16Type::get(&context), llvm::to_vector(shape), llvm::to_vector(strides)};
-  }
-  /// Small whole numbers: sums are exact, so results are equal bit for bit.
-  static std::vector<uint16_t> numbers(int64_t count, size_t seed) {
-    std::vector<uint16_t> values;
-    for (size_t i = seed; i < seed + size_t(count); ++i) {
-      float value = float(int64_t(i * i * 7919 % 5) - 2);
-      uint32_t bits;
-      std::memcpy(&bits, &value, 4);
-      values.push_back(uint16_t(bits >> 16));
-    }
-    return values;
-  }
-};
+struct Windows : SimulatedTest, testing::WithParamInterface<Case> {};
 
 TEST_P(Windows, AreRightInEveryOrder) {
   const Case &c = GetParam();
   auto count = [&](int64_t extent, int64_t taps) { return (extent - 2 * c.start - c.step * (taps - 1) - 1) / c.stride + 1; };
   int64_t height = count(c.height, c.cells), width = count(c.width, c.taps), pixels = c.images * height * width;
   ASSERT_GT(pixels, 0);
-  std::vector<uint16_t> x = numbers(c.images * c.height * c.width * c.channels, 1), w = numbers(c.cells * c.taps * c.channels * c.results, 5);
-  std::vector<uint16_t> y(size_t(pixels * c.results), 0x7fc0);
+  std::vector<uint16_t> x = wholeNumbers(c.images * c.height * c.width * c.channels, 1), w = wholeNumbers(c.cells * c.taps * c.channels * c.results, 5);
+  std::vector<uint16_t> y(size_t(pixels * c.results), poison);
   std::vector<sim::Argument> arguments = {view(x, {c.images, c.height, c.width, c.channels}), view(w, {c.cells, c.taps, c.channels, c.results}),
                                           view(y, {pixels, c.results})};
   for (int64_t number : {height, width, c.stride, c.stride, c.start, c.start, c.step, c.step})
     arguments.push_back(sim::Cell{.i = number});
-  OwningOpRef<ModuleOp> module = parseSourceString<ModuleOp>(source, &context);
-  auto kernel = [&] { return *module->getOps<tile::KernelOp>().begin(); };
-  ASSERT_EQ(llvm::toString(sim::run(kernel(), arguments, {1, 1, 1})), "");
+  OwningOpRef<ModuleOp> module = parse(source);
+  ASSERT_EQ(interpret(*module, arguments), "");
   std::vector<uint16_t> expected = y;
-  PassManager passes(&context);
-  buildGpuPipeline(passes, "sm_90a", 0);
-  ASSERT_TRUE(succeeded(passes.run(*module)));
-  EXPECT_NE(kernel().walk([](kgpu::TensorLoadOp load) { return load.getTaps().empty() ? WalkResult::advance() : WalkResult::interrupt(); }), WalkResult::advance());
+  compile(*module);
+  EXPECT_NE(module->walk([](kgpu::TensorLoadOp load) { return load.getTaps().empty() ? WalkResult::advance() : WalkResult::interrupt(); }), WalkResult::advance());
   for (uint64_t seed : {1, 2}) {
-    y.assign(y.size(), 0x7fc0);
-    sim::AsyncOptions options;
-    options.seed = seed;
-    options.maxSteps = 1 << 24;
-    ASSERT_EQ(llvm::toString(sim::simulate(kernel(), arguments, {2, 1, 1}, options)), "");
+    y.assign(y.size(), poison);
+    ASSERT_EQ(simulate(*module, arguments, seed, 2), "");
     EXPECT_EQ(y, expected) << "seed " << seed;
   }
 }
