@@ -64,8 +64,7 @@ def kpkg(*arguments: object) -> str:
 
 
 def manifest_of(package: Path) -> dict:
-    content = package.read_bytes()
-    return json.JSONDecoder().raw_decode(content[content.index(b"{") :].decode("latin1"))[0]
+    return json.loads(kpkg("info", "--json", package))
 
 
 def test_each_kind_of_target_has_its_own_instances(source: Path, tmp_path: Path) -> None:
