@@ -1,6 +1,6 @@
-"""Attention with functions of scores against FlexAttention: error and time, launches in shuffled order.
+"""Attention with functions of scores and masks against FlexAttention: error and time, launches in shuffled order.
 
-    python test/device/scored.py attention_scored.kpkg -o scored.json
+    python test/device/scored.py attention_scored.kpkg attention.kpkg -o scored.json
 
 SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
 """
@@ -24,11 +24,13 @@ SHAPE = (4, 16, 4096, 128)
 
 def main() -> None:
     parser = argparse.ArgumentParser()
-    parser.add_argument("package", type=Path)
+    parser.add_argument("scored", type=Path, help="the package of kernels_src/attention_scored")
+    parser.add_argument("attention", type=Path, help="that of kernels_src/attention: softcap and windows are arguments of its ops")
     parser.add_argument("-o", "--output", type=Path)
     options = parser.parse_args()
-    ops = kpkg.load(options.package)
-    ops.set_fallback_policy("strict")
+    ops, plain = kpkg.load(options.scored), kpkg.load(options.attention)
+    for package in (ops, plain):
+        package.set_fallback_policy("strict")
     batch, heads, length, _ = SHAPE
     q, k, v = (torch.randn(SHAPE, device="cuda", dtype=torch.bfloat16) for _ in range(3))
     slopes = (2.0 ** (-8.0 * torch.arange(1, heads + 1) / heads)).cuda()
@@ -41,14 +43,22 @@ def main() -> None:
     def alibi(s: Tensor, b: Tensor, h: Tensor, row: Tensor, key: Tensor) -> Tensor:
         return s - slopes[h] * (row - key).abs()
 
+    def capped(s: Tensor, b: Tensor, h: Tensor, row: Tensor, key: Tensor) -> Tensor:
+        return 30.0 * torch.tanh(s / 30.0)
+
     blocks = create_block_mask(same_document, batch, None, length, length)
     causal = create_block_mask(lambda b, h, row, key: row >= key, None, None, length, length)
+    window = create_block_mask(lambda b, h, row, key: (row >= key) & (row - key < 1024), None, None, length, length)
     cases: dict[str, dict[str, Callable[[], Tensor]]] = {
         "alibi": {"kpkg": lambda: ops.attention_alibi(q, k, v, slopes)[0], "flex": lambda: flex(q, k, v, score_mod=alibi)},
         "causal alibi": {
             "kpkg": lambda: ops.attention_alibi(q, k, v, slopes, True)[0], "flex": lambda: flex(q, k, v, score_mod=alibi, block_mask=causal),
         },
         "documents of 700": {"kpkg": lambda: ops.attention_documents(q, k, v, documents)[0], "flex": lambda: flex(q, k, v, block_mask=blocks)},
+        "softcap": {"kpkg": lambda: plain.attention(q, k, v, softcap=30.0)[0], "flex": lambda: flex(q, k, v, score_mod=capped)},
+        "causal, window of 1024": {
+            "kpkg": lambda: plain.attention(q, k, v, is_causal=True, window=1024)[0], "flex": lambda: flex(q, k, v, block_mask=window),
+        },
     }  # fmt: skip
     rows = []
     for name, calls in cases.items():
