@@ -15,6 +15,7 @@
 // many as the kernel's @schedule(stages=) says. A right operand that is the first columns of what an earlier product reads is not copied again. An accumulator that starts at zero does so by its first product not adding: registers
 // that are set to zero before would stand between ptxas and products that run while others are issued.
 #include "dialect/kgpu/Passes.h"
+#include "dialect/kgpu/async/CopiedOperands.h"
 #include "dialect/kgpu/async/RingUses.h"
 #include "dialect/kgpu/async/StreamedDots.h"
 #include "dialect/kgpu/async/WgmmaLayout.h"
@@ -37,28 +38,6 @@ constexpr int64_t kFewestSharedSlots = 2, kSlotsForDelay = 4;
 constexpr int64_t kReservedBytes = 2048;
 constexpr int64_t kPanelBytes = 128;
 
-/// What is copied ahead, and where it is put.
-struct Member {
-  StreamedOperand operand; ///< of the first product that reads it; or a row that arithmetic reads
-  SharedType slot;         ///< one slot, as that product reads it
-  bool isRow() const { return slot.getShape().size() == 1; }
-};
-
-/// Operands that are copied together: those of one product whose loads stand in one block and serve nothing else, or one that serves several.
-struct Stream {
-  SmallVector<tile::DotOp, 2> dots; ///< in program order
-  SmallVector<Member, 2> members;
-  unsigned ring = 0; ///< which of the rings it goes through
-  AwaitOp await;     ///< knows its number among the uses of that ring
-
-  /// The ops of the loads' block that are or contain the first and the last product: filled slots are awaited before and released after them.
-  Operation *begin() { return anchorOf(dots.front()); }
-  Operation *end() { return anchorOf(dots.back()); }
-
-private:
-  Operation *anchorOf(tile::DotOp dot) { return members.front().operand.load->getBlock()->findAncestorOpInBlock(*dot.getOperation()); }
-};
-
 /// Streams of the same views and boxes take turns.
 struct Ring {
   SmallVector<unsigned> streams;
@@ -80,43 +59,6 @@ struct SharedTile {
   Value buffer, ring;
   ShareOp share; ///< knows its number among the uses of the ring
 };
-
-bool haveOneRing(const Stream &left, const Stream &right) {
-  return left.members.size() == right.members.size() && llvm::all_of_zip(left.members, right.members, [](const Member &one, const Member &other) {
-           const TensorView &first = one.operand.place, &second = other.operand.place;
-           return one.slot == other.slot && first.argument == second.argument && first.box == second.box && first.window == second.window;
-         });
-}
-
-Member memberFor(const StreamedOperand &operand, Value tile) {
-  auto type = cast<RankedTensorType>(tile.getType());
-  unsigned bytes = elementBytes(type.getElementType());
-  return {operand, SharedType::get(type.getShape(), type.getElementType(), *panelsOf(type.getShape(), operand.panelDim, bytes))};
-}
-
-std::optional<TensorView> rowPlace(tile::LoadOp load) {
-  return tensorView(load.getView(), load.getOffsets(), cast<RankedTensorType>(load.getType()).getShape());
-}
-
-/// A row of elements that arithmetic reads between products: the same for all rows of the tiles.
-std::optional<Member> rowMember(tile::LoadOp load) {
-  auto type = dyn_cast<RankedTensorType>(load.getType());
-  if (!type || type.getRank() != 1 || !isZero(load.getFill()) || load.getView().getType().getIsMut())
-    return std::nullopt;
-  int64_t extent = type.getDimSize(0), bytes = elementBytes(type.getElementType());
-  std::optional<TensorView> place = rowPlace(load);
-  if (!place || !llvm::isPowerOf2_64(extent) || extent > 256 || extent * bytes < kPanelBytes)
-    return std::nullopt;
-  layout::SharedLayout::Fields fields;
-  fields.elementBytes = bytes;
-  fields.bases.emplace_back();
-  for (int64_t at = bytes; at < extent * bytes; at *= 2)
-    fields.bases.front().push_back(at);
-  fields.repeats = {1};
-  fields.strides = {0};
-  StreamedOperand operand{load, *place};
-  return Member{operand, SharedType::get(type.getShape(), type.getElementType(), cantFail(layout::SharedLayout::get(std::move(fields))))};
-}
 
 class Splitter {
 public:

@@ -8,6 +8,18 @@
 #include "mlir/IR/Matchers.h"
 
 namespace kpkg::lower::nvvm {
+/// Where vectors of so many bytes lie in the buffer that `op` copies to.
+static FailureOr<layout::SharedAccess> placesOf(Operation *op, const Layout &layout, kgpu::SharedType buffer, unsigned bytes) {
+  if (bytes < 4)
+    return op->emitOpError() << "has vectors of " << bytes << " bytes; copies are of 4, 8 or 16";
+  llvm::Expected<layout::SharedAccess> places = layout::planAccess(layout, buffer.getPlacement(), bytes);
+  if (!places)
+    return op->emitOpError() << "cannot reach its buffer: " << llvm::toString(places.takeError());
+  if (places->vectorBytes != bytes)
+    return op->emitOpError() << "has vectors of " << bytes << " bytes, but its buffer has only " << places->vectorBytes << " together";
+  return std::move(*places);
+}
+
 LogicalResult Emitter::emitAsyncCopy(kgpu::AsyncCopyOp op) {
   const Layout &layout = op.getLayout().getLayout();
   auto buffer = cast<kgpu::SharedType>(op.getBuffer().getType());
@@ -15,13 +27,9 @@ LogicalResult Emitter::emitAsyncCopy(kgpu::AsyncCopyOp op) {
   TileAccess access(*this, view(op.getView()), op.getOffsets(), type, layout);
   auto groups = access.groups();
   unsigned bytes = groups.front().size() * buffer.getElementBytes();
-  if (bytes < 4)
-    return op.emitOpError() << "has vectors of " << bytes << " bytes; copies are of 4, 8 or 16";
-  llvm::Expected<layout::SharedAccess> places = layout::planAccess(layout, buffer.getPlacement(), bytes);
-  if (!places)
-    return op.emitOpError() << "cannot reach its buffer: " << llvm::toString(places.takeError());
-  if (places->vectorBytes != bytes)
-    return op.emitOpError() << "has vectors of " << bytes << " bytes, but its buffer has only " << places->vectorBytes << " together";
+  FailureOr<layout::SharedAccess> places = placesOf(op, layout, buffer, bytes);
+  if (failed(places))
+    return failure();
   SharedAddresses addresses(builder, *places, scalar(op.getBuffer()), place.bits(layout));
   Value inside = op.getInside() ? scalar(op.getInside()) : Value(), first = place.isFirstInCta(layout);
   // Measured on an H200: with what gathers read again in the first cache, the other operand had better come through it too.
@@ -46,13 +54,9 @@ LogicalResult Emitter::emitAsyncGather(kgpu::AsyncGatherOp op) {
   auto type = RankedTensorType::get(indices.getShape(), buffer.getElementType(), indices.getEncoding());
   int64_t together = tile::neighboursOf(op.getView().getType(), op.getIndices(), indices.getShape());
   unsigned bytes = layout.vectorLength(1, together) * buffer.getElementBytes();
-  if (bytes < 4)
-    return op.emitOpError() << "has vectors of " << bytes << " bytes; copies are of 4, 8 or 16";
-  llvm::Expected<layout::SharedAccess> places = layout::planAccess(layout, buffer.getPlacement(), bytes);
-  if (!places)
-    return op.emitOpError() << "cannot reach its buffer: " << llvm::toString(places.takeError());
-  if (places->vectorBytes != bytes)
-    return op.emitOpError() << "has vectors of " << bytes << " bytes, but its buffer has only " << places->vectorBytes << " together";
+  FailureOr<layout::SharedAccess> places = placesOf(op, layout, buffer, bytes);
+  if (failed(places))
+    return failure();
   SharedAddresses addresses(builder, *places, scalar(op.getBuffer()), place.bits(layout));
   Value first = place.isFirstInCta(layout);
   OpBuilder::InsertionGuard guard(builder);

@@ -3,6 +3,7 @@
 #include "runtime/device/cuda/Counters.h"
 #include "runtime/device/cuda/Api.h"
 
+#include <algorithm>
 #include <array>
 #include <map>
 #include <memory>
@@ -31,10 +32,11 @@ struct Device {
   std::optional<uint32_t> take(uint32_t count) {
     if (next < count)
       return next++;
-    if (free.empty())
+    auto found = std::find_if(free.begin(), free.end(), [&](uint32_t number) { return number < count; });
+    if (found == free.end())
       return std::nullopt;
-    uint32_t number = free.back();
-    free.pop_back();
+    uint32_t number = *found;
+    free.erase(found);
     return number;
   }
   void giveBack(std::map<Place, uint32_t>::iterator found) {
@@ -116,7 +118,7 @@ Result<Counter> counterFor(int32_t index, Stream stream, uint32_t count) {
         return status.error();
       number = device.take(count);
     }
-    if (!number || *number >= count)
+    if (!number)
       return deviceError("streams and recorded graphs have all " + std::to_string(count) + " counters of the kernel");
     device.numbers[place] = *number;
     if (Status status = state == capturing ? keepInGraph(graph, device, place) : Status(); !status) {

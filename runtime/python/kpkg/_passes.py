@@ -23,7 +23,7 @@ def is_trained(layer: nn.Module) -> bool:
 def unchanged(model: nn.Module) -> Iterator[None]:
     """Puts buffers of layers in training mode, which forwards may write to, and random numbers back to what they were."""
     saved = [(b, b.detach().clone()) for layer in model.modules() if layer.training for b in layer.buffers(recurse=False)]
-    devices = sorted({p.device.index or 0 for p in (*model.parameters(), *model.buffers()) if p.device.type == "cuda"})
+    devices = range(torch.cuda.device_count()) if torch.cuda.is_initialized() else ()  # a seed is that of all of them
     with torch.random.fork_rng(devices):
         try:
             yield

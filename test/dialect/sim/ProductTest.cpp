@@ -84,6 +84,20 @@ struct Schedule : SimulatedTest {
     std::string wrong = simulate(module, arguments(), seed, ctas);
     return !wrong.empty() ? wrong : d == expected ? "" : "the result is wrong";
   }
+
+  /// Expects that changes of the kernel are found by the verifier or the simulator, most of them by the latter.
+  void expectFound(ModuleOp module, int64_t ctas) {
+    auto isSeen = [&](ModuleOp copy) {
+      for (uint64_t seed = 0; seed < 3; ++seed)
+        if (!outcome(copy, seed, ctas).empty())
+          return true;
+      return false;
+    };
+    Found found = search(module, [&](ModuleOp copy) { return !verify(copy).empty(); }, isSeen);
+    EXPECT_GE(found.count, 40);
+    EXPECT_GE(found.either * 100, found.count * 95) << "missed:" << found.missed;
+    EXPECT_GE(found.simulated * 100, found.count * 85);
+  }
 };
 
 TEST_F(Schedule, IsRightInEveryOrder) {
@@ -95,18 +109,9 @@ TEST_F(Schedule, IsRightInEveryOrder) {
   EXPECT_EQ(outcome(*module, 0, /*ctas=*/2), "");
   EXPECT_EQ(outcome(*module, 1, /*ctas=*/3), "") << "a CTA without work";
 }
+
 TEST_F(Schedule, ChangesAreFound) {
-  OwningOpRef<ModuleOp> module = compiled();
-  auto isSeen = [&](ModuleOp copy) {
-    for (uint64_t seed = 0; seed < 3; ++seed)
-      if (!outcome(copy, seed).empty())
-        return true;
-    return false;
-  };
-  Found found = search(*module, [&](ModuleOp copy) { return !verify(copy).empty(); }, isSeen);
-  EXPECT_GE(found.count, 40);
-  EXPECT_GE(found.either * 100, found.count * 95) << "missed:" << found.missed;
-  EXPECT_GE(found.simulated * 100, found.count * 85);
+  expectFound(*compiled(), /*ctas=*/1);
 }
 
 /// The same in tiles of 192 rows, a third for each of three warpgroups. One tile has no rows for the last of them.
@@ -123,16 +128,7 @@ TEST_F(ThreeWarpgroups, AreRightInEveryOrder) {
 }
 
 TEST_F(ThreeWarpgroups, ChangesAreFound) {
-  OwningOpRef<ModuleOp> module = compiled();
-  auto isSeen = [&](ModuleOp copy) {
-    for (uint64_t seed = 0; seed < 3; ++seed)
-      if (!outcome(copy, seed).empty())
-        return true;
-    return false;
-  };
-  Found found = search(*module, [&](ModuleOp copy) { return !verify(copy).empty(); }, isSeen);
-  EXPECT_GE(found.count, 40);
-  EXPECT_GE(found.either * 100, found.count * 95) << "missed:" << found.missed;
+  expectFound(*compiled(), /*ctas=*/1);
 }
 
 /// The same with pairs of CTAs that copy rows of %a for each other. Tiles of the last pair lie outside in part.
@@ -156,17 +152,7 @@ TEST_F(ClusterSchedule, IsRightInEveryOrder) {
 }
 
 TEST_F(ClusterSchedule, ChangesAreFound) {
-  OwningOpRef<ModuleOp> module = compiled();
-  auto isSeen = [&](ModuleOp copy) {
-    for (uint64_t seed = 0; seed < 3; ++seed)
-      if (!outcome(copy, seed, 2).empty())
-        return true;
-    return false;
-  };
-  Found found = search(*module, [&](ModuleOp copy) { return !verify(copy).empty(); }, isSeen);
-  EXPECT_GE(found.count, 40);
-  EXPECT_GE(found.either * 100, found.count * 95) << "missed:" << found.missed;
-  EXPECT_GE(found.simulated * 100, found.count * 85);
+  expectFound(*compiled(), /*ctas=*/2);
 }
 
 } // namespace

@@ -71,6 +71,22 @@ TEST_F(Counters, AreGivenOutAnewOnceTheDeviceIsIdle) {
   EXPECT_EQ(fake->waits, 1);
 }
 
+TEST_F(Counters, OfKernelsWithFewerAreNotLost) {
+  cuda::DeviceScope scope(2);
+  auto numberOf = [&](int i, uint32_t count) {
+    auto counter = cuda::counterFor(2, &streams[i], count);
+    return counter ? counter->number : 99;
+  };
+  for (int i = 0; i < 3; ++i)
+    EXPECT_EQ(numberOf(i, 3), uint32_t(i));
+  record(1);
+  EXPECT_EQ(numberOf(0, 4), 3u);
+  fake->forget(fake->kept);
+  EXPECT_EQ(numberOf(0, 3), 99u) << "the free one is beyond those of this kernel";
+  EXPECT_EQ(numberOf(0, 4), 3u) << "and is still there for others";
+  record(0);
+}
+
 TEST_F(Counters, AreNoCountersOfPackagesThatSaySomethingElse) {
   manifest["instances"].back()["launch"]["counters"] = -1;
   bytes = test::samplePackage(manifest);
