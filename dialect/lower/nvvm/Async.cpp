@@ -54,7 +54,7 @@ constexpr int64_t fewSumRegisters = 64;
 constexpr int64_t manySumRegisters = 128;
 
 /// Sums of a thread up to which those that copy may have what they need without a thought.
-constexpr int64_t moderateSumRegisters = 96;
+constexpr int64_t moderateSumRegisters = 104;
 
 /// What the results of all products take of a thread that computes.
 int64_t sumRegisters(kgpu::RolesOp roles) {
