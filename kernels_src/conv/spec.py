@@ -49,6 +49,8 @@ CASES: dict[int, list[tuple]] = {
         (2, 72, 1, 1, (9, 18), (3, 3), (2, 2), (1, 3), (1, 1)),  # squares of pixels that meet the same windows
         (2, 1, 16, 24, (60, 48), (5, 5), (1, 1), (2, 2), (1, 1)),  # neighbours as one pixel of more channels
         (3, 1, 32, 8, (50, 66), (5, 5), (1, 1), (2, 1), (1, 1)),
+        (2, 40, 1, 1, (13, 19), (3, 3), (1, 1), (2, 3), (2, 3)),  # strips of depthwise windows: taps apart, rows in several blocks
+        (3, 72, 1, 1, (33, 15), (3, 3), (2, 2), (1, 1), (1, 1)),  # and an odd number of pixels, every second of which begins a window
     ],
     3: [
         (2, 1, 3, 8, (5, 6, 7), (3, 2, 3), (1, 2, 1), (1, 0, 2), (1, 1, 2)),

@@ -120,6 +120,16 @@ unsigned rowVectorBytes(tile::GatherOp gather) {
   return longest < 2 ? 0 : std::min<int64_t>(longest * bytes, kWholeVector);
 }
 
+/// A smaller vector, of at least 8 bytes, where a tile has too few elements for whole ones in all threads: else several would do the same.
+unsigned vectorForAllThreads(unsigned vector, unsigned elementBytes, ArrayRef<int64_t> shape, const Launch &launch) {
+  int64_t bytes = elementBytes;
+  for (int64_t extent : shape)
+    bytes *= extent;
+  while (vector > 8 && bytes < int64_t(launch.lanes()) * launch.warps() * launch.ctas() * vector)
+    vector /= 2;
+  return vector;
+}
+
 /// Coordinates of rows that a loop does not change are made, and brought to the threads that need them, before it: few where vectors are read.
 void hoistRows(tile::KernelOp kernel) {
   SmallVector<tile::GatherOp> gathers;
@@ -165,7 +175,9 @@ public:
     kernel.walk([&](tile::GatherOp gather) {
       if (unsigned vectorBytes = rowVectorBytes(gather)) {
         layout::Threads threads{launch.lanes(), launch.warps(), launch.ctas()};
-        give(gather.getResult(), layout::coalesced(shapeOf(gather.getResult()), gather.getView().getType().getElementBytes(), threads, vectorBytes));
+        unsigned bytes = gather.getView().getType().getElementBytes();
+        vectorBytes = vectorForAllThreads(vectorBytes, bytes, shapeOf(gather.getResult()), launch);
+        give(gather.getResult(), layout::coalesced(shapeOf(gather.getResult()), bytes, threads, vectorBytes));
       }
     });
     // Tiles that are loaded along one dimension and stored along another one cross over between the two.

@@ -1,4 +1,4 @@
-// Reads and writes of single elements at coordinates that tiles of indices give.
+// Where elements lie whose coordinates tiles of indices give, and their atomic updates.
 // SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
 #include "dialect/lower/atomics/AtomicInstruction.h"
 #include "dialect/lower/nvvm/DeviceOps.h"
@@ -13,12 +13,6 @@ namespace kpkg::lower::nvvm {
 using layout::Layout;
 
 namespace {
-/// An element as the word that globalLoad and globalStore take: of its size, but 16 bits for a byte.
-Value wordOf(ImplicitLocOpBuilder &builder, Value element) {
-  Value bits = bitsOfElement(builder, element);
-  return bits.getType().isInteger(8) ? arith::ExtUIOp::create(builder, builder.getI16Type(), bits).getResult() : bits;
-}
-
 /// The 32-bit number that an index comes from; null where it comes from another one.
 Value narrowIndex(Value index) {
   auto cast = index.getDefiningOp<arith::IndexCastOp>();
@@ -66,20 +60,6 @@ std::pair<Value, Value> Emitter::elementAt(const View &part, ValueRange indices,
     pointer = LLVM::GEPOp::create(builder, pointer.getType(), element, pointer, ValueRange{wide});
   }
   return {pointer, inside};
-}
-
-LogicalResult Emitter::emitScatter(tile::ScatterOp op) {
-  const View &part = view(op.getView());
-  auto type = cast<RankedTensorType>(op.getValue().getType());
-  const Layout &layout = kgpu::layoutOf(op.getValue());
-  Value first = place.isFirstReplica(layout);
-  for (unsigned reg = 0; reg < layout.registers(); ++reg) {
-    auto [pointer, inside] = elementAt(part, op.getIndices(), op.getMask(), type, reg);
-    if (first)
-      inside = inside ? arith::AndIOp::create(builder, inside, first).getResult() : first;
-    globalStore(builder, pointer, inside, part.type.getElementBytes(), wordOf(builder, registersOf(op.getValue())[reg]));
-  }
-  return success();
 }
 
 /// Relaxed, for all threads of the device; the instruction has no result, so ptxas makes reductions of them.

@@ -158,10 +158,9 @@ LogicalResult Emitter::emitLoad(tile::LoadOp op) {
   return success();
 }
 
-/// How many neighbouring elements of a row are gathered at once: they are in the view all or none.
-static unsigned elementsTogether(tile::GatherOp op, const Layout &layout) {
-  ArrayRef<int64_t> shape = cast<RankedTensorType>(op.getType()).getShape();
-  int64_t longest = op.getMask() ? 1 : tile::neighboursOf(op.getView().getType(), op.getIndices(), shape);
+/// How many neighbouring elements of a row are read or written at once: they are in the view all or none.
+static unsigned elementsTogether(tile::ViewType view, ValueRange indices, Value mask, RankedTensorType type, const Layout &layout) {
+  int64_t longest = mask ? 1 : tile::neighboursOf(view, indices, type.getShape());
   return longest == 1 ? 1 : layout.vectorLength(1, longest);
 }
 
@@ -169,7 +168,7 @@ LogicalResult Emitter::emitGather(tile::GatherOp op) {
   const View &part = view(op.getView());
   auto type = cast<RankedTensorType>(op.getResult().getType());
   const Layout &layout = kgpu::layoutOf(type);
-  auto groups = layout.vectors(1 < type.getRank() ? 1 : 0, elementsTogether(op, layout));
+  auto groups = layout.vectors(1 < type.getRank() ? 1 : 0, elementsTogether(part.type, op.getIndices(), op.getMask(), type, layout));
   unsigned bytes = part.type.getElementBytes(), wordBytes = wordBytesOf(bytes, groups.front().size());
   Value fill = repeatedInWord(builder, scalar(op.getFill()), wordBytes);
   // All loads before their first use.
@@ -183,6 +182,26 @@ LogicalResult Emitter::emitGather(tile::GatherOp op) {
     for (auto [reg, value] : llvm::zip(group, unpackElements(builder, loaded, type.getElementType(), group.size())))
       values[reg] = value;
   define(op, std::move(values));
+  return success();
+}
+
+LogicalResult Emitter::emitScatter(tile::ScatterOp op) {
+  const View &part = view(op.getView());
+  auto type = cast<RankedTensorType>(op.getValue().getType());
+  const Layout &layout = kgpu::layoutOf(type);
+  auto groups = layout.vectors(1 < type.getRank() ? 1 : 0, elementsTogether(part.type, op.getIndices(), op.getMask(), type, layout));
+  unsigned wordBytes = wordBytesOf(part.type.getElementBytes(), groups.front().size());
+  Value first = place.isFirstReplica(layout);
+  ValueRange held = registersOf(op.getValue());
+  for (ArrayRef<unsigned> group : groups) {
+    auto [pointer, inside] = elementAt(part, op.getIndices(), op.getMask(), type, group.front());
+    if (first)
+      inside = inside ? arith::AndIOp::create(builder, inside, first).getResult() : first;
+    SmallVector<Value> elements;
+    for (unsigned reg : group)
+      elements.push_back(held[reg]);
+    globalStore(builder, pointer, inside, wordBytes, packElements(builder, elements, wordBytes));
+  }
   return success();
 }
 

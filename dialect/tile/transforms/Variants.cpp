@@ -8,6 +8,8 @@
 // On entry: kernels whose view arguments state no facts. On exit: types of views that were indexed follow those of the arguments.
 #include "dialect/tile/transforms/Variants.h"
 #include "dialect/tile/transforms/Passes.h"
+#include "dialect/tile/transforms/IndexFacts.h"
+#include "dialect/tile/transforms/RowGathers.h"
 #include "dialect/tile/transforms/WindowGathers.h"
 
 using namespace mlir;
@@ -71,8 +73,19 @@ int64_t outerDimensions(Value view) {
 
 enum class Accesses { None, Vectors, Others };
 
+/// Whether a gather or scatter of tiles of `type` reads or writes pieces of rows in whole vectors of `length` elements. Of kernels with products only the
+/// gathers that copy engines do are of interest: their other views shall not ask for more.
+bool coversRows(Operation *op, Value view, ValueRange indices, Value mask, Type type, int64_t length) {
+  auto tile = dyn_cast<RankedTensorType>(type);
+  if (!tile || mask || op->getParentOfType<KernelOp>()->walk([](DotOp) { return WalkResult::interrupt(); }).wasInterrupted())
+    return false;
+  std::optional<RowGather> rows = rowGather(indices, tile.getShape());
+  return rows && int64_t(rows->along) == cast<ViewType>(view.getType()).getRank() - 1 && tile.getDimSize(1) % length == 0 &&
+         llvm::all_of(rows->start, [&](Value start) { return divisorOf(start) % length == 0; });
+}
+
 /// How tiles of `view` are accessed: `Vectors` when all cover whole vectors of `length` elements along its dimension `fromEnd` (1 = the last
-/// one), which is never indexed away. Gathers and scatters go element by element whatever the view is like, and do not count, unless copy engines do them.
+/// one), which is never indexed away. Gathers and scatters that go element by element do so whatever the view is like, and do not count.
 Accesses accessesOf(Value view, int64_t length, int64_t fromEnd) {
   auto ofTile = [&](Type type) {
     auto tile = dyn_cast<RankedTensorType>(type);
@@ -82,7 +95,14 @@ Accesses accessesOf(Value view, int64_t length, int64_t fromEnd) {
   for (Operation *user : view.getUsers()) {
     Accesses one = Accesses::Others;
     auto gather = dyn_cast<GatherOp>(user);
+    auto scatter = dyn_cast<ScatterOp>(user);
     bool isWindow = gather && windowGather(gather);
+    bool isRows = fromEnd == 1 && ((gather && coversRows(user, view, gather.getIndices(), gather.getMask(), gather.getResult().getType(), length)) ||
+                                   (scatter && coversRows(user, view, scatter.getIndices(), scatter.getMask(), scatter.getValue().getType(), length)));
+    if (isRows) {
+      all = Accesses::Vectors;
+      continue;
+    }
     if (!isWindow && isa<DimOp, StrideOp, GatherOp, ScatterOp, AtomicOp>(user))
       continue;
     if (auto drop = dyn_cast<DropOp>(user); drop && drop.getResult().getType().getRank() == 0)

@@ -91,3 +91,27 @@ tile.kernel @parts(%ends: !tile.view<1xi32>, %x: !tile.view<2xf32>, %y: !tile.vi
   tile.store %v, %columns[%c0, %c0] : tensor<4x16xf32>, !tile.view<2xf32, mut>
   tile.return
 }
+
+// Pieces of rows that are gathered and scattered are vectors, too, where a row's start is known to be a multiple of one; what begins anywhere is not.
+// CHECK: tile.kernel @pieces__vector(%{{.*}}: !tile.view<2xbf16, unit = 1, align = 16, divisible = 8, index = 32>, %{{.*}}: !tile.view<2xbf16, unit = 1, index = 32>,
+// CHECK-SAME: !tile.view<2xbf16, mut, unit = 1, align = 16, divisible = 8, index = 32>,
+tile.kernel @pieces(%x: !tile.view<2xbf16>, %w: !tile.view<2xbf16>, %y: !tile.view<2xbf16, mut>, %block: index) {
+  %zero = arith.constant 0.0 : bf16
+  %c16 = arith.constant 16 : index
+  %r = arith.constant dense<3> : tensor<4x1xindex>
+  %rows = tile.broadcast %r : tensor<4x1xindex> -> tensor<4x16xindex>
+  %i = tile.iota : tensor<16xindex>
+  %j = tile.reshape %i : tensor<16xindex> -> tensor<1x16xindex>
+  %first = arith.muli %block, %c16 : index
+  %at = tile.splat %first : index -> tensor<1x16xindex>
+  %c = arith.addi %at, %j : tensor<1x16xindex>
+  %columns = tile.broadcast %c : tensor<1x16xindex> -> tensor<4x16xindex>
+  %any = tile.splat %block : index -> tensor<1x16xindex>
+  %d = arith.addi %any, %j : tensor<1x16xindex>
+  %others = tile.broadcast %d : tensor<1x16xindex> -> tensor<4x16xindex>
+  %v = tile.gather %x[%rows, %columns] fill %zero : !tile.view<2xbf16>, tensor<4x16xindex> -> tensor<4x16xbf16>
+  %o = tile.gather %w[%rows, %others] fill %zero : !tile.view<2xbf16>, tensor<4x16xindex> -> tensor<4x16xbf16>
+  %s = arith.addf %v, %o : tensor<4x16xbf16>
+  tile.scatter %s, %y[%rows, %columns] : tensor<4x16xbf16>, !tile.view<2xbf16, mut>, tensor<4x16xindex>
+  tile.return
+}

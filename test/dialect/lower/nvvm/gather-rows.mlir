@@ -1,4 +1,4 @@
-// Rows of which every thread gathers neighbours come in vectors, where facts say that they lie in the view all or none; a start or facts that say less leave single elements.
+// Rows of which every thread gathers neighbours come in vectors, and are scattered in vectors, where facts say that they lie in the view all or none; a start or facts that say less leave single elements.
 // RUN: kpkg-opt --lower-nvvm-emit --canonicalize --cse %s | FileCheck %s
 
 #wide = #kgpu.layout<"reg 1:1-4 lane 1:8 0:1-8 rep 1x1">
@@ -41,5 +41,25 @@ tile.kernel @unaligned(%table: !odd, %y: !out) attributes {kgpu.target = #kgpu.t
   %columns = tile.broadcast %j : tensor<1x16xindex, #row> -> tensor<16x16xindex, #wide>
   %v = tile.gather %table[%rows, %columns] fill %zero : !odd, tensor<16x16xindex, #wide> -> tensor<16x16xf16, #wide>
   tile.store %v, %y[%c0, %c0] : tensor<16x16xf16, #wide>, !out
+  tile.return
+}
+
+// CHECK-LABEL: llvm.func @scattered
+// CHECK: st.global.v4.b32
+// CHECK-NOT: st.global
+tile.kernel @scattered(%x: !table, %y: !out, %block: index) attributes {kgpu.target = #kgpu.target<"sm_80">, kgpu.threads = 32 : i32} {
+  %zero = arith.constant 0.0 : f16
+  %c0 = arith.constant 0 : index
+  %c16 = arith.constant 16 : index
+  %r = arith.constant dense<3> : tensor<16x1xindex, #column>
+  %rows = tile.broadcast %r : tensor<16x1xindex, #column> -> tensor<16x16xindex, #wide>
+  %i = tile.iota : tensor<16xindex, #line>
+  %j = tile.reshape %i : tensor<16xindex, #line> -> tensor<1x16xindex, #row>
+  %first = arith.muli %block, %c16 : index
+  %at = tile.splat %first : index -> tensor<1x16xindex, #row>
+  %c = arith.addi %at, %j : tensor<1x16xindex, #row>
+  %columns = tile.broadcast %c : tensor<1x16xindex, #row> -> tensor<16x16xindex, #wide>
+  %v = tile.load %x[%c0, %c0] fill %zero : !table -> tensor<16x16xf16, #wide>
+  tile.scatter %v, %y[%rows, %columns] : tensor<16x16xf16, #wide>, !out, tensor<16x16xindex, #wide>
   tile.return
 }
