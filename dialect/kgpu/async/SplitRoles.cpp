@@ -208,7 +208,9 @@ private:
     int64_t often = 0, seldom = 0;
     for (Ring &ring : rings)
       (depthOf(ring) == deepest ? often : seldom) += ring.bytes();
-    int64_t bytes = targetOf(kernel).sharedPerCta - taken;
+    const TargetModel &target = targetOf(kernel);
+    int64_t ctas = getLaunch(kernel).minCtas;
+    int64_t bytes = (ctas > 1 ? target.sharedPerSm / ctas - target.reservedShared : target.sharedPerCta) - taken;
     int64_t sharedBytes = 0;
     for (const SharedTile &one : shared)
       sharedBytes += slotOfShared(one).getSizeBytes();
