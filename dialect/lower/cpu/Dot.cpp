@@ -66,7 +66,7 @@ struct ScratchLayout {
 int64_t DotPlan::scratchBytes() const { return ScratchLayout(*this).end; }
 
 static BoundedOperand bound(DotCode &code, const DotOperand &operand, std::array<int64_t, 2> extent) {
-  BoundedOperand result{operand.base, operand.stride, {}, {}, operand.elementType};
+  BoundedOperand result{operand.base, operand.stride, {}, {}, operand.elementType, operand.lines, operand.nothing};
   for (int d = 0; d < 2; ++d) {
     result.begin[d] = operand.begin[d] ? code.max(code.index(0), operand.begin[d]) : code.index(0);
     result.end[d] = code.index(extent[d]);
@@ -92,10 +92,10 @@ void buildDot(OpBuilder &builder, Location loc, const DotPlan &plan, const DotOp
     Value kSteps = code.roundUp(code.min(code.index(plan.kc), code.sub(depth, k)), plan.kUnroll);
     code.forEach(code.index(0), a.end[0], plan.mc, [&](Value row) {
       Value rows = code.min(code.index(plan.mc), code.sub(a.end[0], row));
-      packRows(code, a, row, rows, k, kSteps, packedRows);
+      (a.lines ? packRowLines : packRows)(code, a, row, rows, k, kSteps, packedRows);
       code.forEach(code.index(0), b.end[1], plan.nc, [&](Value column) {
         Value columns = code.min(code.index(plan.nc), code.sub(b.end[1], column));
-        packColumns(code, b, column, columns, k, kSteps, packedColumns);
+        (b.lines ? packColumnLines : packColumns)(code, b, column, columns, k, kSteps, packedColumns);
         code.forEach(code.index(0), columns, plan.nr, [&](Value panelColumn) {
           Value columnPanel = code.at(packedColumns, type, code.mul(panelColumn, code.index(plan.kc)));
           code.forEach(code.index(0), rows, plan.mr, [&](Value panelRow) {

@@ -6,6 +6,7 @@
 #include "llvm/Support/Error.h"
 #include <array>
 #include <cstdint>
+#include <limits>
 
 namespace kpkg::lower::cpu {
 
@@ -17,16 +18,25 @@ struct VectorUnit {
                             ///< register
 };
 
+/// The offset of a line that reads as zero.
+inline constexpr int64_t kNoLine = std::numeric_limits<int64_t>::min();
+inline constexpr int64_t kLinesBehind = 64;
+
 /// Where the elements of a matrix operand lie, as run-time values. Element (i, j) is at `base` + i * stride[0] + j *
 /// stride[1] elements when begin[d] <= index < end[d] in both dimensions; elsewhere it reads as zero and memory is not
 /// touched. `base` may therefore point outside of the allocation. Strides may be 0 or negative. A stride that is the
 /// constant 1 gives the fast code alone, any other value is tested at run time.
+///
+/// With `lines`, the dimension that is not the depth has a table in place of a stride: line i lies lines[i] elements from `base`, and reads as zero where that is
+/// kNoLine.
 struct DotOperand {
   mlir::Value base;                  ///< !llvm.ptr to element (0, 0)
   std::array<mlir::Value, 2> stride; ///< index, in elements
   std::array<mlir::Value, 2> begin;  ///< index; null means 0
   std::array<mlir::Value, 2> end; ///< index; null means the extent in DotShape; may be negative or beyond that extent
   mlir::Type elementType;         ///< f16, bf16, f32 or f64
+  mlir::Value lines = {}; ///< !llvm.ptr to i64 offsets, or null; one entry before the first and kLinesBehind after the last can be read, these are kNoLine
+  mlir::Value nothing = {}; ///< with lines: !llvm.ptr to 64 bytes of zeros
 };
 
 /// acc[m, n] += a[m, k] * b[k, n]

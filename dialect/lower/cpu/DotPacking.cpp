@@ -10,8 +10,7 @@ using namespace mlir;
 
 namespace kpkg::lower::cpu {
 
-/// The transpose of `rows`, as many vectors as each has lanes (a power of two): log2 rounds of exchanging half-blocks.
-static SmallVector<Value> transpose(DotCode &code, SmallVector<Value> rows) {
+SmallVector<Value> transpose(DotCode &code, SmallVector<Value> rows) {
   int64_t size = rows.size();
   for (int64_t half = 1; half < size; half *= 2) {
     SmallVector<int64_t> low, high;
@@ -30,8 +29,7 @@ static SmallVector<Value> transpose(DotCode &code, SmallVector<Value> rows) {
   return rows;
 }
 
-/// `lanes` consecutive elements in a vector of `width` lanes, the rest arbitrary.
-static Value loadWidened(DotCode &code, Value pointer, Type element, int64_t lanes, int64_t width) {
+Value loadWidened(DotCode &code, Value pointer, Type element, int64_t lanes, int64_t width) {
   Value narrow = code.loadConverted(pointer, element, lanes);
   if (lanes == width)
     return narrow;
@@ -167,8 +165,9 @@ void packColumns(DotCode &code, const BoundedOperand &b, Value column, Value col
   };
   auto copyTransposed = [&] {
     code.forEach(zero, insideColumns, nr, [&](Value panelColumn) {
-      code.forEach(zero, done, square, [&](Value step) {
-        code.forEach(zero, code.index(nr), square, [&](Value j) {
+      // Along few columns at a time: they are often a multiple of a page apart, where a cache holds few lines.
+      code.forEach(zero, code.index(nr), square, [&](Value j) {
+        code.forEach(zero, done, square, [&](Value step) {
           Value first = code.add(code.add(column, panelColumn), j);
           Value source = elementAddress(code, b, code.add(k, step), first);
           SmallVector<Value> lines;

@@ -1,6 +1,7 @@
 // Gives the operands and the accumulator of a tile.dot to the microkernel builder.
 // SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
 #include "dialect/lower/cpu/KernelEmitter.h"
+#include "dialect/tile/transforms/RowGathers.h"
 #include "mlir/Dialect/Arith/IR/Arith.h"
 
 using namespace mlir;
@@ -31,7 +32,7 @@ FailureOr<DotOperand> KernelEmitter::dotOperand(Value tile, Value batch) {
   bool isLazySource = !buffers.count(tile) && !buffers.count(source);
   auto hasZeroFill = [&](Value fill) { return matchPattern(scalars.at(fill), m_AnyZeroFloat()) || matchPattern(scalars.at(fill), m_Zero()); };
   if (auto gather = source.getDefiningOp<tile::GatherOp>();
-      gather && isLazySource && rank == 2 && hasZeroFill(gather.getFill()) && canCopyRows(gather))
+      gather && isLazySource && rank == 2 && hasZeroFill(gather.getFill()) && tile::rowGather(gather))
     return gatheredOperand(gather, order[0] == 1);
   auto load = isLazySource ? source.getDefiningOp<tile::LoadOp>() : tile::LoadOp();
   if (load && hasZeroFill(load.getFill())) {

@@ -91,6 +91,7 @@ private:
   // ControlFlow.cpp
   mlir::LogicalResult emitFor(mlir::scf::ForOp op);
   mlir::LogicalResult emitIf(mlir::scf::IfOp op);
+  bool diesIn(mlir::Value tile, mlir::scf::IfOp op);
   mlir::LogicalResult emitWhile(mlir::scf::WhileOp op);
   bool staysScalar(mlir::Type type);
   mlir::Value scalarOf(mlir::Value value);
@@ -199,8 +200,7 @@ private:
   mlir::FailureOr<Buffer> accumulatorBuffer(tile::DotOp op);
 
   // RowGathers.cpp
-  bool canCopyRows(tile::GatherOp op);
-  /// A copy of what a tile::rowGather reads.
+  /// What a tile::rowGather reads, with a table of its rows.
   mlir::FailureOr<DotOperand> gatheredOperand(tile::GatherOp op, bool isTransposed);
 
   // Elementwise.cpp
