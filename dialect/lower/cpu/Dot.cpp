@@ -37,8 +37,8 @@ DotPlan planDot(const DotShape &shape, const VectorUnit &unit) {
       best = padded, plan.mr = candidate;
 
   int64_t depth = std::max<int64_t>(plan.kUnroll, columnPanelBytes / (plan.nr * bytes));
-  int64_t depthBlocks = llvm::divideCeil(shape.k, depth);
-  plan.kc = llvm::alignTo(llvm::divideCeil(shape.k, depthBlocks), plan.kUnroll);
+  int64_t steps = llvm::divideCeil(shape.k, plan.width()), depthBlocks = llvm::divideCeil(steps, depth);
+  plan.kc = llvm::alignTo(llvm::divideCeil(steps, depthBlocks), plan.kUnroll);
   int64_t rowPanels = llvm::divideCeil(shape.m, plan.mr);
   int64_t panelsPerBlock = std::max<int64_t>(1, packedRowsBytes / (plan.mr * plan.kc * bytes));
   plan.mc = llvm::divideCeil(rowPanels, llvm::divideCeil(rowPanels, panelsPerBlock)) * plan.mr;
@@ -86,7 +86,7 @@ void buildDot(OpBuilder &builder, Location loc, const DotPlan &plan, const DotOp
   Value packedRows = scratch, packedColumns = code.at(scratch, byte, layout.columns),
         edge = code.at(scratch, byte, layout.edge);
   // Both operands read as zero from here on.
-  Value depth = code.max(a.end[1], b.end[0]);
+  Value depth = code.quotient(code.max(code.add(code.max(a.end[1], b.end[0]), code.index(plan.width() - 1)), code.index(0)), plan.width());
 
   code.forEach(code.index(0), depth, plan.kc, [&](Value k) {
     Value kSteps = code.roundUp(code.min(code.index(plan.kc), code.sub(depth, k)), plan.kUnroll);

@@ -16,6 +16,7 @@ struct VectorUnit {
   int64_t registerCount;    ///< 16 for AVX2, else 32
   bool broadcastFromMemory; ///< x86 multiplies by a scalar broadcast out of memory; Neon multiplies by a lane of a
                             ///< register
+  bool multipliesPairs = false; ///< x86 with AVX512-BF16: an instruction adds the products of two pairs of bf16 to an f32
 };
 
 /// The offset of a line that reads as zero.
@@ -44,6 +45,7 @@ struct DotShape {
   int64_t m, n, k;
   mlir::Type
       accType; ///< f32 or f64; products of f16, bf16 and f32 are formed and added in f32, one rounding each (FMA)
+  bool pairs = false; ///< both operands are bf16 and the machine multiplies pairs of their depth: these are the steps then
 };
 
 /// Block sizes of a dot on one machine; decided once, before code is built, so that scratch memory can be reserved.
@@ -53,7 +55,8 @@ struct DotPlan {
   int64_t lanes;      ///< elements of accType in a vector register
   int64_t mr, nr;     ///< the register tile
   int64_t kUnroll;    ///< k steps per iteration of the microkernel's loop
-  int64_t mc, kc, nc; ///< rows, depth and columns of the packed blocks
+  int64_t mc, kc, nc; ///< rows, steps of the depth and columns of the packed blocks
+  int64_t width() const { return shape.pairs ? 2 : 1; } ///< elements of the depth in a step
   /// Bytes that buildDot's `scratch` must have.
   int64_t scratchBytes() const;
 };

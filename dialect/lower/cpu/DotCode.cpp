@@ -56,6 +56,29 @@ Value DotCode::loadConverted(Value pointer, Type element, int64_t lanes) {
   return converted(loaded, element);
 }
 
+Value DotCode::loadSteps(Value pointer, Type element, int64_t lanes) {
+  if (!plan.shape.pairs)
+    return loadConverted(pointer, element, lanes);
+  return load(lanes ? Type(VectorType::get(lanes, b.getI32Type())) : Type(b.getI32Type()), pointer, element.getIntOrFloatBitWidth() / 8);
+}
+
+Value DotCode::pairOf(Value low, Value high) {
+  auto vector = dyn_cast<VectorType>(low.getType());
+  Type type = vector ? Type(vector.clone(b.getI32Type())) : Type(b.getI32Type());
+  Value count = arith::ConstantOp::create(b, b.getI32IntegerAttr(16));
+  if (vector)
+    count = arith::ConstantOp::create(b, DenseElementsAttr::get(vector.clone(b.getI32Type()), int32_t(16)));
+  Value shifted = arith::ShLIOp::create(b, arith::ExtUIOp::create(b, type, high), count);
+  return arith::OrIOp::create(b, arith::ExtUIOp::create(b, type, low), shifted);
+}
+
+Value DotCode::loadLines(Value pointer, Value stride, Type element, int64_t lanes) {
+  if (!plan.shape.pairs)
+    return loadConverted(pointer, element, lanes);
+  Type bits = b.getIntegerType(16), type = lanes ? Type(VectorType::get(lanes, bits)) : bits;
+  return pairOf(load(type, pointer, 2), load(type, at(pointer, element, stride), 2));
+}
+
 Value DotCode::loadMasked(Value pointer, Type element, Value mask, Value rest) {
   Type type = cast<VectorType>(mask.getType()).clone(loadedType(*this, element));
   if (!rest)

@@ -17,13 +17,14 @@ struct LinePacking {
   const BoundedOperand &operand;
   int depth; // its dimension of the depth
   Value k, kSteps;
-  Value first, last; // steps of [0, kSteps) inside of the operand
+  Value first, last; // steps of [0, kSteps) whole inside of the operand
 
   LinePacking(DotCode &code, const BoundedOperand &operand, int depth, Value k, Value kSteps)
       : code(code), operand(operand), depth(depth), k(k), kSteps(kSteps) {
+    auto stepOf = [&](Value element) { return code.quotient(code.max(element, code.index(0)), code.plan.width()); };
     auto clamp = [&](Value step, Value least) { return code.min(code.max(code.sub(step, k), least), kSteps); };
-    first = clamp(operand.begin[depth], code.index(0));
-    last = clamp(operand.end[depth], first);
+    first = clamp(stepOf(code.add(operand.begin[depth], code.index(code.plan.width() - 1))), code.index(0));
+    last = clamp(stepOf(operand.end[depth]), first);
   }
 
   Value stride() { return operand.stride[depth]; }
@@ -32,10 +33,13 @@ struct LinePacking {
   Value offsetOf(Value line) { return code.load(code.b.getI64Type(), code.at(operand.lines, code.b.getI64Type(), line), 8); }
   Value isInside(Value offset) { return arith::CmpIOp::create(code.b, arith::CmpIPredicate::ne, offset, i64(kNoLine)); }
   Value zero(Type type) { return arith::ConstantOp::create(code.b, code.b.getZeroAttr(type)); }
+  Value elementOf(Value step) { return code.mul(code.add(k, step), code.index(code.plan.width())); }
+  /// How far apart elements of neighbouring steps lie.
+  Value stepStride() { return code.mul(stride(), code.index(code.plan.width())); }
   /// Step `step` of the line at `offset`.
   Value place(Value offset, Value step) {
     Value line = code.at(operand.base, operand.elementType, arith::IndexCastOp::create(code.b, code.b.getIndexType(), offset));
-    return code.at(line, operand.elementType, code.mul(code.add(k, step), stride()));
+    return code.at(line, operand.elementType, code.mul(elementOf(step), stride()));
   }
   /// Blocks of `size` steps, all inside, with which the depth begins.
   Value wholeBlocks(int64_t size) {
@@ -60,19 +64,47 @@ struct LinePacking {
     Value end = vector::BroadcastOp::create(code.b, vector, arith::IndexCastOp::create(code.b, code.b.getI32Type(), count).getResult());
     return {arith::CmpIOp::create(code.b, arith::CmpIPredicate::slt, lanes, end), isPart};
   }
+  /// The steps of `mask`, which are neighbours.
+  Value loadPart(Value place, Value mask) {
+    if (code.plan.shape.pairs)
+      return code.loadMasked(place, code.b.getI32Type(), mask, Value());
+    return code.converted(code.loadMasked(place, operand.elementType, mask, Value()), operand.elementType);
+  }
   /// Steps behind the whole blocks and, with masks, the part of one.
   Value behindBlocks(Value whole, Value isPart, int64_t size) {
     Value blocks = hasMasks() ? code.add(whole, arith::IndexCastUIOp::create(code.b, code.b.getIndexType(), isPart)) : whole;
     return code.mul(blocks, code.index(size));
   }
+  /// A step of the line at `offset` that may be outside in part.
+  Value partOfStep(Value offset, Value step) {
+    if (!code.plan.shape.pairs)
+      return zero(code.plan.shape.accType);
+    Value halves[2];
+    for (int64_t i = 0; i < 2; ++i) {
+      Value element = code.add(elementOf(step), code.index(i));
+      Value isThere = code.both(code.atMost(operand.begin[depth], element), code.atMost(code.add(element, code.index(1)), operand.end[depth]));
+      Value place = code.at(this->place(offset, step), operand.elementType, code.mul(code.index(i), stride()));
+      halves[i] = code.load(code.b.getIntegerType(16), LLVM::SelectOp::create(code.b, isThere, place, operand.nothing), 2);
+    }
+    return code.pairOf(halves[0], halves[1]);
+  }
   /// Steps from `begin` on of the line at `offset` one by one, zeros outside; `target` gives the place of a step.
   void oneByOne(Value offset, Value begin, llvm::function_ref<Value(Value)> target) {
     auto store = [&](Value step, Value value) { code.store(value, target(step), code.accBytes()); };
     Value from = code.max(begin, first);
-    auto nothing = [&](Value step) { store(step, zero(code.plan.shape.accType)); };
-    code.forEach(begin, code.min(from, kSteps), 1, nothing);
-    code.forEach(from, last, 1, [&](Value step) { store(step, code.loadConverted(place(offset, step), operand.elementType, 0)); });
-    code.forEach(code.max(from, last), kSteps, 1, nothing);
+    auto part = [&](Value step) { store(step, partOfStep(offset, step)); };
+    code.forEach(begin, code.min(from, kSteps), 1, part);
+    code.forEach(from, last, 1, [&](Value step) { store(step, code.loadLines(place(offset, step), stride(), operand.elementType, 0)); });
+    code.forEach(code.max(from, last), kSteps, 1, part);
+  }
+
+  /// The step of the masked block of which one half is inside.
+  void halfOfPair(Value offset, Value isPart, llvm::function_ref<Value(Value)> target) {
+    if (!code.plan.shape.pairs)
+      return;
+    Value isHalf = code.both(isPart, code.atMost(code.add(elementOf(last), code.index(1)), operand.end[depth]));
+    isHalf = code.both(isHalf, code.atMost(code.add(last, code.index(1)), kSteps));
+    code.ifThen(isHalf, [&] { code.store(partOfStep(offset, last), target(last), code.accBytes()); });
   }
 
   void rowsAlong(Value line, Value panel);
@@ -98,22 +130,24 @@ void LinePacking::rowsAlong(Value line, Value panel) {
         isInside(offset),
         [&] {
           code.forEach(code.index(0), whole, 1, [&](Value q) {
-            Value value = code.loadConverted(place(offset, code.mul(q, code.index(unroll))), operand.elementType, unroll);
+            Value value = code.loadSteps(place(offset, code.mul(q, code.index(unroll))), operand.elementType, unroll);
             code.store(value, code.at(piece, type, code.mul(q, code.index(block))), alignment);
           });
           if (hasMasks())
             code.ifThen(isPart, [&] {
-              Value part = code.loadMasked(place(offset, code.mul(whole, code.index(unroll))), operand.elementType, mask, Value());
-              code.store(code.converted(part, operand.elementType), code.at(piece, type, code.mul(whole, code.index(block))), alignment);
+              Value part = loadPart(place(offset, code.mul(whole, code.index(unroll))), mask);
+              code.store(part, code.at(piece, type, code.mul(whole, code.index(block))), alignment);
             });
-          oneByOne(offset, behind, [&](Value step) {
+          auto at = [&](Value step) {
             Value q = code.quotient(step, unroll), rest = code.sub(step, code.mul(q, code.index(unroll)));
             return code.at(piece, type, code.add(code.mul(q, code.index(block)), rest));
-          });
+          };
+          halfOfPair(offset, isPart, at);
+          oneByOne(offset, behind, at);
         },
         [&] {
           code.forEach(code.index(0), blocks, 1, [&](Value q) {
-            code.store(zero(code.vectorOf(unroll)), code.at(piece, type, code.mul(q, code.index(block))), alignment);
+            code.store(zero(code.stepsOf(unroll)), code.at(piece, type, code.mul(q, code.index(block))), alignment);
           });
         });
   });
@@ -139,7 +173,7 @@ void LinePacking::rowsAcross(Value line, Value panel) {
       SmallVector<Value> vectors;
       for (int64_t step = 0; step < unroll; ++step) {
         Value from = place(offsets[0], code.add(code.mul(q, code.index(unroll)), code.index(step)));
-        vectors.push_back(loadWidened(code, from, operand.elementType, width, unroll));
+        vectors.push_back(loadWidened(code, from, stride(), operand.elementType, width, unroll));
       }
       vectors = transpose(code, vectors);
       for (int64_t i = 0; i < width; ++i)
@@ -154,7 +188,7 @@ void LinePacking::rowsAcross(Value line, Value panel) {
       };
       code.ifElse(
           isInside(offset), [&] { oneByOne(offset, rest, at); },
-          [&] { code.forEach(rest, kSteps, 1, [&](Value step) { code.store(zero(type), at(step), code.accBytes()); }); });
+          [&] { code.forEach(rest, kSteps, 1, [&](Value step) { code.store(zero(code.stepType()), at(step), code.accBytes()); }); });
     });
   }
 }
@@ -171,15 +205,14 @@ void LinePacking::columnsAlong(Value line, Value panel) {
     for (int64_t i = 0; i < square; ++i) {
       Value offset = offsetOf(code.add(line, code.add(j, code.index(i)))), inside = isInside(offset);
       from.push_back(LLVM::SelectOp::create(code.b, inside, place(offset, code.index(0)), nothing));
-      step.push_back(arith::SelectOp::create(code.b, inside, code.index(square), code.index(0)));
+      step.push_back(arith::SelectOp::create(code.b, inside, code.index(square * code.plan.width()), code.index(0)));
     }
     Value corner = code.at(panel, type, j);
     auto copySquare = [&](Value q, bool isMasked) {
       SmallVector<Value> lines;
       for (int64_t i = 0; i < square; ++i) {
         Value piece = code.at(from[i], operand.elementType, code.mul(q, step[i]));
-        lines.push_back(isMasked ? code.converted(code.loadMasked(piece, operand.elementType, mask, Value()), operand.elementType)
-                                 : code.loadConverted(piece, operand.elementType, square));
+        lines.push_back(isMasked ? loadPart(piece, mask) : code.loadSteps(piece, operand.elementType, square));
       }
       lines = transpose(code, lines);
       for (int64_t i = 0; i < square; ++i)
@@ -189,12 +222,18 @@ void LinePacking::columnsAlong(Value line, Value panel) {
     if (hasMasks())
       code.ifThen(isPart, [&] { copySquare(whole, true); });
     Value isMore = arith::CmpIOp::create(code.b, arith::CmpIPredicate::slt, behind, kSteps);
+    if (code.plan.shape.pairs)
+      isMore = code.either(isMore, isPart);
     code.forEach(code.index(0), arith::SelectOp::create(code.b, isMore, code.index(square), code.index(0)), 1, [&](Value i) {
       Value offset = offsetOf(code.add(line, code.add(j, i))), column = code.at(corner, type, i);
       auto at = [&](Value step) { return target(column, step, 0); };
       code.ifElse(
-          isInside(offset), [&] { oneByOne(offset, behind, at); },
-          [&] { code.forEach(behind, kSteps, 1, [&](Value step) { code.store(zero(type), at(step), code.accBytes()); }); });
+          isInside(offset),
+          [&] {
+            halfOfPair(offset, isPart, at);
+            oneByOne(offset, behind, at);
+          },
+          [&] { code.forEach(behind, kSteps, 1, [&](Value step) { code.store(zero(code.stepType()), at(step), code.accBytes()); }); });
     });
   });
 }
@@ -213,9 +252,19 @@ void LinePacking::columnsAcross(Value line, Value panel) {
   code.forEach(code.index(0), code.index(code.plan.nr), lanes, [&](Value j) {
     Value start = code.add(line, j), corner = code.at(panel, type, j);
     auto store = [&](Value step, Value value) { code.store(value, target(corner, step, 0), code.plan.unit.vectorBytes); };
-    auto nothing = [&](Value step) { store(step, zero(code.vectorOf(lanes))); };
+    auto nothing = [&](Value step) { store(step, zero(code.stepsOf(lanes))); };
     code.forEach(code.index(0), first, 1, nothing);
     code.forEach(last, kSteps, 1, nothing);
+    if (code.plan.shape.pairs) { // one half of a pair may be inside
+      code.forEach(code.index(0), code.index(lanes), 1, [&](Value lane) {
+        Value offset = offsetOf(code.add(start, lane)), column = code.at(corner, type, lane);
+        auto part = [&](Value step) { code.store(partOfStep(offset, step), target(column, step, 0), code.accBytes()); };
+        code.ifThen(isInside(offset), [&] {
+          code.forEach(code.max(code.index(0), code.sub(first, code.index(1))), first, 1, part);
+          code.forEach(last, code.min(kSteps, code.add(last, code.index(1))), 1, part);
+        });
+      });
+    }
 
     Value table = code.at(operand.lines, b.getI64Type(), start);
     Value own = code.load(wide, table, 8), previous = code.load(wide, code.at(table, b.getI64Type(), -1), 8);
@@ -245,10 +294,17 @@ void LinePacking::columnsAcross(Value line, Value panel) {
     }
     auto loadRuns = [&](int64_t runs) {
       code.forEach(first, last, 1, [&](Value step) {
-        Value distance = code.mul(step, stride()), value;
-        for (int64_t run = 0; run < runs; ++run)
-          value = code.loadMasked(code.at(from[run], element, distance), element, masks[run], value);
-        store(step, code.converted(value, element));
+        Value distance = code.mul(step, stepStride());
+        auto join = [&](Value behind) {
+          Value value;
+          for (int64_t run = 0; run < runs; ++run)
+            value = code.loadMasked(code.at(from[run], element, code.add(distance, behind)), element, masks[run], value);
+          return value;
+        };
+        if (code.plan.shape.pairs)
+          store(step, code.pairOf(join(code.index(0)), join(stride())));
+        else
+          store(step, code.converted(join(code.index(0)), element));
       });
     };
     auto loadLanes = [&] {
@@ -260,14 +316,15 @@ void LinePacking::columnsAcross(Value line, Value panel) {
       }
       code.forEach(first, last, 1, [&](Value step) {
         for (int64_t lane = 0; lane < lanes; ++lane) {
-          Value value = code.loadConverted(code.at(places[lane], element, code.mul(step, strides[lane])), element, 0);
+          Value distance = code.mul(code.mul(step, strides[lane]), code.index(code.plan.width()));
+          Value value = code.loadLines(code.at(places[lane], element, distance), strides[lane], element, 0);
           code.store(value, target(corner, step, lane), code.accBytes());
         }
       });
     };
     auto loadWhole = [&] {
       Value offset = offsetOf(start);
-      code.forEach(first, last, 1, [&](Value step) { store(step, code.loadConverted(place(offset, step), element, lanes)); });
+      code.forEach(first, last, 1, [&](Value step) { store(step, code.loadLines(place(offset, step), stride(), element, lanes)); });
     };
     auto atMostRuns = [&](int64_t runs) { // no start is left after so many
       Value left = starts;

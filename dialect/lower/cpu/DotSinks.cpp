@@ -114,7 +114,8 @@ LogicalResult KernelEmitter::emitDot(tile::DotOp op) {
     return failure();
   if (rank == 3 && (mlir::failed(dotOperand(a, indexConstant(0))) || mlir::failed(dotOperand(b, indexConstant(0)))))
     return failure();
-  DotShape shape{left[rank - 2], right[rank - 1], left[rank - 1], accumulator->element};
+  bool areHalves = element.isBF16() && getElementTypeOrSelf(b.getType()).isBF16() && accumulator->element.isF32();
+  DotShape shape{left[rank - 2], right[rank - 1], left[rank - 1], accumulator->element, target.unit.multipliesPairs && areHalves};
   DotPlan plan = planDot(shape, target.unit);
   Value scratchForDot = allocateBytes(plan.scratchBytes());
   scf::ForOp loop;
