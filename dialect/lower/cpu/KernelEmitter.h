@@ -196,12 +196,13 @@ private:
 
   // DotSinks.cpp
   mlir::LogicalResult emitDot(tile::DotOp op);
-  mlir::FailureOr<DotOperand> dotOperand(mlir::Value tile, mlir::Value batch);
+  mlir::FailureOr<DotOperand> dotOperand(mlir::Value tile, mlir::Value batch, bool isLeft);
   mlir::FailureOr<Buffer> accumulatorBuffer(tile::DotOp op);
 
   // RowGathers.cpp
-  /// What a tile::rowGather reads, with a table of its rows.
-  mlir::FailureOr<DotOperand> gatheredOperand(tile::GatherOp op, bool isTransposed);
+  bool canCopyRows(tile::GatherOp op);
+  /// What a tile::rowGather reads: with a table of its rows where they run along the depth, else a copy, which needs canCopyRows.
+  mlir::FailureOr<DotOperand> gatheredOperand(tile::GatherOp op, bool isTransposed, bool isLeft);
 
   // Elementwise.cpp
   /// Emits `op` on operands in registers; all scalars or, where one is a vector, all vectors.

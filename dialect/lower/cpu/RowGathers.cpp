@@ -1,8 +1,10 @@
-// Operands of dots that are gathered row by row: a table of where rows lie, from which the dot packs them.
+// Operands of dots that are gathered row by row: a table of where rows lie, then copies of their pieces.
 // SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
 //
-// Indices are computed once for each row instead of once for each element.
-#include "dialect/lower/cpu/Dot.h"
+// Indices are computed once for each row instead of once for each element. Where rows run along the depth of the dot, it packs them from the table. Else they are
+// copied as the memory does: row by row where the elements of a row are neighbours, else column by column, where rows that are neighbours in memory are copied as
+// vectors. Packing then reads the copy like any other operand.
+#include "dialect/lower/cpu/DotCode.h"
 #include "dialect/lower/cpu/KernelEmitter.h"
 #include "dialect/tile/transforms/RowGathers.h"
 #include "mlir/Dialect/Arith/IR/Arith.h"
@@ -11,7 +13,102 @@ using namespace mlir;
 
 namespace kpkg::lower::cpu {
 
-FailureOr<DotOperand> KernelEmitter::gatheredOperand(tile::GatherOp op, bool isTransposed) {
+namespace {
+struct Copies {
+  DotCode &code;
+  Type element;             // as in memory
+  int64_t rows, columns, bytes;
+  Value table;              // i64 offset of each row
+  Value base;               // its first element, at the first column
+  Value stride, begin, end; // of columns in memory; which of them there are
+  Value copy;               // rows * columns elements
+
+  Value offsetOf(Value row) { return code.load(code.b.getI64Type(), code.at(table, code.b.getI64Type(), row), 8); }
+  Value isInside(Value offset) {
+    Value outside = arith::ConstantOp::create(code.b, code.b.getI64IntegerAttr(kNoLine));
+    return arith::CmpIOp::create(code.b, arith::CmpIPredicate::ne, offset, outside);
+  }
+  Value asIndex(Value offset) { return arith::IndexCastOp::create(code.b, code.b.getIndexType(), offset); }
+  Value zero(Type type) { return arith::ConstantOp::create(code.b, code.b.getZeroAttr(type)); }
+
+  /// Elements that are neighbours in a row.
+  void alongRows(int64_t lanes) {
+    Type vector = VectorType::get(lanes, element);
+    Value whole = code.both(code.atMost(code.index(columns), end), code.atMost(begin, code.index(0)));
+    code.forEach(code.index(0), code.index(rows), 1, [&](Value row) {
+      Value offset = offsetOf(row), inside = isInside(offset);
+      Value from = code.at(base, element, asIndex(offset));
+      Value to = code.at(copy, element, code.mul(row, code.index(columns)));
+      code.ifElse(
+          code.both(inside, whole),
+          [&] {
+            for (int64_t i = 0; i < columns; i += lanes)
+              code.store(code.load(vector, code.at(from, element, i), bytes), code.at(to, element, i), bytes);
+          },
+          [&] {
+            for (int64_t i = 0; i < columns; i += lanes)
+              code.store(zero(vector), code.at(to, element, i), bytes);
+            code.ifThen(inside, [&] {
+              code.forEach(begin, end, 1, [&](Value i) {
+                code.store(code.load(element, code.at(from, element, i), bytes), code.at(to, element, i), bytes);
+              });
+            });
+          });
+    });
+  }
+
+  /// Rows that are neighbours in memory, `lanes` at a time.
+  void acrossRows(int64_t lanes, Value nothing) {
+    Type vector = VectorType::get(lanes, element);
+    code.forEach(code.index(0), code.index(rows), lanes, [&](Value row) {
+      SmallVector<Value> offsets;
+      for (int64_t i = 0; i < lanes; ++i)
+        offsets.push_back(offsetOf(code.add(row, code.index(i))));
+      Value neighbours = isInside(offsets[0]);
+      for (int64_t i = 1; i < lanes; ++i) {
+        Value next = code.add(offsets[0], arith::ConstantOp::create(code.b, code.b.getI64IntegerAttr(i)));
+        neighbours = code.both(neighbours, arith::CmpIOp::create(code.b, arith::CmpIPredicate::eq, offsets[i], next));
+      }
+      Value to = code.at(copy, element, row);
+      code.ifElse(
+          neighbours,
+          [&] {
+            Value from = code.at(base, element, asIndex(offsets[0]));
+            code.forEach(begin, end, 1, [&](Value i) {
+              Value value = code.load(vector, code.at(from, element, code.mul(i, stride)), bytes);
+              code.store(value, code.at(to, element, code.mul(i, code.index(rows))), bytes);
+            });
+          },
+          [&] {
+            // What is outside is read again and again from a place that holds zero.
+            SmallVector<Value> from, step;
+            for (Value offset : offsets) {
+              Value inside = isInside(offset);
+              from.push_back(LLVM::SelectOp::create(code.b, inside, code.at(base, element, asIndex(offset)), nothing));
+              step.push_back(arith::SelectOp::create(code.b, inside, stride, code.index(0)));
+            }
+            code.forEach(begin, end, 1, [&](Value i) {
+              Value line = code.at(to, element, code.mul(i, code.index(rows)));
+              for (int64_t lane = 0; lane < lanes; ++lane)
+                code.store(code.load(element, code.at(from[lane], element, code.mul(i, step[lane])), bytes),
+                           code.at(line, element, lane), bytes);
+            });
+          });
+    });
+  }
+};
+} // namespace
+
+/// Vectors that a row of the copy, and a column of it, consist of; 8 lanes or fewer.
+static int64_t lanesFor(Type element, const VectorUnit &unit) { return std::min<int64_t>(8, unit.vectorBytes / memoryBytes(element)); }
+
+bool KernelEmitter::canCopyRows(tile::GatherOp op) {
+  auto type = cast<RankedTensorType>(op.getResult().getType());
+  int64_t lanes = lanesFor(type.getElementType(), target.unit);
+  return type.getDimSize(0) % lanes == 0 && type.getDimSize(1) % lanes == 0;
+}
+
+FailureOr<DotOperand> KernelEmitter::gatheredOperand(tile::GatherOp op, bool isTransposed, bool isLeft) {
   std::optional<tile::RowGather> gather = tile::rowGather(op);
   auto type = cast<RankedTensorType>(op.getResult().getType());
   const View view = views.at(op.getView());
@@ -71,17 +168,34 @@ FailureOr<DotOperand> KernelEmitter::gatheredOperand(tile::GatherOp op, bool isT
     LLVM::StoreOp::create(builder, loc, none, elementPointer(table, i64, indexConstant(rows + line)), 8);
   LLVM::StoreOp::create(builder, loc, zeros, nothing, 64);
 
+  // Columns of the gather that there are.
+  Value begin = smax(sub(indexConstant(0), start), indexConstant(0));
+  Value end = smax(smin(indexConstant(columns), sub(view.shape[gather->along], start)), indexConstant(0));
+  Value base = elementPointer(view.pointer, view.element, mul(start, view.stride[gather->along]));
   DotOperand operand;
-  operand.base = elementPointer(view.pointer, view.element, mul(start, view.stride[gather->along]));
   operand.elementType = type.getElementType();
-  operand.lines = table;
-  operand.nothing = nothing;
-  int depth = isTransposed ? 0 : 1;
-  operand.stride[depth] = view.stride[gather->along];
-  operand.stride[1 - depth] = indexConstant(0);
-  operand.end[1 - depth] = loop.getResult(0);
-  operand.begin[depth] = smax(sub(indexConstant(0), start), indexConstant(0));
-  operand.end[depth] = smax(smin(indexConstant(columns), sub(view.shape[gather->along], start)), indexConstant(0));
+  int rowDim = isTransposed ? 1 : 0, columnDim = 1 - rowDim;
+  operand.begin[columnDim] = begin;
+  operand.end[columnDim] = end;
+  operand.end[rowDim] = loop.getResult(0);
+  if (isLeft != isTransposed) {
+    operand.base = base;
+    operand.lines = table;
+    operand.nothing = nothing;
+    operand.stride[columnDim] = view.stride[gather->along];
+    operand.stride[rowDim] = indexConstant(0);
+    return operand;
+  }
+  int64_t bytes = memoryBytes(view.element), copied = lanesFor(view.element, target.unit);
+  Value copy = allocateBytes(rows * columns * bytes);
+  DotPlan plan = planDot({rows, columns, columns, type.getElementType().isF64() ? type.getElementType() : Type(builder.getF32Type())}, target.unit);
+  DotCode code(builder, loc, plan);
+  Value stride = view.stride[gather->along], along = code.isOne(stride);
+  Copies copies{code, memoryType(view.element), rows, columns, bytes, table, base, stride, begin, end, copy};
+  code.ifElse(along, [&] { copies.alongRows(copied); }, [&] { copies.acrossRows(copied, nothing); });
+  operand.base = copy;
+  operand.stride[rowDim] = arith::SelectOp::create(builder, loc, along, code.index(columns), code.index(1));
+  operand.stride[columnDim] = arith::SelectOp::create(builder, loc, along, code.index(1), code.index(rows));
   return operand;
 }
 
