@@ -133,7 +133,7 @@ void addBuild(CLI::App &app, int &exitCode) {
   command->add_option("inputs", options->compile.inputs, "Source files, or folders whose .k files are all taken")->required();
   command->add_option("-o,--output", options->output, "The package to write");
   command->add_option("--target", options->targets,
-                      "Comma-separated targets: x86-64-v3, x86-64-v4, aarch64, sm_80, sm_86, sm_89, sm_90a, sm_100a, sm_120, devices such as "
+                      "Comma-separated targets: x86-64-v3, x86-64-v4, x86-64-v4-bf16, aarch64, sm_80, sm_86, sm_89, sm_90a, sm_100a, sm_120, devices such as "
                       "h200, ptx, native; default: native");
   command->add_option("-I", options->compile.importPaths, "A folder in which imports look")->allow_extra_args(false);
   command->add_option("-D", options->defines, "NAME=VALUE: sets a module's comptime constant")->allow_extra_args(false);

@@ -115,7 +115,10 @@ LogicalResult KernelEmitter::emitFor(scf::ForOp op) {
       continue;
     }
     tiles.push_back(init);
-    carried.push_back(allocate(init.getType()));
+    // What nobody else reads is carried where it lies: nested loops then add to one accumulator.
+    auto own = buffers.find(init);
+    bool isLast = own != buffers.end() && own->second.clipped < 0 && init.hasOneUse() && init.getParentBlock() == op->getBlock();
+    carried.push_back(isLast ? own->second : allocate(init.getType()));
   }
   if (mlir::failed(writeAll(tiles, carried)))
     return failure();
@@ -158,16 +161,52 @@ LogicalResult KernelEmitter::emitFor(scf::ForOp op) {
   return body;
 }
 
+/// True when nothing reads `tile`, which has a buffer, once `op` has run: other readers are in branches that are not taken then.
+bool KernelEmitter::diesIn(Value tile, scf::IfOp op) {
+  auto found = buffers.find(tile);
+  if (found == buffers.end() || found->second.clipped >= 0)
+    return false;
+  Operation *outermost = op;
+  while (outermost->getBlock() != tile.getParentBlock())
+    if (outermost = outermost->getParentOp(); !isa_and_present<scf::IfOp>(outermost))
+      return false;
+  return llvm::all_of(tile.getUsers(), [&](Operation *user) {
+    Region *branch = nullptr;
+    Operation *ancestor = op;
+    while (!ancestor->isAncestor(user)) {
+      if (ancestor == outermost)
+        return false;
+      branch = ancestor->getParentRegion();
+      ancestor = ancestor->getParentOp();
+    }
+    return !branch || !branch->isAncestor(user->getParentRegion());
+  });
+}
+
 LogicalResult KernelEmitter::emitIf(scf::IfOp op) {
   if (mlir::failed(prepareRegions(op)))
     return failure();
   SmallVector<Type> types;
   SmallVector<Buffer> results;
-  for (Type type : op.getResultTypes()) {
-    if (staysScalar(type))
+  llvm::SmallDenseSet<Value> taken;
+  for (auto [number, type] : llvm::enumerate(op.getResultTypes())) {
+    if (staysScalar(type)) {
       types.push_back(registerType(getElementTypeOrSelf(type)));
-    else
-      results.push_back(allocate(type));
+      continue;
+    }
+    // A branch that gives what came in leaves it where it lies, when nobody else needs it.
+    Value same;
+    SmallVector<std::pair<scf::IfOp, unsigned>> work = {{op, number}};
+    while (!same && !work.empty()) {
+      auto [branch, position] = work.pop_back_val();
+      for (Value yielded : {branch.thenYield().getOperand(position), branch.elseYield().getOperand(position)}) {
+        if (auto nested = yielded.getDefiningOp<scf::IfOp>(); nested && op->isProperAncestor(nested))
+          work.emplace_back(nested, cast<OpResult>(yielded).getResultNumber());
+        else if (!same && diesIn(yielded, op) && taken.insert(yielded).second)
+          same = yielded;
+      }
+    }
+    results.push_back(same ? buffers.at(same) : allocate(type));
   }
   bool hasElse = !op.getElseRegion().empty();
   auto branch = scf::IfOp::create(builder, loc, types, scalars.at(op.getCondition()), hasElse);

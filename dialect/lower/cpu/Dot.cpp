@@ -37,8 +37,8 @@ DotPlan planDot(const DotShape &shape, const VectorUnit &unit) {
       best = padded, plan.mr = candidate;
 
   int64_t depth = std::max<int64_t>(plan.kUnroll, columnPanelBytes / (plan.nr * bytes));
-  int64_t depthBlocks = llvm::divideCeil(shape.k, depth);
-  plan.kc = llvm::alignTo(llvm::divideCeil(shape.k, depthBlocks), plan.kUnroll);
+  int64_t steps = llvm::divideCeil(shape.k, plan.width()), depthBlocks = llvm::divideCeil(steps, depth);
+  plan.kc = llvm::alignTo(llvm::divideCeil(steps, depthBlocks), plan.kUnroll);
   int64_t rowPanels = llvm::divideCeil(shape.m, plan.mr);
   int64_t panelsPerBlock = std::max<int64_t>(1, packedRowsBytes / (plan.mr * plan.kc * bytes));
   plan.mc = llvm::divideCeil(rowPanels, llvm::divideCeil(rowPanels, panelsPerBlock)) * plan.mr;
@@ -66,7 +66,7 @@ struct ScratchLayout {
 int64_t DotPlan::scratchBytes() const { return ScratchLayout(*this).end; }
 
 static BoundedOperand bound(DotCode &code, const DotOperand &operand, std::array<int64_t, 2> extent) {
-  BoundedOperand result{operand.base, operand.stride, {}, {}, operand.elementType};
+  BoundedOperand result{operand.base, operand.stride, {}, {}, operand.elementType, operand.lines, operand.nothing};
   for (int d = 0; d < 2; ++d) {
     result.begin[d] = operand.begin[d] ? code.max(code.index(0), operand.begin[d]) : code.index(0);
     result.end[d] = code.index(extent[d]);
@@ -86,16 +86,16 @@ void buildDot(OpBuilder &builder, Location loc, const DotPlan &plan, const DotOp
   Value packedRows = scratch, packedColumns = code.at(scratch, byte, layout.columns),
         edge = code.at(scratch, byte, layout.edge);
   // Both operands read as zero from here on.
-  Value depth = code.max(a.end[1], b.end[0]);
+  Value depth = code.quotient(code.max(code.add(code.max(a.end[1], b.end[0]), code.index(plan.width() - 1)), code.index(0)), plan.width());
 
   code.forEach(code.index(0), depth, plan.kc, [&](Value k) {
     Value kSteps = code.roundUp(code.min(code.index(plan.kc), code.sub(depth, k)), plan.kUnroll);
     code.forEach(code.index(0), a.end[0], plan.mc, [&](Value row) {
       Value rows = code.min(code.index(plan.mc), code.sub(a.end[0], row));
-      packRows(code, a, row, rows, k, kSteps, packedRows);
+      (a.lines ? packRowLines : packRows)(code, a, row, rows, k, kSteps, packedRows);
       code.forEach(code.index(0), b.end[1], plan.nc, [&](Value column) {
         Value columns = code.min(code.index(plan.nc), code.sub(b.end[1], column));
-        packColumns(code, b, column, columns, k, kSteps, packedColumns);
+        (b.lines ? packColumnLines : packColumns)(code, b, column, columns, k, kSteps, packedColumns);
         code.forEach(code.index(0), columns, plan.nr, [&](Value panelColumn) {
           Value columnPanel = code.at(packedColumns, type, code.mul(panelColumn, code.index(plan.kc)));
           code.forEach(code.index(0), rows, plan.mr, [&](Value panelRow) {

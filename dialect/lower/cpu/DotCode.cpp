@@ -34,20 +34,56 @@ void DotCode::store(Value value, Value pointer, int64_t alignment) {
   LLVM::StoreOp::create(b, value, pointer, alignment);
 }
 
-Value DotCode::loadConverted(Value pointer, Type element, int64_t lanes) {
-  auto shaped = [&](Type type) -> Type { return lanes ? Type(VectorType::get(lanes, type)) : type; };
-  int64_t bytes = element.getIntOrFloatBitWidth() / 8;
+/// As it is loaded: a bfloat16 is the upper half of a float32.
+static Type loadedType(DotCode &code, Type element) { return element.isBF16() ? Type(code.b.getIntegerType(16)) : element; }
+
+Value DotCode::converted(Value loaded, Type element) {
+  auto vector = dyn_cast<VectorType>(loaded.getType());
+  auto shaped = [&](Type type) -> Type { return vector ? Type(vector.clone(type)) : type; };
   if (element.isBF16()) {
-    // A bfloat16 is the upper half of a float32.
-    Value bits = load(shaped(b.getIntegerType(16)), pointer, bytes);
-    Value wide = arith::ExtUIOp::create(b, shaped(b.getI32Type()), bits);
+    Value wide = arith::ExtUIOp::create(b, shaped(b.getI32Type()), loaded);
     Value count = arith::ConstantOp::create(b, b.getI32IntegerAttr(16));
-    if (lanes)
-      count = arith::ConstantOp::create(b, DenseElementsAttr::get(VectorType::get(lanes, b.getI32Type()), int32_t(16)));
+    if (vector)
+      count = arith::ConstantOp::create(b, DenseElementsAttr::get(vector.clone(b.getI32Type()), int32_t(16)));
     return arith::BitcastOp::create(b, shaped(b.getF32Type()), Value(arith::ShLIOp::create(b, wide, count)));
   }
-  Value value = load(shaped(element), pointer, bytes);
-  return element == plan.shape.accType ? value : arith::ExtFOp::create(b, shaped(plan.shape.accType), value);
+  return element == plan.shape.accType ? loaded : arith::ExtFOp::create(b, shaped(plan.shape.accType), loaded);
+}
+
+Value DotCode::loadConverted(Value pointer, Type element, int64_t lanes) {
+  Type type = loadedType(*this, element);
+  Value loaded = load(lanes ? Type(VectorType::get(lanes, type)) : type, pointer, element.getIntOrFloatBitWidth() / 8);
+  return converted(loaded, element);
+}
+
+Value DotCode::loadSteps(Value pointer, Type element, int64_t lanes) {
+  if (!plan.shape.pairs)
+    return loadConverted(pointer, element, lanes);
+  return load(lanes ? Type(VectorType::get(lanes, b.getI32Type())) : Type(b.getI32Type()), pointer, element.getIntOrFloatBitWidth() / 8);
+}
+
+Value DotCode::pairOf(Value low, Value high) {
+  auto vector = dyn_cast<VectorType>(low.getType());
+  Type type = vector ? Type(vector.clone(b.getI32Type())) : Type(b.getI32Type());
+  Value count = arith::ConstantOp::create(b, b.getI32IntegerAttr(16));
+  if (vector)
+    count = arith::ConstantOp::create(b, DenseElementsAttr::get(vector.clone(b.getI32Type()), int32_t(16)));
+  Value shifted = arith::ShLIOp::create(b, arith::ExtUIOp::create(b, type, high), count);
+  return arith::OrIOp::create(b, arith::ExtUIOp::create(b, type, low), shifted);
+}
+
+Value DotCode::loadLines(Value pointer, Value stride, Type element, int64_t lanes) {
+  if (!plan.shape.pairs)
+    return loadConverted(pointer, element, lanes);
+  Type bits = b.getIntegerType(16), type = lanes ? Type(VectorType::get(lanes, bits)) : bits;
+  return pairOf(load(type, pointer, 2), load(type, at(pointer, element, stride), 2));
+}
+
+Value DotCode::loadMasked(Value pointer, Type element, Value mask, Value rest) {
+  Type type = cast<VectorType>(mask.getType()).clone(loadedType(*this, element));
+  if (!rest)
+    rest = arith::ConstantOp::create(b, b.getZeroAttr(type));
+  return LLVM::MaskedLoadOp::create(b, type, pointer, mask, rest, b.getI32IntegerAttr(element.getIntOrFloatBitWidth() / 8));
 }
 
 void DotCode::forEach(Value begin, Value end, int64_t step, llvm::function_ref<void(Value)> body) {

@@ -14,6 +14,7 @@ struct BoundedOperand {
   mlir::Value base;
   std::array<mlir::Value, 2> stride, begin, end;
   mlir::Type elementType;
+  mlir::Value lines = {}, nothing = {};
 };
 
 class DotCode {
@@ -41,11 +42,24 @@ public:
   mlir::Value at(mlir::Value base, mlir::Type element, mlir::Value offset);
   mlir::Value at(mlir::Value base, mlir::Type element, int64_t offset);
   mlir::VectorType vectorOf(int64_t lanes) { return mlir::VectorType::get(lanes, plan.shape.accType); }
+  /// What panels consist of: accType, or pairs of bf16 as integers. Both have the bytes of accType.
+  mlir::Type stepType() { return plan.shape.pairs ? mlir::Type(b.getI32Type()) : plan.shape.accType; }
+  mlir::VectorType stepsOf(int64_t lanes) { return mlir::VectorType::get(lanes, stepType()); }
   int64_t accBytes() { return plan.shape.accType.getIntOrFloatBitWidth() / 8; }
   mlir::Value load(mlir::Type type, mlir::Value pointer, int64_t alignment);
   void store(mlir::Value value, mlir::Value pointer, int64_t alignment);
   /// `lanes` elements of `element` from `pointer`, converted to accType; a scalar when lanes is 0.
   mlir::Value loadConverted(mlir::Value pointer, mlir::Type element, int64_t lanes);
+  /// `lanes` consecutive steps of a line whose elements are neighbours; a scalar when lanes is 0.
+  mlir::Value loadSteps(mlir::Value pointer, mlir::Type element, int64_t lanes);
+  /// The same step of `lanes` lines that are neighbours in memory; elements of a line are `stride` apart.
+  mlir::Value loadLines(mlir::Value pointer, mlir::Value stride, mlir::Type element, int64_t lanes);
+  /// A step of two elements as integers.
+  mlir::Value pairOf(mlir::Value low, mlir::Value high);
+  /// The lanes of `mask` from memory, the others from `rest` (null for zeros); as in memory, for `converted`.
+  mlir::Value loadMasked(mlir::Value pointer, mlir::Type element, mlir::Value mask, mlir::Value rest);
+  /// What was loaded of `element`, as integers where it is bf16, converted to accType.
+  mlir::Value converted(mlir::Value loaded, mlir::Type element);
 
   /// for i in [0, end): body(i)
   void forEach(mlir::Value begin, mlir::Value end, int64_t step, llvm::function_ref<void(mlir::Value)> body);
@@ -63,6 +77,16 @@ void packRows(DotCode &code, const BoundedOperand &a, mlir::Value row, mlir::Val
 /// apart, each row-major.
 void packColumns(DotCode &code, const BoundedOperand &b, mlir::Value column, mlir::Value columns, mlir::Value k,
                  mlir::Value kSteps, mlir::Value packed);
+
+/// The same for operands with a table of lines. Panels may stick out of it by less than kLinesBehind.
+void packRowLines(DotCode &code, const BoundedOperand &a, mlir::Value row, mlir::Value rows, mlir::Value k, mlir::Value kSteps, mlir::Value packed);
+void packColumnLines(DotCode &code, const BoundedOperand &b, mlir::Value column, mlir::Value columns, mlir::Value k, mlir::Value kSteps,
+                     mlir::Value packed);
+
+/// The transpose of `rows`, as many vectors as each has lanes (a power of two): log2 rounds of exchanging half-blocks.
+llvm::SmallVector<mlir::Value> transpose(DotCode &code, llvm::SmallVector<mlir::Value> rows);
+/// DotCode::loadLines in a vector of `width` lanes, the rest arbitrary.
+mlir::Value loadWidened(DotCode &code, mlir::Value pointer, mlir::Value stride, mlir::Type element, int64_t lanes, int64_t width);
 
 /// Adds the product of one packed row panel and one packed column panel over kSteps (a multiple of kUnroll) to the part
 /// of `acc` at (row, column). `edge` has room for a register tile: it serves where the tile sticks out of the

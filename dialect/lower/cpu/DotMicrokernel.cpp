@@ -17,7 +17,15 @@ static void multiplySteps(DotCode &code, Value rows, Value columns, MutableArray
   const DotPlan &plan = code.plan;
   int64_t vectors = plan.nr / plan.lanes, alignment = code.accBytes();
   Type type = plan.shape.accType;
-  VectorType vector = code.vectorOf(plan.lanes);
+  VectorType vector = code.stepsOf(plan.lanes);
+  auto multiplyAdd = [&](Value a, Value b, Value sum) -> Value {
+    if (!plan.shape.pairs)
+      return math::FmaOp::create(code.b, a, b, sum);
+    VectorType halves = VectorType::get(2 * plan.lanes, code.b.getBF16Type());
+    Value pairs[] = {sum, LLVM::BitcastOp::create(code.b, halves, a), LLVM::BitcastOp::create(code.b, halves, b)};
+    auto call = LLVM::CallIntrinsicOp::create(code.b, sum.getType(), code.b.getStringAttr("llvm.x86.avx512bf16.dpbf16ps.512"), pairs);
+    return call.getResults();
+  };
   SmallVector<Value> rowVectors;
   if (!plan.unit.broadcastFromMemory)
     for (int64_t r = 0; r < plan.mr; ++r)
@@ -29,12 +37,12 @@ static void multiplySteps(DotCode &code, Value rows, Value columns, MutableArray
       b.push_back(code.load(vector, code.at(columns, type, step * plan.nr + j * plan.lanes), plan.unit.vectorBytes));
     for (int64_t r = 0; r < plan.mr; ++r) {
       Value element = plan.unit.broadcastFromMemory
-                          ? code.load(type, code.at(rows, type, r * plan.kUnroll + step), alignment)
+                          ? code.load(code.stepType(), code.at(rows, type, r * plan.kUnroll + step), alignment)
                           : Value(vector::ExtractOp::create(code.b, rowVectors[r], step));
       Value a = vector::BroadcastOp::create(code.b, vector, element);
       for (int64_t j = 0; j < vectors; ++j) {
         Value &accumulator = accumulators[r * vectors + j];
-        accumulator = math::FmaOp::create(code.b, a, b[j], accumulator);
+        accumulator = multiplyAdd(a, b[j], accumulator);
       }
     }
   }

@@ -10,8 +10,7 @@ using namespace mlir;
 
 namespace kpkg::lower::cpu {
 
-/// The transpose of `rows`, as many vectors as each has lanes (a power of two): log2 rounds of exchanging half-blocks.
-static SmallVector<Value> transpose(DotCode &code, SmallVector<Value> rows) {
+SmallVector<Value> transpose(DotCode &code, SmallVector<Value> rows) {
   int64_t size = rows.size();
   for (int64_t half = 1; half < size; half *= 2) {
     SmallVector<int64_t> low, high;
@@ -30,9 +29,8 @@ static SmallVector<Value> transpose(DotCode &code, SmallVector<Value> rows) {
   return rows;
 }
 
-/// `lanes` consecutive elements in a vector of `width` lanes, the rest arbitrary.
-static Value loadWidened(DotCode &code, Value pointer, Type element, int64_t lanes, int64_t width) {
-  Value narrow = code.loadConverted(pointer, element, lanes);
+Value loadWidened(DotCode &code, Value pointer, Value stride, Type element, int64_t lanes, int64_t width) {
+  Value narrow = code.loadLines(pointer, stride, element, lanes);
   if (lanes == width)
     return narrow;
   SmallVector<int64_t> mask;
@@ -46,24 +44,39 @@ static Value elementAddress(DotCode &code, const BoundedOperand &operand, Value 
   return code.at(operand.base, operand.elementType, offset);
 }
 
-/// Element (i, j), or zero outside.
+/// Element (i, j), or zero outside: as accType, or of a pair as an integer.
 static Value loadChecked(DotCode &code, const BoundedOperand &operand, Value i, Value j) {
   Value inside = code.both(arith::CmpIOp::create(code.b, arith::CmpIPredicate::slt, i, operand.end[0]),
                            arith::CmpIOp::create(code.b, arith::CmpIPredicate::slt, j, operand.end[1]));
   inside = code.both(inside, code.both(code.atMost(operand.begin[0], i), code.atMost(operand.begin[1], j)));
+  bool isHalf = code.plan.shape.pairs;
   auto branch = scf::IfOp::create(
       code.b, inside,
       [&](OpBuilder &builder, Location loc) {
         DotCode inner(builder, loc, code.plan);
-        Value value = inner.loadConverted(elementAddress(inner, operand, i, j), operand.elementType, 0);
+        Value address = elementAddress(inner, operand, i, j);
+        Value value = isHalf ? inner.load(builder.getIntegerType(16), address, 2) : inner.loadConverted(address, operand.elementType, 0);
         scf::YieldOp::create(builder, loc, value);
       },
       [&](OpBuilder &builder, Location loc) {
-        Value zero = arith::ConstantOp::create(builder, loc, builder.getFloatAttr(code.plan.shape.accType, 0));
+        Type type = isHalf ? Type(builder.getIntegerType(16)) : code.plan.shape.accType;
+        Value zero = arith::ConstantOp::create(builder, loc, builder.getZeroAttr(type));
         scf::YieldOp::create(builder, loc, zero);
       });
   return branch.getResult(0);
 }
+
+/// Step `step` of the depth, which is dimension `depth`, of line `line`; zero outside.
+static Value loadStepChecked(DotCode &code, const BoundedOperand &operand, int depth, Value line, Value step) {
+  auto element = [&](int64_t i) {
+    Value at = code.plan.width() == 1 ? step : code.add(code.mul(step, code.index(2)), code.index(i));
+    return depth == 0 ? loadChecked(code, operand, at, line) : loadChecked(code, operand, line, at);
+  };
+  return code.plan.shape.pairs ? code.pairOf(element(0), element(1)) : element(0);
+}
+
+/// The element with which a step begins.
+static Value elementOf(DotCode &code, Value step) { return code.mul(step, code.index(code.plan.width())); }
 
 /// How many of the steps [k, k + kSteps) along dimension `depth` lie inside, when all of [first, first + count) in the
 /// other dimension does and `usable` holds; else 0. Steps before the operand's begin count as outside.
@@ -72,8 +85,10 @@ static Value insideSteps(DotCode &code, const BoundedOperand &operand, int depth
   int across = 1 - depth;
   Value inside = code.both(code.atMost(operand.begin[across], first),
                            code.atMost(code.add(first, code.index(count)), operand.end[across]));
-  inside = code.both(code.both(inside, usable), code.atMost(operand.begin[depth], k));
-  Value steps = code.max(code.index(0), code.min(kSteps, code.sub(operand.end[depth], k)));
+  Value element = elementOf(code, k);
+  inside = code.both(code.both(inside, usable), code.atMost(operand.begin[depth], element));
+  Value steps = code.quotient(code.max(code.index(0), code.sub(operand.end[depth], element)), code.plan.width());
+  steps = code.min(kSteps, steps);
   return arith::SelectOp::create(code.b, inside, steps, code.index(0));
 }
 
@@ -91,26 +106,26 @@ void packRows(DotCode &code, const BoundedOperand &a, Value row, Value rows, Val
     Value insideBlocks = code.quotient(inside, unroll);
     auto copy = [&] {
       code.forEach(code.index(0), insideBlocks, 1, [&](Value q) {
-        Value source = elementAddress(code, a, first, code.add(k, code.mul(q, code.index(unroll))));
+        Value source = elementAddress(code, a, first, elementOf(code, code.add(k, code.mul(q, code.index(unroll)))));
         Value target = code.at(panel, type, code.mul(q, code.index(block)));
         for (int64_t r = 0; r < mr; ++r) {
           Value line = code.at(source, a.elementType, code.mul(code.index(r), a.stride[0]));
-          code.store(code.loadConverted(line, a.elementType, unroll), code.at(target, type, r * unroll),
+          code.store(code.loadSteps(line, a.elementType, unroll), code.at(target, type, r * unroll),
                      code.accBytes() * unroll);
         }
       });
     };
     auto copyTransposed = [&] {
       code.forEach(code.index(0), insideBlocks, 1, [&](Value q) {
-        Value source = elementAddress(code, a, first, code.add(k, code.mul(q, code.index(unroll))));
+        Value source = elementAddress(code, a, first, elementOf(code, code.add(k, code.mul(q, code.index(unroll)))));
         Value target = code.at(panel, type, code.mul(q, code.index(block)));
         for (int64_t r = 0; r < mr; r += unroll) {
           int64_t width = std::min(unroll, mr - r);
           SmallVector<Value> lines;
           for (int64_t step = 0; step < unroll; ++step) {
             Value line =
-                code.at(code.at(source, a.elementType, r), a.elementType, code.mul(code.index(step), a.stride[1]));
-            lines.push_back(loadWidened(code, line, a.elementType, width, unroll));
+                code.at(code.at(source, a.elementType, r), a.elementType, code.mul(code.index(step * plan.width()), a.stride[1]));
+            lines.push_back(loadWidened(code, line, a.stride[1], a.elementType, width, unroll));
           }
           lines = transpose(code, lines);
           for (int64_t i = 0; i < width; ++i)
@@ -124,7 +139,7 @@ void packRows(DotCode &code, const BoundedOperand &a, Value row, Value rows, Val
       Value target = code.at(panel, type, code.mul(q, code.index(block)));
       code.forEach(code.index(0), code.index(mr), 1, [&](Value r) {
         code.forEach(code.index(0), code.index(unroll), 1, [&](Value step) {
-          Value value = loadChecked(code, a, code.add(first, r), code.add(depth, step));
+          Value value = loadStepChecked(code, a, 1, code.add(first, r), code.add(depth, step));
           code.store(value, code.at(target, type, code.add(code.mul(r, code.index(unroll)), step)), code.accBytes());
         });
       });
@@ -146,8 +161,9 @@ void packColumns(DotCode &code, const BoundedOperand &b, Value column, Value col
   Value insideColumns = code.max(zero, code.min(columns, code.sub(b.end[1], column)));
   insideColumns = code.mul(code.quotient(insideColumns, nr), code.index(nr));
   insideColumns = arith::SelectOp::create(code.b, usable, insideColumns, zero);
-  Value inside = code.max(zero, code.min(kSteps, code.sub(b.end[0], k)));
-  inside = arith::SelectOp::create(code.b, code.atMost(b.begin[0], k), inside, zero);
+  Value element = elementOf(code, k);
+  Value inside = code.min(kSteps, code.quotient(code.max(zero, code.sub(b.end[0], element)), plan.width()));
+  inside = arith::SelectOp::create(code.b, code.atMost(b.begin[0], element), inside, zero);
   Value done = arith::SelectOp::create(code.b, alongColumns, inside,
                                        code.mul(code.quotient(inside, square), code.index(square)));
   auto target = [&](Value panelColumn, Value step) {
@@ -157,24 +173,24 @@ void packColumns(DotCode &code, const BoundedOperand &b, Value column, Value col
   auto copy = [&] {
     code.forEach(zero, done, 1, [&](Value step) {
       code.forEach(zero, insideColumns, nr, [&](Value panelColumn) {
-        Value source = elementAddress(code, b, code.add(k, step), code.add(column, panelColumn));
+        Value source = elementAddress(code, b, elementOf(code, code.add(k, step)), code.add(column, panelColumn));
         Value line = target(panelColumn, step);
         for (int64_t j = 0; j < nr; j += lanes)
-          code.store(code.loadConverted(code.at(source, b.elementType, j), b.elementType, lanes),
+          code.store(code.loadLines(code.at(source, b.elementType, j), b.stride[0], b.elementType, lanes),
                      code.at(line, type, j), plan.unit.vectorBytes);
       });
     });
   };
   auto copyTransposed = [&] {
     code.forEach(zero, insideColumns, nr, [&](Value panelColumn) {
-      code.forEach(zero, done, square, [&](Value step) {
-        code.forEach(zero, code.index(nr), square, [&](Value j) {
+      // Along few columns at a time: they are often a multiple of a page apart, where a cache holds few lines.
+      code.forEach(zero, code.index(nr), square, [&](Value j) {
+        code.forEach(zero, done, square, [&](Value step) {
           Value first = code.add(code.add(column, panelColumn), j);
-          Value source = elementAddress(code, b, code.add(k, step), first);
+          Value source = elementAddress(code, b, elementOf(code, code.add(k, step)), first);
           SmallVector<Value> lines;
           for (int64_t i = 0; i < square; ++i)
-            lines.push_back(code.loadConverted(code.at(source, b.elementType, code.mul(code.index(i), b.stride[1])),
-                                               b.elementType, square));
+            lines.push_back(code.loadSteps(code.at(source, b.elementType, code.mul(code.index(i), b.stride[1])), b.elementType, square));
           lines = transpose(code, lines);
           Value corner = code.at(target(panelColumn, step), type, j);
           for (int64_t i = 0; i < square; ++i)
@@ -189,7 +205,7 @@ void packColumns(DotCode &code, const BoundedOperand &b, Value column, Value col
     code.forEach(arith::SelectOp::create(code.b, whole, done, zero), kSteps, 1, [&](Value step) {
       Value line = target(panelColumn, step);
       code.forEach(zero, code.index(nr), 1, [&](Value j) {
-        Value value = loadChecked(code, b, code.add(k, step), code.add(code.add(column, panelColumn), j));
+        Value value = loadStepChecked(code, b, 0, code.add(code.add(column, panelColumn), j), code.add(k, step));
         code.store(value, code.at(line, type, j), code.accBytes());
       });
     });

@@ -1,6 +1,7 @@
 // Gives the operands and the accumulator of a tile.dot to the microkernel builder.
 // SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
 #include "dialect/lower/cpu/KernelEmitter.h"
+#include "dialect/tile/transforms/RowGathers.h"
 #include "mlir/Dialect/Arith/IR/Arith.h"
 
 using namespace mlir;
@@ -22,7 +23,7 @@ static Value throughPermutes(Value tile, SmallVectorImpl<int64_t> &order) {
 }
 
 /// Where the operand's matrix number `batch` (null for rank 2) lies: in its view if it is a load with a fill of zero, else in scratch.
-FailureOr<DotOperand> KernelEmitter::dotOperand(Value tile, Value batch) {
+FailureOr<DotOperand> KernelEmitter::dotOperand(Value tile, Value batch, bool isLeft) {
   size_t rank = shapeOf(tile).size();
   DotOperand operand;
   operand.elementType = getElementTypeOrSelf(tile.getType());
@@ -31,8 +32,9 @@ FailureOr<DotOperand> KernelEmitter::dotOperand(Value tile, Value batch) {
   bool isLazySource = !buffers.count(tile) && !buffers.count(source);
   auto hasZeroFill = [&](Value fill) { return matchPattern(scalars.at(fill), m_AnyZeroFloat()) || matchPattern(scalars.at(fill), m_Zero()); };
   if (auto gather = source.getDefiningOp<tile::GatherOp>();
-      gather && isLazySource && rank == 2 && hasZeroFill(gather.getFill()) && canCopyRows(gather))
-    return gatheredOperand(gather, order[0] == 1);
+      gather && isLazySource && rank == 2 && hasZeroFill(gather.getFill()) && tile::rowGather(gather) &&
+      (isLeft != (order[0] == 1) || canCopyRows(gather)))
+    return gatheredOperand(gather, order[0] == 1, isLeft);
   auto load = isLazySource ? source.getDefiningOp<tile::LoadOp>() : tile::LoadOp();
   if (load && hasZeroFill(load.getFill())) {
     const View &view = views.at(load.getView());
@@ -111,9 +113,10 @@ LogicalResult KernelEmitter::emitDot(tile::DotOp op) {
   FailureOr<Buffer> accumulator = accumulatorBuffer(op);
   if (mlir::failed(accumulator))
     return failure();
-  if (rank == 3 && (mlir::failed(dotOperand(a, indexConstant(0))) || mlir::failed(dotOperand(b, indexConstant(0)))))
+  if (rank == 3 && (mlir::failed(dotOperand(a, indexConstant(0), true)) || mlir::failed(dotOperand(b, indexConstant(0), false))))
     return failure();
-  DotShape shape{left[rank - 2], right[rank - 1], left[rank - 1], accumulator->element};
+  bool areHalves = element.isBF16() && getElementTypeOrSelf(b.getType()).isBF16() && accumulator->element.isF32();
+  DotShape shape{left[rank - 2], right[rank - 1], left[rank - 1], accumulator->element, target.unit.multipliesPairs && areHalves};
   DotPlan plan = planDot(shape, target.unit);
   Value scratchForDot = allocateBytes(plan.scratchBytes());
   scf::ForOp loop;
@@ -124,7 +127,7 @@ LogicalResult KernelEmitter::emitDot(tile::DotOp op) {
     batch = loop.getInductionVar();
     pointer = elementPointer(pointer, accumulator->element, mul(batch, indexConstant(accumulator->stride[0])));
   }
-  FailureOr<DotOperand> lhs = dotOperand(a, batch), rhs = dotOperand(b, batch);
+  FailureOr<DotOperand> lhs = dotOperand(a, batch, true), rhs = dotOperand(b, batch, false);
   if (mlir::failed(lhs) || mlir::failed(rhs))
     return failure();
   int64_t stride = accumulator->stride[rank - 2];

@@ -91,6 +91,7 @@ private:
   // ControlFlow.cpp
   mlir::LogicalResult emitFor(mlir::scf::ForOp op);
   mlir::LogicalResult emitIf(mlir::scf::IfOp op);
+  bool diesIn(mlir::Value tile, mlir::scf::IfOp op);
   mlir::LogicalResult emitWhile(mlir::scf::WhileOp op);
   bool staysScalar(mlir::Type type);
   mlir::Value scalarOf(mlir::Value value);
@@ -195,13 +196,13 @@ private:
 
   // DotSinks.cpp
   mlir::LogicalResult emitDot(tile::DotOp op);
-  mlir::FailureOr<DotOperand> dotOperand(mlir::Value tile, mlir::Value batch);
+  mlir::FailureOr<DotOperand> dotOperand(mlir::Value tile, mlir::Value batch, bool isLeft);
   mlir::FailureOr<Buffer> accumulatorBuffer(tile::DotOp op);
 
   // RowGathers.cpp
   bool canCopyRows(tile::GatherOp op);
-  /// A copy of what a tile::rowGather reads.
-  mlir::FailureOr<DotOperand> gatheredOperand(tile::GatherOp op, bool isTransposed);
+  /// What a tile::rowGather reads: with a table of its rows where they run along the depth, else a copy, which needs canCopyRows.
+  mlir::FailureOr<DotOperand> gatheredOperand(tile::GatherOp op, bool isTransposed, bool isLeft);
 
   // Elementwise.cpp
   /// Emits `op` on operands in registers; all scalars or, where one is a vector, all vectors.

@@ -1,8 +1,9 @@
-// Operands of dots that are gathered row by row: a table of rows, then copies of their pieces.
+// Operands of dots that are gathered row by row: a table of where rows lie, then copies of their pieces.
 // SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
 //
-// The copy lies as the memory does: row by row where the elements of a row are neighbours, else column by column, where rows that are neighbours in memory are
-// copied as vectors. Packing then reads it like any other operand. Indices are computed once for each row instead of once for each element.
+// Indices are computed once for each row instead of once for each element. Where rows run along the depth of the dot, it packs them from the table. Else they are
+// copied as the memory does: row by row where the elements of a row are neighbours, else column by column, where rows that are neighbours in memory are copied as
+// vectors. Packing then reads the copy like any other operand.
 #include "dialect/lower/cpu/DotCode.h"
 #include "dialect/lower/cpu/KernelEmitter.h"
 #include "dialect/tile/transforms/RowGathers.h"
@@ -11,9 +12,6 @@
 using namespace mlir;
 
 namespace kpkg::lower::cpu {
-
-/// Marks a row that is outside of the view.
-static constexpr int64_t kOutside = std::numeric_limits<int64_t>::min();
 
 namespace {
 struct Copies {
@@ -27,7 +25,7 @@ struct Copies {
 
   Value offsetOf(Value row) { return code.load(code.b.getI64Type(), code.at(table, code.b.getI64Type(), row), 8); }
   Value isInside(Value offset) {
-    Value outside = arith::ConstantOp::create(code.b, code.b.getI64IntegerAttr(kOutside));
+    Value outside = arith::ConstantOp::create(code.b, code.b.getI64IntegerAttr(kNoLine));
     return arith::CmpIOp::create(code.b, arith::CmpIPredicate::ne, offset, outside);
   }
   Value asIndex(Value offset) { return arith::IndexCastOp::create(code.b, code.b.getIndexType(), offset); }
@@ -107,16 +105,18 @@ static int64_t lanesFor(Type element, const VectorUnit &unit) { return std::min<
 bool KernelEmitter::canCopyRows(tile::GatherOp op) {
   auto type = cast<RankedTensorType>(op.getResult().getType());
   int64_t lanes = lanesFor(type.getElementType(), target.unit);
-  return tile::rowGather(op) && type.getDimSize(0) % lanes == 0 && type.getDimSize(1) % lanes == 0;
+  return type.getDimSize(0) % lanes == 0 && type.getDimSize(1) % lanes == 0;
 }
 
-FailureOr<DotOperand> KernelEmitter::gatheredOperand(tile::GatherOp op, bool isTransposed) {
+FailureOr<DotOperand> KernelEmitter::gatheredOperand(tile::GatherOp op, bool isTransposed, bool isLeft) {
   std::optional<tile::RowGather> gather = tile::rowGather(op);
   auto type = cast<RankedTensorType>(op.getResult().getType());
   const View view = views.at(op.getView());
-  int64_t rows = type.getDimSize(0), columns = type.getDimSize(1), bytes = memoryBytes(view.element);
-  Type i64 = builder.getI64Type(), element = memoryType(view.element);
-  Value table = allocateBytes(rows * 8), copy = allocateBytes(rows * columns * bytes), nothing = allocateBytes(8);
+  int64_t rows = type.getDimSize(0), columns = type.getDimSize(1);
+  Type i64 = builder.getI64Type();
+  constexpr int64_t bytesBefore = 64; // of which the last entry is one
+  Value table = elementPointer(allocateBytes(bytesBefore + (rows + kLinesBehind) * 8), i64, indexConstant(bytesBefore / 8));
+  Value nothing = allocateBytes(64);
 
   Value start = indexConstant(0);
   for (Value part : gather->start) {
@@ -124,48 +124,78 @@ FailureOr<DotOperand> KernelEmitter::gatheredOperand(tile::GatherOp op, bool isT
     start = add(start, value.getType().isIndex() ? value : make<arith::IndexCastOp>(builder.getIndexType(), value));
   }
   openScope(nullptr);
-  scf::ForOp loop = openLoop(indexConstant(0), indexConstant(rows), indexConstant(1));
+  bool isVector = rows % lanes == 0;
+  int64_t count = isVector ? lanes : 0;
+  // Carries how many rows there are up to the last one inside: pixels behind the end of an image take no time.
+  scf::ForOp loop = openLoop(indexConstant(0), indexConstant(rows), indexConstant(isVector ? lanes : 1), indexConstant(0));
   Position position;
   position.index = {loop.getInductionVar(), indexConstant(0)};
-  Value inside = view.valid, offset = indexConstant(0);
+  position.vector = isVector ? 0 : -1;
+  auto widen = [&](Value value) { return count && value ? splatTo(value, count) : value; };
+  Value inside = widen(view.valid), offset = widen(indexConstant(0));
   for (auto [dim, tile] : llvm::enumerate(op.getIndices())) {
     if (dim == gather->along)
       continue;
-    Value index = emit(tile, position);
-    inside = both(inside, compare(arith::CmpIPredicate::ult, index, view.shape[dim]));
-    offset = add(offset, mul(index, view.stride[dim]));
+    Value index = widen(emit(tile, position));
+    inside = both(inside, compare(arith::CmpIPredicate::ult, index, widen(view.shape[dim])));
+    offset = add(offset, mul(index, widen(view.stride[dim])));
   }
-  Value wide = arith::IndexCastOp::create(builder, loc, i64, offset);
+  auto wideOf = [&](int64_t value) -> Value {
+    if (!count)
+      return arith::ConstantOp::create(builder, loc, builder.getI64IntegerAttr(value));
+    return arith::ConstantOp::create(builder, loc, DenseElementsAttr::get(VectorType::get({count}, i64), value));
+  };
+  Value wide = arith::IndexCastOp::create(builder, loc, count ? Type(VectorType::get({count}, i64)) : i64, offset);
   if (inside)
-    wide = arith::SelectOp::create(builder, loc, inside, wide, arith::ConstantOp::create(builder, loc, builder.getI64IntegerAttr(kOutside)));
+    wide = arith::SelectOp::create(builder, loc, inside, wide, wideOf(kNoLine));
   LLVM::StoreOp::create(builder, loc, wide, elementPointer(table, i64, loop.getInductionVar()), 8);
-  closeLoop(loop);
+  Value counted = add(loop.getInductionVar(), indexConstant(isVector ? lanes : 1));
+  if (inside) {
+    Type i32 = builder.getI32Type();
+    Value bits = count ? Value(LLVM::BitcastOp::create(builder, loc, builder.getIntegerType(count), inside)) : inside;
+    bits = arith::ExtUIOp::create(builder, loc, i32, bits);
+    Value leading = LLVM::CountLeadingZerosOp::create(builder, loc, i32, bits, /*is_zero_poison=*/false);
+    Value length = arith::SubIOp::create(builder, loc, arith::ConstantOp::create(builder, loc, builder.getI32IntegerAttr(32)), leading);
+    length = add(loop.getInductionVar(), arith::IndexCastOp::create(builder, loc, builder.getIndexType(), length));
+    Value isAny = arith::CmpIOp::create(builder, loc, arith::CmpIPredicate::ne, bits, arith::ConstantOp::create(builder, loc, builder.getI32IntegerAttr(0)));
+    counted = arith::SelectOp::create(builder, loc, isAny, length, loop.getRegionIterArgs()[0]);
+  }
+  closeLoop(loop, counted);
   closeScope();
+  auto vector = VectorType::get({8}, i64);
+  Value none = constant(DenseElementsAttr::get(vector, kNoLine)), zeros = constant(DenseElementsAttr::get(vector, int64_t(0)));
+  for (int64_t line = 0; line < kLinesBehind; line += 8)
+    LLVM::StoreOp::create(builder, loc, none, elementPointer(table, i64, indexConstant(rows + line)), 8);
+  LLVM::StoreOp::create(builder, loc, zeros, nothing, 64);
 
-  int64_t lanes = lanesFor(view.element, target.unit);
+  // Columns of the gather that there are.
+  Value begin = smax(sub(indexConstant(0), start), indexConstant(0));
+  Value end = smax(smin(indexConstant(columns), sub(view.shape[gather->along], start)), indexConstant(0));
+  Value base = elementPointer(view.pointer, view.element, mul(start, view.stride[gather->along]));
+  DotOperand operand;
+  operand.elementType = type.getElementType();
+  int rowDim = isTransposed ? 1 : 0, columnDim = 1 - rowDim;
+  operand.begin[columnDim] = begin;
+  operand.end[columnDim] = end;
+  operand.end[rowDim] = loop.getResult(0);
+  if (isLeft != isTransposed) {
+    operand.base = base;
+    operand.lines = table;
+    operand.nothing = nothing;
+    operand.stride[columnDim] = view.stride[gather->along];
+    operand.stride[rowDim] = indexConstant(0);
+    return operand;
+  }
+  int64_t bytes = memoryBytes(view.element), copied = lanesFor(view.element, target.unit);
+  Value copy = allocateBytes(rows * columns * bytes);
   DotPlan plan = planDot({rows, columns, columns, type.getElementType().isF64() ? type.getElementType() : Type(builder.getF32Type())}, target.unit);
   DotCode code(builder, loc, plan);
-  Value stride = view.stride[gather->along];
-  Value end = code.max(code.index(0), code.min(code.index(columns), code.sub(view.shape[gather->along], start)));
-  Value begin = code.max(code.index(0), code.sub(code.index(0), start));
-  Value base = code.at(view.pointer, element, code.mul(start, stride));
-  Copies copies{code, element, rows, columns, bytes, table, base, stride, begin, end, copy};
-  code.store(arith::ConstantOp::create(builder, loc, builder.getZeroAttr(element)), nothing, bytes);
-  Value along = code.isOne(stride);
-  code.ifElse(along, [&] { copies.alongRows(lanes); }, [&] { copies.acrossRows(lanes, nothing); });
-
-  DotOperand operand;
+  Value stride = view.stride[gather->along], along = code.isOne(stride);
+  Copies copies{code, memoryType(view.element), rows, columns, bytes, table, base, stride, begin, end, copy};
+  code.ifElse(along, [&] { copies.alongRows(copied); }, [&] { copies.acrossRows(copied, nothing); });
   operand.base = copy;
-  operand.elementType = type.getElementType();
-  operand.stride = {arith::SelectOp::create(builder, loc, along, code.index(columns), code.index(1)),
-                    arith::SelectOp::create(builder, loc, along, code.index(1), code.index(rows))};
-  operand.begin[1] = begin;
-  operand.end[1] = end;
-  if (isTransposed) {
-    std::swap(operand.stride[0], operand.stride[1]);
-    std::swap(operand.begin[0], operand.begin[1]);
-    std::swap(operand.end[0], operand.end[1]);
-  }
+  operand.stride[rowDim] = arith::SelectOp::create(builder, loc, along, code.index(columns), code.index(1));
+  operand.stride[columnDim] = arith::SelectOp::create(builder, loc, along, code.index(1), code.index(rows));
   return operand;
 }
 

@@ -12,13 +12,15 @@
 
 namespace kpkg::cpu {
 
-static constexpr std::string_view allTargets[] = {"x86-64-v4", "x86-64-v3", "aarch64"};
+static constexpr std::string_view allTargets[] = {"x86-64-v4-bf16", "x86-64-v4", "x86-64-v3", "aarch64"};
 
 static std::vector<std::string_view> detect() {
   std::vector<std::string_view> found;
 #if defined(__x86_64__)
   // These look at CPUID and at the register state that the operating system saves.
   __builtin_cpu_init();
+  if (__builtin_cpu_supports("x86-64-v4") && __builtin_cpu_supports("avx512bf16"))
+    found.push_back("x86-64-v4-bf16");
   if (__builtin_cpu_supports("x86-64-v4"))
     found.push_back("x86-64-v4");
   if (__builtin_cpu_supports("x86-64-v3"))

@@ -82,6 +82,18 @@ INSTANTIATE_TEST_SUITE_P(Targets, DotMachineCode,
                              Expectation{"aarch64", "fmla", ".4s", "[sp", 8 * 2 * 4, 4 * 4 + 6}),
                          [](auto &info) { return llvm::join(llvm::split(StringRef(info.param.isa), '-'), "_"); });
 
+TEST(DotMachineCode, PairsAreMultipliedWithoutSpills) {
+  CpuTarget target = llvm::cantFail(CpuTarget::find("x86-64-v4-bf16"));
+  auto context = test::makeContext();
+  lower::cpu::DotPlan plan = lower::cpu::planDot({240, 256, 256, Float32Type::get(context.get()), /*pairs=*/true}, target.unit);
+  OwningOpRef<ModuleOp> module = test::makeDotModule(context.get(), plan, BFloat16Type::get(context.get()));
+  std::string assembly = test::assemblyFor(*module, target.triple, target.cpu, target.features);
+  std::vector<StringRef> loop = hottestBlock(assembly, "vdpbf16ps");
+  EXPECT_EQ(countOf(loop, "vdpbf16ps"), 12u * 2 * 8);
+  EXPECT_EQ(countOf(loop, "%rsp"), 0u) << "spills in the innermost loop";
+  EXPECT_LE(loop.size(), 12u * 2 * 8 + 14 * 8 + 6);
+}
+
 TEST(DotMachineCode, NothingIsCalled) {
   for (const CpuTarget &target : CpuTarget::all()) {
     auto context = test::makeContext();

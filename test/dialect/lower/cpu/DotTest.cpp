@@ -100,9 +100,10 @@ struct Aligned {
 
 class DotUnderTest {
 public:
-  DotUnderTest(int64_t m, int64_t n, int64_t k, Element element) : element(element), context(test::makeContext()) {
+  /// `arePairs`: of bf16, on a processor that multiplies them.
+  DotUnderTest(int64_t m, int64_t n, int64_t k, Element element, bool arePairs = false) : element(element), context(test::makeContext()) {
     Type acc = element == Element::F64 ? Type(Float64Type::get(context.get())) : Float32Type::get(context.get());
-    plan = planDot(DotShape{m, n, k, acc}, avx2);
+    plan = planDot(DotShape{m, n, k, acc, arePairs}, arePairs ? avx512 : avx2);
     OwningOpRef<ModuleOp> module = test::makeDotModule(context.get(), plan, typeOf(context.get(), element));
     jit = std::make_unique<test::HostJit>(*module);
     function = jit->find<test::DotFunction>("dot");
@@ -110,7 +111,7 @@ public:
 
   void check(std::array<int64_t, 2> strideA, std::array<int64_t, 2> strideB, std::array<int64_t, 2> beginA,
              std::array<int64_t, 2> endA, std::array<int64_t, 2> beginB, std::array<int64_t, 2> endB) {
-    auto [m, n, k, acc] = plan.shape;
+    int64_t m = plan.shape.m, n = plan.shape.n, k = plan.shape.k;
     Matrix a(element, m, k, strideA, beginA, endA, 3), b(element, k, n, strideB, beginB, endB, 11);
     size_t bytes = element == Element::F64 ? 8 : 4;
     Element accElement = element == Element::F64 ? Element::F64 : Element::F32;
@@ -135,7 +136,7 @@ public:
 
   /// All combinations of layouts, whole and clipped.
   void checkLayouts() {
-    auto [m, n, k, acc] = plan.shape;
+    int64_t m = plan.shape.m, n = plan.shape.n, k = plan.shape.k;
     std::array<int64_t, 2> layoutsA[] = {{k + 3, 1}, {1, m + 5}, {2 * k + 6, 2}, {-k - 1, 1}, {0, 1}};
     std::array<int64_t, 2> layoutsB[] = {{n + 3, 1}, {1, k + 5}, {3 * n, 3}, {-n, 1}, {1, 0}};
     for (auto &a : layoutsA)
@@ -173,6 +174,13 @@ TEST(Dot, SeveralDepthAndRowBlocks) {
 }
 TEST(Dot, Float64) { DotUnderTest(19, 21, 23, Element::F64).checkLayouts(); }
 TEST(Dot, Float16) { DotUnderTest(19, 21, 23, Element::F16).checkLayouts(); }
+TEST(Dot, PairsOfBFloat16) {
+  if (!__builtin_cpu_supports("avx512bf16"))
+    GTEST_SKIP() << "no AVX512-BF16 here";
+  DotUnderTest(32, 48, 40, Element::BF16, true).checkLayouts();
+  DotUnderTest(37, 41, 43, Element::BF16, true).checkLayouts();
+  DotUnderTest(13, 33, 601, Element::BF16, true).checkLayouts();
+}
 TEST(Dot, BFloat16) { DotUnderTest(32, 48, 40, Element::BF16).checkLayouts(); }
 
 /// Seconds of the fastest of several runs.

@@ -65,3 +65,39 @@ tile.kernel @moments(%x: !tile.view<2xf32, unit = 1>, %y: !tile.view<1xf32, mut>
   tile.store %rr, %y[%row] : tensor<1xf32>, !tile.view<1xf32, mut>
   tile.return
 }
+
+// -----
+
+// Loops in each other and branches leave an accumulator where it lies: one buffer, that of zeros, and no copies between the products and the store.
+// CHECK-LABEL: llvm.func @carried
+// CHECK-SAME:  kpkg.scratch = 3392
+// CHECK:       scf.for %{{.*}} = %c0 to %[[N:[0-9]+]] step
+// CHECK-NEXT:  scf.for %{{.*}} = %{{.*}} to %[[N]] step
+// CHECK:       scf.if
+// CHECK:         arith.maximumf
+// CHECK:       } else {
+// CHECK-NEXT:  }
+tile.kernel @carried(%a: !tile.view<2xf32, unit = 1>, %b: !tile.view<2xf32, unit = 1>, %d: !tile.view<2xf32, mut, unit = 1>, %n: index) {
+  %c0 = arith.constant 0 : index
+  %c1 = arith.constant 1 : index
+  %f = arith.constant 0.0 : f32
+  %zero = arith.constant dense<0.0> : tensor<16x16xf32>
+  %s = scf.for %i = %c0 to %n step %c1 iter_args(%x = %zero) -> tensor<16x16xf32> {
+    %t = scf.for %j = %c0 to %n step %c1 iter_args(%y = %x) -> tensor<16x16xf32> {
+      %u = tile.load %a[%i, %j] fill %f : !tile.view<2xf32, unit = 1> -> tensor<16x16xf32>
+      %v = tile.load %b[%j, %i] fill %f : !tile.view<2xf32, unit = 1> -> tensor<16x16xf32>
+      %w = tile.dot %u, %v, %y : tensor<16x16xf32>, tensor<16x16xf32>, tensor<16x16xf32>
+      scf.yield %w : tensor<16x16xf32>
+    }
+    scf.yield %t : tensor<16x16xf32>
+  }
+  %is = arith.cmpi eq, %n, %c1 : index
+  %r = scf.if %is -> tensor<16x16xf32> {
+    %m = arith.maximumf %s, %zero : tensor<16x16xf32>
+    scf.yield %m : tensor<16x16xf32>
+  } else {
+    scf.yield %s : tensor<16x16xf32>
+  }
+  tile.store %r, %d[%c0, %c0] : tensor<16x16xf32>, !tile.view<2xf32, mut, unit = 1>
+  tile.return
+}

@@ -152,3 +152,77 @@ tile.kernel @gathered_rows(%x: !tile.view<3xf32>, %w: !tile.view<2xf32>, %d: !ti
   tile.store %b, %e[%c0, %c0] : tensor<8x32xf32>, !tile.view<2xf32, mut, unit = 1>
   tile.return
 }
+
+// The same rows as the depth of the products, on both sides, as gradients of weights read them.
+tile.kernel @gathered_depth(%x: !tile.view<3xf32>, %w: !tile.view<2xf32>, %d: !tile.view<2xf32, mut, unit = 1>, %e: !tile.view<2xf32, mut, unit = 1>,
+                            %step: index, %first: index, %start: index)
+    attributes {test.args = [["2x9x16", "32x8", "8x16", "16x8", "1", "-3", "0"], ["2x9x16", "32x8", "8x16", "16x8", "2", "0", "-5"],
+                             ["2x9x16/200x1x12", "32x8", "8x16", "16x8", "1", "-6", "3"], ["2x30x16/700x1x40", "32x8/1x32", "8x16", "16x8", "1", "2", "-2"]],
+                test.tolerance = 1.0e-5} {
+  %c0 = arith.constant 0 : index
+  %f = arith.constant 0.0 : f32
+  %one = arith.constant 1 : index
+  %i = tile.iota : tensor<32xindex>
+  %rows = tile.reshape %i : tensor<32xindex> -> tensor<32x1xindex>
+  %steps = tile.splat %step : index -> tensor<32x1xindex>
+  %firsts = tile.splat %first : index -> tensor<32x1xindex>
+  %scaled = arith.muli %rows, %steps : tensor<32x1xindex>
+  %row = arith.addi %scaled, %firsts : tensor<32x1xindex>
+  %j = tile.iota : tensor<16xindex>
+  %columns = tile.reshape %j : tensor<16xindex> -> tensor<1x16xindex>
+  %starts = tile.splat %start : index -> tensor<1x16xindex>
+  %column = arith.addi %starts, %columns : tensor<1x16xindex>
+  %p = tile.splat %one : index -> tensor<32x16xindex>
+  %q = tile.broadcast %row : tensor<32x1xindex> -> tensor<32x16xindex>
+  %r = tile.broadcast %column : tensor<1x16xindex> -> tensor<32x16xindex>
+  %g = tile.gather %x[%p, %q, %r] fill %f : !tile.view<3xf32>, tensor<32x16xindex> -> tensor<32x16xf32>
+  %v = tile.load %w[%c0, %c0] fill %f : !tile.view<2xf32> -> tensor<32x8xf32>
+  %vt = tile.permute %v [1, 0] : tensor<32x8xf32> -> tensor<8x32xf32>
+  %zero = arith.constant dense<0.5> : tensor<8x16xf32>
+  %a = tile.dot %vt, %g, %zero : tensor<8x32xf32>, tensor<32x16xf32>, tensor<8x16xf32>
+  tile.store %a, %d[%c0, %c0] : tensor<8x16xf32>, !tile.view<2xf32, mut, unit = 1>
+  %h = tile.gather %x[%p, %q, %r] fill %f : !tile.view<3xf32>, tensor<32x16xindex> -> tensor<32x16xf32>
+  %gt = tile.permute %h [1, 0] : tensor<32x16xf32> -> tensor<16x32xf32>
+  %zerot = arith.constant dense<1.5> : tensor<16x8xf32>
+  %b = tile.dot %gt, %v, %zerot : tensor<16x32xf32>, tensor<32x8xf32>, tensor<16x8xf32>
+  tile.store %b, %e[%c0, %c0] : tensor<16x8xf32>, !tile.view<2xf32, mut, unit = 1>
+  tile.return
+}
+
+// Pixels of 7 columns, whose rows end within a vector; an odd number of channels beside each other, or planes of them; the last tile is mostly behind the end.
+tile.kernel @gathered_pixels(%x: !tile.view<3xbf16>, %w: !tile.view<2xbf16>, %d: !tile.view<2xf32, mut, unit = 1>, %e: !tile.view<2xf32, mut, unit = 1>,
+                             %skip: index, %channel: index)
+    attributes {test.args = [["7x7x13", "40x20", "64x20", "20x64", "-1", "0"], ["7x7x13/1x7x49", "40x20", "64x20", "20x64", "-1", "0"],
+                             ["7x7x40/1x7x49", "40x20/1x40", "64x20", "20x64", "1", "0"], ["7x7x33", "40x20/1x40", "64x20", "20x64", "0", "-3"],
+                             ["7x7x34/1x7x49", "40x20", "64x20", "20x64", "2", "5"]],
+                test.tolerance = 1.0e-5} {
+  %c0 = arith.constant 0 : index
+  %f = arith.constant 0.0 : bf16
+  %i = tile.iota : tensor<64xindex>
+  %pixel = tile.reshape %i : tensor<64xindex> -> tensor<64x1xindex>
+  %width = arith.constant dense<7> : tensor<64x1xindex>
+  %row = arith.divsi %pixel, %width : tensor<64x1xindex>
+  %before = arith.muli %row, %width : tensor<64x1xindex>
+  %column = arith.subi %pixel, %before : tensor<64x1xindex>
+  %skips = tile.splat %skip : index -> tensor<64x1xindex>
+  %seen = arith.addi %column, %skips : tensor<64x1xindex>
+  %j = tile.iota : tensor<40xindex>
+  %depth = tile.reshape %j : tensor<40xindex> -> tensor<1x40xindex>
+  %starts = tile.splat %channel : index -> tensor<1x40xindex>
+  %channels = arith.addi %starts, %depth : tensor<1x40xindex>
+  %p = tile.broadcast %row : tensor<64x1xindex> -> tensor<64x40xindex>
+  %q = tile.broadcast %seen : tensor<64x1xindex> -> tensor<64x40xindex>
+  %r = tile.broadcast %channels : tensor<1x40xindex> -> tensor<64x40xindex>
+  %g = tile.gather %x[%p, %q, %r] fill %f : !tile.view<3xbf16>, tensor<64x40xindex> -> tensor<64x40xbf16>
+  %v = tile.load %w[%c0, %c0] fill %f : !tile.view<2xbf16> -> tensor<40x20xbf16>
+  %zero = arith.constant dense<0.5> : tensor<64x20xf32>
+  %a = tile.dot %g, %v, %zero : tensor<64x40xbf16>, tensor<40x20xbf16>, tensor<64x20xf32>
+  tile.store %a, %d[%c0, %c0] : tensor<64x20xf32>, !tile.view<2xf32, mut, unit = 1>
+  %h = tile.gather %x[%p, %q, %r] fill %f : !tile.view<3xbf16>, tensor<64x40xindex> -> tensor<64x40xbf16>
+  %gt = tile.permute %h [1, 0] : tensor<64x40xbf16> -> tensor<40x64xbf16>
+  %vt = tile.permute %v [1, 0] : tensor<40x20xbf16> -> tensor<20x40xbf16>
+  %zerot = arith.constant dense<1.5> : tensor<20x64xf32>
+  %b = tile.dot %vt, %gt, %zerot : tensor<20x40xbf16>, tensor<40x64xbf16>, tensor<20x64xf32>
+  tile.store %b, %e[%c0, %c0] : tensor<20x64xf32>, !tile.view<2xf32, mut, unit = 1>
+  tile.return
+}
