@@ -1,9 +1,10 @@
-// Reads and writes of single elements at coordinates that tiles of indices give.
+// Places of elements at coordinates that tiles of indices give, and writes there.
 // SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
 #include "dialect/lower/atomics/AtomicInstruction.h"
 #include "dialect/lower/nvvm/DeviceOps.h"
 #include "dialect/lower/nvvm/Emitter.h"
 #include "dialect/lower/nvvm/Words.h"
+#include "dialect/tile/transforms/RowGathers.h"
 #include "mlir/Dialect/SCF/IR/SCF.h"
 
 using namespace mlir;
@@ -13,12 +14,6 @@ namespace kpkg::lower::nvvm {
 using layout::Layout;
 
 namespace {
-/// An element as the word that globalLoad and globalStore take: of its size, but 16 bits for a byte.
-Value wordOf(ImplicitLocOpBuilder &builder, Value element) {
-  Value bits = bitsOfElement(builder, element);
-  return bits.getType().isInteger(8) ? arith::ExtUIOp::create(builder, builder.getI16Type(), bits).getResult() : bits;
-}
-
 /// The 32-bit number that an index comes from; null where it comes from another one.
 Value narrowIndex(Value index) {
   auto cast = index.getDefiningOp<arith::IndexCastOp>();
@@ -73,11 +68,17 @@ LogicalResult Emitter::emitScatter(tile::ScatterOp op) {
   auto type = cast<RankedTensorType>(op.getValue().getType());
   const Layout &layout = kgpu::layoutOf(op.getValue());
   Value first = place.isFirstReplica(layout);
-  for (unsigned reg = 0; reg < layout.registers(); ++reg) {
-    auto [pointer, inside] = elementAt(part, op.getIndices(), op.getMask(), type, reg);
+  ValueRange held = registersOf(op.getValue());
+  // Neighbours are in the view all or none.
+  for (ArrayRef<unsigned> group : layout.vectors(type.getRank() - 1, tile::neighboursOf(op))) {
+    auto [pointer, inside] = elementAt(part, op.getIndices(), op.getMask(), type, group.front());
     if (first)
       inside = inside ? arith::AndIOp::create(builder, inside, first).getResult() : first;
-    globalStore(builder, pointer, inside, part.type.getElementBytes(), wordOf(builder, registersOf(op.getValue())[reg]));
+    SmallVector<Value> elements;
+    for (unsigned reg : group)
+      elements.push_back(held[reg]);
+    unsigned wordBytes = wordBytesOf(part.type.getElementBytes(), group.size());
+    globalStore(builder, pointer, inside, wordBytes, packElements(builder, elements, wordBytes));
   }
   return success();
 }

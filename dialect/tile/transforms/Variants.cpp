@@ -8,6 +8,7 @@
 // On entry: kernels whose view arguments state no facts. On exit: types of views that were indexed follow those of the arguments.
 #include "dialect/tile/transforms/Variants.h"
 #include "dialect/tile/transforms/Passes.h"
+#include "dialect/tile/transforms/RowGathers.h"
 #include "dialect/tile/transforms/WindowGathers.h"
 
 using namespace mlir;
@@ -72,7 +73,8 @@ int64_t outerDimensions(Value view) {
 enum class Accesses { None, Vectors, Others };
 
 /// How tiles of `view` are accessed: `Vectors` when all cover whole vectors of `length` elements along its dimension `fromEnd` (1 = the last
-/// one), which is never indexed away. Gathers and scatters go element by element whatever the view is like, and do not count, unless copy engines do them.
+/// one), which is never indexed away. Gathers and scatters go element by element whatever the view is like, and do not count, unless copy engines do them
+/// or they write rows of an argument.
 Accesses accessesOf(Value view, int64_t length, int64_t fromEnd) {
   auto ofTile = [&](Type type) {
     auto tile = dyn_cast<RankedTensorType>(type);
@@ -83,12 +85,16 @@ Accesses accessesOf(Value view, int64_t length, int64_t fromEnd) {
     Accesses one = Accesses::Others;
     auto gather = dyn_cast<GatherOp>(user);
     bool isWindow = gather && windowGather(gather);
-    if (!isWindow && isa<DimOp, StrideOp, GatherOp, ScatterOp, AtomicOp>(user))
+    auto scatter = dyn_cast<ScatterOp>(user);
+    bool isRows = scatter && isa<BlockArgument>(view) && scattersRows(scatter);
+    if (!isWindow && !isRows && isa<DimOp, StrideOp, GatherOp, ScatterOp, AtomicOp>(user))
       continue;
     if (auto drop = dyn_cast<DropOp>(user); drop && drop.getResult().getType().getRank() == 0)
       continue;
     if (isWindow)
       one = ofTile(gather.getResult().getType());
+    else if (isRows)
+      one = ofTile(scatter.getValue().getType());
     else if (auto load = dyn_cast<LoadOp>(user))
       one = ofTile(load.getResult().getType());
     else if (auto store = dyn_cast<StoreOp>(user))
