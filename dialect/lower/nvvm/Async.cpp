@@ -3,6 +3,7 @@
 #include "dialect/lower/nvvm/AsyncInstructions.h"
 #include "dialect/lower/nvvm/DeviceOps.h"
 #include "dialect/lower/nvvm/Emitter.h"
+#include "dialect/lower/nvvm/StepDivisions.h"
 #include "dialect/lower/nvvm/Words.h"
 #include "mlir/Interfaces/LoopLikeInterface.h"
 #include "mlir/Transforms/RegionUtils.h"
@@ -18,14 +19,6 @@ constexpr int64_t panelBytes = 128;
 struct RoleRegisters {
   unsigned load, compute;
 };
-
-/// Whether each step of a loop that copies divides numbers of which nothing is known: that takes registers.
-bool dividesInSteps(kgpu::RolesOp roles) {
-  WalkResult found = roles.getLoad().walk([](kgpu::AcquireOp acquire) {
-    return acquire->getBlock()->getOps<arith::FloorDivSIOp>().empty() ? WalkResult::advance() : WalkResult::interrupt();
-  });
-  return found.wasInterrupted();
-}
 
 /// Whether a step of a loop that copies looks up in a branch, with a division, where to copy from: pages.
 bool looksUpInSteps(kgpu::RolesOp roles) {
@@ -67,7 +60,7 @@ int64_t sumRegisters(kgpu::RolesOp roles) {
 
 /// How many numbers a step of a loop that copies has from outside of it and hands on, so that it does not fit the fewest registers: sums over windows have 15 of
 /// them, and fit, those over windows of phases have 19.
-constexpr int64_t manyNumbers = 18;
+constexpr int64_t manyNumbers = 19;
 
 int64_t numbersOfSteps(kgpu::RolesOp roles) {
   int64_t most = 0;
@@ -128,6 +121,8 @@ LogicalResult Emitter::emitRoles(kgpu::RolesOp op) {
   // Where all threads may have as many registers as there are, or as they need, none need to move.
   bool moves = target.registersPerSm < target.maxRegisters * launch.threads && sumRegisters(op) >= fewSumRegisters;
   RoleRegisters limits = registersOfRoles(target, launch.consumers, registersForLoads(op, sharesCopies));
+  if (sumRegisters(op) <= manySumRegisters) // else those that copy have none for factors
+    multiplyInSteps(op);
   if (moves)
     startWithShareOfRegisters(builder);
   auto branch = scf::IfOp::create(builder, loads, /*withElseRegion=*/true);
