@@ -1,4 +1,4 @@
-// Conversions that shuffles cannot do, or, but in kernels with roles, do slower, go through shared memory; so do reshapes between layouts that do not fit.
+// Conversions that shuffles cannot do, or, but for scatters of kernels with roles, do slower, go through shared memory; so do reshapes between layouts that do not fit.
 // SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
 //
 // Before: %w = kgpu.cvt_layout %v : tensor<8x32xf32, #rows> -> tensor<8x32xf32, #columns>
@@ -40,8 +40,9 @@ LogicalResult expand(CvtLayoutOp op, bool isPacked, bool hasRoles) {
       return op.emitOpError("of a packed kernel moves elements between its blocks");
     return success();
   }
-  // Rings take the shared memory of kernels with roles, whose warpgroups go in no common step.
-  if (hasRoles && layout::planShuffles(from, to, bytes))
+  // Rings leave no memory for the result of a product that is scattered, and its warpgroups go in no common step.
+  bool isScattered = llvm::all_of(op->getUsers(), [](Operation *user) { return isa<tile::ScatterOp>(user); });
+  if (hasRoles && isScattered && layout::planShuffles(from, to, bytes))
     return success();
   llvm::Expected<layout::Conversion> conversion = layout::planConversion(from, to, bytes);
   if (!conversion)

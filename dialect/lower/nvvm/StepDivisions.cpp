@@ -19,7 +19,7 @@ namespace kpkg::lower::nvvm {
 namespace {
 /// What stands for a divisor.
 struct Reciprocal {
-  Value isPositive, factor, shift; ///< i1; i32; i64
+  Value factor, shift; ///< i32
 };
 
 Reciprocal reciprocalOf(ImplicitLocOpBuilder &builder, Value divisor) {
@@ -37,11 +37,11 @@ Reciprocal reciprocalOf(ImplicitLocOpBuilder &builder, Value divisor) {
     bits = arith::AddIOp::create(builder, bits, by);
   }
   bits = arith::AddIOp::create(builder, bits, rest);
-  Value shift = arith::ExtUIOp::create(builder, i64, arith::AddIOp::create(builder, bits, constant(i32, 31)));
-  Value power = arith::ShLIOp::create(builder, constant(i64, 1), shift);
+  Value shift = arith::AddIOp::create(builder, bits, constant(i32, 31));
+  Value power = arith::ShLIOp::create(builder, constant(i64, 1), arith::ExtUIOp::create(builder, i64, shift));
   Value quotient = arith::DivUIOp::create(builder, power, arith::ExtUIOp::create(builder, i64, positive));
   Value factor = arith::TruncIOp::create(builder, i32, arith::AddIOp::create(builder, quotient, constant(i64, 1)));
-  return {isPositive, factor, shift};
+  return {factor, shift};
 }
 
 Value quotientBy(ImplicitLocOpBuilder &builder, const Reciprocal &reciprocal, Value number) {
@@ -49,7 +49,7 @@ Value quotientBy(ImplicitLocOpBuilder &builder, const Reciprocal &reciprocal, Va
   Value sign = arith::ShRSIOp::create(builder, number, arith::ConstantOp::create(builder, builder.getI32IntegerAttr(31)));
   Value positive = arith::ExtUIOp::create(builder, i64, arith::XOrIOp::create(builder, number, sign));
   Value product = arith::MulIOp::create(builder, positive, arith::ExtUIOp::create(builder, i64, reciprocal.factor));
-  Value quotient = arith::TruncIOp::create(builder, i32, arith::ShRUIOp::create(builder, product, reciprocal.shift));
+  Value quotient = arith::TruncIOp::create(builder, i32, arith::ShRUIOp::create(builder, product, arith::ExtUIOp::create(builder, i64, reciprocal.shift)));
   return arith::XOrIOp::create(builder, quotient, sign);
 }
 
@@ -68,22 +68,27 @@ bool dividesInSteps(kgpu::RolesOp roles) { return !divisionsInSteps(roles).empty
 
 void multiplyInSteps(kgpu::RolesOp roles) {
   Block &first = roles.getLoad().front();
+  auto isHere = [&](Value divisor) { return divisor.getDefiningOp() && divisor.getDefiningOp()->getBlock() == &first; };
+  SmallVector<arith::FloorDivSIOp> divisions = divisionsInSteps(roles);
+  // A step that divides after all is long, and has other uses for registers.
+  for (arith::FloorDivSIOp division : divisions) {
+    bool isKnownBefore = isHere(division.getRhs()) || !roles.getLoad().isAncestor(division.getRhs().getParentRegion());
+    if (!division.getType().isInteger(32) || division->getBlock() == &first || !isKnownBefore)
+      return;
+  }
   DenseMap<Value, Reciprocal> reciprocals;
-  for (arith::FloorDivSIOp division : divisionsInSteps(roles)) {
+  for (arith::FloorDivSIOp division : divisions) {
     Value divisor = division.getRhs();
-    Operation *made = divisor.getDefiningOp();
-    bool isHere = made && made->getBlock() == &first;
-    bool isBefore = !roles.getLoad().isAncestor(divisor.getParentRegion());
-    if (!division.getType().isInteger(32) || division->getBlock() == &first || !(isHere || isBefore))
-      continue;
     ImplicitLocOpBuilder builder(division.getLoc(), division);
     auto [known, isNew] = reciprocals.try_emplace(divisor);
     if (isNew) {
-      isHere ? builder.setInsertionPointAfter(made) : builder.setInsertionPointToStart(&first);
+      isHere(divisor) ? builder.setInsertionPointAfter(divisor.getDefiningOp()) : builder.setInsertionPointToStart(&first);
       known->second = reciprocalOf(builder, divisor);
       builder.setInsertionPoint(division);
     }
-    auto branch = scf::IfOp::create(builder, division.getType(), known->second.isPositive, /*withElseRegion=*/true);
+    // Compared in each step: registers are scarcer than instructions.
+    Value isPositive = arith::CmpIOp::create(builder, arith::CmpIPredicate::sgt, divisor, arith::ConstantOp::create(builder, builder.getI32IntegerAttr(0)));
+    auto branch = scf::IfOp::create(builder, division.getType(), isPositive, /*withElseRegion=*/true);
     division.getResult().replaceAllUsesWith(branch.getResult(0));
     builder.setInsertionPointToStart(branch.thenBlock());
     scf::YieldOp::create(builder, quotientBy(builder, known->second, division.getLhs()));

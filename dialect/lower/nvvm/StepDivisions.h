@@ -8,6 +8,6 @@ namespace kpkg::lower::nvvm {
 bool dividesInSteps(kgpu::RolesOp roles);
 
 /// Divisions of 32-bit numbers there by what all steps divide by become multiplications: the thread that copies does one after the other, and a division is
-/// longer than all else of its step. Quotients are the same for all numbers; by 0 or less is divided as before.
+/// longer than all else of its step. Only where all of a step's divisions do. Quotients are the same for all numbers; by 0 or less is divided as before.
 void multiplyInSteps(kgpu::RolesOp roles);
 } // namespace kpkg::lower::nvvm

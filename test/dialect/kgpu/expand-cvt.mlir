@@ -42,7 +42,7 @@ tile.kernel @between_lanes(%x: !in, %y: !out) attributes {kgpu.target = #kgpu.ta
   tile.return
 }
 
-// Most of an accumulator goes to other lanes: memory is cheaper, but kernels with roles have none to spare.
+// Most of an accumulator goes to other lanes: memory is cheaper, but kernels with roles have none to spare for what they scatter.
 // CHECK-LABEL: tile.kernel @of_a_product
 // CHECK: kgpu.local_load
 // CHECK-LABEL: tile.kernel @of_a_product_with_roles
@@ -52,18 +52,18 @@ tile.kernel @between_lanes(%x: !in, %y: !out) attributes {kgpu.target = #kgpu.ta
 #vectors = #kgpu.layout<"reg 1:1 0:8 1:2-4 1:32 lane 1:8-16 0:1-4 warp 0:16-32 rep 1x1">
 !halves = !tile.view<2xbf16, mut, unit = 1, align = 16, divisible = 8, index = 32>
 tile.kernel @of_a_product(%y: !halves) attributes {kgpu.target = #kgpu.target<"sm_90a">, kgpu.threads = 128 : i32} {
-  %c0 = arith.constant 0 : index
   %v = arith.constant dense<0.0> : tensor<64x64xbf16, #sum>
+  %i = arith.constant dense<0> : tensor<64x64xindex, #vectors>
   %w = kgpu.cvt_layout %v : tensor<64x64xbf16, #sum> -> tensor<64x64xbf16, #vectors>
-  tile.store %w, %y[%c0, %c0] : tensor<64x64xbf16, #vectors>, !halves
+  tile.scatter %w, %y[%i, %i] : tensor<64x64xbf16, #vectors>, !halves, tensor<64x64xindex, #vectors>
   tile.return
 }
 
 tile.kernel @of_a_product_with_roles(%y: !halves) attributes {kgpu.target = #kgpu.target<"sm_90a">, kgpu.threads = 256 : i32, kgpu.consumers = 1 : i32} {
-  %c0 = arith.constant 0 : index
   %v = arith.constant dense<0.0> : tensor<64x64xbf16, #sum>
+  %i = arith.constant dense<0> : tensor<64x64xindex, #vectors>
   %w = kgpu.cvt_layout %v : tensor<64x64xbf16, #sum> -> tensor<64x64xbf16, #vectors>
-  tile.store %w, %y[%c0, %c0] : tensor<64x64xbf16, #vectors>, !halves
+  tile.scatter %w, %y[%i, %i] : tensor<64x64xbf16, #vectors>, !halves, tensor<64x64xindex, #vectors>
   tile.return
 }
 
