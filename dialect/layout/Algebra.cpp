@@ -140,6 +140,32 @@ unsigned outermost(llvm::ArrayRef<int64_t> shape, unsigned begin, unsigned end) 
 }
 } // namespace
 
+std::optional<Layout> withNeighbours(const Layout &layout, unsigned dim, int64_t count) {
+  Layout::Fields fields = fieldsOf(layout);
+  auto &registers = fields.bases[static_cast<unsigned>(Part::Register)];
+  auto &lanes = fields.bases[static_cast<unsigned>(Part::Lane)];
+  auto isAlong = [&](const Layout::Basis &basis, int64_t value) {
+    Layout::Basis wanted(layout.rank(), 0);
+    wanted[dim] = value;
+    return basis == wanted;
+  };
+  for (int64_t value = 1; value < count; value *= 2) {
+    auto is = [&](const Layout::Basis &basis) { return isAlong(basis, value); };
+    if (llvm::any_of(registers, is))
+      continue;
+    auto *lane = llvm::find_if(lanes, is);
+    auto *other = llvm::find_if(registers, [&](const Layout::Basis &basis) { return basis[dim] >= count && isAlong(basis, basis[dim]); });
+    if (lane == lanes.end() || other == registers.end())
+      return std::nullopt;
+    std::swap(*lane, *other);
+  }
+  llvm::Expected<Layout> result = Layout::get(std::move(fields));
+  if (result)
+    return *result;
+  llvm::consumeError(result.takeError());
+  return std::nullopt;
+}
+
 llvm::Expected<Layout> reshape(const Layout &layout, llvm::ArrayRef<int64_t> fromShape,
                                llvm::ArrayRef<int64_t> toShape) {
   auto product = [](llvm::ArrayRef<int64_t> shape) {

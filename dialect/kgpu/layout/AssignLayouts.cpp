@@ -8,7 +8,8 @@
 //
 // Values that an op needs in one layout (operands and result of elementwise ops, what loops and branches carry) form a class. A class with a
 // load gets the coalesced layout of its shape; along reductions, broadcasts, reshapes and permutations it gives the neighbouring class the
-// layout that costs nothing. A gather that reads rows gets one in which threads have whole vectors of them. A store of what a load gave, turned, gets its own coalesced layout. What is left over is coalesced too. Where two classes met with other layouts a kgpu.cvt_layout stands between.
+// layout that costs nothing. A gather that reads rows gets one in which threads have whole vectors of them; so do the coordinates of a scatter that
+// writes rows. A store of what a load gave, turned, gets its own coalesced layout. What is left over is coalesced too. Where two classes met with other layouts a kgpu.cvt_layout stands between.
 //
 // On entry: a configured kernel without layouts. On exit: every tile has one, and every op is satisfied.
 #include "dialect/kgpu/Passes.h"
@@ -190,6 +191,8 @@ public:
         give(load.getResult(), coalesced(load.getResult()));
     });
     spread();
+    kernel.walk([&](tile::ScatterOp scatter) { giveRows(scatter); });
+    spread();
     // What no load reaches: stores first, then the rest in program order.
     kernel.walk([&](tile::StoreOp store) {
       if (isTile(store.getValue()) && !known(store.getValue())) {
@@ -277,8 +280,11 @@ private:
             join(operand, gather.getResult());
         })
         .Case([&](tile::ScatterOp scatter) {
+          // Coordinates of rows follow the vectors that are written.
+          bool hasRows = tile::neighboursOf(scatter) > 1;
           for (Value operand : scatter->getOperands())
-            join(operand, scatter.getValue());
+            if (!hasRows || operand != scatter.getValue())
+              join(operand, hasRows ? scatter.getIndices().front() : scatter.getValue());
         })
         .Case([&](tile::AtomicOp atomic) {
           for (Value operand : atomic->getOperands())
@@ -314,6 +320,23 @@ private:
       return give(value, *layout);
     llvm::consumeError(layout.takeError());
     return false;
+  }
+
+  /// Coordinates of rows that are written get a layout in which threads have whole vectors of them, as near to the value's as there is one.
+  void giveRows(tile::ScatterOp scatter) {
+    int64_t longest = tile::neighboursOf(scatter);
+    if (longest == 1)
+      return;
+    Value value = scatter.getValue(), index = scatter.getIndices().front();
+    std::optional<Layout> held = known(value);
+    std::optional<Layout> wanted = held ? layout::withNeighbours(*held, 1, longest) : std::nullopt;
+    if (!held) {
+      layout::Threads threads{launch.lanes(), launch.spreadWarps(), launch.ctas()};
+      give(value, layout::coalesced(shapeOf(value), scatter.getView().getType().getElementBytes(), threads, longest * scatter.getView().getType().getElementBytes()));
+      held = known(value);
+    }
+    if (held)
+      give(index, wanted ? *wanted : *held);
   }
 
   Layout accumulator(Value value, DotKind kind) const {
@@ -463,6 +486,11 @@ private:
             OpBuilder builder(op);
             dot.getPositionsMutable().assign(converted(builder, op->getLoc(), positions, wgmmaPositions(shapeOf(positions), launch.consumers)));
           }
+          return success();
+        })
+        .Case([&](tile::ScatterOp scatter) {
+          OpBuilder builder(op);
+          scatter.getValueMutable().assign(converted(builder, op->getLoc(), scatter.getValue(), layoutOf(scatter.getIndices().front())));
           return success();
         })
         .Case([&](tile::PermuteOp permute) {

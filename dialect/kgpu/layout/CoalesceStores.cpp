@@ -11,6 +11,7 @@
 // loaded along another dimension would be stored one by one; all others were chosen for memory already.
 #include "dialect/kgpu/Passes.h"
 #include "dialect/kgpu/layout/DotLayout.h"
+#include "dialect/layout/Algebra.h"
 #include "dialect/layout/Conversion.h"
 #include "dialect/tile/transforms/IndexFacts.h"
 
@@ -22,7 +23,6 @@ namespace kpkg::kgpu {
 
 namespace {
 using layout::Layout;
-using layout::Part;
 
 /// Elements that one access along the unit dimension may have.
 int64_t longestVector(tile::StoreOp store) {
@@ -33,39 +33,6 @@ int64_t longestVector(tile::StoreOp store) {
   tile::ViewFacts facts = view.getFacts();
   int64_t divisor = tile::divisorOf(store.getOffsets()[unit]);
   return std::max<int64_t>(1, std::min({16 / bytes, facts.align / bytes, facts.divisible, divisor}));
-}
-
-/// `layout` with lane bits along `dim` and register bits along it exchanged, so that a thread has `count` neighbours.
-std::optional<Layout> exchanged(const Layout &layout, unsigned dim, int64_t count) {
-  Layout::Fields fields;
-  for (Part part : layout::parts)
-    fields.bases[static_cast<unsigned>(part)] = Layout::Bases(layout.bases(part));
-  fields.repeats.assign(layout.repeats().begin(), layout.repeats().end());
-  fields.order.assign(layout.order().begin(), layout.order().end());
-  auto &registers = fields.bases[static_cast<unsigned>(Part::Register)];
-  auto &lanes = fields.bases[static_cast<unsigned>(Part::Lane)];
-  auto isAlong = [&](const Layout::Basis &basis, int64_t value) {
-    Layout::Basis wanted(layout.rank(), 0);
-    wanted[dim] = value;
-    return basis == wanted;
-  };
-  for (int64_t value = 1; value < count; value *= 2) {
-    auto is = [&](const Layout::Basis &basis) { return isAlong(basis, value); };
-    if (llvm::any_of(registers, is))
-      continue;
-    auto *lane = llvm::find_if(lanes, is);
-    auto *other = llvm::find_if(registers, [&](const Layout::Basis &basis) {
-      return basis[dim] >= count && isAlong(basis, basis[dim]);
-    });
-    if (lane == lanes.end() || other == registers.end())
-      return std::nullopt;
-    std::swap(*lane, *other);
-  }
-  llvm::Expected<Layout> result = Layout::get(std::move(fields));
-  if (result)
-    return *result;
-  llvm::consumeError(result.takeError());
-  return std::nullopt;
 }
 
 unsigned costOf(const Layout &from, const Layout &to, unsigned bytes) {
@@ -93,7 +60,7 @@ void coalesce(tile::StoreOp store, const Launch &launch) {
   Layout best = layout::coalesced(type.getShape(), bytes, {launch.lanes(), launch.spreadWarps(), launch.ctas()},
                                   longest * bytes, order);
   unsigned least = costOf(from, best, bytes);
-  if (std::optional<Layout> shuffled = exchanged(from, unit, longest)) {
+  if (std::optional<Layout> shuffled = layout::withNeighbours(from, unit, longest)) {
     unsigned cost = costOf(from, *shuffled, bytes);
     if (cost <= least) {
       best = *shuffled;

@@ -1,4 +1,4 @@
-// Conversions that shuffles cannot do, or do slower, go through shared memory; so do reshapes between layouts that do not fit.
+// Conversions that shuffles cannot do, or, but for scatters of kernels with roles, do slower, go through shared memory; so do reshapes between layouts that do not fit.
 // SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
 //
 // Before: %w = kgpu.cvt_layout %v : tensor<8x32xf32, #rows> -> tensor<8x32xf32, #columns>
@@ -30,7 +30,7 @@ namespace {
 
 using layout::Layout;
 
-LogicalResult expand(CvtLayoutOp op, bool isPacked) {
+LogicalResult expand(CvtLayoutOp op, bool isPacked, bool hasRoles) {
   const Layout &from = layoutOf(op.getValue()), &to = layoutOf(op.getResult());
   auto type = cast<RankedTensorType>(op.getResult().getType());
   unsigned bytes = elementBytes(type.getElementType());
@@ -40,6 +40,10 @@ LogicalResult expand(CvtLayoutOp op, bool isPacked) {
       return op.emitOpError("of a packed kernel moves elements between its blocks");
     return success();
   }
+  // Rings leave no memory for the result of a product that is scattered, and its warpgroups go in no common step.
+  bool isScattered = llvm::all_of(op->getUsers(), [](Operation *user) { return isa<tile::ScatterOp>(user); });
+  if (hasRoles && isScattered && layout::planShuffles(from, to, bytes))
+    return success();
   llvm::Expected<layout::Conversion> conversion = layout::planConversion(from, to, bytes);
   if (!conversion)
     return op.emitOpError() << llvm::toString(conversion.takeError());
@@ -91,7 +95,7 @@ LogicalResult expand(tile::ReshapeOp op, bool isPacked) {
 
 struct ExpandCvt final : impl::KgpuExpandCvtBase<ExpandCvt> {
   void runOnOperation() override {
-    bool isPacked = getLaunch(getOperation()).blocks > 1;
+    bool isPacked = getLaunch(getOperation()).blocks > 1, hasRoles = getLaunch(getOperation()).consumers != 0;
     SmallVector<tile::ReshapeOp> reshapes;
     getOperation().walk([&](tile::ReshapeOp op) { reshapes.push_back(op); });
     for (tile::ReshapeOp op : reshapes)
@@ -100,7 +104,7 @@ struct ExpandCvt final : impl::KgpuExpandCvtBase<ExpandCvt> {
     SmallVector<CvtLayoutOp> conversions;
     getOperation().walk([&](CvtLayoutOp op) { conversions.push_back(op); });
     for (CvtLayoutOp op : conversions)
-      if (failed(expand(op, isPacked)))
+      if (failed(expand(op, isPacked, hasRoles)))
         return signalPassFailure();
   }
 };

@@ -3,7 +3,10 @@
 #include "dialect/lower/nvvm/AsyncInstructions.h"
 #include "dialect/lower/nvvm/DeviceOps.h"
 #include "dialect/lower/nvvm/Emitter.h"
+#include "dialect/lower/nvvm/StepDivisions.h"
 #include "dialect/lower/nvvm/Words.h"
+#include "mlir/Interfaces/LoopLikeInterface.h"
+#include "mlir/Transforms/RegionUtils.h"
 
 using namespace mlir;
 
@@ -16,14 +19,6 @@ constexpr int64_t panelBytes = 128;
 struct RoleRegisters {
   unsigned load, compute;
 };
-
-/// Whether each step of a loop that copies divides numbers of which nothing is known: that takes registers.
-bool dividesInSteps(kgpu::RolesOp roles) {
-  WalkResult found = roles.getLoad().walk([](kgpu::AcquireOp acquire) {
-    return acquire->getBlock()->getOps<arith::FloorDivSIOp>().empty() ? WalkResult::advance() : WalkResult::interrupt();
-  });
-  return found.wasInterrupted();
-}
 
 /// Whether a step of a loop that copies looks up in a branch, with a division, where to copy from: pages.
 bool looksUpInSteps(kgpu::RolesOp roles) {
@@ -63,11 +58,32 @@ int64_t sumRegisters(kgpu::RolesOp roles) {
   return registers;
 }
 
+/// How many numbers a step of a loop that copies has from outside of it and hands on, so that it does not fit the fewest registers: sums over windows have 15 of
+/// them, and fit, those over windows of phases have 19.
+constexpr int64_t manyNumbers = 19;
+
+int64_t numbersOfSteps(kgpu::RolesOp roles) {
+  int64_t most = 0;
+  roles.getLoad().walk([&](kgpu::AcquireOp acquire) {
+    auto loop = dyn_cast<LoopLikeOpInterface>(acquire->getParentOp());
+    if (!loop)
+      return;
+    llvm::SetVector<Value> outside;
+    getUsedValuesDefinedAbove(loop->getRegions(), outside);
+    outside.remove_if([](Value value) { return isa<BlockArgument>(value) ? isa<tile::KernelOp>(value.getParentBlock()->getParentOp()) : isa<arith::ConstantOp>(value.getDefiningOp()); });
+    most = std::max<int64_t>(most, outside.size() + loop.getRegionIterArgs().size());
+  });
+  return most;
+}
+
 /// Parts that CTAs of a cluster copy for each other have places of their own.
 unsigned registersForLoads(kgpu::RolesOp roles, bool sharesCopies) {
   if (sumRegisters(roles) > manySumRegisters)
     return looksUpInSteps(roles) ? sharesCopies ? 56 : 40 : 24;
-  return dividesInSteps(roles) || sumRegisters(roles) <= moderateSumRegisters ? 56 : 40;
+  int64_t products = 0;
+  roles.walk([&](kgpu::WgmmaOp) { ++products; });
+  bool hasManyNumbers = products == 1 && numbersOfSteps(roles) >= manyNumbers;
+  return dividesInSteps(roles) || hasManyNumbers || sumRegisters(roles) <= moderateSumRegisters ? 56 : 40;
 }
 } // namespace
 
@@ -106,6 +122,8 @@ LogicalResult Emitter::emitRoles(kgpu::RolesOp op) {
   unsigned available = target.registersPerSm / std::max(launch.minCtas, 1u);
   bool moves = available < target.maxRegisters * launch.threads && sumRegisters(op) >= fewSumRegisters;
   RoleRegisters limits = registersOfRoles(available, target, launch.consumers, registersForLoads(op, sharesCopies));
+  if (sumRegisters(op) <= manySumRegisters) // else those that copy have none for factors
+    multiplyInSteps(op);
   if (moves)
     startWithShareOfRegisters(builder);
   auto branch = scf::IfOp::create(builder, loads, /*withElseRegion=*/true);

@@ -4,6 +4,7 @@
 #include "dialect/lower/nvvm/DeviceOps.h"
 #include "dialect/lower/nvvm/Emitter.h"
 #include "dialect/lower/nvvm/Words.h"
+#include "dialect/tile/transforms/RowGathers.h"
 #include "mlir/Dialect/SCF/IR/SCF.h"
 
 using namespace mlir;

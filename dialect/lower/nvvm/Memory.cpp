@@ -79,9 +79,6 @@ Value Emitter::hasElement(const View &part) {
 }
 
 namespace {
-/// Words of a vector: as wide as its element, but for several narrow ones at least 4 bytes where the vector has them.
-unsigned wordBytesOf(unsigned elementBytes, unsigned elements) { return std::min(std::max(elementBytes, 4u), elementBytes * elements); }
-
 /// `element` in every part of a word of that size, as globalLoad has words.
 Value repeatedInWord(ImplicitLocOpBuilder &builder, Value element, unsigned wordBytes) {
   Value bits = bitsOfElement(builder, element);
@@ -108,24 +105,6 @@ SmallVector<Value> unpackElements(ImplicitLocOpBuilder &builder, ValueRange word
   return elements;
 }
 
-SmallVector<Value> packElements(ImplicitLocOpBuilder &builder, ValueRange elements, unsigned wordBytes) {
-  Type element = elements.front().getType();
-  SmallVector<Value> words;
-  if (wordBytes == 4 && (element.isBF16() || element.isF16())) {
-    for (size_t i = 0; i < elements.size(); i += 2)
-      words.push_back(pairOfNarrowFloats(builder, elements[i], elements[i + 1]));
-    return words;
-  }
-  if (wordBytes == 4 && bytesOf(element) <= 4)
-    return packWords(builder, elements);
-  for (Value value : elements) {
-    Value bits = bitsOfElement(builder, value);
-    if (bits.getType().getIntOrFloatBitWidth() < 16)
-      bits = arith::ExtUIOp::create(builder, builder.getI16Type(), bits);
-    words.push_back(bits);
-  }
-  return words;
-}
 } // namespace
 
 LogicalResult Emitter::emitLoad(tile::LoadOp op) {

@@ -98,4 +98,25 @@ Value pairOfNarrowFloats(ImplicitLocOpBuilder &builder, Value low, Value high) {
   return LLVM::BitcastOp::create(builder, builder.getI32Type(), pair);
 }
 
+unsigned wordBytesOf(unsigned elementBytes, unsigned elements) { return std::min(std::max(elementBytes, 4u), elementBytes * elements); }
+
+SmallVector<Value> packElements(ImplicitLocOpBuilder &builder, ValueRange elements, unsigned wordBytes) {
+  Type element = elements.front().getType();
+  SmallVector<Value> words;
+  if (wordBytes == 4 && (element.isBF16() || element.isF16())) {
+    for (size_t i = 0; i < elements.size(); i += 2)
+      words.push_back(pairOfNarrowFloats(builder, elements[i], elements[i + 1]));
+    return words;
+  }
+  if (wordBytes == 4 && bytesOf(element) <= 4)
+    return packWords(builder, elements);
+  for (Value value : elements) {
+    Value bits = bitsOfElement(builder, value);
+    if (bits.getType().getIntOrFloatBitWidth() < 16)
+      bits = arith::ExtUIOp::create(builder, builder.getI16Type(), bits);
+    words.push_back(bits);
+  }
+  return words;
+}
+
 } // namespace kpkg::lower::nvvm

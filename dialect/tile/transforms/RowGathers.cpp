@@ -1,4 +1,4 @@
-// Finds gathers that read a piece of a row for each of their rows.
+// Finds gathers that read a piece of a row for each of their rows, and scatters that write one.
 // SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
 #include "dialect/tile/transforms/RowGathers.h"
 #include "dialect/tile/transforms/IndexFacts.h"
@@ -72,6 +72,13 @@ int64_t neighboursOf(ViewType view, ValueRange indices, ArrayRef<int64_t> shape)
   for (Value start : rows->start)
     longest = std::min(longest, divisorOf(start));
   return std::max<int64_t>(longest, 1);
+}
+
+int64_t neighboursOf(ScatterOp op) { return op.getMask() ? 1 : neighboursOf(op.getView().getType(), op.getIndices(), shapeOf(op.getValue())); }
+
+bool scattersRows(ScatterOp op) {
+  std::optional<RowGather> rows = op.getMask() ? std::nullopt : rowGather(op.getIndices(), shapeOf(op.getValue()));
+  return rows && rows->along + 1 == op.getView().getType().getRank();
 }
 
 } // namespace kpkg::tile

@@ -1,4 +1,4 @@
-// Gathers that read a piece of a row for each of their rows.
+// Gathers that read a piece of a row for each of their rows, and scatters that write one.
 // SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
 #pragma once
 #include "dialect/tile/ir/TileDialect.h"
@@ -19,5 +19,9 @@ std::optional<RowGather> rowGather(GatherOp op);
 
 /// How many neighbours of a row, a power of two up to 16 bytes, facts promise to lie together, and in the view all or none; 1 for other gathers.
 int64_t neighboursOf(ViewType view, mlir::ValueRange indices, llvm::ArrayRef<int64_t> shape);
+/// The same for what is written.
+int64_t neighboursOf(ScatterOp op);
+/// Whether `op` writes pieces of rows of the last dimension, and all of a piece.
+bool scattersRows(ScatterOp op);
 
 } // namespace kpkg::tile

@@ -85,7 +85,8 @@ bool coversRows(Operation *op, Value view, ValueRange indices, Value mask, Type 
 }
 
 /// How tiles of `view` are accessed: `Vectors` when all cover whole vectors of `length` elements along its dimension `fromEnd` (1 = the last
-/// one), which is never indexed away. Gathers and scatters that go element by element do so whatever the view is like, and do not count.
+/// one), which is never indexed away. Gathers and scatters that go element by element do so whatever the view is like, and do not count, unless copy engines do them
+/// or they write rows of an argument.
 Accesses accessesOf(Value view, int64_t length, int64_t fromEnd) {
   auto ofTile = [&](Type type) {
     auto tile = dyn_cast<RankedTensorType>(type);
@@ -103,12 +104,15 @@ Accesses accessesOf(Value view, int64_t length, int64_t fromEnd) {
       all = Accesses::Vectors;
       continue;
     }
-    if (!isWindow && isa<DimOp, StrideOp, GatherOp, ScatterOp, AtomicOp>(user))
+    bool writesRows = scatter && isa<BlockArgument>(view) && scattersRows(scatter);
+    if (!isWindow && !writesRows && isa<DimOp, StrideOp, GatherOp, ScatterOp, AtomicOp>(user))
       continue;
     if (auto drop = dyn_cast<DropOp>(user); drop && drop.getResult().getType().getRank() == 0)
       continue;
     if (isWindow)
       one = ofTile(gather.getResult().getType());
+    else if (writesRows)
+      one = ofTile(scatter.getValue().getType());
     else if (auto load = dyn_cast<LoadOp>(user))
       one = ofTile(load.getResult().getType());
     else if (auto store = dyn_cast<StoreOp>(user))

@@ -42,6 +42,31 @@ tile.kernel @between_lanes(%x: !in, %y: !out) attributes {kgpu.target = #kgpu.ta
   tile.return
 }
 
+// Most of an accumulator goes to other lanes: memory is cheaper, but kernels with roles have none to spare for what they scatter.
+// CHECK-LABEL: tile.kernel @of_a_product
+// CHECK: kgpu.local_load
+// CHECK-LABEL: tile.kernel @of_a_product_with_roles
+// CHECK-NOT: kgpu.alloc
+// CHECK: kgpu.cvt_layout
+#sum = #kgpu.layout<"reg 1:1 0:8 1:8-32 lane 1:2-4 0:1-4 warp 0:16-32 rep 1x1">
+#vectors = #kgpu.layout<"reg 1:1 0:8 1:2-4 1:32 lane 1:8-16 0:1-4 warp 0:16-32 rep 1x1">
+!halves = !tile.view<2xbf16, mut, unit = 1, align = 16, divisible = 8, index = 32>
+tile.kernel @of_a_product(%y: !halves) attributes {kgpu.target = #kgpu.target<"sm_90a">, kgpu.threads = 128 : i32} {
+  %v = arith.constant dense<0.0> : tensor<64x64xbf16, #sum>
+  %i = arith.constant dense<0> : tensor<64x64xindex, #vectors>
+  %w = kgpu.cvt_layout %v : tensor<64x64xbf16, #sum> -> tensor<64x64xbf16, #vectors>
+  tile.scatter %w, %y[%i, %i] : tensor<64x64xbf16, #vectors>, !halves, tensor<64x64xindex, #vectors>
+  tile.return
+}
+
+tile.kernel @of_a_product_with_roles(%y: !halves) attributes {kgpu.target = #kgpu.target<"sm_90a">, kgpu.threads = 256 : i32, kgpu.consumers = 1 : i32} {
+  %v = arith.constant dense<0.0> : tensor<64x64xbf16, #sum>
+  %i = arith.constant dense<0> : tensor<64x64xindex, #vectors>
+  %w = kgpu.cvt_layout %v : tensor<64x64xbf16, #sum> -> tensor<64x64xbf16, #vectors>
+  tile.scatter %w, %y[%i, %i] : tensor<64x64xbf16, #vectors>, !halves, tensor<64x64xindex, #vectors>
+  tile.return
+}
+
 #small = #kgpu.layout<"reg 1:1-2 lane 1:4-8 0:1-2 * warp * rep 1x1">
 #long = #kgpu.layout<"lane 0:1-16 warp 0:32 rep 1">
 !short = !tile.view<2xf32, unit = 1, align = 16, divisible = 4, index = 32>

@@ -98,35 +98,69 @@ tile.kernel @windows(%x: !in, %w: !in, %y: !out, %height: index, %width: index, 
 }
 )";
 
+/// The same with results that go to every other pixel of every other line of an image.
+std::string scatteredSource() {
+  std::string text = source;
+  auto replace = [&](llvm::StringRef from, llvm::StringRef to) { text.replace(text.find(from), from.size(), to); };
+  replace("tile.kernel", "!image = !tile.view<4xbf16, mut, unit = 3, align = 16, divisible = 8, index = 32>\ntile.kernel");
+  replace("%y: !out,", "%y: !out, %z: !image,");
+  replace("tile.store %r, %y[%m, %n] : tensor<128x64xbf16>, !out", R"(
+    %two = arith.constant dense<2> : tensor<128x1xi32>
+    %zh = arith.muli %oh, %two : tensor<128x1xi32>
+    %zw = arith.muli %ow, %two : tensor<128x1xi32>
+    %zii = arith.index_cast %image : tensor<128x1xi32> to tensor<128x1xindex>
+    %zhi = arith.index_cast %zh : tensor<128x1xi32> to tensor<128x1xindex>
+    %zwi = arith.index_cast %zw : tensor<128x1xi32> to tensor<128x1xindex>
+    %iotan = tile.iota : tensor<64xindex>
+    %rown = tile.reshape %iotan : tensor<64xindex> -> tensor<1x64xindex>
+    %nt = tile.splat %n : index -> tensor<1x64xindex>
+    %zk = arith.addi %nt, %rown : tensor<1x64xindex>
+    %zib = tile.broadcast %zii : tensor<128x1xindex> -> tensor<128x64xindex>
+    %zhb = tile.broadcast %zhi : tensor<128x1xindex> -> tensor<128x64xindex>
+    %zwb = tile.broadcast %zwi : tensor<128x1xindex> -> tensor<128x64xindex>
+    %zkb = tile.broadcast %zk : tensor<1x64xindex> -> tensor<128x64xindex>
+    tile.scatter %r, %z[%zib, %zhb, %zwb, %zkb] : tensor<128x64xbf16>, !image, tensor<128x64xindex>)");
+  return text;
+}
+
 /// images, height and width of x, channels, taps, results, stride, start and step (of both extents)
 struct Case {
   int64_t images, height, width, channels, cells, taps, results, stride, start, step;
 };
 
-struct Windows : SimulatedTest, testing::WithParamInterface<Case> {};
+struct Windows : SimulatedTest, testing::WithParamInterface<Case> {
+  void areRight(bool isScattered);
+};
 
-TEST_P(Windows, AreRightInEveryOrder) {
+void Windows::areRight(bool isScattered) {
   const Case &c = GetParam();
   auto count = [&](int64_t extent, int64_t taps) { return (extent - 2 * c.start - c.step * (taps - 1) - 1) / c.stride + 1; };
   int64_t height = count(c.height, c.cells), width = count(c.width, c.taps), pixels = c.images * height * width;
   ASSERT_GT(pixels, 0);
   std::vector<uint16_t> x = wholeNumbers(c.images * c.height * c.width * c.channels, 1), w = wholeNumbers(c.cells * c.taps * c.channels * c.results, 5);
-  std::vector<uint16_t> y(size_t(pixels * c.results), poison);
+  std::vector<uint16_t> y(size_t(pixels * c.results * (isScattered ? 4 : 1)), poison), none(size_t(pixels * c.results), poison);
   std::vector<sim::Argument> arguments = {view(x, {c.images, c.height, c.width, c.channels}), view(w, {c.cells, c.taps, c.channels, c.results}),
-                                          view(y, {pixels, c.results})};
+                                          view(isScattered ? none : y, {pixels, c.results})};
+  if (isScattered)
+    arguments.push_back(view(y, {c.images, 2 * height, 2 * width, c.results}));
   for (int64_t number : {height, width, c.stride, c.stride, c.start, c.start, c.step, c.step})
     arguments.push_back(sim::Cell{.i = number});
-  OwningOpRef<ModuleOp> module = parse(source);
+  OwningOpRef<ModuleOp> module = parse(isScattered ? scatteredSource() : source);
   ASSERT_EQ(interpret(*module, arguments), "");
   std::vector<uint16_t> expected = y;
   compile(*module);
   EXPECT_NE(module->walk([](kgpu::TensorLoadOp load) { return load.getTaps().empty() ? WalkResult::advance() : WalkResult::interrupt(); }), WalkResult::advance());
+  EXPECT_EQ(none, std::vector<uint16_t>(none.size(), poison));
   for (uint64_t seed : {1, 2}) {
     y.assign(y.size(), poison);
     ASSERT_EQ(simulate(*module, arguments, seed, 2), "");
     EXPECT_EQ(y, expected) << "seed " << seed;
   }
 }
+
+TEST_P(Windows, AreRightInEveryOrder) { areRight(/*isScattered=*/false); }
+
+TEST_P(Windows, AreWrittenRowByRow) { areRight(/*isScattered=*/true); }
 
 INSTANTIATE_TEST_SUITE_P(Shapes, Windows,
                          testing::Values(Case{2, 9, 7, 8, 3, 3, 16, 1, -1, 1},   // tiles begin in the middle of images and end behind the last one

@@ -115,3 +115,23 @@ tile.kernel @pieces(%x: !tile.view<2xbf16>, %w: !tile.view<2xbf16>, %y: !tile.vi
   tile.scatter %s, %y[%rows, %columns] : tensor<4x16xbf16>, !tile.view<2xbf16, mut>, tensor<4x16xindex>
   tile.return
 }
+
+// Rows of an argument that a scatter writes go in whole vectors; single elements do not, nor rows of what an index leaves of an argument.
+// CHECK: tile.kernel @scatters__vector(%{{.*}}: !tile.view<2xbf16, unit = 1, align = 16, divisible = 8, index = 32>, %{{.*}}: !tile.view<2xbf16, mut, unit = 1, align = 16, divisible = 8, index = 32>,
+// CHECK-SAME: %{{.*}}: !tile.view<2xbf16, mut, unit = 1, index = 32>, %{{.*}}: !tile.view<3xbf16, mut, unit = 2, index = 32>)
+tile.kernel @scatters(%x: !tile.view<2xbf16>, %y: !tile.view<2xbf16, mut>, %z: !tile.view<2xbf16, mut>, %b: !tile.view<3xbf16, mut>) {
+  %zero = arith.constant 0.0 : bf16
+  %c0 = arith.constant 0 : index
+  %v = tile.load %x[%c0, %c0] fill %zero : !tile.view<2xbf16> -> tensor<16x64xbf16>
+  %i = tile.iota : tensor<16xindex>
+  %j = tile.iota : tensor<64xindex>
+  %column = tile.reshape %i : tensor<16xindex> -> tensor<16x1xindex>
+  %line = tile.reshape %j : tensor<64xindex> -> tensor<1x64xindex>
+  %r = tile.broadcast %column : tensor<16x1xindex> -> tensor<16x64xindex>
+  %c = tile.broadcast %line : tensor<1x64xindex> -> tensor<16x64xindex>
+  tile.scatter %v, %y[%r, %c] : tensor<16x64xbf16>, !tile.view<2xbf16, mut>, tensor<16x64xindex>
+  tile.scatter %v, %z[%c, %r] : tensor<16x64xbf16>, !tile.view<2xbf16, mut>, tensor<16x64xindex>
+  %d = tile.drop %b [0] at (%c0) : !tile.view<3xbf16, mut> -> !tile.view<2xbf16, mut>
+  tile.scatter %v, %d[%r, %c] : tensor<16x64xbf16>, !tile.view<2xbf16, mut>, tensor<16x64xindex>
+  tile.return
+}
