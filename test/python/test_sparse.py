@@ -45,9 +45,10 @@ def test_elements_of_16_bits_are_two_of_four_and_a_rest(n, k, share, dtype, defa
     weight = pruned(n, k, share, dtype=dtype)
     weight[n // 2] = torch.randn(k)  # a dense row
     packed = sparse.pack(weight, format="elements")
-    values, positions, columns, rest, turns = packed.tensors
-    assert values.dtype == dtype and columns.shape == rest.shape and columns.shape[0] == 4 * int(turns.max())
-    assert torch.equal(packed.dense(), weight) and "more of a row" in repr(packed)
+    values, positions, columns, starts = packed.tensors
+    own = -(-k // 128)
+    assert values.dtype == dtype and len(columns) == 128 * (own + int(starts[-1])) and values.shape == (n, 64 * (own + int(starts.diff().max())))
+    assert torch.equal(packed.dense(), weight) and f"{128 * int(starts[-1])} columns more" in repr(packed)
     x, bias = torch.randn(70, k, dtype=dtype), torch.randn(n, dtype=dtype)
     expected = linear(x.double(), weight.double(), bias.double())
     torch.testing.assert_close(sparse.linear(x, packed, bias).double(), expected, rtol=1e-2, atol=0.2 if dtype == torch.bfloat16 else 0.05)
@@ -172,9 +173,11 @@ def test_packed_tensors_that_lie_are_not_followed(default_ops):
     masks = torch.full((2, 8), -1, dtype=torch.int32)
     assert torch.equal(kpkg.ops.sparse_linear(x, masks, torch.full((2, 8), 2**31 - 1, dtype=torch.int32), torch.ones(5)), torch.zeros(4, 8))
     halves, positions = torch.ones(8, 32).half(), torch.full((1, 1, 512), 0x4444, dtype=torch.int16)
-    columns, turns = torch.tensor([[-(2**31)], [2**31 - 1], [64], [-1]], dtype=torch.int32).expand(4, 8).contiguous(), torch.tensor([2**31 - 1], dtype=torch.int32)
-    found = kpkg.ops.half_sparse_linear(x.half(), halves, positions, None, columns, torch.ones(4, 8).half(), turns)
-    assert torch.equal(found, kpkg.ops.half_sparse_linear(x.half(), halves, positions))
+    wide, places = torch.ones(8, 192).half(), positions.expand(1, 3, 512).contiguous()
+    columns = torch.tensor([-(2**31), 2**31 - 1, 64, -1], dtype=torch.int32).repeat(64)
+    for starts in ([0, 1], [-(2**31), 2**31 - 1], [2**31 - 1, -(2**31)]):
+        found = kpkg.ops.half_sparse_linear(x.half(), wide, places, None, columns, torch.tensor(starts, dtype=torch.int32))
+        assert torch.equal(found, torch.zeros(4, 8).half())
     with pytest.raises(kpkg.KernelError, match="belong together"):
         kpkg.ops.half_sparse_linear(x.half(), halves, positions, None, columns)
     crow, values = torch.tensor([0, 2**31 - 1], dtype=torch.int32), torch.ones(2, 32, 32)
