@@ -58,6 +58,24 @@ def test_elements_of_16_bits_are_two_of_four_and_a_rest(n, k, share, dtype, defa
     torch.testing.assert_close(y.grad.double(), weight.double().sum(0).expand(70, k), rtol=2e-2, atol=0.2)
 
 
+def test_columns_stand_in_an_order_that_keeps_elements_apart():
+    weight = torch.zeros(300, 256, dtype=torch.bfloat16)
+    weight[:, 8:12] = 1  # in each row all elements of four neighbours
+    values, _, columns, starts = sparse.pack(weight, format="elements").tensors
+    assert starts.tolist() == [0, 0, 0] and values.shape == (300, 128)
+    assert sorted(columns.tolist()) == list(range(256)) and all(column // 128 == j // 128 for j, column in enumerate(columns.tolist()))
+
+
+def test_long_rows_of_blocks_come_first(default_ops):
+    weight = torch.zeros(96, 128)
+    weight[32:64] = torch.randn(32, 128)
+    weight[64:, :64] = 1
+    packed = sparse.pack(weight, format="blocks", block=32)
+    assert packed.tensors[3].tolist() == [1, 1, -2]
+    x = torch.randn(5, 128)
+    torch.testing.assert_close(sparse.linear(x, packed), linear(x, weight), rtol=1e-4, atol=1e-4)
+
+
 def two_of_four(n: int, k: int, dtype: torch.dtype, share: float = 0.9) -> torch.Tensor:
     """At most two elements of every four are not zero, all of them different."""
     places = torch.rand(n, k // 4, 4).argsort(2)[:, :, :2]

@@ -14,6 +14,7 @@ from kpkg._aten_sparse import LISTED, STEP, WORD
 _GROUP = 4
 _LANES = 16  # that read a line of columns, each _LANE of them
 _LANE = STEP // _LANES
+_SEARCHED = 1 << 26  # elements at once, for which columns are exchanged
 
 
 def kept_blocks(matrix: Tensor, size: int) -> Tensor:
@@ -52,20 +53,21 @@ def halves_and_rest(weight: Tensor) -> tuple[Tensor, ...]:
     n, k = weight.shape
     own = -(-k // STEP)
     rows = -(-n // LISTED)
-    padded = pad(weight, (0, own * STEP - k, 0, rows * LISTED - n)).view(rows, LISTED, own * STEP)
+    padded = pad(weight, (0, own * STEP - k, 0, rows * LISTED - n))
+    order = _apart(padded)
+    padded = padded[:, order].view(rows, LISTED, own * STEP)
     moved = _moved_elements(padded)
     slots = [_slots(above) for above in moved]
     counts = torch.tensor([len(one) // STEP for one in slots], dtype=torch.int64)
     starts = torch.cat([counts.new_zeros(1), counts.cumsum(0)]).int().to(weight.device)
-    most = max(counts.tolist(), default=0)
-    behind = weight.new_zeros(rows, LISTED, most * STEP)
+    behind = weight.new_zeros(rows, LISTED, max(counts.tolist(), default=0) * STEP)
     for part, above, matrix, one in zip(behind, moved, padded, slots):
         taken = (matrix * above)[:, one.clamp_min(0)]
         part[:, : len(one)] = taken.masked_fill(one < 0, 0)
     matrix = torch.cat([padded.masked_fill(moved, 0), behind], 2).flatten(0, 1)[:n]
-    own_columns = torch.arange(own * STEP, device=weight.device)
-    columns = torch.cat([own_columns.masked_fill(own_columns >= k, -1), *slots]).int()
-    return *halves(matrix.contiguous()), columns, starts
+    taken = torch.cat([torch.arange(own * STEP, device=weight.device), *slots])
+    columns = order[taken.clamp_min(0)].masked_fill(taken < 0, -1) if own else taken
+    return *halves(matrix.contiguous()), columns.masked_fill(columns >= k, -1).int(), starts
 
 
 def elements(weight: Tensor) -> tuple[Tensor, ...]:
@@ -84,6 +86,47 @@ def elements(weight: Tensor) -> tuple[Tensor, ...]:
         return rows.transpose(1, 2).reshape(words, n)[: -(-k // WORD)].int().contiguous()
 
     return by_word(bits), by_word(starts), padded[keep].contiguous()
+
+
+def _apart(weight: Tensor) -> Tensor:
+    """An order of the columns of a weight [n, a multiple of STEP] in which few rows have more than two elements in four neighbours. Columns stay within steps, so that
+    reading them in this order is reading lines of memory."""
+    n, k = weight.shape
+    steps = (weight != 0).view(n, k // STEP, STEP).transpose(0, 1)
+    parts = [_exchanged(part) for part in steps.split(max(_SEARCHED // max(n * STEP, 1), 1))]
+    order = torch.cat([torch.zeros(0, STEP, dtype=torch.int64, device=weight.device), *parts])
+    return (order + STEP * torch.arange(len(order), device=weight.device).unsqueeze(1)).flatten()
+
+
+def _exchanged(is_kept: Tensor) -> Tensor:
+    """Orders of the columns of [steps, n, STEP], for each step: those two columns are exchanged that save the most, as long as any do (a local search, as permutations
+    for 2:4 pruning are found: Pool and Yu, NeurIPS 2021)."""
+    steps, n, _ = is_kept.shape
+    device = is_kept.device
+    order = torch.arange(STEP, device=device).repeat(steps, 1)
+    active = torch.arange(steps, device=device)
+    four = torch.arange(STEP, device=device) // _GROUP
+    is_same = four.unsqueeze(0) == four.unsqueeze(1)
+    while len(active) and n:
+        now = is_kept[active].gather(2, order[active].unsqueeze(1).expand(-1, n, -1)).float()
+        fours = now.view(len(active), n, STEP // _GROUP, _GROUP)
+        others = (fours.sum(3, keepdim=True) - fours).flatten(2)
+        # [a, b]: rows in which b would be one too many in the place of a.
+        above = (others >= 2).float().transpose(1, 2) @ now
+        here = above.diagonal(dim1=1, dim2=2)
+        change = (above + above.transpose(1, 2) - here.unsqueeze(1) - here.unsqueeze(2)).masked_fill(is_same, 0)
+        is_better = torch.zeros(len(active), dtype=torch.bool, device=device)
+        for _ in range(STEP // _GROUP // 4):  # exchanges between other fours do not change what these save
+            least, at = change.flatten(1).min(1)
+            saves = least < 0
+            is_better |= saves
+            which, one, other = active[saves], at[saves] // STEP, at[saves] % STEP
+            order[which, one], order[which, other] = order[which, other], order[which, one]
+            for place in (one, other):
+                is_used = four.unsqueeze(0) == four[place].unsqueeze(1)
+                change[saves] = change[saves].masked_fill(is_used.unsqueeze(1) | is_used.unsqueeze(2), 0)
+        active = active[is_better]
+    return order
 
 
 def _moved_elements(rows: Tensor) -> Tensor:
