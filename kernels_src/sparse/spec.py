@@ -109,20 +109,23 @@ def from_halves(values: Tensor, positions: Tensor) -> Tensor:
     return dense
 
 
-def half_reference(input: Tensor, values: Tensor, positions: Tensor, bias: Tensor | None = None, *lists: Tensor) -> Tensor:
-    weight = from_halves(values, positions)[:, : input.shape[-1]]
-    if lists:
-        columns, rest, turns = lists
-        for row in range(len(weight)):
-            for line in range(min(4 * max(int(turns[row // 128]), 1), len(columns))):
-                if 0 <= int(columns[line, row]) < weight.shape[1]:
-                    weight[row, int(columns[line, row])] += rest[line, row]
+def half_reference(input: Tensor, values: Tensor, positions: Tensor, bias: Tensor | None = None, *behind: Tensor) -> Tensor:
+    matrix, k = from_halves(values, positions), input.shape[-1]
+    if not behind:
+        return torch.nn.functional.linear(input, matrix[:, :k], bias)
+    columns, starts = behind
+    own = -(-k // 128) * 128
+    weight = matrix.new_zeros(len(matrix), k)
+    for row in range(len(matrix)):
+        first, last = 128 * int(starts[row // 256]), 128 * int(starts[row // 256 + 1])
+        for j, column in enumerate([*columns[:own].tolist(), *columns[own + first : own + last].tolist()]):
+            if 0 <= column < k and j < matrix.shape[1]:
+                weight[row, column] += matrix[row, j]
     return torch.nn.functional.linear(input, weight, bias)
 
 
-def half_magnitude(input: Tensor, values: Tensor, positions: Tensor, bias: Tensor | None = None, *lists: Tensor) -> Tensor:
-    absolute = (lists[0], lists[1].abs(), lists[2]) if lists else ()
-    return half_reference(input.abs(), values.abs(), positions, None if bias is None else bias.abs(), *absolute)
+def half_magnitude(input: Tensor, values: Tensor, positions: Tensor, bias: Tensor | None = None, *behind: Tensor) -> Tensor:
+    return half_reference(input.abs(), values.abs(), positions, None if bias is None else bias.abs(), *behind)
 
 
 def half_samples(dtype: torch.dtype, generator: torch.Generator) -> Iterator[Sample]:
@@ -142,12 +145,13 @@ def half_samples(dtype: torch.dtype, generator: torch.Generator) -> Iterator[Sam
     yield Sample((make(0, 64), *kept(20, 64)), label="no rows")
     yield Sample((make(5, 0), *kept(20, 0), make(20)), label="no depth")
     yield Sample((make(72), *kept(33, 72)), label="a vector")
-    for n, k, rows, lines in [(64, 512, 64, 4), (300, 31, 70, 8), (129, 700, 5, 11), (40, 100, 130, 0)]:
-        columns = torch.randint(-k, k, (lines, n), generator=generator, device=generator.device).int()
-        turns = torch.randint(4, (-(-n // 128),), generator=generator, device=generator.device).int()
-        packed, lists = kept(n, -(-k // 4) * 4), (columns, make(lines, n), turns)
-        yield Sample((make(rows, k), *packed, make(n), *lists), label=f"{n}x{k}, {rows} rows, lists of {lines}")
-        yield Sample((make(2, k, rows).mT, *packed, None, *lists), label=f"{n}x{k}, strided, lists of {lines}")
+    for n, k, rows, steps in [(64, 512, 64, [1]), (300, 31, 70, [2, 0]), (520, 700, 5, [1, 0, 3]), (40, 100, 130, [0])]:
+        own = -(-k // 128)
+        starts = torch.tensor([0, *steps], device=generator.device).cumsum(0).int()
+        columns = torch.randint(-k, k, ((own + sum(steps)) * 128,), generator=generator, device=generator.device).int()
+        packed = kept(n, (own + max(steps)) * 128)
+        yield Sample((make(rows, k), *packed, make(n), columns, starts), label=f"{n}x{k}, {rows} rows, {steps} steps behind")
+        yield Sample((make(2, k, rows).mT, *packed, None, columns, starts), label=f"{n}x{k}, strided, {steps} steps behind")
 
 
 def as_weight(matrix: Tensor, channels: int, size: list[int]) -> Tensor:

@@ -45,9 +45,10 @@ def test_elements_of_16_bits_are_two_of_four_and_a_rest(n, k, share, dtype, defa
     weight = pruned(n, k, share, dtype=dtype)
     weight[n // 2] = torch.randn(k)  # a dense row
     packed = sparse.pack(weight, format="elements")
-    values, positions, columns, rest, turns = packed.tensors
-    assert values.dtype == dtype and columns.shape == rest.shape and columns.shape[0] == 4 * int(turns.max())
-    assert torch.equal(packed.dense(), weight) and "more of a row" in repr(packed)
+    values, positions, columns, starts = packed.tensors
+    own = -(-k // 128)
+    assert values.dtype == dtype and len(columns) == 128 * (own + int(starts[-1])) and values.shape == (n, 64 * (own + int(starts.diff().max())))
+    assert torch.equal(packed.dense(), weight) and f"{128 * int(starts[-1])} columns more" in repr(packed)
     x, bias = torch.randn(70, k, dtype=dtype), torch.randn(n, dtype=dtype)
     expected = linear(x.double(), weight.double(), bias.double())
     torch.testing.assert_close(sparse.linear(x, packed, bias).double(), expected, rtol=1e-2, atol=0.2 if dtype == torch.bfloat16 else 0.05)
@@ -55,6 +56,24 @@ def test_elements_of_16_bits_are_two_of_four_and_a_rest(n, k, share, dtype, defa
     with kpkg.fallback_policy("silent"):
         sparse.linear(y, packed, bias).sum().backward()
     torch.testing.assert_close(y.grad.double(), weight.double().sum(0).expand(70, k), rtol=2e-2, atol=0.2)
+
+
+def test_columns_stand_in_an_order_that_keeps_elements_apart():
+    weight = torch.zeros(300, 256, dtype=torch.bfloat16)
+    weight[:, 8:12] = 1  # in each row all elements of four neighbours
+    values, _, columns, starts = sparse.pack(weight, format="elements").tensors
+    assert starts.tolist() == [0, 0, 0] and values.shape == (300, 128)
+    assert sorted(columns.tolist()) == list(range(256)) and all(column // 128 == j // 128 for j, column in enumerate(columns.tolist()))
+
+
+def test_long_rows_of_blocks_come_first(default_ops):
+    weight = torch.zeros(96, 128)
+    weight[32:64] = torch.randn(32, 128)
+    weight[64:, :64] = 1
+    packed = sparse.pack(weight, format="blocks", block=32)
+    assert packed.tensors[3].tolist() == [1, 1, -2]
+    x = torch.randn(5, 128)
+    torch.testing.assert_close(sparse.linear(x, packed), linear(x, weight), rtol=1e-4, atol=1e-4)
 
 
 def two_of_four(n: int, k: int, dtype: torch.dtype, share: float = 0.9) -> torch.Tensor:
@@ -172,9 +191,11 @@ def test_packed_tensors_that_lie_are_not_followed(default_ops):
     masks = torch.full((2, 8), -1, dtype=torch.int32)
     assert torch.equal(kpkg.ops.sparse_linear(x, masks, torch.full((2, 8), 2**31 - 1, dtype=torch.int32), torch.ones(5)), torch.zeros(4, 8))
     halves, positions = torch.ones(8, 32).half(), torch.full((1, 1, 512), 0x4444, dtype=torch.int16)
-    columns, turns = torch.tensor([[-(2**31)], [2**31 - 1], [64], [-1]], dtype=torch.int32).expand(4, 8).contiguous(), torch.tensor([2**31 - 1], dtype=torch.int32)
-    found = kpkg.ops.half_sparse_linear(x.half(), halves, positions, None, columns, torch.ones(4, 8).half(), turns)
-    assert torch.equal(found, kpkg.ops.half_sparse_linear(x.half(), halves, positions))
+    wide, places = torch.ones(8, 192).half(), positions.expand(1, 3, 512).contiguous()
+    columns = torch.tensor([-(2**31), 2**31 - 1, 64, -1], dtype=torch.int32).repeat(64)
+    for starts in ([0, 1], [-(2**31), 2**31 - 1], [2**31 - 1, -(2**31)]):
+        found = kpkg.ops.half_sparse_linear(x.half(), wide, places, None, columns, torch.tensor(starts, dtype=torch.int32))
+        assert torch.equal(found, torch.zeros(4, 8).half())
     with pytest.raises(kpkg.KernelError, match="belong together"):
         kpkg.ops.half_sparse_linear(x.half(), halves, positions, None, columns)
     crow, values = torch.tensor([0, 2**31 - 1], dtype=torch.int32), torch.ones(2, 32, 32)

@@ -13,8 +13,8 @@ import torch.nn.functional as F
 from torch import Tensor
 
 WORD = 32
-LISTED = 128
-LINES = 4
+STEP = 128
+LISTED = 256
 
 
 def from_elements(masks: Tensor, starts: Tensor, values: Tensor, k: int) -> Tensor:
@@ -40,17 +40,29 @@ def from_halves(values: Tensor, positions: Tensor) -> Tensor:
     n, kept = values.shape
     blocks = positions.view(*positions.shape[:2], 4, 8, 4, 2, 2).permute(0, 2, 6, 3, 1, 5, 4)
     words = blocks.reshape(positions.shape[0] * 64, positions.shape[1] * 8)[:n].int()
-    places = ((words.unsqueeze(2) >> torch.arange(0, 16, 2, device=words.device)) & 3).reshape(n, -1)[:, :kept]
+    places = ((words.unsqueeze(2) >> torch.arange(0, 16, 2, device=words.device)) & 3).flatten(1)[:, :kept]
     groups = values.new_zeros(n, kept // 2, 4)
     return groups.scatter_add(2, places.reshape(n, kept // 2, 2).long(), values.reshape(n, kept // 2, 2)).reshape(n, 2 * kept)
 
 
-def with_rest(values: Tensor, positions: Tensor, columns: Tensor, rest: Tensor, turns: Tensor, k: int) -> Tensor:
-    """The weight [n, k] of kpkg::half_sparse_linear with lists of further elements."""
-    weight = from_halves(values, positions)
-    lines = torch.arange(len(columns), device=columns.device).unsqueeze(1)
-    counts = (lines < LINES * turns.long().clamp_min(1).repeat_interleave(LISTED)[: weight.shape[0]]) & (columns >= 0) & (columns < k)
-    return weight.scatter_add(1, columns.where(counts, 0).long().T, rest.where(counts, 0).T)[:, :k].contiguous()
+def with_rest(values: Tensor, positions: Tensor, columns: Tensor, starts: Tensor, k: int) -> Tensor:
+    """The weight [n, k] of kpkg::half_sparse_linear with columns behind its own ones."""
+    matrix, own = from_halves(values, positions), -(-k // STEP) * STEP
+    n = len(matrix)
+
+    def known(numbers: Tensor) -> Tensor:
+        return (numbers >= 0) & (numbers < k)
+
+    first = columns[:own].long()
+    weight = matrix.new_zeros(n, k).index_add(1, first.where(known(first), 0), matrix[:, :own].where(known(first), 0)) if k else matrix.new_zeros(n, 0)
+    rest = matrix[:, own:]
+    if rest.shape[1] == 0 or k == 0:
+        return weight
+    ends = own + STEP * starts.long()
+    place = ends[:-1, None] + torch.arange(rest.shape[1], device=columns.device)
+    place = place.where((place < ends[1:, None]) & (place >= 0) & (place < len(columns)), 0)
+    numbers = columns[place].long().where(place >= own, -1).repeat_interleave(LISTED, 0)[:n]
+    return weight.scatter_add(1, numbers.where(known(numbers), 0), rest.where(known(numbers), 0))
 
 
 def sparse_linear(input: Tensor, masks: Tensor, starts: Tensor, values: Tensor, bias: Tensor | None = None) -> Tensor:
@@ -62,11 +74,11 @@ def block_sparse_linear(input: Tensor, crow: Tensor, col: Tensor, values: Tensor
 
 
 def half_sparse_linear(
-    input: Tensor, values: Tensor, positions: Tensor, bias: Tensor | None = None, columns: Tensor | None = None, rest: Tensor | None = None, turns: Tensor | None = None
+    input: Tensor, values: Tensor, positions: Tensor, bias: Tensor | None = None, columns: Tensor | None = None, starts: Tensor | None = None
 ) -> Tensor:
-    if columns is None or rest is None or turns is None:
+    if columns is None or starts is None:
         return F.linear(input, from_halves(values, positions), bias)
-    return F.linear(input, with_rest(values, positions, columns, rest, turns, input.shape[-1]), bias)
+    return F.linear(input, with_rest(values, positions, columns, starts, input.shape[-1]), bias)
 
 
 def as_image_weight(matrix: Tensor, channels: int, size: Sequence[int]) -> Tensor:

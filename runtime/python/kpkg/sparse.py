@@ -14,9 +14,10 @@ from dataclasses import dataclass, field
 import torch
 from torch import Tensor
 
-from kpkg._aten_sparse import LINES, LISTED, WORD, as_image_weight, from_blocks, from_elements, from_halves, with_rest
+from kpkg._aten_sparse import STEP, as_image_weight, from_blocks, from_elements, from_halves, with_rest
 from kpkg._default import ops
 from kpkg._measure import interleaved
+from kpkg._sparse_packing import blocks, elements, halves, halves_and_rest, kept_blocks
 
 _BLOCKS = (128, 64, 32, 16)
 _FORMATS = ("elements", "blocks", "2:4", "dense")
@@ -31,7 +32,7 @@ Numbers = int | Sequence[int]
 class SparseWeight:
     """A packed weight [n, k], or [n, c, rows, columns] of a convolution.
 
-    format: "elements" (arguments of kpkg::sparse_linear or sparse_conv2d, for a matrix of float16 or bfloat16 of kpkg::half_sparse_linear with lists of the rest), "blocks" (of
+    format: "elements" (arguments of kpkg::sparse_linear or sparse_conv2d, for a matrix of float16 or bfloat16 of kpkg::half_sparse_linear with further columns), "blocks" (of
     kpkg::block_sparse_linear or block_sparse_conv2d), "2:4" (of kpkg::half_sparse_linear or half_sparse_conv2d) or "dense" (the weight).
     times: microseconds of a call with the sample input, for each form that `pack` has measured.
     """
@@ -53,18 +54,18 @@ class SparseWeight:
         elif self._has_rest():
             matrix = with_rest(*self.tensors, k)
         elif self.format == "blocks":
-            matrix = from_blocks(*self.tensors, k)
+            matrix = from_blocks(*self.tensors[:3], k)
         else:
             matrix = from_elements(*self.tensors, k)
         return as_image_weight(matrix, channels, size).contiguous() if size else matrix
 
     def _has_rest(self) -> bool:
-        """Whether elements are packed as two of every four and a list of the rest."""
+        """Whether elements are packed as two of every four and columns with the rest."""
         return self.format == "elements" and len(self.shape) == 2 and self.tensors[0].dtype in _HALVES
 
     def __repr__(self) -> str:
         times = "".join(f", {name} {us:.1f} us" for name, us in self.times.items())
-        rest = f" (2:4 and up to {len(self.tensors[2])} more of a row)" if self._has_rest() else ""
+        rest = f" (2:4 and {len(self.tensors[2]) - -(-self.shape[1] // STEP) * STEP} columns more)" if self._has_rest() else ""
         return f"SparseWeight({' x '.join(map(str, self.shape))}, density {self.density:.3f}, {self.format}{rest}{times})"
 
 
@@ -77,8 +78,8 @@ def pack(
     format: "elements", "blocks", "2:4" or "dense". None: with a sample input ([..., k], or images with the convolution's stride, padding and dilation), whichever `linear`
     or `conv2d` is fastest with, measured on its device; without one, blocks where at most a quarter of them is not empty, else 2:4 where the weight is that and a
     device multiplies it on sparse tensor cores, else dense: whether elements are faster depends on the device.
-    "elements" of a matrix of float16 or bfloat16 are packed as "2:4"; third and fourth ones of four neighbours are lists of their rows, multiplied without tensor cores. They are
-    right for any weight, and fast for one in which a row has few of these: the longest list of 128 rows decides, so one dense row slows its neighbours down.
+    "elements" of a matrix of float16 or bfloat16 are packed as "2:4"; third and fourth ones of four neighbours stand in columns behind the others, which 256 rows share.
+    They are right for any weight, and fast for one with few of these: each call also copies its input, with these columns repeated.
     "2:4" is for float16 and bfloat16 and at most two elements that are not zero of every four neighbours along k, a multiple of 4, or along c.
     block: 16, 32, 64 or 128, for blocks (of n and k, or of n and the channels of a tap); None: the largest size that divides n and k, or n and c, and leaves out the most.
     Raises ValueError for other values, a weight that is no such tensor of floats, sizes that blocks do not divide, a weight that is not 2:4, or 2^31 elements to pack.
@@ -101,7 +102,7 @@ def pack(
         run = linear if weight.ndim == 2 else lambda x, packed: conv2d(x, packed, None, stride, padding, dilation)
         return _fastest(weight, size, sample_input, run)
     if format is None:
-        is_empty = size is not None and _kept_blocks(_matrix(weight, 1), size).float().mean() <= 0.25
+        is_empty = size is not None and kept_blocks(_matrix(weight, 1), size).float().mean() <= 0.25
         has_sparse_cores = weight.is_cuda and torch.cuda.get_device_capability(weight.device) == (9, 0)
         format = "blocks" if is_empty else "2:4" if has_sparse_cores and _is_two_of_four(weight) else "dense"
     return _packed(weight, format, size)
@@ -117,7 +118,8 @@ def linear(input: Tensor, weight: SparseWeight, bias: Tensor | None = None) -> T
     if weight.format == "elements":
         return ops.sparse_linear(input, *weight.tensors, bias)
     if weight.format == "blocks":
-        return ops.block_sparse_linear(input, *weight.tensors, bias)
+        crow, col, values, moves = weight.tensors
+        return ops.block_sparse_linear(input, crow, col, values, bias, moves)
     if weight.format == "2:4":
         return ops.half_sparse_linear(input, *weight.tensors, bias)
     return torch.nn.functional.linear(input, weight.tensors[0], bias)
@@ -136,7 +138,8 @@ def conv2d(input: Tensor, weight: SparseWeight, bias: Tensor | None = None, stri
     if weight.format == "elements":
         return ops.sparse_conv2d(input, *weight.tensors, size, bias, **how)
     if weight.format == "blocks":
-        return ops.block_sparse_conv2d(input, *weight.tensors, size, bias, **how)
+        crow, col, values, moves = weight.tensors
+        return ops.block_sparse_conv2d(input, crow, col, values, size, bias, moves, **how)
     return ops.half_sparse_conv2d(input, *weight.tensors, size, bias, **how)
 
 
@@ -156,14 +159,9 @@ def _matrix(weight: Tensor, unit: int) -> Tensor:
     return torch.nn.functional.pad(weight.permute(0, 2, 3, 1), (0, -channels % unit)).reshape(weight.shape[0], -1)
 
 
-def _kept_blocks(matrix: Tensor, size: int) -> Tensor:
-    n, k = matrix.shape
-    return (matrix != 0).view(n // size, size, k // size, size).any(3).any(1)
-
-
 def _block_size(weight: Tensor) -> int | None:
     sizes = [size for size in _BLOCKS if all(extent and extent % size == 0 for extent in weight.shape[:2])]
-    return min(sizes, key=lambda size: float(_kept_blocks(_matrix(weight, 1), size).float().mean())) if sizes else None
+    return min(sizes, key=lambda size: float(kept_blocks(_matrix(weight, 1), size).float().mean())) if sizes else None
 
 
 def _is_two_of_four(weight: Tensor) -> bool:
@@ -179,70 +177,11 @@ def _packed(weight: Tensor, format: str, size: int | None) -> SparseWeight:
         matrix = _matrix(weight, _UNITS[format])
         if format == "blocks":
             assert size is not None
-            tensors = _blocks(matrix, size)
+            tensors = blocks(matrix, size)
         else:
-            pack_elements = _halves_and_rest if weight.ndim == 2 and weight.dtype in _HALVES else _elements
-            tensors = _halves(matrix) if format == "2:4" else pack_elements(matrix)
+            pack_elements = halves_and_rest if weight.ndim == 2 and weight.dtype in _HALVES else elements
+            tensors = halves(matrix) if format == "2:4" else pack_elements(matrix)
     return SparseWeight(tuple(weight.shape), format, tensors, _density(weight))
-
-
-def _blocks(weight: Tensor, size: int) -> tuple[Tensor, ...]:
-    """crow, col and values, as kpkg::block_sparse_linear says."""
-    n, k = weight.shape
-    keep = _kept_blocks(weight, size)
-    crow = torch.cat([keep.new_zeros(1, dtype=torch.int64), keep.sum(1).cumsum(0)]).int()
-    values = weight.view(n // size, size, k // size, size).transpose(1, 2)[keep].contiguous()
-    return crow, keep.nonzero()[:, 1].int(), values
-
-
-def _halves(weight: Tensor) -> tuple[Tensor, ...]:
-    """values and positions, as kpkg::half_sparse_linear says. Groups with fewer than two elements get zeros, in places that differ."""
-    n, k = weight.shape
-    groups = weight.view(n, k // 4, 4)
-    places = (groups == 0).to(torch.uint8).sort(dim=2, stable=True).indices[:, :, :2].sort(dim=2).values
-    values = groups.gather(2, places).view(n, k // 2)
-    rows, steps = -(-n // 64), -(-k // 128)
-    first_two = torch.tensor([0, 1], device=weight.device).expand(rows * 64, steps * 32, 2).clone()
-    first_two[:n, : k // 4] = places
-    words = (first_two.view(rows * 64, steps * 8, 8) << torch.arange(0, 16, 2, device=weight.device)).sum(2)
-    words = (words - (words >> 15 << 16)).to(torch.int16)
-    blocks = words.view(rows, 4, 2, 8, steps, 2, 4).permute(0, 4, 1, 3, 6, 5, 2)
-    return values.contiguous(), blocks.reshape(rows, steps, 512).contiguous()
-
-
-def _halves_and_rest(weight: Tensor) -> tuple[Tensor, ...]:
-    """values, positions, columns, rest and turns, as kpkg::half_sparse_linear says."""
-    n, k = weight.shape
-    padded = torch.nn.functional.pad(weight, (0, -k % 4))
-    keep = (padded != 0).view(n, padded.shape[1] // 4, 4)
-    above = (keep & (keep.cumsum(2) > 2)).view(padded.shape)
-    turns = torch.nn.functional.pad(above.sum(1), (0, -n % LISTED)).view(-(-n // LISTED), LISTED).amax(1).add(LINES - 1).div(LINES, rounding_mode="floor").int()
-    lines = LINES * int(turns.max()) if n else 0
-    rows, places = above.nonzero().unbind(1)
-    line = (above.cumsum(1) - 1)[rows, places]
-    columns = torch.full((lines, n), -1, dtype=torch.int32, device=weight.device)
-    columns[line, rows] = places.int()
-    rest = weight.new_zeros(lines, n)
-    rest[line, rows] = padded[rows, places]
-    return *_halves(padded.masked_fill(above, 0)), columns, rest, turns
-
-
-def _elements(weight: Tensor) -> tuple[Tensor, ...]:
-    """masks, starts and values, as kpkg::sparse_linear says."""
-    # Words of two neighbours along k stand together in `values`: a step of the kernel reads 64 elements of each row.
-    n, k = weight.shape
-    words = -(-k // (2 * WORD)) * 2
-    padded = torch.nn.functional.pad(weight, (0, words * WORD - k)).view(n, words // 2, 2, WORD).transpose(0, 1)
-    keep = padded != 0
-    count = keep.sum(3)
-    starts = (count.flatten().cumsum(0) - count.flatten()).view_as(count)
-    bits = (keep.long() << torch.arange(WORD, device=weight.device)).sum(3)
-    bits = bits - (bits >> 31 << 32)
-
-    def by_word(rows: Tensor) -> Tensor:
-        return rows.transpose(1, 2).reshape(words, n)[: -(-k // WORD)].int().contiguous()
-
-    return by_word(bits), by_word(starts), padded[keep].contiguous()
 
 
 def _fastest(weight: Tensor, size: int | None, sample_input: Tensor, run: Callable[..., Tensor]) -> SparseWeight:
