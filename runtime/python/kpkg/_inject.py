@@ -17,6 +17,7 @@ from kpkg import _adapted, _passes
 from kpkg._errors import KernelError
 from kpkg._injection import Injection, Replacement, Row, agrees, exchange, signature, use
 from kpkg._merges import merge
+from kpkg._pooled import pool_all
 from kpkg._samples import Samples, take_samples
 from kpkg._whole import check_model, keeps_busy
 from kpkg.nn import Layer
@@ -81,6 +82,9 @@ def inject(
             if name in done:
                 continue
             injection.rows.append(_replace_layer(injection, name, layer, samples, tolerance))
+        if done and not injection.is_compiled:
+            assert samples is not None, "it was measured"
+            pool_all(injection, samples, wanted, tolerance)
         for name, owner, function, calls in samples.calls if samples is not None else ():
             injection.rows.append(_replace_calls(injection, name, owner, function, calls, tolerance))
         if samples is not None:
