@@ -56,7 +56,7 @@ class Traced:
 
     owner: nn.Module
     graph: fx.Graph
-    chains: dict[Chain, list[fx.Node]]
+    chains: dict[Any, list[fx.Node]]
     #: What the forward may have decided by: names of its layers in order, and settings that its code names.
     names: tuple[str, ...]
     settings: dict[str, Any]

@@ -187,12 +187,12 @@ class Block:
 
     def __init__(self, traced: Traced) -> None:
         self.traced = traced
-        self.launches: dict[Chain, Launch] = {}
+        self.launches: dict[Any, Any] = {}  # by their chains; with `_pooled`'s by their pools
         # By their chains: forwards that were made. The same one each time, since torch.compile would take another for a change.
-        self._made: dict[tuple[Chain, ...], Callable[..., Any]] = {}
+        self._made: dict[tuple[Any, ...], Callable[..., Any]] = {}
         self._run: Callable[..., Any] | None = None
 
-    def put(self, launch: Launch) -> None:
+    def put(self, launch: Any) -> None:
         """From now on the owner's forward makes this launch."""
         owner = self.traced.owner
         if not self.launches:
@@ -201,7 +201,7 @@ class Block:
         self.launches[launch.chain] = launch
         self._make()
 
-    def take_out(self, launch: Launch) -> None:
+    def take_out(self, launch: Any) -> None:
         """And no longer."""
         owner = self.traced.owner
         del self.launches[launch.chain]

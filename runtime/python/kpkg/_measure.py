@@ -5,6 +5,7 @@ SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
 
 from __future__ import annotations
 
+import math
 import statistics
 import time
 from collections.abc import Callable
@@ -53,7 +54,11 @@ def _difference(found: Tensor, expected: Tensor) -> float:
         return float("inf")
     if expected.numel() == 0 or not expected.is_floating_point():
         return 0.0 if torch.equal(found, expected) else float("inf")
-    a, b = found.detach().double(), expected.detach().double()
+    exact = torch.float64 if expected.dtype in (torch.float32, torch.float64) else torch.float32
+    a, b = found.detach().to(exact), expected.detach().to(exact)
+    worst, size = torch.stack([(a - b).abs().max(), b.abs().max()]).tolist()  # one wait for a GPU
+    if math.isfinite(worst) and math.isfinite(size):
+        return float(worst / (size or 1.0))
     finite = torch.isfinite(b)
     if not torch.equal(torch.nan_to_num(a[~finite], nan=1.0), torch.nan_to_num(b[~finite], nan=1.0)) or not bool(torch.isfinite(a[finite]).all()):
         return float("inf")

@@ -112,13 +112,13 @@ def _found(model: nn.Module, samples: Samples) -> Iterator[tuple[str, _fused.Blo
                 continue
             if before in ends:
                 pool = Pool(None, ends[before], str(node.target))
-                traced.chains[pool] = [*traced.chains[ends[before]], node]  # type: ignore[index]
+                traced.chains[pool] = [*traced.chains[ends[before]], node]
                 yield name, block, PooledLaunch(owner, pool, block.launches[ends[before]], ())
             elif before.op == "call_module" and len(before.args) == 1 and not before.kwargs:
                 source = _source(owner.get_submodule(str(before.target)), (str(before.target),))
                 if source is not None:
                     pool = Pool(str(before.target), source[0].chain, str(node.target))
-                    traced.chains[pool] = [before, node]  # type: ignore[index]
+                    traced.chains[pool] = [before, node]
                     yield name, block, PooledLaunch(owner, pool, *source)
 
 
