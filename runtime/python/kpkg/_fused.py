@@ -5,9 +5,8 @@ SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
 
 from __future__ import annotations
 
-import contextlib
 import functools
-from collections.abc import Callable, Iterator
+from collections.abc import Callable
 from typing import Any, cast
 
 import torch
@@ -107,12 +106,11 @@ class Launch:
         except RuntimeError as error:
             raise op._library._translate(error) from None
 
-    @contextlib.contextmanager
-    def pooling(self) -> Iterator[Callable[[], bool]]:
-        """While launches give the means of each image and channel, with extents of 1. What it gives says whether one has."""
+    def pooled(self, run: Callable[[], Tensor]) -> tuple[Tensor, bool]:
+        """The result of `run`, in which this launch gives the means of each image and channel, with extents of 1; and whether it was made."""
         self._pools, self._has_pooled = True, False
         try:
-            yield lambda: self._has_pooled
+            return run(), self._has_pooled
         finally:
             self._pools = False
 

@@ -30,15 +30,17 @@ class PooledLaunch:
     """What gives the pooled result: the launch of the chain itself, where nobody sees what it gives otherwise; else layer by layer."""
 
     def __init__(self, owner: nn.Module, pool: Pool, launch: _fused.Launch, between: tuple[str, ...]) -> None:
+        """between: names of layers whose result is the launch's."""
         self.owner, self.chain, self.launch = owner, pool, launch
-        self._between = between  # names of layers whose result is the launch's
+        parents = [(owner.get_submodule(name.rpartition(".")[0]), name.rpartition(".")[2]) for name in (*between, pool.layer)]
+        self._places = [(parent._modules, name) for parent, name in parents]  # where the layers stand
 
     def holds(self) -> bool:
         """Whether the pooling is the one that was found, and no hook wants to see what comes before it."""
-        if torch.compiler.is_compiling() or not is_global(self.owner.get_submodule(self.chain.layer)):
+        if torch.compiler.is_compiling():
             return False
-        layers = [self.owner.get_submodule(name) for name in (*self._between, self.chain.layer)]
-        return not any(_fused.has_hooks(layer) for layer in layers) and not _fused.any_global_hooks()
+        layers = [modules.get(name) for modules, name in self._places]
+        return is_global(layers[-1]) and not any(layer is None or _fused.has_hooks(layer) for layer in layers) and not _fused.any_global_hooks()
 
     def _before(self, input: Tensor, residual: Tensor | None) -> Tensor:
         """What the pooling gets."""
@@ -49,10 +51,9 @@ class PooledLaunch:
     def __call__(self, input: Tensor, residual: Tensor | None = None) -> Tensor:
         """The result behind the pooling."""
         if self.holds():
-            with self.launch.pooling() as is_done:
-                result = self._before(input, residual)
-                if is_done():
-                    return result
+            result, has_pooled = self.launch.pooled(lambda: self._before(input, residual))
+            if has_pooled:
+                return result
         else:
             result = self._before(input, residual)
         return cast(Tensor, self.owner.get_submodule(self.chain.layer)(result))
@@ -66,10 +67,10 @@ class PooledLaunch:
         return pooled
 
 
-def is_global(layer: nn.Module) -> bool:
+def is_global(layer: nn.Module | None) -> bool:
     """Whether it gives one mean for each image and channel."""
     kind = getattr(type(layer), "torch_layer", type(layer))
-    return kind is nn.AdaptiveAvgPool2d and layer.output_size in (1, (1, 1), [1, 1])
+    return kind is nn.AdaptiveAvgPool2d and cast(nn.AdaptiveAvgPool2d, layer).output_size in (1, (1, 1), [1, 1])
 
 
 def _source(layer: nn.Module, names: tuple[str, ...]) -> tuple[_fused.Launch, tuple[str, ...]] | None:
@@ -160,8 +161,7 @@ def _is_better(injection: Injection, row: Row, pooled: PooledLaunch, input: Tens
             return layer(launch.together(input, residual))
 
         def together() -> Any:
-            with launch.pooling():
-                return launch.together(input, residual)
+            return launch.pooled(lambda: launch.together(input, residual))[0]
 
         if not agrees(row, together(), apart(), tolerance):
             return False
