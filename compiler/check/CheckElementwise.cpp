@@ -38,7 +38,7 @@ Operand Elaborator::callFloatFunction(CallSite &site) {
   static const std::map<std::string, Kind> kinds = {
       {"exp", Kind::Exp},   {"exp2", Kind::Exp2}, {"log", Kind::Log},   {"log2", Kind::Log2},   {"sqrt", Kind::Sqrt},
       {"rsqrt", Kind::Rsqrt}, {"sin", Kind::Sin}, {"cos", Kind::Cos},   {"tanh", Kind::Tanh},   {"erf", Kind::Erf},
-      {"floor", Kind::Floor}, {"ceil", Kind::Ceil}, {"round", Kind::Round}};
+      {"floor", Kind::Floor}, {"ceil", Kind::Ceil}, {"round", Kind::Round}, {"reciprocal", Kind::Reciprocal}};
   return floatFunction(kinds.at(site.name), site);
 }
 

@@ -149,6 +149,10 @@ mlir::Value Body::elementwise(const hir::Node &node) {
     return e.make<math::SqrtOp>(a);
   case Kind::Rsqrt:
     return e.make<math::RsqrtOp>(a);
+  case Kind::Reciprocal: {
+    mlir::Value one = constant(compiler::Value(1.0), type, location(node.range));
+    return arith::DivFOp::create(builder, location(node.range), one, a, arith::FastMathFlags::arcp);
+  }
   case Kind::Sin:
     return e.make<math::SinOp>(a);
   case Kind::Cos:

@@ -66,6 +66,8 @@ def samples_with(make_extra: Callable[[int, int, int, torch.Generator], Tensor])
         yield call(2, 2, 1, 260, 131, 128, "more queries than keys", scale=0.05)
         yield call(1, 2, 1, 300, 290, 20, "window", window=70)
         yield call(1, 2, 2, 150, 300, 64, "causal window, softcap", window=33, is_causal=True, softcap=2.0)
+        yield call(3, 2, 1, 400, 520, 24, "several tiles")
+        yield call(3, 1, 1, 300, 40, 16, "few keys, causal", is_causal=True)
         yield call(0, 2, 2, 5, 6, 8, "no batch")
 
     return samples
@@ -80,7 +82,11 @@ def bias(batch: int, heads: int, length: int, generator: torch.Generator) -> Ten
 
 
 def numbers(batch: int, heads: int, length: int, generator: torch.Generator) -> Tensor:
-    return torch.randint(0, 4, (batch, length), generator=generator, dtype=torch.int32).sort(-1).values
+    """Rows in turn: documents one after the other, in any order and with numbers below 0, and of one position each."""
+    rows = torch.randint(-2, 4, (batch, length), generator=generator, dtype=torch.int32)
+    rows[::3] = rows[::3].sort(-1).values
+    rows[2::3] = torch.randperm(length, generator=generator, dtype=torch.int32)
+    return rows
 
 
 SPECS = [

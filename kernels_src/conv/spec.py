@@ -47,6 +47,8 @@ CASES: dict[int, list[tuple]] = {
         (2, 1, 72, 48, (8, 6), (1, 1), (2, 3), (1, 0), (1, 1)),  # all phases but one are zeros
         (2, 1, 40, 24, (9, 11), (3, 3), (1, 1), (1, 1), (1, 1)),  # all taps of a row in a tile of the gradient for the weight
         (2, 72, 1, 1, (9, 18), (3, 3), (2, 2), (1, 3), (1, 1)),  # squares of pixels that meet the same windows
+        (2, 1, 16, 24, (60, 48), (5, 5), (1, 1), (2, 2), (1, 1)),  # neighbours as one pixel of more channels
+        (3, 1, 32, 8, (50, 66), (5, 5), (1, 1), (2, 1), (1, 1)),
     ],
     3: [
         (2, 1, 3, 8, (5, 6, 7), (3, 2, 3), (1, 2, 1), (1, 0, 2), (1, 1, 2)),

@@ -251,11 +251,13 @@ static std::optional<Error> checkArguments(const Kernel &kernel, const Instance 
   return std::nullopt;
 }
 
-/// Whether the instances differ in nothing but tuned parameters.
-static bool areAlternatives(const Kernel &kernel, const Instance &a, const Instance &b) {
-  for (size_t i = 0; i < kernel.params.size(); ++i)
-    if (!kernel.params[i].isTuned && !(a.params[i] == b.params[i]))
+/// Whether the instances differ in nothing but tuned parameters that the launch does not name.
+static bool areAlternatives(const Kernel &kernel, const std::vector<WantedParam> &wanted, const Instance &a, const Instance &b) {
+  for (size_t i = 0; i < kernel.params.size(); ++i) {
+    bool isFree = kernel.params[i].isTuned && std::ranges::none_of(wanted, [&](const WantedParam &want) { return want.index == i; });
+    if (!isFree && !(a.params[i] == b.params[i]))
       return false;
+  }
   return a.target == b.target && a.variant == b.variant;
 }
 
@@ -342,7 +344,7 @@ Result<const Instance *> chooseInstance(const ChoiceQuery &query, ChoiceReport *
     }
   }
   if (best && kernel.hasAlternatives()) {
-    std::erase_if(suitable, [&](const Instance *instance) { return !areAlternatives(kernel, *instance, *best); });
+    std::erase_if(suitable, [&](const Instance *instance) { return !areAlternatives(kernel, wanted, *instance, *best); });
     if (suitable.size() > 1) {
       AlternativeChoice choice = chooseAlternative(tables, std::move(suitable), launch, device);
       best = choice.instances[choice.chosen];

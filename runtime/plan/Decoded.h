@@ -93,7 +93,7 @@ inline constexpr uint16_t minorVersion = 0;
 /// Limits that the decoder holds; a writer checks them with Program::load.
 struct Limits {
   static constexpr size_t bytes = 16u << 20, strings = 4096, stringBytes = 1u << 16, functions = 256, parameters = 256,
-                          results = 64, registers = 8192, instructions = 32768, operands = 512, loopDepth = 16,
+                          results = 64, registers = 16384, instructions = 32768, operands = 512, loopDepth = 16,
                           callDepth = 16;
 };
 

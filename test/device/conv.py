@@ -102,6 +102,8 @@ def main() -> int:
             taps, stride = [chance.choice([1, 3, 3, 5])] * dims, [chance.choice([1, 2])] * dims
             padding = [taps[0] // 2] * dims
             extents = [chance.randint(7, {1: 400, 2: 30, 3: 9}[dims]) for _ in range(dims)]
+        elif dims == 2 and chance.random() < 0.2:  # few channels, and pixels enough for their kernels
+            groups, c, extents, stride = 1, chance.choice([3, 8, 16, 32]), [chance.randint(60, 130), chance.choice([64, 96, 128])], chance.choice([[1, 1], [2, 1], [2, 2]])
         torch.manual_seed(seed)
         x = torch.randn(chance.randint(1, 3), groups * c, *extents, device="cuda").to(dtype)
         w = torch.randn(groups * k, c, *taps, device="cuda").to(dtype)

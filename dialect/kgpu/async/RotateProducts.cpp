@@ -25,6 +25,16 @@ namespace kpkg::kgpu {
 #include "dialect/kgpu/Passes.h.inc"
 
 namespace {
+/// Whether the op may run an iteration sooner: pure ops, loads (outside of a view they give what they are told), and ops that hold nothing else. Gathers may not: registers that hold
+/// their elements until they come are those that a rotated loop takes (measured on an H200 with attention whose scores are gathered: 13 % of the time).
+bool runsAnywhere(Operation *op) {
+  if (isRepeatable(op) || isa<tile::LoadOp>(op))
+    return true;
+  if (!op->hasTrait<OpTrait::HasRecursiveMemoryEffects>())
+    return false;
+  return llvm::all_of(op->getRegions(), [](Region &region) { return llvm::all_of(region.getOps(), [](Operation &inner) { return runsAnywhere(&inner); }); });
+}
+
 class Rotation {
 public:
   /// `sharing` are the products that read a part of what an earlier one reads.
@@ -58,7 +68,7 @@ public:
       return false;
     SetVector<Operation *> leftOps = sliceOf({second.getLhs()});
     return leftOps.contains(first) && llvm::none_of(leftOps, [&](Operation *op) { return reads(op, sum); }) &&
-           llvm::all_of(loop.getBody()->without_terminator(), [](Operation &op) { return isRepeatable(&op) || isa<tile::LoadOp>(op); });
+           llvm::all_of(loop.getBody()->without_terminator(), [](Operation &op) { return runsAnywhere(&op); });
   }
 
   void run() {

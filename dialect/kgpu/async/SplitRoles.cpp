@@ -12,7 +12,7 @@
 //
 // On entry: a kernel with `kgpu.consumers` and layouts, without tile.for_tiles; all its products are `streamedDots`. On exit: no tile.dot
 // is left; what the load role does not need is gone from it. Rings have as many slots as shared memory holds, at most `kMostSlots`, or as
-// many as the kernel's @schedule(stages=) says. A right operand that is the first columns of what an earlier product reads is not copied again. An accumulator that starts at zero does so by its first product not adding: registers
+// many as the kernel's @schedule(stages=) says. A left operand of f32 whose rows are not along what is summed over goes from its slot to registers first. A right operand that is the first columns of what an earlier product reads is not copied again. An accumulator that starts at zero does so by its first product not adding: registers
 // that are set to zero before would stand between ptxas and products that run while others are issued.
 #include "dialect/kgpu/Passes.h"
 #include "dialect/kgpu/async/CopiedOperands.h"
@@ -208,7 +208,9 @@ private:
     int64_t often = 0, seldom = 0;
     for (Ring &ring : rings)
       (depthOf(ring) == deepest ? often : seldom) += ring.bytes();
-    int64_t bytes = targetOf(kernel).sharedPerCta - taken;
+    const TargetModel &target = targetOf(kernel);
+    int64_t ctas = getLaunch(kernel).minCtas;
+    int64_t bytes = (ctas > 1 ? target.sharedPerSm / ctas - target.reservedShared : target.sharedPerCta) - taken;
     int64_t sharedBytes = 0;
     for (const SharedTile &one : shared)
       sharedBytes += slotOfShared(one).getSizeBytes();
@@ -419,6 +421,11 @@ private:
     Value left = product.lhs ? reading(*product.lhs) : readingShared(product.shared ? product.shared : dot.getLhs(), bool(product.shared));
     if (!left)
       left = dot.getLhs();
+    if (product.goesThroughRegisters()) {
+      auto type = cast<RankedTensorType>(dot.getLhs().getType());
+      layout::Layout fragments = wgmmaLeftOperand(type.getShape(), elementBytes(type.getElementType()), getLaunch(kernel).consumers);
+      left = LocalLoadOp::create(rewriter, loc, withLayout(type, fragments), left, DenseI64ArrayAttr());
+    }
     Value right = reading(*product.rhs);
     Value adds = whetherAdds(dot);
     rewriter.setInsertionPoint(dot); // loops around it may have been replaced

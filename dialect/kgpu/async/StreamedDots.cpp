@@ -75,7 +75,8 @@ bool suitsWarpgroups(const StreamedDot &streams) {
     return false;
   if (element.isF32() && dot.getPrecision() != tile::DotPrecision::TF32)
     return false;
-  if (elementBytes(element) != 2 && ((streams.lhs ? streams.lhs->panelDim != 1 : !isa<Float8E4M3FNType>(element)) || streams.rhs->panelDim != 0))
+  bool hasLeft = streams.lhs ? streams.lhs->panelDim == 1 || streams.goesThroughRegisters() : isa<Float8E4M3FNType>(element);
+  if (elementBytes(element) != 2 && (!hasLeft || streams.rhs->panelDim != 0))
     return false;
   int64_t rows = sum.getDimSize(0), columns = sum.getDimSize(1), depth = lhs.getDimSize(1);
   // Each thread has positions for two steps of 32, and as many words of them as there are such pairs.
@@ -83,7 +84,8 @@ bool suitsWarpgroups(const StreamedDot &streams) {
     return false;
   int64_t columnStep = element.isInteger(8) && columns > 32 ? 16 : 8; // PTX ISA, shapes of wgmma
   bool areFew = columns <= kMostColumns || (columns <= 2 * kMostColumns && sharesPanels(sum.getShape(), 2));
-  bool suitsRows = rows % 64 == 0 && (llvm::isPowerOf2_64(rows) || rows == kRowsOfThree);
+  // The layout of what three warpgroups would load speaks of a fourth one.
+  bool suitsRows = rows % 64 == 0 && (llvm::isPowerOf2_64(rows) || (rows == kRowsOfThree && !streams.goesThroughRegisters()));
   return suitsRows && columns % columnStep == 0 && areFew && depth * elementBytes(element) % 32 == 0;
 }
 
@@ -126,6 +128,10 @@ bool isOnlyInLoops(Operation *op, tile::KernelOp kernel) {
   return true;
 }
 } // namespace
+
+bool StreamedDot::goesThroughRegisters() const {
+  return lhs && lhs->panelDim == 0 && cast<RankedTensorType>(tile::DotOp(dot).getLhs().getType()).getElementType().isF32();
+}
 
 bool isZero(Value value) { return matchPattern(value, m_AnyZeroFloat()) || matchPattern(value, m_Zero()); }
 

@@ -19,6 +19,9 @@ struct StreamedDot {
   std::optional<StreamedOperand> lhs; ///< nothing: the product reads it from registers, or where warpgroups share it
   std::optional<StreamedOperand> rhs; ///< always there
   mlir::Value shared; ///< or null: a tile that the kernel computes, and the product reads the transpose of
+
+  /// Whether warpgroups load the left operand from shared memory before they multiply: there products read words only along what is summed over.
+  bool goesThroughRegisters() const;
 };
 
 /// Where the tile that `op` gives lies; nothing when tensor maps do not bring it, such as from where the kernel writes, or with other values than

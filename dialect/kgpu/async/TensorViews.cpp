@@ -1,6 +1,7 @@
 // Parts of views that tensor maps can describe.
 // SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
 #include "dialect/kgpu/async/TensorViews.h"
+#include "dialect/tile/transforms/IndexFacts.h"
 #include "dialect/tile/transforms/WindowGathers.h"
 
 using namespace mlir;
@@ -48,6 +49,9 @@ std::optional<TensorView> tensorView(Value view, ValueRange offsets, ArrayRef<in
     return std::nullopt;
   result.unit = type.getUnit();
   if (result.slice && result.slicedDim == result.unit)
+    return std::nullopt;
+  // Copies that begin elsewhere along this dimension are illegal instructions (measured on an H200).
+  if (tile::divisorOf(result.offsets[result.unit]) * type.getElementBytes() % kAlignment != 0)
     return std::nullopt;
   result.unitOfTile = llvm::count_if(ArrayRef<int64_t>(result.box).take_front(result.unit), [](int64_t extent) { return extent != 1; });
   return result;

@@ -17,8 +17,8 @@ struct TensorView {
   llvm::SmallVector<mlir::Value> taps;    ///< by which a window is moved
 };
 
-/// Nothing when a tensor map cannot describe it: it counts bytes from a 16-byte address, in steps of 16 bytes along all dimensions but one,
-/// and what lies outside of the view must fit 32-bit coordinates.
+/// Nothing when a tensor map cannot describe it: it counts bytes from a 16-byte address, in steps of 16 bytes along all dimensions but one, boxes begin at
+/// multiples of 16 bytes along that one, and what lies outside of the view must fit 32-bit coordinates.
 std::optional<TensorView> tensorView(mlir::Value view, mlir::ValueRange offsets, llvm::ArrayRef<int64_t> tile);
 /// The same for a gather by windows, whose offsets and taps are left open, and for what becomes of it.
 std::optional<TensorView> tensorView(tile::GatherOp gather);

@@ -72,10 +72,12 @@ Layout wgmmaTurned(llvm::ArrayRef<int64_t> shape, unsigned warpgroups) {
 }
 
 Layout wgmmaLeftOperand(llvm::ArrayRef<int64_t> shape, unsigned elementBytes, unsigned warpgroups) {
-  // PTX ISA, register fragments of wgmma: a lane has four neighbours of 8 bits, where of 16 bits it has two.
+  // PTX ISA, register fragments of wgmma: a lane has four neighbours of 8 bits, where of 16 bits it has two, and of 32 bits one and the fourth after it.
   // A product of a part of the columns needs all of the left operand's.
   return ofFragments(shape, warpgroups, /*parts=*/1, [&](int32_t column) {
-    bool isByte = elementBytes == 1;
+    bool isByte = elementBytes == 1, isWord = elementBytes == 4;
+    if (isWord && column < 8)
+      return column == 1 ? 4 : column / 2;
     return isByte && column == 8 ? 2 : isByte && (column == 2 || column == 4) ? 2 * column : column;
   });
 }

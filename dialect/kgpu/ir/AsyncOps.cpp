@@ -150,7 +150,7 @@ LogicalResult WgmmaOp::verify() {
   Type element = rhs.getElementType(), other = lhs ? lhs.getElementType() : tile.getElementType();
   if (element != other || !isWgmmaElement(element, sum.getElementType()))
     return emitOpError() << "cannot multiply " << other << " by " << element << " into " << sum.getElementType();
-  if (elementBytes(element) != 2 && ((lhs ? panelDim(lhs) != 1 : elementBytes(element) != 1) || panelDim(rhs) != 0))
+  if (elementBytes(element) != 2 && ((lhs && panelDim(lhs) != 1) || panelDim(rhs) != 0))
     return emitOpError() << "reads operands of " << element << " along what is summed over, from shared memory";
   if (!hasLayout(sum) || (tile && !hasLayout(tile)) || (positions && !hasLayout(positions)))
     return emitOpError("needs a layout on its tiles");

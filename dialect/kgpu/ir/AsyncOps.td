@@ -300,7 +300,7 @@ def Kgpu_WgmmaOp : Kgpu_Op<"wgmma", [MemoryEffects<[MemRead]>, AllTypesMatch<["a
     with more columns than the result the first ones count. Operands
     lie in panels of 128 bytes as TMA's 128-byte swizzle leaves them, along either dimension where elements have 16 bits, else along what is
     summed over. Elements are bf16, f16, f8E4M3FN, f8E5M2 or f32, which counts as tf32, into f32; or i8 into i32. The layout of the accumulator is
-    `wgmmaAccumulator` (async/WgmmaLayout.h); the left operand may be a tile in that layout too. The result, and the operands, must not be
+    `wgmmaAccumulator` (async/WgmmaLayout.h); the left operand may be a tile in the layout `wgmmaLeftOperand` too. The result, and the operands, must not be
     touched until `kgpu.wgmma_wait` gave it. With `positions`, the left operand, in shared memory, has two of every four elements of bf16 or f16, as
     tile.dot says; they are in the layout `wgmmaPositions`. Of a `droppable` product operands may be there or not, as in the first iteration of a loop that reads
     what the one before shared: nothing then depends on its result.

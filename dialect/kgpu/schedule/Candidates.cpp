@@ -287,6 +287,25 @@ unsigned hintOf(tile::KernelOp kernel, llvm::StringRef name) {
   return value ? unsigned(value.getInt()) : 0;
 }
 
+/// The loop over tiles of an output that a kernel consists of; null where it has none or several.
+tile::ForTilesOp tilesOf(tile::KernelOp kernel) {
+  llvm::SmallVector<tile::ForTilesOp> all;
+  kernel.walk([&](tile::ForTilesOp op) { all.push_back(op); });
+  return all.size() == 1 && all.front()->getParentOp() == kernel ? all.front() : tile::ForTilesOp();
+}
+
+/// Warpgroups that compute while another one loads, where that is possible. It is a whole one because registers move in such.
+std::optional<Launch> withRoles(tile::KernelOp kernel, const TargetModel &target) {
+  unsigned consumers = consumersFor(streamedDots(kernel, target));
+  if (consumers == 0)
+    return std::nullopt;
+  Launch launch{.threads = (consumers + 1) * kWarpgroupThreads, .minCtas = hintOf(kernel, "occupancy"), .consumers = consumers};
+  if (unsigned cluster = hintOf(kernel, "cluster"); cluster > 1 && clusterCoordinate(kernel, target, cluster))
+    launch.cluster = cluster;
+  launch.dynamic = launch.cluster == 1 && hintOf(kernel, "dynamic") != 0 && tilesOf(kernel);
+  return launch;
+}
+
 /// What the kernel's author asks for, completed from `best`.
 std::optional<Launch> hinted(tile::KernelOp kernel, const TargetModel &target, const Work &work, Launch best) {
   bool multiplies = work.dotElements != 0 || work.mmaElements != 0;
@@ -295,6 +314,8 @@ std::optional<Launch> hinted(tile::KernelOp kernel, const TargetModel &target, c
   };
   if (!hint("warps") && !hint("occupancy") && !hint("cluster"))
     return std::nullopt; // `stages` is for whoever makes them
+  if (!hint("warps") && withRoles(kernel, target))
+    return std::nullopt; // `occupancy` is theirs
   if (unsigned warps = hint("warps")) {
     best.threads = warps * target.warpSize;
     best.blocks = 1;
@@ -313,25 +334,6 @@ std::optional<Launch> hinted(tile::KernelOp kernel, const TargetModel &target, c
   return best;
 }
 } // namespace
-
-/// The loop over tiles of an output that a kernel consists of; null where it has none or several.
-static tile::ForTilesOp tilesOf(tile::KernelOp kernel) {
-  llvm::SmallVector<tile::ForTilesOp> all;
-  kernel.walk([&](tile::ForTilesOp op) { all.push_back(op); });
-  return all.size() == 1 && all.front()->getParentOp() == kernel ? all.front() : tile::ForTilesOp();
-}
-
-/// Warpgroups that compute while another one loads, where that is possible. It is a whole one because registers move in such.
-static std::optional<Launch> withRoles(tile::KernelOp kernel, const TargetModel &target) {
-  unsigned consumers = consumersFor(streamedDots(kernel, target));
-  if (consumers == 0)
-    return std::nullopt;
-  Launch launch{.threads = (consumers + 1) * kWarpgroupThreads, .consumers = consumers};
-  if (unsigned cluster = hintOf(kernel, "cluster"); cluster > 1 && clusterCoordinate(kernel, target, cluster))
-    launch.cluster = cluster;
-  launch.dynamic = launch.cluster == 1 && hintOf(kernel, "dynamic") != 0 && tilesOf(kernel);
-  return launch;
-}
 
 std::optional<std::string> whyNotDynamic(tile::KernelOp kernel, const TargetModel &target) {
   if (hintOf(kernel, "dynamic") == 0)
@@ -378,6 +380,8 @@ llvm::SmallVector<Launch> candidates(tile::KernelOp kernel, const TargetModel &t
       result.back().peels = true;
     }
     result.push_back(*launch);
+    if (launch->minCtas > 1)
+      result.emplace_back(*launch).minCtas = 0;
   }
   if (std::optional<Launch> launch = early ? forWeights(work, target) : std::nullopt)
     early->mark(result.emplace_back(*launch));

@@ -77,8 +77,16 @@ static LogicalResult expandRest(ModuleOp module) {
   return applyPatternsGreedily(module, std::move(patterns));
 }
 
+/// LLVM's approximate reciprocal of infinity is not a number; vectors are divided fast enough.
+static void divideExactly(ModuleOp module) {
+  module.walk([](arith::DivFOp op) { op.setFastmath(arith::FastMathFlags::none); });
+}
+
 LogicalResult lowerToLLVM(ModuleOp module, const CpuTarget &target) {
-  if (mlir::failed(emitKernels(module, target)) || mlir::failed(expandVectorMath(module)) || mlir::failed(expandRest(module)))
+  if (mlir::failed(emitKernels(module, target)))
+    return failure();
+  divideExactly(module);
+  if (mlir::failed(expandVectorMath(module)) || mlir::failed(expandRest(module)))
     return failure();
   return failure(mlir::failed(convertScf(module)) || mlir::failed(convertRest(module)));
 }

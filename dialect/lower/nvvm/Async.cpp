@@ -38,10 +38,10 @@ bool looksUpInSteps(kgpu::RolesOp roles) {
 
 /// Registers that move are those that the CTA starts with: all threads then have equally many, a multiple of the granularity. Who asks for more than the
 /// others leave waits for ever.
-RoleRegisters registersOfRoles(const kgpu::TargetModel &target, unsigned consumers, unsigned forLoads) {
+RoleRegisters registersOfRoles(unsigned available, const kgpu::TargetModel &target, unsigned consumers, unsigned forLoads) {
   constexpr unsigned most = 240;
   unsigned threads = (consumers + 1) * kgpu::kWarpgroupThreads;
-  unsigned atStart = target.registersPerSm / threads / target.registerGranularity * target.registerGranularity;
+  unsigned atStart = available / threads / target.registerGranularity * target.registerGranularity;
   unsigned left = atStart * threads - forLoads * kgpu::kWarpgroupThreads;
   unsigned each = left / (consumers * kgpu::kWarpgroupThreads) / target.registerGranularity * target.registerGranularity;
   return {forLoads, std::min(each, most)};
@@ -54,7 +54,7 @@ constexpr int64_t fewSumRegisters = 64;
 constexpr int64_t manySumRegisters = 128;
 
 /// Sums of a thread up to which those that copy may have what they need without a thought.
-constexpr int64_t moderateSumRegisters = 96;
+constexpr int64_t moderateSumRegisters = 104;
 
 /// What the results of all products take of a thread that computes.
 int64_t sumRegisters(kgpu::RolesOp roles) {
@@ -103,8 +103,9 @@ LogicalResult Emitter::emitRoles(kgpu::RolesOp op) {
   Value loads = arith::CmpIOp::create(builder, arith::CmpIPredicate::eq, warpgroup, constantOf(builder, launch.consumers));
   const kgpu::TargetModel &target = kgpu::targetOf(kernel);
   // Where all threads may have as many registers as there are, or as they need, none need to move.
-  bool moves = target.registersPerSm < target.maxRegisters * launch.threads && sumRegisters(op) >= fewSumRegisters;
-  RoleRegisters limits = registersOfRoles(target, launch.consumers, registersForLoads(op, sharesCopies));
+  unsigned available = target.registersPerSm / std::max(launch.minCtas, 1u);
+  bool moves = available < target.maxRegisters * launch.threads && sumRegisters(op) >= fewSumRegisters;
+  RoleRegisters limits = registersOfRoles(available, target, launch.consumers, registersForLoads(op, sharesCopies));
   if (moves)
     startWithShareOfRegisters(builder);
   auto branch = scf::IfOp::create(builder, loads, /*withElseRegion=*/true);

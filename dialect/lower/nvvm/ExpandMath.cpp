@@ -78,6 +78,20 @@ private:
   ExpandFunction<Op, GpuCode> expand;
 };
 
+/// 1 / x where `arcp` allows what the special function unit makes of it: 1 unit off, and 0 for results below 2^-126.
+class ExpandReciprocal final : public OpRewritePattern<arith::DivFOp> {
+public:
+  using OpRewritePattern::OpRewritePattern;
+  LogicalResult matchAndRewrite(arith::DivFOp op, PatternRewriter &rewriter) const override {
+    if (!bitEnumContainsAll(op.getFastmath(), arith::FastMathFlags::arcp) || !op.getType().isF32() ||
+        !matchPattern(op.getLhs(), m_OneFloat()))
+      return rewriter.notifyMatchFailure(op, "not an approximate reciprocal in f32");
+    GpuCode code(rewriter, op.getLoc(), op.getType());
+    rewriter.replaceOp(op, intrinsic(code, "llvm.nvvm.rcp.approx.ftz.f", op.getRhs()));
+    return success();
+  }
+};
+
 /// 1 - 2 / (exp(2 |x|) + 1) loses what is below the last place of 1, so arguments below `limit` take a polynomial.
 Value emitTanh(FloatCode &f, Value x, ArrayRef<double> near, double limit) {
   Value magnitude = f.abs(x), square = f.mul(x, x);
@@ -131,6 +145,7 @@ void populateExpandMathPatterns(RewritePatternSet &patterns) {
   patterns.add<ExpandRelaxed<math::TanhOp>>(context, unaryFunction<nvvm::emitRelaxedTanh>);
   patterns.add<ExpandRelaxed<math::ErfOp>>(context, unaryFunction<nvvm::emitRelaxedErf>);
   patterns.add<ExpandRelaxed<arith::DivFOp>>(context, nvvm::emitRelaxedDivision);
+  patterns.add<ExpandReciprocal>(context, /*benefit=*/4);
   patterns.add<ExpandFunction<math::Exp2Op, GpuCode>>(context, unaryFunction<nvvm::emitExp2>, 2, true);
   patterns.add<ExpandFunction<math::RsqrtOp, GpuCode>>(context, unaryFunction<nvvm::emitRsqrt>, 2, true);
   patterns.add<ExpandFunction<math::TanhOp, GpuCode>>(context, unaryFunction<nvvm::emitTanh>, 2, true);

@@ -38,6 +38,9 @@ int64_t divisor(Value value, unsigned depth) {
   Operation *op = value.getDefiningOp();
   if (!op)
     return 1;
+  // Cutting bits off leaves a multiple of so small a power of two.
+  if (isa<arith::IndexCastOp, arith::ExtSIOp, arith::TruncIOp>(op))
+    return of(op->getOperand(0));
   return TypeSwitch<Operation *, int64_t>(op)
       .Case([](DimOp dim) {
         auto view = cast<ViewType>(dim.getView().getType());
@@ -56,7 +59,11 @@ int64_t divisor(Value value, unsigned depth) {
         return isKnown ? std::min(of(shift.getLhs()) << count.getZExtValue(), largestDivisor) : of(shift.getLhs());
       })
       .Case([&](arith::SelectOp select) { return std::min(of(select.getTrueValue()), of(select.getFalseValue())); })
-      .Case([&](arith::IndexCastOp cast) { return of(cast.getIn()); }) // cutting bits off leaves a multiple of so small a power of two
+      .Case([&](arith::RemSIOp rest) { return std::min(of(rest.getLhs()), of(rest.getRhs())); })
+      .Case([&](scf::IfOp either) {
+        unsigned number = cast<OpResult>(value).getResultNumber();
+        return std::min(of(either.thenYield().getOperand(number)), of(either.elseYield().getOperand(number)));
+      })
       .Case([&](arith::MaxSIOp max) { return std::min(of(max.getLhs()), of(max.getRhs())); })
       .Case([&](arith::MinSIOp min) { return std::min(of(min.getLhs()), of(min.getRhs())); })
       .Default([](Operation *) { return int64_t(1); });

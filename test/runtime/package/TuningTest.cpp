@@ -55,7 +55,8 @@ std::shared_ptr<Tables> tables(const json &text = manifest()) {
   return *read;
 }
 
-plan::LaunchStep launchOf(int64_t extent) {
+/// A launch that names BM: at least so much; 0 = that does not.
+plan::LaunchStep launchOf(int64_t extent, int64_t leastRows = 0) {
   plan::LaunchStep launch;
   launch.kernel = "tiles";
   launch.persistent = true;
@@ -64,6 +65,14 @@ plan::LaunchStep launchOf(int64_t extent) {
   type.kind = plan::LaunchParam::Kind::DType;
   type.integer = int64_t(plan::DType::float32);
   launch.params = {type};
+  if (leastRows != 0) {
+    plan::LaunchParam rows;
+    rows.name = "BM";
+    rows.kind = plan::LaunchParam::Kind::Int;
+    rows.atLeast = true;
+    rows.integer = leastRows;
+    launch.params.push_back(rows);
+  }
   plan::LaunchArg arg;
   arg.isMut = true;
   arg.view.buffer = 0;
@@ -75,10 +84,10 @@ plan::LaunchStep launchOf(int64_t extent) {
   return launch;
 }
 
-std::string choose(const Tables &tables, int64_t extent, const std::string &config = "{}", ChoiceReport *report = nullptr) {
+std::string choose(const Tables &tables, int64_t extent, const std::string &config = "{}", ChoiceReport *report = nullptr, int64_t leastRows = 0) {
   auto restriction = readRestriction(config);
   const int64_t alignments[] = {16};
-  plan::LaunchStep launch = launchOf(extent);
+  plan::LaunchStep launch = launchOf(extent, leastRows);
   auto chosen = chooseInstance({tables, launch, "op", ExecutionDevice{}, alignments, restriction->get()}, report);
   return chosen ? std::to_string((*chosen)->params[1].integer) : chosen.error().message;
 }
@@ -163,6 +172,13 @@ TEST(CostModel, PrefersLargeTilesUnlessTheyAreMostlyEmpty) {
   ASSERT_TRUE(report.alternatives);
   EXPECT_EQ(report.alternatives->by, AlternativeChoice::By::Model);
   EXPECT_EQ(report.alternatives->instances.size(), 2u);
+}
+
+TEST(CostModel, HasNoSayWhereTheLaunchNamesATunedParameter) {
+  auto read = tables();
+  EXPECT_EQ(choose(*read, 4096), "64");
+  EXPECT_EQ(choose(*read, 4096, "{}", nullptr, 8), "16");
+  EXPECT_EQ(choose(*read, 4096, "{}", nullptr, 17), "64");
 }
 
 TEST(CostModel, CountsWholeRounds) {

@@ -82,7 +82,13 @@ struct Case {
   float low, high;
 };
 
+Value reciprocal(OpBuilder &b, Location loc, Value x) {
+  Value one = arith::ConstantOp::create(b, loc, cast<TypedAttr>(b.getFloatAttr(x.getType(), 1)));
+  return arith::DivFOp::create(b, loc, one, x, arith::FastMathFlags::arcp);
+}
+
 const Case cases[] = {
+    {"reciprocal", reciprocal, [](long double x) { return std::fabs(x) > 0x1p126L ? std::copysign(0.0L, x) : 1 / x; }, 0.5001, 1.5001, -100, 100},
     {"exp", unary<math::ExpOp>, expl, 1.0, 3.0, -105, 90},
     {"exp2", unary<math::Exp2Op>, [](long double x) { return x < -126 ? 0 : exp2l(x); }, 0.5001, 2.5001, -152, 130},
     {"tanh", unary<math::TanhOp>, tanhl, 1.4, 1.7, -12, 12},

@@ -61,6 +61,21 @@ llvm.func @relaxed(%x: f32) {
   llvm.return
 }
 
+// Reciprocals that may be approximate are one instruction; others, and those of wider floats, are correctly rounded.
+// CHECK-LABEL: func @reciprocal
+// CHECK-SAME: %[[X:.*]]: f32, %[[Y:.*]]: f64
+// CHECK: llvm.call_intrinsic "llvm.nvvm.rcp.approx.ftz.f"(%[[X]])
+// CHECK: arith.divf {{.*}}, %[[X]] : f32
+// CHECK: arith.divf {{.*}}, %[[Y]] fastmath<arcp> : f64
+llvm.func @reciprocal(%x: f32, %y: f64) {
+  %one = arith.constant 1.0 : f32
+  %wide = arith.constant 1.0 : f64
+  %a = arith.divf %one, %x fastmath<arcp> : f32
+  %b = arith.divf %one, %x : f32
+  %c = arith.divf %wide, %y fastmath<arcp> : f64
+  llvm.return
+}
+
 // CHECK-LABEL: func @nothing_left
 // CHECK-NOT: math.{{(tanh|log|log2|sin|cos|powf|round) }}
 // CHECK: llvm.return

@@ -22,3 +22,27 @@ tile.kernel @four(%y: !tile.view<2xf32, mut>) attributes {kgpu.target = #kgpu.ta
   }
   tile.return
 }
+
+#sum = #kgpu.layout<"reg 1:1 0:8 1:8-64 lane 1:2-4 0:1-4 warp 0:16-32 rep 1x1">
+
+// Each of two CTAs of an SM has half of them: 128 a thread for 256 threads.
+// CHECK-LABEL: llvm.func @two_of_an_sm
+// CHECK-SAME: nvvm.minctasm = 2
+// CHECK: setmaxnreg.dec.sync.aligned.u32 56;
+// CHECK: setmaxnreg.inc.sync.aligned.u32 200;
+tile.kernel @two_of_an_sm(%y: !tile.view<2xf32, mut>)
+    attributes {kgpu.target = #kgpu.target<"sm_90a">, kgpu.consumers = 1 : i32, kgpu.min_ctas = 2 : i32, kgpu.threads = 256 : i32, kgpu.shared = 24576 : i32} {
+  %adds = arith.constant true
+  %c0 = arith.constant 0 : index
+  %zeros = arith.constant dense<0.0> : tensor<64x128xf32, #sum>
+  %a = kgpu.alloc offset 0 : !kgpu.smem<64x64xbf16, "2B 0:144,288,576,1024,2048,4096 1:2,4,8,16,32,64 rep 1x1">
+  %b = kgpu.alloc offset 8192 : !kgpu.smem<64x128xbf16, "2B 0:2,4,8,16,32,64 1:144,288,576,1024,2048,4096,8192 rep 1x1">
+  kgpu.roles load {
+    %none = arith.constant 0 : i32
+  } compute {
+    %d = kgpu.wgmma %a, %b, %zeros adds %adds : !kgpu.smem<64x64xbf16, "2B 0:144,288,576,1024,2048,4096 1:2,4,8,16,32,64 rep 1x1">, !kgpu.smem<64x128xbf16, "2B 0:2,4,8,16,32,64 1:144,288,576,1024,2048,4096,8192 rep 1x1">, tensor<64x128xf32, #sum>
+    %e = kgpu.wgmma_wait 0 %d : tensor<64x128xf32, #sum> -> tensor<64x128xf32, #sum>
+    tile.store %e, %y[%c0, %c0] : tensor<64x128xf32, #sum>, !tile.view<2xf32, mut>
+  }
+  tile.return
+}

@@ -1,0 +1,79 @@
+// Tensor maps bring boxes that begin at multiples of 16 bytes along the dimension of stride 1: elsewhere the copy is an illegal instruction. Products of what begins
+// in between are those of warps.
+// RUN: kpkg-opt --kgpu-configure=chip=sm_90a %s | FileCheck %s
+
+!in = !tile.view<2xf32, unit = 1, align = 16, divisible = 4, index = 32>
+!out = !tile.view<2xf32, mut, unit = 1, align = 16, divisible = 4, index = 32>
+
+// CHECK-LABEL: tile.kernel @fours
+// CHECK-SAME: kgpu.consumers
+tile.kernel @fours(%x: !in, %w: !in, %y: !out, %count: index, %move: index) {
+  %zero = arith.constant 0.0 : f32
+  %zeros = arith.constant dense<0.0> : tensor<64x64xf32>
+  %c0 = arith.constant 0 : index
+  %c1 = arith.constant 1 : index
+  %c4 = arith.constant 4 : index
+  %c32 = arith.constant 32 : index
+  %moved = arith.muli %move, %c4 : index
+  %sum = scf.for %k = %c0 to %count step %c1 iter_args(%s = %zeros) -> tensor<64x64xf32> {
+    %at = arith.muli %k, %c32 : index
+    %first = arith.addi %at, %moved : index
+    %u = tile.load %x[%c0, %first] fill %zero : !in -> tensor<64x32xf32>
+    %v = tile.load %w[%c0, %at] fill %zero : !in -> tensor<64x32xf32>
+    %t = tile.permute %v [1, 0] : tensor<64x32xf32> -> tensor<32x64xf32>
+    %d = tile.dot %u, %t, %s precision tf32 : tensor<64x32xf32>, tensor<32x64xf32>, tensor<64x64xf32>
+    scf.yield %d : tensor<64x64xf32>
+  }
+  tile.store %sum, %y[%c0, %c0] : tensor<64x64xf32>, !out
+  tile.return
+}
+
+// A row of a page: what is left of a division by a multiple of 16 bytes is one.
+// CHECK-LABEL: tile.kernel @pages
+// CHECK-SAME: kgpu.consumers
+tile.kernel @pages(%x: !in, %w: !in, %y: !out, %count: index, %paged: i1) {
+  %zero = arith.constant 0.0 : f32
+  %zeros = arith.constant dense<0.0> : tensor<64x64xf32>
+  %c0 = arith.constant 0 : index
+  %c1 = arith.constant 1 : index
+  %c32 = arith.constant 32 : index
+  %size = tile.dim %x, 1 : !in
+  %sum = scf.for %k = %c0 to %count step %c1 iter_args(%s = %zeros) -> tensor<64x64xf32> {
+    %at = arith.muli %k, %c32 : index
+    %first = scf.if %paged -> index {
+      %row = arith.remsi %at, %size : index
+      scf.yield %row : index
+    } else {
+      scf.yield %at : index
+    }
+    %u = tile.load %x[%c0, %first] fill %zero : !in -> tensor<64x32xf32>
+    %v = tile.load %w[%c0, %at] fill %zero : !in -> tensor<64x32xf32>
+    %t = tile.permute %v [1, 0] : tensor<64x32xf32> -> tensor<32x64xf32>
+    %d = tile.dot %u, %t, %s precision tf32 : tensor<64x32xf32>, tensor<32x64xf32>, tensor<64x64xf32>
+    scf.yield %d : tensor<64x64xf32>
+  }
+  tile.store %sum, %y[%c0, %c0] : tensor<64x64xf32>, !out
+  tile.return
+}
+
+// CHECK-LABEL: tile.kernel @anywhere
+// CHECK-NOT: kgpu.consumers
+// CHECK: tile.return
+tile.kernel @anywhere(%x: !in, %w: !in, %y: !out, %count: index, %move: index) {
+  %zero = arith.constant 0.0 : f32
+  %zeros = arith.constant dense<0.0> : tensor<64x64xf32>
+  %c0 = arith.constant 0 : index
+  %c1 = arith.constant 1 : index
+  %c32 = arith.constant 32 : index
+  %sum = scf.for %k = %c0 to %count step %c1 iter_args(%s = %zeros) -> tensor<64x64xf32> {
+    %at = arith.muli %k, %c32 : index
+    %first = arith.addi %at, %move : index
+    %u = tile.load %x[%c0, %first] fill %zero : !in -> tensor<64x32xf32>
+    %v = tile.load %w[%c0, %at] fill %zero : !in -> tensor<64x32xf32>
+    %t = tile.permute %v [1, 0] : tensor<64x32xf32> -> tensor<32x64xf32>
+    %d = tile.dot %u, %t, %s precision tf32 : tensor<64x32xf32>, tensor<32x64xf32>, tensor<64x64xf32>
+    scf.yield %d : tensor<64x64xf32>
+  }
+  tile.store %sum, %y[%c0, %c0] : tensor<64x64xf32>, !out
+  tile.return
+}

@@ -1,0 +1,105 @@
+// Products of f32 whose left operand warpgroups load from shared memory before they multiply, through the simulator and the schedule verifier.
+// SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
+#include "Mutations.h"
+#include "SimulatedTest.h"
+
+using namespace kpkg;
+using namespace mlir;
+
+namespace {
+
+/// Two tiles of rows, the last one not whole, three steps of depth, the last one not whole, two slots.
+constexpr int64_t rows = 160, depth = 72, columns = 64;
+constexpr const char *source = R"(
+!in = !tile.view<2xf32, unit = 1, align = 16, divisible = 4, index = 32>
+!out = !tile.view<2xf32, mut, unit = 1, align = 16, divisible = 4, index = 32>
+tile.kernel @product(%x: !in, %w: !in, %y: !out) attributes {schedule = {stages = 2 : i32}} {
+  %zero = arith.constant 0.0 : f32
+  %zeros = arith.constant dense<0.0> : tensor<128x64xf32>
+  %c0 = arith.constant 0 : index
+  %c1 = arith.constant 1 : index
+  %c32 = arith.constant 32 : index
+  %c64 = arith.constant 64 : index
+  %c128 = arith.constant 128 : index
+  %columns = tile.dim %y, 0 : !out
+  %rows = tile.dim %y, 1 : !out
+  %depth = tile.dim %x, 0 : !in
+  %tm = arith.ceildivsi %rows, %c128 : index
+  %tn = arith.ceildivsi %columns, %c64 : index
+  %tk = arith.ceildivsi %depth, %c32 : index
+  tile.for_tiles (%j, %i) to (%tn, %tm) {
+    %m = arith.muli %i, %c128 : index
+    %n = arith.muli %j, %c64 : index
+    %sum = scf.for %s = %c0 to %tk step %c1 iter_args(%acc = %zeros) -> tensor<128x64xf32> {
+      %k = arith.muli %s, %c32 : index
+      %u = tile.load %x[%k, %m] fill %zero : !in -> tensor<32x128xf32>
+      %v = tile.load %w[%n, %k] fill %zero : !in -> tensor<64x32xf32>
+      %left = tile.permute %u [1, 0] : tensor<32x128xf32> -> tensor<128x32xf32>
+      %right = tile.permute %v [1, 0] : tensor<64x32xf32> -> tensor<32x64xf32>
+      %p = tile.dot %left, %right, %acc precision tf32 : tensor<128x32xf32>, tensor<32x64xf32>, tensor<128x64xf32>
+      scf.yield %p : tensor<128x64xf32>
+    }
+    %r = tile.permute %sum [1, 0] : tensor<128x64xf32> -> tensor<64x128xf32>
+    tile.store %r, %y[%n, %m] : tensor<64x128xf32>, !out
+  }
+  tile.return
+}
+)";
+
+struct WordProduct : SimulatedTest {
+  std::vector<float> x, w, y, expected;
+
+  OwningOpRef<ModuleOp> compiled() {
+    OwningOpRef<ModuleOp> module = parse(source);
+    compile(*module);
+    return module;
+  }
+  std::vector<sim::Argument> arguments() {
+    Type element = Float32Type::get(&context);
+    return {view(x.data(), element, {depth, rows}), view(w.data(), element, {columns, depth}), view(y.data(), element, {columns, rows})};
+  }
+
+  void SetUp() override {
+    for (int64_t i = 0; i < depth * rows; ++i)
+      x.push_back(float((i * i + 3 * i) % 5 - 2));
+    for (int64_t i = 0; i < columns * depth; ++i)
+      w.push_back(float((i * 3 + i / 64) % 5 - 2));
+    y.assign(size_t(columns * rows), NAN);
+    ASSERT_EQ(interpret(*parse(source), arguments()), "");
+    expected = y;
+  }
+
+  /// What the simulator finds; empty for a right result.
+  std::string outcome(ModuleOp module, uint64_t seed, int64_t ctas = 1) {
+    y.assign(y.size(), NAN);
+    std::string wrong = simulate(module, arguments(), seed, ctas);
+    return !wrong.empty() ? wrong : y == expected ? "" : "the result is wrong";
+  }
+};
+
+TEST_F(WordProduct, IsRightInEveryOrder) {
+  OwningOpRef<ModuleOp> module = compiled();
+  EXPECT_EQ(kgpu::getLaunch(kernelOf(*module)).consumers, 2u);
+  bool readsRegisters = false;
+  module->walk([&](kgpu::WgmmaOp product) { readsRegisters |= isa<RankedTensorType>(product.getLhs().getType()); });
+  EXPECT_TRUE(readsRegisters);
+  EXPECT_EQ(verify(*module), "");
+  for (uint64_t seed = 0; seed < 6; ++seed)
+    EXPECT_EQ(outcome(*module, seed), "") << seed;
+  EXPECT_EQ(outcome(*module, 0, /*ctas=*/2), "");
+}
+
+TEST_F(WordProduct, ChangesAreFound) {
+  auto isSeen = [&](ModuleOp copy) {
+    for (uint64_t seed = 0; seed < 3; ++seed)
+      if (!outcome(copy, seed).empty())
+        return true;
+    return false;
+  };
+  Found found = search(*compiled(), [&](ModuleOp copy) { return !verify(copy).empty(); }, isSeen);
+  EXPECT_GE(found.count, 40);
+  EXPECT_GE(found.either * 100, found.count * 95) << "missed:" << found.missed;
+  EXPECT_GE(found.simulated * 100, found.count * 80);
+}
+
+} // namespace
