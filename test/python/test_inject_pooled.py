@@ -13,7 +13,7 @@ from torch import nn
 from torch.testing import assert_close
 
 import kpkg
-from kpkg import _measure
+from kpkg import _fused, _measure
 
 pytestmark = [pytest.mark.usefixtures("default_ops")]
 IMAGES = torch.randn(3, 8, 6, 5, generator=torch.Generator().manual_seed(4))
@@ -163,6 +163,16 @@ def test_what_is_left_alone(change):
     if change != "training":
         with torch.no_grad():
             assert_close(model(IMAGES), expected)
+
+
+def test_ops_of_older_packages_stay_without(monkeypatch):
+    monkeypatch.setattr(_fused.Launch, "has_pool", False)
+    model = MODELS["blocks"]().eval()
+    expected = model(IMAGES).detach()
+    (row,) = pooled(inject(model))
+    assert row.status == "kept: the package's op has no argument pool"
+    with torch.no_grad():
+        assert_close(model(IMAGES), expected)
 
 
 def test_compiled_models_stay_without():

@@ -153,6 +153,11 @@ class Launch:
         return self._op.supports(*self._with_end(convolution._example(input.device, input.dtype), None))
 
     @property
+    def has_pool(self) -> bool:
+        """Whether the package's op can give means: those of older packages cannot."""
+        return self._op.op is not None and any(argument.name == "pool" for argument in self._op.op.arguments)
+
+    @property
     def reason(self) -> str:
         """Why not, where no package has the op."""
         return self._op.reason or self.convolution._kpkg_op.reason

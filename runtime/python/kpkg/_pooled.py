@@ -155,6 +155,9 @@ def _is_better(injection: Injection, row: Row, pooled: PooledLaunch, input: Tens
         if not launch.holds_parameters() or not launch.supports(input):
             row.status = f"kept: {launch.reason or 'no kernel for its dtype and device'}"
             return False
+        if not launch.has_pool:
+            row.status = "kept: the package's op has no argument pool"
+            return False
         residual = torch.randn_like(launch.together(input, None)) if launch.chain.has_residual else None
 
         def apart() -> Any:
