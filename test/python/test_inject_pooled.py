@@ -1,4 +1,4 @@
-"""Global average pooling in the launch of the convolution before it: where inject finds it, and when it stands back.
+"""Global average pooling by the op of the convolution before it: where inject finds it, and when it stands back.
 
 SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
 """

@@ -1,4 +1,4 @@
-"""Global average pooling within the launch of the convolution in front of it: where a layer's result goes to it alone, and which launch gives that result.
+"""Global average pooling by the op of the convolution in front of it: where a layer's result goes to it alone, and which launch gives that result.
 
 SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
 """
