@@ -32,6 +32,8 @@ class Sample:
     args: tuple[Any, ...]
     kwargs: dict[str, Any] = field(default_factory=dict)
     label: str = ""
+    #: Whether this call rounds tiles between load and store, as `OpSpec.rounds_between` says of all.
+    rounds_between: bool = False
 
     def map(self, change: Callable[[Tensor], Tensor]) -> Sample:
         """The same call with every tensor changed."""
@@ -39,7 +41,7 @@ class Sample:
         def one(value: Any) -> Any:
             return change(value) if isinstance(value, Tensor) else value
 
-        return Sample(tuple(map(one, self.args)), {k: one(v) for k, v in self.kwargs.items()}, self.label)
+        return Sample(tuple(map(one, self.args)), {k: one(v) for k, v in self.kwargs.items()}, self.label, self.rounds_between)
 
 
 @dataclass(frozen=True)
@@ -85,9 +87,9 @@ class OpSpec:
         results = as_tuple(results)
         assert len(results) == len(references), f"{len(results)} results, expected {len(references)}"
         for i, (result, reference, magnitude) in enumerate(zip(results, references, magnitudes)):
-            self._check_one(f"{self.name} {sample.label} result {i}", result, reference, magnitude, gpu)
+            self._check_one(f"{self.name} {sample.label} result {i}", result, reference, magnitude, gpu, self.rounds_between or sample.rounds_between)
 
-    def _check_one(self, what: str, result: Tensor, reference: Tensor, magnitude: Tensor | None, gpu: bool) -> None:
+    def _check_one(self, what: str, result: Tensor, reference: Tensor, magnitude: Tensor | None, gpu: bool, rounds_between: bool) -> None:
         assert result.shape == reference.shape, f"{what}: shape {tuple(result.shape)}, expected {tuple(reference.shape)}"
         if result.numel() == 0:
             return
@@ -106,7 +108,7 @@ class OpSpec:
         accumulation = self.gpu_accumulation if gpu and self.gpu_accumulation is not None else self.accumulation
         accumulator = _ACCUMULATOR.get(result.dtype, _ACCUMULATOR_DEFAULT)
         allowed = 2 * _ROUND_OFF[result.dtype] * reference.abs()[finite] + accumulation * accumulator * scale
-        if self.rounds_between and result.dtype in HALF:
+        if rounds_between and result.dtype in HALF:
             allowed = allowed + _ROUND_OFF[result.dtype] * scale
         allowed = allowed + torch.finfo(result.dtype).smallest_normal
         if result.dtype == torch.float64:

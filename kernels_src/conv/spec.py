@@ -97,6 +97,12 @@ def fused_samples(dims: int) -> Callable[[torch.dtype, torch.Generator], Iterato
         yield Sample((x, w), {"activation": "silu", "stride": [2]}, label="silu")
         yield Sample((x, w, None, last(z)), {"auto_pad": "same"}, label="residual channels last")
         yield Sample((x[1], w, None, z[1, :, :1]), {"auto_pad": "same"}, label="residual expanded")
+        for form in (x, last(x), x[0]):
+            yield Sample((form, w, normal((9,), dtype, generator)), {"auto_pad": "same", "activation": "relu", "pool": "mean"}, label="means", rounds_between=True)
+        yield Sample((x, w, None, last(z)), {"auto_pad": "same", "pool": "mean"}, label="means of a sum", rounds_between=True)
+        for n, c, k, extent in ((5, 16, 24, 9), (3, 72, 136, 12), (1, 8, 8, 1)):  # tiles with pixels of several images, and images of several tiles
+            image, weight = last(normal((n, c, *[extent] * dims), dtype, generator)), normal((k, c, *[1] * dims), dtype, generator)
+            yield Sample((image, weight, normal((k,), dtype, generator)), {"activation": "silu", "pool": "mean"}, label=f"means, {n} of {extent}", rounds_between=True)
 
     return make
 
@@ -140,10 +146,11 @@ def reference(dims: int) -> Callable[..., Tensor]:
 
 def fused_reference(dims: int) -> Callable[..., Tensor]:
     def compute(input: Tensor, weight: Tensor, bias: Tensor | None = None, residual: Tensor | None = None, stride=(1,), padding=(0,), dilation=(1,),
-                groups: int = 1, auto_pad: str = "", activation: str = "none") -> Tensor:
+                groups: int = 1, auto_pad: str = "", activation: str = "none", pool: str = "none") -> Tensor:
         result = reference(dims)(input, weight, bias, stride, padding, dilation, groups, auto_pad)
         result = result if residual is None else result + residual
-        return result if activation == "none" else getattr(F, activation)(result)
+        result = result if activation == "none" else getattr(F, activation)(result)
+        return result.mean(tuple(range(-dims, 0)), keepdim=True) if pool == "mean" else result
 
     return compute
 

@@ -93,3 +93,5 @@ def test_wrong_arguments_are_refused(ops):
     ]:
         with pytest.raises((RuntimeError, ValueError, kpkg.KernelError), match=message):
             ops["kpkg::conv2d"](*arguments)
+    with pytest.raises((RuntimeError, ValueError, kpkg.KernelError), match="pool is max, expected none or mean"):
+        ops["kpkg::conv2d_fused"](x, w, pool="max")

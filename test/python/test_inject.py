@@ -12,7 +12,8 @@ import torch
 from torch.testing import assert_close
 
 import kpkg
-from kpkg import _measure, _whole
+from kpkg import _inject, _measure, _whole
+from kpkg._injection import Injection
 
 pytestmark = [pytest.mark.usefixtures("default_ops")]
 
@@ -342,7 +343,28 @@ def test_no_fold_where_others_read_the_convolution(fast):
     assert injection.error < 1e-5
 
 
-@pytest.mark.parametrize("name, folds", [("resnet50", 53), ("mobilenet_v3_large", 46), ("efficientnet_b0", 49), ("vit_b_16", 0)])
+@pytest.mark.parametrize("iteration_us, is_busy", [(1300.0, True), (1050.0, False)])
+def test_layers_are_chosen_by_the_time_of_a_busy_gpu(iteration_us, is_busy, model, monkeypatch):
+    """Where iterations take longer than they keep the host, which is a millisecond here."""
+    asked = []
+
+    def interleaved(first, second, ahead=False, **_):
+        asked.append(ahead)
+        return (iteration_us, 0.0) if second is None else (100.0, 101.0) if ahead else (100.0, 99.0)
+
+    monkeypatch.setattr(_measure, "interleaved", interleaved)
+    monkeypatch.setattr(_measure, "issued", lambda run: 1e-3)
+    assert not _whole.keeps_busy(Injection(model), X)  # it is on no GPU
+    injection = Injection(model)
+    injection.on_gpu = True
+    assert _whole.keeps_busy(injection, X) == is_busy
+    monkeypatch.setattr(_inject, "keeps_busy", lambda injection, sample: is_busy)
+    injection = kpkg.inject(model, sample_input=X, verbose=False)
+    assert injection.by_gpu_time == is_busy == any(asked) == ("the GPU's alone" in str(injection))
+    assert bool(injection.replaced) != is_busy  # a hundredth is noise of a host's clock only
+
+
+@pytest.mark.parametrize("name, folds", [("resnet50", 54), ("mobilenet_v3_large", 47), ("efficientnet_b0", 50), ("vit_b_16", 0)])
 def test_networks_of_torchvision(name, folds, fast):
     try:
         from torchvision import models

@@ -309,10 +309,11 @@ def _conv(rank: int) -> Callable[..., Any]:
 def _conv_fused(rank: int) -> Callable[..., Any]:
     run = _conv(rank)
 
-    def conv(input: Tensor, weight: Tensor, bias: Tensor | None = None, residual: Tensor | None = None, stride: list[int] = [1], padding: list[int] = [0], dilation: list[int] = [1], groups: int = 1, auto_pad: str = "", activation: str = "none", allow_tf32: bool = False) -> Any:  # noqa: B006
+    def conv(input: Tensor, weight: Tensor, bias: Tensor | None = None, residual: Tensor | None = None, stride: list[int] = [1], padding: list[int] = [0], dilation: list[int] = [1], groups: int = 1, auto_pad: str = "", activation: str = "none", allow_tf32: bool = False, pool: str = "none") -> Any:  # noqa: B006
         result = run(input, weight, bias, stride, padding, dilation, groups, auto_pad)
         result = result if residual is None else result + residual
-        return result if activation == "none" else getattr(F, activation)(result)
+        result = result if activation == "none" else getattr(F, activation)(result)
+        return result.mean(list(range(-rank, 0)), keepdim=True) if pool == "mean" else result
 
     return conv
 

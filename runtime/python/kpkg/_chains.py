@@ -56,7 +56,7 @@ class Traced:
 
     owner: nn.Module
     graph: fx.Graph
-    chains: dict[Chain, list[fx.Node]]
+    chains: dict[Any, list[fx.Node]]
     #: What the forward may have decided by: names of its layers in order, and settings that its code names.
     names: tuple[str, ...]
     settings: dict[str, Any]
@@ -100,23 +100,29 @@ def _settings(owner: nn.Module) -> dict[str, Any] | None:
     return None if "training" in found else found
 
 
-def traced(owner: nn.Module) -> Traced | None:
-    """The chains in the forward of `owner`; None where it has none, or does more than a trace shows."""
-    if "forward" in owner.__dict__ or not any(isinstance(layer, (*_CONVOLUTIONS, nn.Linear)) for layer in owner.children()):
+def trace(owner: nn.Module) -> Traced | None:
+    """The forward of `owner`, with no chains yet; None where it does more than a trace shows."""
+    if "forward" in owner.__dict__:
         return None
     settings = _settings(owner)
     if settings is None:
         return None
     try:
-        graph = _Tracer().trace(owner)
+        return Traced(owner, _Tracer().trace(owner), {}, tuple(owner._modules), settings)
     except Exception:  # anything that a forward may do with what is no tensor
         return None
-    found = Traced(owner, graph, {}, tuple(owner._modules), settings)
-    for node in graph.nodes:
+
+
+def traced(owner: nn.Module) -> Traced | None:
+    """The chains in the forward of `owner`; None where it has none, or does more than a trace shows."""
+    if not any(isinstance(layer, (*_CONVOLUTIONS, nn.Linear)) for layer in owner.children()):
+        return None
+    found = trace(owner)
+    for node in found.graph.nodes if found is not None else ():
         chain = _chain(owner, node)
         if chain is not None:
-            found.chains[chain[0]] = chain[1]
-    return found if found.chains else None
+            found.chains[chain[0]] = chain[1]  # type: ignore[union-attr]
+    return found if found is not None and found.chains else None
 
 
 def _layer(owner: nn.Module, node: fx.Node) -> nn.Module | None:

@@ -18,11 +18,11 @@ from kpkg import nn as kpkg_nn
 from kpkg._chains import Chain, Traced, activation_of
 
 
-def _has_hooks(layer: nn.Module) -> bool:
+def has_hooks(layer: nn.Module) -> bool:
     return bool(layer._forward_hooks or layer._forward_pre_hooks or layer._backward_hooks or layer._backward_pre_hooks)
 
 
-def _any_global_hooks() -> bool:
+def any_global_hooks() -> bool:
     return bool(_module._global_forward_hooks or _module._global_forward_pre_hooks or _module._global_backward_hooks or _module._global_backward_pre_hooks)
 
 
@@ -33,6 +33,7 @@ class Launch:
         self.owner, self.chain, self.convolution, self.norm = owner, chain, convolution, norm
         self._op = _default.ops[f"{convolution.kpkg_ops[0]}_fused"]
         self._sizes: dict[torch.Size, list[int]] = {}
+        self._pools, self._has_pooled = False, False
         parents = [(owner.get_submodule(name.rpartition(".")[0]), name.rpartition(".")[2]) for name in chain.layers]
         self._places = [(parent._modules, name) for parent, name in parents]  # where the layers stand
 
@@ -44,7 +45,7 @@ class Launch:
             layers = [modules.get(name) for modules, name in self._places]  # type: ignore[misc]
         if layers[0] is not self.convolution or self.norm is not None and layers[1] is not self.norm:
             return False
-        if any(layer is None or _has_hooks(layer) for layer in layers) or _any_global_hooks():
+        if any(layer is None or has_hooks(layer) for layer in layers) or any_global_hooks():
             return False
         return self.chain.activation_layer is None or activation_of(layers[-1]) == self.chain.activation
 
@@ -105,12 +106,28 @@ class Launch:
         except RuntimeError as error:
             raise op._library._translate(error) from None
 
+    def pooled(self, run: Callable[[], Tensor]) -> tuple[Tensor, bool]:
+        """The result of `run`, in which this launch gives the means of each image and channel, with extents of 1; and whether it was made."""
+        self._pools, self._has_pooled = True, False
+        try:
+            return run(), self._has_pooled
+        finally:
+            self._pools = False
+
+    def layers(self) -> list[nn.Module]:
+        """Those of the chain that stand in the model now."""
+        return [self.owner.get_submodule(name) for name in self.chain.layers]
+
     def _with_end(self, arguments: tuple[Any, ...], residual: Tensor | None) -> tuple[Any, ...]:
         """Arguments of the op that does it all, from those of the layer's."""
         x, weight, bias, *rest = arguments
         if not rest:
             return x, weight, bias, residual, self.chain.activation
-        return x, weight, bias, residual, *rest[:-1], self.chain.activation, rest[-1]
+        arguments = x, weight, bias, residual, *rest[:-1], self.chain.activation, rest[-1]
+        if self._pools:
+            self._has_pooled = True
+            return *arguments, "mean"
+        return arguments
 
     def apart(self, input: Tensor, residual: Tensor | None) -> Tensor:
         """Layer by layer."""
@@ -134,6 +151,11 @@ class Launch:
         if not self._op.is_available or not convolution.supports(input.device, input.dtype):
             return False
         return self._op.supports(*self._with_end(convolution._example(input.device, input.dtype), None))
+
+    @property
+    def has_pool(self) -> bool:
+        """Whether the package's op can give means: those of older packages cannot."""
+        return self._op.op is not None and any(argument.name == "pool" for argument in self._op.op.arguments)
 
     @property
     def reason(self) -> str:
@@ -168,12 +190,12 @@ class Block:
 
     def __init__(self, traced: Traced) -> None:
         self.traced = traced
-        self.launches: dict[Chain, Launch] = {}
+        self.launches: dict[Any, Any] = {}  # by their chains; with `_pooled`'s by their pools
         # By their chains: forwards that were made. The same one each time, since torch.compile would take another for a change.
-        self._made: dict[tuple[Chain, ...], Callable[..., Any]] = {}
+        self._made: dict[tuple[Any, ...], Callable[..., Any]] = {}
         self._run: Callable[..., Any] | None = None
 
-    def put(self, launch: Launch) -> None:
+    def put(self, launch: Any) -> None:
         """From now on the owner's forward makes this launch."""
         owner = self.traced.owner
         if not self.launches:
@@ -182,7 +204,7 @@ class Block:
         self.launches[launch.chain] = launch
         self._make()
 
-    def take_out(self, launch: Launch) -> None:
+    def take_out(self, launch: Any) -> None:
         """And no longer."""
         owner = self.traced.owner
         del self.launches[launch.chain]
@@ -206,7 +228,9 @@ class Block:
     def _graph(self) -> fx.Graph:
         graph = fx.Graph()
         copies: dict[fx.Node, fx.Node] = {}
-        ends = {nodes[-1]: (chain, nodes) for chain, nodes in self.traced.chains.items() if chain in self.launches}
+        chosen = {chain: nodes for chain, nodes in self.traced.chains.items() if chain in self.launches}
+        # A chain whose result is pooled is within the launch that does that.
+        ends = {nodes[-1]: (chain, nodes) for chain, nodes in chosen.items() if not any(len(nodes) < len(other) and set(nodes) <= set(other) for other in chosen.values())}
         within = {node for _, nodes in ends.values() for node in nodes}
         for node in self.traced.graph.nodes:
             if node in ends:

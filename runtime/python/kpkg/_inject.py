@@ -15,10 +15,11 @@ from torch import Tensor, nn
 
 from kpkg import _adapted, _passes
 from kpkg._errors import KernelError
-from kpkg._injection import Injection, Replacement, Row, agrees, exchange, is_fast, signature, use
+from kpkg._injection import Injection, Replacement, Row, agrees, exchange, signature, use
 from kpkg._merges import merge
+from kpkg._pooled import pool_all
 from kpkg._samples import Samples, take_samples
-from kpkg._whole import check_model
+from kpkg._whole import check_model, keeps_busy
 from kpkg.nn import Layer
 
 # What PyTorch calls libraries for when it compiles; other layers become parts of its own kernels, and would be in their way as ops of their own.
@@ -73,6 +74,7 @@ def inject(
     layers = [(name, layer) for name, layer in model.named_modules() if _adapted.counterpart(type(layer)) and wanted(name, type(layer).__name__)]
     with _passes.unchanged(model) if sample_input is not None else contextlib.nullcontext():
         samples = None if sample_input is None else take_samples(model, sample_input, dict(layers), wanted)
+        injection.by_gpu_time = samples is not None and keeps_busy(injection, sample_input)
         done: set[str] = set()
         if samples is not None and not _passes.is_trained(model):  # where gradients are recorded, layers run one by one
             done = merge(injection, dict(layers), samples, wanted, tolerance)
@@ -80,6 +82,9 @@ def inject(
             if name in done:
                 continue
             injection.rows.append(_replace_layer(injection, name, layer, samples, tolerance))
+        if done and not injection.is_compiled:
+            assert samples is not None, "it was measured"
+            pool_all(injection, samples, wanted, tolerance)
         for name, owner, function, calls in samples.calls if samples is not None else ():
             injection.rows.append(_replace_calls(injection, name, owner, function, calls, tolerance))
         if samples is not None:
@@ -151,7 +156,7 @@ def _is_better(
         row.status = f"kept: {error}"
         return False
     key = (type(layer), layer.extra_repr(), layer.training, *(signature(a) for a in (*args, *kwargs.values())))
-    return is_fast(row, *injection._times(key, *functions))
+    return injection._is_fast(row, key, *functions)
 
 
 def _fresh(layer: nn.Module, args: tuple[Any, ...]) -> tuple[Any, ...]:
@@ -184,8 +189,7 @@ def _replace_calls(
             return row
         if not agrees(row, found, _passes.repeatable(iteration(function, args, kwargs)), tolerance):
             return row
-    times = injection._times((name, function), iteration(function, *calls[0]), iteration(replacement, *calls[0]))
-    if not is_fast(row, *times):
+    if not injection._is_fast(row, (name, function), iteration(function, *calls[0]), iteration(replacement, *calls[0])):
         return row
     row.status = "replaced"
     use(row, _within_forward(owner, function, replacement))

@@ -5,6 +5,7 @@ SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
 
 from __future__ import annotations
 
+import math
 import statistics
 import time
 from collections.abc import Callable
@@ -21,6 +22,12 @@ _TOLERANCES = {torch.float64: 1e-9, torch.float32: 1e-4, torch.float16: 4e-3, to
 
 # Of convolutions in float32 of which PyTorch may round the factors to 10 bits, as it does on GPUs unless told otherwise.
 _ROUNDED = 1e-3
+
+# Of a GPU in a second, about.
+_CYCLES = 2e9
+# Calls and seconds that are issued ahead of the GPU, whose queue holds about a thousand launches.
+_MOST_AHEAD = 32
+_LONGEST_AHEAD = 0.01
 
 
 def compare(found: Any, expected: Any, tolerance: float | None, has_convolutions: bool = False) -> tuple[float, float]:
@@ -47,7 +54,11 @@ def _difference(found: Tensor, expected: Tensor) -> float:
         return float("inf")
     if expected.numel() == 0 or not expected.is_floating_point():
         return 0.0 if torch.equal(found, expected) else float("inf")
-    a, b = found.detach().double(), expected.detach().double()
+    exact = torch.float64 if expected.dtype in (torch.float32, torch.float64) else torch.float32
+    a, b = found.detach().to(exact), expected.detach().to(exact)
+    worst, size = torch.stack([(a - b).abs().max(), b.abs().max()]).tolist()  # one wait for a GPU
+    if math.isfinite(worst) and math.isfinite(size):
+        return float(worst / (size or 1.0))
     finite = torch.isfinite(b)
     if not torch.equal(torch.nan_to_num(a[~finite], nan=1.0), torch.nan_to_num(b[~finite], nan=1.0)) or not bool(torch.isfinite(a[finite]).all()):
         return float("inf")
@@ -67,6 +78,29 @@ def _clock(function: Callable[[], Any], calls: int) -> float:
     return (time.perf_counter() - start) / calls
 
 
+def issued(function: Callable[[], Any]) -> float:
+    """Seconds for which one call keeps the host when the GPU has nothing else to do."""
+    torch.cuda.synchronize()
+    start = time.perf_counter()
+    function()
+    seconds = time.perf_counter() - start
+    torch.cuda.synchronize()
+    return seconds
+
+
+def _busy(function: Callable[[], Any], calls: int, host: float) -> float:
+    """Seconds for which one of `calls` calls, each of which takes `host` seconds to issue, keeps the GPU: it starts when all have been issued."""
+    start, end = (torch.cuda.Event(enable_timing=True) for _ in range(2))
+    torch.cuda.synchronize()
+    torch.cuda._sleep(int(_CYCLES * (1.3 * calls * host + 1e-4)))  # type: ignore[no-untyped-call]
+    start.record()  # type: ignore[no-untyped-call]
+    for _ in range(calls):
+        function()
+    end.record()  # type: ignore[no-untyped-call]
+    end.synchronize()
+    return float(start.elapsed_time(end)) / 1e3 / calls
+
+
 def replay(function: Callable[[], Any], calls: int) -> Callable[[], Any]:
     """A CUDA graph of so many calls of `function`, to be replayed. Raises RuntimeError for what no graph can hold."""
     stream = torch.cuda.Stream()
@@ -83,12 +117,18 @@ def replay(function: Callable[[], Any], calls: int) -> Callable[[], Any]:
 
 
 def interleaved(
-    first: Callable[[], Any], second: Callable[[], Any] | None, seconds: float = 0.1, rounds: int = 7, switch: Callable[[int], None] | None = None, graphs: bool = False
+    first: Callable[[], Any],
+    second: Callable[[], Any] | None,
+    seconds: float = 0.1,
+    rounds: int = 7,
+    switch: Callable[[int], None] | None = None,
+    graphs: bool = False,
+    ahead: bool = False,
 ) -> tuple[float, float]:
     """Microseconds of one call of each (0 for an absent second), medians over rounds in which they take turns, in about `seconds` in all.
 
     `switch` is told the number of the function, 0 or 1, before each of its turns, outside of what is timed. With `graphs` calls are those of CUDA graphs, about a
-    millisecond long, so that the host's time does not count.
+    millisecond long, so that the host's time does not count. With `ahead` it does not count either: the GPU begins when the host has issued all calls of a turn.
     """
     functions = [f for f in (first, second) if f is not None]
     held = [1 for _ in functions]
@@ -109,6 +149,12 @@ def interleaved(
     for k in range(len(functions)):
         turn(k, 1)
     slowest = max(turn(k, 1) for k in range(len(functions)))
+    if ahead:
+        host = max(issued(f) for f in functions)
+        calls = max(1, min(_MOST_AHEAD, int(_LONGEST_AHEAD / host), int(seconds / (2 * max(host, slowest) * rounds * len(functions)))))
+        spent = [[_busy(f, calls, host) * 1e6 for f in (functions if i % 2 else functions[::-1])] for i in range(rounds)]
+        each = [statistics.median(turn[k if i % 2 else -1 - k] for i, turn in enumerate(spent)) for k in range(len(functions))]
+        return each[0], each[1] if len(each) > 1 else 0.0
     calls = max(1, min(1000, int(seconds / (slowest * rounds * len(functions) + 1e-9))))
     times: list[list[float]] = [[] for _ in functions]
     for i in range(rounds):

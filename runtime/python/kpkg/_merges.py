@@ -12,7 +12,7 @@ import torch
 from torch import Tensor, nn
 
 from kpkg import _chains, _folding, _fused
-from kpkg._injection import Injection, Replacement, Row, agrees, exchange, is_fast, signature, use
+from kpkg._injection import Injection, Replacement, Row, agrees, exchange, signature, use
 from kpkg._samples import Samples
 
 
@@ -107,7 +107,7 @@ def _fuse(injection: Injection, name: str, block: _fused.Block, chain: _chains.C
             return torch.relu(result) if residual is None else torch.add(result, residual)
 
         key = (chain.has_residual, chain.activation, *((type(layer), layer.extra_repr()) for layer in layers), signature(input))
-        if not is_fast(row, *injection._times(key, compiled if injection.is_compiled else original, replacement)):
+        if not injection._is_fast(row, key, compiled if injection.is_compiled else original, replacement):
             return row
     row.status = "replaced"
     parts = [exchange(injection.model, layer, made) for layer, made in zip(layers, (launch.convolution, launch.norm)) if made is not None]
@@ -153,7 +153,7 @@ def fold(injection: Injection, pair: tuple[str, str], layers: dict[str, nn.Modul
             return torch.relu(type(convolution).forward(convolution, *args, **kwargs))
 
         key = ("fold", convolution.extra_repr(), norm.extra_repr(), signature(given))
-        if not is_fast(row, *injection._times(key, compiled if injection.is_compiled else original, replacement)):
+        if not injection._is_fast(row, key, compiled if injection.is_compiled else original, replacement):
             return row
     row.status = "replaced"
     parts = [exchange(injection.model, convolution, first), exchange(injection.model, norm, second)]

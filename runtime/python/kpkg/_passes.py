@@ -44,6 +44,13 @@ def floats(value: Any) -> list[Tensor]:
     return [leaf for leaf in _pytree.tree_leaves(value) if isinstance(leaf, Tensor) and (leaf.is_floating_point() or leaf.is_complex())]
 
 
+def _gradient_of(result: Tensor) -> Tensor:
+    """The same numbers for each result of this shape, in its order of memory; made where the result is, since hosts take longer for them than for all the rest."""
+    generator = torch.Generator(result.device).manual_seed(0)
+    dtype = torch.promote_types(result.dtype, torch.float32)
+    return torch.empty_like(result, requires_grad=False).copy_(torch.randn(result.shape, generator=generator, device=result.device, dtype=dtype))
+
+
 def with_gradients(run: Callable[[], Any], wanted: list[Tensor]) -> Callable[[], Any]:
     """A function that gives the results of `run` and the gradients of `wanted` for some gradients of its results, the same for each `run`. `.grad` stays what it is."""
     given: list[Tensor] = []  # in the order of memory of the results, and of both signs: the sum of a softmax has no gradient
@@ -55,7 +62,7 @@ def with_gradients(run: Callable[[], Any], wanted: list[Tensor]) -> Callable[[],
             if not ends or not wanted:
                 return result
             if [g.shape for g in given] != [t.shape for t in ends]:
-                given[:] = [torch.empty_like(t, requires_grad=False).copy_(torch.randn(t.shape, generator=torch.Generator().manual_seed(0))) for t in ends]
+                given[:] = [_gradient_of(t) for t in ends]
             found = torch.autograd.grad(ends, wanted, given, allow_unused=True)
         return _pytree.tree_map(lambda t: t.detach() if isinstance(t, Tensor) else t, result), found
 

@@ -10,13 +10,17 @@ from typing import Any
 import torch
 from torch import nn
 
-from kpkg import _passes
+from kpkg import _measure, _passes
 from kpkg._injection import Injection, Row
 from kpkg._measure import compare
 from kpkg._samples import call
 
 # By how much of its largest element the output of a model may differ where rounding alone moves it so far.
 _MOST = 0.5
+# How much longer than it keeps the host an iteration takes if the GPU hides the host's time.
+_HIDDEN = 1.1
+# Seconds for the times of a model with and without replacements.
+_TWO_MODELS = 0.15
 
 
 def check_model(injection: Injection, sample: Any, expected: Any) -> None:
@@ -53,6 +57,17 @@ def check_model(injection: Injection, sample: Any, expected: Any) -> None:
         if not injection.replaced:
             injection.original_us = injection.kpkg_us = injection._iterations(_passes.iteration(injection.model, lambda: call(injection.called, sample)), None)[0]
         injection.error, _ = compare(_passes.repeatable(lambda: call(injection.called, sample)), expected, None)
+
+
+def keeps_busy(injection: Injection, sample: Any) -> bool:
+    """Whether iterations of the model wait for a GPU and not for the host, whose time then does not count."""
+    if not injection.on_gpu or injection.graphs or injection.is_compiled:
+        return False
+    run = _passes.iteration(injection.model, lambda: call(injection.called, sample))
+    for _ in range(2):
+        run()
+    host = min(_measure.issued(run) for _ in range(3))
+    return injection._iterations(run, None, seconds=0.2, rounds=3)[0] > _HIDDEN * host * 1e6
 
 
 def _check_together(injection: Injection, rows: list[Row], sample: Any, expected: Any) -> None:
@@ -119,9 +134,9 @@ def _compared(injection: Injection, sample: Any, rows: list[Row]) -> tuple[float
 
     run = _passes.iteration(injection.model, lambda: call(injection.called, sample))
     try:
-        without, with_it = injection._iterations(run, run, seconds=0.3, switch=switch_if_other)
+        without, with_it = injection._iterations(run, run, seconds=_TWO_MODELS, switch=switch_if_other)
         if with_it > without:  # looked at twice: hosts have other things to do
-            without, with_it = injection._iterations(run, run, seconds=0.6, switch=switch_if_other)
+            without, with_it = injection._iterations(run, run, seconds=3 * _TWO_MODELS, switch=switch_if_other)
         return without, with_it
     finally:
         switch_if_other(1)
