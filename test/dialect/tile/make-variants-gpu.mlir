@@ -116,9 +116,9 @@ tile.kernel @pieces(%x: !tile.view<2xbf16>, %w: !tile.view<2xbf16>, %y: !tile.vi
   tile.return
 }
 
-// Rows of an argument that a scatter writes go in whole vectors; single elements do not, nor rows of what an index leaves of an argument.
+// Rows that a scatter writes go in whole vectors, of arguments and of what an index leaves of them; single elements do not.
 // CHECK: tile.kernel @scatters__vector(%{{.*}}: !tile.view<2xbf16, unit = 1, align = 16, divisible = 8, index = 32>, %{{.*}}: !tile.view<2xbf16, mut, unit = 1, align = 16, divisible = 8, index = 32>,
-// CHECK-SAME: %{{.*}}: !tile.view<2xbf16, mut, unit = 1, index = 32>, %{{.*}}: !tile.view<3xbf16, mut, unit = 2, index = 32>)
+// CHECK-SAME: %{{.*}}: !tile.view<2xbf16, mut, unit = 1, index = 32>, %{{.*}}: !tile.view<3xbf16, mut, unit = 2, align = 16, divisible = 8, index = 32>)
 tile.kernel @scatters(%x: !tile.view<2xbf16>, %y: !tile.view<2xbf16, mut>, %z: !tile.view<2xbf16, mut>, %b: !tile.view<3xbf16, mut>) {
   %zero = arith.constant 0.0 : bf16
   %c0 = arith.constant 0 : index

@@ -209,7 +209,7 @@ TEST_F(CudaCall, TensorMapsFollowTheWords) {
   EXPECT_EQ(first.box[0], 32u);
   EXPECT_EQ(first.box[1], 16u);
   EXPECT_EQ(first.swizzle, 3);
-  EXPECT_EQ(first.promotion, 3);
+  EXPECT_EQ(first.promotion, 2);
   EXPECT_EQ(second.address, reinterpret_cast<uint64_t>(y));
   EXPECT_EQ(second.box[1], 256u);
   EXPECT_EQ(fake->encodings, 2);
