@@ -117,7 +117,7 @@ def main() -> int:
             x = x.movedim(1, -1).contiguous().movedim(-1, 1) if chance.random() < 0.5 else x
         leaves = [x.requires_grad_(), w.requires_grad_(), torch.randn(groups * k, device="cuda").to(dtype).requires_grad_()]
         found = getattr(package, f"conv{dims}d")(*leaves, stride, padding, dilation, groups, "", tf32)
-        upstream = torch.randn(found.shape, device="cuda").to(dtype)
+        upstream = torch.randn_like(found) if chance.random() < 0.8 else torch.randn(found.shape, device="cuda").to(dtype)  # in the result's order of memory, as networks have them
         results = [found] if options.forward else [found, *torch.autograd.grad(found, leaves, upstream)]
         exact, sizes = (
             [out.cpu(), *(t.cpu() for t in torch.autograd.grad(out, doubles, change(upstream.double())))]
