@@ -6,6 +6,7 @@ SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
 from __future__ import annotations
 
 import copy
+import threading
 
 import pytest
 import torch
@@ -117,6 +118,44 @@ def test_what_is_called_by_itself_gives_all_pixels():
     with torch.no_grad(), inject(model):
         model(IMAGES)
         assert_close(model.features(IMAGES), expected)
+
+
+class Gate(nn.Module):
+    """Holds a thread of the name "asks" up, once, until another one has passed."""
+
+    def __init__(self):
+        super().__init__()
+        self.reached, self.passed = threading.Event(), threading.Event()
+
+    def forward(self, x):
+        if threading.current_thread().name == "asks":
+            self.reached.set()
+            assert self.passed.wait(30)
+        return x
+
+
+def test_what_other_threads_get_does_not_change():
+    gate = Gate()
+    model = Network(gate, *made(block(nn.ReLU()))).eval()
+    expected, all_pixels = model(IMAGES).detach(), model.features(IMAGES).detach()
+    found = []
+
+    def ask():
+        with torch.no_grad():
+            found.append(model(IMAGES))
+
+    with inject(model) as injection:
+        assert pooled(injection)[0].is_replaced
+        thread = threading.Thread(target=ask, name="asks")
+        thread.start()
+        assert gate.reached.wait(30)  # means are asked for in the other thread
+        with torch.no_grad():
+            features, result = model.features(IMAGES), model(IMAGES)
+        gate.passed.set()
+        thread.join()
+    assert_close(features, all_pixels)
+    assert_close(result, expected)
+    assert_close(found, [expected])
 
 
 def test_hooks_see_all_pixels():

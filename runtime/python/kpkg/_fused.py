@@ -5,6 +5,8 @@ SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
 
 from __future__ import annotations
 
+import contextvars
+import dataclasses
 import functools
 from collections.abc import Callable
 from typing import Any, cast
@@ -26,6 +28,18 @@ def any_global_hooks() -> bool:
     return bool(_module._global_forward_hooks or _module._global_forward_pre_hooks or _module._global_backward_hooks or _module._global_backward_pre_hooks)
 
 
+@dataclasses.dataclass
+class _Means:
+    """What a launch is asked for: means of its result in place of all pixels."""
+
+    launch: Launch
+    were_made: bool = False
+
+
+# A thread's own: another one that runs the same model may want all pixels.
+_asked: contextvars.ContextVar[_Means | None] = contextvars.ContextVar("_asked", default=None)
+
+
 class Launch:
     """One chain of a layer's forward, in one launch where it holds and layer by layer where it does not."""
 
@@ -33,7 +47,6 @@ class Launch:
         self.owner, self.chain, self.convolution, self.norm = owner, chain, convolution, norm
         self._op = _default.ops[f"{convolution.kpkg_ops[0]}_fused"]
         self._sizes: dict[torch.Size, list[int]] = {}
-        self._pools, self._has_pooled = False, False
         parents = [(owner.get_submodule(name.rpartition(".")[0]), name.rpartition(".")[2]) for name in chain.layers]
         self._places = [(parent._modules, name) for parent, name in parents]  # where the layers stand
 
@@ -108,11 +121,12 @@ class Launch:
 
     def pooled(self, run: Callable[[], Tensor]) -> tuple[Tensor, bool]:
         """The result of `run`, in which this launch gives the means of each image and channel, with extents of 1; and whether it was made."""
-        self._pools, self._has_pooled = True, False
+        means = _Means(self)
+        token = _asked.set(means)
         try:
-            return run(), self._has_pooled
+            return run(), means.were_made
         finally:
-            self._pools = False
+            _asked.reset(token)
 
     def layers(self) -> list[nn.Module]:
         """Those of the chain that stand in the model now."""
@@ -124,10 +138,11 @@ class Launch:
         if not rest:
             return x, weight, bias, residual, self.chain.activation
         arguments = x, weight, bias, residual, *rest[:-1], self.chain.activation, rest[-1]
-        if self._pools:
-            self._has_pooled = True
-            return *arguments, "mean"
-        return arguments
+        means = None if torch.compiler.is_compiling() else _asked.get()
+        if means is None or means.launch is not self:
+            return arguments
+        means.were_made = True
+        return *arguments, "mean"
 
     def apart(self, input: Tensor, residual: Tensor | None) -> Tensor:
         """Layer by layer."""
