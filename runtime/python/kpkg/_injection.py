@@ -68,8 +68,6 @@ class Injection:
         if graphs and not self.on_gpu:
             raise ValueError("cuda_graphs is for models on a GPU")
         self.graphs = graphs
-        #: Layers by themselves are not compiled: without the host's time they come closer to what they take in a compiled model.
-        self._layers_in_graphs = graphs or self.is_compiled and self.on_gpu
         #: Whether layers are chosen by the time for which they keep the GPU: the model has it busy all the time, and hides the host's.
         self.by_gpu_time = False
         self.rows: list[Row] = []
@@ -85,7 +83,9 @@ class Injection:
     def _times(self, key: Any, original: Callable[[], Any], replacement: Callable[[], Any]) -> tuple[float, float]:
         """Microseconds of both, which are measured once for each `key`."""
         if key not in self._timed:
-            self._timed[key] = _measure.interleaved(original, replacement, seconds=_LAYER, rounds=5, graphs=self._layers_in_graphs, ahead=self.by_gpu_time)
+            # Layers by themselves are not compiled: without the host's time they come closer to what they take in a compiled model.
+            ahead = self.by_gpu_time or self.is_compiled and self.on_gpu and not self.graphs
+            self._timed[key] = _measure.interleaved(original, replacement, seconds=_LAYER, rounds=5, graphs=self.graphs, ahead=ahead)
         return self._timed[key]
 
     def _is_fast(self, row: Row, key: Any, original: Callable[[], Any], replacement: Callable[[], Any]) -> bool:

@@ -28,6 +28,8 @@ _CYCLES = 2e9
 # Calls and seconds that are issued ahead of the GPU, whose queue holds about a thousand launches.
 _MOST_AHEAD = 32
 _LONGEST_AHEAD = 0.01
+# Rounds of what takes so many times the seconds that are given for all rounds.
+_FEWEST, _MOST_OVER = 3, 4.0
 
 
 def compare(found: Any, expected: Any, tolerance: float | None, has_convolutions: bool = False) -> tuple[float, float]:
@@ -105,14 +107,18 @@ def replay(function: Callable[[], Any], calls: int) -> Callable[[], Any]:
     """A CUDA graph of so many calls of `function`, to be replayed. Raises RuntimeError for what no graph can hold."""
     stream = torch.cuda.Stream()
     stream.wait_stream(torch.cuda.current_stream())
+    graph = torch.cuda.CUDAGraph()
     with torch.cuda.stream(stream):
         for _ in range(2):
             function()
+        torch.cuda.synchronize()
+        graph.capture_begin()  # type: ignore[no-untyped-call]  # torch.cuda.graph would also give all free memory back
+        try:
+            for _ in range(calls):
+                function()
+        finally:
+            graph.capture_end()  # type: ignore[no-untyped-call]
     torch.cuda.current_stream().wait_stream(stream)
-    graph = torch.cuda.CUDAGraph()
-    with torch.cuda.graph(graph):
-        for _ in range(calls):
-            function()
     return graph.replay
 
 
@@ -125,7 +131,7 @@ def interleaved(
     graphs: bool = False,
     ahead: bool = False,
 ) -> tuple[float, float]:
-    """Microseconds of one call of each (0 for an absent second), medians over rounds in which they take turns, in about `seconds` in all.
+    """Microseconds of one call of each (0 for an absent second), medians over rounds in which they take turns, in about `seconds` in all; fewer rounds where one call of each takes that long.
 
     `switch` is told the number of the function, 0 or 1, before each of its turns, outside of what is timed. With `graphs` calls are those of CUDA graphs, about a
     millisecond long, so that the host's time does not count. With `ahead` it does not count either: the GPU begins when the host has issued all calls of a turn.
@@ -149,6 +155,8 @@ def interleaved(
     for k in range(len(functions)):
         turn(k, 1)
     slowest = max(turn(k, 1) for k in range(len(functions)))
+    if slowest * rounds * len(functions) > _MOST_OVER * seconds:
+        rounds = min(rounds, _FEWEST)
     if ahead:
         host = max(issued(f) for f in functions)
         calls = max(1, min(_MOST_AHEAD, int(_LONGEST_AHEAD / host), int(seconds / (2 * max(host, slowest) * rounds * len(functions)))))

@@ -58,12 +58,15 @@ def with_gradients(run: Callable[[], Any], wanted: list[Tensor]) -> Callable[[],
     def both() -> Any:
         with torch.enable_grad():
             result = run()
-            ends = [t for t in floats(result) if t.requires_grad]
+            is_tensor = isinstance(result, Tensor)  # as of most layers: without the time to look for more
+            ends = [t for t in ([result] if is_tensor else floats(result)) if t.requires_grad]
             if not ends or not wanted:
                 return result
             if [g.shape for g in given] != [t.shape for t in ends]:
                 given[:] = [_gradient_of(t) for t in ends]
             found = torch.autograd.grad(ends, wanted, given, allow_unused=True)
+        if is_tensor:
+            return result.detach(), found
         return _pytree.tree_map(lambda t: t.detach() if isinstance(t, Tensor) else t, result), found
 
     return both

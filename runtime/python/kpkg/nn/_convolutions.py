@@ -22,10 +22,13 @@ class _Convolution(Layer):
         return bool(self.padding_mode != "zeros")
 
 
-@torch.compiler.assume_constant_result  # type: ignore[untyped-decorator]
 def _settings_allow_tf32() -> bool:
     settings = torch.backends.cudnn
     return bool(settings.conv.fp32_precision == "tf32" if hasattr(settings, "conv") else settings.allow_tf32)
+
+
+# What torch.compiler.assume_constant_result does, without its import of the compiler, which takes seconds.
+_settings_allow_tf32._dynamo_marked_constant = True  # type: ignore[attr-defined]
 
 
 def _allows_tf32(input: Tensor) -> bool:
