@@ -1,6 +1,7 @@
-// Nodes of autograd in C++ for ops whose package has their gradient: what Recorded.cpp does by PyTorch's nodes of Python, without
-// Python and its lock in backwards. PyTorch's stable ABI has no nodes, so this is built for one release of PyTorch, by its headers, and the Python
-// package takes it only with that release. SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
+// Nodes of autograd in C++ for ops whose package has their gradient: what Recorded.cpp does by PyTorch's nodes of
+// Python, without Python and its lock in backwards. PyTorch's stable ABI has no nodes, so this is built for one release
+// of PyTorch, by its headers, and the Python package takes it only with that release. SPDX-License-Identifier:
+// Apache-2.0 WITH LLVM-exception
 #include <Python.h>
 
 #include <ATen/Context.h>
@@ -72,12 +73,12 @@ public:
       PyObject *pair = PyTuple_GET_ITEM(sources, i);
       std::string source = PyUnicode_AsUTF8(PyTuple_GET_ITEM(pair, 0));
       int index = int(PyLong_AsLong(PyTuple_GET_ITEM(pair, 1)));
-      Source kind = source == "gradient"             ? Source::Gradient
-                    : source == "needs"              ? Source::Needs
-                    : source == "deterministic"      ? Source::Deterministic
-                    : source == "result"             ? Source::Result
-                    : edges.at(size_t(index)) >= 0   ? Source::TensorArgument
-                                                     : Source::OtherArgument;
+      Source kind = source == "gradient"           ? Source::Gradient
+                    : source == "needs"            ? Source::Needs
+                    : source == "deterministic"    ? Source::Deterministic
+                    : source == "result"           ? Source::Result
+                    : edges.at(size_t(index)) >= 0 ? Source::TensorArgument
+                                                   : Source::OtherArgument;
       steps.push_back({kind, index});
       differentiable += kind == Source::Gradient;
     }
@@ -113,7 +114,8 @@ private:
     }
     THPObjectPtr schema = own(PyObject_GetAttrString(overload, "_schema"));
     THPObjectPtr name = own(PyObject_GetAttrString(schema, "name"));
-    found = new c10::OperatorHandle(c10::Dispatcher::singleton().findSchemaOrThrow(PyUnicode_AsUTF8(name), "")); // for ever: others may use the last one
+    found = new c10::OperatorHandle(c10::Dispatcher::singleton().findSchemaOrThrow(
+        PyUnicode_AsUTF8(name), "")); // for ever: others may use the last one
     seen.store(now, std::memory_order_release);
   }
 
@@ -160,7 +162,8 @@ public:
     for (auto [source, index] : plan.steps)
       switch (source) {
       case Source::Gradient: // zeros for the others where there are several, as torch.autograd.Function gives them
-        stack.emplace_back(gradients[size_t(index)].defined() ? gradients[size_t(index)] : input_metadata(size_t(index)).zeros_like());
+        stack.emplace_back(gradients[size_t(index)].defined() ? gradients[size_t(index)]
+                                                              : input_metadata(size_t(index)).zeros_like());
         break;
       case Source::Needs:
         stack.emplace_back(isNeeded(plan.edges[size_t(index)]));
@@ -193,7 +196,8 @@ private:
   /// Below autograd's key unless this backward is recorded itself, or transforms of torch.func are to see it.
   void call(std::vector<c10::IValue> &stack) {
     const c10::OperatorHandle &target = plan.target();
-    if (c10::GradMode::is_enabled() || c10::impl::tls_is_dispatch_key_included(c10::DispatchKey::FuncTorchDynamicLayerFrontMode)) {
+    if (c10::GradMode::is_enabled() ||
+        c10::impl::tls_is_dispatch_key_included(c10::DispatchKey::FuncTorchDynamicLayerFrontMode)) {
       target.callBoxed(&stack);
       return;
     }
@@ -211,7 +215,8 @@ template <typename Base> auto makeNode(Plan &plan) {
   if constexpr (std::is_base_of_v<c10::intrusive_ptr_target, Base>) // since PyTorch 2.13
     return c10::make_intrusive<RecordedNode>(plan);
   else
-    return std::shared_ptr<RecordedNode>(new RecordedNode(plan), [](auto *node) { deleteNode(static_cast<Base *>(node)); });
+    return std::shared_ptr<RecordedNode>(new RecordedNode(plan),
+                                         [](auto *node) { deleteNode(static_cast<Base *>(node)); });
 }
 
 /// What the calls of one op are recorded with: its plan now, or else a function of Python.
@@ -222,12 +227,13 @@ struct Recorder {
 
 Recorder &recorderOf(PyObject *capsule) { return *static_cast<Recorder *>(PyCapsule_GetPointer(capsule, nullptr)); }
 
-/// record(call, *arguments): the results of call(*arguments), with their history
+/// record(call, *arguments): the results of call(*arguments), with their history. `call` is an Unrecorded.
 PyObject *record(PyObject *self, PyObject *const *values, Py_ssize_t count) {
   HANDLE_TH_ERRORS
   const Recorder &recorder = recorderOf(self);
   if (!recorder.plan)
     return PyObject_Vectorcall(recorder.otherwise, values, size_t(count), nullptr);
+  static PyObject *const wrapped = PyUnicode_InternFromString("__wrapped__");
   Plan &plan = *recorder.plan;
   PyObject *const *arguments = values + 1;
   variable_list tensors;
@@ -237,10 +243,12 @@ PyObject *record(PyObject *self, PyObject *const *values, Py_ssize_t count) {
   auto node = makeNode<Node>(plan);
   node->set_next_edges(torch::autograd::collect_next_edges(tensors));
   THPObjectPtr returned;
-  {
+  { // what `call` stands before, at once: it has looked already whether anything but autograd has to see this
+    THPObjectPtr target = own(PyObject_GetAttr(values[0], wrapped));
     c10::AutoGradMode recordsNothing(false);
     c10::AutoFwGradMode noTangents(false);
-    returned = own(PyObject_Vectorcall(values[0], arguments, size_t(count - 1), nullptr));
+    at::AutoDispatchBelowAutograd below;
+    returned = own(PyObject_Vectorcall(target, arguments, size_t(count - 1), nullptr));
   }
   PyObject *single = returned.get();
   PyObject *const *results = PyTuple_Check(single) ? &PyTuple_GET_ITEM(single, 0) : &single;
@@ -251,11 +259,13 @@ PyObject *record(PyObject *self, PyObject *const *values, Py_ssize_t count) {
   END_HANDLE_TH_ERRORS
 }
 
-PyMethodDef recordDefinition = {"record", reinterpret_cast<PyCFunction>(reinterpret_cast<void *>(record)), METH_FASTCALL, nullptr};
+PyMethodDef recordDefinition = {"record", reinterpret_cast<PyCFunction>(reinterpret_cast<void *>(record)),
+                                METH_FASTCALL, nullptr};
 
 /// recorder(otherwise): (record, state)
 PyObject *recorder(PyObject *, PyObject *otherwise) {
-  PyObject *state = PyCapsule_New(new Recorder{nullptr, Py_NewRef(otherwise)}, nullptr, nullptr); // as long as the op: for ever
+  PyObject *state =
+      PyCapsule_New(new Recorder{nullptr, Py_NewRef(otherwise)}, nullptr, nullptr); // as long as the op: for ever
   PyObject *function = state ? PyCFunction_New(&recordDefinition, state) : nullptr;
   return function ? Py_BuildValue("NN", function, state) : nullptr;
 }
@@ -264,9 +274,11 @@ PyObject *recorder(PyObject *, PyObject *otherwise) {
 PyObject *use(PyObject *, PyObject *arguments) {
   HANDLE_TH_ERRORS
   PyObject *state = nullptr, *backward = nullptr, *sources = nullptr, *tensors = nullptr, *defaults = nullptr;
-  if (!PyArg_ParseTuple(arguments, "O|OO!O!O!", &state, &backward, &PyTuple_Type, &sources, &PyList_Type, &tensors, &PyTuple_Type, &defaults))
+  if (!PyArg_ParseTuple(arguments, "O|OO!O!O!", &state, &backward, &PyTuple_Type, &sources, &PyList_Type, &tensors,
+                        &PyTuple_Type, &defaults))
     return nullptr;
-  recorderOf(state).plan = backward ? new Plan(backward, sources, tensors, defaults) : nullptr; // nodes may have the last one still
+  recorderOf(state).plan =
+      backward ? new Plan(backward, sources, tensors, defaults) : nullptr; // nodes may have the last one still
   Py_RETURN_NONE;
   END_HANDLE_TH_ERRORS
 }
@@ -281,9 +293,12 @@ PyMethodDef methods[] = {{"recorder", recorder, METH_O, nullptr},
                          {"use", use, METH_VARARGS, nullptr},
                          {"note_registration", noteRegistration, METH_NOARGS, nullptr},
                          {}};
-PyModuleDef definition = {PyModuleDef_HEAD_INIT, KPKG_NODES_MODULE, nullptr, -1, methods, nullptr, nullptr, nullptr, nullptr};
+PyModuleDef definition = {
+    PyModuleDef_HEAD_INIT, KPKG_NODES_MODULE, nullptr, -1, methods, nullptr, nullptr, nullptr, nullptr};
 
 } // namespace
 } // namespace kpkg::torch_nodes
 
-extern "C" __attribute__((visibility("default"))) PyObject *KPKG_NODES_INIT() { return PyModule_Create(&kpkg::torch_nodes::definition); }
+extern "C" __attribute__((visibility("default"))) PyObject *KPKG_NODES_INIT() {
+  return PyModule_Create(&kpkg::torch_nodes::definition);
+}
