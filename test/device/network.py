@@ -186,8 +186,9 @@ def trained(options: argparse.Namespace, model: Any, x: Any, found: dict[str, An
         losses = {}
         runs: dict[str, Callable[[], Any]] = {}
         torch.backends.cuda.matmul.allow_tf32, torch.backends.cudnn.allow_tf32 = False, False
+        torch.backends.cudnn.benchmark = False  # once, so that no kernels are looked for
         step(exact, x.float())
-        torch.backends.cudnn.allow_tf32 = True
+        torch.backends.cudnn.allow_tf32, torch.backends.cudnn.benchmark = True, True
         gradients = {name: p.grad.double() for name, p in exact.named_parameters()}
         found["gradient_errors"] = {}
         for name, each in (("eager", model), ("kpkg", replaced)):
@@ -210,11 +211,11 @@ def one(options: argparse.Namespace) -> None:
 
     import kpkg
 
-    torch.backends.cudnn.benchmark = True
     torch.cuda.init()
     with alone(options.shared):
         model = made(options.one).to(getattr(torch, options.dtype)).to(memory_format=torch.channels_last)
         x = torch.randn(options.batch, 3, 224, 224, device="cuda").to(getattr(torch, options.dtype)).contiguous(memory_format=torch.channels_last)
+    torch.backends.cudnn.benchmark = True
     found: dict[str, Any] = {"model": options.one, "batch": options.batch, "dtype": options.dtype, "device": torch.cuda.get_device_name(), "torch": torch.__version__}
     found |= {"kpkg": kpkg.__version__, "mode": "train" if options.train else "eval", "way": options.way}
     try:

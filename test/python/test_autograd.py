@@ -9,6 +9,7 @@ import json
 import os
 import subprocess
 import sys
+import threading
 import time
 
 import numpy as np
@@ -17,14 +18,49 @@ import torch
 from conftest import BUILD, ROOT, build_package
 from torch.testing import assert_close
 
+from torch.utils._python_dispatch import TorchDispatchMode
+
 import kpkg
-from kpkg import KernelError
+from kpkg import KernelError, _autograd
 
 
 @pytest.fixture(scope="module")
 def gradients():
     source = ROOT / "test" / "python" / "inputs" / "gradients.k"
     return kpkg.load(build_package(source, BUILD / "test-packages" / "gradients.kpkg", "--target", "native"))
+
+
+@pytest.fixture(params=["C++", "Python"])
+def nodes(request, gradients):
+    """Calls are recorded with nodes of this kind."""
+    built = _autograd.nodes()
+    if built is None and request.param == "C++":
+        pytest.skip("kpkg was built without nodes for this PyTorch")
+    recorded = [op for op in gradients if op.backward] if built is not None and request.param == "Python" else []
+    for op in recorded:
+        built.use(_autograd._recordings[op.name].state)
+    yield request.param
+    for op in recorded:
+        built.use(_autograd._recordings[op.name].state, *_autograd._known(op))
+
+
+class Seeing(TorchDispatchMode):
+    """Keeps the arguments of calls of an op."""
+
+    def __init__(self, op):
+        super().__init__()
+        self.op, self.calls = op, []
+
+    def __torch_dispatch__(self, function, types, args=(), kwargs=None):
+        if function is self.op:
+            self.calls.append(args)
+        return function(*args, **(kwargs or {}))
+
+
+def test_kind_of_nodes(gradients, nodes):
+    """PyTorch's own are objects of a class that torch.autograd.Function made."""
+    node = gradients.exp(rows(1, 4)).grad_fn
+    assert node.name() == "RecordedBackward" and isinstance(node, torch.autograd.function.BackwardCFunction) == (nodes == "Python")
 
 
 def rows(*shape, grad=True, dtype=torch.float64):
@@ -61,34 +97,33 @@ def test_only_what_is_needed(gradients, needed):
     assert_close(found, expected)
 
 
-def test_needs_reach_the_backward(gradients, monkeypatch):
+def test_needs_reach_the_backward(gradients, nodes):
     """It is told which gradients are asked for, and what an argument that was left out is."""
-    calls = []
-    overload = torch.ops.gradients.affine_autograd.default
-    run = overload._op
-    monkeypatch.setattr(overload, "_op", lambda *args: calls.append(args[2:]) or run(*args))
-    gradients.affine(rows(3, 7), bias=rows(7), scale=2.0).sum().backward()
-    gradients.affine(rows(3, 7)).sum().backward()
-    assert calls == [(None, 2.0, False, False, True), (None, 1.0, False, False, False)]
+    results = gradients.affine(rows(3, 7), bias=rows(7), scale=2.0).sum(), gradients.affine(rows(3, 7)).sum()
+    with Seeing(torch.ops.gradients.affine_autograd.default) as seeing:
+        for result in results:
+            result.backward()
+    assert [args[2:] for args in seeing.calls] == [(None, 2.0, False, False, True), (None, 1.0, False, False, False)]
 
 
 @pytest.mark.parametrize("again", range(3))  # answers of PyTorch's engine are compared with those of its function for Python in the beginning only
-def test_needs_are_what_is_asked_for(gradients, monkeypatch, again):
+def test_needs_are_what_is_asked_for(gradients, nodes, again):
     """Inputs that require gradients are left out where the call is about others: they may cost as much as those that are wanted."""
-    calls = []
-    overload = torch.ops.gradients.affine_autograd.default
-    run = overload._op
-    monkeypatch.setattr(overload, "_op", lambda *args: calls.append(args[4:]) or run(*args))
+    seeing = Seeing(torch.ops.gradients.affine_autograd.default)
     x, weight, bias = rows(3, 7), rows(7), rows(7)
     inner = x * 2
     for source, wanted in ((x, [x]), (x, [weight]), (x, [bias, weight]), (inner, [x]), (inner, [inner]), (inner, [weight])):
-        found = torch.autograd.grad(gradients.affine(source, weight, bias, 2.0).sum(), wanted, retain_graph=True)
+        result = gradients.affine(source, weight, bias, 2.0).sum()
+        with seeing:
+            found = torch.autograd.grad(result, wanted, retain_graph=True)
         expected = torch.autograd.grad(affine(inner if source is inner else x, weight, bias, 2.0).sum(), wanted, retain_graph=True)
         assert_close(found, expected)
-    gradients.affine(x, weight, bias, 2.0).sum().backward(inputs=[bias])
-    gradients.affine(x, weight, bias, 2.0).sum().backward()
+    for inputs in ([bias], None):
+        result = gradients.affine(x, weight, bias, 2.0).sum()
+        with seeing:
+            result.backward(inputs=inputs)
     asked = [(), ("weight",), ("weight", "bias"), (), (), ("weight",), ("bias",), ("weight", "bias")]
-    assert calls == [(False, "weight" in names, "bias" in names) for names in asked]
+    assert [args[4:] for args in seeing.calls] == [(False, "weight" in names, "bias" in names) for names in asked]
     assert x.grad is not None and weight.grad is not None
     assert_close(bias.grad, torch.full((7,), 6.0, dtype=torch.float64))
 
@@ -99,6 +134,8 @@ def test_needs_of_leaves_cost_no_exceptions(gradients):
         import sys, torch, kpkg
         asked, ask = [], torch._C._will_engine_execute_node
         torch._C._will_engine_execute_node = lambda node: asked.append(node) or ask(node)
+        from kpkg import _autograd
+        _autograd.nodes = lambda: None  # those of C++ ask nothing
         affine = kpkg.load(sys.argv[1]).affine
         inputs = [torch.ones(n, dtype=torch.float64, requires_grad=True) for n in ((3, 7), 7, 7)]
         for _ in range(20):
@@ -115,7 +152,7 @@ def deterministic_after():
 
 
 @pytest.mark.parametrize("compiled", [False, True])
-def test_deterministic_algorithms_reach_the_backward(gradients, deterministic_after, compiled):
+def test_deterministic_algorithms_reach_the_backward(gradients, nodes, deterministic_after, compiled):
     """What counts is what PyTorch says when backward() runs; compiled code is made again for it."""
     torch._dynamo.reset()
     call = torch.compile(lambda x: gradients.choose(x), fullgraph=True) if compiled else gradients.choose
@@ -134,7 +171,7 @@ def test_gradients_are_deterministic_where_instances_must_be(gradients):
     assert run.stdout == "[1.0]\n", run.stderr
 
 
-def test_gradients_with_strides(gradients):
+def test_gradients_with_strides(gradients, nodes):
     x, weight = rows(5, 7), rows(7)
     strided = rows(7, 5, grad=False).t()
     for upstream in (strided, torch.ones((), dtype=torch.float64).expand(5, 7), strided[:, ::2].repeat_interleave(2, 1)[:, :7]):
@@ -143,7 +180,7 @@ def test_gradients_with_strides(gradients):
         assert_close(found, expected)
 
 
-def test_saved_result_and_op_within_a_gradient(gradients):
+def test_saved_result_and_op_within_a_gradient(gradients, nodes):
     x = rows(4, 5)
     assert torch.autograd.gradcheck(gradients.exp, (x,))
     y = gradients.exp(x)
@@ -151,7 +188,7 @@ def test_saved_result_and_op_within_a_gradient(gradients):
     assert_close(x.grad, y.detach())
 
 
-def test_several_results(gradients):
+def test_several_results(gradients, nodes):
     """Two that are differentiable, one that is not, and an argument without a gradient."""
     x, positions = rows(6), torch.arange(6)
     square, same, index = gradients.powers(x, positions)
@@ -161,7 +198,7 @@ def test_several_results(gradients):
     assert_close(one, 2 * x.detach())
 
 
-def test_saved_tensors_may_not_change(gradients):
+def test_saved_tensors_may_not_change(gradients, nodes):
     x = rows(4, 5)
     y = gradients.exp(x)
     with torch.no_grad():
@@ -170,7 +207,7 @@ def test_saved_tensors_may_not_change(gradients):
         y.sum().backward()
 
 
-def test_second_derivative_is_refused(gradients):
+def test_second_derivative_is_refused(gradients, nodes):
     x = rows(3, 7)
     (first,) = torch.autograd.grad(gradients.affine(x, squared=True).sum(), x, create_graph=True)
     with pytest.raises(KernelError, match="gradients::affine has no second derivative"):
@@ -275,3 +312,49 @@ def test_costs_nothing_without_gradients(gradients):
 
     plain, with_gradient = fastest(lambda: gradients.multiply(x, x)), fastest(lambda: gradients.exp(x))
     assert with_gradient < plain + 2.0, f"{with_gradient:.1f} us against {plain:.1f} us"
+
+
+@pytest.mark.filterwarnings("ignore:Error detected in:UserWarning", "ignore:Anomaly Detection:UserWarning")
+def test_what_users_do_with_nodes(gradients, nodes):
+    """Hooks of nodes and of saved tensors, checkpoints, anomaly detection, batches of gradients, threads."""
+    x, weight = rows(3, 7), rows(7)
+    expected = torch.autograd.grad(affine(x, weight).sum(), (x, weight))
+    result = gradients.affine(x, weight)
+    seen = []
+    result.grad_fn.register_prehook(lambda given: seen.append("before"))
+    result.grad_fn.register_hook(lambda found, given: seen.append(len(found)) or tuple(g if g is None else 2 * g for g in found))
+    doubled = torch.autograd.grad(result.sum(), (x, weight), retain_graph=True)
+    assert seen[0] == "before" and seen[1] >= 2
+    assert_close(doubled, tuple(2 * g for g in expected))
+    torch.autograd.grad(result.sum(), x)
+    with pytest.raises(RuntimeError, match="second time"):
+        torch.autograd.grad(result.sum(), x)
+
+    packed = []
+    with torch.autograd.graph.saved_tensors_hooks(lambda t: packed.append(t.shape) or t.clone(), lambda t: t):
+        result = gradients.affine(x, weight)
+    assert packed and torch.autograd.grad(result.sum(), (x, weight)) is not None
+    for reentrant in (True, False):
+        again = torch.utils.checkpoint.checkpoint(gradients.affine, x, weight, use_reentrant=reentrant)
+        x.grad = weight.grad = None
+        again.sum().backward()
+        assert_close((x.grad, weight.grad), expected)
+    with torch.autograd.detect_anomaly(check_nan=True), pytest.raises(RuntimeError, match="returned nan values"):
+        gradients.affine(torch.full((3, 7), float("nan"), dtype=torch.float64), weight, None, 1.0, True).sum().backward()
+
+    upstream = torch.randn(4, 3, 7, dtype=torch.float64)
+    batched = torch.autograd.grad(gradients.exp(x), x, upstream, is_grads_batched=True)[0]
+    assert_close(batched, upstream * x.exp())
+    results = []
+
+    def run():
+        leaf = x.detach().requires_grad_()
+        gradients.affine(leaf, weight).sum().backward(inputs=[leaf])
+        results.append(leaf.grad)
+
+    threads = [threading.Thread(target=run) for _ in range(8)]
+    for thread in threads:
+        thread.start()
+    for thread in threads:
+        thread.join()
+    assert all(torch.equal(each, expected[0]) for each in results) and len(results) == 8

@@ -5,9 +5,13 @@ SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
 
 from __future__ import annotations
 
+import functools
+import importlib
+import re
 from collections.abc import Callable
 from functools import partial
-from typing import Any
+from types import ModuleType
+from typing import Any, NamedTuple
 
 import torch
 from torch._functorch.utils import enable_single_level_autograd_function
@@ -23,8 +27,36 @@ _after_autograd = torch._C._after_autograd_keyset
 _below_autograd = torch._C._AutoDispatchBelowAutograd
 _requires_grad = torch._C._any_requires_grad
 
-# By the dispatcher's name of an op, whose registration is here for good: what its calls are recorded with, and what starts that.
-_recorders: dict[str, tuple[Recorder, Callable[..., Any]]] = {}
+
+
+class _Recording(NamedTuple):
+    """What calls of an op are recorded with."""
+
+    recorder: Recorder
+    #: What starts that: PyTorch's nodes of Python, or those in C++ where kpkg has them and the package has the gradient.
+    apply: Callable[..., Any]
+    #: What the nodes in C++ know of the op; None where there are none.
+    state: Any
+
+
+# By the dispatcher's name of an op, whose registration is here for good.
+_recordings: dict[str, _Recording] = {}
+
+
+@functools.cache
+def nodes() -> ModuleType | None:
+    """Autograd's nodes in C++ for this release of PyTorch, without Python and its lock in backwards; None where kpkg was built without them."""
+    release = re.fullmatch(r"(\d+)\.(\d+)\.(\d+)(\+.*)?", torch.__version__)
+    try:
+        return importlib.import_module(f"kpkg._nodes_{'_'.join(release.groups()[:3])}") if release else None
+    except ImportError:
+        return None
+
+
+def note_registration() -> None:
+    """Names of the dispatcher may stand for other ops from now on."""
+    if (found := nodes()) is not None:
+        found.note_registration()
 
 
 def register(name: str, op: Op, current: Callable[[], Op], fragment: torch.library.Library) -> None:
@@ -33,7 +65,10 @@ def register(name: str, op: Op, current: Callable[[], Op], fragment: torch.libra
     That gradient is the package's, else PyTorch's where kpkg knows the PyTorch implementation. `current` gives the op that has the name then.
     """
     _implement(name, current, lambda op: _vjp.implementation(op.name), fragment)
-    _recorders[name][0].plan = _plan(op) if op.backward else _ByPyTorch(op)
+    recording, known = _recordings[name], _known(op) if op.backward else ()
+    recording.recorder.plan = GradientPlan(*known) if known else _ByPyTorch(op)
+    if (found := nodes()) is not None:
+        found.use(recording.state, *known)
 
 
 def register_gradient(name: str, op: Op, current: Callable[[], Op], forward: Op, fragment: torch.library.Library) -> None:
@@ -42,17 +77,17 @@ def register_gradient(name: str, op: Op, current: Callable[[], Op], forward: Op,
     Without it PyTorch would go on with gradients missing.
     """
     _implement(name, current, lambda op: _vjp.fallback_of_gradient(op, forward), fragment)
-    _recorders[name][0].plan = _Second(op, forward)
+    _recordings[name].recorder.plan = _Second(op, forward)
 
 
 def recorder(name: str) -> Callable[..., Any]:
     """What makes a plain call of op `name` a recorded one: ``recorder(name)(call, *arguments)``, where nothing but autograd has to see it."""
-    return _recorders[name][1]
+    return _recordings[name].apply
 
 
 def _implement(name: str, current: Callable[[], Op], implementation: Callable[[Op], Callable[..., Any] | None], fragment: torch.library.Library) -> None:
     """`implementation` gives PyTorch's implementation of an op, for forward-mode derivatives."""
-    if name in _recorders:
+    if name in _recordings:
         return
     namespace, _, local = name.partition("::")
     redispatch = getattr(getattr(torch.ops, namespace), local).default.redispatch
@@ -65,7 +100,8 @@ def _implement(name: str, current: Callable[[], Op], implementation: Callable[[O
         backward = staticmethod(Recorder.backward)
 
     Recorded._backward_cls.apply = Recorder.apply  # type: ignore[attr-defined]  # at once, and not by way of `backward`
-    _recorders[name] = recorder, Recorded.apply
+    found = nodes()
+    _recordings[name] = _Recording(recorder, *(found.recorder(Recorded.apply) if found is not None else (Recorded.apply, None)))
 
     def kernel(keyset: Any, *args: Any) -> Any:
         below = keyset & _after_autograd
@@ -99,9 +135,10 @@ def _with_tangents(op: Op, run: Callable[..., Any] | None, args: tuple[Any, ...]
     return run(*args)
 
 
-def _plan(op: Op) -> GradientPlan:
+def _known(op: Op) -> tuple[Any, ...]:
+    """What nodes have to know of the gradient that a package has for `op`."""
     arguments = op.arguments
-    return GradientPlan(op._library[op.backward], op.backward_arguments, [a.is_tensor for a in arguments], tuple(a.default for a in arguments))
+    return op._library[op.backward], tuple(op.backward_arguments), [a.is_tensor for a in arguments], tuple(a.default for a in arguments)
 
 
 class _ByPyTorch:

@@ -107,6 +107,7 @@ def register(library: CustomOpLibrary) -> None:
         if owner is not None:
             owner._torch = owner._default = None
             owner._is_displaced = True
+    _autograd.note_registration()
 
 
 def _register_op(op: Op, namespace: str, forward: Op | None) -> None:
