@@ -29,7 +29,7 @@ constexpr int64_t kFewestPanelBytes = 32;
 constexpr int64_t kMostPanelBytes = 128;
 
 /// The widest panels that divide rows of so many bytes.
-int64_t panelBytesFor(int64_t rowBytes) { return std::min<int64_t>(rowBytes & -rowBytes, kMostPanelBytes); }
+int64_t panelBytesFor(int64_t rowBytes, int64_t most) { return std::min<int64_t>(rowBytes & -rowBytes, most); }
 
 /// How a tile goes through panels.
 struct StoreShape {
@@ -44,8 +44,8 @@ std::optional<StoreShape> turnedShape(RankedTensorType type, int64_t consumers) 
   return StoreShape{kMostPanelBytes, kMostPanelBytes / bytes};
 }
 
-/// Of a tile of 16-bit elements that replace others, or of f32 elements that are added.
-std::optional<StoreShape> storeShape(RankedTensorType type, int64_t consumers, bool adds) {
+/// Of a tile of 16-bit elements that replace others, in panels of up to so many bytes, or of f32 elements that are added.
+std::optional<StoreShape> storeShape(RankedTensorType type, int64_t consumers, bool adds, int64_t mostPanelBytes = kMostPanelBytes) {
   int64_t bytes = elementBytes(type.getElementType());
   if (adds) {
     bool hasRows = type.getDimSize(0) % (kRows * consumers) == 0 || sharesPanels(type.getShape(), consumers);
@@ -53,7 +53,7 @@ std::optional<StoreShape> storeShape(RankedTensorType type, int64_t consumers, b
       return std::nullopt;
     return StoreShape{kMostPanelBytes, kMostPanelBytes / bytes};
   }
-  int64_t panelBytes = panelBytesFor(bytes * type.getDimSize(1));
+  int64_t panelBytes = panelBytesFor(bytes * type.getDimSize(1), mostPanelBytes);
   if (bytes != 2 || type.getDimSize(0) % (kRows * consumers) != 0 || panelBytes < kFewestPanelBytes)
     return std::nullopt;
   return StoreShape{panelBytes, panelBytes / bytes};
@@ -74,12 +74,24 @@ public:
     kernel.walk([&](tile::StoreOp store) { stores.push_back(store); });
     kernel.walk([&](tile::AddStoreOp store) { sums.push_back(store); });
     for (tile::StoreOp store : stores)
+      if (std::optional<StoreShape> shape = inLoop(store) ? shapeInRows(store) : std::nullopt)
+        mostPanelBytes = std::min(mostPanelBytes, shape->panelBytes);
+    for (tile::StoreOp store : stores)
       rewrite(store);
     for (tile::AddStoreOp store : sums)
       rewrite(store);
   }
 
 private:
+  static bool inLoop(tile::StoreOp store) { return isa<scf::ForOp>(store->getParentOp()) && isa<scf::ForOp>(store->getParentOp()->getParentOp()); }
+
+  /// Of a tile that lies like an accumulator.
+  std::optional<StoreShape> shapeInRows(tile::StoreOp store) {
+    auto type = dyn_cast<RankedTensorType>(store.getValue().getType());
+    bool isAccumulator = type && type.getRank() == 2 && layoutOf(type) == wgmmaAccumulator(type.getShape(), consumers);
+    return isAccumulator ? storeShape(type, consumers, /*adds=*/false) : std::nullopt;
+  }
+
   /// A tile.store or tile.add_store.
   template <typename Store> void rewrite(Store store) {
     constexpr bool adds = std::is_same_v<Store, tile::AddStoreOp>;
@@ -89,7 +101,7 @@ private:
     std::optional<StoreShape> shape = adds ? std::nullopt : turnedShape(type, consumers);
     bool isTurned = shape && layoutOf(type) == wgmmaTurned(type.getShape(), consumers);
     if (!isTurned)
-      shape = storeShape(type, consumers, adds);
+      shape = storeShape(type, consumers, adds, mostPanelBytes);
     if (!shape || (!isTurned && layoutOf(type) != wgmmaAccumulator(type.getShape(), consumers)))
       return;
     std::optional<TensorView> target = targetOf(store.getView(), store.getOffsets(), type);
@@ -122,6 +134,7 @@ private:
   tile::KernelOp kernel;
   int64_t consumers;
   std::map<int64_t, Value> stagings; ///< by the bytes of a panel's rows
+  int64_t mostPanelBytes = kMostPanelBytes;
 };
 
 struct TensorStores final : impl::KgpuTensorStoresBase<TensorStores> {
