@@ -6,7 +6,8 @@
 //         kgpu.tensor_store %d, %argument[%i, %m, %n] map 0 through %staging
 //
 // On entry: a kernel with `kgpu.consumers` and layouts. On exit: stores of tiles of 16-bit elements that have the layout of an accumulator or of its transpose,
-// to a view that a tensor map can describe, are kgpu.tensor_store; so are tiles of f32 that are added. Other stores stay as they are.
+// to a view that a tensor map can describe, are kgpu.tensor_store; so are tiles of f32 that are added. Other stores stay as they are. Where each iteration of a tile's loop stores tiles,
+// all 16-bit stores have panels as narrow as theirs, and with them one buffer: loops that store need the shared memory for what they read.
 #include "dialect/kgpu/Passes.h"
 #include "dialect/kgpu/async/TensorStores.h"
 #include "dialect/kgpu/async/TensorViews.h"
@@ -83,6 +84,7 @@ public:
   }
 
 private:
+  /// Whether every iteration of a loop within that of the tiles stores it.
   static bool inLoop(tile::StoreOp store) { return isa<scf::ForOp>(store->getParentOp()) && isa<scf::ForOp>(store->getParentOp()->getParentOp()); }
 
   /// Of a tile that lies like an accumulator.
