@@ -34,7 +34,7 @@ def package():
 
 
 def exact(grad, q, k, v, before, after):
-    """The logarithms of sums, row sums of grad times the result, and the gradients."""
+    """The result, the logarithms of sums, and the gradients."""
     grad, q, k, v = (t.double() for t in (grad, q, k, v))
     group = q.shape[1] // k.shape[1]
     wide_k, wide_v = (t.repeat_interleave(group, 1) for t in (k, v))
@@ -42,13 +42,12 @@ def exact(grad, q, k, v, before, after):
     s = (q @ wide_k.mT * q.shape[3] ** -0.5).masked_fill((ahead > after) | (ahead < -before), float("-inf"))
     p = torch.softmax(s, -1).nan_to_num(0.0)
     dp = grad @ wide_v.mT
-    delta = (p * dp).sum(-1, keepdim=True)
-    ds = p * (dp - delta) * q.shape[3] ** -0.5
+    ds = p * (dp - (p * dp).sum(-1, keepdim=True)) * q.shape[3] ** -0.5
 
     def over_group(x):
         return x.unflatten(1, (k.shape[1], group)).sum(2)
 
-    return torch.logsumexp(s, -1), delta[..., 0], (ds @ wide_k, over_group(ds.mT @ q), over_group(p.mT @ grad))
+    return p @ wide_v, torch.logsumexp(s, -1), (ds @ wide_k, over_group(ds.mT @ q), over_group(p.mT @ grad))
 
 
 @pytest.mark.parametrize(("case", "dtype"), list(zip(CASES.values(), itertools.cycle([torch.bfloat16, torch.float16]), strict=False)), ids=CASES)
@@ -61,11 +60,11 @@ def test_against_float64(package, case, dtype):
 
     q, k = normal(batch, heads, queries, size), normal(batch, kv_heads, keys, size)
     v, grad = normal(batch, kv_heads, keys, value_size), normal(batch, heads, queries, value_size)
-    lse, delta, expected = exact(grad, q, k, v, before, after)
+    out, lse, expected = exact(grad, q, k, v, before, after)
     with kpkg.profile_kernel() as profile:
-        found = package.kept_gradients(grad, q, k, v, lse.float(), delta.float(), size**-0.5, before, after, min(before, after) < ALL)
+        found = package.kept_gradients(grad, q, k, v, out.to(dtype), lse.float(), size**-0.5, before, after, min(before, after) < ALL)
     names = [launch["instance"].partition("[")[0] for launch in profile.records["launches"]]
-    assert names == ["keep_weights", "sum_kept", "sum_kept"] * rounds + ["join_heads"] * (2 if heads > kv_heads else 0)
+    assert names == ["know_rows"] + ["keep_weights", "sum_kept", "sum_kept"] * rounds + ["join_heads"] * (2 if heads > kv_heads else 0)
     unit = torch.finfo(dtype).eps
     for result, reference in zip(found, expected, strict=True):
         assert float((result.double() - reference).norm()) <= 0.5 * unit * float(reference.norm())
@@ -74,4 +73,4 @@ def test_against_float64(package, case, dtype):
 def test_refuses_what_is_not_for_them(package):
     q, rows = torch.randn(1, 1, 255, 256).bfloat16(), torch.zeros(1, 1, 255)
     with pytest.raises(kpkg.KernelError, match="not for queries"):
-        package.kept_gradients(q, q, q, q, rows, rows, 1.0, ALL, ALL, False)
+        package.kept_gradients(q, q, q, q, q, rows, 1.0, ALL, ALL, False)

@@ -8,7 +8,8 @@ using namespace mlir;
 
 namespace {
 
-/// %a and %b are [rows, 64], %p and %e [columns, rows], %d [columns, 64]. What goes to %p and %e has rows of 64 bytes, what goes to %d longer ones.
+/// %a and %b are [rows, 64], %p and %e [columns, rows], %d [columns, 64]. What goes to %p and %e has rows of 64 bytes,
+/// what goes to %d longer ones.
 constexpr const char *source = R"(
 !in = !tile.view<2xbf16, unit = 1, align = 16, divisible = 8, index = 32>
 !out = !tile.view<2xbf16, mut, unit = 1, align = 16, divisible = 8, index = 32>
@@ -57,7 +58,8 @@ struct Stored : SimulatedTest {
   Results results, expected;
 
   std::vector<sim::Argument> arguments() {
-    return {view(left, {rows, 64}), view(right, {rows, 64}), view(results[0], {columns, rows}), view(results[1], {columns, rows}), view(results[2], {columns, 64})};
+    return {view(left, {rows, 64}), view(right, {rows, 64}), view(results[0], {columns, rows}),
+            view(results[1], {columns, rows}), view(results[2], {columns, 64})};
   }
   void clear() {
     for (size_t i = 0; i < results.size(); ++i)
@@ -100,7 +102,9 @@ TEST_F(Stored, ChangesAreFound) {
   // What the verifier refuses is not simulated: the loop takes long.
   bool refused = false;
   auto isRefused = [&](ModuleOp copy) { return refused = !verify(copy).empty(); };
-  auto isSeen = [&](ModuleOp copy) { return !refused && !(outcome(copy, 0, 1).empty() && outcome(copy, 1, 1).empty()); };
+  auto isSeen = [&](ModuleOp copy) {
+    return !refused && !(outcome(copy, 0, 1).empty() && outcome(copy, 1, 1).empty());
+  };
   Found found = search(*module, isRefused, isSeen);
   EXPECT_GE(found.count, 80);
   EXPECT_GE(found.either * 100, found.count * 95) << "missed:" << found.missed;
