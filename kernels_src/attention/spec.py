@@ -117,6 +117,8 @@ def samples(dtype: torch.dtype, generator: torch.Generator) -> Iterator[Sample]:
     yield Sample(qkv(1, 1, 1, 4100, 333, 104, 112), {"window": 2000, "is_causal": True}, label="many queries, heads of 104 and 112, causal window")
     yield Sample(qkv(2, 2, 1, 260, 300, 192, 128), {"is_causal": True}, label="heads of 192 and 128, causal")
     yield Sample(qkv(1, 1, 1, 300, 290, 160, 120), {"window": 70}, label="heads of 160 and 120, window")
+    yield Sample(qkv(2, 4, 2, 530, 200, 256), label="many queries, heads of 256, groups")
+    yield Sample(qkv(1, 2, 1, 600, 330, 200, 144), {"window": 120, "is_causal": True}, label="many queries, heads of 200 and 144, causal window")
     yield Sample(qkv(2, 8, 2, 5, 600, 64), label="few queries, groups")
     yield Sample(qkv(1, 16, 2, 33, 1111, 128, 96), {"scale": 0.05}, label="few queries, many rows")
     yield Sample(qkv(1, 4, 1, 9, 2300, 16), label="few queries, keys in parts")

@@ -21,9 +21,10 @@ FAMILIES = sorted(path.parent.name for path in (ROOT / "kernels_src").glob("*/sp
 
 
 def build_package(source: Path, package: Path, *options: str) -> Path:
-    """`package`, made by the built command from the file or folder `source` unless it is newer than both."""
+    """`package`, made by the built command from the file or folder `source` unless it is newer than both and the folders of imports among the options."""
     folder = source if source.is_dir() else source.parent
-    newest = max(p.stat().st_mtime for p in [COMMAND, *folder.glob("*.k"), *folder.parent.glob("*.k"), *(ROOT / "kernels_src" / "std").glob("*.k")])
+    folders = [folder, folder.parent, ROOT / "kernels_src" / "std", *(Path(option) for option in options if Path(option).is_dir())]
+    newest = max(p.stat().st_mtime for p in [COMMAND, *(p for one in folders for p in one.glob("*.k"))])
     if not package.exists() or package.stat().st_mtime < newest:
         package.parent.mkdir(parents=True, exist_ok=True)
         done = subprocess.run([COMMAND, "build", source, "-o", package, *options], capture_output=True, text=True)

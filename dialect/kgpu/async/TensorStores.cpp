@@ -6,7 +6,8 @@
 //         kgpu.tensor_store %d, %argument[%i, %m, %n] map 0 through %staging
 //
 // On entry: a kernel with `kgpu.consumers` and layouts. On exit: stores of tiles of 16-bit elements that have the layout of an accumulator or of its transpose,
-// to a view that a tensor map can describe, are kgpu.tensor_store; so are tiles of f32 that are added. Other stores stay as they are.
+// to a view that a tensor map can describe, are kgpu.tensor_store; so are tiles of f32 that are added. Other stores stay as they are. Where each iteration of a tile's loop stores tiles,
+// all 16-bit stores have panels as narrow as theirs, and with them one buffer: loops that store need the shared memory for what they read.
 #include "dialect/kgpu/Passes.h"
 #include "dialect/kgpu/async/TensorStores.h"
 #include "dialect/kgpu/async/TensorViews.h"
@@ -29,7 +30,7 @@ constexpr int64_t kFewestPanelBytes = 32;
 constexpr int64_t kMostPanelBytes = 128;
 
 /// The widest panels that divide rows of so many bytes.
-int64_t panelBytesFor(int64_t rowBytes) { return std::min<int64_t>(rowBytes & -rowBytes, kMostPanelBytes); }
+int64_t panelBytesFor(int64_t rowBytes, int64_t most) { return std::min<int64_t>(rowBytes & -rowBytes, most); }
 
 /// How a tile goes through panels.
 struct StoreShape {
@@ -44,8 +45,8 @@ std::optional<StoreShape> turnedShape(RankedTensorType type, int64_t consumers) 
   return StoreShape{kMostPanelBytes, kMostPanelBytes / bytes};
 }
 
-/// Of a tile of 16-bit elements that replace others, or of f32 elements that are added.
-std::optional<StoreShape> storeShape(RankedTensorType type, int64_t consumers, bool adds) {
+/// Of a tile of 16-bit elements that replace others, in panels of up to so many bytes, or of f32 elements that are added.
+std::optional<StoreShape> storeShape(RankedTensorType type, int64_t consumers, bool adds, int64_t mostPanelBytes = kMostPanelBytes) {
   int64_t bytes = elementBytes(type.getElementType());
   if (adds) {
     bool hasRows = type.getDimSize(0) % (kRows * consumers) == 0 || sharesPanels(type.getShape(), consumers);
@@ -53,7 +54,7 @@ std::optional<StoreShape> storeShape(RankedTensorType type, int64_t consumers, b
       return std::nullopt;
     return StoreShape{kMostPanelBytes, kMostPanelBytes / bytes};
   }
-  int64_t panelBytes = panelBytesFor(bytes * type.getDimSize(1));
+  int64_t panelBytes = panelBytesFor(bytes * type.getDimSize(1), mostPanelBytes);
   if (bytes != 2 || type.getDimSize(0) % (kRows * consumers) != 0 || panelBytes < kFewestPanelBytes)
     return std::nullopt;
   return StoreShape{panelBytes, panelBytes / bytes};
@@ -74,12 +75,25 @@ public:
     kernel.walk([&](tile::StoreOp store) { stores.push_back(store); });
     kernel.walk([&](tile::AddStoreOp store) { sums.push_back(store); });
     for (tile::StoreOp store : stores)
+      if (std::optional<StoreShape> shape = inLoop(store) ? shapeInRows(store) : std::nullopt)
+        mostPanelBytes = std::min(mostPanelBytes, shape->panelBytes);
+    for (tile::StoreOp store : stores)
       rewrite(store);
     for (tile::AddStoreOp store : sums)
       rewrite(store);
   }
 
 private:
+  /// Whether every iteration of a loop within that of the tiles stores it.
+  static bool inLoop(tile::StoreOp store) { return isa<scf::ForOp>(store->getParentOp()) && isa<scf::ForOp>(store->getParentOp()->getParentOp()); }
+
+  /// Of a tile that lies like an accumulator.
+  std::optional<StoreShape> shapeInRows(tile::StoreOp store) {
+    auto type = dyn_cast<RankedTensorType>(store.getValue().getType());
+    bool isAccumulator = type && type.getRank() == 2 && layoutOf(type) == wgmmaAccumulator(type.getShape(), consumers);
+    return isAccumulator ? storeShape(type, consumers, /*adds=*/false) : std::nullopt;
+  }
+
   /// A tile.store or tile.add_store.
   template <typename Store> void rewrite(Store store) {
     constexpr bool adds = std::is_same_v<Store, tile::AddStoreOp>;
@@ -89,7 +103,7 @@ private:
     std::optional<StoreShape> shape = adds ? std::nullopt : turnedShape(type, consumers);
     bool isTurned = shape && layoutOf(type) == wgmmaTurned(type.getShape(), consumers);
     if (!isTurned)
-      shape = storeShape(type, consumers, adds);
+      shape = storeShape(type, consumers, adds, mostPanelBytes);
     if (!shape || (!isTurned && layoutOf(type) != wgmmaAccumulator(type.getShape(), consumers)))
       return;
     std::optional<TensorView> target = targetOf(store.getView(), store.getOffsets(), type);
@@ -122,6 +136,7 @@ private:
   tile::KernelOp kernel;
   int64_t consumers;
   std::map<int64_t, Value> stagings; ///< by the bytes of a panel's rows
+  int64_t mostPanelBytes = kMostPanelBytes;
 };
 
 struct TensorStores final : impl::KgpuTensorStoresBase<TensorStores> {

@@ -1,0 +1,113 @@
+// Tiles that each iteration of a loop of products stores, on Hopper, through the simulator and the schedule verifier.
+// SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
+#include "Mutations.h"
+#include "SimulatedTest.h"
+
+using namespace kpkg;
+using namespace mlir;
+
+namespace {
+
+/// %a and %b are [rows, 64], %p and %e [columns, rows], %d [columns, 64]. What goes to %p and %e has rows of 64 bytes,
+/// what goes to %d longer ones.
+constexpr const char *source = R"(
+!in = !tile.view<2xbf16, unit = 1, align = 16, divisible = 8, index = 32>
+!out = !tile.view<2xbf16, mut, unit = 1, align = 16, divisible = 8, index = 32>
+tile.kernel @stored(%a: !in, %b: !in, %p: !out, %e: !out, %d: !out) attributes {schedule = {stages = 2 : i32}} {
+  %zero = arith.constant 0.0 : bf16
+  %zeros = arith.constant dense<0.0> : tensor<128x64xf32>
+  %none = arith.constant dense<0.0> : tensor<128x32xf32>
+  %c0 = arith.constant 0 : index
+  %c1 = arith.constant 1 : index
+  %c32 = arith.constant 32 : index
+  %c128 = arith.constant 128 : index
+  %rows = tile.dim %a, 0 : !in
+  %columns = tile.dim %d, 0 : !out
+  %tn = arith.ceildivsi %columns, %c128 : index
+  %tm = arith.ceildivsi %rows, %c32 : index
+  tile.for_tiles (%i) to (%tn) {
+    %n = arith.muli %i, %c128 : index
+    %k = tile.load %a[%n, %c0] fill %zero : !in -> tensor<128x64xbf16>
+    %sum = scf.for %j = %i to %tm step %c1 iter_args(%x = %zeros) -> tensor<128x64xf32> {
+      %m = arith.muli %j, %c32 : index
+      %q = tile.load %a[%m, %c0] fill %zero : !in -> tensor<32x64xbf16>
+      %g = tile.load %b[%m, %c0] fill %zero : !in -> tensor<32x64xbf16>
+      %qt = tile.permute %q [1, 0] : tensor<32x64xbf16> -> tensor<64x32xbf16>
+      %gt = tile.permute %g [1, 0] : tensor<32x64xbf16> -> tensor<64x32xbf16>
+      %s = tile.dot %k, %qt, %none : tensor<128x64xbf16>, tensor<64x32xbf16>, tensor<128x32xf32>
+      %t = tile.dot %k, %gt, %none : tensor<128x64xbf16>, tensor<64x32xbf16>, tensor<128x32xf32>
+      %change = arith.subf %s, %t : tensor<128x32xf32>
+      %narrow = arith.truncf %s : tensor<128x32xf32> to tensor<128x32xbf16>
+      %less = arith.truncf %change : tensor<128x32xf32> to tensor<128x32xbf16>
+      tile.store %narrow, %p[%n, %m] : tensor<128x32xbf16>, !out
+      tile.store %less, %e[%n, %m] : tensor<128x32xbf16>, !out
+      %x1 = tile.dot %less, %q, %x : tensor<128x32xbf16>, tensor<32x64xbf16>, tensor<128x64xf32>
+      scf.yield %x1 : tensor<128x64xf32>
+    }
+    %result = arith.truncf %sum : tensor<128x64xf32> to tensor<128x64xbf16>
+    tile.store %result, %d[%n, %c0] : tensor<128x64xbf16>, !out
+  }
+  tile.return
+}
+)";
+
+struct Stored : SimulatedTest {
+  static constexpr int64_t columns = 256, rows = 224;
+  std::vector<uint16_t> left, right;
+  using Results = std::array<std::vector<uint16_t>, 3>;
+  Results results, expected;
+
+  std::vector<sim::Argument> arguments() {
+    return {view(left, {rows, 64}), view(right, {rows, 64}), view(results[0], {columns, rows}),
+            view(results[1], {columns, rows}), view(results[2], {columns, 64})};
+  }
+  void clear() {
+    for (size_t i = 0; i < results.size(); ++i)
+      results[i].assign(size_t(columns * (i < 2 ? rows : 64)), poison);
+  }
+  OwningOpRef<ModuleOp> compiled() {
+    OwningOpRef<ModuleOp> module = parse(source);
+    compile(*module);
+    return module;
+  }
+  void SetUp() override {
+    for (size_t i = 0; i < size_t(rows * 64); ++i) {
+      left.push_back(sign(i + i / 64));
+      right.push_back(sign(3 * i + i / 192));
+    }
+    clear();
+    ASSERT_EQ(interpret(*parse(source), arguments()), "");
+    expected = results;
+  }
+  std::string outcome(ModuleOp module, uint64_t seed, int64_t ctas) {
+    clear();
+    std::string wrong = simulate(module, arguments(), seed, ctas);
+    return !wrong.empty() ? wrong : results == expected ? "" : "the result is wrong";
+  }
+};
+
+TEST_F(Stored, IsRightInEveryOrder) {
+  OwningOpRef<ModuleOp> module = compiled();
+  SmallVector<Value> stagings;
+  module->walk([&](kgpu::TensorStoreOp store) { stagings.push_back(store.getStaging()); });
+  ASSERT_EQ(stagings.size(), 3u);
+  EXPECT_TRUE(llvm::all_equal(stagings)) << "all in panels as narrow as those of the loop";
+  EXPECT_EQ(verify(*module), "");
+  for (uint64_t seed = 0; seed < 4; ++seed)
+    EXPECT_EQ(outcome(*module, seed, /*ctas=*/1 + int64_t(seed % 2)), "") << seed;
+}
+
+TEST_F(Stored, ChangesAreFound) {
+  OwningOpRef<ModuleOp> module = compiled();
+  // What the verifier refuses is not simulated: the loop takes long.
+  bool refused = false;
+  auto isRefused = [&](ModuleOp copy) { return refused = !verify(copy).empty(); };
+  auto isSeen = [&](ModuleOp copy) {
+    return !refused && !(outcome(copy, 0, 1).empty() && outcome(copy, 1, 1).empty());
+  };
+  Found found = search(*module, isRefused, isSeen);
+  EXPECT_GE(found.count, 80);
+  EXPECT_GE(found.either * 100, found.count * 95) << "missed:" << found.missed;
+}
+
+} // namespace
