@@ -161,10 +161,13 @@ LogicalResult Emitter::emitRoles(kgpu::RolesOp op) {
   return success();
 }
 
-/// Descriptions of what is copied lie in memory: they come while the first coordinates are computed.
+/// Descriptions of what is copied lie in memory: they come while the first coordinates are computed. What is copied under a condition may be absent, and has none.
 void Emitter::prefetchTensorMaps(Region &load) {
   llvm::SmallSetVector<unsigned, 4> maps;
-  load.walk([&](kgpu::TensorLoadOp copy) { maps.insert(copy.getMap()); });
+  load.walk([&](kgpu::TensorLoadOp copy) {
+    if (!copy->getParentOfType<scf::IfOp>())
+      maps.insert(copy.getMap());
+  });
   for (unsigned map : maps)
     prefetchTensorMap(builder, tensorMap(map));
 }
