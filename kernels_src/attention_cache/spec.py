@@ -97,6 +97,8 @@ def samples(dtype: torch.dtype, generator: torch.Generator) -> Iterator[Sample]:
     yield Sample(call(2, 2, 2, 0, 7, 8), label="no tokens")
     yield Sample(call(2, 2, 2, 2, 0, 8), label="no keys")
     yield Sample(paged(8, 2, 1, 16, 64, 1, 16, 17, 250), label="pages of 16")
+    yield Sample(paged(8, 2, 3, 64, 128, 200, 0, 64, 131), label="pages of 64, three tokens")
+    yield Sample(unknown_beyond(call(3, 10, 2, 1, 777, 120), lengths(777, 0, 65)), label="heads of 120")
     yield Sample(paged(4, 4, 2, 48, 32, 500, 49, 0), {"window": 100}, label="pages of 48, window")
     yield Sample(paged(4, 1, 1, 256, 24, 700, 256), {"softcap": 5.0}, label="pages of 256")
     latent = make(2, 1, 150, 576)

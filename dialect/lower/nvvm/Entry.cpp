@@ -56,11 +56,9 @@ LogicalResult Emitter::makeFunction() {
   place.start(entry, kernel.getLoc(), launch.threadsOfBlock());
 
   lastLoop = lastLoopOf(kernel);
-  if (launch.overlaps) {
-    if (!lastLoop)
-      letNextKernelStart(builder);
-    waitForKernelBefore(builder);
-  }
+  if (launch.overlaps && !lastLoop)
+    letNextKernelStart(builder);
+  waits = launch.overlaps;
 
   Type index = builder.getIndexType();
   auto arguments = function.getArguments();

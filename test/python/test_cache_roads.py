@@ -1,0 +1,69 @@
+"""Attention over caches as GPUs run it, compiled for this CPU: which kernels the op launches, and what they compute, against its spec.
+
+SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
+"""
+
+from __future__ import annotations
+
+import re
+
+import pytest
+import torch
+from conftest import BUILD, ROOT, build_package
+from opspec import load_specs
+
+import kpkg
+
+SOURCES = ROOT / "kernels_src" / "attention_cache"
+DTYPES = [torch.float16, torch.bfloat16, torch.float32]
+#: The last parameter of attend_parts: what it is for.
+GENERAL, ONE_PIECE, IN_PAGES = "0", "1", "2"
+
+
+@pytest.fixture(scope="module")
+def package(libraries):
+    """A package of the kernels for GPUs; `libraries` come first, so that its ops are not those that PyTorch finds by name."""
+    path = BUILD / "test-packages" / "attention_cache-roads.kpkg"
+    return kpkg.load(build_package(SOURCES, path, str(ROOT / "kernels_src" / "scores.k"), "--target", "native", "-D", "ON_GPU=True", "-O1"))
+
+
+@pytest.fixture(scope="module")
+def spec():
+    return next(spec for spec in load_specs() if spec.name == "kpkg::attention_decode")
+
+
+def launched(package, *args, **options):
+    """The results, the kernels, and what the one that reads the caches is for."""
+    with kpkg.profile_kernel() as profile:
+        results = package.attention_decode(*args, **options)
+    instances = [launch["instance"] for launch in profile.records["launches"]]
+    return results, {instance.partition("[")[0] for instance in instances}, set(re.findall(r"attend_parts\[.*FORM=(\d)", "\n".join(instances)))
+
+
+@pytest.mark.parametrize("dtype", DTYPES, ids=str)
+def test_samples(package, spec, dtype):
+    kernels, forms = set(), set()
+    for sample in spec.samples(dtype, torch.Generator().manual_seed(5)):
+        results, *found = launched(package, *sample.args, **sample.kwargs)
+        spec.check(sample, results)
+        kernels |= found[0]
+        forms |= found[1]
+    assert forms == ({GENERAL} if dtype is torch.float32 else {GENERAL, ONE_PIECE, IN_PAGES})
+    assert kernels == {"attend_parts", "combine_few_parts"} | (set() if dtype is torch.float32 else {"attend_parts_in_turn"})
+
+
+def test_what_the_plain_kernels_are_not_for(package):
+    """More rows than one block has, softcap, a window, and small pages."""
+
+    def call(tokens=1, page=0, **options):
+        query, cache = torch.randn(2, 8, tokens, 64).half(), torch.randn(4, 2, page or 300, 64).half()
+        table = torch.tensor([[0, 1], [2, 3]], dtype=torch.int32) if page else None
+        caches = (cache, cache) if page else (cache[:2], cache[:2])
+        return launched(package, query, *caches, None, table, **options)
+
+    for form, options in (
+        (ONE_PIECE, {}), (ONE_PIECE, {"tokens": 16}), (IN_PAGES, {"page": 64}),
+        (GENERAL, {"softcap": 2.0}), (GENERAL, {"window": 5}), (GENERAL, {"page": 48}), (GENERAL, {"page": 128, "window": 9}), (GENERAL, {"page": 48, "tokens": 17}),
+    ):  # fmt: skip
+        assert call(**options)[2] == {form}, options
+    assert "attend_parts_in_turn" in call(tokens=17)[1]
