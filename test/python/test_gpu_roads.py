@@ -27,7 +27,7 @@ ROUND_OFF = {torch.float32: 2.0**-24, torch.float16: 2.0**-11, torch.bfloat16: 2
 ROADS = {
     "image_tiles", "image_tiles_first", "image_tiles_scattered", "image_points", "image_parts", "point_planes", "merge_rows", "widen_taps", "phase_tiles", "pack_phases",
     "place_phases", "place_planes", "fold_windows", "image_weight_parts", "image_weights", "image_weight_lines", "plane_weight_parts", "window_weight_parts", "depthwise_fours",
-    "depthwise_twos", "depthwise_squares", "depthwise_weight_ones", "depthwise_weight_twos", "depthwise_windows",
+    "depthwise_rings", "depthwise_twos", "depthwise_squares", "depthwise_weight_ones", "depthwise_weight_twos", "depthwise_windows",
 }  # fmt: skip
 launched: Counter[str] = Counter()
 
@@ -94,6 +94,32 @@ def check(package, seed):
 def test_layers(package, first):
     for seed in range(SEED + first, SEED + min(first + CHUNK, CASES)):
         check(package, seed)
+
+
+ENDS = {"relu": F.relu, "silu": F.silu, "hardswish": F.hardswish, "sigmoid": torch.sigmoid, "hardsigmoid": F.hardsigmoid, "relu6": F.relu6, "gelu": F.gelu, "none": lambda v: v}
+
+
+@pytest.mark.parametrize("activation", ENDS)
+def test_ends_of_depthwise_layers(package, activation):
+    chance = random.Random(activation)
+    kernels: set[str] = set()
+    for seed in range(24):
+        dtype, channels, dilation = chance.choice(list(ROUND_OFF)), chance.choice([8, 24, 33, 72]), chance.choice([1, 1, 2])
+        stride, padding, height, width = chance.choice([1, 2]), chance.choice([0, 1, 2]), chance.randint(7, 20), chance.choice([8, 12, 36, chance.randint(7, 40)])
+        torch.manual_seed(seed)
+        x, w, b = (torch.randn(shape).to(dtype) for shape in ((chance.randint(1, 3), channels, height, width), (channels, 1, 3, 3), (channels,)))
+        x, b = last(x) if chance.random() < 0.75 else x, b if chance.random() < 0.75 else None
+        rest = [stride] * 2, [padding] * 2, [dilation] * 2, channels
+        with kpkg.profile_kernel() as profile:
+            found = package.conv2d_fused(x, w, b, None, *rest, "", activation)
+        kernels |= {launch["instance"].partition("[")[0] for launch in profile.records["launches"]}
+        sums, size = (F.conv2d(*(t if t is None else change(t.double()) for t in (x, w, b)), *rest) for change in (lambda t: t, torch.abs))
+        want = ENDS[activation](sums)
+        allowed = 2 * ROUND_OFF[dtype] * (want.abs() + torch.finfo(dtype).smallest_normal) + 64 * 2.0**-24 * (1 + size)
+        worst = float(((found.double() - want).abs() / allowed).max())
+        assert worst <= 1, f"seed {seed}: {activation} of {tuple(x.shape)} {rest} {dtype}: {worst:.2f} of what is allowed, by {', '.join(sorted(kernels))}"
+    if activation != "gelu":
+        assert {"depthwise_rings", "depthwise_fours", "depthwise_twos"} <= kernels
 
 
 def test_all_roads_were_taken():

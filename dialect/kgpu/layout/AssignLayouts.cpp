@@ -50,11 +50,24 @@ struct Coalescing {
   unsigned vectorBytes = 4;
 };
 
-/// Half a vector where that leaves less of a row's places empty: what goes through a ring costs instructions for what is computed, not for what is loaded.
-unsigned vectorWithoutWaste(unsigned vector, unsigned elementBytes, ArrayRef<int64_t> shape, const Launch &launch) {
+/// A smaller vector, of at least 8 bytes, where a tile has too few elements for whole ones in all threads: else several would do the same.
+unsigned vectorForAllThreads(unsigned vector, unsigned elementBytes, ArrayRef<int64_t> shape, const Launch &launch) {
+  int64_t bytes = elementBytes;
+  for (int64_t extent : shape)
+    bytes *= extent;
+  while (vector > 8 && bytes < int64_t(launch.lanes()) * launch.warps() * launch.ctas() * vector)
+    vector /= 2;
+  return vector;
+}
+
+/// Half a vector where that leaves less of a row's places empty, or where several short rows have too few for all threads: what goes through a ring costs
+/// instructions for what is computed, not for what is loaded.
+unsigned vectorWithoutWaste(unsigned vector, unsigned elementBytes, ArrayRef<int64_t> shape, const Launch &launch, bool hasProducts) {
   bool isRow = llvm::all_of(shape.drop_back(), [](int64_t extent) { return extent == 1; });
-  if (launch.stages == 0 || launch.persistent || !isRow || vector <= kLeastRingVector)
+  if (launch.stages == 0 || launch.persistent || vector <= kLeastRingVector)
     return vector;
+  if (!isRow)
+    return hasProducts ? vector : vectorForAllThreads(vector, elementBytes, shape, launch);
   auto padded = [&](unsigned bytes) { return llvm::alignTo(shape.back(), uint64_t(bytes / elementBytes) * launch.lanes() * launch.spreadWarps() * launch.ctas()); };
   return padded(vector / 2) < padded(vector) ? vector / 2 : vector;
 }
@@ -62,6 +75,7 @@ unsigned vectorWithoutWaste(unsigned vector, unsigned elementBytes, ArrayRef<int
 Coalescing measureAccesses(tile::KernelOp kernel) {
   Coalescing best;
   int64_t most = -1;
+  bool hasProducts = kernel.walk([](tile::DotOp) { return WalkResult::interrupt(); }).wasInterrupted();
   auto consider = [&](Operation *op, tile::ViewType view, Type type) {
     auto tile = dyn_cast<RankedTensorType>(type);
     if (!tile)
@@ -78,7 +92,7 @@ Coalescing measureAccesses(tile::KernelOp kernel) {
     bool alongLast = facts.unit == view.getRank() - 1;
     best.elementBytes = bytes;
     best.vectorBytes = alongLast ? std::clamp<int64_t>(vector, bytes, 16) : bytes;
-    best.vectorBytes = vectorWithoutWaste(best.vectorBytes, bytes, tile.getShape(), getLaunch(kernel));
+    best.vectorBytes = vectorWithoutWaste(best.vectorBytes, bytes, tile.getShape(), getLaunch(kernel), hasProducts);
   };
   kernel.walk([&](Operation *op) {
     if (auto load = dyn_cast<tile::LoadOp>(op))
@@ -119,16 +133,6 @@ unsigned rowVectorBytes(tile::GatherOp gather) {
   for (Value start : rows->start)
     longest = std::min(longest, tile::divisorOf(start));
   return longest < 2 ? 0 : std::min<int64_t>(longest * bytes, kWholeVector);
-}
-
-/// A smaller vector, of at least 8 bytes, where a tile has too few elements for whole ones in all threads: else several would do the same.
-unsigned vectorForAllThreads(unsigned vector, unsigned elementBytes, ArrayRef<int64_t> shape, const Launch &launch) {
-  int64_t bytes = elementBytes;
-  for (int64_t extent : shape)
-    bytes *= extent;
-  while (vector > 8 && bytes < int64_t(launch.lanes()) * launch.warps() * launch.ctas() * vector)
-    vector /= 2;
-  return vector;
 }
 
 /// Coordinates of rows that a loop does not change are made, and brought to the threads that need them, before it: few where vectors are read.

@@ -9,8 +9,9 @@
 using namespace mlir;
 
 namespace kpkg::kgpu {
-/// What is narrower is not worth a place of its own: all threads would copy the same.
-static constexpr int64_t kLeastBytes = 4096;
+/// What is narrower is not worth a place of its own: all threads would copy the same row. Where a tile has several rows, less is enough.
+static constexpr int64_t kLeastBytesOfRow = 4096;
+static constexpr int64_t kLeastBytesOfRows = 512;
 
 /// Elements that may be copied at once.
 static int64_t mostTogether(tile::LoadOp load) {
@@ -22,7 +23,10 @@ static int64_t mostTogether(tile::LoadOp load) {
 bool isForRing(tile::LoadOp load) {
   auto type = dyn_cast<RankedTensorType>(load.getType());
   tile::ViewType view = load.getView().getType();
-  return type && view.getUnit() >= 0 && type.getNumElements() * view.getElementBytes() >= kLeastBytes && mostTogether(load) * view.getElementBytes() >= 4;
+  if (!type || view.getUnit() < 0 || mostTogether(load) * view.getElementBytes() < 4)
+    return false;
+  bool isRow = type.getRank() == 0 || type.getNumElements() == type.getShape().back();
+  return type.getNumElements() * view.getElementBytes() >= (isRow ? kLeastBytesOfRow : kLeastBytesOfRows);
 }
 
 bool canFetch(tile::LoadOp load) {

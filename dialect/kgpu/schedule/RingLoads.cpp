@@ -18,7 +18,7 @@
 //         }
 //         kgpu.async_wait 0
 //
-// On entry: tiles have layouts; kernels without `kgpu.stages`, or with products, for whose operands these are, are left alone. On exit: wide loads of read-only views in the
+// On entry: tiles have layouts; kernels without `kgpu.stages`, or with products, for whose operands these are, are left alone. On exit: wide loads of read-only views, or loads of several rows, in the
 // kernel's outermost loops, whose addresses follow from the loop's counter, are `kgpu.stages` iterations ahead. Nobody waits for anybody: a slot
 // is filled again by the thread that has read it. What every iteration reads again, and what the facts do not promise in vectors of four bytes, stays.
 #include "dialect/kgpu/Passes.h"
