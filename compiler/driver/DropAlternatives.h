@@ -15,6 +15,7 @@ struct JobResult {
   std::vector<std::optional<HostObject>> objects; ///< one per CPU target; nothing where it failed
   std::vector<PackedObject> gpuObjects;
   std::vector<std::string> notes; ///< variants that were left out, and why
+  std::string whyNoEstimate;      ///< of an alternative whose time the cost model cannot estimate
   /// Targets for which there is no code, and why.
   std::vector<std::pair<std::string, std::string>> failures;
 };
