@@ -16,6 +16,8 @@ using namespace llvm;
 
 namespace kpkg::compiler {
 
+char KernelRefused::ID = 0;
+
 namespace {
 
 /// What of the command line decides the package's bytes.

@@ -365,7 +365,7 @@ Expected<CompiledInstances> compileInstances(const Program &program, const Sourc
       });
     pool.wait();
   }
-  if (llvm::Error error = dropAlternatives(program, refs, results))
+  if (llvm::Error error = dropAlternatives(program, sources, refs, results))
     return std::move(error);
 
   for (size_t t = 0; t < targets.cpus.size(); ++t) {
