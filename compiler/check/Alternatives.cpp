@@ -30,7 +30,7 @@ bool Checker::markTuned(const FunctionEntity &function, std::vector<KernelParame
       auto found = std::find_if(parameters.begin(), parameters.end(),
                                 [&](const KernelParameter &parameter) { return argument.name && parameter.name == argument.name.text; });
       if (found == parameters.end()) {
-        diags.report(diag::UnknownArgument, argument.range, "@tune", argument.name ? argument.name.text : "(by position)");
+        diags.report(diag::UnknownArgument, argument.range, function.name(), argument.name ? argument.name.text : "(by position)");
         return false;
       }
       if (found->kind != "int" && found->kind != "bool") {

@@ -1,7 +1,9 @@
 // Checking calls: built-in functions and methods, inline functions, other ops.
 // SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
 #include "compiler/check/Frame.h"
+#include "compiler/diag/NearestName.h"
 
+#include <algorithm>
 #include <unordered_map>
 
 namespace kpkg::compiler {
@@ -29,6 +31,8 @@ static const std::unordered_map<std::string, std::string> &laterFunctions() {
       {"topk", "write it with repeated `argmax` and `select`"},
       {"histogram", "write it with comparisons and `.sum(axis=)`"},
       {"barrier", "kernels work on whole tiles, which need no barrier"},
+      {"syncthreads", "kernels work on whole tiles, which need no barrier"},
+      {"stack_allocation", "tiles are values; the compiler decides what of them lies in shared memory"},
       {"output_rows", "write `for m, ... in output_tiles[...](o)`"},
   };
   return table;
@@ -123,7 +127,12 @@ Operand Elaborator::checkMethod(CallSite &site) {
       return (this->*method->second)(site);
   if (site.base.type->kind == TypeKind::View && site.name.rfind("atomic_", 0) == 0)
     return notSupported(site.nameRange, "`." + site.name + "`", "there are `.atomic_add`, `.atomic_max` and `.atomic_min`");
-  diags.report(diag::UnknownAttribute, site.nameRange, describe(site.base), site.name);
+  std::vector<std::string> names;
+  if (found != methods.end())
+    for (const auto &[name, method] : found->second)
+      names.push_back(name);
+  std::sort(names.begin(), names.end());
+  reportUnknownAttribute(diags, describe(site.base), site.name, site.nameRange, names);
   return error(site.range());
 }
 

@@ -2,6 +2,9 @@
 // SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
 #include "compiler/check/Frame.h"
 #include "compiler/comptime/Fold.h"
+#include "compiler/diag/NearestName.h"
+
+#include <algorithm>
 
 namespace kpkg::compiler {
 
@@ -10,6 +13,13 @@ const Binding *BodyScope::find(const std::string &name) const {
     if (auto found = names->find(name); found != names->end())
       return &found->second;
   return nullptr;
+}
+
+void BodyScope::addNames(std::vector<std::string> &names) const {
+  for (const auto &block : blocks)
+    for (const auto &[name, binding] : block)
+      names.push_back(name);
+  module.addNames(names);
 }
 
 Meaning BodyScope::lookup(const std::string &name, SourceRange range) const {
@@ -73,9 +83,20 @@ Operand Elaborator::checkName(const ast::NameExpr &expr) {
   if (meaning.kind == Meaning::Unknown) {
     if (auto value = builtinConstant(expr.name))
       return constant(*value, expr.range);
-    diags.report(diag::UnknownName, expr.range, expr.name);
+    reportUnknownName(expr.name, expr.range);
   }
   return error(expr.range);
+}
+
+void Elaborator::reportUnknownName(const std::string &name, SourceRange range) {
+  std::vector<std::string> names = {
+#define BUILTIN(name, handler) #name,
+#define SAME(name, handler) #name,
+#include "compiler/check/Builtins.def"
+  };
+  names.insert(names.end(), builtinConstantNames().begin(), builtinConstantNames().end());
+  scope->addNames(names);
+  compiler::reportUnknownName(diags, name, range, names);
 }
 
 Operand Elaborator::checkAttribute(const ast::AttributeExpr &expr) {
@@ -90,6 +111,9 @@ Operand Elaborator::checkAttribute(const ast::AttributeExpr &expr) {
       return gridCoordinate(expr, Kind::BlockIndex);
     if (base->name == "grid_dim")
       return gridCoordinate(expr, Kind::GridSize);
+    static const std::string ofThreads[] = {"thread_idx", "block_dim", "lane_id", "warp_id", "cluster_idx"};
+    if (meaning.kind == Meaning::Unknown && std::find(std::begin(ofThreads), std::end(ofThreads), base->name) != std::end(ofThreads))
+      return notSupported(base->range, "`" + base->name + "`", "a kernel says what a block does to whole tiles; `iota[n]()` numbers the elements of one");
   }
   Operand base = check(*expr.base);
   if (base.isError())
@@ -138,7 +162,7 @@ Operand Elaborator::checkAttribute(const ast::AttributeExpr &expr) {
   default:
     break;
   }
-  diags.report(diag::UnknownAttribute, expr.attribute.range, describe(base), name);
+  reportUnknownAttribute(diags, describe(base), name, expr.attribute.range, {"shape", "stride", "dtype", "rank", "is_float"});
   return error(expr.range);
 }
 

@@ -145,6 +145,7 @@ void Elaborator::checkLaunch(const ast::LaunchStmt &stmt) {
   const FunctionEntity &entity = *callee.constant->asFunction();
   const KernelRecord &kernel = checker.program.kernels()[entity.index];
   const KernelInfo &info = checker.kernelInfo(entity.index);
+  checker.noteLaunch(entity.index);
   if (kernel.parameters.size() != entity.syntax->comptimeParameters.size() || kernel.instances.empty())
     return; // its declaration was wrong, and reported
 
@@ -175,6 +176,7 @@ void Elaborator::checkLaunch(const ast::LaunchStmt &stmt) {
     const ast::ComptimeParameter &parameter = entity.syntax->comptimeParameters[i];
     isGiven.push_back(given[i] != nullptr);
     if (!given[i] && kernel.parameters[i].isTuned) {
+      checker.noteChoice(entity.index);
       values.emplace_back();
       nodes.push_back(nullptr);
       atLeast.push_back(false);

@@ -99,7 +99,7 @@ Operand Elaborator::blockOf(CallSite &site, bool isTile) {
   int64_t rank = site.base.type->rank;
   if (static_cast<int64_t>(shape->size()) != rank || static_cast<int64_t>(coordinates.size()) != rank) {
     bool sizesWrong = static_cast<int64_t>(shape->size()) != rank;
-    diags.report(diag::RankMismatch, site.range(), sizesWrong ? "the sizes in `[...]`" : "the coordinates",
+    diags.report(diag::RankMismatch, site.range(), sizesWrong ? "the list of sizes" : "the list of coordinates",
                  static_cast<int64_t>(sizesWrong ? shape->size() : coordinates.size()), rank);
     return error(site.range());
   }
@@ -150,7 +150,9 @@ Operand Elaborator::writeWindow(Kind nodeKind, CallSite &site) {
   bool fits = value.type->isNumeric() &&
               (value.constant ? fitsConstant(*value.constant, window->element) : value.type->element == window->element);
   if (!fits) {
-    diags.report(diag::TypeMismatch, expr->range, "the value", describe(value), wanted->str());
+    DiagnosticBuilder report = diags.report(diag::TypeMismatch, expr->range, "the value", describe(value), wanted->str());
+    if (value.type->isNumeric())
+      report.note(diag::CastConverts, expr->range, valueNameOf(window->element));
     return error(site.range());
   }
   auto shape = broadcastShapes(value.type, wanted, site.name, expr->range);
@@ -175,7 +177,7 @@ Operand Elaborator::viewGather(CallSite &site) {
     return error(site.range());
   const Type *view = site.base.type;
   if (static_cast<int>(indexExprs.size()) != view->rank) {
-    diags.report(diag::RankMismatch, site.range(), "the indices", static_cast<int64_t>(indexExprs.size()), static_cast<int64_t>(view->rank));
+    diags.report(diag::RankMismatch, site.range(), "the list of indices", static_cast<int64_t>(indexExprs.size()), static_cast<int64_t>(view->rank));
     return error(site.range());
   }
   return indexed(Kind::Gather, site, indexExprs, nullptr, maskExpr, fillExpr);
@@ -207,7 +209,7 @@ Operand Elaborator::writeIndexed(Kind nodeKind, CallSite &site) {
     indexExprs.pop_back();
   }
   if (!valueExpr || static_cast<int>(indexExprs.size()) != view->rank) {
-    diags.report(diag::RankMismatch, site.range(), "the indices", static_cast<int64_t>(indexExprs.size()), static_cast<int64_t>(view->rank));
+    diags.report(diag::RankMismatch, site.range(), "the list of indices", static_cast<int64_t>(indexExprs.size()), static_cast<int64_t>(view->rank));
     return error(site.range());
   }
   if (!view->isMut) {
@@ -263,7 +265,10 @@ Operand Elaborator::indexed(Kind nodeKind, CallSite &site, const std::vector<con
     bool fits = value.type->isNumeric() &&
                 (value.constant ? fitsConstant(*value.constant, view->element) : value.type->element == view->element);
     if (!fits) {
-      diags.report(diag::TypeMismatch, valueExpr->range, "the value", describe(value), "a tile of " + std::string(valueNameOf(view->element)));
+      std::string_view element = valueNameOf(view->element);
+      DiagnosticBuilder report = diags.report(diag::TypeMismatch, valueExpr->range, "the value", describe(value), "a tile of " + std::string(element));
+      if (value.type->isNumeric())
+        report.note(diag::CastConverts, valueExpr->range, element);
       return error(site.range());
     }
     if (!meet(value))

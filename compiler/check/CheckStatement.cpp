@@ -90,7 +90,7 @@ void Elaborator::declareVariable(const ast::Identifier &name, const Operand &val
   bool isReassigned = frame->reassigned.count(name.text);
   if (isHandle && !annotated) {
     if (isReassigned) {
-      diags.report(diag::NotAssignable, name.range, name.text, "it stands for " + value.type->str() + ", which a variable cannot hold");
+      diags.report(diag::NotAssignable, name.range, "`" + name.text + "`", "it stands for " + value.type->str() + ", which a variable cannot hold");
       return declareTarget(name, error(name.range));
     }
     return declareTarget(name, value);
@@ -188,15 +188,15 @@ void Elaborator::checkAssign(const ast::Expr &target, const Operand &value, Sour
       // Poison: its uses say nothing more.
       Binding binding;
       binding.operand = error(target.range);
-      scope->declare(name->name, std::move(binding));
+      scope->declareOutside(name->name, std::move(binding));
       return;
     }
-    diags.report(diag::NotAssignable, target.range, name->name, "it is not a variable");
+    diags.report(diag::NotAssignable, target.range, "`" + name->name + "`", "it is not a variable");
     return;
   }
   if (binding->kind != Binding::Variable) {
     if (!binding->operand.isError())
-      diags.report(diag::NotAssignable, target.range, name->name, "it is a parameter or a comptime name; declare a `var`")
+      diags.report(diag::NotAssignable, target.range, "`" + name->name + "`", "it is a parameter or a comptime name; declare a `var`")
           .note(diag::DeclaredHere, binding->declared, name->name);
     return;
   }
@@ -220,7 +220,9 @@ void Elaborator::checkAugmented(const ast::AugmentedStmt &stmt) {
     diags.report(diag::NotAssignable, stmt.target->range, "this", "only variables are assigned");
     return;
   }
-  Operand lhs = check(*stmt.target);
+  auto *name = stmt.target->as<ast::NameExpr>();
+  bool isUndeclared = name && !scope->find(name->name) && scope->lookup(name->name, name->range).kind == Meaning::Unknown;
+  Operand lhs = isUndeclared ? error(stmt.target->range) : check(*stmt.target); // checkAssign() says so
   Operand rhs = check(*stmt.value);
   Operand value = binary(stmt.op, lhs, rhs, stmt.opRange);
   value.range = stmt.range;

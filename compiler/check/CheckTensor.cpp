@@ -1,6 +1,7 @@
 // Checking host tensors: queries, views, allocation.
 // SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
 #include "compiler/check/Arguments.h"
+#include "compiler/diag/NearestName.h"
 
 namespace kpkg::compiler {
 
@@ -26,7 +27,7 @@ Operand Elaborator::tensorAttribute(const Operand &tensor, const ast::AttributeE
       dims[i] = emitConstant(Value(i - 2), types.integer(), expr.range);
     return result(Kind::Transpose, tensor.type->isTensor() ? tensor.type : types.tensor, expr.range, {tensor.node, dims[0], dims[1]});
   }
-  diags.report(diag::UnknownAttribute, expr.attribute.range, describe(tensor), name);
+  reportUnknownAttribute(diags, describe(tensor), name, expr.attribute.range, {"shape", "stride", "dtype", "rank"});
   return error(expr.range);
 }
 

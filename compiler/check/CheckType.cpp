@@ -80,6 +80,10 @@ TypeSpec Checker::resolveType(const ast::Expr &expr, const Environment &environm
     auto dtype = element(0);
     return dtype ? exactly(types.scalar(*dtype)) : wrong;
   }
+  if (text == "Tensor" && count == 1) {
+    diags.report(diag::MissingArgument, expr.range, "Tensor[...]", "rank");
+    return wrong;
+  }
   if (text == "Tensor" && count == 2) {
     auto dtype = element(0);
     auto rank = value(1);

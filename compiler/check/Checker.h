@@ -63,6 +63,10 @@ public:
   /// The text of `-D name=text`; null without one.
   const std::string *defined(const std::string &name) const;
   const KernelInfo &kernelInfo(size_t index) const { return kernels[index]; }
+  /// An op launches that kernel.
+  void noteLaunch(size_t index) { program.kernelRecords[index].isLaunched = true; }
+  /// A launch of that kernel leaves tuned parameters open.
+  void noteChoice(size_t index) { program.kernelRecords[index].isLeftToChoice = true; }
   const OpInfo &opInfo(size_t index) const { return opInfos[index]; }
 
   Program &program;

@@ -166,7 +166,10 @@ hir::Node *Elaborator::convert(const Operand &operand, const Type *type, std::st
     return nullptr;
   const Type *from = operand.type;
   auto mismatch = [&]() -> Node * {
-    diags.report(diag::TypeMismatch, operand.range, what, describe(operand), type->str());
+    DiagnosticBuilder report = diags.report(diag::TypeMismatch, operand.range, what, describe(operand), type->str());
+    bool isCast = kind == BodyKind::Kernel && from->isNumeric() && type->isNumeric() && !operand.isTuple() && from->shape == type->shape;
+    if (isCast && valueNameOf(type->element) != "")
+      report.note(diag::CastConverts, operand.range, valueNameOf(type->element));
     return nullptr;
   };
   if (operand.isTuple())

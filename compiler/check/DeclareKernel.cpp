@@ -71,7 +71,7 @@ bool Checker::specialisations(const FunctionEntity &function, const std::vector<
     for (const ast::Argument &argument : decorator->arguments) {
       auto found = std::find_if(parameters.begin(), parameters.end(), [&](const KernelParameter &one) { return one.name == argument.name.text; });
       if (found == parameters.end()) {
-        diags.report(diag::UnknownArgument, argument.range, "@specialize", argument.name ? argument.name.text : "(by position)");
+        diags.report(diag::UnknownArgument, argument.range, function.name(), argument.name ? argument.name.text : "(by position)");
         return false;
       }
       lists[found - parameters.begin()] = &argument;
@@ -267,6 +267,7 @@ void Checker::declareKernel(FunctionEntity &function) {
   kernels.push_back(std::move(info));
   kernelBodies.emplace_back(record.instances.size());
   kernelChecked.emplace_back(record.instances.size(), false);
+  record.isImported = !static_cast<const ModuleScope *>(function.module)->isRoot;
   program.kernelRecords.push_back(std::move(record));
 }
 

@@ -25,9 +25,12 @@ public:
   explicit BodyScope(const Environment &module) : module(module) { blocks.emplace_back(); }
   Meaning lookup(const std::string &name, SourceRange range) const override;
   Meaning lookupMember(const std::string &base, const std::string &name, SourceRange range) const override;
+  void addNames(std::vector<std::string> &names) const override;
   const Binding *find(const std::string &name) const;
   bool isDeclaredHere(const std::string &name) const { return blocks.back().count(name); }
   void declare(const std::string &name, Binding binding) { blocks.back()[name] = std::move(binding); }
+  /// In the whole function.
+  void declareOutside(const std::string &name, Binding binding) { blocks.front()[name] = std::move(binding); }
   void open() { blocks.emplace_back(); }
   void close() { blocks.pop_back(); }
 
@@ -142,6 +145,7 @@ private:
   Operand checkMethod(CallSite &site);
   Operand onlyIn(BodyKind wanted, const CallSite &site);
   Operand notSupported(SourceRange range, std::string_view what, std::string_view instead);
+  void reportUnknownName(const std::string &name, SourceRange range);
 
   // CheckElementwise.cpp, CheckTile.cpp, CheckReduce.cpp, CheckMemory.cpp, CheckTensor.cpp, CheckList.cpp: built-in functions and methods
 #define BUILTIN(name, handler) Operand handler(CallSite &site);

@@ -105,6 +105,13 @@ Meaning ModuleScope::lookupMember(const std::string &module, const std::string &
   return meaning;
 }
 
+void ModuleScope::addNames(std::vector<std::string> &names) const {
+  for (const auto &[name, entry] : entries)
+    names.push_back(name);
+  if (checker.prelude && checker.prelude != this)
+    checker.prelude->addNames(names);
+}
+
 SourceRange ModuleScope::declaration(const std::string &name) const {
   auto found = entries.find(name);
   return found == entries.end() ? SourceRange{} : found->second.range;

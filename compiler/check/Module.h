@@ -22,6 +22,8 @@ public:
   Meaning lookup(const std::string &name, SourceRange range) const override;
   Meaning lookupMember(const std::string &module, const std::string &name, SourceRange range) const override;
 
+  void addNames(std::vector<std::string> &names) const override;
+
   /// A name that the module itself declares or imports; not the prelude's.
   Meaning own(const std::string &name, SourceRange range) const;
   bool hasModuleAlias(const std::string &name) const;

@@ -56,6 +56,12 @@ struct KernelRecord {
   std::vector<KernelArgument> arguments;
   std::vector<KernelInstance> instances;
   bool isPersistent = false;
+  /// Declared in a module that others import, not in one that the build names.
+  bool isImported = false;
+  /// Some op launches it; known once the ops are checked.
+  bool isLaunched = false;
+  /// Some launch leaves the value of a tuned parameter to kpkg.
+  bool isLeftToChoice = false;
 };
 
 /// An argument of an op. `type` is the PyTorch schema type: Tensor, Tensor?, int, float, bool, int[], ScalarType, str.

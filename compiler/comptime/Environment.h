@@ -5,6 +5,7 @@
 #include "compiler/comptime/Value.h"
 
 #include <string_view>
+#include <vector>
 
 namespace kpkg::compiler {
 
@@ -27,6 +28,8 @@ public:
   virtual Meaning lookup(const std::string &name, SourceRange range) const = 0;
   /// `module.name` where `module` names an imported module; Unknown when it names none.
   virtual Meaning lookupMember(const std::string &module, const std::string &name, SourceRange range) const = 0;
+  /// Adds the names that it sees, for messages about others.
+  virtual void addNames(std::vector<std::string> &names) const {}
 };
 
 /// The predefined name of what is compiled for; `target.has("gpu")` asks it.

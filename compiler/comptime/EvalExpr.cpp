@@ -2,6 +2,7 @@
 // SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
 #include "compiler/comptime/EvalFrame.h"
 #include "compiler/comptime/Fold.h"
+#include "compiler/diag/NearestName.h"
 
 namespace kpkg::compiler {
 
@@ -24,11 +25,14 @@ std::optional<Value> Evaluator::name(const ast::NameExpr &expr, const Environmen
   switch (meaning.kind) {
   case Meaning::Known:
     return meaning.value;
-  case Meaning::Unknown:
+  case Meaning::Unknown: {
     if (auto value = builtinConstant(expr.name))
       return value;
-    diags.report(diag::UnknownName, expr.range, expr.name);
+    std::vector<std::string> names = builtinConstantNames();
+    environment.addNames(names);
+    reportUnknownName(diags, expr.name, expr.range, names);
     return std::nullopt;
+  }
   case Meaning::RunTime:
     diags.report(diag::NotComptime, expr.range, expr.name);
     return std::nullopt;

@@ -21,6 +21,12 @@ public:
   Meaning lookupMember(const std::string &base, const std::string &name, SourceRange range) const override {
     return module.lookupMember(base, name, range);
   }
+  void addNames(std::vector<std::string> &names) const override {
+    for (const auto &scope : scopes)
+      for (const auto &[name, value] : scope)
+        names.push_back(name);
+    module.addNames(names);
+  }
   void declare(const std::string &name, Value value) { scopes.back()[name] = std::move(value); }
   Value *find(const std::string &name) {
     for (auto scope = scopes.rbegin(); scope != scopes.rend(); ++scope)

@@ -262,4 +262,14 @@ std::optional<Value> builtinConstant(const std::string &name) {
   return std::nullopt;
 }
 
+const std::vector<std::string> &builtinConstantNames() {
+  static const std::vector<std::string> names = [] {
+    std::vector<std::string> all = {"inf", "nan"};
+#define DTYPE(enumerator, typeName, valueName, bits, class) all.push_back(valueName);
+#include "compiler/comptime/DType.def"
+    return all;
+  }();
+  return names;
+}
+
 } // namespace kpkg::compiler

@@ -39,5 +39,7 @@ Folded foldIndex(const Value &base, const Value &index);
 Folded foldAttribute(const Value &base, const std::string &name);
 /// Names that need no import: dtypes, `inf`, `nan`.
 std::optional<Value> builtinConstant(const std::string &name);
+/// The names that builtinConstant() knows.
+const std::vector<std::string> &builtinConstantNames();
 
 } // namespace kpkg::compiler

@@ -9,11 +9,14 @@
 #include "compiler/pack/Package.h"
 #include "compiler/pack/TuningRows.h"
 #include "compiler/source/Source.h"
+#include "llvm/Support/FormatVariadic.h"
 #include "llvm/Support/MemoryBuffer.h"
 
 using namespace llvm;
 
 namespace kpkg::compiler {
+
+char KernelRefused::ID = 0;
 
 namespace {
 
@@ -68,6 +71,18 @@ Error addTuning(PackageContents &contents, const CompileOptions &options, const 
   return Error::success();
 }
 
+/// Says which kernels of the named sources are left out, since no op launches them on any target. What others import may well have more than they use.
+void remarkOnKernels(ArrayRef<std::unique_ptr<Program>> programs, const SourceManager &sources, const Remark &remark) {
+  if (programs.front()->ops().empty())
+    return remark("the package has no op, so that nothing of it can be called: @register.op makes a function one");
+  for (auto [k, kernel] : enumerate(programs.front()->kernels())) {
+    size_t index = k;
+    if (kernel.isImported || any_of(programs, [&](const auto &program) { return program->kernels()[index].isLaunched; }))
+      continue;
+    remark(formatv("{0}: kernel `{1}` is left out: no op launches it", sources.describe(kernel.range), kernel.name).str());
+  }
+}
+
 } // namespace
 
 Expected<std::optional<std::string>> compile(const CompileOptions &options, SourceManager &sources,
@@ -95,6 +110,8 @@ Expected<std::optional<std::string>> compile(const CompileOptions &options, Sour
       contents.sources = packedSources(sources);
   }
   contents.program = programs.front().get();
+  if (remark)
+    remarkOnKernels(programs, sources, remark);
 
   // Kernel instances -> tile IR -> machine code, for every target.
   for (auto [kind, program] : zip(kinds, programs)) {
@@ -111,7 +128,7 @@ Expected<std::optional<std::string>> compile(const CompileOptions &options, Sour
   }
 
   // Ops -> plan IR -> bytecode.
-  auto plans = encodeOps(*contents.program, sources);
+  auto plans = encodeOps(*programs.front(), *programs.back(), sources, contents.instances);
   if (!plans)
     return plans.takeError();
   contents.plans = std::move(*plans);

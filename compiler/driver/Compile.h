@@ -29,6 +29,13 @@ struct CompileOptions {
   unsigned jobs = 0;
 };
 
+/// A kernel of the source for which a target has no code: it is too large, or needs what the target lacks. The message begins with its place.
+class KernelRefused : public llvm::ErrorInfo<KernelRefused, llvm::StringError> {
+public:
+  explicit KernelRefused(const std::string &message) : ErrorInfo(message, llvm::inconvertibleErrorCode()) {}
+  static char ID;
+};
+
 /// What a build has to say besides errors: called after it, once for each remark.
 using Remark = std::function<void(const std::string &text)>;
 

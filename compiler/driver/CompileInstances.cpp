@@ -14,6 +14,7 @@
 #include "mlir/Transforms/Passes.h"
 #include "llvm/ADT/MapVector.h"
 #include "llvm/ADT/StringMap.h"
+#include "llvm/ADT/StringSet.h"
 #include "llvm/Support/ThreadPool.h"
 #include <map>
 #include <mutex>
@@ -299,16 +300,27 @@ JobResult compileOne(const Program &program, const SourceManager &sources, Insta
       result.failures.emplace_back(ptxTarget(chip), messages.text());
     return result;
   }
+  if (program.kernels()[instance.kernel].isLeftToChoice)
+    for (auto kernel : module->getOps<tile::KernelOp>())
+      result.whyNoEstimate = tile::whyNoEstimate(kernel);
   compileForCpus(*module, program, instance, targets.cpus, optLevel, messages, result);
   compileForGpus(*module, program, instance, targets, ptxas, optLevel, role, messages, result);
   return result;
 }
 
-/// The tile IR of all instances, without variants: what a later kpkg can compile for another target.
+/// The instances that the package is for: those of kernels that no op launches could never run. Without any op the package is for those who look at the code.
+std::vector<InstanceRef> launchedInstances(const Program &program) {
+  std::vector<InstanceRef> refs = checkedInstances(program);
+  if (!program.ops().empty())
+    llvm::erase_if(refs, [&](InstanceRef ref) { return !program.kernels()[ref.kernel].isLaunched; });
+  return refs;
+}
+
+/// The tile IR of these instances, without variants: what a later kpkg can compile for another target.
 Expected<std::string> writeTileBytecode(const Program &program, const SourceManager &sources) {
   auto context = makeContext();
   IrMessages messages(*context);
-  auto module = generateKernels(program, sources, checkedInstances(program), *context);
+  auto module = generateKernels(program, sources, launchedInstances(program), *context);
   if (!module)
     return createStringError("%s", messages.text().c_str());
   std::string bytes;
@@ -335,7 +347,7 @@ Expected<CompiledInstances> compileInstances(const Program &program, const Sourc
     else
       compiled.notes.push_back(toString(found.takeError()) + "; the package has PTX instead of machine code");
   }
-  std::vector<InstanceRef> refs = checkedInstances(program);
+  std::vector<InstanceRef> refs = launchedInstances(program);
   std::vector<bool> isLast = lastAlternatives(program, refs), isGeneral = generalAlternatives(program, refs);
   std::vector<JobResult> results(refs.size());
   std::mutex progressMutex;
@@ -344,7 +356,7 @@ Expected<CompiledInstances> compileInstances(const Program &program, const Sourc
     DefaultThreadPool pool(hardware_concurrency(jobs));
     for (size_t i = 0; i < refs.size(); ++i)
       pool.async([&, i] {
-        results[i] = compileOne(program, sources, refs[i], targets, ptxas ? &*ptxas : nullptr, optLevel, 
+        results[i] = compileOne(program, sources, refs[i], targets, ptxas ? &*ptxas : nullptr, optLevel,
                                 {isLast[i], isGeneral[i], hasVectors(program, refs[i])});
         if (progress) {
           std::lock_guard<std::mutex> lock(progressMutex);
@@ -353,7 +365,7 @@ Expected<CompiledInstances> compileInstances(const Program &program, const Sourc
       });
     pool.wait();
   }
-  if (llvm::Error error = dropAlternatives(program, refs, results))
+  if (llvm::Error error = dropAlternatives(program, sources, refs, results))
     return std::move(error);
 
   for (size_t t = 0; t < targets.cpus.size(); ++t) {
@@ -377,6 +389,11 @@ Expected<CompiledInstances> compileInstances(const Program &program, const Sourc
   }
   for (const auto &[note, titles] : titlesOf)
     compiled.notes.push_back(note + ":" + titles);
+  StringSet<> unknown;
+  for (auto [ref, result] : zip(refs, results))
+    if (const std::string &kernel = program.kernels()[ref.kernel].name; !result.whyNoEstimate.empty() && unknown.insert(kernel).second)
+      compiled.notes.push_back("the cost model does not know how long `" + kernel + "` takes, so that calls without a row of a tuning table take the first of its alternatives: " +
+                               result.whyNoEstimate);
   auto bytecode = writeTileBytecode(program, sources);
   if (!bytecode)
     return bytecode.takeError();

@@ -1,6 +1,7 @@
 // What compiling one instance left, and which alternatives a target does without.
 // SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
 #include "compiler/driver/DropAlternatives.h"
+#include "compiler/source/Source.h"
 #include "llvm/ADT/STLExtras.h"
 #include "llvm/ADT/StringSet.h"
 #include <map>
@@ -11,10 +12,10 @@ namespace kpkg::compiler {
 
 std::string title(const Program &program, InstanceRef ref) {
   const KernelRecord &kernel = program.kernels()[ref.kernel];
-  std::string text = kernel.name + "[";
-  for (auto [i, value] : enumerate(kernel.instances[ref.instance].parameters))
-    text += (i ? ", " : "") + kernel.parameters[i].name + "=" + value.str();
-  return text + "]";
+  std::string text;
+  for (auto [parameter, value] : zip(kernel.parameters, kernel.instances[ref.instance].parameters))
+    text += (text.empty() ? "" : ", ") + parameter.name + "=" + value.str();
+  return text.empty() ? kernel.name : kernel.name + "[" + text + "]";
 }
 
 bool hasAlternatives(const KernelRecord &kernel) {
@@ -58,12 +59,18 @@ static bool fails(const JobResult &result, StringRef target) {
   return any_of(result.failures, [&](const auto &failure) { return failure.first == target; });
 }
 
-static Error excuse(const Program &program, ArrayRef<InstanceRef> refs, MutableArrayRef<JobResult> results, ArrayRef<size_t> group) {
+/// A kernel of the source that a target has no code for: what it is and where, and why.
+static Error refuse(const Program &program, const SourceManager &sources, InstanceRef ref, const std::string &why) {
+  return make_error<KernelRefused>(sources.describe(program.kernels()[ref.kernel].range) + ": in " + title(program, ref) + ": " + why);
+}
+
+static Error excuse(const Program &program, const SourceManager &sources, ArrayRef<InstanceRef> refs, MutableArrayRef<JobResult> results,
+                    ArrayRef<size_t> group) {
   for (size_t i : group)
     for (const auto &[target, why] : results[i].failures) {
       StringRef name = target;
       if (all_of(group, [&](size_t other) { return fails(results[other], name); }))
-        return createStringError("in %s: %s", title(program, refs[i]).c_str(), why.c_str());
+        return refuse(program, sources, refs[i], why + (StringRef(why).contains("spills registers") ? "\nsmaller tiles need fewer registers" : ""));
       results[i].notes.push_back("left out for " + target + ", which has alternatives: " + why);
     }
   return Error::success();
@@ -87,7 +94,8 @@ static void dropSlow(MutableArrayRef<JobResult> results, ArrayRef<size_t> group)
 }
 
 /// Only one alternative has the variant for any arguments. Where `@tune(general=)` says that none has, launches were proven to find others.
-static Error checkGeneral(const Program &program, ArrayRef<InstanceRef> refs, ArrayRef<JobResult> results, ArrayRef<size_t> group) {
+static Error checkGeneral(const Program &program, const SourceManager &sources, ArrayRef<InstanceRef> refs, ArrayRef<JobResult> results,
+                          ArrayRef<size_t> group) {
   if (all_of(group, [&](size_t i) { return !saysGeneral(program, refs[i]).value_or(true); }))
     return Error::success();
   std::map<std::string, bool> isServed;
@@ -97,12 +105,11 @@ static Error checkGeneral(const Program &program, ArrayRef<InstanceRef> refs, Ar
         isServed[instance.target] |= instance.variant == "any";
   for (const auto &[target, served] : isServed)
     if (!served)
-      return createStringError("in %s: no code for %s that takes any arguments%s", title(program, refs[group.back()]).c_str(), target.c_str(),
-                               (": " + join(results[group.back()].notes, "; ")).c_str());
+      return refuse(program, sources, refs[group.back()], "no code for " + target + " that takes any arguments: " + join(results[group.back()].notes, "; "));
   return Error::success();
 }
 
-Error dropAlternatives(const Program &program, ArrayRef<InstanceRef> refs, MutableArrayRef<JobResult> results) {
+Error dropAlternatives(const Program &program, const SourceManager &sources, ArrayRef<InstanceRef> refs, MutableArrayRef<JobResult> results) {
   std::map<std::string, std::vector<size_t>> groups;
   for (auto [i, ref] : enumerate(refs))
     groups[groupOf(program, ref)].push_back(i);
@@ -111,9 +118,9 @@ Error dropAlternatives(const Program &program, ArrayRef<InstanceRef> refs, Mutab
     const std::vector<size_t> &group = groups[groupOf(program, ref)];
     if (group.front() != i)
       continue;
-    if (Error error = excuse(program, refs, results, group))
+    if (Error error = excuse(program, sources, refs, results, group))
       return error;
-    if (Error error = checkGeneral(program, refs, results, group))
+    if (Error error = checkGeneral(program, sources, refs, results, group))
       return error;
     dropSlow(results, group);
   }

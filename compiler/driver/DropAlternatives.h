@@ -2,6 +2,7 @@
 // SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
 #pragma once
 #include "compiler/codegen/host/HostCode.h"
+#include "compiler/driver/Compile.h"
 #include "compiler/irgen/Generate.h"
 #include "compiler/pack/Package.h"
 #include "llvm/ADT/ArrayRef.h"
@@ -15,6 +16,7 @@ struct JobResult {
   std::vector<std::optional<HostObject>> objects; ///< one per CPU target; nothing where it failed
   std::vector<PackedObject> gpuObjects;
   std::vector<std::string> notes; ///< variants that were left out, and why
+  std::string whyNoEstimate;      ///< of an alternative whose time the cost model cannot estimate
   /// Targets for which there is no code, and why.
   std::vector<std::pair<std::string, std::string>> failures;
 };
@@ -35,7 +37,8 @@ std::vector<bool> generalAlternatives(const Program &program, llvm::ArrayRef<Ins
 bool hasVectors(const Program &program, InstanceRef ref);
 
 /// Takes out of `results`, one for each of `refs`, alternatives that are slow on a target where another one is not, and excuses those that a
-/// target cannot do while it can do another; each with a note. An error when a target has no alternative left, or a GPU none for any arguments.
-llvm::Error dropAlternatives(const Program &program, llvm::ArrayRef<InstanceRef> refs, llvm::MutableArrayRef<JobResult> results);
+/// target cannot do while it can do another; each with a note. A KernelRefused when a target has no alternative left, or a GPU none for any arguments.
+llvm::Error dropAlternatives(const Program &program, const SourceManager &sources, llvm::ArrayRef<InstanceRef> refs,
+                             llvm::MutableArrayRef<JobResult> results);
 
 } // namespace kpkg::compiler

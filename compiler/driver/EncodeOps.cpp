@@ -38,9 +38,19 @@ mlir::OwningOpRef<mlir::ModuleOp> simplifiedOps(const Program &program, const So
   return module;
 }
 
-} // namespace
+/// Windows that a tensor map walks over are numbers of the launch: whether a driver makes such a map is asked when a call is planned.
+KernelArguments argumentsOfWindows(const Program &program, ArrayRef<PackedInstance> instances) {
+  KernelArguments arguments;
+  for (const PackedInstance &instance : instances)
+    for (const PackedTensorMap &map : instance.launch ? instance.launch->tensorMaps : std::vector<PackedTensorMap>())
+      if (map.window)
+        for (const std::vector<int64_t> *numbers : {&map.window->counts, &map.window->strides, &map.window->starts, &map.window->steps})
+          for (int64_t argument : *numbers)
+            arguments.insert({program.kernels()[instance.kernel].name, unsigned(argument)});
+  return arguments;
+}
 
-Expected<std::vector<PackedPlan>> encodeOps(const Program &program, const SourceManager &sources) {
+Expected<std::vector<PackedPlan>> encodeOps(const Program &program, const SourceManager &sources, const KernelArguments &decisive) {
   auto context = makeContext();
   IrMessages messages(*context);
   auto failure = [&](const std::string &op) {
@@ -57,11 +67,35 @@ Expected<std::vector<PackedPlan>> encodeOps(const Program &program, const Source
     auto slice = plan_ir::makeShapeSlice(function);
     if (!slice)
       return failure(op.name);
-    auto plan = encodePlan(function);
+    auto plan = encodePlan(function, decisive);
     auto shapePlan = encodePlan(slice->lookupSymbol<plan_ir::FuncOp>(op.name));
     if (failed(plan) || failed(shapePlan))
       return failure(op.name);
     plans.push_back({op.name, std::move(*plan), std::move(*shapePlan)});
+  }
+  return plans;
+}
+
+} // namespace
+
+Expected<std::vector<PackedPlan>> encodeOps(const Program &program, const Program &gpuProgram, const SourceManager &sources,
+                                            ArrayRef<PackedInstance> instances) {
+  KernelArguments decisive = argumentsOfWindows(program, instances);
+  auto plans = encodeOps(program, sources, decisive);
+  if (!plans || &gpuProgram == &program)
+    return plans;
+  auto gpuPlans = encodeOps(gpuProgram, sources, decisive);
+  if (!gpuPlans)
+    return gpuPlans.takeError();
+  for (auto [op, gpuOp] : zip_equal(program.ops(), gpuProgram.ops()))
+    if (op.schema != gpuOp.schema)
+      return createStringError("the signature of %s depends on the target: %s on CPUs, %s on GPUs", op.name.c_str(), op.schema.c_str(),
+                               gpuOp.schema.c_str());
+  for (auto [plan, gpuPlan] : zip_equal(*plans, *gpuPlans)) {
+    if (gpuPlan.plan != plan.plan)
+      plan.gpuPlan = std::move(gpuPlan.plan);
+    if (gpuPlan.shapePlan != plan.shapePlan)
+      plan.gpuShapePlan = std::move(gpuPlan.shapePlan);
   }
   return plans;
 }

@@ -31,7 +31,7 @@ struct ProgramEncoder {
   }
   int64_t indexOf(plan_ir::FuncOp function) { return std::distance(functions.begin(), functions.find(function)); }
   LogicalResult collect(plan_ir::FuncOp entry);
-  void findPassThrough();
+  void findPassThrough(const KernelArguments &decisive);
 };
 
 plan_ir::FuncOp calleeOf(plan_ir::CallOp call) {
@@ -68,7 +68,7 @@ LogicalResult ProgramEncoder::collect(plan_ir::FuncOp entry) {
   return success();
 }
 
-void ProgramEncoder::findPassThrough() {
+void ProgramEncoder::findPassThrough(const KernelArguments &decisive) {
   for (auto &[function, passes] : llvm::reverse(functions)) {
     for (BlockArgument argument : function.getArguments()) {
       Type type = argument.getType();
@@ -76,7 +76,8 @@ void ProgramEncoder::findPassThrough() {
       passes.push_back(isScalar && llvm::all_of(argument.getUses(), [&](OpOperand &use) {
                          if (auto launch = dyn_cast<plan_ir::LaunchOp>(use.getOwner())) {
                            auto [first, count] = launch.getODSOperandIndexAndLength(1);
-                           return use.getOperandNumber() >= first && use.getOperandNumber() < first + count;
+                           unsigned number = use.getOperandNumber() - first;
+                           return use.getOperandNumber() >= first && number < count && !decisive.contains({launch.getKernel().str(), number});
                          }
                          auto call = dyn_cast<plan_ir::CallOp>(use.getOwner());
                          return call && functions.find(calleeOf(call))->second[use.getOperandNumber()];
@@ -409,11 +410,11 @@ void FunctionEncoder::encodeTruncation(Value from, Value to) {
 
 } // namespace
 
-FailureOr<std::string> encodePlan(plan_ir::FuncOp function) {
+FailureOr<std::string> encodePlan(plan_ir::FuncOp function, const KernelArguments &decisive) {
   ProgramEncoder program;
   if (failed(program.collect(function)))
     return failure();
-  program.findPassThrough();
+  program.findPassThrough(decisive);
   for (auto &entry : program.functions)
     if (failed(FunctionEncoder(program, entry.first).run(program.module.functions.emplace_back())))
       return failure();

@@ -3,6 +3,8 @@
 #include "compiler/pack/Manifest.h"
 #include "runtime/include/kpkg/kpkg.h"
 #include "llvm/Config/llvm-config.h"
+#include <map>
+#include <set>
 
 namespace kpkg::compiler {
 
@@ -170,7 +172,7 @@ json backwardRecord(const Backward &backward) {
   return {{"op", backward.op}, {"arguments", std::move(arguments)}};
 }
 
-json opRecord(const OpRecord &op) {
+json opRecord(const OpRecord &op, const PackedPlan *plan) {
   json arguments = json::array();
   for (const OpArgument &argument : op.arguments) {
     json record = {{"name", argument.name}, {"type", argument.type}, {"mut", argument.isMut}};
@@ -186,6 +188,10 @@ json opRecord(const OpRecord &op) {
                  {"plan", planSectionName(op.name)},
                  {"shape_plan", shapePlanSectionName(op.name)},
                  {"reference", op.reference.empty() ? json() : json(op.reference)}};
+  if (plan && !plan->gpuPlan.empty())
+    record["gpu_plan"] = gpuPlanSectionName(op.name);
+  if (plan && !plan->gpuShapePlan.empty())
+    record["gpu_shape_plan"] = gpuShapePlanSectionName(op.name);
   if (op.backward)
     record["backward"] = backwardRecord(*op.backward);
   return record;
@@ -196,15 +202,28 @@ json opRecord(const OpRecord &op) {
 std::string hostSectionName(const std::string &target) { return "host/" + target; }
 std::string planSectionName(const std::string &op) { return "plan/" + op; }
 std::string shapePlanSectionName(const std::string &op) { return "shape-plan/" + op; }
+std::string gpuPlanSectionName(const std::string &op) { return "gpu-plan/" + op; }
+std::string gpuShapePlanSectionName(const std::string &op) { return "gpu-shape-plan/" + op; }
 
 json makeManifest(const PackageContents &contents) {
   json kernels = json::array(), instances = json::array(), ops = json::array();
-  for (const KernelRecord &kernel : contents.program->kernels())
-    kernels.push_back(kernelRecord(kernel));
+  std::set<size_t> compiled;
   for (const PackedInstance &instance : contents.instances)
+    compiled.insert(instance.kernel);
+  std::map<size_t, size_t> numbers; // of what is left out there is nothing
+  for (size_t k = 0; k < contents.program->kernels().size(); ++k)
+    if (const KernelRecord &kernel = contents.program->kernels()[k]; compiled.count(k) || kernel.isLaunched) {
+      numbers.emplace(k, kernels.size());
+      kernels.push_back(kernelRecord(kernel));
+    }
+  for (const PackedInstance &instance : contents.instances) {
     instances.push_back(instanceRecord(instance, *contents.program));
-  for (const OpRecord &op : contents.program->ops())
-    ops.push_back(opRecord(op));
+    instances.back()["kernel"] = numbers.at(instance.kernel);
+  }
+  for (const OpRecord &op : contents.program->ops()) {
+    auto plan = std::find_if(contents.plans.begin(), contents.plans.end(), [&](const PackedPlan &each) { return each.op == op.name; });
+    ops.push_back(opRecord(op, plan == contents.plans.end() ? nullptr : &*plan));
+  }
   return {{"producer", {{"kpkg", KPKG_VERSION}, {"llvm", LLVM_VERSION_STRING}, {"options", contents.options}}},
           {"kernels", std::move(kernels)},
           {"instances", std::move(instances)},

@@ -16,5 +16,7 @@ nlohmann::json valueRecord(const Value &value);
 std::string hostSectionName(const std::string &target);
 std::string planSectionName(const std::string &op);
 std::string shapePlanSectionName(const std::string &op);
+std::string gpuPlanSectionName(const std::string &op);
+std::string gpuShapePlanSectionName(const std::string &op);
 
 } // namespace kpkg::compiler

@@ -29,6 +29,12 @@ llvm::Expected<std::string> writePackage(const PackageContents &contents) {
       return std::move(error);
     if (llvm::Error error = add(shapePlanSectionName(plan.op), "plan", plan.shapePlan, true))
       return std::move(error);
+    if (!plan.gpuPlan.empty())
+      if (llvm::Error error = add(gpuPlanSectionName(plan.op), "plan", plan.gpuPlan, true))
+        return std::move(error);
+    if (!plan.gpuShapePlan.empty())
+      if (llvm::Error error = add(gpuShapePlanSectionName(plan.op), "plan", plan.gpuShapePlan, true))
+        return std::move(error);
   }
   if (llvm::Error error = add("ir/tile", "ir", contents.tileBytecode, false))
     return std::move(error);

@@ -96,6 +96,9 @@ struct PackedPlan {
   std::string op;
   std::string plan;
   std::string shapePlan;
+  /// The same for calls on GPUs, each empty where it is what `plan` and `shapePlan` are.
+  std::string gpuPlan = {};
+  std::string gpuShapePlan = {};
 };
 
 struct PackedSource {

@@ -178,15 +178,17 @@ private:
     for (uint32_t i = begin; i < at; ++i)
       width = text[i] == '\t' ? (width / 8 + 1) * 8 : text[i] == '\f' ? 0 : width + 1;
     SourceRange blank{file.id(), begin, at};
-    if (!tabReported && text.substr(begin, at - begin).find('\t') != std::string_view::npos) {
-      diags.report(diag::TabInIndentation, blank).fix(blank, std::string(width, ' '));
+    bool hasTab = text.substr(begin, at - begin).find('\t') != std::string_view::npos;
+    bool isUnexpected = width > levels.back().width && opens == Opens::No;
+    if (!tabReported && hasTab) {
+      diags.report(diag::TabInIndentation, blank).fix(blank, std::string(isUnexpected ? levels.back().width : width, ' '));
       tabReported = true;
     }
     if (width > levels.back().width) {
-      bool phantom = opens == Opens::No;
-      if (phantom)
-        diags.report(diag::UnexpectedIndent, blank, width - levels.back().width);
-      else
+      bool phantom = isUnexpected;
+      if (phantom && !hasTab) // how wide a tab is meant to be is not known
+        diags.report(diag::UnexpectedIndent, blank, width, levels.back().width);
+      else if (!phantom)
         emit(KLexer::INDENT);
       levels.push_back({width, phantom, width});
       if (levels.size() > limits::blocks)

@@ -63,11 +63,12 @@ kpkg_status kpkg_op_result_type(const kpkg_op *op, int32_t index, const char **t
   });
 }
 
-kpkg_status kpkg_op_plan_json(const kpkg_op *op, int32_t shape_only, kpkg_string **json) {
+kpkg_status kpkg_op_plan_json(const kpkg_op *op, int32_t which, kpkg_string **json) {
   return guarded([&] {
     if (!op || !json)
       return nullPointer("op or json");
-    auto program = shape_only ? op->first().shapeProgram() : op->first().program();
+    int32_t device = which & KPKG_PLAN_ON_GPU ? KPKG_DEVICE_CUDA : KPKG_DEVICE_CPU;
+    auto program = which & KPKG_PLAN_SHAPES ? op->first().shapeProgram(device) : op->first().program(device);
     if (!program)
       return fail(program.error());
     return giveString(plan::dumpJson((*program)->decoded()), json);

@@ -70,7 +70,7 @@ Status CallableOp::countFallback(const std::string &reason) const {
 }
 
 Result<PinnedCall> CallableOp::planFor(const PackagedOp &op, Frame &frame) const {
-  auto program = op.program();
+  auto program = op.program(frame.device.type);
   if (!program)
     return program.error();
   frame.key.clear();
@@ -107,7 +107,7 @@ Status CallableOp::tryCall(kpkg_call &call, Frame &frame) const {
       refused = reason;
       continue;
     }
-    auto program = candidate->program();
+    auto program = candidate->program(frame.device.type);
     if ((*program)->hasMutArguments())
       if (auto error = plan::checkAliases(**program, frame.arguments, frame.addresses))
         return toError(*error, op);
@@ -202,7 +202,7 @@ Status CallableOp::infer(kpkg_call &call) const {
   FrameLease frame;
   if (Status status = frame->bind(op, call); !status)
     return status;
-  // The plan does not ask where tensors are; a dtype that it cannot name is another matter.
+  // Any device will do; a dtype that the plan cannot name is another matter.
   kpkg_device device = {KPKG_DEVICE_CPU, 0};
   for (const kpkg_value &value : frame->values)
     if (value.kind == KPKG_TENSOR) {
@@ -210,7 +210,7 @@ Status CallableOp::infer(kpkg_call &call) const {
         return Error{KPKG_ERROR_NO_INSTANCE, op.name + ": " + frame->foreign, op.name, {}, {}};
       device = value.as.tensor->device;
     }
-  auto program = first().shapeProgram();
+  auto program = first().shapeProgram(frame->device.type);
   if (!program)
     return program.error();
   plan::Resolution resolution;

@@ -130,7 +130,7 @@ static ordered_json explainLaunch(const plan::LaunchStep &launch, const Packaged
 static ordered_json explainPackage(const PackagedOp &op, const Frame &frame) {
   ordered_json record;
   record["package"] = op.library().name();
-  auto program = op.program();
+  auto program = op.program(frame.device.type);
   Result<int64_t> processors = program ? processorsFor(**program, frame) : program.error();
   plan::Resolution resolution;
   std::optional<Error> error;

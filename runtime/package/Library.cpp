@@ -151,8 +151,8 @@ Result<GpuFunction> Library::gpuFunction(const Instance &instance, int32_t devic
 
 Status Library::prewarmGpu(int32_t device) const {
   for (const auto &op : packagedOps)
-    if (auto program = op->program(); !program)
-      return program.error();
+    if (Status status = op->loadPrograms(); !status)
+      return status;
   auto properties = cuda::deviceProperties(device);
   if (!properties)
     return properties.error();
@@ -166,8 +166,8 @@ Status Library::prewarmGpu(int32_t device) const {
 
 Status Library::loadAll() const {
   for (const auto &op : packagedOps)
-    if (auto program = op->program(); !program)
-      return program.error();
+    if (Status status = op->loadPrograms(); !status)
+      return status;
   auto targets = cpu::runnableTargets();
   for (const Instance &instance : entries->instances)
     if (std::find(targets.begin(), targets.end(), instance.target) != targets.end()) {

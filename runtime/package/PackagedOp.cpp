@@ -96,10 +96,26 @@ Result<const plan::Program *> PackagedOp::load(Plan &plan, const std::string &se
   return &*plan.program;
 }
 
-Result<const plan::Program *> PackagedOp::program() const { return load(full, description.plan); }
+Result<const plan::Program *> PackagedOp::program(int32_t device) const {
+  if (device == KPKG_DEVICE_CUDA && !description.gpuPlan.empty())
+    return load(gpuFull, description.gpuPlan);
+  return load(full, description.plan);
+}
 
-Result<const plan::Program *> PackagedOp::shapeProgram() const {
-  return description.shapePlan.empty() ? program() : load(shape, description.shapePlan);
+Result<const plan::Program *> PackagedOp::shapeProgram(int32_t device) const {
+  if (device == KPKG_DEVICE_CUDA && !description.gpuShapePlan.empty())
+    return load(gpuShape, description.gpuShapePlan);
+  return description.shapePlan.empty() ? program(device) : load(shape, description.shapePlan);
+}
+
+Status PackagedOp::loadPrograms() const {
+  for (int32_t device : {KPKG_DEVICE_CPU, KPKG_DEVICE_CUDA}) {
+    if (auto loaded = program(device); !loaded)
+      return loaded.error();
+    if (auto loaded = shapeProgram(device); !loaded)
+      return loaded.error();
+  }
+  return {};
 }
 
 InstanceUse *PackagedOp::counterOf(void *op, const Instance &instance) {
@@ -121,7 +137,7 @@ Result<std::shared_ptr<const PlannedCall>> PackagedOp::plan(const Frame &frame, 
         return found->second;
   }
   made = true;
-  auto program = this->program();
+  auto program = this->program(frame.device.type);
   if (!program)
     return program.error();
   auto planned = std::make_shared<PlannedCall>();

@@ -25,9 +25,11 @@ public:
   /// Never the same for two ops of a process, even after one is gone.
   uint64_t id() const { return number; }
 
-  /// The bytecode, loaded and verified by the first who asks.
-  Result<const plan::Program *> program() const;
-  Result<const plan::Program *> shapeProgram() const;
+  /// The bytecode for calls on devices of a type (KPKG_DEVICE_CUDA), loaded and verified by the first who asks.
+  Result<const plan::Program *> program(int32_t device) const;
+  Result<const plan::Program *> shapeProgram(int32_t device) const;
+  /// Loads the bytecode of all devices.
+  Status loadPrograms() const;
 
   /// The planned call for the frame's arguments and key, from the op's cache or made now; `made` says which.
   Result<std::shared_ptr<const PlannedCall>> plan(const Frame &frame, uint64_t hash, bool &made) const;
@@ -49,7 +51,7 @@ private:
   uint64_t number;
 
   mutable std::mutex lock;
-  mutable Plan full, shape;
+  mutable Plan full, shape, gpuFull, gpuShape;
   mutable std::deque<InstanceUse> counters;
   /// Bounded: the oldest signature makes room for a new one.
   mutable std::unordered_multimap<uint64_t, std::shared_ptr<const PlannedCall>> calls;

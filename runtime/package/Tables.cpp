@@ -505,6 +505,8 @@ OpEntry readOp(const json &value, size_t index) {
       entry.refuse(why);
   op.plan = entry.text("plan");
   op.shapePlan = entry.textOr("shape_plan", "");
+  op.gpuPlan = entry.textOr("gpu_plan", "");
+  op.gpuShapePlan = entry.textOr("gpu_shape_plan", "");
   for (const json &item : entry.list("arguments")) {
     Entry argumentEntry(item, entry.where + " arguments");
     OpArgument argument;

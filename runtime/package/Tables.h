@@ -216,6 +216,9 @@ struct OpEntry {
   std::optional<Backward> backward;
   std::string plan;
   std::string shapePlan;
+  /// Of calls on GPUs; empty: `plan` and `shapePlan`.
+  std::string gpuPlan;
+  std::string gpuShapePlan;
   std::vector<OpArgument> arguments;
   std::vector<std::string> results;
 };

@@ -195,9 +195,26 @@ static bool power(int64_t base, int64_t exponent, int64_t &result) {
   }
 }
 
+/// An operation as sources write it.
+static std::string written(Opcode op, int64_t a, int64_t b) {
+  const char *between = op == Opcode::add_int        ? "+"
+                        : op == Opcode::sub_int      ? "-"
+                        : op == Opcode::mul_int      ? "*"
+                        : op == Opcode::floordiv_int ? "//"
+                        : op == Opcode::mod_int      ? "%"
+                        : op == Opcode::pow_int      ? "**"
+                        : op == Opcode::shl_int      ? "<<"
+                        : op == Opcode::shr_int      ? ">>"
+                                                     : nullptr;
+  if (between)
+    return fmt::format("{} {} {}", a, between, b);
+  std::string_view name = opcodeName(op);
+  return fmt::format("{}({}, {})", name.substr(0, name.find("_int")), a, b);
+}
+
 bool Interpreter::intArithmetic(Opcode op, int64_t a, int64_t b, int64_t &result) {
   auto overflow = [&] {
-    return fail(Error::Kind::Argument, fmt::format("{}({}, {}) overflows", opcodeName(op), a, b));
+    return fail(Error::Kind::Argument, written(op, a, b) + " does not fit Int, which has 64 bits");
   };
   switch (op) {
   case Opcode::add_int:
@@ -212,7 +229,7 @@ bool Interpreter::intArithmetic(Opcode op, int64_t a, int64_t b, int64_t &result
   case Opcode::truncrem_int:
   case Opcode::mod_int:
     if (b == 0)
-      return fail(Error::Kind::Argument, fmt::format("{} of {} by zero", opcodeName(op), a));
+      return fail(Error::Kind::Argument, written(op, a, b) + ": division by zero");
     if (b == -1) { // INT64_MIN / -1 traps
       bool isDivision = op != Opcode::truncrem_int && op != Opcode::mod_int;
       result = 0;
@@ -245,7 +262,7 @@ bool Interpreter::intArithmetic(Opcode op, int64_t a, int64_t b, int64_t &result
     return true;
   default: // shl_int, shr_int
     if (b < 0 || b > 63)
-      return fail(Error::Kind::Argument, fmt::format("{} of {} by {}, expected 0 to 63", opcodeName(op), a, b));
+      return fail(Error::Kind::Argument, written(op, a, b) + ": shifted by less than 0 or more than 63 bits");
     if (op == Opcode::shr_int) {
       result = a >> b;
       return true;
@@ -349,7 +366,7 @@ bool Interpreter::scalar(const Instruction &i, const Function &f, Value *regs) {
     return true;
   case Opcode::abs_int:
     if (in(0).bits == INT64_MIN)
-      return fail(Error::Kind::Argument, fmt::format("abs_int({}) overflows", in(0).bits));
+      return fail(Error::Kind::Argument, fmt::format("abs({}) does not fit Int, which has 64 bits", in(0).bits));
     out = {std::abs(in(0).bits), -1};
     return true;
   case Opcode::cmp_int:

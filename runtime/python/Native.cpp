@@ -177,12 +177,12 @@ NB_MODULE(_native, module) {
       .def("explain", explain, nb::arg("values"), nb::arg("json"))
       .def(
           "plan_json",
-          [](const OpHandle &op, bool shapeOnly) {
+          [](const OpHandle &op, bool shapeOnly, bool onGpu) {
             kpkg_string *json = nullptr;
-            check(kpkg_op_plan_json(op.op, shapeOnly, &json));
+            check(kpkg_op_plan_json(op.op, (shapeOnly ? KPKG_PLAN_SHAPES : 0) | (onGpu ? KPKG_PLAN_ON_GPU : 0), &json));
             return text(json);
           },
-          nb::arg("shape_only"))
+          nb::arg("shape_only"), nb::arg("on_gpu"))
       .def("count_fallback", [](const OpHandle &op, const std::string &reason) { check(kpkg_op_count_fallback(op.op, reason.c_str())); },
            nb::arg("reason"))
       .def("stats", statsOf)

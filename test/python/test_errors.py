@@ -59,6 +59,26 @@ def test_refused(name, args, kwargs, says, kind, ops):
     assert f"kpkg::{name}" in str(caught.value)
 
 
+SCHEMA = [
+    ("softmax", (t(2, 3),), {"dimension": 1}, "dimension"),
+    ("softmax", (t(2, 3), "a"), {}, "'dim' is 'a', expected int"),
+    ("softmax", (t(2, 3), 1.0), {}, "'dim' is 1.0, expected int"),
+    ("softmax", (t(2, 3), 2**70), {}, "64 bits"),
+    ("softmax", (t(2, 3), 1, 2), {}, "takes 2 arguments"),
+    ("softmax", (t(2, 3),), {"out": np.ones((2, 3), np.float32)}, "`out` is of type ndarray"),
+    ("layer_norm", (t(2, 3), 3), {}, "'normalized_shape' is 3, expected int\\[\\]"),
+    ("gemm", (t(2, 3), [[1.0]]), {}, "'b' is"),
+    ("gemm", (t(2, 3), t(3, 2)), {"activation": 1}, "'activation' is 1"),
+]
+
+
+@pytest.mark.parametrize("name, args, kwargs, says", SCHEMA)
+def test_what_does_not_fit_the_schema_is_a_type_error(name, args, kwargs, says, ops):
+    with pytest.raises(TypeError, match=says) as caught:
+        ops[f"kpkg::{name}"](*args, **kwargs)
+    assert f"kpkg::{name}" in str(caught.value)
+
+
 def test_unsupported_dtype_lists_the_supported_ones(ops):
     with pytest.raises(KernelError, match="int64.*float32"):
         ops["kpkg::softmax"](t(2, 3, dtype=torch.int64), -1)

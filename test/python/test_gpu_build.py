@@ -12,6 +12,7 @@ import subprocess
 from pathlib import Path
 
 import pytest
+from kpkg import _native
 
 ROOT = Path(__file__).resolve().parents[2]
 BUILD = ROOT / os.environ.get("KPKG_BUILD_DIR", "build")
@@ -176,3 +177,59 @@ fn twice(x: Tensor[float32, 1], mut y: Tensor[float32, 1]):
     done = subprocess.run([BUILD / "bin" / "kpkg", "build", path, "-o", tmp_path / "x.kpkg", "--target", "sm_90a"], capture_output=True, text=True)
     assert done.returncode != 0
     assert "does not go over `output_tiles`" in done.stderr
+
+
+ROADS = """
+@kernel
+@specialize(T=[float32])
+fn for_gpus[T: DType](x: Tensor[T, 1], mut y: Tensor[T, 1]):
+    y.tile[64](block_idx.x).store(x.tile[64](block_idx.x).load())
+
+
+@kernel
+@specialize(T=[float32])
+fn for_cpus[T: DType](x: Tensor[T, 1], mut y: Tensor[T, 1]):
+    y.tile[64](block_idx.x).store(x.tile[64](block_idx.x).load())
+
+
+@register.op("t::copied")
+fn copied(x: Tensor) raises -> Tensor:
+    var y = empty_like(x)
+    var n = x.numel()
+    comptime if target.has("gpu"):
+        launch for_gpus[T=x.dtype](x.reshape(n), y.reshape(n), grid=ceildiv(n, 64))
+    else:
+        launch for_cpus[T=x.dtype](x.reshape(n), y.reshape(n), grid=ceildiv(n, 64))
+    return y
+
+
+@register.op("t::padded")
+fn padded(x: Tensor) raises -> Tensor:
+    comptime MULTIPLE = 64 if target.has("gpu") else 16
+    return empty(ceildiv(x.shape[0], MULTIPLE) * MULTIPLE, dtype=x.dtype)
+
+
+@register.op("t::same")
+fn same(x: Tensor) raises -> Tensor:
+    return x.contiguous()
+"""
+
+
+@pytest.mark.parametrize("targets", ["x86-64-v3,sm_90a", "x86-64-v3", "sm_90a"])
+def test_ops_that_ask_for_the_target_have_a_plan_for_each(targets: str, tmp_path: Path) -> None:
+    source, package = tmp_path / "roads.k", tmp_path / "roads.kpkg"
+    source.write_text(ROADS)
+    kpkg("build", source, "-o", package, "--target", targets)
+    ops = {op["name"]: op for op in manifest_of(package)["ops"]}
+    own = {name: [key for key in ("gpu_plan", "gpu_shape_plan") if key in op] for name, op in ops.items()}
+    both = targets == "x86-64-v3,sm_90a"
+    assert own == {"t::copied": ["gpu_plan"] * both, "t::padded": ["gpu_plan", "gpu_shape_plan"] * both, "t::same": []}
+    library = _native.Library(str(package))
+    library.verify()
+    plans = {op.name: op for op in library.ops()}
+    for on_gpu in (False, True):
+        launched = "for_gpus" if "sm_90a" in targets and (on_gpu or not both) else "for_cpus"
+        strings = json.loads(plans["t::copied"].plan_json(False, on_gpu))["strings"]
+        assert [s for s in strings if s.startswith("for_")] == [launched]
+        shape = ((70,), (1,), "float32", 2 if on_gpu else 1)
+        assert plans["t::padded"].infer([shape])[0][0] == ((128,) if launched == "for_gpus" else (80,))

@@ -5,11 +5,14 @@ SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
 
 from __future__ import annotations
 
+import copy
+import pickle
 import threading
 from pathlib import Path
 
 import pytest
 import torch
+from torch._subclasses.fake_tensor import FakeTensorMode
 from torch.testing import assert_close
 
 import kpkg
@@ -122,6 +125,41 @@ def test_meta_tensors(ops):
 def test_fake_refuses_what_the_kernel_refuses(ops):
     with pytest.raises(RuntimeError, match="inner dimensions"):
         torch.ops.kpkg.gemm(torch.empty(2, 3, device="meta"), torch.empty(2, 3, device="meta"))
+
+
+def test_fake_and_meta_tensors_of_several_devices_are_refused(ops):
+    a, b = torch.empty(2, 3), torch.empty(3, 2)
+    for mixed in ((a, b.to("meta")), (a.to("meta"), b)):
+        with pytest.raises(RuntimeError, match="argument 'b' is on .*, but 'a' is on"):
+            torch.ops.kpkg.gemm(*mixed)
+    with FakeTensorMode():
+        a, b = torch.empty(2, 3, device="cuda"), torch.empty(3, 2)
+        with pytest.raises(RuntimeError, match="argument 'b' is on cpu, but 'a' is on cuda:0"):
+            torch.ops.kpkg.gemm(a, b)
+        assert torch.ops.kpkg.gemm(a, a.T).device == a.device
+
+
+def test_libraries_and_ops_are_copied_with_what_holds_them(ops):
+    softmax = ops["kpkg::softmax"]
+
+    class Layer(torch.nn.Module):
+        def __init__(self):
+            super().__init__()
+            self.library, self.op = softmax._library, softmax
+
+        def forward(self, x):
+            return self.op(x, -1)
+
+    layer = Layer()
+    copied = copy.deepcopy(layer)
+    assert copied.op is softmax and copied.library is softmax._library is copy.copy(softmax._library)
+    for pickled in (pickle.loads(pickle.dumps(softmax)), pickle.loads(pickle.dumps(softmax._library))["kpkg::softmax"]):
+        assert_close(pickled(X, -1), X.softmax(-1))
+
+
+def test_dir_lists_each_op_once(ops):
+    names = dir(ops["kpkg::softmax"]._library)
+    assert "softmax" in names and len(names) == len(set(names))
 
 
 def test_inference_mode_and_version_counter(ops):

@@ -27,8 +27,9 @@ struct BuildOptions {
 };
 
 ExitCode fail(llvm::Error error) {
+  bool isRefused = error.isA<KernelRefused>();
   fmt::print(stderr, "kpkg: error: {}\n", llvm::toString(std::move(error)));
-  return WorldError;
+  return isRefused ? InputRefused : WorldError;
 }
 
 void show(const DiagnosticEngine &diags, const SourceManager &sources, const std::string &format) {

@@ -26,6 +26,18 @@ CarryingLoop carryingLoop(Operation *op) {
   return {op, loop.getAfterBody(), loop.getAfterArguments(), loop.getInits(), loop.getYieldOp().getOperands(), loop.getResults()};
 }
 
+scf::ForOp carryAlso(RewriterBase &rewriter, scf::ForOp loop, Value init) {
+  FailureOr<LoopLikeOpInterface> carrying =
+      loop.replaceWithAdditionalYields(rewriter, init, /*replaceInitOperandUsesInLoop=*/false,
+                                       [](OpBuilder &, Location, ArrayRef<BlockArgument> arguments) { return SmallVector<Value>(arguments); });
+  return cast<scf::ForOp>(carrying->getOperation());
+}
+
+void yieldLast(scf::ForOp loop, Value value) {
+  Operation *yield = loop.getBody()->getTerminator();
+  yield->setOperand(yield->getNumOperands() - 1, value);
+}
+
 std::optional<TakingLoop> takingLoop(scf::WhileOp loop) {
   arith::CmpIOp test = testOf(loop);
   if (!test || test.getPredicate() != arith::CmpIPredicate::slt || loop.getInits().empty() || test.getLhs() != loop.getBeforeArguments().front())

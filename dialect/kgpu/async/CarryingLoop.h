@@ -17,6 +17,11 @@ struct CarryingLoop {
 /// False for other ops, and for loops with code between two turns that does more than to ask whether there is another one.
 CarryingLoop carryingLoop(mlir::Operation *op);
 
+/// The loop with one value more that it carries, at first `init`; it yields what it got until yieldLast() says otherwise.
+mlir::scf::ForOp carryAlso(mlir::RewriterBase &rewriter, mlir::scf::ForOp loop, mlir::Value init);
+/// Makes `value` the last one that a turn of the loop yields.
+void yieldLast(mlir::scf::ForOp loop, mlir::Value value);
+
 /// A loop that ends with the first number that is not below `count`.
 struct TakingLoop {
   mlir::Value first, count; ///< the number of the first turn, and of how many

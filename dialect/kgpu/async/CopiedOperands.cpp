@@ -15,7 +15,8 @@ bool haveOneRing(const Stream &left, const Stream &right) {
          });
 }
 
-Member memberFor(const StreamedOperand &operand, Value tile) {
+/// An operand of a product as what is copied of `tile`.
+static Member memberFor(const StreamedOperand &operand, Value tile) {
   auto type = cast<RankedTensorType>(tile.getType());
   unsigned bytes = elementBytes(type.getElementType());
   return {operand, SharedType::get(type.getShape(), type.getElementType(), *panelsOf(type.getShape(), operand.panelDim, bytes))};
@@ -25,7 +26,8 @@ std::optional<TensorView> rowPlace(tile::LoadOp load) {
   return tensorView(load.getView(), load.getOffsets(), cast<RankedTensorType>(load.getType()).getShape());
 }
 
-std::optional<Member> rowMember(tile::LoadOp load) {
+/// A row of elements that arithmetic reads between products: the same for all rows of the tiles. Nothing where it cannot be copied ahead.
+static std::optional<Member> rowMember(tile::LoadOp load) {
   auto type = dyn_cast<RankedTensorType>(load.getType());
   if (!type || type.getRank() != 1 || !isZero(load.getFill()) || load.getView().getType().getIsMut())
     return std::nullopt;
@@ -42,6 +44,57 @@ std::optional<Member> rowMember(tile::LoadOp load) {
   fields.strides = {0};
   StreamedOperand operand{load, *place};
   return Member{operand, SharedType::get(type.getShape(), type.getElementType(), cantFail(layout::SharedLayout::get(std::move(fields))))};
+}
+
+/// The stream of the load's block that is awaited before the load, and released after all that is made of it; null where there is none.
+static Stream *streamAround(tile::LoadOp load, std::vector<Stream> &streams) {
+  for (Stream &stream : streams) {
+    if (stream.members.front().operand.load->getBlock() != load->getBlock() || !stream.begin()->isBeforeInBlock(load))
+      continue;
+    bool isBehind = llvm::all_of(load->getUsers(), [&](Operation *user) {
+      Operation *here = load->getBlock()->findAncestorOpInBlock(*user);
+      return here && here->isBeforeInBlock(stream.end());
+    });
+    if (isBehind)
+      return &stream;
+  }
+  return nullptr;
+}
+
+std::vector<Stream> streamsOf(tile::KernelOp kernel, MutableArrayRef<StreamedDot> products) {
+  std::vector<Stream> streams;
+  struct Read {
+    tile::DotOp dot;
+    StreamedOperand *operand;
+    Value tile;
+  };
+  llvm::MapVector<Operation *, SmallVector<Read, 2>> reads; // by load
+  for (StreamedDot &product : products)
+    for (auto [operand, tile] : {std::pair(&product.lhs, product.dot.getLhs()), std::pair(&product.rhs, product.dot.getRhs())})
+      if (*operand)
+        reads[(*operand)->load].push_back({product.dot, &**operand, tile});
+  for (auto &[load, readers] : reads) {
+    const Read &first = readers.front();
+    Stream *last = streams.empty() ? nullptr : &streams.back();
+    bool joins = last && readers.size() == 1 && last->dots.size() == 1 && last->dots.front() == first.dot &&
+                 last->members.front().operand.load->getBlock() == load->getBlock();
+    if (!joins) {
+      last = &streams.emplace_back();
+      for (const Read &read : readers)
+        last->dots.push_back(read.dot);
+    }
+    last->members.push_back(memberFor(*first.operand, first.tile));
+  }
+  SmallVector<tile::LoadOp> loads;
+  kernel.walk([&](tile::LoadOp load) {
+    if (isa<scf::ForOp>(load->getParentOp()))
+      loads.push_back(load);
+  });
+  for (tile::LoadOp load : loads)
+    if (std::optional<Member> row = rowMember(load))
+      if (Stream *stream = streamAround(load, streams))
+        stream->members.push_back(*row);
+  return streams;
 }
 
 } // namespace kpkg::kgpu

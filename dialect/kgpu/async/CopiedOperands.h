@@ -4,6 +4,7 @@
 #define KPKG_KGPU_ASYNC_COPIED_OPERANDS_H
 
 #include "dialect/kgpu/async/StreamedDots.h"
+#include <vector>
 
 namespace kpkg::kgpu {
 
@@ -32,14 +33,11 @@ private:
 /// Whether both copy the same boxes of the same views: they can take turns in a ring.
 bool haveOneRing(const Stream &left, const Stream &right);
 
-/// An operand of a product as what is copied of `tile`.
-Member memberFor(const StreamedOperand &operand, mlir::Value tile);
-
 /// Where a row of elements lies, if tensor maps reach it.
 std::optional<TensorView> rowPlace(tile::LoadOp load);
 
-/// A row of elements that arithmetic reads between products: the same for all rows of the tiles. Nothing where it cannot be copied ahead.
-std::optional<Member> rowMember(tile::LoadOp load);
+/// What is copied for the products of a kernel, in program order, and rows beside it.
+std::vector<Stream> streamsOf(tile::KernelOp kernel, llvm::MutableArrayRef<StreamedDot> products);
 
 } // namespace kpkg::kgpu
 #endif

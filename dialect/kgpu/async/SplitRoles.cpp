@@ -15,11 +15,12 @@
 // many as the kernel's @schedule(stages=) says. A left operand of f32 whose rows are not along what is summed over goes from its slot to registers first. A right operand that is the first columns of what an earlier product reads is not copied again. An accumulator that starts at zero does so by its first product not adding: registers
 // that are set to zero before would stand between ptxas and products that run while others are issued.
 #include "dialect/kgpu/Passes.h"
+#include "dialect/kgpu/async/CarryingLoop.h"
 #include "dialect/kgpu/async/CopiedOperands.h"
+#include "dialect/kgpu/async/ProductSums.h"
 #include "dialect/kgpu/async/RingUses.h"
 #include "dialect/kgpu/async/StreamedDots.h"
 #include "dialect/kgpu/async/WgmmaLayout.h"
-#include "mlir/Dialect/UB/IR/UBOps.h"
 #include "mlir/Transforms/GreedyPatternRewriteDriver.h"
 
 using namespace mlir;
@@ -72,7 +73,7 @@ public:
     for (StreamedDot &product : products)
       if (const StreamedOperand *whole = wholeOf(product, products))
         product.rhs->load = whole->load;
-    findStreams();
+    streams = streamsOf(kernel, products);
     findRings();
     for (const StreamedDot &product : products)
       if (product.shared && llvm::none_of(shared, [&](const SharedTile &one) { return one.tile == product.shared; }))
@@ -111,55 +112,6 @@ public:
 
 private:
   Value constant(int64_t value) { return arith::ConstantIndexOp::create(rewriter, loc, value); }
-
-  void findStreams() {
-    struct Read {
-      tile::DotOp dot;
-      StreamedOperand *operand;
-      Value tile;
-    };
-    llvm::MapVector<Operation *, SmallVector<Read, 2>> reads; // by load
-    for (StreamedDot &product : products)
-      for (auto [operand, tile] : {std::pair(&product.lhs, product.dot.getLhs()), std::pair(&product.rhs, product.dot.getRhs())})
-        if (*operand)
-          reads[(*operand)->load].push_back({product.dot, &**operand, tile});
-    for (auto &[load, readers] : reads) {
-      const Read &first = readers.front();
-      Stream *last = streams.empty() ? nullptr : &streams.back();
-      bool joins = last && readers.size() == 1 && last->dots.size() == 1 && last->dots.front() == first.dot &&
-                   last->members.front().operand.load->getBlock() == load->getBlock();
-      if (!joins) {
-        last = &streams.emplace_back();
-        for (const Read &read : readers)
-          last->dots.push_back(read.dot);
-      }
-      last->members.push_back(memberFor(*first.operand, first.tile));
-    }
-    SmallVector<tile::LoadOp> loads;
-    kernel.walk([&](tile::LoadOp load) {
-      if (isa<scf::ForOp>(load->getParentOp()))
-        loads.push_back(load);
-    });
-    for (tile::LoadOp load : loads)
-      if (std::optional<Member> row = rowMember(load))
-        if (Stream *stream = streamAround(load))
-          stream->members.push_back(*row);
-  }
-
-  /// The stream of the load's block that is awaited before the load, and released after all that is made of it; null where there is none.
-  Stream *streamAround(tile::LoadOp load) {
-    for (Stream &stream : streams) {
-      if (stream.members.front().operand.load->getBlock() != load->getBlock() || !stream.begin()->isBeforeInBlock(load))
-        continue;
-      bool isBehind = llvm::all_of(load->getUsers(), [&](Operation *user) {
-        Operation *here = load->getBlock()->findAncestorOpInBlock(*user);
-        return here && here->isBeforeInBlock(stream.end());
-      });
-      if (isBehind)
-        return &stream;
-    }
-    return nullptr;
-  }
 
   void findRings() {
     for (auto [number, stream] : llvm::enumerate(streams)) {
@@ -275,13 +227,8 @@ private:
     }
     auto loop = cast<scf::ForOp>(block.findAncestorOpInBlock(*source));
     rewriter.setInsertionPoint(loop);
-    FailureOr<LoopLikeOpInterface> carrying = loop.replaceWithAdditionalYields(
-        rewriter, count, /*replaceInitOperandUsesInLoop=*/false,
-        [](OpBuilder &, Location, ArrayRef<BlockArgument> arguments) { return SmallVector<Value>(arguments); });
-    loop = cast<scf::ForOp>(carrying->getOperation());
-    Value after = countShared(one, *loop.getBody(), loop.getRegionIterArgs().back());
-    Operation *yield = loop.getBody()->getTerminator();
-    yield->setOperand(yield->getNumOperands() - 1, after);
+    loop = carryAlso(rewriter, loop, count);
+    yieldLast(loop, countShared(one, *loop.getBody(), loop.getRegionIterArgs().back()));
     return loop.getResults().back();
   }
 
@@ -290,14 +237,9 @@ private:
     for (Operation *op = &block.front(); op; op = op->getNextNode()) {
       if (auto loop = dyn_cast<scf::ForOp>(op); loop && usesRing(loop, ring)) {
         rewriter.setInsertionPoint(loop);
-        FailureOr<LoopLikeOpInterface> carrying = loop.replaceWithAdditionalYields(
-            rewriter, count, /*replaceInitOperandUsesInLoop=*/false,
-            [](OpBuilder &, Location, ArrayRef<BlockArgument> arguments) { return SmallVector<Value>(arguments); });
-        loop = cast<scf::ForOp>(carrying->getOperation());
+        loop = carryAlso(rewriter, loop, count);
         op = loop;
-        Value after = countUses(ring, *loop.getBody(), loop.getRegionIterArgs().back());
-        Operation *yield = loop.getBody()->getTerminator();
-        yield->setOperand(yield->getNumOperands() - 1, after);
+        yieldLast(loop, countUses(ring, *loop.getBody(), loop.getRegionIterArgs().back()));
         count = loop.getResults().back();
       }
       for (unsigned number : rings[ring].streams) {
@@ -427,83 +369,11 @@ private:
       left = LocalLoadOp::create(rewriter, loc, withLayout(type, fragments), left, DenseI64ArrayAttr());
     }
     Value right = reading(*product.rhs);
-    Value adds = whetherAdds(dot);
+    Value adds = whetherAdds(rewriter, dot);
     rewriter.setInsertionPoint(dot); // loops around it may have been replaced
     Value started = WgmmaOp::create(rewriter, loc, left, right, dot.getAccumulator(), adds, dot.getPositions());
     Value done = WgmmaWaitOp::create(rewriter, loc, 0, started).getResult(0);
     rewriter.replaceOp(dot, done);
-  }
-
-  /// i1: whether the product adds to its accumulator. One that is zero gets no value at all.
-  Value whetherAdds(tile::DotOp dot) {
-    if (isZero(dot.getAccumulator())) {
-      dot.getAccumulatorMutable().assign(ub::PoisonOp::create(rewriter, loc, dot.getType()));
-      return arith::ConstantIntOp::create(rewriter, loc, 0, 1);
-    }
-    auto argument = dyn_cast<BlockArgument>(dot.getAccumulator());
-    auto loop = argument ? dyn_cast<scf::ForOp>(argument.getOwner()->getParentOp()) : scf::ForOp();
-    if (!loop || dot->getBlock() != loop.getBody() || loop.getTiedLoopYieldedValue(argument)->get() != dot.getResult() || !argument.hasOneUse())
-      return arith::ConstantIntOp::create(rewriter, loc, 1, 1);
-    if (!isZero(loop.getTiedLoopInit(argument)->get()))
-      return whetherOuterAdds(dot, argument);
-    OpOperand *start = loop.getTiedLoopInit(argument);
-    Value zeros = start->get();
-    Value adds = arith::CmpIOp::create(rewriter, loc, arith::CmpIPredicate::ne, loop.getInductionVar(), loop.getLowerBound());
-    OpBuilder::InsertionGuard guard(rewriter);
-    rewriter.setInsertionPoint(loop);
-    start->set(ub::PoisonOp::create(rewriter, loc, zeros.getType()));
-    // A loop that never runs leaves zeros.
-    rewriter.setInsertionPointAfter(loop);
-    Value result = loop.getTiedLoopResult(argument);
-    Value runs = arith::CmpIOp::create(rewriter, loc, arith::CmpIPredicate::slt, loop.getLowerBound(), loop.getUpperBound());
-    auto chosen = arith::SelectOp::create(rewriter, loc, runs, result, zeros);
-    result.replaceAllUsesExcept(chosen, chosen);
-    return adds;
-  }
-
-  /// The same for a sum that goes through loops within each other from zero on: they carry whether a product came before.
-  Value whetherOuterAdds(tile::DotOp dot, BlockArgument argument) {
-    SmallVector<scf::ForOp> loops; // from inside
-    OpOperand *start = nullptr;
-    for (BlockArgument carried = argument; carried; carried = dyn_cast<BlockArgument>(start->get())) {
-      auto loop = dyn_cast<scf::ForOp>(carried.getOwner()->getParentOp());
-      bool goesThrough = loop && carried.hasOneUse() &&
-                         (loops.empty() || loop.getTiedLoopYieldedValue(carried)->get() == loops.back().getTiedLoopResult(start));
-      if (!goesThrough)
-        return arith::ConstantIntOp::create(rewriter, loc, 1, 1);
-      loops.push_back(loop);
-      start = loop.getTiedLoopInit(carried);
-    }
-    if (!isZero(start->get()))
-      return arith::ConstantIntOp::create(rewriter, loc, 1, 1);
-    Value sum = loops.back().getTiedLoopResult(start), zeros = start->get();
-    unsigned number = cast<OpResult>(sum).getResultNumber();
-    rewriter.setInsertionPoint(loops.back());
-    start->set(ub::PoisonOp::create(rewriter, loc, zeros.getType()));
-    Value adds = arith::ConstantIntOp::create(rewriter, loc, 0, 1);
-    for (scf::ForOp &loop : llvm::reverse(loops)) {
-      FailureOr<LoopLikeOpInterface> carrying = loop.replaceWithAdditionalYields(
-          rewriter, adds, /*replaceInitOperandUsesInLoop=*/false,
-          [](OpBuilder &, Location, ArrayRef<BlockArgument> arguments) { return SmallVector<Value>(arguments); });
-      loop = cast<scf::ForOp>(carrying->getOperation());
-      adds = loop.getRegionIterArgs().back();
-    }
-    Value came;
-    for (scf::ForOp loop : loops) {
-      Operation *yield = loop.getBody()->getTerminator();
-      if (!came) {
-        rewriter.setInsertionPoint(yield);
-        came = arith::ConstantIntOp::create(rewriter, loc, 1, 1);
-      }
-      yield->setOperand(yield->getNumOperands() - 1, came);
-      came = loop.getResults().back();
-    }
-    // Loops that never run leave zeros.
-    rewriter.setInsertionPointAfter(loops.back());
-    Value result = loops.back().getResult(number);
-    auto chosen = arith::SelectOp::create(rewriter, loc, came, result, zeros);
-    result.replaceAllUsesExcept(chosen, chosen);
-    return adds;
   }
 
   /// Takes away what does not lead to copies. Tiles that loops carry lead to none.

@@ -9,7 +9,8 @@
 #include "mlir/Dialect/SCF/IR/SCF.h"
 #include "mlir/IR/Matchers.h"
 #include "llvm/Support/raw_ostream.h"
-#include <map>
+#include <limits>
+#include <tuple>
 
 using namespace mlir;
 
@@ -46,6 +47,7 @@ public:
   }
 
   std::optional<Cost> result() { return known ? std::optional(cost) : std::nullopt; }
+  std::string whyUnknown() const { return reason; }
   std::optional<CostTerm> count(Value value) {
     CostTerm term;
     return multiply(term, value) ? std::optional(term) : std::nullopt;
@@ -71,19 +73,21 @@ private:
       CostTerm inner = trips;
       for (Value count : loop.getCounts())
         if (scope == Scope::Launch && !multiply(inner, count))
-          return false;
+          return fail(op, "a loop over a number of tiles which is no formula of shapes");
       return walk(loop.getBody().front(), inner);
     }
     if (auto loop = dyn_cast<scf::ForOp>(op)) {
       CostTerm inner = trips;
-      if (!isConstant(loop.getLowerBound(), 0) || !isConstant(loop.getStep(), 1) || !multiply(inner, loop.getUpperBound()))
-        return false;
+      if (!isConstant(loop.getLowerBound(), 0) || !isConstant(loop.getStep(), 1))
+        return fail(op, "a loop that does not go from 0 in steps of 1");
+      if (!multiply(inner, loop.getUpperBound()))
+        return fail(op, "a loop that ends at a number which is no formula of shapes");
       for (auto [init, argument, result] : llvm::zip(loop.getInitArgs(), loop.getRegionIterArgs(), loop.getResults()))
         tilePlaces[argument] = tilePlaces[result] = tilePlaces.lookup(init);
       return walk(*loop.getBody(), inner);
     }
     if (isa<scf::WhileOp>(op))
-      return false;
+      return fail(op, "a loop that ends by a condition");
     if (auto drop = dyn_cast<DropOp>(op)) {
       Places places = viewPlaces.lookup(drop.getView());
       for (int64_t dim : llvm::reverse(drop.getDims()))
@@ -123,6 +127,14 @@ private:
     return true;
   }
 
+  bool fail(Operation &op, StringRef what) {
+    llvm::raw_string_ostream stream(reason);
+    if (auto place = op.getLoc()->findInstanceOf<FileLineColLoc>())
+      stream << place.getFilename().getValue() << ':' << place.getLine() << ':' << place.getColumn() << ": ";
+    stream << what;
+    return false;
+  }
+
   /// Multiplies by the value of `count`: a constant, an extent, or one of these divided rounding up.
   bool multiply(CostTerm &term, Value count) {
     if (std::optional<int64_t> value = getConstantIntValue(count)) {
@@ -138,8 +150,16 @@ private:
       term.factors.push_back({CostFactor::Kind::Share, parts->argument, parts->dimension});
       return multiply(term, dividend);
     }
-    std::optional<Place> place = dividend ? placeOfDim(dividend) : std::nullopt;
     std::optional<int64_t> size = divisor ? getConstantIntValue(divisor) : std::nullopt;
+    // Rounded up by one number and then by another one is rounded up by their product.
+    for (auto [inner, by] = matchCeilDiv(dividend); size && inner; std::tie(inner, by) = matchCeilDiv(dividend)) {
+      std::optional<int64_t> factor = getConstantIntValue(by);
+      if (!factor || *factor <= 0 || *size <= 0 || *size > std::numeric_limits<int32_t>::max() / *factor)
+        return false;
+      size = *size * *factor;
+      dividend = inner;
+    }
+    std::optional<Place> place = dividend ? placeOfDim(dividend) : std::nullopt;
     if (!place || !size)
       return false;
     term.factors.push_back({CostFactor::Kind::Tiles, place->argument, place->dimension, *size});
@@ -148,6 +168,8 @@ private:
 
   /// n and d of a division that rounds up: the op, or what the prelude writes, -(-n // d).
   static std::pair<Value, Value> matchCeilDiv(Value value) {
+    if (!value)
+      return {};
     if (auto division = value.getDefiningOp<arith::CeilDivSIOp>())
       return {division.getLhs(), division.getRhs()};
     if (Value negated = matchNegation(value))
@@ -276,6 +298,7 @@ private:
   const Scope scope;
   Cost cost;
   bool known = false;
+  std::string reason;
   llvm::DenseMap<Value, Places> viewPlaces, tilePlaces;
 };
 
@@ -286,6 +309,8 @@ std::optional<SmallVector<CostTerm>> estimateTileFlops(KernelOp kernel) {
   std::optional<Cost> cost = Estimator(kernel, Scope::Tile).result();
   return cost ? std::optional(cost->flops) : std::nullopt;
 }
+
+std::string whyNoEstimate(KernelOp kernel) { return Estimator(kernel, Scope::Tile).whyUnknown(); }
 
 std::optional<CostFactor> countFactor(KernelOp kernel, Value count) {
   std::optional<CostTerm> term = Estimator(kernel, Scope::Launch).count(count);

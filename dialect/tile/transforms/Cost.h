@@ -50,6 +50,9 @@ std::optional<Cost> estimateCost(KernelOp kernel);
 /// Nothing when a loop's trip count is not a formula of shapes.
 std::optional<llvm::SmallVector<CostTerm>> estimateTileFlops(KernelOp kernel);
 
+/// Where and why such an estimate fails: "softmax.k:12:5: a loop that ends at a number which is no formula of shapes". Empty where it does not.
+std::string whyNoEstimate(KernelOp kernel);
+
 /// "2*dim(0,1)*dim(1,2) + 3*blocks*clip(0,1,4096)", for tests.
 std::string toString(llvm::ArrayRef<CostTerm> terms);
 

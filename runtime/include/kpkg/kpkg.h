@@ -215,9 +215,11 @@ typedef struct kpkg_op_info {
 } kpkg_op_info;
 KPKG_API kpkg_status kpkg_op_describe(const kpkg_op *op, kpkg_op_info *info);
 
-/* The op's bytecode as JSON, for other evaluators: the whole plan or, with `shape_only`, the slice that decides shapes.
+/* The op's bytecode as JSON, for other evaluators: of `which`, KPKG_PLAN_SHAPES asks for the slice that decides shapes in place of the whole plan,
+ * KPKG_PLAN_ON_GPU for that of calls on GPUs; 0 is the whole plan of calls on the host.
  */
-KPKG_API kpkg_status kpkg_op_plan_json(const kpkg_op *op, int32_t shape_only, kpkg_string **json);
+enum { KPKG_PLAN_SHAPES = 1, KPKG_PLAN_ON_GPU = 2 };
+KPKG_API kpkg_status kpkg_op_plan_json(const kpkg_op *op, int32_t which, kpkg_string **json);
 
 typedef struct kpkg_argument_info {
   size_t struct_size;

@@ -8,6 +8,7 @@
 
 #include <cstdint>
 #include <initializer_list>
+#include <limits>
 #include <memory>
 #include <new>
 #include <string>
@@ -68,17 +69,18 @@ public:
       int64_t step = 1;
       for (size_t i = extents.size(); i-- > 0;) {
         steps[i] = step;
-        step *= extents[i] > 0 ? extents[i] : 1;
+        step = int64_t(uint64_t(step) * uint64_t(extents[i] > 0 ? extents[i] : 1)); // of a shape that no memory has, anything: the call refuses it
       }
     }
   }
 
-  /// New uninitialised host memory, 64-byte aligned. `shape` entries are >= 0.
+  /// New uninitialised host memory, 64-byte aligned. Throws kpkg::Exception where an extent is negative or there are more than 2^63 - 1 bytes, std::bad_alloc
+  /// where there is no memory.
   static Tensor empty(DType dtype, std::vector<int64_t> shape) {
-    size_t bytes = kpkg_dtype_size(int32_t(dtype));
-    for (int64_t extent : shape)
-      bytes *= size_t(extent);
-    auto memory = allocate(bytes);
+    int64_t bytes = byteCount(dtype, shape);
+    if (bytes < 0)
+      throwError(sizeError(shape));
+    auto memory = allocate(size_t(bytes));
     void *data = memory.get();
     return Tensor(data, dtype, std::move(shape), {}, Cpu, std::move(memory));
   }
@@ -90,10 +92,10 @@ public:
   /// New uninitialised memory of a device, in the order of `stream`: work that is queued there later may use it. It goes
   /// back, again in that order, when the last tensor that shares it is gone.
   static Result<Tensor> empty(DType dtype, std::vector<int64_t> shape, kpkg_device device, Stream stream = {}) {
-    size_t bytes = kpkg_dtype_size(int32_t(dtype));
-    for (int64_t extent : shape)
-      bytes *= size_t(extent);
-    auto memory = allocate(bytes, device, std::move(stream));
+    int64_t bytes = byteCount(dtype, shape);
+    if (bytes < 0)
+      return sizeError(shape);
+    auto memory = allocate(size_t(bytes), device, std::move(stream));
     if (!memory)
       return memory.error();
     void *data = memory->get();
@@ -180,6 +182,29 @@ public:
   }
 
 private:
+  /// -1 where there are no such tensors.
+  static int64_t byteCount(DType dtype, const std::vector<int64_t> &shape) {
+    int64_t bytes = int64_t(kpkg_dtype_size(int32_t(dtype)));
+    bool isEmpty = false;
+    for (int64_t extent : shape) {
+      if (extent < 0)
+        return -1;
+      isEmpty |= extent == 0;
+    }
+    for (int64_t extent : shape) {
+      if (!isEmpty && bytes > std::numeric_limits<int64_t>::max() / extent)
+        return -1;
+      bytes = isEmpty ? 0 : bytes * extent;
+    }
+    return bytes;
+  }
+  static Error sizeError(const std::vector<int64_t> &shape) {
+    std::string text;
+    for (int64_t extent : shape)
+      text += (text.empty() ? "" : ", ") + std::to_string(extent);
+    return {KPKG_ERROR_USE, "no tensor has the shape [" + text + "]: it is negative or too large", {}, {}, {}};
+  }
+
   void *address = nullptr;
   DType elementType = DType::None;
   std::vector<int64_t> extents;

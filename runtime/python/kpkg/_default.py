@@ -156,6 +156,9 @@ class Ops:
         """The full names of all ops that the packages have."""
         return iter(sorted({name for library in _packages.libraries() for name in library._ops}))
 
+    def __dir__(self) -> list[str]:
+        return sorted({*super().__dir__(), *(name.partition("::")[2] for name in self if name.startswith("kpkg::"))})
+
     def reload(self) -> None:
         """Looks for packages anew, in KPKG_PATH as it is now. Ops that were found stay as they are until then."""
         global _packages

@@ -18,8 +18,8 @@ def run(op: Op, args: tuple[Any, ...], kwargs: dict[str, Any]) -> Any:
     """The results of ``op(*args, **kwargs)`` as empty tensors on the device of the first tensor."""
     values = op.bind(args, kwargs)
     _refuse_grad(op, values)
+    device = _device_of(op, values)
     results = _symbolic.infer(op, values) if _is_symbolic(values) else _infer(op, values)
-    device = next((v.device for v in values if isinstance(v, torch.Tensor)), torch.device("cpu"))
     made = tuple(
         torch.empty_strided(r[0], r[1], dtype=getattr(torch, r[2]), device=device) if isinstance(r, tuple) else r for r in results
     )
@@ -41,6 +41,15 @@ def run_out(op: Op, args: tuple[Any, ...], kwargs: dict[str, Any]) -> None:
             )
 
 
+def _device_of(op: Op, values: list[Any]) -> torch.device:
+    """Where the tensors are. Raises KernelError where they are not together, as the call itself would, or not all on the meta device."""
+    placed = [(a.name, v.device) for a, v in zip(op.arguments, values) if isinstance(v, torch.Tensor)]
+    for name, device in placed:
+        if device != placed[0][1]:
+            raise KernelError(f"{op.name}: argument '{name}' is on {device}, but '{placed[0][0]}' is on {placed[0][1]}")
+    return placed[0][1] if placed else torch.device("cpu")
+
+
 def _refuse_grad(op: Op, values: list[Any]) -> None:
     if not op._is_recorded and torch.is_grad_enabled() and any(isinstance(v, torch.Tensor) and v.requires_grad for v in values):
         raise KernelError(f"{op.name} has no backward: call it under torch.no_grad() or on detached tensors")
@@ -58,7 +67,7 @@ def _infer(op: Op, values: list[Any]) -> list[Any]:
     lowered: list[Any] = []
     for value in values:
         if isinstance(value, torch.Tensor):
-            lowered.append((tuple(value.shape), value.stride(), _arrays.dtype_name(value.dtype), 1))
+            lowered.append((tuple(value.shape), value.stride(), _arrays.dtype_name(value.dtype), 2 if value.device.type == "cuda" else 1))
         elif isinstance(value, torch.dtype):
             lowered.append(_arrays.dtype_name(value))
         else:

@@ -10,6 +10,7 @@ import json
 import os
 import sys
 from collections.abc import Iterator
+from numbers import Integral, Real
 from typing import Any, NamedTuple
 
 from kpkg import _arrays, _native, _policy
@@ -17,8 +18,8 @@ from kpkg._config import Configured, KernelConfig
 from kpkg._errors import KernelError
 
 _COUNTER = itertools.count()
-_TENSOR = 2
-_DTYPE = 7
+_TENSOR, _INT, _FLOAT, _BOOL, _LIST, _DTYPE, _STRING = range(2, 9)  # kinds of arguments, as in kpkg.h
+_ACCEPTED = {_INT: (Integral,), _FLOAT: (Real,), _BOOL: (bool,), _LIST: (list, tuple), _STRING: (str,)}
 
 
 class Argument(NamedTuple):
@@ -67,6 +68,12 @@ class Op:
         self.__name__ = self.name.rpartition("::")[2]
         self.__doc__ = f"{self.schema}\n\n{native.doc}".rstrip()
 
+    def __reduce__(self) -> Any:
+        return _op_of, (self._library, self.name)
+
+    def __deepcopy__(self, memo: dict[int, Any]) -> Op:
+        return self
+
     def __repr__(self) -> str:
         return f"<kpkg op {self.schema}>"
 
@@ -99,7 +106,10 @@ class Op:
             result = call(*args, **kwargs)
             return result if out is None else out
         except RuntimeError as error:
-            raise self._library._translate(error) from None
+            translated = self._library._translate(error)
+            if translated is error:
+                self._check_types(args, kwargs)  # PyTorch's dispatcher reports what does not fit the schema as a RuntimeError
+            raise translated from None
 
     def out(self, *args: Any, out: Any, **kwargs: Any) -> Any:
         """Writes the result into `out`: an array of the result's shape and dtype, or a tuple of them. Returns `out`.
@@ -157,6 +167,32 @@ class Op:
             if value is ... and not argument.has_default:
                 raise TypeError(f"{self.name} needs argument {argument.name!r}: {self.schema}")
         return values
+
+    def _check_types(self, args: tuple[Any, ...], kwargs: dict[str, Any]) -> None:
+        """Raises TypeError where arguments of a call with PyTorch tensors do not fit the schema."""
+        import torch
+
+        outputs = {name: value for name, value in kwargs.items() if name == "out" or (name.startswith("out") and name[3:].isdigit())}
+        named = {name: value for name, value in kwargs.items() if name not in outputs}
+        for argument, value in zip(self.arguments, self.bind(args, named)):
+            if value is ... or value is None:
+                continue
+            kinds = _ACCEPTED.get(argument.kind, (object,))
+            if argument.kind == _TENSOR:
+                fits = isinstance(value, torch.Tensor)
+            elif argument.kind == _DTYPE:
+                fits = isinstance(value, torch.dtype)
+            elif argument.kind == _LIST:
+                fits = isinstance(value, kinds) and all(isinstance(item, (Integral, torch.SymInt)) for item in value)
+            else:
+                fits = isinstance(value, (*kinds, torch.SymInt, torch.SymFloat, torch.SymBool))
+            if not fits:
+                raise TypeError(f"{self.name}: argument {argument.name!r} is {value!r}, expected {argument.type}: {self.schema}") from None
+            if argument.kind == _INT and isinstance(value, Integral) and not -(2**63) <= value < 2**63:
+                raise TypeError(f"{self.name}: argument {argument.name!r} is {value}, which has more than 64 bits") from None
+        for name, value in outputs.items():
+            if not isinstance(value, torch.Tensor):
+                raise TypeError(f"{self.name}: `{name}` is of type {type(value).__name__}, expected a PyTorch tensor") from None
 
     def _call_arrays(self, args: tuple[Any, ...], kwargs: dict[str, Any]) -> Any:
         out = kwargs.pop("out", None)
@@ -222,7 +258,7 @@ class CustomOpLibrary:
     """
 
     def __init__(self, path: str | os.PathLike[str]) -> None:
-        self.path: str = os.fspath(path)
+        self.path: str = os.fsdecode(path)
         self.fallback_policy: str | None = None
         self._order = next(_COUNTER)
         self._native = _native.Library(self.path)
@@ -272,7 +308,17 @@ class CustomOpLibrary:
         return len(self._ops)
 
     def __dir__(self) -> list[str]:
-        return [*super().__dir__(), *self._short]
+        return sorted({*super().__dir__(), *self._short})
+
+    def __reduce__(self) -> Any:
+        """What was pickled is the package of the same path, opened again."""
+        return load, (self.path,)
+
+    def __copy__(self) -> CustomOpLibrary:
+        return self
+
+    def __deepcopy__(self, memo: dict[int, Any]) -> CustomOpLibrary:
+        return self  # as modules and functions, which models refer to as well
 
     def __repr__(self) -> str:
         return f"<kpkg library {self.path}: {', '.join(self._ops)}>"
@@ -318,6 +364,10 @@ class CustomOpLibrary:
         made: Exception = {8: _native.DeviceError, 12: _native.CaptureError}.get(status, KernelError)(str(error))
         made.op, made.instance, made.argument = op, instance, argument  # type: ignore[attr-defined]
         return made
+
+
+def _op_of(library: CustomOpLibrary, name: str) -> Op:
+    return library[name]
 
 
 def load(path: str | os.PathLike[str]) -> CustomOpLibrary:

@@ -78,7 +78,8 @@ def infer(op: Op, values: list[Any]) -> list[Any]:
         elif isinstance(value, torch.dtype):
             value = _arrays.dtype_name(value)
         arguments.append(value)
-    module = _module(op._native.plan_json(True))
+    on_gpu = any(isinstance(value, torch.Tensor) and value.device.type == "cuda" for value in values)
+    module = _module(op._native.plan_json(True, on_gpu))
     machine = _Machine(op.name, module)
     results = machine.run(0, arguments)
     return [(v.shape, v.strides, v.dtype) if isinstance(v, View) else v for v in map(_views.as_result, results)]

@@ -12,11 +12,11 @@
 // INT: int(float32[1], 7, -2)
 // INT-NEXT: launch k(mut x: float32[1], -4, -1, -3, -14, 7, -2, 49)
 // INT: int(float32[1], 7, 0)
-// INT-NEXT: error in argument -1: floordiv_int of 7 by zero
+// INT-NEXT: error in argument -1: 7 // 0: division by zero
 // INT: int(float32[1], 9223372036854775807, 2)
-// INT-NEXT: error in argument -1: mul_int(9223372036854775807, 2) overflows
+// INT-NEXT: error in argument -1: 9223372036854775807 * 2 does not fit Int, which has 64 bits
 // INT: int(float32[1], -9223372036854775808, -1)
-// INT-NEXT: error in argument -1: floordiv_int(-9223372036854775808, -1) overflows
+// INT-NEXT: error in argument -1: -9223372036854775808 // -1 does not fit Int, which has 64 bits
 plan.func @int(%x: !plan.tensor {plan.name = "x", plan.mut}, %a: i64 {plan.name = "a"}, %b: i64 {plan.name = "b"}) {
   %c1 = arith.constant 1 : i64
   %c2 = arith.constant 2 : i64

@@ -93,3 +93,26 @@ tile.kernel @unknown(%x: !tile.view<1xf32, mut>, %n: index) {
   }
   tile.return
 }
+
+// Steps of steps, rounded up twice: as often as rounded up by their product.
+// CHECK: tile.kernel @steps_of_steps
+// CHECK-SAME: tile_flops = "64*tiles(0,1,512)"
+tile.kernel @steps_of_steps(%a: !tile.view<2xf32>, %d: !tile.view<2xf32, mut>) {
+  %zero = arith.constant 0.0 : f32
+  %sum0 = arith.constant dense<0.0> : tensor<1x64xf32>
+  %c0 = arith.constant 0 : index
+  %c1 = arith.constant 1 : index
+  %c4 = arith.constant 4 : index
+  %c128 = arith.constant 128 : index
+  %k = tile.dim %a, 1 : !tile.view<2xf32>
+  %inner = arith.ceildivsi %k, %c128 : index
+  %steps = arith.ceildivsi %inner, %c4 : index
+  %row = tile.block_id x
+  %sum = scf.for %s = %c0 to %steps step %c1 iter_args(%sum1 = %sum0) -> tensor<1x64xf32> {
+    %x = tile.load %a[%row, %s] fill %zero : !tile.view<2xf32> -> tensor<1x64xf32>
+    %next = arith.addf %sum1, %x : tensor<1x64xf32>
+    scf.yield %next : tensor<1x64xf32>
+  }
+  tile.store %sum, %d[%row, %c0] : tensor<1x64xf32>, !tile.view<2xf32, mut>
+  tile.return
+}

@@ -297,3 +297,14 @@ TEST_F(Call, DlpackGoesInAndOut) {
     EXPECT_TRUE(memory.expired());
   }
 }
+
+TEST(Tensor, RefusesShapesThatNoMemoryHas) {
+  for (const std::vector<int64_t> &shape : std::vector<std::vector<int64_t>>{{-1}, {2, -3}, {0, -1}, {int64_t(1) << 62}, {int64_t(1) << 40, int64_t(1) << 40}}) {
+    EXPECT_THROW(Tensor::empty(DType::Float32, shape), Exception);
+    auto onDevice = Tensor::empty(DType::Float32, shape, Cpu);
+    ASSERT_FALSE(onDevice);
+    EXPECT_EQ(onDevice.error().status, KPKG_ERROR_USE);
+    EXPECT_THAT(onDevice.error().message, HasSubstr("negative or too large"));
+  }
+  EXPECT_EQ(Tensor::empty(DType::Float32, {0, int64_t(1) << 62, 8}).elements(), 0);
+}
