@@ -26,8 +26,8 @@ ROUND_OFF = {torch.float32: 2.0**-24, torch.float16: 2.0**-11, torch.bfloat16: 2
 #: Kernels that CPUs do not run: all must have been launched at the end.
 ROADS = {
     "image_tiles", "image_tiles_first", "image_tiles_scattered", "image_points", "image_parts", "point_planes", "merge_rows", "widen_taps", "phase_tiles", "pack_phases",
-    "place_phases", "place_planes", "fold_windows", "image_weight_parts", "image_weights", "image_weight_lines", "plane_weight_parts", "window_weight_parts", "depthwise_fours",
-    "depthwise_rings", "depthwise_twos", "depthwise_squares", "depthwise_weight_ones", "depthwise_weight_twos", "depthwise_windows",
+    "place_phases", "place_planes", "fold_windows", "image_weight_parts", "image_weights", "image_weight_lines", "point_weight_parts", "point_weights", "plane_weight_parts", "window_weight_parts",
+    "depthwise_fours", "depthwise_rings", "depthwise_twos", "depthwise_squares", "depthwise_weight_ones", "depthwise_weight_twos", "depthwise_windows",
 }  # fmt: skip
 launched: Counter[str] = Counter()
 
