@@ -156,7 +156,7 @@ def Kgpu_HandOp : Kgpu_RingUseOp<"hand"> {
     Waits until the slot of the use is empty. What is written is there for products and loads of those who have awaited the use.
 
     ```mlir
-    kgpu.hand %tile to %b signals %ring[%use] : tensor<64x128xbf16, #acc>, !right, !kgpu.ring<4>
+    kgpu.hand %tile to %b signals %tiles[%use] : tensor<64x128xbf16, #acc>, !right, !kgpu.ring<4>
     ```
   }];
   let arguments = (ins Tile_Tile:$value, Kgpu_SharedType:$buffer, Kgpu_RingType:$ring, I32:$use);
