@@ -40,7 +40,7 @@ struct KernelInstance {
   std::vector<Value> parameters;
   /// Unique in the program and usable as an ELF symbol.
   std::string symbol;
-  /// What `@schedule` asks for: "warps", "occupancy", "cluster", "stages", "dynamic" (1), "peel".
+  /// What `@schedule` asks for: "warps", "occupancy", "cluster", "stages", "dynamic" (1), "peel", "roles".
   std::map<std::string, int64_t> schedule;
   /// What `@tune(general=)` says: whether this one serves arguments of which nothing is known. Nothing where it is not given.
   std::optional<bool> isGeneral;

@@ -14,7 +14,7 @@ struct Hint {
   Kind kind;
 };
 constexpr Hint hints[] = {
-    {"warps", 32, Kind::PowerOfTwo}, {"occupancy", 32, Kind::Count}, {"cluster", 16, Kind::PowerOfTwo}, {"stages", 16, Kind::Count}, {"peel", 1, Kind::Count}, {"dynamic", 1, Kind::Bool}};
+    {"warps", 32, Kind::PowerOfTwo}, {"occupancy", 32, Kind::Count}, {"cluster", 16, Kind::PowerOfTwo}, {"stages", 16, Kind::Count}, {"peel", 1, Kind::Count}, {"dynamic", 1, Kind::Bool}, {"roles", 3, Kind::Count}};
 
 /// The number that stands for the value of a hint; none where it does not fit.
 std::optional<int64_t> numberFor(const Hint &hint, const Value &value) {

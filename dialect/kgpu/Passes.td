@@ -54,6 +54,10 @@ def KgpuSplitRoles : KgpuPass<"kgpu-split-roles"> {
   let dependentDialects = ["::kpkg::kgpu::KgpuDialect", "::mlir::scf::SCFDialect", "::mlir::arith::ArithDialect", "::mlir::ub::UBDialect"];
 }
 
+def KgpuSplitMakers : KgpuPass<"kgpu-split-makers"> {
+  let summary = "gives what products of a computed left operand are made from to a warpgroup of its own";
+}
+
 def KgpuMulticast : KgpuPass<"kgpu-multicast"> {
   let summary = "lets the CTAs of a cluster copy operands for each other that all of them need";
 }

@@ -77,7 +77,7 @@ private:
         .Case([&](AllocOp alloc) { return verifyBuffer(alloc); })
         .Case([&](WgmmaOp product) {
           auto sum = cast<RankedTensorType>(product.getType());
-          if (layoutOf(sum) != wgmmaAccumulator(sum.getShape(), launch.consumers))
+          if (layoutOf(sum) != (isMade(op) ? wgmmaMade(sum.getShape(), launch.consumers) : wgmmaAccumulator(sum.getShape(), launch.consumers)))
             return LogicalResult(op->emitOpError() << "accumulates in the layout " << layoutOf(sum).str());
           if (auto lhs = dyn_cast<RankedTensorType>(product.getLhs().getType());
               lhs && layoutOf(lhs) != wgmmaLeftOperand(lhs.getShape(), elementBytes(lhs.getElementType()), launch.consumers))
@@ -85,9 +85,12 @@ private:
           if (Value positions = product.getPositions();
               positions && layoutOf(positions) != wgmmaPositions(cast<RankedTensorType>(positions.getType()).getShape(), launch.consumers))
             return LogicalResult(op->emitOpError() << "takes positions in the layout " << layoutOf(positions).str());
-          return verifyRole(op, /*loads=*/false);
+          return isMade(op) ? success() : verifyRole(op, /*loads=*/false);
         })
-        .Case<AwaitOp, ReleaseOp, ShareOp, ClearOutsideOp, AwaitTurnOp, PassTurnOp, SettleOp, WgmmaWaitOp, TensorStoreOp, ReceiveOp>([&](Operation *) { return verifyRole(op, /*loads=*/false); })
+        .Case<AwaitOp, ReleaseOp, ClearOutsideOp, SettleOp, WgmmaWaitOp>([&](Operation *) { return isMade(op) ? success() : verifyRole(op, /*loads=*/false); })
+        .Case([&](HandOp) { return isMade(op) ? success() : LogicalResult(op->emitOpError("belongs to the role that makes operands")); })
+        .Case<ShareOp, AwaitTurnOp, PassTurnOp, TensorStoreOp, ReceiveOp>([&](Operation *) { return verifyRole(op, /*loads=*/false); })
+        .Case([&](BarrierOp) { return isMade(op) ? LogicalResult(op->emitOpError("is in the role of one warpgroup, which meets others only at rings")) : success(); })
         .Case<AcquireOp, TensorLoadOp, TakeTileOp, SendOp>([&](Operation *) { return verifyRole(op, /*loads=*/true); })
         .Default(success());
   }
@@ -101,7 +104,16 @@ private:
     if (layout.lanes() > launch.lanes() || layout.warps() > launch.layoutWarps() || layout.blocks() > launch.ctas())
       return op->emitOpError() << "has the layout " << layout.str() << ", but a kernel block has " << launch.lanes()
                                << " lanes, " << launch.layoutWarps() << " warps and " << launch.ctas() << " CTAs";
+    constexpr unsigned warpgroupBits = ~0u << 2;
+    if (isMade(op) && ((layout.warps() - 1) & warpgroupBits & ~layout.freeBits(layout::Part::Warp)) != 0)
+      return op->emitOpError() << "has the layout " << layout.str() << ", of which the one warpgroup of its role has only a part";
     return verifyHeld(op, cast<RankedTensorType>(type));
+  }
+
+  /// Whether the op is in the role that makes operands for the others.
+  static bool isMade(Operation *op) {
+    auto roles = op->getParentOfType<RolesOp>();
+    return roles && roles.getMake().isAncestor(op->getParentRegion());
   }
 
   /// No element may be held only by warps that a layout speaks of and a block has not: the last quarter, where both of the highest bits are set.

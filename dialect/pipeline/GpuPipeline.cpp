@@ -38,6 +38,7 @@ void buildGpuPipeline(OpPassManager &modulePasses, StringRef chip, unsigned cand
   passes.addPass(kgpu::createKgpuRotateProducts());      // while products are one op each
   passes.addPass(kgpu::createKgpuSplitLoops());          // once the iterations that differ by their products are gone
   passes.addPass(kgpu::createKgpuSplitRoles());          // accumulators have their layouts
+  passes.addPass(kgpu::createKgpuSplitMakers());         // once operands are copied, and products one after the other
   passes.addPass(kgpu::createKgpuMulticast());           // once copies are there, whole
   passes.addPass(kgpu::createKgpuDelayShared());         // once it is known how many slots there are
   passes.addPass(kgpu::createKgpuDelayWaits());          // before anything is expanded behind them

@@ -16,6 +16,8 @@
 // What products of the next iteration read from registers is rounded at the end of the body, behind all waits: products that still run read the registers that it
 // gets, and ptxas lets no others run beside them where such registers are written.
 //
+// A product that only the next one adds to is not waited for.
+//
 // On entry: every wait follows its product and waits for all of them. On exit: a wait stands before the first op that needs its result, at
 // the latest at the end of its block, and lets the products run that were started after its own. Slots are released behind the wait for what
 // reads them.
@@ -94,6 +96,24 @@ void delay(WgmmaWaitOp wait) {
   wait.setPending(younger);
 }
 
+/// Whether nothing but the next product takes the result, to add to it: products of a warpgroup are done in their order, so it need not be waited for. What is
+/// released behind the wait then is behind that for the other product.
+bool passOn(WgmmaWaitOp wait) {
+  if (wait->getNumResults() != 1 || !wait->hasOneUse())
+    return false;
+  auto next = dyn_cast<WgmmaOp>(*wait->user_begin());
+  if (!next || next->getBlock() != wait->getBlock() || next.getAccumulator() != wait->getResult(0) || !next->hasOneUse())
+    return false;
+  auto later = dyn_cast<WgmmaWaitOp>(*next->user_begin());
+  if (!later || later->getBlock() != wait->getBlock())
+    return false;
+  for (Operation *release : ArrayRef(withReleases(wait)).drop_front())
+    release->moveAfter(later);
+  wait->getResult(0).replaceAllUsesWith(wait.getValues().front());
+  wait->erase();
+  return true;
+}
+
 bool startsProducts(Operation *op) {
   return op->walk([](WgmmaOp) { return WalkResult::interrupt(); }).wasInterrupted();
 }
@@ -152,7 +172,8 @@ struct DelayWaits final : impl::KgpuDelayWaitsBase<DelayWaits> {
     SmallVector<WgmmaWaitOp> waits;
     getOperation().walk([&](WgmmaWaitOp wait) { waits.push_back(wait); });
     for (WgmmaWaitOp wait : waits)
-      delay(wait);
+      if (!passOn(wait))
+        delay(wait);
     getOperation().walk([](Block *block) { mergeWaits(*block); });
     getOperation().walk(convertLast);
   }

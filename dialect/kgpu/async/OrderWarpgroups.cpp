@@ -12,7 +12,7 @@
 //
 // Where results of the latter go to memory in their iteration, the turn ends before that: products of the others run under it.
 //
-// Warpgroups that meet in an iteration, to exchange elements of tiles, go in step and take no turns.
+// Warpgroups that meet in an iteration, to exchange elements of tiles, go in step and take no turns; nor do those for which another one makes operands.
 //
 // On entry: a kernel with several warpgroups that compute, whose waits are where they stay. On exit: in loops that start several products
 // and compute with their results, all products between two stretches of arithmetic are started within one turn. Without it such warpgroups
@@ -102,7 +102,7 @@ void takeTurns(scf::ForOp loop, ArrayRef<WgmmaOp> products) {
 
 struct OrderWarpgroups final : impl::KgpuOrderWarpgroupsBase<OrderWarpgroups> {
   void runOnOperation() override {
-    if (getLaunch(getOperation()).consumers < 2)
+    if (Launch launch = getLaunch(getOperation()); launch.consumers < 2 || launch.makers != 0)
       return;
     getOperation().walk([](scf::ForOp loop) {
       SmallVector<WgmmaOp> products(loop.getBody()->getOps<WgmmaOp>());

@@ -38,11 +38,24 @@ Value ringOfUse(Operation *op) {
     auto ring = await.getRing().getDefiningOp<RingOp>();
     return ring && ring.getShared() ? Value() : await.getRing();
   }
-  return TypeSwitch<Operation *, Value>(op).Case<AcquireOp, ShareOp, SendOp, ReceiveOp>([](auto use) { return use.getRing(); }).Default([](Operation *) { return Value(); });
+  return TypeSwitch<Operation *, Value>(op).Case<AcquireOp, ShareOp, HandOp, SendOp, ReceiveOp>([](auto use) { return use.getRing(); }).Default([](Operation *) { return Value(); });
 }
 
 bool containsUse(Operation *op, Value ring) {
   return op->walk([&](Operation *inner) { return ringOfUse(inner) == ring ? WalkResult::interrupt() : WalkResult::advance(); }).wasInterrupted();
+}
+
+unsigned releasing(RingOp ring) {
+  auto kernel = ring->getParentOfType<tile::KernelOp>();
+  Launch launch = getLaunch(kernel);
+  unsigned count = 0;
+  kernel.walk([&](RolesOp roles) {
+    auto releases = [&](Region &role) {
+      return llvm::any_of(ring->getUsers(), [&](Operation *user) { return isa<ReleaseOp>(user) && role.isAncestor(user->getParentRegion()); });
+    };
+    count += (releases(roles.getCompute()) ? launch.consumers : 0) + (releases(roles.getMake()) ? launch.makers : 0);
+  });
+  return std::max(count, 1u);
 }
 
 UseCount useCountOf(Value value) {
@@ -58,7 +71,7 @@ UseCount useCountOf(Value value) {
 
 namespace {
 Value useOf(Operation *op) {
-  return TypeSwitch<Operation *, Value>(op).Case<AcquireOp, AwaitOp, ShareOp, SendOp, ReceiveOp>([](auto use) { return use.getUse(); });
+  return TypeSwitch<Operation *, Value>(op).Case<AcquireOp, AwaitOp, ShareOp, HandOp, SendOp, ReceiveOp>([](auto use) { return use.getUse(); });
 }
 
 /// Whether the first use of the ring inside takes its number from this argument.

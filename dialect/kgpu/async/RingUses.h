@@ -9,10 +9,13 @@ bool isSlotOf(mlir::Value buffer, mlir::Value use);
 /// Makes that slot, of this type.
 mlir::Value useSlot(mlir::OpBuilder &builder, mlir::Location loc, SharedType slot, mlir::Value buffer, mlir::Value use);
 
-/// The ring of which an op begins a use for its role: it acquires or awaits it, shares, sends or receives; null for other ops. Of what warpgroups share, only sharing counts.
+/// The ring of which an op begins a use for its role: it acquires or awaits it, shares, hands, sends or receives; null for other ops. Of what warpgroups share, only sharing counts.
 mlir::Value ringOfUse(mlir::Operation *op);
 /// Whether there is such an op for this ring in `op`.
 bool containsUse(mlir::Operation *op, mlir::Value ring);
+
+/// Warpgroups of a CTA that release each use of a ring.
+unsigned releasing(RingOp ring);
 
 /// A count of uses: so many more than a value says; than none where the value is null.
 struct UseCount {

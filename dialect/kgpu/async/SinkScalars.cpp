@@ -45,7 +45,10 @@ void sink(Block &block) {
 
 struct SinkScalars final : impl::KgpuSinkScalarsBase<SinkScalars> {
   void runOnOperation() override {
-    getOperation().walk([](RolesOp roles) { roles.getCompute().walk([](Block *block) { sink(*block); }); });
+    getOperation().walk([](RolesOp roles) {
+      for (Region *role : {&roles.getCompute(), &roles.getMake()})
+        role->walk([](Block *block) { sink(*block); });
+    });
   }
 };
 } // namespace

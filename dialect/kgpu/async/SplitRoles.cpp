@@ -154,6 +154,12 @@ private:
   FailureOr<SmallVector<int64_t>> slotCounts() {
     int64_t taken = kReservedBytes;
     kernel.walk([&](AllocOp alloc) { taken += cast<SharedType>(alloc.getResult().getType()).getSizeBytes(); });
+    SetVector<Value> handed; // by kgpu-split-makers, then
+    for (const StreamedDot &product : products)
+      if (getLaunch(kernel).makers != 0 && readsComputed(product))
+        handed.insert(tile::DotOp(product.dot).getLhs());
+    for (Value tile : handed)
+      taken += cast<RankedTensorType>(tile.getType()).getNumElements() * elementBytes(getElementTypeOrSelf(tile.getType()));
     unsigned deepest = 0;
     for (Ring &ring : rings)
       deepest = std::max(deepest, depthOf(ring));

@@ -186,9 +186,36 @@ static bool keepsRowsApart(tile::KernelOp kernel) {
   return !kernel.walk([&](Operation *op) { return crosses(op) ? WalkResult::interrupt() : WalkResult::advance(); }).wasInterrupted();
 }
 
-unsigned consumersFor(ArrayRef<StreamedDot> dots) {
-  bool areWide = llvm::any_of(dots, [](const StreamedDot &streams) { return cast<RankedTensorType>(streams.dot->getResult(0).getType()).getDimSize(1) > kMostColumns; });
-  if (areWide)
+bool readsComputed(const StreamedDot &dot) {
+  Operation *source = tile::DotOp(dot.dot).getLhs().getDefiningOp();
+  if (auto permute = dyn_cast_or_null<tile::PermuteOp>(source))
+    source = permute.getValue().getDefiningOp();
+  return !dot.lhs && !dot.shared && !isa_and_nonnull<tile::LoadOp, tile::GatherOp>(source);
+}
+
+bool canBeMade(ArrayRef<StreamedDot> dots) {
+  auto typeOf = [](Value value) { return cast<RankedTensorType>(value.getType()); };
+  auto suits = [&](const StreamedDot &streams) {
+    tile::DotOp dot = streams.dot;
+    RankedTensorType sum = typeOf(dot.getResult()), lhs = typeOf(dot.getLhs());
+    if (streams.shared || dot.getPositions() || sum.getDimSize(0) != 64 || streams.goesThroughRegisters())
+      return false;
+    // What is handed on lies in whole panels.
+    if (readsComputed(streams))
+      return elementBytes(lhs.getElementType()) == 2 && lhs.getDimSize(1) * 2 % kPanelBytes == 0;
+    return streams.lhs && sum.getNumElements() / kWarpgroupThreads <= kMostAccumulators;
+  };
+  return llvm::all_of(dots, suits) && llvm::any_of(dots, readsComputed) && !llvm::all_of(dots, readsComputed);
+}
+
+unsigned consumersFor(ArrayRef<StreamedDot> dots, bool together) {
+  int64_t widest = 0, all = 0;
+  for (const StreamedDot &streams : dots) {
+    int64_t columns = cast<RankedTensorType>(streams.dot->getResult(0).getType()).getDimSize(1);
+    widest = std::max(widest, columns);
+    all += readsComputed(streams) ? columns : 0;
+  }
+  if (widest > kMostColumns || (together && all > kMostColumns && all <= 2 * kMostColumns))
     return llvm::all_of(dots, suitsHalves) ? 2 : 0;
   for (unsigned consumers : {2u, 3u, 1u, 4u}) {
     bool suits = llvm::all_of(dots, [&](const StreamedDot &streams) {

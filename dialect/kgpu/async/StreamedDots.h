@@ -40,7 +40,12 @@ const StreamedOperand *wholeOf(const StreamedDot &product, llvm::ArrayRef<Stream
 bool isZero(mlir::Value value);
 
 /// Warpgroups that share the tiles of these products; 0 when no number of them suits. Two have halves of products of more columns than one has registers
-/// for, and then both compute what these are made from.
-unsigned consumersFor(llvm::ArrayRef<StreamedDot> dots);
+/// for, and then both compute what these are made from. Where products are `together`, their columns are those of all that read computed operands.
+unsigned consumersFor(llvm::ArrayRef<StreamedDot> dots, bool together = false);
+
+/// Whether the product reads a left operand that the kernel computes, and each warpgroup has in registers.
+bool readsComputed(const StreamedDot &dot);
+/// Whether a warpgroup of its own can make what others read as computed left operands: it has the sums of all other products, of 64 rows.
+bool canBeMade(llvm::ArrayRef<StreamedDot> dots);
 
 } // namespace kpkg::kgpu

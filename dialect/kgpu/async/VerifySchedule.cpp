@@ -2,7 +2,9 @@
 // SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
 //
 // On entry: any stage after kgpu-split-roles. Nothing is changed. What holds when it passes, for each ring:
-//  * both roles use it in the same order, the same number of times: their loops have the same bounds, and each role counts 0, 1, 2, ...;
+//  * roles use it in the same order, the same number of times: their loops have the same bounds, and each role counts 0, 1, 2, ...;
+//  * where there are three, their uses are in one order, of which each role has some;
+//  * a tile that one hands to the others goes to the slot of its use, which they await, read and release;
 //  * loops over tiles that are taken from a counter get the same numbers in both roles: those that one sends, and the other one receives, at the end of each;
 //  * CTAs of a cluster that fill slots for each other use their ring as often as each other, from the same places, and wait for the warpgroups
 //    of all;
@@ -50,18 +52,21 @@ public:
     if (failed(verifyClusters(roles, rings)))
       return failure();
     for (RingOp ring : rings)
-      for (Block *role : {&load, &compute})
-        if (failed(verifyCounts(ring, *role)))
+      for (Region *role : {&roles.getLoad(), &roles.getCompute(), &roles.getMake()})
+        if (!role->empty() && failed(verifyCounts(ring, role->front())))
           return failure();
-    Trace loads = trace(load), computations = trace(compute);
-    if (failed(compare(loads, computations, roles)))
+    if (failed(roles.getMake().empty() ? compare(trace(load), trace(compute), roles) : verifyThree(roles)))
       return failure();
     FailureOr<bool> holds = verifyTurns(compute, false);
     if (failed(holds))
       return failure();
     if (*holds)
       return roles.emitOpError("ends in a turn that is not passed on");
-    return failure(failed(verifyCopies(load)) || failed(verifyShared(compute)) || failed(verifyReads(compute)));
+    if (failed(verifyCopies(load)) || failed(verifyShared(compute)))
+      return failure();
+    if (roles.getMake().empty())
+      return verifyReads(compute);
+    return failure(failed(verifyHanded(roles)) || failed(verifyReads(compute)) || failed(verifyReads(roles.getMake().front())));
   }
 
 private:
@@ -114,7 +119,7 @@ private:
         steps.push_back({&op, acquire.getRing(), {}});
       } else if (auto await = dyn_cast<AwaitOp>(op); await && !isShared(await.getRing())) {
         steps.push_back({&op, await.getRing(), {}});
-      } else if (isa<SendOp, ReceiveOp>(op)) {
+      } else if (isa<SendOp, ReceiveOp, HandOp>(op)) {
         steps.push_back({&op, ringOfUse(&op), {}});
       } else if (CarryingLoop loop = carryingLoop(&op)) {
         Trace inside = trace(*loop.body);
@@ -140,6 +145,115 @@ private:
         return failure();
     }
     return success();
+  }
+
+  // Three roles
+
+  /// The uses of a role that are of these rings.
+  static Trace restricted(const Trace &steps, const SetVector<Value> &rings) {
+    Trace result;
+    for (const Step &step : steps) {
+      Step part{step.op, step.ring, restricted(step.inside, rings)};
+      if (part.ring ? rings.contains(part.ring) : !part.inside.empty())
+        result.push_back(std::move(part));
+    }
+    return result;
+  }
+  static void addRings(const Trace &steps, SetVector<Value> &rings) {
+    for (const Step &step : steps) {
+      if (step.ring)
+        rings.insert(step.ring);
+      addRings(step.inside, rings);
+    }
+  }
+
+  /// Any two roles use what both use alike, and all three in an order that no two of them give the third one.
+  LogicalResult verifyThree(RolesOp roles) {
+    std::array<Trace, 3> traces;
+    std::array<SetVector<Value>, 3> rings;
+    for (auto [number, role] : llvm::enumerate(std::array{&roles.getLoad(), &roles.getMake(), &roles.getCompute()})) {
+      traces[number] = trace(role->front());
+      addRings(traces[number], rings[number]);
+    }
+    for (Value ring : rings[1].getArrayRef())
+      if (RingOp op = ring.getDefiningOp<RingOp>(); !(op.getHanded() ? rings[2] : rings[0]).contains(ring))
+        return op.emitOpError(op.getHanded() ? "is filled with tiles that nobody takes" : "is read by a role, and filled by none");
+    for (Value ring : rings[2].getArrayRef())
+      if (RingOp op = ring.getDefiningOp<RingOp>(); !(op.getHanded() ? rings[1] : rings[0]).contains(ring))
+        return op.emitOpError("is read by a role, and filled by none");
+    for (auto [one, other] : {std::pair(0, 1), std::pair(0, 2), std::pair(1, 2)}) {
+      partner.clear();
+      if (failed(compare(restricted(traces[one], rings[other]), restricted(traces[other], rings[one]), roles)))
+        return failure();
+    }
+    return verifyOrder({&traces[0], &traces[1], &traces[2]}, roles);
+  }
+
+  /// Merges the roles' steps: one comes next that is the next one of all roles that take it. That two of them agree on what both take has been seen.
+  static LogicalResult verifyOrder(std::array<const Trace *, 3> traces, Operation *around) {
+    static const Trace none;
+    std::array<size_t, 3> next = {0, 0, 0};
+    auto isLeft = [&](size_t role) { return next[role] < traces[role]->size(); };
+    auto ringsOf = [](const Step &step) {
+      SetVector<Value> rings;
+      addRings({step}, rings);
+      return rings;
+    };
+    auto meet = [&](const Step &one, const Step &other) {
+      SetVector<Value> rings = ringsOf(one);
+      return llvm::any_of(ringsOf(other), [&](Value ring) { return rings.contains(ring); });
+    };
+    while (isLeft(0) || isLeft(1) || isLeft(2)) {
+      bool goesOn = false;
+      for (size_t role = 0; role < 3 && !goesOn; ++role) {
+        if (!isLeft(role))
+          continue;
+        // Steps of the others that are the same one, each the next of its role; loops are the same where they use a ring that both use.
+        const Step &step = (*traces[role])[next[role]];
+        std::array<bool, 3> takes = {false, false, false};
+        takes[role] = true;
+        bool isNext = true;
+        for (size_t pass = 0; pass < 2; ++pass) // what one loop has in common with a second one, that may have with the third
+          for (size_t other = 0; other < 3; ++other) {
+            if (takes[other])
+              continue;
+            for (size_t at = next[other]; at < traces[other]->size() && !takes[other]; ++at) {
+              const Step &candidate = (*traces[other])[at];
+              bool isSameStep = meet(step, candidate) || llvm::any_of(llvm::seq<size_t>(3), [&](size_t third) { return takes[third] && isLeft(third) && meet((*traces[third])[next[third]], candidate); });
+              if (!isSameStep)
+                continue;
+              takes[other] = true;
+              isNext &= at == next[other];
+            }
+          }
+        if (!isNext)
+          continue;
+        std::array<const Trace *, 3> inside = {&none, &none, &none};
+        Operation *loop = step.op;
+        for (size_t other = 0; other < 3; ++other)
+          if (takes[other])
+            inside[other] = &(*traces[other])[next[other]++].inside;
+        if (failed(verifyOrder(inside, loop)))
+          return failure();
+        goesOn = true;
+      }
+      if (!goesOn)
+        return around->emitOpError("has three roles that wait for each other: no order of the uses of rings is that of all of them");
+    }
+    return success();
+  }
+
+  LogicalResult verifyHanded(RolesOp roles) {
+    WalkResult found = roles.getMake().walk([&](HandOp hand) {
+      RingOp ring = hand.getRing().getDefiningOp<RingOp>();
+      if (!ring || !ring.getHanded())
+        return WalkResult(hand.emitOpError("signals a ring that others fill"));
+      if (!isSlotOf(hand.getBuffer(), hand.getUse()))
+        return WalkResult(hand.emitOpError("fills another slot than that of its use"));
+      auto [known, isNew] = ringOf.try_emplace(hand.getBuffer().getDefiningOp<SlotOp>().getBuffer(), hand.getRing());
+      return isNew || known->second == hand.getRing() ? WalkResult::advance() : WalkResult(hand.emitOpError("fills a buffer of another ring"));
+    });
+    return failure(found.wasInterrupted());
   }
 
   /// Whether loops of the two roles run for the same numbers, which become partners then.
@@ -318,6 +432,10 @@ private:
           if (!isa<WgmmaWaitOp>(user) && !(isa<WgmmaOp>(user) && cast<WgmmaOp>(user).getAccumulator() == product.getResult()))
             return user->emitOpError("touches the result of a product that may still run");
         running.push_back(product);
+      } else if (auto load = dyn_cast<LocalLoadOp>(op)) {
+        auto slot = load.getBuffer().getDefiningOp<SlotOp>();
+        if (slot && ringOf.contains(slot.getBuffer()) && !isOpen(load.getBuffer(), open))
+          return load.emitOpError("reads a slot that was not awaited before, or is released");
       } else if (auto clear = dyn_cast<ClearOutsideOp>(op)) {
         if (!isOpen(clear.getBuffer(), open))
           return clear.emitOpError("changes a slot that was not awaited before, or is released");

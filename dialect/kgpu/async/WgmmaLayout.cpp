@@ -67,6 +67,10 @@ Layout wgmmaAccumulator(llvm::ArrayRef<int64_t> shape, unsigned warpgroups) {
   return ofFragments(shape, warpgroups, parts, [](int32_t column) { return column; });
 }
 
+Layout wgmmaMade(llvm::ArrayRef<int64_t> shape, unsigned warpgroups) {
+  return ofFragments(shape, warpgroups, /*parts=*/1, [](int32_t column) { return column; });
+}
+
 Layout wgmmaTurned(llvm::ArrayRef<int64_t> shape, unsigned warpgroups) {
   return layout::permute(wgmmaAccumulator({shape[1], shape[0]}, warpgroups), {1, 0});
 }

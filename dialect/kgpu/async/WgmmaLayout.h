@@ -8,6 +8,8 @@ namespace kpkg::kgpu {
 /// fragments and shared memory matrix layouts" of wgmma. Rows are a multiple of 64, columns of 8; powers of two but for the columns.
 /// Where `sharesColumns`, warpgroups of the same rows have columns of their own; else those without rows of their own have the same as others.
 layout::Layout wgmmaAccumulator(llvm::ArrayRef<int64_t> shape, unsigned warpgroups);
+/// Of a tile of 64 rows that one warpgroup makes for `warpgroups` others: all of it, as if each of them had it.
+layout::Layout wgmmaMade(llvm::ArrayRef<int64_t> shape, unsigned warpgroups);
 /// Of a tile whose transpose is such an accumulator.
 layout::Layout wgmmaTurned(llvm::ArrayRef<int64_t> shape, unsigned warpgroups);
 /// Of a left operand that products take from registers: for elements of 16 bits the same.

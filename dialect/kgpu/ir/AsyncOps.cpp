@@ -27,6 +27,8 @@ LogicalResult RolesOp::verify() {
   auto kernel = (*this)->getParentOfType<tile::KernelOp>();
   if (!kernel || getLaunch(kernel).consumers == 0)
     return emitOpError() << "needs a kernel with '" << kConsumersAttribute << "'";
+  if (!getMake().empty() && (getLaunch(kernel).makers == 0 || !getMake().hasOneBlock()))
+    return emitOpError() << "has a part for a warpgroup that only a kernel with '" << kMakersAttribute << "' has";
   return success();
 }
 
@@ -34,8 +36,8 @@ LogicalResult RingOp::verify() {
   SharedType barriers = getBarriers().getType();
   if (barriers.getShape() != ArrayRef<int64_t>{getChannel() ? 3 : 2, getType().getSlots()} || !barriers.getElementType().isInteger(64))
     return emitOpError() << barriers << " is no place for the barriers of " << getType();
-  if (getShared() + getCluster() + getChannel() > 1)
-    return emitOpError("is filled by the warpgroups of one CTA, by copies of a cluster's, or with numbers");
+  if (getShared() + getCluster() + getChannel() + getHanded() > 1)
+    return emitOpError("is filled by the warpgroups of one CTA, by copies of a cluster's, with numbers, or with tiles that are handed on");
   return success();
 }
 
@@ -94,6 +96,17 @@ LogicalResult ShareOp::verify() {
   if (value.getShape() != buffer.getShape() || value.getElementType() != buffer.getElementType() || panelDim(buffer) != 1 || buffer.getElementBytes() != 2)
     return emitOpError() << "cannot bring " << value << " to " << buffer;
   return success();
+}
+
+LogicalResult HandOp::verify() {
+  auto value = cast<RankedTensorType>(getValue().getType());
+  SharedType buffer = getBuffer().getType();
+  if (!hasLayout(value))
+    return emitOpError("needs a layout on its tile");
+  if (value.getShape() != buffer.getShape() || value.getElementType() != buffer.getElementType())
+    return emitOpError() << "cannot bring " << value << " to " << buffer;
+  auto ring = getRing().getDefiningOp<RingOp>();
+  return ring && !ring.getHanded() ? emitOpError("needs a ring of tiles that are handed on") : success();
 }
 
 std::optional<layout::SharedLayout> kgpu::panelsOf(ArrayRef<int64_t> shape, unsigned panelDim, unsigned elementBytes) {

@@ -46,10 +46,12 @@ def Kgpu_ClusterRankOp : Kgpu_Op<"cluster_rank", [Pure, DeclareOpInterfaceMethod
 }
 
 def Kgpu_RolesOp : Kgpu_Op<"roles", [RecursiveMemoryEffects, NoTerminator, NoRegionArguments]> {
-  let summary = "two programs side by side: one thread loads, the others compute";
+  let summary = "programs side by side: one thread loads, the others compute";
   let description = [{
-    `load` is run by one thread of a warp of its own, `compute` by the warpgroups that `kgpu.consumers` counts. They meet only at
-    rings. Within `compute` the threads are those that layouts speak of, and `kgpu.barrier` is among them. It is the last op of its kernel.
+    `load` is run by one thread of a warp of its own, `compute` by the warpgroups that `kgpu.consumers` counts, and `make`, where it is there, by a
+    warpgroup that makes what products of `compute` read. They meet only at
+    rings. Within `compute` the threads are those that layouts speak of, and `kgpu.barrier` is among them. Within `make` tiles have layouts of which every warpgroup has
+    a copy, and there are no barriers. It is the last op of its kernel.
 
     ```mlir
     kgpu.roles load {
@@ -60,8 +62,8 @@ def Kgpu_RolesOp : Kgpu_Op<"roles", [RecursiveMemoryEffects, NoTerminator, NoReg
     }
     ```
   }];
-  let regions = (region SizedRegion<1>:$load, SizedRegion<1>:$compute);
-  let assemblyFormat = "attr-dict-with-keyword `load` $load `compute` $compute";
+  let regions = (region SizedRegion<1>:$load, SizedRegion<1>:$compute, AnyRegion:$make);
+  let assemblyFormat = "attr-dict-with-keyword `load` $load `compute` $compute (`make` $make^)?";
   let hasVerifier = 1;
 }
 
@@ -81,13 +83,15 @@ def Kgpu_RingOp : Kgpu_Op<"ring", [MemoryEffects<[MemRead, MemWrite]>]> {
     A `channel` hands numbers from the loading thread to all warps of `compute` (`kgpu.send`, `kgpu.receive`): behind its barriers lie its slots, of
     eight bytes each. A slot is empty once every one of these warps has read it.
 
+    Slots of a `handed` ring are filled by the warpgroup of `make` (`kgpu.hand`) with a tile each, for the warps of `compute`.
+
     ```mlir
     %t = kgpu.ring %barriers : !kgpu.smem<2x4xi64> -> !kgpu.ring<4>
     ```
   }];
-  let arguments = (ins Kgpu_SharedType:$barriers, UnitAttr:$shared, UnitAttr:$cluster, UnitAttr:$channel);
+  let arguments = (ins Kgpu_SharedType:$barriers, UnitAttr:$shared, UnitAttr:$cluster, UnitAttr:$channel, UnitAttr:$handed);
   let results = (outs Kgpu_RingType:$result);
-  let assemblyFormat = "(`shared` $shared^)? (`cluster` $cluster^)? (`channel` $channel^)? $barriers attr-dict `:` qualified(type($barriers)) `->` qualified(type($result))";
+  let assemblyFormat = "(`shared` $shared^)? (`cluster` $cluster^)? (`channel` $channel^)? (`handed` $handed^)? $barriers attr-dict `:` qualified(type($barriers)) `->` qualified(type($result))";
   let hasVerifier = 1;
 }
 
@@ -137,6 +141,22 @@ def Kgpu_ShareOp : Kgpu_RingUseOp<"share"> {
 
     ```mlir
     kgpu.share %tile to %b signals %ring[%use] : tensor<64x128xbf16, #acc>, !right, !kgpu.ring<4>
+    ```
+  }];
+  let arguments = (ins Tile_Tile:$value, Kgpu_SharedType:$buffer, Kgpu_RingType:$ring, I32:$use);
+  let assemblyFormat = [{
+    $value `to` $buffer `signals` $ring `[` $use `]` attr-dict `:` type($value) `,` qualified(type($buffer)) `,` qualified(type($ring))
+  }];
+  let hasVerifier = 1;
+}
+
+def Kgpu_HandOp : Kgpu_RingUseOp<"hand"> {
+  let summary = "writes a tile to the slot of a use, for the warpgroups of `compute`";
+  let description = [{
+    Waits until the slot of the use is empty. What is written is there for products and loads of those who have awaited the use.
+
+    ```mlir
+    kgpu.hand %tile to %b signals %tiles[%use] : tensor<64x128xbf16, #acc>, !right, !kgpu.ring<4>
     ```
   }];
   let arguments = (ins Tile_Tile:$value, Kgpu_SharedType:$buffer, Kgpu_RingType:$ring, I32:$use);
@@ -260,8 +280,8 @@ def Kgpu_ClearOutsideOp : Kgpu_Op<"clear_outside", [MemoryEffects<[MemRead, MemW
   let summary = "makes rows of a filled slot zero that are not part of what was to be loaded";
   let description = [{
     Rows lie in panels of 128 bytes, as operands of products; those before `begin` and from `end` on become zero, for products that this
-    warpgroup starts afterwards. Every warpgroup that reads the slot does it, between `kgpu.await` and its first product. Nothing is done, and
-    nothing waited for, where all rows lie between the two.
+    warpgroup starts afterwards. Every warpgroup that reads the slot does it, between `kgpu.await` and its first product, or awaits what one that did it
+    handed on afterwards. Nothing is done, and nothing waited for, where all rows lie between the two.
 
     ```mlir
     kgpu.clear_outside %b from %m to %n : !right

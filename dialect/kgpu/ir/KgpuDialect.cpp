@@ -19,7 +19,7 @@ void KgpuDialect::initialize() {
 }
 
 static constexpr llvm::StringLiteral kCounts[] = {kThreadsAttribute, kBlocksAttribute, kClusterAttribute,
-                                                  kMinCtasAttribute, kSharedAttribute, kConsumersAttribute, kStagesAttribute};
+                                                  kMinCtasAttribute, kSharedAttribute, kConsumersAttribute, kMakersAttribute, kStagesAttribute};
 
 /// Whether a window names arguments of the kernel that have what it says, and walks over views like this one.
 LogicalResult kpkg::kgpu::verifyWindow(tile::KernelOp kernel, tile::ViewType view, WindowAttr window) {
@@ -101,8 +101,11 @@ LogicalResult KgpuDialect::verifyOperationAttribute(Operation *op, NamedAttribut
     return op->emitOpError() << "attribute '" << name << "' must be a positive i32";
   Launch launch = getLaunch(kernel);
   if (launch.consumers != 0) {
-    if (name == kConsumersAttribute && (launch.consumers > 4 || launch.threads != launch.threadsOfBlock() + kWarpgroupThreads))
-      return op->emitOpError() << "has " << launch.consumers << " warpgroups that compute and " << launch.threads << " threads";
+    if (name == kConsumersAttribute && (launch.consumers > 4 || launch.threads != (launch.computing() + 1) * kWarpgroupThreads))
+      return op->emitOpError() << "has " << launch.computing() << " warpgroups that compute and " << launch.threads << " threads";
+    // Theirs are then the threads for which layouts of the others have copies.
+    if (name == kMakersAttribute && (launch.makers > 1 || !llvm::isPowerOf2_32(launch.consumers)))
+      return op->emitOpError() << "has " << launch.makers << " warpgroups that make operands for " << launch.consumers << " others";
   } else if (name == kThreadsAttribute && (!llvm::isPowerOf2_32(launch.threads) || launch.threads > 1024))
     return op->emitOpError() << "has " << launch.threads << " threads, which is no power of two up to 1024";
   if (name == kClusterAttribute && (!llvm::isPowerOf2_32(launch.cluster) || launch.cluster > 16))
@@ -129,6 +132,7 @@ Launch kpkg::kgpu::getLaunch(tile::KernelOp kernel) {
   launch.minCtas = count(kMinCtasAttribute, 0);
   launch.shared = count(kSharedAttribute, 0);
   launch.consumers = count(kConsumersAttribute, 0);
+  launch.makers = count(kMakersAttribute, 0);
   launch.stages = count(kStagesAttribute, 0);
   launch.persistent = kernel->hasAttr(kPersistentAttribute);
   launch.earlyLoads = kernel->hasAttr(kEarlyLoadsAttribute);
@@ -153,6 +157,7 @@ void kpkg::kgpu::setLaunch(tile::KernelOp kernel, const Launch &launch) {
   set(kMinCtasAttribute, launch.minCtas, 0);
   set(kSharedAttribute, launch.shared, 0);
   set(kConsumersAttribute, launch.consumers, 0);
+  set(kMakersAttribute, launch.makers, 0);
   set(kStagesAttribute, launch.stages, 0);
   auto mark = [&](StringRef name, bool isSet) {
     if (isSet)

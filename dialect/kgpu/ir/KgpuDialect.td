@@ -27,6 +27,7 @@ def Kgpu_Dialect : Dialect {
     * `kgpu.peels`: iterations of loops with products in which a choice is not made have a loop of their own: `kgpu-split-loops`.
     * `kgpu.dynamic`: beside `kgpu.consumers`, CTAs take tiles of `tile.for_tiles` from a counter as they become free: `kgpu-take-tiles`.
     * `kgpu.consumers`: warpgroups that run the `compute` part of `kgpu.roles` (i32, absent = the kernel has no roles). One more warpgroup loads, by one of its threads.
+    * `kgpu.makers`: beside `kgpu.consumers`, warpgroups that run the `make` part of `kgpu.roles` (i32, absent = there is no such part): `kgpu-split-makers`.
     * `kgpu.stages`: iterations of a loop whose operands are in shared memory at once (i32, absent = one, without a ring).
     * `kgpu.shared`: bytes of shared memory (i32), once `kgpu-alloc-smem` ran.
     * `kgpu.tensor_maps`: array of `#kgpu.tensor_map`, each a parameter that the runtime makes for a launch.

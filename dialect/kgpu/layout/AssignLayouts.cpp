@@ -165,9 +165,15 @@ public:
     hoistRows(kernel);
     cloneCheapProducers(kernel);
     kernel.walk([&](Operation *op) { unite(op); });
-    kernel.walk([&](tile::DotOp dot) { give(dot.getResult(), accumulator(dot.getResult(), dotKind(dot))); });
     if (launch.consumers != 0)
       products = streamedDots(kernel, targetOf(kernel));
+    for (StreamedDot &product : products)
+      if (launch.makers != 0 && !readsComputed(product))
+        give(product.dot.getResult(), wgmmaMade(shapeOf(product.dot.getResult()), launch.consumers));
+    kernel.walk([&](tile::DotOp dot) {
+      if (!known(dot.getResult()))
+        give(dot.getResult(), accumulator(dot.getResult(), dotKind(dot)));
+    });
     for (StreamedDot &product : products)
       if (Value positions = product.dot.getPositions(); positions && launch.consumers != 0)
         give(positions, wgmmaPositions(shapeOf(positions), launch.consumers));

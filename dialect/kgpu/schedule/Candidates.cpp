@@ -294,15 +294,25 @@ tile::ForTilesOp tilesOf(tile::KernelOp kernel) {
   return all.size() == 1 && all.front()->getParentOp() == kernel ? all.front() : tile::ForTilesOp();
 }
 
+/// Of `roles`: one loads, one makes operands, others multiply by them.
+constexpr unsigned kRolesWithMaker = 3;
+
 /// Warpgroups that compute while another one loads, where that is possible. It is a whole one because registers move in such.
 std::optional<Launch> withRoles(tile::KernelOp kernel, const TargetModel &target) {
-  unsigned consumers = consumersFor(streamedDots(kernel, target));
+  std::vector<StreamedDot> dots = streamedDots(kernel, target);
+  bool wantsMaker = hintOf(kernel, "roles") == kRolesWithMaker;
+  unsigned consumers = consumersFor(dots, wantsMaker);
   if (consumers == 0)
     return std::nullopt;
   Launch launch{.threads = (consumers + 1) * kWarpgroupThreads, .minCtas = hintOf(kernel, "occupancy"), .consumers = consumers};
   if (unsigned cluster = hintOf(kernel, "cluster"); cluster > 1 && clusterCoordinate(kernel, target, cluster))
     launch.cluster = cluster;
-  launch.dynamic = launch.cluster == 1 && hintOf(kernel, "dynamic") != 0 && tilesOf(kernel);
+  // More than two and one would leave too few registers for each.
+  if (wantsMaker && launch.cluster == 1 && launch.minCtas < 2 && consumers <= 2 && canBeMade(dots)) {
+    launch.makers = 1;
+    launch.threads += kWarpgroupThreads;
+  }
+  launch.dynamic = launch.cluster == 1 && launch.makers == 0 && hintOf(kernel, "dynamic") != 0 && tilesOf(kernel);
   return launch;
 }
 
@@ -380,6 +390,12 @@ llvm::SmallVector<Launch> candidates(tile::KernelOp kernel, const TargetModel &t
       result.back().peels = true;
     }
     result.push_back(*launch);
+    if (launch->makers != 0) {
+      Launch two = *launch;
+      two.makers = 0;
+      two.threads -= kWarpgroupThreads;
+      result.push_back(two);
+    }
     if (launch->minCtas > 1)
       result.emplace_back(*launch).minCtas = 0;
   }

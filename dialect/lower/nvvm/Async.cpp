@@ -1,5 +1,6 @@
 // Rings, roles and products of warpgroups as code of one thread.
 // SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
+#include "dialect/kgpu/async/RingUses.h"
 #include "dialect/lower/nvvm/AsyncInstructions.h"
 #include "dialect/lower/nvvm/DeviceOps.h"
 #include "dialect/lower/nvvm/Emitter.h"
@@ -14,10 +15,11 @@ namespace kpkg::lower::nvvm {
 
 namespace {
 constexpr int64_t panelBytes = 128;
+constexpr unsigned warpsOfWarpgroup = kgpu::kWarpgroupThreads / 32;
 
 /// How many registers a thread of each role may have. They move from one role to the other in whole warpgroups.
 struct RoleRegisters {
-  unsigned load, compute;
+  unsigned load, compute, make;
 };
 
 /// Whether a step of a loop that copies looks up in a branch, with a division, where to copy from: pages.
@@ -33,13 +35,15 @@ bool looksUpInSteps(kgpu::RolesOp roles) {
 
 /// Registers that move are those that the CTA starts with: all threads then have equally many, a multiple of the granularity. Who asks for more than the
 /// others leave waits for ever.
-RoleRegisters registersOfRoles(unsigned available, const kgpu::TargetModel &target, unsigned consumers, unsigned forLoads) {
+RoleRegisters registersOfRoles(unsigned available, const kgpu::TargetModel &target, const kgpu::Launch &launch, unsigned forLoads) {
   constexpr unsigned most = 240;
-  unsigned threads = (consumers + 1) * kgpu::kWarpgroupThreads;
+  unsigned threads = (launch.computing() + 1) * kgpu::kWarpgroupThreads;
   unsigned atStart = available / threads / target.registerGranularity * target.registerGranularity;
   unsigned left = atStart * threads - forLoads * kgpu::kWarpgroupThreads;
-  unsigned each = left / (consumers * kgpu::kWarpgroupThreads) / target.registerGranularity * target.registerGranularity;
-  return {forLoads, std::min(each, most)};
+  auto evenly = [&](unsigned registers, unsigned warpgroups) { return std::min(registers / (warpgroups * kgpu::kWarpgroupThreads) / target.registerGranularity * target.registerGranularity, most); };
+  // What does not divide goes to those that have sums.
+  unsigned make = launch.makers ? evenly(left, launch.computing()) : 0;
+  return {forLoads, evenly(left - launch.makers * make * kgpu::kWarpgroupThreads, launch.consumers), make};
 }
 
 /// Sums of a thread below which its share of all registers is enough without those of the loading ones. ptxas then counts them itself, and
@@ -87,9 +91,11 @@ unsigned registersForLoads(kgpu::RolesOp roles, bool sharesCopies) {
 }
 } // namespace
 
-/// How many say that they do not need a slot any more: warpgroups, of all CTAs that fill it; of a channel, warps.
+/// How many say that they do not need a slot any more: warpgroups, of all CTAs that fill it; of a channel, or of what is handed on, warps.
 unsigned Emitter::arrivalsToEmpty(kgpu::RingOp op) {
-  return op.getChannel() ? launch.warps() : launch.consumers * (op.getCluster() ? launch.cluster : 1);
+  if (op.getChannel() || op.getHanded())
+    return launch.warps();
+  return launch.makers ? kgpu::releasing(op) : launch.consumers * (op.getCluster() ? launch.cluster : 1);
 }
 
 LogicalResult Emitter::emitRing(kgpu::RingOp op) {
@@ -102,7 +108,7 @@ LogicalResult Emitter::emitRing(kgpu::RingOp op) {
   OpBuilder::InsertionGuard guard(builder);
   builder.setInsertionPointToStart(scf::IfOp::create(builder, first, /*withElseRegion=*/false).thenBlock());
   for (int64_t slot = 0; slot < slots; ++slot) {
-    barrierInit(builder, bytesBehind(builder, barriers, slot * barrierBytes), op.getShared() ? launch.consumers : 1);
+    barrierInit(builder, bytesBehind(builder, barriers, slot * barrierBytes), op.getShared() ? launch.consumers : op.getHanded() ? launch.makers * warpsOfWarpgroup : 1);
     barrierInit(builder, bytesBehind(builder, barriers, (slots + slot) * barrierBytes), arrivalsToEmpty(op));
   }
   fenceBarrierInit(builder);
@@ -116,12 +122,13 @@ LogicalResult Emitter::emitRoles(kgpu::RolesOp op) {
     ctaBarrier(builder); // rings are ready
   Value warp = uniform(builder, arith::ShRUIOp::create(builder, place.thread(), constantOf(builder, 5)));
   warpgroup = arith::ShRUIOp::create(builder, warp, constantOf(builder, 2));
-  Value loads = arith::CmpIOp::create(builder, arith::CmpIPredicate::eq, warpgroup, constantOf(builder, launch.consumers));
+  ownBarrier = arith::AddIOp::create(builder, warpgroup, constantOf(builder, firstWarpgroupBarrier));
+  Value loads = arith::CmpIOp::create(builder, arith::CmpIPredicate::eq, warpgroup, constantOf(builder, launch.computing()));
   const kgpu::TargetModel &target = kgpu::targetOf(kernel);
   // Where all threads may have as many registers as there are, or as they need, none need to move.
   unsigned available = target.registersPerSm / std::max(launch.minCtas, 1u);
   bool moves = available < target.maxRegisters * launch.threads && sumRegisters(op) >= fewSumRegisters;
-  RoleRegisters limits = registersOfRoles(available, target, launch.consumers, registersForLoads(op, sharesCopies));
+  RoleRegisters limits = registersOfRoles(available, target, launch, registersForLoads(op, sharesCopies));
   if (sumRegisters(op) <= manySumRegisters) // else those that copy have none for factors
     multiplyInSteps(op);
   if (moves)
@@ -132,7 +139,7 @@ LogicalResult Emitter::emitRoles(kgpu::RolesOp op) {
     builder.setInsertionPointToStart(branch.thenBlock());
     if (moves)
       limitRegisters(builder, limits.load, /*raises=*/false);
-    Value first = arith::CmpIOp::create(builder, arith::CmpIPredicate::eq, warp, constantOf(builder, launch.warps()));
+    Value first = arith::CmpIOp::create(builder, arith::CmpIPredicate::eq, warp, constantOf(builder, launch.computing() * warpsOfWarpgroup));
     builder.setInsertionPointToStart(scf::IfOp::create(builder, first, /*withElseRegion=*/false).thenBlock());
     builder.setInsertionPointToStart(scf::IfOp::create(builder, electLane(builder), /*withElseRegion=*/false).thenBlock());
     prefetchTensorMaps(op.getLoad());
@@ -146,6 +153,8 @@ LogicalResult Emitter::emitRoles(kgpu::RolesOp op) {
   }
   OpBuilder::InsertionGuard guard(builder);
   builder.setInsertionPointToStart(branch.elseBlock());
+  if (!op.getMake().empty() && failed(emitMake(op, moves ? limits.make : 0)))
+    return failure();
   if (moves)
     limitRegisters(builder, limits.compute, /*raises=*/true);
   if (op.walk([](kgpu::AwaitTurnOp) { return WalkResult::interrupt(); }).wasInterrupted())
@@ -172,6 +181,22 @@ void Emitter::prefetchTensorMaps(Region &load) {
     prefetchTensorMap(builder, tensorMap(map));
 }
 
+/// Emits the part of the warpgroup that makes operands, and leaves the builder where the others go on. Bits of its number are those of the first of them, as
+/// far as layouts speak of them.
+LogicalResult Emitter::emitMake(kgpu::RolesOp op, unsigned registersOfThread) {
+  Value makes = arith::CmpIOp::create(builder, arith::CmpIPredicate::eq, warpgroup, constantOf(builder, launch.consumers));
+  auto branch = scf::IfOp::create(builder, makes, /*withElseRegion=*/true);
+  builder.setInsertionPointToStart(branch.thenBlock());
+  if (registersOfThread != 0)
+    limitRegisters(builder, registersOfThread, /*raises=*/true);
+  Value number = std::exchange(warpgroup, constantOf(builder, 0));
+  if (failed(emitRegion(op.getMake())))
+    return failure();
+  warpgroup = number;
+  builder.setInsertionPointToStart(branch.elseBlock());
+  return success();
+}
+
 LogicalResult Emitter::emitRegion(Region &region) {
   bool waitsHere = waits;
   for (Operation &op : region.front()) {
@@ -194,7 +219,7 @@ void Emitter::emitBarrier() {
 
 /// i32: the barrier at which warpgroup `number` waits for its turn.
 static Value turnBarrier(ImplicitLocOpBuilder &builder, const kgpu::Launch &launch, Value number) {
-  return arith::AddIOp::create(builder, number, constantOf(builder, firstWarpgroupBarrier + launch.consumers));
+  return arith::AddIOp::create(builder, number, constantOf(builder, firstWarpgroupBarrier + launch.computing()));
 }
 
 // Two warpgroups meet at a barrier of turns: the one whose turn comes, and the one before it, which does not wait.
@@ -235,6 +260,12 @@ LogicalResult Emitter::emitAwait(kgpu::AwaitOp op) {
 
 LogicalResult Emitter::emitRelease(kgpu::ReleaseOp op) {
   RingUse use = ringUse(builder, scalar(op.getRing()), op.getRing().getType().getSlots(), scalar(op.getUse()));
+  if (auto ring = op.getRing().getDefiningOp<kgpu::RingOp>(); ring && ring.getHanded()) {
+    warpBarrier(builder); // all lanes have read it
+    Value lane = arith::AndIOp::create(builder, place.thread(), constantOf(builder, 31));
+    barrierArrive(builder, use.empty, arith::CmpIOp::create(builder, arith::CmpIPredicate::eq, lane, constantOf(builder, 0)));
+    return success();
+  }
   Value rest = arith::AndIOp::create(builder, place.thread(), constantOf(builder, kgpu::kWarpgroupThreads - 1));
   if (auto ring = op.getRing().getDefiningOp<kgpu::RingOp>(); ring && ring.getCluster()) {
     // One thread for each other CTA of the cluster; the way to the own barrier is shorter.
@@ -301,7 +332,7 @@ LogicalResult Emitter::emitClearOutside(kgpu::ClearOutsideOp op) {
     LLVM::StoreOp::create(builder, zeros, address, /*alignment=*/chunkBytes);
   }
   fenceForCopies(builder);
-  namedBarrier(builder, arith::AddIOp::create(builder, warpgroup, constantOf(builder, firstWarpgroupBarrier)), kgpu::kWarpgroupThreads);
+  namedBarrier(builder, ownBarrier, kgpu::kWarpgroupThreads);
   return success();
 }
 
@@ -333,6 +364,15 @@ SmallVector<Value> Emitter::positionWords(Value tile, int64_t row) {
   return words;
 }
 
+/// Of `columns` those that one instruction multiplies: ptxas refuses (C7602) what does not fit the registers that a thread starts with, even where it has more by then.
+static int64_t columnsOfInstruction(int64_t columns, const kgpu::TargetModel &target, const kgpu::Launch &launch) {
+  constexpr int64_t registersBeside = 26;
+  int64_t atStart = target.registersPerSm / std::max(launch.minCtas, 1u) / launch.threads;
+  while (columns / 2 + registersBeside > atStart && columns % 128 == 0)
+    columns /= 2;
+  return columns;
+}
+
 LogicalResult Emitter::emitWgmma(kgpu::WgmmaOp op) {
   auto lhs = dyn_cast<kgpu::SharedType>(op.getLhs().getType()), rhs = cast<kgpu::SharedType>(op.getRhs().getType());
   auto sum = cast<RankedTensorType>(op.getType());
@@ -355,8 +395,10 @@ LogicalResult Emitter::emitWgmma(kgpu::WgmmaOp op) {
     Value own = arith::MulIOp::create(builder, group, constantOf(builder, blockBytes));
     left.address = arith::AddIOp::create(builder, left.address, own);
   }
+  // Where a column of the right operand begins.
+  auto columnBytes = [&](int64_t column) { return rhsDepthLast ? column * panelBytes : column * bytes / panelBytes * right.panelBytes; };
   if (parts != 1) {
-    int64_t partBytes = rhsDepthLast ? ownColumns * panelBytes : ownColumns * bytes / panelBytes * right.panelBytes;
+    int64_t partBytes = columnBytes(ownColumns);
     Value part = arith::DivUIOp::create(builder, warpgroup, constantOf(builder, groups));
     right.address = arith::AddIOp::create(builder, right.address, arith::MulIOp::create(builder, part, constantOf(builder, partBytes)));
   }
@@ -381,10 +423,12 @@ LogicalResult Emitter::emitWgmma(kgpu::WgmmaOp op) {
   for (int64_t block = 0; block < blocks && op.getPositions(); ++block)
     positions.push_back(positionWords(op.getPositions(), block * rowsOfBlock * groups));
   wgmmaFence(builder);
-  for (int64_t block = 0; block < blocks; ++block) {
+  int64_t wide = columnsOfInstruction(ownColumns, kgpu::targetOf(kernel), launch);
+  for (int64_t at = 0; at < blocks * (ownColumns / wide); ++at) {
+    int64_t block = at / (ownColumns / wide), firstColumn = at % (ownColumns / wide) * wide;
     SmallVector<unsigned> registers;
-    for (int64_t i = 0; i < ownColumns / 2; ++i) {
-      int64_t row = i / 2 % 2 * 8 + block * rowsOfBlock * groups, column = i / 4 * 8 + i % 2;
+    for (int64_t i = 0; i < wide / 2; ++i) {
+      int64_t row = i / 2 % 2 * 8 + block * rowsOfBlock * groups, column = firstColumn + i / 4 * 8 + i % 2;
       registers.push_back(*layout.registerOf({row, column}, 0));
     }
     SmallVector<Value> part;
@@ -396,7 +440,7 @@ LogicalResult Emitter::emitWgmma(kgpu::WgmmaOp op) {
         a = {descriptorAt(builder, left, stepBytes(left, step) + block * blockBytes * groups)};
       else
         a = fragments[block * steps + step];
-      Value b = descriptorAt(builder, right, stepBytes(right, step * rightSteps));
+      Value b = descriptorAt(builder, right, stepBytes(right, step * rightSteps) + columnBytes(firstColumn));
       bool overwrites = step == 0 && neverAdds;
       Value adds = step == 0 && !alwaysAdds && !overwrites ? scalar(op.getAdds()) : Value();
       Positions where;

@@ -155,6 +155,7 @@ LogicalResult Emitter::emit(Operation *op) {
       .Case([&](kgpu::AcquireOp acquire) { return emitAcquire(acquire); })
       .Case([&](kgpu::AwaitOp await) { return emitAwait(await); })
       .Case([&](kgpu::ShareOp share) { return emitShare(share); })
+      .Case([&](kgpu::HandOp hand) { return emitHand(hand); })
       .Case([&](kgpu::ReleaseOp release) { return emitRelease(release); })
       .Case([&](kgpu::TakeTileOp take) { return emitTakeTile(take); })
       .Case([&](kgpu::SendOp send) { return emitSend(send); })

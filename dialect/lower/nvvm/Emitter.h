@@ -98,6 +98,7 @@ private:
   std::pair<Value, Value> rowMajorPlace(const layout::Layout &layout, kgpu::SharedType buffer, unsigned reg);
   Value sharedElement(Value base, Value distance);
   mlir::LogicalResult emitLocalStore(kgpu::LocalStoreOp op);
+  mlir::LogicalResult storeToBuffer(mlir::Operation *op, Value value, Value to);
   mlir::LogicalResult emitRemoteStore(kgpu::RemoteStoreOp op);
   mlir::LogicalResult emitLocalLoad(kgpu::LocalLoadOp op);
 
@@ -112,6 +113,7 @@ private:
   /// kernel ends before those in front of it have.
   void awaitKernelBefore();
   void prefetchTensorMaps(mlir::Region &load);
+  mlir::LogicalResult emitMake(kgpu::RolesOp op, unsigned registersOfThread);
   void giveFirstTurn();
   mlir::LogicalResult emitAwaitTurn(kgpu::AwaitTurnOp op);
   mlir::LogicalResult emitPassTurn(kgpu::PassTurnOp op);
@@ -119,6 +121,7 @@ private:
   mlir::LogicalResult emitAwait(kgpu::AwaitOp op);
   mlir::LogicalResult emitRelease(kgpu::ReleaseOp op);
   mlir::LogicalResult emitShare(kgpu::ShareOp op); // Share.cpp
+  mlir::LogicalResult emitHand(kgpu::HandOp op);
   mlir::LogicalResult emitTensorLoad(kgpu::TensorLoadOp op);
   mlir::LogicalResult emitClearOutside(kgpu::ClearOutsideOp op);
   mlir::LogicalResult emitWgmma(kgpu::WgmmaOp op);
@@ -175,6 +178,8 @@ private:
   Value inGrid;
   /// i32: number of this warpgroup, the same in all its threads, in a kernel with roles; null before they part.
   Value warpgroup;
+  /// i32: the barrier of this warpgroup's threads; null before roles part.
+  Value ownBarrier;
   /// Some threads have started copies from shared memory to global memory.
   bool storesByMaps = false;
   /// Warpgroups read what others compute.

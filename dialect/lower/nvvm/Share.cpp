@@ -1,4 +1,4 @@
-// Tiles that warpgroups write to shared memory for each other's products.
+// Tiles that warpgroups write to shared memory for each other.
 // SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
 #include "dialect/lower/nvvm/AsyncInstructions.h"
 #include "dialect/lower/nvvm/DeviceOps.h"
@@ -42,10 +42,22 @@ LogicalResult Emitter::emitShare(kgpu::ShareOp op) {
       }
   }
   fenceForCopies(builder);
-  namedBarrier(builder, sum(warpgroup, constantOf(builder, firstWarpgroupBarrier)), kgpu::kWarpgroupThreads);
+  namedBarrier(builder, ownBarrier, kgpu::kWarpgroupThreads);
   Value slot = arith::RemUIOp::create(builder, scalar(op.getUse()), constantOf(builder, op.getRing().getType().getSlots()));
   Value full = bytesBehind(builder, scalar(op.getRing()), times(slot, barrierBytes));
   barrierArrive(builder, full, arith::CmpIOp::create(builder, arith::CmpIPredicate::eq, thread, constantOf(builder, 0)));
+  return success();
+}
+
+LogicalResult Emitter::emitHand(kgpu::HandOp op) {
+  RingUse use = ringUse(builder, scalar(op.getRing()), op.getRing().getType().getSlots(), scalar(op.getUse()));
+  barrierWait(builder, use.empty, arith::XOrIOp::create(builder, use.parity, constantOf(builder, 1)));
+  if (failed(storeToBuffer(op, op.getValue(), op.getBuffer())))
+    return failure();
+  fenceForCopies(builder); // for products
+  warpBarrier(builder);
+  Value lane = arith::AndIOp::create(builder, place.thread(), constantOf(builder, 31));
+  barrierArrive(builder, use.full, arith::CmpIOp::create(builder, arith::CmpIPredicate::eq, lane, constantOf(builder, 0)));
   return success();
 }
 

@@ -66,20 +66,23 @@ Value Emitter::sharedElement(Value base, Value distance) {
   return LLVM::GEPOp::create(builder, base.getType(), builder.getI8Type(), base, ValueRange{distance});
 }
 
-LogicalResult Emitter::emitLocalStore(kgpu::LocalStoreOp op) {
-  const layout::Layout &layout = kgpu::layoutOf(op.getValue());
-  auto buffer = cast<kgpu::SharedType>(op.getBuffer().getType());
-  llvm::Expected<layout::SharedAccess> access = layout::planAccess(layout, buffer.getPlacement(), vectorBytesIn(op.getBuffer()));
+LogicalResult Emitter::emitLocalStore(kgpu::LocalStoreOp op) { return storeToBuffer(op, op.getValue(), op.getBuffer()); }
+
+/// Writes a tile to a buffer, each element once.
+LogicalResult Emitter::storeToBuffer(Operation *op, Value tile, Value to) {
+  const layout::Layout &layout = kgpu::layoutOf(tile);
+  auto buffer = cast<kgpu::SharedType>(to.getType());
+  llvm::Expected<layout::SharedAccess> access = layout::planAccess(layout, buffer.getPlacement(), vectorBytesIn(to));
   // Every CTA of a cluster fills its own buffer, also with what the others hold too.
-  Value base = scalar(op.getBuffer()), first = place.isFirstInCta(layout);
+  Value base = scalar(to), first = place.isFirstInCta(layout);
   if (access) {
-    storeShared(builder, *access, base, place.bits(layout), registersOf(op.getValue()), first);
+    storeShared(builder, *access, base, place.bits(layout), registersOf(tile), first);
     return success();
   }
   if (buffer.getMemory())
-    return op.emitOpError() << "cannot reach its buffer: " << llvm::toString(access.takeError());
+    return op->emitOpError() << "cannot reach its buffer: " << llvm::toString(access.takeError());
   llvm::consumeError(access.takeError());
-  for (auto [reg, value] : llvm::enumerate(registersOf(op.getValue()))) {
+  for (auto [reg, value] : llvm::enumerate(registersOf(tile))) {
     auto [distance, stores] = rowMajorPlace(layout, buffer, reg);
     if (first)
       stores = stores ? arith::AndIOp::create(builder, stores, first).getResult() : first;

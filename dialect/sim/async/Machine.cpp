@@ -1,6 +1,7 @@
 // One CTA of the simulator, those of a cluster, or all that share a counter: who runs when, and what ends when.
 // SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
 #include "dialect/sim/async/Machine.h"
+#include "dialect/kgpu/async/RingUses.h"
 #include <cstring>
 #include <thread>
 
@@ -44,7 +45,7 @@ Machine::Machine(tile::KernelOp kernel, ArrayRef<Argument> arguments, std::array
     Cta &cta = ctas.emplace_back();
     cta.block = {block[0] + rank, block[1], block[2]};
     cta.memory.assign(size_t(end) + 1024, char(0xff));
-    for (unsigned i = 0; i <= std::max(launch.consumers, 1u); ++i) {
+    for (unsigned i = 0; i <= std::max(launch.computing(), 1u); ++i) {
       int id = int(agents.size());
       Agent &agent = agents.emplace_back();
       agent.machine = this;
@@ -53,8 +54,10 @@ Machine::Machine(tile::KernelOp kernel, ArrayRef<Argument> arguments, std::array
   }
 }
 
+bool Agent::isMaker() const { return number > int(std::max(machine->launch.consumers, 1u)); }
+
 std::string Agent::name() const {
-  std::string name = isLoader() ? "the load role" : "warpgroup " + std::to_string(number - 1);
+  std::string name = isLoader() ? "the load role" : isMaker() ? "the warpgroup that makes operands" : "warpgroup " + std::to_string(number - 1);
   return machine->clusterSize() > 1 || machine->launch.dynamic ? name + " of CTA " + std::to_string(cta) : name;
 }
 
@@ -72,7 +75,8 @@ Ring &Machine::ring(int cta, Value value, int64_t slots) {
     ring.isOfCluster = op && op.getCluster();
     ring.numbers.resize(op && op.getChannel() ? size_t(slots) : 0);
     for (Barrier &barrier : ring.empty)
-      barrier.arrivals = barrier.missing = std::max(launch.consumers, 1u) * (ring.isOfCluster ? clusterSize() : 1);
+      barrier.arrivals = barrier.missing =
+          launch.makers && op && !op.getChannel() ? kgpu::releasing(op) : std::max(launch.consumers, 1u) * (ring.isOfCluster ? clusterSize() : 1);
     for (Barrier &barrier : ring.full)
       if (ring.isShared)
         barrier.arrivals = barrier.missing = std::max(launch.consumers, 1u);
@@ -111,7 +115,7 @@ bool Machine::owns(const Agent &agent, ArrayRef<int64_t> shape, int64_t row, int
 }
 
 bool Machine::holds(const Agent &agent, const layout::Layout &layout, ArrayRef<int64_t> coordinates) const {
-  if (launch.consumers < 2 || agent.isLoader())
+  if (launch.consumers < 2 || agent.isLoader() || agent.isMaker())
     return true; // one agent is all threads
   constexpr unsigned warpBits = 2; // of a warpgroup
   unsigned decides = ~layout.freeBits(layout::Part::Warp) & (layout.warps() - 1);
@@ -130,7 +134,7 @@ void Machine::keepOwnRows(const Agent &agent, std::vector<double> &operand, Arra
 }
 
 bool Machine::allReached(const Agent &agent, int64_t count) const {
-  return llvm::all_of(agents, [&](const Agent &other) { return other.cta != agent.cta || other.isLoader() || other.barriers >= count; });
+  return llvm::all_of(agents, [&](const Agent &other) { return other.cta != agent.cta || other.isLoader() || other.isMaker() || other.barriers >= count; });
 }
 
 int64_t Machine::turnsOf(const Agent &agent) const {

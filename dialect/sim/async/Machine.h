@@ -86,9 +86,10 @@ struct Cta {
 struct Agent {
   Machine *machine = nullptr;
   int cta = 0;    ///< in the machine
-  int number = 0; ///< 0 loads; the others are warpgroups that compute
+  int number = 0; ///< 0 loads; the others are warpgroups that compute, and behind them those that make operands for them
   int id = 0;     ///< among all of the machine
   bool isLoader() const { return number == 0; }
+  bool isMaker() const;
   std::string name() const;
 
   /// Goes on when it holds; null: at any time.

@@ -31,7 +31,7 @@ static int64_t useOf(Frame &frame, Value use) { return int64_t(uint32_t(frame.in
 
 static llvm::Error runRoles(Frame &frame, Operation &op) {
   auto roles = cast<kgpu::RolesOp>(op);
-  Region &region = self().isLoader() ? roles.getLoad() : roles.getCompute();
+  Region &region = self().isLoader() ? roles.getLoad() : self().isMaker() ? roles.getMake() : roles.getCompute();
   for (Operation &inner : region.front())
     if (llvm::Error failed = frame.run(inner))
       return failed;
@@ -118,9 +118,28 @@ static llvm::Error share(Frame &frame, Operation &op) {
   return machine.pause(op);
 }
 
+static llvm::Error hand(Frame &frame, Operation &op) {
+  auto hand = cast<kgpu::HandOp>(op);
+  Ring &ring = ringOf(hand.getRing());
+  int64_t use = useOf(frame, hand.getUse()), slot = use % ring.slots(), parity = (use / ring.slots() & 1) ^ 1;
+  if (llvm::Error ended = self().machine->pause(op, "an empty slot for a tile", [&ring, slot, parity] { return ring.empty[slot].hasPassed(parity); }))
+    return ended;
+  const Tile &tile = frame.tile(hand.getValue());
+  kgpu::SharedType type = hand.getBuffer().getType();
+  layout::SharedLayout placement = type.getPlacement();
+  SmallVector<int64_t> index(tile.shape.size(), 0);
+  for (int64_t i = 0; i < tile.size(); ++i) {
+    storeCell(frame.view(hand.getBuffer()).data + placement.offset(index), tile.cells[i], type.getElementType());
+    for (size_t d = index.size(); d-- > 0 && ++index[d] == tile.shape[d];)
+      index[d] = 0;
+  }
+  ring.full[slot].arrive();
+  return self().machine->pause(op);
+}
+
 static llvm::Error barrier(Frame &frame, Operation &op) {
-  if (self().isLoader())
-    return frame.error(op, "the load role is not among those that meet here");
+  if (self().isLoader() || self().isMaker())
+    return frame.error(op, "this role is not among those that meet here");
   int64_t count = ++self().barriers;
   Agent &agent = self();
   return agent.machine->pause(op, "the other warpgroups", [&agent, count] { return agent.machine->allReached(agent, count); });
@@ -284,6 +303,7 @@ void kpkg::sim::addRoleHandlers(HandlerTable &table) {
   table["kgpu.await"] = await<kgpu::AwaitOp>;
   table["kgpu.release"] = release;
   table["kgpu.share"] = share;
+  table["kgpu.hand"] = hand;
   table["kgpu.take_tile"] = takeTile;
   table["kgpu.send"] = send;
   table["kgpu.receive"] = receive;

@@ -75,6 +75,7 @@ tile.kernel @example{{number}}(%x: !in, %y: !out, %batch: index, %m: index, %k: 
   %ring = kgpu.ring %barriers : !kgpu.smem<2x4xi64> -> !kgpu.ring<4>
   %place = kgpu.alloc : !kgpu.smem<3x4xi64>
   %channel = kgpu.ring channel %place : !kgpu.smem<3x4xi64> -> !kgpu.ring<4>
+  %tiles = kgpu.ring handed %barriers : !kgpu.smem<2x4xi64> -> !kgpu.ring<4>
   %use = arith.constant 0 : i32
   %some = arith.constant true
   %a = kgpu.alloc : !left
