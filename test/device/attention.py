@@ -1,9 +1,9 @@
 """Attention of a package for this GPU against cuDNN, FlashAttention-2 and the efficient kernel of PyTorch: error and time, launches in shuffled order.
 
-    python test/device/attention.py attention.kpkg -o attention.json [--quick] [--shapes long|few|latent]
+    python test/device/attention.py attention.kpkg -o attention.json [--quick] [--shapes long|odd|few|latent]
 
 Prints one JSON object: for each shape the error of every implementation against float64 (a part of the heads) and the median of its times in
-microseconds, with a flush of the second-level cache before each launch. Gradients are timed for long sequences only. For few queries, `by head` is kpkg's attention
+microseconds, with a flush of the second-level cache before each launch. Gradients are timed for long and odd sequences only. For few queries, `by head` is kpkg's attention
 without heads that share a tile.
 
 SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
@@ -32,6 +32,7 @@ SHAPES = {
         (1, 64, 8, 2048, 2048, 128, 128), (1, 64, 8, 8192, 8192, 128, 128), (1, 64, 8, 32768, 32768, 128, 128), (4, 32, 32, 4096, 4096, 64, 64),
         (2, 8, 8, 4096, 4096, 256, 256), (4, 16, 16, 4096, 4096, 96, 96), (4, 16, 16, 4096, 4096, 80, 80),
     ],
+    "odd": [(4, 16, 16, 1001, 1001, 128, 128), (2, 8, 8, 3999, 3999, 128, 128), (4, 16, 16, 1001, 1001, 64, 64), (16, 16, 16, 777, 777, 128, 128)],
     "few": [
         (1, 64, 8, 4, 4096, 128, 128), (1, 64, 8, 16, 4096, 128, 128), (1, 64, 8, 64, 4096, 128, 128), (1, 64, 8, 4, 32768, 128, 128),
         (1, 64, 8, 16, 32768, 128, 128), (1, 64, 8, 64, 32768, 128, 128), (16, 64, 8, 16, 4096, 128, 128), (1, 16, 16, 64, 32768, 128, 128),
@@ -99,7 +100,7 @@ def main() -> None:
             row = {"shape": list(shape), "causal": causal, "refused": refused}
             row["errors"] = {name: error(call(), q, k, v, causal) for name, call in calls.items()}
             row["forward_us"] = times(calls, rounds)
-            if options.shapes == "long":
+            if options.shapes in ("long", "odd"):
                 leaves = [t.requires_grad_() for t in (q, k, v)]
                 gradients, refused = usable(backward_calls(calls, leaves, torch.randn_like(q)))
                 row["refused_backward"], row["backward_us"] = refused, times(gradients, rounds, is_ahead=True)
