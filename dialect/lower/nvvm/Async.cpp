@@ -142,7 +142,6 @@ LogicalResult Emitter::emitRoles(kgpu::RolesOp op) {
     Value first = arith::CmpIOp::create(builder, arith::CmpIPredicate::eq, warp, constantOf(builder, launch.computing() * warpsOfWarpgroup));
     builder.setInsertionPointToStart(scf::IfOp::create(builder, first, /*withElseRegion=*/false).thenBlock());
     builder.setInsertionPointToStart(scf::IfOp::create(builder, electLane(builder), /*withElseRegion=*/false).thenBlock());
-    prefetchTensorMaps(op.getLoad());
     if (failed(emitRegion(op.getLoad())))
       return failure();
     // The shared memory of a CTA must stay as long as others may signal its barriers.
@@ -166,19 +165,7 @@ LogicalResult Emitter::emitRoles(kgpu::RolesOp op) {
     waitForBulkCopies(builder);
   if (sharesCopies)
     waitForCluster(builder);
-  waits = false;
   return success();
-}
-
-/// Descriptions of what is copied lie in memory: they come while the first coordinates are computed. What is copied under a condition may be absent, and has none.
-void Emitter::prefetchTensorMaps(Region &load) {
-  llvm::SmallSetVector<unsigned, 4> maps;
-  load.walk([&](kgpu::TensorLoadOp copy) {
-    if (!copy->getParentOfType<scf::IfOp>())
-      maps.insert(copy.getMap());
-  });
-  for (unsigned map : maps)
-    prefetchTensorMap(builder, tensorMap(map));
 }
 
 /// Emits the part of the warpgroup that makes operands, and leaves the builder where the others go on. Bits of its number are those of the first of them, as
@@ -198,15 +185,9 @@ LogicalResult Emitter::emitMake(kgpu::RolesOp op, unsigned registersOfThread) {
 }
 
 LogicalResult Emitter::emitRegion(Region &region) {
-  bool waitsHere = waits;
-  for (Operation &op : region.front()) {
-    if (touchesMemory(&op))
-      awaitKernelBefore();
+  for (Operation &op : region.front())
     if (failed(emit(&op)))
       return failure();
-  }
-  awaitKernelBefore();
-  waits = waitsHere; // the threads of the other role wait for themselves
   return success();
 }
 

@@ -107,10 +107,6 @@ void tensorAddOut(ImplicitLocOpBuilder &builder, Value source, Value map, ValueR
   bulkOut(builder, source, map, coordinates, "cp.reduce.async.bulk.tensor", "add.");
 }
 
-void prefetchTensorMap(ImplicitLocOpBuilder &builder, Value map) {
-  instruction(builder, {}, {map}, "prefetch.tensormap [$0];", "l");
-}
-
 void tensorCopy(ImplicitLocOpBuilder &builder, Value destination, Value map, ValueRange coordinates, ValueRange moves, Value barrier,
                 unsigned ctas) {
   SmallVector<Value> operands = {destination, map, barrier};

@@ -38,8 +38,6 @@ mlir::Value remoteAddress(mlir::ImplicitLocOpBuilder &builder, mlir::Value addre
 /// Stores an i32 or i64 at a remote address, and then counts its bytes at the barrier at another one, in the same CTA.
 void sendAndSignal(mlir::ImplicitLocOpBuilder &builder, mlir::Value address, mlir::Value bits, mlir::Value barrier);
 
-/// Starts to bring the description at `map` to where copies read it.
-void prefetchTensorMap(mlir::ImplicitLocOpBuilder &builder, mlir::Value map);
 /// Copies the box at `coordinates` (i32, innermost first) of a tensor map to shared memory; with `moves` (i16, in the same order, of all dimensions but
 /// the innermost and the outermost one) the column of a window that begins there, moved by them. `ctas`: 1, or how many of a cluster get it, each at the
 /// same place of its shared memory, and a signal at its own barrier.

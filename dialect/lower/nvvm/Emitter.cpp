@@ -15,23 +15,13 @@ LogicalResult Emitter::run() {
   if (failed(makeFunction()))
     return failure();
   for (Operation &op : kernel.getBody().front().without_terminator()) {
-    if (touchesMemory(&op))
-      awaitKernelBefore();
     if (failed(emit(&op)))
       return failure();
     if (launch.overlaps && &op == lastLoop)
       letNextKernelStart(builder);
   }
-  awaitKernelBefore();
   LLVM::ReturnOp::create(builder, ValueRange());
   return success();
-}
-
-bool Emitter::touchesMemory(Operation *op) { return !isa<kgpu::AllocOp, kgpu::RingOp, kgpu::RolesOp>(op) && !isMemoryEffectFree(op); }
-
-void Emitter::awaitKernelBefore() {
-  if (std::exchange(waits, false))
-    waitForKernelBefore(builder);
 }
 
 LogicalResult Emitter::emitBlock(Block &block) {

@@ -107,12 +107,6 @@ private:
   unsigned arrivalsToEmpty(kgpu::RingOp op);
   mlir::LogicalResult emitRoles(kgpu::RolesOp op);
   mlir::LogicalResult emitRegion(mlir::Region &region);
-  /// Whether `op` needs what kernels before this one have written, or writes what they read. Barriers of rings are this kernel's own.
-  static bool touchesMemory(mlir::Operation *op);
-  /// Nothing but coordinates is computed before it: with `kgpu.overlaps` the kernel before this one may be running until here. All threads that touch memory come by, so that no
-  /// kernel ends before those in front of it have.
-  void awaitKernelBefore();
-  void prefetchTensorMaps(mlir::Region &load);
   mlir::LogicalResult emitMake(kgpu::RolesOp op, unsigned registersOfThread);
   void giveFirstTurn();
   mlir::LogicalResult emitAwaitTurn(kgpu::AwaitTurnOp op);
@@ -189,7 +183,6 @@ private:
   /// The beginning of the CTA's shared memory, !llvm.ptr<3>; null without any.
   Value sharedMemory;
   mlir::Operation *lastLoop = nullptr; ///< behind which the next kernel may start; null = it may at once
-  bool waits = false; ///< the kernel before this one has yet to be waited for
   /// !llvm.ptr<1>: the counter of this launch; null in kernels that need none.
   Value counter;
   /// !llvm.ptr<1>: where asserts and prints go; null without any. And the number of each of them.

@@ -56,9 +56,11 @@ LogicalResult Emitter::makeFunction() {
   place.start(entry, kernel.getLoc(), launch.threadsOfBlock());
 
   lastLoop = lastLoopOf(kernel);
-  if (launch.overlaps && !lastLoop)
-    letNextKernelStart(builder);
-  waits = launch.overlaps;
+  if (launch.overlaps) {
+    if (!lastLoop)
+      letNextKernelStart(builder);
+    waitForKernelBefore(builder);
+  }
 
   Type index = builder.getIndexType();
   auto arguments = function.getArguments();

@@ -13,26 +13,16 @@
 
 // CHECK-LABEL: llvm.func @product
 // CHECK-SAME: nvvm.reqntid = array<i32: 256, 1, 1>
-// The next kernel may start at once. The one before is waited for by who copies and by who computes, when nothing is left to do without its results: rings are ready, and the
-// descriptions of what is copied on their way.
-// CHECK: griddepcontrol.launch_dependents
-// CHECK-NOT: griddepcontrol.wait
 // CHECK-COUNT-16: mbarrier.init.shared::cta.b64
 // CHECK-NOT: mbarrier.init
 // CHECK: fence.mbarrier_init.release.cluster
 // CHECK: nvvm.barrier
 // CHECK: nvvm.elect.sync
-// CHECK-COUNT-2: prefetch.tensormap
-// CHECK-NOT: prefetch.tensormap
-// CHECK: griddepcontrol.wait
-// CHECK-NOT: griddepcontrol.wait
 // One thread: wait until the slot is empty, say what will come, one copy for the left operand, two for the right one.
 // CHECK: mbarrier.try_wait.parity.shared::cta.b64
 // CHECK: mbarrier.arrive.expect_tx.shared::cta.b64 _, [$0], 24576;
 // CHECK-COUNT-3: cp.async.bulk.tensor.2d.shared::cluster.global.tile.mbarrier::complete_tx::bytes
 // CHECK-NOT: cp.async.bulk.tensor
-// CHECK: griddepcontrol.wait
-// CHECK-NOT: griddepcontrol.wait
 // A warpgroup: four products of 16 elements of depth in flight, the first of which may overwrite, then the slot is given back.
 // CHECK: mbarrier.try_wait.parity.shared::cta.b64
 // CHECK: wgmma.fence.sync.aligned
@@ -55,7 +45,7 @@
 // CHECK-COUNT-4: stmatrix
 // CHECK: cp.async.bulk.tensor.2d.global.shared::cta.tile.bulk_group
 // CHECK: cp.async.bulk.wait_group 0
-tile.kernel @product(%arg0: !in, %arg1: !in, %arg2: !out, %arg3: index, %arg4: index, %arg5: index) attributes {kgpu.consumers = 1 : i32, kgpu.overlaps, kgpu.shared = 213120 : i32, kgpu.target = #kgpu.target<"sm_90a">, kgpu.tensor_maps = [#kgpu.tensor_map<arg = 2, box = [64, 64], swizzle = 128>, #kgpu.tensor_map<arg = 0, box = [64, 64], swizzle = 128>, #kgpu.tensor_map<arg = 1, box = [64, 64], swizzle = 128>], kgpu.threads = 256 : i32} {
+tile.kernel @product(%arg0: !in, %arg1: !in, %arg2: !out, %arg3: index, %arg4: index, %arg5: index) attributes {kgpu.consumers = 1 : i32, kgpu.shared = 213120 : i32, kgpu.target = #kgpu.target<"sm_90a">, kgpu.tensor_maps = [#kgpu.tensor_map<arg = 2, box = [64, 64], swizzle = 128>, #kgpu.tensor_map<arg = 0, box = [64, 64], swizzle = 128>, #kgpu.tensor_map<arg = 1, box = [64, 64], swizzle = 128>], kgpu.threads = 256 : i32} {
   %c0_i32 = arith.constant 0 : i32
   %c1 = arith.constant 1 : index
   %c0 = arith.constant 0 : index
