@@ -16,7 +16,7 @@
 // What products of the next iteration read from registers is rounded at the end of the body, behind all waits: products that still run read the registers that it
 // gets, and ptxas lets no others run beside them where such registers are written.
 //
-// A product that only the next one adds to is not waited for.
+// A product that only the next one adds to is not waited for, unless what it has read is given back then: the loading thread may be waiting for it.
 //
 // On entry: every wait follows its product and waits for all of them. On exit: a wait stands before the first op that needs its result, at
 // the latest at the end of its block, and lets the products run that were started after its own. Slots are released behind the wait for what
@@ -96,10 +96,10 @@ void delay(WgmmaWaitOp wait) {
   wait.setPending(younger);
 }
 
-/// Whether nothing but the next product takes the result, to add to it: products of a warpgroup are done in their order, so it need not be waited for. What is
-/// released behind the wait then is behind that for the other product.
+/// Whether nothing but the next product takes the result, to add to it, and nothing is released behind the wait: products of a warpgroup are done in their order, so it
+/// need not be waited for.
 bool passOn(WgmmaWaitOp wait) {
-  if (wait->getNumResults() != 1 || !wait->hasOneUse())
+  if (wait->getNumResults() != 1 || !wait->hasOneUse() || withReleases(wait).size() > 1)
     return false;
   auto next = dyn_cast<WgmmaOp>(*wait->user_begin());
   if (!next || next->getBlock() != wait->getBlock() || next.getAccumulator() != wait->getResult(0) || !next->hasOneUse())
@@ -107,8 +107,6 @@ bool passOn(WgmmaWaitOp wait) {
   auto later = dyn_cast<WgmmaWaitOp>(*next->user_begin());
   if (!later || later->getBlock() != wait->getBlock())
     return false;
-  for (Operation *release : ArrayRef(withReleases(wait)).drop_front())
-    release->moveAfter(later);
   wait->getResult(0).replaceAllUsesWith(wait.getValues().front());
   wait->erase();
   return true;
