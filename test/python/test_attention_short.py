@@ -7,7 +7,6 @@ from __future__ import annotations
 
 import pytest
 import torch
-from opinfo.libraries import library
 
 # On both sides of the rows of a short tile, and of a block of its keys.
 SHAPES = [(2, 4, 1, 6, 8), (3, 4, 3, 64, 64), (2, 2, 8, 65, 40), (2, 2, 9, 200, 64), (1, 6, 5, 700, 100)]
@@ -15,27 +14,27 @@ SHAPES = [(2, 4, 1, 6, 8), (3, 4, 3, 64, 64), (2, 2, 8, 65, 40), (2, 2, 9, 200, 
 
 @pytest.mark.parametrize("causal", [False, True])
 @pytest.mark.parametrize("batch, heads, queries, keys, size", SHAPES)
-def test_scores_of_hundreds(batch, heads, queries, keys, size, causal):
+def test_scores_of_hundreds(batch, heads, queries, keys, size, causal, libraries):
     generator = torch.Generator().manual_seed(queries)
     q, k, v = (torch.rand(batch, heads, n, size, generator=generator) * 18 - 9 for n in (queries, keys, keys))
-    found = library("attention").scaled_dot_product_attention(q, k, v, None, 0.0, causal)
+    found = libraries["attention"].scaled_dot_product_attention(q, k, v, None, 0.0, causal)
     expected = torch.nn.functional.scaled_dot_product_attention(q.double(), k.double(), v.double(), is_causal=causal)
     rounding = 1e-6 if queries <= 8 and (keys < 512 or causal) else 4e-4
     assert (found - expected).abs().max() <= rounding * 9
 
 
-def test_masks_and_shared_heads():
+def test_masks_and_shared_heads(libraries):
     generator = torch.Generator().manual_seed(1)
     q, k, v = (torch.randn(2, heads, n, 16, generator=generator) for heads, n in ((6, 4), (2, 70), (2, 70)))
     for mask in (torch.rand(2, 1, 4, 70, generator=generator) > 0.3, torch.randn(4, 70, generator=generator)):
-        found = library("attention").scaled_dot_product_attention(q, k, v, mask, 0.0, False, 0.0, True)
+        found = libraries["attention"].scaled_dot_product_attention(q, k, v, mask, 0.0, False, 0.0, True)
         wide = mask if mask.dtype == torch.bool else mask.double()
         expected = torch.nn.functional.scaled_dot_product_attention(q.double(), k.double(), v.double(), wide, enable_gqa=True)
         assert (found - expected).abs().max() <= 1e-6
 
 
-def test_a_query_that_sees_no_key_gives_zeros():
+def test_a_query_that_sees_no_key_gives_zeros(libraries):
     q, k, v = torch.randn(1, 2, 3, 16), torch.randn(1, 2, 5, 16), torch.randn(1, 2, 5, 16)
     mask = torch.tensor([True, False, True]).reshape(3, 1).expand(3, 5)
-    out, lse = library("attention").attention(q, k, v, mask)
+    out, lse = libraries["attention"].attention(q, k, v, mask)
     assert (out[:, :, 1] == 0).all() and (lse[:, :, 1] == -torch.inf).all() and (out[:, :, 0] != 0).any()
