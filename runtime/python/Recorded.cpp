@@ -2,7 +2,6 @@
 // that. PyTorch's node is that of torch.autograd.Function; in Python its two functions would take several times as long
 // as the ops. SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
 #include "runtime/python/Recorded.h"
-#include "runtime/python/Executed.h"
 
 #include <nanobind/stl/pair.h>
 #include <nanobind/stl/string.h>
@@ -21,7 +20,7 @@ namespace {
 /// Interned names of attributes of a node, and of kpkg's `Op`.
 struct Names {
   PyObject *plan, *values, *toSave, *savedTensors, *needs, *nonDifferentiable, *materialize, *default_, *op, *torchForm,
-      *save, *backward, *nextFunctions;
+      *save, *backward, *nextFunctions, *willExecute;
 };
 Names names;
 
@@ -55,6 +54,20 @@ nb::object nones(size_t size) {
   for (size_t i = 0; i < size; ++i)
     tuple.add(nb::none());
   return tuple.take();
+}
+
+/// Whether autograd's engine, which runs now, goes on to `next`.
+bool isExecuted(nb::handle next) {
+  static const nb::handle willExecute =
+      own(PyObject_GetAttr(nb::module_::import_("torch._C").ptr(), names.willExecute)).release();
+  PyObject *answer = PyObject_CallOneArg(willExecute.ptr(), next.ptr());
+  if (!answer) { // it refuses leaves whose gradient torch.autograd.grad is asked for
+    if (!PyErr_ExceptionMatches(PyExc_RuntimeError))
+      throw nb::python_error();
+    PyErr_Clear();
+    return true;
+  }
+  return own(answer).is(Py_True);
 }
 
 /// Whether the process takes nothing but deterministic instances.
@@ -309,7 +322,8 @@ void defineRecorded(nb::module_ &module) {
            intern("_torch_form"),
            intern("save"),
            intern("backward"),
-           intern("next_functions")};
+           intern("next_functions"),
+           intern("_will_engine_execute_node")};
   module.def("needed", needed, nb::arg("node"));
   nb::class_<GradientPlan>(module, "GradientPlan")
       .def(nb::init<nb::object, const std::vector<std::pair<std::string, int>> &, std::vector<bool>, nb::tuple>(),
