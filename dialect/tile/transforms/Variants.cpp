@@ -73,11 +73,21 @@ int64_t outerDimensions(Value view) {
 
 enum class Accesses { None, Vectors, Others };
 
+bool hasProducts(Operation *op) {
+  return op->getParentOfType<KernelOp>()->walk([](DotOp) { return WalkResult::interrupt(); }).wasInterrupted();
+}
+
+/// True when `store` writes a number or so for each thread of a kernel with products: nothing in vectors, as a row of statistics beside tiles.
+bool storesStatistics(StoreOp store) {
+  auto tile = dyn_cast<RankedTensorType>(store.getValue().getType());
+  return tile && tile.getRank() == 1 && hasProducts(store);
+}
+
 /// Whether a gather or scatter of tiles of `type` reads or writes pieces of rows in whole vectors of `length` elements. Of kernels with products only the
 /// gathers that copy engines do are of interest: their other views shall not ask for more.
 bool coversRows(Operation *op, Value view, ValueRange indices, Value mask, Type type, int64_t length) {
   auto tile = dyn_cast<RankedTensorType>(type);
-  if (!tile || mask || op->getParentOfType<KernelOp>()->walk([](DotOp) { return WalkResult::interrupt(); }).wasInterrupted())
+  if (!tile || mask || hasProducts(op))
     return false;
   std::optional<RowGather> rows = rowGather(indices, tile.getShape());
   return rows && int64_t(rows->along) == cast<ViewType>(view.getType()).getRank() - 1 && tile.getDimSize(1) % length == 0 &&
@@ -86,7 +96,7 @@ bool coversRows(Operation *op, Value view, ValueRange indices, Value mask, Type 
 
 /// How tiles of `view` are accessed: `Vectors` when all cover whole vectors of `length` elements along its dimension `fromEnd` (1 = the last
 /// one), which is never indexed away. Gathers and scatters that go element by element do so whatever the view is like, and do not count, unless copy engines do them
-/// or they write rows of an argument.
+/// or they write rows of an argument; nor do stores of statistics.
 Accesses accessesOf(Value view, int64_t length, int64_t fromEnd) {
   auto ofTile = [&](Type type) {
     auto tile = dyn_cast<RankedTensorType>(type);
@@ -108,6 +118,8 @@ Accesses accessesOf(Value view, int64_t length, int64_t fromEnd) {
     if (!isWindow && !writesRows && isa<DimOp, StrideOp, GatherOp, ScatterOp, AtomicOp>(user))
       continue;
     if (auto drop = dyn_cast<DropOp>(user); drop && drop.getResult().getType().getRank() == 0)
+      continue;
+    if (auto store = dyn_cast<StoreOp>(user); store && storesStatistics(store))
       continue;
     if (isWindow)
       one = ofTile(gather.getResult().getType());

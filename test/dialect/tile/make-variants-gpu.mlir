@@ -135,3 +135,19 @@ tile.kernel @scatters(%x: !tile.view<2xbf16>, %y: !tile.view<2xbf16, mut>, %z: !
   tile.scatter %v, %d[%r, %c] : tensor<16x64xbf16>, !tile.view<2xbf16, mut>, tensor<16x64xindex>
   tile.return
 }
+
+// A row of statistics beside a product has a number for each thread or so: any number of rows may have them, wherever they begin. One that is read, as blocks are, has to be in whole vectors.
+// CHECK: tile.kernel @statistics__vector(%{{.*}}: !tile.view<2xbf16, unit = 1, align = 16, divisible = 8, index = 32>, %{{.*}}: !tile.view<1xf32, unit = 0, align = 16, divisible = 4, index = 32>, %{{.*}}: !tile.view<2xf32, mut, unit = 1, index = 32>) attributes
+tile.kernel @statistics(%a: !tile.view<2xbf16>, %x: !tile.view<1xf32>, %s: !tile.view<2xf32, mut>) {
+  %zero = arith.constant 0.0 : bf16
+  %f = arith.constant 0.0 : f32
+  %c0 = arith.constant 0 : index
+  %zeros = arith.constant dense<0.0> : tensor<16x16xf32>
+  %t = tile.load %a[%c0, %c0] fill %zero : !tile.view<2xbf16> -> tensor<16x16xbf16>
+  %d = tile.dot %t, %t, %zeros : tensor<16x16xbf16>, tensor<16x16xbf16>, tensor<16x16xf32>
+  tile.print "{}" (%d) : tensor<16x16xf32>
+  %v = tile.load %x[%c0] fill %f : !tile.view<1xf32> -> tensor<16xf32>
+  %row = tile.drop %s [0] at (%c0) : !tile.view<2xf32, mut> -> !tile.view<1xf32, mut>
+  tile.store %v, %row[%c0] : tensor<16xf32>, !tile.view<1xf32, mut>
+  tile.return
+}

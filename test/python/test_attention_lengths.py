@@ -1,0 +1,70 @@
+"""Attention of lengths that are no multiples of vectors: masks in rows that GPUs read at once, and what is known of queries in gradients.
+
+SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
+"""
+
+from __future__ import annotations
+
+import pytest
+import torch
+from conftest import BUILD, ROOT, build_package
+
+import kpkg
+
+DTYPES = [torch.bool, torch.float32, torch.bfloat16, torch.float16]
+
+
+@pytest.fixture(scope="module")
+def package(libraries):
+    folders = [str(ROOT / "kernels_src" / "attention"), str(ROOT / "kernels_src")]
+    return kpkg.load(build_package(ROOT / "test" / "python" / "inputs" / "mask_rows.k", BUILD / "test-packages" / "mask_rows.kpkg", "--target", "native", "-O1", "-I", folders[0], "-I", folders[1]))
+
+
+def launches(package, mask, keys):
+    with kpkg.profile_kernel() as profile:
+        rows = package.mask_rows(mask, keys)
+    return rows, [launch["instance"].partition("[")[0] for launch in profile.records["launches"]]
+
+
+@pytest.mark.parametrize("dtype", DTYPES, ids=str)
+@pytest.mark.parametrize("shape", [(2, 3, 5, 77), (77,), (5, 1), (2, 1, 1, 77), (1, 1, 9, 300), ()], ids=str)
+def test_rows_of_other_lengths_are_copied(package, shape, dtype):
+    mask, keys = (torch.randn(shape) * 2).to(dtype), shape[-1] if shape and shape[-1] > 1 else 77
+    line = 16 // dtype.itemsize
+    rows, kernels = launches(package, mask, keys)
+    if keys == 300 and dtype == torch.float32:  # whole vectors
+        assert kernels == [] and torch.equal(rows, mask)
+        return
+    wide = mask.reshape((1,) * (4 - mask.dim()) + mask.shape)
+    assert kernels == ["copy_rows"] and rows.shape == (*wide.shape[:3], -(-keys // line) * line) and rows.is_contiguous()
+    assert torch.equal(rows[..., :keys], wide.expand(*wide.shape[:3], keys)) and not rows[..., keys:].any()
+
+
+@pytest.mark.parametrize("dtype", DTYPES, ids=str)
+def test_rows_of_whole_vectors_are_not_copied(package, dtype):
+    mask = torch.randn(2, 3, 8, 64).to(dtype)
+    for given in (mask, mask[:, :1], mask[0, 0, 0], mask[:, :, ::2]):
+        rows, kernels = launches(package, given, 64)
+        assert kernels == [] and torch.equal(rows, given.expand(rows.shape))
+    rows, kernels = launches(package, mask[..., 1:-1], 62)
+    assert kernels == ["copy_rows"] and torch.equal(rows[..., :62], mask[..., 1:-1])
+
+
+@pytest.mark.parametrize("queries, keys", [(1, 1), (5, 7), (63, 130), (131, 65), (257, 3)])
+def test_gradients(libraries, queries, keys):
+    """Of queries behind the last one, of which blocks have some, nothing reaches a gradient."""
+    generator = torch.Generator().manual_seed(queries)
+    q, k, v = (torch.randn(2, heads, n, 20, dtype=torch.double, generator=generator).requires_grad_() for heads, n in ((4, queries), (2, keys), (2, keys)))
+    mask = torch.rand(queries, keys, generator=generator) > 0.3
+    mask[0] = False  # sees no key
+    out, lse = libraries["attention"].attention(q, k, v, mask)
+    scores = (q @ k.repeat_interleave(2, 1).mT / 20**0.5).masked_fill(~mask, float("-inf"))
+    weights = torch.softmax(scores, -1).nan_to_num(0.0)
+    expected = weights @ v.repeat_interleave(2, 1)
+    torch.testing.assert_close(out, expected)
+    grad = torch.randn(out.shape, dtype=torch.double, generator=generator)
+    dp = grad @ v.detach().repeat_interleave(2, 1).mT
+    ds = weights.detach() * (dp - (weights.detach() * dp).sum(-1, keepdim=True)) / 20**0.5
+    wanted = (ds @ k.detach().repeat_interleave(2, 1), (ds.mT @ q.detach()).unflatten(1, (2, 2)).sum(2), (weights.detach().mT @ grad).unflatten(1, (2, 2)).sum(2))
+    for found, reference in zip(torch.autograd.grad(out, (q, k, v), grad), wanted, strict=True):
+        torch.testing.assert_close(found, reference)
