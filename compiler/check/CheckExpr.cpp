@@ -258,16 +258,19 @@ Operand Elaborator::checkConditional(const ast::ConditionalExpr &expr) {
   hir::Local *local = newLocal("if", type);
   Node *node = emit(Kind::If, types.none, expr.range, {test});
   hir::Block *outer = block;
+  Facts::State after[2];
   for (int i = 0; i < 2; ++i) {
+    facts.restore(before);
+    facts.assume(test, i == 0);
     block = blocks[i].get();
     Node *value = type->isNumeric() ? numberAs(sides[i], type->element, type->shape) : convert(sides[i], type, "this value");
     if (value)
       setLocal(local, value, sides[i].range);
     node->regions.push_back(std::move(blocks[i]));
+    after[i] = facts.save();
   }
   block = outer;
-  facts.restore(before);
-  facts.forget(local);
+  facts.join(after[0], true, after[1], true);
   return runTime(getLocal(local, expr.range));
 }
 

@@ -178,9 +178,28 @@ void Facts::join(const State &a, bool aArrives, const State &b, bool bArrives) {
   for (const auto &[number, truth] : a.truths)
     if (auto other = b.truths.find(number); other != b.truths.end() && other->second == truth)
       both.truths[number] = truth;
+  std::vector<std::pair<const hir::Local *, Number>> differing;
   for (const auto &[local, number] : a.variables)
-    if (auto other = b.variables.find(local); other != b.variables.end() && other->second == number)
-      both.variables[local] = number;
+    if (auto other = b.variables.find(local); other != b.variables.end()) {
+      if (other->second == number)
+        both.variables[local] = number;
+      else if (number != 0 && other->second != 0)
+        differing.emplace_back(local, other->second);
+    }
+  // A variable that differs has one of two values.
+  std::vector<Interval> intervals;
+  restore(a);
+  for (const auto &[local, number] : differing)
+    intervals.push_back(rangeOf(a.variables.at(local), 0));
+  restore(b);
+  for (size_t i = 0; i < differing.size(); ++i) {
+    Interval other = rangeOf(differing[i].second, 0);
+    Interval either{std::min(intervals[i].low, other.low), std::max(intervals[i].high, other.high)};
+    definition.push_back(nullptr);
+    Number fresh = static_cast<Number>(definition.size() - 1);
+    both.variables[differing[i].first] = fresh;
+    both.ranges[fresh] = either;
+  }
   both.unreachable = a.unreachable && b.unreachable;
   restore(std::move(both));
 }
