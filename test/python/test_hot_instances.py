@@ -1,6 +1,7 @@
-"""The hot instances of the families that move memory, for every chip: no spills, and as many 16-byte accesses as tiles, threads and dtype ask for.
+"""Hot instances: those that move memory do not spill on any chip and make as many 16-byte accesses as tiles, threads and dtype ask for; those of attention do
+not spill where warpgroups multiply.
 
-Of each family's sources only the kernels named here stay, for one size. Needs ptxas and no GPU.
+Of each family's sources only the kernels named here stay, for few sizes. Needs ptxas and no GPU.
 
 SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
 """
@@ -57,6 +58,12 @@ HOT = [
     Hot("scan/scan.k", "scan_rows", 'T=[float32, bfloat16], KIND=["sum"], COLS=[LENGTHS[-1]]', 2, 1, (512, 512)),
 ]
 
+# Products of warpgroups whose registers are nearly all taken: file, kernel, instances, and the symbols of those.
+PRODUCTS = [
+    ("attention/forward.k", "attention_forward", "T=[bfloat16], D=[64, 128], V=D, SCORES=[PLAIN], KIND=[LONG]", ["64_64_0_0_128", "128_128_0_0_128"]),
+    ("attention/fused.k", "all_gradients", "T=[bfloat16], D=[64, 128], MASKED=[True]", ["64_True", "128_True"]),
+]
+
 
 def blocks_of(source: str) -> list[str]:
     """The top-level parts of a module, a function with its decorators."""
@@ -92,12 +99,17 @@ def narrowed(path: Path, kernels: dict[str, str]) -> str:
     return text + "\n"
 
 
+def copied(files: list[str], folder: Path) -> None:
+    """Copies all modules of the families of `files` to one folder, for modules there to import."""
+    families = {(ROOT / "kernels_src" / file).parent for file in files}
+    for path in [path for place in [ROOT / "kernels_src", *families] for path in place.glob("*.k")]:
+        shutil.copy(path, folder)
+
+
 @pytest.fixture(scope="module")
 def sources(tmp_path_factory: pytest.TempPathFactory) -> list[Path]:
     folder = tmp_path_factory.mktemp("hot")
-    families = {path.parent for path in (ROOT / "kernels_src" / hot.file for hot in HOT)}
-    for path in [path for place in [ROOT / "kernels_src", *families] for path in place.glob("*.k")]:
-        shutil.copy(path, folder)
+    copied([hot.file for hot in HOT], folder)
     made = []
     for file in dict.fromkeys(hot.file for hot in HOT):
         path = folder / Path(file).name
@@ -139,3 +151,20 @@ def test_hot_instances_access_memory_in_vectors(sources: list[Path], chip: str) 
                 vectors = hot.vectors(dtype, int(re.search(r"\.reqntid (\d+)", body)[1]))
                 assert len(re.findall(r"ld\.global(?:\.nc)?\.v4\.b32", body)) == hot.loads * vectors, name
                 assert len(re.findall(r"st\.global\.v4\.b32", body)) == hot.stores * vectors, name
+
+
+@pytest.mark.parametrize("file, kernel, instances, parameters", PRODUCTS, ids=[row[1] for row in PRODUCTS])
+def test_products_of_warpgroups_do_not_spill(file: str, kernel: str, instances: str, parameters: list[str], tmp_path: Path) -> None:
+    """Where ptxas spills registers of an instance, another launch stands in, or none: the package then has slower instances only."""
+    copied([file], tmp_path)
+    source = tmp_path / Path(file).name
+    source.write_text(narrowed(ROOT / "kernels_src" / file, {kernel: instances}))
+    package = tmp_path / "products.kpkg"
+    done = subprocess.run([KPKG, "build", source, "-o", package, "--target", "sm_90a"], capture_output=True, text=True)
+    assert done.returncode == 0, done.stderr
+    launches = {instance["symbol"]: instance["launch"] for instance in json.loads(kpkg("info", "--json", package))["instances"]}
+    for parameter in parameters:
+        launch = launches.get(f"{kernel}__bfloat16_{parameter}__vector")
+        assert launch, done.stderr
+        assert launch["tensor_maps"] and launch.get("spills", 0) == 0, done.stderr
+        assert launch["threads"] >= 384, done.stderr  # one warpgroup that copies and two or more that multiply

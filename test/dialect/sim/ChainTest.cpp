@@ -1,6 +1,5 @@
 // Products of products on Hopper through the simulator and the schedule verifier, as gradients of attention are: warpgroups that take turns.
 // SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
-#include "Mutations.h"
 #include "SimulatedTest.h"
 
 using namespace kpkg;
@@ -63,74 +62,42 @@ tile.kernel @chain(%a: !in, %b: !in, %r: !row, %d: !out) attributes {schedule = 
 )";
 
 /// The chain of products.
-struct Chain : SimulatedTest {
-  static constexpr int64_t columns = 256, rows = 224;
-  std::vector<uint16_t> left, right, sums, expected;
-  std::vector<float> row;
-
-  std::vector<sim::Argument> arguments() {
-    return {view(left, {rows, 64}), view(right, {rows, 64}), view(row.data(), Float32Type::get(&context), {rows}), view(sums, {columns, 64})};
-  }
-  OwningOpRef<ModuleOp> compiled() {
-    OwningOpRef<ModuleOp> module = parse(source);
-    compile(*module);
-    return module;
-  }
+struct Chain : ComparedTest {
   void SetUp() override {
-    for (size_t i = 0; i < size_t(rows * 64); ++i) {
-      left.push_back(sign(i + i / 64));
-      right.push_back(sign(3 * i + i / 192));
-    }
-    for (size_t i = 0; i < size_t(rows); ++i)
-      row.push_back(float(int64_t(i % 5) - 2));
-    sums.assign(size_t(columns * 64), poison);
-    ASSERT_EQ(interpret(*parse(source), arguments()), "");
-    expected = sums;
-  }
-  std::string outcome(ModuleOp module, uint64_t seed, int64_t ctas) {
-    sums.assign(sums.size(), poison);
-    std::string wrong = simulate(module, arguments(), seed, ctas);
-    return !wrong.empty() ? wrong : sums == expected ? "" : "the result is wrong";
+    constexpr int64_t columns = 256, rows = 224;
+    reads(signs(rows * 64, 1, 64), {rows, 64});
+    reads(signs(rows * 64, 3, 192), {rows, 64});
+    std::vector<float> row;
+    for (int64_t i = 0; i < rows; ++i)
+      row.push_back(float(i % 5 - 2));
+    reads(row, {rows});
+    writes({columns, 64});
+    prepare(source);
   }
 };
 
 TEST_F(Chain, IsRightInEveryOrder) {
-  OwningOpRef<ModuleOp> module = compiled();
   size_t products = 0, turns = 0;
   module->walk([&](kgpu::WgmmaOp) { ++products; });
   module->walk([&](kgpu::AwaitTurnOp) { ++turns; });
   ASSERT_EQ(products, 4u);
   ASSERT_EQ(turns, 2u) << "one before the loop, one between its products";
-  EXPECT_EQ(verify(*module), "");
-  for (uint64_t seed = 0; seed < 4; ++seed)
-    EXPECT_EQ(outcome(*module, seed, /*ctas=*/1 + int64_t(seed % 2)), "") << seed;
+  expectRight(4);
 }
 
-TEST_F(Chain, ChangesAreFound) {
-  OwningOpRef<ModuleOp> module = compiled();
-  // What the verifier refuses is not simulated: the chain takes long.
-  bool refused = false;
-  auto isRefused = [&](ModuleOp copy) { return refused = !verify(copy).empty(); };
-  auto isSeen = [&](ModuleOp copy) {
-    return !refused && !(outcome(copy, 0, 1).empty() && outcome(copy, 1, 1).empty());
-  };
-  Found found = search(*module, isRefused, isSeen);
-  EXPECT_GE(found.count, 100);
-  EXPECT_GE(found.either * 100, found.count * 95) << "missed:" << found.missed;
-}
+TEST_F(Chain, ChangesAreFound) { expectFound(100, /*runs=*/2, /*ctas=*/1, /*sparesRefused=*/true); }
 
 TEST_F(Chain, TurnsAreCounted) {
-  OwningOpRef<ModuleOp> whole = compiled();
   for (size_t number = 0; number < 4; ++number) {
-    OwningOpRef<ModuleOp> module = whole->clone();
+    OwningOpRef<ModuleOp> copy = module->clone();
     SmallVector<Operation *> turns;
-    module->walk([&](Operation *op) {
+    copy->walk([&](Operation *op) {
       if (isa<kgpu::AwaitTurnOp, kgpu::PassTurnOp>(op))
         turns.push_back(op);
     });
     ASSERT_EQ(turns.size(), 4u);
     turns[number]->erase();
-    EXPECT_NE(verify(*module), "") << number;
+    EXPECT_NE(verify(*copy), "") << number;
   }
 }
 

@@ -100,7 +100,7 @@ struct Case {
   int64_t rows, keys, before, after;
 };
 
-struct Masked : SimulatedTest, testing::WithParamInterface<Case> {
+struct Masked : ComparedTest, testing::WithParamInterface<Case> {
   /// -1, 0 and 1: sums are exact, so results are equal bit for bit.
   static std::vector<uint16_t> numbers(int64_t count, size_t seed) {
     std::vector<uint16_t> values;
@@ -112,13 +112,13 @@ struct Masked : SimulatedTest, testing::WithParamInterface<Case> {
 
 TEST_P(Masked, IsRightInEveryOrder) {
   auto [rows, keys, before, after] = GetParam();
-  std::vector<uint16_t> q = numbers(rows * 64, 1), k = numbers(keys * 64, 5), v = numbers(keys * 64, 3), o(size_t(rows * 64), poison);
-  std::vector<sim::Argument> arguments = {view(q, {rows, 64}), view(k, {keys, 64}), view(v, {keys, 64}), view(o, {rows, 64}), sim::Cell{.i = before}, sim::Cell{.i = after}};
-  OwningOpRef<ModuleOp> module = parse(source);
-  ASSERT_EQ(interpret(*module, arguments), "");
-  std::vector<uint16_t> expected = o;
-
-  compile(*module);
+  reads(numbers(rows * 64, 1), {rows, 64});
+  reads(numbers(keys * 64, 5), {keys, 64});
+  reads(numbers(keys * 64, 3), {keys, 64});
+  writes({rows, 64});
+  takes(before);
+  takes(after);
+  prepare(source);
   size_t loops = 0, choices = 0;
   module->walk([&](kgpu::RolesOp roles) {
     roles.getCompute().walk([&](scf::ForOp loop) {
@@ -131,11 +131,7 @@ TEST_P(Masked, IsRightInEveryOrder) {
   });
   EXPECT_EQ(loops, 3u);
   EXPECT_EQ(choices, 2u) << "the loop between does not ask";
-  for (uint64_t seed = 0; seed < 3; ++seed) {
-    o.assign(o.size(), poison);
-    ASSERT_EQ(simulate(*module, arguments, seed, 1 + int64_t(seed % 2)), "");
-    EXPECT_TRUE(o == expected) << "seed " << seed;
-  }
+  expectRight(3);
 }
 
 constexpr int64_t all = int64_t(1) << 40;

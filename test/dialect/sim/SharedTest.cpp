@@ -99,104 +99,69 @@ tile.kernel @merged(%a: !in, %b: !in, %v: !in, %g: !in, %d: !out, %z: !sum) attr
 )";
 
 /// Products of what both warpgroups compute.
-struct Shared : SimulatedTest {
+struct Shared : ComparedTest {
   static constexpr int64_t columns = 256, rows = 200;
-  std::vector<uint16_t> left, right, sums, expected;
-  std::vector<float> total, expectedTotal;
-
-  virtual const char *text() const { return source; }
-  virtual int64_t width() const { return 128; }
-  virtual std::vector<sim::Argument> inputs() { return {view(left, {rows, width()}), view(right, {rows, width()})}; }
-  std::vector<sim::Argument> arguments() {
-    std::vector<sim::Argument> all = inputs();
-    all.push_back(view(sums, {columns, width()}));
-    all.push_back(view(total.data(), Float32Type::get(&context), {rows, width()}));
-    return all;
-  }
-  void clear() {
-    sums.assign(size_t(columns * width()), poison);
-    total.assign(size_t(rows * width()), 1);
-  }
   void SetUp() override {
-    for (size_t i = 0; i < size_t(rows * width()); ++i) {
-      left.push_back(sign(i + i / 128));
-      right.push_back(sign(3 * i + i / 192));
-    }
-    clear();
-    ASSERT_EQ(interpret(*parse(text()), arguments()), "");
-    expected = sums;
-    expectedTotal = total;
-  }
-  OwningOpRef<ModuleOp> compiled() {
-    OwningOpRef<ModuleOp> module = parse(text());
-    compile(*module);
-    return module;
-  }
-  std::string outcome(ModuleOp module, uint64_t seed, int64_t ctas) {
-    clear();
-    std::string wrong = simulate(module, arguments(), seed, ctas);
-    return !wrong.empty() ? wrong : sums == expected && total == expectedTotal ? "" : "the result is wrong";
+    reads(signs(rows * 128, 1, 128), {rows, 128});
+    reads(signs(rows * 128, 3, 192), {rows, 128});
+    writes({columns, 128});
+    writes({rows, 128}, /*before=*/1);
+    prepare(source);
   }
 };
 
 TEST_F(Shared, IsRightInEveryOrder) {
-  OwningOpRef<ModuleOp> module = compiled();
   size_t late = 0;
   module->walk([&](kgpu::WgmmaOp product) { late += product.getDroppable(); });
   ASSERT_EQ(late, 2u) << "one in the loop, one behind it";
-  EXPECT_EQ(verify(*module), "");
-  for (uint64_t seed = 0; seed < 3; ++seed)
-    EXPECT_EQ(outcome(*module, seed, /*ctas=*/1 + int64_t(seed % 2)), "") << seed;
+  expectRight(3);
 }
 
 struct SharedAtOnce : Shared {
-  const char *text() const override { return atOnceSource; }
-  int64_t width() const override { return 64; }
-  std::vector<sim::Argument> inputs() override {
-    return {view(left, {rows, 64}), view(right, {rows, 64}), view(right, {rows, 64}), view(left, {rows, 64})};
+  void SetUp() override {
+    std::vector<uint16_t> left = signs(rows * 64, 1, 128), right = signs(rows * 64, 3, 192);
+    for (const std::vector<uint16_t> &input : {left, right, right, left})
+      reads(input, {rows, 64});
+    writes({columns, 64});
+    writes({rows, 64}, /*before=*/1);
+    prepare(atOnceSource);
   }
 };
 
 TEST_F(SharedAtOnce, IsRightInEveryOrder) {
-  OwningOpRef<ModuleOp> module = compiled();
   module->walk([](kgpu::WgmmaOp product) { EXPECT_FALSE(product.getDroppable()); });
-  EXPECT_EQ(verify(*module), "");
-  for (uint64_t seed = 0; seed < 3; ++seed)
-    EXPECT_EQ(outcome(*module, seed, /*ctas=*/1 + int64_t(seed % 2)), "") << seed;
+  expectRight(3);
 }
 
 TEST_F(SharedAtOnce, ChangesAreFound) {
-  OwningOpRef<ModuleOp> whole = compiled();
   int64_t changes = 0;
-  whole->walk(
-      [&](Operation *op) { changes += isa<kgpu::ReleaseOp, kgpu::AwaitOp, kgpu::ShareOp, kgpu::WgmmaWaitOp>(op); });
+  module->walk([&](Operation *op) { changes += isa<kgpu::ReleaseOp, kgpu::AwaitOp, kgpu::ShareOp, kgpu::WgmmaWaitOp>(op); });
   ASSERT_GT(changes, 8);
   for (int64_t number = 0; number < changes; ++number) {
-    OwningOpRef<ModuleOp> module = whole->clone();
+    OwningOpRef<ModuleOp> copy = module->clone();
     int64_t at = 0;
     Operation *dropped = nullptr;
-    module->walk([&](Operation *op) {
+    copy->walk([&](Operation *op) {
       if (isa<kgpu::ReleaseOp, kgpu::AwaitOp, kgpu::ShareOp, kgpu::WgmmaWaitOp>(op) && at++ == number)
         dropped = op;
     });
     dropped->replaceAllUsesWith(dropped->getNumResults() ? dropped->getOperands() : ValueRange());
     dropped->erase();
-    EXPECT_FALSE(verify(*module).empty()) << number;
+    EXPECT_FALSE(verify(*copy).empty()) << number;
   }
 }
 
 TEST_F(Shared, ChangesAreFound) {
-  OwningOpRef<ModuleOp> whole = compiled();
   auto isRefused = [&](llvm::function_ref<void(kgpu::ShareOp, kgpu::AwaitOp)> change) {
-    OwningOpRef<ModuleOp> module = whole->clone();
+    OwningOpRef<ModuleOp> copy = module->clone();
     kgpu::ShareOp share;
-    module->walk([&](kgpu::ShareOp op) { share = op; });
+    copy->walk([&](kgpu::ShareOp op) { share = op; });
     kgpu::AwaitOp await;
     for (auto op : share->getBlock()->getOps<kgpu::AwaitOp>())
       if (op.getRing() == share.getRing())
         await = op;
     change(share, await);
-    return !verify(*module).empty();
+    return !verify(*copy).empty();
   };
   EXPECT_FALSE(isRefused([](kgpu::ShareOp, kgpu::AwaitOp) {}));
   EXPECT_TRUE(isRefused([](kgpu::ShareOp, kgpu::AwaitOp await) { await.erase(); }));

@@ -1,4 +1,4 @@
-// A kernel of the tile dialect through the interpreter, the pipeline for Hopper, the verifier of schedules and the simulator.
+// A kernel of the tile dialect through the interpreter, the pipeline for Hopper, the verifier of schedules and the simulator, and a call of one whose results are compared.
 // SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
 #include "SimulatedTest.h"
 #include "dialect/pipeline/GpuPipeline.h"
@@ -58,6 +58,77 @@ std::string SimulatedTest::verify(ModuleOp module) {
   return succeeded(passes.run(module)) ? "" : text;
 }
 
+template <typename T> ComparedTest::Tensor &ComparedTest::add(const std::vector<T> &values, Type element, ArrayRef<int64_t> shape) {
+  auto *bytes = reinterpret_cast<const char *>(values.data());
+  return tensors.emplace_back(Tensor{element, llvm::to_vector(shape), std::vector<char>(bytes, bytes + values.size() * sizeof(T)), {}, {}});
+}
+
+void ComparedTest::reads(const std::vector<uint16_t> &values, ArrayRef<int64_t> shape) { add(values, BFloat16Type::get(&context), shape); }
+
+void ComparedTest::reads(const std::vector<float> &values, ArrayRef<int64_t> shape) { add(values, Float32Type::get(&context), shape); }
+
+void ComparedTest::writes(ArrayRef<int64_t> shape) {
+  Tensor &tensor = add(std::vector<uint16_t>(size_t(llvm::product_of(shape)), poison), BFloat16Type::get(&context), shape);
+  tensor.before = tensor.now;
+}
+
+void ComparedTest::writes(ArrayRef<int64_t> shape, float before) {
+  Tensor &tensor = add(std::vector<float>(size_t(llvm::product_of(shape)), before), Float32Type::get(&context), shape);
+  tensor.before = tensor.now;
+}
+
+void ComparedTest::takes(int64_t number) { numbers.push_back(sim::Cell{.i = number}); }
+
+std::vector<sim::Argument> ComparedTest::arguments() {
+  std::vector<sim::Argument> all;
+  for (Tensor &tensor : tensors)
+    all.push_back(view(tensor.now.data(), tensor.element, tensor.shape));
+  llvm::append_range(all, numbers);
+  return all;
+}
+
+void ComparedTest::prepare(llvm::StringRef source) {
+  module = parse(source);
+  ASSERT_TRUE(module);
+  ASSERT_EQ(interpret(*module, arguments()), "");
+  for (Tensor &tensor : tensors)
+    if (!tensor.before.empty())
+      tensor.expected = tensor.now;
+  compile(*module);
+}
+
+std::string ComparedTest::outcome(ModuleOp module, uint64_t seed, int64_t ctas) {
+  for (Tensor &tensor : tensors)
+    if (!tensor.before.empty())
+      tensor.now = tensor.before;
+  std::string wrong = simulate(module, arguments(), seed, ctas);
+  if (!wrong.empty())
+    return wrong;
+  bool isRight = llvm::all_of(tensors, [](const Tensor &tensor) { return tensor.expected.empty() || tensor.now == tensor.expected; });
+  return isRight ? "" : "the result is wrong";
+}
+
+void ComparedTest::expectRight(uint64_t runs, ArrayRef<int64_t> ctas) {
+  EXPECT_EQ(verify(*module), "");
+  for (uint64_t seed = 0; seed < runs; ++seed)
+    EXPECT_EQ(outcome(*module, seed, ctas[seed % ctas.size()]), "") << "seed " << seed;
+}
+
+Found ComparedTest::expectFound(int64_t least, uint64_t runs, int64_t ctas, bool sparesRefused) {
+  bool refused = false;
+  auto isRefused = [&](ModuleOp copy) { return refused = !verify(copy).empty(); };
+  auto isSeen = [&](ModuleOp copy) {
+    bool seen = false;
+    for (uint64_t seed = 0; seed < runs && !seen && !(refused && sparesRefused); ++seed)
+      seen = !outcome(copy, seed, ctas).empty();
+    return seen;
+  };
+  Found found = search(*module, isRefused, isSeen);
+  EXPECT_GE(found.count, least);
+  EXPECT_GE(found.either * 100, found.count * 95) << "missed:" << found.missed;
+  return found;
+}
+
 uint16_t wholeNumber(size_t i) {
   float value = float(int64_t(i * 7919 % 5) - 2);
   uint32_t bits;
@@ -71,6 +142,13 @@ std::vector<uint16_t> wholeNumbers(int64_t count, size_t seed) {
   std::vector<uint16_t> values;
   for (size_t i = seed; i < seed + size_t(count); ++i)
     values.push_back(wholeNumber(i * i));
+  return values;
+}
+
+std::vector<uint16_t> signs(int64_t count, size_t factor, size_t group) {
+  std::vector<uint16_t> values;
+  for (size_t i = 0; i < size_t(count); ++i)
+    values.push_back(sign(factor * i + i / group));
   return values;
 }
 

@@ -1,6 +1,5 @@
 // Tiles that each iteration of a loop of products stores, on Hopper, through the simulator and the schedule verifier.
 // SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
-#include "Mutations.h"
 #include "SimulatedTest.h"
 
 using namespace kpkg;
@@ -51,63 +50,26 @@ tile.kernel @stored(%a: !in, %b: !in, %p: !out, %e: !out, %d: !out) attributes {
 }
 )";
 
-struct Stored : SimulatedTest {
-  static constexpr int64_t columns = 256, rows = 224;
-  std::vector<uint16_t> left, right;
-  using Results = std::array<std::vector<uint16_t>, 3>;
-  Results results, expected;
-
-  std::vector<sim::Argument> arguments() {
-    return {view(left, {rows, 64}), view(right, {rows, 64}), view(results[0], {columns, rows}),
-            view(results[1], {columns, rows}), view(results[2], {columns, 64})};
-  }
-  void clear() {
-    for (size_t i = 0; i < results.size(); ++i)
-      results[i].assign(size_t(columns * (i < 2 ? rows : 64)), poison);
-  }
-  OwningOpRef<ModuleOp> compiled() {
-    OwningOpRef<ModuleOp> module = parse(source);
-    compile(*module);
-    return module;
-  }
+struct Stored : ComparedTest {
   void SetUp() override {
-    for (size_t i = 0; i < size_t(rows * 64); ++i) {
-      left.push_back(sign(i + i / 64));
-      right.push_back(sign(3 * i + i / 192));
-    }
-    clear();
-    ASSERT_EQ(interpret(*parse(source), arguments()), "");
-    expected = results;
-  }
-  std::string outcome(ModuleOp module, uint64_t seed, int64_t ctas) {
-    clear();
-    std::string wrong = simulate(module, arguments(), seed, ctas);
-    return !wrong.empty() ? wrong : results == expected ? "" : "the result is wrong";
+    constexpr int64_t columns = 256, rows = 224;
+    reads(signs(rows * 64, 1, 64), {rows, 64});
+    reads(signs(rows * 64, 3, 192), {rows, 64});
+    writes({columns, rows});
+    writes({columns, rows});
+    writes({columns, 64});
+    prepare(source);
   }
 };
 
 TEST_F(Stored, IsRightInEveryOrder) {
-  OwningOpRef<ModuleOp> module = compiled();
   SmallVector<Value> stagings;
   module->walk([&](kgpu::TensorStoreOp store) { stagings.push_back(store.getStaging()); });
   ASSERT_EQ(stagings.size(), 3u);
   EXPECT_TRUE(llvm::all_equal(stagings)) << "all in panels as narrow as those of the loop";
-  EXPECT_EQ(verify(*module), "");
-  for (uint64_t seed = 0; seed < 4; ++seed)
-    EXPECT_EQ(outcome(*module, seed, /*ctas=*/1 + int64_t(seed % 2)), "") << seed;
+  expectRight(4);
 }
 
-TEST_F(Stored, ChangesAreFound) {
-  OwningOpRef<ModuleOp> module = compiled();
-  // What the verifier refuses is not simulated: the loop takes long.
-  bool refused = false;
-  auto isRefused = [&](ModuleOp copy) { return refused = !verify(copy).empty(); };
-  auto isSeen = [&](ModuleOp copy) {
-    return !refused && !(outcome(copy, 0, 1).empty() && outcome(copy, 1, 1).empty());
-  };
-  Found found = search(*module, isRefused, isSeen);
-  EXPECT_GE(found.count, 80);
-  EXPECT_GE(found.either * 100, found.count * 95) << "missed:" << found.missed;
-}
+TEST_F(Stored, ChangesAreFound) { expectFound(80, /*runs=*/2, /*ctas=*/1, /*sparesRefused=*/true); }
 
 } // namespace

@@ -40,29 +40,13 @@ tile.kernel @triangle(%a: !in, %b: !in, %d: !out) attributes {schedule = {stages
 }
 )";
 
-struct TakenTiles : SimulatedTest {
-  static constexpr int64_t rows = 128, columns = 320;
-  std::vector<uint16_t> a, b, d, expected;
-  OwningOpRef<ModuleOp> module;
-
-  std::vector<sim::Argument> arguments() { return {view(a, {rows, columns}), view(b, {columns, columns}), view(d, {rows, columns})}; }
-
+struct TakenTiles : ComparedTest {
   void SetUp() override {
-    for (size_t i = 0; i < size_t(rows * columns); ++i)
-      a.push_back(sign(i + i / 64));
-    for (size_t i = 0; i < size_t(columns * columns); ++i)
-      b.push_back(sign(3 * i + i / 192));
-    d.assign(a.size(), poison);
-    module = parse(source);
-    ASSERT_EQ(interpret(*module, arguments()), "");
-    expected = d;
-    compile(*module);
-  }
-
-  std::string outcome(ModuleOp module, uint64_t seed, int64_t ctas) {
-    d.assign(d.size(), poison);
-    std::string wrong = simulate(module, arguments(), seed, ctas);
-    return !wrong.empty() ? wrong : d == expected ? "" : "the result is wrong";
+    constexpr int64_t rows = 128, columns = 320;
+    reads(signs(rows * columns, 1, 64), {rows, columns});
+    reads(signs(columns * columns, 3, 192), {columns, columns});
+    writes({rows, columns});
+    prepare(source);
   }
   /// Whether the verifier, or the simulator, sees a change of every op of a kind.
   template <typename Op> void expectFound(const char *name, function_ref<void(Op)> change) {
@@ -87,9 +71,7 @@ Value plusOne(Operation *op, Value value) {
 
 TEST_F(TakenTiles, AreAllMadeOnceByCtasOfAnySpeed) {
   ASSERT_TRUE(kgpu::getLaunch(kernelOf(*module)).dynamic);
-  EXPECT_EQ(verify(*module), "");
-  for (uint64_t seed = 0; seed < 8; ++seed)
-    EXPECT_EQ(outcome(*module, seed, /*ctas=*/1 + int64_t(seed % 5)), "") << seed;
+  expectRight(8, {1, 2, 3, 4, 5});
   EXPECT_EQ(outcome(*module, 3, /*ctas=*/10), "") << "a tile each";
   EXPECT_EQ(outcome(*module, 4, /*ctas=*/12), "") << "CTAs without a tile";
 }

@@ -128,7 +128,7 @@ struct Case {
   int64_t images, height, width, channels, cells, taps, results, stride, start, step;
 };
 
-struct Windows : SimulatedTest, testing::WithParamInterface<Case> {
+struct Windows : ComparedTest, testing::WithParamInterface<Case> {
   void areRight(bool isScattered);
 };
 
@@ -137,25 +137,16 @@ void Windows::areRight(bool isScattered) {
   auto count = [&](int64_t extent, int64_t taps) { return (extent - 2 * c.start - c.step * (taps - 1) - 1) / c.stride + 1; };
   int64_t height = count(c.height, c.cells), width = count(c.width, c.taps), pixels = c.images * height * width;
   ASSERT_GT(pixels, 0);
-  std::vector<uint16_t> x = wholeNumbers(c.images * c.height * c.width * c.channels, 1), w = wholeNumbers(c.cells * c.taps * c.channels * c.results, 5);
-  std::vector<uint16_t> y(size_t(pixels * c.results * (isScattered ? 4 : 1)), poison), none(size_t(pixels * c.results), poison);
-  std::vector<sim::Argument> arguments = {view(x, {c.images, c.height, c.width, c.channels}), view(w, {c.cells, c.taps, c.channels, c.results}),
-                                          view(isScattered ? none : y, {pixels, c.results})};
+  reads(wholeNumbers(c.images * c.height * c.width * c.channels, 1), {c.images, c.height, c.width, c.channels});
+  reads(wholeNumbers(c.cells * c.taps * c.channels * c.results, 5), {c.cells, c.taps, c.channels, c.results});
+  writes({pixels, c.results}); // or not: then it stays as it was
   if (isScattered)
-    arguments.push_back(view(y, {c.images, 2 * height, 2 * width, c.results}));
+    writes({c.images, 2 * height, 2 * width, c.results});
   for (int64_t number : {height, width, c.stride, c.stride, c.start, c.start, c.step, c.step})
-    arguments.push_back(sim::Cell{.i = number});
-  OwningOpRef<ModuleOp> module = parse(isScattered ? scatteredSource() : source);
-  ASSERT_EQ(interpret(*module, arguments), "");
-  std::vector<uint16_t> expected = y;
-  compile(*module);
+    takes(number);
+  prepare(isScattered ? scatteredSource() : source);
   EXPECT_NE(module->walk([](kgpu::TensorLoadOp load) { return load.getTaps().empty() ? WalkResult::advance() : WalkResult::interrupt(); }), WalkResult::advance());
-  EXPECT_EQ(none, std::vector<uint16_t>(none.size(), poison));
-  for (uint64_t seed : {1, 2}) {
-    y.assign(y.size(), poison);
-    ASSERT_EQ(simulate(*module, arguments, seed, 2), "");
-    EXPECT_EQ(y, expected) << "seed " << seed;
-  }
+  expectRight(2, {2});
 }
 
 TEST_P(Windows, AreRightInEveryOrder) { areRight(/*isScattered=*/false); }

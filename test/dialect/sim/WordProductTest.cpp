@@ -1,6 +1,5 @@
 // Products of f32 whose left operand warpgroups load from shared memory before they multiply, through the simulator and the schedule verifier.
 // SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
-#include "Mutations.h"
 #include "SimulatedTest.h"
 
 using namespace kpkg;
@@ -46,59 +45,31 @@ tile.kernel @product(%x: !in, %w: !in, %y: !out) attributes {schedule = {stages 
 }
 )";
 
-struct WordProduct : SimulatedTest {
-  std::vector<float> x, w, y, expected;
-
-  OwningOpRef<ModuleOp> compiled() {
-    OwningOpRef<ModuleOp> module = parse(source);
-    compile(*module);
-    return module;
-  }
-  std::vector<sim::Argument> arguments() {
-    Type element = Float32Type::get(&context);
-    return {view(x.data(), element, {depth, rows}), view(w.data(), element, {columns, depth}), view(y.data(), element, {columns, rows})};
-  }
-
+struct WordProduct : ComparedTest {
   void SetUp() override {
+    std::vector<float> x, w;
     for (int64_t i = 0; i < depth * rows; ++i)
       x.push_back(float((i * i + 3 * i) % 5 - 2));
     for (int64_t i = 0; i < columns * depth; ++i)
       w.push_back(float((i * 3 + i / 64) % 5 - 2));
-    y.assign(size_t(columns * rows), NAN);
-    ASSERT_EQ(interpret(*parse(source), arguments()), "");
-    expected = y;
-  }
-
-  /// What the simulator finds; empty for a right result.
-  std::string outcome(ModuleOp module, uint64_t seed, int64_t ctas = 1) {
-    y.assign(y.size(), NAN);
-    std::string wrong = simulate(module, arguments(), seed, ctas);
-    return !wrong.empty() ? wrong : y == expected ? "" : "the result is wrong";
+    reads(x, {depth, rows});
+    reads(w, {columns, depth});
+    writes({columns, rows}, /*before=*/NAN);
+    prepare(source);
   }
 };
 
 TEST_F(WordProduct, IsRightInEveryOrder) {
-  OwningOpRef<ModuleOp> module = compiled();
   EXPECT_EQ(kgpu::getLaunch(kernelOf(*module)).consumers, 2u);
   bool readsRegisters = false;
   module->walk([&](kgpu::WgmmaOp product) { readsRegisters |= isa<RankedTensorType>(product.getLhs().getType()); });
   EXPECT_TRUE(readsRegisters);
-  EXPECT_EQ(verify(*module), "");
-  for (uint64_t seed = 0; seed < 6; ++seed)
-    EXPECT_EQ(outcome(*module, seed), "") << seed;
+  expectRight(6, {1});
   EXPECT_EQ(outcome(*module, 0, /*ctas=*/2), "");
 }
 
 TEST_F(WordProduct, ChangesAreFound) {
-  auto isSeen = [&](ModuleOp copy) {
-    for (uint64_t seed = 0; seed < 3; ++seed)
-      if (!outcome(copy, seed).empty())
-        return true;
-    return false;
-  };
-  Found found = search(*compiled(), [&](ModuleOp copy) { return !verify(copy).empty(); }, isSeen);
-  EXPECT_GE(found.count, 40);
-  EXPECT_GE(found.either * 100, found.count * 95) << "missed:" << found.missed;
+  Found found = expectFound(40, /*runs=*/3, /*ctas=*/1);
   EXPECT_GE(found.simulated * 100, found.count * 80);
 }
 
