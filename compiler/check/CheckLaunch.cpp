@@ -25,6 +25,14 @@ bool matches(const Wanted &wanted, const Value &asked, const Value &offered) {
   return wanted.isAny || (wanted.isAtLeast ? offered.isInt() && offered.asInt() >= asked.asInt() : offered == asked);
 }
 
+/// "float32, bfloat16"
+std::string listText(const std::vector<Value> &values) {
+  std::string text;
+  for (const Value &value : values)
+    text += (text.empty() ? "" : ", ") + value.str();
+  return text;
+}
+
 } // namespace
 
 /// Reports each combination of values that can be asked for on this path and has no instance.
@@ -33,7 +41,7 @@ void Elaborator::proveInstance(const ast::LaunchStmt &stmt, const KernelRecord &
   if (facts.isUnreachable())
     return;
   const FunctionEntity &entity = *checker.kernelInfo(&kernel - checker.program.kernels().data()).function;
-  constexpr int64_t maxValues = 64;
+  constexpr uint64_t maxValues = 64;
   std::vector<Wanted> wanted(operands.size());
   for (size_t i = 0; i < operands.size(); ++i) {
     if (!isGiven[i]) {
@@ -61,6 +69,8 @@ void Elaborator::proveInstance(const ast::LaunchStmt &stmt, const KernelRecord &
         if (!isThis)
           wanted[i].values.push_back(value);
       }
+      if (wanted[i].values.empty())
+        return checker.noteIdle(stmt, entity.index, "`" + name + "` is none of " + listText(listed) + " here");
     } else if (operands[i].type->isScalar(DType::Bool)) {
       auto known = facts.truth(nodes[i]);
       for (bool value : {false, true})
@@ -79,17 +89,20 @@ void Elaborator::proveInstance(const ast::LaunchStmt &stmt, const KernelRecord &
         }
         wanted[i].values = {Value(range.high)};
       } else {
-        bool isFinite = range.low != INT64_MIN && range.high != INT64_MAX && range.high - range.low < maxValues;
+        bool isFinite = range.low != INT64_MIN && range.high != INT64_MAX && (range.isEmpty() || uint64_t(range.high) - uint64_t(range.low) < maxValues);
         if (!isFinite) {
           diags.report(diag::UnprovenParameter, operands[i].range, name, entity.name())
               .note(diag::DeclaredHere, entity.syntax->signatureRange, entity.name());
           return;
         }
+        if (range.isEmpty())
+          return; // as in a loop without iterations
         for (int64_t value = range.low; value <= range.high; ++value)
           wanted[i].values.emplace_back(value);
       }
     }
   }
+  checker.noteUse(stmt);
   // Every combination; the number of them is small, and at the first missing one the report is made.
   std::vector<size_t> at(wanted.size(), 0);
   while (true) {

@@ -67,6 +67,10 @@ public:
   void noteLaunch(size_t index) { program.kernelRecords[index].isLaunched = true; }
   /// A launch of that kernel leaves tuned parameters open.
   void noteChoice(size_t index) { program.kernelRecords[index].isLeftToChoice = true; }
+  /// On a path through an op, that launch of kernel `index` asks for a dtype that no instance has.
+  void noteIdle(const ast::LaunchStmt &stmt, size_t index, const std::string &why) { idleLaunches.try_emplace(&stmt, index, why); }
+  /// On a path through an op, that launch finds an instance.
+  void noteUse(const ast::LaunchStmt &stmt) { usedLaunches.insert(&stmt); }
   const OpInfo &opInfo(size_t index) const { return opInfos[index]; }
 
   Program &program;
@@ -120,6 +124,8 @@ private:
   std::vector<std::vector<std::unique_ptr<hir::Function>>> kernelBodies;
   std::vector<std::unique_ptr<hir::Function>> opBodies;
   std::vector<std::vector<bool>> kernelChecked;
+  std::map<const ast::LaunchStmt *, std::pair<size_t, std::string>> idleLaunches; // the kernel, and why
+  std::set<const ast::LaunchStmt *> usedLaunches;
 };
 
 } // namespace kpkg::compiler

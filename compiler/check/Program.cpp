@@ -4,6 +4,7 @@
 #include "compiler/check/Checker.h"
 #include "compiler/check/Elaborator.h"
 
+#include <algorithm>
 #include <map>
 
 namespace kpkg::compiler {
@@ -169,6 +170,17 @@ std::unique_ptr<Program> Program::loadSources(const std::vector<const SourceFile
 }
 
 void Program::check(const InstanceFilter &keep) { checker->check(keep); }
+
+std::vector<IdleLaunch> Program::idleLaunches() const {
+  std::vector<IdleLaunch> idle;
+  for (const auto &[stmt, known] : checker->idleLaunches)
+    if (!checker->usedLaunches.count(stmt))
+      idle.push_back({stmt->range, known.first, known.second});
+  std::sort(idle.begin(), idle.end(), [](const IdleLaunch &a, const IdleLaunch &b) {
+    return std::pair(a.range.file, a.range.begin) < std::pair(b.range.file, b.range.begin);
+  });
+  return idle;
+}
 
 const hir::Function *Program::kernel(size_t kernelIndex, size_t instanceIndex) const {
   return checker->kernelBodies[kernelIndex][instanceIndex].get();

@@ -111,6 +111,14 @@ struct OpRecord {
   bool isBackward = false;
 };
 
+/// A launch that on every path through an op asks for a dtype that no instance of the kernel has: calls that come to it fall back.
+struct IdleLaunch {
+  SourceRange range;
+  size_t kernel;
+  /// "`T` is none of float32 here"
+  std::string why;
+};
+
 struct ProgramOptions {
   /// Folders in which `import` looks after the importing file's own.
   std::vector<std::string> importPaths;
@@ -134,6 +142,9 @@ public:
 
   const std::vector<KernelRecord> &kernels() const { return kernelRecords; }
   const std::vector<OpRecord> &ops() const { return opRecords; }
+
+  /// Those of the checked ops, in the order of the source.
+  std::vector<IdleLaunch> idleLaunches() const;
 
   /// Checks every op and every instance for which `keep` is true (null: all). Each is checked once.
   using InstanceFilter = std::function<bool(const KernelRecord &, const KernelInstance &)>;

@@ -11,6 +11,7 @@
 #include "compiler/source/Source.h"
 #include "llvm/Support/FormatVariadic.h"
 #include "llvm/Support/MemoryBuffer.h"
+#include <map>
 
 using namespace llvm;
 
@@ -83,6 +84,21 @@ void remarkOnKernels(ArrayRef<std::unique_ptr<Program>> programs, const SourceMa
   }
 }
 
+/// Says which launches no call can use on any target.
+void remarkOnLaunches(ArrayRef<std::unique_ptr<Program>> programs, const SourceManager &sources, const Remark &remark) {
+  auto placesIn = [&](const Program &program) {
+    std::map<std::string, IdleLaunch> places; // what two programs read has other ranges in each
+    for (const IdleLaunch &launch : program.idleLaunches())
+      places.emplace(sources.describe(launch.range), launch);
+    return places;
+  };
+  for (const IdleLaunch &launch : programs.front()->idleLaunches()) {
+    std::string place = sources.describe(launch.range);
+    if (all_of(programs, [&](const auto &program) { return placesIn(*program).count(place); }))
+      remark(formatv("{0}: this launch of `{1}` never finds an instance: {2}", place, programs.front()->kernels()[launch.kernel].name, launch.why).str());
+  }
+}
+
 } // namespace
 
 Expected<std::optional<std::string>> compile(const CompileOptions &options, SourceManager &sources,
@@ -110,8 +126,10 @@ Expected<std::optional<std::string>> compile(const CompileOptions &options, Sour
       contents.sources = packedSources(sources);
   }
   contents.program = programs.front().get();
-  if (remark)
+  if (remark) {
     remarkOnKernels(programs, sources, remark);
+    remarkOnLaunches(programs, sources, remark);
+  }
 
   // Kernel instances -> tile IR -> machine code, for every target.
   for (auto [kind, program] : zip(kinds, programs)) {

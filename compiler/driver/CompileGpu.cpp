@@ -5,6 +5,7 @@
 #include "compiler/codegen/nvptx/Ptx.h"
 #include "dialect/kgpu/schedule/Candidates.h"
 #include "dialect/kgpu/schedule/ClusterTiles.h"
+#include "dialect/kgpu/schedule/Hints.h"
 #include "dialect/kgpu/schedule/Throughput.h"
 #include "dialect/lower/nvvm/LowerNvvm.h"
 #include "dialect/pipeline/GpuPipeline.h"
@@ -29,6 +30,7 @@ Module layOut(tile::KernelOp kernel, StringRef chip, unsigned candidate) {
 
 struct Compiled {
   kgpu::Launch launch;
+  bool hasRings = false;
   std::vector<PackedTensorMap> tensorMaps;
   lower::nvvm::ReportTexts reports;
   std::string ptx;
@@ -57,6 +59,13 @@ std::vector<PackedTensorMap> tensorMaps(tile::KernelOp laidOut) {
   return packed;
 }
 
+/// Whether something is copied to shared memory steps ahead.
+bool hasRings(tile::KernelOp laidOut) {
+  return laidOut.walk([](mlir::Operation *op) {
+    return isa<kgpu::FetchOp, kgpu::RingOp, kgpu::AsyncWaitOp>(op) ? mlir::WalkResult::interrupt() : mlir::WalkResult::advance();
+  }).wasInterrupted();
+}
+
 Expected<Compiled> compileCandidate(tile::KernelOp kernel, StringRef chip, unsigned candidate, unsigned optLevel) {
   Module module = layOut(kernel, chip, candidate);
   if (!module)
@@ -64,6 +73,7 @@ Expected<Compiled> compileCandidate(tile::KernelOp kernel, StringRef chip, unsig
   Compiled compiled;
   tile::KernelOp laidOut = *module->getOps<tile::KernelOp>().begin();
   compiled.launch = kgpu::getLaunch(laidOut);
+  compiled.hasRings = hasRings(laidOut);
   compiled.tensorMaps = tensorMaps(laidOut);
   compiled.reports = lower::nvvm::reportTexts(laidOut);
   if (failed(lower::nvvm::lowerToNvvm(*module)))
@@ -99,11 +109,61 @@ PackedLaunch packed(tile::KernelOp kernel, StringRef chip, const Compiled &compi
   return result;
 }
 
+/// A launch that was not taken.
+struct Refused {
+  kgpu::Launch launch;
+  std::string why;
+};
+
 struct Choice {
   Compiled compiled;
   Cubin cubin;
   std::string remark;
+  kgpu::Launch asked;           ///< the launch before the kernel was laid out
+  std::vector<Refused> refused; ///< before it
 };
+
+/// "384 threads, 2 blocks on a multiprocessor, copies by a role of its own"
+std::string describe(const kgpu::Launch &launch) {
+  std::string text = std::to_string(launch.threads) + " threads";
+  if (launch.cluster > 1)
+    text += ", clusters of " + std::to_string(launch.cluster);
+  if (launch.minCtas > 1)
+    text += ", " + std::to_string(launch.minCtas) + " blocks on a multiprocessor";
+  if (launch.peels)
+    text += ", split loops";
+  if (launch.makers)
+    text += ", three roles";
+  else if (launch.consumers)
+    text += ", two roles";
+  return text;
+}
+
+/// What the lint says of one kernel, without its symbol.
+std::string withoutSymbol(std::string why, StringRef symbol) {
+  auto replaceAll = [&](const std::string &from, StringRef to) {
+    for (size_t at = why.find(from); at != std::string::npos; at = why.find(from, at + to.size()))
+      why.replace(at, from.size(), to);
+  };
+  replaceAll(symbol.str() + " ", "");
+  replaceAll(symbol.str(), "the kernel");
+  return why;
+}
+
+/// What the code does without. `asked`: its launch before the kernel was laid out.
+void addDropped(PackedLaunch &packed, tile::KernelOp kernel, StringRef chip, const Compiled &compiled, const kgpu::Launch &asked, unsigned resident,
+                std::vector<Refused> refused) {
+  for (Refused &one : refused)
+    one.why = withoutSymbol(std::move(one.why), kernel.getSymName());
+  const kgpu::TargetModel &target = *kgpu::findTarget(chip);
+  for (kgpu::DroppedHint &hint : kgpu::droppedHints(kernel, target, {compiled.launch, compiled.hasRings, resident})) {
+    auto asking = find_if(refused, [&](const Refused &one) { return kgpu::asksFor(one.launch, kernel, target, hint.name); });
+    bool wasTried = asking != refused.end() && !kgpu::asksFor(asked, kernel, target, hint.name);
+    packed.dropped.push_back({hint.name + "=" + std::to_string(hint.value), wasTried ? asking->why : hint.why, wasTried || hint.isForWantOfRoom});
+  }
+  for (const Refused &one : refused)
+    packed.refused.push_back({describe(one.launch), one.why, one.launch.consumers != 0 && compiled.launch.consumers == 0});
+}
 
 /// Variants that take what the faster ones do not: they must exist.
 bool isGeneral(tile::KernelOp kernel) { return kernel.getVariant() == "any" || kernel.getVariant() == "unit"; }
@@ -124,6 +184,34 @@ std::optional<unsigned> localBytes(const PtxasReport &report) {
   return bytes;
 }
 
+/// Where a launch can fail for want of room, the number of the first one behind it, of the same roles, that asks for less of the kernel's hints.
+std::optional<unsigned> withoutHint(tile::KernelOp kernel, const kgpu::TargetModel &target, ArrayRef<kgpu::Launch> launches, unsigned number) {
+  const kgpu::Launch &asking = launches[number];
+  mlir::DictionaryAttr hints = kernel.getScheduleAttr();
+  if (!hints)
+    return std::nullopt;
+  for (unsigned other = number + 1; other < launches.size(); ++other)
+    if ((launches[other].consumers != 0) == (asking.consumers != 0) && any_of(hints, [&](mlir::NamedAttribute hint) {
+          return kgpu::asksFor(asking, kernel, target, hint.getName()) && !kgpu::asksFor(launches[other], kernel, target, hint.getName());
+        }))
+      return other;
+  return std::nullopt;
+}
+
+/// The first error while it lives, without its place.
+struct FirstError {
+  /// `keeps`: others do not hear of it.
+  FirstError(mlir::MLIRContext *context, bool keeps) : handler(context, [this, keeps](mlir::Diagnostic &diagnostic) {
+    if (!keeps)
+      return mlir::failure();
+    if (text.empty() && diagnostic.getSeverity() == mlir::DiagnosticSeverity::Error)
+      text = diagnostic.str();
+    return mlir::success();
+  }) {}
+  std::string text;
+  mlir::ScopedDiagnosticHandler handler;
+};
+
 /// The first candidate that ptxas likes.
 Expected<Choice> choose(tile::KernelOp kernel, StringRef chip, const Ptxas &ptxas, unsigned optLevel, SlowCode slow, Others others) {
   if (others == Others::Serve && kgpu::leavesFewRegisters(kernel, *kgpu::findTarget(chip)))
@@ -137,32 +225,47 @@ Expected<Choice> choose(tile::KernelOp kernel, StringRef chip, const Ptxas &ptxa
   SmallVector<kgpu::Launch> launches = kgpu::candidates(kernel, *kgpu::findTarget(chip));
   auto hasRoles = [](const kgpu::Launch &launch) { return launch.consumers != 0; };
   bool onlyRoles = others == Others::Serve && any_of(launches, hasRoles);
-  std::string findings;
+  std::vector<Refused> refused;
+  size_t numberOfLightest = 0; // among the refused
   std::optional<Choice> lightest;
   unsigned fewest = std::numeric_limits<unsigned>::max();
   for (unsigned candidate = 0; candidate < launches.size(); ++candidate) {
     if (onlyRoles && !hasRoles(launches[candidate]))
       continue;
+    std::optional<unsigned> next = others == Others::None ? withoutHint(kernel, *kgpu::findTarget(chip), launches, candidate) : std::nullopt;
+    FirstError why(kernel.getContext(), /*keeps=*/next.has_value());
     auto compiled = compileCandidate(kernel, chip, candidate, optLevel);
+    if (!compiled && next && !why.text.empty()) { // as hints that make registers spill, one for which there is no room is a wish
+      consumeError(compiled.takeError());
+      refused.push_back({launches[candidate], why.text});
+      candidate = *next - 1;
+      continue;
+    }
     if (!compiled)
       return compiled.takeError();
     auto cubin = ptxas.assemble(compiled->ptx, chip, effortFor(kernel));
     if (!cubin)
       return cubin.takeError();
     std::vector<std::string> complaints = lint(cubin->report);
-    unsigned threads = compiled->launch.threads;
     if (complaints.empty())
-      return Choice{std::move(*compiled), std::move(*cubin), {}};
+      return Choice{std::move(*compiled), std::move(*cubin), {}, launches[candidate], std::move(refused)};
     std::optional<unsigned> local = localBytes(cubin->report);
     if ((isGeneral(kernel) || slow == SlowCode::Accept) && local && *local < fewest) {
       fewest = *local;
+      numberOfLightest = refused.size();
       lightest = Choice{std::move(*compiled), std::move(*cubin),
-                        (kernel.getSymName() + " for " + chip + " is slow: " + join(complaints, "; ")).str()};
+                        (kernel.getSymName() + " for " + chip + " is slow: " + join(complaints, "; ")).str(), launches[candidate], {}};
     }
-    findings += "\n  with " + std::to_string(threads) + " threads: " + join(complaints, "; ");
+    refused.push_back({launches[candidate], join(complaints, "; ")});
   }
-  if (lightest)
+  if (lightest) {
+    refused.erase(refused.begin() + numberOfLightest);
+    lightest->refused = std::move(refused);
     return std::move(*lightest);
+  }
+  std::string findings;
+  for (const Refused &one : refused)
+    findings += "\n  with " + std::to_string(one.launch.threads) + " threads: " + one.why;
   return createStringError("no launch of %s runs at full speed on %s:%s", kernel.getSymName().str().c_str(), chip.str().c_str(), findings.c_str());
 }
 
@@ -188,13 +291,14 @@ Expected<GpuCode> compileForChip(tile::KernelOp kernel, StringRef chip, const Pt
   auto chosen = choose(kernel, chip, ptxas, optLevel, slow, others);
   if (!chosen)
     return chosen.takeError();
-  auto &[compiled, cubin, remark] = *chosen;
+  auto &[compiled, cubin, remark, asked, refused] = *chosen;
   GpuCode code;
   code.remark = std::move(remark);
   code.target = chip.str();
   addReports(code, compiled.reports);
   code.launch = packed(kernel, chip, compiled, cubin.report.find(kernel.getSymName()));
   addRates(code, kernel, chip, compiled.launch);
+  addDropped(code.launch, kernel, chip, compiled, asked, code.resident, std::move(refused));
   if (compiled.launch.consumers)
     code.sharedCoordinate = kgpu::clusterCoordinate(kernel, *kgpu::findTarget(chip), compiled.launch.cluster);
   code.object = {"cubin/" + chip.str() + "/" + kernel.getSymName().str(), "cubin", std::move(cubin.bytes)};
@@ -222,6 +326,7 @@ Expected<GpuCode> compileToPackedPtx(tile::KernelOp kernel, StringRef chip, unsi
   code.launch = packed(kernel, chip, *compiled, nullptr);
   addReports(code, compiled->reports);
   addRates(code, kernel, chip, compiled->launch);
+  addDropped(code.launch, kernel, chip, *compiled, compiled->launch, code.resident, {});
   if (compiled->launch.consumers)
     code.sharedCoordinate = kgpu::clusterCoordinate(kernel, *kgpu::findTarget(chip), compiled->launch.cluster);
   code.object = {ptxSection(chip, kernel.getSymName()), "ptx", std::move(compiled->ptx)};

@@ -3,6 +3,7 @@
 #include "compiler/driver/CompileInstances.h"
 #include "compiler/driver/CompileGpu.h"
 #include "compiler/driver/DropAlternatives.h"
+#include "compiler/driver/DroppedHints.h"
 #include "compiler/driver/IrMessages.h"
 #include "compiler/pack/Manifest.h"
 #include "dialect/lower/cpu/LowerCpu.h"
@@ -170,8 +171,6 @@ void compileForCpus(mlir::ModuleOp tile, const Program &program, InstanceRef ins
 /// What the manifest calls PTX for a chip.
 std::string ptxTarget(StringRef chip) { return "compute_" + chip.substr(StringRef("sm_").size()).str(); }
 
-bool isForVectors(tile::KernelOp kernel) { return kernel.getVariant()->starts_with("vector") && kernel.getVariant() != "vector64"; }
-
 /// A cluster whose CTAs take tiles together along a coordinate takes them as one: for who launches it, that is a tile.
 void countByClusters(PackedInstance &packed, tile::KernelOp kernel, unsigned coordinate) {
   tile::ForTilesOp loop;
@@ -198,10 +197,10 @@ struct Role {
 /// Takes out the variants that other instances have for all.
 void eraseServed(mlir::ModuleOp variants, Role role) {
   SmallVector<tile::KernelOp> kernels(variants.getOps<tile::KernelOp>());
-  if (none_of(kernels, isForVectors))
+  if (none_of(kernels, [](tile::KernelOp kernel) { return isForVectors(*kernel.getVariant()); }))
     return; // the general ones are all there are
   for (tile::KernelOp kernel : kernels)
-    if (isForVectors(kernel) ? role.isGeneral && !role.hasVectors : !role.isGeneral)
+    if (isForVectors(*kernel.getVariant()) ? role.isGeneral && !role.hasVectors : !role.isGeneral)
       kernel.erase();
 }
 
@@ -389,6 +388,7 @@ Expected<CompiledInstances> compileInstances(const Program &program, const Sourc
   }
   for (const auto &[note, titles] : titlesOf)
     compiled.notes.push_back(note + ":" + titles);
+  append_range(compiled.notes, notesOnHints(program, sources, compiled.instances));
   StringSet<> unknown;
   for (auto [ref, result] : zip(refs, results))
     if (const std::string &kernel = program.kernels()[ref.kernel].name; !result.whyNoEstimate.empty() && unknown.insert(kernel).second)

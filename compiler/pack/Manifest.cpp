@@ -124,6 +124,10 @@ json launchRecord(const PackedLaunch &launch) {
     record["occupancy"] = launch.occupancy;
   for (const PackedTensorMap &map : launch.tensorMaps)
     record["tensor_maps"].push_back(tensorMapRecord(map));
+  for (const PackedDroppedHint &hint : launch.dropped)
+    record["dropped"].push_back({{"hint", hint.hint}, {"why", hint.why}});
+  for (const PackedRefusedLaunch &refused : launch.refused)
+    record["refused"].push_back({{"launch", refused.launch}, {"why", refused.why}});
   return record;
 }
 

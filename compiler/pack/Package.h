@@ -37,6 +37,20 @@ struct PackedTensorMap {
   std::optional<PackedWindow> window;
 };
 
+/// A hint of @schedule that the code does without.
+struct PackedDroppedHint {
+  std::string hint; ///< "occupancy=2"
+  std::string why;
+  bool isForWantOfRoom = false; ///< not in the manifest: it was tried, or could be had with less shared memory; else it means nothing for this kernel
+};
+
+/// A launch that would have been taken before, had ptxas not found fault with it.
+struct PackedRefusedLaunch {
+  std::string launch; ///< "384 threads, 2 roles"
+  std::string why;
+  bool hadWarpgroups = false; ///< not in the manifest: its products are of warpgroups, and those of the launch that was taken are not
+};
+
 /// How a GPU instance is launched, and what ptxas said of it.
 struct PackedLaunch {
   unsigned threads = 0;
@@ -49,6 +63,8 @@ struct PackedLaunch {
   bool overlaps = false; ///< may start before the kernel in front of it has ended: it waits itself
   unsigned counters = 0; ///< of its code, of which each launch that is under way has one; 0: it needs none
   std::vector<PackedTensorMap> tensorMaps; ///< in the order of the parameters
+  std::vector<PackedDroppedHint> dropped;
+  std::vector<PackedRefusedLaunch> refused; ///< in the order in which they were tried
 };
 
 /// One factor of a cost formula: "blocks", or "dim", "tiles", "clip", "share" of a dimension of an argument (docs/package-format.md).

@@ -46,6 +46,8 @@ std::string describeInstance(const json &manifest, const json &instance) {
       traits.push_back("overlaps the kernel before it");
     if (launch.value("counters", 0))
       traits.push_back("takes tiles from a counter");
+    for (const json &hint : launch.value("dropped", json::array()))
+      traits.push_back("without " + std::string(hint["hint"]));
     traits.push_back(fmt::format("{} bytes of code", sectionBytes(manifest, instance["section"])));
   }
   for (const json &fact : instance.value("facts", json::array())) {

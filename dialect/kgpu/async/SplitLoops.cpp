@@ -10,6 +10,7 @@
 // disjunction of comparisons that are linear in the loop's counter, each of them is true from some iteration on or up to one, and the iterations for
 // which all are false stand in a loop of their own that does not compare. What is carried goes through all of them, and so do rings, since products of
 // the same views take turns in one. A part without a comparison of its side is left out.
+// Where nothing is split, `kgpu.peels` is gone.
 //
 // Loops whose sum begins at zero stay whole: their first iteration is another one for its product.
 //
@@ -30,14 +31,18 @@ class Split {
 public:
   explicit Split(scf::ForOp loop) : loop(loop), builder(loop), loc(loop.getLoc()) {}
 
-  void run() {
+  /// False where there is nothing to split.
+  bool run() {
     if (!matchPattern(loop.getStep(), m_One()) || !goOn())
-      return;
+      return false;
     for (scf::IfOp choice : loop.getBody()->getOps<scf::IfOp>()) {
       SmallVector<arith::CmpIOp> found;
-      if (choosesTile(choice) && comparisons(choice.getCondition(), found) && llvm::all_of(found, [&](arith::CmpIOp one) { return slopeOf(one).has_value(); }))
-        return splitAt(choice, found);
+      if (choosesTile(choice) && comparisons(choice.getCondition(), found) && llvm::all_of(found, [&](arith::CmpIOp one) { return slopeOf(one).has_value(); })) {
+        splitAt(choice, found);
+        return true;
+      }
     }
+    return false;
   }
 
 private:
@@ -203,7 +208,8 @@ constexpr size_t kMostProducts = 2;
 
 struct SplitLoops final : impl::KgpuSplitLoopsBase<SplitLoops> {
   void runOnOperation() override {
-    if (Launch launch = getLaunch(getOperation()); launch.consumers == 0 || !launch.peels)
+    Launch launch = getLaunch(getOperation());
+    if (launch.consumers == 0 || !launch.peels)
       return;
     SmallVector<scf::ForOp> loops;
     getOperation().walk([&](scf::ForOp loop) {
@@ -212,8 +218,10 @@ struct SplitLoops final : impl::KgpuSplitLoopsBase<SplitLoops> {
       if (count != 0 && count <= kMostProducts)
         loops.push_back(loop);
     });
+    launch.peels = false;
     for (scf::ForOp loop : loops)
-      Split(loop).run();
+      launch.peels |= Split(loop).run();
+    setLaunch(getOperation(), launch);
   }
 };
 } // namespace

@@ -14,10 +14,10 @@
 //  * so do CTAs of 512 threads where a row has more weights than elements: these stay in registers;
 //  * kernels without a reduction: many threads with one or two vectors each.
 #include "dialect/kgpu/schedule/Candidates.h"
-#include "dialect/kgpu/async/StreamedDots.h"
-#include "dialect/kgpu/schedule/ClusterTiles.h"
+#include "dialect/kgpu/schedule/Hints.h"
 #include "dialect/kgpu/schedule/HoistLoads.h"
 #include "dialect/kgpu/schedule/PrefetchLoads.h"
+#include "dialect/kgpu/schedule/RoleLaunch.h"
 #include "dialect/kgpu/schedule/Work.h"
 
 namespace kpkg::kgpu {
@@ -280,42 +280,6 @@ unsigned stagesOfLoop(const Work &work, const TargetModel &target, const Launch 
   return std::min<int64_t>(wanted, target.sharedPerSm * 7 / 8 / slot);
 }
 
-/// What `@schedule` says of `name`; 0 where it says nothing.
-unsigned hintOf(tile::KernelOp kernel, llvm::StringRef name) {
-  mlir::DictionaryAttr hints = kernel.getScheduleAttr();
-  auto value = hints ? hints.getAs<mlir::IntegerAttr>(name) : mlir::IntegerAttr();
-  return value ? unsigned(value.getInt()) : 0;
-}
-
-/// The loop over tiles of an output that a kernel consists of; null where it has none or several.
-tile::ForTilesOp tilesOf(tile::KernelOp kernel) {
-  llvm::SmallVector<tile::ForTilesOp> all;
-  kernel.walk([&](tile::ForTilesOp op) { all.push_back(op); });
-  return all.size() == 1 && all.front()->getParentOp() == kernel ? all.front() : tile::ForTilesOp();
-}
-
-/// Of `roles`: one loads, one makes operands, others multiply by them.
-constexpr unsigned kRolesWithMaker = 3;
-
-/// Warpgroups that compute while another one loads, where that is possible. It is a whole one because registers move in such.
-std::optional<Launch> withRoles(tile::KernelOp kernel, const TargetModel &target) {
-  std::vector<StreamedDot> dots = streamedDots(kernel, target);
-  bool wantsMaker = hintOf(kernel, "roles") == kRolesWithMaker;
-  unsigned consumers = consumersFor(dots, wantsMaker);
-  if (consumers == 0)
-    return std::nullopt;
-  Launch launch{.threads = (consumers + 1) * kWarpgroupThreads, .minCtas = hintOf(kernel, "occupancy"), .consumers = consumers};
-  if (unsigned cluster = hintOf(kernel, "cluster"); cluster > 1 && clusterCoordinate(kernel, target, cluster))
-    launch.cluster = cluster;
-  // More than two and one would leave too few registers for each.
-  if (wantsMaker && launch.cluster == 1 && launch.minCtas < 2 && consumers <= 2 && canBeMade(dots)) {
-    launch.makers = 1;
-    launch.threads += kWarpgroupThreads;
-  }
-  launch.dynamic = launch.cluster == 1 && launch.makers == 0 && hintOf(kernel, "dynamic") != 0 && tilesOf(kernel);
-  return launch;
-}
-
 /// What the kernel's author asks for, completed from `best`.
 std::optional<Launch> hinted(tile::KernelOp kernel, const TargetModel &target, const Work &work, Launch best) {
   bool multiplies = work.dotElements != 0 || work.mmaElements != 0;
@@ -324,7 +288,7 @@ std::optional<Launch> hinted(tile::KernelOp kernel, const TargetModel &target, c
   };
   if (!hint("warps") && !hint("occupancy") && !hint("cluster"))
     return std::nullopt; // `stages` is for whoever makes them
-  if (!hint("warps") && withRoles(kernel, target))
+  if (!hint("warps") && launchWithRoles(kernel, target))
     return std::nullopt; // `occupancy` is theirs
   if (unsigned warps = hint("warps")) {
     best.threads = warps * target.warpSize;
@@ -345,33 +309,6 @@ std::optional<Launch> hinted(tile::KernelOp kernel, const TargetModel &target, c
 }
 } // namespace
 
-std::optional<std::string> whyNotDynamic(tile::KernelOp kernel, const TargetModel &target) {
-  if (hintOf(kernel, "dynamic") == 0)
-    return std::nullopt;
-  if (!tilesOf(kernel))
-    return std::string("only a kernel that consists of one loop over `output_tiles` takes tiles from a counter");
-  std::optional<Launch> launch = withRoles(kernel, target);
-  if (!launch)
-    return std::string("the thread that copies operands of products of warpgroups takes tiles from a counter, and its products are not of such");
-  if (!launch->dynamic)
-    return std::string("the blocks of a cluster take tiles together, and not from a counter");
-  return std::nullopt;
-}
-
-std::optional<std::string> whyNoCluster(tile::KernelOp kernel, const TargetModel &target) {
-  bool multiplies = kernel.walk([](tile::DotOp) { return mlir::WalkResult::interrupt(); }).wasInterrupted();
-  unsigned cluster = hintOf(kernel, "cluster");
-  if (!multiplies || cluster < 2)
-    return std::nullopt;
-  if (target.maxCluster < cluster)
-    return "clusters of " + std::to_string(cluster) + " blocks are more than the chip has";
-  if (!withRoles(kernel, target))
-    return std::string("blocks of a cluster share operands of products of warpgroups, and its products are not of such");
-  if (!clusterCoordinate(kernel, target, cluster))
-    return std::string("no blocks of a cluster would go in step and read the same operands");
-  return std::nullopt;
-}
-
 static bool overlapsOther(const Launch &launch, tile::KernelOp kernel, const Work &work, const TargetModel &target) {
   bool repeats = work.loops || launch.persistent || kernel.isPersistent();
   return target.hasDependentLaunch && (repeats || work.inputBytes * launch.blocks >= kOverlapBytes * launch.cluster);
@@ -384,7 +321,7 @@ llvm::SmallVector<Launch> candidates(tile::KernelOp kernel, const TargetModel &t
   std::optional<Early> early = anyStrides ? std::nullopt : withEarlyLoads(kernel, target);
   if (anyStrides)
     llvm::erase_if(late, [](const Launch &launch) { return launch.minCtas != 0; });
-  if (std::optional<Launch> launch = withRoles(kernel, target)) {
+  if (std::optional<Launch> launch = launchWithRoles(kernel, target)) {
     if (hintOf(kernel, "peel")) {
       result.push_back(*launch);
       result.back().peels = true;
@@ -396,8 +333,13 @@ llvm::SmallVector<Launch> candidates(tile::KernelOp kernel, const TargetModel &t
       two.threads -= kWarpgroupThreads;
       result.push_back(two);
     }
-    if (launch->minCtas > 1)
-      result.emplace_back(*launch).minCtas = 0;
+    if (launch->minCtas > 1) {
+      Launch alone = *launch;
+      alone.minCtas = 0;
+      if (hintOf(kernel, "peel"))
+        result.emplace_back(alone).peels = true;
+      result.push_back(alone);
+    }
   }
   if (std::optional<Launch> launch = early ? forWeights(work, target) : std::nullopt)
     early->mark(result.emplace_back(*launch));
@@ -433,10 +375,10 @@ bool multipliesBytesByWarps(tile::KernelOp kernel, const TargetModel &target) {
     unsigned bits = mlir::getElementTypeOrSelf(dot.getLhs().getType()).getIntOrFloatBitWidth();
     return bits == 8 ? mlir::WalkResult::interrupt() : mlir::WalkResult::advance();
   });
-  return target.hasWgmma && found.wasInterrupted() && !withRoles(kernel, target);
+  return target.hasWgmma && found.wasInterrupted() && !launchWithRoles(kernel, target);
 }
 
 bool leavesFewRegisters(tile::KernelOp kernel, const TargetModel &target) {
-  return !withRoles(kernel, target) && 3 * measure(kernel, target).mmaElements >= target.registersPerSm;
+  return !launchWithRoles(kernel, target) && 3 * measure(kernel, target).mmaElements >= target.registersPerSm;
 }
 } // namespace kpkg::kgpu

@@ -7,10 +7,6 @@ namespace kpkg::kgpu {
 /// Never empty. Later ones ask for less: fewer CTAs on an SM, or fewer elements per thread. Who compiles takes the
 /// first that ptxas compiles without spilling registers. Deterministic; looks at the kernel at tile level.
 llvm::SmallVector<Launch> candidates(tile::KernelOp kernel, const TargetModel &target);
-/// Why the kernel's products cannot be given out to clusters as its @schedule(cluster=) asks; nothing where they can, or where it does not ask.
-std::optional<std::string> whyNoCluster(tile::KernelOp kernel, const TargetModel &target);
-/// The same of tiles that CTAs take as they become free, as @schedule(dynamic=) asks.
-std::optional<std::string> whyNotDynamic(tile::KernelOp kernel, const TargetModel &target);
 
 /// Whether warpgroups multiply 8-bit elements on this chip, but not those of this kernel, whose operands are contiguous along other dimensions.
 bool multipliesBytesByWarps(tile::KernelOp kernel, const TargetModel &target);

@@ -1,0 +1,151 @@
+// The hints of @schedule: what a kernel asks for, and which of it its code does without, and why.
+// SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
+#include "dialect/kgpu/schedule/Hints.h"
+#include "dialect/kgpu/async/StreamedDots.h"
+#include "dialect/kgpu/schedule/ClusterTiles.h"
+#include "dialect/kgpu/schedule/RoleLaunch.h"
+
+namespace kpkg::kgpu {
+
+unsigned hintOf(tile::KernelOp kernel, llvm::StringRef name) {
+  mlir::DictionaryAttr hints = kernel.getScheduleAttr();
+  auto value = hints ? hints.getAs<mlir::IntegerAttr>(name) : mlir::IntegerAttr();
+  return value ? unsigned(value.getInt()) : 0;
+}
+
+std::optional<std::string> whyNotDynamic(tile::KernelOp kernel, const TargetModel &target) {
+  if (hintOf(kernel, "dynamic") == 0)
+    return std::nullopt;
+  if (!onlyTilesOf(kernel))
+    return std::string("only a kernel that consists of one loop over `output_tiles` takes tiles from a counter");
+  std::optional<Launch> launch = launchWithRoles(kernel, target);
+  if (!launch)
+    return std::string("the thread that copies operands of products of warpgroups takes tiles from a counter, and its products are not of such");
+  if (!launch->dynamic)
+    return std::string("the blocks of a cluster take tiles together, and not from a counter");
+  return std::nullopt;
+}
+
+static bool multiplies(tile::KernelOp kernel) {
+  return kernel.walk([](tile::DotOp) { return mlir::WalkResult::interrupt(); }).wasInterrupted();
+}
+
+std::optional<std::string> whyNoCluster(tile::KernelOp kernel, const TargetModel &target) {
+  unsigned cluster = hintOf(kernel, "cluster");
+  if (!multiplies(kernel) || cluster < 2)
+    return std::nullopt;
+  if (target.maxCluster < cluster)
+    return "clusters of " + std::to_string(cluster) + " blocks are more than the chip has";
+  if (!launchWithRoles(kernel, target))
+    return std::string("blocks of a cluster share operands of products of warpgroups, and its products are not of such");
+  if (!clusterCoordinate(kernel, target, cluster))
+    return std::string("no blocks of a cluster would go in step and read the same operands");
+  return std::nullopt;
+}
+
+bool asksFor(const Launch &launch, tile::KernelOp kernel, const TargetModel &target, llvm::StringRef name) {
+  unsigned value = hintOf(kernel, name);
+  if (value == 0)
+    return false;
+  if (name == "warps")
+    return launch.consumers == 0 && launch.threads == value * target.warpSize;
+  if (name == "occupancy")
+    return launch.minCtas == value;
+  if (name == "cluster")
+    return launch.cluster == value;
+  if (name == "stages")
+    return launch.consumers == 0 && launch.stages == value && !multiplies(kernel);
+  if (name == "dynamic")
+    return launch.dynamic;
+  if (name == "peel")
+    return launch.peels;
+  return launch.makers != 0; // roles
+}
+
+namespace {
+using Why = std::optional<std::string>; ///< nothing: the code has it
+
+constexpr const char *kNoWarpgroups = "its products are not of warpgroups";
+
+Why whyNotWarps(unsigned warps, const TargetModel &target, const Launch &launch) {
+  if (launch.threads == warps * target.warpSize)
+    return std::nullopt;
+  return "a thread block has " + std::to_string(launch.threads / target.warpSize) + " warps";
+}
+
+Why whyNotOccupancy(unsigned wanted, const TargetModel &target, const Outcome &outcome) {
+  if (outcome.resident >= wanted)
+    return std::nullopt;
+  std::string held = "a multiprocessor holds " + std::to_string(outcome.resident);
+  if (target.residentCtas(outcome.launch.threads, 1, 0) < wanted)
+    return held + " of " + std::to_string(outcome.launch.threads) + " threads";
+  if (target.residentCtas(outcome.launch.threads, 1, outcome.launch.shared) < wanted)
+    return held + " with " + std::to_string(outcome.launch.shared) + " bytes of shared memory each";
+  return held;
+}
+
+Why whyNotClusters(unsigned wanted, tile::KernelOp kernel, const TargetModel &target, const Launch &launch) {
+  if (launch.cluster == wanted || wanted == 1)
+    return std::nullopt;
+  if (Why why = whyNoCluster(kernel, target))
+    return why;
+  if (target.maxCluster < wanted)
+    return target.maxCluster == 1 ? std::string("the chip has no clusters") : "the chip has clusters of " + std::to_string(target.maxCluster);
+  return launch.blocks > 1 ? std::string("a thread block has several kernel blocks") : std::string("its thread blocks do not share the work of one");
+}
+
+Why whyNotStages(tile::KernelOp kernel, const Outcome &outcome) {
+  if (outcome.hasRings)
+    return std::nullopt;
+  if (multiplies(kernel))
+    return std::string("operands of its products are not copied ahead");
+  if (hintOf(kernel, "warps") == 0 && hintOf(kernel, "occupancy") == 0 && hintOf(kernel, "cluster") == 0)
+    return std::string("in a kernel without products it takes `warps`, `occupancy` or `cluster` beside it");
+  return std::string("none of its loads can be under way steps ahead");
+}
+
+Why whyNotPeel(const Launch &launch) {
+  if (launch.consumers == 0)
+    return std::string(kNoWarpgroups);
+  return launch.peels ? Why() : std::string("no loop with one or two products has a choice of a tile that begins or ends with the loop's counter");
+}
+
+Why whyNotRoles(unsigned roles, tile::KernelOp kernel, const TargetModel &target, const Launch &launch) {
+  if (roles != kRolesWithMaker)
+    return std::string("only `roles=3` has a meaning");
+  if (launch.makers != 0)
+    return std::nullopt;
+  std::optional<Launch> possible = launchWithRoles(kernel, target);
+  if (!possible)
+    return std::string(kNoWarpgroups);
+  if (possible->cluster > 1 || possible->minCtas > 1)
+    return std::string("`cluster` and `occupancy` leave no room for another warpgroup");
+  if (possible->consumers > 2)
+    return "beside " + std::to_string(possible->consumers) + " warpgroups that multiply another one finds too few registers";
+  return std::string("no warpgroup could make operands of its products alone: they have to be computed in the kernel, of 64 rows, 16 bits and rows of 128 bytes");
+}
+} // namespace
+
+llvm::SmallVector<DroppedHint> droppedHints(tile::KernelOp kernel, const TargetModel &target, const Outcome &outcome) {
+  llvm::SmallVector<DroppedHint> dropped;
+  mlir::DictionaryAttr hints = kernel.getScheduleAttr();
+  if (!hints)
+    return dropped;
+  const Launch &launch = outcome.launch;
+  for (mlir::NamedAttribute hint : hints) {
+    llvm::StringRef name = hint.getName();
+    unsigned value = hintOf(kernel, name);
+    Why why = value == 0            ? Why()
+              : name == "warps"     ? whyNotWarps(value, target, launch)
+              : name == "occupancy" ? whyNotOccupancy(value, target, outcome)
+              : name == "cluster"   ? whyNotClusters(value, kernel, target, launch)
+              : name == "stages"    ? whyNotStages(kernel, outcome)
+              : name == "peel"      ? whyNotPeel(launch)
+              : name == "dynamic"   ? (launch.dynamic ? Why() : whyNotDynamic(kernel, target).value_or(kNoWarpgroups))
+                                    : whyNotRoles(value, kernel, target, launch);
+    if (why)
+      dropped.push_back({name.str(), value, *why, name == "occupancy"});
+  }
+  return dropped;
+}
+} // namespace kpkg::kgpu

@@ -1,0 +1,37 @@
+// The launch of a kernel in which warpgroups multiply what another one copies.
+// SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
+#include "dialect/kgpu/schedule/RoleLaunch.h"
+#include "dialect/kgpu/async/StreamedDots.h"
+#include "dialect/kgpu/schedule/ClusterTiles.h"
+#include "dialect/kgpu/schedule/Hints.h"
+
+namespace kpkg::kgpu {
+tile::ForTilesOp onlyTilesOf(tile::KernelOp kernel) {
+  llvm::SmallVector<tile::ForTilesOp> all;
+  kernel.walk([&](tile::ForTilesOp op) { all.push_back(op); });
+  return all.size() == 1 && all.front()->getParentOp() == kernel ? all.front() : tile::ForTilesOp();
+}
+
+std::optional<Launch> launchWithRoles(tile::KernelOp kernel, const TargetModel &target) {
+  std::vector<StreamedDot> dots = streamedDots(kernel, target);
+  bool wantsMaker = hintOf(kernel, "roles") == kRolesWithMaker;
+  // One that loads is a whole warpgroup because registers move in such.
+  unsigned consumers = consumersFor(dots, wantsMaker);
+  if (consumers == 0 && wantsMaker) { // a hint that does not fit takes nothing away
+    wantsMaker = false;
+    consumers = consumersFor(dots);
+  }
+  if (consumers == 0)
+    return std::nullopt;
+  Launch launch{.threads = (consumers + 1) * kWarpgroupThreads, .minCtas = hintOf(kernel, "occupancy"), .consumers = consumers};
+  if (unsigned cluster = hintOf(kernel, "cluster"); cluster > 1 && clusterCoordinate(kernel, target, cluster))
+    launch.cluster = cluster;
+  // More than two and one would leave too few registers for each.
+  if (wantsMaker && launch.cluster == 1 && launch.minCtas < 2 && consumers <= 2 && canBeMade(dots)) {
+    launch.makers = 1;
+    launch.threads += kWarpgroupThreads;
+  }
+  launch.dynamic = launch.cluster == 1 && launch.makers == 0 && hintOf(kernel, "dynamic") != 0 && onlyTilesOf(kernel);
+  return launch;
+}
+} // namespace kpkg::kgpu
