@@ -9,6 +9,7 @@
 #include "compiler/pack/Package.h"
 #include "compiler/pack/TuningRows.h"
 #include "compiler/source/Source.h"
+#include "llvm/ADT/StringExtras.h"
 #include "llvm/Support/FormatVariadic.h"
 #include "llvm/Support/MemoryBuffer.h"
 #include <map>
@@ -76,12 +77,15 @@ Error addTuning(PackageContents &contents, const CompileOptions &options, const 
 void remarkOnKernels(ArrayRef<std::unique_ptr<Program>> programs, const SourceManager &sources, const Remark &remark) {
   if (programs.front()->ops().empty())
     return remark("the package has no op, so that nothing of it can be called: @register.op makes a function one");
+  SmallVector<std::string> idle;
   for (auto [k, kernel] : enumerate(programs.front()->kernels())) {
     size_t index = k;
     if (kernel.isImported || any_of(programs, [&](const auto &program) { return program->kernels()[index].isLaunched; }))
       continue;
-    remark(formatv("{0}: kernel `{1}` is left out: no op launches it", sources.describe(kernel.range), kernel.name).str());
+    idle.push_back(formatv("`{0}` ({1})", kernel.name, sources.describe(kernel.range)).str());
   }
+  if (!idle.empty())
+    remark("left out, since no op launches them for these targets: " + join(idle, ", "));
 }
 
 /// Says which launches no call can use on any target.
