@@ -24,6 +24,12 @@ Operand Elaborator::onlyIn(BodyKind wanted, const CallSite &site) {
   return none(site.range());
 }
 
+bool Elaborator::hasBrackets(const CallSite &site, std::string_view argument) {
+  if (!site.comptimeArguments)
+    diags.report(diag::MissingArgument, site.range(), site.name, argument);
+  return site.comptimeArguments != nullptr;
+}
+
 /// Functions of later versions of the language, and what to write until then.
 static const std::unordered_map<std::string, std::string> &laterFunctions() {
   static const std::unordered_map<std::string, std::string> table = {

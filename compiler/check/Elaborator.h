@@ -144,6 +144,8 @@ private:
   std::optional<Operand> passArgument(const ast::Parameter &parameter, const Operand &operand, const Environment &environment);
   Operand checkMethod(CallSite &site);
   Operand onlyIn(BodyKind wanted, const CallSite &site);
+  /// Whether the call has arguments in brackets; reports the first one, `argument`, as missing where it has none.
+  bool hasBrackets(const CallSite &site, std::string_view argument);
   Operand notSupported(SourceRange range, std::string_view what, std::string_view instead);
   void reportUnknownName(const std::string &name, SourceRange range);
 
