@@ -24,6 +24,12 @@ Operand Elaborator::onlyIn(BodyKind wanted, const CallSite &site) {
   return none(site.range());
 }
 
+bool Elaborator::hasBrackets(const CallSite &site, std::string_view argument) {
+  if (!site.comptimeArguments)
+    diags.report(diag::MissingArgument, site.range(), site.name, argument);
+  return site.comptimeArguments != nullptr;
+}
+
 /// Functions of later versions of the language, and what to write until then.
 static const std::unordered_map<std::string, std::string> &laterFunctions() {
   static const std::unordered_map<std::string, std::string> table = {
@@ -136,33 +142,50 @@ Operand Elaborator::checkMethod(CallSite &site) {
   return error(site.range());
 }
 
+template <typename Parameter> static std::vector<std::string_view> namesOf(const std::vector<Parameter> &parameters) {
+  std::vector<std::string_view> names;
+  for (const Parameter &parameter : parameters)
+    names.push_back(parameter.name.text);
+  return names;
+}
+
+std::optional<std::vector<const ast::Expr *>>
+Elaborator::bindByName(const FunctionEntity &entity, const std::vector<ast::Argument> &given, const std::vector<std::string_view> &names,
+                       const ast::Argument *except) {
+  std::vector<const ast::Expr *> bound(names.size(), nullptr);
+  size_t position = 0;
+  for (const ast::Argument &argument : given) {
+    if (&argument == except)
+      continue;
+    size_t at = argument.name ? size_t(std::find(names.begin(), names.end(), argument.name.text) - names.begin()) : position++;
+    if (at >= names.size()) {
+      auto report = argument.name ? diags.report(diag::UnknownArgument, argument.range, entity.name(), argument.name.text)
+                                  : diags.report(diag::TooManyArguments, argument.range, entity.name(), static_cast<int64_t>(names.size()));
+      report.note(diag::DeclaredHere, entity.syntax->signatureRange, entity.name());
+      return std::nullopt;
+    }
+    if (bound[at]) {
+      diags.report(diag::RepeatedArgument, argument.range, names[at]);
+      return std::nullopt;
+    }
+    bound[at] = argument.value.get();
+  }
+  return bound;
+}
+
 bool Elaborator::bindComptime(const FunctionEntity &entity, const std::vector<ast::Argument> *given, std::vector<Value> &values,
                               SourceRange range) {
   static const std::vector<ast::Argument> nothing;
   const auto &arguments = given ? *given : nothing;
   const auto &parameters = entity.syntax->comptimeParameters;
-  if (arguments.size() > parameters.size()) {
-    diags.report(diag::TooManyArguments, arguments[parameters.size()].range, entity.name(), static_cast<int64_t>(parameters.size()));
+  auto bound = bindByName(entity, arguments, namesOf(parameters));
+  if (!bound)
     return false;
-  }
-  for (const ast::Argument &argument : arguments) {
-    bool known = !argument.name;
-    for (const auto &parameter : parameters)
-      known |= parameter.name.text == argument.name.text;
-    if (!known) {
-      diags.report(diag::UnknownArgument, argument.range, entity.name(), argument.name.text);
-      return false;
-    }
-  }
   BodyScope earlier(*entity.module);
   for (size_t i = 0; i < parameters.size(); ++i) {
-    const ast::Expr *expr = i < arguments.size() && !arguments[i].name ? arguments[i].value.get() : nullptr;
-    for (const ast::Argument &argument : arguments)
-      if (argument.name && argument.name.text == parameters[i].name.text)
-        expr = argument.value.get();
     std::optional<Value> value;
-    if (expr)
-      value = comptime(*expr);
+    if ((*bound)[i])
+      value = comptime(*(*bound)[i]);
     else if (parameters[i].defaultValue)
       value = checker.evaluator.evaluate(*parameters[i].defaultValue, earlier);
     else
@@ -180,29 +203,10 @@ bool Elaborator::bindComptime(const FunctionEntity &entity, const std::vector<as
 bool Elaborator::bindArguments(const FunctionEntity &entity, const std::vector<ast::Argument> &given,
                                std::vector<const ast::Expr *> &bound, SourceRange range) {
   const auto &parameters = entity.syntax->parameters;
-  if (given.size() > parameters.size()) {
-    diags.report(diag::TooManyArguments, given[parameters.size()].range, entity.name(), static_cast<int64_t>(parameters.size()))
-        .note(diag::DeclaredHere, entity.syntax->signatureRange, entity.name());
+  auto found = bindByName(entity, given, namesOf(parameters));
+  if (!found)
     return false;
-  }
-  bound.assign(parameters.size(), nullptr);
-  for (size_t i = 0; i < given.size(); ++i) {
-    size_t at = i;
-    if (given[i].name) {
-      for (at = 0; at < parameters.size() && parameters[at].name.text != given[i].name.text;)
-        ++at;
-      if (at == parameters.size()) {
-        diags.report(diag::UnknownArgument, given[i].range, entity.name(), given[i].name.text)
-            .note(diag::DeclaredHere, entity.syntax->signatureRange, entity.name());
-        return false;
-      }
-      if (bound[at]) {
-        diags.report(diag::RepeatedArgument, given[i].range, given[i].name.text);
-        return false;
-      }
-    }
-    bound[at] = given[i].value.get();
-  }
+  bound = std::move(*found);
   for (size_t i = 0; i < parameters.size(); ++i)
     if (!bound[i] && !parameters[i].defaultValue) {
       diags.report(diag::MissingArgument, range, entity.name(), parameters[i].name.text)

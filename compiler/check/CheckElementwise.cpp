@@ -210,10 +210,8 @@ static std::optional<double> largestNarrowFloat(DType element) {
 }
 
 Operand Elaborator::tileCast(CallSite &site) {
-  if (!site.comptimeArguments) {
-    diags.report(diag::MissingArgument, site.range(), site.name, "T");
+  if (!hasBrackets(site, "T"))
     return error(site.range());
-  }
   Arguments brackets(*this, site, *site.comptimeArguments);
   const ast::Expr *expr = brackets.take("T");
   Arguments arguments(*this, site);
@@ -247,10 +245,8 @@ Operand Elaborator::tileCast(CallSite &site) {
 }
 
 Operand Elaborator::tileBitcast(CallSite &site) {
-  if (!site.comptimeArguments) {
-    diags.report(diag::MissingArgument, site.range(), site.name, "T");
+  if (!hasBrackets(site, "T"))
     return error(site.range());
-  }
   Arguments brackets(*this, site, *site.comptimeArguments);
   const ast::Expr *expr = brackets.take("T");
   if (!brackets.finish())

@@ -21,6 +21,13 @@ struct Wanted {
   std::vector<Value> values; ///< each must have an instance
 };
 
+template <typename Named> std::vector<std::string_view> namesOf(const std::vector<Named> &list) {
+  std::vector<std::string_view> names;
+  for (const Named &one : list)
+    names.push_back(one.name);
+  return names;
+}
+
 bool matches(const Wanted &wanted, const Value &asked, const Value &offered) {
   return wanted.isAny || (wanted.isAtLeast ? offered.isInt() && offered.asInt() >= asked.asInt() : offered == asked);
 }
@@ -35,11 +42,18 @@ std::string listText(const std::vector<Value> &values) {
 
 } // namespace
 
+/// What a launch asks for, for each parameter of the kernel; nothing for those that it does not give and that have several values.
+struct Elaborator::LaunchParameters {
+  std::vector<Operand> values;
+  std::vector<bool> isGiven, atLeast;
+  std::vector<Node *> nodes;
+};
+
 /// Reports each combination of values that can be asked for on this path and has no instance.
-void Elaborator::proveInstance(const ast::LaunchStmt &stmt, const KernelRecord &kernel, const std::vector<Operand> &operands,
-                               const std::vector<bool> &isGiven, const std::vector<bool> &atLeast, const std::vector<Node *> &nodes) {
+void Elaborator::proveInstance(const ast::LaunchStmt &stmt, const KernelRecord &kernel, const LaunchParameters &parameters) {
   if (facts.isUnreachable())
     return;
+  const auto &[operands, isGiven, atLeast, nodes] = parameters;
   const FunctionEntity &entity = *checker.kernelInfo(&kernel - checker.program.kernels().data()).function;
   constexpr uint64_t maxValues = 64;
   std::vector<Wanted> wanted(operands.size());
@@ -157,58 +171,59 @@ void Elaborator::checkLaunch(const ast::LaunchStmt &stmt) {
   }
   const FunctionEntity &entity = *callee.constant->asFunction();
   const KernelRecord &kernel = checker.program.kernels()[entity.index];
-  const KernelInfo &info = checker.kernelInfo(entity.index);
   checker.noteLaunch(entity.index);
   if (kernel.parameters.size() != entity.syntax->comptimeParameters.size() || kernel.instances.empty())
     return; // its declaration was wrong, and reported
 
-  // Parameters.
-  size_t count = kernel.parameters.size();
-  std::vector<const ast::Expr *> given(count, nullptr);
-  for (size_t i = 0; i < stmt.parameters.size(); ++i) {
-    const ast::Argument &argument = stmt.parameters[i];
-    size_t at = i;
-    if (argument.name)
-      for (at = 0; at < count && kernel.parameters[at].name != argument.name.text;)
-        ++at;
-    if (at >= count) {
-      if (argument.name)
-        diags.report(diag::UnknownArgument, argument.range, entity.name(), argument.name.text)
-            .note(diag::DeclaredHere, entity.syntax->signatureRange, entity.name());
-      else
-        diags.report(diag::TooManyArguments, argument.range, entity.name(), static_cast<int64_t>(count));
-      return;
-    }
-    given[at] = argument.value.get();
-  }
-  std::vector<Operand> values;
-  std::vector<bool> isGiven, atLeast;
-  std::vector<Node *> nodes;
+  LaunchParameters parameters;
+  if (!launchParameters(stmt, entity, parameters))
+    return;
+  proveInstance(stmt, kernel, parameters);
+
+  const ast::Argument *grid = nullptr;
+  for (const ast::Argument &argument : stmt.arguments)
+    if (argument.name && argument.name.text == "grid")
+      grid = &argument;
+  std::vector<Node *> operands;
+  auto launch = std::make_unique<hir::LaunchInfo>();
+  launch->kernel = kernel.name;
+  if (launchArguments(stmt, entity, grid, parameters, operands, *launch) && launchGrid(stmt, entity, grid ? grid->value.get() : nullptr, operands, *launch))
+    emit(Kind::Launch, types.none, stmt.range, std::move(operands))->launch = std::move(launch);
+}
+
+bool Elaborator::launchParameters(const ast::LaunchStmt &stmt, const FunctionEntity &entity, LaunchParameters &parameters) {
+  const KernelRecord &kernel = checker.program.kernels()[entity.index];
+  const KernelInfo &info = checker.kernelInfo(entity.index);
+  auto &[values, isGiven, atLeast, nodes] = parameters;
+  auto given = bindByName(entity, stmt.parameters, namesOf(kernel.parameters));
+  if (!given)
+    return false;
   bool failed = false;
-  for (size_t i = 0; i < count; ++i) {
+  for (size_t i = 0; i < given->size(); ++i) {
     const ast::ComptimeParameter &parameter = entity.syntax->comptimeParameters[i];
-    isGiven.push_back(given[i] != nullptr);
-    if (!given[i] && kernel.parameters[i].isTuned) {
+    const ast::Expr *expr = (*given)[i];
+    isGiven.push_back(expr != nullptr);
+    if (!expr && kernel.parameters[i].isTuned) {
       checker.noteChoice(entity.index);
       values.emplace_back();
       nodes.push_back(nullptr);
       atLeast.push_back(false);
       continue;
     }
-    if (!given[i] && !info.onlyValue[i]) {
+    if (!expr && !info.onlyValue[i]) {
       diags.report(diag::MissingArgument, stmt.kernel->range, entity.name(), parameter.name.text)
           .note(diag::DeclaredHere, parameter.range, parameter.name.text);
-      return;
+      return false;
     }
-    const ast::Expr *least = given[i] ? atLeastArgument(*given[i]) : nullptr;
-    Operand value = given[i] ? check(least ? *least : *given[i]) : constant(*info.onlyValue[i], stmt.kernel->range);
+    const ast::Expr *least = expr ? atLeastArgument(*expr) : nullptr;
+    Operand value = expr ? check(least ? *least : *expr) : constant(*info.onlyValue[i], stmt.kernel->range);
     atLeast.push_back(least != nullptr);
     const std::string &paramKind = kernel.parameters[i].kind;
     const Type *wanted = paramKind == "dtype" ? types.dtype : paramKind == "int" ? types.integer()
                                                           : paramKind == "bool" ? types.boolean()
                                                           : paramKind == "function" ? types.function : types.string;
     if (!value.isError() && least && paramKind != "int") {
-      diags.report(diag::TypeMismatch, given[i]->range, "`at_least`", kernel.parameters[i].kind + " parameter", "an Int parameter");
+      diags.report(diag::TypeMismatch, expr->range, "`at_least`", paramKind + " parameter", "an Int parameter");
       failed = true;
     }
     Operand asked = value;
@@ -221,54 +236,35 @@ void Elaborator::checkLaunch(const ast::LaunchStmt &stmt) {
     values.push_back(value);
     nodes.push_back(node);
   }
-  if (failed)
-    return;
-  proveInstance(stmt, kernel, values, isGiven, atLeast, nodes);
+  return !failed;
+}
 
-  // Arguments; `grid` is one of them.
-  std::vector<const ast::Expr *> bound(kernel.arguments.size(), nullptr);
-  const ast::Expr *grid = nullptr;
-  size_t position = 0;
-  for (const ast::Argument &argument : stmt.arguments) {
-    if (argument.name && argument.name.text == "grid") {
-      grid = argument.value.get();
+bool Elaborator::launchArguments(const ast::LaunchStmt &stmt, const FunctionEntity &entity, const ast::Argument *grid,
+                                 const LaunchParameters &parameters, std::vector<Node *> &operands, hir::LaunchInfo &launch) {
+  const KernelRecord &kernel = checker.program.kernels()[entity.index];
+  auto bound = bindByName(entity, stmt.arguments, namesOf(kernel.arguments), grid);
+  if (!bound)
+    return false;
+  for (size_t i = 0; i < kernel.parameters.size(); ++i) {
+    if (!parameters.isGiven[i]) // any instance will do; CPU and GPU may have other values
       continue;
-    }
-    size_t at = argument.name ? 0 : position++;
-    if (argument.name)
-      while (at < bound.size() && kernel.arguments[at].name != argument.name.text)
-        ++at;
-    if (at >= bound.size()) {
-      if (argument.name)
-        diags.report(diag::UnknownArgument, argument.range, entity.name(), argument.name.text)
-            .note(diag::DeclaredHere, entity.syntax->signatureRange, entity.name());
-      else
-        diags.report(diag::TooManyArguments, argument.range, entity.name(), static_cast<int64_t>(bound.size()));
-      return;
-    }
-    bound[at] = argument.value.get();
+    operands.push_back(parameters.nodes[i]);
+    launch.parameterNames.push_back(kernel.parameters[i].name);
+    launch.parameterAtLeast.push_back(parameters.atLeast[i]);
   }
-  std::vector<Node *> operands;
-  auto launch = std::make_unique<hir::LaunchInfo>();
-  launch->kernel = kernel.name;
-  for (size_t i = 0; i < count; ++i) {
-    if (!isGiven[i]) // any instance will do; CPU and GPU may have other values
-      continue;
-    operands.push_back(nodes[i]);
-    launch->parameterNames.push_back(kernel.parameters[i].name);
-    launch->parameterAtLeast.push_back(atLeast[i]);
-  }
-  for (size_t i = 0; i < bound.size(); ++i) {
+  bool failed = false;
+  for (size_t i = 0; i < bound->size(); ++i) {
     const KernelArgument &wanted = kernel.arguments[i];
-    if (!bound[i]) {
+    const ast::Expr *expr = (*bound)[i];
+    if (!expr) {
       diags.report(diag::MissingArgument, stmt.range, entity.name(), wanted.name)
           .note(diag::DeclaredHere, entity.syntax->signatureRange, entity.name());
-      return;
+      return false;
     }
-    Operand operand = check(*bound[i]);
+    Operand operand = check(*expr);
     if (operand.isError())
-      return;
-    launch->argumentMut.push_back(wanted.isMut);
+      return false;
+    launch.argumentMut.push_back(wanted.isMut);
     if (!wanted.isView) {
       auto element = dtypeOfValueName(wanted.dtype);
       const Type *type = wanted.dtype == "bool" ? types.boolean()
@@ -281,43 +277,46 @@ void Elaborator::checkLaunch(const ast::LaunchStmt &stmt) {
     }
     Node *tensor = convert(operand, types.optionalTensor, "argument `" + wanted.name + "`");
     if (!tensor)
-      return;
+      return false;
     operands.push_back(tensor);
-    requireFit(operand, tensor, wanted, kernel, nodes, bound[i]->range);
+    requireFit(operand, tensor, wanted, kernel, parameters.nodes, expr->range);
   }
-  if (failed)
-    return;
-  if (grid && isPersistent(*entity.syntax)) {
-    diags.report(diag::GridOfPersistent, grid->range, entity.name());
-    return;
+  return !failed;
+}
+
+/// The numbers of blocks; none for a kernel that goes over its tiles itself.
+bool Elaborator::launchGrid(const ast::LaunchStmt &stmt, const FunctionEntity &entity, const ast::Expr *grid, std::vector<Node *> &operands,
+                            hir::LaunchInfo &launch) {
+  if (isPersistent(*entity.syntax)) {
+    if (grid)
+      diags.report(diag::GridOfPersistent, grid->range, entity.name());
+    return !grid;
   }
-  if (!grid && !isPersistent(*entity.syntax)) {
+  if (!grid) {
     diags.report(diag::MissingArgument, stmt.range, entity.name(), "grid");
-    return;
+    return false;
   }
-  if (grid) {
-    Operand extents = check(*grid);
-    if (extents.isError())
-      return;
-    std::vector<Operand> items = {extents};
-    if (extents.type->kind == TypeKind::Tuple) {
-      items = extents.items;
-      if (extents.constant)
-        for (const Value &item : extents.constant->asSequence().items)
-          items.push_back(constant(item, grid->range));
-    }
-    if (items.empty() || items.size() > 3) {
-      diags.report(diag::WrongCount, grid->range, static_cast<int64_t>(items.size()), 3);
-      return;
-    }
-    for (const Operand &item : items) {
-      operands.push_back(intNode(item, "`grid`"));
-      if (!operands.back())
-        return;
-    }
-    launch->gridRank = static_cast<unsigned>(items.size());
+  Operand extents = check(*grid);
+  if (extents.isError())
+    return false;
+  std::vector<Operand> items = {extents};
+  if (extents.type->kind == TypeKind::Tuple) {
+    items = extents.items;
+    if (extents.constant)
+      for (const Value &item : extents.constant->asSequence().items)
+        items.push_back(constant(item, grid->range));
   }
-  emit(Kind::Launch, types.none, stmt.range, std::move(operands))->launch = std::move(launch);
+  if (items.empty() || items.size() > 3) {
+    diags.report(diag::WrongCount, grid->range, static_cast<int64_t>(items.size()), 3);
+    return false;
+  }
+  for (const Operand &item : items) {
+    operands.push_back(intNode(item, "`grid`"));
+    if (!operands.back())
+      return false;
+  }
+  launch.gridRank = static_cast<unsigned>(items.size());
+  return true;
 }
 
 /// The rank and dtype that the kernel expects of a tensor, checked at run time where they are not known now. An absent tensor fits.

@@ -83,10 +83,8 @@ Operand Elaborator::indexView(const Operand &view, const ast::IndexExpr &expr) {
 
 /// `.tile[sizes](block coordinates)` and `.window[sizes](element coordinates)`.
 Operand Elaborator::blockOf(CallSite &site, bool isTile) {
-  if (!site.comptimeArguments) {
-    diags.report(diag::MissingArgument, site.range(), site.name, "sizes");
+  if (!hasBrackets(site, "sizes"))
     return error(site.range());
-  }
   Arguments brackets(*this, site, *site.comptimeArguments);
   std::vector<const ast::Expr *> sizes = brackets.rest();
   Arguments arguments(*this, site);

@@ -68,10 +68,8 @@ Operand Elaborator::tileArgReduce(CallSite &site) {
 Operand Elaborator::byFunction(Kind nodeKind, CallSite &site) {
   if (Operand allowed = onlyIn(BodyKind::Kernel, site); allowed.isError())
     return allowed;
-  if (!site.comptimeArguments) {
-    diags.report(diag::MissingArgument, site.range(), site.name, "f");
+  if (!hasBrackets(site, "f"))
     return error(site.range());
-  }
   Arguments brackets(*this, site, *site.comptimeArguments);
   const ast::Expr *functionExpr = brackets.take("f");
   Arguments arguments(*this, site);

@@ -49,10 +49,8 @@ std::optional<std::vector<int64_t>> Elaborator::extents(const std::vector<const 
 Operand Elaborator::callZeros(CallSite &site) {
   if (Operand allowed = onlyIn(BodyKind::Kernel, site); allowed.isError())
     return allowed;
-  if (!site.comptimeArguments) {
-    diags.report(diag::MissingArgument, site.range(), site.name, "T");
+  if (!hasBrackets(site, "T"))
     return error(site.range());
-  }
   Arguments brackets(*this, site, *site.comptimeArguments);
   const ast::Expr *dtype = brackets.take("T");
   Arguments arguments(*this, site);
@@ -70,10 +68,8 @@ Operand Elaborator::callZeros(CallSite &site) {
 Operand Elaborator::callFull(CallSite &site) {
   if (Operand allowed = onlyIn(BodyKind::Kernel, site); allowed.isError())
     return allowed;
-  if (!site.comptimeArguments) {
-    diags.report(diag::MissingArgument, site.range(), site.name, "T");
+  if (!hasBrackets(site, "T"))
     return error(site.range());
-  }
   Arguments brackets(*this, site, *site.comptimeArguments);
   const ast::Expr *dtype = brackets.take("T");
   Arguments arguments(*this, site);
@@ -93,10 +89,8 @@ Operand Elaborator::callFull(CallSite &site) {
 Operand Elaborator::callIota(CallSite &site) {
   if (Operand allowed = onlyIn(BodyKind::Kernel, site); allowed.isError())
     return allowed;
-  if (!site.comptimeArguments) {
-    diags.report(diag::MissingArgument, site.range(), site.name, "n");
+  if (!hasBrackets(site, "n"))
     return error(site.range());
-  }
   Arguments brackets(*this, site, *site.comptimeArguments);
   const ast::Expr *size = brackets.take("n");
   Arguments arguments(*this, site);

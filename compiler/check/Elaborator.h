@@ -65,6 +65,7 @@ private:
   struct ExitFlag;
   struct Loop;
   struct Frame;
+  struct LaunchParameters;
   using Node = hir::Node;
   using Kind = hir::Kind;
   using Handler = Operand (Elaborator::*)(CallSite &);
@@ -138,12 +139,18 @@ private:
   Operand callOp(const FunctionEntity &function, CallSite &site);
   Operand inlineCall(const FunctionEntity &function, const std::vector<Value> &comptimeArguments, std::vector<Operand> arguments,
                      SourceRange range);
+  /// What is given for each of `names`, by name or in order; null for what is not. Nothing, and a report, where an argument is unknown, one too many or given twice.
+  /// `except` is for something else.
+  std::optional<std::vector<const ast::Expr *>> bindByName(const FunctionEntity &function, const std::vector<ast::Argument> &given,
+                                                           const std::vector<std::string_view> &names, const ast::Argument *except = nullptr);
   bool bindComptime(const FunctionEntity &function, const std::vector<ast::Argument> *given, std::vector<Value> &values, SourceRange range);
   bool bindArguments(const FunctionEntity &function, const std::vector<ast::Argument> &given, std::vector<const ast::Expr *> &bound,
                      SourceRange range);
   std::optional<Operand> passArgument(const ast::Parameter &parameter, const Operand &operand, const Environment &environment);
   Operand checkMethod(CallSite &site);
   Operand onlyIn(BodyKind wanted, const CallSite &site);
+  /// Whether the call has arguments in brackets; reports the first one, `argument`, as missing where it has none.
+  bool hasBrackets(const CallSite &site, std::string_view argument);
   Operand notSupported(SourceRange range, std::string_view what, std::string_view instead);
   void reportUnknownName(const std::string &name, SourceRange range);
 
@@ -202,8 +209,12 @@ private:
   Flow loopAsWhile(Loop &loop, const std::function<Node *()> &condition, const std::function<Flow()> &body, SourceRange range);
   Flow checkLoopExit(SourceRange range, bool isBreak);
   void checkLaunch(const ast::LaunchStmt &stmt);
-  void proveInstance(const ast::LaunchStmt &stmt, const KernelRecord &kernel, const std::vector<Operand> &values,
-                     const std::vector<bool> &isGiven, const std::vector<bool> &atLeast, const std::vector<hir::Node *> &nodes);
+  bool launchParameters(const ast::LaunchStmt &stmt, const FunctionEntity &entity, LaunchParameters &parameters);
+  bool launchArguments(const ast::LaunchStmt &stmt, const FunctionEntity &entity, const ast::Argument *grid,
+                       const LaunchParameters &parameters, std::vector<Node *> &operands, hir::LaunchInfo &launch);
+  bool launchGrid(const ast::LaunchStmt &stmt, const FunctionEntity &entity, const ast::Expr *grid, std::vector<Node *> &operands,
+                  hir::LaunchInfo &launch);
+  void proveInstance(const ast::LaunchStmt &stmt, const KernelRecord &kernel, const LaunchParameters &parameters);
   void requireDType(Node *found, Node *expected, const std::string &argument, SourceRange range);
   void requireFit(const Operand &operand, Node *tensor, const KernelArgument &wanted, const KernelRecord &kernel,
                   const std::vector<Node *> &parameters, SourceRange range);

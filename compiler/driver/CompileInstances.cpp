@@ -37,6 +37,11 @@ std::unique_ptr<mlir::MLIRContext> makeContext() {
   return context;
 }
 
+/// The error, and behind it what MLIR has reported, if anything.
+std::string withReports(Error error, const IrMessages &messages) {
+  return toString(std::move(error)) + (messages.isEmpty() ? "" : "\n" + messages.text());
+}
+
 /// Facts that the kernel's argument types state.
 std::vector<PackedFact> factsOf(tile::KernelOp kernel) {
   std::vector<PackedFact> facts;
@@ -147,7 +152,7 @@ void compileForCpus(mlir::ModuleOp tile, const Program &program, InstanceRef ins
     }
     auto object = compileToObject(*lowered, *target, optLevel);
     if (!object) {
-      result.failures.emplace_back(target->isa.str(), toString(object.takeError()) + messages.text());
+      result.failures.emplace_back(target->isa.str(), withReports(object.takeError(), messages));
       result.objects.emplace_back();
       continue;
     }
@@ -433,7 +438,7 @@ Expected<std::string> emitGpu(const Program &program, const SourceManager &sourc
               : stage == Stage::Ptx ? ptxText(*module, chip, optLevel)
                                     : sassText(*module, chip, optLevel);
   if (!text)
-    return createStringError("%s\n%s", toString(text.takeError()).c_str(), messages.text().c_str());
+    return createStringError(withReports(text.takeError(), messages));
   return text;
 }
 

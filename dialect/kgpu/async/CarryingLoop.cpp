@@ -26,11 +26,17 @@ CarryingLoop carryingLoop(Operation *op) {
   return {op, loop.getAfterBody(), loop.getAfterArguments(), loop.getInits(), loop.getYieldOp().getOperands(), loop.getResults()};
 }
 
-scf::ForOp carryAlso(RewriterBase &rewriter, scf::ForOp loop, Value init) {
+scf::ForOp carryAlso(scf::ForOp loop, ValueRange inits, function_ref<SmallVector<Value>(OpBuilder &, ArrayRef<BlockArgument>)> yields) {
+  IRRewriter rewriter(loop);
   FailureOr<LoopLikeOpInterface> carrying =
-      loop.replaceWithAdditionalYields(rewriter, init, /*replaceInitOperandUsesInLoop=*/false,
-                                       [](OpBuilder &, Location, ArrayRef<BlockArgument> arguments) { return SmallVector<Value>(arguments); });
+      loop.replaceWithAdditionalYields(rewriter, inits, /*replaceInitOperandUsesInLoop=*/false,
+                                       [&](OpBuilder &builder, Location, ArrayRef<BlockArgument> arguments) { return yields(builder, arguments); });
+  assert(succeeded(carrying) && "a loop of the scf dialect takes any number of values");
   return cast<scf::ForOp>(carrying->getOperation());
+}
+
+scf::ForOp carryAlso(scf::ForOp loop, Value init) {
+  return carryAlso(loop, init, [](OpBuilder &, ArrayRef<BlockArgument> arguments) { return SmallVector<Value>(arguments); });
 }
 
 void yieldLast(scf::ForOp loop, Value value) {

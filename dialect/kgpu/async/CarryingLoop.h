@@ -17,8 +17,11 @@ struct CarryingLoop {
 /// False for other ops, and for loops with code between two turns that does more than to ask whether there is another one.
 CarryingLoop carryingLoop(mlir::Operation *op);
 
-/// The loop with one value more that it carries, at first `init`; it yields what it got until yieldLast() says otherwise.
-mlir::scf::ForOp carryAlso(mlir::RewriterBase &rewriter, mlir::scf::ForOp loop, mlir::Value init);
+/// The loop with more values that it carries, behind those that it has: at first `inits`, then what `yields` makes of them at the end of its body.
+mlir::scf::ForOp carryAlso(mlir::scf::ForOp loop, mlir::ValueRange inits,
+                           llvm::function_ref<llvm::SmallVector<mlir::Value>(mlir::OpBuilder &, llvm::ArrayRef<mlir::BlockArgument>)> yields);
+/// The loop with one value more; it yields what it got until yieldLast() says otherwise.
+mlir::scf::ForOp carryAlso(mlir::scf::ForOp loop, mlir::Value init);
 /// Makes `value` the last one that a turn of the loop yields.
 void yieldLast(mlir::scf::ForOp loop, mlir::Value value);
 

@@ -31,7 +31,7 @@ static Value whetherOuterAdds(IRRewriter &rewriter, tile::DotOp dot, BlockArgume
   start->set(ub::PoisonOp::create(rewriter, loc, zeros.getType()));
   Value adds = arith::ConstantIntOp::create(rewriter, loc, 0, 1);
   for (scf::ForOp &loop : llvm::reverse(loops)) {
-    loop = carryAlso(rewriter, loop, adds);
+    loop = carryAlso(loop, adds);
     adds = loop.getRegionIterArgs().back();
   }
   Value came;

@@ -20,6 +20,7 @@
 // early as it can be. Both do what they share: loops, scalars, waiting for what is copied. So products of a block run while the next one's operand is made; the
 // order of both roles is that of the one program before, and none waits for what the other does later in it.
 #include "dialect/kgpu/Passes.h"
+#include "dialect/kgpu/async/CarryingLoop.h"
 #include "dialect/kgpu/async/RingUses.h"
 #include "dialect/kgpu/schedule/Dependents.h"
 #include "mlir/Analysis/SliceAnalysis.h"
@@ -246,16 +247,11 @@ private:
     auto loop = dyn_cast<scf::ForOp>(block.findAncestorOpInBlock(*op));
     if (!loop)
       return LogicalResult(op->emitOpError("is needed by warpgroups that do not make it, but not in every iteration"));
-    rewriter.setInsertionPoint(loop);
-    FailureOr<LoopLikeOpInterface> carrying = loop.replaceWithAdditionalYields(
-        rewriter, count, /*replaceInitOperandUsesInLoop=*/false,
-        [](OpBuilder &, Location, ArrayRef<BlockArgument> arguments) { return SmallVector<Value>(arguments); });
-    loop = cast<scf::ForOp>(carrying->getOperation());
+    loop = carryAlso(loop, count);
     FailureOr<Value> after = number(op, *loop.getBody(), loop.getRegionIterArgs().back(), use);
     if (failed(after))
       return failure();
-    Operation *yield = loop.getBody()->getTerminator();
-    yield->setOperand(yield->getNumOperands() - 1, *after);
+    yieldLast(loop, *after);
     return Value(loop.getResults().back());
   }
 

@@ -232,8 +232,7 @@ private:
       return arith::AddIOp::create(rewriter, loc, count, arith::ConstantIntOp::create(rewriter, loc, 1, 32));
     }
     auto loop = cast<scf::ForOp>(block.findAncestorOpInBlock(*source));
-    rewriter.setInsertionPoint(loop);
-    loop = carryAlso(rewriter, loop, count);
+    loop = carryAlso(loop, count);
     yieldLast(loop, countShared(one, *loop.getBody(), loop.getRegionIterArgs().back()));
     return loop.getResults().back();
   }
@@ -242,8 +241,7 @@ private:
   Value countUses(unsigned ring, Block &block, Value count) {
     for (Operation *op = &block.front(); op; op = op->getNextNode()) {
       if (auto loop = dyn_cast<scf::ForOp>(op); loop && usesRing(loop, ring)) {
-        rewriter.setInsertionPoint(loop);
-        loop = carryAlso(rewriter, loop, count);
+        loop = carryAlso(loop, count);
         op = loop;
         yieldLast(loop, countUses(ring, *loop.getBody(), loop.getRegionIterArgs().back()));
         count = loop.getResults().back();

@@ -13,16 +13,15 @@
 //
 // On entry: a configured kernel without layouts. On exit: every tile has one, and every op is satisfied.
 #include "dialect/kgpu/Passes.h"
-#include "dialect/kgpu/async/StreamedDots.h"
 #include "dialect/kgpu/async/WgmmaLayout.h"
+#include "dialect/kgpu/layout/AccessWidths.h"
 #include "dialect/kgpu/layout/DotLayout.h"
+#include "dialect/kgpu/layout/FitLayouts.h"
 #include "dialect/layout/Algebra.h"
 #include "dialect/layout/Builders.h"
-#include "dialect/tile/transforms/IndexFacts.h"
 #include "dialect/tile/transforms/RowGathers.h"
 #include "mlir/Analysis/SliceAnalysis.h"
 #include "llvm/ADT/EquivalenceClasses.h"
-#include "mlir/Interfaces/LoopLikeInterface.h"
 #include "llvm/ADT/MapVector.h"
 
 using namespace mlir;
@@ -39,70 +38,6 @@ using layout::Layout;
 bool isTile(Value value) { return isa<RankedTensorType>(value.getType()); }
 ArrayRef<int64_t> shapeOf(Value value) { return cast<RankedTensorType>(value.getType()).getShape(); }
 
-/// Which accesses decide how threads lie along rows: the one that moves most bytes, wide elements first. An access in a
-/// loop counts for a few.
-constexpr int64_t kAssumedTrips = 8;
-/// Bytes of which a ring's copies are at least worth while.
-constexpr unsigned kLeastRingVector = 8;
-
-struct Coalescing {
-  unsigned elementBytes = 4;
-  unsigned vectorBytes = 4;
-};
-
-/// A smaller vector, of at least 8 bytes, where a tile has too few elements for whole ones in all threads: else several would do the same.
-unsigned vectorForAllThreads(unsigned vector, unsigned elementBytes, ArrayRef<int64_t> shape, const Launch &launch) {
-  int64_t bytes = elementBytes;
-  for (int64_t extent : shape)
-    bytes *= extent;
-  while (vector > 8 && bytes < int64_t(launch.lanes()) * launch.warps() * launch.ctas() * vector)
-    vector /= 2;
-  return vector;
-}
-
-/// Half a vector where that leaves less of a row's places empty, or where several short rows have too few for all threads: what goes through a ring costs
-/// instructions for what is computed, not for what is loaded.
-unsigned vectorWithoutWaste(unsigned vector, unsigned elementBytes, ArrayRef<int64_t> shape, const Launch &launch, bool hasProducts) {
-  bool isRow = llvm::all_of(shape.drop_back(), [](int64_t extent) { return extent == 1; });
-  if (launch.stages == 0 || launch.persistent || vector <= kLeastRingVector)
-    return vector;
-  if (!isRow)
-    return hasProducts ? vector : vectorForAllThreads(vector, elementBytes, shape, launch);
-  auto padded = [&](unsigned bytes) { return llvm::alignTo(shape.back(), uint64_t(bytes / elementBytes) * launch.lanes() * launch.spreadWarps() * launch.ctas()); };
-  return padded(vector / 2) < padded(vector) ? vector / 2 : vector;
-}
-
-Coalescing measureAccesses(tile::KernelOp kernel) {
-  Coalescing best;
-  int64_t most = -1;
-  bool hasProducts = kernel.walk([](tile::DotOp) { return WalkResult::interrupt(); }).wasInterrupted();
-  auto consider = [&](Operation *op, tile::ViewType view, Type type) {
-    auto tile = dyn_cast<RankedTensorType>(type);
-    if (!tile)
-      return;
-    int64_t bytes = view.getElementBytes(), moved = tile.getNumElements() * bytes;
-    for (Operation *loop = op->getParentOp(); loop != kernel; loop = loop->getParentOp())
-      if (isa<LoopLikeOpInterface>(loop))
-        moved *= kAssumedTrips;
-    if (moved < most || (moved == most && bytes <= best.elementBytes))
-      return;
-    most = moved;
-    tile::ViewFacts facts = view.getFacts();
-    int64_t vector = std::min(facts.align, facts.divisible * bytes);
-    bool alongLast = facts.unit == view.getRank() - 1;
-    best.elementBytes = bytes;
-    best.vectorBytes = alongLast ? std::clamp<int64_t>(vector, bytes, 16) : bytes;
-    best.vectorBytes = vectorWithoutWaste(best.vectorBytes, bytes, tile.getShape(), getLaunch(kernel), hasProducts);
-  };
-  kernel.walk([&](Operation *op) {
-    if (auto load = dyn_cast<tile::LoadOp>(op))
-      consider(op, load.getView().getType(), load.getResult().getType());
-    if (auto store = dyn_cast<tile::StoreOp>(op))
-      consider(op, store.getView().getType(), store.getValue().getType());
-  });
-  return best;
-}
-
 /// Constants, positions and the like are made where they are used: each use may want another layout.
 void cloneCheapProducers(tile::KernelOp kernel) {
   SetVector<Operation *> cheap; // those that others are made of come first
@@ -118,21 +53,6 @@ void cloneCheapProducers(tile::KernelOp kernel) {
         OpBuilder builder(op);
         use.set(builder.clone(*op)->getResult(0));
       }
-}
-
-constexpr unsigned kWholeVector = 16;
-
-/// Bytes of a row that a gather may read at once; 0 where it reads no rows, or facts promise nothing.
-unsigned rowVectorBytes(tile::GatherOp gather) {
-  std::optional<tile::RowGather> rows = tile::rowGather(gather);
-  tile::ViewType view = gather.getView().getType();
-  if (!rows || int64_t(rows->along) != view.getUnit())
-    return 0;
-  tile::ViewFacts facts = view.getFacts();
-  int64_t bytes = view.getElementBytes(), longest = std::min(facts.align / bytes, facts.divisible);
-  for (Value start : rows->start)
-    longest = std::min(longest, tile::divisorOf(start));
-  return longest < 2 ? 0 : std::min<int64_t>(longest * bytes, kWholeVector);
 }
 
 /// Coordinates of rows that a loop does not change are made, and brought to the threads that need them, before it: few where vectors are read.
@@ -181,7 +101,7 @@ public:
       if (product.shared)
         give(product.shared, accumulator(product.shared, DotKind::Wgmma));
       else if (!product.lhs)
-        give(product.dot.getLhs(), leftOperand(product.dot.getLhs()));
+        give(product.dot.getLhs(), leftOperand(product.dot.getLhs(), launch.consumers));
     spread();
     kernel.walk([&](tile::GatherOp gather) {
       if (unsigned vectorBytes = rowVectorBytes(gather)) {
@@ -220,8 +140,7 @@ public:
       if (auto constant = value.getDefiningOp<arith::ConstantOp>())
         constant.setValueAttr(cast<DenseElementsAttr>(constant.getValue()).reshape(cast<ShapedType>(value.getType())));
     }
-    WalkResult fitted = kernel.walk([&](Operation *op) { return WalkResult(fit(op)); });
-    return failure(fitted.wasInterrupted());
+    return fitLayouts(kernel, products, launch.consumers);
   }
 
 private:
@@ -362,28 +281,12 @@ private:
     llvm_unreachable("a kind of products");
   }
 
-  /// What products of warpgroups take from registers.
-  Layout leftOperand(Value value) const {
-    return wgmmaLeftOperand(shapeOf(value), elementBytes(getElementTypeOrSelf(value.getType())), launch.consumers);
-  }
-
   Layout coalesced(Value value) const {
     layout::Threads threads{launch.lanes(), launch.spreadWarps(), launch.ctas()};
     return layout::coalesced(shapeOf(value), coalescing.elementBytes, threads, coalescing.vectorBytes);
   }
 
   // Along the data flow
-
-  static llvm::Expected<Layout> sliced(Layout layout, ArrayRef<int64_t> small, ArrayRef<int64_t> large) {
-    for (unsigned dim = 0; dim < small.size(); ++dim)
-      if (small[dim] == 1 && large[dim] != 1) {
-        llvm::Expected<Layout> next = layout::slice(layout, dim);
-        if (!next)
-          return next;
-        layout = *next;
-      }
-    return layout;
-  }
 
   static SmallVector<unsigned> unsignedOf(ArrayRef<int64_t> dims) { return SmallVector<unsigned>(dims.begin(), dims.end()); }
 
@@ -434,89 +337,6 @@ private:
       changed = false;
       kernel.walk([&](Operation *op) { changed |= spreadOver(op); });
     }
-  }
-
-  // Where classes disagree
-
-  static Value converted(OpBuilder &builder, Location loc, Value value, const Layout &layout) {
-    Type type = withLayout(value.getType(), layout);
-    return type == value.getType() ? value : CvtLayoutOp::create(builder, loc, type, value).getResult();
-  }
-
-  /// Lets the op give `layout` and turns that into what users of `result` expect.
-  static void giveResult(OpResult result, const Layout &layout) {
-    Type expected = result.getType(), given = withLayout(expected, layout);
-    if (given == expected)
-      return;
-    OpBuilder builder(result.getOwner()->getContext());
-    builder.setInsertionPointAfter(result.getOwner());
-    result.setType(given);
-    auto convert = CvtLayoutOp::create(builder, result.getLoc(), expected, result);
-    result.replaceAllUsesExcept(convert.getResult(), convert);
-  }
-
-  LogicalResult fit(Operation *op) {
-    return TypeSwitch<Operation *, LogicalResult>(op)
-        .Case([&](tile::ReduceOp reduce) { return fitReduction(op, reduce.getValue(), reduce.getAxis()); })
-        .Case([&](tile::ArgReduceOp reduce) { return fitReduction(op, reduce.getValue(), reduce.getAxis()); })
-        .Case([&](tile::CombineOp combine) { return fitReduction(op, combine.getInputs().front(), combine.getAxis()); })
-        .Case([&](tile::BroadcastOp broadcast) {
-          Value small = broadcast.getValue(), large = broadcast.getResult();
-          llvm::Expected<Layout> needed = sliced(layoutOf(large), shapeOf(small), shapeOf(large));
-          if (!needed)
-            return LogicalResult(op->emitOpError() << "cannot be laid out: " << llvm::toString(needed.takeError()));
-          OpBuilder builder(op);
-          broadcast.getValueMutable().assign(converted(builder, op->getLoc(), small, *needed));
-          return success();
-        })
-        .Case([&](tile::ReshapeOp reshape) {
-          Value from = reshape.getValue(), to = reshape.getResult();
-          llvm::Expected<Layout> forward = layout::reshape(layoutOf(from), shapeOf(from), shapeOf(to));
-          if (forward) {
-            giveResult(cast<OpResult>(to), *forward);
-            return success();
-          }
-          llvm::consumeError(forward.takeError());
-          llvm::Expected<Layout> backward = layout::reshape(layoutOf(to), shapeOf(to), shapeOf(from));
-          if (!backward) { // kgpu-expand-cvt moves the elements
-            llvm::consumeError(backward.takeError());
-            return success();
-          }
-          OpBuilder builder(op);
-          reshape.getValueMutable().assign(converted(builder, op->getLoc(), from, *backward));
-          return success();
-        })
-        .Case([&](tile::DotOp dot) {
-          // What warpgroups take from registers has its place; what they take from memory has none.
-          if (launch.consumers != 0 && llvm::any_of(products, [&](const StreamedDot &product) { return product.dot == dot && !product.lhs && !product.shared; })) {
-            OpBuilder builder(op);
-            dot.getLhsMutable().assign(converted(builder, op->getLoc(), dot.getLhs(), leftOperand(dot.getLhs())));
-          }
-          if (Value positions = dot.getPositions()) {
-            OpBuilder builder(op);
-            dot.getPositionsMutable().assign(converted(builder, op->getLoc(), positions, wgmmaPositions(shapeOf(positions), launch.consumers)));
-          }
-          return success();
-        })
-        .Case([&](tile::ScatterOp scatter) {
-          OpBuilder builder(op);
-          scatter.getValueMutable().assign(converted(builder, op->getLoc(), scatter.getValue(), layoutOf(scatter.getIndices().front())));
-          return success();
-        })
-        .Case([&](tile::PermuteOp permute) {
-          giveResult(cast<OpResult>(permute.getResult()), layout::permute(layoutOf(permute.getValue()), unsignedOf(permute.getPermutation())));
-          return success();
-        })
-        .Default(success());
-  }
-
-  LogicalResult fitReduction(Operation *op, Value from, unsigned axis) {
-    llvm::Expected<Layout> given = layout::slice(layoutOf(from), axis);
-    if (!given)
-      return op->emitOpError() << "cannot be laid out: " << llvm::toString(given.takeError());
-    for (OpResult result : op->getResults())
-      giveResult(result, *given);
-    return success();
   }
 
   tile::KernelOp kernel;

@@ -23,6 +23,7 @@
 // everyone must have read what was before. Deeper in the control flow, and where not all warps hold a part, parts go by `kgpu.remote_store`, for
 // which the cluster waits at barriers.
 #include "dialect/kgpu/Passes.h"
+#include "dialect/kgpu/async/CarryingLoop.h"
 #include "dialect/layout/Algebra.h"
 
 using namespace mlir;
@@ -64,14 +65,11 @@ public:
   void makeCounters() {
     for (auto [op, count] : announced) {
       auto loop = cast<scf::ForOp>(op);
-      IRRewriter rewriter(loop);
-      Value zero = arith::ConstantIntOp::create(rewriter, loop.getLoc(), 0, 32);
-      auto yields = [&](OpBuilder &builder, Location loc, ArrayRef<BlockArgument> uses) -> SmallVector<Value> {
+      OpBuilder builder(loop);
+      Value zero = arith::ConstantIntOp::create(builder, loop.getLoc(), 0, 32);
+      scf::ForOp counted = carryAlso(loop, zero, [loc = loop.getLoc()](OpBuilder &builder, ArrayRef<BlockArgument> uses) -> SmallVector<Value> {
         return {arith::AddIOp::create(builder, loc, uses[0], arith::ConstantIntOp::create(builder, loc, 1, 32))};
-      };
-      FailureOr<LoopLikeOpInterface> longer = loop.replaceWithAdditionalYields(rewriter, zero, /*replaceInitOperandUsesInLoop=*/false, yields);
-      assert(succeeded(longer) && "a loop of the scf dialect takes any number of values");
-      auto counted = cast<scf::ForOp>(longer->getOperation());
+      });
       loops[counted] = {counted.getRegionIterArgs().back(), count > 1 ? 1 : 2};
     }
   }

@@ -20,6 +20,7 @@
 // products are left alone: their operands go through shared memory.
 #include "dialect/kgpu/schedule/PrefetchLoads.h"
 #include "dialect/kgpu/Passes.h"
+#include "dialect/kgpu/async/CarryingLoop.h"
 #include "dialect/kgpu/schedule/LoadAhead.h"
 
 using namespace mlir;
@@ -71,15 +72,9 @@ bool prefetchIn(scf::ForOp loop, bool hasRings) {
   if (hasRings)
     for (const LoadAhead &ahead : aheads)
       touchFurther(builder, ahead);
-  IRRewriter rewriter(loop.getContext());
-  rewriter.setInsertionPoint(loop);
   unsigned carried = loop.getNumRegionIterArgs();
-  auto yields = [&](OpBuilder &, Location, ArrayRef<BlockArgument>) { return nexts; };
-  FailureOr<LoopLikeOpInterface> longer =
-      loop.replaceWithAdditionalYields(rewriter, firsts, /*replaceInitOperandUsesInLoop=*/false, yields);
-  assert(succeeded(longer) && "a loop of the scf dialect takes any number of values");
-  auto arguments = longer->getRegionIterArgs().drop_front(carried);
-  for (auto [ahead, argument] : llvm::zip_equal(aheads, arguments)) {
+  scf::ForOp longer = carryAlso(loop, firsts, [&](OpBuilder &, ArrayRef<BlockArgument>) { return nexts; });
+  for (auto [ahead, argument] : llvm::zip_equal(aheads, longer.getRegionIterArgs().drop_front(carried))) {
     ahead.load.getResult().replaceAllUsesWith(argument);
     ahead.load.erase();
   }

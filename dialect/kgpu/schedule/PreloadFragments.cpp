@@ -27,6 +27,7 @@
 // product that needs the slot before it. All fragments of that one have been read by then, so the barrier still says
 // that the slot is free. What the last iteration preloads has no meaning and no use.
 #include "dialect/kgpu/Passes.h"
+#include "dialect/kgpu/async/CarryingLoop.h"
 
 using namespace mlir;
 
@@ -97,14 +98,9 @@ public:
       firsts.push_back(loadFrom(before, load, slot, init->get()));
       nexts.push_back(loadFrom(late, load, slot, next));
     }
-    IRRewriter rewriter(loop.getContext());
-    rewriter.setInsertionPoint(loop);
     unsigned carried = loop.getNumRegionIterArgs();
-    auto yields = [&](OpBuilder &, Location, ArrayRef<BlockArgument>) { return nexts; };
-    FailureOr<LoopLikeOpInterface> longer =
-        loop.replaceWithAdditionalYields(rewriter, firsts, /*replaceInitOperandUsesInLoop=*/false, yields);
-    assert(succeeded(longer) && "a loop of the scf dialect takes any number of values");
-    for (auto [load, argument] : llvm::zip_equal(loads, longer->getRegionIterArgs().drop_front(carried))) {
+    scf::ForOp longer = carryAlso(loop, firsts, [&](OpBuilder &, ArrayRef<BlockArgument>) { return nexts; });
+    for (auto [load, argument] : llvm::zip_equal(loads, longer.getRegionIterArgs().drop_front(carried))) {
       load.getResult().replaceAllUsesWith(argument);
       load.erase();
     }

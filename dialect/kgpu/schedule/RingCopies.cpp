@@ -24,6 +24,7 @@
 // be copied asynchronously, because the facts do not promise vectors of four bytes, or because the fill is not zero, is
 // loaded at the beginning of the iteration and stored at its end. Without any asynchronous copy two slots are enough.
 #include "dialect/kgpu/Passes.h"
+#include "dialect/kgpu/async/CarryingLoop.h"
 #include "dialect/kgpu/ir/Repeatable.h"
 #include "dialect/kgpu/schedule/LoadAhead.h"
 #include "dialect/tile/transforms/IndexFacts.h"
@@ -162,10 +163,8 @@ public:
       fill(before, before, counter, now, constant(before, stage), /*isAhead=*/false);
       now = counters.next(before, now);
     }
-    IRRewriter rewriter(loop.getContext());
-    rewriter.setInsertionPoint(loop);
     unsigned carried = loop.getNumRegionIterArgs();
-    SmallVector<Value> firsts = {constant(rewriter, 0), constant(rewriter, stages - 1)};
+    SmallVector<Value> firsts = {constant(before, 0), constant(before, stages - 1)};
     // Counters that only what is copied needs run ahead themselves.
     bool areOwn = areForCopiesOnly();
     if (areOwn)
@@ -173,18 +172,14 @@ public:
         loop.getInitArgsMutable()[number].set(value);
     else
       firsts.append(now);
-    auto yields = [&](OpBuilder &builder, Location, ArrayRef<BlockArgument> slots) -> SmallVector<Value> {
+    loop = carryAlso(loop, firsts, [&](OpBuilder &builder, ArrayRef<BlockArgument> slots) {
       Value next = arith::AddIOp::create(builder, loc, slots[0], constant(builder, 1));
       Value isLast = arith::CmpIOp::create(builder, loc, arith::CmpIPredicate::eq, next, constant(builder, stages));
       SmallVector<Value> result = {arith::SelectOp::create(builder, loc, isLast, constant(builder, 0), next), slots[0]};
       if (!areOwn)
         result.append(counters.next(builder, SmallVector<Value>(slots.drop_front(2).begin(), slots.end())));
       return result;
-    };
-    FailureOr<LoopLikeOpInterface> longer =
-        loop.replaceWithAdditionalYields(rewriter, firsts, /*replaceInitOperandUsesInLoop=*/false, yields);
-    assert(succeeded(longer) && "a loop of the scf dialect takes any number of values");
-    loop = cast<scf::ForOp>(longer->getOperation());
+    });
     counters.loop = loop;
     Value read = loop.getRegionIterArg(carried), write = loop.getRegionIterArg(carried + 1);
     now.assign(loop.getRegionIterArgs().drop_front(carried + 2).begin(), loop.getRegionIterArgs().end());

@@ -22,6 +22,7 @@
 // kernel's outermost loops, whose addresses follow from the loop's counter, are `kgpu.stages` iterations ahead. Nobody waits for anybody: a slot
 // is filled again by the thread that has read it. What every iteration reads again, and what the facts do not promise in vectors of four bytes, stays.
 #include "dialect/kgpu/Passes.h"
+#include "dialect/kgpu/async/CarryingLoop.h"
 #include "dialect/kgpu/schedule/LoadAhead.h"
 
 using namespace mlir;
@@ -62,17 +63,12 @@ public:
       fetchFor(before, counterAt(before, loop.getLowerBound(), stage), constant(before, stage));
     Value slot = constant(before, 0);
     if (launch.stages > 1) {
-      IRRewriter rewriter(loop);
-      unsigned carried = loop.getNumRegionIterArgs();
-      auto yields = [&](OpBuilder &builder, Location, ArrayRef<BlockArgument> slots) -> SmallVector<Value> {
+      loop = carryAlso(loop, slot, [&](OpBuilder &builder, ArrayRef<BlockArgument> slots) -> SmallVector<Value> {
         Value next = arith::AddIOp::create(builder, loc, slots[0], constant(builder, 1));
         Value isLast = arith::CmpIOp::create(builder, loc, arith::CmpIPredicate::eq, next, constant(builder, launch.stages));
         return {arith::SelectOp::create(builder, loc, isLast, constant(builder, 0), next)};
-      };
-      FailureOr<LoopLikeOpInterface> longer = loop.replaceWithAdditionalYields(rewriter, slot, /*replaceInitOperandUsesInLoop=*/false, yields);
-      assert(succeeded(longer) && "a loop of the scf dialect takes any number of values");
-      loop = cast<scf::ForOp>(longer->getOperation());
-      slot = loop.getRegionIterArg(carried);
+      });
+      slot = loop.getRegionIterArgs().back();
       for (Fetch &fetch : fetches)
         fetch.ahead.loop = loop;
     }

@@ -89,6 +89,17 @@ TEST(Errors, ReturnsBehindThem) {
     EXPECT_EQ(check(head + body + op).codes.size(), 1u) << body;
 }
 
+TEST(Arguments, GivenByPositionAreNotGivenByNameAgain) {
+  const std::string head = "@kernel\n@specialize(T=[float32])\nfn twice[T: DType](x: Tensor[T, 1], mut y: Tensor[T, 1]):\n"
+                           "    y.tile[64](block_idx.x).store(x.tile[64](block_idx.x).load() * 2.0)\n\nfn sum[N: Int](n: Int) -> Int:\n    return N + n\n\n"
+                           "@register.op(\"t::b\")\nfn b(x: Tensor) raises -> Tensor:\n    var y = empty_like(x)\n";
+  const std::string end = "    return y\n";
+  auto launch = [](std::string text) { return "    launch twice[" + text + ", grid=sum[1](2))\n"; };
+  EXPECT_TRUE(check(head + launch("x.dtype](x, y=y") + end).codes.empty());
+  for (std::string body : {launch("x.dtype](x, y, x=y"), launch("x.dtype, T=x.dtype](x, y"), std::string("    var n = sum[1, N=2](3)\n"), std::string("    var n = sum[1](3, n=4)\n")})
+    EXPECT_EQ(check(head + body + end).codes, std::set<std::string>{"K0128"}) << body;
+}
+
 TEST(Catalogue, WrongExamplesGiveTheirCode) {
   for (const KindInfo &kind : allKinds()) {
     // Those of the parser are tested there.

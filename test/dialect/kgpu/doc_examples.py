@@ -3,9 +3,11 @@
 SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
 """
 
-import re
 import sys
 from pathlib import Path
+
+sys.path.insert(0, str(Path(__file__).resolve().parents[1]))
+from op_examples import print_examples
 
 PROLOGUE = """\
 #wide = #kgpu.layout<"reg 1:1-2 lane 1:4-64 warp 1:128 rep 1x1">
@@ -88,26 +90,11 @@ tile.kernel @example{{number}}(%x: !in, %y: !out, %batch: index, %m: index, %k: 
 SEND_PROLOGUE = ASYNC_PROLOGUE + "  %next = arith.constant 1 : index\n"
 
 
-def main() -> int:
-    missing = []
-    number = 0
-    for path in sorted(Path(sys.argv[1]).glob("*Ops.td")):
-        for record in re.split(r"\n(?=def |class )", path.read_text()):
-            op = re.match(r'def Kgpu_(\w+) : Kgpu_\w*Op<"(\w+)"', record)
-            if not op:
-                continue
-            examples = re.findall(r"```mlir\n(.*?)```", record, re.S)
-            if not examples or f"kgpu.{op[2]}" not in examples[0]:
-                missing.append(op[2])
-            for example in examples:
-                number += 1
-                others = {"send": SEND_PROLOGUE}.get(op[2], ASYNC_PROLOGUE)
-                prologue = others if path.name == "AsyncOps.td" else PROLOGUES.get(op[2], PROLOGUE)
-                print(prologue.format(number=number) + example + "  tile.return\n}\n// -----")
-    if missing:
-        print(f"no example: {', '.join(missing)}", file=sys.stderr)
-    return 1 if missing or number < 11 else 0
+def kernel(op: str, file: str, number: int, example: str) -> str:
+    others = {"send": SEND_PROLOGUE}.get(op, ASYNC_PROLOGUE)
+    prologue = others if file == "AsyncOps.td" else PROLOGUES.get(op, PROLOGUE)
+    return prologue.format(number=number) + example + "  tile.return\n}"
 
 
 if __name__ == "__main__":
-    sys.exit(main())
+    sys.exit(print_examples("kgpu", Path(sys.argv[1]), 11, kernel))

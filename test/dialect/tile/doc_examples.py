@@ -3,9 +3,11 @@
 SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
 """
 
-import re
 import sys
 from pathlib import Path
+
+sys.path.insert(0, str(Path(__file__).resolve().parents[1]))
+from op_examples import print_examples
 
 PROLOGUE = """\
 tile.kernel @example{number}(%x: !tile.view<2xf32>, %y: !tile.view<2xf32, mut>, %q: !tile.view<4xbf16, unit = 3>,
@@ -23,28 +25,12 @@ tile.kernel @example{number}(%x: !tile.view<2xf32>, %y: !tile.view<2xf32, mut>, 
 """
 
 
-def main() -> int:
-    missing = []
-    number = 0
-    for path in sorted(Path(sys.argv[1]).glob("*Ops.td")):
-        for record in re.split(r"\n(?=def |class )", path.read_text()):
-            op = re.match(r'def Tile_(\w+) : Tile_\w*Op<"(\w+)"', record)
-            if not op:
-                continue
-            examples = re.findall(r"```mlir\n(.*?)```", record, re.S)
-            if not examples or f"tile.{op[2]}" not in examples[0]:
-                missing.append(op[2])
-            for example in examples:
-                number += 1
-                if "tile.kernel" not in example:
-                    end = "" if "tile.return" in example else "  tile.return\n"
-                    example = PROLOGUE.format(number=number) + example + end + "}\n"
-                print(example)
-                print("// -----")
-    if missing:
-        print(f"no example: {', '.join(missing)}", file=sys.stderr)
-    return 1 if missing or number < 24 else 0
+def kernel(op: str, file: str, number: int, example: str) -> str:
+    if "tile.kernel" in example:
+        return example
+    end = "" if "tile.return" in example else "  tile.return\n"
+    return PROLOGUE.format(number=number) + example + end + "}\n"
 
 
 if __name__ == "__main__":
-    sys.exit(main())
+    sys.exit(print_examples("tile", Path(sys.argv[1]), 24, kernel))

@@ -1,0 +1,118 @@
+// Ops whose operands and results have layouts of different classes.
+// SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
+#include "dialect/kgpu/layout/FitLayouts.h"
+#include "dialect/kgpu/async/WgmmaLayout.h"
+#include "dialect/layout/Algebra.h"
+#include "llvm/ADT/TypeSwitch.h"
+
+using namespace mlir;
+
+namespace kpkg::kgpu {
+
+using layout::Layout;
+
+namespace {
+ArrayRef<int64_t> shapeOf(Value value) { return cast<RankedTensorType>(value.getType()).getShape(); }
+
+Value converted(OpBuilder &builder, Location loc, Value value, const Layout &layout) {
+  Type type = withLayout(value.getType(), layout);
+  return type == value.getType() ? value : CvtLayoutOp::create(builder, loc, type, value).getResult();
+}
+
+/// Lets the op give `layout` and turns that into what users of `result` expect.
+void giveResult(OpResult result, const Layout &layout) {
+  Type expected = result.getType(), given = withLayout(expected, layout);
+  if (given == expected)
+    return;
+  OpBuilder builder(result.getOwner()->getContext());
+  builder.setInsertionPointAfter(result.getOwner());
+  result.setType(given);
+  auto convert = CvtLayoutOp::create(builder, result.getLoc(), expected, result);
+  result.replaceAllUsesExcept(convert.getResult(), convert);
+}
+
+LogicalResult fitReduction(Operation *op, Value from, unsigned axis) {
+  llvm::Expected<Layout> given = layout::slice(layoutOf(from), axis);
+  if (!given)
+    return op->emitOpError() << "cannot be laid out: " << llvm::toString(given.takeError());
+  for (OpResult result : op->getResults())
+    giveResult(result, *given);
+  return success();
+}
+
+LogicalResult fit(Operation *op, ArrayRef<StreamedDot> products, unsigned consumers) {
+  return TypeSwitch<Operation *, LogicalResult>(op)
+      .Case([&](tile::ReduceOp reduce) { return fitReduction(op, reduce.getValue(), reduce.getAxis()); })
+      .Case([&](tile::ArgReduceOp reduce) { return fitReduction(op, reduce.getValue(), reduce.getAxis()); })
+      .Case([&](tile::CombineOp combine) { return fitReduction(op, combine.getInputs().front(), combine.getAxis()); })
+      .Case([&](tile::BroadcastOp broadcast) {
+        Value small = broadcast.getValue(), large = broadcast.getResult();
+        llvm::Expected<Layout> needed = sliced(layoutOf(large), shapeOf(small), shapeOf(large));
+        if (!needed)
+          return LogicalResult(op->emitOpError() << "cannot be laid out: " << llvm::toString(needed.takeError()));
+        OpBuilder builder(op);
+        broadcast.getValueMutable().assign(converted(builder, op->getLoc(), small, *needed));
+        return success();
+      })
+      .Case([&](tile::ReshapeOp reshape) {
+        Value from = reshape.getValue(), to = reshape.getResult();
+        llvm::Expected<Layout> forward = layout::reshape(layoutOf(from), shapeOf(from), shapeOf(to));
+        if (forward) {
+          giveResult(cast<OpResult>(to), *forward);
+          return success();
+        }
+        llvm::consumeError(forward.takeError());
+        llvm::Expected<Layout> backward = layout::reshape(layoutOf(to), shapeOf(to), shapeOf(from));
+        if (!backward) { // kgpu-expand-cvt moves the elements
+          llvm::consumeError(backward.takeError());
+          return success();
+        }
+        OpBuilder builder(op);
+        reshape.getValueMutable().assign(converted(builder, op->getLoc(), from, *backward));
+        return success();
+      })
+      .Case([&](tile::DotOp dot) {
+        // What warpgroups take from registers has its place; what they take from memory has none.
+        if (consumers != 0 && llvm::any_of(products, [&](const StreamedDot &product) { return product.dot == dot && !product.lhs && !product.shared; })) {
+          OpBuilder builder(op);
+          dot.getLhsMutable().assign(converted(builder, op->getLoc(), dot.getLhs(), leftOperand(dot.getLhs(), consumers)));
+        }
+        if (Value positions = dot.getPositions()) {
+          OpBuilder builder(op);
+          dot.getPositionsMutable().assign(converted(builder, op->getLoc(), positions, wgmmaPositions(shapeOf(positions), consumers)));
+        }
+        return success();
+      })
+      .Case([&](tile::ScatterOp scatter) {
+        OpBuilder builder(op);
+        scatter.getValueMutable().assign(converted(builder, op->getLoc(), scatter.getValue(), layoutOf(scatter.getIndices().front())));
+        return success();
+      })
+      .Case([&](tile::PermuteOp permute) {
+        giveResult(cast<OpResult>(permute.getResult()), layout::permute(layoutOf(permute.getValue()), SmallVector<unsigned>(permute.getPermutation().begin(), permute.getPermutation().end())));
+        return success();
+      })
+      .Default(success());
+}
+} // namespace
+
+llvm::Expected<Layout> sliced(Layout layout, ArrayRef<int64_t> small, ArrayRef<int64_t> large) {
+  for (unsigned dim = 0; dim < small.size(); ++dim)
+    if (small[dim] == 1 && large[dim] != 1) {
+      llvm::Expected<Layout> next = layout::slice(layout, dim);
+      if (!next)
+        return next;
+      layout = *next;
+    }
+  return layout;
+}
+
+Layout leftOperand(Value value, unsigned consumers) {
+  return wgmmaLeftOperand(shapeOf(value), elementBytes(getElementTypeOrSelf(value.getType())), consumers);
+}
+
+LogicalResult fitLayouts(tile::KernelOp kernel, ArrayRef<StreamedDot> products, unsigned consumers) {
+  return failure(kernel.walk([&](Operation *op) { return WalkResult(fit(op, products, consumers)); }).wasInterrupted());
+}
+
+} // namespace kpkg::kgpu
