@@ -55,15 +55,35 @@ std::vector<std::string> dtypesOf(const hir::Function &kernel) {
   return dtypes;
 }
 
+PackedCountStep packedStep(const tile::CountStep &step) {
+  using Kind = tile::CountStep::Kind;
+  switch (step.kind) {
+  case Kind::Constant: return {"", {step.number}};
+  case Kind::Extent: return {"dim", {step.number, step.dimension}};
+  case Kind::Value: return {"value", {step.number}};
+  case Kind::Grid: return {"grid", {step.number}};
+  case Kind::Add: return {"+", {}};
+  case Kind::Multiply: return {"*", {}};
+  case Kind::FloorDivide: return {"//", {}};
+  case Kind::CeilDivide: return {"ceildiv", {}};
+  case Kind::Min: return {"min", {}};
+  case Kind::Max: return {"max", {}};
+  }
+  llvm_unreachable("a step without a name");
+}
+
 /// A cost formula as the manifest has it.
 std::vector<PackedCostTerm> packedCost(ArrayRef<tile::CostTerm> terms) {
-  static constexpr const char *names[] = {"blocks", "dim", "tiles", "clip", "share"};
+  static constexpr const char *names[] = {"blocks", "dim", "tiles", "clip", "share", "count"};
   std::vector<PackedCostTerm> packed;
   for (const tile::CostTerm &term : terms) {
     PackedCostTerm &copy = packed.emplace_back();
     copy.count = term.count;
-    for (const tile::CostFactor &factor : term.factors)
-      copy.factors.push_back({names[size_t(factor.kind)], factor.argument, factor.dimension, factor.size});
+    for (const tile::CostFactor &factor : term.factors) {
+      PackedCostFactor &packed = copy.factors.emplace_back(names[size_t(factor.kind)], factor.argument, factor.dimension, factor.size);
+      for (const tile::CountStep &step : factor.steps)
+        packed.steps.push_back(packedStep(step));
+    }
   }
   return packed;
 }
@@ -189,6 +209,7 @@ void countByClusters(PackedInstance &packed, tile::KernelOp kernel, unsigned coo
 
 /// What an instance is among its alternatives.
 struct Role {
+  bool hasOthers;  ///< it is one of several
   bool isLast;     ///< none after it serves
   bool isGeneral;  ///< it has the variants that others lack
   bool hasVectors; ///< it has the variants for vectors
@@ -299,7 +320,7 @@ JobResult compileOne(const Program &program, const SourceManager &sources, Insta
       result.failures.emplace_back(ptxTarget(chip), messages.text());
     return result;
   }
-  if (program.kernels()[instance.kernel].isLeftToChoice)
+  if (role.hasOthers && program.kernels()[instance.kernel].isLeftToChoice)
     for (auto kernel : module->getOps<tile::KernelOp>())
       result.whyNoEstimate = tile::whyNoEstimate(kernel);
   compileForCpus(*module, program, instance, targets.cpus, optLevel, messages, result);
@@ -347,7 +368,7 @@ Expected<CompiledInstances> compileInstances(const Program &program, const Sourc
       compiled.notes.push_back(toString(found.takeError()) + "; the package has PTX instead of machine code");
   }
   std::vector<InstanceRef> refs = launchedInstances(program);
-  std::vector<bool> isLast = lastAlternatives(program, refs), isGeneral = generalAlternatives(program, refs);
+  std::vector<bool> others = haveOthers(program, refs), isLast = lastAlternatives(program, refs), isGeneral = generalAlternatives(program, refs);
   std::vector<JobResult> results(refs.size());
   std::mutex progressMutex;
   size_t done = 0;
@@ -356,7 +377,7 @@ Expected<CompiledInstances> compileInstances(const Program &program, const Sourc
     for (size_t i = 0; i < refs.size(); ++i)
       pool.async([&, i] {
         results[i] = compileOne(program, sources, refs[i], targets, ptxas ? &*ptxas : nullptr, optLevel,
-                                {isLast[i], isGeneral[i], hasVectors(program, refs[i])});
+                                {others[i], isLast[i], isGeneral[i], hasVectors(program, refs[i])});
         if (progress) {
           std::lock_guard<std::mutex> lock(progressMutex);
           progress(++done, refs.size(), title(program, refs[i]));
