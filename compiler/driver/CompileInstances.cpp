@@ -5,6 +5,7 @@
 #include "compiler/driver/DropAlternatives.h"
 #include "compiler/driver/DroppedHints.h"
 #include "compiler/driver/IrMessages.h"
+#include "compiler/driver/PackCost.h"
 #include "compiler/pack/Manifest.h"
 #include "dialect/lower/cpu/LowerCpu.h"
 #include "dialect/pipeline/Registration.h"
@@ -53,39 +54,6 @@ std::vector<std::string> dtypesOf(const hir::Function &kernel) {
   for (const hir::FunctionParameter &parameter : kernel.parameters)
     dtypes.emplace_back(valueNameOf(parameter.type->element));
   return dtypes;
-}
-
-PackedCountStep packedStep(const tile::CountStep &step) {
-  using Kind = tile::CountStep::Kind;
-  switch (step.kind) {
-  case Kind::Constant: return {"", {step.number}};
-  case Kind::Extent: return {"dim", {step.number, step.dimension}};
-  case Kind::Value: return {"value", {step.number}};
-  case Kind::Grid: return {"grid", {step.number}};
-  case Kind::Add: return {"+", {}};
-  case Kind::Multiply: return {"*", {}};
-  case Kind::FloorDivide: return {"//", {}};
-  case Kind::CeilDivide: return {"ceildiv", {}};
-  case Kind::Min: return {"min", {}};
-  case Kind::Max: return {"max", {}};
-  }
-  llvm_unreachable("a step without a name");
-}
-
-/// A cost formula as the manifest has it.
-std::vector<PackedCostTerm> packedCost(ArrayRef<tile::CostTerm> terms) {
-  static constexpr const char *names[] = {"blocks", "dim", "tiles", "clip", "share", "count"};
-  std::vector<PackedCostTerm> packed;
-  for (const tile::CostTerm &term : terms) {
-    PackedCostTerm &copy = packed.emplace_back();
-    copy.count = term.count;
-    for (const tile::CostFactor &factor : term.factors) {
-      PackedCostFactor &packed = copy.factors.emplace_back(names[size_t(factor.kind)], factor.argument, factor.dimension, factor.size);
-      for (const tile::CountStep &step : factor.steps)
-        packed.steps.push_back(packedStep(step));
-    }
-  }
-  return packed;
 }
 
 /// Tile IR of one or more instances, simplified.

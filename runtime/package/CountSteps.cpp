@@ -22,21 +22,25 @@ static std::optional<CountStep> readStep(const json &item, const Kernel &kernel)
   if (item.is_number_integer())
     return CountStep{Kind::Constant, item.get<int64_t>()};
   if (item.is_string()) {
-    static constexpr std::pair<const char *, Kind> operations[] = {{"+", Kind::Add}, {"*", Kind::Multiply}, {"//", Kind::FloorDivide},
-                                                                  {"ceildiv", Kind::CeilDivide}, {"min", Kind::Min}, {"max", Kind::Max}};
+    static constexpr std::pair<const char *, Kind> operations[] = {
+        {"+", Kind::Add},   {"*", Kind::Multiply}, {"//", Kind::FloorDivide}, {"ceildiv", Kind::CeilDivide},
+        {"min", Kind::Min}, {"max", Kind::Max}};
     for (const auto &[name, kind] : operations)
       if (item.get_ref<const std::string &>() == name)
         return CountStep{kind};
     return std::nullopt;
   }
-  bool isCall = item.is_array() && item.size() >= 2 && item[0].is_string() && std::all_of(item.begin() + 1, item.end(), [](const json &i) { return i.is_number_unsigned(); });
+  bool isCall = item.is_array() && item.size() >= 2 && item[0].is_string() &&
+                std::all_of(item.begin() + 1, item.end(), [](const json &i) { return i.is_number_unsigned(); });
   if (!isCall)
     return std::nullopt;
   const std::string &name = item[0].get_ref<const std::string &>();
   uint64_t first = item[1].get<uint64_t>();
   if (name == "dim" && item.size() == 3 && first < kernel.args.size() && kernel.args[first].isView) {
     uint64_t dim = item[2].get<uint64_t>();
-    return dim < uint64_t(kernel.args[first].rank) ? std::optional(CountStep{Kind::Extent, int64_t(first), int32_t(dim)}) : std::nullopt;
+    return dim < uint64_t(kernel.args[first].rank)
+               ? std::optional(CountStep{Kind::Extent, int64_t(first), int32_t(dim)})
+               : std::nullopt;
   }
   if (name == "value" && item.size() == 2 && first < kernel.args.size() && !kernel.args[first].isView)
     return CountStep{Kind::Value, int64_t(first)};
@@ -73,12 +77,18 @@ std::vector<CountStep> readCountSteps(const json &factor, const Kernel &kernel, 
 
 static double operate(CountStep::Kind kind, double a, double b) {
   switch (kind) {
-  case CountStep::Kind::Add: return a + b;
-  case CountStep::Kind::Multiply: return a * b;
-  case CountStep::Kind::FloorDivide: return b > 0 ? std::floor(a / b) : 0;
-  case CountStep::Kind::CeilDivide: return b > 0 ? std::ceil(a / b) : 0;
-  case CountStep::Kind::Min: return std::min(a, b);
-  default: return std::max(a, b);
+  case CountStep::Kind::Add:
+    return a + b;
+  case CountStep::Kind::Multiply:
+    return a * b;
+  case CountStep::Kind::FloorDivide:
+    return b > 0 ? std::floor(a / b) : 0;
+  case CountStep::Kind::CeilDivide:
+    return b > 0 ? std::ceil(a / b) : 0;
+  case CountStep::Kind::Min:
+    return std::min(a, b);
+  default:
+    return std::max(a, b);
   }
 }
 

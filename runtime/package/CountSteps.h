@@ -26,7 +26,8 @@ struct CountStep {
 /// The steps that a factor `["count", ...]` of a formula of `kernel` lists; empty with `why` where they are none.
 std::vector<CountStep> readCountSteps(const nlohmann::json &factor, const Kernel &kernel, std::string &why);
 
-/// What the steps compute, at least 0; nothing where they ask for a number that is not part of the call's signature. A division by what is not positive gives 0.
+/// What the steps compute, at least 0; nothing where they ask for a number that is not part of the call's signature. A
+/// division by what is not positive gives 0.
 std::optional<double> evaluate(const std::vector<CountStep> &steps, const plan::LaunchStep &launch);
 
 } // namespace kpkg::package

@@ -1,8 +1,8 @@
 // How often a loop runs, as steps of a computation over what a launch knows.
 // SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
 //
-// Bounds are polynomials of values that are no sums or products, so that what both have in common goes away: `s * n + n` less `s * n` is `n`,
-// whatever is known of `s`.
+// Bounds are polynomials of values that are no sums or products, so that what both have in common goes away: `s * n +
+// n` less `s * n` is `n`, whatever is known of `s`.
 #include "dialect/tile/transforms/CountSteps.h"
 #include "mlir/Dialect/Arith/IR/Arith.h"
 #include "mlir/Dialect/SCF/IR/SCF.h"
@@ -84,7 +84,8 @@ private:
     if (isa_and_nonnull<arith::IndexCastOp, arith::ExtSIOp>(op))
       return polynomialOf(op->getOperand(0), depth);
     if (isa_and_nonnull<arith::AddIOp, arith::SubIOp, arith::MulIOp>(op) && depth < maxDepth) {
-      Polynomial left = polynomialOf(op->getOperand(0), depth + 1), right = polynomialOf(op->getOperand(1), depth + 1), result;
+      Polynomial left = polynomialOf(op->getOperand(0), depth + 1), right = polynomialOf(op->getOperand(1), depth + 1),
+                 result;
       if (left.size() * right.size() > kMostProducts)
         return {{{numberOf(value)}, 1}};
       if (isa<arith::SubIOp>(op))
@@ -152,7 +153,8 @@ private:
   }
   bool add(CountSteps &steps, Value value) { return steps.size() <= kMostSteps && add(steps, polynomialOf(value)); }
 
-  /// What `value` divides, rounding down, once or several times; the divisors, the last one first, are added to `divisors`.
+  /// What `value` divides, rounding down, once or several times; the divisors, the last one first, are added to
+  /// `divisors`.
   static Value dividendOf(Value value, SmallVectorImpl<Value> &divisors) {
     while (auto division = value.getDefiningOp<arith::FloorDivSIOp>()) {
       divisors.push_back(division.getRhs());
@@ -188,7 +190,8 @@ private:
       return true;
     }
     if (auto argument = dyn_cast<BlockArgument>(value)) {
-      if (!isa<KernelOp>(argument.getOwner()->getParentOp()) || !argument.getType().isIntOrIndex() || argument.getType().isInteger(1))
+      if (!isa<KernelOp>(argument.getOwner()->getParentOp()) || !argument.getType().isIntOrIndex() ||
+          argument.getType().isInteger(1))
         return false;
       steps.push_back({CountStep::Kind::Value, argument.getArgNumber()});
       return true;
@@ -231,7 +234,9 @@ private:
 
 } // namespace
 
-std::optional<CountSteps> countTrips(Value low, Value high, Value step, ExtentOf extentOf) { return Counter(extentOf).trips(low, high, step); }
+std::optional<CountSteps> countTrips(Value low, Value high, Value step, ExtentOf extentOf) {
+  return Counter(extentOf).trips(low, high, step);
+}
 
 std::string toString(const CountSteps &steps) {
   std::string text;
@@ -240,16 +245,36 @@ std::string toString(const CountSteps &steps) {
       steps, stream,
       [&](const CountStep &step) {
         switch (step.kind) {
-        case CountStep::Kind::Constant: stream << step.number; break;
-        case CountStep::Kind::Extent: stream << "dim(" << step.number << ',' << step.dimension << ')'; break;
-        case CountStep::Kind::Value: stream << "value(" << step.number << ')'; break;
-        case CountStep::Kind::Grid: stream << "grid(" << step.number << ')'; break;
-        case CountStep::Kind::Add: stream << '+'; break;
-        case CountStep::Kind::Multiply: stream << '*'; break;
-        case CountStep::Kind::FloorDivide: stream << "//"; break;
-        case CountStep::Kind::CeilDivide: stream << "ceildiv"; break;
-        case CountStep::Kind::Min: stream << "min"; break;
-        case CountStep::Kind::Max: stream << "max"; break;
+        case CountStep::Kind::Constant:
+          stream << step.number;
+          break;
+        case CountStep::Kind::Extent:
+          stream << "dim(" << step.number << ',' << step.dimension << ')';
+          break;
+        case CountStep::Kind::Value:
+          stream << "value(" << step.number << ')';
+          break;
+        case CountStep::Kind::Grid:
+          stream << "grid(" << step.number << ')';
+          break;
+        case CountStep::Kind::Add:
+          stream << '+';
+          break;
+        case CountStep::Kind::Multiply:
+          stream << '*';
+          break;
+        case CountStep::Kind::FloorDivide:
+          stream << "//";
+          break;
+        case CountStep::Kind::CeilDivide:
+          stream << "ceildiv";
+          break;
+        case CountStep::Kind::Min:
+          stream << "min";
+          break;
+        case CountStep::Kind::Max:
+          stream << "max";
+          break;
         }
       },
       " ");

@@ -68,15 +68,19 @@ TEST(CountSteps, LoopsDoNotRunLessThanNever) {
   EXPECT_EQ(value(R"(["count", ["dim", 0, 0], -2, "ceildiv"])"), 0);
 }
 
-TEST(CountSteps, NumbersThatAreNotPartOfTheSignatureAreNotKnown) { EXPECT_EQ(value(R"(["count", ["value", 2], 1, "+"])"), std::nullopt); }
+TEST(CountSteps, NumbersThatAreNotPartOfTheSignatureAreNotKnown) {
+  EXPECT_EQ(value(R"(["count", ["value", 2], 1, "+"])"), std::nullopt);
+}
 
 TEST(CountSteps, OthersAreRefused) {
   EXPECT_EQ(refusal(R"(["count"])"), "has a count of no steps, or of more than 64");
   EXPECT_EQ(refusal(R"(["count", "+"])"), "has a count whose step \"+\" finds too few or too many numbers");
   EXPECT_EQ(refusal(R"(["count", 1, 2])"), "has a count that leaves 2 numbers");
-  for (const char *step : {R"(["dim", 0, 2])", R"(["dim", 1, 0])", R"(["dim", 0])", R"(["dim", 9, 0])", R"(["value", 0])", R"(["value", 3])", R"(["value", -1])",
-                           R"(["grid", 3])", R"(["shape", 0, 0])", R"("-")", "1.5", "null", "[]", "{}"})
-    EXPECT_EQ(refusal(("[\"count\", " + std::string(step) + "]").c_str()), "has a count with the step " + json::parse(step).dump() + ", which is none");
+  for (const char *step : {R"(["dim", 0, 2])", R"(["dim", 1, 0])", R"(["dim", 0])", R"(["dim", 9, 0])",
+                           R"(["value", 0])", R"(["value", 3])", R"(["value", -1])", R"(["grid", 3])",
+                           R"(["shape", 0, 0])", R"("-")", "1.5", "null", "[]", "{}"})
+    EXPECT_EQ(refusal(("[\"count\", " + std::string(step) + "]").c_str()),
+              "has a count with the step " + json::parse(step).dump() + ", which is none");
   json many = json::array({"count"});
   for (int i = 0; i < 33; ++i)
     many.push_back(1);
