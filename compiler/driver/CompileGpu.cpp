@@ -123,7 +123,7 @@ struct Choice {
   std::vector<Refused> refused; ///< before it
 };
 
-/// "384 threads, 2 blocks on a multiprocessor, copies by a role of its own"
+/// "384 threads, 2 blocks on a multiprocessor, two roles"
 std::string describe(const kgpu::Launch &launch) {
   std::string text = std::to_string(launch.threads) + " threads";
   if (launch.cluster > 1)

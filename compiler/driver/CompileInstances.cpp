@@ -5,6 +5,7 @@
 #include "compiler/driver/DropAlternatives.h"
 #include "compiler/driver/DroppedHints.h"
 #include "compiler/driver/IrMessages.h"
+#include "compiler/driver/PackCost.h"
 #include "compiler/pack/Manifest.h"
 #include "dialect/lower/cpu/LowerCpu.h"
 #include "dialect/pipeline/Registration.h"
@@ -58,19 +59,6 @@ std::vector<std::string> dtypesOf(const hir::Function &kernel) {
   for (const hir::FunctionParameter &parameter : kernel.parameters)
     dtypes.emplace_back(valueNameOf(parameter.type->element));
   return dtypes;
-}
-
-/// A cost formula as the manifest has it.
-std::vector<PackedCostTerm> packedCost(ArrayRef<tile::CostTerm> terms) {
-  static constexpr const char *names[] = {"blocks", "dim", "tiles", "clip", "share"};
-  std::vector<PackedCostTerm> packed;
-  for (const tile::CostTerm &term : terms) {
-    PackedCostTerm &copy = packed.emplace_back();
-    copy.count = term.count;
-    for (const tile::CostFactor &factor : term.factors)
-      copy.factors.push_back({names[size_t(factor.kind)], factor.argument, factor.dimension, factor.size});
-  }
-  return packed;
 }
 
 /// Tile IR of one or more instances, simplified.
@@ -194,6 +182,7 @@ void countByClusters(PackedInstance &packed, tile::KernelOp kernel, unsigned coo
 
 /// What an instance is among its alternatives.
 struct Role {
+  bool hasOthers;  ///< it is one of several
   bool isLast;     ///< none after it serves
   bool isGeneral;  ///< it has the variants that others lack
   bool hasVectors; ///< it has the variants for vectors
@@ -304,7 +293,7 @@ JobResult compileOne(const Program &program, const SourceManager &sources, Insta
       result.failures.emplace_back(ptxTarget(chip), messages.text());
     return result;
   }
-  if (program.kernels()[instance.kernel].isLeftToChoice)
+  if (role.hasOthers && program.kernels()[instance.kernel].isLeftToChoice)
     for (auto kernel : module->getOps<tile::KernelOp>())
       result.whyNoEstimate = tile::whyNoEstimate(kernel);
   compileForCpus(*module, program, instance, targets.cpus, optLevel, messages, result);
@@ -352,7 +341,7 @@ Expected<CompiledInstances> compileInstances(const Program &program, const Sourc
       compiled.notes.push_back(toString(found.takeError()) + "; the package has PTX instead of machine code");
   }
   std::vector<InstanceRef> refs = launchedInstances(program);
-  std::vector<bool> isLast = lastAlternatives(program, refs), isGeneral = generalAlternatives(program, refs);
+  std::vector<bool> others = haveOthers(program, refs), isLast = lastAlternatives(program, refs), isGeneral = generalAlternatives(program, refs);
   std::vector<JobResult> results(refs.size());
   std::mutex progressMutex;
   size_t done = 0;
@@ -361,7 +350,7 @@ Expected<CompiledInstances> compileInstances(const Program &program, const Sourc
     for (size_t i = 0; i < refs.size(); ++i)
       pool.async([&, i] {
         results[i] = compileOne(program, sources, refs[i], targets, ptxas ? &*ptxas : nullptr, optLevel,
-                                {isLast[i], isGeneral[i], hasVectors(program, refs[i])});
+                                {others[i], isLast[i], isGeneral[i], hasVectors(program, refs[i])});
         if (progress) {
           std::lock_guard<std::mutex> lock(progressMutex);
           progress(++done, refs.size(), title(program, refs[i]));

@@ -40,6 +40,16 @@ std::vector<bool> lastAlternatives(const Program &program, ArrayRef<InstanceRef>
   return last;
 }
 
+std::vector<bool> haveOthers(const Program &program, ArrayRef<InstanceRef> refs) {
+  std::map<std::string, size_t> sizes;
+  for (InstanceRef ref : refs)
+    ++sizes[groupOf(program, ref)];
+  std::vector<bool> others;
+  for (InstanceRef ref : refs)
+    others.push_back(sizes[groupOf(program, ref)] > 1);
+  return others;
+}
+
 static std::optional<bool> saysGeneral(const Program &program, InstanceRef ref) {
   return program.kernels()[ref.kernel].instances[ref.instance].isGeneral;
 }

@@ -29,6 +29,9 @@ bool hasAlternatives(const KernelRecord &kernel);
 /// For each of `refs` whether it is the last of its alternatives in the source, or the only one: where no other one serves.
 std::vector<bool> lastAlternatives(const Program &program, llvm::ArrayRef<InstanceRef> refs);
 
+/// For each of `refs` whether there is another alternative.
+std::vector<bool> haveOthers(const Program &program, llvm::ArrayRef<InstanceRef> refs);
+
 /// For each of `refs` whether on GPUs it also gets the variants for arguments about which little is known: as `@tune(general=)` says, else the
 /// last alternative. They are slow whatever the tiles, and those of large tiles take long to compile only to spill.
 std::vector<bool> generalAlternatives(const Program &program, llvm::ArrayRef<InstanceRef> refs);

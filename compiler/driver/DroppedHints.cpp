@@ -70,13 +70,15 @@ private:
   }
 
   const KernelInstance &recordOf(const PackedInstance &instance) const {
-    return *find_if(program.kernels()[instance.kernel].instances, [&](const KernelInstance &one) { return one.parameters == instance.parameters; });
+    return *find_if(program.kernels()[instance.kernel].instances,
+                    [&](const KernelInstance &one) { return one.parameters == instance.parameters; });
   }
 
   void addHonoured(const PackedInstance &instance) {
     all[instance.kernel].insert(textOf(instance));
     for (const auto &[name, value] : recordOf(instance).schedule) {
-      bool isDropped = any_of(instance.launch->dropped, [&, &name = name](const PackedDroppedHint &hint) { return nameOf(hint.hint) == name; });
+      bool isDropped = any_of(instance.launch->dropped,
+                              [&, &name = name](const PackedDroppedHint &hint) { return nameOf(hint.hint) == name; });
       if (!isDropped)
         honoured.insert({instance.kernel, name});
     }
@@ -93,14 +95,16 @@ private:
       add(instance, "`@schedule(" + hints + ")` is dropped", why.str());
     auto refused = find_if(instance.launch->refused, [](const PackedRefusedLaunch &one) { return one.hadWarpgroups; });
     if (refused != instance.launch->refused.end())
-      add(instance, "no warpgroups compute its products, since ptxas refuses that (" + refused->launch + ")", refused->why);
+      add(instance, "no warpgroups compute its products, since ptxas refuses that (" + refused->launch + ")",
+          refused->why);
   }
 
   void add(const PackedInstance &instance, const std::string &what, const std::string &why) {
     auto [entry, isNew] = numbers.try_emplace({instance.kernel, kindOf(what), kindOf(why)}, findings.size());
     if (isNew) {
       size_t number = &recordOf(instance) - program.kernels()[instance.kernel].instances.data();
-      findings.push_back({instance.kernel, what, why, title(program, {instance.kernel, number}) + " " + instance.variant, {}, {}});
+      findings.push_back(
+          {instance.kernel, what, why, title(program, {instance.kernel, number}) + " " + instance.variant, {}, {}});
     }
     findings[entry->second].instances.insert(textOf(instance));
     findings[entry->second].targets.insert(instance.target);
@@ -115,12 +119,14 @@ private:
 
 } // namespace
 
-std::vector<std::string> notesOnHints(const Program &program, const SourceManager &sources, ArrayRef<PackedInstance> instances) {
+std::vector<std::string> notesOnHints(const Program &program, const SourceManager &sources,
+                                      ArrayRef<PackedInstance> instances) {
   std::vector<std::string> notes;
   Collector collector(program, instances);
   for (const Finding &one : collector.findings) {
     const KernelRecord &kernel = program.kernels()[one.kernel];
-    notes.push_back(formatv("{0}: kernel `{1}`, in {2} of {3} instances for {4}: {5}: {6} (in {7})", sources.describe(kernel.range), kernel.name, one.instances.size(),
+    notes.push_back(formatv("{0}: kernel `{1}`, in {2} of {3} instances for {4}: {5}: {6} (in {7})",
+                            sources.describe(kernel.range), kernel.name, one.instances.size(),
                             collector.instancesOf(one.kernel), join(one.targets, ", "), one.what, one.why, one.example)
                         .str());
   }

@@ -11,9 +11,11 @@ namespace kpkg::compiler {
 /// Whether GPU code of this variant is for contiguous, aligned arguments with 32-bit offsets: the fastest.
 bool isForVectors(llvm::StringRef variant);
 
-/// A line for each kernel, hint and reason, with the place, how many of its instances lack the hint, and one of them; the same for products that warpgroups
-/// could have computed, had ptxas not refused that launch. Of the variants of an instance those for vectors count, where it has such. A hint that means nothing for an
-/// instance is left out where another instance of the kernel has it: lists of one decorator serve dtypes and chips that differ in what they can.
-std::vector<std::string> notesOnHints(const Program &program, const SourceManager &sources, llvm::ArrayRef<PackedInstance> instances);
+/// A line for each kernel, hint and reason, with the place, how many of its instances lack the hint, and one of them;
+/// the same for products that warpgroups could have computed, had ptxas not refused that launch. Of the variants of an
+/// instance those for vectors count, where it has such. A hint that means nothing for an instance is left out where
+/// another instance of the kernel has it: lists of one decorator serve dtypes and chips that differ in what they can.
+std::vector<std::string> notesOnHints(const Program &program, const SourceManager &sources,
+                                      llvm::ArrayRef<PackedInstance> instances);
 
 } // namespace kpkg::compiler

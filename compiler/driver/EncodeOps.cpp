@@ -50,6 +50,18 @@ KernelArguments argumentsOfWindows(const Program &program, ArrayRef<PackedInstan
   return arguments;
 }
 
+/// By numbers that formulas of alternatives ask for, one of these is chosen when a call is planned.
+void addArgumentsOfEstimates(const Program &program, ArrayRef<PackedInstance> instances, KernelArguments &arguments) {
+  for (const PackedInstance &instance : instances)
+    if (instance.work)
+      for (const std::vector<PackedCostTerm> *terms : {&instance.work->flops, &instance.bytes, &instance.tiles})
+        for (const PackedCostTerm &term : *terms)
+          for (const PackedCostFactor &factor : term.factors)
+            for (const PackedCountStep &step : factor.steps)
+              if (step.kind == "value")
+                arguments.insert({program.kernels()[instance.kernel].name, unsigned(step.numbers.front())});
+}
+
 Expected<std::vector<PackedPlan>> encodeOps(const Program &program, const SourceManager &sources, const KernelArguments &decisive) {
   auto context = makeContext();
   IrMessages messages(*context);
@@ -81,6 +93,7 @@ Expected<std::vector<PackedPlan>> encodeOps(const Program &program, const Source
 Expected<std::vector<PackedPlan>> encodeOps(const Program &program, const Program &gpuProgram, const SourceManager &sources,
                                             ArrayRef<PackedInstance> instances) {
   KernelArguments decisive = argumentsOfWindows(program, instances);
+  addArgumentsOfEstimates(program, instances, decisive);
   auto plans = encodeOps(program, sources, decisive);
   if (!plans || &gpuProgram == &program)
     return plans;

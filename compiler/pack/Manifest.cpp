@@ -60,13 +60,26 @@ json kernelRecord(const KernelRecord &kernel) {
           {"persistent", kernel.isPersistent}};
 }
 
+json stepRecord(const PackedCountStep &step) {
+  if (step.kind.empty())
+    return step.numbers.front();
+  if (step.numbers.empty())
+    return step.kind;
+  json record = json::array({step.kind});
+  for (int64_t number : step.numbers)
+    record.push_back(number);
+  return record;
+}
+
 json costRecord(const std::vector<PackedCostTerm> &terms) {
   json list = json::array();
   for (const PackedCostTerm &term : terms) {
     json factors = json::array();
     for (const PackedCostFactor &factor : term.factors) {
-      json entry = {factor.kind};
-      if (factor.kind != "blocks") {
+      json entry = json::array({factor.kind});
+      for (const PackedCountStep &step : factor.steps)
+        entry.push_back(stepRecord(step));
+      if (factor.kind != "blocks" && factor.kind != "count") {
         entry.push_back(factor.argument);
         entry.push_back(factor.dimension);
       }

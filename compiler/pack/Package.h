@@ -67,12 +67,19 @@ struct PackedLaunch {
   std::vector<PackedRefusedLaunch> refused; ///< in the order in which they were tried
 };
 
-/// One factor of a cost formula: "blocks", or "dim", "tiles", "clip", "share" of a dimension of an argument (docs/package-format.md).
+/// A step of a "count": a number, or "dim", "value", "grid" with one or two numbers, or an operation (docs/package-format.md).
+struct PackedCountStep {
+  std::string kind; ///< empty: the number
+  std::vector<int64_t> numbers;
+};
+
+/// One factor of a cost formula: "blocks", or "dim", "tiles", "clip", "share" of a dimension of an argument, or a "count" (docs/package-format.md).
 struct PackedCostFactor {
   std::string kind;
   unsigned argument = 0;
   unsigned dimension = 0;
   int64_t size = 0;
+  std::vector<PackedCountStep> steps = {};
 };
 struct PackedCostTerm {
   double count = 0;

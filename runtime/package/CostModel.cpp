@@ -39,13 +39,21 @@ static double cacheShare(const LaunchShape &shape, const LaunchStep &launch) {
   return brought > 0 ? taken / brought : 1;
 }
 
-static double evaluate(const std::vector<CostTerm> &terms, const LaunchStep &launch) {
+/// Nothing where a number is asked for that the launch does not know.
+static std::optional<double> evaluate(const std::vector<CostTerm> &terms, const LaunchStep &launch) {
   double sum = 0;
   for (const CostTerm &term : terms) {
     double product = term.count;
     for (const CostTerm::Factor &factor : term.factors) {
       if (factor.kind == CostTerm::Kind::Blocks) {
         product *= launch.persistent ? 1 : double(launch.grid[0]) * double(launch.grid[1]) * double(launch.grid[2]);
+        continue;
+      }
+      if (factor.kind == CostTerm::Kind::Count) {
+        std::optional<double> trips = evaluate(factor.steps, launch);
+        if (!trips)
+          return std::nullopt;
+        product *= *trips;
         continue;
       }
       int64_t extent = launch.args[size_t(factor.arg)].view.shape[size_t(factor.dim)];
@@ -65,10 +73,11 @@ static double evaluate(const std::vector<CostTerm> &terms, const LaunchStep &lau
 }
 
 Cost estimateCost(const Instance &instance, const LaunchStep &launch) {
-  return {evaluate(instance.flops, launch), evaluate(instance.bytes, launch)};
+  std::optional<double> flops = evaluate(instance.flops, launch), bytes = evaluate(instance.bytes, launch);
+  return flops && bytes ? Cost{*flops, *bytes} : Cost();
 }
 
-double countTiles(const Instance &instance, const LaunchStep &launch) { return evaluate(instance.tiles, launch); }
+double countTiles(const Instance &instance, const LaunchStep &launch) { return evaluate(instance.tiles, launch).value_or(0); }
 
 std::optional<TimeEstimate> estimateTime(const Instance &instance, const LaunchStep &launch, int64_t processors) {
   if (!instance.work)
@@ -76,7 +85,10 @@ std::optional<TimeEstimate> estimateTime(const Instance &instance, const LaunchS
   const TileWork &work = *instance.work;
   double tiles = launch.persistent ? countTiles(instance, launch) : double(launch.grid[0]) * double(launch.grid[1]) * double(launch.grid[2]);
   tiles = std::max(tiles, 1.0);
-  double flops = evaluate(work.flops, launch), bytes = evaluate(instance.bytes, launch) / tiles;
+  std::optional<double> flopsOfTile = evaluate(work.flops, launch), allBytes = evaluate(instance.bytes, launch);
+  if (!flopsOfTile || !allBytes)
+    return std::nullopt;
+  double flops = *flopsOfTile, bytes = *allBytes / tiles;
   if (instance.launch) { // of a CTA, which may run several tiles side by side, or be one of several that run one
     const LaunchShape &shape = *instance.launch;
     double share = double(shape.blocks) / double(shape.cluster);

@@ -10,7 +10,7 @@
 
 namespace kpkg::package {
 
-/// Of the whole launch; 0 when the instance has no formula.
+/// Of the whole launch; 0 when the instance has no formula, or when the formula asks for a number that the call's signature leaves open.
 struct Cost {
   double flops = 0;
   double bytes = 0;
@@ -27,7 +27,7 @@ struct TimeEstimate {
   double cycles() const { return rounds * cyclesPerRound; }
 };
 
-/// By what the instance says of its tiles; nothing when it says nothing. Only for comparison with estimates of the same launch and device.
+/// By what the instance says of its tiles; nothing when it says nothing, or asks for a number that the call's signature leaves open. Only for comparison with estimates of the same launch and device.
 /// A round takes the longer of computing a tile, all of it even where it reaches beyond the edges, and of moving its operands, and then
 /// what it takes to start and end a tile, of which the other tiles that a processor holds hide their part. Operands come no faster than what shared
 /// memory can have on its way allows.

@@ -47,6 +47,15 @@ std::vector<CostTerm> readCost(const Entry &entry, const char *key, const Kernel
       std::string name = factorItem[0].get<std::string>();
       CostTerm::Factor factor;
       size_t numbers = 0;
+      if (name == "count") {
+        std::string why;
+        factor.kind = CostTerm::Kind::Count;
+        factor.steps = readCountSteps(factorItem, kernel, why);
+        if (!why.empty())
+          termEntry.refuse(why);
+        term.factors.push_back(std::move(factor));
+        continue;
+      }
       if (name == "dim")
         factor.kind = CostTerm::Kind::Dim, numbers = 2;
       else if (name == "share")
@@ -68,7 +77,7 @@ std::vector<CostTerm> readCost(const Entry &entry, const char *key, const Kernel
       }
       if (numbers == 3 && (factor.size = factorItem[3].get<int64_t>()) <= 0)
         termEntry.refuse("has a factor of size 0");
-      term.factors.push_back(factor);
+      term.factors.push_back(std::move(factor));
     }
     terms.push_back(std::move(term));
   }

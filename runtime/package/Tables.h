@@ -3,6 +3,7 @@
 #ifndef KPKG_PACKAGE_TABLES_H
 #define KPKG_PACKAGE_TABLES_H
 
+#include "runtime/package/CountSteps.h"
 #include "runtime/plan/DType.h"
 
 #include <kpkg/kpkg.h>
@@ -123,12 +124,13 @@ struct LaunchShape {
 
 /// count * product of the factors; see docs/package-format.md.
 struct CostTerm {
-  enum class Kind : uint8_t { Blocks, Dim, Tiles, Clip, Share };
+  enum class Kind : uint8_t { Blocks, Dim, Tiles, Clip, Share, Count };
   struct Factor {
     Kind kind = Kind::Blocks;
     int32_t arg = 0;
     int32_t dim = 0;
     int64_t size = 1;
+    std::vector<CountStep> steps;
   };
   double count = 0;
   std::vector<Factor> factors;

@@ -13,7 +13,7 @@ from concurrent.futures import ThreadPoolExecutor
 
 import numpy as np
 import pytest
-from conftest import BUILD, COMMAND
+from conftest import BUILD, COMMAND, ROOT
 
 import kpkg
 
@@ -121,3 +121,18 @@ def test_profile_of_a_script(packages, tmp_path):
 
 def test_the_rest_is_the_commands():
     assert command_line("version").stdout == subprocess.run([COMMAND, "version"], capture_output=True, text=True).stdout
+
+
+def test_numbers_of_a_call_choose_among_alternatives(tmp_path):
+    """Which alternative runs may follow from an Int of the call; results do not."""
+    library = compiler(tmp_path).compile_from_file(ROOT / "test/tools/kpkg/inputs/trips.k", "trips")
+    rng = np.random.default_rng(0)
+    b = rng.standard_normal((512, 80), dtype=np.float32)
+    for rows in (300, 8):
+        a = rng.standard_normal((rows, 512), dtype=np.float32)
+        for first in (0, 33, 511):
+            explained = library["demo::partial"].explain(a, b, first)
+            assert "chosen by the cost model" in explained and "as the first of" not in explained
+            np.testing.assert_allclose(library["demo::partial"](a, b, first), a[:, first:] @ b[first:], rtol=1e-3, atol=1e-3)
+            whole = first // 32 * 32  # steps of the kernel's loop
+            np.testing.assert_allclose(library["demo::some"](a, b, whole), a[:, :whole] @ b[:whole], rtol=1e-3, atol=1e-3)

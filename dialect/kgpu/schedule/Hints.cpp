@@ -20,7 +20,8 @@ std::optional<std::string> whyNotDynamic(tile::KernelOp kernel, const TargetMode
     return std::string("only a kernel that consists of one loop over `output_tiles` takes tiles from a counter");
   std::optional<Launch> launch = launchWithRoles(kernel, target);
   if (!launch)
-    return std::string("the thread that copies operands of products of warpgroups takes tiles from a counter, and its products are not of such");
+    return std::string("the thread that copies operands of products of warpgroups takes tiles from a counter, and its "
+                       "products are not of such");
   if (!launch->dynamic)
     return std::string("the blocks of a cluster take tiles together, and not from a counter");
   return std::nullopt;
@@ -37,7 +38,8 @@ std::optional<std::string> whyNoCluster(tile::KernelOp kernel, const TargetModel
   if (target.maxCluster < cluster)
     return "clusters of " + std::to_string(cluster) + " blocks are more than the chip has";
   if (!launchWithRoles(kernel, target))
-    return std::string("blocks of a cluster share operands of products of warpgroups, and its products are not of such");
+    return std::string(
+        "blocks of a cluster share operands of products of warpgroups, and its products are not of such");
   if (!clusterCoordinate(kernel, target, cluster))
     return std::string("no blocks of a cluster would go in step and read the same operands");
   return std::nullopt;
@@ -90,8 +92,10 @@ Why whyNotClusters(unsigned wanted, tile::KernelOp kernel, const TargetModel &ta
   if (Why why = whyNoCluster(kernel, target))
     return why;
   if (target.maxCluster < wanted)
-    return target.maxCluster == 1 ? std::string("the chip has no clusters") : "the chip has clusters of " + std::to_string(target.maxCluster);
-  return launch.blocks > 1 ? std::string("a thread block has several kernel blocks") : std::string("its thread blocks do not share the work of one");
+    return target.maxCluster == 1 ? std::string("the chip has no clusters")
+                                  : "the chip has clusters of " + std::to_string(target.maxCluster);
+  return launch.blocks > 1 ? std::string("a thread block has several kernel blocks")
+                           : std::string("its thread blocks do not share the work of one");
 }
 
 Why whyNotStages(tile::KernelOp kernel, const Outcome &outcome) {
@@ -107,7 +111,9 @@ Why whyNotStages(tile::KernelOp kernel, const Outcome &outcome) {
 Why whyNotPeel(const Launch &launch) {
   if (launch.consumers == 0)
     return std::string(kNoWarpgroups);
-  return launch.peels ? Why() : std::string("no loop with one or two products has a choice of a tile that begins or ends with the loop's counter");
+  return launch.peels ? Why()
+                      : std::string("no loop with one or two products has a choice of a tile that begins or ends with "
+                                    "the loop's counter");
 }
 
 Why whyNotRoles(unsigned roles, tile::KernelOp kernel, const TargetModel &target, const Launch &launch) {
@@ -121,8 +127,10 @@ Why whyNotRoles(unsigned roles, tile::KernelOp kernel, const TargetModel &target
   if (possible->cluster > 1 || possible->minCtas > 1)
     return std::string("`cluster` and `occupancy` leave no room for another warpgroup");
   if (possible->consumers > 2)
-    return "beside " + std::to_string(possible->consumers) + " warpgroups that multiply another one finds too few registers";
-  return std::string("no warpgroup could make operands of its products alone: they have to be computed in the kernel, of 64 rows, 16 bits and rows of 128 bytes");
+    return "beside " + std::to_string(possible->consumers) +
+           " warpgroups that multiply another one finds too few registers";
+  return std::string("no warpgroup could make operands of its products alone: they have to be computed in the kernel, "
+                     "of 64 rows, 16 bits and rows of 128 bytes");
 }
 } // namespace
 

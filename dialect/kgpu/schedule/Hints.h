@@ -8,7 +8,8 @@ namespace kpkg::kgpu {
 /// What `@schedule` says of `name`; 0 where it says nothing.
 unsigned hintOf(tile::KernelOp kernel, llvm::StringRef name);
 
-/// Why the kernel's products cannot be given out to clusters as its @schedule(cluster=) asks; nothing where they can, or where it does not ask.
+/// Why the kernel's products cannot be given out to clusters as its @schedule(cluster=) asks; nothing where they can,
+/// or where it does not ask.
 std::optional<std::string> whyNoCluster(tile::KernelOp kernel, const TargetModel &target);
 /// The same of tiles that CTAs take as they become free, as @schedule(dynamic=) asks.
 std::optional<std::string> whyNotDynamic(tile::KernelOp kernel, const TargetModel &target);
@@ -25,7 +26,8 @@ struct DroppedHint {
   std::string name;
   unsigned value = 0;
   std::string why;
-  /// The kernel is one for which the hint means something, but there was no room for it. Else none of its launches has it.
+  /// The kernel is one for which the hint means something, but there was no room for it. Else none of its launches has
+  /// it.
   bool isForWantOfRoom = false;
 };
 

@@ -23,7 +23,8 @@ std::optional<Launch> launchWithRoles(tile::KernelOp kernel, const TargetModel &
   }
   if (consumers == 0)
     return std::nullopt;
-  Launch launch{.threads = (consumers + 1) * kWarpgroupThreads, .minCtas = hintOf(kernel, "occupancy"), .consumers = consumers};
+  Launch launch{
+      .threads = (consumers + 1) * kWarpgroupThreads, .minCtas = hintOf(kernel, "occupancy"), .consumers = consumers};
   if (unsigned cluster = hintOf(kernel, "cluster"); cluster > 1 && clusterCoordinate(kernel, target, cluster))
     launch.cluster = cluster;
   // More than two and one would leave too few registers for each.

@@ -7,7 +7,8 @@ namespace kpkg::kgpu {
 /// Of @schedule(roles=): one copies, one makes operands, others multiply by them.
 inline constexpr unsigned kRolesWithMaker = 3;
 
-/// Warpgroups that compute while another one loads, with what the kernel's hints ask for; nothing where products of the kernel are not of warpgroups on this chip.
+/// Warpgroups that compute while another one loads, with what the kernel's hints ask for; nothing where products of the
+/// kernel are not of warpgroups on this chip.
 std::optional<Launch> launchWithRoles(tile::KernelOp kernel, const TargetModel &target);
 
 /// The loop over tiles of an output that a kernel consists of; null where it has none or several.

@@ -10,7 +10,6 @@
 #include "mlir/IR/Matchers.h"
 #include "llvm/Support/raw_ostream.h"
 #include <limits>
-#include <tuple>
 
 using namespace mlir;
 
@@ -78,10 +77,8 @@ private:
     }
     if (auto loop = dyn_cast<scf::ForOp>(op)) {
       CostTerm inner = trips;
-      if (!isConstant(loop.getLowerBound(), 0) || !isConstant(loop.getStep(), 1))
-        return fail(op, "a loop that does not go from 0 in steps of 1");
-      if (!multiply(inner, loop.getUpperBound()))
-        return fail(op, "a loop that ends at a number which is no formula of shapes");
+      if (!multiplyByTrips(inner, loop))
+        return fail(op, "a loop whose number of iterations is no formula of shapes and of Int arguments");
       for (auto [init, argument, result] : llvm::zip(loop.getInitArgs(), loop.getRegionIterArgs(), loop.getResults()))
         tilePlaces[argument] = tilePlaces[result] = tilePlaces.lookup(init);
       return walk(*loop.getBody(), inner);
@@ -138,45 +135,84 @@ private:
   /// Multiplies by the value of `count`: a constant, an extent, or one of these divided rounding up.
   bool multiply(CostTerm &term, Value count) {
     if (std::optional<int64_t> value = getConstantIntValue(count)) {
-      term.count *= double(*value);
+      term.count *= double(std::max<int64_t>(*value, 0));
       return true;
     }
     if (std::optional<Place> place = placeOfDim(count)) {
       term.factors.push_back({CostFactor::Kind::Extent, place->argument, place->dimension});
       return true;
     }
-    auto [dividend, divisor] = matchCeilDiv(count);
-    if (std::optional<Place> parts = divisor ? placeOfDim(divisor) : std::nullopt) {
-      term.factors.push_back({CostFactor::Kind::Share, parts->argument, parts->dimension});
-      return multiply(term, dividend);
-    }
-    std::optional<int64_t> size = divisor ? getConstantIntValue(divisor) : std::nullopt;
     // Rounded up by one number and then by another one is rounded up by their product.
-    for (auto [inner, by] = matchCeilDiv(dividend); size && inner; std::tie(inner, by) = matchCeilDiv(dividend)) {
-      std::optional<int64_t> factor = getConstantIntValue(by);
-      if (!factor || *factor <= 0 || *size <= 0 || *size > std::numeric_limits<int32_t>::max() / *factor)
+    SmallVector<Value> divisors;
+    Value dividend = dividendOf(count, divisors);
+    int64_t size = 1;
+    for (Value divisor : divisors) {
+      if (std::optional<Place> parts = placeOfDim(divisor)) {
+        term.factors.push_back({CostFactor::Kind::Share, parts->argument, parts->dimension});
+        continue;
+      }
+      std::optional<int64_t> factor = getConstantIntValue(divisor);
+      if (!factor || *factor <= 0 || size > std::numeric_limits<int32_t>::max() / *factor)
         return false;
-      size = *size * *factor;
-      dividend = inner;
+      size *= *factor;
     }
-    std::optional<Place> place = dividend ? placeOfDim(dividend) : std::nullopt;
-    if (!place || !size)
+    if (size == 1)
+      return !divisors.empty() && multiply(term, dividend);
+    std::optional<Place> place = placeOfDim(dividend);
+    if (!place)
       return false;
-    term.factors.push_back({CostFactor::Kind::Tiles, place->argument, place->dimension, *size});
+    term.factors.push_back({CostFactor::Kind::Tiles, place->argument, place->dimension, size});
     return true;
   }
 
-  /// n and d of a division that rounds up: the op, or what the prelude writes, -(-n // d).
-  static std::pair<Value, Value> matchCeilDiv(Value value) {
-    if (!value)
-      return {};
-    if (auto division = value.getDefiningOp<arith::CeilDivSIOp>())
-      return {division.getLhs(), division.getRhs()};
-    if (Value negated = matchNegation(value))
-      if (auto division = negated.getDefiningOp<arith::FloorDivSIOp>())
-        if (Value dividend = matchNegation(division.getLhs()))
-          return {dividend, division.getRhs()};
-    return {};
+  bool multiplyByTrips(CostTerm &term, scf::ForOp loop) {
+    auto extentOf = [&](Value value) -> std::optional<std::pair<unsigned, unsigned>> {
+      std::optional<Place> place = placeOfDim(value);
+      return place ? std::optional(std::pair(place->argument, place->dimension)) : std::nullopt;
+    };
+    // What goes over a dimension is known as that, so that elements at its edge are counted as they are.
+    bool isFromZero = isConstant(loop.getLowerBound(), 0), isByOne = isConstant(loop.getStep(), 1);
+    CostTerm multiplied = term;
+    if (isFromZero && isByOne && multiply(multiplied, loop.getUpperBound())) {
+      term = std::move(multiplied);
+      return true;
+    }
+    std::optional<Place> place = placeOfDim(loop.getUpperBound());
+    if (std::optional<int64_t> step = getConstantIntValue(loop.getStep()); isFromZero && place && step) {
+      term.factors.push_back({CostFactor::Kind::Tiles, place->argument, place->dimension, *step});
+      return true;
+    }
+    std::optional<CountSteps> steps = countTrips(loop.getLowerBound(), loop.getUpperBound(), loop.getStep(), extentOf);
+    if (!steps)
+      return false;
+    if (steps->size() == 1 && steps->front().kind == CountStep::Kind::Constant) {
+      term.count *= double(std::max<int64_t>(steps->front().number, 0));
+      return true;
+    }
+    CostFactor factor{CostFactor::Kind::Count};
+    factor.steps = std::move(*steps);
+    term.factors.push_back(std::move(factor));
+    return true;
+  }
+
+  /// What `value` divides, rounding up, once or several times, the last divisor first: by the op, or as the prelude writes it, -(-n // d), of which two are
+  /// -(-n // d // e) once simplified.
+  static Value dividendOf(Value value, SmallVectorImpl<Value> &divisors) {
+    if (auto division = value.getDefiningOp<arith::CeilDivSIOp>()) {
+      divisors.push_back(division.getRhs());
+      return dividendOf(division.getLhs(), divisors);
+    }
+    SmallVector<Value> found;
+    Value inner = matchNegation(value);
+    while (auto division = inner ? inner.getDefiningOp<arith::FloorDivSIOp>() : arith::FloorDivSIOp()) {
+      found.push_back(division.getRhs());
+      inner = division.getLhs();
+    }
+    Value dividend = found.empty() ? Value() : matchNegation(inner);
+    if (!dividend)
+      return value;
+    divisors.append(found);
+    return dividendOf(dividend, divisors);
   }
   static Value matchNegation(Value value) {
     auto subtraction = value.getDefiningOp<arith::SubIOp>();
@@ -337,6 +373,7 @@ std::string toString(ArrayRef<CostTerm> terms) {
           case CostFactor::Kind::Tiles:
             stream << "*tiles(" << factor.argument << ',' << factor.dimension << ',' << factor.size << ')';
             break;
+          case CostFactor::Kind::Count: stream << "*count(" << toString(factor.steps) << ')'; break;
           case CostFactor::Kind::Share: stream << "/dim(" << factor.argument << ',' << factor.dimension << ')'; break;
           case CostFactor::Kind::Clipped:
             stream << "*clip(" << factor.argument << ',' << factor.dimension << ',' << factor.size << ')';

@@ -83,10 +83,11 @@ tile.kernel @parts(%a: !tile.view<2xf32>, %d: !tile.view<2xf32, mut>) {
 
 // CHECK: tile.kernel @unknown
 // CHECK-NOT: flops
-tile.kernel @unknown(%x: !tile.view<1xf32, mut>, %n: index) {
+tile.kernel @unknown(%x: !tile.view<1xf32, mut>) {
   %zero = arith.constant 0.0 : f32
   %c0 = arith.constant 0 : index
   %c1 = arith.constant 1 : index
+  %n = tile.block_id x
   scf.for %i = %c0 to %n step %c1 {
     %v = tile.load %x[%i] fill %zero : !tile.view<1xf32, mut> -> tensor<16xf32>
     tile.store %v, %x[%i] : tensor<16xf32>, !tile.view<1xf32, mut>

@@ -1,0 +1,11 @@
+// Cost formulas as the manifest has them.
+// SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
+#pragma once
+#include "compiler/pack/Package.h"
+#include "dialect/tile/transforms/Cost.h"
+
+namespace kpkg::compiler {
+
+std::vector<PackedCostTerm> packedCost(llvm::ArrayRef<tile::CostTerm> terms);
+
+} // namespace kpkg::compiler
