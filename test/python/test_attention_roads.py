@@ -90,7 +90,7 @@ def test_cases(package, seed):
     unit = max(torch.finfo(q.dtype).eps, 2.0**-17)
     torch.testing.assert_close(lse.double(), sums.detach(), atol=4 * unit, rtol=4 * unit, msg=lambda text: f"lse of {what}: {text}")
     for name, result, reference in zip(("out", "query", "key", "value"), (out, *found), (wanted.detach(), *wanted_gradients), strict=True):
-        error, size = float((result.double() - reference).norm()), max(float(reference.norm()), 0.02 * float(grad.double().norm()))
+        error, size = float((result.double() - reference).norm()), max(float(reference.norm()), 0.05 * float(grad.double().norm()))
         assert error <= 2 * unit * size, f"{name} of {what}: {error / size / unit:.2f} units"
 
 
