@@ -57,8 +57,8 @@ def cases(ops: dict[str, Any]) -> dict[str, Case]:
 
 def measure(name: str, case: Case, dtype: torch.dtype, shape: tuple[int, int], device: str, rounds: int) -> dict[str, Any]:
     ours, theirs, make, moves = case
-    exact = make(*shape)
-    given = [(t.to(dtype) if t.is_floating_point() else t).to(device) for t in exact]
+    with torch.device(device):
+        given = [t.to(dtype) if t.is_floating_point() else t for t in make(*shape)]
     wide = [t.double() if t.is_floating_point() else t for t in given]
     want = theirs(*wide) if name != "softmax_backward" else (wide[0] - (wide[0] * wide[1]).sum(-1, keepdim=True)) * wide[1]
 
