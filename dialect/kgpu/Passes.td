@@ -70,6 +70,10 @@ def KgpuSplitLoops : KgpuPass<"kgpu-split-loops"> {
   let summary = "gives iterations in which a choice is never made a loop of their own";
 }
 
+def KgpuSkipFactors : KgpuPass<"kgpu-skip-factors"> {
+  let summary = "lets warps skip multiplications of sums by 1";
+}
+
 def KgpuSinkScalars : KgpuPass<"kgpu-sink-scalars"> {
   let summary = "computes scalars of a tile under its first product";
 }

@@ -30,6 +30,21 @@ def Kgpu_HoldOp : Kgpu_Op<"hold", [Pure, Elementwise, SameOperandsAndResultType]
   let assemblyFormat = "$value attr-dict `:` type($value)";
 }
 
+def Kgpu_WarpAnyOp : Kgpu_Op<"warp_any", [Pure]> {
+  let summary = "whether an element of a tile is true that a thread of this warp holds";
+  let description = [{
+    Warps differ in the answer, and it may be that for a larger part of the tile, up to all of it. So only that may depend on it which is the same with and without, where
+    none of the elements is true, and of which each warp does its part alone.
+
+    ```mlir
+    %some = kgpu.warp_any %grows : tensor<1x256xi1, #wide>
+    ```
+  }];
+  let arguments = (ins Tile_Tile:$value);
+  let results = (outs I1:$result);
+  let assemblyFormat = "$value attr-dict `:` type($value)";
+}
+
 def Kgpu_PartialReduceOp : Kgpu_Op<"partial_reduce", [Pure, SameOperandsAndResultElementType]> {
   let summary = "reduces an axis within each warp";
   let description = [{

@@ -160,6 +160,10 @@ SmallVector<Value> wordsAt(ImplicitLocOpBuilder &builder, Value address, unsigne
 
 Value electLane(ImplicitLocOpBuilder &builder) { return NVVM::ElectSyncOp::create(builder, builder.getI1Type(), Value()); }
 
+Value anyLane(ImplicitLocOpBuilder &builder, Value isTrue) {
+  return NVVM::VoteSyncOp::create(builder, builder.getI1Type(), constantOf(builder, -1), isTrue, NVVM::VoteSyncKind::any);
+}
+
 void limitRegisters(ImplicitLocOpBuilder &builder, unsigned count, bool raises) {
   instruction(builder, {}, {}, Twine("setmaxnreg.") + (raises ? "inc" : "dec") + ".sync.aligned.u32 " + Twine(count) + ";", "~{memory}");
 }

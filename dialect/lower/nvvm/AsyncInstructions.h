@@ -56,6 +56,8 @@ void bringToCache(mlir::ImplicitLocOpBuilder &builder, mlir::Value address, mlir
 llvm::SmallVector<mlir::Value> wordsAt(mlir::ImplicitLocOpBuilder &builder, mlir::Value address, unsigned count);
 /// i1: true in one lane of a warp that is together here.
 mlir::Value electLane(mlir::ImplicitLocOpBuilder &builder);
+/// i1: whether it is true in some lane of the warp, all of whose lanes are together here.
+mlir::Value anyLane(mlir::ImplicitLocOpBuilder &builder, mlir::Value isTrue);
 /// Gives registers of this warpgroup's threads back to the SM, or takes some, until each thread has `count`.
 void limitRegisters(mlir::ImplicitLocOpBuilder &builder, unsigned count, bool raises);
 /// Numbers of barriers: 0 is the CTA's; then that of all warpgroups that compute, then one for each of them,

@@ -1,5 +1,6 @@
 // Which function emits which op.
 // SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
+#include "dialect/lower/nvvm/AsyncInstructions.h"
 #include "dialect/lower/nvvm/Emitter.h"
 #include "dialect/lower/nvvm/DeviceOps.h"
 #include "mlir/Dialect/UB/IR/UBOps.h"
@@ -92,6 +93,13 @@ LogicalResult Emitter::emit(Operation *op) {
       })
       .Case([&](kgpu::HoldOp hold) {
         emitHold(hold);
+        return success();
+      })
+      .Case([&](kgpu::WarpAnyOp any) {
+        Value isTrue;
+        for (Value held : registersOf(any.getValue()))
+          isTrue = isTrue ? arith::OrIOp::create(builder, isTrue, held).getResult() : held;
+        define(any, {anyLane(builder, isTrue)});
         return success();
       })
       .Case([&](kgpu::OwnPartOp own) { return emitOwnPart(own); })

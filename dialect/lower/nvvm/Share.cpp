@@ -54,7 +54,8 @@ LogicalResult Emitter::emitHand(kgpu::HandOp op) {
   barrierWait(builder, use.empty, arith::XOrIOp::create(builder, use.parity, constantOf(builder, 1)));
   if (failed(storeToBuffer(op, op.getValue(), op.getBuffer())))
     return failure();
-  fenceForCopies(builder); // for products
+  if (op.getBuffer().getType().getMemory()) // in panels: products read it, not loads
+    fenceForCopies(builder);
   warpBarrier(builder);
   Value lane = arith::AndIOp::create(builder, place.thread(), constantOf(builder, 31));
   barrierArrive(builder, use.full, arith::CmpIOp::create(builder, arith::CmpIPredicate::eq, lane, constantOf(builder, 0)));

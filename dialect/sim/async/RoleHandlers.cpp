@@ -287,6 +287,13 @@ static llvm::Error partialReduce(Frame &frame, Operation &op) {
   frame.set(reduce.getResult(), std::move(result));
   return llvm::Error::success();
 }
+
+/// Of the whole tile: warps run together here.
+static llvm::Error warpAny(Frame &frame, Operation &op) {
+  frame.setInteger(op.getResult(0), llvm::any_of(frame.tile(op.getOperand(0)).cells, [](const Cell &cell) { return cell.i != 0; }));
+  return llvm::Error::success();
+}
+
 /// Tiles of floats that are no numbers.
 static llvm::Error poison(Frame &frame, Operation &op) {
   Tile tile = Tile::ofType(op.getResult(0).getType());
@@ -320,5 +327,6 @@ void kpkg::sim::addRoleHandlers(HandlerTable &table) {
   table["kgpu.cluster_rank"] = clusterRank;
   table["kgpu.cvt_layout"] = convertLayout;
   table["kgpu.partial_reduce"] = partialReduce;
+  table["kgpu.warp_any"] = warpAny;
   table["ub.poison"] = poison;
 }

@@ -21,6 +21,7 @@ tile.kernel @example{number}(%x: !tile.view<2xf32>, %r: index, %c: index, %insid
     attributes {{kgpu.target = #kgpu.target<"sm_90a">, kgpu.threads = 64 : i32}} {{
   %zero = arith.constant 0.0 : f32
   %row = arith.constant dense<1.0> : tensor<1x256xf32, #wide>
+  %grows = arith.constant dense<true> : tensor<1x256xi1, #wide>
   %partial = arith.constant dense<1.0> : tensor<1x2xf32, #part>
   %buffer = kgpu.alloc : !kgpu.smem<1x2xf32>
   %ring = kgpu.alloc : !kgpu.smem<3x1x256xf32>

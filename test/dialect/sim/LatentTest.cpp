@@ -1,5 +1,5 @@
 // Latent attention on Hopper through the simulator: two warpgroups with halves of the columns, weights that one has from the other, a slot that two products read in two
-// ways; and the same in two parts of the columns, with weights that a third warpgroup makes. Weights are powers of two and sums of them exact, so that no order of additions shows.
+// ways; the same in two parts of the columns, with weights that a third warpgroup makes; and that with sums that are seldom scaled. Weights are powers of two and sums of them exact, so that no order of additions shows.
 // SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
 #include "SimulatedTest.h"
 #include "mlir/Dialect/Arith/IR/Arith.h"
@@ -127,12 +127,31 @@ tile.kernel @latent(%q: !in, %k: !in, %y: !out) attributes {schedule = {roles = 
 }
 )";
 
+/// From %whole to %keep: sums are scaled by a factor that is 1 in rows where no value is larger than those before.
+constexpr const char *seldomLarger = R"(
+      %most = tile.reduce max %whole axis 1 : tensor<64x64xf32> -> tensor<64x1xf32>
+      %growth = arith.subf %most, %before : tensor<64x1xf32>
+      %grows = arith.cmpf ogt, %growth, %nothing : tensor<64x1xf32>
+      %now = arith.select %grows, %most, %before : tensor<64x1xi1>, tensor<64x1xf32>
+      %shift = tile.broadcast %now : tensor<64x1xf32> -> tensor<64x64xf32>
+      %under = arith.subf %whole, %shift : tensor<64x64xf32>
+      %e = math.exp2 %under : tensor<64x64xf32>
+      %fall = arith.subf %before, %most : tensor<64x1xf32>
+      %less = math.exp2 %fall : tensor<64x1xf32>
+      %ones = arith.constant dense<1.0> : tensor<64x1xf32>
+      %keep = arith.select %grows, %less, %ones : tensor<64x1xi1>, tensor<64x1xf32>
+)";
+
 /// Inputs of -1, 0 and 1.
 struct Latent : ComparedTest {
-  virtual const char *text() const { return source; }
+  virtual std::string text() const { return source; }
+  virtual int64_t firstKey() const { return 0; } ///< those before it are mostly zeros
   void SetUp() override {
     reads(signs(queries * width, 1, width), {queries, width});
-    reads(signs(keys * width, 3, 192), {keys, width});
+    std::vector<uint16_t> k = signs(keys * width, 3, 192);
+    for (int64_t i = 0; i < firstKey() * width; ++i)
+      k[size_t(i)] = i % 8 != 0 ? 0 : k[size_t(i)];
+    reads(k, {keys, width});
     writes({queries, valueWidth});
     prepare(text());
     ASSERT_EQ(kgpu::getLaunch(kernelOf(*module)).consumers, 2u);
@@ -151,7 +170,7 @@ TEST_F(Latent, WarpgroupsWaitForWhatTheOtherMade) {
 }
 
 struct LatentParts : Latent {
-  const char *text() const override { return sourceOfParts; }
+  std::string text() const override { return sourceOfParts; }
 };
 
 TEST_F(LatentParts, IsRightInEveryOrder) {
@@ -189,6 +208,33 @@ TEST_F(LatentParts, ChangesOfWhatIsHandedOnAreFound) {
     }
   // The next use of a ring with one slot is the same slot; one order does not show all that is not awaited.
   EXPECT_GE(simulated, 14u);
+}
+
+struct LatentSeldom : LatentParts {
+  std::string text() const override {
+    std::string text = sourceOfParts;
+    size_t begin = text.find("      %most ="), keep = text.find("      %keep =");
+    return text.replace(begin, text.find('\n', keep) - begin, seldomLarger);
+  }
+  int64_t firstKey() const override { return 64; } // scores of later blocks are larger than those of the first one
+  SmallVector<kgpu::WarpAnyOp> choices(ModuleOp kernel) {
+    SmallVector<kgpu::WarpAnyOp> all;
+    kernel.walk([&](kgpu::WarpAnyOp any) { all.push_back(any); });
+    return all;
+  }
+};
+
+TEST_F(LatentSeldom, IsRightInEveryOrder) {
+  ASSERT_EQ(kgpu::getLaunch(kernelOf(*module)).makers, 1u);
+  ASSERT_EQ(choices(*module).size(), 1u);
+  expectRight(4);
+}
+
+TEST_F(LatentSeldom, WhatIsSkippedIsNeededElsewhere) {
+  kgpu::WarpAnyOp any = choices(*module).front();
+  OpBuilder builder(any);
+  any.replaceAllUsesWith(arith::ConstantIntOp::create(builder, any.getLoc(), 0, 1).getResult());
+  EXPECT_EQ(outcome(*module, 0, 1), "the result is wrong");
 }
 
 /// The warpgroups that sum up get weights of a block only once all of its values are there, and cleared.
