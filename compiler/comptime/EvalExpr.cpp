@@ -220,6 +220,8 @@ std::optional<Value> Evaluator::evaluate(const ast::Expr &expr, const Environmen
 }
 
 std::optional<Value> Evaluator::targetQuery(const ast::AttributeExpr &method, const ast::CallExpr &call, const Environment &environment) {
+  if (!environment.lookup(std::string(targetName), call.range).value.isString())
+    return fail(method.base->range, "`target` is another name of this module here, not what code is built for; give that one another name");
   if (method.attribute.text != "has")
     return fail(method.attribute.range, "`target` has no method `" + method.attribute.text + "`; ask `target.has(\"gpu\")`");
   if (call.arguments.size() != 1)
