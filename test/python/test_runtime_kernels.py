@@ -26,7 +26,7 @@ def ptxas():
 def test_copies_assemble_without_spills(ptxas, chip, tmp_path):
     done = subprocess.run([ptxas, "-v", "-arch", chip, PTX, "-o", tmp_path / "copies.cubin"], capture_output=True, text=True)
     assert done.returncode == 0, done.stderr
-    assert done.stderr.count("0 bytes spill stores, 0 bytes spill loads") == 5, done.stderr
+    assert done.stderr.count("0 bytes spill stores, 0 bytes spill loads") == 9, done.stderr
 
 
 def test_drivers_of_cuda_11_read_them():

@@ -5,6 +5,7 @@
 #include <algorithm>
 #include <mutex>
 #include <string>
+#include <utility>
 
 namespace kpkg::cuda {
 
@@ -69,21 +70,47 @@ StridedElements describeCopy(uint64_t from, std::span<const int64_t> fromStrides
   return copy;
 }
 
-Result<bool> copyElements(const StridedElements &copy, int64_t elementBytes, Stream stream) {
+uint64_t turnCopy(StridedElements &copy, int64_t elementBytes) {
+  constexpr uint64_t least = 16; // of a smaller extent, squares would be mostly empty
+  uint32_t first = copy.rank, second = copy.rank;
+  for (uint32_t dim = 0; dim < copy.rank; ++dim) {
+    if (copy.toStrides[dim] == 1)
+      first = dim;
+    if (copy.fromStrides[dim] == 1)
+      second = dim;
+  }
+  if (elementBytes > 8 || first == second || first == copy.rank || second == copy.rank || copy.shape[first] < least || copy.shape[second] < least)
+    return 0;
+  auto exchange = [&](uint32_t one, uint32_t other) {
+    std::swap(copy.shape[one], copy.shape[other]);
+    std::swap(copy.fromStrides[one], copy.fromStrides[other]);
+    std::swap(copy.toStrides[one], copy.toStrides[other]);
+  };
+  exchange(0, first);
+  exchange(1, second == 0 ? first : second);
+  uint64_t side = elementBytes < 4 ? 64 : 32;
+  uint64_t squares = ((copy.shape[0] + side - 1) / side) * ((copy.shape[1] + side - 1) / side);
+  for (uint32_t dim = 2; dim < copy.rank; ++dim)
+    squares *= copy.shape[dim];
+  return squares;
+}
+
+Result<bool> copyElements(StridedElements copy, int64_t elementBytes, Stream stream) {
   auto image = loadedKernels(stream);
   if (!image)
     return image.error();
   if (!*image)
     return false;
-  auto function = findFunction(*image, "kpkg_copy_" + std::to_string(elementBytes));
+  uint64_t squares = turnCopy(copy, elementBytes);
+  auto function = findFunction(*image, (squares ? "kpkg_turn_" : "kpkg_copy_") + std::to_string(elementBytes));
   if (!function)
     return function.error();
   Launch launch;
   launch.function = *function;
   launch.threads = threads;
   constexpr uint64_t mostBlocks = 1 << 16; // beyond, threads copy several elements
-  launch.grid[0] = uint32_t(std::clamp<uint64_t>((copy.count + threads - 1) / threads, 1, mostBlocks));
-  void *parameters[] = {const_cast<StridedElements *>(&copy)};
+  launch.grid[0] = uint32_t(std::clamp<uint64_t>(squares ? squares : (copy.count + threads - 1) / threads, 1, mostBlocks));
+  void *parameters[] = {&copy};
   if (Status status = cuda::launch(launch, stream, parameters); !status)
     return status.error();
   return true;

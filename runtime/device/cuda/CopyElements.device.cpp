@@ -34,9 +34,51 @@ template <typename Element> static inline void copyAny(const StridedElements &co
     copyElements<Element, uint32_t>(copy);
 }
 
+/// Elements of the first dimension are neighbours in the target, those of the second one in the source: squares of both go through shared memory, so that reads and writes
+/// are of neighbours. Source: Ruetsch and Micikevicius, Optimizing Matrix Transpose in CUDA, 2009.
+template <typename Element, uint32_t side> static inline void turnElements(const StridedElements &copy, Element (__attribute__((address_space(3))) *square)[side + 1]) {
+  uint64_t acrossFirst = (copy.shape[0] + side - 1) / side, acrossSecond = (copy.shape[1] + side - 1) / side;
+  uint64_t squares = acrossFirst * acrossSecond;
+  for (uint32_t dim = 2; dim < copy.rank; ++dim)
+    squares *= copy.shape[dim];
+  uint32_t thread = __nvvm_read_ptx_sreg_tid_x(), threads = __nvvm_read_ptx_sreg_ntid_x();
+  uint32_t x = thread % side, y = thread / side, step = threads / side;
+  for (uint64_t number = __nvvm_read_ptx_sreg_ctaid_x(); number < squares; number += __nvvm_read_ptx_sreg_nctaid_x()) {
+    uint64_t first = number % acrossFirst * side, rest = number / acrossFirst;
+    uint64_t second = rest % acrossSecond * side;
+    rest /= acrossSecond;
+    auto *from = (const Element *)copy.from + second;
+    auto *to = (Element *)copy.to + first;
+    for (uint32_t dim = 2; dim < copy.rank; ++dim) {
+      int64_t at = int64_t(rest % copy.shape[dim]);
+      from += at * copy.fromStrides[dim];
+      to += at * copy.toStrides[dim];
+      rest /= copy.shape[dim];
+    }
+    for (uint32_t i = y; i < side; i += step)
+      if (first + i < copy.shape[0] && second + x < copy.shape[1])
+        square[i][x] = from[int64_t(first + i) * copy.fromStrides[0] + x];
+    __nvvm_barrier_sync(0);
+    for (uint32_t i = y; i < side; i += step)
+      if (first + x < copy.shape[0] && second + i < copy.shape[1])
+        to[int64_t(second + i) * copy.toStrides[1] + x] = square[x][i];
+    __nvvm_barrier_sync(0);
+  }
+}
+
+template <typename Element> static inline void turn(const StridedElements &copy) {
+  constexpr uint32_t side = sizeof(Element) < 4 ? 64 : 32;
+  static __attribute__((address_space(3))) Element square[side][side + 1];
+  turnElements<Element, side>(copy, square);
+}
+
 #define KERNEL extern "C" [[clang::nvptx_kernel]] void
 KERNEL kpkg_copy_1(StridedElements copy) { copyAny<uint8_t>(copy); }
 KERNEL kpkg_copy_2(StridedElements copy) { copyAny<uint16_t>(copy); }
 KERNEL kpkg_copy_4(StridedElements copy) { copyAny<uint32_t>(copy); }
 KERNEL kpkg_copy_8(StridedElements copy) { copyAny<uint64_t>(copy); }
 KERNEL kpkg_copy_16(StridedElements copy) { copyAny<Sixteen>(copy); }
+KERNEL kpkg_turn_1(StridedElements copy) { turn<uint8_t>(copy); }
+KERNEL kpkg_turn_2(StridedElements copy) { turn<uint16_t>(copy); }
+KERNEL kpkg_turn_4(StridedElements copy) { turn<uint32_t>(copy); }
+KERNEL kpkg_turn_8(StridedElements copy) { turn<uint64_t>(copy); }

@@ -40,6 +40,36 @@ TEST(DescribeCopy, KeepsElementsThatDoNotStayTogether) {
   EXPECT_EQ(bytes, 4);
 }
 
+TEST(TurnCopy, PutsNeighboursFirst) {
+  // [2, 40, 50, 70] from channels last to dense rows, and back.
+  std::vector<int64_t> shape = {2, 40, 50, 70}, last = {40 * 50 * 70, 1, 70 * 40, 40}, dense = {40 * 50 * 70, 50 * 70, 70, 1};
+  int64_t bytes = 2;
+  StridedElements copy = describeCopy(0x1000, last, 0x2000, dense, shape, bytes);
+  EXPECT_EQ(turnCopy(copy, bytes), 2u * 55 * 1); // 3,500 pixels of 40 channels
+  EXPECT_EQ(std::vector<uint64_t>(copy.shape, copy.shape + 3), (std::vector<uint64_t>{3500, 40, 2}));
+  EXPECT_EQ(std::vector<int64_t>(copy.fromStrides, copy.fromStrides + 3), (std::vector<int64_t>{40, 1, 140000}));
+  EXPECT_EQ(std::vector<int64_t>(copy.toStrides, copy.toStrides + 3), (std::vector<int64_t>{1, 3500, 140000}));
+  bytes = 4;
+  copy = describeCopy(0x1000, dense, 0x2000, last, shape, bytes);
+  EXPECT_EQ(turnCopy(copy, bytes), 2u * 2 * 110);
+  EXPECT_EQ(copy.fromStrides[1], 1);
+  EXPECT_EQ(copy.toStrides[0], 1);
+}
+
+TEST(TurnCopy, LeavesOtherCopies) {
+  int64_t bytes = 4;
+  auto squares = [&](std::vector<int64_t> shape, std::vector<int64_t> from, std::vector<int64_t> to) {
+    StridedElements copy = describeCopy(0x1000, from, 0x2000, to, shape, bytes);
+    return turnCopy(copy, bytes);
+  };
+  EXPECT_EQ(squares({40, 3}, {1, 40}, {3, 1}), 0u);     // few columns
+  EXPECT_EQ(squares({40, 50}, {64, 1}, {50, 1}), 0u);   // rows stay rows
+  EXPECT_EQ(squares({40, 50}, {2, 80}, {50, 1}), 0u);   // no neighbours in the source
+  EXPECT_EQ(squares({40, 50}, {0, 0}, {50, 1}), 0u);    // one element
+  EXPECT_EQ(squares({40, 50}, {-1, 40}, {50, 1}), 0u);  // backwards
+  EXPECT_EQ(squares({40, 50}, {1, 40}, {50, 1}), 4u);
+}
+
 class CopyElements : public CudaCall {
 protected:
   /// x[i, j] of stride (1, 10) to y[i, j] dense: 10 x 6.
@@ -60,6 +90,16 @@ TEST_F(CopyElements, OneKernelInsteadOfManyCommands) {
   expectTransposed();
   EXPECT_EQ(fake->elementCopies, 1);
   EXPECT_EQ(fake->copies, 0);
+}
+
+TEST_F(CopyElements, SquaresAreTurned) {
+  std::iota(x, x + 17 * 16, 0.0f);
+  std::vector<int64_t> shape = {17, 16}, from = {1, 17}, to = {16, 1};
+  ASSERT_TRUE(stridedCopy(reinterpret_cast<uint64_t>(x), from, reinterpret_cast<uint64_t>(y), to, shape, sizeof(float), stream));
+  for (int i = 0; i < 17; ++i)
+    for (int j = 0; j < 16; ++j)
+      ASSERT_EQ(y[i * 16 + j], float(j * 17 + i));
+  EXPECT_EQ(fake->turns, 1);
 }
 
 TEST_F(CopyElements, DenseMemoryIsOneCommand) {

@@ -80,8 +80,10 @@ static void copyElements(const struct StridedElements *copy, uint64_t bytes) {
 int cuLaunchKernelEx(const struct LaunchConfig *config, void *function, void **parameters, void **extra) {
   if (fake.failLaunch)
     return 719;
-  if (!strncmp(function, "kpkg_copy_", 10))
+  if (!strncmp(function, "kpkg_copy_", 10) || !strncmp(function, "kpkg_turn_", 10)) {
+    fake.turns += !strncmp(function, "kpkg_turn_", 10);
     return copyElements(parameters[0], (uint64_t)atoi((char *)function + 10)), 0;
+  }
   ++fake.launches;
   strncpy(fake.symbol, function, sizeof fake.symbol - 1);
   memcpy(fake.grid, config->grid, sizeof fake.grid);

@@ -24,6 +24,7 @@ struct FakeDriver {
   int wordCount; // parameters to write down
   int loads, launches, copies, allocations, depth, streams, waits, events, encodings;
   int elementCopies; // launches of the runtime's own kernels; they are not among `launches`
+  int turns;         // those among them that turn squares
   int allowedShared;
   uint32_t grid[3], threads, shared, attributes;
   uint64_t words[64];
