@@ -6,10 +6,12 @@ SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
 from __future__ import annotations
 
 import math
+from collections.abc import Iterator
 
 import pytest
 import torch
 import torch.nn.functional as F
+from conftest import BUILD, ROOT, build_package
 from torch.testing import assert_close
 
 import kpkg
@@ -25,9 +27,16 @@ CASES = [
 ]
 
 
-@pytest.fixture
-def pooling(libraries) -> kpkg.CustomOpLibrary:
-    return libraries["pooling"]
+@pytest.fixture(scope="module", params=["CPU", "GPU"])
+def pooling(libraries, request) -> Iterator[kpkg.CustomOpLibrary]:
+    """As CPUs run it, and as GPUs do on this CPU, which copy images whose channels lie apart."""
+    if request.param == "CPU":
+        yield libraries["pooling"]
+        return
+    source = ROOT / "kernels_src" / "pooling"
+    opened = kpkg.load(build_package(source, BUILD / "test-packages" / "pooling-roads.kpkg", "--target", "native", "-D", "ON_GPU=True", "-O1"))
+    yield opened
+    libraries["pooling"].register_torch()
 
 
 @pytest.mark.parametrize("dtype", [torch.float32, torch.float64, torch.bfloat16, torch.float16])
