@@ -1,9 +1,9 @@
 """Attention of a package for this GPU against cuDNN, FlashAttention-2 and the efficient kernel of PyTorch: error and time, launches in shuffled order.
 
-    python test/device/attention.py attention.kpkg -o attention.json [--quick] [--shapes long|odd|few|latent]
+    python test/device/attention.py attention.kpkg -o attention.json [--quick] [--shapes long|odd|few|latent] [--sustained 1.0]
 
 Prints one JSON object: for each shape the error of every implementation against float64 (a part of the heads) and the median of its times in
-microseconds, with a flush of the second-level cache before each launch. Gradients are timed for long and odd sequences only. For few queries, `by head` is kpkg's attention
+microseconds, with a flush of the second-level cache before each launch; with --sustained also that of launches in a row. Gradients are timed for long and odd sequences only. For few queries, `by head` is kpkg's attention
 without heads that share a tile.
 
 SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
@@ -23,7 +23,7 @@ from torch import Tensor
 from torch.nn.attention import SDPBackend, sdpa_kernel
 
 import kpkg
-from timing import Calls, times, usable
+from timing import Calls, sustained, times, usable
 
 # batch, heads, heads of keys, queries, keys, size of heads of queries and keys, of values
 SHAPES = {
@@ -83,6 +83,7 @@ def main() -> None:
     parser.add_argument("-o", "--output", type=Path)
     parser.add_argument("--quick", action="store_true", help="few rounds, shapes of at most 4096 queries")
     parser.add_argument("--shapes", choices=list(SHAPES), default="long")
+    parser.add_argument("--sustained", type=float, metavar="SECONDS", help="also the time of each in rows of launches that last so long, at the clock that the limit of power leaves")
     options = parser.parse_args()
     ops = kpkg.load(options.package)
     ops.set_fallback_policy("strict")
@@ -100,10 +101,14 @@ def main() -> None:
             row = {"shape": list(shape), "causal": causal, "refused": refused}
             row["errors"] = {name: error(call(), q, k, v, causal) for name, call in calls.items()}
             row["forward_us"] = times(calls, rounds)
+            if options.sustained:
+                row["forward_sustained_us"] = sustained(calls, options.sustained)
             if options.shapes in ("long", "odd"):
                 leaves = [t.requires_grad_() for t in (q, k, v)]
                 gradients, refused = usable(backward_calls(calls, leaves, torch.randn_like(q)))
                 row["refused_backward"], row["backward_us"] = refused, times(gradients, rounds, is_ahead=True)
+                if options.sustained:
+                    row["backward_sustained_us"] = sustained(gradients, options.sustained)
             print(json.dumps(row), flush=True)
             rows.append(row)
     result = {"device": torch.cuda.get_device_name(), "torch": torch.__version__, "rows": rows}

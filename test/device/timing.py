@@ -5,8 +5,10 @@ SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
 
 from __future__ import annotations
 
+import math
 import random
 import statistics
+import time
 from collections.abc import Callable
 from typing import Any
 
@@ -52,3 +54,22 @@ def times(calls: Calls, rounds: int, is_clean: bool = False, is_ahead: bool = Fa
             torch.cuda.synchronize()
             found[name].append(begin.elapsed_time(end) * 1e3)
     return {name: round(statistics.median(values), 2) for name, values in found.items()}
+
+
+def sustained(calls: Calls, seconds: float) -> dict[str, float]:
+    """Microseconds of each in a row of launches that lasts so long, the lesser of two such rows in turn: a GPU that reaches the limit of its power lowers its clock, which single launches do not show."""
+    found: dict[str, float] = {}
+    for name in [*calls, *reversed(calls)]:
+        calls[name]()
+        begin, end = (torch.cuda.Event(enable_timing=True) for _ in range(2))
+        torch.cuda.synchronize()
+        started, count = time.monotonic(), 0
+        begin.record()
+        while time.monotonic() - started < seconds:
+            for _ in range(8):
+                calls[name]()
+            count += 8
+            end.record()
+            end.synchronize()
+        found[name] = min(found.get(name, math.inf), begin.elapsed_time(end) * 1e3 / count)
+    return {name: round(value, 2) for name, value in found.items()}
