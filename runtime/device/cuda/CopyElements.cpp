@@ -13,7 +13,7 @@ namespace {
 constexpr char kernels[] =
 #include "CopyElements.ptx.inc"
     ;
-constexpr uint32_t threads = 256;
+constexpr uint32_t threads = turnThreads;
 
 /// Null while a graph is recorded and nothing was loaded before.
 Result<void *> loadedKernels(Stream stream) {

@@ -3,6 +3,7 @@
 #include "runtime/device/cuda/StridedElements.h"
 
 using kpkg::cuda::StridedElements;
+using kpkg::cuda::turnThreads;
 
 struct alignas(16) Sixteen {
   uint64_t halves[2];
@@ -41,8 +42,9 @@ template <typename Element, uint32_t side> static inline void turnElements(const
   uint64_t squares = acrossFirst * acrossSecond;
   for (uint32_t dim = 2; dim < copy.rank; ++dim)
     squares *= copy.shape[dim];
-  uint32_t thread = __nvvm_read_ptx_sreg_tid_x(), threads = __nvvm_read_ptx_sreg_ntid_x();
-  uint32_t x = thread % side, y = thread / side, step = threads / side;
+  uint32_t thread = __nvvm_read_ptx_sreg_tid_x();
+  uint32_t x = thread % side, y = thread / side;
+  constexpr uint32_t step = turnThreads / side;
   for (uint64_t number = __nvvm_read_ptx_sreg_ctaid_x(); number < squares; number += __nvvm_read_ptx_sreg_nctaid_x()) {
     uint64_t first = number % acrossFirst * side, rest = number / acrossFirst;
     uint64_t second = rest % acrossSecond * side;
@@ -55,13 +57,20 @@ template <typename Element, uint32_t side> static inline void turnElements(const
       to += at * copy.toStrides[dim];
       rest /= copy.shape[dim];
     }
-    for (uint32_t i = y; i < side; i += step)
-      if (first + i < copy.shape[0] && second + x < copy.shape[1])
-        square[i][x] = from[int64_t(first + i) * copy.fromStrides[0] + x];
+    constexpr uint32_t count = side / step;
+    Element held[count] = {}; // all are asked for before the first is there
+#pragma unroll
+    for (uint32_t k = 0; k < count; ++k)
+      if (first + y + k * step < copy.shape[0] && second + x < copy.shape[1])
+        held[k] = from[int64_t(first + y + k * step) * copy.fromStrides[0] + x];
+#pragma unroll
+    for (uint32_t k = 0; k < count; ++k)
+      square[y + k * step][x] = held[k];
     __nvvm_barrier_sync(0);
-    for (uint32_t i = y; i < side; i += step)
-      if (first + x < copy.shape[0] && second + i < copy.shape[1])
-        to[int64_t(second + i) * copy.toStrides[1] + x] = square[x][i];
+#pragma unroll
+    for (uint32_t k = 0; k < count; ++k)
+      if (first + x < copy.shape[0] && second + y + k * step < copy.shape[1])
+        to[int64_t(second + y + k * step) * copy.toStrides[1] + x] = square[x][y + k * step];
     __nvvm_barrier_sync(0);
   }
 }

@@ -17,6 +17,8 @@ struct StridedElements {
   uint64_t shape[maxRank];
   int64_t fromStrides[maxRank], toStrides[maxRank];
 };
+/// Of a block of the kernels that turn squares; others run with any number.
+inline constexpr uint32_t turnThreads = 256;
 static_assert(sizeof(StridedElements) == 416);
 
 } // namespace kpkg::cuda
