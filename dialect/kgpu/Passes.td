@@ -70,6 +70,10 @@ def KgpuSplitLoops : KgpuPass<"kgpu-split-loops"> {
   let summary = "gives iterations in which a choice is never made a loop of their own";
 }
 
+def KgpuHandParts : KgpuPass<"kgpu-hand-parts"> {
+  let summary = "hands operands on in two parts, the first one while the other is computed";
+}
+
 def KgpuSkipFactors : KgpuPass<"kgpu-skip-factors"> {
   let summary = "lets warps skip multiplications of sums by 1";
 }

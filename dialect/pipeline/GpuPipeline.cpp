@@ -42,8 +42,9 @@ void buildGpuPipeline(OpPassManager &modulePasses, StringRef chip, unsigned cand
   passes.addPass(kgpu::createKgpuMulticast());           // once copies are there, whole
   passes.addPass(kgpu::createKgpuDelayShared());         // once it is known how many slots there are
   passes.addPass(kgpu::createKgpuDelayWaits());          // before anything is expanded behind them
+  passes.addPass(kgpu::createKgpuHandParts());           // once it is known what products are waited for together
   passes.addPass(kgpu::createKgpuOrderWarpgroups());     // once it is known what runs at the same time
-  passes.addPass(kgpu::createKgpuSkipFactors());       // once nothing asks any more what products are scaled by
+  passes.addPass(kgpu::createKgpuSkipFactors());         // once nothing asks any more what products are scaled by
   passes.addPass(kgpu::createKgpuTakeTiles());           // all before speaks of loops whose steps are known
   passes.addPass(kgpu::createKgpuVerifySchedule());      // a race or a deadlock would show on few machines, and rarely
   passes.addPass(kgpu::createKgpuSinkScalars());         // once it is known which product is the first

@@ -120,6 +120,17 @@ std::optional<layout::SharedLayout> kgpu::panelsOf(ArrayRef<int64_t> shape, unsi
   return panelDim == 1 ? *memory : layout::transposed(*memory);
 }
 
+bool kgpu::isNarrowPanel(SharedType buffer) {
+  if (!buffer.getMemory() || buffer.getShape().size() != 2 || buffer.getShape()[1] * buffer.getElementBytes() != 64)
+    return false;
+  auto memory = layout::SharedLayout::tma(buffer.getShape(), buffer.getElementBytes(), layout::Swizzle::B64);
+  if (!memory) {
+    llvm::consumeError(memory.takeError());
+    return false;
+  }
+  return *memory == buffer.getMemory();
+}
+
 std::optional<unsigned> kgpu::panelDim(SharedType buffer) {
   if (!buffer.getMemory() || buffer.getShape().size() != 2)
     return std::nullopt;
@@ -146,7 +157,7 @@ LogicalResult WgmmaOp::verify() {
   auto tile = dyn_cast<RankedTensorType>(getLhs().getType());
   SharedType rhs = getRhs().getType();
   auto sum = cast<RankedTensorType>(getAccumulator().getType());
-  if ((lhs && !panelDim(lhs)) || !panelDim(rhs))
+  if ((lhs && !panelDim(lhs) && !isNarrowPanel(lhs)) || !panelDim(rhs))
     return emitOpError("reads operands in panels of 128 bytes");
   SmallVector<int64_t> left(lhs ? lhs.getShape() : tile.getShape());
   auto positions = getPositions() ? cast<RankedTensorType>(getPositions().getType()) : RankedTensorType();
@@ -157,13 +168,19 @@ LogicalResult WgmmaOp::verify() {
     if (!positions.getElementType().isInteger(16) || left[1] % 64 != 0 || positions.getShape() != ArrayRef<int64_t>{left[0], left[1] / 16})
       return emitOpError() << "takes positions i16 of " << left[0] << " x " << left[1] << " / 16, not " << positions;
   }
-  bool fits = left.size() == 2 && left[1] == rhs.getShape()[0] && sum.getRank() == 2 && sum.getDimSize(0) == left[0];
-  if (!fits || sum.getDimSize(1) > rhs.getShape()[1])
-    return emitOpError() << "cannot multiply " << left << " by " << rhs.getShape() << " into " << sum.getShape();
+  bool isNarrow = lhs && isNarrowPanel(lhs);
+  int64_t row = int64_t(getRow()), rest = rhs.getShape()[0] - row;
+  bool fits = left.size() == 2 && (isNarrow ? left[0] == 64 && left[1] <= rest && row % left[1] == 0 : row == 0 && left[1] == rest) && sum.getRank() == 2 && sum.getDimSize(0) == left[0];
+  if (!fits || sum.getDimSize(1) > rhs.getShape()[1]) {
+    InFlightDiagnostic diagnostic = emitOpError() << "cannot multiply " << left << " by " << rhs.getShape();
+    if (row != 0)
+      diagnostic << " from row " << row;
+    return diagnostic << " into " << sum.getShape();
+  }
   Type element = rhs.getElementType(), other = lhs ? lhs.getElementType() : tile.getElementType();
   if (element != other || !isWgmmaElement(element, sum.getElementType()))
     return emitOpError() << "cannot multiply " << other << " by " << element << " into " << sum.getElementType();
-  if (elementBytes(element) != 2 && ((lhs && panelDim(lhs) != 1) || panelDim(rhs) != 0))
+  if (elementBytes(element) != 2 && ((lhs && !isNarrow && panelDim(lhs) != 1) || panelDim(rhs) != 0))
     return emitOpError() << "reads operands of " << element << " along what is summed over, from shared memory";
   if (!hasLayout(sum) || (tile && !hasLayout(tile)) || (positions && !hasLayout(positions)))
     return emitOpError("needs a layout on its tiles");

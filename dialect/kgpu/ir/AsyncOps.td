@@ -317,7 +317,8 @@ def Kgpu_WgmmaOp : Kgpu_Op<"wgmma", [MemoryEffects<[MemRead]>, AllTypesMatch<["a
   let summary = "starts a matrix product of operands in shared memory, by warpgroups";
   let description = [{
     result = lhs @ rhs, plus `accumulator` where `adds` is true; where it is false, what the accumulator holds does not matter. Of a right operand
-    with more columns than the result the first ones count. Operands
+    with more columns than the result the first ones count. A left operand may also be one panel of 64 rows of 64 bytes (64-byte swizzle); its columns then meet the rows
+    of the right operand `from` a multiple of their number. Other operands
     lie in panels of 128 bytes as TMA's 128-byte swizzle leaves them, along either dimension where elements have 16 bits, else along what is
     summed over. Elements are bf16, f16, f8E4M3FN, f8E5M2 or f32, which counts as tf32, into f32; or i8 into i32. The layout of the accumulator is
     `wgmmaAccumulator` (async/WgmmaLayout.h); the left operand may be a tile in the layout `wgmmaLeftOperand` too. The result, and the operands, must not be
@@ -330,10 +331,10 @@ def Kgpu_WgmmaOp : Kgpu_Op<"wgmma", [MemoryEffects<[MemRead]>, AllTypesMatch<["a
     ```
   }];
   let arguments = (ins AnyTypeOf<[Kgpu_SharedType, Tile_Tile]>:$lhs, Kgpu_SharedType:$rhs, Tile_Tile:$accumulator, I1:$adds,
-                       Optional<Tile_Tile>:$positions, UnitAttr:$droppable);
+                       Optional<Tile_Tile>:$positions, UnitAttr:$droppable, DefaultValuedOptionalAttr<I64Attr, "0">:$row);
   let results = (outs Tile_Tile:$result);
   let assemblyFormat = [{
-    $lhs `,` $rhs `,` $accumulator `adds` $adds (`at` $positions^)? (`droppable` $droppable^)? attr-dict
+    $lhs `,` $rhs (`from` $row^)? `,` $accumulator `adds` $adds (`at` $positions^)? (`droppable` $droppable^)? attr-dict
     `:` qualified(type($lhs)) `,` qualified(type($rhs)) `,` type($accumulator) (`,` type($positions)^)?
   }];
   let hasVerifier = 1;

@@ -113,6 +113,8 @@ mlir::Value aliasedBuffer(mlir::Operation *op);
 /// The dimension along which a buffer is cut into panels of 128 bytes, as TMA's 128-byte swizzle leaves it and wgmma reads it;
 /// nothing when it lies in another way.
 std::optional<unsigned> panelDim(SharedType buffer);
+/// Whether a buffer is one panel of rows of 64 bytes, as TMA's 64-byte swizzle leaves them: what products take as a left operand too.
+bool isNarrowPanel(SharedType buffer);
 /// Panels of 128 bytes along `panelDim` of a tile of two dimensions; the last one may reach beyond the tile. Nothing when panels cannot have so many rows.
 std::optional<layout::SharedLayout> panelsOf(llvm::ArrayRef<int64_t> shape, unsigned panelDim, unsigned elementBytes);
 /// Whether warpgroups multiply elements of this type into such a sum; f32 as tf32. Only operands of 16-bit elements may lie along either

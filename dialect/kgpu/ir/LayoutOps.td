@@ -45,6 +45,36 @@ def Kgpu_WarpAnyOp : Kgpu_Op<"warp_any", [Pure]> {
   let assemblyFormat = "$value attr-dict `:` type($value)";
 }
 
+def Kgpu_ColumnsOp : Kgpu_Op<"columns", [Pure, SameOperandsAndResultElementType]> {
+  let summary = "columns of a tile that follow each other, from one of them";
+  let description = [{
+    Each thread has those of its result already.
+
+    ```mlir
+    %first = kgpu.columns %row from 0 : tensor<1x256xf32, #wide> -> tensor<1x128xf32, #half>
+    ```
+  }];
+  let arguments = (ins Tile_Tile:$value, ConfinedAttr<I64Attr, [IntNonNegative]>:$first);
+  let results = (outs Tile_Tile:$result);
+  let assemblyFormat = "$value `from` $first attr-dict `:` type($value) `->` type($result)";
+  let hasVerifier = 1;
+}
+
+def Kgpu_JoinColumnsOp : Kgpu_Op<"join_columns", [Pure]> {
+  let summary = "a tile of parts with equally many columns, side by side";
+  let description = [{
+    Each thread has the elements of its result already.
+
+    ```mlir
+    %whole = kgpu.join_columns %part, %part : tensor<1x128xf32, #half>, tensor<1x128xf32, #half> -> tensor<1x256xf32, #wide>
+    ```
+  }];
+  let arguments = (ins Variadic<Tile_Tile>:$parts);
+  let results = (outs Tile_Tile:$result);
+  let assemblyFormat = "$parts attr-dict `:` type($parts) `->` type($result)";
+  let hasVerifier = 1;
+}
+
 def Kgpu_PartialReduceOp : Kgpu_Op<"partial_reduce", [Pure, SameOperandsAndResultElementType]> {
   let summary = "reduces an axis within each warp";
   let description = [{

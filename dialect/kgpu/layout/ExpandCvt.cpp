@@ -1,4 +1,4 @@
-// Conversions that shuffles cannot do, or, but for scatters of kernels with roles, do slower, go through shared memory; so do reshapes between layouts that do not fit.
+// Conversions that shuffles cannot do, or, but for scatters of kernels with roles and stores of those with `kgpu.makers`, do slower, go through shared memory; so do reshapes between layouts that do not fit.
 // SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
 //
 // Before: %w = kgpu.cvt_layout %v : tensor<8x32xf32, #rows> -> tensor<8x32xf32, #columns>
@@ -30,7 +30,7 @@ namespace {
 
 using layout::Layout;
 
-LogicalResult expand(CvtLayoutOp op, bool isPacked, bool hasRoles) {
+LogicalResult expand(CvtLayoutOp op, bool isPacked, const Launch &launch) {
   const Layout &from = layoutOf(op.getValue()), &to = layoutOf(op.getResult());
   auto type = cast<RankedTensorType>(op.getResult().getType());
   unsigned bytes = elementBytes(type.getElementType());
@@ -40,9 +40,9 @@ LogicalResult expand(CvtLayoutOp op, bool isPacked, bool hasRoles) {
       return op.emitOpError("of a packed kernel moves elements between its blocks");
     return success();
   }
-  // Rings leave no memory for the result of a product that is scattered, and its warpgroups go in no common step.
-  bool isScattered = llvm::all_of(op->getUsers(), [](Operation *user) { return isa<tile::ScatterOp>(user); });
-  if (hasRoles && isScattered && layout::planShuffles(from, to, bytes))
+  // Rings leave no memory for the result of a product that is scattered, or stored beside a warpgroup that makes operands, and its warpgroups go in no common step.
+  bool isScattered = llvm::all_of(op->getUsers(), [&](Operation *user) { return isa<tile::ScatterOp>(user) || (launch.makers != 0 && isa<tile::StoreOp>(user)); });
+  if (launch.consumers != 0 && isScattered && layout::planShuffles(from, to, bytes))
     return success();
   llvm::Expected<layout::Conversion> conversion = layout::planConversion(from, to, bytes);
   if (!conversion)
@@ -95,7 +95,8 @@ LogicalResult expand(tile::ReshapeOp op, bool isPacked) {
 
 struct ExpandCvt final : impl::KgpuExpandCvtBase<ExpandCvt> {
   void runOnOperation() override {
-    bool isPacked = getLaunch(getOperation()).blocks > 1, hasRoles = getLaunch(getOperation()).consumers != 0;
+    Launch launch = getLaunch(getOperation());
+    bool isPacked = launch.blocks > 1;
     SmallVector<tile::ReshapeOp> reshapes;
     getOperation().walk([&](tile::ReshapeOp op) { reshapes.push_back(op); });
     for (tile::ReshapeOp op : reshapes)
@@ -104,7 +105,7 @@ struct ExpandCvt final : impl::KgpuExpandCvtBase<ExpandCvt> {
     SmallVector<CvtLayoutOp> conversions;
     getOperation().walk([&](CvtLayoutOp op) { conversions.push_back(op); });
     for (CvtLayoutOp op : conversions)
-      if (failed(expand(op, isPacked, hasRoles)))
+      if (failed(expand(op, isPacked, launch)))
         return signalPassFailure();
   }
 };

@@ -363,13 +363,14 @@ LogicalResult Emitter::emitWgmma(kgpu::WgmmaOp op) {
   int64_t stepDepth = 32 / bytes, rowsOfBlock = 64, alike = std::max<int64_t>(launch.consumers * rowsOfBlock / rows, 1);
   int64_t groups = launch.consumers / alike, blocks = rows / (rowsOfBlock * groups);
   int64_t ownColumns = layout.registers() * kgpu::kWarpgroupThreads / (blocks * rowsOfBlock), parts = columns / ownColumns;
-  bool lhsDepthLast = !lhs || *kgpu::panelDim(lhs) == 1, rhsDepthLast = *kgpu::panelDim(rhs) == 0;
+  bool isNarrow = lhs && kgpu::isNarrowPanel(lhs);
+  bool lhsDepthLast = !lhs || isNarrow || *kgpu::panelDim(lhs) == 1, rhsDepthLast = *kgpu::panelDim(rhs) == 0;
   Type i32 = builder.getI32Type();
   auto addressOf = [&](Value buffer) { return hidden(builder, LLVM::PtrToIntOp::create(builder, i32, scalar(buffer))); };
   OperandDescriptor left, right{addressOf(op.getRhs()), (rhsDepthLast ? rhs.getShape()[1] : depth) * panelBytes, rhsDepthLast};
   int64_t blockBytes = 0;
   if (lhs) {
-    left = {addressOf(op.getLhs()), (lhsDepthLast ? rows : depth) * panelBytes, lhsDepthLast};
+    left = {addressOf(op.getLhs()), (lhsDepthLast ? rows : depth) * panelBytes, lhsDepthLast, isNarrow};
     // From one block of rows to the next: further rows of a panel, or another panel.
     blockBytes = lhsDepthLast ? rowsOfBlock * panelBytes : left.panelBytes;
     Value group = alike == 1 ? warpgroup : arith::RemUIOp::create(builder, warpgroup, constantOf(builder, groups)).getResult();
@@ -389,7 +390,8 @@ LogicalResult Emitter::emitWgmma(kgpu::WgmmaOp op) {
     return operand.isDepthLast ? along / panelBytes * operand.panelBytes + along % panelBytes : step * stepDepth * panelBytes;
   };
   // A step of a left operand with two of every four elements multiplies twice as many rows of the right one.
-  int64_t rightSteps = op.getPositions() ? 2 : 1, steps = depth / stepDepth / rightSteps;
+  int64_t rightSteps = op.getPositions() ? 2 : 1, steps = op.getPositions() || !lhs ? depth / stepDepth / rightSteps : lhs.getShape()[1] / stepDepth;
+  int64_t firstStep = int64_t(op.getRow()) / stepDepth;
   TileRegisters results(registersOf(op.getAccumulator()));
   APInt constant;
   bool alwaysAdds = matchPattern(op.getAdds(), m_ConstantInt(&constant)) && constant.isOne();
@@ -421,7 +423,7 @@ LogicalResult Emitter::emitWgmma(kgpu::WgmmaOp op) {
         a = {descriptorAt(builder, left, stepBytes(left, step) + block * blockBytes * groups)};
       else
         a = fragments[block * steps + step];
-      Value b = descriptorAt(builder, right, stepBytes(right, step * rightSteps) + columnBytes(firstColumn));
+      Value b = descriptorAt(builder, right, stepBytes(right, firstStep + step * rightSteps) + columnBytes(firstColumn));
       bool overwrites = step == 0 && neverAdds;
       Value adds = step == 0 && !alwaysAdds && !overwrites ? scalar(op.getAdds()) : Value();
       Positions where;

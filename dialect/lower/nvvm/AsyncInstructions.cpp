@@ -206,7 +206,7 @@ Value descriptorAt(ImplicitLocOpBuilder &builder, const OperandDescriptor &opera
   // PTX ISA, "Matrix descriptor": address, leading and stride offset in units of 16 bytes, 128-byte swizzle in the highest bits. Eight rows
   // of a panel are 1024 bytes; the leading offset counts only where panels lie side by side along rows or columns of the product.
   // An address has 18 bits, so distances change the lower half only.
-  constexpr int64_t strideOffset = 1024 >> 4, upper = strideOffset | int64_t(1) << 30;
+  int64_t strideOffset = (operand.isNarrow ? 512 : 1024) >> 4, upper = strideOffset | int64_t(operand.isNarrow ? 2 : 1) << 30;
   int64_t leadingOffset = operand.isDepthLast ? 1 : operand.panelBytes >> 4;
   Value start = arith::AndIOp::create(builder, arith::ShRUIOp::create(builder, operand.address, constantOf(builder, 4)), constantOf(builder, 0x3FFF));
   Value lower = arith::AddIOp::create(builder, start, constantOf(builder, leadingOffset << 16 | distance >> 4));

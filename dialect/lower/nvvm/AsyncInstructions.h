@@ -92,6 +92,7 @@ struct OperandDescriptor {
   mlir::Value address;      ///< i32, in shared memory
   int64_t panelBytes = 0;   ///< from one panel of 128 bytes to the next
   bool isDepthLast = false; ///< panels run along the dimension that is summed over
+  bool isNarrow = false;    ///< one panel of 64 bytes instead
 };
 /// i64: the descriptor of the operand `distance` bytes behind its beginning.
 mlir::Value descriptorAt(mlir::ImplicitLocOpBuilder &builder, const OperandDescriptor &operand, int64_t distance);

@@ -102,6 +102,8 @@ LogicalResult Emitter::emit(Operation *op) {
         define(any, {anyLane(builder, isTrue)});
         return success();
       })
+      .Case([&](kgpu::ColumnsOp columns) { return emitColumns(columns); })
+      .Case([&](kgpu::JoinColumnsOp join) { return emitJoinColumns(join); })
       .Case([&](kgpu::OwnPartOp own) { return emitOwnPart(own); })
       .Case([&](tile::CombineOp combine) { return emitCombine(combine, combine.getInputs(), combine.getInits(), combine.getAxis()); })
       .Case([&](kgpu::PartialCombineOp combine) {

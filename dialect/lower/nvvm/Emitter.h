@@ -55,6 +55,8 @@ private:
   void emitIota(tile::IotaOp op);
   mlir::LogicalResult emitBroadcast(tile::BroadcastOp op);
   void emitHold(kgpu::HoldOp op);
+  mlir::LogicalResult emitColumns(kgpu::ColumnsOp op);
+  mlir::LogicalResult emitJoinColumns(kgpu::JoinColumnsOp op);
   mlir::LogicalResult emitOwnPart(kgpu::OwnPartOp op);
   mlir::LogicalResult emitReshape(tile::ReshapeOp op);
   mlir::LogicalResult emitPermute(tile::PermuteOp op);

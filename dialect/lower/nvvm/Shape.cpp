@@ -27,17 +27,22 @@ void Emitter::emitIota(tile::IotaOp op) {
   define(op, std::move(values));
 }
 
+/// Layouts are linear: what holds in thread 0 and in the threads with one bit set holds in all.
+static SmallVector<layout::Place> basicThreads(const Layout &layout) {
+  SmallVector<layout::Place> threads = {{}};
+  for (unsigned bit = 0; bit < layout.bits(Part::Lane); ++bit)
+    threads.push_back({0, 1u << bit, 0, 0});
+  for (unsigned bit = 0; bit < layout.bits(Part::Warp); ++bit)
+    threads.push_back({0, 0, 1u << bit, 0});
+  for (unsigned bit = 0; bit < layout.bits(Part::Block); ++bit)
+    threads.push_back({0, 0, 0, 1u << bit});
+  return threads;
+}
+
 LogicalResult Emitter::rename(Operation *op, Value operand, Value result, llvm::function_ref<Coordinates(Coordinates)> source) {
   const Layout &from = kgpu::layoutOf(operand), &to = kgpu::layoutOf(result);
   ArrayRef<int64_t> shape = cast<RankedTensorType>(result.getType()).getShape();
-  // Layouts are linear: what holds in thread 0 and in the threads with one bit set holds in all.
-  SmallVector<layout::Place> threads = {{}};
-  for (unsigned bit = 0; bit < to.bits(Part::Lane); ++bit)
-    threads.push_back({0, 1u << bit, 0, 0});
-  for (unsigned bit = 0; bit < to.bits(Part::Warp); ++bit)
-    threads.push_back({0, 0, 1u << bit, 0});
-  for (unsigned bit = 0; bit < to.bits(Part::Block); ++bit)
-    threads.push_back({0, 0, 0, 1u << bit});
+  SmallVector<layout::Place> threads = basicThreads(to);
   ValueRange held = registersOf(operand);
   TileRegisters values;
   for (unsigned reg = 0; reg < to.registers(); ++reg) {
@@ -89,6 +94,36 @@ LogicalResult Emitter::emitOwnPart(kgpu::OwnPartOp op) {
       at[axis] |= (along & stride ? int64_t(1) : 0) << bit;
     return at;
   });
+}
+
+LogicalResult Emitter::emitColumns(kgpu::ColumnsOp op) {
+  return rename(op, op.getValue(), op.getResult(), [&](Coordinates at) {
+    at[1] += int64_t(op.getFirst());
+    return at;
+  });
+}
+
+LogicalResult Emitter::emitJoinColumns(kgpu::JoinColumnsOp op) {
+  const Layout &to = kgpu::layoutOf(op.getResult());
+  int64_t width = cast<RankedTensorType>(op.getParts().front().getType()).getDimSize(1);
+  TileRegisters values;
+  for (unsigned reg = 0; reg < to.registers(); ++reg) {
+    Value found;
+    for (layout::Place thread : basicThreads(to)) {
+      thread.reg = reg;
+      Coordinates at = to.coordinates(thread);
+      Value part = op.getParts()[unsigned(at[1] / width)];
+      at[1] %= width;
+      auto there = kgpu::layoutOf(part).registerOf(at, thread.lane, thread.warp, thread.block);
+      Value held = there ? registersOf(part)[*there] : Value();
+      if (!held || (found && found != held))
+        return op.emitOpError("needs elements of other threads: its layouts do not fit together");
+      found = held;
+    }
+    values.push_back(found);
+  }
+  define(op, std::move(values));
+  return success();
 }
 
 LogicalResult Emitter::emitReshape(tile::ReshapeOp op) {

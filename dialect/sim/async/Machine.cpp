@@ -228,14 +228,14 @@ llvm::Error Machine::finish(const Agent &agent, Product &product) {
   };
   if (!same(product.a, left) || !same(product.b, readOperand(product.rhs, rhs)))
     return llvm::createStringError("the operands of a product change while it runs");
-  int64_t depth = rhs.getShape()[0], columns = product.sum.shape[1], rows = product.sum.shape[0];
+  int64_t columns = product.sum.shape[1], rows = product.sum.shape[0], depth = int64_t(product.a.size()) / rows, firstRow = int64_t(wgmma.getRow());
   bool isFloatSum = isFloat(product.sum.type);
   for (int64_t i = 0; i < rows; ++i)
     for (int64_t j = 0; j < columns; ++j) {
       Cell &cell = product.sum.cells[i * columns + j];
       double sum = !product.adds ? 0 : isFloatSum ? cell.f : double(cell.i);
       for (int64_t k = 0; k < depth; ++k)
-        sum += product.a[i * depth + k] * product.b[k * rhs.getShape()[1] + j];
+        sum += product.a[i * depth + k] * product.b[(firstRow + k) * rhs.getShape()[1] + j];
       if (isFloatSum)
         cell.f = double(float(sum));
       else

@@ -288,6 +288,28 @@ static llvm::Error partialReduce(Frame &frame, Operation &op) {
   return llvm::Error::success();
 }
 
+static llvm::Error columnsOf(Frame &frame, Operation &op) {
+  auto columns = cast<kgpu::ColumnsOp>(op);
+  const Tile &source = frame.tile(columns.getValue());
+  Tile result = Tile::ofType(columns.getType());
+  for (int64_t i = 0; i < result.shape[0]; ++i)
+    for (int64_t j = 0; j < result.shape[1]; ++j)
+      result.cells[size_t(i * result.shape[1] + j)] = source.cells[size_t(i * source.shape[1] + int64_t(columns.getFirst()) + j)];
+  frame.set(columns.getResult(), std::move(result));
+  return llvm::Error::success();
+}
+
+static llvm::Error joinColumns(Frame &frame, Operation &op) {
+  auto join = cast<kgpu::JoinColumnsOp>(op);
+  Tile result = Tile::ofType(join.getType());
+  int64_t width = result.shape[1] / int64_t(join.getParts().size());
+  for (int64_t i = 0; i < result.shape[0]; ++i)
+    for (int64_t j = 0; j < result.shape[1]; ++j)
+      result.cells[size_t(i * result.shape[1] + j)] = frame.tile(join.getParts()[unsigned(j / width)]).cells[size_t(i * width + j % width)];
+  frame.set(join.getResult(), std::move(result));
+  return llvm::Error::success();
+}
+
 /// Of the whole tile: warps run together here.
 static llvm::Error warpAny(Frame &frame, Operation &op) {
   frame.setInteger(op.getResult(0), llvm::any_of(frame.tile(op.getOperand(0)).cells, [](const Cell &cell) { return cell.i != 0; }));
@@ -327,6 +349,8 @@ void kpkg::sim::addRoleHandlers(HandlerTable &table) {
   table["kgpu.cluster_rank"] = clusterRank;
   table["kgpu.cvt_layout"] = convertLayout;
   table["kgpu.partial_reduce"] = partialReduce;
+  table["kgpu.columns"] = columnsOf;
+  table["kgpu.join_columns"] = joinColumns;
   table["kgpu.warp_any"] = warpAny;
   table["ub.poison"] = poison;
 }

@@ -11,6 +11,7 @@ from op_examples import print_examples
 
 PROLOGUE = """\
 #wide = #kgpu.layout<"reg 1:1-2 lane 1:4-64 warp 1:128 rep 1x1">
+#half = #kgpu.layout<"reg 1:1 lane 1:4-64 warp 1:2 rep 1x1">
 #narrow = #kgpu.layout<"reg 1:64-128 lane 1:1-16 warp 1:32 rep 1x1">
 #part = #kgpu.layout<"lane *5 warp 1:1 rep 1x1">
 #all = #kgpu.layout<"lane 1:1 *4 warp * rep 1x1">
@@ -22,6 +23,7 @@ tile.kernel @example{number}(%x: !tile.view<2xf32>, %r: index, %c: index, %insid
   %zero = arith.constant 0.0 : f32
   %row = arith.constant dense<1.0> : tensor<1x256xf32, #wide>
   %grows = arith.constant dense<true> : tensor<1x256xi1, #wide>
+  %part = arith.constant dense<1.0> : tensor<1x128xf32, #half>
   %partial = arith.constant dense<1.0> : tensor<1x2xf32, #part>
   %buffer = kgpu.alloc : !kgpu.smem<1x2xf32>
   %ring = kgpu.alloc : !kgpu.smem<3x1x256xf32>

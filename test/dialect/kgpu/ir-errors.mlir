@@ -217,6 +217,42 @@ tile.kernel @window_view(%x: !tile.view<4xbf16, unit = 2, align = 16, divisible 
 
 // -----
 
+#half = #kgpu.layout<"reg 1:1 lane 1:4-64 warp 1:2 rep 1x1">
+#wide = #kgpu.layout<"reg 1:1-2 lane 1:4-64 warp 1:128 rep 1x1">
+tile.kernel @columns(%p: index) attributes {kgpu.target = #kgpu.target<"sm_90a">, kgpu.threads = 64 : i32} {
+  %whole = arith.constant dense<1.0> : tensor<1x256xf32, #wide>
+  // expected-error @+1 {{cannot take columns from 200}}
+  %t = kgpu.columns %whole from 200 : tensor<1x256xf32, #wide> -> tensor<1x128xf32, #half>
+  tile.return
+}
+
+// -----
+
+#half = #kgpu.layout<"reg 1:1 lane 1:4-64 warp 1:2 rep 1x1">
+#wide = #kgpu.layout<"reg 1:1-2 lane 1:4-64 warp 1:128 rep 1x1">
+tile.kernel @join_columns(%p: index) attributes {kgpu.target = #kgpu.target<"sm_90a">, kgpu.threads = 64 : i32} {
+  %part = arith.constant dense<1.0> : tensor<1x128xf32, #half>
+  // expected-error @+1 {{needs parts that side by side are}}
+  %t = kgpu.join_columns %part, %part, %part : tensor<1x128xf32, #half>, tensor<1x128xf32, #half>, tensor<1x128xf32, #half> -> tensor<1x256xf32, #wide>
+  tile.return
+}
+
+// -----
+
+#acc = #kgpu.layout<"reg 1:1 0:8 1:8-32 lane 1:2-4 0:1-4 warp 0:16-32 rep 1x1">
+!left = !kgpu.smem<64x32xbf16, "2B 0:64,144,288,512,1024,2048 1:2,4,8,16,32 rep 1x1">
+!right = !kgpu.smem<64x64xbf16, "2B 0:144,288,576,1024,2048,4096 1:2,4,8,16,32,64 rep 1x1">
+tile.kernel @part_of_depth(%some: i1) attributes {kgpu.consumers = 1 : i32, kgpu.target = #kgpu.target<"sm_90a">, kgpu.threads = 256 : i32} {
+  %a = kgpu.alloc : !left
+  %b = kgpu.alloc : !right
+  %c = arith.constant dense<1.0> : tensor<64x64xf32, #acc>
+  // expected-error @+1 {{cannot multiply 64, 32 by 64, 64 from row 48 into 64, 64}}
+  %t = kgpu.wgmma %a, %b from 48, %c adds %some : !left, !right, tensor<64x64xf32, #acc>
+  tile.return
+}
+
+// -----
+
 #wide = #kgpu.layout<"reg 1:1-2 lane 1:4-64 warp 1:128 rep 1x1">
 #part = #kgpu.layout<"lane *5 warp 1:1 rep 1x1">
 #one = #kgpu.layout<"lane *5 warp * rep 1x1">

@@ -9,11 +9,13 @@
 // NEXT-NOT: kgpu.makers
 
 // CHECK-DAG: #[[MADE:.*]] = #kgpu.layout<"reg 1:1 0:8 1:8-32 lane 1:2-4 0:1-4 warp 0:16-32 * rep 1x1">
+// CHECK-DAG: #[[PART:.*]] = #kgpu.layout<"reg 1:1 0:8 1:8-16 lane 1:2-4 0:1-4 warp 0:16-32 * rep 1x1">
 // CHECK-DAG: #[[HALF:.*]] = #kgpu.layout<"reg 1:1 0:8 1:8-64 lane 1:2-4 0:1-4 warp 0:16-32 1:128 rep 1x1">
 // CHECK: tile.kernel @parts
 // CHECK-SAME: kgpu.consumers = 2 : i32, kgpu.makers = 1 : i32
 // CHECK-SAME: kgpu.threads = 512 : i32
-// CHECK: %[[PARTS:[0-9]+]] = kgpu.ring handed
+// CHECK: %[[FIRST:[0-9]+]] = kgpu.ring handed
+// CHECK: %[[SECOND:[0-9]+]] = kgpu.ring handed
 // CHECK: %[[KEEPS:[0-9]+]] = kgpu.ring handed
 // CHECK: kgpu.roles load {
 // CHECK: } compute {
@@ -21,14 +23,19 @@
 // CHECK: kgpu.await %[[KEEPS]][%[[I:.*]]]
 // CHECK: kgpu.local_load %{{.*}} : !kgpu.smem<64x1xf32> -> tensor<64x1xf32
 // CHECK: kgpu.release %[[KEEPS]][%[[I]]]
-// CHECK: kgpu.await %[[PARTS]][%[[J:.*]]]
-// CHECK: %[[LOW:[0-9]+]] = kgpu.wgmma %[[P:[0-9]+]], %{{.*}} : !kgpu.smem<64x64xbf16, {{.*}}tensor<64x256xf32, #[[HALF]]>
-// CHECK: %[[HIGH:[0-9]+]] = kgpu.wgmma %[[P]], %{{.*}} tensor<64x256xf32, #[[HALF]]>
+// Products of half of the keys run while the weights of the others are made.
+// CHECK: kgpu.await %[[FIRST]][%[[J:.*]]]
+// CHECK: %[[L:[0-9]+]] = kgpu.wgmma %[[P:[0-9]+]], %{{.*}} : !kgpu.smem<64x32xbf16, {{.*}}tensor<64x256xf32, #[[HALF]]>
+// CHECK: %[[H:[0-9]+]] = kgpu.wgmma %[[P]], %{{.*}} tensor<64x256xf32, #[[HALF]]>
+// CHECK: kgpu.await %[[SECOND]][%[[J]]]
+// CHECK: %[[LOW:[0-9]+]] = kgpu.wgmma %[[Q:[0-9]+]], %{{.*}} from 32, %[[L]] adds
+// CHECK: %[[HIGH:[0-9]+]] = kgpu.wgmma %[[Q]], %{{.*}} from 32, %[[H]] adds
 // The first part of the keys is given back while products read the second one.
 // CHECK: kgpu.wgmma_wait 1 %[[LOW]]
 // CHECK: kgpu.release
 // CHECK: kgpu.wgmma_wait 0 %[[HIGH]]
-// CHECK: kgpu.release %[[PARTS]][%[[J]]]
+// CHECK: kgpu.release %[[FIRST]][%[[J]]]
+// CHECK: kgpu.release %[[SECOND]][%[[J]]]
 // CHECK: tile.store %{{.*}}, %arg2
 // CHECK: tile.store %{{.*}}, %arg2
 // CHECK-NOT: tile.store
@@ -41,8 +48,10 @@
 // CHECK: kgpu.wgmma_wait 0 %[[T]]
 // What the others need first is handed on first.
 // CHECK: kgpu.hand %{{.*}} signals %[[KEEPS]]
-// CHECK: math.exp2 %{{.*}} : tensor<64x64xf32, #[[MADE]]>
-// CHECK: kgpu.hand %{{.*}} signals %[[PARTS]]{{.*}} : tensor<64x64xbf16, #[[MADE]]>
+// CHECK: math.exp2 %{{.*}} : tensor<64x32xf32, #[[PART]]>
+// CHECK: kgpu.hand %{{.*}} signals %[[FIRST]]{{.*}} : tensor<64x32xbf16, #[[PART]]>
+// CHECK: math.exp2 %{{.*}} : tensor<64x32xf32, #[[PART]]>
+// CHECK: kgpu.hand %{{.*}} signals %[[SECOND]]{{.*}} : tensor<64x32xbf16, #[[PART]]>
 // CHECK: tile.store %{{.*}}, %arg3
 // CHECK-NOT: tile.store
 // CHECK: tile.return

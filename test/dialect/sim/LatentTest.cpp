@@ -186,7 +186,7 @@ TEST_F(LatentParts, ChangesOfWhatIsHandedOnAreFound) {
   };
   size_t count = 0, simulated = 0;
   module->walk([&](Operation *op) { count += isOfHanded(op); });
-  ASSERT_EQ(count, 9u); // weights, what is kept of sums, and what these are divided by: each handed on, awaited and released
+  ASSERT_EQ(count, 12u); // two halves of the weights, what is kept of sums, and what these are divided by: each handed on, awaited and released
   for (size_t number = 0; number < count; ++number)
     for (bool isErased : {true, false}) {
       OwningOpRef<ModuleOp> copy = module->clone();
