@@ -129,6 +129,8 @@ def samples(dtype: torch.dtype, generator: torch.Generator) -> Iterator[Sample]:
     hidden[7] = False
     yield Sample(qkv(2, 3, 3, 50, 270, 40), {"attn_mask": hidden}, label="queries that see nothing")
     yield Sample(qkv(2, 3, 1, 50, 270, 40), {"attn_mask": make(2, 1, 50, 270), "is_causal": True}, label="float mask")
+    yield Sample(qkv(2, 2, 2, 140, 270, 64), {"attn_mask": torch.rand(2, 1, 140, 270, generator=generator) < 0.5}, label="mask of batches, heads of 64")
+    yield Sample(qkv(2, 4, 2, 140, 270, 128), {"attn_mask": make(4, 140, 270)}, label="float mask, heads of 128, groups")
     bias = make(3, 1, 270)
     bias[:, :, 9:] = -math.inf
     yield Sample(qkv(2, 3, 1, 50, 270, 40), {"attn_mask": bias, "softcap": 5.0}, label="broadcast mask with -inf")

@@ -17,6 +17,7 @@ import kpkg
 SEEDS = range(48)
 #: Kernels that CPUs do not run, or run otherwise: all must have been launched at the end.
 ROADS = {"attention_forward", "attend_few", "copy_rows", "prepare_rows", "all_gradients", "finish_queries", "join_heads", "know_rows", "query_gradient", "key_gradients"}
+ROADS |= {"pack_queries", "span_queries", "turn_queries"}
 launched: Counter[str] = Counter()
 
 
@@ -50,14 +51,18 @@ def case(seed):
     dtype = chance.choice([torch.bfloat16, torch.float16, torch.float32])
     kv_heads, group, size = chance.choice([1, 2]), chance.choice([1, 1, 3]), chance.choice([40, 64, 80, 96, 128, 200])
     queries, keys = chance.choice([1, 5, 63, 130, 257]), chance.choice([1, 7, 64, 129, 300, 515])
-    is_plain = seed % 8 in (0, 3)
+    is_plain, is_masked = seed % 8 in (0, 3), seed % 8 == 5
     if seed % 8 == 0:  # gradients in one pass over all blocks
         dtype, size, queries, keys = chance.choice([torch.bfloat16, torch.float16]), chance.choice([64, 128]), chance.choice([1024, 1027]), chance.choice([77, 160])
         group = 3 if seed % 16 == 0 else 1
+    elif is_masked:  # the same with a mask
+        dtype, size, queries, keys = chance.choice([torch.bfloat16, torch.float16]), chance.choice([40, 64, 80, 128]), chance.choice([520, 1027]), chance.choice([77, 160, 300])
     elif is_plain:  # queries of several heads in one tile
         dtype, queries, keys = chance.choice([torch.bfloat16, torch.float16]), chance.choice([1, 5, 63]), chance.choice([515, 2100])
     q, k, v = (torch.randn(2, heads, n, size, generator=generator).to(dtype) for heads, n in ((group * kv_heads, queries), (kv_heads, keys), (kv_heads, keys)))
     kind = "none" if is_plain else chance.choice(["none", "padding", "seen", "added", "column"])
+    if is_masked:
+        kind = ["added", "padding", "seen", "column"][seed // 8 % 4]
     mask = {
         "none": lambda: None,
         "padding": lambda: torch.arange(keys) < torch.tensor([keys // 2 + 1, keys]).reshape(2, 1, 1, 1),
@@ -65,7 +70,7 @@ def case(seed):
         "added": lambda: torch.randn(2, 1, queries, keys, generator=generator).to(dtype),
         "column": lambda: torch.rand(queries, 1, generator=generator) > 0.2,
     }[kind]()
-    if is_plain:
+    if is_plain or is_masked:
         return q, k, v, mask, False, 0.0, 0
     return q, k, v, mask, chance.random() < 0.4, chance.choice([0.0, 0.0, 3.0]), chance.choice([0, 0, 50])
 

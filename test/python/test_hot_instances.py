@@ -61,7 +61,9 @@ HOT = [
 # Products of warpgroups whose registers are nearly all taken: file, kernel, instances, the symbols of those, and which arguments ask for whole vectors.
 PRODUCTS = [
     ("attention/forward.k", "attention_forward", "T=[bfloat16], D=[64, 128], V=D, SCORES=[PLAIN], KIND=[LONG]", ["64_64_0_0_128", "128_128_0_0_128"], {0, 1, 2, 5}),  # not the logarithms of sums: any number of queries
-    ("attention/fused.k", "all_gradients", "T=[bfloat16], D=[64, 128], MASKED=[True]", ["64_True", "128_True"], set(range(8))),
+    ("attention/fused.k", "all_gradients", "T=[bfloat16], D=[64, 128], SEEN=[SPAN]", ["64_1", "128_1"], {0, 1, 2, 6, 7, 8, 9, 10}),
+    ("attention/fused.k", "all_gradients", "T=[bfloat16], D=[64, 128], SEEN=[BITS]", ["64_2", "128_2"], {0, 1, 2, 3, 6, 7, 8, 9, 10}),
+    ("attention/fused.k", "all_gradients", "T=[bfloat16], D=[64, 128], SEEN=[ADDED]", ["64_3", "128_3"], {0, 1, 2, 5, 6, 7, 8, 9, 10}),
 ]
 
 
@@ -153,7 +155,7 @@ def test_hot_instances_access_memory_in_vectors(sources: list[Path], chip: str) 
                 assert len(re.findall(r"st\.global\.v4\.b32", body)) == hot.stores * vectors, name
 
 
-@pytest.mark.parametrize("file, kernel, instances, parameters, vectors", PRODUCTS, ids=[row[1] for row in PRODUCTS])
+@pytest.mark.parametrize("file, kernel, instances, parameters, vectors", PRODUCTS, ids=[f"{row[1]}-{row[3][0]}" for row in PRODUCTS])
 def test_products_of_warpgroups_do_not_spill(file: str, kernel: str, instances: str, parameters: list[str], vectors: set[int], tmp_path: Path) -> None:
     """Where ptxas spills registers of an instance, another launch stands in, or none: the package then has slower instances only."""
     copied([file], tmp_path)
