@@ -76,6 +76,8 @@ def samples(dtype: torch.dtype, generator: torch.Generator) -> Iterator[Sample]:
     yield Sample((*qkv(2, 4, 2, 300, 300, 128), scale(2, 4), scale(2, 2), scale(2, 2)), {"is_causal": True}, label="scales for heads, causal")
     yield Sample(qkv(1, 2, 2, 256, 384, 128), {"window": 70, "scale": 0.05}, label="window")
     yield Sample(qkv(1, 1, 1, 65, 63, 256, 200), label="large heads")
+    yield Sample(qkv(1, 2, 1, 130, 1030, 100), label="many keys")
+    yield Sample((*qkv(1, 2, 1, 200, 4100, 64), scale(1)), {"is_causal": True}, label="many keys, causal")
     yield Sample(qkv(1, 2, 1, 20, 0, 128), label="no keys")
     yield Sample(qkv(1, 2, 1, 0, 20, 128), label="no queries")
     packed = make(2, 150, 3, 4, 32).permute(2, 0, 3, 1, 4)

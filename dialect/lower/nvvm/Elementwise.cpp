@@ -86,18 +86,22 @@ static Value clamped(arith::TruncFOp truncate) {
   return below && isBound(above.getRhs(), -largest) && isBound(below.getRhs(), largest) ? below.getLhs() : Value();
 }
 
-/// Neighbours as f8E4M3FN in one instruction.
+/// Neighbours as f8E4M3FN, two in one instruction. Where there are four, they are put together at once: ptxas then makes the second instruction do that, but not behind a branch.
 static SmallVector<Value> saturatedInPairs(ImplicitLocOpBuilder &builder, ValueRange wide, Type element) {
+  constexpr const char *two = "cvt.rn.satfinite.e4m3x2.f32 $0, $2, $1;";
+  constexpr const char *four = "{ .reg .b16 low, high; cvt.rn.satfinite.e4m3x2.f32 low, $2, $1; cvt.rn.satfinite.e4m3x2.f32 high, $4, $3; mov.b32 $0, {low, high}; }";
+  unsigned count = wide.size() % 4 == 0 ? 4 : 2;
+  Type byte = builder.getI8Type(), word = builder.getIntegerType(8 * count);
   SmallVector<Value> rounded;
-  Type byte = builder.getI8Type(), i16 = builder.getI16Type();
-  for (size_t i = 0; i < wide.size(); i += 2) {
-    Value pair = LLVM::InlineAsmOp::create(builder, i16, ValueRange{wide[i + 1], wide[i]}, "cvt.rn.satfinite.e4m3x2.f32 $0, $1, $2;", "=h,f,f",
-                                           /*has_side_effects=*/false, /*is_align_stack=*/false, LLVM::tailcallkind::TailCallKind::None,
-                                           LLVM::AsmDialectAttr::get(builder.getContext(), LLVM::AsmDialect::AD_ATT), ArrayAttr())
-                     .getRes();
-    Value high = arith::ShRUIOp::create(builder, pair, arith::ConstantIntOp::create(builder, i16, 8));
-    for (Value half : {pair, high})
-      rounded.push_back(arith::BitcastOp::create(builder, element, arith::TruncIOp::create(builder, byte, half)));
+  for (size_t i = 0; i < wide.size(); i += count) {
+    Value together = LLVM::InlineAsmOp::create(builder, word, wide.slice(i, count), count == 4 ? four : two, count == 4 ? "=r,f,f,f,f" : "=h,f,f",
+                                               /*has_side_effects=*/false, /*is_align_stack=*/false, LLVM::tailcallkind::TailCallKind::None,
+                                               LLVM::AsmDialectAttr::get(builder.getContext(), LLVM::AsmDialect::AD_ATT), ArrayAttr())
+                         .getRes();
+    for (unsigned j = 0; j < count; ++j) {
+      Value shifted = j == 0 ? together : Value(arith::ShRUIOp::create(builder, together, arith::ConstantIntOp::create(builder, word, 8 * j)));
+      rounded.push_back(arith::BitcastOp::create(builder, element, arith::TruncIOp::create(builder, byte, shifted)));
+    }
   }
   return rounded;
 }

@@ -61,7 +61,8 @@ tile.kernel @s8(%y: !tile.view<2xi32, mut>) attributes {kgpu.target = #kgpu.targ
 
 // A left operand in registers: a lane has four neighbours of 8 bits, and those 16 columns further on.
 // CHECK-LABEL: llvm.func @e4m3_left
-// CHECK-COUNT-8: cvt.rn.satfinite.e4m3x2.f32
+// Two conversions make a register, at once.
+// CHECK-COUNT-4: cvt.rn.satfinite.e4m3x2.f32 low, $2, $1; cvt.rn.satfinite.e4m3x2.f32 high, $4, $3; mov.b32 $0, {low, high};
 // CHECK-NOT: cvt.rn.satfinite
 // CHECK: wgmma.mma_async.sync.aligned.m64n8k32.f32.e4m3.e4m3 {$0, $1, $2, $3}, {$8, $9, $10, $11}, $12, 1, 1, 1;
 #sums = #kgpu.layout<"reg 1:1 0:8 1:8-16 lane 1:2-4 0:1-4 warp 0:16-32 rep 1x1">
