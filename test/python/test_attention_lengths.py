@@ -68,3 +68,22 @@ def test_gradients(libraries, queries, keys):
     wanted = (ds @ k.detach().repeat_interleave(2, 1), (ds.mT @ q.detach()).unflatten(1, (2, 2)).sum(2), (weights.detach().mT @ grad).unflatten(1, (2, 2)).sum(2))
     for found, reference in zip(torch.autograd.grad(out, (q, k, v), grad), wanted, strict=True):
         torch.testing.assert_close(found, reference)
+
+
+@pytest.mark.parametrize("dtype", [torch.bfloat16, torch.float16, torch.float32, torch.float64], ids=str)
+@pytest.mark.parametrize("low", ["lowest", -1e9])
+@pytest.mark.parametrize("queries", [6, 70])
+def test_queries_whose_keys_all_have_low_numbers(libraries, dtype, low, queries):
+    """They weigh keys by scores alone, since a number for all changes no weight; -inf hides keys."""
+    generator = torch.Generator().manual_seed(queries)
+    q, k, v, grad = (torch.randn(1, 2, n, 64, dtype=dtype, generator=generator) for n in (queries, 70, 70, queries))
+    mask = torch.zeros(queries, 70, dtype=dtype)
+    mask[:3], mask[3], mask[4, 7:] = torch.finfo(dtype).min if low == "lowest" else max(low, torch.finfo(dtype).min), -float("inf"), torch.finfo(dtype).min
+    wide = [t.double().clone().requires_grad_() for t in (q, k, v)]
+    scores = wide[0] @ wide[1].mT / 8 + mask.double().clamp(min=-(2.0**17)).masked_fill(mask == -float("inf"), -float("inf"))
+    expected = torch.softmax(scores.masked_fill(scores == -float("inf"), -float("inf")), -1).nan_to_num(0.0) @ wide[2]
+    out, lse = libraries["attention"].attention(q, k, v, mask)
+    found = libraries["attention"].attention_backward(grad, q, k, v, out, lse, mask)
+    wanted = [gradient.nan_to_num(0.0) for gradient in torch.autograd.grad(expected, wide, grad.double())]
+    for result, reference in zip((out, *found), (expected.detach(), *wanted), strict=True):
+        assert float((result.double() - reference).norm()) <= 0.02 * float(reference.norm())
