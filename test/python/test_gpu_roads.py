@@ -27,7 +27,7 @@ ROUND_OFF = {torch.float32: 2.0**-24, torch.float16: 2.0**-11, torch.bfloat16: 2
 ROADS = {
     "image_tiles", "image_tiles_first", "image_tiles_scattered", "image_points", "image_parts", "point_planes", "merge_rows", "widen_taps", "phase_tiles", "pack_phases",
     "place_phases", "place_planes", "fold_windows", "image_weight_parts", "image_weights", "image_weight_lines", "point_weight_parts", "point_weights", "plane_weight_parts", "window_weight_parts",
-    "depthwise_fours", "depthwise_rings", "depthwise_twos", "depthwise_squares", "depthwise_weight_ones", "depthwise_weight_twos", "depthwise_windows",
+    "depthwise_fours", "depthwise_rings", "depthwise_twos", "depthwise_squares", "depthwise_weight_ones", "depthwise_weight_twos", "depthwise_windows", "depthwise_taps", "depthwise_columns",
 }  # fmt: skip
 launched: Counter[str] = Counter()
 
@@ -51,7 +51,7 @@ def layer(seed):
     taps, stride = chance.choice([1, 1, 3, 3, 5, 7]), chance.choice([1, 1, 2])
     extents = [chance.randint(7, {1: 300, 2: 26, 3: 8}[dims]) for _ in range(dims)]
     if chance.random() < 0.3:
-        groups, c, k, taps, dilation = chance.choice([8, 19, 64, 72]), 1, 1, chance.choice([3, 3, 5]), chance.choice([1, 1, 2])
+        groups, c, k, taps, dilation = chance.choice([8, 19, 64, 72]), 1, 1, chance.choice([3, 3, 5, 7]), chance.choice([1, 1, 2])
     elif dims == 2 and chance.random() < 0.2:  # few channels, and pixels enough for their kernels
         c, extents, taps = chance.choice([3, 8, 16, 32]), [chance.randint(50, 70), chance.choice([48, 64])], chance.choice([3, 5, 7])
     extents = [max(n, dilation * (taps - 1) + 1) for n in extents]
