@@ -4,7 +4,7 @@ The calls are those of `kernels_src/*/spec.py`. Both sides run with the same num
 median of its rounds, and a ratio above 1 means that kpkg is faster.
 
     tools/dev bench                        # everything, result on the terminal
-    tools/dev bench --op kpkg::gemm --write   # one op, result also to test/results/
+    tools/dev bench --op kpkg::gemm --write   # one op, result also to bench/results/
 
 SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
 """
@@ -38,7 +38,7 @@ def arguments() -> argparse.Namespace:
     parser.add_argument("--case", action="append", help="only cases with this label; may be repeated")
     parser.add_argument("--threads", type=int, default=2)
     parser.add_argument("--rounds", type=int, default=15, help="timed rounds of each call")
-    parser.add_argument("--write", action="store_true", help="write test/results/cpu-DATE.json")
+    parser.add_argument("--write", action="store_true", help="write bench/results/cpu.json")
     return parser.parse_args()
 
 
@@ -88,11 +88,13 @@ def build_packages(folder: Path, families: set[str]) -> list[Path]:
 
 
 def write_result(options: argparse.Namespace, cases: list[dict[str, Any]]) -> Path:
-    """The result so far, as test/results/cpu-DATE.json."""
+    """The result so far, as bench/results/cpu.json."""
     import torch
 
     today = datetime.date.today().isoformat()
-    commit = subprocess.run(["git", "rev-parse", "--short", "HEAD"], cwd=ROOT, capture_output=True, text=True).stdout.strip()
+    commit = subprocess.run(
+        ["git", "rev-parse", "--short", "HEAD"], cwd=ROOT, capture_output=True, text=True
+    ).stdout.strip()
     result = {
         "date": today,
         "commit": commit,
@@ -104,7 +106,7 @@ def write_result(options: argparse.Namespace, cases: list[dict[str, Any]]) -> Pa
         "python": platform.python_version(),
         "cases": cases,
     }
-    path = ROOT / "test" / "results" / f"cpu-{today}.json"
+    path = ROOT / "bench" / "results" / "cpu.json"
     path.write_text(json.dumps(result, indent=1) + "\n")
     return path
 
@@ -154,8 +156,19 @@ def main() -> int:
                     lambda: spec.eager(*sample.args, **sample.kwargs),
                     options.rounds,
                 )
-                rows.append({"op": spec.name, "case": label, "kpkg_us": ours * 1e6, "torch_us": theirs * 1e6, "ratio": theirs / ours})
-                print(f"{spec.name:26} {label:24} kpkg {ours * 1e6:10.1f} us   torch {theirs * 1e6:10.1f} us   ratio {theirs / ours:5.2f}", flush=True)
+                rows.append(
+                    {
+                        "op": spec.name,
+                        "case": label,
+                        "kpkg_us": ours * 1e6,
+                        "torch_us": theirs * 1e6,
+                        "ratio": theirs / ours,
+                    }
+                )
+                print(
+                    f"{spec.name:26} {label:24} kpkg {ours * 1e6:10.1f} us   torch {theirs * 1e6:10.1f} us   ratio {theirs / ours:5.2f}",
+                    flush=True,
+                )
                 if options.write:
                     write_result(options, rows)
     if options.write:

@@ -42,10 +42,17 @@ def arguments() -> argparse.Namespace:
     parser.add_argument("--dtype", action="append", help="default: bfloat16 and float32")
     parser.add_argument("--n", type=int, action="append", help="row length; may be repeated")
     parser.add_argument("--shape", action="append", help="ROWSxN instead of --n; may be repeated")
-    parser.add_argument("--mebibytes", type=int, default=128, help="size of one tensor; twice that above 65536 elements a row")
+    parser.add_argument(
+        "--mebibytes", type=int, default=128, help="size of one tensor; twice that above 65536 elements a row"
+    )
     parser.add_argument("--rounds", type=int, default=11)
     parser.add_argument("--no-compile", action="store_true", help="leave torch.compile out")
-    parser.add_argument("--group", type=int, default=1, help="ops in one process: more saves starting PyTorch, and one that hangs costs the rest of its group")
+    parser.add_argument(
+        "--group",
+        type=int,
+        default=1,
+        help="ops in one process: more saves starting PyTorch, and one that hangs costs the rest of its group",
+    )
     parser.add_argument("--limit", type=float, default=120, help="seconds for one op and dtype")
     parser.add_argument("--out", type=Path, help="file for the result as JSON")
     parser.add_argument("--worker", help=argparse.SUPPRESS)
@@ -97,10 +104,15 @@ def medians(calls: dict[str, Callable[[], Any]], rounds: int) -> dict[str, float
             if turn >= 2:
                 events[name].append((start, stop))
         torch.cuda.synchronize()
-    return {name: statistics.median(start.elapsed_time(stop) for start, stop in pairs) * 1e3 for name, pairs in events.items()}
+    return {
+        name: statistics.median(start.elapsed_time(stop) for start, stop in pairs) * 1e3
+        for name, pairs in events.items()
+    }
 
 
-def measure(spec: Any, op: Callable[..., Any], shape: tuple[int, int], dtype: Any, options: argparse.Namespace) -> dict[str, Any]:
+def measure(
+    spec: Any, op: Callable[..., Any], shape: tuple[int, int], dtype: Any, options: argparse.Namespace
+) -> dict[str, Any]:
     """One line of the table; `error` says why there is none."""
     import torch
     from triton_peers import triton_peer
@@ -120,7 +132,9 @@ def measure(spec: Any, op: Callable[..., Any], shape: tuple[int, int], dtype: An
         try:
             compiled(*sample.args, **sample.kwargs)
             calls["compile"] = lambda: compiled(*sample.args, **sample.kwargs)
-        except Exception as error:  # a peer that cannot run this case is a fact for the table, not a failure of the benchmark
+        except (
+            Exception
+        ) as error:  # a peer that cannot run this case is a fact for the table, not a failure of the benchmark
             skipped["compile"] = str(error)[:120]
     if peer := triton_peer(spec.name, sample):
         calls["triton"] = peer
@@ -211,7 +225,10 @@ def show(line: dict[str, Any]) -> None:
         print(f"{head} {line['error']}", flush=True)
         return
     rates = "  ".join(f"{name} {rate}" for name, rate in line["gb_per_s"].items())
-    print(f"{head} share {line['share']:.3f}  x{line['ratio_to_best']:.2f} {line['best_peer']}  x{line['ratio_to_eager']:.2f} eager   GB/s: {rates}", flush=True)
+    print(
+        f"{head} share {line['share']:.3f}  x{line['ratio_to_best']:.2f} {line['best_peer']}  x{line['ratio_to_eager']:.2f} eager   GB/s: {rates}",
+        flush=True,
+    )
 
 
 def device_facts() -> dict[str, Any]:
@@ -242,7 +259,9 @@ def main() -> int:
     sys.path[:0] = [str(ROOT / "kernels_src")]
     import opspec
 
-    specs = [spec for spec in opspec.load_specs() if spec.rows and spec.eager and (not options.op or spec.name in options.op)]
+    specs = [
+        spec for spec in opspec.load_specs() if spec.rows and spec.eager and (not options.op or spec.name in options.op)
+    ]
     if not specs:
         print("no such op has a row benchmark", file=sys.stderr)
         return 2

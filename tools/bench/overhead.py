@@ -1,6 +1,6 @@
 """What a call costs on the host: torch.ops.kpkg ops against the ATen ops of the same work on tiny tensors, interleaved in one run.
 
-    python tools/bench/overhead.py [--json test/results/torch-overhead.json]
+    python tools/bench/overhead.py [--json bench/results/torch-overhead.json]
 
 The figure of a pair is the median over rounds of (time per kpkg call - time per ATen call) within one round.
 
@@ -24,9 +24,8 @@ ROOT = Path(__file__).resolve().parents[2]
 BUILD = (ROOT / os.environ.get("KPKG_BUILD_DIR", "build")).resolve()
 sys.path.insert(0, str(BUILD / "python"))
 
-import torch  # noqa: E402
-
 import kpkg  # noqa: E402
+import torch  # noqa: E402
 
 LIMIT_US = 3.0
 
@@ -55,7 +54,12 @@ def measure(kpkg_call: Callable[[], Any], aten_call: Callable[[], Any], rounds: 
 
 def main() -> int:
     parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
-    parser.add_argument("--packages", type=Path, default=BUILD / "test-packages", help="folder with softmax.kpkg, norm.kpkg, gemm.kpkg, vector_add.kpkg")
+    parser.add_argument(
+        "--packages",
+        type=Path,
+        default=BUILD / "test-packages",
+        help="folder with softmax.kpkg, norm.kpkg, gemm.kpkg, vector_add.kpkg",
+    )
     parser.add_argument("--rounds", type=int, default=401)
     parser.add_argument("--calls", type=int, default=100)
     parser.add_argument("--json", type=Path)
@@ -69,8 +73,14 @@ def main() -> int:
     pairs: dict[str, tuple[Callable[[], Any], Callable[[], Any]]] = {
         "vector_add / add": (lambda: mine.vector_add.default(x, x), lambda: aten.add.Tensor(x, x)),
         "softmax / _softmax": (lambda: mine.softmax.default(x, -1), lambda: aten._softmax.default(x, -1, False)),
-        "log_softmax / _log_softmax": (lambda: mine.log_softmax.default(x, -1), lambda: aten._log_softmax.default(x, -1, False)),
-        "layer_norm / layer_norm": (lambda: mine.layer_norm.default(x, [8], w, w, 1e-5), lambda: aten.layer_norm.default(x, [8], w, w, 1e-5)),
+        "log_softmax / _log_softmax": (
+            lambda: mine.log_softmax.default(x, -1),
+            lambda: aten._log_softmax.default(x, -1, False),
+        ),
+        "layer_norm / layer_norm": (
+            lambda: mine.layer_norm.default(x, [8], w, w, 1e-5),
+            lambda: aten.layer_norm.default(x, [8], w, w, 1e-5),
+        ),
         "native_layer_norm / native_layer_norm": (
             lambda: mine.native_layer_norm.default(x, [8], w, w, 1e-5),
             lambda: aten.native_layer_norm.default(x, [8], w, w, 1e-5),
@@ -85,11 +95,19 @@ def main() -> int:
     with torch.inference_mode():
         for name, (kpkg_call, aten_call) in pairs.items():
             rows[name] = measure(kpkg_call, aten_call, options.rounds, options.calls)
-            print(f"{name:40s} kpkg {rows[name]['kpkg_us']:6.2f} us   aten {rows[name]['aten_us']:6.2f} us   difference {rows[name]['difference_us']:+6.2f} us")
+            print(
+                f"{name:40s} kpkg {rows[name]['kpkg_us']:6.2f} us   aten {rows[name]['aten_us']:6.2f} us   difference {rows[name]['difference_us']:+6.2f} us"
+            )
     worst = max(row["difference_us"] for row in rows.values())
     print(f"worst difference {worst:+.2f} us (limit {LIMIT_US:.0f} us)")
     if options.json:
-        meta = {"kpkg": kpkg.__version__, "torch": torch.__version__, "python": platform.python_version(), "machine": platform.machine(), "threads": torch.get_num_threads()}
+        meta = {
+            "kpkg": kpkg.__version__,
+            "torch": torch.__version__,
+            "python": platform.python_version(),
+            "machine": platform.machine(),
+            "threads": torch.get_num_threads(),
+        }
         options.json.parent.mkdir(parents=True, exist_ok=True)
         options.json.write_text(json.dumps({"meta": meta, "limit_us": LIMIT_US, "rows": rows}, indent=1) + "\n")
     return 0 if worst <= LIMIT_US else 1

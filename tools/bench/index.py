@@ -1,0 +1,62 @@
+"""Writes bench/results/README.md, the index of the current result of each subject, from the result files.
+
+    python tools/bench/index.py [--check]
+
+With --check it writes nothing and fails where the page is not the one that the files give, or a file lacks a fact.
+
+SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
+"""
+
+from __future__ import annotations
+
+import json
+import sys
+from pathlib import Path
+from typing import Any
+
+RESULTS = Path(__file__).resolve().parents[2] / "bench" / "results"
+HEAD = """# Results
+
+One current file for each subject; older ones are in the history of this folder.
+`python tools/bench/index.py` makes this page from the files. Ratios are the peer's time over kpkg's.
+
+| subject | date | machine | versions | about |
+|---|---|---|---|---|
+"""
+#: Where files keep what a result is about, the first that is there.
+ABOUT = ("what", "about", "note", "remarks", "command", "script", "method", "timing")
+LONGEST = 140
+
+
+def line_of(path: Path) -> str:
+    """The row of one result. ValueError names the file and the fact that it lacks."""
+    result: dict[str, Any] = json.loads(path.read_text())
+    result |= result.get("meta", {})
+    for fact in ("date", "machine"):
+        if fact not in result and not (fact == "machine" and {"gpu", "cpu", "device"} & result.keys()):
+            raise ValueError(f"{path.name} has no `{fact}`")
+    machine = next(str(result[key]) for key in ("gpu", "cpu", "device", "machine") if key in result)
+    versions = ", ".join(f"{key} {result[key]}" for key in ("driver", "torch", "triton", "ptxas") if key in result)
+    about = next((str(result[key]) for key in ABOUT if key in result), "").replace("\n", " ").replace("|", "\\|")
+    if len(about) > LONGEST:
+        about = about[: about.rfind(" ", 0, LONGEST)] + " ..."
+    return f"| [{path.stem}]({path.name}) | {result['date']} | {machine} | {versions} | {about} |\n"
+
+
+def main() -> int:
+    page = RESULTS / "README.md"
+    try:
+        text = HEAD + "".join(line_of(path) for path in sorted(RESULTS.glob("*.json")))
+    except ValueError as problem:
+        print(problem)
+        return 1
+    if "--check" not in sys.argv:
+        page.write_text(text)
+    elif not page.exists() or page.read_text() != text:
+        print("bench/results/README.md is stale: run `python tools/bench/index.py`")
+        return 1
+    return 0
+
+
+if __name__ == "__main__":
+    sys.exit(main())
