@@ -7,7 +7,8 @@
 //  takes the slice of
 //    its result's;
 //  * the launch fits the chip, and buffers that have offsets lie within the kernel's shared memory;
-//  * accumulators of warpgroups have the layout of their instruction; what one role of a kernel does stands in that role;
+//  * accumulators of warpgroups have the layout of their instruction; what one role of a kernel does stands in that
+//  role;
 //  * CTAs of a cluster agree on every exchange, and none fills a buffer that another one still reads;
 //  * packed kernel blocks share nothing: no buffers, no barriers, no loops, no asserts.
 #include "dialect/kgpu/Passes.h"
@@ -77,20 +78,31 @@ private:
         .Case([&](AllocOp alloc) { return verifyBuffer(alloc); })
         .Case([&](WgmmaOp product) {
           auto sum = cast<RankedTensorType>(product.getType());
-          if (layoutOf(sum) != (isMade(op) ? wgmmaMade(sum.getShape(), launch.consumers) : wgmmaAccumulator(sum.getShape(), launch.consumers)))
+          if (layoutOf(sum) != (isMade(op) ? wgmmaMade(sum.getShape(), launch.consumers)
+                                           : wgmmaAccumulator(sum.getShape(), launch.consumers)))
             return LogicalResult(op->emitOpError() << "accumulates in the layout " << layoutOf(sum).str());
           if (auto lhs = dyn_cast<RankedTensorType>(product.getLhs().getType());
-              lhs && layoutOf(lhs) != wgmmaLeftOperand(lhs.getShape(), elementBytes(lhs.getElementType()), launch.consumers))
+              lhs &&
+              layoutOf(lhs) != wgmmaLeftOperand(lhs.getShape(), elementBytes(lhs.getElementType()), launch.consumers))
             return LogicalResult(op->emitOpError() << "reads a tile in the layout " << layoutOf(lhs).str());
           if (Value positions = product.getPositions();
-              positions && layoutOf(positions) != wgmmaPositions(cast<RankedTensorType>(positions.getType()).getShape(), launch.consumers))
+              positions && layoutOf(positions) !=
+                               wgmmaPositions(cast<RankedTensorType>(positions.getType()).getShape(), launch.consumers))
             return LogicalResult(op->emitOpError() << "takes positions in the layout " << layoutOf(positions).str());
           return isMade(op) ? success() : verifyRole(op, /*loads=*/false);
         })
-        .Case<AwaitOp, ReleaseOp, ClearOutsideOp, SettleOp, WgmmaWaitOp>([&](Operation *) { return isMade(op) ? success() : verifyRole(op, /*loads=*/false); })
-        .Case([&](HandOp) { return isMade(op) ? success() : LogicalResult(op->emitOpError("belongs to the role that makes operands")); })
-        .Case<ShareOp, AwaitTurnOp, PassTurnOp, TensorStoreOp, ReceiveOp>([&](Operation *) { return verifyRole(op, /*loads=*/false); })
-        .Case([&](BarrierOp) { return isMade(op) ? LogicalResult(op->emitOpError("is in the role of one warpgroup, which meets others only at rings")) : success(); })
+        .Case<AwaitOp, ReleaseOp, ClearOutsideOp, SettleOp, WgmmaWaitOp>(
+            [&](Operation *) { return isMade(op) ? success() : verifyRole(op, /*loads=*/false); })
+        .Case([&](HandOp) {
+          return isMade(op) ? success() : LogicalResult(op->emitOpError("belongs to the role that makes operands"));
+        })
+        .Case<ShareOp, AwaitTurnOp, PassTurnOp, TensorStoreOp, ReceiveOp>(
+            [&](Operation *) { return verifyRole(op, /*loads=*/false); })
+        .Case([&](BarrierOp) {
+          return isMade(op) ? LogicalResult(
+                                  op->emitOpError("is in the role of one warpgroup, which meets others only at rings"))
+                            : success();
+        })
         .Case<AcquireOp, TensorLoadOp, TakeTileOp, SendOp>([&](Operation *) { return verifyRole(op, /*loads=*/true); })
         .Default(success());
   }
@@ -106,7 +118,8 @@ private:
                                << " lanes, " << launch.layoutWarps() << " warps and " << launch.ctas() << " CTAs";
     constexpr unsigned warpgroupBits = ~0u << 2;
     if (isMade(op) && ((layout.warps() - 1) & warpgroupBits & ~layout.freeBits(layout::Part::Warp)) != 0)
-      return op->emitOpError() << "has the layout " << layout.str() << ", of which the one warpgroup of its role has only a part";
+      return op->emitOpError() << "has the layout " << layout.str()
+                               << ", of which the one warpgroup of its role has only a part";
     return verifyHeld(op, cast<RankedTensorType>(type));
   }
 
@@ -116,20 +129,24 @@ private:
     return roles && roles.getMake().isAncestor(op->getParentRegion());
   }
 
-  /// No element may be held only by warps that a layout speaks of and a block has not: the last quarter, where both of the highest bits are set.
+  /// No element may be held only by warps that a layout speaks of and a block has not: the last quarter, where both of
+  /// the highest bits are set.
   LogicalResult verifyHeld(Operation *op, RankedTensorType type) {
     const Layout &layout = layoutOf(type);
     if (layout.warps() <= launch.warps())
       return success();
     ArrayRef<Layout::Basis> bases = layout.bases(layout::Part::Warp);
     const Layout::Basis &high = bases[bases.size() - 1], &low = bases[bases.size() - 2];
-    auto isFree = [](const Layout::Basis &basis) { return llvm::all_of(basis, [](int32_t coordinate) { return coordinate == 0; }); };
+    auto isFree = [](const Layout::Basis &basis) {
+      return llvm::all_of(basis, [](int32_t coordinate) { return coordinate == 0; });
+    };
     bool isPadding = false;
     for (auto [dim, extent] : llvm::enumerate(type.getShape()))
       isPadding |= high[dim] + low[dim] >= extent;
     if (isPadding || isFree(high) || isFree(low))
       return success();
-    return op->emitOpError() << "has the layout " << layout.str() << ", but a kernel block has only " << launch.warps() << " warps, and the others would hold elements";
+    return op->emitOpError() << "has the layout " << layout.str() << ", but a kernel block has only " << launch.warps()
+                             << " warps, and the others would hold elements";
   }
 
   LogicalResult verifyElementwise(Operation *op) {

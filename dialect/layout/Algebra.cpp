@@ -154,7 +154,8 @@ std::optional<Layout> withNeighbours(const Layout &layout, unsigned dim, int64_t
     if (llvm::any_of(registers, is))
       continue;
     auto *lane = llvm::find_if(lanes, is);
-    auto *other = llvm::find_if(registers, [&](const Layout::Basis &basis) { return basis[dim] >= count && isAlong(basis, basis[dim]); });
+    auto *other = llvm::find_if(
+        registers, [&](const Layout::Basis &basis) { return basis[dim] >= count && isAlong(basis, basis[dim]); });
     if (lane == lanes.end() || other == registers.end())
       return std::nullopt;
     std::swap(*lane, *other);

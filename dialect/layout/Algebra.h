@@ -22,8 +22,8 @@ Layout broadcast(const Layout &layout, unsigned dim, int64_t extent);
 /// Dimension i of the result is dimension permutation[i] of `layout`; registers stay where they are.
 Layout permute(const Layout &layout, llvm::ArrayRef<unsigned> permutation);
 
-/// `layout` with lane bits and register bits along `dim` exchanged, so that a thread has `count` neighbours, a power of two; nothing when it
-/// has not enough elements along `dim`. Elements stay in their warps.
+/// `layout` with lane bits and register bits along `dim` exchanged, so that a thread has `count` neighbours, a power of
+/// two; nothing when it has not enough elements along `dim`. Elements stay in their warps.
 std::optional<Layout> withNeighbours(const Layout &layout, unsigned dim, int64_t count);
 
 /// The layout of the same registers seen with another shape (row-major order of elements). Error when the pieces into

@@ -20,8 +20,8 @@ Layout replicated(unsigned rank, Threads threads);
 Layout coalesced(llvm::ArrayRef<int64_t> shape, unsigned elementBytes, Threads threads, unsigned vectorBytes = 16,
                  llvm::ArrayRef<unsigned> order = {});
 
-/// A layout in which each warp has all of dimension `axis`: vectors and lanes along it first, warps and blocks along the others, last
-/// dimension first, or free.
+/// A layout in which each warp has all of dimension `axis`: vectors and lanes along it first, warps and blocks along
+/// the others, last dimension first, or free.
 Layout withinWarp(llvm::ArrayRef<int64_t> shape, unsigned elementBytes, Threads threads, unsigned axis);
 
 /// Written out: sizes per dimension that each thread, the lanes, the warps and the blocks take (powers of two), in

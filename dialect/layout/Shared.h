@@ -74,8 +74,8 @@ struct SharedAccess {
 };
 
 /// The widest access (up to `maxVectorBytes` of 16) of a tile with layout `layout`; error when the memory's shape or
-/// atom does not fit the layout (smaller atom than the layout's in a dimension that repeats). With `at`, the tile is the
-/// part of the memory that begins there: multiples of the layout's shape.
+/// atom does not fit the layout (smaller atom than the layout's in a dimension that repeats). With `at`, the tile is
+/// the part of the memory that begins there: multiples of the layout's shape.
 llvm::Expected<SharedAccess> planAccess(const Layout &layout, const SharedLayout &memory, unsigned maxVectorBytes = 16,
                                         llvm::ArrayRef<int64_t> at = {});
 

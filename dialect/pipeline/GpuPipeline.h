@@ -5,7 +5,8 @@
 
 namespace kpkg {
 
-/// Adds them for `chip` ("sm_90a") and launch number `candidate` of kgpu::candidates. What comes out is ready for lower::nvvm::lowerToNvvm.
+/// Adds them for `chip` ("sm_90a") and launch number `candidate` of kgpu::candidates. What comes out is ready for
+/// lower::nvvm::lowerToNvvm.
 void buildGpuPipeline(mlir::OpPassManager &modulePasses, llvm::StringRef chip, unsigned candidate);
 
 /// Registers `--gpu-pipeline="chip=sm_90a candidate=0"`.

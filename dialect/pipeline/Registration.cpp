@@ -16,9 +16,9 @@
 #include "mlir/Transforms/Passes.h"
 
 void kpkg::registerDialects(mlir::DialectRegistry &registry) {
-  registry.insert<plan_ir::PlanDialect, tile::TileDialect, kgpu::KgpuDialect, mlir::arith::ArithDialect, mlir::cf::ControlFlowDialect,
-                  mlir::LLVM::LLVMDialect, mlir::math::MathDialect, mlir::scf::SCFDialect, mlir::ub::UBDialect,
-                  mlir::vector::VectorDialect>();
+  registry.insert<plan_ir::PlanDialect, tile::TileDialect, kgpu::KgpuDialect, mlir::arith::ArithDialect,
+                  mlir::cf::ControlFlowDialect, mlir::LLVM::LLVMDialect, mlir::math::MathDialect, mlir::scf::SCFDialect,
+                  mlir::ub::UBDialect, mlir::vector::VectorDialect>();
   lower::nvvm::registerLoweringDialects(registry);
 }
 

@@ -1,5 +1,6 @@
 // What a handler of one op sees of the interpreter: values, regions, limits. Handlers are found through a table by op
-// name. SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
+// name.
+// SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
 #pragma once
 #include "dialect/sim/Interpreter.h"
 #include "mlir/IR/Operation.h"

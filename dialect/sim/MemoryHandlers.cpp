@@ -110,14 +110,18 @@ static Cell updated(tile::AtomicKind kind, Type element, Cell old, Cell value) {
   Cell result;
   if (isFloat(element)) {
     bool isNan = std::isnan(old.f) || std::isnan(value.f);
-    double chosen = kind == Add ? old.f + value.f : isNan ? NAN : kind == Max ? std::max(old.f, value.f) : std::min(old.f, value.f);
+    double chosen = kind == Add   ? old.f + value.f
+                    : isNan       ? NAN
+                    : kind == Max ? std::max(old.f, value.f)
+                                  : std::min(old.f, value.f);
     result.f = element.isF32() ? static_cast<float>(chosen) : chosen;
     return result;
   }
-  bool isLess = kind == UMax || kind == UMin ? static_cast<uint64_t>(old.i) < static_cast<uint64_t>(value.i) : old.i < value.i;
-  result.i = kind == Add                   ? static_cast<int64_t>(static_cast<uint64_t>(old.i) + static_cast<uint64_t>(value.i))
+  bool isLess =
+      kind == UMax || kind == UMin ? static_cast<uint64_t>(old.i) < static_cast<uint64_t>(value.i) : old.i < value.i;
+  result.i = kind == Add ? static_cast<int64_t>(static_cast<uint64_t>(old.i) + static_cast<uint64_t>(value.i))
              : (kind == Max || kind == UMax) == isLess ? value.i
-                                           : old.i;
+                                                       : old.i;
   return result;
 }
 
@@ -129,7 +133,8 @@ static llvm::Error addStore(Frame &frame, Operation &op) {
     return exceeded;
   forEachAddress(view, integersOf(frame, store.getOffsets()), value.shape, [&](int64_t i, char *address) {
     if (address)
-      storeCell(address, updated(tile::AtomicKind::Add, view.storage, loadCell(address, view.storage), value.cells[i]), view.storage);
+      storeCell(address, updated(tile::AtomicKind::Add, view.storage, loadCell(address, view.storage), value.cells[i]),
+                view.storage);
   });
   return llvm::Error::success();
 }
@@ -142,7 +147,8 @@ static llvm::Error atomic(Frame &frame, Operation &op) {
     return exceeded;
   forEachIndexed(frame, view, atomic.getIndices(), atomic.getMask(), value.size(), [&](int64_t i, char *address) {
     if (address)
-      storeCell(address, updated(atomic.getKind(), view.storage, loadCell(address, view.storage), value.cells[i]), view.storage);
+      storeCell(address, updated(atomic.getKind(), view.storage, loadCell(address, view.storage), value.cells[i]),
+                view.storage);
   });
   return llvm::Error::success();
 }

@@ -97,7 +97,8 @@ static int64_t integerReduce(tile::ReduceKind kind, int64_t a, int64_t b, Type t
   llvm_unreachable("all kinds are listed");
 }
 
-llvm::Expected<Tile> kpkg::sim::reduced(Frame &frame, Operation &op, const Tile &source, tile::ReduceKind kind, int64_t dim) {
+llvm::Expected<Tile> kpkg::sim::reduced(Frame &frame, Operation &op, const Tile &source, tile::ReduceKind kind,
+                                        int64_t dim) {
   Tile result{source.type, source.shape, {}};
   result.shape[dim] = 1;
   Axis axis(source.shape, dim);
@@ -193,8 +194,8 @@ static llvm::Expected<SmallVector<Cell>> call(Frame &frame, Block &body, ArrayRe
   for (Value value : body.getTerminator()->getOperands()) {
     Cell cell = frame.tile(value).cells[0];
     if (rounds && isFloat(value.getType()))
-      cell.f =
-          frame.result(frame.inexact(cell.f, 2 * std::abs(cell.f) * Frame::roundoffOf(value.getType())), value.getType());
+      cell.f = frame.result(frame.inexact(cell.f, 2 * std::abs(cell.f) * Frame::roundoffOf(value.getType())),
+                            value.getType());
     results.push_back(cell);
   }
   return results;
@@ -276,7 +277,8 @@ static Tile spread(const Tile &kept, const Tile &positions) {
 
 static llvm::Error dot(Frame &frame, Operation &op) {
   auto dot = cast<tile::DotOp>(op);
-  const Tile lhs = dot.getPositions() ? spread(frame.tile(dot.getLhs()), frame.tile(dot.getPositions())) : frame.tile(dot.getLhs());
+  const Tile lhs =
+      dot.getPositions() ? spread(frame.tile(dot.getLhs()), frame.tile(dot.getPositions())) : frame.tile(dot.getLhs());
   const Tile &rhs = frame.tile(dot.getRhs());
   Tile result = frame.tile(dot.getAccumulator());
   size_t rank = lhs.shape.size();

@@ -20,9 +20,24 @@ ALLOWED = {
     "compiler/syntax": ["compiler/source", "compiler/diag", "compiler/ast"],
     "compiler/comptime": ["compiler/source", "compiler/diag", "compiler/ast", "compiler/check"],
     "compiler/check": ["compiler/source", "compiler/diag", "compiler/ast", "compiler/syntax", "compiler/comptime"],
-    "compiler/irgen": ["compiler/source", "compiler/diag", "compiler/ast", "compiler/check", "compiler/comptime", "dialect/tile", "dialect/plan"],
+    "compiler/irgen": [
+        "compiler/source",
+        "compiler/diag",
+        "compiler/ast",
+        "compiler/check",
+        "compiler/comptime",
+        "dialect/tile",
+        "dialect/plan",
+    ],
     "compiler/codegen": ["dialect/tile", "dialect/lower"],
-    "compiler/pack": ["dialect/plan", "compiler/check", "compiler/codegen", "runtime/format", "runtime/plan", "runtime/include"],
+    "compiler/pack": [
+        "dialect/plan",
+        "compiler/check",
+        "compiler/codegen",
+        "runtime/format",
+        "runtime/plan",
+        "runtime/include",
+    ],
     "compiler/driver": ["compiler", "dialect", "runtime/format", "runtime/plan"],
     "dialect/layout": [],
     "dialect/tile": [],
@@ -32,7 +47,14 @@ ALLOWED = {
     "dialect/lower/atomics": ["dialect/tile"],
     "dialect/lower/math": [],
     "dialect/lower/scf": [],
-    "dialect/lower/nvvm": ["dialect/layout", "dialect/tile", "dialect/kgpu", "dialect/lower/atomics", "dialect/lower/math", "dialect/lower/scf"],
+    "dialect/lower/nvvm": [
+        "dialect/layout",
+        "dialect/tile",
+        "dialect/kgpu",
+        "dialect/lower/atomics",
+        "dialect/lower/math",
+        "dialect/lower/scf",
+    ],
     "dialect/sim": ["dialect/tile"],
     "dialect/sim/async": ["dialect/sim", "dialect/tile", "dialect/layout", "dialect/kgpu"],
     "dialect/pipeline": ["dialect"],
@@ -41,7 +63,12 @@ ALLOWED = {
     "runtime": ["runtime"],
 }
 
-SOURCES = [p for folder in ("compiler", "dialect", "runtime") for p in sorted((ROOT / folder).rglob("*")) if p.suffix in {".h", ".hpp", ".cpp", ".c", ".td"}]
+SOURCES = [
+    p
+    for folder in ("compiler", "dialect", "runtime")
+    for p in sorted((ROOT / folder).rglob("*"))
+    if p.suffix in {".h", ".hpp", ".cpp", ".c", ".td"}
+]
 INCLUDE = re.compile(r'^\s*#?\s*include\s+"((?:compiler|dialect|runtime|tools|test)/[^"]+)"', re.M)
 
 
@@ -73,7 +100,9 @@ def test_includes_point_downwards():
     assert not found, "\n".join(found)
 
 
-@pytest.mark.parametrize("folder", ["runtime/format", "runtime/plan", "runtime/package", "runtime/device", "runtime/include"])
+@pytest.mark.parametrize(
+    "folder", ["runtime/format", "runtime/plan", "runtime/package", "runtime/device", "runtime/include"]
+)
 def test_runtime_core_sees_no_compiler_python_or_torch(folder):
     banned = re.compile(r'#\s*include\s+[<"](?:llvm|mlir|torch|ATen|c10|Python\.h|nanobind)')
     for path in (ROOT / folder).rglob("*"):

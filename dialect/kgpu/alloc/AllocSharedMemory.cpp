@@ -4,9 +4,10 @@
 // Before: %m = kgpu.alloc : !kgpu.smem<1x4xf32>
 // After:  %m = kgpu.alloc offset 0 : !kgpu.smem<1x4xf32>, and `kgpu.shared` = bytes on the kernel
 //
-// A buffer lives from its first to its last access; an access in a loop that the buffer does not belong to counts for the whole loop. Larger
-// buffers choose first, at the lowest offset that is free all their life: the result depends on the IR only. Small buffers, such as those of
-// reductions, overlap with nothing: a few bytes are cheaper than the barrier before a second use.
+// A buffer lives from its first to its last access; an access in a loop that the buffer does not belong to counts for
+// the whole loop. Larger buffers choose first, at the lowest offset that is free all their life: the result depends on
+// the IR only. Small buffers, such as those of reductions, overlap with nothing: a few bytes are cheaper than the
+// barrier before a second use.
 #include "dialect/kgpu/Passes.h"
 #include "llvm/Support/MathExtras.h"
 
@@ -109,7 +110,8 @@ struct AllocSharedMemory final : impl::KgpuAllocSmemBase<AllocSharedMemory> {
     }
     const TargetModel &target = targetOf(kernel);
     if (bytes > int64_t(target.sharedPerCta)) {
-      kernel.emitError() << "needs " << bytes << " bytes of shared memory, " << target.chip << " has " << target.sharedPerCta << " for a CTA";
+      kernel.emitError() << "needs " << bytes << " bytes of shared memory, " << target.chip << " has "
+                         << target.sharedPerCta << " for a CTA";
       return signalPassFailure();
     }
     Launch launch = getLaunch(kernel);

@@ -7,36 +7,46 @@ using namespace mlir;
 
 namespace kpkg::kgpu {
 namespace {
-/// What decides whether there is another turn, if it alone stands between two of them; all that the loop carries goes on into its body.
+/// What decides whether there is another turn, if it alone stands between two of them; all that the loop carries goes
+/// on into its body.
 arith::CmpIOp testOf(scf::WhileOp loop) {
   Block &test = *loop.getBeforeBody();
   scf::ConditionOp condition = loop.getConditionOp();
   auto compare = condition.getCondition().getDefiningOp<arith::CmpIOp>();
-  bool isAll = compare && compare->getBlock() == &test && llvm::hasNItems(test, 2) && llvm::equal(condition.getArgs(), test.getArguments());
+  bool isAll = compare && compare->getBlock() == &test && llvm::hasNItems(test, 2) &&
+               llvm::equal(condition.getArgs(), test.getArguments());
   return isAll ? compare : arith::CmpIOp();
 }
 } // namespace
 
 CarryingLoop carryingLoop(Operation *op) {
   if (auto loop = dyn_cast<scf::ForOp>(op))
-    return {op, loop.getBody(), loop.getRegionIterArgs(), loop.getInitArgs(), loop.getYieldedValues(), loop.getResults()};
+    return {
+        op, loop.getBody(), loop.getRegionIterArgs(), loop.getInitArgs(), loop.getYieldedValues(), loop.getResults()};
   auto loop = dyn_cast<scf::WhileOp>(op);
   if (!loop || !testOf(loop))
     return {};
-  return {op, loop.getAfterBody(), loop.getAfterArguments(), loop.getInits(), loop.getYieldOp().getOperands(), loop.getResults()};
+  return {op,
+          loop.getAfterBody(),
+          loop.getAfterArguments(),
+          loop.getInits(),
+          loop.getYieldOp().getOperands(),
+          loop.getResults()};
 }
 
-scf::ForOp carryAlso(scf::ForOp loop, ValueRange inits, function_ref<SmallVector<Value>(OpBuilder &, ArrayRef<BlockArgument>)> yields) {
+scf::ForOp carryAlso(scf::ForOp loop, ValueRange inits,
+                     function_ref<SmallVector<Value>(OpBuilder &, ArrayRef<BlockArgument>)> yields) {
   IRRewriter rewriter(loop);
-  FailureOr<LoopLikeOpInterface> carrying =
-      loop.replaceWithAdditionalYields(rewriter, inits, /*replaceInitOperandUsesInLoop=*/false,
-                                       [&](OpBuilder &builder, Location, ArrayRef<BlockArgument> arguments) { return yields(builder, arguments); });
+  FailureOr<LoopLikeOpInterface> carrying = loop.replaceWithAdditionalYields(
+      rewriter, inits, /*replaceInitOperandUsesInLoop=*/false,
+      [&](OpBuilder &builder, Location, ArrayRef<BlockArgument> arguments) { return yields(builder, arguments); });
   assert(succeeded(carrying) && "a loop of the scf dialect takes any number of values");
   return cast<scf::ForOp>(carrying->getOperation());
 }
 
 scf::ForOp carryAlso(scf::ForOp loop, Value init) {
-  return carryAlso(loop, init, [](OpBuilder &, ArrayRef<BlockArgument> arguments) { return SmallVector<Value>(arguments); });
+  return carryAlso(loop, init,
+                   [](OpBuilder &, ArrayRef<BlockArgument> arguments) { return SmallVector<Value>(arguments); });
 }
 
 void yieldLast(scf::ForOp loop, Value value) {
@@ -46,9 +56,11 @@ void yieldLast(scf::ForOp loop, Value value) {
 
 std::optional<TakingLoop> takingLoop(scf::WhileOp loop) {
   arith::CmpIOp test = testOf(loop);
-  if (!test || test.getPredicate() != arith::CmpIPredicate::slt || loop.getInits().empty() || test.getLhs() != loop.getBeforeArguments().front())
+  if (!test || test.getPredicate() != arith::CmpIPredicate::slt || loop.getInits().empty() ||
+      test.getLhs() != loop.getBeforeArguments().front())
     return std::nullopt;
-  return TakingLoop{loop.getInits().front(), test.getRhs(), loop.getAfterArguments().front(), loop.getYieldOp().getOperands().front()};
+  return TakingLoop{loop.getInits().front(), test.getRhs(), loop.getAfterArguments().front(),
+                    loop.getYieldOp().getOperands().front()};
 }
 
 } // namespace kpkg::kgpu

@@ -5,7 +5,8 @@
 
 namespace kpkg::kgpu {
 
-/// A loop that runs one block again and again. `arguments` of the block are what it carries: at first `inits`, then `yielded`, behind it `results`.
+/// A loop that runs one block again and again. `arguments` of the block are what it carries: at first `inits`, then
+/// `yielded`, behind it `results`.
 struct CarryingLoop {
   mlir::Operation *op = nullptr;
   mlir::Block *body = nullptr;
@@ -14,12 +15,15 @@ struct CarryingLoop {
   explicit operator bool() const { return op != nullptr; }
 };
 
-/// False for other ops, and for loops with code between two turns that does more than to ask whether there is another one.
+/// False for other ops, and for loops with code between two turns that does more than to ask whether there is another
+/// one.
 CarryingLoop carryingLoop(mlir::Operation *op);
 
-/// The loop with more values that it carries, behind those that it has: at first `inits`, then what `yields` makes of them at the end of its body.
-mlir::scf::ForOp carryAlso(mlir::scf::ForOp loop, mlir::ValueRange inits,
-                           llvm::function_ref<llvm::SmallVector<mlir::Value>(mlir::OpBuilder &, llvm::ArrayRef<mlir::BlockArgument>)> yields);
+/// The loop with more values that it carries, behind those that it has: at first `inits`, then what `yields` makes of
+/// them at the end of its body.
+mlir::scf::ForOp carryAlso(
+    mlir::scf::ForOp loop, mlir::ValueRange inits,
+    llvm::function_ref<llvm::SmallVector<mlir::Value>(mlir::OpBuilder &, llvm::ArrayRef<mlir::BlockArgument>)> yields);
 /// The loop with one value more; it yields what it got until yieldLast() says otherwise.
 mlir::scf::ForOp carryAlso(mlir::scf::ForOp loop, mlir::Value init);
 /// Makes `value` the last one that a turn of the loop yields.

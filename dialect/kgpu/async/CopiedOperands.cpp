@@ -6,12 +6,15 @@ using namespace mlir;
 
 namespace kpkg::kgpu {
 
-static constexpr int64_t kFewestBytes = 128, kMostElements = 256; // of a row that is worth a copy, and that one box holds
+static constexpr int64_t kFewestBytes = 128,
+                         kMostElements = 256; // of a row that is worth a copy, and that one box holds
 
 bool haveOneRing(const Stream &left, const Stream &right) {
-  return left.members.size() == right.members.size() && llvm::all_of_zip(left.members, right.members, [](const Member &one, const Member &other) {
+  return left.members.size() == right.members.size() &&
+         llvm::all_of_zip(left.members, right.members, [](const Member &one, const Member &other) {
            const TensorView &first = one.operand.place, &second = other.operand.place;
-           return one.slot == other.slot && first.argument == second.argument && first.box == second.box && first.window == second.window;
+           return one.slot == other.slot && first.argument == second.argument && first.box == second.box &&
+                  first.window == second.window;
          });
 }
 
@@ -19,14 +22,16 @@ bool haveOneRing(const Stream &left, const Stream &right) {
 static Member memberFor(const StreamedOperand &operand, Value tile) {
   auto type = cast<RankedTensorType>(tile.getType());
   unsigned bytes = elementBytes(type.getElementType());
-  return {operand, SharedType::get(type.getShape(), type.getElementType(), *panelsOf(type.getShape(), operand.panelDim, bytes))};
+  return {operand,
+          SharedType::get(type.getShape(), type.getElementType(), *panelsOf(type.getShape(), operand.panelDim, bytes))};
 }
 
 std::optional<TensorView> rowPlace(tile::LoadOp load) {
   return tensorView(load.getView(), load.getOffsets(), cast<RankedTensorType>(load.getType()).getShape());
 }
 
-/// A row of elements that arithmetic reads between products: the same for all rows of the tiles. Nothing where it cannot be copied ahead.
+/// A row of elements that arithmetic reads between products: the same for all rows of the tiles. Nothing where it
+/// cannot be copied ahead.
 static std::optional<Member> rowMember(tile::LoadOp load) {
   auto type = dyn_cast<RankedTensorType>(load.getType());
   if (!type || type.getRank() != 1 || !isZero(load.getFill()) || load.getView().getType().getIsMut())
@@ -43,10 +48,12 @@ static std::optional<Member> rowMember(tile::LoadOp load) {
   fields.repeats = {1};
   fields.strides = {0};
   StreamedOperand operand{load, *place};
-  return Member{operand, SharedType::get(type.getShape(), type.getElementType(), cantFail(layout::SharedLayout::get(std::move(fields))))};
+  return Member{operand, SharedType::get(type.getShape(), type.getElementType(),
+                                         cantFail(layout::SharedLayout::get(std::move(fields))))};
 }
 
-/// The stream of the load's block that is awaited before the load, and released after all that is made of it; null where there is none.
+/// The stream of the load's block that is awaited before the load, and released after all that is made of it; null
+/// where there is none.
 static Stream *streamAround(tile::LoadOp load, std::vector<Stream> &streams) {
   for (Stream &stream : streams) {
     if (stream.members.front().operand.load->getBlock() != load->getBlock() || !stream.begin()->isBeforeInBlock(load))
@@ -70,7 +77,8 @@ std::vector<Stream> streamsOf(tile::KernelOp kernel, MutableArrayRef<StreamedDot
   };
   llvm::MapVector<Operation *, SmallVector<Read, 2>> reads; // by load
   for (StreamedDot &product : products)
-    for (auto [operand, tile] : {std::pair(&product.lhs, product.dot.getLhs()), std::pair(&product.rhs, product.dot.getRhs())})
+    for (auto [operand, tile] :
+         {std::pair(&product.lhs, product.dot.getLhs()), std::pair(&product.rhs, product.dot.getRhs())})
       if (*operand)
         reads[(*operand)->load].push_back({product.dot, &**operand, tile});
   for (auto &[load, readers] : reads) {

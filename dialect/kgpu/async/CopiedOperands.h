@@ -1,4 +1,5 @@
-// What the copying role of a kernel with products puts into rings: operands of products, and rows that arithmetic reads.
+// What the copying role of a kernel with products puts into rings: operands of products, and rows that arithmetic
+// reads.
 // SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
 #ifndef KPKG_KGPU_ASYNC_COPIED_OPERANDS_H
 #define KPKG_KGPU_ASYNC_COPIED_OPERANDS_H
@@ -15,19 +16,23 @@ struct Member {
   bool isRow() const { return slot.getShape().size() == 1; }
 };
 
-/// Operands that are copied together: those of one product whose loads stand in one block and serve nothing else, or one that serves several.
+/// Operands that are copied together: those of one product whose loads stand in one block and serve nothing else, or
+/// one that serves several.
 struct Stream {
   llvm::SmallVector<tile::DotOp, 2> dots; ///< in program order
   llvm::SmallVector<Member, 2> members;
   unsigned ring = 0; ///< which of the rings it goes through
   AwaitOp await;     ///< knows its number among the uses of that ring
 
-  /// The ops of the loads' block that are or contain the first and the last product: filled slots are awaited before and released after them.
+  /// The ops of the loads' block that are or contain the first and the last product: filled slots are awaited before
+  /// and released after them.
   mlir::Operation *begin() { return anchorOf(dots.front()); }
   mlir::Operation *end() { return anchorOf(dots.back()); }
 
 private:
-  mlir::Operation *anchorOf(tile::DotOp dot) { return members.front().operand.load->getBlock()->findAncestorOpInBlock(*dot.getOperation()); }
+  mlir::Operation *anchorOf(tile::DotOp dot) {
+    return members.front().operand.load->getBlock()->findAncestorOpInBlock(*dot.getOperation());
+  }
 };
 
 /// Whether both copy the same boxes of the same views: they can take turns in a ring.

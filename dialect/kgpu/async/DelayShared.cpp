@@ -1,16 +1,20 @@
-// Lets products of what warpgroups share run one iteration later: none then waits for what the others share in the same iteration.
+// Lets products of what warpgroups share run one iteration later: none then waits for what the others share in the same
+// iteration.
 // SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
 //
 // Before: scf.for %m = %lo to %hi iter_args(%use) { ...; kgpu.share %p to %slot signals %ring[%use]; ...
-//           kgpu.await %ring[%use]; %d = kgpu.wgmma %slot^T, %k ...; %e = kgpu.wgmma_wait 0 %d; kgpu.tensor_store adds %e, %y[%m] }
+//           kgpu.await %ring[%use]; %d = kgpu.wgmma %slot^T, %k ...; %e = kgpu.wgmma_wait 0 %d; kgpu.tensor_store adds
+//           %e, %y[%m] }
 // After:  scf.for %m = %lo to %hi iter_args(%use) { ...; kgpu.share %p to %slot signals %ring[%use]; ...
 //           kgpu.await %ring[%use - 1]; %d = kgpu.wgmma %before^T, %k ... droppable; %e = kgpu.wgmma_wait 0 %d
 //           scf.if (%m > %lo) { kgpu.tensor_store adds %e, %y[%m - 1] } }
-//         kgpu.await %ring[%use - 1]; %d = kgpu.wgmma ... droppable; ...; scf.if (%lo < %hi) { kgpu.tensor_store adds %e, %y[%hi - 1] }
+//         kgpu.await %ring[%use - 1]; %d = kgpu.wgmma ... droppable; ...; scf.if (%lo < %hi) { kgpu.tensor_store adds
+//         %e, %y[%hi - 1] }
 //
-// On entry: a kernel with roles whose waits follow their products. On exit: loops of this form, where the ring has slots for it, are so. The
-// product of the first iteration reads what an earlier loop shared, and its result is dropped: that costs less than a loop of which the first
-// iteration is another one. Other products of which only the next iteration takes the results are waited for together with it.
+// On entry: a kernel with roles whose waits follow their products. On exit: loops of this form, where the ring has
+// slots for it, are so. The product of the first iteration reads what an earlier loop shared, and its result is
+// dropped: that costs less than a loop of which the first iteration is another one. Other products of which only the
+// next iteration takes the results are waited for together with it.
 #include "dialect/kgpu/Passes.h"
 #include "dialect/kgpu/async/RingUses.h"
 #include "mlir/Analysis/SliceAnalysis.h"
@@ -59,15 +63,16 @@ public:
       place = place->getNextNode();
     rewriter.setInsertionPointAfter(place);
     Value one = arith::ConstantIndexOp::create(rewriter, loc, 1);
-    storeIf(arith::CmpIOp::create(rewriter, loc, arith::CmpIPredicate::sgt, number, loop.getLowerBound()), together.getResults().back(),
-            arith::SubIOp::create(rewriter, loc, number, one));
+    storeIf(arith::CmpIOp::create(rewriter, loc, arith::CmpIPredicate::sgt, number, loop.getLowerBound()),
+            together.getResults().back(), arith::SubIOp::create(rewriter, loc, number, one));
 
     rewriter.setInsertionPointAfter(loop);
     Value last = useBefore(loop.getTiedLoopResult(use));
     AwaitOp::create(rewriter, loc, share.getRing(), last);
     Value poison = ub::PoisonOp::create(rewriter, loc, product.getType());
-    Value sum = WgmmaOp::create(rewriter, loc, slotOf(last), product.getRhs(), poison, arith::ConstantIntOp::create(rewriter, loc, 0, 1),
-                                  /*positions=*/Value(), /*droppable=*/true);
+    Value sum = WgmmaOp::create(rewriter, loc, slotOf(last), product.getRhs(), poison,
+                                arith::ConstantIntOp::create(rewriter, loc, 0, 1),
+                                /*positions=*/Value(), /*droppable=*/true);
     Value done = WgmmaWaitOp::create(rewriter, loc, 0, sum).getResult(0);
     one = arith::ConstantIndexOp::create(rewriter, loc, 1);
     storeIf(arith::CmpIOp::create(rewriter, loc, arith::CmpIPredicate::slt, loop.getLowerBound(), end), done,
@@ -80,10 +85,12 @@ private:
   bool matchesBehind(AwaitOp found) {
     await = found;
     for (Operation *op = await; op && !product; op = op->getNextNode())
-      if (auto candidate = dyn_cast<WgmmaOp>(op); candidate && isa<SharedType>(candidate.getLhs().getType()) && isSlotOf(candidate.getLhs(), share.getUse()) &&
+      if (auto candidate = dyn_cast<WgmmaOp>(op); candidate && isa<SharedType>(candidate.getLhs().getType()) &&
+                                                  isSlotOf(candidate.getLhs(), share.getUse()) &&
                                                   rootOf(candidate.getLhs()) == rootOf(share.getBuffer()))
         product = candidate;
-    if (!product || !product->hasOneUse() || !loop.isDefinedOutsideOfLoop(product.getRhs()) || !matchPattern(product.getAdds(), m_Zero()))
+    if (!product || !product->hasOneUse() || !loop.isDefinedOutsideOfLoop(product.getRhs()) ||
+        !matchPattern(product.getAdds(), m_Zero()))
       return false;
     wait = dyn_cast<WgmmaWaitOp>(*product->user_begin());
     if (!wait || wait->getNumResults() != 1 || !wait->hasOneUse())
@@ -113,12 +120,14 @@ private:
     SmallVector<WgmmaWaitOp> waits;
     SmallVector<Operation *> releases;
     for (auto one : loop.getBody()->getOps<WgmmaWaitOp>())
-      if (one == wait || (one->isBeforeInBlock(wait) && llvm::all_of(one->getUsers(), [&](Operation *user) { return user == yield; })))
+      if (one == wait ||
+          (one->isBeforeInBlock(wait) && llvm::all_of(one->getUsers(), [&](Operation *user) { return user == yield; })))
         waits.push_back(one);
     SmallVector<Value> values;
     for (WgmmaWaitOp one : waits) {
       llvm::append_range(values, one.getValues());
-      for (Operation *next = one->getNextNode(); one != wait && next && isa<ReleaseOp, arith::AddIOp, arith::ConstantOp>(next); next = next->getNextNode())
+      for (Operation *next = one->getNextNode();
+           one != wait && next && isa<ReleaseOp, arith::AddIOp, arith::ConstantOp>(next); next = next->getNextNode())
         if (isa<ReleaseOp>(next))
           releases.push_back(next);
     }
@@ -147,12 +156,16 @@ private:
   Value useBefore(Value number) {
     return arith::AddIOp::create(rewriter, loc, number, arith::ConstantIntOp::create(rewriter, loc, -1, 32));
   }
-  Value slotOf(Value number) { return TransposeBufferOp::create(rewriter, loc, useSlot(rewriter, loc, share.getBuffer().getType(), rootOf(share.getBuffer()), number)); }
+  Value slotOf(Value number) {
+    return TransposeBufferOp::create(
+        rewriter, loc, useSlot(rewriter, loc, share.getBuffer().getType(), rootOf(share.getBuffer()), number));
+  }
 
   /// What the store of iteration `number` does, with `value`.
   void storeIf(Value condition, Value value, Value number) {
     OpBuilder::InsertionGuard guard(rewriter);
-    rewriter.setInsertionPointToStart(scf::IfOp::create(rewriter, loc, condition, /*withElseRegion=*/false).thenBlock());
+    rewriter.setInsertionPointToStart(
+        scf::IfOp::create(rewriter, loc, condition, /*withElseRegion=*/false).thenBlock());
     IRMapping mapping;
     mapping.map(loop.getInductionVar(), number);
     for (Operation *op : places)

@@ -8,19 +8,22 @@
 //         %s = kgpu.wgmma_wait 1 %d; kgpu.release %ring[%i]; ... %s ...
 //         %o = kgpu.wgmma_wait 0 %e; kgpu.release %other[%j]; ... %o ...
 //
-// Where a tile is reduced on the way, `kgpu.settle` follows the first reduction: the products of the wait run under it. ptxas would wait as soon as the
-// products before it are done. Measured on an H200 with attention, heads of 128: 3 to 5 % of the time.
+// Where a tile is reduced on the way, `kgpu.settle` follows the first reduction: the products of the wait run under it.
+// ptxas would wait as soon as the products before it are done. Measured on an H200 with attention, heads of 128: 3 to 5
+// % of the time.
 //
-// A wait behind another one that leaves no more products running, and no younger ones, is part of that one: ptxas takes a second wait for one of products
-// that still run, and puts waits of its own in front of what reads their results.
-// What products of the next iteration read from registers is rounded at the end of the body, behind all waits: products that still run read the registers that it
-// gets, and ptxas lets no others run beside them where such registers are written.
+// A wait behind another one that leaves no more products running, and no younger ones, is part of that one: ptxas takes
+// a second wait for one of products that still run, and puts waits of its own in front of what reads their results.
+// What products of the next iteration read from registers is rounded at the end of the body, behind all waits: products
+// that still run read the registers that it gets, and ptxas lets no others run beside them where such registers are
+// written.
 //
-// A product that only the next one adds to is not waited for, unless what it has read is given back then: the loading thread may be waiting for it.
+// A product that only the next one adds to is not waited for, unless what it has read is given back then: the loading
+// thread may be waiting for it.
 //
-// On entry: every wait follows its product and waits for all of them. On exit: a wait stands before the first op that needs its result, at
-// the latest at the end of its block, and lets the products run that were started after its own. Slots are released behind the wait for what
-// reads them.
+// On entry: every wait follows its product and waits for all of them. On exit: a wait stands before the first op that
+// needs its result, at the latest at the end of its block, and lets the products run that were started after its own.
+// Slots are released behind the wait for what reads them.
 #include "dialect/kgpu/Passes.h"
 
 using namespace mlir;
@@ -45,7 +48,8 @@ Operation *firstUse(WgmmaWaitOp wait) {
 /// What follows a wait and belongs to it: uses of rings that end with it.
 SmallVector<Operation *> withReleases(WgmmaWaitOp wait) {
   SmallVector<Operation *> ops = {wait};
-  for (Operation *next = wait->getNextNode(); next && isa<ReleaseOp, arith::AddIOp, arith::ConstantOp>(next); next = next->getNextNode())
+  for (Operation *next = wait->getNextNode(); next && isa<ReleaseOp, arith::AddIOp, arith::ConstantOp>(next);
+       next = next->getNextNode())
     if (isa<ReleaseOp>(next))
       ops.push_back(next);
   return ops;
@@ -56,11 +60,12 @@ bool adds(Operation *op) {
   return store && store.getAdds();
 }
 
-/// A choice that only computes, as of a mask, is passed: products run under it as under other arithmetic. So they do where results of other
-/// products are added to memory between them.
+/// A choice that only computes, as of a mask, is passed: products run under it as under other arithmetic. So they do
+/// where results of other products are added to memory between them.
 bool staysBefore(Operation *op) {
   if (auto choice = dyn_cast<scf::IfOp>(op)) {
-    bool onlyAdds = llvm::all_of(choice.getThenRegion().front(), [](Operation &inner) { return adds(&inner) || isMemoryEffectFree(&inner); });
+    bool onlyAdds = llvm::all_of(choice.getThenRegion().front(),
+                                 [](Operation &inner) { return adds(&inner) || isMemoryEffectFree(&inner); });
     return !isMemoryEffectFree(op) && !(onlyAdds && choice.getElseRegion().empty());
   }
   return isa<scf::ForOp, scf::WhileOp, BarrierOp>(op) || (isa<TensorStoreOp>(op) && !adds(op));
@@ -96,13 +101,14 @@ void delay(WgmmaWaitOp wait) {
   wait.setPending(younger);
 }
 
-/// Whether nothing but the next product takes the result, to add to it, and nothing is released behind the wait: products of a warpgroup are done in their order, so it
-/// need not be waited for.
+/// Whether nothing but the next product takes the result, to add to it, and nothing is released behind the wait:
+/// products of a warpgroup are done in their order, so it need not be waited for.
 bool passOn(WgmmaWaitOp wait) {
   if (wait->getNumResults() != 1 || !wait->hasOneUse() || withReleases(wait).size() > 1)
     return false;
   auto next = dyn_cast<WgmmaOp>(*wait->user_begin());
-  if (!next || next->getBlock() != wait->getBlock() || next.getAccumulator() != wait->getResult(0) || !next->hasOneUse())
+  if (!next || next->getBlock() != wait->getBlock() || next.getAccumulator() != wait->getResult(0) ||
+      !next->hasOneUse())
     return false;
   auto later = dyn_cast<WgmmaWaitOp>(*next->user_begin());
   if (!later || later->getBlock() != wait->getBlock())
@@ -138,7 +144,8 @@ WgmmaWaitOp merged(WgmmaWaitOp wait, WgmmaWaitOp later) {
 
 void mergeWaits(Block &block) {
   WgmmaWaitOp before;
-  SmallVector<Operation *> ops = llvm::map_to_vector(block, [](Operation &op) { return &op; }); // those that belong to waits move
+  SmallVector<Operation *> ops =
+      llvm::map_to_vector(block, [](Operation &op) { return &op; }); // those that belong to waits move
   for (Operation *op : ops) {
     if (auto wait = dyn_cast<WgmmaWaitOp>(op))
       before = before && before.getPending() <= wait.getPending() ? merged(before, wait) : wait;
@@ -156,7 +163,8 @@ void convertLast(scf::ForOp loop) {
     Value value = loop.getTiedLoopYieldedValue(argument)->get();
     Operation *place = loop.getBody()->getTerminator();
     while (Operation *op = value.getDefiningOp()) {
-      if (op->getBlock() != loop.getBody() || !value.hasOneUse() || !isa<arith::TruncFOp, CvtLayoutOp, tile::ReshapeOp, tile::PermuteOp>(op))
+      if (op->getBlock() != loop.getBody() || !value.hasOneUse() ||
+          !isa<arith::TruncFOp, CvtLayoutOp, tile::ReshapeOp, tile::PermuteOp>(op))
         break;
       op->moveBefore(place);
       place = op;

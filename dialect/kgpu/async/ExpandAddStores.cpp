@@ -4,11 +4,11 @@
 // Before: tile.add_store %v, %y[%r, %c] : tensor<64x128xf32>, !tile.view<2xf32, mut>
 // After:  tile.atomic add %v, %y[%i, %j] : tensor<64x128xf32>, ..., tensor<64x128xindex>
 //
-// On entry: a configured kernel without layouts. On exit: what is left of tile.add_store adds results of warpgroups' products to views that
-// tensor maps can describe.
+// On entry: a configured kernel without layouts. On exit: what is left of tile.add_store adds results of warpgroups'
+// products to views that tensor maps can describe.
+#include "dialect/tile/transforms/ExpandAddStores.h"
 #include "dialect/kgpu/Passes.h"
 #include "dialect/kgpu/async/TensorStores.h"
-#include "dialect/tile/transforms/ExpandAddStores.h"
 
 namespace kpkg::kgpu {
 #define GEN_PASS_DEF_KGPUEXPANDADDSTORES

@@ -4,9 +4,10 @@
 // Before: tile.dot %v, %b, %c at %p : tensor<64x64xf16>, tensor<128x64xf16>, tensor<64x64xf32>, tensor<64x8xi16>
 // After:  tile.dot %w, %b, %c : tensor<64x128xf16>, tensor<128x64xf16>, tensor<64x64xf32>
 //
-// On entry: a configured kernel without layouts. On exit: a tile.dot that has positions is one of `streamedDots`, in a kernel with warpgroups that compute.
-#include "dialect/kgpu/Passes.h"
+// On entry: a configured kernel without layouts. On exit: a tile.dot that has positions is one of `streamedDots`, in a
+// kernel with warpgroups that compute.
 #include "dialect/tile/transforms/ExpandSparseDots.h"
+#include "dialect/kgpu/Passes.h"
 
 namespace kpkg::kgpu {
 #define GEN_PASS_DEF_KGPUEXPANDSPARSEDOTS

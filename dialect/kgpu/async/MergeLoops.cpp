@@ -1,13 +1,15 @@
 // Makes one loop of nested ones around products whose operands are copied ahead.
 // SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
 //
-// Before: scf.for %i = 0 to %a step 1 iter_args(%s = %zeros) { scf.for %j = 0 to %b step 1 iter_args(%t = %s) { ... tile.dot %x, %y, %t } }
-// After:  scf.for %n = 0 to %a * %b step 1 iter_args(%s = %zeros, %i = 0, %j = 0) { ... tile.dot %x, %y, %s; counts %j, then %i, on }
+// Before: scf.for %i = 0 to %a step 1 iter_args(%s = %zeros) { scf.for %j = 0 to %b step 1 iter_args(%t = %s) { ...
+// tile.dot %x, %y, %t } } After:  scf.for %n = 0 to %a * %b step 1 iter_args(%s = %zeros, %i = 0, %j = 0) { ...
+// tile.dot %x, %y, %s; counts %j, then %i, on }
 //
-// On entry: a configured kernel at tile level, scheduled. On exit: in kernels with warpgroups that compute, and in others around products of warps with rings whose
-// operands are gathered rows, loops that do nothing but run an inner one with one product, whose bounds do not depend on them, are one loop with it. Products of all of its iterations can then be in flight
-// behind each other, and an accumulator that starts at zero does so at one place. Where an iteration has several products, each waits for
-// another one anyway, and the counters would take registers for nothing.
+// On entry: a configured kernel at tile level, scheduled. On exit: in kernels with warpgroups that compute, and in
+// others around products of warps with rings whose operands are gathered rows, loops that do nothing but run an inner
+// one with one product, whose bounds do not depend on them, are one loop with it. Products of all of its iterations can
+// then be in flight behind each other, and an accumulator that starts at zero does so at one place. Where an iteration
+// has several products, each waits for another one anyway, and the counters would take registers for nothing.
 #include "dialect/kgpu/Passes.h"
 #include "dialect/kgpu/layout/DotLayout.h"
 #include "dialect/tile/transforms/RowGathers.h"
@@ -29,7 +31,8 @@ bool isConstant(Value value, int64_t expected) {
 
 bool countsFromZero(scf::ForOp loop) { return isConstant(loop.getLowerBound(), 0) && isConstant(loop.getStep(), 1); }
 
-/// The loop that `outer` only runs again and again, if it does nothing else that matters; what is carried goes through it in the same order.
+/// The loop that `outer` only runs again and again, if it does nothing else that matters; what is carried goes through
+/// it in the same order.
 scf::ForOp onlyLoopIn(scf::ForOp outer) {
   scf::ForOp inner;
   for (Operation &op : outer.getBody()->without_terminator()) {
@@ -41,8 +44,10 @@ scf::ForOp onlyLoopIn(scf::ForOp outer) {
       return {};
     }
   }
-  if (!inner || !countsFromZero(outer) || !countsFromZero(inner) || !outer.isDefinedOutsideOfLoop(inner.getUpperBound()) ||
-      !llvm::equal(inner.getInitArgs(), outer.getRegionIterArgs()) || !llvm::equal(outer.getYieldedValues(), inner.getResults()))
+  if (!inner || !countsFromZero(outer) || !countsFromZero(inner) ||
+      !outer.isDefinedOutsideOfLoop(inner.getUpperBound()) ||
+      !llvm::equal(inner.getInitArgs(), outer.getRegionIterArgs()) ||
+      !llvm::equal(outer.getYieldedValues(), inner.getResults()))
     return {};
   return inner;
 }
@@ -57,7 +62,8 @@ class Nest {
 public:
   explicit Nest(scf::ForOp outermost) {
     for (scf::ForOp loop = outermost; loop; loop = onlyLoopIn(loop))
-      if (!loops.empty() && !llvm::all_of(loops, [&](scf::ForOp around) { return around.isDefinedOutsideOfLoop(loop.getUpperBound()); }))
+      if (!loops.empty() &&
+          !llvm::all_of(loops, [&](scf::ForOp around) { return around.isDefinedOutsideOfLoop(loop.getUpperBound()); }))
         break;
       else
         loops.push_back(loop);
@@ -79,7 +85,8 @@ public:
       start.push_back(zero);
     }
     auto merged = scf::ForOp::create(builder, loc, zero, total, one, start);
-    ValueRange carried = merged.getRegionIterArgs().drop_back(loops.size()), counters = merged.getRegionIterArgs().take_back(loops.size());
+    ValueRange carried = merged.getRegionIterArgs().drop_back(loops.size()),
+               counters = merged.getRegionIterArgs().take_back(loops.size());
     builder.setInsertionPointToEnd(merged.getBody());
     IRMapping mapping;
     for (auto [loop, counter] : llvm::zip(loops, counters)) {
@@ -90,7 +97,8 @@ public:
         if (loop == innermost || !isa<scf::ForOp>(op))
           builder.clone(op, mapping);
     }
-    SmallVector<Value> yielded = llvm::map_to_vector(innermost.getYieldedValues(), [&](Value value) { return mapping.lookupOrDefault(value); });
+    SmallVector<Value> yielded =
+        llvm::map_to_vector(innermost.getYieldedValues(), [&](Value value) { return mapping.lookupOrDefault(value); });
     yielded.append(next(builder, loc, counters));
     scf::YieldOp::create(builder, loc, yielded);
     outermost.replaceAllUsesWith(merged.getResults().drop_back(loops.size()));
@@ -128,10 +136,14 @@ bool gathersRows(scf::ForOp loop, const TargetModel &target) {
     if (!gather || gather.getMask())
       return false;
     tile::ViewType view = gather.getView().getType();
-    return tile::neighboursOf(view, gather.getIndices(), cast<RankedTensorType>(gather.getType()).getShape()) * view.getElementBytes() >= 4;
+    return tile::neighboursOf(view, gather.getIndices(), cast<RankedTensorType>(gather.getType()).getShape()) *
+               view.getElementBytes() >=
+           4;
   };
   bool found = false;
-  loop.walk([&](tile::DotOp dot) { found = dotKind(dot, target) == DotKind::MmaSync && (isCopied(dot.getLhs()) || isCopied(dot.getRhs())); });
+  loop.walk([&](tile::DotOp dot) {
+    found = dotKind(dot, target) == DotKind::MmaSync && (isCopied(dot.getLhs()) || isCopied(dot.getRhs()));
+  });
   return found && target.hasAsyncCopy;
 }
 
@@ -141,7 +153,9 @@ struct MergeLoops final : impl::KgpuMergeLoopsBase<MergeLoops> {
     Launch launch = getLaunch(kernel);
     if (launch.consumers == 0 && launch.stages < 2)
       return;
-    auto suits = [&](scf::ForOp loop) { return hasOneProduct(loop) && (launch.consumers != 0 || gathersRows(loop, targetOf(kernel))); };
+    auto suits = [&](scf::ForOp loop) {
+      return hasOneProduct(loop) && (launch.consumers != 0 || gathersRows(loop, targetOf(kernel)));
+    };
     // What does not change in a loop is computed before it: bounds of inner loops too. Inner loops come first.
     kernel.walk([&](scf::ForOp loop) {
       if (suits(loop))

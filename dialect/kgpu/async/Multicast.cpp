@@ -3,15 +3,17 @@
 //
 // Before: %ring = kgpu.ring %barriers : ...
 //         kgpu.tensor_load %a[%m, %k] map 0 to %left plus 0 signals %ring[%use]                 boxes of 128 x 64
-//         kgpu.tensor_load %b[%k, %n] map 1 to %right plus 0 signals %ring[%use]                %n comes from kgpu.cluster_rank
+//         kgpu.tensor_load %b[%k, %n] map 1 to %right plus 0 signals %ring[%use]                %n comes from
+//         kgpu.cluster_rank
 // After:  %ring = kgpu.ring cluster %barriers : ...
-//         kgpu.tensor_load %a[%m, %k] map 0 to %left plus 0 signals %ring[%use] multicast 0     boxes of 64 x 64, before others
-//         kgpu.tensor_load %b[%k, %n] map 1 to %right plus 0 signals %ring[%use]
+//         kgpu.tensor_load %a[%m, %k] map 0 to %left plus 0 signals %ring[%use] multicast 0     boxes of 64 x 64,
+//         before others kgpu.tensor_load %b[%k, %n] map 1 to %right plus 0 signals %ring[%use]
 //
-// On entry: a kernel with roles, after kgpu-split-roles. On exit: in kernels with clusters, what has the same place for all CTAs of one is
-// copied once for all of them, each copying a part, and rings through which it goes are of the cluster. Nothing is keyed to what a product is:
-// an operand is shared when its coordinates do not depend on the number of the CTA in its cluster. What is swizzled is parted between rows
-// after which the swizzle begins again. Every slot still gets all of its bytes, so what is announced stays as it is.
+// On entry: a kernel with roles, after kgpu-split-roles. On exit: in kernels with clusters, what has the same place for
+// all CTAs of one is copied once for all of them, each copying a part, and rings through which it goes are of the
+// cluster. Nothing is keyed to what a product is: an operand is shared when its coordinates do not depend on the number
+// of the CTA in its cluster. What is swizzled is parted between rows after which the swizzle begins again. Every slot
+// still gets all of its bytes, so what is announced stays as it is.
 #include "dialect/kgpu/Passes.h"
 #include "dialect/kgpu/schedule/ClusterTiles.h"
 #include "dialect/kgpu/schedule/Dependents.h"
@@ -41,7 +43,8 @@ public:
     for (uint64_t number = 0, count = maps.size(); number < count; ++number)
       if (auto found = shared.find(number); found != shared.end())
         share(found->second, number, /*replaces=*/!others.contains(number));
-    kernel->setAttr(kTensorMapsAttribute, ArrayAttr::get(kernel.getContext(), SmallVector<Attribute>(maps.begin(), maps.end())));
+    kernel->setAttr(kTensorMapsAttribute,
+                    ArrayAttr::get(kernel.getContext(), SmallVector<Attribute>(maps.begin(), maps.end())));
     return success();
   }
 
@@ -60,7 +63,8 @@ private:
   void share(ArrayRef<TensorLoadOp> loads, uint64_t number, bool replaces) {
     SharedBox box = *boxOf(TensorLoadOp(loads.front()));
     TensorMapAttr whole = maps[number];
-    auto part = TensorMapAttr::get(kernel.getContext(), whole.getArg(), box.part, whole.getSwizzle(), whole.getWindow());
+    auto part =
+        TensorMapAttr::get(kernel.getContext(), whole.getArg(), box.part, whole.getSwizzle(), whole.getWindow());
     if (replaces) {
       maps[number] = part;
     } else {

@@ -2,21 +2,25 @@
 // SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
 //
 // Before: kgpu.await %ring[%i]; %s = kgpu.wgmma ...; %o = kgpu.wgmma ...; %t = kgpu.wgmma_wait 1 %s; ...
-// After:  kgpu.await %ring[%i]; kgpu.await_turn; %s = kgpu.wgmma ...; %o = kgpu.wgmma ...; kgpu.pass_turn; %t = kgpu.wgmma_wait 1 %s; ...
+// After:  kgpu.await %ring[%i]; kgpu.await_turn; %s = kgpu.wgmma ...; %o = kgpu.wgmma ...; kgpu.pass_turn; %t =
+// kgpu.wgmma_wait 1 %s; ...
 //
-// Where products of an iteration are made from the results of others in it, a turn goes from the former to the end of the latter in the
-// next iteration:
+// Where products of an iteration are made from the results of others in it, a turn goes from the former to the end of
+// the latter in the next iteration:
 //         kgpu.await_turn
-//         scf.for ... { %s = kgpu.wgmma ...; kgpu.pass_turn; %t = kgpu.wgmma_wait 0 %s; %p = f(%t); kgpu.await_turn; %o = kgpu.wgmma %p ... }
-//         kgpu.pass_turn
+//         scf.for ... { %s = kgpu.wgmma ...; kgpu.pass_turn; %t = kgpu.wgmma_wait 0 %s; %p = f(%t); kgpu.await_turn; %o
+//         = kgpu.wgmma %p ... } kgpu.pass_turn
 //
-// Where results of the latter go to memory in their iteration, the turn ends before that: products of the others run under it.
+// Where results of the latter go to memory in their iteration, the turn ends before that: products of the others run
+// under it.
 //
-// Warpgroups that meet in an iteration, to exchange elements of tiles, go in step and take no turns; nor do those for which another one makes operands.
+// Warpgroups that meet in an iteration, to exchange elements of tiles, go in step and take no turns; nor do those for
+// which another one makes operands.
 //
-// On entry: a kernel with several warpgroups that compute, whose waits are where they stay. On exit: in loops that start several products
-// and compute with their results, all products between two stretches of arithmetic are started within one turn. Without it such warpgroups
-// fall in step by chance: measured on an H200, 579 or 695 TFLOP/s for nearly the same code of attention.
+// On entry: a kernel with several warpgroups that compute, whose waits are where they stay. On exit: in loops that
+// start several products and compute with their results, all products between two stretches of arithmetic are started
+// within one turn. Without it such warpgroups fall in step by chance: measured on an H200, 579 or 695 TFLOP/s for
+// nearly the same code of attention.
 #include "dialect/kgpu/Passes.h"
 #include "dialect/layout/Conversion.h"
 #include "mlir/Analysis/SliceAnalysis.h"
@@ -65,7 +69,8 @@ bool meets(Operation *op) {
   if (!convert)
     return false;
   unsigned bytes = elementBytes(getElementTypeOrSelf(convert.getType()));
-  llvm::Expected<layout::Conversion> conversion = layout::planConversion(layoutOf(convert.getValue()), layoutOf(convert.getResult()), bytes);
+  llvm::Expected<layout::Conversion> conversion =
+      layout::planConversion(layoutOf(convert.getValue()), layoutOf(convert.getResult()), bytes);
   bool isShared = conversion && std::holds_alternative<layout::SharedPlan>(conversion->plan);
   llvm::consumeError(conversion.takeError());
   return isShared;

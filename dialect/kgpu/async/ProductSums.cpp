@@ -16,8 +16,9 @@ static Value whetherOuterAdds(IRRewriter &rewriter, tile::DotOp dot, BlockArgume
   OpOperand *start = nullptr;
   for (BlockArgument carried = argument; carried; carried = dyn_cast<BlockArgument>(start->get())) {
     auto loop = dyn_cast<scf::ForOp>(carried.getOwner()->getParentOp());
-    bool goesThrough = loop && carried.hasOneUse() &&
-                       (loops.empty() || loop.getTiedLoopYieldedValue(carried)->get() == loops.back().getTiedLoopResult(start));
+    bool goesThrough =
+        loop && carried.hasOneUse() &&
+        (loops.empty() || loop.getTiedLoopYieldedValue(carried)->get() == loops.back().getTiedLoopResult(start));
     if (!goesThrough)
       return arith::ConstantIntOp::create(rewriter, loc, 1, 1);
     loops.push_back(loop);
@@ -60,20 +61,23 @@ Value whetherAdds(IRRewriter &rewriter, tile::DotOp dot) {
   }
   auto argument = dyn_cast<BlockArgument>(dot.getAccumulator());
   auto loop = argument ? dyn_cast<scf::ForOp>(argument.getOwner()->getParentOp()) : scf::ForOp();
-  if (!loop || dot->getBlock() != loop.getBody() || loop.getTiedLoopYieldedValue(argument)->get() != dot.getResult() || !argument.hasOneUse())
+  if (!loop || dot->getBlock() != loop.getBody() || loop.getTiedLoopYieldedValue(argument)->get() != dot.getResult() ||
+      !argument.hasOneUse())
     return arith::ConstantIntOp::create(rewriter, loc, 1, 1);
   if (!isZero(loop.getTiedLoopInit(argument)->get()))
     return whetherOuterAdds(rewriter, dot, argument);
   OpOperand *start = loop.getTiedLoopInit(argument);
   Value zeros = start->get();
-  Value adds = arith::CmpIOp::create(rewriter, loc, arith::CmpIPredicate::ne, loop.getInductionVar(), loop.getLowerBound());
+  Value adds =
+      arith::CmpIOp::create(rewriter, loc, arith::CmpIPredicate::ne, loop.getInductionVar(), loop.getLowerBound());
   OpBuilder::InsertionGuard guard(rewriter);
   rewriter.setInsertionPoint(loop);
   start->set(ub::PoisonOp::create(rewriter, loc, zeros.getType()));
   // A loop that never runs leaves zeros.
   rewriter.setInsertionPointAfter(loop);
   Value result = loop.getTiedLoopResult(argument);
-  Value runs = arith::CmpIOp::create(rewriter, loc, arith::CmpIPredicate::slt, loop.getLowerBound(), loop.getUpperBound());
+  Value runs =
+      arith::CmpIOp::create(rewriter, loc, arith::CmpIPredicate::slt, loop.getLowerBound(), loop.getUpperBound());
   auto chosen = arith::SelectOp::create(rewriter, loc, runs, result, zeros);
   result.replaceAllUsesExcept(chosen, chosen);
   return adds;

@@ -29,7 +29,8 @@ Value useSlot(OpBuilder &builder, Location loc, SharedType slot, Value buffer, V
   if (slots == 1)
     return SlotOp::create(builder, loc, slot, buffer, arith::ConstantIndexOp::create(builder, loc, 0));
   Value count = arith::ConstantIntOp::create(builder, loc, slots, 32);
-  Value index = arith::IndexCastUIOp::create(builder, loc, builder.getIndexType(), arith::RemUIOp::create(builder, loc, use, count));
+  Value index = arith::IndexCastUIOp::create(builder, loc, builder.getIndexType(),
+                                             arith::RemUIOp::create(builder, loc, use, count));
   return SlotOp::create(builder, loc, slot, buffer, index);
 }
 
@@ -38,11 +39,16 @@ Value ringOfUse(Operation *op) {
     auto ring = await.getRing().getDefiningOp<RingOp>();
     return ring && ring.getShared() ? Value() : await.getRing();
   }
-  return TypeSwitch<Operation *, Value>(op).Case<AcquireOp, ShareOp, HandOp, SendOp, ReceiveOp>([](auto use) { return use.getRing(); }).Default([](Operation *) { return Value(); });
+  return TypeSwitch<Operation *, Value>(op)
+      .Case<AcquireOp, ShareOp, HandOp, SendOp, ReceiveOp>([](auto use) { return use.getRing(); })
+      .Default([](Operation *) { return Value(); });
 }
 
 bool containsUse(Operation *op, Value ring) {
-  return op->walk([&](Operation *inner) { return ringOfUse(inner) == ring ? WalkResult::interrupt() : WalkResult::advance(); }).wasInterrupted();
+  return op
+      ->walk(
+          [&](Operation *inner) { return ringOfUse(inner) == ring ? WalkResult::interrupt() : WalkResult::advance(); })
+      .wasInterrupted();
 }
 
 unsigned releasing(RingOp ring) {
@@ -51,7 +57,9 @@ unsigned releasing(RingOp ring) {
   unsigned count = 0;
   kernel.walk([&](RolesOp roles) {
     auto releases = [&](Region &role) {
-      return llvm::any_of(ring->getUsers(), [&](Operation *user) { return isa<ReleaseOp>(user) && role.isAncestor(user->getParentRegion()); });
+      return llvm::any_of(ring->getUsers(), [&](Operation *user) {
+        return isa<ReleaseOp>(user) && role.isAncestor(user->getParentRegion());
+      });
     };
     count += (releases(roles.getCompute()) ? launch.consumers : 0) + (releases(roles.getMake()) ? launch.makers : 0);
   });
@@ -71,7 +79,8 @@ UseCount useCountOf(Value value) {
 
 namespace {
 Value useOf(Operation *op) {
-  return TypeSwitch<Operation *, Value>(op).Case<AcquireOp, AwaitOp, ShareOp, HandOp, SendOp, ReceiveOp>([](auto use) { return use.getUse(); });
+  return TypeSwitch<Operation *, Value>(op).Case<AcquireOp, AwaitOp, ShareOp, HandOp, SendOp, ReceiveOp>(
+      [](auto use) { return use.getUse(); });
 }
 
 /// Whether the first use of the ring inside takes its number from this argument.

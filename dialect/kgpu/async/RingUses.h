@@ -9,7 +9,8 @@ bool isSlotOf(mlir::Value buffer, mlir::Value use);
 /// Makes that slot, of this type.
 mlir::Value useSlot(mlir::OpBuilder &builder, mlir::Location loc, SharedType slot, mlir::Value buffer, mlir::Value use);
 
-/// The ring of which an op begins a use for its role: it acquires or awaits it, shares, hands, sends or receives; null for other ops. Of what warpgroups share, only sharing counts.
+/// The ring of which an op begins a use for its role: it acquires or awaits it, shares, hands, sends or receives; null
+/// for other ops. Of what warpgroups share, only sharing counts.
 mlir::Value ringOfUse(mlir::Operation *op);
 /// Whether there is such an op for this ring in `op`.
 bool containsUse(mlir::Operation *op, mlir::Value ring);

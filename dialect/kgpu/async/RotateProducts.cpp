@@ -1,21 +1,24 @@
-// Rotates a loop with two products, one from the other: the second product of an iteration runs under the arithmetic of the next one.
+// Rotates a loop with two products, one from the other: the second product of an iteration runs under the arithmetic of
+// the next one.
 // SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
 //
-// Before: scf.for %j = %lo to %hi iter_args(%acc) { %s = dot(%q, %k[%j]); ... %p, %x = f(%s), %acc * g(%s) ...; %acc' = dot(%p, %v[%j], %x) }
-// After:  %s = dot(%q, %k[%lo]); %p, %x = f(%s), %acc * g(%s)
+// Before: scf.for %j = %lo to %hi iter_args(%acc) { %s = dot(%q, %k[%j]); ... %p, %x = f(%s), %acc * g(%s) ...; %acc' =
+// dot(%p, %v[%j], %x) } After:  %s = dot(%q, %k[%lo]); %p, %x = f(%s), %acc * g(%s)
 //         scf.for %j = %lo + 1 to %hi iter_args(%p, %x) {
 //           %s = dot(%q, %k[%j]);  %acc = dot(%p, %v[%j - 1], %x);  %p', %x' = f(%s), %acc * g(%s) }
 //         %acc' = dot(%p, %v[%hi - 1], %x)
 //
-// On entry: a kernel with `kgpu.consumers` and layouts, without tile.for_tiles. On exit: loops of this form are rotated. In the loop the first product and the
-// second one of the iteration before are issued one behind the other; f(%s) needs only the first. Source of the schedule: Shah et al.,
-// FlashAttention-3, 2024, section 3.2. A loop that never runs would have run its first part for operands outside of the views, which are zeros
-// then; its results are not taken. A loop stays as it is where the second operand is a part of what the first product reads: rotated it would hold two slots.
-// So does one whose second product has up to 128 columns and reads 8 bits from registers: its products take half the time of those of 16 bits, other warpgroups'
-// arithmetic hides them, and probabilities that wait for the next iteration only delay. Measured on an H200 with attention, heads of 128: 3 to 6 % of the time.
+// On entry: a kernel with `kgpu.consumers` and layouts, without tile.for_tiles. On exit: loops of this form are
+// rotated. In the loop the first product and the second one of the iteration before are issued one behind the other;
+// f(%s) needs only the first. Source of the schedule: Shah et al., FlashAttention-3, 2024, section 3.2. A loop that
+// never runs would have run its first part for operands outside of the views, which are zeros then; its results are not
+// taken. A loop stays as it is where the second operand is a part of what the first product reads: rotated it would
+// hold two slots. So does one whose second product has up to 128 columns and reads 8 bits from registers: its products
+// take half the time of those of 16 bits, other warpgroups' arithmetic hides them, and probabilities that wait for the
+// next iteration only delay. Measured on an H200 with attention, heads of 128: 3 to 6 % of the time.
 #include "dialect/kgpu/Passes.h"
-#include "dialect/kgpu/ir/Repeatable.h"
 #include "dialect/kgpu/async/StreamedDots.h"
+#include "dialect/kgpu/ir/Repeatable.h"
 #include "mlir/Analysis/SliceAnalysis.h"
 
 using namespace mlir;
@@ -25,20 +28,24 @@ namespace kpkg::kgpu {
 #include "dialect/kgpu/Passes.h.inc"
 
 namespace {
-/// Whether the op may run an iteration sooner: pure ops, loads (outside of a view they give what they are told), and ops that hold nothing else. Gathers may not: registers that hold
-/// their elements until they come are those that a rotated loop takes (measured on an H200 with attention whose scores are gathered: 13 % of the time).
+/// Whether the op may run an iteration sooner: pure ops, loads (outside of a view they give what they are told), and
+/// ops that hold nothing else. Gathers may not: registers that hold their elements until they come are those that a
+/// rotated loop takes (measured on an H200 with attention whose scores are gathered: 13 % of the time).
 bool runsAnywhere(Operation *op) {
   if (isRepeatable(op) || isa<tile::LoadOp>(op))
     return true;
   if (!op->hasTrait<OpTrait::HasRecursiveMemoryEffects>())
     return false;
-  return llvm::all_of(op->getRegions(), [](Region &region) { return llvm::all_of(region.getOps(), [](Operation &inner) { return runsAnywhere(&inner); }); });
+  return llvm::all_of(op->getRegions(), [](Region &region) {
+    return llvm::all_of(region.getOps(), [](Operation &inner) { return runsAnywhere(&inner); });
+  });
 }
 
 class Rotation {
 public:
   /// `sharing` are the products that read a part of what an earlier one reads.
-  Rotation(scf::ForOp loop, const DenseSet<Operation *> &sharing) : loop(loop), builder(loop), loc(loop.getLoc()), sharing(sharing) {}
+  Rotation(scf::ForOp loop, const DenseSet<Operation *> &sharing)
+      : loop(loop), builder(loop), loc(loop.getLoc()), sharing(sharing) {}
 
   /// Whether the loop has the form above; finds its parts.
   bool matches() {
@@ -49,7 +56,8 @@ public:
     second = dots[1];
     if (sharing.contains(second) || isShort(second))
       return false;
-    auto carried = second->hasOneUse() ? llvm::find(loop.getYieldedValues(), second.getResult()) : loop.getYieldedValues().end();
+    auto carried =
+        second->hasOneUse() ? llvm::find(loop.getYieldedValues(), second.getResult()) : loop.getYieldedValues().end();
     if (carried == loop.getYieldedValues().end())
       return false;
     accumulator = carried - loop.getYieldedValues().begin();
@@ -64,7 +72,9 @@ public:
       return llvm::any_of(value.getUsers(), [&](Operation *user) { return op->isAncestor(user); });
     };
     if (llvm::any_of(firstOps, [&](Operation *op) { return reads(op, sum); }) || operandOps.contains(first) ||
-        llvm::any_of(operandOps, [&](Operation *op) { return llvm::any_of(loop.getRegionIterArgs(), [&](Value carried) { return reads(op, carried); }); }))
+        llvm::any_of(operandOps, [&](Operation *op) {
+          return llvm::any_of(loop.getRegionIterArgs(), [&](Value carried) { return reads(op, carried); });
+        }))
       return false;
     SetVector<Operation *> leftOps = sliceOf({second.getLhs()});
     return leftOps.contains(first) && llvm::none_of(leftOps, [&](Operation *op) { return reads(op, sum); }) &&
@@ -110,7 +120,8 @@ public:
     }
     Value last = arith::SubIOp::create(builder, loc, loop.getUpperBound(), one);
     Value product = multiply(rotated.getResult(count - 1), rotated.getResult(count), last);
-    Value runs = arith::CmpIOp::create(builder, loc, arith::CmpIPredicate::slt, loop.getLowerBound(), loop.getUpperBound());
+    Value runs =
+        arith::CmpIOp::create(builder, loc, arith::CmpIPredicate::slt, loop.getLowerBound(), loop.getUpperBound());
     for (unsigned i = 0, next = 0; i < count; ++i) {
       Value result = i == accumulator ? product : rotated.getResult(next++);
       loop.getResult(i).replaceAllUsesWith(arith::SelectOp::create(builder, loc, runs, result, loop.getInitArgs()[i]));
@@ -152,7 +163,8 @@ private:
     });
   }
 
-  /// What an iteration hands on: all that it yields but the sum, then the left operand and the accumulator of its second product.
+  /// What an iteration hands on: all that it yields but the sum, then the left operand and the accumulator of its
+  /// second product.
   SmallVector<Value> carriedBy(const IRMapping &mapping) {
     SmallVector<Value> values;
     for (auto [i, value] : llvm::enumerate(loop.getYieldedValues()))

@@ -1,14 +1,16 @@
 // Computes scalars of a tile under its first product, where they are not needed before it.
 // SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
 //
-// Before: scf.for %t = ... { %m = arith.divui %t, %rows; ...; kgpu.await %ring[%i]; %d = kgpu.wgmma %q, %k, ...; %s = kgpu.wgmma_wait 0 %d; ... %m ... }
-// After:  scf.for %t = ... { kgpu.await %ring[%i]; %d = kgpu.wgmma %q, %k, ...; %m = arith.divui %t, %rows; ...; %s = kgpu.wgmma_wait 0 %d; ... %m ... }
+// Before: scf.for %t = ... { %m = arith.divui %t, %rows; ...; kgpu.await %ring[%i]; %d = kgpu.wgmma %q, %k, ...; %s =
+// kgpu.wgmma_wait 0 %d; ... %m ... } After:  scf.for %t = ... { kgpu.await %ring[%i]; %d = kgpu.wgmma %q, %k, ...; %m =
+// arith.divui %t, %rows; ...; %s = kgpu.wgmma_wait 0 %d; ... %m ... }
 //
-// Which tile a number stands for takes several divisions, one from the other: hundreds of cycles in which nothing else would run. A product needs none of it, since
-// the role that copies has put operands into rings by then.
+// Which tile a number stands for takes several divisions, one from the other: hundreds of cycles in which nothing else
+// would run. A product needs none of it, since the role that copies has put operands into rings by then.
 //
-// On entry: roles, products and their waits. On exit: in blocks of the computing role that start a product and have a loop with products behind it, scalars that only
-// arithmetic leads to stand behind the first product, unless what stands before it needs them.
+// On entry: roles, products and their waits. On exit: in blocks of the computing role that start a product and have a
+// loop with products behind it, scalars that only arithmetic leads to stand behind the first product, unless what
+// stands before it needs them.
 #include "dialect/kgpu/Passes.h"
 #include "mlir/Dialect/Arith/IR/Arith.h"
 
@@ -25,8 +27,8 @@ bool hasProducts(Operation *op) {
 
 /// Arithmetic of scalars, and views that it places.
 bool isScalar(Operation &op) {
-  return (isa<arith::ArithDialect>(op.getDialect()) || isa<tile::DropOp, tile::SliceOp>(op)) && isMemoryEffectFree(&op) &&
-         llvm::none_of(op.getResultTypes(), llvm::IsaPred<RankedTensorType>);
+  return (isa<arith::ArithDialect>(op.getDialect()) || isa<tile::DropOp, tile::SliceOp>(op)) &&
+         isMemoryEffectFree(&op) && llvm::none_of(op.getResultTypes(), llvm::IsaPred<RankedTensorType>);
 }
 
 void sink(Block &block) {
@@ -34,12 +36,14 @@ void sink(Block &block) {
   if (products.empty())
     return;
   WgmmaOp first = *products.begin();
-  bool loops = llvm::any_of(block.getOps<scf::ForOp>(), [&](scf::ForOp loop) { return first->isBeforeInBlock(loop) && hasProducts(loop); });
+  bool loops = llvm::any_of(block.getOps<scf::ForOp>(),
+                            [&](scf::ForOp loop) { return first->isBeforeInBlock(loop) && hasProducts(loop); });
   if (!loops)
     return;
   for (Operation &op : llvm::make_early_inc_range(llvm::reverse(llvm::make_range(block.begin(), first->getIterator()))))
-    if (isScalar(op) && !op.use_empty() &&
-        llvm::all_of(op.getUsers(), [&](Operation *user) { return first->isBeforeInBlock(block.findAncestorOpInBlock(*user)); }))
+    if (isScalar(op) && !op.use_empty() && llvm::all_of(op.getUsers(), [&](Operation *user) {
+          return first->isBeforeInBlock(block.findAncestorOpInBlock(*user));
+        }))
       op.moveAfter(first);
 }
 

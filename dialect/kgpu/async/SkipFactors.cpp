@@ -7,11 +7,13 @@
 //         compute { %keep = kgpu.local_load ...; %factor = tile.broadcast %keep; %some = kgpu.warp_any (%keep != 1)
 //                   %r = scf.if %some { %t = arith.mulf %sum, %factor; scf.yield %t } else { scf.yield %sum } }
 //
-// On entry: a kernel with `kgpu.makers` whose waits are where they stay. On exit: where the role that makes operands hands on a tile that a `select` makes 1 in places, sums of
-// the other role are multiplied by it in warps for which it is not 1 everywhere; all of them are where the first one was.
+// On entry: a kernel with `kgpu.makers` whose waits are where they stay. On exit: where the role that makes operands
+// hands on a tile that a `select` makes 1 in places, sums of the other role are multiplied by it in warps for which it
+// is not 1 everywhere; all of them are where the first one was.
 //
-// Other kernels stay as they are: where several warpgroups do the same work each hides the arithmetic of the others. Here all wait for the one that makes operands, and multiplications
-// of sums take the cycles in which it could issue its own instructions: measured on an H200 with latent attention, 5 to 6 % of all time.
+// Other kernels stay as they are: where several warpgroups do the same work each hides the arithmetic of the others.
+// Here all wait for the one that makes operands, and multiplications of sums take the cycles in which it could issue
+// its own instructions: measured on an H200 with latent attention, 5 to 6 % of all time.
 #include "dialect/kgpu/Passes.h"
 #include "mlir/IR/Matchers.h"
 
@@ -36,7 +38,9 @@ SmallVector<arith::MulFOp> productsWith(LocalLoadOp factor) {
   for (Operation *user : factor->getUsers())
     if (auto wide = dyn_cast<tile::BroadcastOp>(user))
       for (Operation *op : wide->getUsers())
-        if (auto product = dyn_cast<arith::MulFOp>(op); product && product->getBlock() == factor->getBlock() && product.getRhs() == wide.getResult() && product.getLhs() != wide.getResult())
+        if (auto product = dyn_cast<arith::MulFOp>(op); product && product->getBlock() == factor->getBlock() &&
+                                                        product.getRhs() == wide.getResult() &&
+                                                        product.getLhs() != wide.getResult())
           products.push_back(product);
   llvm::sort(products, [](arith::MulFOp one, arith::MulFOp other) { return one->isBeforeInBlock(other); });
   return products;
@@ -58,7 +62,8 @@ void skipProducts(LocalLoadOp factor) {
   Location loc = factor.getLoc();
   OpBuilder builder(first);
   auto type = cast<RankedTensorType>(factor.getType());
-  Value ones = arith::ConstantOp::create(builder, loc, DenseElementsAttr::get(type, builder.getFloatAttr(type.getElementType(), 1.0)));
+  Value ones = arith::ConstantOp::create(
+      builder, loc, DenseElementsAttr::get(type, builder.getFloatAttr(type.getElementType(), 1.0)));
   Value differs = arith::CmpFOp::create(builder, loc, arith::CmpFPredicate::UNE, factor, ones);
   Value some = WarpAnyOp::create(builder, loc, builder.getI1Type(), differs);
   auto sums = llvm::map_to_vector(products, [](arith::MulFOp product) { return product.getLhs(); });
@@ -68,7 +73,8 @@ void skipProducts(LocalLoadOp factor) {
     product->moveBefore(choice.thenBlock(), choice.thenBlock()->end());
   }
   builder.setInsertionPointToEnd(choice.thenBlock());
-  scf::YieldOp::create(builder, loc, llvm::map_to_vector(products, [](arith::MulFOp product) { return product.getResult(); }));
+  scf::YieldOp::create(builder, loc,
+                       llvm::map_to_vector(products, [](arith::MulFOp product) { return product.getResult(); }));
   builder.setInsertionPointToEnd(choice.elseBlock());
   scf::YieldOp::create(builder, loc, sums);
 }

@@ -1,20 +1,22 @@
 // Splits a loop with products where a choice in it begins or ceases to be made, so that most iterations do not ask.
 // SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
 //
-// Before: scf.for %j = %a to %b { %s = dot ...; %t = scf.if (%j * 64 + 64 > %end or %j * 64 < %begin) { mask of %s } else { %s } ... }
-// After:  scf.for %j = %a to %m { ... %t = scf.if (...) ... }
-//         scf.for %j = %m to %n { %s = dot ...; ... %s ... }           // %m = ceil(%begin / 64), %n = floor((%end - 64) / 64) + 1
-//         scf.for %j = %n to %b { ... %t = scf.if (...) ... }          // both between %a and %b
+// Before: scf.for %j = %a to %b { %s = dot ...; %t = scf.if (%j * 64 + 64 > %end or %j * 64 < %begin) { mask of %s }
+// else { %s } ... } After:  scf.for %j = %a to %m { ... %t = scf.if (...) ... }
+//         scf.for %j = %m to %n { %s = dot ...; ... %s ... }           // %m = ceil(%begin / 64), %n = floor((%end -
+//         64) / 64) + 1 scf.for %j = %n to %b { ... %t = scf.if (...) ... }          // both between %a and %b
 //
-// On entry: a kernel with `kgpu.consumers` and `kgpu.peels`, without tile.for_tiles, its loops rotated. On exit: where the condition of a choice between tiles is a
-// disjunction of comparisons that are linear in the loop's counter, each of them is true from some iteration on or up to one, and the iterations for
-// which all are false stand in a loop of their own that does not compare. What is carried goes through all of them, and so do rings, since products of
-// the same views take turns in one. A part without a comparison of its side is left out.
-// Where nothing is split, `kgpu.peels` is gone.
+// On entry: a kernel with `kgpu.consumers` and `kgpu.peels`, without tile.for_tiles, its loops rotated. On exit: where
+// the condition of a choice between tiles is a disjunction of comparisons that are linear in the loop's counter, each
+// of them is true from some iteration on or up to one, and the iterations for which all are false stand in a loop of
+// their own that does not compare. What is carried goes through all of them, and so do rings, since products of the
+// same views take turns in one. A part without a comparison of its side is left out. Where nothing is split,
+// `kgpu.peels` is gone.
 //
 // Loops whose sum begins at zero stay whole: their first iteration is another one for its product.
 //
-// The code grows by what each part has, and each tile has it fetched anew: on an H200 attention with heads of 128 is 1 to 2 % faster from 16384 keys on, and 3 % slower with 1024.
+// The code grows by what each part has, and each tile has it fetched anew: on an H200 attention with heads of 128 is 1
+// to 2 % faster from 16384 keys on, and 3 % slower with 1024.
 #include "dialect/kgpu/Passes.h"
 #include "dialect/kgpu/async/StreamedDots.h"
 #include "mlir/Dialect/Arith/IR/Arith.h"
@@ -37,7 +39,8 @@ public:
       return false;
     for (scf::IfOp choice : loop.getBody()->getOps<scf::IfOp>()) {
       SmallVector<arith::CmpIOp> found;
-      if (choosesTile(choice) && comparisons(choice.getCondition(), found) && llvm::all_of(found, [&](arith::CmpIOp one) { return slopeOf(one).has_value(); })) {
+      if (choosesTile(choice) && comparisons(choice.getCondition(), found) &&
+          llvm::all_of(found, [&](arith::CmpIOp one) { return slopeOf(one).has_value(); })) {
         splitAt(choice, found);
         return true;
       }
@@ -46,16 +49,19 @@ public:
   }
 
 private:
-  /// Whether all products add to what an iteration gets, or to nothing: any iteration can be the first one of a loop then.
+  /// Whether all products add to what an iteration gets, or to nothing: any iteration can be the first one of a loop
+  /// then.
   bool goOn() {
     return llvm::all_of(loop.getBody()->getOps<tile::DotOp>(), [&](tile::DotOp dot) {
       auto argument = dyn_cast<BlockArgument>(dot.getAccumulator());
-      return isZero(dot.getAccumulator()) || (argument && argument.getOwner() == loop.getBody() && !isZero(loop.getTiedLoopInit(argument)->get()));
+      return isZero(dot.getAccumulator()) ||
+             (argument && argument.getOwner() == loop.getBody() && !isZero(loop.getTiedLoopInit(argument)->get()));
     });
   }
 
   static bool choosesTile(scf::IfOp choice) {
-    return choice.getNumResults() != 0 && isMemoryEffectFree(choice) && llvm::all_of(choice.getResultTypes(), llvm::IsaPred<RankedTensorType>);
+    return choice.getNumResults() != 0 && isMemoryEffectFree(choice) &&
+           llvm::all_of(choice.getResultTypes(), llvm::IsaPred<RankedTensorType>);
   }
 
   /// The comparisons of which `condition` says whether one is true; false where it is something else.
@@ -74,7 +80,8 @@ private:
            comparisons(choice.elseYield().getOperand(number), found);
   }
 
-  /// By how much the value grows in an iteration; nothing where that is not the same in all, or where the value cannot be computed outside.
+  /// By how much the value grows in an iteration; nothing where that is not the same in all, or where the value cannot
+  /// be computed outside.
   std::optional<int64_t> slopeOf(Value value) {
     if (value == loop.getInductionVar())
       return 1;
@@ -105,14 +112,18 @@ private:
   /// Of its left side over the right one; nothing where neither grows.
   std::optional<int64_t> slopeOf(arith::CmpIOp comparison) {
     std::optional<int64_t> left = slopeOf(comparison.getLhs()), right = slopeOf(comparison.getRhs());
-    bool isSigned = llvm::is_contained({arith::CmpIPredicate::slt, arith::CmpIPredicate::sle, arith::CmpIPredicate::sgt, arith::CmpIPredicate::sge},
-                                       comparison.getPredicate());
-    if (!isSigned || comparison.getLhs().getType() != loop.getInductionVar().getType() || !left || !right || *left == *right)
+    bool isSigned = llvm::is_contained(
+        {arith::CmpIPredicate::slt, arith::CmpIPredicate::sle, arith::CmpIPredicate::sgt, arith::CmpIPredicate::sge},
+        comparison.getPredicate());
+    if (!isSigned || comparison.getLhs().getType() != loop.getInductionVar().getType() || !left || !right ||
+        *left == *right)
       return std::nullopt;
     return *left - *right;
   }
 
-  Value constant(int64_t value) { return arith::ConstantOp::create(builder, loc, builder.getIntegerAttr(loop.getInductionVar().getType(), value)); }
+  Value constant(int64_t value) {
+    return arith::ConstantOp::create(builder, loc, builder.getIntegerAttr(loop.getInductionVar().getType(), value));
+  }
 
   /// The value as it is where the counter is 0, computed before the loop.
   Value atZero(Value value, IRMapping &known) {
@@ -179,7 +190,8 @@ private:
     loop.erase();
   }
 
-  /// Iterations from `from` to before `to`, which get `carried`; what they hand on. `never`: the choice that is not made in them.
+  /// Iterations from `from` to before `to`, which get `carried`; what they hand on. `never`: the choice that is not
+  /// made in them.
   SmallVector<Value> part(Value from, Value to, ValueRange carried, scf::IfOp never) {
     IRMapping mapping;
     auto copy = cast<scf::ForOp>(builder.clone(*loop, mapping));

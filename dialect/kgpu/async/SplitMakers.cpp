@@ -1,4 +1,5 @@
-// Gives what products of a computed left operand are made from to a warpgroup of its own, which hands on what the others need of it.
+// Gives what products of a computed left operand are made from to a warpgroup of its own, which hands on what the
+// others need of it.
 // SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
 //
 // Before: kgpu.roles load { ... } compute {
@@ -8,17 +9,21 @@
 // After:  kgpu.roles load { ... } compute {
 //           scf.for ... iter_args(%sum, %i) {
 //             kgpu.await %ring[%use]; kgpu.await %keeps[%i]; %keep = kgpu.local_load ...; kgpu.release %keeps[%i]
-//             kgpu.await %parts[%i]; %o = kgpu.wgmma %part, %slot^T, %sum * %keep; ...; kgpu.release %parts[%i]; kgpu.release %ring[%use] } }
+//             kgpu.await %parts[%i]; %o = kgpu.wgmma %part, %slot^T, %sum * %keep; ...; kgpu.release %parts[%i];
+//             kgpu.release %ring[%use] } }
 //         make {
 //           scf.for ... iter_args(%top, %i) {
 //             kgpu.await %ring[%use]; %s = kgpu.wgmma %q, %slot ...; ...; %p, %keep, %now = f(%s, %top)
-//             kgpu.hand %keep to ... signals %keeps[%i]; kgpu.hand %p to ... signals %parts[%i]; kgpu.release %ring[%use] } }
+//             kgpu.hand %keep to ... signals %keeps[%i]; kgpu.hand %p to ... signals %parts[%i]; kgpu.release
+//             %ring[%use] } }
 //
-// On entry: a kernel with `kgpu.makers`, split into roles, whose waits follow their products; what comes before sums has layouts of which every warpgroup has
-// a copy. On exit: `compute` has the products whose left operand was computed, and what depends on their sums; `make` has all that leads to those operands,
-// and what it stores. A tile of the latter that the former needs, as small as it is before it is broadcast, goes through a ring of its own, and is computed as
-// early as it can be. Both do what they share: loops, scalars, waiting for what is copied. So products of a block run while the next one's operand is made; the
-// order of both roles is that of the one program before, and none waits for what the other does later in it.
+// On entry: a kernel with `kgpu.makers`, split into roles, whose waits follow their products; what comes before sums
+// has layouts of which every warpgroup has a copy. On exit: `compute` has the products whose left operand was computed,
+// and what depends on their sums; `make` has all that leads to those operands, and what it stores. A tile of the latter
+// that the former needs, as small as it is before it is broadcast, goes through a ring of its own, and is computed as
+// early as it can be. Both do what they share: loops, scalars, waiting for what is copied. So products of a block run
+// while the next one's operand is made; the order of both roles is that of the one program before, and none waits for
+// what the other does later in it.
 #include "dialect/kgpu/Passes.h"
 #include "dialect/kgpu/async/CarryingLoop.h"
 #include "dialect/kgpu/async/RingUses.h"
@@ -33,7 +38,7 @@ namespace kpkg::kgpu {
 #include "dialect/kgpu/Passes.h.inc"
 
 namespace {
-constexpr int64_t kSmallSlots = 2; ///< of tiles that are no operands
+constexpr int64_t kSmallSlots = 2;       ///< of tiles that are no operands
 constexpr int64_t kReservedBytes = 1024; ///< of shared memory, for barriers
 
 Value rootOf(Value buffer) {
@@ -42,7 +47,9 @@ Value rootOf(Value buffer) {
   return buffer;
 }
 
-bool isEffect(Operation &op) { return isa<tile::StoreOp, tile::AddStoreOp, tile::ScatterOp, tile::AtomicOp, TensorStoreOp, HandOp>(op); }
+bool isEffect(Operation &op) {
+  return isa<tile::StoreOp, tile::AddStoreOp, tile::ScatterOp, tile::AtomicOp, TensorStoreOp, HandOp>(op);
+}
 bool isRingUse(Operation &op) { return isa<AwaitOp, ReleaseOp, ClearOutsideOp, SettleOp>(op); }
 
 /// What a role still has to compute once it does nothing but some of its effects.
@@ -56,7 +63,9 @@ public:
   }
 
   bool has(Value value) const { return values.contains(value); }
-  bool has(Operation *op) const { return kept.contains(op) || llvm::any_of(op->getResults(), [&](Value result) { return has(result); }); }
+  bool has(Operation *op) const {
+    return kept.contains(op) || llvm::any_of(op->getResults(), [&](Value result) { return has(result); });
+  }
 
   /// An op that has an effect, what it reads, and what decides whether it runs.
   void keep(Operation *op) {
@@ -79,7 +88,8 @@ private:
     if (!values.insert(value).second)
       return;
     if (auto argument = dyn_cast<BlockArgument>(value)) {
-      if (auto loop = dyn_cast<scf::ForOp>(argument.getOwner()->getParentOp()); loop && argument != loop.getInductionVar())
+      if (auto loop = dyn_cast<scf::ForOp>(argument.getOwner()->getParentOp());
+          loop && argument != loop.getInductionVar())
         needCarried(loop, loop.getTiedLoopResult(argument));
       return;
     }
@@ -98,7 +108,8 @@ private:
     BlockArgument argument = loop.getTiedLoopRegionIterArg(result);
     for (Value value : {Value(result), Value(argument)})
       values.insert(value);
-    for (Value value : {loop.getLowerBound(), loop.getUpperBound(), loop.getStep(), loop.getTiedLoopInit(argument)->get(), loop.getTiedLoopYieldedValue(argument)->get()})
+    for (Value value : {loop.getLowerBound(), loop.getUpperBound(), loop.getStep(),
+                        loop.getTiedLoopInit(argument)->get(), loop.getTiedLoopYieldedValue(argument)->get()})
       need(value);
   }
 
@@ -108,7 +119,7 @@ private:
 
 /// A tile that one role hands to the other.
 struct Handed {
-  CvtLayoutOp mark, made; ///< stands for it in `compute`, and in `make`
+  CvtLayoutOp mark, made;          ///< stands for it in `compute`, and in `make`
   SmallVector<WgmmaOp, 1> readers; ///< products that read it as their left operand; none: it is loaded
   SharedType slot;
   Value buffer, ring;
@@ -116,19 +127,27 @@ struct Handed {
 
 class Splitter {
 public:
-  Splitter(tile::KernelOp kernel, RolesOp roles) : kernel(kernel), roles(roles), rewriter(kernel.getContext()), loc(roles.getLoc()) {}
+  Splitter(tile::KernelOp kernel, RolesOp roles)
+      : kernel(kernel), roles(roles), rewriter(kernel.getContext()), loc(roles.getLoc()) {}
 
   LogicalResult run() {
-    roles.getCompute().walk([&](WgmmaOp product) { (isa<RankedTensorType>(product.getLhs().getType()) ? readers : sources).push_back(product); });
+    roles.getCompute().walk([&](WgmmaOp product) {
+      (isa<RankedTensorType>(product.getLhs().getType()) ? readers : sources).push_back(product);
+    });
     if (readers.empty() || sources.empty())
-      return roles.emitOpError("has no product of what another one gives, whose operand a warpgroup of its own could make");
-    auto results = [](ArrayRef<WgmmaOp> products) { return llvm::map_to_vector(products, [](WgmmaOp product) { return Value(product.getResult()); }); };
+      return roles.emitOpError(
+          "has no product of what another one gives, whose operand a warpgroup of its own could make");
+    auto results = [](ArrayRef<WgmmaOp> products) {
+      return llvm::map_to_vector(products, [](WgmmaOp product) { return Value(product.getResult()); });
+    };
     madeFrom = dependents(roles, results(sources));
     summed = dependents(roles, results(readers));
     if (failed(findHanded()))
       return failure();
     makeRings();
-    auto isStoredSum = [&](Operation &op) { return llvm::any_of(op.getOperands(), [&](Value operand) { return summed.contains(operand); }); };
+    auto isStoredSum = [&](Operation &op) {
+      return llvm::any_of(op.getOperands(), [&](Value operand) { return summed.contains(operand); });
+    };
     DenseSet<Operation *> sums; // stores that the other role does not do
     roles.getCompute().walk([&](Operation *op) {
       if (isEffect(*op) && isStoredSum(*op))
@@ -153,18 +172,23 @@ public:
   }
 
 private:
-  bool isMade(Value value) const { return isa<RankedTensorType>(value.getType()) && madeFrom.contains(value) && !summed.contains(value); }
+  bool isMade(Value value) const {
+    return isa<RankedTensorType>(value.getType()) && madeFrom.contains(value) && !summed.contains(value);
+  }
 
   /// Finds what is computed before sums and read by what depends on them, and puts a mark in its place.
   LogicalResult findHanded() {
     for (WgmmaOp product : readers)
       if (!isMade(product.getLhs()))
-        return product.emitOpError("reads what its own results are part of, or what no other product leads to: no other warpgroup can make that");
+        return product.emitOpError("reads what its own results are part of, or what no other product leads to: no "
+                                   "other warpgroup can make that");
     llvm::MapVector<Value, SmallVector<WgmmaOp, 1>> found;
     for (WgmmaOp product : readers)
       found[source(product.getLhs())].push_back(product);
     roles.getCompute().walk([&](Operation *op) {
-      bool isOfSums = llvm::any_of(llvm::concat<Value>(SmallVector<Value>(op->getOperands()), SmallVector<Value>(op->getResults())), [&](Value value) { return summed.contains(value); });
+      bool isOfSums =
+          llvm::any_of(llvm::concat<Value>(SmallVector<Value>(op->getOperands()), SmallVector<Value>(op->getResults())),
+                       [&](Value value) { return summed.contains(value); });
       if (op->getNumRegions() != 0 || op->hasTrait<OpTrait::IsTerminator>() || !isOfSums)
         return;
       for (Value operand : op->getOperands())
@@ -198,13 +222,16 @@ private:
     BackwardSliceOptions options;
     options.omitBlockArguments = true;
     options.inclusive = true;
-    options.filter = [&](Operation *op) { return op->getBlock() == mark->getBlock() && op->getNumRegions() == 0 && isMemoryEffectFree(op); };
+    options.filter = [&](Operation *op) {
+      return op->getBlock() == mark->getBlock() && op->getNumRegions() == 0 && isMemoryEffectFree(op);
+    };
     SetVector<Operation *> slice;
     (void)getBackwardSlice(mark.getOperation(), &slice, options);
     for (Operation *op : slice) {
       Operation *last = nullptr;
       for (Value operand : op->getOperands())
-        if (Operation *source = operand.getDefiningOp(); source && source->getBlock() == op->getBlock() && (!last || last->isBeforeInBlock(source)))
+        if (Operation *source = operand.getDefiningOp();
+            source && source->getBlock() == op->getBlock() && (!last || last->isBeforeInBlock(source)))
           last = source;
       if (last && last->getNextNode() != op)
         op->moveAfter(last);
@@ -219,8 +246,9 @@ private:
     for (Handed &one : handed) {
       auto type = cast<RankedTensorType>(one.mark.getType());
       unsigned bytes = elementBytes(type.getElementType());
-      one.slot = one.readers.empty() ? SharedType::get(type.getShape(), type.getElementType())
-                                     : SharedType::get(type.getShape(), type.getElementType(), *panelsOf(type.getShape(), 1, bytes));
+      one.slot = one.readers.empty()
+                     ? SharedType::get(type.getShape(), type.getElementType())
+                     : SharedType::get(type.getShape(), type.getElementType(), *panelsOf(type.getShape(), 1, bytes));
       (one.readers.empty() ? taken : operands) += one.slot.getSizeBytes() * (one.readers.empty() ? kSmallSlots : 1);
     }
     int64_t operandSlots = taken + 2 * operands <= int64_t(targetOf(kernel).sharedPerCta) ? 2 : 1;
@@ -228,15 +256,19 @@ private:
       int64_t slots = one.readers.empty() ? kSmallSlots : operandSlots;
       SmallVector<int64_t> shape(one.slot.getShape());
       shape.insert(shape.begin(), slots);
-      SharedType all = one.slot.getMemory() ? SharedType::get(shape, one.slot.getElementType(), layout::withSlots(*one.slot.getMemory(), slots))
+      SharedType all = one.slot.getMemory() ? SharedType::get(shape, one.slot.getElementType(),
+                                                              layout::withSlots(*one.slot.getMemory(), slots))
                                             : SharedType::get(shape, one.slot.getElementType());
       one.buffer = AllocOp::create(rewriter, loc, all, IntegerAttr());
-      Value barriers = AllocOp::create(rewriter, loc, SharedType::get({2, slots}, rewriter.getI64Type()), IntegerAttr());
-      one.ring = RingOp::create(rewriter, loc, RingType::get(rewriter.getContext(), slots), barriers, /*shared=*/false, /*cluster=*/false, /*channel=*/false, /*handed=*/true);
+      Value barriers =
+          AllocOp::create(rewriter, loc, SharedType::get({2, slots}, rewriter.getI64Type()), IntegerAttr());
+      one.ring = RingOp::create(rewriter, loc, RingType::get(rewriter.getContext(), slots), barriers, /*shared=*/false,
+                                /*cluster=*/false, /*channel=*/false, /*handed=*/true);
     }
   }
 
-  /// Calls `use` with the number of the use of a ring that an op of the role is, which loops around it count; gives the count behind it.
+  /// Calls `use` with the number of the use of a ring that an op of the role is, which loops around it count; gives the
+  /// count behind it.
   FailureOr<Value> number(Operation *op, Block &block, Value count, llvm::function_ref<void(Value)> use) {
     if (op->getBlock() == &block) {
       rewriter.setInsertionPoint(op);
@@ -257,7 +289,8 @@ private:
 
   LogicalResult hand(Handed &one, Block &make) {
     return number(one.made, make, zero, [&](Value use) {
-      HandOp::create(rewriter, loc, one.made.getValue(), useSlot(rewriter, loc, one.slot, one.buffer, use), one.ring, use);
+      HandOp::create(rewriter, loc, one.made.getValue(), useSlot(rewriter, loc, one.slot, one.buffer, use), one.ring,
+                     use);
       rewriter.replaceOp(one.made, one.made.getValue());
     });
   }
@@ -267,7 +300,8 @@ private:
     if (one.readers.empty())
       return number(one.mark, compute, zero, [&](Value use) {
         AwaitOp::create(rewriter, loc, one.ring, use);
-        Value tile = LocalLoadOp::create(rewriter, loc, one.mark.getType(), useSlot(rewriter, loc, one.slot, one.buffer, use));
+        Value tile =
+            LocalLoadOp::create(rewriter, loc, one.mark.getType(), useSlot(rewriter, loc, one.slot, one.buffer, use));
         ReleaseOp::create(rewriter, loc, one.ring, use);
         rewriter.replaceOp(one.mark, tile);
       });
@@ -303,10 +337,13 @@ private:
     });
     cleared = rings;
     auto isOfOther = [&](WgmmaOp product) { // what each role computes is in place by now
-      return &role == &roles.getMake() ? isa<RankedTensorType>(product.getLhs().getType()) : !llvm::is_contained(readers, product);
+      return &role == &roles.getMake() ? isa<RankedTensorType>(product.getLhs().getType())
+                                       : !llvm::is_contained(readers, product);
     };
     WalkResult found = role.walk([&](WgmmaOp product) {
-      return needed.has(product.getOperation()) && isOfOther(product) ? WalkResult(product.emitOpError("is needed by warpgroups that do not compute it")) : WalkResult::advance();
+      return needed.has(product.getOperation()) && isOfOther(product)
+                 ? WalkResult(product.emitOpError("is needed by warpgroups that do not compute it"))
+                 : WalkResult::advance();
     });
     if (found.wasInterrupted())
       return failure();
@@ -340,7 +377,8 @@ private:
     RewritePatternSet patterns(kernel.getContext());
     scf::ForOp::getCanonicalizationPatterns(patterns, kernel.getContext());
     FrozenRewritePatternSet frozen(std::move(patterns));
-    return failure(failed(applyPatternsGreedily(roles.getCompute(), frozen)) || failed(applyPatternsGreedily(roles.getMake(), frozen)));
+    return failure(failed(applyPatternsGreedily(roles.getCompute(), frozen)) ||
+                   failed(applyPatternsGreedily(roles.getMake(), frozen)));
   }
 
   tile::KernelOp kernel;
@@ -349,8 +387,9 @@ private:
   Location loc;
   Value zero;
   SmallVector<WgmmaOp> readers, sources; ///< products of a computed operand, and those before them
-  DenseSet<Value> cleared; ///< rings whose slots the role that makes operands reads, and clears in part, before it hands any on
-  DenseSet<Value> madeFrom, summed;      ///< what depends on results of the latter, and of the former
+  DenseSet<Value>
+      cleared; ///< rings whose slots the role that makes operands reads, and clears in part, before it hands any on
+  DenseSet<Value> madeFrom, summed; ///< what depends on results of the latter, and of the former
   SmallVector<Handed, 4> handed;
 };
 

@@ -1,19 +1,24 @@
 // Splits a kernel into a thread that copies the operands of its products and warpgroups that compute.
 // SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
 //
-// Before: scf.for %k ... iter_args(%s = %zeros) { %a = tile.load %x[%m, %k]; %b = tile.load %y[%k, %n]; tile.dot %a, %b, %s }
-// After:  %ring = kgpu.ring ... : !kgpu.ring<4>
+// Before: scf.for %k ... iter_args(%s = %zeros) { %a = tile.load %x[%m, %k]; %b = tile.load %y[%k, %n]; tile.dot %a,
+// %b, %s } After:  %ring = kgpu.ring ... : !kgpu.ring<4>
 //         kgpu.roles load {
-//           scf.for %k ... iter_args(%use = ...) { kgpu.acquire %ring[%use]; kgpu.tensor_load %x[%m, %k] ...; kgpu.tensor_load %y ... }
+//           scf.for %k ... iter_args(%use = ...) { kgpu.acquire %ring[%use]; kgpu.tensor_load %x[%m, %k] ...;
+//           kgpu.tensor_load %y ... }
 //         } compute {
 //           scf.for %k ... iter_args(%s = ub.poison, %use = ...) {
-//             kgpu.await %ring[%use]; kgpu.wgmma %left, %right, %s adds (%k is not the first); kgpu.wgmma_wait; kgpu.release %ring[%use] }
+//             kgpu.await %ring[%use]; kgpu.wgmma %left, %right, %s adds (%k is not the first); kgpu.wgmma_wait;
+//             kgpu.release %ring[%use] }
 //         }
 //
-// On entry: a kernel with `kgpu.consumers` and layouts, without tile.for_tiles; all its products are `streamedDots`. On exit: no tile.dot
-// is left; what the load role does not need is gone from it. Rings have as many slots as shared memory holds, at most `kMostSlots`, or as
-// many as the kernel's @schedule(stages=) says. A left operand of f32 whose rows are not along what is summed over goes from its slot to registers first. A right operand that is the first columns of what an earlier product reads is not copied again. An accumulator that starts at zero does so by its first product not adding: registers
-// that are set to zero before would stand between ptxas and products that run while others are issued.
+// On entry: a kernel with `kgpu.consumers` and layouts, without tile.for_tiles; all its products are `streamedDots`. On
+// exit: no tile.dot is left; what the load role does not need is gone from it. Rings have as many slots as shared
+// memory holds, at most `kMostSlots`, or as many as the kernel's @schedule(stages=) says. A left operand of f32 whose
+// rows are not along what is summed over goes from its slot to registers first. A right operand that is the first
+// columns of what an earlier product reads is not copied again. An accumulator that starts at zero does so by its first
+// product not adding: registers that are set to zero before would stand between ptxas and products that run while
+// others are issued.
 #include "dialect/kgpu/Passes.h"
 #include "dialect/kgpu/async/CarryingLoop.h"
 #include "dialect/kgpu/async/CopiedOperands.h"
@@ -88,12 +93,14 @@ public:
     first = firstOfRoles(); // loops were replaced, and with them what they count
     for (Stream &stream : streams)
       for (Member &member : stream.members)
-        member.operand.place = *(member.isRow() ? rowPlace(cast<tile::LoadOp>(member.operand.load)) : streamedPlace(member.operand.load));
+        member.operand.place =
+            *(member.isRow() ? rowPlace(cast<tile::LoadOp>(member.operand.load)) : streamedPlace(member.operand.load));
     auto roles = RolesOp::create(rewriter, loc);
     Block *compute = rewriter.createBlock(&roles.getCompute()), *load = rewriter.createBlock(&roles.getLoad());
     rewriter.setInsertionPoint(first);
     roles->moveBefore(first);
-    compute->getOperations().splice(compute->end(), body.getOperations(), first->getIterator(), body.getTerminator()->getIterator());
+    compute->getOperations().splice(compute->end(), body.getOperations(), first->getIterator(),
+                                    body.getTerminator()->getIterator());
     IRMapping mapping;
     rewriter.setInsertionPointToEnd(load);
     for (Operation &op : *compute)
@@ -115,7 +122,8 @@ private:
 
   void findRings() {
     for (auto [number, stream] : llvm::enumerate(streams)) {
-      auto *ring = llvm::find_if(rings, [&](const Ring &one) { return haveOneRing(streams[one.streams.front()], stream); });
+      auto *ring =
+          llvm::find_if(rings, [&](const Ring &one) { return haveOneRing(streams[one.streams.front()], stream); });
       if (ring == rings.end()) {
         ring = &rings.emplace_back();
         for (const Member &member : stream.members)
@@ -149,8 +157,9 @@ private:
     return deepest;
   }
 
-  /// As many slots for each ring as shared memory holds. What is copied less often than others gets two where enough are left for those, or as
-  /// many as with one, so that copies go on into the next tile while this one is computed; else one.
+  /// As many slots for each ring as shared memory holds. What is copied less often than others gets two where enough
+  /// are left for those, or as many as with one, so that copies go on into the next tile while this one is computed;
+  /// else one.
   FailureOr<SmallVector<int64_t>> slotCounts() {
     int64_t taken = kReservedBytes;
     kernel.walk([&](AllocOp alloc) { taken += cast<SharedType>(alloc.getResult().getType()).getSizeBytes(); });
@@ -159,7 +168,8 @@ private:
       if (getLaunch(kernel).makers != 0 && readsComputed(product))
         handed.insert(tile::DotOp(product.dot).getLhs());
     for (Value tile : handed)
-      taken += cast<RankedTensorType>(tile.getType()).getNumElements() * elementBytes(getElementTypeOrSelf(tile.getType()));
+      taken +=
+          cast<RankedTensorType>(tile.getType()).getNumElements() * elementBytes(getElementTypeOrSelf(tile.getType()));
     unsigned deepest = 0;
     for (Ring &ring : rings)
       deepest = std::max(deepest, depthOf(ring));
@@ -183,7 +193,8 @@ private:
     int64_t seldomSlots = roomBeside(2) >= std::min(enough, std::max<int64_t>(roomBeside(1), 2)) ? 2 : 1;
     int64_t room = roomBeside(seldomSlots), slots = std::min(most, room);
     if (slots < 2)
-      return kernel.emitError() << "needs " << taken + sharedSlots * sharedBytes + seldom + 2 * often << " bytes of shared memory for operands that are copied ahead";
+      return kernel.emitError() << "needs " << taken + sharedSlots * sharedBytes + seldom + 2 * often
+                                << " bytes of shared memory for operands that are copied ahead";
     SmallVector<int64_t> counts;
     for (Ring &ring : rings)
       counts.push_back(depthOf(ring) == deepest ? slots : seldomSlots);
@@ -201,13 +212,16 @@ private:
         auto type = SharedType::get(shape, slot.getElementType(), layout::withSlots(*slot.getMemory(), slots));
         ring.buffers.push_back(AllocOp::create(rewriter, loc, type, IntegerAttr()));
       }
-      Value barriers = AllocOp::create(rewriter, loc, SharedType::get({2, slots}, rewriter.getI64Type()), IntegerAttr());
+      Value barriers =
+          AllocOp::create(rewriter, loc, SharedType::get({2, slots}, rewriter.getI64Type()), IntegerAttr());
       ring.ring = RingOp::create(rewriter, loc, RingType::get(rewriter.getContext(), slots), barriers);
     }
     for (SharedTile &one : shared) {
       one.buffer = AllocOp::create(rewriter, loc, ringOf(sharedSlots, slotOfShared(one)), IntegerAttr());
-      Value barriers = AllocOp::create(rewriter, loc, SharedType::get({2, sharedSlots}, rewriter.getI64Type()), IntegerAttr());
-      one.ring = RingOp::create(rewriter, loc, RingType::get(rewriter.getContext(), sharedSlots), barriers, /*shared=*/true);
+      Value barriers =
+          AllocOp::create(rewriter, loc, SharedType::get({2, sharedSlots}, rewriter.getI64Type()), IntegerAttr());
+      one.ring =
+          RingOp::create(rewriter, loc, RingType::get(rewriter.getContext(), sharedSlots), barriers, /*shared=*/true);
     }
     return success();
   }
@@ -215,7 +229,8 @@ private:
   /// One slot of what warpgroups share, as a left operand that is read row by row.
   static SharedType slotOfShared(const SharedTile &one) {
     auto type = cast<RankedTensorType>(one.tile.getType());
-    return SharedType::get(type.getShape(), type.getElementType(), *panelsOf(type.getShape(), 1, elementBytes(type.getElementType())));
+    return SharedType::get(type.getShape(), type.getElementType(),
+                           *panelsOf(type.getShape(), 1, elementBytes(type.getElementType())));
   }
 
   /// Shares a tile where it is computed, and numbers these uses as countUses does.
@@ -228,7 +243,8 @@ private:
       Value tile = one.tile;
       if (layoutOf(type) != wanted)
         tile = CvtLayoutOp::create(rewriter, loc, withLayout(type, wanted), tile);
-      one.share = ShareOp::create(rewriter, loc, tile, useSlot(rewriter, loc, slotOfShared(one), one.buffer, count), one.ring, count);
+      one.share = ShareOp::create(rewriter, loc, tile, useSlot(rewriter, loc, slotOfShared(one), one.buffer, count),
+                                  one.ring, count);
       return arith::AddIOp::create(rewriter, loc, count, arith::ConstantIntOp::create(rewriter, loc, 1, 32));
     }
     auto loop = cast<scf::ForOp>(block.findAncestorOpInBlock(*source));
@@ -265,7 +281,8 @@ private:
 
   /// Whether an anchor of the ring lies inside.
   bool usesRing(scf::ForOp loop, unsigned ring) {
-    return llvm::any_of(rings[ring].streams, [&](unsigned number) { return loop->isProperAncestor(streams[number].begin()); });
+    return llvm::any_of(rings[ring].streams,
+                        [&](unsigned number) { return loop->isProperAncestor(streams[number].begin()); });
   }
 
   Value slotOf(const Stream &stream, unsigned member, Value use) {
@@ -275,7 +292,8 @@ private:
 
   /// Where a slice begins and ends, clipped to its view; in the role whose values `mapping` gives.
   std::pair<Value, Value> boundsOf(tile::SliceOp slice, const IRMapping &mapping) {
-    Value extent = tile::DimOp::create(rewriter, loc, mapping.lookupOrDefault(Value(slice.getView())), slice.getDimension());
+    Value extent =
+        tile::DimOp::create(rewriter, loc, mapping.lookupOrDefault(Value(slice.getView())), slice.getDimension());
     auto within = [&](Value value, Value least) {
       Value some = arith::MaxSIOp::create(rewriter, loc, mapping.lookupOrDefault(value), least);
       return arith::MinSIOp::create(rewriter, loc, some, extent).getResult();
@@ -289,7 +307,8 @@ private:
     const TensorView &place = member.operand.place;
     auto [begin, end] = boundsOf(place.slice, IRMapping());
     Value first = place.offsets[place.slicedDim], length = arith::SubIOp::create(rewriter, loc, end, begin);
-    Value before = arith::SubIOp::create(rewriter, loc, constant(0), first), rest = arith::SubIOp::create(rewriter, loc, length, first);
+    Value before = arith::SubIOp::create(rewriter, loc, constant(0), first),
+          rest = arith::SubIOp::create(rewriter, loc, length, first);
     ClearOutsideOp::create(rewriter, loc, slot, before, rest);
   }
 
@@ -297,22 +316,27 @@ private:
   void copy(const Stream &stream, unsigned number, Value use, const IRMapping &mapping) {
     const Member &member = stream.members[number];
     const TensorView &place = member.operand.place;
-    int64_t bytes = member.slot.getElementBytes(), extent = place.box[place.unit], width = member.isRow() ? extent : kPanelBytes / bytes;
+    int64_t bytes = member.slot.getElementBytes(), extent = place.box[place.unit],
+            width = member.isRow() ? extent : kPanelBytes / bytes;
     SmallVector<int64_t> box = place.box;
     box[place.unit] = width;
     int64_t panelBytes = llvm::product_of(box) * bytes;
     unsigned swizzle = member.isRow() ? 0 : kPanelBytes;
-    unsigned map = addTensorMap(kernel, TensorMapAttr::get(rewriter.getContext(), place.argument.getArgNumber(), box, swizzle, place.window));
+    unsigned map = addTensorMap(
+        kernel, TensorMapAttr::get(rewriter.getContext(), place.argument.getArgNumber(), box, swizzle, place.window));
     Value slot = slotOf(stream, number, use), ring = rings[stream.ring].ring;
     auto mapped = [&](Value value) { return mapping.lookupOrDefault(value); };
-    SmallVector<Value> offsets = llvm::map_to_vector(place.offsets, mapped), taps = llvm::map_to_vector(place.taps, mapped);
+    SmallVector<Value> offsets = llvm::map_to_vector(place.offsets, mapped),
+                       taps = llvm::map_to_vector(place.taps, mapped);
     if (place.slice)
-      offsets[place.slicedDim] = arith::AddIOp::create(rewriter, loc, boundsOf(place.slice, mapping).first, offsets[place.slicedDim]);
+      offsets[place.slicedDim] =
+          arith::AddIOp::create(rewriter, loc, boundsOf(place.slice, mapping).first, offsets[place.slicedDim]);
     Value begin = offsets[place.unit];
     for (int64_t panel = 0, count = llvm::divideCeil(extent, width); panel < count; ++panel) {
       offsets[place.unit] =
           panel == 0 ? begin : arith::AddIOp::create(rewriter, loc, begin, constant(panel * width)).getResult();
-      TensorLoadOp::create(rewriter, loc, place.argument, offsets, taps, map, slot, panel * panelBytes, ring, use, IntegerAttr());
+      TensorLoadOp::create(rewriter, loc, place.argument, offsets, taps, map, slot, panel * panelBytes, ring, use,
+                           IntegerAttr());
     }
   }
 
@@ -347,7 +371,8 @@ private:
     return isTransposed == operand.isTransposed ? slot : TransposeBufferOp::create(rewriter, loc, slot).getResult();
   }
 
-  /// A tile that warpgroups share: its transpose, once all of it is there, or each warpgroup's own rows. Null where it is not shared.
+  /// A tile that warpgroups share: its transpose, once all of it is there, or each warpgroup's own rows. Null where it
+  /// is not shared.
   Value readingShared(Value tile, bool isTransposed) {
     auto *one = llvm::find_if(shared, [&](const SharedTile &other) { return other.tile == tile; });
     if (one == shared.end())
@@ -364,12 +389,14 @@ private:
     auto copied = cast<tile::DotOp>(mapping.lookup(dot.getOperation()));
     rewriter.replaceOp(copied, copied.getAccumulator());
     rewriter.setInsertionPoint(dot);
-    Value left = product.lhs ? reading(*product.lhs) : readingShared(product.shared ? product.shared : dot.getLhs(), bool(product.shared));
+    Value left = product.lhs ? reading(*product.lhs)
+                             : readingShared(product.shared ? product.shared : dot.getLhs(), bool(product.shared));
     if (!left)
       left = dot.getLhs();
     if (product.goesThroughRegisters()) {
       auto type = cast<RankedTensorType>(dot.getLhs().getType());
-      layout::Layout fragments = wgmmaLeftOperand(type.getShape(), elementBytes(type.getElementType()), getLaunch(kernel).consumers);
+      layout::Layout fragments =
+          wgmmaLeftOperand(type.getShape(), elementBytes(type.getElementType()), getLaunch(kernel).consumers);
       left = LocalLoadOp::create(rewriter, loc, withLayout(type, fragments), left, DenseI64ArrayAttr());
     }
     Value right = reading(*product.rhs);
@@ -399,7 +426,8 @@ private:
     RewritePatternSet patterns(kernel.getContext());
     scf::ForOp::getCanonicalizationPatterns(patterns, kernel.getContext());
     FrozenRewritePatternSet frozen(std::move(patterns));
-    return failure(failed(applyPatternsGreedily(roles.getLoad(), frozen)) || failed(applyPatternsGreedily(roles.getCompute(), frozen)));
+    return failure(failed(applyPatternsGreedily(roles.getLoad(), frozen)) ||
+                   failed(applyPatternsGreedily(roles.getCompute(), frozen)));
   }
 
   tile::KernelOp kernel;

@@ -14,22 +14,25 @@ std::optional<TensorView> streamedPlace(Operation *op) {
   return TypeSwitch<Operation *, std::optional<TensorView>>(op)
       .Case([&](tile::LoadOp load) {
         auto type = dyn_cast<RankedTensorType>(load.getType());
-        return type && isReadable(load.getView().getType(), load.getFill()) ? tensorView(load.getView(), load.getOffsets(), type.getShape())
-                                                                            : std::nullopt;
+        return type && isReadable(load.getView().getType(), load.getFill())
+                   ? tensorView(load.getView(), load.getOffsets(), type.getShape())
+                   : std::nullopt;
       })
       .Case([&](tile::GatherOp gather) {
         return isReadable(gather.getView().getType(), gather.getFill()) ? tensorView(gather) : std::nullopt;
       })
-      .Case([&](WindowLoadOp load) { return isReadable(load.getView().getType(), {}) ? tensorView(load) : std::nullopt; })
+      .Case(
+          [&](WindowLoadOp load) { return isReadable(load.getView().getType(), {}) ? tensorView(load) : std::nullopt; })
       .Default([](Operation *) { return std::nullopt; });
 }
 
 namespace {
 constexpr int64_t kPanelBytes = 128;
-constexpr int64_t kStepBytes = 16; ///< of columns that products go through; of depth they take twice as many
+constexpr int64_t kStepBytes = 16;         ///< of columns that products go through; of depth they take twice as many
 constexpr int64_t kMostAccumulators = 128; ///< registers of a thread for one accumulator
-constexpr int64_t kMostColumns = 256; ///< of a product of one warpgroup
-constexpr int64_t kMostRepeated = 64; ///< columns of a product that two warpgroups both compute: more take longer than they save
+constexpr int64_t kMostColumns = 256;      ///< of a product of one warpgroup
+constexpr int64_t kMostRepeated =
+    64; ///< columns of a product that two warpgroups both compute: more take longer than they save
 /// What three warpgroups take, one block of 64 rows each.
 constexpr int64_t kRowsOfThree = 192;
 
@@ -51,7 +54,8 @@ std::optional<StreamedOperand> streamed(Value value) {
   operand.panelDim = permute ? 1 - place->unitOfTile : place->unitOfTile;
   // Rows may end within a panel: what is copied beyond them is not read.
   int64_t rowBytes = type.getDimSize(place->unitOfTile) * elementBytes(type.getElementType());
-  if (rowBytes < kPanelBytes || rowBytes % kStepBytes != 0 || !panelsOf(type.getShape(), place->unitOfTile, elementBytes(type.getElementType())))
+  if (rowBytes < kPanelBytes || rowBytes % kStepBytes != 0 ||
+      !panelsOf(type.getShape(), place->unitOfTile, elementBytes(type.getElementType())))
     return std::nullopt;
   return operand;
 }
@@ -63,7 +67,8 @@ Value turnedTile(Value value) {
   if (!source || source->getBlock() != permute->getBlock() || isa<tile::LoadOp, tile::GatherOp>(source))
     return {};
   auto type = cast<RankedTensorType>(permute.getValue().getType());
-  bool suits = type.getRank() == 2 && elementBytes(type.getElementType()) == 2 && type.getDimSize(1) * 2 % kPanelBytes == 0 && type.getDimSize(0) % 64 == 0;
+  bool suits = type.getRank() == 2 && elementBytes(type.getElementType()) == 2 &&
+               type.getDimSize(1) * 2 % kPanelBytes == 0 && type.getDimSize(0) % 64 == 0;
   return suits ? permute.getValue() : Value();
 }
 
@@ -75,25 +80,30 @@ bool suitsWarpgroups(const StreamedDot &streams) {
     return false;
   if (element.isF32() && dot.getPrecision() != tile::DotPrecision::TF32)
     return false;
-  bool hasLeft = streams.lhs ? streams.lhs->panelDim == 1 || streams.goesThroughRegisters() : isa<Float8E4M3FNType>(element);
+  bool hasLeft =
+      streams.lhs ? streams.lhs->panelDim == 1 || streams.goesThroughRegisters() : isa<Float8E4M3FNType>(element);
   if (elementBytes(element) != 2 && (!hasLeft || streams.rhs->panelDim != 0))
     return false;
   int64_t rows = sum.getDimSize(0), columns = sum.getDimSize(1), depth = lhs.getDimSize(1);
   // Each thread has positions for two steps of 32, and as many words of them as there are such pairs.
-  if (dot.getPositions() && (!streams.lhs || streams.lhs->panelDim != 1 || elementBytes(element) != 2 || depth % 32 != 0 || !llvm::isPowerOf2_64(depth)))
+  if (dot.getPositions() && (!streams.lhs || streams.lhs->panelDim != 1 || elementBytes(element) != 2 ||
+                             depth % 32 != 0 || !llvm::isPowerOf2_64(depth)))
     return false;
   int64_t columnStep = element.isInteger(8) && columns > 32 ? 16 : 8; // PTX ISA, shapes of wgmma
   bool areFew = columns <= kMostColumns || (columns <= 2 * kMostColumns && sharesPanels(sum.getShape(), 2));
   // The layout of what three warpgroups would load speaks of a fourth one.
-  bool suitsRows = rows % 64 == 0 && (llvm::isPowerOf2_64(rows) || (rows == kRowsOfThree && !streams.goesThroughRegisters()));
+  bool suitsRows =
+      rows % 64 == 0 && (llvm::isPowerOf2_64(rows) || (rows == kRowsOfThree && !streams.goesThroughRegisters()));
   return suitsRows && columns % columnStep == 0 && areFew && depth * elementBytes(element) % 32 == 0;
 }
 
-/// Whether two warpgroups can have halves of the columns of a product of 64 rows, or both compute all of one with few columns.
+/// Whether two warpgroups can have halves of the columns of a product of 64 rows, or both compute all of one with few
+/// columns.
 bool suitsHalves(const StreamedDot &streams) {
   ArrayRef<int64_t> sum = cast<RankedTensorType>(streams.dot->getResult(0).getType()).getShape();
   // What is copied with its columns in panels cannot be read from the middle of one.
-  bool isHalved = sum[1] <= 2 * kMostColumns && (streams.rhs->panelDim == 0 ? sharesColumns(sum, 2) : sharesPanels(sum, 2));
+  bool isHalved =
+      sum[1] <= 2 * kMostColumns && (streams.rhs->panelDim == 0 ? sharesColumns(sum, 2) : sharesPanels(sum, 2));
   return sum[0] == 64 && !streams.shared && (isHalved || (sum[1] <= kMostRepeated && !sharesColumns(sum, 2)));
 }
 
@@ -102,10 +112,12 @@ bool liesWithin(const StreamedOperand &part, const StreamedOperand &whole) {
   const TensorView &inner = part.place, &outer = whole.place;
   auto isSame = [](Value one, Value other) {
     APInt left, right;
-    return one == other || (matchPattern(one, m_ConstantInt(&left)) && matchPattern(other, m_ConstantInt(&right)) && left == right);
+    return one == other ||
+           (matchPattern(one, m_ConstantInt(&left)) && matchPattern(other, m_ConstantInt(&right)) && left == right);
   };
-  if (part.load == whole.load || part.load->getBlock() != whole.load->getBlock() || inner.argument != outer.argument || inner.window || outer.window ||
-      inner.slice != outer.slice || inner.unitOfTile != outer.unitOfTile || inner.box.size() != outer.box.size())
+  if (part.load == whole.load || part.load->getBlock() != whole.load->getBlock() || inner.argument != outer.argument ||
+      inner.window || outer.window || inner.slice != outer.slice || inner.unitOfTile != outer.unitOfTile ||
+      inner.box.size() != outer.box.size())
     return false;
   for (size_t dim = 0; dim < inner.box.size(); ++dim) {
     bool fits = dim == inner.unit ? inner.box[dim] <= outer.box[dim] : inner.box[dim] == outer.box[dim];
@@ -130,7 +142,8 @@ bool isOnlyInLoops(Operation *op, tile::KernelOp kernel) {
 } // namespace
 
 bool StreamedDot::goesThroughRegisters() const {
-  return lhs && lhs->panelDim == 0 && cast<RankedTensorType>(tile::DotOp(dot).getLhs().getType()).getElementType().isF32();
+  return lhs && lhs->panelDim == 0 &&
+         cast<RankedTensorType>(tile::DotOp(dot).getLhs().getType()).getElementType().isF32();
 }
 
 bool isZero(Value value) { return matchPattern(value, m_AnyZeroFloat()) || matchPattern(value, m_Zero()); }
@@ -172,18 +185,23 @@ const StreamedOperand *wholeOf(const StreamedDot &product, ArrayRef<StreamedDot>
   return nullptr;
 }
 
-/// Whether nothing is summed over rows of different warpgroups: where these are three, the layout of their sums speaks of a fourth one that no thread is of.
+/// Whether nothing is summed over rows of different warpgroups: where these are three, the layout of their sums speaks
+/// of a fourth one that no thread is of.
 static bool keepsRowsApart(tile::KernelOp kernel) {
-  auto isAlongRow = [](Value tile, uint64_t axis) { return axis + 1 == uint64_t(cast<RankedTensorType>(tile.getType()).getRank()); };
+  auto isAlongRow = [](Value tile, uint64_t axis) {
+    return axis + 1 == uint64_t(cast<RankedTensorType>(tile.getType()).getRank());
+  };
   auto crosses = [&](Operation *op) {
     return !llvm::TypeSwitch<Operation *, bool>(op)
                 .Case([&](tile::ReduceOp reduce) { return isAlongRow(reduce.getValue(), reduce.getAxis()); })
                 .Case([&](tile::ArgReduceOp reduce) { return isAlongRow(reduce.getValue(), reduce.getAxis()); })
-                .Case([&](tile::CombineOp combine) { return isAlongRow(combine.getInputs().front(), combine.getAxis()); })
+                .Case(
+                    [&](tile::CombineOp combine) { return isAlongRow(combine.getInputs().front(), combine.getAxis()); })
                 .Case([](tile::ScanOp) { return false; })
                 .Default(true);
   };
-  return !kernel.walk([&](Operation *op) { return crosses(op) ? WalkResult::interrupt() : WalkResult::advance(); }).wasInterrupted();
+  return !kernel.walk([&](Operation *op) { return crosses(op) ? WalkResult::interrupt() : WalkResult::advance(); })
+              .wasInterrupted();
 }
 
 bool readsComputed(const StreamedDot &dot) {
@@ -226,7 +244,8 @@ unsigned consumersFor(ArrayRef<StreamedDot> dots, bool together) {
         return false;
       if ((consumers == 3) != (sum.getDimSize(0) == kRowsOfThree))
         return false;
-      bool hasRows = sum.getDimSize(0) % (64 * consumers) == 0 || (streams.shared && sharesPanels(sum.getShape(), consumers));
+      bool hasRows =
+          sum.getDimSize(0) % (64 * consumers) == 0 || (streams.shared && sharesPanels(sum.getShape(), consumers));
       return hasRows && sum.getNumElements() / (consumers * kWarpgroupThreads) <= kMostAccumulators;
     });
     if (suits && !dots.empty())

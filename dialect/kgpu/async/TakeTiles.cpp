@@ -1,17 +1,21 @@
 // CTAs take the next tile when they are free, from a counter of the launch, instead of every so-many-th one.
 // SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
 //
-// Before: kgpu.roles load { scf.for %t = kgpu.cta_id to %count step kgpu.cta_count iter_args(%use = ...) { copies of tile %t } }
-//                 compute { scf.for %t = kgpu.cta_id to %count step kgpu.cta_count iter_args(%use = ...) { products of tile %t } }
+// Before: kgpu.roles load { scf.for %t = kgpu.cta_id to %count step kgpu.cta_count iter_args(%use = ...) { copies of
+// tile %t } }
+//                 compute { scf.for %t = kgpu.cta_id to %count step kgpu.cta_count iter_args(%use = ...) { products of
+//                 tile %t } }
 // After:  %channel = kgpu.ring channel ...
 //         kgpu.roles load { scf.while (%t = kgpu.cta_id, %use = ..., %n = 0) { %t < %count } do {
-//                             copies of tile %t; %next = kgpu.take_tile of %count; kgpu.send %next to %channel[%n]; yield %next, ..., %n + 1 } }
+//                             copies of tile %t; %next = kgpu.take_tile of %count; kgpu.send %next to %channel[%n];
+//                             yield %next, ..., %n + 1 } }
 //                 compute { scf.while (%t = kgpu.cta_id, %use = ..., %n = 0) { %t < %count } do {
 //                             products of tile %t; %next = kgpu.receive %channel[%n]; yield %next, ..., %n + 1 } }
 //
-// On entry: a kernel with roles, each with one loop over the tiles of its CTA. On exit: with `kgpu.dynamic`, no such loop is left. Who copies takes
-// the next number once all copies of a tile are on their way: they take longer than the counter does to answer, and a number is not bound to a CTA
-// earlier than need be. Numbers go up, so that what stands first in the order of tiles begins first.
+// On entry: a kernel with roles, each with one loop over the tiles of its CTA. On exit: with `kgpu.dynamic`, no such
+// loop is left. Who copies takes the next number once all copies of a tile are on their way: they take longer than the
+// counter does to answer, and a number is not bound to a CTA earlier than need be. Numbers go up, so that what stands
+// first in the order of tiles begins first.
 #include "dialect/kgpu/Passes.h"
 #include "mlir/Dialect/Arith/IR/Arith.h"
 
@@ -50,7 +54,8 @@ void takeInTurn(scf::ForOp loop, llvm::function_ref<Value(OpBuilder &, Value use
   auto taking = scf::WhileOp::create(builder, loc, types, inits);
   SmallVector<Location> locations(inits.size(), loc);
   Block *test = builder.createBlock(&taking.getBefore(), {}, types, locations);
-  Value isThere = arith::CmpIOp::create(builder, loc, arith::CmpIPredicate::slt, test->getArgument(0), loop.getUpperBound());
+  Value isThere =
+      arith::CmpIOp::create(builder, loc, arith::CmpIPredicate::slt, test->getArgument(0), loop.getUpperBound());
   scf::ConditionOp::create(builder, loc, isThere, test->getArguments());
 
   Block *body = builder.createBlock(&taking.getAfter(), {}, types, locations);
@@ -65,7 +70,8 @@ void takeInTurn(scf::ForOp loop, llvm::function_ref<Value(OpBuilder &, Value use
   scf::YieldOp::create(builder, loc, results);
   // What is computed of the number relies on its sign.
   builder.setInsertionPointToStart(body);
-  Value tile = arith::MaxSIOp::create(builder, loc, body->getArgument(0), arith::ConstantIndexOp::create(builder, loc, 0));
+  Value tile =
+      arith::MaxSIOp::create(builder, loc, body->getArgument(0), arith::ConstantIndexOp::create(builder, loc, 0));
   loop.getInductionVar().replaceAllUsesWith(tile);
   for (auto [old, carried] : llvm::zip(loop.getRegionIterArgs(), body->getArguments().drop_front().drop_back()))
     old.replaceAllUsesWith(carried);
@@ -80,15 +86,19 @@ struct TakeTiles final : impl::KgpuTakeTilesBase<TakeTiles> {
       return;
     RolesOp roles;
     kernel.walk([&](RolesOp op) { roles = op; });
-    scf::ForOp loads = roles ? loopOverTiles(roles.getLoad()) : scf::ForOp(), computes = roles ? loopOverTiles(roles.getCompute()) : scf::ForOp();
+    scf::ForOp loads = roles ? loopOverTiles(roles.getLoad()) : scf::ForOp(),
+               computes = roles ? loopOverTiles(roles.getCompute()) : scf::ForOp();
     if (!loads || !computes) {
-      kernel.emitError("takes tiles from a counter, but has no loop of its own over the tiles of an output in each role");
+      kernel.emitError(
+          "takes tiles from a counter, but has no loop of its own over the tiles of an output in each role");
       return signalPassFailure();
     }
     OpBuilder builder(roles);
     Location loc = roles.getLoc();
-    Value place = AllocOp::create(builder, loc, SharedType::get({3, kChannelSlots}, builder.getI64Type()), IntegerAttr());
-    Value channel = RingOp::create(builder, loc, RingType::get(kernel.getContext(), kChannelSlots), place, /*shared=*/false, /*cluster=*/false, /*channel=*/true);
+    Value place =
+        AllocOp::create(builder, loc, SharedType::get({3, kChannelSlots}, builder.getI64Type()), IntegerAttr());
+    Value channel = RingOp::create(builder, loc, RingType::get(kernel.getContext(), kChannelSlots), place,
+                                   /*shared=*/false, /*cluster=*/false, /*channel=*/true);
     Value count = loads.getUpperBound();
     takeInTurn(loads, [&](OpBuilder &at, Value use) -> Value {
       Value next = TakeTileOp::create(at, loc, count);

@@ -5,11 +5,13 @@
 // After:  %staging = kgpu.alloc : !kgpu.smem<2x2x64x64xbf16, ...>        at the beginning of the kernel
 //         kgpu.tensor_store %d, %argument[%i, %m, %n] map 0 through %staging
 //
-// On entry: a kernel with `kgpu.consumers` and layouts. On exit: stores of tiles of 16-bit elements that have the layout of an accumulator or of its transpose,
-// to a view that a tensor map can describe, are kgpu.tensor_store; so are tiles of f32 that are added. Other stores stay as they are. Where each iteration of a tile's loop stores tiles,
-// all 16-bit stores have panels as narrow as theirs, and with them one buffer: loops that store need the shared memory for what they read.
-#include "dialect/kgpu/Passes.h"
+// On entry: a kernel with `kgpu.consumers` and layouts. On exit: stores of tiles of 16-bit elements that have the
+// layout of an accumulator or of its transpose, to a view that a tensor map can describe, are kgpu.tensor_store; so are
+// tiles of f32 that are added. Other stores stay as they are. Where each iteration of a tile's loop stores tiles, all
+// 16-bit stores have panels as narrow as theirs, and with them one buffer: loops that store need the shared memory for
+// what they read.
 #include "dialect/kgpu/async/TensorStores.h"
+#include "dialect/kgpu/Passes.h"
 #include "dialect/kgpu/async/TensorViews.h"
 #include "dialect/kgpu/async/WgmmaLayout.h"
 
@@ -45,8 +47,10 @@ std::optional<StoreShape> turnedShape(RankedTensorType type, int64_t consumers) 
   return StoreShape{kMostPanelBytes, kMostPanelBytes / bytes};
 }
 
-/// Of a tile of 16-bit elements that replace others, in panels of up to so many bytes, or of f32 elements that are added.
-std::optional<StoreShape> storeShape(RankedTensorType type, int64_t consumers, bool adds, int64_t mostPanelBytes = kMostPanelBytes) {
+/// Of a tile of 16-bit elements that replace others, in panels of up to so many bytes, or of f32 elements that are
+/// added.
+std::optional<StoreShape> storeShape(RankedTensorType type, int64_t consumers, bool adds,
+                                     int64_t mostPanelBytes = kMostPanelBytes) {
   int64_t bytes = elementBytes(type.getElementType());
   if (adds) {
     bool hasRows = type.getDimSize(0) % (kRows * consumers) == 0 || sharesPanels(type.getShape(), consumers);
@@ -85,7 +89,9 @@ public:
 
 private:
   /// Whether every iteration of a loop within that of the tiles stores it.
-  static bool inLoop(tile::StoreOp store) { return isa<scf::ForOp>(store->getParentOp()) && isa<scf::ForOp>(store->getParentOp()->getParentOp()); }
+  static bool inLoop(tile::StoreOp store) {
+    return isa<scf::ForOp>(store->getParentOp()) && isa<scf::ForOp>(store->getParentOp()->getParentOp());
+  }
 
   /// Of a tile that lies like an accumulator.
   std::optional<StoreShape> shapeInRows(tile::StoreOp store) {
@@ -114,10 +120,12 @@ private:
     for (auto [dim, extent] : llvm::enumerate(target->box))
       if (extent != 1)
         box[dim] = dim == target->unit ? shape->width : kRows;
-    unsigned map = addTensorMap(kernel, TensorMapAttr::get(kernel.getContext(), target->argument.getArgNumber(), box, shape->panelBytes, WindowAttr()));
+    unsigned map = addTensorMap(kernel, TensorMapAttr::get(kernel.getContext(), target->argument.getArgNumber(), box,
+                                                           shape->panelBytes, WindowAttr()));
     Value staging = stagingFor(builder, store.getLoc(), type.getElementType(), *shape);
     builder.setInsertionPoint(store);
-    TensorStoreOp::create(builder, store.getLoc(), store.getValue(), target->argument, target->offsets, map, staging, adds);
+    TensorStoreOp::create(builder, store.getLoc(), store.getValue(), target->argument, target->offsets, map, staging,
+                          adds);
     store.erase();
   }
 
@@ -126,8 +134,10 @@ private:
     Value &staging = stagings[shape.panelBytes];
     if (!staging) {
       int64_t count = kBufferBytes / (kRows * shape.panelBytes);
-      auto panel = cantFail(layout::SharedLayout::tma({kRows, shape.width}, elementBytes(element), layout::Swizzle(shape.panelBytes)));
-      auto buffers = SharedType::get({consumers, count, kRows, shape.width}, element, layout::withSlots(layout::withSlots(panel, count), consumers));
+      auto panel = cantFail(
+          layout::SharedLayout::tma({kRows, shape.width}, elementBytes(element), layout::Swizzle(shape.panelBytes)));
+      auto buffers = SharedType::get({consumers, count, kRows, shape.width}, element,
+                                     layout::withSlots(layout::withSlots(panel, count), consumers));
       staging = AllocOp::create(builder, loc, buffers, IntegerAttr());
     }
     return staging;
@@ -149,7 +159,7 @@ struct TensorStores final : impl::KgpuTensorStoresBase<TensorStores> {
 
 bool isAddedByMap(tile::AddStoreOp store, unsigned consumers) {
   auto type = cast<RankedTensorType>(store.getValue().getType());
-  return consumers != 0 && store.getValue().getDefiningOp<tile::DotOp>() && type.getRank() == 2 && storeShape(type, consumers, /*adds=*/true) &&
-         targetOf(store.getView(), store.getOffsets(), type);
+  return consumers != 0 && store.getValue().getDefiningOp<tile::DotOp>() && type.getRank() == 2 &&
+         storeShape(type, consumers, /*adds=*/true) && targetOf(store.getView(), store.getOffsets(), type);
 }
 } // namespace kpkg::kgpu

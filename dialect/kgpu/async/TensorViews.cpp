@@ -12,8 +12,9 @@ constexpr int64_t kAlignment = 16, kMostDimensions = 5;
 
 bool hasSuitableFacts(tile::ViewType view) {
   tile::ViewFacts facts = view.getFacts();
-  return view.getUnit() >= 0 && facts.align % kAlignment == 0 && facts.divisible * view.getElementBytes() % kAlignment == 0 &&
-         facts.index == 32 && view.getRank() <= kMostDimensions;
+  return view.getUnit() >= 0 && facts.align % kAlignment == 0 &&
+         facts.divisible * view.getElementBytes() % kAlignment == 0 && facts.index == 32 &&
+         view.getRank() <= kMostDimensions;
 }
 } // namespace
 
@@ -53,7 +54,8 @@ std::optional<TensorView> tensorView(Value view, ValueRange offsets, ArrayRef<in
   // Copies that begin elsewhere along this dimension are illegal instructions (measured on an H200).
   if (tile::divisorOf(result.offsets[result.unit]) * type.getElementBytes() % kAlignment != 0)
     return std::nullopt;
-  result.unitOfTile = llvm::count_if(ArrayRef<int64_t>(result.box).take_front(result.unit), [](int64_t extent) { return extent != 1; });
+  result.unitOfTile =
+      llvm::count_if(ArrayRef<int64_t>(result.box).take_front(result.unit), [](int64_t extent) { return extent != 1; });
   return result;
 }
 
@@ -89,7 +91,8 @@ std::optional<TensorView> tensorView(tile::GatherOp gather) {
 }
 
 std::optional<TensorView> tensorView(WindowLoadOp load) {
-  std::optional<TensorView> result = windowView(load.getView(), load.getWindow(), cast<RankedTensorType>(load.getType()).getShape());
+  std::optional<TensorView> result =
+      windowView(load.getView(), load.getWindow(), cast<RankedTensorType>(load.getType()).getShape());
   if (result) {
     result->offsets.assign(load.getOffsets().begin(), load.getOffsets().end());
     result->taps.assign(load.getTaps().begin(), load.getTaps().end());

@@ -1,20 +1,27 @@
-// Checks that the roles of a kernel agree on every ring: no deadlock, nothing is read before it is there or overwritten while it is read.
+// Checks that the roles of a kernel agree on every ring: no deadlock, nothing is read before it is there or overwritten
+// while it is read.
 // SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
 //
 // On entry: any stage after kgpu-split-roles. Nothing is changed. What holds when it passes, for each ring:
-//  * roles use it in the same order, the same number of times: their loops have the same bounds, and each role counts 0, 1, 2, ...;
+//  * roles use it in the same order, the same number of times: their loops have the same bounds, and each role counts
+//  0, 1, 2, ...;
 //  * where there are three, their uses are in one order, of which each role has some;
 //  * a tile that one hands to the others goes to the slot of its use, which they await, read and release;
-//  * loops over tiles that are taken from a counter get the same numbers in both roles: those that one sends, and the other one receives, at the end of each;
-//  * CTAs of a cluster that fill slots for each other use their ring as often as each other, from the same places, and wait for the warpgroups
+//  * loops over tiles that are taken from a counter get the same numbers in both roles: those that one sends, and the
+//  other one receives, at the end of each;
+//  * CTAs of a cluster that fill slots for each other use their ring as often as each other, from the same places, and
+//  wait for the warpgroups
 //    of all;
 //  * a use is acquired, filled by copies that bring as many bytes as were announced, to its own slot, without overlap;
-//  * it is awaited, perhaps cleared in part, then its slot is read, then it is released, and all products that read the slot have been waited for before;
-//  * what warpgroups share among themselves is awaited in the iteration that shares it or a later one, for which there are slots;
+//  * it is awaited, perhaps cleared in part, then its slot is read, then it is released, and all products that read the
+//  slot have been waited for before;
+//  * what warpgroups share among themselves is awaited in the iteration that shares it or a later one, for which there
+//  are slots;
 //  * a warpgroup awaits its turn before it passes it on, in every iteration of every loop, and passes each one on;
 //  * results of products are touched by nothing but further products until they have been waited for.
-// A role waits for a use only of what the other role does for the same use, and all uses have one order in both: none waits for ever, unless
-// the order of different rings differs between the roles by more uses than a ring has slots; so that order must be the same too.
+// A role waits for a use only of what the other role does for the same use, and all uses have one order in both: none
+// waits for ever, unless the order of different rings differs between the roles by more uses than a ring has slots; so
+// that order must be the same too.
 #include "dialect/kgpu/Passes.h"
 #include "dialect/kgpu/async/CarryingLoop.h"
 #include "dialect/kgpu/async/RingUses.h"
@@ -66,7 +73,8 @@ public:
       return failure();
     if (roles.getMake().empty())
       return verifyReads(compute);
-    return failure(failed(verifyHanded(roles)) || failed(verifyReads(compute)) || failed(verifyReads(roles.getMake().front())));
+    return failure(failed(verifyHanded(roles)) || failed(verifyReads(compute)) ||
+                   failed(verifyReads(roles.getMake().front())));
   }
 
 private:
@@ -87,9 +95,13 @@ private:
     if (getLaunch(kernel).cluster < 2)
       return roles.emitOpError("has rings of a cluster, which the kernel has not");
     auto found = kernel.walk([&](scf::ForOp loop) {
-      bool differs = differing.contains(loop.getLowerBound()) || differing.contains(loop.getUpperBound()) || differing.contains(loop.getStep());
-      bool isUsed = differs && llvm::any_of(rings, [&](RingOp ring) { return ring.getCluster() && containsUse(loop, ring); });
-      return isUsed ? WalkResult(loop.emitOpError("may run more often in one CTA of a cluster than in another, with copies for both")) : WalkResult::advance();
+      bool differs = differing.contains(loop.getLowerBound()) || differing.contains(loop.getUpperBound()) ||
+                     differing.contains(loop.getStep());
+      bool isUsed =
+          differs && llvm::any_of(rings, [&](RingOp ring) { return ring.getCluster() && containsUse(loop, ring); });
+      return isUsed ? WalkResult(loop.emitOpError(
+                          "may run more often in one CTA of a cluster than in another, with copies for both"))
+                    : WalkResult::advance();
     });
     return failure(found.wasInterrupted());
   }
@@ -104,7 +116,8 @@ private:
     whole[*load.getMulticast()] *= getLaunch(kernel).cluster;
     std::optional<SharedBox> box = sharedBox(whole, view.getUnit(), view.getElementBytes(), getLaunch(kernel).cluster);
     if (!box || box->dim != *load.getMulticast() || map.getWindow())
-      return load.emitOpError() << "brings parts along dimension " << *load.getMulticast() << " that do not lie behind each other";
+      return load.emitOpError() << "brings parts along dimension " << *load.getMulticast()
+                                << " that do not lie behind each other";
     if (llvm::any_of(load.getOffsets(), [&](Value offset) { return differing.contains(offset); }))
       return load.emitOpError("brings a part of something else than other CTAs of the cluster");
     return success();
@@ -132,8 +145,8 @@ private:
 
   LogicalResult compare(const Trace &loads, const Trace &computations, Operation *around) {
     if (loads.size() != computations.size())
-      return around->emitOpError() << "uses rings " << loads.size() << " times in the role that loads and " << computations.size()
-                                   << " times in the one that computes";
+      return around->emitOpError() << "uses rings " << loads.size() << " times in the role that loads and "
+                                   << computations.size() << " times in the one that computes";
     for (auto [load, compute] : llvm::zip(loads, computations)) {
       if (load.ring != compute.ring)
         return compute.op->emitOpError("comes where the role that loads uses another ring");
@@ -177,7 +190,8 @@ private:
     }
     for (Value ring : rings[1].getArrayRef())
       if (RingOp op = ring.getDefiningOp<RingOp>(); !(op.getHanded() ? rings[2] : rings[0]).contains(ring))
-        return op.emitOpError(op.getHanded() ? "is filled with tiles that nobody takes" : "is read by a role, and filled by none");
+        return op.emitOpError(op.getHanded() ? "is filled with tiles that nobody takes"
+                                             : "is read by a role, and filled by none");
     for (Value ring : rings[2].getArrayRef())
       if (RingOp op = ring.getDefiningOp<RingOp>(); !(op.getHanded() ? rings[1] : rings[0]).contains(ring))
         return op.emitOpError("is read by a role, and filled by none");
@@ -189,7 +203,8 @@ private:
     return verifyOrder({&traces[0], &traces[1], &traces[2]}, roles);
   }
 
-  /// Merges the roles' steps: one comes next that is the next one of all roles that take it. That two of them agree on what both take has been seen.
+  /// Merges the roles' steps: one comes next that is the next one of all roles that take it. That two of them agree on
+  /// what both take has been seen.
   static LogicalResult verifyOrder(std::array<const Trace *, 3> traces, Operation *around) {
     static const Trace none;
     std::array<size_t, 3> next = {0, 0, 0};
@@ -208,18 +223,23 @@ private:
       for (size_t role = 0; role < 3 && !goesOn; ++role) {
         if (!isLeft(role))
           continue;
-        // Steps of the others that are the same one, each the next of its role; loops are the same where they use a ring that both use.
+        // Steps of the others that are the same one, each the next of its role; loops are the same where they use a
+        // ring that both use.
         const Step &step = (*traces[role])[next[role]];
         std::array<bool, 3> takes = {false, false, false};
         takes[role] = true;
         bool isNext = true;
-        for (size_t pass = 0; pass < 2; ++pass) // what one loop has in common with a second one, that may have with the third
+        for (size_t pass = 0; pass < 2;
+             ++pass) // what one loop has in common with a second one, that may have with the third
           for (size_t other = 0; other < 3; ++other) {
             if (takes[other])
               continue;
             for (size_t at = next[other]; at < traces[other]->size() && !takes[other]; ++at) {
               const Step &candidate = (*traces[other])[at];
-              bool isSameStep = meet(step, candidate) || llvm::any_of(llvm::seq<size_t>(3), [&](size_t third) { return takes[third] && isLeft(third) && meet((*traces[third])[next[third]], candidate); });
+              bool isSameStep =
+                  meet(step, candidate) || llvm::any_of(llvm::seq<size_t>(3), [&](size_t third) {
+                    return takes[third] && isLeft(third) && meet((*traces[third])[next[third]], candidate);
+                  });
               if (!isSameStep)
                 continue;
               takes[other] = true;
@@ -238,7 +258,8 @@ private:
         goesOn = true;
       }
       if (!goesOn)
-        return around->emitOpError("has three roles that wait for each other: no order of the uses of rings is that of all of them");
+        return around->emitOpError(
+            "has three roles that wait for each other: no order of the uses of rings is that of all of them");
     }
     return success();
   }
@@ -251,7 +272,8 @@ private:
       if (!isSlotOf(hand.getBuffer(), hand.getUse()))
         return WalkResult(hand.emitOpError("fills another slot than that of its use"));
       auto [known, isNew] = ringOf.try_emplace(hand.getBuffer().getDefiningOp<SlotOp>().getBuffer(), hand.getRing());
-      return isNew || known->second == hand.getRing() ? WalkResult::advance() : WalkResult(hand.emitOpError("fills a buffer of another ring"));
+      return isNew || known->second == hand.getRing() ? WalkResult::advance()
+                                                      : WalkResult(hand.emitOpError("fills a buffer of another ring"));
     });
     return failure(found.wasInterrupted());
   }
@@ -261,18 +283,23 @@ private:
     auto left = dyn_cast<scf::ForOp>(load), right = dyn_cast<scf::ForOp>(compute);
     if (left && right) {
       partner[left.getInductionVar()] = right.getInductionVar();
-      return isSame(left.getLowerBound(), right.getLowerBound()) && isSame(left.getUpperBound(), right.getUpperBound()) && isSame(left.getStep(), right.getStep());
+      return isSame(left.getLowerBound(), right.getLowerBound()) &&
+             isSame(left.getUpperBound(), right.getUpperBound()) && isSame(left.getStep(), right.getStep());
     }
     auto takes = dyn_cast<scf::WhileOp>(load), receives = dyn_cast<scf::WhileOp>(compute);
-    std::optional<TakingLoop> from = takes ? takingLoop(takes) : std::nullopt, to = receives ? takingLoop(receives) : std::nullopt;
-    if (!from || !to || !isSame(from->first, to->first) || !isSame(from->count, to->count) || !from->first.getDefiningOp<CtaIdOp>())
+    std::optional<TakingLoop> from = takes ? takingLoop(takes) : std::nullopt,
+                              to = receives ? takingLoop(receives) : std::nullopt;
+    if (!from || !to || !isSame(from->first, to->first) || !isSame(from->count, to->count) ||
+        !from->first.getDefiningOp<CtaIdOp>())
       return false;
     partner[from->number] = to->number;
     auto taken = from->next.getDefiningOp<TakeTileOp>();
     auto received = to->next.getDefiningOp<ReceiveOp>();
-    return taken && taken.getCount() == from->count && received && llvm::any_of(taken->getUsers(), [&](Operation *user) {
+    return taken && taken.getCount() == from->count && received &&
+           llvm::any_of(taken->getUsers(), [&](Operation *user) {
              auto send = dyn_cast<SendOp>(user);
-             return send && send.getRing() == received.getRing() && send->getBlock() == taken->getBlock() && received->getBlock() == receives.getAfterBody();
+             return send && send.getRing() == received.getRing() && send->getBlock() == taken->getBlock() &&
+                    received->getBlock() == receives.getAfterBody();
            });
   }
 
@@ -281,11 +308,12 @@ private:
     if (load == compute || partner.lookup(load) == compute)
       return true;
     Operation *left = load.getDefiningOp(), *right = compute.getDefiningOp();
-    if (!left || !right || !isRepeatable(left) || cast<OpResult>(load).getResultNumber() != cast<OpResult>(compute).getResultNumber())
+    if (!left || !right || !isRepeatable(left) ||
+        cast<OpResult>(load).getResultNumber() != cast<OpResult>(compute).getResultNumber())
       return false;
     return OperationEquivalence::isEquivalentTo(
-        left, right, [&](Value one, Value other) { return success(isSame(one, other)); }, [&](Value one, Value other) { partner[one] = other; },
-        OperationEquivalence::IgnoreLocations);
+        left, right, [&](Value one, Value other) { return success(isSame(one, other)); },
+        [&](Value one, Value other) { partner[one] = other; }, OperationEquivalence::IgnoreLocations);
   }
 
   // Turns
@@ -323,7 +351,8 @@ private:
     auto finish = [&](Filling &filling) {
       if (filling.missing == 0)
         return success();
-      return LogicalResult(filling.acquire.emitOpError() << "announces " << filling.missing << " bytes that no copy brings");
+      return LogicalResult(filling.acquire.emitOpError()
+                           << "announces " << filling.missing << " bytes that no copy brings");
     };
     for (Operation &op : block) {
       if (auto acquire = dyn_cast<AcquireOp>(op)) {
@@ -387,7 +416,8 @@ private:
 
   // What warpgroups share
 
-  /// kgpu.ring says what is relied on: each iteration that shares a use awaits one that is not older than half of the slots allow.
+  /// kgpu.ring says what is relied on: each iteration that shares a use awaits one that is not older than half of the
+  /// slots allow.
   LogicalResult verifyShared(Block &block) {
     WalkResult found = block.walk([&](ShareOp share) {
       RingOp ring = share.getRing().getDefiningOp<RingOp>();
@@ -407,7 +437,8 @@ private:
         if (shared.base != awaited.base || delay < 0 || !share->isBeforeInBlock(await))
           return WalkResult(await.emitOpError("is no use that warpgroups have shared by then"));
         if (slots < 2 + 2 * delay)
-          return WalkResult(share.emitOpError() << "overwrites what others may read: products " << delay << " uses later need " << 2 + 2 * delay << " slots");
+          return WalkResult(share.emitOpError() << "overwrites what others may read: products " << delay
+                                                << " uses later need " << 2 + 2 * delay << " slots");
         return WalkResult::advance();
       }
       return WalkResult(share.emitOpError("never awaits what others share"));
@@ -429,7 +460,8 @@ private:
           if (isa<SharedType>(operand.getType()) && !isOpen(operand, open) && !isOwn(product, operand))
             return product.emitOpError("reads a slot that was not awaited before, or is released");
         for (Operation *user : product->getUsers())
-          if (!isa<WgmmaWaitOp>(user) && !(isa<WgmmaOp>(user) && cast<WgmmaOp>(user).getAccumulator() == product.getResult()))
+          if (!isa<WgmmaWaitOp>(user) &&
+              !(isa<WgmmaOp>(user) && cast<WgmmaOp>(user).getAccumulator() == product.getResult()))
             return user->emitOpError("touches the result of a product that may still run");
         running.push_back(product);
       } else if (auto load = dyn_cast<LocalLoadOp>(op)) {
@@ -446,10 +478,13 @@ private:
         size_t done = running.size() - std::min<size_t>(running.size(), wait.getPending());
         running.erase(running.begin(), running.begin() + done);
       } else if (auto settle = dyn_cast<SettleOp>(op)) {
-        if (llvm::none_of(open, [&](AwaitOp one) { return one.getRing() == settle.getRing() && one.getUse() == settle.getUse(); }))
+        if (llvm::none_of(open, [&](AwaitOp one) {
+              return one.getRing() == settle.getRing() && one.getUse() == settle.getUse();
+            }))
           return settle.emitOpError("names a use that was not awaited before, or is released");
       } else if (auto release = dyn_cast<ReleaseOp>(op)) {
-        auto *await = llvm::find_if(open, [&](AwaitOp one) { return one.getRing() == release.getRing() && one.getUse() == release.getUse(); });
+        auto *await = llvm::find_if(
+            open, [&](AwaitOp one) { return one.getRing() == release.getRing() && one.getUse() == release.getUse(); });
         if (await == open.end() || (*await)->getBlock() != &block)
           return release.emitOpError("releases a use that was not awaited before in the same block");
         for (WgmmaOp product : running)
@@ -487,7 +522,8 @@ private:
     });
   }
   bool reads(WgmmaOp product, ReleaseOp release) {
-    return isOf(product.getLhs(), release.getRing(), release.getUse()) || isOf(product.getRhs(), release.getRing(), release.getUse());
+    return isOf(product.getLhs(), release.getRing(), release.getUse()) ||
+           isOf(product.getRhs(), release.getRing(), release.getUse());
   }
 
   tile::KernelOp kernel;

@@ -13,8 +13,8 @@ static constexpr int64_t kFewestColumns = 32, kPanelColumns = 64;
 
 bool sharesColumns(llvm::ArrayRef<int64_t> shape, unsigned warpgroups) {
   int64_t rows = shape[0] / 64, parts = rows ? warpgroups / rows : 0, columns = parts ? shape[1] / parts : 0;
-  return shape[0] % 64 == 0 && rows < warpgroups && rows * parts == warpgroups && parts * columns == shape[1] && columns % kFewestColumns == 0 &&
-         llvm::isPowerOf2_64(columns) && llvm::isPowerOf2_64(rows);
+  return shape[0] % 64 == 0 && rows < warpgroups && rows * parts == warpgroups && parts * columns == shape[1] &&
+         columns % kFewestColumns == 0 && llvm::isPowerOf2_64(columns) && llvm::isPowerOf2_64(rows);
 }
 
 bool sharesPanels(llvm::ArrayRef<int64_t> shape, unsigned warpgroups) {
@@ -23,13 +23,14 @@ bool sharesPanels(llvm::ArrayRef<int64_t> shape, unsigned warpgroups) {
 
 namespace {
 /// `columnOf` says where a column of the accumulator's layout is; `parts` warpgroups have columns of the same rows.
-Layout ofFragments(llvm::ArrayRef<int64_t> shape, unsigned warpgroups, int64_t parts, llvm::function_ref<int32_t(int32_t)> columnOf) {
+Layout ofFragments(llvm::ArrayRef<int64_t> shape, unsigned warpgroups, int64_t parts,
+                   llvm::function_ref<int32_t(int32_t)> columnOf) {
   Layout::Fields fields;
   auto add = [&](Part part, int32_t row, int32_t column) {
     fields.bases[static_cast<unsigned>(part)].push_back({row, columnOf(column)});
   };
-  // Blocks of 8 columns, which repeat: two neighbours and a row eight below in a thread, four lanes along a row, eight rows of lanes.
-  // Those that are neighbours by `columnOf` come first: a word has them.
+  // Blocks of 8 columns, which repeat: two neighbours and a row eight below in a thread, four lanes along a row, eight
+  // rows of lanes. Those that are neighbours by `columnOf` come first: a word has them.
   int64_t columns = 8, ownColumns = shape[1] / parts;
   add(Part::Register, 0, 1);
   if (bool isWord = columnOf(8) == 2; isWord && ownColumns % 16 == 0) {
@@ -76,8 +77,8 @@ Layout wgmmaTurned(llvm::ArrayRef<int64_t> shape, unsigned warpgroups) {
 }
 
 Layout wgmmaLeftOperand(llvm::ArrayRef<int64_t> shape, unsigned elementBytes, unsigned warpgroups) {
-  // PTX ISA, register fragments of wgmma: a lane has four neighbours of 8 bits, where of 16 bits it has two, and of 32 bits one and the fourth after it.
-  // A product of a part of the columns needs all of the left operand's.
+  // PTX ISA, register fragments of wgmma: a lane has four neighbours of 8 bits, where of 16 bits it has two, and of 32
+  // bits one and the fourth after it. A product of a part of the columns needs all of the left operand's.
   return ofFragments(shape, warpgroups, /*parts=*/1, [&](int32_t column) {
     bool isByte = elementBytes == 1, isWord = elementBytes == 4;
     if (isWord && column < 8)
@@ -88,7 +89,9 @@ Layout wgmmaLeftOperand(llvm::ArrayRef<int64_t> shape, unsigned elementBytes, un
 
 Layout wgmmaPositions(llvm::ArrayRef<int64_t> shape, unsigned warpgroups) {
   Layout::Fields fields;
-  auto add = [&](Part part, int32_t row, int32_t column) { fields.bases[static_cast<unsigned>(part)].push_back({row, column}); };
+  auto add = [&](Part part, int32_t row, int32_t column) {
+    fields.bases[static_cast<unsigned>(part)].push_back({row, column});
+  };
   add(Part::Register, 8, 0);
   int32_t columns = 4;
   for (; columns < shape[1]; columns *= 2)

@@ -6,8 +6,9 @@
 // After:  %x = kgpu.window_load %image[%n, %h, %w, %c] in #kgpu.window<...> moved [%i, %j] -> tensor<128x64xbf16>
 //         with the coordinates of the first row, without its taps
 //
-// On entry: a configured kernel at tile level without layouts, whose tiles are not scheduled yet: loops say how far taps go. On exit: in kernels with warpgroups that compute, gathers that feed products and
-// walk in windows over an argument of the kernel are kgpu.window_load. Others stay.
+// On entry: a configured kernel at tile level without layouts, whose tiles are not scheduled yet: loops say how far
+// taps go. On exit: in kernels with warpgroups that compute, gathers that feed products and walk in windows over an
+// argument of the kernel are kgpu.window_load. Others stay.
 #include "dialect/kgpu/Passes.h"
 #include "dialect/kgpu/async/StreamedDots.h"
 #include "dialect/tile/transforms/WindowGathers.h"
@@ -23,7 +24,8 @@ namespace {
 /// Computes the first element of tiles beside them.
 class FirstElements {
 public:
-  /// A scalar of the tile's element type; null where the tile is made by an op whose first element needs more than first elements.
+  /// A scalar of the tile's element type; null where the tile is made by an op whose first element needs more than
+  /// first elements.
   Value of(Value tile) {
     if (!isa<RankedTensorType>(tile.getType()))
       return tile;
@@ -68,7 +70,9 @@ public:
     OpBuilder builder(gather);
     Location loc = gather.getLoc();
     auto index = [&](Value scalar) {
-      return scalar.getType().isIndex() ? scalar : arith::IndexCastOp::create(builder, loc, builder.getIndexType(), scalar).getResult();
+      return scalar.getType().isIndex()
+                 ? scalar
+                 : arith::IndexCastOp::create(builder, loc, builder.getIndexType(), scalar).getResult();
     };
     SmallVector<Value> offsets, taps;
     auto addFirst = [&](Value tile) {

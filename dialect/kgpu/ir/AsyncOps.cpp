@@ -14,7 +14,9 @@ static ConstantIntRanges rangeOfCtas(int64_t least) {
 void CtaIdOp::inferResultRanges(ArrayRef<ConstantIntRanges>, SetIntRangeFn set) { set(getResult(), rangeOfCtas(0)); }
 void CtaCountOp::inferResultRanges(ArrayRef<ConstantIntRanges>, SetIntRangeFn set) { set(getResult(), rangeOfCtas(1)); }
 
-void ClusterIdOp::inferResultRanges(ArrayRef<ConstantIntRanges>, SetIntRangeFn set) { set(getResult(), rangeOfCtas(0)); }
+void ClusterIdOp::inferResultRanges(ArrayRef<ConstantIntRanges>, SetIntRangeFn set) {
+  set(getResult(), rangeOfCtas(0));
+}
 void ClusterRankOp::inferResultRanges(ArrayRef<ConstantIntRanges>, SetIntRangeFn set) {
   constexpr unsigned bits = 64, mostCtas = 16;
   set(getResult(), ConstantIntRanges::fromUnsigned(APInt(bits, 0), APInt(bits, mostCtas - 1)));
@@ -34,10 +36,12 @@ LogicalResult RolesOp::verify() {
 
 LogicalResult RingOp::verify() {
   SharedType barriers = getBarriers().getType();
-  if (barriers.getShape() != ArrayRef<int64_t>{getChannel() ? 3 : 2, getType().getSlots()} || !barriers.getElementType().isInteger(64))
+  if (barriers.getShape() != ArrayRef<int64_t>{getChannel() ? 3 : 2, getType().getSlots()} ||
+      !barriers.getElementType().isInteger(64))
     return emitOpError() << barriers << " is no place for the barriers of " << getType();
   if (getShared() + getCluster() + getChannel() + getHanded() > 1)
-    return emitOpError("is filled by the warpgroups of one CTA, by copies of a cluster's, with numbers, or with tiles that are handed on");
+    return emitOpError("is filled by the warpgroups of one CTA, by copies of a cluster's, with numbers, or with tiles "
+                       "that are handed on");
   return success();
 }
 
@@ -60,14 +64,17 @@ LogicalResult WindowLoadOp::verify() {
 
 LogicalResult TensorLoadOp::verify() {
   if (int64_t(getOffsets().size()) != getView().getType().getRank())
-    return emitOpError() << "needs an offset for each of the " << getView().getType().getRank() << " dimensions of its view";
+    return emitOpError() << "needs an offset for each of the " << getView().getType().getRank()
+                         << " dimensions of its view";
   if (!isa<BlockArgument>(getView()))
     return emitOpError("copies from an argument of the kernel");
   if (!getTaps().empty() && int64_t(getTaps().size()) != getView().getType().getRank() - 2)
-    return emitOpError() << "is moved along " << getTaps().size() << " of " << getView().getType().getRank() - 2 << " extents";
+    return emitOpError() << "is moved along " << getTaps().size() << " of " << getView().getType().getRank() - 2
+                         << " extents";
   if (static_cast<int64_t>(getDistance()) >= getBuffer().getType().getSizeBytes())
     return emitOpError() << "starts " << getDistance() << " bytes behind the beginning of " << getBuffer().getType();
-  if (getMulticast() && (static_cast<int64_t>(*getMulticast()) >= getView().getType().getRank() || static_cast<int64_t>(*getMulticast()) == getView().getType().getUnit()))
+  if (getMulticast() && (static_cast<int64_t>(*getMulticast()) >= getView().getType().getRank() ||
+                         static_cast<int64_t>(*getMulticast()) == getView().getType().getUnit()))
     return emitOpError() << "cannot be shared out along dimension " << *getMulticast();
   return success();
 }
@@ -76,14 +83,17 @@ LogicalResult TensorStoreOp::verify() {
   auto value = cast<RankedTensorType>(getValue().getType());
   SharedType staging = getStaging().getType();
   if (int64_t(getOffsets().size()) != getView().getType().getRank())
-    return emitOpError() << "needs an offset for each of the " << getView().getType().getRank() << " dimensions of its view";
+    return emitOpError() << "needs an offset for each of the " << getView().getType().getRank()
+                         << " dimensions of its view";
   if (!isa<BlockArgument>(getView()) || !getView().getType().getIsMut())
     return emitOpError("copies to an argument of the kernel that it may write");
   int64_t bytes = elementBytes(value.getElementType());
   if (staging.getShape().size() != 4 || staging.getShape()[2] != 64 || value.getRank() != 2 ||
-      value.getDimSize(1) * bytes % (staging.getShape()[3] * staging.getElementBytes()) != 0 || value.getDimSize(0) % 64 != 0)
+      value.getDimSize(1) * bytes % (staging.getShape()[3] * staging.getElementBytes()) != 0 ||
+      value.getDimSize(0) % 64 != 0)
     return emitOpError() << "cannot bring " << value << " through " << staging;
-  if (getAdds() ? !value.getElementType().isF32() || staging.getShape()[3] * staging.getElementBytes() != 128 : bytes != 2)
+  if (getAdds() ? !value.getElementType().isF32() || staging.getShape()[3] * staging.getElementBytes() != 128
+                : bytes != 2)
     return emitOpError() << (getAdds() ? "adds elements of f32 in rows of 128 bytes" : "copies elements of 16 bits");
   return success();
 }
@@ -93,7 +103,8 @@ LogicalResult ShareOp::verify() {
   SharedType buffer = getBuffer().getType();
   if (!hasLayout(value))
     return emitOpError("needs a layout on its tile");
-  if (value.getShape() != buffer.getShape() || value.getElementType() != buffer.getElementType() || panelDim(buffer) != 1 || buffer.getElementBytes() != 2)
+  if (value.getShape() != buffer.getShape() || value.getElementType() != buffer.getElementType() ||
+      panelDim(buffer) != 1 || buffer.getElementBytes() != 2)
     return emitOpError() << "cannot bring " << value << " to " << buffer;
   return success();
 }
@@ -143,7 +154,8 @@ std::optional<unsigned> kgpu::panelDim(SharedType buffer) {
 bool kgpu::isWgmmaElement(Type element, Type sum) {
   if (element.isInteger(8))
     return sum.isInteger(32);
-  return sum.isF32() && (element.isBF16() || element.isF16() || element.isF32() || isa<Float8E4M3FNType, Float8E5M2Type>(element));
+  return sum.isF32() &&
+         (element.isBF16() || element.isF16() || element.isF32() || isa<Float8E4M3FNType, Float8E5M2Type>(element));
 }
 
 LogicalResult ClearOutsideOp::verify() {
@@ -164,13 +176,17 @@ LogicalResult WgmmaOp::verify() {
   if (positions && left.size() == 2) {
     left[1] *= 2;
     if (!lhs || lhs.getElementBytes() != 2 || panelDim(lhs) != 1 || lhs.getElementType().isInteger())
-      return emitOpError("with positions reads a left operand of 16-bit floats along what is summed over, from shared memory");
-    if (!positions.getElementType().isInteger(16) || left[1] % 64 != 0 || positions.getShape() != ArrayRef<int64_t>{left[0], left[1] / 16})
+      return emitOpError(
+          "with positions reads a left operand of 16-bit floats along what is summed over, from shared memory");
+    if (!positions.getElementType().isInteger(16) || left[1] % 64 != 0 ||
+        positions.getShape() != ArrayRef<int64_t>{left[0], left[1] / 16})
       return emitOpError() << "takes positions i16 of " << left[0] << " x " << left[1] << " / 16, not " << positions;
   }
   bool isNarrow = lhs && isNarrowPanel(lhs);
   int64_t row = int64_t(getRow()), rest = rhs.getShape()[0] - row;
-  bool fits = left.size() == 2 && (isNarrow ? left[0] == 64 && left[1] <= rest && row % left[1] == 0 : row == 0 && left[1] == rest) && sum.getRank() == 2 && sum.getDimSize(0) == left[0];
+  bool fits = left.size() == 2 &&
+              (isNarrow ? left[0] == 64 && left[1] <= rest && row % left[1] == 0 : row == 0 && left[1] == rest) &&
+              sum.getRank() == 2 && sum.getDimSize(0) == left[0];
   if (!fits || sum.getDimSize(1) > rhs.getShape()[1]) {
     InFlightDiagnostic diagnostic = emitOpError() << "cannot multiply " << left << " by " << rhs.getShape();
     if (row != 0)

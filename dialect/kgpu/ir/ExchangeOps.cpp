@@ -9,7 +9,9 @@ using namespace kpkg::kgpu;
 using layout::Part;
 using Scope = SharedMemoryAccess::Scope;
 
-static bool isBarriers(SharedType type) { return type.getShape().size() == 1 && type.getElementType().isInteger(64) && !type.getMemory(); }
+static bool isBarriers(SharedType type) {
+  return type.getShape().size() == 1 && type.getElementType().isInteger(64) && !type.getMemory();
+}
 
 LogicalResult ExchangeInitOp::verify() {
   if (!isBarriers(getBarriers().getType()))
@@ -22,7 +24,8 @@ bool kgpu::canExchange(const layout::Layout &part, Type element, const Launch &l
   unsigned lanes = part.bits(Part::Lane), warps = part.bits(Part::Warp), ctas = part.bits(Part::Block);
   bool inAllLanes = part.freeBits(Part::Lane) == (1u << lanes) - 1;
   bool isOnce = part.freeBits(Part::Warp) == 0 && part.freeBits(Part::Block) == 0;
-  bool byAll = (1u << warps) == launch.warps() && (1u << ctas) == launch.cluster && launch.cluster > 1 && launch.cluster <= launch.lanes();
+  bool byAll = (1u << warps) == launch.warps() && (1u << ctas) == launch.cluster && launch.cluster > 1 &&
+               launch.cluster <= launch.lanes();
   return (bytes == 4 || bytes == 8) && inAllLanes && isOnce && byAll;
 }
 
@@ -38,16 +41,20 @@ LogicalResult ExchangeOp::verify() {
     if (!hasLayout(tile) || tile.getShape() != place.getShape() || tile.getElementType() != place.getElementType())
       return emitOpError() << "moves " << tile << ", which is not the tile of " << place;
     if (kernel && !canExchange(layoutOf(tile), tile.getElementType(), getLaunch(kernel)))
-      return emitOpError() << "moves " << tile << ", which is not held once by all warps of the cluster, in all lanes, in elements of 4 or 8 bytes";
+      return emitOpError()
+             << "moves " << tile
+             << ", which is not held once by all warps of the cluster, in all lanes, in elements of 4 or 8 bytes";
   }
   return success();
 }
 
 /// What a thread fetches goes to as many bytes as all threads hold.
-static LogicalResult verifyFetch(Operation *op, RankedTensorType tile, tile::ViewType view, unsigned offsets, SharedType buffer) {
+static LogicalResult verifyFetch(Operation *op, RankedTensorType tile, tile::ViewType view, unsigned offsets,
+                                 SharedType buffer) {
   if (!hasLayout(tile))
     return op->emitOpError() << "needs a layout on " << tile;
-  if (tile.getElementType() != view.getElementType() || tile.getRank() != view.getRank() || int64_t(offsets) != view.getRank())
+  if (tile.getElementType() != view.getElementType() || tile.getRank() != view.getRank() ||
+      int64_t(offsets) != view.getRank())
     return op->emitOpError() << "cannot read " << tile << " from " << view;
   auto kernel = op->getParentOfType<tile::KernelOp>();
   if (!kernel)
@@ -61,15 +68,18 @@ static LogicalResult verifyFetch(Operation *op, RankedTensorType tile, tile::Vie
 LogicalResult TouchOp::verify() {
   tile::ViewType view = getView().getType();
   auto tile = cast<RankedTensorType>(getTile());
-  if (view.getRank() != 1 || view.getUnit() != 0 || getOffsets().size() != 1 || tile.getRank() != 1 || tile.getElementType() != view.getElementType())
+  if (view.getRank() != 1 || view.getUnit() != 0 || getOffsets().size() != 1 || tile.getRank() != 1 ||
+      tile.getElementType() != view.getElementType())
     return emitOpError() << "cannot bring " << tile << " from " << view;
   return success();
 }
 LogicalResult FetchOp::verify() {
-  return verifyFetch(*this, cast<RankedTensorType>(getTile()), getView().getType(), getOffsets().size(), getBuffer().getType());
+  return verifyFetch(*this, cast<RankedTensorType>(getTile()), getView().getType(), getOffsets().size(),
+                     getBuffer().getType());
 }
 LogicalResult FetchedOp::verify() {
-  return verifyFetch(*this, cast<RankedTensorType>(getType()), getView().getType(), getOffsets().size(), getBuffer().getType());
+  return verifyFetch(*this, cast<RankedTensorType>(getType()), getView().getType(), getOffsets().size(),
+                     getBuffer().getType());
 }
 
 void FetchOp::getSharedAccesses(SmallVectorImpl<SharedMemoryAccess> &accesses) {

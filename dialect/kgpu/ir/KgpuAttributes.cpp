@@ -65,17 +65,21 @@ LogicalResult TargetAttr::verify(function_ref<InFlightDiagnostic()> emitError, S
 
 const TargetModel &TargetAttr::getModel() const { return *findTarget(getChip()); }
 
-LogicalResult WindowAttr::verify(function_ref<InFlightDiagnostic()> emitError, ArrayRef<int64_t> counts, ArrayRef<int64_t> strides,
-                                 ArrayRef<int64_t> starts, ArrayRef<int64_t> steps, ArrayRef<int64_t> taps) {
-  if (counts.empty() || counts.size() > 3 || strides.size() != counts.size() || starts.size() != counts.size() || steps.size() != counts.size() ||
-      taps.size() != 2 * counts.size())
+LogicalResult WindowAttr::verify(function_ref<InFlightDiagnostic()> emitError, ArrayRef<int64_t> counts,
+                                 ArrayRef<int64_t> strides, ArrayRef<int64_t> starts, ArrayRef<int64_t> steps,
+                                 ArrayRef<int64_t> taps) {
+  if (counts.empty() || counts.size() > 3 || strides.size() != counts.size() || starts.size() != counts.size() ||
+      steps.size() != counts.size() || taps.size() != 2 * counts.size())
     return emitError() << "a window has counts, strides, starts, steps and taps for 1 to 3 extents";
   return success();
 }
 
-LogicalResult TensorMapAttr::verify(function_ref<InFlightDiagnostic()> emitError, unsigned, ArrayRef<int64_t> box, unsigned swizzle, WindowAttr window) {
-  if (window && (box.size() != window.getCounts().size() + 2 || !llvm::all_of(box.drop_front().drop_back(), [](int64_t extent) { return extent == 1; })))
-    return emitError() << "a tensor map of a window has a box of pixels and channels with 1 for each of " << window.getCounts().size() << " extents";
+LogicalResult TensorMapAttr::verify(function_ref<InFlightDiagnostic()> emitError, unsigned, ArrayRef<int64_t> box,
+                                    unsigned swizzle, WindowAttr window) {
+  if (window && (box.size() != window.getCounts().size() + 2 ||
+                 !llvm::all_of(box.drop_front().drop_back(), [](int64_t extent) { return extent == 1; })))
+    return emitError() << "a tensor map of a window has a box of pixels and channels with 1 for each of "
+                       << window.getCounts().size() << " extents";
   if (box.empty() || box.size() > 5)
     return emitError() << "a tensor map has 1 to 5 dimensions, not " << box.size();
   for (int64_t extent : box)

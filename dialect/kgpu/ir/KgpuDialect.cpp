@@ -19,7 +19,8 @@ void KgpuDialect::initialize() {
 }
 
 static constexpr llvm::StringLiteral kCounts[] = {kThreadsAttribute, kBlocksAttribute, kClusterAttribute,
-                                                  kMinCtasAttribute, kSharedAttribute, kConsumersAttribute, kMakersAttribute, kStagesAttribute};
+                                                  kMinCtasAttribute, kSharedAttribute, kConsumersAttribute,
+                                                  kMakersAttribute,  kStagesAttribute};
 
 /// Whether a window names arguments of the kernel that have what it says, and walks over views like this one.
 LogicalResult kpkg::kgpu::verifyWindow(tile::KernelOp kernel, tile::ViewType view, WindowAttr window) {
@@ -32,35 +33,42 @@ LogicalResult kpkg::kgpu::verifyWindow(tile::KernelOp kernel, tile::ViewType vie
   for (size_t i = 0; i < window.getTaps().size(); i += 2) {
     auto taps = isArgument(window.getTaps()[i]) ? dyn_cast<tile::ViewType>(arguments[window.getTaps()[i]]) : nullptr;
     if (!taps || window.getTaps()[i + 1] < 0 || window.getTaps()[i + 1] >= taps.getRank())
-      return kernel->emitOpError() << "has a window with taps of argument " << window.getTaps()[i] << ", which has no such dimension";
+      return kernel->emitOpError() << "has a window with taps of argument " << window.getTaps()[i]
+                                   << ", which has no such dimension";
   }
   if (view.getRank() != int64_t(window.getCounts().size()) + 2 || view.getUnit() != view.getRank() - 1)
-    return kernel->emitOpError() << "has a window over " << view << ", which is not of images with " << window.getCounts().size() << " extents and channels last";
+    return kernel->emitOpError() << "has a window over " << view << ", which is not of images with "
+                                 << window.getCounts().size() << " extents and channels last";
   return success();
 }
 
 /// Whether the kernel's argument is a view that the copy engine takes boxes of.
 static LogicalResult verifyTensorMap(tile::KernelOp kernel, TensorMapAttr map) {
-  auto type = map.getArg() < kernel.getNumArguments() ? dyn_cast<tile::ViewType>(kernel.getArgumentTypes()[map.getArg()]) : nullptr;
+  auto type = map.getArg() < kernel.getNumArguments()
+                  ? dyn_cast<tile::ViewType>(kernel.getArgumentTypes()[map.getArg()])
+                  : nullptr;
   if (!type)
     return kernel->emitOpError() << "has a tensor map of argument " << map.getArg() << ", which is no view";
   if (type.getRank() != int64_t(map.getBox().size()))
-    return kernel->emitOpError() << "has a tensor map with a box of " << map.getBox().size() << " dimensions for argument " << map.getArg()
-                                 << " of type " << type;
+    return kernel->emitOpError() << "has a tensor map with a box of " << map.getBox().size()
+                                 << " dimensions for argument " << map.getArg() << " of type " << type;
   if (type.getElementType().isInteger(1))
-    return kernel->emitOpError() << "has a tensor map of elements that the copy engine does not know: " << type.getElementType();
+    return kernel->emitOpError() << "has a tensor map of elements that the copy engine does not know: "
+                                 << type.getElementType();
   tile::ViewFacts facts = type.getFacts();
   int64_t bytes = type.getElementBytes();
   if (facts.unit < 0 || facts.align % 16 != 0 || (type.getRank() > 1 && facts.divisible * bytes % 16 != 0))
-    return kernel->emitOpError() << "has a tensor map of " << type << ", of which address and strides are not known to be multiples of 16 bytes";
+    return kernel->emitOpError() << "has a tensor map of " << type
+                                 << ", of which address and strides are not known to be multiples of 16 bytes";
   if (map.getWindow() && failed(verifyWindow(kernel, type, map.getWindow())))
     return failure();
   int64_t row = map.getBox()[facts.unit] * bytes;
   if (row % 16 != 0)
-    return kernel->emitOpError() << "has a tensor map whose boxes have rows of " << row << " bytes, which is no multiple of 16";
+    return kernel->emitOpError() << "has a tensor map whose boxes have rows of " << row
+                                 << " bytes, which is no multiple of 16";
   if (map.getSwizzle() != 0 && row > map.getSwizzle())
-    return kernel->emitOpError() << "has a tensor map whose boxes have rows of " << row << " bytes, which is more than is swizzled: "
-                                 << map.getSwizzle();
+    return kernel->emitOpError() << "has a tensor map whose boxes have rows of " << row
+                                 << " bytes, which is more than is swizzled: " << map.getSwizzle();
   return success();
 }
 
@@ -87,7 +95,8 @@ LogicalResult KgpuDialect::verifyOperationAttribute(Operation *op, NamedAttribut
       return op->emitOpError() << "attribute '" << name << "' must be a #kgpu.target";
     return success();
   }
-  if (name == kPersistentAttribute || name == kEarlyLoadsAttribute || name == kPrefetchAttribute || name == kOverlapsAttribute || name == kPeelsAttribute || name == kDynamicAttribute) {
+  if (name == kPersistentAttribute || name == kEarlyLoadsAttribute || name == kPrefetchAttribute ||
+      name == kOverlapsAttribute || name == kPeelsAttribute || name == kDynamicAttribute) {
     if (!isa<UnitAttr>(attribute.getValue()))
       return op->emitOpError() << "attribute '" << name << "' has no value";
     return success();
@@ -101,11 +110,14 @@ LogicalResult KgpuDialect::verifyOperationAttribute(Operation *op, NamedAttribut
     return op->emitOpError() << "attribute '" << name << "' must be a positive i32";
   Launch launch = getLaunch(kernel);
   if (launch.consumers != 0) {
-    if (name == kConsumersAttribute && (launch.consumers > 4 || launch.threads != (launch.computing() + 1) * kWarpgroupThreads))
-      return op->emitOpError() << "has " << launch.computing() << " warpgroups that compute and " << launch.threads << " threads";
+    if (name == kConsumersAttribute &&
+        (launch.consumers > 4 || launch.threads != (launch.computing() + 1) * kWarpgroupThreads))
+      return op->emitOpError() << "has " << launch.computing() << " warpgroups that compute and " << launch.threads
+                               << " threads";
     // Theirs are then the threads for which layouts of the others have copies.
     if (name == kMakersAttribute && (launch.makers > 1 || !llvm::isPowerOf2_32(launch.consumers)))
-      return op->emitOpError() << "has " << launch.makers << " warpgroups that make operands for " << launch.consumers << " others";
+      return op->emitOpError() << "has " << launch.makers << " warpgroups that make operands for " << launch.consumers
+                               << " others";
   } else if (name == kThreadsAttribute && (!llvm::isPowerOf2_32(launch.threads) || launch.threads > 1024))
     return op->emitOpError() << "has " << launch.threads << " threads, which is no power of two up to 1024";
   if (name == kClusterAttribute && (!llvm::isPowerOf2_32(launch.cluster) || launch.cluster > 16))

@@ -45,9 +45,9 @@ struct Launch {
   bool overlaps = false;   ///< starts while the kernel in front of it ends, and waits for that itself
   bool peels = false;      ///< iterations of loops with products that make no choice have a loop of their own
   bool dynamic = false;    ///< beside `consumers`: a CTA that is done with a tile takes the next one that no other has
-  int64_t shared = 0; ///< bytes
-  unsigned consumers = 0; ///< warpgroups that compute beside one that loads; 0 = all threads do everything
-  unsigned makers = 0; ///< beside `consumers`: warpgroups that make what products of those read; 0 or 1
+  int64_t shared = 0;      ///< bytes
+  unsigned consumers = 0;  ///< warpgroups that compute beside one that loads; 0 = all threads do everything
+  unsigned makers = 0;     ///< beside `consumers`: warpgroups that make what products of those read; 0 or 1
   unsigned stages = 0; ///< iterations of a loop whose operands are in shared memory at once; 0 = one, without a ring
   bool operator==(const Launch &other) const = default;
 
@@ -59,7 +59,8 @@ struct Launch {
   unsigned ctas() const { return consumers ? 1 : cluster; }
   unsigned lanes() const { return std::min(threadsOfBlock(), 32u); }
   unsigned warps() const { return threadsOfBlock() / lanes(); }
-  /// Most warps that a layout of this kernel has, a power of two. Of the sums of three warpgroups the last quarter is padding, which no warp holds.
+  /// Most warps that a layout of this kernel has, a power of two. Of the sums of three warpgroups the last quarter is
+  /// padding, which no warp holds.
   unsigned layoutWarps() const { return llvm::PowerOf2Ceil(warps()); }
   /// Warps over which all other tiles are spread; further ones hold copies.
   unsigned spreadWarps() const { return llvm::isPowerOf2_32(warps()) ? warps() : kWarpgroupThreads / 32; }
@@ -96,7 +97,8 @@ struct SharedMemoryAccess {
 namespace kpkg::kgpu {
 /// The target of a kernel that has one.
 const TargetModel &targetOf(tile::KernelOp kernel);
-/// Whether `window` names arguments of the kernel that have what it says, and walks over views like `view`; an error of the kernel where not.
+/// Whether `window` names arguments of the kernel that have what it says, and walks over views like `view`; an error of
+/// the kernel where not.
 mlir::LogicalResult verifyWindow(tile::KernelOp kernel, tile::ViewType view, WindowAttr window);
 /// The kernel's tensor maps, in the order of its parameters.
 llvm::SmallVector<TensorMapAttr> tensorMapsOf(tile::KernelOp kernel);
@@ -110,17 +112,20 @@ bool hasLayout(mlir::Type type);
 mlir::RankedTensorType withLayout(mlir::Type tile, const layout::Layout &layout);
 /// The buffer of which the op's result is a part or another view; null for every other op, and for none.
 mlir::Value aliasedBuffer(mlir::Operation *op);
-/// The dimension along which a buffer is cut into panels of 128 bytes, as TMA's 128-byte swizzle leaves it and wgmma reads it;
-/// nothing when it lies in another way.
+/// The dimension along which a buffer is cut into panels of 128 bytes, as TMA's 128-byte swizzle leaves it and wgmma
+/// reads it; nothing when it lies in another way.
 std::optional<unsigned> panelDim(SharedType buffer);
-/// Whether a buffer is one panel of rows of 64 bytes, as TMA's 64-byte swizzle leaves them: what products take as a left operand too.
+/// Whether a buffer is one panel of rows of 64 bytes, as TMA's 64-byte swizzle leaves them: what products take as a
+/// left operand too.
 bool isNarrowPanel(SharedType buffer);
-/// Panels of 128 bytes along `panelDim` of a tile of two dimensions; the last one may reach beyond the tile. Nothing when panels cannot have so many rows.
+/// Panels of 128 bytes along `panelDim` of a tile of two dimensions; the last one may reach beyond the tile. Nothing
+/// when panels cannot have so many rows.
 std::optional<layout::SharedLayout> panelsOf(llvm::ArrayRef<int64_t> shape, unsigned panelDim, unsigned elementBytes);
-/// Whether warpgroups multiply elements of this type into such a sum; f32 as tf32. Only operands of 16-bit elements may lie along either
-/// dimension, others lie along what is summed over.
+/// Whether warpgroups multiply elements of this type into such a sum; f32 as tf32. Only operands of 16-bit elements may
+/// lie along either dimension, others lie along what is summed over.
 bool isWgmmaElement(mlir::Type element, mlir::Type sum);
-/// Whether `kgpu.exchange` can move a tile in this layout: each element in all lanes of one warp, and all warps of the cluster hold some.
+/// Whether `kgpu.exchange` can move a tile in this layout: each element in all lanes of one warp, and all warps of the
+/// cluster hold some.
 bool canExchange(const layout::Layout &part, mlir::Type element, const Launch &launch);
 /// A buffer of so many `slot`s, one behind the other, each aligned as `slot` needs it.
 SharedType ringOf(int64_t slots, SharedType slot);

@@ -75,7 +75,8 @@ LogicalResult ColumnsOp::verify() {
   if (failed(verifyHasLayouts(*this)))
     return failure();
   auto whole = cast<RankedTensorType>(getValue().getType()), part = cast<RankedTensorType>(getType());
-  if (whole.getRank() != 2 || part.getRank() != 2 || whole.getDimSize(0) != part.getDimSize(0) || int64_t(getFirst()) + part.getDimSize(1) > whole.getDimSize(1))
+  if (whole.getRank() != 2 || part.getRank() != 2 || whole.getDimSize(0) != part.getDimSize(0) ||
+      int64_t(getFirst()) + part.getDimSize(1) > whole.getDimSize(1))
     return emitOpError() << "cannot take columns from " << getFirst() << " as " << part << " of " << whole;
   return success();
 }
@@ -86,7 +87,8 @@ LogicalResult JoinColumnsOp::verify() {
   auto whole = cast<RankedTensorType>(getType());
   auto fits = [&](Value value) {
     auto part = cast<RankedTensorType>(value.getType());
-    return part == getParts().front().getType() && part.getRank() == 2 && part.getElementType() == whole.getElementType() && part.getDimSize(0) == whole.getDimSize(0) &&
+    return part == getParts().front().getType() && part.getRank() == 2 &&
+           part.getElementType() == whole.getElementType() && part.getDimSize(0) == whole.getDimSize(0) &&
            part.getDimSize(1) * int64_t(getParts().size()) == whole.getDimSize(1);
   };
   if (getParts().empty() || whole.getRank() != 2 || !llvm::all_of(getParts(), fits))

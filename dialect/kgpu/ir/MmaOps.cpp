@@ -14,7 +14,9 @@ LogicalResult MmaOp::verify() {
     if (!hasLayout(type) || type.getRank() != 2)
       return emitOpError() << "needs rank 2 and a layout on " << type;
   Type element = left.getElementType(), wide = sum.getElementType();
-  bool isFloat = (element.isF16() || element.isBF16() || element.isF32() || isa<Float8E4M3FNType, Float8E5M2Type>(element)) && wide.isF32();
+  bool isFloat =
+      (element.isF16() || element.isBF16() || element.isF32() || isa<Float8E4M3FNType, Float8E5M2Type>(element)) &&
+      wide.isF32();
   bool isInteger = element.isInteger(8) && wide.isInteger(32);
   if (right.getElementType() != element || (!isFloat && !isInteger))
     return emitOpError() << "does not multiply " << element << " and " << right.getElementType() << " into " << wide;
@@ -23,7 +25,8 @@ LogicalResult MmaOp::verify() {
       right.getDimSize(0) != depth || depth * bytes % kMmaSyncDepthBytes != 0)
     return emitOpError() << "does not multiply " << left << " and " << right << " into " << sum;
   if (!isMmaSyncAccumulator(layoutOf(sum)))
-    return emitOpError() << "has an accumulator in the layout " << layoutOf(sum).str() << ", which is not the instruction's";
+    return emitOpError() << "has an accumulator in the layout " << layoutOf(sum).str()
+                         << ", which is not the instruction's";
   for (auto [given, wanted] : {std::pair(left, mmaSyncLeft(layoutOf(sum), depth, bytes)),
                                std::pair(right, mmaSyncRight(layoutOf(sum), depth, bytes))})
     if (layoutOf(given) != wanted)

@@ -5,7 +5,8 @@
 
 namespace kpkg::kgpu {
 
-/// True for pure ops, for reads of single elements of memory that the kernel does not write, and for ops that hold nothing else.
+/// True for pure ops, for reads of single elements of memory that the kernel does not write, and for ops that hold
+/// nothing else.
 inline bool isRepeatable(mlir::Operation *op) {
   if (auto load = mlir::dyn_cast<tile::LoadOp>(op))
     return !mlir::isa<mlir::RankedTensorType>(load.getResult().getType()) && !load.getView().getType().getIsMut();

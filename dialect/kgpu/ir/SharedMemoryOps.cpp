@@ -40,16 +40,20 @@ LogicalResult ReshapeBufferOp::verify() {
 
 LogicalResult TransposeBufferOp::verify() {
   SharedType from = getBuffer().getType(), to = getType();
-  bool isTransposed = from.getShape().size() == 2 && to.getShape() == ArrayRef<int64_t>{from.getShape()[1], from.getShape()[0]} &&
+  bool isTransposed = from.getShape().size() == 2 &&
+                      to.getShape() == ArrayRef<int64_t>{from.getShape()[1], from.getShape()[0]} &&
                       from.getElementType() == to.getElementType() && to.getMemory() &&
                       *to.getMemory() == layout::transposed(from.getPlacement());
-  return isTransposed ? success() : LogicalResult(emitOpError() << from << " with rows and columns exchanged is not " << to);
+  return isTransposed ? success()
+                      : LogicalResult(emitOpError() << from << " with rows and columns exchanged is not " << to);
 }
 
 void TransposeBufferOp::build(OpBuilder &builder, OperationState &state, Value buffer) {
   auto type = cast<SharedType>(buffer.getType());
   build(builder, state,
-        SharedType::get({type.getShape()[1], type.getShape()[0]}, type.getElementType(), layout::transposed(type.getPlacement())), buffer);
+        SharedType::get({type.getShape()[1], type.getShape()[0]}, type.getElementType(),
+                        layout::transposed(type.getPlacement())),
+        buffer);
 }
 
 Value kgpu::aliasedBuffer(Operation *op) {
@@ -85,7 +89,8 @@ LogicalResult LocalLoadOp::verify() {
   auto shape = layoutOf(tile).shape();
   for (auto [begin, extent, whole] : llvm::zip_equal(at, shape, buffer.getShape()))
     if (begin < 0 || begin % extent != 0 || begin + extent > whole)
-      return emitOpError() << "reads at [" << at << "], which is no place for a layout of [" << shape << "] in " << buffer;
+      return emitOpError() << "reads at [" << at << "], which is no place for a layout of [" << shape << "] in "
+                           << buffer;
   return verifyMove(*this, tile, SharedType::get(tile.getShape(), buffer.getElementType()));
 }
 

@@ -15,15 +15,19 @@ constexpr int64_t kAssumedTrips = 8;
 /// Bytes of which a ring's copies are at least worth while.
 constexpr unsigned kLeastRingVector = 8;
 
-/// Half a vector where that leaves less of a row's places empty, or where several short rows have too few for all threads: what goes through a ring costs
-/// instructions for what is computed, not for what is loaded.
-unsigned vectorWithoutWaste(unsigned vector, unsigned elementBytes, ArrayRef<int64_t> shape, const Launch &launch, bool hasProducts) {
+/// Half a vector where that leaves less of a row's places empty, or where several short rows have too few for all
+/// threads: what goes through a ring costs instructions for what is computed, not for what is loaded.
+unsigned vectorWithoutWaste(unsigned vector, unsigned elementBytes, ArrayRef<int64_t> shape, const Launch &launch,
+                            bool hasProducts) {
   bool isRow = llvm::all_of(shape.drop_back(), [](int64_t extent) { return extent == 1; });
   if (launch.stages == 0 || launch.persistent || vector <= kLeastRingVector)
     return vector;
   if (!isRow)
     return hasProducts ? vector : vectorForAllThreads(vector, elementBytes, shape, launch);
-  auto padded = [&](unsigned bytes) { return llvm::alignTo(shape.back(), uint64_t(bytes / elementBytes) * launch.lanes() * launch.spreadWarps() * launch.ctas()); };
+  auto padded = [&](unsigned bytes) {
+    return llvm::alignTo(shape.back(),
+                         uint64_t(bytes / elementBytes) * launch.lanes() * launch.spreadWarps() * launch.ctas());
+  };
   return padded(vector / 2) < padded(vector) ? vector / 2 : vector;
 }
 } // namespace

@@ -14,8 +14,10 @@ struct Coalescing {
 /// Of the access that decides how threads lie along rows: the one that moves most bytes, wide elements first.
 Coalescing measureAccesses(tile::KernelOp kernel);
 
-/// A smaller vector, of at least 8 bytes, where a tile has too few elements for whole ones in all threads: else several would do the same.
-unsigned vectorForAllThreads(unsigned vector, unsigned elementBytes, llvm::ArrayRef<int64_t> shape, const Launch &launch);
+/// A smaller vector, of at least 8 bytes, where a tile has too few elements for whole ones in all threads: else several
+/// would do the same.
+unsigned vectorForAllThreads(unsigned vector, unsigned elementBytes, llvm::ArrayRef<int64_t> shape,
+                             const Launch &launch);
 
 constexpr unsigned kWholeVector = 16;
 

@@ -6,10 +6,12 @@
 // After:  %v = tile.load %x[%r, %c0] ... -> tensor<1x1024xf32, #row>
 //         %s = tile.reduce sum %v axis 1 : tensor<1x1024xf32, #row> -> tensor<1x1xf32, #all>
 //
-// Values that an op needs in one layout (operands and result of elementwise ops, what loops and branches carry) form a class. A class with a
-// load gets the coalesced layout of its shape; along reductions, broadcasts, reshapes and permutations it gives the neighbouring class the
-// layout that costs nothing. A gather that reads rows gets one in which threads have whole vectors of them; so do the coordinates of a scatter that
-// writes rows. A store of what a load gave, turned, gets its own coalesced layout. What is left over is coalesced too. Where two classes met with other layouts a kgpu.cvt_layout stands between.
+// Values that an op needs in one layout (operands and result of elementwise ops, what loops and branches carry) form a
+// class. A class with a load gets the coalesced layout of its shape; along reductions, broadcasts, reshapes and
+// permutations it gives the neighbouring class the layout that costs nothing. A gather that reads rows gets one in
+// which threads have whole vectors of them; so do the coordinates of a scatter that writes rows. A store of what a load
+// gave, turned, gets its own coalesced layout. What is left over is coalesced too. Where two classes met with other
+// layouts a kgpu.cvt_layout stands between.
 //
 // On entry: a configured kernel without layouts. On exit: every tile has one, and every op is satisfied.
 #include "dialect/kgpu/Passes.h"
@@ -55,7 +57,8 @@ void cloneCheapProducers(tile::KernelOp kernel) {
       }
 }
 
-/// Coordinates of rows that a loop does not change are made, and brought to the threads that need them, before it: few where vectors are read.
+/// Coordinates of rows that a loop does not change are made, and brought to the threads that need them, before it: few
+/// where vectors are read.
 void hoistRows(tile::KernelOp kernel) {
   SmallVector<tile::GatherOp> gathers;
   kernel.walk([&](tile::GatherOp gather) {
@@ -68,18 +71,21 @@ void hoistRows(tile::KernelOp kernel) {
       BackwardSliceOptions options;
       options.filter = [&](Operation *op) { return op->getBlock() == loop.getBody(); };
       for (Value index : gather.getIndices()) {
-        if (Operation *made = index.getDefiningOp(); made && made->getBlock() == loop.getBody() && succeeded(getBackwardSlice(made, &slice, options)))
+        if (Operation *made = index.getDefiningOp();
+            made && made->getBlock() == loop.getBody() && succeeded(getBackwardSlice(made, &slice, options)))
           slice.insert(made);
       }
       for (Operation *op : slice)
-        if (isMemoryEffectFree(op) && op->getNumRegions() == 0 && llvm::all_of(op->getOperands(), [&](Value operand) { return loop.isDefinedOutsideOfLoop(operand); }))
+        if (isMemoryEffectFree(op) && op->getNumRegions() == 0 &&
+            llvm::all_of(op->getOperands(), [&](Value operand) { return loop.isDefinedOutsideOfLoop(operand); }))
           op->moveBefore(loop);
     }
 }
 
 class Assigner {
 public:
-  explicit Assigner(tile::KernelOp kernel) : kernel(kernel), launch(getLaunch(kernel)), coalescing(measureAccesses(kernel)) {}
+  explicit Assigner(tile::KernelOp kernel)
+      : kernel(kernel), launch(getLaunch(kernel)), coalescing(measureAccesses(kernel)) {}
 
   LogicalResult run() {
     hoistRows(kernel);
@@ -200,7 +206,8 @@ private:
             join(output, combine.getOutputs().front());
         })
         .Case([&](tile::ScanOp scan) {
-          for (Value value : llvm::concat<Value>(SmallVector<Value>(scan.getInputs()), SmallVector<Value>(scan.getOutputs())))
+          for (Value value :
+               llvm::concat<Value>(SmallVector<Value>(scan.getInputs()), SmallVector<Value>(scan.getOutputs())))
             join(value, scan.getInputs().front());
         })
         .Case([&](tile::DotOp dot) { join(dot.getAccumulator(), dot.getResult()); })
@@ -221,7 +228,8 @@ private:
         });
   }
 
-  /// Whether some value of the class is a permuted tile, perhaps in another shape, whose last dimension was not the last one.
+  /// Whether some value of the class is a permuted tile, perhaps in another shape, whose last dimension was not the
+  /// last one.
   bool isTurned(Value value) const {
     return llvm::any_of(values, [&](Value other) {
       if (classes.getLeaderValue(other) != classes.getLeaderValue(value))
@@ -251,7 +259,8 @@ private:
     return false;
   }
 
-  /// Coordinates of rows that are written get a layout in which threads have whole vectors of them, as near to the value's as there is one.
+  /// Coordinates of rows that are written get a layout in which threads have whole vectors of them, as near to the
+  /// value's as there is one.
   void giveRows(tile::ScatterOp scatter) {
     int64_t longest = tile::neighboursOf(scatter);
     if (longest == 1)
@@ -261,7 +270,8 @@ private:
     std::optional<Layout> wanted = held ? layout::withNeighbours(*held, 1, longest) : std::nullopt;
     if (!held) {
       layout::Threads threads{launch.lanes(), launch.spreadWarps(), launch.ctas()};
-      give(value, layout::coalesced(shapeOf(value), scatter.getView().getType().getElementBytes(), threads, longest * scatter.getView().getType().getElementBytes()));
+      give(value, layout::coalesced(shapeOf(value), scatter.getView().getType().getElementBytes(), threads,
+                                    longest * scatter.getView().getType().getElementBytes()));
       held = known(value);
     }
     if (held)
@@ -288,12 +298,18 @@ private:
 
   // Along the data flow
 
-  static SmallVector<unsigned> unsignedOf(ArrayRef<int64_t> dims) { return SmallVector<unsigned>(dims.begin(), dims.end()); }
+  static SmallVector<unsigned> unsignedOf(ArrayRef<int64_t> dims) {
+    return SmallVector<unsigned>(dims.begin(), dims.end());
+  }
 
   bool spreadOver(Operation *op) {
     return TypeSwitch<Operation *, bool>(op)
-        .Case([&](tile::ReduceOp reduce) { return spreadReduction(reduce.getValue(), reduce.getResult(), reduce.getAxis()); })
-        .Case([&](tile::ArgReduceOp reduce) { return spreadReduction(reduce.getValue(), reduce.getResult(), reduce.getAxis()); })
+        .Case([&](tile::ReduceOp reduce) {
+          return spreadReduction(reduce.getValue(), reduce.getResult(), reduce.getAxis());
+        })
+        .Case([&](tile::ArgReduceOp reduce) {
+          return spreadReduction(reduce.getValue(), reduce.getResult(), reduce.getAxis());
+        })
         .Case([&](tile::CombineOp combine) {
           return spreadReduction(combine.getInputs().front(), combine.getOutputs().front(), combine.getAxis());
         })

@@ -1,18 +1,20 @@
 // Results of matrix products are brought into a layout in which threads store whole vectors.
 // SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
 //
-// Before: tile.store %v, %d[%r, %c] : tensor<128x128xbf16, #acc>, !tile.view<2xbf16, mut, unit = 1, align = 16, divisible = 8>
-// After:  %w = kgpu.cvt_layout %v : tensor<128x128xbf16, #acc> -> tensor<128x128xbf16, #rows>
+// Before: tile.store %v, %d[%r, %c] : tensor<128x128xbf16, #acc>, !tile.view<2xbf16, mut, unit = 1, align = 16,
+// divisible = 8> After:  %w = kgpu.cvt_layout %v : tensor<128x128xbf16, #acc> -> tensor<128x128xbf16, #rows>
 //         tile.store %w, %d[%r, %c] : tensor<128x128xbf16, #rows>, ...
 //
-// On entry: every tile has a layout. Of kernels with roles only those with `kgpu.makers` are changed, see below. On exit: stores whose view allows vectors at least twice as long as the layout has
-// go through a layout that has them: the one that shuffles within groups of lanes give, or the coalesced one, whichever
-// the layout library reaches at lower cost. Only layouts that a matrix product has imposed are changed, and those in which bytes that were
-// loaded along another dimension would be stored one by one; all others were chosen for memory already.
+// On entry: every tile has a layout. Of kernels with roles only those with `kgpu.makers` are changed, see below. On
+// exit: stores whose view allows vectors at least twice as long as the layout has go through a layout that has them:
+// the one that shuffles within groups of lanes give, or the coalesced one, whichever the layout library reaches at
+// lower cost. Only layouts that a matrix product has imposed are changed, and those in which bytes that were loaded
+// along another dimension would be stored one by one; all others were chosen for memory already.
 //
-// Rings leave no memory for results where a warpgroup makes operands, neither for this nor for tensor maps. There, threads exchange 16-bit results of products so far that four
-// of them write a sector of 32 bytes: half of one at a time took 2.7 times as long, and all roles
-// wait for it: measured on an H200 with latent attention and 64 steps a tile, 3 % of all time.
+// Rings leave no memory for results where a warpgroup makes operands, neither for this nor for tensor maps. There,
+// threads exchange 16-bit results of products so far that four of them write a sector of 32 bytes: half of one at a
+// time took 2.7 times as long, and all roles wait for it: measured on an H200 with latent attention and 64 steps a
+// tile, 3 % of all time.
 #include "dialect/kgpu/Passes.h"
 #include "dialect/kgpu/async/WgmmaLayout.h"
 #include "dialect/kgpu/layout/DotLayout.h"
@@ -55,7 +57,8 @@ void coalesce(tile::StoreOp store, const Launch &launch) {
     return;
   const Layout &from = layoutOf(type);
   int64_t unit = store.getView().getType().getUnit();
-  bool isTurned = type.getRank() == 2 && elementBytes(type.getElementType()) == 1 && from.vectorLength(unit, longest) == 1;
+  bool isTurned =
+      type.getRank() == 2 && elementBytes(type.getElementType()) == 1 && from.vectorLength(unit, longest) == 1;
   if (!isMmaSyncAccumulator(from) && !isTurned)
     return;
   if (2 * int64_t(from.vectorLength(unit, longest)) > longest)
@@ -75,17 +78,21 @@ void coalesce(tile::StoreOp store, const Launch &launch) {
   if (least == ~0u)
     return;
   OpBuilder builder(store);
-  store.getValueMutable().assign(CvtLayoutOp::create(builder, store.getLoc(), withLayout(type, best), store.getValue()));
+  store.getValueMutable().assign(
+      CvtLayoutOp::create(builder, store.getLoc(), withLayout(type, best), store.getValue()));
 }
 
 /// Of a kernel with roles: four neighbours of a row in each thread, where it has two.
 void fillSectors(tile::StoreOp store, const Launch &launch) {
   constexpr int64_t neighbours = 4;
   auto type = dyn_cast<RankedTensorType>(store.getValue().getType());
-  if (!type || type.getRank() != 2 || elementBytes(type.getElementType()) != 2 || longestVector(store) < neighbours || store.getView().getType().getUnit() != 1)
+  if (!type || type.getRank() != 2 || elementBytes(type.getElementType()) != 2 || longestVector(store) < neighbours ||
+      store.getView().getType().getUnit() != 1)
     return;
   const Layout &from = layoutOf(type);
-  std::optional<Layout> to = from == wgmmaAccumulator(type.getShape(), launch.consumers) ? layout::withNeighbours(from, 1, neighbours) : std::nullopt;
+  std::optional<Layout> to = from == wgmmaAccumulator(type.getShape(), launch.consumers)
+                                 ? layout::withNeighbours(from, 1, neighbours)
+                                 : std::nullopt;
   if (!to || !layout::planShuffles(from, *to, elementBytes(type.getElementType())))
     return;
   OpBuilder builder(store);

@@ -3,7 +3,8 @@
 //
 // Before: %t = scf.for ... iter_args(%sum = zeros) {
 //           %s = tile.dot ...;  %r = tile.reduce sum %p axis 1 : tensor<128x128xf32, #acc> -> tensor<128x1xf32, #rows>
-//           scf.yield %sum * %keep + %r : tensor<128x1xf32, #rows>                                  four lanes share a row
+//           scf.yield %sum * %keep + %r : tensor<128x1xf32, #rows>                                  four lanes share a
+//           row
 //         }
 // After:  %parts = scf.for ... iter_args(%sum = zeros) {
 //           %s = tile.dot ...;  %own = ... reduce sum of what each lane has of %p ... : tensor<128x4xf32, #lanes>
@@ -11,9 +12,10 @@
 //         }
 //         %t = tile.reduce sum %parts axis 1 : tensor<128x4xf32, #lanes> -> tensor<128x1xf32, #rows>
 //
-// On entry: every tile has a layout. On exit: in loops with products, a carried sum of floats that starts at zero, to which each iteration adds a
-// reduction of its own, perhaps after a product with a factor for each row, has an element for each lane. Lanes take whole powers of two of the
-// axis. Warps may have parts of it that lie behind each other, as where warpgroups share the columns of a product: then lanes of each have their own.
+// On entry: every tile has a layout. On exit: in loops with products, a carried sum of floats that starts at zero, to
+// which each iteration adds a reduction of its own, perhaps after a product with a factor for each row, has an element
+// for each lane. Lanes take whole powers of two of the axis. Warps may have parts of it that lie behind each other, as
+// where warpgroups share the columns of a product: then lanes of each have their own.
 #include "dialect/kgpu/Passes.h"
 #include "dialect/kgpu/async/StreamedDots.h"
 #include "dialect/layout/Algebra.h"
@@ -34,10 +36,11 @@ struct CarriedSum {
   arith::MulFOp scaling; ///< null, or what the carried value goes through first
   Value factor;          ///< of that
   tile::ReduceOp reduce;
-  SmallVector<int64_t> split; ///< the reduced tile with four dimensions for the axis: of warps, above, of, and below the lanes; the first only where warps have parts
+  SmallVector<int64_t> split; ///< the reduced tile with four dimensions for the axis: of warps, above, of, and below
+                              ///< the lanes; the first only where warps have parts
   bool hasWarps = false;
-  Layout apart, parts;        ///< of that, and of what is carried then
-  RankedTensorType type;      ///< of what is carried then
+  Layout apart, parts;   ///< of that, and of what is carried then
+  RankedTensorType type; ///< of what is carried then
 };
 
 /// The layout with one element instead of those along two dimensions beside that of lanes, `axis`, which vanish.
@@ -73,7 +76,8 @@ std::optional<CarriedSum> find(scf::ForOp loop, unsigned number) {
   BlockArgument carried = loop.getRegionIterArg(number);
   auto isPart = [&](Value value) { return value.getParentBlock() == loop.getBody() && value.hasOneUse(); };
   auto step = loop.getYieldedValues()[number].getDefiningOp<arith::AddFOp>();
-  if (!isa<RankedTensorType>(carried.getType()) || !isZero(loop.getInitArgs()[number]) || !carried.hasOneUse() || !step || !isPart(step))
+  if (!isa<RankedTensorType>(carried.getType()) || !isZero(loop.getInitArgs()[number]) || !carried.hasOneUse() ||
+      !step || !isPart(step))
     return std::nullopt;
   auto reduce = step.getRhs().getDefiningOp<tile::ReduceOp>();
   Value before = step.getLhs();
@@ -148,11 +152,13 @@ Value ownSum(OpBuilder &builder, CarriedSum sum) {
   unsigned axis = sum.reduce.getAxis();
   SmallVector<int64_t> shape(sum.split);
   Layout layout = sum.apart;
-  Value value = tile::ReshapeOp::create(builder, loc, withLayout(RankedTensorType::get(shape, element), layout), sum.reduce.getValue());
+  Value value = tile::ReshapeOp::create(builder, loc, withLayout(RankedTensorType::get(shape, element), layout),
+                                        sum.reduce.getValue());
   for (unsigned dim : {axis + 2 + sum.hasWarps, axis + sum.hasWarps}) {
     shape[dim] = 1;
     layout = llvm::cantFail(layout::slice(layout, dim));
-    value = tile::ReduceOp::create(builder, loc, withLayout(RankedTensorType::get(shape, element), layout), tile::ReduceKind::Sum, value, dim);
+    value = tile::ReduceOp::create(builder, loc, withLayout(RankedTensorType::get(shape, element), layout),
+                                   tile::ReduceKind::Sum, value, dim);
   }
   return tile::ReshapeOp::create(builder, loc, sum.type, value);
 }

@@ -69,7 +69,8 @@ DotKind dotKind(tile::DotOp op, const TargetModel &target) {
     return DotKind::Fma;
   bool narrowFloat = (element.isF16() || element.isBF16()) && wide.isF32();
   bool rounded = element.isF32() && wide.isF32() && op.getPrecision() == tile::DotPrecision::TF32;
-  bool float8 = target.hasMmaSyncFloat8 && mlir::isa<mlir::Float8E4M3FNType, mlir::Float8E5M2Type>(element) && wide.isF32();
+  bool float8 =
+      target.hasMmaSyncFloat8 && mlir::isa<mlir::Float8E4M3FNType, mlir::Float8E5M2Type>(element) && wide.isF32();
   bool integer = element.isInteger(8) && wide.isInteger(32);
   if (!narrowFloat && !float8 && !rounded && !integer)
     return DotKind::Fma;

@@ -1,4 +1,5 @@
-// Conversions that shuffles cannot do, or, but for scatters of kernels with roles and stores of those with `kgpu.makers`, do slower, go through shared memory; so do reshapes between layouts that do not fit.
+// Conversions that shuffles cannot do, or, but for scatters of kernels with roles and stores of those with
+// `kgpu.makers`, do slower, go through shared memory; so do reshapes between layouts that do not fit.
 // SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
 //
 // Before: %w = kgpu.cvt_layout %v : tensor<8x32xf32, #rows> -> tensor<8x32xf32, #columns>
@@ -12,9 +13,9 @@
 //         %n = kgpu.reshape_buffer %m : !kgpu.smem<4x12xf32> -> !kgpu.smem<48xf32>
 //         %w = kgpu.local_load %n : ... -> tensor<48xf32, #long>
 //
-// On entry: every tile has a layout. On exit: what kgpu.cvt_layout remains is done by renaming registers or by shuffles, and every
-// tile.reshape leaves elements in their threads. The buffer lies so
-// that neither side has bank conflicts where that is possible. Barriers come later.
+// On entry: every tile has a layout. On exit: what kgpu.cvt_layout remains is done by renaming registers or by
+// shuffles, and every tile.reshape leaves elements in their threads. The buffer lies so that neither side has bank
+// conflicts where that is possible. Barriers come later.
 #include "dialect/kgpu/Passes.h"
 #include "dialect/layout/Algebra.h"
 #include "dialect/layout/Conversion.h"
@@ -40,8 +41,11 @@ LogicalResult expand(CvtLayoutOp op, bool isPacked, const Launch &launch) {
       return op.emitOpError("of a packed kernel moves elements between its blocks");
     return success();
   }
-  // Rings leave no memory for the result of a product that is scattered, or stored beside a warpgroup that makes operands, and its warpgroups go in no common step.
-  bool isScattered = llvm::all_of(op->getUsers(), [&](Operation *user) { return isa<tile::ScatterOp>(user) || (launch.makers != 0 && isa<tile::StoreOp>(user)); });
+  // Rings leave no memory for the result of a product that is scattered, or stored beside a warpgroup that makes
+  // operands, and its warpgroups go in no common step.
+  bool isScattered = llvm::all_of(op->getUsers(), [&](Operation *user) {
+    return isa<tile::ScatterOp>(user) || (launch.makers != 0 && isa<tile::StoreOp>(user));
+  });
   if (launch.consumers != 0 && isScattered && layout::planShuffles(from, to, bytes))
     return success();
   llvm::Expected<layout::Conversion> conversion = layout::planConversion(from, to, bytes);
@@ -52,15 +56,16 @@ LogicalResult expand(CvtLayoutOp op, bool isPacked, const Launch &launch) {
   OpBuilder builder(op);
   Location loc = op.getLoc();
   auto memory = layout::SharedLayout::conflictFree(from, to, bytes);
-  auto buffer = AllocOp::create(builder, loc, SharedType::get(type.getShape(), type.getElementType(), memory), IntegerAttr());
+  auto buffer =
+      AllocOp::create(builder, loc, SharedType::get(type.getShape(), type.getElementType(), memory), IntegerAttr());
   LocalStoreOp::create(builder, loc, op.getValue(), buffer);
   op.replaceAllUsesWith(LocalLoadOp::create(builder, loc, type, buffer).getResult());
   op.erase();
   return success();
 }
 
-/// Brings a reshape's operand into a layout, or its result out of one, in which all elements stay in their registers. The conversion that
-/// this takes is expanded after it.
+/// Brings a reshape's operand into a layout, or its result out of one, in which all elements stay in their registers.
+/// The conversion that this takes is expanded after it.
 LogicalResult expand(tile::ReshapeOp op, bool isPacked) {
   auto from = cast<RankedTensorType>(op.getValue().getType()), to = cast<RankedTensorType>(op.getResult().getType());
   OpBuilder builder(op);

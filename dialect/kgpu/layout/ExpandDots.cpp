@@ -1,5 +1,6 @@
 // Matrix products on the ordinary arithmetic units: operands in shared memory, one rank-1 update of the accumulator
-// after the other. SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
+// after the other.
+// SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
 //
 // Before: %d = tile.dot %a, %b, %c : tensor<64x16xbf16, #a>, tensor<16x64xbf16, #b>, tensor<64x64xf32, #acc>
 // After:  %x = %a in f32, transposed, as tensor<16x64x1xf32>; %y = %b in f32 as tensor<16x1x64xf32>

@@ -41,21 +41,25 @@ unsigned costOf(const layout::SharedLayout &memory, const Layout &copy, const La
   return cost;
 }
 
-/// Whether vectors of the copy along `contiguous` lie together in the buffer, as copies that pass by the registers need it.
+/// Whether vectors of the copy along `contiguous` lie together in the buffer, as copies that pass by the registers need
+/// it.
 bool keepsVectors(const layout::SharedLayout &memory, const Layout &copy, unsigned bytes, unsigned contiguous) {
   unsigned length = copy.vectorLength(contiguous, 16 / bytes);
   auto groups = copy.vectors(contiguous, length);
   layout::SharedAccess access = llvm::cantFail(layout::planAccess(copy, memory, length * bytes));
   return access.vectorBytes == length * bytes &&
-         llvm::all_of(access.vectors, [&](const layout::SharedAccess::Vector &vector) { return llvm::is_contained(groups, vector.registers); });
+         llvm::all_of(access.vectors, [&](const layout::SharedAccess::Vector &vector) {
+           return llvm::is_contained(groups, vector.registers);
+         });
 }
 
-/// How an operand lies in its buffer: the best of the library's general choice and the swizzles of rows along `contiguous`; of those that keep the vectors
-/// of the copy together, where there are such.
+/// How an operand lies in its buffer: the best of the library's general choice and the swizzles of rows along
+/// `contiguous`; of those that keep the vectors of the copy together, where there are such.
 layout::SharedLayout memoryFor(ArrayRef<int64_t> shape, const Layout &copy, const Layout &fragments, unsigned bytes,
                                unsigned contiguous) {
   using layout::SharedLayout;
-  SharedLayout best = SharedLayout::conflictFree(copy, layout::matrixRows(fragments, bytes, contiguous).value_or(fragments), bytes);
+  SharedLayout best =
+      SharedLayout::conflictFree(copy, layout::matrixRows(fragments, bytes, contiguous).value_or(fragments), bytes);
   unsigned least = costOf(best, copy, fragments);
   bool keeps = keepsVectors(best, copy, bytes, contiguous);
   SmallVector<int64_t> rows = {shape[1 - contiguous], shape[contiguous]};
@@ -131,7 +135,8 @@ private:
     int64_t bytes = view.getElementBytes(), unit = view.getUnit();
     tile::ViewFacts facts = view.getFacts();
     bool hasVectors = unit >= 0 && facts.align % bytes == 0;
-    int64_t vector = hasVectors ? std::clamp<int64_t>(std::min(facts.align, facts.divisible * bytes), bytes, 16) : bytes;
+    int64_t vector =
+        hasVectors ? std::clamp<int64_t>(std::min(facts.align, facts.divisible * bytes), bytes, 16) : bytes;
     unsigned fastest = unit >= 0 ? unit : 1;
     SmallVector<unsigned> order = {fastest, 1 - fastest};
     load.getResult().setType(withLayout(type, layout::coalesced(type.getShape(), bytes, threads(), vector, order)));
@@ -149,8 +154,8 @@ private:
     auto type = cast<RankedTensorType>(value.getType());
     unsigned bytes = elementBytes(type.getElementType());
     layout::SharedLayout memory = memoryFor(type.getShape(), layoutOf(value), fragments, bytes, contiguous);
-    Value buffer = AllocOp::create(builder, op.getLoc(), SharedType::get(type.getShape(), type.getElementType(), memory),
-                                   IntegerAttr());
+    Value buffer = AllocOp::create(builder, op.getLoc(),
+                                   SharedType::get(type.getShape(), type.getElementType(), memory), IntegerAttr());
     LocalStoreOp::create(builder, op.getLoc(), value, buffer);
     return buffer;
   }

@@ -1,4 +1,5 @@
-// Reductions across warps: each warp reduces its part, the parts are exchanged through shared memory, every warp reduces them again.
+// Reductions across warps: each warp reduces its part, the parts are exchanged through shared memory, every warp
+// reduces them again.
 // SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
 //
 // Before: %s = tile.reduce sum %v axis 1 : tensor<1x1024xf32, #row> -> tensor<1x1xf32, #all>
@@ -8,9 +9,11 @@
 //         %q = kgpu.local_load %m : !kgpu.smem<1x4xf32> -> tensor<1x4xf32, #gather>
 //         %s = tile.reduce sum %q axis 1 : tensor<1x4xf32, #gather> -> tensor<1x1xf32, #all>
 //
-// On entry: every tile has a layout. On exit: the axis of every tile.reduce and tile.combine lies within a warp. Barriers come later.
+// On entry: every tile has a layout. On exit: the axis of every tile.reduce and tile.combine lies within a warp.
+// Barriers come later.
 //
-// Where the parts lie in several CTAs of a cluster they are sent to all of them. Each CTA then waits for the parts, not for the others:
+// Where the parts lie in several CTAs of a cluster they are sent to all of them. Each CTA then waits for the parts, not
+// for the others:
 //         %m = kgpu.alloc : !kgpu.smem<2x1x64xf32>;  %b = kgpu.alloc : !kgpu.smem<2xi64>;  kgpu.exchange_init %b
 //         scf.for ... iter_args(%use = 0) {
 //           %p = kgpu.partial_reduce sum %v axis 1 : ... -> tensor<1x64xf32, #part>
@@ -19,9 +22,9 @@
 //           %q = kgpu.local_load %slot
 //           scf.yield %use + 1
 //         }
-// One slot is enough outside of a loop, and where a loop has several exchanges: who sends the next part of one has had all parts of another, for which
-// everyone must have read what was before. Deeper in the control flow, and where not all warps hold a part, parts go by `kgpu.remote_store`, for
-// which the cluster waits at barriers.
+// One slot is enough outside of a loop, and where a loop has several exchanges: who sends the next part of one has had
+// all parts of another, for which everyone must have read what was before. Deeper in the control flow, and where not
+// all warps hold a part, parts go by `kgpu.remote_store`, for which the cluster waits at barriers.
 #include "dialect/kgpu/Passes.h"
 #include "dialect/kgpu/async/CarryingLoop.h"
 #include "dialect/layout/Algebra.h"
@@ -52,9 +55,11 @@ public:
   bool takes(Operation *op, const Exchange &plan, unsigned axis) const {
     SmallVector<int64_t> shape(cast<RankedTensorType>(op->getResult(0).getType()).getShape());
     shape[axis] = plan.part.shape()[axis];
-    bool isDirect = op->getParentOp() == kernel || (isa<scf::ForOp>(op->getParentOp()) && op->getParentOp()->getParentOp() == kernel);
+    bool isDirect = op->getParentOp() == kernel ||
+                    (isa<scf::ForOp>(op->getParentOp()) && op->getParentOp()->getParentOp() == kernel);
     return plan.acrossCtas && isDirect && targetOf(kernel).hasBulkCopy && llvm::equal(plan.part.shape(), shape) &&
-           llvm::all_of(op->getResultTypes(), [&](Type type) { return canExchange(plan.part, getElementTypeOrSelf(type), launch); });
+           llvm::all_of(op->getResultTypes(),
+                        [&](Type type) { return canExchange(plan.part, getElementTypeOrSelf(type), launch); });
   }
 
   /// Counts those of a loop before any of them is made, and gives the loop a counter.
@@ -67,9 +72,10 @@ public:
       auto loop = cast<scf::ForOp>(op);
       OpBuilder builder(loop);
       Value zero = arith::ConstantIntOp::create(builder, loop.getLoc(), 0, 32);
-      scf::ForOp counted = carryAlso(loop, zero, [loc = loop.getLoc()](OpBuilder &builder, ArrayRef<BlockArgument> uses) -> SmallVector<Value> {
-        return {arith::AddIOp::create(builder, loc, uses[0], arith::ConstantIntOp::create(builder, loc, 1, 32))};
-      });
+      scf::ForOp counted = carryAlso(
+          loop, zero, [loc = loop.getLoc()](OpBuilder &builder, ArrayRef<BlockArgument> uses) -> SmallVector<Value> {
+            return {arith::AddIOp::create(builder, loc, uses[0], arith::ConstantIntOp::create(builder, loc, 1, 32))};
+          });
       loops[counted] = {counted.getRegionIterArgs().back(), count > 1 ? 1 : 2};
     }
   }
@@ -110,7 +116,8 @@ private:
 
 Exchange planExchange(SharePartsOp op) {
   const Layout &part = layoutOf(op.getParts()[0]), &gather = layoutOf(op.getOutputs()[0]);
-  return {part, gather, llvm::cantFail(layout::slice(gather, op.getAxis())), part.bitsAlong(layout::Part::Block, op.getAxis()) != 0};
+  return {part, gather, llvm::cantFail(layout::slice(gather, op.getAxis())),
+          part.bitsAlong(layout::Part::Block, op.getAxis()) != 0};
 }
 
 FailureOr<Exchange> planExchange(Operation *op, const Layout &layout, unsigned axis) {
@@ -159,7 +166,8 @@ Value converted(OpBuilder &builder, Location loc, Value value, Type type) {
 }
 
 /// Buffers that have the partial results of all warps, once there was a barrier or an exchange.
-SmallVector<Value> shareParts(OpBuilder &builder, Location loc, ValueRange parts, ArrayRef<Exchange> plans, Exchanges *exchanges) {
+SmallVector<Value> shareParts(OpBuilder &builder, Location loc, ValueRange parts, ArrayRef<Exchange> plans,
+                              Exchanges *exchanges) {
   if (exchanges)
     return exchanges->make(builder, loc, parts);
   SmallVector<Value> buffers;
@@ -168,7 +176,8 @@ SmallVector<Value> shareParts(OpBuilder &builder, Location loc, ValueRange parts
   return buffers;
 }
 
-/// Reductions that stand side by side: all parts are shared before the first is loaded. `exchanges`: where they go by an exchange.
+/// Reductions that stand side by side: all parts are shared before the first is loaded. `exchanges`: where they go by
+/// an exchange.
 void expand(MutableArrayRef<tile::ReduceOp> group, ArrayRef<Exchange> plans, Exchanges *exchanges) {
   OpBuilder builder(group.front());
   SmallVector<Value> parts;
@@ -180,7 +189,8 @@ void expand(MutableArrayRef<tile::ReduceOp> group, ArrayRef<Exchange> plans, Exc
   for (auto [op, plan, buffer] : llvm::zip_equal(group, plans, buffers)) {
     Location loc = op.getLoc();
     Value gathered = loadParts(builder, loc, buffer, plan);
-    Value whole = tile::ReduceOp::create(builder, loc, withLayout(op.getType(), plan.result), op.getKind(), gathered, op.getAxis());
+    Value whole = tile::ReduceOp::create(builder, loc, withLayout(op.getType(), plan.result), op.getKind(), gathered,
+                                         op.getAxis());
     op.replaceAllUsesWith(converted(builder, loc, whole, op.getType()));
   }
   for (tile::ReduceOp op : group)
@@ -209,7 +219,8 @@ void expand(tile::CombineOp op, const Exchange &plan, Exchanges *exchanges) {
   auto part = PartialCombineOp::create(builder, loc, types, op.getInputs(), op.getInits(), axis);
   copyBody<YieldOp>(op.getBody(), part.getBody(), builder);
   SmallVector<Value> gathered;
-  for (Value buffer : shareParts(builder, loc, part.getOutputs(), SmallVector<Exchange, 0>(types.size(), plan), exchanges))
+  for (Value buffer :
+       shareParts(builder, loc, part.getOutputs(), SmallVector<Exchange, 0>(types.size(), plan), exchanges))
     gathered.push_back(loadParts(builder, loc, buffer, plan));
   SmallVector<Type> results;
   for (Type type : op.getResultTypes())
@@ -226,7 +237,8 @@ void expand(tile::CombineOp op, const Exchange &plan, Exchanges *exchanges) {
 
 void expand(SharePartsOp op, const Exchange &plan, Exchanges *exchanges) {
   OpBuilder builder(op);
-  SmallVector<Value> buffers = shareParts(builder, op.getLoc(), op.getParts(), SmallVector<Exchange, 0>(op.getParts().size(), plan), exchanges);
+  SmallVector<Value> buffers =
+      shareParts(builder, op.getLoc(), op.getParts(), SmallVector<Exchange, 0>(op.getParts().size(), plan), exchanges);
   for (auto [buffer, output] : llvm::zip_equal(buffers, op.getOutputs()))
     output.replaceAllUsesWith(loadParts(builder, op.getLoc(), buffer, plan));
   op.erase();
@@ -249,7 +261,8 @@ SmallVector<Group, 0> groupsOf(tile::KernelOp kernel) {
       if (!isWithinWarp(layoutOf(combine.getInputs().front()), combine.getAxis()))
         groups.push_back({{op}, {}});
     } else if (reduce && !isWithinWarp(layoutOf(reduce.getValue()), reduce.getAxis())) {
-      bool joins = !groups.empty() && op->getPrevNode() == groups.back().ops.back() && isa<tile::ReduceOp>(groups.back().ops.back()) &&
+      bool joins = !groups.empty() && op->getPrevNode() == groups.back().ops.back() &&
+                   isa<tile::ReduceOp>(groups.back().ops.back()) &&
                    !llvm::is_contained(groups.back().ops, reduce.getValue().getDefiningOp());
       if (joins)
         groups.back().ops.push_back(op);
@@ -268,7 +281,9 @@ struct ExpandReductions final : impl::KgpuExpandReductionsBase<ExpandReductions>
       group.isExchanged = true;
       for (Operation *op : group.ops) {
         auto share = dyn_cast<SharePartsOp>(op);
-        unsigned axis = share ? share.getAxis() : isa<tile::CombineOp>(op) ? cast<tile::CombineOp>(op).getAxis() : cast<tile::ReduceOp>(op).getAxis();
+        unsigned axis = share                      ? share.getAxis()
+                        : isa<tile::CombineOp>(op) ? cast<tile::CombineOp>(op).getAxis()
+                                                   : cast<tile::ReduceOp>(op).getAxis();
         FailureOr<Exchange> plan = share ? planExchange(share) : planExchange(op, layoutOf(op->getOperand(0)), axis);
         if (failed(plan))
           return signalPassFailure();

@@ -73,23 +73,31 @@ LogicalResult fit(Operation *op, ArrayRef<StreamedDot> products, unsigned consum
       })
       .Case([&](tile::DotOp dot) {
         // What warpgroups take from registers has its place; what they take from memory has none.
-        if (consumers != 0 && llvm::any_of(products, [&](const StreamedDot &product) { return product.dot == dot && !product.lhs && !product.shared; })) {
+        if (consumers != 0 && llvm::any_of(products, [&](const StreamedDot &product) {
+              return product.dot == dot && !product.lhs && !product.shared;
+            })) {
           OpBuilder builder(op);
-          dot.getLhsMutable().assign(converted(builder, op->getLoc(), dot.getLhs(), leftOperand(dot.getLhs(), consumers)));
+          dot.getLhsMutable().assign(
+              converted(builder, op->getLoc(), dot.getLhs(), leftOperand(dot.getLhs(), consumers)));
         }
         if (Value positions = dot.getPositions()) {
           OpBuilder builder(op);
-          dot.getPositionsMutable().assign(converted(builder, op->getLoc(), positions, wgmmaPositions(shapeOf(positions), consumers)));
+          dot.getPositionsMutable().assign(
+              converted(builder, op->getLoc(), positions, wgmmaPositions(shapeOf(positions), consumers)));
         }
         return success();
       })
       .Case([&](tile::ScatterOp scatter) {
         OpBuilder builder(op);
-        scatter.getValueMutable().assign(converted(builder, op->getLoc(), scatter.getValue(), layoutOf(scatter.getIndices().front())));
+        scatter.getValueMutable().assign(
+            converted(builder, op->getLoc(), scatter.getValue(), layoutOf(scatter.getIndices().front())));
         return success();
       })
       .Case([&](tile::PermuteOp permute) {
-        giveResult(cast<OpResult>(permute.getResult()), layout::permute(layoutOf(permute.getValue()), SmallVector<unsigned>(permute.getPermutation().begin(), permute.getPermutation().end())));
+        giveResult(
+            cast<OpResult>(permute.getResult()),
+            layout::permute(layoutOf(permute.getValue()),
+                            SmallVector<unsigned>(permute.getPermutation().begin(), permute.getPermutation().end())));
         return success();
       })
       .Default(success());

@@ -2,7 +2,8 @@
 // SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
 //
 // Before: %all = scf.for ... iter_args(%acc = zeros) {
-//           scf.yield %acc + %v : tensor<4x4096xf32, #rows>                    each thread holds four rows of its columns
+//           scf.yield %acc + %v : tensor<4x4096xf32, #rows>                    each thread holds four rows of its
+//           columns
 //         }
 //         %s = tile.reduce sum %all axis 0
 // After:  %all = scf.for ... iter_args(%acc = zeros) {
@@ -12,8 +13,9 @@
 //         }
 //         %s = tile.reduce sum %all axis 0
 //
-// On entry: every tile has a layout. On exit: a carried sum that starts at zero, to which every iteration adds, and which is summed over an axis behind
-// the loop, has no registers along that axis; elements that other threads hold stay apart. A product that fma would add is part of the new sum's steps.
+// On entry: every tile has a layout. On exit: a carried sum that starts at zero, to which every iteration adds, and
+// which is summed over an axis behind the loop, has no registers along that axis; elements that other threads hold stay
+// apart. A product that fma would add is part of the new sum's steps.
 #include "dialect/kgpu/Passes.h"
 #include "dialect/layout/Algebra.h"
 #include "mlir/IR/Matchers.h"
@@ -34,13 +36,12 @@ struct CarriedSum {
   Operation *step; ///< adds to it
   unsigned axis;
   int64_t folded;             ///< how many elements along the axis become one
-  Layout apart, sums, single; ///< of the elements with a dimension of `folded` before the axis, of that one's sum, and of that without the dimension
+  Layout apart, sums, single; ///< of the elements with a dimension of `folded` before the axis, of that one's sum, and
+                              ///< of that without the dimension
   RankedTensorType type;      ///< of the carried value then
 };
 
-bool isZero(Value value) {
-  return matchPattern(value, m_AnyZeroFloat());
-}
+bool isZero(Value value) { return matchPattern(value, m_AnyZeroFloat()); }
 
 /// The axis over which everyone behind the loop sums a carried value.
 std::optional<unsigned> summedAxis(Value result) {
@@ -58,11 +59,13 @@ std::optional<CarriedSum> find(scf::ForOp loop, unsigned number) {
   BlockArgument carried = loop.getRegionIterArg(number);
   auto type = dyn_cast<RankedTensorType>(carried.getType());
   std::optional<unsigned> axis = summedAxis(loop.getResult(number));
-  if (!type || !axis || !isa<FloatType>(type.getElementType()) || !isZero(loop.getInitArgs()[number]) || !carried.hasOneUse())
+  if (!type || !axis || !isa<FloatType>(type.getElementType()) || !isZero(loop.getInitArgs()[number]) ||
+      !carried.hasOneUse())
     return std::nullopt;
   Operation *step = *carried.user_begin();
   bool adds = isa<arith::AddFOp>(step) || (isa<math::FmaOp>(step) && step->getOperand(2) == carried);
-  if (!adds || step->getBlock() != loop.getBody() || !step->hasOneUse() || loop.getYieldedValues()[number] != step->getResult(0))
+  if (!adds || step->getBlock() != loop.getBody() || !step->hasOneUse() ||
+      loop.getYieldedValues()[number] != step->getResult(0))
     return std::nullopt;
   // What threads hold apart is an atom of its own: all that is in registers along the axis lies above it.
   const Layout &layout = layoutOf(type);
@@ -85,7 +88,9 @@ std::optional<CarriedSum> find(scf::ForOp loop, unsigned number) {
     if (splitLayout->bitsAlong(part, *axis) != 0)
       return std::nullopt;
   Layout sums = llvm::cantFail(layout::slice(*splitLayout, *axis)), single = layout::removeDim(sums, *axis);
-  return CarriedSum{number, step, *axis, extent / apart, *splitLayout, sums, single, withLayout(RankedTensorType::get(shape, type.getElementType()), single)};
+  return CarriedSum{
+      number,       step, *axis,  extent / apart,
+      *splitLayout, sums, single, withLayout(RankedTensorType::get(shape, type.getElementType()), single)};
 }
 
 /// What `step` adds to the carried value, with one element for those that are folded.
@@ -102,8 +107,10 @@ Value foldedAddend(OpBuilder &builder, const CarriedSum &sum, Value carried) {
   split.insert(split.begin() + sum.axis, sum.folded);
   one.insert(one.begin() + sum.axis, 1);
   Type element = sum.type.getElementType();
-  Value apart = tile::ReshapeOp::create(builder, loc, withLayout(RankedTensorType::get(split, element), sum.apart), added);
-  Value summed = tile::ReduceOp::create(builder, loc, withLayout(RankedTensorType::get(one, element), sum.sums), tile::ReduceKind::Sum, apart, sum.axis);
+  Value apart =
+      tile::ReshapeOp::create(builder, loc, withLayout(RankedTensorType::get(split, element), sum.apart), added);
+  Value summed = tile::ReduceOp::create(builder, loc, withLayout(RankedTensorType::get(one, element), sum.sums),
+                                        tile::ReduceKind::Sum, apart, sum.axis);
   return tile::ReshapeOp::create(builder, loc, sum.type, summed);
 }
 

@@ -8,19 +8,24 @@
 //                                                          %g = kgpu.partial_reduce sum (%e * %e) axis 1
 //         %P, %N, %F, %G = kgpu.share_parts %p, %n, %f, %g
 //         %s = tile.reduce sum %P axis 1                   %m = %s / n
-//         %D = %P / %N - broadcast %m                      %q = tile.reduce sum (%G + 2 * %F * %D + %N * %D * %D) axis 1
+//         %D = %P / %N - broadcast %m                      %q = tile.reduce sum (%G + 2 * %F * %D + %N * %D * %D) axis
+//         1
 //
-// The squares of a warp are about its own mean, so none of the terms is large beside the result (Chan, Golub, LeVeque: Updating Formulae and a Pairwise
-// Algorithm for Computing Sample Variances). Elements may be left out of the squares by a select. Likewise, sums of exponentials:
+// The squares of a warp are about its own mean, so none of the terms is large beside the result (Chan, Golub, LeVeque:
+// Updating Formulae and a Pairwise Algorithm for Computing Sample Variances). Elements may be left out of the squares
+// by a select. Likewise, sums of exponentials:
 //
 // Before: %t = tile.reduce max %v axis 1                   %q = tile.reduce sum exp(%v - broadcast %t) axis 1
-// After:  %p = kgpu.partial_reduce max %v axis 1           %f = kgpu.partial_reduce sum exp(%v - kgpu.own_part %p) axis 1
+// After:  %p = kgpu.partial_reduce max %v axis 1           %f = kgpu.partial_reduce sum exp(%v - kgpu.own_part %p) axis
+// 1
 //         %P, %F = kgpu.share_parts %p, %f
 //         %t = tile.reduce max %P axis 1                   %q = tile.reduce sum (%F * exp(%P - broadcast %t)) axis 1
 //
-// exp2((v - t) * c) counts as one too. A warp whose maximum is -inf takes 0 in place of it: all of its exponentials are 0.
+// exp2((v - t) * c) counts as one too. A warp whose maximum is -inf takes 0 in place of it: all of its exponentials are
+// 0.
 //
-// On entry: every tile has a layout. On exit: such pairs of reductions across warps are within warps, about one `kgpu.share_parts`, where that pays.
+// On entry: every tile has a layout. On exit: such pairs of reductions across warps are within warps, about one
+// `kgpu.share_parts`, where that pays.
 #include "dialect/kgpu/Passes.h"
 #include "dialect/layout/Algebra.h"
 #include "mlir/Analysis/SliceAnalysis.h"
@@ -38,9 +43,9 @@ namespace {
 /// A reduction, and a sum over terms of its elements and a value that follows from it.
 struct Pair {
   tile::ReduceOp inner, outer;
-  Operation *root = nullptr; ///< makes the terms
-  arith::SubFOp difference;  ///< of the elements from the value
-  Value inside;              ///< which elements count, null where all do
+  Operation *root = nullptr;    ///< makes the terms
+  arith::SubFOp difference;     ///< of the elements from the value
+  Value inside;                 ///< which elements count, null where all do
   std::optional<APFloat> scale; ///< of differences in exponentials
   bool isSquare() const { return isa<arith::MulFOp>(root); }
 };
@@ -57,7 +62,8 @@ Value withoutConversions(Value value) {
 tile::ReduceOp reductionOf(Value elements, tile::ReduceKind kind, tile::ReduceOp outer) {
   for (Operation *user : elements.getUsers()) {
     auto reduce = dyn_cast<tile::ReduceOp>(user);
-    if (reduce && reduce.getKind() == kind && reduce.getAxis() == outer.getAxis() && reduce->getBlock() == outer->getBlock() && reduce->isBeforeInBlock(outer))
+    if (reduce && reduce.getKind() == kind && reduce.getAxis() == outer.getAxis() &&
+        reduce->getBlock() == outer->getBlock() && reduce->isBeforeInBlock(outer))
       return reduce;
   }
   return {};
@@ -126,22 +132,25 @@ std::optional<Pair> squares(tile::ReduceOp outer) {
 
 std::optional<Pair> findPair(tile::ReduceOp outer) {
   Type element = getElementTypeOrSelf(outer.getType());
-  if (outer.getKind() != tile::ReduceKind::Sum || !isa<Float32Type, Float64Type>(element) || isWithinWarp(layoutOf(outer.getValue()), outer.getAxis()))
+  if (outer.getKind() != tile::ReduceKind::Sum || !isa<Float32Type, Float64Type>(element) ||
+      isWithinWarp(layoutOf(outer.getValue()), outer.getAxis()))
     return std::nullopt;
   std::optional<Pair> pair = exponentials(outer);
   return pair ? pair : squares(outer);
 }
 
-/// Whether one exchange less is worth what the warps' own sums cost (measured on an H200). Exponentials that only their sum needs are made once either
-/// way. Others are made twice, which shows less than an exchange where a cluster goes from row to row and hides it behind nothing. Squares take counts
-/// and differences of their own; elements of 16 bits come too fast for that, and within a CTA a barrier is quicker.
+/// Whether one exchange less is worth what the warps' own sums cost (measured on an H200). Exponentials that only their
+/// sum needs are made once either way. Others are made twice, which shows less than an exchange where a cluster goes
+/// from row to row and hides it behind nothing. Squares take counts and differences of their own; elements of 16 bits
+/// come too fast for that, and within a CTA a barrier is quicker.
 bool pays(const Pair &pair) {
   tile::ReduceOp outer = pair.outer, inner = pair.inner;
   if (!pair.isSquare() && pair.root->hasOneUse())
     return true;
   bool isAcrossCtas = layoutOf(outer.getValue()).bitsAlong(layout::Part::Block, outer.getAxis()) != 0;
   bool isWidened = inner.getValue().getDefiningOp<arith::ExtFOp>() != nullptr;
-  return isAcrossCtas && (pair.isSquare() ? !isWidened : getLaunch(outer->getParentOfType<tile::KernelOp>()).persistent);
+  return isAcrossCtas &&
+         (pair.isSquare() ? !isWidened : getLaunch(outer->getParentOfType<tile::KernelOp>()).persistent);
 }
 
 /// Whether `value` and all that it needs can be had in front of `place`; it is brought there.
@@ -152,9 +161,11 @@ bool bringBefore(Value value, Operation *place) {
   llvm::SetVector<Operation *> slice;
   BackwardSliceOptions options;
   options.inclusive = true;
-  options.filter = [&](Operation *needed) { return needed->getBlock() == place->getBlock() && !needed->isBeforeInBlock(place); };
-  if (failed(getBackwardSlice(op, &slice, options)) || !llvm::all_of(slice, [](Operation *needed) { return isMemoryEffectFree(needed); }) ||
-      slice.contains(place))
+  options.filter = [&](Operation *needed) {
+    return needed->getBlock() == place->getBlock() && !needed->isBeforeInBlock(place);
+  };
+  if (failed(getBackwardSlice(op, &slice, options)) ||
+      !llvm::all_of(slice, [](Operation *needed) { return isMemoryEffectFree(needed); }) || slice.contains(place))
     return false;
   for (Operation *needed : slice)
     needed->moveBefore(place);
@@ -164,7 +175,8 @@ bool bringBefore(Value value, Operation *place) {
 class Merging {
 public:
   Merging(Pair found, layout::Layout gather)
-      : pair(std::move(found)), builder(pair.inner), loc(pair.outer.getLoc()), axis(pair.outer.getAxis()), gather(std::move(gather)) {}
+      : pair(std::move(found)), builder(pair.inner), loc(pair.outer.getLoc()), axis(pair.outer.getAxis()),
+        gather(std::move(gather)) {}
 
   void run() {
     Value elements = pair.inner.getValue();
@@ -183,9 +195,12 @@ private:
     auto element = cast<FloatType>(getElementTypeOrSelf(tile));
     bool loses = false;
     number.convert(element.getFloatSemantics(), APFloat::rmNearestTiesToEven, &loses);
-    return arith::ConstantOp::create(builder, loc, DenseElementsAttr::get(cast<ShapedType>(tile), FloatAttr::get(element, number)));
+    return arith::ConstantOp::create(builder, loc,
+                                     DenseElementsAttr::get(cast<ShapedType>(tile), FloatAttr::get(element, number)));
   }
-  Value constant(const APFloat &value, Type tile) { return arith::ConstantOp::create(builder, loc, DenseElementsAttr::get(cast<ShapedType>(tile), value)); }
+  Value constant(const APFloat &value, Type tile) {
+    return arith::ConstantOp::create(builder, loc, DenseElementsAttr::get(cast<ShapedType>(tile), value));
+  }
   Value partOfSum(Value terms) { return PartialReduceOp::create(builder, loc, tile::ReduceKind::Sum, terms, axis); }
   Value ownPart(Value part, Type tile) { return OwnPartOp::create(builder, loc, tile, part, axis); }
 
@@ -200,7 +215,8 @@ private:
   }
   RankedTensorType wholeType() { return withLayout(pair.outer.getType(), llvm::cantFail(layout::slice(gather, axis))); }
   void replace(tile::ReduceOp op, Value whole) {
-    op.replaceAllUsesWith(whole.getType() == op.getType() ? whole : CvtLayoutOp::create(builder, loc, op.getType(), whole).getResult());
+    op.replaceAllUsesWith(
+        whole.getType() == op.getType() ? whole : CvtLayoutOp::create(builder, loc, op.getType(), whole).getResult());
   }
   /// `value`, which has extent 1 along the axis, beside the parts of all warps.
   Value spread(Value value, Type tile) {
@@ -208,18 +224,23 @@ private:
       value = CvtLayoutOp::create(builder, loc, wholeType(), value);
     return tile::BroadcastOp::create(builder, loc, tile, value);
   }
-  void replaceOuter(Value terms) { replace(pair.outer, tile::ReduceOp::create(builder, loc, wholeType(), tile::ReduceKind::Sum, terms, axis)); }
+  void replaceOuter(Value terms) {
+    replace(pair.outer, tile::ReduceOp::create(builder, loc, wholeType(), tile::ReduceKind::Sum, terms, axis));
+  }
 
   /// The exponential of the difference of `value` from `centre`.
   Value exponential(Value value, Value centre) {
     Value argument = arith::SubFOp::create(builder, loc, value, centre, pair.difference.getFastmath());
     if (pair.scale)
       argument = arith::MulFOp::create(builder, loc, argument, constant(*pair.scale, argument.getType()));
-    return builder.create(loc, pair.root->getName().getIdentifier(), argument, argument.getType(), pair.root->getAttrs())->getResult(0);
+    return builder
+        .create(loc, pair.root->getName().getIdentifier(), argument, argument.getType(), pair.root->getAttrs())
+        ->getResult(0);
   }
 
   void mergeExponentials(Value elements, Value part) {
-    Value isEmpty = arith::CmpFOp::create(builder, loc, arith::CmpFPredicate::OEQ, part, constant(-std::numeric_limits<double>::infinity(), part.getType()));
+    Value isEmpty = arith::CmpFOp::create(builder, loc, arith::CmpFPredicate::OEQ, part,
+                                          constant(-std::numeric_limits<double>::infinity(), part.getType()));
     Value centre = arith::SelectOp::create(builder, loc, isEmpty, constant(0, part.getType()), part);
     ValueRange all = share({part, partOfSum(exponential(elements, ownPart(centre, elements.getType())))});
     builder.setInsertionPoint(pair.outer);
@@ -233,10 +254,12 @@ private:
     if (pair.inside)
       counted = arith::SelectOp::create(builder, loc, pair.inside, counted, zero);
     Value count = partOfSum(counted);
-    Value difference = arith::SubFOp::create(builder, loc, elements, ownPart(centreOf(part, count), type), pair.difference.getFastmath());
+    Value difference = arith::SubFOp::create(builder, loc, elements, ownPart(centreOf(part, count), type),
+                                             pair.difference.getFastmath());
     if (pair.inside)
       difference = arith::SelectOp::create(builder, loc, pair.inside, difference, zero);
-    Value terms = arith::MulFOp::create(builder, loc, difference, difference, cast<arith::MulFOp>(pair.root).getFastmath());
+    Value terms =
+        arith::MulFOp::create(builder, loc, difference, difference, cast<arith::MulFOp>(pair.root).getFastmath());
     ValueRange all = share({part, count, partOfSum(difference), partOfSum(terms)});
     builder.setInsertionPoint(pair.outer);
     // The sum of (d + e)^2 for differences d from the centre, and e from there to the mean.
@@ -249,7 +272,8 @@ private:
 
   Value centreOf(Value sum, Value count) {
     Value divisor = arith::MaximumFOp::create(builder, loc, count, constant(1, count.getType()));
-    return arith::DivFOp::create(builder, loc, sum, divisor, arith::FastMathFlags::afn); // any value nearby does, as long as both are the same
+    return arith::DivFOp::create(builder, loc, sum, divisor,
+                                 arith::FastMathFlags::afn); // any value nearby does, as long as both are the same
   }
 
   Pair pair;

@@ -6,10 +6,13 @@
 //  * two to five vectors of 16 bytes a thread, up to eight when a row needs them: fewer, and starting threads and
 //    exchanging partial sums take longer than the data;
 //  * at least two CTAs on an SM, and 48 KB of loads on their way on an SM;
-//  * rows up to 1 KB on lanes of a warp, several of them in a CTA; up to 2 KB where a result for each is all that is written;
-//  * a row that one CTA cannot hold beside another one is spread over a cluster, so that an SM holds parts of several rows: four CTAs of 256 threads. Those
+//  * rows up to 1 KB on lanes of a warp, several of them in a CTA; up to 2 KB where a result for each is all that is
+//  written;
+//  * a row that one CTA cannot hold beside another one is spread over a cluster, so that an SM holds parts of several
+//  rows: four CTAs of 256 threads. Those
 //    exchange partial sums while others load and store;
-//  * where a CTA of the largest cluster takes 512 threads and less than 64 KB of its row, or all registers, or reads more weights than row, clusters
+//  * where a CTA of the largest cluster takes 512 threads and less than 64 KB of its row, or all registers, or reads
+//  more weights than row, clusters
 //    stay and go over rows, with the next row on its way to shared memory;
 //  * so do CTAs of 512 threads where a row has more weights than elements: these stay in registers;
 //  * kernels without a reduction: many threads with one or two vectors each.
@@ -28,16 +31,19 @@ constexpr int64_t kBytesInFlight = 48 * 1024;
 constexpr int64_t kWantedBytesInFlight = 96 * 1024;
 /// Addresses, predicates, partial sums: what a thread needs besides the elements of tiles.
 constexpr int64_t kFixedRegisters = 26;
-/// Rows above the first size are always spread over clusters, those from the second on where one CTA needs too much of an SM.
+/// Rows above the first size are always spread over clusters, those from the second on where one CTA needs too much of
+/// an SM.
 constexpr int64_t kLongestRowOfCta = 128 * 1024;
 constexpr int64_t kShortestRowOfCluster = 48 * 1024;
 /// Of its row, that a CTA of 512 threads reads at least for its exchanges to be hidden by the other one on its SM.
 constexpr int64_t kPartThatHides = 64 * 1024;
 /// Rows of 16-bit elements for which weights stay in registers, and the part of a row that a CTA then has.
 constexpr int64_t kShortestRowWithWeights = 16 * 1024, kPartWithWeights = 32 * 1024;
-/// What loops over rows have on their way on an SM. Measured on an H200 with gradients of norms: half of it is 2 to 8 % slower, more is not faster.
+/// What loops over rows have on their way on an SM. Measured on an H200 with gradients of norms: half of it is 2 to 8 %
+/// slower, more is not faster.
 constexpr int64_t kBytesAhead = 64 * 1024;
-/// What a CTA reads at least to start while the kernel in front of it ends: below, waiting for that one takes longer than it hides.
+/// What a CTA reads at least to start while the kernel in front of it ends: below, waiting for that one takes longer
+/// than it hides.
 constexpr int64_t kOverlapBytes = 4 * 1024;
 /// Lanes that load a line of the cache together.
 constexpr int64_t kLanesOfLine = 8;
@@ -107,7 +113,8 @@ constexpr unsigned kMostStages = 4, kFewestStages = 2;
 /// computes; fewer where that spills. One CTA more on an SM hides what happens between loops.
 llvm::SmallVector<Launch> forMma(const Work &work, const TargetModel &target) {
   llvm::SmallVector<Launch> result;
-  int64_t fewest = std::clamp<int64_t>(llvm::bit_ceil(static_cast<uint64_t>(work.mmaElements / 128)), 128, target.maxThreads);
+  int64_t fewest =
+      std::clamp<int64_t>(llvm::bit_ceil(static_cast<uint64_t>(work.mmaElements / 128)), 128, target.maxThreads);
   auto stagesFor = [&](int64_t bytes) {
     return static_cast<unsigned>(std::min<int64_t>(kMostStages, bytes / std::max<int64_t>(work.mmaStageBytes, 1)));
   };
@@ -117,22 +124,25 @@ llvm::SmallVector<Launch> forMma(const Work &work, const TargetModel &target) {
     if (half > kFewestStages && target.residentCtas(threads, std::min(perThread, target.maxRegisters), 0) >= 2)
       result.push_back({.threads = threads, .minCtas = 2, .stages = half});
     unsigned whole = stagesFor(target.sharedPerCta);
-    // Four warps alone on an SM hide nothing from each other, and beside so many accumulators operands mostly spill. Rows stay with one warp, though.
+    // Four warps alone on an SM hide nothing from each other, and beside so many accumulators operands mostly spill.
+    // Rows stay with one warp, though.
     bool isAlone = whole * work.mmaStageBytes > int64_t(target.sharedPerSm / 2 - target.reservedShared);
-    if (isAlone && !work.reduces && threads == fewest && work.mmaElements >= 128 * int64_t(threads) && 2 * threads <= target.maxThreads)
+    if (isAlone && !work.reduces && threads == fewest && work.mmaElements >= 128 * int64_t(threads) &&
+        2 * threads <= target.maxThreads)
       continue;
     result.push_back({.threads = threads, .stages = whole < kFewestStages ? 0 : whole});
   }
   return result;
 }
 
-/// The smallest cluster of which an SM holds so many CTAs of this many threads; nothing when the largest one has too few registers for that, or when vectors do
-/// not divide a part of the row among so many threads.
+/// The smallest cluster of which an SM holds so many CTAs of this many threads; nothing when the largest one has too
+/// few registers for that, or when vectors do not divide a part of the row among so many threads.
 std::optional<unsigned> clusterFor(const Work &work, const TargetModel &target, unsigned threads, unsigned ctas) {
   for (unsigned cluster = 2; cluster <= target.maxCluster; cluster *= 2) {
     unsigned registers = kFixedRegisters + llvm::divideCeil(work.liveRegisters, int64_t(threads) * cluster);
     int64_t atOnce = kVectorBytes * threads * cluster;
-    if (target.residentCtas(threads, registers * 3 / 4, 0) >= ctas && llvm::alignTo(work.widestBytes, atOnce) * 4 <= 5 * work.widestBytes)
+    if (target.residentCtas(threads, registers * 3 / 4, 0) >= ctas &&
+        int64_t(llvm::alignTo(work.widestBytes, atOnce)) * 4 <= 5 * work.widestBytes)
       return cluster;
   }
   return std::nullopt;
@@ -154,13 +164,15 @@ llvm::SmallVector<Launch> forCluster(const Work &work, const TargetModel &target
   auto addStaying = [&](unsigned part, unsigned wanted) {
     int64_t slot = work.rowBytes / part;
     if (work.isFetchable && slot * wanted < int64_t(target.sharedPerSm) && slot < int64_t(target.sharedPerCta))
-      result.push_back({.threads = threads, .cluster = part, .minCtas = wanted > 1 ? wanted : 0, .persistent = true, .stages = 1});
+      result.push_back(
+          {.threads = threads, .cluster = part, .minCtas = wanted > 1 ? wanted : 0, .persistent = true, .stages = 1});
   };
   for (unsigned wanted = ctas; stays && wanted > 1; --wanted)
     addStaying(*cluster, wanted);
   for (unsigned wanted = ctas; !stays && wanted > 1; --wanted)
     result.push_back({.threads = threads, .cluster = *cluster, .minCtas = wanted});
-  // One alone on its SM hides nothing: its next row is under way meanwhile, and it gets more to do between two exchanges.
+  // One alone on its SM hides nothing: its next row is under way meanwhile, and it gets more to do between two
+  // exchanges.
   unsigned part = *cluster;
   while (part > 2 && work.rowBytes / part < kPartThatHides)
     part /= 2;
@@ -176,9 +188,10 @@ llvm::SmallVector<Launch> forCluster(const Work &work, const TargetModel &target
   return result;
 }
 
-/// Clusters that stay, with the weights of all rows in their registers: where these are more than a row, reading them for each row takes as long as the row.
-/// A CTA has up to 32 KB of its row, the next one on its way. Rows of 32-bit elements, which take half the instructions a byte, need it when they are long;
-/// they profit from a second row on its way, others lose by it.
+/// Clusters that stay, with the weights of all rows in their registers: where these are more than a row, reading them
+/// for each row takes as long as the row. A CTA has up to 32 KB of its row, the next one on its way. Rows of 32-bit
+/// elements, which take half the instructions a byte, need it when they are long; they profit from a second row on its
+/// way, others lose by it.
 std::optional<Launch> forWeights(const Work &work, const TargetModel &target) {
   const int64_t elementBytes = work.widestBytes / std::max<int64_t>(work.widestElements, 1);
   const int64_t shortest = elementBytes < 4 ? kShortestRowWithWeights : kLongestRowOfCta;
@@ -196,7 +209,8 @@ std::optional<Launch> forWeights(const Work &work, const TargetModel &target) {
 /// Whether a CTA that has the whole row leaves no room for a second one on its SM.
 bool fillsSm(const Work &work, const TargetModel &target) {
   constexpr int64_t fewestThreads = 256;
-  return work.rowBytes >= kShortestRowOfCluster && 2 * (work.liveRegisters + kFixedRegisters * fewestThreads) > target.registersPerSm;
+  return work.rowBytes >= kShortestRowOfCluster &&
+         2 * (work.liveRegisters + kFixedRegisters * fewestThreads) > target.registersPerSm;
 }
 
 llvm::SmallVector<Launch> forWork(const Work &work, const TargetModel &target) {
@@ -214,8 +228,8 @@ llvm::SmallVector<Launch> forWork(const Work &work, const TargetModel &target) {
       result.push_back(launch);
   };
 
-  // Short rows: a vector or two for each lane of a part of a warp; four where a result for each row is all that is written, which all of its lanes compute.
-  // Eight lanes read a whole line of the cache.
+  // Short rows: a vector or two for each lane of a part of a warp; four where a result for each row is all that is
+  // written, which all of its lanes compute. Eight lanes read a whole line of the cache.
   const int64_t vectors = work.writesRows ? 2 : 4;
   if (work.widestBytes <= vectors * kVectorBytes * target.warpSize && work.packable) {
     int64_t lanes = llvm::bit_ceil(static_cast<uint64_t>(llvm::divideCeil(work.widestBytes, kVectorBytes)));
@@ -226,7 +240,8 @@ llvm::SmallVector<Launch> forWork(const Work &work, const TargetModel &target) {
     add({.threads = kSmallCta});
     return result;
   }
-  const unsigned fewest = work.widestBytes <= 2 * kVectorBytes * target.warpSize ? target.warpSize : threadsFor(estimate);
+  const unsigned fewest =
+      work.widestBytes <= 2 * kVectorBytes * target.warpSize ? target.warpSize : threadsFor(estimate);
   // Where a CTA cannot have a second one beside it without spills, one of more threads, with fewer registers each, may.
   for (unsigned threads = fewest; threads <= target.maxThreads; threads *= 2)
     for (unsigned ctas = wantedCtas(estimate, threads); ctas > 1; ctas = ctas > 4 ? ctas * 2 / 3 : ctas - 1)
@@ -265,16 +280,20 @@ bool isWorthwhile(const Launch &early, const Launch &late, bool prefetches) {
   return prefetches ? 3 * left >= demanded : 4 * left >= 3 * demanded;
 }
 
-/// Elements of any strides are loaded one by one, most of each sector for nothing. Neither early loads nor more CTAs make up for that, but
-/// the many addresses make the code long and registers few: it is compiled at the first try without demands. Products reuse what they load.
-bool isForAnyStrides(tile::KernelOp kernel, const Work &work) { return kernel.getVariant() == "any" && work.dotElements == 0; }
+/// Elements of any strides are loaded one by one, most of each sector for nothing. Neither early loads nor more CTAs
+/// make up for that, but the many addresses make the code long and registers few: it is compiled at the first try
+/// without demands. Products reuse what they load.
+bool isForAnyStrides(tile::KernelOp kernel, const Work &work) {
+  return kernel.getVariant() == "any" && work.dotElements == 0;
+}
 
-/// Slots for a loop over rows of which the author says how many CTAs an SM holds: as many as keep loads on their way while an iteration waits and computes. 0 where
-/// they do not fit, or where nothing can be fetched.
+/// Slots for a loop over rows of which the author says how many CTAs an SM holds: as many as keep loads on their way
+/// while an iteration waits and computes. 0 where they do not fit, or where nothing can be fetched.
 unsigned stagesOfLoop(const Work &work, const TargetModel &target, const Launch &launch) {
   constexpr unsigned kMost = 3;
   int64_t slot = work.rowBytes / launch.cluster * std::max(launch.minCtas, 1u);
-  if (!work.loops || !work.reduces || !work.isFetchable || slot == 0 || work.dotElements != 0 || work.mmaElements != 0 || !target.hasAsyncCopy)
+  if (!work.loops || !work.reduces || !work.isFetchable || slot == 0 || work.dotElements != 0 ||
+      work.mmaElements != 0 || !target.hasAsyncCopy)
     return 0;
   int64_t wanted = std::min<int64_t>(llvm::divideCeil(kBytesAhead, slot), kMost);
   return std::min<int64_t>(wanted, target.sharedPerSm * 7 / 8 / slot);
@@ -299,7 +318,8 @@ std::optional<Launch> hinted(tile::KernelOp kernel, const TargetModel &target, c
     best.minCtas = occupancy;
   if (unsigned cluster = hint("cluster"); cluster != 0 && best.blocks == 1)
     best.cluster = std::min(cluster, target.maxCluster);
-  if (unsigned stages = hint("stages"); stages != 0 && best.blocks == 1 && work.dotElements == 0 && work.mmaElements == 0) {
+  if (unsigned stages = hint("stages");
+      stages != 0 && best.blocks == 1 && work.dotElements == 0 && work.mmaElements == 0) {
     best.persistent = !work.loops;
     best.stages = stages;
   } else if (best.blocks == 1) {
@@ -345,7 +365,8 @@ llvm::SmallVector<Launch> candidates(tile::KernelOp kernel, const TargetModel &t
     early->mark(result.emplace_back(*launch));
   if (early)
     for (Launch launch : forWork(early->work, target)) {
-      // Who stays on its SM finds weights in the first cache: where they do not all fit into registers, these are better used for the row.
+      // Who stays on its SM finds weights in the first cache: where they do not all fit into registers, these are
+      // better used for the row.
       if (launch.stages != 0)
         break;
       if (!isWorthwhile(launch, late.front(), early->prefetches))

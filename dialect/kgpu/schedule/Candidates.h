@@ -8,10 +8,12 @@ namespace kpkg::kgpu {
 /// first that ptxas compiles without spilling registers. Deterministic; looks at the kernel at tile level.
 llvm::SmallVector<Launch> candidates(tile::KernelOp kernel, const TargetModel &target);
 
-/// Whether warpgroups multiply 8-bit elements on this chip, but not those of this kernel, whose operands are contiguous along other dimensions.
+/// Whether warpgroups multiply 8-bit elements on this chip, but not those of this kernel, whose operands are contiguous
+/// along other dimensions.
 bool multipliesBytesByWarps(tile::KernelOp kernel, const TargetModel &target);
 
-/// Whether accumulators of products of single warps take a third of a multiprocessor's registers or more: operands, which go through registers
-/// too, then find too few. Products of warpgroups read operands from shared memory: none of the kernel's launches has those.
+/// Whether accumulators of products of single warps take a third of a multiprocessor's registers or more: operands,
+/// which go through registers too, then find too few. Products of warpgroups read operands from shared memory: none of
+/// the kernel's launches has those.
 bool leavesFewRegisters(tile::KernelOp kernel, const TargetModel &target);
 } // namespace kpkg::kgpu

@@ -7,13 +7,15 @@
 using namespace mlir;
 
 namespace kpkg::kgpu {
-/// What makes the next value of carried value `number`, in the loop; false when it needs more than `numbers` and what is known outside.
+/// What makes the next value of carried value `number`, in the loop; false when it needs more than `numbers` and what
+/// is known outside.
 static bool collect(scf::ForOp loop, ArrayRef<unsigned> numbers, unsigned number, llvm::SetVector<Operation *> &step) {
   auto isKnown = [&](Value value) {
     auto argument = dyn_cast<BlockArgument>(value);
     if (!argument || argument.getOwner() != loop.getBody())
       return true;
-    return argument != loop.getInductionVar() && llvm::is_contained(numbers, argument.getArgNumber() - loop.getNumInductionVars());
+    return argument != loop.getInductionVar() &&
+           llvm::is_contained(numbers, argument.getArgNumber() - loop.getNumInductionVars());
   };
   Value next = loop.getYieldedValues()[number];
   Operation *made = next.getDefiningOp();
@@ -26,7 +28,8 @@ static bool collect(scf::ForOp loop, ArrayRef<unsigned> numbers, unsigned number
   if (failed(getBackwardSlice(made, &slice, options)))
     return false;
   for (Operation *op : slice)
-    if (!isMemoryEffectFree(op) || op->getNumRegions() != 0 || llvm::any_of(op->getResultTypes(), llvm::IsaPred<RankedTensorType>) ||
+    if (!isMemoryEffectFree(op) || op->getNumRegions() != 0 ||
+        llvm::any_of(op->getResultTypes(), llvm::IsaPred<RankedTensorType>) ||
         !llvm::all_of(op->getOperands(), isKnown))
       return false;
   step.insert_range(slice);
@@ -67,7 +70,8 @@ SmallVector<Value> CarriedCounters::next(OpBuilder &builder, ValueRange now) con
   map(mapping, now);
   for (Operation *op : step)
     builder.clone(*op, mapping);
-  return llvm::map_to_vector(numbers, [&](unsigned number) { return mapping.lookupOrDefault(around.getYieldedValues()[number]); });
+  return llvm::map_to_vector(
+      numbers, [&](unsigned number) { return mapping.lookupOrDefault(around.getYieldedValues()[number]); });
 }
 
 void CarriedCounters::map(IRMapping &mapping, ValueRange now) const {

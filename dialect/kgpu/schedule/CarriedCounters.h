@@ -7,10 +7,11 @@
 
 namespace kpkg::kgpu {
 
-/// Those of what a loop carries whose next values follow from themselves, as kgpu-merge-loops makes them: indices of loops that have become one.
+/// Those of what a loop carries whose next values follow from themselves, as kgpu-merge-loops makes them: indices of
+/// loops that have become one.
 struct CarriedCounters {
   mlir::scf::ForOp loop;
-  llvm::SmallVector<unsigned> numbers;    ///< of the carried values
+  llvm::SmallVector<unsigned> numbers;       ///< of the carried values
   llvm::SmallVector<mlir::Operation *> step; ///< ops of the loop that make the next ones, in order
 
   static CarriedCounters of(mlir::scf::ForOp loop);

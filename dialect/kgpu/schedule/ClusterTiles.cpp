@@ -15,7 +15,8 @@ constexpr int64_t kPanelBytes = 128;
 /// Of rows of 128 bytes, after which the swizzle begins again.
 constexpr int64_t kSwizzledRows = 8;
 
-/// The dimension of a kernel's argument that dimension `dim` of one of its parts is; the argument is null for other views.
+/// The dimension of a kernel's argument that dimension `dim` of one of its parts is; the argument is null for other
+/// views.
 std::pair<BlockArgument, int64_t> sourceOf(Value view, int64_t dim) {
   while (auto drop = view.getDefiningOp<tile::DropOp>()) {
     for (int64_t dropped : drop.getDims()) // ascending
@@ -33,7 +34,12 @@ public:
   std::optional<unsigned> run() {
     std::optional<unsigned> best;
     int64_t most = 0;
-    bool onlyStores = !tiles->walk([](Operation *op) { return isa<tile::ScatterOp, tile::AtomicOp>(op) ? WalkResult::interrupt() : WalkResult::advance(); }).wasInterrupted();
+    bool onlyStores =
+        !tiles
+             ->walk([](Operation *op) {
+               return isa<tile::ScatterOp, tile::AtomicOp>(op) ? WalkResult::interrupt() : WalkResult::advance();
+             })
+             .wasInterrupted();
     if (consumersFor(products) == 0 || !onlyStores)
       return std::nullopt;
     for (unsigned number = 0; number < tiles.getCounts().size(); ++number) {
@@ -48,11 +54,14 @@ public:
 private:
   bool goesInStep(const DenseSet<Value> &differing) {
     auto differs = [&](Value value) { return differing.contains(value); };
-    return !tiles->walk([&](Operation *op) {
-      auto loop = dyn_cast<scf::ForOp>(op);
-      bool decides = loop && (differs(loop.getLowerBound()) || differs(loop.getUpperBound()) || differs(loop.getStep()));
-      return decides ? WalkResult::interrupt() : WalkResult::advance();
-    }).wasInterrupted();
+    return !tiles
+                ->walk([&](Operation *op) {
+                  auto loop = dyn_cast<scf::ForOp>(op);
+                  bool decides = loop && (differs(loop.getLowerBound()) || differs(loop.getUpperBound()) ||
+                                          differs(loop.getStep()));
+                  return decides ? WalkResult::interrupt() : WalkResult::advance();
+                })
+                .wasInterrupted();
   }
 
   /// Of operands that are the same for all CTAs of a cluster.
@@ -65,8 +74,10 @@ private:
           continue;
         const TensorView &place = operand->place;
         unsigned width = elementBytes(cast<tile::ViewType>(place.argument.getType()).getElementType());
-        bool differs = llvm::any_of(operand->load->getOperands(), [&](Value value) { return differing.contains(value); }) ||
-                       (place.slice && llvm::any_of(place.slice->getOperands(), [&](Value value) { return differing.contains(value); }));
+        bool differs =
+            llvm::any_of(operand->load->getOperands(), [&](Value value) { return differing.contains(value); }) ||
+            (place.slice &&
+             llvm::any_of(place.slice->getOperands(), [&](Value value) { return differing.contains(value); }));
         if (!differs && !place.window && sharedBox(place.box, place.unit, width, cluster))
           bytes += llvm::product_of(place.box) * width;
       }
@@ -80,7 +91,8 @@ private:
 } // namespace
 
 SmallVector<Operation *> storesOfNoTile(tile::ForTilesOp tiles, unsigned number) {
-  std::optional<tile::CostFactor> count = tile::countFactor(tiles->getParentOfType<tile::KernelOp>(), tiles.getCounts()[number]);
+  std::optional<tile::CostFactor> count =
+      tile::countFactor(tiles->getParentOfType<tile::KernelOp>(), tiles.getCounts()[number]);
   auto isOutside = [&](Value view, ValueRange offsets) {
     if (!count || count->kind != tile::CostFactor::Kind::Tiles)
       return false;
@@ -88,8 +100,9 @@ SmallVector<Operation *> storesOfNoTile(tile::ForTilesOp tiles, unsigned number)
       APInt step;
       auto product = offset.getDefiningOp<arith::MulIOp>();
       auto [argument, source] = sourceOf(view, dim);
-      if (product && argument && product.getLhs() == tiles.getCoordinates()[number] && matchPattern(product.getRhs(), m_ConstantInt(&step)) &&
-          argument.getArgNumber() == count->argument && source == count->dimension && step.getSExtValue() >= count->size)
+      if (product && argument && product.getLhs() == tiles.getCoordinates()[number] &&
+          matchPattern(product.getRhs(), m_ConstantInt(&step)) && argument.getArgNumber() == count->argument &&
+          source == count->dimension && step.getSExtValue() >= count->size)
         return true;
     }
     return false;
@@ -98,14 +111,16 @@ SmallVector<Operation *> storesOfNoTile(tile::ForTilesOp tiles, unsigned number)
   tiles->walk([&](Operation *op) {
     auto store = dyn_cast<tile::StoreOp>(op);
     auto addStore = dyn_cast<tile::AddStoreOp>(op);
-    if ((store && !isOutside(store.getView(), store.getOffsets())) || (addStore && !isOutside(addStore.getView(), addStore.getOffsets())))
+    if ((store && !isOutside(store.getView(), store.getOffsets())) ||
+        (addStore && !isOutside(addStore.getView(), addStore.getOffsets())))
       stores.push_back(op);
   });
   return stores;
 }
 
 std::optional<SharedBox> sharedBox(ArrayRef<int64_t> box, unsigned unit, unsigned elementBytes, unsigned cluster) {
-  // Parts lie behind each other in a panel, as rows do: along the outermost dimension, in the order of the engine, that has several rows.
+  // Parts lie behind each other in a panel, as rows do: along the outermost dimension, in the order of the engine, that
+  // has several rows.
   for (auto [dim, extent] : llvm::enumerate(box)) {
     if (extent == 1 || dim == unit)
       continue;

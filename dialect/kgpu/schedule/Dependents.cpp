@@ -34,7 +34,8 @@ private:
     for (Region &region : op->getRegions()) // what a region computes, its op may give
       for (Block &block : region)
         for (Operation &inner : block)
-          depends |= op->getNumResults() != 0 && llvm::any_of(inner.getOperands(), [&](Value operand) { return has(operand); });
+          depends |= op->getNumResults() != 0 &&
+                     llvm::any_of(inner.getOperands(), [&](Value operand) { return has(operand); });
     if (!depends)
       return;
     known.insert(op->result_begin(), op->result_end());
@@ -54,7 +55,8 @@ private:
     if (bounds)
       known.insert(loop.getInductionVar());
     for (BlockArgument argument : loop.getRegionIterArgs())
-      if (bounds || has(argument) || has(loop.getTiedLoopInit(argument)->get()) || has(loop.getTiedLoopYieldedValue(argument)->get())) {
+      if (bounds || has(argument) || has(loop.getTiedLoopInit(argument)->get()) ||
+          has(loop.getTiedLoopYieldedValue(argument)->get())) {
         known.insert(argument);
         known.insert(loop.getTiedLoopResult(argument));
       }

@@ -32,7 +32,8 @@ std::optional<SmallVector<Operation *>> addressOf(tile::LoadOp load, Operation *
   if (failed(getBackwardSlice(load.getOperation(), &slice, options)))
     return std::nullopt;
   for (Operation *op : slice)
-    if (!isRepeatable(op) || op->getNumRegions() != 0 || llvm::any_of(op->getResultTypes(), llvm::IsaPred<RankedTensorType>))
+    if (!isRepeatable(op) || op->getNumRegions() != 0 ||
+        llvm::any_of(op->getResultTypes(), llvm::IsaPred<RankedTensorType>))
       return std::nullopt;
   return SmallVector<Operation *>(slice.begin(), slice.end());
 }

@@ -9,7 +9,8 @@
 using namespace mlir;
 
 namespace kpkg::kgpu {
-/// What is narrower is not worth a place of its own: all threads would copy the same row. Where a tile has several rows, less is enough.
+/// What is narrower is not worth a place of its own: all threads would copy the same row. Where a tile has several
+/// rows, less is enough.
 static constexpr int64_t kLeastBytesOfRow = 4096;
 static constexpr int64_t kLeastBytesOfRows = 512;
 
@@ -34,7 +35,8 @@ bool canFetch(tile::LoadOp load) {
     return false;
   tile::ViewType view = load.getView().getType();
   int64_t together = std::min(mostTogether(load), tile::divisorOf(load.getOffsets()[view.getUnit()]));
-  return together >= 1 && layoutOf(load.getResult()).vectorLength(view.getUnit(), together) * view.getElementBytes() >= 4;
+  return together >= 1 &&
+         layoutOf(load.getResult()).vectorLength(view.getUnit(), together) * view.getElementBytes() >= 4;
 }
 
 SharedType slotFor(tile::LoadOp load, unsigned threads) {
@@ -46,7 +48,8 @@ SharedType slotFor(tile::LoadOp load, unsigned threads) {
 static bool isOnlyCounter(scf::ForOp loop, Operation *op, const CarriedCounters *counters) {
   return llvm::all_of(op->getOperands(), [&](Value operand) {
     auto argument = dyn_cast<BlockArgument>(operand);
-    return !argument || argument.getOwner() != loop.getBody() || argument == loop.getInductionVar() || (counters && counters->contain(argument));
+    return !argument || argument.getOwner() != loop.getBody() || argument == loop.getInductionVar() ||
+           (counters && counters->contain(argument));
   });
 }
 

@@ -4,7 +4,8 @@
 #include "dialect/kgpu/schedule/CarriedCounters.h"
 
 namespace kpkg::kgpu {
-/// Whether a ring in shared memory may take a load of a loop, as far as facts say: the tile is worth a place of its own, and vectors of four bytes are promised.
+/// Whether a ring in shared memory may take a load of a loop, as far as facts say: the tile is worth a place of its
+/// own, and vectors of four bytes are promised.
 bool isForRing(tile::LoadOp load);
 /// The same once there are layouts.
 bool canFetch(tile::LoadOp load);
@@ -16,8 +17,10 @@ struct LoadAhead {
   tile::LoadOp load;
   llvm::SmallVector<mlir::Operation *> address; ///< ops of the loop that make its address, in order
 
-  /// Nothing when the load needs more than the loop's counter, `counters` and what is known outside, or reads what may change.
-  static std::optional<LoadAhead> find(mlir::scf::ForOp loop, tile::LoadOp load, const CarriedCounters *counters = nullptr);
+  /// Nothing when the load needs more than the loop's counter, `counters` and what is known outside, or reads what may
+  /// change.
+  static std::optional<LoadAhead> find(mlir::scf::ForOp loop, tile::LoadOp load,
+                                       const CarriedCounters *counters = nullptr);
   /// Whether its address is another one in each iteration.
   bool followsCounter() const;
   /// Clones the address as it is when the loop's counter is `counter`.

@@ -1,4 +1,5 @@
-// As many clusters as the machine holds go over all kernel blocks, so that one block's loads can be under way while another one is computed.
+// As many clusters as the machine holds go over all kernel blocks, so that one block's loads can be under way while
+// another one is computed.
 // SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
 //
 // Before: tile.kernel @rows(...) attributes {kgpu.cluster = 8 : i32, kgpu.persistent} { ... tile.block_id x ... }
@@ -6,9 +7,9 @@
 //           scf.for %i = tile.block_id x to tile.grid_dim x step kgpu.cta_count / 8 { ... %i ... }
 //         }
 //
-// On entry: any kernel; it is left alone without the attribute `kgpu.persistent`. On exit: the kernel's ops are in a loop over the kernel blocks along x;
-// constants stand before it, and with `kgpu.early_loads` what all kernel blocks load alike. Whoever launches it takes no more CTAs than the machine
-// holds at once.
+// On entry: any kernel; it is left alone without the attribute `kgpu.persistent`. On exit: the kernel's ops are in a
+// loop over the kernel blocks along x; constants stand before it, and with `kgpu.early_loads` what all kernel blocks
+// load alike. Whoever launches it takes no more CTAs than the machine holds at once.
 #include "dialect/kgpu/Passes.h"
 #include "dialect/kgpu/ir/Repeatable.h"
 
@@ -52,7 +53,8 @@ void persist(tile::KernelOp kernel) {
     if (!op.hasTrait<OpTrait::ConstantLike>() && !before.contains(&op))
       ops.push_back(&op);
   OpBuilder builder(body.getTerminator());
-  Value first = tile::BlockIdOp::create(builder, loc, tile::GridAxis::x), count = tile::GridDimOp::create(builder, loc, tile::GridAxis::x);
+  Value first = tile::BlockIdOp::create(builder, loc, tile::GridAxis::x),
+        count = tile::GridDimOp::create(builder, loc, tile::GridAxis::x);
   Value step = CtaCountOp::create(builder, loc);
   if (unsigned cluster = getLaunch(kernel).cluster; cluster > 1)
     step = arith::DivUIOp::create(builder, loc, step, arith::ConstantIndexOp::create(builder, loc, cluster));

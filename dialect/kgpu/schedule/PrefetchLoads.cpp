@@ -13,11 +13,12 @@
 //           scf.yield %next
 //         }
 //
-// On entry: any kernel; it is left alone without the attribute `kgpu.prefetch`. On exit: loads of read-only views, whose
-// addresses need nothing but the loop's counter and what is known outside, are one iteration ahead; those that every iteration repeats stay, and where there are rings those that go through them; the others' next
-// places are brought into the second-level cache by kgpu.touch. The last one reads
-// what nobody asked for: loads are always in bounds, so it costs a little traffic and nothing else. Loops with matrix
-// products are left alone: their operands go through shared memory.
+// On entry: any kernel; it is left alone without the attribute `kgpu.prefetch`. On exit: loads of read-only views,
+// whose addresses need nothing but the loop's counter and what is known outside, are one iteration ahead; those that
+// every iteration repeats stay, and where there are rings those that go through them; the others' next places are
+// brought into the second-level cache by kgpu.touch. The last one reads what nobody asked for: loads are always in
+// bounds, so it costs a little traffic and nothing else. Loops with matrix products are left alone: their operands go
+// through shared memory.
 #include "dialect/kgpu/schedule/PrefetchLoads.h"
 #include "dialect/kgpu/Passes.h"
 #include "dialect/kgpu/async/CarryingLoop.h"
@@ -33,8 +34,9 @@ namespace {
 /// How far ahead what travels in registers beside rings is brought into a cache.
 constexpr int64_t kIterationsAhead = 3;
 
-/// ptxas moves a value that an iteration loads for the next one to its place at the iteration's end, so a load that takes longer than the rest of an iteration
-/// holds everyone up. From the second-level cache it takes a third of the time.
+/// ptxas moves a value that an iteration loads for the next one to its place at the iteration's end, so a load that
+/// takes longer than the rest of an iteration holds everyone up. From the second-level cache it takes a third of the
+/// time.
 void touchFurther(OpBuilder &builder, const LoadAhead &ahead) {
   tile::LoadOp load = ahead.load;
   scf::ForOp loop = ahead.loop;
@@ -42,12 +44,14 @@ void touchFurther(OpBuilder &builder, const LoadAhead &ahead) {
   if (view.getRank() != 1 || view.getUnit() != 0)
     return;
   Location loc = load.getLoc();
-  Value distance = arith::MulIOp::create(builder, loc, loop.getStep(), arith::ConstantIndexOp::create(builder, loc, kIterationsAhead));
+  Value distance = arith::MulIOp::create(builder, loc, loop.getStep(),
+                                         arith::ConstantIndexOp::create(builder, loc, kIterationsAhead));
   Value counter = arith::AddIOp::create(builder, loc, loop.getInductionVar(), distance);
   Value inside = arith::CmpIOp::create(builder, loc, arith::CmpIPredicate::slt, counter, loop.getUpperBound());
   IRMapping mapping = ahead.addressAt(builder, counter);
   Value offset = load.getOffsets().front();
-  TouchOp::create(builder, loc, mapping.lookupOrDefault(load.getView()), mapping.lookupOrDefault(offset), TypeAttr::get(load.getType()), inside);
+  TouchOp::create(builder, loc, mapping.lookupOrDefault(load.getView()), mapping.lookupOrDefault(offset),
+                  TypeAttr::get(load.getType()), inside);
 }
 
 bool prefetchIn(scf::ForOp loop, bool hasRings) {

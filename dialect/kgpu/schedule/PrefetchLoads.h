@@ -4,6 +4,7 @@
 #include "dialect/kgpu/ir/KgpuDialect.h"
 
 namespace kpkg::kgpu {
-/// Moves loads in loops one iteration ahead where their addresses follow from the loop's counter; those that are for rings stay where the kernel has rings. Whether there were any.
+/// Moves loads in loops one iteration ahead where their addresses follow from the loop's counter; those that are for
+/// rings stay where the kernel has rings. Whether there were any.
 bool prefetchLoads(tile::KernelOp kernel, bool hasRings = false);
 } // namespace kpkg::kgpu

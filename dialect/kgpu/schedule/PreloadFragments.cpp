@@ -81,8 +81,9 @@ public:
       // What it stores was loaded at the beginning of the iteration.
       store->moveBefore(last);
     }
-    // What the next product needs comes before what some later iteration needs: neither may pass the other afterwards. The wait counts the groups
-    // that are committed before it, so copies come first also where there is one product only.
+    // What the next product needs comes before what some later iteration needs: neither may pass the other afterwards.
+    // The wait counts the groups that are committed before it, so copies come first also where there is one product
+    // only.
     for (Operation *copy : copies)
       copy->moveBefore(first);
     if (wait)

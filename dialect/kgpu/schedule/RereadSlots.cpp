@@ -17,10 +17,11 @@
 //           %b = f(%w);  use %b, %s
 //         }
 //
-// On entry: reductions that share an exchange stand side by side; loops without `kgpu.fetched`, or that carry no tiles, are left alone. On exit: where what a thread would hold over
-// the last reduction across warps, with what the loop carries, is more than its registers, the thread reads its part again and repeats what it made of it. A compiler
-// of registers cannot do that by itself: it takes values that it has seen for the same. Where that is not enough, what is loaded before the loop is fetched to
-// a place of its own, and read from there in the same way.
+// On entry: reductions that share an exchange stand side by side; loops without `kgpu.fetched`, or that carry no tiles,
+// are left alone. On exit: where what a thread would hold over the last reduction across warps, with what the loop
+// carries, is more than its registers, the thread reads its part again and repeats what it made of it. A compiler of
+// registers cannot do that by itself: it takes values that it has seen for the same. Where that is not enough, what is
+// loaded before the loop is fetched to a place of its own, and read from there in the same way.
 #include "dialect/kgpu/Passes.h"
 #include "dialect/kgpu/ir/Partial.h"
 #include "dialect/kgpu/schedule/LoadAhead.h"
@@ -48,13 +49,15 @@ unsigned registersOf(Value value) {
 
 class Rereading {
 public:
-  Rereading(scf::ForOp loop, const Launch &launch, const TargetModel &target) : loop(loop), launch(launch), target(target) {}
+  Rereading(scf::ForOp loop, const Launch &launch, const TargetModel &target)
+      : loop(loop), launch(launch), target(target) {}
 
   void run() {
     for (Operation &op : *loop.getBody())
       if (waitsForWarps(op))
         wait = &op;
-    bool carries = llvm::any_of(loop.getRegionIterArgs(), [](Value value) { return isa<RankedTensorType>(value.getType()); });
+    bool carries =
+        llvm::any_of(loop.getRegionIterArgs(), [](Value value) { return isa<RankedTensorType>(value.getType()); });
     if (!wait || !carries || !findHeld() || needed(/*rereads=*/false) <= available())
       return;
     if (needed(/*rereads=*/true) > available() && park()) {
@@ -79,7 +82,8 @@ private:
   /// Whether a value from before the wait follows from what was fetched, and from nothing that costs more.
   bool isMadeOfFetched(Value value) {
     Operation *op = value.getDefiningOp();
-    if (!op || op->getBlock() != loop.getBody() || !isa<RankedTensorType>(value.getType()) || wait->isBeforeInBlock(op) || op == wait)
+    if (!op || op->getBlock() != loop.getBody() || !isa<RankedTensorType>(value.getType()) ||
+        wait->isBeforeInBlock(op) || op == wait)
       return false;
     if (isa<FetchedOp>(op))
       return true;
@@ -87,7 +91,8 @@ private:
   }
 
   static bool isRepeated(Operation *op) {
-    return isMemoryEffectFree(op) && (op->hasTrait<OpTrait::Elementwise>() || isa<tile::BroadcastOp, tile::ReshapeOp>(op));
+    return isMemoryEffectFree(op) &&
+           (op->hasTrait<OpTrait::Elementwise>() || isa<tile::BroadcastOp, tile::ReshapeOp>(op));
   }
 
   void collect(Value value) {
@@ -123,7 +128,9 @@ private:
     llvm::SetVector<Value> values;
     loop.getBody()->walk([&](Operation *op) {
       for (Value operand : op->getOperands())
-        if (Operation *from = operand.getDefiningOp(); from && isa<RankedTensorType>(operand.getType()) && !loop->isAncestor(from) && !from->hasTrait<OpTrait::ConstantLike>())
+        if (Operation *from = operand.getDefiningOp(); from && isa<RankedTensorType>(operand.getType()) &&
+                                                       !loop->isAncestor(from) &&
+                                                       !from->hasTrait<OpTrait::ConstantLike>())
           values.insert(operand);
     });
     return values.takeVector();
@@ -133,7 +140,9 @@ private:
   unsigned needed(bool rereads) {
     unsigned count = kOtherRegisters;
     for (Operation *fetched : held)
-      count += rereads ? registersOf(fetched->getResult(0)) * elementBytes(getElementTypeOrSelf(fetched->getResult(0).getType())) / 4 : registersOf(fetched->getResult(0));
+      count += rereads ? registersOf(fetched->getResult(0)) *
+                             elementBytes(getElementTypeOrSelf(fetched->getResult(0).getType())) / 4
+                       : registersOf(fetched->getResult(0));
     for (Value carried : loop.getRegionIterArgs())
       count += registersOf(carried);
     for (Value value : valuesFromBefore())
@@ -144,7 +153,8 @@ private:
   /// The ops that make `value` of one load before the loop, the load first; none when there is more to it.
   SmallVector<Operation *> wayFromLoad(Value value) {
     SmallVector<Operation *> way;
-    for (Operation *op = value.getDefiningOp(); op && op->getBlock() == loop->getBlock(); op = op->getOperand(0).getDefiningOp()) {
+    for (Operation *op = value.getDefiningOp(); op && op->getBlock() == loop->getBlock();
+         op = op->getOperand(0).getDefiningOp()) {
       way.push_back(op);
       if (auto load = dyn_cast<tile::LoadOp>(op)) {
         bool isRead = !cast<tile::ViewType>(load.getView().getType()).getIsMut();
@@ -166,18 +176,23 @@ private:
       auto load = cast<tile::LoadOp>(way.front());
       Location loc = load.getLoc();
       OpBuilder before(load), top = OpBuilder::atBlockBegin(loop.getBody());
-      Value place = AllocOp::create(before, loc, slotFor(load, launch.threads), IntegerAttr()), always = arith::ConstantIntOp::create(before, loc, 1, 1);
+      Value place = AllocOp::create(before, loc, slotFor(load, launch.threads), IntegerAttr()),
+            always = arith::ConstantIntOp::create(before, loc, 1, 1);
       FetchOp::create(before, loc, load.getView(), load.getOffsets(), TypeAttr::get(load.getType()), always, place);
       AsyncCommitOp::create(before, loc);
       for (Operation &op : *loop.getBody())
         if (isa<AsyncWaitOp>(op))
           top.setInsertionPointAfter(&op);
       IRMapping made;
-      made.map(load.getResult(), FetchedOp::create(top, loc, load.getType(), place, load.getView(), load.getOffsets(), load.getFill()).getResult());
+      made.map(load.getResult(),
+               FetchedOp::create(top, loc, load.getType(), place, load.getView(), load.getOffsets(), load.getFill())
+                   .getResult());
       for (Operation *op : llvm::drop_begin(way))
         top.clone(*op, made);
       Value inLoop = made.lookup(value);
-      value.replaceUsesWithIf(inLoop, [&](OpOperand &use) { return loop->isProperAncestor(use.getOwner()) && use.getOwner() != inLoop.getDefiningOp(); });
+      value.replaceUsesWithIf(inLoop, [&](OpOperand &use) {
+        return loop->isProperAncestor(use.getOwner()) && use.getOwner() != inLoop.getDefiningOp();
+      });
       for (Operation *op : llvm::reverse(way))
         if (op->use_empty())
           op->erase();
@@ -216,7 +231,7 @@ private:
   const TargetModel &target;
   Operation *wait = nullptr;
   llvm::SetVector<Operation *> held; ///< what was fetched and is used behind the wait
-  SmallVector<Operation *> later;          ///< who uses something made of it
+  SmallVector<Operation *> later;    ///< who uses something made of it
   DenseMap<Value, Value> mapping;
   Value last;
 };

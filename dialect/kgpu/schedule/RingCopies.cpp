@@ -18,11 +18,13 @@
 //         }
 //         kgpu.async_wait 0
 //
-// On entry: operands of products are in buffers (kgpu-expand-mma). On exit: in loops of kernels with `kgpu.stages`, loads
-// of read-only views, and gathers of their rows, whose addresses need nothing but the loop's counter and what it carries only to count (CarriedCounters; where anything else
-// needs these too, a second set of them runs ahead), are that many iterations less one ahead. There is one barrier an iteration: a slot is filled when all threads have passed the barrier after its last use. What cannot
-// be copied asynchronously, because the facts do not promise vectors of four bytes, or because the fill is not zero, is
-// loaded at the beginning of the iteration and stored at its end. Without any asynchronous copy two slots are enough.
+// On entry: operands of products are in buffers (kgpu-expand-mma). On exit: in loops of kernels with `kgpu.stages`,
+// loads of read-only views, and gathers of their rows, whose addresses need nothing but the loop's counter and what it
+// carries only to count (CarriedCounters; where anything else needs these too, a second set of them runs ahead), are
+// that many iterations less one ahead. There is one barrier an iteration: a slot is filled when all threads have passed
+// the barrier after its last use. What cannot be copied asynchronously, because the facts do not promise vectors of
+// four bytes, or because the fill is not zero, is loaded at the beginning of the iteration and stored at its end.
+// Without any asynchronous copy two slots are enough.
 #include "dialect/kgpu/Passes.h"
 #include "dialect/kgpu/async/CarryingLoop.h"
 #include "dialect/kgpu/ir/Repeatable.h"
@@ -57,13 +59,15 @@ struct GatherAhead {
     auto follows = [&](Operation *op) {
       return llvm::all_of(op->getOperands(), [&](Value operand) {
         auto argument = dyn_cast<BlockArgument>(operand);
-        return !argument || argument.getOwner() != loop.getBody() || argument == loop.getInductionVar() || counters.contain(argument);
+        return !argument || argument.getOwner() != loop.getBody() || argument == loop.getInductionVar() ||
+               counters.contain(argument);
       });
     };
     for (Operation *op : slice) // conversions of layouts would be exchanged twice
       if (!isRepeatable(op) || op->getNumRegions() != 0 || isa<CvtLayoutOp>(op) || !follows(op))
         return std::nullopt;
-    return follows(gather) ? std::optional(GatherAhead{gather, SmallVector<Operation *>(slice.begin(), slice.end())}) : std::nullopt;
+    return follows(gather) ? std::optional(GatherAhead{gather, SmallVector<Operation *>(slice.begin(), slice.end())})
+                           : std::nullopt;
   }
 
   /// Clones the coordinates for counters of which `mapping` says what they are.
@@ -88,7 +92,8 @@ struct Copy {
 
 bool isZeroFill(Value fill) { return matchPattern(fill, m_AnyZeroFloat()) || matchPattern(fill, m_Zero()); }
 
-/// Whether vectors of this many bytes, which threads have along `dim`, lie together in the buffer with the same elements: a thread may have others that are neighbours there.
+/// Whether vectors of this many bytes, which threads have along `dim`, lie together in the buffer with the same
+/// elements: a thread may have others that are neighbours there.
 bool keepsVectors(const layout::Layout &layout, SharedType buffer, unsigned dim, unsigned vectorBytes) {
   llvm::Expected<layout::SharedAccess> access = layout::planAccess(layout, buffer.getPlacement(), vectorBytes);
   if (!access) {
@@ -97,7 +102,9 @@ bool keepsVectors(const layout::Layout &layout, SharedType buffer, unsigned dim,
   }
   auto groups = layout.vectors(dim, vectorBytes / buffer.getElementBytes());
   return vectorBytes >= 4 && access->vectorBytes == vectorBytes &&
-         llvm::all_of(access->vectors, [&](const layout::SharedAccess::Vector &vector) { return llvm::is_contained(groups, vector.registers); });
+         llvm::all_of(access->vectors, [&](const layout::SharedAccess::Vector &vector) {
+           return llvm::is_contained(groups, vector.registers);
+         });
 }
 
 bool canCopyAsync(tile::GatherOp gather, SharedType buffer, const TargetModel &target) {
@@ -134,9 +141,8 @@ public:
       if ((!load && !gather) || !buffer || !store.getValue().hasOneUse() || buffer->getBlock() != loop.getBody())
         continue;
       // Nobody else fills the buffer, and nobody reads it under another name.
-      bool isPlain = llvm::all_of(buffer->getUsers(), [&](Operation *user) {
-        return user == store || isa<LocalLoadOp>(user);
-      });
+      bool isPlain =
+          llvm::all_of(buffer->getUsers(), [&](Operation *user) { return user == store || isa<LocalLoadOp>(user); });
       if (!isPlain)
         continue;
       SharedType place = buffer.getResult().getType();
@@ -184,7 +190,8 @@ public:
     Value read = loop.getRegionIterArg(carried), write = loop.getRegionIterArg(carried + 1);
     now.assign(loop.getRegionIterArgs().drop_front(carried + 2).begin(), loop.getRegionIterArgs().end());
     if (areOwn)
-      now = llvm::map_to_vector(counters.numbers, [&](unsigned number) -> Value { return loop.getRegionIterArg(number); });
+      now = llvm::map_to_vector(counters.numbers,
+                                [&](unsigned number) -> Value { return loop.getRegionIterArg(number); });
 
     auto top = OpBuilder::atBlockBegin(loop.getBody()), bottom = OpBuilder::atBlockTerminator(loop.getBody());
     if (hasAsync())
@@ -253,11 +260,11 @@ private:
     return arith::AddIOp::create(builder, loop.getLoc(), counter, distance);
   }
 
-  /// Fills slot `index` with what the iteration with this counter, and `now` for the carried ones, needs: loads and copies at `top`, stores at `bottom`.
+  /// Fills slot `index` with what the iteration with this counter, and `now` for the carried ones, needs: loads and
+  /// copies at `top`, stores at `bottom`.
   void fill(OpBuilder &top, OpBuilder &bottom, Value counter, ValueRange now, Value index, bool isAhead) {
     Location loc = loop.getLoc();
-    Value inside =
-        arith::CmpIOp::create(top, loc, arith::CmpIPredicate::slt, counter, loop.getUpperBound());
+    Value inside = arith::CmpIOp::create(top, loc, arith::CmpIPredicate::slt, counter, loop.getUpperBound());
     for (Copy &copy : copies) {
       Value slot = SlotOp::create(top, loc, copy.buffer.getResult().getType(), copy.ring, index);
       Operation *source = copy.source();
@@ -270,7 +277,9 @@ private:
         continue;
       }
       Value view = mapping.lookupOrDefault(source->getOperand(0));
-      auto mapped = [&](OperandRange values) { return llvm::map_to_vector(values, [&](Value value) { return mapping.lookupOrDefault(value); }); };
+      auto mapped = [&](OperandRange values) {
+        return llvm::map_to_vector(values, [&](Value value) { return mapping.lookupOrDefault(value); });
+      };
       if (copy.gather) {
         AsyncGatherOp::create(top, loc, view, mapped(copy.gather->gather.getIndices()), inside, slot);
         continue;

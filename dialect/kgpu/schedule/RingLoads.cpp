@@ -18,9 +18,11 @@
 //         }
 //         kgpu.async_wait 0
 //
-// On entry: tiles have layouts; kernels without `kgpu.stages`, or with products, for whose operands these are, are left alone. On exit: wide loads of read-only views, or loads of several rows, in the
-// kernel's outermost loops, whose addresses follow from the loop's counter, are `kgpu.stages` iterations ahead. Nobody waits for anybody: a slot
-// is filled again by the thread that has read it. What every iteration reads again, and what the facts do not promise in vectors of four bytes, stays.
+// On entry: tiles have layouts; kernels without `kgpu.stages`, or with products, for whose operands these are, are left
+// alone. On exit: wide loads of read-only views, or loads of several rows, in the kernel's outermost loops, whose
+// addresses follow from the loop's counter, are `kgpu.stages` iterations ahead. Nobody waits for anybody: a slot is
+// filled again by the thread that has read it. What every iteration reads again, and what the facts do not promise in
+// vectors of four bytes, stays.
 #include "dialect/kgpu/Passes.h"
 #include "dialect/kgpu/async/CarryingLoop.h"
 #include "dialect/kgpu/schedule/LoadAhead.h"
@@ -65,7 +67,8 @@ public:
     if (launch.stages > 1) {
       loop = carryAlso(loop, slot, [&](OpBuilder &builder, ArrayRef<BlockArgument> slots) -> SmallVector<Value> {
         Value next = arith::AddIOp::create(builder, loc, slots[0], constant(builder, 1));
-        Value isLast = arith::CmpIOp::create(builder, loc, arith::CmpIPredicate::eq, next, constant(builder, launch.stages));
+        Value isLast =
+            arith::CmpIOp::create(builder, loc, arith::CmpIPredicate::eq, next, constant(builder, launch.stages));
         return {arith::SelectOp::create(builder, loc, isLast, constant(builder, 0), next)};
       });
       slot = loop.getRegionIterArgs().back();
@@ -79,7 +82,8 @@ public:
       tile::LoadOp load = fetch.ahead.load;
       OpBuilder builder(load);
       Value place = SlotOp::create(builder, loc, fetch.slot, fetch.ring, slot);
-      last = FetchedOp::create(builder, load.getLoc(), load.getType(), place, load.getView(), load.getOffsets(), load.getFill());
+      last = FetchedOp::create(builder, load.getLoc(), load.getType(), place, load.getView(), load.getOffsets(),
+                               load.getFill());
       load.replaceAllUsesWith(last->getResult(0));
     }
     top.setInsertionPointAfter(last);
@@ -92,7 +96,9 @@ public:
   }
 
 private:
-  Value constant(OpBuilder &builder, int64_t value) { return arith::ConstantIndexOp::create(builder, loop.getLoc(), value); }
+  Value constant(OpBuilder &builder, int64_t value) {
+    return arith::ConstantIndexOp::create(builder, loop.getLoc(), value);
+  }
 
   /// The loop's counter `iterations` after `counter`.
   Value counterAt(OpBuilder &builder, Value counter, int64_t iterations) {
@@ -113,7 +119,8 @@ private:
       for (Value offset : load.getOffsets())
         offsets.push_back(mapping.lookupOrDefault(offset));
       Value slot = SlotOp::create(builder, loc, fetch.slot, fetch.ring, index);
-      FetchOp::create(builder, load.getLoc(), mapping.lookupOrDefault(load.getView()), offsets, TypeAttr::get(load.getType()), inside, slot);
+      FetchOp::create(builder, load.getLoc(), mapping.lookupOrDefault(load.getView()), offsets,
+                      TypeAttr::get(load.getType()), inside, slot);
     }
     AsyncCommitOp::create(builder, loc);
   }

@@ -4,14 +4,17 @@
 // Before: tile.for_tiles (%m, %n) to (%rows, %columns) { ... }
 // After:  scf.for %t = kgpu.cta_id to %rows * %columns step kgpu.cta_count { %m, %n from %t ... }
 //
-// On entry: a configured kernel. On exit: no tile.for_tiles is left. The last coordinate runs fastest; in a kernel with a matrix product
-// tiles come in groups of some rows instead, down the columns of a group: what runs at the same time then shares rows of one operand and
-// columns of the other one in the L2 cache. Where the row or column of a tile with products says how often one of its loops runs, tiles are
-// dealt so that all CTAs take equally long (UnevenTiles.h). Where other coordinates, or memory, say it, CTAs take tiles in turn from the first
-// to the last and back. With `kgpu.dynamic`, tiles have that order without pairs and turns, for kgpu-take-tiles to give them out.
+// On entry: a configured kernel. On exit: no tile.for_tiles is left. The last coordinate runs fastest; in a kernel with
+// a matrix product tiles come in groups of some rows instead, down the columns of a group: what runs at the same time
+// then shares rows of one operand and columns of the other one in the L2 cache. Where the row or column of a tile with
+// products says how often one of its loops runs, tiles are dealt so that all CTAs take equally long (UnevenTiles.h).
+// Where other coordinates, or memory, say it, CTAs take tiles in turn from the first to the last and back. With
+// `kgpu.dynamic`, tiles have that order without pairs and turns, for kgpu-take-tiles to give them out.
 //
-// Clusters of a kernel with warpgroups that compute take tiles together: those that lie beside each other along `clusterCoordinate`.
-//   scf.for %t = kgpu.cluster_id to %rows * %pairs step kgpu.cta_count / 2 { %m, %p from %t; %n = 2 * %p + kgpu.cluster_rank ... }
+// Clusters of a kernel with warpgroups that compute take tiles together: those that lie beside each other along
+// `clusterCoordinate`.
+//   scf.for %t = kgpu.cluster_id to %rows * %pairs step kgpu.cta_count / 2 { %m, %p from %t; %n = 2 * %p +
+//   kgpu.cluster_rank ... }
 // The last ones may lie outside of the output: what they would store elsewhere stands in an scf.if then.
 #include "dialect/kgpu/Passes.h"
 #include "dialect/kgpu/schedule/ClusterTiles.h"
@@ -26,7 +29,8 @@ namespace kpkg::kgpu {
 namespace {
 /// Measured on an H200: 8 to 32 are within 1 % of each other.
 constexpr int64_t kGroupRows = 16;
-/// Where columns say how often a loop runs, their tiles are at different places along the rows: all of the rows of a group stay in the cache.
+/// Where columns say how often a loop runs, their tiles are at different places along the rows: all of the rows of a
+/// group stay in the cache.
 constexpr int64_t kUnevenGroupRows = 4;
 
 class Schedule {
@@ -47,27 +51,33 @@ public:
     bool isProduct = op->walk([](tile::DotOp) { return WalkResult::interrupt(); }).wasInterrupted();
     if (shared)
       return takeTogether(counts, total);
-    if (std::optional<unsigned> uneven = isProduct ? unevenCoordinate(op) : std::nullopt; uneven && *uneven + 2 >= counts.size()) {
-      UnevenSchedule schedule = isDynamic ? orderUneven(builder, op, *uneven, counts, total) : scheduleUneven(builder, op, *uneven, counts);
+    if (std::optional<unsigned> uneven = isProduct ? unevenCoordinate(op) : std::nullopt;
+        uneven && *uneven + 2 >= counts.size()) {
+      UnevenSchedule schedule =
+          isDynamic ? orderUneven(builder, op, *uneven, counts, total) : scheduleUneven(builder, op, *uneven, counts);
       return moveInto(schedule.loop, schedule.coordinates);
     }
     if (isUneven(op.getCoordinates().back()))
       groupRows = kUnevenGroupRows;
     Value first = CtaIdOp::create(builder, loc), step = CtaCountOp::create(builder, loc);
-    auto [loop, number] = !isDynamic && isUneven(op.getCoordinates()) ? thereAndBack(first, step, total) : inTurn(first, step, total);
+    auto [loop, number] =
+        !isDynamic && isUneven(op.getCoordinates()) ? thereAndBack(first, step, total) : inTurn(first, step, total);
     moveInto(loop, isProduct && counts.size() >= 2 ? grouped(number, counts) : rowMajor(number, counts));
   }
 
 private:
   void takeTogether(ArrayRef<Value> counts, Value total) {
-    Value first = ClusterIdOp::create(builder, loc), step = quotient(CtaCountOp::create(builder, loc), constant(cluster));
+    Value first = ClusterIdOp::create(builder, loc),
+          step = quotient(CtaCountOp::create(builder, loc), constant(cluster));
     auto [loop, number] = inTurn(first, step, total);
     SmallVector<Value> coordinates = counts.size() >= 2 ? grouped(number, counts) : rowMajor(number, counts);
     Value &coordinate = coordinates[*shared];
     coordinate = arith::MulIOp::create(builder, loc, coordinate, constant(cluster));
     coordinate = arith::AddIOp::create(builder, loc, coordinate, ClusterRankOp::create(builder, loc));
     SmallVector<Operation *> stores = storesOfNoTile(op, *shared);
-    Value isTile = stores.empty() ? Value() : arith::CmpIOp::create(builder, loc, arith::CmpIPredicate::slt, coordinate, op.getCounts()[*shared]);
+    Value isTile = stores.empty() ? Value()
+                                  : arith::CmpIOp::create(builder, loc, arith::CmpIPredicate::slt, coordinate,
+                                                          op.getCounts()[*shared]);
     for (Operation *store : stores) {
       builder.setInsertionPoint(store);
       auto guard = scf::IfOp::create(builder, loc, isTile, /*withElseRegion=*/false);
@@ -110,16 +120,19 @@ private:
     Value one = constant(1), last = arith::SubIOp::create(builder, loc, step, one);
     Value mirrored = arith::SubIOp::create(builder, loc, last, first);
     auto placeIn = [&](Value round) -> Value {
-      Value isOdd = arith::CmpIOp::create(builder, loc, arith::CmpIPredicate::ne, arith::AndIOp::create(builder, loc, round, one), constant(0));
+      Value isOdd = arith::CmpIOp::create(builder, loc, arith::CmpIPredicate::ne,
+                                          arith::AndIOp::create(builder, loc, round, one), constant(0));
       return arith::SelectOp::create(builder, loc, isOdd, mirrored, first);
     };
     Value whole = quotient(total, step);
     Value hasMore = arith::CmpIOp::create(builder, loc, arith::CmpIPredicate::ult, placeIn(whole), rest(total, step));
-    Value rounds = arith::AddIOp::create(builder, loc, whole, arith::SelectOp::create(builder, loc, hasMore, one, constant(0)));
+    Value rounds =
+        arith::AddIOp::create(builder, loc, whole, arith::SelectOp::create(builder, loc, hasMore, one, constant(0)));
     auto loop = scf::ForOp::create(builder, loc, constant(0), rounds, one);
     builder.setInsertionPointToStart(loop.getBody());
     Value round = loop.getInductionVar();
-    return {loop, arith::AddIOp::create(builder, loc, arith::MulIOp::create(builder, loc, round, step), placeIn(round))};
+    return {loop,
+            arith::AddIOp::create(builder, loc, arith::MulIOp::create(builder, loc, round, step), placeIn(round))};
   }
 
   Value constant(int64_t value) { return arith::ConstantIndexOp::create(builder, loc, value); }
@@ -135,14 +148,16 @@ private:
   }
 
   SmallVector<Value> grouped(Value number, ArrayRef<Value> counts) {
-    Value rows = counts[counts.size() - 2], columns = counts.back(), tiles = arith::MulIOp::create(builder, loc, rows, columns);
+    Value rows = counts[counts.size() - 2], columns = counts.back(),
+          tiles = arith::MulIOp::create(builder, loc, rows, columns);
     SmallVector<Value> coordinates;
     if (counts.size() > 2) {
       coordinates = rowMajor(quotient(number, tiles), counts.drop_back(2));
       number = rest(number, tiles);
     }
     bool sharesRows = shared && *shared + 2 == counts.size();
-    Value height = constant(sharesRows ? groupRows / cluster : groupRows), area = arith::MulIOp::create(builder, loc, height, columns);
+    Value height = constant(sharesRows ? groupRows / cluster : groupRows),
+          area = arith::MulIOp::create(builder, loc, height, columns);
     Value firstRow = arith::MulIOp::create(builder, loc, quotient(number, area), height);
     Value left = arith::SubIOp::create(builder, loc, rows, firstRow);
     Value lines = arith::MinSIOp::create(builder, loc, left, height), within = rest(number, area);
@@ -169,7 +184,8 @@ struct ScheduleTiles final : impl::KgpuScheduleTilesBase<ScheduleTiles> {
     if (launch.consumers != 0 && launch.cluster > 1) {
       shared = clusterCoordinate(getOperation(), targetOf(getOperation()), launch.cluster);
       if (!shared) {
-        getOperation().emitError() << "has clusters of " << launch.cluster << " CTAs, but no coordinate along which these share operands";
+        getOperation().emitError() << "has clusters of " << launch.cluster
+                                   << " CTAs, but no coordinate along which these share operands";
         return signalPassFailure();
       }
     }

@@ -5,27 +5,31 @@
 
 namespace kpkg::kgpu {
 namespace {
-/// Multiply-adds of a multiprocessor in a cycle. Source: tables of arithmetic throughput in NVIDIA's CUDA programming guide.
+/// Multiply-adds of a multiprocessor in a cycle. Source: tables of arithmetic throughput in NVIDIA's CUDA programming
+/// guide.
 struct Rates {
   llvm::StringLiteral chip;
   double single, twice; ///< of 32 and 64 bits, on CUDA cores
   double tensor;        ///< of 16 bits, on tensor cores; other widths in proportion
 };
 constexpr Rates rates[] = {
-    {"sm_80", 64, 32, 1024}, {"sm_86", 128, 2, 512},     {"sm_89", 128, 2, 512},
+    {"sm_80", 64, 32, 1024},   {"sm_86", 128, 2, 512},     {"sm_89", 128, 2, 512},
     {"sm_90a", 128, 64, 2048}, {"sm_100a", 128, 64, 4096}, {"sm_120", 128, 2, 512},
 };
 /// Of a line of the second-level cache, on every chip so far.
 constexpr double kBytesPerCycle = 64;
-/// What a step of a warpgroup takes besides its products: to hear of operands, to start products and to wait for the last one. Fits 512 x 512 x 8192
-/// to 2048 x 2048 x 2048 on an H200 within a few percent. Other warpgroups and CTAs compute meanwhile.
+/// What a step of a warpgroup takes besides its products: to hear of operands, to start products and to wait for the
+/// last one. Fits 512 x 512 x 8192 to 2048 x 2048 x 2048 on an H200 within a few percent. Other warpgroups and CTAs
+/// compute meanwhile.
 constexpr double kCyclesAroundStep = 330;
 
-/// Operations in a cycle of `consumers` warpgroups with nothing beside them, for the product with the longest step; `most` of a multiprocessor.
+/// Operations in a cycle of `consumers` warpgroups with nothing beside them, for the product with the longest step;
+/// `most` of a multiprocessor.
 double ratesAlone(tile::KernelOp kernel, unsigned consumers, double most) {
   double step = 0;
   kernel.walk([&](tile::DotOp dot) {
-    auto sum = mlir::cast<mlir::RankedTensorType>(dot.getType()), left = mlir::cast<mlir::RankedTensorType>(dot.getLhs().getType());
+    auto sum = mlir::cast<mlir::RankedTensorType>(dot.getType()),
+         left = mlir::cast<mlir::RankedTensorType>(dot.getLhs().getType());
     step = std::max(step, 2.0 * double(sum.getNumElements()) * double(left.getShape().back()));
   });
   return step == 0 ? most : std::min(most, step / (step / most / consumers + kCyclesAroundStep));

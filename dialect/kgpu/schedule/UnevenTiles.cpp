@@ -37,10 +37,13 @@ public:
   UnevenSchedule run() {
     splitLines();
     first = narrow(CtaIdOp::create(builder, loc));
-    Value pairs = mul(arith::ShRUIOp::create(builder, loc, pairedLines, number(1)), length), singles = mul(otherLines, length);
-    // The last round of pairs ends with CTA `filled` - 1. A single tile that is among the longest stands for a pair in the others.
+    Value pairs = mul(arith::ShRUIOp::create(builder, loc, pairedLines, number(1)), length),
+          singles = mul(otherLines, length);
+    // The last round of pairs ends with CTA `filled` - 1. A single tile that is among the longest stands for a pair in
+    // the others.
     filled = rest(pairs, step);
-    Value isFilled = arith::ExtUIOp::create(builder, loc, builder.getI32Type(), compare(arith::CmpIPredicate::slt, first, filled));
+    Value isFilled =
+        arith::ExtUIOp::create(builder, loc, builder.getI32Type(), compare(arith::CmpIPredicate::slt, first, filled));
     pairTurns = mul(add(div(pairs, step), isFilled), number(2));
     singleTurns = sub(pairTurns, isFilled);
     Value places = add(singles, filled), whole = div(places, step);
@@ -70,7 +73,8 @@ public:
   }
 
 private:
-  /// Which lines come first, and which ones' tiles longest first: two to four rounds of tiles, after an even number of lines, since no pair goes on into them.
+  /// Which lines come first, and which ones' tiles longest first: two to four rounds of tiles, after an even number of
+  /// lines, since no pair goes on into them.
   void splitLines() {
     // Where a line is empty there is none.
     length = arith::MaxSIOp::create(builder, loc, narrow(counts[dim]), number(1));
@@ -97,7 +101,9 @@ private:
   Value mul(Value left, Value right) { return arith::MulIOp::create(builder, loc, left, right); }
   Value div(Value left, Value right) { return arith::DivUIOp::create(builder, loc, left, right); }
   Value rest(Value left, Value right) { return arith::RemUIOp::create(builder, loc, left, right); }
-  Value choose(Value condition, Value yes, Value no) { return arith::SelectOp::create(builder, loc, condition, yes, no); }
+  Value choose(Value condition, Value yes, Value no) {
+    return arith::SelectOp::create(builder, loc, condition, yes, no);
+  }
   Value compare(arith::CmpIPredicate predicate, Value left, Value right) {
     return arith::CmpIOp::create(builder, loc, predicate, left, right);
   }
@@ -106,7 +112,8 @@ private:
   }
   Value placeIn(Value round) { return choose(isOdd(round), sub(sub(step, number(1)), first), first); }
 
-  /// How often the loops of the tile at `place` of the first line run in all; those whose bounds come from other loops or from memory do not count.
+  /// How often the loops of the tile at `place` of the first line run in all; those whose bounds come from other loops
+  /// or from memory do not count.
   Value tripsAt(Value place) {
     IRMapping mapping;
     for (auto [coordinate, argument] : llvm::enumerate(tiles.getCoordinates()))
@@ -139,7 +146,8 @@ private:
     return sum;
   }
 
-  /// Line, and place in it, of the tile that comes in this turn while tiles come in pairs: places n - 1, 0, n - 2, 1, ...
+  /// Line, and place in it, of the tile that comes in this turn while tiles come in pairs: places n - 1, 0, n - 2, 1,
+  /// ...
   std::pair<Value, Value> inPair(Value turn) {
     Value half = number(1);
     Value pair = add(mul(arith::ShRUIOp::create(builder, loc, turn, half), step), first);
@@ -148,7 +156,8 @@ private:
     return {div(position, length), choose(isOdd(within), depth, sub(sub(length, number(1)), depth))};
   }
 
-  /// The same for tiles that come alone, longest first: those of one length of all lines, and then the next shorter ones.
+  /// The same for tiles that come alone, longest first: those of one length of all lines, and then the next shorter
+  /// ones.
   std::pair<Value, Value> single(Value round) {
     Value rank = sub(add(mul(round, step), placeIn(round)), filled);
     Value depth = div(rank, otherLines);
@@ -177,7 +186,8 @@ private:
   tile::ForTilesOp tiles;
   unsigned dim;
   ArrayRef<Value> counts;
-  Value length, first, step, pairedLines, otherLines, filled, pairTurns, singleTurns; ///< i32; `filled`: CTAs of the last round of pairs, or tiles of the first lines
+  Value length, first, step, pairedLines, otherLines, filled, pairTurns,
+      singleTurns; ///< i32; `filled`: CTAs of the last round of pairs, or tiles of the first lines
   Value lastIsLonger;
 };
 } // namespace
@@ -193,7 +203,8 @@ UnevenSchedule scheduleUneven(OpBuilder &builder, tile::ForTilesOp tiles, unsign
   return Dealer(builder, tiles, dim, counts).run();
 }
 
-UnevenSchedule orderUneven(OpBuilder &builder, tile::ForTilesOp tiles, unsigned dim, ArrayRef<Value> counts, Value total) {
+UnevenSchedule orderUneven(OpBuilder &builder, tile::ForTilesOp tiles, unsigned dim, ArrayRef<Value> counts,
+                           Value total) {
   return Dealer(builder, tiles, dim, counts).runInOrder(total);
 }
 

@@ -202,7 +202,8 @@ Work measure(tile::KernelOp kernel, const TargetModel &target) {
         work.repeatedBytes += bytesOf(type);
       }
     }
-    work.writesRows = work.writesRows || (type && !isa<tile::LoadOp, tile::GatherOp>(op) && 2 * bytesOf(type) >= work.widestBytes);
+    work.writesRows =
+        work.writesRows || (type && !isa<tile::LoadOp, tile::GatherOp>(op) && 2 * bytesOf(type) >= work.widestBytes);
     bool across = isa<tile::ReduceOp, tile::ArgReduceOp, tile::CombineOp, tile::ScanOp>(op);
     if (across && 2 * cast<RankedTensorType>(op->getOperand(0).getType()).getNumElements() >= work.widestElements)
       work.reduces = true;

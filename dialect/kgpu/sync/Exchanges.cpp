@@ -1,8 +1,9 @@
 // Whether the CTAs of a cluster agree on what they exchange.
 // SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
 //
-// Why two slots, or two exchanges in an iteration, are enough: a warp sends its part of use n + 2 (or of the same exchange in the next iteration) when it
-// has all parts of use n + 1 (of the other exchange). Among these is that of every warp of the cluster, which each sent after it had read use n.
+// Why two slots, or two exchanges in an iteration, are enough: a warp sends its part of use n + 2 (or of the same
+// exchange in the next iteration) when it has all parts of use n + 1 (of the other exchange). Among these is that of
+// every warp of the cluster, which each sent after it had read use n.
 #include "dialect/kgpu/sync/Exchanges.h"
 #include "dialect/kgpu/async/RingUses.h"
 #include "mlir/Analysis/SliceAnalysis.h"
@@ -19,7 +20,8 @@ bool countsIterations(Value use, scf::ForOp loop) {
     return false;
   unsigned number = argument.getArgNumber() - loop.getNumInductionVars();
   auto next = loop.getYieldedValues()[number].getDefiningOp<arith::AddIOp>();
-  return matchPattern(loop.getInitArgs()[number], m_Zero()) && next && next.getLhs() == use && matchPattern(next.getRhs(), m_One());
+  return matchPattern(loop.getInitArgs()[number], m_Zero()) && next && next.getLhs() == use &&
+         matchPattern(next.getRhs(), m_One());
 }
 
 /// Whether a bound may be another one in another CTA of the cluster.
@@ -42,7 +44,8 @@ public:
     Operation *outermost = loop ? loop.getOperation() : op.getOperation();
     if (outermost->getParentOp() != kernel)
       return op.emitOpError("stands where not all threads of the cluster may come");
-    if (loop && (dependsOnCta(loop.getLowerBound()) || dependsOnCta(loop.getUpperBound()) || dependsOnCta(loop.getStep())))
+    if (loop &&
+        (dependsOnCta(loop.getLowerBound()) || dependsOnCta(loop.getUpperBound()) || dependsOnCta(loop.getStep())))
       return op.emitOpError("is in a loop of which CTAs of a cluster may run other iterations");
     if (loop ? !countsIterations(op.getUse(), loop) : !matchPattern(op.getUse(), m_Zero()))
       return op.emitOpError("does not count its uses 0, 1, 2, ...");
@@ -52,7 +55,8 @@ public:
     int64_t slots = op.getBarriers().getType().getShape()[0];
     if (failed(verifyBarriers(op, barriers, *outermost)) || failed(verifyBuffers(op, slots)))
       return failure();
-    bool hasOther = loop && llvm::any_of(loop.getBody()->getOps<ExchangeOp>(), [&](ExchangeOp other) { return other != op; });
+    bool hasOther =
+        loop && llvm::any_of(loop.getBody()->getOps<ExchangeOp>(), [&](ExchangeOp other) { return other != op; });
     if (loop && slots < 2 && !hasOther)
       return op.emitOpError("fills its only slot again while others may read it");
     return success();
@@ -86,7 +90,8 @@ private:
         return op.emitOpError() << "fills a buffer that is not slot number `use` of " << slots;
       bool isOwn = llvm::all_of(all->getUsers(), [&](Operation *user) { return user == slot; }) &&
                    llvm::all_of(slot->getUsers(), [&](Operation *user) {
-                     return user == op || (isa<LocalLoadOp>(user) && user->getBlock() == op->getBlock() && op->isBeforeInBlock(user));
+                     return user == op ||
+                            (isa<LocalLoadOp>(user) && user->getBlock() == op->getBlock() && op->isBeforeInBlock(user));
                    });
       if (!isOwn)
         return op.emitOpError("has a buffer that is not read behind it, and nothing else");

@@ -5,7 +5,8 @@
 
 namespace kpkg::kgpu {
 /// Fails, with an error at the exchange, unless for each one:
-///  * all threads of the cluster reach it as often, in the same order: it stands in the kernel's outermost block or in a loop there, whose bounds are
+///  * all threads of the cluster reach it as often, in the same order: it stands in the kernel's outermost block or in
+///  a loop there, whose bounds are
 ///    the same for the whole cluster, and it counts its uses 0, 1, 2, ...;
 ///  * its barriers and buffers are its own, have as many slots, and slot `use` mod slots is used;
 ///  * a slot is not filled again before everyone has read it: in a loop there are two slots, or another exchange;

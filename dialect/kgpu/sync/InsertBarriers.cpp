@@ -5,14 +5,14 @@
 //         %q = kgpu.local_load %m                   kgpu.barrier
 //                                                   %q = kgpu.local_load %m
 //
-// On entry: buffers have offsets. On exit: between two accesses of different threads to the same byte, one of them a write, there is a
-// barrier on every path, back edges of loops included. Walks the structured control flow with the accesses that are pending since the last
-// barrier; loops are walked until nothing changes.
+// On entry: buffers have offsets. On exit: between two accesses of different threads to the same byte, one of them a
+// write, there is a barrier on every path, back edges of loops included. Walks the structured control flow with the
+// accesses that are pending since the last barrier; loops are walked until nothing changes.
 //
 // Copies into a slot of a ring run ahead of what reads it; who makes a ring puts the barrier that each iteration needs.
 //
-// A CTA must not write to the memory of another one that does not run yet: before the first such write the cluster waits for all of its CTAs,
-// once the loads before it are on their way.
+// A CTA must not write to the memory of another one that does not run yet: before the first such write the cluster
+// waits for all of its CTAs, once the loads before it are on their way.
 #include "dialect/kgpu/Passes.h"
 #include "mlir/Interfaces/LoopLikeInterface.h"
 
@@ -107,13 +107,15 @@ private:
     for (const SharedMemoryAccess &one : accesses) {
       auto alloc = rootOf(one.buffer).getDefiningOp<AllocOp>();
       int64_t begin = *alloc.getOffset();
-      own.push_back({begin, begin + cast<SharedType>(alloc.getResult().getType()).getSizeBytes(), one.isWrite, one.scope, alloc.getResult(), op});
+      own.push_back({begin, begin + cast<SharedType>(alloc.getResult().getType()).getSizeBytes(), one.isWrite,
+                     one.scope, alloc.getResult(), op});
     }
     bool needsCluster = false, needsBarrier = false;
     for (const Pending &pending : state)
       for (const Pending &mine : own)
         if (pending.conflictsWith(mine)) {
-          bool isRemote = pending.scope == SharedMemoryAccess::Scope::Cluster || mine.scope == SharedMemoryAccess::Scope::Cluster;
+          bool isRemote =
+              pending.scope == SharedMemoryAccess::Scope::Cluster || mine.scope == SharedMemoryAccess::Scope::Cluster;
           (isRemote ? needsCluster : needsBarrier) = true;
         }
     OpBuilder builder(op);
@@ -168,7 +170,8 @@ bool isRemote(Operation *op) {
     return false;
   SmallVector<SharedMemoryAccess> accesses;
   access.getSharedAccesses(accesses);
-  return llvm::any_of(accesses, [](const SharedMemoryAccess &one) { return one.scope == SharedMemoryAccess::Scope::Cluster; });
+  return llvm::any_of(accesses,
+                      [](const SharedMemoryAccess &one) { return one.scope == SharedMemoryAccess::Scope::Cluster; });
 }
 
 /// Makes sure that all CTAs of the cluster run before one of them is written to.
@@ -177,7 +180,9 @@ void waitForCluster(Block &body) {
   for (Operation &op : body) {
     if (isa<tile::LoadOp, AsyncCommitOp, ExchangeInitOp>(op))
       lastLoad = &op;
-    if (!op.walk([](Operation *inner) { return isRemote(inner) ? WalkResult::interrupt() : WalkResult::advance(); }).wasInterrupted())
+    if (!op.walk([](Operation *inner) {
+             return isRemote(inner) ? WalkResult::interrupt() : WalkResult::advance();
+           }).wasInterrupted())
       continue;
     OpBuilder builder(body.getParentOp()->getContext());
     if (lastLoad)

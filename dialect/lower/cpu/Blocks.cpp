@@ -4,6 +4,7 @@
 #include "mlir/Dialect/Arith/IR/Arith.h"
 #include "mlir/Dialect/Math/IR/Math.h"
 #include "llvm/ADT/TypeSwitch.h"
+#include "llvm/Support/SaveAndRestore.h"
 
 using namespace mlir;
 
@@ -32,8 +33,10 @@ bool KernelEmitter::isLazy(Operation *op) {
 
 LogicalResult KernelEmitter::emitBlock(Block &block) {
   planBlock(block);
+  llvm::SaveAndRestore outer(current);
   for (Operation &op : block.without_terminator()) {
     loc = op.getLoc();
+    current = &op;
     if (mlir::failed(emitOp(op)) || failed)
       return failure();
   }
@@ -94,7 +97,8 @@ LogicalResult KernelEmitter::emitScalarMemoryOp(Operation &op) {
     scalars[load.getResult()] = loadScalarChecked(view.pointer, view.valid, scalars.at(load.getFill()), view.element);
     return success();
   }
-  Value pointer = view.valid ? Value(LLVM::SelectOp::create(builder, loc, view.valid, view.pointer, dummy)) : view.pointer;
+  Value pointer =
+      view.valid ? Value(LLVM::SelectOp::create(builder, loc, view.valid, view.pointer, dummy)) : view.pointer;
   storeElements(scalars.at(cast<tile::StoreOp>(op).getValue()), pointer, view.element);
   return success();
 }
@@ -106,6 +110,7 @@ View KernelEmitter::dropDimensions(tile::DropOp op) {
   to.argument = from.argument;
   to.pointer = from.pointer;
   to.valid = from.valid;
+  to.absent = from.absent;
   to.unit = op.getResult().getType().getUnit();
   Value inside;
   for (auto [dim, index] : llvm::zip(op.getDims(), op.getIndices())) {

@@ -74,7 +74,9 @@ bool KernelEmitter::readsElsewhere(Value value, const Buffer &own, ArrayRef<Buff
 }
 
 /// targets[i] = values[i], as if at once.
-LogicalResult KernelEmitter::writeAll(ArrayRef<Value> values, ArrayRef<Buffer> targets) {
+LogicalResult KernelEmitter::writeAll(ArrayRef<Value> values, ArrayRef<Buffer> targets,
+                                      ArrayRef<SmallVector<Value>> ends) {
+  auto endsOf = [&](size_t i) { return ends.empty() ? ArrayRef<Value>() : ArrayRef<Value>(ends[i]); };
   SmallVector<std::pair<size_t, Buffer>> late;
   for (Value value : values)
     if (mlir::failed(materialisePlanned(value, nullptr, nullptr)))
@@ -87,18 +89,18 @@ LogicalResult KernelEmitter::writeAll(ArrayRef<Value> values, ArrayRef<Buffer> t
     if (inPlace(i) || !readsElsewhere(values[i], targets[i], targets))
       continue;
     Buffer temporary = allocate(values[i].getType());
-    if (mlir::failed(materialise(values[i], temporary)))
+    if (mlir::failed(materialise(values[i], temporary, endsOf(i))))
       return failure();
     late.emplace_back(i, temporary);
   }
   for (size_t i = 0; i < values.size(); ++i) {
     bool isLate = llvm::any_of(late, [&](auto &entry) { return entry.first == i; });
-    if (!inPlace(i) && !isLate && mlir::failed(materialise(values[i], targets[i])))
+    if (!inPlace(i) && !isLate && mlir::failed(materialise(values[i], targets[i], endsOf(i))))
       return failure();
   }
   for (auto &[i, temporary] : late) {
     buffers[values[i]] = temporary;
-    if (mlir::failed(materialise(values[i], targets[i])))
+    if (mlir::failed(materialise(values[i], targets[i], endsOf(i))))
       return failure();
   }
   return success();
@@ -109,18 +111,21 @@ LogicalResult KernelEmitter::emitFor(scf::ForOp op) {
     return failure();
   SmallVector<Value> inits, tiles;
   SmallVector<Buffer> carried;
-  for (Value init : op.getInitArgs()) {
+  SmallVector<SmallVector<Value>> ends;
+  for (auto [number, init] : llvm::enumerate(op.getInitArgs())) {
     if (staysScalar(init.getType())) {
       inits.push_back(scalarOf(init));
       continue;
     }
     tiles.push_back(init);
+    ends.push_back(demandedEnds({op.getRegionIterArg(number), op.getResult(number)}));
     // What nobody else reads is carried where it lies: nested loops then add to one accumulator.
     auto own = buffers.find(init);
-    bool isLast = own != buffers.end() && own->second.clipped < 0 && init.hasOneUse() && init.getParentBlock() == op->getBlock();
+    bool isLast =
+        own != buffers.end() && own->second.clipped < 0 && init.hasOneUse() && init.getParentBlock() == op->getBlock();
     carried.push_back(isLast ? own->second : allocate(init.getType()));
   }
-  if (mlir::failed(writeAll(tiles, carried)))
+  if (mlir::failed(writeAll(tiles, carried, ends)))
     return failure();
   auto loop = scf::ForOp::create(builder, loc, scalars.at(op.getLowerBound()), scalars.at(op.getUpperBound()),
                                  scalars.at(op.getStep()), inits);
@@ -145,7 +150,7 @@ LogicalResult KernelEmitter::emitFor(scf::ForOp op) {
       else
         nextScalars.push_back(scalarOf(value));
     }
-    if (mlir::failed(writeAll(nextTiles, carried)))
+    if (mlir::failed(writeAll(nextTiles, carried, ends)))
       return failure();
     if (!nextScalars.empty())
       scf::YieldOp::create(builder, loc, nextScalars);
@@ -161,7 +166,8 @@ LogicalResult KernelEmitter::emitFor(scf::ForOp op) {
   return body;
 }
 
-/// True when nothing reads `tile`, which has a buffer, once `op` has run: other readers are in branches that are not taken then.
+/// True when nothing reads `tile`, which has a buffer, once `op` has run: other readers are in branches that are not
+/// taken then.
 bool KernelEmitter::diesIn(Value tile, scf::IfOp op) {
   auto found = buffers.find(tile);
   if (found == buffers.end() || found->second.clipped >= 0)
@@ -188,12 +194,14 @@ LogicalResult KernelEmitter::emitIf(scf::IfOp op) {
     return failure();
   SmallVector<Type> types;
   SmallVector<Buffer> results;
+  SmallVector<SmallVector<Value>> ends;
   llvm::SmallDenseSet<Value> taken;
   for (auto [number, type] : llvm::enumerate(op.getResultTypes())) {
     if (staysScalar(type)) {
       types.push_back(registerType(getElementTypeOrSelf(type)));
       continue;
     }
+    ends.push_back(demandedEnds(op.getResult(number)));
     // A branch that gives what came in leaves it where it lies, when nobody else needs it.
     Value same;
     SmallVector<std::pair<scf::IfOp, unsigned>> work = {{op, number}};
@@ -219,7 +227,7 @@ LogicalResult KernelEmitter::emitIf(scf::IfOp op) {
       else
         tiles.push_back(value);
     }
-    if (mlir::failed(writeAll(tiles, results)))
+    if (mlir::failed(writeAll(tiles, results, ends)))
       return failure();
     if (!types.empty())
       scf::YieldOp::create(builder, loc, scalarResults);

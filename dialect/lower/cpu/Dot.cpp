@@ -12,6 +12,8 @@ namespace kpkg::lower::cpu {
 static constexpr int64_t columnPanelBytes = 16 << 10;
 /// Bytes of packed rows: what a second-level cache of 512 KiB holds beside the accumulator's passing lines.
 static constexpr int64_t packedRowsBytes = 256 << 10;
+/// Up to so many rows, copying an element of B costs more than it saves.
+static constexpr int64_t rowsInPlace = 16;
 
 DotPlan planDot(const DotShape &shape, const VectorUnit &unit) {
   DotPlan plan;
@@ -76,17 +78,19 @@ static BoundedOperand bound(DotCode &code, const DotOperand &operand, std::array
   return result;
 }
 
-void buildDot(OpBuilder &builder, Location loc, const DotPlan &plan, const DotOperand &aOperand,
-              const DotOperand &bOperand, Value acc, int64_t accStride, Value scratch) {
-  DotCode code(builder, loc, plan);
+static bool mayBeOne(Value stride) { return getConstantIntValue(stride).value_or(1) == 1; }
+
+/// By panels that are packed first.
+static void multiplyPacked(DotCode &code, const BoundedOperand &a, const BoundedOperand &b, Value acc,
+                           int64_t accStride, Value scratch) {
+  const DotPlan &plan = code.plan;
   ScratchLayout layout(plan);
-  Type type = plan.shape.accType, byte = builder.getI8Type();
-  BoundedOperand a = bound(code, aOperand, {plan.shape.m, plan.shape.k}),
-                 b = bound(code, bOperand, {plan.shape.k, plan.shape.n});
+  Type type = plan.shape.accType, byte = code.b.getI8Type();
   Value packedRows = scratch, packedColumns = code.at(scratch, byte, layout.columns),
         edge = code.at(scratch, byte, layout.edge);
-  // Both operands read as zero from here on.
-  Value depth = code.quotient(code.max(code.add(code.max(a.end[1], b.end[0]), code.index(plan.width() - 1)), code.index(0)), plan.width());
+  // One operand reads as zero from here on.
+  Value depth = code.quotient(
+      code.max(code.add(code.min(a.end[1], b.end[0]), code.index(plan.width() - 1)), code.index(0)), plan.width());
 
   code.forEach(code.index(0), depth, plan.kc, [&](Value k) {
     Value kSteps = code.roundUp(code.min(code.index(plan.kc), code.sub(depth, k)), plan.kUnroll);
@@ -98,15 +102,56 @@ void buildDot(OpBuilder &builder, Location loc, const DotPlan &plan, const DotOp
         (b.lines ? packColumnLines : packColumns)(code, b, column, columns, k, kSteps, packedColumns);
         code.forEach(code.index(0), columns, plan.nr, [&](Value panelColumn) {
           Value columnPanel = code.at(packedColumns, type, code.mul(panelColumn, code.index(plan.kc)));
-          code.forEach(code.index(0), rows, plan.mr, [&](Value panelRow) {
-            Value rowPanel = code.at(packedRows, type, code.mul(panelRow, code.index(plan.kc)));
-            multiplyPanels(code, rowPanel, columnPanel, kSteps, acc, accStride, code.add(row, panelRow),
-                           code.add(column, panelColumn), edge);
-          });
+          auto multiply = [&](int64_t vectors) {
+            code.forEach(code.index(0), rows, plan.mr, [&](Value panelRow) {
+              Value rowPanel = code.at(packedRows, type, code.mul(panelRow, code.index(plan.kc)));
+              multiplyPanels(code, rowPanel, columnPanel, vectors, kSteps, acc, accStride, code.add(row, panelRow),
+                             code.add(column, panelColumn), edge);
+            });
+          };
+          int64_t all = plan.nr / plan.lanes;
+          if (all == 1)
+            return multiply(1);
+          Value isNarrow = code.atMost(columns, code.add(panelColumn, code.index(plan.lanes)));
+          code.ifElse(isNarrow, [&] { multiply(1); }, [&] { multiply(all); });
         });
       });
     });
   });
+}
+
+void buildDot(OpBuilder &builder, Location loc, const DotPlan &plan, const DotOperand &aOperand,
+              const DotOperand &bOperand, Value acc, int64_t accStride, Value scratch) {
+  DotCode code(builder, loc, plan);
+  BoundedOperand a = bound(code, aOperand, {plan.shape.m, plan.shape.k}),
+                 b = bound(code, bOperand, {plan.shape.k, plan.shape.n});
+  auto packed = [&] { multiplyPacked(code, a, b, acc, accStride, scratch); };
+  if (a.lines || b.lines)
+    return packed();
+  // Few rows, and bounds that are all behind what is there.
+  Value isPlain = code.atMost(a.end[0], code.index(rowsInPlace));
+  for (const BoundedOperand *operand : {&a, &b})
+    for (Value begin : operand->begin)
+      isPlain = code.both(isPlain, code.atMost(begin, code.index(0)));
+  Value depth = code.max(code.min(a.end[1], b.end[0]), code.index(0));
+  auto isMultiple = [&](Value x, int64_t divisor) {
+    Value rest = arith::RemUIOp::create(code.b, code.max(x, code.index(0)), code.index(divisor));
+    return arith::CmpIOp::create(code.b, arith::CmpIPredicate::eq, rest, code.index(0));
+  };
+  auto across = [&] {
+    if (plan.shape.pairs || !mayBeOne(b.stride[1]))
+      return packed();
+    Value fits = code.both(isPlain, code.isOne(b.stride[1]));
+    if (!code.hasMasks(b.elementType))
+      fits = code.both(fits, isMultiple(b.end[1], plan.nr));
+    code.ifElse(fits, [&] { multiplyAcross(code, a, b, depth, acc, accStride); }, packed);
+  };
+  if (!mayBeOne(a.stride[1]) || !mayBeOne(b.stride[0]))
+    return across();
+  Value fits = code.both(isPlain, code.both(code.isOne(a.stride[1]), code.isOne(b.stride[0])));
+  if (!code.hasMasks(a.elementType) || !code.hasMasks(b.elementType))
+    fits = code.both(fits, isMultiple(depth, plan.lanes * plan.width()));
+  code.ifElse(fits, [&] { multiplyAlong(code, a, b, depth, acc, accStride); }, across);
 }
 
 } // namespace kpkg::lower::cpu

@@ -1,6 +1,7 @@
 // DotCode: index arithmetic, addresses and loops.
 // SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
 #include "dialect/lower/cpu/DotCode.h"
+#include "mlir/Dialect/Math/IR/Math.h"
 
 using namespace mlir;
 
@@ -35,7 +36,9 @@ void DotCode::store(Value value, Value pointer, int64_t alignment) {
 }
 
 /// As it is loaded: a bfloat16 is the upper half of a float32.
-static Type loadedType(DotCode &code, Type element) { return element.isBF16() ? Type(code.b.getIntegerType(16)) : element; }
+static Type loadedType(DotCode &code, Type element) {
+  return element.isBF16() ? Type(code.b.getIntegerType(16)) : element;
+}
 
 Value DotCode::converted(Value loaded, Type element) {
   auto vector = dyn_cast<VectorType>(loaded.getType());
@@ -59,7 +62,8 @@ Value DotCode::loadConverted(Value pointer, Type element, int64_t lanes) {
 Value DotCode::loadSteps(Value pointer, Type element, int64_t lanes) {
   if (!plan.shape.pairs)
     return loadConverted(pointer, element, lanes);
-  return load(lanes ? Type(VectorType::get(lanes, b.getI32Type())) : Type(b.getI32Type()), pointer, element.getIntOrFloatBitWidth() / 8);
+  return load(lanes ? Type(VectorType::get(lanes, b.getI32Type())) : Type(b.getI32Type()), pointer,
+              element.getIntOrFloatBitWidth() / 8);
 }
 
 Value DotCode::pairOf(Value low, Value high) {
@@ -79,11 +83,25 @@ Value DotCode::loadLines(Value pointer, Value stride, Type element, int64_t lane
   return pairOf(load(type, pointer, 2), load(type, at(pointer, element, stride), 2));
 }
 
+bool DotCode::hasMasks(Type element) {
+  return plan.unit.vectorBytes == 64 || (plan.unit.broadcastFromMemory && element.getIntOrFloatBitWidth() >= 32);
+}
+
 Value DotCode::loadMasked(Value pointer, Type element, Value mask, Value rest) {
   Type type = cast<VectorType>(mask.getType()).clone(loadedType(*this, element));
   if (!rest)
     rest = arith::ConstantOp::create(b, b.getZeroAttr(type));
-  return LLVM::MaskedLoadOp::create(b, type, pointer, mask, rest, b.getI32IntegerAttr(element.getIntOrFloatBitWidth() / 8));
+  return LLVM::MaskedLoadOp::create(b, type, pointer, mask, rest,
+                                    b.getI32IntegerAttr(element.getIntOrFloatBitWidth() / 8));
+}
+
+Value DotCode::multiplyAdd(Value x, Value y, Value sum) {
+  if (!plan.shape.pairs)
+    return math::FmaOp::create(b, x, y, sum);
+  VectorType halves = VectorType::get(2 * plan.lanes, b.getBF16Type());
+  Value pairs[] = {sum, LLVM::BitcastOp::create(b, halves, x), LLVM::BitcastOp::create(b, halves, y)};
+  return LLVM::CallIntrinsicOp::create(b, sum.getType(), b.getStringAttr("llvm.x86.avx512bf16.dpbf16ps.512"), pairs)
+      .getResults();
 }
 
 void DotCode::forEach(Value begin, Value end, int64_t step, llvm::function_ref<void(Value)> body) {

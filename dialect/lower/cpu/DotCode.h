@@ -1,5 +1,6 @@
 // What the parts of the dot builder share: index arithmetic, addresses, and the interfaces of packing and of the
-// microkernel. SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
+// microkernel.
+// SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
 #pragma once
 #include "dialect/lower/cpu/Dot.h"
 #include "mlir/Dialect/Arith/IR/Arith.h"
@@ -56,10 +57,15 @@ public:
   mlir::Value loadLines(mlir::Value pointer, mlir::Value stride, mlir::Type element, int64_t lanes);
   /// A step of two elements as integers.
   mlir::Value pairOf(mlir::Value low, mlir::Value high);
+  /// Whether masks load parts of vectors of `element`; other machines would test each lane.
+  bool hasMasks(mlir::Type element);
   /// The lanes of `mask` from memory, the others from `rest` (null for zeros); as in memory, for `converted`.
   mlir::Value loadMasked(mlir::Value pointer, mlir::Type element, mlir::Value mask, mlir::Value rest);
   /// What was loaded of `element`, as integers where it is bf16, converted to accType.
   mlir::Value converted(mlir::Value loaded, mlir::Type element);
+
+  /// sum + a * b in each lane; of vectors of pairs, both products.
+  mlir::Value multiplyAdd(mlir::Value a, mlir::Value b, mlir::Value sum);
 
   /// for i in [0, end): body(i)
   void forEach(mlir::Value begin, mlir::Value end, int64_t step, llvm::function_ref<void(mlir::Value)> body);
@@ -78,20 +84,43 @@ void packRows(DotCode &code, const BoundedOperand &a, mlir::Value row, mlir::Val
 void packColumns(DotCode &code, const BoundedOperand &b, mlir::Value column, mlir::Value columns, mlir::Value k,
                  mlir::Value kSteps, mlir::Value packed);
 
+/// The rest of a panel of packRows, blocks [from, blocks), where an operand that begins before it and whose depth or
+/// rows are contiguous ends. Needs masks.
+void packRowEdge(DotCode &code, const BoundedOperand &a, mlir::Value alongDepth, mlir::Value first, mlir::Value k,
+                 mlir::Value from, mlir::Value blocks, mlir::Value panel);
+/// The same of packColumns, steps [from, kSteps) of a panel that begins with column `first`.
+void packColumnEdge(DotCode &code, const BoundedOperand &b, mlir::Value alongColumns, mlir::Value first, mlir::Value k,
+                    mlir::Value from, mlir::Value kSteps, mlir::Value panel);
+
 /// The same for operands with a table of lines. Panels may stick out of it by less than kLinesBehind.
-void packRowLines(DotCode &code, const BoundedOperand &a, mlir::Value row, mlir::Value rows, mlir::Value k, mlir::Value kSteps, mlir::Value packed);
-void packColumnLines(DotCode &code, const BoundedOperand &b, mlir::Value column, mlir::Value columns, mlir::Value k, mlir::Value kSteps,
-                     mlir::Value packed);
+void packRowLines(DotCode &code, const BoundedOperand &a, mlir::Value row, mlir::Value rows, mlir::Value k,
+                  mlir::Value kSteps, mlir::Value packed);
+void packColumnLines(DotCode &code, const BoundedOperand &b, mlir::Value column, mlir::Value columns, mlir::Value k,
+                     mlir::Value kSteps, mlir::Value packed);
+
+/// acc += a * b for operands without tables that begin at 0 and have the same `depth`: read where they lie, for few
+/// rows. `multiplyAcross` needs columns of `b` that are neighbours and no pairs, `multiplyAlong` a contiguous depth in
+/// both. Without masks the former needs a multiple of nr columns, the latter one of a vector's elements in the depth.
+void multiplyAcross(DotCode &code, const BoundedOperand &a, const BoundedOperand &b, mlir::Value depth, mlir::Value acc,
+                    int64_t accStride);
+void multiplyAlong(DotCode &code, const BoundedOperand &a, const BoundedOperand &b, mlir::Value depth, mlir::Value acc,
+                   int64_t accStride);
+
+/// Lanes before `count`.
+mlir::Value firstLanes(DotCode &code, mlir::Value count, int64_t lanes);
+/// `lanes` steps of the depth from `pointer`, those that `mask` has, as they are multiplied; the rest is zero.
+mlir::Value loadFirstSteps(DotCode &code, mlir::Value pointer, mlir::Type element, mlir::Value mask, int64_t lanes);
 
 /// The transpose of `rows`, as many vectors as each has lanes (a power of two): log2 rounds of exchanging half-blocks.
 llvm::SmallVector<mlir::Value> transpose(DotCode &code, llvm::SmallVector<mlir::Value> rows);
 /// DotCode::loadLines in a vector of `width` lanes, the rest arbitrary.
-mlir::Value loadWidened(DotCode &code, mlir::Value pointer, mlir::Value stride, mlir::Type element, int64_t lanes, int64_t width);
+mlir::Value loadWidened(DotCode &code, mlir::Value pointer, mlir::Value stride, mlir::Type element, int64_t lanes,
+                        int64_t width);
 
-/// Adds the product of one packed row panel and one packed column panel over kSteps (a multiple of kUnroll) to the part
-/// of `acc` at (row, column). `edge` has room for a register tile: it serves where the tile sticks out of the
-/// accumulator.
-void multiplyPanels(DotCode &code, mlir::Value rowPanel, mlir::Value columnPanel, mlir::Value kSteps, mlir::Value acc,
-                    int64_t accStride, mlir::Value row, mlir::Value column, mlir::Value edge);
+/// Adds the product of one packed row panel and the first vectors of one packed column panel over kSteps (a multiple of
+/// kUnroll) to the part of `acc` at (row, column). `edge` has room for a register tile: it serves where the tile sticks
+/// out of the accumulator.
+void multiplyPanels(DotCode &code, mlir::Value rowPanel, mlir::Value columnPanel, int64_t vectors, mlir::Value kSteps,
+                    mlir::Value acc, int64_t accStride, mlir::Value row, mlir::Value column, mlir::Value edge);
 
 } // namespace kpkg::lower::cpu

@@ -1,9 +1,10 @@
 // Packs operands of dots whose lines lie at offsets of a table: windows of convolutions, rows that a tensor numbers.
 // SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
 //
-// A line runs along the depth. Where its elements are neighbours in memory, panels of rows are copies of pieces of lines, and panels of columns are transposed in
-// registers. Else lines are often neighbours of each other, as pixels of a row of an image: vectors then hold the same step of several lines. A vector of lines
-// that ends in one row of an image and goes on in the next consists of a few runs of neighbours, each loaded with a mask.
+// A line runs along the depth. Where its elements are neighbours in memory, panels of rows are copies of pieces of
+// lines, and panels of columns are transposed in registers. Else lines are often neighbours of each other, as pixels of
+// a row of an image: vectors then hold the same step of several lines. A vector of lines that ends in one row of an
+// image and goes on in the next consists of a few runs of neighbours, each loaded with a mask.
 #include "dialect/lower/cpu/DotCode.h"
 #include "mlir/Dialect/Vector/IR/VectorOps.h"
 
@@ -30,7 +31,9 @@ struct LinePacking {
   Value stride() { return operand.stride[depth]; }
   Value i64(int64_t value) { return arith::ConstantOp::create(code.b, code.b.getI64IntegerAttr(value)); }
   Value i32(int64_t value) { return arith::ConstantOp::create(code.b, code.b.getI32IntegerAttr(value)); }
-  Value offsetOf(Value line) { return code.load(code.b.getI64Type(), code.at(operand.lines, code.b.getI64Type(), line), 8); }
+  Value offsetOf(Value line) {
+    return code.load(code.b.getI64Type(), code.at(operand.lines, code.b.getI64Type(), line), 8);
+  }
   Value isInside(Value offset) { return arith::CmpIOp::create(code.b, arith::CmpIPredicate::ne, offset, i64(kNoLine)); }
   Value zero(Type type) { return arith::ConstantOp::create(code.b, code.b.getZeroAttr(type)); }
   Value elementOf(Value step) { return code.mul(code.add(k, step), code.index(code.plan.width())); }
@@ -38,7 +41,8 @@ struct LinePacking {
   Value stepStride() { return code.mul(stride(), code.index(code.plan.width())); }
   /// Step `step` of the line at `offset`.
   Value place(Value offset, Value step) {
-    Value line = code.at(operand.base, operand.elementType, arith::IndexCastOp::create(code.b, code.b.getIndexType(), offset));
+    Value line =
+        code.at(operand.base, operand.elementType, arith::IndexCastOp::create(code.b, code.b.getIndexType(), offset));
     return code.at(line, operand.elementType, code.mul(elementOf(step), stride()));
   }
   /// Blocks of `size` steps, all inside, with which the depth begins.
@@ -46,22 +50,20 @@ struct LinePacking {
     Value begins = arith::CmpIOp::create(code.b, arith::CmpIPredicate::eq, first, code.index(0));
     return arith::SelectOp::create(code.b, begins, code.quotient(last, size), code.index(0));
   }
-  /// Whether masks load parts of vectors; other machines would test each lane.
-  bool hasMasks() {
-    const VectorUnit &unit = code.plan.unit;
-    return unit.vectorBytes == 64 || (unit.broadcastFromMemory && operand.elementType.getIntOrFloatBitWidth() >= 32);
-  }
+  bool hasMasks() { return code.hasMasks(operand.elementType); }
   /// With masks: lanes of the block of `size` steps behind the whole ones, and whether it has any.
   std::pair<Value, Value> partOfBlock(Value whole, int64_t size) {
     Value count = code.sub(last, code.mul(whole, code.index(size)));
     Value begins = arith::CmpIOp::create(code.b, arith::CmpIPredicate::eq, first, code.index(0));
-    Value isPart = code.both(begins, code.both(code.atMost(code.index(1), count), code.atMost(count, code.index(size - 1))));
+    Value isPart =
+        code.both(begins, code.both(code.atMost(code.index(1), count), code.atMost(count, code.index(size - 1))));
     SmallVector<int32_t> numbers;
     for (int64_t lane = 0; lane < size; ++lane)
       numbers.push_back(lane);
     auto vector = VectorType::get({size}, code.b.getI32Type());
     Value lanes = arith::ConstantOp::create(code.b, DenseElementsAttr::get(vector, ArrayRef<int32_t>(numbers)));
-    Value end = vector::BroadcastOp::create(code.b, vector, arith::IndexCastOp::create(code.b, code.b.getI32Type(), count).getResult());
+    Value end = vector::BroadcastOp::create(code.b, vector,
+                                            arith::IndexCastOp::create(code.b, code.b.getI32Type(), count).getResult());
     return {arith::CmpIOp::create(code.b, arith::CmpIPredicate::slt, lanes, end), isPart};
   }
   /// The steps of `mask`, which are neighbours.
@@ -72,7 +74,8 @@ struct LinePacking {
   }
   /// Steps behind the whole blocks and, with masks, the part of one.
   Value behindBlocks(Value whole, Value isPart, int64_t size) {
-    Value blocks = hasMasks() ? code.add(whole, arith::IndexCastUIOp::create(code.b, code.b.getIndexType(), isPart)) : whole;
+    Value blocks =
+        hasMasks() ? code.add(whole, arith::IndexCastUIOp::create(code.b, code.b.getIndexType(), isPart)) : whole;
     return code.mul(blocks, code.index(size));
   }
   /// A step of the line at `offset` that may be outside in part.
@@ -82,9 +85,11 @@ struct LinePacking {
     Value halves[2];
     for (int64_t i = 0; i < 2; ++i) {
       Value element = code.add(elementOf(step), code.index(i));
-      Value isThere = code.both(code.atMost(operand.begin[depth], element), code.atMost(code.add(element, code.index(1)), operand.end[depth]));
+      Value isThere = code.both(code.atMost(operand.begin[depth], element),
+                                code.atMost(code.add(element, code.index(1)), operand.end[depth]));
       Value place = code.at(this->place(offset, step), operand.elementType, code.mul(code.index(i), stride()));
-      halves[i] = code.load(code.b.getIntegerType(16), LLVM::SelectOp::create(code.b, isThere, place, operand.nothing), 2);
+      halves[i] =
+          code.load(code.b.getIntegerType(16), LLVM::SelectOp::create(code.b, isThere, place, operand.nothing), 2);
     }
     return code.pairOf(halves[0], halves[1]);
   }
@@ -94,7 +99,9 @@ struct LinePacking {
     Value from = code.max(begin, first);
     auto part = [&](Value step) { store(step, partOfStep(offset, step)); };
     code.forEach(begin, code.min(from, kSteps), 1, part);
-    code.forEach(from, last, 1, [&](Value step) { store(step, code.loadLines(place(offset, step), stride(), operand.elementType, 0)); });
+    code.forEach(from, last, 1, [&](Value step) {
+      store(step, code.loadLines(place(offset, step), stride(), operand.elementType, 0));
+    });
     code.forEach(code.max(from, last), kSteps, 1, part);
   }
 
@@ -112,7 +119,8 @@ struct LinePacking {
   void columnsAlong(Value line, Value panel);
   void columnsAcross(Value line, Value panel);
   Value target(Value panel, Value step, int64_t column) {
-    return code.at(code.at(panel, code.plan.shape.accType, code.mul(step, code.index(code.plan.nr))), code.plan.shape.accType, column);
+    return code.at(code.at(panel, code.plan.shape.accType, code.mul(step, code.index(code.plan.nr))),
+                   code.plan.shape.accType, column);
   }
 };
 
@@ -177,18 +185,24 @@ void LinePacking::rowsAcross(Value line, Value panel) {
       }
       vectors = transpose(code, vectors);
       for (int64_t i = 0; i < width; ++i)
-        code.store(vectors[i], code.at(panel, type, code.add(code.mul(q, code.index(block)), code.index((r + i) * unroll))), code.accBytes() * unroll);
+        code.store(vectors[i],
+                   code.at(panel, type, code.add(code.mul(q, code.index(block)), code.index((r + i) * unroll))),
+                   code.accBytes() * unroll);
     });
     Value rest = code.mul(whole, code.index(unroll));
     code.forEach(none, code.index(width), 1, [&](Value i) {
       Value row = code.add(code.index(r), i), offset = offsetOf(code.add(line, row));
       auto at = [&](Value step) {
         Value q = code.quotient(step, unroll), in = code.sub(step, code.mul(q, code.index(unroll)));
-        return code.at(panel, type, code.add(code.mul(q, code.index(block)), code.add(code.mul(row, code.index(unroll)), in)));
+        return code.at(panel, type,
+                       code.add(code.mul(q, code.index(block)), code.add(code.mul(row, code.index(unroll)), in)));
       };
       code.ifElse(
           isInside(offset), [&] { oneByOne(offset, rest, at); },
-          [&] { code.forEach(rest, kSteps, 1, [&](Value step) { code.store(zero(code.stepType()), at(step), code.accBytes()); }); });
+          [&] {
+            code.forEach(rest, kSteps, 1,
+                         [&](Value step) { code.store(zero(code.stepType()), at(step), code.accBytes()); });
+          });
     });
   }
 }
@@ -216,7 +230,8 @@ void LinePacking::columnsAlong(Value line, Value panel) {
       }
       lines = transpose(code, lines);
       for (int64_t i = 0; i < square; ++i)
-        code.store(lines[i], target(corner, code.add(code.mul(q, code.index(square)), code.index(i)), 0), code.accBytes() * square);
+        code.store(lines[i], target(corner, code.add(code.mul(q, code.index(square)), code.index(i)), 0),
+                   code.accBytes() * square);
     };
     code.forEach(code.index(0), whole, 1, [&](Value q) { copySquare(q, false); });
     if (hasMasks())
@@ -224,17 +239,21 @@ void LinePacking::columnsAlong(Value line, Value panel) {
     Value isMore = arith::CmpIOp::create(code.b, arith::CmpIPredicate::slt, behind, kSteps);
     if (code.plan.shape.pairs)
       isMore = code.either(isMore, isPart);
-    code.forEach(code.index(0), arith::SelectOp::create(code.b, isMore, code.index(square), code.index(0)), 1, [&](Value i) {
-      Value offset = offsetOf(code.add(line, code.add(j, i))), column = code.at(corner, type, i);
-      auto at = [&](Value step) { return target(column, step, 0); };
-      code.ifElse(
-          isInside(offset),
-          [&] {
-            halfOfPair(offset, isPart, at);
-            oneByOne(offset, behind, at);
-          },
-          [&] { code.forEach(behind, kSteps, 1, [&](Value step) { code.store(zero(code.stepType()), at(step), code.accBytes()); }); });
-    });
+    code.forEach(
+        code.index(0), arith::SelectOp::create(code.b, isMore, code.index(square), code.index(0)), 1, [&](Value i) {
+          Value offset = offsetOf(code.add(line, code.add(j, i))), column = code.at(corner, type, i);
+          auto at = [&](Value step) { return target(column, step, 0); };
+          code.ifElse(
+              isInside(offset),
+              [&] {
+                halfOfPair(offset, isPart, at);
+                oneByOne(offset, behind, at);
+              },
+              [&] {
+                code.forEach(behind, kSteps, 1,
+                             [&](Value step) { code.store(zero(code.stepType()), at(step), code.accBytes()); });
+              });
+        });
   });
 }
 
@@ -244,14 +263,24 @@ void LinePacking::columnsAcross(Value line, Value panel) {
   ImplicitLocOpBuilder &b = code.b;
   Type type = code.plan.shape.accType, element = operand.elementType, bits = b.getIntegerType(lanes);
   VectorType wide = VectorType::get({lanes}, b.getI64Type()), mask = VectorType::get({lanes}, b.getI1Type());
-  auto splat = [&](int64_t value) { return arith::ConstantOp::create(b, DenseElementsAttr::get(wide, value)).getResult(); };
-  auto number = [&](Value lanesOn) -> Value { return arith::ExtUIOp::create(b, b.getI32Type(), LLVM::BitcastOp::create(b, bits, lanesOn)); };
-  auto below = [&](Value count) -> Value { return arith::SubIOp::create(b, arith::ShLIOp::create(b, i32(1), count), i32(1)); };
-  auto trailing = [&](Value value) -> Value { return LLVM::CountTrailingZerosOp::create(b, b.getI32Type(), value, /*is_zero_poison=*/false); };
+  auto splat = [&](int64_t value) {
+    return arith::ConstantOp::create(b, DenseElementsAttr::get(wide, value)).getResult();
+  };
+  auto number = [&](Value lanesOn) -> Value {
+    return arith::ExtUIOp::create(b, b.getI32Type(), LLVM::BitcastOp::create(b, bits, lanesOn));
+  };
+  auto below = [&](Value count) -> Value {
+    return arith::SubIOp::create(b, arith::ShLIOp::create(b, i32(1), count), i32(1));
+  };
+  auto trailing = [&](Value value) -> Value {
+    return LLVM::CountTrailingZerosOp::create(b, b.getI32Type(), value, /*is_zero_poison=*/false);
+  };
 
   code.forEach(code.index(0), code.index(code.plan.nr), lanes, [&](Value j) {
     Value start = code.add(line, j), corner = code.at(panel, type, j);
-    auto store = [&](Value step, Value value) { code.store(value, target(corner, step, 0), code.plan.unit.vectorBytes); };
+    auto store = [&](Value step, Value value) {
+      code.store(value, target(corner, step, 0), code.plan.unit.vectorBytes);
+    };
     auto nothing = [&](Value step) { store(step, zero(code.stepsOf(lanes))); };
     code.forEach(code.index(0), first, 1, nothing);
     code.forEach(last, kSteps, 1, nothing);
@@ -269,11 +298,14 @@ void LinePacking::columnsAcross(Value line, Value panel) {
     Value table = code.at(operand.lines, b.getI64Type(), start);
     Value own = code.load(wide, table, 8), previous = code.load(wide, code.at(table, b.getI64Type(), -1), 8);
     Value inside = arith::CmpIOp::create(b, arith::CmpIPredicate::ne, own, splat(kNoLine));
-    Value isNext = arith::CmpIOp::create(b, arith::CmpIPredicate::eq, own, arith::AddIOp::create(b, previous, splat(1)));
-    Value insideBits = number(inside), nextBits = arith::AndIOp::create(b, number(isNext), i32((int64_t(1) << lanes) - 2));
+    Value isNext =
+        arith::CmpIOp::create(b, arith::CmpIPredicate::eq, own, arith::AddIOp::create(b, previous, splat(1)));
+    Value insideBits = number(inside),
+          nextBits = arith::AndIOp::create(b, number(isNext), i32((int64_t(1) << lanes) - 2));
     Value starts = arith::AndIOp::create(b, insideBits, arith::XOrIOp::create(b, nextBits, i32(-1)));
-    Value isWhole = code.both(arith::CmpIOp::create(b, arith::CmpIPredicate::eq, starts, i32(1)),
-                              arith::CmpIOp::create(b, arith::CmpIPredicate::eq, insideBits, i32((int64_t(1) << lanes) - 1)));
+    Value isWhole =
+        code.both(arith::CmpIOp::create(b, arith::CmpIPredicate::eq, starts, i32(1)),
+                  arith::CmpIOp::create(b, arith::CmpIPredicate::eq, insideBits, i32((int64_t(1) << lanes) - 1)));
     // Runs of neighbours: where lane 0 of each would lie, and its lanes.
     constexpr int64_t mostRuns = 4;
     SmallVector<Value> from, masks;
@@ -298,7 +330,8 @@ void LinePacking::columnsAcross(Value line, Value panel) {
         auto join = [&](Value behind) {
           Value value;
           for (int64_t run = 0; run < runs; ++run)
-            value = code.loadMasked(code.at(from[run], element, code.add(distance, behind)), element, masks[run], value);
+            value =
+                code.loadMasked(code.at(from[run], element, code.add(distance, behind)), element, masks[run], value);
           return value;
         };
         if (code.plan.shape.pairs)
@@ -324,7 +357,8 @@ void LinePacking::columnsAcross(Value line, Value panel) {
     };
     auto loadWhole = [&] {
       Value offset = offsetOf(start);
-      code.forEach(first, last, 1, [&](Value step) { store(step, code.loadLines(place(offset, step), stride(), element, lanes)); });
+      code.forEach(first, last, 1,
+                   [&](Value step) { store(step, code.loadLines(place(offset, step), stride(), element, lanes)); });
     };
     auto atMostRuns = [&](int64_t runs) { // no start is left after so many
       Value left = starts;
@@ -335,8 +369,9 @@ void LinePacking::columnsAcross(Value line, Value panel) {
     auto loadParts = [&] {
       if (!hasMasks())
         return loadLanes();
-      code.ifElse(atMostRuns(2), [&] { loadRuns(2); },
-                  [&] { code.ifElse(atMostRuns(mostRuns), [&] { loadRuns(mostRuns); }, loadLanes); });
+      code.ifElse(
+          atMostRuns(2), [&] { loadRuns(2); },
+          [&] { code.ifElse(atMostRuns(mostRuns), [&] { loadRuns(mostRuns); }, loadLanes); });
     };
     code.ifElse(isWhole, loadWhole, loadParts);
   });
@@ -349,16 +384,20 @@ void packRowLines(DotCode &code, const BoundedOperand &a, Value row, Value rows,
   code.forEach(code.index(0), rows, code.plan.mr, [&](Value panelRow) {
     Value line = code.add(row, panelRow);
     Value panel = code.at(packed, code.plan.shape.accType, code.mul(panelRow, code.index(code.plan.kc)));
-    code.ifElse(code.isOne(a.stride[1]), [&] { packing.rowsAlong(line, panel); }, [&] { packing.rowsAcross(line, panel); });
+    code.ifElse(
+        code.isOne(a.stride[1]), [&] { packing.rowsAlong(line, panel); }, [&] { packing.rowsAcross(line, panel); });
   });
 }
 
-void packColumnLines(DotCode &code, const BoundedOperand &b, Value column, Value columns, Value k, Value kSteps, Value packed) {
+void packColumnLines(DotCode &code, const BoundedOperand &b, Value column, Value columns, Value k, Value kSteps,
+                     Value packed) {
   LinePacking packing(code, b, 0, k, kSteps);
   code.forEach(code.index(0), columns, code.plan.nr, [&](Value panelColumn) {
     Value line = code.add(column, panelColumn);
     Value panel = code.at(packed, code.plan.shape.accType, code.mul(panelColumn, code.index(code.plan.kc)));
-    code.ifElse(code.isOne(b.stride[0]), [&] { packing.columnsAlong(line, panel); }, [&] { packing.columnsAcross(line, panel); });
+    code.ifElse(
+        code.isOne(b.stride[0]), [&] { packing.columnsAlong(line, panel); },
+        [&] { packing.columnsAcross(line, panel); });
   });
 }
 

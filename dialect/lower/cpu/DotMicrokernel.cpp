@@ -5,27 +5,19 @@
 // x nr accumulators stay in registers, each step reads nr elements of B as vectors and multiplies them by mr elements
 // of A, one at a time.
 #include "dialect/lower/cpu/DotCode.h"
-#include "mlir/Dialect/Math/IR/Math.h"
 #include "mlir/Dialect/Vector/IR/VectorOps.h"
 
 using namespace mlir;
 
 namespace kpkg::lower::cpu {
 
-/// The products of kUnroll steps, added to `accumulators` (row by row, nr / lanes vectors each).
-static void multiplySteps(DotCode &code, Value rows, Value columns, MutableArrayRef<Value> accumulators) {
+/// The products of kUnroll steps, added to `accumulators` (row by row, `vectors` each).
+static void multiplySteps(DotCode &code, Value rows, Value columns, int64_t vectors,
+                          MutableArrayRef<Value> accumulators) {
   const DotPlan &plan = code.plan;
-  int64_t vectors = plan.nr / plan.lanes, alignment = code.accBytes();
+  int64_t alignment = code.accBytes();
   Type type = plan.shape.accType;
   VectorType vector = code.stepsOf(plan.lanes);
-  auto multiplyAdd = [&](Value a, Value b, Value sum) -> Value {
-    if (!plan.shape.pairs)
-      return math::FmaOp::create(code.b, a, b, sum);
-    VectorType halves = VectorType::get(2 * plan.lanes, code.b.getBF16Type());
-    Value pairs[] = {sum, LLVM::BitcastOp::create(code.b, halves, a), LLVM::BitcastOp::create(code.b, halves, b)};
-    auto call = LLVM::CallIntrinsicOp::create(code.b, sum.getType(), code.b.getStringAttr("llvm.x86.avx512bf16.dpbf16ps.512"), pairs);
-    return call.getResults();
-  };
   SmallVector<Value> rowVectors;
   if (!plan.unit.broadcastFromMemory)
     for (int64_t r = 0; r < plan.mr; ++r)
@@ -42,17 +34,17 @@ static void multiplySteps(DotCode &code, Value rows, Value columns, MutableArray
       Value a = vector::BroadcastOp::create(code.b, vector, element);
       for (int64_t j = 0; j < vectors; ++j) {
         Value &accumulator = accumulators[r * vectors + j];
-        accumulator = multiplyAdd(a, b[j], accumulator);
+        accumulator = code.multiplyAdd(a, b[j], accumulator);
       }
     }
   }
 }
 
-void multiplyPanels(DotCode &code, Value rowPanel, Value columnPanel, Value kSteps, Value acc, int64_t accStride,
-                    Value row, Value column, Value edge) {
+void multiplyPanels(DotCode &code, Value rowPanel, Value columnPanel, int64_t vectors, Value kSteps, Value acc,
+                    int64_t accStride, Value row, Value column, Value edge) {
   const DotPlan &plan = code.plan;
   ImplicitLocOpBuilder &b = code.b;
-  int64_t vectors = plan.nr / plan.lanes, alignment = code.accBytes();
+  int64_t width = vectors * plan.lanes, alignment = code.accBytes();
   Type type = plan.shape.accType;
   VectorType vector = code.vectorOf(plan.lanes);
   Value corner = code.at(acc, type, code.add(code.mul(row, code.index(accStride)), column));
@@ -70,7 +62,7 @@ void multiplyPanels(DotCode &code, Value rowPanel, Value columnPanel, Value kSte
     Value k = loop.getInductionVar();
     SmallVector<Value> accumulators(loop.getRegionIterArgs());
     multiplySteps(code, code.at(rowPanel, type, code.mul(k, code.index(plan.mr))),
-                  code.at(columnPanel, type, code.mul(k, code.index(plan.nr))), accumulators);
+                  code.at(columnPanel, type, code.mul(k, code.index(plan.nr))), vectors, accumulators);
     scf::YieldOp::create(b, accumulators);
   }
   auto addWhole = [&] {
@@ -89,7 +81,7 @@ void multiplyPanels(DotCode &code, Value rowPanel, Value columnPanel, Value kSte
         code.store(loop.getResult(r * vectors + j), code.at(edge, type, r * plan.nr + j * plan.lanes),
                    plan.unit.vectorBytes);
     Value rows = code.min(code.index(plan.mr), code.sub(code.index(plan.shape.m), row));
-    Value columns = code.min(code.index(plan.nr), code.sub(code.index(plan.shape.n), column));
+    Value columns = code.min(code.index(width), code.sub(code.index(plan.shape.n), column));
     code.forEach(code.index(0), rows, 1, [&](Value r) {
       code.forEach(code.index(0), columns, 1, [&](Value j) {
         Value pointer = code.at(corner, type, code.add(code.mul(r, code.index(accStride)), j));
@@ -99,7 +91,7 @@ void multiplyPanels(DotCode &code, Value rowPanel, Value columnPanel, Value kSte
     });
   };
   Value whole = code.both(code.atMost(code.add(row, code.index(plan.mr)), code.index(plan.shape.m)),
-                          code.atMost(code.add(column, code.index(plan.nr)), code.index(plan.shape.n)));
+                          code.atMost(code.add(column, code.index(width)), code.index(plan.shape.n)));
   code.ifElse(whole, addWhole, addPart);
 }
 

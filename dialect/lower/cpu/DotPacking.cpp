@@ -2,7 +2,8 @@
 // SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
 //
 // Where a dimension has unit stride and a block lies wholly inside, vectors are copied, or transposed in registers when
-// the panel runs along the other dimension. Edges and general strides go element by element.
+// the panel runs along the other dimension. Edges take masks; without them, and for general strides, elements are
+// tested one by one.
 #include "dialect/lower/cpu/DotCode.h"
 #include "mlir/Dialect/Vector/IR/VectorOps.h"
 
@@ -55,7 +56,8 @@ static Value loadChecked(DotCode &code, const BoundedOperand &operand, Value i, 
       [&](OpBuilder &builder, Location loc) {
         DotCode inner(builder, loc, code.plan);
         Value address = elementAddress(inner, operand, i, j);
-        Value value = isHalf ? inner.load(builder.getIntegerType(16), address, 2) : inner.loadConverted(address, operand.elementType, 0);
+        Value value = isHalf ? inner.load(builder.getIntegerType(16), address, 2)
+                             : inner.loadConverted(address, operand.elementType, 0);
         scf::YieldOp::create(builder, loc, value);
       },
       [&](OpBuilder &builder, Location loc) {
@@ -92,6 +94,13 @@ static Value insideSteps(DotCode &code, const BoundedOperand &operand, int depth
   return arith::SelectOp::create(code.b, inside, steps, code.index(0));
 }
 
+/// Whether what ends in a panel that begins with step `k` and line `first` is for the packers with masks.
+static Value takesMasks(DotCode &code, const BoundedOperand &operand, int depth, Value k, Value first) {
+  Value begins =
+      code.both(code.atMost(operand.begin[depth], elementOf(code, k)), code.atMost(operand.begin[1 - depth], first));
+  return code.both(begins, code.either(code.isOne(operand.stride[0]), code.isOne(operand.stride[1])));
+}
+
 void packRows(DotCode &code, const BoundedOperand &a, Value row, Value rows, Value k, Value kSteps, Value packed) {
   const DotPlan &plan = code.plan;
   int64_t unroll = plan.kUnroll, mr = plan.mr, block = mr * unroll;
@@ -123,8 +132,8 @@ void packRows(DotCode &code, const BoundedOperand &a, Value row, Value rows, Val
           int64_t width = std::min(unroll, mr - r);
           SmallVector<Value> lines;
           for (int64_t step = 0; step < unroll; ++step) {
-            Value line =
-                code.at(code.at(source, a.elementType, r), a.elementType, code.mul(code.index(step * plan.width()), a.stride[1]));
+            Value line = code.at(code.at(source, a.elementType, r), a.elementType,
+                                 code.mul(code.index(step * plan.width()), a.stride[1]));
             lines.push_back(loadWidened(code, line, a.stride[1], a.elementType, width, unroll));
           }
           lines = transpose(code, lines);
@@ -134,16 +143,23 @@ void packRows(DotCode &code, const BoundedOperand &a, Value row, Value rows, Val
       });
     };
     code.ifElse(alongDepth, copy, [&] { code.ifThen(alongRows, copyTransposed); });
-    code.forEach(insideBlocks, blocks, 1, [&](Value q) {
-      Value depth = code.add(k, code.mul(q, code.index(unroll)));
-      Value target = code.at(panel, type, code.mul(q, code.index(block)));
-      code.forEach(code.index(0), code.index(mr), 1, [&](Value r) {
-        code.forEach(code.index(0), code.index(unroll), 1, [&](Value step) {
-          Value value = loadStepChecked(code, a, 1, code.add(first, r), code.add(depth, step));
-          code.store(value, code.at(target, type, code.add(code.mul(r, code.index(unroll)), step)), code.accBytes());
+    auto checkEach = [&] {
+      code.forEach(insideBlocks, blocks, 1, [&](Value q) {
+        Value depth = code.add(k, code.mul(q, code.index(unroll)));
+        Value target = code.at(panel, type, code.mul(q, code.index(block)));
+        code.forEach(code.index(0), code.index(mr), 1, [&](Value r) {
+          code.forEach(code.index(0), code.index(unroll), 1, [&](Value step) {
+            Value value = loadStepChecked(code, a, 1, code.add(first, r), code.add(depth, step));
+            code.store(value, code.at(target, type, code.add(code.mul(r, code.index(unroll)), step)), code.accBytes());
+          });
         });
       });
-    });
+    };
+    if (!code.hasMasks(a.elementType))
+      return checkEach();
+    code.ifElse(
+        takesMasks(code, a, 1, k, first),
+        [&] { packRowEdge(code, a, alongDepth, first, k, insideBlocks, blocks, panel); }, checkEach);
   });
 }
 
@@ -190,7 +206,8 @@ void packColumns(DotCode &code, const BoundedOperand &b, Value column, Value col
           Value source = elementAddress(code, b, elementOf(code, code.add(k, step)), first);
           SmallVector<Value> lines;
           for (int64_t i = 0; i < square; ++i)
-            lines.push_back(code.loadSteps(code.at(source, b.elementType, code.mul(code.index(i), b.stride[1])), b.elementType, square));
+            lines.push_back(code.loadSteps(code.at(source, b.elementType, code.mul(code.index(i), b.stride[1])),
+                                           b.elementType, square));
           lines = transpose(code, lines);
           Value corner = code.at(target(panelColumn, step), type, j);
           for (int64_t i = 0; i < square; ++i)
@@ -202,13 +219,21 @@ void packColumns(DotCode &code, const BoundedOperand &b, Value column, Value col
   code.ifElse(alongColumns, copy, [&] { code.ifThen(alongDepth, copyTransposed); });
   code.forEach(zero, columns, nr, [&](Value panelColumn) {
     Value whole = code.atMost(code.add(panelColumn, code.index(nr)), insideColumns);
-    code.forEach(arith::SelectOp::create(code.b, whole, done, zero), kSteps, 1, [&](Value step) {
-      Value line = target(panelColumn, step);
-      code.forEach(zero, code.index(nr), 1, [&](Value j) {
-        Value value = loadStepChecked(code, b, 0, code.add(code.add(column, panelColumn), j), code.add(k, step));
-        code.store(value, code.at(line, type, j), code.accBytes());
+    Value from = arith::SelectOp::create(code.b, whole, done, zero), first = code.add(column, panelColumn);
+    auto checkEach = [&] {
+      code.forEach(from, kSteps, 1, [&](Value step) {
+        Value line = target(panelColumn, step);
+        code.forEach(zero, code.index(nr), 1, [&](Value j) {
+          Value value = loadStepChecked(code, b, 0, code.add(first, j), code.add(k, step));
+          code.store(value, code.at(line, type, j), code.accBytes());
+        });
       });
-    });
+    };
+    if (!code.hasMasks(b.elementType))
+      return checkEach();
+    code.ifElse(
+        takesMasks(code, b, 0, k, first),
+        [&] { packColumnEdge(code, b, alongColumns, first, k, from, kSteps, target(panelColumn, zero)); }, checkEach);
   });
 }
 

@@ -22,7 +22,8 @@ static Value throughPermutes(Value tile, SmallVectorImpl<int64_t> &order) {
   return tile;
 }
 
-/// Where the operand's matrix number `batch` (null for rank 2) lies: in its view if it is a load with a fill of zero, else in scratch.
+/// Where the operand's matrix number `batch` (null for rank 2) lies: in its view if it is a load with a fill of zero,
+/// else in scratch.
 FailureOr<DotOperand> KernelEmitter::dotOperand(Value tile, Value batch, bool isLeft) {
   size_t rank = shapeOf(tile).size();
   DotOperand operand;
@@ -30,10 +31,12 @@ FailureOr<DotOperand> KernelEmitter::dotOperand(Value tile, Value batch, bool is
   SmallVector<int64_t> order;
   Value source = buffers.count(tile) ? tile : throughPermutes(tile, order);
   bool isLazySource = !buffers.count(tile) && !buffers.count(source);
-  auto hasZeroFill = [&](Value fill) { return matchPattern(scalars.at(fill), m_AnyZeroFloat()) || matchPattern(scalars.at(fill), m_Zero()); };
-  if (auto gather = source.getDefiningOp<tile::GatherOp>();
-      gather && isLazySource && rank == 2 && hasZeroFill(gather.getFill()) && tile::rowGather(gather) &&
-      (isLeft != (order[0] == 1) || canCopyRows(gather)))
+  auto hasZeroFill = [&](Value fill) {
+    return matchPattern(scalars.at(fill), m_AnyZeroFloat()) || matchPattern(scalars.at(fill), m_Zero());
+  };
+  if (auto gather = source.getDefiningOp<tile::GatherOp>(); gather && isLazySource && rank == 2 &&
+                                                            hasZeroFill(gather.getFill()) && tile::rowGather(gather) &&
+                                                            (isLeft != (order[0] == 1) || canCopyRows(gather)))
     return gatheredOperand(gather, order[0] == 1, isLeft);
   auto load = isLazySource ? source.getDefiningOp<tile::LoadOp>() : tile::LoadOp();
   if (load && hasZeroFill(load.getFill())) {
@@ -76,6 +79,7 @@ FailureOr<DotOperand> KernelEmitter::dotOperand(Value tile, Value batch, bool is
 /// The buffer in which the product is accumulated, filled with the accumulator's value.
 FailureOr<Buffer> KernelEmitter::accumulatorBuffer(tile::DotOp op) {
   Value accumulator = op.getAccumulator();
+  SmallVector<Value> ends = demandedEnds(op.getResult());
   if (auto found = preferred.find(op.getResult()); found != preferred.end()) {
     auto [argument, buffer] = found->second;
     // In place when nothing but this accumulator still reads what the loop carried here.
@@ -83,7 +87,7 @@ FailureOr<Buffer> KernelEmitter::accumulatorBuffer(tile::DotOp op) {
     while (reader != accumulator && reader.hasOneUse() && isElementwise(*reader.user_begin()))
       reader = reader.user_begin()->getResult(0);
     if (reader == accumulator && reader.hasOneUse()) {
-      if (argument != accumulator && mlir::failed(materialise(accumulator, buffer)))
+      if (argument != accumulator && mlir::failed(materialise(accumulator, buffer, ends)))
         return failure();
       return buffer;
     }
@@ -94,7 +98,7 @@ FailureOr<Buffer> KernelEmitter::accumulatorBuffer(tile::DotOp op) {
   if (isTemporary)
     return own->second;
   Buffer buffer = allocate(op.getType());
-  if (mlir::failed(materialise(accumulator, buffer)))
+  if (mlir::failed(materialise(accumulator, buffer, ends)))
     return failure();
   return buffer;
 }
@@ -113,10 +117,12 @@ LogicalResult KernelEmitter::emitDot(tile::DotOp op) {
   FailureOr<Buffer> accumulator = accumulatorBuffer(op);
   if (mlir::failed(accumulator))
     return failure();
-  if (rank == 3 && (mlir::failed(dotOperand(a, indexConstant(0), true)) || mlir::failed(dotOperand(b, indexConstant(0), false))))
+  if (rank == 3 &&
+      (mlir::failed(dotOperand(a, indexConstant(0), true)) || mlir::failed(dotOperand(b, indexConstant(0), false))))
     return failure();
   bool areHalves = element.isBF16() && getElementTypeOrSelf(b.getType()).isBF16() && accumulator->element.isF32();
-  DotShape shape{left[rank - 2], right[rank - 1], left[rank - 1], accumulator->element, target.unit.multipliesPairs && areHalves};
+  DotShape shape{left[rank - 2], right[rank - 1], left[rank - 1], accumulator->element,
+                 target.unit.multipliesPairs && areHalves};
   DotPlan plan = planDot(shape, target.unit);
   Value scratchForDot = allocateBytes(plan.scratchBytes());
   scf::ForOp loop;
@@ -130,6 +136,13 @@ LogicalResult KernelEmitter::emitDot(tile::DotOp op) {
   FailureOr<DotOperand> lhs = dotOperand(a, batch, true), rhs = dotOperand(b, batch, false);
   if (mlir::failed(lhs) || mlir::failed(rhs))
     return failure();
+  // Rows and columns that nobody reads.
+  auto clip = [&](Value &end, int dim) {
+    if (Value demanded = demandedEnd(op.getResult(), dim))
+      end = end ? smin(end, demanded) : demanded;
+  };
+  clip(lhs->end[0], rank - 2);
+  clip(rhs->end[1], rank - 1);
   int64_t stride = accumulator->stride[rank - 2];
   buildDot(builder, loc, plan, *lhs, *rhs, pointer, stride ? stride : 1, scratchForDot);
   if (loop)

@@ -102,8 +102,8 @@ Value KernelEmitter::emitConversion(Operation *op, Value operand, Type result) {
   return isNarrowFloat(result) ? roundToNarrow(builder, loc, operand, result) : operand;
 }
 
-/// Integer division: by 0 it gives what a division by 1 gives, and the smallest number / -1 wraps, where hardware would trap. Lanes
-/// beyond a view's end divide by the fill, so this happens in correct programs.
+/// Integer division: by 0 it gives what a division by 1 gives, and the smallest number / -1 wraps, where hardware would
+/// trap. Lanes beyond a view's end divide by the fill, so this happens in correct programs.
 Value KernelEmitter::emitDivision(Operation *op, ValueRange operands) {
   Type type = likeShape(operands, getElementTypeOrSelf(op->getResult(0).getType()));
   Value a = operands[0], b = operands[1];

@@ -3,10 +3,12 @@
 //
 //   tile.kernel @f(%x: !tile.view<1xf32>, %s: f32) {...}
 // becomes
-//   llvm.func @f(%call: !llvm.ptr, %begin: i64, %end: i64) -> i32 { ...; scf.for %block = %begin to %end {...}; llvm.return %status }
+//   llvm.func @f(%call: !llvm.ptr, %begin: i64, %end: i64) -> i32 { ...; scf.for %block = %begin to %end {...};
+//   llvm.return %status }
 // See kernel_abi.h for the record's layout.
 #include "dialect/lower/cpu/KernelEmitter.h"
 #include "dialect/lower/cpu/LowerCpu.h"
+#include "dialect/tile/ir/KernelAttributes.h"
 #include "mlir/Dialect/Arith/IR/Arith.h"
 
 using namespace mlir;
@@ -29,7 +31,8 @@ KernelEmitter::KernelEmitter(tile::KernelOp kernel, const CpuTarget &target)
 
 LLVM::LLVMFuncOp KernelEmitter::makeFunction(StringRef name, Type result, ArrayRef<Type> arguments) {
   builder.setInsertionPoint(kernel);
-  auto function = LLVM::LLVMFuncOp::create(builder, kernel.getLoc(), name, LLVM::LLVMFunctionType::get(result, arguments));
+  auto function =
+      LLVM::LLVMFuncOp::create(builder, kernel.getLoc(), name, LLVM::LLVMFunctionType::get(result, arguments));
   function.setNoUnwind(true);
   entryBlock = function.addEntryBlock(builder);
   builder.setInsertionPointToStart(entryBlock);
@@ -37,13 +40,14 @@ LLVM::LLVMFuncOp KernelEmitter::makeFunction(StringRef name, Type result, ArrayR
   scalars.clear();
   views.clear();
   buffers.clear();
+  fillLines.clear();
   return function;
 }
 
 static Value loadWord(OpBuilder &builder, Location loc, Value base, int64_t byte, Type type) {
   auto pointer = LLVM::LLVMPointerType::get(builder.getContext());
-  Value at = LLVM::GEPOp::create(builder, loc, pointer, builder.getI8Type(), base, ArrayRef<LLVM::GEPArg>{int32_t(byte)},
-                                 LLVM::GEPNoWrapFlags::inbounds);
+  Value at = LLVM::GEPOp::create(builder, loc, pointer, builder.getI8Type(), base,
+                                 ArrayRef<LLVM::GEPArg>{int32_t(byte)}, LLVM::GEPNoWrapFlags::inbounds);
   return LLVM::LoadOp::create(builder, loc, type, at, /*alignment=*/8, false, false, /*isInvariant=*/true);
 }
 
@@ -54,6 +58,8 @@ Value KernelEmitter::argumentWord(Value words, int64_t position) {
 }
 
 void KernelEmitter::bindArguments(Value words) {
+  auto optional = kernel->getAttrOfType<DenseI64ArrayAttr>(tile::optionalArguments);
+  auto isOptional = [&](int64_t number) { return optional && llvm::is_contained(optional.asArrayRef(), number); };
   auto pointer = LLVM::LLVMPointerType::get(builder.getContext());
   int64_t position = 0;
   for (BlockArgument argument : kernel.getBody().getArguments()) {
@@ -84,6 +90,8 @@ void KernelEmitter::bindArguments(Value words) {
     if (type.getRank() == 0) // an absent tensor
       view.valid = LLVM::ICmpOp::create(builder, loc, LLVM::ICmpPredicate::ne, view.pointer,
                                         LLVM::ZeroOp::create(builder, loc, pointer));
+    if (isOptional(argument.getArgNumber()) && type.getRank() > 0)
+      view.absent = compare(arith::CmpIPredicate::eq, view.shape[0], indexConstant(0));
     views[argument] = view;
   }
 }

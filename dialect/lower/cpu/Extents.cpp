@@ -209,7 +209,10 @@ void KernelEmitter::unmaskedLimits(Value tile, const Position &position, SmallVe
   if (auto load = dyn_cast<tile::LoadOp>(op)) {
     Value end = extentOf(tile, position, dim);
     Value begins = compare(arith::CmpIPredicate::sge, scalars.at(load.getOffsets()[dim]), indexConstant(0));
-    limits.push_back(choose(begins, end, indexConstant(0)));
+    Value limit = choose(begins, end, indexConstant(0));
+    // What is absent reads as its fill everywhere, from memory like any other tensor.
+    Value absent = lineOfFills(load) ? views.at(load.getView()).absent : Value();
+    limits.push_back(absent ? choose(absent, indexConstant(extent(tile, dim)), limit) : limit);
     return;
   }
   if (isa<tile::GatherOp>(op))

@@ -6,8 +6,8 @@
 //   * a scalar: tiles of one element;
 //   * a buffer in the task's scratch memory: what reductions, dots, loops and expensive shared values give.
 // "Sinks" (stores, reductions, dots, ...) make the loop nests. Independent reductions over one shape share a nest.
-// Along a dimension a tile may be uniform from some run-time index on (a load beyond the view's end is its fill). Loops end there,
-// and reductions add the rest as one scalar.
+// Along a dimension a tile may be uniform from some run-time index on (a load beyond the view's end is its fill). Loops
+// end there, and reductions add the rest as one scalar.
 #pragma once
 #include "dialect/lower/cpu/CpuTarget.h"
 #include "dialect/tile/ir/TileDialect.h"
@@ -38,6 +38,7 @@ struct View {
   mlir::Value pointer;
   llvm::SmallVector<mlir::Value, 4> shape, stride; ///< index
   mlir::Value valid;                               ///< i1, null when true; when false no element exists
+  mlir::Value absent; ///< i1, null when false: the argument is a tensor that is not there, and all reads are fills
   mlir::Type element;
   int64_t unit = -1;
   unsigned argument = 0; ///< the kernel argument that it is a part of
@@ -60,9 +61,9 @@ struct Position {
 /// One thing that a nest does with the elements of its space.
 struct Sink {
   enum Kind { Reduce, Materialise, Store } kind;
-  mlir::Value value;              ///< the tile of the nest's shape
-  mlir::Operation *op = nullptr;  ///< the tile.reduce or tile.store
-  Buffer buffer = {};             ///< of Materialise
+  mlir::Value value;             ///< the tile of the nest's shape
+  mlir::Operation *op = nullptr; ///< the tile.reduce or tile.store
+  Buffer buffer = {};            ///< of Materialise
 };
 
 class KernelEmitter {
@@ -98,7 +99,9 @@ private:
   mlir::LogicalResult prepareRegions(mlir::Operation *op);
   mlir::LogicalResult emitRegion(mlir::Block &block,
                                  llvm::function_ref<mlir::LogicalResult(mlir::Operation *terminator)> finish);
-  mlir::LogicalResult writeAll(llvm::ArrayRef<mlir::Value> values, llvm::ArrayRef<Buffer> targets);
+  /// `ends`: of each target, or empty.
+  mlir::LogicalResult writeAll(llvm::ArrayRef<mlir::Value> values, llvm::ArrayRef<Buffer> targets,
+                               llvm::ArrayRef<llvm::SmallVector<mlir::Value>> ends = {});
   bool readsElsewhere(mlir::Value value, const Buffer &own, llvm::ArrayRef<Buffer> targets);
 
   // Plan.cpp
@@ -118,13 +121,24 @@ private:
   mlir::LogicalResult flush();
   mlir::LogicalResult materialisePlanned(mlir::Value root, const Space *space, llvm::SmallVectorImpl<Sink> *fused);
 
+  // Demands.cpp
+  bool followLine(mlir::OpOperand &use, int dim, llvm::function_ref<bool(mlir::Value, int)> follow);
+  bool collectStores(mlir::Value tile, int dim, llvm::SmallDenseSet<std::pair<mlir::Value, int>> &seen,
+                     llvm::SmallVectorImpl<std::pair<tile::StoreOp, int>> &stores);
+  mlir::Value demandedEnd(mlir::ValueRange tiles, int dim);
+  llvm::SmallVector<mlir::Value> demandedEnds(mlir::ValueRange tiles);
+
   // Nests.cpp
-  mlir::LogicalResult emitNest(llvm::ArrayRef<int64_t> shape, int reduceDim, llvm::ArrayRef<Sink> sinks);
-  mlir::LogicalResult materialise(mlir::Value value, Buffer buffer);
+  struct NestState;
+  /// `ends`: where the loops end in each dimension, or empty; of reductions those that are not along vectors.
+  mlir::LogicalResult emitNest(llvm::ArrayRef<int64_t> shape, int reduceDim, llvm::ArrayRef<Sink> sinks,
+                               llvm::ArrayRef<mlir::Value> ends = {});
+  void boundStore(NestState &nest, tile::StoreOp store);
+  mlir::LogicalResult materialise(mlir::Value value, Buffer buffer, llvm::ArrayRef<mlir::Value> ends = {});
+  void writeTail(mlir::Value value, const Buffer &buffer);
   mlir::FailureOr<Buffer> bufferOf(mlir::Value value);
   mlir::LogicalResult emitStore(tile::StoreOp op);
 
-  struct NestState;
   void emitAlongVector(NestState &nest);
   void emitAcrossVector(NestState &nest);
   llvm::SmallVector<mlir::Value> emitChunks(NestState &nest, mlir::Value base, int64_t chunks, bool checked,
@@ -154,21 +168,25 @@ private:
   /// Null: not known to be uniform before the extent's end.
   mlir::Value extentOf(mlir::Value tile, Position position, int dim);
   mlir::Value computeExtent(mlir::Value tile, const Position &position, int dim);
-  void unmaskedLimits(mlir::Value tile, const Position &position, llvm::SmallVectorImpl<mlir::Value> &limits, bool assume);
+  void unmaskedLimits(mlir::Value tile, const Position &position, llvm::SmallVectorImpl<mlir::Value> &limits,
+                      bool assume);
   mlir::Value assumedComparison(mlir::arith::CmpIOp op, const Position &position);
   std::pair<Position, int> throughShape(mlir::Operation *op, const Position &position, int dim);
   mlir::Value uniformAlong(mlir::Value tile, const Position &position, int dim);
-  std::optional<std::pair<mlir::Value, bool>> comparisonExtent(mlir::arith::CmpIOp op, const Position &position, int dim);
+  std::optional<std::pair<mlir::Value, bool>> comparisonExtent(mlir::arith::CmpIOp op, const Position &position,
+                                                               int dim);
   mlir::Value comparisonTail(mlir::arith::CmpIOp op, const Position &position);
   mlir::Value linearOffset(mlir::Value tile, const Position &position, int dim);
 
   // Memory.cpp
   mlir::Value emitLoad(tile::LoadOp op, const Position &position);
+  mlir::Value lineOfFills(tile::LoadOp op);
   void prefetchAhead(tile::LoadOp op, mlir::Value pointer);
   mlir::Value emitGather(tile::GatherOp op, const Position &position);
   mlir::LogicalResult emitScatter(tile::ScatterOp op);
   mlir::LogicalResult emitAtomic(tile::AtomicOp op);
-  /// Calls `function(pointer, position)` for each element of index tiles of `shape`; elements that must not be touched lie in `dummy`.
+  /// Calls `function(pointer, position)` for each element of index tiles of `shape`; elements that must not be touched
+  /// lie in `dummy`.
   void forEachIndexed(mlir::Value view, mlir::ValueRange indices, mlir::Value mask, llvm::ArrayRef<int64_t> shape,
                       llvm::function_ref<void(mlir::Value, const Position &)> function);
   void storeChunk(tile::StoreOp op, const Position &position, mlir::Value value, mlir::Value end);
@@ -201,7 +219,8 @@ private:
 
   // RowGathers.cpp
   bool canCopyRows(tile::GatherOp op);
-  /// What a tile::rowGather reads: with a table of its rows where they run along the depth, else a copy, which needs canCopyRows.
+  /// What a tile::rowGather reads: with a table of its rows where they run along the depth, else a copy, which needs
+  /// canCopyRows.
   mlir::FailureOr<DotOperand> gatheredOperand(tile::GatherOp op, bool isTransposed, bool isLeft);
 
   // Elementwise.cpp
@@ -262,8 +281,10 @@ private:
   // Of the function that is being emitted.
   mlir::Block *entryBlock = nullptr;
   llvm::DenseMap<mlir::Attribute, mlir::Value> constants;
+  llvm::DenseMap<mlir::Value, mlir::Value> fillLines; ///< vectors in memory, by the element that they consist of
   mlir::Value scratch, status, dummy, printFunction, printContext;
   llvm::SmallVector<mlir::Value, 3> blockIds, gridDims;
+  mlir::Operation *current = nullptr; ///< the op that is being emitted
   bool failed = false;
 
   llvm::DenseMap<mlir::Value, mlir::Value> scalars; ///< scalars, and tiles of one element
@@ -275,11 +296,12 @@ private:
   llvm::DenseSet<unsigned> writtenArguments;
 
   llvm::SmallVector<Scope> scopes;
-  bool alignedChunks = true; ///< vectors start at multiples of their length
+  bool alignedChunks = true;   ///< vectors start at multiples of their length
   bool throughBuffers = false; ///< extentOf looks at the ops of tiles that have a buffer, too
-  bool checkedLoads = true; ///< false in the loops where every lane is known to be inside of every view
+  bool checkedLoads = true;    ///< false in the loops where every lane is known to be inside of every view
 
-  llvm::DenseSet<mlir::Operation *> firstReads, reads; ///< loads that the current nest is the first one to read; all read
+  llvm::DenseSet<mlir::Operation *> firstReads,
+      reads;                                      ///< loads that the current nest is the first one to read; all read
   std::set<std::vector<const void *>> limitsSeen; ///< what unmaskedLimits has visited
   /// Comparisons that are constant in unchecked loops, with the position they were looked at; empty when they are not.
   llvm::DenseMap<mlir::Operation *, std::vector<const void *>> assumed;

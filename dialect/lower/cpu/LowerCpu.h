@@ -26,8 +26,8 @@ inline constexpr llvm::StringLiteral tilesSuffix = "$tiles";
 /// The dialects that lowerToLLVM makes ops of; load them before it runs inside of a pass.
 void registerLoweringDialects(mlir::DialectRegistry &registry);
 
-/// Replaces every `tile.kernel` by an `llvm.func` with the C signature of kernel_abi.h; nothing but the LLVM dialect remains.
-/// What cannot be lowered is an error at the op's location.
+/// Replaces every `tile.kernel` by an `llvm.func` with the C signature of kernel_abi.h; nothing but the LLVM dialect
+/// remains. What cannot be lowered is an error at the op's location.
 mlir::LogicalResult lowerToLLVM(mlir::ModuleOp module, const CpuTarget &target);
 
 /// The first half of it: scf, arith, math, vector and llvm ops inside of `llvm.func`; math ops are not expanded yet.

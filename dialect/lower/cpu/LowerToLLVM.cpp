@@ -2,9 +2,10 @@
 // SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
 #include "dialect/lower/cpu/KernelEmitter.h"
 #include "dialect/lower/cpu/LowerCpu.h"
+#include "dialect/lower/cpu/SinkStores.h"
+#include "dialect/lower/cpu/WidenDots.h"
 #include "dialect/lower/math/VectorMath.h"
 #include "dialect/lower/scf/ConvertScf.h"
-#include "dialect/lower/cpu/WidenDots.h"
 #include "dialect/tile/transforms/ExpandAddStores.h"
 #include "dialect/tile/transforms/ExpandSparseDots.h"
 #include "mlir/Conversion/ArithToLLVM/ArithToLLVM.h"
@@ -22,12 +23,12 @@
 #include "mlir/Dialect/Vector/IR/VectorOps.h"
 #include "mlir/Dialect/Vector/Transforms/LoweringPatterns.h"
 #include "mlir/Dialect/Vector/Transforms/VectorTransforms.h"
+#include "mlir/IR/Dominance.h"
 #include "mlir/Pass/Pass.h"
 #include "mlir/Pass/PassRegistry.h"
 #include "mlir/Transforms/CSE.h"
 #include "mlir/Transforms/DialectConversion.h"
 #include "mlir/Transforms/GreedyPatternRewriteDriver.h"
-#include "mlir/IR/Dominance.h"
 
 using namespace mlir;
 
@@ -47,6 +48,8 @@ LogicalResult emitKernels(ModuleOp module, const CpuTarget &target) {
     IRRewriter rewriter(module.getContext());
     DominanceInfo dominance(kernel);
     eliminateCommonSubExpressions(rewriter, dominance, kernel);
+    hoistScalars(kernel);
+    sinkStores(kernel);
     if (mlir::failed(KernelEmitter(kernel, target).run()))
       return failure();
     kernel.erase();

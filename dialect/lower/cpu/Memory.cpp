@@ -115,8 +115,8 @@ Value KernelEmitter::laneMask(Value begin, Value end) {
   return mask;
 }
 
-/// Asks for what the next blocks will read when `op` is read for the first time. Rows are often a page long, where the hardware's own
-/// prefetchers stop.
+/// Asks for what the next blocks will read when `op` is read for the first time. Rows are often a page long, where the
+/// hardware's own prefetchers stop.
 void KernelEmitter::prefetchAhead(tile::LoadOp op, Value pointer) {
   constexpr int32_t ahead = 4096;
   if (!firstReads.contains(op))
@@ -124,6 +124,28 @@ void KernelEmitter::prefetchAhead(tile::LoadOp op, Value pointer) {
   auto type = LLVM::LLVMPointerType::get(builder.getContext());
   Value later = LLVM::GEPOp::create(builder, loc, type, builder.getI8Type(), pointer, ArrayRef<LLVM::GEPArg>{ahead});
   LLVM::Prefetch::create(builder, loc, later, /*rw=*/0, /*hint=*/3, /*cache=*/1);
+}
+
+/// Where a vector of the load's fill lies, for a view of a tensor that may be absent and a fill that is constant. Else
+/// null.
+Value KernelEmitter::lineOfFills(tile::LoadOp op) {
+  Value fill = scalars.at(op.getFill());
+  TypedAttr attribute;
+  if (!views.at(op.getView()).absent || !matchPattern(fill, m_Constant(&attribute)))
+    return Value();
+  Value &line = fillLines[fill];
+  if (line)
+    return line;
+  OpBuilder::InsertionGuard guard(builder);
+  Type element = cast<RankedTensorType>(op.getType()).getElementType();
+  auto type = VectorType::get({lanes}, memoryType(element));
+  Value fills = splatTo(toMemory(fill, element), lanes);
+  builder.setInsertionPointAfterValue(status);
+  auto pointer = LLVM::LLVMPointerType::get(builder.getContext());
+  Value one = LLVM::ConstantOp::create(builder, loc, builder.getI64Type(), 1);
+  line = LLVM::AllocaOp::create(builder, loc, pointer, type, one, 64);
+  LLVM::StoreOp::create(builder, loc, fills, line, unsigned(memoryBytes(element)));
+  return line;
 }
 
 Value KernelEmitter::emitLoad(tile::LoadOp op, const Position &position) {
@@ -148,8 +170,14 @@ Value KernelEmitter::emitLoad(tile::LoadOp op, const Position &position) {
   if (vector < 0)
     return hoisted({pointer, valid, fill}, [&] { return loadScalarChecked(pointer, valid, fill, element); });
 
-  Value coordinate = add(offsets[vector], position.index[vector]);
-  pointer = elementPointer(pointer, element, mul(coordinate, view.stride[vector]));
+  Value coordinate = add(offsets[vector], position.index[vector]), stride = view.stride[vector];
+  // With masks, too: processors take long over addresses that are not there.
+  if (Value line = lineOfFills(op)) {
+    stride = choose(view.absent, indexConstant(0), stride);
+    pointer = hoisted({view.absent, line, pointer},
+                      [&]() -> Value { return LLVM::SelectOp::create(builder, loc, view.absent, line, pointer); });
+  }
+  pointer = elementPointer(pointer, element, mul(coordinate, stride));
   bool unit = view.unit == vector;
   SmallVector<Value> operands = {pointer, valid, coordinate};
   auto vectorType = VectorType::get({lanes}, memoryType(element));
@@ -172,7 +200,7 @@ Value KernelEmitter::emitLoad(tile::LoadOp op, const Position &position) {
       }
       Value result = constant(builder.getZeroAttr(vectorType));
       for (int64_t lane = 0; lane < lanes; ++lane) {
-        Value at = elementPointer(pointer, element, mul(view.stride[vector], indexConstant(lane)));
+        Value at = elementPointer(pointer, element, mul(stride, indexConstant(lane)));
         Value one = LLVM::LoadOp::create(builder, loc, memoryType(element), at, unsigned(memoryBytes(element)));
         result = vector::InsertOp::create(builder, loc, one, result, ArrayRef<int64_t>{lane});
       }
@@ -290,7 +318,9 @@ void KernelEmitter::forEachIndexed(Value viewValue, ValueRange indices, Value ma
 LogicalResult KernelEmitter::emitScatter(tile::ScatterOp op) {
   auto type = cast<RankedTensorType>(op.getValue().getType());
   forEachIndexed(op.getView(), op.getIndices(), op.getMask(), type.getShape(),
-                 [&](Value pointer, const Position &position) { storeElements(emit(op.getValue(), position), pointer, type.getElementType()); });
+                 [&](Value pointer, const Position &position) {
+                   storeElements(emit(op.getValue(), position), pointer, type.getElementType());
+                 });
   return failure(failed);
 }
 
@@ -298,10 +328,11 @@ LogicalResult KernelEmitter::emitAtomic(tile::AtomicOp op) {
   auto type = cast<RankedTensorType>(op.getValue().getType());
   Type element = type.getElementType();
   LLVM::AtomicBinOp instruction = atomicInstruction(op.getKind(), isa<FloatType>(element));
-  forEachIndexed(op.getView(), op.getIndices(), op.getMask(), type.getShape(), [&](Value pointer, const Position &position) {
-    Value value = toMemory(emit(op.getValue(), position), element);
-    LLVM::AtomicRMWOp::create(builder, loc, instruction, pointer, value, LLVM::AtomicOrdering::monotonic);
-  });
+  forEachIndexed(
+      op.getView(), op.getIndices(), op.getMask(), type.getShape(), [&](Value pointer, const Position &position) {
+        Value value = toMemory(emit(op.getValue(), position), element);
+        LLVM::AtomicRMWOp::create(builder, loc, instruction, pointer, value, LLVM::AtomicOrdering::monotonic);
+      });
   return failure(failed);
 }
 

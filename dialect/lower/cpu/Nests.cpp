@@ -1,8 +1,8 @@
 // Loop nests over the elements of a tile: reductions, buffers and stores in one pass over registers.
 // SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
 //
-// Along the vector dimension three loops follow each other: whole groups of vectors without any check, whole vectors without a
-// check, and vectors with a lane mask on every load.
+// Along the vector dimension three loops follow each other: whole groups of vectors without any check, whole vectors
+// without a check, and vectors with a lane mask on every load.
 #include "dialect/lower/cpu/KernelEmitter.h"
 #include "mlir/Dialect/Arith/IR/Arith.h"
 #include "mlir/Dialect/Vector/IR/VectorOps.h"
@@ -19,7 +19,9 @@ struct KernelEmitter::NestState {
   int reduceDim, vectorDim;
   int64_t unroll;
   Position position;
-  SmallVector<Value> begin, end; // of stores, per dimension; empty otherwise
+  SmallVector<Value> begin, end; // per dimension, of stores and where they are asked for; empty otherwise
+  SmallVector<Value> linesEnd;   // of reductions: where the lines end of which somebody asks for the result
+  Value nonempty;                // of a store: some element is inside
   SmallVector<Value> results;    // of reductions, in a nest without outer loops
 };
 
@@ -36,7 +38,9 @@ void KernelEmitter::outerLoops(ArrayRef<int> dims, NestState &nest, llvm::functi
     return body();
   int dim = dims.front();
   Value begin = nest.begin.empty() ? indexConstant(0) : nest.begin[dim];
-  Value end = nest.end.empty() ? indexConstant(nest.shape[dim]) : nest.end[dim];
+  Value end = !nest.linesEnd.empty() ? nest.linesEnd[dim]
+              : nest.end.empty()     ? indexConstant(nest.shape[dim])
+                                     : nest.end[dim];
   scf::ForOp loop = openLoop(begin, end, indexConstant(1));
   nest.position.index[dim] = loop.getInductionVar();
   outerLoops(dims.drop_front(), nest, body);
@@ -85,12 +89,12 @@ SmallVector<Value> KernelEmitter::emitChunks(NestState &nest, Value base, int64_
 void KernelEmitter::emitAlongVector(NestState &nest) {
   int dim = nest.vectorDim;
   Value full = indexConstant(nest.shape[dim]), zero = indexConstant(0);
-  bool stores = nest.sinks.front().kind == Sink::Store;
-  Value begin = stores ? nest.begin[dim] : zero, end = stores ? nest.end[dim] : zero;
+  bool isBounded = !nest.begin.empty();
+  Value begin = isBounded ? nest.begin[dim] : zero, end = isBounded ? nest.end[dim] : zero;
   Position along = nest.position;
   along.vector = dim;
   along.index[dim] = zero;
-  if (!stores)
+  if (!isBounded)
     for (const Sink &sink : nest.sinks) {
       bool whole = sink.kind == Sink::Materialise && sink.buffer.clipped != dim;
       bool product = sink.kind == Sink::Reduce && cast<tile::ReduceOp>(sink.op).getKind() == ReduceKind::Prod;
@@ -174,7 +178,8 @@ void KernelEmitter::emitAlongVector(NestState &nest) {
 /// Reductions along another dimension than the vectors': the loop along it runs inside of the loops over vectors.
 void KernelEmitter::emitAcrossVector(NestState &nest) {
   int vector = nest.vectorDim, dim = nest.reduceDim;
-  Value full = indexConstant(nest.shape[dim]), width = indexConstant(nest.shape[vector]), zero = indexConstant(0);
+  Value full = indexConstant(nest.shape[dim]), zero = indexConstant(0);
+  Value width = nest.linesEnd.empty() ? indexConstant(nest.shape[vector]) : nest.linesEnd[vector];
   Position along = nest.position;
   along.vector = -1;
   along.index[vector] = Value();
@@ -223,8 +228,8 @@ void KernelEmitter::emitAcrossVector(NestState &nest) {
     for (int64_t chunk = 0; chunk < chunks; ++chunk)
       for (const Sink *sink : nest.reduces) {
         auto reduce = cast<tile::ReduceOp>(sink->op);
-        inits.push_back(neutral(reduce.getKind(),
-                                VectorType::get({lanes}, accumulatorElement(reduce.getType().getElementType()))));
+        inits.push_back(
+            neutral(reduce.getKind(), VectorType::get({lanes}, accumulatorElement(reduce.getType().getElementType()))));
       }
     scf::ForOp inner = openLoop(zero, end, indexConstant(1), inits);
     nest.position.index[dim] = inner.getInductionVar();
@@ -270,7 +275,31 @@ void KernelEmitter::emitAcrossVector(NestState &nest) {
   runLoop(stepEnd, width, 1, true);
 }
 
-LogicalResult KernelEmitter::emitNest(ArrayRef<int64_t> shape, int reduceDim, ArrayRef<Sink> sinks) {
+/// A store's nest covers what lies inside of its view.
+void KernelEmitter::boundStore(NestState &nest, tile::StoreOp store) {
+  const View &view = views.at(store.getView());
+  if (view.unit >= 0 && nest.shape[view.unit] > 1)
+    nest.vectorDim = view.unit;
+  Value zero = indexConstant(0);
+  nest.nonempty = view.valid;
+  for (auto [dim, extent] : llvm::enumerate(nest.shape)) {
+    Value offset = scalars.at(store.getOffsets()[dim]);
+    Value all = indexConstant(extent);
+    nest.begin.push_back(smin(smax(sub(zero, offset), zero), all));
+    nest.end.push_back(smin(smax(sub(view.shape[dim], offset), zero), all));
+    if (extent == 1)
+      nest.nonempty = both(nest.nonempty, compare(arith::CmpIPredicate::ult, offset, view.shape[dim]));
+  }
+  int first = nest.vectorDim;
+  for (int dim = nest.shape.size(); dim-- > 0;)
+    if (nest.shape[dim] > 1)
+      first = dim;
+  if (first >= 0)
+    nest.end[first] = choose(nest.nonempty, nest.end[first], nest.begin[first]);
+}
+
+LogicalResult KernelEmitter::emitNest(ArrayRef<int64_t> shape, int reduceDim, ArrayRef<Sink> sinks,
+                                      ArrayRef<Value> ends) {
   NestState nest;
   nest.shape = shape;
   nest.reduceDim = reduceDim;
@@ -278,27 +307,16 @@ LogicalResult KernelEmitter::emitNest(ArrayRef<int64_t> shape, int reduceDim, Ar
   nest.position.index.assign(shape.size(), indexConstant(0));
   SmallVector<Sink> owned(sinks);
   openScope(nullptr);
-  if (owned.front().kind == Sink::Store) {
+  if (!ends.empty() && reduceDim >= 0) {
+    nest.linesEnd.assign(ends.begin(), ends.end());
+  } else if (!ends.empty()) {
+    nest.begin.assign(shape.size(), indexConstant(0));
+    nest.end.assign(ends.begin(), ends.end());
+  } else if (owned.front().kind == Sink::Store) {
     auto store = cast<tile::StoreOp>(owned.front().op);
-    const View &view = views.at(store.getView());
-    if (view.unit >= 0 && shape[view.unit] > 1)
-      nest.vectorDim = view.unit;
-    Value zero = indexConstant(0);
-    Value nonempty = view.valid;
-    for (auto [dim, extent] : llvm::enumerate(shape)) {
-      Value offset = scalars.at(store.getOffsets()[dim]);
-      Value all = indexConstant(extent);
-      nest.begin.push_back(smin(smax(sub(zero, offset), zero), all));
-      nest.end.push_back(smin(smax(sub(view.shape[dim], offset), zero), all));
-      if (extent == 1)
-        nonempty = both(nonempty, compare(arith::CmpIPredicate::ult, offset, view.shape[dim]));
-    }
-    int first = nest.vectorDim < 0 ? -1 : nest.vectorDim;
-    for (int dim = shape.size(); dim-- > 0;)
-      if (shape[dim] > 1)
-        first = dim;
-    if (first < 0) { // one element
-      auto branch = scf::IfOp::create(builder, loc, nonempty, false);
+    boundStore(nest, store);
+    if (nest.vectorDim < 0) { // one element
+      auto branch = scf::IfOp::create(builder, loc, nest.nonempty, false);
       builder.setInsertionPointToStart(branch.thenBlock());
       openScope(branch, true);
       storeChunk(store, nest.position, emit(store.getValue(), nest.position), Value());
@@ -307,7 +325,6 @@ LogicalResult KernelEmitter::emitNest(ArrayRef<int64_t> shape, int reduceDim, Ar
       closeScope();
       return failure(failed);
     }
-    nest.end[first] = choose(nonempty, nest.end[first], nest.begin[first]);
   }
   alignedChunks = nest.begin.empty() || nest.vectorDim < 0 || nest.begin[nest.vectorDim] == indexConstant(0);
 
@@ -335,8 +352,9 @@ LogicalResult KernelEmitter::emitNest(ArrayRef<int64_t> shape, int reduceDim, Ar
   constexpr int64_t longRow = 16384; // bytes; within such a row the hardware sees the stream
   for (const Sink *sink : nest.reduces)
     visitCone(sink->value, [&](Value tile, bool) {
-      if (auto load = tile.getDefiningOp<tile::LoadOp>(); load && shape.back() * memoryBytes(load.getFill().getType()) <= longRow &&
-          dependsOnBlock(load) && reads.insert(load).second)
+      if (auto load = tile.getDefiningOp<tile::LoadOp>();
+          load && shape.back() * memoryBytes(load.getFill().getType()) <= longRow && dependsOnBlock(load) &&
+          reads.insert(load).second)
         firstReads.insert(load);
       return true;
     });

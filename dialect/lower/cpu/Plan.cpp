@@ -27,13 +27,13 @@ bool KernelEmitter::isExpensive(Operation *op) {
     return innermost >= 0 && load.getView().getType().getUnit() != innermost;
   }
   return isa<tile::GatherOp, math::ExpOp, math::Exp2Op, math::ExpM1Op, math::LogOp, math::Log2Op, math::Log10Op,
-             math::Log1pOp, math::SinOp, math::CosOp, math::TanOp, math::TanhOp, math::ErfOp, math::PowFOp, math::CbrtOp,
-             math::AtanOp, math::Atan2Op, arith::RemFOp, arith::RemSIOp, arith::RemUIOp, arith::DivSIOp, arith::DivUIOp,
-             arith::FloorDivSIOp>(op);
+             math::Log1pOp, math::SinOp, math::CosOp, math::TanOp, math::TanhOp, math::ErfOp, math::PowFOp,
+             math::CbrtOp, math::AtanOp, math::Atan2Op, arith::RemFOp, arith::RemSIOp, arith::RemUIOp, arith::DivSIOp,
+             arith::DivUIOp, arith::FloorDivSIOp>(op);
 }
 
-/// Visits the lazy tiles that `value` is computed from, itself included, users before operands. `identity` says that an element of the
-/// root needs only the same element of the tile. The visitor stops the descent by giving false.
+/// Visits the lazy tiles that `value` is computed from, itself included, users before operands. `identity` says that an
+/// element of the root needs only the same element of the tile. The visitor stops the descent by giving false.
 void KernelEmitter::visitCone(Value root, llvm::function_ref<bool(Value, bool)> visit) {
   llvm::DenseSet<std::pair<Value, int>> seen; // each tile once as the same element, once as others
   SmallVector<std::pair<Value, int>> work = {{root, 1}};
@@ -158,7 +158,7 @@ LogicalResult KernelEmitter::materialisePlanned(Value root, const Space *space, 
     Buffer buffer = allocate(tile.getType());
     if (!inNest) {
       planned.erase(tile); // so that this call does not find it again
-      if (mlir::failed(materialise(tile, buffer)))
+      if (mlir::failed(materialise(tile, buffer, demandedEnds(tile))))
         return failure();
       buffers[tile] = buffer;
       continue;
@@ -210,10 +210,22 @@ LogicalResult KernelEmitter::flush() {
   for (tile::ReduceOp reduce : reduces)
     fused.push_back({Sink::Reduce, reduce.getValue(), reduce});
   Space space = pendingSpace;
-  return emitNest(space.shape, space.reduceDim, fused);
+  // Lines of which nobody reads a result.
+  SmallVector<Value> ends;
+  for (const Sink &sink : fused) {
+    SmallVector<Value> one = demandedEnds(sink.kind == Sink::Reduce ? sink.op->getResult(0) : sink.value);
+    if (one.empty())
+      return emitNest(space.shape, space.reduceDim, fused);
+    if (ends.empty())
+      ends = one;
+    for (auto [dim, end] : llvm::enumerate(one))
+      ends[dim] = ends[dim] == end ? end : smax(ends[dim], end);
+  }
+  return emitNest(space.shape, space.reduceDim, fused, ends);
 }
 
-/// True when the uniform tail of `tile` along `dim` can be computed again wherever it is read: it depends on loads and scalars only.
+/// True when the uniform tail of `tile` along `dim` can be computed again wherever it is read: it depends on loads and
+/// scalars only.
 bool KernelEmitter::clippable(Value tile, int dim) {
   openScope(nullptr);
   Position origin;
@@ -224,8 +236,8 @@ bool KernelEmitter::clippable(Value tile, int dim) {
   return end && end != indexConstant(shapeOf(tile)[dim]);
 }
 
-/// Writes the complete tile into `buffer`, which does not become the tile's own.
-LogicalResult KernelEmitter::materialise(Value value, Buffer buffer) {
+/// Writes the tile, to `ends` where they are given, into `buffer`, which does not become the tile's own.
+LogicalResult KernelEmitter::materialise(Value value, Buffer buffer, ArrayRef<Value> ends) {
   bool isPlanned = planned.erase(value); // else it would be its own prerequisite
   LogicalResult prepared = materialisePlanned(value, nullptr, nullptr);
   if (isPlanned)
@@ -237,20 +249,54 @@ LogicalResult KernelEmitter::materialise(Value value, Buffer buffer) {
   std::optional<Buffer> own;
   if (auto found = buffers.find(value); found != buffers.end())
     own = found->second;
-  LogicalResult result = emitNest(shapeOf(value), -1, sink);
+  LogicalResult result = emitNest(shapeOf(value), -1, sink, ends);
   buffers.erase(value);
   if (own)
     buffers[value] = *own;
   return result;
 }
 
-/// The complete tile in memory.
+/// Writes what a clipped buffer lacks: the nest that filled it wrote whole vectors up to the uniform tail.
+void KernelEmitter::writeTail(Value value, const Buffer &buffer) {
+  int dim = buffer.clipped;
+  SmallVector<Value> ends = demandedEnds(value);
+  Position position;
+  position.index.assign(shapeOf(value).size(), indexConstant(0));
+  openScope(nullptr);
+  SmallVector<scf::ForOp> loops;
+  for (auto [at, extent] : llvm::enumerate(shapeOf(value))) {
+    if (int(at) == dim || extent == 1)
+      continue;
+    Value end = ends.empty() ? indexConstant(extent) : ends[at];
+    loops.push_back(openLoop(indexConstant(0), end, indexConstant(1)));
+    position.index[at] = loops.back().getInductionVar();
+  }
+  Position tail = position;
+  tail.index[dim] = Value();
+  Value written = add(extentOf(value, position, dim), indexConstant(lanes - 1));
+  Value begin = mul(make<arith::DivUIOp>(written, indexConstant(lanes)), indexConstant(lanes));
+  Value rest = emit(value, tail);
+  loops.push_back(openLoop(begin, indexConstant(shapeOf(value)[dim]), indexConstant(lanes)));
+  position.vector = dim;
+  position.index[dim] = loops.back().getInductionVar();
+  writeBuffer(buffer, position, rest);
+  for (scf::ForOp loop : llvm::reverse(loops))
+    closeLoop(loop);
+  closeScope();
+}
+
+/// The complete tile in memory, as far as somebody reads it.
 FailureOr<Buffer> KernelEmitter::bufferOf(Value value) {
-  if (auto found = buffers.find(value); found != buffers.end() && found->second.clipped < 0)
+  if (auto found = buffers.find(value); found != buffers.end()) {
+    if (found->second.clipped >= 0) {
+      writeTail(value, found->second);
+      found->second.clipped = -1;
+    }
     return found->second;
+  }
   planned.erase(value);
   Buffer buffer = allocate(value.getType());
-  if (mlir::failed(materialise(value, buffer)))
+  if (mlir::failed(materialise(value, buffer, demandedEnds(value))))
     return failure();
   buffers[value] = buffer;
   return buffer;

@@ -38,12 +38,21 @@ Value KernelEmitter::neutral(ReduceKind kind, Type type) {
     unsigned width = element.isIndex() ? 64 : element.getIntOrFloatBitWidth();
     APInt value = APInt::getZero(width);
     switch (kind) {
-    case ReduceKind::Prod: value = APInt(width, 1); break;
-    case ReduceKind::Max: value = APInt::getSignedMinValue(width); break;
-    case ReduceKind::Min: value = APInt::getSignedMaxValue(width); break;
+    case ReduceKind::Prod:
+      value = APInt(width, 1);
+      break;
+    case ReduceKind::Max:
+      value = APInt::getSignedMinValue(width);
+      break;
+    case ReduceKind::Min:
+      value = APInt::getSignedMaxValue(width);
+      break;
     case ReduceKind::UMin:
-    case ReduceKind::And: value = APInt::getAllOnes(width); break;
-    default: break;
+    case ReduceKind::And:
+      value = APInt::getAllOnes(width);
+      break;
+    default:
+      break;
     }
     attribute = IntegerAttr::get(element, value);
   }
@@ -55,14 +64,22 @@ Value KernelEmitter::neutral(ReduceKind kind, Type type) {
 Value KernelEmitter::accumulate(ReduceKind kind, Value a, Value b) {
   bool real = isa<FloatType>(getElementTypeOrSelf(a.getType()));
   switch (kind) {
-  case ReduceKind::Sum: return real ? make<arith::AddFOp>(a, b) : make<arith::AddIOp>(a, b);
-  case ReduceKind::Prod: return real ? make<arith::MulFOp>(a, b) : make<arith::MulIOp>(a, b);
-  case ReduceKind::Max: return real ? make<arith::MaximumFOp>(a, b) : make<arith::MaxSIOp>(a, b);
-  case ReduceKind::Min: return real ? make<arith::MinimumFOp>(a, b) : make<arith::MinSIOp>(a, b);
-  case ReduceKind::UMax: return make<arith::MaxUIOp>(a, b);
-  case ReduceKind::UMin: return make<arith::MinUIOp>(a, b);
-  case ReduceKind::And: return make<arith::AndIOp>(a, b);
-  case ReduceKind::Or: return make<arith::OrIOp>(a, b);
+  case ReduceKind::Sum:
+    return real ? make<arith::AddFOp>(a, b) : make<arith::AddIOp>(a, b);
+  case ReduceKind::Prod:
+    return real ? make<arith::MulFOp>(a, b) : make<arith::MulIOp>(a, b);
+  case ReduceKind::Max:
+    return real ? make<arith::MaximumFOp>(a, b) : make<arith::MaxSIOp>(a, b);
+  case ReduceKind::Min:
+    return real ? make<arith::MinimumFOp>(a, b) : make<arith::MinSIOp>(a, b);
+  case ReduceKind::UMax:
+    return make<arith::MaxUIOp>(a, b);
+  case ReduceKind::UMin:
+    return make<arith::MinUIOp>(a, b);
+  case ReduceKind::And:
+    return make<arith::AndIOp>(a, b);
+  case ReduceKind::Or:
+    return make<arith::OrIOp>(a, b);
   }
   llvm_unreachable("reduce kind");
 }

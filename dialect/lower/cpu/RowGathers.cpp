@@ -1,12 +1,13 @@
 // Operands of dots that are gathered row by row: a table of where rows lie, then copies of their pieces.
 // SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
 //
-// Indices are computed once for each row instead of once for each element. Where rows run along the depth of the dot, it packs them from the table. Else they are
-// copied as the memory does: row by row where the elements of a row are neighbours, else column by column, where rows that are neighbours in memory are copied as
-// vectors. Packing then reads the copy like any other operand.
+// Indices are computed once for each row instead of once for each element. Where rows run along the depth of the dot,
+// it packs them from the table. Else they are copied as the memory does: row by row where the elements of a row are
+// neighbours, else column by column, where rows that are neighbours in memory are copied as vectors. Packing then reads
+// the copy like any other operand.
+#include "dialect/tile/transforms/RowGathers.h"
 #include "dialect/lower/cpu/DotCode.h"
 #include "dialect/lower/cpu/KernelEmitter.h"
-#include "dialect/tile/transforms/RowGathers.h"
 #include "mlir/Dialect/Arith/IR/Arith.h"
 
 using namespace mlir;
@@ -16,7 +17,7 @@ namespace kpkg::lower::cpu {
 namespace {
 struct Copies {
   DotCode &code;
-  Type element;             // as in memory
+  Type element; // as in memory
   int64_t rows, columns, bytes;
   Value table;              // i64 offset of each row
   Value base;               // its first element, at the first column
@@ -100,7 +101,9 @@ struct Copies {
 } // namespace
 
 /// Vectors that a row of the copy, and a column of it, consist of; 8 lanes or fewer.
-static int64_t lanesFor(Type element, const VectorUnit &unit) { return std::min<int64_t>(8, unit.vectorBytes / memoryBytes(element)); }
+static int64_t lanesFor(Type element, const VectorUnit &unit) {
+  return std::min<int64_t>(8, unit.vectorBytes / memoryBytes(element));
+}
 
 bool KernelEmitter::canCopyRows(tile::GatherOp op) {
   auto type = cast<RankedTensorType>(op.getResult().getType());
@@ -115,7 +118,8 @@ FailureOr<DotOperand> KernelEmitter::gatheredOperand(tile::GatherOp op, bool isT
   int64_t rows = type.getDimSize(0), columns = type.getDimSize(1);
   Type i64 = builder.getI64Type();
   constexpr int64_t bytesBefore = 64; // of which the last entry is one
-  Value table = elementPointer(allocateBytes(bytesBefore + (rows + kLinesBehind) * 8), i64, indexConstant(bytesBefore / 8));
+  Value table =
+      elementPointer(allocateBytes(bytesBefore + (rows + kLinesBehind) * 8), i64, indexConstant(bytesBefore / 8));
   Value nothing = allocateBytes(64);
 
   Value start = indexConstant(0);
@@ -127,7 +131,8 @@ FailureOr<DotOperand> KernelEmitter::gatheredOperand(tile::GatherOp op, bool isT
   bool isVector = rows % lanes == 0;
   int64_t count = isVector ? lanes : 0;
   // Carries how many rows there are up to the last one inside: pixels behind the end of an image take no time.
-  scf::ForOp loop = openLoop(indexConstant(0), indexConstant(rows), indexConstant(isVector ? lanes : 1), indexConstant(0));
+  scf::ForOp loop =
+      openLoop(indexConstant(0), indexConstant(rows), indexConstant(isVector ? lanes : 1), indexConstant(0));
   Position position;
   position.index = {loop.getInductionVar(), indexConstant(0)};
   position.vector = isVector ? 0 : -1;
@@ -155,15 +160,18 @@ FailureOr<DotOperand> KernelEmitter::gatheredOperand(tile::GatherOp op, bool isT
     Value bits = count ? Value(LLVM::BitcastOp::create(builder, loc, builder.getIntegerType(count), inside)) : inside;
     bits = arith::ExtUIOp::create(builder, loc, i32, bits);
     Value leading = LLVM::CountLeadingZerosOp::create(builder, loc, i32, bits, /*is_zero_poison=*/false);
-    Value length = arith::SubIOp::create(builder, loc, arith::ConstantOp::create(builder, loc, builder.getI32IntegerAttr(32)), leading);
+    Value length = arith::SubIOp::create(
+        builder, loc, arith::ConstantOp::create(builder, loc, builder.getI32IntegerAttr(32)), leading);
     length = add(loop.getInductionVar(), arith::IndexCastOp::create(builder, loc, builder.getIndexType(), length));
-    Value isAny = arith::CmpIOp::create(builder, loc, arith::CmpIPredicate::ne, bits, arith::ConstantOp::create(builder, loc, builder.getI32IntegerAttr(0)));
+    Value isAny = arith::CmpIOp::create(builder, loc, arith::CmpIPredicate::ne, bits,
+                                        arith::ConstantOp::create(builder, loc, builder.getI32IntegerAttr(0)));
     counted = arith::SelectOp::create(builder, loc, isAny, length, loop.getRegionIterArgs()[0]);
   }
   closeLoop(loop, counted);
   closeScope();
   auto vector = VectorType::get({8}, i64);
-  Value none = constant(DenseElementsAttr::get(vector, kNoLine)), zeros = constant(DenseElementsAttr::get(vector, int64_t(0)));
+  Value none = constant(DenseElementsAttr::get(vector, kNoLine)),
+        zeros = constant(DenseElementsAttr::get(vector, int64_t(0)));
   for (int64_t line = 0; line < kLinesBehind; line += 8)
     LLVM::StoreOp::create(builder, loc, none, elementPointer(table, i64, indexConstant(rows + line)), 8);
   LLVM::StoreOp::create(builder, loc, zeros, nothing, 64);
@@ -188,7 +196,9 @@ FailureOr<DotOperand> KernelEmitter::gatheredOperand(tile::GatherOp op, bool isT
   }
   int64_t bytes = memoryBytes(view.element), copied = lanesFor(view.element, target.unit);
   Value copy = allocateBytes(rows * columns * bytes);
-  DotPlan plan = planDot({rows, columns, columns, type.getElementType().isF64() ? type.getElementType() : Type(builder.getF32Type())}, target.unit);
+  DotPlan plan = planDot(
+      {rows, columns, columns, type.getElementType().isF64() ? type.getElementType() : Type(builder.getF32Type())},
+      target.unit);
   DotCode code(builder, loc, plan);
   Value stride = view.stride[gather->along], along = code.isOne(stride);
   Copies copies{code, memoryType(view.element), rows, columns, bytes, table, base, stride, begin, end, copy};

@@ -8,7 +8,7 @@ using namespace mlir;
 
 namespace kpkg::lower::cpu {
 
-void KernelEmitter::openScope(Operation *op, bool barrier) { scopes.push_back({op, barrier, {}}); }
+void KernelEmitter::openScope(Operation *op, bool barrier) { scopes.push_back({op, barrier, {}, {}}); }
 
 void KernelEmitter::closeScope() { scopes.pop_back(); }
 

@@ -39,8 +39,9 @@ LogicalResult KernelEmitter::inlineRegion(Region &region, ValueRange arguments, 
 }
 
 /// A result per outer position, given by `body`: SSA values for tiles of one element, else buffers.
-LogicalResult KernelEmitter::reduceSequentially(Operation *op, ArrayRef<int64_t> shape, int axis,
-                                                llvm::function_ref<LogicalResult(Position, SmallVectorImpl<Value> &)> body) {
+LogicalResult
+KernelEmitter::reduceSequentially(Operation *op, ArrayRef<int64_t> shape, int axis,
+                                  llvm::function_ref<LogicalResult(Position, SmallVectorImpl<Value> &)> body) {
   for (Value operand : op->getOperands())
     if (mlir::failed(materialisePlanned(operand, nullptr, nullptr)))
       return failure();
@@ -92,8 +93,8 @@ LogicalResult KernelEmitter::emitArgReduce(tile::ArgReduceOp op) {
       better = arith::OrIOp::create(builder, loc, better, arith::AndIOp::create(builder, loc, isNaN, bestIsNumber));
     } else {
       using P = arith::CmpIPredicate;
-      P predicate = op.getKind() == K::Max   ? P::sgt
-                    : op.getKind() == K::Min ? P::slt
+      P predicate = op.getKind() == K::Max    ? P::sgt
+                    : op.getKind() == K::Min  ? P::slt
                     : op.getKind() == K::UMax ? P::ugt
                                               : P::ult;
       better = compare(predicate, value, best);
@@ -256,8 +257,8 @@ LogicalResult KernelEmitter::emitPrint(tile::PrintOp op) {
   int32_t number = prints.size();
   prints.push_back(builder.getStringAttr(format));
   Type i32 = builder.getI32Type();
-  auto type = LLVM::LLVMFunctionType::get(LLVM::LLVMVoidType::get(builder.getContext()),
-                                          {pointerType, i32, pointerType, i32});
+  auto type =
+      LLVM::LLVMFunctionType::get(LLVM::LLVMVoidType::get(builder.getContext()), {pointerType, i32, pointerType, i32});
   Value count = constant(builder.getI32IntegerAttr(word)), index = constant(builder.getI32IntegerAttr(number));
   LLVM::CallOp::create(builder, loc, type, ValueRange{printFunction, printContext, index, memory, count});
   return failure(failed);

@@ -2,7 +2,8 @@
 // SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
 //
 //   %d = tile.dot %a, %b, %c : tensor<MxKxf8E5M2>, ..., tensor<MxNxf32>     operands become bf16
-//   %d = tile.dot %a, %b, %c : tensor<MxKxi8>, ..., tensor<MxNxi32>         all becomes f64: sums below 2^53 are exact, then wrap
+//   %d = tile.dot %a, %b, %c : tensor<MxKxi8>, ..., tensor<MxNxi32>         all becomes f64: sums below 2^53 are exact,
+//   then wrap
 // Afterwards every dot has operands f16, bf16, f32 or f64.
 #include "dialect/lower/cpu/WidenDots.h"
 #include "mlir/Dialect/Arith/IR/Arith.h"
@@ -22,7 +23,8 @@ void widenDots(tile::KernelOp kernel) {
     Value a = dot.getLhs(), b = dot.getRhs();
     for (OpOperand *operand : {&dot.getLhsMutable(), &dot.getRhsMutable()})
       if (isa<Float8E4M3FNType, Float8E5M2Type>(getElementTypeOrSelf(operand->get().getType())))
-        operand->set(arith::ExtFOp::create(builder, loc, withElement(operand->get(), builder.getBF16Type()), operand->get()));
+        operand->set(
+            arith::ExtFOp::create(builder, loc, withElement(operand->get(), builder.getBF16Type()), operand->get()));
     if (!getElementTypeOrSelf(a.getType()).isInteger(8))
       return;
     Type f64 = builder.getF64Type();
@@ -30,7 +32,8 @@ void widenDots(tile::KernelOp kernel) {
       return arith::SIToFPOp::create(builder, loc, withElement(tile, f64), tile);
     };
     Value c = dot.getAccumulator(), wide = toF64(c);
-    Value product = tile::DotOp::create(builder, loc, wide.getType(), toF64(a), toF64(b), wide, tile::DotPrecision::IEEE);
+    Value product =
+        tile::DotOp::create(builder, loc, wide.getType(), toF64(a), toF64(b), wide, tile::DotPrecision::IEEE);
     Value whole = arith::FPToSIOp::create(builder, loc, withElement(c, builder.getI64Type()), product);
     dot.replaceAllUsesWith(arith::TruncIOp::create(builder, loc, c.getType(), whole).getResult());
     dot.erase();

@@ -1,4 +1,5 @@
 """Computes the polynomial coefficients in VectorMathCoefficients.h: `python FitVectorMath.py > VectorMathCoefficients.h`."""
+
 # SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
 #
 # Each polynomial is a weighted least-squares fit at Chebyshev nodes in 60-digit arithmetic (needs mpmath). Coefficients are rounded
@@ -66,37 +67,143 @@ def main():
     print("// SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception")
     print("#pragma once\n#include <cstdint>\n")
     print("namespace kpkg::lower::coefficients {\n")
-    fit("tanhSmallF32", 24, lambda x: (mp.tanh(x) - x) / x**3, lambda x: x**3 / mp.tanh(x), [2 * i for i in range(6)],
-        mp.mpf("1e-9"), mp.mpf("0.81"), "(tanh(x) - x) / x^3 on |x| <= 0.8, in x^2")
-    fit("tanhNearF32", 24, lambda x: (mp.tanh(x) - x) / x**3, lambda x: x**3 / mp.tanh(x), [2 * i for i in range(3)],
-        mp.mpf("1e-9"), mp.mpf("0.31"), "(tanh(x) - x) / x^3 on |x| <= 0.3, in x^2")
-    fit("erfNearF32", 24, lambda x: mp.erf(x) / x - 1, lambda x: x / mp.erf(x), [2 * i for i in range(4)], mp.mpf("1e-9"),
-        mp.mpf("0.3"), "erf(x) / x - 1 on |x| <= 0.3, in x^2")
-    fit("erfcExponentF32", 24, lambda t: mp.log(mp.erfc(t), 2) / t, lambda t: t * mp.erfc(t), range(7), mp.mpf("0.3"),
-        mp.mpf("4.25"), "log2(erfc(t)) / t on 0.3 <= t <= 4.25, weighted by t erfc(t)")
+    fit(
+        "tanhSmallF32",
+        24,
+        lambda x: (mp.tanh(x) - x) / x**3,
+        lambda x: x**3 / mp.tanh(x),
+        [2 * i for i in range(6)],
+        mp.mpf("1e-9"),
+        mp.mpf("0.81"),
+        "(tanh(x) - x) / x^3 on |x| <= 0.8, in x^2",
+    )
+    fit(
+        "tanhNearF32",
+        24,
+        lambda x: (mp.tanh(x) - x) / x**3,
+        lambda x: x**3 / mp.tanh(x),
+        [2 * i for i in range(3)],
+        mp.mpf("1e-9"),
+        mp.mpf("0.31"),
+        "(tanh(x) - x) / x^3 on |x| <= 0.3, in x^2",
+    )
+    fit(
+        "erfNearF32",
+        24,
+        lambda x: mp.erf(x) / x - 1,
+        lambda x: x / mp.erf(x),
+        [2 * i for i in range(4)],
+        mp.mpf("1e-9"),
+        mp.mpf("0.3"),
+        "erf(x) / x - 1 on |x| <= 0.3, in x^2",
+    )
+    fit(
+        "erfcExponentF32",
+        24,
+        lambda t: mp.log(mp.erfc(t), 2) / t,
+        lambda t: t * mp.erfc(t),
+        range(7),
+        mp.mpf("0.3"),
+        mp.mpf("4.25"),
+        "log2(erfc(t)) / t on 0.3 <= t <= 4.25, weighted by t erfc(t)",
+    )
     for label, bits, exp_n, exp2_n, sin_n, cos_n, erf_n, erfc_n in (
-        ("F32", 24, 5, 6, 3, 3, 7, 8), ("F64", 53, 10, 11, 6, 6, 14, 21)):
-        fit(f"exp{label}", bits, lambda r: (mp.exp(r) - 1 - r) / r**2 if abs(r) > 1e-12 else mp.mpf(1) / 2 + r / 6,
-            lambda r: r * r / mp.exp(r), range(exp_n), -half_ln2 * mp.mpf("1.001"), half_ln2, "(exp(r) - 1 - r) / r^2 on |r| <= ln(2) / 2")
-        fit(f"exp2{label}", bits, lambda r: (mp.power(2, r) - 1) / r if abs(r) > 1e-25 else mp.log(2) + r * mp.log(2) ** 2 / 2,
-            lambda r: r / mp.power(2, r), range(exp2_n), -0.5003, 0.5001, "(2^r - 1) / r on |r| <= 1/2")
-        fit(f"sin{label}", bits, lambda r: (mp.sin(r) - r) / r**3, lambda r: r**3 / mp.sin(r), [2 * i for i in range(sin_n)],
-            mp.mpf("1e-9"), quarter_pi, "(sin(r) - r) / r^3 on |r| <= pi / 4, in r^2")
-        fit(f"cos{label}", bits, lambda r: (mp.cos(r) - 1 + r * r / 2) / r**4, lambda r: r**4 / mp.cos(r),
-            [2 * i for i in range(cos_n)], mp.mpf("1e-9"), quarter_pi, "(cos(r) - 1 + r^2/2) / r^4 on |r| <= pi / 4, in r^2")
-        fit(f"erf{label}", bits, lambda x: mp.erf(x) / x - 1, lambda x: x / mp.erf(x), [2 * i for i in range(erf_n)],
-            mp.mpf("1e-9"), mp.mpf(1), "erf(x) / x - 1 on |x| <= 1, in x^2")
-        fit(f"erfcx{label}", bits, lambda u: erfcx((2 * u + 2) / (1 - u)), lambda u: mp.exp(-(((2 * u + 2) / (1 - u)) ** 2)) + mp.mpf(10) ** -9,
-            range(erfc_n), -mp.mpf(1) / 3, mp.mpf(1) / 2, "exp(t^2) erfc(t) for 1 <= t <= 6, in u = (t - 2) / (t + 2)")
+        ("F32", 24, 5, 6, 3, 3, 7, 8),
+        ("F64", 53, 10, 11, 6, 6, 14, 21),
+    ):
+        fit(
+            f"exp{label}",
+            bits,
+            lambda r: (mp.exp(r) - 1 - r) / r**2 if abs(r) > 1e-12 else mp.mpf(1) / 2 + r / 6,
+            lambda r: r * r / mp.exp(r),
+            range(exp_n),
+            -half_ln2 * mp.mpf("1.001"),
+            half_ln2,
+            "(exp(r) - 1 - r) / r^2 on |r| <= ln(2) / 2",
+        )
+        fit(
+            f"exp2{label}",
+            bits,
+            lambda r: (mp.power(2, r) - 1) / r if abs(r) > 1e-25 else mp.log(2) + r * mp.log(2) ** 2 / 2,
+            lambda r: r / mp.power(2, r),
+            range(exp2_n),
+            -0.5003,
+            0.5001,
+            "(2^r - 1) / r on |r| <= 1/2",
+        )
+        fit(
+            f"sin{label}",
+            bits,
+            lambda r: (mp.sin(r) - r) / r**3,
+            lambda r: r**3 / mp.sin(r),
+            [2 * i for i in range(sin_n)],
+            mp.mpf("1e-9"),
+            quarter_pi,
+            "(sin(r) - r) / r^3 on |r| <= pi / 4, in r^2",
+        )
+        fit(
+            f"cos{label}",
+            bits,
+            lambda r: (mp.cos(r) - 1 + r * r / 2) / r**4,
+            lambda r: r**4 / mp.cos(r),
+            [2 * i for i in range(cos_n)],
+            mp.mpf("1e-9"),
+            quarter_pi,
+            "(cos(r) - 1 + r^2/2) / r^4 on |r| <= pi / 4, in r^2",
+        )
+        fit(
+            f"erf{label}",
+            bits,
+            lambda x: mp.erf(x) / x - 1,
+            lambda x: x / mp.erf(x),
+            [2 * i for i in range(erf_n)],
+            mp.mpf("1e-9"),
+            mp.mpf(1),
+            "erf(x) / x - 1 on |x| <= 1, in x^2",
+        )
+        fit(
+            f"erfcx{label}",
+            bits,
+            lambda u: erfcx((2 * u + 2) / (1 - u)),
+            lambda u: mp.exp(-(((2 * u + 2) / (1 - u)) ** 2)) + mp.mpf(10) ** -9,
+            range(erfc_n),
+            -mp.mpf(1) / 3,
+            mp.mpf(1) / 2,
+            "exp(t^2) erfc(t) for 1 <= t <= 6, in u = (t - 2) / (t + 2)",
+        )
         print()
     low, high = mp.sqrt(mp.mpf(1) / 2) - 1, mp.sqrt(mp.mpf(2)) - 1
-    fit("logF32", 24, log_tail, lambda x: x**3 / mp.log(1 + x) if x != 0 else x * x, range(8), low, high,
-        "(log(1 + f) - f + f^2/2) / f^3 for 1 + f in [sqrt(1/2), sqrt(2)]")
+    fit(
+        "logF32",
+        24,
+        log_tail,
+        lambda x: x**3 / mp.log(1 + x) if x != 0 else x * x,
+        range(8),
+        low,
+        high,
+        "(log(1 + f) - f + f^2/2) / f^3 for 1 + f in [sqrt(1/2), sqrt(2)]",
+    )
     top = high / (2 + high)
-    fit("logF64", 53, lambda s: (2 * mp.atanh(s) - 2 * s) / s**3, lambda s: s**3, [2 * i for i in range(7)], mp.mpf("1e-9"),
-        top * mp.mpf("1.0001"), "(log((1 + s) / (1 - s)) - 2 s) / s^3, in s^2")
-    fit("logFifthF64", 53, lambda s: (2 * mp.atanh(s) - 2 * s - 2 * s**3 / 3) / s**5, lambda s: s**5, [2 * i for i in range(7)],
-        mp.mpf("1e-6"), top * mp.mpf("1.0001"), "(log((1 + s) / (1 - s)) - 2 s - 2/3 s^3) / s^5, in s^2")
+    fit(
+        "logF64",
+        53,
+        lambda s: (2 * mp.atanh(s) - 2 * s) / s**3,
+        lambda s: s**3,
+        [2 * i for i in range(7)],
+        mp.mpf("1e-9"),
+        top * mp.mpf("1.0001"),
+        "(log((1 + s) / (1 - s)) - 2 s) / s^3, in s^2",
+    )
+    fit(
+        "logFifthF64",
+        53,
+        lambda s: (2 * mp.atanh(s) - 2 * s - 2 * s**3 / 3) / s**5,
+        lambda s: s**5,
+        [2 * i for i in range(7)],
+        mp.mpf("1e-6"),
+        top * mp.mpf("1.0001"),
+        "(log((1 + s) / (1 - s)) - 2 s - 2/3 s^3) / s^5, in s^2",
+    )
     print()
     ln2, log2e = mp.log(2), 1 / mp.log(2)
     split("ln2F32", ln2, 24, 2, 15)

@@ -62,7 +62,8 @@ Value extendToF32(OpBuilder &builder, Location loc, Value bits, Type element) {
     Value half = k.bitcast(k.shl(k.widen(bits, 16), 8), builder.getF16Type());
     return arith::ExtFOp::create(builder, loc, k.as(builder.getF32Type()), half);
   }
-  // f8E4M3FN: put exponent and mantissa into an f32 whose exponent is 120 too small; the product also makes subnormals right.
+  // f8E4M3FN: put exponent and mantissa into an f32 whose exponent is 120 too small; the product also makes subnormals
+  // right.
   Value wide = k.widen(bits, 32);
   Value magnitude = k.mask(wide, 0x7f), sign = k.shl(k.mask(wide, 0x80), 24);
   Value scaled = arith::MulFOp::create(builder, loc, k.f32(k.shl(magnitude, 20)), k.real(0x1p120f));

@@ -9,8 +9,8 @@ namespace kpkg::lower {
 bool isNarrowFloat(mlir::Type element);
 /// The f32 value of `bits`, an integer or a vector of them that holds `element`. Exact.
 mlir::Value extendToF32(mlir::OpBuilder &builder, mlir::Location loc, mlir::Value bits, mlir::Type element);
-/// `value` (f32 or f64, scalar or vector) rounded once to `element`, to nearest even, as an integer. NaN stays NaN; overflow gives
-/// infinity, or NaN in f8E4M3FN.
+/// `value` (f32 or f64, scalar or vector) rounded once to `element`, to nearest even, as an integer. NaN stays NaN;
+/// overflow gives infinity, or NaN in f8E4M3FN.
 mlir::Value roundToNarrow(mlir::OpBuilder &builder, mlir::Location loc, mlir::Value value, mlir::Type element);
 
 } // namespace kpkg::lower

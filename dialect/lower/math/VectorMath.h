@@ -1,5 +1,6 @@
 // Elementary functions as vector code: `math` ops become FMA polynomials, with no calls, tables or branches on hot
-// paths. SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
+// paths.
+// SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
 #pragma once
 #include "mlir/IR/Operation.h"
 #include "mlir/IR/PatternMatch.h"

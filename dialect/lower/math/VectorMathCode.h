@@ -1,5 +1,6 @@
 // Emits arithmetic on one float type, scalar or vector, as MLIR: the notation in which the elementary functions are
-// written. SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
+// written.
+// SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
 #pragma once
 #include "mlir/Dialect/Arith/IR/Arith.h"
 #include "mlir/IR/ImplicitLocOpBuilder.h"

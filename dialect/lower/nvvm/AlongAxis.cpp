@@ -68,7 +68,8 @@ Registers registersOf(ArrayRef<Values> tuples, size_t inputCount) {
   return result;
 }
 
-/// All the values of two tuples. The first ones do not tell tuples apart: of a splat, every register holds the same value.
+/// All the values of two tuples. The first ones do not tell tuples apart: of a splat, every register holds the same
+/// value.
 std::vector<void *> keyOf(ArrayRef<Value> left, ArrayRef<Value> right = {}) {
   std::vector<void *> key;
   for (Value value : left)

@@ -1,11 +1,11 @@
-// Rings, roles and products of warpgroups as code of one thread.
+// Rings and roles as code of one thread.
 // SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
 #include "dialect/kgpu/async/RingUses.h"
 #include "dialect/lower/nvvm/AsyncInstructions.h"
 #include "dialect/lower/nvvm/DeviceOps.h"
 #include "dialect/lower/nvvm/Emitter.h"
+#include "dialect/lower/nvvm/InlinePtx.h"
 #include "dialect/lower/nvvm/StepDivisions.h"
-#include "dialect/lower/nvvm/Words.h"
 #include "mlir/Interfaces/LoopLikeInterface.h"
 #include "mlir/Transforms/RegionUtils.h"
 
@@ -33,21 +33,26 @@ bool looksUpInSteps(kgpu::RolesOp roles) {
   return found.wasInterrupted();
 }
 
-/// Registers that move are those that the CTA starts with: all threads then have equally many, a multiple of the granularity. Who asks for more than the
-/// others leave waits for ever.
-RoleRegisters registersOfRoles(unsigned available, const kgpu::TargetModel &target, const kgpu::Launch &launch, unsigned forLoads) {
+/// Registers that move are those that the CTA starts with: all threads then have equally many, a multiple of the
+/// granularity. Who asks for more than the others leave waits for ever.
+RoleRegisters registersOfRoles(unsigned available, const kgpu::TargetModel &target, const kgpu::Launch &launch,
+                               unsigned forLoads) {
   constexpr unsigned most = 240;
   unsigned threads = (launch.computing() + 1) * kgpu::kWarpgroupThreads;
   unsigned atStart = available / threads / target.registerGranularity * target.registerGranularity;
   unsigned left = atStart * threads - forLoads * kgpu::kWarpgroupThreads;
-  auto evenly = [&](unsigned registers, unsigned warpgroups) { return std::min(registers / (warpgroups * kgpu::kWarpgroupThreads) / target.registerGranularity * target.registerGranularity, most); };
+  auto evenly = [&](unsigned registers, unsigned warpgroups) {
+    return std::min(registers / (warpgroups * kgpu::kWarpgroupThreads) / target.registerGranularity *
+                        target.registerGranularity,
+                    most);
+  };
   // What does not divide goes to those that have sums.
   unsigned make = launch.makers ? evenly(left, launch.computing()) : 0;
   return {forLoads, evenly(left - launch.makers * make * kgpu::kWarpgroupThreads, launch.consumers), make};
 }
 
-/// Sums of a thread below which its share of all registers is enough without those of the loading ones. ptxas then counts them itself, and
-/// ignores (C7508) what it is told about fewer than it has at the entry.
+/// Sums of a thread below which its share of all registers is enough without those of the loading ones. ptxas then
+/// counts them itself, and ignores (C7508) what it is told about fewer than it has at the entry.
 constexpr int64_t fewSumRegisters = 64;
 /// Sums of a thread beyond which registers are scarcer where it computes than where copies are made.
 constexpr int64_t manySumRegisters = 128;
@@ -62,8 +67,8 @@ int64_t sumRegisters(kgpu::RolesOp roles) {
   return registers;
 }
 
-/// How many numbers a step of a loop that copies has from outside of it and hands on, so that it does not fit the fewest registers: sums over windows have 15 of
-/// them, and fit, those over windows of phases have 19.
+/// How many numbers a step of a loop that copies has from outside of it and hands on, so that it does not fit the
+/// fewest registers: sums over windows have 15 of them, and fit, those over windows of phases have 19.
 constexpr int64_t manyNumbers = 19;
 
 int64_t numbersOfSteps(kgpu::RolesOp roles) {
@@ -74,7 +79,10 @@ int64_t numbersOfSteps(kgpu::RolesOp roles) {
       return;
     llvm::SetVector<Value> outside;
     getUsedValuesDefinedAbove(loop->getRegions(), outside);
-    outside.remove_if([](Value value) { return isa<BlockArgument>(value) ? isa<tile::KernelOp>(value.getParentBlock()->getParentOp()) : isa<arith::ConstantOp>(value.getDefiningOp()); });
+    outside.remove_if([](Value value) {
+      return isa<BlockArgument>(value) ? isa<tile::KernelOp>(value.getParentBlock()->getParentOp())
+                                       : isa<arith::ConstantOp>(value.getDefiningOp());
+    });
     most = std::max<int64_t>(most, outside.size() + loop.getRegionIterArgs().size());
   });
   return most;
@@ -91,7 +99,8 @@ unsigned registersForLoads(kgpu::RolesOp roles, bool sharesCopies) {
 }
 } // namespace
 
-/// How many say that they do not need a slot any more: warpgroups, of all CTAs that fill it; of a channel, or of what is handed on, warps.
+/// How many say that they do not need a slot any more: warpgroups, of all CTAs that fill it; of a channel, or of what
+/// is handed on, warps.
 unsigned Emitter::arrivalsToEmpty(kgpu::RingOp op) {
   if (op.getChannel() || op.getHanded())
     return launch.warps();
@@ -108,7 +117,10 @@ LogicalResult Emitter::emitRing(kgpu::RingOp op) {
   OpBuilder::InsertionGuard guard(builder);
   builder.setInsertionPointToStart(scf::IfOp::create(builder, first, /*withElseRegion=*/false).thenBlock());
   for (int64_t slot = 0; slot < slots; ++slot) {
-    barrierInit(builder, bytesBehind(builder, barriers, slot * barrierBytes), op.getShared() ? launch.consumers : op.getHanded() ? launch.makers * warpsOfWarpgroup : 1);
+    barrierInit(builder, bytesBehind(builder, barriers, slot * barrierBytes),
+                op.getShared()   ? launch.consumers
+                : op.getHanded() ? launch.makers * warpsOfWarpgroup
+                                 : 1);
     barrierInit(builder, bytesBehind(builder, barriers, (slots + slot) * barrierBytes), arrivalsToEmpty(op));
   }
   fenceBarrierInit(builder);
@@ -123,7 +135,8 @@ LogicalResult Emitter::emitRoles(kgpu::RolesOp op) {
   Value warp = uniform(builder, arith::ShRUIOp::create(builder, place.thread(), constantOf(builder, 5)));
   warpgroup = arith::ShRUIOp::create(builder, warp, constantOf(builder, 2));
   ownBarrier = arith::AddIOp::create(builder, warpgroup, constantOf(builder, firstWarpgroupBarrier));
-  Value loads = arith::CmpIOp::create(builder, arith::CmpIPredicate::eq, warpgroup, constantOf(builder, launch.computing()));
+  Value loads =
+      arith::CmpIOp::create(builder, arith::CmpIPredicate::eq, warpgroup, constantOf(builder, launch.computing()));
   const kgpu::TargetModel &target = kgpu::targetOf(kernel);
   // Where all threads may have as many registers as there are, or as they need, none need to move.
   unsigned available = target.registersPerSm / std::max(launch.minCtas, 1u);
@@ -139,9 +152,11 @@ LogicalResult Emitter::emitRoles(kgpu::RolesOp op) {
     builder.setInsertionPointToStart(branch.thenBlock());
     if (moves)
       limitRegisters(builder, limits.load, /*raises=*/false);
-    Value first = arith::CmpIOp::create(builder, arith::CmpIPredicate::eq, warp, constantOf(builder, launch.computing() * warpsOfWarpgroup));
+    Value first = arith::CmpIOp::create(builder, arith::CmpIPredicate::eq, warp,
+                                        constantOf(builder, launch.computing() * warpsOfWarpgroup));
     builder.setInsertionPointToStart(scf::IfOp::create(builder, first, /*withElseRegion=*/false).thenBlock());
-    builder.setInsertionPointToStart(scf::IfOp::create(builder, electLane(builder), /*withElseRegion=*/false).thenBlock());
+    builder.setInsertionPointToStart(
+        scf::IfOp::create(builder, electLane(builder), /*withElseRegion=*/false).thenBlock());
     if (failed(emitRegion(op.getLoad())))
       return failure();
     // The shared memory of a CTA must stay as long as others may signal its barriers.
@@ -168,10 +183,11 @@ LogicalResult Emitter::emitRoles(kgpu::RolesOp op) {
   return success();
 }
 
-/// Emits the part of the warpgroup that makes operands, and leaves the builder where the others go on. Bits of its number are those of the first of them, as
-/// far as layouts speak of them.
+/// Emits the part of the warpgroup that makes operands, and leaves the builder where the others go on. Bits of its
+/// number are those of the first of them, as far as layouts speak of them.
 LogicalResult Emitter::emitMake(kgpu::RolesOp op, unsigned registersOfThread) {
-  Value makes = arith::CmpIOp::create(builder, arith::CmpIPredicate::eq, warpgroup, constantOf(builder, launch.consumers));
+  Value makes =
+      arith::CmpIOp::create(builder, arith::CmpIPredicate::eq, warpgroup, constantOf(builder, launch.consumers));
   auto branch = scf::IfOp::create(builder, makes, /*withElseRegion=*/true);
   builder.setInsertionPointToStart(branch.thenBlock());
   if (registersOfThread != 0)
@@ -207,7 +223,8 @@ static Value turnBarrier(ImplicitLocOpBuilder &builder, const kgpu::Launch &laun
 static constexpr unsigned turnThreads = 2 * kgpu::kWarpgroupThreads;
 
 void Emitter::giveFirstTurn() {
-  Value isLast = arith::CmpIOp::create(builder, arith::CmpIPredicate::eq, warpgroup, constantOf(builder, launch.consumers - 1));
+  Value isLast =
+      arith::CmpIOp::create(builder, arith::CmpIPredicate::eq, warpgroup, constantOf(builder, launch.consumers - 1));
   OpBuilder::InsertionGuard guard(builder);
   builder.setInsertionPointToStart(scf::IfOp::create(builder, isLast, /*withElseRegion=*/false).thenBlock());
   arriveAtBarrier(builder, turnBarrier(builder, launch, constantOf(builder, 0)), turnThreads);
@@ -228,14 +245,14 @@ LogicalResult Emitter::emitPassTurn(kgpu::PassTurnOp) {
 LogicalResult Emitter::emitAcquire(kgpu::AcquireOp op) {
   RingUse use = ringUse(builder, scalar(op.getRing()), op.getRing().getType().getSlots(), scalar(op.getUse()));
   // The phase before the first one counts as ended: the first lap finds all slots empty.
-  barrierWait(builder, use.empty, arith::XOrIOp::create(builder, use.parity, constantOf(builder, 1)));
+  ptx::barrierWait(builder, use.empty, arith::XOrIOp::create(builder, use.parity, constantOf(builder, 1)));
   barrierExpect(builder, use.full, op.getBytes());
   return success();
 }
 
 LogicalResult Emitter::emitAwait(kgpu::AwaitOp op) {
   RingUse use = ringUse(builder, scalar(op.getRing()), op.getRing().getType().getSlots(), scalar(op.getUse()));
-  barrierWait(builder, use.full, use.parity);
+  ptx::barrierWait(builder, use.full, use.parity);
   return success();
 }
 
@@ -244,17 +261,22 @@ LogicalResult Emitter::emitRelease(kgpu::ReleaseOp op) {
   if (auto ring = op.getRing().getDefiningOp<kgpu::RingOp>(); ring && ring.getHanded()) {
     warpBarrier(builder); // all lanes have read it
     Value lane = arith::AndIOp::create(builder, place.thread(), constantOf(builder, 31));
-    barrierArrive(builder, use.empty, arith::CmpIOp::create(builder, arith::CmpIPredicate::eq, lane, constantOf(builder, 0)));
+    ptx::barrierArriveWhere(builder, use.empty,
+                            arith::CmpIOp::create(builder, arith::CmpIPredicate::eq, lane, constantOf(builder, 0)));
     return success();
   }
   Value rest = arith::AndIOp::create(builder, place.thread(), constantOf(builder, kgpu::kWarpgroupThreads - 1));
   if (auto ring = op.getRing().getDefiningOp<kgpu::RingOp>(); ring && ring.getCluster()) {
     // One thread for each other CTA of the cluster; the way to the own barrier is shorter.
-    Value other = arith::AndIOp::create(builder, arith::AddIOp::create(builder, ctaOfCluster(builder), rest), constantOf(builder, launch.cluster - 1));
-    Value isOther = arith::CmpIOp::create(builder, arith::CmpIPredicate::ult, arith::SubIOp::create(builder, rest, constantOf(builder, 1)), constantOf(builder, launch.cluster - 1));
-    barrierArriveRemote(builder, remoteAddress(builder, use.empty, other), isOther);
+    Value other = arith::AndIOp::create(builder, arith::AddIOp::create(builder, ctaOfCluster(builder), rest),
+                                        constantOf(builder, launch.cluster - 1));
+    Value isOther = arith::CmpIOp::create(builder, arith::CmpIPredicate::ult,
+                                          arith::SubIOp::create(builder, rest, constantOf(builder, 1)),
+                                          constantOf(builder, launch.cluster - 1));
+    ptx::barrierArriveWhere(builder, remoteAddress(builder, use.empty, other), isOther);
   }
-  barrierArrive(builder, use.empty, arith::CmpIOp::create(builder, arith::CmpIPredicate::eq, rest, constantOf(builder, 0)));
+  ptx::barrierArriveWhere(builder, use.empty,
+                          arith::CmpIOp::create(builder, arith::CmpIPredicate::eq, rest, constantOf(builder, 0)));
   return success();
 }
 
@@ -264,8 +286,11 @@ LogicalResult Emitter::emitTensorLoad(kgpu::TensorLoadOp op) {
   // Innermost first, as the map has its dimensions.
   SmallVector<Value> coordinates;
   kgpu::TensorMapAttr map = kgpu::tensorMapsOf(kernel)[op.getMap()];
-  Value destination = bytesBehind(builder, scalar(op.getBuffer()), op.getDistance()), rank = op.getMulticast() ? ctaOfCluster(builder) : Value();
-  auto parts = [&](int64_t size) { return arith::MulIOp::create(builder, rank, constantOf(builder, size)).getResult(); };
+  Value destination = bytesBehind(builder, scalar(op.getBuffer()), op.getDistance()),
+        rank = op.getMulticast() ? ctaOfCluster(builder) : Value();
+  auto parts = [&](int64_t size) {
+    return arith::MulIOp::create(builder, rank, constantOf(builder, size)).getResult();
+  };
   auto add = [&](int64_t dim) {
     Value coordinate = arith::IndexCastOp::create(builder, builder.getI32Type(), scalar(op.getOffsets()[dim]));
     if (rank && dim == static_cast<int64_t>(*op.getMulticast()))
@@ -290,26 +315,34 @@ LogicalResult Emitter::emitClearOutside(kgpu::ClearOutsideOp op) {
   constexpr int64_t chunkBytes = 16, chunksOfRow = panelBytes / chunkBytes;
   int64_t rows = type.getShape()[1 - *kgpu::panelDim(type)], chunks = type.getSizeBytes() / chunkBytes;
   Value begin = scalar(op.getBegin()), end = scalar(op.getEnd());
-  auto compare = [&](arith::CmpIPredicate how, Value left, Value right) { return arith::CmpIOp::create(builder, how, left, right).getResult(); };
+  auto compare = [&](arith::CmpIPredicate how, Value left, Value right) {
+    return arith::CmpIOp::create(builder, how, left, right).getResult();
+  };
   auto either = [&](Value left, Value right) { return arith::OrIOp::create(builder, left, right).getResult(); };
   Value some = either(compare(arith::CmpIPredicate::sgt, begin, arith::ConstantIndexOp::create(builder, 0)),
                       compare(arith::CmpIPredicate::slt, end, arith::ConstantIndexOp::create(builder, rows)));
   OpBuilder::InsertionGuard guard(builder);
   builder.setInsertionPointToStart(scf::IfOp::create(builder, some, /*withElseRegion=*/false).thenBlock());
   Value thread = arith::AndIOp::create(builder, place.thread(), constantOf(builder, kgpu::kWarpgroupThreads - 1));
-  auto loop = scf::ForOp::create(builder, thread, constantOf(builder, chunks), constantOf(builder, kgpu::kWarpgroupThreads));
+  auto loop =
+      scf::ForOp::create(builder, thread, constantOf(builder, chunks), constantOf(builder, kgpu::kWarpgroupThreads));
   {
-    // Rows of 128 bytes follow each other, panel by panel; how chunks of a row are mixed does not matter, as the whole row is cleared.
+    // Rows of 128 bytes follow each other, panel by panel; how chunks of a row are mixed does not matter, as the whole
+    // row is cleared.
     OpBuilder::InsertionGuard inLoop(builder);
     builder.setInsertionPointToStart(loop.getBody());
     Value chunk = loop.getInductionVar();
     Value line = arith::DivUIOp::create(builder, chunk, constantOf(builder, chunksOfRow));
-    Value row = arith::IndexCastOp::create(builder, builder.getIndexType(), arith::RemUIOp::create(builder, line, constantOf(builder, rows)).getResult());
-    Value outside = either(compare(arith::CmpIPredicate::slt, row, begin), compare(arith::CmpIPredicate::sge, row, end));
+    Value row = arith::IndexCastOp::create(
+        builder, builder.getIndexType(), arith::RemUIOp::create(builder, line, constantOf(builder, rows)).getResult());
+    Value outside =
+        either(compare(arith::CmpIPredicate::slt, row, begin), compare(arith::CmpIPredicate::sge, row, end));
     builder.setInsertionPointToStart(scf::IfOp::create(builder, outside, /*withElseRegion=*/false).thenBlock());
-    Value address = bytesBehind(builder, scalar(op.getBuffer()), arith::MulIOp::create(builder, chunk, constantOf(builder, chunkBytes)));
+    Value address = bytesBehind(builder, scalar(op.getBuffer()),
+                                arith::MulIOp::create(builder, chunk, constantOf(builder, chunkBytes)));
     auto words = VectorType::get(chunkBytes / 4, builder.getI32Type());
-    Value zeros = arith::ConstantOp::create(builder, words, DenseElementsAttr::get(words, builder.getI32IntegerAttr(0)));
+    Value zeros =
+        arith::ConstantOp::create(builder, words, DenseElementsAttr::get(words, builder.getI32IntegerAttr(0)));
     LLVM::StoreOp::create(builder, zeros, address, /*alignment=*/chunkBytes);
   }
   fenceForCopies(builder);
@@ -317,145 +350,9 @@ LogicalResult Emitter::emitClearOutside(kgpu::ClearOutsideOp op) {
   return success();
 }
 
-/// The four words that a thread gives of a tile in the layout of a left operand: rows `row` and 8 below, columns from `column` and half of a step
-/// of 32 bytes further on.
-SmallVector<Value> Emitter::leftFragment(Value tile, int64_t row, int64_t column) {
-  const layout::Layout &layout = kgpu::layoutOf(tile);
-  ValueRange held = registersOf(tile);
-  SmallVector<Value> words;
-  int64_t bytes = kgpu::elementBytes(getElementTypeOrSelf(tile.getType()));
-  for (int64_t next : {int64_t(0), 16 / bytes})
-    for (int64_t below : {0, 8}) {
-      SmallVector<Value> neighbours;
-      for (int64_t i = 0; i < 4 / bytes; ++i)
-        neighbours.push_back(held[*layout.registerOf({row + below, column + next + i}, 0)]);
-      words.push_back(packWords(builder, neighbours).front());
-    }
-  return words;
-}
-
-/// The words of a thread for a block of 64 rows, each for two steps of 32 columns.
-SmallVector<Value> Emitter::positionWords(Value tile, int64_t row) {
-  const layout::Layout &layout = kgpu::layoutOf(tile);
-  ValueRange held = registersOf(tile);
-  constexpr int64_t columnsOfWord = 4;
-  SmallVector<Value> words;
-  for (int64_t column = 0; column < cast<RankedTensorType>(tile.getType()).getDimSize(1); column += columnsOfWord)
-    words.push_back(packWords(builder, {held[*layout.registerOf({row, column}, 0)], held[*layout.registerOf({row + 8, column}, 0)]}).front());
-  return words;
-}
-
-/// Of `columns` those that one instruction multiplies: ptxas refuses (C7602) what does not fit the registers that a thread starts with, even where it has more by then.
-static int64_t columnsOfInstruction(int64_t columns, const kgpu::TargetModel &target, const kgpu::Launch &launch) {
-  constexpr int64_t registersBeside = 26;
-  int64_t atStart = target.registersPerSm / std::max(launch.minCtas, 1u) / launch.threads;
-  while (columns / 2 + registersBeside > atStart && columns % 128 == 0)
-    columns /= 2;
-  return columns;
-}
-
-LogicalResult Emitter::emitWgmma(kgpu::WgmmaOp op) {
-  auto lhs = dyn_cast<kgpu::SharedType>(op.getLhs().getType()), rhs = cast<kgpu::SharedType>(op.getRhs().getType());
-  auto sum = cast<RankedTensorType>(op.getType());
-  int64_t rows = sum.getDimSize(0), columns = sum.getDimSize(1), depth = rhs.getShape()[0], bytes = rhs.getElementBytes();
-  const layout::Layout &layout = kgpu::layoutOf(op.getResult());
-  // Warpgroups beyond those for which there are rows take further columns of the same ones, or the same columns.
-  int64_t stepDepth = 32 / bytes, rowsOfBlock = 64, alike = std::max<int64_t>(launch.consumers * rowsOfBlock / rows, 1);
-  int64_t groups = launch.consumers / alike, blocks = rows / (rowsOfBlock * groups);
-  int64_t ownColumns = layout.registers() * kgpu::kWarpgroupThreads / (blocks * rowsOfBlock), parts = columns / ownColumns;
-  bool isNarrow = lhs && kgpu::isNarrowPanel(lhs);
-  bool lhsDepthLast = !lhs || isNarrow || *kgpu::panelDim(lhs) == 1, rhsDepthLast = *kgpu::panelDim(rhs) == 0;
-  Type i32 = builder.getI32Type();
-  auto addressOf = [&](Value buffer) { return hidden(builder, LLVM::PtrToIntOp::create(builder, i32, scalar(buffer))); };
-  OperandDescriptor left, right{addressOf(op.getRhs()), (rhsDepthLast ? rhs.getShape()[1] : depth) * panelBytes, rhsDepthLast};
-  int64_t blockBytes = 0;
-  if (lhs) {
-    left = {addressOf(op.getLhs()), (lhsDepthLast ? rows : depth) * panelBytes, lhsDepthLast, isNarrow};
-    // From one block of rows to the next: further rows of a panel, or another panel.
-    blockBytes = lhsDepthLast ? rowsOfBlock * panelBytes : left.panelBytes;
-    Value group = alike == 1 ? warpgroup : arith::RemUIOp::create(builder, warpgroup, constantOf(builder, groups)).getResult();
-    Value own = arith::MulIOp::create(builder, group, constantOf(builder, blockBytes));
-    left.address = arith::AddIOp::create(builder, left.address, own);
-  }
-  // Where a column of the right operand begins.
-  auto columnBytes = [&](int64_t column) { return rhsDepthLast ? column * panelBytes : column * bytes / panelBytes * right.panelBytes; };
-  if (parts != 1) {
-    int64_t partBytes = columnBytes(ownColumns);
-    Value part = arith::DivUIOp::create(builder, warpgroup, constantOf(builder, groups));
-    right.address = arith::AddIOp::create(builder, right.address, arith::MulIOp::create(builder, part, constantOf(builder, partBytes)));
-  }
-  // Where a step of 32 bytes of depth begins in an operand.
-  auto stepBytes = [&](const OperandDescriptor &operand, int64_t step) {
-    int64_t along = step * 32;
-    return operand.isDepthLast ? along / panelBytes * operand.panelBytes + along % panelBytes : step * stepDepth * panelBytes;
-  };
-  // A step of a left operand with two of every four elements multiplies twice as many rows of the right one.
-  int64_t rightSteps = op.getPositions() ? 2 : 1, steps = op.getPositions() || !lhs ? depth / stepDepth / rightSteps : lhs.getShape()[1] / stepDepth;
-  int64_t firstStep = int64_t(op.getRow()) / stepDepth;
-  TileRegisters results(registersOf(op.getAccumulator()));
-  APInt constant;
-  bool alwaysAdds = matchPattern(op.getAdds(), m_ConstantInt(&constant)) && constant.isOne();
-  // Registers that products would read before they write them are live all around a loop. Measured only where results outlive an iteration.
-  bool neverAdds = sharesTiles && matchPattern(op.getAdds(), m_Zero());
-  // Fragments are ready before the first instruction: nothing may be written while products run.
-  SmallVector<SmallVector<Value>> fragments;
-  for (int64_t block = 0; block < blocks && !lhs; ++block)
-    for (int64_t step = 0; step < steps; ++step)
-      fragments.push_back(leftFragment(op.getLhs(), block * rowsOfBlock * groups, step * stepDepth));
-  SmallVector<SmallVector<Value>> positions;
-  for (int64_t block = 0; block < blocks && op.getPositions(); ++block)
-    positions.push_back(positionWords(op.getPositions(), block * rowsOfBlock * groups));
-  wgmmaFence(builder);
-  int64_t wide = columnsOfInstruction(ownColumns, kgpu::targetOf(kernel), launch);
-  for (int64_t at = 0; at < blocks * (ownColumns / wide); ++at) {
-    int64_t block = at / (ownColumns / wide), firstColumn = at % (ownColumns / wide) * wide;
-    SmallVector<unsigned> registers;
-    for (int64_t i = 0; i < wide / 2; ++i) {
-      int64_t row = i / 2 % 2 * 8 + block * rowsOfBlock * groups, column = firstColumn + i / 4 * 8 + i % 2;
-      registers.push_back(*layout.registerOf({row, column}, 0));
-    }
-    SmallVector<Value> part;
-    for (unsigned reg : registers)
-      part.push_back(results[reg]);
-    for (int64_t step = 0; step < steps; ++step) {
-      SmallVector<Value> a;
-      if (lhs)
-        a = {descriptorAt(builder, left, stepBytes(left, step) + block * blockBytes * groups)};
-      else
-        a = fragments[block * steps + step];
-      Value b = descriptorAt(builder, right, stepBytes(right, firstStep + step * rightSteps) + columnBytes(firstColumn));
-      bool overwrites = step == 0 && neverAdds;
-      Value adds = step == 0 && !alwaysAdds && !overwrites ? scalar(op.getAdds()) : Value();
-      Positions where;
-      if (op.getPositions())
-        where = {positions[block][step / 2], unsigned(step % 2)};
-      part = wgmma(builder, part, a, !lhsDepthLast, b, !rhsDepthLast, adds, rhs.getElementType(), overwrites, where);
-    }
-    for (auto [reg, value] : llvm::zip(registers, part))
-      results[reg] = value;
-  }
-  wgmmaCommit(builder);
-  define(op, std::move(results));
-  return success();
-}
-
 LogicalResult Emitter::emitSettle(kgpu::SettleOp op) {
   RingUse use = ringUse(builder, scalar(op.getRing()), op.getRing().getType().getSlots(), scalar(op.getUse()));
-  barrierWait(builder, use.full, use.parity);
-  return success();
-}
-
-LogicalResult Emitter::emitWgmmaWait(kgpu::WgmmaWaitOp op) {
-  TileRegisters all;
-  for (Value value : op.getValues())
-    llvm::append_range(all, registersOf(value));
-  TileRegisters done = wgmmaWait(builder, op.getPending(), all);
-  ArrayRef<Value> rest = done;
-  for (auto [value, result] : llvm::zip(op.getValues(), op.getResults())) {
-    size_t count = registersOf(value).size();
-    define(result, TileRegisters(rest.take_front(count)));
-    rest = rest.drop_front(count);
-  }
+  ptx::barrierWait(builder, use.full, use.parity);
   return success();
 }
 

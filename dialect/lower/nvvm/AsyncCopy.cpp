@@ -2,6 +2,7 @@
 // SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
 #include "dialect/lower/nvvm/AsyncInstructions.h"
 #include "dialect/lower/nvvm/DeviceOps.h"
+#include "dialect/lower/nvvm/InlinePtx.h"
 #include "dialect/lower/nvvm/SharedMemory.h"
 #include "dialect/lower/nvvm/TileAccess.h"
 #include "dialect/tile/transforms/RowGathers.h"
@@ -9,14 +10,16 @@
 
 namespace kpkg::lower::nvvm {
 /// Where vectors of so many bytes lie in the buffer that `op` copies to.
-static FailureOr<layout::SharedAccess> placesOf(Operation *op, const Layout &layout, kgpu::SharedType buffer, unsigned bytes) {
+static FailureOr<layout::SharedAccess> placesOf(Operation *op, const Layout &layout, kgpu::SharedType buffer,
+                                                unsigned bytes) {
   if (bytes < 4)
     return op->emitOpError() << "has vectors of " << bytes << " bytes; copies are of 4, 8 or 16";
   llvm::Expected<layout::SharedAccess> places = layout::planAccess(layout, buffer.getPlacement(), bytes);
   if (!places)
     return op->emitOpError() << "cannot reach its buffer: " << llvm::toString(places.takeError());
   if (places->vectorBytes != bytes)
-    return op->emitOpError() << "has vectors of " << bytes << " bytes, but its buffer has only " << places->vectorBytes << " together";
+    return op->emitOpError() << "has vectors of " << bytes << " bytes, but its buffer has only " << places->vectorBytes
+                             << " together";
   return std::move(*places);
 }
 
@@ -32,8 +35,11 @@ LogicalResult Emitter::emitAsyncCopy(kgpu::AsyncCopyOp op) {
     return failure();
   SharedAddresses addresses(builder, *places, scalar(op.getBuffer()), place.bits(layout));
   Value inside = op.getInside() ? scalar(op.getInside()) : Value(), first = place.isFirstInCta(layout);
-  // Measured on an H200: with what gathers read again in the first cache, the other operand had better come through it too.
-  bool isBesideGathers = op->getParentOfType<tile::KernelOp>().walk([](kgpu::AsyncGatherOp) { return WalkResult::interrupt(); }).wasInterrupted();
+  // Measured on an H200: with what gathers read again in the first cache, the other operand had better come through it
+  // too.
+  bool isBesideGathers = op->getParentOfType<tile::KernelOp>()
+                             .walk([](kgpu::AsyncGatherOp) { return WalkResult::interrupt(); })
+                             .wasInterrupted();
   OpBuilder::InsertionGuard guard(builder);
   if (first)
     builder.setInsertionPointToStart(scf::IfOp::create(builder, first, /*withElseRegion=*/false).thenBlock());
@@ -72,7 +78,8 @@ LogicalResult Emitter::emitAsyncGather(kgpu::AsyncGatherOp op) {
 }
 
 /// Where vector number `number` of this thread lies in what it fetched.
-static Value fetchedVector(ImplicitLocOpBuilder &builder, Value buffer, Value thread, unsigned threads, unsigned number, unsigned bytes) {
+static Value fetchedVector(ImplicitLocOpBuilder &builder, Value buffer, Value thread, unsigned threads, unsigned number,
+                           unsigned bytes) {
   Value own = arith::MulIOp::create(builder, thread, constantOf(builder, bytes));
   return bytesBehind(builder, bytesBehind(builder, buffer, own), int64_t(number) * threads * bytes);
 }
@@ -87,7 +94,8 @@ LogicalResult Emitter::emitFetch(kgpu::FetchOp op) {
   for (auto [number, group] : llvm::enumerate(access.groups())) {
     Value mask = access.mask(group.front());
     mask = mask ? arith::AndIOp::create(builder, mask, inside).getResult() : inside;
-    asyncCopy(builder, fetchedVector(builder, buffer, place.thread(), launch.threads, number, bytes), access.address(group.front()), bytes, mask);
+    asyncCopy(builder, fetchedVector(builder, buffer, place.thread(), launch.threads, number, bytes),
+              access.address(group.front()), bytes, mask);
   }
   return success();
 }
@@ -97,12 +105,17 @@ LogicalResult Emitter::emitTouch(kgpu::TouchOp op) {
   Value thread = arith::IndexCastUIOp::create(builder, builder.getIndexType(), place.thread());
   int64_t count = cast<RankedTensorType>(op.getTile()).getNumElements();
   Value at = arith::AddIOp::create(builder, scalar(op.getOffsets().front()), thread);
-  auto isLess = [&](Value left, Value right) { return arith::CmpIOp::create(builder, arith::CmpIPredicate::slt, left, right); };
-  Value mask = arith::AndIOp::create(builder, isLess(thread, arith::ConstantIndexOp::create(builder, count)), isLess(at, part.shape.front()));
+  auto isLess = [&](Value left, Value right) {
+    return arith::CmpIOp::create(builder, arith::CmpIPredicate::slt, left, right);
+  };
+  Value mask = arith::AndIOp::create(builder, isLess(thread, arith::ConstantIndexOp::create(builder, count)),
+                                     isLess(at, part.shape.front()));
   mask = arith::AndIOp::create(builder, mask, scalar(op.getInside()));
-  Value bytes = arith::MulIOp::create(builder, at, arith::ConstantIndexOp::create(builder, op.getView().getType().getElementBytes()));
-  Value address = LLVM::GEPOp::create(builder, part.pointer.getType(), builder.getI8Type(), part.pointer, arith::IndexCastOp::create(builder, builder.getI64Type(), bytes).getResult());
-  bringToCache(builder, address, mask);
+  Value bytes = arith::MulIOp::create(
+      builder, at, arith::ConstantIndexOp::create(builder, op.getView().getType().getElementBytes()));
+  Value address = LLVM::GEPOp::create(builder, part.pointer.getType(), builder.getI8Type(), part.pointer,
+                                      arith::IndexCastOp::create(builder, builder.getI64Type(), bytes).getResult());
+  ptx::prefetchWhere(builder, address, mask);
   return success();
 }
 
@@ -119,7 +132,9 @@ LogicalResult Emitter::emitFetched(kgpu::FetchedOp op) {
   // All loads before their first use.
   SmallVector<SmallVector<Value>> loaded;
   for (unsigned number = 0; number < groups.size(); ++number)
-    loaded.push_back(wordsAt(builder, fetchedVector(builder, scalar(op.getBuffer()), place.thread(), launch.threads, number, bytes), bytes / 4));
+    loaded.push_back(ptx::wordsAt(
+        builder, fetchedVector(builder, scalar(op.getBuffer()), place.thread(), launch.threads, number, bytes),
+        bytes / 4));
   SmallVector<Value> fill;
   if (!fillsZero)
     fill = packWords(builder, SmallVector<Value>(groups.front().size(), scalar(op.getFill())));

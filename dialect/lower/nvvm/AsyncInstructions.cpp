@@ -1,10 +1,9 @@
-// Instructions of what runs by itself. Written as PTX: LLVM's own ops lack the choice of adding at run time, and what is passed through
-// an instruction keeps its uses behind it.
+// Instructions of what runs by itself, as ops of the NVVM dialect.
 // SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
 #include "dialect/lower/nvvm/AsyncInstructions.h"
 #include "dialect/lower/nvvm/ThreadBits.h"
-#include "llvm/ADT/StringExtras.h"
 #include "mlir/Dialect/Arith/IR/Arith.h"
+#include "mlir/Dialect/GPU/IR/GPUDialect.h"
 #include "mlir/Dialect/LLVMIR/LLVMDialect.h"
 #include "mlir/Dialect/LLVMIR/NVVMDialect.h"
 
@@ -12,38 +11,18 @@ using namespace mlir;
 
 namespace kpkg::lower::nvvm {
 
-static LLVM::InlineAsmOp instruction(ImplicitLocOpBuilder &builder, TypeRange results, ValueRange operands, const Twine &text,
-                                     const Twine &constraints) {
-  return LLVM::InlineAsmOp::create(builder, results, operands, text.str(), constraints.str(), /*has_side_effects=*/true,
-                                   /*is_align_stack=*/false, LLVM::tailcallkind::TailCallKind::None,
-                                   LLVM::AsmDialectAttr::get(builder.getContext(), LLVM::AsmDialect::AD_ATT), ArrayAttr());
-}
+/// Of the shared memory of all CTAs of a cluster.
+static constexpr unsigned clusterSpace = 7;
 
 void barrierInit(ImplicitLocOpBuilder &builder, Value address, unsigned arrivals) {
-  instruction(builder, {}, {address}, "mbarrier.init.shared::cta.b64 [$0], " + Twine(arrivals) + ";", "r,~{memory}");
+  NVVM::MBarrierInitOp::create(builder, address, constantOf(builder, arrivals), /*predicate=*/Value());
 }
 
-void fenceBarrierInit(ImplicitLocOpBuilder &builder) {
-  instruction(builder, {}, {}, "fence.mbarrier_init.release.cluster;", "~{memory}");
-}
+void fenceBarrierInit(ImplicitLocOpBuilder &builder) { NVVM::FenceMbarrierInitOp::create(builder); }
 
 void barrierExpect(ImplicitLocOpBuilder &builder, Value address, int64_t bytes) {
-  instruction(builder, {}, {address}, "mbarrier.arrive.expect_tx.shared::cta.b64 _, [$0], " + Twine(bytes) + ";", "r,~{memory}");
-}
-
-void barrierArrive(ImplicitLocOpBuilder &builder, Value address, Value predicate) {
-  instruction(builder, {}, {address, predicate}, "@$1 mbarrier.arrive.shared::cta.b64 _, [$0];", "r,b,~{memory}");
-}
-
-void barrierArriveRemote(ImplicitLocOpBuilder &builder, Value address, Value predicate) {
-  // Not `.release.cluster`: ptxas puts fences of the whole chip before it. What the barrier guards has been waited for.
-  instruction(builder, {}, {address, predicate}, "@$1 mbarrier.arrive.shared::cluster.b64 _, [$0];", "r,b,~{memory}");
-}
-
-void barrierWait(ImplicitLocOpBuilder &builder, Value address, Value parity) {
-  instruction(builder, {}, {address, parity},
-              "{ .reg .pred done; wait: mbarrier.try_wait.parity.shared::cta.b64 done, [$0], $1; @done bra over; bra wait; over: }",
-              "r,r,~{memory}");
+  NVVM::MBarrierArriveExpectTxOp::create(builder, /*res=*/Type(), address, constantOf(builder, bytes),
+                                         NVVM::MemScopeKind::CTA, /*relaxed=*/false, /*predicate=*/Value());
 }
 
 RingUse ringUse(ImplicitLocOpBuilder &builder, Value barriers, int64_t slots, Value use) {
@@ -51,129 +30,81 @@ RingUse ringUse(ImplicitLocOpBuilder &builder, Value barriers, int64_t slots, Va
   Value slot = arith::RemUIOp::create(builder, use, count), lap = arith::DivUIOp::create(builder, use, count);
   RingUse result;
   result.slot = slot;
-  result.full = bytesBehind(builder, barriers, arith::MulIOp::create(builder, slot, constantOf(builder, barrierBytes)).getResult());
+  result.full = bytesBehind(builder, barriers,
+                            arith::MulIOp::create(builder, slot, constantOf(builder, barrierBytes)).getResult());
   result.empty = bytesBehind(builder, result.full, slots * barrierBytes);
   result.parity = arith::AndIOp::create(builder, lap, constantOf(builder, 1));
   return result;
 }
 
 void sendNumber(ImplicitLocOpBuilder &builder, Value address, Value number, Value barrier) {
-  instruction(builder, {}, {address, number, barrier}, "st.shared.b32 [$0], $1; mbarrier.arrive.shared::cta.b64 _, [$2];", "r,r,r,~{memory}");
+  LLVM::StoreOp::create(builder, number, address);
+  NVVM::MBarrierArriveOp::create(builder, /*res=*/Type(), barrier, /*count=*/Value(), NVVM::MemScopeKind::CTA,
+                                 /*relaxed=*/false);
 }
 
 Value countUpTo(ImplicitLocOpBuilder &builder, Value counter, Value last) {
-  return instruction(builder, builder.getI32Type(), {counter, last}, "atom.relaxed.gpu.global.inc.u32 $0, [$1], $2;", "=r,l,r,~{memory}").getRes();
+  return LLVM::AtomicRMWOp::create(builder, LLVM::AtomicBinOp::uinc_wrap, counter, last,
+                                   LLVM::AtomicOrdering::monotonic, /*syncscope=*/"device");
 }
 
 Value remoteAddress(ImplicitLocOpBuilder &builder, Value address, Value rank) {
-  return LLVM::InlineAsmOp::create(builder, builder.getI32Type(), ValueRange{address, rank}, "mapa.shared::cluster.u32 $0, $1, $2;", "=r,r,r",
-                                   /*has_side_effects=*/false, /*is_align_stack=*/false, LLVM::tailcallkind::TailCallKind::None,
-                                   LLVM::AsmDialectAttr::get(builder.getContext(), LLVM::AsmDialect::AD_ATT), ArrayAttr())
-      .getRes();
-}
-
-void sendAndSignal(ImplicitLocOpBuilder &builder, Value address, Value bits, Value barrier) {
-  bool isWide = bits.getType().isInteger(64);
-  instruction(builder, {}, {address, bits, barrier},
-              Twine("st.async.shared::cluster.mbarrier::complete_tx::bytes.") + (isWide ? "b64" : "b32") + " [$0], $1, [$2];",
-              isWide ? "r,l,r,~{memory}" : "r,r,r,~{memory}");
-}
-
-/// Appends coordinates to the operands of an instruction; gives its text for them.
-static std::string boxAt(ValueRange coordinates, SmallVectorImpl<Value> &operands, std::string &constraints) {
-  std::string box;
-  for (auto [number, coordinate] : llvm::enumerate(coordinates)) {
-    box += (number ? ", $" : "$") + std::to_string(operands.size());
-    constraints += ",r";
-    operands.push_back(coordinate);
-  }
-  return box;
-}
-
-/// `name` stands before and `how` behind the number of dimensions.
-static void bulkOut(ImplicitLocOpBuilder &builder, Value source, Value map, ValueRange coordinates, StringRef name, StringRef how) {
-  SmallVector<Value> operands = {source, map};
-  std::string constraints = "r,l", box = boxAt(coordinates, operands, constraints);
-  instruction(builder, {}, operands, name + "." + Twine(coordinates.size()) + "d.global.shared::cta." + how + "tile.bulk_group [$1, {" + box + "}], [$0];",
-              constraints + ",~{memory}");
-  instruction(builder, {}, {}, "cp.async.bulk.commit_group;", "~{memory}");
+  return NVVM::MapaOp::create(builder, LLVM::LLVMPointerType::get(builder.getContext(), clusterSpace), address, rank);
 }
 
 void tensorCopyOut(ImplicitLocOpBuilder &builder, Value source, Value map, ValueRange coordinates) {
-  bulkOut(builder, source, map, coordinates, "cp.async.bulk.tensor", "");
+  NVVM::CpAsyncBulkTensorSharedCTAToGlobalOp::create(builder, map, source, coordinates, /*l2CacheHint=*/Value(),
+                                                     NVVM::TMAStoreMode::TILE, /*predicate=*/Value());
+  NVVM::CpAsyncBulkCommitGroupOp::create(builder);
 }
 
 void tensorAddOut(ImplicitLocOpBuilder &builder, Value source, Value map, ValueRange coordinates) {
-  bulkOut(builder, source, map, coordinates, "cp.reduce.async.bulk.tensor", "add.");
+  NVVM::CpAsyncBulkTensorReduceOp::create(builder, map, source, NVVM::TMAReduxKind::ADD, NVVM::TMAStoreMode::TILE,
+                                          coordinates, /*l2CacheHint=*/Value());
+  NVVM::CpAsyncBulkCommitGroupOp::create(builder);
 }
 
-void tensorCopy(ImplicitLocOpBuilder &builder, Value destination, Value map, ValueRange coordinates, ValueRange moves, Value barrier,
-                unsigned ctas) {
-  SmallVector<Value> operands = {destination, map, barrier};
-  std::string constraints = "r,l,r", box = boxAt(coordinates, operands, constraints), moved;
-  for (auto [number, move] : llvm::enumerate(moves)) {
-    moved += (number ? ", $" : ", {$") + std::to_string(operands.size());
-    constraints += ",h";
-    operands.push_back(move);
-  }
-  if (!moves.empty())
-    moved += "}";
-  std::string everywhere;
-  if (ctas > 1) {
-    moved += ", $" + std::to_string(operands.size());
-    constraints += ",h";
-    everywhere = ".multicast::cluster";
-    operands.push_back(arith::ConstantIntOp::create(builder, (int64_t(1) << ctas) - 1, 16));
-  }
-  instruction(builder, {}, operands,
-              "cp.async.bulk.tensor." + Twine(coordinates.size()) + "d.shared::cluster.global." + (moves.empty() ? "tile" : "im2col") +
-                  ".mbarrier::complete_tx::bytes" + everywhere + " [$0], [$1, {" + box + "}], [$2]" + moved + ";",
-              constraints + ",~{memory}");
+void tensorCopy(ImplicitLocOpBuilder &builder, Value destination, Value map, ValueRange coordinates, ValueRange moves,
+                Value barrier, unsigned ctas) {
+  // The shared memory of the CTA has the same addresses in the window of the cluster; a cast of address spaces would
+  // compute them.
+  Value number = LLVM::PtrToIntOp::create(builder, builder.getI32Type(), destination);
+  Value inCluster =
+      LLVM::IntToPtrOp::create(builder, LLVM::LLVMPointerType::get(builder.getContext(), clusterSpace), number);
+  Value everywhere =
+      ctas > 1 ? arith::ConstantIntOp::create(builder, (int64_t(1) << ctas) - 1, 16).getResult() : Value();
+  NVVM::CpAsyncBulkTensorGlobalToSharedClusterOp::create(
+      builder, inCluster, map, coordinates, barrier, moves, everywhere, /*l2CacheHint=*/Value(),
+      moves.empty() ? NVVM::TMALoadMode::TILE : NVVM::TMALoadMode::IM2COL, /*isCTAOnly=*/false, /*group=*/nullptr,
+      /*predicate=*/Value());
 }
 
 Value uniform(ImplicitLocOpBuilder &builder, Value value) {
-  return NVVM::ShflOp::create(builder, builder.getI32Type(), constantOf(builder, -1), value, constantOf(builder, 0), constantOf(builder, 31),
-                              NVVM::ShflKind::idx, UnitAttr());
+  return gpu::ShuffleOp::create(builder, value, constantOf(builder, 0), constantOf(builder, 32), gpu::ShuffleMode::IDX)
+      .getShuffleResult();
 }
 
-Value hidden(ImplicitLocOpBuilder &builder, Value value) {
-  bool isWide = value.getType().isInteger(64);
-  return instruction(builder, value.getType(), value, isWide ? "mov.b64 $0, $1;" : "mov.b32 $0, $1;", isWide ? "=l,l" : "=r,r").getRes();
+Value electLane(ImplicitLocOpBuilder &builder) {
+  return NVVM::ElectSyncOp::create(builder, builder.getI1Type(), Value());
 }
-
-void bringToCache(ImplicitLocOpBuilder &builder, Value address, Value mask) {
-  instruction(builder, {}, {address, mask}, "@$1 prefetch.global.L2 [$0];", "l,b");
-}
-
-SmallVector<Value> wordsAt(ImplicitLocOpBuilder &builder, Value address, unsigned count) {
-  Type word = builder.getI32Type();
-  if (count == 1)
-    return {instruction(builder, word, address, "ld.shared.b32 $0, [$1];", "=r,r").getRes()};
-  Type result = LLVM::LLVMStructType::getLiteral(builder.getContext(), SmallVector<Type>(count, word));
-  auto load = count == 2 ? instruction(builder, result, address, "ld.shared.v2.b32 {$0, $1}, [$2];", "=r,=r,r")
-                         : instruction(builder, result, address, "ld.shared.v4.b32 {$0, $1, $2, $3}, [$4];", "=r,=r,=r,=r,r");
-  SmallVector<Value> words;
-  for (unsigned i = 0; i < count; ++i)
-    words.push_back(LLVM::ExtractValueOp::create(builder, load.getRes(), i));
-  return words;
-}
-
-Value electLane(ImplicitLocOpBuilder &builder) { return NVVM::ElectSyncOp::create(builder, builder.getI1Type(), Value()); }
 
 Value anyLane(ImplicitLocOpBuilder &builder, Value isTrue) {
-  return NVVM::VoteSyncOp::create(builder, builder.getI1Type(), constantOf(builder, -1), isTrue, NVVM::VoteSyncKind::any);
+  return NVVM::VoteSyncOp::create(builder, builder.getI1Type(), constantOf(builder, -1), isTrue,
+                                  NVVM::VoteSyncKind::any);
 }
 
 void limitRegisters(ImplicitLocOpBuilder &builder, unsigned count, bool raises) {
-  instruction(builder, {}, {}, Twine("setmaxnreg.") + (raises ? "inc" : "dec") + ".sync.aligned.u32 " + Twine(count) + ";", "~{memory}");
+  NVVM::SetMaxRegisterOp::create(builder, count,
+                                 raises ? NVVM::SetMaxRegisterAction::increase : NVVM::SetMaxRegisterAction::decrease);
 }
 
 void namedBarrier(ImplicitLocOpBuilder &builder, Value id, unsigned threads) {
-  NVVM::BarrierOp::create(builder, TypeRange(), id, constantOf(builder, threads), NVVM::BarrierReductionAttr(), Value());
+  NVVM::BarrierOp::create(builder, TypeRange(), id, constantOf(builder, threads), NVVM::BarrierReductionAttr(),
+                          Value());
 }
 
 void arriveAtBarrier(ImplicitLocOpBuilder &builder, Value id, unsigned threads) {
-  instruction(builder, {}, {id}, "barrier.cta.arrive.aligned $0, " + Twine(threads) + ";", "r,~{memory}");
+  NVVM::BarrierArriveOp::create(builder, id, constantOf(builder, threads));
 }
 
 Value bytesBehind(ImplicitLocOpBuilder &builder, Value address, Value bytes) {
@@ -185,122 +116,71 @@ Value bytesBehind(ImplicitLocOpBuilder &builder, Value address, int64_t bytes) {
 }
 
 void storeMatrices(ImplicitLocOpBuilder &builder, Value address, ValueRange words, bool turns) {
-  SmallVector<Value> operands = {address};
-  llvm::append_range(operands, words);
-  instruction(builder, {}, operands, Twine("stmatrix.sync.aligned.m8n8.x4") + (turns ? ".trans" : "") + ".shared.b16 [$0], {$1, $2, $3, $4};", "r,r,r,r,r,~{memory}");
+  NVVM::StMatrixOp::create(builder, address, words, turns ? NVVM::MMALayout::col : NVVM::MMALayout::row,
+                           NVVM::LdStMatrixShapeAttr::get(builder.getContext(), 8, 8), NVVM::LdStMatrixEltType::B16);
 }
 
 void storePair(ImplicitLocOpBuilder &builder, Value address, ValueRange pair) {
-  instruction(builder, {}, {address, pair[0], pair[1]}, "st.shared.v2.f32 [$0], {$1, $2};", "r,f,f,~{memory}");
+  Value both = LLVM::PoisonOp::create(builder, VectorType::get(2, pair.front().getType()));
+  for (auto [index, value] : llvm::enumerate(pair))
+    both = LLVM::InsertElementOp::create(builder, both, value, constantOf(builder, index));
+  LLVM::StoreOp::create(builder, both, address, /*alignment=*/8);
 }
 
-void fenceForCopies(ImplicitLocOpBuilder &builder) { instruction(builder, {}, {}, "fence.proxy.async.shared::cta;", "~{memory}"); }
+void fenceForCopies(ImplicitLocOpBuilder &builder) {
+  NVVM::FenceProxyOp::create(builder, NVVM::ProxyKind::async_shared,
+                             NVVM::SharedSpaceAttr::get(builder.getContext(), NVVM::SharedSpace::shared_cta));
+}
 
 void waitForBulkReads(ImplicitLocOpBuilder &builder, int64_t pending) {
-  instruction(builder, {}, {}, "cp.async.bulk.wait_group.read " + Twine(pending) + ";", "~{memory}");
+  NVVM::CpAsyncBulkWaitGroupOp::create(builder, pending, /*read=*/builder.getUnitAttr());
 }
 
-void waitForBulkCopies(ImplicitLocOpBuilder &builder) { instruction(builder, {}, {}, "cp.async.bulk.wait_group 0;", "~{memory}"); }
+void waitForBulkCopies(ImplicitLocOpBuilder &builder) {
+  NVVM::CpAsyncBulkWaitGroupOp::create(builder, 0, /*read=*/UnitAttr());
+}
 
 Value descriptorAt(ImplicitLocOpBuilder &builder, const OperandDescriptor &operand, int64_t distance) {
-  // PTX ISA, "Matrix descriptor": address, leading and stride offset in units of 16 bytes, 128-byte swizzle in the highest bits. Eight rows
-  // of a panel are 1024 bytes; the leading offset counts only where panels lie side by side along rows or columns of the product.
-  // An address has 18 bits, so distances change the lower half only.
-  int64_t strideOffset = (operand.isNarrow ? 512 : 1024) >> 4, upper = strideOffset | int64_t(operand.isNarrow ? 2 : 1) << 30;
+  // PTX ISA, "Matrix descriptor": address, leading and stride offset in units of 16 bytes, 128-byte swizzle in the
+  // highest bits. Eight rows of a panel are 1024 bytes; the leading offset counts only where panels lie side by side
+  // along rows or columns of the product. An address has 18 bits, so distances change the lower half only.
+  int64_t strideOffset = (operand.isNarrow ? 512 : 1024) >> 4, upper = strideOffset | int64_t(operand.isNarrow ? 2 : 1)
+                                                                                          << 30;
   int64_t leadingOffset = operand.isDepthLast ? 1 : operand.panelBytes >> 4;
-  Value start = arith::AndIOp::create(builder, arith::ShRUIOp::create(builder, operand.address, constantOf(builder, 4)), constantOf(builder, 0x3FFF));
+  Value start = arith::AndIOp::create(builder, arith::ShRUIOp::create(builder, operand.address, constantOf(builder, 4)),
+                                      constantOf(builder, 0x3FFF));
   Value lower = arith::AddIOp::create(builder, start, constantOf(builder, leadingOffset << 16 | distance >> 4));
   Type i64 = builder.getI64Type();
-  return arith::OrIOp::create(builder, arith::ExtUIOp::create(builder, i64, lower), arith::ConstantIntOp::create(builder, upper << 32, 64));
+  return arith::OrIOp::create(builder, arith::ExtUIOp::create(builder, i64, lower),
+                              arith::ConstantIntOp::create(builder, upper << 32, 64));
 }
 
-void wgmmaFence(ImplicitLocOpBuilder &builder) { instruction(builder, {}, {}, "wgmma.fence.sync.aligned;", "~{memory}"); }
+void wgmmaFence(ImplicitLocOpBuilder &builder) { NVVM::WgmmaFenceAlignedOp::create(builder); }
 
-void wgmmaCommit(ImplicitLocOpBuilder &builder) { instruction(builder, {}, {}, "wgmma.commit_group.sync.aligned;", "~{memory}"); }
+void wgmmaCommit(ImplicitLocOpBuilder &builder) { NVVM::WgmmaGroupSyncAlignedOp::create(builder); }
 
-/// An instruction that changes `sums` in place.
-static SmallVector<Value> onSums(ImplicitLocOpBuilder &builder, ValueRange sums, ValueRange others, const Twine &text,
-                                 StringRef constraintsOfOthers, bool touchesMemory) {
-  SmallVector<std::string> constraints(sums.size(), sums.front().getType().isF32() ? "=f" : "=r");
-  for (size_t i = 0; i < sums.size(); ++i)
-    constraints.push_back(std::to_string(i));
-  std::string all = llvm::join(constraints, ",") + constraintsOfOthers.str() + (touchesMemory ? ",~{memory}" : "");
-  SmallVector<Value> operands(sums);
-  llvm::append_range(operands, others);
-  Type result = LLVM::LLVMStructType::getLiteral(builder.getContext(), SmallVector<Type>(sums.getTypes()));
-  Value changed = instruction(builder, result, operands, text, all).getRes();
-  SmallVector<Value> values;
-  for (size_t i = 0; i < sums.size(); ++i)
-    values.push_back(LLVM::ExtractValueOp::create(builder, changed, i));
-  return values;
+/// Types of the operands, and how many elements of them make 32 bytes of depth.
+static std::pair<NVVM::WGMMATypes, int> wgmmaType(Type element) {
+  using Types = std::pair<NVVM::WGMMATypes, int>;
+  return TypeSwitch<Type, Types>(element)
+      .Case([](BFloat16Type) { return Types(NVVM::WGMMATypes::bf16, 16); })
+      .Case([](Float16Type) { return Types(NVVM::WGMMATypes::f16, 16); })
+      .Case([](Float32Type) { return Types(NVVM::WGMMATypes::tf32, 8); })
+      .Case([](Float8E4M3FNType) { return Types(NVVM::WGMMATypes::e4m3, 32); })
+      .Case([](Float8E5M2Type) { return Types(NVVM::WGMMATypes::e5m2, 32); })
+      .Case([](IntegerType) { return Types(NVVM::WGMMATypes::s8, 32); });
 }
 
-/// Depth and types in the name of an instruction.
-static StringRef wgmmaKind(Type element) {
-  return TypeSwitch<Type, StringRef>(element)
-      .Case([](BFloat16Type) { return "k16.f32.bf16.bf16"; })
-      .Case([](Float16Type) { return "k16.f32.f16.f16"; })
-      .Case([](Float32Type) { return "k8.f32.tf32.tf32"; })
-      .Case([](Float8E4M3FNType) { return "k32.f32.e4m3.e4m3"; })
-      .Case([](Float8E5M2Type) { return "k32.f32.e5m2.e5m2"; })
-      .Case([](IntegerType) { return "k32.s32.s8.s8"; });
-}
-
-/// The values of an instruction's first results, which nothing went into.
-static SmallVector<Value> freshSums(ImplicitLocOpBuilder &builder, TypeRange types, ValueRange operands, const Twine &text, StringRef constraintsOfOperands) {
-  SmallVector<StringRef> constraints(types.size(), types.front().isF32() ? "=f" : "=r");
-  Value made = instruction(builder, LLVM::LLVMStructType::getLiteral(builder.getContext(), SmallVector<Type>(types)), operands, text,
-                           llvm::join(constraints, ",") + constraintsOfOperands.str())
-                   .getRes();
-  SmallVector<Value> values;
-  for (size_t i = 0; i < types.size(); ++i)
-    values.push_back(LLVM::ExtractValueOp::create(builder, made, i));
-  return values;
-}
-
-SmallVector<Value> wgmma(ImplicitLocOpBuilder &builder, ValueRange sums, ValueRange lhs, bool lhsIsTransposed, Value rhs,
-                         bool rhsIsTransposed, Value adds, Type element, bool overwrites, const Positions &positions) {
-  size_t next = 0;
-  auto operands = [&](size_t count) {
-    std::string text;
-    for (size_t i = 0; i < count; ++i)
-      text += (i ? ", $" : "$") + std::to_string(next++);
-    return text;
-  };
-  bool inRegisters = lhs.size() > 1;
-  std::string registers = operands(sums.size());
-  next = overwrites ? sums.size() : 2 * sums.size();
-  std::string left = operands(lhs.size()), right = operands(1);
-  SmallVector<Value> others(lhs);
-  others.push_back(rhs);
-  bool isSparse = bool(positions.word);
-  if (isSparse) {
-    right += ", " + operands(1) + ", " + std::to_string(positions.selector);
-    others.push_back(positions.word);
-  }
-  if (adds)
-    others.push_back(adds);
-  // Factors of 1 for both operands, and whether they are transposed: each only where the instruction has it.
-  std::string modifiers;
-  if (isa<FloatType>(element))
-    modifiers = ", 1, 1";
-  if (element.isBF16() || element.isF16())
-    modifiers += std::string(inRegisters ? "" : lhsIsTransposed ? ", 1" : ", 0") + (rhsIsTransposed ? ", 1" : ", 0");
-  std::string kind = isSparse ? element.isBF16() ? "k32.f32.bf16.bf16" : "k32.f32.f16.f16" : wgmmaKind(element).str();
-  std::string text = std::string("wgmma.mma_async") + (isSparse ? ".sp" : "") + ".sync.aligned.m64n" + std::to_string(2 * sums.size()) + kind + " {" + registers + "}, " +
-                     (inRegisters ? "{" + left + "}" : left) + ", " + right + ", " + (overwrites ? "0" : adds ? operands(1) : "1") + modifiers + ";";
-  std::string constraints;
-  for (size_t i = 0; i < lhs.size(); ++i)
-    constraints += inRegisters ? ",r" : ",l";
-  constraints += isSparse ? ",l,r" : ",l";
-  constraints += adds ? ",b" : "";
-  if (overwrites)
-    return freshSums(builder, sums.getTypes(), others, text, constraints);
-  return onSums(builder, sums, others, text, constraints, /*touchesMemory=*/false);
-}
-
-SmallVector<Value> wgmmaWait(ImplicitLocOpBuilder &builder, int64_t pending, ValueRange sums) {
-  return onSums(builder, sums, {}, "wgmma.wait_group.sync.aligned " + Twine(pending) + ";", "", /*touchesMemory=*/true);
+Value wgmma(ImplicitLocOpBuilder &builder, Value sums, Value lhs, bool lhsIsTransposed, Value rhs, bool rhsIsTransposed,
+            Type element) {
+  auto [type, depth] = wgmmaType(element);
+  int columns = 2 * cast<LLVM::LLVMStructType>(sums.getType()).getBody().size();
+  // A transposed left operand has columns one after the other, a right one that is not has.
+  return NVVM::WgmmaMmaAsyncOp::create(
+      builder, sums.getType(), sums, lhs, rhs, NVVM::MMAShapeAttr::get(builder.getContext(), 64, columns, depth), type,
+      type, element.isInteger() ? NVVM::WGMMATypes::s32 : NVVM::WGMMATypes::f32, NVVM::WGMMAScaleOut::one,
+      NVVM::WGMMAScaleIn::one, NVVM::WGMMAScaleIn::one, lhsIsTransposed ? NVVM::MMALayout::col : NVVM::MMALayout::row,
+      rhsIsTransposed ? NVVM::MMALayout::row : NVVM::MMALayout::col, NVVM::MMAIntOverflowAttr());
 }
 
 } // namespace kpkg::lower::nvvm

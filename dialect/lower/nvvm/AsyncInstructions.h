@@ -11,12 +11,6 @@ void barrierInit(mlir::ImplicitLocOpBuilder &builder, mlir::Value address, unsig
 void fenceBarrierInit(mlir::ImplicitLocOpBuilder &builder);
 /// Arrives, and says that copies will bring this many bytes.
 void barrierExpect(mlir::ImplicitLocOpBuilder &builder, mlir::Value address, int64_t bytes);
-/// Arrives where `predicate` holds.
-void barrierArrive(mlir::ImplicitLocOpBuilder &builder, mlir::Value address, mlir::Value predicate);
-/// The same at a remote address.
-void barrierArriveRemote(mlir::ImplicitLocOpBuilder &builder, mlir::Value address, mlir::Value predicate);
-/// Waits until the phase of this parity (i32) has ended.
-void barrierWait(mlir::ImplicitLocOpBuilder &builder, mlir::Value address, mlir::Value parity);
 
 /// Of each barrier in shared memory.
 inline constexpr int64_t barrierBytes = 8;
@@ -33,27 +27,18 @@ void sendNumber(mlir::ImplicitLocOpBuilder &builder, mlir::Value address, mlir::
 /// i32: what a counter (i32) in global memory held; it counts up to `last` (i32), and then begins at 0 again.
 mlir::Value countUpTo(mlir::ImplicitLocOpBuilder &builder, mlir::Value counter, mlir::Value last);
 
-/// i32: what `address` (!llvm.ptr<3>) is in the shared memory of the CTA of this rank (i32) of the cluster, for the instruction below.
+/// !llvm.ptr<7>: what `address` (!llvm.ptr<3>) is in the shared memory of the CTA of this rank (i32) of the cluster.
 mlir::Value remoteAddress(mlir::ImplicitLocOpBuilder &builder, mlir::Value address, mlir::Value rank);
-/// Stores an i32 or i64 at a remote address, and then counts its bytes at the barrier at another one, in the same CTA.
-void sendAndSignal(mlir::ImplicitLocOpBuilder &builder, mlir::Value address, mlir::Value bits, mlir::Value barrier);
 
-/// Copies the box at `coordinates` (i32, innermost first) of a tensor map to shared memory; with `moves` (i16, in the same order, of all dimensions but
-/// the innermost and the outermost one) the column of a window that begins there, moved by them. `ctas`: 1, or how many of a cluster get it, each at the
-/// same place of its shared memory, and a signal at its own barrier.
-void tensorCopy(mlir::ImplicitLocOpBuilder &builder, mlir::Value destination, mlir::Value map, mlir::ValueRange coordinates,
-                mlir::ValueRange moves, mlir::Value barrier, unsigned ctas = 1);
+/// Copies the box at `coordinates` (i32, innermost first) of a tensor map to shared memory; with `moves` (i16, in the
+/// same order, of all dimensions but the innermost and the outermost one) the column of a window that begins there,
+/// moved by them. `ctas`: 1, or how many of a cluster get it, each at the same place of its shared memory, and a signal
+/// at its own barrier.
+void tensorCopy(mlir::ImplicitLocOpBuilder &builder, mlir::Value destination, mlir::Value map,
+                mlir::ValueRange coordinates, mlir::ValueRange moves, mlir::Value barrier, unsigned ctas = 1);
 
 /// i32: a value that is the same in all lanes of a warp, in a form that ptxas knows to be so.
 mlir::Value uniform(mlir::ImplicitLocOpBuilder &builder, mlir::Value value);
-/// i32 or i64: the value, of which the compiler below knows nothing: what is computed from it is computed here, and takes no registers elsewhere. LLVM and
-/// ptxas take addresses out of loops whose products leave no registers for them (measured on an H200: 7 % of an attention's gradient).
-mlir::Value hidden(mlir::ImplicitLocOpBuilder &builder, mlir::Value value);
-/// Starts to bring the sector at `address` (!llvm.ptr<1>) into the second-level cache where `mask` holds.
-void bringToCache(mlir::ImplicitLocOpBuilder &builder, mlir::Value address, mlir::Value mask);
-/// i32 each: what `address` (!llvm.ptr<3>) has, 1, 2 or 4 words at once. LLVM does not see what they are made of, and takes narrow elements out of words as of those
-/// from global memory: one instruction for each.
-llvm::SmallVector<mlir::Value> wordsAt(mlir::ImplicitLocOpBuilder &builder, mlir::Value address, unsigned count);
 /// i1: true in one lane of a warp that is together here.
 mlir::Value electLane(mlir::ImplicitLocOpBuilder &builder);
 /// i1: whether it is true in some lane of the warp, all of whose lanes are together here.
@@ -75,14 +60,17 @@ mlir::Value bytesBehind(mlir::ImplicitLocOpBuilder &builder, mlir::Value address
 /// Two words of 32 bits to shared memory, 8 bytes aligned.
 void storePair(mlir::ImplicitLocOpBuilder &builder, mlir::Value address, mlir::ValueRange pair);
 
-/// Four 8x8 matrices of 16-bit elements, a word of each thread for each, to rows of 16 bytes at the lanes' addresses; or their columns, where they are turned.
+/// Four 8x8 matrices of 16-bit elements, a word of each thread for each, to rows of 16 bytes at the lanes' addresses;
+/// or their columns, where they are turned.
 void storeMatrices(mlir::ImplicitLocOpBuilder &builder, mlir::Value address, mlir::ValueRange words, bool turns);
 /// Makes this thread's writes to shared memory known to copies that are started later.
 void fenceForCopies(mlir::ImplicitLocOpBuilder &builder);
 /// Starts a copy of shared memory to the box at `coordinates` of a tensor map, as a group of its own.
-void tensorCopyOut(mlir::ImplicitLocOpBuilder &builder, mlir::Value source, mlir::Value map, mlir::ValueRange coordinates);
+void tensorCopyOut(mlir::ImplicitLocOpBuilder &builder, mlir::Value source, mlir::Value map,
+                   mlir::ValueRange coordinates);
 /// The same for elements that are added to what is there.
-void tensorAddOut(mlir::ImplicitLocOpBuilder &builder, mlir::Value source, mlir::Value map, mlir::ValueRange coordinates);
+void tensorAddOut(mlir::ImplicitLocOpBuilder &builder, mlir::Value source, mlir::Value map,
+                  mlir::ValueRange coordinates);
 /// Waits until all but the latest `pending` groups of copies of this thread have read their source, or are done.
 void waitForBulkReads(mlir::ImplicitLocOpBuilder &builder, int64_t pending);
 void waitForBulkCopies(mlir::ImplicitLocOpBuilder &builder);
@@ -99,16 +87,9 @@ mlir::Value descriptorAt(mlir::ImplicitLocOpBuilder &builder, const OperandDescr
 
 void wgmmaFence(mlir::ImplicitLocOpBuilder &builder);
 void wgmmaCommit(mlir::ImplicitLocOpBuilder &builder);
-/// Where the elements stand that a left operand has two of every four of.
-struct Positions {
-  mlir::Value word;      ///< i32; null: the operand has all elements
-  unsigned selector = 0; ///< which two lanes of four have the words
-};
-/// One instruction: 64 rows, 2 * sums.size() columns, 32 bytes of depth of the left operand. `lhs` is a descriptor (i64), or four words (i32) of the fragment in
-/// registers. `adds`: i1; null = true. `element`: see kgpu::isWgmmaElement. One that `overwrites` takes no registers for what the sums were before.
-llvm::SmallVector<mlir::Value> wgmma(mlir::ImplicitLocOpBuilder &builder, mlir::ValueRange sums, mlir::ValueRange lhs, bool lhsIsTransposed,
-                                     mlir::Value rhs, bool rhsIsTransposed, mlir::Value adds, mlir::Type element, bool overwrites, const Positions &positions);
-/// Waits until at most `pending` groups run; gives `sums` as they are then.
-llvm::SmallVector<mlir::Value> wgmmaWait(mlir::ImplicitLocOpBuilder &builder, int64_t pending, mlir::ValueRange sums);
+/// One instruction on `sums`, an !llvm.struct of 64 rows and two columns for each: 32 bytes of depth of operands in
+/// shared memory, by descriptors (i64), are added. `element`: see kgpu::isWgmmaElement.
+mlir::Value wgmma(mlir::ImplicitLocOpBuilder &builder, mlir::Value sums, mlir::Value lhs, bool lhsIsTransposed,
+                  mlir::Value rhs, bool rhsIsTransposed, mlir::Type element);
 
 } // namespace kpkg::lower::nvvm

@@ -3,6 +3,7 @@
 #include "dialect/lower/nvvm/AsyncInstructions.h"
 #include "dialect/lower/nvvm/DeviceOps.h"
 #include "dialect/lower/nvvm/Emitter.h"
+#include "dialect/lower/nvvm/InlinePtx.h"
 #include "dialect/lower/nvvm/Words.h"
 
 using namespace mlir;
@@ -33,7 +34,8 @@ void Emitter::defineFrom(ValueRange values, ValueRange flat) {
     unsigned count = isa<RankedTensorType>(value.getType()) ? kgpu::layoutOf(value).registers() : 1;
     unsigned shared = elementsOfWord(value.getType());
     ValueRange words = flat.take_front(count / shared);
-    define(value, shared > 1 ? unpackWords(builder, words, getElementTypeOrSelf(value.getType()), count) : TileRegisters(words));
+    define(value, shared > 1 ? unpackWords(builder, words, getElementTypeOrSelf(value.getType()), count)
+                             : TileRegisters(words));
     flat = flat.drop_front(count / shared);
   }
 }
@@ -43,7 +45,8 @@ LogicalResult Emitter::emitInto(Block &from, Block *to) {
   return emitBlock(from);
 }
 
-/// Scalars of `loop`'s block that stand before it, are needed behind it, and follow from the block's arguments and what lies outside.
+/// Scalars of `loop`'s block that stand before it, are needed behind it, and follow from the block's arguments and what
+/// lies outside.
 static SetVector<Operation *> scalarsAcross(scf::ForOp loop) {
   SetVector<Operation *> wanted;
   Block *block = loop->getBlock();
@@ -67,18 +70,23 @@ static bool hasProducts(scf::ForOp loop) {
   return loop.walk([](kgpu::WgmmaOp) { return WalkResult::interrupt(); }).wasInterrupted();
 }
 
-/// Whether a product of the same block stands before the loop: it hides what it takes to compute scalars (kgpu-sink-scalars). Nothing would hide that behind the loop.
+/// Whether a product of the same block stands before the loop: it hides what it takes to compute scalars
+/// (kgpu-sink-scalars). Nothing would hide that behind the loop.
 static bool followsProduct(scf::ForOp loop) {
-  return llvm::any_of(loop->getBlock()->getOps<kgpu::WgmmaOp>(), [&](kgpu::WgmmaOp product) { return product->isBeforeInBlock(loop); });
+  return llvm::any_of(loop->getBlock()->getOps<kgpu::WgmmaOp>(),
+                      [&](kgpu::WgmmaOp product) { return product->isBeforeInBlock(loop); });
 }
 
-/// Whether another loop with products stands behind this one, as one whose iterations make no choice: the two leave as many registers.
+/// Whether another loop with products stands behind this one, as one whose iterations make no choice: the two leave as
+/// many registers.
 static bool comesBeforeOther(scf::ForOp loop) {
-  return llvm::any_of(loop->getBlock()->getOps<scf::ForOp>(), [&](scf::ForOp other) { return loop->isBeforeInBlock(other) && hasProducts(other); });
+  return llvm::any_of(loop->getBlock()->getOps<scf::ForOp>(),
+                      [&](scf::ForOp other) { return loop->isBeforeInBlock(other) && hasProducts(other); });
 }
 
 LogicalResult Emitter::emitFor(scf::ForOp op) {
-  auto loop = scf::ForOp::create(builder, scalar(op.getLowerBound()), scalar(op.getUpperBound()), scalar(op.getStep()), flatten(op.getInitArgs()));
+  auto loop = scf::ForOp::create(builder, scalar(op.getLowerBound()), scalar(op.getUpperBound()), scalar(op.getStep()),
+                                 flatten(op.getInitArgs()));
   Block *body = loop.getBody();
   if (!body->empty()) // a terminator without values
     body->back().erase();
@@ -92,12 +100,15 @@ LogicalResult Emitter::emitFor(scf::ForOp op) {
     scf::YieldOp::create(builder, flatten(op.getBody()->getTerminator()->getOperands()));
   }
   defineFrom(op.getResults(), loop.getResults());
-  // Behind a loop whose products leave few registers, scalars are computed again, from a number that the compiler below knows nothing of. That takes hundreds of cycles.
+  // Behind a loop whose products leave few registers, scalars are computed again, from a number that the compiler below
+  // knows nothing of. That takes hundreds of cycles.
   Block *around = op->getBlock();
-  if (!isa<scf::ForOp, scf::WhileOp>(around->getParentOp()) || !warpgroup || !hasProducts(op) || followsProduct(op) || (launch.peels && comesBeforeOther(op)))
+  if (!isa<scf::ForOp, scf::WhileOp>(around->getParentOp()) || !warpgroup || !hasProducts(op) || followsProduct(op) ||
+      (launch.peels && comesBeforeOther(op)))
     return success();
-  Value counted = around->getArgument(0), number = scalar(counted), word = arith::IndexCastOp::create(builder, builder.getI64Type(), number);
-  define(counted, {arith::IndexCastOp::create(builder, number.getType(), hidden(builder, word)).getResult()});
+  Value counted = around->getArgument(0), number = scalar(counted),
+        word = arith::IndexCastOp::create(builder, builder.getI64Type(), number);
+  define(counted, {arith::IndexCastOp::create(builder, number.getType(), ptx::hidden(builder, word)).getResult()});
   SetVector<Operation *> scalars = scalarsAcross(op);
   for (Operation *scalarOp : llvm::reverse(scalars))
     if (failed(emit(scalarOp)))
@@ -148,7 +159,8 @@ LogicalResult Emitter::emitWhile(scf::WhileOp op) {
   scf::ConditionOp condition = op.getConditionOp();
   TileRegisters passed = flatten(condition.getArgs());
   scf::ConditionOp::create(builder, scalar(condition.getCondition()), passed);
-  Block *body = builder.createBlock(after, {}, ValueRange(passed).getTypes(), SmallVector<Location>(passed.size(), builder.getLoc()));
+  Block *body = builder.createBlock(after, {}, ValueRange(passed).getTypes(),
+                                    SmallVector<Location>(passed.size(), builder.getLoc()));
   defineFrom(op.getAfterArguments(), body->getArguments());
   if (failed(emitInto(*op.getAfterBody(), body)))
     return failure();

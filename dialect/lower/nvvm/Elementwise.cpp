@@ -1,6 +1,8 @@
 // Ops that treat every element alike: one scalar op for each register.
 // SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
+#include "dialect/lower/nvvm/DeviceOps.h"
 #include "dialect/lower/nvvm/Emitter.h"
+#include "dialect/lower/nvvm/InlinePtx.h"
 #include "dialect/tile/transforms/IndexFacts.h"
 #include "mlir/Dialect/LLVMIR/LLVMDialect.h"
 #include "mlir/IR/Matchers.h"
@@ -72,13 +74,13 @@ static SmallVector<Value> roundedInPairs(ImplicitLocOpBuilder &builder, ValueRan
   return rounded;
 }
 
-/// What is clamped to the numbers that `element` has before it is rounded to it; null where it may be larger, for which instructions give the largest number, not
-/// what casts do.
+/// What is clamped to the numbers that `element` has before it is rounded to it; null where it may be larger, for which
+/// instructions give the largest number, not what casts do.
 static Value clamped(arith::TruncFOp truncate) {
   auto isBound = [](Value value, double bound) {
     DenseElementsAttr elements;
-    return matchPattern(value, m_Constant(&elements)) && elements.isSplat() && isa<FloatType>(elements.getElementType()) &&
-           elements.getSplatValue<APFloat>().convertToDouble() == bound;
+    return matchPattern(value, m_Constant(&elements)) && elements.isSplat() &&
+           isa<FloatType>(elements.getElementType()) && elements.getSplatValue<APFloat>().convertToDouble() == bound;
   };
   auto above = truncate.getIn().getDefiningOp<arith::MaximumFOp>();
   auto below = above ? above.getLhs().getDefiningOp<arith::MinimumFOp>() : arith::MinimumFOp();
@@ -86,20 +88,19 @@ static Value clamped(arith::TruncFOp truncate) {
   return below && isBound(above.getRhs(), -largest) && isBound(below.getRhs(), largest) ? below.getLhs() : Value();
 }
 
-/// Neighbours as f8E4M3FN, two in one instruction. Where there are four, they are put together at once: ptxas then makes the second instruction do that, but not behind a branch.
+/// Neighbours as f8E4M3FN, two in one instruction. Where there are four, they are put together at once: ptxas then
+/// makes the second instruction do that, but not behind a branch.
 static SmallVector<Value> saturatedInPairs(ImplicitLocOpBuilder &builder, ValueRange wide, Type element) {
-  constexpr const char *two = "cvt.rn.satfinite.e4m3x2.f32 $0, $2, $1;";
-  constexpr const char *four = "{ .reg .b16 low, high; cvt.rn.satfinite.e4m3x2.f32 low, $2, $1; cvt.rn.satfinite.e4m3x2.f32 high, $4, $3; mov.b32 $0, {low, high}; }";
   unsigned count = wide.size() % 4 == 0 ? 4 : 2;
   Type byte = builder.getI8Type(), word = builder.getIntegerType(8 * count);
   SmallVector<Value> rounded;
   for (size_t i = 0; i < wide.size(); i += count) {
-    Value together = LLVM::InlineAsmOp::create(builder, word, wide.slice(i, count), count == 4 ? four : two, count == 4 ? "=r,f,f,f,f" : "=h,f,f",
-                                               /*has_side_effects=*/false, /*is_align_stack=*/false, LLVM::tailcallkind::TailCallKind::None,
-                                               LLVM::AsmDialectAttr::get(builder.getContext(), LLVM::AsmDialect::AD_ATT), ArrayAttr())
-                         .getRes();
+    Value together =
+        count == 4 ? ptx::roundFourToE4M3(builder, wide.slice(i, 4)) : roundToE4M3(builder, wide[i], wide[i + 1]);
     for (unsigned j = 0; j < count; ++j) {
-      Value shifted = j == 0 ? together : Value(arith::ShRUIOp::create(builder, together, arith::ConstantIntOp::create(builder, word, 8 * j)));
+      Value shifted =
+          j == 0 ? together
+                 : Value(arith::ShRUIOp::create(builder, together, arith::ConstantIntOp::create(builder, word, 8 * j)));
       rounded.push_back(arith::BitcastOp::create(builder, element, arith::TruncIOp::create(builder, byte, shifted)));
     }
   }
@@ -109,14 +110,16 @@ static SmallVector<Value> saturatedInPairs(ImplicitLocOpBuilder &builder, ValueR
 LogicalResult Emitter::emitElementwise(Operation *op) {
   if (op->getNumResults() != 1 || op->getNumRegions() != 0)
     return op->emitOpError("is not supported on GPUs yet");
-  if (auto truncate = dyn_cast<arith::TruncFOp>(op); truncate && warpgroup && isa<RankedTensorType>(truncate.getType())) {
+  if (auto truncate = dyn_cast<arith::TruncFOp>(op);
+      truncate && warpgroup && isa<RankedTensorType>(truncate.getType())) {
     Type from = getElementTypeOrSelf(truncate.getIn().getType()), to = getElementTypeOrSelf(truncate.getType());
     ValueRange wide = registersOf(truncate.getIn());
     if (from.isF32() && (to.isBF16() || to.isF16()) && !truncate.getRoundingmode() && wide.size() % 2 == 0) {
       define(truncate.getResult(), TileRegisters(roundedInPairs(builder, wide, to)));
       return success();
     }
-    if (Value inside = isa<Float8E4M3FNType>(to) && from.isF32() && wide.size() % 2 == 0 ? clamped(truncate) : Value()) {
+    if (Value inside =
+            isa<Float8E4M3FNType>(to) && from.isF32() && wide.size() % 2 == 0 ? clamped(truncate) : Value()) {
       define(truncate.getResult(), TileRegisters(saturatedInPairs(builder, registersOf(inside), to)));
       return success();
     }
@@ -132,7 +135,9 @@ LogicalResult Emitter::emitElementwise(Operation *op) {
     if (isa<arith::ExtFOp>(op))
       return extend(builder, operands.front(), element);
     // Arithmetic on narrow floats is that of f32, rounded once.
-    bool widens = isNarrow(element) && !isa<arith::TruncFOp, arith::ExtFOp, arith::SelectOp, arith::BitcastOp, arith::SIToFPOp, arith::UIToFPOp>(op);
+    bool widens =
+        isNarrow(element) &&
+        !isa<arith::TruncFOp, arith::ExtFOp, arith::SelectOp, arith::BitcastOp, arith::SIToFPOp, arith::UIToFPOp>(op);
     bool compares = isa<arith::CmpFOp>(op) && isNarrow(operands.front().getType());
     SmallVector<Value> given(operands);
     if (idleBits != 0)

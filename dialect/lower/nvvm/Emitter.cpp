@@ -1,8 +1,9 @@
 // Which function emits which op.
 // SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
-#include "dialect/lower/nvvm/AsyncInstructions.h"
 #include "dialect/lower/nvvm/Emitter.h"
+#include "dialect/lower/nvvm/AsyncInstructions.h"
 #include "dialect/lower/nvvm/DeviceOps.h"
+#include "mlir/Dialect/GPU/IR/GPUDialect.h"
 #include "mlir/Dialect/UB/IR/UBOps.h"
 
 using namespace mlir;
@@ -21,7 +22,7 @@ LogicalResult Emitter::run() {
     if (launch.overlaps && &op == lastLoop)
       letNextKernelStart(builder);
   }
-  LLVM::ReturnOp::create(builder, ValueRange());
+  gpu::ReturnOp::create(builder);
   return success();
 }
 
@@ -45,11 +46,13 @@ LogicalResult Emitter::emit(Operation *op) {
         return success();
       })
       .Case([&](kgpu::CtaCountOp count) {
-        define(count, {arith::IndexCastUIOp::create(builder, builder.getIndexType(), ctaCount(builder, tile::GridAxis::x))});
+        define(count,
+               {arith::IndexCastUIOp::create(builder, builder.getIndexType(), ctaCount(builder, tile::GridAxis::x))});
         return success();
       })
       .Case([&](kgpu::ClusterIdOp id) {
-        Value cluster = arith::DivUIOp::create(builder, ctaId(builder, tile::GridAxis::x), constantOf(builder, launch.cluster));
+        Value cluster =
+            arith::DivUIOp::create(builder, ctaId(builder, tile::GridAxis::x), constantOf(builder, launch.cluster));
         define(id, {arith::IndexCastUIOp::create(builder, builder.getIndexType(), cluster)});
         return success();
       })
@@ -87,7 +90,9 @@ LogicalResult Emitter::emit(Operation *op) {
       .Case([&](tile::BroadcastOp broadcast) { return emitBroadcast(broadcast); })
       .Case([&](tile::ReshapeOp reshape) { return emitReshape(reshape); })
       .Case([&](tile::PermuteOp permute) { return emitPermute(permute); })
-      .Case([&](tile::ReduceOp reduce) { return emitReduce(reduce, reduce.getKind(), reduce.getValue(), reduce.getAxis()); })
+      .Case([&](tile::ReduceOp reduce) {
+        return emitReduce(reduce, reduce.getKind(), reduce.getValue(), reduce.getAxis());
+      })
       .Case([&](kgpu::PartialReduceOp reduce) {
         return emitReduce(reduce, reduce.getKind(), reduce.getValue(), reduce.getAxis());
       })
@@ -105,7 +110,9 @@ LogicalResult Emitter::emit(Operation *op) {
       .Case([&](kgpu::ColumnsOp columns) { return emitColumns(columns); })
       .Case([&](kgpu::JoinColumnsOp join) { return emitJoinColumns(join); })
       .Case([&](kgpu::OwnPartOp own) { return emitOwnPart(own); })
-      .Case([&](tile::CombineOp combine) { return emitCombine(combine, combine.getInputs(), combine.getInits(), combine.getAxis()); })
+      .Case([&](tile::CombineOp combine) {
+        return emitCombine(combine, combine.getInputs(), combine.getInits(), combine.getAxis());
+      })
       .Case([&](kgpu::PartialCombineOp combine) {
         return emitCombine(combine, combine.getInputs(), combine.getInits(), combine.getAxis());
       })

@@ -19,8 +19,8 @@ struct View {
   mlir::Value valid;
 };
 
-/// Turns one `tile.kernel` into an `llvm.func` with scalar arith, math, scf and llvm ops in its body. Registers of a tile are in the order of
-/// its layout. What cannot be emitted is an error at the op's location.
+/// Turns one `tile.kernel` into a `gpu.func` with scalar arith, math, scf, gpu, nvvm and llvm ops in its body.
+/// Registers of a tile are in the order of its layout. What cannot be emitted is an error at the op's location.
 class Emitter {
 public:
   /// The function is put where `builder` stands.
@@ -60,7 +60,8 @@ private:
   mlir::LogicalResult emitOwnPart(kgpu::OwnPartOp op);
   mlir::LogicalResult emitReshape(tile::ReshapeOp op);
   mlir::LogicalResult emitPermute(tile::PermuteOp op);
-  /// Gives result register r the operand register that holds `source`(coordinates of r), in every thread; an error when it is elsewhere.
+  /// Gives result register r the operand register that holds `source`(coordinates of r), in every thread; an error when
+  /// it is elsewhere.
   mlir::LogicalResult rename(mlir::Operation *op, Value operand, Value result,
                              llvm::function_ref<layout::Coordinates(layout::Coordinates)> source);
   mlir::LogicalResult emitConversion(kgpu::CvtLayoutOp op);
@@ -78,7 +79,8 @@ private:
   mlir::LogicalResult emitGather(tile::GatherOp op);
   mlir::LogicalResult emitScatter(tile::ScatterOp op);
   mlir::LogicalResult emitAtomic(tile::AtomicOp op);
-  std::pair<Value, Value> elementAt(const View &part, mlir::ValueRange indices, Value mask, mlir::RankedTensorType type, unsigned reg);
+  std::pair<Value, Value> elementAt(const View &part, mlir::ValueRange indices, Value mask, mlir::RankedTensorType type,
+                                    unsigned reg);
 
   // AsyncCopy.cpp
   mlir::LogicalResult emitAsyncCopy(kgpu::AsyncCopyOp op);
@@ -120,11 +122,14 @@ private:
   mlir::LogicalResult emitHand(kgpu::HandOp op);
   mlir::LogicalResult emitTensorLoad(kgpu::TensorLoadOp op);
   mlir::LogicalResult emitClearOutside(kgpu::ClearOutsideOp op);
+  mlir::LogicalResult emitSettle(kgpu::SettleOp op);
+
+  // WarpgroupProducts.cpp
   mlir::LogicalResult emitWgmma(kgpu::WgmmaOp op);
   llvm::SmallVector<Value> leftFragment(Value tile, int64_t row, int64_t column);
   llvm::SmallVector<Value> positionWords(Value tile, int64_t row);
-  mlir::LogicalResult emitSettle(kgpu::SettleOp op);
   mlir::LogicalResult emitWgmmaWait(kgpu::WgmmaWaitOp op);
+
   mlir::LogicalResult emitTensorStore(kgpu::TensorStoreOp op); // TensorStore.cpp
 
   // Tiles.cpp
@@ -138,10 +143,12 @@ private:
   mlir::LogicalResult emitReduce(mlir::Operation *op, tile::ReduceKind kind, Value value, int64_t axis);
   mlir::LogicalResult emitCombine(mlir::Operation *op, mlir::ValueRange inputs, mlir::ValueRange inits, int64_t axis);
   /// Combines what this warp holds along `axis` and defines the results of `op`.
-  mlir::LogicalResult reduceInWarp(mlir::Operation *op, mlir::ValueRange inputs, mlir::ValueRange neutral, unsigned axis, Combine combine);
+  mlir::LogicalResult reduceInWarp(mlir::Operation *op, mlir::ValueRange inputs, mlir::ValueRange neutral,
+                                   unsigned axis, Combine combine);
 
   /// Emits the body of a combine or scan on two groups of scalars.
-  mlir::FailureOr<llvm::SmallVector<Value>> emitCombination(mlir::Block &body, mlir::ValueRange left, mlir::ValueRange right);
+  mlir::FailureOr<llvm::SmallVector<Value>> emitCombination(mlir::Block &body, mlir::ValueRange left,
+                                                            mlir::ValueRange right);
 
   // Report.cpp
   void numberReports();
@@ -170,7 +177,8 @@ private:
   ThreadPlace place;
   /// The kernel's logical grid: what tile.grid_dim gives.
   std::array<Value, 3> grid;
-  /// i1: this thread's kernel block is one of the grid's; null when it always is. A CTA that runs several blocks overshoots.
+  /// i1: this thread's kernel block is one of the grid's; null when it always is. A CTA that runs several blocks
+  /// overshoots.
   Value inGrid;
   /// i32: number of this warpgroup, the same in all its threads, in a kernel with roles; null before they part.
   Value warpgroup;

@@ -3,6 +3,7 @@
 #include "dialect/lower/nvvm/DeviceOps.h"
 #include "dialect/lower/nvvm/Emitter.h"
 #include "dialect/lower/nvvm/LowerNvvm.h"
+#include "mlir/Dialect/GPU/IR/GPUDialect.h"
 
 using namespace mlir;
 
@@ -23,15 +24,19 @@ void appendParameters(SmallVectorImpl<Type> &types, Type argument, Builder &buil
   types.push_back(LLVM::LLVMPointerType::get(builder.getContext(), globalSpace));
   types.append(2 * view.getRank(), builder.getI64Type());
 }
-/// The loop behind which a kernel is nearly done; none in kernels that are done soon anyway, or that compute more than they move. CTAs of the next kernel that wait
-/// beside a loop's slow it down: gradients of norms took 2 to 25 % longer on an H200.
+/// The loop behind which a kernel is nearly done; none in kernels that are done soon anyway, or that compute more than
+/// they move. CTAs of the next kernel that wait beside a loop's slow it down: gradients of norms took 2 to 25 % longer
+/// on an H200.
 Operation *lastLoopOf(tile::KernelOp kernel) {
   Operation *last = nullptr;
   for (auto loop : kernel.getBody().front().getOps<scf::ForOp>())
     last = loop;
-  bool hasProducts = kernel.walk([](Operation *op) {
-    return isa<tile::DotOp, kgpu::MmaOp, kgpu::WgmmaOp>(op) ? WalkResult::interrupt() : WalkResult::advance();
-  }).wasInterrupted();
+  bool hasProducts =
+      kernel
+          .walk([](Operation *op) {
+            return isa<tile::DotOp, kgpu::MmaOp, kgpu::WgmmaOp>(op) ? WalkResult::interrupt() : WalkResult::advance();
+          })
+          .wasInterrupted();
   return kgpu::getLaunch(kernel).consumers != 0 || hasProducts ? nullptr : last;
 }
 } // namespace
@@ -46,12 +51,11 @@ LogicalResult Emitter::makeFunction() {
     parameters.push_back(LLVM::LLVMPointerType::get(builder.getContext(), globalSpace));
   size_t firstMap = parameters.size();
   parameters.append(kgpu::tensorMapsOf(kernel).size(), LLVM::LLVMPointerType::get(builder.getContext()));
-  auto type = LLVM::LLVMFunctionType::get(LLVM::LLVMVoidType::get(builder.getContext()), parameters);
-  auto function = LLVM::LLVMFuncOp::create(builder, kernel.getSymName(), type);
+  auto function = gpu::GPUFuncOp::create(builder, kernel.getSymName(), builder.getFunctionType(parameters, {}));
   setLaunchBounds(function, launch);
   for (size_t number = firstMap; number < parameters.size(); ++number)
     setByValue(function, number, tensorMapBytes, tensorMapAlignment);
-  Block *entry = function.addEntryBlock(builder);
+  Block *entry = &function.getBody().front();
   builder.setInsertionPointToStart(entry);
   place.start(entry, kernel.getLoc(), launch.threadsOfBlock());
 
@@ -89,14 +93,16 @@ LogicalResult Emitter::makeFunction() {
     part.type = viewType;
     part.pointer = arguments[next];
     if (viewType.getFacts().align > 1)
-      function.setArgAttr(next, LLVM::LLVMDialect::getAlignAttrName(), builder.getI64IntegerAttr(viewType.getFacts().align));
+      function.setArgAttr(next, LLVM::LLVMDialect::getAlignAttrName(),
+                          builder.getI64IntegerAttr(viewType.getFacts().align));
     ++next;
     bool isSmall = viewType.getFacts().index == 32;
     for (int64_t dim = 0; dim < viewType.getRank(); ++dim)
       part.shape.push_back(nextIndex(isSmall, /*isNegative=*/false));
     for (int64_t dim = 0; dim < viewType.getRank(); ++dim) {
       Value stride = nextIndex(isSmall && dim >= viewType.getFacts().outer, /*isNegative=*/true);
-      part.stride.push_back(dim == viewType.getUnit() ? arith::ConstantIndexOp::create(builder, 1).getResult() : stride);
+      part.stride.push_back(dim == viewType.getUnit() ? arith::ConstantIndexOp::create(builder, 1).getResult()
+                                                      : stride);
     }
     views[argument] = part;
   }

@@ -2,6 +2,7 @@
 // SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
 #include "dialect/lower/nvvm/AsyncInstructions.h"
 #include "dialect/lower/nvvm/Emitter.h"
+#include "dialect/lower/nvvm/InlinePtx.h"
 #include "dialect/lower/nvvm/SharedMemory.h"
 #include "dialect/lower/nvvm/Words.h"
 #include "mlir/Dialect/LLVMIR/LLVMDialect.h"
@@ -33,12 +34,14 @@ LogicalResult Emitter::emitExchange(kgpu::ExchangeOp op) {
   if (slots > 1) {
     Value count = constantOf(builder, slots), slot = arith::RemUIOp::create(builder, use, count);
     lap = arith::DivUIOp::create(builder, use, count);
-    barrier = bytesBehind(builder, barrier, arith::MulIOp::create(builder, slot, constantOf(builder, barrierBytes)).getResult());
+    barrier = bytesBehind(builder, barrier,
+                          arith::MulIOp::create(builder, slot, constantOf(builder, barrierBytes)).getResult());
   }
   Value parity = arith::AndIOp::create(builder, lap, constantOf(builder, 1));
   int64_t bytes = 0;
   for (Value part : op.getParts())
-    bytes += cast<RankedTensorType>(part.getType()).getNumElements() * kgpu::elementBytes(getElementTypeOrSelf(part.getType()));
+    bytes += cast<RankedTensorType>(part.getType()).getNumElements() *
+             kgpu::elementBytes(getElementTypeOrSelf(part.getType()));
   {
     Value first = isZero(builder, place.thread());
     OpBuilder::InsertionGuard guard(builder);
@@ -62,10 +65,11 @@ LogicalResult Emitter::emitExchange(kgpu::ExchangeOp op) {
       SharedAddresses addresses(builder, *access, scalar(buffer), place.bits(layout));
       ValueRange held = registersOf(part);
       for (const layout::SharedAccess::Vector &vector : access->vectors)
-        sendAndSignal(builder, remoteAddress(builder, addresses.of(vector), rank), bitsOfElement(builder, held[vector.registers.front()]), signal);
+        ptx::sendAndSignal(builder, remoteAddress(builder, addresses.of(vector), rank),
+                           bitsOfElement(builder, held[vector.registers.front()]), signal);
     }
   }
-  barrierWait(builder, barrier, parity);
+  ptx::barrierWait(builder, barrier, parity);
   return success();
 }
 } // namespace kpkg::lower::nvvm

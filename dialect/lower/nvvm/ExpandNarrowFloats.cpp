@@ -4,8 +4,8 @@
 //   before: %c = arith.mulf %a, %b : f8E5M2
 //   after:  integer code that extends %a and %b to f32, arith.mulf ... : f32, integer code that rounds
 //
-// The conversion instructions of the hardware are not used: they turn overflow into the largest number, where the language asks for
-// infinity or NaN. On entry scalars. On exit 8-bit floats are only moved, selected and bitcast.
+// The conversion instructions of the hardware are not used: they turn overflow into the largest number, where the
+// language asks for infinity or NaN. On entry scalars. On exit 8-bit floats are only moved, selected and bitcast.
 #include "dialect/lower/nvvm/ExpandNarrowFloats.h"
 #include "dialect/lower/math/NarrowFloats.h"
 #include "mlir/Dialect/Arith/IR/Arith.h"
@@ -68,7 +68,8 @@ void expandNarrowFloats(Operation *root) {
   SmallVector<Operation *> ops;
   root->walk([&](Operation *op) {
     bool computes = op->hasTrait<OpTrait::Elementwise>() && !isa<arith::SelectOp, arith::BitcastOp>(op);
-    if (computes && (llvm::any_of(op->getOperandTypes(), isEightBits) || llvm::any_of(op->getResultTypes(), isEightBits)))
+    if (computes &&
+        (llvm::any_of(op->getOperandTypes(), isEightBits) || llvm::any_of(op->getResultTypes(), isEightBits)))
       ops.push_back(op);
   });
   for (Operation *op : ops) {

@@ -22,7 +22,8 @@ Value narrowIndex(Value index) {
 } // namespace
 
 /// The place and the predicate of one element.
-std::pair<Value, Value> Emitter::elementAt(const View &part, ValueRange indices, Value mask, RankedTensorType type, unsigned reg) {
+std::pair<Value, Value> Emitter::elementAt(const View &part, ValueRange indices, Value mask, RankedTensorType type,
+                                           unsigned reg) {
   const Layout &layout = kgpu::layoutOf(type);
   Value inside, distance;
   auto require = [&](Value condition) {
@@ -40,7 +41,9 @@ std::pair<Value, Value> Emitter::elementAt(const View &part, ValueRange indices,
     require(arith::CmpIOp::create(builder, arith::CmpIPredicate::ult, compared, extent));
     // What does not fit 32 bits is outside then, and not accessed.
     bool isSmall = part.type.getFacts().hasSmallOffsets();
-    auto factor = [&](Value value) { return isSmall ? arith::IndexCastOp::create(builder, builder.getI32Type(), value).getResult() : value; };
+    auto factor = [&](Value value) {
+      return isSmall ? arith::IndexCastOp::create(builder, builder.getI32Type(), value).getResult() : value;
+    };
     Value narrow = narrowIndex(index);
     Value step = arith::MulIOp::create(builder, isSmall && narrow ? narrow : factor(index), factor(part.stride[dim]));
     distance = distance ? arith::AddIOp::create(builder, distance, step).getResult() : step;
@@ -57,7 +60,8 @@ std::pair<Value, Value> Emitter::elementAt(const View &part, ValueRange indices,
   if (distance) {
     Type element = builder.getIntegerType(8 * part.type.getElementBytes());
     Type i64 = builder.getI64Type();
-    Value wide = distance.getType().isIndex() ? arith::IndexCastOp::create(builder, i64, distance).getResult() : arith::ExtSIOp::create(builder, i64, distance).getResult();
+    Value wide = distance.getType().isIndex() ? arith::IndexCastOp::create(builder, i64, distance).getResult()
+                                              : arith::ExtSIOp::create(builder, i64, distance).getResult();
     pointer = LLVM::GEPOp::create(builder, pointer.getType(), element, pointer, ValueRange{wide});
   }
   return {pointer, inside};
@@ -80,7 +84,8 @@ LogicalResult Emitter::emitAtomic(tile::AtomicOp op) {
     OpBuilder::InsertionGuard guard(builder);
     if (inside)
       builder.setInsertionPointToStart(scf::IfOp::create(builder, inside, /*withElseRegion=*/false).thenBlock());
-    LLVM::AtomicRMWOp::create(builder, atomicInstruction(op.getKind(), isFloat), pointer, value, LLVM::AtomicOrdering::monotonic, "device");
+    LLVM::AtomicRMWOp::create(builder, atomicInstruction(op.getKind(), isFloat), pointer, value,
+                              LLVM::AtomicOrdering::monotonic, "device");
   }
   return success();
 }

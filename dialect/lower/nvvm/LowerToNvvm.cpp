@@ -1,5 +1,6 @@
-// The passes from laid-out kernels to the LLVM dialect.
+// The passes from laid-out kernels to the GPU dialect, and from there to the LLVM and NVVM dialects.
 // SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
+#include "dialect/lower/nvvm/ConvertGpu.h"
 #include "dialect/lower/nvvm/Emitter.h"
 #include "dialect/lower/nvvm/ExpandMath.h"
 #include "dialect/lower/nvvm/ExpandNarrowFloats.h"
@@ -26,7 +27,7 @@ void registerLoweringDialects(DialectRegistry &registry) {
                   vector::VectorDialect>();
 }
 
-LogicalResult emitThreads(ModuleOp module) {
+LogicalResult lowerToGpu(ModuleOp module) {
   SmallVector<tile::KernelOp> kernels(module.getOps<tile::KernelOp>());
   if (kernels.empty())
     return success();
@@ -50,12 +51,17 @@ static LogicalResult convertRest(ModuleOp module) {
   populateMathToLLVMConversionPatterns(converter, patterns);
   ub::populateUBToLLVMConversionPatterns(converter, patterns);
   LLVMConversionTarget target(*context);
-  target.addLegalOp<ModuleOp, gpu::GPUModuleOp>();
+  target.addLegalOp<ModuleOp, gpu::GPUModuleOp, UnrealizedConversionCastOp>();
   target.addLegalDialect<NVVM::NVVMDialect>();
   // What could be undone takes a third of the time, and nothing is: an op that has no pattern is an error.
   ConversionConfig config;
   config.allowPatternRollback = false;
-  return applyFullConversion(module, target, std::move(patterns), config);
+  if (failed(applyFullConversion(module, target, std::move(patterns), config)))
+    return failure();
+  SmallVector<UnrealizedConversionCastOp> casts;
+  module.walk([&](UnrealizedConversionCastOp cast) { casts.push_back(cast); });
+  reconcileUnrealizedCasts(casts);
+  return success();
 }
 
 /// Rounding divisions have no conversion of their own.
@@ -66,11 +72,12 @@ static LogicalResult expandDivisions(ModuleOp module) {
 }
 
 LogicalResult lowerToNvvm(ModuleOp module) {
-  if (failed(emitThreads(module)))
+  if (failed(lowerToGpu(module)))
     return failure();
   expandNarrowFloats(module);
   expandMath(module);
-  return failure(failed(expandDivisions(module)) || failed(convertScf(module)) || failed(convertRest(module)));
+  return failure(failed(expandDivisions(module)) || failed(convertScf(module)) || failed(convertGpu(module)) ||
+                 failed(convertRest(module)));
 }
 
 namespace {
@@ -85,21 +92,25 @@ template <class Derived> struct NvvmPass : PassWrapper<Derived, OperationPass<Mo
 struct LowerNvvmPass : NvvmPass<LowerNvvmPass> {
   MLIR_DEFINE_EXPLICIT_INTERNAL_INLINE_TYPE_ID(LowerNvvmPass)
   StringRef getArgument() const override { return "lower-nvvm"; }
-  StringRef getDescription() const override { return "Lower laid-out kernels to GPU modules in the LLVM dialect"; }
+  StringRef getDescription() const override {
+    return "Lower laid-out kernels to GPU modules in the LLVM and NVVM dialects";
+  }
   static LogicalResult lower(ModuleOp module) { return lowerToNvvm(module); }
 };
 
-struct EmitNvvmPass : NvvmPass<EmitNvvmPass> {
-  MLIR_DEFINE_EXPLICIT_INTERNAL_INLINE_TYPE_ID(EmitNvvmPass)
-  StringRef getArgument() const override { return "lower-nvvm-emit"; }
-  StringRef getDescription() const override { return "Turn laid-out kernels into the code of one thread"; }
-  static LogicalResult lower(ModuleOp module) { return emitThreads(module); }
+struct LowerGpuPass : NvvmPass<LowerGpuPass> {
+  MLIR_DEFINE_EXPLICIT_INTERNAL_INLINE_TYPE_ID(LowerGpuPass)
+  StringRef getArgument() const override { return "lower-gpu"; }
+  StringRef getDescription() const override {
+    return "Lower laid-out kernels to the code of one thread in the GPU and NVVM dialects";
+  }
+  static LogicalResult lower(ModuleOp module) { return lowerToGpu(module); }
 };
 } // namespace
 
 void registerLowerNvvmPasses() {
   PassRegistration<LowerNvvmPass>();
-  PassRegistration<EmitNvvmPass>();
+  PassRegistration<LowerGpuPass>();
 }
 
 } // namespace kpkg::lower::nvvm

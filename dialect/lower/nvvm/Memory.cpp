@@ -1,6 +1,7 @@
-// Loads and stores of tiles in global memory: each thread's elements as vectors of up to 16 bytes, with one predicate each.
+// Loads and stores of tiles in global memory: each thread's elements as vectors of up to 16 bytes, with one predicate
+// each.
 // SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
-#include "dialect/lower/nvvm/DeviceOps.h"
+#include "dialect/lower/nvvm/InlinePtx.h"
 #include "dialect/lower/nvvm/TileAccess.h"
 #include "dialect/lower/nvvm/Words.h"
 #include "dialect/tile/transforms/RowGathers.h"
@@ -25,7 +26,9 @@ LogicalResult Emitter::emitDrop(tile::DropOp op) {
     part.valid = part.valid ? arith::AndIOp::create(builder, part.valid, inside).getResult() : inside;
     // What does not fit 32 bits is outside then, and not accessed.
     auto factor = [&](Value value) {
-      return source.type.getFacts().hasSmallOffsets() ? arith::IndexCastOp::create(builder, builder.getI32Type(), value).getResult() : value;
+      return source.type.getFacts().hasSmallOffsets()
+                 ? arith::IndexCastOp::create(builder, builder.getI32Type(), value).getResult()
+                 : value;
     };
     Value step = arith::MulIOp::create(builder, factor(index), factor(source.stride[dim]));
     distance = distance ? arith::AddIOp::create(builder, distance, step).getResult() : step;
@@ -56,18 +59,18 @@ LogicalResult Emitter::emitSlice(tile::SliceOp op) {
   Value begin = clipped(scalar(op.getBegin()), zero), end = clipped(scalar(op.getEnd()), begin);
   part.type = op.getResult().getType();
   part.shape[dim] = arith::SubIOp::create(builder, end, begin);
-  Value distance = arith::IndexCastOp::create(builder, builder.getI64Type(), arith::MulIOp::create(builder, begin, part.stride[dim]));
-  part.pointer = LLVM::GEPOp::create(builder, part.pointer.getType(), builder.getIntegerType(8 * part.type.getElementBytes()), part.pointer,
-                                     ValueRange{distance});
+  Value distance = arith::IndexCastOp::create(builder, builder.getI64Type(),
+                                              arith::MulIOp::create(builder, begin, part.stride[dim]));
+  part.pointer =
+      LLVM::GEPOp::create(builder, part.pointer.getType(), builder.getIntegerType(8 * part.type.getElementBytes()),
+                          part.pointer, ValueRange{distance});
   views[op.getResult()] = part;
   return success();
 }
 
-/// Whether its memory stays as it is while the kernel exists. One that starts before the kernel in front of it has ended may see
-/// that one's writes to what it only reads itself.
-bool Emitter::isNeverWritten(const View &part) {
-  return !part.type.getIsMut() && !launch.overlaps;
-}
+/// Whether its memory stays as it is while the kernel exists. One that starts before the kernel in front of it has
+/// ended may see that one's writes to what it only reads itself.
+bool Emitter::isNeverWritten(const View &part) { return !part.type.getIsMut() && !launch.overlaps; }
 
 /// i1: a view of rank 0 has its element.
 Value Emitter::hasElement(const View &part) {
@@ -115,7 +118,8 @@ LogicalResult Emitter::emitLoad(tile::LoadOp op) {
   Value fill = scalar(op.getFill());
   auto type = dyn_cast<RankedTensorType>(op.getResult().getType());
   if (!type) {
-    SmallVector<Value> words = globalLoad(builder, part.pointer, hasElement(part), bytes, 1, repeatedInWord(builder, fill, bytes), isConstant);
+    SmallVector<Value> words = ptx::globalLoad(builder, part.pointer, hasElement(part), bytes, 1,
+                                               repeatedInWord(builder, fill, bytes), isConstant);
     define(op, {unpackElements(builder, words, element, 1).front()});
     return success();
   }
@@ -127,8 +131,8 @@ LogicalResult Emitter::emitLoad(tile::LoadOp op) {
   // All loads before their first use: the more are under way, the better.
   SmallVector<SmallVector<Value>> words;
   for (ArrayRef<unsigned> group : groups)
-    words.push_back(globalLoad(builder, access.address(group.front()), access.mask(group.front()), wordBytes, group.size() * bytes / wordBytes,
-                               fillWord, isConstant));
+    words.push_back(ptx::globalLoad(builder, access.address(group.front()), access.mask(group.front()), wordBytes,
+                                    group.size() * bytes / wordBytes, fillWord, isConstant));
   TileRegisters values(layout.registers());
   for (auto [group, loaded] : llvm::zip(groups, words))
     for (auto [reg, value] : llvm::zip(group, unpackElements(builder, loaded, element, group.size())))
@@ -138,7 +142,8 @@ LogicalResult Emitter::emitLoad(tile::LoadOp op) {
 }
 
 /// How many neighbouring elements of a row are read or written at once: they are in the view all or none.
-static unsigned elementsTogether(tile::ViewType view, ValueRange indices, Value mask, RankedTensorType type, const Layout &layout) {
+static unsigned elementsTogether(tile::ViewType view, ValueRange indices, Value mask, RankedTensorType type,
+                                 const Layout &layout) {
   int64_t longest = mask ? 1 : tile::neighboursOf(view, indices, type.getShape());
   return longest == 1 ? 1 : layout.vectorLength(1, longest);
 }
@@ -147,14 +152,16 @@ LogicalResult Emitter::emitGather(tile::GatherOp op) {
   const View &part = view(op.getView());
   auto type = cast<RankedTensorType>(op.getResult().getType());
   const Layout &layout = kgpu::layoutOf(type);
-  auto groups = layout.vectors(1 < type.getRank() ? 1 : 0, elementsTogether(part.type, op.getIndices(), op.getMask(), type, layout));
+  auto groups = layout.vectors(1 < type.getRank() ? 1 : 0,
+                               elementsTogether(part.type, op.getIndices(), op.getMask(), type, layout));
   unsigned bytes = part.type.getElementBytes(), wordBytes = wordBytesOf(bytes, groups.front().size());
   Value fill = repeatedInWord(builder, scalar(op.getFill()), wordBytes);
   // All loads before their first use.
   SmallVector<SmallVector<Value>> words;
   for (ArrayRef<unsigned> group : groups) {
     auto [pointer, inside] = elementAt(part, op.getIndices(), op.getMask(), type, group.front());
-    words.push_back(globalLoad(builder, pointer, inside, wordBytes, group.size() * bytes / wordBytes, fill, isNeverWritten(part)));
+    words.push_back(ptx::globalLoad(builder, pointer, inside, wordBytes, group.size() * bytes / wordBytes, fill,
+                                    isNeverWritten(part)));
   }
   TileRegisters values(layout.registers());
   for (auto [group, loaded] : llvm::zip(groups, words))
@@ -168,7 +175,8 @@ LogicalResult Emitter::emitScatter(tile::ScatterOp op) {
   const View &part = view(op.getView());
   auto type = cast<RankedTensorType>(op.getValue().getType());
   const Layout &layout = kgpu::layoutOf(type);
-  auto groups = layout.vectors(1 < type.getRank() ? 1 : 0, elementsTogether(part.type, op.getIndices(), op.getMask(), type, layout));
+  auto groups = layout.vectors(1 < type.getRank() ? 1 : 0,
+                               elementsTogether(part.type, op.getIndices(), op.getMask(), type, layout));
   unsigned wordBytes = wordBytesOf(part.type.getElementBytes(), groups.front().size());
   Value first = place.isFirstReplica(layout);
   ValueRange held = registersOf(op.getValue());
@@ -179,7 +187,7 @@ LogicalResult Emitter::emitScatter(tile::ScatterOp op) {
     SmallVector<Value> elements;
     for (unsigned reg : group)
       elements.push_back(held[reg]);
-    globalStore(builder, pointer, inside, wordBytes, packElements(builder, elements, wordBytes));
+    ptx::globalStore(builder, pointer, inside, wordBytes, packElements(builder, elements, wordBytes));
   }
   return success();
 }
@@ -194,7 +202,7 @@ LogicalResult Emitter::emitStore(tile::StoreOp op) {
     Value first = place.isFirstReplica(layout::Layout::make(one));
     if (first)
       mask = arith::AndIOp::create(builder, mask, first);
-    globalStore(builder, part.pointer, mask, bytes, packElements(builder, registersOf(op.getValue()), bytes));
+    ptx::globalStore(builder, part.pointer, mask, bytes, packElements(builder, registersOf(op.getValue()), bytes));
     return success();
   }
   const Layout &layout = kgpu::layoutOf(op.getValue());
@@ -210,7 +218,8 @@ LogicalResult Emitter::emitStore(tile::StoreOp op) {
     Value mask = access.mask(group.front());
     if (first)
       mask = arith::AndIOp::create(builder, mask, first);
-    globalStore(builder, access.address(group.front()), mask, wordBytes, packElements(builder, elements, wordBytes));
+    ptx::globalStore(builder, access.address(group.front()), mask, wordBytes,
+                     packElements(builder, elements, wordBytes));
   }
   return success();
 }

@@ -45,7 +45,8 @@ LogicalResult Emitter::emitMma(kgpu::MmaOp op) {
   for (int64_t k = 0; k < depth; k += 2 * half)
     for (unsigned reg = 0; reg < sums.size(); reg += 4) {
       layout::Coordinates at = layout.coordinates({reg, 0, 0, 0});
-      SmallVector<Value> a = {rows.at(at[0], k), rows.at(at[0] + 8, k), rows.at(at[0], k + half), rows.at(at[0] + 8, k + half)};
+      SmallVector<Value> a = {rows.at(at[0], k), rows.at(at[0] + 8, k), rows.at(at[0], k + half),
+                              rows.at(at[0] + 8, k + half)};
       SmallVector<Value> b = {columns.at(k, at[1]), columns.at(k + half, at[1])};
       SmallVector<Value> next = mmaSync(builder, element, a, b, ValueRange(sums).slice(reg, 4));
       llvm::copy(next, sums.begin() + reg);

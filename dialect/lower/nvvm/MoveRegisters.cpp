@@ -3,7 +3,8 @@
 #include "dialect/lower/nvvm/MoveRegisters.h"
 #include "dialect/lower/nvvm/Words.h"
 #include "mlir/Dialect/Arith/IR/Arith.h"
-#include "mlir/Dialect/LLVMIR/LLVMDialect.h"
+#include "mlir/Dialect/GPU/IR/GPUDialect.h"
+#include "mlir/Dialect/LLVMIR/NVVMDialect.h"
 #include "mlir/Dialect/UB/IR/UBOps.h"
 
 namespace kpkg::lower::nvvm {
@@ -13,15 +14,6 @@ using layout::Rename;
 using layout::ShufflePlan;
 
 namespace {
-/// Intrinsics, not ops of the NVVM dialect: its header costs every file that includes it as much as a whole pass.
-Value callShuffle(ImplicitLocOpBuilder &builder, StringRef kind, Value word, Value source, unsigned bound) {
-  Value all = constantOf(builder, -1);
-  return LLVM::CallIntrinsicOp::create(builder, builder.getI32Type(),
-                                       builder.getStringAttr(("llvm.nvvm.shfl.sync." + kind + ".i32").str()),
-                                       ValueRange{all, word, source, constantOf(builder, bound)})
-      .getResult(0);
-}
-
 /// Swaps the slots where the step says so.
 void exchange(ImplicitLocOpBuilder &builder, MutableArrayRef<Value> slots, const ShufflePlan::Exchange &step,
               const ThreadBits &thread, const ShufflePlan &plan, unsigned warpBits) {
@@ -43,12 +35,19 @@ Value zeroOf(ImplicitLocOpBuilder &builder, Type type) {
 } // namespace
 
 Value shuffleXor(ImplicitLocOpBuilder &builder, Value word, unsigned mask) {
-  return callShuffle(builder, "bfly", word, constantOf(builder, mask), 31);
+  return gpu::ShuffleOp::create(builder, word, constantOf(builder, mask), constantOf(builder, 32),
+                                gpu::ShuffleMode::XOR)
+      .getShuffleResult();
 }
 
 Value shuffleFrom(ImplicitLocOpBuilder &builder, Value word, Value source, unsigned laneBits) {
-  // The upper half of the bound says how many lanes form a group of their own.
-  return callShuffle(builder, "idx", word, source, (32 - (1u << laneBits)) << 8 | 31);
+  unsigned lanes = 1u << laneBits;
+  if (lanes == 32)
+    return gpu::ShuffleOp::create(builder, word, source, constantOf(builder, 32), gpu::ShuffleMode::IDX)
+        .getShuffleResult();
+  // Groups of lanes, each on its own, which the GPU dialect does not have: the upper half of the bound says how many.
+  return NVVM::ShflOp::create(builder, word.getType(), constantOf(builder, -1), word, source,
+                              constantOf(builder, (32 - lanes) << 8 | 31), NVVM::ShflKind::idx, UnitAttr());
 }
 
 Value shuffleElementXor(ImplicitLocOpBuilder &builder, Value element, unsigned mask) {

@@ -17,23 +17,31 @@ bool isNarrowFloat(Type type) { return isa<FloatType>(type) && type.getIntOrFloa
 TypedAttr neutralOf(ReduceKind kind, Type type, Builder &builder) {
   auto floatType = dyn_cast<FloatType>(type);
   auto number = [&](double value) -> TypedAttr {
-    return floatType ? TypedAttr(builder.getFloatAttr(type, value)) : TypedAttr(builder.getIntegerAttr(type, int64_t(value)));
+    return floatType ? TypedAttr(builder.getFloatAttr(type, value))
+                     : TypedAttr(builder.getIntegerAttr(type, int64_t(value)));
   };
   auto integer = [&](const APInt &value) -> TypedAttr { return builder.getIntegerAttr(type, value); };
   unsigned width = type.isIndex() ? 64 : type.getIntOrFloatBitWidth();
   switch (kind) {
   case ReduceKind::Sum: // -0: adding it changes no zero's sign
-    return floatType ? TypedAttr(FloatAttr::get(type, APFloat::getZero(floatType.getFloatSemantics(), /*Negative=*/true))) : number(0);
-  case ReduceKind::Prod: return number(1);
+    return floatType
+               ? TypedAttr(FloatAttr::get(type, APFloat::getZero(floatType.getFloatSemantics(), /*Negative=*/true)))
+               : number(0);
+  case ReduceKind::Prod:
+    return number(1);
   case ReduceKind::Max:
-    return floatType ? TypedAttr(FloatAttr::get(type, APFloat::getInf(floatType.getFloatSemantics(), /*Negative=*/true)))
-                     : integer(APInt::getSignedMinValue(width));
+    return floatType
+               ? TypedAttr(FloatAttr::get(type, APFloat::getInf(floatType.getFloatSemantics(), /*Negative=*/true)))
+               : integer(APInt::getSignedMinValue(width));
   case ReduceKind::Min:
-    return floatType ? TypedAttr(FloatAttr::get(type, APFloat::getInf(floatType.getFloatSemantics()))) : integer(APInt::getSignedMaxValue(width));
+    return floatType ? TypedAttr(FloatAttr::get(type, APFloat::getInf(floatType.getFloatSemantics())))
+                     : integer(APInt::getSignedMaxValue(width));
   case ReduceKind::UMax:
-  case ReduceKind::Or: return integer(APInt::getZero(width));
+  case ReduceKind::Or:
+    return integer(APInt::getZero(width));
   case ReduceKind::UMin:
-  case ReduceKind::And: return integer(APInt::getAllOnes(width));
+  case ReduceKind::And:
+    return integer(APInt::getAllOnes(width));
   }
   llvm_unreachable("a kind of reduction");
 }
@@ -42,23 +50,32 @@ Value combineTwo(ImplicitLocOpBuilder &builder, ReduceKind kind, Value left, Val
   bool isFloat = isa<FloatType>(left.getType());
   switch (kind) {
   case ReduceKind::Sum: // in any order, so a product may be part of a step
-    return isFloat ? arith::AddFOp::create(builder, left, right, arith::FastMathFlags::contract).getResult() : arith::AddIOp::create(builder, left, right).getResult();
+    return isFloat ? arith::AddFOp::create(builder, left, right, arith::FastMathFlags::contract).getResult()
+                   : arith::AddIOp::create(builder, left, right).getResult();
   case ReduceKind::Prod:
-    return isFloat ? arith::MulFOp::create(builder, left, right).getResult() : arith::MulIOp::create(builder, left, right).getResult();
+    return isFloat ? arith::MulFOp::create(builder, left, right).getResult()
+                   : arith::MulIOp::create(builder, left, right).getResult();
   case ReduceKind::Max:
-    return isFloat ? arith::MaximumFOp::create(builder, left, right).getResult() : arith::MaxSIOp::create(builder, left, right).getResult();
+    return isFloat ? arith::MaximumFOp::create(builder, left, right).getResult()
+                   : arith::MaxSIOp::create(builder, left, right).getResult();
   case ReduceKind::Min:
-    return isFloat ? arith::MinimumFOp::create(builder, left, right).getResult() : arith::MinSIOp::create(builder, left, right).getResult();
-  case ReduceKind::UMax: return arith::MaxUIOp::create(builder, left, right);
-  case ReduceKind::UMin: return arith::MinUIOp::create(builder, left, right);
-  case ReduceKind::And: return arith::AndIOp::create(builder, left, right);
-  case ReduceKind::Or: return arith::OrIOp::create(builder, left, right);
+    return isFloat ? arith::MinimumFOp::create(builder, left, right).getResult()
+                   : arith::MinSIOp::create(builder, left, right).getResult();
+  case ReduceKind::UMax:
+    return arith::MaxUIOp::create(builder, left, right);
+  case ReduceKind::UMin:
+    return arith::MinUIOp::create(builder, left, right);
+  case ReduceKind::And:
+    return arith::AndIOp::create(builder, left, right);
+  case ReduceKind::Or:
+    return arith::OrIOp::create(builder, left, right);
   }
   llvm_unreachable("a kind of reduction");
 }
 } // namespace
 
-LogicalResult Emitter::reduceInWarp(Operation *op, ValueRange inputs, ValueRange neutral, unsigned axis, Combine combine) {
+LogicalResult Emitter::reduceInWarp(Operation *op, ValueRange inputs, ValueRange neutral, unsigned axis,
+                                    Combine combine) {
   const Layout &from = kgpu::layoutOf(inputs.front()), &to = kgpu::layoutOf(op->getResult(0));
   ArrayRef<int64_t> shape = cast<RankedTensorType>(inputs.front().getType()).getShape();
   nvvm::Registers held;
@@ -67,7 +84,8 @@ LogicalResult Emitter::reduceInWarp(Operation *op, ValueRange inputs, ValueRange
     if (int64_t extent = shape[axis]; from.shape()[axis] > extent)
       for (auto [reg, value] : llvm::enumerate(values)) {
         Value coordinate = place.coordinate(builder, from, reg, axis);
-        Value inside = arith::CmpIOp::create(builder, arith::CmpIPredicate::slt, coordinate, constantOf(builder, extent));
+        Value inside =
+            arith::CmpIOp::create(builder, arith::CmpIPredicate::slt, coordinate, constantOf(builder, extent));
         value = arith::SelectOp::create(builder, inside, value, none);
       }
     held.push_back(std::move(values));

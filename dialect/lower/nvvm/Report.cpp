@@ -59,10 +59,13 @@ std::string formatOf(tile::PrintOp op) {
 }
 
 Value addressAt(ImplicitLocOpBuilder &builder, Value report, int64_t offset) {
-  return LLVM::GEPOp::create(builder, report.getType(), builder.getI8Type(), report, ArrayRef<LLVM::GEPArg>{int32_t(offset)});
+  return LLVM::GEPOp::create(builder, report.getType(), builder.getI8Type(), report,
+                             ArrayRef<LLVM::GEPArg>{int32_t(offset)});
 }
 
-Value constant64(ImplicitLocOpBuilder &builder, int64_t value) { return arith::ConstantIntOp::create(builder, builder.getI64Type(), value); }
+Value constant64(ImplicitLocOpBuilder &builder, int64_t value) {
+  return arith::ConstantIntOp::create(builder, builder.getI64Type(), value);
+}
 
 /// Where word `index` (i64) of the messages lies.
 Value messageWord(ImplicitLocOpBuilder &builder, Value report, Value index) {
@@ -122,7 +125,8 @@ Value Emitter::isElement(const Layout &layout, ArrayRef<int64_t> shape, unsigned
   for (auto [dim, extent] : llvm::enumerate(shape))
     if (layout.shape()[dim] > extent) {
       Value coordinate = place.coordinate(builder, layout, reg, dim);
-      inside = both(builder, inside, arith::CmpIOp::create(builder, arith::CmpIPredicate::slt, coordinate, constantOf(builder, extent)));
+      inside = both(builder, inside,
+                    arith::CmpIOp::create(builder, arith::CmpIPredicate::slt, coordinate, constantOf(builder, extent)));
     }
   return inside;
 }
@@ -142,7 +146,8 @@ LogicalResult Emitter::emitAssert(tile::AssertOp op) {
   builder.setInsertionPointToStart(branch.thenBlock());
   // The first failure stays; the kernel goes on, as on CPUs.
   LLVM::AtomicCmpXchgOp::create(builder, addressAt(builder, report, failedOffset), constantOf(builder, 0),
-                                constantOf(builder, reportNumbers.at(op) + 1), LLVM::AtomicOrdering::monotonic, LLVM::AtomicOrdering::monotonic);
+                                constantOf(builder, reportNumbers.at(op) + 1), LLVM::AtomicOrdering::monotonic,
+                                LLVM::AtomicOrdering::monotonic);
   return success();
 }
 
@@ -166,7 +171,8 @@ LogicalResult Emitter::emitPrint(tile::PrintOp op) {
     OpBuilder::InsertionGuard guard(builder);
     builder.setInsertionPointToStart(first.thenBlock());
     Value size = constant64(builder, 1 + count);
-    Value start = LLVM::AtomicRMWOp::create(builder, LLVM::AtomicBinOp::add, addressAt(builder, report, usedOffset), size, LLVM::AtomicOrdering::monotonic);
+    Value start = LLVM::AtomicRMWOp::create(builder, LLVM::AtomicBinOp::add, addressAt(builder, report, usedOffset),
+                                            size, LLVM::AtomicOrdering::monotonic);
     Value end = arith::AddIOp::create(builder, start, size);
     Value capacity = LLVM::LoadOp::create(builder, builder.getI64Type(), addressAt(builder, report, capacityOffset));
     Value fits = arith::CmpIOp::create(builder, arith::CmpIPredicate::ule, end, capacity);
@@ -180,13 +186,14 @@ LogicalResult Emitter::emitPrint(tile::PrintOp op) {
     int64_t before = 0;
     for (auto [value, number] : llvm::zip(op.getValues(), shown)) {
       if (number && !isa<RankedTensorType>(value.getType()))
-        LLVM::StoreOp::create(builder, toWord(builder, scalar(value)),
-                              messageWord(builder, report, arith::AddIOp::create(builder, words, constant64(builder, before))));
+        LLVM::StoreOp::create(
+            builder, toWord(builder, scalar(value)),
+            messageWord(builder, report, arith::AddIOp::create(builder, words, constant64(builder, before))));
       before += number;
     }
     builder.setInsertionPointToStart(room.elseBlock());
-    LLVM::AtomicRMWOp::create(builder, LLVM::AtomicBinOp::add, addressAt(builder, report, lostOffset), constantOf(builder, 1),
-                              LLVM::AtomicOrdering::monotonic);
+    LLVM::AtomicRMWOp::create(builder, LLVM::AtomicBinOp::add, addressAt(builder, report, lostOffset),
+                              constantOf(builder, 1), LLVM::AtomicOrdering::monotonic);
   }
   if (!hasTile)
     return success();
@@ -211,7 +218,8 @@ void Emitter::printElements(Value value, int64_t shown, Value firstWord, Value h
     Value number = constantOf(builder, 0);
     int64_t least = 0, step = 1;
     for (unsigned dim = shape.size(); dim-- > 0; step *= shape[dim]) {
-      Value distance = arith::MulIOp::create(builder, place.coordinate(builder, layout, reg, dim), constantOf(builder, step));
+      Value distance =
+          arith::MulIOp::create(builder, place.coordinate(builder, layout, reg, dim), constantOf(builder, step));
       number = arith::AddIOp::create(builder, number, distance);
       if (ThreadPlace::isSum(layout, dim))
         least += ThreadPlace::ofRegister(layout, reg, dim) * step;
@@ -223,7 +231,8 @@ void Emitter::printElements(Value value, int64_t shown, Value firstWord, Value h
     auto branch = scf::IfOp::create(builder, isShown, /*withElseRegion=*/false);
     OpBuilder::InsertionGuard guard(builder);
     builder.setInsertionPointToStart(branch.thenBlock());
-    Value index = arith::AddIOp::create(builder, firstWord, arith::ExtUIOp::create(builder, builder.getI64Type(), number));
+    Value index =
+        arith::AddIOp::create(builder, firstWord, arith::ExtUIOp::create(builder, builder.getI64Type(), number));
     LLVM::StoreOp::create(builder, toWord(builder, element), messageWord(builder, report, index));
   }
 }

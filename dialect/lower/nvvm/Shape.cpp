@@ -4,6 +4,7 @@
 #include "dialect/lower/nvvm/AsyncInstructions.h"
 #include "dialect/lower/nvvm/DeviceOps.h"
 #include "dialect/lower/nvvm/Emitter.h"
+#include "dialect/lower/nvvm/InlinePtx.h"
 #include "dialect/lower/nvvm/MoveRegisters.h"
 #include "dialect/lower/nvvm/Words.h"
 
@@ -18,9 +19,11 @@ using layout::Part;
 void Emitter::emitIota(tile::IotaOp op) {
   const Layout &layout = kgpu::layoutOf(op.getResult());
   TileRegisters values;
-  Value own = warpgroup && ThreadPlace::isSum(layout, 0) ? hidden(builder, place.coordinate(layout, 0)) : Value();
+  Value own = warpgroup && ThreadPlace::isSum(layout, 0) ? ptx::hidden(builder, place.coordinate(layout, 0)) : Value();
   for (unsigned reg = 0; reg < layout.registers(); ++reg) {
-    Value at = own ? arith::AddIOp::create(builder, own, constantOf(builder, ThreadPlace::ofRegister(layout, reg, 0)), arith::IntegerOverflowFlags::nsw).getResult()
+    Value at = own ? arith::AddIOp::create(builder, own, constantOf(builder, ThreadPlace::ofRegister(layout, reg, 0)),
+                                           arith::IntegerOverflowFlags::nsw)
+                         .getResult()
                    : place.coordinate(builder, layout, reg, 0);
     values.push_back(arith::IndexCastUIOp::create(builder, builder.getIndexType(), at));
   }
@@ -39,7 +42,8 @@ static SmallVector<layout::Place> basicThreads(const Layout &layout) {
   return threads;
 }
 
-LogicalResult Emitter::rename(Operation *op, Value operand, Value result, llvm::function_ref<Coordinates(Coordinates)> source) {
+LogicalResult Emitter::rename(Operation *op, Value operand, Value result,
+                              llvm::function_ref<Coordinates(Coordinates)> source) {
   const Layout &from = kgpu::layoutOf(operand), &to = kgpu::layoutOf(result);
   ArrayRef<int64_t> shape = cast<RankedTensorType>(result.getType()).getShape();
   SmallVector<layout::Place> threads = basicThreads(to);
@@ -76,7 +80,7 @@ void Emitter::emitHold(kgpu::HoldOp op) {
   ValueRange held = registersOf(op.getValue());
   SmallVector<Value> words = packWords(builder, held);
   for (Value &word : words)
-    word = hidden(builder, word);
+    word = ptx::hidden(builder, word);
   define(op, TileRegisters(unpackWords(builder, words, held.front().getType(), held.size())));
 }
 

@@ -3,6 +3,7 @@
 #include "dialect/lower/nvvm/AsyncInstructions.h"
 #include "dialect/lower/nvvm/DeviceOps.h"
 #include "dialect/lower/nvvm/Emitter.h"
+#include "dialect/lower/nvvm/InlinePtx.h"
 #include "dialect/lower/nvvm/Words.h"
 
 using namespace mlir;
@@ -11,54 +12,72 @@ namespace kpkg::lower::nvvm {
 
 namespace {
 constexpr int64_t blockRows = 64, panelBytes = 128, panelColumns = 64;
-/// Columns of four 8x8 matrices of 16-bit elements, two above each other and two side by side: what one instruction stores.
+/// Columns of four 8x8 matrices of 16-bit elements, two above each other and two side by side: what one instruction
+/// stores.
 constexpr int64_t storeColumns = 16;
 } // namespace
 
 LogicalResult Emitter::emitShare(kgpu::ShareOp op) {
   auto type = cast<RankedTensorType>(op.getValue().getType());
   const layout::Layout &layout = kgpu::layoutOf(type);
-  int64_t rows = type.getDimSize(0), blocks = rows / (blockRows * launch.consumers), panels = type.getDimSize(1) / panelColumns;
-  auto masked = [&](Value value, int64_t mask) { return arith::AndIOp::create(builder, value, constantOf(builder, mask)).getResult(); };
-  auto shifted = [&](Value value, int64_t by) { return arith::ShRUIOp::create(builder, value, constantOf(builder, by)).getResult(); };
-  auto times = [&](Value value, int64_t by) { return arith::MulIOp::create(builder, value, constantOf(builder, by)).getResult(); };
+  int64_t rows = type.getDimSize(0), blocks = rows / (blockRows * launch.consumers),
+          panels = type.getDimSize(1) / panelColumns;
+  auto masked = [&](Value value, int64_t mask) {
+    return arith::AndIOp::create(builder, value, constantOf(builder, mask)).getResult();
+  };
+  auto shifted = [&](Value value, int64_t by) {
+    return arith::ShRUIOp::create(builder, value, constantOf(builder, by)).getResult();
+  };
+  auto times = [&](Value value, int64_t by) {
+    return arith::MulIOp::create(builder, value, constantOf(builder, by)).getResult();
+  };
   auto sum = [&](Value left, Value right) { return arith::AddIOp::create(builder, left, right).getResult(); };
-  Value thread = masked(hidden(builder, place.thread()), kgpu::kWarpgroupThreads - 1), lane = masked(thread, 31);
+  Value thread = masked(ptx::hidden(builder, place.thread()), kgpu::kWarpgroupThreads - 1), lane = masked(thread, 31);
   // As in a tensor store: a lane's row of 16 bytes, whose number within 128 bytes is XORed with that of the row.
   Value row = sum(times(shifted(thread, 5), 16), masked(lane, 15));
-  Value laneOffset = sum(times(row, panelBytes), times(arith::XOrIOp::create(builder, masked(lane, 7), shifted(lane, 4)), 16));
+  Value laneOffset =
+      sum(times(row, panelBytes), times(arith::XOrIOp::create(builder, masked(lane, 7), shifted(lane, 4)), 16));
   Value base = bytesBehind(builder, scalar(op.getBuffer()), times(warpgroup, blockRows * panelBytes));
   ValueRange held = registersOf(op.getValue());
   for (int64_t part = 0; part < panelColumns / storeColumns; ++part) {
-    Value from = bytesBehind(builder, base, arith::XOrIOp::create(builder, laneOffset, constantOf(builder, part * storeColumns * 2)));
+    Value from = bytesBehind(builder, base,
+                             arith::XOrIOp::create(builder, laneOffset, constantOf(builder, part * storeColumns * 2)));
     for (int64_t block = 0; block < blocks; ++block)
       for (int64_t panel = 0; panel < panels; ++panel) {
         SmallVector<Value> words;
         for (int64_t matrix = 0; matrix < 4; ++matrix) {
-          int64_t firstRow = block * blockRows * launch.consumers + matrix % 2 * 8, column = panel * panelColumns + part * storeColumns + matrix / 2 * 8;
-          words.push_back(pairOfNarrowFloats(builder, held[*layout.registerOf({firstRow, column}, 0)], held[*layout.registerOf({firstRow, column + 1}, 0)]));
+          int64_t firstRow = block * blockRows * launch.consumers + matrix % 2 * 8,
+                  column = panel * panelColumns + part * storeColumns + matrix / 2 * 8;
+          words.push_back(pairOfNarrowFloats(builder, held[*layout.registerOf({firstRow, column}, 0)],
+                                             held[*layout.registerOf({firstRow, column + 1}, 0)]));
         }
-        storeMatrices(builder, bytesBehind(builder, from, panel * rows * panelBytes + block * blockRows * launch.consumers * panelBytes), words, /*turns=*/false);
+        storeMatrices(
+            builder,
+            bytesBehind(builder, from, panel * rows * panelBytes + block * blockRows * launch.consumers * panelBytes),
+            words, /*turns=*/false);
       }
   }
   fenceForCopies(builder);
   namedBarrier(builder, ownBarrier, kgpu::kWarpgroupThreads);
-  Value slot = arith::RemUIOp::create(builder, scalar(op.getUse()), constantOf(builder, op.getRing().getType().getSlots()));
+  Value slot =
+      arith::RemUIOp::create(builder, scalar(op.getUse()), constantOf(builder, op.getRing().getType().getSlots()));
   Value full = bytesBehind(builder, scalar(op.getRing()), times(slot, barrierBytes));
-  barrierArrive(builder, full, arith::CmpIOp::create(builder, arith::CmpIPredicate::eq, thread, constantOf(builder, 0)));
+  ptx::barrierArriveWhere(builder, full,
+                          arith::CmpIOp::create(builder, arith::CmpIPredicate::eq, thread, constantOf(builder, 0)));
   return success();
 }
 
 LogicalResult Emitter::emitHand(kgpu::HandOp op) {
   RingUse use = ringUse(builder, scalar(op.getRing()), op.getRing().getType().getSlots(), scalar(op.getUse()));
-  barrierWait(builder, use.empty, arith::XOrIOp::create(builder, use.parity, constantOf(builder, 1)));
+  ptx::barrierWait(builder, use.empty, arith::XOrIOp::create(builder, use.parity, constantOf(builder, 1)));
   if (failed(storeToBuffer(op, op.getValue(), op.getBuffer())))
     return failure();
   if (op.getBuffer().getType().getMemory()) // in panels: products read it, not loads
     fenceForCopies(builder);
   warpBarrier(builder);
   Value lane = arith::AndIOp::create(builder, place.thread(), constantOf(builder, 31));
-  barrierArrive(builder, use.full, arith::CmpIOp::create(builder, arith::CmpIPredicate::eq, lane, constantOf(builder, 0)));
+  ptx::barrierArriveWhere(builder, use.full,
+                          arith::CmpIOp::create(builder, arith::CmpIPredicate::eq, lane, constantOf(builder, 0)));
   return success();
 }
 

@@ -1,8 +1,8 @@
 // Buffers in shared memory.
 // SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
-#include "dialect/lower/nvvm/Emitter.h"
 #include "dialect/layout/MatrixLoad.h"
 #include "dialect/lower/nvvm/DeviceOps.h"
+#include "dialect/lower/nvvm/Emitter.h"
 #include "dialect/lower/nvvm/SharedMemory.h"
 #include "dialect/lower/nvvm/Words.h"
 
@@ -40,12 +40,13 @@ LogicalResult Emitter::emitSlot(kgpu::SlotOp op) {
   Value index = arith::IndexCastOp::create(builder, builder.getI32Type(), scalar(op.getIndex()));
   Value distance = arith::MulIOp::create(builder, index, constantOf(builder, bytes));
   Value base = scalar(op.getBuffer());
-  define(op, {LLVM::GEPOp::create(builder, base.getType(), builder.getI8Type(), base, ValueRange{distance}).getResult()});
+  define(op,
+         {LLVM::GEPOp::create(builder, base.getType(), builder.getI8Type(), base, ValueRange{distance}).getResult()});
   return success();
 }
 
-/// The distance of register `reg`'s element from the beginning of a row-major buffer of this shape, in bytes, and whether the element
-/// exists; null: it does. For layouts that do not fit the buffer's powers of two.
+/// The distance of register `reg`'s element from the beginning of a row-major buffer of this shape, in bytes, and
+/// whether the element exists; null: it does. For layouts that do not fit the buffer's powers of two.
 std::pair<Value, Value> Emitter::rowMajorPlace(const layout::Layout &layout, kgpu::SharedType buffer, unsigned reg) {
   Value distance = constantOf(builder, 0), inside;
   int64_t stride = buffer.getElementBytes();
@@ -66,7 +67,9 @@ Value Emitter::sharedElement(Value base, Value distance) {
   return LLVM::GEPOp::create(builder, base.getType(), builder.getI8Type(), base, ValueRange{distance});
 }
 
-LogicalResult Emitter::emitLocalStore(kgpu::LocalStoreOp op) { return storeToBuffer(op, op.getValue(), op.getBuffer()); }
+LogicalResult Emitter::emitLocalStore(kgpu::LocalStoreOp op) {
+  return storeToBuffer(op, op.getValue(), op.getBuffer());
+}
 
 /// Writes a tile to a buffer, each element once.
 LogicalResult Emitter::storeToBuffer(Operation *op, Value tile, Value to) {
@@ -89,7 +92,8 @@ LogicalResult Emitter::storeToBuffer(Operation *op, Value tile, Value to) {
     OpBuilder::InsertionGuard guard(builder);
     if (stores)
       builder.setInsertionPointToStart(scf::IfOp::create(builder, stores, /*withElseRegion=*/false).thenBlock());
-    LLVM::StoreOp::create(builder, bitsOfElement(builder, value), sharedElement(base, distance), buffer.getElementBytes());
+    LLVM::StoreOp::create(builder, bitsOfElement(builder, value), sharedElement(base, distance),
+                          buffer.getElementBytes());
   }
   return success();
 }
@@ -97,18 +101,20 @@ LogicalResult Emitter::storeToBuffer(Operation *op, Value tile, Value to) {
 LogicalResult Emitter::emitRemoteStore(kgpu::RemoteStoreOp op) {
   const layout::Layout &layout = kgpu::layoutOf(op.getValue());
   auto buffer = cast<kgpu::SharedType>(op.getBuffer().getType());
-  llvm::Expected<layout::SharedAccess> access = layout::planAccess(layout, buffer.getPlacement(), vectorBytesIn(op.getBuffer()));
+  llvm::Expected<layout::SharedAccess> access =
+      layout::planAccess(layout, buffer.getPlacement(), vectorBytesIn(op.getBuffer()));
   if (!access)
     return op.emitOpError() << "cannot reach its buffer: " << llvm::toString(access.takeError());
   Value first = place.isFirstReplica(layout);
   for (unsigned rank = 0; rank < launch.cluster; ++rank)
-    storeShared(builder, *access, sharedOfCta(builder, scalar(op.getBuffer()), rank), place.bits(layout), registersOf(op.getValue()), first);
+    storeShared(builder, *access, sharedOfCta(builder, scalar(op.getBuffer()), rank), place.bits(layout),
+                registersOf(op.getValue()), first);
   return success();
 }
 
 /// Loads a tile of `element`s by ldmatrix: its registers.
 static SmallVector<Value> loadMatrixTile(ImplicitLocOpBuilder &builder, const layout::MatrixLoad &load, Value base,
-                                  const ThreadBits &thread, Type element, unsigned registers) {
+                                         const ThreadBits &thread, Type element, unsigned registers) {
   SharedAddresses addresses(builder, load.rows, base, thread);
   SmallVector<Value> values(registers);
   for (auto [vector, words] : llvm::zip_equal(load.rows.vectors, load.words)) {
@@ -133,7 +139,8 @@ LogicalResult Emitter::emitLocalLoad(kgpu::LocalLoadOp op) {
     matrices = layout::planMatrixLoad(layout, buffer.getPlacement(), at);
   if (matrices && matrices->rows.vectors.size() < access->vectors.size() &&
       layout::countWavefronts(matrices->rows) <= layout::countWavefronts(*access)) {
-    define(op, TileRegisters(loadMatrixTile(builder, *matrices, base, place.bits(layout), element, layout.registers())));
+    define(op,
+           TileRegisters(loadMatrixTile(builder, *matrices, base, place.bits(layout), element, layout.registers())));
     return success();
   }
   if (access) {
@@ -149,8 +156,8 @@ LogicalResult Emitter::emitLocalLoad(kgpu::LocalLoadOp op) {
     // What stands in padding does not matter: the first element will do.
     if (inside)
       distance = arith::SelectOp::create(builder, inside, distance, constantOf(builder, 0));
-    bits.push_back(LLVM::LoadOp::create(builder, builder.getIntegerType(8 * buffer.getElementBytes()), sharedElement(base, distance),
-                                        buffer.getElementBytes()));
+    bits.push_back(LLVM::LoadOp::create(builder, builder.getIntegerType(8 * buffer.getElementBytes()),
+                                        sharedElement(base, distance), buffer.getElementBytes()));
   }
   for (Value &value : bits)
     value = elementOfBits(builder, value, element);

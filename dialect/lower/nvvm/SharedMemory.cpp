@@ -28,10 +28,10 @@ Value SharedAddresses::of(const SharedAccess::Vector &vector) {
     Value offset = threadOffset;
     if (vector.xorOffset & reached)
       offset = arith::XOrIOp::create(builder, offset, constantOf(builder, vector.xorOffset & reached));
-    start = offset ? LLVM::GEPOp::create(builder, base.getType(), builder.getI8Type(), base,
-                                         ArrayRef<LLVM::GEPArg>(offset))
-                         .getResult()
-                   : base;
+    start =
+        offset ? LLVM::GEPOp::create(builder, base.getType(), builder.getI8Type(), base, ArrayRef<LLVM::GEPArg>(offset))
+                     .getResult()
+               : base;
   }
   int64_t constant = (vector.xorOffset & ~reached) + vector.addOffset;
   if (constant == 0)

@@ -4,10 +4,12 @@
 // Before: kgpu.roles load { scf.for ... { %q = arith.floordivsi %x, %d : i32 ... kgpu.acquire ... } } ...
 // After:  kgpu.roles load {
 //           %s = 31 + (the least l with 2^l >= %d)        %m = 2^%s / %d + 1
-//           scf.for ... { %q = scf.if (%d >= 1) { the upper bits of %x * %m, from bit %s on } else { arith.floordivsi %x, %d } ... }
+//           scf.for ... { %q = scf.if (%d >= 1) { the upper bits of %x * %m, from bit %s on } else { arith.floordivsi
+//           %x, %d } ... }
 //
-// With m * d = 2^s + e, 0 < e <= d <= 2^l, floor(x * m / 2^s) is floor(x / d) for 0 <= x < 2^31 (Granlund and Montgomery, Division by invariant integers using
-// multiplication, theorem 4.2). Of negative numbers it is the complement of the complement's.
+// With m * d = 2^s + e, 0 < e <= d <= 2^l, floor(x * m / 2^s) is floor(x / d) for 0 <= x < 2^31 (Granlund and
+// Montgomery, Division by invariant integers using multiplication, theorem 4.2). Of negative numbers it is the
+// complement of the complement's.
 #include "dialect/lower/nvvm/StepDivisions.h"
 #include "mlir/Dialect/Arith/IR/Arith.h"
 #include "mlir/Dialect/SCF/IR/SCF.h"
@@ -24,7 +26,9 @@ struct Reciprocal {
 
 Reciprocal reciprocalOf(ImplicitLocOpBuilder &builder, Value divisor) {
   Type i32 = builder.getI32Type(), i64 = builder.getI64Type();
-  auto constant = [&](Type type, int64_t value) { return arith::ConstantOp::create(builder, builder.getIntegerAttr(type, value)).getResult(); };
+  auto constant = [&](Type type, int64_t value) {
+    return arith::ConstantOp::create(builder, builder.getIntegerAttr(type, value)).getResult();
+  };
   Value zero = constant(i32, 0), one = constant(i32, 1);
   Value isPositive = arith::CmpIOp::create(builder, arith::CmpIPredicate::sge, divisor, one);
   Value positive = arith::SelectOp::create(builder, isPositive, divisor, one);
@@ -46,10 +50,12 @@ Reciprocal reciprocalOf(ImplicitLocOpBuilder &builder, Value divisor) {
 
 Value quotientBy(ImplicitLocOpBuilder &builder, const Reciprocal &reciprocal, Value number) {
   Type i32 = builder.getI32Type(), i64 = builder.getI64Type();
-  Value sign = arith::ShRSIOp::create(builder, number, arith::ConstantOp::create(builder, builder.getI32IntegerAttr(31)));
+  Value sign =
+      arith::ShRSIOp::create(builder, number, arith::ConstantOp::create(builder, builder.getI32IntegerAttr(31)));
   Value positive = arith::ExtUIOp::create(builder, i64, arith::XOrIOp::create(builder, number, sign));
   Value product = arith::MulIOp::create(builder, positive, arith::ExtUIOp::create(builder, i64, reciprocal.factor));
-  Value quotient = arith::TruncIOp::create(builder, i32, arith::ShRUIOp::create(builder, product, arith::ExtUIOp::create(builder, i64, reciprocal.shift)));
+  Value quotient = arith::TruncIOp::create(
+      builder, i32, arith::ShRUIOp::create(builder, product, arith::ExtUIOp::create(builder, i64, reciprocal.shift)));
   return arith::XOrIOp::create(builder, quotient, sign);
 }
 
@@ -82,12 +88,14 @@ void multiplyInSteps(kgpu::RolesOp roles) {
     ImplicitLocOpBuilder builder(division.getLoc(), division);
     auto [known, isNew] = reciprocals.try_emplace(divisor);
     if (isNew) {
-      isHere(divisor) ? builder.setInsertionPointAfter(divisor.getDefiningOp()) : builder.setInsertionPointToStart(&first);
+      isHere(divisor) ? builder.setInsertionPointAfter(divisor.getDefiningOp())
+                      : builder.setInsertionPointToStart(&first);
       known->second = reciprocalOf(builder, divisor);
       builder.setInsertionPoint(division);
     }
     // Compared in each step: registers are scarcer than instructions.
-    Value isPositive = arith::CmpIOp::create(builder, arith::CmpIPredicate::sgt, divisor, arith::ConstantOp::create(builder, builder.getI32IntegerAttr(0)));
+    Value isPositive = arith::CmpIOp::create(builder, arith::CmpIPredicate::sgt, divisor,
+                                             arith::ConstantOp::create(builder, builder.getI32IntegerAttr(0)));
     auto branch = scf::IfOp::create(builder, division.getType(), isPositive, /*withElseRegion=*/true);
     division.getResult().replaceAllUsesWith(branch.getResult(0));
     builder.setInsertionPointToStart(branch.thenBlock());

@@ -4,6 +4,7 @@
 #include "dialect/lower/nvvm/AsyncInstructions.h"
 #include "dialect/lower/nvvm/DeviceOps.h"
 #include "dialect/lower/nvvm/Emitter.h"
+#include "dialect/lower/nvvm/InlinePtx.h"
 #include "dialect/lower/nvvm/Words.h"
 
 using namespace mlir;
@@ -12,7 +13,8 @@ namespace kpkg::lower::nvvm {
 
 namespace {
 constexpr int64_t panelRows = 64;
-/// Columns of four 8x8 matrices of 16-bit elements, two above each other and two side by side: what one instruction stores.
+/// Columns of four 8x8 matrices of 16-bit elements, two above each other and two side by side: what one instruction
+/// stores.
 constexpr int64_t storeColumns = 16;
 } // namespace
 
@@ -26,32 +28,44 @@ LogicalResult Emitter::emitTensorStore(kgpu::TensorStoreOp op) {
     if (int64_t(dim) != view.getUnit() && extent != 1)
       rowDim = dim;
   kgpu::SharedType staging = op.getStaging().getType();
-  int64_t buffers = staging.getShape()[1], panelBytes = staging.getShape()[3] * staging.getElementBytes(), bufferBytes = panelRows * panelBytes;
+  int64_t buffers = staging.getShape()[1], panelBytes = staging.getShape()[3] * staging.getElementBytes(),
+          bufferBytes = panelRows * panelBytes;
   int64_t panelColumns = panelBytes / (op.getAdds() ? 4 : 2);
   // Warpgroups beyond those for which there are rows have further columns of the same ones.
-  // Of a tile whose transpose is an accumulator, rows of panels are columns of that: here, rows and columns are those of the accumulator.
-  bool isTurned = !op.getAdds() && type.getDimSize(1) % panelRows == 0 && layout == kgpu::wgmmaTurned(type.getShape(), launch.consumers);
+  // Of a tile whose transpose is an accumulator, rows of panels are columns of that: here, rows and columns are those
+  // of the accumulator.
+  bool isTurned = !op.getAdds() && type.getDimSize(1) % panelRows == 0 &&
+                  layout == kgpu::wgmmaTurned(type.getShape(), launch.consumers);
   int64_t rows = type.getDimSize(isTurned ? 1 : 0), columns = type.getDimSize(isTurned ? 0 : 1);
   int64_t parts = std::max<int64_t>(launch.consumers * panelRows / rows, 1), groups = launch.consumers / parts;
   int64_t blocks = rows / (panelRows * groups), ownColumns = columns / parts, panels = ownColumns / panelColumns;
   auto elementAt = [&](int64_t row, int64_t column) {
-    return registersOf(op.getValue())[*layout.registerOf(isTurned ? SmallVector<int64_t>{column, row} : SmallVector<int64_t>{row, column}, 0)];
+    return registersOf(op.getValue())[*layout.registerOf(
+        isTurned ? SmallVector<int64_t>{column, row} : SmallVector<int64_t>{row, column}, 0)];
   };
 
-  auto masked = [&](Value value, int64_t mask) { return arith::AndIOp::create(builder, value, constantOf(builder, mask)).getResult(); };
-  auto shifted = [&](Value value, int64_t by) { return arith::ShRUIOp::create(builder, value, constantOf(builder, by)).getResult(); };
-  auto times = [&](Value value, int64_t by) { return arith::MulIOp::create(builder, value, constantOf(builder, by)).getResult(); };
+  auto masked = [&](Value value, int64_t mask) {
+    return arith::AndIOp::create(builder, value, constantOf(builder, mask)).getResult();
+  };
+  auto shifted = [&](Value value, int64_t by) {
+    return arith::ShRUIOp::create(builder, value, constantOf(builder, by)).getResult();
+  };
+  auto times = [&](Value value, int64_t by) {
+    return arith::MulIOp::create(builder, value, constantOf(builder, by)).getResult();
+  };
   auto sum = [&](Value left, Value right) { return arith::AddIOp::create(builder, left, right).getResult(); };
-  Value thread = masked(hidden(builder, place.thread()), kgpu::kWarpgroupThreads - 1), lane = masked(thread, 31);
+  Value thread = masked(ptx::hidden(builder, place.thread()), kgpu::kWarpgroupThreads - 1), lane = masked(thread, 31);
   Value leader = arith::CmpIOp::create(builder, arith::CmpIPredicate::eq, thread, constantOf(builder, 0));
-  // A lane gives the address of one row of one of the four matrices; the number of a chunk of 16 bytes is XORed with that of its 128 bytes.
+  // A lane gives the address of one row of one of the four matrices; the number of a chunk of 16 bytes is XORed with
+  // that of its 128 bytes.
   Value row = sum(times(shifted(thread, 5), 16), masked(lane, 15));
   Value line = masked(shifted(lane, llvm::Log2_64(128 / panelBytes)), panelBytes / 16 - 1);
   Value chunk = arith::XOrIOp::create(builder, line, shifted(lane, 4));
   Value laneOffset = sum(times(row, panelBytes), times(chunk, 16));
   if (isTurned) { // a warp has two of the eight chunks of each row
     Value own = sum(times(shifted(thread, 5), 2), masked(shifted(lane, 3), 1));
-    laneOffset = sum(times(sum(times(shifted(lane, 4), 8), masked(lane, 7)), panelBytes), times(arith::XOrIOp::create(builder, own, masked(lane, 7)), 16));
+    laneOffset = sum(times(sum(times(shifted(lane, 4), 8), masked(lane, 7)), panelBytes),
+                     times(arith::XOrIOp::create(builder, own, masked(lane, 7)), 16));
   }
   Value own = times(warpgroup, buffers * bufferBytes), base = bytesBehind(builder, scalar(op.getStaging()), own);
   Value barrier = sum(warpgroup, constantOf(builder, firstWarpgroupBarrier));
@@ -62,14 +76,16 @@ LogicalResult Emitter::emitTensorStore(kgpu::TensorStoreOp op) {
   };
 
   ValueRange held = registersOf(op.getValue());
-  Value group = parts == 1 ? warpgroup : arith::RemUIOp::create(builder, warpgroup, constantOf(builder, groups)).getResult();
+  Value group =
+      parts == 1 ? warpgroup : arith::RemUIOp::create(builder, warpgroup, constantOf(builder, groups)).getResult();
   // Where a thread's pair of 32-bit elements of a row lies: two lanes of four share 16 bytes.
   Value wideRow = sum(times(shifted(thread, 5), 16), shifted(lane, 2));
   Value wideChunk = arith::XOrIOp::create(builder, masked(shifted(lane, 2), 7), masked(shifted(lane, 1), 1));
   Value wideOffset = sum(sum(times(wideRow, panelBytes), times(wideChunk, 16)), times(masked(lane, 1), 8));
   auto fillWide = [&](Value buffer, int64_t firstRow, int64_t firstColumn) {
     for (int64_t column = 0; column < panelColumns; column += 8) {
-      Value place = bytesBehind(builder, buffer, arith::XOrIOp::create(builder, wideOffset, constantOf(builder, column * 4)));
+      Value place =
+          bytesBehind(builder, buffer, arith::XOrIOp::create(builder, wideOffset, constantOf(builder, column * 4)));
       for (int64_t below : {0, 8}) {
         SmallVector<Value> pair;
         for (int64_t next : {0, 1})
@@ -96,9 +112,12 @@ LogicalResult Emitter::emitTensorStore(kgpu::TensorStoreOp op) {
           int64_t row = firstRow + matrix % 2 * 8, column = firstColumn + part * storeColumns + matrix / 2 * 8;
           words.push_back(pairOfNarrowFloats(builder, elementAt(row, column), elementAt(row, column + 1)));
         }
-        Value offset = isTurned ? sum(laneOffset, constantOf(builder, part * storeColumns * panelBytes))
-                                : arith::XOrIOp::create(builder, laneOffset, constantOf(builder, part * storeColumns * 2)).getResult();
-        storeMatrices(builder, bytesBehind(builder, bytesBehind(builder, base, offset), buffer * bufferBytes), words, isTurned);
+        Value offset =
+            isTurned
+                ? sum(laneOffset, constantOf(builder, part * storeColumns * panelBytes))
+                : arith::XOrIOp::create(builder, laneOffset, constantOf(builder, part * storeColumns * 2)).getResult();
+        storeMatrices(builder, bytesBehind(builder, bytesBehind(builder, base, offset), buffer * bufferBytes), words,
+                      isTurned);
       }
       fenceForCopies(builder);
       namedBarrier(builder, barrier, kgpu::kWarpgroupThreads);
@@ -114,7 +133,9 @@ LogicalResult Emitter::emitTensorStore(kgpu::TensorStoreOp op) {
           } else if (int64_t(dim) == view.getUnit()) {
             coordinate = sum(coordinate, constantOf(builder, firstColumn));
             if (parts != 1)
-              coordinate = sum(coordinate, times(arith::DivUIOp::create(builder, warpgroup, constantOf(builder, groups)), ownColumns));
+              coordinate =
+                  sum(coordinate,
+                      times(arith::DivUIOp::create(builder, warpgroup, constantOf(builder, groups)), ownColumns));
           } else if (dim == rowDim) {
             coordinate = sum(sum(coordinate, times(group, panelRows)), constantOf(builder, firstRow));
           }

@@ -42,7 +42,8 @@ Value ThreadPlace::lane() {
     return laneValue;
   Value id = thread();
   ImplicitLocOpBuilder builder = atEntry();
-  return remember(laneValue, arith::AndIOp::create(builder, id, constantOf(builder, std::min(threadsPerBlock, 32u) - 1)));
+  return remember(laneValue,
+                  arith::AndIOp::create(builder, id, constantOf(builder, std::min(threadsPerBlock, 32u) - 1)));
 }
 
 Value ThreadPlace::warp() {
@@ -118,7 +119,8 @@ Value ThreadPlace::isFirstInCta(const Layout &layout) { return isFirst(layout, 0
 
 Value ThreadPlace::isFirst(const Layout &layout, unsigned blockMask) {
   // Lanes and warps of the block that the layout does not speak of hold copies too.
-  unsigned lanes = std::min(threadsPerBlock, 32u), warps = std::max<unsigned>(llvm::PowerOf2Ceil(threadsPerBlock / 32), 1);
+  unsigned lanes = std::min(threadsPerBlock, 32u),
+           warps = std::max<unsigned>(llvm::PowerOf2Ceil(threadsPerBlock / 32), 1);
   unsigned laneMask = layout.freeBits(Part::Lane) | ((lanes - 1) & ~(layout.lanes() - 1));
   unsigned warpMask = layout.freeBits(Part::Warp) | ((warps - 1) & ~(layout.warps() - 1));
   ThreadBits thread = bits(layout);

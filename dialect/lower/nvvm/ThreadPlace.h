@@ -26,7 +26,9 @@ public:
   /// Whether a coordinate is the sum of the thread's part and the register's, rather than their XOR.
   static bool isSum(const layout::Layout &layout, unsigned dim);
   /// What register `reg` contributes: its coordinate in thread 0.
-  static int64_t ofRegister(const layout::Layout &layout, unsigned reg, unsigned dim) { return layout.coordinates({reg, 0, 0, 0})[dim]; }
+  static int64_t ofRegister(const layout::Layout &layout, unsigned reg, unsigned dim) {
+    return layout.coordinates({reg, 0, 0, 0})[dim];
+  }
 
   /// i1: this thread is the first of those that hold the same elements; null when no other does.
   mlir::Value isFirstReplica(const layout::Layout &layout);

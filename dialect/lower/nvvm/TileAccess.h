@@ -23,7 +23,8 @@ inline Vectors vectorsOf(tile::ViewType view, ValueRange offsets, const Layout &
     return {};
   tile::ViewFacts facts = view.getFacts();
   int64_t bytes = view.getElementBytes();
-  int64_t longest = std::min({kMostVectorBytes / bytes, facts.align / bytes, facts.divisible, tile::divisorOf(offsets[unit])});
+  int64_t longest =
+      std::min({kMostVectorBytes / bytes, facts.align / bytes, facts.divisible, tile::divisorOf(offsets[unit])});
   if (longest < 1)
     return {};
   unsigned elements = layout.vectorLength(unit, longest);
@@ -48,7 +49,8 @@ public:
       Value distance = arith::MulIOp::create(builder, first, strides[dim]);
       start = start ? arith::AddIOp::create(builder, start, distance).getResult() : distance;
     }
-    base = LLVM::GEPOp::create(builder, view.pointer.getType(), elementType(), view.pointer, ValueRange{asOffset(start)});
+    base =
+        LLVM::GEPOp::create(builder, view.pointer.getType(), elementType(), view.pointer, ValueRange{asOffset(start)});
   }
 
   SmallVector<SmallVector<unsigned, 8>> groups() const { return layout.vectors(vectors.dim, vectors.elements); }
@@ -75,14 +77,17 @@ public:
     if (distance)
       pointer = LLVM::GEPOp::create(builder, pointer.getType(), elementType(), pointer, ValueRange{asOffset(distance)});
     if (fixed)
-      pointer = LLVM::GEPOp::create(builder, pointer.getType(), elementType(), pointer, ArrayRef<LLVM::GEPArg>{static_cast<int32_t>(fixed)});
+      pointer = LLVM::GEPOp::create(builder, pointer.getType(), elementType(), pointer,
+                                    ArrayRef<LLVM::GEPArg>{static_cast<int32_t>(fixed)});
     return pointer;
   }
 
   /// Whether that vector lies inside of the view and of the tile; with the facts, its first element says it for all.
   Value mask(unsigned reg) {
     Value all;
-    auto require = [&](Value condition) { all = all ? arith::AndIOp::create(builder, all, condition).getResult() : condition; };
+    auto require = [&](Value condition) {
+      all = all ? arith::AndIOp::create(builder, all, condition).getResult() : condition;
+    };
     for (unsigned dim = 0; dim < layout.rank(); ++dim) {
       const Bounds &bound = bounds[dim];
       Value coordinate = emitter.place.coordinate(layout, dim);
@@ -95,7 +100,8 @@ public:
         coordinate = emitter.place.coordinate(builder, layout, reg, dim);
       require(arith::CmpIOp::create(builder, arith::CmpIPredicate::slt, coordinate, limit));
       if (bound.begin)
-        require(arith::CmpIOp::create(builder, arith::CmpIPredicate::sge, emitter.place.coordinate(builder, layout, reg, dim), bound.begin));
+        require(arith::CmpIOp::create(builder, arith::CmpIPredicate::sge,
+                                      emitter.place.coordinate(builder, layout, reg, dim), bound.begin));
     }
     if (view.valid)
       require(view.valid);
@@ -105,7 +111,8 @@ public:
   }
 
 private:
-  /// i32 coordinates of the tile that lie inside of the view: begin <= coordinate < end; begin is null when it is 0 or less.
+  /// i32 coordinates of the tile that lie inside of the view: begin <= coordinate < end; begin is null when it is 0 or
+  /// less.
   struct Bounds {
     Value begin, end;
   };
@@ -138,7 +145,8 @@ private:
   /// The type in which offsets are computed, in elements.
   Type distanceType() { return builder.getIntegerType(hasSmallOffsets() ? 32 : 64); }
   Value widened(Value coordinate) {
-    return hasSmallOffsets() ? coordinate : arith::ExtUIOp::create(builder, builder.getI64Type(), coordinate).getResult();
+    return hasSmallOffsets() ? coordinate
+                             : arith::ExtUIOp::create(builder, builder.getI64Type(), coordinate).getResult();
   }
   /// GEPs take a distance of 64 bits.
   Value asOffset(Value distance) {

@@ -3,6 +3,7 @@
 #include "dialect/lower/nvvm/AsyncInstructions.h"
 #include "dialect/lower/nvvm/DeviceOps.h"
 #include "dialect/lower/nvvm/Emitter.h"
+#include "dialect/lower/nvvm/InlinePtx.h"
 
 using namespace mlir;
 
@@ -11,10 +12,13 @@ namespace kpkg::lower::nvvm {
 namespace {
 /// Where a slot of a channel lies: behind all barriers.
 Value numberAt(ImplicitLocOpBuilder &builder, Value barriers, int64_t slots, Value slot) {
-  return bytesBehind(builder, bytesBehind(builder, barriers, 2 * slots * barrierBytes), arith::MulIOp::create(builder, slot, constantOf(builder, barrierBytes)).getResult());
+  return bytesBehind(builder, bytesBehind(builder, barriers, 2 * slots * barrierBytes),
+                     arith::MulIOp::create(builder, slot, constantOf(builder, barrierBytes)).getResult());
 }
 
-Value indexOf(ImplicitLocOpBuilder &builder, Value number) { return arith::IndexCastUIOp::create(builder, builder.getIndexType(), number); }
+Value indexOf(ImplicitLocOpBuilder &builder, Value number) {
+  return arith::IndexCastUIOp::create(builder, builder.getIndexType(), number);
+}
 } // namespace
 
 LogicalResult Emitter::emitTakeTile(kgpu::TakeTileOp op) {
@@ -31,7 +35,7 @@ LogicalResult Emitter::emitSend(kgpu::SendOp op) {
   Value barriers = scalar(op.getRing());
   int64_t slots = op.getRing().getType().getSlots();
   RingUse use = ringUse(builder, barriers, slots, scalar(op.getUse()));
-  barrierWait(builder, use.empty, arith::XOrIOp::create(builder, use.parity, constantOf(builder, 1)));
+  ptx::barrierWait(builder, use.empty, arith::XOrIOp::create(builder, use.parity, constantOf(builder, 1)));
   Value number = arith::IndexCastOp::create(builder, builder.getI32Type(), scalar(op.getNumber()));
   sendNumber(builder, numberAt(builder, barriers, slots, use.slot), number, use.full);
   return success();
@@ -41,11 +45,12 @@ LogicalResult Emitter::emitReceive(kgpu::ReceiveOp op) {
   Value barriers = scalar(op.getRing());
   int64_t slots = op.getRing().getType().getSlots();
   RingUse use = ringUse(builder, barriers, slots, scalar(op.getUse()));
-  barrierWait(builder, use.full, use.parity);
+  ptx::barrierWait(builder, use.full, use.parity);
   // The first lane's number is that of all, so it alone says that the slot has been read.
-  Value number = uniform(builder, wordsAt(builder, numberAt(builder, barriers, slots, use.slot), 1).front());
+  Value number = uniform(builder, ptx::wordsAt(builder, numberAt(builder, barriers, slots, use.slot), 1).front());
   Value lane = arith::AndIOp::create(builder, place.thread(), constantOf(builder, 31));
-  barrierArrive(builder, use.empty, arith::CmpIOp::create(builder, arith::CmpIPredicate::eq, lane, constantOf(builder, 0)));
+  ptx::barrierArriveWhere(builder, use.empty,
+                          arith::CmpIOp::create(builder, arith::CmpIPredicate::eq, lane, constantOf(builder, 0)));
   define(op, {indexOf(builder, number)});
   return success();
 }

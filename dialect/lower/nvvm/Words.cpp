@@ -98,7 +98,9 @@ Value pairOfNarrowFloats(ImplicitLocOpBuilder &builder, Value low, Value high) {
   return LLVM::BitcastOp::create(builder, builder.getI32Type(), pair);
 }
 
-unsigned wordBytesOf(unsigned elementBytes, unsigned elements) { return std::min(std::max(elementBytes, 4u), elementBytes * elements); }
+unsigned wordBytesOf(unsigned elementBytes, unsigned elements) {
+  return std::min(std::max(elementBytes, 4u), elementBytes * elements);
+}
 
 SmallVector<Value> packElements(ImplicitLocOpBuilder &builder, ValueRange elements, unsigned wordBytes) {
   Type element = elements.front().getType();

@@ -16,15 +16,19 @@ llvm::SmallVector<mlir::Value> packWords(mlir::ImplicitLocOpBuilder &builder, ml
 llvm::SmallVector<mlir::Value> unpackWords(mlir::ImplicitLocOpBuilder &builder, mlir::ValueRange words,
                                            mlir::Type element, unsigned count);
 
-/// Bytes of a word of a vector in global memory: as wide as its element, but for several narrow ones at least 4 bytes where the vector has them.
+/// Bytes of a word of a vector in global memory: as wide as its element, but for several narrow ones at least 4 bytes
+/// where the vector has them.
 unsigned wordBytesOf(unsigned elementBytes, unsigned elements);
 /// The elements' bits in words of so many bytes, as globalStore takes them: of its size, but 16 bits for a byte.
-llvm::SmallVector<mlir::Value> packElements(mlir::ImplicitLocOpBuilder &builder, mlir::ValueRange elements, unsigned wordBytes);
+llvm::SmallVector<mlir::Value> packElements(mlir::ImplicitLocOpBuilder &builder, mlir::ValueRange elements,
+                                            unsigned wordBytes);
 
 /// An element's bits as an integer of its bytes.
 mlir::Value bitsOfElement(mlir::ImplicitLocOpBuilder &builder, mlir::Value element);
 /// The element with these bits.
-mlir::Value elementOfBits(mlir::ImplicitLocOpBuilder &builder, mlir::Value bits, mlir::Type element);/// Two narrow floats as one word: LLVM makes one conversion of it when both come from f32.
+mlir::Value elementOfBits(
+    mlir::ImplicitLocOpBuilder &builder, mlir::Value bits,
+    mlir::Type element); /// Two narrow floats as one word: LLVM makes one conversion of it when both come from f32.
 mlir::Value pairOfNarrowFloats(mlir::ImplicitLocOpBuilder &builder, mlir::Value low, mlir::Value high);
 
 } // namespace kpkg::lower::nvvm

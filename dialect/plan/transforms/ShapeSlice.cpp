@@ -92,7 +92,8 @@ OwningOpRef<ModuleOp> makeShapeSlice(FuncOp function) {
     return {};
   // Tracing asks without a device, and a graph may run on another one.
   WalkResult walked = module->walk([](ProcessorsOp op) {
-    op.emitError("the shape of a result, or an error that is raised, depends on `processors()`; only launches and temporary tensors may");
+    op.emitError("the shape of a result, or an error that is raised, depends on `processors()`; only launches and "
+                 "temporary tensors may");
     return WalkResult::interrupt();
   });
   if (walked.wasInterrupted())

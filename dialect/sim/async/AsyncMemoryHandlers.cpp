@@ -12,7 +12,8 @@ static View bufferAt(char *data, kgpu::SharedType type) {
 }
 
 static llvm::Error alloc(Frame &frame, Operation &op) {
-  frame.set(op.getResult(0), bufferAt(self().machine->shared(op.getResult(0)), cast<kgpu::SharedType>(op.getResult(0).getType())));
+  frame.set(op.getResult(0),
+            bufferAt(self().machine->shared(op.getResult(0)), cast<kgpu::SharedType>(op.getResult(0).getType())));
   return llvm::Error::success();
 }
 
@@ -24,17 +25,20 @@ static llvm::Error slot(Frame &frame, Operation &op) {
     return frame.error(op, "slot " + llvm::Twine(index) + " is outside of " + llvm::Twine(whole.getShape()[0]));
   SmallVector<int64_t> first(whole.getShape().size(), 0);
   first[0] = index;
-  frame.set(slot.getResult(), bufferAt(frame.view(slot.getBuffer()).data + whole.getPlacement().offset(first), slot.getResult().getType()));
+  frame.set(slot.getResult(), bufferAt(frame.view(slot.getBuffer()).data + whole.getPlacement().offset(first),
+                                       slot.getResult().getType()));
   return llvm::Error::success();
 }
 
 static llvm::Error reshapeBuffer(Frame &frame, Operation &op) {
-  frame.set(op.getResult(0), bufferAt(frame.view(op.getOperand(0)).data, cast<kgpu::SharedType>(op.getResult(0).getType())));
+  frame.set(op.getResult(0),
+            bufferAt(frame.view(op.getOperand(0)).data, cast<kgpu::SharedType>(op.getResult(0).getType())));
   return llvm::Error::success();
 }
 
 /// Calls `function(i, address, coordinates)` for each element of a tile that lies in a buffer.
-template <typename Function> static void forEachPlace(char *base, kgpu::SharedType type, ArrayRef<int64_t> shape, Function function) {
+template <typename Function>
+static void forEachPlace(char *base, kgpu::SharedType type, ArrayRef<int64_t> shape, Function function) {
   layout::SharedLayout placement = type.getPlacement();
   SmallVector<int64_t> index(shape.size(), 0);
   for (int64_t i = 0, count = llvm::product_of(shape); i < count; ++i) {
@@ -50,10 +54,11 @@ static llvm::Error localStore(Frame &frame, Operation &op) {
   kgpu::SharedType type = store.getBuffer().getType();
   // Each warpgroup stores what it holds: others that read without waiting for it find what was there before.
   const layout::Layout &layout = kgpu::layoutOf(store.getValue());
-  forEachPlace(frame.view(store.getBuffer()).data, type, tile.shape, [&](int64_t i, char *address, ArrayRef<int64_t> index) {
-    if (self().machine->holds(self(), layout, index))
-      storeCell(address, tile.cells[i], type.getElementType());
-  });
+  forEachPlace(frame.view(store.getBuffer()).data, type, tile.shape,
+               [&](int64_t i, char *address, ArrayRef<int64_t> index) {
+                 if (self().machine->holds(self(), layout, index))
+                   storeCell(address, tile.cells[i], type.getElementType());
+               });
   return self().machine->pause(op);
 }
 
@@ -61,8 +66,9 @@ static llvm::Error localLoad(Frame &frame, Operation &op) {
   auto load = cast<kgpu::LocalLoadOp>(op);
   kgpu::SharedType type = load.getBuffer().getType();
   Tile tile = Tile::ofType(load.getResult().getType());
-  forEachPlace(frame.view(load.getBuffer()).data, type, tile.shape,
-               [&](int64_t i, char *address, ArrayRef<int64_t>) { tile.cells[i] = loadCell(address, type.getElementType()); });
+  forEachPlace(frame.view(load.getBuffer()).data, type, tile.shape, [&](int64_t i, char *address, ArrayRef<int64_t>) {
+    tile.cells[i] = loadCell(address, type.getElementType());
+  });
   frame.set(load.getResult(), std::move(tile));
   return self().machine->pause(op);
 }
@@ -75,12 +81,13 @@ static uintptr_t swizzled(uintptr_t address, int64_t swizzle) {
 
 static kgpu::TensorMapAttr mapOf(Operation &op, int64_t number) {
   auto maps = op.getParentOfType<tile::KernelOp>()->getAttrOfType<ArrayAttr>(kgpu::kTensorMapsAttribute);
-  return maps && number < int64_t(maps.size()) ? dyn_cast<kgpu::TensorMapAttr>(maps[size_t(number)]) : kgpu::TensorMapAttr();
+  return maps && number < int64_t(maps.size()) ? dyn_cast<kgpu::TensorMapAttr>(maps[size_t(number)])
+                                               : kgpu::TensorMapAttr();
 }
 
 /// The bytes of a box as TMA writes them, zeros outside of the view.
-static std::vector<std::pair<char *, std::string>> boxOf(const View &view, ArrayRef<int64_t> offsets, kgpu::TensorMapAttr map, unsigned unit,
-                                                         char *to) {
+static std::vector<std::pair<char *, std::string>> boxOf(const View &view, ArrayRef<int64_t> offsets,
+                                                         kgpu::TensorMapAttr map, unsigned unit, char *to) {
   SmallVector<unsigned> order = map.order(unit);
   ArrayRef<int64_t> box = map.getBox();
   int64_t bytes = storageSize(view.storage), rowBytes = box[unit] * bytes;
@@ -95,8 +102,10 @@ static std::vector<std::pair<char *, std::string>> boxOf(const View &view, Array
       from += isInside ? coordinate * view.strides[d] * bytes : 0;
     }
     int64_t row = i / box[unit], column = i % box[unit];
-    uintptr_t address = swizzled(reinterpret_cast<uintptr_t>(to) + uintptr_t(row * rowBytes + column * bytes), map.getSwizzle());
-    result.emplace_back(reinterpret_cast<char *>(address), isInside ? std::string(from, size_t(bytes)) : std::string(size_t(bytes), '\0'));
+    uintptr_t address =
+        swizzled(reinterpret_cast<uintptr_t>(to) + uintptr_t(row * rowBytes + column * bytes), map.getSwizzle());
+    result.emplace_back(reinterpret_cast<char *>(address),
+                        isInside ? std::string(from, size_t(bytes)) : std::string(size_t(bytes), '\0'));
     for (unsigned d : order) {
       if (++index[d] < box[d])
         break;
@@ -107,8 +116,8 @@ static std::vector<std::pair<char *, std::string>> boxOf(const View &view, Array
 }
 
 /// A row of the box's unit dimension at `place`, as the box's row of this number.
-static std::vector<std::pair<char *, std::string>> rowOf(const View &view, ArrayRef<int64_t> place, kgpu::TensorMapAttr map, unsigned unit, char *to,
-                                                         int64_t row) {
+static std::vector<std::pair<char *, std::string>>
+rowOf(const View &view, ArrayRef<int64_t> place, kgpu::TensorMapAttr map, unsigned unit, char *to, int64_t row) {
   SmallVector<int64_t> box(map.getBox().size(), 1);
   box[unit] = map.getBox()[unit];
   auto one = kgpu::TensorMapAttr::get(map.getContext(), map.getArg(), box, map.getSwizzle(), kgpu::WindowAttr());
@@ -120,9 +129,12 @@ static SmallVector<int64_t> integersOf(Frame &frame, ValueRange values) {
 }
 
 /// The box of a tensor map at each pixel of a window's column: places in the view, from the first pixel on.
-static std::vector<SmallVector<int64_t>> windowPlaces(Frame &frame, kgpu::TensorLoadOp load, kgpu::TensorMapAttr map, ArrayRef<int64_t> offsets) {
+static std::vector<SmallVector<int64_t>> windowPlaces(Frame &frame, kgpu::TensorLoadOp load, kgpu::TensorMapAttr map,
+                                                      ArrayRef<int64_t> offsets) {
   kgpu::WindowAttr window = map.getWindow();
-  auto argument = [&](int64_t number) { return frame.integer(load->getParentOfType<tile::KernelOp>().getArgument(unsigned(number))); };
+  auto argument = [&](int64_t number) {
+    return frame.integer(load->getParentOfType<tile::KernelOp>().getArgument(unsigned(number)));
+  };
   SmallVector<int64_t> taps = integersOf(frame, load.getTaps()), at(offsets);
   std::vector<SmallVector<int64_t>> places;
   for (int64_t pixel = 0; pixel < map.getBox().front(); ++pixel) {
@@ -148,13 +160,15 @@ static llvm::Error tensorLoad(Frame &frame, Operation &op) {
   Machine &machine = *self().machine;
   kgpu::TensorMapAttr map = mapOf(op, int64_t(load.getMap()));
   auto view = cast<tile::ViewType>(load.getView().getType());
-  if (!map || map.getArg() != cast<BlockArgument>(load.getView()).getArgNumber() || int64_t(map.getBox().size()) != view.getRank() || view.getUnit() < 0)
+  if (!map || map.getArg() != cast<BlockArgument>(load.getView()).getArgNumber() ||
+      int64_t(map.getBox().size()) != view.getRank() || view.getUnit() < 0)
     return frame.error(op, "has no tensor map of its view");
   const View &source = frame.view(load.getView());
   if (source.strides[size_t(view.getUnit())] != 1)
     return frame.error(op, "copies from a view whose unit dimension has another stride");
   char *to = frame.view(load.getBuffer()).data + load.getDistance();
-  int64_t bytes = llvm::product_of(map.getBox()) * storageSize(source.storage), rank = load.getMulticast() ? self().cta : 0;
+  int64_t bytes = llvm::product_of(map.getBox()) * storageSize(source.storage),
+          rank = load.getMulticast() ? self().cta : 0;
   to += rank * bytes;
   if (int64_t(load.getDistance()) + (rank + 1) * bytes > load.getBuffer().getType().getSizeBytes())
     return frame.error(op, "writes behind the end of its buffer");
@@ -189,10 +203,12 @@ static llvm::Error tensorLoad(Frame &frame, Operation &op) {
   return machine.pause(op);
 }
 
-/// What a warpgroup writes of a tile: all of it, which must be the same in all of them, or its own part, or that added to what is there.
+/// What a warpgroup writes of a tile: all of it, which must be the same in all of them, or its own part, or that added
+/// to what is there.
 enum class Writing { All, Own, Adding };
 
-static llvm::Error writeTile(Frame &frame, Operation &op, const View &view, ArrayRef<int64_t> offsets, const Tile &tile, Writing how) {
+static llvm::Error writeTile(Frame &frame, Operation &op, const View &view, ArrayRef<int64_t> offsets, const Tile &tile,
+                             Writing how) {
   if (self().isLoader())
     return frame.error(op, "the load role computes nothing");
   // A tile of fewer dimensions is that of the last ones of the view.
@@ -202,7 +218,9 @@ static llvm::Error writeTile(Frame &frame, Operation &op, const View &view, Arra
     char *address = view.exists ? view.data : nullptr;
     for (size_t d = 0; d < shape.size(); ++d) {
       int64_t coordinate = offsets[d] + index[d];
-      address = address && coordinate >= 0 && coordinate < view.shape[d] ? address + coordinate * view.strides[d] * storageSize(view.storage) : nullptr;
+      address = address && coordinate >= 0 && coordinate < view.shape[d]
+                    ? address + coordinate * view.strides[d] * storageSize(view.storage)
+                    : nullptr;
     }
     if (how != Writing::All && !self().machine->owns(self(), tile.shape, i / tile.shape[1], i % tile.shape[1]))
       address = nullptr;
@@ -221,12 +239,13 @@ static llvm::Error writeTile(Frame &frame, Operation &op, const View &view, Arra
 
 static llvm::Error tensorStore(Frame &frame, Operation &op) {
   auto store = cast<kgpu::TensorStoreOp>(op);
-  return writeTile(frame, op, frame.view(store.getView()), integersOf(frame, store.getOffsets()), frame.tile(store.getValue()),
-                   store.getAdds() ? Writing::Adding : Writing::Own);
+  return writeTile(frame, op, frame.view(store.getView()), integersOf(frame, store.getOffsets()),
+                   frame.tile(store.getValue()), store.getAdds() ? Writing::Adding : Writing::Own);
 }
 static llvm::Error tileStore(Frame &frame, Operation &op) {
   auto store = cast<tile::StoreOp>(op);
-  return writeTile(frame, op, frame.view(store.getView()), integersOf(frame, store.getOffsets()), frame.tile(store.getValue()), Writing::All);
+  return writeTile(frame, op, frame.view(store.getView()), integersOf(frame, store.getOffsets()),
+                   frame.tile(store.getValue()), Writing::All);
 }
 
 void kpkg::sim::addAsyncMemoryHandlers(HandlerTable &table) {

@@ -28,8 +28,8 @@ static Value allocOf(Value buffer) {
   return buffer;
 }
 
-Machine::Machine(tile::KernelOp kernel, ArrayRef<Argument> arguments, std::array<int64_t, 3> block, std::array<int64_t, 3> grid,
-                 int64_t count, const AsyncOptions &options, int64_t &steps)
+Machine::Machine(tile::KernelOp kernel, ArrayRef<Argument> arguments, std::array<int64_t, 3> block,
+                 std::array<int64_t, 3> grid, int64_t count, const AsyncOptions &options, int64_t &steps)
     : kernel(kernel), launch(kgpu::getLaunch(kernel)), arguments(arguments), grid(grid), options(options), steps(steps),
       random(options.seed * 0x9e3779b97f4a7c15 + uint64_t(block[0])) {
   // Buffers without a place do not overlap. Their contents mean nothing: bytes that are no numbers.
@@ -57,13 +57,13 @@ Machine::Machine(tile::KernelOp kernel, ArrayRef<Argument> arguments, std::array
 bool Agent::isMaker() const { return number > int(std::max(machine->launch.consumers, 1u)); }
 
 std::string Agent::name() const {
-  std::string name = isLoader() ? "the load role" : isMaker() ? "the warpgroup that makes operands" : "warpgroup " + std::to_string(number - 1);
+  std::string name = isLoader()  ? "the load role"
+                     : isMaker() ? "the warpgroup that makes operands"
+                                 : "warpgroup " + std::to_string(number - 1);
   return machine->clusterSize() > 1 || machine->launch.dynamic ? name + " of CTA " + std::to_string(cta) : name;
 }
 
-char *Machine::shared(Value alloc) {
-  return ctas[size_t(self().cta)].base() + offsets.lookup(alloc);
-}
+char *Machine::shared(Value alloc) { return ctas[size_t(self().cta)].base() + offsets.lookup(alloc); }
 
 Ring &Machine::ring(int cta, Value value, int64_t slots) {
   Ring &ring = ctas[size_t(cta)].rings[value.getAsOpaquePointer()];
@@ -76,7 +76,9 @@ Ring &Machine::ring(int cta, Value value, int64_t slots) {
     ring.numbers.resize(op && op.getChannel() ? size_t(slots) : 0);
     for (Barrier &barrier : ring.empty)
       barrier.arrivals = barrier.missing =
-          launch.makers && op && !op.getChannel() ? kgpu::releasing(op) : std::max(launch.consumers, 1u) * (ring.isOfCluster ? clusterSize() : 1);
+          launch.makers && op && !op.getChannel()
+              ? kgpu::releasing(op)
+              : std::max(launch.consumers, 1u) * (ring.isOfCluster ? clusterSize() : 1);
     for (Barrier &barrier : ring.full)
       if (ring.isShared)
         barrier.arrivals = barrier.missing = std::max(launch.consumers, 1u);
@@ -110,13 +112,14 @@ bool Machine::write(char *address, Cell cell, Type type) {
 }
 
 bool Machine::owns(const Agent &agent, ArrayRef<int64_t> shape, int64_t row, int64_t column) const {
-  int64_t count = std::max(launch.consumers, 1u), parts = std::max<int64_t>(count * 64 / shape[0], 1), groups = count / parts;
+  int64_t count = std::max(launch.consumers, 1u), parts = std::max<int64_t>(count * 64 / shape[0], 1),
+          groups = count / parts;
   return row / 64 % groups + column / (shape[1] / parts) * groups == agent.number - 1;
 }
 
 bool Machine::holds(const Agent &agent, const layout::Layout &layout, ArrayRef<int64_t> coordinates) const {
   if (launch.consumers < 2 || agent.isLoader() || agent.isMaker())
-    return true; // one agent is all threads
+    return true;                   // one agent is all threads
   constexpr unsigned warpBits = 2; // of a warpgroup
   unsigned decides = ~layout.freeBits(layout::Part::Warp) & (layout.warps() - 1);
   std::optional<layout::Place> place = layout.placeOf(coordinates);
@@ -124,7 +127,8 @@ bool Machine::holds(const Agent &agent, const layout::Layout &layout, ArrayRef<i
 }
 
 bool Machine::isReadByRows(Value operand) const {
-  return isa<kgpu::SharedType>(operand.getType()) && !operand.getDefiningOp<kgpu::TransposeBufferOp>() && sharedBuffers.contains(allocOf(operand));
+  return isa<kgpu::SharedType>(operand.getType()) && !operand.getDefiningOp<kgpu::TransposeBufferOp>() &&
+         sharedBuffers.contains(allocOf(operand));
 }
 
 void Machine::keepOwnRows(const Agent &agent, std::vector<double> &operand, ArrayRef<int64_t> shape) const {
@@ -134,12 +138,15 @@ void Machine::keepOwnRows(const Agent &agent, std::vector<double> &operand, Arra
 }
 
 bool Machine::allReached(const Agent &agent, int64_t count) const {
-  return llvm::all_of(agents, [&](const Agent &other) { return other.cta != agent.cta || other.isLoader() || other.isMaker() || other.barriers >= count; });
+  return llvm::all_of(agents, [&](const Agent &other) {
+    return other.cta != agent.cta || other.isLoader() || other.isMaker() || other.barriers >= count;
+  });
 }
 
 int64_t Machine::turnsOf(const Agent &agent) const {
   bool isFirst = agent.number == 1;
-  return isFirst ? agents[size_t(agent.id) + std::max(launch.consumers, 1u) - 1].passed + 1 : agents[size_t(agent.id) - 1].passed;
+  return isFirst ? agents[size_t(agent.id) + std::max(launch.consumers, 1u) - 1].passed + 1
+                 : agents[size_t(agent.id) - 1].passed;
 }
 
 int64_t Machine::takeTile(int64_t count) {
@@ -228,7 +235,8 @@ llvm::Error Machine::finish(const Agent &agent, Product &product) {
   };
   if (!same(product.a, left) || !same(product.b, readOperand(product.rhs, rhs)))
     return llvm::createStringError("the operands of a product change while it runs");
-  int64_t columns = product.sum.shape[1], rows = product.sum.shape[0], depth = int64_t(product.a.size()) / rows, firstRow = int64_t(wgmma.getRow());
+  int64_t columns = product.sum.shape[1], rows = product.sum.shape[0], depth = int64_t(product.a.size()) / rows,
+          firstRow = int64_t(wgmma.getRow());
   bool isFloatSum = isFloat(product.sum.type);
   for (int64_t i = 0; i < rows; ++i)
     for (int64_t j = 0; j < columns; ++j) {
@@ -250,8 +258,10 @@ std::string Machine::leftOver(const Ring &ring) const {
     const Barrier &full = ring.full[slot], &empty = ring.empty[slot];
     if (ring.isShared && full.missing != full.arrivals)
       return "slot " + std::to_string(slot) + " of a shared ring was not filled by all warpgroups";
-    if (!ring.isShared && (full.phase != empty.phase || full.missing != 1 || empty.missing != empty.arrivals || full.bytes != 0))
-      return "slot " + std::to_string(slot) + " of a ring was filled " + std::to_string(full.phase) + " times and emptied " + std::to_string(empty.phase) + " times";
+    if (!ring.isShared &&
+        (full.phase != empty.phase || full.missing != 1 || empty.missing != empty.arrivals || full.bytes != 0))
+      return "slot " + std::to_string(slot) + " of a ring was filled " + std::to_string(full.phase) +
+             " times and emptied " + std::to_string(empty.phase) + " times";
   }
   return {};
 }
@@ -312,15 +322,18 @@ llvm::Error Machine::run() {
   if (failure.empty())
     return llvm::Error::success();
   const std::array<int64_t, 3> &block = ctas.front().block;
-  return llvm::createStringError("CTA (" + llvm::Twine(block[0]) + ", " + llvm::Twine(block[1]) + ", " + llvm::Twine(block[2]) + "): " + failure);
+  return llvm::createStringError("CTA (" + llvm::Twine(block[0]) + ", " + llvm::Twine(block[1]) + ", " +
+                                 llvm::Twine(block[2]) + "): " + failure);
 }
 
-llvm::Error kpkg::sim::simulate(tile::KernelOp kernel, ArrayRef<Argument> arguments, std::array<int64_t, 3> grid, const AsyncOptions &options) {
+llvm::Error kpkg::sim::simulate(tile::KernelOp kernel, ArrayRef<Argument> arguments, std::array<int64_t, 3> grid,
+                                const AsyncOptions &options) {
   int64_t steps = 0;
   const kgpu::Launch launch = kgpu::getLaunch(kernel);
   const int64_t together = launch.dynamic ? grid[0] : launch.consumers ? launch.cluster : 1;
   if (grid[0] % together != 0)
-    return llvm::createStringError("a grid of " + llvm::Twine(grid[0]) + " CTAs is no whole number of clusters of " + llvm::Twine(together));
+    return llvm::createStringError("a grid of " + llvm::Twine(grid[0]) + " CTAs is no whole number of clusters of " +
+                                   llvm::Twine(together));
   for (int64_t z = 0; z < grid[2]; ++z)
     for (int64_t y = 0; y < grid[1]; ++y)
       for (int64_t x = 0; x < grid[0]; x += together)

@@ -1,4 +1,5 @@
-// One CTA of the simulator, those of a cluster, or all that share a counter: shared memory, rings, what is under way, and the roles that take turns.
+// One CTA of the simulator, those of a cluster, or all that share a counter: shared memory, rings, what is under way,
+// and the roles that take turns.
 // SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
 #pragma once
 #include "dialect/sim/Frame.h"
@@ -45,8 +46,8 @@ private:
 struct Ring {
   std::vector<Barrier> full, empty;
   std::vector<int64_t> numbers; ///< in the slots of a channel
-  bool isShared = false; ///< filled by warpgroups, and never emptied
-  bool isOfCluster = false; ///< filled by copies of all its CTAs, and emptied by the warpgroups of all
+  bool isShared = false;        ///< filled by warpgroups, and never emptied
+  bool isOfCluster = false;     ///< filled by copies of all its CTAs, and emptied by the warpgroups of all
   int64_t slots() const { return int64_t(full.size()); }
 };
 
@@ -59,7 +60,7 @@ struct Copy {
 struct Product {
   mlir::Operation *op = nullptr;
   const char *lhs = nullptr, *rhs = nullptr; ///< null for an operand in registers
-  std::vector<double> a, b; ///< the operands when it started
+  std::vector<double> a, b;                  ///< the operands when it started
   std::vector<int64_t> positions; ///< of a left operand that has two of every four elements: `a` has all of them
   Tile sum;
   bool adds = false;
@@ -85,9 +86,10 @@ struct Cta {
 /// One role: a thread of the host that runs only when it is its turn.
 struct Agent {
   Machine *machine = nullptr;
-  int cta = 0;    ///< in the machine
-  int number = 0; ///< 0 loads; the others are warpgroups that compute, and behind them those that make operands for them
-  int id = 0;     ///< among all of the machine
+  int cta = 0; ///< in the machine
+  int number =
+      0;      ///< 0 loads; the others are warpgroups that compute, and behind them those that make operands for them
+  int id = 0; ///< among all of the machine
   bool isLoader() const { return number == 0; }
   bool isMaker() const;
   std::string name() const;
@@ -99,7 +101,7 @@ struct Agent {
   /// Products in the order of their start, and how many of them are done.
   std::deque<Product> products;
   int64_t done = 0;
-  int64_t barriers = 0; ///< that it has reached
+  int64_t barriers = 0;          ///< that it has reached
   int64_t turns = 0, passed = 0; ///< that it has awaited, and given to the next warpgroup
 };
 
@@ -109,13 +111,14 @@ Agent &self();
 class Machine {
 public:
   /// `block`: the first of `count` CTAs.
-  Machine(tile::KernelOp kernel, llvm::ArrayRef<Argument> arguments, std::array<int64_t, 3> block, std::array<int64_t, 3> grid,
-          int64_t count, const AsyncOptions &options, int64_t &steps);
+  Machine(tile::KernelOp kernel, llvm::ArrayRef<Argument> arguments, std::array<int64_t, 3> block,
+          std::array<int64_t, 3> grid, int64_t count, const AsyncOptions &options, int64_t &steps);
 
   /// Runs the CTAs to their end.
   llvm::Error run();
 
-  /// For handlers, on an agent's thread: others may run now; returns when `condition` holds, or fails when the run is over.
+  /// For handlers, on an agent's thread: others may run now; returns when `condition` holds, or fails when the run is
+  /// over.
   llvm::Error pause(mlir::Operation &op, const char *waitsFor = nullptr, std::function<bool()> condition = nullptr);
 
   /// Of the agent's CTA.
@@ -170,7 +173,7 @@ private:
   bool goesOn(const Agent &agent);
 
   std::deque<Cta> ctas;
-  int64_t taken = 0; ///< the counter of the launch
+  int64_t taken = 0;                         ///< the counter of the launch
   llvm::DenseSet<mlir::Value> sharedBuffers; ///< buffers that warpgroups fill
   llvm::MapVector<mlir::Value, int64_t> offsets;
   std::map<const void *, std::vector<int64_t>> places; ///< of the elements of an operand, by its type
@@ -185,7 +188,8 @@ private:
   std::string failure;
 };
 
-/// What stands for the result of product `number` of this warpgroup until it is waited for: no number that computing gives.
+/// What stands for the result of product `number` of this warpgroup until it is waited for: no number that computing
+/// gives.
 Cell placeholder(int64_t number);
 std::optional<int64_t> productOf(const Tile &tile);
 

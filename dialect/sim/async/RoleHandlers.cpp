@@ -24,7 +24,9 @@ std::optional<int64_t> kpkg::sim::productOf(const Tile &tile) {
   return int64_t(bits & 0xffff'ffff);
 }
 
-static Ring &ringOf(Value value) { return self().machine->ring(value, cast<kgpu::RingType>(value.getType()).getSlots()); }
+static Ring &ringOf(Value value) {
+  return self().machine->ring(value, cast<kgpu::RingType>(value.getType()).getSlots());
+}
 
 /// Uses are numbers without sign.
 static int64_t useOf(Frame &frame, Value use) { return int64_t(uint32_t(frame.integer(use))); }
@@ -47,7 +49,8 @@ static llvm::Error acquire(Frame &frame, Operation &op) {
   auto acquire = cast<kgpu::AcquireOp>(op);
   Ring &ring = ringOf(acquire.getRing());
   int64_t use = useOf(frame, acquire.getUse()), slot = use % ring.slots(), parity = (use / ring.slots() & 1) ^ 1;
-  if (llvm::Error ended = self().machine->pause(op, "an empty slot", [&ring, slot, parity] { return ring.empty[slot].hasPassed(parity); }))
+  if (llvm::Error ended = self().machine->pause(op, "an empty slot",
+                                                [&ring, slot, parity] { return ring.empty[slot].hasPassed(parity); }))
     return ended;
   if (ring.full[slot].missing != 1)
     return frame.error(op, "slot " + llvm::Twine(slot) + " is acquired while it is being filled");
@@ -86,7 +89,8 @@ static llvm::Error send(Frame &frame, Operation &op) {
   auto send = cast<kgpu::SendOp>(op);
   Ring &ring = ringOf(send.getRing());
   int64_t use = useOf(frame, send.getUse()), slot = use % ring.slots(), parity = (use / ring.slots() & 1) ^ 1;
-  if (llvm::Error ended = self().machine->pause(op, "an empty slot of a channel", [&ring, slot, parity] { return ring.empty[slot].hasPassed(parity); }))
+  if (llvm::Error ended = self().machine->pause(op, "an empty slot of a channel",
+                                                [&ring, slot, parity] { return ring.empty[slot].hasPassed(parity); }))
     return ended;
   ring.numbers[size_t(slot)] = frame.integer(send.getNumber());
   ring.full[slot].arrive();
@@ -97,7 +101,8 @@ static llvm::Error receive(Frame &frame, Operation &op) {
   auto receive = cast<kgpu::ReceiveOp>(op);
   Ring &ring = ringOf(receive.getRing());
   int64_t use = useOf(frame, receive.getUse()), slot = use % ring.slots(), parity = use / ring.slots() & 1;
-  if (llvm::Error ended = self().machine->pause(op, "a number", [&ring, slot, parity] { return ring.full[slot].hasPassed(parity); }))
+  if (llvm::Error ended =
+          self().machine->pause(op, "a number", [&ring, slot, parity] { return ring.full[slot].hasPassed(parity); }))
     return ended;
   frame.setInteger(receive.getResult(), ring.numbers[size_t(slot)]);
   ring.empty[slot].arrive();
@@ -112,7 +117,8 @@ static llvm::Error share(Frame &frame, Operation &op) {
   layout::SharedLayout placement = type.getPlacement();
   for (int64_t i = 0; i < tile.size(); ++i)
     if (int64_t row = i / tile.shape[1], column = i % tile.shape[1]; machine.owns(self(), tile.shape, row, column))
-      storeCell(frame.view(share.getBuffer()).data + placement.offset({row, column}), tile.cells[i], type.getElementType());
+      storeCell(frame.view(share.getBuffer()).data + placement.offset({row, column}), tile.cells[i],
+                type.getElementType());
   Ring &ring = ringOf(share.getRing());
   ring.full[useOf(frame, share.getUse()) % ring.slots()].arrive();
   return machine.pause(op);
@@ -122,7 +128,8 @@ static llvm::Error hand(Frame &frame, Operation &op) {
   auto hand = cast<kgpu::HandOp>(op);
   Ring &ring = ringOf(hand.getRing());
   int64_t use = useOf(frame, hand.getUse()), slot = use % ring.slots(), parity = (use / ring.slots() & 1) ^ 1;
-  if (llvm::Error ended = self().machine->pause(op, "an empty slot for a tile", [&ring, slot, parity] { return ring.empty[slot].hasPassed(parity); }))
+  if (llvm::Error ended = self().machine->pause(op, "an empty slot for a tile",
+                                                [&ring, slot, parity] { return ring.empty[slot].hasPassed(parity); }))
     return ended;
   const Tile &tile = frame.tile(hand.getValue());
   kgpu::SharedType type = hand.getBuffer().getType();
@@ -142,7 +149,8 @@ static llvm::Error barrier(Frame &frame, Operation &op) {
     return frame.error(op, "this role is not among those that meet here");
   int64_t count = ++self().barriers;
   Agent &agent = self();
-  return agent.machine->pause(op, "the other warpgroups", [&agent, count] { return agent.machine->allReached(agent, count); });
+  return agent.machine->pause(op, "the other warpgroups",
+                              [&agent, count] { return agent.machine->allReached(agent, count); });
 }
 
 static llvm::Error awaitTurn(Frame &frame, Operation &op) {
@@ -186,7 +194,9 @@ static llvm::Error wgmma(Frame &frame, Operation &op) {
   }
   product.rhs = frame.view(wgmma.getRhs()).data;
   product.b = agent.machine->readOperand(product.rhs, wgmma.getRhs().getType());
-  auto isMissing = [](const std::vector<double> &operand) { return llvm::any_of(operand, [](double x) { return std::isnan(x); }); };
+  auto isMissing = [](const std::vector<double> &operand) {
+    return llvm::any_of(operand, [](double x) { return std::isnan(x); });
+  };
   if (!wgmma.getDroppable() && (isMissing(product.a) || isMissing(product.b)))
     return frame.error(op, "an operand is not there yet");
   product.sum = frame.tile(wgmma.getAccumulator());
@@ -294,7 +304,8 @@ static llvm::Error columnsOf(Frame &frame, Operation &op) {
   Tile result = Tile::ofType(columns.getType());
   for (int64_t i = 0; i < result.shape[0]; ++i)
     for (int64_t j = 0; j < result.shape[1]; ++j)
-      result.cells[size_t(i * result.shape[1] + j)] = source.cells[size_t(i * source.shape[1] + int64_t(columns.getFirst()) + j)];
+      result.cells[size_t(i * result.shape[1] + j)] =
+          source.cells[size_t(i * source.shape[1] + int64_t(columns.getFirst()) + j)];
   frame.set(columns.getResult(), std::move(result));
   return llvm::Error::success();
 }
@@ -305,14 +316,16 @@ static llvm::Error joinColumns(Frame &frame, Operation &op) {
   int64_t width = result.shape[1] / int64_t(join.getParts().size());
   for (int64_t i = 0; i < result.shape[0]; ++i)
     for (int64_t j = 0; j < result.shape[1]; ++j)
-      result.cells[size_t(i * result.shape[1] + j)] = frame.tile(join.getParts()[unsigned(j / width)]).cells[size_t(i * width + j % width)];
+      result.cells[size_t(i * result.shape[1] + j)] =
+          frame.tile(join.getParts()[unsigned(j / width)]).cells[size_t(i * width + j % width)];
   frame.set(join.getResult(), std::move(result));
   return llvm::Error::success();
 }
 
 /// Of the whole tile: warps run together here.
 static llvm::Error warpAny(Frame &frame, Operation &op) {
-  frame.setInteger(op.getResult(0), llvm::any_of(frame.tile(op.getOperand(0)).cells, [](const Cell &cell) { return cell.i != 0; }));
+  frame.setInteger(op.getResult(0),
+                   llvm::any_of(frame.tile(op.getOperand(0)).cells, [](const Cell &cell) { return cell.i != 0; }));
   return llvm::Error::success();
 }
 

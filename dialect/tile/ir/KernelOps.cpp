@@ -43,7 +43,8 @@ LogicalResult KernelOp::verify() {
   return success();
 }
 
-/// Views come from arguments, `tile.drop` and `tile.slice` only: a lowering then always finds the argument that a view belongs to.
+/// Views come from arguments, `tile.drop` and `tile.slice` only: a lowering then always finds the argument that a view
+/// belongs to.
 LogicalResult KernelOp::verifyRegions() {
   if (!getBody().hasOneBlock())
     return emitOpError("must have one block; control flow inside is `scf`");

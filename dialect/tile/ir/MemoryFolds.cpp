@@ -17,7 +17,8 @@ static int64_t sourceDimension(DropOp drop, int64_t kept) {
 
 /// Asks the source of a part instead; the extents and strides that remain are the same.
 template <typename Op> static OpFoldResult foldQuery(Op op) {
-  if (auto slice = op.getView().template getDefiningOp<SliceOp>(); slice && (slice.getDimension() != op.getDimension() || std::is_same_v<Op, StrideOp>)) {
+  if (auto slice = op.getView().template getDefiningOp<SliceOp>();
+      slice && (slice.getDimension() != op.getDimension() || std::is_same_v<Op, StrideOp>)) {
     op.getViewMutable().assign(slice.getView());
     return op.getResult();
   }
@@ -90,7 +91,9 @@ struct RefineSlice final : OpRewritePattern<SliceOp> {
 };
 } // namespace
 
-void SliceOp::getCanonicalizationPatterns(RewritePatternSet &patterns, MLIRContext *context) { patterns.add<RefineSlice>(context); }
+void SliceOp::getCanonicalizationPatterns(RewritePatternSet &patterns, MLIRContext *context) {
+  patterns.add<RefineSlice>(context);
+}
 
 void DropOp::getCanonicalizationPatterns(RewritePatternSet &patterns, MLIRContext *context) {
   patterns.add<MergeDrops, RefineDrop>(context);

@@ -165,7 +165,8 @@ LogicalResult DotOp::verify() {
       return emitOpError("with positions is for floats of rank 2");
     left[1] *= 2;
     RankedTensorType type = tileOf(positions);
-    if (!type.getElementType().isInteger(16) || left[1] % 16 != 0 || type.getShape() != ArrayRef<int64_t>{left[0], left[1] / 16})
+    if (!type.getElementType().isInteger(16) || left[1] % 16 != 0 ||
+        type.getShape() != ArrayRef<int64_t>{left[0], left[1] / 16})
       return emitOpError() << "takes positions i16 of " << left[0] << " x " << left[1] << " / 16, not " << type;
   }
   bool agrees =

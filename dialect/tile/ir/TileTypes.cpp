@@ -113,7 +113,8 @@ LogicalResult ViewType::verify(function_ref<InFlightDiagnostic()> emitError, int
   if (facts.index != 32 && facts.index != 64)
     return emitError() << "indices have 32 or 64 bits, not " << facts.index;
   if (facts.outer < 0 || facts.outer > rank || (facts.outer > 0 && facts.index != 32))
-    return emitError() << facts.outer << " outer dimensions are not left out of the offsets of a view of rank " << rank << " with indices of " << facts.index << " bits";
+    return emitError() << facts.outer << " outer dimensions are not left out of the offsets of a view of rank " << rank
+                       << " with indices of " << facts.index << " bits";
   return success();
 }
 
@@ -121,8 +122,8 @@ bool ViewType::implies(ViewType weaker) const {
   if (withFacts({}) != weaker.withFacts({}))
     return false;
   const ViewFacts facts = getFacts(), asked = weaker.getFacts();
-  return (asked.unit == -1 || asked.unit == facts.unit) && asked.align <= facts.align && asked.divisible <= facts.divisible &&
-         asked.index >= facts.index &&
+  return (asked.unit == -1 || asked.unit == facts.unit) && asked.align <= facts.align &&
+         asked.divisible <= facts.divisible && asked.index >= facts.index &&
          (asked.index != 32 || asked.outer >= facts.outer);
 }
 

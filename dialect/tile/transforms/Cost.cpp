@@ -1,9 +1,9 @@
 // What a kernel costs, as a formula over the shapes of its arguments.
 // SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
 //
-// A walk over the kernel carries the product of trip counts of the loops around an op. A tile's dimension remembers which dimension of
-// which argument it was loaded from, so that `ceildiv(dim, B)` iterations over B elements become exactly `dim` elements, and a tile that is
-// wider than the row under it counts the row.
+// A walk over the kernel carries the product of trip counts of the loops around an op. A tile's dimension remembers
+// which dimension of which argument it was loaded from, so that `ceildiv(dim, B)` iterations over B elements become
+// exactly `dim` elements, and a tile that is wider than the row under it counts the row.
 #include "dialect/tile/transforms/Cost.h"
 #include "mlir/Dialect/Arith/IR/Arith.h"
 #include "mlir/Dialect/SCF/IR/SCF.h"
@@ -110,7 +110,8 @@ private:
     }
     if (auto store = dyn_cast<AddStoreOp>(op)) { // reads and writes
       auto type = cast<RankedTensorType>(store.getValue().getType());
-      add(cost.bytes, trips, type.getShape(), viewPlaces.lookup(store.getView()), 2 * elementBytes(type.getElementType()));
+      add(cost.bytes, trips, type.getShape(), viewPlaces.lookup(store.getView()),
+          2 * elementBytes(type.getElementType()));
       return true;
     }
     if (auto dot = dyn_cast<DotOp>(op))
@@ -195,7 +196,8 @@ private:
     return true;
   }
 
-  /// What `value` divides, rounding up, once or several times, the last divisor first: by the op, or as the prelude writes it, -(-n // d), of which two are
+  /// What `value` divides, rounding up, once or several times, the last divisor first: by the op, or as the prelude
+  /// writes it, -(-n // d), of which two are
   /// -(-n // d // e) once simplified.
   static Value dividendOf(Value value, SmallVectorImpl<Value> &divisors) {
     if (auto division = value.getDefiningOp<arith::CeilDivSIOp>()) {
@@ -228,7 +230,8 @@ private:
   }
 
   /// Adds `each` per element of a tile of shape `shape`, for all iterations.
-  void add(SmallVector<CostTerm> &terms, const CostTerm &trips, ArrayRef<int64_t> shape, const Places &places, double each) {
+  void add(SmallVector<CostTerm> &terms, const CostTerm &trips, ArrayRef<int64_t> shape, const Places &places,
+           double each) {
     CostTerm term = trips;
     term.count *= each;
     for (auto [i, size] : llvm::enumerate(shape)) {
@@ -368,13 +371,21 @@ std::string toString(ArrayRef<CostTerm> terms) {
         stream << llvm::format("%g", term.count);
         for (const CostFactor &factor : term.factors) {
           switch (factor.kind) {
-          case CostFactor::Kind::Blocks: stream << "*blocks"; break;
-          case CostFactor::Kind::Extent: stream << "*dim(" << factor.argument << ',' << factor.dimension << ')'; break;
+          case CostFactor::Kind::Blocks:
+            stream << "*blocks";
+            break;
+          case CostFactor::Kind::Extent:
+            stream << "*dim(" << factor.argument << ',' << factor.dimension << ')';
+            break;
           case CostFactor::Kind::Tiles:
             stream << "*tiles(" << factor.argument << ',' << factor.dimension << ',' << factor.size << ')';
             break;
-          case CostFactor::Kind::Count: stream << "*count(" << toString(factor.steps) << ')'; break;
-          case CostFactor::Kind::Share: stream << "/dim(" << factor.argument << ',' << factor.dimension << ')'; break;
+          case CostFactor::Kind::Count:
+            stream << "*count(" << toString(factor.steps) << ')';
+            break;
+          case CostFactor::Kind::Share:
+            stream << "/dim(" << factor.argument << ',' << factor.dimension << ')';
+            break;
           case CostFactor::Kind::Clipped:
             stream << "*clip(" << factor.argument << ',' << factor.dimension << ',' << factor.size << ')';
             break;

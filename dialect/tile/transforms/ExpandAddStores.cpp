@@ -5,7 +5,8 @@
 // After:  %i = (%r + iota) as tensor<4x8xindex>; %j = (%c + iota) as tensor<4x8xindex>
 //         tile.atomic add %v, %y[%i, %j] : tensor<4x8xf32>, !tile.view<2xf32, mut>, tensor<4x8xindex>
 //
-// On entry: any verified kernel without layouts. On exit: no tile.add_store is left. For machines that add to memory element by element only.
+// On entry: any verified kernel without layouts. On exit: no tile.add_store is left. For machines that add to memory
+// element by element only.
 #include "dialect/tile/transforms/ExpandAddStores.h"
 #include "dialect/tile/transforms/Passes.h"
 #include "mlir/Dialect/Arith/IR/Arith.h"
@@ -25,10 +26,13 @@ void expandAddStore(AddStoreOp op) {
   for (auto [dim, offset] : llvm::enumerate(op.getOffsets())) {
     SmallVector<int64_t> line(shape.size(), 1);
     line[dim] = shape[dim];
-    Value positions = ReshapeOp::create(builder, loc, RankedTensorType::get(line, index), IotaOp::create(builder, loc, shape[dim]));
+    Value positions =
+        ReshapeOp::create(builder, loc, RankedTensorType::get(line, index), IotaOp::create(builder, loc, shape[dim]));
     Value begin = SplatOp::create(builder, loc, RankedTensorType::get(line, index), offset);
     Value along = arith::AddIOp::create(builder, loc, begin, positions);
-    indices.push_back(line == SmallVector<int64_t>(shape) ? along : BroadcastOp::create(builder, loc, RankedTensorType::get(shape, index), along).getResult());
+    indices.push_back(line == SmallVector<int64_t>(shape)
+                          ? along
+                          : BroadcastOp::create(builder, loc, RankedTensorType::get(shape, index), along).getResult());
   }
   AtomicOp::create(builder, loc, AtomicKind::Add, op.getValue(), op.getView(), indices, Value());
   op.erase();
@@ -36,7 +40,9 @@ void expandAddStore(AddStoreOp op) {
 
 namespace {
 struct TileExpandAddStores final : impl::TileExpandAddStoresBase<TileExpandAddStores> {
-  void runOnOperation() override { getOperation()->walk([](AddStoreOp op) { expandAddStore(op); }); }
+  void runOnOperation() override {
+    getOperation()->walk([](AddStoreOp op) { expandAddStore(op); });
+  }
 };
 } // namespace
 } // namespace kpkg::tile

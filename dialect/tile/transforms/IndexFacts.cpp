@@ -98,7 +98,8 @@ bool nonNegative(Value value, unsigned depth) {
       .Case([&](arith::MaxSIOp max) { return is(max.getLhs()) || is(max.getRhs()); })
       .Case([&](arith::SelectOp select) { return is(select.getTrueValue()) && is(select.getFalseValue()); })
       .Case([&](arith::RemSIOp rest) { return is(rest.getLhs()); })
-      .Case<arith::DivUIOp, arith::RemUIOp>([&](Operation *both) { return is(both->getOperand(0)) && is(both->getOperand(1)); })
+      .Case<arith::DivUIOp, arith::RemUIOp>(
+          [&](Operation *both) { return is(both->getOperand(0)) && is(both->getOperand(1)); })
       .Default([](Operation *other) { return isNeverNegative(other); });
 }
 

@@ -8,7 +8,8 @@ namespace kpkg::tile {
 /// The largest power of two, at most 2^20, that divides `index` for sure.
 int64_t divisorOf(mlir::Value index);
 
-/// Whether `index` is never negative. Sums and products of such values count as such: extents, strides and grids are far below 2^63.
+/// Whether `index` is never negative. Sums and products of such values count as such: extents, strides and grids are
+/// far below 2^63.
 bool isNonNegative(mlir::Value index);
 
 /// Whether `index`, also one that was cast to a fixed width, fits a signed 32-bit integer.

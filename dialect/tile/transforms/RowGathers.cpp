@@ -13,7 +13,8 @@ static ArrayRef<int64_t> shapeOf(Value tile) { return cast<RankedTensorType>(til
 /// The tile before casts of integers and changes of shape that keep the order of its elements.
 static Value source(Value tile) {
   while (Operation *op = tile.getDefiningOp()) {
-    bool keeps = isa<arith::IndexCastOp, ReshapeOp>(op) || (isa<BroadcastOp>(op) && shapeOf(op->getOperand(0)) == shapeOf(tile));
+    bool keeps =
+        isa<arith::IndexCastOp, ReshapeOp>(op) || (isa<BroadcastOp>(op) && shapeOf(op->getOperand(0)) == shapeOf(tile));
     if (!keeps)
       break;
     tile = op->getOperand(0);
@@ -68,13 +69,16 @@ int64_t neighboursOf(ViewType view, ValueRange indices, ArrayRef<int64_t> shape)
   if (!rows || int64_t(rows->along) != view.getUnit())
     return 1;
   ViewFacts facts = view.getFacts();
-  int64_t bytes = view.getElementBytes(), longest = std::min({mostBytes / bytes, facts.align / bytes, facts.divisible, shape[1] & -shape[1]});
+  int64_t bytes = view.getElementBytes(),
+          longest = std::min({mostBytes / bytes, facts.align / bytes, facts.divisible, shape[1] & -shape[1]});
   for (Value start : rows->start)
     longest = std::min(longest, divisorOf(start));
   return std::max<int64_t>(longest, 1);
 }
 
-int64_t neighboursOf(ScatterOp op) { return op.getMask() ? 1 : neighboursOf(op.getView().getType(), op.getIndices(), shapeOf(op.getValue())); }
+int64_t neighboursOf(ScatterOp op) {
+  return op.getMask() ? 1 : neighboursOf(op.getView().getType(), op.getIndices(), shapeOf(op.getValue()));
+}
 
 bool scattersRows(ScatterOp op) {
   std::optional<RowGather> rows = op.getMask() ? std::nullopt : rowGather(op.getIndices(), shapeOf(op.getValue()));

@@ -5,8 +5,9 @@
 
 namespace kpkg::tile {
 
-/// A gather of R x C elements of which element (r, c) lies at coordinate start + c of dimension `along`, and at coordinates that depend on r only
-/// in the others. A view that is a matrix of pixels and channels, or rows of a table that another tensor numbers, are read like this.
+/// A gather of R x C elements of which element (r, c) lies at coordinate start + c of dimension `along`, and at
+/// coordinates that depend on r only in the others. A view that is a matrix of pixels and channels, or rows of a table
+/// that another tensor numbers, are read like this.
 struct RowGather {
   unsigned along;
   llvm::SmallVector<mlir::Value, 2> start; ///< scalar integers; their sum is the start
@@ -17,7 +18,8 @@ std::optional<RowGather> rowGather(mlir::ValueRange indices, llvm::ArrayRef<int6
 /// Nothing when `op` has another form, or a mask.
 std::optional<RowGather> rowGather(GatherOp op);
 
-/// How many neighbours of a row, a power of two up to 16 bytes, facts promise to lie together, and in the view all or none; 1 for other gathers.
+/// How many neighbours of a row, a power of two up to 16 bytes, facts promise to lie together, and in the view all or
+/// none; 1 for other gathers.
 int64_t neighboursOf(ViewType view, mlir::ValueRange indices, llvm::ArrayRef<int64_t> shape);
 /// The same for what is written.
 int64_t neighboursOf(ScatterOp op);

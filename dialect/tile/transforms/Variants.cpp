@@ -5,10 +5,11 @@
 // After:  tile.kernel @k__unit(%x: !tile.view<2xf32, unit = 1>) attributes {variant = "unit"}
 //         tile.kernel @k__any(%x: !tile.view<2xf32>) attributes {variant = "any"}
 //
-// On entry: kernels whose view arguments state no facts. On exit: types of views that were indexed follow those of the arguments.
+// On entry: kernels whose view arguments state no facts. On exit: types of views that were indexed follow those of the
+// arguments.
 #include "dialect/tile/transforms/Variants.h"
-#include "dialect/tile/transforms/Passes.h"
 #include "dialect/tile/transforms/IndexFacts.h"
+#include "dialect/tile/transforms/Passes.h"
 #include "dialect/tile/transforms/RowGathers.h"
 #include "dialect/tile/transforms/WindowGathers.h"
 
@@ -77,26 +78,30 @@ bool hasProducts(Operation *op) {
   return op->getParentOfType<KernelOp>()->walk([](DotOp) { return WalkResult::interrupt(); }).wasInterrupted();
 }
 
-/// True when `store` writes a number or so for each thread of a kernel with products: nothing in vectors, as a row of statistics beside tiles.
+/// True when `store` writes a number or so for each thread of a kernel with products: nothing in vectors, as a row of
+/// statistics beside tiles.
 bool storesStatistics(StoreOp store) {
   auto tile = dyn_cast<RankedTensorType>(store.getValue().getType());
   return tile && tile.getRank() == 1 && hasProducts(store);
 }
 
-/// Whether a gather or scatter of tiles of `type` reads or writes pieces of rows in whole vectors of `length` elements. Of kernels with products only the
-/// gathers that copy engines do are of interest: their other views shall not ask for more.
+/// Whether a gather or scatter of tiles of `type` reads or writes pieces of rows in whole vectors of `length` elements.
+/// Of kernels with products only the gathers that copy engines do are of interest: their other views shall not ask for
+/// more.
 bool coversRows(Operation *op, Value view, ValueRange indices, Value mask, Type type, int64_t length) {
   auto tile = dyn_cast<RankedTensorType>(type);
   if (!tile || mask || hasProducts(op))
     return false;
   std::optional<RowGather> rows = rowGather(indices, tile.getShape());
-  return rows && int64_t(rows->along) == cast<ViewType>(view.getType()).getRank() - 1 && tile.getDimSize(1) % length == 0 &&
+  return rows && int64_t(rows->along) == cast<ViewType>(view.getType()).getRank() - 1 &&
+         tile.getDimSize(1) % length == 0 &&
          llvm::all_of(rows->start, [&](Value start) { return divisorOf(start) % length == 0; });
 }
 
-/// How tiles of `view` are accessed: `Vectors` when all cover whole vectors of `length` elements along its dimension `fromEnd` (1 = the last
-/// one), which is never indexed away. Gathers and scatters that go element by element do so whatever the view is like, and do not count, unless copy engines do them
-/// or they write rows of an argument; nor do stores of statistics.
+/// How tiles of `view` are accessed: `Vectors` when all cover whole vectors of `length` elements along its dimension
+/// `fromEnd` (1 = the last one), which is never indexed away. Gathers and scatters that go element by element do so
+/// whatever the view is like, and do not count, unless copy engines do them or they write rows of an argument; nor do
+/// stores of statistics.
 Accesses accessesOf(Value view, int64_t length, int64_t fromEnd) {
   auto ofTile = [&](Type type) {
     auto tile = dyn_cast<RankedTensorType>(type);
@@ -108,8 +113,10 @@ Accesses accessesOf(Value view, int64_t length, int64_t fromEnd) {
     auto gather = dyn_cast<GatherOp>(user);
     auto scatter = dyn_cast<ScatterOp>(user);
     bool isWindow = gather && windowGather(gather);
-    bool isRows = fromEnd == 1 && ((gather && coversRows(user, view, gather.getIndices(), gather.getMask(), gather.getResult().getType(), length)) ||
-                                   (scatter && coversRows(user, view, scatter.getIndices(), scatter.getMask(), scatter.getValue().getType(), length)));
+    bool isRows = fromEnd == 1 && ((gather && coversRows(user, view, gather.getIndices(), gather.getMask(),
+                                                         gather.getResult().getType(), length)) ||
+                                   (scatter && coversRows(user, view, scatter.getIndices(), scatter.getMask(),
+                                                          scatter.getValue().getType(), length)));
     if (isRows) {
       all = Accesses::Vectors;
       continue;
@@ -148,7 +155,9 @@ Accesses accessesOf(Value view, int64_t length, int64_t fromEnd) {
   return all;
 }
 
-bool isAccessedInVectors(Value view, int64_t length, int64_t fromEnd = 1) { return accessesOf(view, length, fromEnd) == Accesses::Vectors; }
+bool isAccessedInVectors(Value view, int64_t length, int64_t fromEnd = 1) {
+  return accessesOf(view, length, fromEnd) == Accesses::Vectors;
+}
 
 bool hasVectorAccess(KernelOp kernel) {
   return llvm::any_of(kernel.getBody().getArguments(), [](BlockArgument argument) {
@@ -164,7 +173,8 @@ SmallVector<Value> factors(KernelOp kernel) {
   SmallVector<Value> views;
   for (Value argument : kernel.getBody().getArguments()) {
     auto view = dyn_cast<ViewType>(argument.getType());
-    if (view && view.getRank() >= 2 && onlyFeedsDots(argument) && isAccessedInVectors(argument, kVectorBytes / view.getElementBytes(), 2))
+    if (view && view.getRank() >= 2 && onlyFeedsDots(argument) &&
+        isAccessedInVectors(argument, kVectorBytes / view.getElementBytes(), 2))
       views.push_back(argument);
   }
   return views;
@@ -178,7 +188,8 @@ ViewFacts factsFor(Value view, Strides strides, VariantKind kind, int64_t indexB
   // A batch of factors may be huge while each is not: weights of many experts.
   if (indexBits == 32 && type.getRank() > 2 && onlyFeedsDots(view))
     facts.outer = outerDimensions(view);
-  if (strides == Strides::Any || type.getRank() == 0 || onlyReadAsScalars(view) || (kind == VariantKind::Cpu && onlyFeedsDots(view)))
+  if (strides == Strides::Any || type.getRank() == 0 || onlyReadAsScalars(view) ||
+      (kind == VariantKind::Cpu && onlyFeedsDots(view)))
     return facts;
   facts.unit = type.getRank() - 1;
   int64_t length = kVectorBytes / type.getElementBytes();

@@ -6,7 +6,8 @@
 //         %t = tile.reduce sum %w axis 1 : tensor<1x64xf32> -> tensor<1x1xf32>
 //         %s = arith.truncf %t : ... to tensor<1x1xbf16>
 //
-// On entry: any verified kernel. On exit: no sum or product of floats narrower than f32 is left. For targets that reduce elements as they are.
+// On entry: any verified kernel. On exit: no sum or product of floats narrower than f32 is left. For targets that
+// reduce elements as they are.
 #include "dialect/tile/ir/TileDialect.h"
 #include "dialect/tile/transforms/Passes.h"
 #include "mlir/Dialect/Arith/IR/Arith.h"
@@ -20,7 +21,8 @@ using namespace mlir;
 namespace {
 bool isRoundedOften(ReduceOp reduce) {
   auto element = dyn_cast<FloatType>(getElementTypeOrSelf(reduce.getType()));
-  return element && element.getWidth() < 32 && (reduce.getKind() == ReduceKind::Sum || reduce.getKind() == ReduceKind::Prod);
+  return element && element.getWidth() < 32 &&
+         (reduce.getKind() == ReduceKind::Sum || reduce.getKind() == ReduceKind::Prod);
 }
 
 struct TileWidenReductions final : impl::TileWidenReductionsBase<TileWidenReductions> {

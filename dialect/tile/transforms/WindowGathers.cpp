@@ -57,7 +57,8 @@ Value endOf(Value number) {
   if (auto tiles = dyn_cast_if_present<ForTilesOp>(parent))
     return tiles.getCounts()[argument.getArgNumber()];
   auto loop = dyn_cast_if_present<scf::ForOp>(parent);
-  bool counts = loop && loop.getInductionVar() == argument && isConstant(loop.getLowerBound(), 0) && isConstant(loop.getStep(), 1);
+  bool counts = loop && loop.getInductionVar() == argument && isConstant(loop.getLowerBound(), 0) &&
+                isConstant(loop.getStep(), 1);
   return counts ? loop.getUpperBound() : Value();
 }
 
@@ -74,7 +75,8 @@ DimOp extentIn(Value value) {
   return value.getDefiningOp<DimOp>();
 }
 
-/// The op that asks for the extent of which a tap is a part: a loop counts to it, or the tap is min(max(some number, 0), extent - 1).
+/// The op that asks for the extent of which a tap is a part: a loop counts to it, or the tap is min(max(some number,
+/// 0), extent - 1).
 DimOp extentOfTaps(Value tap) {
   if (Value end = endOf(tap))
     return extentIn(end);
@@ -100,7 +102,8 @@ bool isTapTimesStep(Value scalar, WindowDimension &dim) {
   auto product = scalar.getDefiningOp<arith::MulIOp>();
   if (!product)
     return false;
-  for (auto [tap, step] : {std::pair(product.getLhs(), product.getRhs()), std::pair(product.getRhs(), product.getLhs())}) {
+  for (auto [tap, step] :
+       {std::pair(product.getLhs(), product.getRhs()), std::pair(product.getRhs(), product.getLhs())}) {
     std::optional<unsigned> argument = argumentOf(source(step));
     DimOp extent = extentOfTaps(source(tap));
     if (!argument || !extent)
@@ -148,7 +151,8 @@ bool countsRows(Value column) {
   return column.getDefiningOp<IotaOp>() != nullptr;
 }
 
-/// number - number // count * count gives `dim.pixel`; number // count becomes `number`, or gives it where that is not known yet.
+/// number - number // count * count gives `dim.pixel`; number // count becomes `number`, or gives it where that is not
+/// known yet.
 bool countsOn(Value &number, WindowDimension &dim) {
   auto rest = dim.pixel.getDefiningOp<arith::SubIOp>();
   auto whole = rest ? withScalar<arith::MulIOp>(source(rest.getRhs())) : std::nullopt;

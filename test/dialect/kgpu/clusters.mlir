@@ -28,10 +28,11 @@
 // ALONE: kgpu.threads = 1024 : i32
 
 // CODE-LABEL: llvm.func @long_rows
+// CODE-DAG: %[[BYTES:.*]] = llvm.mlir.constant(512 : i32) : i32
 // CODE: nvvm.cluster.arrive.relaxed
 // CODE: nvvm.cluster.wait
-// CODE: mbarrier.arrive.expect_tx.shared::cta.b64 _, [$0], 512;
-// CODE: mapa.shared::cluster.u32
+// CODE: nvvm.mbarrier.arrive.expect_tx %{{.*}}, %[[BYTES]]
+// CODE: nvvm.mapa
 // CODE: st.async.shared::cluster.mbarrier::complete_tx::bytes.b32
 // CODE: mbarrier.try_wait.parity
 // CODE-NOT: nvvm.cluster

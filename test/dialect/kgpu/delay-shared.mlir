@@ -35,12 +35,12 @@
 // CHECK: scf.if %[[RAN]] {
 // CHECK: kgpu.tensor_store adds
 
-// CODE: stmatrix.sync.aligned.m8n8.x4.shared.b16
-// CODE: fence.proxy.async.shared::cta
+// CODE: nvvm.stmatrix {{.*}}<row>
+// CODE: nvvm.fence.proxy
 // The transposes of both operands; what was in the registers does not matter.
 // CODE: wgmma.mma_async.sync.aligned.m64n64k16.f32.bf16.bf16 {{.*}}, 0, 1, 1, 1, 1;
-// CODE: st.shared.v2.f32
-// CODE: cp.reduce.async.bulk.tensor.2d.global.shared::cta.add.tile.bulk_group
+// CODE: llvm.store {{.*}} : vector<2xf32>, !llvm.ptr<3>
+// CODE: nvvm.cp.async.bulk.tensor.reduce
 !in = !tile.view<2xbf16, unit = 1, align = 16, divisible = 8, index = 32>
 !out = !tile.view<2xbf16, mut, unit = 1, align = 16, divisible = 8, index = 32>
 !sum = !tile.view<2xf32, mut, unit = 1, align = 16, divisible = 4, index = 32>

@@ -65,7 +65,14 @@ tile.kernel @example{number}(%table: !table, %inside: i1) attributes {{kgpu.targ
   %columns = arith.constant dense<0> : tensor<16x16xindex, #rows>
   %buffer = kgpu.alloc : !kgpu.smem<16x16xf16>
 """
-PROLOGUES = {"async_gather": GATHER_PROLOGUE, "touch": TOUCH_PROLOGUE, "exchange": CLUSTER_PROLOGUE, "exchange_init": CLUSTER_PROLOGUE, "fetch": FETCH_PROLOGUE, "fetched": FETCH_PROLOGUE}
+PROLOGUES = {
+    "async_gather": GATHER_PROLOGUE,
+    "touch": TOUCH_PROLOGUE,
+    "exchange": CLUSTER_PROLOGUE,
+    "exchange_init": CLUSTER_PROLOGUE,
+    "fetch": FETCH_PROLOGUE,
+    "fetched": FETCH_PROLOGUE,
+}
 
 ASYNC_PROLOGUE = f"""\
 #acc = #kgpu.layout<"reg 1:1 0:8 1:8-64 lane 1:2-4 0:1-4 warp 0:16-32 rep 1x1">

@@ -25,14 +25,15 @@
 
 // One thread says how many bytes come; as many lanes of each warp as there are CTAs send what all of them hold, each to another CTA.
 // CODE-LABEL: llvm.func @one
-// CODE-COUNT-2: mbarrier.init.shared::cta.b64
-// CODE: fence.mbarrier_init.release.cluster
+// CODE-DAG: %[[BYTES:.*]] = llvm.mlir.constant(64 : i32) : i32
+// CODE-COUNT-2: nvvm.mbarrier.init
+// CODE: nvvm.fence.mbarrier.init
 // CODE: nvvm.cluster.arrive.relaxed
 // CODE: nvvm.cluster.wait
 // CODE: llvm.urem
-// CODE: mbarrier.arrive.expect_tx.shared::cta.b64 _, [$0], 64;
+// CODE: nvvm.mbarrier.arrive.expect_tx %{{.*}}, %[[BYTES]]
 // CODE: llvm.icmp "ult"
-// CODE: mapa.shared::cluster.u32
+// CODE: nvvm.mapa
 // CODE: st.async.shared::cluster.mbarrier::complete_tx::bytes.b32
 // CODE-NOT: st.async
 // CODE: mbarrier.try_wait.parity

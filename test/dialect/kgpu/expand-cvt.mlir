@@ -32,7 +32,7 @@ tile.kernel @between_warps(%x: !in, %y: !out) attributes {kgpu.target = #kgpu.ta
 // CHECK-NOT: kgpu.alloc
 // CHECK: kgpu.cvt_layout
 // LLVM: llvm.func @between_lanes
-// LLVM: shfl.sync.bfly
+// LLVM: nvvm.shfl.sync {{ *}}bfly
 tile.kernel @between_lanes(%x: !in, %y: !out) attributes {kgpu.target = #kgpu.target<"sm_90a">, kgpu.threads = 64 : i32} {
   %zero = arith.constant 0.0 : f32
   %c0 = arith.constant 0 : index

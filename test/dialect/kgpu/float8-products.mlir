@@ -1,7 +1,7 @@
 // Products of 8-bit floats: tensor cores of warps have them from sm_89 on; before, they are computed in float32. What a step adds up goes to the rest in float32.
 // RUN: kpkg-opt %s --pass-pipeline='builtin.module(gpu-pipeline{chip=sm_89})' | kpkg-opt --lower-nvvm | FileCheck %s
 // RUN: kpkg-opt %s --pass-pipeline='builtin.module(gpu-pipeline{chip=sm_120})' | kpkg-opt --lower-nvvm | FileCheck %s
-// RUN: kpkg-opt %s --pass-pipeline='builtin.module(gpu-pipeline{chip=sm_86})' | kpkg-opt --lower-nvvm | FileCheck --check-prefix=OLD --implicit-check-not=mma.sync %s
+// RUN: kpkg-opt %s --pass-pipeline='builtin.module(gpu-pipeline{chip=sm_86})' | kpkg-opt --lower-nvvm | FileCheck --check-prefix=OLD --implicit-check-not=mma.m16 --implicit-check-not=mma.sync %s
 
 !a = !tile.view<2xf8E4M3FN, unit = 1, align = 16, divisible = 16, index = 32>
 !b = !tile.view<2xf8E4M3FN, unit = 0, align = 16, divisible = 16, index = 32>
@@ -10,10 +10,10 @@
 // 64 x 64 x 64 are 4 x 8 x 2 instructions, of which a warp of four has a quarter.
 // CHECK-LABEL: llvm.func @product
 // CHECK: cp.async.cg.shared.global
-// CHECK: ldmatrix.sync.aligned.m8n8.x4.shared.b16
+// CHECK: nvvm.ldmatrix {{.*}}<row>
 // CHECK: ^bb
-// CHECK-COUNT-16: mma.sync.aligned.m16n8k32.row.col.f32.e4m3.e4m3.f32
-// CHECK-NOT: mma.sync
+// CHECK-COUNT-16: llvm.nvvm.mma.m16n8k32.row.col.f32.e4m3.e4m3.f32
+// CHECK-NOT: llvm.nvvm.mma
 // CHECK-COUNT-32: llvm.fadd
 // CHECK: llvm.return
 // OLD-LABEL: llvm.func @product

@@ -16,7 +16,7 @@
 // CHECK: tile.store %[[T]]
 // LLVM: llvm.func @rows
 // LLVM: nvvm.barrier
-// LLVM: shfl.sync.bfly
+// LLVM: nvvm.shfl.sync {{ *}}bfly
 // LLVM: nvvm.barrier
 tile.kernel @rows(%x: !in, %y: !out) attributes {kgpu.target = #kgpu.target<"sm_90a">, kgpu.threads = 128 : i32} {
   %zero = arith.constant 0.0 : f32

@@ -38,21 +38,26 @@
 // Each slot is released by two warpgroups of each of two CTAs, by one thread for the other CTA and one for its own. Who waits for the others at the end need not be a whole warp.
 // CODE-LABEL: llvm.func @product
 // CODE-SAME: nvvm.cluster_dim = array<i32: 2, 1, 1>
-// CODE: mbarrier.init.shared::cta.b64 [$0], 1;
-// CODE: mbarrier.init.shared::cta.b64 [$0], 4;
-// CODE: fence.mbarrier_init.release.cluster
+// CODE-DAG: %[[BYTES:.*]] = llvm.mlir.constant(49152 : i32) : i32
+// CODE-DAG: %[[ARRIVALS_4:.*]] = llvm.mlir.constant(4 : i32) : i32
+// CODE-DAG: %[[ARRIVALS_1:.*]] = llvm.mlir.constant(1 : i32) : i32
+// CODE: nvvm.mbarrier.init %{{.*}}, %[[ARRIVALS_1]]
+// CODE: nvvm.mbarrier.init %{{.*}}, %[[ARRIVALS_4]]
+// CODE: nvvm.fence.mbarrier.init
 // CODE: nvvm.cluster.arrive.relaxed
 // CODE: nvvm.cluster.wait
-// CODE: mbarrier.arrive.expect_tx.shared::cta.b64 _, [$0], 49152;
-// CODE-COUNT-4: tile.mbarrier::complete_tx::bytes.multicast::cluster [$0], [$1, {$3, $4}], [$2], $5;
-// CODE: tile.mbarrier::complete_tx::bytes [$0], [$1, {$3, $4}], [$2];
-// CODE: barrier.cluster.arrive.relaxed; barrier.cluster.wait;
+// CODE: nvvm.mbarrier.arrive.expect_tx %{{.*}}, %[[BYTES]]
+// CODE-COUNT-4: nvvm.cp.async.bulk.tensor.shared.cluster.global {{.*}} multicast_mask =
+// CODE: nvvm.cp.async.bulk.tensor.shared.cluster.global
+// CODE: nvvm.cluster.arrive.relaxed
+// CODE-NEXT: nvvm.cluster.wait
 // CODE: wgmma.mma_async
-// CODE: mapa.shared::cluster.u32
+// CODE: nvvm.mapa
 // CODE: mbarrier.arrive.shared::cluster.b64 _, [$0];
 // CODE: mbarrier.arrive.shared::cta.b64 _, [$0];
-// CODE: cp.async.bulk.wait_group 0;
-// CODE: barrier.cluster.arrive.relaxed; barrier.cluster.wait;
+// CODE: nvvm.cp.async.bulk.wait_group 0
+// CODE: nvvm.cluster.arrive.relaxed
+// CODE-NEXT: nvvm.cluster.wait
 tile.kernel @product(%a: !in, %b: !in, %d: !out)
     attributes {kgpu.cluster = 2 : i32, kgpu.consumers = 2 : i32, kgpu.target = #kgpu.target<"sm_90a">, kgpu.threads = 384 : i32, schedule = {cluster = 2 : i32}} {
   %zero = arith.constant 0.0 : bf16

@@ -34,16 +34,16 @@
 // Neighbouring threads have neighbouring vectors, 256 threads times 16 bytes in one go. Places outside of the view get the fill.
 // The next kernel starts behind the loop: its CTAs would wait beside this one's.
 // CODE-LABEL: llvm.func @two
-// CODE-NOT: griddepcontrol.launch_dependents
-// CODE: griddepcontrol.wait
+// CODE-NOT: nvvm.griddepcontrol launch_dependents
+// CODE: nvvm.griddepcontrol wait
 // CODE: cp.async.cg.shared.global.L2::128B
-// CODE: cp.async.wait_group 1
+// CODE: nvvm.cp.async.wait.group 1
 // CODE: ld.shared.v4.b32
 // CODE: llvm.select
 // CODE: cp.async.cg.shared.global.L2::128B
 // CODE-NOT: nvvm.barrier
 // CODE: st.global
-// CODE: griddepcontrol.launch_dependents
+// CODE: nvvm.griddepcontrol launch_dependents
 tile.kernel @two(%x: !in, %y: !out, %rows: index)
     attributes {kgpu.overlaps, kgpu.persistent, kgpu.stages = 2 : i32, kgpu.target = #kgpu.target<"sm_90a">, kgpu.threads = 256 : i32} {
   %low = arith.constant 0xFF80 : bf16
@@ -74,7 +74,7 @@ tile.kernel @two(%x: !in, %y: !out, %rows: index)
 // CHECK: kgpu.fetched {{.*}} of %arg0
 // CHECK: tile.load %arg1[%[[I]]
 // CODE-LABEL: llvm.func @one
-// CODE: cp.async.wait_group 0
+// CODE: nvvm.cp.async.wait.group 0
 tile.kernel @one(%x: !in, %u: !odd, %y: !out, %rows: index)
     attributes {kgpu.persistent, kgpu.stages = 1 : i32, kgpu.target = #kgpu.target<"sm_90a">, kgpu.threads = 256 : i32} {
   %zero = arith.constant 0.0 : bf16

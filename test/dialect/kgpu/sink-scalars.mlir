@@ -1,6 +1,6 @@
 // Which tile a number stands for is computed under the first product of the tile, once: it stays in registers over the loop.
 // RUN: kpkg-opt %s --pass-pipeline='builtin.module(tile.kernel(kgpu-configure{chip=sm_90a},kgpu-schedule-tiles,kgpu-assign-layouts,canonicalize,cse,kgpu-rotate-products,kgpu-split-roles,kgpu-delay-waits,kgpu-sink-scalars))' | FileCheck %s
-// RUN: kpkg-opt %s --pass-pipeline='builtin.module(gpu-pipeline{chip=sm_90a},lower-nvvm-emit)' | FileCheck %s --check-prefix=CODE
+// RUN: kpkg-opt %s --pass-pipeline='builtin.module(gpu-pipeline{chip=sm_90a},lower-gpu)' | FileCheck %s --check-prefix=CODE
 
 // CHECK: } compute {
 // CHECK: scf.for %[[TILE:.*]] = %{{.*}} to
@@ -16,13 +16,13 @@
 // CHECK: tile.store
 
 // Nothing is divided again behind the loop.
-// CODE-LABEL: llvm.func @products
+// CODE-LABEL: gpu.func @products
 // CODE: wgmma.mma_async
 // CODE: arith.divui {{.*}} : index
 // CODE: scf.for
 // CODE: wgmma.mma_async
 // CODE-NOT: arith.divui {{.*}} : index
-// CODE: llvm.return
+// CODE: gpu.return
 !in = !tile.view<3xbf16, unit = 2, align = 16, divisible = 8, index = 32>
 !out = !tile.view<3xbf16, mut, unit = 2, align = 16, divisible = 8, index = 32>
 tile.kernel @products(%q: !in, %k: !in, %v: !in, %o: !out) attributes {schedule = {stages = 2 : i32}} {

@@ -32,7 +32,7 @@
 // 1024 pieces of 16 bytes, 128 threads, only where a row is beside the slice; then copies and products see them.
 // THREAD: mbarrier.try_wait
 // THREAD: llvm.store %{{.*}}, %{{.*}} {alignment = 16 : i64} : vector<4xi32>, !llvm.ptr<3>
-// THREAD: fence.proxy.async.shared::cta
+// THREAD: nvvm.fence.proxy
 // THREAD: nvvm.barrier id = %{{.*}} number_of_threads
 // THREAD: wgmma.mma_async
 tile.kernel @sliced(%a: !in, %b: !heads, %y: !out, %head: index, %begin: index, %end: index, %blocks: index)

@@ -13,15 +13,15 @@
 // CHECK: kgpu.tensor_store
 // CHECK-NOT: tile.store
 
-// CODE: wgmma.fence.sync.aligned
+// CODE: nvvm.wgmma.fence.aligned
 // CODE: wgmma.mma_async.sp.sync.aligned.m64n64k32.f32.bf16.bf16 {{.*}}, $64, $65, $66, 0, $67, 1, 1, 0, 0;
 // CODE: wgmma.mma_async.sp.sync.aligned.m64n64k32.f32.bf16.bf16 {{.*}}, $64, $65, $66, 1, 1, 1, 1, 0, 0;
 // CODE: wgmma.mma_async.sp.sync.aligned.m64n64k32.f32.bf16.bf16 {{.*}}, $64, $65, $66, 0, 1, 1, 1, 0, 0;
 // CODE: wgmma.mma_async.sp.sync.aligned.m64n64k32.f32.bf16.bf16 {{.*}}, $64, $65, $66, 1, 1, 1, 1, 0, 0;
-// CODE: wgmma.commit_group
-// CODE-COUNT-4: stmatrix.sync.aligned.m8n8.x4.trans.shared.b16
+// CODE: nvvm.wgmma.commit.group
+// CODE-COUNT-4: nvvm.stmatrix {{.*}}<col>
 // CODE-NOT: stmatrix
-// CODE: cp.async.bulk.tensor.2d.global
+// CODE: nvvm.cp.async.bulk.tensor.global.shared.cta
 
 // DENSE-LABEL: tile.kernel @sparse
 // DENSE: tensor<128x32x4x2xbf16

@@ -26,7 +26,7 @@
 // CODE-COUNT-4: wgmma.mma_async.sync.aligned.m64n64k8.f32.tf32.tf32 {{.*}}, {$64, $65, $66, $67}, $68
 // CODE-NOT: wgmma.mma_async
 // OLD-LABEL: llvm.func @product
-// OLD: mma.sync.aligned.m16n8k8.row.col.f32.tf32.tf32.f32
+// OLD: nvvm.mma.sync {{.*}}<tf32>
 tile.kernel @product(%x: !x, %w: !w, %y: !y) {
   %zero = arith.constant 0.0 : f32
   %zeros = arith.constant dense<0.0> : tensor<128x64xf32>

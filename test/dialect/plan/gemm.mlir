@@ -16,8 +16,8 @@
 // CHECK-NEXT: launch gemm_tiles[T = bfloat16, HAS_C = True](a: bfloat16[64, 32] strides [1, 64], b: bfloat16[32, 128] strides [1, 32], c: bfloat16[64, 128] strides [0, 1], mut result3: bfloat16[64, 128], alpha: as passed, beta: as passed) persistent
 // CHECK: error in argument 1: gemm: a is bfloat16[64, 32], b is bfloat16[33, 128]: inner extents 32 and 33 differ
 // CHECK: error in argument 1: gemm: b has dtype float32, expected bfloat16 as a; it is float32[32, 128]
-// CHECK: error in argument 6: expand of `c` (bfloat16[5]): cannot be expanded to [64, 128]: dimension 1 is 5
-// CHECK: error in argument 0: dim of `a` (bfloat16[64]): dimension 1 is out of range, expected -1 to 0
+// CHECK: error in argument 6: `c` (bfloat16[5]): cannot be expanded to [64, 128]: dimension 1 is 5
+// CHECK: error in argument 0: `a` (bfloat16[64]): dimension 1 is out of range, expected -1 to 0
 
 // The slice keeps checks and the result, no launch.
 // SLICE: kpkg::gemm(%0 a: Tensor, %1 b: Tensor, %2 alpha: Float as passed, %3 beta: Float as passed

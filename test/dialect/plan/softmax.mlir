@@ -71,7 +71,7 @@ plan.func @"kpkg::softmax"(%input: !plan.tensor {plan.name = "input"}, %dim: i64
 // CHECK-NEXT: output 0: result1: float32[]
 
 // CHECK-LABEL: kpkg::softmax(float32[2, 3], 2)
-// CHECK-NEXT: error in argument 0: fold of `input` (float32[2, 3]): dimension 2 is out of range, expected -2 to 1
+// CHECK-NEXT: error in argument 0: `input` (float32[2, 3]): dimension 2 is out of range, expected -2 to 1
 // CHECK-LABEL: kpkg::softmax(float32[4, 9000], 1)
 // CHECK-NEXT: launch softmax_long_rows
 // CHECK-LABEL: kpkg::softmax(None, 0)
@@ -93,4 +93,4 @@ plan.func @"kpkg::softmax"(%input: !plan.tensor {plan.name = "input"}, %dim: i64
 // SHAPES-NEXT: output 0: result0: float32[4, 5]
 // SHAPES: kpkg::softmax(float32[], -1)
 // SHAPES-NEXT: output 0: result0: float32[]
-// SHAPES: error in argument 0: fold of `input` (float32[4, 5]): dimension 2 is out of range, expected -2 to 1
+// SHAPES: error in argument 0: `input` (float32[4, 5]): dimension 2 is out of range, expected -2 to 1

@@ -15,8 +15,8 @@ struct Batches {
   int jobs;     ///< processes at a time
 };
 
-/// Calls `work(first seed, count)` in child processes until all seeds are done. After a batch that a signal ended its seeds are done one by
-/// one; `crashed(seed, signal's name)` is told, in this process, which of them ends so again.
+/// Calls `work(first seed, count)` in child processes until all seeds are done. After a batch that a signal ended its
+/// seeds are done one by one; `crashed(seed, signal's name)` is told, in this process, which of them ends so again.
 void runBatches(const Batches &batches, const std::function<void(uint64_t, int64_t)> &work,
                 const std::function<void(uint64_t, const std::string &)> &crashed);
 

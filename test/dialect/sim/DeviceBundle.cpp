@@ -15,7 +15,8 @@ using namespace kpkg::sim::test;
 
 static constexpr unsigned kOptLevel = 2; // what `kpkg build` has
 
-/// Whether the facts of `type` hold for the view, as the runtime looks at them. The buffer lies at a multiple of 256 bytes.
+/// Whether the facts of `type` hold for the view, as the runtime looks at them. The buffer lies at a multiple of 256
+/// bytes.
 static bool factsHold(tile::ViewType type, const ViewArgument &view) {
   const tile::ViewFacts &facts = type.getFacts();
   int64_t lowest = 0, highest = 0;
@@ -23,7 +24,8 @@ static bool factsHold(tile::ViewType type, const ViewArgument &view) {
     return false;
   for (auto [d, extent, stride] : llvm::enumerate(view.shape, view.strides)) {
     bool isUnit = static_cast<int64_t>(d) == facts.unit;
-    if (isUnit ? extent % facts.divisible != 0 || (stride != 1 && extent > 1) : extent > 1 && stride % facts.divisible != 0)
+    if (isUnit ? extent % facts.divisible != 0 || (stride != 1 && extent > 1)
+               : extent > 1 && stride % facts.divisible != 0)
       return false;
     (stride < 0 ? lowest : highest) += stride * std::max<int64_t>(0, extent - 1);
   }
@@ -98,7 +100,8 @@ llvm::Error DeviceBundle::add(RandomKernel &kernel) {
   tile::KernelOp variant = usable[kernel.seed % usable.size()];
   std::vector<compiler::GpuCode> codes;
   for (const std::string &chip : chips) {
-    llvm::Expected<compiler::GpuCode> code = compiler::compileForChip(variant, chip, ptxas, kOptLevel, compiler::SlowCode::Accept);
+    llvm::Expected<compiler::GpuCode> code =
+        compiler::compileForChip(variant, chip, ptxas, kOptLevel, compiler::SlowCode::Accept);
     if (!code)
       return llvm::createStringError(variant.getSymName() + ": " + llvm::toString(code.takeError()) + ": " + messages);
     codes.push_back(std::move(*code));
@@ -155,7 +158,8 @@ llvm::Error DeviceBundle::write(llvm::StringRef stem) const {
   if (!llvm::compression::zlib::isAvailable())
     return llvm::createStringError("this build of LLVM has no zlib");
   llvm::SmallVector<uint8_t, 0> packed;
-  llvm::compression::zlib::compress(llvm::arrayRefFromStringRef(binary), packed, llvm::compression::zlib::BestSizeCompression);
+  llvm::compression::zlib::compress(llvm::arrayRefFromStringRef(binary), packed,
+                                    llvm::compression::zlib::BestSizeCompression);
   std::string json;
   llvm::raw_string_ostream(json) << llvm::json::Value(llvm::json::Array(kernels));
   if (llvm::Error failed = writeFile(stem + ".json", json))

@@ -11,7 +11,8 @@ RandomKernel kpkg::sim::test::generateKernel(ModuleOp module, uint64_t seed, Cal
 }
 
 KernelGenerator::KernelGenerator(ModuleOp module, uint64_t seed, CallStyle style)
-    : style(style), random(seed * 0x9E3779B97F4A7C15u + 1), b(module.getLoc(), OpBuilder::atBlockEnd(module.getBody())) {
+    : style(style), random(seed * 0x9E3779B97F4A7C15u + 1),
+      b(module.getLoc(), OpBuilder::atBlockEnd(module.getBody())) {
   result.seed = seed;
   result.kernel = tile::KernelOp::create(b, "p" + std::to_string(seed), TypeRange());
   result.hasSpecialValues = chance(10);

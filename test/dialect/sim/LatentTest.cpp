@@ -1,5 +1,7 @@
-// Latent attention on Hopper through the simulator: two warpgroups with halves of the columns, weights that one has from the other, a slot that two products read in two
-// ways; the same in two parts of the columns, with weights that a third warpgroup makes; and that with sums that are seldom scaled. Weights are powers of two and sums of them exact, so that no order of additions shows.
+// Latent attention on Hopper through the simulator: two warpgroups with halves of the columns, weights that one has
+// from the other, a slot that two products read in two ways; the same in two parts of the columns, with weights that a
+// third warpgroup makes; and that with sums that are seldom scaled. Weights are powers of two and sums of them exact,
+// so that no order of additions shows.
 // SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
 #include "SimulatedTest.h"
 #include "mlir/Dialect/Arith/IR/Arith.h"
@@ -181,12 +183,15 @@ TEST_F(LatentParts, IsRightInEveryOrder) {
 /// Nobody hands on, takes or gives back what others wait for, or as another use than they do.
 TEST_F(LatentParts, ChangesOfWhatIsHandedOnAreFound) {
   auto isOfHanded = [](Operation *op) {
-    Value ring = isa<kgpu::HandOp>(op) ? cast<kgpu::HandOp>(op).getRing() : isa<kgpu::AwaitOp, kgpu::ReleaseOp>(op) ? op->getOperand(0) : Value();
+    Value ring = isa<kgpu::HandOp>(op)                     ? cast<kgpu::HandOp>(op).getRing()
+                 : isa<kgpu::AwaitOp, kgpu::ReleaseOp>(op) ? op->getOperand(0)
+                                                           : Value();
     return ring && ring.getDefiningOp<kgpu::RingOp>().getHanded();
   };
   size_t count = 0, simulated = 0;
   module->walk([&](Operation *op) { count += isOfHanded(op); });
-  ASSERT_EQ(count, 12u); // two halves of the weights, what is kept of sums, and what these are divided by: each handed on, awaited and released
+  ASSERT_EQ(count, 12u); // two halves of the weights, what is kept of sums, and what these are divided by: each handed
+                         // on, awaited and released
   for (size_t number = 0; number < count; ++number)
     for (bool isErased : {true, false}) {
       OwningOpRef<ModuleOp> copy = module->clone();
@@ -199,9 +204,11 @@ TEST_F(LatentParts, ChangesOfWhatIsHandedOnAreFound) {
       if (isErased) {
         changed->erase();
       } else {
-        auto *use = llvm::find_if(changed->getOpOperands(), [](OpOperand &operand) { return operand.get().getType().isInteger(32); });
+        auto *use = llvm::find_if(changed->getOpOperands(),
+                                  [](OpOperand &operand) { return operand.get().getType().isInteger(32); });
         OpBuilder builder(changed);
-        use->set(arith::AddIOp::create(builder, changed->getLoc(), use->get(), arith::ConstantIntOp::create(builder, changed->getLoc(), 1, 32)));
+        use->set(arith::AddIOp::create(builder, changed->getLoc(), use->get(),
+                                       arith::ConstantIntOp::create(builder, changed->getLoc(), 1, 32)));
       }
       EXPECT_NE(verify(*copy), "") << number << isErased;
       simulated += !outcome(*copy, number, 1).empty();

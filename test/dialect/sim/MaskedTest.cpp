@@ -1,4 +1,5 @@
-// Products of masked products on Hopper through the simulator: loops that are split where masks begin and end give what the whole one gives.
+// Products of masked products on Hopper through the simulator: loops that are split where masks begin and end give what
+// the whole one gives.
 // SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
 #include "SimulatedTest.h"
 #include "mlir/Dialect/SCF/IR/SCF.h"
@@ -8,7 +9,8 @@ using namespace mlir;
 
 namespace {
 
-/// Row i of %o: the sum of (q[i] . k[j] + the largest so far times 0 + 1) v[j] over keys j from i - %before to i + %after; %keys is how many there are.
+/// Row i of %o: the sum of (q[i] . k[j] + the largest so far times 0 + 1) v[j] over keys j from i - %before to i +
+/// %after; %keys is how many there are.
 constexpr const char *source = R"(
 !in = !tile.view<2xbf16, unit = 1, align = 16, divisible = 8, index = 32>
 !out = !tile.view<2xbf16, mut, unit = 1, align = 16, divisible = 8, index = 32>
@@ -126,7 +128,8 @@ TEST_P(Masked, IsRightInEveryOrder) {
       if (products.empty() || !loop.getBody()->getOps<scf::ForOp>().empty())
         return; // the loop over tiles has the first product
       ++loops;
-      choices += llvm::any_of(loop.getBody()->getOps<scf::IfOp>(), [](scf::IfOp choice) { return choice.getNumResults() != 0; });
+      choices += llvm::any_of(loop.getBody()->getOps<scf::IfOp>(),
+                              [](scf::IfOp choice) { return choice.getNumResults() != 0; });
     });
   });
   EXPECT_EQ(loops, 3u);
@@ -136,11 +139,11 @@ TEST_P(Masked, IsRightInEveryOrder) {
 
 constexpr int64_t all = int64_t(1) << 40;
 INSTANTIATE_TEST_SUITE_P(Cases, Masked,
-                         testing::Values(Case{256, 320, all, all},  // everything is seen
-                                         Case{130, 300, all, 0},    // up to the own one, the last keys of no row
-                                         Case{300, 290, 100, 0},    // a window, its middle empty
-                                         Case{200, 500, 199, 150},  // a window with a middle
-                                         Case{256, 10, all, all},   // fewer keys than a block
-                                         Case{300, 100, 30, 0})); // rows that see none
+                         testing::Values(Case{256, 320, all, all}, // everything is seen
+                                         Case{130, 300, all, 0},   // up to the own one, the last keys of no row
+                                         Case{300, 290, 100, 0},   // a window, its middle empty
+                                         Case{200, 500, 199, 150}, // a window with a middle
+                                         Case{256, 10, all, all},  // fewer keys than a block
+                                         Case{300, 100, 30, 0}));  // rows that see none
 
 } // namespace

@@ -74,7 +74,8 @@ std::vector<Mutation> mutations(ModuleOp module) {
     if (isa<kgpu::AcquireOp, kgpu::AwaitOp, kgpu::ReleaseOp, kgpu::TensorLoadOp>(op)) {
       add(at, name + " of the next use", useShift(1));
       add(at, name + " two uses ahead", useShift(2));
-      add(at, name + " twice", [](Operation *op) { op->getBlock()->getOperations().insert(std::next(op->getIterator()), op->clone()); });
+      add(at, name + " twice",
+          [](Operation *op) { op->getBlock()->getOperations().insert(std::next(op->getIterator()), op->clone()); });
     }
     if (isa<kgpu::AcquireOp>(op))
       for (int64_t by : {-128, 128})

@@ -26,7 +26,8 @@ struct Found {
 };
 
 /// Asks of each change of a kernel whether the verifier refuses it and whether the simulator sees it.
-Found search(mlir::ModuleOp module, llvm::function_ref<bool(mlir::ModuleOp)> isRefused, llvm::function_ref<bool(mlir::ModuleOp)> isSeen);
+Found search(mlir::ModuleOp module, llvm::function_ref<bool(mlir::ModuleOp)> isRefused,
+             llvm::function_ref<bool(mlir::ModuleOp)> isSeen);
 
 } // namespace kpkg
 #endif

@@ -1,4 +1,5 @@
-// A product on Hopper through the simulator and the schedule verifier: right as the compiler makes it, wrong in every way that it can be changed.
+// A product on Hopper through the simulator and the schedule verifier: right as the compiler makes it, wrong in every
+// way that it can be changed.
 // SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
 #include "SimulatedTest.h"
 
@@ -69,7 +70,8 @@ struct Schedule : ComparedTest {
 };
 
 TEST_F(Schedule, IsRightInEveryOrder) {
-  ASSERT_TRUE(module->walk([](kgpu::RolesOp) { return WalkResult::interrupt(); }).wasInterrupted()) << "the kernel has no roles";
+  ASSERT_TRUE(module->walk([](kgpu::RolesOp) { return WalkResult::interrupt(); }).wasInterrupted())
+      << "the kernel has no roles";
   expectRight(6, {1});
   EXPECT_EQ(outcome(*module, 0, /*ctas=*/2), "");
   EXPECT_EQ(outcome(*module, 1, /*ctas=*/3), "") << "a CTA without work";

@@ -34,7 +34,8 @@ struct RandomKernel {
 /// What the tensors of a call are like.
 enum class CallStyle {
   Scattered, ///< small tiles, any strides, nothing aligned
-  Vectors,   ///< tiles of up to 4096 elements; views are dense and aligned to 16 bytes, and most extents are multiples of 16 bytes
+  Vectors, ///< tiles of up to 4096 elements; views are dense and aligned to 16 bytes, and most extents are multiples of
+           ///< 16 bytes
 };
 
 /// Adds kernel `@p<seed>` to the module. The same seed and style give the same kernel and call.

@@ -1,5 +1,6 @@
 // The random kernels themselves: they repeat, they are valid, they use every op, and a wrong implementation does not
-// get past them. SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
+// get past them.
+// SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
 #include "RandomCall.h"
 #include "dialect/pipeline/Registration.h"
 #include "mlir/Dialect/Arith/IR/Arith.h"

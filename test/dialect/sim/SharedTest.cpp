@@ -1,4 +1,5 @@
-// Products of what warpgroups share on Hopper through the simulator and the schedule verifier, and sums that all tiles add to.
+// Products of what warpgroups share on Hopper through the simulator and the schedule verifier, and sums that all tiles
+// add to.
 // SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
 #include "SimulatedTest.h"
 #include "mlir/Dialect/Arith/IR/Arith.h"
@@ -8,7 +9,8 @@ using namespace mlir;
 
 namespace {
 
-/// What warpgroups share, and sums that all tiles add to: %a and %b are [rows, 128], %d is [columns, 128], %z [rows, 128]. Some inner loops never run.
+/// What warpgroups share, and sums that all tiles add to: %a and %b are [rows, 128], %d is [columns, 128], %z [rows,
+/// 128]. Some inner loops never run.
 constexpr const char *source = R"(
 !in = !tile.view<2xbf16, unit = 1, align = 16, divisible = 8, index = 32>
 !out = !tile.view<2xbf16, mut, unit = 1, align = 16, divisible = 8, index = 32>
@@ -135,7 +137,8 @@ TEST_F(SharedAtOnce, IsRightInEveryOrder) {
 
 TEST_F(SharedAtOnce, ChangesAreFound) {
   int64_t changes = 0;
-  module->walk([&](Operation *op) { changes += isa<kgpu::ReleaseOp, kgpu::AwaitOp, kgpu::ShareOp, kgpu::WgmmaWaitOp>(op); });
+  module->walk(
+      [&](Operation *op) { changes += isa<kgpu::ReleaseOp, kgpu::AwaitOp, kgpu::ShareOp, kgpu::WgmmaWaitOp>(op); });
   ASSERT_GT(changes, 8);
   for (int64_t number = 0; number < changes; ++number) {
     OwningOpRef<ModuleOp> copy = module->clone();

@@ -1,4 +1,5 @@
-// A kernel of the tile dialect through the interpreter, the pipeline for Hopper, the verifier of schedules and the simulator, and a call of one whose results are compared.
+// A kernel of the tile dialect through the interpreter, the pipeline for Hopper, the verifier of schedules and the
+// simulator, and a call of one whose results are compared.
 // SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
 #include "SimulatedTest.h"
 #include "dialect/pipeline/GpuPipeline.h"
@@ -21,7 +22,9 @@ static DialectRegistry allDialects() {
 
 SimulatedTest::SimulatedTest() : context(allDialects(), MLIRContext::Threading::DISABLED) {}
 
-OwningOpRef<ModuleOp> SimulatedTest::parse(llvm::StringRef source) { return parseSourceString<ModuleOp>(source, &context); }
+OwningOpRef<ModuleOp> SimulatedTest::parse(llvm::StringRef source) {
+  return parseSourceString<ModuleOp>(source, &context);
+}
 
 void SimulatedTest::compile(ModuleOp module) {
   PassManager passes(&context);
@@ -36,7 +39,9 @@ sim::View SimulatedTest::view(void *data, Type element, ArrayRef<int64_t> shape)
   return {static_cast<char *>(data), element, llvm::to_vector(shape), llvm::to_vector(strides)};
 }
 
-sim::View SimulatedTest::view(std::vector<uint16_t> &data, ArrayRef<int64_t> shape) { return view(data.data(), BFloat16Type::get(&context), shape); }
+sim::View SimulatedTest::view(std::vector<uint16_t> &data, ArrayRef<int64_t> shape) {
+  return view(data.data(), BFloat16Type::get(&context), shape);
+}
 
 std::string SimulatedTest::interpret(ModuleOp module, ArrayRef<sim::Argument> arguments) {
   return llvm::toString(sim::run(kernelOf(module), arguments, {1, 1, 1}));
@@ -58,17 +63,24 @@ std::string SimulatedTest::verify(ModuleOp module) {
   return succeeded(passes.run(module)) ? "" : text;
 }
 
-template <typename T> ComparedTest::Tensor &ComparedTest::add(const std::vector<T> &values, Type element, ArrayRef<int64_t> shape) {
+template <typename T>
+ComparedTest::Tensor &ComparedTest::add(const std::vector<T> &values, Type element, ArrayRef<int64_t> shape) {
   auto *bytes = reinterpret_cast<const char *>(values.data());
-  return tensors.emplace_back(Tensor{element, llvm::to_vector(shape), std::vector<char>(bytes, bytes + values.size() * sizeof(T)), {}, {}});
+  return tensors.emplace_back(
+      Tensor{element, llvm::to_vector(shape), std::vector<char>(bytes, bytes + values.size() * sizeof(T)), {}, {}});
 }
 
-void ComparedTest::reads(const std::vector<uint16_t> &values, ArrayRef<int64_t> shape) { add(values, BFloat16Type::get(&context), shape); }
+void ComparedTest::reads(const std::vector<uint16_t> &values, ArrayRef<int64_t> shape) {
+  add(values, BFloat16Type::get(&context), shape);
+}
 
-void ComparedTest::reads(const std::vector<float> &values, ArrayRef<int64_t> shape) { add(values, Float32Type::get(&context), shape); }
+void ComparedTest::reads(const std::vector<float> &values, ArrayRef<int64_t> shape) {
+  add(values, Float32Type::get(&context), shape);
+}
 
 void ComparedTest::writes(ArrayRef<int64_t> shape) {
-  Tensor &tensor = add(std::vector<uint16_t>(size_t(llvm::product_of(shape)), poison), BFloat16Type::get(&context), shape);
+  Tensor &tensor =
+      add(std::vector<uint16_t>(size_t(llvm::product_of(shape)), poison), BFloat16Type::get(&context), shape);
   tensor.before = tensor.now;
 }
 
@@ -104,7 +116,8 @@ std::string ComparedTest::outcome(ModuleOp module, uint64_t seed, int64_t ctas) 
   std::string wrong = simulate(module, arguments(), seed, ctas);
   if (!wrong.empty())
     return wrong;
-  bool isRight = llvm::all_of(tensors, [](const Tensor &tensor) { return tensor.expected.empty() || tensor.now == tensor.expected; });
+  bool isRight = llvm::all_of(
+      tensors, [](const Tensor &tensor) { return tensor.expected.empty() || tensor.now == tensor.expected; });
   return isRight ? "" : "the result is wrong";
 }
 

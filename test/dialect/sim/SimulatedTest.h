@@ -1,4 +1,5 @@
-// A kernel of the tile dialect through the interpreter, the pipeline for Hopper, the verifier of schedules and the simulator, and a call of one whose results are compared.
+// A kernel of the tile dialect through the interpreter, the pipeline for Hopper, the verifier of schedules and the
+// simulator, and a call of one whose results are compared.
 // SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
 #ifndef KPKG_TEST_SIM_SIMULATED_TEST_H
 #define KPKG_TEST_SIM_SIMULATED_TEST_H
@@ -26,13 +27,16 @@ struct SimulatedTest : testing::Test {
 
   /// What the interpreter, the simulator or the verifier finds wrong; empty where nothing is.
   static std::string interpret(mlir::ModuleOp module, llvm::ArrayRef<sim::Argument> arguments);
-  static std::string simulate(mlir::ModuleOp module, llvm::ArrayRef<sim::Argument> arguments, uint64_t seed, int64_t ctas);
+  static std::string simulate(mlir::ModuleOp module, llvm::ArrayRef<sim::Argument> arguments, uint64_t seed,
+                              int64_t ctas);
   std::string verify(mlir::ModuleOp module);
 };
 
-/// One call of one kernel: however the compiled kernel is run, it has to give what the interpreter makes of its source, bit for bit.
+/// One call of one kernel: however the compiled kernel is run, it has to give what the interpreter makes of its source,
+/// bit for bit.
 struct ComparedTest : SimulatedTest {
-  /// The kernel's arguments in their order; tensors of uint16_t hold bfloat16. What is written holds poison, or the number given, before each run.
+  /// The kernel's arguments in their order; tensors of uint16_t hold bfloat16. What is written holds poison, or the
+  /// number given, before each run.
   void reads(const std::vector<uint16_t> &values, llvm::ArrayRef<int64_t> shape);
   void reads(const std::vector<float> &values, llvm::ArrayRef<int64_t> shape);
   void writes(llvm::ArrayRef<int64_t> shape);
@@ -47,8 +51,8 @@ struct ComparedTest : SimulatedTest {
   std::string outcome(mlir::ModuleOp module, uint64_t seed, int64_t ctas);
   /// The verifier accepts the kernel, and so many runs are right, by these numbers of CTAs in turn.
   void expectRight(uint64_t runs, llvm::ArrayRef<int64_t> ctas = {1, 2});
-  /// Of the changes of the kernel there are `least` or more, and 95 % are found, the simulator having so many runs. Where runs take long, they are spared for changes
-  /// that the verifier refuses.
+  /// Of the changes of the kernel there are `least` or more, and 95 % are found, the simulator having so many runs.
+  /// Where runs take long, they are spared for changes that the verifier refuses.
   Found expectFound(int64_t least, uint64_t runs, int64_t ctas, bool sparesRefused = false);
 
 private:
@@ -63,7 +67,8 @@ private:
   std::vector<sim::Argument> numbers;
 };
 
-/// Small whole numbers as bfloat16, -2 to 2, or -1 to 1: sums of them and of their products are exact, so results are equal bit for bit.
+/// Small whole numbers as bfloat16, -2 to 2, or -1 to 1: sums of them and of their products are exact, so results are
+/// equal bit for bit.
 uint16_t wholeNumber(size_t i);
 uint16_t sign(size_t i);
 std::vector<uint16_t> wholeNumbers(int64_t count, size_t seed);

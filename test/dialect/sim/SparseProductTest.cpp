@@ -1,5 +1,5 @@
-// Products with two of every four elements of the left factor on Hopper, through the simulator: what tensor cores leave out is zero, and results
-// whose transpose is accumulated arrive where they belong.
+// Products with two of every four elements of the left factor on Hopper, through the simulator: what tensor cores leave
+// out is zero, and results whose transpose is accumulated arrive where they belong.
 // SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
 #include "SimulatedTest.h"
 #include "dialect/tile/transforms/Passes.h"
@@ -9,7 +9,8 @@ using namespace kpkg;
 using namespace mlir;
 
 namespace {
-/// %y [lines, rows] = %x [lines, depth] @ w.T, where %w [rows, depth / 2] and %p are two of every four elements of w and their places.
+/// %y [lines, rows] = %x [lines, depth] @ w.T, where %w [rows, depth / 2] and %p are two of every four elements of w
+/// and their places.
 constexpr const char *source = R"(
 !w = !tile.view<2xbf16, unit = 1, align = 16, divisible = 8, index = 32>
 !p = !tile.view<3xi16, unit = 2, align = 16, divisible = 8, index = 32>
@@ -66,9 +67,11 @@ struct SparseProduct : SimulatedTest {
 
 TEST_F(SparseProduct, IsRightInEveryOrder) {
   constexpr int64_t rows = 136, lines = 72, depth = 264, steps = 3;
-  std::vector<uint16_t> w = wholeNumbers(rows * depth / 2, 1), p = places(3 * steps * 512), x = wholeNumbers(lines * depth, 7), y(lines * rows, poison);
-  std::vector<sim::Argument> arguments = {view(w, {rows, depth / 2}), view(p.data(), IntegerType::get(&context, 16), {3, steps, 512}), view(x, {lines, depth}),
-                                          view(y, {lines, rows})};
+  std::vector<uint16_t> w = wholeNumbers(rows * depth / 2, 1), p = places(3 * steps * 512),
+                        x = wholeNumbers(lines * depth, 7), y(lines * rows, poison);
+  std::vector<sim::Argument> arguments = {view(w, {rows, depth / 2}),
+                                          view(p.data(), IntegerType::get(&context, 16), {3, steps, 512}),
+                                          view(x, {lines, depth}), view(y, {lines, rows})};
   OwningOpRef<ModuleOp> module = parse(source);
   ASSERT_EQ(interpret(*module, arguments), "");
   std::vector<uint16_t> expected = y;

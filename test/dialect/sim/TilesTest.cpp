@@ -1,4 +1,5 @@
-// Tiles that CTAs take from a counter as they become free, in the simulator: right with CTAs of any speed, wrong in every way that the roles can disagree.
+// Tiles that CTAs take from a counter as they become free, in the simulator: right with CTAs of any speed, wrong in
+// every way that the roles can disagree.
 // SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
 #include "SimulatedTest.h"
 #include "mlir/Dialect/Arith/IR/Arith.h"
@@ -58,7 +59,8 @@ struct TakenTiles : ComparedTest {
       SmallVector<Op> ops;
       copy->walk([&](Op op) { ops.push_back(op); });
       change(ops[number]);
-      EXPECT_FALSE(verify(*copy).empty() && outcome(*copy, 0, 3).empty() && outcome(*copy, 1, 2).empty()) << name << " " << number;
+      EXPECT_FALSE(verify(*copy).empty() && outcome(*copy, 0, 3).empty() && outcome(*copy, 1, 2).empty())
+          << name << " " << number;
     }
   }
 };
@@ -78,21 +80,29 @@ TEST_F(TakenTiles, AreAllMadeOnceByCtasOfAnySpeed) {
 
 TEST_F(TakenTiles, RolesThatDisagreeAreFound) {
   expectFound<kgpu::SendOp>("nothing sent", [](kgpu::SendOp op) { op.erase(); });
-  expectFound<kgpu::SendOp>("sent as the next use", [](kgpu::SendOp op) { op.getUseMutable().assign(plusOne(op, op.getUse())); });
-  expectFound<kgpu::SendOp>("another number sent", [](kgpu::SendOp op) { op.getNumberMutable().assign(plusOne(op, op.getNumber())); });
+  expectFound<kgpu::SendOp>("sent as the next use",
+                            [](kgpu::SendOp op) { op.getUseMutable().assign(plusOne(op, op.getUse())); });
+  expectFound<kgpu::SendOp>("another number sent",
+                            [](kgpu::SendOp op) { op.getNumberMutable().assign(plusOne(op, op.getNumber())); });
   expectFound<kgpu::SendOp>("sent before the copies", [](kgpu::SendOp op) {
     Operation *take = op.getNumber().getDefiningOp();
     take->moveBefore(&op->getBlock()->front());
     op->moveAfter(take);
   });
-  expectFound<kgpu::ReceiveOp>("received as the next use", [](kgpu::ReceiveOp op) { op.getUseMutable().assign(plusOne(op, op.getUse())); });
-  expectFound<kgpu::ReceiveOp>("received twice", [](kgpu::ReceiveOp op) { op->getBlock()->getOperations().insert(std::next(op->getIterator()), op->clone()); });
+  expectFound<kgpu::ReceiveOp>("received as the next use",
+                               [](kgpu::ReceiveOp op) { op.getUseMutable().assign(plusOne(op, op.getUse())); });
+  expectFound<kgpu::ReceiveOp>("received twice", [](kgpu::ReceiveOp op) {
+    op->getBlock()->getOperations().insert(std::next(op->getIterator()), op->clone());
+  });
   expectFound<kgpu::ReceiveOp>("counted alone", [](kgpu::ReceiveOp op) {
     Value next = plusOne(op, op->getBlock()->getArgument(0));
     op.getResult().replaceAllUsesWith(next);
   });
-  expectFound<kgpu::TakeTileOp>("of more tiles", [](kgpu::TakeTileOp op) { op.getCountMutable().assign(plusOne(op, op.getCount())); });
-  expectFound<kgpu::TakeTileOp>("taken twice", [](kgpu::TakeTileOp op) { op->getBlock()->getOperations().insert(op->getIterator(), op->clone()); });
+  expectFound<kgpu::TakeTileOp>("of more tiles",
+                                [](kgpu::TakeTileOp op) { op.getCountMutable().assign(plusOne(op, op.getCount())); });
+  expectFound<kgpu::TakeTileOp>("taken twice", [](kgpu::TakeTileOp op) {
+    op->getBlock()->getOperations().insert(op->getIterator(), op->clone());
+  });
 }
 
 } // namespace

@@ -102,7 +102,8 @@ tile.kernel @windows(%x: !in, %w: !in, %y: !out, %height: index, %width: index, 
 std::string scatteredSource() {
   std::string text = source;
   auto replace = [&](llvm::StringRef from, llvm::StringRef to) { text.replace(text.find(from), from.size(), to); };
-  replace("tile.kernel", "!image = !tile.view<4xbf16, mut, unit = 3, align = 16, divisible = 8, index = 32>\ntile.kernel");
+  replace("tile.kernel",
+          "!image = !tile.view<4xbf16, mut, unit = 3, align = 16, divisible = 8, index = 32>\ntile.kernel");
   replace("%y: !out,", "%y: !out, %z: !image,");
   replace("tile.store %r, %y[%m, %n] : tensor<128x64xbf16>, !out", R"(
     %two = arith.constant dense<2> : tensor<128x1xi32>
@@ -134,7 +135,9 @@ struct Windows : ComparedTest, testing::WithParamInterface<Case> {
 
 void Windows::areRight(bool isScattered) {
   const Case &c = GetParam();
-  auto count = [&](int64_t extent, int64_t taps) { return (extent - 2 * c.start - c.step * (taps - 1) - 1) / c.stride + 1; };
+  auto count = [&](int64_t extent, int64_t taps) {
+    return (extent - 2 * c.start - c.step * (taps - 1) - 1) / c.stride + 1;
+  };
   int64_t height = count(c.height, c.cells), width = count(c.width, c.taps), pixels = c.images * height * width;
   ASSERT_GT(pixels, 0);
   reads(wholeNumbers(c.images * c.height * c.width * c.channels, 1), {c.images, c.height, c.width, c.channels});
@@ -145,7 +148,10 @@ void Windows::areRight(bool isScattered) {
   for (int64_t number : {height, width, c.stride, c.stride, c.start, c.start, c.step, c.step})
     takes(number);
   prepare(isScattered ? scatteredSource() : source);
-  EXPECT_NE(module->walk([](kgpu::TensorLoadOp load) { return load.getTaps().empty() ? WalkResult::advance() : WalkResult::interrupt(); }), WalkResult::advance());
+  EXPECT_NE(module->walk([](kgpu::TensorLoadOp load) {
+    return load.getTaps().empty() ? WalkResult::advance() : WalkResult::interrupt();
+  }),
+            WalkResult::advance());
   expectRight(2, {2});
 }
 
@@ -154,7 +160,8 @@ TEST_P(Windows, AreRightInEveryOrder) { areRight(/*isScattered=*/false); }
 TEST_P(Windows, AreWrittenRowByRow) { areRight(/*isScattered=*/true); }
 
 INSTANTIATE_TEST_SUITE_P(Shapes, Windows,
-                         testing::Values(Case{2, 9, 7, 8, 3, 3, 16, 1, -1, 1},   // tiles begin in the middle of images and end behind the last one
+                         testing::Values(Case{2, 9, 7, 8, 3, 3, 16, 1, -1,
+                                              1}, // tiles begin in the middle of images and end behind the last one
                                          Case{1, 12, 15, 72, 3, 2, 8, 2, -2, 1}, // channels end in the middle of a step
                                          Case{3, 5, 6, 16, 2, 3, 72, 1, 0, 2},   // no zeros around, taps apart
                                          Case{4, 9, 9, 8, 1, 1, 8, 3, 0, 1}));   // pixels left out

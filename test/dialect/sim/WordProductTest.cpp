@@ -1,4 +1,5 @@
-// Products of f32 whose left operand warpgroups load from shared memory before they multiply, through the simulator and the schedule verifier.
+// Products of f32 whose left operand warpgroups load from shared memory before they multiply, through the simulator and
+// the schedule verifier.
 // SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
 #include "SimulatedTest.h"
 

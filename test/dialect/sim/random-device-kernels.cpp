@@ -1,7 +1,9 @@
-// kpkg-random-device-kernels: makes random tile kernels, compiles them for GPUs, and writes them with what the interpreter makes of them.
+// kpkg-random-device-kernels: makes random tile kernels, compiles them for GPUs, and writes them with what the
+// interpreter makes of them.
 // SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
 //
-// Needs ptxas and no GPU; test/device/random_kernels.py runs what it writes. Every third kernel has the tensors that vector code wants.
+// Needs ptxas and no GPU; test/device/random_kernels.py runs what it writes. Every third kernel has the tensors that
+// vector code wants.
 #include "BatchProcesses.h"
 #include "DeviceBundle.h"
 #include "dialect/pipeline/Registration.h"
@@ -17,10 +19,13 @@ using namespace kpkg::sim::test;
 
 static llvm::cl::opt<uint64_t> firstSeed("seed", llvm::cl::init(1), llvm::cl::desc("first seed"));
 static llvm::cl::opt<int64_t> kernelCount("count", llvm::cl::init(100), llvm::cl::desc("how many kernels"));
-static llvm::cl::opt<int64_t> batchSize("batch", llvm::cl::init(25), llvm::cl::desc("kernels of one process and of one file"));
+static llvm::cl::opt<int64_t> batchSize("batch", llvm::cl::init(25),
+                                        llvm::cl::desc("kernels of one process and of one file"));
 static llvm::cl::opt<int> jobs("jobs", llvm::cl::init(1), llvm::cl::desc("processes at a time"));
-static llvm::cl::list<std::string> chips("chip", llvm::cl::CommaSeparated, llvm::cl::desc("chips to compile for (default sm_90a)"));
-static llvm::cl::opt<std::string> folder("out", llvm::cl::desc("folder for the files; without it, kernels are only compiled"));
+static llvm::cl::list<std::string> chips("chip", llvm::cl::CommaSeparated,
+                                         llvm::cl::desc("chips to compile for (default sm_90a)"));
+static llvm::cl::opt<std::string> folder("out",
+                                         llvm::cl::desc("folder for the files; without it, kernels are only compiled"));
 static llvm::cl::opt<bool> print("print", llvm::cl::desc("print the kernels and compile nothing"));
 
 namespace {
@@ -91,13 +96,16 @@ int main(int argc, char **argv) {
       return 1;
     }
   auto &totals = sharedWithChildren<Totals>();
-  runBatches({firstSeed, kernelCount, batchSize, jobs}, [&](uint64_t first, int64_t count) { Batch(*ptxas, totals).run(first, count); },
-             [&](uint64_t seed, const std::string &signal) {
-               ++totals.failed;
-               llvm::outs() << "seed " << seed << ": " << signal << "\n";
-             });
+  runBatches(
+      {firstSeed, kernelCount, batchSize, jobs},
+      [&](uint64_t first, int64_t count) { Batch(*ptxas, totals).run(first, count); },
+      [&](uint64_t seed, const std::string &signal) {
+        ++totals.failed;
+        llvm::outs() << "seed " << seed << ": " << signal << "\n";
+      });
   if (!print)
-    llvm::outs() << totals.compiled << " kernels compile for " << llvm::join(chips, ", ") << " (" << totals.vectors << " codes with vector facts, "
-                 << totals.codeBytes << " bytes in all), " << totals.failed << " do not\n";
+    llvm::outs() << totals.compiled << " kernels compile for " << llvm::join(chips, ", ") << " (" << totals.vectors
+                 << " codes with vector facts, " << totals.codeBytes << " bytes in all), " << totals.failed
+                 << " do not\n";
   return totals.failed ? 1 : 0;
 }

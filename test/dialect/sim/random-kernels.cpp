@@ -126,12 +126,14 @@ void Batch::run() {
 int main(int argc, char **argv) {
   llvm::cl::ParseCommandLineOptions(argc, argv, "kpkg-random-kernels\n");
   auto &totals = sharedWithChildren<Totals>();
-  runBatches({firstSeed, kernelCount, batchSize, jobs}, [&](uint64_t first, int64_t count) { Batch(first, count, totals).run(); },
-             [&](uint64_t seed, const std::string &signal) {
-               ++totals.kernels;
-               ++totals.failed;
-               llvm::outs() << "seed " << seed << ": " << signal << "\n";
-             });
+  runBatches(
+      {firstSeed, kernelCount, batchSize, jobs},
+      [&](uint64_t first, int64_t count) { Batch(first, count, totals).run(); },
+      [&](uint64_t seed, const std::string &signal) {
+        ++totals.kernels;
+        ++totals.failed;
+        llvm::outs() << "seed " << seed << ": " << signal << "\n";
+      });
   if (!print)
     llvm::outs() << totals.kernels << " kernels (" << totals.exact << " exact), " << totals.runs
                  << " compiled runs agree, " << totals.failed << " failed (" << totals.refused << " do not compile)\n";

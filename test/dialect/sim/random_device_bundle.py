@@ -37,7 +37,9 @@ def check(call: Call) -> int:
         before[place - 1] ^= 1
         assert "must not" in call.difference(bytes(before))
         first = bytearray(memory)
-        first[place : place + argument["bytes"]] = bytes(byte ^ 0x41 for byte in first[place : place + argument["bytes"]])
+        first[place : place + argument["bytes"]] = bytes(
+            byte ^ 0x41 for byte in first[place : place + argument["bytes"]]
+        )
         if "expected" not in argument or "allowed" not in argument:
             assert call.difference(bytes(first)), argument
             mistakes += 1

@@ -32,7 +32,9 @@ def difference(name: str, have: torch.Tensor, want: torch.Tensor, allowed: np.nd
     if not wrong.any():
         return None
     i = int(wrong.argmax())
-    return f"{name}, element {i}: {have[i].item()} in PyTorch, {want[i].item()} in the interpreter, {allowed[i]} allowed"
+    return (
+        f"{name}, element {i}: {have[i].item()} in PyTorch, {want[i].item()} in the interpreter, {allowed[i]} allowed"
+    )
 
 
 def run_call(function, call: dict, data: bytes) -> str | None:

@@ -4,36 +4,36 @@
 // Three iterations are copied ahead, then the first fragments are read.
 // CHECK-LABEL: llvm.func @gemm
 // CHECK-COUNT-8: selp.b32 %n, 16, 0, $2; cp.async.cg.shared.global.L2::128B [$0], [$1], 16, %n;
-// CHECK: cp.async.commit_group;
+// CHECK: nvvm.cp.async.commit.group
 // CHECK-COUNT-8: cp.async.cg
-// CHECK: cp.async.commit_group;
+// CHECK: nvvm.cp.async.commit.group
 // CHECK-COUNT-8: cp.async.cg
-// CHECK: cp.async.commit_group;
+// CHECK: nvvm.cp.async.commit.group
 // CHECK-NOT: nvvm.barrier
-// CHECK: cp.async.wait_group 2;
+// CHECK: nvvm.cp.async.wait.group 2
 // CHECK: nvvm.barrier
-// CHECK-COUNT-4: ldmatrix.sync.aligned.m8n8.x4.shared.b16
-// CHECK-COUNT-4: ldmatrix.sync.aligned.m8n8.x4.trans.shared.b16
+// CHECK-COUNT-4: nvvm.ldmatrix {{.*}}<row>
+// CHECK-COUNT-4: nvvm.ldmatrix {{.*}}<col>
 // CHECK-NOT: ldmatrix
 
 // The loop: fragments of the second half, copies, products of the first half, fragments of the next iteration.
 // CHECK: ^bb
-// CHECK-COUNT-4: ldmatrix.sync.aligned.m8n8.x4.shared.b16
-// CHECK-COUNT-4: ldmatrix.sync.aligned.m8n8.x4.trans.shared.b16
+// CHECK-COUNT-4: nvvm.ldmatrix {{.*}}<row>
+// CHECK-COUNT-4: nvvm.ldmatrix {{.*}}<col>
 // CHECK-COUNT-8: cp.async.cg
-// CHECK: cp.async.commit_group;
+// CHECK: nvvm.cp.async.commit.group
 // CHECK-NOT: ldmatrix
-// CHECK-COUNT-32: mma.sync.aligned.m16n8k16.row.col.f32.bf16.bf16.f32
+// CHECK-COUNT-32: nvvm.mma.sync {{.*}}<bf16>
 // CHECK-NOT: mma.sync
-// CHECK: cp.async.wait_group 2;
+// CHECK: nvvm.cp.async.wait.group 2
 // CHECK: nvvm.barrier
-// CHECK-COUNT-4: ldmatrix.sync.aligned.m8n8.x4.shared.b16
-// CHECK-COUNT-4: ldmatrix.sync.aligned.m8n8.x4.trans.shared.b16
+// CHECK-COUNT-4: nvvm.ldmatrix {{.*}}<row>
+// CHECK-COUNT-4: nvvm.ldmatrix {{.*}}<col>
 // CHECK-NOT: nvvm.barrier
 // CHECK-COUNT-32: mma.sync
 // CHECK-NOT: {{mma.sync|ldmatrix}}
 // CHECK: llvm.br
-// CHECK: cp.async.wait_group 0;
+// CHECK: nvvm.cp.async.wait.group 0
 // CHECK: st.global.v4.b32
 // CHECK: llvm.return
 tile.kernel @gemm(%a: !tile.view<2xbf16, unit = 1, align = 16, divisible = 8, index = 32>, %b: !tile.view<2xbf16, unit = 1, align = 16, divisible = 8, index = 32>, %d: !tile.view<2xbf16, mut, unit = 1, align = 16, divisible = 8, index = 32>) {

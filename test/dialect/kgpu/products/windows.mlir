@@ -2,23 +2,24 @@
 // RUN: kpkg-opt %s --pass-pipeline='builtin.module(gpu-pipeline{chip=sm_90a})' | kpkg-opt --lower-nvvm --canonicalize --cse | FileCheck %s
 
 // CHECK-LABEL: llvm.func @windows
+// CHECK-DAG: %[[BYTES:.*]] = llvm.mlir.constant(24576 : i32) : i32
 // One thread copies: a column of 128 pixels, moved by two taps, and the weights of a tap. Its loop divides by nothing.
 // CHECK: mbarrier.try_wait.parity.shared::cta.b64
 // CHECK-NOT: {{ll[vm]*.[su]div}}
-// CHECK: mbarrier.arrive.expect_tx.shared::cta.b64 _, [$0], 24576;
-// CHECK: cp.async.bulk.tensor.4d.shared::cluster.global.im2col.mbarrier::complete_tx::bytes [$0], [$1, {$3, $4, $5, $6}], [$2], {$7, $8};
-// CHECK: cp.async.bulk.tensor.4d.shared::cluster.global.tile.mbarrier::complete_tx::bytes [$0], [$1, {$3, $4, $5, $6}], [$2];
+// CHECK: nvvm.mbarrier.arrive.expect_tx %{{.*}}, %[[BYTES]]
+// CHECK: nvvm.cp.async.bulk.tensor.shared.cluster.global {{.*}}, box[%{{.*}}, %{{.*}}, %{{.*}}, %{{.*}}] im2col[%{{.*}}, %{{.*}}] {mode = #nvvm.tma_load_mode<im2col>}
+// CHECK: nvvm.cp.async.bulk.tensor.shared.cluster.global {{.*}}, box[%{{.*}}, %{{.*}}, %{{.*}}, %{{.*}}] :
 // CHECK-NOT: {{cp.async.bulk.tensor|[su]div}}
 // CHECK: llvm.br
 // Two warpgroups multiply: 64 rows each.
 // CHECK: mbarrier.try_wait.parity.shared::cta.b64
-// CHECK: wgmma.fence.sync.aligned
-// CHECK-COUNT-4: wgmma.mma_async.sync.aligned.m64n64k16.f32.bf16.bf16
+// CHECK: nvvm.wgmma.fence.aligned
+// CHECK-COUNT-4: wgmma.mma_async{{.*(m64n64k16.f32.bf16.bf16|n = 64, k = 16)}}
 // CHECK-NOT: wgmma.mma_async
-// CHECK: wgmma.commit_group.sync.aligned
+// CHECK: nvvm.wgmma.commit.group.sync.aligned
 // CHECK: wgmma.wait_group.sync.aligned 0
 // CHECK: mbarrier.arrive.shared::cta.b64
-// CHECK: cp.async.bulk.tensor.2d.global.shared::cta.tile.bulk_group
+// CHECK: nvvm.cp.async.bulk.tensor.global.shared.cta
 !in = !tile.view<4xbf16, unit = 3, align = 16, divisible = 8, index = 32>
 !tap = !tile.view<2xbf16, unit = 1, align = 16, divisible = 8, index = 32>
 !out = !tile.view<2xbf16, mut, unit = 1, align = 16, divisible = 8, index = 32>

@@ -1,8 +1,8 @@
 // Compiles tile kernels from text to a loaded shared object and calls them, for tests.
 // SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
 #pragma once
-#include "runtime/include/kpkg/kernel_abi.h"
 #include "compiler/codegen/host/HostCode.h"
+#include "runtime/include/kpkg/kernel_abi.h"
 #include <cstring>
 #include <memory>
 #include <string>
@@ -49,6 +49,7 @@ private:
 };
 
 /// The shared object's bytes, or an empty string after a test failure.
-std::string compileShared(const std::string &mlirText, const char *isa, std::vector<compiler::HostKernel> *kernels = nullptr);
+std::string compileShared(const std::string &mlirText, const char *isa,
+                          std::vector<compiler::HostKernel> *kernels = nullptr);
 
 } // namespace kpkg::test

@@ -1,13 +1,14 @@
-// Runs the kernels of kernels/*.mlir compiled and in the interpreter, on the same random memory, and compares all of it.
+// Runs the kernels of kernels/*.mlir compiled and in the interpreter, on the same random memory, and compares all of
+// it.
 // SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
 //
-// A kernel says how it is called by attributes: test.args, one string each ("3x40", "3x40/1x3" with strides, or the value of a scalar),
-// and optionally test.grid, test.tolerance (relative to 1 + |value|) and test.spread (of random floats). A kernel may have several calls:
-// test.args is then a list of lists.
+// A kernel says how it is called by attributes: test.args, one string each ("3x40", "3x40/1x3" with strides, or the
+// value of a scalar), and optionally test.grid, test.tolerance (relative to 1 + |value|) and test.spread (of random
+// floats). A kernel may have several calls: test.args is then a list of lists.
 #include "dialect/lower/cpu/LowerCpu.h"
 #include "dialect/sim/Interpreter.h"
-#include "test/dialect/lower/cpu/CompiledKernels.h"
 #include "mlir/Parser/Parser.h"
+#include "test/dialect/lower/cpu/CompiledKernels.h"
 #include "gtest/gtest.h"
 #include <cmath>
 #include <filesystem>
@@ -130,10 +131,11 @@ void compareCall(tile::KernelOp kernel, ArrayAttr specs, test::CompiledKernels &
         EXPECT_EQ(a.i, b.i) << "argument " << argument << " element " << at / size;
         continue;
       }
-      bool same = a.f == b.f || (std::isnan(a.f) && std::isnan(b.f)) ||
-                  std::abs(a.f - b.f) <= tolerance * (1 + std::abs(a.f));
+      bool same =
+          a.f == b.f || (std::isnan(a.f) && std::isnan(b.f)) || std::abs(a.f - b.f) <= tolerance * (1 + std::abs(a.f));
       wrong += !same;
-      EXPECT_TRUE(same) << "argument " << argument << " element " << at / size << ": expected " << a.f << ", got " << b.f;
+      EXPECT_TRUE(same) << "argument " << argument << " element " << at / size << ": expected " << a.f << ", got "
+                        << b.f;
     }
   }
 }

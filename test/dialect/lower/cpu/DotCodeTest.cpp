@@ -85,7 +85,8 @@ INSTANTIATE_TEST_SUITE_P(Targets, DotMachineCode,
 TEST(DotMachineCode, PairsAreMultipliedWithoutSpills) {
   CpuTarget target = llvm::cantFail(CpuTarget::find("x86-64-v4-bf16"));
   auto context = test::makeContext();
-  lower::cpu::DotPlan plan = lower::cpu::planDot({240, 256, 256, Float32Type::get(context.get()), /*pairs=*/true}, target.unit);
+  lower::cpu::DotPlan plan =
+      lower::cpu::planDot({240, 256, 256, Float32Type::get(context.get()), /*pairs=*/true}, target.unit);
   OwningOpRef<ModuleOp> module = test::makeDotModule(context.get(), plan, BFloat16Type::get(context.get()));
   std::string assembly = test::assemblyFor(*module, target.triple, target.cpu, target.features);
   std::vector<StringRef> loop = hottestBlock(assembly, "vdpbf16ps");

@@ -15,7 +15,7 @@ using lower::cpu::VectorUnit;
 
 namespace {
 
-constexpr VectorUnit avx2{32, 16, true}, avx512{64, 32, true}, neon{16, 32, false};
+constexpr VectorUnit avx2{32, 16, true}, avx512{64, 32, true};
 
 enum class Element { F16, BF16, F32, F64 };
 
@@ -100,10 +100,11 @@ struct Aligned {
 
 class DotUnderTest {
 public:
-  /// `arePairs`: of bf16, on a processor that multiplies them.
-  DotUnderTest(int64_t m, int64_t n, int64_t k, Element element, bool arePairs = false) : element(element), context(test::makeContext()) {
+  /// `arePairs`: of bf16, on a processor that multiplies them; `isWide`: on one with AVX-512, too.
+  DotUnderTest(int64_t m, int64_t n, int64_t k, Element element, bool arePairs = false, bool isWide = false)
+      : element(element), context(test::makeContext()) {
     Type acc = element == Element::F64 ? Type(Float64Type::get(context.get())) : Float32Type::get(context.get());
-    plan = planDot(DotShape{m, n, k, acc, arePairs}, arePairs ? avx512 : avx2);
+    plan = planDot(DotShape{m, n, k, acc, arePairs}, arePairs || isWide ? avx512 : avx2);
     OwningOpRef<ModuleOp> module = test::makeDotModule(context.get(), plan, typeOf(context.get(), element));
     jit = std::make_unique<test::HostJit>(*module);
     function = jit->find<test::DotFunction>("dot");
@@ -168,6 +169,12 @@ TEST(Dot, SeveralPanels) { DotUnderTest(24, 64, 40, Element::F32).checkLayouts()
 TEST(Dot, PanelsThatStickOut) { DotUnderTest(37, 41, 43, Element::F32).checkLayouts(); }
 TEST(Dot, OneElement) { DotUnderTest(1, 1, 1, Element::F32).checkLayouts(); }
 TEST(Dot, OneRow) { DotUnderTest(1, 33, 50, Element::F32).checkLayouts(); }
+TEST(Dot, FewRowsInPlace) { // with masks, and where they are missing, whole vectors
+  DotUnderTest(5, 37, 43, Element::F32).checkLayouts();
+  DotUnderTest(16, 26, 9, Element::F64).checkLayouts();
+  DotUnderTest(7, 48, 64, Element::F16).checkLayouts();
+  DotUnderTest(8, 21, 30, Element::BF16).checkLayouts();
+}
 TEST(Dot, OneColumn) { DotUnderTest(50, 1, 33, Element::F32).checkLayouts(); }
 TEST(Dot, SeveralDepthAndRowBlocks) {
   DotUnderTest(300, 20, 700, Element::F32).check({700, 1}, {20, 1}, {0, 0}, {300, 699}, {0, 0}, {700, 20});
@@ -180,6 +187,12 @@ TEST(Dot, PairsOfBFloat16) {
   DotUnderTest(32, 48, 40, Element::BF16, true).checkLayouts();
   DotUnderTest(37, 41, 43, Element::BF16, true).checkLayouts();
   DotUnderTest(13, 33, 601, Element::BF16, true).checkLayouts();
+}
+TEST(Dot, PanelsOfWideVectorsThatStickOut) {
+  if (!__builtin_cpu_supports("avx512bw"))
+    GTEST_SKIP() << "no AVX-512 here";
+  for (Element element : {Element::F32, Element::F64, Element::F16, Element::BF16})
+    DotUnderTest(37, 41, 43, element, false, true).checkLayouts();
 }
 TEST(Dot, BFloat16) { DotUnderTest(32, 48, 40, Element::BF16).checkLayouts(); }
 

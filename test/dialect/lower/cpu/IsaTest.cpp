@@ -43,8 +43,9 @@ TEST(Isa, ArmCodeRuns) {
   fs::path folder = fs::temp_directory_path() / ("kpkg-isa-" + std::to_string(getpid()));
   fs::create_directories(folder);
   std::ofstream(folder / "libkernels.so", std::ios::binary) << bytes;
-  std::string build = "aarch64-linux-gnu-gcc -O1 -I" KPKG_SOURCE_FOLDER " " + (source / "aarch64_driver.c").string() + " -o " +
-                      (folder / "driver").string() + " -L" + folder.string() + " -lkernels -lm -Wl,-rpath," + folder.string();
+  std::string build = "aarch64-linux-gnu-gcc -O1 -I" KPKG_SOURCE_FOLDER " " + (source / "aarch64_driver.c").string() +
+                      " -o " + (folder / "driver").string() + " -L" + folder.string() + " -lkernels -lm -Wl,-rpath," +
+                      folder.string();
   EXPECT_EQ(std::system(build.c_str()), 0);
   EXPECT_EQ(std::system(("qemu-aarch64-static -L /usr/aarch64-linux-gnu " + (folder / "driver").string()).c_str()), 0);
   fs::remove_all(folder);

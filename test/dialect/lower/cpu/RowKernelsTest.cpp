@@ -20,18 +20,35 @@ static std::string softmax(const std::string &unit, int cols, bool log = false) 
   std::string row = "tensor<1x" + std::to_string(cols) + "xf32>", view = "!tile.view<2xf32" + unit + ">";
   std::string out = "!tile.view<2xf32, mut" + unit + ">";
   std::string tail = log ? "%l = math.log %s : tensor<1x1xf32>\n"
-                           "%lb = tile.broadcast %l : tensor<1x1xf32> -> " + row + "\n"
-                           "%r = arith.subf %d, %lb : " + row
-                         : "%sb = tile.broadcast %s : tensor<1x1xf32> -> " + row + "\n"
-                           "%r = arith.divf %e, %sb : " + row;
-  return "tile.kernel @softmax(%x: " + view + ", %y: " + out + ") {\n"
+                           "%lb = tile.broadcast %l : tensor<1x1xf32> -> " +
+                               row +
+                               "\n"
+                               "%r = arith.subf %d, %lb : " +
+                               row
+                         : "%sb = tile.broadcast %s : tensor<1x1xf32> -> " + row +
+                               "\n"
+                               "%r = arith.divf %e, %sb : " +
+                               row;
+  return "tile.kernel @softmax(%x: " + view + ", %y: " + out +
+         ") {\n"
          "%inf = arith.constant 0xFF800000 : f32\n %c0 = arith.constant 0 : index\n %row = tile.block_id x\n"
-         "%v = tile.load %x[%row, %c0] fill %inf : " + view + " -> " + row + "\n"
-         "%m = tile.reduce max %v axis 1 : " + row + " -> tensor<1x1xf32>\n"
-         "%mb = tile.broadcast %m : tensor<1x1xf32> -> " + row + "\n"
-         "%d = arith.subf %v, %mb : " + row + "\n %e = math.exp %d : " + row + "\n"
-         "%s = tile.reduce sum %e axis 1 : " + row + " -> tensor<1x1xf32>\n" + tail + "\n"
-         "tile.store %r, %y[%row, %c0] : " + row + ", " + out + "\n tile.return }";
+         "%v = tile.load %x[%row, %c0] fill %inf : " +
+         view + " -> " + row +
+         "\n"
+         "%m = tile.reduce max %v axis 1 : " +
+         row +
+         " -> tensor<1x1xf32>\n"
+         "%mb = tile.broadcast %m : tensor<1x1xf32> -> " +
+         row +
+         "\n"
+         "%d = arith.subf %v, %mb : " +
+         row + "\n %e = math.exp %d : " + row +
+         "\n"
+         "%s = tile.reduce sum %e axis 1 : " +
+         row + " -> tensor<1x1xf32>\n" + tail +
+         "\n"
+         "tile.store %r, %y[%row, %c0] : " +
+         row + ", " + out + "\n tile.return }";
 }
 
 static void checkSoftmax(CompiledKernels &kernels, int64_t n, int64_t stride, bool log) {
@@ -50,7 +67,8 @@ static void checkSoftmax(CompiledKernels &kernels, int64_t n, int64_t stride, bo
       sum += std::exp(in[i * stride] - top);
     for (int64_t i = 0; i < n; ++i) {
       double want = log ? in[i * stride] - top - std::log(sum) : std::exp(in[i * stride] - top) / sum;
-      ASSERT_NEAR(y[row * strides[0] + i * stride], want, 2e-6 * std::max(1.0, std::abs(want))) << "n " << n << " at " << i;
+      ASSERT_NEAR(y[row * strides[0] + i * stride], want, 2e-6 * std::max(1.0, std::abs(want)))
+          << "n " << n << " at " << i;
     }
     for (int64_t i = n; i < n + 7; ++i)
       ASSERT_EQ(y[row * strides[0] + i * stride], 77.0f) << "written beyond the row";
@@ -110,7 +128,8 @@ TEST(RowKernels, AssertAndPrint) {
     })");
   std::vector<float> x = {1, 2, 3};
   EXPECT_EQ(kernels.run("checked", Arguments().view(x.data(), {3}).scalar(4.0f), {2}), 0);
-  EXPECT_EQ(kernels.kernel("checked").prints, std::vector<std::string>{"block {i64} has [{f32} {f32} {f32}] below {f32}"});
+  EXPECT_EQ(kernels.kernel("checked").prints,
+            std::vector<std::string>{"block {i64} has [{f32} {f32} {f32}] below {f32}"});
   EXPECT_EQ(kernels.kernel("checked").asserts, (std::vector<std::string>{"the limit is negative", "too large"}));
   ASSERT_EQ(kernels.printed.size(), 2u);
   EXPECT_EQ(kernels.printed[1], (std::vector<uint64_t>{0, 1, 0x3f800000, 0x40000000, 0x40400000, 0x40800000}));

@@ -68,15 +68,19 @@ tile.kernel @moments(%x: !tile.view<2xf32, unit = 1>, %y: !tile.view<1xf32, mut>
 
 // -----
 
-// Loops in each other and branches leave an accumulator where it lies: one buffer, that of zeros, and no copies between the products and the store.
+// Loops in each other leave an accumulator where it lies, and both branches store from there: one buffer, that of zeros, and no copies between the products and the store.
 // CHECK-LABEL: llvm.func @carried
 // CHECK-SAME:  kpkg.scratch = 3392
-// CHECK:       scf.for %{{.*}} = %c0 to %[[N:[0-9]+]] step
-// CHECK-NEXT:  scf.for %{{.*}} = %{{.*}} to %[[N]] step
+// CHECK-COUNT-3: scf.for %{{.*}} step %c{{8|16}} {
+// CHECK:       scf.for %{{.*}} = %c0 to %[[N:[0-9]+]] step %c1 {
+// CHECK-NOT:   llvm.store
+// CHECK:         scf.for %{{.*}} = %c0 to %[[N]] step
 // CHECK:       scf.if
 // CHECK:         arith.maximumf
+// CHECK:         llvm.store %{{.*}} : vector<8xf32>
 // CHECK:       } else {
-// CHECK-NEXT:  }
+// CHECK-NOT:     arith.maximumf
+// CHECK:         llvm.store %{{.*}} : vector<8xf32>
 tile.kernel @carried(%a: !tile.view<2xf32, unit = 1>, %b: !tile.view<2xf32, unit = 1>, %d: !tile.view<2xf32, mut, unit = 1>, %n: index) {
   %c0 = arith.constant 0 : index
   %c1 = arith.constant 1 : index

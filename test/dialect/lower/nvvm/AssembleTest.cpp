@@ -1,5 +1,6 @@
 // Every kernel in this folder's tests goes through ptxas without a spill; so do those with which CPUs are tested, laid
-// out by the pipeline. SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
+// out by the pipeline.
+// SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
 #include "compiler/codegen/nvptx/Ptx.h"
 #include "compiler/codegen/nvptx/Ptxas.h"
 #include "dialect/kgpu/schedule/Candidates.h"
@@ -52,7 +53,8 @@ template <typename Visit> void forEachModule(const char *folder, Visit visit) {
 }
 
 /// Lowers laid-out kernels and assembles them; what ptxas says of them.
-std::optional<compiler::PtxasReport> assemble(mlir::ModuleOp module, const compiler::Ptxas &ptxas, llvm::StringRef chip = "sm_90a") {
+std::optional<compiler::PtxasReport> assemble(mlir::ModuleOp module, const compiler::Ptxas &ptxas,
+                                              llvm::StringRef chip = "sm_90a") {
   if (failed(lower::nvvm::lowerToNvvm(module))) {
     ADD_FAILURE() << "not lowered";
     return std::nullopt;
@@ -125,7 +127,8 @@ TEST_F(Assemble, KernelsOfTheCpuTests) {
   EXPECT_GE(kernels, 20u);
 }
 
-/// Products of warps are made for every chip that has the instructions, and their first launch keeps accumulators in registers.
+/// Products of warps are made for every chip that has the instructions, and their first launch keeps accumulators in
+/// registers.
 TEST_F(Assemble, ProductsOnEveryChip) {
   for (const kgpu::TargetModel &target : kgpu::allTargets()) {
     SCOPED_TRACE(target.chip.str());

@@ -1,5 +1,6 @@
 // Errors of the GPU's elementary functions, computed on the CPU with a special function unit that errs as much as it
-// may. SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
+// may.
+// SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
 #include "dialect/lower/nvvm/ExpandMath.h"
 #include "dialect/lower/math/VectorMath.h"
 #include "mlir/IR/ImplicitLocOpBuilder.h"
@@ -50,8 +51,10 @@ void emulateUnit(ModuleOp module, Unit unit) {
     }
     Value rounded = arith::TruncFOp::create(b, b.getF32Type(), result);
     if (name.contains(".ftz")) {
-      Value smallest = arith::ConstantOp::create(b, b.getF32FloatAttr(0x1p-126f)), zero = arith::ConstantOp::create(b, b.getF32FloatAttr(0));
-      Value isDenormal = arith::CmpFOp::create(b, arith::CmpFPredicate::OLT, math::AbsFOp::create(b, rounded), smallest);
+      Value smallest = arith::ConstantOp::create(b, b.getF32FloatAttr(0x1p-126f)),
+            zero = arith::ConstantOp::create(b, b.getF32FloatAttr(0));
+      Value isDenormal =
+          arith::CmpFOp::create(b, arith::CmpFPredicate::OLT, math::AbsFOp::create(b, rounded), smallest);
       rounded = arith::SelectOp::create(b, isDenormal, zero, rounded);
     }
     if (unit != Unit::Exact && error != 0) {
@@ -88,7 +91,8 @@ Value reciprocal(OpBuilder &b, Location loc, Value x) {
 }
 
 const Case cases[] = {
-    {"reciprocal", reciprocal, [](long double x) { return std::fabs(x) > 0x1p126L ? std::copysign(0.0L, x) : 1 / x; }, 0.5001, 1.5001, -100, 100},
+    {"reciprocal", reciprocal, [](long double x) { return std::fabs(x) > 0x1p126L ? std::copysign(0.0L, x) : 1 / x; },
+     0.5001, 1.5001, -100, 100},
     {"exp", unary<math::ExpOp>, expl, 1.0, 3.0, -105, 90},
     {"exp2", unary<math::Exp2Op>, [](long double x) { return x < -126 ? 0 : exp2l(x); }, 0.5001, 2.5001, -152, 130},
     {"tanh", unary<math::TanhOp>, tanhl, 1.4, 1.7, -12, 12},

@@ -6,7 +6,8 @@
 #include "dialect/lower/nvvm/MoveRegisters.h"
 #include "dialect/lower/nvvm/SharedMemory.h"
 #include "mlir/Dialect/Arith/IR/Arith.h"
-#include "mlir/Dialect/LLVMIR/LLVMDialect.h"
+#include "mlir/Dialect/GPU/IR/GPUDialect.h"
+#include "mlir/Dialect/LLVMIR/NVVMDialect.h"
 #include "mlir/Dialect/Math/IR/Math.h"
 #include "mlir/Dialect/SCF/IR/SCF.h"
 #include "mlir/Dialect/UB/IR/UBOps.h"
@@ -30,7 +31,8 @@ Layout parse(StringRef text) { return llvm::cantFail(Layout::parse(text)); }
 class Code {
 public:
   explicit Code(const Layout &layout) : layout(layout) {
-    context.loadDialect<arith::ArithDialect, LLVM::LLVMDialect, math::MathDialect, scf::SCFDialect, ub::UBDialect>();
+    context.loadDialect<arith::ArithDialect, gpu::GPUDialect, LLVM::LLVMDialect, math::MathDialect, NVVM::NVVMDialect,
+                        scf::SCFDialect, ub::UBDialect>();
     builder.emplace(UnknownLoc::get(&context), &context);
     builder->setInsertionPointToStart(&block);
     thread = {argument(builder->getI32Type()), argument(builder->getI32Type()), argument(builder->getI32Type())};
@@ -96,7 +98,8 @@ uint64_t markOf(ArrayRef<int64_t> coordinates, unsigned bytes) {
 }
 
 /// `result` holds the tile of layout `to` as far as `from` has it.
-void check(const test::WarpInterpreter &run, Code &code, const Layout &from, const Layout &to, ValueRange result, unsigned bytes) {
+void check(const test::WarpInterpreter &run, Code &code, const Layout &from, const Layout &to, ValueRange result,
+           unsigned bytes) {
   ASSERT_EQ(result.size(), to.registers());
   unsigned differences = 0;
   for (unsigned reg = 0; reg < to.registers(); ++reg)
@@ -111,7 +114,10 @@ void check(const test::WarpInterpreter &run, Code &code, const Layout &from, con
 Type typeOf(MLIRContext &context, unsigned bytes) {
   // Floats where there are some: they are moved as bits.
   Builder b(&context);
-  return bytes == 1 ? Type(b.getI8Type()) : bytes == 2 ? Type(b.getBF16Type()) : bytes == 4 ? Type(b.getF32Type()) : b.getIndexType();
+  return bytes == 1   ? Type(b.getI8Type())
+         : bytes == 2 ? Type(b.getBF16Type())
+         : bytes == 4 ? Type(b.getF32Type())
+                      : b.getIndexType();
 }
 
 unsigned shuffleTested = 0;
@@ -119,7 +125,8 @@ unsigned shuffleTested = 0;
 void checkMoves(const Layout &from, const Layout &to, unsigned bytes) {
   {
     Code code(from);
-    SmallVector<Value> operand = code.tile(typeOf(code.context, bytes), [&](ArrayRef<int64_t> at) { return markOf(at, bytes); });
+    SmallVector<Value> operand =
+        code.tile(typeOf(code.context, bytes), [&](ArrayRef<int64_t> at) { return markOf(at, bytes); });
     SmallVector<Value> result;
     if (std::optional<layout::Rename> plan = layout::planRename(from, to))
       result = moveRegisters(*code.builder, *plan, operand);
@@ -133,7 +140,8 @@ void checkMoves(const Layout &from, const Layout &to, unsigned bytes) {
   if (from.blocks() > 1)
     return;
   Code code(from);
-  SmallVector<Value> operand = code.tile(typeOf(code.context, bytes), [&](ArrayRef<int64_t> at) { return markOf(at, bytes); });
+  SmallVector<Value> operand =
+      code.tile(typeOf(code.context, bytes), [&](ArrayRef<int64_t> at) { return markOf(at, bytes); });
   std::optional<layout::SharedPlan> plan = layout::planShared(from, to, bytes);
   ASSERT_TRUE(plan.has_value());
   Value first = isFirstReplica(*code.builder, code.thread, plan->storeLaneMask, plan->storeWarpMask);
@@ -175,8 +183,9 @@ TEST(ThreadCode, Conversions) {
 std::vector<Layout> layoutsAlong(unsigned axis) {
   std::vector<Layout> all = {parse("reg 1:1 lane 1:2-4 0:1-4 rep 1x3"), parse("reg 0:1-2 lane 0:4-16 rep 3x2"),
                              parse("lane * 1:1-2 0:1 rep 5x3 order 0,1"), layout::withinWarp({4, 40}, 4, {32, 2}, 1)};
-  for (auto [rows, columns, bits] : {std::tuple(2u, 4u, layout::PartBits{2, 3, 1, 0}), std::tuple(3u, 3u, layout::PartBits{3, 3, 0, 0}),
-                                     std::tuple(1u, 3u, layout::PartBits{2, 3, 1, 0})})
+  for (auto [rows, columns, bits] :
+       {std::tuple(2u, 4u, layout::PartBits{2, 3, 1, 0}), std::tuple(3u, 3u, layout::PartBits{3, 3, 0, 0}),
+        std::tuple(1u, 3u, layout::PartBits{2, 3, 1, 0})})
     for (const Layout &layout : layout::regularLayouts(rows, columns, bits))
       all.push_back(layout);
   llvm::erase_if(all, [&](const Layout &layout) { return !whyNotAlong(layout, axis).empty(); });
@@ -217,11 +226,12 @@ TEST(ThreadCode, ScansKeepTheOrder) {
       auto summand = [](ArrayRef<int64_t> at) { return markOf(at, 4) >> 3; };
       Type i32 = code.builder->getI32Type();
       Registers held = {code.tile(i32, factor), code.tile(i32, summand)};
-      Registers result = scanAlong(*code.builder, layout, axis, held, code.thread, [&](ValueRange left, ValueRange right) {
-        Value product = arith::MulIOp::create(*code.builder, left[0], right[0]);
-        Value shifted = arith::MulIOp::create(*code.builder, left[1], right[0]);
-        return SmallVector<Value>{product, arith::AddIOp::create(*code.builder, shifted, right[1])};
-      });
+      Registers result =
+          scanAlong(*code.builder, layout, axis, held, code.thread, [&](ValueRange left, ValueRange right) {
+            Value product = arith::MulIOp::create(*code.builder, left[0], right[0]);
+            Value shifted = arith::MulIOp::create(*code.builder, left[1], right[0]);
+            return SmallVector<Value>{product, arith::AddIOp::create(*code.builder, shifted, right[1])};
+          });
       test::WarpInterpreter run = code.run();
       unsigned differences = 0;
       for (unsigned reg = 0; reg < layout.registers(); ++reg)

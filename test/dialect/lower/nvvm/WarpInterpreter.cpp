@@ -2,7 +2,8 @@
 // SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
 #include "test/dialect/lower/nvvm/WarpInterpreter.h"
 #include "mlir/Dialect/Arith/IR/Arith.h"
-#include "mlir/Dialect/LLVMIR/LLVMDialect.h"
+#include "mlir/Dialect/GPU/IR/GPUDialect.h"
+#include "mlir/Dialect/LLVMIR/NVVMDialect.h"
 #include "mlir/Dialect/Math/IR/Math.h"
 #include "mlir/Dialect/SCF/IR/SCF.h"
 #include "mlir/Dialect/UB/IR/UBOps.h"
@@ -16,23 +17,35 @@ namespace kpkg::test {
 namespace {
 unsigned widthOf(Type type) { return isa<IndexType, LLVM::LLVMPointerType>(type) ? 64 : type.getIntOrFloatBitWidth(); }
 
-uint64_t truncated(uint64_t value, unsigned width) { return width >= 64 ? value : value & ((uint64_t(1) << width) - 1); }
+uint64_t truncated(uint64_t value, unsigned width) {
+  return width >= 64 ? value : value & ((uint64_t(1) << width) - 1);
+}
 
 int64_t signExtended(uint64_t value, unsigned width) { return int64_t(value << (64 - width)) >> (64 - width); }
 
 bool compare(arith::CmpIPredicate predicate, uint64_t a, uint64_t b, unsigned width) {
   int64_t x = signExtended(a, width), y = signExtended(b, width);
   switch (predicate) {
-  case arith::CmpIPredicate::eq: return a == b;
-  case arith::CmpIPredicate::ne: return a != b;
-  case arith::CmpIPredicate::slt: return x < y;
-  case arith::CmpIPredicate::sle: return x <= y;
-  case arith::CmpIPredicate::sgt: return x > y;
-  case arith::CmpIPredicate::sge: return x >= y;
-  case arith::CmpIPredicate::ult: return a < b;
-  case arith::CmpIPredicate::ule: return a <= b;
-  case arith::CmpIPredicate::ugt: return a > b;
-  case arith::CmpIPredicate::uge: return a >= b;
+  case arith::CmpIPredicate::eq:
+    return a == b;
+  case arith::CmpIPredicate::ne:
+    return a != b;
+  case arith::CmpIPredicate::slt:
+    return x < y;
+  case arith::CmpIPredicate::sle:
+    return x <= y;
+  case arith::CmpIPredicate::sgt:
+    return x > y;
+  case arith::CmpIPredicate::sge:
+    return x >= y;
+  case arith::CmpIPredicate::ult:
+    return a < b;
+  case arith::CmpIPredicate::ule:
+    return a <= b;
+  case arith::CmpIPredicate::ugt:
+    return a > b;
+  case arith::CmpIPredicate::uge:
+    return a >= b;
   }
   llvm_unreachable("a comparison");
 }
@@ -117,14 +130,23 @@ void WarpInterpreter::run(Operation &op) {
         unsigned width = widthOf(cmp.getLhs().getType());
         each(op, [&](Operands x, unsigned) { return compare(cmp.getPredicate(), x[0], x[1], width); });
       })
-      .Case([&](LLVM::CallIntrinsicOp call) {
-        bool isButterfly = call.getIntrin() == "llvm.nvvm.shfl.sync.bfly.i32";
-        ASSERT_TRUE(isButterfly || call.getIntrin() == "llvm.nvvm.shfl.sync.idx.i32") << call.getIntrin().str();
-        const Lanes word = get(call.getArgs()[1]);
+      .Case([&](gpu::ShuffleOp shuffle) {
+        bool isButterfly = shuffle.getMode() == gpu::ShuffleMode::XOR;
+        ASSERT_TRUE(isButterfly || shuffle.getMode() == gpu::ShuffleMode::IDX);
+        const Lanes word = get(shuffle.getValue());
+        each(op, [&](Operands x, unsigned thread) {
+          unsigned lane = thread % warpSize, source = isButterfly ? lane ^ x[1] : x[1];
+          EXPECT_EQ(x[2], 32u);
+          return word[thread - lane + (source < x[2] ? source : lane)];
+        });
+      })
+      .Case([&](NVVM::ShflOp shuffle) {
+        ASSERT_EQ(shuffle.getKind(), NVVM::ShflKind::idx);
+        const Lanes word = get(shuffle.getVal());
         each(op, [&](Operands x, unsigned thread) {
           // PTX: lanes of a group keep the bits that the mask names; a lane beyond the group reads itself.
           unsigned lane = thread % warpSize, keep = x[3] >> 8 & 31, bound = (lane & keep) | (x[3] & 31 & ~keep);
-          unsigned source = isButterfly ? lane ^ x[2] : (lane & keep) | (x[2] & ~keep);
+          unsigned source = (lane & keep) | (x[2] & ~keep);
           return word[thread - lane + (source <= bound ? source : lane)];
         });
       })

@@ -9,8 +9,9 @@
 
 namespace kpkg::test {
 
-/// Values are bits: one number for each thread, or for each element of a vector one after the other. Knows the integer ops of arith, scf.if
-/// without results, shuffles, and accesses to shared memory, whose pointers are byte offsets. Anything else fails the test.
+/// Values are bits: one number for each thread, or for each element of a vector one after the other. Knows the integer
+/// ops of arith, scf.if without results, shuffles, and accesses to shared memory, whose pointers are byte offsets.
+/// Anything else fails the test.
 class WarpInterpreter {
 public:
   using Lanes = std::vector<uint64_t>; ///< of thread 0, 1, ...

@@ -1,5 +1,5 @@
 // Pieces of rows go to shared memory by themselves, a vector of each thread at a time; what is outside copies no bytes, and is zero.
-// RUN: kpkg-opt --split-input-file --verify-diagnostics --lower-nvvm-emit --canonicalize --cse %s | FileCheck %s
+// RUN: kpkg-opt --split-input-file --verify-diagnostics --lower-gpu --canonicalize --cse %s | FileCheck %s
 
 #wide = #kgpu.layout<"reg 1:1-4 lane 1:8 0:1-8 rep 1x1">
 #column = #kgpu.layout<"lane * 0:1-8 rep 1x1">
@@ -7,14 +7,14 @@
 #row = #kgpu.layout<"reg 1:1-4 lane 1:8 *4 rep 1x1">
 !table = !tile.view<2xf16, unit = 1, align = 16, divisible = 8, index = 32>
 
-// CHECK-LABEL: llvm.func @rows
+// CHECK-LABEL: gpu.func @rows
 // Distances of 32 bits, as facts allow.
 // CHECK: arith.muli %{{.*}} : i32
 // CHECK: arith.extsi %{{.*}} : i32 to i64
 // CHECK: %[[INSIDE:.*]] = arith.andi %{{.*}} : i1
 // CHECK: selp.b32 %n, 16, 0, $2; cp.async.ca.shared.global [$0], [$1], 16, %n;{{.*}} %[[INSIDE]]
 // CHECK-NOT: cp.async.c{{[ag]}}
-// CHECK: cp.async.commit_group
+// CHECK: nvvm.cp.async.commit.group
 tile.kernel @rows(%table: !table, %block: index, %inside: i1) attributes {kgpu.target = #kgpu.target<"sm_80">, kgpu.shared = 512 : i32, kgpu.threads = 32 : i32} {
   %c16 = arith.constant 16 : index
   %r = arith.constant dense<3> : tensor<16x1xindex, #column>

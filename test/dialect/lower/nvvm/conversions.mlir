@@ -1,5 +1,5 @@
 // Other layouts of the same tile: renamed registers, exchanges between lanes.
-// RUN: kpkg-opt --lower-nvvm-emit --canonicalize --cse --split-input-file %s | FileCheck %s
+// RUN: kpkg-opt --lower-gpu --canonicalize --cse --split-input-file %s | FileCheck %s
 
 #row = #kgpu.layout<"reg 0:1-2 lane 0:4-64 rep 1">
 #swapped = #kgpu.layout<"reg 0:2 0:1 lane 0:4-64 rep 1">
@@ -7,9 +7,9 @@
 !out = !tile.view<1xf32, mut, unit = 0, align = 16, divisible = 4, index = 32>
 
 // Registers that only change their number cost nothing.
-// CHECK-LABEL: llvm.func @rename
+// CHECK-LABEL: gpu.func @rename
 // CHECK: %[[IN:.*]] = llvm.inline_asm {{.*}}ld.global
-// CHECK-NOT: shfl
+// CHECK-NOT: gpu.shuffle
 // CHECK-NOT: arith.select
 // CHECK: st.global
 tile.kernel @rename(%x: !in, %y: !out) attributes {kgpu.target = #kgpu.target<"sm_90a">, kgpu.threads = 32 : i32} {
@@ -29,11 +29,11 @@ tile.kernel @rename(%x: !in, %y: !out) attributes {kgpu.target = #kgpu.target<"s
 !out = !tile.view<1xf32, mut, unit = 0, align = 16, divisible = 4, index = 32>
 
 // Register bit 0 and lane bit 0 change places: odd lanes swap registers, half of the registers go to the neighbour, odd lanes swap again.
-// CHECK-LABEL: llvm.func @butterfly
+// CHECK-LABEL: gpu.func @butterfly
 // CHECK: %[[ODD:.*]] = arith.cmpi ne
 // CHECK-COUNT-4: arith.select %[[ODD]]
-// CHECK-COUNT-2: llvm.nvvm.shfl.sync.bfly.i32
-// CHECK-NOT: shfl
+// CHECK-COUNT-2: gpu.shuffle {{ *}}xor
+// CHECK-NOT: gpu.shuffle
 // CHECK-COUNT-4: arith.select %[[ODD]]
 tile.kernel @butterfly(%x: !in, %y: !out) attributes {kgpu.target = #kgpu.target<"sm_90a">, kgpu.threads = 32 : i32} {
   %zero = arith.constant 0.0 : f32
@@ -52,9 +52,9 @@ tile.kernel @butterfly(%x: !in, %y: !out) attributes {kgpu.target = #kgpu.target
 !out = !tile.view<1xf32, mut, unit = 0, align = 16, divisible = 4, index = 32>
 
 // Every lane asks each lane in turn: no selects.
-// CHECK-LABEL: llvm.func @gather_all
-// CHECK-COUNT-32: llvm.nvvm.shfl.sync.idx.i32
-// CHECK-NOT: shfl
+// CHECK-LABEL: gpu.func @gather_all
+// CHECK-COUNT-32: gpu.shuffle {{ *}}idx
+// CHECK-NOT: gpu.shuffle
 // CHECK-NOT: arith.select
 // CHECK: st.global.v4
 tile.kernel @gather_all(%x: !in, %y: !out) attributes {kgpu.target = #kgpu.target<"sm_90a">, kgpu.threads = 32 : i32} {
@@ -74,9 +74,9 @@ tile.kernel @gather_all(%x: !in, %y: !out) attributes {kgpu.target = #kgpu.targe
 !out = !tile.view<1xbf16, mut, unit = 0, align = 16, divisible = 4, index = 32>
 
 // Two halves share a shuffle.
-// CHECK-LABEL: llvm.func @narrow
-// CHECK-COUNT-1: llvm.nvvm.shfl.sync.bfly.i32
-// CHECK-NOT: shfl
+// CHECK-LABEL: gpu.func @narrow
+// CHECK-COUNT-1: gpu.shuffle {{ *}}xor
+// CHECK-NOT: gpu.shuffle
 // CHECK: st.global
 tile.kernel @narrow(%x: !in, %y: !out) attributes {kgpu.target = #kgpu.target<"sm_90a">, kgpu.threads = 32 : i32} {
   %zero = arith.constant 0.0 : bf16
@@ -95,9 +95,9 @@ tile.kernel @narrow(%x: !in, %y: !out) attributes {kgpu.target = #kgpu.target<"s
 !out = !tile.view<2xf32, mut, unit = 1, align = 16, divisible = 4, index = 32>
 
 // Through row-major shared memory: rows leave as vectors, columns come element by element.
-// CHECK-LABEL: llvm.func @shared
+// CHECK-LABEL: gpu.func @shared
 // CHECK: llvm.store {{.*}} : vector<4xi32>, !llvm.ptr<3>
-// CHECK: nvvm.barrier
+// CHECK: gpu.barrier
 // CHECK-COUNT-4: llvm.load {{.*}} : !llvm.ptr<3> -> i32
 tile.kernel @shared(%x: !in, %y: !out) attributes {kgpu.target = #kgpu.target<"sm_90a">, kgpu.threads = 64 : i32, kgpu.shared = 1024 : i32} {
   %zero = arith.constant 0.0 : f32

@@ -1,5 +1,5 @@
 // Rows of which every thread gathers neighbours come in vectors, and are scattered in vectors, where facts say that they lie in the view all or none; a start or facts that say less leave single elements.
-// RUN: kpkg-opt --lower-nvvm-emit --canonicalize --cse %s | FileCheck %s
+// RUN: kpkg-opt --lower-gpu --canonicalize --cse %s | FileCheck %s
 
 #wide = #kgpu.layout<"reg 1:1-4 lane 1:8 0:1-8 rep 1x1">
 #column = #kgpu.layout<"lane * 0:1-8 rep 1x1">
@@ -9,7 +9,7 @@
 !odd = !tile.view<2xf16, unit = 1, index = 32>
 !out = !tile.view<2xf16, mut, unit = 1, align = 16, divisible = 8, index = 32>
 
-// CHECK-LABEL: llvm.func @rows
+// CHECK-LABEL: gpu.func @rows
 // CHECK: ld.global.nc.v4.b32
 // CHECK-NOT: ld.global
 tile.kernel @rows(%table: !table, %y: !out, %block: index) attributes {kgpu.target = #kgpu.target<"sm_80">, kgpu.threads = 32 : i32} {
@@ -29,7 +29,7 @@ tile.kernel @rows(%table: !table, %y: !out, %block: index) attributes {kgpu.targ
   tile.return
 }
 
-// CHECK-LABEL: llvm.func @unaligned
+// CHECK-LABEL: gpu.func @unaligned
 // CHECK-COUNT-8: ld.global.nc.b16
 tile.kernel @unaligned(%table: !odd, %y: !out) attributes {kgpu.target = #kgpu.target<"sm_80">, kgpu.threads = 32 : i32} {
   %zero = arith.constant 0.0 : f16
@@ -44,7 +44,7 @@ tile.kernel @unaligned(%table: !odd, %y: !out) attributes {kgpu.target = #kgpu.t
   tile.return
 }
 
-// CHECK-LABEL: llvm.func @scattered
+// CHECK-LABEL: gpu.func @scattered
 // CHECK: st.global.v4.b32
 // CHECK-NOT: st.global
 tile.kernel @scattered(%x: !table, %y: !out, %block: index) attributes {kgpu.target = #kgpu.target<"sm_80">, kgpu.threads = 32 : i32} {

@@ -1,5 +1,5 @@
 // Single elements at coordinates from tiles of indices.
-// RUN: kpkg-opt --lower-nvvm-emit --canonicalize --cse %s | FileCheck %s
+// RUN: kpkg-opt --lower-gpu --canonicalize --cse %s | FileCheck %s
 
 #row = #kgpu.layout<"reg 0:1 lane 0:2-32 rep 1">
 !table = !tile.view<2xf16, unit = 1>
@@ -11,7 +11,7 @@
 
 // What nobody writes while the kernel runs comes through the read-only path; sm_90a kernels may start before that is sure.
 // An element outside of the view is not read; the tile's padding (60 of 64) neither.
-// CHECK-LABEL: llvm.func @gather
+// CHECK-LABEL: gpu.func @gather
 // CHECK: %[[EXTENT:.*]] = arith.constant 60 : i32
 // CHECK: arith.cmpi ult
 // CHECK: arith.cmpi slt, {{.*}}, %[[EXTENT]]
@@ -28,7 +28,7 @@ tile.kernel @gather(%table: !table, %y: !out) attributes {kgpu.target = #kgpu.ta
 }
 
 // Indices of 32 bits into a view whose extents have no more are compared as such, on 32-bit registers.
-// CHECK-LABEL: llvm.func @narrow
+// CHECK-LABEL: gpu.func @narrow
 // CHECK: arith.cmpi ult, {{.*}} : i32
 // CHECK: ld.global.nc.b16
 // CHECK: arith.cmpi ult, {{.*}} : i32
@@ -44,7 +44,7 @@ tile.kernel @narrow(%table: !small, %places: !places, %y: !out) attributes {kgpu
   tile.return
 }
 
-// CHECK-LABEL: llvm.func @scatter
+// CHECK-LABEL: gpu.func @scatter
 // CHECK: ld.global.nc.b8
 // CHECK: st.global.b8
 tile.kernel @scatter(%x: !bytes, %y: !counts) attributes {kgpu.target = #kgpu.target<"sm_90a">, kgpu.threads = 32 : i32} {

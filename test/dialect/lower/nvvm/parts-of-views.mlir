@@ -1,5 +1,5 @@
 // Elements at scalar coordinates, slices and atomic updates: what every thread computes, and what is predicated.
-// RUN: kpkg-opt --lower-nvvm-emit --canonicalize --cse %s | FileCheck %s
+// RUN: kpkg-opt --lower-gpu --canonicalize --cse %s | FileCheck %s
 
 #row = #kgpu.layout<"reg 0:1 lane 0:2-32 rep 1">
 !ends = !tile.view<1xi32, index = 32>
@@ -7,7 +7,7 @@
 !out = !tile.view<1xf32, mut, unit = 0>
 
 // The element is read where it exists, by all threads alike; it bounds the slice, whose end bounds loads and stores.
-// CHECK-LABEL: llvm.func @segment
+// CHECK-LABEL: gpu.func @segment
 // CHECK: %[[INSIDE:.*]] = arith.cmpi ult
 // CHECK: ld.global.nc.b32
 // CHECK: %[[END:.*]] = arith.index_cast %{{.*}} : i32 to index
@@ -30,7 +30,7 @@ tile.kernel @segment(%x: !in, %ends: !ends, %y: !out) attributes {kgpu.target = 
   tile.return
 }
 
-// CHECK-LABEL: llvm.func @atomic
+// CHECK-LABEL: gpu.func @atomic
 // CHECK: scf.if
 // CHECK: llvm.atomicrmw fadd %{{.*}}, %{{.*}} syncscope("device") monotonic : !llvm.ptr<1>, f32
 // CHECK: llvm.atomicrmw fadd

@@ -1,17 +1,17 @@
 // Asserts and prints: a report block as the last parameter; the numbers are those of the kernel's texts.
-// RUN: kpkg-opt --lower-nvvm-emit --canonicalize --cse --split-input-file --verify-diagnostics %s | FileCheck %s
+// RUN: kpkg-opt --lower-gpu --canonicalize --cse --split-input-file --verify-diagnostics %s | FileCheck %s
 
 !in = !tile.view<1xf32, unit = 0, align = 16, divisible = 4, index = 32>
 
 // The first failure stays, and the kernel goes on.
-// CHECK-LABEL: llvm.func @scalar_assert
+// CHECK-LABEL: gpu.func @scalar_assert
 // CHECK-SAME: %[[REPORT:[a-z0-9]+]]: !llvm.ptr<1>)
 // CHECK-DAG: %[[NONE:.*]] = arith.constant 0 : i32
 // CHECK-DAG: %[[SECOND:.*]] = arith.constant 2 : i32
 // CHECK: scf.if
 // CHECK: scf.if
 // CHECK: llvm.cmpxchg %[[REPORT]], %[[NONE]], %[[SECOND]] monotonic monotonic
-// CHECK: llvm.return
+// CHECK: gpu.return
 tile.kernel @scalar_assert(%x: !in, %n: index, %m: index) attributes {kgpu.target = #kgpu.target<"sm_90a">, kgpu.threads = 32 : i32} {
   %c0 = arith.constant 0 : index
   %some = arith.cmpi sgt, %n, %c0 : index
@@ -27,7 +27,7 @@ tile.kernel @scalar_assert(%x: !in, %n: index, %m: index) attributes {kgpu.targe
 !in = !tile.view<1xf32, unit = 0, align = 16, divisible = 4, index = 32>
 
 // Of 100 elements in a layout of 128, what lies beyond is not looked at.
-// CHECK-LABEL: llvm.func @tile_assert
+// CHECK-LABEL: gpu.func @tile_assert
 // CHECK: %[[LIMIT:.*]] = arith.constant 100 : i32
 // CHECK: arith.cmpi slt, %{{.*}}, %[[LIMIT]] : i32
 // CHECK-COUNT-4: arith.andi
@@ -48,8 +48,8 @@ tile.kernel @tile_assert(%x: !in) attributes {kgpu.target = #kgpu.target<"sm_90a
 !in = !tile.view<1xf32, unit = 0, align = 16, divisible = 4, index = 32>
 
 // One thread asks for room and writes; a message without room is counted.
-// CHECK-LABEL: llvm.func @scalar_print
-// CHECK-NOT: nvvm.barrier
+// CHECK-LABEL: gpu.func @scalar_print
+// CHECK-NOT: gpu.barrier
 // CHECK: scf.if
 // CHECK: %[[START:.*]] = llvm.atomicrmw add %{{.*}}, %{{.*}} monotonic : !llvm.ptr<1>, i64
 // CHECK: scf.if
@@ -68,10 +68,10 @@ tile.kernel @scalar_print(%x: !in, %n: index, %f: bf16) attributes {kgpu.target 
 
 // Each thread writes its own of the first 64 elements, where the first thread says.
 // CHECK: llvm.mlir.global internal @kpkg_print_place() {{.*}}addr_space = 3
-// CHECK-LABEL: llvm.func @tile_print
-// CHECK: nvvm.barrier
+// CHECK-LABEL: gpu.func @tile_print
+// CHECK: gpu.barrier
 // CHECK: llvm.atomicrmw add
-// CHECK: nvvm.barrier
+// CHECK: gpu.barrier
 // CHECK: llvm.load {{.*}} : !llvm.ptr<3> -> i64
 // CHECK-COUNT-4: arith.cmpi slt
 tile.kernel @tile_print(%x: !in) attributes {kgpu.target = #kgpu.target<"sm_90a">, kgpu.threads = 32 : i32} {

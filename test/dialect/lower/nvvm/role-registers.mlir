@@ -5,8 +5,8 @@
 #acc = #kgpu.layout<"reg 1:1 0:8 1:8-64 lane 1:2-4 0:1-4 warp 0:16-128 rep 1x1">
 
 // CHECK-LABEL: llvm.func @four
-// CHECK: setmaxnreg.dec.sync.aligned.u32 56;
-// CHECK: setmaxnreg.inc.sync.aligned.u32 104;
+// CHECK: nvvm.setmaxregister decrease 56
+// CHECK: nvvm.setmaxregister increase 104
 tile.kernel @four(%y: !tile.view<2xf32, mut>) attributes {kgpu.target = #kgpu.target<"sm_90a">, kgpu.consumers = 4 : i32, kgpu.threads = 640 : i32, kgpu.shared = 40960 : i32} {
   %adds = arith.constant true
   %c0 = arith.constant 0 : index
@@ -28,8 +28,8 @@ tile.kernel @four(%y: !tile.view<2xf32, mut>) attributes {kgpu.target = #kgpu.ta
 // Each of two CTAs of an SM has half of them: 128 a thread for 256 threads.
 // CHECK-LABEL: llvm.func @two_of_an_sm
 // CHECK-SAME: nvvm.minctasm = 2
-// CHECK: setmaxnreg.dec.sync.aligned.u32 56;
-// CHECK: setmaxnreg.inc.sync.aligned.u32 200;
+// CHECK: nvvm.setmaxregister decrease 56
+// CHECK: nvvm.setmaxregister increase 200
 tile.kernel @two_of_an_sm(%y: !tile.view<2xf32, mut>)
     attributes {kgpu.target = #kgpu.target<"sm_90a">, kgpu.consumers = 1 : i32, kgpu.min_ctas = 2 : i32, kgpu.threads = 256 : i32, kgpu.shared = 24576 : i32} {
   %adds = arith.constant true

@@ -13,38 +13,39 @@
 
 // CHECK-LABEL: llvm.func @product
 // CHECK-SAME: nvvm.reqntid = array<i32: 256, 1, 1>
-// CHECK-COUNT-16: mbarrier.init.shared::cta.b64
+// CHECK-DAG: %[[BYTES:.*]] = llvm.mlir.constant(24576 : i32) : i32
+// CHECK-COUNT-16: nvvm.mbarrier.init
 // CHECK-NOT: mbarrier.init
-// CHECK: fence.mbarrier_init.release.cluster
+// CHECK: nvvm.fence.mbarrier.init
 // CHECK: nvvm.barrier
 // CHECK: nvvm.elect.sync
 // One thread: wait until the slot is empty, say what will come, one copy for the left operand, two for the right one.
 // CHECK: mbarrier.try_wait.parity.shared::cta.b64
-// CHECK: mbarrier.arrive.expect_tx.shared::cta.b64 _, [$0], 24576;
-// CHECK-COUNT-3: cp.async.bulk.tensor.2d.shared::cluster.global.tile.mbarrier::complete_tx::bytes
+// CHECK: nvvm.mbarrier.arrive.expect_tx %{{.*}}, %[[BYTES]]
+// CHECK-COUNT-3: nvvm.cp.async.bulk.tensor.shared.cluster.global
 // CHECK-NOT: cp.async.bulk.tensor
 // A warpgroup: four products of 16 elements of depth in flight, the first of which may overwrite, then the slot is given back.
 // CHECK: mbarrier.try_wait.parity.shared::cta.b64
-// CHECK: wgmma.fence.sync.aligned
+// CHECK: nvvm.wgmma.fence.aligned
 // CHECK: wgmma.mma_async.sync.aligned.m64n128k16.f32.bf16.bf16 {{.*}}, $128, $129, $130, 1, 1, 0, 1;
-// CHECK-COUNT-3: wgmma.mma_async.sync.aligned.m64n128k16.f32.bf16.bf16 {{.*}}, $128, $129, 1, 1, 1, 0, 1;
+// CHECK-COUNT-3: nvvm.wgmma.mma_async {{.*}}n = 128, k = 16>, D[<f32>, <one>], A[<bf16>, <one>, <row>], B[<bf16>, <one>, <row>]
 // CHECK-NOT: wgmma.mma_async
-// CHECK: wgmma.commit_group.sync.aligned
+// CHECK: nvvm.wgmma.commit.group.sync.aligned
 // CHECK: wgmma.wait_group.sync.aligned 0
 // CHECK: mbarrier.arrive.shared::cta.b64
 // Two panels of 64 columns, through two buffers.
-// CHECK: cp.async.bulk.wait_group.read 1
+// CHECK: nvvm.cp.async.bulk.wait_group 1 {read}
 // CHECK: nvvm.barrier id = %{{.*}} number_of_threads
-// CHECK-COUNT-4: stmatrix.sync.aligned.m8n8.x4.shared.b16
+// CHECK-COUNT-4: nvvm.stmatrix {{.*}}<row>
 // CHECK-NOT: stmatrix
-// CHECK: fence.proxy.async.shared::cta
+// CHECK: nvvm.fence.proxy
 // CHECK: nvvm.barrier id = %{{.*}} number_of_threads
-// CHECK: cp.async.bulk.tensor.2d.global.shared::cta.tile.bulk_group
-// CHECK: cp.async.bulk.commit_group
-// CHECK: cp.async.bulk.wait_group.read 1
+// CHECK: nvvm.cp.async.bulk.tensor.global.shared.cta
+// CHECK: nvvm.cp.async.bulk.commit.group
+// CHECK: nvvm.cp.async.bulk.wait_group 1 {read}
 // CHECK-COUNT-4: stmatrix
-// CHECK: cp.async.bulk.tensor.2d.global.shared::cta.tile.bulk_group
-// CHECK: cp.async.bulk.wait_group 0
+// CHECK: nvvm.cp.async.bulk.tensor.global.shared.cta
+// CHECK: nvvm.cp.async.bulk.wait_group 0
 tile.kernel @product(%arg0: !in, %arg1: !in, %arg2: !out, %arg3: index, %arg4: index, %arg5: index) attributes {kgpu.consumers = 1 : i32, kgpu.shared = 213120 : i32, kgpu.target = #kgpu.target<"sm_90a">, kgpu.tensor_maps = [#kgpu.tensor_map<arg = 2, box = [64, 64], swizzle = 128>, #kgpu.tensor_map<arg = 0, box = [64, 64], swizzle = 128>, #kgpu.tensor_map<arg = 1, box = [64, 64], swizzle = 128>], kgpu.threads = 256 : i32} {
   %c0_i32 = arith.constant 0 : i32
   %c1 = arith.constant 1 : index

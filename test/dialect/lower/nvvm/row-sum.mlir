@@ -1,5 +1,5 @@
 // A row of 1024 halves on 128 threads: vector loads, a sum through the warps, vector stores.
-// RUN: kpkg-opt --lower-nvvm-emit --canonicalize --cse %s | FileCheck %s
+// RUN: kpkg-opt --lower-gpu --canonicalize --cse %s | FileCheck %s
 // RUN: kpkg-opt --lower-nvvm %s | FileCheck %s --check-prefix=LLVM
 
 #row = #kgpu.layout<"reg 1:1-4 lane 1:8-128 warp 1:256-512 rep 1x1">
@@ -9,17 +9,17 @@
 !in = !tile.view<2xbf16, unit = 1, align = 16, divisible = 8, index = 32>
 !out = !tile.view<2xbf16, mut, unit = 1, align = 16, divisible = 8, index = 32>
 
-// CHECK-LABEL: llvm.func @row_sum
-// CHECK-SAME: nvvm.kernel, nvvm.reqntid = array<i32: 128, 1, 1>
+// CHECK-LABEL: gpu.func @row_sum
+// CHECK-SAME: kernel attributes {known_block_size = array<i32: 128, 1, 1>
 // The kernel in front of this one may still be writing %x, so that is waited for, and it is no constant memory.
-// CHECK: griddepcontrol.launch_dependents
-// CHECK: griddepcontrol.wait
+// CHECK: nvvm.griddepcontrol launch_dependents
+// CHECK: nvvm.griddepcontrol wait
 // CHECK-COUNT-1: ld.global.v4.b32 {$0, $1, $2, $3}, [$4];
-// CHECK-COUNT-5: llvm.nvvm.shfl.sync.bfly.i32
+// CHECK-COUNT-5: gpu.shuffle {{ *}}xor
 // CHECK: llvm.store {{.*}} !llvm.ptr<3>
-// CHECK: nvvm.barrier
+// CHECK: gpu.barrier
 // CHECK: llvm.load {{.*}} !llvm.ptr<3>
-// CHECK-COUNT-2: llvm.nvvm.shfl.sync.bfly.i32
+// CHECK-COUNT-2: gpu.shuffle {{ *}}xor
 // CHECK: @$5 st.global.v4.b32 [$0], {$1, $2, $3, $4};
 // LLVM: llvm.func @row_sum
 // LLVM-NOT: arith.

@@ -1,14 +1,14 @@
 // Inclusive scans within a warp.
-// RUN: kpkg-opt --lower-nvvm-emit --canonicalize --cse --split-input-file --verify-diagnostics %s | FileCheck %s
+// RUN: kpkg-opt --lower-gpu --canonicalize --cse --split-input-file --verify-diagnostics %s | FileCheck %s
 
 #row = #kgpu.layout<"reg 1:1 lane 1:2-4 0:1-4 rep 1x3">
 !in = !tile.view<2xf32, unit = 1, align = 8, divisible = 2, index = 32>
 !out = !tile.view<2xf32, mut, unit = 1, align = 8, divisible = 2, index = 32>
 
 // Three repeats of 2 registers and 4 lanes: per repeat one sum in the thread and two exchanges of totals; then the repeats in order.
-// CHECK-LABEL: llvm.func @sums
-// CHECK-COUNT-6: llvm.nvvm.shfl.sync.bfly.i32
-// CHECK-NOT: shfl
+// CHECK-LABEL: gpu.func @sums
+// CHECK-COUNT-6: gpu.shuffle {{ *}}xor
+// CHECK-NOT: gpu.shuffle
 // CHECK: st.global
 tile.kernel @sums(%x: !in, %y: !out) attributes {kgpu.target = #kgpu.target<"sm_90a">, kgpu.threads = 32 : i32} {
   %zero = arith.constant 0.0 : f32
@@ -30,9 +30,9 @@ tile.kernel @sums(%x: !in, %y: !out) attributes {kgpu.target = #kgpu.target<"sm_
 !out = !tile.view<1xf32, mut, unit = 0, align = 4, divisible = 1, index = 32>
 
 // A first-order recurrence: pairs, whose combination is not commutative. Lower lanes stay on the left.
-// CHECK-LABEL: llvm.func @recurrence
-// CHECK-COUNT-10: llvm.nvvm.shfl.sync.bfly.i32
-// CHECK-NOT: shfl
+// CHECK-LABEL: gpu.func @recurrence
+// CHECK-COUNT-9: gpu.shuffle {{ *}}xor
+// CHECK-NOT: gpu.shuffle
 tile.kernel @recurrence(%a: !in, %b: !in, %y: !out) attributes {kgpu.target = #kgpu.target<"sm_90a">, kgpu.threads = 32 : i32} {
   %zero = arith.constant 0.0 : f32
   %c0 = arith.constant 0 : index
@@ -56,9 +56,9 @@ tile.kernel @recurrence(%a: !in, %b: !in, %y: !out) attributes {kgpu.target = #k
 !out = !tile.view<1xi32, mut, unit = 0, align = 4, divisible = 1, index = 32>
 
 // Of a splat all registers hold one value; what is scanned beside it still differs: both totals of four registers go over five lane bits.
-// CHECK-LABEL: llvm.func @beside_splat
-// CHECK-COUNT-40: llvm.nvvm.shfl.sync.bfly.i32
-// CHECK-NOT: shfl
+// CHECK-LABEL: gpu.func @beside_splat
+// CHECK-COUNT-20: gpu.shuffle {{ *}}xor
+// CHECK-NOT: gpu.shuffle
 tile.kernel @beside_splat(%key: f32, %x: !in, %y: !out) attributes {kgpu.target = #kgpu.target<"sm_90a">, kgpu.threads = 32 : i32} {
   %zero = arith.constant 0 : i32
   %c0 = arith.constant 0 : index

@@ -1,11 +1,11 @@
 // Parts of buffers whose size is no multiple of 16 bytes: vectors are no wider than what every part is aligned to.
-// RUN: kpkg-opt --lower-nvvm-emit --canonicalize --cse --split-input-file %s | FileCheck %s
+// RUN: kpkg-opt --lower-gpu --canonicalize --cse --split-input-file %s | FileCheck %s
 
 #L = #kgpu.layout<"reg 0:1-2 lane rep 2">
 !out = !tile.view<1xf32, mut, unit = 0, align = 16, divisible = 4, index = 32>
 
 // Slots of 32 bytes hold vectors of 16.
-// CHECK-LABEL: llvm.func @wide
+// CHECK-LABEL: gpu.func @wide
 // CHECK: llvm.load %{{.*}} {alignment = 16 : i64} : !llvm.ptr<3> -> vector<4xi32>
 tile.kernel @wide(%i: index, %y: !out) attributes {kgpu.target = #kgpu.target<"sm_90a">, kgpu.threads = 32 : i32, kgpu.shared = 128 : i32} {
   %c0 = arith.constant 0 : index
@@ -21,7 +21,7 @@ tile.kernel @wide(%i: index, %y: !out) attributes {kgpu.target = #kgpu.target<"s
 #L = #kgpu.layout<"reg 0:1 lane rep 3">
 !out = !tile.view<1xf32, mut, unit = 0, align = 8, divisible = 2, index = 32>
 
-// CHECK-LABEL: llvm.func @narrow
+// CHECK-LABEL: gpu.func @narrow
 // CHECK: llvm.load %{{.*}} {alignment = 8 : i64} : !llvm.ptr<3> -> vector<2xi32>
 tile.kernel @narrow(%i: index, %y: !out) attributes {kgpu.target = #kgpu.target<"sm_90a">, kgpu.threads = 32 : i32, kgpu.shared = 128 : i32} {
   %c0 = arith.constant 0 : index
@@ -38,9 +38,9 @@ tile.kernel @narrow(%i: index, %y: !out) attributes {kgpu.target = #kgpu.target<
 !out = !tile.view<1xf32, mut, unit = 0, align = 4, divisible = 1, index = 32>
 
 // The part is aligned to 4 bytes only, whatever the tile in it is.
-// CHECK-LABEL: llvm.func @nested
+// CHECK-LABEL: gpu.func @nested
 // CHECK-NOT: vector<
-// CHECK: llvm.return
+// CHECK: gpu.return
 tile.kernel @nested(%i: index, %y: !out) attributes {kgpu.target = #kgpu.target<"sm_90a">, kgpu.threads = 32 : i32, kgpu.shared = 128 : i32} {
   %c0 = arith.constant 0 : index
   %buffer = kgpu.alloc offset 0 : !kgpu.smem<4x1x3xf32>

@@ -8,11 +8,12 @@
 // CHECK: %[[ALL:.*]] = llvm.mlir.addressof @kpkg_counters
 // CHECK: %[[COUNTER:.*]] = llvm.getelementptr %[[ALL]][%[[NUMBER]]]
 // Four slots, each filled by one thread and emptied by four warps.
-// CHECK-COUNT-4: mbarrier.init.shared::cta.b64 [$0], 4;
+// CHECK-COUNT-4: nvvm.mbarrier.init
 // One thread: count up to the last tile, wait for an empty slot, send.
-// CHECK: "atom.relaxed.gpu.global.inc.u32 $0, [$1], $2;", "=r,l,r,~{memory}" %[[COUNTER]]
+// CHECK: llvm.atomicrmw uinc_wrap %[[COUNTER]], %{{.*}} syncscope("device") monotonic
 // CHECK: mbarrier.try_wait
-// CHECK: st.shared.b32 [$0], $1; mbarrier.arrive.shared::cta.b64 _, [$2];
+// CHECK: llvm.store
+// CHECK-NEXT: nvvm.mbarrier.arrive
 // Each warp: wait, read, say so by the lane whose number all take.
 // CHECK: mbarrier.try_wait
 // CHECK: ld.shared.b32

@@ -1,9 +1,9 @@
 // Each of the first threads brings the place of one element to the second-level cache.
-// RUN: kpkg-opt --lower-nvvm-emit --canonicalize --cse %s | FileCheck %s
+// RUN: kpkg-opt --lower-gpu --canonicalize --cse %s | FileCheck %s
 
 !in = !tile.view<1xf32, unit = 0, index = 32>
 
-// CHECK-LABEL: llvm.func @touch
+// CHECK-LABEL: gpu.func @touch
 // CHECK: %[[AT:.*]] = arith.addi
 // CHECK-DAG: arith.cmpi slt, %{{.*}}, %c4
 // CHECK-DAG: arith.cmpi slt, %[[AT]], %

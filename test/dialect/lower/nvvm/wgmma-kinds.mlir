@@ -4,8 +4,8 @@
 #acc = #kgpu.layout<"reg 1:1 0:8 lane 1:2-4 0:1-4 warp 0:16-32 rep 1x1">
 
 // CHECK-LABEL: llvm.func @tf32
-// CHECK: wgmma.mma_async.sync.aligned.m64n8k8.f32.tf32.tf32 {$0, $1, $2, $3}, $8, $9, 1, 1, 1;
-// CHECK-COUNT-3: k8.f32.tf32.tf32
+// CHECK: nvvm.wgmma.mma_async {{.*}}<m = 64, n = 8, k = 8>, D[<f32>, <one>], A[<tf32>, <one>, <row>], B[<tf32>, <one>, <col>]
+// CHECK-COUNT-3: nvvm.wgmma.mma_async {{.*}}<tf32>
 // CHECK-NOT: wgmma.mma_async
 tile.kernel @tf32(%y: !tile.view<2xf32, mut>) attributes {kgpu.target = #kgpu.target<"sm_90a">, kgpu.consumers = 1 : i32, kgpu.threads = 256 : i32, kgpu.shared = 9216 : i32} {
   %adds = arith.constant true
@@ -24,7 +24,7 @@ tile.kernel @tf32(%y: !tile.view<2xf32, mut>) attributes {kgpu.target = #kgpu.ta
 }
 
 // CHECK-LABEL: llvm.func @e4m3
-// CHECK: wgmma.mma_async.sync.aligned.m64n8k32.f32.e4m3.e4m3 {$0, $1, $2, $3}, $8, $9, 1, 1, 1;
+// CHECK: nvvm.wgmma.mma_async {{.*}}<m = 64, n = 8, k = 32>, D[<f32>, <one>], A[<e4m3>, <one>, <row>], B[<e4m3>, <one>, <col>]
 tile.kernel @e4m3(%y: !tile.view<2xf32, mut>) attributes {kgpu.target = #kgpu.target<"sm_90a">, kgpu.consumers = 1 : i32, kgpu.threads = 256 : i32, kgpu.shared = 9216 : i32} {
   %adds = arith.constant true
   %c0 = arith.constant 0 : index
@@ -42,7 +42,7 @@ tile.kernel @e4m3(%y: !tile.view<2xf32, mut>) attributes {kgpu.target = #kgpu.ta
 }
 
 // CHECK-LABEL: llvm.func @s8
-// CHECK: wgmma.mma_async.sync.aligned.m64n8k32.s32.s8.s8 {$0, $1, $2, $3}, $8, $9, 1;", "=r,=r,=r,=r,
+// CHECK: nvvm.wgmma.mma_async {{.*}}<m = 64, n = 8, k = 32>, D[<s32>, <one>], A[<s8>, <one>, <row>], B[<s8>, <one>, <col>]
 tile.kernel @s8(%y: !tile.view<2xi32, mut>) attributes {kgpu.target = #kgpu.target<"sm_90a">, kgpu.consumers = 1 : i32, kgpu.threads = 256 : i32, kgpu.shared = 9216 : i32} {
   %adds = arith.constant true
   %c0 = arith.constant 0 : index

@@ -47,7 +47,8 @@ tile.kernel @batched(%a: !tile.view<3xbf16, unit = 2>, %b: !tile.view<3xbf16, un
 
 tile.kernel @attention(%q: !tile.view<2xf32, unit = 1>, %k: !tile.view<2xf32, unit = 1>, %v: !tile.view<2xf32, unit = 1>,
                        %o: !tile.view<2xf32, mut, unit = 1>)
-    attributes {test.args = [["40x16", "50x16", "50x16", "40x16"], ["32x16", "32x16", "32x16", "32x16"]], test.grid = [2], test.tolerance = 2.0e-5} {
+    attributes {test.args = [["40x16", "50x16", "50x16", "40x16"], ["32x16", "32x16", "32x16", "32x16"], ["5x9", "33x9", "33x11", "5x11"], ["33x16", "41x16", "41x3", "33x3"]],
+                test.grid = [2], test.tolerance = 2.0e-5} {
   %c0 = arith.constant 0 : index
   %c1 = arith.constant 1 : index
   %c32 = arith.constant 32 : index
