@@ -331,7 +331,7 @@ private:
       }
       out += "\n" + indent;
     }
-    out += "fn " + fn.name.text;
+    out += "def " + fn.name.text;
     for (const ComptimeParameter &parameter : fn.comptimeParameters) {
       out += "\n" + indent + "  [" + parameter.name.text;
       typeAndValue(parameter.type.get(), parameter.defaultValue.get());

@@ -175,7 +175,6 @@ struct Parameter {
 struct FunctionStmt : StmtOf<StmtKind::FunctionStmt> {
   using StmtOf::StmtOf;
   std::vector<Decorator> decorators;
-  bool isDef = false; // written `def`
   Identifier name;
   std::vector<ComptimeParameter> comptimeParameters;
   std::vector<Parameter> parameters;
@@ -183,7 +182,7 @@ struct FunctionStmt : StmtOf<StmtKind::FunctionStmt> {
   ExprPtr resultType;         // may be null
   std::string doc;            // the docstring with its common indentation removed
   Block body;                 // without the docstring
-  SourceRange signatureRange; // from `fn` to the `:`
+  SourceRange signatureRange; // from `def` to the `:`
 
   const Decorator *findDecorator(std::string_view decoratorName) const {
     for (const Decorator &decorator : decorators)

@@ -5,11 +5,13 @@
 
 namespace kpkg::compiler {
 
-/// Not parameters: the condition that an alternative must meet, the one of those that serve any arguments, and the one of those for vectors.
+/// Not parameters: the condition that an alternative must meet, the one of those that serve any arguments, and the one
+/// of those for vectors.
 static constexpr std::string_view conditionName = "where", generalName = "general", vectorsName = "vectors";
 
 static bool isCondition(const ast::Argument &argument) {
-  return argument.name && (argument.name.text == conditionName || argument.name.text == generalName || argument.name.text == vectorsName);
+  return argument.name && (argument.name.text == conditionName || argument.name.text == generalName ||
+                           argument.name.text == vectorsName);
 }
 
 static std::vector<const ast::Decorator *> tuneDecorators(const FunctionEntity &function) {
@@ -27,21 +29,25 @@ bool Checker::markTuned(const FunctionEntity &function, std::vector<KernelParame
     for (const ast::Argument &argument : decorator->arguments) {
       if (isCondition(argument))
         continue;
-      auto found = std::find_if(parameters.begin(), parameters.end(),
-                                [&](const KernelParameter &parameter) { return argument.name && parameter.name == argument.name.text; });
+      auto found = std::find_if(parameters.begin(), parameters.end(), [&](const KernelParameter &parameter) {
+        return argument.name && parameter.name == argument.name.text;
+      });
       if (found == parameters.end()) {
-        diags.report(diag::UnknownArgument, argument.range, function.name(), argument.name ? argument.name.text : "(by position)");
+        diags.report(diag::UnknownArgument, argument.range, function.name(),
+                     argument.name ? argument.name.text : "(by position)");
         return false;
       }
       if (found->kind != "int" && found->kind != "bool") {
-        diags.report(diag::TypeMismatch, argument.range, "tuned parameter `" + found->name + "`", found->kind, "int or bool");
+        diags.report(diag::TypeMismatch, argument.range, "tuned parameter `" + found->name + "`", found->kind,
+                     "int or bool");
         return false;
       }
       for (const ast::Decorator &other : function.syntax->decorators)
         if (other.name == "specialize")
           for (const ast::Argument &listed : other.arguments)
             if (listed.name && listed.name.text == found->name) {
-              diags.report(diag::TunedAndSpecialized, argument.range, found->name).note(diag::PreviousHere, listed.range, found->name);
+              diags.report(diag::TunedAndSpecialized, argument.range, found->name)
+                  .note(diag::PreviousHere, listed.range, found->name);
               return false;
             }
       found->isTuned = true;
@@ -75,8 +81,9 @@ bool Checker::evaluateVariants(const FunctionEntity &function, const Environment
 }
 
 /// Appends what the arguments of `decorator` from number `next` on make of `values`.
-bool Checker::addAlternatives(const FunctionEntity &function, const std::vector<KernelParameter> &parameters, const ast::Decorator &decorator,
-                              size_t next, const std::vector<Value> &values, std::vector<std::vector<Value>> &alternatives) {
+bool Checker::addAlternatives(const FunctionEntity &function, const std::vector<KernelParameter> &parameters,
+                              const ast::Decorator &decorator, size_t next, const std::vector<Value> &values,
+                              std::vector<std::vector<Value>> &alternatives) {
   while (next < decorator.arguments.size() && isCondition(decorator.arguments[next]))
     ++next;
   BodyScope scope = instanceScope(function, values, types);
@@ -110,12 +117,14 @@ bool Checker::addAlternatives(const FunctionEntity &function, const std::vector<
   if (value->isSequence())
     items = value->asSequence().items;
   if (items.empty()) {
-    diags.report(diag::TypeMismatch, argument.value->range, "`" + parameters[at].name + "`", "an empty list", "at least one value");
+    diags.report(diag::TypeMismatch, argument.value->range, "`" + parameters[at].name + "`", "an empty list",
+                 "at least one value");
     return false;
   }
   for (const Value &item : items) {
     if (!fits(parameters[at].kind, item)) {
-      diags.report(diag::TypeMismatch, argument.value->range, "a value of `" + parameters[at].name + "`", kindName(item), parameters[at].kind);
+      diags.report(diag::TypeMismatch, argument.value->range, "a value of `" + parameters[at].name + "`",
+                   kindName(item), parameters[at].kind);
       return false;
     }
     std::vector<Value> longer = values;

@@ -114,9 +114,9 @@ Operand Elaborator::checkMethod(CallSite &site) {
   case TypeKind::Window:
     table = "Window";
     break;
-  case TypeKind::Tensor:
   case TypeKind::Optional:
-    table = "Tensor";
+  case TypeKind::Tensor:
+    table = site.base.type->isOptionalFloat() ? "Tile" : "Tensor";
     break;
   case TypeKind::List:
     table = "List";
@@ -132,7 +132,8 @@ Operand Elaborator::checkMethod(CallSite &site) {
     if (auto method = found->second.find(site.name); method != found->second.end())
       return (this->*method->second)(site);
   if (site.base.type->kind == TypeKind::View && site.name.rfind("atomic_", 0) == 0)
-    return notSupported(site.nameRange, "`." + site.name + "`", "there are `.atomic_add`, `.atomic_max` and `.atomic_min`");
+    return notSupported(site.nameRange, "`." + site.name + "`",
+                        "there are `.atomic_add`, `.atomic_max` and `.atomic_min`");
   std::vector<std::string> names;
   if (found != methods.end())
     for (const auto &[name, method] : found->second)
@@ -149,18 +150,22 @@ template <typename Parameter> static std::vector<std::string_view> namesOf(const
   return names;
 }
 
-std::optional<std::vector<const ast::Expr *>>
-Elaborator::bindByName(const FunctionEntity &entity, const std::vector<ast::Argument> &given, const std::vector<std::string_view> &names,
-                       const ast::Argument *except) {
+std::optional<std::vector<const ast::Expr *>> Elaborator::bindByName(const FunctionEntity &entity,
+                                                                     const std::vector<ast::Argument> &given,
+                                                                     const std::vector<std::string_view> &names,
+                                                                     const ast::Argument *except) {
   std::vector<const ast::Expr *> bound(names.size(), nullptr);
   size_t position = 0;
   for (const ast::Argument &argument : given) {
     if (&argument == except)
       continue;
-    size_t at = argument.name ? size_t(std::find(names.begin(), names.end(), argument.name.text) - names.begin()) : position++;
+    size_t at =
+        argument.name ? size_t(std::find(names.begin(), names.end(), argument.name.text) - names.begin()) : position++;
     if (at >= names.size()) {
-      auto report = argument.name ? diags.report(diag::UnknownArgument, argument.range, entity.name(), argument.name.text)
-                                  : diags.report(diag::TooManyArguments, argument.range, entity.name(), static_cast<int64_t>(names.size()));
+      auto report =
+          argument.name
+              ? diags.report(diag::UnknownArgument, argument.range, entity.name(), argument.name.text)
+              : diags.report(diag::TooManyArguments, argument.range, entity.name(), static_cast<int64_t>(names.size()));
       report.note(diag::DeclaredHere, entity.syntax->signatureRange, entity.name());
       return std::nullopt;
     }
@@ -173,8 +178,8 @@ Elaborator::bindByName(const FunctionEntity &entity, const std::vector<ast::Argu
   return bound;
 }
 
-bool Elaborator::bindComptime(const FunctionEntity &entity, const std::vector<ast::Argument> *given, std::vector<Value> &values,
-                              SourceRange range) {
+bool Elaborator::bindComptime(const FunctionEntity &entity, const std::vector<ast::Argument> *given,
+                              std::vector<Value> &values, SourceRange range) {
   static const std::vector<ast::Argument> nothing;
   const auto &arguments = given ? *given : nothing;
   const auto &parameters = entity.syntax->comptimeParameters;
@@ -222,7 +227,9 @@ std::optional<Operand> Elaborator::passArgument(const ast::Parameter &parameter,
     return operand;
   TypeSpec spec = checker.resolveType(*parameter.type, environment, parameter.isMut);
   auto mismatch = [&]() -> std::optional<Operand> {
-    diags.report(diag::TypeMismatch, operand.range, "argument `" + parameter.name.text + "`", describe(operand), spec.str())
+    diags
+        .report(diag::TypeMismatch, operand.range, "argument `" + parameter.name.text + "`", describe(operand),
+                spec.str())
         .note(diag::DeclaredHere, parameter.range, parameter.name.text);
     return std::nullopt;
   };
@@ -243,20 +250,21 @@ std::optional<Operand> Elaborator::passArgument(const ast::Parameter &parameter,
     break;
   }
   const Type *type = onHost(spec.exact);
-  if (operand.constant && type->isScalar() && operand.type->isScalar() && fitsConstant(*operand.constant, type->element) &&
-      operand.constant->isBool() == (type->element == DType::Bool)) {
+  if (operand.constant && type->isScalar() && operand.type->isScalar() &&
+      fitsConstant(*operand.constant, type->element) && operand.constant->isBool() == (type->element == DType::Bool)) {
     if (isFloat(type->element)) // stays a constant of the declared kind
       return constant(Value(operand.constant->asNumber()), operand.range);
     return operand;
   }
-  if (operand.isNone() && type->isOptionalTensor())
+  if (operand.isNone() && type->kind == TypeKind::Optional)
     return operand;
   if (operand.constant && operand.type == type)
     return operand;
   if (type->isOptionalTensor() && operand.type->isTensor())
     return operand;
   if (type->kind == TypeKind::View && operand.type->kind == TypeKind::View)
-    return type->element == operand.type->element && type->rank == operand.type->rank && (!type->isMut || operand.type->isMut)
+    return type->element == operand.type->element && type->rank == operand.type->rank &&
+                   (!type->isMut || operand.type->isMut)
                ? std::optional(operand)
                : mismatch();
   if (operand.isTuple())
@@ -388,7 +396,8 @@ Operand Elaborator::callOp(const FunctionEntity &entity, CallSite &site) {
       operand = constant(*value, parameter.range);
     nodes.push_back(convert(operand, info.argumentTypes[i], "argument `" + parameter.name.text + "`"));
   }
-  Operand call = result(Kind::CallOp, types.none, site.range(), std::move(nodes), {static_cast<int64_t>(info.resultTypes.size())});
+  Operand call =
+      result(Kind::CallOp, types.none, site.range(), std::move(nodes), {static_cast<int64_t>(info.resultTypes.size())});
   if (call.isError())
     return call;
   call.node->text = checker.program.ops()[entity.index].name;

@@ -29,16 +29,20 @@ Operand Elaborator::floatFunction(Kind nodeKind, CallSite &site) {
     return value;
   DType element = isFloat(value.type->element) ? value.type->element : defaultFloat();
   if (bitsOf(element) == 8)
-    return notSupported(site.range(), "arithmetic on 8-bit floats", "convert to a wider float with `.cast[...]()` first");
+    return notSupported(site.range(), "arithmetic on 8-bit floats",
+                        "convert to a wider float with `.cast[...]()` first");
   Node *node = numberAs(value, element);
   return result(nodeKind, node->type, site.range(), {node});
 }
 
 Operand Elaborator::callFloatFunction(CallSite &site) {
-  static const std::map<std::string, Kind> kinds = {
-      {"exp", Kind::Exp},   {"exp2", Kind::Exp2}, {"log", Kind::Log},   {"log2", Kind::Log2},   {"sqrt", Kind::Sqrt},
-      {"rsqrt", Kind::Rsqrt}, {"sin", Kind::Sin}, {"cos", Kind::Cos},   {"tanh", Kind::Tanh},   {"erf", Kind::Erf},
-      {"floor", Kind::Floor}, {"ceil", Kind::Ceil}, {"round", Kind::Round}, {"reciprocal", Kind::Reciprocal}};
+  static const std::map<std::string, Kind> kinds = {{"exp", Kind::Exp},     {"exp2", Kind::Exp2},
+                                                    {"log", Kind::Log},     {"log2", Kind::Log2},
+                                                    {"sqrt", Kind::Sqrt},   {"rsqrt", Kind::Rsqrt},
+                                                    {"sin", Kind::Sin},     {"cos", Kind::Cos},
+                                                    {"tanh", Kind::Tanh},   {"erf", Kind::Erf},
+                                                    {"floor", Kind::Floor}, {"ceil", Kind::Ceil},
+                                                    {"round", Kind::Round}, {"reciprocal", Kind::Reciprocal}};
   return floatFunction(kinds.at(site.name), site);
 }
 
@@ -202,10 +206,14 @@ Operand Elaborator::castTo(const Operand &value, DType element, SourceRange rang
 /// The largest finite value of a float that casts may overflow.
 static std::optional<double> largestNarrowFloat(DType element) {
   switch (element) {
-  case DType::Float16: return 65504.0;
-  case DType::Float8_e4m3fn: return 448.0;
-  case DType::Float8_e5m2: return 57344.0;
-  default: return std::nullopt;
+  case DType::Float16:
+    return 65504.0;
+  case DType::Float8_e4m3fn:
+    return 448.0;
+  case DType::Float8_e5m2:
+    return 57344.0;
+  default:
+    return std::nullopt;
   }
 }
 
@@ -232,7 +240,8 @@ Operand Elaborator::tileCast(CallSite &site) {
   if (saturates->asBool()) {
     std::optional<double> largest = largestNarrowFloat(*element);
     if (!largest || !isFloat(value.type->element))
-      return notSupported(saturate->range, "`saturate=` of this cast", "it is for casts from floats to float16 and 8-bit floats; clamp the value first");
+      return notSupported(saturate->range, "`saturate=` of this cast",
+                          "it is for casts from floats to float16 and 8-bit floats; clamp the value first");
     auto limit = [&](Kind kind, double bound) {
       Node *sides[2];
       if (unify(value, constant(Value(bound), site.range()), "cast", site.range(), sides[0], sides[1]))
@@ -255,10 +264,11 @@ Operand Elaborator::tileBitcast(CallSite &site) {
   if (!element)
     return error(site.range());
   Node *node = materialise(site.base);
-  bool fits = bitsOf(*element) == bitsOf(node->type->element) && *element != DType::Bool && node->type->element != DType::Bool &&
-              kind == BodyKind::Kernel;
+  bool fits = bitsOf(*element) == bitsOf(node->type->element) && *element != DType::Bool &&
+              node->type->element != DType::Bool && kind == BodyKind::Kernel;
   if (!fits) {
-    diags.report(diag::OperandUnfit, site.range(), fmt::format("bitcast[{}]", valueNameOf(*element)), describe(site.base));
+    diags.report(diag::OperandUnfit, site.range(), fmt::format("bitcast[{}]", valueNameOf(*element)),
+                 describe(site.base));
     return error(site.range());
   }
   return result(Kind::Bitcast, types.withElement(node->type, *element), site.range(), {node});

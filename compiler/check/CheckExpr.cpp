@@ -57,7 +57,8 @@ std::optional<int64_t> Elaborator::comptimeInt(const ast::Expr &expr) {
 std::optional<DType> Elaborator::comptimeDType(const ast::Expr &expr) {
   // `Float32` names the same element type as `float32`; `Int` has no other name.
   if (auto *name = expr.as<ast::NameExpr>())
-    if (auto dtype = dtypeOfTypeName(name->name); dtype && scope->lookup(name->name, expr.range).kind == Meaning::Unknown)
+    if (auto dtype = dtypeOfTypeName(name->name);
+        dtype && scope->lookup(name->name, expr.range).kind == Meaning::Unknown)
       return dtype;
   auto value = comptime(expr);
   if (!value)
@@ -112,8 +113,12 @@ Operand Elaborator::checkAttribute(const ast::AttributeExpr &expr) {
     if (base->name == "grid_dim")
       return gridCoordinate(expr, Kind::GridSize);
     static const std::string ofThreads[] = {"thread_idx", "block_dim", "lane_id", "warp_id", "cluster_idx"};
-    if (meaning.kind == Meaning::Unknown && std::find(std::begin(ofThreads), std::end(ofThreads), base->name) != std::end(ofThreads))
-      return notSupported(base->range, "`" + base->name + "`", "a kernel says what a block does to whole tiles; `iota[n]()` numbers the elements of one");
+    if (meaning.kind == Meaning::Unknown &&
+        std::find(std::begin(ofThreads), std::end(ofThreads), base->name) != std::end(ofThreads)) {
+      diags.report(diag::NotInLanguage, base->range, base->name,
+                   "a kernel says what a block does to whole tiles; `iota[n]()` numbers the elements of one");
+      return error(expr.range);
+    }
   }
   Operand base = check(*expr.base);
   if (base.isError())
@@ -128,8 +133,8 @@ Operand Elaborator::checkAttribute(const ast::AttributeExpr &expr) {
     if (name == "T") {
       CallSite site;
       if (base.type->shape.size() == 2)
-        return result(Kind::Permute, types.tile(base.type->element, {base.type->shape[1], base.type->shape[0]}), expr.range,
-                      {base.node}, {1, 0});
+        return result(Kind::Permute, types.tile(base.type->element, {base.type->shape[1], base.type->shape[0]}),
+                      expr.range, {base.node}, {1, 0});
       diags.report(diag::RankMismatch, expr.range, "`.T`", static_cast<int64_t>(base.type->shape.size()), 2);
       return error(expr.range);
     }
@@ -145,7 +150,9 @@ Operand Elaborator::checkAttribute(const ast::AttributeExpr &expr) {
     if (name == "dtype")
       return constant(Value(base.type->element), expr.range);
     if (name == "rank" && !base.type->isScalar())
-      return constant(Value(base.type->isTile() ? static_cast<int64_t>(base.type->shape.size()) : int64_t(base.type->rank)), expr.range);
+      return constant(
+          Value(base.type->isTile() ? static_cast<int64_t>(base.type->shape.size()) : int64_t(base.type->rank)),
+          expr.range);
     if (base.type->kind == TypeKind::View && (name == "shape" || name == "stride")) {
       diags.report(diag::NotSupportedYet, expr.range, fmt::format("`.{}` without an index in a kernel", name),
                    fmt::format("write `.{}[i]`", name));
@@ -154,6 +161,8 @@ Operand Elaborator::checkAttribute(const ast::AttributeExpr &expr) {
     break;
   case TypeKind::Tensor:
   case TypeKind::Optional:
+    if (base.type->isOptionalFloat())
+      break;
     return tensorAttribute(base, expr);
   case TypeKind::DType:
     if (base.node && name == "is_float")
@@ -162,7 +171,8 @@ Operand Elaborator::checkAttribute(const ast::AttributeExpr &expr) {
   default:
     break;
   }
-  reportUnknownAttribute(diags, describe(base), name, expr.attribute.range, {"shape", "stride", "dtype", "rank", "is_float"});
+  reportUnknownAttribute(diags, describe(base), name, expr.attribute.range,
+                         {"shape", "stride", "dtype", "rank", "is_float"});
   return error(expr.range);
 }
 
@@ -244,6 +254,9 @@ Operand Elaborator::checkConditional(const ast::ConditionalExpr &expr) {
     if (!element || !shape)
       return error(expr.range);
     type = shape->empty() ? types.scalar(*element) : types.tile(*element, *shape);
+  } else if ((sides[0].type->isOptionalFloat() && sides[1].type->isScalar()) ||
+             (sides[0].type->isScalar() && sides[1].type->isOptionalFloat())) {
+    type = types.scalar(DType::Float64); // one side is where it is there
   } else if (sides[0].type->isTensor() && sides[1].type->isTensor()) {
     type = types.tensor;
   } else if ((isTensor(sides[0]) || sides[0].isNone()) && (isTensor(sides[1]) || sides[1].isNone())) {
@@ -252,7 +265,8 @@ Operand Elaborator::checkConditional(const ast::ConditionalExpr &expr) {
              sides[0].type->kind != TypeKind::Window) {
     type = sides[0].type;
   } else {
-    diags.report(diag::OperandsDiffer, expr.range, "if", describe(sides[0]), describe(sides[1]), "both sides must have one type");
+    diags.report(diag::OperandsDiffer, expr.range, "if", describe(sides[0]), describe(sides[1]),
+                 "both sides must have one type");
     return error(expr.range);
   }
   hir::Local *local = newLocal("if", type);
@@ -263,7 +277,8 @@ Operand Elaborator::checkConditional(const ast::ConditionalExpr &expr) {
     facts.restore(before);
     facts.assume(test, i == 0);
     block = blocks[i].get();
-    Node *value = type->isNumeric() ? numberAs(sides[i], type->element, type->shape) : convert(sides[i], type, "this value");
+    Node *value = type->isNumeric() && sides[i].type->isNumeric() ? numberAs(sides[i], type->element, type->shape)
+                                                                  : convert(sides[i], type, "this value");
     if (value)
       setLocal(local, value, sides[i].range);
     node->regions.push_back(std::move(blocks[i]));

@@ -15,12 +15,14 @@ static Flow joined(Flow a, Flow b) {
 
 static bool arrives(Flow flow) { return flow == Flow::Normal || flow == Flow::Maybe; }
 
-Flow Elaborator::checkIf(const ast::IfStmt &stmt, size_t branch, const ast::Block &statements, size_t next, bool &tookRest) {
+Flow Elaborator::checkIf(const ast::IfStmt &stmt, size_t branch, const ast::Block &statements, size_t next,
+                         bool &tookRest) {
   if (branch == stmt.branches.size())
     return stmt.elseBody ? checkBlock(*stmt.elseBody) : Flow::Normal;
   const auto &chosen = stmt.branches[branch];
   Operand tested = check(*chosen.condition);
-  if (tested.constant && tested.constant->isBool()) // the branch that is not taken is not checked: a comptime value decided
+  if (tested.constant &&
+      tested.constant->isBool()) // the branch that is not taken is not checked: a comptime value decided
     return tested.constant->asBool() ? checkBlock(chosen.body) : checkIf(stmt, branch + 1, statements, next, tookRest);
   Node *test = condition(tested, chosen.condition->range);
   if (!test) { // reported; check the branches all the same, for their own errors

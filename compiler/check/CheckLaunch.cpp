@@ -42,7 +42,8 @@ std::string listText(const std::vector<Value> &values) {
 
 } // namespace
 
-/// What a launch asks for, for each parameter of the kernel; nothing for those that it does not give and that have several values.
+/// What a launch asks for, for each parameter of the kernel; nothing for those that it does not give and that have
+/// several values.
 struct Elaborator::LaunchParameters {
   std::vector<Operand> values;
   std::vector<bool> isGiven, atLeast;
@@ -50,7 +51,8 @@ struct Elaborator::LaunchParameters {
 };
 
 /// Reports each combination of values that can be asked for on this path and has no instance.
-void Elaborator::proveInstance(const ast::LaunchStmt &stmt, const KernelRecord &kernel, const LaunchParameters &parameters) {
+void Elaborator::proveInstance(const ast::LaunchStmt &stmt, const KernelRecord &kernel,
+                               const LaunchParameters &parameters) {
   if (facts.isUnreachable())
     return;
   const auto &[operands, isGiven, atLeast, nodes] = parameters;
@@ -103,7 +105,8 @@ void Elaborator::proveInstance(const ast::LaunchStmt &stmt, const KernelRecord &
         }
         wanted[i].values = {Value(range.high)};
       } else {
-        bool isFinite = range.low != INT64_MIN && range.high != INT64_MAX && (range.isEmpty() || uint64_t(range.high) - uint64_t(range.low) < maxValues);
+        bool isFinite = range.low != INT64_MIN && range.high != INT64_MAX &&
+                        (range.isEmpty() || uint64_t(range.high) - uint64_t(range.low) < maxValues);
         if (!isFinite) {
           diags.report(diag::UnprovenParameter, operands[i].range, name, entity.name())
               .note(diag::DeclaredHere, entity.syntax->signatureRange, entity.name());
@@ -131,7 +134,8 @@ void Elaborator::proveInstance(const ast::LaunchStmt &stmt, const KernelRecord &
       std::string text;
       for (size_t i = 0; i < wanted.size(); ++i)
         if (!wanted[i].isAny)
-          text += (text.empty() ? "" : ", ") + kernel.parameters[i].name + (wanted[i].isAtLeast ? ">=" : "=") + wanted[i].values[at[i]].str();
+          text += (text.empty() ? "" : ", ") + kernel.parameters[i].name + (wanted[i].isAtLeast ? ">=" : "=") +
+                  wanted[i].values[at[i]].str();
       diags.report(diag::MissingInstance, stmt.kernel->range, entity.name(), text)
           .note(diag::DeclaredHere, entity.syntax->signatureRange, entity.name());
       return;
@@ -165,7 +169,8 @@ void Elaborator::checkLaunch(const ast::LaunchStmt &stmt) {
   Operand callee = check(*stmt.kernel);
   if (callee.isError())
     return;
-  if (!callee.constant || !callee.constant->isFunction() || callee.constant->asFunction()->role != FunctionRole::Kernel) {
+  if (!callee.constant || !callee.constant->isFunction() ||
+      callee.constant->asFunction()->role != FunctionRole::Kernel) {
     diags.report(diag::NotAKernel, stmt.kernel->range, describe(callee));
     return;
   }
@@ -187,11 +192,13 @@ void Elaborator::checkLaunch(const ast::LaunchStmt &stmt) {
   std::vector<Node *> operands;
   auto launch = std::make_unique<hir::LaunchInfo>();
   launch->kernel = kernel.name;
-  if (launchArguments(stmt, entity, grid, parameters, operands, *launch) && launchGrid(stmt, entity, grid ? grid->value.get() : nullptr, operands, *launch))
+  if (launchArguments(stmt, entity, grid, parameters, operands, *launch) &&
+      launchGrid(stmt, entity, grid ? grid->value.get() : nullptr, operands, *launch))
     emit(Kind::Launch, types.none, stmt.range, std::move(operands))->launch = std::move(launch);
 }
 
-bool Elaborator::launchParameters(const ast::LaunchStmt &stmt, const FunctionEntity &entity, LaunchParameters &parameters) {
+bool Elaborator::launchParameters(const ast::LaunchStmt &stmt, const FunctionEntity &entity,
+                                  LaunchParameters &parameters) {
   const KernelRecord &kernel = checker.program.kernels()[entity.index];
   const KernelInfo &info = checker.kernelInfo(entity.index);
   auto &[values, isGiven, atLeast, nodes] = parameters;
@@ -219,9 +226,11 @@ bool Elaborator::launchParameters(const ast::LaunchStmt &stmt, const FunctionEnt
     Operand value = expr ? check(least ? *least : *expr) : constant(*info.onlyValue[i], stmt.kernel->range);
     atLeast.push_back(least != nullptr);
     const std::string &paramKind = kernel.parameters[i].kind;
-    const Type *wanted = paramKind == "dtype" ? types.dtype : paramKind == "int" ? types.integer()
-                                                          : paramKind == "bool" ? types.boolean()
-                                                          : paramKind == "function" ? types.function : types.string;
+    const Type *wanted = paramKind == "dtype"      ? types.dtype
+                         : paramKind == "int"      ? types.integer()
+                         : paramKind == "bool"     ? types.boolean()
+                         : paramKind == "function" ? types.function
+                                                   : types.string;
     if (!value.isError() && least && paramKind != "int") {
       diags.report(diag::TypeMismatch, expr->range, "`at_least`", paramKind + " parameter", "an Int parameter");
       failed = true;
@@ -240,7 +249,8 @@ bool Elaborator::launchParameters(const ast::LaunchStmt &stmt, const FunctionEnt
 }
 
 bool Elaborator::launchArguments(const ast::LaunchStmt &stmt, const FunctionEntity &entity, const ast::Argument *grid,
-                                 const LaunchParameters &parameters, std::vector<Node *> &operands, hir::LaunchInfo &launch) {
+                                 const LaunchParameters &parameters, std::vector<Node *> &operands,
+                                 hir::LaunchInfo &launch) {
   const KernelRecord &kernel = checker.program.kernels()[entity.index];
   auto bound = bindByName(entity, stmt.arguments, namesOf(kernel.arguments), grid);
   if (!bound)
@@ -267,10 +277,12 @@ bool Elaborator::launchArguments(const ast::LaunchStmt &stmt, const FunctionEnti
     launch.argumentMut.push_back(wanted.isMut);
     if (!wanted.isView) {
       auto element = dtypeOfValueName(wanted.dtype);
-      const Type *type = wanted.dtype == "bool" ? types.boolean()
-                         : element && isFloat(*element) ? types.scalar(DType::Float64) : types.integer();
+      const Type *type = wanted.dtype == "bool"         ? types.boolean()
+                         : element && isFloat(*element) ? types.scalar(DType::Float64)
+                                                        : types.integer();
       if (!element) // Scalar[T]: whatever number is given
-        type = operand.type->isScalar() && isFloat(operand.type->element) ? types.scalar(DType::Float64) : types.integer();
+        type =
+            operand.type->isScalar() && isFloat(operand.type->element) ? types.scalar(DType::Float64) : types.integer();
       operands.push_back(convert(operand, type, "argument `" + wanted.name + "`"));
       failed |= !operands.back();
       continue;
@@ -279,14 +291,16 @@ bool Elaborator::launchArguments(const ast::LaunchStmt &stmt, const FunctionEnti
     if (!tensor)
       return false;
     operands.push_back(tensor);
+    if (operand.isNone() || operand.type->isOptionalTensor())
+      checker.noteOptional(entity.index, i);
     requireFit(operand, tensor, wanted, kernel, parameters.nodes, expr->range);
   }
   return !failed;
 }
 
 /// The numbers of blocks; none for a kernel that goes over its tiles itself.
-bool Elaborator::launchGrid(const ast::LaunchStmt &stmt, const FunctionEntity &entity, const ast::Expr *grid, std::vector<Node *> &operands,
-                            hir::LaunchInfo &launch) {
+bool Elaborator::launchGrid(const ast::LaunchStmt &stmt, const FunctionEntity &entity, const ast::Expr *grid,
+                            std::vector<Node *> &operands, hir::LaunchInfo &launch) {
   if (isPersistent(*entity.syntax)) {
     if (grid)
       diags.report(diag::GridOfPersistent, grid->range, entity.name());
@@ -319,16 +333,17 @@ bool Elaborator::launchGrid(const ast::LaunchStmt &stmt, const FunctionEntity &e
   return true;
 }
 
-/// The rank and dtype that the kernel expects of a tensor, checked at run time where they are not known now. An absent tensor fits.
-void Elaborator::requireFit(const Operand &operand, Node *tensor, const KernelArgument &wanted, const KernelRecord &kernel,
-                            const std::vector<Node *> &parameters, SourceRange range) {
+/// The rank and dtype that the kernel expects of a tensor, checked at run time where they are not known now. An absent
+/// tensor fits.
+void Elaborator::requireFit(const Operand &operand, Node *tensor, const KernelArgument &wanted,
+                            const KernelRecord &kernel, const std::vector<Node *> &parameters, SourceRange range) {
   if (operand.isNone())
     return;
   auto checks = [&] {
     bool rankKnown = operand.type->isTensor() && operand.type->rank >= 0;
     if (rankKnown && operand.type->rank != wanted.rank)
-      diags.report(diag::RankMismatch, range, "argument `" + wanted.name + "`", static_cast<int64_t>(operand.type->rank),
-                   static_cast<int64_t>(wanted.rank));
+      diags.report(diag::RankMismatch, range, "argument `" + wanted.name + "`",
+                   static_cast<int64_t>(operand.type->rank), static_cast<int64_t>(wanted.rank));
     if (!rankKnown) {
       Node *rank = emit(Kind::Rank, types.integer(), range, {tensor});
       Node *expected = emitConstant(Value(int64_t(wanted.rank)), types.integer(), range);

@@ -46,7 +46,8 @@ Operand Elaborator::indexList(const Operand &list, const ast::IndexExpr &expr) {
   if (slice->step)
     return notSupported(argument.range, "a step in a slice of a list", "build the list in a loop");
   auto bound = [&](const ast::ExprPtr &part, int64_t open) {
-    return part ? intNode(check(*part), "a bound of a slice") : emitConstant(Value(open), types.integer(), argument.range);
+    return part ? intNode(check(*part), "a bound of a slice")
+                : emitConstant(Value(open), types.integer(), argument.range);
   };
   Node *start = bound(slice->start, 0);
   Node *stop = bound(slice->stop, INT64_MAX);

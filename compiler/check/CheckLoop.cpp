@@ -78,8 +78,9 @@ Flow Elaborator::checkComptimeFor(const ast::ForStmt &stmt) {
                      items[i].isSequence() ? static_cast<int64_t>(items[i].asSequence().items.size()) : 1,
                      static_cast<int64_t>(stmt.targets.size()));
       for (size_t t = 0; t < stmt.targets.size(); ++t)
-        declareTarget(stmt.targets[t], !fits ? error(stmt.range)
-                                             : constant(isOne ? items[i] : items[i].asSequence().items[t], stmt.targets[t].range));
+        declareTarget(stmt.targets[t],
+                      !fits ? error(stmt.range)
+                            : constant(isOne ? items[i] : items[i].asSequence().items[t], stmt.targets[t].range));
       Flow flow = checkBlock(stmt.body);
       scope->close();
       if (unrolled.exit == Loop::Exit::Break)
@@ -100,7 +101,8 @@ Flow Elaborator::checkComptimeFor(const ast::ForStmt &stmt) {
   return flow;
 }
 
-Flow Elaborator::loopAsWhile(Loop &loop, const std::function<Node *()> &test, const std::function<Flow()> &body, SourceRange range) {
+Flow Elaborator::loopAsWhile(Loop &loop, const std::function<Node *()> &test, const std::function<Flow()> &body,
+                             SourceRange range) {
   if (loop.stop)
     setLocal(loop.stop, emitConstant(Value(false), types.boolean(), range), range);
   Node *node = emit(Kind::While, types.none, range);
@@ -151,7 +153,8 @@ Flow Elaborator::checkForRange(const ast::ForStmt &stmt, const ast::CallExpr &ca
   Node *begin = nullptr, *end = nullptr, *gridStep = nullptr;
   int64_t step = 1;
   if (!isWrong) {
-    begin = bounds.size() > 1 ? intNode(check(*bounds[0]), "the start of a range") : emitConstant(Value(int64_t(0)), types.integer(), call.range);
+    begin = bounds.size() > 1 ? intNode(check(*bounds[0]), "the start of a range")
+                              : emitConstant(Value(int64_t(0)), types.integer(), call.range);
     end = intNode(check(*bounds[bounds.size() > 1 ? 1 : 0]), "the end of a range");
     if (bounds.size() > 2 && isGridSize(*bounds[2])) {
       gridStep = check(*bounds[2]).node;
@@ -184,7 +187,9 @@ Flow Elaborator::checkForRange(const ast::ForStmt &stmt, const ast::CallExpr &ca
     return Flow::Normal;
   }
   auto constantInt = [&](int64_t value) { return emitConstant(Value(value), types.integer(), stmt.iterable->range); };
-  auto binaryInt = [&](Kind nodeKind, Node *a, Node *b) { return emit(nodeKind, types.integer(), stmt.iterable->range, {a, b}); };
+  auto binaryInt = [&](Kind nodeKind, Node *a, Node *b) {
+    return emit(nodeKind, types.integer(), stmt.iterable->range, {a, b});
+  };
   Node *last = end, *first = begin, *stride = nullptr;
   if (step < 0) {
     // Counts upwards: i = begin + n * step for n in range(ceildiv(begin - end, -step)).
@@ -252,8 +257,10 @@ Flow Elaborator::checkLoopExit(SourceRange range, bool isBreak) {
     if (block == loop.home)
       loop.exit = isBreak ? Loop::Exit::Break : Loop::Exit::Continue;
     else
-      notSupported(range, fmt::format("`{}` of a `comptime for` that depends on run-time values", isBreak ? "break" : "continue"),
-                   "decide by `comptime if`, or loop with `for`");
+      notSupported(
+          range,
+          fmt::format("`{}` of a `comptime for` that depends on run-time values", isBreak ? "break" : "continue"),
+          "decide by `comptime if`, or loop with `for`");
     return Flow::Exits;
   }
   if (frame->loops.empty()) // the parser has reported it
@@ -297,8 +304,8 @@ Flow Elaborator::checkForTiles(const ast::ForStmt &stmt, const ast::CallExpr &ca
   if (!isWrong) {
     if (!index || static_cast<int>(index->arguments.size()) != view.type->rank ||
         stmt.targets.size() != static_cast<size_t>(view.type->rank)) {
-      diags.report(diag::RankMismatch, call.range, "`output_tiles`", static_cast<int64_t>(index ? index->arguments.size() : 0),
-                   static_cast<int64_t>(view.type->rank));
+      diags.report(diag::RankMismatch, call.range, "`output_tiles`",
+                   static_cast<int64_t>(index ? index->arguments.size() : 0), static_cast<int64_t>(view.type->rank));
       isWrong = true;
     } else {
       for (size_t i = 0; i < index->arguments.size() && !isWrong; ++i) {
@@ -326,7 +333,8 @@ Flow Elaborator::checkForTiles(const ast::ForStmt &stmt, const ast::CallExpr &ca
     scope->open();
     ++tileDepth;
     for (size_t i = 0; i < stmt.targets.size(); ++i)
-      declareTarget(stmt.targets[i], isWrong ? error(stmt.range) : runTime(getLocal(node->locals[i], stmt.targets[i].range)));
+      declareTarget(stmt.targets[i],
+                    isWrong ? error(stmt.range) : runTime(getLocal(node->locals[i], stmt.targets[i].range)));
     frame->loops.push_back(&loop);
     checkBlock(stmt.body);
     frame->loops.pop_back();

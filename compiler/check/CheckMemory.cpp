@@ -51,11 +51,13 @@ Operand Elaborator::indexView(const Operand &view, const ast::IndexExpr &expr) {
     };
     if (auto *slice = argument.as<ast::SliceExpr>()) {
       if (slice->step)
-        return notSupported(argument.range, "a slice with a step in a kernel", "slice in the op that launches the kernel");
+        return notSupported(argument.range, "a slice with a step in a kernel",
+                            "slice in the op that launches the kernel");
       if (!slice->start && !slice->stop)
         continue;
       constexpr std::string_view what = "a bound of a slice";
-      Node *begin = slice->start ? coordinate(*slice->start, what) : emitConstant(Value(int64_t(0)), types.integer(), argument.range);
+      Node *begin = slice->start ? coordinate(*slice->start, what)
+                                 : emitConstant(Value(int64_t(0)), types.integer(), argument.range);
       Node *end = slice->stop ? coordinate(*slice->stop, what) : extent().node;
       if (!begin || !end)
         return error(expr.range);
@@ -105,10 +107,12 @@ Operand Elaborator::blockOf(CallSite &site, bool isTile) {
   for (int64_t i = 0; i < rank; ++i) {
     Operand coordinate = check(*coordinates[i]);
     if (isTile)
-      coordinate = binary(ast::BinaryOp::Mul, coordinate, constant(Value((*shape)[i]), coordinates[i]->range), coordinates[i]->range);
+      coordinate = binary(ast::BinaryOp::Mul, coordinate, constant(Value((*shape)[i]), coordinates[i]->range),
+                          coordinates[i]->range);
     operands.push_back(intNode(coordinate, "a coordinate"));
   }
-  return result(Kind::Window, types.window(site.base.type->element, *shape, site.base.type->isMut), site.range(), std::move(operands));
+  return result(Kind::Window, types.window(site.base.type->element, *shape, site.base.type->isMut), site.range(),
+                std::move(operands));
 }
 
 Operand Elaborator::viewTile(CallSite &site) { return blockOf(site, true); }
@@ -145,10 +149,11 @@ Operand Elaborator::writeWindow(Kind nodeKind, CallSite &site) {
   if (nodeKind == Kind::AddStore && !isUpdatable(window->element))
     return notUpdatable(site, window->element);
   const Type *wanted = types.tile(window->element, window->shape);
-  bool fits = value.type->isNumeric() &&
-              (value.constant ? fitsConstant(*value.constant, window->element) : value.type->element == window->element);
+  bool fits = value.type->isNumeric() && (value.constant ? fitsConstant(*value.constant, window->element)
+                                                         : value.type->element == window->element);
   if (!fits) {
-    DiagnosticBuilder report = diags.report(diag::TypeMismatch, expr->range, "the value", describe(value), wanted->str());
+    DiagnosticBuilder report =
+        diags.report(diag::TypeMismatch, expr->range, "the value", describe(value), wanted->str());
     if (value.type->isNumeric())
       report.note(diag::CastConverts, expr->range, valueNameOf(window->element));
     return error(site.range());
@@ -175,7 +180,8 @@ Operand Elaborator::viewGather(CallSite &site) {
     return error(site.range());
   const Type *view = site.base.type;
   if (static_cast<int>(indexExprs.size()) != view->rank) {
-    diags.report(diag::RankMismatch, site.range(), "the list of indices", static_cast<int64_t>(indexExprs.size()), static_cast<int64_t>(view->rank));
+    diags.report(diag::RankMismatch, site.range(), "the list of indices", static_cast<int64_t>(indexExprs.size()),
+                 static_cast<int64_t>(view->rank));
     return error(site.range());
   }
   return indexed(Kind::Gather, site, indexExprs, nullptr, maskExpr, fillExpr);
@@ -207,7 +213,8 @@ Operand Elaborator::writeIndexed(Kind nodeKind, CallSite &site) {
     indexExprs.pop_back();
   }
   if (!valueExpr || static_cast<int>(indexExprs.size()) != view->rank) {
-    diags.report(diag::RankMismatch, site.range(), "the list of indices", static_cast<int64_t>(indexExprs.size()), static_cast<int64_t>(view->rank));
+    diags.report(diag::RankMismatch, site.range(), "the list of indices", static_cast<int64_t>(indexExprs.size()),
+                 static_cast<int64_t>(view->rank));
     return error(site.range());
   }
   if (!view->isMut) {
@@ -215,14 +222,15 @@ Operand Elaborator::writeIndexed(Kind nodeKind, CallSite &site) {
     return error(site.range());
   }
   if (combineDepth)
-    return notSupported(site.range(), "`." + std::string(site.name) + "` inside `reduce` or `scan`", "write the result");
+    return notSupported(site.range(), "`." + std::string(site.name) + "` inside `reduce` or `scan`",
+                        "write the result");
   if (nodeKind != Kind::Scatter && !isUpdatable(view->element))
     return notUpdatable(site, view->element);
   return indexed(nodeKind, site, indexExprs, valueExpr, maskExpr, nullptr);
 }
 
-Operand Elaborator::indexed(Kind nodeKind, CallSite &site, const std::vector<const ast::Expr *> &indexExprs, const ast::Expr *valueExpr,
-                                    const ast::Expr *maskExpr, const ast::Expr *fillExpr) {
+Operand Elaborator::indexed(Kind nodeKind, CallSite &site, const std::vector<const ast::Expr *> &indexExprs,
+                            const ast::Expr *valueExpr, const ast::Expr *maskExpr, const ast::Expr *fillExpr) {
   const Type *view = site.base.type;
   std::vector<Operand> indices;
   std::vector<int64_t> shape;
@@ -264,7 +272,8 @@ Operand Elaborator::indexed(Kind nodeKind, CallSite &site, const std::vector<con
                 (value.constant ? fitsConstant(*value.constant, view->element) : value.type->element == view->element);
     if (!fits) {
       std::string_view element = valueNameOf(view->element);
-      DiagnosticBuilder report = diags.report(diag::TypeMismatch, valueExpr->range, "the value", describe(value), "a tile of " + std::string(element));
+      DiagnosticBuilder report = diags.report(diag::TypeMismatch, valueExpr->range, "the value", describe(value),
+                                              "a tile of " + std::string(element));
       if (value.type->isNumeric())
         report.note(diag::CastConverts, valueExpr->range, element);
       return error(site.range());
@@ -346,7 +355,8 @@ Operand Elaborator::callDebugAssert(CallSite &site) {
     diags.report(diag::ConditionNotBool, test->range, describe(holds));
     return error(site.range());
   }
-  emit(Kind::Assert, types.none, site.range(), {materialise(holds)})->text = message->isString() ? message->asString() : message->str();
+  emit(Kind::Assert, types.none, site.range(), {materialise(holds)})->text =
+      message->isString() ? message->asString() : message->str();
   return none(site.range());
 }
 

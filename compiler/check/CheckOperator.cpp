@@ -95,8 +95,8 @@ Operand Elaborator::divisionOfInts(const Operand &lhs, const Operand &rhs, Sourc
   return result(Kind::Div, a->type, range, {a, b});
 }
 
-/// Powers are products where the exponent is a small Int, roots where it is 0.5; otherwise floats are computed at run time, and in ops
-/// Int ** Int.
+/// Powers are products where the exponent is a small Int, roots where it is 0.5; otherwise floats are computed at run
+/// time, and in ops Int ** Int.
 Operand Elaborator::power(const Operand &base, const Operand &exponent, SourceRange range) {
   if (kind == BodyKind::Op && base.type->isScalar(DType::Int) && exponent.type->isScalar(DType::Int))
     return result(Kind::Pow, types.integer(), range, {materialise(base), materialise(exponent)});
@@ -113,7 +113,8 @@ Operand Elaborator::power(const Operand &base, const Operand &exponent, SourceRa
     return unify(base, exponent, "**", range, a, b) ? result(Kind::Pow, a->type, range, {a, b}) : error(range);
   }
   if (!isSmall || (exponent.constant->asInt() < 0 && !isFloat(base.type->element)))
-    return notSupported(range, "`**` with this exponent", "cast the base to a float type, or use a small constant exponent");
+    return notSupported(range, "`**` with this exponent",
+                        "cast the base to a float type, or use a small constant exponent");
   int64_t count = std::abs(exponent.constant->asInt());
   Operand power;
   Operand square = base;
@@ -143,7 +144,7 @@ Operand Elaborator::binary(ast::BinaryOp op, const Operand &lhs, const Operand &
   if (lhs.type->kind == TypeKind::List && rhs.type->kind == TypeKind::List && op == ast::BinaryOp::Add)
     return result(Kind::ListConcat, types.list, range, {materialise(lhs), materialise(rhs)});
   if (!lhs.type->isNumeric() || !rhs.type->isNumeric()) {
-    diags.report(diag::OperandsDiffer, range, spelling(op), describe(lhs), describe(rhs), "both must be numbers or tiles");
+    reportNoNumbers(lhs, rhs, spelling(op), range);
     return error(range);
   }
   if (op == ast::BinaryOp::Pow)
@@ -155,11 +156,14 @@ Operand Elaborator::binary(ast::BinaryOp op, const Operand &lhs, const Operand &
   if (!unify(lhs, rhs, spelling(op), range, a, b))
     return error(range);
   DType element = a->type->element;
-  bool fits = isBitwise(op) ? !isFloat(element) && !(element == DType::Bool && (op == ast::BinaryOp::ShiftLeft || op == ast::BinaryOp::ShiftRight))
-                            : element != DType::Bool;
+  bool fits = isBitwise(op)
+                  ? !isFloat(element) &&
+                        !(element == DType::Bool && (op == ast::BinaryOp::ShiftLeft || op == ast::BinaryOp::ShiftRight))
+                  : element != DType::Bool;
   if (!fits) {
     diags.report(diag::OperandsDiffer, range, spelling(op), describe(lhs), describe(rhs),
-                 isBitwise(op) ? "both must be integers or Bool" : "Bool is no number; use `&`, `|`, `^`, or `.cast[...]()`");
+                 isBitwise(op) ? "both must be integers or Bool"
+                               : "Bool is no number; use `&`, `|`, `^`, or `.cast[...]()`");
     return error(range);
   }
   if (isFloat8(element))
@@ -172,7 +176,7 @@ Operand Elaborator::compareNone(bool isNone, const Operand &operand, SourceRange
     return operand;
   if (operand.constant)
     return constant(Value(operand.constant->isNone() == isNone), range);
-  if (!operand.type->isOptionalTensor())
+  if (operand.type->kind != TypeKind::Optional)
     return constant(Value(!isNone), range);
   Operand test = result(Kind::IsNone, types.boolean(), range, {operand.node});
   return isNone ? test : result(Kind::Not, types.boolean(), range, {test.node});
@@ -184,7 +188,8 @@ Operand Elaborator::comparison(ast::CompareOp op, const Operand &lhs, const Oper
   if (op == ast::CompareOp::Is || op == ast::CompareOp::IsNot) {
     if (rhs.isNone())
       return compareNone(op == ast::CompareOp::Is, lhs, range);
-    diags.report(diag::OperandsDiffer, range, spelling(op), describe(lhs), describe(rhs), "`is` compares with None only");
+    diags.report(diag::OperandsDiffer, range, spelling(op), describe(lhs), describe(rhs),
+                 "`is` compares with None only");
     return error(range);
   }
   if (lhs.constant && rhs.constant) {
@@ -209,7 +214,9 @@ Operand Elaborator::comparison(ast::CompareOp op, const Operand &lhs, const Oper
   if (isEquality && lhs.type == rhs.type) {
     TypeKind typeKind = lhs.type->kind;
     if (typeKind == TypeKind::List || typeKind == TypeKind::DType || typeKind == TypeKind::String) {
-      Kind equal = typeKind == TypeKind::List ? Kind::ListEqual : typeKind == TypeKind::DType ? Kind::DTypeEqual : Kind::StringEqual;
+      Kind equal = typeKind == TypeKind::List    ? Kind::ListEqual
+                   : typeKind == TypeKind::DType ? Kind::DTypeEqual
+                                                 : Kind::StringEqual;
       Operand same = result(equal, types.boolean(), range, {materialise(lhs), materialise(rhs)});
       return same.isError() || op == ast::CompareOp::Eq ? same : result(Kind::Not, types.boolean(), range, {same.node});
     }

@@ -64,7 +64,8 @@ Operand Elaborator::tileArgReduce(CallSite &site) {
   return reduction(site.name == "argmax" ? Kind::ArgMax : Kind::ArgMin, site);
 }
 
-/// `reduce[f](tiles..., axis=, init=)` and `scan[f](tiles..., axis=)`: f takes the left values, then the right ones, as scalars, and returns their combination.
+/// `reduce[f](tiles..., axis=, init=)` and `scan[f](tiles..., axis=)`: f takes the left values, then the right ones, as
+/// scalars, and returns their combination.
 Operand Elaborator::byFunction(Kind nodeKind, CallSite &site) {
   if (Operand allowed = onlyIn(BodyKind::Kernel, site); allowed.isError())
     return allowed;
@@ -143,8 +144,8 @@ Operand Elaborator::byFunction(Kind nodeKind, CallSite &site) {
     if (!bindComptime(entity, nullptr, comptimeValues, functionExpr->range))
       failed = true;
     else if (entity.syntax->parameters.size() != 2 * count) {
-      diags.report(diag::CombineParameters, functionExpr->range, entity.name(), static_cast<int64_t>(entity.syntax->parameters.size()),
-                   static_cast<int64_t>(2 * count));
+      diags.report(diag::CombineParameters, functionExpr->range, entity.name(),
+                   static_cast<int64_t>(entity.syntax->parameters.size()), static_cast<int64_t>(2 * count));
       failed = true;
     }
     if (failed)
@@ -157,7 +158,8 @@ Operand Elaborator::byFunction(Kind nodeKind, CallSite &site) {
       values = combined.items;
     failed = combined.isError();
     if (!failed && values.size() != count) {
-      diags.report(diag::WrongCount, functionExpr->range, static_cast<int64_t>(values.size()), static_cast<int64_t>(count));
+      diags.report(diag::WrongCount, functionExpr->range, static_cast<int64_t>(values.size()),
+                   static_cast<int64_t>(count));
       failed = true;
     }
     for (size_t i = 0; i < values.size() && !failed; ++i) {
@@ -191,7 +193,8 @@ Operand Elaborator::callCumsum(CallSite &site) {
   Operand tile = check(*tileExpr);
   if (tile.isError())
     return tile;
-  bool fits = tile.type->isTile() && tile.type->element != DType::Bool && !(isFloat(tile.type->element) && bitsOf(tile.type->element) == 8);
+  bool fits = tile.type->isTile() && tile.type->element != DType::Bool &&
+              !(isFloat(tile.type->element) && bitsOf(tile.type->element) == 8);
   if (!fits) {
     diags.report(diag::OperandUnfit, tileExpr->range, site.name, describe(tile));
     return error(site.range());
@@ -248,12 +251,15 @@ Operand Elaborator::callDot(CallSite &site) {
     bool fits = rank == 2 && isFloat(element) && lhs->shape[1] % wordElements == 0 &&
                 given.type == types.tile(DType::Int16, {lhs->shape[0], lhs->shape[1] / wordElements});
     if (!fits) {
-      diags.report(diag::TypeMismatch, positionsExpr->range, "`positions`", describe(given), "an int16 tile [m, k / 16] for floats [m, k / 2]");
+      diags.report(diag::TypeMismatch, positionsExpr->range, "`positions`", describe(given),
+                   "an int16 tile [m, k / 16] for floats [m, k / 2]");
       return error(site.range());
     }
     positions = given.node;
   }
-  DType accumulator = element == DType::Int8 ? DType::Int32 : element == DType::Float64 ? DType::Float64 : DType::Float32;
+  DType accumulator = element == DType::Int8      ? DType::Int32
+                      : element == DType::Float64 ? DType::Float64
+                                                  : DType::Float32;
   std::vector<int64_t> shape = lhs->shape;
   shape[rank - 1] = rhs->shape[rank - 1];
   const Type *type = types.tile(accumulator, shape);

@@ -16,11 +16,13 @@ Flow Elaborator::checkFrom(const ast::Block &statements, size_t first) {
   for (size_t i = first; i < statements.size(); ++i) {
     bool tookRest = false;
     auto *branches = statements[i]->as<ast::IfStmt>();
-    Flow flow = branches && !branches->isComptime ? checkIf(*branches, 0, statements, i + 1, tookRest) : checkStatement(*statements[i]);
+    Flow flow = branches && !branches->isComptime ? checkIf(*branches, 0, statements, i + 1, tookRest)
+                                                  : checkStatement(*statements[i]);
     if (tookRest || flow == Flow::Exits || flow == Flow::Stops)
       return flow;
     if (flow == Flow::Maybe)
-      return i + 1 == statements.size() ? flow : guarded([&] { return checkFrom(statements, i + 1); }, statements[i]->range);
+      return i + 1 == statements.size() ? flow
+                                        : guarded([&] { return checkFrom(statements, i + 1); }, statements[i]->range);
   }
   return Flow::Normal;
 }
@@ -75,7 +77,8 @@ Flow Elaborator::checkStatement(const ast::Stmt &stmt) {
 
 void Elaborator::declareTarget(const ast::Identifier &name, Operand operand) {
   if (scope->isDeclaredHere(name.text))
-    diags.report(diag::Redefined, name.range, name.text).note(diag::DeclaredHere, scope->find(name.text)->declared, name.text);
+    diags.report(diag::Redefined, name.range, name.text)
+        .note(diag::DeclaredHere, scope->find(name.text)->declared, name.text);
   Binding binding;
   binding.operand = std::move(operand);
   binding.declared = name.range;
@@ -90,7 +93,8 @@ void Elaborator::declareVariable(const ast::Identifier &name, const Operand &val
   bool isReassigned = frame->reassigned.count(name.text);
   if (isHandle && !annotated) {
     if (isReassigned) {
-      diags.report(diag::NotAssignable, name.range, "`" + name.text + "`", "it stands for " + value.type->str() + ", which a variable cannot hold");
+      diags.report(diag::NotAssignable, name.range, "`" + name.text + "`",
+                   "it stands for " + value.type->str() + ", which a variable cannot hold");
       return declareTarget(name, error(name.range));
     }
     return declareTarget(name, value);
@@ -136,7 +140,8 @@ void Elaborator::checkVar(const ast::VarStmt &stmt) {
     for (const Value &item : value.constant->asSequence().items)
       items.push_back(constant(item, value.range));
   if (!value.isError() && items.size() != stmt.names.size()) {
-    diags.report(diag::WrongCount, stmt.value->range, static_cast<int64_t>(items.size()), static_cast<int64_t>(stmt.names.size()));
+    diags.report(diag::WrongCount, stmt.value->range, static_cast<int64_t>(items.size()),
+                 static_cast<int64_t>(stmt.names.size()));
     value = error(stmt.range);
   }
   for (size_t i = 0; i < stmt.names.size(); ++i)
@@ -152,7 +157,8 @@ void Elaborator::checkAssign(const ast::Expr &target, const Operand &value, Sour
       for (const Value &item : value.constant->asSequence().items)
         items.push_back(constant(item, value.range));
     if (items.size() != tuple->elements.size()) {
-      diags.report(diag::WrongCount, value.range, static_cast<int64_t>(items.size()), static_cast<int64_t>(tuple->elements.size()));
+      diags.report(diag::WrongCount, value.range, static_cast<int64_t>(items.size()),
+                   static_cast<int64_t>(tuple->elements.size()));
       return;
     }
     for (Operand &item : items) // all are read before the first is written
@@ -172,7 +178,8 @@ void Elaborator::checkAssign(const ast::Expr &target, const Operand &value, Sour
       return checkAssign(*index->base, changed, range);
     }
     if (!base.isError())
-      diags.report(diag::NotAssignable, target.range, "an index", "only items of lists are assigned; memory is written with `.store`");
+      diags.report(diag::NotAssignable, target.range, "an index",
+                   "only items of lists are assigned; memory is written with `.store`");
     return;
   }
   auto *name = target.as<ast::NameExpr>();
@@ -196,21 +203,25 @@ void Elaborator::checkAssign(const ast::Expr &target, const Operand &value, Sour
   }
   if (binding->kind != Binding::Variable) {
     if (!binding->operand.isError())
-      diags.report(diag::NotAssignable, target.range, "`" + name->name + "`", "it is a parameter or a comptime name; declare a `var`")
+      diags
+          .report(diag::NotAssignable, target.range, "`" + name->name + "`",
+                  "it is a parameter or a comptime name; declare a `var`")
           .note(diag::DeclaredHere, binding->declared, name->name);
     return;
   }
   if (binding->tileDepth < tileDepth) {
-    diags.report(diag::AssignedAcrossTiles, target.range, name->name).note(diag::DeclaredHere, binding->declared, name->name);
+    diags.report(diag::AssignedAcrossTiles, target.range, name->name)
+        .note(diag::DeclaredHere, binding->declared, name->name);
     return;
   }
   if (value.isError())
     return;
   const Type *type = binding->local->type;
-  Node *node = type->isTile() && value.type->isNumeric() && (value.type->isScalar() || value.type == type)
-                   ? (value.constant || value.type->element == type->element ? numberAs(value, type->element, type->shape)
-                                                                              : convert(value, type, "`" + name->name + "`"))
-                   : convert(value, type, "`" + name->name + "`");
+  Node *node =
+      type->isTile() && value.type->isNumeric() && (value.type->isScalar() || value.type == type)
+          ? (value.constant || value.type->element == type->element ? numberAs(value, type->element, type->shape)
+                                                                    : convert(value, type, "`" + name->name + "`"))
+          : convert(value, type, "`" + name->name + "`");
   if (node)
     setLocal(binding->local, node, range);
 }
@@ -221,7 +232,8 @@ void Elaborator::checkAugmented(const ast::AugmentedStmt &stmt) {
     return;
   }
   auto *name = stmt.target->as<ast::NameExpr>();
-  bool isUndeclared = name && !scope->find(name->name) && scope->lookup(name->name, name->range).kind == Meaning::Unknown;
+  bool isUndeclared =
+      name && !scope->find(name->name) && scope->lookup(name->name, name->range).kind == Meaning::Unknown;
   Operand lhs = isUndeclared ? error(stmt.target->range) : check(*stmt.target); // checkAssign() says so
   Operand rhs = check(*stmt.value);
   Operand value = binary(stmt.op, lhs, rhs, stmt.opRange);
@@ -337,7 +349,9 @@ Flow Elaborator::checkReturn(const ast::ReturnStmt &stmt) {
 Flow Elaborator::checkRaise(const ast::RaiseStmt &stmt) {
   auto *call = stmt.value->as<ast::CallExpr>();
   auto *name = call ? call->callee->as<ast::NameExpr>() : nullptr;
-  auto *format = name && name->name == "Error" && !call->arguments.empty() ? call->arguments[0].value->as<ast::StringLiteral>() : nullptr;
+  auto *format = name && name->name == "Error" && !call->arguments.empty()
+                     ? call->arguments[0].value->as<ast::StringLiteral>()
+                     : nullptr;
   if (!format) {
     diags.report(diag::RaiseNeedsError, stmt.value->range);
     return Flow::Stops;
@@ -364,7 +378,8 @@ Flow Elaborator::checkRaise(const ast::RaiseStmt &stmt) {
   for (size_t at = 0; (at = format->value.find("{}", at)) != std::string::npos; at += 2)
     ++places;
   if (places != call->arguments.size() - 1) {
-    diags.report(diag::FormatCount, format->range, static_cast<int64_t>(places), static_cast<int64_t>(call->arguments.size() - 1));
+    diags.report(diag::FormatCount, format->range, static_cast<int64_t>(places),
+                 static_cast<int64_t>(call->arguments.size() - 1));
     return Flow::Stops;
   }
   emit(Kind::Raise, types.none, stmt.range, std::move(values))->text = format->value;

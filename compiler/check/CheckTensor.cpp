@@ -5,7 +5,9 @@
 
 namespace kpkg::compiler {
 
-hir::Node *Elaborator::tensorNode(const Operand &operand, std::string_view what) { return convert(operand, types.tensor, what); }
+hir::Node *Elaborator::tensorNode(const Operand &operand, std::string_view what) {
+  return convert(operand, types.tensor, what);
+}
 
 Operand Elaborator::tensorAttribute(const Operand &tensor, const ast::AttributeExpr &expr) {
   const std::string &name = expr.attribute.text;
@@ -25,7 +27,8 @@ Operand Elaborator::tensorAttribute(const Operand &tensor, const ast::AttributeE
     Node *dims[2];
     for (int64_t i = 0; i < 2; ++i)
       dims[i] = emitConstant(Value(i - 2), types.integer(), expr.range);
-    return result(Kind::Transpose, tensor.type->isTensor() ? tensor.type : types.tensor, expr.range, {tensor.node, dims[0], dims[1]});
+    return result(Kind::Transpose, tensor.type->isTensor() ? tensor.type : types.tensor, expr.range,
+                  {tensor.node, dims[0], dims[1]});
   }
   reportUnknownAttribute(diags, describe(tensor), name, expr.attribute.range, {"shape", "stride", "dtype", "rank"});
   return error(expr.range);
@@ -63,11 +66,13 @@ Operand Elaborator::indexTensor(const Operand &tensor, const ast::IndexExpr &exp
     Node *step = intNode(stepOperand, "the step of a slice");
     bool isKnown = stepOperand.constant && stepOperand.constant->isInt();
     if (step && !isKnown && !(slice->start && slice->stop))
-      return notSupported(argument.range, "an open slice whose step is known at run time only", "write both bounds, or a constant step");
+      return notSupported(argument.range, "an open slice whose step is known at run time only",
+                          "write both bounds, or a constant step");
     bool isBackwards = isKnown && stepOperand.constant->asInt() < 0;
     auto bound = [&](const ast::ExprPtr &part, bool isFirst) {
       int64_t open = isFirst == isBackwards ? INT64_MAX : isBackwards ? INT64_MIN : 0;
-      return part ? intNode(check(*part), "a bound of a slice") : emitConstant(Value(open), types.integer(), argument.range);
+      return part ? intNode(check(*part), "a bound of a slice")
+                  : emitConstant(Value(open), types.integer(), argument.range);
     };
     Node *dim = emitConstant(Value(i), types.integer(), argument.range);
     Node *start = bound(slice->start, true), *stop = bound(slice->stop, false);
@@ -85,7 +90,8 @@ Operand Elaborator::indexTensor(const Operand &tensor, const ast::IndexExpr &exp
 }
 
 /// A shape given as Ints or as one list.
-hir::Node *Elaborator::shapeArgument(const std::vector<const ast::Expr *> &exprs, std::string_view what, SourceRange range) {
+hir::Node *Elaborator::shapeArgument(const std::vector<const ast::Expr *> &exprs, std::string_view what,
+                                     SourceRange range) {
   if (exprs.size() == 1) {
     Operand only = check(*exprs[0]);
     if (only.isError())
@@ -116,7 +122,8 @@ Operand Elaborator::withShape(Kind kind, CallSite &site) {
   if (!shape)
     return error(site.range());
   bool isKnown = shape->kind == Kind::MakeList;
-  return result(kind, types.hostTensor(isKnown ? static_cast<int>(shape->operands.size()) : -1), site.range(), {site.base.node, shape});
+  return result(kind, types.hostTensor(isKnown ? static_cast<int>(shape->operands.size()) : -1), site.range(),
+                {site.base.node, shape});
 }
 
 Operand Elaborator::tensorReshape(CallSite &site) { return withShape(Kind::ReshapeTensor, site); }
@@ -172,12 +179,14 @@ Operand Elaborator::tensorUnfold(CallSite &site) {
   Node *size = intNode(check(*exprs[1]), "`size`");
   Node *step = intNode(check(*exprs[2]), "`step`");
   int rank = site.base.type->isTensor() ? site.base.type->rank : -1;
-  return result(Kind::Unfold, types.hostTensor(rank < 0 ? -1 : rank + 1), site.range(), {site.base.node, dim, size, step});
+  return result(Kind::Unfold, types.hostTensor(rank < 0 ? -1 : rank + 1), site.range(),
+                {site.base.node, dim, size, step});
 }
 
 Operand Elaborator::tensorNumel(CallSite &site) {
   Arguments arguments(*this, site);
-  return arguments.finish() ? result(Kind::Numel, types.integer(), site.range(), {site.base.node}) : error(site.range());
+  return arguments.finish() ? result(Kind::Numel, types.integer(), site.range(), {site.base.node})
+                            : error(site.range());
 }
 
 Operand Elaborator::tensorContiguous(CallSite &site) {
@@ -188,7 +197,8 @@ Operand Elaborator::tensorContiguous(CallSite &site) {
 
 Operand Elaborator::tensorIsContiguous(CallSite &site) {
   Arguments arguments(*this, site);
-  return arguments.finish() ? result(Kind::IsContiguous, types.boolean(), site.range(), {site.base.node}) : error(site.range());
+  return arguments.finish() ? result(Kind::IsContiguous, types.boolean(), site.range(), {site.base.node})
+                            : error(site.range());
 }
 
 Operand Elaborator::callEmpty(CallSite &site) {
@@ -206,7 +216,8 @@ Operand Elaborator::callEmpty(CallSite &site) {
   Node *shape = shapeArgument(exprs, "an extent", site.range());
   Node *dtype = convert(check(*dtypeExpr), types.dtype, "`dtype`");
   bool isKnown = shape && shape->kind == Kind::MakeList;
-  return result(Kind::Empty, types.hostTensor(isKnown ? static_cast<int>(shape->operands.size()) : -1), site.range(), {shape, dtype});
+  return result(Kind::Empty, types.hostTensor(isKnown ? static_cast<int>(shape->operands.size()) : -1), site.range(),
+                {shape, dtype});
 }
 
 Operand Elaborator::callEmptyLike(CallSite &site) {

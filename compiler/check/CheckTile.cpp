@@ -8,7 +8,8 @@ namespace kpkg::compiler {
 /// More elements than this in one tile are refused: no target holds them on chip.
 static constexpr int64_t maxTileElements = 1 << 20;
 
-std::optional<std::vector<int64_t>> Elaborator::extents(const std::vector<const ast::Expr *> &exprs, SourceRange range) {
+std::optional<std::vector<int64_t>> Elaborator::extents(const std::vector<const ast::Expr *> &exprs,
+                                                        SourceRange range) {
   std::vector<int64_t> shape;
   int64_t product = 1;
   auto add = [&](const Value &value, SourceRange at) {
@@ -147,7 +148,8 @@ Operand Elaborator::tilePermute(CallSite &site) {
   std::vector<int64_t> shape;
   for (int64_t dim : permutation)
     shape.push_back(site.base.type->shape[dim]);
-  return result(Kind::Permute, types.tile(site.base.type->element, std::move(shape)), site.range(), {site.base.node}, permutation);
+  return result(Kind::Permute, types.tile(site.base.type->element, std::move(shape)), site.range(), {site.base.node},
+                permutation);
 }
 
 Operand Elaborator::tileExpand(CallSite &site) {

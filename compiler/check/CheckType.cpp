@@ -2,6 +2,7 @@
 // SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
 #include "compiler/check/Checker.h"
 #include "compiler/comptime/Fold.h"
+#include "compiler/diag/NearestName.h"
 
 namespace kpkg::compiler {
 
@@ -23,12 +24,41 @@ std::string TypeSpec::str() const {
   return "<error>";
 }
 
+/// The type that people mean by a name of another language, or by a name that is nearly one; empty without an idea.
+static std::string typeMeantBy(const std::string &name) {
+  static const std::pair<std::string_view, std::string_view> foreign[] = {
+      {"int", "Int"},        {"integer", "Int"},      {"long", "Int"},
+      {"size_t", "Int"},     {"SIMD", "Tile"},        {"float", "Float64"},
+      {"Float", "Float64"},  {"double", "Float64"},   {"Double", "Float64"},
+      {"half", "Float16"},   {"str", "String"},       {"string", "String"},
+      {"tensor", "Tensor"},  {"MaxTensor", "Tensor"}, {"LayoutTensor", "Tensor"},
+      {"list", "List[Int]"}, {"dtype", "DType"},      {"IntTuple", "List[Int]"}};
+  for (auto [word, type] : foreign)
+    if (word == name)
+      return std::string(type);
+  if (auto dtype = dtypeOfValueName(name))
+    return std::string(typeNameOf(*dtype));
+  std::vector<std::string> known = {"Tensor", "Tile",     "Scalar",   "String", "DType",
+                                    "List",   "Function", "Optional", "Tuple"};
+#define DTYPE(enumerator, typeName, valueName, bits, cls) known.push_back(typeName);
+#include "compiler/comptime/DType.def"
+  return nearestName(name, known);
+}
+
+static void reportNotAType(DiagnosticEngine &diags, SourceRange range, const std::string &text) {
+  DiagnosticBuilder report = diags.report(diag::NotAType, range, text);
+  if (std::string meant = typeMeantBy(text); !meant.empty())
+    report.fix(range, meant);
+  else
+    report.note(diag::KnownTypes, {});
+}
+
 static TypeSpec exactly(const Type *type) { return {TypeSpec::Exact, type}; }
 
 TypeSpec Checker::resolveType(const ast::Expr &expr, const Environment &environment, bool isMut) {
   const TypeSpec wrong{TypeSpec::Wrong, nullptr};
   auto notAType = [&](SourceRange range, const std::string &text) {
-    diags.report(diag::NotAType, range, text);
+    reportNotAType(diags, range, text);
     return wrong;
   };
   if (expr.is<ast::ErrorExpr>())
@@ -62,10 +92,13 @@ TypeSpec Checker::resolveType(const ast::Expr &expr, const Environment &environm
   for (const ast::Argument &argument : index->arguments)
     if (argument.name)
       return notAType(argument.range, argument.name.text + "=");
-  auto value = [&](size_t i) -> std::optional<Value> { return evaluator.evaluate(*index->arguments[i].value, environment); };
+  auto value = [&](size_t i) -> std::optional<Value> {
+    return evaluator.evaluate(*index->arguments[i].value, environment);
+  };
   auto element = [&](size_t i) -> std::optional<DType> {
     if (auto *name = index->arguments[i].value->as<ast::NameExpr>())
-      if (auto dtype = dtypeOfTypeName(name->name); dtype && environment.lookup(name->name, name->range).kind == Meaning::Unknown)
+      if (auto dtype = dtypeOfTypeName(name->name);
+          dtype && environment.lookup(name->name, name->range).kind == Meaning::Unknown)
         return dtype;
     auto known = value(i);
     if (known && !known->isDType()) {
@@ -121,8 +154,11 @@ TypeSpec Checker::resolveType(const ast::Expr &expr, const Environment &environm
     TypeSpec of = resolveType(*index->arguments[0].value, environment);
     if (of.kind == TypeSpec::AnyTensor)
       return exactly(types.optionalTensor);
+    if (of.kind == TypeSpec::Exact && of.exact->isScalar(DType::Float64))
+      return exactly(types.optionalFloat);
     if (of.kind != TypeSpec::Wrong)
-      diags.report(diag::NotSupportedYet, expr.range, "`Optional` of " + of.str(), "use `Optional[Tensor]`, or a default value");
+      diags.report(diag::NotSupportedYet, expr.range, "`Optional` of " + of.str(),
+                   "use `Optional[Tensor]`, `Optional[Float64]`, or a default value");
     return wrong;
   }
   if (text == "Tuple" && count >= 1) {
@@ -132,7 +168,8 @@ TypeSpec Checker::resolveType(const ast::Expr &expr, const Environment &environm
       if (item.kind == TypeSpec::Wrong)
         return wrong;
       if (item.kind == TypeSpec::Exact)
-        items.push_back(item.exact->isNone() ? types.optionalTensor : item.exact); // `None` is one that is always absent
+        items.push_back(item.exact->isNone() ? types.optionalTensor
+                                             : item.exact); // `None` is one that is always absent
       else if (item.kind == TypeSpec::AnyTensor)
         items.push_back(types.tensor);
       else

@@ -11,12 +11,12 @@ namespace kpkg::compiler {
 /// What the annotation of a parameter asks for.
 struct TypeSpec {
   enum Kind {
-    Any,        ///< no annotation
-    AnyTile,    ///< `Tile`
-    AnyScalar,  ///< `Scalar`
-    AnyTensor,  ///< `Tensor`: a view in a kernel, a host tensor in an op
-    Exact,      ///< `exact`
-    Wrong,      ///< reported
+    Any,       ///< no annotation
+    AnyTile,   ///< `Tile`
+    AnyScalar, ///< `Scalar`
+    AnyTensor, ///< `Tensor`: a view in a kernel, a host tensor in an op
+    Exact,     ///< `exact`
+    Wrong,     ///< reported
   };
   Kind kind = Any;
   const Type *exact = nullptr;
@@ -65,10 +65,16 @@ public:
   const KernelInfo &kernelInfo(size_t index) const { return kernels[index]; }
   /// An op launches that kernel.
   void noteLaunch(size_t index) { program.kernelRecords[index].isLaunched = true; }
+  /// A launch of that kernel may leave out one of its tensors.
+  void noteOptional(size_t index, size_t argument) {
+    program.kernelRecords[index].arguments[argument].isOptional = true;
+  }
   /// A launch of that kernel leaves tuned parameters open.
   void noteChoice(size_t index) { program.kernelRecords[index].isLeftToChoice = true; }
   /// On a path through an op, that launch of kernel `index` asks for a dtype that no instance has.
-  void noteIdle(const ast::LaunchStmt &stmt, size_t index, const std::string &why) { idleLaunches.try_emplace(&stmt, index, why); }
+  void noteIdle(const ast::LaunchStmt &stmt, size_t index, const std::string &why) {
+    idleLaunches.try_emplace(&stmt, index, why);
+  }
   /// On a path through an op, that launch finds an instance.
   void noteUse(const ast::LaunchStmt &stmt) { usedLaunches.insert(&stmt); }
   const OpInfo &opInfo(size_t index) const { return opInfos[index]; }
@@ -90,6 +96,8 @@ private:
   void declareImport(ModuleScope &module, const ast::ImportStmt &stmt);
   void addEntry(ModuleScope &module, const ast::Identifier &name, ModuleScope::Entry entry);
 
+  /// Fills in `kernelNames`.
+  void nameKernels();
   void declareFunction(FunctionEntity &function);
   void declareKernel(FunctionEntity &function);
   void declareOp(FunctionEntity &function, const ast::Decorator &decorator, OpUse use);
@@ -100,26 +108,33 @@ private:
   bool evaluateVariants(const FunctionEntity &function, const Environment &values, KernelInstance &instance);
   bool specialisations(const FunctionEntity &function, const std::vector<KernelParameter> &parameters,
                        std::vector<std::vector<Value>> &instances);
-  /// The values of parameter `number` in instances with the values `before` of those before it: from `list` or, where that is null, from the default. Nothing after an error.
-  std::optional<std::vector<Value>> listedValues(const FunctionEntity &function, const KernelParameter &parameter, size_t number,
-                                                 const ast::Argument *list, const std::vector<Value> &before);
+  /// The values of parameter `number` in instances with the values `before` of those before it: from `list` or, where
+  /// that is null, from the default. Nothing after an error.
+  std::optional<std::vector<Value>> listedValues(const FunctionEntity &function, const KernelParameter &parameter,
+                                                 size_t number, const ast::Argument *list,
+                                                 const std::vector<Value> &before);
   /// Says of each parameter whether a `@tune` of the kernel lists it. False after an error.
   bool markTuned(const FunctionEntity &function, std::vector<KernelParameter> &parameters);
-  /// Replaces each instance, in which tuned parameters are None, by its alternatives in the order in which they are written. False after an error.
-  bool expandAlternatives(const FunctionEntity &function, const std::vector<KernelParameter> &parameters, std::vector<std::vector<Value>> &instances);
-  bool addAlternatives(const FunctionEntity &function, const std::vector<KernelParameter> &parameters, const ast::Decorator &decorator,
-                       size_t next, const std::vector<Value> &values, std::vector<std::vector<Value>> &alternatives);
+  /// Replaces each instance, in which tuned parameters are None, by its alternatives in the order in which they are
+  /// written. False after an error.
+  bool expandAlternatives(const FunctionEntity &function, const std::vector<KernelParameter> &parameters,
+                          std::vector<std::vector<Value>> &instances);
+  bool addAlternatives(const FunctionEntity &function, const std::vector<KernelParameter> &parameters,
+                       const ast::Decorator &decorator, size_t next, const std::vector<Value> &values,
+                       std::vector<std::vector<Value>> &alternatives);
   bool haveOwnNames(const std::vector<Value> &functions, SourceRange range);
   void linkReferences();
   void linkBackwards();
   void linkBackward(size_t backwardIndex, size_t opIndex, const ast::Decorator &decorator);
 
-  std::map<std::string, std::unique_ptr<ModuleScope>> modules; // by path; "std" is the prelude
+  std::map<std::string, std::unique_ptr<ModuleScope>> modules; // by what identityOf() says of their path
   std::vector<ModuleScope *> loadOrder;
+  std::map<const FunctionEntity *, std::string> kernelNames; // in the package
+  std::set<std::string> kernelSymbols;                       // what symbols of instances begin with
   std::vector<KernelInfo> kernels;
   std::vector<OpInfo> opInfos;
   std::map<std::string, size_t> opByName;
-  std::vector<std::pair<size_t, std::string>> references; // op index of the reference, op name
+  std::vector<std::pair<size_t, std::string>> references;                         // op index of the reference, op name
   std::vector<std::tuple<size_t, std::string, const ast::Decorator *>> backwards; // op index of the backward, op name
   std::vector<std::vector<std::unique_ptr<hir::Function>>> kernelBodies;
   std::vector<std::unique_ptr<hir::Function>> opBodies;

@@ -1,4 +1,5 @@
-// Conversions that the language makes by itself: constants adapt, Int promotes to float, shapes broadcast. Nothing narrows.
+// Conversions that the language makes by itself: constants adapt, Int promotes to float, shapes broadcast. Nothing
+// narrows.
 // SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
 #include "compiler/check/Elaborator.h"
 
@@ -21,7 +22,8 @@ bool Elaborator::fitsConstant(const Value &value, DType element) {
   return bits == 64 || (value.asInt() >= -(int64_t(1) << (bits - 1)) && value.asInt() < (int64_t(1) << (bits - 1)));
 }
 
-std::optional<DType> Elaborator::common(const Operand &lhs, const Operand &rhs, std::string_view what, SourceRange range) {
+std::optional<DType> Elaborator::common(const Operand &lhs, const Operand &rhs, std::string_view what,
+                                        SourceRange range) {
   DType a = lhs.type->element, b = rhs.type->element;
   auto mismatch = [&](std::string_view why) {
     diags.report(diag::OperandsDiffer, range, what, describe(lhs), describe(rhs), why);
@@ -119,11 +121,22 @@ hir::Node *Elaborator::numberAs(const Operand &operand, DType element, const std
   return broadcastTo(numberAs(operand, element), shape);
 }
 
-bool Elaborator::unify(const Operand &lhs, const Operand &rhs, std::string_view what, SourceRange range, Node *&a, Node *&b) {
+void Elaborator::reportNoNumbers(const Operand &lhs, const Operand &rhs, std::string_view what, SourceRange range) {
+  auto isHostTensor = [](const Operand &operand) {
+    return operand.type->isTensor() || operand.type->isOptionalTensor();
+  };
+  diags.report(diag::OperandsDiffer, range, what, describe(lhs), describe(rhs),
+               isHostTensor(lhs) || isHostTensor(rhs)
+                   ? "an op only allocates and launches; write a kernel that computes with the tensors' elements"
+                   : "both must be numbers or tiles");
+}
+
+bool Elaborator::unify(const Operand &lhs, const Operand &rhs, std::string_view what, SourceRange range, Node *&a,
+                       Node *&b) {
   if (lhs.isError() || rhs.isError())
     return false;
   if (!lhs.type->isNumeric() || !rhs.type->isNumeric()) {
-    diags.report(diag::OperandsDiffer, range, what, describe(lhs), describe(rhs), "both must be numbers or tiles");
+    reportNoNumbers(lhs, rhs, what, range);
     return false;
   }
   auto element = common(lhs, rhs, what, range);
@@ -167,7 +180,8 @@ hir::Node *Elaborator::convert(const Operand &operand, const Type *type, std::st
   const Type *from = operand.type;
   auto mismatch = [&]() -> Node * {
     DiagnosticBuilder report = diags.report(diag::TypeMismatch, operand.range, what, describe(operand), type->str());
-    bool isCast = kind == BodyKind::Kernel && from->isNumeric() && type->isNumeric() && !operand.isTuple() && from->shape == type->shape;
+    bool isCast = kind == BodyKind::Kernel && from->isNumeric() && type->isNumeric() && !operand.isTuple() &&
+                  from->shape == type->shape;
     if (isCast && valueNameOf(type->element) != "")
       report.note(diag::CastConverts, operand.range, valueNameOf(type->element));
     return nullptr;
@@ -192,6 +206,13 @@ hir::Node *Elaborator::convert(const Operand &operand, const Type *type, std::st
                    bitsOf(from->element) <= bitsOf(element));
     return widens ? numberAs(operand, element) : mismatch();
   }
+  if (type->isScalar(DType::Float64) && from->isOptionalFloat())
+    return operand.node;
+  if (type->isOptionalFloat()) {
+    if (operand.isNone())
+      return emit(Kind::NoFloat, types.optionalFloat, operand.range);
+    return from->isOptionalFloat() ? operand.node : convert(operand, types.scalar(DType::Float64), what);
+  }
   if (type->isTensor())
     return from->isTensor() || from->isOptionalTensor() ? operand.node : mismatch();
   if (type->isOptionalTensor())
@@ -211,8 +232,12 @@ hir::Node *Elaborator::condition(const Operand &operand, SourceRange range) {
   return materialise(operand);
 }
 
-hir::Node *Elaborator::intNode(const Operand &operand, std::string_view what) { return convert(operand, types.integer(), what); }
+hir::Node *Elaborator::intNode(const Operand &operand, std::string_view what) {
+  return convert(operand, types.integer(), what);
+}
 
-hir::Node *Elaborator::listNode(const Operand &operand, std::string_view what) { return convert(operand, types.list, what); }
+hir::Node *Elaborator::listNode(const Operand &operand, std::string_view what) {
+  return convert(operand, types.list, what);
+}
 
 } // namespace kpkg::compiler

@@ -26,7 +26,8 @@ std::optional<size_t> argumentNamed(const std::string &name, const OpRecord &op)
   return std::nullopt;
 }
 
-/// What a name of `saves` or a parameter stands for; an argument hides a result, both hide a `needs_...` and `deterministic`.
+/// What a name of `saves` or a parameter stands for; an argument hides a result, both hide a `needs_...` and
+/// `deterministic`.
 std::optional<BackwardArgument> meaningOf(const std::string &name, const OpRecord &op) {
   if (auto argument = argumentNamed(name, op))
     return BackwardArgument{BackwardArgument::Argument, *argument};
@@ -77,7 +78,8 @@ void Checker::linkBackward(size_t backwardIndex, size_t opIndex, const ast::Deco
   const OpRecord &backward = program.opRecords[backwardIndex];
   const std::vector<ast::Parameter> &parameters = opInfos[backwardIndex].function->syntax->parameters;
   if (std::string why = whyNone(op); !why.empty()) {
-    diags.report(diag::NoBackward, decorator.arguments[0].range, op.name, why).note(diag::DeclaredHere, op.range, op.name);
+    diags.report(diag::NoBackward, decorator.arguments[0].range, op.name, why)
+        .note(diag::DeclaredHere, op.range, op.name);
     return;
   }
 
@@ -86,7 +88,8 @@ void Checker::linkBackward(size_t backwardIndex, size_t opIndex, const ast::Deco
   for (size_t i = 1; i < decorator.arguments.size(); ++i) {
     const ast::Argument &argument = decorator.arguments[i];
     if (argument.name.text != "saves") {
-      diags.report(diag::UnknownArgument, argument.range, "@register.backward", argument.name ? argument.name.text : "(by position)");
+      diags.report(diag::UnknownArgument, argument.range, "@register.backward",
+                   argument.name ? argument.name.text : "(by position)");
       return;
     }
     auto names = evaluator.evaluate(*argument.value, *opInfos[backwardIndex].function->module);
@@ -119,7 +122,8 @@ void Checker::linkBackward(size_t backwardIndex, size_t opIndex, const ast::Deco
   for (size_t i = 0; i < parameters.size(); ++i) {
     const std::string &name = parameters[i].name.text;
     auto wrong = [&](const std::string &what) {
-      diags.report(diag::BackwardParameter, parameters[i].range, name, op.name, what).note(diag::DeclaredHere, op.range, op.name);
+      diags.report(diag::BackwardParameter, parameters[i].range, name, op.name, what)
+          .note(diag::DeclaredHere, op.range, op.name);
     };
     if (parameters[i].isMut)
       return wrong("`mut`, but a backward returns its gradients");
@@ -128,28 +132,35 @@ void Checker::linkBackward(size_t backwardIndex, size_t opIndex, const ast::Deco
     if (inGradients && i < op.results.size())
       meaning = BackwardArgument{BackwardArgument::Gradient, i};
     if (!meaning)
-      return wrong("neither the gradient of a result nor an argument, a result, `needs_` and an argument, or `deterministic`");
+      return wrong(
+          "neither the gradient of a result nor an argument, a result, `needs_` and an argument, or `deterministic`");
     if (isSavedTensor(*meaning, op) && !isSaved(name))
       return wrong("a tensor that `saves` does not list");
     bool isFlag = meaning->kind == BackwardArgument::Needs || meaning->kind == BackwardArgument::Deterministic;
-    std::string wanted = meaning->kind == BackwardArgument::Argument ? op.arguments[meaning->index].type : isFlag ? "bool" : "Tensor";
+    std::string wanted = meaning->kind == BackwardArgument::Argument ? op.arguments[meaning->index].type
+                         : isFlag                                    ? "bool"
+                                                                     : "Tensor";
     if (wanted != backward.arguments[i].type)
       return wrong("`" + backward.arguments[i].type + "`, but that is `" + wanted + "`");
     link.arguments.push_back(*meaning);
   }
   if (link.arguments.empty() || link.arguments[0].kind != BackwardArgument::Gradient) {
-    diags.report(diag::NoBackward, decorator.arguments[0].range, op.name, "its first parameter must be the gradient of the result");
+    diags.report(diag::NoBackward, decorator.arguments[0].range, op.name,
+                 "its first parameter must be the gradient of the result");
     return;
   }
   for (const std::string &name : saved)
-    if (std::none_of(parameters.begin(), parameters.end(), [&](const auto &parameter) { return parameter.name.text == name; })) {
+    if (std::none_of(parameters.begin(), parameters.end(),
+                     [&](const auto &parameter) { return parameter.name.text == name; })) {
       diags.report(diag::SavedName, savesRange, name, "but no parameter takes it");
       return;
     }
 
   auto tensors = std::count_if(op.arguments.begin(), op.arguments.end(), isTensor);
   if (backward.results.size() != static_cast<size_t>(tensors)) {
-    diags.report(diag::BackwardResults, backward.range, op.name, static_cast<int64_t>(backward.results.size()), static_cast<int64_t>(tensors))
+    diags
+        .report(diag::BackwardResults, backward.range, op.name, static_cast<int64_t>(backward.results.size()),
+                static_cast<int64_t>(tensors))
         .note(diag::DeclaredHere, op.range, op.name);
     return;
   }

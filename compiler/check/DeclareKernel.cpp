@@ -32,7 +32,10 @@ static bool isInlined(const FunctionEntity &function) {
 static bool kindMatches(const std::string &kind, const Value &value) {
   if (kind == "function")
     return value.isFunction() && isInlined(*value.asFunction());
-  return kind == "dtype" ? value.isDType() : kind == "int" ? value.isInt() : kind == "bool" ? value.isBool() : value.isString();
+  return kind == "dtype"  ? value.isDType()
+         : kind == "int"  ? value.isInt()
+         : kind == "bool" ? value.isBool()
+                          : value.isString();
 }
 
 /// Packages know functions by name: two of one name in a list would be one instance.
@@ -48,8 +51,8 @@ bool Checker::haveOwnNames(const std::vector<Value> &functions, SourceRange rang
   return true;
 }
 
-/// The cross products of all `@specialize` lists, without repetition, in the order in which they are written. The list of a parameter may depend on those that
-/// are declared before it.
+/// The cross products of all `@specialize` lists, without repetition, in the order in which they are written. The list
+/// of a parameter may depend on those that are declared before it.
 bool Checker::specialisations(const FunctionEntity &function, const std::vector<KernelParameter> &parameters,
                               std::vector<std::vector<Value>> &instances) {
   const ast::FunctionStmt &syntax = *function.syntax;
@@ -69,9 +72,11 @@ bool Checker::specialisations(const FunctionEntity &function, const std::vector<
   for (const ast::Decorator *decorator : decorators) {
     std::vector<const ast::Argument *> lists(parameters.size());
     for (const ast::Argument &argument : decorator->arguments) {
-      auto found = std::find_if(parameters.begin(), parameters.end(), [&](const KernelParameter &one) { return one.name == argument.name.text; });
+      auto found = std::find_if(parameters.begin(), parameters.end(),
+                                [&](const KernelParameter &one) { return one.name == argument.name.text; });
       if (found == parameters.end()) {
-        diags.report(diag::UnknownArgument, argument.range, function.name(), argument.name ? argument.name.text : "(by position)");
+        diags.report(diag::UnknownArgument, argument.range, function.name(),
+                     argument.name ? argument.name.text : "(by position)");
         return false;
       }
       lists[found - parameters.begin()] = &argument;
@@ -105,8 +110,10 @@ bool Checker::specialisations(const FunctionEntity &function, const std::vector<
   return true;
 }
 
-/// What `list`, or the default where there is none, gives parameter `number` of instances whose parameters before it are `before`.
-std::optional<std::vector<Value>> Checker::listedValues(const FunctionEntity &function, const KernelParameter &parameter, size_t number,
+/// What `list`, or the default where there is none, gives parameter `number` of instances whose parameters before it
+/// are `before`.
+std::optional<std::vector<Value>> Checker::listedValues(const FunctionEntity &function,
+                                                        const KernelParameter &parameter, size_t number,
                                                         const ast::Argument *list, const std::vector<Value> &before) {
   if (!list && parameter.isTuned)
     return std::vector<Value>{Value()}; // expandAlternatives() fills it in
@@ -120,7 +127,8 @@ std::optional<std::vector<Value>> Checker::listedValues(const FunctionEntity &fu
     items = value->asSequence().items;
   for (const Value &item : items)
     if (!kindMatches(parameter.kind, item)) {
-      diags.report(diag::TypeMismatch, expr.range, list ? "a value of `" + parameter.name + "`" : "the default", kindName(item), parameter.kind);
+      diags.report(diag::TypeMismatch, expr.range, list ? "a value of `" + parameter.name + "`" : "the default",
+                   kindName(item), parameter.kind);
       return std::nullopt;
     }
   if (parameter.kind == "function" && !haveOwnNames(items, expr.range))
@@ -132,13 +140,16 @@ std::optional<std::vector<Value>> Checker::listedValues(const FunctionEntity &fu
   return items;
 }
 
-static std::string symbolOf(const std::string &kernel, const std::vector<Value> &values) {
-  std::string symbol = kernel;
-  for (size_t i = 0; i < values.size(); ++i) {
-    symbol += i ? "_" : "__";
-    for (char c : values[i].isString() ? values[i].asString() : values[i].str())
-      symbol += std::isalnum(static_cast<unsigned char>(c)) ? c : c == '-' ? 'm' : '_';
-  }
+static std::string symbolPart(const std::string &text) {
+  std::string symbol;
+  for (char c : text)
+    symbol += std::isalnum(static_cast<unsigned char>(c)) ? c : c == '-' ? 'm' : '_';
+  return symbol;
+}
+
+static std::string symbolOf(std::string symbol, const std::vector<Value> &values) {
+  for (size_t i = 0; i < values.size(); ++i)
+    symbol += (i ? "_" : "__") + symbolPart(values[i].isString() ? values[i].asString() : values[i].str());
   return symbol;
 }
 
@@ -147,7 +158,9 @@ void Checker::declareKernel(FunctionEntity &function) {
   function.role = FunctionRole::Kernel;
   function.index = program.kernelRecords.size();
   KernelRecord record;
-  record.name = function.name();
+  record.name = kernelNames.at(&function);
+  record.ownName = function.name();
+  record.path = static_cast<const ModuleScope *>(function.module)->path;
   record.doc = syntax.doc;
   record.range = syntax.name.range;
   record.isPersistent = isPersistent(syntax);
@@ -167,10 +180,12 @@ void Checker::declareKernel(FunctionEntity &function) {
       TypeSpec spec = resolveType(*parameter.type, *function.module);
       isWrong |= spec.kind == TypeSpec::Wrong;
       if (spec.kind == TypeSpec::Exact)
-        kind = spec.exact->kind == TypeKind::DType ? "dtype" : spec.exact->isScalar(DType::Int) ? "int"
-                                                           : spec.exact->isScalar(DType::Bool)  ? "bool"
-                                                           : spec.exact->kind == TypeKind::String ? "string"
-                                                           : spec.exact->kind == TypeKind::Function ? "function" : "";
+        kind = spec.exact->kind == TypeKind::DType      ? "dtype"
+               : spec.exact->isScalar(DType::Int)       ? "int"
+               : spec.exact->isScalar(DType::Bool)      ? "bool"
+               : spec.exact->kind == TypeKind::String   ? "string"
+               : spec.exact->kind == TypeKind::Function ? "function"
+                                                        : "";
       if (kind.empty() && spec.kind != TypeSpec::Wrong) {
         diags.report(diag::NotSupportedYet, parameter.range, "a kernel parameter that is " + spec.str(),
                      "kernel parameters are DType, Int, Bool, String or Function");
@@ -183,21 +198,23 @@ void Checker::declareKernel(FunctionEntity &function) {
     record.parameters.push_back({parameter.name.text, kind});
   }
   std::vector<std::vector<Value>> instances;
-  isWrong = isWrong || !markTuned(function, record.parameters) || !specialisations(function, record.parameters, instances) ||
+  isWrong = isWrong || !markTuned(function, record.parameters) ||
+            !specialisations(function, record.parameters, instances) ||
             !expandAlternatives(function, record.parameters, instances);
   // The arguments, as the first instance has them; their element types may differ between instances.
+  for (const ast::Parameter &parameter : syntax.parameters)
+    if (!parameter.type) {
+      diags.report(diag::NeedsType, parameter.range, parameter.name.text);
+      isWrong = true;
+    }
   for (size_t i = 0; i < syntax.parameters.size() && !isWrong; ++i) {
     const ast::Parameter &parameter = syntax.parameters[i];
     KernelArgument argument;
     argument.name = parameter.name.text;
     argument.isMut = parameter.isMut;
-    if (!parameter.type) {
-      diags.report(diag::NeedsType, parameter.range, parameter.name.text);
-      isWrong = true;
-      break;
-    }
     if (parameter.defaultValue) {
-      diags.report(diag::NotSupportedYet, parameter.range, "a default of a kernel's argument", "give the argument in `launch`");
+      diags.report(diag::NotSupportedYet, parameter.range, "a default of a kernel's argument",
+                   "give the argument in `launch`");
       isWrong = true;
       break;
     }
@@ -240,10 +257,13 @@ void Checker::declareKernel(FunctionEntity &function) {
   KernelInfo info;
   info.function = &function;
   if (!isWrong) {
+    std::string prefix = symbolPart(record.name);
+    while (!kernelSymbols.insert(prefix).second)
+      prefix += "_"; // `a.b` beside `a_b`
     std::set<std::string> symbols;
     for (auto &values : instances) {
       KernelInstance instance;
-      instance.symbol = symbolOf(record.name, values);
+      instance.symbol = symbolOf(prefix, values);
       while (!symbols.insert(instance.symbol).second)
         instance.symbol += "_";
       BodyScope scope = instanceScope(function, values, types);

@@ -16,6 +16,8 @@ static std::string schemaType(const Type *type) {
     return "bool";
   if (type->isScalar(DType::Float64) || type->isScalar(DType::Float32))
     return "float";
+  if (type->isOptionalFloat())
+    return "float?";
   if (type->kind == TypeKind::List)
     return "int[]";
   if (type->kind == TypeKind::DType)
@@ -28,6 +30,8 @@ static std::string schemaType(const Type *type) {
 static bool defaultFits(const Value &value, const std::string &type) {
   if (type == "Tensor?")
     return value.isNone();
+  if (type == "float?")
+    return value.isNone() || value.isInt() || value.isFloat();
   if (type == "int")
     return value.isInt();
   if (type == "bool")
@@ -83,7 +87,8 @@ void Checker::declareOp(FunctionEntity &function, const ast::Decorator &decorato
 
   size_t names = use == OpUse::Backward ? decorator.arguments.size() : 1; // `saves` may follow
   auto *name = !decorator.arguments.empty() && decorator.arguments.size() == names && !decorator.arguments[0].name
-                   ? decorator.arguments[0].value->as<ast::StringLiteral>() : nullptr;
+                   ? decorator.arguments[0].value->as<ast::StringLiteral>()
+                   : nullptr;
   auto isWord = [](std::string_view text) {
     bool word = !text.empty() && !(text[0] >= '0' && text[0] <= '9');
     for (char c : text)
@@ -91,7 +96,8 @@ void Checker::declareOp(FunctionEntity &function, const ast::Decorator &decorato
     return word;
   };
   size_t colons = name ? name->value.find("::") : std::string::npos;
-  if (colons == std::string::npos || !isWord(name->value.substr(0, colons)) || !isWord(name->value.substr(colons + 2))) {
+  if (colons == std::string::npos || !isWord(name->value.substr(0, colons)) ||
+      !isWord(name->value.substr(colons + 2))) {
     diags.report(diag::OpName, decorator.range, decorator.name);
     isWrong = true;
   } else {
@@ -143,7 +149,8 @@ void Checker::declareOp(FunctionEntity &function, const ast::Decorator &decorato
       }
       if (value) {
         argument.hasDefault = true;
-        argument.defaultValue = argument.type == "float" && value->isInt() ? Value(value->asNumber()) : *value;
+        argument.defaultValue =
+            argument.type.starts_with("float") && value->isInt() ? Value(value->asNumber()) : *value;
         if (argument.type == "int[]" && value->isSequence())
           argument.defaultValue = Value::list(value->asSequence().items);
       }
@@ -201,7 +208,8 @@ void Checker::linkReferences() {
     if (opInfos[reference].isWrong || opInfos[found->second].isWrong)
       continue;
     if (schemaOf(op.name, op) != schemaOf(op.name, definition))
-      diags.report(diag::ReferenceDiffers, definition.range, definition.schema, op.schema).note(diag::DeclaredHere, op.range, op.name);
+      diags.report(diag::ReferenceDiffers, definition.range, definition.schema, op.schema)
+          .note(diag::DeclaredHere, op.range, op.name);
     op.reference = definition.name;
   }
 }

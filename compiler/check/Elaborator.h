@@ -39,7 +39,8 @@ private:
   std::vector<std::map<std::string, Binding>> blocks;
 };
 
-/// The comptime parameters of `function` with the values of one instance, over its module. Values that are None are not known yet.
+/// The comptime parameters of `function` with the values of one instance, over its module. Values that are None are not
+/// known yet.
 BodyScope instanceScope(const FunctionEntity &function, const std::vector<Value> &values, TypeTable &types);
 
 /// A call with its callee taken apart: `base.name[comptimeArguments](arguments)`.
@@ -71,7 +72,8 @@ private:
   using Handler = Operand (Elaborator::*)(CallSite &);
 
   // Emit.cpp: nodes and operands
-  Node *emit(Kind kind, const Type *type, SourceRange range, std::vector<Node *> operands = {}, std::vector<int64_t> ints = {});
+  Node *emit(Kind kind, const Type *type, SourceRange range, std::vector<Node *> operands = {},
+             std::vector<int64_t> ints = {});
   Node *emitConstant(Value value, const Type *type, SourceRange range);
   hir::Local *newLocal(std::string name, const Type *type);
   void setLocal(hir::Local *local, Node *value, SourceRange range);
@@ -81,7 +83,8 @@ private:
   Operand error(SourceRange range);
   Operand constant(Value value, SourceRange range);
   Operand runTime(Node *node);
-  Operand result(Kind kind, const Type *type, SourceRange range, std::vector<Node *> operands, std::vector<int64_t> ints = {});
+  Operand result(Kind kind, const Type *type, SourceRange range, std::vector<Node *> operands,
+                 std::vector<int64_t> ints = {});
   Operand tuple(std::vector<Operand> items, SourceRange range);
   Operand none(SourceRange range);
   const Type *typeOfValue(const Value &value);
@@ -116,12 +119,16 @@ private:
   }
   /// The element type in which two numbers meet; nothing (reported) when a cast is needed.
   std::optional<DType> common(const Operand &lhs, const Operand &rhs, std::string_view what, SourceRange range);
-  std::optional<std::vector<int64_t>> broadcastShapes(const Type *lhs, const Type *rhs, std::string_view what, SourceRange range);
-  /// A number as a node of element type `element`; its shape stays. Constants adapt, Int widens, nothing narrows (the caller has checked).
+  std::optional<std::vector<int64_t>> broadcastShapes(const Type *lhs, const Type *rhs, std::string_view what,
+                                                      SourceRange range);
+  /// A number as a node of element type `element`; its shape stays. Constants adapt, Int widens, nothing narrows (the
+  /// caller has checked).
   Node *numberAs(const Operand &operand, DType element);
   /// A number as a node of element type `element` and shape `shape` (empty: scalar).
   Node *numberAs(const Operand &operand, DType element, const std::vector<int64_t> &shape);
   Node *broadcastTo(Node *node, const std::vector<int64_t> &shape);
+  /// That `what` is not for these operands; of tensors in an op, what is.
+  void reportNoNumbers(const Operand &lhs, const Operand &rhs, std::string_view what, SourceRange range);
   /// Both numbers in their common type and shape, for elementwise operators; false when reported.
   bool unify(const Operand &lhs, const Operand &rhs, std::string_view what, SourceRange range, Node *&a, Node *&b);
   /// Any operand as a node of its own type; constants get the type that `var x = ...` would give.
@@ -137,16 +144,20 @@ private:
   Operand checkCall(const ast::CallExpr &expr);
   Operand callFunction(const FunctionEntity &function, CallSite &site);
   Operand callOp(const FunctionEntity &function, CallSite &site);
-  Operand inlineCall(const FunctionEntity &function, const std::vector<Value> &comptimeArguments, std::vector<Operand> arguments,
-                     SourceRange range);
-  /// What is given for each of `names`, by name or in order; null for what is not. Nothing, and a report, where an argument is unknown, one too many or given twice.
-  /// `except` is for something else.
-  std::optional<std::vector<const ast::Expr *>> bindByName(const FunctionEntity &function, const std::vector<ast::Argument> &given,
-                                                           const std::vector<std::string_view> &names, const ast::Argument *except = nullptr);
-  bool bindComptime(const FunctionEntity &function, const std::vector<ast::Argument> *given, std::vector<Value> &values, SourceRange range);
-  bool bindArguments(const FunctionEntity &function, const std::vector<ast::Argument> &given, std::vector<const ast::Expr *> &bound,
-                     SourceRange range);
-  std::optional<Operand> passArgument(const ast::Parameter &parameter, const Operand &operand, const Environment &environment);
+  Operand inlineCall(const FunctionEntity &function, const std::vector<Value> &comptimeArguments,
+                     std::vector<Operand> arguments, SourceRange range);
+  /// What is given for each of `names`, by name or in order; null for what is not. Nothing, and a report, where an
+  /// argument is unknown, one too many or given twice. `except` is for something else.
+  std::optional<std::vector<const ast::Expr *>> bindByName(const FunctionEntity &function,
+                                                           const std::vector<ast::Argument> &given,
+                                                           const std::vector<std::string_view> &names,
+                                                           const ast::Argument *except = nullptr);
+  bool bindComptime(const FunctionEntity &function, const std::vector<ast::Argument> *given, std::vector<Value> &values,
+                    SourceRange range);
+  bool bindArguments(const FunctionEntity &function, const std::vector<ast::Argument> &given,
+                     std::vector<const ast::Expr *> &bound, SourceRange range);
+  std::optional<Operand> passArgument(const ast::Parameter &parameter, const Operand &operand,
+                                      const Environment &environment);
   Operand checkMethod(CallSite &site);
   Operand onlyIn(BodyKind wanted, const CallSite &site);
   /// Whether the call has arguments in brackets; reports the first one, `argument`, as missing where it has none.
@@ -154,7 +165,8 @@ private:
   Operand notSupported(SourceRange range, std::string_view what, std::string_view instead);
   void reportUnknownName(const std::string &name, SourceRange range);
 
-  // CheckElementwise.cpp, CheckTile.cpp, CheckReduce.cpp, CheckMemory.cpp, CheckTensor.cpp, CheckList.cpp: built-in functions and methods
+  // CheckElementwise.cpp, CheckTile.cpp, CheckReduce.cpp, CheckMemory.cpp, CheckTensor.cpp, CheckList.cpp: built-in
+  // functions and methods
 #define BUILTIN(name, handler) Operand handler(CallSite &site);
 #define METHOD(base, name, handler) Operand handler(CallSite &site);
 #include "compiler/check/Builtins.def"
@@ -173,8 +185,8 @@ private:
   static bool isUpdatable(DType element);
   Operand notUpdatable(CallSite &site, DType element);
   /// A Gather, a Scatter or an atomic update; without `valueExpr` it is the first.
-  Operand indexed(Kind nodeKind, CallSite &site, const std::vector<const ast::Expr *> &indexExprs, const ast::Expr *valueExpr,
-                  const ast::Expr *maskExpr, const ast::Expr *fillExpr);
+  Operand indexed(Kind nodeKind, CallSite &site, const std::vector<const ast::Expr *> &indexExprs,
+                  const ast::Expr *valueExpr, const ast::Expr *maskExpr, const ast::Expr *fillExpr);
   Operand viewQuery(Kind nodeKind, const Operand &view, const ast::IndexExpr &expr);
   Operand tensorQuery(Kind nodeKind, const Operand &tensor, const ast::IndexExpr &expr);
   Operand tensorAttribute(const Operand &tensor, const ast::AttributeExpr &expr);
@@ -206,14 +218,15 @@ private:
   Flow checkForRange(const ast::ForStmt &stmt, const ast::CallExpr &range);
   Flow checkForTiles(const ast::ForStmt &stmt, const ast::CallExpr &call);
   Flow checkWhile(const ast::WhileStmt &stmt);
-  Flow loopAsWhile(Loop &loop, const std::function<Node *()> &condition, const std::function<Flow()> &body, SourceRange range);
+  Flow loopAsWhile(Loop &loop, const std::function<Node *()> &condition, const std::function<Flow()> &body,
+                   SourceRange range);
   Flow checkLoopExit(SourceRange range, bool isBreak);
   void checkLaunch(const ast::LaunchStmt &stmt);
   bool launchParameters(const ast::LaunchStmt &stmt, const FunctionEntity &entity, LaunchParameters &parameters);
   bool launchArguments(const ast::LaunchStmt &stmt, const FunctionEntity &entity, const ast::Argument *grid,
                        const LaunchParameters &parameters, std::vector<Node *> &operands, hir::LaunchInfo &launch);
-  bool launchGrid(const ast::LaunchStmt &stmt, const FunctionEntity &entity, const ast::Expr *grid, std::vector<Node *> &operands,
-                  hir::LaunchInfo &launch);
+  bool launchGrid(const ast::LaunchStmt &stmt, const FunctionEntity &entity, const ast::Expr *grid,
+                  std::vector<Node *> &operands, hir::LaunchInfo &launch);
   void proveInstance(const ast::LaunchStmt &stmt, const KernelRecord &kernel, const LaunchParameters &parameters);
   void requireDType(Node *found, Node *expected, const std::string &argument, SourceRange range);
   void requireFit(const Operand &operand, Node *tensor, const KernelArgument &wanted, const KernelRecord &kernel,

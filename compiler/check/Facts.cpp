@@ -232,7 +232,7 @@ Interval Facts::rangeOf(Number number, unsigned depth) const {
   auto operand = [&](size_t i) {
     const hir::Node *node = definition[number]->operands[i];
     return node->kind == Kind::Constant && node->value.isInt() ? Interval{node->value.asInt(), node->value.asInt()}
-                                                                : rangeOf(numberOf(node), depth + 1);
+                                                               : rangeOf(numberOf(node), depth + 1);
   };
   if (const hir::Node *node = definition[number]) {
     switch (node->kind) {

@@ -35,7 +35,9 @@ public:
   void bound(const hir::Node *index, const hir::Node *begin, const hir::Node *end);
   Interval range(const hir::Node *node) const;
   /// Certainly equal.
-  bool sameValue(const hir::Node *a, const hir::Node *b) const { return numberOf(a) != 0 && numberOf(a) == numberOf(b); }
+  bool sameValue(const hir::Node *a, const hir::Node *b) const {
+    return numberOf(a) != 0 && numberOf(a) == numberOf(b);
+  }
   std::optional<bool> truth(const hir::Node *node) const;
   /// The facts contradict each other: this path is never taken.
   bool isUnreachable() const { return unreachable; }
@@ -50,7 +52,8 @@ public:
   };
   State save() const { return {ranges, truths, variables, unreachable}; }
   void restore(State state);
-  /// Where two paths join: facts that hold on both, fresh numbers for variables that differ. A path that never arrives does not count.
+  /// Where two paths join: facts that hold on both, fresh numbers for variables that differ. A path that never arrives
+  /// does not count.
   void join(const State &a, bool aArrives, const State &b, bool bArrives);
 
 private:

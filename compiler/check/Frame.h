@@ -8,18 +8,18 @@ namespace kpkg::compiler {
 /// A Bool variable that says whether an exit was taken. It comes into being only when something must ask for it.
 struct Elaborator::ExitFlag {
   hir::Local *local = nullptr;
-  hir::Node *start = nullptr;            ///< becomes `flag = False`
-  std::vector<hir::Block *> sites = {};  ///< where the exit is taken, as the last thing in the block
+  hir::Node *start = nullptr;           ///< becomes `flag = False`
+  std::vector<hir::Block *> sites = {}; ///< where the exit is taken, as the last thing in the block
 };
 
 /// A loop of the current function whose body is being checked.
 struct Elaborator::Loop {
-  ExitFlag skip;                ///< the rest of this iteration is not run
-  hir::Local *stop = nullptr;   ///< no further iteration is run; null when nothing can stop the loop
+  ExitFlag skip;              ///< the rest of this iteration is not run
+  hir::Local *stop = nullptr; ///< no further iteration is run; null when nothing can stop the loop
   bool isTiles = false;
-  bool isUnrolled = false;      ///< `comptime for`: not among Frame::loops
-  size_t depth = 0;             ///< of an unrolled one: how many other loops are around it
-  hir::Block *home = nullptr;   ///< of an unrolled one: where the current iteration's statements go
+  bool isUnrolled = false;    ///< `comptime for`: not among Frame::loops
+  size_t depth = 0;           ///< of an unrolled one: how many other loops are around it
+  hir::Block *home = nullptr; ///< of an unrolled one: where the current iteration's statements go
   /// Of an unrolled one: how the current iteration was left while compiling.
   enum class Exit : uint8_t { None, Break, Continue } exit = Exit::None;
 };

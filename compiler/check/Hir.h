@@ -28,7 +28,8 @@ struct Local {
 
 struct Node;
 
-/// Nodes in the order in which they run, each before its uses. `yields` are the values that leave the block, for kinds that say so.
+/// Nodes in the order in which they run, each before its uses. `yields` are the values that leave the block, for kinds
+/// that say so.
 struct Block {
   std::vector<Node *> nodes;
   std::vector<Node *> yields;

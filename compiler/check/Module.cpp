@@ -6,8 +6,10 @@
 #include "compiler/comptime/Fold.h"
 #include "compiler/syntax/Parse.h"
 
+#include <algorithm>
 #include <charconv>
 #include <filesystem>
+#include <set>
 
 namespace kpkg::compiler {
 
@@ -124,13 +126,23 @@ void Checker::addEntry(ModuleScope &module, const ast::Identifier &name, ModuleS
     diags.report(diag::Redefined, name.range, name.text).note(diag::DeclaredHere, place->second.range, name.text);
 }
 
+constexpr const char *preludeName = "std";
+
+/// One file has many paths, such as "m.k" and "./m.k".
+static std::string identityOf(const std::string &path) {
+  std::error_code error;
+  std::filesystem::path canonical = std::filesystem::weakly_canonical(path, error);
+  return error ? path : canonical.string();
+}
+
 ModuleScope *Checker::loadFile(const SourceFile &file, bool isRoot) {
+  bool isPrelude = !prelude;
   uint32_t errorsBefore = diags.errorCount();
   auto tree = parse(file, diags);
   auto owned = std::make_unique<ModuleScope>(*this, file.path(), std::move(tree));
   ModuleScope *module = owned.get();
   module->isRoot = isRoot;
-  modules[file.path()] = std::move(owned);
+  modules[isPrelude ? preludeName : identityOf(file.path())] = std::move(owned);
   if (diags.errorCount() != errorsBefore)
     return module; // what could not be parsed is not checked further
   declareNames(*module, module->tree->body);
@@ -144,9 +156,24 @@ void Checker::loadRoot(const SourceFile &file) {
   loadFile(file, /*isRoot=*/true);
 }
 
+/// What a file is by its name, where that is not a source of ours; else empty.
+static std::string foreignLanguage(const std::string &path) {
+  static const std::map<std::string, std::string> languages = {
+      {".cu", "CUDA C++"},      {".cuh", "CUDA C++"},  {".c", "C"},     {".cc", "C++"},
+      {".cpp", "C++"},          {".h", "C++"},         {".hpp", "C++"}, {".py", "Python"},
+      {".ptx", "PTX"},          {".mlir", "MLIR"},     {".rs", "Rust"}, {".so", "a library"},
+      {".o", "an object file"}, {".kpkg", "a package"}};
+  auto found = languages.find(std::filesystem::path(path).extension().string());
+  return found == languages.end() ? "" : found->second;
+}
+
 void Checker::loadRoot(const std::string &path) {
-  if (modules.count(path)) {
-    modules[path]->isRoot = true;
+  if (auto known = modules.find(identityOf(path)); known != modules.end()) {
+    known->second->isRoot = true;
+    return;
+  }
+  if (std::string language = foreignLanguage(path); !language.empty()) {
+    diags.report(diag::ForeignFile, {}, path, language);
     return;
   }
   std::string reason;
@@ -158,11 +185,23 @@ void Checker::loadRoot(const std::string &path) {
   loadRoot(*file);
 }
 
+/// What to do without a module that other languages have; empty of other names.
+static std::string insteadOfModule(const std::string &name) {
+  static const std::set<std::string> ofMojo = {"max",    "kpkg", "gpu",      "tensor",    "layout",       "math",
+                                               "memory", "sys",  "compiler", "algorithm", "extensibility"};
+  static const std::set<std::string> ofPython = {"torch", "numpy", "triton", "typing", "os", "jax"};
+  if (ofMojo.count(name))
+    return "remove the line: `register`, `Tensor` and all of the language are always there";
+  if (ofPython.count(name))
+    return "remove the line: a kernel uses only what the language has";
+  return "";
+}
+
 ModuleScope *Checker::import(const ast::ImportStmt &stmt, const ModuleScope &from) {
   std::string relative;
   for (const ast::Identifier &part : stmt.module)
     relative += (relative.empty() ? "" : "/") + part.text;
-  if (relative == "std")
+  if (relative == preludeName)
     return const_cast<ModuleScope *>(prelude);
   // Beside the file, and in the folder above, where the modules lie that the packages of a family of folders share.
   std::filesystem::path beside = std::filesystem::path(from.path).parent_path();
@@ -170,7 +209,7 @@ ModuleScope *Checker::import(const ast::ImportStmt &stmt, const ModuleScope &fro
   folders.insert(folders.end(), options.importPaths.begin(), options.importPaths.end());
   for (const std::string &folder : folders) {
     std::string path = (std::filesystem::path(folder) / (relative + ".k")).string();
-    if (auto known = modules.find(path); known != modules.end())
+    if (auto known = modules.find(identityOf(path)); known != modules.end())
       return known->second.get();
     if (!std::filesystem::exists(path))
       continue;
@@ -183,7 +222,12 @@ ModuleScope *Checker::import(const ast::ImportStmt &stmt, const ModuleScope &fro
   std::string tried;
   for (const std::string &folder : folders)
     tried += (tried.empty() ? "" : ", ") + (folder.empty() ? std::string(".") : folder);
-  diags.report(diag::ModuleNotFound, stmt.range, relative, tried);
+  std::string dotted = relative;
+  std::replace(dotted.begin(), dotted.end(), '/', '.');
+  if (std::string advice = insteadOfModule(stmt.module.front().text); !advice.empty())
+    diags.report(diag::ForeignModule, stmt.range, dotted, advice).fix(stmt.range, "");
+  else
+    diags.report(diag::ModuleNotFound, stmt.range, dotted, tried).note(diag::SharedModules, {});
   return nullptr;
 }
 

@@ -7,8 +7,8 @@
 
 namespace kpkg::compiler {
 
-/// The result of checking an expression. Exactly one of `constant`, `node` and `items` (type Tuple) is in use, none when the type is Error or None
-/// without a value.
+/// The result of checking an expression. Exactly one of `constant`, `node` and `items` (type Tuple) is in use, none
+/// when the type is Error or None without a value.
 struct Operand {
   const Type *type = nullptr;
   std::optional<Value> constant;

@@ -3,6 +3,7 @@
 #include "compiler/check/Program.h"
 #include "compiler/check/Checker.h"
 #include "compiler/check/Elaborator.h"
+#include "compiler/diag/NearestName.h"
 
 #include <algorithm>
 #include <map>
@@ -16,22 +17,37 @@ Checker::Checker(Program &program, const ProgramOptions &options, SourceManager 
         return limits;
       }()) {}
 
+/// With the decorator that was meant, where one is near or a part of the name.
+static void reportUnknownDecorator(DiagnosticEngine &diags, const ast::Decorator &decorator,
+                                   const std::vector<std::string> &known) {
+  DiagnosticBuilder report = diags.report(diag::UnknownDecorator, decorator.nameRange, decorator.name);
+  report.note(diag::KnownDecorators, {});
+  std::string meant = nearestName(decorator.name, known);
+  for (const std::string &one : known)
+    if (meant.empty() && decorator.name.find(one) != std::string::npos)
+      meant = one;
+  if (!meant.empty())
+    report.fix(decorator.nameRange, meant);
+}
+
 void Checker::declareFunction(FunctionEntity &function) {
   /// Decorators of later versions, and what to do until then.
   static const std::map<std::string, std::string> later = {
       {"target", "write kernels that suit every target"},
       {"register.test", "list cases in the `spec.py` beside the kernel"},
   };
-  static const std::set<std::string> known = {"kernel", "specialize", "tune", "schedule", "register.op", "register.reference", "register.backward"};
+  static const std::set<std::string> known = {
+      "kernel", "specialize", "tune", "schedule", "register.op", "register.reference", "register.backward"};
   bool isKernel = false;
   const ast::Decorator *op = nullptr;
   for (const ast::Decorator &decorator : function.syntax->decorators) {
     if (auto found = later.find(decorator.name); found != later.end())
       diags.report(diag::NotSupportedYet, decorator.range, "`@" + decorator.name + "`", found->second);
     else if (!known.count(decorator.name))
-      diags.report(diag::UnknownDecorator, decorator.nameRange, decorator.name);
+      reportUnknownDecorator(diags, decorator, {known.begin(), known.end()});
     isKernel |= decorator.name == "kernel";
-    if (decorator.name == "register.op" || decorator.name == "register.reference" || decorator.name == "register.backward") {
+    if (decorator.name == "register.op" || decorator.name == "register.reference" ||
+        decorator.name == "register.backward") {
       if (op)
         diags.report(diag::UnknownDecorator, decorator.nameRange, decorator.name + "` beside `@" + op->name);
       op = &decorator;
@@ -45,12 +61,16 @@ void Checker::declareFunction(FunctionEntity &function) {
   else if (isKernel)
     declareKernel(function);
   else if (op)
-    declareOp(function, *op, op->name == "register.op" ? OpUse::Public : op->name == "register.reference" ? OpUse::Reference : OpUse::Backward);
+    declareOp(function, *op,
+              op->name == "register.op"          ? OpUse::Public
+              : op->name == "register.reference" ? OpUse::Reference
+                                                 : OpUse::Backward);
 }
 
 void Checker::declare() {
   if (!diags.hasErrors())
     checkDefines();
+  nameKernels();
   for (ModuleScope *module : loadOrder)
     for (FunctionEntity &function : module->functions)
       declareFunction(function);
@@ -65,7 +85,8 @@ void Checker::declare() {
         auto holds = evaluator.evaluate(*assertion->condition, *module);
         if (holds && holds->isBool() && !holds->asBool()) {
           auto message = assertion->message ? evaluator.evaluate(*assertion->message, *module) : std::nullopt;
-          diags.report(diag::AssertFailed, assertion->condition->range, message && message->isString() ? message->asString() : "");
+          diags.report(diag::AssertFailed, assertion->condition->range,
+                       message && message->isString() ? message->asString() : "");
         }
       }
   }
@@ -159,8 +180,9 @@ std::unique_ptr<Program> Program::load(const std::vector<std::string> &paths, co
   return program;
 }
 
-std::unique_ptr<Program> Program::loadSources(const std::vector<const SourceFile *> &files, const ProgramOptions &options,
-                                       SourceManager &sources, DiagnosticEngine &diags) {
+std::unique_ptr<Program> Program::loadSources(const std::vector<const SourceFile *> &files,
+                                              const ProgramOptions &options, SourceManager &sources,
+                                              DiagnosticEngine &diags) {
   std::unique_ptr<Program> program(new Program());
   program->checker = std::make_unique<Checker>(*program, options, sources, diags);
   for (const SourceFile *file : files)

@@ -18,7 +18,8 @@ class SourceFile;
 class SourceManager;
 class Checker;
 
-/// A comptime parameter of a kernel, as the manifest lists it. `kind` is "dtype", "int", "bool", "string" or "function".
+/// A comptime parameter of a kernel, as the manifest lists it. `kind` is "dtype", "int", "bool", "string" or
+/// "function".
 struct KernelParameter {
   std::string name;
   std::string kind;
@@ -26,13 +27,16 @@ struct KernelParameter {
   bool isTuned = false;
 };
 
-/// An argument of a kernel. `dtype` is a dtype's name, or the parameter that it equals ("T"), or empty where it is computed from several.
+/// An argument of a kernel. `dtype` is a dtype's name, or the parameter that it equals ("T"), or empty where it is
+/// computed from several.
 struct KernelArgument {
   std::string name;
   bool isView = false;
   int rank = 0;
   std::string dtype;
   bool isMut = false;
+  /// Some launch passes an `Optional[Tensor]`; known once the ops are checked.
+  bool isOptional = false;
 };
 
 /// One compiled combination of parameter values, in the order of the parameters.
@@ -42,14 +46,22 @@ struct KernelInstance {
   std::string symbol;
   /// What `@schedule` asks for: "warps", "occupancy", "cluster", "stages", "dynamic" (1), "peel", "roles".
   std::map<std::string, int64_t> schedule;
-  /// What `@tune(general=)` says: whether this one serves arguments of which nothing is known. Nothing where it is not given.
+  /// What `@tune(general=)` says: whether this one serves arguments of which nothing is known. Nothing where it is not
+  /// given.
   std::optional<bool> isGeneral;
-  /// What `@tune(vectors=)` says: whether this one has variants for contiguous, aligned arguments. Nothing where it is not given: it has.
+  /// What `@tune(vectors=)` says: whether this one has variants for contiguous, aligned arguments. Nothing where it is
+  /// not given: it has.
   std::optional<bool> hasVectors;
 };
 
 struct KernelRecord {
+  /// In the package: `ownName`, behind the name of its module ("blocks.copy_tiles") where another module has a kernel
+  /// that is called the same.
   std::string name;
+  /// In the source.
+  std::string ownName;
+  /// The file of its module.
+  std::string path;
   std::string doc;
   SourceRange range;
   std::vector<KernelParameter> parameters;
@@ -111,7 +123,8 @@ struct OpRecord {
   bool isBackward = false;
 };
 
-/// A launch that on every path through an op asks for a dtype that no instance of the kernel has: calls that come to it fall back.
+/// A launch that on every path through an op asks for a dtype that no instance of the kernel has: calls that come to it
+/// fall back.
 struct IdleLaunch {
   SourceRange range;
   size_t kernel;
@@ -136,8 +149,9 @@ public:
   static std::unique_ptr<Program> load(const std::vector<std::string> &paths, const ProgramOptions &options,
                                        SourceManager &sources, DiagnosticEngine &diags);
   /// The same for sources that are in memory already (they belong to `sources`).
-  static std::unique_ptr<Program> loadSources(const std::vector<const SourceFile *> &files, const ProgramOptions &options,
-                                       SourceManager &sources, DiagnosticEngine &diags);
+  static std::unique_ptr<Program> loadSources(const std::vector<const SourceFile *> &files,
+                                              const ProgramOptions &options, SourceManager &sources,
+                                              DiagnosticEngine &diags);
   ~Program();
 
   const std::vector<KernelRecord> &kernels() const { return kernelRecords; }

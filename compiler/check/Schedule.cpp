@@ -13,8 +13,10 @@ struct Hint {
   int64_t most;
   Kind kind;
 };
-constexpr Hint hints[] = {
-    {"warps", 32, Kind::PowerOfTwo}, {"occupancy", 32, Kind::Count}, {"cluster", 16, Kind::PowerOfTwo}, {"stages", 16, Kind::Count}, {"peel", 1, Kind::Count}, {"dynamic", 1, Kind::Bool}, {"roles", 3, Kind::Count}};
+constexpr Hint hints[] = {{"warps", 32, Kind::PowerOfTwo},   {"occupancy", 32, Kind::Count},
+                          {"cluster", 16, Kind::PowerOfTwo}, {"stages", 16, Kind::Count},
+                          {"peel", 1, Kind::Count},          {"dynamic", 1, Kind::Bool},
+                          {"roles", 3, Kind::Count}};
 
 /// The number that stands for the value of a hint; none where it does not fit.
 std::optional<int64_t> numberFor(const Hint &hint, const Value &value) {
@@ -28,7 +30,8 @@ std::optional<int64_t> numberFor(const Hint &hint, const Value &value) {
 std::string expected(const Hint &hint) {
   if (hint.kind == Kind::Bool)
     return "a Bool";
-  return fmt::format("{} up to {}, or 0 for the compiler's choice", hint.kind == Kind::PowerOfTwo ? "a power of two" : "an Int", hint.most);
+  return fmt::format("{} up to {}, or 0 for the compiler's choice",
+                     hint.kind == Kind::PowerOfTwo ? "a power of two" : "an Int", hint.most);
 }
 } // namespace
 
@@ -40,7 +43,8 @@ bool Checker::evaluateSchedule(const FunctionEntity &function, const Environment
       const Hint *hint = std::find_if(std::begin(hints), std::end(hints),
                                       [&](const Hint &known) { return argument.name.text == known.name; });
       if (hint == std::end(hints)) {
-        diags.report(diag::UnknownArgument, argument.range, "@schedule", argument.name ? argument.name.text : "(by position)");
+        diags.report(diag::UnknownArgument, argument.range, "@schedule",
+                     argument.name ? argument.name.text : "(by position)");
         return false;
       }
       auto value = evaluator.evaluate(*argument.value, values);
@@ -53,7 +57,8 @@ bool Checker::evaluateSchedule(const FunctionEntity &function, const Environment
         return false;
       }
       if (hint->kind == Kind::Bool && *number != 0 && !isPersistent(*function.syntax)) {
-        diags.report(diag::NotSupportedYet, argument.value->range, "`dynamic` in a kernel that does not go over `output_tiles`",
+        diags.report(diag::NotSupportedYet, argument.value->range,
+                     "`dynamic` in a kernel that does not go over `output_tiles`",
                      "leave it out: the blocks of a grid begin as others end anyway");
         return false;
       }

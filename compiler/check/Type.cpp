@@ -70,6 +70,7 @@ TypeTable::TypeTable() {
   function = make(TypeKind::Function);
   range = make(TypeKind::Range);
   optionalTensor = optional(tensor);
+  optionalFloat = optional(scalar(DType::Float64));
 }
 
 const Type *TypeTable::unique(Type type) {

@@ -44,6 +44,7 @@ struct Type {
   bool isNumeric() const { return isScalar() || isTile(); }
   bool isTensor() const { return kind == TypeKind::Tensor; }
   bool isOptionalTensor() const { return kind == TypeKind::Optional && items[0]->isTensor(); }
+  bool isOptionalFloat() const { return kind == TypeKind::Optional && items[0]->isScalar(); }
   /// Element count of a tile or window.
   int64_t size() const;
   /// As in source: `Tile[float32, 1, 1024]`.
@@ -55,7 +56,7 @@ struct Type {
 class TypeTable {
 public:
   TypeTable();
-  const Type *error, *none, *string, *dtype, *list, *tensor, *optionalTensor, *function, *range;
+  const Type *error, *none, *string, *dtype, *list, *tensor, *optionalTensor, *optionalFloat, *function, *range;
 
   const Type *scalar(DType element);
   const Type *boolean() { return scalar(DType::Bool); }

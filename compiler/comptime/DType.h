@@ -25,7 +25,9 @@ std::optional<DType> dtypeOfTypeName(std::string_view name);
 std::optional<DType> dtypeOfValueName(std::string_view name);
 
 inline bool isFloat(DType type) { return classOf(type) == DTypeClass::Float; }
-inline bool isInteger(DType type) { return classOf(type) == DTypeClass::Signed || classOf(type) == DTypeClass::Unsigned; }
+inline bool isInteger(DType type) {
+  return classOf(type) == DTypeClass::Signed || classOf(type) == DTypeClass::Unsigned;
+}
 inline bool isSigned(DType type) { return classOf(type) == DTypeClass::Signed; }
 inline bool isUnsigned(DType type) { return classOf(type) == DTypeClass::Unsigned; }
 

@@ -219,11 +219,14 @@ std::optional<Value> Evaluator::evaluate(const ast::Expr &expr, const Environmen
   return std::nullopt;
 }
 
-std::optional<Value> Evaluator::targetQuery(const ast::AttributeExpr &method, const ast::CallExpr &call, const Environment &environment) {
+std::optional<Value> Evaluator::targetQuery(const ast::AttributeExpr &method, const ast::CallExpr &call,
+                                            const Environment &environment) {
   if (!environment.lookup(std::string(targetName), call.range).value.isString())
-    return fail(method.base->range, "`target` is another name of this module here, not what code is built for; give that one another name");
+    return fail(method.base->range,
+                "`target` is another name of this module here, not what code is built for; give that one another name");
   if (method.attribute.text != "has")
-    return fail(method.attribute.range, "`target` has no method `" + method.attribute.text + "`; ask `target.has(\"gpu\")`");
+    return fail(method.attribute.range,
+                "`target` has no method `" + method.attribute.text + "`; ask `target.has(\"gpu\")`");
   if (call.arguments.size() != 1)
     return fail(call.range, "`target.has` takes one String, \"cpu\" or \"gpu\"");
   auto asked = evaluate(*call.arguments[0].value, environment);
@@ -243,7 +246,8 @@ std::optional<Value> Evaluator::callee(const ast::CallExpr &call, const Environm
     base = index->base.get();
   }
   if (auto *name = base->as<ast::NameExpr>()) {
-    bool isBuiltin = isComptimeBuiltin(name->name) && environment.lookup(name->name, name->range).kind == Meaning::Unknown;
+    bool isBuiltin =
+        isComptimeBuiltin(name->name) && environment.lookup(name->name, name->range).kind == Meaning::Unknown;
     if (isBuiltin) {
       std::vector<Value> values;
       for (const ast::Argument &argument : call.arguments) {

@@ -5,14 +5,16 @@
 
 namespace kpkg::compiler {
 
-std::optional<Value> Evaluator::callBound(const FunctionEntity &function, const std::vector<ast::Argument> &comptimeArguments,
+std::optional<Value> Evaluator::callBound(const FunctionEntity &function,
+                                          const std::vector<ast::Argument> &comptimeArguments,
                                           const std::vector<ast::Argument> &arguments, const Environment &environment,
                                           SourceRange range) {
   const ast::FunctionStmt &syntax = *function.syntax;
   Frame names(*function.module); // earlier parameters, for defaults that mention them
   auto bind = [&](const auto &parameters, const std::vector<ast::Argument> &given, std::vector<Value> &values) {
     if (given.size() > parameters.size()) {
-      diags.report(diag::TooManyArguments, given[parameters.size()].range, function.name(), static_cast<int64_t>(parameters.size()));
+      diags.report(diag::TooManyArguments, given[parameters.size()].range, function.name(),
+                   static_cast<int64_t>(parameters.size()));
       return false;
     }
     for (const ast::Argument &argument : given) {
@@ -46,7 +48,8 @@ std::optional<Value> Evaluator::callBound(const FunctionEntity &function, const 
     return true;
   };
   std::vector<Value> comptimeValues, values;
-  if (!bind(syntax.comptimeParameters, comptimeArguments, comptimeValues) || !bind(syntax.parameters, arguments, values))
+  if (!bind(syntax.comptimeParameters, comptimeArguments, comptimeValues) ||
+      !bind(syntax.parameters, arguments, values))
     return std::nullopt;
   return call(function, std::move(comptimeValues), std::move(values), range);
 }
@@ -149,8 +152,8 @@ Evaluator::Flow Evaluator::assign(const ast::Expr &target, Value value, Frame &f
     diags.report(diag::UnknownName, target.range, name->name);
     return Flow::Failed;
   }
-  if (auto *tuple = target.as<ast::TupleExpr>(); tuple && value.isSequence() &&
-                                                value.asSequence().items.size() == tuple->elements.size()) {
+  if (auto *tuple = target.as<ast::TupleExpr>();
+      tuple && value.isSequence() && value.asSequence().items.size() == tuple->elements.size()) {
     for (size_t i = 0; i < tuple->elements.size(); ++i)
       if (assign(*tuple->elements[i], value.asSequence().items[i], frame) == Flow::Failed)
         return Flow::Failed;

@@ -9,9 +9,9 @@
 namespace kpkg::compiler {
 
 struct ComptimeLimits {
-  uint64_t steps = 1u << 22;   ///< expressions and statements evaluated, for the whole program
-  uint64_t items = 1u << 20;   ///< items in one sequence, bytes in one string
-  unsigned depth = 128;        ///< calls within calls
+  uint64_t steps = 1u << 22; ///< expressions and statements evaluated, for the whole program
+  uint64_t items = 1u << 20; ///< items in one sequence, bytes in one string
+  unsigned depth = 128;      ///< calls within calls
 };
 
 /// Evaluates comptime code. What is wrong is reported once, and the result is then empty.
@@ -21,8 +21,8 @@ public:
 
   std::optional<Value> evaluate(const ast::Expr &expr, const Environment &environment);
   /// Calls a function with values for its comptime parameters and its parameters, in order.
-  std::optional<Value> call(const FunctionEntity &function, std::vector<Value> comptimeArguments, std::vector<Value> arguments,
-                            SourceRange range);
+  std::optional<Value> call(const FunctionEntity &function, std::vector<Value> comptimeArguments,
+                            std::vector<Value> arguments, SourceRange range);
 
 private:
   class Frame;
@@ -30,9 +30,11 @@ private:
 
   std::optional<Value> callee(const ast::CallExpr &call, const Environment &environment);
   /// `target.has("gpu")`
-  std::optional<Value> targetQuery(const ast::AttributeExpr &method, const ast::CallExpr &call, const Environment &environment);
+  std::optional<Value> targetQuery(const ast::AttributeExpr &method, const ast::CallExpr &call,
+                                   const Environment &environment);
   std::optional<Value> callBound(const FunctionEntity &function, const std::vector<ast::Argument> &comptimeArguments,
-                                 const std::vector<ast::Argument> &arguments, const Environment &environment, SourceRange range);
+                                 const std::vector<ast::Argument> &arguments, const Environment &environment,
+                                 SourceRange range);
   std::optional<Value> name(const ast::NameExpr &expr, const Environment &environment);
   std::optional<Value> logical(const ast::LogicalExpr &expr, const Environment &environment);
   std::optional<Value> compare(const ast::CompareExpr &expr, const Environment &environment);

@@ -236,7 +236,8 @@ Folded foldIndex(const Value &base, const Value &index) {
   int64_t size = static_cast<int64_t>(items.size());
   int64_t at = index.asInt() < 0 ? index.asInt() + size : index.asInt();
   if (at < 0 || at >= size)
-    return Folded::failure("index " + std::to_string(index.asInt()) + " is outside of " + std::to_string(size) + " items");
+    return Folded::failure("index " + std::to_string(index.asInt()) + " is outside of " + std::to_string(size) +
+                           " items");
   return items[at];
 }
 

@@ -40,8 +40,9 @@ template <bool IsMax> Folded extreme(const Arguments &arguments) {
   for (const Value &value : arguments) {
     if (std::isnan(value.asNumber()))
       return value;
-    bool better = best.isInt() && value.isInt() ? (IsMax ? value.asInt() > best.asInt() : value.asInt() < best.asInt())
-                                               : (IsMax ? value.asNumber() > best.asNumber() : value.asNumber() < best.asNumber());
+    bool better = best.isInt() && value.isInt()
+                      ? (IsMax ? value.asInt() > best.asInt() : value.asInt() < best.asInt())
+                      : (IsMax ? value.asNumber() > best.asNumber() : value.asNumber() < best.asNumber());
     if (better)
       best = value;
   }
@@ -110,11 +111,20 @@ Folded toFloat(const Arguments &arguments) {
 
 const std::map<std::string, Function> &functions() {
   static const std::map<std::string, Function> table = {
-      {"min", extreme<false>},           {"max", extreme<true>},          {"abs", absolute},
-      {"len", length},                   {"range", range},                {"Int", toInt},
-      {"Float64", toFloat},              {"sqrt", floatFunction<std::sqrt>}, {"exp", floatFunction<std::exp>},
-      {"exp2", floatFunction<std::exp2>}, {"log", floatFunction<std::log>}, {"log2", floatFunction<std::log2>},
-      {"floor", floatFunction<std::floor>}, {"ceil", floatFunction<std::ceil>},
+      {"min", extreme<false>},
+      {"max", extreme<true>},
+      {"abs", absolute},
+      {"len", length},
+      {"range", range},
+      {"Int", toInt},
+      {"Float64", toFloat},
+      {"sqrt", floatFunction<std::sqrt>},
+      {"exp", floatFunction<std::exp>},
+      {"exp2", floatFunction<std::exp2>},
+      {"log", floatFunction<std::log>},
+      {"log2", floatFunction<std::log2>},
+      {"floor", floatFunction<std::floor>},
+      {"ceil", floatFunction<std::ceil>},
   };
   return table;
 }

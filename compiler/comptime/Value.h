@@ -19,9 +19,12 @@ struct NoneValue {
   bool operator==(const NoneValue &) const = default;
 };
 
-/// A comptime value: None, Bool, Int, Float, String, DType, a function, a tuple or a list. Copying copies (sequences are never changed in place).
+/// A comptime value: None, Bool, Int, Float, String, DType, a function, a tuple or a list. Copying copies (sequences
+/// are never changed in place).
 struct Value {
-  std::variant<NoneValue, bool, int64_t, double, std::string, DType, const FunctionEntity *, std::shared_ptr<const Sequence>> data;
+  std::variant<NoneValue, bool, int64_t, double, std::string, DType, const FunctionEntity *,
+               std::shared_ptr<const Sequence>>
+      data;
 
   Value() = default;
   explicit Value(bool value) : data(value) {}

@@ -39,17 +39,19 @@ std::string nearestName(std::string_view wrong, const std::vector<std::string> &
   return nearest;
 }
 
-static void fix(DiagnosticBuilder report, const std::string &name, SourceRange range, const std::vector<std::string> &known) {
+static void fix(DiagnosticBuilder report, const std::string &name, SourceRange range,
+                const std::vector<std::string> &known) {
   if (std::string nearest = nearestName(name, known); !nearest.empty())
     report.fix(range, nearest);
 }
 
-void reportUnknownName(DiagnosticEngine &diags, const std::string &name, SourceRange range, const std::vector<std::string> &known) {
+void reportUnknownName(DiagnosticEngine &diags, const std::string &name, SourceRange range,
+                       const std::vector<std::string> &known) {
   fix(diags.report(diag::UnknownName, range, name), name, range, known);
 }
 
-void reportUnknownAttribute(DiagnosticEngine &diags, const std::string &base, const std::string &name, SourceRange range,
-                            const std::vector<std::string> &known) {
+void reportUnknownAttribute(DiagnosticEngine &diags, const std::string &base, const std::string &name,
+                            SourceRange range, const std::vector<std::string> &known) {
   fix(diags.report(diag::UnknownAttribute, range, base, name), name, range, known);
 }
 

@@ -60,8 +60,9 @@ void appendCodePoint(std::string &out, std::string_view text, size_t at, size_t 
     out += text.substr(at, length);
 }
 
-/// Message texts may quote the source: the same care as for source lines.
-std::string printable(std::string_view text) {
+} // namespace
+
+std::string kpkg::compiler::printable(std::string_view text) {
   std::string out;
   for (size_t at = 0, length; at < text.size(); at += length) {
     char32_t c = decode(text, at, length);
@@ -72,6 +73,8 @@ std::string printable(std::string_view text) {
   }
   return out;
 }
+
+namespace {
 
 class TextRenderer {
 public:

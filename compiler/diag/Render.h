@@ -26,6 +26,10 @@ std::string renderText(const DiagnosticEngine &engine, const SourceManager &sour
 /// "instances"}; lines and columns count from 1, "offset" is in bytes.
 std::string renderJson(const Diagnostic &diagnostic, const SourceManager &sources);
 
+/// The text in one line without what would steer a terminal: control characters, marks that reorder text, bytes that
+/// are not UTF-8.
+std::string printable(std::string_view text);
+
 /// Whether a stream wants colours: it is a terminal, TERM is not "dumb" and NO_COLOR is not set.
 bool wantsColour(int fileDescriptor);
 

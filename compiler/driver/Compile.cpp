@@ -19,6 +19,7 @@ using namespace llvm;
 namespace kpkg::compiler {
 
 char KernelRefused::ID = 0;
+char WrongUse::ID = 0;
 
 namespace {
 
@@ -30,9 +31,9 @@ std::string describeOptions(const CompileOptions &options, const BuildTargets &t
   return text;
 }
 
-/// Text to a program in which every instance and op is checked; null when `diags` has errors.
-Expected<std::unique_ptr<Program>> checkedProgram(const CompileOptions &options, StringRef targetKind, SourceManager &sources,
-                                                  DiagnosticEngine &diags) {
+/// Text to a program whose instances and ops are not checked yet.
+Expected<std::unique_ptr<Program>> loadedProgram(const CompileOptions &options, StringRef targetKind,
+                                                 SourceManager &sources, DiagnosticEngine &diags) {
   ProgramOptions programOptions;
   programOptions.importPaths = options.importPaths;
   programOptions.defines = options.defines;
@@ -49,12 +50,37 @@ Expected<std::unique_ptr<Program>> checkedProgram(const CompileOptions &options,
       files.push_back(&sources.add(name, text));
     program = Program::loadSources(files, programOptions, sources, diags);
   }
-  if (!diags.hasErrors())
-    program->check();
-  if (diags.hasErrors())
-    return nullptr;
   return program;
 }
+
+/// Text to a program in which every instance and op is checked; null when `diags` has errors.
+Expected<std::unique_ptr<Program>> checkedProgram(const CompileOptions &options, StringRef targetKind,
+                                                  SourceManager &sources, DiagnosticEngine &diags) {
+  auto program = loadedProgram(options, targetKind, sources, diags);
+  if (!program)
+    return program.takeError();
+  if (!diags.hasErrors())
+    (*program)->check();
+  if (diags.hasErrors())
+    return nullptr;
+  return std::move(*program);
+}
+
+/// CPUs and GPUs each see the source with their own `target`: they may have other instances.
+std::vector<BuildTargets> kindsOf(const BuildTargets &targets) {
+  std::vector<BuildTargets> kinds;
+  if (!targets.cpus.empty() || !targets.hasGpu()) {
+    kinds.emplace_back();
+    kinds.back().cpus = targets.cpus;
+  }
+  if (targets.hasGpu()) {
+    kinds.push_back(targets);
+    kinds.back().cpus.clear();
+  }
+  return kinds;
+}
+
+StringRef nameOfKind(const BuildTargets &kind) { return kind.hasGpu() ? "gpu" : "cpu"; }
 
 /// The rows of tuning tables that the command line names, for instances that are there.
 Error addTuning(PackageContents &contents, const CompileOptions &options, const Remark &remark) {
@@ -73,14 +99,16 @@ Error addTuning(PackageContents &contents, const CompileOptions &options, const 
   return Error::success();
 }
 
-/// Says which kernels of the named sources are left out, since no op launches them on any target. What others import may well have more than they use.
+/// Says which kernels of the named sources are left out, since no op launches them on any target. What others import
+/// may well have more than they use.
 void remarkOnKernels(ArrayRef<std::unique_ptr<Program>> programs, const SourceManager &sources, const Remark &remark) {
   if (programs.front()->ops().empty())
     return remark("the package has no op, so that nothing of it can be called: @register.op makes a function one");
   SmallVector<std::string> idle;
   for (auto [k, kernel] : enumerate(programs.front()->kernels())) {
     size_t index = k;
-    if (kernel.isImported || any_of(programs, [&](const auto &program) { return program->kernels()[index].isLaunched; }))
+    if (kernel.isImported ||
+        any_of(programs, [&](const auto &program) { return program->kernels()[index].isLaunched; }))
       continue;
     idle.push_back(formatv("`{0}` ({1})", kernel.name, sources.describe(kernel.range)).str());
   }
@@ -99,7 +127,9 @@ void remarkOnLaunches(ArrayRef<std::unique_ptr<Program>> programs, const SourceM
   for (const IdleLaunch &launch : programs.front()->idleLaunches()) {
     std::string place = sources.describe(launch.range);
     if (all_of(programs, [&](const auto &program) { return placesIn(*program).count(place); }))
-      remark(formatv("{0}: this launch of `{1}` never finds an instance: {2}", place, programs.front()->kernels()[launch.kernel].name, launch.why).str());
+      remark(formatv("{0}: this launch of `{1}` never finds an instance: {2}", place,
+                     programs.front()->kernels()[launch.kernel].name, launch.why)
+                 .str());
   }
 }
 
@@ -111,16 +141,12 @@ Expected<std::optional<std::string>> compile(const CompileOptions &options, Sour
   if (!targets)
     return targets.takeError();
 
-  // Text -> a program without open questions. CPUs and GPUs each see the source with their own `target`: they may have other instances.
-  std::vector<BuildTargets> kinds;
-  if (!targets->cpus.empty() || !targets->hasGpu())
-    kinds.push_back({targets->cpus, {}, {}});
-  if (targets->hasGpu())
-    kinds.push_back({{}, targets->chips, targets->ptx});
+  // Text -> a program without open questions.
+  std::vector<BuildTargets> kinds = kindsOf(*targets);
   std::vector<std::unique_ptr<Program>> programs;
   PackageContents contents;
   for (const BuildTargets &kind : kinds) {
-    auto program = checkedProgram(options, kind.hasGpu() ? "gpu" : "cpu", sources, diags);
+    auto program = checkedProgram(options, nameOfKind(kind), sources, diags);
     if (!program)
       return program.takeError();
     if (!*program)
@@ -131,6 +157,8 @@ Expected<std::optional<std::string>> compile(const CompileOptions &options, Sour
   }
   contents.program = programs.front().get();
   if (remark) {
+    for (const std::string &note : targets->notes)
+      remark(note);
     remarkOnKernels(programs, sources, remark);
     remarkOnLaunches(programs, sources, remark);
   }
@@ -163,30 +191,57 @@ Expected<std::optional<std::string>> compile(const CompileOptions &options, Sour
   return std::move(*package);
 }
 
+std::vector<std::string> filesRead(const CompileOptions &options, const SourceManager &sources) {
+  std::vector<std::string> files = sources.loadedPaths();
+  append_range(files, findTuning(options.inputs));
+  append_range(files, options.tuning);
+  return files;
+}
+
+Error loadOnly(const CompileOptions &options, SourceManager &sources, DiagnosticEngine &diags) {
+  auto targets = resolveTargets(options.targets);
+  if (!targets)
+    return targets.takeError();
+  for (const BuildTargets &kind : kindsOf(*targets)) {
+    auto program = loadedProgram(options, nameOfKind(kind), sources, diags);
+    if (!program)
+      return program.takeError();
+  }
+  return Error::success();
+}
+
 Expected<std::optional<std::string>> emit(const CompileOptions &options, Stage stage, SourceManager &sources,
                                           DiagnosticEngine &diags) {
   auto targets = resolveTargets(options.targets);
   if (!targets)
     return targets.takeError();
-  bool isForGpu = stage == Stage::Kgpu || stage == Stage::Ptx || stage == Stage::Sass || (targets->cpus.empty() && targets->hasGpu());
+  bool isOfGpu = stage == Stage::Kgpu || stage == Stage::Gpu || stage == Stage::Nvvm || stage == Stage::Ptx ||
+                 stage == Stage::Sass;
+  bool isForGpu = isOfGpu || (targets->cpus.empty() && targets->hasGpu());
   auto program = checkedProgram(options, isForGpu ? "gpu" : "cpu", sources, diags);
   if (!program)
     return program.takeError();
   if (!*program)
     return std::nullopt;
   switch (stage) {
-  case Stage::Tile: return emitTile(**program, sources);
-  case Stage::Plan: return emitPlan(**program, sources);
+  case Stage::Tile:
+    return emitTile(**program, sources);
+  case Stage::Plan:
+    return emitPlan(**program, sources);
   case Stage::Llvm:
-    if (targets->cpus.empty())
-      return createStringError("--emit=llvm shows CPU code: name a CPU target");
-    return emitLlvm(**program, sources, *targets->cpus.front(), options.optLevel);
+    if (!isForGpu)
+      return emitLlvm(**program, sources, *targets->cpus.front(), options.optLevel);
+    [[fallthrough]];
   case Stage::Kgpu:
+  case Stage::Gpu:
+  case Stage::Nvvm:
   case Stage::Ptx:
   case Stage::Sass:
-    if (targets->chips.empty())
-      return createStringError("--emit=kgpu, ptx and sass show GPU code: name a chip, such as --target sm_90a");
-    return emitGpu(**program, sources, targets->chips.front(), options.optLevel, stage);
+    if (targets->chips.empty() && (targets->ptx.empty() || stage == Stage::Sass))
+      return make_error<WrongUse>(
+          "--emit=kgpu, gpu, nvvm, ptx and sass show GPU code: name a chip, such as --target sm_90a");
+    return emitGpu(**program, sources, targets->chips.empty() ? targets->ptx.front() : targets->chips.front(),
+                   options.optLevel, stage);
   }
   llvm_unreachable("a stage without a printer");
 }

@@ -3,6 +3,7 @@
 #include "compiler/driver/CompileGpu.h"
 #include "compiler/codegen/nvptx/Disassemble.h"
 #include "compiler/codegen/nvptx/Ptx.h"
+#include "compiler/codegen/nvptx/Tool.h"
 #include "dialect/kgpu/schedule/Candidates.h"
 #include "dialect/kgpu/schedule/ClusterTiles.h"
 #include "dialect/kgpu/schedule/Hints.h"
@@ -14,6 +15,8 @@
 using namespace llvm;
 
 namespace kpkg::compiler {
+
+char NoFastLaunch::ID = 0;
 
 namespace {
 
@@ -39,7 +42,8 @@ struct Compiled {
 std::optional<PackedWindow> packedWindow(kgpu::WindowAttr window) {
   if (!window)
     return std::nullopt;
-  PackedWindow result{window.getCounts().vec(), window.getStrides().vec(), window.getStarts().vec(), window.getSteps().vec(), {}};
+  PackedWindow result{
+      window.getCounts().vec(), window.getStrides().vec(), window.getStarts().vec(), window.getSteps().vec(), {}};
   for (size_t i = 0; i < window.getTaps().size(); i += 2)
     result.taps.emplace_back(window.getTaps()[i], window.getTaps()[i + 1]);
   return result;
@@ -49,7 +53,8 @@ std::vector<PackedTensorMap> tensorMaps(tile::KernelOp laidOut) {
   std::vector<PackedTensorMap> packed;
   for (kgpu::TensorMapAttr map : kgpu::tensorMapsOf(laidOut)) {
     auto view = mlir::cast<tile::ViewType>(laidOut.getArgumentTypes()[map.getArg()]);
-    packed.push_back({map.getArg(), map.getBox().vec(), map.getSwizzle(), unsigned(view.getUnit()), 0, 1, packedWindow(map.getWindow())});
+    packed.push_back({map.getArg(), map.getBox().vec(), map.getSwizzle(), unsigned(view.getUnit()), 0, 1,
+                      packedWindow(map.getWindow())});
   }
   laidOut.walk([&](kgpu::TensorLoadOp load) {
     PackedTensorMap &map = packed[load.getMap()];
@@ -61,9 +66,12 @@ std::vector<PackedTensorMap> tensorMaps(tile::KernelOp laidOut) {
 
 /// Whether something is copied to shared memory steps ahead.
 bool hasRings(tile::KernelOp laidOut) {
-  return laidOut.walk([](mlir::Operation *op) {
-    return isa<kgpu::FetchOp, kgpu::RingOp, kgpu::AsyncWaitOp>(op) ? mlir::WalkResult::interrupt() : mlir::WalkResult::advance();
-  }).wasInterrupted();
+  return laidOut
+      .walk([](mlir::Operation *op) {
+        return isa<kgpu::FetchOp, kgpu::RingOp, kgpu::AsyncWaitOp>(op) ? mlir::WalkResult::interrupt()
+                                                                       : mlir::WalkResult::advance();
+      })
+      .wasInterrupted();
 }
 
 Expected<Compiled> compileCandidate(tile::KernelOp kernel, StringRef chip, unsigned candidate, unsigned optLevel) {
@@ -85,7 +93,8 @@ Expected<Compiled> compileCandidate(tile::KernelOp kernel, StringRef chip, unsig
   return compiled;
 }
 
-unsigned occupancyOf(tile::KernelOp kernel, const kgpu::Launch &launch, const kgpu::TargetModel &model, unsigned registers) {
+unsigned occupancyOf(tile::KernelOp kernel, const kgpu::Launch &launch, const kgpu::TargetModel &model,
+                     unsigned registers) {
   if (!launch.persistent && !kernel.isPersistent())
     return 0;
   return std::max(1u, model.residentCtas(launch.threads, registers, launch.shared));
@@ -151,25 +160,28 @@ std::string withoutSymbol(std::string why, StringRef symbol) {
 }
 
 /// What the code does without. `asked`: its launch before the kernel was laid out.
-void addDropped(PackedLaunch &packed, tile::KernelOp kernel, StringRef chip, const Compiled &compiled, const kgpu::Launch &asked, unsigned resident,
-                std::vector<Refused> refused) {
+void addDropped(PackedLaunch &packed, tile::KernelOp kernel, StringRef chip, const Compiled &compiled,
+                const kgpu::Launch &asked, unsigned resident, std::vector<Refused> refused) {
   for (Refused &one : refused)
     one.why = withoutSymbol(std::move(one.why), kernel.getSymName());
   const kgpu::TargetModel &target = *kgpu::findTarget(chip);
   for (kgpu::DroppedHint &hint : kgpu::droppedHints(kernel, target, {compiled.launch, compiled.hasRings, resident})) {
-    auto asking = find_if(refused, [&](const Refused &one) { return kgpu::asksFor(one.launch, kernel, target, hint.name); });
+    auto asking =
+        find_if(refused, [&](const Refused &one) { return kgpu::asksFor(one.launch, kernel, target, hint.name); });
     bool wasTried = asking != refused.end() && !kgpu::asksFor(asked, kernel, target, hint.name);
-    packed.dropped.push_back({hint.name + "=" + std::to_string(hint.value), wasTried ? asking->why : hint.why, wasTried || hint.isForWantOfRoom});
+    packed.dropped.push_back({hint.name + "=" + std::to_string(hint.value), wasTried ? asking->why : hint.why,
+                              wasTried || hint.isForWantOfRoom});
   }
   for (const Refused &one : refused)
-    packed.refused.push_back({describe(one.launch), one.why, one.launch.consumers != 0 && compiled.launch.consumers == 0});
+    packed.refused.push_back(
+        {describe(one.launch), one.why, one.launch.consumers != 0 && compiled.launch.consumers == 0});
 }
 
 /// Variants that take what the faster ones do not: they must exist.
 bool isGeneral(tile::KernelOp kernel) { return kernel.getVariant() == "any" || kernel.getVariant() == "unit"; }
 
-/// Products of warps take ptxas a third longer at -O3; other kernels become the same at both levels. Measured on an H200, products of single elements (`unit`,
-/// `any`) are 7 % faster for it, those of vectors are not.
+/// Products of warps take ptxas a third longer at -O3; other kernels become the same at both levels. Measured on an
+/// H200, products of single elements (`unit`, `any`) are 7 % faster for it, those of vectors are not.
 Ptxas::Effort effortFor(tile::KernelOp kernel) {
   return kernel.getVariant() == "vector64" ? Ptxas::Effort::Less : Ptxas::Effort::Most;
 }
@@ -184,15 +196,18 @@ std::optional<unsigned> localBytes(const PtxasReport &report) {
   return bytes;
 }
 
-/// Where a launch can fail for want of room, the number of the first one behind it, of the same roles, that asks for less of the kernel's hints.
-std::optional<unsigned> withoutHint(tile::KernelOp kernel, const kgpu::TargetModel &target, ArrayRef<kgpu::Launch> launches, unsigned number) {
+/// Where a launch can fail for want of room, the number of the first one behind it, of the same roles, that asks for
+/// less of the kernel's hints.
+std::optional<unsigned> withoutHint(tile::KernelOp kernel, const kgpu::TargetModel &target,
+                                    ArrayRef<kgpu::Launch> launches, unsigned number) {
   const kgpu::Launch &asking = launches[number];
   mlir::DictionaryAttr hints = kernel.getScheduleAttr();
   if (!hints)
     return std::nullopt;
   for (unsigned other = number + 1; other < launches.size(); ++other)
     if ((launches[other].consumers != 0) == (asking.consumers != 0) && any_of(hints, [&](mlir::NamedAttribute hint) {
-          return kgpu::asksFor(asking, kernel, target, hint.getName()) && !kgpu::asksFor(launches[other], kernel, target, hint.getName());
+          return kgpu::asksFor(asking, kernel, target, hint.getName()) &&
+                 !kgpu::asksFor(launches[other], kernel, target, hint.getName());
         }))
       return other;
   return std::nullopt;
@@ -201,26 +216,30 @@ std::optional<unsigned> withoutHint(tile::KernelOp kernel, const kgpu::TargetMod
 /// The first error while it lives, without its place.
 struct FirstError {
   /// `keeps`: others do not hear of it.
-  FirstError(mlir::MLIRContext *context, bool keeps) : handler(context, [this, keeps](mlir::Diagnostic &diagnostic) {
-    if (!keeps)
-      return mlir::failure();
-    if (text.empty() && diagnostic.getSeverity() == mlir::DiagnosticSeverity::Error)
-      text = diagnostic.str();
-    return mlir::success();
-  }) {}
+  FirstError(mlir::MLIRContext *context, bool keeps)
+      : handler(context, [this, keeps](mlir::Diagnostic &diagnostic) {
+          if (!keeps)
+            return mlir::failure();
+          if (text.empty() && diagnostic.getSeverity() == mlir::DiagnosticSeverity::Error)
+            text = diagnostic.str();
+          return mlir::success();
+        }) {}
   std::string text;
   mlir::ScopedDiagnosticHandler handler;
 };
 
 /// The first candidate that ptxas likes.
-Expected<Choice> choose(tile::KernelOp kernel, StringRef chip, const Ptxas &ptxas, unsigned optLevel, SlowCode slow, Others others) {
+Expected<Choice> choose(tile::KernelOp kernel, StringRef chip, const Ptxas &ptxas, unsigned optLevel, SlowCode slow,
+                        Others others) {
   if (others == Others::Serve && kgpu::leavesFewRegisters(kernel, *kgpu::findTarget(chip)))
     return createStringError("the accumulators of its products leave too few registers for operands");
   if (others == Others::Serve && kgpu::multipliesBytesByWarps(kernel, *kgpu::findTarget(chip)))
-    return createStringError("warpgroups multiply 8-bit elements only where they are contiguous along what is summed over");
+    return createStringError(
+        "warpgroups multiply 8-bit elements only where they are contiguous along what is summed over");
   // Without alternatives they are taken as wishes, for chips and variants that can.
   for (auto *whyNot : {kgpu::whyNoCluster, kgpu::whyNotDynamic})
-    if (std::optional<std::string> why = others == Others::Serve ? whyNot(kernel, *kgpu::findTarget(chip)) : std::nullopt)
+    if (std::optional<std::string> why =
+            others == Others::Serve ? whyNot(kernel, *kgpu::findTarget(chip)) : std::nullopt)
       return createStringError(*why);
   SmallVector<kgpu::Launch> launches = kgpu::candidates(kernel, *kgpu::findTarget(chip));
   auto hasRoles = [](const kgpu::Launch &launch) { return launch.consumers != 0; };
@@ -232,10 +251,12 @@ Expected<Choice> choose(tile::KernelOp kernel, StringRef chip, const Ptxas &ptxa
   for (unsigned candidate = 0; candidate < launches.size(); ++candidate) {
     if (onlyRoles && !hasRoles(launches[candidate]))
       continue;
-    std::optional<unsigned> next = others == Others::None ? withoutHint(kernel, *kgpu::findTarget(chip), launches, candidate) : std::nullopt;
+    std::optional<unsigned> next =
+        others == Others::None ? withoutHint(kernel, *kgpu::findTarget(chip), launches, candidate) : std::nullopt;
     FirstError why(kernel.getContext(), /*keeps=*/next.has_value());
     auto compiled = compileCandidate(kernel, chip, candidate, optLevel);
-    if (!compiled && next && !why.text.empty()) { // as hints that make registers spill, one for which there is no room is a wish
+    if (!compiled && next &&
+        !why.text.empty()) { // as hints that make registers spill, one for which there is no room is a wish
       consumeError(compiled.takeError());
       refused.push_back({launches[candidate], why.text});
       candidate = *next - 1;
@@ -253,8 +274,11 @@ Expected<Choice> choose(tile::KernelOp kernel, StringRef chip, const Ptxas &ptxa
     if ((isGeneral(kernel) || slow == SlowCode::Accept) && local && *local < fewest) {
       fewest = *local;
       numberOfLightest = refused.size();
-      lightest = Choice{std::move(*compiled), std::move(*cubin),
-                        (kernel.getSymName() + " for " + chip + " is slow: " + join(complaints, "; ")).str(), launches[candidate], {}};
+      lightest = Choice{std::move(*compiled),
+                        std::move(*cubin),
+                        withoutSymbol(join(complaints, "; "), kernel.getSymName()),
+                        launches[candidate],
+                        {}};
     }
     refused.push_back({launches[candidate], join(complaints, "; ")});
   }
@@ -266,7 +290,9 @@ Expected<Choice> choose(tile::KernelOp kernel, StringRef chip, const Ptxas &ptxa
   std::string findings;
   for (const Refused &one : refused)
     findings += "\n  with " + std::to_string(one.launch.threads) + " threads: " + one.why;
-  return createStringError("no launch of %s runs at full speed on %s:%s", kernel.getSymName().str().c_str(), chip.str().c_str(), findings.c_str());
+  return make_error<NoFastLaunch>(
+      ("no launch of " + kernel.getSymName() + " runs at full speed on " + chip + ":" + findings).str(),
+      refused.empty() ? "" : withoutSymbol(refused.back().why, kernel.getSymName()));
 }
 
 void addReports(GpuCode &code, lower::nvvm::ReportTexts &reports) {
@@ -286,8 +312,8 @@ static void addRates(GpuCode &code, tile::KernelOp kernel, StringRef chip, const
   code.resident = std::max(1u, model.residentCtas(code.launch.threads, code.launch.registers, code.launch.shared));
 }
 
-Expected<GpuCode> compileForChip(tile::KernelOp kernel, StringRef chip, const Ptxas &ptxas, unsigned optLevel, SlowCode slow,
-                                 Others others) {
+Expected<GpuCode> compileForChip(tile::KernelOp kernel, StringRef chip, const Ptxas &ptxas, unsigned optLevel,
+                                 SlowCode slow, Others others) {
   auto chosen = choose(kernel, chip, ptxas, optLevel, slow, others);
   if (!chosen)
     return chosen.takeError();
@@ -304,6 +330,20 @@ Expected<GpuCode> compileForChip(tile::KernelOp kernel, StringRef chip, const Pt
   code.object = {"cubin/" + chip.str() + "/" + kernel.getSymName().str(), "cubin", std::move(cubin.bytes)};
   code.ptx = std::move(compiled.ptx);
   return code;
+}
+
+GpuAttempt attemptOf(Expected<GpuCode> made) {
+  GpuAttempt attempt;
+  if (made) {
+    attempt.code = std::move(*made);
+    return attempt;
+  }
+  handleAllErrors(made.takeError(), [&](const ErrorInfoBase &error) {
+    attempt.why = error.message();
+    attempt.isToolAtFault = error.isA<ToolFailed>();
+    attempt.brief = error.isA<NoFastLaunch>() ? static_cast<const NoFastLaunch &>(error).brief : attempt.why;
+  });
+  return attempt;
 }
 
 static std::string ptxSection(StringRef chip, StringRef symbol) { return ("ptx/" + chip + "/" + symbol).str(); }
@@ -333,25 +373,35 @@ Expected<GpuCode> compileToPackedPtx(tile::KernelOp kernel, StringRef chip, unsi
   return code;
 }
 
-Expected<std::string> kgpuText(mlir::ModuleOp variants, StringRef chip) {
+/// One kernel as text at a stage before machine code.
+static Expected<std::string> stageOfKernel(tile::KernelOp kernel, StringRef chip, unsigned optLevel, Stage stage) {
+  Module module = layOut(kernel, chip, 0);
+  std::string symbol = kernel.getSymName().str();
+  if (!module)
+    return createStringError("%s cannot be laid out for %s", symbol.c_str(), chip.str().c_str());
+  if (stage == Stage::Gpu && failed(lower::nvvm::lowerToGpu(*module)))
+    return createStringError("%s cannot be lowered to the GPU dialect for %s", symbol.c_str(), chip.str().c_str());
+  bool isBehindNvvm = stage == Stage::Nvvm || stage == Stage::Llvm || stage == Stage::Ptx;
+  if (isBehindNvvm && failed(lower::nvvm::lowerToNvvm(*module)))
+    return createStringError("%s cannot be lowered to the NVVM dialect for %s", symbol.c_str(), chip.str().c_str());
+  if (stage == Stage::Llvm || stage == Stage::Ptx) {
+    mlir::Operation *gpuModule = *module->getOps<mlir::gpu::GPUModuleOp>().begin();
+    return stage == Stage::Llvm ? compileToNvptxLlvmText(gpuModule, chip, optLevel)
+                                : compileToPtx(gpuModule, chip, optLevel);
+  }
   std::string text;
   raw_string_ostream stream(text);
-  for (auto kernel : variants.getOps<tile::KernelOp>()) {
-    Module module = layOut(kernel, chip, 0);
-    if (!module)
-      return createStringError("%s cannot be laid out for %s", kernel.getSymName().str().c_str(), chip.str().c_str());
-    module->print(stream);
-  }
+  module->print(stream);
   return text;
 }
 
-Expected<std::string> ptxText(mlir::ModuleOp variants, StringRef chip, unsigned optLevel) {
+Expected<std::string> stageText(mlir::ModuleOp variants, StringRef chip, unsigned optLevel, Stage stage) {
   std::string text;
   for (auto kernel : variants.getOps<tile::KernelOp>()) {
-    auto compiled = compileCandidate(kernel, chip, 0, optLevel);
-    if (!compiled)
-      return compiled.takeError();
-    text += compiled->ptx;
+    auto ofKernel = stageOfKernel(kernel, chip, optLevel, stage);
+    if (!ofKernel)
+      return ofKernel.takeError();
+    text += *ofKernel;
   }
   return text;
 }

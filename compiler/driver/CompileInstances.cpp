@@ -14,8 +14,7 @@
 #include "mlir/Bytecode/BytecodeWriter.h"
 #include "mlir/Pass/PassManager.h"
 #include "mlir/Transforms/Passes.h"
-#include "llvm/ADT/MapVector.h"
-#include "llvm/ADT/StringMap.h"
+#include "llvm/ADT/StringExtras.h"
 #include "llvm/ADT/StringSet.h"
 #include "llvm/Support/ThreadPool.h"
 #include <map>
@@ -77,7 +76,8 @@ mlir::OwningOpRef<mlir::ModuleOp> simplifiedTile(const Program &program, const S
 
 /// The same in all variants.
 mlir::OwningOpRef<mlir::ModuleOp> tileVariants(const Program &program, const SourceManager &sources,
-                                               ArrayRef<InstanceRef> instances, mlir::MLIRContext &context, tile::VariantKind kind) {
+                                               ArrayRef<InstanceRef> instances, mlir::MLIRContext &context,
+                                               tile::VariantKind kind) {
   auto module = simplifiedTile(program, sources, instances, context);
   if (module)
     tile::makeVariants(*module, kind);
@@ -89,7 +89,8 @@ bool isDeterministic(tile::KernelOp kernel) {
   mlir::WalkResult found = kernel.getBody().walk([](mlir::Operation *op) {
     auto atomic = dyn_cast<tile::AtomicOp>(op);
     auto adds = dyn_cast<tile::AddStoreOp>(op);
-    bool sumsFloats = (atomic && atomic.getKind() == tile::AtomicKind::Add && isa<mlir::FloatType>(atomic.getView().getType().getElementType())) ||
+    bool sumsFloats = (atomic && atomic.getKind() == tile::AtomicKind::Add &&
+                       isa<mlir::FloatType>(atomic.getView().getType().getElementType())) ||
                       (adds && isa<mlir::FloatType>(adds.getView().getType().getElementType()));
     return sumsFloats ? mlir::WalkResult::interrupt() : mlir::WalkResult::advance();
   });
@@ -124,8 +125,9 @@ double flopsPerCycle(const CpuTarget &target) { return 2 * 2 * double(target.lan
 constexpr double kHostBytesPerCycle = 16;
 
 /// Adds the CPU code of one instance to `result`.
-void compileForCpus(mlir::ModuleOp tile, const Program &program, InstanceRef instance, ArrayRef<const CpuTarget *> targets, unsigned optLevel,
-                    const IrMessages &messages, JobResult &result) {
+void compileForCpus(mlir::ModuleOp tile, const Program &program, InstanceRef instance,
+                    ArrayRef<const CpuTarget *> targets, unsigned optLevel, const IrMessages &messages,
+                    JobResult &result) {
   mlir::OwningOpRef<mlir::ModuleOp> module = tile.clone();
   tile::makeVariants(*module, tile::VariantKind::Cpu);
   std::map<std::string, PackedInstance> variants;
@@ -171,7 +173,8 @@ void countByClusters(PackedInstance &packed, tile::KernelOp kernel, unsigned coo
   tile::CostFactor along = *tile::countFactor(kernel, loop.getCounts()[coordinate]);
   for (PackedCostTerm &term : packed.tiles) {
     auto factor = find_if(term.factors, [&](const PackedCostFactor &one) {
-      return one.kind == "tiles" && one.argument == along.argument && one.dimension == along.dimension && one.size == along.size;
+      return one.kind == "tiles" && one.argument == along.argument && one.dimension == along.dimension &&
+             one.size == along.size;
     });
     factor->size *= packed.launch->cluster;
   }
@@ -198,9 +201,10 @@ void eraseServed(mlir::ModuleOp variants, Role role) {
       kernel.erase();
 }
 
-/// Adds the GPU code of one instance. A variant for special facts that no launch compiles at full speed is left out; one must remain for each chip.
-void compileForGpus(mlir::ModuleOp tile, const Program &program, InstanceRef instance, const BuildTargets &targets, const Ptxas *ptxas,
-                    unsigned optLevel, Role role, const IrMessages &messages, JobResult &result) {
+/// Adds the GPU code of one instance. A variant for special facts that no launch compiles at full speed is left out;
+/// one must remain for each chip.
+void compileForGpus(mlir::ModuleOp tile, const Program &program, InstanceRef instance, const BuildTargets &targets,
+                    const Ptxas *ptxas, unsigned optLevel, Role role, const IrMessages &messages, JobResult &result) {
   if (!targets.hasGpu())
     return;
   mlir::OwningOpRef<mlir::ModuleOp> module = tile.clone();
@@ -209,19 +213,22 @@ void compileForGpus(mlir::ModuleOp tile, const Program &program, InstanceRef ins
   auto compileAll = [&](StringRef chip, std::string target, auto compileOne) {
     unsigned made = 0;
     std::vector<std::string> reasons; // each once: often they are the same for all variants
-    auto addReason = [&](std::string reason) {
-      if (!is_contained(reasons, reason))
-        reasons.push_back(std::move(reason));
-    };
+    std::vector<VariantNote> notes;
     for (auto kernel : module->getOps<tile::KernelOp>()) {
-      Expected<GpuCode> code = compileOne(kernel, chip);
+      std::string variant = kernel.getVariant().value_or("").str();
+      GpuAttempt attempt = compileOne(kernel, chip);
+      std::optional<GpuCode> &code = attempt.code;
       if (!code) {
-        addReason(toString(code.takeError()));
+        if (attempt.isToolAtFault)
+          result.toolFailure = attempt.why;
+        notes.push_back({VariantNote::LeftOut, target, variant, attempt.brief});
+        if (!is_contained(reasons, attempt.why))
+          reasons.push_back(std::move(attempt.why));
         continue;
       }
       ++made;
       if (!code->remark.empty())
-        addReason(code->remark);
+        notes.push_back({VariantNote::Slow, target, variant, code->remark});
       PackedInstance packed = describe(kernel, program, instance);
       packed.target = code->target;
       packed.section = code->object.section;
@@ -241,43 +248,37 @@ void compileForGpus(mlir::ModuleOp tile, const Program &program, InstanceRef ins
       result.gpuObjects.push_back(std::move(code->object));
     }
     if (made == 0)
-      result.failures.emplace_back(std::move(target), join(reasons, "\n") + (messages.isEmpty() ? "" : messages.text()));
-    else if (!reasons.empty())
-      result.notes.push_back(join(reasons, "\n"));
+      result.failures.emplace_back(std::move(target),
+                                   join(reasons, "\n") + (messages.isEmpty() ? "" : messages.text()));
+    else
+      append_range(result.notes, notes);
   };
   // A package often has PTX of a chip beside its machine code: the same work.
-  std::map<std::pair<std::string, std::string>, std::pair<std::optional<GpuCode>, std::string>> done;
-  auto compileFor = [&](tile::KernelOp kernel, StringRef chip) -> Expected<GpuCode> {
+  std::map<std::pair<std::string, std::string>, GpuAttempt> done;
+  auto compileFor = [&](tile::KernelOp kernel, StringRef chip) -> const GpuAttempt & {
     auto [entry, isNew] = done.try_emplace({chip.str(), kernel.getSymName().str()});
-    auto &[code, why] = entry->second;
-    if (isNew) {
-      auto made = compileForChip(kernel, chip, *ptxas, optLevel, SlowCode::Refuse, role.isLast ? Others::None : Others::Serve);
-      if (made)
-        code = std::move(*made);
-      else
-        why = toString(made.takeError());
-    }
-    if (!code)
-      return createStringError("%s", why.c_str());
-    return *code;
+    if (isNew)
+      entry->second = attemptOf(
+          compileForChip(kernel, chip, *ptxas, optLevel, SlowCode::Refuse, role.isLast ? Others::None : Others::Serve));
+    return entry->second;
   };
   for (const std::string &chip : targets.chips)
     compileAll(chip, chip, [&](tile::KernelOp kernel, StringRef name) {
-      return ptxas ? compileFor(kernel, name) : compileToPackedPtx(kernel, name, optLevel);
+      return ptxas ? compileFor(kernel, name) : attemptOf(compileToPackedPtx(kernel, name, optLevel));
     });
   for (const std::string &chip : targets.ptx)
-    compileAll(chip, ptxTarget(chip), [&](tile::KernelOp kernel, StringRef name) -> Expected<GpuCode> {
+    compileAll(chip, ptxTarget(chip), [&](tile::KernelOp kernel, StringRef name) {
       if (!ptxas)
-        return compileToPackedPtx(kernel, name, optLevel);
-      auto code = compileFor(kernel, name);
-      if (!code)
-        return code.takeError();
-      return asPackedPtx(*code, name, kernel.getSymName());
+        return attemptOf(compileToPackedPtx(kernel, name, optLevel));
+      GpuAttempt attempt = compileFor(kernel, name);
+      if (attempt.code)
+        attempt.code = asPackedPtx(*attempt.code, name, kernel.getSymName());
+      return attempt;
     });
 }
 
-JobResult compileOne(const Program &program, const SourceManager &sources, InstanceRef instance, const BuildTargets &targets,
-                     const Ptxas *ptxas, unsigned optLevel, Role role) {
+JobResult compileOne(const Program &program, const SourceManager &sources, InstanceRef instance,
+                     const BuildTargets &targets, const Ptxas *ptxas, unsigned optLevel, Role role) {
   JobResult result;
   auto context = makeContext();
   IrMessages messages(*context);
@@ -301,7 +302,8 @@ JobResult compileOne(const Program &program, const SourceManager &sources, Insta
   return result;
 }
 
-/// The instances that the package is for: those of kernels that no op launches could never run. Without any op the package is for those who look at the code.
+/// The instances that the package is for: those of kernels that no op launches could never run. Without any op the
+/// package is for those who look at the code.
 std::vector<InstanceRef> launchedInstances(const Program &program) {
   std::vector<InstanceRef> refs = checkedInstances(program);
   if (!program.ops().empty())
@@ -329,19 +331,24 @@ Expected<std::string> writeTileBytecode(const Program &program, const SourceMana
 
 } // namespace
 
-Expected<CompiledInstances> compileInstances(const Program &program, const SourceManager &sources, const BuildTargets &targets,
-                                             unsigned optLevel, unsigned jobs, const Progress &progress) {
+Expected<CompiledInstances> compileInstances(const Program &program, const SourceManager &sources,
+                                             const BuildTargets &targets, unsigned optLevel, unsigned jobs,
+                                             const Progress &progress) {
   CompiledInstances compiled;
   std::optional<Ptxas> ptxas;
   if (targets.hasGpu()) {
     auto found = Ptxas::find();
     if (found)
       ptxas = std::move(*found);
+    else if (Error error = found.takeError(); !error.isA<NoPtxas>() && targets.areChipsNamed)
+      return createStringError("no machine code for %s: %s; the target ptx needs no assembler",
+                               join(targets.chips, ", ").c_str(), toString(std::move(error)).c_str());
     else
-      compiled.notes.push_back(toString(found.takeError()) + "; the package has PTX instead of machine code");
+      compiled.notes.push_back(toString(std::move(error)) + "; the package has PTX instead of machine code");
   }
   std::vector<InstanceRef> refs = launchedInstances(program);
-  std::vector<bool> others = haveOthers(program, refs), isLast = lastAlternatives(program, refs), isGeneral = generalAlternatives(program, refs);
+  std::vector<bool> others = haveOthers(program, refs), isLast = lastAlternatives(program, refs),
+                    isGeneral = generalAlternatives(program, refs);
   std::vector<JobResult> results(refs.size());
   std::mutex progressMutex;
   size_t done = 0;
@@ -358,6 +365,9 @@ Expected<CompiledInstances> compileInstances(const Program &program, const Sourc
       });
     pool.wait();
   }
+  for (const JobResult &result : results)
+    if (!result.toolFailure.empty())
+      return createStringError("%s", result.toolFailure.c_str());
   if (llvm::Error error = dropAlternatives(program, sources, refs, results))
     return std::move(error);
 
@@ -373,21 +383,22 @@ Expected<CompiledInstances> compileInstances(const Program &program, const Sourc
       return linked.takeError();
     compiled.objects.push_back({hostSectionName(targets.cpus[t]->isa.str()), "host-object", std::move(*linked)});
   }
-  llvm::MapVector<std::string, std::string, llvm::StringMap<unsigned>> titlesOf; // many instances share a reason: it is said once
-  for (auto [ref, result] : zip(refs, results)) {
+  std::vector<std::vector<VariantNote>> notes;
+  for (JobResult &result : results) {
     append_range(compiled.instances, result.instances);
     std::move(result.gpuObjects.begin(), result.gpuObjects.end(), std::back_inserter(compiled.objects));
-    for (const std::string &note : result.notes)
-      titlesOf[note] += "\n  " + title(program, ref);
+    notes.push_back(std::move(result.notes));
   }
-  for (const auto &[note, titles] : titlesOf)
-    compiled.notes.push_back(note + ":" + titles);
+  append_range(compiled.notes, notesOnVariants(program, sources, refs, notes));
   append_range(compiled.notes, notesOnHints(program, sources, compiled.instances));
   StringSet<> unknown;
   for (auto [ref, result] : zip(refs, results))
-    if (const std::string &kernel = program.kernels()[ref.kernel].name; !result.whyNoEstimate.empty() && unknown.insert(kernel).second)
-      compiled.notes.push_back("the cost model does not know how long `" + kernel + "` takes, so that calls without a row of a tuning table take the first of its alternatives: " +
-                               result.whyNoEstimate);
+    if (const std::string &kernel = program.kernels()[ref.kernel].name;
+        !result.whyNoEstimate.empty() && unknown.insert(kernel).second)
+      compiled.notes.push_back(
+          "the cost model does not know how long `" + kernel +
+          "` takes, so that calls without a row of a tuning table take the first of its alternatives: " +
+          result.whyNoEstimate);
   auto bytecode = writeTileBytecode(program, sources);
   if (!bytecode)
     return bytecode.takeError();
@@ -417,15 +428,14 @@ Expected<std::string> emitLlvm(const Program &program, const SourceManager &sour
   return compileToLlvmText(*module, target, optLevel);
 }
 
-Expected<std::string> emitGpu(const Program &program, const SourceManager &sources, StringRef chip, unsigned optLevel, Stage stage) {
+Expected<std::string> emitGpu(const Program &program, const SourceManager &sources, StringRef chip, unsigned optLevel,
+                              Stage stage) {
   auto context = makeContext();
   IrMessages messages(*context);
   auto module = tileVariants(program, sources, checkedInstances(program), *context, tile::VariantKind::Gpu);
   if (!module)
     return createStringError("%s", messages.text().c_str());
-  auto text = stage == Stage::Kgpu  ? kgpuText(*module, chip)
-              : stage == Stage::Ptx ? ptxText(*module, chip, optLevel)
-                                    : sassText(*module, chip, optLevel);
+  auto text = stage == Stage::Sass ? sassText(*module, chip, optLevel) : stageText(*module, chip, optLevel, stage);
   if (!text)
     return createStringError(withReports(text.takeError(), messages));
   return text;

@@ -15,9 +15,11 @@ struct CompiledInstances {
   std::vector<std::string> notes;
 };
 
-/// Compiles every checked instance of `program` for every target. The result does not depend on `jobs` (0: one for each processor).
-llvm::Expected<CompiledInstances> compileInstances(const Program &program, const SourceManager &sources, const BuildTargets &targets,
-                                                   unsigned optLevel, unsigned jobs, const Progress &progress);
+/// Compiles every checked instance of `program` for every target. The result does not depend on `jobs` (0: one for each
+/// processor).
+llvm::Expected<CompiledInstances> compileInstances(const Program &program, const SourceManager &sources,
+                                                   const BuildTargets &targets, unsigned optLevel, unsigned jobs,
+                                                   const Progress &progress);
 
 /// All instances before any target: tile IR as text.
 llvm::Expected<std::string> emitTile(const Program &program, const SourceManager &sources);
@@ -25,8 +27,8 @@ llvm::Expected<std::string> emitTile(const Program &program, const SourceManager
 llvm::Expected<std::string> emitLlvm(const Program &program, const SourceManager &sources,
                                      const lower::cpu::CpuTarget &target, unsigned optLevel);
 
-/// All instances for one GPU chip: laid-out kernels, PTX or machine code.
-llvm::Expected<std::string> emitGpu(const Program &program, const SourceManager &sources, llvm::StringRef chip, unsigned optLevel,
-                                    Stage stage);
+/// All instances for one GPU chip at a stage from laid-out kernels to machine code.
+llvm::Expected<std::string> emitGpu(const Program &program, const SourceManager &sources, llvm::StringRef chip,
+                                    unsigned optLevel, Stage stage);
 
 } // namespace kpkg::compiler

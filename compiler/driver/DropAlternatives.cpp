@@ -71,17 +71,20 @@ static bool fails(const JobResult &result, StringRef target) {
 
 /// A kernel of the source that a target has no code for: what it is and where, and why.
 static Error refuse(const Program &program, const SourceManager &sources, InstanceRef ref, const std::string &why) {
-  return make_error<KernelRefused>(sources.describe(program.kernels()[ref.kernel].range) + ": in " + title(program, ref) + ": " + why);
+  return make_error<KernelRefused>(sources.describe(program.kernels()[ref.kernel].range) + ": in " +
+                                   title(program, ref) + ": " + why);
 }
 
-static Error excuse(const Program &program, const SourceManager &sources, ArrayRef<InstanceRef> refs, MutableArrayRef<JobResult> results,
-                    ArrayRef<size_t> group) {
+static Error excuse(const Program &program, const SourceManager &sources, ArrayRef<InstanceRef> refs,
+                    MutableArrayRef<JobResult> results, ArrayRef<size_t> group) {
   for (size_t i : group)
     for (const auto &[target, why] : results[i].failures) {
       StringRef name = target;
       if (all_of(group, [&](size_t other) { return fails(results[other], name); }))
-        return refuse(program, sources, refs[i], why + (StringRef(why).contains("spills registers") ? "\nsmaller tiles need fewer registers" : ""));
-      results[i].notes.push_back("left out for " + target + ", which has alternatives: " + why);
+        return refuse(program, sources, refs[i],
+                      why +
+                          (StringRef(why).contains("spills registers") ? "\nsmaller tiles need fewer registers" : ""));
+      results[i].notes.push_back({VariantNote::LeftOut, target, {}, why});
     }
   return Error::success();
 }
@@ -96,16 +99,27 @@ static void dropSlow(MutableArrayRef<JobResult> results, ArrayRef<size_t> group)
     erase_if(result.instances, [&](const PackedInstance &instance) {
       if (!instance.isSlow || !isFastSomewhere[{instance.target, instance.variant}])
         return false;
-      result.notes.push_back("left out for " + instance.target + " in variant " + instance.variant + ", since an alternative is not slow");
+      for (VariantNote &note : result.notes)
+        if (note.kind == VariantNote::Slow && note.target == instance.target && note.variant == instance.variant)
+          note.kind = VariantNote::Outperformed;
       erase_if(result.gpuObjects, [&](const PackedObject &object) { return object.section == instance.section; });
       return true;
     });
   }
 }
 
-/// Only one alternative has the variant for any arguments. Where `@tune(general=)` says that none has, launches were proven to find others.
-static Error checkGeneral(const Program &program, const SourceManager &sources, ArrayRef<InstanceRef> refs, ArrayRef<JobResult> results,
-                          ArrayRef<size_t> group) {
+static std::string whyLeftOut(const JobResult &result, StringRef target) {
+  std::string text;
+  for (const VariantNote &note : result.notes)
+    if (note.target == target)
+      text += (text.empty() ? "" : "; ") + note.variant + ": " + note.why;
+  return text;
+}
+
+/// Only one alternative has the variant for any arguments. Where `@tune(general=)` says that none has, launches were
+/// proven to find others.
+static Error checkGeneral(const Program &program, const SourceManager &sources, ArrayRef<InstanceRef> refs,
+                          ArrayRef<JobResult> results, ArrayRef<size_t> group) {
   if (all_of(group, [&](size_t i) { return !saysGeneral(program, refs[i]).value_or(true); }))
     return Error::success();
   std::map<std::string, bool> isServed;
@@ -115,11 +129,14 @@ static Error checkGeneral(const Program &program, const SourceManager &sources, 
         isServed[instance.target] |= instance.variant == "any";
   for (const auto &[target, served] : isServed)
     if (!served)
-      return refuse(program, sources, refs[group.back()], "no code for " + target + " that takes any arguments: " + join(results[group.back()].notes, "; "));
+      return refuse(program, sources, refs[group.back()],
+                    "no code for " + target +
+                        " that takes any arguments: " + whyLeftOut(results[group.back()], target));
   return Error::success();
 }
 
-Error dropAlternatives(const Program &program, const SourceManager &sources, ArrayRef<InstanceRef> refs, MutableArrayRef<JobResult> results) {
+Error dropAlternatives(const Program &program, const SourceManager &sources, ArrayRef<InstanceRef> refs,
+                       MutableArrayRef<JobResult> results) {
   std::map<std::string, std::vector<size_t>> groups;
   for (auto [i, ref] : enumerate(refs))
     groups[groupOf(program, ref)].push_back(i);

@@ -2,6 +2,7 @@
 // SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
 #include "compiler/driver/DroppedHints.h"
 #include "compiler/driver/DropAlternatives.h"
+#include "compiler/driver/VariantNotes.h"
 #include "compiler/source/Source.h"
 #include "llvm/ADT/MapVector.h"
 #include "llvm/ADT/STLExtras.h"
@@ -19,15 +20,6 @@ bool isForVectors(StringRef variant) { return variant.starts_with("vector") && v
 namespace {
 
 std::string nameOf(StringRef hint) { return hint.split('=').first.str(); }
-
-/// What differs in its numbers is one.
-std::string kindOf(StringRef whole) {
-  std::string text;
-  for (char c : whole)
-    if (!isDigit(c))
-      text += c;
-  return text;
-}
 
 /// What one line says.
 struct Finding {
@@ -100,7 +92,8 @@ private:
   }
 
   void add(const PackedInstance &instance, const std::string &what, const std::string &why) {
-    auto [entry, isNew] = numbers.try_emplace({instance.kernel, kindOf(what), kindOf(why)}, findings.size());
+    auto [entry, isNew] =
+        numbers.try_emplace({instance.kernel, withoutNumbers(what), withoutNumbers(why)}, findings.size());
     if (isNew) {
       size_t number = &recordOf(instance) - program.kernels()[instance.kernel].instances.data();
       findings.push_back(

@@ -38,13 +38,15 @@ mlir::OwningOpRef<mlir::ModuleOp> simplifiedOps(const Program &program, const So
   return module;
 }
 
-/// Windows that a tensor map walks over are numbers of the launch: whether a driver makes such a map is asked when a call is planned.
+/// Windows that a tensor map walks over are numbers of the launch: whether a driver makes such a map is asked when a
+/// call is planned.
 KernelArguments argumentsOfWindows(const Program &program, ArrayRef<PackedInstance> instances) {
   KernelArguments arguments;
   for (const PackedInstance &instance : instances)
     for (const PackedTensorMap &map : instance.launch ? instance.launch->tensorMaps : std::vector<PackedTensorMap>())
       if (map.window)
-        for (const std::vector<int64_t> *numbers : {&map.window->counts, &map.window->strides, &map.window->starts, &map.window->steps})
+        for (const std::vector<int64_t> *numbers :
+             {&map.window->counts, &map.window->strides, &map.window->starts, &map.window->steps})
           for (int64_t argument : *numbers)
             arguments.insert({program.kernels()[instance.kernel].name, unsigned(argument)});
   return arguments;
@@ -62,7 +64,8 @@ void addArgumentsOfEstimates(const Program &program, ArrayRef<PackedInstance> in
                 arguments.insert({program.kernels()[instance.kernel].name, unsigned(step.numbers.front())});
 }
 
-Expected<std::vector<PackedPlan>> encodeOps(const Program &program, const SourceManager &sources, const KernelArguments &decisive) {
+Expected<std::vector<PackedPlan>> encodeOps(const Program &program, const SourceManager &sources,
+                                            const KernelArguments &decisive) {
   auto context = makeContext();
   IrMessages messages(*context);
   auto failure = [&](const std::string &op) {
@@ -90,8 +93,8 @@ Expected<std::vector<PackedPlan>> encodeOps(const Program &program, const Source
 
 } // namespace
 
-Expected<std::vector<PackedPlan>> encodeOps(const Program &program, const Program &gpuProgram, const SourceManager &sources,
-                                            ArrayRef<PackedInstance> instances) {
+Expected<std::vector<PackedPlan>> encodeOps(const Program &program, const Program &gpuProgram,
+                                            const SourceManager &sources, ArrayRef<PackedInstance> instances) {
   KernelArguments decisive = argumentsOfWindows(program, instances);
   addArgumentsOfEstimates(program, instances, decisive);
   auto plans = encodeOps(program, sources, decisive);
@@ -102,8 +105,8 @@ Expected<std::vector<PackedPlan>> encodeOps(const Program &program, const Progra
     return gpuPlans.takeError();
   for (auto [op, gpuOp] : zip_equal(program.ops(), gpuProgram.ops()))
     if (op.schema != gpuOp.schema)
-      return createStringError("the signature of %s depends on the target: %s on CPUs, %s on GPUs", op.name.c_str(), op.schema.c_str(),
-                               gpuOp.schema.c_str());
+      return createStringError("the signature of %s depends on the target: %s on CPUs, %s on GPUs", op.name.c_str(),
+                               op.schema.c_str(), gpuOp.schema.c_str());
   for (auto [plan, gpuPlan] : zip_equal(*plans, *gpuPlans)) {
     if (gpuPlan.plan != plan.plan)
       plan.gpuPlan = std::move(gpuPlan.plan);

@@ -8,10 +8,11 @@ namespace kpkg::compiler {
 
 class SourceManager;
 
-/// Bytecode of every op, and of the slice of it that decides shapes. `gpuProgram`, where it is another one, is what GPUs see of the same sources: ops that
-/// ask for the target have plans of their own there.
-/// `instances` are those of the package.
-llvm::Expected<std::vector<PackedPlan>> encodeOps(const Program &program, const Program &gpuProgram, const SourceManager &sources,
+/// Bytecode of every op, and of the slice of it that decides shapes. `gpuProgram`, where it is another one, is what
+/// GPUs see of the same sources: ops that ask for the target have plans of their own there. `instances` are those of
+/// the package.
+llvm::Expected<std::vector<PackedPlan>> encodeOps(const Program &program, const Program &gpuProgram,
+                                                  const SourceManager &sources,
                                                   llvm::ArrayRef<PackedInstance> instances);
 
 /// All ops as plan IR, as text.

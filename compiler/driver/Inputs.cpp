@@ -49,10 +49,15 @@ Expected<std::vector<std::string>> findSources(ArrayRef<std::string> inputs) {
 std::vector<std::string> findTuning(ArrayRef<std::string> inputs) {
   std::vector<std::string> paths;
   for (const std::string &input : inputs) {
-    SmallString<128> path(input);
-    sys::path::append(path, "tuning.json");
-    if (sys::fs::is_directory(input) && sys::fs::exists(path))
-      paths.push_back(std::string(path));
+    std::vector<std::string> found;
+    std::error_code error;
+    if (sys::fs::is_directory(input))
+      for (sys::fs::recursive_directory_iterator entry(input, error), end; entry != end && !error;
+           entry.increment(error))
+        if (sys::path::filename(entry->path()) == "tuning.json")
+          found.push_back(entry->path());
+    std::sort(found.begin(), found.end());
+    append_range(paths, found);
   }
   return paths;
 }

@@ -10,10 +10,11 @@ namespace kpkg::compiler {
 
 class SourceManager;
 
-/// Files as they are named; folders become the .k files below them, sorted. A name that does not exist, and a folder without sources, are errors.
+/// Files as they are named; folders become the .k files below them, sorted. A name that does not exist, and a folder
+/// without sources, are errors.
 llvm::Expected<std::vector<std::string>> findSources(llvm::ArrayRef<std::string> inputs);
 
-/// The `tuning.json` of each folder among them that has one.
+/// Each `tuning.json` in the folders among them.
 std::vector<std::string> findTuning(llvm::ArrayRef<std::string> inputs);
 
 /// The sources that were read, by their file names; equal names are told apart by a number.

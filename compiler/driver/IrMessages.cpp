@@ -9,7 +9,8 @@ namespace kpkg::compiler {
 
 static std::string position(mlir::Location location) {
   if (auto file = location->findInstanceOf<mlir::FileLineColLoc>())
-    return file.getFilename().str() + ":" + std::to_string(file.getLine()) + ":" + std::to_string(file.getColumn()) + ": ";
+    return file.getFilename().str() + ":" + std::to_string(file.getLine()) + ":" + std::to_string(file.getColumn()) +
+           ": ";
   return "";
 }
 

@@ -1,10 +1,12 @@
 // What a package is built for: names of targets, and what this machine is.
 // SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
 #include "compiler/driver/Targets.h"
+#include "compiler/diag/NearestName.h"
+#include "compiler/driver/Compile.h"
 #include "dialect/kgpu/ir/TargetModel.h"
 #include "llvm/ADT/STLExtras.h"
+#include "llvm/ADT/StringExtras.h"
 #include "llvm/ADT/StringMap.h"
-#include "llvm/ADT/StringSwitch.h"
 #include "llvm/Support/DynamicLibrary.h"
 #include "llvm/Support/Process.h"
 #include "llvm/TargetParser/Host.h"
@@ -15,16 +17,19 @@ namespace kpkg::compiler {
 
 namespace {
 
+/// Devices that people name, and their chips.
+constexpr std::pair<StringLiteral, StringLiteral> deviceNames[] = {
+    {"a100", "sm_80"},     {"a30", "sm_80"},      {"a10", "sm_86"},        {"a40", "sm_86"},    {"rtx3090", "sm_86"},
+    {"rtxa6000", "sm_86"}, {"l4", "sm_89"},       {"l40", "sm_89"},        {"l40s", "sm_89"},   {"rtx4090", "sm_89"},
+    {"h100", "sm_90a"},    {"h200", "sm_90a"},    {"gh200", "sm_90a"},     {"b100", "sm_100a"}, {"b200", "sm_100a"},
+    {"gb200", "sm_100a"},  {"rtx5090", "sm_120"}, {"rtxpro6000", "sm_120"}};
+
 /// The chip of a device that people name; empty for other words.
 StringRef chipOfDevice(StringRef name) {
-  return StringSwitch<StringRef>(name.lower())
-      .Cases({"a100", "a30"}, "sm_80")
-      .Cases({"a10", "a40", "rtx3090", "rtxa6000"}, "sm_86")
-      .Cases({"l4", "l40", "l40s", "rtx4090"}, "sm_89")
-      .Cases({"h100", "h200", "gh200"}, "sm_90a")
-      .Cases({"b100", "b200", "gb200"}, "sm_100a")
-      .Cases({"rtx5090", "rtxpro6000"}, "sm_120")
-      .Default("");
+  for (const auto &[device, chip] : deviceNames)
+    if (name.equals_insensitive(device))
+      return chip;
+  return "";
 }
 
 /// The oldest chip that PTX is written for: it runs on every later one.
@@ -62,13 +67,51 @@ std::string chipOf(int major, int minor) {
   return "";
 }
 
-std::string knownNames() {
-  std::string names;
-  for (const lower::cpu::CpuTarget &target : lower::cpu::CpuTarget::all())
-    names += target.isa.str() + ", ";
+/// All names of targets that stand for themselves.
+std::vector<std::string> targetNames(bool ofGpus) {
+  std::vector<std::string> names;
+  if (ofGpus)
+    for (const kgpu::TargetModel &target : kgpu::allTargets())
+      names.push_back(target.chip.str());
+  else
+    for (const lower::cpu::CpuTarget &target : lower::cpu::CpuTarget::all())
+      names.push_back(target.isa.str());
+  return names;
+}
+
+/// The number of "sm_86" or "sm_90a"; 0 of other words.
+unsigned numberOf(StringRef chip) {
+  unsigned number = 0;
+  return chip.consume_front("sm_") && !chip.consumeInteger(10, number) ? number : 0;
+}
+
+/// The served chip before and the one behind `number`, or one of them.
+std::string chipsAround(unsigned number) {
+  std::string below, above;
   for (const kgpu::TargetModel &target : kgpu::allTargets())
-    names += target.chip.str() + ", ";
-  return names + "ptx, native, and devices such as a100 or h200";
+    if (numberOf(target.chip) <= number)
+      below = target.chip.str();
+    else if (above.empty())
+      above = target.chip.str();
+  return below + (below.empty() || above.empty() ? "" : " and ") + above;
+}
+
+Error unknownTarget(const std::string &name) {
+  std::vector<std::string> gpus = targetNames(true), cpus = targetNames(false);
+  std::string known = "GPUs are " + join(gpus, ", ") + ", devices such as a100, h200 or rtx4090, and ptx; CPUs are " +
+                      join(cpus, ", ") + "; native is this machine";
+  if (unsigned number = numberOf(name))
+    return make_error<WrongUse>("chip " + name + " is not served; the nearest " +
+                                (number < numberOf(gpus.front()) || number > numberOf(gpus.back()) ? "is " : "are ") +
+                                chipsAround(number) + "; " + known);
+  std::vector<std::string> candidates = gpus;
+  append_range(candidates, cpus);
+  candidates.push_back("native");
+  for (const auto &[device, chip] : deviceNames)
+    candidates.push_back(device.str());
+  std::string nearest = nearestName(StringRef(name).lower(), candidates);
+  return make_error<WrongUse>("unknown target '" + name + "'" + (nearest.empty() ? "" : "; the nearest is " + nearest) +
+                              "; " + known);
 }
 
 } // namespace
@@ -104,7 +147,8 @@ std::vector<std::string> nativeChips() {
   countDevices(&count);
   for (int number = 0; number < count; ++number) {
     int device = 0, major = 0, minor = 0;
-    if (getDevice(&device, number) != 0 || getAttribute(&major, capabilityMajor, device) != 0 || getAttribute(&minor, capabilityMinor, device) != 0)
+    if (getDevice(&device, number) != 0 || getAttribute(&major, capabilityMajor, device) != 0 ||
+        getAttribute(&minor, capabilityMinor, device) != 0)
       continue;
     if (std::string chip = chipOf(major, minor); !chip.empty() && !is_contained(chips, chip))
       chips.push_back(chip);
@@ -127,6 +171,10 @@ Expected<BuildTargets> resolveTargets(ArrayRef<std::string> names) {
       add(targets.chips, chip);
     return Error::success();
   };
+  auto addChip = [&](const std::string &chip) {
+    add(targets.chips, chip);
+    targets.areChipsNamed = true;
+  };
   if (names.empty()) {
     if (Error error = addNative())
       return std::move(error);
@@ -135,7 +183,8 @@ Expected<BuildTargets> resolveTargets(ArrayRef<std::string> names) {
     return targets;
   }
   for (const std::string &name : names) {
-    const auto *cpu = find_if(lower::cpu::CpuTarget::all(), [&](const lower::cpu::CpuTarget &known) { return known.isa == name; });
+    const auto *cpu =
+        find_if(lower::cpu::CpuTarget::all(), [&](const lower::cpu::CpuTarget &known) { return known.isa == name; });
     StringRef device = chipOfDevice(name);
     if (name == "native") {
       if (Error error = addNative())
@@ -145,13 +194,15 @@ Expected<BuildTargets> resolveTargets(ArrayRef<std::string> names) {
     } else if (cpu != lower::cpu::CpuTarget::all().end()) {
       add(targets.cpus, &*cpu);
     } else if (!device.empty()) {
-      add(targets.chips, device.str());
+      addChip(device.str());
     } else if (kgpu::findTarget(name)) {
-      add(targets.chips, name);
-    } else if (StringRef(name).starts_with("sm_")) {
-      return createStringError("chip %s is not served: the CUDA toolkit's ptxas knows %s", name.c_str(), knownNames().c_str());
+      addChip(name);
+    } else if (std::string own = name + "a"; kgpu::findTarget(own)) {
+      addChip(own);
+      targets.notes.push_back("target " + name + " means " + own +
+                              ", with what only this chip has; other chips of its family run ptx");
     } else {
-      return createStringError("unknown target '%s'; known: %s", name.c_str(), knownNames().c_str());
+      return unknownTarget(name);
     }
   }
   return targets;

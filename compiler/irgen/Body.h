@@ -1,5 +1,6 @@
 // What kernels and ops share on their way to IR: variables become SSA values, control flow becomes scf, scalars and
-// tiles arith. SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
+// tiles arith.
+// SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
 #pragma once
 #include "compiler/check/Hir.h"
 #include "mlir/IR/Builders.h"

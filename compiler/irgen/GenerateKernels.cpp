@@ -2,6 +2,7 @@
 // SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
 #include "compiler/irgen/Body.h"
 #include "compiler/irgen/Generate.h"
+#include "dialect/tile/ir/KernelAttributes.h"
 #include "dialect/tile/ir/TileDialect.h"
 #include "mlir/Dialect/Arith/IR/Arith.h"
 #include "mlir/Dialect/Math/IR/Math.h"
@@ -19,15 +20,24 @@ namespace {
 
 mlir::Type deviceElement(OpBuilder &builder, DType dtype) {
   switch (dtype) {
-  case DType::Bool: return builder.getI1Type();
-  case DType::Int: return builder.getIndexType();
-  case DType::Float16: return builder.getF16Type();
-  case DType::BFloat16: return builder.getBF16Type();
-  case DType::Float32: return builder.getF32Type();
-  case DType::Float64: return builder.getF64Type();
-  case DType::Float8_e4m3fn: return Float8E4M3FNType::get(builder.getContext());
-  case DType::Float8_e5m2: return Float8E5M2Type::get(builder.getContext());
-  default: return builder.getIntegerType(bitsOf(dtype));
+  case DType::Bool:
+    return builder.getI1Type();
+  case DType::Int:
+    return builder.getIndexType();
+  case DType::Float16:
+    return builder.getF16Type();
+  case DType::BFloat16:
+    return builder.getBF16Type();
+  case DType::Float32:
+    return builder.getF32Type();
+  case DType::Float64:
+    return builder.getF64Type();
+  case DType::Float8_e4m3fn:
+    return Float8E4M3FNType::get(builder.getContext());
+  case DType::Float8_e5m2:
+    return Float8E5M2Type::get(builder.getContext());
+  default:
+    return builder.getIntegerType(bitsOf(dtype));
   }
 }
 
@@ -58,7 +68,9 @@ private:
 
   mlir::Type element(DType dtype) override { return deviceElement(builder, dtype); }
   mlir::Type convertOther(const Type *type) override { return deviceType(builder, type); }
-  mlir::Value constantOther(const compiler::Value &, const Type *, Location) override { return {}; } // dtypes, strings: gone by now
+  mlir::Value constantOther(const compiler::Value &, const Type *, Location) override {
+    return {};
+  } // dtypes, strings: gone by now
 
   mlir::Value leaf(const hir::Node &node) override {
     Location loc = location(node.range);
@@ -93,8 +105,10 @@ private:
     case Kind::Result:
       return several.lookup(node.operands[0])->getResult(unsigned(node.ints[0]));
     case Kind::Dot:
-      return tile::DotOp::create(builder, loc, convert(node.type), operand(0), operand(1), operand(2), node.operands.size() > 3 ? operand(3) : mlir::Value(),
-                                 !node.ints.empty() && node.ints[0] ? tile::DotPrecision::TF32 : tile::DotPrecision::IEEE);
+      return tile::DotOp::create(builder, loc, convert(node.type), operand(0), operand(1), operand(2),
+                                 node.operands.size() > 3 ? operand(3) : mlir::Value(),
+                                 !node.ints.empty() && node.ints[0] ? tile::DotPrecision::TF32
+                                                                    : tile::DotPrecision::IEEE);
     case Kind::BlockIndex:
       return tile::BlockIdOp::create(builder, loc, builder.getIndexType(), tile::GridAxis(node.ints[0]));
     case Kind::GridSize:
@@ -115,15 +129,17 @@ private:
       return tile::LoadOp::create(builder, loc, convert(node.type), at(node.operands[0]->operands[0]),
                                   operands(*node.operands[0], 1), operand(1));
     case Kind::Store:
-      tile::StoreOp::create(builder, loc, operand(1), at(node.operands[0]->operands[0]), operands(*node.operands[0], 1));
+      tile::StoreOp::create(builder, loc, operand(1), at(node.operands[0]->operands[0]),
+                            operands(*node.operands[0], 1));
       return {};
     case Kind::AddStore:
-      tile::AddStoreOp::create(builder, loc, operand(1), at(node.operands[0]->operands[0]), operands(*node.operands[0], 1));
+      tile::AddStoreOp::create(builder, loc, operand(1), at(node.operands[0]->operands[0]),
+                               operands(*node.operands[0], 1));
       return {};
     case Kind::Gather: {
       size_t rank = size_t(node.operands[0]->type->rank);
-      return tile::GatherOp::create(builder, loc, convert(node.type), operand(0), operands(node, 1, rank), operand(1 + rank),
-                                    node.ints[0] ? operand(2 + rank) : mlir::Value());
+      return tile::GatherOp::create(builder, loc, convert(node.type), operand(0), operands(node, 1, rank),
+                                    operand(1 + rank), node.ints[0] ? operand(2 + rank) : mlir::Value());
     }
     case Kind::Scatter: {
       size_t rank = size_t(node.operands[0]->type->rank);
@@ -159,7 +175,8 @@ private:
   mlir::Value readElement(const hir::Node &node, Location loc) {
     mlir::Value view = at(node.operands[0]);
     auto dims = llvm::to_vector(llvm::seq<int64_t>(node.operands.size() - 1));
-    mlir::Value one = dims.empty() ? view : tile::DropOp::create(builder, loc, view, dims, operands(node, 1)).getResult();
+    mlir::Value one =
+        dims.empty() ? view : tile::DropOp::create(builder, loc, view, dims, operands(node, 1)).getResult();
     mlir::Value zero = arith::ConstantOp::create(builder, loc, builder.getZeroAttr(convert(node.type)));
     return tile::LoadOp::create(builder, loc, convert(node.type), one, ValueRange(), zero);
   }
@@ -167,21 +184,30 @@ private:
   static tile::ReduceKind reduceKind(const hir::Node &node) {
     bool isUnsigned = compiler::isUnsigned(node.type->element);
     switch (node.kind) {
-    case Kind::ReduceSum: return tile::ReduceKind::Sum;
-    case Kind::ReduceProd: return tile::ReduceKind::Prod;
-    case Kind::ReduceMax: return isUnsigned ? tile::ReduceKind::UMax : tile::ReduceKind::Max;
-    case Kind::ReduceMin: return isUnsigned ? tile::ReduceKind::UMin : tile::ReduceKind::Min;
-    case Kind::ReduceAny: return tile::ReduceKind::Or;
-    default: return tile::ReduceKind::And;
+    case Kind::ReduceSum:
+      return tile::ReduceKind::Sum;
+    case Kind::ReduceProd:
+      return tile::ReduceKind::Prod;
+    case Kind::ReduceMax:
+      return isUnsigned ? tile::ReduceKind::UMax : tile::ReduceKind::Max;
+    case Kind::ReduceMin:
+      return isUnsigned ? tile::ReduceKind::UMin : tile::ReduceKind::Min;
+    case Kind::ReduceAny:
+      return tile::ReduceKind::Or;
+    default:
+      return tile::ReduceKind::And;
     }
   }
 
   static tile::AtomicKind atomicKind(const hir::Node &node) {
     bool isUnsigned = compiler::isUnsigned(node.operands[0]->type->element);
     switch (node.kind) {
-    case Kind::AtomicMax: return isUnsigned ? tile::AtomicKind::UMax : tile::AtomicKind::Max;
-    case Kind::AtomicMin: return isUnsigned ? tile::AtomicKind::UMin : tile::AtomicKind::Min;
-    default: return tile::AtomicKind::Add;
+    case Kind::AtomicMax:
+      return isUnsigned ? tile::AtomicKind::UMax : tile::AtomicKind::Max;
+    case Kind::AtomicMin:
+      return isUnsigned ? tile::AtomicKind::UMin : tile::AtomicKind::Min;
+    default:
+      return tile::AtomicKind::Add;
     }
   }
 
@@ -253,7 +279,8 @@ void generateKernel(const KernelRecord &record, const KernelInstance &instance, 
   SmallVector<NamedAttribute> params;
   for (auto [parameter, value] : llvm::zip(record.parameters, instance.parameters))
     params.push_back(builder.getNamedAttr(parameter.name, attributeOf(builder, value)));
-  auto kernel = tile::KernelOp::create(builder, locationOf(builder, sources, function.range), instance.symbol, arguments);
+  auto kernel =
+      tile::KernelOp::create(builder, locationOf(builder, sources, function.range), instance.symbol, arguments);
   kernel.setKernelAttr(builder.getStringAttr(record.name));
   kernel.setParamsAttr(builder.getDictionaryAttr(params));
   SmallVector<NamedAttribute> hints;
@@ -261,6 +288,12 @@ void generateKernel(const KernelRecord &record, const KernelInstance &instance, 
     hints.push_back(builder.getNamedAttr(name, builder.getI32IntegerAttr(value)));
   if (!hints.empty())
     kernel.setScheduleAttr(builder.getDictionaryAttr(hints));
+  SmallVector<int64_t> optional;
+  for (auto [number, argument] : llvm::enumerate(record.arguments))
+    if (argument.isOptional)
+      optional.push_back(number);
+  if (!optional.empty())
+    kernel->setAttr(tile::optionalArguments, builder.getDenseI64ArrayAttr(optional));
   KernelBody(function, sources, kernel).build();
 }
 

@@ -28,8 +28,11 @@ mlir::Type hostType(OpBuilder &builder, const Type *type) {
   switch (type->kind) {
   case TypeKind::Scalar:
     return hostElement(builder, type->element);
-  case TypeKind::Tensor:
   case TypeKind::Optional:
+    if (type->isOptionalFloat()) // an absent one is NaN, which callers cannot give
+      return builder.getF64Type();
+    [[fallthrough]];
+  case TypeKind::Tensor:
     return plan_ir::TensorType::get(context);
   case TypeKind::List:
     return plan_ir::ListType::get(context);
@@ -102,6 +105,9 @@ mlir::Value OpBody::leaf(const hir::Node &node) {
     return make<plan_ir::PowOp>(node);
   case Kind::NoTensor:
     return make<plan_ir::NoneOp>(node);
+  case Kind::NoFloat:
+    return arith::ConstantFloatOp::create(builder, loc, builder.getF64Type(),
+                                          llvm::APFloat::getNaN(llvm::APFloat::IEEEdouble()));
   case Kind::Processors:
     return make<plan_ir::ProcessorsOp>(node);
   case Kind::DTypeOf:
@@ -113,6 +119,8 @@ mlir::Value OpBody::leaf(const hir::Node &node) {
   case Kind::IsContiguous:
     return make<plan_ir::IsContiguousOp>(node);
   case Kind::IsNone:
+    if (mlir::Value value = operands(node)[0]; value.getType().isF64())
+      return arith::CmpFOp::create(builder, loc, arith::CmpFPredicate::UNO, value, value);
     return make<plan_ir::IsNoneOp>(node);
   case Kind::Shape:
     return make<plan_ir::ShapeOp>(node);

@@ -77,7 +77,8 @@ void ProgramEncoder::findPassThrough(const KernelArguments &decisive) {
                          if (auto launch = dyn_cast<plan_ir::LaunchOp>(use.getOwner())) {
                            auto [first, count] = launch.getODSOperandIndexAndLength(1);
                            unsigned number = use.getOperandNumber() - first;
-                           return use.getOperandNumber() >= first && number < count && !decisive.contains({launch.getKernel().str(), number});
+                           return use.getOperandNumber() >= first && number < count &&
+                                  !decisive.contains({launch.getKernel().str(), number});
                          }
                          auto call = dyn_cast<plan_ir::CallOp>(use.getOwner());
                          return call && functions.find(calleeOf(call))->second[use.getOperandNumber()];

@@ -34,7 +34,6 @@ json valueRecord(const Value &value) {
 
 namespace {
 
-
 json kernelRecord(const KernelRecord &kernel) {
   json params = json::array(), args = json::array();
   for (const KernelParameter &parameter : kernel.parameters) {
@@ -125,7 +124,10 @@ json tensorMapRecord(const PackedTensorMap &map) {
 }
 
 json launchRecord(const PackedLaunch &launch) {
-  json record = {{"threads", launch.threads}, {"blocks", launch.blocks}, {"cluster", launch.cluster}, {"shared", launch.shared},
+  json record = {{"threads", launch.threads},
+                 {"blocks", launch.blocks},
+                 {"cluster", launch.cluster},
+                 {"shared", launch.shared},
                  {"registers", launch.registers}};
   if (launch.spills)
     record["spills"] = launch.spills;
@@ -161,12 +163,17 @@ json instanceRecord(const PackedInstance &packed, const Program &program) {
     params.push_back(valueRecord(value));
   for (const PackedFact &fact : packed.facts)
     facts.push_back(factRecord(fact));
-  json record = {{"kernel", packed.kernel},   {"params", std::move(params)},
-                 {"dtypes", packed.dtypes},   {"variant", packed.variant},
-                 {"facts", std::move(facts)}, {"target", packed.target},
+  json record = {{"kernel", packed.kernel},
+                 {"params", std::move(params)},
+                 {"dtypes", packed.dtypes},
+                 {"variant", packed.variant},
+                 {"facts", std::move(facts)},
+                 {"target", packed.target},
                  {"section", packed.section},
-                 {"symbol", packed.symbol},   {"scratch", packed.scratchBytes},
-                 {"asserts", packed.asserts}, {"prints", packed.prints},
+                 {"symbol", packed.symbol},
+                 {"scratch", packed.scratchBytes},
+                 {"asserts", packed.asserts},
+                 {"prints", packed.prints},
                  {"flags", packed.isDeterministic ? json::array({"deterministic"}) : json::array()}};
   if (packed.launch)
     record["launch"] = launchRecord(*packed.launch);
@@ -238,7 +245,8 @@ json makeManifest(const PackageContents &contents) {
     instances.back()["kernel"] = numbers.at(instance.kernel);
   }
   for (const OpRecord &op : contents.program->ops()) {
-    auto plan = std::find_if(contents.plans.begin(), contents.plans.end(), [&](const PackedPlan &each) { return each.op == op.name; });
+    auto plan = std::find_if(contents.plans.begin(), contents.plans.end(),
+                             [&](const PackedPlan &each) { return each.op == op.name; });
     ops.push_back(opRecord(op, plan == contents.plans.end() ? nullptr : &*plan));
   }
   return {{"producer", {{"kpkg", KPKG_VERSION}, {"llvm", LLVM_VERSION_STRING}, {"options", contents.options}}},

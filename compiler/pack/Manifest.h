@@ -6,7 +6,8 @@
 
 namespace kpkg::compiler {
 
-/// Everything but `format` and `sections`, which the container's writer fills in. docs/package-format.md describes the keys.
+/// Everything but `format` and `sections`, which the container's writer fills in. docs/package-format.md describes the
+/// keys.
 nlohmann::json makeManifest(const PackageContents &contents);
 
 /// A parameter's value as the manifest has it.

@@ -48,7 +48,8 @@ llvm::Expected<std::string> writePackage(const PackageContents &contents) {
       rows.push_back(nlohmann::json::parse(key));
       rows.back()["choice"] = nlohmann::json::parse(choice);
     }
-    if (llvm::Error error = add("tuning", "tuning", nlohmann::json{{"format", 1}, {"rows", std::move(rows)}}.dump(), false))
+    if (llvm::Error error =
+            add("tuning", "tuning", nlohmann::json{{"format", 1}, {"rows", std::move(rows)}}.dump(), false))
       return std::move(error);
   }
 

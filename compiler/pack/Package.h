@@ -41,14 +41,16 @@ struct PackedTensorMap {
 struct PackedDroppedHint {
   std::string hint; ///< "occupancy=2"
   std::string why;
-  bool isForWantOfRoom = false; ///< not in the manifest: it was tried, or could be had with less shared memory; else it means nothing for this kernel
+  bool isForWantOfRoom = false; ///< not in the manifest: it was tried, or could be had with less shared memory; else it
+                                ///< means nothing for this kernel
 };
 
 /// A launch that would have been taken before, had ptxas not found fault with it.
 struct PackedRefusedLaunch {
   std::string launch; ///< "384 threads, 2 roles"
   std::string why;
-  bool hadWarpgroups = false; ///< not in the manifest: its products are of warpgroups, and those of the launch that was taken are not
+  bool hadWarpgroups =
+      false; ///< not in the manifest: its products are of warpgroups, and those of the launch that was taken are not
 };
 
 /// How a GPU instance is launched, and what ptxas said of it.
@@ -59,7 +61,7 @@ struct PackedLaunch {
   unsigned occupancy = 0; ///< CTAs of an SM for kernels that share their work themselves; 0: as many as the grid says
   int64_t shared = 0;     ///< bytes of dynamic shared memory
   unsigned registers = 0;
-  unsigned spills = 0; ///< bytes that a thread stores for want of registers
+  unsigned spills = 0;   ///< bytes that a thread stores for want of registers
   bool overlaps = false; ///< may start before the kernel in front of it has ended: it waits itself
   unsigned counters = 0; ///< of its code, of which each launch that is under way has one; 0: it needs none
   std::vector<PackedTensorMap> tensorMaps; ///< in the order of the parameters
@@ -67,13 +69,15 @@ struct PackedLaunch {
   std::vector<PackedRefusedLaunch> refused; ///< in the order in which they were tried
 };
 
-/// A step of a "count": a number, or "dim", "value", "grid" with one or two numbers, or an operation (docs/package-format.md).
+/// A step of a "count": a number, or "dim", "value", "grid" with one or two numbers, or an operation
+/// (docs/package-format.md).
 struct PackedCountStep {
   std::string kind; ///< empty: the number
   std::vector<int64_t> numbers;
 };
 
-/// One factor of a cost formula: "blocks", or "dim", "tiles", "clip", "share" of a dimension of an argument, or a "count" (docs/package-format.md).
+/// One factor of a cost formula: "blocks", or "dim", "tiles", "clip", "share" of a dimension of an argument, or a
+/// "count" (docs/package-format.md).
 struct PackedCostFactor {
   std::string kind;
   unsigned argument = 0;
@@ -106,12 +110,12 @@ struct PackedInstance {
   std::vector<std::string> asserts;
   std::vector<std::string> prints;
   std::vector<PackedCostTerm> flops, bytes; ///< estimates for a launch; empty: unknown
-  std::vector<PackedCostTerm> tiles; ///< of a persistent kernel's loop; empty: unknown
+  std::vector<PackedCostTerm> tiles;        ///< of a persistent kernel's loop; empty: unknown
   std::string section;                      ///< the code's
   std::optional<PackedLaunch> launch;       ///< of a GPU instance
   std::optional<PackedWork> work;           ///< of one of several alternatives, where it can be estimated
   bool isDeterministic = true;              ///< equal calls give equal bits
-  bool isSlow = false;                      ///< runs, but not at full speed: not in the manifest, only for comparison with alternatives
+  bool isSlow = false; ///< runs, but not at full speed: not in the manifest, only for comparison with alternatives
 };
 
 /// An op's bytecode: the whole plan, and the slice that decides shapes.
@@ -143,8 +147,9 @@ struct PackageContents {
   std::vector<PackedPlan> plans;
   std::vector<PackedSource> sources;
   std::string tileBytecode; ///< MLIR bytecode of all instances, to retarget
-  std::map<std::string, std::string> tuning; ///< rows of the tuning table without their choice, as canonical JSON, and their choice
-  std::string options;      ///< what of the command line decides the contents
+  std::map<std::string, std::string>
+      tuning;          ///< rows of the tuning table without their choice, as canonical JSON, and their choice
+  std::string options; ///< what of the command line decides the contents
 };
 
 /// The file's bytes: the same contents give the same bytes.

@@ -3,15 +3,26 @@
 #include "compiler/pack/TuningRows.h"
 #include "compiler/pack/Manifest.h"
 #include "llvm/ADT/STLExtras.h"
+#include "llvm/Support/Path.h"
 #include <nlohmann/json.hpp>
 
 namespace kpkg::compiler {
 
 using nlohmann::json;
 
-static bool isFor(const json &row, const PackedInstance &instance, const Program &program) {
+/// Whether `kernel` is what a row of the file `table` calls `name`: rows of a folder may have the name that its sources
+/// use.
+static bool isCalled(const KernelRecord &kernel, const json &name, llvm::StringRef table) {
+  if (name == kernel.name)
+    return true;
+  llvm::StringRef folder = llvm::sys::path::parent_path(table);
+  return name == kernel.ownName && llvm::StringRef(kernel.path).starts_with(folder);
+}
+
+static bool isFor(const json &row, const PackedInstance &instance, const Program &program, llvm::StringRef table) {
   const KernelRecord &kernel = program.kernels()[instance.kernel];
-  if (row.at("kernel") != kernel.name || row.at("target") != instance.target || row.at("variant") != instance.variant)
+  if (!isCalled(kernel, row.at("kernel"), table) || row.at("target") != instance.target ||
+      row.at("variant") != instance.variant)
     return false;
   for (auto [parameter, value] : llvm::zip(kernel.parameters, instance.parameters)) {
     const json &values = row.at(parameter.isTuned ? "choice" : "params");
@@ -21,21 +32,29 @@ static bool isFor(const json &row, const PackedInstance &instance, const Program
   return row.at("params").size() + row.at("choice").size() == kernel.parameters.size();
 }
 
-llvm::Error addTuningRows(PackageContents &contents, const std::string &name, const std::string &text, std::vector<std::string> &notes) {
-  auto failure = [&](const std::string &why) { return llvm::createStringError("%s is no tuning table: %s", name.c_str(), why.c_str()); };
+llvm::Error addTuningRows(PackageContents &contents, const std::string &name, const std::string &text,
+                          std::vector<std::string> &notes) {
+  auto failure = [&](const std::string &why) {
+    return llvm::createStringError("%s is no tuning table: %s", name.c_str(), why.c_str());
+  };
   try {
     json table = json::parse(text);
     if (table.at("format") != 1)
       return failure("its format is not 1");
     size_t others = 0;
     for (json row : table.at("rows")) {
-      if (llvm::none_of(contents.instances, [&](const PackedInstance &instance) { return isFor(row, instance, *contents.program); })) {
+      auto found = llvm::find_if(contents.instances, [&](const PackedInstance &instance) {
+        return isFor(row, instance, *contents.program, name);
+      });
+      if (found == contents.instances.end()) {
         // A table of a folder has rows for more targets than a build has.
-        others += llvm::any_of(contents.instances, [&](const PackedInstance &instance) { return row.at("target") == instance.target; });
+        others += llvm::any_of(contents.instances,
+                               [&](const PackedInstance &instance) { return row.at("target") == instance.target; });
         continue;
       }
       json choice = row.at("choice");
       row.erase("choice");
+      row["kernel"] = contents.program->kernels()[found->kernel].name;
       if (!contents.tuning.emplace(row.dump(), choice.dump()).second)
         return failure("there are two rows " + row.dump());
     }

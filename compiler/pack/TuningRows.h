@@ -5,8 +5,10 @@
 
 namespace kpkg::compiler {
 
-/// Adds to the tuning table of `contents` the rows of `text`, as `kpkg tune --rows` writes them, whose instance the build made; others, such
-/// as those for another target, are left out with a note. `name` stands for the file in messages.
-llvm::Error addTuningRows(PackageContents &contents, const std::string &name, const std::string &text, std::vector<std::string> &notes);
+/// Adds to the tuning table of `contents` the rows of `text`, as `kpkg tune --rows` writes them, whose instance the
+/// build made; others, such as those for another target, are left out with a note. `name` stands for the file in
+/// messages.
+llvm::Error addTuningRows(PackageContents &contents, const std::string &name, const std::string &text,
+                          std::vector<std::string> &notes);
 
 } // namespace kpkg::compiler

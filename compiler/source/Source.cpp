@@ -4,9 +4,12 @@
 #include <algorithm>
 #include <cerrno>
 #include <cstring>
+#include <fcntl.h>
 #include <filesystem>
 #include <fmt/format.h>
-#include <fstream>
+#include <poll.h>
+#include <sys/stat.h>
+#include <unistd.h>
 
 using namespace kpkg::compiler;
 
@@ -65,6 +68,56 @@ const SourceFile &SourceManager::add(std::string path, std::string text) {
   return files.emplace_back(static_cast<uint32_t>(files.size()), std::move(path), std::move(text));
 }
 
+namespace {
+
+/// A file that is read from front to back; pipes too.
+class Input {
+public:
+  /// Opening a FIFO that nobody writes to would wait for ever: `open` gives up after some time.
+  bool open(const std::string &path, std::string &reason) {
+    descriptor = ::open(path.c_str(), O_RDONLY | O_NONBLOCK | O_CLOEXEC);
+    if (descriptor < 0) {
+      reason = std::strerror(errno);
+      return false;
+    }
+    constexpr int patience = 2000; // milliseconds, for a writer that has just been started
+    struct stat status = {};
+    if (::fstat(descriptor, &status) == 0 && S_ISFIFO(status.st_mode)) {
+      pollfd waiting = {descriptor, POLLIN, 0};
+      char first;
+      if (::poll(&waiting, 1, patience) == 0 && ::read(descriptor, &first, 1) == 0) { // with a writer it is EAGAIN
+        reason = "it is a FIFO that nobody writes to";
+        return false;
+      }
+    }
+    ::fcntl(descriptor, F_SETFL, ::fcntl(descriptor, F_GETFL) & ~O_NONBLOCK);
+    return true;
+  }
+  ~Input() {
+    if (descriptor >= 0)
+      ::close(descriptor);
+  }
+  /// Appends to `text` until it has more than `most` bytes or there are no more. False after an error.
+  bool readTo(std::string &text, size_t most) {
+    char piece[1 << 16];
+    while (text.size() <= most) {
+      ssize_t size = ::read(descriptor, piece, sizeof piece);
+      if (size == 0)
+        return true;
+      if (size > 0)
+        text.append(piece, size_t(size));
+      else if (errno != EINTR)
+        return false;
+    }
+    return true;
+  }
+
+private:
+  int descriptor = -1;
+};
+
+} // namespace
+
 const SourceFile *SourceManager::load(const std::string &path, std::string &reason) {
   if (auto known = loaded.find(path); known != loaded.end())
     return &files[known->second];
@@ -78,18 +131,12 @@ const SourceFile *SourceManager::load(const std::string &path, std::string &reas
     reason = "it is a directory";
     return nullptr;
   }
-  std::ifstream stream(path, std::ios::binary);
-  if (!stream) {
-    reason = std::strerror(errno);
+  Input input;
+  if (!input.open(path, reason))
     return nullptr;
-  }
-  // In pieces rather than by size: pipes have none.
   std::string text;
-  char piece[1 << 16];
-  while (text.size() <= maxFileBytes && (stream.read(piece, sizeof(piece)) || stream.gcount() != 0))
-    text.append(piece, stream.gcount());
-  if (stream.bad()) {
-    reason = "reading it failed";
+  if (!input.readTo(text, maxFileBytes)) {
+    reason = std::string("reading it failed: ") + std::strerror(errno);
     return nullptr;
   }
   if (text.size() > maxFileBytes) {
@@ -99,6 +146,14 @@ const SourceFile *SourceManager::load(const std::string &path, std::string &reas
   const SourceFile &file = add(path, std::move(text));
   loaded.emplace(path, file.id());
   return &file;
+}
+
+std::vector<std::string> SourceManager::loadedPaths() const {
+  std::vector<std::string> paths;
+  for (const auto &[path, id] : loaded)
+    paths.push_back(path);
+  std::sort(paths.begin(), paths.end());
+  return paths;
 }
 
 std::string SourceManager::describe(SourceRange range) const {

@@ -70,6 +70,8 @@ public:
   const SourceFile *load(const std::string &path, std::string &reason);
   const SourceFile &file(uint32_t id) const { return files[id]; }
   size_t fileCount() const { return files.size(); }
+  /// Of the files that were read from the disk, sorted.
+  std::vector<std::string> loadedPaths() const;
   /// "softmax.k:12:7", or "<unknown>" for an invalid range.
   std::string describe(SourceRange range) const;
 

@@ -12,7 +12,8 @@ StmtPtr Builder::function(P::FunctionContext *tree) {
   while (auto *item = children.take<P::DecoratorContext>())
     fn->decorators.push_back(decorator(item));
   antlr4::Token *word = children.take();
-  fn->isDef = word && word->getType() == P::DEF;
+  if (word && word->getType() == P::FN && !std::exchange(hasOldWord, true))
+    diags.report(diag::FnIsDef, range(word)).fix(range(word), "def");
   fn->name = identifier(children.take(P::NAME));
   fn->signatureRange = range(word).to(fn->name.range);
   fn->comptimeParameters = comptimeParameters(children.take<P::ComptimeParametersContext>());
@@ -27,6 +28,9 @@ StmtPtr Builder::function(P::FunctionContext *tree) {
     fn->resultType = expression(children.take<P::ExpressionContext>(), range(arrow));
     fn->signatureRange = fn->signatureRange.to(fn->resultType->range);
   }
+  StmtPtr assertion;
+  if (antlr4::Token *where = children.take(P::WHERE))
+    assertion = constraint(children.take<P::ExpressionContext>(), range(where));
   if (inFunction && fn->name)
     diags.report(diag::NestedFunction, fn->name.range, fn->name.text);
   bool outerInFunction = std::exchange(inFunction, true);
@@ -35,7 +39,21 @@ StmtPtr Builder::function(P::FunctionContext *tree) {
   inFunction = outerInFunction;
   loops = outerLoops;
   fn->doc = takeDocstring(fn->body);
+  if (assertion)
+    fn->body.insert(fn->body.begin(), std::move(assertion));
   return fn;
+}
+
+StmtPtr Builder::constraint(P::ExpressionContext *tree, SourceRange word) {
+  auto assertion = std::make_unique<ComptimeAssertStmt>(word);
+  assertion->condition = expression(tree, word);
+  assertion->range = word.to(assertion->condition->range);
+  auto *pair = assertion->condition->as<TupleExpr>();
+  if (pair && pair->elements.size() == 2) {
+    assertion->message = std::move(pair->elements[1]);
+    assertion->condition = std::move(pair->elements[0]);
+  }
+  return assertion;
 }
 
 std::string Builder::takeDocstring(Block &block) {
@@ -99,4 +117,6 @@ std::vector<ComptimeParameter> Builder::comptimeParameters(P::ComptimeParameters
   return parameterList<P::ComptimeParameterContext, ComptimeParameter>(tree);
 }
 
-std::vector<Parameter> Builder::parameters(P::ParametersContext *tree) { return parameterList<P::ParameterContext, Parameter>(tree); }
+std::vector<Parameter> Builder::parameters(P::ParametersContext *tree) {
+  return parameterList<P::ParameterContext, Parameter>(tree);
+}

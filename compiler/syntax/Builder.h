@@ -65,6 +65,7 @@ private:
   const CodePoints &places;
   DiagnosticEngine &diags;
   bool inFunction = false;
+  bool hasOldWord = false; ///< A function of the file was declared by `fn`.
   unsigned loops = 0;
 
   SourceRange range(const antlr4::Token *token) const;
@@ -113,6 +114,8 @@ private:
 
   // BuildFunction.cpp
   ast::StmtPtr function(P::FunctionContext *tree);
+  /// `where condition` or `where (condition, "message")` after a signature: an assertion that the body starts with.
+  ast::StmtPtr constraint(P::ExpressionContext *tree, SourceRange word);
   ast::Decorator decorator(P::DecoratorContext *tree);
   /// `name: type = default` between commas; a `Rule` each.
   template <typename Rule, typename Item> std::vector<Item> parameterList(antlr4::ParserRuleContext *tree);

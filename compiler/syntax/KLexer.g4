@@ -2,7 +2,8 @@
 // SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
 lexer grammar KLexer;
 
-tokens { INDENT, DEDENT }
+// WHERE is a name but behind a signature, where Layout.cpp sees it.
+tokens { INDENT, DEDENT, WHERE }
 
 // Words. Each is reserved everywhere.
 FN: 'fn';

@@ -53,7 +53,7 @@ comptimeStatement
     ;
 
 function
-    : decorator* (FN | DEF) NAME comptimeParameters? LPAREN parameters RPAREN RAISES? (ARROW expression)? block
+    : decorator* (FN | DEF) NAME comptimeParameters? LPAREN parameters RPAREN RAISES? (ARROW expression)? (WHERE expression)? block
     ;
 decorator: AT NAME (DOT NAME)* (LPAREN arguments RPAREN)? NEWLINE;
 comptimeParameters: LBRACKET comptimeParameter (COMMA comptimeParameter?)* RBRACKET;

@@ -126,7 +126,7 @@ private:
   bool lineHasInvalid = false;
   bool joinsNextLine = false; // a `\` that is not quite at the end of its line
   size_t lineBegin = 0;       // index of its first token
-  bool lineIsHeader = false, lineIsComptime = false, lineHasColon = false;
+  bool lineIsHeader = false, lineIsSignature = false, lineIsComptime = false, lineHasColon = false;
   size_t lastType = 0;
   SourceRange lastRange;
   size_t lastStop = 0; // code point after the last token
@@ -164,7 +164,7 @@ private:
     inLine = true;
     lineReported = lineHasInvalid = joinsNextLine = false;
     lineBegin = lines.tokens.size();
-    lineIsHeader = lineIsComptime = lineHasColon = false;
+    lineIsHeader = lineIsSignature = lineIsComptime = lineHasColon = false;
     lineOperators = expressionDepth = 0;
   }
 
@@ -181,7 +181,8 @@ private:
     bool hasTab = text.substr(begin, at - begin).find('\t') != std::string_view::npos;
     bool isUnexpected = width > levels.back().width && opens == Opens::No;
     if (!tabReported && hasTab) {
-      diags.report(diag::TabInIndentation, blank).fix(blank, std::string(isUnexpected ? levels.back().width : width, ' '));
+      diags.report(diag::TabInIndentation, blank)
+          .fix(blank, std::string(isUnexpected ? levels.back().width : width, ' '));
       tabReported = true;
     }
     if (width > levels.back().width) {
@@ -228,8 +229,9 @@ private:
     joinsNextLine = false;
     bool isFirst = lines.tokens.size() == lineBegin;
     if (isFirst || (lineIsComptime && lines.tokens.size() == lineBegin + 1)) {
-      lineIsHeader = type == KLexer::IF || type == KLexer::ELIF || type == KLexer::ELSE || type == KLexer::FOR ||
-                     type == KLexer::WHILE || type == KLexer::FN || type == KLexer::DEF;
+      lineIsSignature = type == KLexer::FN || type == KLexer::DEF;
+      lineIsHeader = lineIsSignature || type == KLexer::IF || type == KLexer::ELIF || type == KLexer::ELSE ||
+                     type == KLexer::FOR || type == KLexer::WHILE;
       lineIsComptime = type == KLexer::COMPTIME;
     }
     if (type == KLexer::RESERVED || type == KLexer::FOREIGN || type == KLexer::INVALID) {
@@ -239,6 +241,9 @@ private:
         return;
       common->setType(type);
     }
+    bool isBehindSignature = lineIsSignature && brackets.empty() && lines.tokens.size() > lineBegin + 2;
+    if (type == KLexer::NAME && isBehindSignature && file.slice(range) == "where")
+      common->setType(KLexer::WHERE);
     switch (type) {
     case KLexer::LPAREN:
       open(KLexer::RPAREN, range);
@@ -363,6 +368,10 @@ private:
       return report("=="), KLexer::EQUAL;
     if (text == ":=")
       return report("="), KLexer::ASSIGN;
+    if (text == "..." && brackets.empty()) {
+      diags.report(diag::NotInLanguage, range, text, "write what the function does");
+      return KLexer::PASS;
+    }
     report("");
     return 0;
   }

@@ -3,6 +3,7 @@
 #include "compiler/syntax/Recovery.h"
 #include "compiler/syntax/Wording.h"
 #include <algorithm>
+#include <set>
 
 using namespace kpkg::compiler;
 using grammar::KParser;
@@ -23,6 +24,21 @@ bool isInCondition(antlr4::Parser &parser) {
       return false;
   }
   return false;
+}
+
+/// The word before the name of a parameter by which Mojo says how the argument is passed; null where the parser is
+/// elsewhere.
+antlr4::Token *foreignConvention(antlr4::Parser &parser) {
+  size_t rule = parser.getContext()->getRuleIndex();
+  if (rule != KParser::RuleParameters && rule != KParser::RuleParameter && rule != KParser::RuleFunction)
+    return nullptr;
+  antlr4::TokenStream &tokens = *parser.getTokenStream();
+  antlr4::Token *word = tokens.LT(-1), *before = tokens.LT(-2);
+  if (next(parser) != KParser::NAME || !word || word->getType() != KParser::NAME || !before ||
+      (before->getType() != KParser::LPAREN && before->getType() != KParser::COMMA))
+    return nullptr;
+  static const std::set<std::string> conventions = {"inout", "borrowed", "owned", "ref"};
+  return conventions.count(word->getText()) ? word : nullptr;
 }
 } // namespace
 
@@ -72,6 +88,12 @@ void Recovery::report(antlr4::Parser &parser) {
     return;
   }
   size_t rule = parser.getContext()->getRuleIndex();
+  if (antlr4::Token *convention = foreignConvention(parser)) {
+    SourceRange place = places.range(*convention);
+    std::string_view word = file.slice(place);
+    diags.report(diag::NotInLanguage, place, word, insteadOf(word)).fix(place, word == "inout" ? "mut" : "");
+    return;
+  }
   if (rule == KParser::RuleFunction && parser.getContext()->getStart()->getType() == KParser::AT &&
       expects(KParser::FN)) {
     diags.report(diag::DecoratorWithoutFunction, range, describeFound(found, text));

@@ -56,6 +56,8 @@ std::string nameOf(size_t type, const antlr4::dfa::Vocabulary &vocabulary) {
     return "a name";
   case KParser::STRING:
     return "a string";
+  case KParser::WHERE:
+    return "`where`";
   default: {
     std::string literal = vocabulary.getLiteralName(type);
     if (literal.size() >= 2)
@@ -105,7 +107,7 @@ std::string_view kpkg::compiler::insteadOf(std::string_view foreign) {
       {"class", "write functions with comptime parameters"},
       {"struct", "write functions with comptime parameters; several values travel as a tuple"},
       {"trait", "a comptime parameter takes any function or type that its use allows"},
-      {"lambda", "write a function with `fn` and pass its name"},
+      {"lambda", "write a function with `def` and pass its name"},
       {"try", "an op ends at the first error that is raised"},
       {"except", "an op ends at the first error that is raised"},
       {"finally", "an op ends at the first error that is raised"},
@@ -125,7 +127,11 @@ std::string_view kpkg::compiler::insteadOf(std::string_view foreign) {
       {";", "put each statement on a line of its own"},
       {":=", "assign in a statement of its own"},
       {"===", "write `==`"},
-      {"@", "write `dot(a, b, acc)`"},
+      {"@", "in a kernel write `dot(a, b, acc)` of two tiles; an op launches a kernel that multiplies"},
+      {"inout", "write `mut`"},
+      {"borrowed", "write the argument without it"},
+      {"owned", "write the argument without it"},
+      {"ref", "write the argument without it, or `mut` where it is written to"},
       {"...", "write each `:` of the index"},
   };
   for (auto [word, text] : advice)

@@ -10,7 +10,8 @@ using namespace kpkg::compiler;
 
 static llvm::cl::list<std::string> inputs(llvm::cl::Positional, llvm::cl::OneOrMore, llvm::cl::desc("files"));
 static llvm::cl::list<std::string> importPaths("I", llvm::cl::Prefix, llvm::cl::desc("folder for imports"));
-static llvm::cl::opt<std::string> emit("emit", llvm::cl::init("all"), llvm::cl::desc("hir, schema, tile, plan, all or nothing"));
+static llvm::cl::opt<std::string> emit("emit", llvm::cl::init("all"),
+                                       llvm::cl::desc("hir, schema, tile, plan, all or nothing"));
 static llvm::cl::opt<std::string> only("only", llvm::cl::desc("only instances whose symbol contains this"));
 static llvm::cl::opt<unsigned> steps("steps", llvm::cl::init(1u << 22), llvm::cl::desc("limit of comptime steps"));
 
@@ -26,7 +27,8 @@ static void printSchemas(const Program &program) {
     llvm::outs() << ") " << kernel.instances.size() << " instances\n";
   }
   for (const OpRecord &op : program.ops())
-    llvm::outs() << "op " << op.name << " | " << op.schema << (op.reference.empty() ? "" : " | reference " + op.reference) << "\n";
+    llvm::outs() << "op " << op.name << " | " << op.schema
+                 << (op.reference.empty() ? "" : " | reference " + op.reference) << "\n";
 }
 
 int main(int argc, char **argv) {

@@ -1,7 +1,7 @@
 // `kpkg bench`: times ops of a package, and says how near they come to what the device can do.
 // SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
+#include "runtime/format/OutputFile.h"
 #include "tools/kpkg/InputText.h"
-#include "tools/kpkg/OutputFile.h"
 #include "tools/kpkg/ProgressLine.h"
 #include "tools/kpkg/Report.h"
 #include "tools/kpkg/bench/BenchReport.h"
@@ -56,8 +56,9 @@ Result<std::vector<Op>> chooseOps(const Library &library, const BenchOptions &op
   }
   std::vector<Op> all = library.ops();
   for (const Op &op : all) {
-    bool isAnothers =
-        std::any_of(all.begin(), all.end(), [&](const Op &other) { return op.name() == other.info().reference || op.name() == other.info().backward; });
+    bool isAnothers = std::any_of(all.begin(), all.end(), [&](const Op &other) {
+      return op.name() == other.info().reference || op.name() == other.info().backward;
+    });
     bool takesAll = std::all_of(names.begin(), names.end(), [&](const std::string &name) { return takes(op, name); });
     bool isComplete = std::all_of(op.arguments().begin(), op.arguments().end(), [&](const ArgumentInfo &argument) {
       return argument.has_default || std::find(names.begin(), names.end(), argument.name) != names.end();
@@ -105,7 +106,8 @@ Status addResolution(BenchLine &line, const Op &op, const std::vector<Named> &na
 }
 
 /// The outer result fails when the inputs cannot be made; a call that fails is a line that says so.
-Result<BenchLine> benchLine(const Op &op, const SweepPoint &point, const BenchOptions &options, std::optional<Place> &place) {
+Result<BenchLine> benchLine(const Op &op, const SweepPoint &point, const BenchOptions &options,
+                            std::optional<Place> &place) {
   BenchLine line;
   line.op = op.name();
   line.point = point;
@@ -148,7 +150,7 @@ Result<BenchLine> benchLine(const Op &op, const SweepPoint &point, const BenchOp
 }
 
 Result<BenchReport> measure(const BenchOptions &options, const std::vector<SweepPoint> &points) {
-  auto library = Library::open(options.package);
+  auto library = openPackage(options.package);
   if (!library)
     return library.error();
   std::vector<std::string> names;
@@ -206,11 +208,10 @@ ExitCode run(const BenchOptions &options) {
   if (options.json != "-" && options.html != "-")
     fmt::print("{}", toTable(*found));
   auto write = [](const std::string &path, const std::string &text) {
-    llvm::Error error = path.empty() ? llvm::Error::success() : writeAtomically(path, text);
-    if (!error)
-      return true;
-    fmt::print(stderr, "kpkg: error: {}\n", llvm::toString(std::move(error)));
-    return false;
+    Status status = path.empty() ? Status() : format::writeFile(path, text);
+    if (!status)
+      report(status.error());
+    return bool(status);
   };
   std::fflush(stdout);
   if (!write(options.json, toJson(*found)) || !write(options.html, toHtml(*found)))
@@ -241,7 +242,8 @@ void addBench(CLI::App &app, int &exitCode) {
       ->add_option("--sweep", options->sweeps,
                    "NAME=value,value: what NAME stands for in inputs; may be repeated, for all combinations")
       ->allow_extra_args(false);
-  command->add_option("--device", options->device, "cpu, cuda or cuda:N; default: the GPU when there is one and the package has code for it");
+  command->add_option("--device", options->device,
+                      "cpu, cuda or cuda:N; default: the GPU when there is one and the package has code for it");
   command->add_option("--seed", options->seed, "Seed of random inputs without one of their own")->capture_default_str();
   command
       ->add_option("--repeats", options->repeats, "Samples of each line; fewer when they take more than five seconds")

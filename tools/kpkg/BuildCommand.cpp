@@ -3,11 +3,15 @@
 #include "compiler/diag/Diagnostics.h"
 #include "compiler/diag/Render.h"
 #include "compiler/driver/Compile.h"
-#include "tools/kpkg/Commands.h"
-#include "tools/kpkg/OutputFile.h"
+#include "compiler/driver/Inputs.h"
+#include "runtime/format/OutputFile.h"
+#include "tools/kpkg/DefaultTargets.h"
 #include "tools/kpkg/ProgressLine.h"
+#include "tools/kpkg/Report.h"
 #include "llvm/Support/Error.h"
+#include <filesystem>
 #include <fmt/format.h>
+#include <optional>
 #include <unistd.h>
 
 namespace kpkg::command {
@@ -19,64 +23,127 @@ using namespace kpkg::compiler;
 struct BuildOptions {
   CompileOptions compile;
   std::string output;
-  std::string targets;
+  std::optional<std::string> targets;
   std::vector<std::string> defines;
   std::string emit;
   std::string diagnosticsFormat = "text";
+  std::string depfile;
+  bool listFiles = false;
+  bool fastMath = false;
   bool checkReproducible = false;
 };
 
+/// Errors after which further ones are only counted.
+constexpr uint32_t mostErrors = 20;
+
+void note(const std::string &text) { fmt::print(stderr, "kpkg: note: {}\n", text); }
+
 ExitCode fail(llvm::Error error) {
-  bool isRefused = error.isA<KernelRefused>();
+  ExitCode code = error.isA<WrongUse>() ? UsageError : error.isA<KernelRefused>() ? InputRefused : WorldError;
   fmt::print(stderr, "kpkg: error: {}\n", llvm::toString(std::move(error)));
-  return isRefused ? InputRefused : WorldError;
+  return code;
 }
 
-void show(const DiagnosticEngine &diags, const SourceManager &sources, const std::string &format) {
-  if (format == "json") {
+void show(const DiagnosticEngine &diags, const SourceManager &sources, const BuildOptions &options) {
+  if (options.diagnosticsFormat == "json") {
     for (const Diagnostic &diagnostic : diags.diagnostics())
       fmt::print(stderr, "{}\n", renderJson(diagnostic, sources));
     return;
   }
   fmt::print(stderr, "{}", renderText(diags, sources, {.colour = wantsColour(STDERR_FILENO)}));
+  if (!diags.hasErrors())
+    return;
+  for (const std::string &input : options.compile.inputs) {
+    if (!std::filesystem::is_directory(input))
+      continue;
+    auto taken = findSources({input});
+    if (taken)
+      note(
+          fmt::format("of the folder {} all {} .k files were taken, those of folders in it too", input, taken->size()));
+    else
+      llvm::consumeError(taken.takeError());
+  }
 }
 
-std::vector<std::string> splitTargets(const std::string &text) {
-  std::vector<std::string> targets;
-  size_t start = 0;
-  while (start < text.size()) {
-    size_t comma = std::min(text.find(',', start), text.size());
-    if (comma > start)
-      targets.push_back(text.substr(start, comma - start));
-    start = comma + 1;
+/// False after a message.
+bool chooseTargets(BuildOptions &options) {
+  if (!options.targets) {
+    DefaultTargets chosen = defaultTargets();
+    options.compile.targets = std::move(chosen.names);
+    for (const std::string &text : chosen.notes)
+      note(text);
+    return true;
   }
-  return targets;
+  options.compile.targets = splitTargets(*options.targets);
+  for (const std::string &target : options.compile.targets)
+    if (target.empty()) {
+      fmt::print(stderr, "kpkg: error: --target \"{}\": a name is missing; kpkg build --help lists targets\n",
+                 *options.targets);
+      return false;
+    }
+  return true;
+}
+
+ExitCode listFiles(const BuildOptions &options, SourceManager &sources, DiagnosticEngine &diags) {
+  if (llvm::Error error = loadOnly(options.compile, sources, diags))
+    return fail(std::move(error));
+  show(diags, sources, options);
+  if (diags.hasErrors())
+    return InputRefused;
+  for (const std::string &file : filesRead(options.compile, sources))
+    fmt::print("{}\n", file);
+  return Success;
+}
+
+/// A rule for Make and Ninja: what the package is made of.
+std::string dependencies(const BuildOptions &options, const SourceManager &sources) {
+  auto escaped = [](const std::string &path) {
+    std::string text;
+    for (char c : path) {
+      if (c == ' ' || c == '#' || c == '\\')
+        text += '\\';
+      else if (c == '$')
+        text += '$';
+      text += c;
+    }
+    return text;
+  };
+  std::string text = escaped(options.output) + ":";
+  for (const std::string &file : filesRead(options.compile, sources))
+    text += " \\\n  " + escaped(file);
+  return text + "\n";
 }
 
 ExitCode emitStage(const BuildOptions &options, SourceManager &sources, DiagnosticEngine &diags) {
   Stage stage = options.emit == "tile"   ? Stage::Tile
                 : options.emit == "plan" ? Stage::Plan
                 : options.emit == "kgpu" ? Stage::Kgpu
+                : options.emit == "gpu"  ? Stage::Gpu
+                : options.emit == "nvvm" ? Stage::Nvvm
                 : options.emit == "ptx"  ? Stage::Ptx
                 : options.emit == "sass" ? Stage::Sass
                                          : Stage::Llvm;
   auto text = emit(options.compile, stage, sources, diags);
   if (!text)
     return fail(text.takeError());
-  show(diags, sources, options.diagnosticsFormat);
+  show(diags, sources, options);
   if (!*text)
     return InputRefused;
   if (options.output.empty()) {
     fmt::print("{}", **text);
     return Success;
   }
-  if (llvm::Error error = writeAtomically(options.output, **text))
-    return fail(std::move(error));
+  if (Status status = format::writeFile(options.output, **text); !status)
+    return report(status.error());
   return Success;
 }
 
 ExitCode build(BuildOptions &options) {
-  options.compile.targets = splitTargets(options.targets);
+  if (!chooseTargets(options))
+    return UsageError;
+  if (options.fastMath)
+    note("--use_fast_math changes nothing: float32 results that are only rounded to 16 bits take the GPU's fast "
+         "instructions in any case, others are computed in full (docs/language.md)");
   for (const std::string &define : options.defines) {
     size_t equals = define.find('=');
     if (equals == 0 || equals == std::string::npos) {
@@ -86,7 +153,9 @@ ExitCode build(BuildOptions &options) {
     options.compile.defines.emplace_back(define.substr(0, equals), define.substr(equals + 1));
   }
   SourceManager sources;
-  DiagnosticEngine diags;
+  DiagnosticEngine diags(mostErrors);
+  if (options.listFiles)
+    return listFiles(options, sources, diags);
   if (!options.emit.empty())
     return emitStage(options, sources, diags);
   if (options.output.empty()) {
@@ -98,14 +167,15 @@ ExitCode build(BuildOptions &options) {
   std::vector<std::string> remarks;
   {
     ProgressLine line;
-    auto compiled = compile(options.compile, sources, diags, line.callback(), [&](const std::string &text) { remarks.push_back(text); });
+    auto compiled = compile(options.compile, sources, diags, line.callback(),
+                            [&](const std::string &text) { remarks.push_back(text); });
     if (!compiled)
       return fail(compiled.takeError());
     package = std::move(*compiled);
   }
-  show(diags, sources, options.diagnosticsFormat);
+  show(diags, sources, options);
   for (const std::string &remark : remarks)
-    fmt::print(stderr, "kpkg: note: {}\n", remark);
+    note(remark);
   if (!package)
     return InputRefused;
   if (options.checkReproducible) {
@@ -119,34 +189,51 @@ ExitCode build(BuildOptions &options) {
       return WorldError;
     }
   }
-  if (llvm::Error error = writeAtomically(options.output, *package))
-    return fail(std::move(error));
+  if (Status status = format::writeFile(options.output, *package); !status)
+    return report(status.error());
+  if (!options.depfile.empty())
+    if (Status status = format::writeFile(options.depfile, dependencies(options, sources)); !status)
+      return report(status.error());
   return Success;
 }
 
 } // namespace
 
 void addBuild(CLI::App &app, int &exitCode) {
-  auto *command = app.add_subcommand("build", "Compile .k sources into a package");
+  auto *command = app.add_subcommand("build", "Compile .k sources into a package; also called package");
+  command->alias("package");
   command->footer("Example: kpkg build gemm.k -o gemm.kpkg --target x86-64-v3,aarch64,sm_90a\n"
                   "         kpkg build kernels_src/softmax --emit=tile");
   auto options = std::make_shared<BuildOptions>();
-  command->add_option("inputs", options->compile.inputs, "Source files, or folders whose .k files are all taken")->required();
+  command->add_option("inputs", options->compile.inputs, "Source files, or folders whose .k files are all taken")
+      ->required();
   command->add_option("-o,--output", options->output, "The package to write");
   command->add_option("--target", options->targets,
-                      "Comma-separated targets: x86-64-v3, x86-64-v4, x86-64-v4-bf16, aarch64, sm_80, sm_86, sm_89, sm_90a, sm_100a, sm_120, devices such as "
-                      "h200, ptx, native; default: native");
+                      "Comma-separated targets: x86-64-v3, x86-64-v4, x86-64-v4-bf16, aarch64, sm_80, sm_86, sm_89, "
+                      "sm_90a, sm_100a, sm_120, devices such as "
+                      "h200, ptx, native; default: KPKG_TARGET, else TORCH_CUDA_ARCH_LIST with this CPU, else native");
   command->add_option("-I", options->compile.importPaths, "A folder in which imports look")->allow_extra_args(false);
   command->add_option("-D", options->defines, "NAME=VALUE: sets a module's comptime constant")->allow_extra_args(false);
-  command->add_option("--tuning", options->compile.tuning, "Rows of a tuning table to include, from kpkg tune --rows; of a folder tuning.json is included")
+  command
+      ->add_option("--tuning", options->compile.tuning,
+                   "Rows of a tuning table to include, from kpkg tune --rows; of a folder tuning.json is included")
       ->allow_extra_args(false);
-  command->add_option("-O", options->compile.optLevel, "Optimisation level, -O0 to -O3")->check(CLI::Range(0, 3))->capture_default_str();
+  command->add_option("-O", options->compile.optLevel, "Optimisation level, -O0 to -O3")
+      ->check(CLI::Range(0, 3))
+      ->capture_default_str();
   command->add_option("-j,--jobs", options->compile.jobs, "Threads; default: one for each processor");
-  command->add_option("--emit", options->emit, "Print a stage instead of writing a package")
-      ->check(CLI::IsMember({"tile", "plan", "llvm", "kgpu", "ptx", "sass"}));
-  command->add_option("--diagnostics", options->diagnosticsFormat, "text, or json: one object a line, on standard error")
+  command
+      ->add_option("--emit", options->emit,
+                   "Print a stage instead of writing a package: of GPUs kgpu, gpu, nvvm, llvm, ptx or sass")
+      ->check(CLI::IsMember({"tile", "plan", "kgpu", "gpu", "nvvm", "llvm", "ptx", "sass"}));
+  command
+      ->add_option("--diagnostics", options->diagnosticsFormat, "text, or json: one object a line, on standard error")
       ->check(CLI::IsMember({"text", "json"}))
       ->capture_default_str();
+  command->add_option("--depfile", options->depfile, "Also write which files were read, as a rule for Make and Ninja");
+  command->add_flag("--list-files", options->listFiles, "Print which files a build reads, and build nothing");
+  command->add_flag("--use_fast_math,--use-fast-math", options->fastMath,
+                    "Accepted, as nvcc's; what is approximated does not depend on it");
   command->add_flag("--check-reproducible", options->checkReproducible, "Build twice and compare the bytes");
   command->callback([options, &exitCode] { exitCode = build(*options); });
 }

@@ -23,4 +23,7 @@ void addDoctor(CLI::App &app, int &exitCode);
 void addExplain(CLI::App &app, int &exitCode);
 void addVersion(CLI::App &app, int &exitCode);
 
+/// "kpkg 0.1.0, LLVM 22.1.0, this CPU runs x86-64-v3": for `kpkg version` and `kpkg --version`.
+std::string versionText();
+
 } // namespace kpkg::command

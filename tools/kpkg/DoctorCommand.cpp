@@ -49,9 +49,11 @@ void lookAtProcessor(Findings &findings) {
   for (size_t i = 0; const char *target = kpkg_cpu_target(i); ++i)
     targets.push_back(target);
   if (targets.empty())
-    findings.push_back({State::Bad, "cpu", "this processor runs none of kpkg's CPU targets", "x86-64-v3 (AVX2, FMA, F16C) or aarch64 is needed"});
+    findings.push_back({State::Bad, "cpu", "this processor runs none of kpkg's CPU targets",
+                        "x86-64-v3 (AVX2, FMA, F16C) or aarch64 is needed"});
   else
-    findings.push_back({State::Good, "cpu", fmt::format("{}; {} threads", fmt::join(targets, ", "), kpkg_cpu_threads()), ""});
+    findings.push_back(
+        {State::Good, "cpu", fmt::format("{}; {} threads", fmt::join(targets, ", "), kpkg_cpu_threads()), ""});
 }
 
 /// " 580.82.07", or empty where the system does not say.
@@ -66,8 +68,9 @@ std::string driverRelease() {
 int lookAtGpus(Findings &findings) {
   auto count = cudaDeviceCount();
   if (!count || *count == 0) {
-    findings.push_back({State::Absent, "gpu", count ? "the NVIDIA driver sees no GPU" : count.error().message,
-                        "calls run on the CPU; a GPU needs NVIDIA's driver (580 or newer) and, in a container, access to the device"});
+    findings.push_back(
+        {State::Absent, "gpu", count ? "the NVIDIA driver sees no GPU" : count.error().message,
+         "calls run on the CPU; a GPU needs NVIDIA's driver (580 or newer) and, in a container, access to the device"});
     return 0;
   }
   for (int32_t i = 0; i < *count; ++i) {
@@ -77,11 +80,13 @@ int lookAtGpus(Findings &findings) {
       findings.push_back({State::Bad, subject, info.error().message, "see what nvidia-smi says"});
       continue;
     }
-    std::string text = fmt::format("{}, {}, {} multiprocessors, {:.1f} GiB, driver{} for CUDA {}", info->name, info->target, info->processors,
-                                   double(info->memory_bytes) / (1 << 30), driverRelease(), cudaVersion(info->driver_version));
+    std::string text = fmt::format("{}, {}, {} multiprocessors, {:.1f} GiB, driver{} for CUDA {}", info->name,
+                                   info->target, info->processors, double(info->memory_bytes) / (1 << 30),
+                                   driverRelease(), cudaVersion(info->driver_version));
     if (info->driver_version < PtxCudaVersion)
       findings.push_back({State::Bad, subject, text,
-                          fmt::format("kpkg's PTX is of CUDA {}, and ptxas of that version makes code that this driver may refuse: update the driver",
+                          fmt::format("kpkg's PTX is of CUDA {}, and ptxas of that version makes code that this driver "
+                                      "may refuse: update the driver",
                                       cudaVersion(PtxCudaVersion))});
     else
       findings.push_back({State::Good, subject, text, ""});
@@ -94,25 +99,30 @@ void lookAtToolkit(Findings &findings) {
   if (ptxas)
     findings.push_back({State::Good, "ptxas", ptxas->path() + ", " + ptxas->version(), ""});
   else
-    findings.push_back({State::Absent, "ptxas", llvm::toString(ptxas.takeError()), "without it packages hold PTX, which the driver compiles at first use"});
+    findings.push_back({State::Absent, "ptxas", llvm::toString(ptxas.takeError()),
+                        "without it packages hold PTX, which the driver compiles at first use"});
   auto disassembler = compiler::findDisassembler();
   if (disassembler)
     findings.push_back({State::Good, "nvdisasm", *disassembler, ""});
   else
-    findings.push_back({State::Absent, "nvdisasm", llvm::toString(disassembler.takeError()), "only kpkg build --emit=sass needs it"});
+    findings.push_back(
+        {State::Absent, "nvdisasm", llvm::toString(disassembler.takeError()), "only kpkg build --emit=sass needs it"});
 }
 
 void lookAtTracing(Findings &findings) {
   if (auto library = cuda::activityLibrary())
     findings.push_back({State::Good, "cupti", *library + ": profiles have the times of the kernels themselves", ""});
   else
-    findings.push_back({State::Absent, "cupti", library.error().message, "profiles then take times between events, some microseconds more; the CUDA toolkit and PyTorch bring it"});
+    findings.push_back(
+        {State::Absent, "cupti", library.error().message,
+         "profiles then take times between events, some microseconds more; the CUDA toolkit and PyTorch bring it"});
 }
 
 void lookAtCache(Findings &findings) {
   compiler::CodeCache cache = compiler::CodeCache::fromEnvironment();
   if (cache.path().empty()) {
-    findings.push_back({State::Absent, "cache", "no folder for compiled code", "KPKG_CACHE_DIR names one; without it every build starts afresh"});
+    findings.push_back({State::Absent, "cache", "no folder for compiled code",
+                        "KPKG_CACHE_DIR names one; without it every build starts afresh"});
     return;
   }
   std::string key = compiler::CodeCache::keyOf({"kpkg doctor"});
@@ -120,12 +130,15 @@ void lookAtCache(Findings &findings) {
   if (cache.read(key) == "kept")
     findings.push_back({State::Good, "cache", cache.path(), ""});
   else
-    findings.push_back({State::Bad, "cache", cache.path() + " cannot be written", "set KPKG_CACHE_DIR to a folder of yours, or to nothing"});
+    findings.push_back({State::Bad, "cache", cache.path() + " cannot be written",
+                        "set KPKG_CACHE_DIR to a folder of yours, or to nothing"});
 }
 
 void lookAtPackages(Findings &findings) {
   std::string trust = environmentText("KPKG_TRUST");
-  findings.push_back({State::Good, "trust", trust.empty() ? "digest: sections are used only when their digests fit (KPKG_TRUST changes it)" : trust, ""});
+  findings.push_back(
+      {State::Good, "trust",
+       trust.empty() ? "digest: sections are used only when their digests fit (KPKG_TRUST changes it)" : trust, ""});
   std::string path = environmentText("KPKG_PATH");
   if (path.empty()) {
     findings.push_back({State::Absent, "KPKG_PATH", "not set", "packages are then opened by their own paths"});
@@ -133,18 +146,19 @@ void lookAtPackages(Findings &findings) {
   }
   Registry registry;
   if (Status status = registry.addPath(path); !status)
-    findings.push_back({State::Bad, "KPKG_PATH", status.error().message, "remove what is no package, or build it again"});
+    findings.push_back(
+        {State::Bad, "KPKG_PATH", status.error().message, "remove what is no package, or build it again"});
   else
     findings.push_back({State::Good, "KPKG_PATH", fmt::format("{}: {} ops", path, registry.ops().size()), ""});
 }
 
 constexpr const char *Source = R"k(
 @kernel
-fn doubled_blocks(x: Tensor[float32, 1], mut y: Tensor[float32, 1]):
+def doubled_blocks(x: Tensor[float32, 1], mut y: Tensor[float32, 1]):
     y.tile[256](block_idx.x).store(x.tile[256](block_idx.x).load() * 2.0)
 
 @register.op("doctor::doubled")
-fn doubled(x: Tensor) -> Tensor:
+def doubled(x: Tensor) -> Tensor:
     var y = empty_like(x)
     launch doubled_blocks(x, y, grid=ceildiv(x.numel(), 256))
     return y
@@ -230,7 +244,8 @@ ExitCode doctor(bool asJson) {
   for (const Finding &finding : findings) {
     isGood &= finding.state != State::Bad;
     const char *state = finding.state == State::Good ? "ok" : finding.state == State::Absent ? "absent" : "not ok";
-    list.push_back({{"state", state}, {"subject", finding.subject}, {"text", finding.text}, {"advice", finding.advice}});
+    list.push_back(
+        {{"state", state}, {"subject", finding.subject}, {"text", finding.text}, {"advice", finding.advice}});
     if (asJson)
       continue;
     fmt::print("{:<7} {:<11} {}\n", state, finding.subject, finding.text);
@@ -245,8 +260,10 @@ ExitCode doctor(bool asJson) {
 } // namespace
 
 void addDoctor(CLI::App &app, int &exitCode) {
-  auto *command = app.add_subcommand("doctor", "Say what is installed on this machine, what works, and what to do about the rest");
-  command->footer("Example: kpkg doctor\nEach line is ok, absent (kpkg can do without) or not ok; the exit code is 3 when something is not ok.\n"
+  auto *command =
+      app.add_subcommand("doctor", "Say what is installed on this machine, what works, and what to do about the rest");
+  command->footer("Example: kpkg doctor\nEach line is ok, absent (kpkg can do without) or not ok; the exit code is 3 "
+                  "when something is not ok.\n"
                   "A kernel is compiled for this machine and run on the CPU and on every GPU.");
   auto asJson = std::make_shared<bool>(false);
   command->add_flag("--json", *asJson, "A JSON list of {state, subject, text, advice}");

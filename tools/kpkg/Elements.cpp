@@ -37,39 +37,67 @@ bool isReadable(DType dtype) { return dtype != DType::None && dtype <= DType::Fl
 
 double readElement(DType dtype, const void *address) {
   switch (dtype) {
-  case DType::Bool: return readAs<uint8_t>(address);
-  case DType::Int8: return readAs<int8_t>(address);
-  case DType::Int16: return readAs<int16_t>(address);
-  case DType::Int32: return readAs<int32_t>(address);
-  case DType::Int64: return readAs<int64_t>(address);
-  case DType::UInt8: return readAs<uint8_t>(address);
-  case DType::UInt16: return readAs<uint16_t>(address);
-  case DType::UInt32: return readAs<uint32_t>(address);
-  case DType::UInt64: return readAs<uint64_t>(address);
-  case DType::Float16: return readAs<_Float16>(address);
-  case DType::BFloat16: return readBFloat16(address);
-  case DType::Float32: return readAs<float>(address);
-  case DType::Float64: return readAs<double>(address);
-  default: return std::nan("");
+  case DType::Bool:
+    return readAs<uint8_t>(address);
+  case DType::Int8:
+    return readAs<int8_t>(address);
+  case DType::Int16:
+    return readAs<int16_t>(address);
+  case DType::Int32:
+    return readAs<int32_t>(address);
+  case DType::Int64:
+    return readAs<int64_t>(address);
+  case DType::UInt8:
+    return readAs<uint8_t>(address);
+  case DType::UInt16:
+    return readAs<uint16_t>(address);
+  case DType::UInt32:
+    return readAs<uint32_t>(address);
+  case DType::UInt64:
+    return readAs<uint64_t>(address);
+  case DType::Float16:
+    return readAs<_Float16>(address);
+  case DType::BFloat16:
+    return readBFloat16(address);
+  case DType::Float32:
+    return readAs<float>(address);
+  case DType::Float64:
+    return readAs<double>(address);
+  default:
+    return std::nan("");
   }
 }
 
 void writeElement(DType dtype, void *address, double value) {
   switch (dtype) {
-  case DType::Bool: return writeAs<uint8_t>(address, value != 0);
-  case DType::Int8: return writeAs<int8_t>(address, value);
-  case DType::Int16: return writeAs<int16_t>(address, value);
-  case DType::Int32: return writeAs<int32_t>(address, value);
-  case DType::Int64: return writeAs<int64_t>(address, value);
-  case DType::UInt8: return writeAs<uint8_t>(address, value);
-  case DType::UInt16: return writeAs<uint16_t>(address, value);
-  case DType::UInt32: return writeAs<uint32_t>(address, value);
-  case DType::UInt64: return writeAs<uint64_t>(address, value);
-  case DType::Float16: return writeAs<_Float16>(address, value);
-  case DType::BFloat16: return writeBFloat16(address, value);
-  case DType::Float32: return writeAs<float>(address, value);
-  case DType::Float64: return writeAs<double>(address, value);
-  default: return;
+  case DType::Bool:
+    return writeAs<uint8_t>(address, value != 0);
+  case DType::Int8:
+    return writeAs<int8_t>(address, value);
+  case DType::Int16:
+    return writeAs<int16_t>(address, value);
+  case DType::Int32:
+    return writeAs<int32_t>(address, value);
+  case DType::Int64:
+    return writeAs<int64_t>(address, value);
+  case DType::UInt8:
+    return writeAs<uint8_t>(address, value);
+  case DType::UInt16:
+    return writeAs<uint16_t>(address, value);
+  case DType::UInt32:
+    return writeAs<uint32_t>(address, value);
+  case DType::UInt64:
+    return writeAs<uint64_t>(address, value);
+  case DType::Float16:
+    return writeAs<_Float16>(address, value);
+  case DType::BFloat16:
+    return writeBFloat16(address, value);
+  case DType::Float32:
+    return writeAs<float>(address, value);
+  case DType::Float64:
+    return writeAs<double>(address, value);
+  default:
+    return;
   }
 }
 
@@ -96,11 +124,16 @@ void forEachElement(const Tensor &tensor, const std::function<void(void *)> &vis
 
 double unitRoundoff(DType dtype) {
   switch (dtype) {
-  case DType::Float64: return 0x1p-53;
-  case DType::Float32: return 0x1p-24;
-  case DType::Float16: return 0x1p-11;
-  case DType::BFloat16: return 0x1p-8;
-  default: return 0;
+  case DType::Float64:
+    return 0x1p-53;
+  case DType::Float32:
+    return 0x1p-24;
+  case DType::Float16:
+    return 0x1p-11;
+  case DType::BFloat16:
+    return 0x1p-8;
+  default:
+    return 0;
   }
 }
 

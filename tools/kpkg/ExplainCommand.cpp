@@ -20,10 +20,11 @@ struct ExplainOptions {
 ExitCode explainCode(const std::string &code) {
   const compiler::KindInfo *kind = compiler::findKind(code);
   if (!kind) {
-    fmt::print(stderr, "kpkg: error: '{}' is neither a diagnostic code such as K0101 nor, with an op, a package\n", code);
+    fmt::print(stderr, "kpkg: error: '{}' is neither a diagnostic code such as K0101 nor, with an op, a package\n",
+               code);
     return InputRefused;
   }
-  fmt::print("{}: {}\n\n{}\n", kind->code, kind->text, compiler::explanation(kind->id));
+  fmt::print("{}\n", compiler::explanation(kind->id)); // its first line is the heading
   return Success;
 }
 
@@ -36,20 +37,23 @@ ExitCode explainCall(const ExplainOptions &options) {
   auto text = call->op.explain({}, call->placed, options.json ? KPKG_JSON : KPKG_TEXT);
   if (!text)
     return report(text.error());
-  fmt::print("{}", *text);
+  fmt::print("{}", options.json ? *text : printableLines(*text));
   return Success;
 }
 
 } // namespace
 
 void addExplain(CLI::App &app, int &exitCode) {
-  auto *command = app.add_subcommand("explain", "Explain a diagnostic code, or which instances a call would run and why");
-  command->footer("Example: kpkg explain K0101\n         kpkg explain gemm.kpkg gemm --input \"a=randn(5,7,f32)\" --input "
-                  "\"b=randn(7,3,f32)\"");
+  auto *command =
+      app.add_subcommand("explain", "Explain a diagnostic code, or which instances a call would run and why");
+  command->footer(
+      "Example: kpkg explain K0101\n         kpkg explain gemm.kpkg gemm --input \"a=randn(5,7,f32)\" --input "
+      "\"b=randn(7,3,f32)\"");
   auto options = std::make_shared<ExplainOptions>();
   command->add_option("subject", options->subject, "A code such as K0101, or a .kpkg file")->required();
   command->add_option("op", options->op, "With a package: the op");
-  command->add_option("-i,--input", options->inputs, "An argument, name=value, as for kpkg run")->allow_extra_args(false);
+  command->add_option("-i,--input", options->inputs, "An argument, name=value, as for kpkg run")
+      ->allow_extra_args(false);
   command->add_option("--device", options->device, "cpu, cuda or cuda:N, as for kpkg run");
   command->add_flag("--json", options->json, "JSON");
   command->callback(

@@ -1,5 +1,7 @@
 // `kpkg info`: what a package holds.
 // SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
+#include "compiler/diag/Render.h"
+#include "tools/kpkg/ManifestPart.h"
 #include "tools/kpkg/Report.h"
 #include <algorithm>
 #include <fmt/format.h>
@@ -13,91 +15,114 @@ namespace {
 
 using nlohmann::json;
 
-size_t sectionBytes(const json &manifest, const std::string &name) {
-  for (const auto &section : manifest["sections"])
-    if (section["name"] == name)
-      return section["size"];
-  return 0;
+/// "float32" or "64", and in objects and lists too.
+std::string assigned(const std::string &name, const ManifestPart &value) {
+  return fmt::format("{}={}", name, value.text("none"));
+}
+
+std::map<std::string, uint64_t> sectionSizes(const ManifestPart &manifest) {
+  std::map<std::string, uint64_t> sizes;
+  for (const ManifestPart &section : manifest["sections"].items())
+    sizes.emplace(section["name"].text(), section["size"].number());
+  return sizes;
+}
+
+uint64_t codeBytes(const std::map<std::string, uint64_t> &sizes, const ManifestPart &instance) {
+  auto found = sizes.find(instance["section"].text());
+  return found == sizes.end() ? 0 : found->second;
+}
+
+/// What GPU code needs, in words.
+void addLaunch(std::vector<std::string> &traits, const ManifestPart &launch) {
+  auto add = [&](const char *key, const char *format) {
+    if (uint64_t number = launch[key].number(); number > 1)
+      traits.push_back(fmt::format(fmt::runtime(format), number));
+  };
+  add("threads", "{} threads");
+  add("registers", "{} registers");
+  uint64_t spills = launch["spills"].number();
+  traits.push_back(spills ? fmt::format("{} bytes of spills", spills) : std::string("no spills"));
+  add("shared", "{} bytes of shared memory");
+  add("blocks", "{} blocks in each CTA");
+  add("cluster", "clusters of {} CTAs");
+  if (uint64_t occupancy = launch["occupancy"].number())
+    traits.push_back(fmt::format("{} CTAs on each multiprocessor", occupancy));
+  if (launch["overlaps"].isTrue())
+    traits.push_back("overlaps the kernel before it");
+  if (launch["counters"].number())
+    traits.push_back("takes tiles from a counter");
+  for (const ManifestPart &hint : launch["dropped"].items())
+    traits.push_back("without " + hint["hint"].text());
+}
+
+/// What is relied on of one argument, in words.
+std::string describeFact(const ManifestPart &fact, const ManifestPart &kernel) {
+  std::vector<std::string> parts;
+  if (fact["unit"].isThere())
+    parts.push_back(fmt::format("stride 1 in dimension {}", fact["unit"].text()));
+  if (fact["align"].isThere())
+    parts.push_back(fmt::format("address by {} bytes", fact["align"].text()));
+  if (fact["divisible"].isThere())
+    parts.push_back(fmt::format("sizes by {} elements", fact["divisible"].text()));
+  if (fact["index"].isThere())
+    parts.push_back("32-bit offsets");
+  if (parts.empty())
+    return "";
+  return fmt::format("{}: {}", kernel["args"][size_t(fact["arg"].number())]["name"].text(), fmt::join(parts, " and "));
 }
 
 /// What the code needs and relies on, in words.
-std::string describeInstance(const json &manifest, const json &instance) {
-  const json &kernel = manifest["kernels"][size_t(instance["kernel"])];
+std::string describeInstance(const ManifestPart &manifest, const std::map<std::string, uint64_t> &sizes,
+                             const ManifestPart &instance) {
+  ManifestPart kernel = manifest["kernels"][size_t(instance["kernel"].number())];
   std::vector<std::string> params, traits;
-  for (size_t i = 0; i < instance["params"].size(); ++i) {
-    const json &value = instance["params"][i];
-    params.push_back(fmt::format("{}={}", std::string(kernel["params"][i]["name"]), value.is_string() ? std::string(value) : value.dump()));
+  for (size_t i = 0; const ManifestPart &value : instance["params"].items())
+    params.push_back(assigned(kernel["params"][i++]["name"].text(), value));
+  if (ManifestPart launch = instance["launch"]; launch.isThere()) {
+    addLaunch(traits, launch);
+    traits.push_back(fmt::format("{} bytes of code", codeBytes(sizes, instance)));
   }
-  auto add = [&](const json &record, const char *key, const char *format) {
-    if (uint64_t number = record.value(key, uint64_t(0)); number > 1)
-      traits.push_back(fmt::format(fmt::runtime(format), number));
-  };
-  if (instance.contains("launch")) {
-    const json &launch = instance["launch"];
-    add(launch, "threads", "{} threads");
-    add(launch, "registers", "{} registers");
-    traits.push_back(launch.value("spills", 0) ? fmt::format("{} bytes of spills", launch.value("spills", 0)) : std::string("no spills"));
-    add(launch, "shared", "{} bytes of shared memory");
-    add(launch, "blocks", "{} blocks in each CTA");
-    add(launch, "cluster", "clusters of {} CTAs");
-    if (launch.value("occupancy", 0))
-      traits.push_back(fmt::format("{} CTAs on each multiprocessor", launch.value("occupancy", 0)));
-    if (launch.value("overlaps", false))
-      traits.push_back("overlaps the kernel before it");
-    if (launch.value("counters", 0))
-      traits.push_back("takes tiles from a counter");
-    for (const json &hint : launch.value("dropped", json::array()))
-      traits.push_back("without " + std::string(hint["hint"]));
-    traits.push_back(fmt::format("{} bytes of code", sectionBytes(manifest, instance["section"])));
-  }
-  for (const json &fact : instance.value("facts", json::array())) {
-    std::vector<std::string> parts;
-    if (fact.contains("unit"))
-      parts.push_back(fmt::format("stride 1 in dimension {}", int(fact["unit"])));
-    if (fact.contains("align"))
-      parts.push_back(fmt::format("address by {} bytes", int(fact["align"])));
-    if (fact.contains("divisible"))
-      parts.push_back(fmt::format("sizes by {} elements", int(fact["divisible"])));
-    if (fact.contains("index"))
-      parts.push_back("32-bit offsets");
-    if (!parts.empty())
-      traits.push_back(fmt::format("{}: {}", std::string(kernel["args"][size_t(fact["arg"])]["name"]), fmt::join(parts, " and ")));
-  }
-  return fmt::format("{}[{}] {} {}{}{}", std::string(kernel["name"]), fmt::join(params, ", "), instance.value("variant", ""),
-                     std::string(instance["target"]), traits.empty() ? "" : ": ", fmt::join(traits, ", "));
+  for (const ManifestPart &fact : instance["facts"].items())
+    if (std::string text = describeFact(fact, kernel); !text.empty())
+      traits.push_back(std::move(text));
+  return fmt::format("{}[{}] {} {}{}{}", kernel["name"].text(), fmt::join(params, ", "), instance["variant"].text(""),
+                     instance["target"].text(), traits.empty() ? "" : ": ", fmt::join(traits, ", "));
 }
 
-void printInstances(const json &manifest) {
+void printInstances(const ManifestPart &manifest) {
   fmt::print("\ninstances\n");
-  for (const json &instance : manifest["instances"])
-    fmt::print("  {}\n", describeInstance(manifest, instance));
+  auto sizes = sectionSizes(manifest);
+  for (const ManifestPart &instance : manifest["instances"].items())
+    fmt::print("  {}\n", describeInstance(manifest, sizes, instance));
 }
 
 /// One line for each GPU target.
-void printGpuCode(const json &manifest) {
+void printGpuCode(const ManifestPart &manifest) {
   struct Total {
-    size_t instances = 0, spilling = 0, bytes = 0;
-    uint64_t leastRegisters = UINT64_MAX, mostRegisters = 0, shared = 0;
+    size_t instances = 0, spilling = 0;
+    uint64_t bytes = 0, leastRegisters = UINT64_MAX, mostRegisters = 0, shared = 0;
   };
+  auto sizes = sectionSizes(manifest);
   std::map<std::string, Total> byTarget;
-  for (const json &instance : manifest["instances"]) {
-    if (!instance.contains("launch"))
+  for (const ManifestPart &instance : manifest["instances"].items()) {
+    ManifestPart launch = instance["launch"];
+    if (!launch.isThere())
       continue;
-    const json &launch = instance["launch"];
-    Total &total = byTarget[instance["target"]];
+    Total &total = byTarget[instance["target"].text()];
     ++total.instances;
-    total.spilling += launch.value("spills", 0) > 0;
-    total.bytes += sectionBytes(manifest, instance["section"]);
-    total.leastRegisters = std::min(total.leastRegisters, launch.value("registers", uint64_t(0)));
-    total.mostRegisters = std::max(total.mostRegisters, launch.value("registers", uint64_t(0)));
-    total.shared = std::max(total.shared, launch.value("shared", uint64_t(0)));
+    total.spilling += launch["spills"].number() > 0;
+    total.bytes += codeBytes(sizes, instance);
+    total.leastRegisters = std::min(total.leastRegisters, launch["registers"].number());
+    total.mostRegisters = std::max(total.mostRegisters, launch["registers"].number());
+    total.shared = std::max(total.shared, launch["shared"].number());
   }
   if (!byTarget.empty())
     fmt::print("\nGPU code (--instances lists it)\n");
   for (const auto &[target, total] : byTarget)
-    fmt::print("  {:<12} {} instances, {} with spills, {} to {} registers, up to {} bytes of shared memory, {} bytes of {}\n", target,
-               total.instances, total.spilling, total.leastRegisters, total.mostRegisters, total.shared, total.bytes,
-               target.starts_with("compute_") ? "PTX" : "machine code");
+    fmt::print(
+        "  {:<12} {} instances, {} with spills, {} to {} registers, up to {} bytes of shared memory, {} bytes of {}\n",
+        target, total.instances, total.spilling, total.leastRegisters, total.mostRegisters, total.shared, total.bytes,
+        target.starts_with("compute_") ? "PTX" : "machine code");
 }
 
 /// The tuning table, a line for each row.
@@ -105,50 +130,66 @@ void printTuning(const Library &library) {
   auto text = library.section("tuning");
   if (!text)
     return; // most packages have none
-  const json table = json::parse(*text);
+  const json parsed = json::parse(*text, nullptr, /*allow_exceptions=*/false);
+  const ManifestPart table(parsed);
   fmt::print("\ntuning table\n");
-  for (const json &row : table["rows"]) {
+  for (const ManifestPart &row : table["rows"].items()) {
     std::vector<std::string> params, choice;
-    for (const auto &[name, value] : row["params"].items())
-      params.push_back(fmt::format("{}={}", name, value.is_string() ? std::string(value) : value.dump()));
-    for (const auto &[name, value] : row["choice"].items())
-      choice.push_back(fmt::format("{}={}", name, value.dump()));
-    fmt::print("  {}[{}] {} {} on {}, {}: {}\n", std::string(row["kernel"]), fmt::join(params, ", "), std::string(row["variant"]),
-               std::string(row["target"]), std::string(row["device"]), row[row.contains("measured") ? "measured" : "shapes"].dump(), fmt::join(choice, ", "));
+    for (const auto &[name, value] : row["params"].members())
+      params.push_back(assigned(name, value));
+    for (const auto &[name, value] : row["choice"].members())
+      choice.push_back(assigned(name, value));
+    fmt::print("  {}[{}] {} {} on {}, {}: {}\n", row["kernel"].text(), fmt::join(params, ", "), row["variant"].text(),
+               row["target"].text(), row["device"].text(),
+               row[row["measured"].isThere() ? "measured" : "shapes"].text(), fmt::join(choice, ", "));
+  }
+}
+
+void printOps(const ManifestPart &manifest) {
+  fmt::print("\nops\n");
+  for (const ManifestPart &op : manifest["ops"].items()) {
+    fmt::print("  {}\n", op["schema"].text());
+    if (op["backward"].isThere())
+      fmt::print("      backward {}\n", op["backward"]["op"].text());
+  }
+}
+
+void printKernels(const ManifestPart &manifest) {
+  fmt::print("\nkernels\n");
+  std::map<uint64_t, std::map<std::string, int>> byTarget;
+  for (const ManifestPart &instance : manifest["instances"].items())
+    ++byTarget[instance["kernel"].number()][instance["target"].text()];
+  for (size_t i = 0; const ManifestPart &kernel : manifest["kernels"].items()) {
+    std::string targets;
+    for (const auto &[target, count] : byTarget[i++])
+      targets += fmt::format("  {} x {}", count, target);
+    fmt::print("  {:<24}{}\n", kernel["name"].text(), targets);
   }
 }
 
 void printSummary(const std::string &path, const Library &library, bool withInstances) {
-  const json manifest = json::parse(library.manifest());
-  fmt::print("{}: format {}.{}, made by kpkg {}\n", path, int(manifest["format"]["major"]),
-             int(manifest["format"]["minor"]), manifest["producer"].value("kpkg", "?"));
-  fmt::print("\nops\n");
-  for (const auto &op : manifest["ops"]) {
-    fmt::print("  {}\n", op.value("schema", ""));
-    if (op.contains("backward"))
-      fmt::print("      backward {}\n", std::string(op["backward"]["op"]));
-  }
-
-  fmt::print("\nkernels\n");
-  std::map<size_t, std::map<std::string, int>> byTarget;
-  for (const auto &instance : manifest["instances"])
-    ++byTarget[instance["kernel"]][instance["target"]];
-  for (size_t i = 0; i < manifest["kernels"].size(); ++i) {
-    std::string targets;
-    for (const auto &[target, count] : byTarget[i])
-      targets += fmt::format("  {} x {}", count, target);
-    fmt::print("  {:<24}{}\n", std::string(manifest["kernels"][i]["name"]), targets);
-  }
-
+  const json parsed = json::parse(library.manifest(), nullptr, /*allow_exceptions=*/false);
+  const ManifestPart manifest(parsed);
+  fmt::print("{}: format {}.{}, made by kpkg {}\n", compiler::printable(path), manifest["format"]["major"].number(),
+             manifest["format"]["minor"].number(), manifest["producer"]["kpkg"].text());
+  printOps(manifest);
+  printKernels(manifest);
   printGpuCode(manifest);
   if (withInstances)
     printInstances(manifest);
   printTuning(library);
   fmt::print("\nsections\n");
-  for (const auto &section : manifest["sections"])
-    fmt::print("  {:<28} {:<12} {:>10} bytes{}\n", std::string(section["name"]), std::string(section["kind"]),
-               size_t(section["size"]),
-               section["compression"] == "none" ? "" : fmt::format(", {} stored", size_t(section["stored"])));
+  for (const ManifestPart &section : manifest["sections"].items())
+    fmt::print("  {:<28} {:<12} {:>10} bytes{}\n", section["name"].text(), section["kind"].text(),
+               section["size"].number(),
+               section["compression"].text() == "none" ? "" : fmt::format(", {} stored", section["stored"].number()));
+}
+
+/// As it is in the file; what a terminal could take for a command is escaped, which is the same JSON.
+std::string manifestJson(const Library &library) {
+  std::string text(library.manifest());
+  bool isPlain = std::all_of(text.begin(), text.end(), [](char c) { return c >= ' ' && c < 0x7f; });
+  return isPlain ? text : json::parse(text).dump(-1, ' ', /*ensure_ascii=*/true);
 }
 
 } // namespace
@@ -165,16 +206,17 @@ void addInfo(CLI::App &app, int &exitCode) {
   auto options = std::make_shared<Options>();
   command->add_option("package", options->package, "The .kpkg file")->required();
   command->add_flag("--json", options->json, "The manifest, as JSON");
-  command->add_flag("--instances", options->instances, "Also every compiled instance: registers, threads, memory, what it relies on");
+  command->add_flag("--instances", options->instances,
+                    "Also every compiled instance: registers, threads, memory, what it relies on");
   command->add_flag("--verify", options->verify, "Check every section's digest and every plan");
   command->callback([options, &exitCode] {
-    auto library = Library::open(options->package);
+    auto library = openPackage(options->package);
     if (!library) {
       exitCode = report(library.error());
       return;
     }
     if (options->json)
-      fmt::print("{}\n", library->manifest());
+      fmt::print("{}\n", manifestJson(*library));
     else
       printSummary(options->package, *library, options->instances);
     if (!options->verify)

@@ -143,7 +143,9 @@ Result<Value> makeValue(std::string_view whole, std::string_view text, uint64_t 
   }
   if (text.find('(') != std::string_view::npos)
     return makeTensor(whole, text, seed);
-  return refuse(whole, fmt::format("'{}' is no value; write randn(512,512,f32), 0.5, -1, true, none, [2,3], f32 or 'text'", text));
+  return refuse(
+      whole,
+      fmt::format("'{}' is no value; write randn(512,512,f32), 0.5, -1, true, none, [2,3], f32 or 'text'", text));
 }
 
 } // namespace

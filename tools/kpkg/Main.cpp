@@ -7,7 +7,7 @@ using namespace kpkg::command;
 
 static bool hasCommand(CLI::App &app, const std::string &name) {
   for (const CLI::App *command : app.get_subcommands([](CLI::App *) { return true; }))
-    if (command->get_name() == name)
+    if (command->check_name(name))
       return true;
   return false;
 }
@@ -15,6 +15,7 @@ static bool hasCommand(CLI::App &app, const std::string &name) {
 int main(int argc, char **argv) {
   CLI::App app("Compiles .k kernels into .kpkg packages, runs them and tells about them.", "kpkg");
   app.require_subcommand(1);
+  app.set_version_flag("--version", versionText);
   app.footer("Example: kpkg build gemm.k -o gemm.kpkg && kpkg run gemm.kpkg gemm --input \"a=randn(512,512,f32)\" "
              "--input \"b=randn(512,512,f32)\" --check\n"
              "Exit codes: 0 success; 1 source, package or arguments refused, or a check failed; 2 wrong command line; "

@@ -22,7 +22,8 @@ Result<Place> hostPlace();
 /// With a stream of its own.
 Result<Place> cudaPlace(int32_t index);
 
-/// What `--device` says: "cpu", "cuda" or "cuda:N". Empty: the first GPU when there is one and the call can run there, else the host.
+/// What `--device` says: "cpu", "cuda" or "cuda:N". Empty: the first GPU when there is one and the call can run there,
+/// else the host.
 Result<Place> choosePlace(const std::string &text, const Op &op, const std::vector<Named> &named);
 
 /// Empty when the op has code for this device and for arguments like these; else the reason.

@@ -1,6 +1,6 @@
 // `kpkg profile`: calls an op of a package on inputs made from text, and says what its kernels took.
 // SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
-#include "tools/kpkg/OutputFile.h"
+#include "runtime/format/OutputFile.h"
 #include "tools/kpkg/Report.h"
 #include "tools/kpkg/RequestedCall.h"
 #include "tools/kpkg/bench/DeviceLimits.h"
@@ -34,7 +34,8 @@ Result<std::string> record(const RequestedCall &requested, const ProfileOptions 
     status = wait();
   if (!status)
     return status.error();
-  if (kpkg_profile_start((options.ranges ? KPKG_PROFILE_RANGES : 0) | (options.events ? KPKG_PROFILE_EVENTS : 0)) != KPKG_OK)
+  if (kpkg_profile_start((options.ranges ? KPKG_PROFILE_RANGES : 0) | (options.events ? KPKG_PROFILE_EVENTS : 0)) !=
+      KPKG_OK)
     return Error::last();
   for (int i = 0; i < options.calls && status; ++i)
     status = call();
@@ -69,33 +70,42 @@ ExitCode run(const ProfileOptions &options) {
     fmt::print("device    {}\n\n{}", call->placeText(), profile::toTables(records, bytesPerSecond));
   std::fflush(stdout);
   auto write = [](const std::string &path, const std::string &content) {
-    llvm::Error error = path.empty() ? llvm::Error::success() : writeAtomically(path, content);
-    if (!error)
-      return true;
-    fmt::print(stderr, "kpkg: error: {}\n", llvm::toString(std::move(error)));
-    return false;
+    Status status = path.empty() ? Status() : format::writeFile(path, content);
+    if (!status)
+      report(status.error());
+    return bool(status);
   };
-  return write(options.json, *text + "\n") && write(options.trace, profile::toChromeTrace(records)) ? Success : WorldError;
+  return write(options.json, *text + "\n") && write(options.trace, profile::toChromeTrace(records)) ? Success
+                                                                                                    : WorldError;
 }
 
 } // namespace
 
 void addProfile(CLI::App &app, int &exitCode) {
   auto *command = app.add_subcommand("profile", "Call an op of a package, and say what its kernels took");
-  command->footer("Example: kpkg profile softmax.kpkg softmax --input \"input=randn(512,4096,f32)\" --trace softmax.json\n"
-                  "Inputs are those of kpkg run. The trace opens in https://ui.perfetto.dev. Times on a GPU are CUPTI's where it is found, else between\nevents; "
-                  "recording costs the host some microseconds a launch: kpkg bench times calls. For a whole Python program: python -m kpkg profile script.py");
+  command->footer(
+      "Example: kpkg profile softmax.kpkg softmax --input \"input=randn(512,4096,f32)\" --trace softmax.json\n"
+      "Inputs are those of kpkg run. The trace opens in https://ui.perfetto.dev. Times on a GPU are CUPTI's where it "
+      "is found, else between\nevents; "
+      "recording costs the host some microseconds a launch: kpkg bench times calls. For a whole Python program: python "
+      "-m kpkg profile script.py");
   auto options = std::make_shared<ProfileOptions>();
   command->add_option("package", options->request.package, "The .kpkg file")->required();
   command->add_option("op", options->request.op, "The op, such as kpkg::gemm or gemm")->required();
-  command->add_option("-i,--input", options->request.inputs, "An argument, name=value; may be repeated")->allow_extra_args(false);
-  command->add_option("--device", options->request.device, "cpu, cuda or cuda:N; default: the GPU when there is one and the package has code for it");
-  command->add_option("--seed", options->request.seed, "Seed of random inputs without one of their own")->capture_default_str();
-  command->add_option("--calls", options->calls, "Recorded calls, after one that loads the code")->capture_default_str()->check(CLI::PositiveNumber);
+  command->add_option("-i,--input", options->request.inputs, "An argument, name=value; may be repeated")
+      ->allow_extra_args(false);
+  command->add_option("--device", options->request.device,
+                      "cpu, cuda or cuda:N; default: the GPU when there is one and the package has code for it");
+  command->add_option("--seed", options->request.seed, "Seed of random inputs without one of their own")
+      ->capture_default_str();
+  command->add_option("--calls", options->calls, "Recorded calls, after one that loads the code")
+      ->capture_default_str()
+      ->check(CLI::PositiveNumber);
   command->add_flag("--limits", options->limits, "Measure the device's bandwidth too, for each kernel's share of it");
   command->add_flag("--ranges", options->ranges, "Make each call a range for NVTX tools such as Nsight Systems");
   command->add_flag("--events", options->events, "Time kernels on a GPU by events even where CUPTI could");
-  command->add_option("--trace", options->trace, "Write a trace for Perfetto; - is standard output, in place of the tables");
+  command->add_option("--trace", options->trace,
+                      "Write a trace for Perfetto; - is standard output, in place of the tables");
   command->add_option("--json", options->json, "Write the records as JSON; - as above");
   command->callback([options, &exitCode] { exitCode = run(*options); });
 }

@@ -10,6 +10,12 @@ namespace kpkg::command {
 /// Prints "kpkg: error: ..." to stderr and gives the exit code that fits the error.
 ExitCode report(const Error &error);
 
+/// Opens a package; of what is a source instead, the error says to build it.
+Result<Library> openPackage(const std::string &path);
+
+/// Each line without what would steer a terminal: names in it may come from a package.
+std::string printableLines(const std::string &text);
+
 /// "float32 [1024, 1024]", with strides where they are not the dense ones.
 std::string describe(const Tensor &tensor);
 

@@ -2,11 +2,12 @@
 // SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
 #include "tools/kpkg/RequestedCall.h"
 #include "tools/kpkg/InputText.h"
+#include "tools/kpkg/Report.h"
 
 namespace kpkg::command {
 
 Result<RequestedCall> RequestedCall::prepare(const CallRequest &request) {
-  auto library = Library::open(request.package);
+  auto library = openPackage(request.package);
   if (!library)
     return library.error();
   auto op = library->op(request.op);

@@ -4,10 +4,10 @@
 #include "tools/kpkg/Report.h"
 #include "tools/kpkg/RequestedCall.h"
 #include "tools/kpkg/bench/Timing.h"
-#include <fmt/format.h>
-#include <fmt/ranges.h>
 #include <algorithm>
 #include <cmath>
+#include <fmt/format.h>
+#include <fmt/ranges.h>
 #include <nlohmann/json.hpp>
 #include <sstream>
 
@@ -21,8 +21,9 @@ double estimatedFlops(const Op &op, const std::vector<Named> &named) {
   return text ? nlohmann::json::parse(*text).value("flops", 0.0) : 0.0;
 }
 
-/// What error `--check` accepts, relative to the largest reference value: some unit roundoffs of the result, and those of a float32 sum
-/// (float64 of a float64 result), which grow with the root of the number of operations behind an element.
+/// What error `--check` accepts, relative to the largest reference value: some unit roundoffs of the result, and those
+/// of a float32 sum (float64 of a float64 result), which grow with the root of the number of operations behind an
+/// element.
 double allowedError(const Tensor &result, double flops) {
   constexpr double Roundings = 32;
   double accumulator = unitRoundoff(result.dtype() == DType::Float64 ? DType::Float64 : DType::Float32);
@@ -37,9 +38,10 @@ struct RunOptions {
   int repeats = 20;
 };
 
-/// The reference's results must agree with the op's. It runs where the op ran, or on the host when it has no code for there.
-ExitCode checkAgainstReference(const Library &library, const Op &op, const Place &place, const std::vector<Named> &named,
-                               const std::vector<Tensor> &results) {
+/// The reference's results must agree with the op's. It runs where the op ran, or on the host when it has no code for
+/// there.
+ExitCode checkAgainstReference(const Library &library, const Op &op, const Place &place,
+                               const std::vector<Named> &named, const std::vector<Tensor> &results) {
   if (!*op.info().reference) {
     fmt::print(stderr, "kpkg: error: {} has no packaged reference to check against\n", op.name());
     return InputRefused;
@@ -47,7 +49,8 @@ ExitCode checkAgainstReference(const Library &library, const Op &op, const Place
   auto reference = library.op(op.info().reference);
   if (!reference)
     return report(reference.error());
-  auto there = place.isCuda() && !whyNotOn(place.device, *reference, named).empty() ? hostPlace() : Result<Place>(place);
+  auto there =
+      place.isCuda() && !whyNotOn(place.device, *reference, named).empty() ? hostPlace() : Result<Place>(place);
   if (!there)
     return report(there.error());
   auto arguments = moveTo(*there, named);
@@ -65,23 +68,14 @@ ExitCode checkAgainstReference(const Library &library, const Op &op, const Place
     double limit = allowedError(results[i], flops);
     bool good = difference.within(limit);
     double scale = difference.scale > 0 ? difference.scale : 1;
-    fmt::print("check     {}{}: largest error {:.2e} of the largest value {:.4g}, limit {:.2e}{}: {}\n", op.info().reference,
-               place.isCuda() && !there->isCuda() ? " on the CPU" : "", difference.largest / scale, difference.scale,
-               limit, difference.classMismatch ? ", NaN or infinity differs" : "",
+    fmt::print("check     {}{}: largest error {:.2e} of the largest value {:.4g}, limit {:.2e}{}: {}\n",
+               op.info().reference, place.isCuda() && !there->isCuda() ? " on the CPU" : "", difference.largest / scale,
+               difference.scale, limit, difference.classMismatch ? ", NaN or infinity differs" : "",
                good ? "ok" : "WRONG");
     if (!good)
       code = InputRefused;
   }
   return code;
-}
-
-/// Seconds of a call, allocation of its results included.
-Result<bench::Samples> measure(const Op &op, const Place &place, const std::vector<Named> &named, int repeats) {
-  auto call = [&]() -> Status {
-    auto results = op.call(place.stream, {}, named);
-    return results ? Status() : Status(results.error());
-  };
-  return bench::sample(place, call, repeats);
 }
 
 /// GFLOP/s and GB/s by the package's own estimates, where it has them.
@@ -94,6 +88,22 @@ void printRates(const Op &op, const std::vector<Named> &named, double seconds) {
     fmt::print("rate      {:.1f} GFLOP/s ({:.4g} GFLOP)\n", flops / seconds * 1e-9, flops * 1e-9);
   if (double bytes = resolution.value("bytes", 0.0); bytes > 0)
     fmt::print("traffic   {:.1f} GB/s ({:.4g} MB between kernels and memory)\n", bytes / seconds * 1e-9, bytes * 1e-6);
+}
+
+/// As kpkg bench times a call, so that both give one time.
+ExitCode printTime(const Op &op, const Place &place, const std::vector<Named> &named, int repeats) {
+  auto call = bench::RepeatedCall::prepare(place, op, named);
+  if (!call)
+    return report(call.error());
+  auto samples = bench::sample(place, *call, repeats);
+  if (!samples)
+    return report(samples.error());
+  fmt::print("time      {:.{}f} ms (median of {}{}, {})\n", samples->median * 1e3, samples->median < 1e-3 ? 4 : 3,
+             samples->count,
+             place.isCuda() ? ", caches flushed before each" : fmt::format(", {} threads", kpkg_cpu_threads()),
+             call->allocates() ? "with the allocation of results" : "results go to memory that is there");
+  printRates(op, named, samples->median);
+  return Success;
 }
 
 /// The resolution without the instances that were not taken for reasons that no one asks about.
@@ -111,7 +121,8 @@ std::string summarize(const std::string &explanation) {
       summary += line + "\n";
   }
   if (left)
-    summary += fmt::format("    ({} instances for other parameters or processors, or not as good; kpkg explain lists them)\n", left);
+    summary += fmt::format(
+        "    ({} instances for other parameters or processors, or not as good; kpkg explain lists them)\n", left);
   return summary;
 }
 
@@ -122,7 +133,7 @@ ExitCode run(const RunOptions &options) {
   const Op &op = call->op;
   const Place &place = call->place;
   const std::vector<Named> &named = call->placed;
-  fmt::print("op        {}\ndevice    {}\n", op.schema(), call->placeText());
+  fmt::print("op        {}\ndevice    {}\n", printableLines(op.schema()), call->placeText());
   for (size_t i = 0; i < named.size(); ++i)
     if (named[i].second.asTensor().dtype() != DType::None)
       fmt::print("input     {} = {}\n", named[i].first, describe(named[i].second.asTensor()));
@@ -141,18 +152,13 @@ ExitCode run(const RunOptions &options) {
   ExitCode code = Success;
   if (options.check)
     code = checkAgainstReference(call->library, op, place, call->given, *results);
-  if (options.time) {
-    auto samples = measure(op, place, named, options.repeats);
-    if (!samples)
-      return report(samples.error());
-    fmt::print("time      {:.{}f} ms (median of {}{})\n", samples->median * 1e3, samples->median < 1e-3 ? 4 : 3, samples->count,
-               place.isCuda() ? ", caches flushed before each" : fmt::format(", {} threads", kpkg_cpu_threads()));
-    printRates(op, named, samples->median);
-  }
+  if (options.time)
+    if (ExitCode timed = printTime(op, place, named, options.repeats); timed != Success)
+      return timed;
   auto why = op.explain({}, named);
   if (!why)
     return report(why.error());
-  fmt::print("{}", summarize(*why));
+  fmt::print("{}", printableLines(summarize(*why)));
   return code;
 }
 
@@ -160,19 +166,24 @@ ExitCode run(const RunOptions &options) {
 
 void addRun(CLI::App &app, int &exitCode) {
   auto *command = app.add_subcommand("run", "Call an op of a package on generated inputs");
-  command->footer("Example: kpkg run gemm.kpkg gemm --input \"a=randn(512,512,bf16)\" --input \"b=randn(512,512,bf16).T\" "
-                  "--input alpha=0.5 --check --time\n"
-                  "Inputs: randn, rand, zeros, ones, arange of extents, a dtype (f64 f32 f16 bf16 i32 ...) and seed=N; .T behind for a "
-                  "transposed view; numbers, true, false, none, [2,3], 'text'.");
+  command->footer(
+      "Example: kpkg run gemm.kpkg gemm --input \"a=randn(512,512,bf16)\" --input \"b=randn(512,512,bf16).T\" "
+      "--input alpha=0.5 --check --time\n"
+      "Inputs: randn, rand, zeros, ones, arange of extents, a dtype (f64 f32 f16 bf16 i32 ...) and seed=N; .T behind "
+      "for a "
+      "transposed view; numbers, true, false, none, [2,3], 'text'.");
   auto options = std::make_shared<RunOptions>();
   command->add_option("package", options->request.package, "The .kpkg file")->required();
   command->add_option("op", options->request.op, "The op, such as kpkg::gemm or gemm")->required();
-  command->add_option("-i,--input", options->request.inputs, "An argument, name=value; may be repeated")->allow_extra_args(false);
-  command->add_option("--device", options->request.device,
-                      "cpu, cuda or cuda:N; default: the GPU when there is one and the package has code for it, else the CPU");
-  command->add_option("--seed", options->request.seed, "Seed of random inputs without one of their own")->capture_default_str();
+  command->add_option("-i,--input", options->request.inputs, "An argument, name=value; may be repeated")
+      ->allow_extra_args(false);
+  command->add_option(
+      "--device", options->request.device,
+      "cpu, cuda or cuda:N; default: the GPU when there is one and the package has code for it, else the CPU");
+  command->add_option("--seed", options->request.seed, "Seed of random inputs without one of their own")
+      ->capture_default_str();
   command->add_flag("--check", options->check, "Compare with the packaged reference");
-  command->add_flag("--time", options->time, "Time the call");
+  command->add_flag("--time", options->time, "Time the call, as kpkg bench does: results go to memory that is there");
   command->add_option("--repeats", options->repeats, "Timed calls")->capture_default_str()->check(CLI::PositiveNumber);
   command->callback([options, &exitCode] { exitCode = run(*options); });
 }

@@ -1,8 +1,8 @@
-// `kpkg tune`: measures the alternatives of kernels on this machine and keeps the fastest in the package's tuning table.
+// `kpkg tune`: measures the alternatives of kernels on this machine and keeps the fastest in the package's tuning
+// table.
 // SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
-#include "runtime/format/Writer.h"
+#include "runtime/format/OutputFile.h"
 #include "tools/kpkg/InputText.h"
-#include "tools/kpkg/OutputFile.h"
 #include "tools/kpkg/Report.h"
 #include "tools/kpkg/bench/Sweep.h"
 #include "tools/kpkg/tune/Rows.h"
@@ -64,7 +64,8 @@ Result<Op> restricted(const Library &library, const std::string &name, const Ker
 
 bool offers(const json &launch, const json &values) {
   const json &alternatives = launch["choice"]["alternatives"];
-  return std::any_of(alternatives.begin(), alternatives.end(), [&](const json &alternative) { return alternative["values"] == values; });
+  return std::any_of(alternatives.begin(), alternatives.end(),
+                     [&](const json &alternative) { return alternative["values"] == values; });
 }
 
 void print(const std::vector<tune::Contender> &contenders, size_t chosen) {
@@ -74,13 +75,14 @@ void print(const std::vector<tune::Contender> &contenders, size_t chosen) {
     if (!contender.failure.empty())
       fmt::print("    - {}: {}\n", contender.name, contender.failure);
     else
-      fmt::print("    {} {:10.2f} us  {:5.2f}x  {}\n", i == chosen ? "+" : "-", contender.seconds() * 1e6, contender.seconds() / best, contender.name);
+      fmt::print("    {} {:10.2f} us  {:5.2f}x  {}\n", i == chosen ? "+" : "-", contender.seconds() * 1e6,
+                 contender.seconds() / best, contender.name);
   }
 }
 
 /// Measures the alternatives of every kernel of the call, one kernel after the other, and adds their rows.
-Status tuneCall(const Place &place, const Library &library, const Op &op, const std::vector<Named> &named, const tune::SearchLimits &limits, tune::Rows &rows,
-                size_t &found) {
+Status tuneCall(const Place &place, const Library &library, const Op &op, const std::vector<Named> &named,
+                const tune::SearchLimits &limits, tune::Rows &rows, size_t &found) {
   auto launches = tunedLaunches(op, named);
   if (!launches)
     return launches.error();
@@ -121,7 +123,7 @@ ExitCode run(const TuneOptions &options) {
     report(points.error());
     return UsageError;
   }
-  auto library = Library::open(options.package);
+  auto library = openPackage(options.package);
   if (!library)
     return report(library.error());
   auto op = library->op(options.op);
@@ -163,7 +165,9 @@ ExitCode run(const TuneOptions &options) {
       return report(status.error());
   }
   if (found == 0) {
-    fmt::print(stderr, "kpkg: error: nothing to tune: on this device these calls of {} have no kernel with alternatives\n", op->name());
+    fmt::print(stderr,
+               "kpkg: error: nothing to tune: on this device these calls of {} have no kernel with alternatives\n",
+               op->name());
     return InputRefused;
   }
   bool wasSigned = false;
@@ -177,30 +181,36 @@ ExitCode run(const TuneOptions &options) {
     fmt::print(stderr, "kpkg: note: the package's signature is gone; sign it again\n");
   fmt::print("{}: {} rows\n", path, rows->size());
   if (!options.rows.empty())
-    if (llvm::Error error = writeAtomically(options.rows, rows->table().dump(1) + "\n")) {
-      fmt::print(stderr, "kpkg: error: {}\n", llvm::toString(std::move(error)));
-      return WorldError;
-    }
+    if (Status status = format::writeFile(options.rows, rows->table().dump(1) + "\n"); !status)
+      return report(status.error());
   return Success;
 }
 
 } // namespace
 
 void addTune(CLI::App &app, int &exitCode) {
-  auto *command = app.add_subcommand("tune", "Measure the alternatives of kernels here, and keep the fastest in the package");
-  command->footer("Example: kpkg tune gemm.kpkg gemm --input \"a=randn(N,N,bf16)\" --input \"b=randn(N,N,bf16)\" --sweep N=1024,4096 --budget 60\n"
-                  "Inputs and sweeps are those of kpkg bench. Calls with shapes near the measured ones take the same row; others follow the cost model.");
+  auto *command =
+      app.add_subcommand("tune", "Measure the alternatives of kernels here, and keep the fastest in the package");
+  command->footer("Example: kpkg tune gemm.kpkg gemm --input \"a=randn(N,N,bf16)\" --input \"b=randn(N,N,bf16)\" "
+                  "--sweep N=1024,4096 --budget 60\n"
+                  "Inputs and sweeps are those of kpkg bench. Calls with shapes near the measured ones take the same "
+                  "row; others follow the cost model.");
   auto options = std::make_shared<TuneOptions>();
   command->add_option("package", options->package, "The .kpkg file")->required();
   command->add_option("op", options->op, "The op, such as kpkg::gemm or gemm")->required();
-  command->add_option("-i,--input", options->inputs, "An argument, name=value; may be repeated")->allow_extra_args(false);
-  command->add_option("--sweep", options->sweeps, "NAME=value,value: what NAME stands for in inputs; may be repeated, for all combinations")
+  command->add_option("-i,--input", options->inputs, "An argument, name=value; may be repeated")
       ->allow_extra_args(false);
-  command->add_option("--budget", options->budget, "Seconds for all of it; every alternative is measured once in any case")
+  command
+      ->add_option("--sweep", options->sweeps,
+                   "NAME=value,value: what NAME stands for in inputs; may be repeated, for all combinations")
+      ->allow_extra_args(false);
+  command
+      ->add_option("--budget", options->budget, "Seconds for all of it; every alternative is measured once in any case")
       ->capture_default_str()
       ->check(CLI::NonNegativeNumber);
   command->add_option("--device", options->device, "cpu, cuda or cuda:N, as for kpkg bench");
-  command->add_option("--seed", options->seed, "Seed of random inputs, and of the order of measurements")->capture_default_str();
+  command->add_option("--seed", options->seed, "Seed of random inputs, and of the order of measurements")
+      ->capture_default_str();
   command->add_option("-o,--output", options->output, "Write the package here instead of back");
   command->add_option("--rows", options->rows, "Also write the table as JSON, for kpkg build --tuning");
   command->callback([options, &exitCode] { exitCode = run(*options); });

@@ -8,20 +8,29 @@
 
 namespace kpkg::command {
 
+static std::vector<std::string> cpuTargets() {
+  std::vector<std::string> targets;
+  for (size_t i = 0; const char *target = kpkg_cpu_target(i); ++i)
+    targets.push_back(target);
+  return targets;
+}
+
+std::string versionText() {
+  return fmt::format("kpkg {}, LLVM {}, this CPU runs {}", kpkg_version(), LLVM_VERSION_STRING,
+                     fmt::join(cpuTargets(), ", "));
+}
+
 void addVersion(CLI::App &app, int &exitCode) {
   auto *command = app.add_subcommand("version", "Print the versions of kpkg and LLVM and what this CPU can run");
   command->footer("Example: kpkg version --json");
   auto asJson = std::make_shared<bool>(false);
   command->add_flag("--json", *asJson, "One JSON object");
   command->callback([asJson] {
-    std::vector<std::string> targets;
-    for (size_t i = 0; const char *target = kpkg_cpu_target(i); ++i)
-      targets.push_back(target);
     if (*asJson) {
-      nlohmann::json text = {{"kpkg", kpkg_version()}, {"llvm", LLVM_VERSION_STRING}, {"cpu_targets", targets}};
+      nlohmann::json text = {{"kpkg", kpkg_version()}, {"llvm", LLVM_VERSION_STRING}, {"cpu_targets", cpuTargets()}};
       fmt::print("{}\n", text.dump());
     } else {
-      fmt::print("kpkg {}, LLVM {}, this CPU runs {}\n", kpkg_version(), LLVM_VERSION_STRING, fmt::join(targets, ", "));
+      fmt::print("{}\n", versionText());
     }
   });
 }

@@ -24,15 +24,18 @@ struct HostObject {
   std::vector<HostKernel> kernels;
 };
 
-/// Compiles a module that lower::cpu::lowerToLLVM made, at optimisation level 0 to 3. Threads may call it at the same time, each with a
-/// module of its own context.
-llvm::Expected<HostObject> compileToObject(mlir::ModuleOp module, const lower::cpu::CpuTarget &target, unsigned optLevel);
+/// Compiles a module that lower::cpu::lowerToLLVM made, at optimisation level 0 to 3. Threads may call it at the same
+/// time, each with a module of its own context.
+llvm::Expected<HostObject> compileToObject(mlir::ModuleOp module, const lower::cpu::CpuTarget &target,
+                                           unsigned optLevel);
 
 /// The optimised LLVM IR of the same, as text.
-llvm::Expected<std::string> compileToLlvmText(mlir::ModuleOp module, const lower::cpu::CpuTarget &target, unsigned optLevel);
+llvm::Expected<std::string> compileToLlvmText(mlir::ModuleOp module, const lower::cpu::CpuTarget &target,
+                                              unsigned optLevel);
 
-/// Links the objects into one shared object that is position independent, needs no other library, no relocation and no initialiser at
-/// load time, and exports its kernels' entries. An error names the symbols that are missing. Calls are serialised.
+/// Links the objects into one shared object that is position independent, needs no other library, no relocation and no
+/// initialiser at load time, and exports its kernels' entries. An error names the symbols that are missing. Calls are
+/// serialised.
 llvm::Expected<std::string> linkObjects(llvm::ArrayRef<HostObject> objects, const lower::cpu::CpuTarget &target);
 
 } // namespace kpkg::compiler

@@ -1,13 +1,11 @@
 // Objects to one shared object that stands alone, by lld.
 // SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
 #include "compiler/codegen/host/HostCode.h"
+#include "compiler/codegen/temporary/TemporaryFolder.h"
 #include "dialect/lower/cpu/LowerCpu.h"
 #include "lld/Common/Driver.h"
 #include "llvm/Object/ELF.h"
-#include "llvm/Support/FileSystem.h"
-#include "llvm/Support/FileUtilities.h"
 #include "llvm/Support/MemoryBuffer.h"
-#include "llvm/Support/Path.h"
 #include <mutex>
 
 LLD_HAS_DRIVER(elf)
@@ -17,41 +15,6 @@ using namespace llvm;
 namespace kpkg::compiler {
 
 namespace {
-
-/// A folder that is removed with everything in it.
-class TemporaryFolder {
-public:
-  static Expected<TemporaryFolder> create() {
-    SmallString<128> path;
-    if (std::error_code error = sys::fs::createUniqueDirectory("kpkg-link", path))
-      return createStringError(error, "cannot make a temporary folder");
-    return TemporaryFolder(path.str().str());
-  }
-  TemporaryFolder(TemporaryFolder &&other) : path(std::exchange(other.path, {})) {}
-  ~TemporaryFolder() {
-    if (!path.empty())
-      sys::fs::remove_directories(path);
-  }
-  std::string file(const Twine &name) const {
-    SmallString<128> full(path);
-    sys::path::append(full, name);
-    return full.str().str();
-  }
-
-private:
-  explicit TemporaryFolder(std::string path) : path(std::move(path)) {}
-  std::string path;
-};
-
-Error writeFile(const std::string &path, StringRef bytes) {
-  std::error_code error;
-  raw_fd_ostream stream(path, error);
-  stream << bytes;
-  stream.close();
-  if (error || stream.has_error())
-    return createStringError(error ? error : stream.error(), "cannot write %s", path.c_str());
-  return Error::success();
-}
 
 /// The runtime's loader maps segments and looks symbols up; it does nothing else. So nothing else may be needed.
 Error checkStandsAlone(StringRef bytes) {
@@ -74,7 +37,8 @@ Error checkStandsAlone(StringRef bytes) {
     case ELF::DT_TEXTREL:
       return createStringError("the linked kernels need %s at load time, which the runtime does not do",
                                file->getDynamicTagAsString(entry.getTag()).c_str());
-    default: break;
+    default:
+      break;
     }
   return Error::success();
 }
@@ -88,7 +52,7 @@ Expected<std::string> linkObjects(ArrayRef<HostObject> objects, const lower::cpu
   auto folder = TemporaryFolder::create();
   if (!folder)
     return folder.takeError();
-  std::string output = folder->file("kernels.so"), exports = folder->file("exports");
+  std::string output = folder->file("kernels.so");
   std::string list = "{ global:\n";
   for (const HostObject &object : objects)
     for (const HostKernel &kernel : object.kernels) {
@@ -97,19 +61,36 @@ Expected<std::string> linkObjects(ArrayRef<HostObject> objects, const lower::cpu
         list += "\"" + kernel.symbol + lower::cpu::tilesSuffix.str() + "\";\n";
     }
   list += "local: *; };\n";
-  if (Error error = writeFile(exports, list))
-    return std::move(error);
+  auto exports = folder->write("exports", list);
+  if (!exports)
+    return exports.takeError();
 
   // 64 KB pages are the largest that a Linux kernel of these architectures uses.
-  std::vector<std::string> arguments = {
-      "ld.lld",       "-shared", "-Bsymbolic", "-z", "defs",         "-z", "noexecstack", "-z", "norelro",
-      "--gc-sections", "-s",     "--build-id=none", "--hash-style=sysv", "--no-rosegment", "-z", "max-page-size=65536",
-      "--version-script", exports, "-o", output};
+  std::vector<std::string> arguments = {"ld.lld",
+                                        "-shared",
+                                        "-Bsymbolic",
+                                        "-z",
+                                        "defs",
+                                        "-z",
+                                        "noexecstack",
+                                        "-z",
+                                        "norelro",
+                                        "--gc-sections",
+                                        "-s",
+                                        "--build-id=none",
+                                        "--hash-style=sysv",
+                                        "--no-rosegment",
+                                        "-z",
+                                        "max-page-size=65536",
+                                        "--version-script",
+                                        *exports,
+                                        "-o",
+                                        output};
   for (auto [i, object] : llvm::enumerate(objects)) {
-    std::string path = folder->file(Twine(i) + ".o");
-    if (Error error = writeFile(path, object.bytes))
-      return std::move(error);
-    arguments.push_back(path);
+    auto path = folder->write(Twine(i) + ".o", object.bytes);
+    if (!path)
+      return path.takeError();
+    arguments.push_back(std::move(*path));
   }
   std::vector<const char *> pointers;
   for (const std::string &argument : arguments)

@@ -8,8 +8,8 @@
 
 namespace kpkg::compiler {
 
-/// Files named by the SHA-256 of what went in. A file is written under another name and renamed, so a reader sees all of it or nothing; a
-/// damaged one counts as absent. Whatever fails on the disk costs time, never the build.
+/// Files named by the SHA-256 of what went in. A file is written under another name and renamed, so a reader sees all
+/// of it or nothing; a damaged one counts as absent. Whatever fails on the disk costs time, never the build.
 class CodeCache {
 public:
   /// In KPKG_CACHE_DIR, else XDG_CACHE_HOME/kpkg, else ~/.cache/kpkg. An empty KPKG_CACHE_DIR keeps nothing.

@@ -2,12 +2,9 @@
 // SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
 #include "compiler/codegen/nvptx/Disassemble.h"
 #include "compiler/codegen/nvptx/Tool.h"
-#include "llvm/ADT/ScopeExit.h"
-#include "llvm/ADT/SmallString.h"
-#include "llvm/Support/FileSystem.h"
+#include "compiler/codegen/temporary/TemporaryFolder.h"
 #include "llvm/Support/Path.h"
 #include "llvm/Support/Process.h"
-#include "llvm/Support/raw_ostream.h"
 
 using namespace llvm;
 
@@ -19,25 +16,24 @@ Expected<std::string> findDisassembler() {
   for (StringRef name : {"nvdisasm", "cuobjdump"})
     if (std::string path = findTool(name); !path.empty())
       return path;
-  return createStringError("no nvdisasm or cuobjdump found (looked at KPKG_NVDISASM, CUDA_HOME, CUDA_PATH, PATH, /usr/local/cuda and the Python "
-                           "environment); they are part of the CUDA toolkit, and `pip install nvidia-cuda-nvdisasm` installs the first");
+  return createStringError(
+      "no nvdisasm or cuobjdump found (looked at KPKG_NVDISASM, CUDA_HOME, CUDA_PATH, PATH, /usr/local/cuda and the "
+      "Python "
+      "environment); they are part of the CUDA toolkit, and `pip install nvidia-cuda-nvdisasm` installs the first");
 }
 
 Expected<std::string> disassemble(StringRef cubin) {
   auto program = findDisassembler();
   if (!program)
     return program.takeError();
-  SmallString<128> input;
-  int descriptor = -1;
-  if (std::error_code error = sys::fs::createTemporaryFile("kpkg", "cubin", descriptor, input))
-    return createStringError(error, "cannot make a temporary file: %s", error.message().c_str());
-  scope_exit removeInput([&] { sys::fs::remove(input); });
-  {
-    raw_fd_ostream stream(descriptor, /*shouldClose=*/true);
-    stream << cubin;
-  }
+  auto folder = TemporaryFolder::create();
+  if (!folder)
+    return folder.takeError();
+  auto input = folder->write("kernel.cubin", cubin);
+  if (!input)
+    return input.takeError();
   bool isObjdump = sys::path::filename(*program).starts_with("cuobjdump");
-  ToolOutcome outcome = runTool(*program, {isObjdump ? "-sass" : "-c", input});
+  ToolOutcome outcome = runTool(*program, {isObjdump ? "-sass" : "-c", *input});
   if (outcome.code != 0)
     return createStringError("%s failed: %s%s", program->c_str(), outcome.failure.c_str(), outcome.output.c_str());
   return std::move(outcome.output);

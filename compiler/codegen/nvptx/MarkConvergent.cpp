@@ -11,9 +11,9 @@ using namespace llvm;
 namespace kpkg::compiler {
 
 static bool synchronises(StringRef text) {
-  static constexpr StringLiteral parts[] = {"wgmma.", "mbarrier.",  "bar.",  "barrier.", "cp.async", "elect.", "shfl.",
-                                            "vote.",  "ldmatrix",   "match.", "redux.",   "stmatrix", "mma.",   "setmaxnreg",
-                                            "griddepcontrol", "activemask"};
+  static constexpr StringLiteral parts[] = {
+      "wgmma.",   "mbarrier.", "bar.",   "barrier.", "cp.async", "elect.",     "shfl.",          "vote.",
+      "ldmatrix", "match.",    "redux.", "stmatrix", "mma.",     "setmaxnreg", "griddepcontrol", "activemask"};
   return any_of(parts, [&](StringRef part) { return text.contains(part); });
 }
 

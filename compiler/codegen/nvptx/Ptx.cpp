@@ -2,6 +2,8 @@
 // SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
 #include "compiler/codegen/nvptx/Ptx.h"
 #include "compiler/codegen/nvptx/MarkConvergent.h"
+#include "mlir/Conversion/NVVMToLLVM/NVVMToLLVM.h"
+#include "mlir/Pass/PassManager.h"
 #include "mlir/Target/LLVMIR/Dialect/Builtin/BuiltinToLLVMIRTranslation.h"
 #include "mlir/Target/LLVMIR/Dialect/GPU/GPUToLLVMIRTranslation.h"
 #include "mlir/Target/LLVMIR/Dialect/LLVMIR/LLVMToLLVMIRTranslation.h"
@@ -32,8 +34,8 @@ namespace {
 /// The PTX version that LLVM 22 writes at most; sm_90a alone would give 8.0, which lacks forms that the lowering uses.
 constexpr StringLiteral Features = "+ptx90";
 
-/// Shared memory has 32-bit addresses: half the registers for pointers into it. Only an option of the command line says so, and lld, which links
-/// the CPU's code in this process, resets all of them: it is set before each use.
+/// Shared memory has 32-bit addresses: half the registers for pointers into it. Only an option of the command line says
+/// so, and lld, which links the CPU's code in this process, resets all of them: it is set before each use.
 void useShortPointers() {
   static std::mutex lock;
   std::lock_guard<std::mutex> guard(lock);
@@ -43,7 +45,8 @@ void useShortPointers() {
     found->second->addOccurrence(1, name, "true");
 }
 
-/// Leaves out what takes a fifth of code generation and changes nothing: kernels address memory by a base and constants.
+/// Leaves out what takes a fifth of code generation and changes nothing: kernels address memory by a base and
+/// constants.
 class UsefulPasses : public OptPassGate {
 public:
   bool shouldRunPass(StringRef pass, StringRef) const override { return pass != "Straight line strength reduction"; }
@@ -105,6 +108,11 @@ Expected<std::unique_ptr<Module>> translate(mlir::Operation *module, LLVMContext
   mlir::registerLLVMDialectTranslation(mlirContext);
   mlir::registerGPUDialectTranslation(mlirContext);
   mlir::registerNVVMDialectTranslation(mlirContext);
+  // Instructions of the NVVM dialect for which LLVM has no intrinsic, such as wgmma.mma_async, become PTX.
+  mlir::PassManager passes(&mlirContext, module->getName().getStringRef());
+  passes.addPass(mlir::createConvertNVVMToLLVMPass());
+  if (failed(passes.run(module)))
+    return createStringError("the lowered kernels have instructions without a translation");
   std::unique_ptr<Module> translated = mlir::translateModuleToLLVMIR(module, context, "kernels");
   if (!translated)
     return createStringError("the lowered kernels do not translate to LLVM IR");

@@ -1,25 +1,29 @@
 // Finds and runs ptxas.
 // SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
 #include "compiler/codegen/nvptx/Ptxas.h"
+#include "compiler/codegen/nvptx/CheckCubin.h"
 #include "compiler/codegen/nvptx/CodeCache.h"
 #include "compiler/codegen/nvptx/Tool.h"
-#include "llvm/ADT/ScopeExit.h"
-#include "llvm/ADT/SmallString.h"
-#include "llvm/Support/FileSystem.h"
+#include "compiler/codegen/temporary/TemporaryFolder.h"
 #include "llvm/Support/MemoryBuffer.h"
 #include "llvm/Support/Process.h"
-#include "llvm/Support/raw_ostream.h"
 
 using namespace llvm;
 
 namespace kpkg::compiler {
 
+char NoPtxas::ID = 0;
+
 Expected<Ptxas> Ptxas::at(StringRef path) {
-  ToolOutcome outcome = runTool(path, {"--version"});
+  constexpr unsigned patience = 10; // seconds; it takes some hundredths of one
+  ToolOutcome outcome = runTool(path, {"--version"}, patience);
   StringRef text = outcome.output;
   size_t start = text.find(", V");
-  if (outcome.code != 0 || start == StringRef::npos)
-    return createStringError("%s does not answer like ptxas: %s%s", path.str().c_str(), outcome.failure.c_str(), outcome.output.c_str());
+  if (outcome.code != 0 || start == StringRef::npos) {
+    std::string why = outcome.failure + text.rtrim().str();
+    return createStringError("%s does not answer like ptxas%s%s", path.str().c_str(), why.empty() ? "" : ": ",
+                             why.c_str());
+  }
   Ptxas found;
   found.program = path.str();
   found.versionText = text.drop_front(start + 3).take_while([](char c) { return isdigit(c) || c == '.'; }).str();
@@ -27,12 +31,15 @@ Expected<Ptxas> Ptxas::at(StringRef path) {
 }
 
 Expected<Ptxas> Ptxas::find() {
-  if (auto named = sys::Process::GetEnv("KPKG_PTXAS"))
-    return at(*named);
+  if (auto named = sys::Process::GetEnv("KPKG_PTXAS"); named && !named->empty()) {
+    auto ptxas = at(*named);
+    return ptxas ? std::move(ptxas) : createStringError("KPKG_PTXAS: %s", toString(ptxas.takeError()).c_str());
+  }
   if (std::string path = findTool("ptxas"); !path.empty())
     return at(path);
-  return createStringError("no ptxas found (looked at KPKG_PTXAS, CUDA_HOME, CUDA_PATH, PATH, /usr/local/cuda and the Python environment); "
-                           "`pip install nvidia-cuda-nvcc` installs one");
+  return make_error<NoPtxas>(
+      "no ptxas found (looked at KPKG_PTXAS, CUDA_HOME, CUDA_PATH, PATH, /usr/local/cuda and the Python environment); "
+      "`pip install nvidia-cuda-nvcc` installs one");
 }
 
 /// A cache entry: the report's length, the report, the code.
@@ -53,35 +60,40 @@ Expected<Cubin> Ptxas::assemble(StringRef ptx, StringRef chip, Effort effort) co
   StringRef level = effort == Effort::Most ? "-O3" : "-O2";
   std::string key = CodeCache::keyOf({"ptxas", versionText, level, chip, ptx});
   if (auto entry = cache.read(key))
-    if (auto cubin = unpackEntry(*entry))
-      return std::move(*cubin);
+    if (auto cubin = unpackEntry(*entry)) {
+      Error wrong = checkCubin(cubin->bytes, ptx);
+      if (!wrong)
+        return std::move(*cubin);
+      consumeError(std::move(wrong)); // it is assembled again
+    }
 
-  SmallString<128> input, output;
-  int descriptor = -1;
-  if (std::error_code error = sys::fs::createTemporaryFile("kpkg", "ptx", descriptor, input))
-    return createStringError(error, "cannot make a temporary file: %s", error.message().c_str());
-  scope_exit removeInput([&] { sys::fs::remove(input); });
-  {
-    raw_fd_ostream stream(descriptor, /*shouldClose=*/true);
-    stream << ptx;
-  }
-  if (std::error_code error = sys::fs::createTemporaryFile("kpkg", "cubin", output))
-    return createStringError(error, "cannot make a temporary file: %s", error.message().c_str());
-  scope_exit removeOutput([&] { sys::fs::remove(output); });
-
+  auto folder = TemporaryFolder::create();
+  if (!folder)
+    return make_error<ToolFailed>(toString(folder.takeError()));
+  auto input = folder->write("kernel.ptx", ptx);
+  if (!input)
+    return make_error<ToolFailed>(toString(input.takeError()));
+  std::string output = folder->file("kernel.cubin");
   std::string architecture = "-arch=" + chip.str();
-  ToolOutcome outcome = runTool(program, {"-v", level, architecture, input, "-o", output});
+  ToolOutcome outcome = runTool(program, {"-v", level, architecture, *input, "-o", output});
+  if (outcome.code == -1)
+    return make_error<ToolFailed>("cannot run " + program + ": " + outcome.failure);
   if (outcome.code != 0) {
     if (StringRef(outcome.output).contains("is not defined for option 'gpu-name'"))
-      return createStringError("ptxas %s does not know %s: use a CUDA toolkit that still or already serves this chip, or let the driver compile the "
+      return createStringError("ptxas %s does not know %s: use a CUDA toolkit that still or already serves this chip, "
+                               "or let the driver compile the "
                                "package's PTX",
                                versionText.c_str(), chip.str().c_str());
-    return createStringError("ptxas %s failed for %s: %s%s", versionText.c_str(), chip.str().c_str(), outcome.failure.c_str(),
-                             outcome.output.c_str());
+    return createStringError("ptxas %s failed for %s: %s%s", versionText.c_str(), chip.str().c_str(),
+                             outcome.failure.c_str(), outcome.output.c_str());
   }
   auto code = MemoryBuffer::getFile(output, /*IsText=*/false, /*RequiresNullTerminator=*/false);
   if (!code)
-    return createStringError(code.getError(), "ptxas left no result: %s", code.getError().message().c_str());
+    return make_error<ToolFailed>(program + " left no result: " + code.getError().message());
+  if (Error error = checkCubin((*code)->getBuffer(), ptx))
+    return make_error<ToolFailed>(
+        (program + ", ptxas " + versionText + " by its own account, is broken: for " + chip + " ").str() +
+        toString(std::move(error)));
   cache.write(key, packEntry(outcome.output, (*code)->getBuffer()));
   return Cubin{(*code)->getBuffer().str(), parsePtxasReport(outcome.output)};
 }

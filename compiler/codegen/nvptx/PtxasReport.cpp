@@ -60,8 +60,8 @@ std::vector<std::string> lint(const PtxasReport &report) {
   std::vector<std::string> findings;
   for (const KernelReport &kernel : report.kernels) {
     if (kernel.spillStores || kernel.spillLoads)
-      findings.push_back(kernel.symbol + " spills registers: " + std::to_string(kernel.spillStores) + " bytes stored, " +
-                         std::to_string(kernel.spillLoads) + " loaded");
+      findings.push_back(kernel.symbol + " spills registers: " + std::to_string(kernel.spillStores) +
+                         " bytes stored, " + std::to_string(kernel.spillLoads) + " loaded");
     else if (kernel.stackBytes)
       findings.push_back(kernel.symbol + " has a stack frame of " + std::to_string(kernel.stackBytes) + " bytes");
   }

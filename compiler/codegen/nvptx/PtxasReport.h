@@ -31,8 +31,8 @@ struct PtxasReport {
 /// Reads the output of `ptxas -v` (CUDA 13).
 PtxasReport parsePtxasReport(llvm::StringRef text);
 
-/// Why this code must not be used: registers that spill, a stack frame, wgmma that ptxas serialised, setmaxnreg that it ignored, and any
-/// other warning. Empty when it is as fast as it was written.
+/// Why this code must not be used: registers that spill, a stack frame, wgmma that ptxas serialised, setmaxnreg that it
+/// ignored, and any other warning. Empty when it is as fast as it was written.
 std::vector<std::string> lint(const PtxasReport &report);
 
 } // namespace kpkg::compiler

@@ -14,10 +14,9 @@ using namespace llvm;
 
 namespace kpkg::compiler {
 
-namespace {
+char ToolFailed::ID = 0;
 
-/// Seconds after which a run is given up.
-constexpr unsigned TimeLimit = 600;
+namespace {
 
 std::string joined(StringRef folder, std::initializer_list<StringRef> parts) {
   SmallString<128> path(folder);
@@ -29,15 +28,18 @@ std::string joined(StringRef folder, std::initializer_list<StringRef> parts) {
 /// In the packages of the Python environment `prefix`, as PyPI's nvidia-cuda-nvcc and Triton install it; or empty.
 std::string inPythonEnvironment(StringRef prefix, StringRef name) {
   std::error_code error;
-  for (sys::fs::directory_iterator python(joined(prefix, {"lib"}), error), end; !error && python != end; python.increment(error)) {
+  for (sys::fs::directory_iterator python(joined(prefix, {"lib"}), error), end; !error && python != end;
+       python.increment(error)) {
     if (!sys::path::filename(python->path()).starts_with("python"))
       continue;
     for (StringRef packages : {"site-packages", "dist-packages"}) {
       std::error_code inner;
-      for (sys::fs::directory_iterator package(joined(python->path(), {packages, "nvidia"}), inner); !inner && package != end; package.increment(inner))
+      for (sys::fs::directory_iterator package(joined(python->path(), {packages, "nvidia"}), inner);
+           !inner && package != end; package.increment(inner))
         if (std::string path = joined(package->path(), {"bin", name}); sys::fs::can_execute(path))
           return path;
-      if (std::string path = joined(python->path(), {packages, "triton", "backends", "nvidia", "bin", name}); sys::fs::can_execute(path))
+      if (std::string path = joined(python->path(), {packages, "triton", "backends", "nvidia", "bin", name});
+          sys::fs::can_execute(path))
         return path;
     }
   }
@@ -49,7 +51,7 @@ std::string prefixOf(StringRef program) { return sys::path::parent_path(sys::pat
 
 } // namespace
 
-ToolOutcome runTool(StringRef program, ArrayRef<StringRef> arguments) {
+ToolOutcome runTool(StringRef program, ArrayRef<StringRef> arguments, unsigned seconds) {
   ToolOutcome outcome;
   SmallString<128> log;
   if (std::error_code error = sys::fs::createTemporaryFile("kpkg-tool", "log", log)) {
@@ -61,7 +63,9 @@ ToolOutcome runTool(StringRef program, ArrayRef<StringRef> arguments) {
   SmallVector<StringRef> words = {program};
   append_range(words, arguments);
   std::optional<StringRef> streams[] = {StringRef(""), StringRef(log), StringRef(log)};
-  outcome.code = sys::ExecuteAndWait(program, words, std::nullopt, streams, TimeLimit, 0, &outcome.failure);
+  outcome.code = sys::ExecuteAndWait(program, words, std::nullopt, streams, seconds, 0, &outcome.failure);
+  if (outcome.code == -2 && StringRef(outcome.failure).contains_insensitive("timed out"))
+    outcome.failure = "it did not end within " + std::to_string(seconds) + " seconds";
   if (auto text = MemoryBuffer::getFile(log))
     outcome.output = (*text)->getBuffer().str();
   return outcome;

@@ -3,6 +3,7 @@
 #pragma once
 #include "llvm/ADT/ArrayRef.h"
 #include "llvm/ADT/StringRef.h"
+#include "llvm/Support/Error.h"
 #include <string>
 
 namespace kpkg::compiler {
@@ -13,11 +14,19 @@ struct ToolOutcome {
   std::string failure; ///< why it could not run at all
 };
 
-/// Runs `program`, without a shell.
-ToolOutcome runTool(llvm::StringRef program, llvm::ArrayRef<llvm::StringRef> arguments);
+/// A tool cannot be run, or does not do what it is for: nothing that the source could change.
+class ToolFailed : public llvm::ErrorInfo<ToolFailed, llvm::StringError> {
+public:
+  explicit ToolFailed(const std::string &message) : ErrorInfo(message, llvm::inconvertibleErrorCode()) {}
+  static char ID;
+};
 
-/// The path of an installed tool, or empty. Looks at CUDA_HOME and CUDA_PATH, PATH, /usr/local/cuda, then at what PyPI's nvidia packages
-/// and Triton have put into the active Python environment, that of `python3`, and the command's own.
+/// Runs `program`, without a shell; gives up after `seconds`.
+ToolOutcome runTool(llvm::StringRef program, llvm::ArrayRef<llvm::StringRef> arguments, unsigned seconds = 600);
+
+/// The path of an installed tool, or empty. Looks at CUDA_HOME and CUDA_PATH, PATH, /usr/local/cuda, then at what
+/// PyPI's nvidia packages and Triton have put into the active Python environment, that of `python3`, and the command's
+/// own.
 std::string findTool(llvm::StringRef name);
 
 } // namespace kpkg::compiler

@@ -82,21 +82,26 @@ TEST(Defines, SetConstantsOfRootModules) {
 
 /// What is behind an error is checked too, and may leave a function whose rest is checked as well.
 TEST(Errors, ReturnsBehindThem) {
-  const std::string head = "comptime NAMES = [\"relu\"]\n\nfn number(name: String, n: Int) raises -> Int:\n";
-  const std::string op = "    return 0\n\n@register.op(\"a::b\")\nfn b(x: Tensor, name: String) raises -> Tensor:\n    return empty(number(name, x.shape[0]), dtype=x.dtype)\n";
-  for (std::string body : {"    for i in range(n):\n        if name == NAMES[i]:\n            return i\n", "    for i in range(name):\n        return 1\n",
-                           "    for i in name:\n        return 1\n"})
+  const std::string head = "comptime NAMES = [\"relu\"]\n\ndef number(name: String, n: Int) raises -> Int:\n";
+  const std::string op =
+      "    return 0\n\n@register.op(\"a::b\")\ndef b(x: Tensor, name: String) raises -> Tensor:\n    "
+      "return empty(number(name, x.shape[0]), dtype=x.dtype)\n";
+  for (std::string body : {"    for i in range(n):\n        if name == NAMES[i]:\n            return i\n",
+                           "    for i in range(name):\n        return 1\n", "    for i in name:\n        return 1\n"})
     EXPECT_EQ(check(head + body + op).codes.size(), 1u) << body;
 }
 
 TEST(Arguments, GivenByPositionAreNotGivenByNameAgain) {
-  const std::string head = "@kernel\n@specialize(T=[float32])\nfn twice[T: DType](x: Tensor[T, 1], mut y: Tensor[T, 1]):\n"
-                           "    y.tile[64](block_idx.x).store(x.tile[64](block_idx.x).load() * 2.0)\n\nfn sum[N: Int](n: Int) -> Int:\n    return N + n\n\n"
-                           "@register.op(\"t::b\")\nfn b(x: Tensor) raises -> Tensor:\n    var y = empty_like(x)\n";
+  const std::string head =
+      "@kernel\n@specialize(T=[float32])\ndef twice[T: DType](x: Tensor[T, 1], mut y: Tensor[T, 1]):\n"
+      "    y.tile[64](block_idx.x).store(x.tile[64](block_idx.x).load() * 2.0)\n\ndef sum[N: Int](n: Int) -> Int:\n    "
+      "return N + n\n\n"
+      "@register.op(\"t::b\")\ndef b(x: Tensor) raises -> Tensor:\n    var y = empty_like(x)\n";
   const std::string end = "    return y\n";
   auto launch = [](std::string text) { return "    launch twice[" + text + ", grid=sum[1](2))\n"; };
   EXPECT_TRUE(check(head + launch("x.dtype](x, y=y") + end).codes.empty());
-  for (std::string body : {launch("x.dtype](x, y, x=y"), launch("x.dtype, T=x.dtype](x, y"), std::string("    var n = sum[1, N=2](3)\n"), std::string("    var n = sum[1](3, n=4)\n")})
+  for (std::string body : {launch("x.dtype](x, y, x=y"), launch("x.dtype, T=x.dtype](x, y"),
+                           std::string("    var n = sum[1, N=2](3)\n"), std::string("    var n = sum[1](3, n=4)\n")})
     EXPECT_EQ(check(head + body + end).codes, std::set<std::string>{"K0128"}) << body;
 }
 
@@ -130,6 +135,7 @@ TEST(Catalogue, EachKindIsProvoked) {
       {DiagnosticId::FileTooLarge, "4 MiB: SyntaxTest, Limits.SizeAndTokens"},
       {DiagnosticId::InvalidUtf8, "no text: SyntaxTest, Text.BytesThatAreNotUtf8"},
       {DiagnosticId::TooManyTokens, "250000 tokens: SyntaxTest, Limits.SizeAndTokens"},
+      {DiagnosticId::ForeignFile, "about the command line: test/tools/kpkg/mojo-habits.test"},
       {DiagnosticId::UnknownDefine, "about the command line: Defines.SetConstantsOfRootModules"},
       {DiagnosticId::NestingTooDeep, "100 brackets: SyntaxTest, Limits.DeepNestingIsReportedOnce"},
   };
@@ -138,7 +144,8 @@ TEST(Catalogue, EachKindIsProvoked) {
       continue;
     bool hasExample = !blocks(std::string(explanation(kind.id)), "k wrong").empty();
     EXPECT_NE(hasExample, exceptions.contains(kind.id))
-        << kind.code << " (" << kind.name << ") needs a block \"k wrong\" in docs/diagnostics.md, or a line above, not both";
+        << kind.code << " (" << kind.name
+        << ") needs a block \"k wrong\" in docs/diagnostics.md, or a line above, not both";
   }
 }
 

@@ -1,8 +1,8 @@
 // Tests of the PTX side: LLVM dialect to PTX, ptxas and its report, the cache.
 // SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
+#include "compiler/codegen/nvptx/Ptxas.h"
 #include "compiler/codegen/nvptx/CodeCache.h"
 #include "compiler/codegen/nvptx/Ptx.h"
-#include "compiler/codegen/nvptx/Ptxas.h"
 #include "mlir/Dialect/GPU/IR/GPUDialect.h"
 #include "mlir/Dialect/LLVMIR/NVVMDialect.h"
 #include "mlir/Parser/Parser.h"
@@ -75,7 +75,8 @@ TEST_F(PtxTest, PtxasAssemblesAndReports) {
     EXPECT_GT(kernel->registers, 0u);
     EXPECT_EQ(kernel->barriers, 1u);
     EXPECT_THAT(lint(cubin->report), IsEmpty());
-    EXPECT_THAT(cubin->bytes, testing::StartsWith("\x7f" "ELF"));
+    EXPECT_THAT(cubin->bytes, testing::StartsWith("\x7f"
+                                                  "ELF"));
   }
 }
 
@@ -104,16 +105,17 @@ TEST(Ptxas, AProgramThatIsNotPtxasIsRefused) {
 }
 
 TEST(PtxasReport, ReadsEveryKernel) {
-  PtxasReport report = parsePtxasReport("ptxas info    : 0 bytes gmem\n"
-                                        "ptxas info    : Compiling entry function 'a' for 'sm_90a'\n"
-                                        "ptxas info    : Function properties for a\n"
-                                        "    16 bytes stack frame, 12 bytes spill stores, 8 bytes spill loads\n"
-                                        "ptxas info    : Used 255 registers, used 2 barriers, 16 bytes cumulative stack size, 4096 bytes smem\n"
-                                        "ptxas info    : Compile time = 34.461 ms\n"
-                                        "ptxas info    : Compiling entry function 'b' for 'sm_90a'\n"
-                                        "ptxas info    : Function properties for b\n"
-                                        "    0 bytes stack frame, 0 bytes spill stores, 0 bytes spill loads\n"
-                                        "ptxas info    : Used 40 registers, used 1 barriers\n");
+  PtxasReport report = parsePtxasReport(
+      "ptxas info    : 0 bytes gmem\n"
+      "ptxas info    : Compiling entry function 'a' for 'sm_90a'\n"
+      "ptxas info    : Function properties for a\n"
+      "    16 bytes stack frame, 12 bytes spill stores, 8 bytes spill loads\n"
+      "ptxas info    : Used 255 registers, used 2 barriers, 16 bytes cumulative stack size, 4096 bytes smem\n"
+      "ptxas info    : Compile time = 34.461 ms\n"
+      "ptxas info    : Compiling entry function 'b' for 'sm_90a'\n"
+      "ptxas info    : Function properties for b\n"
+      "    0 bytes stack frame, 0 bytes spill stores, 0 bytes spill loads\n"
+      "ptxas info    : Used 40 registers, used 1 barriers\n");
   ASSERT_EQ(report.kernels.size(), 2u);
   const KernelReport *a = report.find("a");
   ASSERT_TRUE(a);
@@ -129,10 +131,11 @@ TEST(PtxasReport, ReadsEveryKernel) {
 }
 
 TEST(PtxasReport, EveryWarningIsAFinding) {
-  PtxasReport report = parsePtxasReport(
-      "ptxas info    : (C7510) Potential Performance Loss: wgmma.mma_async instructions are serialized due to X in function 'a'\n"
-      "ptxas warning : setmaxnreg ignored to maintain minimum register requirements.\n"
-      "ptxas info    : Used 40 registers, used 1 barriers\n");
+  PtxasReport report =
+      parsePtxasReport("ptxas info    : (C7510) Potential Performance Loss: wgmma.mma_async instructions are "
+                       "serialized due to X in function 'a'\n"
+                       "ptxas warning : setmaxnreg ignored to maintain minimum register requirements.\n"
+                       "ptxas info    : Used 40 registers, used 1 barriers\n");
   EXPECT_THAT(lint(report), ElementsAre(HasSubstr("serialized"), HasSubstr("setmaxnreg ignored")));
 }
 

@@ -55,15 +55,15 @@ TEST(Source, RangesJoin) {
 
 TEST(Source, LoadsAFileOnce) {
   std::filesystem::path path = std::filesystem::path(testing::TempDir()) / "kpkg_source_test.k";
-  std::ofstream(path) << "fn f():\n    pass\n";
+  std::ofstream(path) << "def f():\n    pass\n";
   SourceManager sources;
   std::string reason;
   const SourceFile *file = sources.load(path.string(), reason);
   ASSERT_TRUE(file) << reason;
-  EXPECT_EQ(file->text(), "fn f():\n    pass\n");
+  EXPECT_EQ(file->text(), "def f():\n    pass\n");
   EXPECT_EQ(sources.load(path.string(), reason), file);
   EXPECT_EQ(sources.fileCount(), 1u);
-  EXPECT_EQ(sources.describe({file->id(), 8, 9}), path.string() + ":2:1");
+  EXPECT_EQ(sources.describe({file->id(), 9, 10}), path.string() + ":2:1");
   std::filesystem::remove(path);
 }
 

@@ -152,8 +152,8 @@ TEST(Limits, DeepNestingIsReportedOnce) {
 TEST(Limits, LongFlatSourcesAreFine) {
   EXPECT_EQ(codesOf("comptime A = [" + repeat("-1, ", 50'000) + "]"), Codes{});
   EXPECT_EQ(codesOf("comptime A = [" + repeat("a.b + 1, ", 20'000) + "]"), Codes{});
-  EXPECT_EQ(codesOf("fn f():\n" + repeat("    x = y + 1\n", 20'000)), Codes{});
-  EXPECT_EQ(codesOf("fn f():\n    if x: pass\n" + repeat("    elif x: pass\n", 10'000)), Codes{});
+  EXPECT_EQ(codesOf("def f():\n" + repeat("    x = y + 1\n", 20'000)), Codes{});
+  EXPECT_EQ(codesOf("def f():\n    if x: pass\n" + repeat("    elif x: pass\n", 10'000)), Codes{});
 }
 
 TEST(Limits, SizeAndTokens) {
@@ -179,16 +179,16 @@ TEST(Text, PlacesAreBytesAfterOtherCharacters) {
 TEST(Text, LineEndsOfAllSystems) {
   for (const char *end : {"\n", "\r\n", "\r"}) {
     std::string text;
-    for (const char *line : {"fn f():", "    var a = 1", "", "    # comment", "    return a", "comptime B = 2"})
+    for (const char *line : {"def f():", "    var a = 1", "", "    # comment", "    return a", "comptime B = 2"})
       text += std::string(line) + end;
     EXPECT_EQ(codesOf(text), Codes{}) << errorsOf(text);
   }
-  EXPECT_EQ(codesOf("fn f(): return 1"), Codes{});
-  EXPECT_EQ(codesOf(std::string("fn f():\n    \0pass\n", 18)), Codes{"K0101"});
+  EXPECT_EQ(codesOf("def f(): return 1"), Codes{});
+  EXPECT_EQ(codesOf(std::string("def f():\n    \0pass\n", 18)), Codes{"K0101"});
 }
 
 /// A guard against prediction creeping into the grammar, not a benchmark.
-TEST(Speed, ThreeHundredLines) {
+TEST(Timing, ParseThreeHundredLines) {
   std::string text = readFile(root / "kernels_src/softmax/softmax.k");
   while (std::count(text.begin(), text.end(), '\n') < 300)
     text += "\n\n" + readFile(root / "kernels_src/softmax/softmax.k");

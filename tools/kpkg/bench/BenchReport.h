@@ -1,4 +1,5 @@
 // What `kpkg bench` found, and its three forms: a table, JSON and a page.
+//
 // SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
 #pragma once
 #include "tools/kpkg/bench/DeviceLimits.h"

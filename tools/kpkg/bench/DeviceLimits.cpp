@@ -1,6 +1,8 @@
 // What a device can do, measured.
+//
 // SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
 #include "tools/kpkg/bench/DeviceLimits.h"
+#include "tools/kpkg/bench/PairProducts.h"
 #include "tools/kpkg/bench/Probes.h"
 #include "tools/kpkg/bench/Timing.h"
 #include <algorithm>
@@ -41,7 +43,9 @@ int64_t copyBytes(const Place &place) {
   return std::clamp<int64_t>(available / 4, int64_t(16) << 20, wanted) >> 20 << 20;
 }
 
-Result<Tensor> allocate(const Place &place, DType dtype, int64_t count) { return Tensor::empty(dtype, {count}, place.device, place.stream); }
+Result<Tensor> allocate(const Place &place, DType dtype, int64_t count) {
+  return Tensor::empty(dtype, {count}, place.device, place.stream);
+}
 
 /// The fastest of kpkg's kernels and, on a GPU, of the driver's own copy.
 Result<Limit> measureCopy(const Place &place, const Library &library) {
@@ -70,7 +74,8 @@ Result<Limit> measureCopy(const Place &place, const Library &library) {
       return samples.error();
     double rate = 2.0 * double(bytes) / samples->fastest;
     if (rate > best.perSecond)
-      best = {rate, fmt::format("copy of {} MiB by {}, bytes read plus bytes written, fastest of {}", bytes >> 20, who, samples->count)};
+      best = {rate, fmt::format("copy of {} MiB by {}, bytes read plus bytes written, fastest of {}", bytes >> 20, who,
+                                samples->count)};
     return {};
   };
   std::string threads = place.isCuda() ? "a kpkg kernel" : fmt::format("{} threads", kpkg_cpu_threads());
@@ -81,7 +86,8 @@ Result<Limit> measureCopy(const Place &place, const Library &library) {
   if (status && place.isCuda())
     status = measure(
         [&] {
-          return Status::from(kpkg_memory_copy(place.device, y->data(), place.device, x->data(), size_t(bytes), place.stream.handle));
+          return Status::from(
+              kpkg_memory_copy(place.device, y->data(), place.device, x->data(), size_t(bytes), place.stream.handle));
         },
         "the driver");
   if (!status)
@@ -126,10 +132,14 @@ Result<Limit> measureArithmetic(const Place &place, const Library &library, DTyp
       best.perSecond = std::max(best.perSecond, flops / samples->fastest);
     }
   const char *name = kpkg_dtype_name(int32_t(dtype));
-  best.how = place.isCuda() ? fmt::format("{} multiply-adds in registers (two operations each) on CUDA cores, fastest of four loops", name)
-                            : fmt::format("{} multiply-adds in registers (two operations each) by {} threads, fastest of four loops compiled "
-                                          "for {}",
-                                          name, kpkg_cpu_threads(), kpkg_cpu_target(0));
+  best.how =
+      place.isCuda()
+          ? fmt::format("{} multiply-adds in registers (two operations each) on CUDA cores, fastest of four loops",
+                        name)
+          : fmt::format(
+                "{} multiply-adds in registers (two operations each) by {} threads, fastest of four loops compiled "
+                "for {}",
+                name, kpkg_cpu_threads(), kpkg_cpu_target(0));
   return best;
 }
 
@@ -141,15 +151,20 @@ Result<DeviceLimits> measureLimits(const Place &place, const std::set<DType> &dt
     return library.error();
   DeviceLimits limits;
   limits.device = place.isCuda() ? place.name
-                                 : fmt::format("{}, {}, {} thread{}", processorName(), kpkg_cpu_target(0), kpkg_cpu_threads(),
-                                               kpkg_cpu_threads() == 1 ? "" : "s");
+                                 : fmt::format("{}, {}, {} thread{}", processorName(), kpkg_cpu_target(0),
+                                               kpkg_cpu_threads(), kpkg_cpu_threads() == 1 ? "" : "s");
   auto copy = measureCopy(place, *library);
   if (!copy)
     return copy.error();
   limits.copy = std::move(*copy);
   std::map<DType, Limit> measured;
   for (DType dtype : dtypes) {
-    // The narrower types are widened to float32 to be computed with.
+    if (dtype == DType::BFloat16 && !place.isCuda())
+      if (std::optional<Limit> pairs = measurePairProducts()) {
+        limits.arithmetic.push_back({dtype, std::move(*pairs)});
+        continue;
+      }
+    // The other narrower types are widened to float32 to be computed with.
     DType computed = dtype == DType::Float64 ? DType::Float64 : DType::Float32;
     if (!measured.contains(computed)) {
       auto limit = measureArithmetic(place, *library, computed);

@@ -1,5 +1,6 @@
 // What a device can do, measured in this run: how fast it copies memory, and how many floating-point operations it
-// does. SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
+// does.
+// SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
 #pragma once
 #include "tools/kpkg/Place.h"
 #include <set>
@@ -33,8 +34,8 @@ struct DeviceLimits {
   }
 };
 
-/// Measures the copy rate, and the arithmetic rate for each of `dtypes` (floating-point ones), by kernels that are compiled here for the
-/// device. Takes about a second.
+/// Measures the copy rate, and the arithmetic rate for each of `dtypes` (floating-point ones), by kernels that are
+/// compiled here for the device. Takes about a second.
 Result<DeviceLimits> measureLimits(const Place &place, const std::set<DType> &dtypes);
 
 } // namespace kpkg::command::bench

@@ -1,4 +1,5 @@
 // How long work takes on a GPU: events around each call, with the data of the call before it out of the caches.
+//
 // SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
 #include "runtime/device/cuda/Event.h"
 #include "tools/kpkg/bench/Timing.h"
@@ -29,8 +30,8 @@ public:
   }
   Status queue(const Place &place) const {
     size_t bytes = size_t(memory.shape()[1]);
-    return Status::from(
-        kpkg_memory_copy(place.device, memory.as<char>() + bytes, place.device, memory.data(), bytes, place.stream.handle));
+    return Status::from(kpkg_memory_copy(place.device, memory.as<char>() + bytes, place.device, memory.data(), bytes,
+                                         place.stream.handle));
   }
 
 private:
@@ -70,7 +71,9 @@ Result<std::vector<double>> sampleOnGpu(const Place &place, const std::function<
   constexpr int warmups = 2;
   std::vector<double> seconds;
   auto begin = std::chrono::steady_clock::now();
-  auto isLate = [&] { return std::chrono::duration<double>(std::chrono::steady_clock::now() - begin).count() > MaxSeconds; };
+  auto isLate = [&] {
+    return std::chrono::duration<double>(std::chrono::steady_clock::now() - begin).count() > MaxSeconds;
+  };
   for (int i = -warmups; i < repeats && (i < MinSamples || !isLate()); ++i) {
     auto interval = timeOnce(place, call, *flush);
     if (!interval)

@@ -1,4 +1,5 @@
 // Lines of a benchmark against the roofline, and as text.
+//
 // SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
 #include "tools/kpkg/bench/BenchReport.h"
 #include <algorithm>

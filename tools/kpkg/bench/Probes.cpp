@@ -1,4 +1,5 @@
 // The kernels that find out what a device can do: compiled here, and run by the runtime like those of any package.
+//
 // SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
 #include "tools/kpkg/bench/Probes.h"
 #include "compiler/diag/Diagnostics.h"
@@ -10,14 +11,15 @@ namespace kpkg::command::bench {
 
 namespace {
 
-/// On a CPU a width of 8 is the least that a tile has in registers; a GPU shares a tile among the threads of a block. Which width and how
-/// many chains fill a processor's units without spilling depends on its registers and latencies, so each combination is tried.
+/// On a CPU a width of 8 is the least that a tile has in registers; a GPU shares a tile among the threads of a block.
+/// Which width and how many chains fill a processor's units without spilling depends on its registers and latencies, so
+/// each combination is tried.
 constexpr const char *Source = R"k(
 comptime ON_GPU = target.has("gpu")
 
 @kernel
 @specialize(T=[float32, float64], WIDE=[False, True], MANY=[False, True])
-fn multiply_adds[T: DType, WIDE: Bool, MANY: Bool](mut y: Tensor[T, 1], steps: Int, scale: Float64, shift: Float64):
+def multiply_adds[T: DType, WIDE: Bool, MANY: Bool](mut y: Tensor[T, 1], steps: Int, scale: Float64, shift: Float64):
     comptime W = (2048 if WIDE else 1024) if ON_GPU else (16 if WIDE else 8)
     var a = scale.cast[T]()
     var b = shift.cast[T]()
@@ -46,17 +48,17 @@ fn multiply_adds[T: DType, WIDE: Bool, MANY: Bool](mut y: Tensor[T, 1], steps: I
     y.tile[W](block_idx.x).store(v0 + v1 + v2 + v3 + v4 + v5 + v6 + v7 + v8 + v9)
 
 @register.op("limits::multiply_add")
-fn multiply_add(mut y: Tensor, wide: Bool, many: Bool, steps: Int, blocks: Int):
+def multiply_add(mut y: Tensor, wide: Bool, many: Bool, steps: Int, blocks: Int):
     launch multiply_adds[T=y.dtype, WIDE=wide, MANY=many](y, steps, 0.5, 0.25, grid=blocks)
 
 @kernel
 @specialize(WIDE=[False, True])
-fn copy_tiles[WIDE: Bool](x: Tensor[float32, 1], mut y: Tensor[float32, 1]):
+def copy_tiles[WIDE: Bool](x: Tensor[float32, 1], mut y: Tensor[float32, 1]):
     comptime N = (8192 if WIDE else 4096) if ON_GPU else (32768 if WIDE else 16384)
     y.tile[N](block_idx.x).store(x.tile[N](block_idx.x).load())
 
 @register.op("limits::copy")
-fn copy(x: Tensor, mut y: Tensor, wide: Bool, blocks: Int):
+def copy(x: Tensor, mut y: Tensor, wide: Bool, blocks: Int):
     launch copy_tiles[WIDE=wide](x, y, grid=blocks)
 )k";
 

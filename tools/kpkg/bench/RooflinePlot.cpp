@@ -1,5 +1,6 @@
 // The roofline of a benchmark as SVG: both axes logarithmic, the limits as lines, each line of the table as a numbered
-// point. SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
+// point.
+// SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
 #include "tools/kpkg/bench/BenchReport.h"
 #include <algorithm>
 #include <cmath>

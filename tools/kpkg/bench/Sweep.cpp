@@ -1,4 +1,5 @@
 // Names in `--input` texts that stand for several values.
+//
 // SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
 #include "tools/kpkg/bench/Sweep.h"
 #include <algorithm>

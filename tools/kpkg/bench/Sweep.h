@@ -1,4 +1,5 @@
 // Names in `--input` texts that stand for several values: "x=randn(M,N,f32)" with "M=512,1024".
+//
 // SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
 #pragma once
 #include <kpkg/result.hpp>

@@ -1,4 +1,5 @@
 // How long a call of an op takes.
+//
 // SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
 #include "tools/kpkg/bench/Timing.h"
 #include <algorithm>
@@ -55,7 +56,8 @@ static Result<std::vector<double>> sampleOnHost(const std::function<Status()> &c
       return status.error();
     estimate = secondsSince(start);
   }
-  callsPerSample = int(std::clamp(std::ceil(MinSampleSeconds / std::max(estimate, 1e-9)), 1.0, double(MaxCallsPerSample)));
+  callsPerSample =
+      int(std::clamp(std::ceil(MinSampleSeconds / std::max(estimate, 1e-9)), 1.0, double(MaxCallsPerSample)));
   std::vector<double> seconds;
   auto begin = std::chrono::steady_clock::now();
   for (int i = 0; i < repeats && (i < MinSamples || secondsSince(begin) < MaxSeconds); ++i) {
@@ -71,7 +73,8 @@ static Result<std::vector<double>> sampleOnHost(const std::function<Status()> &c
 Result<Samples> sample(const Place &place, const std::function<Status()> &call, int repeats) {
   Samples samples;
   samples.callsPerSample = 1;
-  auto seconds = place.isCuda() ? sampleOnGpu(place, call, repeats) : sampleOnHost(call, repeats, samples.callsPerSample);
+  auto seconds =
+      place.isCuda() ? sampleOnGpu(place, call, repeats) : sampleOnHost(call, repeats, samples.callsPerSample);
   if (!seconds)
     return seconds.error();
   std::sort(seconds->begin(), seconds->end());

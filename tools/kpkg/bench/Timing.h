@@ -1,4 +1,5 @@
 // How long a call of an op takes.
+//
 // SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
 #pragma once
 #include "tools/kpkg/Place.h"
@@ -6,8 +7,8 @@
 
 namespace kpkg::command::bench {
 
-/// Seconds of one call. A sample on the host is the mean of `callsPerSample` calls in a row, so that the clock's own cost
-/// does not show; on a GPU it is the time between two events around one call, before which the caches are flushed.
+/// Seconds of one call. A sample on the host is the mean of `callsPerSample` calls in a row, so that the clock's own
+/// cost does not show; on a GPU it is the time between two events around one call, before which the caches are flushed.
 struct Samples {
   double fastest = 0;
   double p10 = 0;
@@ -17,8 +18,8 @@ struct Samples {
   int callsPerSample = 0;
 };
 
-/// `repeats` samples after warming up; fewer, but at least three, when they would take more than five seconds. `call` queues its
-/// work on the place's stream.
+/// `repeats` samples after warming up; fewer, but at least three, when they would take more than five seconds. `call`
+/// queues its work on the place's stream.
 Result<Samples> sample(const Place &place, const std::function<Status()> &call, int repeats);
 /// The seconds of each sample, on a GPU.
 Result<std::vector<double>> sampleOnGpu(const Place &place, const std::function<Status()> &call, int repeats);

@@ -36,7 +36,9 @@ std::vector<Row> longestFirst(const std::map<std::string, Row> &rows) {
   std::vector<Row> sorted;
   for (const auto &[key, row] : rows)
     sorted.push_back(row);
-  std::sort(sorted.begin(), sorted.end(), [](const Row &a, const Row &b) { return a.weight() != b.weight() ? a.weight() > b.weight() : a.name < b.name; });
+  std::sort(sorted.begin(), sorted.end(), [](const Row &a, const Row &b) {
+    return a.weight() != b.weight() ? a.weight() > b.weight() : a.name < b.name;
+  });
   return sorted;
 }
 
@@ -44,10 +46,16 @@ std::string number(std::optional<double> value, int digits) {
   return value ? fmt::format("{:.{}f}", *value, digits) : "";
 }
 
-json event(const json &name, const char *category, int process, int64_t thread, const json &start, const json &duration, json arguments) {
-  return {{"name", name}, {"cat", category},           {"ph", "X"},
-          {"pid", process}, {"tid", thread},           {"ts", start.get<double>() * 1e-3},
-          {"dur", duration.get<double>() * 1e-3}, {"args", std::move(arguments)}};
+json event(const json &name, const char *category, int process, int64_t thread, const json &start, const json &duration,
+           json arguments) {
+  return {{"name", name},
+          {"cat", category},
+          {"ph", "X"},
+          {"pid", process},
+          {"tid", thread},
+          {"ts", start.get<double>() * 1e-3},
+          {"dur", duration.get<double>() * 1e-3},
+          {"args", std::move(arguments)}};
 }
 
 json name(const char *what, int process, int64_t thread, const std::string &text) {
@@ -75,10 +83,13 @@ std::string toTables(const json &records, std::optional<double> bytesPerSecond) 
     row.hostUs += launch["duration_ns"].get<double>() * 1e-3;
     row.addLaunch(launch);
   }
-  std::string text = fmt::format("{:40} {:>7} {:>10} {:>10} {:>9}\n", "op", "calls", "host us", "device us", "fallbacks");
+  std::string text =
+      fmt::format("{:40} {:>7} {:>10} {:>10} {:>9}\n", "op", "calls", "host us", "device us", "fallbacks");
   for (const Row &row : longestFirst(ops))
-    text += fmt::format("{:40} {:>7} {:>10.1f} {:>10} {:>9}\n", row.name, row.calls, row.hostUs, number(row.deviceUs, 1), row.fallbacks);
-  text += fmt::format("\n{:>7} {:>10} {:>10} {:>8} {:>9} {:>6}  kernel\n", "calls", "host us", "device us", "GB/s", "GFLOP/s", "limit");
+    text += fmt::format("{:40} {:>7} {:>10.1f} {:>10} {:>9}\n", row.name, row.calls, row.hostUs,
+                        number(row.deviceUs, 1), row.fallbacks);
+  text += fmt::format("\n{:>7} {:>10} {:>10} {:>8} {:>9} {:>6}  kernel\n", "calls", "host us", "device us", "GB/s",
+                      "GFLOP/s", "limit");
   for (const Row &row : longestFirst(kernels)) {
     std::optional<double> gbs, gflops;
     if (double us = row.busyUs(); us > 0) {
@@ -86,8 +97,8 @@ std::string toTables(const json &records, std::optional<double> bytesPerSecond) 
       gflops = row.flops / us * 1e-3;
     }
     std::string share = bytesPerSecond && gbs ? fmt::format("{:.0f}%", *gbs * 1e9 / *bytesPerSecond * 100) : "";
-    text += fmt::format("{:>7} {:>10.1f} {:>10} {:>8} {:>9} {:>6}  {} ({})\n", row.calls, row.hostUs, number(row.deviceUs, 1), number(gbs, 1),
-                        number(gflops, 1), share, row.name, row.device);
+    text += fmt::format("{:>7} {:>10.1f} {:>10} {:>8} {:>9} {:>6}  {} ({})\n", row.calls, row.hostUs,
+                        number(row.deviceUs, 1), number(gbs, 1), number(gflops, 1), share, row.name, row.device);
   }
   if (const json &times = records["device_times"]; !times.is_null()) {
     if (times["by"] == "cupti")
@@ -95,7 +106,9 @@ std::string toTables(const json &records, std::optional<double> bytesPerSecond) 
     else if (std::string reason = times["reason"]; reason.empty())
       text += "device times are between events around each launch, some microseconds longer than the kernel alone\n";
     else
-      text += fmt::format("device times are between events around each launch, some microseconds longer than the kernel alone ({})\n", reason);
+      text += fmt::format(
+          "device times are between events around each launch, some microseconds longer than the kernel alone ({})\n",
+          reason);
   }
   if (int64_t dropped = records["dropped"].get<int64_t>())
     text += fmt::format("{} records more than are kept were dropped\n", dropped);
@@ -113,11 +126,14 @@ std::string toChromeTrace(const json &records) {
     int64_t thread = call["thread"].get<int64_t>();
     if (threads.insert(thread).second)
       events.push_back(name("thread_name", host, thread, fmt::format("thread {}", thread)));
-    events.push_back(event(call["op"], "op", host, thread, call["start_ns"], call["duration_ns"], {{"ok", call["ok"]}, {"fell_back", call["fell_back"]}}));
+    events.push_back(event(call["op"], "op", host, thread, call["start_ns"], call["duration_ns"],
+                           {{"ok", call["ok"]}, {"fell_back", call["fell_back"]}}));
   }
   for (const json &launch : records["launches"]) {
-    json arguments = {{"op", launch["op"]}, {"target", launch["target"]}, {"bytes", launch["bytes"]}, {"flops", launch["flops"]}};
-    events.push_back(event(launch["instance"], "launch", host, launch["thread"].get<int64_t>(), launch["start_ns"], launch["duration_ns"], arguments));
+    json arguments = {
+        {"op", launch["op"]}, {"target", launch["target"]}, {"bytes", launch["bytes"]}, {"flops", launch["flops"]}};
+    events.push_back(event(launch["instance"], "launch", host, launch["thread"].get<int64_t>(), launch["start_ns"],
+                           launch["duration_ns"], arguments));
     if (launch["device_start_ns"].is_null())
       continue;
     std::string device = launch["device"];
@@ -128,7 +144,8 @@ std::string toChromeTrace(const json &records) {
       events.push_back(name("process_name", process->second, 0, device));
     if (isNewStream)
       events.push_back(name("thread_name", process->second, stream->second, fmt::format("stream {:#x}", handle)));
-    events.push_back(event(launch["instance"], "kernel", process->second, stream->second, launch["device_start_ns"], launch["device_duration_ns"], arguments));
+    events.push_back(event(launch["instance"], "kernel", process->second, stream->second, launch["device_start_ns"],
+                           launch["device_duration_ns"], arguments));
   }
   return json{{"traceEvents", std::move(events)}, {"displayTimeUnit", "ns"}}.dump() + "\n";
 }

@@ -59,10 +59,14 @@ Result<std::string> withTable(const std::string &package, const json &table, boo
     auto contents = reader->read(section, /*checkDigest=*/true);
     if (!contents)
       return contents.error();
-    if (Status status = writer.add(section.name, section.kind, std::string(contents->bytes), section.compression, section.required); !status)
+    if (Status status =
+            writer.add(section.name, section.kind, std::string(contents->bytes), section.compression, section.required);
+        !status)
       return status.error();
   }
-  if (Status status = writer.add(sectionName, sectionName, std::move(*text), format::Compression::Zstd, /*required=*/false); !status)
+  if (Status status =
+          writer.add(sectionName, sectionName, std::move(*text), format::Compression::Zstd, /*required=*/false);
+      !status)
     return status.error();
   return writer.finish(reader->manifest());
 }

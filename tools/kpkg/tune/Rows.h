@@ -27,7 +27,8 @@ private:
   std::map<std::string, Row> choices;
 };
 
-/// The bytes of `package` with this table instead of its own. A signature does not survive: `wasSigned` says whether there was one.
+/// The bytes of `package` with this table instead of its own. A signature does not survive: `wasSigned` says whether
+/// there was one.
 Result<std::string> withTable(const std::string &package, const nlohmann::json &table, bool &wasSigned);
 
 } // namespace kpkg::command::tune

@@ -40,12 +40,14 @@ size_t pick(const std::vector<Contender> &contenders) {
       best = std::min(best, contender.seconds());
   const Contender *picked = nullptr;
   for (const Contender &contender : contenders)
-    if (contender.failure.empty() && contender.seconds() <= best * TieBand && (!picked || contender.estimate < picked->estimate))
+    if (contender.failure.empty() && contender.seconds() <= best * TieBand &&
+        (!picked || contender.estimate < picked->estimate))
       picked = &contender;
   return size_t(picked - contenders.data());
 }
 
-Result<size_t> search(const Place &place, std::vector<Contender> &contenders, const std::vector<Named> &named, const SearchLimits &limits) {
+Result<size_t> search(const Place &place, std::vector<Contender> &contenders, const std::vector<Named> &named,
+                      const SearchLimits &limits) {
   std::mt19937_64 random(limits.seed);
   std::vector<std::optional<bench::RepeatedCall>> calls;
   for (Contender &contender : contenders) {
@@ -56,7 +58,9 @@ Result<size_t> search(const Place &place, std::vector<Contender> &contenders, co
       calls.emplace_back(), contender.failure = call.error().message;
   }
   auto begin = std::chrono::steady_clock::now();
-  auto isLate = [&] { return std::chrono::duration<double>(std::chrono::steady_clock::now() - begin).count() > limits.budget; };
+  auto isLate = [&] {
+    return std::chrono::duration<double>(std::chrono::steady_clock::now() - begin).count() > limits.budget;
+  };
   std::vector<bool> isOut(contenders.size());
   for (int round = 0; round < MaxRounds; ++round) {
     for (size_t i : shuffled(contenders.size(), random)) {

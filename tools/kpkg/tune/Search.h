@@ -26,12 +26,13 @@ struct SearchLimits {
   uint64_t seed = 0;  ///< of the order of visits
 };
 
-/// Visits the contenders in rounds, each in another order, and leaves out those that are clearly slower than the best so far; then the best
-/// is the one that `pick` names. An error when none runs.
-Result<size_t> search(const Place &place, std::vector<Contender> &contenders, const std::vector<Named> &named, const SearchLimits &limits);
+/// Visits the contenders in rounds, each in another order, and leaves out those that are clearly slower than the best
+/// so far; then the best is the one that `pick` names. An error when none runs.
+Result<size_t> search(const Place &place, std::vector<Contender> &contenders, const std::vector<Named> &named,
+                      const SearchLimits &limits);
 
-/// Of those within two percent of the shortest time, which a repetition of the measurement may order otherwise, the one that the cost model
-/// likes best, else the first. `contenders` has at least one that ran.
+/// Of those within two percent of the shortest time, which a repetition of the measurement may order otherwise, the one
+/// that the cost model likes best, else the first. `contenders` has at least one that ran.
 size_t pick(const std::vector<Contender> &contenders);
 
 } // namespace kpkg::command::tune

@@ -22,14 +22,19 @@ limits = report["limits"]
 assert set(limits) == {"device", "copy_bytes", "flops"} and set(limits["flops"]) == {"float32", "float64"}, limits
 assert all(limit["per_second"] > 0 and limit["how"] for limit in [limits["copy_bytes"], *limits["flops"].values()])
 lines = report["lines"]
-assert [(line["sweep"]["N"], line["sweep"]["T"]) for line in lines] == [(n, t) for n in ("1000", "50000", "200000") for t in ("f32", "f64")]
+assert [(line["sweep"]["N"], line["sweep"]["T"]) for line in lines] == [
+    (n, t) for n in ("1000", "50000", "200000") for t in ("f32", "f64")
+]
 for line in lines[:4]:
     assert {key: type(value) for key, value in line.items()} == MEASURED, line
     seconds = line["seconds"]
     assert 0 < seconds["p10"] <= seconds["median"] <= seconds["p90"] and 1 <= seconds["samples"] <= 3, seconds
     assert line["inputs"] == [f"x=randn({line['sweep']['N']},{line['sweep']['T']})", "label='<b>N</b>'"], line["inputs"]
     assert HOSTILE in line["instances"][0] and line["flops"] > 0 and not line["allocates"]
-    memory, arithmetic = line["bytes"] / limits["copy_bytes"]["per_second"], line["flops"] / limits["flops"][line["dtype"]]["per_second"]
+    memory, arithmetic = (
+        line["bytes"] / limits["copy_bytes"]["per_second"],
+        line["flops"] / limits["flops"][line["dtype"]]["per_second"],
+    )
     assert math.isclose(line["limit_seconds"], max(memory, arithmetic))
     assert math.isclose(line["share"], line["limit_seconds"] / seconds["median"])
     assert line["bound"] == ("memory" if memory >= arithmetic else "arithmetic")

@@ -1,0 +1,15 @@
+"""Holds how the limit of bfloat16 was measured to what this CPU runs: `check_limit.py BENCH VERSION`.
+
+SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
+"""
+
+import json
+import sys
+from pathlib import Path
+
+bench, version = (json.loads(Path(name).read_text()) for name in sys.argv[1:])
+how = bench["limits"]["flops"]["bfloat16"]["how"]
+multiplies = version["cpu_targets"][0] == "x86-64-v4-bf16"
+assert how.startswith("products of bfloat16 pairs" if multiplies else "float32 multiply-adds"), how
+assert bench["limits"]["flops"]["bfloat16"]["per_second"] > 1e9
+print("as the CPU does it")

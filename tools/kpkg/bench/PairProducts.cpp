@@ -1,0 +1,94 @@
+// How fast a CPU multiplies pairs of bfloat16 numbers. The language has no such instruction by itself, only matrix
+// products, in which operands move too; so the loop is written here.
+//
+// SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
+#include "tools/kpkg/bench/PairProducts.h"
+#include <algorithm>
+#include <atomic>
+#include <barrier>
+#include <chrono>
+#include <fmt/format.h>
+#include <string_view>
+#include <thread>
+#include <vector>
+#if defined(__x86_64__)
+#include <immintrin.h>
+#endif
+
+namespace kpkg::command::bench {
+
+#if defined(__x86_64__)
+
+namespace {
+
+/// Sixteen sums, two products to each, an addition and a multiplication each.
+constexpr double OperationsPerInstruction = 16 * 2 * 2;
+
+/// `Chains` sums that do not wait for each other.
+template <int Chains> __attribute__((target("avx512f,avx512bf16"))) float multiplyPairs(int64_t steps) {
+  __m512 sums[Chains];
+  for (int i = 0; i < Chains; ++i)
+    sums[i] = _mm512_set1_ps(float(i));
+  __m512bh a = _mm512_cvtne2ps_pbh(_mm512_set1_ps(0.5f), _mm512_set1_ps(0.25f));
+  __m512bh b = _mm512_cvtne2ps_pbh(_mm512_set1_ps(0.125f), _mm512_set1_ps(-0.25f));
+  for (int64_t step = 0; step < steps; ++step)
+#pragma GCC unroll 16
+    for (int i = 0; i < Chains; ++i)
+      sums[i] = _mm512_dpbf16_ps(sums[i], a, b);
+  __m512 total = sums[0];
+  for (int i = 1; i < Chains; ++i)
+    total = _mm512_add_ps(total, sums[i]);
+  return _mm512_reduce_add_ps(total);
+}
+
+/// Seconds that all threads take for `steps` each.
+double secondsOf(float (*loop)(int64_t), int64_t steps) {
+  int threads = std::max(kpkg_cpu_threads(), 1);
+  std::barrier ready(threads + 1), done(threads + 1);
+  std::atomic<float> result = 0; // that somebody could read
+  std::vector<std::thread> workers;
+  for (int i = 0; i < threads; ++i)
+    workers.emplace_back([&] {
+      ready.arrive_and_wait();
+      result.store(loop(steps), std::memory_order_relaxed);
+      done.arrive_and_wait();
+    });
+  ready.arrive_and_wait();
+  auto start = std::chrono::steady_clock::now();
+  done.arrive_and_wait();
+  double seconds = std::chrono::duration<double>(std::chrono::steady_clock::now() - start).count();
+  for (std::thread &worker : workers)
+    worker.join();
+  return seconds;
+}
+
+} // namespace
+
+std::optional<Limit> measurePairProducts() {
+  const char *target = kpkg_cpu_target(0);
+  if (!target || std::string_view(target) != "x86-64-v4-bf16")
+    return std::nullopt;
+  constexpr std::pair<int, float (*)(int64_t)> loops[] = {
+      {8, multiplyPairs<8>}, {12, multiplyPairs<12>}, {16, multiplyPairs<16>}};
+  constexpr int64_t trial = 20000;
+  constexpr int repeats = 7;
+  double best = 0;
+  for (auto [chains, loop] : loops) {
+    auto steps = int64_t(double(trial) * std::clamp(10e-3 / secondsOf(loop, trial), 1.0, 1000.0));
+    double fastest = secondsOf(loop, steps);
+    for (int i = 1; i < repeats; ++i)
+      fastest = std::min(fastest, secondsOf(loop, steps));
+    best = std::max(best, OperationsPerInstruction * chains * double(steps) * kpkg_cpu_threads() / fastest);
+  }
+  return Limit{best, fmt::format("products of bfloat16 pairs added to float32 in registers (four operations for each "
+                                 "sum) by {} threads, fastest of three loops",
+                                 kpkg_cpu_threads())};
+}
+
+#else
+
+std::optional<Limit> measurePairProducts() { return std::nullopt; }
+
+#endif
+
+} // namespace kpkg::command::bench
