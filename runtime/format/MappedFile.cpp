@@ -15,7 +15,8 @@ Result<MappedFile> MappedFile::open(const std::string &path) {
   auto failure = [&](const std::string &what) {
     return Error{KPKG_ERROR_FILE, "cannot read '" + path + "': " + what, {}, {}, {}};
   };
-  int descriptor = ::open(path.c_str(), O_RDONLY | O_CLOEXEC);
+  // Of a FIFO without O_NONBLOCK, opening waits for someone who writes.
+  int descriptor = ::open(path.c_str(), O_RDONLY | O_CLOEXEC | O_NONBLOCK);
   if (descriptor < 0)
     return failure(std::strerror(errno));
   struct Closer {

@@ -5,13 +5,7 @@
 #include "runtime/format/Reader.h"
 
 #include <algorithm>
-#include <cerrno>
-#include <cstdio>
-#include <cstring>
-#include <fcntl.h>
 #include <nlohmann/json.hpp>
-#include <sys/stat.h>
-#include <unistd.h>
 #include <zstd.h>
 
 namespace kpkg::format {
@@ -115,38 +109,6 @@ Result<std::string> Writer::finish(const json &manifest, const SecretKey *key) {
     bytes += item.stored;
   }
   return bytes;
-}
-
-Status writeFile(const std::string &path, std::string_view bytes) {
-  auto failure = [&](const char *what) {
-    return Error{KPKG_ERROR_FILE, "cannot write '" + path + "': " + what, {}, {}, {}};
-  };
-  std::string temporary = path + ".XXXXXX";
-  int descriptor = ::mkstemp(temporary.data());
-  if (descriptor < 0)
-    return failure(std::strerror(errno));
-  const char *problem = nullptr;
-  while (!problem && !bytes.empty()) {
-    ssize_t written = ::write(descriptor, bytes.data(), bytes.size());
-    if (written >= 0)
-      bytes.remove_prefix(size_t(written));
-    else if (errno != EINTR)
-      problem = std::strerror(errno);
-  }
-  // mkstemp makes files that only the owner can read; a package is as readable as any other product of a build.
-  mode_t mask = ::umask(0);
-  ::umask(mask);
-  if (!problem && (::fchmod(descriptor, 0666 & ~mask) != 0 || ::fsync(descriptor) != 0))
-    problem = std::strerror(errno);
-  if (::close(descriptor) != 0 && !problem)
-    problem = std::strerror(errno);
-  if (!problem && std::rename(temporary.c_str(), path.c_str()) != 0)
-    problem = std::strerror(errno);
-  if (!problem)
-    return {};
-  Error error = failure(problem);
-  ::unlink(temporary.c_str());
-  return error;
 }
 
 } // namespace kpkg::format

@@ -34,8 +34,5 @@ private:
   std::vector<Pending> pending;
 };
 
-/// Writes through a temporary file beside `path` and renames it, so that no reader sees half a package.
-Status writeFile(const std::string &path, std::string_view bytes);
-
 } // namespace kpkg::format
 #endif

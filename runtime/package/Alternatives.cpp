@@ -17,11 +17,12 @@ std::string tuningName(const ExecutionDevice &device) {
   return properties ? properties->name : std::string();
 }
 
-/// A row for near extents decides among alternatives that the cost model holds for about as good: numbers of waves change from one size to the next.
+/// A row for near extents decides among alternatives that the cost model holds for about as good: numbers of waves
+/// change from one size to the next.
 static constexpr double neighbourBand = 1.1;
 
-AlternativeChoice chooseAlternative(const Tables &tables, std::vector<const Instance *> alternatives, const plan::LaunchStep &launch,
-                                    const ExecutionDevice &device) {
+AlternativeChoice chooseAlternative(const Tables &tables, std::vector<const Instance *> alternatives,
+                                    const plan::LaunchStep &launch, const ExecutionDevice &device) {
   AlternativeChoice choice;
   choice.instances = std::move(alternatives);
   choice.device = tuningName(device);
@@ -37,7 +38,8 @@ AlternativeChoice chooseAlternative(const Tables &tables, std::vector<const Inst
     if (choice.estimates[i].cycles() < choice.estimates[choice.chosen].cycles())
       choice.chosen = i;
   if (auto row = findRow(tables, choice.instances, launch, choice.device)) {
-    bool isPlausible = choice.estimates.empty() || choice.estimates[row->choice].cycles() <= neighbourBand * choice.estimates[choice.chosen].cycles();
+    bool isPlausible = choice.estimates.empty() || choice.estimates[row->choice].cycles() <=
+                                                       neighbourBand * choice.estimates[choice.chosen].cycles();
     if (row->isForThisCall || isPlausible) {
       choice.by = row->isForThisCall ? AlternativeChoice::By::Table : AlternativeChoice::By::Neighbour;
       choice.chosen = row->choice;
@@ -48,7 +50,8 @@ AlternativeChoice chooseAlternative(const Tables &tables, std::vector<const Inst
 
 static std::string estimateText(const TimeEstimate &estimate) {
   char text[96];
-  std::snprintf(text, sizeof text, "%.0f %s of %.0f cycles", estimate.rounds, estimate.rounds == 1 ? "round" : "rounds", estimate.cyclesPerRound);
+  std::snprintf(text, sizeof text, "%.0f %s of %.0f cycles", estimate.rounds, estimate.rounds == 1 ? "round" : "rounds",
+                estimate.cyclesPerRound);
   return text;
 }
 
@@ -67,7 +70,8 @@ std::string verdictOn(const AlternativeChoice &choice, size_t index) {
     return isChosen ? "chosen by the cost model: " + estimateText(choice.estimates[index]) + ", the least of " + count
                     : "would do; the cost model says " + estimateText(choice.estimates[index]);
   case AlternativeChoice::By::Order:
-    return isChosen ? "chosen as the first of " + count + ", of which nothing is known" : "would do; " + best + " comes first";
+    return isChosen ? "chosen as the first of " + count + ", of which nothing is known"
+                    : "would do; " + best + " comes first";
   }
   return {};
 }

@@ -19,10 +19,10 @@ struct ExecutionDevice;
 /// How one of the alternatives was chosen.
 struct AlternativeChoice {
   enum class By : uint8_t {
-    Table, ///< a row of the tuning table for these extents
+    Table,     ///< a row of the tuning table for these extents
     Neighbour, ///< one for extents of the same classes
-    Model, ///< the shortest estimate; of equal ones the first
-    Order, ///< there are no estimates: the first
+    Model,     ///< the shortest estimate; of equal ones the first
+    Order,     ///< there are no estimates: the first
   };
   By by = By::Order;
   /// All of them, in the manifest's order, with estimates where every one has one.
@@ -36,8 +36,8 @@ struct AlternativeChoice {
 std::string tuningName(const ExecutionDevice &device);
 
 /// `alternatives`: at least two, in the manifest's order. The same arguments give the same choice.
-AlternativeChoice chooseAlternative(const Tables &tables, std::vector<const Instance *> alternatives, const plan::LaunchStep &launch,
-                                    const ExecutionDevice &device);
+AlternativeChoice chooseAlternative(const Tables &tables, std::vector<const Instance *> alternatives,
+                                    const plan::LaunchStep &launch, const ExecutionDevice &device);
 
 /// What became of alternative `index`, for people; "chosen by ..." for the chosen one.
 std::string verdictOn(const AlternativeChoice &choice, size_t index);

@@ -44,8 +44,8 @@ std::string checkBackward(const OpEntry &op, const std::vector<OpEntry> &ops) {
       std::any_of(found->arguments.begin(), found->arguments.end(), writes))
     return "has a backward, but it or that one writes to its arguments";
   if (backward.arguments.size() != found->arguments.size())
-    return "gives its backward " + std::to_string(backward.arguments.size()) + " arguments, '" + backward.op + "' has " +
-           std::to_string(found->arguments.size());
+    return "gives its backward " + std::to_string(backward.arguments.size()) + " arguments, '" + backward.op +
+           "' has " + std::to_string(found->arguments.size());
   if (found->results.size() != size_t(std::count_if(op.arguments.begin(), op.arguments.end(), isTensor)))
     return "has a backward with " + std::to_string(found->results.size()) + " results, not one for each tensor";
   uint64_t gradients = 0;

@@ -10,7 +10,8 @@ namespace kpkg::package {
 /// Reads the `backward` of an op. Says what is wrong with it; empty when it is well-formed.
 std::string readBackward(const nlohmann::json &value, Backward &backward);
 
-/// Whether a well-formed backward fits its op and the op that it names: indices, kinds, counts. Says what does not; empty when all does.
+/// Whether a well-formed backward fits its op and the op that it names: indices, kinds, counts. Says what does not;
+/// empty when all does.
 std::string checkBackward(const OpEntry &op, const std::vector<OpEntry> &ops);
 
 /// The same form again: {"op": name, "arguments": [["gradient", 0], ...]}.

@@ -17,7 +17,11 @@ static constexpr std::align_val_t hostAlignment{64};
 static bool isCuda(kpkg_device device) { return device.type == KPKG_DEVICE_CUDA; }
 
 static kpkg_status unknownDevice(int32_t type) {
-  return fail(Error{KPKG_ERROR_UNSUPPORTED, "this runtime knows the host and CUDA devices, not devices of type " + std::to_string(type), {}, {}, {}});
+  return fail(Error{KPKG_ERROR_UNSUPPORTED,
+                    "this runtime knows the host and CUDA devices, not devices of type " + std::to_string(type),
+                    {},
+                    {},
+                    {}});
 }
 
 /// Runs `body` with the device's context current.
@@ -113,7 +117,8 @@ kpkg_status kpkg_memory_free(kpkg_device device, void *data, void *stream) {
   });
 }
 
-kpkg_status kpkg_memory_copy(kpkg_device to_device, void *to, kpkg_device from_device, const void *from, size_t bytes, void *stream) {
+kpkg_status kpkg_memory_copy(kpkg_device to_device, void *to, kpkg_device from_device, const void *from, size_t bytes,
+                             void *stream) {
   return guarded([&] {
     for (kpkg_device device : {to_device, from_device})
       if (device.type != KPKG_DEVICE_CPU && !isCuda(device))
@@ -128,12 +133,16 @@ kpkg_status kpkg_memory_copy(kpkg_device to_device, void *to, kpkg_device from_d
     }
     if (isCuda(to_device) && isCuda(from_device)) {
       if (to_device.index != from_device.index)
-        return fail(Error{KPKG_ERROR_UNSUPPORTED, "memory is not copied from one GPU to another; copy through the host", {}, {}, {}});
-      return onDevice(to_device, [&] { return cuda::copy(reinterpret_cast<uint64_t>(to), reinterpret_cast<uint64_t>(from), int64_t(bytes), stream); });
+        return fail(Error{
+            KPKG_ERROR_UNSUPPORTED, "memory is not copied from one GPU to another; copy through the host", {}, {}, {}});
+      return onDevice(to_device, [&] {
+        return cuda::copy(reinterpret_cast<uint64_t>(to), reinterpret_cast<uint64_t>(from), int64_t(bytes), stream);
+      });
     }
     return onDevice(isCuda(to_device) ? to_device : from_device, [&] {
-      Status status = isCuda(to_device) ? cuda::copyToDevice(reinterpret_cast<uint64_t>(to), from, int64_t(bytes), stream)
-                                        : cuda::copyToHost(to, reinterpret_cast<uint64_t>(from), int64_t(bytes), stream);
+      Status status = isCuda(to_device)
+                          ? cuda::copyToDevice(reinterpret_cast<uint64_t>(to), from, int64_t(bytes), stream)
+                          : cuda::copyToHost(to, reinterpret_cast<uint64_t>(from), int64_t(bytes), stream);
       return status ? cuda::synchronize(stream) : status;
     });
   });

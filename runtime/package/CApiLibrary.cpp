@@ -25,9 +25,10 @@ kpkg_status kpkg_set_error(kpkg_status status, const char *message) {
 }
 
 const char *kpkg_status_name(kpkg_status status) {
-  static const char *const names[] = {"ok",           "wrong use",     "file error",   "format error",
-                                      "trust error",  "not found",     "kernel error", "no instance",
-                                      "device error", "out of memory", "unsupported",  "internal error", "capture refused"};
+  static const char *const names[] = {
+      "ok",          "wrong use",      "file error",     "format error", "trust error",
+      "not found",   "kernel error",   "no instance",    "device error", "out of memory",
+      "unsupported", "internal error", "capture refused"};
   return status >= 0 && size_t(status) < std::size(names) ? names[status] : "unknown status";
 }
 
@@ -54,7 +55,28 @@ const char *kpkg_cpu_target(size_t index) {
   auto targets = cpu::runnableTargets();
   return index < targets.size() ? targets[index].data() : nullptr;
 }
-int32_t kpkg_cpu_threads(void) { return cpu::threadCount(); }
+
+int32_t kpkg_cpu_threads(void) {
+  static_cast<void>(environment()); // KPKG_NUM_THREADS counts from the first look at it on
+  return cpu::threadCount();
+}
+
+kpkg_status kpkg_set_cpu_threads(int32_t count) {
+  return guarded([&] {
+    static_cast<void>(environment()); // so that its number does not come after this one
+    if (count < 1 || count > cpu::mostThreads)
+      return fail(
+          Error{KPKG_ERROR_USE,
+                "a large call uses 1 to " + std::to_string(cpu::mostThreads) + " threads, not " + std::to_string(count),
+                {},
+                {},
+                {}});
+    cpu::setThreadCount(count);
+    return KPKG_OK;
+  });
+}
+
+void kpkg_follow_cpu_threads(int32_t (*count)(void)) { cpu::followThreadCount(count); }
 
 kpkg_status kpkg_tensor_from_dlpack(const void *dl_tensor, kpkg_tensor *tensor) {
   return guarded([&] {
@@ -162,7 +184,8 @@ kpkg_status kpkg_library_prewarm(const kpkg_library *library, kpkg_device device
     if (device.type == KPKG_DEVICE_CUDA)
       return fail(library->library->prewarmGpu(device.index));
     if (device.type != KPKG_DEVICE_CPU)
-      return fail(Error{KPKG_ERROR_UNSUPPORTED, "this runtime has code only for the host and for CUDA devices", {}, {}, {}});
+      return fail(
+          Error{KPKG_ERROR_UNSUPPORTED, "this runtime has code only for the host and for CUDA devices", {}, {}, {}});
     return fail(library->library->prewarmCpu());
   });
 }
@@ -201,19 +224,17 @@ kpkg_status kpkg_registry_set_fallback(kpkg_registry *registry, const char *op, 
   return guarded([&] {
     if (!registry || !op)
       return nullPointer("registry or op");
-    auto found = registry->registry.op(op);
-    if (!found)
-      return fail(found.error());
     std::shared_ptr<Fallback> replacement;
     if (fallback) {
       replacement = std::make_shared<Fallback>();
       replacement->function = fallback;
       replacement->context = context;
-      // Last, so that `context` stays the caller's when something above fails.
       replacement->destroy = destroy;
     }
-    (*found)->setFallback(std::move(replacement));
-    return KPKG_OK;
+    Status status = registry->registry.setFallback(op, replacement);
+    if (!status && replacement)
+      replacement->destroy = nullptr; // nobody has it: `context` stays the caller's
+    return fail(status);
   });
 }
 

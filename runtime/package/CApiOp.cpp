@@ -4,6 +4,10 @@
 #include "runtime/package/Profile.h"
 #include "runtime/plan/Decoded.h"
 
+#include <algorithm>
+#include <cstddef>
+#include <cstring>
+
 using namespace kpkg;
 using namespace kpkg::package;
 
@@ -67,8 +71,11 @@ kpkg_status kpkg_op_plan_json(const kpkg_op *op, int32_t which, kpkg_string **js
   return guarded([&] {
     if (!op || !json)
       return nullPointer("op or json");
+    const PackagedOp *packaged = op->first();
+    if (!packaged)
+      return fail(noPackage(op->entry()));
     int32_t device = which & KPKG_PLAN_ON_GPU ? KPKG_DEVICE_CUDA : KPKG_DEVICE_CPU;
-    auto program = which & KPKG_PLAN_SHAPES ? op->first().shapeProgram(device) : op->first().program(device);
+    auto program = which & KPKG_PLAN_SHAPES ? packaged->shapeProgram(device) : packaged->program(device);
     if (!program)
       return fail(program.error());
     return giveString(plan::dumpJson((*program)->decoded()), json);
@@ -76,7 +83,14 @@ kpkg_status kpkg_op_plan_json(const kpkg_op *op, int32_t which, kpkg_string **js
 }
 
 /// Later versions of the struct only add fields at its end; this is what the first version had.
-static constexpr size_t firstCallSize = sizeof(kpkg_call);
+static constexpr size_t firstCallSize = offsetof(kpkg_call, precision);
+
+/// `call` with the fields that its caller does not know.
+static kpkg_call completed(const kpkg_call &call) {
+  kpkg_call complete = {};
+  std::memcpy(&complete, &call, std::min(call.struct_size, sizeof complete));
+  return complete;
+}
 
 static kpkg_status withCall(const kpkg_op *op, kpkg_call *call, Status (CallableOp::*entry)(kpkg_call &) const) {
   return guarded([&] {
@@ -84,11 +98,15 @@ static kpkg_status withCall(const kpkg_op *op, kpkg_call *call, Status (Callable
       return nullPointer("op or call");
     if (call->struct_size < firstCallSize)
       return fail(Error{KPKG_ERROR_USE, "kpkg_call.struct_size is too small", {}, {}, {}});
-    return fail((op->*entry)(*call));
+    kpkg_call complete = completed(*call);
+    return fail((op->*entry)(complete));
   });
 }
 
 kpkg_status kpkg_op_call(const kpkg_op *op, kpkg_call *call) { return withCall(op, call, &CallableOp::call); }
+kpkg_status kpkg_op_call_packaged(const kpkg_op *op, kpkg_call *call) {
+  return withCall(op, call, &CallableOp::callPackaged);
+}
 kpkg_status kpkg_op_infer(const kpkg_op *op, kpkg_call *call) { return withCall(op, call, &CallableOp::infer); }
 
 kpkg_status kpkg_op_explain(const kpkg_op *op, const kpkg_call *call, kpkg_text_format format, kpkg_string **text) {
@@ -97,7 +115,7 @@ kpkg_status kpkg_op_explain(const kpkg_op *op, const kpkg_call *call, kpkg_text_
       return nullPointer("op, call or text");
     if (call->struct_size < firstCallSize)
       return fail(Error{KPKG_ERROR_USE, "kpkg_call.struct_size is too small", {}, {}, {}});
-    auto explained = explainCall(*op, *call, format);
+    auto explained = explainCall(*op, completed(*call), format);
     return explained ? giveString(std::move(*explained), text) : fail(explained.error());
   });
 }
@@ -117,7 +135,8 @@ kpkg_status kpkg_op_count_fallback(const kpkg_op *op, const char *reason) {
 kpkg_status kpkg_profile_start(uint32_t flags) {
   return guarded([&] {
     if (uint32_t unknown = flags & ~uint32_t(KPKG_PROFILE_RANGES | KPKG_PROFILE_EVENTS))
-      return fail(Error{KPKG_ERROR_USE, "kpkg_profile_start does not know the flags " + std::to_string(unknown), {}, {}, {}});
+      return fail(
+          Error{KPKG_ERROR_USE, "kpkg_profile_start does not know the flags " + std::to_string(unknown), {}, {}, {}});
     return fail(startProfile(flags & KPKG_PROFILE_RANGES, flags & KPKG_PROFILE_EVENTS));
   });
 }

@@ -26,6 +26,14 @@ void CallableOp::addCandidate(const PackagedOp &op) {
   lists.push_back(std::move(list));
 }
 
+void CallableOp::declare(OpEntry entry) {
+  std::lock_guard guard(lock);
+  auto kept = std::make_unique<OpEntry>(std::move(entry));
+  referToTexts(*kept);
+  declared.store(kept.get(), std::memory_order_release);
+  declarations.push_back(std::move(kept));
+}
+
 void CallableOp::setFallback(std::shared_ptr<const Fallback> replacement) {
   // The old one is destroyed outside of the lock: what it calls is not ours.
   std::lock_guard guard(lock);
@@ -54,18 +62,22 @@ void CallableOp::restrict(std::shared_ptr<const Restriction> wanted) {
   restrictions.push_back(std::move(wanted));
 }
 
-void CallableOp::noteFallback(kpkg_policy chosen, const std::string &reason) const {
+void CallableOp::noteFallback(kpkg_policy chosen, const std::string &what, const std::string &reason) const {
   bool first = countReason(reason);
   add(counters.fallbacks, 1);
   if (chosen == KPKG_POLICY_WARN && first)
-    log(KPKG_LOG_WARN, "op " + entry().name + " runs its fallback: " + reason);
+    log(KPKG_LOG_WARN, "op " + entry().name + " runs " + what + ": " + reason);
+}
+
+Error noPackage(const OpEntry &op) {
+  return {KPKG_ERROR_NO_INSTANCE, "no package of the registry has " + op.name, op.name, {}, {}};
 }
 
 Status CallableOp::countFallback(const std::string &reason) const {
   kpkg_policy chosen = effectivePolicy();
   if (chosen == KPKG_POLICY_STRICT)
     return Error{KPKG_ERROR_NO_INSTANCE, reason + " (the policy is strict)", entry().name, {}, {}};
-  noteFallback(chosen, reason);
+  noteFallback(chosen, "its fallback", reason);
   return {};
 }
 
@@ -95,8 +107,11 @@ Status CallableOp::tryCall(kpkg_call &call, Frame &frame) const {
     return Error{KPKG_ERROR_NO_INSTANCE, op.name + ": " + frame.foreign, op.name, {}, {}};
   if (environment().isDisabled(op.name))
     return Error{KPKG_ERROR_NO_INSTANCE, op.name + " is disabled by KPKG_DISABLE", op.name, {}, {}};
+  const Candidates *list = candidates.load(std::memory_order_acquire);
+  if (!list)
+    return noPackage(op);
   Status refused;
-  for (const PackagedOp *candidate : *candidates.load(std::memory_order_acquire)) {
+  for (const PackagedOp *candidate : *list) {
     auto planned = planFor(*candidate, frame);
     if (!planned)
       return planned.error();
@@ -129,31 +144,51 @@ bool CallableOp::countReason(const std::string &reason) const {
   return ++found->second == 1;
 }
 
-Status CallableOp::fallBack(const Error &reason, Frame &frame, kpkg_call &call) const {
-  kpkg_policy chosen = effectivePolicy();
-  std::shared_ptr<const Fallback> target;
-  if (chosen != KPKG_POLICY_STRICT) {
-    std::lock_guard guard(lock);
-    target = fallback;
-  }
-  if (!target) {
-    Error error = reason;
-    if (policy)
-      error.message +=
-          hasFallback() ? " (there is a fallback, but the policy is strict)" : " (and there is no fallback)";
-    return error;
-  }
-  noteFallback(chosen, reason.message);
+Status CallableOp::runFallback(const Fallback &target, const Error &reason, Frame &frame, kpkg_call &call) const {
   kpkg_call complete = call;
   complete.arguments = frame.values.data();
   complete.argument_count = int32_t(frame.values.size());
-  kpkg_status status = target->function(target->context, static_cast<const kpkg_op *>(this), &complete);
+  kpkg_status status = target.function(target.context, static_cast<const kpkg_op *>(this), &complete);
+  if (status != KPKG_ERROR_NO_INSTANCE)
+    noteFallback(effectivePolicy(), "its fallback", reason.message);
   if (status == KPKG_OK)
     return {};
   Error error = lastError();
   if (error.status != status)
     error = {status, entry().name + ": its fallback failed", entry().name, {}, {}};
   return error;
+}
+
+Status CallableOp::fallBack(const Error &reason, Frame &frame, kpkg_call &call) const {
+  if (!policy)
+    return reason;
+  std::shared_ptr<const Fallback> target;
+  {
+    std::lock_guard guard(lock);
+    target = fallback;
+  }
+  Error error = reason;
+  if (effectivePolicy() == KPKG_POLICY_STRICT) {
+    if (target)
+      error.message += " (there is a fallback, but the policy is strict)";
+    else if (!references().empty())
+      error.message += " (the package has a reference, but the policy is strict)";
+    else
+      error.message += " (and there is no fallback)";
+    return error;
+  }
+  if (target) {
+    Status status = runFallback(*target, reason, frame, call);
+    if (status || status.error().status != KPKG_ERROR_NO_INSTANCE)
+      return status;
+    error.message += "; its fallback: " + status.error().message;
+  }
+  if (references().empty()) {
+    if (!target)
+      error.message += " (and there is no fallback)";
+    return error;
+  }
+  return runReference(error, frame, call);
 }
 
 static Status checkResults(const OpEntry &op, const kpkg_call &call) {
@@ -168,28 +203,40 @@ static Status checkResults(const OpEntry &op, const kpkg_call &call) {
   return {};
 }
 
-Status CallableOp::call(kpkg_call &call) const {
+static bool isRefusal(const Status &status) { return !status && status.error().status == KPKG_ERROR_NO_INSTANCE; }
+
+Status CallableOp::record(kpkg_call &call, bool fallsBack) const {
   if (!isProfiling()) [[likely]]
-    return run(call);
+    return run(call, fallsBack);
   ProfiledCall recorded(entry().name);
   uint64_t before = counters.fallbacks.load(std::memory_order_relaxed);
-  Status status = run(call);
-  recorded.finish(status.ok(), counters.fallbacks.load(std::memory_order_relaxed) != before);
+  Status status = run(call, fallsBack);
+  if (fallsBack || !isRefusal(status))
+    recorded.finish(status.ok(), counters.fallbacks.load(std::memory_order_relaxed) != before);
   return status;
 }
 
-Status CallableOp::run(kpkg_call &call) const {
-  add(counters.calls, 1);
+Status CallableOp::run(kpkg_call &call, bool fallsBack) const {
+  if (fallsBack) // else once it is known that this way is the call's
+    add(counters.calls, 1);
   FrameLease frame;
-  Status status = checkResults(entry(), call);
-  if (status)
-    status = frame->bind(entry(), call);
-  frame->restriction = currentRestriction();
-  if (status) {
+  const OpEntry &op = entry();
+  Status status = checkResults(op, call);
+  if (status && op.schema.empty()) { // known by name alone: the fallback gets what the caller gave
+    if (!fallsBack)
+      return noPackage(op);
+    frame->bindAsGiven(call);
+    status = fallBack(noPackage(op), *frame, call);
+  } else if (status && (status = frame->bind(op, call, currentRestriction()))) {
     status = tryCall(call, *frame);
-    if (!status && status.error().status == KPKG_ERROR_NO_INSTANCE)
+    if (isRefusal(status)) {
+      if (!fallsBack)
+        return status;
       status = fallBack(status.error(), *frame, call);
+    }
   }
+  if (!fallsBack)
+    add(counters.calls, 1);
   if (!status)
     add(counters.errors, 1);
   return status;
@@ -197,10 +244,17 @@ Status CallableOp::run(kpkg_call &call) const {
 
 Status CallableOp::infer(kpkg_call &call) const {
   const OpEntry &op = entry();
+  const PackagedOp *packaged = first();
+  if (!packaged)
+    return Error{KPKG_ERROR_UNSUPPORTED,
+                 "no package of the registry has " + op.name + ", so nothing tells the shapes of its results",
+                 op.name,
+                 {},
+                 {}};
   if (Status status = checkResults(op, call); !status)
     return status;
   FrameLease frame;
-  if (Status status = frame->bind(op, call); !status)
+  if (Status status = frame->bind(op, call, currentRestriction()); !status)
     return status;
   // Any device will do; a dtype that the plan cannot name is another matter.
   kpkg_device device = {KPKG_DEVICE_CPU, 0};
@@ -210,7 +264,7 @@ Status CallableOp::infer(kpkg_call &call) const {
         return Error{KPKG_ERROR_NO_INSTANCE, op.name + ": " + frame->foreign, op.name, {}, {}};
       device = value.as.tensor->device;
     }
-  auto program = first().shapeProgram(frame->device.type);
+  auto program = packaged->shapeProgram(frame->device.type);
   if (!program)
     return program.error();
   plan::Resolution resolution;
@@ -226,8 +280,9 @@ Status CallableOp::infer(kpkg_call &call) const {
 
 kpkg_op_stats CallableOp::stats() const {
   auto read = [](const std::atomic<uint64_t> &counter) { return counter.load(std::memory_order_relaxed); };
-  return {sizeof(kpkg_op_stats), read(counters.calls),       read(counters.resolutions), read(counters.launches),
-          read(counters.copies), read(counters.copiedBytes), read(counters.fallbacks),   read(counters.errors)};
+  return {sizeof(kpkg_op_stats),    read(counters.calls),  read(counters.resolutions),
+          read(counters.launches),  read(counters.copies), read(counters.copiedBytes),
+          read(counters.fallbacks), read(counters.errors), read(counters.references)};
 }
 
 std::map<std::string, uint64_t> CallableOp::fallbackReasons() const {

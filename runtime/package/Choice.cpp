@@ -7,6 +7,7 @@
 #include "runtime/package/Windows.h"
 
 #include <algorithm>
+#include <compare>
 #include <optional>
 
 namespace kpkg::package {
@@ -46,8 +47,21 @@ struct WantedParam {
   size_t index; ///< into Kernel::params
   const LaunchParam *param;
   ParamValue value;
+  uint64_t accepted = 0; ///< by the numbers of Kernel::values, where there are some
+
+  /// Whether instance `number` of the kernel's has a value that meets this.
+  bool isMetBy(const Tables &tables, const Kernel &kernel, size_t number) const {
+    if (kernel.values[index].empty())
+      return meets(tables.instances[kernel.instances[number]].params[index], *param, value);
+    return accepted >> kernel.valueNumbers[number * kernel.params.size() + index] & 1;
+  }
 };
 } // namespace
+
+static std::string unmetText(const WantedParam &want, const Instance &instance) {
+  return "has " + std::string(want.param->name) + "=" + instance.params[want.index].str() + ", wanted " +
+         (want.param->atLeast ? "at least " : "") + want.value.str();
+}
 
 /// The values of one parameter over some instances, without repetition: "float32, bfloat16".
 static std::string listValues(const Tables &tables, const std::vector<uint32_t> &instances, size_t param) {
@@ -96,20 +110,24 @@ static std::string lacking(const Fact &fact, const plan::View &view, std::span<c
     if (view.shape[size_t(d)] == 0)
       return {}; // nothing is accessed
   if (fact.unit >= 0 && view.strides[size_t(fact.unit)] != 1 && view.shape[size_t(fact.unit)] > 1)
-    return "stride 1 in dimension " + std::to_string(fact.unit) + ", found " + std::to_string(view.strides[size_t(fact.unit)]);
+    return "stride 1 in dimension " + std::to_string(fact.unit) + ", found " +
+           std::to_string(view.strides[size_t(fact.unit)]);
   if (fact.align > 1) {
     int64_t offset = view.offset * plan::dtypeBytes(view.dtype), base = alignments[size_t(view.buffer)];
     int64_t alignment = offset == 0 ? base : std::min(base, offset & -offset);
     if (alignment < fact.align)
-      return "an address that is a multiple of " + std::to_string(fact.align) + " bytes, found one of " + std::to_string(alignment);
+      return "an address that is a multiple of " + std::to_string(fact.align) + " bytes, found one of " +
+             std::to_string(alignment);
   }
   int64_t lowest = 0, highest = 0;
   for (int32_t d = 0; d < view.rank; ++d) {
     int64_t extent = view.shape[size_t(d)], stride = view.strides[size_t(d)];
     if (fact.divisible > 1 && d == fact.unit && extent % fact.divisible != 0)
-      return "an extent of dimension " + std::to_string(d) + " that is a multiple of " + std::to_string(fact.divisible) + ", found " + std::to_string(extent);
+      return "an extent of dimension " + std::to_string(d) + " that is a multiple of " +
+             std::to_string(fact.divisible) + ", found " + std::to_string(extent);
     if (fact.divisible > 1 && d != fact.unit && extent > 1 && stride % fact.divisible != 0)
-      return "a stride of dimension " + std::to_string(d) + " that is a multiple of " + std::to_string(fact.divisible) + ", found " + std::to_string(stride);
+      return "a stride of dimension " + std::to_string(d) + " that is a multiple of " + std::to_string(fact.divisible) +
+             ", found " + std::to_string(stride);
     if (d >= fact.outer)
       (stride < 0 ? lowest : highest) += (extent - 1) * stride;
     highest = std::max(highest, extent);
@@ -174,8 +192,8 @@ static std::string missingFlag(const Instance &instance) {
   return {};
 }
 
-/// Position of a GPU target for this device, best first, or nothing: machine code of the chip itself, of older ones of its generation, then
-/// PTX, which the driver compiles. "a" behind the number means code for that chip alone.
+/// Position of a GPU target for this device, best first, or nothing: machine code of the chip itself, of older ones of
+/// its generation, then PTX, which the driver compiles. "a" behind the number means code for that chip alone.
 static std::optional<size_t> gpuRank(std::string_view target, const ExecutionDevice &device) {
   bool isPtx = target.starts_with("compute_");
   if (!isPtx && !target.starts_with("sm_"))
@@ -217,7 +235,9 @@ static std::optional<size_t> targetRank(const std::string &target, const Executi
   return found == targets.end() ? std::nullopt : std::optional<size_t>(found - targets.begin());
 }
 
-bool runsOn(const Instance &instance, const ExecutionDevice &device) { return targetRank(instance.target, device).has_value(); }
+bool runsOn(const Instance &instance, const ExecutionDevice &device) {
+  return targetRank(instance.target, device).has_value();
+}
 
 /// The launch's arguments against the kernel's and the instance's: a plan that does not fit its kernels must not reach
 /// them.
@@ -252,9 +272,11 @@ static std::optional<Error> checkArguments(const Kernel &kernel, const Instance 
 }
 
 /// Whether the instances differ in nothing but tuned parameters that the launch does not name.
-static bool areAlternatives(const Kernel &kernel, const std::vector<WantedParam> &wanted, const Instance &a, const Instance &b) {
+static bool areAlternatives(const Kernel &kernel, const std::vector<WantedParam> &wanted, const Instance &a,
+                            const Instance &b) {
   for (size_t i = 0; i < kernel.params.size(); ++i) {
-    bool isFree = kernel.params[i].isTuned && std::ranges::none_of(wanted, [&](const WantedParam &want) { return want.index == i; });
+    bool isFree = kernel.params[i].isTuned &&
+                  std::ranges::none_of(wanted, [&](const WantedParam &want) { return want.index == i; });
     if (!isFree && !(a.params[i] == b.params[i]))
       return false;
   }
@@ -273,6 +295,7 @@ Result<const Instance *> chooseInstance(const ChoiceQuery &query, ChoiceReport *
                  {}};
   const Kernel &kernel = tables.kernels[found->second];
   std::vector<WantedParam> wanted;
+  wanted.reserve(launch.params.size());
   for (const LaunchParam &param : launch.params) {
     int index = kernel.paramIndex(param.name);
     if (index < 0)
@@ -283,55 +306,65 @@ Result<const Instance *> chooseInstance(const ChoiceQuery &query, ChoiceReport *
                    {},
                    {}};
     wanted.push_back({size_t(index), &param, valueOf(param)});
-    wanted.back().value.isFunction = kernel.params[size_t(index)].isFunction;
+    WantedParam &want = wanted.back();
+    want.value.isFunction = kernel.params[want.index].isFunction;
+    const std::vector<ParamValue> &values = kernel.values[want.index];
+    for (size_t i = 0; i < values.size(); ++i)
+      want.accepted |= uint64_t(meets(values[i], param, want.value)) << i;
   }
 
   const Instance *best = nullptr;
   size_t bestRank = 0;
   std::vector<const Instance *> suitable;
   // Smaller sizes first, then the better target, then more facts; else the order of the manifest.
-  auto isBetter = [&](const Instance &candidate, size_t rank) {
+  auto order = [&](const Instance &candidate, size_t rank) {
     for (const WantedParam &want : wanted)
       if (want.param->atLeast && candidate.params[want.index].integer != best->params[want.index].integer)
-        return candidate.params[want.index].integer < best->params[want.index].integer;
-    if (rank != bestRank)
-      return rank < bestRank;
-    return strength(candidate) > strength(*best);
+        return candidate.params[want.index].integer <=> best->params[want.index].integer;
+    return std::strong_ordering(rank <=> bestRank);
+  };
+  auto isBetter = [&](const Instance &candidate, size_t rank) {
+    auto found = order(candidate, rank);
+    return found == std::strong_ordering::equal ? strength(candidate) > strength(*best)
+                                                : found == std::strong_ordering::less;
   };
   bool paramsFit = false;
   bool closestIsForeign = false;
   std::string closest;
-  for (uint32_t index : kernel.instances) {
-    const Instance &instance = tables.instances[index];
-    std::string reason;
-    for (const WantedParam &want : wanted)
-      if (!meets(instance.params[want.index], *want.param, want.value)) {
-        reason = "has " + std::string(want.param->name) + "=" + instance.params[want.index].str() + ", wanted " +
-                 (want.param->atLeast ? "at least " : "") + want.value.str();
-        break;
-      }
+  for (size_t number = 0; number < kernel.instances.size(); ++number) {
+    // Most instances fall out here, so nothing of them is read, and no text is made for them that nobody reads.
+    const Instance &instance = tables.instances[kernel.instances[number]];
+    auto unmet =
+        std::ranges::find_if(wanted, [&](const WantedParam &want) { return !want.isMetBy(tables, kernel, number); });
+    if (unmet != wanted.end()) {
+      if (report)
+        report->verdicts.push_back({&instance, unmetText(*unmet, instance)});
+      continue;
+    }
+    paramsFit = true;
     auto rank = targetRank(instance.target, device);
-    if (reason.empty()) {
-      paramsFit = true;
-      if (!rank)
-        reason = "is for " + instance.target + ", " + (device.isCuda ? deviceText(device) : "this CPU runs " + runnableText());
-      else if (auto error = checkArguments(kernel, instance, launch, op)) {
-        // The instances that fit the parameters agree on the arguments' types.
-        if (!report)
-          return *error;
-        reason = error->message;
-      } else {
-        reason = missingFlag(instance);
-        if (reason.empty() && restriction)
-          reason = restriction->refuse(kernel, instance);
-        if (reason.empty())
-          reason = brokenFact(kernel, instance, launch, alignments);
-      }
-      // An instance for this CPU came closer than one for another.
-      if (!reason.empty() && (closest.empty() || (rank && closestIsForeign))) {
-        closest = instance.label + " " + reason;
-        closestIsForeign = !rank;
-      }
+    if (!report && best && rank && order(instance, *rank) == std::strong_ordering::greater)
+      continue; // nor is it an alternative of the best
+    std::string reason;
+    if (!rank)
+      reason =
+          "is for " + instance.target + ", " + (device.isCuda ? deviceText(device) : "this CPU runs " + runnableText());
+    else if (auto error = checkArguments(kernel, instance, launch, op)) {
+      // The instances that fit the parameters agree on the arguments' types.
+      if (!report)
+        return *error;
+      reason = error->message;
+    } else {
+      reason = missingFlag(instance);
+      if (reason.empty() && restriction)
+        reason = restriction->refuse(kernel, instance);
+      if (reason.empty())
+        reason = brokenFact(kernel, instance, launch, alignments);
+    }
+    // An instance for this CPU came closer than one for another.
+    if (!reason.empty() && (closest.empty() || (rank && closestIsForeign))) {
+      closest = instance.label + " " + reason;
+      closestIsForeign = !rank;
     }
     if (report)
       report->verdicts.push_back({&instance, reason});
@@ -344,7 +377,8 @@ Result<const Instance *> chooseInstance(const ChoiceQuery &query, ChoiceReport *
     }
   }
   if (best && kernel.hasAlternatives()) {
-    std::erase_if(suitable, [&](const Instance *instance) { return !areAlternatives(kernel, wanted, *instance, *best); });
+    std::erase_if(suitable,
+                  [&](const Instance *instance) { return !areAlternatives(kernel, wanted, *instance, *best); });
     if (suitable.size() > 1) {
       AlternativeChoice choice = chooseAlternative(tables, std::move(suitable), launch, device);
       best = choice.instances[choice.chosen];

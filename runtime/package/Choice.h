@@ -54,8 +54,8 @@ struct ChoiceReport {
 
 /// Chooses among all instances of the launch's kernel: parameters must fit (of `at_least` parameters the smallest value
 /// that does), the device must run the target, facts must hold for the views, flags of KPKG_REQUIRE must be there. Then
-/// the best target wins, then the variant with most facts, then among alternatives what chooseAlternative() says. With `report`, says for each
-/// instance what became of it.
+/// the best target wins, then the variant with most facts, then among alternatives what chooseAlternative() says. With
+/// `report`, says for each instance what became of it.
 ///
 /// The error (KPKG_ERROR_NO_INSTANCE) says which requirement nothing meets. KPKG_ERROR_KERNEL: the arguments themselves
 /// do not fit the kernel.

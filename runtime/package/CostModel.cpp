@@ -1,4 +1,5 @@
-// What a launch costs by an instance's formulas: operations and bytes, and an estimate of its time for the choice among alternatives.
+// What a launch costs by an instance's formulas: operations and bytes, and an estimate of its time for the choice among
+// alternatives.
 // SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
 #include "runtime/package/CostModel.h"
 
@@ -17,8 +18,8 @@ static constexpr double cyclesOfLatency = 1000;
 /// Of a line of the second-level cache of a GPU, in bytes.
 static constexpr int64_t lineBytes = 128;
 
-/// What boxes take of the cache's bandwidth, to the bytes that they bring to all CTAs of a cluster: rows that begin within lines take one more, and what a
-/// CTA reads for others too they need not read.
+/// What boxes take of the cache's bandwidth, to the bytes that they bring to all CTAs of a cluster: rows that begin
+/// within lines take one more, and what a CTA reads for others too they need not read.
 static double cacheShare(const LaunchShape &shape, const LaunchStep &launch) {
   double brought = 0, taken = 0;
   for (const TensorMap &map : shape.tensorMaps) {
@@ -31,7 +32,8 @@ static double cacheShare(const LaunchShape &shape, const LaunchStep &launch) {
       bytes *= extent;
     bool isWithin = false;
     for (int32_t dim = 0; dim < view.rank; ++dim)
-      isWithin |= dim != map.unit && map.box[size_t(dim)] > 1 && view.shape[size_t(dim)] > 1 && view.strides[size_t(dim)] * elementBytes % lineBytes != 0;
+      isWithin |= dim != map.unit && map.box[size_t(dim)] > 1 && view.shape[size_t(dim)] > 1 &&
+                  view.strides[size_t(dim)] * elementBytes % lineBytes != 0;
     double lines = double((rowBytes + lineBytes - 1) / lineBytes);
     brought += bytes * map.sharedBy;
     taken += bytes * (isWithin ? (lines + 1) / lines : 1);
@@ -77,13 +79,16 @@ Cost estimateCost(const Instance &instance, const LaunchStep &launch) {
   return flops && bytes ? Cost{*flops, *bytes} : Cost();
 }
 
-double countTiles(const Instance &instance, const LaunchStep &launch) { return evaluate(instance.tiles, launch).value_or(0); }
+double countTiles(const Instance &instance, const LaunchStep &launch) {
+  return evaluate(instance.tiles, launch).value_or(0);
+}
 
 std::optional<TimeEstimate> estimateTime(const Instance &instance, const LaunchStep &launch, int64_t processors) {
   if (!instance.work)
     return std::nullopt;
   const TileWork &work = *instance.work;
-  double tiles = launch.persistent ? countTiles(instance, launch) : double(launch.grid[0]) * double(launch.grid[1]) * double(launch.grid[2]);
+  double tiles = launch.persistent ? countTiles(instance, launch)
+                                   : double(launch.grid[0]) * double(launch.grid[1]) * double(launch.grid[2]);
   tiles = std::max(tiles, 1.0);
   std::optional<double> flopsOfTile = evaluate(work.flops, launch), allBytes = evaluate(instance.bytes, launch);
   if (!flopsOfTile || !allBytes)

@@ -1,4 +1,5 @@
-// What a launch costs by an instance's formulas: operations and bytes, and an estimate of its time for the choice among alternatives.
+// What a launch costs by an instance's formulas: operations and bytes, and an estimate of its time for the choice among
+// alternatives.
 // SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
 #ifndef KPKG_PACKAGE_COSTMODEL_H
 #define KPKG_PACKAGE_COSTMODEL_H
@@ -10,7 +11,8 @@
 
 namespace kpkg::package {
 
-/// Of the whole launch; 0 when the instance has no formula, or when the formula asks for a number that the call's signature leaves open.
+/// Of the whole launch; 0 when the instance has no formula, or when the formula asks for a number that the call's
+/// signature leaves open.
 struct Cost {
   double flops = 0;
   double bytes = 0;
@@ -27,10 +29,11 @@ struct TimeEstimate {
   double cycles() const { return rounds * cyclesPerRound; }
 };
 
-/// By what the instance says of its tiles; nothing when it says nothing, or asks for a number that the call's signature leaves open. Only for comparison with estimates of the same launch and device.
-/// A round takes the longer of computing a tile, all of it even where it reaches beyond the edges, and of moving its operands, and then
-/// what it takes to start and end a tile, of which the other tiles that a processor holds hide their part. Operands come no faster than what shared
-/// memory can have on its way allows.
+/// By what the instance says of its tiles; nothing when it says nothing, or asks for a number that the call's signature
+/// leaves open. Only for comparison with estimates of the same launch and device. A round takes the longer of computing
+/// a tile, all of it even where it reaches beyond the edges, and of moving its operands, and then what it takes to
+/// start and end a tile, of which the other tiles that a processor holds hide their part. Operands come no faster than
+/// what shared memory can have on its way allows.
 std::optional<TimeEstimate> estimateTime(const Instance &instance, const plan::LaunchStep &launch, int64_t processors);
 
 } // namespace kpkg::package

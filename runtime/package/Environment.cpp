@@ -1,9 +1,11 @@
 // What the KPKG_* environment variables say, read once.
 // SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
 #include "runtime/package/Environment.h"
+#include "runtime/device/cpu/CpuTarget.h"
 #include "runtime/package/Log.h"
 
 #include <algorithm>
+#include <charconv>
 #include <cstdlib>
 
 namespace kpkg::package {
@@ -38,7 +40,8 @@ static Environment readEnvironment() {
                          : name == "silent" ? KPKG_POLICY_SILENT
                                             : KPKG_POLICY_DEFAULT;
     if (policy == KPKG_POLICY_DEFAULT || equals == 0)
-      notUnderstood("KPKG_FALLBACK", part, equals == std::string::npos ? "strict, warn or silent" : "an op, then =strict, =warn or =silent");
+      notUnderstood("KPKG_FALLBACK", part,
+                    equals == std::string::npos ? "strict, warn or silent" : "an op, then =strict, =warn or =silent");
     else if (equals == std::string::npos)
       found.policy = policy;
     else
@@ -60,21 +63,42 @@ static Environment readEnvironment() {
   }
 
   found.require = splitList(variable("KPKG_REQUIRE"), ',');
+  for (const std::string &flag : found.require)
+    if (flag != "deterministic" && flag != "batch_invariant" && flag != "exact")
+      found.unknownRequire = flag;
   std::string_view disable = variable("KPKG_DISABLE");
   found.disableAll = disable == "1" || disable == "all";
   if (!found.disableAll && disable != "0")
     found.disable = splitList(disable, ',');
   found.path = variable("KPKG_PATH");
+  if (std::string_view threads = variable("KPKG_NUM_THREADS"); !threads.empty()) {
+    auto [end, problem] = std::from_chars(threads.data(), threads.data() + threads.size(), found.threads);
+    if (problem != std::errc() || end != threads.data() + threads.size() || found.threads < 1 ||
+        found.threads > cpu::mostThreads) {
+      found.threads = 0;
+      notUnderstood("KPKG_NUM_THREADS", threads,
+                    ("a number of threads from 1 to " + std::to_string(cpu::mostThreads)).c_str());
+    } else {
+      cpu::setThreadCount(found.threads);
+    }
+  }
   return found;
 }
 
+/// Whether `name`, with or without a namespace, is that of the op.
+static bool names(std::string_view name, std::string_view op) {
+  return name == op ||
+         (name.find("::") == name.npos && op.ends_with(name) && op.substr(0, op.size() - name.size()).ends_with("::"));
+}
+
 bool Environment::isDisabled(std::string_view op) const {
-  return disableAll || std::find(disable.begin(), disable.end(), op) != disable.end();
+  return disableAll ||
+         std::any_of(disable.begin(), disable.end(), [&](const std::string &name) { return names(name, op); });
 }
 
 kpkg_policy Environment::policyOf(std::string_view op) const {
   for (const auto &[name, policy] : opPolicies)
-    if (name == op)
+    if (names(name, op))
       return policy;
   return KPKG_POLICY_DEFAULT;
 }

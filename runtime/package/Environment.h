@@ -20,9 +20,13 @@ struct Environment {
   std::vector<std::string> keys;
   /// KPKG_REQUIRE=deterministic,batch_invariant,exact: instances without one of these flags are not used.
   std::vector<std::string> require;
-  /// KPKG_DISABLE=1 (all) or a list of op names: these go to their fallbacks.
+  /// What KPKG_REQUIRE has beside these; no package is opened then, since a mistyped wish must not give less.
+  std::string unknownRequire;
+  /// KPKG_DISABLE=1 (all) or a list of op names, with or without their namespaces: these go to their fallbacks.
   bool disableAll = false;
   std::vector<std::string> disable;
+  /// KPKG_NUM_THREADS, 0 without one. It is set as if by kpkg_set_cpu_threads.
+  int threads = 0;
   /// KPKG_PATH
   std::string path;
 

@@ -115,7 +115,8 @@ static Result<OutputPlace> placeOutput(const PlannedCall &planned, size_t index,
   const kpkg_tensor &output = *call.outputs[index];
   if (result.kind != KPKG_TENSOR)
     return outputError(op, index, "is given, but the result is None");
-  if (output.device.type != frame.device.type || (frame.device.type != KPKG_DEVICE_CPU && output.device.index != frame.device.index))
+  if (output.device.type != frame.device.type ||
+      (frame.device.type != KPKG_DEVICE_CPU && output.device.index != frame.device.index))
     return outputError(op, index, "is not on the device of the arguments");
   if (output.dtype != result.dtype)
     return outputError(op, index,
@@ -284,10 +285,15 @@ static Status runLaunch(const PlannedLaunch &planned, const OpEntry &op, const i
 }
 
 static Error launchError(const PlannedLaunch &planned, const OpEntry &op, const Error &error) {
-  return {error.status, op.name + ": " + planned.instance->label + ": " + error.message, op.name, planned.instance->label, {}};
+  return {error.status,
+          op.name + ": " + planned.instance->label + ": " + error.message,
+          op.name,
+          planned.instance->label,
+          {}};
 }
 
-static Status runOnGpu(const PlannedLaunch &planned, int32_t device, const OpEntry &op, int64_t *words, cuda::Stream stream) {
+static Status runOnGpu(const PlannedLaunch &planned, int32_t device, const OpEntry &op, int64_t *words,
+                       cuda::Stream stream) {
   if (planned.ctas[0] == 0 || planned.ctas[1] == 0 || planned.ctas[2] == 0)
     return {};
   planned.use->launches.fetch_add(1, std::memory_order_relaxed);
@@ -295,7 +301,11 @@ static Status runOnGpu(const PlannedLaunch &planned, int32_t device, const OpEnt
   std::array<void *, maxGpuParameters> parameters;
   const size_t mapCount = planned.tensorMaps.size();
   if (planned.wordCount + sizeof(cuda::TensorMapValue) / sizeof(int64_t) * mapCount >= parameters.size())
-    return Error{KPKG_ERROR_UNSUPPORTED, op.name + ": " + planned.instance->label + " has too many parameters", op.name, planned.instance->label, {}};
+    return Error{KPKG_ERROR_UNSUPPORTED,
+                 op.name + ": " + planned.instance->label + " has too many parameters",
+                 op.name,
+                 planned.instance->label,
+                 {}};
   for (size_t i = 0; i < planned.wordCount; ++i)
     parameters[i] = words + i;
   const LaunchShape &shape = *planned.instance->launch;
@@ -340,10 +350,12 @@ static Status runOnGpu(const PlannedLaunch &planned, int32_t device, const OpEnt
 }
 
 /// A copy step, or the last step to an output that could not be written in place.
-static Status copyElements(const PlannedCall &planned, const std::byte *from, std::span<const int64_t> fromStrides, std::byte *to,
-                           std::span<const int64_t> toStrides, std::span<const int64_t> shape, int64_t bytes, cuda::Stream stream) {
+static Status copyElements(const PlannedCall &planned, const std::byte *from, std::span<const int64_t> fromStrides,
+                           std::byte *to, std::span<const int64_t> toStrides, std::span<const int64_t> shape,
+                           int64_t bytes, cuda::Stream stream) {
   if (planned.device.isCuda)
-    return cuda::stridedCopy(reinterpret_cast<uint64_t>(from), fromStrides, reinterpret_cast<uint64_t>(to), toStrides, shape, bytes, stream);
+    return cuda::stridedCopy(reinterpret_cast<uint64_t>(from), fromStrides, reinterpret_cast<uint64_t>(to), toStrides,
+                             shape, bytes, stream);
   cpu::stridedCopy(from, fromStrides, to, toStrides, shape, size_t(bytes));
   return {};
 }
@@ -351,7 +363,6 @@ static Status copyElements(const PlannedCall &planned, const std::byte *from, st
 Status execute(const PlannedCall &planned, const OpEntry &op, Frame &frame, kpkg_call &call, CallCosts &costs) {
   if (Status status = checkAddresses(op, frame); !status)
     return status;
-  const plan::Resolution &resolution = planned.resolution;
   std::optional<cuda::DeviceScope> scope;
   if (planned.device.isCuda) {
     scope.emplace(planned.device.index);
@@ -360,20 +371,20 @@ Status execute(const PlannedCall &planned, const OpEntry &op, Frame &frame, kpkg
   }
   DeviceMemory memory(planned.device.index, call.stream);
   std::byte *temporaries = nullptr;
-  if (resolution.temporaryBytes && planned.device.isCuda) {
-    auto block = memory.get(resolution.temporaryBytes);
+  if (planned.temporaryBytes && planned.device.isCuda) {
+    auto block = memory.get(planned.temporaryBytes);
     if (!block)
       return block.error();
     temporaries = *block;
-  } else if (resolution.temporaryBytes && !(temporaries = frame.temporaries.get(size_t(resolution.temporaryBytes))))
+  } else if (planned.temporaryBytes && !(temporaries = frame.temporaries.get(size_t(planned.temporaryBytes))))
     return Error{KPKG_ERROR_MEMORY,
-                 op.name + ": no memory for " + std::to_string(resolution.temporaryBytes) + " bytes of temporaries",
+                 op.name + ": no memory for " + std::to_string(planned.temporaryBytes) + " bytes of temporaries",
                  op.name,
                  {},
                  {}};
-  frame.bases.resize(resolution.buffers.size());
-  for (size_t i = 0; i < resolution.buffers.size(); ++i) {
-    const Buffer &buffer = resolution.buffers[i];
+  frame.bases.resize(planned.buffers.size());
+  for (size_t i = 0; i < planned.buffers.size(); ++i) {
+    const Buffer &buffer = planned.buffers[i];
     if (buffer.kind == Buffer::Kind::Argument)
       frame.bases[i] = reinterpret_cast<std::byte *>(frame.addresses[size_t(buffer.argument)]);
     else
@@ -395,21 +406,22 @@ Status execute(const PlannedCall &planned, const OpEntry &op, Frame &frame, kpkg
   }
 
   for (const PlannedStep &step : planned.steps) {
-    if (!step.copy) {
+    if (step.copy < 0) {
       int64_t *words = frame.words.data() + step.launch.firstWord;
       std::optional<ProfiledLaunch> recorded;
       if (isProfiling()) [[unlikely]]
         recorded.emplace(op.name, step.launch, planned.device, call.stream);
-      Status status = planned.device.isCuda ? runOnGpu(step.launch, planned.device.index, op, words, call.stream) : runLaunch(step.launch, op, words);
+      Status status = planned.device.isCuda ? runOnGpu(step.launch, planned.device.index, op, words, call.stream)
+                                            : runLaunch(step.launch, op, words);
       if (!status)
         return status;
       continue;
     }
-    const plan::View &from = step.copy->source, &to = step.copy->destination;
+    const auto &[from, to] = planned.copySteps[size_t(step.copy)];
     int64_t bytes = plan::dtypeBytes(from.dtype);
-    if (Status status = copyElements(planned, frame.bases[size_t(from.buffer)] + from.offset * bytes, from.stridesSpan(),
-                                     frame.bases[size_t(to.buffer)] + to.offset * bytes, to.stridesSpan(), from.shapeSpan(), bytes,
-                                     call.stream);
+    if (Status status = copyElements(planned, frame.bases[size_t(from.buffer)] + from.offset * bytes,
+                                     from.stridesSpan(), frame.bases[size_t(to.buffer)] + to.offset * bytes,
+                                     to.stridesSpan(), from.shapeSpan(), bytes, call.stream);
         !status)
       return status;
   }
@@ -422,9 +434,10 @@ Status execute(const PlannedCall &planned, const OpEntry &op, Frame &frame, kpkg
     const kpkg_result &made = planned.results[i].result;
     kpkg_result &result = call.results[i];
     size_t rank = size_t(made.rank), bytes = size_t(plan::dtypeBytes(plan::DType(made.dtype)));
-    if (Status status = copyElements(planned, frame.bases[size_t(planned.results[i].buffer)] + made.offset * int64_t(bytes),
-                                     {made.strides, rank}, static_cast<std::byte *>(result.data), {result.strides, rank}, {made.shape, rank},
-                                     int64_t(bytes), call.stream);
+    if (Status status =
+            copyElements(planned, frame.bases[size_t(planned.results[i].buffer)] + made.offset * int64_t(bytes),
+                         {made.strides, rank}, static_cast<std::byte *>(result.data), {result.strides, rank},
+                         {made.shape, rank}, int64_t(bytes), call.stream);
         !status)
       return status;
     ++costs.copies;

@@ -33,19 +33,19 @@ static std::string withPrefix(double value) {
 /// How the instance's code runs on a GPU, and what it takes.
 static ordered_json describeCode(const Instance &instance, const Library &library) {
   const LaunchShape &shape = *instance.launch;
-  return {{"section", instance.section},   {"bytes", library.sectionBytes(instance.section)},
-          {"threads", shape.threads},      {"registers", shape.registers},
-          {"spills", shape.spills},        {"shared", shape.shared},
-          {"blocks", shape.blocks},        {"cluster", shape.cluster},
-          {"occupancy", shape.occupancy},  {"overlaps", shape.overlaps},
-          {"dynamic", shape.counters != 0},
-          {"tensor_maps", shape.tensorMaps.size()}};
+  return {{"section", instance.section},    {"bytes", library.sectionBytes(instance.section)},
+          {"threads", shape.threads},       {"registers", shape.registers},
+          {"spills", shape.spills},         {"shared", shape.shared},
+          {"blocks", shape.blocks},         {"cluster", shape.cluster},
+          {"occupancy", shape.occupancy},   {"overlaps", shape.overlaps},
+          {"dynamic", shape.counters != 0}, {"tensor_maps", shape.tensorMaps.size()}};
 }
 
 static std::string codeText(const ordered_json &code) {
   auto number = [&](const char *key) { return code[key].get<uint64_t>(); };
   std::string text = std::to_string(number("threads")) + " threads, ";
-  text += number("registers") ? std::to_string(number("registers")) + " registers, " : "registers chosen by the driver, ";
+  text +=
+      number("registers") ? std::to_string(number("registers")) + " registers, " : "registers chosen by the driver, ";
   text += number("spills") ? withPrefix(double(number("spills"))) + "B of spills" : "no spills";
   if (number("shared"))
     text += ", " + withPrefix(double(number("shared"))) + "B of shared memory";
@@ -65,7 +65,8 @@ static std::string codeText(const ordered_json &code) {
 }
 
 /// The alternatives with their tuned values, how one was chosen, and the row of the tuning table that would decide.
-static ordered_json describeAlternatives(const AlternativeChoice &choice, const plan::LaunchStep &launch, const Tables &tables) {
+static ordered_json describeAlternatives(const AlternativeChoice &choice, const plan::LaunchStep &launch,
+                                         const Tables &tables) {
   static const char *const means[] = {"table", "neighbour", "model", "order"};
   const Kernel &kernel = tables.kernels[choice.instances.front()->kernel];
   ordered_json list = ordered_json::array();
@@ -180,10 +181,18 @@ static std::string conclusion(const CallableOp &op, const std::string &refusal, 
     for (const ordered_json &package : packages)
       if (package["runs"].get<bool>())
         return "runs kernels of '" + package["package"].get<std::string>() + "'";
-  if (!op.hasFallback())
+  if (!op.isPackaged())
+    return op.effectivePolicy() == KPKG_POLICY_STRICT ? "fails: no package has it and the policy is strict"
+                                                      : "runs the fallback: no package has it";
+  bool mayFallBack = op.effectivePolicy() != KPKG_POLICY_STRICT;
+  auto references = op.references();
+  if (op.hasFallback())
+    return mayFallBack ? "runs the fallback" : "fails: no instance can run it and the policy is strict";
+  if (references.empty())
     return "fails: no instance can run it and there is no fallback";
-  return op.effectivePolicy() == KPKG_POLICY_STRICT ? "fails: no instance can run it and the policy is strict"
-                                                    : "runs the fallback";
+  if (!mayFallBack)
+    return "fails: no instance can run it, and its reference does not run under the policy strict";
+  return "runs the reference '" + references.front()->entry().name + "', which is slow, if that can";
 }
 
 static std::string toText(const ordered_json &record) {
@@ -225,16 +234,18 @@ static std::string toText(const ordered_json &record) {
 
 Result<std::string> explainCall(const CallableOp &op, const kpkg_call &call, kpkg_text_format format) {
   FrameLease frame;
-  if (Status status = frame->bind(op.entry(), call); !status)
+  const OpEntry &entry = op.entry();
+  if (entry.schema.empty()) // known by its fallback's name alone
+    frame->bindAsGiven(call);
+  else if (Status status = frame->bind(entry, call, op.currentRestriction()); !status)
     return status.error();
-  frame->restriction = op.currentRestriction();
   ordered_json record;
   record["op"] = op.entry().name;
   std::string refusal = frame->foreign;
   if (environment().isDisabled(op.entry().name))
     refusal = "the op is disabled by KPKG_DISABLE";
   ordered_json packages = ordered_json::array();
-  bool hasDType = true;
+  bool hasDType = !entry.schema.empty();
   for (const kpkg_value &value : frame->values)
     hasDType &= value.kind != KPKG_TENSOR || (value.as.tensor->dtype > 0 && value.as.tensor->dtype < KPKG_DTYPE_COUNT);
   if (hasDType)
@@ -271,6 +282,7 @@ std::string describeUse(const CallableOp &op) {
   record["copies"] = stats.copies;
   record["copied_bytes"] = stats.copied_bytes;
   record["fallbacks"] = stats.fallbacks;
+  record["references"] = stats.references;
   record["errors"] = stats.errors;
   record["packages"] = ordered_json::array();
   record["instances"] = ordered_json::array();

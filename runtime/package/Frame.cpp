@@ -2,6 +2,7 @@
 // SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
 #include "runtime/package/Frame.h"
 
+#include <cmath>
 #include <cstdlib>
 #include <memory>
 #include <utility>
@@ -59,7 +60,8 @@ static Error argumentError(const OpEntry &op, const OpArgument &argument, const 
 static std::string deviceName(kpkg_device device) {
   if (device.type == KPKG_DEVICE_CPU)
     return "the host";
-  return (device.type == KPKG_DEVICE_CUDA ? "cuda:" : "device of type " + std::to_string(device.type) + ", ") + std::to_string(device.index);
+  return (device.type == KPKG_DEVICE_CUDA ? "cuda:" : "device of type " + std::to_string(device.type) + ", ") +
+         std::to_string(device.index);
 }
 
 void Frame::appendDeviceKey() {
@@ -80,7 +82,25 @@ void Frame::appendDeviceKey() {
   key.push_back(word);
 }
 
-Status Frame::bind(const OpEntry &op, const kpkg_call &call) {
+void Frame::bindAsGiven(const kpkg_call &call) {
+  size_t count = call.arguments && call.argument_count > 0 ? size_t(call.argument_count) : 0;
+  values.assign(call.arguments, call.arguments + count);
+  arguments.assign(count, {});
+  addresses.assign(count, 0);
+  foreign = "no package of the registry has it"; // one may come meanwhile, for which nothing has been checked
+  device = {KPKG_DEVICE_CPU, 0};
+  stream = call.stream;
+  restriction = nullptr;
+}
+
+/// What an empty `precision` stands for: what the configuration says, else the caller's default, else the op's.
+static const char *precisionOf(const kpkg_call &call, const Restriction *restriction) {
+  if (restriction && !restriction->precision.empty())
+    return restriction->precision.c_str();
+  return call.precision ? call.precision : "";
+}
+
+Status Frame::bind(const OpEntry &op, const kpkg_call &call, const Restriction *allowed) {
   size_t count = op.arguments.size();
   auto useError = [&](std::string what) { return Error{KPKG_ERROR_USE, op.name + ": " + what, op.name, {}, {}}; };
   if (call.argument_count < 0 || size_t(call.argument_count) > count || (call.argument_count && !call.arguments))
@@ -88,10 +108,11 @@ Status Frame::bind(const OpEntry &op, const kpkg_call &call) {
   values.resize(count);
   arguments.resize(count);
   addresses.resize(count);
+  singles.resize(count);
   foreign.clear();
   device = {KPKG_DEVICE_CPU, 0};
   stream = call.stream;
-  restriction = nullptr;
+  restriction = allowed;
   const OpArgument *placed = nullptr; ///< the first tensor
   for (size_t i = 0; i < count; ++i) {
     const OpArgument &expected = op.arguments[i];
@@ -115,6 +136,13 @@ Status Frame::bind(const OpEntry &op, const kpkg_call &call) {
       value.kind = KPKG_FLOAT;
       value.as.real = double(value.as.integer);
     }
+    // An int is a list of one, as PyTorch takes `stride=2`.
+    if (value.kind == KPKG_INT && expected.kind == KPKG_INT_LIST) {
+      singles[i] = value.as.integer;
+      value.kind = KPKG_INT_LIST;
+      value.as.list = &singles[i];
+      value.count = 1;
+    }
     if (value.kind != expected.kind)
       return argumentError(op, expected,
                            "is " + std::string(kindName(value.kind)) + ", expected " + kindName(expected.kind));
@@ -125,9 +153,11 @@ Status Frame::bind(const OpEntry &op, const kpkg_call &call) {
         return argumentError(op, expected, "has no shape of rank 0 to " + std::to_string(KPKG_MAX_RANK));
       kpkg_device where = tensor->device.type == KPKG_DEVICE_CPU ? kpkg_device{KPKG_DEVICE_CPU, 0} : tensor->device;
       if (where.type != KPKG_DEVICE_CPU && where.type != KPKG_DEVICE_CUDA)
-        foreign = "argument '" + expected.name + "' is on a device of type " + std::to_string(where.type) + ", for which there is no code";
+        foreign = "argument '" + expected.name + "' is on a device of type " + std::to_string(where.type) +
+                  ", for which there is no code";
       if (placed && (where.type != device.type || where.index != device.index))
-        return argumentError(op, expected, "is on " + deviceName(where) + ", but '" + placed->name + "' is on " + deviceName(device));
+        return argumentError(op, expected,
+                             "is on " + deviceName(where) + ", but '" + placed->name + "' is on " + deviceName(device));
       device = where;
       placed = &expected;
       if (tensor->dtype <= KPKG_NO_DTYPE || tensor->dtype >= KPKG_DTYPE_COUNT)
@@ -142,6 +172,8 @@ Status Frame::bind(const OpEntry &op, const kpkg_call &call) {
       argument.integer = value.as.integer;
       break;
     case KPKG_FLOAT:
+      if (expected.optional && std::isnan(value.as.real))
+        return argumentError(op, expected, "is NaN, expected a number or None");
       argument.kind = plan::Argument::Kind::Float;
       argument.real = value.as.real;
       break;
@@ -164,6 +196,8 @@ Status Frame::bind(const OpEntry &op, const kpkg_call &call) {
     default:
       if (!value.as.string)
         return argumentError(op, expected, "is a null string");
+      if (!*value.as.string && expected.name == "precision")
+        value.as.string = precisionOf(call, allowed);
       argument.kind = plan::Argument::Kind::String;
       argument.string = value.as.string;
       break;

@@ -31,7 +31,8 @@ private:
   size_t size = 0;
 };
 
-/// What the addresses of allocated memory, and of outputs that are written in place on a GPU, are multiples of; facts never ask for more.
+/// What the addresses of allocated memory, and of outputs that are written in place on a GPU, are multiples of; facts
+/// never ask for more.
 inline constexpr int64_t addressAlignment = 16;
 
 struct Frame {
@@ -40,6 +41,7 @@ struct Frame {
   std::vector<plan::Argument> arguments;
   /// Data pointers of tensor arguments.
   std::vector<uint64_t> addresses;
+  std::vector<int64_t> singles; ///< by argument: the entry of a list that was given as an int
   /// Set when an argument's dtype or device rules out every package: why.
   std::string foreign;
   /// Where the tensor arguments are, and the call's stream there.
@@ -50,14 +52,19 @@ struct Frame {
   const Restriction *restriction = nullptr;
 
   std::vector<uint64_t> key;
+  /// Of a call that was not seen before, while it is planned.
+  plan::Resolution resolution;
   std::vector<int64_t> words;
   std::vector<std::byte *> bases;
   AlignedBlock temporaries;
   /// For outputs that cannot be written in place.
   AlignedBlock detour;
 
-  /// Checks the number and kinds of the call's arguments against the schema and fills the fields above.
-  Status bind(const OpEntry &op, const kpkg_call &call);
+  /// Checks the number and kinds of the call's arguments against the schema and fills the fields above. `allowed` may
+  /// be null.
+  Status bind(const OpEntry &op, const kpkg_call &call, const Restriction *allowed);
+  /// Takes the arguments as they are, for an op whose schema nobody has told.
+  void bindAsGiven(const kpkg_call &call);
   /// What else decides how a call is planned: on a GPU the device and the alignment of each address.
   void appendDeviceKey();
 };

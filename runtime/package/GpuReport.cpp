@@ -21,7 +21,12 @@ Result<GpuReport> GpuReport::prepare(const Instance &instance, int32_t device, c
   if (!capturing)
     return capturing.error();
   if (*capturing)
-    return Error{KPKG_ERROR_CAPTURE, "it has asserts or prints, which the host looks at after each launch: it cannot be captured into a graph", {}, instance.label, {}};
+    return Error{
+        KPKG_ERROR_CAPTURE,
+        "it has asserts or prints, which the host looks at after each launch: it cannot be captured into a graph",
+        {},
+        instance.label,
+        {}};
   KpkgGpuReport header = {};
   header.capacity = instance.prints.empty() ? 0 : messageWords;
   std::vector<uint64_t> words(headerWords + header.capacity, 0);
@@ -30,13 +35,16 @@ Result<GpuReport> GpuReport::prepare(const Instance &instance, int32_t device, c
   if (!block)
     return block.error();
   GpuReport report(instance, stream, *block, std::move(words));
-  if (Status status = cuda::copyToDevice(report.block, report.words.data(), int64_t(report.words.size() * sizeof(uint64_t)), stream); !status)
+  if (Status status = cuda::copyToDevice(report.block, report.words.data(),
+                                         int64_t(report.words.size() * sizeof(uint64_t)), stream);
+      !status)
     return status.error();
   return report;
 }
 
 GpuReport::GpuReport(GpuReport &&other) noexcept
-    : instance(other.instance), stream(other.stream), block(std::exchange(other.block, 0)), words(std::move(other.words)) {}
+    : instance(other.instance), stream(other.stream), block(std::exchange(other.block, 0)),
+      words(std::move(other.words)) {}
 
 GpuReport::~GpuReport() {
   static_cast<void>(cuda::release(block, stream)); // in a destructor: nobody to tell
@@ -59,13 +67,14 @@ Status GpuReport::finish() {
     messages = messages.subspan(1 + count);
   }
   if (header.lost)
-    log(KPKG_LOG_PRINT, "(" + std::to_string(header.lost) + " more messages of " + instance->label + " are lost: a launch has room for " +
-                            std::to_string(messageWords) + " words)");
+    log(KPKG_LOG_PRINT, "(" + std::to_string(header.lost) + " more messages of " + instance->label +
+                            " are lost: a launch has room for " + std::to_string(messageWords) + " words)");
   if (header.failed == 0)
     return {};
   const auto &asserts = instance->asserts;
-  std::string what = header.failed > 0 && size_t(header.failed) <= asserts.size() ? "assertion failed: " + asserts[size_t(header.failed) - 1]
-                                                                                 : "failed with code " + std::to_string(header.failed);
+  std::string what = header.failed > 0 && size_t(header.failed) <= asserts.size()
+                         ? "assertion failed: " + asserts[size_t(header.failed) - 1]
+                         : "failed with code " + std::to_string(header.failed);
   return Error{KPKG_ERROR_KERNEL, what, {}, instance->label, {}};
 }
 

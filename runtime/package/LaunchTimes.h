@@ -31,8 +31,8 @@ public:
 
   /// Forgets all. `now` tells the time since the profile's start in nanoseconds. With `onlyEvents`, CUPTI is not asked.
   void start(uint64_t (*now)(), bool onlyEvents);
-  /// Before a launch in the current context. One that is captured into a graph is not timed: events would go into the graph, and CUPTI tells of
-  /// the graph's launches, not of this. Never makes a call fail.
+  /// Before a launch in the current context. One that is captured into a graph is not timed: events would go into the
+  /// graph, and CUPTI tells of the graph's launches, not of this. Never makes a call fail.
   void enter(TimedLaunch &launch, int32_t device, void *stream);
   void leave(TimedLaunch &launch);
 

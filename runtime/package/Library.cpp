@@ -5,6 +5,7 @@
 #include "runtime/device/cpu/Grid.h"
 #include "runtime/device/cuda/Driver.h"
 #include "runtime/package/Choice.h"
+#include "runtime/package/Environment.h"
 #include "runtime/package/PackagedOp.h"
 #include "runtime/package/Tuning.h"
 
@@ -24,6 +25,12 @@ Library::~Library() = default;
 Result<std::shared_ptr<Library>> Library::open(Result<format::Reader> reader, Trust trust) {
   if (!reader)
     return reader.error();
+  if (const std::string &flag = environment().unknownRequire; !flag.empty())
+    return Error{KPKG_ERROR_USE,
+                 "KPKG_REQUIRE has '" + flag + "', which is not understood (deterministic, batch_invariant or exact)",
+                 {},
+                 {},
+                 {}};
   if (trust.level == KPKG_TRUST_SIGNED)
     if (Status status = reader->checkSignature(trust.keys); !status)
       return status.error();
@@ -122,7 +129,8 @@ Result<GpuFunction> Library::gpuFunction(const Instance &instance, int32_t devic
     return capturing.error();
   if (*capturing)
     return Error{KPKG_ERROR_CAPTURE,
-                 instance.label + " is not loaded yet, and cannot be while a graph is captured: prewarm the library, or call the op once before",
+                 instance.label + " is not loaded yet, and cannot be while a graph is captured: prewarm the library, "
+                                  "or call the op once before",
                  {},
                  instance.label,
                  {}};

@@ -29,7 +29,8 @@ struct Trust {
 /// A kernel as the driver knows it.
 struct GpuFunction {
   void *handle = nullptr;
-  /// Clusters that the device holds at once, of kernels that share out their work themselves among clusters; 0 for others.
+  /// Clusters that the device holds at once, of kernels that share out their work themselves among clusters; 0 for
+  /// others.
   int64_t residentClusters = 0;
 };
 
@@ -50,8 +51,8 @@ public:
   uint64_t sectionBytes(std::string_view name) const { return reader.find(name)->size; }
   /// The instance's entry point; loads its host object when it is the first to need it.
   Result<KpkgCpuKernel> kernel(const Instance &instance) const;
-  /// The instance's function in the primary context of a GPU; loads its section when it is the first to need it, which is refused while
-  /// `stream` is being captured into a graph.
+  /// The instance's function in the primary context of a GPU; loads its section when it is the first to need it, which
+  /// is refused while `stream` is being captured into a graph.
   Result<GpuFunction> gpuFunction(const Instance &instance, int32_t device, void *stream) const;
   /// The `$tiles` entry of a persistent kernel's instance.
   Result<KpkgCpuTileCount> tileCount(const Instance &instance) const;

@@ -81,6 +81,8 @@ public:
   std::string where;
 };
 
-inline std::string place(const char *table, size_t index) { return std::string(table) + "[" + std::to_string(index) + "]"; }
+inline std::string place(const char *table, size_t index) {
+  return std::string(table) + "[" + std::to_string(index) + "]";
+}
 
 } // namespace kpkg::package

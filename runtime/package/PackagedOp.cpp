@@ -127,7 +127,7 @@ InstanceUse *PackagedOp::counterOf(void *op, const Instance &instance) {
   return &self.counters.emplace_back(&instance);
 }
 
-Result<std::shared_ptr<const PlannedCall>> PackagedOp::plan(const Frame &frame, uint64_t hash, bool &made) const {
+Result<std::shared_ptr<const PlannedCall>> PackagedOp::plan(Frame &frame, uint64_t hash, bool &made) const {
   made = false;
   {
     std::lock_guard guard(lock);
@@ -147,9 +147,10 @@ Result<std::shared_ptr<const PlannedCall>> PackagedOp::plan(const Frame &frame, 
   auto processors = processorsFor(**program, frame);
   if (!processors)
     return processors.error();
-  if (auto error = plan::evaluate(**program, frame.arguments, planned->resolution, *processors))
+  if (auto error = plan::evaluate(**program, frame.arguments, frame.resolution, *processors))
     return toError(*error, description);
-  if (Status status = finishPlan(*planned, owner, description, frame, counterOf, const_cast<PackagedOp *>(this)); !status)
+  if (Status status = finishPlan(*planned, owner, description, frame, counterOf, const_cast<PackagedOp *>(this));
+      !status)
     return status.error();
 
   std::lock_guard guard(lock);

@@ -32,7 +32,7 @@ public:
   Status loadPrograms() const;
 
   /// The planned call for the frame's arguments and key, from the op's cache or made now; `made` says which.
-  Result<std::shared_ptr<const PlannedCall>> plan(const Frame &frame, uint64_t hash, bool &made) const;
+  Result<std::shared_ptr<const PlannedCall>> plan(Frame &frame, uint64_t hash, bool &made) const;
 
   /// How often each instance ran, in the order of first use.
   std::vector<std::pair<const Instance *, uint64_t>> uses() const;

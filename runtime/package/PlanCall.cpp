@@ -91,7 +91,8 @@ static void planTensorMaps(PlannedLaunch &launch, const LaunchStep &step, const 
 }
 
 /// The CTAs of a launch on a GPU.
-static Status countCtas(PlannedLaunch &launch, const LaunchStep &step, const ExecutionDevice &device, const OpEntry &op, const GpuFunction &function) {
+static Status countCtas(PlannedLaunch &launch, const LaunchStep &step, const ExecutionDevice &device, const OpEntry &op,
+                        const GpuFunction &function) {
   const LaunchShape &shape = *launch.instance->launch;
   const bool persistent = step.persistent;
   constexpr int64_t mostX = INT32_MAX, mostYz = 65535;
@@ -101,13 +102,15 @@ static Status countCtas(PlannedLaunch &launch, const LaunchStep &step, const Exe
     if (shape.cluster > 1)
       resident = std::max<int64_t>(function.residentClusters, 1) * shape.cluster;
     if (persistent)
-      x = launch.instance->tiles.empty() ? resident : int64_t(std::clamp(countTiles(*launch.instance, step), 0.0, double(mostX))) * shape.cluster;
+      x = launch.instance->tiles.empty()
+              ? resident
+              : int64_t(std::clamp(countTiles(*launch.instance, step), 0.0, double(mostX))) * shape.cluster;
     x = std::min(x, resident);
   }
   if (x > mostX || launch.grid[1] > mostYz || launch.grid[2] > mostYz)
     return Error{KPKG_ERROR_NO_INSTANCE,
-                 op.name + ": a grid of " + std::to_string(launch.grid[0]) + " x " + std::to_string(launch.grid[1]) + " x " +
-                     std::to_string(launch.grid[2]) + " blocks is more than a GPU launches",
+                 op.name + ": a grid of " + std::to_string(launch.grid[0]) + " x " + std::to_string(launch.grid[1]) +
+                     " x " + std::to_string(launch.grid[2]) + " blocks is more than a GPU launches",
                  op.name,
                  launch.instance->label,
                  {}};
@@ -191,6 +194,7 @@ Result<int64_t> processorsFor(const plan::Program &program, const Frame &frame) 
 
 std::vector<int64_t> alignmentsOf(const plan::Resolution &resolution, const Frame &frame) {
   std::vector<int64_t> alignments;
+  alignments.reserve(resolution.buffers.size());
   for (const plan::Buffer &buffer : resolution.buffers) {
     // Memory of allocators, and outputs that are written in place, begin at such multiples.
     int64_t alignment = addressAlignment;
@@ -204,6 +208,7 @@ std::vector<int64_t> alignmentsOf(const plan::Resolution &resolution, const Fram
 
 std::vector<PlannedResult> describeResults(const plan::Resolution &resolution, kpkg_device device) {
   std::vector<PlannedResult> results;
+  results.reserve(resolution.outputs.size());
   for (const View &view : resolution.outputs) {
     PlannedResult planned;
     kpkg_result &result = planned.result;
@@ -256,11 +261,16 @@ Status finishPlan(PlannedCall &planned, const Library &library, const OpEntry &o
   if (!device)
     return device.error();
   planned.device = *device;
-  std::vector<int64_t> alignments = alignmentsOf(planned.resolution, frame);
-  for (const plan::Step &step : planned.resolution.steps) {
+  const plan::Resolution &resolution = frame.resolution;
+  planned.buffers.assign(resolution.buffers.begin(), resolution.buffers.end());
+  planned.temporaryBytes = resolution.temporaryBytes;
+  std::vector<int64_t> alignments = alignmentsOf(resolution, frame);
+  planned.steps.reserve(resolution.steps.size());
+  for (const plan::Step &step : resolution.steps) {
     PlannedStep next;
     if (const auto *copy = std::get_if<plan::CopyStep>(&step)) {
-      next.copy = copy;
+      next.copy = ptrdiff_t(planned.copySteps.size());
+      planned.copySteps.push_back(*copy);
       ++planned.copies;
       planned.copiedBytes += uint64_t(bytesOf(copy->source));
     } else {
@@ -272,12 +282,12 @@ Status finishPlan(PlannedCall &planned, const Library &library, const OpEntry &o
       }
       if (!launch)
         return launch.error();
-      next.launch = *launch;
+      next.launch = std::move(*launch);
       ++planned.launches;
     }
-    planned.steps.push_back(next);
+    planned.steps.push_back(std::move(next));
   }
-  planned.results = describeResults(planned.resolution, frame.device);
+  planned.results = describeResults(resolution, frame.device);
   return {};
 }
 

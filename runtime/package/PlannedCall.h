@@ -35,7 +35,8 @@ struct PlannedLaunch {
   const Instance *instance = nullptr;
   InstanceUse *use = nullptr;
   Cost cost;
-  /// Of a launch on a GPU: the driver's function, its CTAs, and how many words are parameters. Then the next two are null.
+  /// Of a launch on a GPU: the driver's function, its CTAs, and how many words are parameters. Then the next two are
+  /// null.
   void *function = nullptr;
   uint32_t ctas[3] = {1, 1, 1};
   size_t wordCount = 0;
@@ -65,7 +66,8 @@ struct ScalarPatch {
 
 /// Either a copy or a launch.
 struct PlannedStep {
-  const plan::CopyStep *copy = nullptr;
+  /// Into PlannedCall::copySteps; negative: a launch.
+  ptrdiff_t copy = -1;
   PlannedLaunch launch;
 };
 
@@ -90,7 +92,10 @@ struct PlannedCall {
 
   /// Set when no instance can run it; then the rest is empty.
   std::optional<Error> refusal;
-  plan::Resolution resolution;
+  /// Of the resolution, what each call needs: its launches are in `steps`, and much larger there.
+  std::vector<plan::Buffer> buffers;
+  std::vector<plan::CopyStep> copySteps;
+  int64_t temporaryBytes = 0;
   std::vector<PlannedStep> steps;
   std::vector<int64_t> words;
   std::vector<PointerPatch> pointers;
@@ -104,12 +109,15 @@ struct PlannedCall {
 /// Gives the counter of an instance.
 using UseCounter = InstanceUse *(*)(void *context, const Instance &instance);
 
-/// Fills `steps` to `copiedBytes` from `resolution`, for the frame's device. KPKG_ERROR_NO_INSTANCE becomes `refusal`.
-Status finishPlan(PlannedCall &planned, const Library &library, const OpEntry &op, const Frame &frame, UseCounter count, void *context);
+/// Fills `buffers` to `copiedBytes` from the frame's resolution, for its device. KPKG_ERROR_NO_INSTANCE becomes
+/// `refusal`.
+Status finishPlan(PlannedCall &planned, const Library &library, const OpEntry &op, const Frame &frame, UseCounter count,
+                  void *context);
 
 /// What the runtime knows of the frame's device.
 Result<ExecutionDevice> executionDevice(const Frame &frame);
-/// The number of compute units that the plan sees in this call; asks the device only if the plan does. An error when there is no such device.
+/// The number of compute units that the plan sees in this call; asks the device only if the plan does. An error when
+/// there is no such device.
 Result<int64_t> processorsFor(const plan::Program &program, const Frame &frame);
 /// What the address of each buffer of a call is a multiple of, at least.
 std::vector<int64_t> alignmentsOf(const plan::Resolution &resolution, const Frame &frame);

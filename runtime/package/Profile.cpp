@@ -55,7 +55,8 @@ Profile &profile() {
 }
 
 uint64_t now() {
-  return uint64_t(std::chrono::duration_cast<std::chrono::nanoseconds>(std::chrono::steady_clock::now() - profile().start).count());
+  return uint64_t(
+      std::chrono::duration_cast<std::chrono::nanoseconds>(std::chrono::steady_clock::now() - profile().start).count());
 }
 
 uint32_t threadNumber() {
@@ -106,7 +107,8 @@ struct ProfiledLaunch::State {
   LaunchRecord record;
 };
 
-ProfiledLaunch::ProfiledLaunch(const std::string &op, const PlannedLaunch &launch, const ExecutionDevice &device, void *stream)
+ProfiledLaunch::ProfiledLaunch(const std::string &op, const PlannedLaunch &launch, const ExecutionDevice &device,
+                               void *stream)
     : state(std::make_unique<State>()) {
   LaunchRecord &record = state->record;
   record.op = op;

@@ -46,7 +46,8 @@ static const Functions &functions() {
 Status openRanges() {
   if (functions().push)
     return {};
-  return Error{KPKG_ERROR_NOT_FOUND, "no NVTX library is found (" + functions().tried + "); KPKG_NVTX names one", {}, {}, {}};
+  return Error{
+      KPKG_ERROR_NOT_FOUND, "no NVTX library is found (" + functions().tried + "); KPKG_NVTX names one", {}, {}, {}};
 }
 
 void pushRange(const char *name) { functions().push(name); }

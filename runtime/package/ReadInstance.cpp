@@ -107,12 +107,14 @@ Fact readFact(const Entry &entry, int32_t arg, int32_t rank) {
 }
 
 /// What the walk of a window over `extents` extents is counted by.
-std::vector<WindowExtent> readWindow(const Entry &entry, size_t extents, const Instance &instance, const Kernel &kernel) {
+std::vector<WindowExtent> readWindow(const Entry &entry, size_t extents, const Instance &instance,
+                                     const Kernel &kernel) {
   std::vector<WindowExtent> window(extents);
   auto each = [&](const char *key) -> const json & {
     const json &list = entry.list(key);
     if (list.size() != extents)
-      entry.refuse(std::string("has a window whose `") + key + "` are not as many as extents: " + std::to_string(extents));
+      entry.refuse(std::string("has a window whose `") + key +
+                   "` are not as many as extents: " + std::to_string(extents));
     return list;
   };
   auto number = [&](const json &value, int64_t end, const char *what) {
@@ -165,7 +167,8 @@ TensorMap readTensorMap(const Entry &entry, const Instance &instance, const Kern
   map.sharedBy = uint32_t(entry.find("shared_by") ? entry.integer("shared_by", 1, 16) : 1);
   const json &box = entry.list("box");
   if (box.size() != size_t(argument.rank))
-    entry.refuse("has a box of " + std::to_string(box.size()) + " dimensions for a view of " + std::to_string(argument.rank));
+    entry.refuse("has a box of " + std::to_string(box.size()) + " dimensions for a view of " +
+                 std::to_string(argument.rank));
   for (const json &extent : box) {
     if (!extent.is_number_unsigned() || extent.get<uint64_t>() < 1 || extent.get<uint64_t>() > 256)
       entry.refuse("has a box whose extents are not all from 1 to 256");
@@ -180,10 +183,12 @@ TensorMap readTensorMap(const Entry &entry, const Instance &instance, const Kern
   }
   int64_t row = map.box[size_t(map.unit)] * bytes;
   if (row % 16 != 0 || (map.swizzle != 0 && row > map.swizzle))
-    entry.refuse("has a box whose rows of " + std::to_string(row) + " bytes are no multiple of 16 or more than is swizzled");
+    entry.refuse("has a box whose rows of " + std::to_string(row) +
+                 " bytes are no multiple of 16 or more than is swizzled");
   // What choice makes sure of by the facts need not be looked at in each call.
   bool isProven = std::any_of(instance.facts.begin(), instance.facts.end(), [&](const Fact &fact) {
-    return fact.arg == map.arg && fact.unit == map.unit && fact.align % 16 == 0 && (argument.rank == 1 || fact.divisible * bytes % 16 == 0);
+    return fact.arg == map.arg && fact.unit == map.unit && fact.align % 16 == 0 &&
+           (argument.rank == 1 || fact.divisible * bytes % 16 == 0);
   });
   if (!isProven)
     entry.refuse("needs facts that make the address and the strides of '" + argument.name + "' multiples of 16 bytes");
@@ -208,7 +213,8 @@ LaunchShape readLaunch(const Entry &entry, const Instance &instance, const Kerne
   if (maps.size() > maxTensorMaps)
     entry.refuse("has more than " + std::to_string(maxTensorMaps) + " tensor maps");
   for (size_t i = 0; i < maps.size(); ++i)
-    launch.tensorMaps.push_back(readTensorMap(Entry(maps[i], entry.where + " " + place("tensor_maps", i)), instance, kernel));
+    launch.tensorMaps.push_back(
+        readTensorMap(Entry(maps[i], entry.where + " " + place("tensor_maps", i)), instance, kernel));
   return launch;
 }
 

@@ -2,6 +2,7 @@
 // SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
 #include "runtime/package/Registry.h"
 #include "runtime/package/Environment.h"
+#include "runtime/package/Schema.h"
 
 #include <algorithm>
 #include <filesystem>
@@ -21,6 +22,11 @@ kpkg_op *OpTable::add(const PackagedOp &op, const FallbackPolicy *policy) {
     return known;
   }
   ops.push_back(std::make_unique<kpkg_op>(op, policy));
+  return ops.back().get();
+}
+
+kpkg_op *OpTable::add(OpEntry entry, const FallbackPolicy *policy) {
+  ops.push_back(std::make_unique<kpkg_op>(std::move(entry), policy));
   return ops.back().get();
 }
 
@@ -51,19 +57,29 @@ Result<kpkg_op *> OpTable::find(const std::string &name, const std::string &wher
                {}};
 }
 
+/// Why a package with `op` cannot join what is known under its name.
+static std::string schemaConflict(const kpkg_op &known, const OpEntry &op) {
+  const OpEntry &entry = known.entry();
+  if (const PackagedOp *first = known.first())
+    return entry.schema == op.schema ? "" : "that of '" + first->library().name() + "' is '" + entry.schema + "'";
+  if (entry.schema.empty() || haveOneSchema(entry, op))
+    return "";
+  return "its fallback was registered with '" + entry.schema + "'";
+}
+
 Status Registry::add(std::shared_ptr<const Library> library) {
   std::lock_guard guard(lock);
   if (std::find(libraries.begin(), libraries.end(), library) != libraries.end())
     return {};
   for (const auto &op : library->ops())
-    if (kpkg_op *known = ops.findExact(op->entry().name); known && known->entry().schema != op->entry().schema)
-      return Error{KPKG_ERROR_USE,
-                   "'" + library->name() + "' is not added: its op " + op->entry().name + " has the schema '" +
-                       op->entry().schema + "', that of '" + known->first().library().name() + "' is '" +
-                       known->entry().schema + "'",
-                   op->entry().name,
-                   {},
-                   {}};
+    if (kpkg_op *known = ops.findExact(op->entry().name))
+      if (std::string conflict = schemaConflict(*known, op->entry()); !conflict.empty())
+        return Error{KPKG_ERROR_USE,
+                     "'" + library->name() + "' is not added: its op " + op->entry().name + " has the schema '" +
+                         op->entry().schema + "', " + conflict,
+                     op->entry().name,
+                     {},
+                     {}};
   for (const auto &op : library->ops())
     ops.add(*op, &policy);
   libraries.push_back(std::move(library));
@@ -97,8 +113,35 @@ Status Registry::addPath(const std::string &path) {
   return {};
 }
 
+Result<kpkg_op *> Registry::findOrDeclare(const std::string &op) {
+  bool isSchema = op.find('(') != op.npos;
+  if (!isSchema)
+    if (auto known = ops.find(op, "the registry"))
+      return known;
+  auto entry = readSchema(op);
+  if (!entry)
+    return entry.error();
+  kpkg_op *known = ops.findExact(entry->name);
+  if (!known)
+    return ops.add(std::move(*entry), &policy);
+  if (known->entry().schema.empty())
+    known->declare(std::move(*entry));
+  else if (!haveOneSchema(known->entry(), *entry))
+    return Error{KPKG_ERROR_USE,
+                 "the fallback has the schema '" + entry->schema + "', op " + entry->name + " has '" +
+                     known->entry().schema + "'",
+                 entry->name,
+                 {},
+                 {}};
+  return known;
+}
+
 Status Registry::setFallback(const std::string &op, std::shared_ptr<const Fallback> fallback) {
-  auto found = this->op(op);
+  Result<kpkg_op *> found = nullptr;
+  {
+    std::lock_guard guard(lock);
+    found = fallback ? findOrDeclare(op) : ops.find(op, "the registry");
+  }
   if (!found)
     return found.error();
   (*found)->setFallback(std::move(fallback));
@@ -107,7 +150,14 @@ Status Registry::setFallback(const std::string &op, std::shared_ptr<const Fallba
 
 Result<kpkg_op *> Registry::op(const std::string &name) const {
   std::lock_guard guard(lock);
-  return ops.find(name, "the registry");
+  auto found = ops.find(name, "the registry");
+  if (found && !(*found)->isPackaged() && !(*found)->hasFallback())
+    return Error{KPKG_ERROR_NOT_FOUND,
+                 "the registry has no op '" + name + "': no package has it, and its fallback was removed",
+                 (*found)->entry().name,
+                 {},
+                 {}};
+  return found;
 }
 
 size_t Registry::size() const {

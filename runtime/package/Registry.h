@@ -17,6 +17,8 @@ namespace kpkg::package {
 class OpTable {
 public:
   kpkg_op *add(const PackagedOp &op, const FallbackPolicy *policy);
+  /// An op without a package. An op of that name must not be there.
+  kpkg_op *add(OpEntry entry, const FallbackPolicy *policy);
   /// By full name, or without the namespace when only one op has that name.
   Result<kpkg_op *> find(const std::string &name, const std::string &where) const;
   kpkg_op *findExact(const std::string &name) const;
@@ -33,13 +35,18 @@ public:
   /// Adds all of it or, when an op's schema differs from what is there, nothing.
   Status add(std::shared_ptr<const Library> library);
   Status addPath(const std::string &path);
+  /// `op` is a name or a schema; one with a namespace may be of an op that no package has yet. Null removes it. Fails
+  /// before it takes `fallback`.
   Status setFallback(const std::string &op, std::shared_ptr<const Fallback> fallback);
   void setPolicy(kpkg_policy chosen) { policy.policy.store(chosen, std::memory_order_relaxed); }
+  /// One that a package has, or a fallback.
   Result<kpkg_op *> op(const std::string &name) const;
   size_t size() const;
   kpkg_op *at(size_t index) const;
 
 private:
+  Result<kpkg_op *> findOrDeclare(const std::string &op);
+
   mutable std::mutex lock;
   std::vector<std::shared_ptr<const Library>> libraries;
   FallbackPolicy policy;

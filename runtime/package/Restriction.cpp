@@ -37,7 +37,8 @@ std::string Restriction::refuse(const Kernel &kernel, const Instance &instance) 
     return "is for " + instance.target + ", the configuration asks for " + target;
   if (!variant.empty() && instance.variant != variant)
     return "is the variant '" + instance.variant + "', the configuration asks for '" + variant + "'";
-  if (!threads.empty() && instance.launch && std::find(threads.begin(), threads.end(), instance.launch->threads) == threads.end()) {
+  if (!threads.empty() && instance.launch &&
+      std::find(threads.begin(), threads.end(), instance.launch->threads) == threads.end()) {
     std::vector<std::string> texts;
     for (uint32_t count : threads)
       texts.push_back(std::to_string(count));
@@ -46,7 +47,9 @@ std::string Restriction::refuse(const Kernel &kernel, const Instance &instance) 
   return {};
 }
 
-static Error refused(const std::string &what) { return {KPKG_ERROR_USE, "a configuration of instances " + what, {}, {}, {}}; }
+static Error refused(const std::string &what) {
+  return {KPKG_ERROR_USE, "a configuration of instances " + what, {}, {}, {}};
+}
 
 /// Values by parameter; the error's text when something is wrong.
 static std::string readValues(const nlohmann::json &object, Restriction::Values &values) {
@@ -71,6 +74,11 @@ Result<std::shared_ptr<const Restriction>> readRestriction(const std::string &te
   for (const auto &[key, value] : json.items()) {
     if ((key == "target" || key == "variant") && value.is_string()) {
       (key == "target" ? restriction->target : restriction->variant) = value.get<std::string>();
+    } else if (key == "precision" && value.is_string()) {
+      restriction->precision = value.get<std::string>();
+      const std::string &named = restriction->precision;
+      if (named != "highest" && named != "high" && named != "medium")
+        return refused("has the precision '" + named + "', expected highest, high or medium");
     } else if (key == "threads" && value.is_array()) {
       for (const auto &count : value) {
         if (!count.is_number_unsigned())

@@ -25,6 +25,8 @@ struct Restriction {
   std::map<std::string, Values> kernels;
   std::string target;
   std::string variant;
+  /// Stands for an empty argument `precision` of the op.
+  std::string precision;
   /// Threads of a CTA; only for GPU instances.
   std::vector<uint32_t> threads;
 

@@ -33,6 +33,26 @@ int Kernel::paramIndex(std::string_view param) const {
   return -1;
 }
 
+void Kernel::indexValues(const std::vector<Instance> &all) {
+  values.assign(params.size(), {});
+  valueNumbers.assign(instances.size() * params.size(), 0);
+  for (size_t p = 0; p < params.size(); ++p) {
+    std::vector<ParamValue> &known = values[p];
+    for (size_t i = 0; i < instances.size(); ++i) {
+      const ParamValue &value = all[instances[i]].params[p];
+      auto found = std::find(known.begin(), known.end(), value);
+      valueNumbers[i * params.size() + p] = uint8_t(found - known.begin());
+      if (found != known.end())
+        continue;
+      if (known.size() == mostIndexedValues) {
+        known.clear();
+        break;
+      }
+      known.push_back(value);
+    }
+  }
+}
+
 bool Kernel::hasAlternatives() const {
   return std::any_of(params.begin(), params.end(), [](const KernelParam &param) { return param.isTuned; });
 }
@@ -59,8 +79,10 @@ Kernel readKernel(const json &value, size_t index) {
   kernel.persistent = entry.flag("persistent", false);
   for (const json &item : entry.list("params")) {
     Entry param(item, entry.where + " params");
-    kernel.params.push_back({param.text("name"), paramKind(param), param.flag("function", false), param.flag("tuned", false)});
-    if (kernel.params.back().isTuned && kernel.params.back().kind != ParamValue::Kind::Int && kernel.params.back().kind != ParamValue::Kind::Bool)
+    kernel.params.push_back(
+        {param.text("name"), paramKind(param), param.flag("function", false), param.flag("tuned", false)});
+    if (kernel.params.back().isTuned && kernel.params.back().kind != ParamValue::Kind::Int &&
+        kernel.params.back().kind != ParamValue::Kind::Bool)
       param.refuse("is tuned, but neither an int nor a bool");
     if (kernel.params.back().isFunction && kernel.params.back().kind != ParamValue::Kind::String)
       param.refuse("names functions, but its kind is not 'string'");
@@ -144,8 +166,10 @@ void readDefault(OpArgument &argument, const Entry &entry) {
     entry.refuse("has a default that does not fit its type: " + found->dump());
 }
 
-OpEntry readOp(const json &value, size_t index) {
-  Entry entry(value, place("ops", index));
+} // namespace
+
+OpEntry readOp(const json &value, const std::string &where) {
+  Entry entry(value, where);
   OpEntry op;
   op.name = entry.text("name");
   entry.rename("op '" + op.name + "'");
@@ -173,14 +197,50 @@ OpEntry readOp(const json &value, size_t index) {
   for (const std::string &type : op.results)
     if (type != "Tensor" && type != "Tensor?")
       entry.refuse("has the result type '" + type + "'; only tensors are possible");
-  // Only now do the elements stay where they are.
-  for (OpArgument &argument : op.arguments)
-    if (argument.defaultValue.kind == KPKG_INT_LIST)
-      argument.defaultValue.as.list = argument.list.data();
   return op;
 }
 
-} // namespace
+void referToTexts(OpEntry &op) {
+  for (OpArgument &argument : op.arguments)
+    if (argument.defaultValue.kind == KPKG_INT_LIST)
+      argument.defaultValue.as.list = argument.list.data();
+    else if (argument.defaultValue.kind == KPKG_STRING)
+      argument.defaultValue.as.string = argument.text.c_str();
+}
+
+/// Defaults that are not both absent have one kind and one value.
+static bool haveOneDefault(const OpArgument &a, const OpArgument &b) {
+  const kpkg_value &x = a.defaultValue, &y = b.defaultValue;
+  if (x.kind != y.kind)
+    return false;
+  switch (x.kind) {
+  case KPKG_INT:
+  case KPKG_BOOLEAN:
+  case KPKG_DTYPE:
+    return x.as.integer == y.as.integer;
+  case KPKG_FLOAT:
+    return x.as.real == y.as.real;
+  case KPKG_INT_LIST:
+    return a.list == b.list;
+  case KPKG_STRING:
+    return a.text == b.text;
+  default:
+    return true;
+  }
+}
+
+bool haveOneSignature(const OpEntry &a, const OpEntry &b) {
+  return a.results == b.results && std::equal(a.arguments.begin(), a.arguments.end(), b.arguments.begin(),
+                                              b.arguments.end(), [](const OpArgument &x, const OpArgument &y) {
+                                                return x.name == y.name && x.kind == y.kind &&
+                                                       x.optional == y.optional && x.mutates == y.mutates;
+                                              });
+}
+
+bool haveOneSchema(const OpEntry &a, const OpEntry &b) {
+  return haveOneSignature(a, b) &&
+         std::equal(a.arguments.begin(), a.arguments.end(), b.arguments.begin(), b.arguments.end(), haveOneDefault);
+}
 
 Result<std::shared_ptr<Tables>> readTables(const json &manifest) {
   auto tables = std::make_shared<Tables>();
@@ -196,8 +256,10 @@ Result<std::shared_ptr<Tables>> readTables(const json &manifest) {
       uint32_t kernel = tables->instances.back().kernel;
       tables->kernels[kernel].instances.push_back(uint32_t(tables->instances.size() - 1));
     }
+    for (Kernel &kernel : tables->kernels)
+      kernel.indexValues(tables->instances);
     for (const json &item : entry.list("ops"))
-      tables->ops.push_back(readOp(item, tables->ops.size()));
+      tables->ops.push_back(readOp(item, place("ops", tables->ops.size())));
   } catch (const Refusal &refusal) {
     return Error{KPKG_ERROR_FORMAT, refusal.why, {}, {}, {}};
   } catch (const json::exception &error) {
@@ -211,10 +273,7 @@ Result<std::shared_ptr<Tables>> readTables(const json &manifest) {
   for (OpEntry &op : tables->ops) {
     if (!names.insert(op.name).second)
       return Error{KPKG_ERROR_FORMAT, "op '" + op.name + "' is listed twice", {}, {}, {}};
-    // Strings are referred to from here on: short ones live inside the object, which no longer moves.
-    for (OpArgument &argument : op.arguments)
-      if (argument.defaultValue.kind == KPKG_STRING)
-        argument.defaultValue.as.string = argument.text.c_str();
+    referToTexts(op); // short strings live inside the object, which no longer moves
   }
   return tables;
 }

@@ -57,6 +57,11 @@ struct KernelArgument {
   size_t words() const { return isView ? 1 + 2 * size_t(rank) : 1; }
 };
 
+struct Instance;
+
+/// As many as a word has bits: so launches say by one bit each which values they accept.
+inline constexpr size_t mostIndexedValues = 64;
+
 struct Kernel {
   std::string name;
   std::vector<KernelParam> params;
@@ -66,7 +71,13 @@ struct Kernel {
   std::vector<uint32_t> instances;
   /// Indices into Tables::tuning.
   std::vector<uint32_t> tuning;
+  /// For each parameter the values that instances have, each once; none where they are more than mostIndexedValues.
+  std::vector<std::vector<ParamValue>> values;
+  /// For each of `instances`, for each parameter: the number of its value in `values`.
+  std::vector<uint8_t> valueNumbers;
 
+  /// Fills `values` and `valueNumbers`, once all instances are there.
+  void indexValues(const std::vector<Instance> &all);
   bool hasAlternatives() const;
   int paramIndex(std::string_view param) const;
 };
@@ -89,8 +100,8 @@ struct Fact {
 /// Of one kernel: all parameters together have a limit of their own.
 inline constexpr size_t maxTensorMaps = 8;
 
-/// How a window walks over one extent of a view of images: pixel * stride + start + tap * step, by the numbers of the kernel's arguments. Pixels count
-/// to `count`, taps to the extent of dimension `tapsDim` of view `tapsArg`.
+/// How a window walks over one extent of a view of images: pixel * stride + start + tap * step, by the numbers of the
+/// kernel's arguments. Pixels count to `count`, taps to the extent of dimension `tapsDim` of view `tapsArg`.
 struct WindowExtent {
   int32_t count = 0, stride = 0, start = 0, step = 0;
   int32_t tapsArg = 0, tapsDim = 0;
@@ -99,26 +110,28 @@ struct WindowExtent {
 /// A kernel parameter that tells a GPU's copy engine which boxes of view `arg` it moves.
 struct TensorMap {
   int32_t arg = 0;
-  int32_t unit = 0;            ///< dimension of stride 1
-  uint32_t swizzle = 0;        ///< bytes: 0, 32, 64 or 128
-  uint32_t copies = 0;         ///< boxes that are read for a step; 0: none, or not known
-  uint32_t sharedBy = 1;       ///< CTAs of a cluster that all get what one of them reads
-  std::vector<uint32_t> box;   ///< elements, of each of the view's dimensions
-  /// Of a view [images, extents ..., channels], for each extent; empty: copies bring boxes. Else the box says how many pixels and channels.
+  int32_t unit = 0;          ///< dimension of stride 1
+  uint32_t swizzle = 0;      ///< bytes: 0, 32, 64 or 128
+  uint32_t copies = 0;       ///< boxes that are read for a step; 0: none, or not known
+  uint32_t sharedBy = 1;     ///< CTAs of a cluster that all get what one of them reads
+  std::vector<uint32_t> box; ///< elements, of each of the view's dimensions
+  /// Of a view [images, extents ..., channels], for each extent; empty: copies bring boxes. Else the box says how many
+  /// pixels and channels.
   std::vector<WindowExtent> window;
 };
 
 /// How a GPU instance is launched.
 struct LaunchShape {
   uint32_t threads = 0;
-  uint32_t blocks = 1;    ///< kernel blocks that a CTA runs, along x
-  uint32_t cluster = 1;   ///< CTAs that run one kernel block, or share operands of a tile each
-  uint32_t occupancy = 0; ///< CTAs of a multiprocessor for kernels that share out their work themselves; 0: as the grid says
-  uint32_t shared = 0;    ///< bytes of dynamic shared memory
-  uint32_t registers = 0; ///< of a thread; 0: not known
-  uint32_t spills = 0;    ///< bytes that a thread writes to local memory
-  bool overlaps = false;  ///< may start while the kernel before it in the stream ends: it waits itself
-  uint32_t counters = 0;  ///< of its code, of which each launch that is under way has one; 0: it needs none
+  uint32_t blocks = 1;  ///< kernel blocks that a CTA runs, along x
+  uint32_t cluster = 1; ///< CTAs that run one kernel block, or share operands of a tile each
+  uint32_t occupancy =
+      0; ///< CTAs of a multiprocessor for kernels that share out their work themselves; 0: as the grid says
+  uint32_t shared = 0;               ///< bytes of dynamic shared memory
+  uint32_t registers = 0;            ///< of a thread; 0: not known
+  uint32_t spills = 0;               ///< bytes that a thread writes to local memory
+  bool overlaps = false;             ///< may start while the kernel before it in the stream ends: it waits itself
+  uint32_t counters = 0;             ///< of its code, of which each launch that is under way has one; 0: it needs none
   std::vector<TensorMap> tensorMaps; ///< in the order of the parameters
 };
 
@@ -138,11 +151,11 @@ struct CostTerm {
 
 /// What the cost model knows of an alternative.
 struct TileWork {
-  std::vector<CostTerm> flops; ///< of a tile, or of a block of the grid, with what it has beyond the edges
-  double flopsPerCycle = 1;    ///< of a processor, for such code
+  std::vector<CostTerm> flops;   ///< of a tile, or of a block of the grid, with what it has beyond the edges
+  double flopsPerCycle = 1;      ///< of a processor, for such code
   double flopsPerCycleAlone = 1; ///< of a processor that holds a single tile
-  double bytesPerCycle = 1;    ///< that reach a processor from the cache which all share
-  uint32_t resident = 1;       ///< tiles, or CTAs, that a processor holds at once
+  double bytesPerCycle = 1;      ///< that reach a processor from the cache which all share
+  uint32_t resident = 1;         ///< tiles, or CTAs, that a processor holds at once
 };
 
 /// A row of the tuning table: calls of these extents on this device run this instance rather than its alternatives.
@@ -192,7 +205,8 @@ struct OpArgument {
   std::string text;
 };
 
-/// The gradient of an op: another op of the package, whose results are the gradients of the op's tensor arguments in order.
+/// The gradient of an op: another op of the package, whose results are the gradients of the op's tensor arguments in
+/// order.
 struct Backward {
   /// Where an argument of the backward op comes from.
   enum class Source : uint8_t {
@@ -224,6 +238,15 @@ struct OpEntry {
   std::vector<OpArgument> arguments;
   std::vector<std::string> results;
 };
+
+/// Points the defaults of the arguments at `list` and `text`, once the entry stays where it is.
+void referToTexts(OpEntry &op);
+/// Of an op of the manifest; refused with a Refusal.
+OpEntry readOp(const nlohmann::json &value, const std::string &where);
+/// Whether calls of both take the same arguments, under the same names, and give the same kinds of results.
+bool haveOneSignature(const OpEntry &a, const OpEntry &b);
+/// Whether their defaults are equal, too.
+bool haveOneSchema(const OpEntry &a, const OpEntry &b);
 
 struct Tables {
   std::vector<Kernel> kernels;

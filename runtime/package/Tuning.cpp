@@ -75,7 +75,8 @@ static json shapesOf(const std::vector<int64_t> &extents) {
   return lists;
 }
 
-json tuningKey(const Kernel &kernel, const Instance &alternative, const plan::LaunchStep &launch, const std::string &device) {
+json tuningKey(const Kernel &kernel, const Instance &alternative, const plan::LaunchStep &launch,
+               const std::string &device) {
   json params = json::object();
   for (size_t i = 0; i < kernel.params.size(); ++i)
     if (!kernel.params[i].isTuned)
@@ -90,7 +91,8 @@ json tuningKey(const Kernel &kernel, const Instance &alternative, const plan::La
           {"variant", alternative.variant}};
 }
 
-/// How far extents of the same classes lie apart: a sum of ratios' logarithms. Rows that do not say theirs are the farthest.
+/// How far extents of the same classes lie apart: a sum of ratios' logarithms. Rows that do not say theirs are the
+/// farthest.
 static double distance(const std::vector<int64_t> &measured, const std::vector<int64_t> &extents) {
   if (measured.empty())
     return std::numeric_limits<double>::infinity();
@@ -101,8 +103,8 @@ static double distance(const std::vector<int64_t> &measured, const std::vector<i
   return sum;
 }
 
-std::optional<FoundRow> findRow(const Tables &tables, std::span<const Instance *const> alternatives, const plan::LaunchStep &launch,
-                                const std::string &device) {
+std::optional<FoundRow> findRow(const Tables &tables, std::span<const Instance *const> alternatives,
+                                const plan::LaunchStep &launch, const std::string &device) {
   const Kernel &kernel = tables.kernels[alternatives.front()->kernel];
   if (kernel.tuning.empty())
     return std::nullopt;
@@ -135,7 +137,9 @@ const json &field(const json &row, const char *key, json::value_t type, const ch
   return *found;
 }
 
-std::string textOf(const json &row, const char *key) { return field(row, key, json::value_t::string, "string").get<std::string>(); }
+std::string textOf(const json &row, const char *key) {
+  return field(row, key, json::value_t::string, "string").get<std::string>();
+}
 
 bool hasValues(const Kernel &kernel, const Instance &instance, const json &params, const json &choice) {
   for (size_t i = 0; i < kernel.params.size(); ++i) {
@@ -153,8 +157,10 @@ uint32_t instanceOf(const json &row, const Tables &tables) {
   if (found == tables.kernelByName.end())
     throw Refusal{"the package has no kernel '" + kernelName + "'"};
   const Kernel &kernel = tables.kernels[found->second];
-  const json &params = field(row, "params", json::value_t::object, "object"), &choice = field(row, "choice", json::value_t::object, "object");
-  size_t tuned = size_t(std::count_if(kernel.params.begin(), kernel.params.end(), [](const KernelParam &param) { return param.isTuned; }));
+  const json &params = field(row, "params", json::value_t::object, "object"),
+             &choice = field(row, "choice", json::value_t::object, "object");
+  size_t tuned = size_t(std::count_if(kernel.params.begin(), kernel.params.end(),
+                                      [](const KernelParam &param) { return param.isTuned; }));
   if (choice.size() != tuned || params.size() != kernel.params.size() - tuned)
     throw Refusal{"its `params` and `choice` are not the parameters of '" + kernelName + "'"};
   for (uint32_t index : kernel.instances) {
@@ -162,7 +168,8 @@ uint32_t instanceOf(const json &row, const Tables &tables) {
     if (instance.target == target && instance.variant == variant && hasValues(kernel, instance, params, choice))
       return index;
   }
-  throw Refusal{"the package has no such instance of '" + kernelName + "': " + json{params, choice, target, variant}.dump()};
+  throw Refusal{"the package has no such instance of '" + kernelName +
+                "': " + json{params, choice, target, variant}.dump()};
 }
 
 std::vector<int64_t> readExtents(const json &row, const char *key, const Kernel &kernel) {
@@ -186,13 +193,16 @@ std::vector<int64_t> readExtents(const json &row, const char *key, const Kernel 
 } // namespace
 
 Status readTuning(std::string_view text, Tables &tables) {
-  auto refuse = [](const std::string &why) { return Error{KPKG_ERROR_FORMAT, "section '" + std::string(tuningSection) + "': " + why, {}, {}, {}}; };
+  auto refuse = [](const std::string &why) {
+    return Error{KPKG_ERROR_FORMAT, "section '" + std::string(tuningSection) + "': " + why, {}, {}, {}};
+  };
   auto parsed = format::parseCanonical(text);
   if (!parsed)
     return refuse(parsed.error().message.substr(std::string_view("the manifest ").size()));
   const json &table = *parsed;
   auto version = table.is_object() ? table.find("format") : table.end();
-  if (version == table.end() || *version != 1 || !table.contains("rows") || !table["rows"].is_array() || table["rows"].size() > maxRows)
+  if (version == table.end() || *version != 1 || !table.contains("rows") || !table["rows"].is_array() ||
+      table["rows"].size() > maxRows)
     return refuse("is no tuning table of format 1");
   std::set<std::string> keys;
   for (const json &row : table["rows"]) {

@@ -24,7 +24,10 @@ std::optional<Walk> walkOf(const TensorMap &map, size_t i, const LaunchStep &lau
   constexpr int64_t most = int64_t(1) << 32;
   const WindowExtent &window = map.window[i];
   Walk walk;
-  for (auto [arg, value] : {std::pair(window.count, &walk.count), {window.stride, &walk.stride}, {window.start, &walk.start}, {window.step, &walk.step}}) {
+  for (auto [arg, value] : {std::pair(window.count, &walk.count),
+                            {window.stride, &walk.stride},
+                            {window.start, &walk.start},
+                            {window.step, &walk.step}}) {
     const LaunchArg &given = launch.args[size_t(arg)];
     if (given.kind != LaunchArg::Kind::Int || given.integer > most || given.integer < -most)
       return std::nullopt;
@@ -42,17 +45,22 @@ std::optional<Walk> walkOf(const TensorMap &map, size_t i, const LaunchStep &lau
 std::string unmappableWalk(const Walk &walk, cuda::TensorWindowLimits limits) {
   auto isCorner = [&](int64_t corner) { return corner >= -limits.mostCorner() - 1 && corner <= limits.mostCorner(); };
   if (walk.count < 1 || walk.stride < 1 || walk.stride > limits.maxStep)
-    return "windows at least 1 and at most " + std::to_string(limits.maxStep) + " apart, found " + std::to_string(walk.count) + " with a stride of " + std::to_string(walk.stride);
+    return "windows at least 1 and at most " + std::to_string(limits.maxStep) + " apart, found " +
+           std::to_string(walk.count) + " with a stride of " + std::to_string(walk.stride);
   if (!isCorner(walk.start) || !isCorner(walk.upperCorner()))
     return "windows from " + std::to_string(-limits.mostCorner() - 1) + " to " + std::to_string(limits.mostCorner()) +
-           " beside its first and last elements, found " + std::to_string(walk.start) + " and " + std::to_string(walk.upperCorner());
+           " beside its first and last elements, found " + std::to_string(walk.start) + " and " +
+           std::to_string(walk.upperCorner());
   if (walk.step < 0 || walk.step > limits.mostMove() || walk.farthestTap() > limits.mostMove())
-    return "taps up to " + std::to_string(limits.mostMove()) + " apart, found " + std::to_string(walk.taps) + " at a distance of " + std::to_string(walk.step);
+    return "taps up to " + std::to_string(limits.mostMove()) + " apart, found " + std::to_string(walk.taps) +
+           " at a distance of " + std::to_string(walk.step);
   return {};
 }
 } // namespace
 
 std::string unmappableWindow(const TensorMap &map, const LaunchStep &launch) {
+  if (map.window.empty()) // boxes only; limits exist for 3 to 5 dimensions
+    return {};
   cuda::TensorWindowLimits limits(int32_t(map.box.size()));
   for (size_t i = 0; i < map.window.size(); ++i) {
     std::optional<Walk> walk = walkOf(map, i, launch);
@@ -63,7 +71,8 @@ std::string unmappableWindow(const TensorMap &map, const LaunchStep &launch) {
   return {};
 }
 
-std::array<cuda::TensorWindow, cuda::TensorMapShape::maxRank - 2> tensorWindows(const TensorMap &map, const LaunchStep &launch) {
+std::array<cuda::TensorWindow, cuda::TensorMapShape::maxRank - 2> tensorWindows(const TensorMap &map,
+                                                                                const LaunchStep &launch) {
   std::array<cuda::TensorWindow, cuda::TensorMapShape::maxRank - 2> windows;
   const size_t extents = map.window.size();
   for (size_t i = 0; i < extents; ++i) {

@@ -15,7 +15,8 @@ namespace kpkg::package {
 std::string unmappableWindow(const TensorMap &map, const plan::LaunchStep &launch);
 
 /// The windows in the order of the map's dimensions, of a launch of which nothing is unmappable.
-std::array<cuda::TensorWindow, cuda::TensorMapShape::maxRank - 2> tensorWindows(const TensorMap &map, const plan::LaunchStep &launch);
+std::array<cuda::TensorWindow, cuda::TensorMapShape::maxRank - 2> tensorWindows(const TensorMap &map,
+                                                                                const plan::LaunchStep &launch);
 
 } // namespace kpkg::package
 #endif

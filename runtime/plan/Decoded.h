@@ -67,8 +67,8 @@ struct DecodedModule {
   std::vector<std::string> strings;
   std::vector<Function> functions;
   std::vector<Program::ArgumentInfo> arguments; ///< of function 0; filled by the verifier
-  bool hasMutArguments = false; ///< filled by the verifier
-  bool usesProcessors = false;  ///< likewise
+  bool hasMutArguments = false;                 ///< filled by the verifier
+  bool usesProcessors = false;                  ///< likewise
 };
 
 /// A launch's immediates: kernel string, number of parameters, (name string, at_least) for each, number of arguments,

@@ -20,7 +20,8 @@ inline constexpr int maxRank = 16;
 inline constexpr int maxList = 64;
 /// The greatest number of compute units that a plan sees.
 inline constexpr int64_t maxProcessors = 65535;
-/// What plans see as the number of compute units on the host, on every host: results that depend on how work is shared out are the same everywhere.
+/// What plans see as the number of compute units on the host, on every host: results that depend on how work is shared
+/// out are the same everywhere.
 inline constexpr int64_t hostProcessors = 16;
 
 //===--- What goes in ---------------------------------------------------------------------------------------------===//
@@ -161,7 +162,8 @@ std::optional<Error> evaluate(const Program &program, CallSignature call, Resolu
 
 /// Appends words that are equal exactly if evaluate() gives the same answer for the same reasons: dtypes, shapes,
 /// strides, scalars by their bits (so NaN equals itself), not the pass-through ones. Alignment and device (which
-/// decides `processors`) are the caller's to add. A call whose argument kinds do not fit gives some key; evaluate() then says what is wrong.
+/// decides `processors`) are the caller's to add. A call whose argument kinds do not fit gives some key; evaluate()
+/// then says what is wrong.
 void appendKey(const Program &program, CallSignature call, std::vector<uint64_t> &key);
 
 /// To be checked at each call, cached or not, since it depends on addresses: memory that the op writes (`mut`) may not

@@ -13,12 +13,16 @@ static constexpr size_t maxPool = 1u << 18;
 static double asFloat(const Value &value) { return std::bit_cast<double>(value.bits); }
 static Value ofFloat(double value) { return {std::bit_cast<int64_t>(value), -1}; }
 
-Interpreter::Interpreter(const DecodedModule &module, CallSignature call, Resolution &resolution, int64_t processors)
-    : module(module), call(call), resolution(resolution), memory(resolution), fuel(maxInstructions),
-      processors(std::clamp<int64_t>(processors, 1, maxProcessors)) {
+Interpreter::Interpreter(const DecodedModule &module, CallSignature call, Resolution &resolution, int64_t processors,
+                         Workspace &workspace)
+    : module(module), call(call), resolution(resolution), memory(resolution, workspace.memory), stack(workspace.stack),
+      values(workspace.values), pool(workspace.pool), strings(workspace.strings), active(workspace.active),
+      fuel(maxInstructions), processors(std::clamp<int64_t>(processors, 1, maxProcessors)) {
+  stack.clear();
+  values.clear();
+  pool.clear();
+  active.clear();
   strings.assign(module.strings.begin(), module.strings.end());
-  pool.reserve(256);
-  stack.reserve(256);
 }
 
 bool Interpreter::fail(Error::Kind kind, std::string message, int32_t argument) {
@@ -34,30 +38,36 @@ bool Interpreter::failMemory() {
 }
 
 bool Interpreter::failTensor(Opcode op, TensorId id, const std::string &why) {
-  return fail(Error::Kind::Argument, fmt::format("{} of {}: {}", opcodeName(op), memory.describe(id), why),
-              memory.argumentOf(id));
+  // An argument is named as the user gave it; what was made of it, with the operation that refused it.
+  std::string what =
+      memory.isWholeArgument(id) ? memory.describe(id) : fmt::format("{} of {}", opcodeName(op), memory.describe(id));
+  return fail(Error::Kind::Argument, fmt::format("{}: {}", what, why), memory.argumentOf(id));
 }
 
 //===--- Calls and control ----------------------------------------------------------------------------------------===//
 
 bool Interpreter::callFunction(const Instruction &i, const Function &f, size_t frame) {
-  std::vector<Value> arguments, results;
+  const auto index = static_cast<uint32_t>(f.immediatesOf(i)[0]);
+  const size_t inner = pushFrame(index);
+  size_t next = inner;
   for (uint16_t reg : f.operandsOf(i))
-    arguments.push_back(stack[frame + reg]);
-  if (!runFunction(static_cast<uint32_t>(f.immediatesOf(i)[0]), arguments, results))
+    stack[next++] = stack[frame + reg];
+  if (!runFunction(index, inner))
     return false;
-  for (size_t k = 0; k < results.size(); ++k)
-    stack[frame + f.resultsOf(i)[k]] = results[k];
+  for (size_t k = 0; k < values.size(); ++k)
+    stack[frame + f.resultsOf(i)[k]] = values[k];
   return true;
 }
 
-bool Interpreter::runFunction(uint32_t index, std::span<const Value> arguments, std::vector<Value> &results) {
+size_t Interpreter::pushFrame(uint32_t index) {
+  const size_t frame = stack.size();
+  stack.resize(frame + module.functions[index].registerTypes.size());
+  return frame;
+}
+
+bool Interpreter::runFunction(uint32_t index, size_t frame) {
   const Function &f = module.functions[index];
   active.push_back(index);
-  const size_t frame = stack.size();
-  stack.resize(frame + f.registerTypes.size());
-  std::copy(arguments.begin(), arguments.end(), stack.begin() + static_cast<ptrdiff_t>(frame));
-
   std::vector<size_t> loops; // index of the instruction after each active while loop
   for (size_t pc = 0;; ++pc) {
     if (--fuel < 0)
@@ -111,8 +121,9 @@ bool Interpreter::runFunction(uint32_t index, std::span<const Value> arguments, 
         return false;
       break;
     case Opcode::ret:
+      values.clear();
       for (uint16_t reg : operands)
-        results.push_back(regs[reg]);
+        values.push_back(regs[reg]);
       stack.resize(frame);
       active.pop_back();
       return true;

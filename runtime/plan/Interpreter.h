@@ -15,15 +15,30 @@ struct Value {
   int32_t argument = -1;
 };
 
+/// What an evaluation allocates; the next one may use it again.
+struct Workspace {
+  std::vector<Value> stack, values;
+  std::vector<int64_t> pool;
+  std::vector<std::string_view> strings;
+  std::vector<uint32_t> active;
+  Memory::Storage memory;
+};
+
 class Interpreter {
 public:
-  Interpreter(const DecodedModule &module, CallSignature call, Resolution &resolution, int64_t processors);
+  /// What was in `workspace` is gone.
+  Interpreter(const DecodedModule &module, CallSignature call, Resolution &resolution, int64_t processors,
+              Workspace &workspace);
   /// Runs function 0 and fills the resolution.
   std::optional<Error> run();
 
 private:
-  bool bindArguments(std::vector<Value> &values);
-  bool runFunction(uint32_t index, std::span<const Value> arguments, std::vector<Value> &results);
+  /// Fills `values`.
+  bool bindArguments();
+  /// Makes the registers of a function; those from the returned index on are its arguments.
+  size_t pushFrame(uint32_t index);
+  /// Takes the registers away and leaves the results in `values`.
+  bool runFunction(uint32_t index, size_t frame);
   bool callFunction(const Instruction &i, const Function &f, size_t frame);
 
   /// The families of instructions; Interpreter.cpp dispatches to them.
@@ -53,10 +68,11 @@ private:
   CallSignature call;
   Resolution &resolution;
   Memory memory;
-  std::vector<Value> stack;  ///< registers of all active functions
-  std::vector<int64_t> pool; ///< entries of lists
-  std::vector<std::string_view> strings;
-  std::vector<uint32_t> active; ///< functions, outermost first
+  std::vector<Value> &stack;  ///< registers of all active functions
+  std::vector<Value> &values; ///< arguments of the call, then results of the function that returned last
+  std::vector<int64_t> &pool; ///< entries of lists
+  std::vector<std::string_view> &strings;
+  std::vector<uint32_t> &active; ///< functions, outermost first
   int64_t fuel;
   const int64_t processors;
   std::optional<Error> failure;

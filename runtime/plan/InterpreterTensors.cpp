@@ -3,6 +3,7 @@
 #include "runtime/plan/Interpreter.h"
 #include <algorithm>
 #include <fmt/format.h>
+#include <limits>
 
 namespace kpkg::plan {
 
@@ -214,7 +215,7 @@ static std::string_view kindName(Argument::Kind kind) {
   return names[static_cast<size_t>(kind)];
 }
 
-bool Interpreter::bindArguments(std::vector<Value> &values) {
+bool Interpreter::bindArguments() {
   if (call.size() != module.arguments.size())
     return fail(Error::Kind::Argument, fmt::format("{} arguments, expected {}", call.size(), module.arguments.size()));
   for (size_t k = 0; k < call.size(); ++k) {
@@ -224,6 +225,10 @@ bool Interpreter::bindArguments(std::vector<Value> &values) {
     Value value;
     if (wanted.kind == Argument::Kind::Tensor && given.kind == Argument::Kind::None) {
       values.push_back({-1, -1});
+      continue;
+    }
+    if (wanted.kind == Argument::Kind::Float && given.kind == Argument::Kind::None) {
+      values.push_back({std::bit_cast<int64_t>(std::numeric_limits<double>::quiet_NaN()), -1});
       continue;
     }
     if (given.kind != wanted.kind)
@@ -271,10 +276,14 @@ bool Interpreter::bindArguments(std::vector<Value> &values) {
 }
 
 std::optional<Error> Interpreter::run() {
-  std::vector<Value> arguments, results;
-  bool ok = bindArguments(arguments) && runFunction(0, arguments, results);
-  for (size_t k = 0; ok && k < results.size(); ++k)
-    ok = memory.output(static_cast<TensorId>(results[k].bits)) || failMemory();
+  bool ok = bindArguments();
+  if (ok) {
+    const size_t frame = pushFrame(0);
+    std::copy(values.begin(), values.end(), stack.begin() + static_cast<ptrdiff_t>(frame));
+    ok = runFunction(0, frame);
+  }
+  for (size_t k = 0; ok && k < values.size(); ++k)
+    ok = memory.output(static_cast<TensorId>(values[k].bits)) || failMemory();
   if (ok && !memory.finish())
     failMemory();
   return std::move(failure);
@@ -285,7 +294,8 @@ std::optional<Error> evaluate(const Program &program, CallSignature call, Resolu
   resolution.steps.clear();
   resolution.outputs.clear();
   resolution.temporaryBytes = 0;
-  return Interpreter(program.decoded(), call, resolution, processors).run();
+  static thread_local Workspace workspace; // an evaluation runs nothing that could start another one
+  return Interpreter(program.decoded(), call, resolution, processors, workspace).run();
 }
 
 } // namespace kpkg::plan

@@ -12,6 +12,12 @@ static constexpr size_t maxLaunchArgs = 1u << 16; // of all launches together
 static constexpr size_t maxOverlapChecks = 1u << 16;
 static constexpr uint32_t maxCopyChain = 64;
 
+Memory::Memory(Resolution &resolution, Storage &storage)
+    : resolution(resolution), buffers(storage.buffers), tensors(storage.tensors) {
+  buffers.clear();
+  tensors.clear();
+}
+
 bool Memory::fail(std::string text, int32_t blame) {
   message = std::move(text);
   argument = blame;
@@ -135,15 +141,22 @@ const Memory::BufferState &Memory::rootOf(const View &view) const {
 
 int32_t Memory::argumentOf(TensorId id) const { return id < 0 ? -1 : rootOf(view(id)).argument; }
 
+bool Memory::isWholeArgument(TensorId id) const {
+  if (id < 0)
+    return false;
+  const View &v = view(id);
+  const BufferState &buffer = buffers[static_cast<size_t>(v.buffer)];
+  return buffer.kind == Buffer::Kind::Argument && v.offset == 0 &&
+         std::ranges::equal(v.shapeSpan(), buffer.whole.shapeSpan()) &&
+         std::ranges::equal(v.stridesSpan(), buffer.whole.stridesSpan());
+}
+
 std::string Memory::describe(TensorId id) const {
   if (id < 0)
     return "None";
   const View &v = view(id);
-  const BufferState &buffer = buffers[static_cast<size_t>(v.buffer)];
-  bool isArgument = buffer.kind == Buffer::Kind::Argument && v.offset == 0 &&
-                    std::ranges::equal(v.shapeSpan(), buffer.whole.shapeSpan()) &&
-                    std::ranges::equal(v.stridesSpan(), buffer.whole.stridesSpan());
-  return isArgument ? fmt::format("`{}` ({})", buffer.name, describeView(v)) : describeView(v);
+  std::string_view name = buffers[static_cast<size_t>(v.buffer)].name;
+  return isWholeArgument(id) ? fmt::format("`{}` ({})", name, describeView(v)) : describeView(v);
 }
 
 //===--- Steps ----------------------------------------------------------------------------------------------------===//
@@ -197,7 +210,7 @@ bool Memory::afterWrite(const View &view) {
   return true;
 }
 
-bool Memory::checkWritable(const View &view, const std::string &kernel) {
+bool Memory::checkWritable(const View &view, std::string_view kernel) {
   const BufferState &root = rootOf(view);
   if (!root.isMut)
     return fail(fmt::format("launch of {}: it writes `{}`, which is not `mut`", kernel, root.name), root.argument);
@@ -254,7 +267,7 @@ bool Memory::launch(LaunchStep step, std::span<const TensorId> ids) {
   if ((launchArgs += step.args.size() + step.params.size()) > maxLaunchArgs)
     return failLimit(fmt::format("launches with more than {} arguments together", maxLaunchArgs));
   for (size_t i = 0; i < ids.size(); ++i)
-    if (ids[i] >= 0 && step.args[i].isMut && !checkWritable(view(ids[i]), std::string(step.kernel)))
+    if (ids[i] >= 0 && step.args[i].isMut && !checkWritable(view(ids[i]), step.kernel))
       return false;
   if (!checkDisjoint(step, ids))
     return false;
@@ -267,12 +280,12 @@ bool Memory::launch(LaunchStep step, std::span<const TensorId> ids) {
     step.args[i].view = emitted(v);
     settleStrides(step.args[i].view);
   }
-  std::vector<View> written;
+  std::vector<TensorId> written;
   for (size_t i = 0; i < ids.size(); ++i)
     if (ids[i] >= 0 && step.args[i].isMut)
-      written.push_back(view(ids[i]));
+      written.push_back(ids[i]);
   resolution.steps.push_back(std::move(step));
-  return std::ranges::all_of(written, [&](const View &v) { return afterWrite(v); });
+  return std::ranges::all_of(written, [&](TensorId id) { return afterWrite(view(id)); });
 }
 
 bool Memory::output(TensorId id) {

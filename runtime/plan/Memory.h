@@ -13,7 +13,9 @@ using TensorId = int32_t;
 /// behaves as the view that strides did not allow. Functions return false with error() set.
 class Memory {
 public:
-  explicit Memory(Resolution &resolution) : resolution(resolution) {}
+  struct Storage;
+  /// What was in `storage` is gone.
+  Memory(Resolution &resolution, Storage &storage);
 
   /// The tensor of argument `index`; checks its metadata.
   bool addArgument(const TensorMeta &meta, int32_t index, std::string_view name, bool isMut, TensorId &id);
@@ -24,6 +26,8 @@ public:
   bool addCopy(View source, TensorId &id);
 
   const View &view(TensorId id) const { return tensors[static_cast<size_t>(id)]; }
+  /// Whether the tensor is an argument as it was given, and no view of a part of it.
+  bool isWholeArgument(TensorId id) const;
   /// "`input` (float32[2, 3])" for an argument itself, else "float32[2, 3]".
   std::string describe(TensorId id) const;
   /// The argument whose memory the tensor views, or -1.
@@ -68,16 +72,22 @@ private:
   bool emitCopy(const View &source, const View &destination);
   bool beforeRead(const View &view);
   bool afterWrite(const View &view);
-  bool checkWritable(const View &view, const std::string &kernel);
+  bool checkWritable(const View &view, std::string_view kernel);
   bool checkDisjoint(const LaunchStep &step, std::span<const TensorId> ids);
 
   Resolution &resolution;
-  std::vector<BufferState> buffers;
-  std::vector<View> tensors; ///< `buffer` indexes `buffers`
+  std::vector<BufferState> &buffers;
+  std::vector<View> &tensors; ///< `buffer` indexes `buffers`
   std::string message;
   int32_t argument = -1;
   bool isLimit = false;
   size_t launchArgs = 0, overlapChecks = 0;
+};
+
+/// What an evaluation allocates; the next one may use it again.
+struct Memory::Storage {
+  std::vector<BufferState> buffers;
+  std::vector<View> tensors;
 };
 
 /// Checks an argument's metadata and makes the view with offset 0 of it (its buffer is left at -1).

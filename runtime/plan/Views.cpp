@@ -104,7 +104,9 @@ bool sliceView(View &view, int64_t dim, int64_t start, int64_t stop, int64_t ste
   }
   // A view backwards begins with its last element and stops before the one that is in front of the first.
   int64_t extent = view.shape[d], least = step < 0 ? -1 : 0;
-  auto cut = [&](int64_t bound) { return std::clamp<int64_t>(bound < 0 ? bound + extent : bound, least, extent + least); };
+  auto cut = [&](int64_t bound) {
+    return std::clamp<int64_t>(bound < 0 ? bound + extent : bound, least, extent + least);
+  };
   int64_t first = cut(start), last = cut(stop);
   int64_t between = step < 0 ? first - last : last - first;
   int64_t count = between > 0 ? 1 + (step < 0 ? -((between - 1) / step) : (between - 1) / step) : 0;

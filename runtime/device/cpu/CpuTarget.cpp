@@ -3,9 +3,7 @@
 #include "runtime/device/cpu/CpuTarget.h"
 
 #include <algorithm>
-#include <charconv>
-#include <cstdlib>
-#include <cstring>
+#include <atomic>
 #include <sched.h>
 #include <thread>
 #include <vector>
@@ -40,22 +38,27 @@ bool isCpuTarget(std::string_view target) {
   return std::find(std::begin(allTargets), std::end(allTargets), target) != std::end(allTargets);
 }
 
-static int countThreads() {
-  if (const char *text = std::getenv("KPKG_NUM_THREADS")) {
-    int count = 0;
-    auto [end, problem] = std::from_chars(text, text + std::strlen(text), count);
-    if (problem == std::errc() && *end == 0 && count > 0)
-      return std::min(count, 1024);
-  }
+static int processorCount() {
   cpu_set_t set;
   if (sched_getaffinity(0, sizeof set, &set) == 0 && CPU_COUNT(&set) > 0)
     return CPU_COUNT(&set);
   return std::max(1, int(std::thread::hardware_concurrency()));
 }
 
+/// 0 while nobody has said one.
+static std::atomic<int> chosenCount = 0;
+static std::atomic<int (*)()> followed = nullptr;
+
 int threadCount() {
-  static const int count = countThreads();
-  return count;
+  if (int chosen = chosenCount.load(std::memory_order_relaxed))
+    return chosen;
+  static const int available = std::min(processorCount(), mostThreads);
+  int (*source)() = followed.load(std::memory_order_relaxed);
+  return source ? std::clamp(source(), 1, mostThreads) : available;
 }
+
+void setThreadCount(int count) { chosenCount.store(count, std::memory_order_relaxed); }
+
+void followThreadCount(int (*count)()) { followed.store(count, std::memory_order_relaxed); }
 
 } // namespace kpkg::cpu

@@ -2,10 +2,13 @@
 // SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
 #include "runtime/device/cpu/Grid.h"
 #include "runtime/device/cpu/CpuTarget.h"
+#include "runtime/device/cpu/NodeArenas.h"
 
 #include <algorithm>
+#include <array>
 #include <atomic>
 #include <cstdlib>
+#include <memory>
 #include <new>
 #include <oneapi/tbb/blocked_range.h>
 #include <oneapi/tbb/parallel_for.h>
@@ -22,16 +25,24 @@ static constexpr int64_t partsPerThread = 8;
 
 static std::atomic<bool> forked = false;
 
-/// Never destroyed: calls may come from static destructors, after oneTBB's own.
-static tbb::task_arena &arena() {
-  static tbb::task_arena *const created = [] {
-    ::pthread_atfork(nullptr, nullptr, [] { forked.store(true, std::memory_order_relaxed); });
-    return new tbb::task_arena(threadCount());
-  }();
-  return *created;
+/// One for each number of threads that was asked for: threads of different calls may want different ones. Never
+/// destroyed: calls may come from static destructors, after oneTBB's own.
+static tbb::task_arena &arenaOf(int threads) {
+  static std::array<std::atomic<tbb::task_arena *>, mostThreads + 1> arenas;
+  [[maybe_unused]] static const int watched =
+      ::pthread_atfork(nullptr, nullptr, [] { forked.store(true, std::memory_order_relaxed); });
+  std::atomic<tbb::task_arena *> &place = arenas[size_t(threads)];
+  tbb::task_arena *found = place.load(std::memory_order_acquire);
+  if (found)
+    return *found;
+  auto created = std::make_unique<tbb::task_arena>(threads);
+  if (place.compare_exchange_strong(found, created.get(), std::memory_order_acq_rel))
+    found = created.release();
+  return *found;
 }
 
-static bool alone() { return threadCount() == 1 || forked.load(std::memory_order_relaxed); }
+/// Threads for a call on this thread.
+static int usableThreads() { return forked.load(std::memory_order_relaxed) ? 1 : threadCount(); }
 
 namespace {
 /// Grow-only memory of one thread.
@@ -68,11 +79,24 @@ int32_t run(const Launch &launch) {
   int64_t count = launch.call.grid[0] * launch.call.grid[1] * launch.call.grid[2];
   if (count <= 0)
     return 0;
-  if (count == 1 || launch.workBytes < inlineBytes || alone())
+  if (count == 1 || launch.workBytes < inlineBytes)
     return runPart(launch, 0, count);
-  int64_t grain = std::max<int64_t>(1, count / (threadCount() * partsPerThread));
+  const int threads = usableThreads();
+  if (threads == 1)
+    return runPart(launch, 0, count);
+  int64_t grain = std::max<int64_t>(1, count / (threads * partsPerThread));
   std::atomic<int32_t> failed = 0;
-  arena().execute([&] {
+  if (auto nodes = NodeArenas::find(threads)) {
+    nodes->divide(
+        count, grain,
+        [&](int64_t begin, int64_t end) {
+          if (int32_t code = runPart(launch, begin, end))
+            failed.store(code, std::memory_order_relaxed);
+        },
+        [&] { return failed.load(std::memory_order_relaxed) != 0; });
+    return failed.load(std::memory_order_relaxed);
+  }
+  arenaOf(threads).execute([&] {
     tbb::task_group_context context;
     tbb::parallel_for(
         tbb::blocked_range<int64_t>(0, count, size_t(grain)),
@@ -88,20 +112,28 @@ int32_t run(const Launch &launch) {
 }
 
 void parallelFor(int64_t count, int64_t grain, void (*body)(void *, int64_t, int64_t), void *context) {
-  if (count <= grain || alone()) {
+  const int threads = count <= grain ? 1 : usableThreads();
+  if (threads == 1) {
     if (count > 0)
       body(context, 0, count);
     return;
   }
-  arena().execute([&] {
+  if (auto nodes = NodeArenas::find(threads)) {
+    nodes->divide(count, grain, [&](int64_t begin, int64_t end) { body(context, begin, end); }, [] { return false; });
+    return;
+  }
+  arenaOf(threads).execute([&] {
     tbb::parallel_for(tbb::blocked_range<int64_t>(0, count, size_t(grain)),
                       [&](const tbb::blocked_range<int64_t> &part) { body(context, part.begin(), part.end()); });
   });
 }
 
 void startThreads() {
-  if (!alone())
-    arena().execute([] {});
+  int threads = usableThreads();
+  if (auto nodes = NodeArenas::find(threads))
+    nodes->divide(threads, 1, [](int64_t, int64_t) {}, [] { return false; });
+  else if (threads > 1)
+    arenaOf(threads).execute([] {});
 }
 
 } // namespace kpkg::cpu

@@ -72,7 +72,8 @@ Status isFree(const cupti::Api &api) {
   void *subscriber = nullptr;
   cupti::Code code = api.subscribe(&subscriber, [] {}, nullptr);
   if (code == cupti::otherSubscriber)
-    return deviceError("another tool uses CUPTI in this process: PyTorch's profiler, since it first recorded a GPU, or one of NVIDIA's");
+    return deviceError("another tool uses CUPTI in this process: PyTorch's profiler, since it first recorded a GPU, or "
+                       "one of NVIDIA's");
   if (Status status = cupti::check(api, code, "cuptiSubscribe"); !status)
     return status;
   return cupti::check(api, api.unsubscribe(subscriber), "cuptiUnsubscribe");
@@ -120,7 +121,9 @@ Status startActivity() {
   return status;
 }
 
-ActivityScope::ActivityScope(uint64_t identifier) { (**cupti::open()).pushIdentifier(cupti::ownIdentifiers, identifier); }
+ActivityScope::ActivityScope(uint64_t identifier) {
+  (**cupti::open()).pushIdentifier(cupti::ownIdentifiers, identifier);
+}
 
 ActivityScope::~ActivityScope() { (**cupti::open()).popIdentifier(cupti::ownIdentifiers, nullptr); }
 

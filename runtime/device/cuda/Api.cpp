@@ -78,7 +78,8 @@ static Loaded load() {
   if (Code code = api.init(0); code != 0) {
     const char *text = nullptr;
     api.errorString(code, &text);
-    loaded.failure = "the NVIDIA driver does not start: cuInit gives error " + std::to_string(code) + (text ? std::string(", ") + text : "");
+    loaded.failure = "the NVIDIA driver does not start: cuInit gives error " + std::to_string(code) +
+                     (text ? std::string(", ") + text : "");
   }
   return loaded;
 }
@@ -106,7 +107,8 @@ Status check(Code code, const char *call) {
   const Api &api = loadedApi();
   api.errorName(code, &name);
   api.errorString(code, &text);
-  return deviceError(std::string(call) + " failed: " + (name ? name : "error " + std::to_string(code)) + (text ? std::string(", ") + text : ""));
+  return deviceError(std::string(call) + " failed: " + (name ? name : "error " + std::to_string(code)) +
+                     (text ? std::string(", ") + text : ""));
 }
 
 Result<int> deviceHandle(int32_t device) {

@@ -51,7 +51,8 @@ struct PoolProperties {
   unsigned short usage;
   unsigned char reserved[54];
 };
-static_assert(sizeof(LaunchAttribute) == 72 && sizeof(LaunchConfig) == 56 && sizeof(Copy2D) == 128 && sizeof(PoolProperties) == 88);
+static_assert(sizeof(LaunchAttribute) == 72 && sizeof(LaunchConfig) == 56 && sizeof(Copy2D) == 128 &&
+              sizeof(PoolProperties) == 88);
 
 struct Api {
   Code (*init)(unsigned) = nullptr;
@@ -73,10 +74,10 @@ struct Api {
   Code (*functionSet)(void *, int, int) = nullptr;
   Code (*mostClusters)(int *, void *, const LaunchConfig *) = nullptr;
   Code (*launch)(const LaunchConfig *, void *, void **, void **) = nullptr;
-  Code (*tensorMapEncode)(void *, int, uint32_t, void *, const uint64_t *, const uint64_t *, const uint32_t *, const uint32_t *, int, int, int,
-                          int) = nullptr;
-  Code (*tensorMapEncodeIm2col)(void *, int, uint32_t, void *, const uint64_t *, const uint64_t *, const int *, const int *, uint32_t, uint32_t,
-                                const uint32_t *, int, int, int, int) = nullptr;
+  Code (*tensorMapEncode)(void *, int, uint32_t, void *, const uint64_t *, const uint64_t *, const uint32_t *,
+                          const uint32_t *, int, int, int, int) = nullptr;
+  Code (*tensorMapEncodeIm2col)(void *, int, uint32_t, void *, const uint64_t *, const uint64_t *, const int *,
+                                const int *, uint32_t, uint32_t, const uint32_t *, int, int, int, int) = nullptr;
   Code (*tensorMapReplaceAddress)(void *, void *) = nullptr;
   Code (*isCapturing)(void *, uint32_t *) = nullptr;
   Code (*captureInfo)(void *, uint32_t *, uint64_t *, void **, void *, void *) = nullptr;

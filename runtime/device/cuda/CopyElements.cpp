@@ -41,8 +41,9 @@ bool areMultiples(const StridedElements &copy, uint64_t n) {
 }
 } // namespace
 
-StridedElements describeCopy(uint64_t from, std::span<const int64_t> fromStrides, uint64_t to, std::span<const int64_t> toStrides,
-                             std::span<const int64_t> shape, int64_t &elementBytes) {
+StridedElements describeCopy(uint64_t from, std::span<const int64_t> fromStrides, uint64_t to,
+                             std::span<const int64_t> toStrides, std::span<const int64_t> shape,
+                             int64_t &elementBytes) {
   StridedElements copy = {from, to, 1, 0, 0, {}, {}, {}};
   for (size_t dim = shape.size(); dim-- > 0;) {
     uint64_t extent = uint64_t(shape[dim]);
@@ -61,8 +62,8 @@ StridedElements describeCopy(uint64_t from, std::span<const int64_t> fromStrides
     copy.fromStrides[copy.rank] = fromStrides[dim];
     copy.toStrides[copy.rank++] = toStrides[dim];
   }
-  while (copy.rank && copy.fromStrides[0] == 1 && copy.toStrides[0] == 1 && elementBytes < 16 && copy.shape[0] % 2 == 0 && areMultiples(copy, 2) &&
-         (from | to) % uint64_t(2 * elementBytes) == 0) {
+  while (copy.rank && copy.fromStrides[0] == 1 && copy.toStrides[0] == 1 && elementBytes < 16 &&
+         copy.shape[0] % 2 == 0 && areMultiples(copy, 2) && (from | to) % uint64_t(2 * elementBytes) == 0) {
     copy.shape[0] /= 2, copy.count /= 2, elementBytes *= 2;
     for (uint32_t dim = 1; dim < copy.rank; ++dim)
       copy.fromStrides[dim] /= 2, copy.toStrides[dim] /= 2;
@@ -79,7 +80,8 @@ uint64_t turnCopy(StridedElements &copy, int64_t elementBytes) {
     if (copy.fromStrides[dim] == 1)
       second = dim;
   }
-  if (elementBytes > 8 || first == second || first == copy.rank || second == copy.rank || copy.shape[first] < least || copy.shape[second] < least)
+  if (elementBytes > 8 || first == second || first == copy.rank || second == copy.rank || copy.shape[first] < least ||
+      copy.shape[second] < least)
     return 0;
   auto exchange = [&](uint32_t one, uint32_t other) {
     std::swap(copy.shape[one], copy.shape[other]);
@@ -109,7 +111,8 @@ Result<bool> copyElements(StridedElements copy, int64_t elementBytes, Stream str
   launch.function = *function;
   launch.threads = threads;
   constexpr uint64_t mostBlocks = 1 << 16; // beyond, threads copy several elements
-  launch.grid[0] = uint32_t(std::clamp<uint64_t>(squares ? squares : (copy.count + threads - 1) / threads, 1, mostBlocks));
+  launch.grid[0] =
+      uint32_t(std::clamp<uint64_t>(squares ? squares : (copy.count + threads - 1) / threads, 1, mostBlocks));
   void *parameters[] = {&copy};
   if (Status status = cuda::launch(launch, stream, parameters); !status)
     return status.error();

@@ -14,7 +14,8 @@ template <typename Element, typename Index> static inline void copyElements(cons
   auto *from = (const Element *)copy.from;
   auto *to = (Element *)copy.to;
   Index threads = Index(__nvvm_read_ptx_sreg_nctaid_x()) * Index(__nvvm_read_ptx_sreg_ntid_x());
-  Index first = Index(__nvvm_read_ptx_sreg_ctaid_x()) * Index(__nvvm_read_ptx_sreg_ntid_x()) + Index(__nvvm_read_ptx_sreg_tid_x());
+  Index first = Index(__nvvm_read_ptx_sreg_ctaid_x()) * Index(__nvvm_read_ptx_sreg_ntid_x()) +
+                Index(__nvvm_read_ptx_sreg_tid_x());
   for (uint64_t number = first; number < copy.count; number += threads) {
     Index rest = Index(number);
     int64_t source = 0, target = 0;
@@ -35,9 +36,12 @@ template <typename Element> static inline void copyAny(const StridedElements &co
     copyElements<Element, uint32_t>(copy);
 }
 
-/// Elements of the first dimension are neighbours in the target, those of the second one in the source: squares of both go through shared memory, so that reads and writes
-/// are of neighbours. Source: Ruetsch and Micikevicius, Optimizing Matrix Transpose in CUDA, 2009.
-template <typename Element, uint32_t side> static inline void turnElements(const StridedElements &copy, Element (__attribute__((address_space(3))) *square)[side + 1]) {
+/// Elements of the first dimension are neighbours in the target, those of the second one in the source: squares of both
+/// go through shared memory, so that reads and writes are of neighbours. Source: Ruetsch and Micikevicius, Optimizing
+/// Matrix Transpose in CUDA, 2009.
+template <typename Element, uint32_t side>
+static inline void turnElements(const StridedElements &copy,
+                                Element(__attribute__((address_space(3))) * square)[side + 1]) {
   uint64_t acrossFirst = (copy.shape[0] + side - 1) / side, acrossSecond = (copy.shape[1] + side - 1) / side;
   uint64_t squares = acrossFirst * acrossSecond;
   for (uint32_t dim = 2; dim < copy.rank; ++dim)

@@ -17,7 +17,8 @@ static constexpr uint32_t capturing = 1;
 static constexpr unsigned withoutSync = 1, moveReference = 1;
 
 namespace {
-/// The number of a stream, or of a recording and the handle of a stream that takes part in it. The driver gives each number once.
+/// The number of a stream, or of a recording and the handle of a stream that takes part in it. The driver gives each
+/// number once.
 struct Place {
   uint64_t recording = 0, stream = 0;
   auto operator<=>(const Place &) const = default;
@@ -70,7 +71,8 @@ static Status keepInGraph(void *graph, Device &device, const Place &place) {
   const Api &api = loadedApi();
   auto recorded = std::make_unique<Recorded>(Recorded{&device, place});
   void *object = nullptr;
-  if (Status status = check(api.userObject(&object, recorded.get(), forget, 1, withoutSync), "cuUserObjectCreate"); !status)
+  if (Status status = check(api.userObject(&object, recorded.get(), forget, 1, withoutSync), "cuUserObjectCreate");
+      !status)
     return status;
   static_cast<void>(recorded.release()); // the object has it
   return check(api.graphRetain(graph, object, 1, moveReference), "cuGraphRetainUserObject");
@@ -96,9 +98,12 @@ Result<Counter> counterFor(int32_t index, Stream stream, uint32_t count) {
   uint64_t recording = 0;
   void *graph = nullptr;
   Place place;
-  if (Status status = check(api.captureInfo(stream, &state, &recording, &graph, nullptr, nullptr), "cuStreamGetCaptureInfo"); !status)
+  if (Status status =
+          check(api.captureInfo(stream, &state, &recording, &graph, nullptr, nullptr), "cuStreamGetCaptureInfo");
+      !status)
     return status.error();
-  if (state == capturing) { // the driver tells no numbers of streams then; no other stream can have the handle before the recording ends
+  if (state == capturing) { // the driver tells no numbers of streams then; no other stream can have the handle before
+                            // the recording ends
     place = {recording, reinterpret_cast<uint64_t>(stream)};
   } else if (Status status = check(api.streamId(stream, &place.stream), "cuStreamGetId"); !status) {
     return status.error();

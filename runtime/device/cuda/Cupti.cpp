@@ -28,7 +28,8 @@ static void *openLibrary(std::string &failure) {
   for (const char *name : {"libcupti.so.13", "libcupti.so.12"})
     if (void *library = ::dlopen(name, RTLD_NOW | RTLD_NOLOAD))
       return library;
-  for (const char *name : {"libcupti.so.13", "libcupti.so.12", "/usr/local/cuda/extras/CUPTI/lib64/libcupti.so", "/usr/local/cuda/lib64/libcupti.so"})
+  for (const char *name : {"libcupti.so.13", "libcupti.so.12", "/usr/local/cuda/extras/CUPTI/lib64/libcupti.so",
+                           "/usr/local/cuda/lib64/libcupti.so"})
     if (void *library = ::dlopen(name, RTLD_NOW | RTLD_LOCAL))
       return library;
   failure = "there is no libcupti.so.13 and no libcupti.so.12; KPKG_CUPTI names one";

@@ -1,4 +1,5 @@
-// The functions and records of CUPTI, NVIDIA's tracing library, that the runtime uses, by its ABI; private to this folder.
+// The functions and records of CUPTI, NVIDIA's tracing library, that the runtime uses, by its ABI; private to this
+// folder.
 // SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
 #ifndef KPKG_CUDA_CUPTI_H
 #define KPKG_CUDA_CUPTI_H
@@ -30,7 +31,8 @@ struct KernelRecord {
   uint32_t localPerThread, localTotal;
   uint32_t correlation;
 };
-static_assert(offsetof(KernelRecord, start) == 16 && offsetof(KernelRecord, device) == 40 && offsetof(KernelRecord, correlation) == 92);
+static_assert(offsetof(KernelRecord, start) == 16 && offsetof(KernelRecord, device) == 40 &&
+              offsetof(KernelRecord, correlation) == 92);
 
 /// Says which identifier was in force at a call of the driver.
 struct CorrelationRecord {
@@ -61,7 +63,8 @@ struct Api {
   Code (*errorText)(Code, const char **) = nullptr;
 };
 
-/// The library that is in the process already, as PyTorch's, else one that is found; KPKG_CUPTI names another. Never unloaded.
+/// The library that is in the process already, as PyTorch's, else one that is found; KPKG_CUPTI names another. Never
+/// unloaded.
 Result<const Api *> open();
 /// The failure names the call and CUPTI's text for the code.
 Status check(const Api &api, Code code, const char *call);

@@ -3,8 +3,8 @@
 #include "runtime/device/cuda/Driver.h"
 #include "runtime/device/cuda/Api.h"
 
-#include <atomic>
 #include <array>
+#include <atomic>
 #include <mutex>
 
 namespace kpkg::cuda {
@@ -61,8 +61,9 @@ Result<DeviceProperties> deviceProperties(int32_t device) {
   if (Status status = check(api.deviceName(name, sizeof name, *handle), "cuDeviceGetName"); !status)
     return status.error();
   properties.name = name;
-  for (auto [value, attribute] : {std::pair(&properties.major, attributeMajor), std::pair(&properties.minor, attributeMinor),
-                                  std::pair(&properties.multiprocessors, attributeMultiprocessors)})
+  for (auto [value, attribute] :
+       {std::pair(&properties.major, attributeMajor), std::pair(&properties.minor, attributeMinor),
+        std::pair(&properties.multiprocessors, attributeMultiprocessors)})
     if (Status status = check(api.deviceAttribute(value, attribute, *handle), "cuDeviceGetAttribute"); !status)
       return status.error();
   return properties;
@@ -79,7 +80,8 @@ Result<DeviceDetails> deviceDetails(int32_t device) {
   if (Status status = check(loadedApi().deviceMemory(&memory, *handle), "cuDeviceTotalMem"); !status)
     return status.error();
   int cache = 0;
-  if (Status status = check(loadedApi().deviceAttribute(&cache, attributeCacheBytes, *handle), "cuDeviceGetAttribute"); !status)
+  if (Status status = check(loadedApi().deviceAttribute(&cache, attributeCacheBytes, *handle), "cuDeviceGetAttribute");
+      !status)
     return status.error();
   details.memoryBytes = int64_t(memory), details.cacheBytes = cache;
   return details;
@@ -131,7 +133,9 @@ Result<bool> isCapturing(Stream stream) {
 
 static std::atomic<uint64_t> loads, compilations;
 
-LoadCounts loadCounts() { return {loads.load(std::memory_order_relaxed), compilations.load(std::memory_order_relaxed)}; }
+LoadCounts loadCounts() {
+  return {loads.load(std::memory_order_relaxed), compilations.load(std::memory_order_relaxed)};
+}
 
 Result<void *> loadImage(std::string_view image, const std::string &imageName) {
   auto api = driver();
@@ -142,9 +146,12 @@ Result<void *> loadImage(std::string_view image, const std::string &imageName) {
   void *library = nullptr;
   std::string call = "cuLibraryLoadData of '" + imageName + "'";
   loads.fetch_add(1, std::memory_order_relaxed);
-  if (!image.starts_with("\x7f" "ELF")) // text, and no machine code
+  if (!image.starts_with("\x7f"
+                         "ELF")) // text, and no machine code
     compilations.fetch_add(1, std::memory_order_relaxed);
-  if (Status status = check((*api)->libraryLoad(&library, terminated.c_str(), nullptr, nullptr, 0, nullptr, nullptr, 0), call.c_str()); !status)
+  if (Status status = check((*api)->libraryLoad(&library, terminated.c_str(), nullptr, nullptr, 0, nullptr, nullptr, 0),
+                            call.c_str());
+      !status)
     return status.error();
   return library;
 }
@@ -154,7 +161,9 @@ Result<void *> findFunction(void *loadedImage, const std::string &symbol) {
   if (!api)
     return api.error();
   void *kernel = nullptr, *function = nullptr;
-  if (Status status = check((*api)->libraryKernel(&kernel, loadedImage, symbol.c_str()), ("cuLibraryGetKernel of '" + symbol + "'").c_str()); !status)
+  if (Status status = check((*api)->libraryKernel(&kernel, loadedImage, symbol.c_str()),
+                            ("cuLibraryGetKernel of '" + symbol + "'").c_str());
+      !status)
     return status.error();
   if (Status status = check((*api)->kernelFunction(&function, kernel), "cuKernelGetFunction"); !status)
     return status.error();
@@ -170,14 +179,16 @@ Result<int64_t> residentClusters(void *function, uint32_t cluster, uint32_t thre
   size.value.extents[0] = cluster, size.value.extents[1] = size.value.extents[2] = 1;
   LaunchConfig config = {cluster, 1, 1, threads, 1, 1, uint32_t(sharedBytes), nullptr, &size, 1};
   int clusters = 0;
-  if (Status status = check(loadedApi().mostClusters(&clusters, function, &config), "cuOccupancyMaxActiveClusters"); !status)
+  if (Status status = check(loadedApi().mostClusters(&clusters, function, &config), "cuOccupancyMaxActiveClusters");
+      !status)
     return status.error();
   return clusters;
 }
 
 Status launch(const Launch &launch, Stream stream, void **parameters) {
   LaunchAttribute overlap = {launchOverlap, {}, {1}};
-  LaunchConfig config = {launch.grid[0], launch.grid[1], launch.grid[2], launch.threads, 1, 1, launch.sharedBytes, stream, &overlap, launch.overlaps};
+  LaunchConfig config = {launch.grid[0],     launch.grid[1], launch.grid[2], launch.threads, 1, 1,
+                         launch.sharedBytes, stream,         &overlap,       launch.overlaps};
   return check(loadedApi().launch(&config, launch.function, parameters, nullptr), "cuLaunchKernelEx");
 }
 

@@ -69,7 +69,8 @@ LoadCounts loadCounts();
 /// Lets a kernel use this much dynamic shared memory.
 Status allowShared(void *function, int64_t bytes);
 
-/// How many clusters of so many CTAs of a kernel the device holds at once: CTAs of a cluster share a part of the device, which may leave some of it over.
+/// How many clusters of so many CTAs of a kernel the device holds at once: CTAs of a cluster share a part of the
+/// device, which may leave some of it over.
 Result<int64_t> residentClusters(void *function, uint32_t cluster, uint32_t threads, int64_t sharedBytes);
 
 struct Launch {

@@ -24,7 +24,8 @@ Status Event::record(Stream stream) { return check(loadedApi().eventRecord(handl
 
 Result<double> Event::secondsSince(const Event &start) const {
   float milliseconds = 0;
-  if (Status status = check(loadedApi().eventElapsed(&milliseconds, start.handle, handle), "cuEventElapsedTime"); !status)
+  if (Status status = check(loadedApi().eventElapsed(&milliseconds, start.handle, handle), "cuEventElapsedTime");
+      !status)
     return status.error();
   return double(milliseconds) * 1e-3;
 }

@@ -10,7 +10,8 @@ namespace kpkg::cuda {
 
 static constexpr uint32_t memoryOfDevice = 2;
 
-/// A pool of our own, since the device's default pool gives its memory back at every synchronisation, and its settings belong to the program.
+/// A pool of our own, since the device's default pool gives its memory back at every synchronisation, and its settings
+/// belong to the program.
 static Result<void *> pool(int32_t device) {
   static std::array<void *, maxDevices> pools = {};
   static std::mutex lock;
@@ -61,7 +62,8 @@ Status copyToHost(void *to, uint64_t from, int64_t bytes, Stream stream) {
   return check(loadedApi().copyToHost(to, from, size_t(bytes), stream), "cuMemcpyDtoHAsync");
 }
 
-Status copyRows(uint64_t to, int64_t toPitch, uint64_t from, int64_t fromPitch, int64_t width, int64_t rows, Stream stream) {
+Status copyRows(uint64_t to, int64_t toPitch, uint64_t from, int64_t fromPitch, int64_t width, int64_t rows,
+                Stream stream) {
   Copy2D plan = {};
   plan.srcType = plan.dstType = memoryOfDevice;
   plan.srcDevice = from, plan.srcPitch = size_t(fromPitch);

@@ -1,4 +1,5 @@
-// Copies between memory of different strides: commands of the driver for dense runs and rows at a constant distance, else a kernel.
+// Copies between memory of different strides: commands of the driver for dense runs and rows at a constant distance,
+// else a kernel.
 // SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
 #include "runtime/device/cuda/StridedCopy.h"
 #include "runtime/device/cuda/CopyElements.h"
@@ -61,7 +62,12 @@ Status stridedCopy(uint64_t from, std::span<const int64_t> fromStrides, uint64_t
       return {};
   }
   if (pieces.count > maxPieces)
-    return Error{KPKG_ERROR_UNSUPPORTED, "a copy on the device would take " + std::to_string(pieces.count) + " commands, more than " + std::to_string(maxPieces), {}, {}, {}};
+    return Error{KPKG_ERROR_UNSUPPORTED,
+                 "a copy on the device would take " + std::to_string(pieces.count) + " commands, more than " +
+                     std::to_string(maxPieces),
+                 {},
+                 {},
+                 {}};
   std::vector<int64_t> at(pieces.loops.size(), 0);
   for (int64_t piece = 0; piece < pieces.count; ++piece) {
     int64_t fromOffset = 0, toOffset = 0;
@@ -70,9 +76,10 @@ Status stridedCopy(uint64_t from, std::span<const int64_t> fromStrides, uint64_t
       toOffset += at[loop] * pieces.loops[loop].toStride;
     }
     uint64_t source = from + uint64_t(fromOffset * elementBytes), target = to + uint64_t(toOffset * elementBytes);
-    Status status = pieces.rows == 1 ? copy(target, source, pieces.run * elementBytes, stream)
-                                     : copyRows(target, pieces.toPitch * elementBytes, source, pieces.fromPitch * elementBytes,
-                                                pieces.run * elementBytes, pieces.rows, stream);
+    Status status = pieces.rows == 1
+                        ? copy(target, source, pieces.run * elementBytes, stream)
+                        : copyRows(target, pieces.toPitch * elementBytes, source, pieces.fromPitch * elementBytes,
+                                   pieces.run * elementBytes, pieces.rows, stream);
     if (!status)
       return status;
     for (size_t loop = 0; loop < at.size() && ++at[loop] == pieces.loops[loop].extent; ++loop)

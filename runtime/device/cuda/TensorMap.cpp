@@ -7,8 +7,9 @@
 
 namespace kpkg::cuda {
 
-// Numbers of cuda.h. What is promoted to more than the 128 bytes that a row of a box has at most is brought to the second cache twice, by the boxes of both
-// halves: caches of keys were read 6 to 8 % more slowly on an H200, products and convolutions within 2 % as fast.
+// Numbers of cuda.h. What is promoted to more than the 128 bytes that a row of a box has at most is brought to the
+// second cache twice, by the boxes of both halves: caches of keys were read 6 to 8 % more slowly on an H200, products
+// and convolutions within 2 % as fast.
 static constexpr int noInterleave = 0, promoteTo128Bytes = 2, fillWithZeros = 0;
 
 static int driverType(int32_t dtype) {
@@ -46,14 +47,16 @@ static Status encode(const TensorMapShape &shape, uint64_t address, TensorMapVal
     std::array<int, TensorMapShape::maxRank - 2> lower = {}, upper = {};
     for (uint32_t i = 0; i + 2 < shape.rank; ++i)
       lower[i] = shape.windows[i].lower, upper[i] = shape.windows[i].upper, steps[i + 1] = shape.windows[i].step;
-    return check(loadedApi().tensorMapEncodeIm2col(&map, driverType(shape.dtype), shape.rank, reinterpret_cast<void *>(address), shape.extents.data(),
-                                                   shape.strides.data() + 1, lower.data(), upper.data(), shape.box[0], shape.pixels, steps.data(),
-                                                   noInterleave, driverSwizzle(shape.swizzle), promoteTo128Bytes, fillWithZeros),
+    return check(loadedApi().tensorMapEncodeIm2col(
+                     &map, driverType(shape.dtype), shape.rank, reinterpret_cast<void *>(address), shape.extents.data(),
+                     shape.strides.data() + 1, lower.data(), upper.data(), shape.box[0], shape.pixels, steps.data(),
+                     noInterleave, driverSwizzle(shape.swizzle), promoteTo128Bytes, fillWithZeros),
                  "cuTensorMapEncodeIm2col");
   }
-  return check(loadedApi().tensorMapEncode(&map, driverType(shape.dtype), shape.rank, reinterpret_cast<void *>(address), shape.extents.data(),
-                                           shape.strides.data() + 1, shape.box.data(), steps.data(), noInterleave, driverSwizzle(shape.swizzle),
-                                           promoteTo128Bytes, fillWithZeros),
+  return check(loadedApi().tensorMapEncode(&map, driverType(shape.dtype), shape.rank, reinterpret_cast<void *>(address),
+                                           shape.extents.data(), shape.strides.data() + 1, shape.box.data(),
+                                           steps.data(), noInterleave, driverSwizzle(shape.swizzle), promoteTo128Bytes,
+                                           fillWithZeros),
                "cuTensorMapEncodeTiled");
 }
 
@@ -78,7 +81,8 @@ Status TensorMaps::at(uint64_t address, TensorMapValue &map) const {
   map = first->map;
   if (address == first->address)
     return {};
-  return check(loadedApi().tensorMapReplaceAddress(&map, reinterpret_cast<void *>(address)), "cuTensorMapReplaceAddress");
+  return check(loadedApi().tensorMapReplaceAddress(&map, reinterpret_cast<void *>(address)),
+               "cuTensorMapReplaceAddress");
 }
 
 } // namespace kpkg::cuda

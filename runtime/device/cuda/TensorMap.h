@@ -7,6 +7,7 @@
 #include <kpkg/result.hpp>
 
 #include <array>
+#include <cassert>
 #include <cstddef>
 #include <cstdint>
 #include <memory>
@@ -18,7 +19,8 @@ struct alignas(64) TensorMapValue {
   std::array<std::byte, 128> bytes;
 };
 
-/// How a window walks over a dimension of a tensor map: along base + i * step for all i while that is from `lower` to extent - 1 + `upper`.
+/// How a window walks over a dimension of a tensor map: along base + i * step for all i while that is from `lower` to
+/// extent - 1 + `upper`.
 struct TensorWindow {
   int32_t lower = 0, upper = 0;
   uint32_t step = 1;
@@ -28,22 +30,24 @@ struct TensorWindow {
 struct TensorMapShape {
   static constexpr uint32_t maxRank = 5;
   int32_t dtype = 0; ///< a kpkg_dtype, not bool
-  uint32_t rank = 0;    ///< 1 to 5
+  uint32_t rank = 0; ///< 1 to 5
   std::array<uint64_t, maxRank> extents = {};
   std::array<uint64_t, maxRank> strides = {}; ///< bytes, of dimensions 1, 2, ...: multiples of 16 below 2^40
   std::array<uint32_t, maxRank> box = {};     ///< elements
   uint32_t swizzle = 0;                       ///< bytes: 0, 32, 64 or 128
-  uint32_t pixels = 0; ///< of a column that a copy brings, with box[0] channels each, as `windows` say; 0: copies bring boxes
+  uint32_t pixels =
+      0; ///< of a column that a copy brings, with box[0] channels each, as `windows` say; 0: copies bring boxes
   std::array<TensorWindow, maxRank - 2> windows = {}; ///< of dimensions 1, 2, ... but the last one
 };
 
 /// The first and the past-last value that the driver takes.
 inline constexpr uint64_t tensorMapExtentEnd = (uint64_t(1) << 32) + 1, tensorMapStrideEnd = uint64_t(1) << 40;
 
-/// What windows of tensor maps of this rank (3 to 5) may have: by NVIDIA's documentation of cuTensorMapEncodeIm2col and of the PTX ISA.
+/// What windows of tensor maps of this rank (3 to 5) may have: by NVIDIA's documentation of cuTensorMapEncodeIm2col and
+/// of the PTX ISA.
 struct TensorWindowLimits {
   static constexpr int64_t maxStep = 8;
-  explicit constexpr TensorWindowLimits(int32_t rank) : bits(16 / (rank - 2)) {}
+  explicit constexpr TensorWindowLimits(int32_t rank) : bits(16 / (rank - 2)) { assert(rank >= 3 && rank <= 5); }
   /// Corners are from -mostCorner - 1 to mostCorner.
   constexpr int64_t mostCorner() const { return (int64_t(1) << (bits - 1)) - 1; }
   /// What a copy moves its window by is from 0 to this.
@@ -53,7 +57,8 @@ private:
   int32_t bits;
 };
 
-/// Tensor maps of one shape. The driver makes the first; those for other addresses are copies of it. Any number of threads may use it.
+/// Tensor maps of one shape. The driver makes the first; those for other addresses are copies of it. Any number of
+/// threads may use it.
 class TensorMaps {
 public:
   explicit TensorMaps(const TensorMapShape &shape);

@@ -39,8 +39,8 @@ typedef int32_t (*KpkgCpuKernel)(const KpkgCpuCall *call, int64_t begin, int64_t
 /// The runtime then runs [0, count) with grid = {count, 1, 1}.
 typedef int64_t (*KpkgCpuTileCount)(const int64_t *args);
 
-/// What a kernel on a GPU tells the host: the last parameter of one with asserts or prints is the address of this, in memory of the GPU. All
-/// zero before the launch but for `capacity`.
+/// What a kernel on a GPU tells the host: the last parameter of one with asserts or prints is the address of this, in
+/// memory of the GPU. All zero before the launch but for `capacity`.
 typedef struct KpkgGpuReport {
   /// 0, or 1 + the index of an assert that failed.
   int32_t failed;
@@ -50,7 +50,8 @@ typedef struct KpkgGpuReport {
   uint64_t used;
   /// Words that there are in `messages`.
   uint64_t capacity;
-  /// One message after the other: (1 + format) << 32 | count, then `count` words as for KpkgCpuCall::print. A zero ends them.
+  /// One message after the other: (1 + format) << 32 | count, then `count` words as for KpkgCpuCall::print. A zero ends
+  /// them.
   uint64_t messages[1];
 } KpkgGpuReport;
 

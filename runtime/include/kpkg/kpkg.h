@@ -211,12 +211,13 @@ typedef struct kpkg_op_info {
   const char *shape_plan; /* "" when there is none */
   int32_t argument_count;
   int32_t result_count;
-  const char *backward; /* name of the op with the gradients, "" when there is none; kpkg_op_kernel_info says what it takes */
+  const char
+      *backward; /* name of the op with the gradients, "" when there is none; kpkg_op_kernel_info says what it takes */
 } kpkg_op_info;
 KPKG_API kpkg_status kpkg_op_describe(const kpkg_op *op, kpkg_op_info *info);
 
-/* The op's bytecode as JSON, for other evaluators: of `which`, KPKG_PLAN_SHAPES asks for the slice that decides shapes in place of the whole plan,
- * KPKG_PLAN_ON_GPU for that of calls on GPUs; 0 is the whole plan of calls on the host.
+/* The op's bytecode as JSON, for other evaluators: of `which`, KPKG_PLAN_SHAPES asks for the slice that decides shapes
+ * in place of the whole plan, KPKG_PLAN_ON_GPU for that of calls on GPUs; 0 is the whole plan of calls on the host.
  */
 enum { KPKG_PLAN_SHAPES = 1, KPKG_PLAN_ON_GPU = 2 };
 KPKG_API kpkg_status kpkg_op_plan_json(const kpkg_op *op, int32_t which, kpkg_string **json);
@@ -292,17 +293,20 @@ typedef struct kpkg_call {
   void *allocate_context;
   const kpkg_tensor *const *outputs; /* NULL, or result_count entries: memory for result i, or NULL */
   void *user;                        /* not looked at; for fallbacks */
+  const char *precision; /* for an empty argument of that name: "highest", "high", "medium"; NULL: the op's choice */
 } kpkg_call;
 
 /* Runs the op. Nothing has been written when it fails with anything but a failed kernel assert or a DeviceError. */
 KPKG_API kpkg_status kpkg_op_call(const kpkg_op *op, kpkg_call *call);
+/* The same by kernels of packages alone, for callers that have another way. KPKG_ERROR_NO_INSTANCE where no kernel can
+ * run the call: nothing has happened then, and nothing is counted. */
+KPKG_API kpkg_status kpkg_op_call_packaged(const kpkg_op *op, kpkg_call *call);
 /* Checks the arguments and fills `results` with shapes, dtypes and strides: no memory is read, written or allocated.
  * Data pointers may be NULL; stream, allocate and outputs are ignored. */
 KPKG_API kpkg_status kpkg_op_infer(const kpkg_op *op, kpkg_call *call);
 
 typedef enum kpkg_text_format { KPKG_TEXT = 0, KPKG_JSON = 1 } kpkg_text_format;
-/* How a call would be resolved: each instance, accepted or refused and why, the copies, the final choice. Runs nothing.
- */
+/* How a call would be resolved: each instance, accepted or refused and why, the copies, the choice. Runs nothing. */
 KPKG_API kpkg_status kpkg_op_explain(const kpkg_op *op, const kpkg_call *call, kpkg_text_format format,
                                      kpkg_string **text);
 
@@ -315,13 +319,14 @@ typedef struct kpkg_op_stats {
   uint64_t copied_bytes;
   uint64_t fallbacks;
   uint64_t errors;
+  uint64_t references; /* those of the fallbacks that were the packaged reference */
 } kpkg_op_stats;
 KPKG_API kpkg_status kpkg_op_get_stats(const kpkg_op *op, kpkg_op_stats *stats);
 /* JSON: counters, the kernel instances that ran and how often, fallbacks by reason. */
 KPKG_API kpkg_status kpkg_op_kernel_info(const kpkg_op *op, kpkg_string **json);
 
-/* For callers that do an op's work by other means because the package cannot: counts a fallback with its reason and logs
- * it, as the policy says. Under the policy strict it fails with KPKG_ERROR_NO_INSTANCE instead. */
+/* For callers that do an op's work by other means because the package cannot: counts a fallback with its reason and
+ * logs it, as the policy says. Under the policy strict it fails with KPKG_ERROR_NO_INSTANCE instead. */
 KPKG_API kpkg_status kpkg_op_count_fallback(const kpkg_op *op, const char *reason);
 
 /* ---- Profile ------------------------------------------------------------------------------------------------------
@@ -334,9 +339,9 @@ enum {
   /* Launches on a GPU are timed by events though CUPTI could. */
   KPKG_PROFILE_EVENTS = 2
 };
-/* Records every call and every launch of the process from now on; what was recorded before is forgotten. Launches on a GPU
- * are timed by CUPTI where the process can load it and no other tool uses it, else by a pair of events around each; not
- * those that are captured into a graph. `flags` is a sum of KPKG_PROFILE_..., or 0. */
+/* Records every call and every launch of the process from now on; what was recorded before is forgotten. Launches on a
+ * GPU are timed by CUPTI where the process can load it and no other tool uses it, else by a pair of events around each;
+ * not those that are captured into a graph. `flags` is a sum of KPKG_PROFILE_..., or 0. */
 KPKG_API kpkg_status kpkg_profile_start(uint32_t flags);
 /* Ends it, waits for the GPUs, and gives what was recorded as JSON; docs/runtime.md says what is in it. */
 KPKG_API kpkg_status kpkg_profile_stop(kpkg_string **json);
@@ -348,13 +353,14 @@ typedef struct kpkg_registry kpkg_registry;
 
 typedef enum kpkg_policy {
   KPKG_POLICY_DEFAULT = 0, /* KPKG_FALLBACK of the environment, else warn */
-  KPKG_POLICY_STRICT = 1,  /* never falls back: the call fails with the list of what was tried */
+  KPKG_POLICY_STRICT = 1,  /* nothing but instances: the call fails with the list of what was tried */
   KPKG_POLICY_WARN = 2,    /* falls back and logs once per op and reason */
   KPKG_POLICY_SILENT = 3   /* falls back and only counts */
 } kpkg_policy;
 
 /* Does what the op does: fills call->results, memory through call->allocate or call->outputs. All arguments are given
- * (no KPKG_DEFAULT). Sets an error with kpkg_set_error when it fails. */
+ * (no KPKG_DEFAULT), unless the op is known by its name alone. Sets an error with kpkg_set_error when it fails; after
+ * KPKG_ERROR_NO_INSTANCE the packaged reference is tried. */
 typedef kpkg_status (*kpkg_fallback_fn)(void *context, const kpkg_op *op, kpkg_call *call);
 
 KPKG_API kpkg_status kpkg_registry_create(kpkg_registry **registry);
@@ -363,26 +369,27 @@ KPKG_API void kpkg_registry_destroy(kpkg_registry *registry);
 KPKG_API kpkg_status kpkg_registry_add(kpkg_registry *registry, const kpkg_library *library);
 /* Opens and adds every *.kpkg of the ':'-separated folders and files; NULL takes KPKG_PATH. */
 KPKG_API kpkg_status kpkg_registry_add_path(kpkg_registry *registry, const char *path);
-/* What runs when no instance can. `destroy` (may be NULL) is called on replacement and at the end. A NULL `fallback`
- * removes it. The op must be in a library already. */
+/* What runs when no instance can; without it that is the op's packaged reference. `op` is the name of an op of a
+ * library, or that of any op in full ("kpkg::gemm"), or a schema ("kpkg::gemm(Tensor a, Tensor b, float alpha=1.0) ->
+ * Tensor"): libraries may come later or never. Until one comes, an op with a schema is called as any other, one with a
+ * name alone hands its arguments on as they are. `destroy` (may be NULL) is called on replacement and at the end. A
+ * NULL `fallback` removes it. */
 KPKG_API kpkg_status kpkg_registry_set_fallback(kpkg_registry *registry, const char *op, kpkg_fallback_fn fallback,
                                                 void *context, void (*destroy)(void *context));
 KPKG_API kpkg_status kpkg_registry_set_policy(kpkg_registry *registry, kpkg_policy policy);
 /* The policy of one op, which goes before the registry's; KPKG_POLICY_DEFAULT follows the registry's again. */
 KPKG_API kpkg_status kpkg_registry_set_op_policy(kpkg_registry *registry, const char *op, kpkg_policy policy);
-/* Restricts which instances calls of the op may use, until it is set again. JSON, each entry optional:
- *   {"params": {"BM": ["64", "128"]}, "kernels": {"gemm_tiles": {"BN": ["64"]}}, "target": "sm_90a", "variant": "vector",
- *    "threads": [128, 256]}
- * `params` are for every kernel, those under a kernel's name for that one. A value of a parameter is written as in instance names ("bfloat16", "64", "True"); a kernel without that parameter is
- * not restricted by it. NULL allows everything again. */
+/* Restricts which instances calls of the op may use, until it is set again; NULL allows all. JSON, each entry optional:
+ *   {"params": {"BM": ["64", "128"]}, "kernels": {"gemm_tiles": {"BN": ["64"]}}, "target": "sm_90a", "variant":
+ * "vector", "threads": [128, 256], "precision": "high"}, which is for an empty argument `precision`. `params` are for
+ * every kernel that has them, those under a kernel's name for that one, written as in instance names ("64", "True"). */
 KPKG_API kpkg_status kpkg_registry_restrict(kpkg_registry *registry, const char *op, const char *json);
-/* The op through the registry: all its libraries, then its fallback. Lives as long as the registry. */
+/* The op through the registry: its libraries, then its fallback, then its reference. Lives as long as the registry. */
 KPKG_API kpkg_status kpkg_registry_op(const kpkg_registry *registry, const char *name, const kpkg_op **op);
 KPKG_API size_t kpkg_registry_op_count(const kpkg_registry *registry);
 KPKG_API const kpkg_op *kpkg_registry_op_at(const kpkg_registry *registry, size_t index);
 
-/* ---- DLPack and this machine
- * -------------------------------------------------------------------------------------------- */
+/* ---- DLPack and this machine ------------------------------------------------------------------------------------ */
 
 /* `dl_tensor` is a DLTensor. Fills `tensor`, which borrows its memory and shape. */
 KPKG_API kpkg_status kpkg_tensor_from_dlpack(const void *dl_tensor, kpkg_tensor *tensor);
@@ -393,8 +400,14 @@ KPKG_API kpkg_status kpkg_tensor_to_dlpack(const kpkg_tensor *tensor, int32_t ve
 
 /* Targets that this machine's CPU can run, best first ("x86-64-v3"); NULL past the end. */
 KPKG_API const char *kpkg_cpu_target(size_t index);
-/* Threads that a large call uses: KPKG_NUM_THREADS, else the size of the process' CPU set. */
+/* Threads that a large call uses: what kpkg_set_cpu_threads said last, else KPKG_NUM_THREADS, else what the followed
+ * function says, else the size of the process' CPU set. */
 KPKG_API int32_t kpkg_cpu_threads(void);
+/* From now on, in all calls of the process; those that run already keep theirs. 1 to 1024, else KPKG_ERROR_USE. */
+KPKG_API kpkg_status kpkg_set_cpu_threads(int32_t count);
+/* Shares a budget with another library: `count` is asked at each large call, on its thread, where nobody has set a
+ * number. It must not throw. NULL ends that. */
+KPKG_API void kpkg_follow_cpu_threads(int32_t (*count)(void));
 
 /* ---- Devices, their memory and streams
  * ------------------------------------------------------------------------------ */
@@ -414,12 +427,13 @@ typedef struct kpkg_device_info {
 } kpkg_device_info;
 KPKG_API kpkg_status kpkg_device_describe(kpkg_device device, kpkg_device_info *info);
 
-/* Memory of a device, in the order of `stream`: it may be used by work queued on the stream afterwards. At least 64-byte
- * aligned; NULL for 0 bytes of a GPU. `stream` is not looked at on the host. */
+/* Memory of a device, in the order of `stream`: it may be used by work queued on the stream afterwards. At least
+ * 64-byte aligned; NULL for 0 bytes of a GPU. `stream` is not looked at on the host. */
 KPKG_API kpkg_status kpkg_memory_allocate(kpkg_device device, size_t bytes, void *stream, void **data);
 /* Gives memory of kpkg_memory_allocate back once the work that is queued on `stream` is done. */
 KPKG_API kpkg_status kpkg_memory_free(kpkg_device device, void *data, void *stream);
-/* Copies within a device in the order of `stream`, without waiting; from or to the host returns when the copy is done. */
+/* Copies within a device in the order of `stream`, without waiting; from or to the host returns when the copy is done.
+ */
 KPKG_API kpkg_status kpkg_memory_copy(kpkg_device to_device, void *to, kpkg_device from_device, const void *from,
                                       size_t bytes, void *stream);
 

@@ -1,5 +1,6 @@
 // The C++ API of the runtime: Library, Op, Registry. Header only, over the C ABI, so it fits any compiler and C++
-// library. SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
+// library.
+// SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
 #ifndef KPKG_KPKG_HPP
 #define KPKG_KPKG_HPP
 
@@ -37,6 +38,11 @@ inline std::string takeString(kpkg_string *string) {
   kpkg_string_free(string);
   return text;
 }
+
+/// Threads that a large call on the CPU uses.
+inline int cpuThreads() { return kpkg_cpu_threads(); }
+/// Changes that for all calls that begin from now on; 1 to 1024.
+inline Status setCpuThreads(int count) { return Status::from(kpkg_set_cpu_threads(count)); }
 
 /// An op of a library or a registry, which it keeps alive. Cheap to copy; any number of threads may call it.
 class Op {
@@ -99,6 +105,9 @@ public:
   }
 
 private:
+  /// Room for the results of a fallback of which only the name is known.
+  static constexpr size_t maxUnknownResults = 8;
+
   /// The C call and what its pointers refer to.
   struct Frame {
     std::vector<kpkg_tensor> descriptors;
@@ -110,12 +119,17 @@ private:
   };
 
   Status bind(Frame &frame, const std::vector<Tensor> &tensors, const std::vector<Named> &named) const {
-    size_t count = argumentInfos.size();
+    bool isNamed = description.schema[0] != 0; // else it is a fallback's name alone
+    if (!isNamed && !named.empty())
+      return useError("no package has it, so '" + named.front().first +
+                      "' is no argument that is known; give setFallback its schema, as in \"" + name() +
+                      "(Tensor x, float " + named.front().first + "=1.0) -> Tensor\"");
+    size_t count = isNamed ? argumentInfos.size() : tensors.size();
     frame.values.resize(count);
     frame.descriptors.resize(count);
     size_t next = 0;
     for (size_t i = 0; i < count && next < tensors.size(); ++i) {
-      if (argumentInfos[i].kind != KPKG_TENSOR)
+      if (isNamed && argumentInfos[i].kind != KPKG_TENSOR)
         continue;
       frame.descriptors[i] = tensors[next++].descriptor();
       frame.values[i].kind = KPKG_TENSOR;
@@ -133,12 +147,12 @@ private:
         return useError("argument '" + argument.first + "' is given twice");
       frame.values[i] = argument.second.lower(frame.descriptors[i]);
     }
-    frame.results.resize(size_t(description.result_count));
+    frame.results.resize(isNamed ? size_t(description.result_count) : maxUnknownResults);
     frame.call.struct_size = sizeof frame.call;
     frame.call.arguments = frame.values.data();
     frame.call.argument_count = int32_t(count);
     frame.call.results = frame.results.data();
-    frame.call.result_capacity = description.result_count;
+    frame.call.result_capacity = int32_t(frame.results.size());
     return {};
   }
 
@@ -187,8 +201,11 @@ private:
       return Error::last();
 
     std::vector<Tensor> made;
+    bool isNamed = description.schema[0] != 0;
     for (size_t i = 0; i < frame.results.size(); ++i) {
       const kpkg_result &result = frame.results[i];
+      if (!isNamed && result.kind == KPKG_DEFAULT)
+        break; // as many as the fallback has filled
       std::shared_ptr<void> keeper;
       if (result.source == KPKG_FROM_ALLOCATION && size_t(result.index) < frame.allocations.size())
         keeper = frame.allocations[size_t(result.index)];
@@ -286,8 +303,9 @@ private:
   std::shared_ptr<kpkg_library> handle;
 };
 
-/// Restricts which instances an op may use: of the alternatives of its kernels only those remain in which each parameter has one of the values that
-/// are listed for it, written as in instance names ("128", "True", "bfloat16"). A single value pins it.
+/// Restricts which instances an op may use: of the alternatives of its kernels only those remain in which each
+/// parameter has one of the values that are listed for it, written as in instance names ("128", "True", "bfloat16"). A
+/// single value pins it.
 struct KernelConfig {
   using Values = std::vector<std::pair<std::string, std::vector<std::string>>>;
   /// For every kernel that has the parameters.
@@ -295,12 +313,15 @@ struct KernelConfig {
   /// For the kernels of these names.
   std::vector<std::pair<std::string, Values>> kernels;
 
+  /// What an empty argument `precision` stands for: "highest", "high" or "medium"; "" leaves it to the caller.
+  std::string precision = {};
+
   /// The form of kpkg_registry_restrict.
   std::string json() const {
     std::string text = "{\"params\":" + object(params) + ",\"kernels\":{";
     for (size_t i = 0; i < kernels.size(); ++i)
       text += (i ? "," : "") + quoted(kernels[i].first) + ":" + object(kernels[i].second);
-    return text + "}}";
+    return text + "}" + (precision.empty() ? "" : ",\"precision\":" + quoted(precision)) + "}";
   }
 
 private:
@@ -337,7 +358,9 @@ public:
   Status add(const Library &library) { return Status::from(kpkg_registry_add(handle.get(), library.get())); }
   /// Files and folders, ':'-separated.
   Status addPath(const std::string &path) { return Status::from(kpkg_registry_add_path(handle.get(), path.c_str())); }
-  /// What runs when no instance of the op can, subject to the policy.
+  /// What runs when no instance of the op can, subject to the policy; without it, the packaged reference. `op` is a
+  /// name or, best where a package may come later or never, a schema: "kpkg::gemm(Tensor a, Tensor b, float alpha=1.0)
+  /// -> Tensor".
   Status setFallback(const std::string &op, Fallback fallback) {
     auto *copy = new Fallback(std::move(fallback));
     auto run = [](void *context, const kpkg_op *op, kpkg_call *call) {

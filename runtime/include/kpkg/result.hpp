@@ -23,7 +23,9 @@ struct Error {
   std::string argument;
 
   /// The arguments or the package's kernels are the cause.
-  bool isKernelError() const { return status == KPKG_ERROR_KERNEL || status == KPKG_ERROR_NO_INSTANCE || isCaptureError(); }
+  bool isKernelError() const {
+    return status == KPKG_ERROR_KERNEL || status == KPKG_ERROR_NO_INSTANCE || isCaptureError();
+  }
   /// The call would load or wait, which cannot be while a graph is captured; prewarm before.
   bool isCaptureError() const { return status == KPKG_ERROR_CAPTURE; }
   /// A device driver is the cause.

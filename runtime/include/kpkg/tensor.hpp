@@ -1,5 +1,6 @@
 // Tensor: a shape over memory that is borrowed or shared, with DLPack in and out; and Value, an argument that may be no
-// tensor. SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
+// tensor.
+// SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
 #ifndef KPKG_TENSOR_HPP
 #define KPKG_TENSOR_HPP
 
@@ -69,13 +70,15 @@ public:
       int64_t step = 1;
       for (size_t i = extents.size(); i-- > 0;) {
         steps[i] = step;
-        step = int64_t(uint64_t(step) * uint64_t(extents[i] > 0 ? extents[i] : 1)); // of a shape that no memory has, anything: the call refuses it
+        step = int64_t(
+            uint64_t(step) *
+            uint64_t(extents[i] > 0 ? extents[i] : 1)); // of a shape that no memory has, anything: the call refuses it
       }
     }
   }
 
-  /// New uninitialised host memory, 64-byte aligned. Throws kpkg::Exception where an extent is negative or there are more than 2^63 - 1 bytes, std::bad_alloc
-  /// where there is no memory.
+  /// New uninitialised host memory, 64-byte aligned. Throws kpkg::Exception where an extent is negative or there are
+  /// more than 2^63 - 1 bytes, std::bad_alloc where there is no memory.
   static Tensor empty(DType dtype, std::vector<int64_t> shape) {
     int64_t bytes = byteCount(dtype, shape);
     if (bytes < 0)
@@ -89,8 +92,8 @@ public:
             [](void *memory) { ::operator delete(memory, std::align_val_t(64)); }};
   }
 
-  /// New uninitialised memory of a device, in the order of `stream`: work that is queued there later may use it. It goes
-  /// back, again in that order, when the last tensor that shares it is gone.
+  /// New uninitialised memory of a device, in the order of `stream`: work that is queued there later may use it. It
+  /// goes back, again in that order, when the last tensor that shares it is gone.
   static Result<Tensor> empty(DType dtype, std::vector<int64_t> shape, kpkg_device device, Stream stream = {}) {
     int64_t bytes = byteCount(dtype, shape);
     if (bytes < 0)
@@ -105,9 +108,8 @@ public:
     void *data = nullptr;
     if (kpkg_memory_allocate(device, bytes, stream.handle, &data) != KPKG_OK)
       return Error::last();
-    return std::shared_ptr<void>(data, [device, stream = std::move(stream)](void *memory) {
-      kpkg_memory_free(device, memory, stream.handle);
-    });
+    return std::shared_ptr<void>(
+        data, [device, stream = std::move(stream)](void *memory) { kpkg_memory_free(device, memory, stream.handle); });
   }
 
   /// A copy of this tensor's elements on `device`, with the same strides. From or to the host it is complete; within a

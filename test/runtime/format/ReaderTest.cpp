@@ -1,6 +1,8 @@
 // The container: what is written is read back, bytes are the same each time, and every malformed file is refused with
-// its cause. SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
+// its cause.
+// SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
 #include "runtime/format/Reader.h"
+#include "runtime/format/OutputFile.h"
 #include "runtime/format/Writer.h"
 #include "test/runtime/format/SamplePackages.h"
 

@@ -3,7 +3,8 @@
 //
 //   cublas_fallback gemm.kpkg
 //
-// cuBLAS is loaded at run time, so that the program builds and runs without it. Here every instance is ruled out, so that the fallback has work.
+// cuBLAS is loaded at run time, so that the program builds and runs without it. Here every instance is ruled out, so
+// that the fallback has work.
 #include <kpkg/kpkg.hpp>
 
 #include <cstdio>
@@ -15,8 +16,9 @@ namespace {
 struct Cublas {
   int (*create)(void **handle) = nullptr;
   int (*setStream)(void *handle, void *stream) = nullptr;
-  int (*gemm)(void *handle, int transposeA, int transposeB, int m, int n, int k, const void *alpha, const void *a, int typeA, int lda, const void *b,
-              int typeB, int ldb, const void *beta, void *c, int typeC, int ldc, int compute, int algorithm) = nullptr;
+  int (*gemm)(void *handle, int transposeA, int transposeB, int m, int n, int k, const void *alpha, const void *a,
+              int typeA, int lda, const void *b, int typeB, int ldb, const void *beta, void *c, int typeC, int ldc,
+              int compute, int algorithm) = nullptr;
   void *handle = nullptr;
 
   Cublas() {
@@ -38,7 +40,8 @@ bool isDense(const kpkg_tensor &t) { return !t.strides || (t.strides[1] == 1 && 
 /// a @ b for dense float32 matrices: what this program needs of the op; anything else is refused with a message.
 kpkg_status multiply(kpkg_call &call) {
   const kpkg_tensor &a = *call.arguments[0].as.tensor, &b = *call.arguments[1].as.tensor;
-  bool isPlain = call.arguments[2].as.real == 1.0 && !call.arguments[4].as.integer && !call.arguments[5].as.integer && call.arguments[6].kind == KPKG_NONE;
+  bool isPlain = call.arguments[2].as.real == 1.0 && !call.arguments[4].as.integer && !call.arguments[5].as.integer &&
+                 call.arguments[6].kind == KPKG_NONE;
   if (!isPlain || a.dtype != KPKG_FLOAT32 || !isDense(a) || !isDense(b))
     return kpkg_set_error(KPKG_ERROR_UNSUPPORTED, "the fallback multiplies dense float32 matrices only");
   int64_t m = a.shape[0], k = a.shape[1], n = b.shape[1], shape[] = {m, n}, strides[] = {n, 1};
@@ -62,9 +65,11 @@ kpkg_status multiply(kpkg_call &call) {
     const float one = 1, zero = 0;
     constexpr int real32 = 0, compute32 = 68, standard = -1;
     cublas.setStream(cublas.handle, call.stream);
-    int code = cublas.gemm(cublas.handle, 0, 0, int(n), int(m), int(k), &one, b.data, real32, int(n), a.data, real32, int(k), &zero, memory, real32, int(n),
-                           compute32, standard);
-    return code == 0 ? KPKG_OK : kpkg_set_error(KPKG_ERROR_DEVICE, ("cublasGemmEx failed with code " + std::to_string(code)).c_str());
+    int code = cublas.gemm(cublas.handle, 0, 0, int(n), int(m), int(k), &one, b.data, real32, int(n), a.data, real32,
+                           int(k), &zero, memory, real32, int(n), compute32, standard);
+    return code == 0
+               ? KPKG_OK
+               : kpkg_set_error(KPKG_ERROR_DEVICE, ("cublasGemmEx failed with code " + std::to_string(code)).c_str());
   }
   auto *x = static_cast<const float *>(a.data), *y = static_cast<const float *>(b.data);
   for (int64_t i = 0; i < m; ++i)
@@ -96,7 +101,8 @@ int main(int count, char **arguments) {
     if (isRestricted)
       registry.restrict("kpkg::gemm", R"({"target": "none of them"})").value();
     kpkg::Tensor c = gemm.call(stream, {a, b}).value()[0].to(kpkg::Cpu, stream).value();
-    std::printf("%s: %g %g %g %g\n", isRestricted ? "fallback" : "package", c.as<float>()[0], c.as<float>()[1], c.as<float>()[2], c.as<float>()[3]);
+    std::printf("%s: %g %g %g %g\n", isRestricted ? "fallback" : "package", c.as<float>()[0], c.as<float>()[1],
+                c.as<float>()[2], c.as<float>()[3]);
   }
   std::printf("fallbacks: %d\n", int(gemm.stats().fallbacks));
 }

@@ -1,4 +1,5 @@
-// Inference without Python: a small network on the GPU when there is one, else on the CPU. Nothing is compiled, and after the first run nothing is loaded.
+// Inference without Python: a small network on the GPU when there is one, else on the CPU. Nothing is compiled, and
+// after the first run nothing is loaded.
 // SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
 //
 //   inference PACKAGES      a folder with gemm.kpkg, elementwise.kpkg, norm.kpkg and softmax.kpkg
@@ -24,7 +25,8 @@ class Network {
 public:
   Network(const kpkg::Registry &registry, kpkg_device device, kpkg::Stream stream)
       : device(device), stream(std::move(stream)), gemm(registry.op("gemm").value()), gelu(registry.op("gelu").value()),
-        norm(registry.op("layer_norm").value()), softmax(registry.op("softmax").value()), up(place(numbers(hidden * inputs, 0.1f), {hidden, inputs})),
+        norm(registry.op("layer_norm").value()), softmax(registry.op("softmax").value()),
+        up(place(numbers(hidden * inputs, 0.1f), {hidden, inputs})),
         down(place(numbers(classes * hidden, 0.1f), {classes, hidden})), bias(place(numbers(hidden, 0.5f), {hidden})) {}
 
   kpkg::Tensor place(std::vector<float> values, std::vector<int64_t> shape) const {
@@ -73,7 +75,8 @@ int main(int count, char **arguments) {
         sum += y.as<float>()[row * classes + i];
         best = y.as<float>()[row * classes + i] > y.as<float>()[row * classes + best] ? i : best;
       }
-      std::printf("run %d row %d: class %d with %.4f, all together %.4f\n", run, int(row), int(best), y.as<float>()[row * classes + best], sum);
+      std::printf("run %d row %d: class %d with %.4f, all together %.4f\n", run, int(row), int(best),
+                  y.as<float>()[row * classes + best], sum);
     }
   }
 }

@@ -1,4 +1,5 @@
 // Calls through the C++ API: results, defaults, instances, copies, outputs, errors, counters.
+//
 // SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
 #include "test/runtime/package/SamplePackage.h"
 
@@ -299,7 +300,8 @@ TEST_F(Call, DlpackGoesInAndOut) {
 }
 
 TEST(Tensor, RefusesShapesThatNoMemoryHas) {
-  for (const std::vector<int64_t> &shape : std::vector<std::vector<int64_t>>{{-1}, {2, -3}, {0, -1}, {int64_t(1) << 62}, {int64_t(1) << 40, int64_t(1) << 40}}) {
+  for (const std::vector<int64_t> &shape : std::vector<std::vector<int64_t>>{
+           {-1}, {2, -3}, {0, -1}, {int64_t(1) << 62}, {int64_t(1) << 40, int64_t(1) << 40}}) {
     EXPECT_THROW(Tensor::empty(DType::Float32, shape), Exception);
     auto onDevice = Tensor::empty(DType::Float32, shape, Cpu);
     ASSERT_FALSE(onDevice);

@@ -1,5 +1,6 @@
 // Files of earlier versions: each one in test/runtime/compat opens, verifies and gives the results it gave when it was
-// written. SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
+// written.
+// SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
 #include <kpkg/kpkg.hpp>
 
 #include <algorithm>

@@ -1,4 +1,5 @@
 // Factors of cost formulas that are computed: what they come to, and which are refused.
+//
 // SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
 #include "runtime/package/CountSteps.h"
 #include "runtime/package/Tables.h"

@@ -1,4 +1,5 @@
 // The KPKG_* environment variables. Each is read once in a process, so each case runs in a child of its own.
+//
 // SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
 #include "test/runtime/package/SamplePackage.h"
 
@@ -55,7 +56,38 @@ static Op scaleOp() {
 
 TEST(Environment, NumThreads) {
   EXPECT_TRUE(inChild({{"KPKG_NUM_THREADS", "3"}}, [] { return kpkg_cpu_threads() == 3; }));
-  EXPECT_TRUE(inChild({{"KPKG_NUM_THREADS", "many"}}, [] { return kpkg_cpu_threads() >= 1; }));
+  for (const char *value : {"many", "0", "-3", "1.5", "2 ", "1025"})
+    EXPECT_TRUE(inChild({{"KPKG_NUM_THREADS", value}}, [] {
+      static std::vector<std::string> messages;
+      kpkg_set_log([](void *, kpkg_log_level, const char *text) { messages.push_back(text); }, nullptr);
+      const int available = cpuThreads();
+      return available >= 1 && cpuThreads() == available && messages.size() == 1 &&
+             contains(messages[0], "KPKG_NUM_THREADS=") && contains(messages[0], "a number of threads from 1 to 1024");
+    }));
+}
+
+TEST(Environment, SetThreads) {
+  EXPECT_TRUE(inChild({{"KPKG_NUM_THREADS", "3"}}, [] {
+    kpkg_follow_cpu_threads([]() -> int32_t { return 7; }); // a number that the user set goes before it
+    bool kept = cpuThreads() == 3;
+    return setCpuThreads(5).ok() && cpuThreads() == 5 && kept;
+  }));
+  EXPECT_TRUE(inChild({}, [] {
+    const int available = cpuThreads();
+    kpkg_follow_cpu_threads([]() -> int32_t { return 7; });
+    bool follows = cpuThreads() == 7;
+    kpkg_follow_cpu_threads([]() -> int32_t { return 0; });
+    follows = follows && cpuThreads() == 1;
+    kpkg_follow_cpu_threads(nullptr);
+    return follows && cpuThreads() == available;
+  }));
+  for (int count : {0, -1, 1025})
+    EXPECT_TRUE(inChild({}, [&] {
+      const int before = cpuThreads();
+      Status status = setCpuThreads(count);
+      return !status && status.error().status == KPKG_ERROR_USE && cpuThreads() == before &&
+             contains(status.error().message, "a large call uses 1 to 1024 threads, not ");
+    }));
 }
 
 TEST(Environment, Require) {
@@ -65,15 +97,20 @@ TEST(Environment, Require) {
     return !result && result.error().status == KPKG_ERROR_NO_INSTANCE &&
            contains(result.error().message, "is not exact, which KPKG_REQUIRE asks for");
   }));
+  for (const char *value : {"1", "deterministic,exakt"})
+    EXPECT_TRUE(inChild({{"KPKG_REQUIRE", value}}, [] {
+      auto opened = Library::openMemory(samplePackage(), "sample");
+      return !opened && contains(opened.error().message, "is not understood (deterministic, batch_invariant or exact)");
+    }));
 }
 
 TEST(Environment, Disable) {
-  for (const char *value : {"1", "all", "other,test::scale"})
+  for (const char *value : {"1", "all", "other,test::scale", "scale", "other,scale"})
     EXPECT_TRUE(inChild({{"KPKG_DISABLE", value}}, [] {
       auto result = scaleOp().call({}, {ones()});
       return !result && contains(result.error().message, "test::scale is disabled by KPKG_DISABLE");
     }));
-  for (const char *value : {"", "0", "other"})
+  for (const char *value : {"", "0", "other", "cale", "other::scale", "test::"})
     EXPECT_TRUE(inChild({{"KPKG_DISABLE", value}}, [] { return scaleOp().call({}, {ones()}).ok(); }));
 }
 
@@ -95,6 +132,7 @@ TEST(Environment, Fallback) {
   EXPECT_TRUE(inChild({{"KPKG_FALLBACK", "strict"}}, [&] { return run(false); }));
   EXPECT_TRUE(inChild({{"KPKG_FALLBACK", "silent"}}, [&] { return run(true); }));
   EXPECT_TRUE(inChild({{"KPKG_FALLBACK", "silent,test::scale=strict"}}, [&] { return run(false); }));
+  EXPECT_TRUE(inChild({{"KPKG_FALLBACK", "silent,scale=strict"}}, [&] { return run(false); }));
   EXPECT_TRUE(inChild({{"KPKG_FALLBACK", "strict,test::other=silent"}}, [&] { return run(false); }));
   EXPECT_TRUE(inChild({{"KPKG_FALLBACK", "test::scale=silent,strict"}}, [&] { return run(true); }));
 }

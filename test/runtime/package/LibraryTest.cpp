@@ -1,5 +1,7 @@
 // Opening packages: manifests that are refused, trust, digests checked before use, registries, fallbacks and policies.
+//
 // SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
+#include "runtime/format/OutputFile.h"
 #include "runtime/format/Writer.h"
 #include "test/runtime/package/SamplePackage.h"
 
@@ -13,6 +15,7 @@
 using namespace kpkg;
 using namespace kpkg::test;
 using nlohmann::json;
+using testing::ElementsAre;
 using testing::HasSubstr;
 
 TEST(Library, RefusesManifestsThatDoNotFitTogether) {
@@ -237,6 +240,42 @@ TEST_F(Fallbacks, StrictNeverFallsBackAndSilentDoesNotWarn) {
   ASSERT_TRUE(registry.setPolicy(Policy::Silent));
   EXPECT_TRUE(callInt());
   EXPECT_TRUE(warnings.empty());
+}
+
+TEST_F(Fallbacks, AreNotForCallsOfPackagesAlone) {
+  ASSERT_TRUE(registry.setFallback("test::scale", fallback));
+  Op scale = registry.op("scale").value();
+  int64_t shape[2] = {1, 2};
+  float inputs[2] = {3, 4}, outputs[2] = {};
+  kpkg_tensor x = {numbers, shape, nullptr, 2, KPKG_INT32, Cpu}, y = {outputs, shape, nullptr, 2, KPKG_FLOAT32, Cpu};
+  const kpkg_tensor *out = &y;
+  kpkg_value argument = {};
+  argument.kind = KPKG_TENSOR;
+  argument.as.tensor = &x;
+  kpkg_result result;
+  kpkg_call call = {};
+  call.struct_size = sizeof call;
+  call.arguments = &argument;
+  call.argument_count = 1;
+  call.results = &result;
+  call.result_capacity = 1;
+  call.outputs = &out;
+  auto counts = [&] {
+    kpkg_op_stats stats = {};
+    stats.struct_size = sizeof stats;
+    EXPECT_EQ(kpkg_op_get_stats(scale.get(), &stats), KPKG_OK);
+    return std::vector<uint64_t>{stats.calls, stats.launches, stats.fallbacks, stats.errors};
+  };
+  EXPECT_EQ(kpkg_op_call_packaged(scale.get(), &call), KPKG_ERROR_NO_INSTANCE);
+  EXPECT_THAT(counts(), ElementsAre(0, 0, 0, 0));
+  x.data = inputs, x.dtype = KPKG_FLOAT32;
+  EXPECT_EQ(kpkg_op_call_packaged(scale.get(), &call), KPKG_OK);
+  EXPECT_EQ(outputs[1], 8);
+  EXPECT_THAT(counts(), ElementsAre(1, 1, 0, 0));
+  x.rank = -1;
+  EXPECT_EQ(kpkg_op_call_packaged(scale.get(), &call), KPKG_ERROR_KERNEL);
+  EXPECT_THAT(counts(), ElementsAre(2, 1, 0, 1));
+  EXPECT_EQ(kpkg_op_call_packaged(nullptr, &call), KPKG_ERROR_USE);
 }
 
 TEST_F(Fallbacks, DoNotHideWrongArguments) {

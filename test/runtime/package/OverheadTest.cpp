@@ -1,4 +1,5 @@
 // The host's cost of a repeated call: what lies between the caller and a kernel that does almost nothing.
+//
 // SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
 #include "test/runtime/package/SamplePackage.h"
 
@@ -18,7 +19,7 @@ static kpkg_status giveResult(void *, const kpkg_allocation *, void **data) {
   return KPKG_OK;
 }
 
-TEST(Overhead, RepeatedCallIsCheap) {
+TEST(Timing, RepeatedCall) {
   std::string bytes = samplePackage();
   Library library = Library::openMemory(bytes, "sample").value();
   Op op = library.op("scale").value();

@@ -1,4 +1,5 @@
 // Scalars as argument words, above all the rounding into small float formats; and the text of prints.
+//
 // SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
 #include "runtime/package/PlannedCall.h"
 #include "runtime/package/PrintFormat.h"

@@ -1,4 +1,5 @@
 // A package of small ops over the C kernels in test/runtime/kernels, as the compiler would write it.
+//
 // SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
 #include "test/runtime/package/SamplePackage.h"
 
@@ -49,7 +50,8 @@ static std::string spreadPlan() {
   auto y = plan.op(Opcode::empty_like, 't', {x});
   auto type = plan.op(Opcode::dtype_of, 'd', {x});
   auto cols = plan.op(Opcode::dim, 'i', {x, plan.integer(1)});
-  plan.launch("scale_rows", {{"T", type}, {"COLS", cols, true}}, {{x}, {y, true}, {alpha}}, {plan.op(Opcode::processors, 'i', {})});
+  plan.launch("scale_rows", {{"T", type}, {"COLS", cols, true}}, {{x}, {y, true}, {alpha}},
+              {plan.op(Opcode::processors, 'i', {})});
   return plan.finish({y});
 }
 
@@ -173,7 +175,8 @@ json sampleManifest() {
       op("test::scale_", "scale_(Tensor(a!) x, float alpha) -> ()", {inPlace, alpha}, json::array()),
       op("test::scale_transposed", "scale_transposed(Tensor x) -> Tensor", json::array({x}), {"Tensor"}),
       op("test::number", "number(int n) -> Tensor", json::array({{{"name", "n"}, {"type", "int"}}}), {"Tensor"}),
-      op("test::number_", "number_(Tensor(a!) y) -> ()", json::array({{{"name", "y"}, {"type", "Tensor(a!)"}, {"mut", true}}}), json::array()),
+      op("test::number_", "number_(Tensor(a!) y) -> ()",
+         json::array({{{"name", "y"}, {"type", "Tensor(a!)"}, {"mut", true}}}), json::array()),
       op("test::tail", "tail(int n) -> Tensor", json::array({{{"name", "n"}, {"type", "int"}}}), {"Tensor"}),
       op("test::complain", "complain() -> Tensor", json::array(), {"Tensor"}),
       op("test::spread", "spread(Tensor x, float alpha=2.0) -> Tensor", {x, alphaTwo}, {"Tensor"})};

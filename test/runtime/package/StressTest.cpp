@@ -1,5 +1,6 @@
 // Many threads on the same ops, with signatures that come and go, libraries that open and close, and fallbacks that
-// change. SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
+// change.
+// SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
 #include "test/runtime/package/SamplePackage.h"
 
 #include <kpkg/kpkg.hpp>

@@ -1,8 +1,10 @@
-// Alternatives: what the cost model says, what the tuning table says, what a call may be restricted to, and which tables are refused.
+// Alternatives: what the cost model says, what the tuning table says, what a call may be restricted to, and which
+// tables are refused.
+//
 // SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
+#include "runtime/package/Tuning.h"
 #include "runtime/package/Choice.h"
 #include "runtime/package/CostModel.h"
-#include "runtime/package/Tuning.h"
 #include "test/runtime/package/SamplePackage.h"
 
 #include <gtest/gtest.h>
@@ -20,7 +22,8 @@ json term(double count, json factors) { return {{"count", count}, {"factors", st
 /// An alternative that computes tiles of `rows` x `columns` of a square product.
 json alternative(const char *type, int rows, int columns, const std::string &target) {
   json tiles = json::array({json{"tiles", 0, 0, rows}, json{"tiles", 0, 1, columns}});
-  json bytes = json::array({term(4, {{"dim", 0, 0}, {"tiles", 0, 1, columns}, {"dim", 0, 1}}), term(4, {{"tiles", 0, 0, rows}, {"dim", 0, 1}, {"dim", 0, 1}})});
+  json bytes = json::array({term(4, {{"dim", 0, 0}, {"tiles", 0, 1, columns}, {"dim", 0, 1}}),
+                            term(4, {{"tiles", 0, 0, rows}, {"dim", 0, 1}, {"dim", 0, 1}})});
   return {{"kernel", 0},
           {"params", {type, rows, columns}},
           {"variant", "unit"},
@@ -46,7 +49,9 @@ json manifest() {
                  {"args", {{{"name", "c"}, {"kind", "view"}, {"rank", 2}, {"dtype", "T"}, {"mut", true}}}},
                  {"persistent", true}};
   return {{"kernels", {kernel}},
-          {"instances", {alternative("float32", 64, 64, target), alternative("float32", 16, 16, target), alternative("float64", 64, 64, target)}}};
+          {"instances",
+           {alternative("float32", 64, 64, target), alternative("float32", 16, 16, target),
+            alternative("float64", 64, 64, target)}}};
 }
 
 std::shared_ptr<Tables> tables(const json &text = manifest()) {
@@ -84,7 +89,8 @@ plan::LaunchStep launchOf(int64_t extent, int64_t leastRows = 0) {
   return launch;
 }
 
-std::string choose(const Tables &tables, int64_t extent, const std::string &config = "{}", ChoiceReport *report = nullptr, int64_t leastRows = 0) {
+std::string choose(const Tables &tables, int64_t extent, const std::string &config = "{}",
+                   ChoiceReport *report = nullptr, int64_t leastRows = 0) {
   auto restriction = readRestriction(config);
   const int64_t alignments[] = {16};
   plan::LaunchStep launch = launchOf(extent, leastRows);
@@ -94,11 +100,9 @@ std::string choose(const Tables &tables, int64_t extent, const std::string &conf
 
 /// A table with one row, for products of 1000 x 1000, changed by `change`.
 json row(const std::function<void(json &)> &change = nullptr) {
-  json row = {{"device", tuningName({})}, {"kernel", "tiles"},
-              {"params", {{"T", "float32"}}},
-              {"shapes", {{1024, 1024}, json::array()}},
-              {"target", test::runnableTarget()},
-              {"variant", "unit"},
+  json row = {{"device", tuningName({})},          {"kernel", "tiles"},
+              {"params", {{"T", "float32"}}},      {"shapes", {{1024, 1024}, json::array()}},
+              {"target", test::runnableTarget()},  {"variant", "unit"},
               {"choice", {{"BM", 16}, {"BN", 16}}}};
   if (change)
     change(row);
@@ -134,11 +138,12 @@ TEST(CostModel, CountsLinesOfCopies) {
   Instance instance = read->instances[0];
   instance.bytes = instance.work->flops;
   instance.work->bytesPerCycle = 1; // operands decide
-  instance.launch = LaunchShape{.threads = 128};
+  instance.launch = LaunchShape{.threads = 128, .tensorMaps = {}};
   auto cycles = [&](int64_t stride, uint32_t sharedBy) {
     plan::LaunchStep launch = launchOf(64);
     launch.args[0].view.strides[0] = stride;
-    instance.launch->tensorMaps = {TensorMap{.arg = 0, .unit = 1, .copies = 2, .sharedBy = sharedBy, .box = {64, 32}, .window = {}}};
+    instance.launch->tensorMaps = {
+        TensorMap{.arg = 0, .unit = 1, .copies = 2, .sharedBy = sharedBy, .box = {64, 32}, .window = {}}};
     return estimateTime(instance, launch, 1)->cyclesPerRound - 2000;
   };
   double aligned = cycles(64, 1);
@@ -206,7 +211,9 @@ TEST(Tuning, RowsDecideForTheirShapesAndDevice) {
   EXPECT_EQ(report.alternatives->by, AlternativeChoice::By::Table);
 
   auto elsewhere = tables();
-  ASSERT_TRUE(readTuning(json{{"format", 1}, {"rows", json::array({row([](json &row) { row["device"] = "another"; })})}}.dump(), *elsewhere));
+  ASSERT_TRUE(
+      readTuning(json{{"format", 1}, {"rows", json::array({row([](json &row) { row["device"] = "another"; })})}}.dump(),
+                 *elsewhere));
   EXPECT_EQ(choose(*elsewhere, 1000), "64");
 }
 
@@ -231,7 +238,8 @@ TEST(Tuning, RowsOfNearExtentsDecideWhereTheModelHasNoOpinion) {
     instance["bytes"] = json::array({term(1, json::array())});
   }
   auto equal = tables(text);
-  ASSERT_TRUE(readTuning(json{{"format", 1}, {"rows", json::array({measuredAt(1000, 16), measuredAt(1020, 64)})}}.dump(), *equal));
+  ASSERT_TRUE(readTuning(
+      json{{"format", 1}, {"rows", json::array({measuredAt(1000, 16), measuredAt(1020, 64)})}}.dump(), *equal));
   ChoiceReport near;
   EXPECT_EQ(choose(*equal, 1001, "{}", &near), "16");
   EXPECT_EQ(near.alternatives->by, AlternativeChoice::By::Neighbour);
@@ -255,7 +263,8 @@ TEST(Tuning, CallsCanBeRestricted) {
 TEST(Tuning, WrongRowsAreRefused) {
   EXPECT_EQ(refusal(json::array({row()})), "");
   auto wrong = [](const std::function<void(json &)> &change) { return refusal(json::array({row(change)})); };
-  EXPECT_NE(wrong([](json &row) { row["kernel"] = "other"; }).find("row 0: the package has no kernel 'other'"), std::string::npos);
+  EXPECT_NE(wrong([](json &row) { row["kernel"] = "other"; }).find("row 0: the package has no kernel 'other'"),
+            std::string::npos);
   EXPECT_NE(wrong([](json &row) { row["choice"]["BM"] = 32; }).find("no such instance"), std::string::npos);
   EXPECT_NE(wrong([](json &row) { row["target"] = "sm_90a"; }).find("no such instance"), std::string::npos);
   EXPECT_NE(wrong([](json &row) { row["choice"]["T"] = "float32"; }).find("are not the parameters"), std::string::npos);
@@ -263,10 +272,14 @@ TEST(Tuning, WrongRowsAreRefused) {
   EXPECT_NE(wrong([](json &row) { row.erase("device"); }).find("`device` is no string"), std::string::npos);
   EXPECT_NE(wrong([](json &row) { row["shapes"][0][0] = 1000; }).find("no classes of extents"), std::string::npos);
   EXPECT_NE(wrong([](json &row) { row["shapes"].erase(1); }).find("`shapes` are not those"), std::string::npos);
-  EXPECT_NE(wrong([](json &row) { row["measured"] = {{1025, 1024}, json::array()}; }).find("is not of its `shapes`"), std::string::npos);
+  EXPECT_NE(wrong([](json &row) { row["measured"] = {{1025, 1024}, json::array()}; }).find("is not of its `shapes`"),
+            std::string::npos);
   EXPECT_NE(wrong([](json &row) { row["measured"] = 3; }).find("`measured` is no list"), std::string::npos);
-  EXPECT_NE(refusal({row(), row([](json &row) { row["choice"] = {{"BM", 64}, {"BN", 64}}; })}).find("another one for the same calls"), std::string::npos);
-  EXPECT_NE(refusal({row([](json &row) { row["device"] = "~"; }), row()}).find("behind a greater one"), std::string::npos);
+  EXPECT_NE(refusal({row(), row([](json &row) { row["choice"] = {{"BM", 64}, {"BN", 64}}; })})
+                .find("another one for the same calls"),
+            std::string::npos);
+  EXPECT_NE(refusal({row([](json &row) { row["device"] = "~"; }), row()}).find("behind a greater one"),
+            std::string::npos);
   auto read = tables();
   EXPECT_NE(readTuning("{}", *read).error().message.find("no tuning table"), std::string::npos);
   EXPECT_NE(readTuning("{ }", *read).error().message.find("not canonical"), std::string::npos);
@@ -279,9 +292,12 @@ TEST(Tuning, WrongManifestsAreRefused) {
     auto read = readTables(json::parse(text.dump()));
     return read ? std::string() : read.error().message;
   };
-  EXPECT_NE(refused([](json &m) { m["kernels"][0]["params"][0]["tuned"] = true; }).find("neither an int nor a bool"), std::string::npos);
-  EXPECT_NE(refused([](json &m) { m["kernels"][0]["params"][1]["tuned"] = 1; }).find("`tuned` is no bool"), std::string::npos);
-  EXPECT_NE(refused([](json &m) { m["instances"][0]["work"]["flops_per_cycle"] = 0; }).find("no rate"), std::string::npos);
+  EXPECT_NE(refused([](json &m) { m["kernels"][0]["params"][0]["tuned"] = true; }).find("neither an int nor a bool"),
+            std::string::npos);
+  EXPECT_NE(refused([](json &m) { m["kernels"][0]["params"][1]["tuned"] = 1; }).find("`tuned` is no bool"),
+            std::string::npos);
+  EXPECT_NE(refused([](json &m) { m["instances"][0]["work"]["flops_per_cycle"] = 0; }).find("no rate"),
+            std::string::npos);
   EXPECT_NE(refused([](json &m) { m["instances"][0].erase("tiles"); }).find("how many tiles"), std::string::npos);
   EXPECT_NE(refused([](json &m) { m["instances"][0]["work"]["resident"] = 0; }).find("`resident`"), std::string::npos);
 }

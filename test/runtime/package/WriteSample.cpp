@@ -1,6 +1,7 @@
 // Writes the sample package to a file, for tests that are programs of their own.
+//
 // SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
-#include "runtime/format/Writer.h"
+#include "runtime/format/OutputFile.h"
 #include "test/runtime/package/SamplePackage.h"
 
 int main(int count, char **arguments) {

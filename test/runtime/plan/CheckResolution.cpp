@@ -63,13 +63,15 @@ private:
     if (buffer.kind == Buffer::Kind::Argument) {
       View whole;
       std::string text;
-      if (!viewOfArgument(call[static_cast<size_t>(buffer.argument)].tensor, whole, text) || !offsetRange(whole, first, last))
+      if (!viewOfArgument(call[static_cast<size_t>(buffer.argument)].tensor, whole, text) ||
+          !offsetRange(whole, first, last))
         return fail("an argument that cannot be");
       if (whole.dtype != view.dtype)
         return fail("an argument's dtype changed");
     }
     if (!offsetRange(view, least, greatest) || least < first || greatest > last)
-      fail(fmt::format("{} reaches from {} to {}, its memory from {} to {}", describeView(view), least, greatest, first, last));
+      fail(fmt::format("{} reaches from {} to {}, its memory from {} to {}", describeView(view), least, greatest, first,
+                       last));
   }
 
   void check(const CopyStep &step) {

@@ -7,7 +7,8 @@
 
 namespace kpkg::plan {
 
-/// Empty, or what is wrong: a view outside of its buffer, a copy between different shapes, outputs that share memory, ...
+/// Empty, or what is wrong: a view outside of its buffer, a copy between different shapes, outputs that share memory,
+/// ...
 std::string checkResolution(const Program &program, CallSignature call, const Resolution &resolution);
 
 /// Arguments of the kinds that a program wants, with what they point at.

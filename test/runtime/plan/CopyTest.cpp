@@ -1,4 +1,5 @@
-// Copies behave as the views that strides did not allow: steps run on real memory against a model in which every view is a view.
+// Copies behave as the views that strides did not allow: steps run on real memory against a model in which every view
+// is a view.
 // SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
 #include "runtime/plan/Decoded.h"
 #include "runtime/plan/Views.h"
@@ -14,8 +15,8 @@ namespace {
 using Regs = std::vector<uint16_t>;
 using Values = std::vector<int64_t>;
 
-/// What a launch computes, in both worlds: of each written element from its old value, its place and all that is read. Every third
-/// element is left alone, so that a copy that was not filled before shows.
+/// What a launch computes, in both worlds: of each written element from its old value, its place and all that is read.
+/// Every third element is left alone, so that a copy that was not filled before shows.
 struct Kernel {
   static int64_t mix(int64_t a, int64_t b) {
     return static_cast<int64_t>((static_cast<uint64_t>(a) * 0x9E3779B97F4A7C15u + static_cast<uint64_t>(b)) ^ 0x51ED27);
@@ -236,7 +237,8 @@ private:
       auto end = static_cast<uint16_t>(f.registerTypes.size());
       f.registerTypes += 'i';
       f.add(Opcode::const_int, Regs{end}, {}, Values{INT64_MAX});
-      define(Opcode::slice, {source, number(static_cast<int64_t>(dim)), number(1), end, number(1)}, withoutFirst(model, dim));
+      define(Opcode::slice, {source, number(static_cast<int64_t>(dim)), number(1), end, number(1)},
+             withoutFirst(model, dim));
       break;
     }
     case 5: {

@@ -74,7 +74,8 @@ TEST(PlanKey, LeavesPassThroughScalarsOutAndKnowsNaN) {
 TEST(PlanKey, DenseStridesNeedNotBeGiven) {
   Program program = load(sample());
   int64_t shape[] = {2, 3}, dense[] = {3, 1}, transposed[] = {1, 2};
-  std::vector a{tensor(shape), tensor(shape), real(0), real(0)}, b{tensor(shape, dense), tensor(shape), real(0), real(0)},
+  std::vector a{tensor(shape), tensor(shape), real(0), real(0)},
+      b{tensor(shape, dense), tensor(shape), real(0), real(0)},
       c{tensor(shape, transposed), tensor(shape), real(0), real(0)};
   EXPECT_EQ(keyOf(program, a), keyOf(program, b));
   EXPECT_NE(keyOf(program, a), keyOf(program, c));
@@ -113,9 +114,12 @@ TEST(PlanVerifier, RefusesWhatCouldGoWrong) {
               }),
               testing::HasSubstr("register 4 is read but not assigned on every path"));
   EXPECT_THAT(change([](auto &, Function &f) { f.immediates[0] = 6; }), testing::HasSubstr("string 6 of 6"));
-  EXPECT_THAT(change([](auto &, Function &f) { f.immediates[2] = 1; }), testing::HasSubstr("launch is not well-formed"));
-  EXPECT_THAT(change([](auto &, Function &f) { f.immediates[5] = 1; }), testing::HasSubstr("argument 2 is mut but has type F"));
-  EXPECT_THAT(change([](auto &, Function &f) { f.parameters[3].isMut = true; }), testing::HasSubstr("parameter 3 is mut"));
+  EXPECT_THAT(change([](auto &, Function &f) { f.immediates[2] = 1; }),
+              testing::HasSubstr("launch is not well-formed"));
+  EXPECT_THAT(change([](auto &, Function &f) { f.immediates[5] = 1; }),
+              testing::HasSubstr("argument 2 is mut but has type F"));
+  EXPECT_THAT(change([](auto &, Function &f) { f.parameters[3].isMut = true; }),
+              testing::HasSubstr("parameter 3 is mut"));
   EXPECT_THAT(change([](auto &, Function &f) { f.resultTypes = "f"; }), testing::HasSubstr("a result has type f"));
   EXPECT_THAT(change([](auto &, Function &f) {
                 f.add(Opcode::jump, {}, {}, Values{0});
@@ -151,7 +155,9 @@ TEST(PlanVerifier, RefusesJumpsIntoLoops) {
 TEST(PlanDecoder, RefusesOtherVersionsAndRests) {
   std::vector<uint8_t> bytes = encode(sample());
   Error error;
-  auto refused = [&](std::vector<uint8_t> changed) { return Program::load(changed, error) ? "accepted" : error.message; };
+  auto refused = [&](std::vector<uint8_t> changed) {
+    return Program::load(changed, error) ? "accepted" : error.message;
+  };
   EXPECT_EQ(refused(bytes), "accepted");
   auto longer = bytes;
   longer.push_back(0);
@@ -211,7 +217,7 @@ TEST(PlanEvaluate, SeesTheProcessorsOfTheDevice) {
   EXPECT_EQ(extent(1 << 20), 65535);
 }
 
-TEST(PlanEvaluate, IsFast) {
+TEST(Timing, EvaluatePlan) {
   Program program = load(sample());
   int64_t shape[] = {64, 64};
   std::vector call{tensor(shape), tensor(shape), real(0), real(0)};

@@ -6,7 +6,8 @@
 
 namespace kpkg::plan {
 
-/// A program that the verifier must accept: branches, loops, calls, launches and every other instruction, on random registers.
+/// A program that the verifier must accept: branches, loops, calls, launches and every other instruction, on random
+/// registers.
 DecodedModule randomProgram(std::mt19937_64 &random);
 
 } // namespace kpkg::plan

@@ -10,7 +10,8 @@ using namespace kpkg::plan;
 
 namespace {
 
-View viewOf(std::vector<int64_t> shape, std::vector<int64_t> strides, int64_t offset = 0, DType dtype = DType::float32) {
+View viewOf(std::vector<int64_t> shape, std::vector<int64_t> strides, int64_t offset = 0,
+            DType dtype = DType::float32) {
   View view;
   view.buffer = 0;
   view.dtype = dtype;

@@ -1,5 +1,6 @@
 // Grids on the host: every block runs once, scratch is private and aligned, asserts come back, copies keep every
-// element. SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
+// element.
+// SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
 #include "runtime/device/cpu/Grid.h"
 #include "runtime/device/cpu/CpuTarget.h"
 #include "runtime/device/cpu/StridedCopy.h"
@@ -80,6 +81,34 @@ TEST(Grid, ScratchIsPrivateAndAligned) {
     callers.emplace_back([&] { EXPECT_EQ(cpu::run(launch), 0); });
   for (std::thread &caller : callers)
     caller.join();
+}
+
+/// The most blocks that ran at the same time.
+struct Concurrency {
+  std::atomic<int> running = 0, most = 0;
+};
+
+static int32_t measureConcurrency(const KpkgCpuCall *call, int64_t begin, int64_t end) {
+  auto &seen = *reinterpret_cast<Concurrency *>(call->args[0]);
+  int now = ++seen.running;
+  for (int most = seen.most; most < now && !seen.most.compare_exchange_weak(most, now);) {
+  }
+  std::this_thread::yield();
+  --seen.running;
+  return 0;
+}
+
+TEST(Grid, UsesNoMoreThreadsThanWereSet) {
+  const int before = cpu::threadCount();
+  for (int threads : {1, 2, 3, 1}) {
+    cpu::setThreadCount(threads);
+    Concurrency seen;
+    int64_t args[] = {reinterpret_cast<int64_t>(&seen)};
+    EXPECT_EQ(cpu::run(launchOf(measureConcurrency, args, 1000, 1, 1)), 0);
+    EXPECT_LE(seen.most, threads);
+    EXPECT_GE(seen.most, 1);
+  }
+  cpu::setThreadCount(before);
 }
 
 static int32_t failAt100(const KpkgCpuCall *, int64_t begin, int64_t end) { return begin <= 100 && 100 < end ? 5 : 0; }

@@ -1,5 +1,6 @@
 // Loading of compiled kernels: good objects run, everything else is refused with its cause and never crashes the
-// loader. SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
+// loader.
+// SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
 #include "runtime/device/cpu/HostObject.h"
 
 #include <elf.h>

@@ -1,4 +1,5 @@
-// Strided copies on a GPU, through a stand-in for the driver: the kernel's description of a copy, what is copied, and graphs.
+// Strided copies on a GPU, through a stand-in for the driver: the kernel's description of a copy, what is copied, and
+// graphs.
 // SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
 #include "runtime/device/cuda/CopyElements.h"
 #include "runtime/device/cuda/StridedCopy.h"
@@ -31,18 +32,22 @@ TEST(DescribeCopy, KeepsElementsThatDoNotStayTogether) {
   int64_t bytes = 4;
   EXPECT_EQ(describeCopy(0x1000, std::vector<int64_t>{1, 3}, 0x2000, to, shape, bytes).rank, 2u); // transposed
   EXPECT_EQ(bytes, 4);
-  EXPECT_EQ(describeCopy(0x1000, std::vector<int64_t>{5, 1}, 0x2000, to, shape, bytes).rank, 2u); // rows at an odd distance
+  EXPECT_EQ(describeCopy(0x1000, std::vector<int64_t>{5, 1}, 0x2000, to, shape, bytes).rank,
+            2u); // rows at an odd distance
   EXPECT_EQ(bytes, 4);
-  StridedElements aligned = describeCopy(0x1004, std::vector<int64_t>{8, 1}, 0x2000, to, shape, bytes); // an address of 4 bytes
+  StridedElements aligned =
+      describeCopy(0x1004, std::vector<int64_t>{8, 1}, 0x2000, to, shape, bytes); // an address of 4 bytes
   EXPECT_EQ(bytes, 4);
   EXPECT_EQ(aligned.count, 12u);
-  EXPECT_EQ(describeCopy(0x1000, std::vector<int64_t>{0, 0}, 0x2000, to, shape, bytes).rank, 1u); // one element, repeated
+  EXPECT_EQ(describeCopy(0x1000, std::vector<int64_t>{0, 0}, 0x2000, to, shape, bytes).rank,
+            1u); // one element, repeated
   EXPECT_EQ(bytes, 4);
 }
 
 TEST(TurnCopy, PutsNeighboursFirst) {
   // [2, 40, 50, 70] from channels last to dense rows, and back.
-  std::vector<int64_t> shape = {2, 40, 50, 70}, last = {40 * 50 * 70, 1, 70 * 40, 40}, dense = {40 * 50 * 70, 50 * 70, 70, 1};
+  std::vector<int64_t> shape = {2, 40, 50, 70}, last = {40 * 50 * 70, 1, 70 * 40, 40},
+                       dense = {40 * 50 * 70, 50 * 70, 70, 1};
   int64_t bytes = 2;
   StridedElements copy = describeCopy(0x1000, last, 0x2000, dense, shape, bytes);
   EXPECT_EQ(turnCopy(copy, bytes), 2u * 55 * 1); // 3,500 pixels of 40 channels
@@ -62,11 +67,11 @@ TEST(TurnCopy, LeavesOtherCopies) {
     StridedElements copy = describeCopy(0x1000, from, 0x2000, to, shape, bytes);
     return turnCopy(copy, bytes);
   };
-  EXPECT_EQ(squares({40, 3}, {1, 40}, {3, 1}), 0u);     // few columns
-  EXPECT_EQ(squares({40, 50}, {64, 1}, {50, 1}), 0u);   // rows stay rows
-  EXPECT_EQ(squares({40, 50}, {2, 80}, {50, 1}), 0u);   // no neighbours in the source
-  EXPECT_EQ(squares({40, 50}, {0, 0}, {50, 1}), 0u);    // one element
-  EXPECT_EQ(squares({40, 50}, {-1, 40}, {50, 1}), 0u);  // backwards
+  EXPECT_EQ(squares({40, 3}, {1, 40}, {3, 1}), 0u);    // few columns
+  EXPECT_EQ(squares({40, 50}, {64, 1}, {50, 1}), 0u);  // rows stay rows
+  EXPECT_EQ(squares({40, 50}, {2, 80}, {50, 1}), 0u);  // no neighbours in the source
+  EXPECT_EQ(squares({40, 50}, {0, 0}, {50, 1}), 0u);   // one element
+  EXPECT_EQ(squares({40, 50}, {-1, 40}, {50, 1}), 0u); // backwards
   EXPECT_EQ(squares({40, 50}, {1, 40}, {50, 1}), 4u);
 }
 
@@ -76,7 +81,8 @@ protected:
   Status copyTransposed() {
     std::iota(x, x + 60, 0.0f);
     std::vector<int64_t> shape = {10, 6}, from = {1, 10}, to = {6, 1};
-    return stridedCopy(reinterpret_cast<uint64_t>(x), from, reinterpret_cast<uint64_t>(y), to, shape, sizeof(float), stream);
+    return stridedCopy(reinterpret_cast<uint64_t>(x), from, reinterpret_cast<uint64_t>(y), to, shape, sizeof(float),
+                       stream);
   }
   void expectTransposed() {
     for (int i = 0; i < 10; ++i)
@@ -95,7 +101,8 @@ TEST_F(CopyElements, OneKernelInsteadOfManyCommands) {
 TEST_F(CopyElements, SquaresAreTurned) {
   std::iota(x, x + 17 * 16, 0.0f);
   std::vector<int64_t> shape = {17, 16}, from = {1, 17}, to = {16, 1};
-  ASSERT_TRUE(stridedCopy(reinterpret_cast<uint64_t>(x), from, reinterpret_cast<uint64_t>(y), to, shape, sizeof(float), stream));
+  ASSERT_TRUE(stridedCopy(reinterpret_cast<uint64_t>(x), from, reinterpret_cast<uint64_t>(y), to, shape, sizeof(float),
+                          stream));
   for (int i = 0; i < 17; ++i)
     for (int j = 0; j < 16; ++j)
       ASSERT_EQ(y[i * 16 + j], float(j * 17 + i));
@@ -104,7 +111,8 @@ TEST_F(CopyElements, SquaresAreTurned) {
 
 TEST_F(CopyElements, DenseMemoryIsOneCommand) {
   std::vector<int64_t> shape = {10, 6}, dense = {6, 1};
-  ASSERT_TRUE(stridedCopy(reinterpret_cast<uint64_t>(x), dense, reinterpret_cast<uint64_t>(y), dense, shape, sizeof(float), stream));
+  ASSERT_TRUE(stridedCopy(reinterpret_cast<uint64_t>(x), dense, reinterpret_cast<uint64_t>(y), dense, shape,
+                          sizeof(float), stream));
   EXPECT_EQ(fake->elementCopies, 0);
   EXPECT_EQ(fake->copies, 1);
 }

@@ -1,4 +1,5 @@
-// Which counter a launch has, with a stand-in for the driver: streams, recordings, and what happens when there are no more.
+// Which counter a launch has, with a stand-in for the driver: streams, recordings, and what happens when there are no
+// more.
 // SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
 #include "runtime/device/cuda/Counters.h"
 #include "test/runtime/device/cuda/CudaCall.h"

@@ -43,7 +43,9 @@ protected:
   Tensor onDevice(float *data, std::vector<int64_t> shape, int32_t device = 0) {
     return Tensor(data, DType::Float32, std::move(shape), {KPKG_DEVICE_CUDA, device});
   }
-  Result<std::vector<Tensor>> scale(Tensor x, Tensor y) { return library->op("test::scale")->callInto({stream}, {x}, {y}); }
+  Result<std::vector<Tensor>> scale(Tensor x, Tensor y) {
+    return library->op("test::scale")->callInto({stream}, {x}, {y});
+  }
   void reload(const nlohmann::json &changed) {
     bytes = samplePackage(changed);
     library.emplace(Library::openMemory(bytes, "sample.kpkg").value());

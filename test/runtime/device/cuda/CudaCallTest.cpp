@@ -1,7 +1,7 @@
 // Calls on a GPU through a stand-in for the driver: choice, parameters, launch shape, capture, errors, copies.
 // SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
-#include "runtime/device/cuda/Driver.h"
 #include "test/runtime/device/cuda/CudaCall.h"
+#include "runtime/device/cuda/Driver.h"
 
 #include <kpkg/kernel_abi.h>
 
@@ -24,8 +24,9 @@ TEST_F(CudaCall, PacksParametersAndLaunches) {
   EXPECT_EQ(fake->shared, 65536u);
   EXPECT_EQ(fake->allowedShared, 65536);
   EXPECT_EQ(fake->stream, stream);
-  std::vector<uint64_t> expected = {reinterpret_cast<uint64_t>(x), 10, 64, 64, 1, reinterpret_cast<uint64_t>(y), 10, 64, 64, 1,
-                                    std::bit_cast<uint32_t>(2.0f), 10, 1, 1};
+  std::vector<uint64_t> expected = {reinterpret_cast<uint64_t>(x), 10, 64, 64, 1,
+                                    reinterpret_cast<uint64_t>(y), 10, 64, 64, 1,
+                                    std::bit_cast<uint32_t>(2.0f), 10, 1,  1};
   EXPECT_EQ(std::vector<uint64_t>(fake->words, fake->words + 14), expected);
   EXPECT_EQ(fake->depth, 0);
   EXPECT_EQ(fake->allocations, 0);
@@ -46,7 +47,9 @@ TEST_F(CudaCall, KernelsOfOneImageShareIt) {
 TEST_F(CudaCall, SaysWhatTheDriverLoadedAndCompiled) {
   auto code = [&] { return json::parse(library->op("test::scale")->kernelInfo()).at("process_code"); };
   int loads = code().at("loads"), compilations = code().at("compilations");
-  ASSERT_TRUE(cuda::loadImage("\x7f" "ELF of machine code", "sample"));
+  ASSERT_TRUE(cuda::loadImage("\x7f"
+                              "ELF of machine code",
+                              "sample"));
   EXPECT_EQ(code(), json({{"loads", loads + 1}, {"compilations", compilations}}));
   ASSERT_TRUE(cuda::loadImage(".version 9.0", "sample"));
   EXPECT_EQ(code(), json({{"loads", loads + 2}, {"compilations", compilations + 1}}));
@@ -124,7 +127,8 @@ TEST_F(CudaCall, RestrictionsDecideTheInstance) {
   registry.restrict("test::scale", "").value();
   ASSERT_TRUE(run());
   EXPECT_STREQ(fake->symbol, "vector_kernel");
-  for (const char *wrong : {"[]", "{", R"({"tile": 3})", R"({"params": {"N": []}})", R"({"params": {"N": [3]}})", R"({"threads": ["x"]})"})
+  for (const char *wrong :
+       {"[]", "{", R"({"tile": 3})", R"({"params": {"N": []}})", R"({"params": {"N": [3]}})", R"({"threads": ["x"]})"})
     EXPECT_EQ(registry.restrict("test::scale", wrong).error().status, KPKG_ERROR_USE) << wrong;
 }
 
@@ -133,7 +137,8 @@ TEST_F(CudaCall, DriverErrorsNameCallAndText) {
   auto made = scale(onDevice(x, {4, 64}), onDevice(y, {4, 64}));
   ASSERT_FALSE(made);
   EXPECT_EQ(made.error().status, KPKG_ERROR_DEVICE);
-  EXPECT_THAT(made.error().message, HasSubstr("cuLaunchKernelEx failed: CUDA_ERROR_LAUNCH_FAILED, unspecified launch failure"));
+  EXPECT_THAT(made.error().message,
+              HasSubstr("cuLaunchKernelEx failed: CUDA_ERROR_LAUNCH_FAILED, unspecified launch failure"));
 }
 
 TEST_F(CudaCall, TensorsMustBeOnOneDevice) {
@@ -261,20 +266,25 @@ TEST_F(CudaCall, MalformedTensorMapsAreRefused) {
     return opened ? "opened" : opened.error().message;
   };
   EXPECT_EQ(refusal([](json &, json &) {}), "opened");
-  EXPECT_THAT(refusal([](json &, json &map) { map["arg"] = 2; }), HasSubstr("tensor_maps[0] names an argument that is no view"));
+  EXPECT_THAT(refusal([](json &, json &map) { map["arg"] = 2; }),
+              HasSubstr("tensor_maps[0] names an argument that is no view"));
   EXPECT_THAT(refusal([](json &, json &map) { map["arg"] = 3; }), HasSubstr("`arg` is no integer from 0 to 2"));
   EXPECT_THAT(refusal([](json &, json &map) { map["unit"] = 2; }), HasSubstr("`unit` is no integer from 0 to 1"));
   EXPECT_THAT(refusal([](json &, json &map) { map["unit"] = 0; }), HasSubstr("needs facts"));
   EXPECT_THAT(refusal([](json &, json &map) { map["swizzle"] = 48; }), HasSubstr("a swizzle that is not"));
   EXPECT_THAT(refusal([](json &, json &map) { map["swizzle"] = 64; }), HasSubstr("rows of 128 bytes"));
-  EXPECT_THAT(refusal([](json &, json &map) { map["box"] = {16}; }), HasSubstr("a box of 1 dimensions for a view of 2"));
-  EXPECT_THAT(refusal([](json &, json &map) { map["box"] = {257, 32}; }), HasSubstr("extents are not all from 1 to 256"));
-  EXPECT_THAT(refusal([](json &, json &map) { map["box"] = {-1, 32}; }), HasSubstr("extents are not all from 1 to 256"));
+  EXPECT_THAT(refusal([](json &, json &map) { map["box"] = {16}; }),
+              HasSubstr("a box of 1 dimensions for a view of 2"));
+  EXPECT_THAT(refusal([](json &, json &map) { map["box"] = {257, 32}; }),
+              HasSubstr("extents are not all from 1 to 256"));
+  EXPECT_THAT(refusal([](json &, json &map) { map["box"] = {-1, 32}; }),
+              HasSubstr("extents are not all from 1 to 256"));
   EXPECT_THAT(refusal([](json &, json &map) { map["box"] = {16, 30}; }), HasSubstr("rows of 120 bytes"));
   EXPECT_THAT(refusal([](json &, json &map) { map.erase("unit"); }), HasSubstr("has no `unit`"));
   EXPECT_THAT(refusal([](json &instance, json &) { instance["facts"][0].erase("align"); }), HasSubstr("needs facts"));
   EXPECT_THAT(refusal([](json &instance, json &) { instance["facts"][0]["divisible"] = 2; }), HasSubstr("needs facts"));
-  EXPECT_THAT(refusal([](json &instance, json &map) { instance["launch"]["tensor_maps"] = json(9, map); }), HasSubstr("more than 8 tensor maps"));
+  EXPECT_THAT(refusal([](json &instance, json &map) { instance["launch"]["tensor_maps"] = json(9, map); }),
+              HasSubstr("more than 8 tensor maps"));
   EXPECT_THAT(refusal([](json &instance, json &) { instance["launch"]["tensor_maps"] = 1; }), HasSubstr("is no list"));
 }
 
@@ -314,14 +324,18 @@ TEST_F(CudaCall, AssertsAndPrintsAreReadAfterTheLaunch) {
   reload(manifest);
   static std::vector<std::string> printed;
   printed.clear();
-  kpkg_set_log([](void *, kpkg_log_level level, const char *message) { printed.push_back((level == KPKG_LOG_PRINT ? "" : "?") + std::string(message)); },
-               nullptr);
+  kpkg_set_log(
+      [](void *, kpkg_log_level level, const char *message) {
+        printed.push_back((level == KPKG_LOG_PRINT ? "" : "?") + std::string(message));
+      },
+      nullptr);
   fake->onLaunch = [](void **parameters) {
     KpkgGpuReport &report = reportOf(parameters);
     EXPECT_EQ(report.failed, 0);
     EXPECT_EQ(report.used, 0u);
     EXPECT_EQ(report.capacity, 8192u);
-    uint64_t words[] = {uint64_t(1) << 32 | 2, 7, std::bit_cast<uint32_t>(1.5f), uint64_t(1) << 32 | 2, 8, std::bit_cast<uint32_t>(-2.0f)};
+    uint64_t words[] = {uint64_t(1) << 32 | 2, 7, std::bit_cast<uint32_t>(1.5f),
+                        uint64_t(1) << 32 | 2, 8, std::bit_cast<uint32_t>(-2.0f)};
     std::copy(std::begin(words), std::end(words), report.messages);
     report.lost = 3;
   };

@@ -97,8 +97,9 @@ TEST_F(CudaMemory, FailuresAreDeviceErrorsWithCallNameAndText) {
   auto huge = Tensor::empty(DType::Float32, {int64_t(1) << 40}, cudaDevice());
   ASSERT_FALSE(huge);
   EXPECT_TRUE(huge.error().isDeviceError());
-  EXPECT_THAT(huge.error().message,
-              HasSubstr("cuMemAllocFromPoolAsync of 4398046511104 bytes failed: CUDA_ERROR_OUT_OF_MEMORY, out of memory"));
+  EXPECT_THAT(
+      huge.error().message,
+      HasSubstr("cuMemAllocFromPoolAsync of 4398046511104 bytes failed: CUDA_ERROR_OUT_OF_MEMORY, out of memory"));
   EXPECT_THROW(huge.value(), DeviceError);
   auto across = Tensor::empty(DType::Float32, {4}, cudaDevice(0)).value().to(cudaDevice(1));
   ASSERT_FALSE(across);

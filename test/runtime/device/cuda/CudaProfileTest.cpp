@@ -1,4 +1,5 @@
-// Profiles of launches on a GPU, through stand-ins for the driver and for CUPTI: by what they are timed, and what becomes of both.
+// Profiles of launches on a GPU, through stand-ins for the driver and for CUPTI: by what they are timed, and what
+// becomes of both.
 // SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
 #include "test/runtime/device/cuda/CudaCall.h"
 #include "test/runtime/device/cuda/fake_cupti.h"

@@ -7,8 +7,7 @@
 
 using namespace kpkg::cuda;
 
-template <typename Theirs>
-static void expectSameKernel() {
+template <typename Theirs> static void expectSameKernel() {
   using Ours = cupti::KernelRecord;
   EXPECT_EQ(offsetof(Ours, kind), offsetof(Theirs, kind));
   EXPECT_EQ(offsetof(Ours, start), offsetof(Theirs, start));

@@ -20,7 +20,8 @@ struct Extent {
   int64_t extent, taps, count, stride, start, step;
 };
 
-/// A launch whose argument 0 are images with these extents and 64 channels, argument 1 has the taps, and numbers follow.
+/// A launch whose argument 0 are images with these extents and 64 channels, argument 1 has the taps, and numbers
+/// follow.
 struct WindowLaunch {
   TensorMap map;
   plan::LaunchStep step;
@@ -43,7 +44,8 @@ struct WindowLaunch {
       const Extent &e = extents[i];
       images.view.shape[i + 1] = e.extent, taps.view.shape[i] = e.taps;
       WindowExtent &window = map.window.emplace_back();
-      window.count = number(e.count), window.stride = number(e.stride), window.start = number(e.start), window.step = number(e.step);
+      window.count = number(e.count), window.stride = number(e.stride), window.start = number(e.start),
+      window.step = number(e.step);
       window.tapsArg = 1, window.tapsDim = int32_t(i);
     }
     step.args = {images, taps};
@@ -51,6 +53,13 @@ struct WindowLaunch {
   }
   std::string refusal() const { return unmappableWindow(map, step); }
 };
+
+TEST(WindowMaps, MatricesHaveNoWindows) {
+  // Limits of windows divide by the rank less two: a map of a matrix must not ask for them.
+  WindowLaunch matrix({});
+  ASSERT_EQ(matrix.map.box.size(), 2u);
+  EXPECT_EQ(matrix.refusal(), "");
+}
 
 TEST(WindowMaps, CornersFollowPaddingAndLengths) {
   // Three taps, one zero around: windows end where the image ends.
@@ -62,7 +71,8 @@ TEST(WindowMaps, CornersFollowPaddingAndLengths) {
     EXPECT_EQ(windows[i].upper, -1);
     EXPECT_EQ(windows[i].step, 1u);
   }
-  // The last extent is the map's first one. 3 taps at distance 2 in 9 of 20: the last window begins at 2 * 8 - 2 = 14, which is 19 - 5.
+  // The last extent is the map's first one. 3 taps at distance 2 in 9 of 20: the last window begins at 2 * 8 - 2 = 14,
+  // which is 19 - 5.
   WindowLaunch apart({{16, 1, 8, 2, 0, 1}, {20, 3, 9, 2, -2, 2}});
   ASSERT_EQ(apart.refusal(), "");
   windows = tensorWindows(apart.map, apart.step);
@@ -150,16 +160,20 @@ TEST(WindowMaps, AreEncodedAsTheDriverTakesThem) {
 
 TEST(WindowMaps, MalformedWindowsAreRefused) {
   json manifest = test::sampleManifest();
-  auto view = [](const char *name, int rank) { return json{{"name", name}, {"kind", "view"}, {"rank", rank}, {"dtype", "float32"}, {"mut", false}}; };
+  auto view = [](const char *name, int rank) {
+    return json{{"name", name}, {"kind", "view"}, {"rank", rank}, {"dtype", "float32"}, {"mut", false}};
+  };
   json args = {view("x", 4), view("w", 4)};
   for (const char *name : {"h", "w", "s", "p", "t"})
     args.push_back({{"name", name}, {"kind", "scalar"}, {"dtype", "int64"}});
   args.push_back({{"name", "alpha"}, {"kind", "scalar"}, {"dtype", "float32"}});
   json instance = manifest["instances"].back();
-  instance["kernel"] = manifest["kernels"].size(), instance["params"] = json::array(), instance["target"] = "sm_90a", instance["symbol"] = "windows";
+  instance["kernel"] = manifest["kernels"].size(), instance["params"] = json::array(), instance["target"] = "sm_90a",
+  instance["symbol"] = "windows";
   instance["facts"] = {{{"arg", 0}, {"unit", 3}, {"align", 16}, {"divisible", 4}, {"index", 32}}};
   manifest["kernels"].push_back({{"name", "windows"}, {"params", json::array()}, {"args", args}, {"persistent", true}});
-  json window = {{"counts", {2, 3}}, {"strides", {4, 4}}, {"starts", {5, 5}}, {"steps", {6, 6}}, {"taps", {{1, 0}, {1, 1}}}};
+  json window = {
+      {"counts", {2, 3}}, {"strides", {4, 4}}, {"starts", {5, 5}}, {"steps", {6, 6}}, {"taps", {{1, 0}, {1, 1}}}};
   json map = {{"arg", 0}, {"box", {128, 1, 1, 32}}, {"swizzle", 128}, {"unit", 3}, {"window", window}};
   auto refusal = [&](auto change) -> std::string {
     json changed = manifest, made = instance, wanted = map;
@@ -172,19 +186,27 @@ TEST(WindowMaps, MalformedWindowsAreRefused) {
   };
   EXPECT_EQ(refusal([](json &, json &) {}), "opened");
   for (const char *key : {"counts", "strides", "starts", "steps"}) {
-    EXPECT_THAT(refusal([&](json &, json &map) { map["window"][key] = {2}; }), HasSubstr("are not as many as extents: 2")) << key;
-    EXPECT_THAT(refusal([&](json &, json &map) { map["window"][key] = {2, 8}; }), HasSubstr("names no argument")) << key;
-    EXPECT_THAT(refusal([&](json &, json &map) { map["window"][key] = {2, -1}; }), HasSubstr("names no argument")) << key;
+    EXPECT_THAT(refusal([&](json &, json &map) { map["window"][key] = {2}; }),
+                HasSubstr("are not as many as extents: 2"))
+        << key;
+    EXPECT_THAT(refusal([&](json &, json &map) { map["window"][key] = {2, 8}; }), HasSubstr("names no argument"))
+        << key;
+    EXPECT_THAT(refusal([&](json &, json &map) { map["window"][key] = {2, -1}; }), HasSubstr("names no argument"))
+        << key;
     EXPECT_THAT(refusal([&](json &, json &map) { map["window"][key] = {2, 1}; }), HasSubstr("that is no Int")) << key;
     EXPECT_THAT(refusal([&](json &, json &map) { map["window"][key] = {2, 7}; }), HasSubstr("that is no Int")) << key;
     EXPECT_NE(refusal([&](json &, json &map) { map["window"].erase(key); }), "opened") << key;
   }
   EXPECT_THAT(refusal([](json &, json &map) { map["window"]["taps"] = {{1, 0}, {1}}; }), HasSubstr("no pairs"));
-  EXPECT_THAT(refusal([](json &, json &map) { map["window"]["taps"] = {{1, 0}, {2, 0}}; }), HasSubstr("not those of a view"));
-  EXPECT_THAT(refusal([](json &, json &map) { map["window"]["taps"] = {{1, 0}, {1, 4}}; }), HasSubstr("names no dimension"));
+  EXPECT_THAT(refusal([](json &, json &map) { map["window"]["taps"] = {{1, 0}, {2, 0}}; }),
+              HasSubstr("not those of a view"));
+  EXPECT_THAT(refusal([](json &, json &map) { map["window"]["taps"] = {{1, 0}, {1, 4}}; }),
+              HasSubstr("names no dimension"));
   EXPECT_THAT(refusal([](json &, json &map) { map["window"] = 3; }), HasSubstr("is no object"));
-  EXPECT_THAT(refusal([](json &, json &map) { map["box"] = {64, 2, 1, 32}; }), HasSubstr("not of pixels and channels only"));
-  EXPECT_THAT(refusal([](json &instance, json &map) { map["unit"] = 2, instance["facts"][0]["unit"] = 2; }), HasSubstr("channels last"));
+  EXPECT_THAT(refusal([](json &, json &map) { map["box"] = {64, 2, 1, 32}; }),
+              HasSubstr("not of pixels and channels only"));
+  EXPECT_THAT(refusal([](json &instance, json &map) { map["unit"] = 2, instance["facts"][0]["unit"] = 2; }),
+              HasSubstr("channels last"));
 }
 
 } // namespace

@@ -1,4 +1,5 @@
-// A stand-in for CUPTI: each identifier that is pushed gets a kernel. Records of other tools' kernels and identifiers are among its own.
+// A stand-in for CUPTI: each identifier that is pushed gets a kernel. Records of other tools' kernels and identifiers
+// are among its own.
 // SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
 #include "fake_cupti.h"
 #include <stdlib.h>
@@ -35,7 +36,9 @@ int cuptiActivityEnable(int kind) {
 }
 int cuptiActivityDisable(int kind) { return fakeCupti.enabled &= ~((uint64_t)1 << kind), 0; }
 int cuptiGetTimestamp(uint64_t *time) { return *time = base, 0; }
-int cuptiGetResultString(int code, const char **text) { return *text = code == 7 ? "CUPTI_ERROR_INVALID_KIND" : "CUPTI_ERROR_UNKNOWN", 0; }
+int cuptiGetResultString(int code, const char **text) {
+  return *text = code == 7 ? "CUPTI_ERROR_INVALID_KIND" : "CUPTI_ERROR_UNKNOWN", 0;
+}
 
 int cuptiActivityPushExternalCorrelationId(int kind, uint64_t identifier) {
   if (kind != 5)
@@ -47,7 +50,8 @@ int cuptiActivityPushExternalCorrelationId(int kind, uint64_t identifier) {
 }
 int cuptiActivityPopExternalCorrelationId(int kind, uint64_t *last) { return kind == 5 ? --fakeCupti.depth, 0 : 1; }
 
-static uint8_t *put(uint8_t *at, int kind, int identifierKind, uint64_t identifier, uint32_t correlation, uint64_t start, uint64_t end) {
+static uint8_t *put(uint8_t *at, int kind, int identifierKind, uint64_t identifier, uint32_t correlation,
+                    uint64_t start, uint64_t end) {
   memset(at, 0xcd, sizeOf(kind));
   memcpy(at, &kind, 4);
   if (kind == 39) {

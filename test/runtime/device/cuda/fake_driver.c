@@ -1,4 +1,5 @@
-// A stand-in for NVIDIA's driver: devices are host memory, launches are written down. Tests look at `fake` and change what it answers.
+// A stand-in for NVIDIA's driver: devices are host memory, launches are written down. Tests look at `fake` and change
+// what it answers.
 // SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
 #include "fake_driver.h"
 #include <stdlib.h>
@@ -43,7 +44,10 @@ int cuDriverGetVersion(int *version) { return *version = 13000, 0; }
 int cuDeviceGetCount(int *count) { return *count = fake.devices, 0; }
 int cuDeviceTotalMem_v2(size_t *bytes, int device) { return *bytes = (size_t)64 << 30, 0; }
 int cuGetErrorName(int code, const char **name) {
-  return *name = code == 2 ? "CUDA_ERROR_OUT_OF_MEMORY" : code == 101 ? "CUDA_ERROR_INVALID_DEVICE" : "CUDA_ERROR_LAUNCH_FAILED", 0;
+  return *name = code == 2     ? "CUDA_ERROR_OUT_OF_MEMORY"
+                 : code == 101 ? "CUDA_ERROR_INVALID_DEVICE"
+                               : "CUDA_ERROR_LAUNCH_FAILED",
+         0;
 }
 int cuGetErrorString(int code, const char **text) {
   return *text = code == 2 ? "out of memory" : code == 101 ? "invalid device ordinal" : "unspecified launch failure", 0;
@@ -102,11 +106,13 @@ int cuLaunchKernelEx(const struct LaunchConfig *config, void *function, void **p
   return 0;
 }
 int cuOccupancyMaxActiveClusters(int *clusters, void *function, const struct LaunchConfig *config) {
-  *clusters = config->attributeCount == 1 && config->attributes[0].id == 4 ? fake.clusters / config->attributes[0].flag : -1;
+  *clusters =
+      config->attributeCount == 1 && config->attributes[0].id == 4 ? fake.clusters / config->attributes[0].flag : -1;
   return 0;
 }
-int cuTensorMapEncodeTiled(struct FakeTensorMap *map, int type, uint32_t rank, uint64_t address, const uint64_t *extents, const uint64_t *strides,
-                           const uint32_t *box, const uint32_t *steps, int interleave, int swizzle, int promotion, int fill) {
+int cuTensorMapEncodeTiled(struct FakeTensorMap *map, int type, uint32_t rank, uint64_t address,
+                           const uint64_t *extents, const uint64_t *strides, const uint32_t *box, const uint32_t *steps,
+                           int interleave, int swizzle, int promotion, int fill) {
   static const int bytes[] = {1, 2, 4, 4, 8, 8, 2, 4, 8, 2};
   ++fake.encodings;
   if (fake.failEncoding || (uint64_t)map % 64 || address % 16 || rank < 1 || rank > 5 || type > 9 || interleave || fill)
@@ -127,25 +133,31 @@ int cuTensorMapEncodeTiled(struct FakeTensorMap *map, int type, uint32_t rank, u
   }
   return 0;
 }
-int cuTensorMapEncodeIm2col(struct FakeTensorMap *map, int type, uint32_t rank, uint64_t address, const uint64_t *extents, const uint64_t *strides,
-                            const int *lower, const int *upper, uint32_t channels, uint32_t pixels, const uint32_t *steps, int interleave, int swizzle,
+int cuTensorMapEncodeIm2col(struct FakeTensorMap *map, int type, uint32_t rank, uint64_t address,
+                            const uint64_t *extents, const uint64_t *strides, const int *lower, const int *upper,
+                            uint32_t channels, uint32_t pixels, const uint32_t *steps, int interleave, int swizzle,
                             int promotion, int fill) {
   const uint32_t box[] = {channels, 1, 1, 1, 1}, ones[] = {1, 1, 1, 1, 1};
   if (rank < 3 || pixels < 1 || pixels > 1024 || steps[rank - 1] != 1 ||
-      cuTensorMapEncodeTiled(map, type, rank, address, extents, strides, box, ones, interleave, swizzle, promotion, fill))
+      cuTensorMapEncodeTiled(map, type, rank, address, extents, strides, box, ones, interleave, swizzle, promotion,
+                             fill))
     return 1;
   const int end = 1 << (16 / (rank - 2) - 1);
   map->pixels = (uint16_t)pixels;
   for (uint32_t i = 0; i < rank - 2; ++i) {
-    if (lower[i] < -end || lower[i] >= end || upper[i] < -end || upper[i] >= end || steps[i + 1] < 1 || steps[i + 1] > 8)
+    if (lower[i] < -end || lower[i] >= end || upper[i] < -end || upper[i] >= end || steps[i + 1] < 1 ||
+        steps[i + 1] > 8)
       return 1;
     map->lower[i] = (int16_t)lower[i], map->upper[i] = (int16_t)upper[i], map->steps[i] = (uint16_t)steps[i + 1];
   }
   return 0;
 }
-int cuTensorMapReplaceAddress(struct FakeTensorMap *map, uint64_t address) { return map->address = address, address % 16 ? 1 : 0; }
+int cuTensorMapReplaceAddress(struct FakeTensorMap *map, uint64_t address) {
+  return map->address = address, address % 16 ? 1 : 0;
+}
 int cuStreamIsCapturing(void *stream, uint32_t *state) { return *state = (uint32_t)fake.capturing, 0; }
-int cuStreamGetCaptureInfo_v2(void *stream, uint32_t *state, uint64_t *id, void **graph, void *dependencies, void *count) {
+int cuStreamGetCaptureInfo_v2(void *stream, uint32_t *state, uint64_t *id, void **graph, void *dependencies,
+                              void *count) {
   return *state = (uint32_t)fake.capturing, *id = (uint64_t)fake.recording, *graph = &fake, 0;
 }
 int cuStreamGetId(void *stream, uint64_t *id) { return *id = (uint64_t)stream + 1, fake.capturing ? 900 : 0; }

@@ -17,7 +17,7 @@ struct FakeTensorMap {
 
 struct FakeDriver {
   int major, minor, devices, capturing, failLaunch, failEncoding;
-  int recording; // the number of what is being recorded
+  int recording;          // the number of what is being recorded
   void (*forget)(void *); // of what the last recorded graph keeps
   void *kept;
   int clusters;  // of one CTA each that it holds at once
