@@ -1,6 +1,7 @@
 // The native module `kpkg._native`: packages, ops and calls on host memory, over the C ABI. Knows nothing of PyTorch.
 // SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
 #include "runtime/python/Call.h"
+#include "runtime/python/Precision.h"
 #include "runtime/python/Recorded.h"
 #include "runtime/python/Unrecorded.h"
 
@@ -83,6 +84,7 @@ nb::dict statsOf(const OpHandle &op) {
   all["copies"] = stats.copies;
   all["copied_bytes"] = stats.copied_bytes;
   all["fallbacks"] = stats.fallbacks;
+  all["references"] = stats.references;
   all["errors"] = stats.errors;
   return all;
 }
@@ -183,8 +185,10 @@ NB_MODULE(_native, module) {
             return text(json);
           },
           nb::arg("shape_only"), nb::arg("on_gpu"))
-      .def("count_fallback", [](const OpHandle &op, const std::string &reason) { check(kpkg_op_count_fallback(op.op, reason.c_str())); },
-           nb::arg("reason"))
+      .def(
+          "count_fallback",
+          [](const OpHandle &op, const std::string &reason) { check(kpkg_op_count_fallback(op.op, reason.c_str())); },
+          nb::arg("reason"))
       .def("stats", statsOf)
       .def("kernel_info", [](const OpHandle &op) {
         kpkg_string *json = nullptr;
@@ -206,19 +210,25 @@ NB_MODULE(_native, module) {
 
   module.def("version", kpkg_version);
   module.def("cpu_threads", kpkg_cpu_threads);
+  module.def("set_cpu_threads", [](int32_t count) { check(kpkg_set_cpu_threads(count)); }, nb::arg("count"));
   module.def("cpu_targets", [] {
     std::vector<std::string> all;
     for (size_t i = 0; kpkg_cpu_target(i); ++i)
       all.push_back(kpkg_cpu_target(i));
     return all;
   });
-  module.def("profile_start", [](bool ranges, bool events) { check(kpkg_profile_start((ranges ? KPKG_PROFILE_RANGES : 0) | (events ? KPKG_PROFILE_EVENTS : 0))); },
-             nb::arg("ranges"), nb::arg("events"));
+  module.def(
+      "profile_start",
+      [](bool ranges, bool events) {
+        check(kpkg_profile_start((ranges ? KPKG_PROFILE_RANGES : 0) | (events ? KPKG_PROFILE_EVENTS : 0)));
+      },
+      nb::arg("ranges"), nb::arg("events"));
   module.def("profile_stop", [] {
     kpkg_string *json = nullptr;
     check(kpkg_profile_stop(&json));
     return text(json);
   });
+  definePrecision(module);
   defineUnrecorded(module);
   defineRecorded(module);
   module.def("set_log", setLog, nb::arg("receiver"));

@@ -1,6 +1,7 @@
 // What a node of autograd does for an op whose package has its gradient: keeps what the backward op gets, and calls
 // that. PyTorch's node is that of torch.autograd.Function; in Python its two functions would take several times as long
-// as the ops. SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
+// as the ops.
+// SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
 #include "runtime/python/Recorded.h"
 
 #include <nanobind/stl/pair.h>
@@ -81,7 +82,8 @@ nb::object isDeterministic() {
   static const bool isRequired = requiresDeterministic(); // as the runtime, which reads the environment once
   if (isRequired)
     return nb::borrow(Py_True);
-  static const nb::handle asked = nb::object(nb::module_::import_("torch").attr("are_deterministic_algorithms_enabled")).release();
+  static const nb::handle asked =
+      nb::object(nb::module_::import_("torch").attr("are_deterministic_algorithms_enabled")).release();
   return own(PyObject_CallNoArgs(asked.ptr()));
 }
 

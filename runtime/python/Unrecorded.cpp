@@ -1,6 +1,7 @@
 // The callable that stands before a PyTorch op and spares plain calls the way through autograd's key of the dispatcher,
 // whose kernel of an extension's op is a Python function and costs several times the call. Written against CPython
-// itself: it is on the path of every call. SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
+// itself: it is on the path of every call.
+// SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
 #include "runtime/python/Unrecorded.h"
 
 #include <algorithm>

@@ -17,6 +17,7 @@ namespace {
 inline constexpr int maxResults = 8;
 
 std::array<std::atomic<const OpSlot *>, maxSlots> slots;
+std::atomic<kpkg_torch_precision_fn> precisionReader = nullptr;
 thread_local std::string fallbackError;
 
 /// State of one call, reachable by the allocator and by the fallback through the kpkg_call.
@@ -105,6 +106,17 @@ StableIValue packResult(CallState &state, const kpkg_result &result) {
   }
 }
 
+/// What PyTorch's own switch says of a call that leaves the precision of its float32 products open.
+const char *followedPrecision(const OpSlot &slot, const BoxedArguments &arguments) {
+  if (slot.precision < 0 || *arguments.values()[slot.precision].as.string)
+    return nullptr;
+  kpkg_torch_precision_fn reader = precisionReader.load(std::memory_order_acquire);
+  for (int32_t i = 0; i < slot.argumentCount && reader; ++i)
+    if (const kpkg_tensor *tensor = arguments.tensor(i))
+      return tensor->dtype == KPKG_FLOAT32 ? reader(tensor->device.type) : nullptr;
+  return nullptr;
+}
+
 [[gnu::noinline]] void callSlot(int index, StableIValue *stack, uint64_t inputCount, uint64_t outputCount) {
   const OpSlot &slot = *slots[index].load(std::memory_order_acquire);
   BoxedArguments arguments(stack, slot.types, slot.name.c_str());
@@ -132,6 +144,7 @@ StableIValue packResult(CallState &state, const kpkg_result &result) {
       call.stream = currentCudaStream(tensor->device.index);
       break;
     }
+  call.precision = followedPrecision(slot, arguments);
   if (kpkg_op_call(slot.op, &call) != KPKG_OK)
     throwLastError(slot);
 
@@ -147,7 +160,8 @@ StableIValue packResult(CallState &state, const kpkg_result &result) {
       stack[i] = 0;
     else
       stack[i] = packResult(state, results[i]);
-    if (slot.optionalResults[size_t(i)] && stack[i]) // a value that may be None travels in a cell of its own, which PyTorch deletes
+    if (slot.optionalResults[size_t(i)] &&
+        stack[i]) // a value that may be None travels in a cell of its own, which PyTorch deletes
       stack[i] = std::bit_cast<StableIValue>(new StableIValue(stack[i]));
   }
 }
@@ -168,6 +182,8 @@ BoxedFunction boxedFunction(int index) { return boxedFunctions[index]; }
 
 void publishSlot(int index, const OpSlot *slot) { slots[index].store(slot, std::memory_order_release); }
 
+void setPrecisionReader(kpkg_torch_precision_fn reader) { precisionReader.store(reader, std::memory_order_release); }
+
 void setFallbackError(const char *message) { fallbackError = message; }
 
 kpkg_status runTorchFallback(void *, const kpkg_op *, kpkg_call *call) {
@@ -180,7 +196,8 @@ kpkg_status runTorchFallback(void *, const kpkg_op *, kpkg_call *call) {
   state->arguments.takeStack(state->fallbackStack.data());
   int32_t failed = torch_call_dispatcher(state->slot.fallback.c_str(), state->slot.isOut ? "out" : "",
                                          state->fallbackStack.data(), version);
-  // Where one result may be None, the fallback says so of all (PyTorch mixes the types of unlike results up): each is in a cell then, or none.
+  // Where one result may be None, the fallback says so of all (PyTorch mixes the types of unlike results up): each is
+  // in a cell then, or none.
   const std::vector<bool> &optional = state->slot.optionalResults;
   bool hasCells = !state->slot.isOut && std::find(optional.begin(), optional.end(), true) != optional.end();
   if (!failed && fallbackError.empty()) {

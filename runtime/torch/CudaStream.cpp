@@ -1,4 +1,5 @@
-// PyTorch's current CUDA stream. Its function is in the CUDA part of PyTorch, which this library cannot link: most machines have none.
+// PyTorch's current CUDA stream. Its function is in the CUDA part of PyTorch, which this library cannot link: most
+// machines have none.
 // SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
 #include "runtime/torch/CudaStream.h"
 

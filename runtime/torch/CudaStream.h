@@ -7,7 +7,8 @@
 
 namespace kpkg::torch_abi {
 
-/// The stream on which PyTorch queues this thread's work for the device. Throws std::runtime_error in a PyTorch without CUDA.
+/// The stream on which PyTorch queues this thread's work for the device. Throws std::runtime_error in a PyTorch without
+/// CUDA.
 void *currentCudaStream(int32_t device);
 
 } // namespace kpkg::torch_abi

@@ -1,8 +1,8 @@
 // Nodes of autograd in C++ for ops whose package has their gradient: what Recorded.cpp does by PyTorch's nodes of
 // Python, without Python and its lock in backwards. PyTorch's stable ABI has no nodes, so this is built for one release
-// of PyTorch, by its headers, and the Python package takes it only with that release. SPDX-License-Identifier:
-// Apache-2.0 WITH LLVM-exception
-#include <Python.h>
+// of PyTorch, by its headers, and the Python package takes it only with that release.
+// SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
+#include "runtime/torch/Direct.h"
 
 #include <ATen/Context.h>
 #include <ATen/core/LegacyTypeDispatch.h>
@@ -300,5 +300,8 @@ PyModuleDef definition = {
 } // namespace kpkg::torch_nodes
 
 extern "C" __attribute__((visibility("default"))) PyObject *KPKG_NODES_INIT() {
-  return PyModule_Create(&kpkg::torch_nodes::definition);
+  PyObject *module = PyModule_Create(&kpkg::torch_nodes::definition);
+  if (module && !kpkg::torch_nodes::defineDirect(module))
+    Py_CLEAR(module);
+  return module;
 }

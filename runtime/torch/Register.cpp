@@ -85,6 +85,12 @@ kpkg_status registerForm(std::unique_ptr<OpSlot> slot, const std::string &ns, co
   return KPKG_OK;
 }
 
+/// What torch.set_num_threads said last.
+int32_t torchThreads() {
+  uint32_t count = 1;
+  return torch_get_num_threads(&count) == 0 ? int32_t(count) : 1;
+}
+
 } // namespace
 } // namespace kpkg::torch_abi
 
@@ -111,16 +117,26 @@ kpkg_status kpkg_torch_register(const kpkg_op *op, const char *ns, const char *s
       return status;
     slot->optionalResults.push_back(std::string_view(type).ends_with('?'));
   }
+  for (int32_t i = 0; i < info.argument_count; ++i) {
+    kpkg_argument_info argument = {};
+    argument.struct_size = sizeof argument;
+    if (kpkg_op_argument(op, i, &argument) == KPKG_OK && argument.kind == KPKG_STRING &&
+        std::string_view(argument.name) == "precision")
+      slot->precision = i;
+  }
   if (isOut)
     slot->types.insert(slot->types.end(), size_t(info.result_count), {KPKG_TENSOR, false});
   if (slot->types.size() > maxArguments || info.result_count > 8)
     return fail(slot->name + " has more arguments or results than the PyTorch glue can pass");
   std::lock_guard<std::mutex> hold(registrationLock);
+  kpkg_follow_cpu_threads(torchThreads); // two pools of threads, but one number of cores
   return registerForm(std::move(slot), ns, schema);
 }
 
 kpkg_status kpkg_torch_use_fallback(kpkg_registry *registry, const char *op) {
   return kpkg_registry_set_fallback(registry, op, runTorchFallback, nullptr, nullptr);
 }
+
+void kpkg_torch_follow_precision(kpkg_torch_precision_fn reader) { setPrecisionReader(reader); }
 
 void kpkg_torch_set_fallback_error(const char *message) { setFallbackError(message); }

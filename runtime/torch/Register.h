@@ -23,6 +23,13 @@ __attribute__((visibility("default"))) kpkg_status kpkg_torch_use_fallback(kpkg_
 /// would lose its text. The implementation then returns placeholders.
 __attribute__((visibility("default"))) void kpkg_torch_set_fallback_error(const char *message);
 
+/// How PyTorch may multiply float32 on a device of this type (kpkg_device_type): "high" or "medium"; NULL for highest.
+typedef const char *(*kpkg_torch_precision_fn)(int32_t device);
+
+/// From now on `reader` is asked by every call of an op whose argument `precision` is empty and whose first tensor is
+/// float32. NULL: nobody is.
+__attribute__((visibility("default"))) void kpkg_torch_follow_precision(kpkg_torch_precision_fn reader);
+
 } // extern "C"
 
 #endif // KPKG_RUNTIME_TORCH_REGISTER_H

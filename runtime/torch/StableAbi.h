@@ -1,5 +1,6 @@
 // The functions of PyTorch's stable C ABI (torch >= 2.10) that the extension calls, declared here so that no PyTorch is
-// needed to build it. SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
+// needed to build it.
+// SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
 //
 // PyTorch promises these signatures (torch/csrc/inductor/aoti_torch/c/shim.h and torch/csrc/stable/c/shim.h). Where
 // PyTorch's own headers are found at build time, StableAbiCheck.cpp includes both, so that the compiler compares every
@@ -75,6 +76,8 @@ int32_t torch_delete_list(StableListHandle list);
 int32_t torch_string_length(StringHandle string, size_t *length);
 int32_t torch_string_c_str(StringHandle string, const char **text);
 int32_t torch_delete_string(StringHandle string);
+
+int32_t torch_get_num_threads(uint32_t *count);
 
 } // extern "C"
 

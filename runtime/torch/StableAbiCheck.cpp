@@ -1,5 +1,6 @@
 // Compiles only if our declarations of PyTorch's stable C ABI are PyTorch's own: C functions cannot be declared twice
-// with different types. SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
+// with different types.
+// SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
 #include <torch/csrc/stable/c/shim.h>
 #include <torch/headeronly/version.h>
 

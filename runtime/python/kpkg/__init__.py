@@ -16,15 +16,20 @@ import importlib
 from typing import TYPE_CHECKING, Any
 
 from kpkg._compiler import CompileError, Compiler, get_compiler
-from kpkg._config import KernelConfig
+from kpkg._config import KernelConfig, PrecisionConfig
 from kpkg._default import ops
 from kpkg._errors import CaptureError, DeviceError, FallbackWarning, KernelError, KpkgWarning, PackageError
-from kpkg._library import CustomOpLibrary, Op, kernel_info, load
-from kpkg._native import cpu_targets, cpu_threads, version
+from kpkg._info import kernel_info
+from kpkg._library import CustomOpLibrary, Op, load
+from kpkg._messages import WRITTEN_IN_K as _WRITTEN_IN_K
+from kpkg._messages import closest as _closest
+from kpkg._native import cpu_targets, cpu_threads, set_cpu_threads, version
+from kpkg._native import cpu_threads as get_cpu_threads
 from kpkg._policy import fallback_policy, get_fallback_policy, set_fallback, set_fallback_policy
 from kpkg._profile import Profile, profile_kernel
 
 if TYPE_CHECKING:
+    from kpkg import kernels as kernels
     from kpkg import nn as nn
     from kpkg import sparse as sparse
     from kpkg._inject import Injection as Injection
@@ -32,16 +37,33 @@ if TYPE_CHECKING:
     from kpkg._measure import benchmark_op as benchmark_op
     from kpkg._sharding import register_sharding as register_sharding
 
+_MODULES = ("kernels", "nn", "sparse")
 # Names of modules that need PyTorch, which is imported with the first of them.
 _LAZY = {"register_sharding": "_sharding", "inject": "_inject", "Injection": "_inject", "benchmark_op": "_measure"}
 
 
 def __getattr__(name: str) -> Any:
-    if name in ("nn", "sparse"):
+    """Modules and names that are imported with their first use, and the ops of ``kpkg.ops`` by their names: ``from kpkg import softmax``."""
+    if name in _MODULES:
         return importlib.import_module(f"kpkg.{name}")
     if name in _LAZY:
         return getattr(importlib.import_module(f"kpkg.{_LAZY[name]}"), name)
-    raise AttributeError(f"module 'kpkg' has no attribute {name!r}")
+    if name in _WRITTEN_IN_K:
+        raise ImportError(_WRITTEN_IN_K[name])
+    if not name.startswith("_") and ops.has(name):
+        return getattr(ops, name)
+    raise AttributeError(f"module 'kpkg' has no attribute {name!r}{_closest(name, __dir__())}")
+
+
+def __dir__() -> list[str]:
+    return sorted({*globals(), *__all__, *dir(ops)})
+
+
+def load_ipython_extension(shell: Any) -> None:
+    """``%load_ext kpkg``: the cell magic ``%%kpkg package x.kpkg``, which makes a package of the cell. Raises nothing."""
+    from kpkg._notebook import register
+
+    register(shell)
 
 
 __version__: str = version()
@@ -59,20 +81,24 @@ __all__ = [
     "KpkgWarning",
     "Op",
     "PackageError",
+    "PrecisionConfig",
     "Profile",
     "cpu_targets",
     "cpu_threads",
     "benchmark_op",
     "fallback_policy",
     "get_compiler",
+    "get_cpu_threads",
     "get_fallback_policy",
     "inject",
     "kernel_info",
+    "kernels",
     "load",
     "nn",
     "ops",
     "profile_kernel",
     "register_sharding",
+    "set_cpu_threads",
     "set_fallback",
     "set_fallback_policy",
     "sparse",

@@ -1,4 +1,4 @@
-"""``python -m kpkg doctor`` and ``python -m kpkg profile SCRIPT``; everything else is the `kpkg` command's.
+"""``python -m kpkg doctor``, ``profile SCRIPT`` and ``inject MODEL``; everything else is the `kpkg` command's.
 
 SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
 """
@@ -8,12 +8,25 @@ from __future__ import annotations
 import argparse
 import os
 import runpy
+import signal
 import sys
+
+from kpkg import _inject_command
 
 
 def main() -> int:
-    """Runs the command line; returns the exit code."""
-    if len(sys.argv) > 1 and sys.argv[1] not in ("doctor", "profile", "-h", "--help"):
+    """Runs the command line; returns the exit code. A reader of the output that has gone (``| head``) is no error."""
+    try:
+        code = _run()
+        sys.stdout.flush()
+        return code
+    except BrokenPipeError:
+        os.dup2(os.open(os.devnull, os.O_WRONLY), sys.stdout.fileno())  # for what Python flushes at its end
+        return 128 + signal.SIGPIPE
+
+
+def _run() -> int:
+    if len(sys.argv) > 1 and sys.argv[1] not in ("doctor", "profile", "inject", "-h", "--help"):
         from kpkg._compiler import environment_of, find_command
 
         try:
@@ -22,20 +35,32 @@ def main() -> int:
             print(f"kpkg: {error}", file=sys.stderr)
             return 3
         os.execve(command, [command, *sys.argv[1:]], environment_of(command))
-    parser = argparse.ArgumentParser(prog="python -m kpkg", description="Other subcommands are handed to the kpkg command.")
+    parser = argparse.ArgumentParser(
+        prog="python -m kpkg", description="Other subcommands are handed to the kpkg command."
+    )
     commands = parser.add_subparsers(dest="command", required=True)
-    doctor = commands.add_parser("doctor", help="say what is installed for Python and PyTorch, what works, and what to do about the rest")
+    doctor = commands.add_parser(
+        "doctor", help="say what is installed for Python and PyTorch, what works, and what to do about the rest"
+    )
     doctor.add_argument("--json", action="store_true", help="a JSON list of {state, subject, text, advice}")
     profile = commands.add_parser("profile", help="run a Python script and show what its kpkg ops and kernels took")
     profile.add_argument("--trace", metavar="FILE", help="also write a trace for Perfetto or chrome://tracing")
     profile.add_argument("--ranges", action="store_true", help="make each call a range for NVTX tools")
     profile.add_argument("script")
     profile.add_argument("arguments", nargs=argparse.REMAINDER)
+    _inject_command.add_arguments(
+        commands.add_parser("inject", help="replace layers of a model by kpkg's and print what became of each")
+    )
     options = parser.parse_args()
     if options.command == "doctor":
         from kpkg._doctor import run
 
         return run(options.json)
+    if options.command == "inject":
+        return _inject_command.run(options)
+    if not os.path.isfile(options.script):
+        print(f"kpkg: there is no script {options.script!r}", file=sys.stderr)
+        return 3
     import kpkg
 
     sys.argv = [options.script, *options.arguments]

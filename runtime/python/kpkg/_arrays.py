@@ -20,6 +20,16 @@ def lower(array: Any) -> tuple[Any, str | None]:
     return array, None
 
 
+_UNKNOWN_KINDS = "cOSUVMm"  # of NumPy's dtypes: complex numbers, objects, texts, records, times
+
+
+def is_known(value: Any) -> bool:
+    """Whether a value as `lower` made it is no array of a dtype that kpkg does not have."""
+    if not isinstance(value, tuple) or value[1] is not None:
+        return True
+    return getattr(getattr(value[0], "dtype", None), "kind", "f") not in _UNKNOWN_KINDS
+
+
 def dtype_name(dtype: Any) -> str:
     """The name of a dtype given as "float32", ``numpy.float32``, ``numpy.dtype("float32")`` or ``torch.float32``."""
     if isinstance(dtype, str):
@@ -44,3 +54,13 @@ def raise_result(array: Any, name: str) -> Any:
 def is_array(value: Any) -> bool:
     """Whether `value` can be a tensor argument."""
     return hasattr(value, "__dlpack__") or hasattr(value, "__array_interface__")
+
+
+def describe(value: Any) -> tuple[tuple[int, ...], tuple[int, ...], str, int]:
+    """Shape, strides in elements, dtype and type of device of an array."""
+    name = dtype_name(value.dtype)
+    shape = tuple(int(n) for n in value.shape)
+    if callable(getattr(value, "stride", None)):  # PyTorch
+        return shape, tuple(value.stride()), name, {"cpu": 1, "meta": 1, "cuda": 2}.get(value.device.type, 0)
+    strides = tuple(int(s) // value.itemsize for s in value.strides)
+    return shape, strides, name, 1

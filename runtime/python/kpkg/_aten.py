@@ -28,13 +28,21 @@ def log_softmax(input: Tensor, dim: int = -1) -> Tensor:
 
 
 def layer_norm(
-    input: Tensor, normalized_shape: list[int], weight: Tensor | None = None, bias: Tensor | None = None, eps: float = 1e-5
+    input: Tensor,
+    normalized_shape: list[int],
+    weight: Tensor | None = None,
+    bias: Tensor | None = None,
+    eps: float = 1e-5,
 ) -> Tensor:
     return F.layer_norm(input, normalized_shape, weight, bias, eps)
 
 
 def native_layer_norm(
-    input: Tensor, normalized_shape: list[int], weight: Tensor | None = None, bias: Tensor | None = None, eps: float = 1e-5
+    input: Tensor,
+    normalized_shape: list[int],
+    weight: Tensor | None = None,
+    bias: Tensor | None = None,
+    eps: float = 1e-5,
 ) -> tuple[Tensor, Tensor, Tensor]:
     out, mean, rstd = torch.native_layer_norm(input, normalized_shape, weight, bias, eps)
     statistics = torch.float64 if input.dtype == torch.float64 else torch.float32
@@ -43,58 +51,6 @@ def native_layer_norm(
 
 def rms_norm(input: Tensor, normalized_shape: list[int], weight: Tensor | None = None, eps: float = 1e-6) -> Tensor:
     return F.rms_norm(input, normalized_shape, weight, eps)
-
-
-def gemm(
-    a: Tensor,
-    b: Tensor,
-    alpha: float = 1.0,
-    beta: float = 1.0,
-    transpose_a: bool = False,
-    transpose_b: bool = False,
-    c: Tensor | None = None,
-    bias: Tensor | None = None,
-    activation: str = "none",
-) -> Tensor:
-    product = _product(torch.mm, a.t() if transpose_a else a, b.t() if transpose_b else b, alpha, beta, c)
-    if bias is not None:
-        product = product + bias
-    return product if activation == "none" else getattr(F, activation)(product)  # type: ignore[no-any-return]
-
-
-def gemm_batched(a: Tensor, b: Tensor, alpha: float = 1.0, beta: float = 1.0, c: Tensor | None = None) -> Tensor:
-    return _product(torch.matmul, a, b, alpha, beta, c)
-
-
-def grouped_gemm(mat_a: Tensor, mat_b: Tensor, offs: Tensor) -> Tensor:
-    ends = [0, *offs.tolist()]
-    parts = [mat_a[first:last] @ matrix for first, last, matrix in zip(ends, ends[1:], mat_b)]
-    return torch.cat([*parts, mat_a.new_zeros(mat_a.shape[0] - ends[-1], mat_b.shape[2])])
-
-
-def scaled_gemm(
-    mat_a: Tensor,
-    mat_b: Tensor,
-    scale_a: Tensor,
-    scale_b: Tensor,
-    out_dtype: torch.dtype,
-    bias: Tensor | None = None,
-) -> Tensor:
-    factors = [scale if scale.numel() != 1 else scale.reshape(()) for scale in (scale_a, scale_b)]
-    product = (mat_a.float() @ mat_b.float()) * factors[0] * factors[1]
-    return (product if bias is None else product + bias).to(out_dtype)
-
-
-def _product(
-    multiply: Callable[[Tensor, Tensor], Tensor], a: Tensor, b: Tensor, alpha: float, beta: float, c: Tensor | None
-) -> Tensor:
-    product = multiply(a, b)
-    if alpha != 1.0:
-        product = product * alpha
-    if c is not None and beta != 0.0:
-        product = product + (c if beta == 1.0 else c * beta)
-    return product.to(a.dtype)
-
 
 
 def _widest(input: Tensor) -> torch.dtype:
@@ -125,23 +81,23 @@ def _over(function: Callable[..., Tensor], input: Tensor, dim: list[int], keepdi
     return function(input, dim or list(range(input.dim())), keepdim).to(input.dtype)
 
 
-def sum(input: Tensor, dim: list[int] = [], keepdim: bool = False) -> Tensor:  # noqa: A001, B006 (the schema's name and default)
+def sum(input: Tensor, dim: list[int] = [], keepdim: bool = False) -> Tensor:
     return _over(torch.sum, input, dim, keepdim)
 
 
-def mean(input: Tensor, dim: list[int] = [], keepdim: bool = False) -> Tensor:  # noqa: B006
+def mean(input: Tensor, dim: list[int] = [], keepdim: bool = False) -> Tensor:
     return _over(torch.mean, input, dim, keepdim)
 
 
-def amax(input: Tensor, dim: list[int] = [], keepdim: bool = False) -> Tensor:  # noqa: B006
+def amax(input: Tensor, dim: list[int] = [], keepdim: bool = False) -> Tensor:
     return _over(torch.amax, input, dim, keepdim)
 
 
-def amin(input: Tensor, dim: list[int] = [], keepdim: bool = False) -> Tensor:  # noqa: B006
+def amin(input: Tensor, dim: list[int] = [], keepdim: bool = False) -> Tensor:
     return _over(torch.amin, input, dim, keepdim)
 
 
-def prod(input: Tensor, dim: list[int] = [], keepdim: bool = False) -> Tensor:  # noqa: B006
+def prod(input: Tensor, dim: list[int] = [], keepdim: bool = False) -> Tensor:
     for d in sorted((d % max(input.dim(), 1) for d in dim or range(input.dim())), reverse=True):
         input = torch.prod(input, d, keepdim=True).to(input.dtype)
     return input if keepdim else _without(input, dim)
@@ -152,7 +108,7 @@ def _without(input: Tensor, dim: list[int]) -> Tensor:
     return input.reshape([n for i, n in enumerate(input.shape) if i not in dropped])
 
 
-def vector_norm(input: Tensor, ord: float = 2.0, dim: list[int] = [], keepdim: bool = False) -> Tensor:  # noqa: A002, B006
+def vector_norm(input: Tensor, ord: float = 2.0, dim: list[int] = [], keepdim: bool = False) -> Tensor:
     return torch.linalg.vector_norm(input, ord, dim or None, keepdim)
 
 
@@ -164,11 +120,11 @@ def _extreme_index(function: Callable[..., Tensor], input: Tensor, dim: list[int
     return index.reshape([1 if d in axes else n for d, n in enumerate(input.shape)]) if keepdim else index
 
 
-def argmax(input: Tensor, dim: list[int] = [], keepdim: bool = False) -> Tensor:  # noqa: B006
+def argmax(input: Tensor, dim: list[int] = [], keepdim: bool = False) -> Tensor:
     return _extreme_index(torch.argmax, input, dim, keepdim)
 
 
-def argmin(input: Tensor, dim: list[int] = [], keepdim: bool = False) -> Tensor:  # noqa: B006
+def argmin(input: Tensor, dim: list[int] = [], keepdim: bool = False) -> Tensor:
     return _extreme_index(torch.argmin, input, dim, keepdim)
 
 
@@ -188,10 +144,18 @@ def cross_entropy(
     reduction: str = "mean",
     label_smoothing: float = 0.0,
 ) -> Tensor:
-    return F.cross_entropy(input, target, weight, ignore_index=ignore_index, reduction=reduction, label_smoothing=label_smoothing)
+    return F.cross_entropy(
+        input, target, weight, ignore_index=ignore_index, reduction=reduction, label_smoothing=label_smoothing
+    )
 
 
-def group_norm(input: Tensor, num_groups: int, weight: Tensor | None = None, bias: Tensor | None = None, eps: float = 1e-5) -> Tensor:
+def kl_div(input: Tensor, target: Tensor, reduction: str = "mean", log_target: bool = False) -> Tensor:
+    return F.kl_div(input, target, reduction=reduction, log_target=log_target)
+
+
+def group_norm(
+    input: Tensor, num_groups: int, weight: Tensor | None = None, bias: Tensor | None = None, eps: float = 1e-5
+) -> Tensor:
     return F.group_norm(input, num_groups, weight, bias, eps)
 
 
@@ -200,7 +164,9 @@ def native_group_norm(
 ) -> tuple[Tensor, Tensor, Tensor]:
     samples, channels = input.shape[:2]
     inner = input.numel() // max(samples * channels, 1)
-    out, mean, rstd = torch.native_group_norm(input.contiguous(), weight, bias, samples, channels, inner, num_groups, eps)
+    out, mean, rstd = torch.native_group_norm(
+        input.contiguous(), weight, bias, samples, channels, inner, num_groups, eps
+    )
     return out, mean.to(_widest(input)), rstd.to(_widest(input))
 
 
@@ -209,27 +175,54 @@ def instance_norm(input: Tensor, weight: Tensor | None = None, bias: Tensor | No
 
 
 def batch_norm(
-    input: Tensor, running_mean: Tensor, running_var: Tensor, weight: Tensor | None = None, bias: Tensor | None = None, eps: float = 1e-5
+    input: Tensor,
+    running_mean: Tensor,
+    running_var: Tensor,
+    weight: Tensor | None = None,
+    bias: Tensor | None = None,
+    eps: float = 1e-5,
 ) -> Tensor:
     return F.batch_norm(input, running_mean, running_var, weight, bias, False, 0.0, eps)
 
 
-def residual_tanh_gated_rmsnorm(x: Tensor, x_res: Tensor, gate: Tensor, eps: float = 1e-6, exact_mode: bool = False) -> Tensor:
+def batch_norm_training(
+    input: Tensor, weight: Tensor | None = None, bias: Tensor | None = None, eps: float = 1e-5
+) -> tuple[Tensor, Tensor, Tensor]:
+    dims = [0, *range(2, input.dim())]
+    variance, mean = torch.var_mean(input.to(_widest(input)), dims, correction=0)
+    return torch.native_batch_norm(input, weight, bias, None, None, True, 0.0, eps)[0], mean, variance
+
+
+def moved_statistics(
+    running_mean: Tensor, running_var: Tensor, mean: Tensor, variance: Tensor, count: int, momentum: float = 0.1
+) -> tuple[Tensor, Tensor]:
+    unbiased = variance * (count / (count - 1))
+    moved = running_mean * (1 - momentum) + mean * momentum, running_var * (1 - momentum) + unbiased * momentum
+    return moved[0].to(running_mean.dtype), moved[1].to(running_var.dtype)
+
+
+def residual_tanh_gated_rmsnorm(
+    x: Tensor, x_res: Tensor, gate: Tensor, eps: float = 1e-6, exact_mode: bool = False
+) -> Tensor:
     wide = x_res.to(_widest(x_res))
     normed = (wide * torch.rsqrt(wide.pow(2).mean(-1, keepdim=True) + eps)).to(x.dtype)
     return x + normed * torch.tanh(gate)
 
 
-def residual_rms_norm(x: Tensor, residual: Tensor, weight: Tensor | None = None, eps: float = 1e-6) -> tuple[Tensor, Tensor]:
-    total = x + residual
-    return F.rms_norm(total, total.shape[-1:], weight, eps), total
+def residual_rms_norm(
+    x: Tensor, residual: Tensor, weight: Tensor | None = None, eps: float = 1e-6
+) -> tuple[Tensor, Tensor]:
+    total = x.to(_widest(x)) + residual
+    scale = None if weight is None else weight.to(total.dtype)
+    return F.rms_norm(total, total.shape[-1:], scale, eps).to(x.dtype), total.to(x.dtype)
 
 
 def residual_layer_norm(
     x: Tensor, residual: Tensor, weight: Tensor | None = None, bias: Tensor | None = None, eps: float = 1e-5
 ) -> tuple[Tensor, Tensor]:
-    total = x + residual
-    return F.layer_norm(total, total.shape[-1:], weight, bias, eps), total
+    total = x.to(_widest(x)) + residual
+    scale, shift = (None if t is None else t.to(total.dtype) for t in (weight, bias))
+    return F.layer_norm(total, total.shape[-1:], scale, shift, eps).to(x.dtype), total.to(x.dtype)
 
 
 def attention(
@@ -238,13 +231,15 @@ def attention(
     value: Tensor,
     attn_mask: Tensor | None = None,
     is_causal: bool = False,
-    scale: float = 0.0,
+    scale: float | None = None,
     softcap: float = 0.0,
     window: int = 0,
 ) -> tuple[Tensor, Tensor]:
     group = query.shape[1] // max(key.shape[1], 1)
-    q, k, v = (t.to(_widest(query)) for t in (query, key.repeat_interleave(group, 1), value.repeat_interleave(group, 1)))
-    scores = q @ k.mT * (scale or q.shape[-1] ** -0.5)
+    q, k, v = (
+        t.to(_widest(query)) for t in (query, key.repeat_interleave(group, 1), value.repeat_interleave(group, 1))
+    )
+    scores = q @ k.mT * (q.shape[-1] ** -0.5 if scale is None else scale)
     scores = softcap * torch.tanh(scores / softcap) if softcap else scores
     if attn_mask is not None and attn_mask.dtype != torch.bool:
         scores = scores + attn_mask
@@ -266,16 +261,25 @@ def scaled_dot_product_attention(
     attn_mask: Tensor | None = None,
     dropout_p: float = 0.0,
     is_causal: bool = False,
-    scale: float = 0.0,
+    scale: float | None = None,
     enable_gqa: bool = False,
 ) -> Tensor:
-    return F.scaled_dot_product_attention(query, key, value, attn_mask, dropout_p, is_causal, scale=scale or None, enable_gqa=enable_gqa)
+    return F.scaled_dot_product_attention(
+        query, key, value, attn_mask, dropout_p, is_causal, scale=scale, enable_gqa=enable_gqa
+    )
 
 
 def _max_pool(rank: int, with_indices: bool) -> Callable[..., Any]:
     function = getattr(F, f"max_pool{rank}d")
 
-    def pool(input: Tensor, kernel_size: list[int], stride: list[int] = [], padding: list[int] = [0], dilation: list[int] = [1], ceil_mode: bool = False) -> Any:  # noqa: B006
+    def pool(
+        input: Tensor,
+        kernel_size: list[int],
+        stride: list[int] = [],
+        padding: list[int] = [0],
+        dilation: list[int] = [1],
+        ceil_mode: bool = False,
+    ) -> Any:
         return function(input, kernel_size, stride or None, padding, dilation, ceil_mode, with_indices)
 
     return pool
@@ -284,13 +288,31 @@ def _max_pool(rank: int, with_indices: bool) -> Callable[..., Any]:
 def _avg_pool(rank: int) -> Callable[..., Any]:
     function = getattr(F, f"avg_pool{rank}d")
 
-    def pool(input: Tensor, kernel_size: list[int], stride: list[int] = [], padding: list[int] = [0], ceil_mode: bool = False, count_include_pad: bool = True, divisor_override: int = 0) -> Any:  # noqa: B006
+    def pool(
+        input: Tensor,
+        kernel_size: list[int],
+        stride: list[int] = [],
+        padding: list[int] = [0],
+        ceil_mode: bool = False,
+        count_include_pad: bool = True,
+        divisor_override: int = 0,
+    ) -> Any:
         if rank > 1:
-            return function(input, kernel_size, stride or None, padding, ceil_mode, count_include_pad, divisor_override or None)
+            return function(
+                input, kernel_size, stride or None, padding, ceil_mode, count_include_pad, divisor_override or None
+            )
         if not divisor_override:
             return function(input, kernel_size, stride or None, padding, ceil_mode, count_include_pad)
         # One dimension has no such argument; as a plane of height 1 it does.
-        wide = F.avg_pool2d(input.unsqueeze(-2), [1, *kernel_size], [1, *(stride or kernel_size)], [0, *padding], ceil_mode, True, divisor_override)
+        wide = F.avg_pool2d(
+            input.unsqueeze(-2),
+            [1, *kernel_size],
+            [1, *(stride or kernel_size)],
+            [0, *padding],
+            ceil_mode,
+            True,
+            divisor_override,
+        )
         return wide.squeeze(-2)
 
     return pool
@@ -300,7 +322,17 @@ def _conv(rank: int) -> Callable[..., Any]:
     # How PyTorch multiplies float32 in its own convolutions, its settings alone decide.
     function = getattr(F, f"conv{rank}d")
 
-    def conv(input: Tensor, weight: Tensor, bias: Tensor | None = None, stride: list[int] = [1], padding: list[int] = [0], dilation: list[int] = [1], groups: int = 1, auto_pad: str = "", allow_tf32: bool = False) -> Any:  # noqa: B006
+    def conv(
+        input: Tensor,
+        weight: Tensor,
+        bias: Tensor | None = None,
+        stride: list[int] = [1],
+        padding: list[int] = [0],
+        dilation: list[int] = [1],
+        groups: int = 1,
+        auto_pad: str = "",
+        allow_tf32: bool = False,
+    ) -> Any:
         return function(input, weight, bias, stride, auto_pad or padding, dilation, groups)
 
     return conv
@@ -309,7 +341,20 @@ def _conv(rank: int) -> Callable[..., Any]:
 def _conv_fused(rank: int) -> Callable[..., Any]:
     run = _conv(rank)
 
-    def conv(input: Tensor, weight: Tensor, bias: Tensor | None = None, residual: Tensor | None = None, stride: list[int] = [1], padding: list[int] = [0], dilation: list[int] = [1], groups: int = 1, auto_pad: str = "", activation: str = "none", allow_tf32: bool = False, pool: str = "none") -> Any:  # noqa: B006
+    def conv(
+        input: Tensor,
+        weight: Tensor,
+        bias: Tensor | None = None,
+        residual: Tensor | None = None,
+        stride: list[int] = [1],
+        padding: list[int] = [0],
+        dilation: list[int] = [1],
+        groups: int = 1,
+        auto_pad: str = "",
+        activation: str = "none",
+        allow_tf32: bool = False,
+        pool: str = "none",
+    ) -> Any:
         result = run(input, weight, bias, stride, padding, dilation, groups, auto_pad)
         result = result if residual is None else result + residual
         result = result if activation == "none" else getattr(F, activation)(result)
@@ -318,23 +363,41 @@ def _conv_fused(rank: int) -> Callable[..., Any]:
     return conv
 
 
-def linear_fused(input: Tensor, weight: Tensor, bias: Tensor | None = None, residual: Tensor | None = None, activation: str = "none") -> Any:
-    result = F.linear(input, weight, bias)
-    result = result if residual is None else result + residual
-    return result if activation == "none" else getattr(F, activation)(result)
-
-
-def scaled_conv2d(input: Tensor, weight: Tensor, scale_input: Tensor, scale_weight: Tensor, out_dtype: torch.dtype, bias: Tensor | None = None, stride: list[int] = [1], padding: list[int] = [0], dilation: list[int] = [1], groups: int = 1, auto_pad: str = "", activation: str = "none") -> Tensor:  # noqa: B006
+def scaled_conv2d(
+    input: Tensor,
+    weight: Tensor,
+    scale_input: Tensor,
+    scale_weight: Tensor,
+    out_dtype: torch.dtype,
+    bias: Tensor | None = None,
+    stride: list[int] = [1],
+    padding: list[int] = [0],
+    dilation: list[int] = [1],
+    groups: int = 1,
+    auto_pad: str = "",
+    activation: str = "none",
+) -> Tensor:
     scaled = weight.float() * scale_weight.reshape(-1, 1, 1, 1)
     added = None if bias is None else bias.float()
-    result = F.conv2d(input.float() * scale_input.reshape(()), scaled, added, stride, auto_pad or padding, dilation, groups)
+    result = F.conv2d(
+        input.float() * scale_input.reshape(()), scaled, added, stride, auto_pad or padding, dilation, groups
+    )
     return (result if activation == "none" else getattr(F, activation)(result)).to(out_dtype)
 
 
 def _conv_transpose(rank: int) -> Callable[..., Any]:
     function = getattr(F, f"conv_transpose{rank}d")
 
-    def conv(input: Tensor, weight: Tensor, bias: Tensor | None = None, stride: list[int] = [1], padding: list[int] = [0], output_padding: list[int] = [0], groups: int = 1, dilation: list[int] = [1]) -> Any:  # noqa: B006
+    def conv(
+        input: Tensor,
+        weight: Tensor,
+        bias: Tensor | None = None,
+        stride: list[int] = [1],
+        padding: list[int] = [0],
+        output_padding: list[int] = [0],
+        groups: int = 1,
+        dilation: list[int] = [1],
+    ) -> Any:
         return function(input, weight, bias, stride, padding, output_padding, groups, dilation)
 
     return conv
@@ -343,16 +406,16 @@ def _conv_transpose(rank: int) -> Callable[..., Any]:
 FALLBACKS: dict[str, Callable[..., Any]] = {
     f"kpkg::{function.__name__}": function
     for function in (
-        vector_add, softmax, log_softmax, layer_norm, native_layer_norm, rms_norm, gemm, gemm_batched, linear_fused, grouped_gemm, scaled_gemm, scaled_conv2d, add, sub, gelu, swiglu, geglu,
-        sum, mean, amax, amin, prod, vector_norm, argmax, argmin, cumsum, cumprod, cross_entropy, group_norm, native_group_norm,
-        instance_norm, batch_norm, residual_tanh_gated_rmsnorm, residual_rms_norm, residual_layer_norm,
+        vector_add, softmax, log_softmax, layer_norm, native_layer_norm, rms_norm, scaled_conv2d, add, sub, gelu, swiglu, geglu,
+        sum, mean, amax, amin, prod, vector_norm, argmax, argmin, cumsum, cumprod, cross_entropy, kl_div, group_norm, native_group_norm,
+        instance_norm, batch_norm, batch_norm_training, moved_statistics, residual_tanh_gated_rmsnorm, residual_rms_norm, residual_layer_norm,
         attention, scaled_dot_product_attention,
     )
 }  # fmt: skip
 FALLBACKS |= {f"kpkg::{name}": getattr(torch, name) for name in ("mul", "div", "sigmoid", "tanh")}
 FALLBACKS |= {
     f"kpkg::{name}": getattr(F, name)
-    for name in "linear relu leaky_relu silu elu selu softplus hardtanh hardsigmoid hardswish mish".split()
+    for name in "relu leaky_relu silu elu selu softplus hardtanh hardsigmoid hardswish mish softsign".split()
 }
 for _rank in (1, 2, 3):
     FALLBACKS[f"kpkg::max_pool{_rank}d"] = _max_pool(_rank, False)

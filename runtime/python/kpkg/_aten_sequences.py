@@ -11,9 +11,13 @@ from torch import Tensor
 from kpkg._aten import attention
 
 
-def _attend(q: Tensor, k: Tensor, v: Tensor, is_causal: bool, scale: float, softcap: float, window: int) -> tuple[Tensor, Tensor]:
+def _attend(
+    q: Tensor, k: Tensor, v: Tensor, is_causal: bool, scale: float | None, softcap: float, window: int
+) -> tuple[Tensor, Tensor]:
     """[heads, rows, size] each; the last query is at the position of the last key."""
-    ahead = torch.arange(k.shape[1], device=q.device) - (k.shape[1] - q.shape[1] + torch.arange(q.shape[1], device=q.device)[:, None])
+    ahead = torch.arange(k.shape[1], device=q.device) - (
+        k.shape[1] - q.shape[1] + torch.arange(q.shape[1], device=q.device)[:, None]
+    )
     seen = ahead <= 0 if is_causal else torch.ones_like(ahead, dtype=torch.bool)
     seen = seen & (ahead.abs() < window) if window else seen
     out, lse = attention(q.unsqueeze(0), k.unsqueeze(0), v.unsqueeze(0), seen, False, scale, softcap)
@@ -27,14 +31,18 @@ def attention_varlen(
     cu_seqlens_q: Tensor,
     cu_seqlens_k: Tensor,
     is_causal: bool = False,
-    scale: float = 0.0,
+    scale: float | None = None,
     softcap: float = 0.0,
     window: int = 0,
 ) -> tuple[Tensor, Tensor]:
     ends, key_ends = cu_seqlens_q.tolist(), cu_seqlens_k.tolist()
     q, k, v = (t.transpose(0, 1) for t in (query, key, value))
     bounds = zip(ends, ends[1:], key_ends, key_ends[1:])
-    parts = [_attend(q[:, a:b], k[:, c : max(c, d)], v[:, c : max(c, d)], is_causal, scale, softcap, window) for a, b, c, d in bounds if a < b]
+    parts = [
+        _attend(q[:, a:b], k[:, c : max(c, d)], v[:, c : max(c, d)], is_causal, scale, softcap, window)
+        for a, b, c, d in bounds
+        if a < b
+    ]
     rows = sum(b - a for a, b in zip(ends, ends[1:]) if a < b)
     # Rows behind the last sequence belong to none.
     rest = query.shape[0] - rows
@@ -49,7 +57,7 @@ def attention_decode(
     value_cache: Tensor,
     lengths: Tensor | None = None,
     block_table: Tensor | None = None,
-    scale: float = 0.0,
+    scale: float | None = None,
     softcap: float = 0.0,
     window: int = 0,
 ) -> tuple[Tensor, Tensor]:
@@ -73,7 +81,7 @@ def attention_latent(
     cache: Tensor,
     lengths: Tensor | None = None,
     block_table: Tensor | None = None,
-    scale: float = 0.0,
+    scale: float | None = None,
     softcap: float = 0.0,
     window: int = 0,
     value_size: int = 512,
@@ -86,20 +94,24 @@ def _ahead(query: Tensor, key: Tensor) -> Tensor:
 
 
 def attention_alibi(
-    query: Tensor, key: Tensor, value: Tensor, slopes: Tensor, is_causal: bool = False, scale: float = 0.0, softcap: float = 0.0, window: int = 0
+    query: Tensor, key: Tensor, value: Tensor, slopes: Tensor, is_causal: bool = False, scale: float | None = None, softcap: float = 0.0, window: int = 0
 ) -> tuple[Tensor, Tensor]:  # fmt: skip
-    return attention(query, key, value, -slopes[:, None, None] * _ahead(query, key).abs(), is_causal, scale, softcap, window)
+    return attention(
+        query, key, value, -slopes[:, None, None] * _ahead(query, key).abs(), is_causal, scale, softcap, window
+    )
 
 
 def attention_relative(
-    query: Tensor, key: Tensor, value: Tensor, bias: Tensor, is_causal: bool = False, scale: float = 0.0, softcap: float = 0.0, window: int = 0
+    query: Tensor, key: Tensor, value: Tensor, bias: Tensor, is_causal: bool = False, scale: float | None = None, softcap: float = 0.0, window: int = 0
 ) -> tuple[Tensor, Tensor]:  # fmt: skip
     n = bias.shape[1]
-    return attention(query, key, value, bias[:, (_ahead(query, key) + n // 2).clamp(0, n - 1)], is_causal, scale, softcap, window)
+    return attention(
+        query, key, value, bias[:, (_ahead(query, key) + n // 2).clamp(0, n - 1)], is_causal, scale, softcap, window
+    )
 
 
 def attention_documents(
-    query: Tensor, key: Tensor, value: Tensor, documents: Tensor, is_causal: bool = False, scale: float = 0.0, softcap: float = 0.0, window: int = 0
+    query: Tensor, key: Tensor, value: Tensor, documents: Tensor, is_causal: bool = False, scale: float | None = None, softcap: float = 0.0, window: int = 0
 ) -> tuple[Tensor, Tensor]:  # fmt: skip
     seen = documents[:, None, : query.shape[2], None] == documents[:, None, None, : key.shape[2]]
     return attention(query, key, value, seen, is_causal, scale, softcap, window)
@@ -113,15 +125,23 @@ def _with_scale(x: Tensor, scale: Tensor | None) -> Tensor:
 
 def attention_fp8(
     query: Tensor, key: Tensor, value: Tensor, out_dtype: torch.dtype, scale_q: Tensor | None = None, scale_k: Tensor | None = None,
-    scale_v: Tensor | None = None, is_causal: bool = False, scale: float = 0.0, window: int = 0
+    scale_v: Tensor | None = None, is_causal: bool = False, scale: float | None = None, window: int = 0
 ) -> tuple[Tensor, Tensor]:  # fmt: skip
     """In float32: probabilities are not rounded to 8 bits."""
-    wide = (_with_scale(x, s) for x, s in ((query, scale_q), (key, scale_k), (value, scale_v)))
-    out, lse = attention(*wide, None, is_causal, scale, 0.0, window)
+    q, k, v = _with_scale(query, scale_q), _with_scale(key, scale_k), _with_scale(value, scale_v)
+    out, lse = attention(q, k, v, None, is_causal, scale, 0.0, window)
     return out.to(out_dtype), lse
 
 
 FALLBACKS = {
     f"kpkg::{function.__name__}": function
-    for function in (attention_varlen, attention_decode, attention_latent, attention_alibi, attention_relative, attention_documents, attention_fp8)
+    for function in (
+        attention_varlen,
+        attention_decode,
+        attention_latent,
+        attention_alibi,
+        attention_relative,
+        attention_documents,
+        attention_fp8,
+    )
 }

@@ -35,6 +35,12 @@ def from_blocks(crow: Tensor, col: Tensor, values: Tensor, k: int) -> Tensor:
     return blocks.transpose(1, 2).reshape(rows * size, k)
 
 
+def from_compressed(crow: Tensor, col: Tensor, values: Tensor, k: int) -> Tensor:
+    """The weight [n, k] of kpkg::compressed_linear."""
+    rows = torch.arange(len(crow) - 1, device=crow.device).repeat_interleave(crow.diff())
+    return values.new_zeros(len(crow) - 1, k).index_put((rows, col.long()), values, accumulate=True)
+
+
 def from_halves(values: Tensor, positions: Tensor) -> Tensor:
     """The weight [n, k] of kpkg::half_sparse_linear."""
     n, kept = values.shape
@@ -42,7 +48,17 @@ def from_halves(values: Tensor, positions: Tensor) -> Tensor:
     words = blocks.reshape(positions.shape[0] * 64, positions.shape[1] * 8)[:n].int()
     places = ((words.unsqueeze(2) >> torch.arange(0, 16, 2, device=words.device)) & 3).flatten(1)[:, :kept]
     groups = values.new_zeros(n, kept // 2, 4)
-    return groups.scatter_add(2, places.reshape(n, kept // 2, 2).long(), values.reshape(n, kept // 2, 2)).reshape(n, 2 * kept)
+    return groups.scatter_add(2, places.reshape(n, kept // 2, 2).long(), values.reshape(n, kept // 2, 2)).reshape(
+        n, 2 * kept
+    )
+
+
+def window_columns(columns: Tensor, size: Sequence[int], channels: int) -> Tensor:
+    """`columns` of kpkg::half_sparse_conv2d as kpkg::half_sparse_linear takes them, for `channels` a tap."""
+    line, tap, channel = columns.unbind()
+    k = size[0] * size[1] * channels
+    behind = ((line * size[1] + tap) * channels + channel).where((channel >= 0) & (channel < channels), -1)
+    return torch.cat([torch.arange(k, dtype=columns.dtype, device=columns.device), behind])
 
 
 def with_rest(values: Tensor, positions: Tensor, columns: Tensor, starts: Tensor, k: int) -> Tensor:
@@ -54,7 +70,11 @@ def with_rest(values: Tensor, positions: Tensor, columns: Tensor, starts: Tensor
         return (numbers >= 0) & (numbers < k)
 
     first = columns[:own].long()
-    weight = matrix.new_zeros(n, k).index_add(1, first.where(known(first), 0), matrix[:, :own].where(known(first), 0)) if k else matrix.new_zeros(n, 0)
+    weight = (
+        matrix.new_zeros(n, k).index_add(1, first.where(known(first), 0), matrix[:, :own].where(known(first), 0))
+        if k
+        else matrix.new_zeros(n, 0)
+    )
     rest = matrix[:, own:]
     if rest.shape[1] == 0 or k == 0:
         return weight
@@ -69,12 +89,23 @@ def sparse_linear(input: Tensor, masks: Tensor, starts: Tensor, values: Tensor, 
     return F.linear(input, from_elements(masks, starts, values, input.shape[-1]), bias)
 
 
-def block_sparse_linear(input: Tensor, crow: Tensor, col: Tensor, values: Tensor, bias: Tensor | None = None, moves: Tensor | None = None) -> Tensor:
+def compressed_linear(input: Tensor, crow: Tensor, col: Tensor, values: Tensor, bias: Tensor | None = None) -> Tensor:
+    return F.linear(input, from_compressed(crow, col, values, input.shape[-1]), bias)
+
+
+def block_sparse_linear(
+    input: Tensor, crow: Tensor, col: Tensor, values: Tensor, bias: Tensor | None = None, moves: Tensor | None = None
+) -> Tensor:
     return F.linear(input, from_blocks(crow, col, values, input.shape[-1]), bias)
 
 
 def half_sparse_linear(
-    input: Tensor, values: Tensor, positions: Tensor, bias: Tensor | None = None, columns: Tensor | None = None, starts: Tensor | None = None
+    input: Tensor,
+    values: Tensor,
+    positions: Tensor,
+    bias: Tensor | None = None,
+    columns: Tensor | None = None,
+    starts: Tensor | None = None,
 ) -> Tensor:
     if columns is None or starts is None:
         return F.linear(input, from_halves(values, positions), bias)
@@ -87,30 +118,71 @@ def as_image_weight(matrix: Tensor, channels: int, size: Sequence[int]) -> Tenso
 
 
 def sparse_conv2d(
-    input: Tensor, masks: Tensor, starts: Tensor, values: Tensor, size: Sequence[int], bias: Tensor | None = None, stride: Any = 1, padding: Any = 0, dilation: Any = 1
+    input: Tensor,
+    masks: Tensor,
+    starts: Tensor,
+    values: Tensor,
+    size: Sequence[int],
+    bias: Tensor | None = None,
+    stride: Any = 1,
+    padding: Any = 0,
+    dilation: Any = 1,
 ) -> Tensor:
     weight = as_image_weight(from_elements(masks, starts, values, masks.shape[0] * WORD), input.shape[1], size)
     return _channels_last(F.conv2d(input, weight, bias, stride, padding, dilation))
 
 
 def block_sparse_conv2d(
-    input: Tensor, crow: Tensor, col: Tensor, values: Tensor, size: Sequence[int], bias: Tensor | None = None, moves: Tensor | None = None,
-    stride: Any = 1, padding: Any = 0, dilation: Any = 1,
+    input: Tensor,
+    crow: Tensor,
+    col: Tensor,
+    values: Tensor,
+    size: Sequence[int],
+    bias: Tensor | None = None,
+    moves: Tensor | None = None,
+    stride: Any = 1,
+    padding: Any = 0,
+    dilation: Any = 1,
 ) -> Tensor:
     weight = as_image_weight(from_blocks(crow, col, values, size[0] * size[1] * input.shape[1]), input.shape[1], size)
     return _channels_last(F.conv2d(input, weight, bias, stride, padding, dilation))
 
 
 def half_sparse_conv2d(
-    input: Tensor, values: Tensor, positions: Tensor, size: Sequence[int], bias: Tensor | None = None, stride: Any = 1, padding: Any = 0, dilation: Any = 1
+    input: Tensor,
+    values: Tensor,
+    positions: Tensor,
+    size: Sequence[int],
+    bias: Tensor | None = None,
+    stride: Any = 1,
+    padding: Any = 0,
+    dilation: Any = 1,
+    columns: Tensor | None = None,
+    starts: Tensor | None = None,
 ) -> Tensor:
-    weight = as_image_weight(from_halves(values, positions), input.shape[1], size)
-    return _channels_last(F.conv2d(input, weight, bias, stride, padding, dilation))
+    if columns is None or starts is None:
+        weight = as_image_weight(from_halves(values, positions), input.shape[1], size)
+        return _channels_last(F.conv2d(input, weight, bias, stride, padding, dilation))
+    # An element may stand in both parts of the matrix: their sum is not rounded to 16 bits, as in the kernel.
+    channels = -(-input.shape[1] // STEP) * STEP
+    k = size[0] * size[1] * channels
+    matrix = with_rest(values.float(), positions, window_columns(columns, size, channels), starts, k)
+    weight = as_image_weight(matrix, input.shape[1], size)
+    wide = F.conv2d(input.float(), weight, None if bias is None else bias.float(), stride, padding, dilation)
+    return _channels_last(wide.to(input.dtype))
 
 
 def _channels_last(y: Tensor) -> Tensor:
     return y.permute(0, 2, 3, 1).contiguous().permute(0, 3, 1, 2)
 
 
-_FUNCTIONS = (sparse_linear, block_sparse_linear, half_sparse_linear, sparse_conv2d, block_sparse_conv2d, half_sparse_conv2d)
+_FUNCTIONS = (
+    sparse_linear,
+    compressed_linear,
+    block_sparse_linear,
+    half_sparse_linear,
+    sparse_conv2d,
+    block_sparse_conv2d,
+    half_sparse_conv2d,
+)
 FALLBACKS = {f"kpkg::{function.__name__}": function for function in _FUNCTIONS}

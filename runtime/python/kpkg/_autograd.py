@@ -28,7 +28,6 @@ _below_autograd = torch._C._AutoDispatchBelowAutograd
 _requires_grad = torch._C._any_requires_grad
 
 
-
 class _Recording(NamedTuple):
     """What calls of an op are recorded with."""
 
@@ -65,13 +64,15 @@ def register(name: str, op: Op, current: Callable[[], Op], fragment: torch.libra
     That gradient is the package's, else PyTorch's where kpkg knows the PyTorch implementation. `current` gives the op that has the name then.
     """
     _implement(name, current, lambda op: _vjp.implementation(op.name), fragment)
-    recording, known = _recordings[name], _known(op) if op.backward else ()
+    recording, known = _recordings[name], _known(op) if op.gradient else ()
     recording.recorder.plan = GradientPlan(*known) if known else _ByPyTorch(op)
     if (found := nodes()) is not None:
         found.use(recording.state, *known)
 
 
-def register_gradient(name: str, op: Op, current: Callable[[], Op], forward: Op, fragment: torch.library.Library) -> None:
+def register_gradient(
+    name: str, op: Op, current: Callable[[], Op], forward: Op, fragment: torch.library.Library
+) -> None:
     """The same for an op with the gradients of `forward`: second derivatives are PyTorch's, or an error where there are none.
 
     Without it PyTorch would go on with gradients missing.
@@ -85,7 +86,12 @@ def recorder(name: str) -> Callable[..., Any]:
     return _recordings[name].apply
 
 
-def _implement(name: str, current: Callable[[], Op], implementation: Callable[[Op], Callable[..., Any] | None], fragment: torch.library.Library) -> None:
+def _implement(
+    name: str,
+    current: Callable[[], Op],
+    implementation: Callable[[Op], Callable[..., Any] | None],
+    fragment: torch.library.Library,
+) -> None:
     """`implementation` gives PyTorch's implementation of an op, for forward-mode derivatives."""
     if name in _recordings:
         return
@@ -99,9 +105,11 @@ def _implement(name: str, current: Callable[[], Op], implementation: Callable[[O
         forward = staticmethod(recorder.forward)
         backward = staticmethod(Recorder.backward)
 
-    Recorded._backward_cls.apply = Recorder.apply  # type: ignore[attr-defined]  # at once, and not by way of `backward`
+    Recorded._backward_cls.apply = Recorder.apply  # at once, and not by way of `backward`
     found = nodes()
-    _recordings[name] = _Recording(recorder, *(found.recorder(Recorded.apply) if found is not None else (Recorded.apply, None)))
+    _recordings[name] = _Recording(
+        recorder, *(found.recorder(Recorded.apply) if found is not None else (Recorded.apply, None))
+    )
 
     def kernel(keyset: Any, *args: Any) -> Any:
         below = keyset & _after_autograd
@@ -109,10 +117,15 @@ def _implement(name: str, current: Callable[[], Op], implementation: Callable[[O
             return _with_tangents(current(), implementation(current()), args)
         if torch.is_grad_enabled() and _requires_grad(*args):
             if not torch._C._are_functorch_transforms_active():
-                return Recorded.apply(partial(redispatch, below), *args)  # what that calls does not record, since gradients are disabled there
+                return Recorded.apply(
+                    partial(redispatch, below), *args
+                )  # what that calls does not record, since gradients are disabled there
 
             def run(*args: Any) -> Any:
-                with torch.enable_grad(), forward_ad._set_fwd_grad_enabled(True):  # for transforms further out; this one is below autograd by its keys
+                with (
+                    torch.enable_grad(),
+                    forward_ad._set_fwd_grad_enabled(True),
+                ):  # for transforms further out; this one is below autograd by its keys
                     return redispatch(below, *args)
 
             with enable_single_level_autograd_function():
@@ -131,14 +144,21 @@ def _with_tangents(op: Op, run: Callable[..., Any] | None, args: tuple[Any, ...]
     """Forward-mode derivatives are PyTorch's, by its implementation `run` of the op."""
     if run is None:
         raise KernelError(f"{op.name} has no forward-mode derivative: kpkg knows no implementation of it in PyTorch")
-    op._native.count_fallback(f"{op.name} has no forward-mode derivative in its package: PyTorch's implementation runs for it")
+    op._native.count_fallback(
+        f"{op.name} has no forward-mode derivative in its package: PyTorch's implementation runs for it"
+    )
     return run(*args)
 
 
 def _known(op: Op) -> tuple[Any, ...]:
     """What nodes have to know of the gradient that a package has for `op`."""
     arguments = op.arguments
-    return op._library[op.backward], tuple(op.backward_arguments), [a.is_tensor for a in arguments], tuple(a.default for a in arguments)
+    return (
+        op._library[op.gradient],
+        tuple(op.backward_arguments),
+        [a.is_tensor for a in arguments],
+        tuple(a.default for a in arguments),
+    )
 
 
 class _ByPyTorch:
@@ -148,7 +168,9 @@ class _ByPyTorch:
         self.op = op
 
     def save(self, node: Any, arguments: tuple[Any, ...], results: tuple[Any, ...]) -> None:
-        self.op._native.count_fallback(f"{self.op.name} has no gradient in its package: PyTorch's implementation runs again for it")
+        self.op._native.count_fallback(
+            f"{self.op.name} has no gradient in its package: PyTorch's implementation runs again for it"
+        )
         self._save_all(node, arguments, results)
 
     def _save_all(self, node: Any, arguments: tuple[Any, ...], results: tuple[Any, ...]) -> None:
@@ -158,7 +180,9 @@ class _ByPyTorch:
         node.values = [None if isinstance(value, torch.Tensor) else value for value in arguments]
         node.tensors = tuple(i for i, value in enumerate(arguments) if isinstance(value, torch.Tensor))
         node.save_for_backward(*(arguments[i] for i in node.tensors))
-        node.mark_non_differentiable(*(out for out in results if isinstance(out, torch.Tensor) and not out.is_floating_point()))
+        node.mark_non_differentiable(
+            *(out for out in results if isinstance(out, torch.Tensor) and not out.is_floating_point())
+        )
 
     def implementation(self) -> Callable[..., Any]:
         run = _vjp.implementation(self.op.name)
@@ -188,5 +212,7 @@ class _Second(_ByPyTorch):
         run = _vjp.fallback_of_gradient(self.op, self.forward)
         if run is None:
             raise KernelError(f"{self.forward.name} has no second derivative: its backward cannot be differentiated")
-        self.forward._native.count_fallback(f"{self.forward.name} has no second derivative in its package: PyTorch's gradient runs for it")
+        self.forward._native.count_fallback(
+            f"{self.forward.name} has no second derivative in its package: PyTorch's gradient runs for it"
+        )
         return run

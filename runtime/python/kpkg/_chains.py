@@ -5,10 +5,12 @@ SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
 
 from __future__ import annotations
 
+import contextlib
 import dis
 import operator
-from dataclasses import dataclass
-from types import CodeType
+from collections.abc import Callable, Iterator
+from dataclasses import dataclass, field
+from types import CodeType, FunctionType
 from typing import Any
 
 import torch
@@ -29,8 +31,25 @@ _LAYERS: dict[type[nn.Module], str] = {
 _OF_PRODUCTS = frozenset({"relu", "silu", "gelu"})
 
 # What a forward may name besides its layers, methods and settings, so that running what was traced does all that it does.
-_NAMES = frozenset("torch nn F functional Tensor relu relu_ silu gelu hardswish relu6 sigmoid sigmoid_ hardsigmoid add add_ mul cat flatten operator iadd".split())
-_OPCODES = frozenset({"STORE_ATTR", "DELETE_ATTR", "STORE_SUBSCR", "DELETE_SUBSCR", "STORE_GLOBAL", "DELETE_GLOBAL", "IMPORT_NAME", "MAKE_FUNCTION"})
+_NAMES = frozenset(
+    "torch nn F functional Tensor relu relu_ silu gelu hardswish relu6 sigmoid sigmoid_ hardsigmoid add add_ mul cat flatten operator iadd "
+    # of gated norms, and of forwards of blocks that have them
+    "pow square mean sqrt rsqrt tanh rms_norm div float half double bfloat16 to type_as dtype float32 shape size unsqueeze squeeze view reshape "
+    "transpose permute chunk split contiguous".split()
+)
+_BUILTINS = frozenset({"len", "range", "int", "float", "tuple", "list", "zip", "enumerate"})
+_OPCODES = frozenset(
+    {
+        "STORE_ATTR",
+        "DELETE_ATTR",
+        "STORE_SUBSCR",
+        "DELETE_SUBSCR",
+        "STORE_GLOBAL",
+        "DELETE_GLOBAL",
+        "IMPORT_NAME",
+        "MAKE_FUNCTION",
+    }
+)
 
 
 @dataclass(frozen=True)
@@ -43,6 +62,11 @@ class Chain:
     #: The name of a function of torch.nn.functional, and the layer that does it; a function does it where there is no name.
     activation: str
     activation_layer: str | None
+
+    @property
+    def functions(self) -> tuple[str, ...]:
+        """Functions that the forward calls for it, by their names in torch.nn.functional."""
+        return () if self.activation_layer is not None else (self.activation,)
 
     @property
     def layers(self) -> tuple[str, ...]:
@@ -60,11 +84,24 @@ class Traced:
     #: What the forward may have decided by: names of its layers in order, and settings that its code names.
     names: tuple[str, ...]
     settings: dict[str, Any]
+    #: Names of modules of Python that its code reads, with their values.
+    outer: list[tuple[dict[str, Any], str, Any]] = field(default_factory=list)
+    #: Whether the forward has gradients of its own, which the graph has not.
+    has_gradients: bool = False
+    #: By chains that are no sequence of nodes: what makes the call of a launch in a copy of the graph.
+    calls: dict[Any, Callable[[fx.Graph, dict[fx.Node, fx.Node], Callable[..., Any]], fx.Node]] = field(
+        default_factory=dict
+    )
 
     def holds(self) -> bool:
         """Whether the forward would still be traced to the same graph."""
         owner = self.owner
-        return tuple(owner._modules) == self.names and all(getattr(owner, name, None) is value for name, value in self.settings.items())
+        return (
+            tuple(owner._modules) == self.names
+            and all(getattr(owner, name, None) is value for name, value in self.settings.items())
+            and all(names.get(name) is value for names, name, value in self.outer)
+            and not (self.has_gradients and torch.is_grad_enabled())
+        )
 
 
 class _Tracer(fx.Tracer):
@@ -72,45 +109,104 @@ class _Tracer(fx.Tracer):
         return True
 
 
-def _settings(owner: nn.Module) -> dict[str, Any] | None:
-    """Attributes by which the forward may decide; None where it may do what a trace of it does not show."""
-    found: dict[str, Any] = {}
-    codes: list[CodeType | None] = [getattr(type(owner).forward, "__code__", None)]
-    seen: set[CodeType] = set()
-    while codes:
-        code = codes.pop()
-        if code is None or code.co_freevars or any(each.opname in _OPCODES for each in dis.get_instructions(code)):
-            return None
-        seen.add(code)
-        for name in code.co_names:
-            if name in owner._modules and owner._modules[name] is not None:
+class _Context:
+    """In place of what torch.autograd.Function gives its forward to remember things for its backward."""
+
+    def save_for_backward(self, *tensors: Any) -> None:
+        """Nothing is recorded."""
+
+
+@contextlib.contextmanager
+def _without_functions() -> Iterator[None]:
+    """Within it, tracing goes through the forward of each torch.autograd.Function."""
+    plain = torch.autograd.Function.__dict__["apply"]
+
+    def apply(kind: Any, *args: Any, **kwargs: Any) -> Any:
+        if any(isinstance(each, fx.Proxy) for each in (*args, *kwargs.values())):
+            return kind.forward(_Context(), *args, **kwargs)
+        return plain.__func__(kind, *args, **kwargs)
+
+    torch.autograd.Function.apply = classmethod(apply)
+    try:
+        yield
+    finally:
+        torch.autograd.Function.apply = plain
+
+
+class _Reader:
+    """What a forward may decide by, as its code and that of the functions that it calls tell."""
+
+    def __init__(self, owner: nn.Module) -> None:
+        self.owner = owner
+        self.settings: dict[str, Any] = {}
+        self.outer: list[tuple[dict[str, Any], str, Any]] = []
+        self.has_gradients = False
+        self._todo: list[tuple[Any, bool]] = [(type(owner).forward, False)]  # functions; whether they have a context
+        self._seen: set[CodeType] = set()
+
+    def is_all(self) -> bool:
+        """Whether the forward does nothing that a trace of it does not show."""
+        while self._todo:
+            function, has_context = self._todo.pop()
+            code = getattr(function, "__code__", None)
+            if code in self._seen:
                 continue
-            if name in owner.__dict__ or name in owner._modules:
-                found[name] = getattr(owner, name)
-                if found[name] is not None and not isinstance(found[name], (bool, int, str)):
-                    return None
-            elif name in _NAMES:
-                continue
-            elif name in vars(nn.Module) or name not in dir(type(owner)):
-                return None
-            else:
-                method = getattr(getattr(type(owner), name), "__code__", None)
-                if method not in seen:
-                    codes.append(method)
-    return None if "training" in found else found
+            if code is None or code.co_freevars:
+                return False
+            self._seen.add(code)
+            for each in dis.get_instructions(code):
+                if each.opname in _OPCODES and not (has_context and each.opname == "STORE_ATTR"):
+                    return False
+                if each.opname in ("LOAD_GLOBAL", "LOAD_NAME"):
+                    if not self._has_global(function.__globals__, str(each.argval)):
+                        return False
+                elif each.opname in ("LOAD_ATTR", "LOAD_METHOD", "LOAD_SUPER_ATTR"):
+                    if not self._has_attribute(str(each.argval)):
+                        return False
+        return "training" not in self.settings
+
+    def _has_global(self, names: dict[str, Any], name: str) -> bool:
+        if name in _NAMES or name not in names:
+            return name in _NAMES or name in _BUILTINS
+        value = names[name]
+        if isinstance(value, FunctionType):
+            self._todo.append((value, False))
+        elif isinstance(value, type) and issubclass(value, torch.autograd.Function):
+            self.has_gradients = True
+            self._todo.append((getattr(value, "forward"), True))
+        elif value is not None and not isinstance(value, (bool, int, float, str, torch.dtype)):
+            return False
+        self.outer.append((names, name, value))
+        return True
+
+    def _has_attribute(self, name: str) -> bool:
+        owner = self.owner
+        if name in owner._modules and owner._modules[name] is not None:
+            return True
+        if name in owner.__dict__ or name in owner._modules:
+            self.settings[name] = getattr(owner, name)
+            return self.settings[name] is None or isinstance(self.settings[name], (bool, int, float, str))
+        if name in _NAMES or self.has_gradients and name in ("apply", "save_for_backward"):
+            return True
+        if name in vars(nn.Module) or name not in dir(type(owner)):
+            return False
+        self._todo.append((getattr(type(owner), name), False))
+        return True
 
 
 def trace(owner: nn.Module) -> Traced | None:
     """The forward of `owner`, with no chains yet; None where it does more than a trace shows."""
     if "forward" in owner.__dict__:
         return None
-    settings = _settings(owner)
-    if settings is None:
+    reader = _Reader(owner)
+    if not reader.is_all():
         return None
     try:
-        return Traced(owner, _Tracer().trace(owner), {}, tuple(owner._modules), settings)
+        with _without_functions() if reader.has_gradients else contextlib.nullcontext():
+            graph = _Tracer().trace(owner)
     except Exception:  # anything that a forward may do with what is no tensor
         return None
+    return Traced(owner, graph, {}, tuple(owner._modules), reader.settings, reader.outer, reader.has_gradients)
 
 
 def traced(owner: nn.Module) -> Traced | None:
@@ -159,9 +255,19 @@ def _chain(owner: nn.Module, first: fx.Node) -> tuple[Chain, list[fx.Node]] | No
             norm = str(node.target)
         elif one and activation_of(layer):
             activation = str(activation_of(layer)), str(node.target)
-        elif node.op in ("call_function", "call_method") and node.target in _FUNCTIONS and len(node.args) == 1 and set(node.kwargs) <= {"inplace"}:
+        elif (
+            node.op in ("call_function", "call_method")
+            and node.target in _FUNCTIONS
+            and len(node.args) == 1
+            and set(node.kwargs) <= {"inplace"}
+        ):
             activation = _FUNCTIONS[node.target], None
-        elif node.op in ("call_function", "call_method") and node.target in _SUMS and not has_residual and _is_sum(node, nodes[-1]):
+        elif (
+            node.op in ("call_function", "call_method")
+            and node.target in _SUMS
+            and not has_residual
+            and _is_sum(node, nodes[-1])
+        ):
             has_residual = True
         else:
             break
@@ -170,7 +276,9 @@ def _chain(owner: nn.Module, first: fx.Node) -> tuple[Chain, list[fx.Node]] | No
         return None
     if activation is None:  # a convolution with a norm is a fold, and a sum alone is what PyTorch may fuse with more
         return None
-    if any(first.args[0] in node.all_input_nodes for node in _between(nodes)):  # which might write to what the convolution is to read later
+    if any(
+        first.args[0] in node.all_input_nodes for node in _between(nodes)
+    ):  # which might write to what the convolution is to read later
         return None
     if has_residual and _between(nodes[-2:]):  # or to what is added
         return None
@@ -180,7 +288,12 @@ def _chain(owner: nn.Module, first: fx.Node) -> tuple[Chain, list[fx.Node]] | No
 def _is_sum(node: fx.Node, one: fx.Node) -> bool:
     """Whether it adds two tensors of the graph, without writing to the other one."""
     writes = node.target in (operator.iadd, "add_")
-    return len(node.args) == 2 and not node.kwargs and all(isinstance(a, fx.Node) for a in node.args) and (not writes or node.args[0] is one)
+    return (
+        len(node.args) == 2
+        and not node.kwargs
+        and all(isinstance(a, fx.Node) for a in node.args)
+        and (not writes or node.args[0] is one)
+    )
 
 
 def _between(nodes: list[fx.Node]) -> list[fx.Node]:

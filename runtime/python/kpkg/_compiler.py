@@ -49,7 +49,10 @@ def environment_of(command: str) -> dict[str, str]:
     libraries = Path(command).parent / "lib"
     if Path(command) != Path(__file__).parent / "bin" / "kpkg" or not libraries.exists():
         return dict(os.environ)
-    return {**os.environ, "LD_LIBRARY_PATH": ":".join(filter(None, (str(libraries), os.environ.get("LD_LIBRARY_PATH", ""))))}
+    return {
+        **os.environ,
+        "LD_LIBRARY_PATH": ":".join(filter(None, (str(libraries), os.environ.get("LD_LIBRARY_PATH", "")))),
+    }
 
 
 def cache_folder() -> Path:
@@ -60,16 +63,10 @@ def cache_folder() -> Path:
     return Path(os.environ.get("XDG_CACHE_HOME") or Path.home() / ".cache") / "kpkg"
 
 
-def _sources(path: Path) -> list[Path]:
-    """The file and what it can import: every .k file beside it and in the folder above."""
-    folder = path if path.is_dir() else path.parent
-    return sorted({*folder.glob("*.k"), *folder.parent.glob("*.k"), *([] if path.is_dir() else [path])})
-
-
 class Compiler:
     """Makes packages of `.k` files by the `kpkg` command; those that were made before come from a cache.
 
-    The cache is keyed by content: the sources, the targets, the options and the compiler itself. Any number of processes may share it: a package
+    The cache is keyed by content: every file that a build reads (the command says which), the targets, the options and the compiler itself. Any number of processes may share it: a package
     is written beside its place, synchronised and renamed, and its digest is checked when it is read; one that does not fit is made again. There are
     no lock files.
     """
@@ -81,53 +78,67 @@ class Compiler:
         self.compilations: int = 0
 
     def compile_from_file(
-        self, path: str | os.PathLike[str], name: str | None = None, targets: Sequence[str] | str | None = None, options: Sequence[str] = ()
+        self,
+        path: str | os.PathLike[str],
+        name: str | None = None,
+        targets: Sequence[str] | str | None = None,
+        options: Sequence[str] = (),
     ) -> CustomOpLibrary:
         """The ops of a `.k` file or a folder of them: ``get_compiler().compile_from_file("softmax.k", "my_softmax").softmax(x)``.
 
-        name: what the package's file is called; the name of the file by default. targets: as for ``kpkg build --target``, "native" by default.
+        name: what the package's file is called; the name of the file by default. targets: as for ``kpkg build --target``, which also says what they are by default.
         options: more arguments of ``kpkg build``.
         Raises FileNotFoundError, CompileError with the compiler's diagnostics, PackageError, OSError.
         """
         return CustomOpLibrary.load(self.package_of(path, name, targets, options))
 
     def package_of(
-        self, path: str | os.PathLike[str], name: str | None = None, targets: Sequence[str] | str | None = None, options: Sequence[str] = ()
+        self,
+        path: str | os.PathLike[str],
+        name: str | None = None,
+        targets: Sequence[str] | str | None = None,
+        options: Sequence[str] = (),
     ) -> Path:
         """The same as a file in the cache, for other programs to open. Raises FileNotFoundError, CompileError, OSError, and ValueError for a `name` that is none."""
         source = Path(path)
         if not source.exists():
             raise FileNotFoundError(f"there is no {source}")
-        asked = targets if isinstance(targets, str) else ",".join(targets) if targets else os.environ.get("KPKG_TARGET", "native")
+        chosen = targets if targets is None or isinstance(targets, str) else ",".join(targets)
+        arguments = [str(source), *(["--target", chosen] if chosen else []), *options]
         name = name or source.stem
         if not name.replace("_", "").replace("-", "").isalnum():
             raise ValueError(f"{name!r} is no name for a package: letters, digits, - and _")
-        file = self.cache / "packages" / self._key(source, asked, options) / f"{name}.kpkg"
+        file = self.cache / "packages" / self._key(arguments) / f"{name}.kpkg"
         if not self._is_good(file):
-            self._make(source, file, ["--target", asked, *options])
+            self._make(source, file, arguments)
         return file
 
-    def _key(self, source: Path, targets: str, options: Sequence[str]) -> str:
+    def _key(self, arguments: Sequence[str]) -> str:
         digest = hashlib.sha256()
 
         def add(text: bytes) -> None:
             digest.update(len(text).to_bytes(8, "little") + text)
 
-        version = subprocess.run([self.command, "version"], capture_output=True, check=True, env=environment_of(self.command)).stdout
+        version = self._run(["version"]).stdout
         command = os.stat(shutil.which(self.command) or self.command)
-        add(version)
+        add(version.encode())  # with the targets that this CPU runs
         add(f"{command.st_size} {command.st_mtime_ns}".encode())
-        add(targets.encode())
-        if "native" in targets:
-            from kpkg import _native
-
-            add(" ".join(_native.cpu_targets()).encode())
-        for option in options:
-            add(option.encode())
-        for file in _sources(source):
+        for variable in ("KPKG_TARGET", "TORCH_CUDA_ARCH_LIST", "KPKG_PTXAS"):
+            add(os.environ.get(variable, "").encode())
+        for argument in arguments[1:]:
+            add(argument.encode())
+        listed = self._run(["build", *arguments, "--list-files"])
+        if listed.returncode:
+            raise CompileError(f"kpkg build {arguments[0]} failed:\n{listed.stdout}{listed.stderr}".rstrip())
+        for file in map(Path, listed.stdout.splitlines()):
             add(file.name.encode())
             add(file.read_bytes())
         return digest.hexdigest()[:32]
+
+    def _run(self, arguments: Sequence[str]) -> subprocess.CompletedProcess[str]:
+        return subprocess.run(
+            [self.command, *arguments], capture_output=True, text=True, env=environment_of(self.command)
+        )
 
     def _is_good(self, file: Path) -> bool:
         """Whether it is there and every digest in it fits."""
@@ -144,7 +155,7 @@ class Compiler:
         handle, temporary = tempfile.mkstemp(prefix=f".{file.stem}-", suffix=".kpkg", dir=file.parent)
         os.close(handle)
         try:
-            done = subprocess.run([self.command, "build", str(source), "-o", temporary, *arguments], capture_output=True, text=True, env=environment_of(self.command))
+            done = self._run(["build", *arguments, "-o", temporary])
             self.compilations += 1
             if done.returncode:
                 raise CompileError(f"kpkg build {source} failed:\n{done.stdout}{done.stderr}".rstrip())

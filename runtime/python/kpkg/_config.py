@@ -5,16 +5,33 @@ SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
 
 from __future__ import annotations
 
+import enum
 import json
+import re
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
 from types import TracebackType
 from typing import TYPE_CHECKING, Any
 
+from kpkg._messages import closest, shown
+
 if TYPE_CHECKING:
     from kpkg._library import Op
 
 _TILE_NAMES = ("BM", "BN", "BK")
+_TARGET = re.compile(r"x86-64-v[34]|x86-64-v4-bf16|aarch64|sm_\d+[af]?|compute_\d+[af]?")
+
+
+class PrecisionConfig(enum.Enum):
+    """How exactly float32 is multiplied, in the words of XLA and PyTorch: what ``KernelConfig(precision=...)`` takes.
+
+    HIGHEST is float32. HIGH and MEDIUM may round factors to 10 bits of mantissa (tf32), as kernels for GPUs do; sums are in float32. DEFAULT follows PyTorch's switches.
+    """
+
+    DEFAULT = "default"
+    MEDIUM = "medium"
+    HIGH = "high"
+    HIGHEST = "highest"
 
 
 def _many(value: Any) -> list[Any]:
@@ -44,6 +61,11 @@ class KernelConfig:
     target: "sm_90a", "x86-64-v3", ...
     variant: "vector", "unit", "any", ...
     params: any other parameters by name.
+
+    Words of other libraries say the same: ``block_size=64`` is ``tile=(64, 64)``, ``use_fp16=True`` is ``dtype="float16"`` and ``use_bfloat16=True`` is
+    ``dtype="bfloat16"``. ``use_tensor_cores`` and ``use_efficient_attention`` may ask for what kpkg does anyway: kernels multiply on tensor cores
+    where the dtype has them, and attention keeps no matrix of scores. ``precision`` says how products of float32 are made whose own argument ``precision`` is empty; ops without that argument multiply
+    float32 as "highest" asks. Raises ValueError for a combination that means nothing.
     """
 
     tile: Sequence[int | Sequence[int]] | None = None
@@ -53,11 +75,46 @@ class KernelConfig:
     target: str | None = None
     variant: str | None = None
     params: Mapping[str, Any] = field(default_factory=dict)
+    block_size: int | Sequence[int] | None = None
+    use_fp16: bool = False
+    use_bfloat16: bool = False
+    use_tensor_cores: bool | None = None
+    use_efficient_attention: bool | None = None
+    precision: PrecisionConfig | str | None = None
+
+    def __post_init__(self) -> None:
+        for name, value in (("tile", self.block_size), ("dtype", self.use_fp16), ("dtype", self.use_bfloat16)):
+            if value and getattr(self, name) is not None:
+                raise ValueError(
+                    f"KernelConfig got {name}= and another word for it: block_size is a tile, use_fp16 and use_bfloat16 are dtypes"
+                )
+            if value:
+                meant = (value, value) if name == "tile" else "float16" if self.use_fp16 else "bfloat16"
+                object.__setattr__(self, name, meant)  # the class is frozen
+        if self.use_tensor_cores is False:
+            raise ValueError(
+                "use_tensor_cores=False: kernels multiply on tensor cores wherever the dtype has them; float32 uses none unless PyTorch allows TF32, so cast to that, or pin an instance by params="
+            )
+        if self.use_efficient_attention is False:
+            raise ValueError(
+                "use_efficient_attention=False: kpkg's attention never keeps a matrix of scores; PyTorch's with scores is torch.nn.attention.sdpa_kernel(SDPBackend.MATH)"
+            )
+        if self.precision is not None and not isinstance(self.precision, PrecisionConfig):
+            levels = [each.value for each in PrecisionConfig]
+            if str(self.precision).lower() not in levels:
+                raise ValueError(
+                    f"precision is {shown(self.precision)}, expected a kpkg.PrecisionConfig or one of {', '.join(levels)}"
+                )
+            object.__setattr__(self, "precision", PrecisionConfig(str(self.precision).lower()))
 
     def to_json(self) -> str:
-        """The form of kpkg_registry_restrict. Raises ValueError for a tile of more than three extents."""
+        """The form of kpkg_registry_restrict. Raises ValueError for a tile of more than three extents, and for fields whose values are none."""
+        if self.tile is not None and (isinstance(self.tile, (str, int)) or not hasattr(self.tile, "__len__")):
+            raise ValueError(f"tile is {shown(self.tile)}, expected extents of {', '.join(_TILE_NAMES)} in a tuple")
         if self.tile is not None and len(self.tile) > len(_TILE_NAMES):
-            raise ValueError(f"a tile has at most {len(_TILE_NAMES)} extents ({', '.join(_TILE_NAMES)}), not {len(self.tile)}")
+            raise ValueError(
+                f"a tile has at most {len(_TILE_NAMES)} extents ({', '.join(_TILE_NAMES)}), not {len(self.tile)}"
+            )
         params = dict(self.params)
         params.update(zip(_TILE_NAMES, self.tile or ()))
         if self.stages is not None:
@@ -66,22 +123,65 @@ class KernelConfig:
             params["T"] = self.dtype
         made: dict[str, Any] = {"params": {name: [_text(v) for v in _many(value)] for name, value in params.items()}}
         if self.warps is not None:
-            made["threads"] = [32 * int(count) for count in _many(self.warps)]
+            if any(type(count) is not int or count < 1 for count in _many(self.warps)):
+                raise ValueError(f"warps is {shown(self.warps)}, expected a positive number or a list of them")
+            made["threads"] = [32 * count for count in _many(self.warps)]
+        if self.precision is not None and (level := PrecisionConfig(self.precision)) is not PrecisionConfig.DEFAULT:
+            made["precision"] = level.value
         for name in ("target", "variant"):
             if getattr(self, name) is not None:
                 made[name] = getattr(self, name)
         return json.dumps(made)
 
 
+def check_config(op: Op, config: Any) -> str:
+    """The configuration in the form of kpkg_registry_restrict. Raises TypeError for what is no KernelConfig, and ValueError where it names a parameter that no kernel of
+    `op` has, values that none was compiled for, or no target or variant that there is."""
+    if not isinstance(config, KernelConfig):
+        raise TypeError(f"{op.name}: configure takes a kpkg.KernelConfig or None, not {shown(config)}")
+    text = config.to_json()
+    wanted = json.loads(text)
+    manifest = op._library.manifest
+    used = {string for gpu in (False, True) for string in json.loads(op._native.plan_json(False, gpu))["strings"]}
+    kernels = {i: kernel for i, kernel in enumerate(manifest["kernels"]) if kernel["name"] in used}
+    instances = [each for each in manifest["instances"] if each["kernel"] in kernels]
+    there: dict[str, set[str]] = {}
+    for instance in instances:
+        for param, value in zip(kernels[instance["kernel"]]["params"], instance["params"]):
+            there.setdefault(param["name"], set()).add(str(value))
+    for name, values in wanted["params"].items():
+        if name not in there:
+            raise ValueError(
+                f"{op.name}: no kernel of it has the parameter {name!r}{closest(name, there)}; there are {', '.join(sorted(there)) or 'none'}"
+            )
+        if not there[name] & set(values):
+            raise ValueError(
+                f"{op.name}: no kernel of it is compiled for {name}={' or '.join(values)}; there are {', '.join(sorted(there[name]))}"
+            )
+    if config.target is not None and not _TARGET.fullmatch(config.target):
+        targets = sorted({each["target"] for each in instances})
+        raise ValueError(
+            f"{op.name}: {config.target!r} is no target{closest(config.target, targets)}; its package is for {', '.join(targets)}"
+        )
+    variants = {each["variant"] for each in instances}
+    if config.variant is not None and config.variant not in variants:
+        raise ValueError(
+            f"{op.name}: no kernel of it has the variant {config.variant!r}{closest(config.variant, variants)}; there are {', '.join(sorted(variants))}"
+        )
+    return text
+
+
 class Configured:
     """What ``op.configure`` gives: in a ``with`` statement, the configuration before it comes back at the end."""
 
-    def __init__(self, op: Op, before: KernelConfig | None) -> None:
+    def __init__(self, op: Op, before: str | None) -> None:
         self._op = op
         self._before = before
 
     def __enter__(self) -> Op:
         return self._op
 
-    def __exit__(self, kind: type[BaseException] | None, error: BaseException | None, trace: TracebackType | None) -> None:
-        self._op.configure(self._before)
+    def __exit__(
+        self, kind: type[BaseException] | None, error: BaseException | None, trace: TracebackType | None
+    ) -> None:
+        self._op._restrict(self._before)

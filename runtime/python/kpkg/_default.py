@@ -5,6 +5,8 @@ SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
 
 from __future__ import annotations
 
+import importlib.util
+import itertools
 import os
 import threading
 import warnings
@@ -14,14 +16,22 @@ from typing import Any
 
 from kpkg import _policy
 from kpkg._errors import FallbackWarning, KernelError, _caller_level
-from kpkg._library import CustomOpLibrary, Op
+from kpkg._forms import form_of_function
+from kpkg._library import CallableOp, CustomOpLibrary, Op
+from kpkg._messages import closest
 
 
 def package_files() -> list[Path]:
     """Where ``kpkg.ops`` looks: the files and folders of KPKG_PATH in order, then the packages that came with kpkg."""
     places = [Path(part) for part in os.environ.get("KPKG_PATH", "").split(":") if part]
     places.append(Path(__file__).parent / "packages")
-    return [file for place in places for file in (sorted(place.glob("*.kpkg")) if place.is_dir() else [place] if place.exists() or place.suffix else [])]
+    return [
+        file
+        for place in places
+        for file in (
+            sorted(place.glob("*.kpkg")) if place.is_dir() else [place] if place.exists() or place.suffix else []
+        )
+    ]
 
 
 class _Packages:
@@ -30,18 +40,27 @@ class _Packages:
     def __init__(self) -> None:
         self._lock = threading.Lock()
         self._libraries: list[CustomOpLibrary] | None = None
+        self._names: dict[str, list[str]] = {}
         self.broken: dict[str, str] = {}
 
     def libraries(self) -> list[CustomOpLibrary]:
         with self._lock:
             if self._libraries is None:
+                _policy.check_environment()
                 opened = []
                 for file in package_files():
                     try:
                         opened.append(CustomOpLibrary(file))
-                    except (OSError, RuntimeError, ValueError) as error:  # any reason not to open one file leaves the others
+                    except (
+                        OSError,
+                        RuntimeError,
+                        ValueError,
+                    ) as error:  # any reason not to open one file leaves the others
                         self.broken[str(file)] = str(error)
                 self._libraries = opened
+                for name in sorted({name for library in opened for name in library._ops}):
+                    self._names.setdefault(name.rpartition("::")[2], []).append(name)
+                _policy.check_op_names(itertools.chain.from_iterable(self._names.values()))
             return self._libraries
 
     def find(self, name: str) -> tuple[Op | None, str]:
@@ -53,18 +72,23 @@ class _Packages:
                 except (ImportError, OSError, RuntimeError) as error:
                     return None, f"{library.path} cannot be registered with PyTorch: {error}"
                 return library[name], ""
-        reason = f"no package has {name}"
+        reason = f"no package has {name}{closest(name, itertools.chain.from_iterable(self.names().values()))}"
         if self.broken:
             reason += "; " + "; ".join(f"{file} cannot be opened: {error}" for file, error in self.broken.items())
         elif not self.libraries():
             reason += ": there are no packages in KPKG_PATH or in kpkg itself"
         return None, reason
 
+    def names(self) -> dict[str, list[str]]:
+        """The full names of all ops that the packages have, by their names without namespace."""
+        self.libraries()
+        return self._names
+
 
 _packages = _Packages()
 
 
-class DefaultOp:
+class DefaultOp(CallableOp):
     """An op by name, ``kpkg.ops.softmax``: called like the op of a package, with PyTorch tensors.
 
     Where no package has it, or its package cannot be opened, PyTorch's implementation runs: under "warn" with one FallbackWarning that
@@ -86,10 +110,10 @@ class DefaultOp:
         if self._op is None and self._reason is None:
             self._op, reason = _packages.find(self.name)
             self._reason = reason or None
-            if self._op is None:
-                from kpkg import _vjp
-
-                self._implementation = _vjp.implementation(self.name)
+            if self._op is not None:
+                self._is_compiling, self._direct = self._op._is_compiling, self._op._direct
+            else:
+                self._implementation = _implementation(self.name)
         return self._op
 
     @property
@@ -107,17 +131,35 @@ class DefaultOp:
         op = self.op
         return op is not None and op.supports(*args, **kwargs)
 
-    def __call__(self, *args: Any, **kwargs: Any) -> Any:
+    def _call(self, args: tuple[Any, ...], kwargs: dict[str, Any]) -> Any:
         """As ``Op.__call__``. Raises the same, and KernelError where no package has the op and PyTorch's implementation may not run or is not known."""
         op = self._op
         if op is None:
             op = self.op
             if op is None:
+                run = self._implementation
+                if run is None:
+                    raise KernelError(
+                        f"{self.name}: {self._reason}, and PyTorch has no implementation of it that kpkg knows"
+                    )
                 self.note_fallback()
-                if self._implementation is None:
-                    raise KernelError(f"{self.name}: {self._reason}, and PyTorch has no implementation of it that kpkg knows")
-                return self._implementation(*args, **kwargs)
-        return op(*args, **kwargs)
+                form = form_of_function(self.name, run)
+                args, kwargs = (args, kwargs) if form is None else form.fit(args, kwargs)
+                return run(*args, **kwargs)
+        return op._call(args, kwargs)
+
+    def _recover(self, error: RuntimeError, args: tuple[Any, ...], kwargs: dict[str, Any]) -> Any:
+        assert self._op is not None, "what failed was its call"
+        return self._op._recover(error, args, kwargs)
+
+    def forward(self, *args: Any, **kwargs: Any) -> Any:
+        """The call itself, for those who expect an object with a forward and a backward. Raises the same."""
+        return self(*args, **kwargs)
+
+    def backward(self, *args: Any, **kwargs: Any) -> Any:
+        """Gradients by the op for them, as ``Op.backward``; without a package by PyTorch's implementation of NAME_backward. Raises the same."""
+        op = self.op
+        return ops[f"{self.name}_backward"](*args, **kwargs) if op is None else op.backward(*args, **kwargs)
 
     def note_fallback(self) -> None:
         """Counts that PyTorch runs in place of the absent op, and warns once. Raises KernelError under "strict"."""
@@ -132,6 +174,12 @@ class DefaultOp:
             warnings.warn(f"op {self.name} runs its fallback: {reason}", FallbackWarning, stacklevel=_caller_level())
 
 
+def _implementation(name: str) -> Callable[..., Any] | None:
+    from kpkg import _vjp
+
+    return _vjp.implementation(name)
+
+
 class Ops:
     """``kpkg.ops``: ``kpkg.ops.softmax(x, -1)``, or by full name ``kpkg.ops["kpkg::softmax"]``.
 
@@ -140,6 +188,7 @@ class Ops:
 
     def __init__(self) -> None:
         self._known: dict[str, DefaultOp] = {}
+        self._named: set[str] = set()  # names that are attributes, found without __getattr__
 
     def __getitem__(self, name: str) -> DefaultOp:
         """The op of the full name, "kpkg::softmax". Raises nothing for a name that no package has: see ``DefaultOp.is_available``."""
@@ -150,21 +199,53 @@ class Ops:
     def __getattr__(self, name: str) -> DefaultOp:
         if name.startswith("_"):
             raise AttributeError(name)
-        return self[f"kpkg::{name}"]
+        full = f"kpkg::{name}"
+        if full not in self._known:
+            full = self._full_name(name)
+        self._named.add(name)
+        op = self.__dict__[name] = self[full]
+        return op
+
+    def _full_name(self, name: str) -> str:
+        """The op that a name without namespace means: that of kpkg, else the only one of that name. Raises AttributeError where several packages' namespaces have it."""
+        full = f"kpkg::{name}"
+        there = _packages.names().get(name, [full])
+        if full in there:
+            return full
+        if len(there) > 1:
+            raise AttributeError(
+                f"{name} is in several namespaces: use kpkg.ops[{there[0]!r}]; there are {', '.join(there)}"
+            )
+        return there[0]
+
+    def has(self, name: str) -> bool:
+        """Whether ``kpkg.ops.name`` can be called: a package has it, or kpkg knows PyTorch's implementation. Raises nothing."""
+        try:
+            full = self._full_name(name)
+        except AttributeError:
+            return False
+        return name in _packages.names() or (_has_torch() and _implementation(full) is not None)
 
     def __iter__(self) -> Iterator[str]:
         """The full names of all ops that the packages have."""
-        return iter(sorted({name for library in _packages.libraries() for name in library._ops}))
+        return iter(sorted(itertools.chain.from_iterable(_packages.names().values())))
 
     def __dir__(self) -> list[str]:
-        return sorted({*super().__dir__(), *(name.partition("::")[2] for name in self if name.startswith("kpkg::"))})
+        return sorted({*super().__dir__(), *_packages.names()})
 
     def reload(self) -> None:
         """Looks for packages anew, in KPKG_PATH as it is now. Ops that were found stay as they are until then."""
         global _packages
         _packages = _Packages()
         for op in self._known.values():
-            op._op, op._reason, op._implementation = None, None, None
+            op._op, op._reason, op._implementation, op._direct = None, None, None, None
+        for name in self._named:
+            del self.__dict__[name]
+        self._named.clear()
+
+
+def _has_torch() -> bool:
+    return importlib.util.find_spec("torch") is not None
 
 
 ops = Ops()

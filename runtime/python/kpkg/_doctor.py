@@ -23,7 +23,11 @@ def findings() -> list[Finding]:
 
     import kpkg
 
-    add("ok", "kpkg", f"{kpkg.__version__}, Python {platform.python_version()}; CPU {', '.join(kpkg.cpu_targets()) or 'none of its targets'}")
+    add(
+        "ok",
+        "kpkg",
+        f"{kpkg.__version__}, Python {platform.python_version()}; CPU {', '.join(kpkg.cpu_targets()) or 'none of its targets'}",
+    )
     _torch(add)
     _packages(add)
     _command(add)
@@ -44,15 +48,30 @@ def _torch(add: Add) -> None:
 
         glue._extension()
     except (ImportError, OSError) as error:
-        add("not ok", "torch", f"{torch.__version__}: {error}", "install torch 2.10 or newer, and a kpkg that was built with its PyTorch part")
+        add(
+            "not ok",
+            "torch",
+            f"{torch.__version__}: {error}",
+            "install torch 2.10 or newer, and a kpkg that was built with its PyTorch part",
+        )
         return
     add("ok", "torch", f"{torch.__version__}, CUDA {torch.version.cuda or 'not in this build'}")
     if not torch.cuda.is_available():
-        add("absent", "gpu", "PyTorch sees none", "calls run on the CPU; a GPU needs NVIDIA's driver and a PyTorch built for CUDA")
+        add(
+            "absent",
+            "gpu",
+            "PyTorch sees none",
+            "calls run on the CPU; a GPU needs NVIDIA's driver and a PyTorch built for CUDA",
+        )
     for index in range(torch.cuda.device_count()):
         major, minor = torch.cuda.get_device_capability(index)
         state = "ok" if major >= 8 else "not ok"
-        add(state, f"cuda:{index}", f"{torch.cuda.get_device_name(index)}, sm_{major}{minor}", "" if major >= 8 else "kpkg's GPU code begins at sm_80")
+        add(
+            state,
+            f"cuda:{index}",
+            f"{torch.cuda.get_device_name(index)}, sm_{major}{minor}",
+            "" if major >= 8 else "kpkg's GPU code begins at sm_80",
+        )
 
 
 def _packages(add: Add) -> None:
@@ -60,7 +79,12 @@ def _packages(add: Add) -> None:
 
     files = _default.package_files()
     if not files:
-        add("absent", "packages", "none in KPKG_PATH and none came with kpkg", "kpkg.nn and kpkg.ops run PyTorch's ops; set KPKG_PATH, or use kpkg.load")
+        add(
+            "absent",
+            "packages",
+            "none in KPKG_PATH and none came with kpkg",
+            "kpkg.nn and kpkg.ops run PyTorch's ops; set KPKG_PATH, or use kpkg.load",
+        )
         return
     ops = set(_default.ops)
     for file, reason in _default._packages.broken.items():
@@ -76,10 +100,20 @@ def _packages(add: Add) -> None:
         if not op.is_available:
             continue
         if not op.supports(x):
-            add("absent", f"run {device}", "the packages have no softmax for it", "build them with --target for this device")
+            add(
+                "absent",
+                f"run {device}",
+                "the packages have no softmax for it",
+                "build them with --target for this device",
+            )
             continue
         right = torch.allclose(op(x), x.softmax(-1), atol=1e-6)
-        add("ok" if right else "not ok", f"run {device}", "softmax is right" if right else "softmax is wrong", "" if right else "please report it, with kpkg.kernel_info()")
+        add(
+            "ok" if right else "not ok",
+            f"run {device}",
+            "softmax is right" if right else "softmax is wrong",
+            "" if right else "please report it, with kpkg.kernel_info()",
+        )
 
 
 def _command(add: Add) -> None:
@@ -88,7 +122,12 @@ def _command(add: Add) -> None:
     try:
         add("ok", "command", find_command())
     except FileNotFoundError:
-        add("absent", "command", "there is no kpkg command", "only compiling needs it; KPKG_COMMAND names one. Its own `kpkg doctor` says more of the toolkit")
+        add(
+            "absent",
+            "command",
+            "there is no kpkg command",
+            "only compiling needs it; KPKG_COMMAND names one. Its own `kpkg doctor` says more of the toolkit",
+        )
 
 
 def run(as_json: bool) -> int:

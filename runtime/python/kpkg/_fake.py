@@ -21,7 +21,8 @@ def run(op: Op, args: tuple[Any, ...], kwargs: dict[str, Any]) -> Any:
     device = _device_of(op, values)
     results = _symbolic.infer(op, values) if _is_symbolic(values) else _infer(op, values)
     made = tuple(
-        torch.empty_strided(r[0], r[1], dtype=getattr(torch, r[2]), device=device) if isinstance(r, tuple) else r for r in results
+        torch.empty_strided(r[0], r[1], dtype=getattr(torch, r[2]), device=device) if isinstance(r, tuple) else r
+        for r in results
     )
     return made[0] if len(made) == 1 else made if made else None
 
@@ -51,13 +52,23 @@ def _device_of(op: Op, values: list[Any]) -> torch.device:
 
 
 def _refuse_grad(op: Op, values: list[Any]) -> None:
-    if not op._is_recorded and torch.is_grad_enabled() and any(isinstance(v, torch.Tensor) and v.requires_grad for v in values):
+    if (
+        not op._is_recorded
+        and torch.is_grad_enabled()
+        and any(isinstance(v, torch.Tensor) and v.requires_grad for v in values)
+    ):
         raise KernelError(f"{op.name} has no backward: call it under torch.no_grad() or on detached tensors")
 
 
 def _is_symbolic(values: list[Any]) -> bool:
     for value in values:
-        parts = (*value.shape, *value.stride()) if isinstance(value, torch.Tensor) else value if isinstance(value, (list, tuple)) else (value,)
+        parts = (
+            (*value.shape, *value.stride())
+            if isinstance(value, torch.Tensor)
+            else value
+            if isinstance(value, (list, tuple))
+            else (value,)
+        )
         if any(isinstance(part, (torch.SymInt, torch.SymFloat, torch.SymBool)) for part in parts):
             return True
     return False
@@ -67,7 +78,14 @@ def _infer(op: Op, values: list[Any]) -> list[Any]:
     lowered: list[Any] = []
     for value in values:
         if isinstance(value, torch.Tensor):
-            lowered.append((tuple(value.shape), value.stride(), _arrays.dtype_name(value.dtype), 2 if value.device.type == "cuda" else 1))
+            lowered.append(
+                (
+                    tuple(value.shape),
+                    value.stride(),
+                    _arrays.dtype_name(value.dtype),
+                    2 if value.device.type == "cuda" else 1,
+                )
+            )
         elif isinstance(value, torch.dtype):
             lowered.append(_arrays.dtype_name(value))
         else:

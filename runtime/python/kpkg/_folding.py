@@ -12,14 +12,18 @@ from torch import Tensor, nn
 
 from kpkg import nn as kpkg_nn
 
-_CONVOLUTIONS: dict[type[nn.Module], type[kpkg_nn.Layer]] = {nn.Conv1d: kpkg_nn.Conv1d, nn.Conv2d: kpkg_nn.Conv2d, nn.Conv3d: kpkg_nn.Conv3d}
+_CONVOLUTIONS: dict[type[nn.Module], type[kpkg_nn.Layer]] = {
+    nn.Conv1d: kpkg_nn.Conv1d,
+    nn.Conv2d: kpkg_nn.Conv2d,
+    nn.Conv3d: kpkg_nn.Conv3d,
+}
 _NORMS = {nn.Conv1d: nn.BatchNorm1d, nn.Conv2d: nn.BatchNorm2d, nn.Conv3d: nn.BatchNorm3d}
 
 
 def folds(convolution: nn.Module, norm: nn.Module) -> bool:
     """Whether the two are of types and in a mode in which one convolution does what both do."""
     return (
-        _NORMS.get(type(convolution)) is type(norm)  # type: ignore[call-overload]
+        _NORMS.get(type(convolution)) is type(norm)
         and norm.num_features == convolution.out_channels
         and not norm.training
         and norm.running_mean is not None
@@ -38,17 +42,30 @@ class Fold:
         norm, convolution = self._norm, self._convolution
         try:  # without nn.Module.__getattr__, which takes longer than the rest
             own, others, buffers = convolution._parameters, norm._parameters, norm._buffers
-            each = (own["weight"], own["bias"], others["weight"], others["bias"], buffers["running_mean"], buffers["running_var"])
+            each = (
+                own["weight"],
+                own["bias"],
+                others["weight"],
+                others["bias"],
+                buffers["running_mean"],
+                buffers["running_var"],
+            )
             return [t for t in each if t is not None]
         except KeyError:  # what was a parameter is computed now
             pass
         tensors = (convolution.weight, convolution.bias, norm.weight, norm.bias, norm.running_mean, norm.running_var)
-        return [t for t in tensors if t is not None]  # type: ignore[misc]
+        return [t for t in tensors if t is not None]
 
     def holds(self) -> bool:
         """Whether the convolution does the norm's part now: not while either is trained, nor where PyTorch runs the convolution."""
         convolution, norm = self._convolution, self._norm
-        if convolution.training or norm.training or not convolution._kpkg_wanted or convolution._stands_back() or not convolution._kpkg_op.is_available:
+        if (
+            convolution.training
+            or norm.training
+            or not convolution._kpkg_wanted
+            or convolution._stands_back()
+            or not convolution._kpkg_op.is_available
+        ):
             return False
         return not torch.is_grad_enabled() or not any(t.requires_grad for t in self._sources())
 
@@ -67,7 +84,11 @@ class Fold:
         return self._folded
 
     def _fold(self) -> tuple[Tensor, Tensor]:
-        weight, bias, norm = cast(Tensor, self._convolution.weight), cast("Tensor | None", self._convolution.bias), self._norm
+        weight, bias, norm = (
+            cast(Tensor, self._convolution.weight),
+            cast("Tensor | None", self._convolution.bias),
+            self._norm,
+        )
         with torch.no_grad():
             exact = torch.promote_types(weight.dtype, torch.float32)
             scale = torch.rsqrt(cast(Tensor, norm.running_var).to(exact) + norm.eps)
@@ -91,7 +112,7 @@ class _Folding:
     def _arguments(self, input: Tensor) -> tuple[Any, ...]:
         if self._kpkg_fold is not None and self._kpkg_fold.holds():
             return (input, *self._kpkg_fold.parameters(), *self._settings(input))  # type: ignore[attr-defined]
-        return super()._arguments(input)  # type: ignore[misc, no-any-return]
+        return super()._arguments(input)  # type: ignore[misc]  # the layer beside it has them
 
     def train(self, mode: bool = True) -> Any:
         """As for every layer."""
@@ -112,18 +133,27 @@ class _Folded:
         return cast(Tensor, super().forward(input))  # type: ignore[misc]
 
     def __getstate__(self) -> dict[str, Any]:
-        return {k: v for k, v in self.__dict__.items() if not k.startswith("_kpkg")}  # copies of the two do not know of each other: each does its own part
+        return {
+            k: v for k, v in self.__dict__.items() if not k.startswith("_kpkg")
+        }  # copies of the two do not know of each other: each does its own part
 
 
-_FOLDING = {kind: type(f"Folding{kind.__name__}", (_Folding, layer), {"torch_layer": kind, "__module__": __name__}) for kind, layer in _CONVOLUTIONS.items()}
-_FOLDED = {kind: type(f"Folded{kind.__name__}", (_Folded, kind), {"__module__": __name__}) for kind in _NORMS.values()}
-globals().update({made.__name__: made for made in (*_FOLDING.values(), *_FOLDED.values())})  # where pickle looks for them
+_FOLDING: dict[type[nn.Module], Any] = {
+    kind: type(f"Folding{kind.__name__}", (_Folding, layer), {"torch_layer": kind, "__module__": __name__})
+    for kind, layer in _CONVOLUTIONS.items()
+}
+_FOLDED: dict[type[nn.Module], Any] = {
+    kind: type(f"Folded{kind.__name__}", (_Folded, kind), {"__module__": __name__}) for kind in _NORMS.values()
+}
+globals().update(
+    {made.__name__: made for made in (*_FOLDING.values(), *_FOLDED.values())}
+)  # where pickle looks for them
 
 
 def folded(convolution: nn.Module, norm: nn.Module) -> tuple[kpkg_nn.Layer, nn.Module]:
     """Layers for the places of both, which share their parameters, buffers, hooks and modes."""
-    first = _FOLDING[type(convolution)].from_torch(convolution)  # type: ignore[index, attr-defined]
-    second = _FOLDED[type(norm)].__new__(_FOLDED[type(norm)])  # type: ignore[index]
+    first = _FOLDING[type(convolution)].from_torch(convolution)
+    second = _FOLDED[type(norm)].__new__(_FOLDED[type(norm)])
     second.__dict__.update(norm.__dict__)
     first._kpkg_fold = second._kpkg_fold = Fold(first, second)
     return cast(kpkg_nn.Layer, first), cast(nn.Module, second)

@@ -25,7 +25,12 @@ def has_hooks(layer: nn.Module) -> bool:
 
 
 def any_global_hooks() -> bool:
-    return bool(_module._global_forward_hooks or _module._global_forward_pre_hooks or _module._global_backward_hooks or _module._global_backward_pre_hooks)
+    return bool(
+        _module._global_forward_hooks
+        or _module._global_forward_pre_hooks
+        or _module._global_backward_hooks
+        or _module._global_backward_pre_hooks
+    )
 
 
 @dataclasses.dataclass
@@ -55,7 +60,7 @@ class Launch:
         if torch.compiler.is_compiling():
             layers = [self.owner.get_submodule(name) for name in self.chain.layers]
         else:
-            layers = [modules.get(name) for modules, name in self._places]  # type: ignore[misc]
+            layers = [modules.get(name) for modules, name in self._places]
         if layers[0] is not self.convolution or self.norm is not None and layers[1] is not self.norm:
             return False
         if any(layer is None or has_hooks(layer) for layer in layers) or any_global_hooks():
@@ -66,7 +71,9 @@ class Launch:
         """Whether nothing is recorded or cast on the way, and all are of one dtype and device."""
         if not isinstance(input, Tensor) or torch.is_autocast_enabled(input.device.type):
             return False
-        if residual is not None and (not isinstance(residual, Tensor) or residual.dtype != input.dtype or residual.device != input.device):
+        if residual is not None and (
+            not isinstance(residual, Tensor) or residual.dtype != input.dtype or residual.device != input.device
+        ):
             return False
         parameters = self.convolution._parameters
         weight = parameters.get("weight")
@@ -85,7 +92,7 @@ class Launch:
         """Whether kpkg runs the convolution, with the norm folded into it."""
         convolution = self.convolution
         if self.norm is not None:
-            return bool(self.norm._kpkg_fold.holds())  # type: ignore[union-attr, operator]
+            return bool(self.norm._kpkg_fold.holds())
         return convolution._kpkg_wanted and not convolution._stands_back()
 
     def _shape(self, input: Tensor) -> list[int]:
@@ -103,7 +110,11 @@ class Launch:
             return [*size[:-1], layer.out_features]
         for i, (taps, stride, dilation) in enumerate(zip(layer.kernel_size, layer.stride, layer.dilation)):
             at = len(size) - len(layer.kernel_size) + i
-            padding = {"same": dilation * (taps - 1), "valid": 0}[layer.padding] if isinstance(layer.padding, str) else 2 * layer.padding[i]
+            padding = (
+                {"same": dilation * (taps - 1), "valid": 0}[layer.padding]
+                if isinstance(layer.padding, str)
+                else 2 * layer.padding[i]
+            )
             size[at] = (size[at] + padding - dilation * (taps - 1) - 1) // stride + 1
         size[-len(layer.kernel_size) - 1] = layer.out_channels
         return size
@@ -214,8 +225,8 @@ class Block:
         """From now on the owner's forward makes this launch."""
         owner = self.traced.owner
         if not self.launches:
-            owner._kpkg_block = self  # type: ignore[assignment]
-            owner.__class__ = fused_class(type(owner))
+            owner._kpkg_block = self
+            owner.__class__ = fused_class(type(owner))  # type: ignore[arg-type]  # mypy takes no type for hashable
         self.launches[launch.chain] = launch
         self._make()
 
@@ -224,7 +235,7 @@ class Block:
         owner = self.traced.owner
         del self.launches[launch.chain]
         if not self.launches:
-            owner.__class__ = type(owner)._kpkg_plain  # type: ignore[assignment, union-attr]
+            owner.__class__ = type(owner)._kpkg_plain
             del owner._kpkg_block
         else:
             self._make()
@@ -245,13 +256,30 @@ class Block:
         copies: dict[fx.Node, fx.Node] = {}
         chosen = {chain: nodes for chain, nodes in self.traced.chains.items() if chain in self.launches}
         # A chain whose result is pooled is within the launch that does that.
-        ends = {nodes[-1]: (chain, nodes) for chain, nodes in chosen.items() if not any(len(nodes) < len(other) and set(nodes) <= set(other) for other in chosen.values())}
+        ends = {
+            nodes[-1]: (chain, nodes)
+            for chain, nodes in chosen.items()
+            if not any(len(nodes) < len(other) and set(nodes) <= set(other) for other in chosen.values())
+        }
         within = {node for _, nodes in ends.values() for node in nodes}
         for node in self.traced.graph.nodes:
             if node in ends:
                 chain, nodes = ends[node]
-                given = [nodes[0].args[0], *(a for i, each in enumerate(nodes) if len(each.args) == 2 for a in each.args if a is not nodes[i - 1])]
-                copies[node] = graph.call_function(self.launches[chain].function(), tuple(copies[cast(fx.Node, each)] for each in given))
+                function = self.launches[chain].function()
+                if chain in self.traced.calls:
+                    copies[node] = self.traced.calls[chain](graph, copies, function)
+                    continue
+                given = [
+                    nodes[0].args[0],
+                    *(
+                        a
+                        for i, each in enumerate(nodes)
+                        if len(each.args) == 2
+                        for a in each.args
+                        if a is not nodes[i - 1]
+                    ),
+                ]
+                copies[node] = graph.call_function(function, tuple(copies[cast(fx.Node, each)] for each in given))
             elif node not in within:
                 copies[node] = graph.node_copy(node, lambda each: copies[each])
         return graph
@@ -277,10 +305,12 @@ class _Fused:
 
 
 def _plain(kind: type[nn.Module]) -> nn.Module:
-    return kind.__new__(kind)
+    return kind.__new__(kind)  # type: ignore[call-overload]  # not `type` itself
 
 
 @functools.cache
 def fused_class(kind: type[nn.Module]) -> type[nn.Module]:
     """`kind` with launches in its forward."""
-    return type(kind.__name__, (_Fused, kind), {"_kpkg_plain": kind, "__module__": kind.__module__, "__doc__": kind.__doc__})
+    return type(
+        kind.__name__, (_Fused, kind), {"_kpkg_plain": kind, "__module__": kind.__module__, "__doc__": kind.__doc__}
+    )

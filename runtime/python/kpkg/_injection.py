@@ -5,14 +5,15 @@ SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
 
 from __future__ import annotations
 
-from collections.abc import Callable
+from collections.abc import Callable, Iterable
 from dataclasses import dataclass, field
 from types import TracebackType
 from typing import Any
 
 from torch import Tensor, nn
 
-from kpkg import _measure
+from kpkg import _default, _measure
+from kpkg._errors import CaptureError, KernelError
 from kpkg._measure import compare
 
 # How much slower, by the clock of the host, still counts as not slower.
@@ -34,9 +35,11 @@ class Row:
     kpkg_us: float | None = None
     #: Whether the row stands for a batch norm folded into a convolution, or for a launch that does what follows a convolution too.
     is_fold: bool = False
+    #: How often it runs in a forward of the sample.
+    calls: int = 1
 
-    # Whether the original writes its result over its input.
-    _is_inplace: bool = field(default=False, repr=False, compare=False)
+    # Full names of the ops of the replacement.
+    _ops: tuple[str, ...] = field(default=(), repr=False, compare=False)
     # What puts the replacement where the original is, and back.
     _replacement: Replacement | None = field(default=None, repr=False, compare=False)
 
@@ -75,22 +78,52 @@ class Injection:
         self.original_us: float | None = None
         self.kpkg_us: float | None = None
         self._timed: dict[Any, tuple[float, float]] = {}
+        self._loaded: set[str] = set()  # paths of packages
 
-    def _iterations(self, *functions: Any, **options: Any) -> tuple[float, float]:
-        """Microseconds of iterations of the whole model in the way in which it will run."""
-        return _measure.interleaved(*functions, **options, graphs=self.graphs)
+    def _prewarm(self, ops: Iterable[str]) -> bool:
+        """Loads the code of the packages that have these ops onto the model's GPU, where a graph that is captured could not; whether one was not loaded yet."""
+        devices = {t.device for t in (*self.model.parameters(), *self.model.buffers()) if t.device.type == "cuda"}
+        found = [op for op in (_default.ops[name].op for name in ops) if op is not None]
+        libraries = {op._library.path: op._library for op in found if op._library.path not in self._loaded}
+        for path, library in libraries.items():
+            for device in devices:
+                library.prewarm(str(device))
+            self._loaded.add(path)
+        return bool(libraries)
+
+    def _load(self, error: CaptureError) -> bool:
+        """What a capture of a graph has missed; whether it was not there before."""
+        name = getattr(error, "op", "")
+        return self._prewarm([name] if name else list(_default.ops))
+
+    def _iterations(
+        self, first: Callable[[], Any], second: Callable[[], Any] | None, **options: Any
+    ) -> tuple[float, float]:
+        """Microseconds of iterations of the whole model in the way in which it will run; options as `interleaved` has them."""
+        if self.graphs:  # masks and the like are computed anew while a graph is captured: any instance may be asked for
+            self._prewarm([name for row in self.replaced for name in row._ops])
+        return _measure.interleaved(first, second, graphs=self.graphs, load=self._load, **options)
 
     def _times(self, key: Any, original: Callable[[], Any], replacement: Callable[[], Any]) -> tuple[float, float]:
         """Microseconds of both, which are measured once for each `key`."""
         if key not in self._timed:
             # Layers by themselves are not compiled: without the host's time they come closer to what they take in a compiled model.
             ahead = self.by_gpu_time or self.is_compiled and self.on_gpu and not self.graphs
-            self._timed[key] = _measure.interleaved(original, replacement, seconds=_LAYER, rounds=5, graphs=self.graphs, ahead=ahead)
+            self._timed[key] = _measure.interleaved(
+                original, replacement, seconds=_LAYER, rounds=5, graphs=self.graphs, ahead=ahead, load=self._load
+            )
         return self._timed[key]
 
     def _is_fast(self, row: Row, key: Any, original: Callable[[], Any], replacement: Callable[[], Any]) -> bool:
         """Whether the replacement is not slower; tells the row."""
+        if self.graphs:
+            self._prewarm(row._ops)
         row.original_us, row.kpkg_us = self._times(key, original, replacement)
+        return self._has_time(row)
+
+    def _has_time(self, row: Row) -> bool:
+        """Whether the times of a row are those of a replacement that is not slower; tells the row."""
+        assert row.original_us is not None and row.kpkg_us is not None, "they were measured"
         if row.kpkg_us <= row.original_us * (1.0 if self.by_gpu_time else NOISE):
             return True
         row.status = "kept: kpkg is slower"
@@ -100,6 +133,19 @@ class Injection:
     def replaced(self) -> list[Row]:
         """The rows of what runs kpkg now."""
         return [row for row in self.rows if row.is_replaced]
+
+    def share(self, rows: Iterable[Row] | None = None) -> float | None:
+        """About which part of an iteration of the original model what these rows stand for takes (default: all of them); None where nothing was measured. Raises nothing."""
+        chosen = list(self.rows if rows is None else rows)
+        layers = {row.name for row in chosen if row.name and not row.is_fold and not row.layer.endswith("()")}
+
+        def is_within(name: str) -> bool:
+            """Whether a layer around it counts already."""
+            parts = name.split(".")
+            return any(".".join(parts[:i]) in layers for i in range(1, len(parts)))
+
+        times = [(row.original_us or 0.0) * row.calls for row in chosen if not is_within(row.name)]
+        return min(1.0, sum(times) / self.original_us) if self.original_us else None
 
     def restore(self) -> None:
         """Puts the original layers back. What was trained meanwhile stays: they share their parameters."""
@@ -114,24 +160,50 @@ class Injection:
     def __enter__(self) -> Injection:
         return self
 
-    def __exit__(self, kind: type[BaseException] | None, error: BaseException | None, trace: TracebackType | None) -> None:
+    def __exit__(
+        self, kind: type[BaseException] | None, error: BaseException | None, trace: TracebackType | None
+    ) -> None:
         self.restore()
 
     def __str__(self) -> str:
         heads = ("layer", "type", "replacement", "error", "original us", "kpkg us", "")
         lines = [
-            (row.name, row.layer, row.replacement, _number(row.error, ".1e"), _number(row.original_us, ".1f"), _number(row.kpkg_us, ".1f"), row.status)
+            (
+                row.name,
+                row.layer,
+                row.replacement,
+                _number(row.error, ".1e"),
+                _number(row.original_us, ".1f"),
+                _number(row.kpkg_us, ".1f"),
+                row.status,
+            )
             for row in self.rows
         ]
-        total = ("(model)", type(self.model).__name__, "", _number(self.error, ".1e"), _number(self.original_us, ".1f"), _number(self.kpkg_us, ".1f"), "")
+        total = (
+            "(model)",
+            type(self.model).__name__,
+            "",
+            _number(self.error, ".1e"),
+            _number(self.original_us, ".1f"),
+            _number(self.kpkg_us, ".1f"),
+            "",
+        )
         lines.append((*total[:-1], f"{len(self.replaced)} of {len(self.rows)} replaced"))
         widths = [max(len(line[i]) for line in (heads, *lines)) for i in range(len(heads))]
-        table = ["  ".join(f"{text:{'>' if 3 <= i <= 5 else '<'}{widths[i]}}" for i, text in enumerate(line)).rstrip() for line in (heads, *lines)]
+        table = [
+            "  ".join(f"{text:{'>' if 3 <= i <= 5 else '<'}{widths[i]}}" for i, text in enumerate(line)).rstrip()
+            for line in (heads, *lines)
+        ]
         if self.original_us is not None and self.kpkg_us is not None:
             if self.by_gpu_time:
                 table.append("Times of layers are the GPU's alone: the model keeps it busy")
+            table.append(
+                f"Found {100 * (self.share() or 0.0):.0f} % of the original's time, replaced {100 * (self.share(self.replaced) or 0.0):.0f} %"
+            )
             table.append(f"Original {self.original_us / 1000:.3f} ms / iter")
-            table.append(f"kpkg     {self.kpkg_us / 1000:.3f} ms / iter, outputs differ by {_number(self.error, '.1e')}")
+            table.append(
+                f"kpkg     {self.kpkg_us / 1000:.3f} ms / iter, outputs differ by {_number(self.error, '.1e')}"
+            )
         return "\n".join(table)
 
 
@@ -144,8 +216,18 @@ def use(row: Row, replacement: Replacement) -> None:
     replacement.put()
 
 
+def reason_of(error: Exception) -> str:
+    """Why a replacement that raises is none."""
+    text = str(error).strip().partition("\n")[0]
+    return (
+        f"kept: {text}"
+        if isinstance(error, KernelError) and text
+        else f"kept: it raises {type(error).__name__}: {text}"
+    )
+
+
 def agrees(row: Row, found: Any, expected: Any, tolerance: float | None) -> bool:
-    row.error, allowed = compare(found, expected, tolerance, has_convolutions="Conv" in row.layer)
+    row.error, allowed = compare(found, expected, tolerance, has_convolutions="conv" in row.layer.lower())
     if row.error <= allowed:
         return True
     row.status = f"kept: its output differs by {row.error:.1e}, {allowed:.1e} is allowed"

@@ -5,6 +5,7 @@ SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
 
 from __future__ import annotations
 
+import errno
 import itertools
 import json
 import os
@@ -13,13 +14,16 @@ from collections.abc import Iterator
 from numbers import Integral, Real
 from typing import Any, NamedTuple
 
-from kpkg import _arrays, _native, _policy
-from kpkg._config import Configured, KernelConfig
+from kpkg import _arrays, _native, _policy, _promotion
+from kpkg._config import Configured, KernelConfig, check_config
 from kpkg._errors import KernelError
+from kpkg._forms import CallForm
+from kpkg._messages import among, closest, shown
 
 _COUNTER = itertools.count()
+_NO_FALLBACK = "the fallback to PyTorch takes PyTorch tensors only"
 _TENSOR, _INT, _FLOAT, _BOOL, _LIST, _DTYPE, _STRING = range(2, 9)  # kinds of arguments, as in kpkg.h
-_ACCEPTED = {_INT: (Integral,), _FLOAT: (Real,), _BOOL: (bool,), _LIST: (list, tuple), _STRING: (str,)}
+_ACCEPTED = {_INT: (Integral,), _FLOAT: (Real,), _BOOL: (bool,), _STRING: (str,)}
 
 
 class Argument(NamedTuple):
@@ -38,10 +42,41 @@ class Argument(NamedTuple):
         return self.kind == _TENSOR
 
 
-class Op:
+class CallableOp:
+    """What is called like an op. Calls that need nothing of PyTorch's dispatcher run at once; others are `_call`'s."""
+
+    _direct: Any = None  # NotImplemented where the dispatcher has to see the call
+    _is_compiling: Any = None  # for TorchDynamo, which looks into no call of `_direct`
+
+    def __call__(self, *args: Any, **kwargs: Any) -> Any:
+        """The op's results: PyTorch tensors where an argument is one, else NumPy arrays; a tuple of several, None of none.
+
+        Shapes and dtypes are those of the op's own documentation, ``help(op)``. Raises KernelError where the op refuses them, has no kernel for them and
+        may not fall back, or fails; CaptureError where it would have to load something while a CUDA graph is captured; DeviceError of the driver;
+        TypeError for arguments that do not fit the schema.
+        """
+        if (direct := self._direct) is not None and not self._is_compiling():
+            try:
+                result = direct(*args, **kwargs)
+            except RuntimeError as error:
+                return self._recover(error, args, kwargs)
+            if result is not NotImplemented:
+                return result
+        return self._call(args, kwargs)
+
+    def _call(self, args: tuple[Any, ...], kwargs: dict[str, Any]) -> Any:
+        raise NotImplementedError
+
+    def _recover(self, error: RuntimeError, args: tuple[Any, ...], kwargs: dict[str, Any]) -> Any:
+        """What the call gives after an error of its kernel: that error with its type back, or results by another call."""
+        raise NotImplementedError
+
+
+class Op(CallableOp):
     """One op of a package: ``op(*arguments)``, and ``op(..., out=result)`` or ``op.out(..., out=result)`` into existing memory.
 
-    Arguments are those of ``op.schema``, by position or by name. Tensors may be PyTorch tensors (the call then goes through
+    Arguments are those of ``op.schema``, by position or by name, also as PyTorch takes them: a number for a list of one, ``padding="same"``,
+    ``layer_norm(x, weight, bias, eps)``. ``op.forward`` is the call, ``op.backward`` that of its gradient. Tensors may be PyTorch tensors (the call then goes through
     PyTorch's dispatcher), NumPy arrays, or anything with ``__dlpack__`` in host memory; without PyTorch tensors, results are NumPy
     arrays. Raises KernelError when the op refuses its arguments, TypeError when they do not fit the schema.
     """
@@ -53,20 +88,27 @@ class Op:
         self._default: Any = None  # and its overload that returns fresh results
         self._is_displaced = False  # another library has the public name
         self._is_recorded = False  # autograd has a gradient for it
-        self._config: KernelConfig | None = None
+        self._restriction: str | None = None  # of instances, as kpkg_registry_restrict takes it
         self.name: str = native.name
         self.schema: str = native.schema
         self.arguments: tuple[Argument, ...] = tuple(Argument(*a) for a in native.arguments)
         self.result_types: tuple[str, ...] = tuple(native.result_types)
-        self.backward: str = native.backward  # name of the op with the gradients, "" without one
+        self.gradient: str = native.backward  # name of the op that autograd runs for the gradients, "" without one
         # Where each argument of that op comes from: ("gradient" | "result" | "argument" | "needs" | "deterministic", index).
         self.backward_arguments: tuple[tuple[str, int], ...] = ()
-        if self.backward:
-            self.backward_arguments = tuple((s, i) for s, i in json.loads(native.kernel_info())["backward"]["arguments"])
+        if self.gradient:
+            self.backward_arguments = tuple(
+                (s, i) for s, i in json.loads(native.kernel_info())["backward"]["arguments"]
+            )
+        #: How often operands of several dtypes, or numbers, were cast for a call: "bfloat16, float32 -> float32" and how often.
+        self.promotions: dict[str, int] = {}
         #: What runs where no kernel can, where PyTorch's tensors are the arguments; "" without one.
         self.fallback: str = ""
         self.__name__ = self.name.rpartition("::")[2]
         self.__doc__ = f"{self.schema}\n\n{native.doc}".rstrip()
+        self._form = CallForm(
+            self.name, [(a.name, a.kind == _LIST, a.default if a.has_default else ...) for a in self.arguments]
+        )
 
     def __reduce__(self) -> Any:
         return _op_of, (self._library, self.name)
@@ -77,13 +119,9 @@ class Op:
     def __repr__(self) -> str:
         return f"<kpkg op {self.schema}>"
 
-    def __call__(self, *args: Any, **kwargs: Any) -> Any:
-        """The op's results: PyTorch tensors where an argument is one, else NumPy arrays; a tuple of several, None of none.
-
-        Shapes and dtypes are those of the op's own documentation, ``help(op)``. Raises KernelError where the op refuses them, has no kernel for them and
-        may not fall back, or fails; CaptureError where it would have to load something while a CUDA graph is captured; DeviceError of the driver;
-        TypeError for arguments that do not fit the schema.
-        """
+    def _call(self, args: tuple[Any, ...], kwargs: dict[str, Any]) -> Any:
+        if kwargs or len(args) > self._form.first:
+            args, kwargs = self._form.fit(args, kwargs)
         torch = sys.modules.get("torch")
         if torch is None:
             return self._call_arrays(args, kwargs)
@@ -106,10 +144,35 @@ class Op:
             result = call(*args, **kwargs)
             return result if out is None else out
         except RuntimeError as error:
-            translated = self._library._translate(error)
-            if translated is error:
-                self._check_types(args, kwargs)  # PyTorch's dispatcher reports what does not fit the schema as a RuntimeError
-            raise translated from None
+            return self._recover(error, args, kwargs)
+
+    def _recover(self, error: RuntimeError, args: tuple[Any, ...], kwargs: dict[str, Any]) -> Any:
+        """The result of a failed call with operands of one dtype, where that is what it lacked. Raises the error with its type back otherwise."""
+        translated = self._library._translate(error)
+        if self.name in _promotion.OPS and (call := _promotion.promoted(self, args, kwargs)) is not None:
+            result = self(*call.args, **call.kwargs)
+            return result if call.result is None else result.to(call.result)
+        if translated is error:  # PyTorch's dispatcher reports what does not fit the schema as a RuntimeError
+            self._check_types(args, kwargs)
+        raise translated from None
+
+    def forward(self, *args: Any, **kwargs: Any) -> Any:
+        """The call itself, for those who expect an object with a forward and a backward. Raises the same."""
+        return self(*args, **kwargs)
+
+    def backward(self, *args: Any, **kwargs: Any) -> Any:
+        """Gradients by the op for them: ``softmax.backward(grad_output, output, dim)`` is ``softmax_backward(grad_output, output, dim)``.
+
+        That is the op called NAME_backward where the package has one, else the one that autograd runs, NAME_autograd; its schema says what it takes.
+        Raises what that op raises, and KernelError where the package has neither.
+        """
+        name = f"{self.name}_backward"
+        name = name if name in self._library._ops else self.gradient
+        if not name:
+            raise KernelError(
+                f"{self.name} has no gradient in {self._library.path}: PyTorch's autograd finds one by its implementation"
+            )
+        return self._library[name](*args, **kwargs)
 
     def out(self, *args: Any, out: Any, **kwargs: Any) -> Any:
         """Writes the result into `out`: an array of the result's shape and dtype, or a tuple of them. Returns `out`.
@@ -140,25 +203,31 @@ class Op:
         """Restricts which instances calls of this op use from now on; None allows all again.
 
         ``with op.configure(KernelConfig(target="x86-64-v3")): ...`` does so within a block. Process-wide for this library's op, also for calls
-        through torch.ops. Raises ValueError for a configuration that means nothing.
+        through torch.ops. Raises TypeError for what is no KernelConfig, and ValueError for one that no kernel of the op can meet; what was configured before then stays.
         """
-        before, self._config = self._config, config
-        self._library._native.restrict(self.name, None if config is None else config.to_json())
+        restriction = None if config is None else check_config(self, config)
+        before = self._restriction
+        self._restrict(restriction)
         return Configured(self, before)
 
+    def _restrict(self, restriction: str | None) -> None:
+        self._library._native.restrict(self.name, restriction)
+        self._restriction = restriction
+
     def stats(self) -> dict[str, int]:
-        """Counters since the package was loaded: calls, resolutions, launches, copies, copied_bytes, fallbacks, errors."""
+        """Counters since the package was loaded: calls, resolutions, launches, copies, copied_bytes, fallbacks, references (the fallbacks that were the packaged reference), errors."""
         return dict(self._native.stats())
 
     def bind(self, args: tuple[Any, ...], kwargs: dict[str, Any]) -> list[Any]:
         """A value for each argument of the schema, ``...`` where the default is to be taken. Raises TypeError where they do not fit it."""
+        args, kwargs = self._form.fit(args, kwargs)
         if len(args) > len(self.arguments):
             raise TypeError(f"{self.name} takes {len(self.arguments)} arguments, got {len(args)}: {self.schema}")
         values: list[Any] = list(args) + [...] * (len(self.arguments) - len(args))
         names = [a.name for a in self.arguments]
         for name, value in kwargs.items():
             if name not in names:
-                raise TypeError(f"{self.name} has no argument {name!r}: {self.schema}")
+                raise TypeError(f"{self.name} has no argument {name!r}{closest(name, names)}: {self.schema}")
             position = names.index(name)
             if position < len(args):
                 raise TypeError(f"{self.name} got argument {name!r} twice")
@@ -172,27 +241,43 @@ class Op:
         """Raises TypeError where arguments of a call with PyTorch tensors do not fit the schema."""
         import torch
 
-        outputs = {name: value for name, value in kwargs.items() if name == "out" or (name.startswith("out") and name[3:].isdigit())}
+        outputs = {
+            name: value
+            for name, value in kwargs.items()
+            if name == "out" or (name.startswith("out") and name[3:].isdigit())
+        }
         named = {name: value for name, value in kwargs.items() if name not in outputs}
         for argument, value in zip(self.arguments, self.bind(args, named)):
-            if value is ... or value is None:
+            if value is ... or (value is None and argument.optional):
                 continue
-            kinds = _ACCEPTED.get(argument.kind, (object,))
+            kinds: tuple[type, ...] = _ACCEPTED.get(argument.kind, (object,))
+            if isinstance(value, torch.Tensor) and argument.kind == _TENSOR and value.layout != torch.strided:
+                raise KernelError(
+                    f"{self.name}: argument {argument.name!r} has the layout {value.layout}; kpkg takes dense tensors: call .to_dense(), or pack a sparse weight by kpkg.sparse.pack"
+                ) from None
             if argument.kind == _TENSOR:
                 fits = isinstance(value, torch.Tensor)
             elif argument.kind == _DTYPE:
                 fits = isinstance(value, torch.dtype)
             elif argument.kind == _LIST:
-                fits = isinstance(value, kinds) and all(isinstance(item, (Integral, torch.SymInt)) for item in value)
+                fits = isinstance(value, (list, tuple)) and all(
+                    isinstance(item, (Integral, torch.SymInt)) for item in value
+                )
             else:
                 fits = isinstance(value, (*kinds, torch.SymInt, torch.SymFloat, torch.SymBool))
             if not fits:
-                raise TypeError(f"{self.name}: argument {argument.name!r} is {value!r}, expected {argument.type}: {self.schema}") from None
-            if argument.kind == _INT and isinstance(value, Integral) and not -(2**63) <= value < 2**63:
-                raise TypeError(f"{self.name}: argument {argument.name!r} is {value}, which has more than 64 bits") from None
+                raise TypeError(
+                    f"{self.name}: argument {argument.name!r} is {shown(value)}, expected {argument.type}: {self.schema}"
+                ) from None
+            if argument.kind == _INT and isinstance(value, Integral) and not -(2**63) <= int(value) < 2**63:
+                raise TypeError(
+                    f"{self.name}: argument {argument.name!r} is {value}, which has more than 64 bits"
+                ) from None
         for name, value in outputs.items():
             if not isinstance(value, torch.Tensor):
-                raise TypeError(f"{self.name}: `{name}` is of type {type(value).__name__}, expected a PyTorch tensor") from None
+                raise TypeError(
+                    f"{self.name}: `{name}` is of type {type(value).__name__}, expected a PyTorch tensor"
+                ) from None
 
     def _call_arrays(self, args: tuple[Any, ...], kwargs: dict[str, Any]) -> Any:
         out = kwargs.pop("out", None)
@@ -203,12 +288,14 @@ class Op:
                 continue
             if argument.kind == _TENSOR:
                 if not _arrays.is_array(value):
-                    raise TypeError(f"{self.name}: argument {argument.name!r} must be an array, not {type(value).__name__}")
+                    raise TypeError(
+                        f"{self.name}: argument {argument.name!r} must be an array, not {type(value).__name__}"
+                    )
                 values[i] = _arrays.lower(value)
             elif argument.kind == _DTYPE:
                 values[i] = _arrays.dtype_name(value)
         if out is None:
-            results = self._native.call(values, None)
+            results = self._run_arrays(values, None)
             raised = [_arrays.raise_result(*r) if isinstance(r, tuple) else r for r in results]
             return raised[0] if len(raised) == 1 else tuple(raised) if raised else None
         outputs = out if isinstance(out, (tuple, list)) else (out,)
@@ -217,13 +304,28 @@ class Op:
         for output in outputs:
             if not getattr(getattr(output, "flags", None), "writeable", True):
                 raise ValueError(f"{self.name}: `out` is read-only")
-        self._native.call(values, [_arrays.lower(o) for o in outputs])
+        self._run_arrays(values, [_arrays.lower(o) for o in outputs])
         return out
+
+    def _run_arrays(self, values: list[Any], outputs: list[Any] | None) -> list[Any]:
+        try:
+            return self._native.call(values, outputs)
+        except KernelError as error:
+            if not str(error).endswith(_NO_FALLBACK) and all(map(_arrays.is_known, values)):
+                raise
+            pairs = [(a.name, value[0]) for a, value in zip(self.arguments, values) if isinstance(value, tuple)]
+            given = ", ".join(f"argument {name!r} is {array.dtype} {list(array.shape)}" for name, array in pairs)
+            error.args = (f"{self.name}: no kernel of the package can run this call, where {given}; {_NO_FALLBACK}",)
+            raise
 
     def _torch_form(self, kwargs: dict[str, Any]) -> Any:
         """The registered overload that a call with `kwargs` is for; spreads a tuple given as `out`."""
         if self._torch is None:
             self._library.register_torch()
+        if self._torch is None:
+            from kpkg import _torch
+
+            _torch.register_reference(self)
         if "out" not in kwargs:
             return self._torch.default
         if isinstance(kwargs["out"], (tuple, list)):
@@ -233,22 +335,17 @@ class Op:
     def _describe(self, args: tuple[Any, ...], kwargs: dict[str, Any]) -> list[Any]:
         """The arguments with shapes in place of memory."""
         values = self.bind(args, kwargs)
+        if "torch" in sys.modules and self._restriction is None:
+            from kpkg import _precision
+
+            _precision.follow(self.arguments, values)
         for i, argument in enumerate(self.arguments):
             value = values[i]
             if argument.kind == _TENSOR and value is not None and value is not ...:
-                values[i] = _describe_array(value)
+                values[i] = _arrays.describe(value)
             elif argument.kind == _DTYPE and value is not None and value is not ...:
                 values[i] = _arrays.dtype_name(value)
         return values
-
-
-def _describe_array(value: Any) -> tuple[tuple[int, ...], tuple[int, ...], str, int]:
-    name = _arrays.dtype_name(value.dtype)
-    shape = tuple(int(n) for n in value.shape)
-    if callable(getattr(value, "stride", None)):  # PyTorch
-        return shape, tuple(value.stride()), name, {"cpu": 1, "meta": 1, "cuda": 2}.get(value.device.type, 0)
-    strides = tuple(int(s) // value.itemsize for s in value.strides)
-    return shape, strides, name, 1
 
 
 class CustomOpLibrary:
@@ -261,7 +358,7 @@ class CustomOpLibrary:
         self.path: str = os.fsdecode(path)
         self.fallback_policy: str | None = None
         self._order = next(_COUNTER)
-        self._native = _native.Library(self.path)
+        self._native = _open(self.path)
         self._native.set_policy(_policy.check_policy(_policy.get_fallback_policy()))
         self._ops: dict[str, Op] = {}
         for native in self._native.ops():
@@ -282,7 +379,7 @@ class CustomOpLibrary:
 
         If PyTorch has been imported, the ops are registered with it at once (``torch.ops.kpkg.softmax``), else at the first call
         with a PyTorch tensor or by ``register_torch()``. The library loaded last has the public names; the ops of earlier ones go on
-        running their own package. Raises OSError, PackageError.
+        running their own package. Raises FileNotFoundError, OSError, PackageError.
         """
         library = cls(path)
         if "torch" in sys.modules:
@@ -295,10 +392,12 @@ class CustomOpLibrary:
             return found[0]
         if found:
             raise AttributeError(f"{name} is in several namespaces: use library[{found[0].name!r}]")
-        raise AttributeError(f"{self.path} has no op {name!r}; it has {', '.join(self.__dict__.get('_ops', {})) or 'none'}")
+        raise AttributeError(f"{self.path} has no op {name!r}{among(name, self.__dict__.get('_ops', {}))}")
 
     def __getitem__(self, name: str) -> Op:
         """The op of the full name, "kpkg::softmax". Raises KeyError."""
+        if name not in self._ops:
+            raise KeyError(f"{self.path} has no op {name!r}{among(name, self._ops)}")
         return self._ops[name]
 
     def __iter__(self) -> Iterator[Op]:
@@ -326,7 +425,7 @@ class CustomOpLibrary:
     @property
     def manifest(self) -> dict[str, Any]:
         """What the package says of itself: producer, kernels, instances, ops, sections."""
-        return json.loads(self._native.manifest)  # type: ignore[no-any-return]
+        return json.loads(self._native.manifest)
 
     def verify(self) -> None:
         """Checks every section's digest and every plan. Raises PackageError."""
@@ -366,6 +465,18 @@ class CustomOpLibrary:
         return made
 
 
+def _open(path: str) -> _native.Library:
+    """The package in native code. Where it is none because it is a source, the error says so."""
+    if not os.path.exists(path):
+        raise FileNotFoundError(errno.ENOENT, "there is no package", path)
+    try:
+        return _native.Library(path)
+    except _native.PackageError as error:
+        if path.endswith((".k", ".mojo", ".cu")):
+            error.args = (f"{error}: it is a source; `kpkg build {path}` makes a package of a .k file",)
+        raise
+
+
 def _op_of(library: CustomOpLibrary, name: str) -> Op:
     return library[name]
 
@@ -373,33 +484,6 @@ def _op_of(library: CustomOpLibrary, name: str) -> Op:
 def load(path: str | os.PathLike[str]) -> CustomOpLibrary:
     """Opens a package: ``ops = kpkg.load("gemm.kpkg")``, then ``ops.gemm(a, b)``. The same as ``CustomOpLibrary.load``.
 
-    Raises OSError where the file cannot be read, PackageError where it is no package, damaged, too new or not trusted.
+    Raises FileNotFoundError where there is no file, OSError where it cannot be read, PackageError where it is no package, damaged, too new or not trusted.
     """
     return CustomOpLibrary.load(path)
-
-
-def kernel_info() -> dict[str, Any]:
-    """What is loaded and what ran, per op name: package, schema, policy, counters, the kernel instances, fallbacks by reason.
-
-    ``{"kpkg::softmax": {"package": ..., "schema": ..., "policy": "warn", "torch": True, "calls": 3, ...}}``. An op that several open packages
-    have is listed for the one opened last. An op of ``kpkg.ops`` that no package has is there with ``"package": None``. "policy" is the one that holds for
-    the op, "chain" what a call tries, in this order: packages, then what it falls back to, where the policy lets it.
-    """
-    info: dict[str, Any] = {}
-    for library in sorted(_policy.libraries, key=lambda each: each._order):
-        for op in library:
-            policy, seen = _policy.policy_of(op.name, library.fallback_policy), json.loads(op._native.kernel_info())
-            fallback = [op.fallback] if op.fallback and policy != "strict" else []
-            info[op.name] = {
-                "package": library.path,
-                "schema": op.schema,
-                "policy": policy,
-                "chain": [*seen["packages"], *fallback],
-                "torch": op._torch is not None,
-                **seen,
-            }
-    for name, (reasons, policy) in _policy.absent.items():
-        if name not in info:
-            chain = [] if policy == "strict" else [_policy.describe_fallback(name)]
-            info[name] = {"package": None, "policy": policy, "chain": chain, "fallbacks": sum(reasons.values()), "fallback_reasons": dict(reasons)}
-    return info

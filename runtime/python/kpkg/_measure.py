@@ -5,6 +5,7 @@ SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
 
 from __future__ import annotations
 
+import contextlib
 import math
 import statistics
 import time
@@ -15,12 +16,14 @@ import torch
 from torch import Tensor
 from torch.utils import _pytree
 
+from kpkg import _precision
+from kpkg._errors import CaptureError
 from kpkg.nn._convolutions import _allows_tf32
 
 _TOLERANCES = {torch.float64: 1e-9, torch.float32: 1e-4, torch.float16: 4e-3, torch.bfloat16: 3e-2}
 
 
-# Of convolutions in float32 of which PyTorch may round the factors to 10 bits, as it does on GPUs unless told otherwise.
+# In float32 where PyTorch may round factors to 10 bits: in convolutions, as it does on GPUs unless told otherwise, and in products where it was told to.
 _ROUNDED = 1e-3
 
 # Of a GPU in a second, about.
@@ -35,14 +38,17 @@ _FEWEST, _MOST_OVER = 3, 4.0
 def compare(found: Any, expected: Any, tolerance: float | None, has_convolutions: bool = False) -> tuple[float, float]:
     """Greatest difference of any tensor, relative to the largest finite element of the expected one, and what is allowed.
 
-    Infinite where shapes, dtypes, integers, or the places of NaN and infinities differ. `tolerance` None: by dtype, and by what convolutions may do to it.
+    Infinite where shapes, dtypes, integers, or the places of NaN and infinities differ. `tolerance` None: by dtype, and by what convolutions and products may do to it.
     """
     worst, allowed = 0.0, 0.0
     mine, theirs = _tensors(found), _tensors(expected)
     if len(mine) != len(theirs):
         return float("inf"), 0.0
     for a, b in zip(mine, theirs):
-        allowed = max(allowed, _ROUNDED if has_convolutions and _allows_tf32(b) else _TOLERANCES.get(b.dtype, 0.0))
+        may_round = (
+            has_convolutions and _allows_tf32(b) or b.is_cuda and _precision.of_tensors([b]) in ("high", "medium")
+        )
+        allowed = max(allowed, _ROUNDED if may_round else _TOLERANCES.get(b.dtype, 0.0))
         worst = max(worst, _difference(a, b))
     return worst, allowed if tolerance is None else tolerance
 
@@ -62,7 +68,9 @@ def _difference(found: Tensor, expected: Tensor) -> float:
     if math.isfinite(worst) and math.isfinite(size):
         return float(worst / (size or 1.0))
     finite = torch.isfinite(b)
-    if not torch.equal(torch.nan_to_num(a[~finite], nan=1.0), torch.nan_to_num(b[~finite], nan=1.0)) or not bool(torch.isfinite(a[finite]).all()):
+    if not torch.equal(torch.nan_to_num(a[~finite], nan=1.0), torch.nan_to_num(b[~finite], nan=1.0)) or not bool(
+        torch.isfinite(a[finite]).all()
+    ):
         return float("inf")
     if not bool(finite.any()):
         return 0.0
@@ -94,17 +102,31 @@ def _busy(function: Callable[[], Any], calls: int, host: float) -> float:
     """Seconds for which one of `calls` calls, each of which takes `host` seconds to issue, keeps the GPU: it starts when all have been issued."""
     start, end = (torch.cuda.Event(enable_timing=True) for _ in range(2))
     torch.cuda.synchronize()
-    torch.cuda._sleep(int(_CYCLES * (1.3 * calls * host + 1e-4)))  # type: ignore[no-untyped-call]
-    start.record()  # type: ignore[no-untyped-call]
+    torch.cuda._sleep(int(_CYCLES * (1.3 * calls * host + 1e-4)))
+    start.record()
     for _ in range(calls):
         function()
-    end.record()  # type: ignore[no-untyped-call]
+    end.record()
     end.synchronize()
     return float(start.elapsed_time(end)) / 1e3 / calls
 
 
-def replay(function: Callable[[], Any], calls: int) -> Callable[[], Any]:
-    """A CUDA graph of so many calls of `function`, to be replayed. Raises RuntimeError for what no graph can hold."""
+def replay(
+    function: Callable[[], Any], calls: int, load: Callable[[CaptureError], bool] | None = None
+) -> Callable[[], Any]:
+    """A CUDA graph of so many calls of `function`, to be replayed.
+
+    `load` is told what a capture has missed, and says whether it has loaded something: then it is captured again. Raises RuntimeError for what no graph can hold.
+    """
+    while True:
+        try:
+            return _captured(function, calls)
+        except CaptureError as error:
+            if load is None or not load(error):
+                raise
+
+
+def _captured(function: Callable[[], Any], calls: int) -> Callable[[], Any]:
     stream = torch.cuda.Stream()
     stream.wait_stream(torch.cuda.current_stream())
     graph = torch.cuda.CUDAGraph()
@@ -112,12 +134,15 @@ def replay(function: Callable[[], Any], calls: int) -> Callable[[], Any]:
         for _ in range(2):
             function()
         torch.cuda.synchronize()
-        graph.capture_begin()  # type: ignore[no-untyped-call]  # torch.cuda.graph would also give all free memory back
+        graph.capture_begin()  # torch.cuda.graph would also give all free memory back
         try:
             for _ in range(calls):
                 function()
-        finally:
-            graph.capture_end()  # type: ignore[no-untyped-call]
+        except BaseException:
+            with contextlib.suppress(RuntimeError):  # which would hide why
+                graph.capture_end()
+            raise
+        graph.capture_end()
     torch.cuda.current_stream().wait_stream(stream)
     return graph.replay
 
@@ -130,11 +155,12 @@ def interleaved(
     switch: Callable[[int], None] | None = None,
     graphs: bool = False,
     ahead: bool = False,
+    load: Callable[[CaptureError], bool] | None = None,
 ) -> tuple[float, float]:
     """Microseconds of one call of each (0 for an absent second), medians over rounds in which they take turns, in about `seconds` in all; fewer rounds where one call of each takes that long.
 
     `switch` is told the number of the function, 0 or 1, before each of its turns, outside of what is timed. With `graphs` calls are those of CUDA graphs, about a
-    millisecond long, so that the host's time does not count. With `ahead` it does not count either: the GPU begins when the host has issued all calls of a turn.
+    millisecond long, so that the host's time does not count; `load` is that of `replay`. With `ahead` it does not count either: the GPU begins when the host has issued all calls of a turn.
     """
     functions = [f for f in (first, second) if f is not None]
     held = [1 for _ in functions]
@@ -144,7 +170,7 @@ def interleaved(
                 switch(k)
             function()
             held[k] = max(1, min(20, int(1e-3 / _clock(function, 1))))
-            functions[k] = replay(function, held[k])
+            functions[k] = replay(function, held[k], load)
         switch = None  # graphs do what they did when they were made
 
     def turn(k: int, calls: int) -> float:
@@ -159,9 +185,21 @@ def interleaved(
         rounds = min(rounds, _FEWEST)
     if ahead:
         host = max(issued(f) for f in functions)
-        calls = max(1, min(_MOST_AHEAD, int(_LONGEST_AHEAD / host), int(seconds / (2 * max(host, slowest) * rounds * len(functions)))))
-        spent = [[_busy(f, calls, host) * 1e6 for f in (functions if i % 2 else functions[::-1])] for i in range(rounds)]
-        each = [statistics.median(turn[k if i % 2 else -1 - k] for i, turn in enumerate(spent)) for k in range(len(functions))]
+        calls = max(
+            1,
+            min(
+                _MOST_AHEAD,
+                int(_LONGEST_AHEAD / host),
+                int(seconds / (2 * max(host, slowest) * rounds * len(functions))),
+            ),
+        )
+        spent = [
+            [_busy(f, calls, host) * 1e6 for f in (functions if i % 2 else functions[::-1])] for i in range(rounds)
+        ]
+        each = [
+            statistics.median(turn[k if i % 2 else -1 - k] for i, turn in enumerate(spent))
+            for k in range(len(functions))
+        ]
         return each[0], each[1] if len(each) > 1 else 0.0
     calls = max(1, min(1000, int(seconds / (slowest * rounds * len(functions) + 1e-9))))
     times: list[list[float]] = [[] for _ in functions]

@@ -20,7 +20,13 @@ def _within(owner: str, name: str) -> str:
     return f"{owner}.{name}" if owner else name
 
 
-def merge(injection: Injection, layers: dict[str, nn.Module], samples: Samples, wanted: Callable[[str, str], bool], tolerance: float | None) -> set[str]:
+def merge(
+    injection: Injection,
+    layers: dict[str, nn.Module],
+    samples: Samples,
+    wanted: Callable[[str, str], bool],
+    tolerance: float | None,
+) -> set[str]:
     """Replaces chains and pairs of layers where that is right and not slower; adds rows, returns names of layers that nothing else is to replace."""
     done: set[str] = set()
     for name, found in traced_chains(injection.model, samples, layers, wanted):
@@ -33,7 +39,9 @@ def merge(injection: Injection, layers: dict[str, nn.Module], samples: Samples, 
     return done
 
 
-def traced_chains(model: nn.Module, samples: Samples, layers: dict[str, nn.Module], wanted: Callable[[str, str], bool]) -> list[tuple[str, _chains.Traced]]:
+def traced_chains(
+    model: nn.Module, samples: Samples, layers: dict[str, nn.Module], wanted: Callable[[str, str], bool]
+) -> list[tuple[str, _chains.Traced]]:
     """Layers whose forwards have chains that one launch can do, with their names."""
     found = []
     for name, owner in model.named_modules():
@@ -42,16 +50,24 @@ def traced_chains(model: nn.Module, samples: Samples, layers: dict[str, nn.Modul
             assert traced is not None, "it has chains"
             names = [_within(name, each) for each in chain.layers]
             fixed = [_within(name, each) for each in (chain.convolution, chain.norm) if each is not None]
-            if not all(each in layers for each in fixed) or any(samples.count.get(each) != 1 for each in fixed) or not _fused.fuses(traced, chain):
+            if (
+                not all(each in layers for each in fixed)
+                or any(samples.count.get(each) != 1 for each in fixed)
+                or not _fused.fuses(traced, chain)
+            ):
                 del traced.chains[chain]
-            elif any(not wanted(each, type(owner.get_submodule(own)).__name__) for each, own in zip(names, chain.layers)):
+            elif any(
+                not wanted(each, type(owner.get_submodule(own)).__name__) for each, own in zip(names, chain.layers)
+            ):
                 del traced.chains[chain]
         if traced is not None and traced.chains:
             found.append((name, traced))
     return found
 
 
-def fuse_all(injection: Injection, name: str, traced: _chains.Traced, samples: Samples, tolerance: float | None) -> set[str]:
+def fuse_all(
+    injection: Injection, name: str, traced: _chains.Traced, samples: Samples, tolerance: float | None
+) -> set[str]:
     """One launch for each chain of a layer's forward where that is right and not slower; adds rows, returns names of layers that nothing else is to replace."""
     block = _fused.Block(traced)
     done: set[str] = set()
@@ -67,7 +83,14 @@ def fuse_all(injection: Injection, name: str, traced: _chains.Traced, samples: S
     return done | {layer for layer, count in uses.items() if samples.count.get(layer) == count}
 
 
-def _fuse(injection: Injection, name: str, block: _fused.Block, chain: _chains.Chain, samples: Samples, tolerance: float | None) -> Row:
+def _fuse(
+    injection: Injection,
+    name: str,
+    block: _fused.Block,
+    chain: _chains.Chain,
+    samples: Samples,
+    tolerance: float | None,
+) -> Row:
     owner = block.traced.owner
     layers = [owner.get_submodule(each) for each in chain.layers]
     kinds = [type(layer).__name__ for layer in layers]
@@ -76,7 +99,14 @@ def _fuse(injection: Injection, name: str, block: _fused.Block, chain: _chains.C
     if chain.has_residual:
         kinds.insert(-1, "sum")
     launch = _fused.prepare(owner, chain)
-    row = Row(" + ".join(_within(name, each) for each in chain.layers), " + ".join(kinds), f"{type(layers[0]).__name__}, one launch", "", is_fold=True)
+    row = Row(
+        " + ".join(_within(name, each) for each in chain.layers),
+        " + ".join(kinds),
+        f"{type(layers[0]).__name__}, one launch",
+        "",
+        is_fold=True,
+        _ops=(launch._op.name,),
+    )
     if any("forward" in layer.__dict__ for layer in layers):
         row.status = "kept: a forward was replaced by something else"
         return row
@@ -94,23 +124,37 @@ def _fuse(injection: Injection, name: str, block: _fused.Block, chain: _chains.C
                 result = type(layers[1]).forward(layers[1], result)
             if residual is not None:
                 result += residual
-            return getattr(nn.functional, chain.activation)(result) if chain.activation_layer is None else type(layers[-1]).forward(layers[-1], result)
+            return (
+                getattr(nn.functional, chain.activation)(result)
+                if chain.activation_layer is None
+                else type(layers[-1]).forward(layers[-1], result)
+            )
 
         def replacement() -> Any:
             return launch.together(input, residual)
 
         if not agrees(row, replacement(), original(), tolerance):
             return row
+
         def compiled() -> Any:
             """As long as PyTorch takes when it compiles: what follows a convolution is one pass over its result."""
             result = type(layers[0]).forward(layers[0], input)
             return torch.relu(result) if residual is None else torch.add(result, residual)
 
-        key = (chain.has_residual, chain.activation, *((type(layer), layer.extra_repr()) for layer in layers), signature(input))
+        key = (
+            chain.has_residual,
+            chain.activation,
+            *((type(layer), layer.extra_repr()) for layer in layers),
+            signature(input),
+        )
         if not injection._is_fast(row, key, compiled if injection.is_compiled else original, replacement):
             return row
     row.status = "replaced"
-    parts = [exchange(injection.model, layer, made) for layer, made in zip(layers, (launch.convolution, launch.norm)) if made is not None]
+    parts = [
+        exchange(injection.model, layer, made)
+        for layer, made in zip(layers, (launch.convolution, launch.norm))
+        if made is not None
+    ]
 
     def put() -> None:
         for part in parts:
@@ -126,18 +170,27 @@ def _fuse(injection: Injection, name: str, block: _fused.Block, chain: _chains.C
     return row
 
 
-def fold(injection: Injection, pair: tuple[str, str], layers: dict[str, nn.Module], samples: Samples, tolerance: float | None) -> Row:
+def fold(
+    injection: Injection, pair: tuple[str, str], layers: dict[str, nn.Module], samples: Samples, tolerance: float | None
+) -> Row:
     """The batch norm of `pair` folded into its convolution, if that is right and not slower."""
     convolution, norm = (layers[name] for name in pair)
-    row = Row(" + ".join(pair), f"{type(convolution).__name__} + {type(norm).__name__}", type(convolution).__name__, "", is_fold=True)
+    row = Row(
+        " + ".join(pair),
+        f"{type(convolution).__name__} + {type(norm).__name__}",
+        type(convolution).__name__,
+        "",
+        is_fold=True,
+    )
     if any("forward" in layer.__dict__ for layer in (convolution, norm)):
         row.status = "kept: a forward was replaced by something else"
         return row
     first, second = _folding.folded(convolution, norm)
+    row._ops = (first._kpkg_op.name,)
     args, kwargs = samples.inputs[pair[0]]
     given = next((a for a in (*args, *kwargs.values()) if isinstance(a, Tensor)), None)
     with torch.no_grad():
-        if given is None or not second._kpkg_fold.holds() or not first.supports(given.device, given.dtype):  # type: ignore[union-attr]
+        if given is None or not second._kpkg_fold.holds() or not first.supports(given.device, given.dtype):
             row.status = f"kept: {first._kpkg_op.reason or 'no kernel for its dtype and device'}"
             return row
 
@@ -149,6 +202,7 @@ def fold(injection: Injection, pair: tuple[str, str], layers: dict[str, nn.Modul
 
         if not agrees(row, replacement(), original(), tolerance):
             return row
+
         def compiled() -> Any:
             return torch.relu(type(convolution).forward(convolution, *args, **kwargs))
 

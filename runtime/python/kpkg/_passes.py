@@ -22,7 +22,9 @@ def is_trained(layer: nn.Module) -> bool:
 @contextlib.contextmanager
 def unchanged(model: nn.Module) -> Iterator[None]:
     """Puts buffers of layers in training mode, which forwards may write to, and random numbers back to what they were."""
-    saved = [(b, b.detach().clone()) for layer in model.modules() if layer.training for b in layer.buffers(recurse=False)]
+    saved = [
+        (b, b.detach().clone()) for layer in model.modules() if layer.training for b in layer.buffers(recurse=False)
+    ]
     devices = range(torch.cuda.device_count()) if torch.cuda.is_initialized() else ()  # a seed is that of all of them
     with torch.random.fork_rng(devices):
         try:
@@ -41,19 +43,27 @@ def repeatable(run: Callable[[], Any]) -> Any:
 
 def floats(value: Any) -> list[Tensor]:
     """Tensors in `value` that may have gradients."""
-    return [leaf for leaf in _pytree.tree_leaves(value) if isinstance(leaf, Tensor) and (leaf.is_floating_point() or leaf.is_complex())]
+    return [
+        leaf
+        for leaf in _pytree.tree_leaves(value)
+        if isinstance(leaf, Tensor) and (leaf.is_floating_point() or leaf.is_complex())
+    ]
 
 
 def _gradient_of(result: Tensor) -> Tensor:
     """The same numbers for each result of this shape, in its order of memory; made where the result is, since hosts take longer for them than for all the rest."""
     generator = torch.Generator(result.device).manual_seed(0)
     dtype = torch.promote_types(result.dtype, torch.float32)
-    return torch.empty_like(result, requires_grad=False).copy_(torch.randn(result.shape, generator=generator, device=result.device, dtype=dtype))
+    return torch.empty_like(result, requires_grad=False).copy_(
+        torch.randn(result.shape, generator=generator, device=result.device, dtype=dtype)
+    )
 
 
 def with_gradients(run: Callable[[], Any], wanted: list[Tensor]) -> Callable[[], Any]:
     """A function that gives the results of `run` and the gradients of `wanted` for some gradients of its results, the same for each `run`. `.grad` stays what it is."""
-    given: list[Tensor] = []  # in the order of memory of the results, and of both signs: the sum of a softmax has no gradient
+    given: list[
+        Tensor
+    ] = []  # in the order of memory of the results, and of both signs: the sum of a softmax has no gradient
 
     def both() -> Any:
         with torch.enable_grad():

@@ -7,15 +7,20 @@ from __future__ import annotations
 
 import contextlib
 import os
-from collections.abc import Callable, Iterator
+import warnings
+from collections.abc import Callable, Iterable, Iterator
 from typing import TYPE_CHECKING, Any, Literal
 from weakref import WeakSet
+
+from kpkg._errors import KpkgWarning, _caller_level
+from kpkg._messages import closest
 
 if TYPE_CHECKING:
     from kpkg._library import CustomOpLibrary
 
 Policy = Literal["strict", "warn", "silent"]
 POLICIES: dict[str, int] = {"strict": 1, "warn": 2, "silent": 3}
+_REQUIRABLE = ("deterministic", "batch_invariant", "exact")
 
 libraries: WeakSet[CustomOpLibrary] = WeakSet()
 fallbacks: dict[str, Callable[..., Any]] = {}
@@ -28,7 +33,9 @@ _current: str = "warn"
 def check_policy(policy: str) -> int:
     """The runtime's number of a policy; ValueError for an unknown one."""
     if policy not in POLICIES:
-        raise ValueError(f"unknown fallback policy {policy!r}; there are {', '.join(POLICIES)}")
+        raise ValueError(
+            f"unknown fallback policy {policy!r}{closest(str(policy), POLICIES)}; there are {', '.join(POLICIES)}"
+        )
     return POLICIES[policy]
 
 
@@ -41,6 +48,29 @@ def _read_environment() -> None:
 
 
 _read_environment()
+
+
+def check_environment() -> None:
+    """ValueError for a KPKG_REQUIRE that is not understood: no package can be opened then, and PyTorch must not run in their place in silence."""
+    for flag in os.environ.get("KPKG_REQUIRE", "").split(","):
+        if flag and flag not in _REQUIRABLE:
+            raise ValueError(
+                f"KPKG_REQUIRE has {flag!r}, which is not understood{closest(flag, _REQUIRABLE)}; there are {', '.join(_REQUIRABLE)}"
+            )
+
+
+def check_op_names(known: Iterable[str]) -> None:
+    """Warns of ops that KPKG_DISABLE or KPKG_FALLBACK names and that are none of those that are `known`, by full name."""
+    names = list(known)
+    valid = {*names, *(name.rpartition("::")[2] for name in names)}
+    disabled = os.environ.get("KPKG_DISABLE", "")
+    named = [("KPKG_DISABLE", name) for name in ([] if disabled in ("0", "1", "all") else disabled.split(","))]
+    parts = os.environ.get("KPKG_FALLBACK", "").split(",")
+    named += [("KPKG_FALLBACK", part.partition("=")[0]) for part in parts if "=" in part]
+    for variable, name in named:
+        if names and name and name not in valid:
+            text = f"{variable} names {name!r}, which no package in KPKG_PATH or in kpkg has{closest(name, names)}"
+            warnings.warn(text, KpkgWarning, stacklevel=_caller_level())
 
 
 def get_fallback_policy() -> Policy:
@@ -86,7 +116,7 @@ def policy_of(op: str, of_library: str | None = None) -> str:
     """The policy that holds for an op: its own, else that of its library, else that of all."""
     for part in os.environ.get("KPKG_FALLBACK", "").split(","):
         name, _, policy = part.partition("=")
-        if name == op and policy in POLICIES and op not in op_policies:
+        if name in (op, op.rpartition("::")[2]) and policy in POLICIES and op not in op_policies:
             return policy
     return op_policies.get(op, of_library or _current)
 

@@ -5,6 +5,7 @@ SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
 
 from __future__ import annotations
 
+import functools
 from collections.abc import Callable, Iterator
 from dataclasses import dataclass
 from typing import Any, cast
@@ -32,7 +33,9 @@ class PooledLaunch:
     def __init__(self, owner: nn.Module, pool: Pool, launch: _fused.Launch, between: tuple[str, ...]) -> None:
         """between: names of layers whose result is the launch's."""
         self.owner, self.chain, self.launch = owner, pool, launch
-        parents = [(owner.get_submodule(name.rpartition(".")[0]), name.rpartition(".")[2]) for name in (*between, pool.layer)]
+        parents = [
+            (owner.get_submodule(name.rpartition(".")[0]), name.rpartition(".")[2]) for name in (*between, pool.layer)
+        ]
         self._places = [(parent._modules, name) for parent, name in parents]  # where the layers stand
 
     def holds(self) -> bool:
@@ -40,7 +43,11 @@ class PooledLaunch:
         if torch.compiler.is_compiling():
             return False
         layers = [modules.get(name) for modules, name in self._places]
-        return is_global(layers[-1]) and not any(layer is None or _fused.has_hooks(layer) for layer in layers) and not _fused.any_global_hooks()
+        return (
+            is_global(layers[-1])
+            and not any(layer is None or _fused.has_hooks(layer) for layer in layers)
+            and not _fused.any_global_hooks()
+        )
 
     def _before(self, input: Tensor, residual: Tensor | None) -> Tensor:
         """What the pooling gets."""
@@ -86,7 +93,11 @@ def _source(layer: nn.Module, names: tuple[str, ...]) -> tuple[_fused.Launch, tu
                 return launch, names
         following = str(last.target) if last.op == "call_module" else None
     else:
-        following = next(reversed(layer._modules), None) if type(layer).forward is nn.Sequential.forward and "forward" not in layer.__dict__ else None
+        following = (
+            next(reversed(layer._modules), None)
+            if type(layer).forward is nn.Sequential.forward and "forward" not in layer.__dict__
+            else None
+        )
     if following is None:
         return None
     return _source(layer.get_submodule(following), (*names, f"{names[-1]}.{following}"))
@@ -104,9 +115,18 @@ def _found(model: nn.Module, samples: Samples) -> Iterator[tuple[str, _fused.Blo
                 continue
             block = _fused.Block(traced)
         traced = block.traced
-        ends = {nodes[-1]: chain for chain, nodes in traced.chains.items() if isinstance(block.launches.get(chain), _fused.Launch)}
+        ends = {
+            nodes[-1]: chain
+            for chain, nodes in traced.chains.items()
+            if isinstance(block.launches.get(chain), _fused.Launch)
+        }
         for node in traced.graph.nodes:
-            if node.op != "call_module" or not is_global(owner.get_submodule(str(node.target))) or len(node.args) != 1 or node.kwargs:
+            if (
+                node.op != "call_module"
+                or not is_global(owner.get_submodule(str(node.target)))
+                or len(node.args) != 1
+                or node.kwargs
+            ):
                 continue
             before = node.args[0]
             if not isinstance(before, fx.Node) or list(before.users) != [node]:
@@ -123,7 +143,9 @@ def _found(model: nn.Module, samples: Samples) -> Iterator[tuple[str, _fused.Blo
                     yield name, block, PooledLaunch(owner, pool, *source)
 
 
-def pool_all(injection: Injection, samples: Samples, wanted: Callable[[str, str], bool], tolerance: float | None) -> None:
+def pool_all(
+    injection: Injection, samples: Samples, wanted: Callable[[str, str], bool], tolerance: float | None
+) -> None:
     """Has launches give the means of their results where that is all that is asked of them, and it is right and not slower; adds rows."""
     names = {layer: name for name, layer in injection.model.named_modules()}
 
@@ -133,19 +155,36 @@ def pool_all(injection: Injection, samples: Samples, wanted: Callable[[str, str]
     for _, block, pooled in list(_found(injection.model, samples)):
         launch, layer = pooled.launch, within(pooled.owner, pooled.chain.layer)
         convolution = within(launch.owner, launch.chain.convolution)
-        if not wanted(layer, "AdaptiveAvgPool2d") or not isinstance(launch.convolution, nn.Conv2d) or convolution not in samples.inputs:
+        if (
+            not wanted(layer, "AdaptiveAvgPool2d")
+            or not isinstance(launch.convolution, nn.Conv2d)
+            or convolution not in samples.inputs
+        ):
             continue
-        kinds = [getattr(type(each), "torch_layer", type(each).__name__.removeprefix("Folded")) for each in launch.layers()]
+        kinds = [
+            getattr(type(each), "torch_layer", type(each).__name__.removeprefix("Folded")) for each in launch.layers()
+        ]
         kinds = [kind if isinstance(kind, str) else kind.__name__ for kind in kinds]
         if launch.chain.has_residual:
             kinds.insert(-1, "sum")
         row = Row(
-            " + ".join((*(within(launch.owner, each) for each in launch.chain.layers), layer)), " + ".join((*kinds, "AdaptiveAvgPool2d")), "Conv2d, its means", "", is_fold=True
+            " + ".join((*(within(launch.owner, each) for each in launch.chain.layers), layer)),
+            " + ".join((*kinds, "AdaptiveAvgPool2d")),
+            "Conv2d, its means",
+            "",
+            is_fold=True,
+            _ops=(launch._op.name,),
         )
         injection.rows.append(row)
         if _is_better(injection, row, pooled, samples.inputs[convolution][0][0], tolerance):
             row.status = "replaced"
-            use(row, Replacement(lambda block=block, pooled=pooled: block.put(pooled), lambda block=block, pooled=pooled: block.take_out(pooled)))  # type: ignore[misc]
+            use(
+                row,
+                Replacement(
+                    functools.partial(block.put, pooled),
+                    functools.partial(block.take_out, pooled),
+                ),
+            )
 
 
 def _is_better(injection: Injection, row: Row, pooled: PooledLaunch, input: Tensor, tolerance: float | None) -> bool:
@@ -168,4 +207,15 @@ def _is_better(injection: Injection, row: Row, pooled: PooledLaunch, input: Tens
 
         if not agrees(row, together(), apart(), tolerance):
             return False
-        return injection._is_fast(row, ("means", launch.chain.has_residual, launch.chain.activation, launch.convolution.extra_repr(), signature(input)), apart, together)
+        return injection._is_fast(
+            row,
+            (
+                "means",
+                launch.chain.has_residual,
+                launch.chain.activation,
+                launch.convolution.extra_repr(),
+                signature(input),
+            ),
+            apart,
+            together,
+        )

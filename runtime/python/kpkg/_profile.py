@@ -8,7 +8,6 @@ from __future__ import annotations
 import json
 import os
 import threading
-from collections.abc import Callable
 from types import TracebackType
 from typing import Any
 
@@ -42,7 +41,9 @@ class Profile:
             raise
         return self
 
-    def __exit__(self, kind: type[BaseException] | None, error: BaseException | None, trace: TracebackType | None) -> None:
+    def __exit__(
+        self, kind: type[BaseException] | None, error: BaseException | None, trace: TracebackType | None
+    ) -> None:
         try:
             self.records = json.loads(_native.profile_stop())
         finally:
@@ -52,7 +53,10 @@ class Profile:
         """A row for each op, the longest first: op, calls, host_us (all calls together), device_us (None without GPU), bytes, fallbacks."""
         rows: dict[str, dict[str, Any]] = {}
         for call in self.records["calls"]:
-            row = rows.setdefault(call["op"], {"op": call["op"], "calls": 0, "host_us": 0.0, "device_us": None, "bytes": 0.0, "fallbacks": 0})
+            row = rows.setdefault(
+                call["op"],
+                {"op": call["op"], "calls": 0, "host_us": 0.0, "device_us": None, "bytes": 0.0, "fallbacks": 0},
+            )
             row["calls"] += 1
             row["host_us"] += call["duration_ns"] / 1e3
             row["fallbacks"] += call["fell_back"]
@@ -72,14 +76,25 @@ class Profile:
             key = launch["instance"], launch["device"]
             row = rows.setdefault(
                 key,
-                {"instance": key[0], "op": launch["op"], "device": key[1], "calls": 0, "host_us": 0.0, "device_us": None, "bytes": 0.0, "flops": 0.0},
+                {
+                    "instance": key[0],
+                    "op": launch["op"],
+                    "device": key[1],
+                    "calls": 0,
+                    "host_us": 0.0,
+                    "device_us": None,
+                    "bytes": 0.0,
+                    "flops": 0.0,
+                },
             )
             row["calls"] += 1
             row["host_us"] += launch["duration_ns"] / 1e3
             row["flops"] += launch["flops"]
             _add_launch(row, launch)
         for row in rows.values():
-            time_us = row["device_us"] if row["device_us"] is not None else row["host_us"] if row["device"] == "cpu" else 0.0
+            time_us = (
+                row["device_us"] if row["device_us"] is not None else row["host_us"] if row["device"] == "cpu" else 0.0
+            )
             row["gb_s"] = row["bytes"] / time_us / 1e3 if time_us else None
             row["gflop_s"] = row["flops"] / time_us / 1e3 if time_us else None
             limit = self._limits.get(row["device"])
@@ -90,7 +105,10 @@ class Profile:
         """Both tables as text."""
         ops, kernels = self.ops(), self.kernels()
         lines = [f"{'op':40} {'calls':>7} {'host us':>10} {'device us':>10} {'fallbacks':>9}"]
-        lines += [f"{r['op']:40} {r['calls']:7} {r['host_us']:10.1f} {_form(r['device_us'], '.1f'):>10} {r['fallbacks']:9}" for r in ops]
+        lines += [
+            f"{r['op']:40} {r['calls']:7} {r['host_us']:10.1f} {_form(r['device_us'], '.1f'):>10} {r['fallbacks']:9}"
+            for r in ops
+        ]
         lines += ["", f"{'calls':>7} {'host us':>10} {'device us':>10} {'GB/s':>8} {'GFLOP/s':>9} {'limit':>6}  kernel"]
         lines += [
             f"{r['calls']:7} {r['host_us']:10.1f} {_form(r['device_us'], '.1f'):>10} {_form(r['gb_s'], '.1f'):>8} {_form(r['gflop_s'], '.1f'):>9} "
@@ -109,18 +127,45 @@ class Profile:
         names: dict[tuple[int, int], str] = {}
         for call in self.records["calls"]:
             arguments = {"ok": call["ok"], "fell_back": call["fell_back"]}
-            events.append(_event(call["op"], "op", host, call["thread"], call["start_ns"], call["duration_ns"], arguments))
+            events.append(
+                _event(call["op"], "op", host, call["thread"], call["start_ns"], call["duration_ns"], arguments)
+            )
             names[host, call["thread"]] = f"thread {call['thread']}"
         devices: dict[str, int] = {}
         streams: dict[tuple[str, int], int] = {}
         for launch in self.records["launches"]:
-            arguments = {"op": launch["op"], "target": launch["target"], "bytes": launch["bytes"], "flops": launch["flops"]}
-            events.append(_event(launch["instance"], "launch", host, launch["thread"], launch["start_ns"], launch["duration_ns"], arguments))
+            arguments = {
+                "op": launch["op"],
+                "target": launch["target"],
+                "bytes": launch["bytes"],
+                "flops": launch["flops"],
+            }
+            events.append(
+                _event(
+                    launch["instance"],
+                    "launch",
+                    host,
+                    launch["thread"],
+                    launch["start_ns"],
+                    launch["duration_ns"],
+                    arguments,
+                )
+            )
             if launch["device_start_ns"] is not None:
                 process = devices.setdefault(launch["device"], host + 1 + len(devices))
                 stream = streams.setdefault((launch["device"], launch["stream"]), 1 + len(streams))
                 names[process, stream] = f"stream {launch['stream']:#x}"
-                events.append(_event(launch["instance"], "kernel", process, stream, launch["device_start_ns"], launch["device_duration_ns"], arguments))
+                events.append(
+                    _event(
+                        launch["instance"],
+                        "kernel",
+                        process,
+                        stream,
+                        launch["device_start_ns"],
+                        launch["device_duration_ns"],
+                        arguments,
+                    )
+                )
         for name, process in [("host", host), *devices.items()]:
             events.append({"name": "process_name", "ph": "M", "pid": process, "tid": 0, "args": {"name": name}})
         for (process, thread), name in names.items():
@@ -135,8 +180,19 @@ def _add_launch(row: dict[str, Any], launch: dict[str, Any]) -> None:
         row["device_us"] = (row["device_us"] or 0.0) + launch["device_duration_ns"] / 1e3
 
 
-def _event(name: str, category: str, process: int, thread: int, start_ns: int, duration_ns: int, arguments: dict[str, Any]) -> dict[str, Any]:
-    return {"name": name, "cat": category, "ph": "X", "pid": process, "tid": thread, "ts": start_ns / 1e3, "dur": duration_ns / 1e3, "args": arguments}
+def _event(
+    name: str, category: str, process: int, thread: int, start_ns: int, duration_ns: int, arguments: dict[str, Any]
+) -> dict[str, Any]:
+    return {
+        "name": name,
+        "cat": category,
+        "ph": "X",
+        "pid": process,
+        "tid": thread,
+        "ts": start_ns / 1e3,
+        "dur": duration_ns / 1e3,
+        "args": arguments,
+    }
 
 
 def _how_timed(times: dict[str, str]) -> str:

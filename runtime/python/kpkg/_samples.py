@@ -5,19 +5,48 @@ SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
 
 from __future__ import annotations
 
+import copy
+from collections import Counter
 from collections.abc import Callable
+from dataclasses import dataclass, field
 from typing import Any
 
 import torch
 from torch import Tensor, nn
+from torch.utils import _pytree
 
-from kpkg import _adapted, _folding, _passes
+from kpkg import _folding, _passes
+from kpkg._call_forms import Call
+from kpkg._calls import Watching
+from kpkg._injection import signature
 
 
 def call(model: nn.Module, sample: Any) -> Any:
     if isinstance(sample, dict):
-        return model(**sample)
-    return model(*sample) if isinstance(sample, tuple) else model(sample)
+        return model(**fresh(sample))
+    return model(*fresh(sample)) if isinstance(sample, tuple) else model(sample)
+
+
+def _is_state(value: Any) -> bool:
+    """Whether a forward writes to it, as to a cache of keys and values of Hugging Face's models."""
+    return hasattr(value, "get_seq_length") and hasattr(value, "update")
+
+
+def fresh(value: Any) -> Any:
+    """The same arguments, with copies of what a forward writes to."""
+    if isinstance(value, dict):
+        return {name: copy.deepcopy(each) if _is_state(each) else each for name, each in value.items()}
+    return tuple(copy.deepcopy(each) if _is_state(each) else each for each in value)
+
+
+@dataclass
+class Calls:
+    """Calls of functions of one kind that a layer makes itself: how many with which arguments."""
+
+    name: str
+    owner: nn.Module
+    call: Call
+    counts: Counter[Any] = field(default_factory=Counter)
 
 
 class Samples:
@@ -25,7 +54,9 @@ class Samples:
 
     def __init__(self) -> None:
         self.inputs: dict[str, tuple[tuple[Any, ...], dict[str, Any]]] = {}
-        self.calls: list[tuple[str, nn.Module, Callable[..., Any], list[tuple[Any, Any]]]] = []
+        self.calls: dict[tuple[str, Call], Calls] = {}
+        # Of calls that are alike in all that their time depends on: function and arguments of the first. All layers of a deep network share them.
+        self.arguments: dict[Any, tuple[Any, tuple[Any, ...], dict[str, Any]]] = {}
         self.output: Any = None
         self.behind: dict[str, str] = {}  # by the name of a layer: of the convolution whose result it got
         self.count: dict[str, int] = {}
@@ -35,22 +66,36 @@ class Samples:
         return [
             (first, second)
             for second, first in self.behind.items()
-            if first in layers and second in layers and self.count[first] == self.count[second] == 1 and _folding.folds(layers[first], layers[second])
+            if first in layers
+            and second in layers
+            and self.count[first] == self.count[second] == 1
+            and _folding.folds(layers[first], layers[second])
         ]
 
 
 def kept(value: Any) -> Any:
-    """A copy that has no history, but wants a gradient where the original has one."""
-    if not isinstance(value, Tensor):
+    """A copy that has no history, but wants a gradient where the original has one. Parameters stay themselves."""
+    if _is_state(value):
+        return copy.deepcopy(value)
+    if isinstance(value, (tuple, list)) and any(isinstance(each, Tensor) for each in value):
+        return type(value)(kept(each) for each in value) if type(value) in (tuple, list) else value
+    if not isinstance(value, Tensor) or isinstance(value, nn.Parameter):
         return value
-    copy = value.detach().clone(memory_format=torch.preserve_format)
-    return copy.requires_grad_() if value.requires_grad else copy
+    made = value.detach().clone(memory_format=torch.preserve_format)
+    return made.requires_grad_() if value.requires_grad else made
 
 
-def take_samples(model: nn.Module, sample: Any, layers: dict[str, nn.Module], wanted: Callable[[str, str], bool]) -> Samples:
+def _in_tensors(args: Any, kwargs: Any) -> Any:
+    """What the time of a call depends on."""
+    leaves, spec = _pytree.tree_flatten((args, kwargs))
+    return (str(spec), *(signature(leaf) for leaf in leaves))
+
+
+def take_samples(
+    model: nn.Module, sample: Any, layers: dict[str, nn.Module], wanted: Callable[[str, str], bool]
+) -> Samples:
     samples = Samples()
     inside: list[tuple[str, nn.Module]] = []
-    calls: dict[tuple[str, Any], int] = {}
     last: tuple[str, Any] = ("", None)  # the leaf that has run last, and its output
 
     def enter(name: str) -> Callable[..., None]:
@@ -70,22 +115,22 @@ def take_samples(model: nn.Module, sample: Any, layers: dict[str, nn.Module], wa
         if next(layer.children(), None) is None:
             last = (name, output)
 
-    def found(function: Any, args: Any, kwargs: Any) -> None:
-        name, layer = inside[-1]
-        if not wanted(name, function.__name__):
+    def found(call: Call, function: Any, args: Any, kwargs: Any) -> None:
+        if not inside or not wanted(inside[-1][0], call.name):
             return
-        if (name, function) not in calls:
-            calls[name, function] = len(samples.calls)
-            samples.calls.append((name, layer, function, []))
-        taken = samples.calls[calls[name, function]][3]
-        taken.append((tuple(kept(a) for a in args), {k: kept(v) for k, v in kwargs.items()}))
+        name, layer = inside[-1]
+        key = (call, _in_tensors(args, kwargs))
+        if key not in samples.arguments:
+            given = tuple(kept(a) for a in args), {k: kept(v) for k, v in kwargs.items()}
+            samples.arguments[key] = (function, *given)
+        samples.calls.setdefault((name, call), Calls(name, layer, call)).counts[key] += 1
 
     hooks = []
     for name, layer in model.named_modules():
         hooks.append(layer.register_forward_pre_hook(enter(name), with_kwargs=True))
         hooks.append(layer.register_forward_hook(leave, always_call=True))
     try:
-        with torch.set_grad_enabled(_passes.is_trained(model)), _adapted.Watching(found):
+        with torch.set_grad_enabled(_passes.is_trained(model)), Watching(found):
             samples.output = kept(_passes.repeatable(lambda: call(model, sample)))
     finally:
         for hook in hooks:

@@ -5,6 +5,7 @@ SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
 
 from __future__ import annotations
 
+import warnings
 from collections.abc import Callable
 from typing import Any
 
@@ -13,15 +14,17 @@ from torch.distributed.tensor import DTensor, Partial, Placement, Replicate, Sha
 from torch.distributed.tensor._op_schema import RuntimeSchemaInfo
 from torch.distributed.tensor.experimental import register_sharding as _register
 
+from kpkg._errors import KpkgWarning
+
 # One way to run: placements of the results, and of all arguments (None for those that are no tensors).
 Way = tuple[list[Any], list[Any]]
 
 _registered: set[str] = set()
 
 _ELEMENTWISE = (
-    "relu leaky_relu gelu silu sigmoid tanh elu selu softplus hardtanh hardsigmoid hardswish mish "
+    "relu leaky_relu gelu silu sigmoid tanh elu selu softplus hardtanh hardsigmoid hardswish mish softsign "
     "relu_autograd leaky_relu_autograd gelu_autograd silu_autograd sigmoid_autograd tanh_autograd elu_autograd selu_autograd softplus_autograd "
-    "hardtanh_autograd hardsigmoid_autograd hardswish_autograd mish_autograd"
+    "hardtanh_autograd hardsigmoid_autograd hardswish_autograd mish_autograd softsign_autograd"
 ).split()
 
 
@@ -31,7 +34,9 @@ def _is_tensor(value: Any) -> bool:
 
 def _placed(arguments: tuple[Any, ...], placement: Placement, only: int | None = None) -> list[Any]:
     """`placement` for each tensor, or for the one numbered `only` and Replicate() for the others."""
-    return [None if not _is_tensor(a) else placement if only in (None, i) else Replicate() for i, a in enumerate(arguments)]
+    return [
+        None if not _is_tensor(a) else placement if only in (None, i) else Replicate() for i, a in enumerate(arguments)
+    ]
 
 
 def _elementwise(*arguments: Any) -> list[Way]:
@@ -66,7 +71,9 @@ def _norm_gradient(*arguments: Any) -> list[Way]:
 
     found: list[Way] = [(results(Replicate(), Replicate()), _placed(arguments, Replicate()))]
     for d in range(rows):
-        placements = [Shard(d) if i < 2 else None if not _is_tensor(a) else Replicate() for i, a in enumerate(arguments)]
+        placements = [
+            Shard(d) if i < 2 else None if not _is_tensor(a) else Replicate() for i, a in enumerate(arguments)
+        ]
         found.append((results(Shard(d), Partial()), placements))
     return found
 
@@ -81,6 +88,7 @@ def _gemm(
     c: Any = None,
     bias: Any = None,
     activation: str = "none",
+    precision: str = "",
 ) -> list[Way]:
     def way(result: Placement, of_a: Placement, of_b: Placement, of_c: Placement, of_bias: Placement) -> Way:
         added = [of_c if c is not None else None, of_bias if bias is not None else None]
@@ -100,7 +108,9 @@ def _gemm(
         way(Shard(1), Replicate(), Shard(0 if transpose_b else 1), of_c(1, n), Shard(0)),
     ]
     if c is None and bias is None and activation == "none":  # else that would be done once for each part
-        ways.append(way(Partial(), Shard(0 if transpose_a else 1), Shard(1 if transpose_b else 0), Replicate(), Replicate()))
+        ways.append(
+            way(Partial(), Shard(0 if transpose_a else 1), Shard(1 if transpose_b else 0), Replicate(), Replicate())
+        )
     return ways
 
 
@@ -129,12 +139,15 @@ _RULES: dict[str, Callable[..., list[Way]]] = {
 def register_sharding() -> list[str]:
     """Makes kpkg's products, activations, softmax and norms run on DTensors, by rules for their placements; gives the names of those ops.
 
-    For the ops that are registered with PyTorch now, once in a process. Rows may be sharded everywhere; gemm and linear also over columns of the
+    For the ops of the packages that are open now and of those of ``kpkg.ops``, which it opens, once in a process. Rows may be sharded everywhere; gemm and linear also over columns of the
     result and, without an addend, over the inner dimension, which leaves partial sums. Other ops are refused on DTensors by PyTorch.
-    Raises ImportError where PyTorch has no DTensor.
+    Warns where no package has any of them. Raises ImportError where PyTorch has no DTensor.
     """
-    from kpkg import _torch
+    from kpkg import _default, _torch
 
+    for name in _RULES:
+        if f"kpkg::{name}" not in _torch._current_ops:
+            _ = _default.ops[f"kpkg::{name}"].op  # which registers the ops of the package that has it
     for name in list(_torch._current_ops):
         namespace, _, local = name.partition("::")
         if namespace == "kpkg" and local in _RULES and name not in _registered:
@@ -142,6 +155,10 @@ def register_sharding() -> list[str]:
             overload = getattr(torch.ops.kpkg, local).default
             _register(overload)(_RULES[local])
             _decide_by_all_arguments(overload)
+    if not _registered:
+        warnings.warn(
+            "register_sharding found no op: put packages in KPKG_PATH, or load them before", KpkgWarning, stacklevel=2
+        )
     return sorted(_registered)
 
 
@@ -150,4 +167,6 @@ def _decide_by_all_arguments(overload: Any) -> None:
     propagator: Any = DTensor._op_dispatcher.sharding_propagator
     kinds = [str(argument.type) for argument in overload._schema.arguments]
     first = next((i for i, kind in enumerate(kinds) if "Tensor" not in kind), len(kinds))
-    propagator.register_op_strategy(overload, propagator.op_strategy_funcs[overload], RuntimeSchemaInfo(first, needs_pytree=True))
+    propagator.register_op_strategy(
+        overload, propagator.op_strategy_funcs[overload], RuntimeSchemaInfo(first, needs_pytree=True)
+    )

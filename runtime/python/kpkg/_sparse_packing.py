@@ -48,13 +48,14 @@ def halves(weight: Tensor) -> tuple[Tensor, Tensor]:
     return values.contiguous(), ordered.reshape(rows, steps, 512).contiguous()
 
 
-def halves_and_rest(weight: Tensor) -> tuple[Tensor, ...]:
-    """values, positions, columns and starts, as kpkg::half_sparse_linear says."""
+def halves_and_rest(weight: Tensor, reorder: bool = True) -> tuple[Tensor, ...]:
+    """values, positions, columns and starts, as kpkg::half_sparse_linear says. Without `reorder` the matrix's own columns keep their places, and `columns` has only those
+    behind them."""
     n, k = weight.shape
     own = -(-k // STEP)
     rows = -(-n // LISTED)
     padded = pad(weight, (0, own * STEP - k, 0, rows * LISTED - n))
-    order = _apart(padded)
+    order = _apart(padded) if reorder else torch.arange(own * STEP, device=weight.device)
     padded = padded[:, order].view(rows, LISTED, own * STEP)
     moved = _moved_elements(padded)
     slots = [_slots(above) for above in moved]
@@ -65,9 +66,27 @@ def halves_and_rest(weight: Tensor) -> tuple[Tensor, ...]:
         taken = (matrix * above)[:, one.clamp_min(0)]
         part[:, : len(one)] = taken.masked_fill(one < 0, 0)
     matrix = torch.cat([padded.masked_fill(moved, 0), behind], 2).flatten(0, 1)[:n]
-    taken = torch.cat([torch.arange(own * STEP, device=weight.device), *slots])
+    first = torch.arange(own * STEP if reorder else 0, device=weight.device)
+    taken = torch.cat([first, *slots])
     columns = order[taken.clamp_min(0)].masked_fill(taken < 0, -1) if own else taken
     return *halves(matrix.contiguous()), columns.masked_fill(columns >= k, -1).int(), starts
+
+
+def half_windows_and_rest(weight: Tensor, taps: int, channels: int) -> tuple[Tensor, ...]:
+    """values, positions, columns and starts, as kpkg::half_sparse_conv2d says, for a matrix [n, rows of taps * taps * channels]."""
+    values, positions, columns, starts = halves_and_rest(weight, reorder=False)
+    place, channel = columns // channels, columns % channels
+    none = columns < 0
+    named = torch.stack([place // taps, place % taps, channel]).masked_fill(none, 0)
+    named[2].masked_fill_(none, -1)
+    return values, positions, named.int(), starts
+
+
+def compressed(weight: Tensor) -> tuple[Tensor, ...]:
+    """crow, col and values, as kpkg::compressed_linear says."""
+    keep = weight != 0
+    crow = torch.cat([keep.new_zeros(1, dtype=torch.int64), keep.sum(1).cumsum(0)])
+    return crow.int(), keep.nonzero()[:, 1].int(), weight[keep].contiguous()
 
 
 def elements(weight: Tensor) -> tuple[Tensor, ...]:

@@ -77,6 +77,8 @@ def infer(op: Op, values: list[Any]) -> list[Any]:
             value = View(_arrays.dtype_name(value.dtype), tuple(value.shape), tuple(value.stride()), True)
         elif isinstance(value, torch.dtype):
             value = _arrays.dtype_name(value)
+        elif value is None and argument.type == "float?":
+            value = math.nan  # as the runtime has it
         arguments.append(value)
     on_gpu = any(isinstance(value, torch.Tensor) and value.device.type == "cuda" for value in values)
     module = _module(op._native.plan_json(True, on_gpu))
@@ -100,7 +102,11 @@ class _Machine:
 
     def _run_either(self, function: _Function, ways: list[tuple[list[Any], int]]) -> list[Any] | None:
         """The results of the rest of the function where they are the same for each (registers, position), else None."""
-        if self.forks == _FORKS or self.all_forks == _ALL_FORKS or any(_only_raises(function, position) for _, position in ways):
+        if (
+            self.forks == _FORKS
+            or self.all_forks == _ALL_FORKS
+            or any(_only_raises(function, position) for _, position in ways)
+        ):
             return None
         fuel = self.fuel
         self.forks += 1
@@ -126,7 +132,9 @@ class _Machine:
             if name in ("branch_unless", "select") and isinstance(operands[0], torch.SymBool):
                 if name == "select":
                     result = instruction.results[0]
-                    ways = [([*registers[:result], value, *registers[result + 1 :]], position) for value in operands[1:]]
+                    ways = [
+                        ([*registers[:result], value, *registers[result + 1 :]], position) for value in operands[1:]
+                    ]
                 else:
                     ways = [(list(registers), position), (list(registers), immediates[0])]
                 either = self._run_either(function, ways)
@@ -172,7 +180,9 @@ class _Machine:
             elif name == "raise":
                 raise KernelError(_message(self.op, self.module.strings[immediates[0]], operands))
             elif name != "launch":  # launches have no result
-                raise KernelError(f"{self.op}: its shape plan has the instruction {name}, which this kpkg does not know")
+                raise KernelError(
+                    f"{self.op}: its shape plan has the instruction {name}, which this kpkg does not know"
+                )
 
     def _pure(self, name: str, operands: list[Any]) -> Any:
         if operands and operands[0] is None and name not in ("is_none", "move"):
@@ -224,7 +234,10 @@ def _end_of_loop(function: _Function, position: int) -> int:
 
 
 def _message(op: str, text: str, values: list[Any]) -> str:
-    shown = [v.describe() if isinstance(v, View) else str(list(v)) if isinstance(v, (list, tuple)) else str(v) for v in values]
+    shown = [
+        v.describe() if isinstance(v, View) else str(list(v)) if isinstance(v, (list, tuple)) else str(v)
+        for v in values
+    ]
     remaining = iter(shown)
     pieces = {"{{": lambda: "{", "}}": lambda: "}", "{}": lambda: next(remaining, "{}")}
     return f"{op}: " + re.sub(r"\{\{|\}\}|\{\}", lambda match: pieces[match.group()](), text)
@@ -313,7 +326,9 @@ _PURE: dict[str, Callable[..., Any]] = {
     "add_float": lambda a, b: a + b,
     "sub_float": lambda a, b: a - b,
     "mul_float": lambda a, b: a * b,
-    "div_float": lambda a, b: a / b if bool(b != 0) else math.nan if a == 0 or a != a else math.copysign(math.inf, a) * math.copysign(1, b),
+    "div_float": lambda a, b: (
+        a / b if bool(b != 0) else math.nan if a == 0 or a != a else math.copysign(math.inf, a) * math.copysign(1, b)
+    ),
     "mod_float": lambda a, b: a % b,
     "pow_float": lambda a, b: a**b,
     "min_float": lambda a, b: a if bool(a <= b) or a != a else b,

@@ -15,10 +15,10 @@ from typing import Any
 
 import torch
 
-from kpkg import _autograd, _fake, _policy, _transforms, _vjp
+from kpkg import _autograd, _direct, _fake, _policy, _precision, _transforms, _vjp
 from kpkg._errors import KernelError
 from kpkg._library import CustomOpLibrary, Op
-from kpkg._native import Unrecorded, last_error, use_dispatch_state
+from kpkg._native import Unrecorded, last_error, precision_reader, use_dispatch_state
 
 _OLDEST_TORCH = (2, 10)
 _FALLBACK_NAMESPACE = "kpkg_fallback"
@@ -27,6 +27,7 @@ _FALLBACK_NAMESPACE = "kpkg_fallback"
 _fragments: dict[str, torch.library.Library] = {}
 _current_ops: dict[str, Op] = {}  # by the dispatcher's name
 _with_fallback: set[str] = set()
+_unrecorded: set[str] = set()  # names whose plain calls pass autograd by
 
 
 @functools.cache
@@ -39,11 +40,26 @@ def _extension() -> ctypes.CDLL:
     if not path.exists():
         raise ImportError(f"{path} is missing: this kpkg was built without its PyTorch part (CMake target kpkg_torch)")
     library = ctypes.CDLL(str(path))
-    library.kpkg_torch_register.argtypes = [ctypes.c_void_p, ctypes.c_char_p, ctypes.c_char_p, ctypes.c_int32, ctypes.c_char_p]
+    library.kpkg_torch_register.argtypes = [
+        ctypes.c_void_p,
+        ctypes.c_char_p,
+        ctypes.c_char_p,
+        ctypes.c_int32,
+        ctypes.c_char_p,
+    ]
     library.kpkg_torch_use_fallback.argtypes = [ctypes.c_void_p, ctypes.c_char_p]
     library.kpkg_torch_set_fallback_error.argtypes = [ctypes.c_char_p]
+    library.kpkg_torch_follow_precision.argtypes = [ctypes.c_void_p]
+    library.kpkg_torch_follow_precision(precision_reader(_precision.of_device))
     keys = torch._C.DispatchKey
-    modes = [keys.FuncTorchDynamicLayerFrontMode, keys.Python, keys.PythonTLSSnapshot, keys.Functionalize, keys.PreDispatch, torch._C._dispatch_key_parse("Tracer")]
+    modes = [
+        keys.FuncTorchDynamicLayerFrontMode,
+        keys.Python,
+        keys.PythonTLSSnapshot,
+        keys.Functionalize,
+        keys.PreDispatch,
+        torch._C._dispatch_key_parse("Tracer"),
+    ]
     use_dispatch_state(
         int(keys.AutogradFunctionality), [int(key) for key in modes], [int(keys.AutocastCPU), int(keys.AutocastCUDA)],
         lambda key: torch._C._dispatch_tls_is_dispatch_key_included(_key(key)), lambda key: torch._C._dispatch_tls_is_dispatch_key_excluded(_key(key)),
@@ -55,7 +71,7 @@ def _extension() -> ctypes.CDLL:
 
 
 def _key(number: int) -> torch._C.DispatchKey:
-    return torch._C.DispatchKey(number)  # type: ignore[call-arg]
+    return torch._C.DispatchKey(number)
 
 
 def _check(status: int) -> None:
@@ -95,7 +111,7 @@ def register(library: CustomOpLibrary) -> None:
     under names of its own, ``torch.ops.<namespace>__<number>.<name>``.
     """
     references = {op._native.reference for op in library}
-    forwards = {op.backward: op for op in library if op.backward}
+    forwards = {op.gradient: op for op in library if op.gradient}
     for op in library:
         if op._torch is not None or op.name in references:
             continue
@@ -107,7 +123,13 @@ def register(library: CustomOpLibrary) -> None:
         if owner is not None:
             owner._torch = owner._default = None
             owner._is_displaced = True
+            _direct.detach(owner)  # its next call is to register it anew
     _autograd.note_registration()
+
+
+def register_reference(op: Op) -> None:
+    """Makes a reference callable with PyTorch's tensors, by the first such call: most are never called so."""
+    _register_op(op, f"{op.name.partition('::')[0]}__{op._library._order}", None)
 
 
 def _register_op(op: Op, namespace: str, forward: Op | None) -> None:
@@ -129,6 +151,8 @@ def _register_op(op: Op, namespace: str, forward: Op | None) -> None:
     _current_ops[name] = op
     if is_new:
         _register_fakes(op, namespace, out is not None)
+    else:
+        _direct.replace(name, op)
     if implementation:
         if op.name not in _with_fallback:
             _with_fallback.add(op.name)
@@ -137,6 +161,9 @@ def _register_op(op: Op, namespace: str, forward: Op | None) -> None:
         _check(extension.kpkg_torch_use_fallback(op._library._native.registry_address, op.name.encode()))
     op._torch = getattr(getattr(torch.ops, namespace), local)
     op._default = op._torch.default
+    if is_new:  # what records calls makes them by this one
+        _direct.place(name, op)
+    _direct.attach(op)
 
 
 def _register_autograd(op: Op, namespace: str, forward: Op | None) -> None:
@@ -144,15 +171,23 @@ def _register_autograd(op: Op, namespace: str, forward: Op | None) -> None:
     name = f"{namespace}::{op.name.partition('::')[2]}"
     if forward is not None:
         _autograd.register_gradient(name, op, lambda: _current_ops[name], forward, _fragment(namespace))
-    elif op.backward or (_vjp.implementation(op.name) and not any(a.mutates for a in op.arguments)):
+    elif op.gradient or (_vjp.implementation(op.name) and not any(a.mutates for a in op.arguments)):
         op._is_recorded = True
         _autograd.register(name, op, lambda: _current_ops[name], _fragment(namespace))
     else:
         return
+    if name in _unrecorded:
+        return
+    _unrecorded.add(name)
     for call in (op._torch, op._default):
-        if not isinstance(call._op, Unrecorded):
-            types, asked = (torch.Tensor, torch.nn.Parameter), (torch.is_grad_enabled, torch._C._len_torch_function_stack)
-            call._op = Unrecorded(call._op, _autograd.recorder(name), *types, *asked, vars(torch.autograd.forward_ad), _transforms.casts(op))
+        types, asked = (
+            (torch.Tensor, torch.nn.Parameter),
+            (torch.is_grad_enabled, torch._C._len_torch_function_stack),
+        )
+        call._op = Unrecorded(
+            call._op, _autograd.recorder(name), *types, *asked, vars(torch.autograd.forward_ad), _transforms.casts(op)
+        )
+    _direct.place(name, op)
 
 
 def _register_fakes(op: Op, namespace: str, has_out: bool) -> None:

@@ -16,10 +16,15 @@ from kpkg._library import Op
 
 # ---- autocast: as PyTorch does for its op of the same work -----------------------------------------------------------------------------------
 
-_LOWER = {"kpkg::gemm", "kpkg::gemm_batched", "kpkg::linear", "kpkg::gemv", "kpkg::gemm_grouped"}
+_LOWER = {
+    f"kpkg::{name}"
+    for name in "gemm gemm_batched bmm matmul gemv linear gemm_grouped rnn_tanh_cell rnn_relu_cell".split()
+}
+# On CPUs PyTorch casts the products of these alone, so that states keep their dtype.
+_LOWER_CUDA = {"kpkg::lstm_cell", "kpkg::gru_cell"}
 _FLOAT32_CUDA = {
     f"kpkg::{name}"
-    for name in "softmax log_softmax layer_norm native_layer_norm group_norm native_group_norm cross_entropy cumsum cumprod prod sum softplus "
+    for name in "softmax log_softmax layer_norm native_layer_norm group_norm native_group_norm cross_entropy kl_div cumsum cumprod prod sum softplus "
     "vector_norm".split()
 }
 _FLOAT32_CPU = {f"kpkg::{name}" for name in "avg_pool3d cross_entropy".split()}
@@ -32,13 +37,15 @@ def casts(op: Op) -> tuple[Any, Any] | None:
         return None
     if op.name in _LOWER:
         return partial(torch.get_autocast_dtype, "cpu"), partial(torch.get_autocast_dtype, "cuda")
+    if op.name in _LOWER_CUDA:
+        return None, partial(torch.get_autocast_dtype, "cuda")
     return torch.float32 if op.name in _FLOAT32_CPU else None, torch.float32 if op.name in _FLOAT32_CUDA else None
 
 
 def _autocast_dtype(cast: Any, tensors: list[Tensor]) -> torch.dtype | None:
     """The dtype that float arguments are cast to; None leaves them. `cast` is that of `casts`."""
     if cast is not None:
-        return cast() if callable(cast) else cast  # type: ignore[no-any-return]
+        return cast() if callable(cast) else cast
     dtypes = {t.dtype for t in tensors if t.is_floating_point()}
     if len(dtypes) < 2:
         return None
@@ -80,9 +87,11 @@ def register_autocast(name: str, op: Op, fragment: torch.library.Library) -> Non
 
 _UNARY = {
     f"kpkg::{name}"
-    for name in "relu leaky_relu gelu silu sigmoid tanh elu selu softplus hardtanh hardsigmoid hardswish mish layer_norm native_layer_norm rms_norm".split()
+    for name in "relu leaky_relu gelu silu sigmoid tanh elu selu softplus hardtanh hardsigmoid hardswish mish softsign layer_norm native_layer_norm rms_norm".split()
 }  # of their first argument alone: a dimension before the others changes nothing
-_ALONG = {f"kpkg::{name}" for name in "softmax log_softmax cumsum cumprod".split()}  # along the dimension that the second argument names
+_ALONG = {
+    f"kpkg::{name}" for name in "softmax log_softmax cumsum cumprod".split()
+}  # along the dimension that the second argument names
 
 
 def register_vmap(name: str, local: str, current: Callable[[], Op], fragment: torch.library.Library) -> None:
@@ -94,7 +103,10 @@ def register_vmap(name: str, local: str, current: Callable[[], Op], fragment: to
     def rule(info: Any, in_dims: tuple[Any, ...], *args: Any) -> tuple[Any, Any]:
         op = current()
         values = [*args, *(a.default for a in op.arguments[len(args) :])]
-        dims = [*(d if isinstance(d, int) else None for d in in_dims), *(None for _ in range(len(values) - len(in_dims)))]
+        dims = [
+            *(d if isinstance(d, int) else None for d in in_dims),
+            *(None for _ in range(len(values) - len(in_dims))),
+        ]
         only_first = dims[0] is not None and all(d is None for d in dims[1:])
         if only_first and public in _UNARY:
             result = overload(values[0].movedim(dims[0], 0), *values[1:])
@@ -114,7 +126,9 @@ def _loop(overload: Any, size: int, dims: list[int | None], values: list[Any]) -
 
     results = [one(i) for i in range(size)]
     if not results:
-        raise RuntimeError(f"vmap over a dimension of extent 0: {overload} does not run, so that its result has no shape")
+        raise RuntimeError(
+            f"vmap over a dimension of extent 0: {overload} does not run, so that its result has no shape"
+        )
     if isinstance(results[0], tuple):
         columns = tuple(None if column[0] is None else torch.stack(column) for column in zip(*results))
         return columns, tuple(None if column is None else 0 for column in columns)

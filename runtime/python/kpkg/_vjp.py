@@ -17,11 +17,17 @@ from torch import Tensor
 from torch._functorch.eager_transforms import enable_inplace_requires_grad
 from torch.autograd import forward_ad
 
-from kpkg import _aten, _aten_sequences, _aten_sparse, _policy
+from kpkg import _aten, _aten_cells, _aten_products, _aten_sequences, _aten_sparse, _policy
 from kpkg._library import Op
 
 aten = torch.ops.aten
-_FALLBACKS = _aten.FALLBACKS | _aten_sequences.FALLBACKS | _aten_sparse.FALLBACKS
+_FALLBACKS = (
+    _aten.FALLBACKS
+    | _aten_cells.FALLBACKS
+    | _aten_products.FALLBACKS
+    | _aten_sequences.FALLBACKS
+    | _aten_sparse.FALLBACKS
+)
 
 
 def implementation(name: str) -> Callable[..., Any] | None:
@@ -34,13 +40,22 @@ def _recorded() -> Iterator[None]:
     """Autograd records here, also within a kernel, below autograd."""
     include = torch._C._dispatch_tls_local_include_set()
     exclude = torch._C._dispatch_tls_local_exclude_set()
-    for key in ("AutogradOther", "AutogradCPU", "AutogradCUDA", "AutogradMeta", "AutogradNestedTensor", "ADInplaceOrView"):
+    for key in (
+        "AutogradOther",
+        "AutogradCPU",
+        "AutogradCUDA",
+        "AutogradMeta",
+        "AutogradNestedTensor",
+        "ADInplaceOrView",
+    ):
         exclude = exclude - torch._C.DispatchKeySet(getattr(torch._C.DispatchKey, key))
     with torch._C._ForceDispatchKeyGuard(include, exclude), torch.enable_grad():
         yield
 
 
-def differentiate(function: Callable[..., Any], arguments: Sequence[Any], wanted: Sequence[int], grads: Sequence[Tensor | None]) -> list[Tensor]:
+def differentiate(
+    function: Callable[..., Any], arguments: Sequence[Any], wanted: Sequence[int], grads: Sequence[Tensor | None]
+) -> list[Tensor]:
     """Gradients of ``function(*arguments)`` for the tensor arguments numbered in `wanted`, from those of its first ``len(grads)`` results.
 
     Zeros where a result does not depend on an argument. With gradients enabled, these gradients can be differentiated again.
@@ -57,7 +72,10 @@ def differentiate(function: Callable[..., Any], arguments: Sequence[Any], wanted
         fresh = value.detach().requires_grad_(i in wanted)
         return fresh if tangent is None else forward_ad.make_dual(fresh, tangent)
 
-    with _recorded(), enable_inplace_requires_grad(True):  # of leaves of its own, which transforms of torch.func do not see
+    with (
+        _recorded(),
+        enable_inplace_requires_grad(True),
+    ):  # of leaves of its own, which transforms of torch.func do not see
         leaves = [leaf(i, value) for i, value in enumerate(arguments)]
         results = function(*leaves)
         results = results if isinstance(results, tuple) else (results,)
@@ -65,15 +83,21 @@ def differentiate(function: Callable[..., Any], arguments: Sequence[Any], wanted
         inputs = [leaves[i] for i in wanted]
         if not pairs or not inputs:
             return [torch.zeros_like(x) for x in inputs]
-        found = torch.autograd.grad([r for r, _ in pairs], inputs, [g.expand(r.shape) for r, g in pairs], allow_unused=True, create_graph=again)
+        found = torch.autograd.grad(
+            [r for r, _ in pairs], inputs, [g.expand(r.shape) for r, g in pairs], allow_unused=True, create_graph=again
+        )
     return [torch.zeros_like(x) if g is None else g for x, g in zip(inputs, found)]
 
 
 def _tangent(value: Any) -> Tensor | None:
-    return forward_ad.unpack_dual(value).tangent if isinstance(value, Tensor) and forward_ad._current_level >= 0 else None
+    return (
+        forward_ad.unpack_dual(value).tangent if isinstance(value, Tensor) and forward_ad._current_level >= 0 else None
+    )
 
 
-def _differentiate_functionally(function: Callable[..., Any], arguments: Sequence[Any], wanted: Sequence[int], grads: Sequence[Tensor | None]) -> list[Tensor]:
+def _differentiate_functionally(
+    function: Callable[..., Any], arguments: Sequence[Any], wanted: Sequence[int], grads: Sequence[Tensor | None]
+) -> list[Tensor]:
     """The same within transforms of torch.func, which know no leaves."""
     if not wanted:
         return []
@@ -92,7 +116,13 @@ def _differentiate_functionally(function: Callable[..., Any], arguments: Sequenc
 
 def _zeros_for_bias(known: dict[str, Any]) -> dict[str, Any]:
     like: Tensor = known["input"] if "input" in known else known["out1"]
-    shape = known["normalized_shape"] if "normalized_shape" in known else like.shape[1:2] if "input" in known else like.shape[-1:]
+    shape = (
+        known["normalized_shape"]
+        if "normalized_shape" in known
+        else like.shape[1:2]
+        if "input" in known
+        else like.shape[-1:]
+    )
     return {"bias": like.new_zeros(tuple(shape))}
 
 
@@ -101,19 +131,35 @@ _ABSENT: dict[str, Callable[[dict[str, Any]], dict[str, Any]]] = {
     "kpkg::cumsum": lambda known: {"input": torch.zeros_like(known["grad"])},
     "kpkg::residual_tanh_gated_rmsnorm": lambda known: {"x": torch.zeros_like(known["x_res"])},
     "kpkg::residual_rms_norm": lambda known: {"x": known["out1"], "residual": torch.zeros_like(known["out1"])},
-    "kpkg::residual_layer_norm": lambda known: {"x": known["out1"], "residual": torch.zeros_like(known["out1"]), **_zeros_for_bias(known)},
+    "kpkg::residual_layer_norm": lambda known: {
+        "x": known["out1"],
+        "residual": torch.zeros_like(known["out1"]),
+        **_zeros_for_bias(known),
+    },
     **{
         f"kpkg::{name}": _zeros_for_bias
-        for name in ("layer_norm", "native_layer_norm", "group_norm", "native_group_norm", "instance_norm", "batch_norm")
+        for name in (
+            "layer_norm",
+            "native_layer_norm",
+            "group_norm",
+            "native_group_norm",
+            "instance_norm",
+            "batch_norm",
+            "batch_norm_training",
+        )
     },
 }
 
 # Gradients of the first argument from those of the result, the result, and the other arguments.
 _BY_RESULT: dict[str, Callable[..., Tensor]] = {
-    "kpkg::softmax": lambda grad, out, dim=-1: aten._softmax_backward_data(grad, out, dim, out.dtype),
-    "kpkg::log_softmax": lambda grad, out, dim=-1: aten._log_softmax_backward_data(grad, out, dim, out.dtype),
-    "kpkg::sigmoid": lambda grad, out: aten.sigmoid_backward(grad, out),
-    "kpkg::tanh": lambda grad, out: aten.tanh_backward(grad, out),
+    "kpkg::softmax": lambda grad_output, output, dim=-1: aten._softmax_backward_data(
+        grad_output, output, dim, output.dtype
+    ),
+    "kpkg::log_softmax": lambda grad_output, output, dim=-1: aten._log_softmax_backward_data(
+        grad_output, output, dim, output.dtype
+    ),
+    "kpkg::sigmoid": lambda grad_output, output: aten.sigmoid_backward(grad_output, output),
+    "kpkg::tanh": lambda grad_output, output: aten.tanh_backward(grad_output, output),
 }
 
 
@@ -151,7 +197,11 @@ def fallback_of_gradient(backward: Op, forward: Op) -> Callable[..., Any] | None
         if "ceil_mode" not in known and forward.name in _AVERAGES:
             arguments[4] = run(*arguments).shape != grads[0].shape
         given = [i for i in tensors if arguments[i] is not None]
-        wanted = [i for k, i in enumerate(tensors) if i in given and (needs.get(i, not optional[k]) if has_needs or optional[k] else True)]
+        wanted = [
+            i
+            for k, i in enumerate(tensors)
+            if i in given and (needs.get(i, not optional[k]) if has_needs or optional[k] else True)
+        ]
         found = dict(zip(wanted, differentiate(run, arguments, wanted, grads)))
         results = tuple(found.get(i) for i in tensors)
         return results[0] if len(results) == 1 else results
@@ -182,7 +232,13 @@ def _of_forward(name: str, tensors: Sequence[str], names: Sequence[str]) -> Call
             known["out1"] = known.pop("sum")
         for scale in {"weight"} & set(tensors):  # a gradient is asked for even where there is none to scale with
             if known.get(scale) is None:
-                shape = known["normalized_shape"] if "normalized_shape" in known else known["input"].shape[1:2] if "input" in known else known["out1"].shape[-1:]
+                shape = (
+                    known["normalized_shape"]
+                    if "normalized_shape" in known
+                    else known["input"].shape[1:2]
+                    if "input" in known
+                    else known["out1"].shape[-1:]
+                )
                 known[scale] = (known["input"] if "input" in known else known["out1"]).new_ones(tuple(shape))
         if name in _ABSENT:
             known = {**_ABSENT[name](known), **known}
@@ -214,10 +270,14 @@ def _group_norm_backward(
 ) -> tuple[Tensor, Tensor, Tensor]:
     samples, channels = input.shape[:2]
     shape = [samples, num_groups, channels // max(num_groups, 1), -1]
-    x = (input.to(mean.dtype).reshape(shape) - mean.reshape(samples, num_groups, 1, 1)) * rstd.reshape(samples, num_groups, 1, 1)
+    x = (input.to(mean.dtype).reshape(shape) - mean.reshape(samples, num_groups, 1, 1)) * rstd.reshape(
+        samples, num_groups, 1, 1
+    )
     g = grad.to(mean.dtype).reshape(shape)
     scaled = g if weight is None else g * weight.to(mean.dtype).reshape(1, num_groups, -1, 1)
-    dx = (scaled - scaled.mean((2, 3), keepdim=True) - x * (scaled * x).mean((2, 3), keepdim=True)) * rstd.reshape(samples, num_groups, 1, 1)
+    dx = (scaled - scaled.mean((2, 3), keepdim=True) - x * (scaled * x).mean((2, 3), keepdim=True)) * rstd.reshape(
+        samples, num_groups, 1, 1
+    )
     dweight, dbias = (g * x).sum((0, 3)).reshape(channels), g.sum((0, 3)).reshape(channels)
     return dx.reshape(input.shape).to(input.dtype), dweight.to(input.dtype), dbias.to(input.dtype)
 
@@ -230,23 +290,39 @@ _BACKWARDS: dict[str, Callable[..., Any]] = {
     **{f"{name}_backward": function for name, function in _BY_RESULT.items()},
     "kpkg::layer_norm_backward": _layer_norm_backward,
     "kpkg::group_norm_backward": _group_norm_backward,
-    "kpkg::rms_norm_backward": _of_forward("kpkg::rms_norm", ["input", "weight"], ["input", "normalized_shape", "weight", "eps"]),
+    "kpkg::rms_norm_backward": _of_forward(
+        "kpkg::rms_norm", ["input", "weight"], ["input", "normalized_shape", "weight", "eps"]
+    ),
     "kpkg::batch_norm_backward": _of_forward(
         "kpkg::batch_norm", ["input", "weight", "bias"], ["input", "running_mean", "running_var", "weight", "eps"]
+    ),
+    "kpkg::batch_norm_training_backward": _of_forward(
+        "kpkg::batch_norm_training", ["input", "weight", "bias"], ["input", "mean", "variance", "weight", "eps"]
     ),
     "kpkg::cross_entropy_backward": _of_forward(
         "kpkg::cross_entropy", ["input"], ["input", "target", "weight", "ignore_index", "reduction", "label_smoothing"]
     ),
+    "kpkg::kl_div_backward": _of_forward(
+        "kpkg::kl_div", ["input", "target"], ["input", "target", "reduction", "log_target"]
+    ),
     "kpkg::attention_backward": _of_forward(
-        "kpkg::attention", ["query", "key", "value"], ["query", "key", "value", "out", "lse", "attn_mask", "is_causal", "scale", "softcap", "window"]
+        "kpkg::attention",
+        ["query", "key", "value"],
+        ["query", "key", "value", "out", "lse", "attn_mask", "is_causal", "scale", "softcap", "window"],
     ),
     "kpkg::cumsum_backward": _of_forward("kpkg::cumsum", ["input"], ["dim"]),
     "kpkg::cumprod_backward": _of_forward("kpkg::cumprod", ["input"], ["input", "dim"]),
     "kpkg::swiglu_backward": _of_forward("kpkg::swiglu", ["a", "b"], ["a", "b"]),
     "kpkg::geglu_backward": _of_forward("kpkg::geglu", ["a", "b"], ["a", "b", "approximate"]),
-    "kpkg::residual_tanh_gated_rmsnorm_backward": _of_forward("kpkg::residual_tanh_gated_rmsnorm", ["x_res", "gate"], ["x_res", "gate", "eps"]),
-    "kpkg::residual_rms_norm_backward": _of_forward("kpkg::residual_rms_norm", ["x", "weight"], ["grad_sum", "sum", "weight", "eps"]),
-    "kpkg::residual_layer_norm_backward": _of_forward("kpkg::residual_layer_norm", ["x", "weight", "bias"], ["grad_sum", "sum", "weight", "eps"]),
+    "kpkg::residual_tanh_gated_rmsnorm_backward": _of_forward(
+        "kpkg::residual_tanh_gated_rmsnorm", ["x_res", "gate"], ["x_res", "gate", "eps"]
+    ),
+    "kpkg::residual_rms_norm_backward": _of_forward(
+        "kpkg::residual_rms_norm", ["x", "weight"], ["grad_sum", "sum", "weight", "eps"]
+    ),
+    "kpkg::residual_layer_norm_backward": _of_forward(
+        "kpkg::residual_layer_norm", ["x", "weight", "bias"], ["grad_sum", "sum", "weight", "eps"]
+    ),
 }
 
 
@@ -263,7 +339,7 @@ def _activation_backward(name: str, *names: str) -> Callable[..., Tensor]:
 
 for _name, _options in {
     "relu": (), "leaky_relu": ("negative_slope",), "gelu": ("approximate",), "silu": (), "elu": ("alpha",), "selu": (),
-    "softplus": ("beta", "threshold"), "hardtanh": ("min_val", "max_val"), "hardsigmoid": (), "hardswish": (), "mish": (),
+    "softplus": ("beta", "threshold"), "hardtanh": ("min_val", "max_val"), "hardsigmoid": (), "hardswish": (), "mish": (), "softsign": (),
     **{f"avg_pool{rank}d": ("kernel_size", "stride", "padding", "count_include_pad", "divisor_override") for rank in (1, 2, 3)},
 }.items():  # fmt: skip
     _BACKWARDS[f"kpkg::{_name}_backward"] = _activation_backward(f"kpkg::{_name}", *_options)

@@ -17,6 +17,8 @@ from kpkg._samples import call
 
 # By how much of its largest element the output of a model may differ where rounding alone moves it so far.
 _MOST = 0.5
+# So many replacements of a kind that break the model take all of the kind with them.
+_SAME_CULPRITS = 3
 # How much longer than it keeps the host an iteration takes if the GPU hides the host's time.
 _HIDDEN = 1.1
 # How much slower may be due to something else that the host does.
@@ -25,14 +27,13 @@ _DOUBTFUL = 1.1
 _TWO_MODELS = 0.15
 
 
-def check_model(injection: Injection, sample: Any, expected: Any) -> None:
+def check_model(injection: Injection, sample: Any, expected: Any, tolerance: float | None = None) -> None:
     """Compares the model's output, and keeps only kinds of replacements with which the model as a whole is not slower.
 
     A layer is timed alone, and a function without what it costs to watch for its calls: in the model either may cost more than it gains.
     """
     with torch.no_grad():
-        for group in ([row for row in injection.replaced if row._is_inplace], [row for row in injection.replaced if row.is_fold]):
-            _check_together(injection, group, sample, expected)
+        undo_what_breaks(injection, sample, expected, tolerance)
         kinds: dict[str, list[Row]] = {}
         for row in injection.replaced:
             kinds.setdefault(row.layer, []).append(row)
@@ -57,7 +58,9 @@ def check_model(injection: Injection, sample: Any, expected: Any) -> None:
             for row in reversed(injection.replaced):
                 injection._take_out(row, "kept: the model as a whole is slower with them all")
         if not injection.replaced:
-            injection.original_us = injection.kpkg_us = injection._iterations(_passes.iteration(injection.model, lambda: call(injection.called, sample)), None)[0]
+            injection.original_us = injection.kpkg_us = injection._iterations(
+                _passes.iteration(injection.model, lambda: call(injection.called, sample)), None
+            )[0]
         injection.error, _ = compare(_passes.repeatable(lambda: call(injection.called, sample)), expected, None)
 
 
@@ -72,28 +75,91 @@ def keeps_busy(injection: Injection, sample: Any) -> bool:
     return injection._iterations(run, None, seconds=0.2, rounds=3)[0] > _HIDDEN * host * 1e6
 
 
-def _check_together(injection: Injection, rows: list[Row], sample: Any, expected: Any) -> None:
-    """Undoes replacements with which the model is wrong though each of them is right: something else has read what a layer wrote over its input, or what a convolution gave to its norm."""
-    if not rows:
-        return
+def undo_what_breaks(injection: Injection, sample: Any, expected: Any, tolerance: float | None) -> None:
+    """Takes out replacements with which the model raises, or gives another output, though each of them is right by itself.
 
-    def error(run: Any = call) -> tuple[float, float]:
-        return compare(_passes.repeatable(lambda: run(injection.model, sample)), expected, None)
+    Something else has read what a layer wrote over its input or what a convolution gave to its norm, or needs results in another order of memory.
+    """
+    trial = _Trial(injection, sample, expected, tolerance)
+    culprits: dict[str, int] = {}
+    reason = trial.problem()
+    while reason is not None and injection.replaced:
+        found = trial.first_wrong(reason)
+        if found is None:
+            return
+        row, reason = found
+        culprits[row.layer] = culprits.get(row.layer, 0) + 1
+        all_of_it = culprits[row.layer] == _SAME_CULPRITS
+        for each in reversed([r for r in injection.replaced if r is row or all_of_it and r.layer == row.layer]):
+            injection._take_out(each, f"kept: {reason}")
+        reason = trial.problem()
 
-    def switch(is_in: bool) -> None:
-        for row in rows if is_in else reversed(rows):
-            assert row._replacement is not None, "it was in the model"
-            (row._replacement.put if is_in else row._replacement.take_out)()
 
-    found, allowed = error()
-    if found <= allowed:
-        return
-    switch(False)
-    if error()[0] > found / 2 or found <= min(2 * error(_rounded_anew)[0], _MOST):  # it differs for other reasons, or since layers that follow each other make much of little
-        switch(True)
-        return
-    for row in rows:
-        row.status = "kept: the model's output differs with it"
+class _Trial:
+    """Forwards of a model with the first of its replacements, of which all are in outside of its functions."""
+
+    def __init__(self, injection: Injection, sample: Any, expected: Any, tolerance: float | None) -> None:
+        self.injection, self.sample, self.expected, self.tolerance = injection, sample, expected, tolerance or 0.0
+        self._rounding: float | None = None
+
+    def problem(self) -> str | None:
+        """What is wrong with the model as it is now; None where nothing is."""
+        injection = self.injection
+        try:
+            if _passes.is_trained(injection.model):
+                _passes.iteration(injection.model, lambda: call(injection.model, self.sample))()
+            found = _passes.repeatable(lambda: call(injection.model, self.sample))
+        except Exception as error:  # whatever a model does with a result that is not as it was
+            text = str(error).strip().partition("\n")[0]
+            return f"the model raises {type(error).__name__} with it: {text[:160]}"
+        found_error, allowed = compare(found, self.expected, None)
+        if found_error <= max(allowed, self.tolerance):
+            return None
+        if found_error < _MOST and found_error <= self._allowed_by_rounding():
+            return None
+        return "the model's output differs with it"
+
+    def _allowed_by_rounding(self) -> float:
+        """By how much the output of the original may differ since layers that follow each other make much of little."""
+        if self._rounding is None:
+            rows = self.injection.replaced
+            _switch(rows, False)
+            run = _passes.repeatable(lambda: _rounded_anew(self.injection.model, self.sample))
+            _switch(rows, True)
+            self._rounding = min(2 * compare(run, self.expected, None)[0], _MOST)
+        return self._rounding
+
+    def first_wrong(self, reason: str) -> tuple[Row, str] | None:
+        """The replacement with which, put in after those before it, the model is wrong; and why. None where it is wrong without any."""
+        rows = self.injection.replaced
+        right, wrong, inside = 0, len(rows), len(rows)
+
+        def have(count: int) -> None:
+            nonlocal inside
+            _switch(rows[count:inside], False)
+            _switch(rows[inside:count], True)
+            inside = count
+
+        try:
+            have(0)
+            if self.problem() is not None:
+                return None
+            while wrong - right > 1:
+                have((right + wrong) // 2)
+                found = self.problem()
+                if found is None:
+                    right = inside
+                else:
+                    wrong, reason = inside, found
+        finally:
+            have(len(rows))
+        return rows[wrong - 1], reason
+
+
+def _switch(rows: list[Row], is_in: bool) -> None:
+    for row in rows if is_in else reversed(rows):
+        assert row._replacement is not None, "it was in the model"
+        (row._replacement.put if is_in else row._replacement.take_out)()
 
 
 def _rounded_anew(model: nn.Module, sample: Any) -> Any:
@@ -122,9 +188,7 @@ def _compared(injection: Injection, sample: Any, rows: list[Row]) -> tuple[float
     """Microseconds of the model without these replacements, which are in it now, and with them."""
 
     def switch(with_them: int) -> None:
-        for row in rows:
-            assert row._replacement is not None, "only what is replaced is compared"
-            (row._replacement.put if with_them else row._replacement.take_out)()
+        _switch(rows, bool(with_them))
 
     with_them = True
 

@@ -8,22 +8,43 @@ SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
 
 from __future__ import annotations
 
+import functools
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass, field
 
 import torch
 from torch import Tensor
 
-from kpkg._aten_sparse import STEP, as_image_weight, from_blocks, from_elements, from_halves, with_rest
+from kpkg._aten_sparse import (
+    STEP,
+    as_image_weight,
+    from_blocks,
+    from_compressed,
+    from_elements,
+    from_halves,
+    window_columns,
+    with_rest,
+)
 from kpkg._default import ops
 from kpkg._measure import interleaved
-from kpkg._sparse_packing import blocks, elements, halves, halves_and_rest, kept_blocks
+from kpkg._sparse_packing import (
+    blocks,
+    compressed,
+    elements,
+    half_windows_and_rest,
+    halves,
+    halves_and_rest,
+    kept_blocks,
+)
 
 _BLOCKS = (128, 64, 32, 16)
-_FORMATS = ("elements", "blocks", "2:4", "dense")
+_FORMATS = ("elements", "csr", "blocks", "2:4", "dense")
 _HALVES = (torch.float16, torch.bfloat16)
 #: Channels of a tap are rounded up to so many, which a step of the kernels takes.
-_UNITS = {"elements": 64, "blocks": 1, "2:4": 128}
+_UNITS = {"elements": 64, "csr": 1, "blocks": 1, "2:4": 128}
+
+#: Columns that windows are copied for are at most the weight's own ones by this.
+_MOST_TAKEN = 4
 
 Numbers = int | Sequence[int]
 
@@ -32,7 +53,7 @@ Numbers = int | Sequence[int]
 class SparseWeight:
     """A packed weight [n, k], or [n, c, rows, columns] of a convolution.
 
-    format: "elements" (arguments of kpkg::sparse_linear or sparse_conv2d, for a matrix of float16 or bfloat16 of kpkg::half_sparse_linear with further columns), "blocks" (of
+    format: "elements" (arguments of kpkg::sparse_linear or sparse_conv2d, in float16 or bfloat16 of kpkg::half_sparse_linear or half_sparse_conv2d with further columns), "csr" (of kpkg::compressed_linear), "blocks" (of
     kpkg::block_sparse_linear or block_sparse_conv2d), "2:4" (of kpkg::half_sparse_linear or half_sparse_conv2d) or "dense" (the weight).
     times: microseconds of a call with the sample input, for each form that `pack` has measured.
     """
@@ -48,56 +69,85 @@ class SparseWeight:
         if self.format == "dense":
             return self.tensors[0]
         channels, size = self.shape[1], self.shape[2:]
-        k = -(-channels // _UNITS[self.format]) * _UNITS[self.format] * size[0] * size[1] if size else channels
+        unit = STEP if self._has_rest() else _UNITS[self.format]
+        k = -(-channels // unit) * unit * size[0] * size[1] if size else channels
         if self.format == "2:4":
             matrix = from_halves(*self.tensors)
         elif self._has_rest():
-            matrix = with_rest(*self.tensors, k)
+            values, positions, columns, starts = self.tensors
+            if size:
+                columns = window_columns(columns, size, k // (size[0] * size[1]))
+            matrix = with_rest(values, positions, columns, starts, k)
+        elif self.format == "csr":
+            crow, col, values = self.tensors
+            matrix = from_compressed(crow, col, values, k)
         elif self.format == "blocks":
-            matrix = from_blocks(*self.tensors[:3], k)
+            crow, col, values = self.tensors[:3]
+            matrix = from_blocks(crow, col, values, k)
         else:
-            matrix = from_elements(*self.tensors, k)
+            masks, starts, values = self.tensors
+            matrix = from_elements(masks, starts, values, k)
         return as_image_weight(matrix, channels, size).contiguous() if size else matrix
 
     def _has_rest(self) -> bool:
         """Whether elements are packed as two of every four and columns with the rest."""
-        return self.format == "elements" and len(self.shape) == 2 and self.tensors[0].dtype in _HALVES
+        return self.format == "elements" and len(self.tensors) == 4
 
     def __repr__(self) -> str:
         times = "".join(f", {name} {us:.1f} us" for name, us in self.times.items())
-        rest = f" (2:4 and {len(self.tensors[2]) - -(-self.shape[1] // STEP) * STEP} columns more)" if self._has_rest() else ""
-        return f"SparseWeight({' x '.join(map(str, self.shape))}, density {self.density:.3f}, {self.format}{rest}{times})"
+        rest = f" (2:4 and {STEP * int(self.tensors[3][-1])} columns more)" if self._has_rest() else ""
+        return (
+            f"SparseWeight({' x '.join(map(str, self.shape))}, density {self.density:.3f}, {self.format}{rest}{times})"
+        )
 
 
 def pack(
-    weight: Tensor, *, format: str | None = None, block: int | None = None, sample_input: Tensor | None = None,
-    stride: Numbers = 1, padding: Numbers = 0, dilation: Numbers = 1,
+    weight: Tensor,
+    *,
+    format: str | None = None,
+    block: int | None = None,
+    sample_input: Tensor | None = None,
+    stride: Numbers = 1,
+    padding: Numbers = 0,
+    dilation: Numbers = 1,
 ) -> SparseWeight:
-    """Packs a weight [n, k], or [n, c, rows, columns] of a convolution, whose zeros need not be multiplied.
+    """Packs a weight [n, k], or [n, c, rows, columns] of a convolution, whose zeros need not be multiplied. It may have any of PyTorch's sparse layouts.
 
-    format: "elements", "blocks", "2:4" or "dense". None: with a sample input ([..., k], or images with the convolution's stride, padding and dilation), whichever `linear`
+    format: "elements", "csr", "blocks", "2:4" or "dense". None: with a sample input ([..., k], or images with the convolution's stride, padding and dilation), whichever `linear`
     or `conv2d` is fastest with, measured on its device; without one, blocks where at most a quarter of them is not empty, else 2:4 where the weight is that and a
     device multiplies it on sparse tensor cores, else dense: whether elements are faster depends on the device.
-    "elements" of a matrix of float16 or bfloat16 are packed as "2:4"; third and fourth ones of four neighbours stand in columns behind the others, which 256 rows share.
-    They are right for any weight, and fast for one with few of these: each call also copies its input, with these columns repeated.
+    "elements" of float16 or bfloat16 are packed as "2:4"; third and fourth ones of four neighbours stand in columns behind the others, which 256 rows share.
+    They are fast for weights with few of these: each call also copies what these columns are multiplied by. Weights of convolutions for which that would be more than
+    a quarter of the image's windows keep a bit for each element instead.
+    "csr" is for matrices: compressed rows, of which CPUs multiply only what is not zero; faster than the dense weight for many rows of the input where some nineteen of twenty elements are zeros.
     "2:4" is for float16 and bfloat16 and at most two elements that are not zero of every four neighbours along k, a multiple of 4, or along c.
     block: 16, 32, 64 or 128, for blocks (of n and k, or of n and the channels of a tap); None: the largest size that divides n and k, or n and c, and leaves out the most.
     Raises ValueError for other values, a weight that is no such tensor of floats, sizes that blocks do not divide, a weight that is not 2:4, or 2^31 elements to pack.
     """
+    if weight.layout is not torch.strided:
+        weight = weight.detach().to_dense()
     if weight.ndim not in (2, 4) or not weight.is_floating_point():
-        raise ValueError(f"weight must be a matrix of floats, or have four dimensions, not {tuple(weight.shape)} of {weight.dtype}")
+        raise ValueError(
+            f"weight must be a matrix of floats, or have four dimensions, not {tuple(weight.shape)} of {weight.dtype}"
+        )
     if format is not None and format not in _FORMATS:
         raise ValueError(f"format is {format!r}, expected one of {', '.join(_FORMATS)}")
     if block is not None and (block not in _BLOCKS or any(extent % block for extent in weight.shape[:2])):
-        raise ValueError(f"blocks of {block} do not divide a weight of {tuple(weight.shape)}: they can be {', '.join(map(str, _BLOCKS))}")
+        raise ValueError(
+            f"blocks of {block} do not divide a weight of {tuple(weight.shape)}: they can be {', '.join(map(str, _BLOCKS))}"
+        )
     if weight.numel() >= 1 << 31:
         raise ValueError(f"a weight of {weight.numel()} elements is too large for offsets of 32 bits")
     weight = weight.detach()
     size = block or _block_size(weight)
     if format == "blocks" and size is None:
         raise ValueError(f"no block size of {', '.join(map(str, _BLOCKS))} divides a weight of {tuple(weight.shape)}")
+    if format == "csr" and weight.ndim != 2:
+        raise ValueError(f"a weight of {tuple(weight.shape)} has no rows to compress: csr is for matrices")
     if format == "2:4" and not _is_two_of_four(weight):
-        raise ValueError(f"a weight of {tuple(weight.shape)}, {weight.dtype}, is not 2:4: float16 or bfloat16, of every four neighbours at most two not zero")
+        raise ValueError(
+            f"a weight of {tuple(weight.shape)}, {weight.dtype}, is not 2:4: float16 or bfloat16, of every four neighbours at most two not zero"
+        )
     if format is None and sample_input is not None:
         run = linear if weight.ndim == 2 else lambda x, packed: conv2d(x, packed, None, stride, padding, dilation)
         return _fastest(weight, size, sample_input, run)
@@ -117,6 +167,8 @@ def linear(input: Tensor, weight: SparseWeight, bias: Tensor | None = None) -> T
         return ops.half_sparse_linear(input, values, positions, bias, *rest)
     if weight.format == "elements":
         return ops.sparse_linear(input, *weight.tensors, bias)
+    if weight.format == "csr":
+        return ops.compressed_linear(input, *weight.tensors, bias)
     if weight.format == "blocks":
         crow, col, values, moves = weight.tensors
         return ops.block_sparse_linear(input, crow, col, values, bias, moves)
@@ -125,7 +177,14 @@ def linear(input: Tensor, weight: SparseWeight, bias: Tensor | None = None) -> T
     return torch.nn.functional.linear(input, weight.tensors[0], bias)
 
 
-def conv2d(input: Tensor, weight: SparseWeight, bias: Tensor | None = None, stride: Numbers = 1, padding: Numbers = 0, dilation: Numbers = 1) -> Tensor:
+def conv2d(
+    input: Tensor,
+    weight: SparseWeight,
+    bias: Tensor | None = None,
+    stride: Numbers = 1,
+    padding: Numbers = 0,
+    dilation: Numbers = 1,
+) -> Tensor:
     """The convolution of images [n, c, h, w], as torch.nn.functional.conv2d; padding is numbers. Results of sparse forms have channels last in memory, and images
     that do not are copied first. Gradients are those of PyTorch's dense convolution.
     """
@@ -135,6 +194,9 @@ def conv2d(input: Tensor, weight: SparseWeight, bias: Tensor | None = None, stri
         return torch.nn.functional.conv2d(input, weight.tensors[0], bias, stride, padding, dilation)
     size = list(weight.shape[2:])
     how = {"stride": _numbers(stride), "padding": _numbers(padding), "dilation": _numbers(dilation)}
+    if weight._has_rest():
+        values, positions, columns, starts = weight.tensors
+        return ops.half_sparse_conv2d(input, values, positions, size, bias, **how, columns=columns, starts=starts)
     if weight.format == "elements":
         return ops.sparse_conv2d(input, *weight.tensors, size, bias, **how)
     if weight.format == "blocks":
@@ -178,20 +240,35 @@ def _packed(weight: Tensor, format: str, size: int | None) -> SparseWeight:
         if format == "blocks":
             assert size is not None
             tensors = blocks(matrix, size)
+        elif format == "csr":
+            tensors = compressed(matrix)
         else:
-            pack_elements = halves_and_rest if weight.ndim == 2 and weight.dtype in _HALVES else elements
-            tensors = halves(matrix) if format == "2:4" else pack_elements(matrix)
+            tensors = halves(matrix) if format == "2:4" else _packed_elements(weight, matrix)
     return SparseWeight(tuple(weight.shape), format, tensors, _density(weight))
 
 
+def _packed_elements(weight: Tensor, matrix: Tensor) -> tuple[Tensor, ...]:
+    if weight.dtype not in _HALVES:
+        return elements(matrix)
+    if weight.ndim == 2:
+        return halves_and_rest(matrix)
+    wide = _matrix(weight, STEP)
+    packed = half_windows_and_rest(wide, weight.shape[3], wide.shape[1] // (weight.shape[2] * weight.shape[3]))
+    few = packed[2].shape[1] <= wide.shape[1] // _MOST_TAKEN
+    return packed if few else elements(matrix)
+
+
 def _fastest(weight: Tensor, size: int | None, sample_input: Tensor, run: Callable[..., Tensor]) -> SparseWeight:
-    left_out = {"blocks": size is None, "2:4": not _is_two_of_four(weight)}
+    left_out = {"csr": weight.ndim != 2 or weight.is_cuda, "blocks": size is None, "2:4": not _is_two_of_four(weight)}
     candidates = {name: _packed(weight, name, size) for name in _FORMATS if not left_out.get(name)}
     times: dict[str, float] = {}
     with torch.no_grad():
         for name, candidate in candidates.items():
             if name != "dense":
-                mine, theirs = interleaved(lambda c=candidate: run(sample_input, c), lambda: run(sample_input, candidates["dense"]))
+                mine, theirs = interleaved(
+                    functools.partial(run, sample_input, candidate),
+                    functools.partial(run, sample_input, candidates["dense"]),
+                )
                 times[name] = mine
                 times["dense"] = min(theirs, times.get("dense", theirs))
     best = candidates[min(times, key=lambda name: times[name])]

@@ -15,10 +15,27 @@ from __future__ import annotations
 
 from torch import nn as _torch_nn
 
-from kpkg.nn._activations import ELU, GELU, SELU, Hardsigmoid, Hardswish, Hardtanh, LeakyReLU, Mish, ReLU, ReLU6, Sigmoid, SiLU, Softplus, Tanh
+from kpkg.nn._activations import (
+    ELU,
+    GELU,
+    SELU,
+    Hardsigmoid,
+    Hardswish,
+    Hardtanh,
+    LeakyReLU,
+    Mish,
+    ReLU,
+    ReLU6,
+    Sigmoid,
+    SiLU,
+    Softplus,
+    Softsign,
+    Tanh,
+)
+from kpkg.nn._cells import GRUCell, LSTMCell, RNNCell
 from kpkg.nn._convolutions import Conv1d, Conv2d, Conv3d, ConvTranspose1d, ConvTranspose2d, ConvTranspose3d
 from kpkg.nn._layer import Layer
-from kpkg.nn._loss import CrossEntropyLoss
+from kpkg.nn._loss import CrossEntropyLoss, KLDivLoss
 from kpkg.nn._norms import (
     BatchNorm1d,
     BatchNorm2d,
@@ -32,18 +49,32 @@ from kpkg.nn._norms import (
     RMSNorm,
     Softmax,
 )
-from kpkg.nn._pooling import AdaptiveAvgPool1d, AdaptiveAvgPool2d, AdaptiveAvgPool3d, AvgPool1d, AvgPool2d, AvgPool3d, MaxPool1d, MaxPool2d, MaxPool3d
+from kpkg.nn._pooling import (
+    AdaptiveAvgPool1d,
+    AdaptiveAvgPool2d,
+    AdaptiveAvgPool3d,
+    AvgPool1d,
+    AvgPool2d,
+    AvgPool3d,
+    MaxPool1d,
+    MaxPool2d,
+    MaxPool3d,
+)
 from kpkg.nn._products import GEMM, Linear
 
 __all__ = [
     "ELU", "GELU", "GEMM", "SELU", "AdaptiveAvgPool1d", "AdaptiveAvgPool2d", "AdaptiveAvgPool3d", "AvgPool1d", "AvgPool2d", "AvgPool3d", "BatchNorm1d", "BatchNorm2d", "BatchNorm3d", "Conv1d", "Conv2d",
-    "Conv3d", "ConvTranspose1d", "ConvTranspose2d", "ConvTranspose3d", "CrossEntropyLoss", "GroupNorm", "Hardsigmoid", "Hardswish", "Hardtanh", "InstanceNorm1d", "InstanceNorm2d", "InstanceNorm3d", "Layer", "LayerNorm",
-    "LeakyReLU", "Linear", "LogSoftmax", "MaxPool1d", "MaxPool2d", "MaxPool3d", "Mish", "RMSNorm", "ReLU", "ReLU6", "SiLU", "Sigmoid",
-    "Softmax", "Softplus", "Tanh", "replacements",
+    "Conv3d", "ConvTranspose1d", "ConvTranspose2d", "ConvTranspose3d", "CrossEntropyLoss", "GRUCell", "GroupNorm", "Hardsigmoid", "Hardswish", "Hardtanh", "InstanceNorm1d", "InstanceNorm2d", "InstanceNorm3d", "KLDivLoss", "LSTMCell", "Layer", "LayerNorm",
+    "LeakyReLU", "Linear", "LogSoftmax", "MaxPool1d", "MaxPool2d", "MaxPool3d", "Mish", "RMSNorm", "RNNCell", "ReLU", "ReLU6", "SiLU", "Sigmoid",
+    "Softmax", "Softplus", "Softsign", "Tanh", "replacements",
 ]  # fmt: skip
 
 
 def replacements() -> dict[type[_torch_nn.Module], type[Layer]]:
     """The layers of torch.nn and what stands for each here: what ``kpkg.inject`` replaces."""
-    layers = [value for name, value in globals().items() if isinstance(value, type) and issubclass(value, Layer) and name in __all__]
+    layers = [
+        value
+        for name, value in globals().items()
+        if isinstance(value, type) and issubclass(value, Layer) and name in __all__
+    ]
     return {layer.torch_layer: layer for layer in layers if layer is not Layer and layer is not GEMM}

@@ -105,6 +105,12 @@ class Hardswish(Activation, nn.Hardswish):
     kpkg_ops, torch_layer = ("kpkg::hardswish",), nn.Hardswish
 
 
+class Softsign(Activation, nn.Softsign):
+    """x / (1 + |x|); elementwise, any shape, a float dtype"""
+
+    kpkg_ops, torch_layer = ("kpkg::softsign",), nn.Softsign
+
+
 class Mish(Activation, nn.Mish):
     """x * tanh(softplus(x)); elementwise, any shape, a float dtype"""
 

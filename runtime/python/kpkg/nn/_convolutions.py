@@ -44,7 +44,14 @@ class _Conv(_Convolution):
         """The op's arguments behind weight and bias."""
         named = isinstance(self.padding, str)
         padding = [0] if named else list(self.padding)
-        return list(self.stride), padding, list(self.dilation), self.groups, self.padding if named else "", _allows_tf32(input)
+        return (
+            list(self.stride),
+            padding,
+            list(self.dilation),
+            self.groups,
+            self.padding if named else "",
+            _allows_tf32(input),
+        )
 
 
 class _ConvTranspose(_Convolution):
@@ -52,15 +59,24 @@ class _ConvTranspose(_Convolution):
         return self._with_padding(input, list(self.output_padding))
 
     def _with_padding(self, input: Tensor, output_padding: list[int]) -> tuple[Any, ...]:
-        return input, self.weight, self.bias, list(self.stride), list(self.padding), output_padding, self.groups, list(self.dilation)
+        return (
+            input,
+            self.weight,
+            self.bias,
+            list(self.stride),
+            list(self.padding),
+            output_padding,
+            self.groups,
+            list(self.dilation),
+        )
 
     def forward(self, input: Tensor, output_size: list[int] | None = None) -> Tensor:
         """As the layer of torch.nn: a given `output_size` decides between the results that the stride allows."""
         if output_size is None:
             return super().forward(input)
         if not self._kpkg_wanted or self._stands_back() or not self._kpkg_op.is_available:
-            return cast(Tensor, self.torch_layer.forward(self, input, output_size))  # type: ignore[arg-type, call-arg]
-        more = self._output_padding(  # type: ignore[operator]
+            return cast(Tensor, self.torch_layer.forward(self, input, output_size))
+        more = self._output_padding(
             input, output_size, self.stride, self.padding, self.kernel_size, len(self.kernel_size), self.dilation
         )
         return cast(Tensor, self._kpkg_op(*self._with_padding(input, list(more))))

@@ -12,6 +12,8 @@ import torch
 from torch import Tensor, nn
 
 from kpkg import _default
+from kpkg._errors import KernelError
+from kpkg._messages import shown
 
 
 class Layer(nn.Module):
@@ -28,7 +30,7 @@ class Layer(nn.Module):
     def __init_subclass__(cls, **kwargs: Any) -> None:
         super().__init_subclass__(**kwargs)
         if "torch_layer" in vars(cls):  # for help() and editors
-            cls.__signature__ = inspect.signature(cls.torch_layer)  # type: ignore[attr-defined]
+            cls.__signature__ = inspect.signature(cls.torch_layer)
 
     def __init__(self, *args: Any, **kwargs: Any) -> None:
         super().__init__(*args, **kwargs)
@@ -67,7 +69,9 @@ class Layer(nn.Module):
         if type(layer) is not cls.torch_layer:
             raise TypeError(f"{cls.__name__} stands for {cls.torch_layer.__name__}, not for {type(layer).__name__}")
         made = cls.__new__(cls)
-        made.__dict__.update(layer.__dict__)  # the same dictionaries of parameters and hooks: what changes in one is seen by both
+        made.__dict__.update(
+            layer.__dict__
+        )  # the same dictionaries of parameters and hooks: what changes in one is seen by both
         made._prepare()
         return made
 
@@ -99,7 +103,9 @@ class Layer(nn.Module):
     def _example(self, device: torch.device, dtype: torch.dtype) -> tuple[Any, ...]:
         """Arguments of a small call, as descriptions without memory."""
         return tuple(
-            _Described(value.shape, dtype if value.is_floating_point() else value.dtype, device) if isinstance(value, Tensor) else value
+            _Described(value.shape, dtype if value.is_floating_point() else value.dtype, device)
+            if isinstance(value, Tensor)
+            else value
             for value in self._arguments(self._example_input())
         )
 
@@ -117,19 +123,34 @@ class Layer(nn.Module):
 
     def forward(self, input: Tensor) -> Tensor:
         """The op of kpkg on `input`, or PyTorch's forward where ``use_kpkg`` was set to False or kpkg has no op."""
-        if not self._kpkg_wanted or self._stands_back() or not self._kpkg_when_compiled and torch.compiler.is_compiling():
+        if (
+            not self._kpkg_wanted
+            or self._stands_back()
+            or not self._kpkg_when_compiled
+            and torch.compiler.is_compiling()
+        ):
             return cast(Tensor, super().forward(input))
         if self._kpkg_op._op is None and not self._kpkg_op.is_available:
             self._kpkg_op.note_fallback()
             return cast(Tensor, super().forward(input))
-        return self._run(input)
+        try:
+            return self._run(input)
+        except RuntimeError as error:
+            raise self._named(error, input) from None
+
+    def _named(self, error: RuntimeError, input: Tensor) -> RuntimeError:
+        """The same error of a call with `input`, with the layer and the input's shape in its message. Others than the ops' and the layer's own stay as they are."""
+        if type(error) is RuntimeError or isinstance(error, KernelError):
+            name = f"{type(self).__name__}({super().extra_repr()})"
+            error.args = (f"{name} with {shown(input)}: {error}",)
+        return error
 
     def _run(self, input: Tensor) -> Tensor:
         op = self._kpkg_op._op
         if op is None or op._default is None or not op._is_recorded:
             return cast(Tensor, self._kpkg_op(*self._arguments(input)))
         try:  # what `Op` does with PyTorch tensors, without looking at each argument first
-            return op._default(*self._arguments(input))  # type: ignore[no-any-return]
+            return op._default(*self._arguments(input))
         except RuntimeError as error:
             raise op._library._translate(error) from None
 

@@ -1,4 +1,4 @@
-"""The loss of `kpkg.nn`.
+"""The losses of `kpkg.nn`.
 
 SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
 """
@@ -25,7 +25,9 @@ class CrossEntropyLoss(Layer, nn.CrossEntropyLoss):
         if not self._kpkg_op.is_available:
             self._kpkg_op.note_fallback()
             return nn.CrossEntropyLoss.forward(self, input, target)
-        return cast(Tensor, self._kpkg_op(input, target, self.weight, self.ignore_index, self.reduction, self.label_smoothing))
+        return cast(
+            Tensor, self._kpkg_op(input, target, self.weight, self.ignore_index, self.reduction, self.label_smoothing)
+        )
 
     def _arguments(self, input: Tensor) -> tuple[Any, ...]:
         target = torch.empty(input.shape[0], dtype=torch.int64, device="meta")
@@ -33,3 +35,21 @@ class CrossEntropyLoss(Layer, nn.CrossEntropyLoss):
 
     def _example_input(self) -> Tensor:
         return torch.empty(2, 8 if self.weight is None else self.weight.shape[0], device="meta")
+
+
+class KLDivLoss(Layer, nn.KLDivLoss):
+    """Kullback-Leibler divergence of a target from logarithms of probabilities; both any shape, a float dtype."""
+
+    kpkg_ops, torch_layer = ("kpkg::kl_div",), nn.KLDivLoss
+
+    def forward(self, input: Tensor, target: Tensor) -> Tensor:  # type: ignore[override]
+        """The loss, a scalar unless ``reduction="none"``."""
+        if not self._kpkg_wanted:
+            return nn.KLDivLoss.forward(self, input, target)
+        if not self._kpkg_op.is_available:
+            self._kpkg_op.note_fallback()
+            return nn.KLDivLoss.forward(self, input, target)
+        return cast(Tensor, self._kpkg_op(input, target, self.reduction, self.log_target))
+
+    def _arguments(self, input: Tensor) -> tuple[Any, ...]:
+        return input, input, self.reduction, self.log_target

@@ -10,6 +10,7 @@ from typing import Any
 import torch
 from torch import Tensor, nn
 
+from kpkg import _default
 from kpkg.nn._layer import Layer
 
 
@@ -73,28 +74,52 @@ class GroupNorm(Layer, nn.GroupNorm):
 
 
 class _BatchNorm(Layer):
-    """Norm of each channel by running statistics. In training, where the batch's own are used and tracked, PyTorch runs."""
+    """Norm of each channel: in training by the batch's own statistics, which move the running ones, else by those, if there are any."""
 
     kpkg_ops = ("kpkg::batch_norm",)
 
     def _arguments(self, input: Tensor) -> tuple[Any, ...]:
+        if self._takes_statistics():
+            return input, self.weight, self.bias, self.eps
         return input, self.running_mean, self.running_var, self.weight, self.bias, self.eps
 
-    def _stands_back(self) -> bool:
+    def _takes_statistics(self) -> bool:
         return self.training or self.running_mean is None
 
-    @property
-    def use_kpkg(self) -> bool:
-        """As for every layer; False also in training and without running statistics."""
-        return not self._stands_back() and Layer.use_kpkg.fget(self)  # type: ignore[attr-defined, no-any-return]
+    def supports(self, device: torch.device | str, dtype: torch.dtype) -> bool:
+        """As for every layer, in the mode that it is in. Raises RuntimeError for a device that PyTorch does not know."""
+        if not self._takes_statistics():
+            return super().supports(device, dtype)
+        op = _default.ops["kpkg::batch_norm_training"]
+        return op.is_available and op.supports(*self._example(torch.device(device), dtype))
 
-    @use_kpkg.setter
-    def use_kpkg(self, wanted: bool) -> None:
-        self._kpkg_wanted = bool(wanted)
+    def _run(self, input: Tensor) -> Tensor:
+        self._check_input_dim(input)
+        if not self._takes_statistics():
+            return super()._run(input)
+        count = input.numel() // max(input.shape[1], 1)
+        if count == 1:
+            raise ValueError(
+                f"expected more than 1 value per channel in training, got an input of {tuple(input.shape)}"
+            )
+        out, mean, variance = _default.ops["kpkg::batch_norm_training"](*self._arguments(input))
+        if self.training and self.track_running_stats and self.running_mean is not None:
+            self._track(mean.detach(), variance.detach(), count)
+        return out
+
+    @torch.no_grad()
+    def _track(self, mean: Tensor, variance: Tensor, count: int) -> None:
+        """Moves the running statistics as PyTorch does: by ``momentum``, or to the mean of all batches where that is None."""
+        self.num_batches_tracked.add_(1)
+        momentum = self.momentum if self.momentum is not None else 1.0 / float(self.num_batches_tracked)
+        running = self.running_mean, self.running_var
+        moved = _default.ops["kpkg::moved_statistics"](*running, mean, variance, count, momentum)
+        for statistic, new in zip(running, moved):
+            statistic.copy_(new)
 
 
 class BatchNorm1d(_BatchNorm, nn.BatchNorm1d):
-    """Input: (N, C) or (N, C, L); output: the same. kpkg runs in eval mode only."""
+    """Input: (N, C) or (N, C, L); output: the same."""
 
     torch_layer = nn.BatchNorm1d
 
@@ -103,7 +128,7 @@ class BatchNorm1d(_BatchNorm, nn.BatchNorm1d):
 
 
 class BatchNorm2d(_BatchNorm, nn.BatchNorm2d):
-    """Input: (N, C, H, W); output: the same. kpkg runs in eval mode only."""
+    """Input: (N, C, H, W); output: the same."""
 
     torch_layer = nn.BatchNorm2d
 
@@ -112,7 +137,7 @@ class BatchNorm2d(_BatchNorm, nn.BatchNorm2d):
 
 
 class BatchNorm3d(_BatchNorm, nn.BatchNorm3d):
-    """Input: (N, C, D, H, W); output: the same. kpkg runs in eval mode only."""
+    """Input: (N, C, D, H, W); output: the same."""
 
     torch_layer = nn.BatchNorm3d
 

@@ -38,7 +38,15 @@ class _AvgPool(_Pool):
     def _arguments(self, input: Tensor) -> tuple[Any, ...]:
         each = self._each
         divisor = getattr(self, "divisor_override", None) or 0
-        return input, each(self.kernel_size), each(self.stride), each(self.padding), self.ceil_mode, self.count_include_pad, divisor
+        return (
+            input,
+            each(self.kernel_size),
+            each(self.stride),
+            each(self.padding),
+            self.ceil_mode,
+            self.count_include_pad,
+            divisor,
+        )
 
 
 class MaxPool1d(_MaxPool, nn.MaxPool1d):
@@ -94,7 +102,7 @@ class _AdaptiveAvgPool(_Pool):
     @property
     def use_kpkg(self) -> bool:
         """As for every layer; False also for other output sizes."""
-        return not self._stands_back() and Layer.use_kpkg.fget(self)  # type: ignore[attr-defined, no-any-return]
+        return not self._stands_back() and Layer.use_kpkg.fget(self)  # type: ignore[attr-defined]  # mypy takes it for the setter
 
     @use_kpkg.setter
     def use_kpkg(self, wanted: bool) -> None:

@@ -5,7 +5,7 @@ SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
 
 from __future__ import annotations
 
-from typing import Any
+from typing import Any, ClassVar
 
 import torch
 from torch import Tensor, nn
@@ -19,10 +19,12 @@ class Linear(Layer, nn.Linear):
     The op is ``kpkg::linear`` where a package has it, else ``kpkg::gemm``.
     """
 
-    kpkg_ops: tuple[str, ...] = ("kpkg::linear", "kpkg::gemm")
+    kpkg_ops: ClassVar[tuple[str, ...]] = ("kpkg::linear", "kpkg::gemm")
     torch_layer = nn.Linear
 
     def _arguments(self, input: Tensor) -> tuple[Any, ...]:
+        if input.dim() == 0 or input.shape[-1] != self.in_features:
+            raise RuntimeError(f"its last dimension must have {self.in_features} elements, in_features")
         if self._kpkg_op.name == "kpkg::linear":
             return input, self.weight, self.bias
         return input.reshape(-1, self.in_features), self.weight, 1.0, 1.0, False, True, self.bias
@@ -38,8 +40,8 @@ class Linear(Layer, nn.Linear):
 class GEMM(Linear):
     """The linear layer as one call of ``kpkg::gemm``: ``GEMM(in_features, out_features, bias=True)``, as ``torch.nn.Linear``.
 
-        from kpkg.nn import GEMM
-        print(f"kpkg enabled: {GEMM(10, 10).use_kpkg}")
+    from kpkg.nn import GEMM
+    print(f"kpkg enabled: {GEMM(10, 10).use_kpkg}")
     """
 
     kpkg_ops = ("kpkg::gemm",)

@@ -1,0 +1,88 @@
+"""What is loaded and what ran: `kpkg.kernel_info()`, and its short table.
+
+SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
+"""
+
+from __future__ import annotations
+
+import json
+from typing import Any
+
+from kpkg import _default, _policy
+from kpkg._messages import among
+
+
+class KernelInfo(dict[str, Any]):
+    """A dict that is printed as a short table: a line for each op, with where its kernels are and what ran."""
+
+    def table(self) -> str:
+        """The lines of the table: op, package, calls, launches of kernels, fallbacks."""
+        heads = ("op", "package", "policy", "calls", "launches", "fallbacks")
+        rows = [
+            heads,
+            *((name, *_row(each)) for name, each in self.items() if not name.endswith(("_autograd", "_reference"))),
+        ]
+        widths = [max(len(row[i]) for row in rows) for i in range(len(heads))]
+        return "\n".join(
+            "  ".join(f"{text:{'<' if i < 3 else '>'}{widths[i]}}" for i, text in enumerate(row)).rstrip()
+            for row in rows
+        )
+
+    __str__ = table
+
+    def _repr_pretty_(self, printer: Any, cycle: bool) -> None:
+        printer.text(self.table())
+
+
+def _row(info: dict[str, Any]) -> tuple[str, ...]:
+    package = info["package"] or "none: " + next(iter(info["fallback_reasons"]), "")
+    return package, info["policy"], *(str(info.get(name, 0)) for name in ("calls", "launches", "fallbacks"))
+
+
+def kernel_info(name: str | None = None) -> dict[str, Any]:
+    """What is loaded and what ran, per op name: package, schema, policy, counters, the kernel instances, fallbacks by reason.
+
+    ``{"kpkg::softmax": {"package": ..., "schema": ..., "policy": "warn", "torch": True, "calls": 3, ...}}``; printed, it is a short table. An op that several
+    open packages have is listed for the one opened last. An op of ``kpkg.ops`` that no package has is there with ``"package": None``. "policy" is the one that
+    holds for the op, "chain" what a call tries, in this order: packages, then what it falls back to and the packaged reference, where the policy lets it. Before any package is open, those of ``kpkg.ops`` are opened. With `name`, "kpkg::softmax" or "softmax", it is the entry of that op alone. Raises KeyError for a name that no open package has.
+    """
+    if not _policy.libraries:
+        _default._packages.libraries()
+    info = KernelInfo()
+    for library in sorted(_policy.libraries, key=lambda each: each._order):
+        for op in library:
+            policy, seen = _policy.policy_of(op.name, library.fallback_policy), json.loads(op._native.kernel_info())
+            fallback = [] if policy == "strict" else [each for each in (op.fallback, op._native.reference) if each]
+            info[op.name] = {
+                "package": library.path,
+                "schema": op.schema,
+                "policy": policy,
+                "chain": [*seen["packages"], *fallback],
+                "torch": op._torch is not None,
+                "promotions": dict(op.promotions),
+                **seen,
+            }
+    for absent, (reasons, policy) in _policy.absent.items():
+        if absent not in info:
+            chain = [] if policy == "strict" else [_policy.describe_fallback(absent)]
+            info[absent] = {
+                "package": None,
+                "policy": policy,
+                "chain": chain,
+                "fallbacks": sum(reasons.values()),
+                "fallback_reasons": dict(reasons),
+            }
+    return info if name is None else _entry(info, name)
+
+
+def _entry(info: KernelInfo, name: str) -> dict[str, Any]:
+    names = [full for full in info if full == name or full.rpartition("::")[2] == name]
+    if f"kpkg::{name}" in names:
+        names = [f"kpkg::{name}"]
+    if len(names) != 1:
+        raise KeyError(
+            f"{name!r} is in several namespaces: {', '.join(names)}"
+            if names
+            else f"no open package has {name!r}{among(name, info)}"
+        )
+    return info[names[0]]

@@ -1,0 +1,65 @@
+"""What messages show of values and names: never data of tensors, and for a name that is none the nearest ones.
+
+SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
+"""
+
+from __future__ import annotations
+
+import difflib
+import reprlib
+from collections.abc import Collection, Iterable
+from typing import Any
+
+from kpkg import _arrays
+
+#: Of so many names at most, all are listed.
+_LISTED = 12
+
+_BY_FILE = "write it in a .k file (docs/language.md), and kpkg.get_compiler().compile_from_file(path) gives its ops"
+#: Names that other libraries decorate kernels with, and what to do here.
+WRITTEN_IN_K = {
+    **{
+        name: f"kpkg has no decorator {name}: a kernel is no Python function; {_BY_FILE}"
+        for name in ("gpu_kernel", "cpu_kernel")
+    },
+    "tpu_kernel": f"kpkg has no decorator tpu_kernel and no TPUs: its kernels run on CPUs and NVIDIA GPUs; {_BY_FILE}",
+    "sparse_kernel": f"kpkg has no decorator sparse_kernel: kpkg.sparse.pack(weight) and kpkg.sparse.linear multiply sparse weights; for a kernel of your own, {_BY_FILE}",
+    "expert_kernel": f"kpkg has no decorator expert_kernel: kpkg.ops.grouped_gemm multiplies the rows of each expert; for a kernel of your own, {_BY_FILE}",
+    "register": f"kpkg has no `register` in Python: `@register.op` stands in .k files, where it needs no import; {_BY_FILE}",
+}
+
+
+def shown(value: Any) -> str:
+    """`value` in a message: arrays by type, dtype and shape, everything else cut to some 60 characters."""
+    if _arrays.is_array(value) and hasattr(value, "shape"):
+        dtype = _arrays.dtype_name(value.dtype) if hasattr(value, "dtype") else "unknown"
+        return f"a {type(value).__name__} of {dtype} {list(value.shape)}"
+    if isinstance(value, (list, tuple)) and any(_arrays.is_array(item) for item in value):
+        return f"a {type(value).__name__} of {len(value)}, of which the first is {shown(value[0])}"
+    text = reprlib.Repr()
+    text.maxstring = text.maxother = 60
+    return text.repr(value)
+
+
+def near(name: str, names: Iterable[str]) -> list[str]:
+    """The names that `name` may have meant, the nearest first: of the same local name in another namespace, or nearly the same."""
+    local = name.rpartition("::")[2]
+    by_local: dict[str, list[str]] = {}
+    for each in names:
+        by_local.setdefault(each.rpartition("::")[2], []).append(each)
+    found = by_local.pop(local, [])
+    for close in difflib.get_close_matches(local, by_local, n=3, cutoff=0.6):
+        found += by_local[close]
+    return [each for each in found if each != name]
+
+
+def closest(name: str, names: Iterable[str]) -> str:
+    """ "; did you mean ...?" where names are near, else ""."""
+    found = [repr(each) for each in near(name, names)[:3]]
+    return f"; did you mean {' or '.join(found)}?" if found else ""
+
+
+def among(name: str, names: Collection[str]) -> str:
+    """The nearest names, and all of them where they are few."""
+    there = ", ".join(names) if len(names) <= _LISTED else f"{len(names)} ops"
+    return f"{closest(name, names)}; it has {there or 'none'}"

@@ -1,0 +1,89 @@
+"""Operands of several dtypes and Python numbers: what a call of PyTorch tensors becomes that the op itself refuses, by PyTorch's rules.
+
+A call is looked at only after it was refused, so that others do not pay for it. Casts are counted: ``kernel_info()[name]["promotions"]``.
+
+SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
+"""
+
+from __future__ import annotations
+
+from functools import reduce
+from numbers import Real
+from typing import TYPE_CHECKING, Any, NamedTuple
+
+if TYPE_CHECKING:
+    import torch
+
+    from kpkg._library import Op
+
+#: Arguments that have one dtype, by op: those of the elementwise ones may be numbers, too.
+_ELEMENTWISE = {f"kpkg::{name}": ("a", "b") for name in ("add", "sub", "mul", "div", "swiglu", "geglu")}
+_PRODUCTS = {
+    "kpkg::gemm": ("a", "b", "c", "bias"),
+    "kpkg::gemm_batched": ("a", "b", "c"),
+    "kpkg::linear": ("input", "weight", "bias"),
+    "kpkg::linear_fused": ("input", "weight", "bias", "residual"),
+}
+OPS = _ELEMENTWISE | _PRODUCTS
+
+
+class Promoted(NamedTuple):
+    """A call with the same meaning that the op takes, and the dtype of its result where it is not that of the call."""
+
+    args: tuple[Any, ...]
+    kwargs: dict[str, Any]
+    result: torch.dtype | None
+
+
+def promoted(op: Op, args: tuple[Any, ...], kwargs: dict[str, Any]) -> Promoted | None:
+    """The call with operands of one dtype, that of ``torch.result_type``; None where they have one, or are no numbers and tensors."""
+    import torch
+
+    names = [argument.name for argument in op.arguments]
+    given = dict(zip(names, args)) | kwargs
+    operands = {name: given[name] for name in OPS[op.name] if given.get(name) is not None}
+    tensors = [value for value in operands.values() if isinstance(value, torch.Tensor)]
+    numbers = [value for value in operands.values() if not isinstance(value, torch.Tensor)]
+    if not tensors or (numbers and (op.name in _PRODUCTS or not all(isinstance(value, Real) for value in numbers))):
+        return None
+    dtype = _result_type(list(operands.values()))
+    if op.name == "kpkg::div" and not dtype.is_floating_point and not dtype.is_complex:
+        dtype = torch.get_default_dtype()
+    wide = _accumulator(dtype)
+    device = next((t.device for t in tensors if t.dim()), tensors[0].device)
+    has_dimensions = any(t.dim() for t in tensors)
+    # A number keeps the digits that the accumulator has; beside a tensor without dimensions it would decide the dtype, so that is widened.
+    compute = wide if numbers and not has_dimensions else dtype
+    changed: dict[str, Any] = {}
+    for name, value in operands.items():
+        if not isinstance(value, torch.Tensor):
+            changed[name] = torch.full((), value, dtype=wide, device=device)
+        elif op.name in _ELEMENTWISE and value.dim() == 0 and has_dimensions:
+            keeps = value.dtype in (dtype, wide) and value.device == device
+            changed[name] = value if keeps else value.to(device=device, dtype=wide)
+        else:
+            changed[name] = value.to(compute)
+    if all(changed[name] is operands[name] for name in operands):
+        return None
+    kinds = ", ".join(str(v.dtype)[6:] if isinstance(v, torch.Tensor) else "number" for v in operands.values())
+    text = f"{kinds} -> {str(dtype)[6:]}"
+    op.promotions[text] = op.promotions.get(text, 0) + 1
+    args = tuple(changed.get(name, value) for name, value in zip(names, args))
+    kwargs = {name: changed.get(name, value) for name, value in kwargs.items()}
+    return Promoted(args, kwargs, dtype if compute != dtype else None)
+
+
+def _result_type(operands: list[Any]) -> torch.dtype:
+    import torch
+
+    if len(operands) == 1:
+        return operands[0].dtype
+    first = torch.result_type(*operands[:2])
+    return reduce(lambda found, value: torch.result_type(torch.empty(1, dtype=found), value), operands[2:], first)
+
+
+def _accumulator(dtype: torch.dtype) -> torch.dtype:
+    """What kernels compute in, which an operand without dimensions may have."""
+    import torch
+
+    return torch.float32 if dtype in (torch.float16, torch.bfloat16) else dtype

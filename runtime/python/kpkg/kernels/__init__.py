@@ -1,0 +1,72 @@
+"""Ops as objects with a forward and a backward, and what configures, compiles and profiles kernels, in one place.
+
+    from kpkg.kernels import get_softmax
+    softmax = get_softmax()
+    y = softmax.forward(x)
+    grad_input = softmax.backward(grad_output, y)
+
+``get_NAME()`` gives the op NAME of ``kpkg.ops``; ``get_cuda_NAME()`` the same: which device runs follows from the arguments.
+
+SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+
+from kpkg._compiler import CompileError, Compiler, get_compiler
+from kpkg._config import KernelConfig, PrecisionConfig
+from kpkg._default import DefaultOp
+from kpkg._default import ops as _ops
+from kpkg._errors import DeviceError, KernelError
+from kpkg._info import kernel_info
+from kpkg._library import CustomOpLibrary, Op, load
+from kpkg._messages import WRITTEN_IN_K as _WRITTEN_IN_K
+from kpkg._messages import closest as _closest
+from kpkg._profile import Profile, profile_kernel
+
+__all__ = [
+    "CompileError",
+    "Compiler",
+    "CustomOpLibrary",
+    "DeviceError",
+    "KernelConfig",
+    "KernelError",
+    "Op",
+    "PrecisionConfig",
+    "Profile",
+    "get_compiler",
+    "get_cuda_compiler",
+    "kernel_info",
+    "load",
+    "profile_kernel",
+]
+
+
+def get_cuda_compiler() -> Compiler:
+    """``kpkg.get_compiler()``: what it compiles for, TORCH_CUDA_ARCH_LIST and `targets` say. Raises the same."""
+    return get_compiler()
+
+
+def __getattr__(name: str) -> Callable[[], DefaultOp]:
+    if name in _WRITTEN_IN_K:
+        raise ImportError(_WRITTEN_IN_K[name])
+    if name.startswith("get_"):
+        op = name.removeprefix("get_").removeprefix("cuda_")
+        if _ops.has(op):
+
+            def get() -> DefaultOp:
+                return getattr(_ops, op)
+
+            get.__name__ = get.__qualname__ = name
+            get.__doc__ = f"The op {op} of kpkg.ops, which has forward and backward."
+            return get
+    raise AttributeError(f"module 'kpkg.kernels' has no attribute {name!r}{_closest(name, __dir__())}")
+
+
+def _names() -> set[str]:
+    return {name.rpartition("::")[2] for name in _ops}
+
+
+def __dir__() -> list[str]:
+    return sorted({*__all__, "ops", *(f"get_{name}" for name in _names())})

@@ -1,0 +1,57 @@
+"""Ops as classes, for those who make an object of an op and a library: ``SoftMaxOp(library).forward(x)``.
+
+``NAMEOp`` is the class for the op `name` of ``kpkg.ops`` or of the library that it is given: ``SoftMaxOp``, ``LayerNormOp``, ``GemmOp``.
+
+SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
+"""
+
+from __future__ import annotations
+
+import functools
+from typing import Any
+
+from kpkg._default import DefaultOp
+from kpkg._default import ops as _ops
+from kpkg._library import CustomOpLibrary, Op
+from kpkg._messages import closest as _closest
+
+
+class OpOfLibrary:
+    """One op: of the library that is given, else of ``kpkg.ops``. Raises AttributeError for a library that has no such op."""
+
+    name: str
+
+    def __init__(self, library: CustomOpLibrary | None = None) -> None:
+        self.op: Op | DefaultOp = getattr(_ops if library is None else library, self.name)
+
+    def forward(self, *args: Any, **kwargs: Any) -> Any:
+        """The op's results. Raises what a call of the op raises."""
+        return self.op(*args, **kwargs)
+
+    __call__ = forward
+
+    def backward(self, *args: Any, **kwargs: Any) -> Any:
+        """Gradients, as ``Op.backward`` says. Raises the same."""
+        return self.op.backward(*args, **kwargs)
+
+
+@functools.cache
+def _class_of(name: str, op: str) -> type[OpOfLibrary]:
+    return type(
+        name,
+        (OpOfLibrary,),
+        {"name": op, "__doc__": f"The op {op}, of a library or of kpkg.ops.", "__module__": __name__},
+    )
+
+
+def _names() -> list[str]:
+    return sorted({name.rpartition("::")[2] for name in _ops})
+
+
+def __getattr__(name: str) -> type[OpOfLibrary]:
+    wanted = name.removesuffix("Op").lower()
+    if name.endswith("Op") and not name.startswith("_"):
+        op = next((each for each in _names() if each.replace("_", "") == wanted), wanted)
+        if _ops.has(op):
+            return _class_of(name, op)
+    raise AttributeError(f"module 'kpkg.kernels.ops' has no attribute {name!r}{_closest(wanted, _names())}")

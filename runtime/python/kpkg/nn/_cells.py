@@ -1,0 +1,80 @@
+"""The cells of recurrent networks of `kpkg.nn`: one step for a batch of samples, or for one.
+
+SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
+"""
+
+from __future__ import annotations
+
+from typing import Any
+
+import torch
+from torch import Tensor, nn
+
+from kpkg import _default
+from kpkg.nn._layer import Layer
+
+
+class _Cell(Layer):
+    """What the cells share; their classes of torch.nn have the weights."""
+
+    def forward(self, input: Tensor, hx: Any = None) -> Any:
+        """The next state for input [N, input_size] or [input_size] and the state `hx`, zeros where it is None.
+
+        Raises KernelError where shapes or dtypes do not fit the weights.
+        """
+        stays = not self._kpkg_wanted or self._stands_back()
+        if stays or (not self._kpkg_when_compiled and torch.compiler.is_compiling()):
+            return self.torch_layer.forward(self, input, hx)
+        if not self._kpkg_op.is_available:
+            self._kpkg_op.note_fallback()
+            return self.torch_layer.forward(self, input, hx)
+        try:
+            return self._kpkg_op(*self._cell_arguments(input, hx))
+        except RuntimeError as error:
+            raise self._named(error, input) from None
+
+    def _cell_arguments(self, input: Tensor, hx: Any) -> tuple[Any, ...]:
+        state = self._zeros(input) if hx is None else hx
+        return (input, *(state if isinstance(state, tuple) else (state,)), *self._weights())
+
+    def _weights(self) -> tuple[Any, ...]:
+        return self.weight_ih, self.weight_hh, self.bias_ih, self.bias_hh
+
+    def _zeros(self, input: Tensor) -> Any:
+        return input.new_zeros((*input.shape[:-1], self.hidden_size))
+
+    def _arguments(self, input: Tensor) -> tuple[Any, ...]:
+        return self._cell_arguments(input, None)
+
+    def _example_input(self) -> Tensor:
+        return torch.empty(2, self.input_size, device="meta")
+
+
+class RNNCell(_Cell, nn.RNNCell):
+    """tanh or relu of the sum of two linear layers, of input and state. Input: [N, input_size] or [input_size]; result and state: [N, hidden_size] or [hidden_size] of the same dtype."""
+
+    kpkg_ops, torch_layer = ("kpkg::rnn_tanh_cell",), nn.RNNCell
+
+    def _prepare(self) -> None:
+        super()._prepare()
+        if self.nonlinearity == "relu":
+            self._kpkg_op = _default.ops["kpkg::rnn_relu_cell"]
+
+    def _stands_back(self) -> bool:
+        return self.nonlinearity not in ("tanh", "relu")  # which PyTorch refuses
+
+
+class LSTMCell(_Cell, nn.LSTMCell):
+    """A cell of long short-term memory. Input: [N, input_size] or [input_size]; result and state: a pair of [N, hidden_size] or [hidden_size], hidden and cell state."""
+
+    kpkg_ops, torch_layer = ("kpkg::lstm_cell",), nn.LSTMCell
+
+    def _zeros(self, input: Tensor) -> Any:
+        zeros = super()._zeros(input)
+        return zeros, zeros
+
+
+class GRUCell(_Cell, nn.GRUCell):
+    """A gated recurrent cell. Input: [N, input_size] or [input_size]; result and state: [N, hidden_size] or [hidden_size] of the same dtype."""
+
+    kpkg_ops, torch_layer = ("kpkg::gru_cell",), nn.GRUCell
