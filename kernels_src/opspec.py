@@ -1,6 +1,6 @@
 """What a spec of an op is: its reference in float64, inputs, dtypes and tolerances. One spec feeds the tests and the benchmark.
 
-Each `<family>/spec.py` has a list `SPECS`. `load_specs()` reads them all.
+Each `<family>/spec.py`, and each `<family>/<part>_spec.py`, has a list `SPECS`. `load_specs()` reads them all.
 
 SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
 """
@@ -41,7 +41,9 @@ class Sample:
         def one(value: Any) -> Any:
             return change(value) if isinstance(value, Tensor) else value
 
-        return Sample(tuple(map(one, self.args)), {k: one(v) for k, v in self.kwargs.items()}, self.label, self.rounds_between)
+        return Sample(
+            tuple(map(one, self.args)), {k: one(v) for k, v in self.kwargs.items()}, self.label, self.rounds_between
+        )
 
 
 @dataclass(frozen=True)
@@ -87,10 +89,21 @@ class OpSpec:
         results = as_tuple(results)
         assert len(results) == len(references), f"{len(results)} results, expected {len(references)}"
         for i, (result, reference, magnitude) in enumerate(zip(results, references, magnitudes)):
-            self._check_one(f"{self.name} {sample.label} result {i}", result, reference, magnitude, gpu, self.rounds_between or sample.rounds_between)
+            self._check_one(
+                f"{self.name} {sample.label} result {i}",
+                result,
+                reference,
+                magnitude,
+                gpu,
+                self.rounds_between or sample.rounds_between,
+            )
 
-    def _check_one(self, what: str, result: Tensor, reference: Tensor, magnitude: Tensor | None, gpu: bool, rounds_between: bool) -> None:
-        assert result.shape == reference.shape, f"{what}: shape {tuple(result.shape)}, expected {tuple(reference.shape)}"
+    def _check_one(
+        self, what: str, result: Tensor, reference: Tensor, magnitude: Tensor | None, gpu: bool, rounds_between: bool
+    ) -> None:
+        assert result.shape == reference.shape, (
+            f"{what}: shape {tuple(result.shape)}, expected {tuple(reference.shape)}"
+        )
         if result.numel() == 0:
             return
         if not result.is_floating_point():
@@ -99,7 +112,9 @@ class OpSpec:
         actual = result.detach().double()
         limit = torch.finfo(result.dtype).max
         overflows = reference.abs() > limit * (1 - _ROUND_OFF[result.dtype])
-        assert bool((torch.isnan(actual) == torch.isnan(reference)).all()), f"{what}: NaN where the reference has none, or the reverse"
+        assert bool((torch.isnan(actual) == torch.isnan(reference)).all()), (
+            f"{what}: NaN where the reference has none, or the reverse"
+        )
         infinite = torch.isinf(reference)
         assert bool((actual == reference)[infinite].all()), f"{what}: wrong at an infinity"
         finite = torch.isfinite(reference) & ~overflows
@@ -139,8 +154,8 @@ def strided_forms(make: Callable[[tuple[int, ...]], Tensor]) -> Iterator[tuple[s
 def load_specs() -> list[OpSpec]:
     """The specs of every family beside this file."""
     found: list[OpSpec] = []
-    for path in sorted(Path(__file__).parent.glob("*/spec.py")):
-        description = importlib.util.spec_from_file_location(f"kernels_src_{path.parent.name}_spec", path)
+    for path in sorted(Path(__file__).parent.glob("*/*spec.py")):
+        description = importlib.util.spec_from_file_location(f"kernels_src_{path.parent.name}_{path.stem}", path)
         assert description is not None and description.loader is not None
         module = importlib.util.module_from_spec(description)
         description.loader.exec_module(module)

@@ -16,11 +16,17 @@ from torch import Tensor
 
 
 def scores(
-    query: Tensor, key: Tensor, attn_mask: Tensor | None = None, is_causal: bool = False, scale: float = 0.0, softcap: float = 0.0, window: int = 0
+    query: Tensor,
+    key: Tensor,
+    attn_mask: Tensor | None = None,
+    is_causal: bool = False,
+    scale: float | None = None,
+    softcap: float = 0.0,
+    window: int = 0,
 ) -> Tensor:
     """What softmax is taken of: [batch, heads, queries, keys], -inf where a query does not see a key."""
     key = key.repeat_interleave(query.shape[1] // max(key.shape[1], 1), 1)
-    s = query @ key.mT * (scale or query.shape[3] ** -0.5)
+    s = query @ key.mT * (query.shape[3] ** -0.5 if scale is None else scale)
     s = softcap * torch.tanh(s / softcap) if softcap else s
     if attn_mask is not None:
         s = s.masked_fill(~attn_mask, -math.inf) if attn_mask.dtype == torch.bool else s + attn_mask
@@ -50,25 +56,39 @@ def magnitude(query: Tensor, key: Tensor, value: Tensor, *rest: Any, **options: 
     out, lse = attention(query, key, value.abs(), *rest, **options)
     largest = torch.ones_like(lse)
     if key.shape[2]:
-        largest += scores(query.abs(), key.abs(), None, scale=abs(options.get("scale", 0.0))).amax(-1)
+        scale = options.get("scale")
+        largest += scores(query.abs(), key.abs(), None, scale=None if scale is None else abs(scale)).amax(-1)
     return out * largest.unsqueeze(-1), largest
 
 
 def sdpa(
     query: Tensor, key: Tensor, value: Tensor, attn_mask: Tensor | None = None, dropout_p: float = 0.0, is_causal: bool = False,
-    scale: float = 0.0, enable_gqa: bool = False
+    scale: float | None = None, enable_gqa: bool = False
 ) -> Tensor:  # fmt: skip
     return attention(query, key, value, attn_mask, is_causal, scale)[0]
 
 
-def sdpa_magnitude(query: Tensor, key: Tensor, value: Tensor, attn_mask: Tensor | None = None, **options: Any) -> Tensor:
+def sdpa_magnitude(
+    query: Tensor, key: Tensor, value: Tensor, attn_mask: Tensor | None = None, **options: Any
+) -> Tensor:
     kept = {name: option for name, option in options.items() if name in ("is_causal", "scale")}
     return magnitude(query, key, value, attn_mask, **kept)[0]
 
 
-def backward(grad: Tensor, query: Tensor, key: Tensor, value: Tensor, out: Tensor, lse: Tensor, *rest: Any, sizes: bool = False, **options: Any) -> tuple[Tensor, ...]:
+def backward(
+    grad: Tensor,
+    query: Tensor,
+    key: Tensor,
+    value: Tensor,
+    out: Tensor,
+    lse: Tensor,
+    *rest: Any,
+    sizes: bool = False,
+    **options: Any,
+) -> tuple[Tensor, ...]:
     """The formulas of the gradients; with `sizes` the sums of the sizes of all terms."""
-    scale, softcap = options.get("scale", 0.0) or query.shape[3] ** -0.5, options.get("softcap", 0.0)
+    scale, softcap = options.get("scale"), options.get("softcap", 0.0)
+    scale = query.shape[3] ** -0.5 if scale is None else scale
     options.pop("deterministic", None)
     p = probabilities(scores(query, key, *rest, **options), lse)
     if sizes:
@@ -93,12 +113,24 @@ def samples(dtype: torch.dtype, generator: torch.Generator) -> Iterator[Sample]:
     def make(*shape: int) -> Tensor:
         return normal(shape, dtype, generator)
 
-    def qkv(batch: int, heads: int, kv_heads: int, queries: int, keys: int, size: int, v_size: int = 0) -> tuple[Tensor, ...]:
-        return make(batch, heads, queries, size), make(batch, kv_heads, keys, size), make(batch, kv_heads, keys, v_size or size)
+    def qkv(
+        batch: int, heads: int, kv_heads: int, queries: int, keys: int, size: int, v_size: int = 0
+    ) -> tuple[Tensor, ...]:
+        return (
+            make(batch, heads, queries, size),
+            make(batch, kv_heads, keys, size),
+            make(batch, kv_heads, keys, v_size or size),
+        )
 
     yield Sample(qkv(1, 1, 1, 1, 1, 1), label="one of all")
     yield Sample(qkv(1, 2, 2, 3, 5, 4), {"is_causal": True}, label="few")
-    yield Sample(qkv(2, 1, 1, 5, 3, 16), {"attn_mask": torch.tensor([[[[True, False, True]]]]), "scale": -0.3}, label="mask of keys")
+    yield Sample(qkv(1, 2, 1, 19, 70, 24), {"scale": 0.0}, label="a scale of 0")
+    yield Sample(qkv(1, 2, 2, 9, 600, 16), {"scale": 0.0}, label="a scale of 0, many keys")
+    yield Sample(
+        qkv(2, 1, 1, 5, 3, 16),
+        {"attn_mask": torch.tensor([[[[True, False, True]]]]), "scale": -0.3},
+        label="mask of keys",
+    )
     yield Sample(qkv(2, 2, 1, 7, 0, 8), label="no keys")
     yield Sample(qkv(2, 2, 2, 0, 7, 8), label="no queries")
     yield Sample(qkv(0, 2, 2, 3, 7, 8), label="no batch")
@@ -114,30 +146,52 @@ def samples(dtype: torch.dtype, generator: torch.Generator) -> Iterator[Sample]:
     yield Sample(qkv(1, 2, 1, 4130, 200, 128), label="many queries, heads of 128")
     yield Sample(qkv(1, 2, 2, 1030, 300, 64), label="many queries, heads of 64")
     yield Sample(qkv(1, 1, 1, 70, 140, 32), {"is_causal": True, "scale": -0.2}, label="negative scale, causal")
-    yield Sample(qkv(1, 1, 1, 4100, 333, 104, 112), {"window": 2000, "is_causal": True}, label="many queries, heads of 104 and 112, causal window")
+    yield Sample(
+        qkv(1, 1, 1, 4100, 333, 104, 112),
+        {"window": 2000, "is_causal": True},
+        label="many queries, heads of 104 and 112, causal window",
+    )
     yield Sample(qkv(2, 2, 1, 260, 300, 192, 128), {"is_causal": True}, label="heads of 192 and 128, causal")
     yield Sample(qkv(1, 1, 1, 300, 290, 160, 120), {"window": 70}, label="heads of 160 and 120, window")
     yield Sample(qkv(2, 4, 2, 530, 200, 256), label="many queries, heads of 256, groups")
-    yield Sample(qkv(1, 2, 1, 600, 330, 200, 144), {"window": 120, "is_causal": True}, label="many queries, heads of 200 and 144, causal window")
+    yield Sample(
+        qkv(1, 2, 1, 600, 330, 200, 144),
+        {"window": 120, "is_causal": True},
+        label="many queries, heads of 200 and 144, causal window",
+    )
     yield Sample(qkv(2, 8, 2, 5, 600, 64), label="few queries, groups")
     yield Sample(qkv(1, 16, 2, 33, 1111, 128, 96), {"scale": 0.05}, label="few queries, many rows")
     yield Sample(qkv(1, 4, 1, 9, 2300, 16), label="few queries, keys in parts")
     yield Sample(qkv(0, 2, 1, 3, 512, 8), label="few queries, no batch")
     rows = make(2, 64, 6, 40).transpose(1, 2)
-    yield Sample((rows, make(2, 530, 3, 40).transpose(1, 2), make(2, 530, 3, 24).transpose(1, 2)), label="few queries, heads behind positions")
+    yield Sample(
+        (rows, make(2, 530, 3, 40).transpose(1, 2), make(2, 530, 3, 24).transpose(1, 2)),
+        label="few queries, heads behind positions",
+    )
     hidden = torch.rand(50, 270, generator=generator) < 0.5
     hidden[7] = False
     yield Sample(qkv(2, 3, 3, 50, 270, 40), {"attn_mask": hidden}, label="queries that see nothing")
     yield Sample(qkv(2, 3, 1, 50, 270, 40), {"attn_mask": make(2, 1, 50, 270), "is_causal": True}, label="float mask")
-    yield Sample(qkv(2, 2, 2, 140, 270, 64), {"attn_mask": torch.rand(2, 1, 140, 270, generator=generator) < 0.5}, label="mask of batches, heads of 64")
-    yield Sample(qkv(2, 4, 2, 140, 270, 128), {"attn_mask": make(4, 140, 270)}, label="float mask, heads of 128, groups")
+    yield Sample(
+        qkv(2, 2, 2, 140, 270, 64),
+        {"attn_mask": torch.rand(2, 1, 140, 270, generator=generator) < 0.5},
+        label="mask of batches, heads of 64",
+    )
+    yield Sample(
+        qkv(2, 4, 2, 140, 270, 128), {"attn_mask": make(4, 140, 270)}, label="float mask, heads of 128, groups"
+    )
     bias = make(3, 1, 270)
     bias[:, :, 9:] = -math.inf
     yield Sample(qkv(2, 3, 1, 50, 270, 40), {"attn_mask": bias, "softcap": 5.0}, label="broadcast mask with -inf")
     packed = make(2, 70, 3, 4, 24).permute(2, 0, 3, 1, 4)
     yield Sample((packed[0], packed[1], packed[2]), label="interleaved")
-    yield Sample((make(2, 3, 24, 70).mT, make(1, 3, 70, 24).expand(2, 3, 70, 24), make(2, 3, 70, 48)[..., ::2]), label="any strides")
-    yield Sample((40 * make(1, 2, 30, 64), make(1, 2, 140, 64), make(1, 2, 140, 64)), {"is_causal": True}, label="peaks")
+    yield Sample(
+        (make(2, 3, 24, 70).mT, make(1, 3, 70, 24).expand(2, 3, 70, 24), make(2, 3, 70, 48)[..., ::2]),
+        label="any strides",
+    )
+    yield Sample(
+        (40 * make(1, 2, 30, 64), make(1, 2, 140, 64), make(1, 2, 140, 64)), {"is_causal": True}, label="peaks"
+    )
     spoiled = qkv(1, 1, 1, 5, 6, 8)
     spoiled[0][0, 0, 1, 2] = math.nan
     yield Sample(spoiled, label="NaN in a query")
@@ -147,7 +201,11 @@ def sdpa_samples(dtype: torch.dtype, generator: torch.Generator) -> Iterator[Sam
     for sample in samples(dtype, generator):
         beyond = {"softcap", "window"} & set(sample.kwargs) or {"attn_mask", "is_causal"} <= set(sample.kwargs)
         if not beyond and "NaN" not in sample.label:  # PyTorch's own kernel, the fallback, gives numbers there
-            yield Sample(sample.args, {**sample.kwargs, "enable_gqa": sample.args[0].shape[1] != sample.args[1].shape[1]}, sample.label)
+            yield Sample(
+                sample.args,
+                {**sample.kwargs, "enable_gqa": sample.args[0].shape[1] != sample.args[1].shape[1]},
+                sample.label,
+            )
 
 
 def backward_samples(dtype: torch.dtype, generator: torch.Generator) -> Iterator[Sample]:
@@ -157,7 +215,9 @@ def backward_samples(dtype: torch.dtype, generator: torch.Generator) -> Iterator
         wide = sample.map(lambda t: t.double() if t.is_floating_point() else t)
         out, lse = attention(*wide.args, **wide.kwargs)
         lse = lse if dtype == torch.float64 else lse.float()
-        call = Sample((normal(tuple(out.shape), dtype, generator), *sample.args, out.to(dtype), lse), sample.kwargs, sample.label)
+        call = Sample(
+            (normal(tuple(out.shape), dtype, generator), *sample.args, out.to(dtype), lse), sample.kwargs, sample.label
+        )
         yield call
         if "128" in sample.label:
             yield Sample(call.args, {**call.kwargs, "deterministic": True}, f"{call.label}, deterministic")
@@ -177,7 +237,23 @@ def eager(query: Tensor, key: Tensor, value: Tensor, is_causal: bool = False) ->
 
 
 SPECS = [
-    OpSpec("kpkg::attention", attention, samples, magnitude=magnitude, rounds_between=True, benchmarks=benchmarks, eager=eager),
+    OpSpec(
+        "kpkg::attention",
+        attention,
+        samples,
+        magnitude=magnitude,
+        rounds_between=True,
+        benchmarks=benchmarks,
+        eager=eager,
+    ),
     OpSpec("kpkg::scaled_dot_product_attention", sdpa, sdpa_samples, magnitude=sdpa_magnitude, rounds_between=True),
-    OpSpec("kpkg::attention_backward", backward, backward_samples, magnitude=backward_magnitude, accumulation=32.0, rounds_between=True, ordered=False),  # exponentials multiply the rounding of scores
+    OpSpec(
+        "kpkg::attention_backward",
+        backward,
+        backward_samples,
+        magnitude=backward_magnitude,
+        accumulation=32.0,
+        rounds_between=True,
+        ordered=False,
+    ),  # exponentials multiply the rounding of scores
 ]

@@ -23,7 +23,7 @@ def in_order(cache: Tensor, block_table: Tensor | None) -> Tensor:
 
 def decode(
     query: Tensor, key_cache: Tensor, value_cache: Tensor, lengths: Tensor | None = None, block_table: Tensor | None = None,
-    scale: float = 0.0, softcap: float = 0.0, window: int = 0, sizes: bool = False
+    scale: float | None = None, softcap: float = 0.0, window: int = 0, sizes: bool = False
 ) -> tuple[Tensor, Tensor]:  # fmt: skip
     """The definition, a sequence at a time; with `sizes` the result of values without signs, and the size of what lies in exponents."""
     keys, values = in_order(key_cache, block_table), in_order(value_cache, block_table)
@@ -33,7 +33,7 @@ def decode(
     for b in range(query.shape[0]):
         length = keys.shape[2] if lengths is None else min(max(int(lengths[b]), 0), keys.shape[2])
         k, v = (t[b, :, :length].repeat_interleave(group, 0) for t in (keys, values))
-        factor = scale or query.shape[3] ** -0.5
+        factor = query.shape[3] ** -0.5 if scale is None else scale
         s = query[b] @ k.mT * factor
         s = softcap * torch.tanh(s / softcap) if softcap else s
         ahead = torch.arange(length) - (length - tokens + torch.arange(tokens)[:, None])
@@ -52,7 +52,7 @@ def magnitude(*args: Tensor, **options: float) -> tuple[Tensor, Tensor]:
 
 def latent(
     query: Tensor, cache: Tensor, lengths: Tensor | None = None, block_table: Tensor | None = None,
-    scale: float = 0.0, softcap: float = 0.0, window: int = 0, value_size: int = 512, sizes: bool = False
+    scale: float | None = None, softcap: float = 0.0, window: int = 0, value_size: int = 512, sizes: bool = False
 ) -> tuple[Tensor, Tensor]:  # fmt: skip
     return decode(query, cache, cache[..., :value_size], lengths, block_table, scale, softcap, window, sizes)
 
@@ -65,8 +65,14 @@ def samples(dtype: torch.dtype, generator: torch.Generator) -> Iterator[Sample]:
     def make(*shape: int) -> Tensor:
         return normal(shape, dtype, generator)
 
-    def call(batch: int, heads: int, kv_heads: int, tokens: int, keys: int, size: int, v_size: int = 0) -> tuple[Tensor, ...]:
-        return make(batch, heads, tokens, size), make(batch, kv_heads, keys, size), make(batch, kv_heads, keys, v_size or size)
+    def call(
+        batch: int, heads: int, kv_heads: int, tokens: int, keys: int, size: int, v_size: int = 0
+    ) -> tuple[Tensor, ...]:
+        return (
+            make(batch, heads, tokens, size),
+            make(batch, kv_heads, keys, size),
+            make(batch, kv_heads, keys, v_size or size),
+        )
 
     def lengths(*values: int) -> Tensor:
         return torch.tensor(values, dtype=torch.int32)
@@ -88,11 +94,15 @@ def samples(dtype: torch.dtype, generator: torch.Generator) -> Iterator[Sample]:
     yield Sample((*call(2, 2, 1, 3, 20, 8), lengths(11, 20)), {"softcap": 2.0}, label="few, softcap")
     yield Sample(call(2, 4, 2, 1, 300, 64), label="whole caches")
     yield Sample(unknown_beyond(call(4, 6, 2, 1, 530, 40), lengths(0, 1, 257, 530)), label="lengths of 0 and 1")
-    yield Sample(unknown_beyond(call(3, 8, 1, 3, 700, 16, 24), lengths(2, 513, 64)), {"scale": 0.2}, label="three tokens")
+    yield Sample(
+        unknown_beyond(call(3, 8, 1, 3, 700, 16, 24), lengths(2, 513, 64)), {"scale": 0.2}, label="three tokens"
+    )
     yield Sample(unknown_beyond(call(2, 2, 2, 5, 400, 33), lengths(399, 7)), {"window": 6}, label="window")
     yield Sample(unknown_beyond(call(2, 10, 2, 37, 500, 128), lengths(499, 20)), label="rows of two warpgroups")
     yield Sample(paged(4, 1, 50, 64, 64, 300, 70), {"window": 60}, label="rows of two warpgroups, pages of 64, window")
-    yield Sample(unknown_beyond(call(2, 4, 1, 1, 90, 256, 200), lengths(90, 33)), {"softcap": 3.0}, label="large heads, softcap")
+    yield Sample(
+        unknown_beyond(call(2, 4, 1, 1, 90, 256, 200), lengths(90, 33)), {"softcap": 3.0}, label="large heads, softcap"
+    )
     yield Sample(call(0, 2, 2, 1, 7, 8), label="no batch")
     yield Sample(call(2, 2, 2, 0, 7, 8), label="no tokens")
     yield Sample(call(2, 2, 2, 2, 0, 8), label="no keys")
@@ -102,11 +112,21 @@ def samples(dtype: torch.dtype, generator: torch.Generator) -> Iterator[Sample]:
     yield Sample(paged(4, 4, 2, 48, 32, 500, 49, 0), {"window": 100}, label="pages of 48, window")
     yield Sample(paged(4, 1, 1, 256, 24, 700, 256), {"softcap": 5.0}, label="pages of 256")
     latent = make(2, 1, 150, 576)
-    yield Sample((make(2, 16, 1, 576), latent, latent[..., :512], lengths(150, 33)), {"scale": 0.1}, label="latent attention")
+    yield Sample(
+        (make(2, 16, 1, 576), latent, latent[..., :512], lengths(150, 33)), {"scale": 0.1}, label="latent attention"
+    )
     rows = make(2, 1, 6, 24).transpose(1, 2)
     caches = (make(2, 333, 3, 24).transpose(1, 2), make(2, 333, 3, 24).transpose(1, 2))
     yield Sample((rows, *caches, lengths(333, 41)), label="heads behind positions")
-    yield Sample((make(2, 3, 24, 4).mT, make(1, 3, 700, 24).expand(2, 3, 700, 24), make(2, 3, 700, 48)[..., ::2], lengths(1000, -3)), label="any strides, wrong lengths")
+    yield Sample(
+        (
+            make(2, 3, 24, 4).mT,
+            make(1, 3, 700, 24).expand(2, 3, 700, 24),
+            make(2, 3, 700, 48)[..., ::2],
+            lengths(1000, -3),
+        ),
+        label="any strides, wrong lengths",
+    )
 
 
 def latent_samples(dtype: torch.dtype, generator: torch.Generator) -> Iterator[Sample]:
@@ -118,11 +138,21 @@ def latent_samples(dtype: torch.dtype, generator: torch.Generator) -> Iterator[S
 
     unwritten = make(3, 1, 300, 576)
     unwritten[0, :, 150:], unwritten[1], unwritten[2, :, 1:] = math.nan, math.inf, math.nan
-    yield Sample((make(3, 16, 1, 576), unwritten, ends(150, 0, 1)), {"scale": 0.1}, label="memory that nobody has written")
-    yield Sample((make(2, 70, 2, 576), make(2, 1, 200, 576), ends(200, 65)), {"softcap": 4.0}, label="two tokens, softcap")
+    yield Sample(
+        (make(3, 16, 1, 576), unwritten, ends(150, 0, 1)), {"scale": 0.1}, label="memory that nobody has written"
+    )
+    yield Sample(
+        (make(2, 70, 2, 576), make(2, 1, 200, 576), ends(200, 65)), {"softcap": 4.0}, label="two tokens, softcap"
+    )
     yield Sample((make(2, 4, 3, 576), make(2, 2, 400, 576), ends(399, 7)), {"window": 6}, label="window")
-    yield Sample((make(2, 8, 1, 576), make(8, 1, 64, 576), ends(250, 64), ends(3, 0, 7, 2, 1, 4, 5, 6).reshape(2, 4)), label="pages of 64")
-    yield Sample((make(2, 8, 1, 576), make(8, 1, 48, 576), ends(100, 3), ends(3, 0, 7, 2, 1, 4, 5, 6).reshape(2, 4)), label="pages of 48")
+    yield Sample(
+        (make(2, 8, 1, 576), make(8, 1, 64, 576), ends(250, 64), ends(3, 0, 7, 2, 1, 4, 5, 6).reshape(2, 4)),
+        label="pages of 64",
+    )
+    yield Sample(
+        (make(2, 8, 1, 576), make(8, 1, 48, 576), ends(100, 3), ends(3, 0, 7, 2, 1, 4, 5, 6).reshape(2, 4)),
+        label="pages of 48",
+    )
     yield Sample((make(1, 3, 1, 40), make(1, 1, 90, 40)), {"value_size": 24}, label="small heads")
     yield Sample((make(1, 3, 1, 41), make(1, 1, 90, 41)), {"value_size": 30}, label="odd heads")
     yield Sample((make(1, 2, 1, 576), make(1, 1, 20, 576)), {"value_size": 576}, label="all elements are values")
@@ -133,7 +163,11 @@ def latent_samples(dtype: torch.dtype, generator: torch.Generator) -> Iterator[S
 def benchmarks(generator: torch.Generator) -> dict[str, Sample]:
     found = {}
     for dtype, name in ((torch.float32, ""), (torch.bfloat16, " bfloat16")):
-        q, k, v = normal((4, 32, 1, 128), dtype, generator), normal((4, 8, 2048, 128), dtype, generator), normal((4, 8, 2048, 128), dtype, generator)
+        q, k, v = (
+            normal((4, 32, 1, 128), dtype, generator),
+            normal((4, 8, 2048, 128), dtype, generator),
+            normal((4, 8, 2048, 128), dtype, generator),
+        )
         found[f"4 sequences of 2048{name}"] = Sample((q, k, v))
     return found
 
@@ -143,6 +177,14 @@ def eager(query: Tensor, key_cache: Tensor, value_cache: Tensor) -> Tensor:
 
 
 SPECS = [
-    OpSpec("kpkg::attention_decode", decode, samples, magnitude=magnitude, rounds_between=True, benchmarks=benchmarks, eager=eager),
+    OpSpec(
+        "kpkg::attention_decode",
+        decode,
+        samples,
+        magnitude=magnitude,
+        rounds_between=True,
+        benchmarks=benchmarks,
+        eager=eager,
+    ),
     OpSpec("kpkg::attention_latent", latent, latent_samples, magnitude=latent_magnitude, rounds_between=True),
 ]

@@ -19,12 +19,15 @@ def spread(scale: Tensor | None, x: Tensor) -> Tensor:
     wide = x.double()
     if scale is None:
         return wide
-    return wide * (scale.double().reshape(1, 1) if scale.numel() == 1 else scale.double()).expand(x.shape[:2])[..., None, None]
+    return (
+        wide
+        * (scale.double().reshape(1, 1) if scale.numel() == 1 else scale.double()).expand(x.shape[:2])[..., None, None]
+    )
 
 
-def scores(query: Tensor, key: Tensor, is_causal: bool, scale: float, window: int) -> Tensor:
+def scores(query: Tensor, key: Tensor, is_causal: bool, scale: float | None, window: int) -> Tensor:
     key = key.repeat_interleave(query.shape[1] // max(key.shape[1], 1), 1)
-    s = query @ key.mT * (scale or query.shape[3] ** -0.5)
+    s = query @ key.mT * (query.shape[3] ** -0.5 if scale is None else scale)
     ahead = torch.arange(key.shape[2], device=s.device) - torch.arange(query.shape[2], device=s.device)[:, None]
     if is_causal:
         s = s.masked_fill(ahead > 0, -math.inf)
@@ -32,7 +35,7 @@ def scores(query: Tensor, key: Tensor, is_causal: bool, scale: float, window: in
 
 
 def attended(
-    query: Tensor, key: Tensor, value: Tensor, scales: tuple[Tensor | None, ...], is_causal: bool, scale: float, window: int
+    query: Tensor, key: Tensor, value: Tensor, scales: tuple[Tensor | None, ...], is_causal: bool, scale: float | None, window: int
 ) -> tuple[Tensor, Tensor]:  # fmt: skip
     query, key, value = (spread(s, x) for s, x in zip(scales, (query, key, value)))
     s = scores(query, key, is_causal, scale, window)
@@ -43,12 +46,14 @@ def attended(
 
 def attention_fp8(
     query: Tensor, key: Tensor, value: Tensor, out_dtype: torch.dtype, scale_q: Tensor | None = None, scale_k: Tensor | None = None,
-    scale_v: Tensor | None = None, is_causal: bool = False, scale: float = 0.0, window: int = 0
+    scale_v: Tensor | None = None, is_causal: bool = False, scale: float | None = None, window: int = 0
 ) -> tuple[Tensor, Tensor]:  # fmt: skip
     return attended(query, key, value, (scale_q, scale_k, scale_v), is_causal, scale, window)
 
 
-def magnitude(query: Tensor, key: Tensor, value: Tensor, out_dtype: torch.dtype, *rest: Any, **options: Any) -> tuple[Tensor, Tensor]:
+def magnitude(
+    query: Tensor, key: Tensor, value: Tensor, out_dtype: torch.dtype, *rest: Any, **options: Any
+) -> tuple[Tensor, Tensor]:
     """Probabilities are rounded to three bits behind the leading one, whereas the allowance counts in those of `out_dtype`."""
     out, lse = attention_fp8(query, key, value.double().abs(), out_dtype, *rest, **options)
     rounding = 2.0**-4 / (2.0**-8 if out_dtype == torch.bfloat16 else 2.0**-11)
@@ -56,7 +61,11 @@ def magnitude(query: Tensor, key: Tensor, value: Tensor, out_dtype: torch.dtype,
     if key.shape[2]:
         scales = [*rest, None, None, None][:3]
         q, k = (spread(s, x).abs() for s, x in zip(scales, (query, key)))
-        largest += scores(q, k, options.get("is_causal", False), options.get("scale", 0.0), options.get("window", 0)).amax(-1).clamp(min=0)
+        largest += (
+            scores(q, k, options.get("is_causal", False), options.get("scale"), options.get("window", 0))
+            .amax(-1)
+            .clamp(min=0)
+        )
     return out * rounding + out * largest.unsqueeze(-1), largest
 
 
@@ -64,8 +73,15 @@ def samples(dtype: torch.dtype, generator: torch.Generator) -> Iterator[Sample]:
     def make(*shape: int) -> Tensor:
         return normal(shape, torch.float32, generator).to(torch.float8_e4m3fn)
 
-    def qkv(batch: int, heads: int, kv_heads: int, queries: int, keys: int, size: int, v_size: int = 0) -> tuple[Any, ...]:
-        return make(batch, heads, queries, size), make(batch, kv_heads, keys, size), make(batch, kv_heads, keys, v_size or size), dtype
+    def qkv(
+        batch: int, heads: int, kv_heads: int, queries: int, keys: int, size: int, v_size: int = 0
+    ) -> tuple[Any, ...]:
+        return (
+            make(batch, heads, queries, size),
+            make(batch, kv_heads, keys, size),
+            make(batch, kv_heads, keys, v_size or size),
+            dtype,
+        )
 
     def scale(*shape: int) -> Tensor:
         return torch.rand(shape, generator=generator, device=generator.device) + 0.5
@@ -73,7 +89,11 @@ def samples(dtype: torch.dtype, generator: torch.Generator) -> Iterator[Sample]:
     yield Sample(qkv(1, 1, 1, 1, 1, 16), label="one key")
     yield Sample(qkv(1, 2, 1, 70, 130, 64), {"is_causal": True}, label="64, causal")
     yield Sample((*qkv(2, 4, 2, 131, 259, 128), scale(1), scale(1), scale(1)), label="scales for all")
-    yield Sample((*qkv(2, 4, 2, 300, 300, 128), scale(2, 4), scale(2, 2), scale(2, 2)), {"is_causal": True}, label="scales for heads, causal")
+    yield Sample(
+        (*qkv(2, 4, 2, 300, 300, 128), scale(2, 4), scale(2, 2), scale(2, 2)),
+        {"is_causal": True},
+        label="scales for heads, causal",
+    )
     yield Sample(qkv(1, 2, 2, 256, 384, 128), {"window": 70, "scale": 0.05}, label="window")
     yield Sample(qkv(1, 1, 1, 65, 63, 256, 200), label="large heads")
     yield Sample(qkv(1, 2, 1, 130, 1030, 100), label="many keys")

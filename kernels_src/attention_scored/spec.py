@@ -31,11 +31,18 @@ def documents(s: Tensor, ahead: Tensor, numbers: Tensor) -> Tensor:
 
 def reference_with(change: Change, sizes: bool = False) -> Callable[..., tuple[Tensor, Tensor]]:
     def reference(
-        query: Tensor, key: Tensor, value: Tensor, extra: Tensor, is_causal: bool = False, scale: float = 0.0, softcap: float = 0.0, window: int = 0
+        query: Tensor,
+        key: Tensor,
+        value: Tensor,
+        extra: Tensor,
+        is_causal: bool = False,
+        scale: float | None = None,
+        softcap: float = 0.0,
+        window: int = 0,
     ) -> tuple[Tensor, Tensor]:
         group = query.shape[1] // key.shape[1]
         k, v = key.repeat_interleave(group, 1), value.repeat_interleave(group, 1)
-        factor = scale or query.shape[3] ** -0.5
+        factor = query.shape[3] ** -0.5 if scale is None else scale
         s = query @ k.mT * factor
         s = softcap * torch.tanh(s / softcap) if softcap else s
         ahead = torch.arange(k.shape[2]) - torch.arange(query.shape[2])[:, None]
@@ -55,7 +62,9 @@ def reference_with(change: Change, sizes: bool = False) -> Callable[..., tuple[T
 
 def samples_with(make_extra: Callable[[int, int, int, torch.Generator], Tensor]) -> Callable[..., Iterator[Sample]]:
     def samples(dtype: torch.dtype, generator: torch.Generator) -> Iterator[Sample]:
-        def call(batch: int, heads: int, kv_heads: int, queries: int, keys: int, size: int, label: str, **options: Any) -> Sample:
+        def call(
+            batch: int, heads: int, kv_heads: int, queries: int, keys: int, size: int, label: str, **options: Any
+        ) -> Sample:
             shapes = ((batch, heads, queries, size), (batch, kv_heads, keys, size), (batch, kv_heads, keys, size))
             tensors = [normal(shape, dtype, generator) for shape in shapes]
             return Sample((*tensors, make_extra(batch, heads, max(queries, keys), generator)), options, label)
@@ -90,6 +99,17 @@ def numbers(batch: int, heads: int, length: int, generator: torch.Generator) -> 
 
 
 SPECS = [
-    OpSpec(f"kpkg::attention_{name}", reference_with(change), samples_with(extra), (torch.float32, *HALF), reference_with(change, True), rounds_between=True)
-    for name, change, extra in (("alibi", alibi, slopes), ("relative", relative, bias), ("documents", documents, numbers))
+    OpSpec(
+        f"kpkg::attention_{name}",
+        reference_with(change),
+        samples_with(extra),
+        (torch.float32, *HALF),
+        reference_with(change, True),
+        rounds_between=True,
+    )
+    for name, change, extra in (
+        ("alibi", alibi, slopes),
+        ("relative", relative, bias),
+        ("documents", documents, numbers),
+    )
 ]

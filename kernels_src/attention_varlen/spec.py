@@ -16,13 +16,16 @@ from torch import Tensor
 
 def varlen(
     query: Tensor, key: Tensor, value: Tensor, cu_seqlens_q: Tensor, cu_seqlens_k: Tensor, is_causal: bool = False,
-    scale: float = 0.0, softcap: float = 0.0, window: int = 0, sizes: bool = False
+    scale: float | None = None, softcap: float = 0.0, window: int = 0, sizes: bool = False
 ) -> tuple[Tensor, Tensor]:  # fmt: skip
     """The definition, a sequence at a time; with `sizes` the result of values without signs, and the size of what lies in exponents."""
     group = query.shape[1] // max(key.shape[1], 1)
-    out, lse = query.new_zeros(*query.shape[:2], value.shape[2]), query.new_full((query.shape[1], query.shape[0]), -math.inf)
+    out, lse = (
+        query.new_zeros(*query.shape[:2], value.shape[2]),
+        query.new_full((query.shape[1], query.shape[0]), -math.inf),
+    )
     largest = torch.ones_like(lse)
-    factor = scale or query.shape[2] ** -0.5
+    factor = query.shape[2] ** -0.5 if scale is None else scale
     ends, key_ends = cu_seqlens_q.tolist(), cu_seqlens_k.tolist()
     for rows, keys in zip(map(slice, ends, ends[1:]), map(slice, key_ends, key_ends[1:])):
         q, k, v = (t.transpose(0, 1) for t in (query[rows], key[keys], value[keys]))
@@ -50,7 +53,9 @@ def ends_of(*lengths: int) -> Tensor:
 
 
 def samples(dtype: torch.dtype, generator: torch.Generator) -> Iterator[Sample]:
-    def call(heads: int, kv_heads: int, size: int, queries: tuple[int, ...], keys: tuple[int, ...] = (), v_size: int = 0) -> tuple[Tensor, ...]:
+    def call(
+        heads: int, kv_heads: int, size: int, queries: tuple[int, ...], keys: tuple[int, ...] = (), v_size: int = 0
+    ) -> tuple[Tensor, ...]:
         rows, others = sum(queries), sum(keys or queries)
         tensors = ((rows, heads, size), (others, kv_heads, size), (others, kv_heads, v_size or size))
         return (*(normal(shape, dtype, generator) for shape in tensors), ends_of(*queries), ends_of(*(keys or queries)))
@@ -60,13 +65,21 @@ def samples(dtype: torch.dtype, generator: torch.Generator) -> Iterator[Sample]:
     yield Sample(call(4, 2, 16, (7, 20), (9, 3)), label="few, more keys")
     yield Sample(call(2, 2, 64, (128, 256, 7)), label="whole tiles")
     yield Sample(call(4, 2, 40, (0, 1, 130, 0, 65, 0)), {"is_causal": True}, label="lengths of 0 and 1, causal")
-    yield Sample(call(2, 1, 32, (3, 150, 1, 20), (200, 10, 0, 300)), {"is_causal": True}, label="more keys, fewer keys, none")
+    yield Sample(
+        call(2, 1, 32, (3, 150, 1, 20), (200, 10, 0, 300)), {"is_causal": True}, label="more keys, fewer keys, none"
+    )
     yield Sample(call(2, 2, 24, (100, 33), (290, 5), 16), {"window": 40}, label="window")
-    yield Sample(call(1, 1, 256, (60, 90)), {"softcap": 3.0, "is_causal": True, "scale": 0.2}, label="large heads, softcap")
+    yield Sample(
+        call(1, 1, 256, (60, 90)), {"softcap": 3.0, "is_causal": True, "scale": 0.2}, label="large heads, softcap"
+    )
     yield Sample(call(2, 2, 8, tuple([2, 0, 5] * 60)), {"is_causal": True}, label="many sequences")
     yield Sample(call(2, 2, 8, ()), label="no sequences")
     packed = normal((97, 3, 4, 16), dtype, generator)
-    yield Sample((packed[:, 0], packed[:, 1], packed[:, 2], ends_of(50, 47), ends_of(50, 47)), {"is_causal": True}, label="interleaved")
+    yield Sample(
+        (packed[:, 0], packed[:, 1], packed[:, 2], ends_of(50, 47), ends_of(50, 47)),
+        {"is_causal": True},
+        label="interleaved",
+    )
     poisoned = call(2, 2, 16, (70, 75))
     poisoned[2][70:] = math.nan
     yield Sample(poisoned, label="NaN in another sequence")

@@ -1,4 +1,4 @@
-"""Specs of group norm, instance norm, batch norm of inference, and their gradients.
+"""Specs of group norm, instance norm, batch norm of inference and of training, and their gradients.
 
 SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
 """
@@ -6,6 +6,7 @@ SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
 from __future__ import annotations
 
 from collections.abc import Callable, Iterator
+from typing import Any
 
 import torch
 import torch.nn.functional as F
@@ -40,7 +41,9 @@ def to_channels(parameter: Tensor | None, x: Tensor, otherwise: float) -> Tensor
     return parameter.view(-1, *[1] * (x.dim() - 2))
 
 
-def group_norm(x: Tensor, groups: int, weight: Tensor | None = None, bias: Tensor | None = None, eps: float = 1e-5) -> Tensor:
+def group_norm(
+    x: Tensor, groups: int, weight: Tensor | None = None, bias: Tensor | None = None, eps: float = 1e-5
+) -> Tensor:
     return native_group_norm(x, groups, weight, bias, eps)[0]
 
 
@@ -62,8 +65,16 @@ def magnitudes(
     _, mean, rstd = native_group_norm(x, groups, None, None, eps)
     rows = by_group(x, groups)
     largest = rows.abs().amax(-1)
-    size = (rows.abs() + rows.abs().mean(-1, keepdim=True)) * rstd[..., None] * (1 + ((rows - mean[..., None]) * rstd[..., None]).abs())
-    return size.view(x.shape) * to_channels(weight, x, 1.0).abs() + to_channels(bias, x, 0.0).abs(), rows.abs().mean(-1), rstd * (1 + largest * rstd)
+    size = (
+        (rows.abs() + rows.abs().mean(-1, keepdim=True))
+        * rstd[..., None]
+        * (1 + ((rows - mean[..., None]) * rstd[..., None]).abs())
+    )
+    return (
+        size.view(x.shape) * to_channels(weight, x, 1.0).abs() + to_channels(bias, x, 0.0).abs(),
+        rows.abs().mean(-1),
+        rstd * (1 + largest * rstd),
+    )
 
 
 def group_samples(dtype: torch.dtype, generator: torch.Generator) -> Iterator[Sample]:
@@ -119,20 +130,29 @@ def group_backward_samples(dtype: torch.dtype, generator: torch.Generator) -> It
         x, groups = sample.args[:2]
         weight = sample.args[2] if len(sample.args) > 2 else None
         _, mean, rstd = native_group_norm(x.double(), groups)
-        yield Sample((normal(tuple(x.shape), dtype, generator), x, mean.to(accumulator), rstd.to(accumulator), groups, weight), label=sample.label)
+        yield Sample(
+            (normal(tuple(x.shape), dtype, generator), x, mean.to(accumulator), rstd.to(accumulator), groups, weight),
+            label=sample.label,
+        )
 
 
-def batch_norm(x: Tensor, mean: Tensor, var: Tensor, weight: Tensor | None = None, bias: Tensor | None = None, eps: float = 1e-5) -> Tensor:
+def batch_norm(
+    x: Tensor, mean: Tensor, var: Tensor, weight: Tensor | None = None, bias: Tensor | None = None, eps: float = 1e-5
+) -> Tensor:
     """From the formula: PyTorch's x * a + b is not 0 where x is the mean."""
     scale = (var + eps).rsqrt() * (1 if weight is None else weight)
     return (x - to_channels(mean, x, 0.0)) * to_channels(scale, x, 1.0) + to_channels(bias, x, 0.0)
 
 
-def eager_batch_norm(x: Tensor, mean: Tensor, var: Tensor, weight: Tensor | None = None, bias: Tensor | None = None, eps: float = 1e-5) -> Tensor:
+def eager_batch_norm(
+    x: Tensor, mean: Tensor, var: Tensor, weight: Tensor | None = None, bias: Tensor | None = None, eps: float = 1e-5
+) -> Tensor:
     return F.batch_norm(x, mean, var, weight, bias, False, 0.0, eps)
 
 
-def batch_magnitude(x: Tensor, mean: Tensor, var: Tensor, weight: Tensor | None = None, bias: Tensor | None = None, eps: float = 1e-5) -> Tensor:
+def batch_magnitude(
+    x: Tensor, mean: Tensor, var: Tensor, weight: Tensor | None = None, bias: Tensor | None = None, eps: float = 1e-5
+) -> Tensor:
     scale = (var + eps).rsqrt() * (1 if weight is None else weight.abs())
     return (x - to_channels(mean, x, 0.0)).abs() * to_channels(scale, x, 1.0) + to_channels(bias, x, 0.0).abs()
 
@@ -143,10 +163,19 @@ def batch_samples(dtype: torch.dtype, generator: torch.Generator) -> Iterator[Sa
         x = sample.args[0]
         mean, var = normal((x.shape[1],), dtype, generator), normal((x.shape[1],), dtype, generator).abs() + 0.5
         yield Sample((x, mean, var, *sample.args[2:]), label=sample.label)
+        if x.dim() in (4, 5):
+            last = x.movedim(1, -1).contiguous().movedim(-1, 1)
+            yield Sample((last, mean, var, *sample.args[2:]), label=f"{sample.label} channels last")
 
 
 def batch_norm_backward(
-    grad: Tensor, x: Tensor, mean: Tensor, var: Tensor, weight: Tensor | None = None, eps: float = 1e-5, size: bool = False
+    grad: Tensor,
+    x: Tensor,
+    mean: Tensor,
+    var: Tensor,
+    weight: Tensor | None = None,
+    eps: float = 1e-5,
+    size: bool = False,
 ) -> tuple[Tensor, Tensor, Tensor]:
     def of(t: Tensor) -> Tensor:
         return t.abs() if size else t
@@ -165,16 +194,129 @@ def batch_backward_magnitudes(*args: object, **kwargs: object) -> tuple[Tensor, 
 def batch_backward_samples(dtype: torch.dtype, generator: torch.Generator) -> Iterator[Sample]:
     for sample in batch_samples(dtype, generator):
         weight = sample.args[3] if len(sample.args) > 3 else None
-        yield Sample((normal(tuple(sample.args[0].shape), dtype, generator), *sample.args[:3], weight), label=sample.label)
+        yield Sample(
+            (normal(tuple(sample.args[0].shape), dtype, generator), *sample.args[:3], weight), label=sample.label
+        )
 
 
-def benchmarks(make: Callable[[tuple[int, ...], torch.Generator], tuple[object, ...]]) -> Callable[[torch.Generator], dict[str, Sample]]:
+def batch_norm_training(
+    x: Tensor, weight: Tensor | None = None, bias: Tensor | None = None, eps: float = 1e-5
+) -> tuple[Tensor, Tensor, Tensor]:
+    """From the formula: PyTorch refuses one element a channel."""
+    dims = [d for d in range(x.dim()) if d != 1]
+    mean, var = x.mean(dims), x.var(dims, correction=0)
+    return batch_norm(x, mean, var, weight, bias, eps), mean, var
+
+
+def training_magnitudes(
+    x: Tensor, weight: Tensor | None = None, bias: Tensor | None = None, eps: float = 1e-5
+) -> tuple[Tensor, Tensor, Tensor]:
+    """x - mean loses what |x| exceeds the spread by, and 1 / sqrt(var + eps) amplifies that."""
+    dims = [d for d in range(x.dim()) if d != 1]
+    mean, var, size = x.mean(dims), x.var(dims, correction=0), x.abs().mean(dims)
+    scale = to_channels((var + eps).rsqrt(), x, 1.0)
+    normed = (x - to_channels(mean, x, 0.0)).abs() * scale
+    out = (x.abs() + to_channels(size, x, 0.0)) * scale * (1 + normed) * to_channels(weight, x, 1.0).abs()
+    return out + to_channels(bias, x, 0.0).abs(), size, var + size.square()
+
+
+def training_samples(dtype: torch.dtype, generator: torch.Generator) -> Iterator[Sample]:
+    """input, weight, bias, eps"""
+    for sample in group_samples(dtype, generator):
+        x = sample.args[0]
+        if x.numel():
+            yield Sample((x, *sample.args[2:]), label=sample.label)
+            if x.dim() in (4, 5):
+                last = x.movedim(1, -1).contiguous().movedim(-1, 1)
+                yield Sample((last, *sample.args[2:]), label=f"{sample.label} channels last")
+    x, weight = normal((5000, 7), dtype, generator), normal((7,), dtype, generator)
+    yield Sample((x + 3, weight), label="many samples")
+    if dtype in (torch.float16, torch.bfloat16):
+        yield Sample((x.reshape(50, 100, 7).mT, weight.float(), weight.float()), label="parameters of float32")
+
+
+def training_backward(
+    grad: Tensor,
+    x: Tensor,
+    mean: Tensor,
+    var: Tensor,
+    weight: Tensor | None = None,
+    eps: float = 1e-5,
+    size: bool = False,
+) -> tuple[Tensor, Tensor, Tensor]:
+    """From the formulas; with `size`, the sums of the sizes of all terms instead."""
+
+    def of(t: Tensor) -> Tensor:
+        return t.abs() if size else t
+
+    dims = [d for d in range(x.dim()) if d != 1]
+    rstd = (var + eps).rsqrt()
+    count = x.numel() // x.shape[1]
+    centred = of(x) + to_channels(mean.abs(), x, 0.0) if size else x - to_channels(mean, x, 0.0)
+    normed = centred * to_channels(rstd, x, 1.0)
+    dweight, dbias = (of(grad) * normed).sum(dims), of(grad).sum(dims)
+    away = (to_channels(dbias, x, 0.0) + normed * to_channels(dweight, x, 0.0)) / count
+    dx = of(grad) + away if size else grad - away
+    return dx * to_channels(rstd if weight is None else rstd * of(weight), x, 1.0), dweight, dbias
+
+
+def training_backward_samples(dtype: torch.dtype, generator: torch.Generator) -> Iterator[Sample]:
+    for sample in training_samples(dtype, generator):
+        x, weight = sample.args[0], sample.args[1] if len(sample.args) > 1 else None
+        _, mean, var = batch_norm_training(x.double())
+        kind = torch.float64 if dtype == torch.float64 else torch.float32
+        grad = normal(tuple(x.shape), dtype, generator)
+        yield Sample((grad, x, mean.to(kind), var.to(kind), weight), label=sample.label)
+
+
+def moved_statistics(
+    running_mean: Tensor, running_var: Tensor, mean: Tensor, variance: Tensor, count: int, momentum: float = 0.1
+) -> tuple[Tensor, Tensor]:
+    unbiased = variance * (count / (count - 1))
+    return running_mean * (1 - momentum) + mean * momentum, running_var * (1 - momentum) + unbiased * momentum
+
+
+def moved_magnitudes(*args: Any, **kwargs: Any) -> tuple[Tensor, Tensor]:
+    return moved_statistics(*(a.abs() if isinstance(a, Tensor) else a for a in args), **kwargs)
+
+
+def moved_samples(dtype: torch.dtype, generator: torch.Generator) -> Iterator[Sample]:
+    wide = torch.float64 if dtype == torch.float64 else torch.float32
+    for channels, count, momentum in [
+        (1, 2, 0.1),
+        (7, 40, 0.1),
+        (1024, 3, 0.5),
+        (1025, 9, 0.0),
+        (0, 5, 0.1),
+        (33, 5, 1.0),
+    ]:
+        running = normal((channels,), dtype, generator), normal((channels,), dtype, generator).abs()
+        batch = normal((channels,), wide, generator), normal((channels,), wide, generator).abs()
+        yield Sample((*running, *batch, count, momentum), label=f"{channels} channels, momentum {momentum}")
+
+
+def training_arguments(shape: tuple[int, ...], generator: torch.Generator) -> tuple[object, ...]:
+    weight, bias = (normal((shape[1],), torch.float32, generator) for _ in range(2))
+    return normal(shape, torch.float32, generator), weight, bias
+
+
+def eager_training(x: Tensor, weight: Tensor, bias: Tensor) -> tuple[Tensor, ...]:
+    return torch.native_batch_norm(x, weight, bias, None, None, True, 0.0, 1e-5)
+
+
+def benchmarks(
+    make: Callable[[tuple[int, ...], torch.Generator], tuple[object, ...]],
+) -> Callable[[torch.Generator], dict[str, Sample]]:
     shapes = [(8, 64, 32, 32), (2, 320, 64, 64)]
     return lambda generator: {"x".join(map(str, shape)): Sample(make(shape, generator)) for shape in shapes}
 
 
 def group_arguments(shape: tuple[int, ...], generator: torch.Generator) -> tuple[object, ...]:
-    return (normal(shape, torch.float32, generator), 32, *(normal((shape[1],), torch.float32, generator) for _ in range(2)))
+    return (
+        normal(shape, torch.float32, generator),
+        32,
+        *(normal((shape[1],), torch.float32, generator) for _ in range(2)),
+    )
 
 
 def batch_arguments(shape: tuple[int, ...], generator: torch.Generator) -> tuple[object, ...]:
@@ -182,7 +324,9 @@ def batch_arguments(shape: tuple[int, ...], generator: torch.Generator) -> tuple
     return normal(shape, torch.float32, generator), mean, var.abs() + 0.5, weight, bias
 
 
-def eager_instance_norm(x: Tensor, weight: Tensor | None = None, bias: Tensor | None = None, eps: float = 1e-5) -> Tensor:
+def eager_instance_norm(
+    x: Tensor, weight: Tensor | None = None, bias: Tensor | None = None, eps: float = 1e-5
+) -> Tensor:
     return F.instance_norm(x, weight=weight, bias=bias, eps=eps)
 
 
@@ -209,7 +353,33 @@ SPECS = [
         benchmarks=benchmarks(instance_arguments),
         eager=eager_instance_norm,
     ),
-    OpSpec("kpkg::group_norm_backward", group_norm_backward, group_backward_samples, magnitude=group_backward_magnitudes),
-    OpSpec("kpkg::batch_norm", batch_norm, batch_samples, magnitude=batch_magnitude, benchmarks=benchmarks(batch_arguments), eager=eager_batch_norm),
-    OpSpec("kpkg::batch_norm_backward", batch_norm_backward, batch_backward_samples, magnitude=batch_backward_magnitudes),
+    OpSpec(
+        "kpkg::group_norm_backward", group_norm_backward, group_backward_samples, magnitude=group_backward_magnitudes
+    ),
+    OpSpec(
+        "kpkg::batch_norm",
+        batch_norm,
+        batch_samples,
+        magnitude=batch_magnitude,
+        benchmarks=benchmarks(batch_arguments),
+        eager=eager_batch_norm,
+    ),
+    OpSpec(
+        "kpkg::batch_norm_backward", batch_norm_backward, batch_backward_samples, magnitude=batch_backward_magnitudes
+    ),
+    OpSpec(
+        "kpkg::batch_norm_training",
+        batch_norm_training,
+        training_samples,
+        magnitude=training_magnitudes,
+        benchmarks=benchmarks(training_arguments),
+        eager=eager_training,
+    ),
+    OpSpec(
+        "kpkg::batch_norm_training_backward",
+        training_backward,
+        training_backward_samples,
+        magnitude=lambda *args, **kwargs: training_backward(*args, **kwargs, size=True),
+    ),
+    OpSpec("kpkg::moved_statistics", moved_statistics, moved_samples, magnitude=moved_magnitudes),
 ]

@@ -15,7 +15,24 @@ from opspec import OpSpec, Sample, normal, strided_forms
 from torch import Tensor
 
 SHAPES = [(), (1,), (0,), (7,), (4096,), (4097,), (3, 0, 2), (5, 1000), (2, 3, 5, 7), (20011,)]
-EXTREMES = [math.inf, -math.inf, math.nan, 0.0, -0.0, 1e-4, -1e-4, 1.0, -1.0, 3.0, -3.0, 6.0, -30.0, 30.0, 100.0, -100.0]
+EXTREMES = [
+    math.inf,
+    -math.inf,
+    math.nan,
+    0.0,
+    -0.0,
+    1e-4,
+    -1e-4,
+    1.0,
+    -1.0,
+    3.0,
+    -3.0,
+    6.0,
+    -30.0,
+    30.0,
+    100.0,
+    -100.0,
+]
 
 
 def tensors(dtype: torch.dtype, generator: torch.Generator) -> Iterator[tuple[str, Tensor]]:
@@ -71,7 +88,15 @@ def pairs(dtype: torch.dtype, generator: torch.Generator) -> Iterator[tuple[str,
 
     for label, x in tensors(dtype, generator):
         yield label, x, make(*x.shape)
-    for a, b in [((5, 1000), (1000,)), ((5, 1000), (5, 1)), ((5, 1000), ()), ((), (3, 5)), ((4, 1), (1, 9)), ((3, 4, 5), (4, 1)), ((2, 9000), (9000,))]:
+    for a, b in [
+        ((5, 1000), (1000,)),
+        ((5, 1000), (5, 1)),
+        ((5, 1000), ()),
+        ((), (3, 5)),
+        ((4, 1), (1, 9)),
+        ((3, 4, 5), (4, 1)),
+        ((2, 9000), (9000,)),
+    ]:
         yield f"{a} and {b}", make(*a), make(*b)
     yield "one and many", make(1), make(20000)
     yield "many and one", make(20000), make(1)
@@ -134,7 +159,9 @@ def hardsigmoid_gradient(grad: Tensor, x: Tensor) -> Tensor:
 
 
 def hardtanh_gradient(grad: Tensor, x: Tensor, min_val: float, max_val: float) -> Tensor:
-    return torch.where((x <= min_val) | (x >= max_val), 0.0, grad)  # PyTorch's on CPUs is 0 or not at NaN, by the position
+    return torch.where(
+        (x <= min_val) | (x >= max_val), 0.0, grad
+    )  # PyTorch's on CPUs is 0 or not at NaN, by the position
 
 
 def hardswish_gradient(grad: Tensor, x: Tensor) -> Tensor:
@@ -196,7 +223,13 @@ SIZES: dict[str, Callable[..., Any]] = {
 }
 
 
-def call(shape: tuple[int, ...], dtype: torch.dtype, generator: torch.Generator, tensors_of_call: int, parameters: tuple[Any, ...]) -> Sample:
+def call(
+    shape: tuple[int, ...],
+    dtype: torch.dtype,
+    generator: torch.Generator,
+    tensors_of_call: int,
+    parameters: tuple[Any, ...],
+) -> Sample:
     return Sample((*(normal(shape, dtype, generator) for _ in range(tensors_of_call)), *parameters))
 
 
@@ -205,10 +238,14 @@ def on_rows(tensors_of_call: int, parameters: tuple[Any, ...]) -> Callable[..., 
 
 
 def benchmarks(tensors_of_call: int, parameters: tuple[Any, ...]) -> Callable[[torch.Generator], dict[str, Sample]]:
-    return lambda generator: {f"{n}": call((n,), torch.float32, generator, tensors_of_call, parameters) for n in (1 << 20, 1 << 24)}
+    return lambda generator: {
+        f"{n}": call((n,), torch.float32, generator, tensors_of_call, parameters) for n in (1 << 20, 1 << 24)
+    }
 
 
-def spec(name: str, reference: Callable[..., Any], samples: Any, tensors_of_call: int, parameters: tuple[Any, ...] = ()) -> OpSpec:
+def spec(
+    name: str, reference: Callable[..., Any], samples: Any, tensors_of_call: int, parameters: tuple[Any, ...] = ()
+) -> OpSpec:
     """`parameters` follow the tensors where a call cannot leave them out."""
     return OpSpec(
         f"kpkg::{name}",
@@ -236,15 +273,28 @@ ACTIVATIONS: list[tuple[str, Callable[..., Tensor], tuple[tuple[Any, ...], ...]]
     ("hardsigmoid", hardsigmoid, ()),
     ("hardswish", hardswish, ()),
     ("mish", F.mish, ()),
+    ("softsign", F.softsign, ()),
 ]
 DEFAULTS = {"leaky_relu": (0.01,), "elu": (1.0,), "softplus": (1.0, 20.0), "hardtanh": (-1.0, 1.0)}
 #: Gradients from the result, and those that PyTorch computes too coarsely; the others are autograd's.
-GRADIENTS: dict[str, Callable[..., Tensor]] = {"sigmoid": sigmoid_gradient, "tanh": tanh_gradient, "hardtanh": hardtanh_gradient, "hardsigmoid": hardsigmoid_gradient, "hardswish": hardswish_gradient}
+GRADIENTS: dict[str, Callable[..., Tensor]] = {
+    "sigmoid": sigmoid_gradient,
+    "tanh": tanh_gradient,
+    "hardtanh": hardtanh_gradient,
+    "hardsigmoid": hardsigmoid_gradient,
+    "hardswish": hardswish_gradient,
+}
 
 SPECS = [
     *(spec(name, function, unary_samples(*parameters), 1) for name, function, parameters in ACTIVATIONS),
     *(
-        spec(f"{name}_backward", GRADIENTS.get(name, gradient_of(function)), gradient_samples(*(given or DEFAULTS.get(name, ()) for given in parameters)), 2, DEFAULTS.get(name, ()))
+        spec(
+            f"{name}_backward",
+            GRADIENTS.get(name, gradient_of(function)),
+            gradient_samples(*(given or DEFAULTS.get(name, ()) for given in parameters)),
+            2,
+            DEFAULTS.get(name, ()),
+        )
         for name, function, parameters in ACTIVATIONS
     ),
     spec("add", add, binary_samples((), (-0.5,)), 2),

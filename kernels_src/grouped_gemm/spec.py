@@ -44,7 +44,11 @@ def samples(dtype: torch.dtype, generator: torch.Generator) -> Iterator[Sample]:
 
 def benchmarks(generator: torch.Generator) -> dict[str, Sample]:
     offs = torch.arange(32, 513, 32, dtype=torch.int32)
-    return {"16x32x512x512": Sample((normal((512, 512), torch.float32, generator), normal((16, 512, 512), torch.float32, generator), offs))}
+    return {
+        "16x32x512x512": Sample(
+            (normal((512, 512), torch.float32, generator), normal((16, 512, 512), torch.float32, generator), offs)
+        )
+    }
 
 
 SPECS = [OpSpec("kpkg::grouped_gemm", grouped, samples, magnitude=magnitude, benchmarks=benchmarks)]

@@ -46,7 +46,9 @@ def native_layer_norm(
     return torch.native_layer_norm(x, shape, weight, bias, eps)
 
 
-def magnitudes(x: Tensor, shape: list[int], weight: Tensor | None = None, bias: Tensor | None = None, eps: float = 1e-5) -> Any:
+def magnitudes(
+    x: Tensor, shape: list[int], weight: Tensor | None = None, bias: Tensor | None = None, eps: float = 1e-5
+) -> Any:
     """What cancels: x - mean loses what |x| exceeds the spread by, the mean is as wrong as its sum of |x| makes it, and 1/sqrt(var + eps) amplifies the rest."""
     dims = tuple(range(x.dim() - len(shape), x.dim()))
     mean = x.mean(dims, keepdim=True)
@@ -94,7 +96,9 @@ def layer_norm_backward(
     return grad_input, summed(grad * normed, outer), summed(grad, outer)
 
 
-def rms_norm_backward(grad: Tensor, x: Tensor, shape: list[int], weight: Tensor | None = None, eps: float = 1e-6) -> tuple[Tensor, ...]:
+def rms_norm_backward(
+    grad: Tensor, x: Tensor, shape: list[int], weight: Tensor | None = None, eps: float = 1e-6
+) -> tuple[Tensor, ...]:
     dims = tuple(range(x.dim() - len(shape), x.dim()))
     rstd = (x.square().mean(dims, keepdim=True) + eps).rsqrt()
     g = grad if weight is None else grad * weight
@@ -118,7 +122,9 @@ def layer_norm_backward_magnitudes(
     return size, summed(grad.abs() * normed, outer), summed(grad.abs(), outer)
 
 
-def rms_norm_backward_magnitudes(grad: Tensor, x: Tensor, shape: list[int], weight: Tensor | None = None, eps: float = 1e-6) -> tuple[Tensor, ...]:
+def rms_norm_backward_magnitudes(
+    grad: Tensor, x: Tensor, shape: list[int], weight: Tensor | None = None, eps: float = 1e-6
+) -> tuple[Tensor, ...]:
     dims = tuple(range(x.dim() - len(shape), x.dim()))
     rstd = (x.square().mean(dims, keepdim=True) + eps).rsqrt()
     sizes = layer_norm_backward_magnitudes(grad, x, shape, torch.zeros_like(rstd), rstd, weight)
@@ -129,7 +135,10 @@ def backward_samples(dtype: torch.dtype, generator: torch.Generator) -> Iterator
     """grad, input, normalized_shape, mean, rstd, weight"""
     accumulator = torch.float64 if dtype == torch.float64 else torch.float32
     sizes = [(300, 64), (513, 40), (3000, 5), (70, 12288), (70, 16384), (35, 20000)]
-    more = [Sample((normal((m, n), dtype, generator), [n], normal((n,), dtype, generator)), label=f"{m}x{n}") for m, n in sizes]
+    more = [
+        Sample((normal((m, n), dtype, generator), [n], normal((n,), dtype, generator)), label=f"{m}x{n}")
+        for m, n in sizes
+    ]
     for index, sample in enumerate([*layer_norm_samples(dtype, generator), *more]):
         x, shape = sample.args[:2]
         weight = sample.args[2] if len(sample.args) > 2 else None
@@ -141,8 +150,13 @@ def backward_samples(dtype: torch.dtype, generator: torch.Generator) -> Iterator
     # As a sum over everything leaves it, and as a transposed product does, with more elements than one may copy one by one.
     x = normal((700, 130), dtype, generator)
     _, mean, rstd = torch.native_layer_norm(x.double(), [130], None, None, 1e-5)
-    for label, grad in [("expanded", normal((1, 1), dtype, generator).expand(700, 130)), ("transposed", normal((130, 700), dtype, generator).t())]:
-        yield Sample((grad, x, [130], mean.to(accumulator), rstd.to(accumulator), normal((130,), dtype, generator)), label=label)
+    for label, grad in [
+        ("expanded", normal((1, 1), dtype, generator).expand(700, 130)),
+        ("transposed", normal((130, 700), dtype, generator).t()),
+    ]:
+        yield Sample(
+            (grad, x, [130], mean.to(accumulator), rstd.to(accumulator), normal((130,), dtype, generator)), label=label
+        )
 
 
 def rms_backward_samples(dtype: torch.dtype, generator: torch.Generator) -> Iterator[Sample]:
@@ -163,7 +177,9 @@ def rms_backward_rows(m: int, n: int, dtype: torch.dtype, generator: torch.Gener
 
 
 def at_sizes(make: Callable[..., Sample]) -> Callable[[torch.Generator], dict[str, Sample]]:
-    return lambda generator: {f"{m}x{n}": make(m, n, torch.float32, generator) for m, n in [(4096, 1024), (512, 16384), (4, 128)]}
+    return lambda generator: {
+        f"{m}x{n}": make(m, n, torch.float32, generator) for m, n in [(4096, 1024), (512, 16384), (4, 128)]
+    }
 
 
 def eager_layer_norm_backward(
@@ -182,7 +198,14 @@ SPECS = [
         eager=F.layer_norm,
         rows=rows,
     ),
-    OpSpec("kpkg::native_layer_norm", native_layer_norm, layer_norm_samples, magnitude=magnitudes, benchmarks=benchmarks, eager=native_layer_norm),
+    OpSpec(
+        "kpkg::native_layer_norm",
+        native_layer_norm,
+        layer_norm_samples,
+        magnitude=magnitudes,
+        benchmarks=benchmarks,
+        eager=native_layer_norm,
+    ),
     OpSpec("kpkg::rms_norm", F.rms_norm, rms_norm_samples, benchmarks=rms_benchmarks, eager=F.rms_norm, rows=rms_rows),
     OpSpec(
         "kpkg::layer_norm_backward",

@@ -54,6 +54,14 @@ def planes(dims: int, dtype: torch.dtype, generator: torch.Generator) -> Iterato
     yield "NaN", special
 
 
+def apart(dtype: torch.dtype, generator: torch.Generator) -> Iterator[tuple[str, Tensor, int, int, int]]:
+    """Images in rows and with channels last, and windows that begin three and four elements apart: kernel size, stride, padding."""
+    x = normal((2, 70, 17, 29), dtype, generator).mul(4).round()
+    for k, s, p in ((5, 3, 2), (9, 4, 4)):
+        yield f"apart {k}", x, k, s, p
+        yield f"apart {k}, channels last", x.contiguous(memory_format=torch.channels_last), k, s, p
+
+
 def max_samples(dims: int) -> Callable[..., Iterator[Sample]]:
     def samples(dtype: torch.dtype, generator: torch.Generator) -> Iterator[Sample]:
         for label, x in planes(dims, dtype, generator):
@@ -61,6 +69,9 @@ def max_samples(dims: int) -> Callable[..., Iterator[Sample]]:
                 yield Sample((x, [k] * dims, s, [p], [d], ceil), label=f"{label} {(k, s, p, d, ceil)}")
         x = normal((2, 3, *(9, 10, 11)[:dims]), dtype, generator)
         yield Sample((x, [3, 4, 2][:dims], [1, 2, 3][:dims], [1, 2, 0][:dims], [2, 1, 3][:dims]), label="all different")
+        if dims == 2:
+            for label, x, k, stride, padding in apart(dtype, generator):
+                yield Sample((x, [k, k], [stride], [padding], [1], False), label=label)
 
     return samples
 
@@ -76,19 +87,26 @@ def avg_samples(dims: int) -> Callable[..., Iterator[Sample]]:
         yield Sample((x, [3, 4, 2][:dims], [1, 2, 3][:dims], [1, 2, 0][:dims]), label="all different")
         if dims > 1:
             yield Sample((x, [3], [2], [1], False, True, 7), label="divisor")
+        if dims == 2:
+            for label, x, k, stride, padding in apart(dtype, generator):
+                yield Sample((x, [k], [stride], [padding], False, False), label=label)
 
     return samples
 
 
 def max_reference(dims: int, indexed: bool) -> Callable[..., Any]:
-    def reference(x: Tensor, k: list[int], s: list[int], p: list[int], d: list[int] | int = 1, ceil: bool = False) -> Any:
+    def reference(
+        x: Tensor, k: list[int], s: list[int], p: list[int], d: list[int] | int = 1, ceil: bool = False
+    ) -> Any:
         return MAX[dims](x, k, s or None, p, d, ceil, indexed)
 
     return reference
 
 
 def avg_reference(dims: int) -> Callable[..., Tensor]:
-    def reference(x: Tensor, k: list[int], s: list[int], p: list[int], ceil: bool = False, include: bool = True, divisor: int = 0) -> Tensor:
+    def reference(
+        x: Tensor, k: list[int], s: list[int], p: list[int], ceil: bool = False, include: bool = True, divisor: int = 0
+    ) -> Tensor:
         more = (divisor or None,) if dims > 1 else ()
         return AVG[dims](x, k, s or None, p, ceil, include, *more)
 
@@ -146,8 +164,12 @@ def image(dtype: torch.dtype, generator: torch.Generator, dims: int, n: int) -> 
     return normal((8, 16, *([side] * dims)), dtype, generator)
 
 
-def benchmarks(dims: int, arguments: Callable[[Tensor], tuple[Any, ...]]) -> Callable[[torch.Generator], dict[str, Sample]]:
-    return lambda generator: {f"8x16x{n}": Sample(arguments(image(torch.float32, generator, dims, n))) for n in (1 << 10, 1 << 16)}
+def benchmarks(
+    dims: int, arguments: Callable[[Tensor], tuple[Any, ...]]
+) -> Callable[[torch.Generator], dict[str, Sample]]:
+    return lambda generator: {
+        f"8x16x{n}": Sample(arguments(image(torch.float32, generator, dims, n))) for n in (1 << 10, 1 << 16)
+    }
 
 
 def of_max(x: Tensor) -> tuple[Any, ...]:
@@ -169,14 +191,28 @@ def of_avg_gradient(x: Tensor) -> tuple[Any, ...]:
 
 
 def specs(dims: int) -> Iterator[OpSpec]:
-    def one(name: str, reference: Callable[..., Any], samples: Any, arguments: Callable[[Tensor], tuple[Any, ...]], **others: Any) -> OpSpec:
-        return OpSpec(f"kpkg::{name}", reference, samples, benchmarks=benchmarks(dims, arguments), eager=reference, **others)
+    def one(
+        name: str,
+        reference: Callable[..., Any],
+        samples: Any,
+        arguments: Callable[[Tensor], tuple[Any, ...]],
+        **others: Any,
+    ) -> OpSpec:
+        return OpSpec(
+            f"kpkg::{name}", reference, samples, benchmarks=benchmarks(dims, arguments), eager=reference, **others
+        )
 
     averages = {"magnitude": lambda x, *rest: avg_reference(dims)(torch.nan_to_num(x, 0.0, 0.0, 0.0).abs(), *rest)}
     shares = {"magnitude": lambda grad, *rest: avg_gradient(dims)(grad.abs(), *rest)}
     yield one(f"max_pool{dims}d", max_reference(dims, False), max_samples(dims), of_max, accumulation=0.0)
     yield one(f"max_pool{dims}d_with_indices", max_reference(dims, True), max_samples(dims), of_max, accumulation=0.0)
-    yield one(f"max_pool{dims}d_backward", max_gradient, max_gradient_samples(dims), of_max_gradient, magnitude=max_gradient_size)
+    yield one(
+        f"max_pool{dims}d_backward",
+        max_gradient,
+        max_gradient_samples(dims),
+        of_max_gradient,
+        magnitude=max_gradient_size,
+    )
     yield one(f"avg_pool{dims}d", avg_reference(dims), avg_samples(dims), of_avg, **averages)
     yield one(f"avg_pool{dims}d_backward", avg_gradient(dims), avg_gradient_samples(dims), of_avg_gradient, **shares)
 

@@ -30,7 +30,9 @@ def shapes_and_dims() -> Iterator[tuple[tuple[int, ...], list[int]]]:
     yield (2, 6, 4000), [0, 2]
 
 
-def samples(dtype: torch.dtype, generator: torch.Generator, make: Callable[..., Sample], values: Callable[..., Tensor] = normal) -> Iterator[Sample]:
+def samples(
+    dtype: torch.dtype, generator: torch.Generator, make: Callable[..., Sample], values: Callable[..., Tensor] = normal
+) -> Iterator[Sample]:
     """Calls `make(x, dims, keepdim, label)`."""
 
     def tensor(shape: tuple[int, ...]) -> Tensor:
@@ -43,7 +45,13 @@ def samples(dtype: torch.dtype, generator: torch.Generator, make: Callable[..., 
             yield make(x, dims, False, f"{label} over {dims}")
     yield make(tensor((5, 6, 7)).permute(2, 0, 1), [1], False, "permuted")
     yield make(tensor((5, 6, 7)).permute(1, 2, 0)[:, 1:], [0, 2], True, "part of a permuted one")
-    rows = [[math.inf, 1.0, 2.0], [-math.inf, math.inf, 0.0], [math.nan, 1.0, math.inf], [-math.inf] * 3, [0.0, -0.0, 1.0]]
+    rows = [
+        [math.inf, 1.0, 2.0],
+        [-math.inf, math.inf, 0.0],
+        [math.nan, 1.0, math.inf],
+        [-math.inf] * 3,
+        [0.0, -0.0, 1.0],
+    ]
     yield make(torch.tensor(rows, dtype=dtype), [1], False, "extreme")
     yield make(torch.tensor(rows, dtype=dtype), [0], False, "extreme columns")
 
@@ -102,7 +110,11 @@ def mean_of(x: Tensor, dims: list[int], keepdim: bool = False) -> Tensor:
 def prod_of(x: Tensor, dims: list[int], keepdim: bool = False) -> Tensor:
     for d in sorted((d % max(x.dim(), 1) for d in all_of(x, dims)), reverse=True):
         x = torch.prod(x, d, keepdim=True)
-    return x if keepdim else x.reshape([n for d, n in enumerate(x.shape) if d not in [k % x.dim() for k in all_of(x, dims)]])
+    return (
+        x
+        if keepdim
+        else x.reshape([n for d, n in enumerate(x.shape) if d not in [k % x.dim() for k in all_of(x, dims)]])
+    )
 
 
 def prod_size(x: Tensor, dims: list[int], keepdim: bool = False) -> Tensor:
@@ -140,7 +152,10 @@ def arg_of(function: Callable[..., Tensor]) -> Callable[..., Tensor]:
 def benchmarks(make: Callable[..., Sample]) -> Callable[[torch.Generator], dict[str, Sample]]:
     def samples_of(generator: torch.Generator) -> dict[str, Sample]:
         cases = {"4096x4096 rows": [1], "4096x4096 columns": [0], "4096x4096 all": [0, 1]}
-        return {label: make(normal((4096, 4096), torch.float32, generator), dims, False, "") for label, dims in cases.items()}
+        return {
+            label: make(normal((4096, 4096), torch.float32, generator), dims, False, "")
+            for label, dims in cases.items()
+        }
 
     return samples_of
 
@@ -149,7 +164,9 @@ def rows_of(make: Callable[..., Sample]) -> Callable[..., Sample]:
     return lambda m, n, dtype, generator: make(normal((m, n), dtype, generator), [1], False, "")
 
 
-def spec(name: str, reference: Callable[..., Any], samples_of: Any, make: Callable[..., Sample] = over_dims, **others: Any) -> OpSpec:
+def spec(
+    name: str, reference: Callable[..., Any], samples_of: Any, make: Callable[..., Sample] = over_dims, **others: Any
+) -> OpSpec:
     others = {"eager": reference, "benchmarks": benchmarks(make), "rows": rows_of(make), **others}
     return OpSpec(f"kpkg::{name}", reference, samples_of, **others)
 

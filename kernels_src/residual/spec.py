@@ -13,7 +13,22 @@ import torch.nn.functional as F
 from opspec import OpSpec, Sample, normal, strided_forms
 from torch import Tensor
 
-SHAPES = [(1, 1), (0, 5), (3, 0), (1, 7), (5, 33), (4, 129), (2, 1000), (3, 1024), (3, 1025), (2, 8191), (1, 16385), (2, 40000), (2, 3, 4, 65), (24,)]
+SHAPES = [
+    (1, 1),
+    (0, 5),
+    (3, 0),
+    (1, 7),
+    (5, 33),
+    (4, 129),
+    (2, 1000),
+    (3, 1024),
+    (3, 1025),
+    (2, 8191),
+    (1, 16385),
+    (2, 40000),
+    (2, 3, 4, 65),
+    (24,),
+]
 MANY = (4100, 24)
 
 
@@ -42,7 +57,9 @@ def gated_samples(dtype: torch.dtype, generator: torch.Generator) -> Iterator[Sa
     for label, x in strided_forms(lambda shape: make(*shape)):
         yield Sample((x, make(*x.shape), make(x.shape[1])), label=label)
         yield Sample((make(*x.shape), x, make(x.shape[1])), label=f"{label} x_res")
-    rows = torch.tensor([[float("inf"), 1.0, 2.0], [float("nan"), 0.0, 1.0], [0.0, 0.0, 0.0]], dtype=torch.float64).to(dtype)
+    rows = torch.tensor([[float("inf"), 1.0, 2.0], [float("nan"), 0.0, 1.0], [0.0, 0.0, 0.0]], dtype=torch.float64).to(
+        dtype
+    )
     yield Sample((make(3, 3), rows, make(3)), label="extreme x_res")
     yield Sample((rows, make(3, 3), make(3)), label="extreme x")
 
@@ -52,30 +69,33 @@ def eager_rms(x: Tensor, residual: Tensor, weight: Tensor | None = None, eps: fl
     return F.rms_norm(total, total.shape[-1:], weight, eps), total
 
 
-def eager_layer(x: Tensor, residual: Tensor, weight: Tensor | None = None, bias: Tensor | None = None, eps: float = 1e-5) -> tuple[Tensor, Tensor]:
+def eager_layer(
+    x: Tensor, residual: Tensor, weight: Tensor | None = None, bias: Tensor | None = None, eps: float = 1e-5
+) -> tuple[Tensor, Tensor]:
     total = x + residual
     return F.layer_norm(total, total.shape[-1:], weight, bias, eps), total
 
 
-def layer_magnitudes(x: Tensor, residual: Tensor, weight: Tensor | None = None, bias: Tensor | None = None, eps: float = 1e-5) -> tuple[Tensor, Tensor]:
+def layer_magnitudes(
+    x: Tensor, residual: Tensor, weight: Tensor | None = None, bias: Tensor | None = None, eps: float = 1e-5
+) -> tuple[Tensor, Tensor]:
     """s - mean loses what |s| exceeds the spread by, and 1/sqrt(var + eps) amplifies that."""
     total = x + residual
     scale = ((total - total.mean(-1, keepdim=True)).square().mean(-1, keepdim=True) + eps).rsqrt()
-    size = (total.abs() + total.abs().mean(-1, keepdim=True)) * scale * (1 + ((total - total.mean(-1, keepdim=True)) * scale).abs())
+    size = (
+        (total.abs() + total.abs().mean(-1, keepdim=True))
+        * scale
+        * (1 + ((total - total.mean(-1, keepdim=True)) * scale).abs())
+    )
     size = size if weight is None else size * weight.abs()
     return size if bias is None else size + bias.abs(), total
-
-
-def eighths(shape: tuple[int, ...], dtype: torch.dtype, generator: torch.Generator) -> Tensor:
-    """Multiples of 1/8: their sums are exact in every dtype, so that the norm of the stored sum is the norm of the sum."""
-    return (normal(shape, torch.float64, generator) * 8).round().clamp(-100, 100).div(8).to(dtype)
 
 
 def norm_samples(dtype: torch.dtype, generator: torch.Generator) -> Iterator[Sample]:
     """x, residual, weight, bias"""
 
     def make(*shape: int) -> Tensor:
-        return eighths(shape, dtype, generator)
+        return normal(shape, dtype, generator)
 
     for shape in SHAPES:
         yield Sample((make(*shape), make(*shape), make(shape[-1]), make(shape[-1])), label=str(shape))
@@ -84,7 +104,9 @@ def norm_samples(dtype: torch.dtype, generator: torch.Generator) -> Iterator[Sam
     for label, x in strided_forms(lambda shape: make(*shape)):
         yield Sample((x, make(*x.shape), make(x.shape[1]), None), label=label)
         yield Sample((make(*x.shape), x, None, make(x.shape[1])), label=f"{label} residual")
-    rows = torch.tensor([[float("inf"), 1.0, 2.0], [float("nan"), 0.0, 1.0], [0.0, 0.0, 0.0]], dtype=torch.float64).to(dtype)
+    rows = torch.tensor([[float("inf"), 1.0, 2.0], [float("nan"), 0.0, 1.0], [0.0, 0.0, 0.0]], dtype=torch.float64).to(
+        dtype
+    )
     yield Sample((make(3, 3), rows, make(3), None), label="extreme")
 
 
@@ -98,7 +120,7 @@ def gated_rows(m: int, n: int, dtype: torch.dtype, generator: torch.Generator) -
 
 
 def layer_rows(m: int, n: int, dtype: torch.dtype, generator: torch.Generator) -> Sample:
-    return Sample(tuple(eighths(shape, dtype, generator) for shape in ((m, n), (m, n), (n,), (n,))))
+    return Sample(tuple(normal(shape, dtype, generator) for shape in ((m, n), (m, n), (n,), (n,))))
 
 
 def rms_rows(m: int, n: int, dtype: torch.dtype, generator: torch.Generator) -> Sample:
@@ -106,10 +128,14 @@ def rms_rows(m: int, n: int, dtype: torch.dtype, generator: torch.Generator) -> 
 
 
 def at_sizes(make: Callable[..., Sample]) -> Callable[[torch.Generator], dict[str, Sample]]:
-    return lambda generator: {f"{m}x{n}": make(m, n, torch.float32, generator) for m, n in [(4096, 1024), (512, 16384), (4, 128)]}
+    return lambda generator: {
+        f"{m}x{n}": make(m, n, torch.float32, generator) for m, n in [(4096, 1024), (512, 16384), (4, 128)]
+    }
 
 
-def gated_backward(grad: Tensor, x_res: Tensor, gate: Tensor, eps: float = 1e-6, size: bool = False) -> tuple[Tensor, Tensor]:
+def gated_backward(
+    grad: Tensor, x_res: Tensor, gate: Tensor, eps: float = 1e-6, size: bool = False
+) -> tuple[Tensor, Tensor]:
     """From the formulas; with `size`, the sums of the sizes of all terms instead."""
 
     def of(t: Tensor) -> Tensor:
@@ -121,14 +147,24 @@ def gated_backward(grad: Tensor, x_res: Tensor, gate: Tensor, eps: float = 1e-6,
 
 
 def rms_backward(
-    grad: Tensor, grad_sum: Tensor | None, total: Tensor, weight: Tensor | None = None, eps: float = 1e-6, size: bool = False
+    grad: Tensor,
+    grad_sum: Tensor | None,
+    total: Tensor,
+    weight: Tensor | None = None,
+    eps: float = 1e-6,
+    size: bool = False,
 ) -> tuple[Tensor, Tensor]:
     rstd = (total.square().mean(-1, keepdim=True) + eps).rsqrt()
     return norm_backward(grad, grad_sum, total * rstd, rstd, weight, False, size)[:2]
 
 
 def layer_backward(
-    grad: Tensor, grad_sum: Tensor | None, total: Tensor, weight: Tensor | None = None, eps: float = 1e-5, size: bool = False
+    grad: Tensor,
+    grad_sum: Tensor | None,
+    total: Tensor,
+    weight: Tensor | None = None,
+    eps: float = 1e-5,
+    size: bool = False,
 ) -> tuple[Tensor, Tensor, Tensor]:
     centred = total - total.mean(-1, keepdim=True)
     rstd = (centred.square().mean(-1, keepdim=True) + eps).rsqrt()
@@ -169,7 +205,15 @@ def norm_backward_samples(dtype: torch.dtype, generator: torch.Generator) -> Ite
     """grad, grad_sum, sum, weight; in half precision without grad_sum, which is added to a result that is rounded already"""
     for index, sample in enumerate(norm_samples(dtype, generator)):
         x, residual, weight = sample.args[:3]
-        yield Sample((x, residual if index % 2 and dtype in (torch.float32, torch.float64) else None, normal(tuple(x.shape), dtype, generator), weight), label=sample.label)
+        yield Sample(
+            (
+                x,
+                residual if index % 2 and dtype in (torch.float32, torch.float64) else None,
+                normal(tuple(x.shape), dtype, generator),
+                weight,
+            ),
+            label=sample.label,
+        )
 
 
 SPECS = [
@@ -182,7 +226,9 @@ SPECS = [
         eager=eager_gated,
         rows=gated_rows,
     ),
-    OpSpec("kpkg::residual_rms_norm", eager_rms, rms_samples, benchmarks=at_sizes(rms_rows), eager=eager_rms, rows=rms_rows),
+    OpSpec(
+        "kpkg::residual_rms_norm", eager_rms, rms_samples, benchmarks=at_sizes(rms_rows), eager=eager_rms, rows=rms_rows
+    ),
     OpSpec(
         "kpkg::residual_layer_norm",
         eager_layer,
@@ -200,5 +246,7 @@ SPECS = [
         magnitude=sizes(gated_backward),
     ),
     OpSpec("kpkg::residual_rms_norm_backward", rms_backward, norm_backward_samples, magnitude=sizes(rms_backward)),
-    OpSpec("kpkg::residual_layer_norm_backward", layer_backward, norm_backward_samples, magnitude=sizes(layer_backward)),
+    OpSpec(
+        "kpkg::residual_layer_norm_backward", layer_backward, norm_backward_samples, magnitude=sizes(layer_backward)
+    ),
 ]

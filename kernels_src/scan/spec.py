@@ -12,11 +12,35 @@ import torch
 from opspec import OpSpec, Sample, normal, strided_forms
 from torch import Tensor
 
-SHAPES = [((), 0), ((1,), 0), ((0,), 0), ((7,), -1), ((1025,), 0), ((100003,), 0), ((3, 0), 1), ((0, 3), 1), ((70, 9), 1), ((5, 33), -1), ((4, 600), 1)]
-SHAPES += [((3, 9001), 1), ((2, 300), 0), ((600, 3), 0), ((5000, 5), 0), ((3000, 65), 0), ((3, 5, 7, 11), 0), ((3, 5, 7, 11), 1), ((3, 5, 7, 11), -2), ((2, 700, 9), 1)]
+SHAPES = [
+    ((), 0),
+    ((1,), 0),
+    ((0,), 0),
+    ((7,), -1),
+    ((1025,), 0),
+    ((100003,), 0),
+    ((3, 0), 1),
+    ((0, 3), 1),
+    ((70, 9), 1),
+    ((5, 33), -1),
+    ((4, 600), 1),
+]
+SHAPES += [
+    ((3, 9001), 1),
+    ((2, 300), 0),
+    ((600, 3), 0),
+    ((5000, 5), 0),
+    ((3000, 65), 0),
+    ((3, 5, 7, 11), 0),
+    ((3, 5, 7, 11), 1),
+    ((3, 5, 7, 11), -2),
+    ((2, 700, 9), 1),
+]
 
 
-def inputs(dtype: torch.dtype, generator: torch.Generator, values: Callable[..., Tensor]) -> Iterator[tuple[str, Tensor, int]]:
+def inputs(
+    dtype: torch.dtype, generator: torch.Generator, values: Callable[..., Tensor]
+) -> Iterator[tuple[str, Tensor, int]]:
     def make(shape: tuple[int, ...]) -> Tensor:
         return values(shape, dtype, generator)
 
@@ -70,7 +94,8 @@ def length(x: Tensor, dim: int) -> int:
 def benchmarks(tensors: int) -> Callable[[torch.Generator], dict[str, Sample]]:
     cases = {"4096x4096 rows": 1, "4096x4096 columns": 0}
     return lambda generator: {
-        label: Sample((*(near_one((4096, 4096), torch.float32, generator) for _ in range(tensors)), dim)) for label, dim in cases.items()
+        label: Sample((*(near_one((4096, 4096), torch.float32, generator) for _ in range(tensors)), dim))
+        for label, dim in cases.items()
     }
 
 

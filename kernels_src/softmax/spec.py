@@ -17,7 +17,21 @@ def samples(dtype: torch.dtype, generator: torch.Generator) -> Iterator[Sample]:
     def make(shape: tuple[int, ...]) -> Tensor:
         return normal(shape, dtype, generator, 3.0)
 
-    for shape in [(1, 1), (3, 0), (0, 5), (1, 7), (5, 33), (4, 129), (2, 1000), (7, 1023), (3, 1024), (3, 1025), (2, 8191), (1, 16385), (2, 40000)]:
+    for shape in [
+        (1, 1),
+        (3, 0),
+        (0, 5),
+        (1, 7),
+        (5, 33),
+        (4, 129),
+        (2, 1000),
+        (7, 1023),
+        (3, 1024),
+        (3, 1025),
+        (2, 8191),
+        (1, 16385),
+        (2, 40000),
+    ]:
         yield Sample((make(shape), -1), label=str(shape))
     yield Sample((make(()), 0), label="scalar")
     for dim in range(-4, 4):
@@ -29,7 +43,14 @@ def samples(dtype: torch.dtype, generator: torch.Generator) -> Iterator[Sample]:
         yield Sample((x, 0), label=f"{label}, dim 0")
     yield Sample((make((4, 6, 33)).transpose(1, 2), 1), label="transposed inside")
     big = torch.finfo(dtype).max / 4
-    rows = [[big, -big, big, 0.0], [-math.inf, 1.0, 2.0, -math.inf], [-math.inf] * 4, [math.inf, 0.0, 1.0, 2.0], [math.nan, 0.0, 1.0, 2.0], [-80.0, 80.0, 0.0, -1.0]]
+    rows = [
+        [big, -big, big, 0.0],
+        [-math.inf, 1.0, 2.0, -math.inf],
+        [-math.inf] * 4,
+        [math.inf, 0.0, 1.0, 2.0],
+        [math.nan, 0.0, 1.0, 2.0],
+        [-80.0, 80.0, 0.0, -1.0],
+    ]
     yield Sample((torch.tensor(rows, dtype=torch.float64).to(dtype), -1), label="extreme")
 
 
@@ -59,7 +80,9 @@ def softmax_backward_magnitude(grad: Tensor, out: Tensor, dim: int = -1) -> Tens
 
 
 def log_softmax_backward_magnitude(grad: Tensor, out: Tensor, dim: int = -1) -> Tensor:
-    return grad.abs() + out.exp() * _summed(grad, dim) * (1 + out.nan_to_num(neginf=0.0).abs())  # exp is as wrong as its argument is large
+    return grad.abs() + out.exp() * _summed(grad, dim) * (
+        1 + out.nan_to_num(neginf=0.0).abs()
+    )  # exp is as wrong as its argument is large
 
 
 def backward_samples(forward: Callable[..., Tensor]) -> Callable[..., Iterator[Sample]]:
@@ -73,8 +96,13 @@ def backward_samples(forward: Callable[..., Tensor]) -> Callable[..., Iterator[S
             if index % 2:
                 grad = torch.empty_like(x).copy_(grad) if x.dim() != 2 else grad.t().contiguous().t()
             yield Sample((grad, out, dim), label=sample.label)
-        yield Sample((normal((1, 40), dtype, generator).expand(5, 40), out.new_full((5, 40), 0.025), -1), label="expanded gradient")
-        rows = torch.tensor([[math.inf, 1.0, 2.0], [math.nan, 0.0, 1.0], [1.0, -math.inf, math.inf]], dtype=torch.float64).to(dtype)
+        yield Sample(
+            (normal((1, 40), dtype, generator).expand(5, 40), out.new_full((5, 40), 0.025), -1),
+            label="expanded gradient",
+        )
+        rows = torch.tensor(
+            [[math.inf, 1.0, 2.0], [math.nan, 0.0, 1.0], [1.0, -math.inf, math.inf]], dtype=torch.float64
+        ).to(dtype)
         yield Sample((rows, torch.full((3, 3), 0.25, dtype=dtype), -1), label="infinite gradient")
 
     return make
@@ -89,7 +117,9 @@ def backward_rows(forward: Callable[..., Tensor]) -> Callable[..., Sample]:
 
 def backward_benchmarks(forward: Callable[..., Tensor]) -> Callable[..., dict[str, Sample]]:
     make = backward_rows(forward)
-    return lambda generator: {f"{m}x{n}": make(m, n, torch.float32, generator) for m, n in [(4096, 1024), (512, 16384), (4, 128)]}
+    return lambda generator: {
+        f"{m}x{n}": make(m, n, torch.float32, generator) for m, n in [(4096, 1024), (512, 16384), (4, 128)]
+    }
 
 
 SPECS = [

@@ -22,11 +22,15 @@ def from_blocks(k: int, crow: Tensor, col: Tensor, values: Tensor) -> Tensor:
     return dense.transpose(1, 2).reshape((len(crow) - 1) * size, k)
 
 
-def block_reference(input: Tensor, crow: Tensor, col: Tensor, values: Tensor, bias: Tensor | None = None, moves: Tensor | None = None) -> Tensor:
+def block_reference(
+    input: Tensor, crow: Tensor, col: Tensor, values: Tensor, bias: Tensor | None = None, moves: Tensor | None = None
+) -> Tensor:
     return torch.nn.functional.linear(input, from_blocks(input.shape[-1], crow, col, values), bias)
 
 
-def block_magnitude(input: Tensor, crow: Tensor, col: Tensor, values: Tensor, bias: Tensor | None = None, moves: Tensor | None = None) -> Tensor:
+def block_magnitude(
+    input: Tensor, crow: Tensor, col: Tensor, values: Tensor, bias: Tensor | None = None, moves: Tensor | None = None
+) -> Tensor:
     return block_reference(input.abs(), crow, col, values.abs(), None if bias is None else bias.abs())
 
 
@@ -39,14 +43,22 @@ def block_samples(dtype: torch.dtype, generator: torch.Generator) -> Iterator[Sa
         crow = torch.cat([keep.new_zeros(1, dtype=torch.int64), keep.sum(1).cumsum(0)])
         return crow.int(), keep.nonzero()[:, 1].int(), make(int(keep.sum()), size, size)
 
-    for i, (size, rows, columns, lines) in enumerate([(16, 3, 5, 1), (32, 4, 3, 70), (64, 2, 7, 300), (128, 3, 2, 129)]):
+    for i, (size, rows, columns, lines) in enumerate(
+        [(16, 3, 5, 1), (32, 4, 3, 70), (64, 2, 7, 300), (128, 3, 2, 129)]
+    ):
         blocks = kept(rows, columns, size, 0.5)
         yield Sample((make(lines, columns * size), *blocks), label=f"{size}")
-        yield Sample((make(2, columns * size, lines).mT, *blocks, make(rows * size)), label=f"{size}, strided, batch and bias")
-        yield Sample((make(lines, columns * size), *kept(rows, columns, size, 0.0), make(rows * size)), label=f"{size}, no block")
+        yield Sample(
+            (make(2, columns * size, lines).mT, *blocks, make(rows * size)), label=f"{size}, strided, batch and bias"
+        )
+        yield Sample(
+            (make(lines, columns * size), *kept(rows, columns, size, 0.0), make(rows * size)), label=f"{size}, no block"
+        )
         order = torch.arange(rows - 1, -1, -1, device=generator.device)
         moves = (order - order.flip(0)).int()
-        yield Sample((make(lines, columns * size), *blocks, make(rows * size), moves), label=f"{size}, the last rows first")
+        yield Sample(
+            (make(lines, columns * size), *blocks, make(rows * size), moves), label=f"{size}, the last rows first"
+        )
     yield Sample((make(0, 64), *kept(2, 2, 32, 0.5)), label="no rows")
     yield Sample((make(5, 64), *kept(0, 2, 32, 0.5)), label="no results")
 
@@ -67,11 +79,15 @@ def from_elements(k: int, masks: Tensor, starts: Tensor, values: Tensor) -> Tens
     return dense[:, :k]
 
 
-def element_reference(input: Tensor, masks: Tensor, starts: Tensor, values: Tensor, bias: Tensor | None = None) -> Tensor:
+def element_reference(
+    input: Tensor, masks: Tensor, starts: Tensor, values: Tensor, bias: Tensor | None = None
+) -> Tensor:
     return torch.nn.functional.linear(input, from_elements(input.shape[-1], masks, starts, values), bias)
 
 
-def element_magnitude(input: Tensor, masks: Tensor, starts: Tensor, values: Tensor, bias: Tensor | None = None) -> Tensor:
+def element_magnitude(
+    input: Tensor, masks: Tensor, starts: Tensor, values: Tensor, bias: Tensor | None = None
+) -> Tensor:
     return element_reference(input.abs(), masks, starts, values.abs(), None if bias is None else bias.abs())
 
 
@@ -89,7 +105,14 @@ def element_samples(dtype: torch.dtype, generator: torch.Generator) -> Iterator[
         masks = (keep.long() << torch.arange(WORD, device=keep.device)).sum(2)
         return (masks - (masks >> 31 << 32)).int(), starts, make(int(count.sum()))
 
-    for n, k, rows, share in [(40, 100, 3, 0.1), (130, 64, 70, 0.05), (64, 300, 129, 0.3), (5, 31, 260, 1.0), (129, 1030, 300, 0.02), (8, 64, 2, 0.0)]:
+    for n, k, rows, share in [
+        (40, 100, 3, 0.1),
+        (130, 64, 70, 0.05),
+        (64, 300, 129, 0.3),
+        (5, 31, 260, 1.0),
+        (129, 1030, 300, 0.02),
+        (8, 64, 2, 0.0),
+    ]:
         yield Sample((make(rows, k), *kept(n, k, share)), label=f"{n}x{k}, {rows} rows")
         yield Sample((make(2, k, rows).mT, *kept(n, k, share), make(n)), label=f"{n}x{k}, strided, batch and bias")
     yield Sample((make(0, 64), *kept(20, 64, 0.1)), label="no rows")
@@ -104,16 +127,20 @@ def from_halves(values: Tensor, positions: Tensor) -> Tensor:
     for row in range(n):
         for j in range(kept):
             thread = row % 8 * 4 + j // 8 % 4
-            word = int(positions[row // 64, j // 64, (row // 16 % 4 * 32 + thread) * 4 + j // 32 % 2 * 2 + row // 8 % 2])
+            word = int(
+                positions[row // 64, j // 64, (row // 16 % 4 * 32 + thread) * 4 + j // 32 % 2 * 2 + row // 8 % 2]
+            )
             dense[row, j // 2 * 4 + (word >> 2 * (j % 8) & 3)] += values[row, j]
     return dense
 
 
-def half_reference(input: Tensor, values: Tensor, positions: Tensor, bias: Tensor | None = None, *behind: Tensor) -> Tensor:
-    matrix, k = from_halves(values, positions), input.shape[-1]
-    if not behind:
-        return torch.nn.functional.linear(input, matrix[:, :k], bias)
-    columns, starts = behind
+def half_matrix(
+    k: int, values: Tensor, positions: Tensor, columns: Tensor | None = None, starts: Tensor | None = None
+) -> Tensor:
+    """The weight [n, k], with what stands in columns behind its own ones; `columns` has those of the own ones, too."""
+    matrix = from_halves(values, positions)
+    if columns is None or starts is None:
+        return matrix[:, :k]
     own = -(-k // 128) * 128
     weight = matrix.new_zeros(len(matrix), k)
     for row in range(len(matrix)):
@@ -121,10 +148,18 @@ def half_reference(input: Tensor, values: Tensor, positions: Tensor, bias: Tenso
         for j, column in enumerate([*columns[:own].tolist(), *columns[own + first : own + last].tolist()]):
             if 0 <= column < k and j < matrix.shape[1]:
                 weight[row, column] += matrix[row, j]
-    return torch.nn.functional.linear(input, weight, bias)
+    return weight
 
 
-def half_magnitude(input: Tensor, values: Tensor, positions: Tensor, bias: Tensor | None = None, *behind: Tensor) -> Tensor:
+def half_reference(
+    input: Tensor, values: Tensor, positions: Tensor, bias: Tensor | None = None, *behind: Tensor
+) -> Tensor:
+    return torch.nn.functional.linear(input, half_matrix(input.shape[-1], values, positions, *behind), bias)
+
+
+def half_magnitude(
+    input: Tensor, values: Tensor, positions: Tensor, bias: Tensor | None = None, *behind: Tensor
+) -> Tensor:
     return half_reference(input.abs(), values.abs(), positions, None if bias is None else bias.abs(), *behind)
 
 
@@ -135,7 +170,9 @@ def half_samples(dtype: torch.dtype, generator: torch.Generator) -> Iterator[Sam
     def kept(n: int, k: int) -> tuple[Tensor, Tensor]:
         """Every pair of places occurs, in any order over a block."""
         pairs = torch.tensor([0b0100, 0b1000, 0b1100, 0b1001, 0b1101, 0b1110], device=generator.device)
-        words = pairs[torch.randint(6, (-(-n // 64), -(-k // 128), 512, 4), generator=generator, device=generator.device)]
+        words = pairs[
+            torch.randint(6, (-(-n // 64), -(-k // 128), 512, 4), generator=generator, device=generator.device)
+        ]
         words = (words << torch.arange(0, 16, 4, device=words.device)).sum(3)
         return make(n, k // 2), (words - (words >> 15 << 16)).to(torch.int16)
 
@@ -150,8 +187,12 @@ def half_samples(dtype: torch.dtype, generator: torch.Generator) -> Iterator[Sam
         starts = torch.tensor([0, *steps], device=generator.device).cumsum(0).int()
         columns = torch.randint(-k, k, ((own + sum(steps)) * 128,), generator=generator, device=generator.device).int()
         packed = kept(n, (own + max(steps)) * 128)
-        yield Sample((make(rows, k), *packed, make(n), columns, starts), label=f"{n}x{k}, {rows} rows, {steps} steps behind")
-        yield Sample((make(2, k, rows).mT, *packed, None, columns, starts), label=f"{n}x{k}, strided, {steps} steps behind")
+        yield Sample(
+            (make(rows, k), *packed, make(n), columns, starts), label=f"{n}x{k}, {rows} rows, {steps} steps behind"
+        )
+        yield Sample(
+            (make(2, k, rows).mT, *packed, None, columns, starts), label=f"{n}x{k}, strided, {steps} steps behind"
+        )
 
 
 def as_weight(matrix: Tensor, channels: int, size: list[int]) -> Tensor:
@@ -163,16 +204,56 @@ def windows(weight: Tensor, input: Tensor, bias: Tensor | None, how: dict[str, l
     return torch.nn.functional.conv2d(input, weight, bias, **how).contiguous(memory_format=torch.channels_last)
 
 
-def element_windows(input: Tensor, masks: Tensor, starts: Tensor, values: Tensor, size: list[int], bias: Tensor | None = None, **how: list[int]) -> Tensor:
-    return windows(as_weight(from_elements(masks.shape[0] * WORD, masks, starts, values), input.shape[1], size), input, bias, how)
+def element_windows(
+    input: Tensor,
+    masks: Tensor,
+    starts: Tensor,
+    values: Tensor,
+    size: list[int],
+    bias: Tensor | None = None,
+    **how: list[int],
+) -> Tensor:
+    return windows(
+        as_weight(from_elements(masks.shape[0] * WORD, masks, starts, values), input.shape[1], size), input, bias, how
+    )
 
 
-def block_windows(input: Tensor, crow: Tensor, col: Tensor, values: Tensor, size: list[int], bias: Tensor | None = None, moves: Tensor | None = None, **how: list[int]) -> Tensor:
-    return windows(as_weight(from_blocks(size[0] * size[1] * input.shape[1], crow, col, values), input.shape[1], size), input, bias, how)
+def block_windows(
+    input: Tensor,
+    crow: Tensor,
+    col: Tensor,
+    values: Tensor,
+    size: list[int],
+    bias: Tensor | None = None,
+    moves: Tensor | None = None,
+    **how: list[int],
+) -> Tensor:
+    return windows(
+        as_weight(from_blocks(size[0] * size[1] * input.shape[1], crow, col, values), input.shape[1], size),
+        input,
+        bias,
+        how,
+    )
 
 
-def half_windows(input: Tensor, values: Tensor, positions: Tensor, size: list[int], bias: Tensor | None = None, **how: list[int]) -> Tensor:
-    return windows(as_weight(from_halves(values, positions), input.shape[1], size), input, bias, how)
+def half_windows(
+    input: Tensor,
+    values: Tensor,
+    positions: Tensor,
+    size: list[int],
+    bias: Tensor | None = None,
+    columns: Tensor | None = None,
+    starts: Tensor | None = None,
+    **how: list[int],
+) -> Tensor:
+    channels = -(-input.shape[1] // 128) * 128
+    k = size[0] * size[1] * channels
+    if columns is not None:
+        line, tap, channel = columns.unbind()
+        behind = ((line * size[1] + tap) * channels + channel).where(channel >= 0, -1)
+        columns = torch.cat([torch.arange(k, dtype=columns.dtype, device=columns.device), behind])
+    matrix = half_matrix(k, values, positions, columns, starts)
+    return windows(as_weight(matrix, input.shape[1], size), input, bias, how)
 
 
 def magnitude(reference: Callable[..., Tensor]) -> Callable[..., Tensor]:
@@ -193,7 +274,9 @@ WINDOWS: list[tuple[int, int, int, int, int, list[int], dict[str, list[int]]]] =
 ]
 
 
-def window_samples(pack: Callable[..., tuple[Tensor, ...]]) -> Callable[[torch.dtype, torch.Generator], Iterator[Sample]]:
+def window_samples(
+    pack: Callable[..., tuple[Tensor, ...]],
+) -> Callable[[torch.dtype, torch.Generator], Iterator[Sample]]:
     """Samples of a convolution whose weight of n results, taps and channels `pack(make, n, taps, channels, generator)` gives."""
 
     def samples(dtype: torch.dtype, generator: torch.Generator) -> Iterator[Sample]:
@@ -205,20 +288,28 @@ def window_samples(pack: Callable[..., tuple[Tensor, ...]]) -> Callable[[torch.d
             if i % 2 == 0:
                 x = x.contiguous(memory_format=torch.channels_last)
             packed = pack(make, n, size[0] * size[1], channels, generator)
-            yield Sample((x, *packed, size, make(n) if i % 3 else None), dict(how), label=f"{images}x{channels}x{height}x{width} to {n}, {size}")
+            yield Sample(
+                (x, *packed, size, make(n) if i % 3 else None),
+                dict(how),
+                label=f"{images}x{channels}x{height}x{width} to {n}, {size}",
+            )
         yield Sample((make(0, 64, 4, 4), *pack(make, 64, 9, 64, generator), [3, 3]), label="no images")
 
     return samples
 
 
-def some_blocks(make: Callable[..., Tensor], n: int, taps: int, channels: int, generator: torch.Generator) -> tuple[Tensor, ...]:
+def some_blocks(
+    make: Callable[..., Tensor], n: int, taps: int, channels: int, generator: torch.Generator
+) -> tuple[Tensor, ...]:
     size = 64 if channels % 64 == 0 and n % 64 == 0 else 32
     keep = torch.rand(n // size, taps * channels // size, generator=generator, device=generator.device) < 0.4
     crow = torch.cat([keep.new_zeros(1, dtype=torch.int64), keep.sum(1).cumsum(0)])
     return crow.int(), keep.nonzero()[:, 1].int(), make(int(keep.sum()), size, size)
 
 
-def some_elements(make: Callable[..., Tensor], n: int, taps: int, channels: int, generator: torch.Generator) -> tuple[Tensor, ...]:
+def some_elements(
+    make: Callable[..., Tensor], n: int, taps: int, channels: int, generator: torch.Generator
+) -> tuple[Tensor, ...]:
     words = taps * -(-channels // 64) * 2
     keep = (torch.rand(n, words, WORD, generator=generator, device=generator.device) < 0.1).transpose(0, 1)
     count = keep.sum(2).flatten()
@@ -227,7 +318,9 @@ def some_elements(make: Callable[..., Tensor], n: int, taps: int, channels: int,
     return (masks - (masks >> 31 << 32)).int(), starts, make(int(count.sum()))
 
 
-def some_halves(make: Callable[..., Tensor], n: int, taps: int, channels: int, generator: torch.Generator) -> tuple[Tensor, ...]:
+def some_halves(
+    make: Callable[..., Tensor], n: int, taps: int, channels: int, generator: torch.Generator
+) -> tuple[Tensor, ...]:
     k = taps * -(-channels // 128) * 128
     pairs = torch.tensor([0b0100, 0b1000, 0b1100, 0b1001, 0b1101, 0b1110], device=generator.device)
     words = pairs[torch.randint(6, (-(-n // 64), k // 128, 512, 4), generator=generator, device=generator.device)]
@@ -235,14 +328,98 @@ def some_halves(make: Callable[..., Tensor], n: int, taps: int, channels: int, g
     return make(n, k // 2), (words - (words >> 15 << 16)).to(torch.int16)
 
 
+def half_window_samples(dtype: torch.dtype, generator: torch.Generator) -> Iterator[Sample]:
+    yield from window_samples(some_halves)(dtype, generator)
+    for (images, channels, height, width, n, size, how), steps in zip(
+        WINDOWS, ([1], [0], [2, 1], [1], [3], [1]), strict=True
+    ):
+        n += 256 * (len(steps) - 1)
+        starts = torch.tensor([0, *steps], device=generator.device).cumsum(0).int()
+        k = size[0] * size[1] * -(-channels // 128) * 128
+
+        def below(end: int, first: int = 0) -> Tensor:
+            return torch.randint(first, end, (128 * sum(steps),), generator=generator, device=generator.device).int()
+
+        columns = torch.stack([below(size[0]), below(size[1]), below(channels, -channels // 4).clamp(min=-1)])
+
+        def make(*shape: int) -> Tensor:
+            return normal(shape, dtype, generator)
+
+        values, positions = some_halves(make, n, 1, k + 128 * max(steps), generator)
+        yield Sample(
+            (make(images, channels, height, width), values, positions, size, make(n)),
+            dict(how) | {"columns": columns, "starts": starts},
+            label=f"{images}x{channels}x{height}x{width} to {n}, {size}, {steps} steps behind",
+        )
+
+
 HALVES = (torch.float16, torch.bfloat16)
 FLOATS = (torch.float32, torch.float64)
 IMAGES = (torch.float32, *HALVES)
 
+
+def compressed_reference(
+    input: Tensor, crow: Tensor, col: Tensor, values: Tensor, bias: Tensor | None = None
+) -> Tensor:
+    rows = torch.arange(len(crow) - 1, device=crow.device).repeat_interleave(crow.diff())
+    dense = values.new_zeros(len(crow) - 1, input.shape[-1])
+    return torch.nn.functional.linear(input, dense.index_put((rows, col.long()), values, accumulate=True), bias)
+
+
+def compressed_magnitude(
+    input: Tensor, crow: Tensor, col: Tensor, values: Tensor, bias: Tensor | None = None
+) -> Tensor:
+    return compressed_reference(input.abs(), crow, col, values.abs(), None if bias is None else bias.abs())
+
+
+def compressed_samples(dtype: torch.dtype, generator: torch.Generator) -> Iterator[Sample]:
+    def make(*shape: int) -> Tensor:
+        return normal(shape, dtype, generator)
+
+    def kept(n: int, k: int, share: float) -> tuple[Tensor, Tensor, Tensor]:
+        keep = torch.rand(n, k, generator=generator, device=generator.device) < share
+        crow = torch.cat([keep.new_zeros(1, dtype=torch.int64), keep.sum(1).cumsum(0)])
+        return crow.int(), keep.nonzero()[:, 1].int(), make(int(keep.sum()))
+
+    for n, k, rows, share in [
+        (40, 100, 3, 0.1),
+        (130, 64, 70, 0.05),
+        (64, 300, 129, 0.3),
+        (5, 31, 260, 1.0),
+        (129, 1030, 20, 0.02),
+        (8, 64, 2, 0.0),
+    ]:
+        yield Sample((make(rows, k), *kept(n, k, share)), label=f"{n}x{k}, {rows} rows")
+        yield Sample((make(2, k, rows).mT, *kept(n, k, share), make(n)), label=f"{n}x{k}, strided, batch and bias")
+    yield Sample((make(0, 64), *kept(20, 64, 0.1)), label="no rows")
+    yield Sample((make(5, 64), *kept(0, 64, 0.1)), label="no results")
+    yield Sample((make(5, 0), *kept(20, 0, 0.1), make(20)), label="no depth")
+    yield Sample((make(70), *kept(33, 70, 0.1)), label="a vector")
+
+
 SPECS = [
-    OpSpec("kpkg::sparse_conv2d", element_windows, window_samples(some_elements), magnitude=magnitude(element_windows), dtypes=IMAGES),
-    OpSpec("kpkg::block_sparse_conv2d", block_windows, window_samples(some_blocks), magnitude=magnitude(block_windows), dtypes=IMAGES),
-    OpSpec("kpkg::half_sparse_conv2d", half_windows, window_samples(some_halves), magnitude=magnitude(half_windows), dtypes=HALVES),
+    OpSpec("kpkg::compressed_linear", compressed_reference, compressed_samples, magnitude=compressed_magnitude),
+    OpSpec(
+        "kpkg::sparse_conv2d",
+        element_windows,
+        window_samples(some_elements),
+        magnitude=magnitude(element_windows),
+        dtypes=IMAGES,
+    ),
+    OpSpec(
+        "kpkg::block_sparse_conv2d",
+        block_windows,
+        window_samples(some_blocks),
+        magnitude=magnitude(block_windows),
+        dtypes=IMAGES,
+    ),
+    OpSpec(
+        "kpkg::half_sparse_conv2d",
+        half_windows,
+        half_window_samples,
+        magnitude=magnitude(half_windows),
+        dtypes=HALVES,
+    ),
     OpSpec("kpkg::half_sparse_linear", half_reference, half_samples, magnitude=half_magnitude, dtypes=HALVES),
     OpSpec("kpkg::sparse_linear", element_reference, element_samples, magnitude=element_magnitude, dtypes=FLOATS),
     OpSpec("kpkg::block_sparse_linear", block_reference, block_samples, magnitude=block_magnitude),

@@ -25,7 +25,8 @@ SPECS = [
         samples=samples,
         accumulation=0.0,
         benchmarks=lambda generator: {
-            f"{n}": Sample((normal((n,), torch.float32, generator), normal((n,), torch.float32, generator))) for n in (1 << 20, 1 << 24)
+            f"{n}": Sample((normal((n,), torch.float32, generator), normal((n,), torch.float32, generator)))
+            for n in (1 << 20, 1 << 24)
         },
         eager=torch.add,
     )
