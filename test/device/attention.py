@@ -17,13 +17,12 @@ from collections.abc import Callable
 from pathlib import Path
 from typing import Any
 
+import kpkg
 import torch
 import torch.nn.functional as F
+from timing import Calls, sustained, times, usable
 from torch import Tensor
 from torch.nn.attention import SDPBackend, sdpa_kernel
-
-import kpkg
-from timing import Calls, sustained, times, usable
 
 # batch, heads, heads of keys, queries, keys, size of heads of queries and keys, of values
 SHAPES = {
@@ -39,7 +38,11 @@ SHAPES = {
     ],
     "latent": [(4, 16, 16, 4096, 4096, 192, 128), (1, 16, 16, 16384, 16384, 192, 128), (16, 16, 16, 1024, 1024, 192, 128)],
 }  # fmt: skip
-LIBRARIES = {"cudnn": SDPBackend.CUDNN_ATTENTION, "flash": SDPBackend.FLASH_ATTENTION, "efficient": SDPBackend.EFFICIENT_ATTENTION}
+LIBRARIES = {
+    "cudnn": SDPBackend.CUDNN_ATTENTION,
+    "flash": SDPBackend.FLASH_ATTENTION,
+    "efficient": SDPBackend.EFFICIENT_ATTENTION,
+}
 
 
 def forward_calls(ops: kpkg.CustomOpLibrary, q: Tensor, k: Tensor, v: Tensor, causal: bool) -> Calls:
@@ -50,9 +53,14 @@ def forward_calls(ops: kpkg.CustomOpLibrary, q: Tensor, k: Tensor, v: Tensor, ca
 
         return call
 
-    calls: Calls = {"kpkg": lambda: ops.attention(q, k, v, None, causal)[0], **{name: library(backend) for name, backend in LIBRARIES.items()}}
+    calls: Calls = {
+        "kpkg": lambda: ops.attention(q, k, v, None, causal)[0],
+        **{name: library(backend) for name, backend in LIBRARIES.items()},
+    }
     if q.shape[2] <= 64:
-        calls["by head"] = lambda: ops.attention(q, k, v, None, causal, 0.0, 0.0, 2 * k.shape[2])[0]  # a window that hides nothing
+        calls["by head"] = lambda: ops.attention(q, k, v, None, causal, 0.0, 0.0, 2 * k.shape[2])[
+            0
+        ]  # a window that hides nothing
     return calls
 
 
@@ -83,7 +91,12 @@ def main() -> None:
     parser.add_argument("-o", "--output", type=Path)
     parser.add_argument("--quick", action="store_true", help="few rounds, shapes of at most 4096 queries")
     parser.add_argument("--shapes", choices=list(SHAPES), default="long")
-    parser.add_argument("--sustained", type=float, metavar="SECONDS", help="also the time of each in rows of launches that last so long, at the clock that the limit of power leaves")
+    parser.add_argument(
+        "--sustained",
+        type=float,
+        metavar="SECONDS",
+        help="also the time of each in rows of launches that last so long, at the clock that the limit of power leaves",
+    )
     options = parser.parse_args()
     ops = kpkg.load(options.package)
     ops.set_fallback_policy("strict")

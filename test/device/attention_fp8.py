@@ -14,14 +14,20 @@ import argparse
 import json
 from pathlib import Path
 
-import torch
-
 import kpkg
+import torch
 from attention import error
 from timing import times
 
 # batch, heads, heads of keys, sequence, head size
-SHAPES = [(4, 16, 16, 4096, 128), (8, 16, 16, 2048, 128), (16, 16, 16, 1024, 128), (1, 64, 8, 8192, 128), (1, 16, 16, 16384, 128), (2, 8, 8, 4096, 256)]
+SHAPES = [
+    (4, 16, 16, 4096, 128),
+    (8, 16, 16, 2048, 128),
+    (16, 16, 16, 1024, 128),
+    (1, 64, 8, 8192, 128),
+    (1, 16, 16, 16384, 128),
+    (2, 8, 8, 4096, 256),
+]
 
 
 def main() -> None:
@@ -36,7 +42,10 @@ def main() -> None:
     rows = []
     for batch, heads, kv_heads, sequence, size in SHAPES:
         for causal in (False, True):
-            q, k, v = (torch.randn(batch, n, sequence, size, device="cuda").to(torch.float8_e4m3fn) for n in (heads, kv_heads, kv_heads))
+            q, k, v = (
+                torch.randn(batch, n, sequence, size, device="cuda").to(torch.float8_e4m3fn)
+                for n in (heads, kv_heads, kv_heads)
+            )
             bf16 = [t.to(torch.bfloat16) for t in (q, k, v)]
             one = torch.ones(1, device="cuda")
             calls = {

@@ -16,13 +16,12 @@ from collections.abc import Callable
 from pathlib import Path
 from typing import Any
 
+import kpkg
 import torch
 import torch.nn.functional as F
+from timing import Calls, times, usable
 from torch import Tensor
 from torch.nn.attention import SDPBackend, sdpa_kernel
-
-import kpkg
-from timing import Calls, times, usable
 
 # batch, heads, heads of keys, tokens, keys, head size; of 576, the first 512 elements of keys are the values (multi-head latent attention)
 SHAPES = [
@@ -32,7 +31,12 @@ SHAPES = [
     (128, 128, 1, 1, 4096, 576), (128, 16, 1, 1, 4096, 576), (32, 128, 1, 2, 8192, 576),
 ]  # fmt: skip
 LATENT, LATENT_VALUES = 576, 512
-LIBRARIES = {"cudnn": SDPBackend.CUDNN_ATTENTION, "flash": SDPBackend.FLASH_ATTENTION, "efficient": SDPBackend.EFFICIENT_ATTENTION, "math": SDPBackend.MATH}
+LIBRARIES = {
+    "cudnn": SDPBackend.CUDNN_ATTENTION,
+    "flash": SDPBackend.FLASH_ATTENTION,
+    "efficient": SDPBackend.EFFICIENT_ATTENTION,
+    "math": SDPBackend.MATH,
+}
 
 
 def paged(cache: Tensor, page: int) -> tuple[Tensor, Tensor]:
@@ -65,7 +69,11 @@ def calls_of(ops: kpkg.CustomOpLibrary, q: Tensor, k: Tensor, v: Tensor, pages: 
 
     is_latent = v.shape[3] < k.shape[3]
     lengths = torch.full((q.shape[0],), k.shape[2], dtype=torch.int32, device="cuda")
-    calls: Calls = {"kpkg": lambda: ops.attention_latent(q, k, lengths)[0] if is_latent else ops.attention_decode(q, k, v, lengths)[0]}
+    calls: Calls = {
+        "kpkg": lambda: (
+            ops.attention_latent(q, k, lengths)[0] if is_latent else ops.attention_decode(q, k, v, lengths)[0]
+        )
+    }
     calls |= {f"pages of {page}": in_pages(page) for page in pages}
     if q.shape[2] == 1:  # those do not know that queries are the last of the sequence
         calls |= {name: library(backend) for name, backend in LIBRARIES.items()}
@@ -79,7 +87,9 @@ def error(out: Tensor, q: Tensor, k: Tensor, v: Tensor) -> float:
     """Root mean square of the error of the last head, relative to that of the result."""
     tokens, keys = q.shape[2], k.shape[2]
     s = q[-1, -1].double() @ k[-1, -1].double().mT / q.shape[3] ** 0.5
-    s = s.masked_fill(torch.ones(tokens, keys, device=q.device, dtype=torch.bool).triu(keys - tokens + 1), float("-inf"))
+    s = s.masked_fill(
+        torch.ones(tokens, keys, device=q.device, dtype=torch.bool).triu(keys - tokens + 1), float("-inf")
+    )
     exact = torch.softmax(s, -1) @ v[-1, -1].double()
     return float((out[-1, -1].double() - exact).pow(2).mean().sqrt() / exact.pow(2).mean().sqrt())
 
@@ -104,7 +114,11 @@ def main() -> None:
         row["errors"] = {name: error(call(), q, k, v) for name, call in calls.items() if name != "copy"}
         row["us"] = times(calls, 7 if options.quick else 31, is_ahead=True)
         row["share"] = {name: round(row["us"]["copy"] / us, 4) for name, us in row["us"].items()}
-        row["tflops"] = {name: round(2e-6 * batch * heads * tokens * keys * (size + v.shape[3]) / us, 1) for name, us in row["us"].items() if name != "copy"}
+        row["tflops"] = {
+            name: round(2e-6 * batch * heads * tokens * keys * (size + v.shape[3]) / us, 1)
+            for name, us in row["us"].items()
+            if name != "copy"
+        }
         print(json.dumps(row), flush=True)
         rows.append(row)
     result = {"device": torch.cuda.get_device_name(), "torch": torch.__version__, "rows": rows}

@@ -29,7 +29,20 @@ sys.path[:0] = [str(ROOT / "kernels_src")]
 LIMIT = 1 << 31
 COLUMNS = 4096
 # Ops that say what infinities give, as PyTorch's formula does.
-WITH_INFINITIES = {"softmax", "log_softmax", "relu", "sum", "mean", "amax", "amin", "argmax", "argmin", "cumsum", "add", "mul"}
+WITH_INFINITIES = {
+    "softmax",
+    "log_softmax",
+    "relu",
+    "sum",
+    "mean",
+    "amax",
+    "amin",
+    "argmax",
+    "argmin",
+    "cumsum",
+    "add",
+    "mul",
+}
 MEANS_OF_ROWS = {"cross_entropy", "cross_entropy_backward"}
 OVER_ALL = {"sum": 1.0, "amax": 1.0, "argmax": None}
 
@@ -206,15 +219,16 @@ def main() -> int:
     options = arguments()
     if options.worker:
         return worker(options)
-    import opspec
-
     import kpkg
+    import opspec
 
     packages = [kpkg.load(package) for package in options.package]
     names = [
         spec.name
         for spec in opspec.load_specs()
-        if spec.rows and (not options.op or spec.name in options.op) and any(hasattr(package, spec.family) for package in packages)
+        if spec.rows
+        and (not options.op or spec.name in options.op)
+        and any(hasattr(package, spec.family) for package in packages)
     ]
     lines = []
     with ThreadPoolExecutor(options.jobs) as pool:

@@ -86,9 +86,8 @@ def main() -> int:
     parser.add_argument("--calls", type=int, default=100)
     parser.add_argument("--out", type=Path)
     options = parser.parse_args()
-    import torch
-
     import kpkg
+    import torch
 
     kpkg.set_fallback_policy("strict")
     dtype = torch.bfloat16
@@ -114,26 +113,46 @@ def main() -> int:
         "softmax.default": (lambda: mine.softmax.default(x, -1), lambda: aten._softmax.default(x, -1, False)),
         "softmax, library.op": (lambda: kpkg.ops.softmax.op(x, -1), lambda: torch.softmax(x, -1)),  # type: ignore[misc]
         "softmax, recorded": (lambda: mine.softmax(leaf, -1), lambda: torch.softmax(leaf, -1)),
-        "softmax, recorded, with its backward": (lambda: gradient(mine.softmax(leaf, -1)), lambda: gradient(torch.softmax(leaf, -1))),
+        "softmax, recorded, with its backward": (
+            lambda: gradient(mine.softmax(leaf, -1)),
+            lambda: gradient(torch.softmax(leaf, -1)),
+        ),
         "layer_norm, recorded, with its backward": (
             lambda: gradient(mine.layer_norm(leaf, [64], w, w, 1e-5)),
             lambda: gradient(aten.layer_norm(leaf, [64], w, w, 1e-5)),
         ),
         "softmax, recorded, autocast": (lambda: autocast(mine.softmax, leaf), lambda: autocast(torch.softmax, leaf)),
     }
-    found: dict[str, Any] = {"torch": torch.__version__, "kpkg": kpkg.__version__, "device": torch.cuda.get_device_name(), "limits": LIMITS, "calls": {}}
+    found: dict[str, Any] = {
+        "torch": torch.__version__,
+        "kpkg": kpkg.__version__,
+        "device": torch.cuda.get_device_name(),
+        "limits": LIMITS,
+        "calls": {},
+    }
     for mode in ("plain", "inference_mode"):
         for name, (kpkg_call, aten_call) in pairs.items():
             if mode == "inference_mode" and "recorded" in name:
                 continue
             with torch.inference_mode(mode == "inference_mode"):
                 row = found["calls"][f"{name} ({mode})"] = compare(kpkg_call, aten_call, options.rounds, options.calls)
-            print(f"{name + ' (' + mode + ')':40} kpkg {row['kpkg_us']:6.2f} us  aten {row['aten_us']:6.2f} us  {row['difference_us']:+6.2f} us", flush=True)
+            print(
+                f"{name + ' (' + mode + ')':40} kpkg {row['kpkg_us']:6.2f} us  aten {row['aten_us']:6.2f} us  {row['difference_us']:+6.2f} us",
+                flush=True,
+            )
     found["first"] = {}
     for name in ("softmax", "layer_norm", "gemm"):
         opened, first, device, second = (float(part) for part in in_process(FIRST, name).split())
-        found["first"][name] = {"open_and_register_ms": opened, "first_call_ms": first, "until_done_ms": device, "second_call_us": second}
-        print(f"{name}: packages opened and registered {opened:.1f} ms, first call {first:.2f} ms, done {device:.2f} ms later, second {second:.1f} us", flush=True)
+        found["first"][name] = {
+            "open_and_register_ms": opened,
+            "first_call_ms": first,
+            "until_done_ms": device,
+            "second_call_us": second,
+        }
+        print(
+            f"{name}: packages opened and registered {opened:.1f} ms, first call {first:.2f} ms, done {device:.2f} ms later, second {second:.1f} us",
+            flush=True,
+        )
     found["import_ms"] = min(float(in_process(IMPORT)) for _ in range(3))
     print(f"import kpkg after torch: {found['import_ms']:.0f} ms")
     held = {

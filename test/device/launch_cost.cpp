@@ -1,4 +1,5 @@
-// What a call costs the host beyond the driver: Op::callInto on a GPU against cuLaunchKernelEx of a kernel with as many parameters.
+// What a call costs the host beyond the driver: Op::callInto on a GPU against cuLaunchKernelEx of a kernel with as many
+// parameters.
 // SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
 //
 //   launch_cost PACKAGE [OP]      OP takes one tensor, or two of the same shape: softmax (default), add
@@ -79,7 +80,8 @@ int main(int argc, char **argv) {
     if (kpkg_op_argument(op.get(), i, &info) == KPKG_OK && info.kind == KPKG_TENSOR && !info.optional)
       inputs.push_back(kpkg::Tensor::empty(kpkg::DType::Float32, {32, 64}, kpkg::cudaDevice(), stream).value());
   }
-  std::vector<kpkg::Tensor> outputs = {kpkg::Tensor::empty(kpkg::DType::Float32, {32, 64}, kpkg::cudaDevice(), stream).value()};
+  std::vector<kpkg::Tensor> outputs = {
+      kpkg::Tensor::empty(kpkg::DType::Float32, {32, 64}, kpkg::cudaDevice(), stream).value()};
   auto first = std::chrono::steady_clock::now();
   op.callInto(stream, inputs, outputs).value();
   double firstMs = std::chrono::duration<double, std::milli>(std::chrono::steady_clock::now() - first).count();
@@ -91,7 +93,8 @@ int main(int argc, char **argv) {
   check(find<int (*)(void **, int)>(driver, "cuDevicePrimaryCtxRetain")(&context, 0), "cuDevicePrimaryCtxRetain");
   check(find<int (*)(void *)>(driver, "cuCtxSetCurrent")(context), "cuCtxSetCurrent");
   check(find<int (*)(void **, const void *)>(driver, "cuModuleLoadData")(&module, nothing), "cuModuleLoadData");
-  check(find<int (*)(void **, void *, const char *)>(driver, "cuModuleGetFunction")(&function, module, "nothing"), "cuModuleGetFunction");
+  check(find<int (*)(void **, void *, const char *)>(driver, "cuModuleGetFunction")(&function, module, "nothing"),
+        "cuModuleGetFunction");
   auto launch = find<int (*)(const LaunchConfig *, void *, void **, void **)>(driver, "cuLaunchKernelEx");
   unsigned long long words[13] = {};
   void *parameters[13];
@@ -130,8 +133,10 @@ int main(int argc, char **argv) {
     stream.synchronize().value();
   }
   double above = median(c) - median(raw);
-  std::printf("{\"op\": \"%s\", \"cuLaunchKernelEx_us\": %.3f, \"kpkg_op_call_us\": %.3f, \"callInto_us\": %.3f, \"c_above_us\": %.3f, "
+  std::printf("{\"op\": \"%s\", \"cuLaunchKernelEx_us\": %.3f, \"kpkg_op_call_us\": %.3f, \"callInto_us\": %.3f, "
+              "\"c_above_us\": %.3f, "
               "\"cpp_above_us\": %.3f, \"first_call_ms\": %.3f, \"holds\": %s}\n",
-              op.name().c_str(), median(raw), median(c), median(cpp), above, median(cpp) - median(raw), firstMs, above <= limitUs ? "true" : "false");
+              op.name().c_str(), median(raw), median(c), median(cpp), above, median(cpp) - median(raw), firstMs,
+              above <= limitUs ? "true" : "false");
   return above <= limitUs ? 0 : 1;
 }

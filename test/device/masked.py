@@ -16,6 +16,7 @@ from collections.abc import Callable
 from pathlib import Path
 from typing import Any
 
+import kpkg
 import torch
 import torch.nn.functional as F
 from attention import LIBRARIES, backward_calls
@@ -23,12 +24,12 @@ from timing import Calls, times, usable
 from torch import Tensor
 from torch.nn.attention import sdpa_kernel
 
-import kpkg
-
 #: batch, heads, queries, keys, head size
 SHAPES = [(4, 16, 1024, 1024, 128), (4, 16, 1001, 1001, 128), (8, 16, 512, 1500, 64), (2, 8, 2047, 2047, 64)]
 MASKS: dict[str, Callable[[int, int, int, int], Tensor]] = {
-    "padding": lambda b, h, m, n: torch.arange(n, device="cuda") < torch.randint(n // 2, n, (b, 1, 1, 1), device="cuda"),
+    "padding": lambda b, h, m, n: (
+        torch.arange(n, device="cuda") < torch.randint(n // 2, n, (b, 1, 1, 1), device="cuda")
+    ),
     "seen": lambda b, h, m, n: torch.rand(m, n, device="cuda") > 0.2,
     "added": lambda b, h, m, n: torch.randn(1, h, m, n, device="cuda", dtype=torch.bfloat16),
 }
@@ -42,7 +43,10 @@ def calls_of(ops: kpkg.CustomOpLibrary, q: Tensor, k: Tensor, v: Tensor, mask: T
 
         return call
 
-    return {"kpkg": lambda: ops.attention(q, k, v, mask)[0], **{name: library(backend) for name, backend in LIBRARIES.items() if name != "flash"}}
+    return {
+        "kpkg": lambda: ops.attention(q, k, v, mask)[0],
+        **{name: library(backend) for name, backend in LIBRARIES.items() if name != "flash"},
+    }
 
 
 def errors(call: Callable[[], Any], leaves: list[Tensor], mask: Tensor, grad: Tensor) -> list[float]:
@@ -55,7 +59,10 @@ def errors(call: Callable[[], Any], leaves: list[Tensor], mask: Tensor, grad: Te
     s = s.masked_fill(~rows, float("-inf")) if rows.dtype == torch.bool else s + rows
     exact = torch.softmax(s, -1) @ v
     exact = [exact, *torch.autograd.grad(exact, (q, k, v), grad[-1, -1].double())]
-    return [float((a[-1, -1].double() - b).pow(2).mean().sqrt() / b.pow(2).mean().sqrt()) for a, b in zip(found, exact, strict=True)]
+    return [
+        float((a[-1, -1].double() - b).pow(2).mean().sqrt() / b.pow(2).mean().sqrt())
+        for a, b in zip(found, exact, strict=True)
+    ]
 
 
 def main() -> None:
@@ -69,17 +76,28 @@ def main() -> None:
     rounds, rows = 7 if options.quick else 31, []
     for batch, heads, queries, keys, size in SHAPES:
         for name, make in MASKS.items():
-            q, k, v = (torch.randn(batch, heads, n, size, device="cuda", dtype=torch.bfloat16).requires_grad_() for n in (queries, keys, keys))
+            q, k, v = (
+                torch.randn(batch, heads, n, size, device="cuda", dtype=torch.bfloat16).requires_grad_()
+                for n in (queries, keys, keys)
+            )
             mask, grad = make(batch, heads, queries, keys), torch.randn_like(q)
             calls, refused = usable(calls_of(ops, q, k, v, mask))
             gradients, refused_backward = usable(backward_calls(calls, [q, k, v], grad))
-            row = {"shape": [batch, heads, queries, keys, size], "mask": name, "refused": refused, "refused_backward": refused_backward}
+            row = {
+                "shape": [batch, heads, queries, keys, size],
+                "mask": name,
+                "refused": refused,
+                "refused_backward": refused_backward,
+            }
             row["errors"] = {each: errors(calls[each], [q, k, v], mask, grad) for each in gradients}
             row["forward_us"], row["backward_us"] = times(calls, rounds), times(gradients, rounds, is_ahead=True)
             print(json.dumps(row), flush=True)
             rows.append(row)
     if options.output:
-        options.output.write_text(json.dumps({"device": torch.cuda.get_device_name(), "torch": torch.__version__, "rows": rows}, indent=1) + "\n")
+        options.output.write_text(
+            json.dumps({"device": torch.cuda.get_device_name(), "torch": torch.__version__, "rows": rows}, indent=1)
+            + "\n"
+        )
 
 
 if __name__ == "__main__":

@@ -57,7 +57,12 @@ def made(name: str, seed: int = 0) -> Any:
     model = get_model(name, weights=None).cuda().train()
     named = {name: layer for name, layer in model.named_modules() if isinstance(layer, nn.BatchNorm2d)}
     norms = list(named.values())
-    for name, norm in named.items():  # what is added to a shortcut is small, as in trained networks: else rounding grows from block to block
+    for (
+        name,
+        norm,
+    ) in (
+        named.items()
+    ):  # what is added to a shortcut is small, as in trained networks: else rounding grows from block to block
         nn.init.uniform_(norm.weight, *((0.1, 0.3) if name.endswith("bn3") else (0.5, 1.5)))
         nn.init.normal_(norm.bias, std=0.1)
     if not norms:  # torchvision begins a transformer with a head of zeros
@@ -121,7 +126,10 @@ def evaluated(options: argparse.Namespace, model: Any, x: Any, found: dict[str, 
             replaced = copy.deepcopy(model)
             calls = {"eager": model, "kpkg": replaced}
             if options.way == "compile":
-                calls = {"compile": torch.compile(copy.deepcopy(model), fullgraph=True), "kpkg compile": torch.compile(replaced, fullgraph=True)}
+                calls = {
+                    "compile": torch.compile(copy.deepcopy(model), fullgraph=True),
+                    "kpkg compile": torch.compile(replaced, fullgraph=True),
+                }
             else:
                 injected(replaced, x, options, found)
         if options.way == "compile":  # the host compiles, so that networks need not wait for each other
@@ -133,10 +141,17 @@ def evaluated(options: argparse.Namespace, model: Any, x: Any, found: dict[str, 
             wait_for_all(options.shared, "injected", options.one, options.count, 60)
         with alone(options.shared):
             runs: dict[str, Callable[[], Any]] = {name: (lambda call=call: call(x)) for name, call in calls.items()}
-            found["errors"] = {name: float((run()[: small.shape[0]].double() - exact).abs().max()) / scale for name, run in runs.items()}
+            found["errors"] = {
+                name: float((run()[: small.shape[0]].double() - exact).abs().max()) / scale
+                for name, run in runs.items()
+            }
             for name, run in list(runs.items()):
                 runs[f"{name} graph"] = captured(run)
-            found["graph_errors"] = {name: float((run()[: small.shape[0]].double() - exact).abs().max()) / scale for name, run in runs.items() if "graph" in name}
+            found["graph_errors"] = {
+                name: float((run()[: small.shape[0]].double() - exact).abs().max()) / scale
+                for name, run in runs.items()
+                if "graph" in name
+            }
             found["ms"] = timed(runs, options.rounds)
 
 
@@ -149,7 +164,10 @@ def injected(model: Any, x: Any, options: argparse.Namespace, found: dict[str, A
     found["inject_seconds"] = round(time.perf_counter() - start, 2)
     found["by_gpu_time"] = injection.by_gpu_time
     found["inject_ms"] = [(injection.original_us or 0) / 1e3, (injection.kpkg_us or 0) / 1e3, injection.error]
-    found["rows"] = [[row.name, row.layer, row.replacement, row.error, row.original_us, row.kpkg_us, row.status] for row in injection.rows]
+    found["rows"] = [
+        [row.name, row.layer, row.replacement, row.error, row.original_us, row.kpkg_us, row.status]
+        for row in injection.rows
+    ]
     options.out.write_text(json.dumps(found))  # what there is, should the rest take too long
 
 
@@ -193,7 +211,11 @@ def trained(options: argparse.Namespace, model: Any, x: Any, found: dict[str, An
         found["gradient_errors"] = {}
         for name, each in (("eager", model), ("kpkg", replaced)):
             losses[name] = float(step(each, x))
-            errors = [float((p.grad.double() - gradients[n]).norm() / gradients[n].norm()) for n, p in each.named_parameters() if float(gradients[n].norm()) > 0]
+            errors = [
+                float((p.grad.double() - gradients[n]).norm() / gradients[n].norm())
+                for n, p in each.named_parameters()
+                if float(gradients[n].norm()) > 0
+            ]
             found["gradient_errors"][name] = {"median": statistics.median(errors), "most": max(errors)}
             runs[name] = lambda each=each: step(each, x)
         found["losses"] = losses
@@ -207,16 +229,25 @@ def trained(options: argparse.Namespace, model: Any, x: Any, found: dict[str, An
 
 def one(options: argparse.Namespace) -> None:
     """Measures one network, in this process."""
-    import torch
-
     import kpkg
+    import torch
 
     torch.cuda.init()
     with alone(options.shared):
         model = made(options.one).to(getattr(torch, options.dtype)).to(memory_format=torch.channels_last)
-        x = torch.randn(options.batch, 3, 224, 224, device="cuda").to(getattr(torch, options.dtype)).contiguous(memory_format=torch.channels_last)
+        x = (
+            torch.randn(options.batch, 3, 224, 224, device="cuda")
+            .to(getattr(torch, options.dtype))
+            .contiguous(memory_format=torch.channels_last)
+        )
     torch.backends.cudnn.benchmark = True
-    found: dict[str, Any] = {"model": options.one, "batch": options.batch, "dtype": options.dtype, "device": torch.cuda.get_device_name(), "torch": torch.__version__}
+    found: dict[str, Any] = {
+        "model": options.one,
+        "batch": options.batch,
+        "dtype": options.dtype,
+        "device": torch.cuda.get_device_name(),
+        "torch": torch.__version__,
+    }
     found |= {"kpkg": kpkg.__version__, "mode": "train" if options.train else "eval", "way": options.way}
     try:
         (trained if options.train else evaluated)(options, model, x, found)
@@ -230,9 +261,16 @@ def main() -> int:
     parser.add_argument("--batch", type=int, default=64)
     parser.add_argument("--dtype", default="bfloat16", choices=["float32", "float16", "bfloat16"])
     parser.add_argument("--rounds", type=int, default=15)
-    parser.add_argument("--way", default="eager", choices=["eager", "graph", "compile"], help="in which the layers are chosen; compiling takes a minute")
+    parser.add_argument(
+        "--way",
+        default="eager",
+        choices=["eager", "graph", "compile"],
+        help="in which the layers are chosen; compiling takes a minute",
+    )
     parser.add_argument("--train", action="store_true")
-    parser.add_argument("--seconds", type=float, default=110.0, help="for all networks; what is not done by then is missing")
+    parser.add_argument(
+        "--seconds", type=float, default=110.0, help="for all networks; what is not done by then is missing"
+    )
     parser.add_argument("--one", help=argparse.SUPPRESS)
     parser.add_argument("--shared", type=Path, help=argparse.SUPPRESS)
     parser.add_argument("--count", type=int, help=argparse.SUPPRESS)
@@ -245,12 +283,27 @@ def main() -> int:
     end = time.monotonic() + options.seconds
     with tempfile.TemporaryDirectory() as shared:
         files = {name: Path(shared) / f"{name}.json" for name in names}
-        given = ["--batch", str(options.batch), "--dtype", options.dtype, "--rounds", str(options.rounds), "--shared", shared, "--count", str(len(names))]
+        given = [
+            "--batch",
+            str(options.batch),
+            "--dtype",
+            options.dtype,
+            "--rounds",
+            str(options.rounds),
+            "--shared",
+            shared,
+            "--count",
+            str(len(names)),
+        ]
         given += ["--train"] * options.train + ["--way", options.way]
         started = {}
         for name, file in files.items():
             log = file.with_suffix(".log").open("w")
-            started[name] = subprocess.Popen([sys.executable, __file__, "--one", name, "--out", str(file), *given], stdout=log, stderr=subprocess.STDOUT)
+            started[name] = subprocess.Popen(
+                [sys.executable, __file__, "--one", name, "--out", str(file), *given],
+                stdout=log,
+                stderr=subprocess.STDOUT,
+            )
         for name, process in started.items():
             try:
                 process.wait(max(end - time.monotonic(), 0.1))

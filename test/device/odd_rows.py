@@ -16,14 +16,22 @@ from collections.abc import Callable
 from pathlib import Path
 from typing import Any
 
+import kpkg
 import torch
 import torch.nn.functional as F
 from timing import times
 from torch import Tensor
 
-import kpkg
-
-ROWS = [(16384, 1000), (16384, 1001), (8192, 4096), (8192, 4097), (2048, 50264), (2048, 50257), (65536, 200), (65536, 197)]
+ROWS = [
+    (16384, 1000),
+    (16384, 1001),
+    (8192, 4096),
+    (8192, 4097),
+    (2048, 50264),
+    (2048, 50257),
+    (65536, 200),
+    (65536, 197),
+]
 Case = tuple[Callable[..., Any], Callable[..., Any], Callable[[int, int], list[Tensor]], int]
 
 
@@ -47,33 +55,56 @@ def cases(ops: dict[str, Any]) -> dict[str, Case]:
 
     return {
         "softmax": (ops["softmax"], lambda x: torch.softmax(x, -1), normal, 2),
-        "softmax_backward": (ops["softmax_backward"], lambda g, y: torch._softmax_backward_data(g, y, -1, y.dtype), pair, 3),
-        "layer_norm": (lambda x, w, b: ops["layer_norm"](x, [x.shape[1]], w, b), lambda x, w, b: F.layer_norm(x, [x.shape[1]], w, b), affine, 2),
+        "softmax_backward": (
+            ops["softmax_backward"],
+            lambda g, y: torch._softmax_backward_data(g, y, -1, y.dtype),
+            pair,
+            3,
+        ),
+        "layer_norm": (
+            lambda x, w, b: ops["layer_norm"](x, [x.shape[1]], w, b),
+            lambda x, w, b: F.layer_norm(x, [x.shape[1]], w, b),
+            affine,
+            2,
+        ),
         "cross_entropy": (ops["cross_entropy"], F.cross_entropy, classes, 1),
         "gelu": (ops["gelu"], F.gelu, flat, 2),
         "sum": (lambda x: ops["sum"](x, [1]), lambda x: x.sum(1), normal, 1),
     }
 
 
-def measure(name: str, case: Case, dtype: torch.dtype, shape: tuple[int, int], device: str, rounds: int) -> dict[str, Any]:
+def measure(
+    name: str, case: Case, dtype: torch.dtype, shape: tuple[int, int], device: str, rounds: int
+) -> dict[str, Any]:
     ours, theirs, make, moves = case
     with torch.device(device):
         given = [t.to(dtype) if t.is_floating_point() else t for t in make(*shape)]
     wide = [t.double() if t.is_floating_point() else t for t in given]
-    want = theirs(*wide) if name != "softmax_backward" else (wide[0] - (wide[0] * wide[1]).sum(-1, keepdim=True)) * wide[1]
+    want = (
+        theirs(*wide) if name != "softmax_backward" else (wide[0] - (wide[0] * wide[1]).sum(-1, keepdim=True)) * wide[1]
+    )
 
     def error(found: Tensor) -> float:
         return float((found.double() - want).norm() / want.norm())
 
     with kpkg.profile_kernel() as profile:
         found = ours(*given)
-    row: dict[str, Any] = {"op": name, "dtype": str(dtype).removeprefix("torch."), "shape": list(shape), "bytes": moves * given[0].nbytes}
+    row: dict[str, Any] = {
+        "op": name,
+        "dtype": str(dtype).removeprefix("torch."),
+        "shape": list(shape),
+        "bytes": moves * given[0].nbytes,
+    }
     row["instances"] = [launch["instance"] for launch in profile.records["launches"]]
     row["errors"] = {"kpkg": error(found), "torch": error(theirs(*given))}
     if device == "cuda":
         source = torch.empty(row["bytes"] // 2, dtype=torch.uint8, device=device)
         into = torch.empty_like(source)
-        row["us"] = times({"kpkg": lambda: ours(*given), "torch": lambda: theirs(*given), "copy": lambda: into.copy_(source)}, rounds, is_ahead=True)
+        row["us"] = times(
+            {"kpkg": lambda: ours(*given), "torch": lambda: theirs(*given), "copy": lambda: into.copy_(source)},
+            rounds,
+            is_ahead=True,
+        )
     return row
 
 
@@ -93,10 +124,16 @@ def main() -> None:
     for name, case in cases(ops).items():
         for dtype in (torch.bfloat16, torch.float32):
             for m, n in ROWS:
-                rows.append(measure(name, case, dtype, (m if device == "cuda" else 3, n), device, 7 if options.quick else 31))
+                rows.append(
+                    measure(name, case, dtype, (m if device == "cuda" else 3, n), device, 7 if options.quick else 31)
+                )
                 print(json.dumps(rows[-1]), flush=True)
     if options.output:
-        found = {"device": torch.cuda.get_device_name() if device == "cuda" else "cpu", "torch": torch.__version__, "rows": rows}
+        found = {
+            "device": torch.cuda.get_device_name() if device == "cuda" else "cpu",
+            "torch": torch.__version__,
+            "rows": rows,
+        }
         options.output.write_text(json.dumps(found, indent=1) + "\n")
 
 

@@ -30,8 +30,20 @@ from timing import times, usable
 from torch import Tensor
 
 DEVICE = "cuda"
-LARGE = [(4096, 4096, 4096), (8192, 8192, 8192), (8192, 8192, 1024), (8192, 8192, 512), (4096, 14336, 4096), (5632, 3072, 8192), (2048, 2048, 2048),
-         (4096, 24576, 1536), (4096, 7168, 16384), (4096, 4096, 7168), (4096, 7168, 2048), (4096, 2112, 7168)]
+LARGE = [
+    (4096, 4096, 4096),
+    (8192, 8192, 8192),
+    (8192, 8192, 1024),
+    (8192, 8192, 512),
+    (4096, 14336, 4096),
+    (5632, 3072, 8192),
+    (2048, 2048, 2048),
+    (4096, 24576, 1536),
+    (4096, 7168, 16384),
+    (4096, 4096, 7168),
+    (4096, 7168, 2048),
+    (4096, 2112, 7168),
+]
 LINEAR = [(4096, 4096, 4096), (8192, 8192, 1024), (4096, 14336, 4096), (2048, 2048, 2048)]
 WEIGHTS = [(8192, 8192), (14336, 4096), (57344, 7168)]
 EXPERTS, COLUMNS, DEPTH = 256, 4096, 6144
@@ -53,7 +65,9 @@ def line(what: Any, calls: Calls, reference: Tensor, rounds: int) -> dict[str, A
     microseconds = times(calls, rounds)
     found = {"what": what, "errors": errors, "us": microseconds, "refused": refused}
     if "kpkg" in microseconds:
-        found["ratios"] = {name: round(us / microseconds["kpkg"], 3) for name, us in microseconds.items() if name != "kpkg"}
+        found["ratios"] = {
+            name: round(us / microseconds["kpkg"], 3) for name, us in microseconds.items() if name != "kpkg"
+        }
         found["holds"] = errors["kpkg"] <= 1.1 * min(errors.values()) + 1e-7
     print(what, microseconds, found.get("ratios"), "" if found.get("holds") else "WRONG", refused or "", flush=True)
     return found
@@ -74,7 +88,11 @@ def against_triton(rounds: int, deadline: float, left_out: list[Any]) -> list[di
                 continue
             a, b = normal(m, k), normal(k, n) if order == "n" else normal(n, k).t()
             triton = compiled(torch.mm, triton_only=True)
-            calls: Calls = {"kpkg": lambda: torch.ops.kpkg.gemm(a, b), "triton": lambda: triton(a, b), "cublas": lambda: a @ b}
+            calls: Calls = {
+                "kpkg": lambda: torch.ops.kpkg.gemm(a, b),
+                "triton": lambda: triton(a, b),
+                "cublas": lambda: a @ b,
+            }
             lines.append(line(["gemm", m, n, k, "n" + order], calls, a.double() @ b.double(), rounds))
     return lines
 
@@ -92,7 +110,9 @@ def linear_gelu(rounds: int, deadline: float, left_out: list[Any]) -> list[dict[
             "compile": lambda: inductor(x, w, bias),
             "eager": lambda: F.gelu(F.linear(x, w, bias)),
         }
-        lines.append(line(["linear + bias + gelu", m, n, k], calls, F.gelu(x.double() @ w.double().t() + bias.double()), rounds))
+        lines.append(
+            line(["linear + bias + gelu", m, n, k], calls, F.gelu(x.double() @ w.double().t() + bias.double()), rounds)
+        )
     return lines
 
 
@@ -101,14 +121,22 @@ def grouped(rounds: int) -> list[dict[str, Any]]:
     b = normal(EXPERTS, COLUMNS, DEPTH).transpose(1, 2)
     for rows in (1024, 8192):
         weights = torch.arange(EXPERTS, 0, -1, device=DEVICE, dtype=torch.float64) ** 2
-        shares = {"even": torch.full((EXPERTS,), rows // EXPERTS, device=DEVICE), "skewed": (weights / weights.sum() * rows).floor().long()}
+        shares = {
+            "even": torch.full((EXPERTS,), rows // EXPERTS, device=DEVICE),
+            "skewed": (weights / weights.sum() * rows).floor().long(),
+        }
         for name, counts in shares.items():
             counts[0] += rows - counts.sum()
             offs = counts.cumsum(0).to(torch.int32)
             a = normal(rows, DEPTH)
             ends = [0, *offs.tolist()]
-            reference = torch.cat([a[first:last].double() @ b[i].double() for i, (first, last) in enumerate(zip(ends, ends[1:]))])
-            calls: Calls = {"kpkg": lambda: torch.ops.kpkg.grouped_gemm(a, b, offs), "torch": lambda: torch._grouped_mm(a, b, offs=offs)}
+            reference = torch.cat(
+                [a[first:last].double() @ b[i].double() for i, (first, last) in enumerate(zip(ends, ends[1:]))]
+            )
+            calls: Calls = {
+                "kpkg": lambda: torch.ops.kpkg.grouped_gemm(a, b, offs),
+                "torch": lambda: torch._grouped_mm(a, b, offs=offs),
+            }
             lines.append(line(["grouped", rows, name], calls, reference, rounds))
     return lines
 
@@ -127,7 +155,9 @@ def one_row(rounds: int) -> list[dict[str, Any]]:
             for key, is_clean in (("share", False), ("share_clean", True)):
                 both = times({"kpkg": calls["kpkg"], "copy": lambda: target.copy_(half)}, rounds, is_clean)
                 found[key] = round(both["copy"] / both["kpkg"], 4)
-            print("  share of a copy's rate", found["share"], "behind a flush by reads", found["share_clean"], flush=True)
+            print(
+                "  share of a copy's rate", found["share"], "behind a flush by reads", found["share_clean"], flush=True
+            )
             lines.append(found)
     return lines
 
@@ -157,12 +187,30 @@ def main() -> int:
         lines += grouped(options.rounds)
     lines += linear_gelu(options.rounds, deadline, left_out) + against_triton(options.rounds, deadline, left_out)
     means = {}
-    for kind, peer in (("gemm", "triton"), ("linear + bias + gelu", "compile"), ("grouped", "torch"), ("one row", "cublas")):
-        ratios = [found["ratios"][peer] for found in lines if found["what"][0] == kind and peer in found.get("ratios", {})]
+    for kind, peer in (
+        ("gemm", "triton"),
+        ("linear + bias + gelu", "compile"),
+        ("grouped", "torch"),
+        ("one row", "cublas"),
+    ):
+        ratios = [
+            found["ratios"][peer] for found in lines if found["what"][0] == kind and peer in found.get("ratios", {})
+        ]
         if ratios:
-            means[f"{kind} to {peer}"] = {"geometric_mean": round(statistics.geometric_mean(ratios), 3), "least": min(ratios), "count": len(ratios)}
+            means[f"{kind} to {peer}"] = {
+                "geometric_mean": round(statistics.geometric_mean(ratios), 3),
+                "least": min(ratios),
+                "count": len(ratios),
+            }
     print(means, "left out:", left_out)
-    result = {"date": datetime.date.today().isoformat(), "gpu": torch.cuda.get_device_name(), "torch": torch.__version__, "means": means, "lines": lines, "left_out": left_out}
+    result = {
+        "date": datetime.date.today().isoformat(),
+        "gpu": torch.cuda.get_device_name(),
+        "torch": torch.__version__,
+        "means": means,
+        "lines": lines,
+        "left_out": left_out,
+    }
     if options.out:
         options.out.write_text(json.dumps(result, indent=1) + "\n")
     return 0 if all(found.get("holds") for found in lines) else 1

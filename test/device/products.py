@@ -16,7 +16,17 @@ import random
 import statistics
 from pathlib import Path
 
-SHAPES = [(1, 1, 1), (16, 8, 16), (128, 128, 32), (129, 127, 33), (257, 130, 1), (64, 200, 96), (333, 222, 1111), (512, 512, 512), (1000, 1048, 904)]
+SHAPES = [
+    (1, 1, 1),
+    (16, 8, 16),
+    (128, 128, 32),
+    (129, 127, 33),
+    (257, 130, 1),
+    (64, 200, 96),
+    (333, 222, 1111),
+    (512, 512, 512),
+    (1000, 1048, 904),
+]
 TIMED = [(4096, 4096, 4096), (8192, 8192, 8192), (2048, 2048, 2048), (5000, 3000, 1112)]
 
 
@@ -50,7 +60,9 @@ def main() -> int:
             whole = torch.randn(shape, device="cuda").to(dtype)
         return whole[:, :rows].T if transposed else whole[:, :columns]
 
-    def operands(m: int, n: int, k: int, dtype: torch.dtype, order: str, padding: int = 0) -> tuple[torch.Tensor, torch.Tensor]:
+    def operands(
+        m: int, n: int, k: int, dtype: torch.dtype, order: str, padding: int = 0
+    ) -> tuple[torch.Tensor, torch.Tensor]:
         return operand(m, k, dtype, order[0] == "t", padding), operand(k, n, dtype, order[1] == "t", padding)
 
     failures, checked = [], 0
@@ -68,11 +80,15 @@ def main() -> int:
                         again = torch.full_like(got, 77) if dtype == torch.int8 else torch.full_like(got, float("nan"))
                         op.out(a, b, out=again)
                         # Every product is exact; sums and the result are rounded.
-                        tolerance = {torch.int8: 0.0, torch.float32: 2e-3, torch.float16: 1e-3, torch.bfloat16: 8e-3}[dtype]
+                        tolerance = {torch.int8: 0.0, torch.float32: 2e-3, torch.float16: 1e-3, torch.bfloat16: 8e-3}[
+                            dtype
+                        ]
                         worst = ((got.double() - want).abs() / (scale.sqrt() + want.abs())).max().item()
                         checked += 1
                         if not torch.equal(got, again) or not worst <= tolerance * 1.5:
-                            failures.append(f"{name} {dtype_name} {m}x{n}x{k} {order} padding {padding}: error {worst:.3g}, same {torch.equal(got, again)}")
+                            failures.append(
+                                f"{name} {dtype_name} {m}x{n}x{k} {order} padding {padding}: error {worst:.3g}, same {torch.equal(got, again)}"
+                            )
     print(f"checked {checked}, failed {len(failures)}", *failures[:40], sep="\n  ")
 
     flush = torch.empty(256 << 20, dtype=torch.int8, device="cuda")
@@ -104,9 +120,20 @@ def main() -> int:
                         times[name].append(microseconds(calls[name]))
                 teraflops = {name: 2e-6 * m * n * k / statistics.median(all_times) for name, all_times in times.items()}
                 rows.append({"dtype": dtype_name, "shape": [m, n, k], "order": order, "teraflops": teraflops})
-                print(dtype_name, f"{m}x{n}x{k}", order, *(f"{name} {value:.1f}" for name, value in teraflops.items()), flush=True)
+                print(
+                    dtype_name,
+                    f"{m}x{n}x{k}",
+                    order,
+                    *(f"{name} {value:.1f}" for name, value in teraflops.items()),
+                    flush=True,
+                )
     if options.out:
-        options.out.write_text(json.dumps({"device": torch.cuda.get_device_name(), "checked": checked, "failures": failures, "times": rows}, indent=1))
+        options.out.write_text(
+            json.dumps(
+                {"device": torch.cuda.get_device_name(), "checked": checked, "failures": failures, "times": rows},
+                indent=1,
+            )
+        )
     return 1 if failures else 0
 
 

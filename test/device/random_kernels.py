@@ -138,7 +138,11 @@ class Call:
             if place is None:
                 words.append(argument["word"])
             else:
-                words += [base + place + argument["offset"] * argument["bytes"], *argument["shape"], *argument["strides"]]
+                words += [
+                    base + place + argument["offset"] * argument["bytes"],
+                    *argument["shape"],
+                    *argument["strides"],
+                ]
         return [*words, *self.entry["grid"]]
 
     def difference(self, memory: bytes) -> str | None:
@@ -153,7 +157,11 @@ class Call:
             rest[place : place + len(expected)] = self.initial[place : place + len(expected)]
         if rest != self.initial:
             at = next(i for i in range(len(rest)) if rest[i] != self.initial[i])
-            place, number = max((place, number) for number, place in enumerate([0, *(place or 0 for place in self.places)], -1) if place <= at)
+            place, number = max(
+                (place, number)
+                for number, place in enumerate([0, *(place or 0 for place in self.places)], -1)
+                if place <= at
+            )
             return f"wrote where it must not, {at - place} bytes after the start of argument {number}'s buffer"
         return None
 
@@ -279,7 +287,9 @@ def run_file(path: Path, limit: float, report: dict[str, Any]) -> None:
         for line in results:
             report["kernels"] += 1
             if "failure" in line:
-                report["failures"].append({"seed": line["seed"], "variant": line.get("variant"), "reason": line["failure"]})
+                report["failures"].append(
+                    {"seed": line["seed"], "variant": line.get("variant"), "reason": line["failure"]}
+                )
                 print(f"seed {line['seed']} ({line.get('variant')}): {line['failure']}", flush=True)
             else:
                 report["agree"] += 1
@@ -308,7 +318,9 @@ def main() -> int:
         if options.out:
             options.out.write_text(json.dumps(report, indent=1) + "\n")
     print(json.dumps({key: value for key, value in report.items() if key != "failures"}))
-    print(f"{report['kernels']} kernels ran twice, {report['agree']} agree with the interpreter, {len(report['failures'])} do not")
+    print(
+        f"{report['kernels']} kernels ran twice, {report['agree']} agree with the interpreter, {len(report['failures'])} do not"
+    )
     return 1 if report["failures"] or not report["kernels"] else 0
 
 

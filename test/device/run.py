@@ -92,7 +92,9 @@ def worker(options: argparse.Namespace) -> int:
         else:
             passed += 1
         print(json.dumps({"at": sample.label}), flush=True)
-    print(json.dumps({"op": name, "dtype": dtype_name, "seed": seed, "passed": passed, "failures": failures}), flush=True)
+    print(
+        json.dumps({"op": name, "dtype": dtype_name, "seed": seed, "passed": passed, "failures": failures}), flush=True
+    )
     return 0
 
 
@@ -123,7 +125,10 @@ def main() -> int:
             if "skipped" in result:
                 continue
             lines.append(result)
-            print(f"{result['op']:28} {result['dtype']:10} {result['passed']:4} passed  {len(result['failures'])} failed", flush=True)
+            print(
+                f"{result['op']:28} {result['dtype']:10} {result['passed']:4} passed  {len(result['failures'])} failed",
+                flush=True,
+            )
             for failure in result["failures"][:4]:
                 print("   ", failure, flush=True)
             if options.out:

@@ -78,7 +78,17 @@ def worker(options: argparse.Namespace) -> int:
 
 
 def run(options: argparse.Namespace, tool: str, group: list[str]) -> dict[str, Any]:
-    command = ["compute-sanitizer", "--tool", tool, "--print-limit", "20", "--kernel-regex", "kns=__", "--target-processes", "application-only"]
+    command = [
+        "compute-sanitizer",
+        "--tool",
+        tool,
+        "--print-limit",
+        "20",
+        "--kernel-regex",
+        "kns=__",
+        "--target-processes",
+        "application-only",
+    ]
     command += ["--racecheck-report", "all"] if tool == "racecheck" else []
     command += [sys.executable, __file__, *sys.argv[1:], "--worker", ",".join(group)]
     environment = {**os.environ, "PYTORCH_NO_CUDA_MEMORY_CACHING": "1"}
@@ -110,7 +120,13 @@ def main() -> int:
     with ThreadPoolExecutor(options.jobs) as pool:
         for line in pool.map(lambda case: run(options, *case), cases):
             lines.append(line)
-            print(line["tool"], line["ops"][0], "...", line.get("failure") or f"{line['calls']} calls, {line['errors']} errors", flush=True)
+            print(
+                line["tool"],
+                line["ops"][0],
+                "...",
+                line.get("failure") or f"{line['calls']} calls, {line['errors']} errors",
+                flush=True,
+            )
             if options.out:
                 options.out.write_text(json.dumps(lines, indent=1) + "\n")
     return 1 if any(line.get("failure") or line["errors"] for line in lines) else 0

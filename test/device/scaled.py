@@ -28,7 +28,13 @@ DEVICE = "cuda"
 BLOCK = 128
 SHAPES = [(4096, 4096, 4096), (8192, 8192, 8192), (8192, 8192, 1024), (4096, 14336, 4096)]
 CHECKED = [(512, 512, 512), (1024, 768, 4096), (128, 256, 16384), (1000, 1040, 1008), (384, 640, 144)]
-KINDS = [("tensor", torch.float8_e4m3fn), ("rows", torch.float8_e4m3fn), ("blocks", torch.float8_e4m3fn), ("tensor", torch.float8_e5m2), ("tensor", torch.int8)]
+KINDS = [
+    ("tensor", torch.float8_e4m3fn),
+    ("rows", torch.float8_e4m3fn),
+    ("blocks", torch.float8_e4m3fn),
+    ("tensor", torch.float8_e5m2),
+    ("tensor", torch.int8),
+]
 
 
 def eight_bits(rows: int, columns: int, dtype: torch.dtype) -> Tensor:
@@ -69,7 +75,10 @@ class Case:
     def calls(self) -> dict[str, Callable[[], Tensor]]:
         a, b, x, y = self.a, self.b, self.scale_a, self.scale_b
         if self.dtype == torch.int8:
-            return {"kpkg": lambda: torch.ops.kpkg.scaled_gemm(a, b, x, y, torch.float32), "cublas": lambda: torch._int_mm(a, b)}
+            return {
+                "kpkg": lambda: torch.ops.kpkg.scaled_gemm(a, b, x, y, torch.float32),
+                "cublas": lambda: torch._int_mm(a, b),
+            }
         found = {"kpkg": lambda: torch.ops.kpkg.scaled_gemm(a, b, x, y, torch.bfloat16)}
         if self.kind == "blocks":  # cuBLAS wants them another way round
             x, y = x.t().contiguous().t(), y.t().contiguous().t()
@@ -94,7 +103,13 @@ def check(kind: str, dtype: torch.dtype, shape: tuple[int, int, int]) -> dict[st
     same = torch.equal(calls["kpkg"](), calls["kpkg"]())
     peer = errors.get("precise", errors.get("cublas", 0.004))
     holds = same and errors["kpkg"] <= 1.1 * peer + (0 if dtype != torch.int8 else 1e-7)
-    return {"what": [kind, str(dtype)[6:], *shape], "errors": errors, "same_bits": same, "refused": refused, "holds": holds}
+    return {
+        "what": [kind, str(dtype)[6:], *shape],
+        "errors": errors,
+        "same_bits": same,
+        "refused": refused,
+        "holds": holds,
+    }
 
 
 def measure(kind: str, dtype: torch.dtype, shape: tuple[int, int, int], rounds: int) -> dict[str, Any]:
@@ -125,9 +140,17 @@ def main() -> int:
     kpkg.load(options.package)
     checks = [check(kind, dtype, shape) for kind, dtype in KINDS for shape in CHECKED]
     for line in checks:
-        print("right" if line["holds"] else "WRONG", line["what"], line.get("errors"), line["refused"] or "", flush=True)
+        print(
+            "right" if line["holds"] else "WRONG", line["what"], line.get("errors"), line["refused"] or "", flush=True
+        )
     timed = [measure(kind, dtype, shape, options.rounds) for kind, dtype in KINDS for shape in SHAPES]
-    result = {"date": datetime.date.today().isoformat(), "gpu": torch.cuda.get_device_name(), "torch": torch.__version__, "checks": checks, "timed": timed}
+    result = {
+        "date": datetime.date.today().isoformat(),
+        "gpu": torch.cuda.get_device_name(),
+        "torch": torch.__version__,
+        "checks": checks,
+        "timed": timed,
+    }
     if options.out:
         options.out.write_text(json.dumps(result, indent=1) + "\n")
     return 0 if all(line["holds"] for line in checks) else 1

@@ -29,25 +29,51 @@ LAYERS = [
 def check(package, seed: int, kinds: list[torch.dtype], results: list[torch.dtype]) -> str | None:
     chance = random.Random(seed)
     torch.manual_seed(seed)
-    groups, c, k = chance.choice([1, 1, 1, 2, 4]), chance.choice([1, 16, 33, 64, 72, 128, 144, 256]), chance.choice([1, 5, 16, 40, 64, 130, 200])
-    taps, (stride, dilation, padding) = [chance.randint(1, 4) for _ in range(2)], [[chance.randint(low, 2) for _ in range(2)] for low in (1, 1, 0)]
+    groups, c, k = (
+        chance.choice([1, 1, 1, 2, 4]),
+        chance.choice([1, 16, 33, 64, 72, 128, 144, 256]),
+        chance.choice([1, 5, 16, 40, 64, 130, 200]),
+    )
+    taps, (stride, dilation, padding) = (
+        [chance.randint(1, 4) for _ in range(2)],
+        [[chance.randint(low, 2) for _ in range(2)] for low in (1, 1, 0)],
+    )
     extents = [chance.randint(d * (t - 1) + 1, 30) for d, t in zip(dilation, taps)]
-    kind, dtype, activation = chance.choice(kinds), chance.choice(results), chance.choice(["none", "relu", "silu", "gelu"])
+    kind, dtype, activation = (
+        chance.choice(kinds),
+        chance.choice(results),
+        chance.choice(["none", "relu", "silu", "gelu"]),
+    )
     x = torch.randn(chance.choice([1, 2, 5]), groups * c, *extents, device="cuda").to(kind)
     w = torch.randn(groups * k, c, *taps, device="cuda").to(kind)
     x = x.contiguous(memory_format=torch.channels_last) if chance.random() < 0.7 else x
     w = w.contiguous(memory_format=torch.channels_last) if chance.random() < 0.6 else w
-    scale_x, scale_w = torch.rand(1, device="cuda") + 0.5, torch.rand(groups * k if chance.random() < 0.5 else 1, device="cuda") + 0.5
+    scale_x, scale_w = (
+        torch.rand(1, device="cuda") + 0.5,
+        torch.rand(groups * k if chance.random() < 0.5 else 1, device="cuda") + 0.5,
+    )
     bias = torch.randn(groups * k, device="cuda").to(dtype) if chance.random() < 0.5 else None
-    found = package.scaled_conv2d(x, w, scale_x, scale_w, dtype, bias, stride, padding, dilation, groups, "", activation)
-    inputs = (x.double() * scale_x.double(), w.double() * scale_w.double().reshape(-1, 1, 1, 1), None if bias is None else bias.double())
+    found = package.scaled_conv2d(
+        x, w, scale_x, scale_w, dtype, bias, stride, padding, dilation, groups, "", activation
+    )
+    inputs = (
+        x.double() * scale_x.double(),
+        w.double() * scale_w.double().reshape(-1, 1, 1, 1),
+        None if bias is None else bias.double(),
+    )
     exact = F.conv2d(*inputs, stride, padding, dilation, groups)
     exact = exact if activation == "none" else getattr(F, activation)(exact)
     size = F.conv2d(*(None if t is None else t.abs() for t in inputs), stride, padding, dilation, groups)
     unit = {torch.float32: 2.0**-24, torch.float16: 2.0**-11, torch.bfloat16: 2.0**-8}[dtype]
-    allowed = 2 * unit * exact.abs() + 1.13 * 2.0**-13 * size + 1e-6  # tensor cores keep some 13 bits of a sum of 128 products
+    allowed = (
+        2 * unit * exact.abs() + 1.13 * 2.0**-13 * size + 1e-6
+    )  # tensor cores keep some 13 bits of a sum of 128 products
     worst = float(((found.double() - exact).abs() / allowed).max())
-    return None if worst <= 1 and found.dtype == dtype else f"seed {seed}: {tuple(x.shape)} {tuple(w.shape)} {stride} {padding} {dilation} {groups} {kind} {dtype} {activation}: {worst:.2f}"
+    return (
+        None
+        if worst <= 1 and found.dtype == dtype
+        else f"seed {seed}: {tuple(x.shape)} {tuple(w.shape)} {stride} {padding} {dilation} {groups} {kind} {dtype} {activation}: {worst:.2f}"
+    )
 
 
 def main() -> int:
@@ -86,10 +112,32 @@ def main() -> int:
             options.rounds,
         )
         work = 2 * n * (-(-size // stride)) ** 2 * k * c * taps * taps
-        rows.append({"layer": [n, c, size, k, taps, stride], "us": found, "teraflops": {name: round(1e-6 * work / us, 1) for name, us in found.items()}})
-        print(rows[-1]["layer"], rows[-1]["teraflops"], f"{found['bfloat16'] / found['fp8']:.2f} of our bfloat16, {found['cudnn bfloat16'] / found['fp8']:.2f} of cuDNN's", flush=True)
+        rows.append(
+            {
+                "layer": [n, c, size, k, taps, stride],
+                "us": found,
+                "teraflops": {name: round(1e-6 * work / us, 1) for name, us in found.items()},
+            }
+        )
+        print(
+            rows[-1]["layer"],
+            rows[-1]["teraflops"],
+            f"{found['bfloat16'] / found['fp8']:.2f} of our bfloat16, {found['cudnn bfloat16'] / found['fp8']:.2f} of cuDNN's",
+            flush=True,
+        )
     if options.out:
-        options.out.write_text(json.dumps({"device": torch.cuda.get_device_name(), "torch": torch.__version__, "checked": options.cases, "failures": failures, "rows": rows}, indent=1))
+        options.out.write_text(
+            json.dumps(
+                {
+                    "device": torch.cuda.get_device_name(),
+                    "torch": torch.__version__,
+                    "checked": options.cases,
+                    "failures": failures,
+                    "rows": rows,
+                },
+                indent=1,
+            )
+        )
     return 1 if failures else 0
 
 

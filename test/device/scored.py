@@ -12,12 +12,11 @@ import json
 from collections.abc import Callable
 from pathlib import Path
 
+import kpkg
 import torch
+from timing import times
 from torch import Tensor
 from torch.nn.attention.flex_attention import create_block_mask, flex_attention
-
-import kpkg
-from timing import times
 
 SHAPE = (4, 16, 4096, 128)
 
@@ -25,7 +24,9 @@ SHAPE = (4, 16, 4096, 128)
 def main() -> None:
     parser = argparse.ArgumentParser()
     parser.add_argument("scored", type=Path, help="the package of kernels_src/attention_scored")
-    parser.add_argument("attention", type=Path, help="that of kernels_src/attention: softcap and windows are arguments of its ops")
+    parser.add_argument(
+        "attention", type=Path, help="that of kernels_src/attention: softcap and windows are arguments of its ops"
+    )
     parser.add_argument("-o", "--output", type=Path)
     options = parser.parse_args()
     ops, plain = kpkg.load(options.scored), kpkg.load(options.attention)
@@ -67,7 +68,10 @@ def main() -> None:
         print(json.dumps(row), flush=True)
         rows.append(row)
     if options.output:
-        options.output.write_text(json.dumps({"device": torch.cuda.get_device_name(), "torch": torch.__version__, "rows": rows}, indent=1) + "\n")
+        options.output.write_text(
+            json.dumps({"device": torch.cuda.get_device_name(), "torch": torch.__version__, "rows": rows}, indent=1)
+            + "\n"
+        )
 
 
 if __name__ == "__main__":

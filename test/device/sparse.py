@@ -45,30 +45,89 @@ def main() -> int:
         reference = linear(x.double(), weight.double())
         error = float((sparse.linear(x, packed).double() - reference).norm() / reference.norm())
         theirs = float((linear(x, weight).double() - reference).norm() / reference.norm())
-        us = times({"kpkg": lambda: sparse.linear(x, packed), "dense": lambda: linear(x, weight)}, options.rounds, is_ahead=True)
-        found.append({"what": what, "rows": rows, "density": packed.density, "error": error, "dense_error": theirs, "us": us, "ratio": us["dense"] / us["kpkg"]})
-        print(what, rows, us, f"{us['dense'] / us['kpkg']:.2f} of dense", "" if error <= 1.1 * theirs + 1e-7 else "WRONG", flush=True)
+        us = times(
+            {"kpkg": lambda: sparse.linear(x, packed), "dense": lambda: linear(x, weight)},
+            options.rounds,
+            is_ahead=True,
+        )
+        found.append(
+            {
+                "what": what,
+                "rows": rows,
+                "density": packed.density,
+                "error": error,
+                "dense_error": theirs,
+                "us": us,
+                "ratio": us["dense"] / us["kpkg"],
+            }
+        )
+        print(
+            what,
+            rows,
+            us,
+            f"{us['dense'] / us['kpkg']:.2f} of dense",
+            "" if error <= 1.1 * theirs + 1e-7 else "WRONG",
+            flush=True,
+        )
 
     def measure_windows(what: str, weight: torch.Tensor, images: int, size: int, **how: Any) -> None:
-        x = torch.randn(images, weight.shape[1], size, size, device="cuda").to(weight.dtype).contiguous(memory_format=torch.channels_last)
+        x = (
+            torch.randn(images, weight.shape[1], size, size, device="cuda")
+            .to(weight.dtype)
+            .contiguous(memory_format=torch.channels_last)
+        )
         packed, dense = sparse.pack(weight, **how), weight.contiguous(memory_format=torch.channels_last)
         reference = conv2d(x[:1].double(), weight.double(), padding=1)
         error = float((sparse.conv2d(x, packed, padding=1)[:1].double() - reference).norm() / reference.norm())
         theirs = float((conv2d(x, dense, padding=1)[:1].double() - reference).norm() / reference.norm())
-        us = times({"kpkg": lambda: sparse.conv2d(x, packed, padding=1), "dense": lambda: conv2d(x, dense, padding=1)}, options.rounds, is_ahead=True)
-        found.append({"what": what, "images": [images, size], "density": packed.density, "error": error, "dense_error": theirs, "us": us, "ratio": us["dense"] / us["kpkg"]})
-        print(what, images, us, f"{us['dense'] / us['kpkg']:.2f} of dense", "" if error <= 1.1 * theirs + 1e-4 else "WRONG", flush=True)
+        us = times(
+            {"kpkg": lambda: sparse.conv2d(x, packed, padding=1), "dense": lambda: conv2d(x, dense, padding=1)},
+            options.rounds,
+            is_ahead=True,
+        )
+        found.append(
+            {
+                "what": what,
+                "images": [images, size],
+                "density": packed.density,
+                "error": error,
+                "dense_error": theirs,
+                "us": us,
+                "ratio": us["dense"] / us["kpkg"],
+            }
+        )
+        print(
+            what,
+            images,
+            us,
+            f"{us['dense'] / us['kpkg']:.2f} of dense",
+            "" if error <= 1.1 * theirs + 1e-4 else "WRONG",
+            flush=True,
+        )
 
     for images, channels, size in ((32, 256, 56), (32, 512, 28)):
         shape = (channels, channels, 3, 3)
         weight = torch.randn(shape, device="cuda")
-        for density in (0.1, 0.05):
+        for density in (0.1, 0.05, 0.02):
             keep = torch.rand(shape, device="cuda") < density
-            measure_windows(f"3x3 elements {density}, {channels} channels", (weight * keep).bfloat16(), images, size, format="elements")
+            measure_windows(
+                f"3x3 elements {density}, {channels} channels",
+                (weight * keep).bfloat16(),
+                images,
+                size,
+                format="elements",
+            )
         for block in (64, 128):
             keep = torch.rand(channels // block, channels // block, 3, 3, device="cuda") < 0.25
             keep = keep.repeat_interleave(block, 0).repeat_interleave(block, 1)
-            measure_windows(f"3x3 blocks of {block}, {channels} channels", (weight * keep).bfloat16(), images, size, format="blocks", block=block)
+            measure_windows(
+                f"3x3 blocks of {block}, {channels} channels",
+                (weight * keep).bfloat16(),
+                images,
+                size,
+                format="blocks",
+                block=block,
+            )
         order = torch.rand(channels, channels // 4, 4, 3, 3, device="cuda").argsort(2)
         half = weight.view(channels, channels // 4, 4, 3, 3).scatter(2, order[:, :, :2], 0.0).view(shape)
         measure_windows(f"3x3 2:4, {channels} channels", half.bfloat16(), images, size, format="2:4")
@@ -84,10 +143,23 @@ def main() -> int:
         for size in (4096, 8192):
             for block in (64, 128):
                 keep = torch.rand(size // block, size // block, device="cuda") < 0.25
-                weight = torch.randn(size, size, device="cuda") * keep.repeat_interleave(block, 0).repeat_interleave(block, 1)
-                measure(f"{str(dtype)[6:]} blocks of {block}, {size} x {size}", weight.to(dtype), size, format="blocks", block=block)
+                weight = torch.randn(size, size, device="cuda") * keep.repeat_interleave(block, 0).repeat_interleave(
+                    block, 1
+                )
+                measure(
+                    f"{str(dtype)[6:]} blocks of {block}, {size} x {size}",
+                    weight.to(dtype),
+                    size,
+                    format="blocks",
+                    block=block,
+                )
     if options.out:
-        about = {"date": str(datetime.date.today()), "gpu": torch.cuda.get_device_name(), "torch": torch.__version__, "driver": os.environ.get("KPKG_DRIVER", "")}
+        about = {
+            "date": str(datetime.date.today()),
+            "gpu": torch.cuda.get_device_name(),
+            "torch": torch.__version__,
+            "driver": os.environ.get("KPKG_DRIVER", ""),
+        }
         options.out.write_text(json.dumps({**about, "rows": found}, indent=1))
     return 0
 

@@ -26,22 +26,56 @@ from collections.abc import Callable
 from pathlib import Path
 from typing import Any
 
+import kpkg
 import torch
 from torch import Tensor
 from torch.nn.attention import SDPBackend, sdpa_kernel
 
-import kpkg
-
 DEVICE = "cuda"
 CHECKED = [(128, 256, 64), (1000, 1032, 1000), (64, 8, 8), (777, 1000, 72), (1, 8, 64), (300, 264, 4104), (129, 264, 0)]
-GEMM_CHECKED = [(100, 75, 333), (4097, 129, 65), (520, 515, 521), (64, 72, 4100), (16, 520, 1032), (2, 1000, 520), (512, 512, 8192)]
-TIMED = [(4096, 4096, 4096), (8192, 8192, 8192), (8192, 8192, 1024), (8192, 8192, 512), (4096, 14336, 4096), (5632, 3072, 8192), (2048, 2048, 2048),
-         (4096, 24576, 1536), (4096, 7168, 16384), (4096, 4096, 7168), (4096, 7168, 2048), (4096, 2112, 7168), (1024, 1024, 1024), (512, 512, 512)]
-SMALL = [(m, n, k) for n, k in ((4096, 4096), (8192, 8192), (14336, 4096), (57344, 7168)) for m in (1, 2, 4, 8, 16, 32, 64, 128)]
+GEMM_CHECKED = [
+    (100, 75, 333),
+    (4097, 129, 65),
+    (520, 515, 521),
+    (64, 72, 4100),
+    (16, 520, 1032),
+    (2, 1000, 520),
+    (512, 512, 8192),
+]
+TIMED = [
+    (4096, 4096, 4096),
+    (8192, 8192, 8192),
+    (8192, 8192, 1024),
+    (8192, 8192, 512),
+    (4096, 14336, 4096),
+    (5632, 3072, 8192),
+    (2048, 2048, 2048),
+    (4096, 24576, 1536),
+    (4096, 7168, 16384),
+    (4096, 4096, 7168),
+    (4096, 7168, 2048),
+    (4096, 2112, 7168),
+    (1024, 1024, 1024),
+    (512, 512, 512),
+]
+SMALL = [
+    (m, n, k)
+    for n, k in ((4096, 4096), (8192, 8192), (14336, 4096), (57344, 7168))
+    for m in (1, 2, 4, 8, 16, 32, 64, 128)
+]
 ODD = [(5000, 3000, 1111), (4000, 4100, 4224), (1111, 2222, 3333)]
 BATCHED = [(16, 1024, 1024, 1024), (64, 512, 512, 512), (256, 128, 128, 64), (32, 2048, 2048, 128)]
-ACTIVATIONS: dict[str, Callable[[Tensor], Tensor]] = {"relu": torch.relu, "gelu": torch.nn.functional.gelu, "silu": torch.nn.functional.silu}
-ATTENTION_CHECKED = [(1, 128, 1), (3, 384, 1), (16, 1024, 1), (4, 512, 8)]  # heads, sequence, factor of the queries: peaky softmax
+ACTIVATIONS: dict[str, Callable[[Tensor], Tensor]] = {
+    "relu": torch.relu,
+    "gelu": torch.nn.functional.gelu,
+    "silu": torch.nn.functional.silu,
+}
+ATTENTION_CHECKED = [
+    (1, 128, 1),
+    (3, 384, 1),
+    (16, 1024, 1),
+    (4, 512, 8),
+]  # heads, sequence, factor of the queries: peaky softmax
 ATTENTION_TIMED = [(4, 16, 4096), (8, 16, 2048), (1, 16, 16384), (16, 16, 1024)]
 
 
@@ -61,7 +95,12 @@ def error(result: Tensor, reference: Tensor) -> float:
 
 def check(what: Any, call: Callable[[], Tensor], peer: Callable[[], Tensor], reference: Tensor) -> dict[str, Any]:
     first, second = call(), call()
-    line = {"what": what, "error": error(first, reference), "peer_error": error(peer(), reference), "same_bits": torch.equal(first, second)}
+    line = {
+        "what": what,
+        "error": error(first, reference),
+        "peer_error": error(peer(), reference),
+        "same_bits": torch.equal(first, second),
+    }
     line["holds"] = line["same_bits"] and line["error"] <= 1.1 * line["peer_error"] + 1e-7
     return line
 
@@ -84,7 +123,11 @@ def time(calls: dict[str, Callable[[], Any]], rounds: int, flush: Tensor) -> dic
 
 
 def rates(what: Any, operations: float, times: dict[str, float], peer: str) -> dict[str, Any]:
-    line = {"what": what, "tflops": {name: operations / t / 1e9 for name, t in times.items()}, "ratio": times[peer] / times["kpkg"]}
+    line = {
+        "what": what,
+        "tflops": {name: operations / t / 1e9 for name, t in times.items()},
+        "ratio": times[peer] / times["kpkg"],
+    }
     print(what, {name: round(rate) for name, rate in line["tflops"].items()}, f"{line['ratio']:.3f}", flush=True)
     return line
 
@@ -101,7 +144,14 @@ def products(rounds: int, flush: Tensor) -> dict[str, Any]:
     for m, n, k in TIMED:
         for order in ("nn", "nt"):
             a, b = matrix(m, k, order[0]), matrix(k, n, order[1])
-            timed.append(rates([m, n, k, order], 2 * m * n * k, time({"kpkg": lambda: op(a, b), "cublas": lambda: a @ b}, rounds, flush), "cublas"))
+            timed.append(
+                rates(
+                    [m, n, k, order],
+                    2 * m * n * k,
+                    time({"kpkg": lambda: op(a, b), "cublas": lambda: a @ b}, rounds, flush),
+                    "cublas",
+                )
+            )
     return {"checks": checks, "timed": timed}
 
 
@@ -113,7 +163,9 @@ def gemm_checks() -> list[dict[str, Any]]:
         for m, n, k in [*CHECKED, *GEMM_CHECKED]:
             for order in ("nn", "nt", "tn", "tt"):
                 a, b = matrix(m, k, order[0], dtype), matrix(k, n, order[1], dtype)
-                checks.append(check([str(dtype), m, n, k, order], lambda: gemm(a, b), lambda: a @ b, a.double() @ b.double()))
+                checks.append(
+                    check([str(dtype), m, n, k, order], lambda: gemm(a, b), lambda: a @ b, a.double() @ b.double())
+                )
             a, b, c, bias = (normal(*shape, dtype=dtype) for shape in ((m, k), (k, n), (m, n), (n,)))
             plain = 0.5 * (a.double() @ b.double()) + 2.0 * c.double() + bias.double()
             for name, function in ACTIVATIONS.items():
@@ -128,9 +180,13 @@ def gemm_checks() -> list[dict[str, Any]]:
 def gemm(rounds: int, flush: Tensor) -> dict[str, Any]:
     """The shipped package against cuBLAS; the shapes in another order in every run."""
     op, many = torch.ops.kpkg.gemm, torch.ops.kpkg.gemm_batched
-    large = [(dtype, shape, order) for dtype in (torch.bfloat16, torch.float16) for shape in TIMED for order in ("nn", "nt")]
+    large = [
+        (dtype, shape, order) for dtype in (torch.bfloat16, torch.float16) for shape in TIMED for order in ("nn", "nt")
+    ]
     small = [(torch.bfloat16, shape, order) for shape in [*SMALL, *ODD] for order in ("nn", "nt")]
-    cases: list[tuple[torch.dtype, tuple[int, ...], str]] = large + small + [(torch.bfloat16, shape, "nn") for shape in BATCHED]
+    cases: list[tuple[torch.dtype, tuple[int, ...], str]] = (
+        large + small + [(torch.bfloat16, shape, "nn") for shape in BATCHED]
+    )
     timed = []
     for dtype, shape, order in random.sample(cases, len(cases)):
         m, n, k = shape[-3:]
@@ -172,7 +228,9 @@ def attention(rounds: int, flush: Tensor) -> dict[str, Any]:
             "cudnn": lambda: library(SDPBackend.CUDNN_ATTENTION, *split),
             "flash_attention_2": lambda: library(SDPBackend.FLASH_ATTENTION, *split),
         }
-        timed.append(rates([batch, heads, length], 4 * batch * heads * length**2 * 128, time(calls, rounds, flush), "cudnn"))
+        timed.append(
+            rates([batch, heads, length], 4 * batch * heads * length**2 * 128, time(calls, rounds, flush), "cudnn")
+        )
     return {"checks": checks, "timed": timed}
 
 
@@ -185,7 +243,12 @@ def main() -> int:
     parser.add_argument("--out", type=Path)
     options = parser.parse_args()
     flush = torch.empty(256 << 20, device="cuda", dtype=torch.uint8)
-    driver = subprocess.run(["nvidia-smi", "--query-gpu=driver_version", "--format=csv,noheader"], capture_output=True, text=True, check=True)
+    driver = subprocess.run(
+        ["nvidia-smi", "--query-gpu=driver_version", "--format=csv,noheader"],
+        capture_output=True,
+        text=True,
+        check=True,
+    )
     result: dict[str, Any] = {
         "date": datetime.date.today().isoformat(),
         "gpu": torch.cuda.get_device_name(),
@@ -193,13 +256,23 @@ def main() -> int:
         "torch": torch.__version__,
         "rounds": options.rounds,
     }
-    for name, package, run in (("products", options.products, products), ("attention", options.attention, attention), ("gemm", options.gemm, gemm)):
+    for name, package, run in (
+        ("products", options.products, products),
+        ("attention", options.attention, attention),
+        ("gemm", options.gemm, gemm),
+    ):
         if package:
             kpkg.load(package)
             result[name] = run(options.rounds, flush)
     if options.out:
         options.out.write_text(json.dumps(result, indent=1) + "\n")
-    wrong = [line for name in ("products", "attention", "gemm") if name in result for line in result[name]["checks"] if not line["holds"]]
+    wrong = [
+        line
+        for name in ("products", "attention", "gemm")
+        if name in result
+        for line in result[name]["checks"]
+        if not line["holds"]
+    ]
     for line in wrong:
         print("wrong:", line)
     return 1 if wrong else 0

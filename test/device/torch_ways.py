@@ -26,10 +26,9 @@ from collections.abc import Callable
 from pathlib import Path
 from typing import Any
 
+import kpkg
 import torch
 from torch.testing import assert_close
-
-import kpkg
 
 OPTIONS: argparse.Namespace
 CHECKS: list[Callable[[], Any]] = []
@@ -53,7 +52,9 @@ def graph_capture_and_replay() -> Any:
         op.op._library.prewarm("cuda")
 
     def model() -> torch.Tensor:
-        return torch.ops.kpkg.softmax(torch.ops.kpkg.gemm(torch.ops.kpkg.layer_norm(x, [256], w), x, transpose_b=True), -1)
+        return torch.ops.kpkg.softmax(
+            torch.ops.kpkg.gemm(torch.ops.kpkg.layer_norm(x, [256], w), x, transpose_b=True), -1
+        )
 
     before = torch.cuda.CUDAGraph()
     with torch.cuda.graph(before):
@@ -112,7 +113,10 @@ def threads_and_streams() -> str:
     """8 threads, each on 4 streams of its own, mixed ops and shapes: right, and memory flat."""
     shapes = [(3, 17), (64, 256), (128, 1000), (5, 4096), (1, 1), (33, 64)]
     inputs = {shape: randn(*shape) for shape in shapes}
-    expected = {shape: (x.softmax(-1), torch.nn.functional.layer_norm(x, shape[1:]), torch.nn.functional.gelu(x)) for shape, x in inputs.items()}
+    expected = {
+        shape: (x.softmax(-1), torch.nn.functional.layer_norm(x, shape[1:]), torch.nn.functional.gelu(x))
+        for shape, x in inputs.items()
+    }
     torch.cuda.synchronize()
     failures: list[str] = []
 
@@ -123,7 +127,11 @@ def threads_and_streams() -> str:
                 shape = shapes[(seed * 7 + i) % len(shapes)]
                 x, (soft, norm, gelu) = inputs[shape], expected[shape]
                 with torch.cuda.stream(streams[i % 4]):
-                    found, wanted = ((torch.ops.kpkg.softmax(x), soft), (torch.ops.kpkg.layer_norm(x, shape[1:]), norm), (torch.ops.kpkg.gelu(x), gelu))[i % 3]
+                    found, wanted = (
+                        (torch.ops.kpkg.softmax(x), soft),
+                        (torch.ops.kpkg.layer_norm(x, shape[1:]), norm),
+                        (torch.ops.kpkg.gelu(x), gelu),
+                    )[i % 3]
                     if i % 97 == 0 and not torch.allclose(found, wanted, atol=1e-5, rtol=1e-4):
                         failures.append(f"thread {seed}, call {i}, {shape}")
             for stream in streams:
@@ -139,7 +147,9 @@ def threads_and_streams() -> str:
             thread.join()
         torch.cuda.synchronize()
         torch.cuda.empty_cache()
-        return torch.cuda.mem_get_info()[0], int(Path("/proc/self/statm").read_text().split()[1]) * os.sysconf("SC_PAGE_SIZE")
+        return torch.cuda.mem_get_info()[0], int(Path("/proc/self/statm").read_text().split()[1]) * os.sysconf(
+            "SC_PAGE_SIZE"
+        )
 
     free, resident = run(OPTIONS.calls // 10)
     start = time.perf_counter()
@@ -163,14 +173,24 @@ def compiled_forward_and_backward() -> None:
         found, expected = compiled(x, w), torch.nn.functional.layer_norm(x, [256], w).mul(2).softmax(-1)
         assert_close(found, expected)
         upstream = torch.randn_like(found)
-        for mine, theirs in zip(torch.autograd.grad(found, (x, w), upstream), torch.autograd.grad(expected, (x, w), upstream)):
+        for mine, theirs in zip(
+            torch.autograd.grad(found, (x, w), upstream), torch.autograd.grad(expected, (x, w), upstream)
+        ):
             assert_close(mine, theirs, atol=1e-4, rtol=1e-3)
 
 
 @check
 def opcheck_on_the_gpu() -> str:
     x, w = randn(6, 40), randn(40)
-    calls = {"softmax": (x, -1), "log_softmax": (x, 0), "layer_norm": (x, [40], w, w), "rms_norm": (x, [40], w), "gelu": (x,), "add": (x, w), "gemm": (x, x, 1.0, 1.0, False, True)}
+    calls = {
+        "softmax": (x, -1),
+        "log_softmax": (x, 0),
+        "layer_norm": (x, [40], w, w),
+        "rms_norm": (x, [40], w),
+        "gelu": (x,),
+        "add": (x, w),
+        "gemm": (x, x, 1.0, 1.0, False, True),
+    }
     done = []
     for name, args in calls.items():
         if kpkg.ops[f"kpkg::{name}"].is_available:
@@ -188,7 +208,10 @@ def gradients() -> None:
         (torch.ops.kpkg.gelu(x), torch.nn.functional.gelu(x)),
     ]:
         upstream = torch.randn_like(mine)
-        for a, b in zip(torch.autograd.grad(mine, (x, w), upstream, allow_unused=True), torch.autograd.grad(theirs, (x, w), upstream, allow_unused=True)):
+        for a, b in zip(
+            torch.autograd.grad(mine, (x, w), upstream, allow_unused=True),
+            torch.autograd.grad(theirs, (x, w), upstream, allow_unused=True),
+        ):
             assert (a is None) == (b is None)
             if a is not None and b is not None:
                 assert_close(a, b, atol=1e-4, rtol=1e-3)
@@ -199,7 +222,11 @@ def autocast() -> None:
     x, w = randn(8, 64), torch.nn.Linear(64, 32, device="cuda")
     layer = kpkg.nn.Linear.from_torch(w)
     with torch.autocast("cuda", dtype=torch.bfloat16), torch.no_grad():
-        for mine, theirs in [(layer(x), w(x)), (kpkg.nn.Softmax(-1)(layer(x)), torch.softmax(w(x), -1)), (kpkg.nn.GELU()(w(x)), torch.nn.functional.gelu(w(x)))]:
+        for mine, theirs in [
+            (layer(x), w(x)),
+            (kpkg.nn.Softmax(-1)(layer(x)), torch.softmax(w(x), -1)),
+            (kpkg.nn.GELU()(w(x)), torch.nn.functional.gelu(w(x))),
+        ]:
             assert mine.dtype == theirs.dtype, (mine.dtype, theirs.dtype)
             assert_close(mine, theirs, atol=2e-2, rtol=2e-2)
 
@@ -208,11 +235,24 @@ def autocast() -> None:
 def transforms() -> None:
     """torch.func and forward mode; first derivatives by the package, without a fallback."""
     x, F = randn(5, 70), torch.func
-    for transform in (lambda f: F.grad(lambda x: f(x).square().sum())(x), lambda f: F.vmap(F.grad(lambda x: f(x).square().sum()))(x)):
-        assert_close(transform(lambda x: torch.ops.kpkg.softmax(x, -1)), transform(lambda x: x.softmax(-1)), atol=1e-5, rtol=1e-4)
+    for transform in (
+        lambda f: F.grad(lambda x: f(x).square().sum())(x),
+        lambda f: F.vmap(F.grad(lambda x: f(x).square().sum()))(x),
+    ):
+        assert_close(
+            transform(lambda x: torch.ops.kpkg.softmax(x, -1)), transform(lambda x: x.softmax(-1)), atol=1e-5, rtol=1e-4
+        )
     with kpkg.fallback_policy("silent"):
-        for transform in (lambda f: F.jvp(f, (x,), (x,)), lambda f: F.hessian(lambda x: f(x).square().sum())(x[:2, :5])):
-            assert_close(transform(lambda x: torch.ops.kpkg.softmax(x, -1)), transform(lambda x: x.softmax(-1)), atol=1e-5, rtol=1e-4)
+        for transform in (
+            lambda f: F.jvp(f, (x,), (x,)),
+            lambda f: F.hessian(lambda x: f(x).square().sum())(x[:2, :5]),
+        ):
+            assert_close(
+                transform(lambda x: torch.ops.kpkg.softmax(x, -1)),
+                transform(lambda x: x.softmax(-1)),
+                atol=1e-5,
+                rtol=1e-4,
+            )
 
 
 @check
@@ -239,7 +279,9 @@ def shared_compiler(folder: Path) -> dict[str, Any]:
     subprocess.run([compiler, "-shared", "-fPIC", folder / "program.cpp", "-o", program], check=True)
     if "libstdc++.so" in subprocess.run(["ldd", program], capture_output=True, text=True, check=True).stdout:
         return {}
-    loaded = next(line.split()[-1] for line in Path("/proc/self/maps").read_text().splitlines() if "/libstdc++.so.6" in line)
+    loaded = next(
+        line.split()[-1] for line in Path("/proc/self/maps").read_text().splitlines() if "/libstdc++.so.6" in line
+    )
     (folder / "libstdc++.so").symlink_to(loaded)
     wrapper = folder / "g++"
     wrapper.write_text(f'#!/bin/sh\nexec "{shutil.which(compiler)}" -L"{folder}" "$@"\n')
@@ -257,11 +299,21 @@ def aot_inductor() -> str:
 
     with tempfile.TemporaryDirectory() as folder:
         rows = torch.export.Dim("rows", min=2, max=4096)
-        program = torch.export.export(Model(), (randn(8, 64), randn(64, 32)), dynamic_shapes={"x": {0: rows}, "w": None})
+        program = torch.export.export(
+            Model(), (randn(8, 64), randn(64, 32)), dynamic_shapes={"x": {0: rows}, "w": None}
+        )
         # Both make the compilation by the host's compiler shorter, which is nearly all of the time here.
-        configs = {"aot_inductor.compile_wrapper_opt_level": "O0", "aot_inductor.precompile_headers": False, **shared_compiler(Path(folder))}
-        package = torch._inductor.aoti_compile_and_package(program, package_path=f"{folder}/model.pt2", inductor_configs=configs)
-        done = subprocess.run([sys.executable, "-X", "faulthandler", "-c", LOADED, package], capture_output=True, text=True)
+        configs = {
+            "aot_inductor.compile_wrapper_opt_level": "O0",
+            "aot_inductor.precompile_headers": False,
+            **shared_compiler(Path(folder)),
+        }
+        package = torch._inductor.aoti_compile_and_package(
+            program, package_path=f"{folder}/model.pt2", inductor_configs=configs
+        )
+        done = subprocess.run(
+            [sys.executable, "-X", "faulthandler", "-c", LOADED, package], capture_output=True, text=True
+        )
     assert "right" in done.stdout, f"exit status {done.returncode}\n{done.stdout}{done.stderr[-3000:]}"
     return done.stdout.strip()
 
@@ -331,18 +383,28 @@ def two_gpus_in_one_program(first: torch.device, second: torch.device) -> None:
     expected = torch.nn.functional.gelu(torch.nn.functional.layer_norm(x, [256]).softmax(-1))
     assert y.device == second and z.device == first
     assert_close(z, expected)
-    assert_close(torch.autograd.grad(z.square().sum(), x)[0], torch.autograd.grad(expected.square().sum(), x)[0], atol=1e-5, rtol=1e-3)
+    assert_close(
+        torch.autograd.grad(z.square().sum(), x)[0],
+        torch.autograd.grad(expected.square().sum(), x)[0],
+        atol=1e-5,
+        rtol=1e-3,
+    )
     stream = torch.cuda.Stream(second)
     with torch.no_grad(), torch.cuda.stream(stream), kpkg.profile_kernel() as taken:
         torch.cuda._sleep(1_000_000)
-        late = torch.ops.kpkg.softmax(torch.randn(64, 256, device=second).mul_(0).add_(torch.arange(256.0, device=second)))
+        late = torch.ops.kpkg.softmax(
+            torch.randn(64, 256, device=second).mul_(0).add_(torch.arange(256.0, device=second))
+        )
     stream.synchronize()
     assert_close(late, torch.arange(256.0, device=second).softmax(-1).expand(64, 256))
     (launch,) = taken.records["launches"]
     assert launch["device"] == str(second) and launch["device_duration_ns"] > 0, launch
     assert torch.cuda.current_device() == first.index
     here, there = torch.ones(4, device=first), torch.ones(4, device=second)
-    for name, mixture in {"add": lambda: torch.ops.kpkg.add(here, there), "softmax": lambda: torch.ops.kpkg.softmax.out(here, out=there)}.items():
+    for name, mixture in {
+        "add": lambda: torch.ops.kpkg.add(here, there),
+        "softmax": lambda: torch.ops.kpkg.softmax.out(here, out=there),
+    }.items():
         try:
             mixture()
         except RuntimeError as error:
@@ -364,7 +426,15 @@ def sharded_tensors() -> str:
     script = Path(__file__).parents[1] / "python" / "sharded.py"
     packages = [str(file) for file in _default.package_files()]
     command = [sys.executable, str(script)]
-    ranks = [subprocess.Popen([*command, str(rank), str(count), port, "cuda", *packages], stdout=subprocess.PIPE, stderr=subprocess.STDOUT, text=True) for rank in range(count)]
+    ranks = [
+        subprocess.Popen(
+            [*command, str(rank), str(count), port, "cuda", *packages],
+            stdout=subprocess.PIPE,
+            stderr=subprocess.STDOUT,
+            text=True,
+        )
+        for rank in range(count)
+    ]
     try:
         outputs = [rank.communicate(timeout=150)[0] for rank in ranks]
     finally:
@@ -379,7 +449,13 @@ def sharded_tensors() -> str:
 def injected_model() -> str:
     torch.manual_seed(0)
     width = 1024
-    model = torch.nn.Sequential(torch.nn.LayerNorm(width), torch.nn.Linear(width, 4 * width), torch.nn.GELU(), torch.nn.Linear(4 * width, width), torch.nn.Softmax(-1))
+    model = torch.nn.Sequential(
+        torch.nn.LayerNorm(width),
+        torch.nn.Linear(width, 4 * width),
+        torch.nn.GELU(),
+        torch.nn.Linear(4 * width, width),
+        torch.nn.Softmax(-1),
+    )
     model = model.to("cuda", torch.bfloat16).eval()
     x = randn(8, 512, width, dtype=torch.bfloat16)
     with torch.no_grad(), kpkg.fallback_policy("warn"):
@@ -391,14 +467,24 @@ def injected_model() -> str:
 
 def inject_into(model: torch.nn.Module, sample: Any) -> str:
     model = model.to("cuda", torch.bfloat16).eval()
-    with torch.no_grad(), kpkg.fallback_policy("warn"), kpkg.inject(model, sample_input=sample, verbose=False) as injection:
+    with (
+        torch.no_grad(),
+        kpkg.fallback_policy("warn"),
+        kpkg.inject(model, sample_input=sample, verbose=False) as injection,
+    ):
         assert injection.error is not None and injection.error < 5e-2, injection.error
         assert injection.kpkg_us <= injection.original_us * 1.03, f"slower:\n{injection}"  # type: ignore[operator]
         kinds: dict[tuple[str, str], list[tuple[float, float]]] = {}
         for row in injection.rows:
             kinds.setdefault((row.layer, row.status), []).append((row.original_us or 0.0, row.kpkg_us or 0.0))
-        lines = [f"    {len(times):4} {layer} {status}: {sum(a for a, _ in times):.0f} us, kpkg {sum(b for _, b in times):.0f}" for (layer, status), times in kinds.items()]
-        lines.insert(0, f"{len(injection.replaced)} of {len(injection.rows)} replaced, {injection.original_us:.0f} us become {injection.kpkg_us:.0f}, error {injection.error:.1e}")
+        lines = [
+            f"    {len(times):4} {layer} {status}: {sum(a for a, _ in times):.0f} us, kpkg {sum(b for _, b in times):.0f}"
+            for (layer, status), times in kinds.items()
+        ]
+        lines.insert(
+            0,
+            f"{len(injection.replaced)} of {len(injection.rows)} replaced, {injection.original_us:.0f} us become {injection.kpkg_us:.0f}, error {injection.error:.1e}",
+        )
         return "\n".join(lines)
 
 
@@ -409,7 +495,10 @@ def injected_torchvision_models() -> str:
     import torchvision
 
     x = randn(8, 3, 224, 224, dtype=torch.bfloat16)
-    return "".join(f"\n{name}: {inject_into(getattr(torchvision.models, name)(weights=None), x)}" for name in ("resnet50", "vit_b_16"))
+    return "".join(
+        f"\n{name}: {inject_into(getattr(torchvision.models, name)(weights=None), x)}"
+        for name in ("resnet50", "vit_b_16")
+    )
 
 
 @check
@@ -418,9 +507,18 @@ def injected_hugging_face_models() -> str:
         return "absent: transformers"
     import transformers
 
-    sizes = {"hidden_size": 1024, "intermediate_size": 2816, "num_hidden_layers": 4, "num_attention_heads": 16, "vocab_size": 1000}
+    sizes = {
+        "hidden_size": 1024,
+        "intermediate_size": 2816,
+        "num_hidden_layers": 4,
+        "num_attention_heads": 16,
+        "vocab_size": 1000,
+    }
     sample = {"input_ids": torch.randint(1000, (2, 512), device="cuda")}
-    llama, bert = transformers.LlamaModel(transformers.LlamaConfig(**sizes)), transformers.BertModel(transformers.BertConfig(**sizes))
+    llama, bert = (
+        transformers.LlamaModel(transformers.LlamaConfig(**sizes)),
+        transformers.BertModel(transformers.BertConfig(**sizes)),
+    )
     return "".join(f"\n{name}: {inject_into(model, sample)}" for name, model in (("llama", llama), ("bert", bert)))
 
 
@@ -428,7 +526,11 @@ def by_script(name: str, *arguments: str) -> Any:
     """What a script beside this one writes to --out; fails where it does."""
     with tempfile.TemporaryDirectory() as folder:
         out = Path(folder) / "out.json"
-        done = subprocess.run([sys.executable, str(Path(__file__).with_name(name)), *arguments, "--out", str(out)], capture_output=True, text=True)
+        done = subprocess.run(
+            [sys.executable, str(Path(__file__).with_name(name)), *arguments, "--out", str(out)],
+            capture_output=True,
+            text=True,
+        )
         if out.exists():
             FIGURES[name.removesuffix(".py")] = json.loads(out.read_text())
     assert done.returncode == 0, done.stdout[-1500:] + done.stderr[-1500:]
@@ -499,7 +601,9 @@ print(json.dumps({"by": profile.records["device_times"], "us": us}))
 @check
 def torch_profiler_shows_names() -> str:
     x = randn(64, 256)
-    with torch.profiler.profile(activities=[torch.profiler.ProfilerActivity.CPU, torch.profiler.ProfilerActivity.CUDA]) as taken:
+    with torch.profiler.profile(
+        activities=[torch.profiler.ProfilerActivity.CPU, torch.profiler.ProfilerActivity.CUDA]
+    ) as taken:
         torch.ops.kpkg.softmax(x)
         torch.cuda.synchronize()
     names = {event.key for event in taken.key_averages()}
@@ -525,7 +629,13 @@ def main() -> int:
     for name in ("softmax", "layer_norm", "gemm", "gelu", "log_softmax", "rms_norm", "add"):
         assert kpkg.ops[f"kpkg::{name}"].is_available, kpkg.ops[f"kpkg::{name}"].reason
     gpus = [torch.cuda.get_device_name(index) for index in range(torch.cuda.device_count())]
-    record: dict[str, Any] = {"torch": torch.__version__, "kpkg": kpkg.__version__, "gpus": gpus, "checks": {}, "figures": FIGURES}
+    record: dict[str, Any] = {
+        "torch": torch.__version__,
+        "kpkg": kpkg.__version__,
+        "gpus": gpus,
+        "checks": {},
+        "figures": FIGURES,
+    }
     for function in CHECKS:
         name = function.__name__
         if (OPTIONS.only and name not in OPTIONS.only) or name in OPTIONS.skip:
@@ -541,7 +651,9 @@ def main() -> int:
         if OPTIONS.out:
             OPTIONS.out.write_text(json.dumps(record, indent=1) + "\n")
     states = [result["state"] for result in record["checks"].values()]
-    print(f"{states.count('passed')} passed, {states.count('absent')} absent, {states.count('FAILED')} failed on {len(gpus)} GPUs")
+    print(
+        f"{states.count('passed')} passed, {states.count('absent')} absent, {states.count('FAILED')} failed on {len(gpus)} GPUs"
+    )
     return 1 if "FAILED" in states else 0
 
 

@@ -19,10 +19,9 @@ from collections.abc import Callable
 from pathlib import Path
 from typing import Any
 
+import kpkg
 import torch
 from torch import Tensor, nn
-
-import kpkg
 
 TEXT = Path(__file__).with_name("data") / "shakespeare.txt"
 
@@ -49,7 +48,11 @@ class Model(nn.Module):
         super().__init__()
         self.embed, self.position = nn.Embedding(symbols, width), nn.Embedding(length, width)
         self.blocks = nn.ModuleList(Block(layers, width, 4) for _ in range(depth))
-        self.norm, self.head, self.loss = layers.LayerNorm(width), layers.Linear(width, symbols), layers.CrossEntropyLoss()
+        self.norm, self.head, self.loss = (
+            layers.LayerNorm(width),
+            layers.Linear(width, symbols),
+            layers.CrossEntropyLoss(),
+        )
         self.register_buffer("mask", torch.full((length, length), float("-inf")).triu(1))
 
     def forward(self, tokens: Tensor, targets: Tensor) -> Tensor:
@@ -141,30 +144,57 @@ def main() -> int:
     parser.add_argument("--ways", default="", help="eager,compiled,graph (default: all on a GPU, eager on the CPU)")
     parser.add_argument("--out", type=Path)
     options = parser.parse_args()
-    ways = options.ways.split(",") if options.ways else ["eager", "compiled", "graph"] if options.device == "cuda" else ["eager"]
+    ways = (
+        options.ways.split(",")
+        if options.ways
+        else ["eager", "compiled", "graph"]
+        if options.device == "cuda"
+        else ["eager"]
+    )
 
     reference, reference_ms = curve(nn, options, "eager")
     again, _ = curve(nn, options, "eager", reordered=True)
     rounding = max(abs(a - b) / b for a, b in zip(again, reference))
     allowed = max(4 * rounding, 5e-3)
-    print(f"PyTorch: loss {reference[0]:.4f} to {reference[-1]:.4f}, {reference_ms:.2f} ms a step; rounding alone moves it by {rounding:.2e}", flush=True)
-    record: dict[str, Any] = {"torch": torch.__version__, "device": options.device, "steps": options.steps, "reference": reference, "reference_ms": reference_ms}
+    print(
+        f"PyTorch: loss {reference[0]:.4f} to {reference[-1]:.4f}, {reference_ms:.2f} ms a step; rounding alone moves it by {rounding:.2e}",
+        flush=True,
+    )
+    record: dict[str, Any] = {
+        "torch": torch.__version__,
+        "device": options.device,
+        "steps": options.steps,
+        "reference": reference,
+        "reference_ms": reference_ms,
+    }
     record |= {"rounding": rounding, "allowed": allowed, "runs": {}}
     failed = []
     for way in ways:
         try:
             losses, step_ms = curve(kpkg.nn, options, way)
-            _, torch_ms = curve(nn, options, way) if way != "eager" and options.device == "cuda" else (None, reference_ms)
+            _, torch_ms = (
+                curve(nn, options, way) if way != "eager" and options.device == "cuda" else (None, reference_ms)
+            )
             difference = max(abs(a - b) / b for a, b in zip(losses, reference))
-            record["runs"][way] = {"losses": losses, "difference": difference, "step_ms": step_ms, "torch_step_ms": torch_ms}
+            record["runs"][way] = {
+                "losses": losses,
+                "difference": difference,
+                "step_ms": step_ms,
+                "torch_step_ms": torch_ms,
+            }
             if difference > allowed:
                 failed.append(way)
-            print(f"kpkg {way}: loss to {losses[-1]:.4f}, {difference:.2e} from PyTorch's ({allowed:.2e} allowed), {step_ms:.2f} ms a step, PyTorch {torch_ms:.2f}", flush=True)
+            print(
+                f"kpkg {way}: loss to {losses[-1]:.4f}, {difference:.2e} from PyTorch's ({allowed:.2e} allowed), {step_ms:.2f} ms a step, PyTorch {torch_ms:.2f}",
+                flush=True,
+            )
         except Exception as error:  # the other ways are to run all the same
             failed.append(way)
             record["runs"][way] = {"error": f"{type(error).__name__}: {error}"}
             print(f"kpkg {way}: {type(error).__name__}: {str(error)[:800]}", flush=True)
-    reasons = {name: info["fallback_reasons"] for name, info in kpkg.kernel_info().items() if info.get("fallback_reasons")}
+    reasons = {
+        name: info["fallback_reasons"] for name, info in kpkg.kernel_info().items() if info.get("fallback_reasons")
+    }
     record["fallbacks"] = reasons
     for name, why in reasons.items():
         print(f"fell back: {name}: {why}")

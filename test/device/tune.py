@@ -29,19 +29,45 @@ from torch import Tensor
 
 DEVICE = "cuda"
 TIE_BAND = 1.02
-LARGE = [(4096, 4096, 4096), (8192, 8192, 8192), (8192, 8192, 1024), (8192, 8192, 512), (4096, 14336, 4096), (5632, 3072, 8192), (2048, 2048, 2048),
-         (4096, 24576, 1536), (4096, 7168, 16384), (4096, 4096, 7168), (4096, 7168, 2048), (4096, 2112, 7168), (1024, 1024, 1024), (512, 512, 512)]
+LARGE = [
+    (4096, 4096, 4096),
+    (8192, 8192, 8192),
+    (8192, 8192, 1024),
+    (8192, 8192, 512),
+    (4096, 14336, 4096),
+    (5632, 3072, 8192),
+    (2048, 2048, 2048),
+    (4096, 24576, 1536),
+    (4096, 7168, 16384),
+    (4096, 4096, 7168),
+    (4096, 7168, 2048),
+    (4096, 2112, 7168),
+    (1024, 1024, 1024),
+    (512, 512, 512),
+]
 ODD = [(5000, 3000, 1111), (4000, 4100, 4224), (1111, 2222, 3333)]
 FEW = [(m, n, k) for n, k in ((4096, 4096), (8192, 8192), (14336, 4096), (57344, 7168)) for m in (64, 128, 256)]
 BATCHED = [(16, 1024, 1024, 1024), (64, 512, 512, 512), (256, 128, 128, 64), (32, 2048, 2048, 128)]
-SCALED = [(4096, 4096, 4096), (8192, 8192, 8192), (8192, 8192, 1024), (4096, 14336, 4096), (2048, 2048, 2048), (4096, 7168, 2048), (4096, 2112, 7168)]
+SCALED = [
+    (4096, 4096, 4096),
+    (8192, 8192, 8192),
+    (8192, 8192, 1024),
+    (4096, 14336, 4096),
+    (2048, 2048, 2048),
+    (4096, 7168, 2048),
+    (4096, 2112, 7168),
+]
 
 Call = tuple[str, tuple[Any, ...]]
 
 
 def matrix(rows: int, columns: int, order: str, dtype: torch.dtype) -> Tensor:
     """Contiguous along its columns (n) or its rows (t)."""
-    return torch.randn(rows, columns, device=DEVICE).to(dtype) if order == "n" else torch.randn(columns, rows, device=DEVICE).to(dtype).t()
+    return (
+        torch.randn(rows, columns, device=DEVICE).to(dtype)
+        if order == "n"
+        else torch.randn(columns, rows, device=DEVICE).to(dtype).t()
+    )
 
 
 def gemm_calls() -> Iterator[Call]:
@@ -50,7 +76,13 @@ def gemm_calls() -> Iterator[Call]:
             for order in "nt":
                 yield "gemm", (matrix(m, k, "n", dtype), matrix(k, n, order, dtype))
         for count, m, n, k in BATCHED:
-            yield "gemm_batched", (torch.randn(count, m, k, device=DEVICE, dtype=dtype), torch.randn(count, k, n, device=DEVICE, dtype=dtype))
+            yield (
+                "gemm_batched",
+                (
+                    torch.randn(count, m, k, device=DEVICE, dtype=dtype),
+                    torch.randn(count, k, n, device=DEVICE, dtype=dtype),
+                ),
+            )
 
 
 def scaled_calls() -> Iterator[Call]:
@@ -62,7 +94,10 @@ def scaled_calls() -> Iterator[Call]:
             yield "scaled_gemm", (matrix(m, k, "n", dtype), matrix(k, n, "t", dtype), *lines, torch.bfloat16)
     for m, n, k in SCALED:
         scales = [torch.ones(shape, device=DEVICE) for shape in ((m, -(-k // 128)), (-(-k // 128), -(-n // 128)))]
-        yield "scaled_gemm", (matrix(m, k, "n", torch.float8_e4m3fn), matrix(k, n, "t", torch.float8_e4m3fn), *scales, torch.bfloat16)
+        yield (
+            "scaled_gemm",
+            (matrix(m, k, "n", torch.float8_e4m3fn), matrix(k, n, "t", torch.float8_e4m3fn), *scales, torch.bfloat16),
+        )
 
 
 def launches(op: Any, args: tuple[Any, ...]) -> list[dict[str, Any]]:
@@ -82,7 +117,9 @@ def once(call: Any, flush: Tensor) -> float:
     return begin.elapsed_time(end) * 1e3
 
 
-def fastest(op: Any, args: tuple[Any, ...], launch: dict[str, Any], rounds: int, flush: Tensor) -> tuple[dict[str, Any], dict[str, float]]:
+def fastest(
+    op: Any, args: tuple[Any, ...], launch: dict[str, Any], rounds: int, flush: Tensor
+) -> tuple[dict[str, Any], dict[str, float]]:
     import kpkg
 
     alternatives = launch["choice"]["alternatives"]
@@ -105,7 +142,15 @@ def table(package: Any, calls: Iterator[Call], rounds: int, flush: Tensor) -> di
             values, times = fastest(op, args, launch, rounds, flush)
             key = launch["choice"]["row"]
             rows[json.dumps(key, sort_keys=True, separators=(",", ":"))] = {**key, "choice": values}
-            print(launch["kernel"], [tuple(t.shape) for t in args if isinstance(t, Tensor)][:2], args[1].stride(-1), values, "of", times, flush=True)
+            print(
+                launch["kernel"],
+                [tuple(t.shape) for t in args if isinstance(t, Tensor)][:2],
+                args[1].stride(-1),
+                values,
+                "of",
+                times,
+                flush=True,
+            )
     return {"format": 1, "rows": [rows[key] for key in sorted(rows)]}
 
 
@@ -123,8 +168,18 @@ def main() -> None:
     random.seed(options.seed)
     torch.manual_seed(options.seed)
     flush = torch.empty(256 << 20, dtype=torch.int8, device=DEVICE)
-    driver = subprocess.run(["nvidia-smi", "--query-gpu=driver_version", "--format=csv,noheader"], capture_output=True, text=True, check=True)
-    measured = {"date": datetime.date.today().isoformat(), "gpu": torch.cuda.get_device_name(), "driver": driver.stdout.strip(), "rounds": options.rounds}
+    driver = subprocess.run(
+        ["nvidia-smi", "--query-gpu=driver_version", "--format=csv,noheader"],
+        capture_output=True,
+        text=True,
+        check=True,
+    )
+    measured = {
+        "date": datetime.date.today().isoformat(),
+        "gpu": torch.cuda.get_device_name(),
+        "driver": driver.stdout.strip(),
+        "rounds": options.rounds,
+    }
     options.out.mkdir(parents=True, exist_ok=True)
     for name, path, calls in (("gemm", options.gemm, gemm_calls), ("scaled_gemm", options.scaled, scaled_calls)):
         if path:

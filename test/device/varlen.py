@@ -15,11 +15,10 @@ from collections.abc import Callable
 from itertools import accumulate
 from pathlib import Path
 
-import torch
-from torch import Tensor
-
 import kpkg
+import torch
 from timing import times
+from torch import Tensor
 
 # heads, heads of keys, lengths
 CASES = [
@@ -52,12 +51,16 @@ def main() -> None:
             q = torch.randn(total, heads, SIZE, device="cuda", dtype=torch.bfloat16)
             k, v = (torch.randn(total, kv_heads, SIZE, device="cuda", dtype=torch.bfloat16) for _ in range(2))
             ends = torch.tensor([0, *accumulate(lengths)], dtype=torch.int32, device="cuda")
-            calls: dict[str, Callable[[], Tensor]] = {"kpkg": lambda: ops.attention_varlen(q, k, v, ends, ends, causal)[0]}
+            calls: dict[str, Callable[[], Tensor]] = {
+                "kpkg": lambda: ops.attention_varlen(q, k, v, ends, ends, causal)[0]
+            }
             try:
                 # (PyTorch names its arguments differently from version to version; heads are repeated where its op wants as many of keys.)
                 wide_k, wide_v = (t.repeat_interleave(heads // kv_heads, 1) for t in (k, v))
                 forward = torch.ops.aten._flash_attention_forward
-                calls["flash"] = lambda: forward(q, wide_k, wide_v, ends, ends, max(lengths), max(lengths), 0.0, causal, False)[0]
+                calls["flash"] = lambda: forward(
+                    q, wide_k, wide_v, ends, ends, max(lengths), max(lengths), 0.0, causal, False
+                )[0]
                 calls["flash"]()
             except RuntimeError as reason:
                 calls.pop("flash", None)
@@ -71,7 +74,10 @@ def main() -> None:
             print(json.dumps(row), flush=True)
             rows.append(row)
     if options.output:
-        options.output.write_text(json.dumps({"device": torch.cuda.get_device_name(), "torch": torch.__version__, "rows": rows}, indent=1) + "\n")
+        options.output.write_text(
+            json.dumps({"device": torch.cuda.get_device_name(), "torch": torch.__version__, "rows": rows}, indent=1)
+            + "\n"
+        )
 
 
 if __name__ == "__main__":

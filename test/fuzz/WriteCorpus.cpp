@@ -21,7 +21,8 @@ int main(int count, char **arguments) {
   write(folder / "sample", "R" + sample);
   write(folder / "sample-sections", manifestOf(sample).dump() + '\0' + dataOf(sample));
   nlohmann::json manifest = sampleManifest();
-  manifest["ops"][0]["backward"] = {{"op", "test::scale_transposed"}, {"arguments", nlohmann::json::array({nlohmann::json::array({"gradient", 0})})}};
+  manifest["ops"][0]["backward"] = {{"op", "test::scale_transposed"},
+                                    {"arguments", nlohmann::json::array({nlohmann::json::array({"gradient", 0})})}};
   std::string withBackward = samplePackage(manifest);
   write(folder / "backward-sections", manifestOf(withBackward).dump() + '\0' + dataOf(withBackward));
   write(folder / "valid-sections", manifestOf(validPackage()).dump() + '\0' + dataOf(validPackage()));

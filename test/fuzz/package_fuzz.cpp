@@ -1,5 +1,6 @@
 // Fuzz target: a package from anywhere is opened, verified, described and asked for shapes, and never crashes the
-// process. SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
+// process.
+// SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
 #include "runtime/format/Container.h"
 #include "runtime/format/Digest.h"
 

@@ -43,7 +43,8 @@ extern "C" int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size) {
   return 0;
 }
 
-/// Bytes that a random generator made are hard to find by changing bytes: now and then a fresh program takes their place.
+/// Bytes that a random generator made are hard to find by changing bytes: now and then a fresh program takes their
+/// place.
 extern "C" size_t LLVMFuzzerCustomMutator(uint8_t *data, size_t size, size_t maxSize, unsigned seed) {
   if (size > 16 && seed % 32 != 0)
     return LLVMFuzzerMutate(data, size, maxSize);

@@ -23,7 +23,12 @@ FAMILIES = sorted(path.parent.name for path in (ROOT / "kernels_src").glob("*/sp
 def build_package(source: Path, package: Path, *options: str) -> Path:
     """`package`, made by the built command from the file or folder `source` unless it is newer than both and the folders of imports among the options."""
     folder = source if source.is_dir() else source.parent
-    folders = [folder, folder.parent, ROOT / "kernels_src" / "std", *(Path(option) for option in options if Path(option).is_dir())]
+    folders = [
+        folder,
+        folder.parent,
+        ROOT / "kernels_src" / "std",
+        *(Path(option) for option in options if Path(option).is_dir()),
+    ]
     newest = max(p.stat().st_mtime for p in [COMMAND, *(p for one in folders for p in one.glob("*.k"))])
     if not package.exists() or package.stat().st_mtime < newest:
         package.parent.mkdir(parents=True, exist_ok=True)
@@ -32,21 +37,32 @@ def build_package(source: Path, package: Path, *options: str) -> Path:
     return package
 
 
+def build_families() -> dict[str, Path]:
+    return {
+        family: build_package(
+            ROOT / "kernels_src" / family, BUILD / "test-packages" / f"{family}.kpkg", "--target", "native"
+        )
+        for family in FAMILIES
+    }
+
+
+def pytest_configure(config: pytest.Config) -> None:
+    """With several workers (`-n 2`) packages are made before these start, so that each is made once."""
+    if getattr(config.option, "numprocesses", None) and not hasattr(config, "workerinput"):
+        build_families()
+
+
 @pytest.fixture(scope="session")
 def packages() -> dict[str, Path]:
     """Path of the package of each family, compiled for this machine's CPU."""
-    return {
-        family: build_package(ROOT / "kernels_src" / family, BUILD / "test-packages" / f"{family}.kpkg", "--target", "native")
-        for family in FAMILIES
-    }
+    return build_families()
 
 
 @pytest.fixture(scope="session")
 def libraries(packages):
     """An open library for each family, its ops registered with PyTorch."""
-    import torch  # noqa: F401  (before the packages, so that their ops are registered with it)
-
     import kpkg
+    import torch  # noqa: F401  (before the packages, so that their ops are registered with it)
 
     return {family: kpkg.load(path) for family, path in packages.items()}
 
@@ -69,9 +85,8 @@ def no_fallbacks():
 @pytest.fixture(scope="session")
 def default_ops(packages):
     """`kpkg.ops` with the packages of kernels_src."""
-    import torch  # noqa: F401
-
     import kpkg
+    import torch  # noqa: F401
 
     before = os.environ.get("KPKG_PATH")
     os.environ["KPKG_PATH"] = ":".join(str(path) for path in packages.values())

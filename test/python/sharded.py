@@ -7,17 +7,18 @@ from __future__ import annotations
 
 import sys
 
+import kpkg
 import torch
 import torch.distributed as dist
 import torch.nn.functional as F
 from torch.distributed.tensor import Replicate, Shard, distribute_tensor, init_device_mesh
 from torch.testing import assert_close
 
-import kpkg
-
 
 def main(rank: int, count: int, port: str, device: str, packages: list[str]) -> None:
-    dist.init_process_group("nccl" if device == "cuda" else "gloo", init_method=f"tcp://127.0.0.1:{port}", rank=rank, world_size=count)
+    dist.init_process_group(
+        "nccl" if device == "cuda" else "gloo", init_method=f"tcp://127.0.0.1:{port}", rank=rank, world_size=count
+    )
     if device == "cuda":
         torch.cuda.set_device(rank)
     kpkg.set_fallback_policy("silent")
@@ -42,20 +43,39 @@ def main(rank: int, count: int, port: str, device: str, packages: list[str]) -> 
     same(ops.softmax(spread(x, Shard(0)), -1), x.softmax(-1), Shard(0))
     same(ops.softmax(spread(x, Shard(1)), -1), x.softmax(-1))  # gathered first
     same(ops.log_softmax(spread(x, Shard(1)), 0), x.log_softmax(0), Shard(1))
-    same(ops.layer_norm(spread(x, Shard(0)), [12], spread(weight, Replicate())), F.layer_norm(x, [12], weight), Shard(0))
-    same(ops.rms_norm(spread(x, Shard(0)), [12], spread(weight, Replicate())), F.rms_norm(x, [12], weight, 1e-6), Shard(0))
+    same(
+        ops.layer_norm(spread(x, Shard(0)), [12], spread(weight, Replicate())), F.layer_norm(x, [12], weight), Shard(0)
+    )
+    same(
+        ops.rms_norm(spread(x, Shard(0)), [12], spread(weight, Replicate())),
+        F.rms_norm(x, [12], weight, 1e-6),
+        Shard(0),
+    )
     same(ops.gelu(spread(x, Shard(1))), F.gelu(x), Shard(1))
     same(ops.gemm(spread(x, Shard(0)), spread(w, Replicate())), x @ w, Shard(0))
     same(ops.gemm(spread(x, Replicate()), spread(w, Shard(1))), x @ w, Shard(1))
     same(ops.gemm(spread(x, Shard(1)), spread(w, Shard(0))), x @ w)  # partial sums
-    same(ops.gemm(spread(x, Replicate()), spread(w.T.contiguous(), Shard(0)), 1.0, 1.0, False, True, spread(b, Shard(0))), x @ w + b, Shard(1))
+    same(
+        ops.gemm(
+            spread(x, Replicate()), spread(w.T.contiguous(), Shard(0)), 1.0, 1.0, False, True, spread(b, Shard(0))
+        ),
+        x @ w + b,
+        Shard(1),
+    )
     if hasattr(ops, "linear"):
-        same(ops.linear(spread(x, Shard(0)), spread(w.T.contiguous(), Replicate()), spread(b, Replicate())), x @ w + b, Shard(0))
+        same(
+            ops.linear(spread(x, Shard(0)), spread(w.T.contiguous(), Replicate()), spread(b, Replicate())),
+            x @ w + b,
+            Shard(0),
+        )
 
     # Arguments that are no tensors decide the placements too: a rule's answer for others must not be taken from PyTorch's cache.
     square = spread(x[:, :8].contiguous(), Shard(0))
     for transposed in (False, True):
-        same(ops.gemm(square, square, 1.0, 1.0, transposed, not transposed), x[:, :8].T @ x[:, :8] if transposed else x[:, :8] @ x[:, :8].T)
+        same(
+            ops.gemm(square, square, 1.0, 1.0, transposed, not transposed),
+            x[:, :8].T @ x[:, :8] if transposed else x[:, :8] @ x[:, :8].T,
+        )
 
     leaf, scale = spread(x, Shard(0)).requires_grad_(), spread(weight, Replicate()).requires_grad_()
     plain, plain_scale = x.clone().requires_grad_(), weight.clone().requires_grad_()
@@ -65,7 +85,9 @@ def main(rank: int, count: int, port: str, device: str, packages: list[str]) -> 
     same(scale.grad, plain_scale.grad)
     shift = spread(weight, Replicate()).requires_grad_()
     ops.layer_norm(leaf, [12], scale, shift).square().sum().full_tensor().backward()  # asks for one gradient more
-    (expected,) = torch.autograd.grad(F.layer_norm(x, [12], weight, w_shift := weight.clone().requires_grad_()).square().sum(), w_shift)
+    (expected,) = torch.autograd.grad(
+        F.layer_norm(x, [12], weight, w_shift := weight.clone().requires_grad_()).square().sum(), w_shift
+    )
     same(shift.grad, expected)
     dist.barrier()
     dist.destroy_process_group()

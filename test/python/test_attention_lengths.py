@@ -5,11 +5,10 @@ SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
 
 from __future__ import annotations
 
+import kpkg
 import pytest
 import torch
 from conftest import BUILD, ROOT, build_package
-
-import kpkg
 
 DTYPES = [torch.bool, torch.float32, torch.bfloat16, torch.float16]
 
@@ -17,7 +16,19 @@ DTYPES = [torch.bool, torch.float32, torch.bfloat16, torch.float16]
 @pytest.fixture(scope="module")
 def package(libraries):
     folders = [str(ROOT / "kernels_src" / "attention"), str(ROOT / "kernels_src")]
-    return kpkg.load(build_package(ROOT / "test" / "python" / "inputs" / "mask_rows.k", BUILD / "test-packages" / "mask_rows.kpkg", "--target", "native", "-O1", "-I", folders[0], "-I", folders[1]))
+    return kpkg.load(
+        build_package(
+            ROOT / "test" / "python" / "inputs" / "mask_rows.k",
+            BUILD / "test-packages" / "mask_rows.kpkg",
+            "--target",
+            "native",
+            "-O1",
+            "-I",
+            folders[0],
+            "-I",
+            folders[1],
+        )
+    )
 
 
 def launches(package, mask, keys):
@@ -36,7 +47,9 @@ def test_rows_of_other_lengths_are_copied(package, shape, dtype):
         assert kernels == [] and torch.equal(rows, mask)
         return
     wide = mask.reshape((1,) * (4 - mask.dim()) + mask.shape)
-    assert kernels == ["copy_rows"] and rows.shape == (*wide.shape[:3], -(-keys // line) * line) and rows.is_contiguous()
+    assert (
+        kernels == ["copy_rows"] and rows.shape == (*wide.shape[:3], -(-keys // line) * line) and rows.is_contiguous()
+    )
     assert torch.equal(rows[..., :keys], wide.expand(*wide.shape[:3], keys)) and not rows[..., keys:].any()
 
 
@@ -54,7 +67,10 @@ def test_rows_of_whole_vectors_are_not_copied(package, dtype):
 def test_gradients(libraries, queries, keys):
     """Of queries behind the last one, of which blocks have some, nothing reaches a gradient."""
     generator = torch.Generator().manual_seed(queries)
-    q, k, v = (torch.randn(2, heads, n, 20, dtype=torch.double, generator=generator).requires_grad_() for heads, n in ((4, queries), (2, keys), (2, keys)))
+    q, k, v = (
+        torch.randn(2, heads, n, 20, dtype=torch.double, generator=generator).requires_grad_()
+        for heads, n in ((4, queries), (2, keys), (2, keys))
+    )
     mask = torch.rand(queries, keys, generator=generator) > 0.3
     mask[0] = False  # sees no key
     out, lse = libraries["attention"].attention(q, k, v, mask)
@@ -65,7 +81,11 @@ def test_gradients(libraries, queries, keys):
     grad = torch.randn(out.shape, dtype=torch.double, generator=generator)
     dp = grad @ v.detach().repeat_interleave(2, 1).mT
     ds = weights.detach() * (dp - (weights.detach() * dp).sum(-1, keepdim=True)) / 20**0.5
-    wanted = (ds @ k.detach().repeat_interleave(2, 1), (ds.mT @ q.detach()).unflatten(1, (2, 2)).sum(2), (weights.detach().mT @ grad).unflatten(1, (2, 2)).sum(2))
+    wanted = (
+        ds @ k.detach().repeat_interleave(2, 1),
+        (ds.mT @ q.detach()).unflatten(1, (2, 2)).sum(2),
+        (weights.detach().mT @ grad).unflatten(1, (2, 2)).sum(2),
+    )
     for found, reference in zip(torch.autograd.grad(out, (q, k, v), grad), wanted, strict=True):
         torch.testing.assert_close(found, reference)
 
@@ -78,9 +98,15 @@ def test_queries_whose_keys_all_have_low_numbers(libraries, dtype, low, queries)
     generator = torch.Generator().manual_seed(queries)
     q, k, v, grad = (torch.randn(1, 2, n, 64, dtype=dtype, generator=generator) for n in (queries, 70, 70, queries))
     mask = torch.zeros(queries, 70, dtype=dtype)
-    mask[:3], mask[3], mask[4, 7:] = torch.finfo(dtype).min if low == "lowest" else max(low, torch.finfo(dtype).min), -float("inf"), torch.finfo(dtype).min
+    mask[:3], mask[3], mask[4, 7:] = (
+        torch.finfo(dtype).min if low == "lowest" else max(low, torch.finfo(dtype).min),
+        -float("inf"),
+        torch.finfo(dtype).min,
+    )
     wide = [t.double().clone().requires_grad_() for t in (q, k, v)]
-    scores = wide[0] @ wide[1].mT / 8 + mask.double().clamp(min=-(2.0**17)).masked_fill(mask == -float("inf"), -float("inf"))
+    scores = wide[0] @ wide[1].mT / 8 + mask.double().clamp(min=-(2.0**17)).masked_fill(
+        mask == -float("inf"), -float("inf")
+    )
     expected = torch.softmax(scores.masked_fill(scores == -float("inf"), -float("inf")), -1).nan_to_num(0.0) @ wide[2]
     out, lse = libraries["attention"].attention(q, k, v, mask)
     found = libraries["attention"].attention_backward(grad, q, k, v, out, lse, mask)

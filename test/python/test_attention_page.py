@@ -18,7 +18,9 @@ PAGE = (ROOT / "docs" / "attention.md").read_text()
 
 
 def run(command, folder, **environment):
-    done = subprocess.run([str(c) for c in command], cwd=folder, capture_output=True, text=True, env={**os.environ, **environment})
+    done = subprocess.run(
+        [str(c) for c in command], cwd=folder, capture_output=True, text=True, env={**os.environ, **environment}
+    )
     assert done.returncode == 0, f"{command}:\n{done.stdout}{done.stderr}"
     return done.stdout
 
@@ -32,7 +34,13 @@ def test_python(packages, tmp_path):
     assert len(examples) == 8
     families = ("attention", "attention_varlen", "attention_cache", "attention_scored", "attention_fp8")
     path = ":".join(str(packages[family]) for family in families)
-    run([sys.executable, "-c", "\n".join(examples)], tmp_path, PYTHONPATH=str(BUILD / "python"), KPKG_PATH=path, KPKG_FALLBACK="strict")
+    run(
+        [sys.executable, "-c", "\n".join(examples)],
+        tmp_path,
+        PYTHONPATH=str(BUILD / "python"),
+        KPKG_PATH=path,
+        KPKG_FALLBACK="strict",
+    )
 
 
 def test_own_function(tmp_path):
@@ -56,5 +64,20 @@ def test_cpp(packages, tmp_path):
     (tmp_path / "main.cpp").write_text(source)
     shutil.copy(packages["attention_cache"], tmp_path)
     lib = BUILD / "lib"
-    run(["g++", "-std=c++17", "-Wall", "-Werror", f"-I{ROOT}/runtime/include", "main.cpp", "-o", "main", f"-L{lib}", f"-Wl,-rpath,{lib}", "-lkpkg"], tmp_path)
+    run(
+        [
+            "g++",
+            "-std=c++17",
+            "-Wall",
+            "-Werror",
+            f"-I{ROOT}/runtime/include",
+            "main.cpp",
+            "-o",
+            "main",
+            f"-L{lib}",
+            f"-Wl,-rpath,{lib}",
+            "-lkpkg",
+        ],
+        tmp_path,
+    )
     assert run(["./main"], tmp_path) == "0.25 3.94591\n"

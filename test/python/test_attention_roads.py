@@ -8,15 +8,25 @@ from __future__ import annotations
 import random
 from collections import Counter
 
+import kpkg
 import pytest
 import torch
 from conftest import BUILD, ROOT, build_package
 
-import kpkg
-
 SEEDS = range(48)
 #: Kernels that CPUs do not run, or run otherwise: all must have been launched at the end.
-ROADS = {"attention_forward", "attend_few", "copy_rows", "prepare_rows", "all_gradients", "finish_queries", "join_heads", "know_rows", "query_gradient", "key_gradients"}
+ROADS = {
+    "attention_forward",
+    "attend_few",
+    "copy_rows",
+    "prepare_rows",
+    "all_gradients",
+    "finish_queries",
+    "join_heads",
+    "know_rows",
+    "query_gradient",
+    "key_gradients",
+}
 ROADS |= {"pack_queries", "span_queries", "turn_queries"}
 launched: Counter[str] = Counter()
 
@@ -25,7 +35,18 @@ launched: Counter[str] = Counter()
 def package(libraries):
     """`libraries` come first, and once more at the end: the public names of ops are those of the package that was registered last."""
     path = BUILD / "test-packages" / "attention-roads.kpkg"
-    yield kpkg.load(build_package(ROOT / "kernels_src" / "attention", path, str(ROOT / "kernels_src" / "scores.k"), "--target", "native", "-D", "ON_GPU=True", "-O1"))
+    yield kpkg.load(
+        build_package(
+            ROOT / "kernels_src" / "attention",
+            path,
+            str(ROOT / "kernels_src" / "scores.k"),
+            "--target",
+            "native",
+            "-D",
+            "ON_GPU=True",
+            "-O1",
+        )
+    )
     libraries["attention"].register_torch()
 
 
@@ -53,13 +74,30 @@ def case(seed):
     queries, keys = chance.choice([1, 5, 63, 130, 257]), chance.choice([1, 7, 64, 129, 300, 515])
     is_plain, is_masked = seed % 8 in (0, 3), seed % 8 == 5
     if seed % 8 == 0:  # gradients in one pass over all blocks
-        dtype, size, queries, keys = chance.choice([torch.bfloat16, torch.float16]), chance.choice([64, 128]), chance.choice([1024, 1027]), chance.choice([77, 160])
+        dtype, size, queries, keys = (
+            chance.choice([torch.bfloat16, torch.float16]),
+            chance.choice([64, 128]),
+            chance.choice([1024, 1027]),
+            chance.choice([77, 160]),
+        )
         group = 3 if seed % 16 == 0 else 1
     elif is_masked:  # the same with a mask
-        dtype, size, queries, keys = chance.choice([torch.bfloat16, torch.float16]), chance.choice([40, 64, 80, 128]), chance.choice([520, 1027]), chance.choice([77, 160, 300])
+        dtype, size, queries, keys = (
+            chance.choice([torch.bfloat16, torch.float16]),
+            chance.choice([40, 64, 80, 128]),
+            chance.choice([520, 1027]),
+            chance.choice([77, 160, 300]),
+        )
     elif is_plain:  # queries of several heads in one tile
-        dtype, queries, keys = chance.choice([torch.bfloat16, torch.float16]), chance.choice([1, 5, 63]), chance.choice([515, 2100])
-    q, k, v = (torch.randn(2, heads, n, size, generator=generator).to(dtype) for heads, n in ((group * kv_heads, queries), (kv_heads, keys), (kv_heads, keys)))
+        dtype, queries, keys = (
+            chance.choice([torch.bfloat16, torch.float16]),
+            chance.choice([1, 5, 63]),
+            chance.choice([515, 2100]),
+        )
+    q, k, v = (
+        torch.randn(2, heads, n, size, generator=generator).to(dtype)
+        for heads, n in ((group * kv_heads, queries), (kv_heads, keys), (kv_heads, keys))
+    )
     kind = "none" if is_plain else chance.choice(["none", "padding", "seen", "added", "column"])
     if is_masked:
         kind = ["added", "padding", "seen", "column"][seed // 8 % 4]
@@ -85,17 +123,26 @@ def profiled(call):
 @pytest.mark.parametrize("seed", SEEDS)
 def test_cases(package, seed):
     q, k, v, mask, causal, softcap, window = case(seed)
-    out, lse = profiled(lambda: package.attention(q, k, v, mask, causal, 0.0, softcap, window))
+    out, lse = profiled(lambda: package.attention(q, k, v, mask, causal, None, softcap, window))
     wide = [t.double().requires_grad_() for t in (q, k, v)]
     wanted, sums = exact(*wide, mask, causal, softcap, window)
     grad = torch.randn(out.shape, generator=torch.Generator().manual_seed(seed)).to(q.dtype)
     wanted_gradients = torch.autograd.grad(wanted, wide, grad.double())
-    found = profiled(lambda: package.attention_backward(grad, q, k, v, out, lse, mask, causal, 0.0, softcap, window, seed % 3 == 0))
+    found = profiled(
+        lambda: package.attention_backward(grad, q, k, v, out, lse, mask, causal, None, softcap, window, seed % 3 == 0)
+    )
     what = f"{tuple(q.shape)} {tuple(k.shape)} {q.dtype} {None if mask is None else (mask.dtype, tuple(mask.shape))} {causal=} {softcap=} {window=}"
     unit = max(torch.finfo(q.dtype).eps, 2.0**-17)
-    torch.testing.assert_close(lse.double(), sums.detach(), atol=4 * unit, rtol=4 * unit, msg=lambda text: f"lse of {what}: {text}")
-    for name, result, reference in zip(("out", "query", "key", "value"), (out, *found), (wanted.detach(), *wanted_gradients), strict=True):
-        error, size = float((result.double() - reference).norm()), max(float(reference.norm()), 0.05 * float(grad.double().norm()))
+    torch.testing.assert_close(
+        lse.double(), sums.detach(), atol=4 * unit, rtol=4 * unit, msg=lambda text: f"lse of {what}: {text}"
+    )
+    for name, result, reference in zip(
+        ("out", "query", "key", "value"), (out, *found), (wanted.detach(), *wanted_gradients), strict=True
+    ):
+        error, size = (
+            float((result.double() - reference).norm()),
+            max(float(reference.norm()), 0.05 * float(grad.double().norm())),
+        )
         assert error <= 2 * unit * size, f"{name} of {what}: {error / size / unit:.2f} units"
 
 

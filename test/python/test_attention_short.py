@@ -27,9 +27,11 @@ def test_masks_and_shared_heads(libraries):
     generator = torch.Generator().manual_seed(1)
     q, k, v = (torch.randn(2, heads, n, 16, generator=generator) for heads, n in ((6, 4), (2, 70), (2, 70)))
     for mask in (torch.rand(2, 1, 4, 70, generator=generator) > 0.3, torch.randn(4, 70, generator=generator)):
-        found = libraries["attention"].scaled_dot_product_attention(q, k, v, mask, 0.0, False, 0.0, True)
+        found = libraries["attention"].scaled_dot_product_attention(q, k, v, mask, 0.0, False, None, True)
         wide = mask if mask.dtype == torch.bool else mask.double()
-        expected = torch.nn.functional.scaled_dot_product_attention(q.double(), k.double(), v.double(), wide, enable_gqa=True)
+        expected = torch.nn.functional.scaled_dot_product_attention(
+            q.double(), k.double(), v.double(), wide, enable_gqa=True
+        )
         assert (found - expected).abs().max() <= 1e-6
 
 

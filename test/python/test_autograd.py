@@ -12,16 +12,14 @@ import sys
 import threading
 import time
 
+import kpkg
 import numpy as np
 import pytest
 import torch
 from conftest import BUILD, ROOT, build_package
-from torch.testing import assert_close
-
-from torch.utils._python_dispatch import TorchDispatchMode
-
-import kpkg
 from kpkg import KernelError, _autograd
+from torch.testing import assert_close
+from torch.utils._python_dispatch import TorchDispatchMode
 
 
 @pytest.fixture(scope="module")
@@ -36,7 +34,7 @@ def nodes(request, gradients):
     built = _autograd.nodes()
     if built is None and request.param == "C++":
         pytest.skip("kpkg was built without nodes for this PyTorch")
-    recorded = [op for op in gradients if op.backward] if built is not None and request.param == "Python" else []
+    recorded = [op for op in gradients if op.gradient] if built is not None and request.param == "Python" else []
     for op in recorded:
         built.use(_autograd._recordings[op.name].state)
     yield request.param
@@ -60,7 +58,9 @@ class Seeing(TorchDispatchMode):
 def test_kind_of_nodes(gradients, nodes):
     """PyTorch's own are objects of a class that torch.autograd.Function made."""
     node = gradients.exp(rows(1, 4)).grad_fn
-    assert node.name() == "RecordedBackward" and isinstance(node, torch.autograd.function.BackwardCFunction) == (nodes == "Python")
+    assert node.name() == "RecordedBackward" and isinstance(node, torch.autograd.function.BackwardCFunction) == (
+        nodes == "Python"
+    )
 
 
 def rows(*shape, grad=True, dtype=torch.float64):
@@ -111,11 +111,20 @@ def test_needs_are_what_is_asked_for(gradients, nodes):
     seeing = Seeing(torch.ops.gradients.affine_autograd.default)
     x, weight, bias = rows(3, 7), rows(7), rows(7)
     inner = x * 2
-    for source, wanted in ((x, [x]), (x, [weight]), (x, [bias, weight]), (inner, [x]), (inner, [inner]), (inner, [weight])):
+    for source, wanted in (
+        (x, [x]),
+        (x, [weight]),
+        (x, [bias, weight]),
+        (inner, [x]),
+        (inner, [inner]),
+        (inner, [weight]),
+    ):
         result = gradients.affine(source, weight, bias, 2.0).sum()
         with seeing:
             found = torch.autograd.grad(result, wanted, retain_graph=True)
-        expected = torch.autograd.grad(affine(inner if source is inner else x, weight, bias, 2.0).sum(), wanted, retain_graph=True)
+        expected = torch.autograd.grad(
+            affine(inner if source is inner else x, weight, bias, 2.0).sum(), wanted, retain_graph=True
+        )
         assert_close(found, expected)
     for inputs in ([bias], None):
         result = gradients.affine(x, weight, bias, 2.0).sum()
@@ -156,7 +165,11 @@ def test_gradients_are_deterministic_where_instances_must_be(gradients):
 def test_gradients_with_strides(gradients, nodes):
     x, weight = rows(5, 7), rows(7)
     strided = rows(7, 5, grad=False).t()
-    for upstream in (strided, torch.ones((), dtype=torch.float64).expand(5, 7), strided[:, ::2].repeat_interleave(2, 1)[:, :7]):
+    for upstream in (
+        strided,
+        torch.ones((), dtype=torch.float64).expand(5, 7),
+        strided[:, ::2].repeat_interleave(2, 1)[:, :7],
+    ):
         found = torch.autograd.grad(gradients.affine(x, weight, squared=True), (x, weight), upstream)
         expected = torch.autograd.grad(affine(x, weight, squared=True), (x, weight), upstream)
         assert_close(found, expected)
@@ -225,7 +238,9 @@ except Warning as refused:
 def test_backward_through_the_dispatcher_is_refused(gradients):
     """There the forward runs; backward must not go on with gradients missing. (In a process of its own: pytest resets warning filters.)"""
     environment = {**os.environ, "PYTHONPATH": str(BUILD / "python")}
-    done = subprocess.run([sys.executable, "-c", SCRIPT, gradients.path], capture_output=True, text=True, env=environment)
+    done = subprocess.run(
+        [sys.executable, "-c", SCRIPT, gradients.path], capture_output=True, text=True, env=environment
+    )
     assert "autograd kernel was not registered" in done.stdout, done.stdout + done.stderr
 
 
@@ -262,7 +277,15 @@ def test_opcheck(gradients, weighted):
     torch.library.opcheck(torch.ops.gradients.affine.default, (rows(3, 7), weight), {"squared": True})
     torch.library.opcheck(
         torch.ops.gradients.affine_autograd.default,
-        (rows(3, 7, grad=False), rows(3, 7, grad=False), None if weight is None else weight.detach(), 1.0, False, weighted, weighted),
+        (
+            rows(3, 7, grad=False),
+            rows(3, 7, grad=False),
+            None if weight is None else weight.detach(),
+            1.0,
+            False,
+            weighted,
+            weighted,
+        ),
     )
     torch.library.opcheck(torch.ops.gradients.exp.default, (rows(3, 7),))
     torch.library.opcheck(torch.ops.gradients.powers.default, (rows(7), torch.arange(7)))
@@ -304,7 +327,9 @@ def test_what_users_do_with_nodes(gradients, nodes):
     result = gradients.affine(x, weight)
     seen = []
     result.grad_fn.register_prehook(lambda given: seen.append("before"))
-    result.grad_fn.register_hook(lambda found, given: seen.append(len(found)) or tuple(g if g is None else 2 * g for g in found))
+    result.grad_fn.register_hook(
+        lambda found, given: seen.append(len(found)) or tuple(g if g is None else 2 * g for g in found)
+    )
     doubled = torch.autograd.grad(result.sum(), (x, weight), retain_graph=True)
     assert seen[0] == "before" and seen[1] >= 2
     assert_close(doubled, tuple(2 * g for g in expected))
@@ -322,7 +347,9 @@ def test_what_users_do_with_nodes(gradients, nodes):
         again.sum().backward()
         assert_close((x.grad, weight.grad), expected)
     with torch.autograd.detect_anomaly(check_nan=True), pytest.raises(RuntimeError, match="returned nan values"):
-        gradients.affine(torch.full((3, 7), float("nan"), dtype=torch.float64), weight, None, 1.0, True).sum().backward()
+        gradients.affine(
+            torch.full((3, 7), float("nan"), dtype=torch.float64), weight, None, 1.0, True
+        ).sum().backward()
 
     upstream = torch.randn(4, 3, 7, dtype=torch.float64)
     batched = torch.autograd.grad(gradients.exp(x), x, upstream, is_grads_batched=True)[0]

@@ -20,11 +20,24 @@ class Device(c.Structure):
 
 
 class Tensor(c.Structure):
-    _fields_ = [("data", c.c_void_p), ("shape", c.POINTER(c.c_int64)), ("strides", c.POINTER(c.c_int64)), ("rank", c.c_int32), ("dtype", c.c_int32), ("device", Device)]
+    _fields_ = [
+        ("data", c.c_void_p),
+        ("shape", c.POINTER(c.c_int64)),
+        ("strides", c.POINTER(c.c_int64)),
+        ("rank", c.c_int32),
+        ("dtype", c.c_int32),
+        ("device", Device),
+    ]
 
 
 class As(c.Union):
-    _fields_ = [("tensor", c.POINTER(Tensor)), ("integer", c.c_int64), ("real", c.c_double), ("list", c.POINTER(c.c_int64)), ("string", c.c_char_p)]
+    _fields_ = [
+        ("tensor", c.POINTER(Tensor)),
+        ("integer", c.c_int64),
+        ("real", c.c_double),
+        ("list", c.POINTER(c.c_int64)),
+        ("string", c.c_char_p),
+    ]
 
 
 class Value(c.Structure):
@@ -54,7 +67,14 @@ Call._fields_ = [
 
 
 class Error(c.Structure):
-    _fields_ = [("struct_size", c.c_size_t), ("status", c.c_int), ("message", c.c_char_p), ("op", c.c_char_p), ("instance", c.c_char_p), ("argument", c.c_char_p)]
+    _fields_ = [
+        ("struct_size", c.c_size_t),
+        ("status", c.c_int),
+        ("message", c.c_char_p),
+        ("op", c.c_char_p),
+        ("instance", c.c_char_p),
+        ("argument", c.c_char_p),
+    ]
 
 
 @pytest.fixture(scope="module")
@@ -114,7 +134,9 @@ def test_errors(opened, library):
     output, *_kept_too = rows(5, 3)
     call = call_with(tensor, output)
     assert abi.kpkg_op_call(op, c.byref(call)) == 6
-    assert b"has shape [5, 3], the result has [3, 5]" in last_error(abi).message and last_error(abi).op == b"kpkg::softmax"
+    assert (
+        b"has shape [5, 3], the result has [3, 5]" in last_error(abi).message and last_error(abi).op == b"kpkg::softmax"
+    )
     handle = c.c_void_p()
     assert library.kpkg_library_open(b"/nonexistent.kpkg", None, c.byref(handle)) == 2
 
@@ -145,4 +167,6 @@ def test_fallback_policy_and_restriction(opened):
     assert abi.kpkg_op_count_fallback(op, b"a reason") == 0
     assert abi.kpkg_registry_restrict(registry, b"kpkg::softmax", None) == 0
     assert abi.kpkg_op_call(op, c.byref(call)) == 0 and ran == [2]
-    assert abi.kpkg_registry_restrict(registry, b"kpkg::softmax", b"[]") == 1 and b"JSON object" in last_error(abi).message
+    assert (
+        abi.kpkg_registry_restrict(registry, b"kpkg::softmax", b"[]") == 1 and b"JSON object" in last_error(abi).message
+    )

@@ -7,12 +7,11 @@ from __future__ import annotations
 
 import re
 
+import kpkg
 import pytest
 import torch
 from conftest import BUILD, ROOT, build_package
 from opspec import load_specs
-
-import kpkg
 
 SOURCES = ROOT / "kernels_src" / "attention_cache"
 DTYPES = [torch.float16, torch.bfloat16, torch.float32]
@@ -24,7 +23,11 @@ GENERAL, ONE_PIECE, IN_PAGES = "0", "1", "2"
 def package(libraries):
     """A package of the kernels for GPUs; `libraries` come first, so that its ops are not those that PyTorch finds by name."""
     path = BUILD / "test-packages" / "attention_cache-roads.kpkg"
-    return kpkg.load(build_package(SOURCES, path, str(ROOT / "kernels_src" / "scores.k"), "--target", "native", "-D", "ON_GPU=True", "-O1"))
+    return kpkg.load(
+        build_package(
+            SOURCES, path, str(ROOT / "kernels_src" / "scores.k"), "--target", "native", "-D", "ON_GPU=True", "-O1"
+        )
+    )
 
 
 @pytest.fixture(scope="module")
@@ -37,7 +40,11 @@ def launched(package, *args, **options):
     with kpkg.profile_kernel() as profile:
         results = package.attention_decode(*args, **options)
     instances = [launch["instance"] for launch in profile.records["launches"]]
-    return results, {instance.partition("[")[0] for instance in instances}, set(re.findall(r"attend_parts\[.*FORM=(\d)", "\n".join(instances)))
+    return (
+        results,
+        {instance.partition("[")[0] for instance in instances},
+        set(re.findall(r"attend_parts\[.*FORM=(\d)", "\n".join(instances))),
+    )
 
 
 @pytest.mark.parametrize("dtype", DTYPES, ids=str)
@@ -49,7 +56,9 @@ def test_samples(package, spec, dtype):
         kernels |= found[0]
         forms |= found[1]
     assert forms == ({GENERAL} if dtype is torch.float32 else {GENERAL, ONE_PIECE, IN_PAGES})
-    assert kernels == {"attend_parts", "combine_few_parts"} | (set() if dtype is torch.float32 else {"attend_parts_in_turn"})
+    assert kernels == {"attend_parts", "combine_few_parts"} | (
+        set() if dtype is torch.float32 else {"attend_parts_in_turn"}
+    )
 
 
 def test_what_the_plain_kernels_are_not_for(package):

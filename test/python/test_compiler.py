@@ -11,23 +11,22 @@ import subprocess
 import sys
 from concurrent.futures import ThreadPoolExecutor
 
+import kpkg
 import numpy as np
 import pytest
 from conftest import BUILD, COMMAND, ROOT
 
-import kpkg
-
-SOURCE = '''
+SOURCE = """
 @kernel
-fn scaled_blocks(x: Tensor[float32, 1], mut y: Tensor[float32, 1]):
+def scaled_blocks(x: Tensor[float32, 1], mut y: Tensor[float32, 1]):
     y.tile[64](block_idx.x).store(x.tile[64](block_idx.x).load() * FACTOR)
 
 @register.op("compiled::scaled")
-fn scaled(x: Tensor) raises -> Tensor:
+def scaled(x: Tensor) raises -> Tensor:
     var y = empty_like(x)
     launch scaled_blocks(x, y, grid=ceildiv(x.numel(), 64))
     return y
-'''
+"""
 
 
 @pytest.fixture
@@ -57,6 +56,38 @@ def test_compiles_once(source, tmp_path):
     np.testing.assert_array_equal(again.compile_from_file(source, "my_scaled").scaled(X), X * 3)
     assert again.compilations == 1
     assert not [file for file in (tmp_path / "cache").rglob(".*")]
+
+
+def test_every_file_that_is_read_decides(source, tmp_path):
+    """Modules found by `-I`, one that hides another, tuning tables: what the command reads is what the cache knows."""
+    near, far = tmp_path / "near", tmp_path / "far"
+    for folder in (near, far):
+        folder.mkdir()
+    (far / "numbers.k").write_text("comptime FACTOR = 2.0\n")
+    source.write_text("from numbers import FACTOR\n" + SOURCE)
+    one, options = compiler(tmp_path), ["-I", str(near), "-I", str(far)]
+    np.testing.assert_array_equal(one.compile_from_file(source, options=options).scaled(X), X * 2)
+    (far / "numbers.k").write_text("comptime FACTOR = 3.0\n")
+    np.testing.assert_array_equal(one.compile_from_file(source, options=options).scaled(X), X * 3)
+    (near / "numbers.k").write_text("comptime FACTOR = 4.0\n")
+    np.testing.assert_array_equal(one.compile_from_file(source, options=options).scaled(X), X * 4)
+    rows = tmp_path / "rows.json"
+    for table in ('{"format": 1, "rows": []}', '{"format":1,"rows":[]}'):
+        rows.write_text(table)
+        one.compile_from_file(source, options=[*options, "--tuning", str(rows)])
+    assert one.compilations == 5
+    (source.parent / "unrelated.k").write_text("comptime FACTOR = 5.0\n")
+    one.compile_from_file(source, options=options)
+    assert one.compilations == 5
+
+
+def test_default_targets_are_the_commands(source, tmp_path, monkeypatch):
+    source.write_text(SOURCE.replace("FACTOR", "2.0"))
+    one = compiler(tmp_path)
+    first = one.package_of(source)
+    monkeypatch.setenv("KPKG_TARGET", "aarch64")
+    other = one.package_of(source)
+    assert other != first and b"aarch64" in other.read_bytes()
 
 
 def test_damaged_entries_are_made_again(source, tmp_path):
@@ -113,7 +144,9 @@ def test_doctor(packages, tmp_path):
 
 def test_profile_of_a_script(packages, tmp_path):
     script = tmp_path / "script.py"
-    script.write_text(f"import sys, kpkg, numpy\nassert sys.argv[1:] == ['a']\nkpkg.load({str(packages['softmax'])!r}).softmax(numpy.ones((2, 3)))\n")
+    script.write_text(
+        f"import sys, kpkg, numpy\nassert sys.argv[1:] == ['a']\nkpkg.load({str(packages['softmax'])!r}).softmax(numpy.ones((2, 3)))\n"
+    )
     done = command_line("profile", "--trace", str(tmp_path / "trace.json"), str(script), "a")
     assert done.returncode == 0 and "kpkg::softmax" in done.stdout and "softmax_rows[" in done.stdout, done.stderr
     assert json.loads((tmp_path / "trace.json").read_text())["traceEvents"]
@@ -133,6 +166,10 @@ def test_numbers_of_a_call_choose_among_alternatives(tmp_path):
         for first in (0, 33, 511):
             explained = library["demo::partial"].explain(a, b, first)
             assert "chosen by the cost model" in explained and "as the first of" not in explained
-            np.testing.assert_allclose(library["demo::partial"](a, b, first), a[:, first:] @ b[first:], rtol=1e-3, atol=1e-3)
+            np.testing.assert_allclose(
+                library["demo::partial"](a, b, first), a[:, first:] @ b[first:], rtol=1e-3, atol=1e-3
+            )
             whole = first // 32 * 32  # steps of the kernel's loop
-            np.testing.assert_allclose(library["demo::some"](a, b, whole), a[:, :whole] @ b[:whole], rtol=1e-3, atol=1e-3)
+            np.testing.assert_allclose(
+                library["demo::some"](a, b, whole), a[:, :whole] @ b[:whole], rtol=1e-3, atol=1e-3
+            )

@@ -10,10 +10,9 @@ from __future__ import annotations
 import os
 import random
 
+import kpkg
 import pytest
 import torch
-
-import kpkg
 
 CASES = int(os.environ.get("KPKG_CONV_CASES", "240"))
 SEED = int(os.environ.get("KPKG_CONV_SEED", "0"))
@@ -24,13 +23,19 @@ F = torch.nn.functional
 
 def reordered(x, chance):
     """x with another order of memory."""
-    return chance.choice([x, x.movedim(1, -1).contiguous().movedim(-1, 1), x.transpose(0, 1).contiguous().transpose(0, 1)])
+    return chance.choice(
+        [x, x.movedim(1, -1).contiguous().movedim(-1, 1), x.transpose(0, 1).contiguous().transpose(0, 1)]
+    )
 
 
 def case(seed):
     chance = random.Random(seed)
     dims = chance.choice([1, 2, 2, 3])
-    groups, c, k = chance.choice([1, 1, 2, 3]), chance.choice([1, 2, 3, 8, 17, 70]), chance.choice([1, 2, 5, 16, 33, 140])
+    groups, c, k = (
+        chance.choice([1, 1, 2, 3]),
+        chance.choice([1, 2, 3, 8, 17, 70]),
+        chance.choice([1, 2, 5, 16, 33, 140]),
+    )
     if chance.random() < 0.15:
         groups, c, k = chance.choice([4, 19, 33]), 1, chance.choice([1, 1, 2])
     extents = [chance.randint(1, {1: 300, 2: 20, 3: 7}[dims]) for _ in range(dims)]
@@ -48,10 +53,23 @@ def case(seed):
     if chance.random() < 0.35:
         more = [chance.randint(0, max(s, d) - 1) for s, d in zip(stride, dilation)]
         small = [max(1, n // 2) for n in extents]
-        grown = [(n - 1) * s - 2 * p + d * (t - 1) + m + 1 for n, s, p, d, t, m in zip(small, stride, padding, dilation, taps, more)]
+        grown = [
+            (n - 1) * s - 2 * p + d * (t - 1) + m + 1
+            for n, s, p, d, t, m in zip(small, stride, padding, dilation, taps, more)
+        ]
         if min(grown) >= 1:
-            x, w, b = normal(batch, groups * k, *small), normal(groups * k, c, *taps), normal(groups * c) if bias else None
-            return f"conv_transpose{dims}d", reordered(x, chance), reordered(w, chance), b, (stride, padding, more, groups, dilation)
+            x, w, b = (
+                normal(batch, groups * k, *small),
+                normal(groups * k, c, *taps),
+                normal(groups * c) if bias else None,
+            )
+            return (
+                f"conv_transpose{dims}d",
+                reordered(x, chance),
+                reordered(w, chance),
+                b,
+                (stride, padding, more, groups, dilation),
+            )
     x, w, b = normal(batch, groups * c, *extents), normal(groups * k, c, *taps), normal(groups * k) if bias else None
     return f"conv{dims}d", reordered(x, chance), reordered(w, chance), b, (stride, padding, dilation, groups)
 
@@ -60,7 +78,9 @@ def with_gradients(function, x, w, b, rest, grad=None):
     leaves = [t.detach().clone().requires_grad_() for t in (x, w, b) if t is not None]
     out = function(*leaves, *([None] if b is None else []), *rest)
     if grad is None:
-        grad = torch.randn(out.shape, dtype=torch.float64, generator=torch.Generator().manual_seed(out.numel())).to(x.dtype)
+        grad = torch.randn(out.shape, dtype=torch.float64, generator=torch.Generator().manual_seed(out.numel())).to(
+            x.dtype
+        )
     return [out.detach(), *torch.autograd.grad(out, leaves, grad.to(out.dtype))], grad
 
 
@@ -70,13 +90,21 @@ def test_random_cases(first, ops):
         name, x, w, b, rest = case(seed)
         found, grad = with_gradients(ops[f"kpkg::{name}"], x, w, b, rest)
         exact, _ = with_gradients(getattr(F, name), *(None if t is None else t.double() for t in (x, w, b)), rest, grad)
-        sizes, _ = with_gradients(getattr(F, name), *(None if t is None else t.double().abs() for t in (x, w, b)), rest, grad.abs())
+        sizes, _ = with_gradients(
+            getattr(F, name), *(None if t is None else t.double().abs() for t in (x, w, b)), rest, grad.abs()
+        )
         for which, result, expected, size in zip(("result", "input", "weight", "bias"), found, exact, sizes):
             assert result.shape == expected.shape and result.dtype == x.dtype
             unit = ROUND_OFF[x.dtype]
-            allowed = 2 * unit * expected.abs() + 32 * (unit if unit < 2.0**-30 else 2.0**-24) * size + torch.finfo(x.dtype).smallest_normal
+            allowed = (
+                2 * unit * expected.abs()
+                + 32 * (unit if unit < 2.0**-30 else 2.0**-24) * size
+                + torch.finfo(x.dtype).smallest_normal
+            )
             worst = float(((result.double() - expected).abs() / allowed).max()) if result.numel() else 0.0
-            assert worst <= 1, f"seed {seed}: {name} {tuple(x.shape)} {tuple(w.shape)} {rest} {x.dtype}: {which} is off by {worst:.2f} of what is allowed"
+            assert worst <= 1, (
+                f"seed {seed}: {name} {tuple(x.shape)} {tuple(w.shape)} {rest} {x.dtype}: {which} is off by {worst:.2f} of what is allowed"
+            )
 
 
 def test_wrong_arguments_are_refused(ops):

@@ -5,11 +5,10 @@ SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
 
 from __future__ import annotations
 
+import kpkg
 import numpy as np
 import pytest
 import torch
-
-import kpkg
 from kpkg import KernelError
 
 
@@ -50,6 +49,8 @@ def test_refused(name, args, kwargs, says, kind, ops):
     call = op
     if kind == "torch.ops":
         call, error = getattr(torch.ops.kpkg, name), RuntimeError
+    if kind == "torch" and says == "float16":
+        pytest.skip("PyTorch tensors of two dtypes are promoted: test_promotion.py")
     if kind == "numpy":
         args = tuple(a.numpy() if isinstance(a, torch.Tensor) else a for a in args)
         kwargs = {k: v.numpy() if isinstance(v, torch.Tensor) else v for k, v in kwargs.items()}
@@ -66,7 +67,7 @@ SCHEMA = [
     ("softmax", (t(2, 3), 2**70), {}, "64 bits"),
     ("softmax", (t(2, 3), 1, 2), {}, "takes 2 arguments"),
     ("softmax", (t(2, 3),), {"out": np.ones((2, 3), np.float32)}, "`out` is of type ndarray"),
-    ("layer_norm", (t(2, 3), 3), {}, "'normalized_shape' is 3, expected int\\[\\]"),
+    ("layer_norm", (t(2, 3), 3.0), {}, "'normalized_shape' is 3.0, expected int\\[\\]"),
     ("gemm", (t(2, 3), [[1.0]]), {}, "'b' is"),
     ("gemm", (t(2, 3), t(3, 2)), {"activation": 1}, "'activation' is 1"),
 ]
@@ -103,7 +104,17 @@ def test_out_may_have_strides_and_overlap_the_input(ops):
     torch.testing.assert_close(target, expected)
 
 
-@pytest.mark.parametrize("args, kwargs", [((), {}), ((1,), {}), ((np.ones(3), "x"), {}), ((np.ones(3),), {"axis": 0}), ((np.ones(3), 0), {"dim": 0}), ((np.ones(3), 0, 0), {})])
+@pytest.mark.parametrize(
+    "args, kwargs",
+    [
+        ((), {}),
+        ((1,), {}),
+        ((np.ones(3), "x"), {}),
+        ((np.ones(3),), {"axis": 0}),
+        ((np.ones(3), 0), {"dim": 0}),
+        ((np.ones(3), 0, 0), {}),
+    ],
+)
 def test_arguments_that_do_not_fit_the_schema(args, kwargs, ops):
     with pytest.raises(TypeError, match="softmax|dim"):
         ops["kpkg::softmax"](*args, **kwargs)

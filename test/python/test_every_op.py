@@ -7,22 +7,23 @@ from __future__ import annotations
 
 import itertools
 
+import kpkg
 import opspec
 import pytest
 import torch
+from kpkg import _vjp
 from torch.testing import assert_close
 
-import kpkg
-from kpkg import _vjp
-
 SPECS = {spec.name: spec for spec in opspec.load_specs()}
-NOWHERE = kpkg.KernelConfig(target="nowhere")
+NOWHERE = kpkg.KernelConfig(target="sm_80")
 HALVES = (torch.float16, torch.bfloat16)
 
 
 def sample_of(name, number=0, dtype=torch.float32):
     """A call of the op with few elements but more than one."""
-    samples = SPECS[name].samples(dtype if dtype in SPECS[name].dtypes else SPECS[name].dtypes[0], torch.Generator().manual_seed(0))
+    samples = SPECS[name].samples(
+        dtype if dtype in SPECS[name].dtypes else SPECS[name].dtypes[0], torch.Generator().manual_seed(0)
+    )
 
     def tensors(sample):
         return [v for v in (*sample.args, *sample.kwargs.values()) if isinstance(v, torch.Tensor)]
@@ -41,14 +42,22 @@ def sample_of(name, number=0, dtype=torch.float32):
 
 
 def names(ops, with_gradients_only=False):
-    return [name for name, op in ops.items() if name in SPECS and (op.backward or not with_gradients_only)]
+    return [name for name, op in ops.items() if name in SPECS and (op.gradient or not with_gradients_only)]
 
 
 def test_specs_cover_all_ops(ops):
     references = {op._native.reference for op in ops.values()}
-    gradients = {op.backward for op in ops.values()}
-    untested = {name for name in ops if name not in SPECS and name not in references | gradients and not name.endswith("_backward")}
-    assert untested <= {"kpkg::max_pool1d_with_indices", "kpkg::max_pool2d_with_indices", "kpkg::max_pool3d_with_indices"}, untested
+    gradients = {op.gradient for op in ops.values()}
+    untested = {
+        name
+        for name in ops
+        if name not in SPECS and name not in references | gradients and not name.endswith("_backward")
+    }
+    assert untested <= {
+        "kpkg::max_pool1d_with_indices",
+        "kpkg::max_pool2d_with_indices",
+        "kpkg::max_pool3d_with_indices",
+    }, untested
 
 
 @pytest.mark.parametrize("name", sorted(SPECS))
@@ -71,10 +80,10 @@ def test_fallback_gives_what_the_kernel_gives(name, ops):
 @pytest.mark.parametrize("name", sorted(SPECS))
 def test_gradient_falls_back_too(name, ops):
     op = ops[name]
-    if not op.backward:
+    if not op.gradient:
         pytest.skip("no gradient in the package")
     sample = sample_of(name, 1)
-    backward = op._library[op.backward]
+    backward = op._library[op.gradient]
 
     def run():
         call = sample.map(lambda t: t.clone().requires_grad_() if t.is_floating_point() else t)
@@ -96,12 +105,13 @@ def test_gradient_falls_back_too(name, ops):
 
 
 def test_all_have_fallbacks(ops):
-    forwards = {op.backward: op for op in ops.values() if op.backward}
+    forwards = {op.gradient: op for op in ops.values() if op.gradient}
     references = {op._native.reference for op in ops.values()}
     without = [
         name
         for name, op in ops.items()
-        if name not in references and not (_vjp.fallback_of_gradient(op, forwards[name]) if name in forwards else _vjp.implementation(name))
+        if name not in references
+        and not (_vjp.fallback_of_gradient(op, forwards[name]) if name in forwards else _vjp.implementation(name))
     ]
     assert not without
 
@@ -111,7 +121,7 @@ def test_opcheck(name, ops):
     """All that PyTorch checks of a registration, with gradients wherever the op has some."""
     op = ops[name]
     sample = sample_of(name, 1)
-    if op.backward:
+    if op.gradient:
         sample = sample.map(lambda t: t.clone().requires_grad_() if t.is_floating_point() else t)
     utils = ["test_schema", "test_autograd_registration", "test_faketensor", "test_aot_dispatch_dynamic"]
     if any(isinstance(a, torch.Tensor) and a.dtype == torch.float8_e4m3fn for a in sample.args):
@@ -134,25 +144,35 @@ def recorded_calls(op, sample):
     results = [r for r in opspec.as_tuple(op(*call.args, **call.kwargs)) if r is not None and r.requires_grad]
     with Calls():
         torch.autograd.backward(results, [torch.randn_like(r) for r in results])
-    name = op.backward.rpartition("::")[2]  # whatever the namespace: another package may have had the public names meanwhile
+    name = op.gradient.rpartition("::")[
+        2
+    ]  # whatever the namespace: another package may have had the public names meanwhile
     return [entry for entry in made if str(entry[0]).split(".")[1] == name]
 
 
 @pytest.mark.parametrize("name", sorted(SPECS))
 def test_opcheck_of_gradients(name, ops):
-    if not ops[name].backward:
+    if not ops[name].gradient:
         pytest.skip("no gradient in the package")
     calls = recorded_calls(ops[name], sample_of(name, 1))
     assert calls
     utils = ["test_schema", "test_autograd_registration", "test_faketensor", "test_aot_dispatch_dynamic"]
-    if "conv" in name and name != "kpkg::conv1d":  # the last takes ten seconds for each of these, whose plans are those of conv1d
+    if (
+        "conv" in name and name != "kpkg::conv1d"
+    ):  # the last takes ten seconds for each of these, whose plans are those of conv1d
         utils.pop()
     for func, args, kwargs in calls:
-        torch.library.opcheck(func, tuple(a.detach() if isinstance(a, torch.Tensor) else a for a in args), kwargs, test_utils=utils)
+        torch.library.opcheck(
+            func, tuple(a.detach() if isinstance(a, torch.Tensor) else a for a in args), kwargs, test_utils=utils
+        )
 
 
 # Second derivatives that PyTorch does not have; the error is its own.
-WITHOUT_SECOND = {"kpkg::hardsigmoid": "hardsigmoid_backward", "kpkg::hardsigmoid_backward": "hardsigmoid_backward", "kpkg::scaled_dot_product_attention": "flash_attention"}
+WITHOUT_SECOND = {
+    "kpkg::hardsigmoid": "hardsigmoid_backward",
+    "kpkg::hardsigmoid_backward": "hardsigmoid_backward",
+    "kpkg::scaled_dot_product_attention": "flash_attention",
+}
 # Their gradients want one shape; a sample where arguments are broadcast is not for them.
 ONE_SHAPE = ("kpkg::swiglu", "kpkg::geglu")
 
@@ -167,7 +187,14 @@ def call_in_float64(name):
         tensors = [v for v in (*sample.args, *sample.kwargs.values()) if isinstance(v, torch.Tensor)]
         same = len({t.shape for t in tensors}) == 1
         plain = all(t.is_contiguous() and bool(torch.isfinite(t).all()) for t in tensors)
-        if plain and tensors and tensors[0] is sample.args[0] and tensors[0].is_floating_point() and tensors[0].numel() >= 8 and (same or name not in ONE_SHAPE):
+        if (
+            plain
+            and tensors
+            and tensors[0] is sample.args[0]
+            and tensors[0].is_floating_point()
+            and tensors[0].numel() >= 8
+            and (same or name not in ONE_SHAPE)
+        ):
             samples.append((sum(t.numel() for t in tensors), len(samples), sample))
     return min(samples)[2] if samples else None
 
@@ -217,7 +244,7 @@ def test_second_derivative_under_strict(ops):
 
 def test_gradient_of_an_op_without_one(ops):
     """PyTorch's, counted; under strict an error."""
-    op = next(op for name, op in ops.items() if name in ("kpkg::mul", "kpkg::gemm_batched") and not op.backward)
+    op = next(op for name, op in ops.items() if name in ("kpkg::mul", "kpkg::gemm_batched") and not op.gradient)
     x = torch.randn(2, 3, 3, dtype=torch.float64).requires_grad_()
     with kpkg.fallback_policy("silent"):
         before = op.stats()["fallbacks"]
@@ -244,7 +271,9 @@ TRANSFORMS = {
     "hessian": lambda f, x: T.hessian(lambda x: f(x).square().sum())(x),
     "jacrev twice": lambda f, x: T.jacrev(T.jacrev(lambda x: f(x).square().sum()))(x),
     "grad of grad": lambda f, x: T.grad(lambda x: T.grad(lambda x: f(x).square().sum())(x).square().sum())(x),
-    "an inner level that sees constants": lambda f, x: T.grad(lambda x: T.grad(lambda z: (z * f(x)).sum())(x.detach() * 2).square().sum())(x),
+    "an inner level that sees constants": lambda f, x: T.grad(
+        lambda x: T.grad(lambda z: (z * f(x)).sum())(x.detach() * 2).square().sum()
+    )(x),
 }
 FIRST_ORDER = ("grad", "vmap of grad", "jacrev")
 
@@ -255,7 +284,10 @@ def test_torch_func(name, transform, ops):
     weight = torch.randn(5, 5, dtype=torch.float64, generator=torch.Generator().manual_seed(5))
     mine, theirs = {
         "softmax": (lambda x: torch.ops.kpkg.softmax(x, -1), lambda x: x.softmax(-1)),
-        "layer_norm": (lambda x: torch.ops.kpkg.layer_norm(x, [5], weight[0]), lambda x: torch.nn.functional.layer_norm(x, [5], weight[0])),
+        "layer_norm": (
+            lambda x: torch.ops.kpkg.layer_norm(x, [5], weight[0]),
+            lambda x: torch.nn.functional.layer_norm(x, [5], weight[0]),
+        ),
         "linear": (lambda x: torch.ops.kpkg.linear(x, weight), lambda x: torch.nn.functional.linear(x, weight)),
     }[name]
     with kpkg.fallback_policy("strict" if transform in FIRST_ORDER else "silent"):
@@ -366,7 +398,12 @@ VMAP = [
     ("of single rows", lambda op: lambda x: op.softmax(x[0], 0), lambda x: x[0].softmax(0), 0),
     ("norm", lambda op: lambda x: op.layer_norm(x, [8], W, W), lambda x: F.layer_norm(x, [8], W, W), 0),
     ("a loop", lambda op: lambda x: op.gemm(x, x, 1.0, 1.0, False, True), lambda x: x @ x.T, 0),
-    ("several results", lambda op: lambda x: op.native_layer_norm(x, [8])[1], lambda x: torch.native_layer_norm(x, [8], None, None, 1e-5)[1], 0),
+    (
+        "several results",
+        lambda op: lambda x: op.native_layer_norm(x, [8])[1],
+        lambda x: torch.native_layer_norm(x, [8], None, None, 1e-5)[1],
+        0,
+    ),
 ]
 
 

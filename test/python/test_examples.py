@@ -18,7 +18,17 @@ def example(packages, tmp_path_factory):
 
     def run(name, *arguments):
         program, source = folder / name, ROOT / "test" / "runtime" / "install" / f"{name}.cpp"
-        flags = ["-std=c++17", "-Wall", "-Wextra", "-Werror", f"-I{ROOT}/runtime/include", f"-L{BUILD}/lib", f"-Wl,-rpath,{BUILD}/lib", "-lkpkg", "-ldl"]
+        flags = [
+            "-std=c++17",
+            "-Wall",
+            "-Wextra",
+            "-Werror",
+            f"-I{ROOT}/runtime/include",
+            f"-L{BUILD}/lib",
+            f"-Wl,-rpath,{BUILD}/lib",
+            "-lkpkg",
+            "-ldl",
+        ]
         built = subprocess.run(["g++", source, "-o", program, *flags], capture_output=True, text=True)
         assert built.returncode == 0, built.stderr
         done = subprocess.run([program, *arguments], capture_output=True, text=True, env={})
@@ -45,7 +55,9 @@ def test_inference(example, packages, tmp_path):
         for row in range(4):
             best = int(y[row].argmax())
             found = lines[4 * run + row]
-            assert found.startswith(f"run {run} row {row}: class {best} with ") and found.endswith("all together 1.0000"), found
+            assert found.startswith(f"run {run} row {row}: class {best} with ") and found.endswith(
+                "all together 1.0000"
+            ), found
             assert float(found.split("with ")[1].split(",")[0]) == pytest.approx(float(y[row, best]), abs=2e-4)
 
 
@@ -53,3 +65,14 @@ def test_fallback(example, packages):
     output, errors = example("cublas_fallback", str(packages["gemm"]))
     assert output == "package: 4 5 10 11\nfallback: 4 5 10 11\nfallbacks: 1\n"
     assert "op kpkg::gemm runs its fallback" in errors
+
+
+def test_products(example, packages):
+    """bmm, matmul and gemv from C++, and an int for a list of one."""
+    lines = example("products", str(packages["gemm"]), str(packages["norm"]))[0].splitlines()
+    assert lines == [
+        "bmm [ 2 2 2 ]: 1 2 3 4 10 12 14 16",
+        "matmul [ 2 2 ]: 21 43 65 87",
+        "gemv [ 4 ]: 42 86 130 174",
+        "layer_norm [ 4 2 ]: -1 1 -1 1 -1 1 -1 1",
+    ]

@@ -7,23 +7,22 @@ from __future__ import annotations
 
 import warnings
 
+import kpkg
 import numpy as np
 import pytest
 import torch
 from conftest import BUILD, build_package
 from torch.testing import assert_close
 
-import kpkg
-
 # Each op of kernels_src for one dtype only, so that every other one falls back.
 SOURCE = '''
 @kernel
 @specialize(T=[float32])
-fn copy[T: DType](x: Tensor[T, 1], mut y: Tensor[T, 1]):
+def copy[T: DType](x: Tensor[T, 1], mut y: Tensor[T, 1]):
     y.tile[64](block_idx.x).store(x.tile[64](block_idx.x).load())
 
 @register.op("kpkg_test::negate_twice")
-fn negate_twice(input: Tensor) raises -> Tensor:
+def negate_twice(input: Tensor) raises -> Tensor:
     """The input itself."""
     var out = empty_like(input)
     launch copy[T=input.dtype](input.reshape(input.numel()), out.reshape(out.numel()), grid=ceildiv(input.numel(), 64))
@@ -66,7 +65,10 @@ def test_kernel_info_says_what_is_tried_and_by_which_policy(library, ops):
     with kpkg.fallback_policy("warn"):
         info = kpkg.kernel_info()[name]
         assert info["policy"] == "warn" and info["chain"] == [path, "<lambda>, given to set_fallback"]
-        assert kpkg.kernel_info()["kpkg::softmax"]["chain"][1:] == ["PyTorch's implementation"]
+        assert kpkg.kernel_info()["kpkg::softmax"]["chain"][1:] == [
+            "PyTorch's implementation",
+            "kpkg::softmax_reference",
+        ]
         with kpkg.fallback_policy("strict", op=name):  # before those of the library and of all
             info = kpkg.kernel_info()[name]
             assert info["policy"] == "strict" and info["chain"] == [path]
@@ -135,11 +137,11 @@ SHIPPED = {
 @pytest.mark.parametrize("name", SHIPPED)
 def test_every_shipped_op_has_a_fallback_of_the_same_results(name, ops):
     """The fallback of each op gives what the kernel gives: same shapes, dtypes and values."""
-    from kpkg import _aten
+    from kpkg import _vjp
 
     x = torch.randn(4, 4)
     args = SHIPPED[name](x)
-    kernel, fallback = ops[f"kpkg::{name}"](*args), _aten.FALLBACKS[f"kpkg::{name}"](*args)
+    kernel, fallback = ops[f"kpkg::{name}"](*args), _vjp.implementation(f"kpkg::{name}")(*args)
     assert_close(kernel, fallback)
 
 

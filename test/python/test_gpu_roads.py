@@ -12,11 +12,10 @@ import os
 import random
 from collections import Counter
 
+import kpkg
 import pytest
 import torch
 from conftest import BUILD, ROOT, build_package
-
-import kpkg
 
 CASES = int(os.environ.get("KPKG_ROAD_CASES", "320"))
 SEED = int(os.environ.get("KPKG_ROAD_SEED", "0"))
@@ -35,7 +34,17 @@ launched: Counter[str] = Counter()
 @pytest.fixture(scope="module")
 def package(libraries):
     """A package of kernels_src/conv with the kernels for GPUs; `libraries` come first, so that its ops are not those that PyTorch finds by name."""
-    return kpkg.load(build_package(ROOT / "kernels_src" / "conv", BUILD / "test-packages" / "conv-roads.kpkg", "--target", "native", "-D", "ON_GPU=True", "-O1"))
+    return kpkg.load(
+        build_package(
+            ROOT / "kernels_src" / "conv",
+            BUILD / "test-packages" / "conv-roads.kpkg",
+            "--target",
+            "native",
+            "-D",
+            "ON_GPU=True",
+            "-O1",
+        )
+    )
 
 
 def last(x):
@@ -51,16 +60,30 @@ def layer(seed):
     taps, stride = chance.choice([1, 1, 3, 3, 5, 7]), chance.choice([1, 1, 2])
     extents = [chance.randint(7, {1: 300, 2: 26, 3: 8}[dims]) for _ in range(dims)]
     if chance.random() < 0.3:
-        groups, c, k, taps, dilation = chance.choice([8, 19, 64, 72]), 1, 1, chance.choice([3, 3, 5]), chance.choice([1, 1, 2])
+        groups, c, k, taps, dilation = (
+            chance.choice([8, 19, 64, 72]),
+            1,
+            1,
+            chance.choice([3, 3, 5]),
+            chance.choice([1, 1, 2]),
+        )
     elif dims == 2 and chance.random() < 0.2:  # few channels, and pixels enough for their kernels
-        c, extents, taps = chance.choice([3, 8, 16, 32]), [chance.randint(50, 70), chance.choice([48, 64])], chance.choice([3, 5, 7])
+        c, extents, taps = (
+            chance.choice([3, 8, 16, 32]),
+            [chance.randint(50, 70), chance.choice([48, 64])],
+            chance.choice([3, 5, 7]),
+        )
     extents = [max(n, dilation * (taps - 1) + 1) for n in extents]
     generator = torch.Generator().manual_seed(seed)
 
     def normal(*shape):
         return torch.randn(shape, dtype=torch.float64, generator=generator).to(dtype)
 
-    x, w, b = normal(chance.randint(2, 3), groups * c, *extents), normal(groups * k, c, *([taps] * dims)), normal(groups * k)
+    x, w, b = (
+        normal(chance.randint(2, 3), groups * c, *extents),
+        normal(groups * k, c, *([taps] * dims)),
+        normal(groups * k),
+    )
     x = last(x) if chance.random() < 0.75 else x
     w = last(w) if chance.random() < 0.5 else w
     tf32 = dtype == torch.float32 and chance.random() < 0.8
@@ -83,11 +106,19 @@ def check(package, seed):
         out = getattr(F, f"conv{dims}d")(doubles[0], doubles[1], doubles[2], *rest)
         return [out.detach(), *torch.autograd.grad(out, doubles, change(upstream.double()))]
 
-    for name, result, want, size in zip(("result", "input", "weight", "bias"), results, exact(lambda t: t), exact(torch.abs)):
+    for name, result, want, size in zip(
+        ("result", "input", "weight", "bias"), results, exact(lambda t: t), exact(torch.abs)
+    ):
         rounding = 2 * ROUND_OFF[x.dtype]
-        allowed = 2 * (2.0**-10 * size if tf32 else 0) + rounding * (want.abs() + torch.finfo(x.dtype).smallest_normal) + 64 * 2.0**-24 * size
+        allowed = (
+            2 * (2.0**-10 * size if tf32 else 0)
+            + rounding * (want.abs() + torch.finfo(x.dtype).smallest_normal)
+            + 64 * 2.0**-24 * size
+        )
         worst = float(((result.detach().double() - want).abs() / allowed).max())
-        assert worst <= 1, f"seed {seed}: conv{dims}d {tuple(x.shape)} {tuple(w.shape)} {rest} {x.dtype} {name}: {worst:.2f} of what is allowed, by {', '.join(kernels)}"
+        assert worst <= 1, (
+            f"seed {seed}: conv{dims}d {tuple(x.shape)} {tuple(w.shape)} {rest} {x.dtype} {name}: {worst:.2f} of what is allowed, by {', '.join(kernels)}"
+        )
 
 
 @pytest.mark.parametrize("first", range(0, CASES, CHUNK))
@@ -96,7 +127,16 @@ def test_layers(package, first):
         check(package, seed)
 
 
-ENDS = {"relu": F.relu, "silu": F.silu, "hardswish": F.hardswish, "sigmoid": torch.sigmoid, "hardsigmoid": F.hardsigmoid, "relu6": F.relu6, "gelu": F.gelu, "none": lambda v: v}
+ENDS = {
+    "relu": F.relu,
+    "silu": F.silu,
+    "hardswish": F.hardswish,
+    "sigmoid": torch.sigmoid,
+    "hardsigmoid": F.hardsigmoid,
+    "relu6": F.relu6,
+    "gelu": F.gelu,
+    "none": lambda v: v,
+}
 
 
 @pytest.mark.parametrize("activation", ENDS)
@@ -104,23 +144,47 @@ def test_ends_of_depthwise_layers(package, activation):
     chance = random.Random(activation)
     kernels: set[str] = set()
     for seed in range(24):
-        dtype, channels, dilation = chance.choice(list(ROUND_OFF)), chance.choice([8, 24, 33, 72]), chance.choice([1, 1, 2])
-        stride, padding, height, width = chance.choice([1, 2]), chance.choice([0, 1, 2]), chance.randint(7, 20), chance.choice([8, 12, 36, chance.randint(7, 40)])
+        dtype, channels, dilation = (
+            chance.choice(list(ROUND_OFF)),
+            chance.choice([8, 24, 33, 72]),
+            chance.choice([1, 1, 2]),
+        )
+        stride, padding, height, width = (
+            chance.choice([1, 2]),
+            chance.choice([0, 1, 2]),
+            chance.randint(7, 20),
+            chance.choice([8, 12, 36, chance.randint(7, 40)]),
+        )
         follows = chance.random() < 0.75
         if seed % 6 == 0:  # few draws are what rings take
-            channels, dilation, stride, padding, width, follows = chance.choice([8, 24, 72]), 1, 1, 1, chance.choice([8, 12, 36]), True
+            channels, dilation, stride, padding, width, follows = (
+                chance.choice([8, 24, 72]),
+                1,
+                1,
+                1,
+                chance.choice([8, 12, 36]),
+                True,
+            )
         torch.manual_seed(seed)
-        x, w, b = (torch.randn(shape).to(dtype) for shape in ((chance.randint(1, 3), channels, height, width), (channels, 1, 3, 3), (channels,)))
+        x, w, b = (
+            torch.randn(shape).to(dtype)
+            for shape in ((chance.randint(1, 3), channels, height, width), (channels, 1, 3, 3), (channels,))
+        )
         x, b = last(x) if follows else x, b if chance.random() < 0.75 else None
         rest = [stride] * 2, [padding] * 2, [dilation] * 2, channels
         with kpkg.profile_kernel() as profile:
             found = package.conv2d_fused(x, w, b, None, *rest, "", activation)
         kernels |= {launch["instance"].partition("[")[0] for launch in profile.records["launches"]}
-        sums, size = (F.conv2d(*(t if t is None else change(t.double()) for t in (x, w, b)), *rest) for change in (lambda t: t, torch.abs))
+        sums, size = (
+            F.conv2d(*(t if t is None else change(t.double()) for t in (x, w, b)), *rest)
+            for change in (lambda t: t, torch.abs)
+        )
         want = ENDS[activation](sums)
         allowed = 2 * ROUND_OFF[dtype] * (want.abs() + torch.finfo(dtype).smallest_normal) + 64 * 2.0**-24 * (1 + size)
         worst = float(((found.double() - want).abs() / allowed).max())
-        assert worst <= 1, f"seed {seed}: {activation} of {tuple(x.shape)} {rest} {dtype}: {worst:.2f} of what is allowed, by {', '.join(sorted(kernels))}"
+        assert worst <= 1, (
+            f"seed {seed}: {activation} of {tuple(x.shape)} {rest} {dtype}: {worst:.2f} of what is allowed, by {', '.join(sorted(kernels))}"
+        )
     if activation != "gelu":
         assert {"depthwise_rings", "depthwise_fours", "depthwise_twos"} <= kernels
 

@@ -61,20 +61,48 @@ HOT = [
 # Products of warpgroups whose registers are nearly all taken: file, kernel, instances, the symbols of those, which arguments ask for whole vectors, and the fewest threads of
 # a block: one warpgroup that copies and two that multiply, and in attend_latent one more that makes weights.
 PRODUCTS = [
-    ("attention/forward.k", "attention_forward", "T=[bfloat16], D=[64, 128], V=D, SCORES=[PLAIN], KIND=[LONG]", ["64_64_0_0_128", "128_128_0_0_128"], {0, 1, 2, 5}, 384),  # not the logarithms of sums: any number of queries
-    ("attention/fused.k", "all_gradients", "T=[bfloat16], D=[64, 128], SEEN=[SPAN]", ["64_1", "128_1"], {0, 1, 2, 6, 7, 8, 9, 10}, 384),
-    ("attention/fused.k", "all_gradients", "T=[bfloat16], D=[64, 128], SEEN=[BITS]", ["64_2", "128_2"], {0, 1, 2, 3, 6, 7, 8, 9, 10}, 384),
-    ("attention/fused.k", "all_gradients", "T=[bfloat16], D=[64, 128], SEEN=[ADDED]", ["64_3", "128_3"], {0, 1, 2, 5, 6, 7, 8, 9, 10}, 384),
+    (
+        "attention/forward.k",
+        "attention_forward",
+        "T=[bfloat16], D=[64, 128], V=D, SCORES=[PLAIN], KIND=[LONG]",
+        ["64_64_0_0_128", "128_128_0_0_128"],
+        {0, 1, 2, 5},
+        384,
+    ),  # not the logarithms of sums: any number of queries
+    (
+        "attention/fused.k",
+        "all_gradients",
+        "T=[bfloat16], D=[64, 128], SEEN=[SPAN]",
+        ["64_1", "128_1"],
+        {0, 1, 2, 6, 7, 8, 9, 10},
+        384,
+    ),
+    (
+        "attention/fused.k",
+        "all_gradients",
+        "T=[bfloat16], D=[64, 128], SEEN=[BITS]",
+        ["64_2", "128_2"],
+        {0, 1, 2, 3, 6, 7, 8, 9, 10},
+        384,
+    ),
+    (
+        "attention/fused.k",
+        "all_gradients",
+        "T=[bfloat16], D=[64, 128], SEEN=[ADDED]",
+        ["64_3", "128_3"],
+        {0, 1, 2, 5, 6, 7, 8, 9, 10},
+        384,
+    ),
     ("attention_cache/latent.k", "attend_latent", "T=[bfloat16], BLOCK=[64]", ["64"], {0, 1, 4, 6}, 512),
 ]
 
 
 def blocks_of(source: str) -> list[str]:
     """The top-level parts of a module, a function with its decorators."""
-    parts = re.split(r"\n(?=@kernel|@register|fn |comptime |from |import )", source)
+    parts = re.split(r"\n(?=@kernel|@register|def |comptime |from |import )", source)
     blocks: list[str] = []
     for part in parts:
-        if blocks and blocks[-1].startswith("@") and "\nfn " not in blocks[-1]:
+        if blocks and blocks[-1].startswith("@") and "\ndef " not in blocks[-1]:
             blocks[-1] += "\n" + part
         else:
             blocks.append(part)
@@ -86,7 +114,7 @@ def narrowed(path: Path, kernels: dict[str, str]) -> str:
     kept: list[str] = []
     imports: list[str] = []
     for block in blocks_of(path.read_text()):
-        name = re.search(r"^fn (\w+)", block, re.M)
+        name = re.search(r"^def (\w+)", block, re.M)
         if block.startswith("from "):
             imports.append(block)
         elif block.startswith("@kernel") and name and name[1] in kernels:
@@ -117,7 +145,9 @@ def sources(tmp_path_factory: pytest.TempPathFactory) -> list[Path]:
     made = []
     for file in dict.fromkeys(hot.file for hot in HOT):
         path = folder / Path(file).name
-        path.write_text(narrowed(ROOT / "kernels_src" / file, {hot.kernel: hot.instances for hot in HOT if hot.file == file}))
+        path.write_text(
+            narrowed(ROOT / "kernels_src" / file, {hot.kernel: hot.instances for hot in HOT if hot.file == file})
+        )
         made.append(path)
     return made
 
@@ -151,14 +181,22 @@ def test_hot_instances_access_memory_in_vectors(sources: list[Path], chip: str) 
             if Path(hot.file).name != source.name:
                 continue
             for dtype in BYTES:
-                name, body = next((n, b) for n, b in entries.items() if n.startswith(f"{hot.kernel}__{dtype}_") and n.endswith("__vector"))
+                name, body = next(
+                    (n, b)
+                    for n, b in entries.items()
+                    if n.startswith(f"{hot.kernel}__{dtype}_") and n.endswith("__vector")
+                )
                 vectors = hot.vectors(dtype, int(re.search(r"\.reqntid (\d+)", body)[1]))
                 assert len(re.findall(r"ld\.global(?:\.nc)?\.v4\.b32", body)) == hot.loads * vectors, name
                 assert len(re.findall(r"st\.global\.v4\.b32", body)) == hot.stores * vectors, name
 
 
-@pytest.mark.parametrize("file, kernel, instances, parameters, vectors, threads", PRODUCTS, ids=[f"{row[1]}-{row[3][0]}" for row in PRODUCTS])
-def test_products_of_warpgroups_do_not_spill(file: str, kernel: str, instances: str, parameters: list[str], vectors: set[int], threads: int, tmp_path: Path) -> None:
+@pytest.mark.parametrize(
+    "file, kernel, instances, parameters, vectors, threads", PRODUCTS, ids=[f"{row[1]}-{row[3][0]}" for row in PRODUCTS]
+)
+def test_products_of_warpgroups_do_not_spill(
+    file: str, kernel: str, instances: str, parameters: list[str], vectors: set[int], threads: int, tmp_path: Path
+) -> None:
     """Where ptxas spills registers of an instance, another launch stands in, or none: the package then has slower instances only."""
     copied([file], tmp_path)
     source = tmp_path / Path(file).name

@@ -8,13 +8,12 @@ from __future__ import annotations
 import copy
 import pickle
 
+import kpkg
 import pytest
 import torch
+from kpkg import _chains, _measure
 from torch import nn
 from torch.testing import assert_close
-
-import kpkg
-from kpkg import _chains, _measure
 
 pytestmark = [pytest.mark.usefixtures("default_ops")]
 IMAGES = torch.randn(2, 8, 6, 5, generator=torch.Generator().manual_seed(4))
@@ -35,7 +34,9 @@ class Bottleneck(nn.Module):
         self.conv2, self.bn2 = nn.Conv2d(4, 4, 3, padding=1, bias=False), nn.BatchNorm2d(4)
         self.conv3, self.bn3 = nn.Conv2d(4, channels, 1, bias=False), nn.BatchNorm2d(channels)
         self.relu = nn.ReLU(inplace=True)
-        self.downsample = nn.Sequential(nn.Conv2d(channels, channels, 1), nn.BatchNorm2d(channels)) if shortcut else None
+        self.downsample = (
+            nn.Sequential(nn.Conv2d(channels, channels, 1), nn.BatchNorm2d(channels)) if shortcut else None
+        )
 
     def forward(self, x):
         identity = x
@@ -79,8 +80,12 @@ def test_one_launch_for_each_chain(model):
     rows = [row.name for row in injection.replaced if row.replacement == "Conv2d, one launch"]
     assert rows == ["2 + 3", *(f"{i}.conv{j} + {i}.bn{j} + {i}.relu" for i in (0, 1) for j in (1, 2, 3))]
     kinds = {row.name: row.layer for row in injection.rows}
-    assert kinds["0.conv3 + 0.bn3 + 0.relu"] == "Conv2d + BatchNorm2d + sum + ReLU" and kinds["2 + 3"] == "Conv2d + SiLU"
-    assert kinds["0.downsample.0 + 0.downsample.1"] == "Conv2d + BatchNorm2d" and len(kinds) == 8  # none for what is in a launch
+    assert (
+        kinds["0.conv3 + 0.bn3 + 0.relu"] == "Conv2d + BatchNorm2d + sum + ReLU" and kinds["2 + 3"] == "Conv2d + SiLU"
+    )
+    assert (
+        kinds["0.downsample.0 + 0.downsample.1"] == "Conv2d + BatchNorm2d" and len(kinds) == 8
+    )  # none for what is in a launch
     assert isinstance(model[0], Bottleneck) and launches(model) == 7
     with torch.no_grad():
         assert_close(model(IMAGES), expected)

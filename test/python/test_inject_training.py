@@ -10,15 +10,14 @@ import subprocess
 import sys
 import time
 
+import kpkg
 import pytest
 import torch
 from conftest import BUILD
-from torch import nn
-from torch.testing import assert_close
-
-import kpkg
 from kpkg import _measure
 from kpkg._injection import Injection
+from torch import nn
+from torch.testing import assert_close
 
 pytestmark = [pytest.mark.usefixtures("default_ops")]
 X = torch.randn(4, 16, generator=torch.Generator().manual_seed(5))
@@ -96,5 +95,10 @@ def test_choosing_imports_no_compiler():
         model = torch.nn.Sequential(torch.nn.Conv2d(4, 4, 1), torch.nn.BatchNorm2d(4), torch.nn.GELU()).train()
         kpkg.inject(model, sample_input=torch.randn(1, 4, 2, 2), verbose=False)
         print("torch._dynamo" in sys.modules)"""
-    run = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True, env={**os.environ, "PYTHONPATH": str(BUILD / "python")})
+    run = subprocess.run(
+        [sys.executable, "-c", code],
+        capture_output=True,
+        text=True,
+        env={**os.environ, "PYTHONPATH": str(BUILD / "python")},
+    )
     assert run.stdout == "False\n", run.stderr

@@ -7,13 +7,12 @@ from __future__ import annotations
 
 import copy
 
+import kpkg
 import pytest
 import torch
+from kpkg import _measure
 from torch import nn
 from torch.testing import assert_close
-
-import kpkg
-from kpkg import _measure
 
 pytestmark = [pytest.mark.usefixtures("default_ops")]
 IMAGES = torch.randn(2, 8, 6, 5, generator=torch.Generator().manual_seed(4))
@@ -52,10 +51,17 @@ class Inverted(nn.Module):
         super().__init__()
 
         def layers(channels, results, taps, groups, *more):
-            return nn.Sequential(nn.Conv2d(channels, results, taps, 1, taps // 2, groups=groups, bias=False), nn.BatchNorm2d(results), *more)
+            return nn.Sequential(
+                nn.Conv2d(channels, results, taps, 1, taps // 2, groups=groups, bias=False),
+                nn.BatchNorm2d(results),
+                *more,
+            )
 
         self.block = nn.Sequential(
-            layers(8, 16, 1, 1, activation(inplace=True)), layers(16, 16, 5, 16, activation(inplace=True)), SqueezeExcitation(16, gate), layers(16, 8, 1, 1)
+            layers(8, 16, 1, 1, activation(inplace=True)),
+            layers(16, 16, 5, 16, activation(inplace=True)),
+            SqueezeExcitation(16, gate),
+            layers(16, 8, 1, 1),
         )
 
     def forward(self, x):
@@ -88,7 +94,9 @@ def calls(name, run):
     return op.stats()["calls"] - before
 
 
-@pytest.mark.parametrize("activation, gate", [(nn.Hardswish, nn.Hardsigmoid), (nn.SiLU, nn.Sigmoid), (nn.ReLU6, nn.Sigmoid)])
+@pytest.mark.parametrize(
+    "activation, gate", [(nn.Hardswish, nn.Hardsigmoid), (nn.SiLU, nn.Sigmoid), (nn.ReLU6, nn.Sigmoid)]
+)
 def test_blocks_of_mobile_networks(activation, gate):
     model = mobile(activation, gate)
     expected = model(IMAGES).detach()
@@ -96,7 +104,12 @@ def test_blocks_of_mobile_networks(activation, gate):
     assert len(injection.replaced) == len(injection.rows) == 12 and injection.error < 1e-5
     kinds = [row.layer for row in injection.rows if row.name.startswith("0.")]
     name = activation.__name__
-    assert kinds == [f"Conv2d + BatchNorm2d + {name}"] * 2 + ["Conv2d + ReLU", f"Conv2d + {gate.__name__}", "Conv2d + BatchNorm2d", "AdaptiveAvgPool2d"]
+    assert kinds == [f"Conv2d + BatchNorm2d + {name}"] * 2 + [
+        "Conv2d + ReLU",
+        f"Conv2d + {gate.__name__}",
+        "Conv2d + BatchNorm2d",
+        "AdaptiveAvgPool2d",
+    ]
     with torch.no_grad():
         assert_close(model(IMAGES), expected)
     assert calls("conv2d_fused", lambda: model(IMAGES)) == 8 and calls("mean", lambda: model(IMAGES)) == 2
@@ -111,9 +124,13 @@ def test_linear_layers_and_their_activations(activation):
     x = torch.randn(3, 4, 8)
     expected = model(x).detach()
     injection = inject(model, x)
-    fused = not isinstance(activation, nn.Hardswish) and getattr(activation, "approximate", "none") == "none"  # what products do not do stays apart
+    fused = (
+        not isinstance(activation, nn.Hardswish) and getattr(activation, "approximate", "none") == "none"
+    )  # what products do not do stays apart
     assert calls("linear_fused", lambda: model(x)) == fused
-    assert (injection.rows[0].name, injection.rows[0].replacement) == (("0 + 1", "Linear, one launch") if fused else ("0", "Linear"))
+    assert (injection.rows[0].name, injection.rows[0].replacement) == (
+        ("0 + 1", "Linear, one launch") if fused else ("0", "Linear")
+    )
     with torch.no_grad():
         assert_close(model(x), expected)
     assert_close(model(x), expected)  # recording gradients
@@ -159,7 +176,9 @@ def test_wrong_gradients_stay_out(monkeypatch):
     x = torch.randn(4, 8)
     status = {row.name: row.status for row in inject(model.train(), x).rows}
     assert status["1"].startswith("kept: its output differs by") and status["2"] == "replaced"
-    assert next(row for row in inject(nn.Sequential(nn.Sigmoid(), nn.ReLU()).eval(), x).rows if row.name == "1").is_replaced
+    assert next(
+        row for row in inject(nn.Sequential(nn.Sigmoid(), nn.ReLU()).eval(), x).rows if row.name == "1"
+    ).is_replaced
 
 
 def test_backwards_are_timed(monkeypatch):
@@ -203,7 +222,9 @@ def test_compiled_models(monkeypatch):
     assert injection.model is model and injection.original_us == 2.0
     status = {row.name: row.status for row in injection.rows}
     assert status["0.block.2.avgpool"] == "kept: torch.compile fuses it with its neighbours"
-    assert sum(row.is_replaced for row in injection.rows) == 10 and not any(name.startswith("_orig_mod") for name in status)
+    assert sum(row.is_replaced for row in injection.rows) == 10 and not any(
+        name.startswith("_orig_mod") for name in status
+    )
     with torch.no_grad():
         assert_close(compiled(IMAGES), expected)
         assert calls("conv2d_fused", lambda: compiled(IMAGES)) == 8
@@ -220,7 +241,10 @@ def test_compiled_models(monkeypatch):
         return 1.0, slowness
 
     monkeypatch.setattr(_measure, "interleaved", slower)
-    for slowness, looks in ((1.05, 2), (2.0, 1)):  # one comparison, since others would have to be compiled; looked at twice where in doubt
+    for slowness, looks in (
+        (1.05, 2),
+        (2.0, 1),
+    ):  # one comparison, since others would have to be compiled; looked at twice where in doubt
         seen.clear()
         injection = inject(compiled)
         assert len(seen) == looks and not injection.replaced

@@ -30,13 +30,32 @@ assert torch.allclose(torch.ops.kpkg.softmax(torch.ones(2, 4)), torch.tensor(0.2
 @pytest.mark.skipif(importlib.util.find_spec("scikit_build_core") is None, reason="scikit-build-core is not installed")
 def test_pip_install(packages, tmp_path):
     target, environment = tmp_path / "site", {**os.environ, "CMAKE_BUILD_PARALLEL_LEVEL": "2"}
-    command = [sys.executable, "-m", "pip", "install", str(ROOT), "--target", str(target), "--no-deps", "--no-build-isolation", "--no-index", "-q"]
-    command += ["--config-settings", f"build-dir={BUILD / 'pip-install'}"]  # kept, so that a second run builds only what changed
+    command = [
+        sys.executable,
+        "-m",
+        "pip",
+        "install",
+        str(ROOT),
+        "--target",
+        str(target),
+        "--no-deps",
+        "--no-build-isolation",
+        "--no-index",
+        "-q",
+    ]
+    command += [
+        "--config-settings",
+        f"build-dir={BUILD / 'pip-install'}",
+    ]  # kept, so that a second run builds only what changed
     done = subprocess.run(command, capture_output=True, text=True, env=environment)
     assert done.returncode == 0, done.stdout + done.stderr
     assert (target / "kpkg" / "py.typed").exists()
     environment = {k: v for k, v in os.environ.items() if k != "PYTHONPATH"} | {"PYTHONPATH": str(target)}
     done = subprocess.run(
-        [sys.executable, "-c", SCRIPT, str(packages["softmax"]), str(target)], capture_output=True, text=True, env=environment, cwd=tmp_path
+        [sys.executable, "-c", SCRIPT, str(packages["softmax"]), str(target)],
+        capture_output=True,
+        text=True,
+        env=environment,
+        cwd=tmp_path,
     )
     assert done.returncode == 0, done.stderr

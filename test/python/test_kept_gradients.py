@@ -7,11 +7,10 @@ from __future__ import annotations
 
 import itertools
 
+import kpkg
 import pytest
 import torch
 from conftest import BUILD, ROOT, build_package
-
-import kpkg
 
 ALL = 1 << 40
 #: batch, heads, heads of keys, queries, keys, size of heads of queries and keys, of values; keys seen before and behind a query; rounds
@@ -30,7 +29,19 @@ CASES = {
 @pytest.fixture(scope="module")
 def package():
     folders = [str(ROOT / "kernels_src" / "attention"), str(ROOT / "kernels_src")]
-    return kpkg.load(build_package(ROOT / "test" / "python" / "inputs" / "kept_heads.k", BUILD / "test-packages" / "kept_heads.kpkg", "--target", "native", "-O1", "-I", folders[0], "-I", folders[1]))
+    return kpkg.load(
+        build_package(
+            ROOT / "test" / "python" / "inputs" / "kept_heads.k",
+            BUILD / "test-packages" / "kept_heads.kpkg",
+            "--target",
+            "native",
+            "-O1",
+            "-I",
+            folders[0],
+            "-I",
+            folders[1],
+        )
+    )
 
 
 def exact(grad, q, k, v, before, after):
@@ -50,7 +61,11 @@ def exact(grad, q, k, v, before, after):
     return p @ wide_v, torch.logsumexp(s, -1), (ds @ wide_k, over_group(ds.mT @ q), over_group(p.mT @ grad))
 
 
-@pytest.mark.parametrize(("case", "dtype"), list(zip(CASES.values(), itertools.cycle([torch.bfloat16, torch.float16]), strict=False)), ids=CASES)
+@pytest.mark.parametrize(
+    ("case", "dtype"),
+    list(zip(CASES.values(), itertools.cycle([torch.bfloat16, torch.float16]), strict=False)),
+    ids=CASES,
+)
 def test_against_float64(package, case, dtype):
     (batch, heads, kv_heads, queries, keys, size, value_size), before, after, rounds = case
     generator = torch.Generator().manual_seed(queries)
@@ -62,9 +77,13 @@ def test_against_float64(package, case, dtype):
     v, grad = normal(batch, kv_heads, keys, value_size), normal(batch, heads, queries, value_size)
     out, lse, expected = exact(grad, q, k, v, before, after)
     with kpkg.profile_kernel() as profile:
-        found = package.kept_gradients(grad, q, k, v, out.to(dtype), lse.float(), size**-0.5, before, after, min(before, after) < ALL)
+        found = package.kept_gradients(
+            grad, q, k, v, out.to(dtype), lse.float(), size**-0.5, before, after, min(before, after) < ALL
+        )
     names = [launch["instance"].partition("[")[0] for launch in profile.records["launches"]]
-    assert names == ["know_rows"] + ["keep_weights", "sum_kept", "sum_kept"] * rounds + ["join_heads"] * (2 if heads > kv_heads else 0)
+    assert names == ["know_rows"] + ["keep_weights", "sum_kept", "sum_kept"] * rounds + ["join_heads"] * (
+        2 if heads > kv_heads else 0
+    )
     unit = torch.finfo(dtype).eps
     for result, reference in zip(found, expected, strict=True):
         assert float((result.double() - reference).norm()) <= 0.5 * unit * float(reference.norm())

@@ -5,22 +5,39 @@ SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
 
 from __future__ import annotations
 
+import kpkg
 import pytest
 import torch
 from conftest import BUILD, ROOT, build_package
 
-import kpkg
-
 INF = float("inf")
 #: Batches, heads of queries, heads of keys, queries, keys, head size.
-SHAPES = [(2, 2, 2, 1, 7, 64), (2, 3, 1, 130, 300, 64), (2, 4, 2, 257, 129, 80), (1, 2, 2, 63, 1, 128), (2, 2, 1, 200, 130, 40)]
+SHAPES = [
+    (2, 2, 2, 1, 7, 64),
+    (2, 3, 1, 130, 300, 64),
+    (2, 4, 2, 257, 129, 80),
+    (1, 2, 2, 63, 1, 128),
+    (2, 2, 1, 200, 130, 40),
+]
 
 
 @pytest.fixture(scope="module")
 def package():
     folders = [str(ROOT / "kernels_src" / "attention"), str(ROOT / "kernels_src")]
     path = BUILD / "test-packages" / "masked_heads.kpkg"
-    return kpkg.load(build_package(ROOT / "test" / "python" / "inputs" / "masked_heads.k", path, "--target", "native", "-O1", "-I", folders[0], "-I", folders[1]))
+    return kpkg.load(
+        build_package(
+            ROOT / "test" / "python" / "inputs" / "masked_heads.k",
+            path,
+            "--target",
+            "native",
+            "-O1",
+            "-I",
+            folders[0],
+            "-I",
+            folders[1],
+        )
+    )
 
 
 def masks(b, h, m, n, dtype, generator):
@@ -84,7 +101,10 @@ def test_masks(package, name):
     for seed, (b, h, kv_heads, m, n, size) in enumerate(SHAPES):
         generator = torch.Generator().manual_seed(seed)
         dtype = torch.float16 if seed % 2 else torch.bfloat16
-        q, k, v, grad = (torch.randn(b, heads, rows, size, generator=generator).to(dtype) for heads, rows in ((h, m), (kv_heads, n), (kv_heads, n), (h, m)))
+        q, k, v, grad = (
+            torch.randn(b, heads, rows, size, generator=generator).to(dtype)
+            for heads, rows in ((h, m), (kv_heads, n), (kv_heads, n), (h, m))
+        )
         mask, scale = masks(b, h, m, n, dtype, generator)[name](), 0.3 if seed == 1 else size**-0.5
         wide = [t.double().requires_grad_() for t in (q, k, v)]
         out, lse = exact(*wide, mask, scale)
@@ -93,15 +113,24 @@ def test_masks(package, name):
         if grad_lse is not None:
             total = total + (lse.masked_fill(lse == -INF, 0.0) * grad_lse.double()).sum()
         wanted = [gradient.nan_to_num(0.0) for gradient in torch.autograd.grad(total, wide)]
-        found = package.fused_gradients(grad, grad_lse, q, k, v, out.detach().to(dtype), lse.detach().float(), mask, scale)
+        found = package.fused_gradients(
+            grad, grad_lse, q, k, v, out.detach().to(dtype), lse.detach().float(), mask, scale
+        )
         for what, result, reference in zip("qkv", found, wanted, strict=True):
-            error, length = float((result.double() - reference).norm()), max(float(reference.norm()), 0.05 * float(grad.double().norm()))
-            assert error <= 2 * torch.finfo(dtype).eps * length, f"{what} of {tuple(q.shape)} {tuple(k.shape)} {dtype}: {error / length:.2e}"
+            error, length = (
+                float((result.double() - reference).norm()),
+                max(float(reference.norm()), 0.05 * float(grad.double().norm())),
+            )
+            assert error <= 2 * torch.finfo(dtype).eps * length, (
+                f"{what} of {tuple(q.shape)} {tuple(k.shape)} {dtype}: {error / length:.2e}"
+            )
 
 
 def test_hidden_blocks_are_not_read(package):
     """Weights of keys that no query sees would be NaN times 0."""
-    q, k, v, grad = (torch.randn(1, 1, 256, 64, generator=torch.Generator().manual_seed(i)).to(torch.bfloat16) for i in range(4))
+    q, k, v, grad = (
+        torch.randn(1, 1, 256, 64, generator=torch.Generator().manual_seed(i)).to(torch.bfloat16) for i in range(4)
+    )
     k[:, :, 128:], v[:, :, 128:] = float("nan"), float("nan")
     mask = torch.arange(256) < 128
     out, lse = exact(q.double(), k[:, :, :128].double(), v[:, :, :128].double(), mask[:128], 0.125)

@@ -8,13 +8,12 @@ from __future__ import annotations
 import math
 from collections.abc import Iterator
 
+import kpkg
 import pytest
 import torch
 import torch.nn.functional as F
 from conftest import BUILD, ROOT, build_package
 from torch.testing import assert_close
-
-import kpkg
 
 # batch, channels, height, width; kernel_size, stride, padding, dilation
 CASES = [
@@ -34,7 +33,11 @@ def pooling(libraries, request) -> Iterator[kpkg.CustomOpLibrary]:
         yield libraries["pooling"]
         return
     source = ROOT / "kernels_src" / "pooling"
-    opened = kpkg.load(build_package(source, BUILD / "test-packages" / "pooling-roads.kpkg", "--target", "native", "-D", "ON_GPU=True", "-O1"))
+    opened = kpkg.load(
+        build_package(
+            source, BUILD / "test-packages" / "pooling-roads.kpkg", "--target", "native", "-D", "ON_GPU=True", "-O1"
+        )
+    )
     yield opened
     libraries["pooling"].register_torch()
 

@@ -10,16 +10,15 @@ import os
 import subprocess
 from pathlib import Path
 
+import kpkg
 import pytest
 import torch
-
-import kpkg
 
 ROOT = Path(__file__).resolve().parents[2]
 BUILD = ROOT / os.environ.get("KPKG_BUILD_DIR", "build")
 SOURCE = """
 @kernel
-fn add_rows(x: Tensor[float32, 2], at: Tensor[int64, 1], mut y: Tensor[float32, 2], mut seen: Tensor[int32, 1]):
+def add_rows(x: Tensor[float32, 2], at: Tensor[int64, 1], mut y: Tensor[float32, 2], mut seen: Tensor[int32, 1]):
     var i = at.tile[16](block_idx.x).load(fill=-1)
     var column = iota[64]().reshape(1, 64)
     y.atomic_add(i.reshape(16, 1), column, x.tile[16, 64](block_idx.x, 0).load(), mask=column < x.shape[1])
@@ -27,22 +26,22 @@ fn add_rows(x: Tensor[float32, 2], at: Tensor[int64, 1], mut y: Tensor[float32, 
 
 
 @register.op("t::add_rows")
-fn added(mut y: Tensor, mut seen: Tensor, x: Tensor, at: Tensor):
+def added(mut y: Tensor, mut seen: Tensor, x: Tensor, at: Tensor):
     launch add_rows(x, at, y, seen, grid=ceildiv(x.shape[0], 16))
 
 
 @kernel
-fn add_tiles(x: Tensor[float32, 2], mut y: Tensor[float32, 2]):
+def add_tiles(x: Tensor[float32, 2], mut y: Tensor[float32, 2]):
     y.window[16, 64](block_idx.x % 3 * 5 - 2, 3).add(x.tile[16, 64](block_idx.x, 0).load())
 
 
 @register.op("t::add_tiles")
-fn added_tiles(mut y: Tensor, x: Tensor):
+def added_tiles(mut y: Tensor, x: Tensor):
     launch add_tiles(x, y, grid=ceildiv(x.shape[0], 16))
 
 
 @kernel
-fn read_pages(cache: Tensor[float32, 3], pages: Tensor[int32, 2], lengths: Tensor[int32, 1], mut y: Tensor[float32, 2]):
+def read_pages(cache: Tensor[float32, 3], pages: Tensor[int32, 2], lengths: Tensor[int32, 1], mut y: Tensor[float32, 2]):
     var sum = zeros[float32](1, 32)
     var left = lengths[block_idx.x]
     var n = 0
@@ -55,7 +54,7 @@ fn read_pages(cache: Tensor[float32, 3], pages: Tensor[int32, 2], lengths: Tenso
 
 
 @register.op("t::read_pages")
-fn pages_read(cache: Tensor, pages: Tensor, lengths: Tensor) raises -> Tensor:
+def pages_read(cache: Tensor, pages: Tensor, lengths: Tensor) raises -> Tensor:
     var y = empty(pages.shape[0], cache.shape[2], dtype=float32)
     launch read_pages(cache, pages, lengths, y, grid=pages.shape[0])
     return y
@@ -104,6 +103,10 @@ def test_pages(package: Path) -> None:
 
 
 def test_sums_of_floats_in_any_order_are_not_called_deterministic(package: Path) -> None:
-    manifest = json.loads(subprocess.run([BUILD / "bin" / "kpkg", "info", "--json", package], check=True, capture_output=True, text=True).stdout)
+    manifest = json.loads(
+        subprocess.run(
+            [BUILD / "bin" / "kpkg", "info", "--json", package], check=True, capture_output=True, text=True
+        ).stdout
+    )
     flags = {instance["symbol"].split("__")[0]: instance["flags"] for instance in manifest["instances"]}
     assert flags == {"add_rows": [], "add_tiles": [], "read_pages": ["deterministic"]}

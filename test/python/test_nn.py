@@ -12,13 +12,12 @@ import subprocess
 import sys
 import warnings
 
+import kpkg
 import pytest
 import torch
 from conftest import BUILD
-from torch.testing import assert_close
-
-import kpkg
 from kpkg import nn
+from torch.testing import assert_close
 
 pytestmark = pytest.mark.usefixtures("default_ops")
 
@@ -55,8 +54,11 @@ CASES = [
     (nn.AdaptiveAvgPool1d, (1,), (2, 3, 7)),
     (nn.AdaptiveAvgPool2d, ((1, 1),), (2, 3, 5, 6)),
     (nn.AdaptiveAvgPool3d, (1,), (3, 4, 2, 5)),
-    *((layer, (), (3, 5)) for layer in (nn.ReLU, nn.LeakyReLU, nn.GELU, nn.SiLU, nn.Sigmoid, nn.Tanh, nn.ELU, nn.SELU, nn.Softplus)),
-    *((layer, (), (3, 5)) for layer in (nn.Hardtanh, nn.ReLU6, nn.Hardsigmoid, nn.Hardswish, nn.Mish)),
+    *(
+        (layer, (), (3, 5))
+        for layer in (nn.ReLU, nn.LeakyReLU, nn.GELU, nn.SiLU, nn.Sigmoid, nn.Tanh, nn.ELU, nn.SELU, nn.Softplus)
+    ),
+    *((layer, (), (3, 5)) for layer in (nn.Hardtanh, nn.ReLU6, nn.Hardsigmoid, nn.Hardswish, nn.Mish, nn.Softsign)),
 ]
 
 
@@ -91,18 +93,51 @@ def test_adaptive_pools_of_other_sizes():
 
 
 def test_every_layer_is_tested():
-    assert {layer for layer in nn.replacements().values()} <= {layer for layer, *_ in CASES} | {nn.CrossEntropyLoss}
+    assert {layer for layer in nn.replacements().values()} <= {layer for layer, *_ in CASES} | {
+        nn.CrossEntropyLoss,
+        nn.KLDivLoss,
+        *(nn.RNNCell, nn.LSTMCell, nn.GRUCell),  # in test_cells.py
+    }
+
+
+@pytest.mark.parametrize("options", [{}, {"reduction": "batchmean"}, {"reduction": "none", "log_target": True}])
+def test_kl_div(options):
+    x = torch.randn(6, 5).log_softmax(-1)
+    target = torch.randn(6, 5).log_softmax(-1) if "log_target" in options else torch.rand(6, 5)
+    leaves = [t.clone().requires_grad_() for t in (x, target)], [t.clone().requires_grad_() for t in (x, target)]
+    mine, theirs = nn.KLDivLoss(**options), torch.nn.KLDivLoss(**options)
+    assert mine.use_kpkg
+    found, expected = mine(*leaves[0]), theirs(*leaves[1])
+    assert_close(found, expected)
+    upstream = torch.randn_like(found)
+    for a, b in zip(
+        torch.autograd.grad(found, leaves[0], upstream), torch.autograd.grad(expected, leaves[1], upstream)
+    ):
+        assert_close(a, b)
 
 
 def test_every_op_that_is_a_layer_of_pytorch_has_one(default_ops):
-    layers = {name.lower(): getattr(torch.nn, name) for name in dir(torch.nn) if isinstance(getattr(torch.nn, name), type)}
+    layers = {
+        name.lower(): getattr(torch.nn, name) for name in dir(torch.nn) if isinstance(getattr(torch.nn, name), type)
+    }
     wanted = {layers[flat] for name in default_ops if (flat := name.partition("::")[2].replace("_", "")) in layers}
     # Those of several dimensions, and one whose layer is named after what it is for.
-    wanted |= {getattr(torch.nn, f"{norm}Norm{d}d") for norm in ("Batch", "Instance") for d in (1, 2, 3)} | {torch.nn.CrossEntropyLoss}
-    assert len(wanted) >= 37 and wanted <= set(nn.replacements()), wanted - set(nn.replacements())
+    wanted |= {getattr(torch.nn, f"{norm}Norm{d}d") for norm in ("Batch", "Instance") for d in (1, 2, 3)} | {
+        torch.nn.CrossEntropyLoss,
+        torch.nn.KLDivLoss,
+        torch.nn.RNNCell,
+    }
+    assert len(wanted) >= 40 and wanted <= set(nn.replacements()), wanted - set(nn.replacements())
 
 
-@pytest.mark.parametrize("options", [{}, {"reduction": "sum", "label_smoothing": 0.1, "ignore_index": 1}, {"weight": torch.rand(5), "reduction": "none"}])
+@pytest.mark.parametrize(
+    "options",
+    [
+        {},
+        {"reduction": "sum", "label_smoothing": 0.1, "ignore_index": 1},
+        {"weight": torch.rand(5), "reduction": "none"},
+    ],
+)
 def test_cross_entropy(options):
     x, target = torch.randn(6, 5), torch.randint(5, (6,))
     mine = nn.CrossEntropyLoss(**options)
@@ -130,22 +165,51 @@ def test_use_kpkg_is_what_runs(default_ops):
 
 
 def test_modes_that_are_no_op_of_kpkg():
-    norm, x = nn.BatchNorm2d(3), torch.randn(4, 3, 5, 5)
-    reference = torch.nn.BatchNorm2d(3)
-    assert not norm.use_kpkg  # in training the batch's own statistics count
-    assert_close(norm(x), reference(x))
-    assert_close(norm.running_mean, reference.running_mean)
-    assert norm.eval().use_kpkg
-    assert_close(norm(x), reference.eval()(x))
+    x = torch.randn(4, 3, 5, 5)
     y = x.clone()
     assert nn.ReLU(inplace=True)(y) is y
     pooled, indices = nn.MaxPool2d(2, return_indices=True)(x)
     assert indices.dtype == torch.int64 and pooled.shape == indices.shape
 
 
+@pytest.mark.parametrize("momentum, tracks", [(0.1, True), (None, True), (0.3, False)])
+@pytest.mark.parametrize(
+    "kind, shape",
+    [
+        (nn.BatchNorm1d, (9, 3)),
+        (nn.BatchNorm1d, (4, 3, 5)),
+        (nn.BatchNorm2d, (4, 3, 5, 6)),
+        (nn.BatchNorm3d, (2, 3, 4, 5, 6)),
+    ],
+)
+def test_batch_norm_in_training(kind, shape, momentum, tracks):
+    norm = kind(3, momentum=momentum, track_running_stats=tracks)
+    reference = kind.torch_layer(3, momentum=momentum, track_running_stats=tracks)
+    assert norm.use_kpkg
+    calls = kpkg.ops.batch_norm_training.op.stats()["launches"]
+    for step in range(3):
+        x, y = (torch.randn(shape, generator=torch.Generator().manual_seed(step)).requires_grad_() for _ in range(2))
+        found, expected = norm(x), reference(y)
+        assert_close(found, expected)
+        upstream = torch.randn_like(found)
+        found.backward(upstream)
+        expected.backward(upstream)
+        assert_close(x.grad, y.grad, rtol=1e-4, atol=1e-5)
+    for (name, value), other in zip(norm.state_dict().items(), reference.state_dict().values()):
+        assert_close(value, other, msg=name)
+    assert_close(norm.weight.grad, reference.weight.grad)
+    assert kpkg.ops.batch_norm_training.op.stats()["launches"] > calls
+    assert_close(norm.eval()(x), reference.eval()(y))
+    with pytest.raises(ValueError, match="more than 1 value per channel"):
+        norm.train()(torch.randn(1, *shape[1:2], *[1] * (len(shape) - 2)))
+
+
 def test_pooling_keeps_channels_last():
     x = torch.randn(2, 70, 8, 12).contiguous(memory_format=torch.channels_last)
-    for mine, theirs in ((nn.MaxPool2d(3, 2, 1), torch.nn.MaxPool2d(3, 2, 1)), (nn.AvgPool2d(2), torch.nn.AvgPool2d(2))):
+    for mine, theirs in (
+        (nn.MaxPool2d(3, 2, 1), torch.nn.MaxPool2d(3, 2, 1)),
+        (nn.AvgPool2d(2), torch.nn.AvgPool2d(2)),
+    ):
         with torch.no_grad():
             found = mine(x)
         assert found.is_contiguous(memory_format=torch.channels_last)

@@ -39,7 +39,10 @@ print(elapsed)
 
 def test_works_without_torch_and_imports_quickly(packages):
     done = subprocess.run(
-        [sys.executable, "-c", SCRIPT, str(packages["softmax"])], capture_output=True, text=True, env={"PYTHONPATH": str(BUILD / "python"), "PATH": ""}
+        [sys.executable, "-c", SCRIPT, str(packages["softmax"])],
+        capture_output=True,
+        text=True,
+        env={"PYTHONPATH": str(BUILD / "python"), "PATH": ""},
     )
     assert done.returncode == 0, done.stderr
     assert float(done.stdout) < 0.5
@@ -106,7 +109,10 @@ def test_explain_says_which_instance_and_why(ops):
 
 def test_introspection(libraries):
     library = libraries["softmax"]
-    assert [op.name for op in library][:2] == ["kpkg::softmax", "kpkg::log_softmax"] or {"kpkg::softmax", "kpkg::log_softmax"} <= {op.name for op in library}
+    assert [op.name for op in library][:2] == ["kpkg::softmax", "kpkg::log_softmax"] or {
+        "kpkg::softmax",
+        "kpkg::log_softmax",
+    } <= {op.name for op in library}
     assert library.softmax.schema == "softmax(Tensor input, int dim=-1) -> Tensor"
     assert "Softmax along" in library.softmax.__doc__
     assert library.manifest["ops"]

@@ -11,12 +11,11 @@ import subprocess
 import sys
 import threading
 
+import kpkg
 import pytest
 import torch
 from conftest import BUILD
 from torch.testing import assert_close
-
-import kpkg
 
 X = torch.randn(6, 40)
 
@@ -27,14 +26,18 @@ def test_profile(ops, tmp_path):
     with kpkg.profile_kernel(limits={"cpu": 1000.0}) as profile:
         for _ in range(3):
             softmax(X)
-        with kpkg.fallback_policy("silent"), softmax.configure(kpkg.KernelConfig(target="nowhere")):
+        with kpkg.fallback_policy("silent"), softmax.configure(kpkg.KernelConfig(target="sm_80")):
             softmax(X)
         thread = threading.Thread(target=lambda: ops["kpkg::layer_norm"](X, [40]))
         thread.start()
         thread.join()
     softmax(X)  # no longer recorded
     rows = {row["op"]: row for row in profile.ops()}
-    assert rows["kpkg::softmax"]["calls"] == 4 and rows["kpkg::softmax"]["fallbacks"] == 1 and rows["kpkg::softmax"]["host_us"] > 0
+    assert (
+        rows["kpkg::softmax"]["calls"] == 4
+        and rows["kpkg::softmax"]["fallbacks"] == 1
+        and rows["kpkg::softmax"]["host_us"] > 0
+    )
     assert rows["kpkg::layer_norm"]["calls"] == 1 and rows["kpkg::layer_norm"]["device_us"] is None
     (kernel,) = [row for row in profile.kernels() if row["op"] == "kpkg::softmax"]
     assert kernel["calls"] == 3 and kernel["instance"].startswith("softmax_rows[") and kernel["device"] == "cpu"
@@ -53,12 +56,23 @@ def test_profile(ops, tmp_path):
     [
         (None, ""),
         ({"by": "cupti"}, "those of the kernels themselves, by CUPTI"),
-        ({"by": "events", "reason": ""}, "between events around each launch, some microseconds longer than the kernel alone"),
+        (
+            {"by": "events", "reason": ""},
+            "between events around each launch, some microseconds longer than the kernel alone",
+        ),
         ({"by": "events", "reason": "another tool"}, "longer than the kernel alone (another tool)"),
     ],
 )
 def test_device_times_say_how_they_were_taken(times, said):
-    launch = {"op": "kpkg::softmax", "instance": "softmax_rows", "device": "cuda:0", "duration_ns": 2000, "device_duration_ns": 5000, "bytes": 1e6, "flops": 1e6}
+    launch = {
+        "op": "kpkg::softmax",
+        "instance": "softmax_rows",
+        "device": "cuda:0",
+        "duration_ns": 2000,
+        "device_duration_ns": 5000,
+        "bytes": 1e6,
+        "flops": 1e6,
+    }
     profile = kpkg.Profile(False, None)
     profile.records = {"calls": [], "launches": [launch], "dropped": 0, "device_times": times}
     text = profile.summary()
@@ -77,13 +91,20 @@ def test_profiles_do_not_nest(ops):
 def test_ranges_need_a_library(ops, packages, tmp_path):
     """With one, each call is a range."""
     source = tmp_path / "ranges.c"
-    source.write_text('#include <stdio.h>\nint nvtxRangePushA(const char *name) { return printf("push %s\\n", name); }\nint nvtxRangePop(void) { puts("pop"); return fflush(stdout); }\n')
+    source.write_text(
+        '#include <stdio.h>\nint nvtxRangePushA(const char *name) { return printf("push %s\\n", name); }\nint nvtxRangePop(void) { puts("pop"); return fflush(stdout); }\n'
+    )
     subprocess.run(["cc", "-shared", "-fPIC", source, "-o", tmp_path / "ranges.so"], check=True)
     script = f"import kpkg, numpy; ops = kpkg.load({str(packages['softmax'])!r})\nwith kpkg.profile_kernel(ranges=True): ops.softmax(numpy.ones((2, 3)))"
     environment = {**os.environ, "PYTHONPATH": str(BUILD / "python")}
 
     def run(library):
-        return subprocess.run([sys.executable, "-c", script], capture_output=True, text=True, env={**environment, "KPKG_NVTX": str(library)})
+        return subprocess.run(
+            [sys.executable, "-c", script],
+            capture_output=True,
+            text=True,
+            env={**environment, "KPKG_NVTX": str(library)},
+        )
 
     assert run(tmp_path / "ranges.so").stdout == "push kpkg::softmax\npop\n"
     assert "ValueError: no NVTX library is found" in run(tmp_path / "none.so").stderr
@@ -140,7 +161,7 @@ def test_config_is_checked(ops):
 
 def test_policy_of_one_op(ops):
     softmax, gelu = ops["kpkg::softmax"], ops["kpkg::gelu"]
-    nowhere = kpkg.KernelConfig(target="nowhere")
+    nowhere = kpkg.KernelConfig(target="sm_80")
     with softmax.configure(nowhere), gelu.configure(nowhere), kpkg.fallback_policy("silent"):
         with kpkg.fallback_policy("strict", op="kpkg::softmax"):
             assert_close(gelu(X), torch.nn.functional.gelu(X))

@@ -10,11 +10,10 @@ import inspect
 import re
 import types
 
+import kpkg
 import pytest
 import torch
 from conftest import ROOT
-
-import kpkg
 from kpkg import _native, nn
 
 PAGES = {name: (ROOT / name).read_text() for name in ("README.md", "docs/python.md")}
@@ -24,7 +23,11 @@ EXAMPLES = "\n".join(re.findall(r"<!-- (?:run|snippet: \w+) -->\n```python\n(.*?
 def functions():
     """(name, function) of all public functions, and of the public methods of public classes that kpkg defines itself."""
     found = {}
-    classes = [getattr(kpkg, name) for name in kpkg.__all__] + [getattr(nn, name) for name in nn.__all__] + [type(kpkg.ops), type(kpkg.ops.softmax)]
+    classes = (
+        [getattr(kpkg, name) for name in kpkg.__all__]
+        + [getattr(nn, name) for name in nn.__all__]
+        + [type(kpkg.ops), type(kpkg.ops.softmax)]
+    )
     for each in classes:
         if isinstance(each, types.FunctionType):
             found[each.__qualname__] = each
@@ -34,8 +37,16 @@ def functions():
             if not kind.__module__.startswith("kpkg"):
                 continue
             for name, member in vars(kind).items():
-                function = member.fget if isinstance(member, property) else member.__func__ if isinstance(member, (classmethod, staticmethod)) else member
-                if isinstance(function, types.FunctionType) and (not name.startswith("_") or name in ("__init__", "__call__", "__getitem__")):
+                function = (
+                    member.fget
+                    if isinstance(member, property)
+                    else member.__func__
+                    if isinstance(member, (classmethod, staticmethod))
+                    else member
+                )
+                if isinstance(function, types.FunctionType) and (
+                    not name.startswith("_") or name in ("__init__", "__call__", "__getitem__")
+                ):
                     found[f"{kind.__qualname__}.{name}"] = function
     return found
 
@@ -50,7 +61,11 @@ def test_is_typed_and_documented(name):
     bare = [p.name for p in signature.parameters.values() if p.annotation is p.empty and p.name not in ("self", "cls")]
     assert not bare, f"{name}: no types for {bare}"
     assert signature.return_annotation is not signature.empty, f"{name}: no type of what it returns"
-    if name.rpartition(".")[2] in ("__init__", "forward", "extra_repr"):  # the class says what they take, and PyTorch what they are
+    if name.rpartition(".")[2] in (
+        "__init__",
+        "forward",
+        "extra_repr",
+    ):  # the class says what they take, and PyTorch what they are
         return
     assert function.__doc__, f"{name}: no documentation"
     if [p for p in signature.parameters if p not in ("self", "cls")]:
@@ -75,7 +90,12 @@ def test_the_stub_is_that_of_the_native_module():
     stub = ast.parse((ROOT / "runtime/python/kpkg/_native.pyi").read_text())
 
     def shown(members):
-        return {n for m in members for n in ([m.name] if hasattr(m, "name") else [m.target.id] if isinstance(m, ast.AnnAssign) else []) if not n.startswith("__")}
+        return {
+            n
+            for m in members
+            for n in ([m.name] if hasattr(m, "name") else [m.target.id] if isinstance(m, ast.AnnAssign) else [])
+            if not n.startswith("__")
+        }
 
     def real(value):
         return {name for name in vars(value) if not name.startswith("__")}
@@ -92,5 +112,7 @@ def test_layers_say_what_they_take():
         layer = getattr(nn, name)
         if not isinstance(layer, type) or not hasattr(torch.nn, name):
             continue
-        assert re.search(r"Input|shape|\(N|\[N|element", inspect.getdoc(layer)), f"nn.{name} does not say what shapes it takes"
+        assert re.search(r"Input|shape|\(N|\[N|element", inspect.getdoc(layer)), (
+            f"nn.{name} does not say what shapes it takes"
+        )
         assert inspect.signature(layer) == inspect.signature(getattr(torch.nn, name)), name

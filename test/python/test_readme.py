@@ -33,7 +33,9 @@ def folder(tmp_path_factory) -> Path:
 
 
 def run(command: list[str], folder: Path, **variables: str) -> str:
-    done = subprocess.run(command, cwd=folder, env={**os.environ, **variables}, capture_output=True, text=True, timeout=300)
+    done = subprocess.run(
+        command, cwd=folder, env={**os.environ, **variables}, capture_output=True, text=True, timeout=300
+    )
     assert done.returncode == 0, done.stdout + done.stderr
     return done.stdout
 
@@ -55,7 +57,22 @@ def test_commands(folder):
 def test_cpp(folder):
     (folder / "main.cpp").write_text(SNIPPETS["cpp"])
     lib = BUILD / "lib"
-    run(["g++", "-std=c++17", "-Wall", "-Werror", f"-I{ROOT}/runtime/include", "main.cpp", "-o", "main", f"-L{lib}", f"-Wl,-rpath,{lib}", "-lkpkg"], folder)
+    run(
+        [
+            "g++",
+            "-std=c++17",
+            "-Wall",
+            "-Werror",
+            f"-I{ROOT}/runtime/include",
+            "main.cpp",
+            "-o",
+            "main",
+            f"-L{lib}",
+            f"-Wl,-rpath,{lib}",
+            "-lkpkg",
+        ],
+        folder,
+    )
     assert run(["./main"], folder) == "6 12 18\n"
 
 
@@ -64,7 +81,10 @@ def test_torch(folder):
 
 
 def test_inject(folder):
-    code = f"import os; os.environ['KPKG_PATH'] = {str(folder / 'gemm.kpkg')!r}; os.environ['KPKG_FALLBACK'] = 'silent'\n" + SNIPPETS["inject"]
+    code = (
+        f"import os; os.environ['KPKG_PATH'] = {str(folder / 'gemm.kpkg')!r}; os.environ['KPKG_FALLBACK'] = 'silent'\n"
+        + SNIPPETS["inject"]
+    )
     assert "of 2 replaced" in run_python(code, folder)
 
 
@@ -76,7 +96,7 @@ def test_python_page(folder, packages):
     variables = {"PYTHONPATH": str(BUILD / "python"), "KPKG_PATH": ":".join(str(p) for p in packages.values())}
     variables |= {"KPKG_COMMAND": str(KPKG), "KPKG_CACHE_DIR": str(folder / "cache")}
     shutil.copy(packages["softmax"], folder)
-    (folder / "broken.k").write_text("fn broken(:\n")
+    (folder / "broken.k").write_text("def broken(:\n")
     assert "of 2 replaced" in run([sys.executable, "-c", "\n".join(examples)], folder, **variables)
 
 

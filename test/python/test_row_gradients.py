@@ -64,13 +64,19 @@ CASES = {
     "kpkg::native_group_norm": [(lambda op, x, w, b: op(x, 2, w, b)[0], [(2, 4, 3), (4,), (4,)])],
     "kpkg::instance_norm": [(lambda op, x, w, b: op(x, w, b), [(2, 4, 3), (4,), (4,)])],
     "kpkg::batch_norm": [
-        (lambda op, x, w, b: op(x, torch.arange(4.0).double(), torch.arange(1.0, 5.0).double(), w, b), [(2, 4, 3), (4,), (4,)]),
+        (
+            lambda op, x, w, b: op(x, torch.arange(4.0).double(), torch.arange(1.0, 5.0).double(), w, b),
+            [(2, 4, 3), (4,), (4,)],
+        ),
         (lambda op, x: op(x, torch.arange(4.0).double(), torch.arange(1.0, 5.0).double()), [(5, 4)]),
     ],
 }
 
 
-@pytest.mark.parametrize("name, call, shapes", [pytest.param(name, *case, id=f"{name}-{i}") for name, cases in CASES.items() for i, case in enumerate(cases)])
+@pytest.mark.parametrize(
+    "name, call, shapes",
+    [pytest.param(name, *case, id=f"{name}-{i}") for name, cases in CASES.items() for i, case in enumerate(cases)],
+)
 def test_gradcheck(ops, name, call, shapes):
     torch.manual_seed(0)
     inputs = [torch.randn(shape, dtype=torch.float64, requires_grad=True) for shape in shapes]

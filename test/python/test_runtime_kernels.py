@@ -24,7 +24,9 @@ def ptxas():
 
 @pytest.mark.parametrize("chip", ["sm_80", "sm_86", "sm_89", "sm_90a", "sm_100a", "sm_120"])
 def test_copies_assemble_without_spills(ptxas, chip, tmp_path):
-    done = subprocess.run([ptxas, "-v", "-arch", chip, PTX, "-o", tmp_path / "copies.cubin"], capture_output=True, text=True)
+    done = subprocess.run(
+        [ptxas, "-v", "-arch", chip, PTX, "-o", tmp_path / "copies.cubin"], capture_output=True, text=True
+    )
     assert done.returncode == 0, done.stderr
     assert done.stderr.count("0 bytes spill stores, 0 bytes spill loads") == 9, done.stderr
 

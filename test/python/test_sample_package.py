@@ -5,13 +5,12 @@ SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
 
 from __future__ import annotations
 
+import kpkg
 import numpy as np
 import pytest
 import torch
 from conftest import ROOT
 from torch.testing import assert_close
-
-import kpkg
 
 pytestmark = pytest.mark.skipif("x86-64-v3" not in kpkg.cpu_targets(), reason="the kept package has code for x86-64-v3")
 T = torch.randn(3, 50)
@@ -58,7 +57,9 @@ def test_prints_and_a_failed_assert(library, capsys):
     assert "block 0" in capsys.readouterr().out
 
 
-@pytest.mark.parametrize("name, args", [("scale", (T, 2.0)), ("scale_", (T.clone(), 2.0)), ("scale_transposed", (T,)), ("number", (5,))])
+@pytest.mark.parametrize(
+    "name, args", [("scale", (T, 2.0)), ("scale_", (T.clone(), 2.0)), ("scale_transposed", (T,)), ("number", (5,))]
+)
 def test_opcheck(library, name, args):
     torch.library.opcheck(getattr(torch.ops.test, name).default, args)
 
@@ -71,7 +72,9 @@ def test_one_compilation_for_all_shapes(library):
         count += 1
         return graph.forward
 
-    compiled = torch.compile(lambda x: torch.ops.test.scale_transposed(library.scale(x, 3.0)), fullgraph=True, dynamic=True, backend=counting)
+    compiled = torch.compile(
+        lambda x: torch.ops.test.scale_transposed(library.scale(x, 3.0)), fullgraph=True, dynamic=True, backend=counting
+    )
     for shape in [(3, 5), (7, 9), (10, 100)]:
         x = torch.randn(shape)
         assert_close(compiled(x), 6 * x.T)
@@ -86,7 +89,9 @@ def test_a_size_as_argument_stays_symbolic(library):
         count += 1
         return graph.forward
 
-    compiled = torch.compile(lambda x: torch.ops.test.number(x.shape[0] * 2) + 1, fullgraph=True, dynamic=True, backend=counting)
+    compiled = torch.compile(
+        lambda x: torch.ops.test.number(x.shape[0] * 2) + 1, fullgraph=True, dynamic=True, backend=counting
+    )
     for n in (5, 6, 40):
         assert_close(compiled(torch.empty(n)), torch.arange(2 * n) // 8 + 1)
     assert count == 1

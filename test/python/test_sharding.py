@@ -19,10 +19,19 @@ def test_gloo(count, packages):
     with socket.socket() as free:
         free.bind(("127.0.0.1", 0))
         port = str(free.getsockname()[1])
-    script, needed = ROOT / "test" / "python" / "sharded.py", [str(packages[name]) for name in ("softmax", "norm", "gemm", "elementwise")]
+    script, needed = (
+        ROOT / "test" / "python" / "sharded.py",
+        [str(packages[name]) for name in ("softmax", "norm", "gemm", "elementwise")],
+    )
     environment = {**os.environ, "PYTHONPATH": str(BUILD / "python"), "OMP_NUM_THREADS": "1", "KPKG_NUM_THREADS": "1"}
     ranks = [
-        subprocess.Popen([sys.executable, script, str(rank), str(count), port, "cpu", *needed], stdout=subprocess.PIPE, stderr=subprocess.STDOUT, text=True, env=environment)
+        subprocess.Popen(
+            [sys.executable, script, str(rank), str(count), port, "cpu", *needed],
+            stdout=subprocess.PIPE,
+            stderr=subprocess.STDOUT,
+            text=True,
+            env=environment,
+        )
         for rank in range(count)
     ]
     try:

@@ -12,7 +12,9 @@ import pytest
 import torch
 from opspec import as_tuple, load_specs
 
-CASES = [pytest.param(spec, dtype, id=f"{spec.name}-{str(dtype)[6:]}") for spec in load_specs() for dtype in spec.dtypes]
+CASES = [
+    pytest.param(spec, dtype, id=f"{spec.name}-{str(dtype)[6:]}") for spec in load_specs() for dtype in spec.dtypes
+]
 
 
 @pytest.fixture
@@ -52,7 +54,9 @@ def test_out_is_written_completely_and_alone(spec, dtype, ops, generator):
             assert bool((edge == 77.0).all()), f"{sample.label}: memory around the result was written"
 
 
-@pytest.mark.parametrize("spec, dtype", [case for case in CASES if case.values[0].numpy and case.values[1] is not torch.bfloat16])
+@pytest.mark.parametrize(
+    "spec, dtype", [case for case in CASES if case.values[0].numpy and case.values[1] is not torch.bfloat16]
+)
 def test_numpy(spec, dtype, ops, generator):
     for sample in spec.samples(dtype, generator):
         arrays = sample.map(lambda t: t.numpy())

@@ -5,14 +5,13 @@ SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
 
 from __future__ import annotations
 
+import kpkg
 import pytest
 import torch
 from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
-from opspec import load_specs
-
-import kpkg
 from kpkg import _fake, _symbolic, _views
+from opspec import load_specs
 
 RELAXED = settings(max_examples=150, deadline=None, suppress_health_check=list(HealthCheck))
 
@@ -22,7 +21,9 @@ def both(op, values):
     answers = []
     for evaluate in (_fake._infer, _symbolic.infer):
         try:
-            answers.append([tuple(map(tuple, r[:2])) + (r[2],) if isinstance(r, tuple) else r for r in evaluate(op, values)])
+            answers.append(
+                [tuple(map(tuple, r[:2])) + (r[2],) if isinstance(r, tuple) else r for r in evaluate(op, values)]
+            )
         except kpkg.KernelError:
             answers.append(None)
     return answers
@@ -54,7 +55,7 @@ def tensors(draw):
 @RELAXED
 @given(a=tensors(), b=tensors(), c=st.none() | tensors())
 def test_gemm_batched(ops, a, b, c):
-    runtime, python = both(ops["kpkg::gemm_batched"], [a, b, 1.0, 1.0, c])
+    runtime, python = both(ops["kpkg::gemm_batched"], [a, b, 1.0, 1.0, c, ""])
     assert runtime == python
 
 
@@ -93,7 +94,10 @@ def test_reshape_is_a_view_exactly_where_torch_says_so(x, data):
 def run_code(code, registers, arguments, strings=("f",)):
     import json
 
-    plan = {"strings": list(strings), "functions": [{"name": "f", "parameters": [], "results": "i", "registers": registers, "code": code}]}
+    plan = {
+        "strings": list(strings),
+        "functions": [{"name": "f", "parameters": [], "results": "i", "registers": registers, "code": code}],
+    }
     return _symbolic._Machine("f", _symbolic._module(json.dumps(plan))).run(0, list(arguments))
 
 

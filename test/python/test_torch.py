@@ -10,13 +10,12 @@ import pickle
 import threading
 from pathlib import Path
 
+import kpkg
 import pytest
 import torch
+from kpkg import _torch
 from torch._subclasses.fake_tensor import FakeTensorMode
 from torch.testing import assert_close
-
-import kpkg
-from kpkg import _torch
 
 X = torch.randn(6, 40)
 W = torch.randn(40)
@@ -73,7 +72,9 @@ def test_compile_of_the_out_form(ops):
     assert_close(torch.compile(model, fullgraph=True)(X), model(X))
 
 
-@pytest.mark.parametrize("dynamic, graphs", [(True, 1), (None, 2)])  # by default PyTorch takes the first shape as fixed, and the second to mean all
+@pytest.mark.parametrize(
+    "dynamic, graphs", [(True, 1), (None, 2)]
+)  # by default PyTorch takes the first shape as fixed, and the second to mean all
 def test_dynamic_shapes_compile_once(dynamic, graphs, ops):
     torch._dynamo.reset()
     count = 0
@@ -83,7 +84,12 @@ def test_dynamic_shapes_compile_once(dynamic, graphs, ops):
         count += 1
         return graph.forward
 
-    compiled = torch.compile(lambda x, w: torch.ops.kpkg.layer_norm(torch.ops.kpkg.softmax(x), [x.shape[1]], w), fullgraph=True, dynamic=dynamic, backend=counting)
+    compiled = torch.compile(
+        lambda x, w: torch.ops.kpkg.layer_norm(torch.ops.kpkg.softmax(x), [x.shape[1]], w),
+        fullgraph=True,
+        dynamic=dynamic,
+        backend=counting,
+    )
     for rows, columns in [(3, 8), (5, 9), (17, 33), (2, 100)]:
         x, w = torch.randn(rows, columns), torch.randn(columns)
         assert_close(compiled(x, w), torch.nn.functional.layer_norm(x.softmax(-1), [columns], w))
@@ -96,7 +102,9 @@ def test_export_with_a_dynamic_dimension(ops):
             return torch.ops.kpkg.gemm(torch.ops.kpkg.softmax(x), w)
 
     rows = torch.export.Dim("rows", min=2, max=64)
-    program = torch.export.export(Model(), (torch.randn(4, 8), torch.randn(8, 3)), dynamic_shapes={"x": {0: rows}, "w": None})
+    program = torch.export.export(
+        Model(), (torch.randn(4, 8), torch.randn(8, 3)), dynamic_shapes={"x": {0: rows}, "w": None}
+    )
     x, w = torch.randn(9, 8), torch.randn(8, 3)
     assert_close(program.module()(x, w), x.softmax(-1) @ w)
 
@@ -236,7 +244,9 @@ def test_loading_again_takes_the_names_over(packages, ops):
 
 def test_out_schema(ops):
     assert _torch.out_schema(ops["kpkg::softmax"]) == "softmax.out(Tensor input, int dim=-1, *, Tensor(a!) out) -> ()"
-    assert _torch.out_schema(ops["kpkg::native_layer_norm"]).endswith("*, Tensor(a!) out0, Tensor(b!) out1, Tensor(c!) out2) -> ()")
+    assert _torch.out_schema(ops["kpkg::native_layer_norm"]).endswith(
+        "*, Tensor(a!) out0, Tensor(b!) out1, Tensor(c!) out2) -> ()"
+    )
 
 
 def test_compile_of_tensors_behind_other_arguments(ops):
@@ -247,4 +257,7 @@ def test_compile_of_tensors_behind_other_arguments(ops):
 
 def test_symbolic_schema():
     schema = "f(Tensor x, int[] s, int point=-1, int? o=None, *, bool b=True) -> int"
-    assert _torch.symbolic_schema(schema) == "f(Tensor x, SymInt[] s, SymInt point=-1, SymInt? o=None, *, bool b=True) -> int"
+    assert (
+        _torch.symbolic_schema(schema)
+        == "f(Tensor x, SymInt[] s, SymInt point=-1, SymInt? o=None, *, bool b=True) -> int"
+    )

@@ -18,10 +18,24 @@ from conftest import BUILD, ROOT
 SIZES = ["--device", "cpu", "--width", "32", "--depth", "1", "--length", "32", "--batch", "4"]
 
 
-@pytest.mark.parametrize("options", [["--steps", "6", "--ways", "eager,compiled"], ["--steps", "12", "--exact"]], ids=["bfloat16", "float32"])
+@pytest.mark.parametrize(
+    "options", [["--steps", "6", "--ways", "eager,compiled"], ["--steps", "12", "--exact"]], ids=["bfloat16", "float32"]
+)
 def test_loss_curve(options, packages, tmp_path):
-    environment = {**os.environ, "PYTHONPATH": str(BUILD / "python"), "KPKG_PATH": ":".join(str(p) for p in packages.values()), "OMP_NUM_THREADS": "1"}
-    command = [sys.executable, ROOT / "test" / "device" / "train.py", *SIZES, *options, "--out", tmp_path / "train.json"]
+    environment = {
+        **os.environ,
+        "PYTHONPATH": str(BUILD / "python"),
+        "KPKG_PATH": ":".join(str(p) for p in packages.values()),
+        "OMP_NUM_THREADS": "1",
+    }
+    command = [
+        sys.executable,
+        ROOT / "test" / "device" / "train.py",
+        *SIZES,
+        *options,
+        "--out",
+        tmp_path / "train.json",
+    ]
     done = subprocess.run(command, capture_output=True, text=True, env=environment)
     assert done.returncode == 0, done.stdout + done.stderr[-3000:]
     record = json.loads((tmp_path / "train.json").read_text())

@@ -37,12 +37,33 @@ def test_pytorch_and_cpp_predict_the_same(tmp_path):
         pytest.skip("no C++ compiler")
     package = tmp_path / "digits.kpkg"
     kernels = ROOT / "kernels_src"
-    run(COMMAND, "build", kernels / "gemm", kernels / "norm", kernels / "softmax", FOLDER / "relu.k", "-o", package, "--target", "native")
+    run(
+        COMMAND,
+        "build",
+        kernels / "gemm",
+        kernels / "norm",
+        kernels / "softmax",
+        FOLDER / "relu.k",
+        "-o",
+        package,
+        "--target",
+        "native",
+    )
     text = run(sys.executable, FOLDER / "digits.py", package, tmp_path, PYTHONPATH=str(BUILD / "python"))
     assert float(re.search(r"accuracy ([\d.]+)", text)[1]) > 0.9
 
     program = tmp_path / "digits"
     libraries = BUILD / "lib"
-    run(compiler, "-std=c++20", f"-I{ROOT / 'runtime' / 'include'}", FOLDER / "digits.cpp", f"-L{libraries}", "-lkpkg", f"-Wl,-rpath,{libraries}", "-o", program)
+    run(
+        compiler,
+        "-std=c++20",
+        f"-I{ROOT / 'runtime' / 'include'}",
+        FOLDER / "digits.cpp",
+        f"-L{libraries}",
+        "-lkpkg",
+        f"-Wl,-rpath,{libraries}",
+        "-o",
+        program,
+    )
     predicted = run(program, package, tmp_path / "digits.bin")
     assert predicted.split() == (tmp_path / "predictions.txt").read_text().split()

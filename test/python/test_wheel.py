@@ -39,9 +39,22 @@ print(compiler.compilations, compiler.command)
 
 def install(folder, *arguments):
     """The folder that a wheel made so is installed into."""
-    made = subprocess.run([sys.executable, ROOT / "tools" / "wheel", folder, "--build", BUILD, *arguments], capture_output=True, text=True)
+    made = subprocess.run(
+        [sys.executable, ROOT / "tools" / "wheel", folder, "--build", BUILD, *arguments], capture_output=True, text=True
+    )
     assert made.returncode == 0, made.stdout + made.stderr
-    command = [sys.executable, "-m", "pip", "install", "-q", "--no-index", "--no-deps", "--target", folder / "site", made.stdout.strip()]
+    command = [
+        sys.executable,
+        "-m",
+        "pip",
+        "install",
+        "-q",
+        "--no-index",
+        "--no-deps",
+        "--target",
+        folder / "site",
+        made.stdout.strip(),
+    ]
     done = subprocess.run(command, capture_output=True, text=True)
     assert done.returncode == 0, done.stderr
     return folder / "site"
@@ -58,7 +71,13 @@ def site(packages, tmp_path_factory):
 
 def run(site, *arguments):
     """In an environment with nothing but the installation: no compiler, no build tree."""
-    return subprocess.run([sys.executable, *arguments], capture_output=True, text=True, cwd=site.parent, env={"PYTHONPATH": str(site), "PATH": "/nonexistent", "HOME": str(site)})
+    return subprocess.run(
+        [sys.executable, *arguments],
+        capture_output=True,
+        text=True,
+        cwd=site.parent,
+        env={"PYTHONPATH": str(site), "PATH": "/nonexistent", "HOME": str(site)},
+    )
 
 
 def test_has_types(site):
@@ -68,7 +87,11 @@ def test_has_types(site):
 def test_works_on_its_own(site):
     done = run(site, "-c", RUNS, str(site))
     assert (done.returncode, done.stdout) == (0, "kpkg enabled: True\n"), done.stderr
-    assert (site / "kpkg" / "py.typed").exists() and (site / "kpkg" / "_native.pyi").exists() and (site / "kpkg" / "libkpkg.so.0").exists()
+    assert (
+        (site / "kpkg" / "py.typed").exists()
+        and (site / "kpkg" / "_native.pyi").exists()
+        and (site / "kpkg" / "libkpkg.so.0").exists()
+    )
 
 
 def test_says_what_it_lacks(site):
@@ -99,5 +122,9 @@ def test_command_of_the_wheel_compiles(tmp_path):
 def test_command_with_llvm_libraries_is_refused(tmp_path):
     if is_static():
         pytest.skip("this build's command is static")
-    done = subprocess.run([sys.executable, ROOT / "tools" / "wheel", tmp_path, "--build", BUILD, "--command", COMMAND], capture_output=True, text=True)
+    done = subprocess.run(
+        [sys.executable, ROOT / "tools" / "wheel", tmp_path, "--build", BUILD, "--command", COMMAND],
+        capture_output=True,
+        text=True,
+    )
     assert done.returncode != 0 and "KPKG_STATIC_COMMAND" in done.stderr

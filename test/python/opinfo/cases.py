@@ -32,7 +32,10 @@ def _all() -> dict[str, Case]:
     for name in ("mm", "bmm", "addmm", "baddbmm"):
         found[name] = Case(name, getattr(products, name), sums=True)
     found["scaled_dot_product_attention"] = Case(
-        "nn.functional.scaled_dot_product_attention", products.scaled_dot_product_attention, rounds_between=True, accumulation=64.0
+        "nn.functional.scaled_dot_product_attention",
+        products.scaled_dot_product_attention,
+        rounds_between=True,
+        accumulation=64.0,
     )
     for rank in (1, 2, 3):
         for name in (f"conv{rank}d", f"conv_transpose{rank}d", f"avg_pool{rank}d"):

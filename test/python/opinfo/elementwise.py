@@ -14,8 +14,20 @@ from torch import Tensor
 
 from opinfo.libraries import LeftToPyTorch, library
 
-
-ACTIVATIONS = ("relu", "leaky_relu", "gelu", "silu", "elu", "selu", "softplus", "hardtanh", "hardsigmoid", "hardswish", "mish")
+ACTIVATIONS = (
+    "relu",
+    "leaky_relu",
+    "gelu",
+    "silu",
+    "elu",
+    "selu",
+    "softplus",
+    "hardtanh",
+    "hardsigmoid",
+    "hardswish",
+    "mish",
+    "softsign",
+)
 
 
 def activation(op: str) -> Any:
@@ -26,35 +38,31 @@ def activation(op: str) -> Any:
     return call
 
 
-def _both(a: Any, b: Any) -> tuple[Tensor, Tensor]:
-    """Two tensors of one dtype; a number has the other's."""
-    if not isinstance(b, Tensor):
-        b = torch.tensor(b, dtype=torch.result_type(a, b), device=a.device)
-    if not (a.is_floating_point() and b.is_floating_point()):
+def _needs_float(input: Any, other: Any) -> Any:
+    if not torch.result_type(input, other).is_floating_point:
         raise LeftToPyTorch("integers are PyTorch's")
-    dtype = torch.result_type(a, b)
-    return a.to(dtype), b.to(dtype)
+    return other
 
 
 def add(input: Tensor, other: Any, *, alpha: float = 1) -> Tensor:
-    result: Tensor = library("elementwise").add(*_both(input, other), alpha)
+    result: Tensor = library("elementwise").add(input, _needs_float(input, other), alpha)
     return result
 
 
 def sub(input: Tensor, other: Any, *, alpha: float = 1) -> Tensor:
-    result: Tensor = library("elementwise").sub(*_both(input, other), alpha)
+    result: Tensor = library("elementwise").sub(input, _needs_float(input, other), alpha)
     return result
 
 
 def mul(input: Tensor, other: Any) -> Tensor:
-    result: Tensor = library("elementwise").mul(*_both(input, other))
+    result: Tensor = library("elementwise").mul(input, _needs_float(input, other))
     return result
 
 
 def div(input: Tensor, other: Any, *, rounding_mode: str | None = None) -> Tensor:
     if rounding_mode is not None:
         raise LeftToPyTorch("quotients are not rounded")
-    result: Tensor = library("elementwise").div(*_both(input, other))
+    result: Tensor = library("elementwise").div(input, _needs_float(input, other))
     return result
 
 
@@ -64,16 +72,22 @@ def _dimensions(dim: Any) -> list[int]:
 
 def reduction(op: str) -> Any:
     def call(input: Tensor, dim: Any = None, keepdim: bool = False, *, dtype: torch.dtype | None = None) -> Tensor:
-        result: Tensor = getattr(library("reduction"), op)(input if dtype is None else input.to(dtype), _dimensions(dim), keepdim)
+        result: Tensor = getattr(library("reduction"), op)(
+            input if dtype is None else input.to(dtype), _dimensions(dim), keepdim
+        )
         return result
 
     return call
 
 
-def vector_norm(input: Tensor, ord: float = 2, dim: Any = None, keepdim: bool = False, *, dtype: torch.dtype | None = None) -> Tensor:
+def vector_norm(
+    input: Tensor, ord: float = 2, dim: Any = None, keepdim: bool = False, *, dtype: torch.dtype | None = None
+) -> Tensor:
     if ord not in (1, 2):
         raise LeftToPyTorch("norms are of order 1 and 2")
-    result: Tensor = library("reduction").vector_norm(input if dtype is None else input.to(dtype), float(ord), _dimensions(dim), keepdim)
+    result: Tensor = library("reduction").vector_norm(
+        input if dtype is None else input.to(dtype), float(ord), _dimensions(dim), keepdim
+    )
     return result
 
 

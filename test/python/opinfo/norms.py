@@ -28,7 +28,9 @@ def log_softmax(input: Tensor, dim: int, dtype: torch.dtype | None = None) -> Te
     return _along("log_softmax", input, dim, dtype)
 
 
-def layer_norm(input: Tensor, normalized_shape: Any, weight: Tensor | None = None, bias: Tensor | None = None, eps: float = 1e-5) -> Tensor:
+def layer_norm(
+    input: Tensor, normalized_shape: Any, weight: Tensor | None = None, bias: Tensor | None = None, eps: float = 1e-5
+) -> Tensor:
     result: Tensor = library("norm").layer_norm(input, list(normalized_shape), weight, bias, eps)
     return result
 
@@ -49,7 +51,9 @@ def rms_norm(input: Tensor, normalized_shape: Any, weight: Tensor | None = None,
     return result
 
 
-def group_norm(input: Tensor, num_groups: int, weight: Tensor | None = None, bias: Tensor | None = None, eps: float = 1e-5) -> Tensor:
+def group_norm(
+    input: Tensor, num_groups: int, weight: Tensor | None = None, bias: Tensor | None = None, eps: float = 1e-5
+) -> Tensor:
     result: Tensor = library("channel_norm").group_norm(input, num_groups, weight, bias, eps)
     return result
 
@@ -69,17 +73,26 @@ def batch_norm(
     training: bool = False, momentum: float = 0.1, eps: float = 1e-5
 ) -> Tensor:  # fmt: skip
     if training or running_mean is None or running_var is None:
-        raise LeftToPyTorch("batch_norm is for inference")
-    if input.dim() < 2:
-        raise LeftToPyTorch("a vector has no channels")
+        if input.dim() < 2:
+            raise LeftToPyTorch("a vector has no channels")
+        torch.nn.functional._verify_batch_size(input.shape)
+        trained: Tensor = library("channel_norm").batch_norm_training(input, weight, bias, eps)[0]
+        return trained
     result: Tensor = library("channel_norm").batch_norm(input, running_mean, running_var, weight, bias, eps)
     return result
 
 
 def cross_entropy(
-    input: Tensor, target: Tensor, weight: Tensor | None = None, ignore_index: int = -100, reduction: str = "mean", label_smoothing: float = 0.0
+    input: Tensor,
+    target: Tensor,
+    weight: Tensor | None = None,
+    ignore_index: int = -100,
+    reduction: str = "mean",
+    label_smoothing: float = 0.0,
 ) -> Tensor:
     if target.is_floating_point():
         raise LeftToPyTorch("targets are class numbers")
-    result: Tensor = library("cross_entropy").cross_entropy(input, target, weight, ignore_index, reduction, label_smoothing)
+    result: Tensor = library("cross_entropy").cross_entropy(
+        input, target, weight, ignore_index, reduction, label_smoothing
+    )
     return result

@@ -7,7 +7,6 @@ SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
 
 from __future__ import annotations
 
-import torch
 from torch import Tensor
 
 from opinfo.libraries import LeftToPyTorch, library
@@ -51,5 +50,5 @@ def scaled_dot_product_attention(
     if dropout_p:
         raise LeftToPyTorch("dropout runs in PyTorch")
     op = library("attention").scaled_dot_product_attention
-    result: Tensor = op(query, key, value, attn_mask, dropout_p, is_causal, scale or 0.0, enable_gqa)
+    result: Tensor = op(query, key, value, attn_mask, dropout_p, is_causal, scale, enable_gqa)
     return result

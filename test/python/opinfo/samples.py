@@ -23,7 +23,7 @@ if "expecttest" not in sys.modules:  # imported, but not used, by the samples' m
     stand_in.TestCase = type("TestCase", (), {})
     stand_in.assert_expected_inline = None
     sys.modules["expecttest"] = stand_in
-from torch.testing._internal.common_methods_invocations import op_db  # noqa: E402
+from torch.testing._internal.common_methods_invocations import op_db
 
 ROUND_OFF = {torch.float64: 2.0**-53, torch.float32: 2.0**-24, torch.float16: 2.0**-11, torch.bfloat16: 2.0**-8}
 DTYPES = (torch.float32, torch.bfloat16, torch.float16)
@@ -72,20 +72,30 @@ def _error(case: Case, result: Tensor, reference: Tensor, magnitude: Tensor) -> 
     if not result.is_floating_point():
         return None if torch.equal(result, reference.to(result.dtype)) else "integers differ"
     unit = ROUND_OFF[result.dtype]
-    allowed = (2 * reference.abs() + (magnitude if case.rounds_between else 0.0)) * unit + case.accumulation * 2.0**-24 * magnitude.abs()
+    allowed = (
+        2 * reference.abs() + (magnitude if case.rounds_between else 0.0)
+    ) * unit + case.accumulation * 2.0**-24 * magnitude.abs()
     # Statistics that PyTorch rounds and results near zero: two units of the coarser type at the result's own size.
     finite = reference[torch.isfinite(reference)]
-    allowed = allowed + 2 * unit * (finite.abs().amax() if finite.numel() else 0.0) * 2.0**-6 + torch.finfo(result.dtype).smallest_normal
+    allowed = (
+        allowed
+        + 2 * unit * (finite.abs().amax() if finite.numel() else 0.0) * 2.0**-6
+        + torch.finfo(result.dtype).smallest_normal
+    )
     value = result.double()
     same = (value == reference) | (torch.isnan(value) & torch.isnan(reference))
     difference = (value - reference).abs()
     good = same | (difference <= allowed)
     # A number beyond the type's range is an infinity.
-    good = good | (reference.abs() > torch.finfo(result.dtype).max * (1 - unit)) & torch.isinf(value) & (value.sign() == reference.sign())
+    good = good | (reference.abs() > torch.finfo(result.dtype).max * (1 - unit)) & torch.isinf(value) & (
+        value.sign() == reference.sign()
+    )
     return None if bool(good.all()) else f"worst {float((difference / allowed)[~good].max()):.2f} of what is allowed"
 
 
-def _dtypes(info: Any, args: tuple[Any, ...], kwargs: dict[str, Any], references: tuple[Tensor, ...]) -> list[torch.dtype]:
+def _dtypes(
+    info: Any, args: tuple[Any, ...], kwargs: dict[str, Any], references: tuple[Tensor, ...]
+) -> list[torch.dtype]:
     """What PyTorch's results are of; where it does not have the op for the dtype, the arguments'."""
     try:
         return [result.dtype for result in as_tuple(info.op(*args, **kwargs))]
@@ -141,7 +151,9 @@ def _shapes(sample: Any) -> str:
     def one(value: Any) -> str:
         return f"{tuple(value.shape)}{value.stride()}" if isinstance(value, Tensor) else repr(value)
 
-    return ", ".join([one(sample.input), *map(one, sample.args), *(f"{key}={one(value)}" for key, value in sample.kwargs.items())])
+    return ", ".join(
+        [one(sample.input), *map(one, sample.args), *(f"{key}={one(value)}" for key, value in sample.kwargs.items())]
+    )
 
 
 def accepted_errors(name: str, device: str) -> Iterator[str]:

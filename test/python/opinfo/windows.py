@@ -9,7 +9,6 @@ from __future__ import annotations
 
 from typing import Any
 
-import torch
 from torch import Tensor
 
 from opinfo.libraries import library
@@ -20,9 +19,19 @@ def _each(value: Any) -> list[int]:
 
 
 def _conv(rank: int) -> Any:
-    def conv(input: Tensor, weight: Tensor, bias: Tensor | None = None, stride: Any = 1, padding: Any = 0, dilation: Any = 1, groups: int = 1) -> Tensor:
+    def conv(
+        input: Tensor,
+        weight: Tensor,
+        bias: Tensor | None = None,
+        stride: Any = 1,
+        padding: Any = 0,
+        dilation: Any = 1,
+        groups: int = 1,
+    ) -> Tensor:
         numbers, word = ([0], padding) if isinstance(padding, str) else (_each(padding), "")
-        result: Tensor = getattr(library("conv"), f"conv{rank}d")(input, weight, bias, _each(stride), numbers, _each(dilation), groups, word)
+        result: Tensor = getattr(library("conv"), f"conv{rank}d")(
+            input, weight, bias, _each(stride), numbers, _each(dilation), groups, word
+        )
         return result
 
     return conv
@@ -30,10 +39,19 @@ def _conv(rank: int) -> Any:
 
 def _conv_transpose(rank: int) -> Any:
     def conv(
-        input: Tensor, weight: Tensor, bias: Tensor | None = None, stride: Any = 1, padding: Any = 0, output_padding: Any = 0, groups: int = 1, dilation: Any = 1
+        input: Tensor,
+        weight: Tensor,
+        bias: Tensor | None = None,
+        stride: Any = 1,
+        padding: Any = 0,
+        output_padding: Any = 0,
+        groups: int = 1,
+        dilation: Any = 1,
     ) -> Tensor:
         op = getattr(library("conv"), f"conv_transpose{rank}d")
-        result: Tensor = op(input, weight, bias, _each(stride), _each(padding), _each(output_padding), groups, _each(dilation))
+        result: Tensor = op(
+            input, weight, bias, _each(stride), _each(padding), _each(output_padding), groups, _each(dilation)
+        )
         return result
 
     return conv
@@ -45,10 +63,23 @@ conv_transpose1d, conv_transpose2d, conv_transpose3d = map(_conv_transpose, (1, 
 
 def _pool(kind: str, rank: int) -> Any:
     def max_pool(
-        input: Tensor, kernel_size: Any, stride: Any = None, padding: Any = 0, dilation: Any = 1, ceil_mode: bool = False, return_indices: bool = False
+        input: Tensor,
+        kernel_size: Any,
+        stride: Any = None,
+        padding: Any = 0,
+        dilation: Any = 1,
+        ceil_mode: bool = False,
+        return_indices: bool = False,
     ) -> Any:
         op = getattr(library("pooling"), f"max_pool{rank}d" + ("_with_indices" if return_indices else ""))
-        return op(input, _each(kernel_size), [] if stride is None else _each(stride), _each(padding), _each(dilation), ceil_mode)
+        return op(
+            input,
+            _each(kernel_size),
+            [] if stride is None else _each(stride),
+            _each(padding),
+            _each(dilation),
+            ceil_mode,
+        )
 
     def avg_pool(
         input: Tensor, kernel_size: Any, stride: Any = None, padding: Any = 0, ceil_mode: bool = False, count_include_pad: bool = True,
@@ -58,7 +89,9 @@ def _pool(kind: str, rank: int) -> Any:
             raise RuntimeError("divisor must be not zero")
         op = getattr(library("pooling"), f"avg_pool{rank}d")
         strides = [] if stride is None else _each(stride)
-        result: Tensor = op(input, _each(kernel_size), strides, _each(padding), ceil_mode, count_include_pad, divisor_override or 0)
+        result: Tensor = op(
+            input, _each(kernel_size), strides, _each(padding), ceil_mode, count_include_pad, divisor_override or 0
+        )
         return result
 
     return max_pool if kind == "max" else avg_pool

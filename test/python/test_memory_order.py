@@ -1,0 +1,158 @@
+"""Results have PyTorch's order of memory: every op with a counterpart, on permuted inputs and such with channels last, beside it.
+
+SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from typing import Any
+
+import pytest
+import torch
+import torch.nn.functional as F
+from kpkg import _vjp
+from opspec import as_tuple, load_specs
+
+
+def order(t: torch.Tensor) -> tuple[int, ...]:
+    """Strides of the dimensions that have more than one element: those of others mean nothing."""
+    return tuple(stride for stride, extent in zip(t.stride(), t.shape) if extent > 1) if t.numel() else ()
+
+
+def last(x: torch.Tensor) -> torch.Tensor:
+    """x with channels last in memory."""
+    return x.movedim(1, -1).contiguous().movedim(-1, 1)
+
+
+def reversed_in_memory(x: torch.Tensor) -> torch.Tensor:
+    """x with its dimensions in the opposite order of memory."""
+    return x.permute(*range(x.dim())[::-1]).contiguous().permute(*range(x.dim())[::-1])
+
+
+#: What tensors become: of rank 4 as images, else as PyTorch's elementwise ops meet them.
+FORMS: dict[str, Callable[[torch.Tensor], torch.Tensor]] = {
+    "channels last": lambda x: last(x) if x.dim() in (4, 5) else x,
+    "transposed": lambda x: x.transpose(-1, -2).contiguous().transpose(-1, -2) if x.dim() > 1 else x,
+    "heads behind": lambda x: x.transpose(1, 2).contiguous().transpose(1, 2) if x.dim() > 2 else x,
+    "reversed": lambda x: reversed_in_memory(x) if x.dim() > 1 else x,
+}
+#: Ops whose counterpart in PyTorch has another order on GPUs than on CPUs, or one that depends on which of its kernels runs.
+UNLIKE = {
+    "kpkg::rms_norm": "PyTorch's is several elementwise ops on CPUs, and one op with rows on GPUs",
+    "kpkg::gru_cell": "PyTorch's is several elementwise ops on CPUs, and one op with rows on GPUs",
+    "kpkg::attention": "PyTorch has no such op",
+}
+
+
+def instance_norm(input: torch.Tensor, weight: Any = None, bias: Any = None, eps: float = 1e-5) -> torch.Tensor:
+    return F.instance_norm(input, weight=weight, bias=bias, eps=eps)
+
+
+def counterpart(name: str) -> Callable[..., Any] | None:
+    """PyTorch's implementation, which the op falls back to; gradients have none whose order were promised."""
+    if name == "kpkg::instance_norm":
+        return instance_norm
+    return None if name in UNLIKE or name.endswith("_backward") else _vjp.implementation(name)
+
+
+def is_comparable(name: str) -> bool:
+    return name.partition("::")[2] not in _OWN and counterpart(name) is not None
+
+
+#: Ops of kpkg alone: their implementations are compositions, whose order is theirs.
+_OWN = (
+    "attention_varlen attention_decode attention_latent attention_alibi attention_relative attention_documents attention_fp8 scaled_gemm scaled_conv2d grouped_gemm "
+    "sparse_linear block_sparse_linear half_sparse_linear sparse_conv2d block_sparse_conv2d half_sparse_conv2d residual_tanh_gated_rmsnorm residual_rms_norm "
+    "residual_layer_norm native_group_norm conv1d_fused conv2d_fused conv3d_fused linear_fused batch_norm_training moved_statistics gemm gemm_batched linear vector_norm"
+).split()
+
+
+@pytest.mark.parametrize("form", FORMS)
+@pytest.mark.parametrize("spec", [pytest.param(s, id=s.name) for s in load_specs() if is_comparable(s.name)])
+def test_order_of_results(spec, form, ops):
+    run, compared = counterpart(spec.name), 0
+    for sample in spec.samples(torch.float32, torch.Generator().manual_seed(3)):
+        call = sample.map(lambda t: FORMS[form](t) if t.is_floating_point() and t.numel() < 50_000 else t)
+        if any(isinstance(a, torch.Tensor) and a.numel() == 0 for a in call.args):
+            continue
+        if spec.name in ("kpkg::conv3d", "kpkg::conv_transpose3d"):
+            call = call.map(lambda t: t.bfloat16())  # of float32 PyTorch has a kernel for few elements that makes rows
+        if "attention" in spec.name and call.args[0].shape[-1] != call.args[2].shape[-1]:
+            continue  # PyTorch has kernels for one size of heads, and rows where it has none
+        try:
+            expected = as_tuple(run(*call.args, **call.kwargs))
+        except (RuntimeError, ValueError):
+            continue  # what PyTorch refuses, as a group of one element
+        found = as_tuple(ops[spec.name](*call.args, **call.kwargs))
+        for mine, theirs in zip(found, expected):
+            assert order(mine) == order(theirs), (
+                f"{sample.label}: {[a.stride() for a in call.args if isinstance(a, torch.Tensor)]}, shape {tuple(mine.shape)}"
+            )
+        compared += 1
+    assert compared > 0
+
+
+def test_attention_goes_on_as_pytorchs_does(ops):
+    """The common idiom: heads are views of one product, and so is what becomes of their result."""
+    b, n, heads, size = 2, 24, 4, 16
+    for options in ({}, {"is_causal": True}, {"attn_mask": torch.ones(n, n, dtype=torch.bool)}):
+        q, k, v = (t.view(b, n, heads, size).transpose(1, 2) for t in torch.randn(b, n, 3 * heads * size).chunk(3, -1))
+        out = ops["kpkg::scaled_dot_product_attention"](q, k, v, **options)
+        expected = F.scaled_dot_product_attention(q, k, v, **options)
+        assert out.stride() == expected.stride()
+        torch.testing.assert_close(
+            out.transpose(1, 2).view(b, n, heads * size), expected.transpose(1, 2).view(b, n, heads * size)
+        )
+    few = torch.randn(1, 3, 8, size).transpose(1, 2)
+    keys = torch.randn(1, 8, 700, size)
+    assert ops["kpkg::scaled_dot_product_attention"](few, keys, keys).stride()[1:] == few.stride()[1:]
+    shared = ops["kpkg::scaled_dot_product_attention"](few, keys[:, :2], keys[:, :2], enable_gqa=True)
+    assert shared.stride()[1:] == few.stride()[1:]
+
+
+def images(dims: int) -> torch.Tensor:
+    return last(torch.randn(2, 8, *(6, 7, 5)[:dims]))
+
+
+@pytest.mark.parametrize("dims", [2, 3])
+def test_chains_of_layers_stay_in_channels_last(ops, dims):
+    x, weight = images(dims), torch.randn(8)
+    mean, variance = torch.randn(8), torch.rand(8) + 0.5
+    kinds = torch.channels_last if dims == 2 else torch.channels_last_3d
+    results = {
+        "batch_norm": ops["kpkg::batch_norm"](x, mean, variance, weight, weight),
+        "batch_norm_training": ops["kpkg::batch_norm_training"](x, weight, weight)[0],
+        "group_norm": ops["kpkg::group_norm"](x, 2, weight, weight),
+        "max_pool": ops[f"kpkg::max_pool{dims}d"](x, [2], [1]),
+        "odd max_pool": ops[f"kpkg::max_pool{dims}d"](x, [3], [2], [1]),
+        "maxima": ops[f"kpkg::max_pool{dims}d_with_indices"](x, [2])[0],
+        "relu": ops["kpkg::relu"](x),
+        "add": ops["kpkg::add"](x, weight.reshape(-1, *[1] * dims)),
+    }
+    for name, result in results.items():
+        assert result.is_contiguous(memory_format=kinds), name
+
+
+def convolved(run: Callable[..., Any], x: torch.Tensor, w: torch.Tensor, grad: str) -> tuple[torch.Tensor, ...]:
+    """The result, and its gradients for a gradient in the order that `grad` names."""
+    x, w = x.detach().requires_grad_(), w.detach().requires_grad_()
+    y = run(x, w)
+    return y, *torch.autograd.grad(y, (x, w), FORMS[grad](torch.ones(y.shape, dtype=y.dtype)))
+
+
+@pytest.mark.parametrize("kind", ["conv", "conv_transpose"])
+@pytest.mark.parametrize("rank", [1, 2, 3])
+def test_order_of_convolutions_and_their_gradients(ops, kind, rank):
+    """Results and gradients have channels last where input or weight has them so; the order of the gradient that comes does not matter."""
+    mine, theirs = ops[f"kpkg::{kind}{rank}d"], getattr(F, f"{kind}{rank}d")
+    for window in (1, 3):
+        x = torch.randn(2, 4, *(6, 5, 7)[:rank]).bfloat16()
+        w = torch.randn(6, 4, *[window] * rank).bfloat16() if kind == "conv" else torch.randn(4, 6, *[window] * rank)
+        for form_of_x in FORMS:
+            for form_of_w in FORMS:
+                a, b = FORMS[form_of_x](x), FORMS[form_of_w](w.bfloat16())
+                for grad in ("channels last", "reversed"):
+                    pairs = zip(convolved(mine, a, b, grad), convolved(theirs, a, b, grad))
+                    for name, (found, expected) in zip(("result", "input", "weight"), pairs):
+                        assert order(found) == order(expected), (window, form_of_x, form_of_w, grad, name)

@@ -1,0 +1,127 @@
+"""Operands of several dtypes, Python numbers and tensors without dimensions: results have PyTorch's dtype and value, and casts are counted.
+
+SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
+"""
+
+from __future__ import annotations
+
+import kpkg
+import pytest
+import torch
+from torch.testing import assert_close
+
+ELEMENTWISE = {name: getattr(torch, name) for name in ("add", "sub", "mul", "div")}
+FLOATS = (torch.float32, torch.float64, torch.float16, torch.bfloat16)
+
+
+def tolerance(dtype):
+    """Two units in the last place of the result, near which PyTorch may round an operand more."""
+    return {torch.float64: 1e-14, torch.float32: 1e-6, torch.float16: 2.0**-9, torch.bfloat16: 2.0**-6}[dtype]
+
+
+def compare(found, expected, where):
+    assert found.dtype == expected.dtype and found.shape == expected.shape, where
+    unit = tolerance(expected.dtype)
+    assert_close(found, expected, rtol=unit, atol=unit, msg=lambda text: f"{where}: {text}")
+
+
+def operands():
+    """Second operands for a tensor [5, 7]."""
+    yield from (2, 0.1, True, -3.5)
+    yield from (torch.tensor(0.3), torch.tensor(2), torch.tensor(0.7, dtype=torch.float64))
+    yield from (torch.rand(5, 7).to(other) + 0.5 for other in FLOATS)
+    yield torch.randint(1, 5, (7,))
+    yield torch.rand(5, 1, dtype=torch.float64) + 1
+
+
+def as_tensor(value):
+    """What stands for a number on the left, where PyTorch's functions take none."""
+    if isinstance(value, torch.Tensor):
+        return value
+    return torch.tensor(value, dtype=torch.float64 if isinstance(value, float) else None)
+
+
+@pytest.mark.parametrize("dtype", FLOATS, ids=lambda d: str(d)[6:])
+@pytest.mark.parametrize("name", ELEMENTWISE)
+def test_elementwise(name, dtype, ops):
+    x, op, theirs = torch.rand(5, 7).to(dtype) + 0.5, ops[f"kpkg::{name}"], ELEMENTWISE[name]
+    for value in operands():
+        if name == "sub" and value is True:
+            continue  # PyTorch refuses Bool
+        compare(op(x, value), theirs(x, value), f"{name} with {value}")
+        compare(op(value, x), theirs(as_tensor(value), x), f"{name} with {value} on the left")
+    compare(op(x.t(), 0.1), theirs(x.t(), 0.1), "a transposed tensor and a number")
+    compare(op(x[0, 0], 0.1), theirs(x[0, 0], 0.1), "a number and a tensor without dimensions")
+
+
+@pytest.mark.parametrize("dtype", (torch.float16, torch.bfloat16))
+def test_numbers_keep_the_digits_that_the_dtype_has_not(dtype, ops):
+    x = torch.randn(4096).to(dtype)
+    exact = (x.double() * (1 + 2.0**-12)).to(dtype)
+    assert torch.equal(ops["kpkg::mul"](x, 1 + 2.0**-12), exact)
+    assert torch.equal(ops["kpkg::mul"](torch.tensor(1 + 2.0**-12), x), exact)
+
+
+def test_gradients_have_the_dtypes_of_the_operands(ops):
+    a, b = torch.rand(3, 4).bfloat16().requires_grad_(), torch.rand(4).requires_grad_()
+    with kpkg.fallback_policy("silent"):  # gradients of sums are PyTorch's
+        ops["kpkg::mul"](a, b).sum().backward()
+        ops["kpkg::add"](a, 1.5).sum().backward()
+    assert a.grad.dtype == torch.bfloat16 and b.grad.dtype == torch.float32
+    assert_close(b.grad, a.detach().float().sum(0))
+
+
+def test_products_of_two_dtypes(ops):
+    a, b, bias = torch.randn(9, 8).bfloat16(), torch.randn(8, 7), torch.randn(7, dtype=torch.float16)
+    assert_close(ops["kpkg::gemm"](a, b, bias=bias), a.float() @ b + bias)
+    assert_close(ops["kpkg::linear"](a, b.t(), bias), a.float() @ b + bias)
+    assert_close(ops["kpkg::gemm_batched"](a.half()[None], b.double()[None])[0], a.double() @ b.double())
+
+
+def test_casts_are_counted(ops):
+    before = dict(ops["kpkg::add"].promotions)
+    ops["kpkg::add"](torch.ones(2).bfloat16(), torch.ones(2))
+    ops["kpkg::add"](torch.ones(2), 2.0)
+    ops["kpkg::add"](torch.ones(2), torch.ones(2))
+    after = dict(ops["kpkg::add"].promotions)
+    for text in ("bfloat16, float32 -> float32", "float32, number -> float32"):
+        assert after[text] == before.get(text, 0) + 1
+    assert sum(after.values()) == sum(before.values()) + 2
+
+
+def test_the_dispatcher_and_other_languages_get_an_error_with_both_dtypes(ops):
+    ops["kpkg::add"](torch.ones(2), torch.ones(2))
+    with pytest.raises(RuntimeError, match="a is bfloat16 and b is float32"):
+        torch.ops.kpkg.add(torch.ones(2).bfloat16(), torch.ones(2))
+    with pytest.raises(kpkg.KernelError, match="a is float64 and b is float32"):
+        ops["kpkg::add"](torch.ones(2).double().numpy(), torch.ones(2).numpy())
+
+
+def test_what_is_no_number_is_refused_as_before(ops):
+    with pytest.raises(TypeError, match="argument 'b' is 'one', expected Tensor"):
+        ops["kpkg::add"](torch.ones(2), "one")
+
+
+@pytest.mark.parametrize("dtype", (torch.float32, torch.bfloat16), ids=lambda d: str(d)[6:])
+@pytest.mark.parametrize("name", ELEMENTWISE)
+def test_samples_of_pytorchs_own_tests_of_promotion(name, dtype, ops):
+    from opinfo import samples  # noqa: F401  (its stand-in for a module that PyTorch's tests import)
+    from torch.testing._internal.common_methods_invocations import op_db
+    from torch.testing._internal.opinfo.core import (
+        generate_elementwise_binary_with_scalar_and_type_promotion_samples,
+        generate_elementwise_binary_with_scalar_samples,
+    )
+
+    info = next(info for info in op_db if info.name == name and info.variant_test_name in ("", "no_rounding_mode"))
+    count = 0
+    for generate in (
+        generate_elementwise_binary_with_scalar_samples,
+        generate_elementwise_binary_with_scalar_and_type_promotion_samples,
+    ):
+        for sample in generate(info, device="cpu", dtype=dtype, requires_grad=False):
+            expected = info.op(sample.input, *sample.args, **sample.kwargs)
+            if not expected.is_floating_point() or not isinstance(sample.input, torch.Tensor):
+                continue  # integers are PyTorch's, and two numbers have no tensor for an op
+            compare(ops[f"kpkg::{name}"](sample.input, *sample.args, **sample.kwargs), expected, str(sample)[:200])
+            count += 1
+    assert count > 2

@@ -1,0 +1,93 @@
+"""`tools/dev new op` and `tools/dev new pass` leave a tree that builds and passes: both are run in a copy of this one.
+
+SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
+"""
+
+from __future__ import annotations
+
+import os
+import shutil
+import subprocess
+import sys
+from pathlib import Path
+
+import pytest
+from conftest import BUILD, ROOT
+
+LLVM = Path(os.environ.get("KPKG_LLVM_PREFIX", "/usr/lib/llvm-22"))
+COMPILER = shutil.which("clang++-22")
+
+
+def run(*command: object, **options: object) -> str:
+    done = subprocess.run([str(part) for part in command], capture_output=True, text=True, **options)
+    assert done.returncode == 0, f"{' '.join(map(str, command))}\n{done.stdout}{done.stderr}"
+    return done.stdout
+
+
+@pytest.fixture
+def copy(tmp_path):
+    """A copy of the folders that scaffolds write to or read; times of files are kept, so that packages count as made."""
+    for folder in ("kernels_src", "tools/scaffold", "test/python", "test/dialect", "dialect"):
+        shutil.copytree(ROOT / folder, tmp_path / folder, ignore=shutil.ignore_patterns("__pycache__"))
+    shutil.copy2(ROOT / "pyproject.toml", tmp_path)
+    return tmp_path
+
+
+def test_a_new_op_passes_its_tests(copy, packages):
+    run(sys.executable, "tools/scaffold/new.py", "op", "square_of", cwd=copy)
+    build = copy / "build"
+    (build / "test-packages").mkdir(parents=True)
+    for part in ("bin", "python"):
+        (build / part).symlink_to(BUILD / part)
+    for package in packages.values():
+        (build / "test-packages" / package.name).symlink_to(package)
+    suites = [f"test/python/test_{name}.py" for name in ("specs", "references", "every_op")]
+    environment = os.environ | {"KPKG_BUILD_DIR": str(build)}
+    text = run(sys.executable, "-m", "pytest", "-p", "no:xdist", "-k", "square_of", *suites, cwd=copy, env=environment)
+    assert " passed" in text and "failed" not in text
+
+
+@pytest.mark.skipif(COMPILER is None, reason="compiling a pass needs clang++-22")
+@pytest.mark.parametrize("folder", ["dialect/tile/transforms", "dialect/kgpu/async"])
+def test_a_new_pass_passes_its_test(copy, folder):
+    """The pass becomes a plugin of kpkg-opt here: building the tree again would take minutes."""
+    run(sys.executable, "tools/scaffold/new.py", "pass", folder, "DropZeros", cwd=copy)
+    dialect = Path(folder).parts[1]
+    home = folder if (copy / folder / "Passes.td").exists() else str(Path(folder).parent)
+    assert f"{Path(folder, 'DropZeros.cpp').relative_to(home)}" in (copy / home / "CMakeLists.txt").read_text()
+    generated = copy / "generated" / home / "Passes.h.inc"
+    generated.parent.mkdir(parents=True)
+    # The table has the new pass alone: those of the tree are in kpkg-opt.
+    records = (copy / home / "Passes.td").read_text()
+    start = records.index(f"def {dialect.capitalize()}DropZeros")
+    (copy / "new.td").write_text('include "mlir/Pass/PassBase.td"\n' + records[start : records.rindex("\n#endif")])
+    run(
+        LLVM / "bin" / "mlir-tblgen",
+        "-gen-pass-decls",
+        "-name",
+        "New",
+        "-I",
+        LLVM / "include",
+        copy / "new.td",
+        "-o",
+        generated,
+    )
+    plugin = copy / "plugin.cpp"
+    plugin.write_text(PLUGIN.replace("FOLDER", folder).replace("NAMESPACE", f"kpkg::{dialect}"))
+    library = copy / "plugin.so"
+    includes = [f"-I{copy / 'generated'}", f"-I{copy}", f"-I{BUILD}", "-isystem", LLVM / "include"]
+    run(COMPILER, "-std=c++20", "-O0", "-fPIC", "-fno-rtti", "-shared", *includes, plugin, "-o", library)
+    test = copy / "test" / "dialect" / dialect / "drop-zeros.mlir"
+    flag = f"--{dialect}-drop-zeros"
+    text = run(BUILD / "bin" / "kpkg-opt", f"--load-pass-plugin={library}", flag, test)
+    run(LLVM / "bin" / "FileCheck", test, input=text)
+
+
+#: The pass's own header registers the passes of the table above.
+PLUGIN = """
+#include "FOLDER/DropZeros.cpp"
+#include "mlir/Tools/Plugins/PassPlugin.h"
+extern "C" LLVM_ATTRIBUTE_WEAK mlir::PassPluginLibraryInfo mlirGetPassPluginInfo() {
+  return {MLIR_PLUGIN_API_VERSION, "new", "1", [] { NAMESPACE::registerNewPasses(); }};
+}
+"""
