@@ -18,6 +18,7 @@ PYTHON = os.environ.get("KPKG_PYTHON", sys.executable)
 
 # How each suite is started and how its own summary is read: (pattern of what passed, pattern of what failed).
 SUITES: dict[str, tuple[list[str], str, str]] = {
+    "style": ([PYTHON, "tools/ci/check_style.py"], r"(\d+) passed", r"(\d+) failed"),
     "layers": ([PYTHON, "-m", "pytest", "test/layers"], r"(\d+) passed", r"(\d+) (?:failed|error)"),
     "lit": (
         [PYTHON, "-c", "import lit.main; lit.main.main()", "-j2", "-v", str(BUILD / "test")],
@@ -29,7 +30,17 @@ SUITES: dict[str, tuple[list[str], str, str]] = {
         r"tests passed, \d+ tests failed out of (\d+)",
         r"tests passed, (\d+) tests failed",
     ),
-    "python": ([PYTHON, "-m", "pytest", "test/python"], r"(\d+) passed", r"(\d+) (?:failed|error)"),
+    "gcc": (
+        ["bash", "tools/ci/gcc_runtime"],
+        r"tests passed, \d+ tests failed out of (\d+)",
+        r"tests passed, (\d+) tests failed",
+    ),
+    # A file's tests stay with one worker: they share what they have loaded.
+    "python": (
+        [PYTHON, "-m", "pytest", "-n2", "--dist=loadfile", "--durations=40", "test/python"],
+        r"(\d+) passed",
+        r"(\d+) (?:failed|error)",
+    ),
 }
 
 
@@ -48,7 +59,7 @@ def run_suite(name: str) -> tuple[int, int]:
     text = "".join(lines)
     passed = sum(int(n) for n in re.findall(passed_pattern, text))
     failed = sum(int(n) for n in re.findall(failed_pattern, text))
-    if name == "unit":
+    if name in ("unit", "gcc"):  # ctest counts all of them
         passed -= failed
     if passed + failed == 0 or (code != 0 and failed == 0):
         failed += 1  # the runner itself broke, or ran nothing

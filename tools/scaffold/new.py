@@ -1,4 +1,7 @@
-"""Scaffolds what a contributor adds most often: `tools/dev new op NAME`, `tools/dev new pass FOLDER NAME`.
+"""Scaffolds the most frequent additions: `tools/dev new op NAME`, `tools/dev new pass FOLDER NAME`.
+
+The files come from the templates in `op/` and `pass/`. What they make builds and passes as it is: an op that squares, a pass
+that drops additions of zero. `test/python/test_scaffold.py` runs both.
 
 SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
 """
@@ -7,77 +10,32 @@ from __future__ import annotations
 
 import re
 import sys
+from collections.abc import Mapping
 from pathlib import Path
 
-ROOT = Path(__file__).resolve().parents[2]
-
-OP_SOURCE = '''"""Say in one sentence what NAME computes."""
-
-
-@kernel
-@specialize(T=[float32, float64, float16, bfloat16])
-fn NAME_blocks[T: DType](x: Tensor[T, 1], mut y: Tensor[T, 1]):
-    """One block computes 4096 neighbouring elements."""
-    comptime N = 4096
-    var i = block_idx.x
-    y.tile[N](i).store(x.tile[N](i).load())
+TEMPLATES = Path(__file__).resolve().parent
+ROOT = TEMPLATES.parents[1]
 
 
-@register.op("kpkg::NAME")
-fn NAME(input: Tensor) raises -> Tensor:
-    """What comes out, with shape and dtype."""
-    var out = empty_like(input)
-    var n = input.numel()
-    launch NAME_blocks[T=input.dtype](input.reshape(n), out.reshape(n), grid=ceildiv(n, 4096))
-    return out
-'''
-
-PASS_SOURCE = """// Say in one sentence what the pass does.
-// SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
-//
-// Before:
-//   ...
-// After:
-//   ...
-//
-// On entry: ...
-// On exit: ...
-#include "FOLDER/Passes.h"
-
-namespace kpkg::DIALECT {
-#define GEN_PASS_DEF_UPPER
-#include "FOLDER/Passes.h.inc"
-
-namespace {
-struct NAME final : impl::NAMEBase<NAME> {
-  void runOnOperation() override {}
-};
-} // namespace
-} // namespace kpkg::DIALECT
-"""
-
-PASS_RECORD = """
-def NAME : Pass<"FLAG"> {
-  let summary = "Say in one line what it does";
-}
-"""
-
-PASS_TEST = """// RUN: kpkg-opt --FLAG %s | FileCheck %s
-
-// CHECK-LABEL: case_named_for_what_it_shows
-"""
+def filled(template: str, words: Mapping[str, str]) -> str:
+    """The template's text with each key of `words` replaced."""
+    text = (TEMPLATES / template).read_text()
+    return re.sub("|".join(sorted(words, key=len, reverse=True)), lambda found: words[found.group()], text)
 
 
-def write_new(path: Path, text: str) -> None:
-    if path.exists():
-        sys.exit(f"{path.relative_to(ROOT)} exists already")
-    path.parent.mkdir(parents=True, exist_ok=True)
+def write(files: Mapping[Path, str]) -> None:
+    """Writes new files, all or none: a file that exists is never replaced."""
+    for path in files:
+        if path.exists():
+            sys.exit(f"{path.relative_to(ROOT)} exists already")
+    for path, text in files.items():
+        path.parent.mkdir(parents=True, exist_ok=True)
+        path.write_text(text)
+        print(f"wrote {path.relative_to(ROOT)}")
+
+
+def extend(path: Path, text: str) -> None:
     path.write_text(text)
-    print(f"wrote {path.relative_to(ROOT)}")
-
-
-def append(path: Path, text: str) -> None:
-    path.write_text(path.read_text() + text)
     print(f"extended {path.relative_to(ROOT)}")
 
 
@@ -88,27 +46,54 @@ def kebab(name: str) -> str:
 def new_op(name: str) -> None:
     if not re.fullmatch(r"[a-z][a-z0-9_]*", name):
         sys.exit(f"an op's name is lower case with underscores, got {name}")
-    write_new(ROOT / "kernels_src" / name / f"{name}.k", OP_SOURCE.replace("NAME", name))
-    print(f"next: kernels_src/{name}/spec.py, after the pattern of kernels_src/softmax/spec.py")
+    folder = ROOT / "kernels_src" / name
+    sources = {f"{name}.k": "op/op.k", "reference.k": "op/reference.k", "spec.py": "op/spec.py"}
+    write({folder / file: filled(template, {"NAME": name}) for file, template in sources.items()})
+    print(f"next: replace the squares in all three, then `tools/dev test python`; list {name} in kernels_src/README.md")
+
+
+def with_source(text: str, source: str) -> str | None:
+    """CMake text with `source` among the sources of its library, in the order of the alphabet, or None if it has no library of passes."""
+    library = re.search(r"kpkg_mlir_library\(\w+\s+(.*?)(\s+)LINK", text, re.DOTALL)
+    if library is None:
+        return None
+    separator = "\n  " if "\n" in library[1] else " "
+    sources = separator.join(sorted([*library[1].split(), source]))
+    return text[: library.start(1)] + sources + text[library.end(1) :]
 
 
 def new_pass(folder: str, name: str) -> None:
-    """`folder` is that of the passes, such as dialect/tile/transforms; `name` is CamelCase."""
-    if not (ROOT / folder / "Passes.td").exists():
-        sys.exit(f"{folder} has no Passes.td")
-    dialect = folder.split("/")[1]
-    flag = f"{dialect}-{kebab(name)}"
-    fill = {"FOLDER": folder, "DIALECT": dialect, "FLAG": flag, "UPPER": name.upper(), "NAME": name}
-
-    def filled(text: str) -> str:
-        for key, value in fill.items():
-            text = text.replace(key, value)
-        return text
-
-    write_new(ROOT / folder / f"{name}.cpp", filled(PASS_SOURCE))
-    append(ROOT / folder / "Passes.td", filled(PASS_RECORD))
-    write_new(ROOT / "test" / "dialect" / dialect / f"{kebab(name)}.mlir", filled(PASS_TEST))
-    print(f"next: add {name}.cpp to {folder}/CMakeLists.txt")
+    """`folder` is the pass's, such as dialect/tile/transforms; it or its parent has the Passes.td. `name` is CamelCase."""
+    if not re.fullmatch(r"([A-Z][a-z0-9]*)+", name):
+        sys.exit(f"a pass's name is in CamelCase, got {name}")
+    place = ROOT / folder
+    home = next((path for path in (place, place.parent) if (path / "Passes.td").exists()), None)
+    if home is None:
+        sys.exit(f"neither {folder} nor the folder above it has a Passes.td")
+    namespace = re.search(r"namespace ([\w:]+) {", (home / "Passes.h").read_text())
+    cmake, record = home / "CMakeLists.txt", home / "Passes.td"
+    lists = with_source(cmake.read_text(), str((place / f"{name}.cpp").relative_to(home)))
+    if namespace is None or lists is None:
+        sys.exit(f"{home.relative_to(ROOT)} has no library of passes")
+    dialect = Path(folder).parts[1]
+    words = {
+        "PASSES_FOLDER": str(home.relative_to(ROOT)),
+        "NAMESPACE": namespace[1],
+        "CLASS": dialect.capitalize() + name,
+        "UPPER": (dialect + name).upper(),
+        "FLAG": f"{dialect}-{kebab(name)}",
+    }
+    write(
+        {
+            place / f"{name}.cpp": filled("pass/pass.cpp", words),
+            ROOT / "test" / "dialect" / dialect / f"{kebab(name)}.mlir": filled("pass/pass.mlir", words),
+        }
+    )
+    records = record.read_text()
+    end = records.rindex("\n#endif")
+    extend(record, records[:end] + filled("pass/pass.td", words) + records[end:])
+    extend(cmake, lists)
+    print("next: replace the pass's body, its header and its test, then `tools/dev test lit`")
 
 
 def main() -> None:
@@ -116,7 +101,7 @@ def main() -> None:
         case ["op", name]:
             new_op(name)
         case ["pass", folder, name]:
-            new_pass(folder, name)
+            new_pass(folder.rstrip("/"), name)
         case _:
             sys.exit("usage: tools/dev new op NAME | tools/dev new pass FOLDER NAME")
 
