@@ -23,7 +23,8 @@ int main(int, char **arguments) {
   int64_t count = (int64_t(file.tellg()) / int64_t(sizeof(float)) - parameters) / 64;
   file.seekg(0);
   Tensor gain = read(file, {64}), shift = read(file, {64});
-  Tensor weight1 = read(file, {128, 64}), bias1 = read(file, {128}), weight2 = read(file, {10, 128}), bias2 = read(file, {10});
+  Tensor weight1 = read(file, {128, 64}), bias1 = read(file, {128}), weight2 = read(file, {10, 128}),
+         bias2 = read(file, {10});
   Tensor images = read(file, {count, 64});
 
   auto run = [&](const char *op, std::vector<Tensor> tensors, std::vector<kpkg::Named> named = {}) {

@@ -10,12 +10,11 @@ from __future__ import annotations
 import sys
 from pathlib import Path
 
+import kpkg
 import numpy as np
 import torch
 from sklearn.datasets import load_digits
 from torch import nn
-
-import kpkg
 
 
 def train(images: torch.Tensor, labels: torch.Tensor) -> nn.Sequential:
@@ -38,6 +37,8 @@ def classify(ops: kpkg.CustomOpLibrary, model: nn.Sequential, images: torch.Tens
     x = ops.relu(ops.gemm(x, first.weight, transpose_b=True, c=first.bias))
     x = ops.gemm(x, last.weight, transpose_b=True, c=last.bias)
     return ops.softmax(x, -1)
+
+
 # [ops]
 
 
