@@ -62,6 +62,13 @@ def test_dimension_out_of_range_names_the_argument(ops):
     assert "`c` (float32[5]): cannot be expanded to [2, 2]" in text and "expand of" not in text
 
 
+def test_wrong_channels_of_a_convolution(ops):
+    for dims in (1, 2, 3):
+        weight = t(8, 3, *[3] * dims)
+        text = message(kpkg.KernelError, ops[f"kpkg::conv{dims}d"], t(2, 4, *[9] * dims), weight)
+        assert f"input has 4 channels, expected 3 for weight {list(weight.shape)} and 1 groups" in text
+
+
 def test_near_names_of_arguments(ops):
     assert "no argument 'dimm'; did you mean 'dim'?" in message(TypeError, ops["kpkg::softmax"], t(2, 3), dimm=1)
 
