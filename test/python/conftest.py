@@ -5,6 +5,7 @@ SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
 
 from __future__ import annotations
 
+import fcntl
 import os
 import subprocess
 import sys
@@ -30,10 +31,12 @@ def build_package(source: Path, package: Path, *options: str) -> Path:
         *(Path(option) for option in options if Path(option).is_dir()),
     ]
     newest = max(p.stat().st_mtime for p in [COMMAND, *(p for one in folders for p in one.glob("*.k"))])
-    if not package.exists() or package.stat().st_mtime < newest:
-        package.parent.mkdir(parents=True, exist_ok=True)
-        done = subprocess.run([COMMAND, "build", source, "-o", package, *options], capture_output=True, text=True)
-        assert done.returncode == 0, f"kpkg build {source} failed:\n{done.stdout}{done.stderr}"
+    package.parent.mkdir(parents=True, exist_ok=True)
+    with package.with_suffix(".lock").open("w") as lock:
+        fcntl.flock(lock, fcntl.LOCK_EX)  # another worker may be making it
+        if not package.exists() or package.stat().st_mtime < newest:
+            done = subprocess.run([COMMAND, "build", source, "-o", package, *options], capture_output=True, text=True)
+            assert done.returncode == 0, f"kpkg build {source} failed:\n{done.stdout}{done.stderr}"
     return package
 
 
