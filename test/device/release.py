@@ -57,7 +57,7 @@ MEASUREMENTS = [
         ["test/device/conv.py", "--package", "{conv}", "--cases", "60", "--dtype", "bfloat16", "--forward", "--seconds", "40", "--out", "{out}"],
         80,
     ),
-    Step("rows", ["tools/bench/gpu.py", "--package", "{softmax}", "--package", "{norm}", "--no-compile", "--out", "{out}"], 60),
+    Step("rows", ["tools/bench/gpu.py", "--package", "{softmax}", "--package", "{norm}", "--op", "kpkg::softmax", "--op", "kpkg::layer_norm", "--no-compile", "--out", "{out}"], 60),
     Step("precision", ["test/device/precision.py", "--package", "{gemm}", "--rounds", "9", "--out", "{out}"], 60),
     Step("decode", ["test/device/decode.py", "{attention_cache}", "-o", "{out}", "--quick"], 60),
     Step("varlen", ["test/device/varlen.py", "{attention_varlen}", "-o", "{out}"], 40),
