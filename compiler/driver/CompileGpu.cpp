@@ -145,6 +145,8 @@ std::string describe(const kgpu::Launch &launch) {
     text += ", three roles";
   else if (launch.consumers)
     text += ", two roles";
+  if (launch.loadRegisters)
+    text += ", " + std::to_string(launch.loadRegisters) + " registers for loads";
   return text;
 }
 

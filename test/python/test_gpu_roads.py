@@ -59,6 +59,7 @@ def layer(seed):
     groups, c, k, dilation = 1, chance.choice([3, 8, 16, 32, 64, 136]), chance.choice([16, 24, 64, 72, 136]), 1
     taps, stride = chance.choice([1, 1, 3, 3, 5, 7]), chance.choice([1, 1, 2])
     extents = [chance.randint(7, {1: 300, 2: 26, 3: 8}[dims]) for _ in range(dims)]
+    planes = False
     if chance.random() < 0.3:
         groups, c, k, taps, dilation = (
             chance.choice([8, 19, 64, 72]),
@@ -73,6 +74,7 @@ def layer(seed):
             [chance.randint(50, 70), chance.choice([48, 64])],
             chance.choice([3, 5, 7]),
         )
+        planes = seed % 3 == 0  # gradients of such results in planes have a kernel of their own
     extents = [max(n, dilation * (taps - 1) + 1) for n in extents]
     generator = torch.Generator().manual_seed(seed)
 
@@ -84,8 +86,8 @@ def layer(seed):
         normal(groups * k, c, *([taps] * dims)),
         normal(groups * k),
     )
-    x = last(x) if chance.random() < 0.75 else x
-    w = last(w) if chance.random() < 0.5 else w
+    x = last(x) if chance.random() < 0.75 and not planes else x
+    w = last(w) if chance.random() < 0.5 and not planes else w
     tf32 = dtype == torch.float32 and chance.random() < 0.8
     return dims, x, w, b, ([stride] * dims, [taps // 2] * dims, [dilation] * dims, groups), tf32, chance.random() < 0.85
 

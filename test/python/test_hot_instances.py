@@ -93,6 +93,14 @@ PRODUCTS = [
         {0, 1, 2, 5, 6, 7, 8, 9, 10},
         384,
     ),
+    (
+        "attention_varlen/varlen.k",
+        "ragged_tiles",
+        "T=[bfloat16], D=[128], GENERAL=[False]",
+        ["128_False"],
+        {0, 1, 2},
+        384,
+    ),
     ("attention_cache/latent.k", "attend_latent", "T=[bfloat16], BLOCK=[64]", ["64"], {0, 1, 4, 6}, 512),
 ]
 

@@ -339,8 +339,8 @@ private:
 
   tile::KernelOp kernel;
   SmallVector<TensorMapAttr> maps;
-  DenseSet<Value> differing;      ///< between CTAs of a cluster
-  DenseMap<Value, Value> ringOf;  ///< of the buffers that copies fill
+  DenseSet<Value> differing;     ///< between CTAs of a cluster
+  DenseMap<Value, Value> ringOf; ///< of the buffers that copies fill
 };
 
 struct VerifySchedule final : impl::KgpuVerifyScheduleBase<VerifySchedule> {

@@ -18,9 +18,9 @@ void KgpuDialect::initialize() {
       >();
 }
 
-static constexpr llvm::StringLiteral kCounts[] = {kThreadsAttribute, kBlocksAttribute, kClusterAttribute,
-                                                  kMinCtasAttribute, kSharedAttribute, kConsumersAttribute,
-                                                  kMakersAttribute,  kStagesAttribute};
+static constexpr llvm::StringLiteral kCounts[] = {kThreadsAttribute, kBlocksAttribute,        kClusterAttribute,
+                                                  kMinCtasAttribute, kSharedAttribute,        kConsumersAttribute,
+                                                  kMakersAttribute,  kLoadRegistersAttribute, kStagesAttribute};
 
 /// Whether a window names arguments of the kernel that have what it says, and walks over views like this one.
 LogicalResult kpkg::kgpu::verifyWindow(tile::KernelOp kernel, tile::ViewType view, WindowAttr window) {
@@ -109,6 +109,10 @@ LogicalResult KgpuDialect::verifyOperationAttribute(Operation *op, NamedAttribut
   if (!count || !count.getType().isInteger(32) || count.getInt() < 1)
     return op->emitOpError() << "attribute '" << name << "' must be a positive i32";
   Launch launch = getLaunch(kernel);
+  if (name == kLoadRegistersAttribute && (launch.consumers == 0 || launch.loadRegisters % 8 != 0 ||
+                                          launch.loadRegisters < 24 || launch.loadRegisters > 240))
+    return op->emitOpError() << "has " << launch.loadRegisters
+                             << " registers for a producer warpgroup, which takes multiples of 8 from 24 to 240";
   if (launch.consumers != 0) {
     if (name == kConsumersAttribute &&
         (launch.consumers > 4 || launch.threads != (launch.computing() + 1) * kWarpgroupThreads))
@@ -145,6 +149,7 @@ Launch kpkg::kgpu::getLaunch(tile::KernelOp kernel) {
   launch.shared = count(kSharedAttribute, 0);
   launch.consumers = count(kConsumersAttribute, 0);
   launch.makers = count(kMakersAttribute, 0);
+  launch.loadRegisters = count(kLoadRegistersAttribute, 0);
   launch.stages = count(kStagesAttribute, 0);
   launch.persistent = kernel->hasAttr(kPersistentAttribute);
   launch.earlyLoads = kernel->hasAttr(kEarlyLoadsAttribute);
@@ -170,6 +175,7 @@ void kpkg::kgpu::setLaunch(tile::KernelOp kernel, const Launch &launch) {
   set(kSharedAttribute, launch.shared, 0);
   set(kConsumersAttribute, launch.consumers, 0);
   set(kMakersAttribute, launch.makers, 0);
+  set(kLoadRegistersAttribute, launch.loadRegisters, 0);
   set(kStagesAttribute, launch.stages, 0);
   auto mark = [&](StringRef name, bool isSet) {
     if (isSet)

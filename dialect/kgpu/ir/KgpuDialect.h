@@ -24,6 +24,7 @@ inline constexpr llvm::StringLiteral kPersistentAttribute = "kgpu.persistent";
 inline constexpr llvm::StringLiteral kSharedAttribute = "kgpu.shared";
 inline constexpr llvm::StringLiteral kConsumersAttribute = "kgpu.consumers";
 inline constexpr llvm::StringLiteral kMakersAttribute = "kgpu.makers";
+inline constexpr llvm::StringLiteral kLoadRegistersAttribute = "kgpu.load_registers";
 /// An array of #kgpu.tensor_map.
 inline constexpr llvm::StringLiteral kTensorMapsAttribute = "kgpu.tensor_maps";
 inline constexpr llvm::StringLiteral kDynamicAttribute = "kgpu.dynamic";
@@ -48,6 +49,7 @@ struct Launch {
   int64_t shared = 0;      ///< bytes
   unsigned consumers = 0;  ///< warpgroups that compute beside one that loads; 0 = all threads do everything
   unsigned makers = 0;     ///< beside `consumers`: warpgroups that make what products of those read; 0 or 1
+  unsigned loadRegisters = 0; ///< beside `consumers`: of a thread of the producer warpgroup; 0 = by its code
   unsigned stages = 0; ///< iterations of a loop whose operands are in shared memory at once; 0 = one, without a ring
   bool operator==(const Launch &other) const = default;
 

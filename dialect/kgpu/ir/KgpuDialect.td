@@ -28,6 +28,7 @@ def Kgpu_Dialect : Dialect {
     * `kgpu.dynamic`: beside `kgpu.consumers`, CTAs take tiles of `tile.for_tiles` from a counter as they become free: `kgpu-take-tiles`.
     * `kgpu.consumers`: warpgroups that run the `compute` part of `kgpu.roles` (i32, absent = the kernel has no roles). One more warpgroup loads, by one of its threads.
     * `kgpu.makers`: beside `kgpu.consumers`, warpgroups that run the `make` part of `kgpu.roles` (i32, absent = there is no such part): `kgpu-split-makers`.
+    * `kgpu.load_registers`: beside `kgpu.consumers`, registers of a thread of the producer warpgroup (i32, absent = chosen by its code).
     * `kgpu.stages`: iterations of a loop whose operands are in shared memory at once (i32, absent = one, without a ring).
     * `kgpu.shared`: bytes of shared memory (i32), once `kgpu-alloc-smem` ran.
     * `kgpu.tensor_maps`: array of `#kgpu.tensor_map`, each a parameter that the runtime makes for a launch.

@@ -49,6 +49,8 @@ constexpr int64_t kOverlapBytes = 4 * 1024;
 constexpr int64_t kLanesOfLine = 8;
 /// Threads of a CTA that holds packed kernel blocks.
 constexpr unsigned kSmallCta = 128;
+/// Of a thread of the producer warpgroup: two consumers beside it keep 232 of their 240.
+constexpr unsigned kMoreLoadRegisters = 40;
 /// Threads that share a row at least when it needs more than a warp.
 constexpr unsigned kFewestThreads = 64;
 
@@ -359,6 +361,11 @@ llvm::SmallVector<Launch> candidates(tile::KernelOp kernel, const TargetModel &t
       if (hintOf(kernel, "peel"))
         result.emplace_back(alone).peels = true;
       result.push_back(alone);
+    }
+    if (launch->makers == 0) { // where the producer's own registers spill, a few of the consumers' help
+      Launch more = result.back();
+      more.loadRegisters = kMoreLoadRegisters;
+      result.push_back(more);
     }
   }
   if (std::optional<Launch> launch = early ? forWeights(work, target) : std::nullopt)

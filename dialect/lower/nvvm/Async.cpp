@@ -141,7 +141,8 @@ LogicalResult Emitter::emitRoles(kgpu::RolesOp op) {
   // Where all threads may have as many registers as there are, or as they need, none need to move.
   unsigned available = target.registersPerSm / std::max(launch.minCtas, 1u);
   bool moves = available < target.maxRegisters * launch.threads && sumRegisters(op) >= fewSumRegisters;
-  RoleRegisters limits = registersOfRoles(available, target, launch, registersForLoads(op, sharesCopies));
+  unsigned forLoads = launch.loadRegisters ? launch.loadRegisters : registersForLoads(op, sharesCopies);
+  RoleRegisters limits = registersOfRoles(available, target, launch, forLoads);
   if (sumRegisters(op) <= manySumRegisters) // else those that copy have none for factors
     multiplyInSteps(op);
   if (moves)

@@ -319,3 +319,10 @@ tile.kernel @gather_other_shape(%x: !table) attributes {kgpu.target = #kgpu.targ
   kgpu.async_gather %x[%at, %at] to %buffer : !table[tensor<16x16xindex, #rows>, tensor<16x16xindex, #rows>], !kgpu.smem<16x32xf16>
   tile.return
 }
+
+// -----
+
+// expected-error @+1 {{has 44 registers for a producer warpgroup, which takes multiples of 8 from 24 to 240}}
+tile.kernel @odd_registers() attributes {kgpu.target = #kgpu.target<"sm_90a">, kgpu.threads = 384 : i32, kgpu.consumers = 2 : i32, kgpu.load_registers = 44 : i32} {
+  tile.return
+}
