@@ -19,7 +19,7 @@ PYTHON = os.environ.get("KPKG_PYTHON", sys.executable)
 # How each suite is started and how its own summary is read: (pattern of what passed, pattern of what failed).
 SUITES: dict[str, tuple[list[str], str, str]] = {
     "style": ([PYTHON, "tools/ci/check_style.py"], r"(\d+) passed", r"(\d+) failed"),
-    "layers": ([PYTHON, "-m", "pytest", "test/layers"], r"(\d+) passed", r"(\d+) (?:failed|error)"),
+    "layers": ([PYTHON, "-m", "pytest", "test/layers", "test/tools/ci"], r"(\d+) passed", r"(\d+) (?:failed|error)"),
     "lit": (
         [PYTHON, "-c", "import lit.main; lit.main.main()", "-j2", "-v", str(BUILD / "test")],
         r"Passed\s*:\s*(\d+)",

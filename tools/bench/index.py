@@ -2,7 +2,7 @@
 
     python tools/bench/index.py [--check]
 
-With --check it writes nothing and fails where the page is not the one that the files give, or a file lacks a fact.
+With --check it writes nothing. It fails if the page differs from the files, or if a file lacks a fact.
 
 SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
 """
@@ -17,13 +17,15 @@ from typing import Any
 RESULTS = Path(__file__).resolve().parents[2] / "bench" / "results"
 HEAD = """# Results
 
-One current file for each subject; older ones are in the history of this folder.
-`python tools/bench/index.py` makes this page from the files. Ratios are the peer's time over kpkg's.
+Find a subject, and open its file for the figures. Ratios are the peer's time over kpkg's.
+
+Each subject has one current file. Older files are in the history of this folder.
+`python tools/bench/index.py` makes this page from the files.
 
 | subject | date | machine | versions | about |
 |---|---|---|---|---|
 """
-#: Where files keep what a result is about, the first that is there.
+#: Keys under which files describe a result; the first one present counts.
 ABOUT = ("what", "about", "note", "remarks", "command", "script", "method", "timing")
 LONGEST = 140
 

@@ -1,4 +1,4 @@
-"""Checks what tools can decide about every tracked source: its format, Python's lint and types, its licence line; and the index of results.
+"""Checks every tracked source and page: format, lint, types, licence lines, prose, and the index of results.
 
 SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
 """
@@ -10,6 +10,8 @@ import subprocess
 import sys
 from concurrent.futures import ThreadPoolExecutor
 from pathlib import Path
+
+from check_pages import check_pages
 
 ROOT = Path(__file__).resolve().parents[2]
 LICENCE = re.compile(
@@ -56,18 +58,20 @@ def mypy() -> list[str]:
 def main() -> int:
     cpp = tracked("*.cpp", "*.h", "*.hpp", "*.c")
     python = tracked("*.py")
+    pages = tracked("*.md")
     with ThreadPoolExecutor() as pool:
         complaints = [c for c in pool.map(formatted, cpp) if c]
     complaints += [c for c in map(licensed, [*cpp, *python]) if c]
     complaints += ruff("format", "--check") + ruff("check", "--output-format", "concise")
     complaints += mypy()
+    complaints += check_pages(ROOT, pages)
     index = subprocess.run(
         [sys.executable, "tools/bench/index.py", "--check"], cwd=ROOT, capture_output=True, text=True
     )
     complaints += index.stdout.splitlines()
     for complaint in complaints:
         print(complaint)
-    checked = 2 * len(cpp) + 4 * len(python) + 1
+    checked = 2 * len(cpp) + 4 * len(python) + len(pages) + 1
     print(f"{checked - len(complaints)} passed, {len(complaints)} failed")
     return 1 if complaints else 0
 
