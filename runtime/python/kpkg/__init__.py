@@ -20,11 +20,12 @@ from kpkg._config import KernelConfig, PrecisionConfig
 from kpkg._default import ops
 from kpkg._errors import CaptureError, DeviceError, FallbackWarning, KernelError, KpkgWarning, PackageError
 from kpkg._info import kernel_info
-from kpkg._library import CustomOpLibrary, Op, load
+from kpkg._library import CustomOpLibrary, load
 from kpkg._messages import WRITTEN_IN_K as _WRITTEN_IN_K
 from kpkg._messages import closest as _closest
 from kpkg._native import cpu_targets, cpu_threads, set_cpu_threads, version
 from kpkg._native import cpu_threads as get_cpu_threads
+from kpkg._op import Op
 from kpkg._policy import fallback_policy, get_fallback_policy, set_fallback, set_fallback_policy
 from kpkg._profile import Profile, profile_kernel
 

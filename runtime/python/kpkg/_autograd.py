@@ -20,8 +20,8 @@ from torch.autograd.function import _SingleLevelFunction
 
 from kpkg import _vjp
 from kpkg._errors import KernelError
-from kpkg._library import Op
 from kpkg._native import GradientPlan, Recorder, needed
+from kpkg._op import Op
 
 _after_autograd = torch._C._after_autograd_keyset
 _below_autograd = torch._C._AutoDispatchBelowAutograd

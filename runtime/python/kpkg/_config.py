@@ -16,7 +16,7 @@ from typing import TYPE_CHECKING, Any
 from kpkg._messages import closest, shown
 
 if TYPE_CHECKING:
-    from kpkg._library import Op
+    from kpkg._op import Op
 
 _TILE_NAMES = ("BM", "BN", "BK")
 _TARGET = re.compile(r"x86-64-v[34]|x86-64-v4-bf16|aarch64|sm_\d+[af]?|compute_\d+[af]?")

@@ -17,8 +17,9 @@ from typing import Any
 from kpkg import _policy
 from kpkg._errors import FallbackWarning, KernelError, _caller_level
 from kpkg._forms import form_of_function
-from kpkg._library import CallableOp, CustomOpLibrary, Op
+from kpkg._library import CustomOpLibrary
 from kpkg._messages import closest
+from kpkg._op import CallableOp, Op
 
 
 def package_files() -> list[Path]:

@@ -10,7 +10,7 @@ from typing import Any
 import torch
 
 from kpkg import _autograd
-from kpkg._library import Op
+from kpkg._op import Op
 
 # What stands before PyTorch's forms of an op, by the dispatcher's name of it.
 _placed: dict[str, list[Any]] = {}

@@ -11,7 +11,7 @@ import torch
 
 from kpkg import _arrays, _symbolic
 from kpkg._errors import KernelError
-from kpkg._library import Op
+from kpkg._op import Op
 
 
 def run(op: Op, args: tuple[Any, ...], kwargs: dict[str, Any]) -> Any:

@@ -11,7 +11,7 @@ from typing import TYPE_CHECKING, Any
 import torch
 
 if TYPE_CHECKING:
-    from kpkg._library import Argument
+    from kpkg._op import Argument
 
 _CUDA = 2  # of kpkg_device_type
 _MEANT = {"tf32": "high", "bf16": "medium"}

@@ -14,7 +14,7 @@ from typing import TYPE_CHECKING, Any, NamedTuple
 if TYPE_CHECKING:
     import torch
 
-    from kpkg._library import Op
+    from kpkg._op import Op
 
 #: Arguments that have one dtype, by op: those of the elementwise ones may be numbers, too.
 _ELEMENTWISE = {f"kpkg::{name}": ("a", "b") for name in ("add", "sub", "mul", "div", "swiglu", "geglu")}

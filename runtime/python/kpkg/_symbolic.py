@@ -24,7 +24,7 @@ from kpkg._errors import KernelError
 from kpkg._views import View
 
 if TYPE_CHECKING:
-    from kpkg._library import Op
+    from kpkg._op import Op
 
 _FUEL = 100_000  # instructions per call; the runtime has its own limit, and this one is never the smaller in practice
 _FORKS = 6  # branches, one inside the other, of which both ways are taken,

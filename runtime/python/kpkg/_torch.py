@@ -17,8 +17,9 @@ import torch
 
 from kpkg import _autograd, _direct, _fake, _policy, _precision, _transforms, _vjp
 from kpkg._errors import KernelError
-from kpkg._library import CustomOpLibrary, Op
+from kpkg._library import CustomOpLibrary
 from kpkg._native import Unrecorded, last_error, precision_reader, use_dispatch_state
+from kpkg._op import Op
 
 _OLDEST_TORCH = (2, 10)
 _FALLBACK_NAMESPACE = "kpkg_fallback"

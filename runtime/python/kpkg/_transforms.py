@@ -12,7 +12,7 @@ from typing import Any
 import torch
 from torch import Tensor
 
-from kpkg._library import Op
+from kpkg._op import Op
 
 # ---- autocast: as PyTorch does for its op of the same work -----------------------------------------------------------------------------------
 

@@ -18,7 +18,7 @@ from torch._functorch.eager_transforms import enable_inplace_requires_grad
 from torch.autograd import forward_ad
 
 from kpkg import _aten, _aten_cells, _aten_products, _aten_sequences, _aten_sparse, _policy
-from kpkg._library import Op
+from kpkg._op import Op
 
 aten = torch.ops.aten
 _FALLBACKS = (

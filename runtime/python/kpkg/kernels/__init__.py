@@ -20,9 +20,10 @@ from kpkg._default import DefaultOp
 from kpkg._default import ops as _ops
 from kpkg._errors import DeviceError, KernelError
 from kpkg._info import kernel_info
-from kpkg._library import CustomOpLibrary, Op, load
+from kpkg._library import CustomOpLibrary, load
 from kpkg._messages import WRITTEN_IN_K as _WRITTEN_IN_K
 from kpkg._messages import closest as _closest
+from kpkg._op import Op
 from kpkg._profile import Profile, profile_kernel
 
 __all__ = [

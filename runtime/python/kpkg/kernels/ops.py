@@ -12,8 +12,9 @@ from typing import Any
 
 from kpkg._default import DefaultOp
 from kpkg._default import ops as _ops
-from kpkg._library import CustomOpLibrary, Op
+from kpkg._library import CustomOpLibrary
 from kpkg._messages import closest as _closest
+from kpkg._op import Op
 
 
 class OpOfLibrary:
