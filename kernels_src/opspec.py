@@ -142,6 +142,11 @@ def normal(shape: tuple[int, ...], dtype: torch.dtype, generator: torch.Generato
     return (torch.randn(shape, generator=generator, dtype=torch.float64, device=generator.device) * scale).to(dtype)
 
 
+def channels_last(x: Tensor) -> Tensor:
+    """x with its channels last in memory, whatever its rank."""
+    return x.movedim(1, -1).contiguous().movedim(-1, 1)
+
+
 def strided_forms(make: Callable[[tuple[int, ...]], Tensor]) -> Iterator[tuple[str, Tensor]]:
     """Tensors of rank 2 whose memory is not dense: transposed, every other element, expanded, a part of a larger one."""
     yield "transposed", make((33, 6)).t()

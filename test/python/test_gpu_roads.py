@@ -16,6 +16,7 @@ import kpkg
 import pytest
 import torch
 from conftest import BUILD, ROOT, build_package
+from opspec import channels_last
 
 CASES = int(os.environ.get("KPKG_ROAD_CASES", "320"))
 SEED = int(os.environ.get("KPKG_ROAD_SEED", "0"))
@@ -45,11 +46,6 @@ def package(libraries):
             "-O1",
         )
     )
-
-
-def last(x):
-    """x with its channels last in memory."""
-    return x.movedim(1, -1).contiguous().movedim(-1, 1)
 
 
 def layer(seed):
@@ -84,8 +80,8 @@ def layer(seed):
         normal(groups * k, c, *([taps] * dims)),
         normal(groups * k),
     )
-    x = last(x) if chance.random() < 0.75 else x
-    w = last(w) if chance.random() < 0.5 else w
+    x = channels_last(x) if chance.random() < 0.75 else x
+    w = channels_last(w) if chance.random() < 0.5 else w
     tf32 = dtype == torch.float32 and chance.random() < 0.8
     return dims, x, w, b, ([stride] * dims, [taps // 2] * dims, [dilation] * dims, groups), tf32, chance.random() < 0.85
 
@@ -170,7 +166,7 @@ def test_ends_of_depthwise_layers(package, activation):
             torch.randn(shape).to(dtype)
             for shape in ((chance.randint(1, 3), channels, height, width), (channels, 1, 3, 3), (channels,))
         )
-        x, b = last(x) if follows else x, b if chance.random() < 0.75 else None
+        x, b = channels_last(x) if follows else x, b if chance.random() < 0.75 else None
         rest = [stride] * 2, [padding] * 2, [dilation] * 2, channels
         with kpkg.profile_kernel() as profile:
             found = package.conv2d_fused(x, w, b, None, *rest, "", activation)

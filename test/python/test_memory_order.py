@@ -12,17 +12,12 @@ import pytest
 import torch
 import torch.nn.functional as F
 from kpkg import _vjp
-from opspec import as_tuple, load_specs
+from opspec import as_tuple, channels_last, load_specs
 
 
 def order(t: torch.Tensor) -> tuple[int, ...]:
     """Strides of the dimensions that have more than one element: those of others mean nothing."""
     return tuple(stride for stride, extent in zip(t.stride(), t.shape) if extent > 1) if t.numel() else ()
-
-
-def last(x: torch.Tensor) -> torch.Tensor:
-    """x with channels last in memory."""
-    return x.movedim(1, -1).contiguous().movedim(-1, 1)
 
 
 def reversed_in_memory(x: torch.Tensor) -> torch.Tensor:
@@ -32,7 +27,7 @@ def reversed_in_memory(x: torch.Tensor) -> torch.Tensor:
 
 #: What tensors become: of rank 4 as images, else as PyTorch's elementwise ops meet them.
 FORMS: dict[str, Callable[[torch.Tensor], torch.Tensor]] = {
-    "channels last": lambda x: last(x) if x.dim() in (4, 5) else x,
+    "channels last": lambda x: channels_last(x) if x.dim() in (4, 5) else x,
     "transposed": lambda x: x.transpose(-1, -2).contiguous().transpose(-1, -2) if x.dim() > 1 else x,
     "heads behind": lambda x: x.transpose(1, 2).contiguous().transpose(1, 2) if x.dim() > 2 else x,
     "reversed": lambda x: reversed_in_memory(x) if x.dim() > 1 else x,
@@ -112,7 +107,7 @@ def test_attention_goes_on_as_pytorchs_does(ops):
 
 
 def images(dims: int) -> torch.Tensor:
-    return last(torch.randn(2, 8, *(6, 7, 5)[:dims]))
+    return channels_last(torch.randn(2, 8, *(6, 7, 5)[:dims]))
 
 
 @pytest.mark.parametrize("dims", [2, 3])
