@@ -10,19 +10,12 @@ import importlib.util
 import kpkg
 import pytest
 import torch
-from kpkg import _measure
 from torch.testing import assert_close
 
 pytestmark = [
     pytest.mark.usefixtures("default_ops"),
     pytest.mark.skipif(importlib.util.find_spec("transformers") is None, reason="transformers is not installed"),
 ]
-
-
-@pytest.fixture
-def fast(monkeypatch):
-    """kpkg is twice as fast, whatever the clock says."""
-    monkeypatch.setattr(_measure, "interleaved", lambda first, second, **_: (2.0, 1.0))
 
 
 def yolos():

@@ -10,7 +10,7 @@ import itertools
 import kpkg
 import pytest
 import torch
-from conftest import BUILD, ROOT, build_package
+from conftest import load_input
 
 ALL = 1 << 40
 #: batch, heads, heads of keys, queries, keys, size of heads of queries and keys, of values; keys seen before and behind a query; rounds
@@ -28,20 +28,7 @@ CASES = {
 
 @pytest.fixture(scope="module")
 def package():
-    folders = [str(ROOT / "kernels_src" / "attention"), str(ROOT / "kernels_src")]
-    return kpkg.load(
-        build_package(
-            ROOT / "test" / "python" / "inputs" / "kept_heads.k",
-            BUILD / "test-packages" / "kept_heads.kpkg",
-            "--target",
-            "native",
-            "-O1",
-            "-I",
-            folders[0],
-            "-I",
-            folders[1],
-        )
-    )
+    return load_input("kept_heads", "attention")
 
 
 def exact(grad, q, k, v, before, after):

@@ -13,7 +13,7 @@ import kpkg
 import numpy as np
 import pytest
 import torch
-from conftest import BUILD, build_package
+from conftest import load_source
 from opspec import as_tuple, load_specs
 
 SPECS = {spec.name: spec for spec in load_specs()}
@@ -78,11 +78,7 @@ def twice_reference(input: Tensor) raises -> Tensor:
 
 @pytest.fixture
 def twice():
-    source = BUILD / "test-packages" / "references" / "twice.k"
-    source.parent.mkdir(parents=True, exist_ok=True)
-    if not source.exists() or source.read_text() != SOURCE:
-        source.write_text(SOURCE)
-    return kpkg.load(build_package(source, source.with_suffix(".kpkg"), "--target", "native")).twice
+    return load_source("references/twice", SOURCE).twice
 
 
 def test_reference_is_the_last_resort(twice):
