@@ -6,6 +6,7 @@ SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
 from __future__ import annotations
 
 from collections.abc import Iterator
+from typing import Any
 
 import torch
 import torch.nn.functional as F
@@ -41,27 +42,13 @@ def scaled(
     return result if activation == "none" else getattr(F, activation)(result)
 
 
-def scaled_magnitude(
-    input: Tensor,
-    weight: Tensor,
-    scale_input: Tensor,
-    scale_weight: Tensor,
-    out_dtype: torch.dtype,
-    bias: Tensor | None = None,
-    *rest,
-    **named,
-) -> Tensor:
-    named["activation"] = "none"
-    return 1.13 * scaled(
-        input.double().abs(),
-        weight.double().abs(),
-        scale_input.abs(),
-        scale_weight.abs(),
-        out_dtype,
-        None if bias is None else bias.abs(),
-        *rest,
-        **named,
-    )
+def scaled_magnitude(*args, activation: str = "none", **named) -> Tensor:
+    """The sum of absolute values; no activation is steeper than 1.13."""
+
+    def size(value: Any) -> Any:
+        return value.double().abs() if isinstance(value, Tensor) else value
+
+    return 1.13 * scaled(*map(size, args), **{name: size(value) for name, value in named.items()})
 
 
 #: images, groups, channels of a group, results of a group, extents, taps, stride, padding, dilation

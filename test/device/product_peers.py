@@ -26,24 +26,11 @@ from typing import Any
 
 import torch
 import torch.nn.functional as F
+from product_shapes import LARGE
 from timing import times, usable
 from torch import Tensor
 
 DEVICE = "cuda"
-LARGE = [
-    (4096, 4096, 4096),
-    (8192, 8192, 8192),
-    (8192, 8192, 1024),
-    (8192, 8192, 512),
-    (4096, 14336, 4096),
-    (5632, 3072, 8192),
-    (2048, 2048, 2048),
-    (4096, 24576, 1536),
-    (4096, 7168, 16384),
-    (4096, 4096, 7168),
-    (4096, 7168, 2048),
-    (4096, 2112, 7168),
-]
 LINEAR = [(4096, 4096, 4096), (8192, 8192, 1024), (4096, 14336, 4096), (2048, 2048, 2048)]
 WEIGHTS = [(8192, 8192), (14336, 4096), (57344, 7168)]
 EXPERTS, COLUMNS, DEPTH = 256, 4096, 6144

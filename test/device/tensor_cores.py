@@ -28,6 +28,7 @@ from typing import Any
 
 import kpkg
 import torch
+from product_shapes import BATCHED, LARGE, MEDIUM, ODD, WEIGHTS
 from torch import Tensor
 from torch.nn.attention import SDPBackend, sdpa_kernel
 
@@ -42,29 +43,8 @@ GEMM_CHECKED = [
     (2, 1000, 520),
     (512, 512, 8192),
 ]
-TIMED = [
-    (4096, 4096, 4096),
-    (8192, 8192, 8192),
-    (8192, 8192, 1024),
-    (8192, 8192, 512),
-    (4096, 14336, 4096),
-    (5632, 3072, 8192),
-    (2048, 2048, 2048),
-    (4096, 24576, 1536),
-    (4096, 7168, 16384),
-    (4096, 4096, 7168),
-    (4096, 7168, 2048),
-    (4096, 2112, 7168),
-    (1024, 1024, 1024),
-    (512, 512, 512),
-]
-SMALL = [
-    (m, n, k)
-    for n, k in ((4096, 4096), (8192, 8192), (14336, 4096), (57344, 7168))
-    for m in (1, 2, 4, 8, 16, 32, 64, 128)
-]
-ODD = [(5000, 3000, 1111), (4000, 4100, 4224), (1111, 2222, 3333)]
-BATCHED = [(16, 1024, 1024, 1024), (64, 512, 512, 512), (256, 128, 128, 64), (32, 2048, 2048, 128)]
+TIMED = [*LARGE, *MEDIUM]
+SMALL = [(m, n, k) for n, k in WEIGHTS for m in (1, 2, 4, 8, 16, 32, 64, 128)]
 ACTIVATIONS: dict[str, Callable[[Tensor], Tensor]] = {
     "relu": torch.relu,
     "gelu": torch.nn.functional.gelu,
