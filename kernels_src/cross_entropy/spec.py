@@ -65,7 +65,7 @@ def backward_reference(grad: Tensor, x: Tensor, target: Tensor, *args: Any, **na
 
 
 def size_of(x: Tensor, weight: Tensor | None) -> Tensor:
-    """What cancels in a loss: scores as large as the largest, the logarithm of their number, times the largest weight."""
+    """The size of a loss's terms: the largest score, the logarithm of their number, times the largest weight."""
     finite = x[torch.isfinite(x)].abs()
     size = (2 * finite.max() if finite.numel() else torch.tensor(0.0)) + math.log(max(2, x.numel())) + 1
     return size if weight is None else size * weight.abs().max()

@@ -282,7 +282,10 @@ WINDOWS: list[tuple[int, int, int, int, int, list[int], dict[str, list[int]]]] =
 def window_samples(
     pack: Callable[..., tuple[Tensor, ...]],
 ) -> Callable[[torch.dtype, torch.Generator], Iterator[Sample]]:
-    """Samples of a convolution whose weight of n results, taps and channels `pack(make, n, taps, channels, generator)` gives."""
+    """Samples of a convolution with a packed weight.
+
+    `pack(make, n, taps, channels, generator)` packs one of n results, taps and channels.
+    """
 
     def samples(dtype: torch.dtype, generator: torch.Generator) -> Iterator[Sample]:
         def make(*shape: int) -> Tensor:

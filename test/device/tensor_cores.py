@@ -4,10 +4,12 @@
     kpkg build kernels_src/gemm -o gemm.kpkg --target sm_90a
     test/device/tensor_cores.py --products products.kpkg --attention attention.kpkg --gemm gemm.kpkg --out result.json
 
-Tables for the shipped packages: tune.py. Other peers than cuBLAS: product_peers.py; products of 8-bit numbers: scaled.py.
+Tables for the shipped packages: tune.py. Other peers than cuBLAS: product_peers.py; products of 8-bit numbers:
+scaled.py.
 
-All peers of a shape are launched in shuffled order with the L2 cache flushed before each launch; a figure is the median. Errors are relative
-Frobenius norms against float64, beside the peer's own on the same inputs; each call is made twice and must give the same bits.
+All peers of a shape are launched in shuffled order with the L2 cache flushed before each launch; a figure is the
+median. Errors are relative Frobenius norms against float64, beside the peer's own on the same inputs; each call is made
+twice and must give the same bits.
 
 SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
 """

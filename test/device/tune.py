@@ -1,12 +1,14 @@
-"""Measures the alternatives of products on a GPU and writes tuning tables for `kpkg build`: what `kpkg tune` does for one call, for many at once.
+"""Measures the alternatives of products on a GPU and writes tuning tables for `kpkg build`.
+
+`kpkg tune` does so for one call, this for many at once.
 
     test/device/tune.py --gemm gemm.kpkg --scaled scaled.kpkg --out tables
 
-writes tables/gemm.json and tables/scaled_gemm.json. A build takes them as kernels_src/gemm/tuning.json and kernels_src/scaled_gemm/tuning.json. `measured` says
-where they come from; packages do not hold it.
+writes tables/gemm.json and tables/scaled_gemm.json. A build takes them as kernels_src/gemm/tuning.json and
+kernels_src/scaled_gemm/tuning.json. `measured` says where they come from; packages do not hold it.
 
-Alternatives are launched in another order in every round, with the L2 cache flushed before each launch. Of those within two percent of the best median, the one
-is taken that the cost model likes best, else the first.
+Alternatives are launched in another order in every round, with the L2 cache flushed before each launch. Of those within
+two percent of the best median, the one is taken that the cost model likes best, else the first.
 
 SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
 """

@@ -24,7 +24,10 @@ FAMILIES = sorted(path.parent.name for path in (ROOT / "kernels_src").glob("*/sp
 
 
 def build_package(source: Path, package: Path, *options: str) -> Path:
-    """`package`, made by the built command from the file or folder `source` unless it is newer than both and the folders of imports among the options."""
+    """Makes `package` from the file or folder `source` by the built command, unless it is newer.
+
+    It must be newer than the command, the sources and the folders of imports among the options.
+    """
     folder = source if source.is_dir() else source.parent
     folders = [
         folder,

@@ -1,4 +1,6 @@
-"""Attention of lengths that are no multiples of vectors: masks in rows that GPUs read at once, and what is known of queries in gradients.
+"""Attention of lengths that are no multiples of vectors.
+
+Masks in rows that GPUs read at once, and what gradients know of queries.
 
 SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
 """

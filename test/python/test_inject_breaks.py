@@ -1,4 +1,6 @@
-"""A model with replacements runs as a whole before inject leaves it: what makes it raise or give another output goes out again.
+"""A model with replacements runs as a whole before inject leaves it.
+
+Replacements that make it raise or give another output go out again.
 
 SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
 """

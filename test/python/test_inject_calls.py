@@ -1,4 +1,6 @@
-"""Calls of PyTorch's functions that inject finds in forwards: each form of them against PyTorch, and whose calls are replaced.
+"""Calls of PyTorch's functions that inject finds in forwards.
+
+Each form of them against PyTorch, and whose calls are replaced.
 
 SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
 """

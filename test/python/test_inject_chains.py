@@ -1,4 +1,6 @@
-"""Convolutions that do what follows them in one launch: where they are found, when they stand back, and that they compute what the model did.
+"""Convolutions that compute the steps behind them in one launch.
+
+Where they are found, when they stand back, and that the results are the model's.
 
 SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
 """

@@ -1,4 +1,6 @@
-"""Replacing layers of models as they run: blocks of mobile networks and transformers, training with its backwards, compiled models, CUDA graphs.
+"""Replaces layers of models as they run.
+
+Blocks of mobile networks and transformers, training with its backwards, compiled models, CUDA graphs.
 
 SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
 """

@@ -1,4 +1,6 @@
-"""Gradients of attention with masks in one pass, as GPUs take it, compiled for this CPU: masks of any shape and strides, against float64.
+"""Gradients of attention with masks in one pass, as GPUs take it, against float64.
+
+Compiled for this CPU, with masks of any shape and strides.
 
 SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
 """

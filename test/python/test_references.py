@@ -1,4 +1,6 @@
-"""The reference of every op: it is there, it agrees with the op's spec and with the op, and it runs where nothing else can.
+"""Every op has a reference that agrees with its spec and with the op.
+
+It runs where nothing else can.
 
 SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
 """
@@ -65,7 +67,8 @@ def twice_plainly[T: DType](x: Tensor[T, 1], mut y: Tensor[T, 1]):
 def twice(input: Tensor) raises -> Tensor:
     """2 * a matrix, the result's columns contiguous in memory."""
     var turned = empty(input.shape[1], input.shape[0], dtype=input.dtype)
-    launch twice_tiles[T=input.dtype](input.T.reshape(input.numel()), turned.reshape(turned.numel()), grid=ceildiv(input.numel(), 64))
+    launch twice_tiles[T=input.dtype](input.T.reshape(input.numel()), turned.reshape(turned.numel()),
+                                     grid=ceildiv(input.numel(), 64))
     return turned.T
 
 @register.reference("kpkg_test::twice")

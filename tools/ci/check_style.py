@@ -1,4 +1,6 @@
-"""Checks what tools can decide about every tracked source: its format, Python's lint and types, its licence line; and the index of results.
+"""Checks every tracked source by tools.
+
+Its format, Python's lint and types, its licence line; and the index of results.
 
 SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
 """

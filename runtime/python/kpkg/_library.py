@@ -50,9 +50,9 @@ class CustomOpLibrary:
     def load(cls, path: str | os.PathLike[str]) -> CustomOpLibrary:
         """Opens the package at `path` and checks its header and manifest; nothing of it runs.
 
-        If PyTorch has been imported, the ops are registered with it at once (``torch.ops.kpkg.softmax``), else at the first call
-        with a PyTorch tensor or by ``register_torch()``. The library loaded last has the public names; the ops of earlier ones go on
-        running their own package. Raises FileNotFoundError, OSError, PackageError.
+        If PyTorch has been imported, the ops are registered with it at once (``torch.ops.kpkg.softmax``), else at the
+        first call with a PyTorch tensor or by ``register_torch()``. The library loaded last has the public names; the
+        ops of earlier ones go on running their own package. Raises FileNotFoundError, OSError, PackageError.
         """
         library = cls(path)
         if "torch" in sys.modules:
@@ -105,9 +105,12 @@ class CustomOpLibrary:
         self._native.verify()
 
     def prewarm(self, device: str = "cpu") -> None:
-        """Loads all code that calls on a device can need, so that no later call loads; needed before the first call inside of a CUDA graph.
+        """Loads all code that calls on a device can need, so that no later call loads.
 
-        ``device`` is ``"cpu"``, ``"cuda"`` (device 0) or ``"cuda:1"``. Raises ValueError for another text, DeviceError when the driver refuses.
+        Needed before the first call inside of a CUDA graph.
+
+        ``device`` is ``"cpu"``, ``"cuda"`` (device 0) or ``"cuda:1"``. Raises ValueError for another text, DeviceError
+        when the driver refuses.
         """
         kind, _, index = device.partition(":")
         if kind not in ("cpu", "cuda") or (index and not index.isdecimal()):
@@ -123,7 +126,10 @@ class CustomOpLibrary:
         self.fallback_policy = policy
 
     def register_torch(self) -> None:
-        """Registers the ops with PyTorch, which it imports. Raises ImportError when there is none, RuntimeError when a name is taken."""
+        """Registers the ops with PyTorch, which it imports.
+
+        Raises ImportError when there is none, RuntimeError when a name is taken.
+        """
         from kpkg import _torch
 
         _torch.register(self)
@@ -153,6 +159,7 @@ def _open(path: str) -> _native.Library:
 def load(path: str | os.PathLike[str]) -> CustomOpLibrary:
     """Opens a package: ``ops = kpkg.load("gemm.kpkg")``, then ``ops.gemm(a, b)``. The same as ``CustomOpLibrary.load``.
 
-    Raises FileNotFoundError where there is no file, OSError where it cannot be read, PackageError where it is no package, damaged, too new or not trusted.
+    Raises FileNotFoundError where there is no file, OSError where it cannot be read, PackageError where it is no
+    package, damaged, too new or not trusted.
     """
     return CustomOpLibrary.load(path)

@@ -47,11 +47,13 @@ class CallableOp:
     _is_compiling: Any = None  # for TorchDynamo, which looks into no call of `_direct`
 
     def __call__(self, *args: Any, **kwargs: Any) -> Any:
-        """The op's results: PyTorch tensors where an argument is one, else NumPy arrays; a tuple of several, None of none.
+        """The op's results; a tuple of several, None of none.
 
-        Shapes and dtypes are those of the op's own documentation, ``help(op)``. Raises KernelError where the op refuses them, has no kernel for them and
-        may not fall back, or fails; CaptureError where it would have to load something while a CUDA graph is captured; DeviceError of the driver;
-        TypeError for arguments that do not fit the schema.
+        They are PyTorch tensors where an argument is one, else NumPy arrays.
+
+        Shapes and dtypes are those of the op's own documentation, ``help(op)``. Raises KernelError where the op refuses
+        them, has no kernel for them and may not fall back, or fails; CaptureError where it would have to load something
+        while a CUDA graph is captured; DeviceError of the driver; TypeError for arguments that do not fit the schema.
         """
         if (direct := self._direct) is not None and not self._is_compiling():
             try:
@@ -66,17 +68,20 @@ class CallableOp:
         raise NotImplementedError
 
     def _recover(self, error: RuntimeError, args: tuple[Any, ...], kwargs: dict[str, Any]) -> Any:
-        """What the call gives after an error of its kernel: that error with its type back, or results by another call."""
+        """Raises a kernel's error with its type back, or gives the results by another call."""
         raise NotImplementedError
 
 
 class Op(CallableOp):
-    """One op of a package: ``op(*arguments)``, and ``op(..., out=result)`` or ``op.out(..., out=result)`` into existing memory.
+    """One op of a package.
 
-    Arguments are those of ``op.schema``, by position or by name, also as PyTorch takes them: a number for a list of one, ``padding="same"``,
-    ``layer_norm(x, weight, bias, eps)``. ``op.forward`` is the call, ``op.backward`` that of its gradient. Tensors may be PyTorch tensors (the call then goes through
-    PyTorch's dispatcher), NumPy arrays, or anything with ``__dlpack__`` in host memory; without PyTorch tensors, results are NumPy
-    arrays. Raises KernelError when the op refuses its arguments, TypeError when they do not fit the schema.
+    ``op(*arguments)`` calls it; ``op(..., out=result)`` or ``op.out(..., out=result)`` writes into existing memory.
+
+    Arguments are those of ``op.schema``, by position or by name, also as PyTorch takes them: a number for a list of
+    one, ``padding="same"``, ``layer_norm(x, weight, bias, eps)``. ``op.forward`` is the call, ``op.backward`` that of
+    its gradient. Tensors may be PyTorch tensors (the call then goes through PyTorch's dispatcher), NumPy arrays, or
+    anything with ``__dlpack__`` in host memory; without PyTorch tensors, results are NumPy arrays. Raises KernelError
+    when the op refuses its arguments, TypeError when they do not fit the schema.
     """
 
     def __init__(self, native: _native.Op, library: CustomOpLibrary) -> None:
@@ -92,13 +97,15 @@ class Op(CallableOp):
         self.arguments: tuple[Argument, ...] = tuple(Argument(*a) for a in native.arguments)
         self.result_types: tuple[str, ...] = tuple(native.result_types)
         self.gradient: str = native.backward  # name of the op that autograd runs for the gradients, "" without one
-        # Where each argument of that op comes from: ("gradient" | "result" | "argument" | "needs" | "deterministic", index).
+        # Where each argument of that op comes from: ("gradient" | "result" | "argument" | "needs" | "deterministic",
+        # index).
         self.backward_arguments: tuple[tuple[str, int], ...] = ()
         if self.gradient:
             self.backward_arguments = tuple(
                 (s, i) for s, i in json.loads(native.kernel_info())["backward"]["arguments"]
             )
-        #: How often operands of several dtypes, or numbers, were cast for a call: "bfloat16, float32 -> float32" and how often.
+        #: How often operands of several dtypes, or numbers, were cast for a call: "bfloat16, float32 -> float32" and
+        #: how often.
         self.promotions: dict[str, int] = {}
         #: What runs where no kernel can, where PyTorch's tensors are the arguments; "" without one.
         self.fallback: str = ""
@@ -145,7 +152,10 @@ class Op(CallableOp):
             return self._recover(error, args, kwargs)
 
     def _recover(self, error: RuntimeError, args: tuple[Any, ...], kwargs: dict[str, Any]) -> Any:
-        """The result of a failed call with operands of one dtype, where that is what it lacked. Raises the error with its type back otherwise."""
+        """The result of a failed call with operands of one dtype, where that is what it lacked.
+
+        Raises the error with its type back otherwise.
+        """
         translated = self._library._translate(error)
         if self.name in _promotion.OPS and (call := _promotion.promoted(self, args, kwargs)) is not None:
             result = self(*call.args, **call.kwargs)
@@ -159,16 +169,19 @@ class Op(CallableOp):
         return self(*args, **kwargs)
 
     def backward(self, *args: Any, **kwargs: Any) -> Any:
-        """Gradients by the op for them: ``softmax.backward(grad_output, output, dim)`` is ``softmax_backward(grad_output, output, dim)``.
+        """Computes gradients by the op for them.
 
-        That is the op called NAME_backward where the package has one, else the one that autograd runs, NAME_autograd; its schema says what it takes.
-        Raises what that op raises, and KernelError where the package has neither.
+        ``softmax.backward(grad_output, output, dim)`` is ``softmax_backward(grad_output, output, dim)``.
+
+        That is the op called NAME_backward where the package has one, else the one that autograd runs, NAME_autograd;
+        its schema says what it takes. Raises what that op raises, and KernelError where the package has neither.
         """
         name = f"{self.name}_backward"
         name = name if name in self._library._ops else self.gradient
         if not name:
             raise KernelError(
-                f"{self.name} has no gradient in {self._library.path}: PyTorch's autograd finds one by its implementation"
+                f"{self.name} has no gradient in {self._library.path}: PyTorch's autograd finds one by its "
+                "implementation"
             )
         return self._library[name](*args, **kwargs)
 
@@ -187,7 +200,9 @@ class Op(CallableOp):
         return str(self._native.explain(self._describe(args, kwargs), False))
 
     def supports(self, *args: Any, **kwargs: Any) -> bool:
-        """Whether a kernel of the package can run such a call. Runs nothing. False also when the op refuses the arguments.
+        """Whether a kernel of the package can run such a call.
+
+        Runs nothing. False also when the op refuses the arguments.
 
         Raises TypeError for arguments that do not fit the schema.
         """
@@ -200,8 +215,9 @@ class Op(CallableOp):
     def configure(self, config: KernelConfig | None) -> Configured:
         """Restricts which instances calls of this op use from now on; None allows all again.
 
-        ``with op.configure(KernelConfig(target="x86-64-v3")): ...`` does so within a block. Process-wide for this library's op, also for calls
-        through torch.ops. Raises TypeError for what is no KernelConfig, and ValueError for one that no kernel of the op can meet; what was configured before then stays.
+        ``with op.configure(KernelConfig(target="x86-64-v3")): ...`` does so within a block. Process-wide for this
+        library's op, also for calls through torch.ops. Raises TypeError for what is no KernelConfig, and ValueError for
+        one that no kernel of the op can meet; what was configured before then stays.
         """
         restriction = None if config is None else check_config(self, config)
         before = self._restriction
@@ -213,11 +229,18 @@ class Op(CallableOp):
         self._restriction = restriction
 
     def stats(self) -> dict[str, int]:
-        """Counters since the package was loaded: calls, resolutions, launches, copies, copied_bytes, fallbacks, references (the fallbacks that were the packaged reference), errors."""
+        """Counters since the package was loaded.
+
+        calls, resolutions, launches, copies, copied_bytes, fallbacks, references (the fallbacks that were the packaged
+        reference), errors.
+        """
         return dict(self._native.stats())
 
     def bind(self, args: tuple[Any, ...], kwargs: dict[str, Any]) -> list[Any]:
-        """A value for each argument of the schema, ``...`` where the default is to be taken. Raises TypeError where they do not fit it."""
+        """A value for each argument of the schema, ``...`` where the default is to be taken.
+
+        Raises TypeError where they do not fit it.
+        """
         args, kwargs = self._form.fit(args, kwargs)
         if len(args) > len(self.arguments):
             raise TypeError(f"{self.name} takes {len(self.arguments)} arguments, got {len(args)}: {self.schema}")
@@ -251,7 +274,8 @@ class Op(CallableOp):
             kinds: tuple[type, ...] = _ACCEPTED.get(argument.kind, (object,))
             if isinstance(value, torch.Tensor) and argument.kind == _TENSOR and value.layout != torch.strided:
                 raise KernelError(
-                    f"{self.name}: argument {argument.name!r} has the layout {value.layout}; kpkg takes dense tensors: call .to_dense(), or pack a sparse weight by kpkg.sparse.pack"
+                    f"{self.name}: argument {argument.name!r} has the layout {value.layout}; kpkg takes dense "
+                    "tensors: call .to_dense(), or pack a sparse weight by kpkg.sparse.pack"
                 ) from None
             if argument.kind == _TENSOR:
                 fits = isinstance(value, torch.Tensor)
@@ -265,7 +289,8 @@ class Op(CallableOp):
                 fits = isinstance(value, (*kinds, torch.SymInt, torch.SymFloat, torch.SymBool))
             if not fits:
                 raise TypeError(
-                    f"{self.name}: argument {argument.name!r} is {shown(value)}, expected {argument.type}: {self.schema}"
+                    f"{self.name}: argument {argument.name!r} is {shown(value)}, expected {argument.type}: "
+                    f"{self.schema}"
                 ) from None
             if argument.kind == _INT and isinstance(value, Integral) and not -(2**63) <= int(value) < 2**63:
                 raise TypeError(

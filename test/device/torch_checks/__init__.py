@@ -1,4 +1,6 @@
-"""The checks of torch_ways.py: each module lists its own as `CHECKS`, functions that raise where something does not hold.
+"""The checks of torch_ways.py, listed by each module as `CHECKS`.
+
+A check is a function that raises where something does not hold.
 
 SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
 """

@@ -17,7 +17,10 @@ from torch.testing import assert_close
 
 
 def several_gpus() -> str:
-    """Results and gradients on each, whatever the current device is; at once from threads; a call over two of them is refused."""
+    """Results and gradients on each, whatever the current device is.
+
+    At once from threads, too. A call over two of them is refused.
+    """
     count = torch.cuda.device_count()
     failures: list[str] = []
 
@@ -56,7 +59,10 @@ def several_gpus() -> str:
 
 
 def two_gpus_in_one_program(first: torch.device, second: torch.device) -> None:
-    """While `first` is current: calls, streams and profiles of `second`, tensors that go to and fro, gradients through both; mixtures are refused."""
+    """Uses `second` while `first` is current; mixtures of both are refused.
+
+    Calls, streams and profiles, tensors that go to and fro, gradients through both.
+    """
     torch.cuda.set_device(first)
     x = torch.randn(64, 256, device=first).requires_grad_()
     y = torch.ops.kpkg.softmax(torch.ops.kpkg.layer_norm(x, [256]).to(second))  # half of the model on either

@@ -21,8 +21,8 @@ from torch_checks import randn
 def shared_compiler(folder: Path) -> dict[str, Any]:
     """Settings of Inductor for a compiler that links C++'s shared library.
 
-    Where only the static one is installed, programs of AOTInductor hold a copy of their own, and crash when they are loaded beside PyTorch's: those
-    without any op of kpkg too. The copy that PyTorch has loaded is put before it then.
+    Where only the static one is installed, programs of AOTInductor hold a copy of their own, and crash when they are
+    loaded beside PyTorch's: those without any op of kpkg too. The copy that PyTorch has loaded is put before it then.
     """
     compiler, program = os.environ.get("CXX", "g++"), folder / "program.so"
     (folder / "program.cpp").write_text("#include <iostream>\nvoid f() { std::cout << 1; }\n")

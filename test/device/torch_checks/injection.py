@@ -47,12 +47,14 @@ def inject_into(model: torch.nn.Module, sample: Any) -> str:
         for row in injection.rows:
             kinds.setdefault((row.layer, row.status), []).append((row.original_us or 0.0, row.kpkg_us or 0.0))
         lines = [
-            f"    {len(times):4} {layer} {status}: {sum(a for a, _ in times):.0f} us, kpkg {sum(b for _, b in times):.0f}"
+            f"    {len(times):4} {layer} {status}: {sum(a for a, _ in times):.0f} us, kpkg "
+            f"{sum(b for _, b in times):.0f}"
             for (layer, status), times in kinds.items()
         ]
         lines.insert(
             0,
-            f"{len(injection.replaced)} of {len(injection.rows)} replaced, {injection.original_us:.0f} us become {injection.kpkg_us:.0f}, error {injection.error:.1e}",
+            f"{len(injection.replaced)} of {len(injection.rows)} replaced, {injection.original_us:.0f} us become "
+            f"{injection.kpkg_us:.0f}, error {injection.error:.1e}",
         )
         return "\n".join(lines)
 

@@ -42,7 +42,10 @@ def host_time() -> str:
 
 
 def profile() -> str:
-    """Times of the same calls by CUPTI, by events and by PyTorch's profiler, each in a process of its own: the last keeps CUPTI for itself."""
+    """Times of the same calls by CUPTI, by events and by PyTorch's profiler.
+
+    Each in a process of its own: the last keeps CUPTI for itself.
+    """
     found = {}
     for way in ("cupti", "events", "torch"):
         done = subprocess.run([sys.executable, "-c", PROFILED, way], capture_output=True, text=True)
@@ -71,7 +74,8 @@ for rows in (16, 1024, 32768):
         softmax(x)
     torch.cuda.synchronize()
     if sys.argv[1] == "torch":
-        with torch.profiler.profile(activities=[torch.profiler.ProfilerActivity.CUDA]) as taken, kpkg.profile_kernel() as profile:
+        activities = [torch.profiler.ProfilerActivity.CUDA]
+        with torch.profiler.profile(activities=activities) as taken, kpkg.profile_kernel() as profile:
             for _ in range(20):
                 softmax(x)
             torch.cuda.synchronize()
@@ -82,8 +86,9 @@ for rows in (16, 1024, 32768):
                 softmax(x)
         times = [launch["device_duration_ns"] / 1e3 for launch in profile.records["launches"]]
     assert len(times) == 20 and len(profile.records["launches"]) == 20, (len(times), profile.summary())
-    starts = [launch["device_start_ns"] for launch in profile.records["launches"]]
-    assert all(s > launch["start_ns"] - 50_000 for s, launch in zip(starts, profile.records["launches"])), "a kernel began before its launch"
+    launches = profile.records["launches"]
+    starts = [launch["device_start_ns"] for launch in launches]
+    assert all(s > launch["start_ns"] - 50_000 for s, launch in zip(starts, launches)), "began before its launch"
     assert starts == sorted(starts)
     us[rows] = sorted(times)[10]
 print(json.dumps({"by": profile.records["device_times"], "us": us}))

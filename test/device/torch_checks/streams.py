@@ -131,7 +131,10 @@ def threads_and_streams() -> str:
     lost, grown = free - free_after, resident_after - resident
     assert lost <= 64 << 20, f"{lost >> 20} MiB of the GPU's memory are gone"
     assert grown <= 64 << 20, f"the process grew by {grown >> 20} MiB"
-    return f"{8 * OPTIONS.calls} calls in {seconds:.1f} s; device memory {lost >> 10} KiB less, host {grown >> 10} KiB more"
+    return (
+        f"{8 * OPTIONS.calls} calls in {seconds:.1f} s; device memory {lost >> 10} KiB less, host {grown >> 10} KiB "
+        "more"
+    )
 
 
 CHECKS = (graph_capture_and_replay, capture_without_prewarm_is_refused, side_streams, threads_and_streams)

@@ -5,7 +5,8 @@
     y = softmax.forward(x)
     grad_input = softmax.backward(grad_output, y)
 
-``get_NAME()`` gives the op NAME of ``kpkg.ops``; ``get_cuda_NAME()`` the same: which device runs follows from the arguments.
+``get_NAME()`` gives the op NAME of ``kpkg.ops``; ``get_cuda_NAME()`` the same: which device runs follows from the
+arguments.
 
 SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
 """

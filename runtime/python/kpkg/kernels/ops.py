@@ -1,6 +1,7 @@
 """Ops as classes, for those who make an object of an op and a library: ``SoftMaxOp(library).forward(x)``.
 
-``NAMEOp`` is the class for the op `name` of ``kpkg.ops`` or of the library that it is given: ``SoftMaxOp``, ``LayerNormOp``, ``GemmOp``.
+``NAMEOp`` is the class for the op `name` of ``kpkg.ops`` or of the library that it is given: ``SoftMaxOp``,
+``LayerNormOp``, ``GemmOp``.
 
 SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
 """
@@ -18,7 +19,10 @@ from kpkg._op import Op
 
 
 class OpOfLibrary:
-    """One op: of the library that is given, else of ``kpkg.ops``. Raises AttributeError for a library that has no such op."""
+    """One op: of the library that is given, else of ``kpkg.ops``.
+
+    Raises AttributeError for a library that has no such op.
+    """
 
     name: str
 
