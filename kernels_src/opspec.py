@@ -1,4 +1,6 @@
-"""What a spec of an op is: its reference in float64, inputs, dtypes and tolerances. One spec feeds the tests and the benchmark.
+"""What a spec of an op is: its reference in float64, inputs, dtypes and tolerances.
+
+One spec feeds the tests and the benchmark.
 
 Each `<family>/spec.py`, and each `<family>/<part>_spec.py`, has a list `SPECS`. `load_specs()` reads them all.
 
@@ -50,9 +52,10 @@ class Sample:
 class OpSpec:
     """One op.
 
-    `reference(*args, **kwargs)` takes the op's arguments with float64 tensors. `magnitude`, with the same arguments, gives for each result
-    the size of what cancels in it (default: its largest element). Allowed error: 2 units in the last place of the result plus
-    `accumulation` round-offs of the accumulator times the magnitude. Integers must be equal.
+    `reference(*args, **kwargs)` takes the op's arguments with float64 tensors. `magnitude`, with the same arguments,
+    gives for each result the size of what cancels in it (default: its largest element). Allowed error: 2 units in the
+    last place of the result plus `accumulation` round-offs of the accumulator times the magnitude. Integers must be
+    equal.
     """
 
     name: str
@@ -65,14 +68,17 @@ class OpSpec:
     accumulation: float = 16.0
     #: The same on GPUs, where tensor cores add with fewer bits than the accumulator has; default: `accumulation`.
     gpu_accumulation: float | None = None
-    #: Whether tiles between load and store are rounded to the dtype too: its round-off, times the magnitude, is allowed as well.
+    #: Whether tiles between load and store are rounded to the dtype too: its round-off, times the magnitude, is allowed
+    #: as well.
     rounds_between: bool = False
-    #: Whether results are the same from run to run on GPUs, bit by bit, also where the call does not ask for it (deterministic=True).
+    #: Whether results are the same from run to run on GPUs, bit by bit, also where the call does not ask for it
+    #: (deterministic=True).
     ordered: bool = True
     #: Calls to time: label -> sample, in float32 unless the label says otherwise; and PyTorch's way of doing the same.
     benchmarks: Callable[[torch.Generator], dict[str, Sample]] | None = None
     eager: Callable[..., Any] | None = None
-    #: A call on `rows` rows of `n` elements, made on the generator's device: `rows(rows, n, dtype, generator)`. The GPU benchmark times it.
+    #: A call on `rows` rows of `n` elements, made on the generator's device: `rows(rows, n, dtype, generator)`. The GPU
+    #: benchmark times it.
     rows: Callable[[int, int, torch.dtype, torch.Generator], Sample] | None = None
 
     @property
@@ -80,7 +86,10 @@ class OpSpec:
         return self.name.partition("::")[2]
 
     def check(self, sample: Sample, results: Any, gpu: bool = False) -> None:
-        """AssertionError if `results` of a call with `sample`, made on a GPU or not, are further from the reference than allowed."""
+        """Raises AssertionError if `results` are further from the reference than allowed.
+
+        `sample` is the call, `gpu` whether it was made on a GPU.
+        """
         exact = sample.map(lambda t: t.detach().double() if t.is_floating_point() else t)
         references = as_tuple(self.reference(*exact.args, **exact.kwargs))
         magnitudes: tuple[Any, ...] = (None,) * len(references)
@@ -142,8 +151,13 @@ def normal(shape: tuple[int, ...], dtype: torch.dtype, generator: torch.Generato
     return (torch.randn(shape, generator=generator, dtype=torch.float64, device=generator.device) * scale).to(dtype)
 
 
+def channels_last(x: Tensor) -> Tensor:
+    """x with its channels last in memory, whatever its rank."""
+    return x.movedim(1, -1).contiguous().movedim(-1, 1)
+
+
 def strided_forms(make: Callable[[tuple[int, ...]], Tensor]) -> Iterator[tuple[str, Tensor]]:
-    """Tensors of rank 2 whose memory is not dense: transposed, every other element, expanded, a part of a larger one."""
+    """Tensors of rank 2 without dense memory: transposed, every other element, expanded, a part of a larger one."""
     yield "transposed", make((33, 6)).t()
     yield "step 2", make((8, 66))[:, ::2]
     yield "expanded", make((1, 40)).expand(5, 40)

@@ -1,4 +1,6 @@
-"""Has `import torchvision` work beside a PyTorch for CPUs, by declaring the ops that torchvision's build for CUDA cannot load.
+"""Makes `import torchvision` work beside a PyTorch for CPUs.
+
+It declares the ops that torchvision's build for CUDA cannot load.
 
 SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
 """

@@ -1,4 +1,6 @@
-"""Trains a classifier of handwritten digits in PyTorch, runs it through kpkg ops, and writes it out for the C++ program.
+"""Trains a classifier of handwritten digits in PyTorch and runs it through kpkg ops.
+
+Writes it out for the C++ program.
 
     python digits.py digits.kpkg OUTPUT_FOLDER
 

@@ -62,7 +62,8 @@ def magnitude(query: Tensor, key: Tensor, value: Tensor, *rest: Any, **options: 
 
 
 def sdpa(
-    query: Tensor, key: Tensor, value: Tensor, attn_mask: Tensor | None = None, dropout_p: float = 0.0, is_causal: bool = False,
+    query: Tensor, key: Tensor, value: Tensor, attn_mask: Tensor | None = None, dropout_p: float = 0.0,
+    is_causal: bool = False,
     scale: float | None = None, enable_gqa: bool = False
 ) -> Tensor:  # fmt: skip
     return attention(query, key, value, attn_mask, is_causal, scale)[0]

@@ -22,10 +22,14 @@ def in_order(cache: Tensor, block_table: Tensor | None) -> Tensor:
 
 
 def decode(
-    query: Tensor, key_cache: Tensor, value_cache: Tensor, lengths: Tensor | None = None, block_table: Tensor | None = None,
+    query: Tensor, key_cache: Tensor, value_cache: Tensor, lengths: Tensor | None = None,
+    block_table: Tensor | None = None,
     scale: float | None = None, softcap: float = 0.0, window: int = 0, sizes: bool = False
 ) -> tuple[Tensor, Tensor]:  # fmt: skip
-    """The definition, a sequence at a time; with `sizes` the result of values without signs, and the size of what lies in exponents."""
+    """The definition, a sequence at a time.
+
+    With `sizes`: the result of values without signs, and the size of what lies in exponents.
+    """
     keys, values = in_order(key_cache, block_table), in_order(value_cache, block_table)
     group, tokens = query.shape[1] // max(keys.shape[1], 1), query.shape[2]
     out, lse = query.new_zeros(*query.shape[:3], values.shape[3]), query.new_full(query.shape[:3], -math.inf)

@@ -35,7 +35,8 @@ def scores(query: Tensor, key: Tensor, is_causal: bool, scale: float | None, win
 
 
 def attended(
-    query: Tensor, key: Tensor, value: Tensor, scales: tuple[Tensor | None, ...], is_causal: bool, scale: float | None, window: int
+    query: Tensor, key: Tensor, value: Tensor, scales: tuple[Tensor | None, ...], is_causal: bool, scale: float | None,
+    window: int
 ) -> tuple[Tensor, Tensor]:  # fmt: skip
     query, key, value = (spread(s, x) for s, x in zip(scales, (query, key, value)))
     s = scores(query, key, is_causal, scale, window)
@@ -45,7 +46,8 @@ def attended(
 
 
 def attention_fp8(
-    query: Tensor, key: Tensor, value: Tensor, out_dtype: torch.dtype, scale_q: Tensor | None = None, scale_k: Tensor | None = None,
+    query: Tensor, key: Tensor, value: Tensor, out_dtype: torch.dtype, scale_q: Tensor | None = None,
+    scale_k: Tensor | None = None,
     scale_v: Tensor | None = None, is_causal: bool = False, scale: float | None = None, window: int = 0
 ) -> tuple[Tensor, Tensor]:  # fmt: skip
     return attended(query, key, value, (scale_q, scale_k, scale_v), is_causal, scale, window)
@@ -54,7 +56,10 @@ def attention_fp8(
 def magnitude(
     query: Tensor, key: Tensor, value: Tensor, out_dtype: torch.dtype, *rest: Any, **options: Any
 ) -> tuple[Tensor, Tensor]:
-    """Probabilities are rounded to three bits behind the leading one, whereas the allowance counts in those of `out_dtype`."""
+    """Probabilities are rounded to three bits behind the leading one.
+
+    The allowance counts in those of `out_dtype`.
+    """
     out, lse = attention_fp8(query, key, value.double().abs(), out_dtype, *rest, **options)
     rounding = 2.0**-4 / (2.0**-8 if out_dtype == torch.bfloat16 else 2.0**-11)
     largest = torch.ones_like(lse)

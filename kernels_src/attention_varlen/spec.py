@@ -18,7 +18,10 @@ def varlen(
     query: Tensor, key: Tensor, value: Tensor, cu_seqlens_q: Tensor, cu_seqlens_k: Tensor, is_causal: bool = False,
     scale: float | None = None, softcap: float = 0.0, window: int = 0, sizes: bool = False
 ) -> tuple[Tensor, Tensor]:  # fmt: skip
-    """The definition, a sequence at a time; with `sizes` the result of values without signs, and the size of what lies in exponents."""
+    """The definition, a sequence at a time.
+
+    With `sizes`: the result of values without signs, and the size of what lies in exponents.
+    """
     group = query.shape[1] // max(key.shape[1], 1)
     out, lse = (
         query.new_zeros(*query.shape[:2], value.shape[2]),

@@ -10,7 +10,7 @@ from typing import Any
 
 import torch
 import torch.nn.functional as F
-from opspec import OpSpec, Sample, normal
+from opspec import OpSpec, Sample, channels_last, normal
 from torch import Tensor
 
 Groups = tuple[tuple[int, ...], int]
@@ -164,8 +164,7 @@ def batch_samples(dtype: torch.dtype, generator: torch.Generator) -> Iterator[Sa
         mean, var = normal((x.shape[1],), dtype, generator), normal((x.shape[1],), dtype, generator).abs() + 0.5
         yield Sample((x, mean, var, *sample.args[2:]), label=sample.label)
         if x.dim() in (4, 5):
-            last = x.movedim(1, -1).contiguous().movedim(-1, 1)
-            yield Sample((last, mean, var, *sample.args[2:]), label=f"{sample.label} channels last")
+            yield Sample((channels_last(x), mean, var, *sample.args[2:]), label=f"{sample.label} channels last")
 
 
 def batch_norm_backward(
@@ -227,8 +226,7 @@ def training_samples(dtype: torch.dtype, generator: torch.Generator) -> Iterator
         if x.numel():
             yield Sample((x, *sample.args[2:]), label=sample.label)
             if x.dim() in (4, 5):
-                last = x.movedim(1, -1).contiguous().movedim(-1, 1)
-                yield Sample((last, *sample.args[2:]), label=f"{sample.label} channels last")
+                yield Sample((channels_last(x), *sample.args[2:]), label=f"{sample.label} channels last")
     x, weight = normal((5000, 7), dtype, generator), normal((7,), dtype, generator)
     yield Sample((x + 3, weight), label="many samples")
     if dtype in (torch.float16, torch.bfloat16):

@@ -9,7 +9,7 @@ from collections.abc import Callable, Iterator
 
 import torch
 import torch.nn.functional as F
-from opspec import OpSpec, Sample, normal
+from opspec import OpSpec, Sample, channels_last, normal
 from torch import Tensor
 
 CONV: dict[int, Callable[..., Tensor]] = {1: F.conv1d, 2: F.conv2d, 3: F.conv3d}
@@ -27,28 +27,10 @@ CASES: dict[int, list[tuple]] = {
         (2, 1, 40, 24, (9, 8), (1, 1), (2, 2), (0, 0), (1, 1)),
         (1, 3, 4, 7, (12, 11), (2, 3), (3, 1), (0, 2), (2, 1)),
         (2, 16, 1, 1, (10, 9), (3, 3), (1, 1), (1, 1), (1, 1)),
-        (
-            2,
-            24,
-            1,
-            1,
-            (10, 36),
-            (3, 3),
-            (2, 2),
-            (1, 1),
-            (1, 1),
-        ),  # many channels by themselves, several rows and columns further
-        (
-            2,
-            40,
-            1,
-            1,
-            (13, 35),
-            (5, 5),
-            (1, 1),
-            (2, 2),
-            (1, 1),
-        ),  # blocks of depthwise windows: many pixels, few channels, few pixels
+        # Many channels by themselves, several rows and columns further.
+        (2, 24, 1, 1, (10, 36), (3, 3), (2, 2), (1, 1), (1, 1)),
+        # Blocks of depthwise windows: many pixels, few channels, few pixels.
+        (2, 40, 1, 1, (13, 35), (5, 5), (1, 1), (2, 2), (1, 1)),
         (2, 24, 1, 1, (20, 18), (5, 5), (2, 2), (2, 2), (1, 1)),
         (1, 12, 1, 1, (9, 150), (3, 3), (1, 1), (1, 1), (1, 1)),
         (2, 72, 1, 1, (8, 14), (3, 3), (1, 1), (1, 1), (1, 1)),
@@ -56,101 +38,29 @@ CASES: dict[int, list[tuple]] = {
         (1, 1, 1, 1, (1, 1), (1, 1), (1, 1), (0, 0), (1, 1)),
         (1, 1, 2, 3, (2, 2), (3, 3), (4, 5), (3, 4), (2, 3)),
         (0, 1, 2, 3, (5, 5), (3, 3), (1, 1), (1, 1), (1, 1)),
-        (
-            3,
-            1,
-            72,
-            136,
-            (9, 15),
-            (3, 2),
-            (2, 1),
-            (1, 1),
-            (1, 2),
-        ),  # tiles of copy engines begin in the middle of images and end behind the last one
+        # Tiles of copy engines begin in the middle of images and end behind the last one.
+        (3, 1, 72, 136, (9, 15), (3, 2), (2, 1), (1, 1), (1, 2)),
         (2, 1, 64, 24, (45, 61), (1, 1), (1, 1), (0, 0), (1, 1)),  # many tiles of single pixels
-        (
-            2,
-            1,
-            16,
-            24,
-            (9, 12),
-            (3, 3),
-            (2, 2),
-            (1, 1),
-            (1, 1),
-        ),  # gradients of copy engines: phases of different extents
+        # Gradients of copy engines: phases of different extents.
+        (2, 1, 16, 24, (9, 12), (3, 3), (2, 2), (1, 1), (1, 1)),
         (1, 1, 328, 72, (7, 6), (3, 3), (1, 1), (1, 1), (1, 1)),  # few pixels and many channels: sums in parts
-        (
-            2,
-            1,
-            4,
-            8,
-            (10, 7),
-            (5, 2),
-            (3, 2),
-            (2, 0),
-            (1, 1),
-        ),  # few channels: a window's line as one row, phases without taps
-        (
-            2,
-            1,
-            72,
-            40,
-            (9, 12),
-            (3, 3),
-            (2, 2),
-            (1, 1),
-            (1, 1),
-        ),  # phases of the gradient for the input in one launch; rows of the last one have no pixels
+        # Few channels: a window's line as one row, phases without taps.
+        (2, 1, 4, 8, (10, 7), (5, 2), (3, 2), (2, 0), (1, 1)),
+        # Phases of the gradient for the input in one launch; rows of the last one have no pixels.
+        (2, 1, 72, 40, (9, 12), (3, 3), (2, 2), (1, 1), (1, 1)),
         (2, 1, 136, 72, (7, 9), (3, 2), (2, 2), (1, 0), (1, 1)),  # and one by one to where they belong
-        (
-            2,
-            1,
-            3,
-            16,
-            (18, 20),
-            (7, 7),
-            (2, 2),
-            (3, 3),
-            (1, 1),
-        ),  # as channels of one image; whole windows as rows of channels
+        # As channels of one image; whole windows as rows of channels.
+        (2, 1, 3, 16, (18, 20), (7, 7), (2, 2), (3, 3), (1, 1)),
         (2, 1, 72, 48, (8, 6), (1, 1), (2, 3), (1, 0), (1, 1)),  # all phases but one are zeros
-        (
-            2,
-            1,
-            40,
-            24,
-            (9, 11),
-            (3, 3),
-            (1, 1),
-            (1, 1),
-            (1, 1),
-        ),  # all taps of a row in a tile of the gradient for the weight
+        # All taps of a row in a tile of the gradient for the weight.
+        (2, 1, 40, 24, (9, 11), (3, 3), (1, 1), (1, 1), (1, 1)),
         (2, 72, 1, 1, (9, 18), (3, 3), (2, 2), (1, 3), (1, 1)),  # squares of pixels that meet the same windows
         (2, 1, 16, 24, (60, 48), (5, 5), (1, 1), (2, 2), (1, 1)),  # neighbours as one pixel of more channels
         (3, 1, 32, 8, (50, 66), (5, 5), (1, 1), (2, 1), (1, 1)),
-        (
-            2,
-            40,
-            1,
-            1,
-            (13, 19),
-            (3, 3),
-            (1, 1),
-            (2, 3),
-            (2, 3),
-        ),  # strips of depthwise windows: taps apart, rows in several blocks
-        (
-            3,
-            72,
-            1,
-            1,
-            (33, 15),
-            (3, 3),
-            (2, 2),
-            (1, 1),
-            (1, 1),
-        ),  # and an odd number of pixels, every second of which begins a window
+        # Strips of depthwise windows: taps apart, rows in several blocks.
+        (2, 40, 1, 1, (13, 19), (3, 3), (1, 1), (2, 3), (2, 3)),
+        # And an odd number of pixels, every second of which begins a window.
+        (3, 72, 1, 1, (33, 15), (3, 3), (2, 2), (1, 1), (1, 1)),
     ],
     3: [
         (2, 1, 3, 8, (5, 6, 7), (3, 2, 3), (1, 2, 1), (1, 0, 2), (1, 1, 2)),
@@ -159,11 +69,6 @@ CASES: dict[int, list[tuple]] = {
         (1, 24, 1, 1, (5, 9, 9), (3, 2, 2), (3, 1, 2), (1, 0, 1), (2, 3, 2)),  # phases of depth that no window meets
     ],
 }
-
-
-def last(x: Tensor) -> Tensor:
-    """x with its channels last in memory."""
-    return x.movedim(1, -1).contiguous().movedim(-1, 1)
 
 
 def samples(dims: int) -> Callable[[torch.dtype, torch.Generator], Iterator[Sample]]:
@@ -175,7 +80,7 @@ def samples(dims: int) -> Callable[[torch.dtype, torch.Generator], Iterator[Samp
             rest = (list(stride), list(padding), list(dilation), groups)
             label = str(CASES[dims][i])
             yield Sample((x, w, b if i % 2 else None, *rest), label=label)
-            yield Sample((last(x), last(w) if i % 2 else w, b, *rest), label=f"{label} channels last")
+            yield Sample((channels_last(x), channels_last(w) if i % 2 else w, b, *rest), label=f"{label} channels last")
         x = normal((2, 6, *(8, 9, 7)[:dims]), dtype, generator)
         w = normal((9, 6, *(3, 3, 1)[:dims]), dtype, generator)
         b = normal((9,), dtype, generator)
@@ -194,16 +99,16 @@ def fused_samples(dims: int) -> Callable[[torch.dtype, torch.Generator], Iterato
         w = normal((9, 6, *(3, 1, 3)[:dims]), dtype, generator)
         z = normal((2, 9, *x.shape[2:]), dtype, generator)
         for activation in ("none", "relu", "gelu", "silu", "hardswish", "sigmoid", "hardsigmoid", "relu6"):
-            for form in (x, last(x)):
+            for form in (x, channels_last(x)):
                 yield Sample(
                     (form, w, normal((9,), dtype, generator)),
                     {"auto_pad": "same", "residual": z, "activation": activation},
                     label=f"residual, {activation}",
                 )
         yield Sample((x, w), {"activation": "silu", "stride": [2]}, label="silu")
-        yield Sample((x, w, None, last(z)), {"auto_pad": "same"}, label="residual channels last")
+        yield Sample((x, w, None, channels_last(z)), {"auto_pad": "same"}, label="residual channels last")
         yield Sample((x[1], w, None, z[1, :, :1]), {"auto_pad": "same"}, label="residual expanded")
-        for form in (x, last(x), x[0]):
+        for form in (x, channels_last(x), x[0]):
             yield Sample(
                 (form, w, normal((9,), dtype, generator)),
                 {"auto_pad": "same", "activation": "relu", "pool": "mean"},
@@ -211,7 +116,10 @@ def fused_samples(dims: int) -> Callable[[torch.dtype, torch.Generator], Iterato
                 rounds_between=True,
             )
         yield Sample(
-            (x, w, None, last(z)), {"auto_pad": "same", "pool": "mean"}, label="means of a sum", rounds_between=True
+            (x, w, None, channels_last(z)),
+            {"auto_pad": "same", "pool": "mean"},
+            label="means of a sum",
+            rounds_between=True,
         )
         for n, c, k, extent in (
             (5, 16, 24, 9),
@@ -219,7 +127,7 @@ def fused_samples(dims: int) -> Callable[[torch.dtype, torch.Generator], Iterato
             (1, 8, 8, 1),
         ):  # tiles with pixels of several images, and images of several tiles
             image, weight = (
-                last(normal((n, c, *[extent] * dims), dtype, generator)),
+                channels_last(normal((n, c, *[extent] * dims), dtype, generator)),
                 normal((k, c, *[1] * dims), dtype, generator),
             )
             yield Sample(
@@ -253,8 +161,8 @@ def transposed_samples(dims: int) -> Callable[[torch.dtype, torch.Generator], It
             b = normal((groups * c,), dtype, generator)
             rest = (list(stride), list(padding), list(more), groups, list(dilation))
             yield Sample((x, w, None, *rest), label=f"{extents} by {taps}")
-            yield Sample((last(x), w, b, *rest), label=f"{extents} by {taps} channels last")
-            yield Sample((x[0], last(w), b, *rest), label=f"{extents} by {taps} without batch")
+            yield Sample((channels_last(x), w, b, *rest), label=f"{extents} by {taps} channels last")
+            yield Sample((x[0], channels_last(w), b, *rest), label=f"{extents} by {taps} without batch")
             yield Sample((x, w, b, [1], [0], [0], groups), label=f"{extents} by {taps} plain")
             yield Sample(
                 (x.transpose(0, 1).contiguous().transpose(0, 1), w, b, [2], [0], [0], groups),
@@ -317,92 +225,6 @@ def transposed(dims: int) -> Callable[..., Tensor]:
     return {1: F.conv_transpose1d, 2: F.conv_transpose2d, 3: F.conv_transpose3d}[dims]
 
 
-def scaled(
-    input: Tensor,
-    weight: Tensor,
-    scale_input: Tensor,
-    scale_weight: Tensor,
-    out_dtype: torch.dtype,
-    bias: Tensor | None = None,
-    stride=(1,),
-    padding=(0,),
-    dilation=(1,),
-    groups: int = 1,
-    auto_pad: str = "",
-    activation: str = "none",
-) -> Tensor:
-    w = weight.double() * scale_weight.double().reshape(-1, 1, 1, 1)
-    x = input.double() * scale_input.double().reshape(())
-    result = F.conv2d(
-        x,
-        w,
-        None if bias is None else bias.double(),
-        tuple(stride),
-        auto_pad or tuple(padding),
-        tuple(dilation),
-        groups,
-    )
-    return result if activation == "none" else getattr(F, activation)(result)
-
-
-def scaled_magnitude(
-    input: Tensor,
-    weight: Tensor,
-    scale_input: Tensor,
-    scale_weight: Tensor,
-    out_dtype: torch.dtype,
-    bias: Tensor | None = None,
-    *rest,
-    **named,
-) -> Tensor:
-    named["activation"] = "none"
-    return 1.13 * scaled(
-        input.double().abs(),
-        weight.double().abs(),
-        scale_input.abs(),
-        scale_weight.abs(),
-        out_dtype,
-        None if bias is None else bias.abs(),
-        *rest,
-        **named,
-    )
-
-
-#: images, groups, channels of a group, results of a group, extents, taps, stride, padding, dilation
-SCALED = [
-    (2, 1, 3, 5, (9, 11), (3, 3), (1, 1), (1, 1), (1, 1)),
-    (1, 1, 144, 136, (9, 8), (3, 3), (1, 1), (1, 1), (1, 1)),  # channels end in the middle of a step
-    (3, 1, 64, 208, (13, 9), (3, 2), (2, 1), (1, 0), (1, 2)),
-    (2, 1, 256, 128, (7, 7), (1, 1), (1, 1), (0, 0), (1, 1)),
-    (1, 4, 33, 7, (8, 6), (2, 3), (1, 2), (0, 2), (2, 1)),
-    (0, 1, 4, 4, (3, 3), (1, 1), (1, 1), (0, 0), (1, 1)),
-]
-
-
-def scaled_samples(dtype: torch.dtype, generator: torch.Generator) -> Iterator[Sample]:
-    def scales(count: int) -> Tensor:
-        return torch.rand(count, generator=generator, device=generator.device) + 0.5
-
-    for i, (n, groups, c, k, extents, taps, stride, padding, dilation) in enumerate(SCALED):
-        kind = (torch.float8_e4m3fn, torch.float8_e5m2)[i % 2]
-        x, w = (
-            normal((n, groups * c, *extents), torch.float32, generator).to(kind),
-            normal((groups * k, c, *taps), torch.float32, generator).to(kind),
-        )
-        b = normal((groups * k,), dtype, generator)
-        rest = (list(stride), list(padding), list(dilation), groups)
-        yield Sample((x, w, scales(1), scales(1), dtype, None, *rest), label=f"{SCALED[i]} {kind}")
-        yield Sample(
-            (last(x), last(w), scales(1)[0], scales(groups * k), dtype, b, *rest),
-            {"activation": ("relu", "silu")[i % 2]},
-            label=f"{SCALED[i]} {kind} channels last",
-        )
-        yield Sample(
-            (last(x), w, scales(1), scales(groups * k), dtype, b, [1], [0], [1], groups, "same"),
-            label=f"{SCALED[i]} {kind} same",
-        )
-
-
 #: n, c, size, k, taps, stride: layers of ResNet-50.
 LAYERS = [
     (1, 3, 224, 64, 7, 2),
@@ -425,16 +247,6 @@ def benchmarks(generator: torch.Generator) -> dict[str, Sample]:
 
 
 SPECS = [
-    OpSpec(
-        "kpkg::scaled_conv2d",
-        scaled,
-        scaled_samples,
-        dtypes=(torch.float32, torch.float16, torch.bfloat16),
-        magnitude=scaled_magnitude,
-        numpy=False,
-        gpu_accumulation=2.0**11,  # 2^-13 of the magnitude: what tensor cores keep of 128 products of 8-bit floats
-    )
-] + [
     spec
     for dims in (1, 2, 3)
     for spec in (

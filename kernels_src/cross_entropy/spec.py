@@ -7,6 +7,7 @@ from __future__ import annotations
 
 import math
 from collections.abc import Iterator
+from typing import Any, NamedTuple
 
 import torch
 import torch.nn.functional as F
@@ -14,17 +15,17 @@ from opspec import OpSpec, Sample, normal, strided_forms
 from torch import Tensor
 
 
-def eager(
-    x: Tensor,
-    target: Tensor,
-    weight: Tensor | None = None,
-    ignore_index: int = -100,
-    reduction: str = "mean",
-    label_smoothing: float = 0.0,
-) -> Tensor:
-    return F.cross_entropy(
-        x, target, weight, ignore_index=ignore_index, reduction=reduction, label_smoothing=label_smoothing
-    )
+class Options(NamedTuple):
+    """The op's arguments behind the target."""
+
+    weight: Tensor | None = None
+    ignore_index: int = -100
+    reduction: str = "mean"
+    label_smoothing: float = 0.0
+
+
+def eager(x: Tensor, target: Tensor, *options: Any, **named: Any) -> Tensor:
+    return F.cross_entropy(x, target, **Options(*options, **named)._asdict())
 
 
 def no_class(x: Tensor, target: Tensor, ignore_index: int) -> Tensor:
@@ -33,39 +34,26 @@ def no_class(x: Tensor, target: Tensor, ignore_index: int) -> Tensor:
     return ((target < 0) | (target >= classes)) & (target != ignore_index)
 
 
-def reference(
-    x: Tensor,
-    target: Tensor,
-    weight: Tensor | None = None,
-    ignore_index: int = -100,
-    reduction: str = "mean",
-    label_smoothing: float = 0.0,
-) -> Tensor:
+def reference(x: Tensor, target: Tensor, *args: Any, **named: Any) -> Tensor:
     """PyTorch's, and NaN for a target that is no class."""
-    wrong = no_class(x, target, ignore_index)
+    options = Options(*args, **named)
+    wrong = no_class(x, target, options.ignore_index)
     if not bool(wrong.any()):
-        return eager(x, target, weight, ignore_index, reduction, label_smoothing)
-    losses = eager(
-        x, target.masked_fill(wrong, ignore_index), weight, ignore_index, "none", label_smoothing
-    ).masked_fill(wrong, math.nan)
-    return losses if reduction == "none" else losses.sum()  # NaN either way
+        return eager(x, target, *options)
+    known = target.masked_fill(wrong, options.ignore_index)
+    losses = eager(x, known, *options._replace(reduction="none")).masked_fill(wrong, math.nan)
+    return losses if options.reduction == "none" else losses.sum()  # NaN either way
 
 
-def backward_reference(
-    grad: Tensor,
-    x: Tensor,
-    target: Tensor,
-    weight: Tensor | None = None,
-    ignore_index: int = -100,
-    reduction: str = "mean",
-    label_smoothing: float = 0.0,
-) -> Tensor:
+def backward_reference(grad: Tensor, x: Tensor, target: Tensor, *args: Any, **named: Any) -> Tensor:
     """PyTorch's, and NaN for a sample whose target is no class; such a sample has weight 1 in the mean."""
+    options = Options(*args, **named)
+    weight, ignore_index, reduction, _ = options
     wrong = no_class(x, target, ignore_index)
     target = target.masked_fill(wrong, ignore_index)
     with torch.enable_grad():
         leaf = x.detach().requires_grad_()
-        losses = eager(leaf, target, weight, ignore_index, "sum" if reduction == "mean" else reduction, label_smoothing)
+        losses = eager(leaf, target, *options._replace(reduction="sum" if reduction == "mean" else reduction))
         result = torch.autograd.grad(losses, leaf, grad)[0]
     if reduction == "mean":
         known = target[target != ignore_index]
@@ -77,28 +65,20 @@ def backward_reference(
 
 
 def size_of(x: Tensor, weight: Tensor | None) -> Tensor:
-    """What cancels in a loss: scores as large as the largest, the logarithm of their number, times the largest weight."""
+    """The size of a loss's terms: the largest score, the logarithm of their number, times the largest weight."""
     finite = x[torch.isfinite(x)].abs()
     size = (2 * finite.max() if finite.numel() else torch.tensor(0.0)) + math.log(max(2, x.numel())) + 1
     return size if weight is None else size * weight.abs().max()
 
 
-def magnitude(
-    x: Tensor,
-    target: Tensor,
-    weight: Tensor | None = None,
-    ignore_index: int = -100,
-    reduction: str = "mean",
-    label_smoothing: float = 0.0,
-) -> Tensor:
-    return size_of(x, weight) * (target.numel() if reduction == "sum" else 1)
+def magnitude(x: Tensor, target: Tensor, *args: Any, **named: Any) -> Tensor:
+    options = Options(*args, **named)
+    return size_of(x, options.weight) * (target.numel() if options.reduction == "sum" else 1)
 
 
-def backward_magnitude(
-    grad: Tensor, x: Tensor, target: Tensor, weight: Tensor | None = None, *options: object, **named: object
-) -> Tensor:
+def backward_magnitude(grad: Tensor, x: Tensor, target: Tensor, *args: Any, **named: Any) -> Tensor:
     """exp(x - max) is as wrong as x is large."""
-    return size_of(x, weight) * (grad.abs().max() if grad.numel() else grad.sum())
+    return size_of(x, Options(*args, **named).weight) * (grad.abs().max() if grad.numel() else grad.sum())
 
 
 def all_samples(dtype: torch.dtype, generator: torch.Generator) -> Iterator[Sample]:

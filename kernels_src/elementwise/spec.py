@@ -36,7 +36,7 @@ EXTREMES = [
 
 
 def tensors(dtype: torch.dtype, generator: torch.Generator) -> Iterator[tuple[str, Tensor]]:
-    """Every kind of memory: dense, dense in another order, of two and three dimensions after collapsing, and of more."""
+    """Every kind of memory: dense, dense in another order, two, three and more dimensions after collapsing."""
 
     def make(shape: tuple[int, ...]) -> Tensor:
         return normal(shape, dtype, generator, 2.0)

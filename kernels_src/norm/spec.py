@@ -49,7 +49,11 @@ def native_layer_norm(
 def magnitudes(
     x: Tensor, shape: list[int], weight: Tensor | None = None, bias: Tensor | None = None, eps: float = 1e-5
 ) -> Any:
-    """What cancels: x - mean loses what |x| exceeds the spread by, the mean is as wrong as its sum of |x| makes it, and 1/sqrt(var + eps) amplifies the rest."""
+    """The size of the terms that cancel.
+
+    x - mean loses as much as |x| exceeds the spread by, and the mean is as wrong as its sum of |x| makes it. 1/sqrt(var
+    + eps) amplifies the rest.
+    """
     dims = tuple(range(x.dim() - len(shape), x.dim()))
     mean = x.mean(dims, keepdim=True)
     scale = ((x - mean).square().mean(dims, keepdim=True) + eps).rsqrt()
@@ -87,7 +91,10 @@ def rms_rows(m: int, n: int, dtype: torch.dtype, generator: torch.Generator) -> 
 def layer_norm_backward(
     grad: Tensor, x: Tensor, shape: list[int], mean: Tensor, rstd: Tensor, weight: Tensor | None = None
 ) -> tuple[Tensor, ...]:
-    """From the formulas: PyTorch gives no gradient of a weight that is not there, and none at all of statistics of another dtype."""
+    """From the formulas.
+
+    PyTorch gives no gradient of an absent weight, and none of statistics of another dtype.
+    """
     dims = tuple(range(x.dim() - len(shape), x.dim()))
     outer = tuple(range(x.dim() - len(shape)))
     normed = (x - mean) * rstd
@@ -147,7 +154,8 @@ def backward_samples(dtype: torch.dtype, generator: torch.Generator) -> Iterator
             grad = grad.transpose(0, 1).contiguous().transpose(0, 1)
         _, mean, rstd = torch.native_layer_norm(x.double(), shape, None, None, 1e-5)
         yield Sample((grad, x, shape, mean.to(accumulator), rstd.to(accumulator), weight), label=sample.label)
-    # As a sum over everything leaves it, and as a transposed product does, with more elements than one may copy one by one.
+    # As a sum over everything leaves it, and as a transposed product does, with more elements than one may copy one by
+    # one.
     x = normal((700, 130), dtype, generator)
     _, mean, rstd = torch.native_layer_norm(x.double(), [130], None, None, 1e-5)
     for label, grad in [

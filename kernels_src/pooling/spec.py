@@ -55,7 +55,10 @@ def planes(dims: int, dtype: torch.dtype, generator: torch.Generator) -> Iterato
 
 
 def apart(dtype: torch.dtype, generator: torch.Generator) -> Iterator[tuple[str, Tensor, int, int, int]]:
-    """Images in rows and with channels last, and windows that begin three and four elements apart: kernel size, stride, padding."""
+    """Images in rows and with channels last: kernel size, stride, padding.
+
+    Windows also begin three and four elements apart.
+    """
     x = normal((2, 70, 17, 29), dtype, generator).mul(4).round()
     for k, s, p in ((5, 3, 2), (9, 4, 4)):
         yield f"apart {k}", x, k, s, p

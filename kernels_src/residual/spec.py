@@ -202,7 +202,10 @@ def gated_backward_samples(dtype: torch.dtype, generator: torch.Generator) -> It
 
 
 def norm_backward_samples(dtype: torch.dtype, generator: torch.Generator) -> Iterator[Sample]:
-    """grad, grad_sum, sum, weight; in half precision without grad_sum, which is added to a result that is rounded already"""
+    """grad, grad_sum, sum, weight.
+
+    In half precision without grad_sum, which is added to a result that is rounded already.
+    """
     for index, sample in enumerate(norm_samples(dtype, generator)):
         x, residual, weight = sample.args[:3]
         yield Sample(

@@ -86,7 +86,10 @@ def log_softmax_backward_magnitude(grad: Tensor, out: Tensor, dim: int = -1) -> 
 
 
 def backward_samples(forward: Callable[..., Tensor]) -> Callable[..., Iterator[Sample]]:
-    """The samples of the forward op, with its result and a gradient of the result's shape, dense or with the strides of the input."""
+    """The samples of the forward op, with its result and a gradient of the result's shape.
+
+    The gradient is dense or has the strides of the input.
+    """
 
     def make(dtype: torch.dtype, generator: torch.Generator) -> Iterator[Sample]:
         for index, sample in enumerate(samples(dtype, generator)):

@@ -12,6 +12,41 @@ import torch
 from opspec import OpSpec, Sample, normal
 from torch import Tensor
 
+WORD = 32
+#: Two of every four places, as bits of their numbers.
+PAIRS = (0b0100, 0b1000, 0b1100, 0b1001, 0b1101, 0b1110)
+#: Results, depth, rows of the input and the share of elements that are kept.
+SIZES = [
+    (40, 100, 3, 0.1),
+    (130, 64, 70, 0.05),
+    (64, 300, 129, 0.3),
+    (5, 31, 260, 1.0),
+    (129, 1030, 300, 0.02),
+    (8, 64, 2, 0.0),
+]
+
+
+def kept_columns(keep: Tensor) -> tuple[Tensor, Tensor]:
+    """The starts of rows and the columns of a matrix that says which places are kept."""
+    crow = torch.cat([keep.new_zeros(1, dtype=torch.int64), keep.sum(1).cumsum(0)])
+    return crow.int(), keep.nonzero()[:, 1].int()
+
+
+def kept_bits(keep: Tensor) -> tuple[Tensor, Tensor, int]:
+    """Masks and the starts of their values for the kept elements [words, n, WORD], and how many these are."""
+    count = keep.sum(2).flatten()
+    starts = (count.cumsum(0) - count).view(keep.shape[:2]).int()
+    masks = (keep.long() << torch.arange(WORD, device=keep.device)).sum(2)
+    return (masks - (masks >> 31 << 32)).int(), starts, int(count.sum())
+
+
+def random_pairs(n: int, steps: int, generator: torch.Generator) -> Tensor:
+    """Positions for n rows and so many steps of 128 places: every pair of places occurs, in any order over a block."""
+    pairs = torch.tensor(PAIRS, device=generator.device)
+    words = pairs[torch.randint(6, (-(-n // 64), steps, 512, 4), generator=generator, device=generator.device)]
+    words = (words << torch.arange(0, 16, 4, device=words.device)).sum(3)
+    return (words - (words >> 15 << 16)).to(torch.int16)
+
 
 def from_blocks(k: int, crow: Tensor, col: Tensor, values: Tensor) -> Tensor:
     size = values.shape[1]
@@ -28,20 +63,13 @@ def block_reference(
     return torch.nn.functional.linear(input, from_blocks(input.shape[-1], crow, col, values), bias)
 
 
-def block_magnitude(
-    input: Tensor, crow: Tensor, col: Tensor, values: Tensor, bias: Tensor | None = None, moves: Tensor | None = None
-) -> Tensor:
-    return block_reference(input.abs(), crow, col, values.abs(), None if bias is None else bias.abs())
-
-
 def block_samples(dtype: torch.dtype, generator: torch.Generator) -> Iterator[Sample]:
     def make(*shape: int) -> Tensor:
         return normal(shape, dtype, generator)
 
     def kept(rows: int, columns: int, size: int, share: float) -> tuple[Tensor, Tensor, Tensor]:
         keep = torch.rand(rows, columns, generator=generator, device=generator.device) < share
-        crow = torch.cat([keep.new_zeros(1, dtype=torch.int64), keep.sum(1).cumsum(0)])
-        return crow.int(), keep.nonzero()[:, 1].int(), make(int(keep.sum()), size, size)
+        return *kept_columns(keep), make(int(keep.sum()), size, size)
 
     for i, (size, rows, columns, lines) in enumerate(
         [(16, 3, 5, 1), (32, 4, 3, 70), (64, 2, 7, 300), (128, 3, 2, 129)]
@@ -63,9 +91,6 @@ def block_samples(dtype: torch.dtype, generator: torch.Generator) -> Iterator[Sa
     yield Sample((make(5, 64), *kept(0, 2, 32, 0.5)), label="no results")
 
 
-WORD = 32
-
-
 def from_elements(k: int, masks: Tensor, starts: Tensor, values: Tensor) -> Tensor:
     """The weight [n, k], element by element."""
     dense = values.new_zeros(masks.shape[1], masks.shape[0] * WORD)
@@ -85,10 +110,16 @@ def element_reference(
     return torch.nn.functional.linear(input, from_elements(input.shape[-1], masks, starts, values), bias)
 
 
-def element_magnitude(
-    input: Tensor, masks: Tensor, starts: Tensor, values: Tensor, bias: Tensor | None = None
-) -> Tensor:
-    return element_reference(input.abs(), masks, starts, values.abs(), None if bias is None else bias.abs())
+def matrix_samples(
+    make: Callable[..., Tensor], kept: Callable[[int, int, float], tuple[Tensor, Tensor, Tensor]]
+) -> Iterator[Sample]:
+    """Samples of a product with a weight of n results and depth k, a share of which `kept(n, k, share)` keeps."""
+    for n, k, rows, share in SIZES:
+        yield Sample((make(rows, k), *kept(n, k, share)), label=f"{n}x{k}, {rows} rows")
+        yield Sample((make(2, k, rows).mT, *kept(n, k, share), make(n)), label=f"{n}x{k}, strided, batch and bias")
+    yield Sample((make(0, 64), *kept(20, 64, 0.1)), label="no rows")
+    yield Sample((make(5, 0), *kept(20, 0, 0.1), make(20)), label="no depth")
+    yield Sample((make(70), *kept(33, 70, 0.1)), label="a vector")
 
 
 def element_samples(dtype: torch.dtype, generator: torch.Generator) -> Iterator[Sample]:
@@ -99,25 +130,10 @@ def element_samples(dtype: torch.dtype, generator: torch.Generator) -> Iterator[
         words = -(-k // WORD)
         keep = torch.rand(n, words * WORD, generator=generator, device=generator.device) < share
         keep[:, k:] = False
-        keep = keep.view(n, words, WORD).transpose(0, 1)
-        count = keep.sum(2).flatten()
-        starts = (count.cumsum(0) - count).view(words, n).int()
-        masks = (keep.long() << torch.arange(WORD, device=keep.device)).sum(2)
-        return (masks - (masks >> 31 << 32)).int(), starts, make(int(count.sum()))
+        masks, starts, count = kept_bits(keep.view(n, words, WORD).transpose(0, 1))
+        return masks, starts, make(count)
 
-    for n, k, rows, share in [
-        (40, 100, 3, 0.1),
-        (130, 64, 70, 0.05),
-        (64, 300, 129, 0.3),
-        (5, 31, 260, 1.0),
-        (129, 1030, 300, 0.02),
-        (8, 64, 2, 0.0),
-    ]:
-        yield Sample((make(rows, k), *kept(n, k, share)), label=f"{n}x{k}, {rows} rows")
-        yield Sample((make(2, k, rows).mT, *kept(n, k, share), make(n)), label=f"{n}x{k}, strided, batch and bias")
-    yield Sample((make(0, 64), *kept(20, 64, 0.1)), label="no rows")
-    yield Sample((make(5, 0), *kept(20, 0, 0.1), make(20)), label="no depth")
-    yield Sample((make(70), *kept(33, 70, 0.1)), label="a vector")
+    yield from matrix_samples(make, kept)
 
 
 def from_halves(values: Tensor, positions: Tensor) -> Tensor:
@@ -157,24 +173,13 @@ def half_reference(
     return torch.nn.functional.linear(input, half_matrix(input.shape[-1], values, positions, *behind), bias)
 
 
-def half_magnitude(
-    input: Tensor, values: Tensor, positions: Tensor, bias: Tensor | None = None, *behind: Tensor
-) -> Tensor:
-    return half_reference(input.abs(), values.abs(), positions, None if bias is None else bias.abs(), *behind)
-
-
 def half_samples(dtype: torch.dtype, generator: torch.Generator) -> Iterator[Sample]:
     def make(*shape: int) -> Tensor:
         return normal(shape, dtype, generator)
 
     def kept(n: int, k: int) -> tuple[Tensor, Tensor]:
-        """Every pair of places occurs, in any order over a block."""
-        pairs = torch.tensor([0b0100, 0b1000, 0b1100, 0b1001, 0b1101, 0b1110], device=generator.device)
-        words = pairs[
-            torch.randint(6, (-(-n // 64), -(-k // 128), 512, 4), generator=generator, device=generator.device)
-        ]
-        words = (words << torch.arange(0, 16, 4, device=words.device)).sum(3)
-        return make(n, k // 2), (words - (words >> 15 << 16)).to(torch.int16)
+        positions = random_pairs(n, -(-k // 128), generator)
+        return make(n, k // 2), positions
 
     for n, k, rows in [(64, 128, 64), (40, 100, 3), (130, 256, 70), (256, 392, 129), (8, 64, 1), (300, 16, 260)]:
         yield Sample((make(rows, k), *kept(n, k)), label=f"{n}x{k}, {rows} rows")
@@ -277,7 +282,10 @@ WINDOWS: list[tuple[int, int, int, int, int, list[int], dict[str, list[int]]]] =
 def window_samples(
     pack: Callable[..., tuple[Tensor, ...]],
 ) -> Callable[[torch.dtype, torch.Generator], Iterator[Sample]]:
-    """Samples of a convolution whose weight of n results, taps and channels `pack(make, n, taps, channels, generator)` gives."""
+    """Samples of a convolution with a packed weight.
+
+    `pack(make, n, taps, channels, generator)` packs one of n results, taps and channels.
+    """
 
     def samples(dtype: torch.dtype, generator: torch.Generator) -> Iterator[Sample]:
         def make(*shape: int) -> Tensor:
@@ -303,29 +311,24 @@ def some_blocks(
 ) -> tuple[Tensor, ...]:
     size = 64 if channels % 64 == 0 and n % 64 == 0 else 32
     keep = torch.rand(n // size, taps * channels // size, generator=generator, device=generator.device) < 0.4
-    crow = torch.cat([keep.new_zeros(1, dtype=torch.int64), keep.sum(1).cumsum(0)])
-    return crow.int(), keep.nonzero()[:, 1].int(), make(int(keep.sum()), size, size)
+    return *kept_columns(keep), make(int(keep.sum()), size, size)
 
 
 def some_elements(
     make: Callable[..., Tensor], n: int, taps: int, channels: int, generator: torch.Generator
 ) -> tuple[Tensor, ...]:
     words = taps * -(-channels // 64) * 2
-    keep = (torch.rand(n, words, WORD, generator=generator, device=generator.device) < 0.1).transpose(0, 1)
-    count = keep.sum(2).flatten()
-    starts = (count.cumsum(0) - count).view(words, n).int()
-    masks = (keep.long() << torch.arange(WORD, device=keep.device)).sum(2)
-    return (masks - (masks >> 31 << 32)).int(), starts, make(int(count.sum()))
+    keep = torch.rand(n, words, WORD, generator=generator, device=generator.device) < 0.1
+    masks, starts, count = kept_bits(keep.transpose(0, 1))
+    return masks, starts, make(count)
 
 
 def some_halves(
     make: Callable[..., Tensor], n: int, taps: int, channels: int, generator: torch.Generator
 ) -> tuple[Tensor, ...]:
     k = taps * -(-channels // 128) * 128
-    pairs = torch.tensor([0b0100, 0b1000, 0b1100, 0b1001, 0b1101, 0b1110], device=generator.device)
-    words = pairs[torch.randint(6, (-(-n // 64), k // 128, 512, 4), generator=generator, device=generator.device)]
-    words = (words << torch.arange(0, 16, 4, device=words.device)).sum(3)
-    return make(n, k // 2), (words - (words >> 15 << 16)).to(torch.int16)
+    positions = random_pairs(n, k // 128, generator)
+    return make(n, k // 2), positions
 
 
 def half_window_samples(dtype: torch.dtype, generator: torch.Generator) -> Iterator[Sample]:
@@ -366,39 +369,22 @@ def compressed_reference(
     return torch.nn.functional.linear(input, dense.index_put((rows, col.long()), values, accumulate=True), bias)
 
 
-def compressed_magnitude(
-    input: Tensor, crow: Tensor, col: Tensor, values: Tensor, bias: Tensor | None = None
-) -> Tensor:
-    return compressed_reference(input.abs(), crow, col, values.abs(), None if bias is None else bias.abs())
-
-
 def compressed_samples(dtype: torch.dtype, generator: torch.Generator) -> Iterator[Sample]:
     def make(*shape: int) -> Tensor:
         return normal(shape, dtype, generator)
 
     def kept(n: int, k: int, share: float) -> tuple[Tensor, Tensor, Tensor]:
         keep = torch.rand(n, k, generator=generator, device=generator.device) < share
-        crow = torch.cat([keep.new_zeros(1, dtype=torch.int64), keep.sum(1).cumsum(0)])
-        return crow.int(), keep.nonzero()[:, 1].int(), make(int(keep.sum()))
+        return *kept_columns(keep), make(int(keep.sum()))
 
-    for n, k, rows, share in [
-        (40, 100, 3, 0.1),
-        (130, 64, 70, 0.05),
-        (64, 300, 129, 0.3),
-        (5, 31, 260, 1.0),
-        (129, 1030, 20, 0.02),
-        (8, 64, 2, 0.0),
-    ]:
-        yield Sample((make(rows, k), *kept(n, k, share)), label=f"{n}x{k}, {rows} rows")
-        yield Sample((make(2, k, rows).mT, *kept(n, k, share), make(n)), label=f"{n}x{k}, strided, batch and bias")
-    yield Sample((make(0, 64), *kept(20, 64, 0.1)), label="no rows")
+    yield from matrix_samples(make, kept)
     yield Sample((make(5, 64), *kept(0, 64, 0.1)), label="no results")
-    yield Sample((make(5, 0), *kept(20, 0, 0.1), make(20)), label="no depth")
-    yield Sample((make(70), *kept(33, 70, 0.1)), label="a vector")
 
 
 SPECS = [
-    OpSpec("kpkg::compressed_linear", compressed_reference, compressed_samples, magnitude=compressed_magnitude),
+    OpSpec(
+        "kpkg::compressed_linear", compressed_reference, compressed_samples, magnitude=magnitude(compressed_reference)
+    ),
     OpSpec(
         "kpkg::sparse_conv2d",
         element_windows,
@@ -420,7 +406,11 @@ SPECS = [
         magnitude=magnitude(half_windows),
         dtypes=HALVES,
     ),
-    OpSpec("kpkg::half_sparse_linear", half_reference, half_samples, magnitude=half_magnitude, dtypes=HALVES),
-    OpSpec("kpkg::sparse_linear", element_reference, element_samples, magnitude=element_magnitude, dtypes=FLOATS),
-    OpSpec("kpkg::block_sparse_linear", block_reference, block_samples, magnitude=block_magnitude),
+    OpSpec(
+        "kpkg::half_sparse_linear", half_reference, half_samples, magnitude=magnitude(half_reference), dtypes=HALVES
+    ),
+    OpSpec(
+        "kpkg::sparse_linear", element_reference, element_samples, magnitude=magnitude(element_reference), dtypes=FLOATS
+    ),
+    OpSpec("kpkg::block_sparse_linear", block_reference, block_samples, magnitude=magnitude(block_reference)),
 ]

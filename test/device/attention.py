@@ -1,10 +1,14 @@
-"""Attention of a package for this GPU against cuDNN, FlashAttention-2 and the efficient kernel of PyTorch: error and time, launches in shuffled order.
+"""Measures attention against cuDNN, FlashAttention-2 and the efficient kernel of PyTorch.
 
-    python test/device/attention.py attention.kpkg -o attention.json [--quick] [--shapes long|odd|few|latent] [--sustained 1.0]
+Error and time, launches in shuffled order. The package is for this GPU.
 
-Prints one JSON object: for each shape the error of every implementation against float64 (a part of the heads) and the median of its times in
-microseconds, with a flush of the second-level cache before each launch; with --sustained also that of launches in a row. Gradients are timed for long and odd sequences only. For few queries, `by head` is kpkg's attention
-without heads that share a tile.
+    python test/device/attention.py attention.kpkg -o attention.json [--quick] [--shapes long|odd|few|latent]
+    [--sustained 1.0]
+
+Prints one JSON object: for each shape the error of every implementation against float64 (a part of the heads) and the
+median of its times in microseconds, with a flush of the second-level cache before each launch; with --sustained also
+that of launches in a row. Gradients are timed for long and odd sequences only. For few queries, `by head` is kpkg's
+attention without heads that share a tile.
 
 SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
 """
@@ -27,16 +31,25 @@ from torch.nn.attention import SDPBackend, sdpa_kernel
 # batch, heads, heads of keys, queries, keys, size of heads of queries and keys, of values
 SHAPES = {
     "long": [
-        (4, 16, 16, 4096, 4096, 128, 128), (8, 16, 16, 2048, 2048, 128, 128), (1, 16, 16, 16384, 16384, 128, 128), (16, 16, 16, 1024, 1024, 128, 128),
-        (1, 64, 8, 2048, 2048, 128, 128), (1, 64, 8, 8192, 8192, 128, 128), (1, 64, 8, 32768, 32768, 128, 128), (4, 32, 32, 4096, 4096, 64, 64),
+        (4, 16, 16, 4096, 4096, 128, 128), (8, 16, 16, 2048, 2048, 128, 128), (1, 16, 16, 16384, 16384, 128, 128),
+        (16, 16, 16, 1024, 1024, 128, 128),
+        (1, 64, 8, 2048, 2048, 128, 128), (1, 64, 8, 8192, 8192, 128, 128), (1, 64, 8, 32768, 32768, 128, 128),
+        (4, 32, 32, 4096, 4096, 64, 64),
         (2, 8, 8, 4096, 4096, 256, 256), (4, 16, 16, 4096, 4096, 96, 96), (4, 16, 16, 4096, 4096, 80, 80),
     ],
-    "odd": [(4, 16, 16, 1001, 1001, 128, 128), (2, 8, 8, 3999, 3999, 128, 128), (4, 16, 16, 1001, 1001, 64, 64), (16, 16, 16, 777, 777, 128, 128)],
-    "few": [
-        (1, 64, 8, 4, 4096, 128, 128), (1, 64, 8, 16, 4096, 128, 128), (1, 64, 8, 64, 4096, 128, 128), (1, 64, 8, 4, 32768, 128, 128),
-        (1, 64, 8, 16, 32768, 128, 128), (1, 64, 8, 64, 32768, 128, 128), (16, 64, 8, 16, 4096, 128, 128), (1, 16, 16, 64, 32768, 128, 128),
+    "odd": [
+        (4, 16, 16, 1001, 1001, 128, 128), (2, 8, 8, 3999, 3999, 128, 128), (4, 16, 16, 1001, 1001, 64, 64),
+        (16, 16, 16, 777, 777, 128, 128),
     ],
-    "latent": [(4, 16, 16, 4096, 4096, 192, 128), (1, 16, 16, 16384, 16384, 192, 128), (16, 16, 16, 1024, 1024, 192, 128)],
+    "few": [
+        (1, 64, 8, 4, 4096, 128, 128), (1, 64, 8, 16, 4096, 128, 128), (1, 64, 8, 64, 4096, 128, 128),
+        (1, 64, 8, 4, 32768, 128, 128),
+        (1, 64, 8, 16, 32768, 128, 128), (1, 64, 8, 64, 32768, 128, 128), (16, 64, 8, 16, 4096, 128, 128),
+        (1, 16, 16, 64, 32768, 128, 128),
+    ],
+    "latent": [
+        (4, 16, 16, 4096, 4096, 192, 128), (1, 16, 16, 16384, 16384, 192, 128), (16, 16, 16, 1024, 1024, 192, 128),
+    ],
 }  # fmt: skip
 LIBRARIES = {
     "cudnn": SDPBackend.CUDNN_ATTENTION,

@@ -2,8 +2,8 @@
 
     python test/device/attention_fp8.py attention_fp8.kpkg attention.kpkg -o attention_fp8.json
 
-Prints one JSON object for each shape: the error of each against float64 of what the 8-bit floats stand for (a part of the heads), and the median of
-the times in microseconds, with a flush of the second-level cache before each launch.
+Prints one JSON object for each shape: the error of each against float64 of what the 8-bit floats stand for (a part of
+the heads), and the median of the times in microseconds, with a flush of the second-level cache before each launch.
 
 SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
 """

@@ -1,11 +1,13 @@
-"""Checks and times the convolutions of a package on a GPU: random cases against float64, then layers against PyTorch with cuDNN's own search.
+"""Checks and times the convolutions of a package on a GPU.
+
+Random cases against float64, then layers against PyTorch with cuDNN's own search.
 
     test/device/conv.py --package conv.kpkg --out conv.json
 
-Needs PyTorch with CUDA and the Python package `kpkg`; compiles nothing. The timed calls take bfloat16 or float16 tensors with channels last
-and float32 ones as PyTorch makes them; L2 is flushed before each call, launch order is shuffled, a figure is the median of its rounds. The GPU sleeps
-before each call for the host to be ahead of it: what the host takes counts only with --with-host. Layers of single channels are also compared with a copy
-of as many bytes.
+Needs PyTorch with CUDA and the Python package `kpkg`; compiles nothing. The timed calls take bfloat16 or float16
+tensors with channels last and float32 ones as PyTorch makes them; L2 is flushed before each call, launch order is
+shuffled, a figure is the median of its rounds. The GPU sleeps before each call for the host to be ahead of it: what the
+host takes counts only with --with-host. Layers of single channels are also compared with a copy of as many bytes.
 
 SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
 """
@@ -175,7 +177,10 @@ def main() -> int:
             )
             worst = float(((result.detach().double().cpu() - want).abs() / allowed).max()) if result.numel() else 0.0
             if not worst <= 1:
-                return f"seed {seed}: conv{dims}d {tuple(x.shape)} {tuple(w.shape)} {stride} {padding} {dilation} {groups} {dtype} {name}: {worst:.2f} of what is allowed"
+                return (
+                    f"seed {seed}: conv{dims}d {tuple(x.shape)} {tuple(w.shape)} {stride} {padding} {dilation} "
+                    f"{groups} {dtype} {name}: {worst:.2f} of what is allowed"
+                )
         return None
 
     failures = [text for seed in range(options.seed, options.seed + options.cases) if (text := check(seed))]
@@ -226,7 +231,8 @@ def main() -> int:
             )
             if not error <= MOST_DIFFERENCE:
                 failures.append(
-                    f"{dtype_name} layer {(n, c, size, k, taps, stride, padding, dilation, groups)}: differs from cuDNN's by {error:.1e} of the greatest element"
+                    f"{dtype_name} layer {(n, c, size, k, taps, stride, padding, dilation, groups)}: differs from "
+                    f"cuDNN's by {error:.1e} of the greatest element"
                 )
             del results
             calls = {}
@@ -263,7 +269,8 @@ def main() -> int:
                 dtype_name,
                 f"{n},{c},{size} to {k} by {taps} stride {stride} groups {groups} error {error:.1e}:",
                 *(
-                    f"{which} {teraflops[which + ' kpkg']:.1f} ({medians[which + ' cudnn'] / medians[which + ' kpkg']:.2f})"
+                    f"{which} {teraflops[which + ' kpkg']:.1f} "
+                    f"({medians[which + ' cudnn'] / medians[which + ' kpkg']:.2f})"
                     for which in ways
                 ),
                 *(f"of a copy {medians['copy'] / medians[which + ' kpkg']:.2f}" for which in ways if "copy" in medians),

@@ -1,8 +1,11 @@
-"""Attention over caches against PyTorch's kernels and a copy of as many bytes: error and time, launches in shuffled order.
+"""Measures attention over caches against PyTorch's kernels and a copy of as many bytes.
+
+Error and time, launches in shuffled order.
 
     python test/device/decode.py attention_cache.kpkg -o decode.json [--quick]
 
-Prints a JSON object for each shape: errors against float64, median microseconds of the GPU (the host is ahead of it) with a flush of the second-level cache before each launch, and
+Prints a JSON object for each shape: errors against float64, median microseconds of the GPU (the host is ahead of it)
+with a flush of the second-level cache before each launch, and
 `share`: the rate at which the cache is read over the rate of the copy.
 
 SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
@@ -23,10 +26,13 @@ from timing import Calls, times, usable
 from torch import Tensor
 from torch.nn.attention import SDPBackend, sdpa_kernel
 
-# batch, heads, heads of keys, tokens, keys, head size; of 576, the first 512 elements of keys are the values (multi-head latent attention)
+# batch, heads, heads of keys, tokens, keys, head size; of 576, the first 512 elements of keys are the values
+# (multi-head latent attention)
 SHAPES = [
-    (1, 64, 8, 1, 131072, 128), (4, 64, 8, 1, 65536, 128), (32, 64, 8, 1, 8192, 128), (128, 64, 8, 1, 2048, 128), (1, 64, 8, 1, 1024, 128),
-    (1, 64, 8, 1, 16384, 128), (32, 64, 8, 1, 1024, 128), (128, 64, 8, 1, 1024, 128), (32, 16, 16, 1, 4096, 128), (8, 64, 8, 4, 32768, 128),
+    (1, 64, 8, 1, 131072, 128), (4, 64, 8, 1, 65536, 128), (32, 64, 8, 1, 8192, 128), (128, 64, 8, 1, 2048, 128),
+    (1, 64, 8, 1, 1024, 128),
+    (1, 64, 8, 1, 16384, 128), (32, 64, 8, 1, 1024, 128), (128, 64, 8, 1, 1024, 128), (32, 16, 16, 1, 4096, 128),
+    (8, 64, 8, 4, 32768, 128),
     (32, 64, 8, 1, 16384, 64),
     (128, 128, 1, 1, 4096, 576), (128, 16, 1, 1, 4096, 576), (32, 128, 1, 2, 8192, 576),
 ]  # fmt: skip

@@ -1,10 +1,13 @@
-"""Calls at the edges, on a GPU: more than 2^31 elements, none, elements that share memory, other strides, NaN and infinities.
+"""Checks calls at the edges on a GPU.
+
+More than 2^31 elements, none, elements that share memory, other strides, NaN and infinities.
 
     test/device/edges.py --package softmax.kpkg --package norm.kpkg --out edges.json
 
-Every op whose spec has `rows` is called; results are those of the spec's reference. Of large tensors, the rows at both ends and around
-element 2^31 are compared, and a second run is equal bit for bit. Needs what run.py needs; each op has a process of its own with a time limit.
-`--device cpu --elements 100000` tries the script itself on a machine without a GPU.
+Every op whose spec has `rows` is called; results are those of the spec's reference. Of large tensors, the rows at both
+ends and around element 2^31 are compared, and a second run is equal bit for bit. Needs what run.py needs; each op has a
+process of its own with a time limit. `--device cpu --elements 100000` tries the script itself on a machine without a
+GPU.
 
 SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
 """

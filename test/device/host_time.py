@@ -2,7 +2,8 @@
 
     KPKG_PATH=packages python3 test/device/host_time.py --out host_time.json
 
-What is timed is how long a call keeps the host: small inputs, the GPU waited for only between rounds, kpkg and ATen taking turns.
+What is timed is how long a call keeps the host: small inputs, the GPU waited for only between rounds, kpkg and ATen
+taking turns.
 
 SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
 """
@@ -137,7 +138,8 @@ def main() -> int:
             with torch.inference_mode(mode == "inference_mode"):
                 row = found["calls"][f"{name} ({mode})"] = compare(kpkg_call, aten_call, options.rounds, options.calls)
             print(
-                f"{name + ' (' + mode + ')':40} kpkg {row['kpkg_us']:6.2f} us  aten {row['aten_us']:6.2f} us  {row['difference_us']:+6.2f} us",
+                f"{name + ' (' + mode + ')':40} kpkg {row['kpkg_us']:6.2f} us  aten {row['aten_us']:6.2f} us  "
+                f"{row['difference_us']:+6.2f} us",
                 flush=True,
             )
     found["first"] = {}
@@ -150,7 +152,8 @@ def main() -> int:
             "second_call_us": second,
         }
         print(
-            f"{name}: packages opened and registered {opened:.1f} ms, first call {first:.2f} ms, done {device:.2f} ms later, second {second:.1f} us",
+            f"{name}: packages opened and registered {opened:.1f} ms, first call {first:.2f} ms, done "
+            f"{device:.2f} ms later, second {second:.1f} us",
             flush=True,
         )
     found["import_ms"] = min(float(in_process(IMPORT)) for _ in range(3))

@@ -1,9 +1,13 @@
-"""Attention with masks of a package for this GPU against PyTorch's implementations: error and time, launches in shuffled order.
+"""Measures attention with masks against PyTorch's implementations.
+
+Error and time, launches in shuffled order. The package is for this GPU.
 
     python test/device/masked.py attention.kpkg -o masked.json [--quick]
 
-Masks say which keys of a batch are seen (padding), which keys each query sees, or are added to scores, for lengths with and without rows of whole vectors. Prints one JSON object a line: for each mask the errors of the
-result and of the three gradients against float64 (the last batch and head) and the medians of times in microseconds, with a flush of the second-level cache before each launch.
+Masks say which keys of a batch are seen (padding), which keys each query sees, or are added to scores, for lengths with
+and without rows of whole vectors. Prints one JSON object a line: for each mask the errors of the result and of the
+three gradients against float64 (the last batch and head) and the medians of times in microseconds, with a flush of the
+second-level cache before each launch.
 
 SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
 """

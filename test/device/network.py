@@ -1,12 +1,16 @@
-"""Times networks of torchvision with layers replaced by kpkg.inject against PyTorch as it is and against torch.compile, on a GPU.
+"""Times networks of torchvision on a GPU with layers replaced by kpkg.inject.
+
+Against PyTorch as it is and against torch.compile.
 
     KPKG_PATH=conv.kpkg:pooling.kpkg:gemm.kpkg test/device/network.py --batch 64 --out networks.json
     test/device/network.py --models mobilenet_v3_large --way compile --batch 8 --dtype float32 --out one.json
     test/device/network.py --train --out train.json
 
-Channels last, random weights; running statistics are those of random images. Each network runs in a process of its own, and a lock lets one of them measure
-at a time. inject chooses layers by times in the way that is asked for: eager, CUDA graphs, or torch.compile, of whose results it chooses for. All are timed as they are and
-as CUDA graphs. --train times a forward and a backward in training mode. Rounds are shuffled, figures are medians. Errors are relative to the greatest element of what float64 gives.
+Channels last, random weights; running statistics are those of random images. Each network runs in a process of its own,
+and a lock lets one of them measure at a time. inject chooses layers by times in the way that is asked for: eager, CUDA
+graphs, or torch.compile, of whose results it chooses for. All are timed as they are and as CUDA graphs. --train times a
+forward and a backward in training mode. Rounds are shuffled, figures are medians. Errors are relative to the greatest
+element of what float64 gives.
 
 SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
 """
@@ -48,7 +52,10 @@ def wait_for_all(folder: Path, step: str, name: str, count: int, seconds: float)
 
 
 def made(name: str, seed: int = 0) -> Any:
-    """The network with random weights, in eval mode, and running statistics of random images, so that activations have their usual sizes."""
+    """The network with random weights, in eval mode.
+
+    Running statistics are those of random images, so that activations have their usual sizes.
+    """
     import torch
     from torch import nn
     from torchvision.models import get_model

@@ -1,9 +1,14 @@
-"""Row ops of packages for this GPU on rows that are no whole vectors: error and time beside PyTorch's own and beside rows of whole vectors, launches in shuffled order.
+"""Measures row ops on rows that are no whole vectors.
 
-    python test/device/odd_rows.py softmax.kpkg norm.kpkg cross_entropy.kpkg elementwise.kpkg reduction.kpkg -o odd_rows.json [--quick]
+Error and time beside PyTorch's own and beside rows of whole vectors, launches in shuffled order.
 
-Prints one JSON object for each op, dtype and shape: the error against float64 relative to what PyTorch's own has, medians of times in microseconds with a flush of the second-level cache before each launch, the bytes that
-must be moved, and the instances that were launched. A shape whose rows are whole vectors stands beside each: what the others lose is what odd rows cost.
+    python test/device/odd_rows.py softmax.kpkg norm.kpkg cross_entropy.kpkg elementwise.kpkg reduction.kpkg -o
+    odd_rows.json [--quick]
+
+Prints one JSON object for each op, dtype and shape: the error against float64 relative to what PyTorch's own has,
+medians of times in microseconds with a flush of the second-level cache before each launch, the bytes that must be
+moved, and the instances that were launched. A shape whose rows are whole vectors stands beside each: what the others
+lose is what odd rows cost.
 
 SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
 """
@@ -36,7 +41,10 @@ Case = tuple[Callable[..., Any], Callable[..., Any], Callable[[int, int], list[T
 
 
 def cases(ops: dict[str, Any]) -> dict[str, Case]:
-    """For each name: kpkg's, PyTorch's, its arguments for rows and columns in float64, and how often the first one's bytes are moved."""
+    """Peers by name: kpkg's op, PyTorch's, arguments in float64, and the bytes that move.
+
+    Arguments are for rows and columns. Bytes are counted in those of the first argument.
+    """
 
     def normal(m: int, n: int) -> list[Tensor]:
         return [torch.randn(m, n, dtype=torch.double)]

@@ -1,9 +1,12 @@
-"""PyTorch's OpInfo samples of every op that kpkg covers, on a GPU, against PyTorch's op in float64; error inputs must be refused.
+"""Runs PyTorch's OpInfo samples of every op that kpkg covers on a GPU.
+
+Results are compared with PyTorch's op in float64; error inputs must be refused.
 
     test/device/opinfo.py --packages build/packages --out opinfo.json
 
-`--packages` is the folder with softmax.kpkg, norm.kpkg, ... Needs PyTorch with CUDA and the Python package `kpkg`; compiles nothing.
-Each op has a process of its own with a time limit. `--device cpu` tries the script itself on a machine without a GPU.
+`--packages` is the folder with softmax.kpkg, norm.kpkg, ... Needs PyTorch with CUDA and the Python package `kpkg`;
+compiles nothing. Each op has a process of its own with a time limit. `--device cpu` tries the script itself on a
+machine without a GPU.
 
 SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
 """

@@ -3,8 +3,8 @@
     kpkg build kernels_src/gemm -o gemm.kpkg --target sm_90a
     test/device/precision.py --package gemm.kpkg --out precision.json
 
-An error is the greatest of |found - exact| / (|a| @ |b|), exact in float64: 2^-10 is allowed where factors are rounded. Times are medians of calls in shuffled
-order with a flush of the second-level cache before each.
+An error is the greatest of |found - exact| / (|a| @ |b|), exact in float64: 2^-10 is allowed where factors are rounded.
+Times are medians of calls in shuffled order with a flush of the second-level cache before each.
 
 SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
 """

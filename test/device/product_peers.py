@@ -1,12 +1,16 @@
-"""Products on a GPU against the peers that test/device/tensor_cores.py does not time: Triton (torch.compile max-autotune), linear + bias + gelu against
-torch.compile, grouped products against torch._grouped_mm, and the rate at which products with one row read weights, against a copy's.
+"""Times products on a GPU against the peers that tensor_cores.py does not time.
+
+Triton (torch.compile max-autotune); linear + bias + gelu against torch.compile; grouped products against
+torch._grouped_mm. Products with one row read weights at a rate that is compared with a copy's.
 
     test/device/product_peers.py --gemm gemm.kpkg --grouped grouped_gemm.kpkg --seconds 200 --out peers.json
 
-Triton compiles for seconds a shape: what does not start within `--seconds` is listed under `left_out`. Every result is checked against float64 first. The share
-of time in which tensor cores are busy:
+Triton compiles for seconds a shape: what does not start within `--seconds` is listed under `left_out`. Every result is
+checked against float64 first. The share of time in which tensor cores are busy:
 
-    ncu --metrics sm__inst_executed_pipe_tensor.avg.pct_of_peak_sustained_active,sm__pipe_tensor_cycles_active.avg.pct_of_peak_sustained_active -k regex:gemm_tiles \\
+    ncu -k regex:gemm_tiles \\
+        --metrics sm__inst_executed_pipe_tensor.avg.pct_of_peak_sustained_active \\
+        --metrics sm__pipe_tensor_cycles_active.avg.pct_of_peak_sustained_active \\
         python test/device/product_peers.py --gemm gemm.kpkg --only-8192
 
 SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
@@ -26,24 +30,11 @@ from typing import Any
 
 import torch
 import torch.nn.functional as F
+from product_shapes import LARGE
 from timing import times, usable
 from torch import Tensor
 
 DEVICE = "cuda"
-LARGE = [
-    (4096, 4096, 4096),
-    (8192, 8192, 8192),
-    (8192, 8192, 1024),
-    (8192, 8192, 512),
-    (4096, 14336, 4096),
-    (5632, 3072, 8192),
-    (2048, 2048, 2048),
-    (4096, 24576, 1536),
-    (4096, 7168, 16384),
-    (4096, 4096, 7168),
-    (4096, 7168, 2048),
-    (4096, 2112, 7168),
-]
 LINEAR = [(4096, 4096, 4096), (8192, 8192, 1024), (4096, 14336, 4096), (2048, 2048, 2048)]
 WEIGHTS = [(8192, 8192), (14336, 4096), (57344, 7168)]
 EXPERTS, COLUMNS, DEPTH = 256, 4096, 6144
@@ -142,8 +133,12 @@ def grouped(rounds: int) -> list[dict[str, Any]]:
 
 
 def one_row(rounds: int) -> list[dict[str, Any]]:
-    """`share`: bytes of weights a second over the bytes that a copy of as many moves, reads and writes together; `share_clean` the same behind a flush by reads. What
-    a copy writes last stays in the cache, so that it moves less than is counted: the smaller the weights, the less."""
+    """Times products with one row against a copy of as many bytes.
+
+    `share`: bytes of weights a second over the bytes that the copy moves, reads and writes together. `share_clean`: the
+    same behind a flush by reads. The last writes of a copy stay in the cache, so that it moves less than is counted:
+    the smaller the weights, the less.
+    """
     lines = []
     for n, k in WEIGHTS:
         for order in "nt":

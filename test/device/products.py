@@ -1,4 +1,6 @@
-"""Checks and times an op `a @ b` of a package on a GPU: odd shapes, every order of strides, poisoned outputs, against float64 and torch.
+"""Checks and times an op `a @ b` of a package on a GPU.
+
+Odd shapes, every order of strides, poisoned outputs, against float64 and torch.
 
     test/device/products.py --package mm.kpkg --op mm --dtype bfloat16 --out products.json
 
@@ -87,7 +89,8 @@ def main() -> int:
                         checked += 1
                         if not torch.equal(got, again) or not worst <= tolerance * 1.5:
                             failures.append(
-                                f"{name} {dtype_name} {m}x{n}x{k} {order} padding {padding}: error {worst:.3g}, same {torch.equal(got, again)}"
+                                f"{name} {dtype_name} {m}x{n}x{k} {order} padding {padding}: error {worst:.3g}, "
+                                f"same {torch.equal(got, again)}"
                             )
     print(f"checked {checked}, failed {len(failures)}", *failures[:40], sep="\n  ")
 

@@ -2,11 +2,11 @@
 
     test/device/random_kernels.py --bundle FOLDER --out random.json
 
-Needs NVIDIA's driver and nothing else. Each kernel runs twice. All memory around and between its tensors holds a pattern that must stay;
-tensors that it writes start with random numbers that it has to replace, and both runs must leave the same bytes. Results may differ from the
-interpreter's by what the bundle allows: four times the spread of runs of the interpreter with other orders of sums and with functions moved
-by 4 ulp, as for CPUs. Kernels of a file run in one process; one that hangs or breaks the context is reported, and a new process goes on with
-the next kernel.
+Needs NVIDIA's driver and nothing else. Each kernel runs twice. All memory around and between its tensors holds a
+pattern that must stay; tensors that it writes start with random numbers that it has to replace, and both runs must
+leave the same bytes. Results may differ from the interpreter's by what the bundle allows: four times the spread of runs
+of the interpreter with other orders of sums and with functions moved by 4 ulp, as for CPUs. Kernels of a file run in
+one process; one that hangs or breaks the context is reported, and a new process goes on with the next kernel.
 
 SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
 """
@@ -177,7 +177,10 @@ class Call:
             limit = allowed[i] if allowed else 0.0
             if not is_float(dtype):
                 if limit == 0:
-                    return f"element {i} of its {dtype} buffer: {int.from_bytes(a, 'little', signed=True)}, not {int.from_bytes(b, 'little', signed=True)}"
+                    return (
+                        f"element {i} of its {dtype} buffer: {int.from_bytes(a, 'little', signed=True)}, not "
+                        f"{int.from_bytes(b, 'little', signed=True)}"
+                    )
                 continue
             x, y = decode(a, dtype), decode(b, dtype)
             if not distance(x, y) <= limit:
@@ -319,7 +322,8 @@ def main() -> int:
             options.out.write_text(json.dumps(report, indent=1) + "\n")
     print(json.dumps({key: value for key, value in report.items() if key != "failures"}))
     print(
-        f"{report['kernels']} kernels ran twice, {report['agree']} agree with the interpreter, {len(report['failures'])} do not"
+        f"{report['kernels']} kernels ran twice, {report['agree']} agree with the interpreter, "
+        f"{len(report['failures'])} do not"
     )
     return 1 if report["failures"] or not report["kernels"] else 0
 

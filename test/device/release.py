@@ -1,10 +1,13 @@
-"""Checks a release on a GPU: builds all families, runs the specs of every shipped op, then measures beside PyTorch's libraries.
+"""Checks a release on a GPU, then measures it beside PyTorch's libraries.
+
+Builds all families and runs the specs of every shipped op:
 
     test/device/release.py --kpkg build/bin/kpkg --target sm_90a --seconds 580 --out results
 
-Needs the static `kpkg` command, ptxas, PyTorch with CUDA and the Python package `kpkg`. Specs of a family begin when its package is there.
-Measurements wait for an idle machine. Each step has a time limit, and its output goes to a file of its own in `--out`; `release.json` says
-which steps ended in time and with which exit status. Exits 1 where one did not.
+Needs the static `kpkg` command, ptxas, PyTorch with CUDA and the Python package `kpkg`. Specs of a family begin when
+its package is there. Measurements wait for an idle machine. Each step has a time limit, and its output goes to a file
+of its own in `--out`. `release.json` says which steps ended in time and with which exit status. Exits 1 where one did
+not.
 
 SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
 """
@@ -54,10 +57,16 @@ MEASUREMENTS = [
     Step("products", ["test/device/tensor_cores.py", "--gemm", "{gemm}", "--rounds", "9", "--out", "{out}"], 60),
     Step(
         "conv",
-        ["test/device/conv.py", "--package", "{conv}", "--cases", "60", "--dtype", "bfloat16", "--forward", "--seconds", "40", "--out", "{out}"],
+        ["test/device/conv.py", "--package", "{conv}", "--cases", "60", "--dtype", "bfloat16", "--forward"]
+        + ["--seconds", "40", "--out", "{out}"],
         80,
     ),
-    Step("rows", ["tools/bench/gpu.py", "--package", "{softmax}", "--package", "{norm}", "--op", "kpkg::softmax", "--op", "kpkg::layer_norm", "--no-compile", "--out", "{out}"], 60),
+    Step(
+        "rows",
+        ["tools/bench/gpu.py", "--package", "{softmax}", "--package", "{norm}", "--op", "kpkg::softmax"]
+        + ["--op", "kpkg::layer_norm", "--no-compile", "--out", "{out}"],
+        60,
+    ),
     Step("precision", ["test/device/precision.py", "--package", "{gemm}", "--rounds", "9", "--out", "{out}"], 60),
     Step("decode", ["test/device/decode.py", "{attention_cache}", "-o", "{out}", "--quick"], 60),
     Step("varlen", ["test/device/varlen.py", "{attention_varlen}", "-o", "{out}"], 40),

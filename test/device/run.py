@@ -1,8 +1,11 @@
-"""Runs the specs of kernels_src on a GPU: fresh random inputs, odd shapes and strides, poisoned outputs, two runs bitwise equal.
+"""Runs the specs of kernels_src on a GPU.
+
+Fresh random inputs, odd shapes and strides, poisoned outputs, two runs bitwise equal.
 
     test/device/run.py --package softmax.kpkg --package norm.kpkg --out device.json
 
-Needs PyTorch with CUDA and the Python package `kpkg`; compiles nothing. Each op and dtype runs in a process of its own with a time limit.
+Needs PyTorch with CUDA and the Python package `kpkg`; compiles nothing. Each op and dtype runs in a process of its own
+with a time limit.
 
 SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
 """

@@ -1,9 +1,12 @@
-"""Runs the ops of packages under NVIDIA's compute-sanitizer: memcheck, racecheck, initcheck and synccheck, each over small samples of every op.
+"""Runs the ops of packages under NVIDIA's compute-sanitizer.
+
+memcheck, racecheck, initcheck and synccheck, each over small samples of every op.
 
     test/device/sanitizer.py --package softmax.kpkg --package norm.kpkg --out sanitizer.json
 
-Needs compute-sanitizer of the CUDA toolkit on the PATH, PyTorch with CUDA and the Python package `kpkg`. Only kpkg's kernels are checked. Ops go in
-groups, each group and tool in a process of its own with a time limit; results are not compared here (run.py does).
+Needs compute-sanitizer of the CUDA toolkit on the PATH, PyTorch with CUDA and the Python package `kpkg`. Only kpkg's
+kernels are checked. Ops go in groups, each group and tool in a process of its own with a time limit; results are not
+compared here (run.py does).
 
 SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
 """

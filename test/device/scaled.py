@@ -1,10 +1,13 @@
-"""Products of 8-bit numbers with scales on a GPU against torch._scaled_mm and torch._int_mm: errors against float64 first, then times.
+"""Measures products of 8-bit numbers with scales on a GPU.
+
+Errors against float64 first, then times against torch._scaled_mm and torch._int_mm.
 
     kpkg build kernels_src/scaled_gemm -o scaled.kpkg --target sm_90a
     test/device/scaled.py --package scaled.kpkg --out scaled.json
 
-cuBLAS has two ways to add products of 8-bit floats: `precise` moves what tensor cores have summed to float32 after some steps, as kpkg does, and `fast`
-leaves the whole sum to them. All are launched in shuffled order with the L2 cache flushed before each launch; a figure is the median.
+cuBLAS has two ways to add products of 8-bit floats: `precise` moves what tensor cores have summed to float32 after some
+steps, as kpkg does, and `fast` leaves the whole sum to them. All are launched in shuffled order with the L2 cache
+flushed before each launch; a figure is the median.
 
 SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
 """

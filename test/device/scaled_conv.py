@@ -1,4 +1,6 @@
-"""Checks and times convolutions of 8-bit floats on a GPU: random cases against float64, then layers against the bfloat16 ones of kpkg and of cuDNN.
+"""Checks and times convolutions of 8-bit floats on a GPU.
+
+Random cases against float64, then layers against the bfloat16 ones of kpkg and of cuDNN.
 
     test/device/scaled_conv.py --package conv.kpkg --out scaled_conv.json
 
@@ -21,8 +23,10 @@ from timing import times
 
 #: images, channels, height and width, results, taps, stride
 LAYERS = [
-    (8, 512, 128, 512, 3, 1), (16, 320, 64, 320, 3, 1), (256, 64, 56, 64, 3, 1), (256, 128, 28, 128, 3, 1), (256, 256, 14, 256, 3, 1), (256, 512, 7, 512, 3, 1),
-    (256, 128, 56, 128, 3, 2), (256, 256, 28, 256, 3, 2), (256, 512, 14, 512, 3, 2), (64, 256, 14, 256, 3, 1), (32, 128, 28, 128, 3, 1), (256, 1024, 14, 256, 1, 1),
+    (8, 512, 128, 512, 3, 1), (16, 320, 64, 320, 3, 1), (256, 64, 56, 64, 3, 1), (256, 128, 28, 128, 3, 1),
+    (256, 256, 14, 256, 3, 1), (256, 512, 7, 512, 3, 1),
+    (256, 128, 56, 128, 3, 2), (256, 256, 28, 256, 3, 2), (256, 512, 14, 512, 3, 2), (64, 256, 14, 256, 3, 1),
+    (32, 128, 28, 128, 3, 1), (256, 1024, 14, 256, 1, 1),
 ]  # fmt: skip
 
 
@@ -72,7 +76,10 @@ def check(package, seed: int, kinds: list[torch.dtype], results: list[torch.dtyp
     return (
         None
         if worst <= 1 and found.dtype == dtype
-        else f"seed {seed}: {tuple(x.shape)} {tuple(w.shape)} {stride} {padding} {dilation} {groups} {kind} {dtype} {activation}: {worst:.2f}"
+        else (
+            f"seed {seed}: {tuple(x.shape)} {tuple(w.shape)} {stride} {padding} {dilation} {groups} {kind} {dtype} "
+            f"{activation}: {worst:.2f}"
+        )
     )
 
 
@@ -122,7 +129,8 @@ def main() -> int:
         print(
             rows[-1]["layer"],
             rows[-1]["teraflops"],
-            f"{found['bfloat16'] / found['fp8']:.2f} of our bfloat16, {found['cudnn bfloat16'] / found['fp8']:.2f} of cuDNN's",
+            f"{found['bfloat16'] / found['fp8']:.2f} of our bfloat16, "
+            f"{found['cudnn bfloat16'] / found['fp8']:.2f} of cuDNN's",
             flush=True,
         )
     if options.out:

@@ -51,14 +51,25 @@ def main() -> None:
     causal = create_block_mask(lambda b, h, row, key: row >= key, None, None, length, length)
     window = create_block_mask(lambda b, h, row, key: (row >= key) & (row - key < 1024), None, None, length, length)
     cases: dict[str, dict[str, Callable[[], Tensor]]] = {
-        "alibi": {"kpkg": lambda: ops.attention_alibi(q, k, v, slopes)[0], "flex": lambda: flex(q, k, v, score_mod=alibi)},
-        "causal alibi": {
-            "kpkg": lambda: ops.attention_alibi(q, k, v, slopes, True)[0], "flex": lambda: flex(q, k, v, score_mod=alibi, block_mask=causal),
+        "alibi": {
+            "kpkg": lambda: ops.attention_alibi(q, k, v, slopes)[0],
+            "flex": lambda: flex(q, k, v, score_mod=alibi),
         },
-        "documents of 700": {"kpkg": lambda: ops.attention_documents(q, k, v, documents)[0], "flex": lambda: flex(q, k, v, block_mask=blocks)},
-        "softcap": {"kpkg": lambda: plain.attention(q, k, v, softcap=30.0)[0], "flex": lambda: flex(q, k, v, score_mod=capped)},
+        "causal alibi": {
+            "kpkg": lambda: ops.attention_alibi(q, k, v, slopes, True)[0],
+            "flex": lambda: flex(q, k, v, score_mod=alibi, block_mask=causal),
+        },
+        "documents of 700": {
+            "kpkg": lambda: ops.attention_documents(q, k, v, documents)[0],
+            "flex": lambda: flex(q, k, v, block_mask=blocks),
+        },
+        "softcap": {
+            "kpkg": lambda: plain.attention(q, k, v, softcap=30.0)[0],
+            "flex": lambda: flex(q, k, v, score_mod=capped),
+        },
         "causal, window of 1024": {
-            "kpkg": lambda: plain.attention(q, k, v, is_causal=True, window=1024)[0], "flex": lambda: flex(q, k, v, block_mask=window),
+            "kpkg": lambda: plain.attention(q, k, v, is_causal=True, window=1024)[0],
+            "flex": lambda: flex(q, k, v, block_mask=window),
         },
     }  # fmt: skip
     rows = []

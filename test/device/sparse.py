@@ -1,8 +1,11 @@
-"""Sparse products of a package on a GPU against dense ones of cuBLAS: pruned weights of 4096 x 4096 with 256 rows, weights of blocks of which a quarter is kept, and 2:4; and 3x3 convolutions with such weights against cuDNN.
+"""Times sparse products of a package on a GPU against dense ones of cuBLAS, and 3x3 convolutions against cuDNN.
+
+Weights of 4096 x 4096 with 256 rows are pruned, have a quarter of their blocks, or are 2:4:
 
     test/device/sparse.py --package sparse.kpkg --out sparse.json
 
-Correctness is that of the specs (test/device/run.py); this checks the timed calls against the dense product and times both, interleaved, with L2 flushed and the host ahead of the GPU.
+The specs hold the correctness (test/device/run.py). This checks the timed calls against the dense product. Both are
+timed interleaved, with L2 flushed and the host ahead of the GPU.
 
 SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
 """
@@ -17,7 +20,7 @@ from pathlib import Path
 from typing import Any
 
 import torch
-from timing import times
+from timing import Calls, times
 from torch.nn.functional import conv2d, linear
 
 
@@ -27,6 +30,10 @@ def arguments() -> argparse.Namespace:
     parser.add_argument("--rounds", type=int, default=15)
     parser.add_argument("--out", type=Path)
     return parser.parse_args()
+
+
+def error_of(found: torch.Tensor, reference: torch.Tensor) -> float:
+    return float((found.double() - reference).norm() / reference.norm())
 
 
 def main() -> int:
@@ -39,71 +46,35 @@ def main() -> int:
 
     found: list[dict[str, Any]] = []
 
+    def record(
+        what: str, density: float, size: dict[str, Any], calls: Calls, errors: list[float], allowed: float
+    ) -> None:
+        us = times(calls, options.rounds, is_ahead=True)
+        ratio, (error, theirs) = us["dense"] / us["kpkg"], errors
+        line = {"what": what, **size, "density": density, "error": error, "dense_error": theirs}
+        found.append(line | {"us": us, "ratio": ratio})
+        is_right = error <= 1.1 * theirs + allowed
+        print(what, *size.values(), us, f"{ratio:.2f} of dense", "" if is_right else "WRONG", flush=True)
+
     def measure(what: str, weight: torch.Tensor, rows: int, **how: Any) -> None:
         x = torch.randn(rows, weight.shape[1], device="cuda").to(weight.dtype)
         packed = sparse.pack(weight, **how)
+        calls: Calls = {"kpkg": lambda: sparse.linear(x, packed), "dense": lambda: linear(x, weight)}
         reference = linear(x.double(), weight.double())
-        error = float((sparse.linear(x, packed).double() - reference).norm() / reference.norm())
-        theirs = float((linear(x, weight).double() - reference).norm() / reference.norm())
-        us = times(
-            {"kpkg": lambda: sparse.linear(x, packed), "dense": lambda: linear(x, weight)},
-            options.rounds,
-            is_ahead=True,
-        )
-        found.append(
-            {
-                "what": what,
-                "rows": rows,
-                "density": packed.density,
-                "error": error,
-                "dense_error": theirs,
-                "us": us,
-                "ratio": us["dense"] / us["kpkg"],
-            }
-        )
-        print(
-            what,
-            rows,
-            us,
-            f"{us['dense'] / us['kpkg']:.2f} of dense",
-            "" if error <= 1.1 * theirs + 1e-7 else "WRONG",
-            flush=True,
-        )
+        errors = [error_of(call(), reference) for call in calls.values()]
+        record(what, packed.density, {"rows": rows}, calls, errors, 1e-7)
 
     def measure_windows(what: str, weight: torch.Tensor, images: int, size: int, **how: Any) -> None:
-        x = (
-            torch.randn(images, weight.shape[1], size, size, device="cuda")
-            .to(weight.dtype)
-            .contiguous(memory_format=torch.channels_last)
-        )
+        x = torch.randn(images, weight.shape[1], size, size, device="cuda").to(weight.dtype)
+        x = x.contiguous(memory_format=torch.channels_last)
         packed, dense = sparse.pack(weight, **how), weight.contiguous(memory_format=torch.channels_last)
+        calls: Calls = {
+            "kpkg": lambda: sparse.conv2d(x, packed, padding=1),
+            "dense": lambda: conv2d(x, dense, padding=1),
+        }
         reference = conv2d(x[:1].double(), weight.double(), padding=1)
-        error = float((sparse.conv2d(x, packed, padding=1)[:1].double() - reference).norm() / reference.norm())
-        theirs = float((conv2d(x, dense, padding=1)[:1].double() - reference).norm() / reference.norm())
-        us = times(
-            {"kpkg": lambda: sparse.conv2d(x, packed, padding=1), "dense": lambda: conv2d(x, dense, padding=1)},
-            options.rounds,
-            is_ahead=True,
-        )
-        found.append(
-            {
-                "what": what,
-                "images": [images, size],
-                "density": packed.density,
-                "error": error,
-                "dense_error": theirs,
-                "us": us,
-                "ratio": us["dense"] / us["kpkg"],
-            }
-        )
-        print(
-            what,
-            images,
-            us,
-            f"{us['dense'] / us['kpkg']:.2f} of dense",
-            "" if error <= 1.1 * theirs + 1e-4 else "WRONG",
-            flush=True,
-        )
+        errors = [error_of(call()[:1], reference) for call in calls.values()]
+        record(what, packed.density, {"images": [images, size]}, calls, errors, 1e-4)
 
     for images, channels, size in ((32, 256, 56), (32, 512, 28)):
         shape = (channels, channels, 3, 3)

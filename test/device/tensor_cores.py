@@ -4,10 +4,12 @@
     kpkg build kernels_src/gemm -o gemm.kpkg --target sm_90a
     test/device/tensor_cores.py --products products.kpkg --attention attention.kpkg --gemm gemm.kpkg --out result.json
 
-Tables for the shipped packages: tune.py. Other peers than cuBLAS: product_peers.py; products of 8-bit numbers: scaled.py.
+Tables for the shipped packages: tune.py. Other peers than cuBLAS: product_peers.py; products of 8-bit numbers:
+scaled.py.
 
-All peers of a shape are launched in shuffled order with the L2 cache flushed before each launch; a figure is the median. Errors are relative
-Frobenius norms against float64, beside the peer's own on the same inputs; each call is made twice and must give the same bits.
+All peers of a shape are launched in shuffled order with the L2 cache flushed before each launch; a figure is the
+median. Errors are relative Frobenius norms against float64, beside the peer's own on the same inputs; each call is made
+twice and must give the same bits.
 
 SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
 """
@@ -28,6 +30,7 @@ from typing import Any
 
 import kpkg
 import torch
+from product_shapes import BATCHED, LARGE, MEDIUM, ODD, WEIGHTS
 from torch import Tensor
 from torch.nn.attention import SDPBackend, sdpa_kernel
 
@@ -42,29 +45,8 @@ GEMM_CHECKED = [
     (2, 1000, 520),
     (512, 512, 8192),
 ]
-TIMED = [
-    (4096, 4096, 4096),
-    (8192, 8192, 8192),
-    (8192, 8192, 1024),
-    (8192, 8192, 512),
-    (4096, 14336, 4096),
-    (5632, 3072, 8192),
-    (2048, 2048, 2048),
-    (4096, 24576, 1536),
-    (4096, 7168, 16384),
-    (4096, 4096, 7168),
-    (4096, 7168, 2048),
-    (4096, 2112, 7168),
-    (1024, 1024, 1024),
-    (512, 512, 512),
-]
-SMALL = [
-    (m, n, k)
-    for n, k in ((4096, 4096), (8192, 8192), (14336, 4096), (57344, 7168))
-    for m in (1, 2, 4, 8, 16, 32, 64, 128)
-]
-ODD = [(5000, 3000, 1111), (4000, 4100, 4224), (1111, 2222, 3333)]
-BATCHED = [(16, 1024, 1024, 1024), (64, 512, 512, 512), (256, 128, 128, 64), (32, 2048, 2048, 128)]
+TIMED = [*LARGE, *MEDIUM]
+SMALL = [(m, n, k) for n, k in WEIGHTS for m in (1, 2, 4, 8, 16, 32, 64, 128)]
 ACTIVATIONS: dict[str, Callable[[Tensor], Tensor]] = {
     "relu": torch.relu,
     "gelu": torch.nn.functional.gelu,

@@ -37,9 +37,11 @@ SLEEP_CYCLES = 1_500_000
 
 
 def times(calls: Calls, rounds: int, is_clean: bool = False, is_ahead: bool = False) -> dict[str, float]:
-    """Median microseconds of each, launched in shuffled order with a flush of the second-level cache before each. A flush by writes leaves some 50 MB that
-    the call's own reads push out to memory; one by reads, `is_clean`, does not. Where the GPU sleeps before each call, `is_ahead`, what the host takes for
-    it does not count."""
+    """Median microseconds of each, launched in shuffled order with a flush of the second-level cache before each.
+
+    A flush by writes leaves some 50 MB that the call's own reads push out to memory; one by reads, `is_clean`, does
+    not. Where the GPU sleeps before each call, `is_ahead`, what the host takes for it does not count.
+    """
     flush = torch.zeros(FLUSH_BYTES // 4, dtype=torch.float32, device="cuda")
     found: dict[str, list[float]] = {name: [] for name in calls}
     for _ in range(rounds):
@@ -57,7 +59,11 @@ def times(calls: Calls, rounds: int, is_clean: bool = False, is_ahead: bool = Fa
 
 
 def sustained(calls: Calls, seconds: float) -> dict[str, float]:
-    """Microseconds of each in a row of launches that lasts so long, the lesser of two such rows in turn: a GPU that reaches the limit of its power lowers its clock, which single launches do not show."""
+    """Microseconds of each in a row of launches that lasts so long.
+
+    The lesser of two such rows in turn. A GPU that reaches the limit of its power lowers its clock, which single
+    launches do not show.
+    """
     found: dict[str, float] = {}
     for name in [*calls, *reversed(calls)]:
         calls[name]()

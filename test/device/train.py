@@ -1,10 +1,13 @@
-"""Trains a small transformer on a public-domain text with PyTorch's layers and with kpkg's, and compares the loss curves.
+"""Trains a small transformer with PyTorch's layers and with kpkg's.
 
-    KPKG_PATH=packages python3 test/device/train.py --out train.json                  # on a GPU: eager, compiled, graph replay; bfloat16 autocast
-    KPKG_PATH=packages python3 test/device/train.py --device cpu --steps 5 --width 32
+The text is in the public domain. Loss curves are compared.
 
-Every run starts from the same weights and sees the same batches. What rounding alone does is measured: PyTorch once more, with the rows of each
-batch in another order. kpkg's curve must stay as close to PyTorch's as four times that, and at least within 0.5 %.
+    KPKG_PATH=packages python3 test/device/train.py --out train.json                  # on a GPU: eager, compiled, graph
+    replay; bfloat16 autocast KPKG_PATH=packages python3 test/device/train.py --device cpu --steps 5 --width 32
+
+Every run starts from the same weights and sees the same batches. What rounding alone does is measured: PyTorch once
+more, with the rows of each batch in another order. kpkg's curve must stay as close to PyTorch's as four times that, and
+at least within 0.5 %.
 
 SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
 """
@@ -157,7 +160,8 @@ def main() -> int:
     rounding = max(abs(a - b) / b for a, b in zip(again, reference))
     allowed = max(4 * rounding, 5e-3)
     print(
-        f"PyTorch: loss {reference[0]:.4f} to {reference[-1]:.4f}, {reference_ms:.2f} ms a step; rounding alone moves it by {rounding:.2e}",
+        f"PyTorch: loss {reference[0]:.4f} to {reference[-1]:.4f}, {reference_ms:.2f} ms a step; rounding alone "
+        f"moves it by {rounding:.2e}",
         flush=True,
     )
     record: dict[str, Any] = {
@@ -185,7 +189,8 @@ def main() -> int:
             if difference > allowed:
                 failed.append(way)
             print(
-                f"kpkg {way}: loss to {losses[-1]:.4f}, {difference:.2e} from PyTorch's ({allowed:.2e} allowed), {step_ms:.2f} ms a step, PyTorch {torch_ms:.2f}",
+                f"kpkg {way}: loss to {losses[-1]:.4f}, {difference:.2e} from PyTorch's ({allowed:.2e} allowed), "
+                f"{step_ms:.2f} ms a step, PyTorch {torch_ms:.2f}",
                 flush=True,
             )
         except Exception as error:  # the other ways are to run all the same

@@ -1,12 +1,14 @@
-"""Measures the alternatives of products on a GPU and writes tuning tables for `kpkg build`: what `kpkg tune` does for one call, for many at once.
+"""Measures the alternatives of products on a GPU and writes tuning tables for `kpkg build`.
+
+`kpkg tune` does so for one call, this for many at once.
 
     test/device/tune.py --gemm gemm.kpkg --scaled scaled.kpkg --out tables
 
-writes tables/gemm.json and tables/scaled_gemm.json. A build takes them as kernels_src/gemm/tuning.json and kernels_src/scaled_gemm/tuning.json. `measured` says
-where they come from; packages do not hold it.
+writes tables/gemm.json and tables/scaled_gemm.json. A build takes them as kernels_src/gemm/tuning.json and
+kernels_src/scaled_gemm/tuning.json. `measured` says where they come from; packages do not hold it.
 
-Alternatives are launched in another order in every round, with the L2 cache flushed before each launch. Of those within two percent of the best median, the one
-is taken that the cost model likes best, else the first.
+Alternatives are launched in another order in every round, with the L2 cache flushed before each launch. Of those within
+two percent of the best median, the one is taken that the cost model likes best, else the first.
 
 SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
 """
@@ -25,29 +27,12 @@ from pathlib import Path
 from typing import Any
 
 import torch
+from product_shapes import BATCHED, LARGE, MEDIUM, ODD, WEIGHTS
 from torch import Tensor
 
 DEVICE = "cuda"
 TIE_BAND = 1.02
-LARGE = [
-    (4096, 4096, 4096),
-    (8192, 8192, 8192),
-    (8192, 8192, 1024),
-    (8192, 8192, 512),
-    (4096, 14336, 4096),
-    (5632, 3072, 8192),
-    (2048, 2048, 2048),
-    (4096, 24576, 1536),
-    (4096, 7168, 16384),
-    (4096, 4096, 7168),
-    (4096, 7168, 2048),
-    (4096, 2112, 7168),
-    (1024, 1024, 1024),
-    (512, 512, 512),
-]
-ODD = [(5000, 3000, 1111), (4000, 4100, 4224), (1111, 2222, 3333)]
-FEW = [(m, n, k) for n, k in ((4096, 4096), (8192, 8192), (14336, 4096), (57344, 7168)) for m in (64, 128, 256)]
-BATCHED = [(16, 1024, 1024, 1024), (64, 512, 512, 512), (256, 128, 128, 64), (32, 2048, 2048, 128)]
+FEW = [(m, n, k) for n, k in WEIGHTS for m in (64, 128, 256)]
 SCALED = [
     (4096, 4096, 4096),
     (8192, 8192, 8192),
@@ -72,7 +57,7 @@ def matrix(rows: int, columns: int, order: str, dtype: torch.dtype) -> Tensor:
 
 def gemm_calls() -> Iterator[Call]:
     for dtype in (torch.bfloat16, torch.float16):
-        for m, n, k in [*LARGE, *ODD, *FEW]:
+        for m, n, k in [*LARGE, *MEDIUM, *ODD, *FEW]:
             for order in "nt":
                 yield "gemm", (matrix(m, k, "n", dtype), matrix(k, n, order, dtype))
         for count, m, n, k in BATCHED:

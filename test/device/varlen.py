@@ -22,7 +22,8 @@ from torch import Tensor
 
 # heads, heads of keys, lengths
 CASES = [
-    (16, 16, [4096] * 4), (16, 16, [2048] * 8), (32, 8, [8192, 4096, 2048, 1024, 512, 256, 128, 128]), (32, 8, [int(700 + 997 * i % 3301) for i in range(16)]),
+    (16, 16, [4096] * 4), (16, 16, [2048] * 8), (32, 8, [8192, 4096, 2048, 1024, 512, 256, 128, 128]),
+    (32, 8, [int(700 + 997 * i % 3301) for i in range(16)]),
     (16, 16, [100 + 37 * i % 251 for i in range(128)]),
 ]  # fmt: skip
 SIZE = 128
@@ -55,7 +56,8 @@ def main() -> None:
                 "kpkg": lambda: ops.attention_varlen(q, k, v, ends, ends, causal)[0]
             }
             try:
-                # (PyTorch names its arguments differently from version to version; heads are repeated where its op wants as many of keys.)
+                # (PyTorch names its arguments differently from version to version; heads are repeated where its op
+                # wants as many of keys.)
                 wide_k, wide_v = (t.repeat_interleave(heads // kv_heads, 1) for t in (k, v))
                 forward = torch.ops.aten._flash_attention_forward
                 calls["flash"] = lambda: forward(

@@ -10,7 +10,10 @@ from pathlib import Path
 
 
 def print_examples(dialect: str, folder: Path, least: int, kernel: Callable[[str, str, int, str], str]) -> int:
-    """`kernel(op, file, number, example)` is the kernel with the example in it. 1 if an op of the files *Ops.td in `folder` has none, or all have fewer than `least`."""
+    """Checks that ops have examples: 1 if one of the files *Ops.td in `folder` has none.
+
+    Also 1 if all have fewer than `least`. `kernel(op, file, number, example)` is the kernel with the example in it.
+    """
     missing = []
     number = 0
     for path in sorted(folder.glob("*Ops.td")):

@@ -9,6 +9,8 @@ import fcntl
 import os
 import subprocess
 import sys
+from collections.abc import Callable, Iterator
+from contextlib import contextmanager
 from pathlib import Path
 
 import pytest
@@ -22,7 +24,10 @@ FAMILIES = sorted(path.parent.name for path in (ROOT / "kernels_src").glob("*/sp
 
 
 def build_package(source: Path, package: Path, *options: str) -> Path:
-    """`package`, made by the built command from the file or folder `source` unless it is newer than both and the folders of imports among the options."""
+    """Makes `package` from the file or folder `source` by the built command, unless it is newer.
+
+    It must be newer than the command, the sources and the folders of imports among the options.
+    """
     folder = source if source.is_dir() else source.parent
     folders = [
         folder,
@@ -38,6 +43,59 @@ def build_package(source: Path, package: Path, *options: str) -> Path:
             done = subprocess.run([COMMAND, "build", source, "-o", package, *options], capture_output=True, text=True)
             assert done.returncode == 0, f"kpkg build {source} failed:\n{done.stdout}{done.stderr}"
     return package
+
+
+def load_input(name: str, family: str):
+    """The library of test/python/inputs/NAME.k, which imports from a family of kernels_src."""
+    import kpkg
+
+    source, package = ROOT / "test" / "python" / "inputs" / f"{name}.k", BUILD / "test-packages" / f"{name}.kpkg"
+    folders = [str(ROOT / "kernels_src" / family), str(ROOT / "kernels_src")]
+    return kpkg.load(build_package(source, package, "--target", "native", "-O1", "-I", folders[0], "-I", folders[1]))
+
+
+def load_source(name: str, text: str):
+    """The library of a source that a test holds, compiled anew where the text has changed."""
+    import kpkg
+
+    source = BUILD / "test-packages" / f"{name}.k"
+    source.parent.mkdir(parents=True, exist_ok=True)
+    if not source.exists() or source.read_text() != text:
+        source.write_text(text)
+    return kpkg.load(build_package(source, source.with_suffix(".kpkg"), "--target", "native"))
+
+
+def compile_cpp(source: Path, program: Path, *options: str) -> None:
+    """Compiles a C++ program against the built libkpkg."""
+    lib = BUILD / "lib"
+    flags = ["-std=c++17", "-Wall", "-Werror", f"-I{ROOT}/runtime/include", f"-L{lib}", f"-Wl,-rpath,{lib}", "-lkpkg"]
+    done = subprocess.run(["g++", source, "-o", program, *flags, *options], capture_output=True, text=True)
+    assert done.returncode == 0, done.stderr
+
+
+def op_calls(name: str, run: Callable[[], object]) -> int:
+    """How often an op of `kpkg.ops` is called in `run`."""
+    import kpkg
+    import torch
+
+    op = kpkg.ops[f"kpkg::{name}"].op
+    before = op.stats()["calls"]
+    with torch.no_grad():
+        run()
+    return op.stats()["calls"] - before
+
+
+@contextmanager
+def torch_threads(count: int) -> Iterator[None]:
+    """PyTorch computes on `count` threads."""
+    import torch
+
+    before = torch.get_num_threads()
+    torch.set_num_threads(count)
+    try:
+        yield
+    finally:
+        torch.set_num_threads(before)
 
 
 def build_families() -> dict[str, Path]:
@@ -83,6 +141,14 @@ def no_fallbacks():
 
     with kpkg.fallback_policy("strict"):
         yield
+
+
+@pytest.fixture
+def fast(monkeypatch):
+    """kpkg is twice as fast, whatever the clock says."""
+    from kpkg import _measure
+
+    monkeypatch.setattr(_measure, "interleaved", lambda first, second, **_: (2.0, 1.0))
 
 
 @pytest.fixture(scope="session")

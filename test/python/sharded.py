@@ -69,7 +69,8 @@ def main(rank: int, count: int, port: str, device: str, packages: list[str]) -> 
             Shard(0),
         )
 
-    # Arguments that are no tensors decide the placements too: a rule's answer for others must not be taken from PyTorch's cache.
+    # Arguments that are no tensors decide the placements too: a rule's answer for others must not be taken from
+    # PyTorch's cache.
     square = spread(x[:, :8].contiguous(), Shard(0))
     for transposed in (False, True):
         same(

@@ -1,4 +1,6 @@
-"""Attention of lengths that are no multiples of vectors: masks in rows that GPUs read at once, and what is known of queries in gradients.
+"""Attention of lengths that are no multiples of vectors.
+
+Masks in rows that GPUs read at once, and what gradients know of queries.
 
 SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
 """
@@ -8,27 +10,14 @@ from __future__ import annotations
 import kpkg
 import pytest
 import torch
-from conftest import BUILD, ROOT, build_package
+from conftest import load_input
 
 DTYPES = [torch.bool, torch.float32, torch.bfloat16, torch.float16]
 
 
 @pytest.fixture(scope="module")
 def package(libraries):
-    folders = [str(ROOT / "kernels_src" / "attention"), str(ROOT / "kernels_src")]
-    return kpkg.load(
-        build_package(
-            ROOT / "test" / "python" / "inputs" / "mask_rows.k",
-            BUILD / "test-packages" / "mask_rows.kpkg",
-            "--target",
-            "native",
-            "-O1",
-            "-I",
-            folders[0],
-            "-I",
-            folders[1],
-        )
-    )
+    return load_input("mask_rows", "attention")
 
 
 def launches(package, mask, keys):

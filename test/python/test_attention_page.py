@@ -12,7 +12,7 @@ import subprocess
 import sys
 
 import pytest
-from conftest import BUILD, COMMAND, ROOT
+from conftest import BUILD, COMMAND, ROOT, compile_cpp
 
 PAGE = (ROOT / "docs" / "attention.md").read_text()
 
@@ -63,21 +63,5 @@ def test_cpp(packages, tmp_path):
     (source,) = marked("cpp")
     (tmp_path / "main.cpp").write_text(source)
     shutil.copy(packages["attention_cache"], tmp_path)
-    lib = BUILD / "lib"
-    run(
-        [
-            "g++",
-            "-std=c++17",
-            "-Wall",
-            "-Werror",
-            f"-I{ROOT}/runtime/include",
-            "main.cpp",
-            "-o",
-            "main",
-            f"-L{lib}",
-            f"-Wl,-rpath,{lib}",
-            "-lkpkg",
-        ],
-        tmp_path,
-    )
+    compile_cpp(tmp_path / "main.cpp", tmp_path / "main")
     assert run(["./main"], tmp_path) == "0.25 3.94591\n"

@@ -1,4 +1,6 @@
-"""Attention as GPUs run it, compiled for this CPU: which kernels its op and gradients launch for lengths, masks and heads of any kind, and what these compute, against float64.
+"""Attention as GPUs run it, compiled for this CPU, against float64.
+
+Which kernels its op and gradients launch for lengths, masks and heads of any kind, and their results.
 
 SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
 """
@@ -33,7 +35,11 @@ launched: Counter[str] = Counter()
 
 @pytest.fixture(scope="module")
 def package(libraries):
-    """`libraries` come first, and once more at the end: the public names of ops are those of the package that was registered last."""
+    """The package of kernels for GPUs.
+
+    `libraries` come first, and once more at the end: the public names of ops are those of the package that was
+    registered last.
+    """
     path = BUILD / "test-packages" / "attention-roads.kpkg"
     yield kpkg.load(
         build_package(
@@ -131,7 +137,10 @@ def test_cases(package, seed):
     found = profiled(
         lambda: package.attention_backward(grad, q, k, v, out, lse, mask, causal, None, softcap, window, seed % 3 == 0)
     )
-    what = f"{tuple(q.shape)} {tuple(k.shape)} {q.dtype} {None if mask is None else (mask.dtype, tuple(mask.shape))} {causal=} {softcap=} {window=}"
+    what = (
+        f"{tuple(q.shape)} {tuple(k.shape)} {q.dtype} {None if mask is None else (mask.dtype, tuple(mask.shape))} "
+        f"{causal=} {softcap=} {window=}"
+    )
     unit = max(torch.finfo(q.dtype).eps, 2.0**-17)
     torch.testing.assert_close(
         lse.double(), sums.detach(), atol=4 * unit, rtol=4 * unit, msg=lambda text: f"lse of {what}: {text}"

@@ -107,7 +107,10 @@ def test_needs_reach_the_backward(gradients, nodes):
 
 
 def test_needs_are_what_is_asked_for(gradients, nodes):
-    """Inputs that require gradients are left out where the call is about others: they may cost as much as those that are wanted."""
+    """Inputs that require gradients are left out where the call is about others.
+
+    They may cost as much as those that are wanted.
+    """
     seeing = Seeing(torch.ops.gradients.affine_autograd.default)
     x, weight, bias = rows(3, 7), rows(7), rows(7)
     inner = x * 2
@@ -156,7 +159,10 @@ def test_deterministic_algorithms_reach_the_backward(gradients, nodes, determini
 
 
 def test_gradients_are_deterministic_where_instances_must_be(gradients):
-    code = "import kpkg, torch, sys; x = torch.ones(2, 3, requires_grad=True); kpkg.load(sys.argv[1]).choose(x).sum().backward(); print(x.grad.unique().tolist())"
+    code = (
+        "import kpkg, torch, sys; x = torch.ones(2, 3, requires_grad=True); "
+        "kpkg.load(sys.argv[1]).choose(x).sum().backward(); print(x.grad.unique().tolist())"
+    )
     environment = {**os.environ, "PYTHONPATH": str(BUILD / "python"), "KPKG_REQUIRE": "deterministic"}
     run = subprocess.run([sys.executable, "-c", code, gradients.path], capture_output=True, text=True, env=environment)
     assert run.stdout == "[1.0]\n", run.stderr
@@ -236,7 +242,10 @@ except Warning as refused:
 
 
 def test_backward_through_the_dispatcher_is_refused(gradients):
-    """There the forward runs; backward must not go on with gradients missing. (In a process of its own: pytest resets warning filters.)"""
+    """There the forward runs; backward must not go on with gradients missing.
+
+    (In a process of its own: pytest resets warning filters.)
+    """
     environment = {**os.environ, "PYTHONPATH": str(BUILD / "python")}
     done = subprocess.run(
         [sys.executable, "-c", SCRIPT, gradients.path], capture_output=True, text=True, env=environment

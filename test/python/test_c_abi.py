@@ -50,8 +50,10 @@ class Number(c.Union):
 
 class Result(c.Structure):
     _fields_ = [
-        ("kind", c.c_int32), ("source", c.c_int32), ("index", c.c_int32), ("dtype", c.c_int32), ("device", Device), ("rank", c.c_int32), ("whole", c.c_int32),
-        ("offset", c.c_int64), ("data", c.c_void_p), ("shape", c.c_int64 * MAX_RANK), ("strides", c.c_int64 * MAX_RANK), ("number", Number),
+        ("kind", c.c_int32), ("source", c.c_int32), ("index", c.c_int32), ("dtype", c.c_int32), ("device", Device),
+        ("rank", c.c_int32), ("whole", c.c_int32),
+        ("offset", c.c_int64), ("data", c.c_void_p), ("shape", c.c_int64 * MAX_RANK), ("strides", c.c_int64 * MAX_RANK),
+        ("number", Number),
     ]  # fmt: skip
 
 
@@ -61,8 +63,10 @@ class Call(c.Structure):
 
 Fallback = c.CFUNCTYPE(c.c_int, c.c_void_p, c.c_void_p, c.POINTER(Call))
 Call._fields_ = [
-    ("struct_size", c.c_size_t), ("arguments", c.POINTER(Value)), ("argument_count", c.c_int32), ("result_capacity", c.c_int32), ("results", c.POINTER(Result)),
-    ("stream", c.c_void_p), ("allocate", c.c_void_p), ("allocate_context", c.c_void_p), ("outputs", c.POINTER(c.POINTER(Tensor))), ("user", c.c_void_p),
+    ("struct_size", c.c_size_t), ("arguments", c.POINTER(Value)), ("argument_count", c.c_int32),
+    ("result_capacity", c.c_int32), ("results", c.POINTER(Result)),
+    ("stream", c.c_void_p), ("allocate", c.c_void_p), ("allocate_context", c.c_void_p),
+    ("outputs", c.POINTER(c.POINTER(Tensor))), ("user", c.c_void_p),
 ]  # fmt: skip
 
 

@@ -1,4 +1,6 @@
-"""Attention over caches as GPUs run it, compiled for this CPU: which kernels the op launches, and what they compute, against its spec.
+"""Attention over caches as GPUs run it, compiled for this CPU, against its spec.
+
+Which kernels the op launches, and their results.
 
 SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
 """
@@ -21,7 +23,10 @@ GENERAL, ONE_PIECE, IN_PAGES = "0", "1", "2"
 
 @pytest.fixture(scope="module")
 def package(libraries):
-    """A package of the kernels for GPUs; `libraries` come first, so that its ops are not those that PyTorch finds by name."""
+    """A package of the kernels for GPUs.
+
+    `libraries` come first, so that its ops are not those that PyTorch finds by name.
+    """
     path = BUILD / "test-packages" / "attention_cache-roads.kpkg"
     return kpkg.load(
         build_package(
@@ -72,7 +77,8 @@ def test_what_the_plain_kernels_are_not_for(package):
 
     for form, options in (
         (ONE_PIECE, {}), (ONE_PIECE, {"tokens": 16}), (IN_PAGES, {"page": 64}),
-        (GENERAL, {"softcap": 2.0}), (GENERAL, {"window": 5}), (GENERAL, {"page": 48}), (GENERAL, {"page": 128, "window": 9}), (GENERAL, {"page": 48, "tokens": 17}),
+        (GENERAL, {"softcap": 2.0}), (GENERAL, {"window": 5}), (GENERAL, {"page": 48}),
+        (GENERAL, {"page": 128, "window": 9}), (GENERAL, {"page": 48, "tokens": 17}),
     ):  # fmt: skip
         assert call(**options)[2] == {form}, options
     assert "attend_parts_in_turn" in call(tokens=17)[1]

@@ -103,7 +103,10 @@ def test_damaged_entries_are_made_again(source, tmp_path):
 
 def test_many_at_once(source, tmp_path):
     """Processes that find nothing compile each for itself; every one of them gets a whole package."""
-    script = f"import kpkg, numpy; c = kpkg.Compiler({str(COMMAND)!r}, {str(tmp_path / 'cache')!r}); print(c.compile_from_file({str(source)!r}).scaled(numpy.ones(3, 'f'))[0])"
+    script = (
+        f"import kpkg, numpy; c = kpkg.Compiler({str(COMMAND)!r}, {str(tmp_path / 'cache')!r}); "
+        f"print(c.compile_from_file({str(source)!r}).scaled(numpy.ones(3, 'f'))[0])"
+    )
     environment = {**os.environ, "PYTHONPATH": str(BUILD / "python")}
 
     def run(_):
@@ -145,7 +148,8 @@ def test_doctor(packages, tmp_path):
 def test_profile_of_a_script(packages, tmp_path):
     script = tmp_path / "script.py"
     script.write_text(
-        f"import sys, kpkg, numpy\nassert sys.argv[1:] == ['a']\nkpkg.load({str(packages['softmax'])!r}).softmax(numpy.ones((2, 3)))\n"
+        "import sys, kpkg, numpy\nassert sys.argv[1:] == ['a']\n"
+        f"kpkg.load({str(packages['softmax'])!r}).softmax(numpy.ones((2, 3)))\n"
     )
     done = command_line("profile", "--trace", str(tmp_path / "trace.json"), str(script), "a")
     assert done.returncode == 0 and "kpkg::softmax" in done.stdout and "softmax_rows[" in done.stdout, done.stderr

@@ -1,4 +1,6 @@
-"""Convolutions and transposed ones with random shapes, strides, paddings, dilations, groups and orders of memory: results and gradients against float64.
+"""Convolutions and transposed ones: results and gradients against float64.
+
+Shapes, strides, paddings, dilations, groups and orders of memory are random.
 
 `KPKG_CONV_CASES` is the number of cases (default 240), `KPKG_CONV_SEED` the first seed.
 
@@ -103,7 +105,8 @@ def test_random_cases(first, ops):
             )
             worst = float(((result.double() - expected).abs() / allowed).max()) if result.numel() else 0.0
             assert worst <= 1, (
-                f"seed {seed}: {name} {tuple(x.shape)} {tuple(w.shape)} {rest} {x.dtype}: {which} is off by {worst:.2f} of what is allowed"
+                f"seed {seed}: {name} {tuple(x.shape)} {tuple(w.shape)} {rest} {x.dtype}: {which} is off by "
+                f"{worst:.2f} of what is allowed"
             )
 
 

@@ -1,4 +1,6 @@
-"""Which calls with PyTorch tensors pass its dispatcher by: those that it would do nothing else for, with the same results, errors and counters.
+"""Which calls with PyTorch tensors bypass its dispatcher.
+
+Those for which it would do nothing else, with the same results, errors and counters.
 
 SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
 """

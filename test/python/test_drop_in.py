@@ -78,7 +78,10 @@ def test_windows_far_larger_than_the_input(ops, layout):
 
 @pytest.fixture(scope="module")
 def products(libraries):
-    """gemm with the kernels for GPUs, compiled for this CPU; `libraries` come first, so that its ops are not those that PyTorch finds by name."""
+    """gemm with the kernels for GPUs, compiled for this CPU.
+
+    `libraries` come first, so that its ops are not those that PyTorch finds by name.
+    """
     package = BUILD / "test-packages" / "gemm-roads.kpkg"
     return kpkg.load(
         build_package(ROOT / "kernels_src" / "gemm", package, "--target", "native", "-D", "ON_GPU=True", "-O1")

@@ -1,4 +1,6 @@
-"""Every op of kernels_src: a fallback of the same results, also for its gradient, and PyTorch's own checks of registrations.
+"""Every op of kernels_src has a fallback of the same results, also for its gradient.
+
+PyTorch's own checks of registrations hold.
 
 SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
 """
@@ -178,7 +180,7 @@ ONE_SHAPE = ("kpkg::swiglu", "kpkg::geglu")
 
 
 def call_in_float64(name):
-    """The smallest sample in float64, as a function of its first tensor; None where the op has no real first argument."""
+    """The smallest sample in float64 as a function of its first tensor; None where that is not real."""
     spec = SPECS[name]
     if torch.float64 not in spec.dtypes:
         return None
@@ -201,7 +203,10 @@ def call_in_float64(name):
 
 @pytest.mark.parametrize("name", sorted(SPECS))
 def test_second_derivatives_are_pytorchs(name, ops):
-    """Reverse over reverse and forward over reverse (a product with the Hessian), against PyTorch's implementation of the op."""
+    """Reverse over reverse and forward over reverse (a product with the Hessian).
+
+    Against PyTorch's implementation of the op.
+    """
     sample = call_in_float64(name)
     if sample is None or name in ("kpkg::argmax", "kpkg::argmin"):
         pytest.skip("no real argument or result")
@@ -260,7 +265,7 @@ def test_gradient_of_an_op_without_one(ops):
         op(x, x)
 
 
-# ---- torch.func and forward mode -------------------------------------------------------------------------------------------------------------
+# ---- torch.func and forward mode -------------------------------------------------------------------------------------
 
 T = torch.func
 D = torch.randn(3, 5, dtype=torch.float64, generator=torch.Generator().manual_seed(4))
@@ -356,7 +361,7 @@ def test_modes_see_recorded_calls(ops):
         assert torch.ops.kpkg.gemm(x.float(), x.float().T).dtype == torch.bfloat16
 
 
-# ---- autocast ------------------------------------------------------------------------------------------------------------------------------
+# ---- autocast --------------------------------------------------------------------------------------------------------
 
 F = torch.nn.functional
 X, W = torch.randn(4, 8), torch.randn(8)
@@ -390,7 +395,7 @@ def test_autocast_in_training(ops):
     assert x.grad.dtype == torch.float32 and w.grad.dtype == torch.float32
 
 
-# ---- vmap ------------------------------------------------------------------------------------------------------------------------------------
+# ---- vmap ------------------------------------------------------------------------------------------------------------
 
 B = torch.randn(5, 4, 8)
 VMAP = [

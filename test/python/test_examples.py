@@ -9,7 +9,7 @@ import subprocess
 
 import pytest
 import torch
-from conftest import BUILD, ROOT
+from conftest import ROOT, compile_cpp
 
 
 @pytest.fixture(scope="module")
@@ -18,19 +18,7 @@ def example(packages, tmp_path_factory):
 
     def run(name, *arguments):
         program, source = folder / name, ROOT / "test" / "runtime" / "install" / f"{name}.cpp"
-        flags = [
-            "-std=c++17",
-            "-Wall",
-            "-Wextra",
-            "-Werror",
-            f"-I{ROOT}/runtime/include",
-            f"-L{BUILD}/lib",
-            f"-Wl,-rpath,{BUILD}/lib",
-            "-lkpkg",
-            "-ldl",
-        ]
-        built = subprocess.run(["g++", source, "-o", program, *flags], capture_output=True, text=True)
-        assert built.returncode == 0, built.stderr
+        compile_cpp(source, program, "-Wextra", "-ldl")
         done = subprocess.run([program, *arguments], capture_output=True, text=True, env={})
         assert done.returncode == 0, done.stdout + done.stderr
         return done.stdout, done.stderr

@@ -11,7 +11,7 @@ import kpkg
 import numpy as np
 import pytest
 import torch
-from conftest import BUILD, build_package
+from conftest import load_source
 from torch.testing import assert_close
 
 # Each op of kernels_src for one dtype only, so that every other one falls back.
@@ -32,12 +32,8 @@ def negate_twice(input: Tensor) raises -> Tensor:
 
 @pytest.fixture(scope="module")
 def library():
-    source = BUILD / "test-packages" / "fallback" / "narrow.k"
-    source.parent.mkdir(parents=True, exist_ok=True)
-    if not source.exists() or source.read_text() != SOURCE:
-        source.write_text(SOURCE)
     kpkg.set_fallback("kpkg_test::negate_twice", lambda input: -(-input))
-    return kpkg.load(build_package(source, source.with_suffix(".kpkg"), "--target", "native"))
+    return load_source("fallback/narrow", SOURCE)
 
 
 def test_strict_raises_with_what_was_tried(library):

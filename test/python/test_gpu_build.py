@@ -291,7 +291,10 @@ def product(a: Tensor, b: Tensor, straight: Int = 1) raises -> Tensor:
 
 @pytest.mark.parametrize("chip", ["sm_90a", "sm_80"])
 def test_rounded_float32_is_multiplied_by_warpgroups_where_they_can_read_it(chip: str, tmp_path: Path) -> None:
-    """The second factor of wgmma lies along k in shared memory; its first one is loaded from any order. gemm_rounded relies on it."""
+    """The second factor of wgmma lies along k in shared memory.
+
+    Its first one is loaded from any order. gemm_rounded relies on it.
+    """
     source = tmp_path / "rounded.k"
     source.write_text(TF32_KERNEL)
     text = kpkg("build", source, "--target", chip, "--emit", "ptx")

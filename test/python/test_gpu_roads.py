@@ -1,7 +1,10 @@
-"""Convolutions as GPUs run them, compiled for this CPU: which kernels their ops launch, with what, and what these compute, against float64.
+"""Convolutions as GPUs run them, compiled for this CPU, against float64.
 
-Layers as networks have them, with random sizes, and gradients in the result's order of memory. What only a GPU shows, the machine code, is for
-test/device/conv.py. `KPKG_ROAD_CASES` is the number of layers (default 320), `KPKG_ROAD_SEED` the first seed.
+Which kernels their ops launch, with which arguments, and their results.
+
+Layers as networks have them, with random sizes, and gradients in the result's order of memory. What only a GPU shows,
+the machine code, is for test/device/conv.py. `KPKG_ROAD_CASES` is the number of layers (default 320), `KPKG_ROAD_SEED`
+the first seed.
 
 SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
 """
@@ -16,6 +19,7 @@ import kpkg
 import pytest
 import torch
 from conftest import BUILD, ROOT, build_package
+from opspec import channels_last
 
 CASES = int(os.environ.get("KPKG_ROAD_CASES", "320"))
 SEED = int(os.environ.get("KPKG_ROAD_SEED", "0"))
@@ -24,16 +28,22 @@ F = torch.nn.functional
 ROUND_OFF = {torch.float32: 2.0**-24, torch.float16: 2.0**-11, torch.bfloat16: 2.0**-8}
 #: Kernels that CPUs do not run: all must have been launched at the end.
 ROADS = {
-    "image_tiles", "image_tiles_first", "image_tiles_scattered", "image_points", "image_parts", "point_planes", "merge_rows", "widen_taps", "phase_tiles", "pack_phases",
-    "place_phases", "place_planes", "fold_windows", "image_weight_parts", "image_weights", "image_weight_lines", "point_weight_parts", "point_weights", "plane_weight_parts", "window_weight_parts",
-    "depthwise_fours", "depthwise_rings", "depthwise_twos", "depthwise_squares", "depthwise_weight_ones", "depthwise_weight_twos", "depthwise_windows", "depthwise_taps", "depthwise_columns",
+    "image_tiles", "image_tiles_first", "image_tiles_scattered", "image_points", "image_parts", "point_planes",
+    "merge_rows", "widen_taps", "phase_tiles", "pack_phases",
+    "place_phases", "place_planes", "fold_windows", "image_weight_parts", "image_weights", "image_weight_lines",
+    "point_weight_parts", "point_weights", "plane_weight_parts", "window_weight_parts",
+    "depthwise_fours", "depthwise_rings", "depthwise_twos", "depthwise_squares", "depthwise_weight_ones",
+    "depthwise_weight_twos", "depthwise_windows", "depthwise_taps", "depthwise_columns",
 }  # fmt: skip
 launched: Counter[str] = Counter()
 
 
 @pytest.fixture(scope="module")
 def package(libraries):
-    """A package of kernels_src/conv with the kernels for GPUs; `libraries` come first, so that its ops are not those that PyTorch finds by name."""
+    """A package of kernels_src/conv with the kernels for GPUs.
+
+    `libraries` come first, so that its ops are not those that PyTorch finds by name.
+    """
     return kpkg.load(
         build_package(
             ROOT / "kernels_src" / "conv",
@@ -45,11 +55,6 @@ def package(libraries):
             "-O1",
         )
     )
-
-
-def last(x):
-    """x with its channels last in memory."""
-    return x.movedim(1, -1).contiguous().movedim(-1, 1)
 
 
 def layer(seed):
@@ -86,8 +91,8 @@ def layer(seed):
         normal(groups * k, c, *([taps] * dims)),
         normal(groups * k),
     )
-    x = last(x) if chance.random() < 0.75 and not planes else x
-    w = last(w) if chance.random() < 0.5 and not planes else w
+    x = channels_last(x) if chance.random() < 0.75 and not planes else x
+    w = channels_last(w) if chance.random() < 0.5 and not planes else w
     tf32 = dtype == torch.float32 and chance.random() < 0.8
     return dims, x, w, b, ([stride] * dims, [taps // 2] * dims, [dilation] * dims, groups), tf32, chance.random() < 0.85
 
@@ -119,7 +124,8 @@ def check(package, seed):
         )
         worst = float(((result.detach().double() - want).abs() / allowed).max())
         assert worst <= 1, (
-            f"seed {seed}: conv{dims}d {tuple(x.shape)} {tuple(w.shape)} {rest} {x.dtype} {name}: {worst:.2f} of what is allowed, by {', '.join(kernels)}"
+            f"seed {seed}: conv{dims}d {tuple(x.shape)} {tuple(w.shape)} {rest} {x.dtype} {name}: {worst:.2f} of "
+            f"what is allowed, by {', '.join(kernels)}"
         )
 
 
@@ -172,7 +178,7 @@ def test_ends_of_depthwise_layers(package, activation):
             torch.randn(shape).to(dtype)
             for shape in ((chance.randint(1, 3), channels, height, width), (channels, 1, 3, 3), (channels,))
         )
-        x, b = last(x) if follows else x, b if chance.random() < 0.75 else None
+        x, b = channels_last(x) if follows else x, b if chance.random() < 0.75 else None
         rest = [stride] * 2, [padding] * 2, [dilation] * 2, channels
         with kpkg.profile_kernel() as profile:
             found = package.conv2d_fused(x, w, b, None, *rest, "", activation)
@@ -185,7 +191,8 @@ def test_ends_of_depthwise_layers(package, activation):
         allowed = 2 * ROUND_OFF[dtype] * (want.abs() + torch.finfo(dtype).smallest_normal) + 64 * 2.0**-24 * (1 + size)
         worst = float(((found.double() - want).abs() / allowed).max())
         assert worst <= 1, (
-            f"seed {seed}: {activation} of {tuple(x.shape)} {rest} {dtype}: {worst:.2f} of what is allowed, by {', '.join(sorted(kernels))}"
+            f"seed {seed}: {activation} of {tuple(x.shape)} {rest} {dtype}: {worst:.2f} of what is allowed, by "
+            f"{', '.join(sorted(kernels))}"
         )
     if activation != "gelu":
         assert {"depthwise_rings", "depthwise_fours", "depthwise_twos"} <= kernels

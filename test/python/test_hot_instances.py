@@ -1,5 +1,7 @@
-"""Hot instances: those that move memory do not spill on any chip and make as many 16-byte accesses as tiles, threads and dtype ask for; those of attention do
-not spill where warpgroups multiply.
+"""Hot instances do not spill registers.
+
+Those that move memory do not on any chip, those of attention not where warpgroups multiply. The former make as many
+16-byte accesses as tiles, threads and dtype ask for.
 
 Of each family's sources only the kernels named here stay, for few sizes. Needs ptxas and no GPU.
 
@@ -27,7 +29,10 @@ ROWS_OF_4096 = "T=[float32, bfloat16], COLS=[4096]"
 
 @dataclass
 class Hot:
-    """A block loads `loads` and stores `stores` tiles of `elements` elements of the dtype (two numbers: of float32, of bfloat16)."""
+    """A block loads `loads` and stores `stores` tiles of `elements` elements of the dtype.
+
+    Two numbers are those of float32 and of bfloat16.
+    """
 
     file: str
     kernel: str
@@ -58,8 +63,9 @@ HOT = [
     Hot("scan/scan.k", "scan_rows", 'T=[float32, bfloat16], KIND=["sum"], COLS=[LENGTHS[-1]]', 2, 1, (512, 512)),
 ]
 
-# Products of warpgroups whose registers are nearly all taken: file, kernel, instances, the symbols of those, which arguments ask for whole vectors, and the fewest threads of
-# a block: one warpgroup that copies and two that multiply, and in attend_latent one more that makes weights.
+# Products of warpgroups whose registers are nearly all taken: file, kernel, instances, the symbols of those, which
+# arguments ask for whole vectors, and the fewest threads of a block: one warpgroup that copies and two that multiply,
+# and in attend_latent one more that makes weights.
 PRODUCTS = [
     (
         "attention/forward.k",
@@ -205,7 +211,10 @@ def test_hot_instances_access_memory_in_vectors(sources: list[Path], chip: str) 
 def test_products_of_warpgroups_do_not_spill(
     file: str, kernel: str, instances: str, parameters: list[str], vectors: set[int], threads: int, tmp_path: Path
 ) -> None:
-    """Where ptxas spills registers of an instance, another launch stands in, or none: the package then has slower instances only."""
+    """Where ptxas spills registers of an instance, another launch stands in, or none.
+
+    The package then has slower instances only.
+    """
     copied([file], tmp_path)
     source = tmp_path / Path(file).name
     source.write_text(narrowed(ROOT / "kernels_src" / file, {kernel: instances}))

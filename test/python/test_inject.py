@@ -39,12 +39,6 @@ def model():
     return Block().eval()
 
 
-@pytest.fixture
-def fast(monkeypatch):
-    """kpkg is twice as fast, whatever the clock says."""
-    monkeypatch.setattr(_measure, "interleaved", lambda first, second, **_: (2.0, 1.0))
-
-
 X = torch.randn(2, 6, 32, generator=torch.Generator().manual_seed(3))
 
 

@@ -1,4 +1,6 @@
-"""A model with replacements runs as a whole before inject leaves it: what makes it raise or give another output goes out again.
+"""A model with replacements runs as a whole before inject leaves it.
+
+Replacements that make it raise or give another output go out again.
 
 SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
 """
@@ -9,19 +11,13 @@ import kpkg
 import pytest
 import torch
 import torch.nn.functional as F
-from kpkg import _call_products, _calls, _measure, _whole
+from kpkg import _call_products, _calls, _whole
 from kpkg._call_forms import Call
 from torch import nn
 from torch.testing import assert_close
 
-pytestmark = [pytest.mark.usefixtures("default_ops")]
+pytestmark = [pytest.mark.usefixtures("default_ops", "fast")]
 X = torch.randn(2, 6, 32, generator=torch.Generator().manual_seed(3))
-
-
-@pytest.fixture(autouse=True)
-def fast(monkeypatch):
-    """kpkg is twice as fast, whatever the clock says."""
-    monkeypatch.setattr(_measure, "interleaved", lambda first, second, **_: (2.0, 1.0))
 
 
 class Attention(nn.Module):

@@ -1,4 +1,6 @@
-"""Calls of PyTorch's functions that inject finds in forwards: each form of them against PyTorch, and whose calls are replaced.
+"""Calls of PyTorch's functions that inject finds in forwards.
+
+Each form of them against PyTorch, and whose calls are replaced.
 
 SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
 """
@@ -9,18 +11,13 @@ import kpkg
 import pytest
 import torch
 import torch.nn.functional as F
+from conftest import op_calls
 from kpkg import _call_products, _calls, _measure
 from kpkg._injection import Injection, Row
 from torch import nn
 from torch.testing import assert_close
 
-pytestmark = [pytest.mark.usefixtures("default_ops")]
-
-
-@pytest.fixture(autouse=True)
-def fast(monkeypatch):
-    """kpkg is twice as fast, whatever the clock says."""
-    monkeypatch.setattr(_measure, "interleaved", lambda first, second, **_: (2.0, 1.0))
+pytestmark = [pytest.mark.usefixtures("default_ops", "fast")]
 
 
 def randn(*shape):
@@ -205,14 +202,6 @@ class Outer(nn.Module):
         return self.inner(torch.relu(x @ x.mT @ x)) + F.linear(self.relu(self.linear(x)), W)
 
 
-def counted(name, run):
-    op = kpkg.ops[f"kpkg::{name}"].op
-    before = op.stats()["calls"]
-    with torch.no_grad():
-        run()
-    return op.stats()["calls"] - before
-
-
 def test_only_calls_of_the_layer_itself():
     """Not those of layers within, of which each has a row of its own, and not those that layers of torch.nn make."""
     model = Outer().eval()
@@ -221,19 +210,19 @@ def test_only_calls_of_the_layer_itself():
     assert {(row.name, row.layer) for row in injection.rows} == {("", "matmul()"), ("", "relu()"), ("", "linear()")}
     with torch.no_grad():
         assert_close(model(X), expected)
-    assert counted("relu", lambda: model(X)) == 1 and counted("linear", lambda: model(X)) == 1
+    assert op_calls("relu", lambda: model(X)) == 1 and op_calls("linear", lambda: model(X)) == 1
     injection.restore()
     injection = kpkg.inject(model, sample_input=X, include=["matmul", "tanh"], verbose=False)
     assert [(row.name, row.layer) for row in injection.replaced] == [
         ("", "matmul()"), ("inner", "matmul()"), ("inner", "tanh()"),
     ]  # fmt: skip
-    assert counted("tanh", lambda: model(X)) == 1 and counted("tanh", lambda: model.inner(X)) == 1
+    assert op_calls("tanh", lambda: model(X)) == 1 and op_calls("tanh", lambda: model.inner(X)) == 1
     inner = next(row for row in injection.rows if (row.name, row.layer) == ("inner", "matmul()"))
     injection._take_out(inner, "out")
-    before = counted("gemm", lambda: model(X))
+    before = op_calls("gemm", lambda: model(X))
     injection._take_out(next(row for row in injection.replaced if row.layer == "matmul()"), "out")
-    assert before == 0 and counted("gemm_batched", lambda: model(X)) == 0
-    assert counted("tanh", lambda: model(X)) == 1
+    assert before == 0 and op_calls("gemm_batched", lambda: model(X)) == 0
+    assert op_calls("tanh", lambda: model(X)) == 1
     injection.restore()
     assert "forward" not in model.__dict__ and "forward" not in model.inner.__dict__
 

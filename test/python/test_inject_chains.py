@@ -1,4 +1,6 @@
-"""Convolutions that do what follows them in one launch: where they are found, when they stand back, and that they compute what the model did.
+"""Convolutions that compute the steps behind them in one launch.
+
+Where they are found, when they stand back, and that the results are the model's.
 
 SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
 """
@@ -11,18 +13,13 @@ import pickle
 import kpkg
 import pytest
 import torch
+from conftest import op_calls
 from kpkg import _chains, _measure
 from torch import nn
 from torch.testing import assert_close
 
-pytestmark = [pytest.mark.usefixtures("default_ops")]
+pytestmark = [pytest.mark.usefixtures("default_ops", "fast")]
 IMAGES = torch.randn(2, 8, 6, 5, generator=torch.Generator().manual_seed(4))
-
-
-@pytest.fixture(autouse=True)
-def fast(monkeypatch):
-    """kpkg is twice as fast, whatever the clock says."""
-    monkeypatch.setattr(_measure, "interleaved", lambda first, second, **_: (2.0, 1.0))
 
 
 class Bottleneck(nn.Module):
@@ -67,11 +64,7 @@ def injected(model, images=IMAGES):
 
 def launches(model, images=IMAGES):
     """How often the fused op runs in a forward."""
-    op = kpkg.ops.conv2d_fused.op
-    before = op.stats()["calls"]
-    with torch.no_grad():
-        model(images)
-    return op.stats()["calls"] - before
+    return op_calls("conv2d_fused", lambda: model(images))
 
 
 def test_one_launch_for_each_chain(model):

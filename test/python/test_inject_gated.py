@@ -11,18 +11,12 @@ import kpkg
 import pytest
 import torch
 import torch.nn.functional as F
-from kpkg import _measure
+from conftest import op_calls
 from torch import nn
 from torch.testing import assert_close
 
-pytestmark = [pytest.mark.usefixtures("default_ops")]
+pytestmark = [pytest.mark.usefixtures("default_ops", "fast")]
 WIDTH = 24
-
-
-@pytest.fixture(autouse=True)
-def fast(monkeypatch):
-    """kpkg is twice as fast, whatever the clock says."""
-    monkeypatch.setattr(_measure, "interleaved", lambda first, second, **_: (2.0, 1.0))
 
 
 class Function(torch.autograd.Function):
@@ -101,11 +95,7 @@ NAME = "x + rms_norm(y) * tanh(gate)"
 
 
 def gated(run):
-    op = kpkg.ops.residual_tanh_gated_rmsnorm.op
-    before = op.stats()["calls"]
-    with torch.no_grad():
-        run()
-    return op.stats()["calls"] - before
+    return op_calls("residual_tanh_gated_rmsnorm", run)
 
 
 @pytest.mark.parametrize("dtype", [torch.float32, torch.bfloat16, torch.float64])

@@ -1,4 +1,6 @@
-"""What inject loads before it captures models as CUDA graphs, without a GPU: a stand-in for PyTorch's graphs, and for packages.
+"""What inject loads before it captures models as CUDA graphs, without a GPU.
+
+There is a stand-in for PyTorch's graphs, and for packages.
 
 SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
 """

@@ -1,4 +1,6 @@
-"""Models of transformers that see, hear and attend to latent keys: what inject finds in them, and what they give with it.
+"""Models of transformers that see, hear and attend to latent keys.
+
+What inject finds in them, and their results with it.
 
 SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
 """
@@ -10,19 +12,12 @@ import importlib.util
 import kpkg
 import pytest
 import torch
-from kpkg import _measure
 from torch.testing import assert_close
 
 pytestmark = [
     pytest.mark.usefixtures("default_ops"),
     pytest.mark.skipif(importlib.util.find_spec("transformers") is None, reason="transformers is not installed"),
 ]
-
-
-@pytest.fixture
-def fast(monkeypatch):
-    """kpkg is twice as fast, whatever the clock says."""
-    monkeypatch.setattr(_measure, "interleaved", lambda first, second, **_: (2.0, 1.0))
 
 
 def yolos():
@@ -83,8 +78,10 @@ def deepseek():
     torch.manual_seed(0)
     config = DeepseekV3Config(
         vocab_size=99, hidden_size=64, intermediate_size=96, moe_intermediate_size=32, num_hidden_layers=2,
-        num_attention_heads=4, num_key_value_heads=4, n_routed_experts=4, n_group=1, topk_group=1, num_experts_per_tok=2,
-        kv_lora_rank=32, q_lora_rank=24, qk_rope_head_dim=8, qk_nope_head_dim=16, v_head_dim=12, first_k_dense_replace=2,
+        num_attention_heads=4, num_key_value_heads=4, n_routed_experts=4, n_group=1, topk_group=1,
+        num_experts_per_tok=2,
+        kv_lora_rank=32, q_lora_rank=24, qk_rope_head_dim=8, qk_nope_head_dim=16, v_head_dim=12,
+        first_k_dense_replace=2,
         max_position_embeddings=64, pad_token_id=0, bos_token_id=1, eos_token_id=2,
     )  # fmt: skip
     model = DeepseekV3ForCausalLM(config).eval()

@@ -11,18 +11,13 @@ import threading
 import kpkg
 import pytest
 import torch
-from kpkg import _fused, _measure
+from conftest import op_calls
+from kpkg import _fused
 from torch import nn
 from torch.testing import assert_close
 
-pytestmark = [pytest.mark.usefixtures("default_ops")]
+pytestmark = [pytest.mark.usefixtures("default_ops", "fast")]
 IMAGES = torch.randn(3, 8, 6, 5, generator=torch.Generator().manual_seed(4))
-
-
-@pytest.fixture(autouse=True)
-def fast(monkeypatch):
-    """kpkg is twice as fast, whatever the clock says."""
-    monkeypatch.setattr(_measure, "interleaved", lambda first, second, **_: (2.0, 1.0))
 
 
 class Shortcut(nn.Module):
@@ -78,11 +73,7 @@ def pooled(injection):
 
 def means(model):
     """How often kpkg's mean runs by itself."""
-    op = kpkg.ops.mean.op
-    before = op.stats()["calls"]
-    with torch.no_grad():
-        model(IMAGES)
-    return op.stats()["calls"] - before
+    return op_calls("mean", lambda: model(IMAGES))
 
 
 MODELS = {

@@ -13,7 +13,7 @@ import time
 import kpkg
 import pytest
 import torch
-from conftest import BUILD
+from conftest import BUILD, torch_threads
 from kpkg import _measure
 from kpkg._injection import Injection
 from torch import nn
@@ -32,10 +32,8 @@ def model():
 @pytest.fixture
 def one_thread():
     """PyTorch's threads wait for each other long on machines with other work."""
-    threads = torch.get_num_threads()
-    torch.set_num_threads(1)
-    yield
-    torch.set_num_threads(threads)
+    with torch_threads(1):
+        yield
 
 
 @pytest.fixture

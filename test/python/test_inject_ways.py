@@ -1,4 +1,6 @@
-"""Replacing layers of models as they run: blocks of mobile networks and transformers, training with its backwards, compiled models, CUDA graphs.
+"""Replaces layers of models as they run.
+
+Blocks of mobile networks and transformers, training with its backwards, compiled models, CUDA graphs.
 
 SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
 """
@@ -10,6 +12,7 @@ import copy
 import kpkg
 import pytest
 import torch
+from conftest import op_calls
 from kpkg import _measure
 from torch import nn
 from torch.testing import assert_close
@@ -85,15 +88,6 @@ def inject(model, sample=IMAGES, **options):
     return kpkg.inject(model, sample_input=sample, verbose=False, **options)
 
 
-def calls(name, run):
-    """How often an op runs in `run`."""
-    op = kpkg.ops[f"kpkg::{name}"].op
-    before = op.stats()["calls"]
-    with torch.no_grad():
-        run()
-    return op.stats()["calls"] - before
-
-
 @pytest.mark.parametrize(
     "activation, gate", [(nn.Hardswish, nn.Hardsigmoid), (nn.SiLU, nn.Sigmoid), (nn.ReLU6, nn.Sigmoid)]
 )
@@ -112,7 +106,7 @@ def test_blocks_of_mobile_networks(activation, gate):
     ]
     with torch.no_grad():
         assert_close(model(IMAGES), expected)
-    assert calls("conv2d_fused", lambda: model(IMAGES)) == 8 and calls("mean", lambda: model(IMAGES)) == 2
+    assert op_calls("conv2d_fused", lambda: model(IMAGES)) == 8 and op_calls("mean", lambda: model(IMAGES)) == 2
     injection.restore()
     assert torch.equal(model(IMAGES), expected)
 
@@ -127,7 +121,7 @@ def test_linear_layers_and_their_activations(activation):
     fused = (
         not isinstance(activation, nn.Hardswish) and getattr(activation, "approximate", "none") == "none"
     )  # what products do not do stays apart
-    assert calls("linear_fused", lambda: model(x)) == fused
+    assert op_calls("linear_fused", lambda: model(x)) == fused
     assert (injection.rows[0].name, injection.rows[0].replacement) == (
         ("0 + 1", "Linear, one launch") if fused else ("0", "Linear")
     )
@@ -207,9 +201,13 @@ def test_injected_models_compile():
     compiled = torch.compile(model, backend="aot_eager", fullgraph=True)
     with torch.no_grad():
         assert_close(compiled(IMAGES), expected)
-        assert calls("hardswish", lambda: model(IMAGES)) == 1 and calls("hardswish", lambda: compiled(IMAGES)) == 0
-        assert calls("conv2d_fused", lambda: compiled(IMAGES)) == 8 and calls("mean", lambda: compiled(IMAGES)) == 0
-        assert calls("conv2d", lambda: compiled(IMAGES)) == 3
+        assert (
+            op_calls("hardswish", lambda: model(IMAGES)) == 1 and op_calls("hardswish", lambda: compiled(IMAGES)) == 0
+        )
+        assert (
+            op_calls("conv2d_fused", lambda: compiled(IMAGES)) == 8 and op_calls("mean", lambda: compiled(IMAGES)) == 0
+        )
+        assert op_calls("conv2d", lambda: compiled(IMAGES)) == 3
         model[0].block[0][1].running_mean += 1.0  # what is folded is made in the graph
         assert_close(compiled(IMAGES), model(IMAGES))
 
@@ -227,10 +225,10 @@ def test_compiled_models(monkeypatch):
     )
     with torch.no_grad():
         assert_close(compiled(IMAGES), expected)
-        assert calls("conv2d_fused", lambda: compiled(IMAGES)) == 8
+        assert op_calls("conv2d_fused", lambda: compiled(IMAGES)) == 8
         injection.restore()
         assert_close(compiled(IMAGES), expected)
-        assert calls("conv2d_fused", lambda: compiled(IMAGES)) == 0
+        assert op_calls("conv2d_fused", lambda: compiled(IMAGES)) == 0
 
     seen = []
 

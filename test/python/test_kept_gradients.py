@@ -1,4 +1,6 @@
-"""Gradients of attention as GPUs compute them for large heads, compiled for this CPU: which rounds of heads are launched, and what they compute, against float64.
+"""Gradients of attention as GPUs compute them for large heads, against float64.
+
+Compiled for this CPU: which rounds of heads are launched, and their results.
 
 SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
 """
@@ -10,10 +12,11 @@ import itertools
 import kpkg
 import pytest
 import torch
-from conftest import BUILD, ROOT, build_package
+from conftest import load_input
 
 ALL = 1 << 40
-#: batch, heads, heads of keys, queries, keys, size of heads of queries and keys, of values; keys seen before and behind a query; rounds
+#: batch, heads, heads of keys, queries, keys, size of heads of queries and keys, of values; keys seen before and behind
+#: a query; rounds
 CASES = {
     "groups": ((2, 4, 2, 530, 290, 256, 256), ALL, ALL, 1),
     "causal": ((2, 1, 1, 700, 600, 200, 136), ALL, 0, 1),
@@ -28,20 +31,7 @@ CASES = {
 
 @pytest.fixture(scope="module")
 def package():
-    folders = [str(ROOT / "kernels_src" / "attention"), str(ROOT / "kernels_src")]
-    return kpkg.load(
-        build_package(
-            ROOT / "test" / "python" / "inputs" / "kept_heads.k",
-            BUILD / "test-packages" / "kept_heads.kpkg",
-            "--target",
-            "native",
-            "-O1",
-            "-I",
-            folders[0],
-            "-I",
-            folders[1],
-        )
-    )
+    return load_input("kept_heads", "attention")
 
 
 def exact(grad, q, k, v, before, after):

@@ -1,14 +1,15 @@
-"""Gradients of attention with masks in one pass, as GPUs take it, compiled for this CPU: masks of any shape and strides, against float64.
+"""Gradients of attention with masks in one pass, as GPUs take it, against float64.
+
+Compiled for this CPU, with masks of any shape and strides.
 
 SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
 """
 
 from __future__ import annotations
 
-import kpkg
 import pytest
 import torch
-from conftest import BUILD, ROOT, build_package
+from conftest import load_input
 
 INF = float("inf")
 #: Batches, heads of queries, heads of keys, queries, keys, head size.
@@ -23,21 +24,7 @@ SHAPES = [
 
 @pytest.fixture(scope="module")
 def package():
-    folders = [str(ROOT / "kernels_src" / "attention"), str(ROOT / "kernels_src")]
-    path = BUILD / "test-packages" / "masked_heads.kpkg"
-    return kpkg.load(
-        build_package(
-            ROOT / "test" / "python" / "inputs" / "masked_heads.k",
-            path,
-            "--target",
-            "native",
-            "-O1",
-            "-I",
-            folders[0],
-            "-I",
-            folders[1],
-        )
-    )
+    return load_input("masked_heads", "attention")
 
 
 def masks(b, h, m, n, dtype, generator):

@@ -1,4 +1,6 @@
-"""Gradients of max pooling through autograd, of images in both orders of memory: which element each result took is found again on the way back.
+"""Gradients of max pooling through autograd, of images in both orders of memory.
+
+The element that each result took is found again on the way back.
 
 SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
 """

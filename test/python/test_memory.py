@@ -41,7 +41,8 @@ def added_tiles(mut y: Tensor, x: Tensor):
 
 
 @kernel
-def read_pages(cache: Tensor[float32, 3], pages: Tensor[int32, 2], lengths: Tensor[int32, 1], mut y: Tensor[float32, 2]):
+def read_pages(cache: Tensor[float32, 3], pages: Tensor[int32, 2], lengths: Tensor[int32, 1],
+               mut y: Tensor[float32, 2]):
     var sum = zeros[float32](1, 32)
     var left = lengths[block_idx.x]
     var n = 0

@@ -1,4 +1,6 @@
-"""Results have PyTorch's order of memory: every op with a counterpart, on permuted inputs and such with channels last, beside it.
+"""Results have PyTorch's order of memory.
+
+Every op with a counterpart, on permuted inputs and such with channels last, beside it.
 
 SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
 """
@@ -12,17 +14,12 @@ import pytest
 import torch
 import torch.nn.functional as F
 from kpkg import _vjp
-from opspec import as_tuple, load_specs
+from opspec import as_tuple, channels_last, load_specs
 
 
 def order(t: torch.Tensor) -> tuple[int, ...]:
     """Strides of the dimensions that have more than one element: those of others mean nothing."""
     return tuple(stride for stride, extent in zip(t.stride(), t.shape) if extent > 1) if t.numel() else ()
-
-
-def last(x: torch.Tensor) -> torch.Tensor:
-    """x with channels last in memory."""
-    return x.movedim(1, -1).contiguous().movedim(-1, 1)
 
 
 def reversed_in_memory(x: torch.Tensor) -> torch.Tensor:
@@ -32,12 +29,13 @@ def reversed_in_memory(x: torch.Tensor) -> torch.Tensor:
 
 #: What tensors become: of rank 4 as images, else as PyTorch's elementwise ops meet them.
 FORMS: dict[str, Callable[[torch.Tensor], torch.Tensor]] = {
-    "channels last": lambda x: last(x) if x.dim() in (4, 5) else x,
+    "channels last": lambda x: channels_last(x) if x.dim() in (4, 5) else x,
     "transposed": lambda x: x.transpose(-1, -2).contiguous().transpose(-1, -2) if x.dim() > 1 else x,
     "heads behind": lambda x: x.transpose(1, 2).contiguous().transpose(1, 2) if x.dim() > 2 else x,
     "reversed": lambda x: reversed_in_memory(x) if x.dim() > 1 else x,
 }
-#: Ops whose counterpart in PyTorch has another order on GPUs than on CPUs, or one that depends on which of its kernels runs.
+#: Ops whose counterpart in PyTorch has another order on GPUs than on CPUs, or one that depends on which of its kernels
+#: runs.
 UNLIKE = {
     "kpkg::rms_norm": "PyTorch's is several elementwise ops on CPUs, and one op with rows on GPUs",
     "kpkg::gru_cell": "PyTorch's is several elementwise ops on CPUs, and one op with rows on GPUs",
@@ -62,9 +60,12 @@ def is_comparable(name: str) -> bool:
 
 #: Ops of kpkg alone: their implementations are compositions, whose order is theirs.
 _OWN = (
-    "attention_varlen attention_decode attention_latent attention_alibi attention_relative attention_documents attention_fp8 scaled_gemm scaled_conv2d grouped_gemm "
-    "sparse_linear block_sparse_linear half_sparse_linear sparse_conv2d block_sparse_conv2d half_sparse_conv2d residual_tanh_gated_rmsnorm residual_rms_norm "
-    "residual_layer_norm native_group_norm conv1d_fused conv2d_fused conv3d_fused linear_fused batch_norm_training moved_statistics gemm gemm_batched linear vector_norm"
+    "attention_varlen attention_decode attention_latent attention_alibi attention_relative attention_documents "
+    "attention_fp8 scaled_gemm scaled_conv2d grouped_gemm "
+    "sparse_linear block_sparse_linear half_sparse_linear sparse_conv2d block_sparse_conv2d half_sparse_conv2d "
+    "residual_tanh_gated_rmsnorm residual_rms_norm "
+    "residual_layer_norm native_group_norm conv1d_fused conv2d_fused conv3d_fused linear_fused "
+    "batch_norm_training moved_statistics gemm gemm_batched linear vector_norm"
 ).split()
 
 
@@ -87,7 +88,8 @@ def test_order_of_results(spec, form, ops):
         found = as_tuple(ops[spec.name](*call.args, **call.kwargs))
         for mine, theirs in zip(found, expected):
             assert order(mine) == order(theirs), (
-                f"{sample.label}: {[a.stride() for a in call.args if isinstance(a, torch.Tensor)]}, shape {tuple(mine.shape)}"
+                f"{sample.label}: {[a.stride() for a in call.args if isinstance(a, torch.Tensor)]}, shape "
+                f"{tuple(mine.shape)}"
             )
         compared += 1
     assert compared > 0
@@ -112,7 +114,7 @@ def test_attention_goes_on_as_pytorchs_does(ops):
 
 
 def images(dims: int) -> torch.Tensor:
-    return last(torch.randn(2, 8, *(6, 7, 5)[:dims]))
+    return channels_last(torch.randn(2, 8, *(6, 7, 5)[:dims]))
 
 
 @pytest.mark.parametrize("dims", [2, 3])
@@ -144,7 +146,10 @@ def convolved(run: Callable[..., Any], x: torch.Tensor, w: torch.Tensor, grad: s
 @pytest.mark.parametrize("kind", ["conv", "conv_transpose"])
 @pytest.mark.parametrize("rank", [1, 2, 3])
 def test_order_of_convolutions_and_their_gradients(ops, kind, rank):
-    """Results and gradients have channels last where input or weight has them so; the order of the gradient that comes does not matter."""
+    """Results and gradients have channels last where input or weight has them so.
+
+    The order of the incoming gradient does not matter.
+    """
     mine, theirs = ops[f"kpkg::{kind}{rank}d"], getattr(F, f"{kind}{rank}d")
     for window in (1, 3):
         x = torch.randn(2, 4, *(6, 5, 7)[:rank]).bfloat16()

@@ -1,4 +1,6 @@
-"""What Python says of wrong calls: names of what the user wrote, near names of what there is, and never the data of a tensor.
+"""Messages about wrong calls from Python.
+
+They have the names that the user wrote, near names of what there is, and never the data of a tensor.
 
 SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
 """
@@ -38,7 +40,7 @@ def in_process(*arguments, **environment):
     return subprocess.run([sys.executable, *arguments], capture_output=True, text=True, env=given)
 
 
-# ---- Arguments -----------------------------------------------------------------------------------------------------------------------------------
+# ---- Arguments -------------------------------------------------------------------------------------------------------
 
 
 def test_tensors_are_shown_by_dtype_and_shape(ops):
@@ -96,7 +98,7 @@ def test_complex_arrays(ops):
     assert "argument 'input' is complex64" in text
 
 
-# ---- Names of ops --------------------------------------------------------------------------------------------------------------------------------
+# ---- Names of ops ----------------------------------------------------------------------------------------------------
 
 
 def test_unknown_ops(default_ops):
@@ -115,7 +117,8 @@ def test_unknown_ops(default_ops):
 def test_ops_of_other_namespaces(packages, demo_package):
     done = in_process(
         "-c",
-        "import torch, kpkg; x = torch.ones(3)\nprint(kpkg.ops.scaled_sum(x, x, 2.0).tolist(), kpkg.ops.scaled_sum.name)\n"
+        "import torch, kpkg; x = torch.ones(3)\nprint(kpkg.ops.scaled_sum(x, x, 2.0).tolist(), "
+        "kpkg.ops.scaled_sum.name)\n"
         "print(kpkg.scaled_sum is kpkg.ops['demo::scaled_sum'], 'scaled_sum' in dir(kpkg.ops), 'softmax' in dir(kpkg))",
         KPKG_PATH=f"{packages['softmax']}:{demo_package}",
     )
@@ -138,7 +141,7 @@ def test_dir_shows_everything(default_ops):
     assert {"get_softmax", "profile_kernel", "ops"} <= set(dir(kpkg.kernels))
 
 
-# ---- Packages and the command ----------------------------------------------------------------------------------------------------------------------
+# ---- Packages and the command ----------------------------------------------------------------------------------------
 
 
 def test_missing_packages(tmp_path):
@@ -164,7 +167,7 @@ def test_scripts_and_pipes(tmp_path):
     assert done.returncode == 128 + 13 and done.stderr == ""
 
 
-# ---- Configurations and the environment --------------------------------------------------------------------------------------------------------------
+# ---- Configurations and the environment ------------------------------------------------------------------------------
 
 
 def test_configurations_are_checked(default_ops):
@@ -224,7 +227,7 @@ def test_sharding_before_the_first_call(packages):
     assert "register_sharding found no op" in in_process("-c", line).stderr
 
 
-# ---- Layers and models --------------------------------------------------------------------------------------------------------------------------------
+# ---- Layers and models -----------------------------------------------------------------------------------------------
 
 
 def test_layers_name_themselves_and_shapes(default_ops):

@@ -11,7 +11,7 @@ import kpkg
 import numpy as np
 import pytest
 import torch
-from conftest import BUILD, build_package
+from conftest import load_source
 
 SOURCE = '''
 @kernel
@@ -37,11 +37,7 @@ def scaled(x: Tensor, scale: Optional[Float64] = None, least: Optional[Float64] 
 
 @pytest.fixture(scope="module")
 def scaled():
-    source = BUILD / "test-packages" / "optional" / "scaled.k"
-    source.parent.mkdir(parents=True, exist_ok=True)
-    if not source.exists() or source.read_text() != SOURCE:
-        source.write_text(SOURCE)
-    return kpkg.load(build_package(source, source.with_suffix(".kpkg"), "--target", "native")).scaled
+    return load_source("optional/scaled", SOURCE).scaled
 
 
 @pytest.mark.parametrize("scale, factor", [(None, 3.0), (0.0, 0.0), (-2, -2.0), (math.inf, math.inf)])

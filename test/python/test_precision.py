@@ -1,6 +1,7 @@
 """How exactly float32 is multiplied: an op's argument `precision`, a configuration, and PyTorch's switches.
 
-The package has gemm's kernels for GPUs, compiled for this CPU, which multiplies float32 whatever may be rounded: tests look at which kernel a call is for.
+The package has gemm's kernels for GPUs, compiled for this CPU, which multiplies float32 whatever may be rounded: tests
+look at which kernel a call is for.
 
 SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
 """

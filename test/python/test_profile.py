@@ -92,10 +92,14 @@ def test_ranges_need_a_library(ops, packages, tmp_path):
     """With one, each call is a range."""
     source = tmp_path / "ranges.c"
     source.write_text(
-        '#include <stdio.h>\nint nvtxRangePushA(const char *name) { return printf("push %s\\n", name); }\nint nvtxRangePop(void) { puts("pop"); return fflush(stdout); }\n'
+        '#include <stdio.h>\nint nvtxRangePushA(const char *name) { return printf("push %s\\n", name); }\nint '
+        'nvtxRangePop(void) { puts("pop"); return fflush(stdout); }\n'
     )
     subprocess.run(["cc", "-shared", "-fPIC", source, "-o", tmp_path / "ranges.so"], check=True)
-    script = f"import kpkg, numpy; ops = kpkg.load({str(packages['softmax'])!r})\nwith kpkg.profile_kernel(ranges=True): ops.softmax(numpy.ones((2, 3)))"
+    script = (
+        f"import kpkg, numpy; ops = kpkg.load({str(packages['softmax'])!r})\nwith kpkg.profile_kernel(ranges=True): "
+        "ops.softmax(numpy.ones((2, 3)))"
+    )
     environment = {**os.environ, "PYTHONPATH": str(BUILD / "python")}
 
     def run(library):
@@ -116,7 +120,7 @@ def test_torch_profiler_shows_the_op(ops):
     assert "kpkg::softmax" in {event.key for event in profile.key_averages()}
 
 
-# ---- KernelConfig --------------------------------------------------------------------------------------------------------------------------
+# ---- KernelConfig ----------------------------------------------------------------------------------------------------
 
 
 def test_config_pins_the_instance(ops):
@@ -147,8 +151,10 @@ def test_config_that_nothing_meets(ops):
 
 
 def test_config_is_checked(ops):
-    assert json.loads(kpkg.KernelConfig(tile=([64, 128], 256), warps=[4, 8], stages=3, dtype="bfloat16", target="sm_90a").to_json()) == {
-        "params": {"BM": ["64", "128"], "BN": ["256"], "stages": ["3"], "T": ["bfloat16"]}, "threads": [128, 256], "target": "sm_90a",
+    config = kpkg.KernelConfig(tile=([64, 128], 256), warps=[4, 8], stages=3, dtype="bfloat16", target="sm_90a")
+    assert json.loads(config.to_json()) == {
+        "params": {"BM": ["64", "128"], "BN": ["256"], "stages": ["3"], "T": ["bfloat16"]}, "threads": [128, 256],
+        "target": "sm_90a",
     }  # fmt: skip
     with pytest.raises(ValueError, match="at most 3"):
         kpkg.KernelConfig(tile=(1, 2, 3, 4)).to_json()
@@ -156,7 +162,7 @@ def test_config_is_checked(ops):
         ops["kpkg::gemm"]._library._native.restrict("kpkg::gemm", '{"tiles": 3}')
 
 
-# ---- Policies of single ops ------------------------------------------------------------------------------------------------------------------
+# ---- Policies of single ops ------------------------------------------------------------------------------------------
 
 
 def test_policy_of_one_op(ops):

@@ -1,4 +1,6 @@
-"""Operands of several dtypes, Python numbers and tensors without dimensions: results have PyTorch's dtype and value, and casts are counted.
+"""Operands of several dtypes, Python numbers and tensors without dimensions.
+
+Results have PyTorch's dtype and value, and casts are counted.
 
 SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
 """

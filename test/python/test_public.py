@@ -21,7 +21,7 @@ EXAMPLES = "\n".join(re.findall(r"<!-- (?:run|snippet: \w+) -->\n```python\n(.*?
 
 
 def functions():
-    """(name, function) of all public functions, and of the public methods of public classes that kpkg defines itself."""
+    """(name, function) of all public functions, and of the public methods of kpkg's own public classes."""
     found = {}
     classes = (
         [getattr(kpkg, name) for name in kpkg.__all__]

@@ -13,11 +13,8 @@ import sys
 from pathlib import Path
 
 import pytest
+from conftest import BUILD, COMMAND, ROOT, compile_cpp
 
-ROOT = Path(__file__).resolve().parents[2]
-BUILD = Path(os.environ.get("KPKG_BUILD_DIR", ROOT / "build"))
-BUILD = BUILD if BUILD.is_absolute() else ROOT / BUILD
-KPKG = BUILD / "bin" / "kpkg"
 SNIPPET = re.compile(r"<!-- snippet: (\w+) -->\n```\w*\n(.*?)```", re.S)
 SNIPPETS = dict(SNIPPET.findall((ROOT / "README.md").read_text()))
 
@@ -27,8 +24,8 @@ def folder(tmp_path_factory) -> Path:
     """A folder with the README's kernel, built into a package."""
     path = tmp_path_factory.mktemp("readme")
     (path / "scaled_sum.k").write_text(SNIPPETS["kernel"])
-    subprocess.run([KPKG, "build", "scaled_sum.k", "-o", "scaled_sum.kpkg"], cwd=path, check=True)
-    subprocess.run([KPKG, "build", ROOT / "kernels_src" / "gemm", "-o", "gemm.kpkg"], cwd=path, check=True)
+    subprocess.run([COMMAND, "build", "scaled_sum.k", "-o", "scaled_sum.kpkg"], cwd=path, check=True)
+    subprocess.run([COMMAND, "build", ROOT / "kernels_src" / "gemm", "-o", "gemm.kpkg"], cwd=path, check=True)
     return path
 
 
@@ -50,29 +47,13 @@ def test_every_snippet_is_known():
 
 def test_commands(folder):
     for line in SNIPPETS["command"].strip().splitlines():
-        output = run(["bash", "-c", line], folder, PATH=f"{KPKG.parent}:{os.environ['PATH']}")
+        output = run(["bash", "-c", line], folder, PATH=f"{COMMAND.parent}:{os.environ['PATH']}")
     assert "scaled_sum_blocks" in output
 
 
 def test_cpp(folder):
     (folder / "main.cpp").write_text(SNIPPETS["cpp"])
-    lib = BUILD / "lib"
-    run(
-        [
-            "g++",
-            "-std=c++17",
-            "-Wall",
-            "-Werror",
-            f"-I{ROOT}/runtime/include",
-            "main.cpp",
-            "-o",
-            "main",
-            f"-L{lib}",
-            f"-Wl,-rpath,{lib}",
-            "-lkpkg",
-        ],
-        folder,
-    )
+    compile_cpp(folder / "main.cpp", folder / "main")
     assert run(["./main"], folder) == "6 12 18\n"
 
 
@@ -94,7 +75,7 @@ def test_python_page(folder, packages):
     examples = re.findall(r"<!-- run -->\n```python\n(.*?)```", page, re.S)
     assert len(examples) >= 3
     variables = {"PYTHONPATH": str(BUILD / "python"), "KPKG_PATH": ":".join(str(p) for p in packages.values())}
-    variables |= {"KPKG_COMMAND": str(KPKG), "KPKG_CACHE_DIR": str(folder / "cache")}
+    variables |= {"KPKG_COMMAND": str(COMMAND), "KPKG_CACHE_DIR": str(folder / "cache")}
     shutil.copy(packages["softmax"], folder)
     (folder / "broken.k").write_text("def broken(:\n")
     assert "of 2 replaced" in run([sys.executable, "-c", "\n".join(examples)], folder, **variables)

@@ -1,4 +1,6 @@
-"""The reference of every op: it is there, it agrees with the op's spec and with the op, and it runs where nothing else can.
+"""Every op has a reference that agrees with its spec and with the op.
+
+It runs where nothing else can.
 
 SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
 """
@@ -13,7 +15,7 @@ import kpkg
 import numpy as np
 import pytest
 import torch
-from conftest import BUILD, build_package
+from conftest import load_source
 from opspec import as_tuple, load_specs
 
 SPECS = {spec.name: spec for spec in load_specs()}
@@ -65,7 +67,8 @@ def twice_plainly[T: DType](x: Tensor[T, 1], mut y: Tensor[T, 1]):
 def twice(input: Tensor) raises -> Tensor:
     """2 * a matrix, the result's columns contiguous in memory."""
     var turned = empty(input.shape[1], input.shape[0], dtype=input.dtype)
-    launch twice_tiles[T=input.dtype](input.T.reshape(input.numel()), turned.reshape(turned.numel()), grid=ceildiv(input.numel(), 64))
+    launch twice_tiles[T=input.dtype](input.T.reshape(input.numel()), turned.reshape(turned.numel()),
+                                     grid=ceildiv(input.numel(), 64))
     return turned.T
 
 @register.reference("kpkg_test::twice")
@@ -78,11 +81,7 @@ def twice_reference(input: Tensor) raises -> Tensor:
 
 @pytest.fixture
 def twice():
-    source = BUILD / "test-packages" / "references" / "twice.k"
-    source.parent.mkdir(parents=True, exist_ok=True)
-    if not source.exists() or source.read_text() != SOURCE:
-        source.write_text(SOURCE)
-    return kpkg.load(build_package(source, source.with_suffix(".kpkg"), "--target", "native")).twice
+    return load_source("references/twice", SOURCE).twice
 
 
 def test_reference_is_the_last_resort(twice):

@@ -10,6 +10,7 @@ import platform
 import kpkg
 import pytest
 import torch
+from conftest import torch_threads
 
 NAME = "kpkg::residual_tanh_gated_rmsnorm"
 HALVES = [torch.float16, torch.bfloat16]
@@ -33,10 +34,8 @@ def tensors(dtype, *shapes):
 
 @pytest.fixture
 def two_threads():
-    before = torch.get_num_threads()
-    torch.set_num_threads(2)
-    yield
-    torch.set_num_threads(before)
+    with torch_threads(2):
+        yield
 
 
 @is_like_pytorch

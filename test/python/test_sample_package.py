@@ -1,4 +1,6 @@
-"""A kept package of format 1.0, whose small ops do what kernels_src has none of: write in place, take no tensor, print, fail an assert.
+"""A kept package of format 1.0.
+
+Its small ops do what kernels_src has none of: write in place, take no tensor, print, fail an assert.
 
 SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
 """

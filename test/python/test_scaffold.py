@@ -26,7 +26,7 @@ def run(*command: object, **options: object) -> str:
 
 @pytest.fixture
 def copy(tmp_path):
-    """A copy of the folders that scaffolds write to or read; times of files are kept, so that packages count as made."""
+    """A copy of the folders that scaffolds write to or read. Times of files stay, so that packages count as made."""
     for folder in ("kernels_src", "tools/scaffold", "test/python", "test/dialect", "dialect"):
         shutil.copytree(ROOT / folder, tmp_path / folder, ignore=shutil.ignore_patterns("__pycache__"))
     shutil.copy2(ROOT / "pyproject.toml", tmp_path)

@@ -1,4 +1,6 @@
-"""The Python lines of the documents that kpkg was founded on, with only the names of the package changed: each runs, or is refused with the way out.
+"""The Python lines of the documents that kpkg was founded on.
+
+Only the names of the package are changed. Each runs, or is refused with the way out.
 
 What has no counterpart is listed in docs/coming-from.md.
 
@@ -29,7 +31,7 @@ def run(*arguments, **environment):
     return subprocess.run([sys.executable, *arguments], capture_output=True, text=True, env=given)
 
 
-# ---- Kernel packages: Mojo -------------------------------------------------------------------------------------------------------------------
+# ---- Kernel packages: Mojo -------------------------------------------------------------------------------------------
 
 
 def test_load_a_package(packages):
@@ -140,7 +142,7 @@ def test_notebook_cell_in_ipython(tmp_path, monkeypatch):
     assert (tmp_path / "scaled_sum.kpkg").exists()
 
 
-# ---- bmm, conv2d and the injector --------------------------------------------------------------------------------------------------------------
+# ---- bmm, conv2d and the injector ------------------------------------------------------------------------------------
 
 
 def test_products_by_their_names(default_ops):
@@ -188,7 +190,8 @@ def test_injector(tmp_path, packages):
     (tmp_path / "models.py").write_text(
         "import torch\n\nclass Net(torch.nn.Module):\n"
         "    def __init__(self):\n        super().__init__()\n        self.conv = torch.nn.Conv2d(3, 8, 3, padding=1)\n"
-        "    def forward(self, x):\n        y = self.conv(x).flatten(2)\n        return torch.bmm(y, y.transpose(1, 2))\n\n\n"
+        "    def forward(self, x):\n        y = self.conv(x).flatten(2)\n        return torch.bmm(y, "
+        "y.transpose(1, 2))\n\n\n"
         "def net():\n    return Net()\n"
     )
     path = ":".join(str(packages[name]) for name in ("gemm", "conv"))
@@ -207,7 +210,7 @@ def test_injector(tmp_path, packages):
         assert done.returncode == 3 and says in done.stderr and "Traceback" not in done.stderr, done.stderr
 
 
-# ---- Mochi: the fused norm -------------------------------------------------------------------------------------------------------------------------
+# ---- Mochi: the fused norm -------------------------------------------------------------------------------------------
 
 
 def test_fused_norm(default_ops):
@@ -262,12 +265,13 @@ def test_time_of_the_fused_norm(rows, default_ops, capsys):
     found = kpkg.benchmark_op("fused", default_ops.residual_tanh_gated_rmsnorm, eager, x, x_res, gate)
     with capsys.disabled():
         print(
-            f"\n{rows} x 3072: {found['kpkg_time_ms']:.3f} ms, PyTorch {found['pytorch_time_ms']:.3f} ms, {found['speedup']:.2f}x"
+            f"\n{rows} x 3072: {found['kpkg_time_ms']:.3f} ms, PyTorch {found['pytorch_time_ms']:.3f} ms, "
+            f"{found['speedup']:.2f}x"
         )
     assert found["match"]
 
 
-# ---- ATunner: softmax as an object ------------------------------------------------------------------------------------------------------------------
+# ---- ATunner: softmax as an object -----------------------------------------------------------------------------------
 
 
 def test_softmax_object(default_ops):
@@ -327,7 +331,7 @@ def test_extra_for_cuda():
     assert 'cuda = ["nvidia-cuda-nvcc"]' in (ROOT / "pyproject.toml").read_text()
 
 
-# ---- VishwamAI: decorators, configurations, errors, profiles ---------------------------------------------------------------------------------------
+# ---- VishwamAI: decorators, configurations, errors, profiles ---------------------------------------------------------
 
 
 @pytest.mark.parametrize("name", ["tpu_kernel", "gpu_kernel", "sparse_kernel", "expert_kernel"])

@@ -1,4 +1,6 @@
-"""Packed sparse weights: what is packed is the weight, products are those of the dense one, and the choice of a form is the measured one.
+"""Packed sparse weights and their products, against the dense weight.
+
+The choice of a form is the measured one.
 
 SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
 """

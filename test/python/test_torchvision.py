@@ -29,7 +29,8 @@ def run(text):
 @needs_torchvision
 def test_import():
     done = run(
-        "import torch, torchvision; print(torchvision.models.resnet18(weights=None).eval()(torch.ones(1, 3, 32, 32)).shape)"
+        "import torch, torchvision; print(torchvision.models.resnet18(weights=None).eval()(torch.ones(1, 3, 32, "
+        "32)).shape)"
     )
     assert done.returncode == 0, f"run `tools/dev setup` again: {done.stderr}"
     assert "[1, 1000]" in done.stdout
@@ -65,7 +66,10 @@ def test_declarations(tmp_path):
     file.write_text(EXTENSION)
     assert torchvision_names.declare(file) and not torchvision_names.declare(file)
     assert file.read_text().startswith(EXTENSION.rstrip()) and file.read_text().count("_declared.define") == 2
-    use = "import torch, extension\n@torch.library.register_fake('torchvision::nms')\ndef fake(dets, scores, iou_threshold):\n    return dets\n"
+    use = (
+        "import torch, extension\n@torch.library.register_fake('torchvision::nms')\ndef fake(dets, scores, "
+        "iou_threshold):\n    return dets\n"
+    )
     done = subprocess.run([sys.executable, "-c", use], capture_output=True, text=True, cwd=tmp_path)
     assert done.returncode == 0, done.stderr
     file.write_text(file.read_text().replace("return False", "return True"))

@@ -1,4 +1,6 @@
-"""Training: a small transformer of kpkg's layers has the loss curve of PyTorch's, in bfloat16 autocast and without, eager and compiled.
+"""A small transformer of kpkg's layers trains with the loss curve of PyTorch's.
+
+In bfloat16 autocast and without, eager and compiled.
 
 The 200 steps and CUDA graphs are test/device/train.py's on a GPU; here are a few of the same steps.
 

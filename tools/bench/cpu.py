@@ -1,7 +1,7 @@
 """Times kpkg's ops on the CPU against PyTorch in one process, and writes the result as JSON.
 
-The calls are those of `kernels_src/*/spec.py`. Both sides run with the same number of threads, in turns, on the same inputs; a figure is the
-median of its rounds, and a ratio above 1 means that kpkg is faster.
+The calls are those of `kernels_src/*/spec.py`. Both sides run with the same number of threads, in turns, on the same
+inputs; a figure is the median of its rounds, and a ratio above 1 means that kpkg is faster.
 
     tools/dev bench                        # everything, result on the terminal
     tools/dev bench --op kpkg::gemm --write   # one op, result also to bench/results/
@@ -52,8 +52,9 @@ def seconds_of(call: Callable[[], Any], repeats: int) -> float:
 def compare(ours: Callable[[], Any], theirs: Callable[[], Any], rounds: int) -> tuple[float, float]:
     """Median seconds of both, measured in turns.
 
-    A round takes at least 20 ms; very slow calls run three times. Before a round the side to be timed runs untimed for a while: libgomp's
-    workers, which PyTorch uses, spin after their last task and take a core from whoever runs next, and sleeping threads wake slowly.
+    A round takes at least 20 ms; very slow calls run three times. Before a round the side to be timed runs untimed for
+    a while: libgomp's workers, which PyTorch uses, spin after their last task and take a core from whoever runs next,
+    and sleeping threads wake slowly.
     """
     ours(), theirs()
     slowest = max(seconds_of(theirs, 1), seconds_of(ours, 1), 1e-7)
@@ -114,8 +115,8 @@ def write_result(options: argparse.Namespace, cases: list[dict[str, Any]]) -> Pa
 def keep_freed_memory() -> None:
     """Restarts the program with glibc told to keep what is freed.
 
-    By default it returns large results to the system or not, by where they happen to lie in the heap; taking 16 MB again costs a millisecond
-    of page faults, as long as the op, on whichever side it falls.
+    By default it returns large results to the system or not, by where they happen to lie in the heap; taking 16 MB
+    again costs a millisecond of page faults, as long as the op, on whichever side it falls.
     """
     settings = {"MALLOC_MMAP_THRESHOLD_": str(1 << 30), "MALLOC_TRIM_THRESHOLD_": str(1 << 32)}
     if any(os.environ.get(name) != value for name, value in settings.items()):
@@ -166,7 +167,8 @@ def main() -> int:
                     }
                 )
                 print(
-                    f"{spec.name:26} {label:24} kpkg {ours * 1e6:10.1f} us   torch {theirs * 1e6:10.1f} us   ratio {theirs / ours:5.2f}",
+                    f"{spec.name:26} {label:24} kpkg {ours * 1e6:10.1f} us   torch {theirs * 1e6:10.1f} us   "
+                    f"ratio {theirs / ours:5.2f}",
                     flush=True,
                 )
                 if options.write:

@@ -1,7 +1,10 @@
-"""Checks on the CPU that calls of every size, small ones above all, are as fast as PyTorch's; exits 1 where one is below its bar.
+"""Checks that calls of every size are as fast as PyTorch's on the CPU.
 
-Each family of `FAMILIES` has cases: the same call of kpkg and of PyTorch, timed in turns in one process, with one thread and with two. A
-figure is the least of its rounds, a ratio PyTorch's time by kpkg's. The result goes to `bench/results/cpu-parity.json`.
+Small ones above all. Exits 1 where one is below its bar.
+
+Each family of `FAMILIES` has cases: the same call of kpkg and of PyTorch, timed in turns in one process, with one
+thread and with two. A figure is the least of its rounds, a ratio PyTorch's time by kpkg's. The result goes to
+`bench/results/cpu-parity.json`.
 
     tools/bench/cpu_parity.py                            # all families, packages are built first
     tools/bench/cpu_parity.py --family linear --packages build/packages --no-write
@@ -41,7 +44,10 @@ Call = Callable[[], Any]
 
 @dataclass(frozen=True)
 class Case:
-    """One call; `alone` is kpkg's call without what must cost next to nothing. `is_host`: the time of the call itself is what counts."""
+    """One call; `alone` is kpkg's call without what must cost next to nothing.
+
+    `is_host`: the time of the call itself is what counts.
+    """
 
     name: str
     ours: Call
@@ -192,7 +198,8 @@ def measure_families(options: argparse.Namespace) -> dict[str, Any]:
             for case in cases(torch, ops):
                 rows.append(row := measure(case, options.rounds, torch))
                 print(
-                    f"{options.threads} {name:18} {row['case']:34} kpkg {row['kpkg_us']:9.1f} us  PyTorch {row['torch_us']:9.1f} us  "
+                    f"{options.threads} {name:18} {row['case']:34} kpkg {row['kpkg_us']:9.1f} us  PyTorch "
+                    f"{row['torch_us']:9.1f} us  "
                     f"{row['ratio']:5.2f}  {'; '.join(row.get('misses', []))}",
                     file=sys.stderr,
                     flush=True,

@@ -1,10 +1,13 @@
-"""Times attention, pooling, elementwise ops, softmax and norms on CPUs beside PyTorch, and what a call costs on the host.
+"""Times row ops and attention on CPUs beside PyTorch, and the host's part of a call.
 
-Both sides take turns in one process, on the same inputs and with the same number of threads; a figure is the least of its rounds, and a ratio
-above 1 means that kpkg is faster. The program ends with 1 where a ratio is below the bar of a case, the geometric mean of a family is below
-1, or a call costs more than PyTorch's by more than the limit.
+Row ops are pooling, elementwise ops, softmax and norms.
 
-    python tools/bench/cpu_parity_rows.py [--family pooling] [--case TEXT] [--threads 1] [--json bench/results/cpu-parity-rows.json]
+Both sides take turns in one process, on the same inputs and with the same number of threads; a figure is the least of
+its rounds, and a ratio above 1 means that kpkg is faster. The program ends with 1 where a ratio is below the bar of a
+case, the geometric mean of a family is below 1, or a call costs more than PyTorch's by more than the limit.
+
+    python tools/bench/cpu_parity_rows.py [--family pooling] [--case TEXT] [--threads 1] [--json
+    bench/results/cpu-parity-rows.json]
 
 SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
 """
@@ -216,7 +219,7 @@ def compare(ours: Call, theirs: Call, rounds: int, threads: int) -> tuple[float,
 
 
 def compare_new_shapes(ours: Callable[[Any], Any], theirs: Callable[[Any], Any], make: Any) -> tuple[float, float]:
-    """Microseconds of a call with a shape that was never seen before: the lower quartile over many, once for each side."""
+    """Microseconds of a call with a new shape: the lower quartile over many, once for each side."""
     samples: tuple[list[float], list[float]] = ([], [])
     for n in range(2, 2 + NEW_SHAPES):
         x = make(n)

@@ -1,14 +1,18 @@
-"""Times kpkg's ops on a GPU against PyTorch eager, torch.compile and Triton in one process, and writes the result as JSON.
+"""Times kpkg's ops on a GPU against PyTorch eager, torch.compile and Triton.
 
-A case is an op on `rows` rows of `n` elements in a dtype; `kernels_src/*/spec.py` says how to make its arguments. All peers of a case and a
-copy of the same size are launched in shuffled order, with the L2 cache flushed before each launch; a figure is the median. Bytes are what the op has
-to move: every tensor argument and every result once. `share` is the op's rate over the rate of the copy in the same rounds.
+All in one process; the result is written as JSON.
 
-    tools/bench/gpu.py --package build/softmax.kpkg --out result.json     # all ops of the package, the default row lengths
-    tools/bench/gpu.py --package norm.kpkg --op kpkg::rms_norm --n 4096 --dtype bfloat16 --no-compile
+A case is an op on `rows` rows of `n` elements in a dtype; `kernels_src/*/spec.py` says how to make its arguments. All
+peers of a case and a copy of the same size are launched in shuffled order, with the L2 cache flushed before each
+launch; a figure is the median. Bytes are what the op has
+to move: every tensor argument and every result once. `share` is the op's rate over the rate of the copy in the same
+rounds.
 
-Each op and dtype runs in a process of its own with a time limit, so that a kernel that hangs costs one line of the table (--group puts several
-ops into a process).
+    tools/bench/gpu.py --package build/softmax.kpkg --out result.json     # all ops of the package, the default row
+    lengths tools/bench/gpu.py --package norm.kpkg --op kpkg::rms_norm --n 4096 --dtype bfloat16 --no-compile
+
+Each op and dtype runs in a process of its own with a time limit, so that a kernel that hangs costs one line of the
+table (--group puts several ops into a process).
 
 SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
 """
@@ -226,7 +230,8 @@ def show(line: dict[str, Any]) -> None:
         return
     rates = "  ".join(f"{name} {rate}" for name, rate in line["gb_per_s"].items())
     print(
-        f"{head} share {line['share']:.3f}  x{line['ratio_to_best']:.2f} {line['best_peer']}  x{line['ratio_to_eager']:.2f} eager   GB/s: {rates}",
+        f"{head} share {line['share']:.3f}  x{line['ratio_to_best']:.2f} {line['best_peer']}  "
+        f"x{line['ratio_to_eager']:.2f} eager   GB/s: {rates}",
         flush=True,
     )
 

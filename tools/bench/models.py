@@ -1,9 +1,12 @@
-"""Injects kpkg into small random models of transformers on the CPU, and writes what was found, which part of their time it takes, and their times as JSON.
+"""Injects kpkg into small random models of transformers on the CPU.
+
+Writes as JSON what was found, which part of their time it takes, and their times.
 
     KPKG_PATH=FOLDER python tools/bench/models.py [--model yolos] [--json bench/results/cpu-inject-models.json]
 
-Shares are those of an iteration of the original model: of all that inject found a kernel for, and of what it kept since kpkg was not slower. `all` is the time with
-every replacement that is right, whatever it takes. Times are those of the processor, of all threads of this process, so that other work on the machine counts little: use one thread.
+Shares are those of an iteration of the original model: of all that inject found a kernel for, and of what it kept since
+kpkg was not slower. `all` is the time with every replacement that is right, whatever it takes. Times are those of the
+processor, of all threads of this process, so that other work on the machine counts little: use one thread.
 
 SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
 """

@@ -1,4 +1,6 @@
-"""What a call costs on the host: torch.ops.kpkg ops against the ATen ops of the same work on tiny tensors, interleaved in one run.
+"""Measures what a call costs on the host.
+
+torch.ops.kpkg ops against the ATen ops of the same work on tiny tensors, interleaved in one run.
 
     python tools/bench/overhead.py [--json bench/results/torch-overhead.json]
 
@@ -96,7 +98,8 @@ def main() -> int:
         for name, (kpkg_call, aten_call) in pairs.items():
             rows[name] = measure(kpkg_call, aten_call, options.rounds, options.calls)
             print(
-                f"{name:40s} kpkg {rows[name]['kpkg_us']:6.2f} us   aten {rows[name]['aten_us']:6.2f} us   difference {rows[name]['difference_us']:+6.2f} us"
+                f"{name:40s} kpkg {rows[name]['kpkg_us']:6.2f} us   aten {rows[name]['aten_us']:6.2f} us   "
+                f"difference {rows[name]['difference_us']:+6.2f} us"
             )
     worst = max(row["difference_us"] for row in rows.values())
     print(f"worst difference {worst:+.2f} us (limit {LIMIT_US:.0f} us)")

@@ -1,8 +1,11 @@
-"""Times residual_tanh_gated_rmsnorm on a GPU beside PyTorch's eager expression: 512, 1024 and 2048 rows of 3072 bfloat16 elements.
+"""Times residual_tanh_gated_rmsnorm on a GPU beside PyTorch's eager expression.
+
+512, 1024 and 2048 rows of 3072 bfloat16 elements.
 
     python tools/bench/residual_shapes.py --package packages/residual.kpkg --out residual-shapes.json
 
-Both sides are timed in turn, as replays of CUDA graphs (the device alone) and as calls (the host with it); the least of all rounds counts.
+Both sides are timed in turn, as replays of CUDA graphs (the device alone) and as calls (the host with it); the least of
+all rounds counts.
 
 SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
 """
@@ -107,7 +110,8 @@ def main() -> None:
     options.out.write_text(json.dumps(result, indent=1) + "\n")
     for case in cases:
         print(
-            f"{case['rows']} x {COLUMNS} exact={case['exact_mode']}: {case['speedup_device']:.2f}x device, {case['speedup_call']:.2f}x call"
+            f"{case['rows']} x {COLUMNS} exact={case['exact_mode']}: {case['speedup_device']:.2f}x device, "
+            f"{case['speedup_call']:.2f}x call"
         )
 
 

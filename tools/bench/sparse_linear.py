@@ -2,7 +2,8 @@
 
     KPKG_PATH=sparse.kpkg:gemm.kpkg tools/bench/sparse_linear.py --density 0.05 --threads 1
 
-All calls of a shape take turns in one process; a figure is the least of all rounds. Errors are relative to the greatest element, against float64.
+All calls of a shape take turns in one process; a figure is the least of all rounds. Errors are relative to the greatest
+element, against float64.
 
 SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
 """
@@ -56,7 +57,8 @@ def main() -> None:
                 ]
                 mine, dense, eager = least_seconds(calls, options.rounds)
             print(
-                f"{name:9}{rows:5} x {k} x {n}: sparse {mine * 1e3:.3f} ms, dense {dense * 1e3:.3f} ms ({dense / mine:.2f} x), "
+                f"{name:9}{rows:5} x {k} x {n}: sparse {mine * 1e3:.3f} ms, dense {dense * 1e3:.3f} ms "
+                f"({dense / mine:.2f} x), "
                 f"PyTorch's {eager * 1e3:.3f} ms ({eager / mine:.2f} x), error {error:.1e}",
                 flush=True,
             )

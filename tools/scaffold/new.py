@@ -1,7 +1,7 @@
 """Scaffolds the most frequent additions: `tools/dev new op NAME`, `tools/dev new pass FOLDER NAME`.
 
-The files come from the templates in `op/` and `pass/`. What they make builds and passes as it is: an op that squares, a pass
-that drops additions of zero. `test/python/test_scaffold.py` runs both.
+The files come from the templates in `op/` and `pass/`. What they make builds and passes as it is: an op that squares, a
+pass that drops additions of zero. `test/python/test_scaffold.py` runs both.
 
 SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
 """
@@ -53,7 +53,10 @@ def new_op(name: str) -> None:
 
 
 def with_source(text: str, source: str) -> str | None:
-    """CMake text with `source` among the sources of its library, in the order of the alphabet, or None if it has no library of passes."""
+    """Adds `source` to the sources of the library in CMake text, in alphabetical order.
+
+    None if there is no library of passes.
+    """
     library = re.search(r"kpkg_mlir_library\(\w+\s+(.*?)(\s+)LINK", text, re.DOTALL)
     if library is None:
         return None
@@ -63,7 +66,10 @@ def with_source(text: str, source: str) -> str | None:
 
 
 def new_pass(folder: str, name: str) -> None:
-    """`folder` is the pass's, such as dialect/tile/transforms; it or its parent has the Passes.td. `name` is CamelCase."""
+    """`folder` is the pass's, such as dialect/tile/transforms; it or its parent has the Passes.td.
+
+    `name` is CamelCase.
+    """
     if not re.fullmatch(r"([A-Z][a-z0-9]*)+", name):
         sys.exit(f"a pass's name is in CamelCase, got {name}")
     place = ROOT / folder

@@ -1,9 +1,10 @@
-"""Computes the polynomial coefficients in VectorMathCoefficients.h: `python FitVectorMath.py > VectorMathCoefficients.h`."""
+"""Computes polynomial coefficients: `python FitVectorMath.py > VectorMathCoefficients.h`."""
 
 # SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
 #
-# Each polynomial is a weighted least-squares fit at Chebyshev nodes in 60-digit arithmetic (needs mpmath). Coefficients are rounded
-# to the format one at a time, lowest power first, and what remains is fitted again, so that rounding costs almost nothing.
+# Each polynomial is a weighted least-squares fit at Chebyshev nodes in 60-digit arithmetic (needs mpmath). Coefficients
+# are rounded to the format one at a time, lowest power first, and what remains is fitted again, so that rounding costs
+# almost nothing.
 import mpmath as mp
 
 mp.mp.dps = 60  # enough for every coefficient; the bits of 2/pi need more
@@ -18,7 +19,9 @@ def to_format(value, bits):
 
 
 def least_squares(f, weight, powers, low, high):
-    """Coefficients c of sum(c[i] * x**powers[i]) that minimise sum((weight * (f - p))**2) over Chebyshev nodes of [low, high].
+    """Fits c so that sum(c[i] * x**powers[i]) is near f.
+
+    Minimises sum((weight * (f - p))**2) over Chebyshev nodes of [low, high].
 
     That is within a factor of two or so of the minimax error, and needs no iteration.
     """

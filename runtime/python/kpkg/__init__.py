@@ -4,8 +4,8 @@
     ops = kpkg.load("gemm.kpkg")
     y = ops.gemm(a, b, alpha=2.0)
 
-Arrays in, arrays of the same kind out. With PyTorch imported, the ops are also ``torch.ops.kpkg.gemm`` and so on, usable in
-``torch.compile`` and ``torch.export``. Importing this module imports neither PyTorch nor NumPy.
+Arrays in, arrays of the same kind out. With PyTorch imported, the ops are also ``torch.ops.kpkg.gemm`` and so on,
+usable in ``torch.compile`` and ``torch.export``. Importing this module imports neither PyTorch nor NumPy.
 
 SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
 """
@@ -20,11 +20,12 @@ from kpkg._config import KernelConfig, PrecisionConfig
 from kpkg._default import ops
 from kpkg._errors import CaptureError, DeviceError, FallbackWarning, KernelError, KpkgWarning, PackageError
 from kpkg._info import kernel_info
-from kpkg._library import CustomOpLibrary, Op, load
+from kpkg._library import CustomOpLibrary, load
 from kpkg._messages import WRITTEN_IN_K as _WRITTEN_IN_K
 from kpkg._messages import closest as _closest
 from kpkg._native import cpu_targets, cpu_threads, set_cpu_threads, version
 from kpkg._native import cpu_threads as get_cpu_threads
+from kpkg._op import Op
 from kpkg._policy import fallback_policy, get_fallback_policy, set_fallback, set_fallback_policy
 from kpkg._profile import Profile, profile_kernel
 
@@ -43,7 +44,10 @@ _LAZY = {"register_sharding": "_sharding", "inject": "_inject", "Injection": "_i
 
 
 def __getattr__(name: str) -> Any:
-    """Modules and names that are imported with their first use, and the ops of ``kpkg.ops`` by their names: ``from kpkg import softmax``."""
+    """Imports modules and names with their first use.
+
+    The ops of ``kpkg.ops`` are there by their names, too: ``from kpkg import softmax``.
+    """
     if name in _MODULES:
         return importlib.import_module(f"kpkg.{name}")
     if name in _LAZY:
@@ -60,7 +64,10 @@ def __dir__() -> list[str]:
 
 
 def load_ipython_extension(shell: Any) -> None:
-    """``%load_ext kpkg``: the cell magic ``%%kpkg package x.kpkg``, which makes a package of the cell. Raises nothing."""
+    """``%load_ext kpkg``: the cell magic ``%%kpkg package x.kpkg``, which makes a package of the cell.
+
+    Raises nothing.
+    """
     from kpkg._notebook import register
 
     register(shell)

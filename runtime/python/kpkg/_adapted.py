@@ -14,11 +14,12 @@ from torch import Tensor, nn
 from kpkg import _latent
 from kpkg.nn import Layer, replacements
 
-# Hugging Face names the same norm anew for each model; those that add to the weight or scale otherwise are not among these.
+# Hugging Face names the same norm anew for each model. Norms that add to the weight or scale otherwise are left out.
 _RMS_NORMS = frozenset(
     f"{model}RMSNorm"
-    for model in "Llama Mistral Mixtral Qwen2 Qwen2Moe Qwen3 Qwen3Moe Phi3 Cohere2 Deepseek DeepseekV2 DeepseekV3 Granite Olmo2 Starcoder2 "
-    "InternLM2 Mllama MllamaText Pixtral Smol SmolLM3 Glm Glm4 Ernie4_5 Mamba Mamba2 Jamba Zamba".split()
+    for model in "Llama Mistral Mixtral Qwen2 Qwen2Moe Qwen3 Qwen3Moe Phi3 Cohere2 Deepseek DeepseekV2 DeepseekV3 "
+    "Granite Olmo2 Starcoder2 InternLM2 Mllama MllamaText Pixtral Smol SmolLM3 Glm Glm4 Ernie4_5 Mamba Mamba2 Jamba "
+    "Zamba".split()
 ) | {"T5LayerNorm", "MT5LayerNorm", "UMT5LayerNorm"}
 _ACTIVATIONS: dict[str, tuple[str, tuple[Any, ...]]] = {
     "GELUActivation": ("kpkg::gelu", ()),

@@ -13,7 +13,10 @@ _EXTENSION_DTYPES = {"bfloat16": "uint16", "float8_e4m3fn": "uint8", "float8_e5m
 
 
 def lower(array: Any) -> tuple[Any, str | None]:
-    """`array` as the native module takes it: something with memory, and a dtype name where that memory's type does not say it."""
+    """Gives `array` as the native module takes it.
+
+    That is something with memory, and a dtype name where that memory's type does not say it.
+    """
     name = getattr(getattr(array, "dtype", None), "name", None)
     if name in _EXTENSION_DTYPES and "numpy" in sys.modules and isinstance(array, sys.modules["numpy"].ndarray):
         return array.view(_EXTENSION_DTYPES[name]), name

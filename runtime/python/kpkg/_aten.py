@@ -406,9 +406,12 @@ def _conv_transpose(rank: int) -> Callable[..., Any]:
 FALLBACKS: dict[str, Callable[..., Any]] = {
     f"kpkg::{function.__name__}": function
     for function in (
-        vector_add, softmax, log_softmax, layer_norm, native_layer_norm, rms_norm, scaled_conv2d, add, sub, gelu, swiglu, geglu,
-        sum, mean, amax, amin, prod, vector_norm, argmax, argmin, cumsum, cumprod, cross_entropy, kl_div, group_norm, native_group_norm,
-        instance_norm, batch_norm, batch_norm_training, moved_statistics, residual_tanh_gated_rmsnorm, residual_rms_norm, residual_layer_norm,
+        vector_add, softmax, log_softmax, layer_norm, native_layer_norm, rms_norm, scaled_conv2d, add, sub, gelu,
+        swiglu, geglu,
+        sum, mean, amax, amin, prod, vector_norm, argmax, argmin, cumsum, cumprod, cross_entropy, kl_div, group_norm,
+        native_group_norm,
+        instance_norm, batch_norm, batch_norm_training, moved_statistics, residual_tanh_gated_rmsnorm,
+        residual_rms_norm, residual_layer_norm,
         attention, scaled_dot_product_attention,
     )
 }  # fmt: skip

@@ -1,4 +1,6 @@
-"""PyTorch's ways of computing attention over sequences of different lengths, over caches, with functions of scores, and of 8-bit floats.
+"""PyTorch implementations of attention beyond that of dense tensors of one length.
+
+Sequences of different lengths, caches, functions of scores, and 8-bit floats.
 
 SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
 """
@@ -94,7 +96,8 @@ def _ahead(query: Tensor, key: Tensor) -> Tensor:
 
 
 def attention_alibi(
-    query: Tensor, key: Tensor, value: Tensor, slopes: Tensor, is_causal: bool = False, scale: float | None = None, softcap: float = 0.0, window: int = 0
+    query: Tensor, key: Tensor, value: Tensor, slopes: Tensor, is_causal: bool = False, scale: float | None = None,
+    softcap: float = 0.0, window: int = 0
 ) -> tuple[Tensor, Tensor]:  # fmt: skip
     return attention(
         query, key, value, -slopes[:, None, None] * _ahead(query, key).abs(), is_causal, scale, softcap, window
@@ -102,7 +105,8 @@ def attention_alibi(
 
 
 def attention_relative(
-    query: Tensor, key: Tensor, value: Tensor, bias: Tensor, is_causal: bool = False, scale: float | None = None, softcap: float = 0.0, window: int = 0
+    query: Tensor, key: Tensor, value: Tensor, bias: Tensor, is_causal: bool = False, scale: float | None = None,
+    softcap: float = 0.0, window: int = 0
 ) -> tuple[Tensor, Tensor]:  # fmt: skip
     n = bias.shape[1]
     return attention(
@@ -111,7 +115,8 @@ def attention_relative(
 
 
 def attention_documents(
-    query: Tensor, key: Tensor, value: Tensor, documents: Tensor, is_causal: bool = False, scale: float | None = None, softcap: float = 0.0, window: int = 0
+    query: Tensor, key: Tensor, value: Tensor, documents: Tensor, is_causal: bool = False, scale: float | None = None,
+    softcap: float = 0.0, window: int = 0
 ) -> tuple[Tensor, Tensor]:  # fmt: skip
     seen = documents[:, None, : query.shape[2], None] == documents[:, None, None, : key.shape[2]]
     return attention(query, key, value, seen, is_causal, scale, softcap, window)
@@ -124,7 +129,8 @@ def _with_scale(x: Tensor, scale: Tensor | None) -> Tensor:
 
 
 def attention_fp8(
-    query: Tensor, key: Tensor, value: Tensor, out_dtype: torch.dtype, scale_q: Tensor | None = None, scale_k: Tensor | None = None,
+    query: Tensor, key: Tensor, value: Tensor, out_dtype: torch.dtype, scale_q: Tensor | None = None,
+    scale_k: Tensor | None = None,
     scale_v: Tensor | None = None, is_causal: bool = False, scale: float | None = None, window: int = 0
 ) -> tuple[Tensor, Tensor]:  # fmt: skip
     """In float32: probabilities are not rounded to 8 bits."""

@@ -1,4 +1,6 @@
-"""Gradients: connects an op with the backward op of its package, or with PyTorch's own gradient, through PyTorch's autograd.
+"""Connects an op with its gradients through PyTorch's autograd.
+
+They are those of the backward op of its package, or PyTorch's own.
 
 SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
 """
@@ -20,8 +22,8 @@ from torch.autograd.function import _SingleLevelFunction
 
 from kpkg import _vjp
 from kpkg._errors import KernelError
-from kpkg._library import Op
 from kpkg._native import GradientPlan, Recorder, needed
+from kpkg._op import Op
 
 _after_autograd = torch._C._after_autograd_keyset
 _below_autograd = torch._C._AutoDispatchBelowAutograd
@@ -32,7 +34,8 @@ class _Recording(NamedTuple):
     """What calls of an op are recorded with."""
 
     recorder: Recorder
-    #: What starts that: PyTorch's nodes of Python, or those in C++ where kpkg has them and the package has the gradient.
+    #: What starts that: PyTorch's nodes of Python, or those in C++ where kpkg has them and the package has the
+    #: gradient.
     apply: Callable[..., Any]
     #: What the nodes in C++ know of the op; None where there are none.
     state: Any
@@ -44,7 +47,10 @@ _recordings: dict[str, _Recording] = {}
 
 @functools.cache
 def nodes() -> ModuleType | None:
-    """Autograd's nodes in C++ for this release of PyTorch, without Python and its lock in backwards; None where kpkg was built without them."""
+    """Autograd's nodes in C++ for this release of PyTorch; None where kpkg was built without.
+
+    Their backwards need neither Python nor its lock.
+    """
     release = re.fullmatch(r"(\d+)\.(\d+)\.(\d+)(\+.*)?", torch.__version__)
     try:
         return importlib.import_module(f"kpkg._nodes_{'_'.join(release.groups()[:3])}") if release else None
@@ -61,7 +67,8 @@ def note_registration() -> None:
 def register(name: str, op: Op, current: Callable[[], Op], fragment: torch.library.Library) -> None:
     """Makes autograd record `name` of the dispatcher, with the gradient of `op`, which has the name from now on.
 
-    That gradient is the package's, else PyTorch's where kpkg knows the PyTorch implementation. `current` gives the op that has the name then.
+    That gradient is the package's, else PyTorch's where kpkg knows the PyTorch implementation. `current` gives the op
+    that has the name then.
     """
     _implement(name, current, lambda op: _vjp.implementation(op.name), fragment)
     recording, known = _recordings[name], _known(op) if op.gradient else ()
@@ -73,7 +80,9 @@ def register(name: str, op: Op, current: Callable[[], Op], fragment: torch.libra
 def register_gradient(
     name: str, op: Op, current: Callable[[], Op], forward: Op, fragment: torch.library.Library
 ) -> None:
-    """The same for an op with the gradients of `forward`: second derivatives are PyTorch's, or an error where there are none.
+    """The same for an op with the gradients of `forward`.
+
+    Second derivatives are PyTorch's, or an error where there are none.
 
     Without it PyTorch would go on with gradients missing.
     """
@@ -82,7 +91,10 @@ def register_gradient(
 
 
 def recorder(name: str) -> Callable[..., Any]:
-    """What makes a plain call of op `name` a recorded one: ``recorder(name)(call, *arguments)``, where nothing but autograd has to see it."""
+    """Makes a plain call of op `name` a recorded one: ``recorder(name)(call, *arguments)``.
+
+    For calls that nothing but autograd has to see.
+    """
     return _recordings[name].apply
 
 
@@ -99,8 +111,8 @@ def _implement(
     redispatch = getattr(getattr(torch.ops, namespace), local).default.redispatch
     recorder = Recorder()
 
-    # Without the part of torch.autograd.Function for functions that are no ops: the dispatcher has taken torch.func's transforms apart before an
-    # op's autograd kernel runs.
+    # Without the part of torch.autograd.Function for functions that are no ops: the dispatcher has taken torch.func's
+    # transforms apart before an op's autograd kernel runs.
     class Recorded(_SingleLevelFunction):
         forward = staticmethod(recorder.forward)
         backward = staticmethod(Recorder.backward)
@@ -162,7 +174,7 @@ def _known(op: Op) -> tuple[Any, ...]:
 
 
 class _ByPyTorch:
-    """For an op without a gradient in its package: PyTorch's implementation of the op runs again and is differentiated."""
+    """Runs and differentiates PyTorch's implementation of an op that has no gradient in its package."""
 
     def __init__(self, op: Op) -> None:
         self.op = op
@@ -174,7 +186,8 @@ class _ByPyTorch:
         self._save_all(node, arguments, results)
 
     def _save_all(self, node: Any, arguments: tuple[Any, ...], results: tuple[Any, ...]) -> None:
-        # Callers, and the dispatcher, leave arguments out that equal their defaults; lists may be changed by the caller, who still has them.
+        # Callers, and the dispatcher, leave arguments out that equal their defaults; lists may be changed by the
+        # caller, who still has them.
         arguments = (*arguments, *[argument.default for argument in self.op.arguments[len(arguments) :]])
         arguments = tuple(tuple(value) if type(value) is list else value for value in arguments)
         node.values = [None if isinstance(value, torch.Tensor) else value for value in arguments]

@@ -151,9 +151,12 @@ def scaled_dot_product_attention(
     scale: float | None = None,
     enable_gqa: bool = False,
 ) -> Any:
-    """torch.nn.functional.scaled_dot_product_attention by kpkg::attention. [..., H, L, E], [..., S, E], [..., S, V] to [..., L, V].
+    """torch.nn.functional.scaled_dot_product_attention by kpkg::attention.
 
-    Not with dropout, for heads above 256 elements, ranks other than 3 and 4, gradients of the mask, and what PyTorch would refuse.
+    [..., H, L, E], [..., S, E], [..., S, V] to [..., L, V].
+
+    Not with dropout, for heads above 256 elements, ranks other than 3 and 4, gradients of the mask, and what PyTorch
+    would refuse.
     """
     tensors = (query, key, value)
     suits = (

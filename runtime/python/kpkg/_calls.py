@@ -92,7 +92,10 @@ CALLS: dict[Any, Call] = _table()
 
 
 def _is_of_a_layer() -> bool:
-    """Whether the function is called by a layer that stands for itself: a frame further up is that of the function mode."""
+    """Whether the function is called by a layer that stands for itself.
+
+    Then a frame further up is that of the function mode.
+    """
     frame = sys._getframe(2)
     while frame is not None:
         name = frame.f_globals.get("__name__", "")
@@ -103,7 +106,10 @@ def _is_of_a_layer() -> bool:
 
 
 class Replacing(TorchFunctionMode):
-    """Within it, calls of the functions in `table` are calls of their replacements, where these have the form that is called."""
+    """Replaces calls of the functions in `table` within a block.
+
+    Only calls whose form the replacement has.
+    """
 
     def __init__(self, table: dict[Any, Call]) -> None:
         super().__init__()
@@ -113,7 +119,8 @@ class Replacing(TorchFunctionMode):
         call = self.table.get(func)
         kwargs = kwargs or {}
         is_wanted = call is not None and "out" not in kwargs
-        if is_wanted and (call.when_compiled if torch.compiler.is_compiling() else not _is_of_a_layer()):  # type: ignore[union-attr]
+        is_compiling = torch.compiler.is_compiling()
+        if is_wanted and (call.when_compiled if is_compiling else not _is_of_a_layer()):  # type: ignore[union-attr]
             result = call.run(*args, **kwargs)  # type: ignore[union-attr]
             if result is not NotImplemented:
                 return result
@@ -147,7 +154,8 @@ _active = _Active()
 class Place:
     """The forward of `owner` while calls of functions in it, or in a layer around it, are replaced.
 
-    Only calls that the owner makes itself are: each layer within that makes some, too, has a place with a table of its own.
+    Only calls that the owner makes itself are: each layer within that makes some, too, has a place with a table of its
+    own.
     """
 
     def __init__(self, owner: nn.Module) -> None:

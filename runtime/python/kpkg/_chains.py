@@ -1,4 +1,6 @@
-"""Finds convolutions and linear layers whose results go through a batch norm, a sum and an activation: what one launch can do.
+"""Finds convolutions and linear layers that one launch can compute with the steps behind them.
+
+Such steps are a batch norm, a sum and an activation.
 
 SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
 """
@@ -21,21 +23,26 @@ _CONVOLUTIONS = (nn.Conv1d, nn.Conv2d, nn.Conv3d)
 _NORMS = (nn.BatchNorm1d, nn.BatchNorm2d, nn.BatchNorm3d)
 _SUMS: tuple[Any, ...] = (operator.add, operator.iadd, torch.add, "add", "add_")
 _FUNCTIONS: dict[Any, str] = {
-    F.relu: "relu", torch.relu: "relu", "relu": "relu", "relu_": "relu", F.silu: "silu", F.gelu: "gelu", F.hardswish: "hardswish", F.relu6: "relu6",
-    F.sigmoid: "sigmoid", torch.sigmoid: "sigmoid", "sigmoid": "sigmoid", "sigmoid_": "sigmoid", F.hardsigmoid: "hardsigmoid",
+    F.relu: "relu", torch.relu: "relu", "relu": "relu", "relu_": "relu", F.silu: "silu", F.gelu: "gelu",
+    F.hardswish: "hardswish", F.relu6: "relu6",
+    F.sigmoid: "sigmoid", torch.sigmoid: "sigmoid", "sigmoid": "sigmoid", "sigmoid_": "sigmoid",
+    F.hardsigmoid: "hardsigmoid",
 }  # fmt: skip
 _LAYERS: dict[type[nn.Module], str] = {
-    nn.ReLU: "relu", nn.SiLU: "silu", nn.GELU: "gelu", nn.Hardswish: "hardswish", nn.ReLU6: "relu6", nn.Sigmoid: "sigmoid", nn.Hardsigmoid: "hardsigmoid"
+    nn.ReLU: "relu", nn.SiLU: "silu", nn.GELU: "gelu", nn.Hardswish: "hardswish", nn.ReLU6: "relu6",
+    nn.Sigmoid: "sigmoid", nn.Hardsigmoid: "hardsigmoid"
 }  # fmt: skip
 # Those that linear layers have.
 _OF_PRODUCTS = frozenset({"relu", "silu", "gelu"})
 
-# What a forward may name besides its layers, methods and settings, so that running what was traced does all that it does.
+# What a forward may name besides its layers, methods and settings, so that running what was traced does all that it
+# does.
 _NAMES = frozenset(
-    "torch nn F functional Tensor relu relu_ silu gelu hardswish relu6 sigmoid sigmoid_ hardsigmoid add add_ mul cat flatten operator iadd "
+    "torch nn F functional Tensor relu relu_ silu gelu hardswish relu6 sigmoid sigmoid_ hardsigmoid add add_ mul cat "
+    "flatten operator iadd "
     # of gated norms, and of forwards of blocks that have them
-    "pow square mean sqrt rsqrt tanh rms_norm div float half double bfloat16 to type_as dtype float32 shape size unsqueeze squeeze view reshape "
-    "transpose permute chunk split contiguous".split()
+    "pow square mean sqrt rsqrt tanh rms_norm div float half double bfloat16 to type_as dtype float32 shape size "
+    "unsqueeze squeeze view reshape transpose permute chunk split contiguous".split()
 )
 _BUILTINS = frozenset({"len", "range", "int", "float", "tuple", "list", "zip", "enumerate"})
 _OPCODES = frozenset(
@@ -54,12 +61,16 @@ _OPCODES = frozenset(
 
 @dataclass(frozen=True)
 class Chain:
-    """A convolution or linear layer and what follows it in the forward of `owner`; the names of layers are those within it."""
+    """A convolution or linear layer and the layers behind it in the forward of `owner`.
+
+    Names of layers are those within `owner`.
+    """
 
     convolution: str
     norm: str | None
     has_residual: bool
-    #: The name of a function of torch.nn.functional, and the layer that does it; a function does it where there is no name.
+    #: The name of a function of torch.nn.functional, and the layer that does it; a function does it where there is no
+    #: name.
     activation: str
     activation_layer: str | None
 
@@ -76,7 +87,10 @@ class Chain:
 
 @dataclass
 class Traced:
-    """The forward of `owner` as a graph in which its layers are calls, and the chains in it, each with its nodes in order."""
+    """The forward of `owner` as a graph, and the chains in it.
+
+    The graph's calls are layers. Each chain has its nodes in order.
+    """
 
     owner: nn.Module
     graph: fx.Graph

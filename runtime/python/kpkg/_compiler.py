@@ -66,9 +66,9 @@ def cache_folder() -> Path:
 class Compiler:
     """Makes packages of `.k` files by the `kpkg` command; those that were made before come from a cache.
 
-    The cache is keyed by content: every file that a build reads (the command says which), the targets, the options and the compiler itself. Any number of processes may share it: a package
-    is written beside its place, synchronised and renamed, and its digest is checked when it is read; one that does not fit is made again. There are
-    no lock files.
+    The cache is keyed by content: every file that a build reads (the command says which), the targets, the options and
+    the compiler itself. Any number of processes may share it: a package is written beside its place, synchronised and
+    renamed, and its digest is checked when it is read; one that does not fit is made again. There are no lock files.
     """
 
     def __init__(self, command: str | None = None, cache: str | os.PathLike[str] | None = None) -> None:
@@ -84,9 +84,12 @@ class Compiler:
         targets: Sequence[str] | str | None = None,
         options: Sequence[str] = (),
     ) -> CustomOpLibrary:
-        """The ops of a `.k` file or a folder of them: ``get_compiler().compile_from_file("softmax.k", "my_softmax").softmax(x)``.
+        """Compiles a `.k` file or a folder of them and gives its ops.
 
-        name: what the package's file is called; the name of the file by default. targets: as for ``kpkg build --target``, which also says what they are by default.
+        ``get_compiler().compile_from_file("softmax.k", "my_softmax").softmax(x)``.
+
+        name: what the package's file is called; the name of the file by default. targets: as for ``kpkg build
+        --target``, which also says what they are by default.
         options: more arguments of ``kpkg build``.
         Raises FileNotFoundError, CompileError with the compiler's diagnostics, PackageError, OSError.
         """
@@ -99,7 +102,10 @@ class Compiler:
         targets: Sequence[str] | str | None = None,
         options: Sequence[str] = (),
     ) -> Path:
-        """The same as a file in the cache, for other programs to open. Raises FileNotFoundError, CompileError, OSError, and ValueError for a `name` that is none."""
+        """The same as a file in the cache, for other programs to open.
+
+        Raises FileNotFoundError, CompileError, OSError, and ValueError for a `name` that is none.
+        """
         source = Path(path)
         if not source.exists():
             raise FileNotFoundError(f"there is no {source}")

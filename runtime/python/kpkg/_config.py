@@ -16,7 +16,7 @@ from typing import TYPE_CHECKING, Any
 from kpkg._messages import closest, shown
 
 if TYPE_CHECKING:
-    from kpkg._library import Op
+    from kpkg._op import Op
 
 _TILE_NAMES = ("BM", "BN", "BK")
 _TARGET = re.compile(r"x86-64-v[34]|x86-64-v4-bf16|aarch64|sm_\d+[af]?|compute_\d+[af]?")
@@ -25,7 +25,8 @@ _TARGET = re.compile(r"x86-64-v[34]|x86-64-v4-bf16|aarch64|sm_\d+[af]?|compute_\
 class PrecisionConfig(enum.Enum):
     """How exactly float32 is multiplied, in the words of XLA and PyTorch: what ``KernelConfig(precision=...)`` takes.
 
-    HIGHEST is float32. HIGH and MEDIUM may round factors to 10 bits of mantissa (tf32), as kernels for GPUs do; sums are in float32. DEFAULT follows PyTorch's switches.
+    HIGHEST is float32. HIGH and MEDIUM may round factors to 10 bits of mantissa (tf32), as kernels for GPUs do; sums
+    are in float32. DEFAULT follows PyTorch's switches.
     """
 
     DEFAULT = "default"
@@ -48,11 +49,13 @@ def _text(value: Any) -> str:
 
 @dataclass(frozen=True)
 class KernelConfig:
-    """What instances of an op's kernels must be like. A field that is left out allows everything; a list allows each of its values.
+    """What instances of an op's kernels must be like.
 
-    ``KernelConfig(tile=(128, 256, 64), warps=8, stages=4)`` pins a kernel, ``KernelConfig(tile=([64, 128],))`` narrows the choice. What is
-    there to choose from is in ``library.manifest["kernels"]`` and in ``op.explain(...)``. Where nothing that is allowed can run a
-    call, it falls back, as the policy says.
+    A field that is left out allows everything; a list allows each of its values.
+
+    ``KernelConfig(tile=(128, 256, 64), warps=8, stages=4)`` pins a kernel, ``KernelConfig(tile=([64, 128],))`` narrows
+    the choice. What is there to choose from is in ``library.manifest["kernels"]`` and in ``op.explain(...)``. Where
+    nothing that is allowed can run a call, it falls back, as the policy says.
 
     tile: extents of blocks, the values of the parameters BM, BN and BK in this order.
     warps: warps of a CTA (32 threads each); only instances for GPUs have them.
@@ -62,10 +65,15 @@ class KernelConfig:
     variant: "vector", "unit", "any", ...
     params: any other parameters by name.
 
-    Words of other libraries say the same: ``block_size=64`` is ``tile=(64, 64)``, ``use_fp16=True`` is ``dtype="float16"`` and ``use_bfloat16=True`` is
-    ``dtype="bfloat16"``. ``use_tensor_cores`` and ``use_efficient_attention`` may ask for what kpkg does anyway: kernels multiply on tensor cores
-    where the dtype has them, and attention keeps no matrix of scores. ``precision`` says how products of float32 are made whose own argument ``precision`` is empty; ops without that argument multiply
-    float32 as "highest" asks. Raises ValueError for a combination that means nothing.
+    Words of other libraries say the same: ``block_size=64`` is ``tile=(64, 64)``, ``use_fp16=True`` is
+    ``dtype="float16"`` and ``use_bfloat16=True`` is ``dtype="bfloat16"``. ``use_tensor_cores`` and
+    ``use_efficient_attention`` may ask for what kpkg does anyway. Kernels multiply on tensor cores where the dtype has
+    them, and attention keeps no matrix of scores.
+
+    precision: that of float32 products whose own argument ``precision`` is empty. Ops without that argument multiply
+    float32 as "highest" asks.
+
+    Raises ValueError for a combination that means nothing.
     """
 
     tile: Sequence[int | Sequence[int]] | None = None
@@ -86,29 +94,36 @@ class KernelConfig:
         for name, value in (("tile", self.block_size), ("dtype", self.use_fp16), ("dtype", self.use_bfloat16)):
             if value and getattr(self, name) is not None:
                 raise ValueError(
-                    f"KernelConfig got {name}= and another word for it: block_size is a tile, use_fp16 and use_bfloat16 are dtypes"
+                    f"KernelConfig got {name}= and another word for it: block_size is a tile, use_fp16 and "
+                    "use_bfloat16 are dtypes"
                 )
             if value:
                 meant = (value, value) if name == "tile" else "float16" if self.use_fp16 else "bfloat16"
                 object.__setattr__(self, name, meant)  # the class is frozen
         if self.use_tensor_cores is False:
             raise ValueError(
-                "use_tensor_cores=False: kernels multiply on tensor cores wherever the dtype has them; float32 uses none unless PyTorch allows TF32, so cast to that, or pin an instance by params="
+                "use_tensor_cores=False: kernels multiply on tensor cores wherever the dtype has them; float32 "
+                "uses none unless PyTorch allows TF32, so cast to that, or pin an instance by params="
             )
         if self.use_efficient_attention is False:
             raise ValueError(
-                "use_efficient_attention=False: kpkg's attention never keeps a matrix of scores; PyTorch's with scores is torch.nn.attention.sdpa_kernel(SDPBackend.MATH)"
+                "use_efficient_attention=False: kpkg's attention never keeps a matrix of scores; PyTorch's with "
+                "scores is torch.nn.attention.sdpa_kernel(SDPBackend.MATH)"
             )
         if self.precision is not None and not isinstance(self.precision, PrecisionConfig):
             levels = [each.value for each in PrecisionConfig]
             if str(self.precision).lower() not in levels:
                 raise ValueError(
-                    f"precision is {shown(self.precision)}, expected a kpkg.PrecisionConfig or one of {', '.join(levels)}"
+                    f"precision is {shown(self.precision)}, expected a kpkg.PrecisionConfig or one of "
+                    f"{', '.join(levels)}"
                 )
             object.__setattr__(self, "precision", PrecisionConfig(str(self.precision).lower()))
 
     def to_json(self) -> str:
-        """The form of kpkg_registry_restrict. Raises ValueError for a tile of more than three extents, and for fields whose values are none."""
+        """The form of kpkg_registry_restrict.
+
+        Raises ValueError for a tile of more than three extents, and for fields whose values are none.
+        """
         if self.tile is not None and (isinstance(self.tile, (str, int)) or not hasattr(self.tile, "__len__")):
             raise ValueError(f"tile is {shown(self.tile)}, expected extents of {', '.join(_TILE_NAMES)} in a tuple")
         if self.tile is not None and len(self.tile) > len(_TILE_NAMES):
@@ -135,8 +150,11 @@ class KernelConfig:
 
 
 def check_config(op: Op, config: Any) -> str:
-    """The configuration in the form of kpkg_registry_restrict. Raises TypeError for what is no KernelConfig, and ValueError where it names a parameter that no kernel of
-    `op` has, values that none was compiled for, or no target or variant that there is."""
+    """The configuration in the form of kpkg_registry_restrict.
+
+    Raises TypeError for what is no KernelConfig, and ValueError where it names a parameter that no kernel of `op` has,
+    values that none was compiled for, or no target or variant that there is.
+    """
     if not isinstance(config, KernelConfig):
         raise TypeError(f"{op.name}: configure takes a kpkg.KernelConfig or None, not {shown(config)}")
     text = config.to_json()
@@ -152,21 +170,25 @@ def check_config(op: Op, config: Any) -> str:
     for name, values in wanted["params"].items():
         if name not in there:
             raise ValueError(
-                f"{op.name}: no kernel of it has the parameter {name!r}{closest(name, there)}; there are {', '.join(sorted(there)) or 'none'}"
+                f"{op.name}: no kernel of it has the parameter {name!r}{closest(name, there)}; there are "
+                f"{', '.join(sorted(there)) or 'none'}"
             )
         if not there[name] & set(values):
             raise ValueError(
-                f"{op.name}: no kernel of it is compiled for {name}={' or '.join(values)}; there are {', '.join(sorted(there[name]))}"
+                f"{op.name}: no kernel of it is compiled for {name}={' or '.join(values)}; there are "
+                f"{', '.join(sorted(there[name]))}"
             )
     if config.target is not None and not _TARGET.fullmatch(config.target):
         targets = sorted({each["target"] for each in instances})
         raise ValueError(
-            f"{op.name}: {config.target!r} is no target{closest(config.target, targets)}; its package is for {', '.join(targets)}"
+            f"{op.name}: {config.target!r} is no target{closest(config.target, targets)}; its package is for "
+            f"{', '.join(targets)}"
         )
     variants = {each["variant"] for each in instances}
     if config.variant is not None and config.variant not in variants:
         raise ValueError(
-            f"{op.name}: no kernel of it has the variant {config.variant!r}{closest(config.variant, variants)}; there are {', '.join(sorted(variants))}"
+            f"{op.name}: no kernel of it has the variant {config.variant!r}{closest(config.variant, variants)}; "
+            f"there are {', '.join(sorted(variants))}"
         )
     return text
 

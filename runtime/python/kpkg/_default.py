@@ -1,4 +1,6 @@
-"""`kpkg.ops`: ops by name, from whatever packages are there; without one, PyTorch's implementation runs, as the policy says.
+"""`kpkg.ops`: ops by name, from all packages that are found.
+
+Without a package, PyTorch's implementation runs, as the policy says.
 
 SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
 """
@@ -17,8 +19,9 @@ from typing import Any
 from kpkg import _policy
 from kpkg._errors import FallbackWarning, KernelError, _caller_level
 from kpkg._forms import form_of_function
-from kpkg._library import CallableOp, CustomOpLibrary, Op
+from kpkg._library import CustomOpLibrary
 from kpkg._messages import closest
+from kpkg._op import CallableOp, Op
 
 
 def package_files() -> list[Path]:
@@ -35,7 +38,10 @@ def package_files() -> list[Path]:
 
 
 class _Packages:
-    """The packages of `package_files`, opened by the first who asks. One that cannot be opened is remembered with the reason."""
+    """The packages of `package_files`, opened by the first who asks.
+
+    One that cannot be opened is remembered with the reason.
+    """
 
     def __init__(self) -> None:
         self._lock = threading.Lock()
@@ -91,8 +97,8 @@ _packages = _Packages()
 class DefaultOp(CallableOp):
     """An op by name, ``kpkg.ops.softmax``: called like the op of a package, with PyTorch tensors.
 
-    Where no package has it, or its package cannot be opened, PyTorch's implementation runs: under "warn" with one FallbackWarning that
-    says why, under "strict" it is a KernelError.
+    Where no package has it, or its package cannot be opened, PyTorch's implementation runs: under "warn" with one
+    FallbackWarning that says why, under "strict" it is a KernelError.
     """
 
     def __init__(self, name: str) -> None:
@@ -127,12 +133,19 @@ class DefaultOp(CallableOp):
         return "" if self.op is not None else self._reason or ""
 
     def supports(self, *args: Any, **kwargs: Any) -> bool:
-        """Whether a kernel of a package can run such a call; see ``Op.supports``. Raises TypeError for arguments that do not fit the schema."""
+        """Whether a kernel of a package can run such a call; see ``Op.supports``.
+
+        Raises TypeError for arguments that do not fit the schema.
+        """
         op = self.op
         return op is not None and op.supports(*args, **kwargs)
 
     def _call(self, args: tuple[Any, ...], kwargs: dict[str, Any]) -> Any:
-        """As ``Op.__call__``. Raises the same, and KernelError where no package has the op and PyTorch's implementation may not run or is not known."""
+        """As ``Op.__call__``.
+
+        Raises the same, and KernelError where no package has the op and PyTorch's implementation may not run or is not
+        known.
+        """
         op = self._op
         if op is None:
             op = self.op
@@ -157,7 +170,10 @@ class DefaultOp(CallableOp):
         return self(*args, **kwargs)
 
     def backward(self, *args: Any, **kwargs: Any) -> Any:
-        """Gradients by the op for them, as ``Op.backward``; without a package by PyTorch's implementation of NAME_backward. Raises the same."""
+        """Gradients by the op for them, as ``Op.backward``.
+
+        Without a package by PyTorch's implementation of NAME_backward. Raises the same.
+        """
         op = self.op
         return ops[f"{self.name}_backward"](*args, **kwargs) if op is None else op.backward(*args, **kwargs)
 
@@ -191,7 +207,10 @@ class Ops:
         self._named: set[str] = set()  # names that are attributes, found without __getattr__
 
     def __getitem__(self, name: str) -> DefaultOp:
-        """The op of the full name, "kpkg::softmax". Raises nothing for a name that no package has: see ``DefaultOp.is_available``."""
+        """The op of the full name, "kpkg::softmax".
+
+        Raises nothing for a name that no package has: see ``DefaultOp.is_available``.
+        """
         if name not in self._known:
             self._known[name] = DefaultOp(name)
         return self._known[name]
@@ -207,7 +226,10 @@ class Ops:
         return op
 
     def _full_name(self, name: str) -> str:
-        """The op that a name without namespace means: that of kpkg, else the only one of that name. Raises AttributeError where several packages' namespaces have it."""
+        """The op that a name without namespace means: that of kpkg, else the only one of that name.
+
+        Raises AttributeError where several packages' namespaces have it.
+        """
         full = f"kpkg::{name}"
         there = _packages.names().get(name, [full])
         if full in there:
@@ -219,7 +241,10 @@ class Ops:
         return there[0]
 
     def has(self, name: str) -> bool:
-        """Whether ``kpkg.ops.name`` can be called: a package has it, or kpkg knows PyTorch's implementation. Raises nothing."""
+        """Whether ``kpkg.ops.name`` can be called: a package has it, or kpkg knows PyTorch's implementation.
+
+        Raises nothing.
+        """
         try:
             full = self._full_name(name)
         except AttributeError:

@@ -1,4 +1,6 @@
-"""Calls of ops with plain PyTorch tensors of the host that pass PyTorch's dispatcher by, where kpkg was built for the release of PyTorch.
+"""Calls of ops with PyTorch tensors of the host that bypass PyTorch's dispatcher.
+
+Only where kpkg was built for this release of PyTorch.
 
 SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
 """
@@ -10,16 +12,19 @@ from typing import Any
 import torch
 
 from kpkg import _autograd
-from kpkg._library import Op
+from kpkg._op import Op
 
 # What stands before PyTorch's forms of an op, by the dispatcher's name of it.
 _placed: dict[str, list[Any]] = {}
 
 
 def make(op: Op, following: Any) -> Any:
-    """A callable that runs `op` at once where the dispatcher would do nothing else, and calls `following` in all other cases.
+    """A callable that runs `op` at once where the dispatcher would do nothing else.
 
-    With None for `following`, its result is NotImplemented then. None for ops that such calls are not for: those that write into arguments or take no tensors.
+    It calls `following` in all other cases.
+
+    With None for `following`, its result is NotImplemented then. None for ops that such calls are not for: those that
+    write into arguments or take no tensors.
     """
     found = _autograd.nodes()
     if found is None or any(a.mutates for a in op.arguments) or not any(a.is_tensor for a in op.arguments):

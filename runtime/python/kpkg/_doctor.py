@@ -26,7 +26,8 @@ def findings() -> list[Finding]:
     add(
         "ok",
         "kpkg",
-        f"{kpkg.__version__}, Python {platform.python_version()}; CPU {', '.join(kpkg.cpu_targets()) or 'none of its targets'}",
+        f"{kpkg.__version__}, Python {platform.python_version()}; CPU "
+        f"{', '.join(kpkg.cpu_targets()) or 'none of its targets'}",
     )
     _torch(add)
     _packages(add)

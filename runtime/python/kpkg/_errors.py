@@ -18,7 +18,10 @@ KernelError.__doc__ = """An op refused its arguments, failed in a kernel, or has
 
 Attributes: ``op``, ``instance`` and ``argument`` name what the error is about, "" where that does not apply.
 """
-CaptureError.__doc__ = "A KernelError: what the call needs, mostly to load a kernel, cannot be done while a CUDA graph is captured. Call ``library.prewarm`` before."
+CaptureError.__doc__ = (
+    "A KernelError: what the call needs, mostly to load a kernel, cannot be done while a CUDA graph is captured. Call "
+    "``library.prewarm`` before."
+)
 DeviceError.__doc__ = "A call of a device's driver failed; the message has the call, its error's name and text."
 PackageError.__doc__ = "A package file is damaged, too new, or not trusted."
 
@@ -44,7 +47,10 @@ def _caller_level() -> int:
 
 
 def _receive(level: int, message: str) -> None:
-    """Gets every message of the runtime: warnings become Python warnings, prints of kernels are printed, the rest goes to the ``kpkg`` logger."""
+    """Gets every message of the runtime.
+
+    Warnings become Python warnings, prints of kernels are printed, the rest goes to the ``kpkg`` logger.
+    """
     if level == 1:
         kind = FallbackWarning if "fallback" in message or "falls back" in message else KpkgWarning
         warnings.warn(message, kind, stacklevel=_caller_level())

@@ -1,4 +1,6 @@
-"""Fake kernels: an op's results without data, from its plan. Concrete shapes go to the runtime, symbolic ones to `_symbolic`.
+"""Fake kernels: an op's results without data, from its plan.
+
+Concrete shapes go to the runtime, symbolic ones to `_symbolic`.
 
 SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
 """
@@ -11,7 +13,7 @@ import torch
 
 from kpkg import _arrays, _symbolic
 from kpkg._errors import KernelError
-from kpkg._library import Op
+from kpkg._op import Op
 
 
 def run(op: Op, args: tuple[Any, ...], kwargs: dict[str, Any]) -> Any:
@@ -38,12 +40,16 @@ def run_out(op: Op, args: tuple[Any, ...], kwargs: dict[str, Any]) -> None:
     for output, result in zip(outputs, results if count > 1 else (results,)):
         if output.shape != result.shape or output.dtype != result.dtype:
             raise KernelError(
-                f"{op.name}: out is {output.dtype} {tuple(output.shape)}, the result is {result.dtype} {tuple(result.shape)}"
+                f"{op.name}: out is {output.dtype} {tuple(output.shape)}, the result is {result.dtype} "
+                f"{tuple(result.shape)}"
             )
 
 
 def _device_of(op: Op, values: list[Any]) -> torch.device:
-    """Where the tensors are. Raises KernelError where they are not together, as the call itself would, or not all on the meta device."""
+    """Where the tensors are.
+
+    Raises KernelError where they are not together, as the call itself would, or not all on the meta device.
+    """
     placed = [(a.name, v.device) for a, v in zip(op.arguments, values) if isinstance(v, torch.Tensor)]
     for name, device in placed:
         if device != placed[0][1]:

@@ -31,7 +31,10 @@ def folds(convolution: nn.Module, norm: nn.Module) -> bool:
 
 
 class Fold:
-    """A convolution and a batch norm that share one op call. Their parameters stay what they are; the folded ones are made anew when those have changed."""
+    """A convolution and a batch norm that share one op call.
+
+    Their parameters stay what they are; the folded ones are made anew when those have changed.
+    """
 
     def __init__(self, convolution: kpkg_nn.Layer, norm: nn.Module) -> None:
         self._convolution, self._norm = convolution, norm
@@ -57,7 +60,10 @@ class Fold:
         return [t for t in tensors if t is not None]
 
     def holds(self) -> bool:
-        """Whether the convolution does the norm's part now: not while either is trained, nor where PyTorch runs the convolution."""
+        """Whether the convolution computes the norm as well now.
+
+        It does not while either is trained, nor where PyTorch runs the convolution.
+        """
         convolution, norm = self._convolution, self._norm
         if (
             convolution.training

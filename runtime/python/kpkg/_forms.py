@@ -1,6 +1,7 @@
 """Brings calls as users of other libraries write them into the form of an op's schema.
 
-The rules go by the names and the types of a schema's arguments and hold for every op that has them, and for PyTorch's implementation where no package has the op.
+The rules go by the names and the types of a schema's arguments and hold for every op that has them, and for PyTorch's
+implementation where no package has the op.
 
 SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
 """
@@ -25,7 +26,8 @@ class CallForm:
     * Synonyms of arguments' names.
     * A number where the schema has a list of them: a list of one. None where the list has a default: the default.
     * ``padding="same"`` and ``"valid"`` where the schema has `auto_pad` for them.
-    * `normalized_shape` left out before a weight, whose shape it is: ``layer_norm(x, weight, bias, eps)``; a gradient then takes `mean` and `var` in place of
+    * `normalized_shape` left out before a weight, whose shape it is: ``layer_norm(x, weight, bias, eps)``; a gradient
+      then takes `mean` and `var` in place of
       `mean` and `rstd`: ``layer_norm_backward(grad_output, x, weight, mean, var, eps=1e-5)``.
     """
 
@@ -44,7 +46,10 @@ class CallForm:
         self._has_padding = {"padding", "auto_pad"} <= set(self.names)
 
     def fit(self, args: tuple[Any, ...], kwargs: dict[str, Any]) -> tuple[tuple[Any, ...], dict[str, Any]]:
-        """The call by the schema's names and types. What fits no rule stays as it is. Raises TypeError for an argument that is given twice."""
+        """The call by the schema's names and types.
+
+        What fits no rule stays as it is. Raises TypeError for an argument that is given twice.
+        """
         if kwargs and self.renamed:
             kwargs = self._renamed(kwargs)
         if self._shape is not None:

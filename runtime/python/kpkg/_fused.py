@@ -1,4 +1,6 @@
-"""Forwards in which one launch does a convolution, the batch norm behind it, a sum and an activation, or a linear layer, a sum and an activation.
+"""Forwards in which one launch computes a layer and the steps behind it.
+
+A convolution, its batch norm, a sum and an activation; or a linear layer, a sum and an activation.
 
 SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
 """
@@ -131,7 +133,10 @@ class Launch:
             raise op._library._translate(error) from None
 
     def pooled(self, run: Callable[[], Tensor]) -> tuple[Tensor, bool]:
-        """The result of `run`, in which this launch gives the means of each image and channel, with extents of 1; and whether it was made."""
+        """The result of `run` with this launch's means, and whether they were made.
+
+        The means are those of each image and channel, with extents of 1.
+        """
         means = _Means(self)
         token = _asked.set(means)
         try:
@@ -217,7 +222,8 @@ class Block:
     def __init__(self, traced: Traced) -> None:
         self.traced = traced
         self.launches: dict[Any, Any] = {}  # by their chains; with `_pooled`'s by their pools
-        # By their chains: forwards that were made. The same one each time, since torch.compile would take another for a change.
+        # By their chains: forwards that were made. The same one each time, since torch.compile would take another for a
+        # change.
         self._made: dict[tuple[Any, ...], Callable[..., Any]] = {}
         self._run: Callable[..., Any] | None = None
 

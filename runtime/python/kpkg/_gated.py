@@ -28,7 +28,10 @@ _VIEWS = ("unsqueeze", "view", "reshape", torch.unsqueeze, operator.getitem)
 
 @dataclass(frozen=True)
 class Gated:
-    """A gated residual norm in the forward of a layer: the name of the node that gives it, and what its RMS norm adds to mean squares (None: what the dtype resolves)."""
+    """A gated residual norm in the forward of a layer.
+
+    The name of its node, and the number that its RMS norm adds to mean squares (None: the resolution of the dtype).
+    """
 
     node: str
     eps: float | None

@@ -40,11 +40,16 @@ def _row(info: dict[str, Any]) -> tuple[str, ...]:
 
 
 def kernel_info(name: str | None = None) -> dict[str, Any]:
-    """What is loaded and what ran, per op name: package, schema, policy, counters, the kernel instances, fallbacks by reason.
+    """Says per op name what is loaded and what ran.
 
-    ``{"kpkg::softmax": {"package": ..., "schema": ..., "policy": "warn", "torch": True, "calls": 3, ...}}``; printed, it is a short table. An op that several
-    open packages have is listed for the one opened last. An op of ``kpkg.ops`` that no package has is there with ``"package": None``. "policy" is the one that
-    holds for the op, "chain" what a call tries, in this order: packages, then what it falls back to and the packaged reference, where the policy lets it. Before any package is open, those of ``kpkg.ops`` are opened. With `name`, "kpkg::softmax" or "softmax", it is the entry of that op alone. Raises KeyError for a name that no open package has.
+    Package, schema, policy, counters, the kernel instances, fallbacks by reason.
+
+    ``{"kpkg::softmax": {"package": ..., "schema": ..., "policy": "warn", "torch": True, "calls": 3, ...}}``. Printed,
+    it is a short table. An op that several open packages have is listed for the one opened last. An op of ``kpkg.ops``
+    that no package has is there with ``"package": None``. "policy" is the one that holds for the op. "chain" lists what
+    a call tries in order: packages, then the fallback and the packaged reference, where the policy lets it. Before any
+    package is open, those of ``kpkg.ops`` are opened. With `name`, "kpkg::softmax" or "softmax", it is the entry of
+    that op alone. Raises KeyError for a name that no open package has.
     """
     if not _policy.libraries:
         _default._packages.libraries()

@@ -25,7 +25,8 @@ from kpkg._samples import Samples, fresh, take_samples
 from kpkg._whole import check_model, keeps_busy
 from kpkg.nn import Layer
 
-# What PyTorch calls libraries for when it compiles; other layers become parts of its own kernels, and would be in their way as ops of their own.
+# What PyTorch calls libraries for when it compiles; other layers become parts of its own kernels, and would be in their
+# way as ops of their own.
 _STAYS_WHEN_COMPILED = (
     nn.Linear,
     nn.Conv1d,
@@ -52,27 +53,37 @@ def inject(
             y = model(x)
         # the original layers are back
 
-    With a sample, a batch norm behind a convolution is folded into it where neither is in training mode; calls that train them, by mode or by recording gradients of
-    their parameters, run both. Where the forward of a layer shows (as torch.fx traces it) that a sum or an activation follows, of a convolution or a linear layer, one launch does that too, unless
-    gradients are recorded or a layer between has hooks; so it is for x + rms_norm(y) * tanh(gate). Candidates are the layers of torch.nn that `kpkg.nn` has, RMS norms, activations and latent attention of
-    Hugging Face's models, and calls within layers of products (`@`, einsum, ...), attention, and the functions of torch.nn.functional that kpkg has ops for. Parameters, buffers and hooks are shared with the original layers.
-    Layers of a subclass, with a forward of their own, or with a dtype or device that no package has a kernel for are left alone; the table says why.
-    With a sample the whole model runs with all that was chosen: what makes it raise or give another output goes out again, with the reason.
+    With a sample, a batch norm behind a convolution is folded into it where neither is in training mode; calls that
+    train them, by mode or by recording gradients of their parameters, run both. Where the forward of a layer shows (as
+    torch.fx traces it) that a sum or an activation follows, of a convolution or a linear layer, one launch does that
+    too, unless gradients are recorded or a layer between has hooks; so it is for x + rms_norm(y) * tanh(gate).
+    Candidates are the layers of torch.nn that `kpkg.nn` has, RMS norms, activations and latent attention of Hugging
+    Face's models, and calls within layers of products (`@`, einsum, ...), attention, and the functions of
+    torch.nn.functional that kpkg has ops for. Parameters, buffers and hooks are shared with the original layers. Layers
+    of a subclass, with a forward of their own, or with a dtype or device that no package has a kernel for are left
+    alone; the table says why. With a sample the whole model runs with all that was chosen: what makes it raise or give
+    another output goes out again, with the reason.
 
-    include, exclude: patterns of layer names ("encoder.*"), as in fnmatch, or names of layer types ("Linear"). Default: all, and none.
-    sample_input: arguments of the model: a tensor, a tuple of positional ones or a dict of named ones. With it, each layer's output is
-        compared with the original's, original and replacement are timed on the inputs that they get within the model, and only what is right
-        and at least as fast stays. Without it, everything that has a kernel is replaced, unchecked.
-    tolerance: greatest error, relative to the largest element of the original output. Default: by dtype, 1e-4 for float32 (1e-3 for convolutions where PyTorch allows TF32), 1e-9 for float64,
+    include, exclude: patterns of layer names ("encoder.*"), as in fnmatch, or names of layer types ("Linear"). Default:
+    all, and none.
+    sample_input: arguments of the model: a tensor, a tuple of positional ones or a dict of named ones. With it, each
+    layer's output is
+        compared with the original's, original and replacement are timed on the inputs that they get within the model,
+        and only what is right and at least as fast stays. Without it, everything that has a kernel is replaced,
+        unchecked.
+    tolerance: greatest error, relative to the largest element of the original output. Default: by dtype, 1e-4 for
+    float32 (1e-3 for convolutions where PyTorch allows TF32), 1e-9 for float64,
         4e-3 for float16, 3e-2 for bfloat16.
     verbose: print the table.
-    cuda_graphs: the model will run as a CUDA graph: times are those of replays, in which the host's time does not count. The packages of all ops that it calls are loaded onto the GPU, so that it can be captured.
+    cuda_graphs: the model will run as a CUDA graph: times are those of replays, in which the host's time does not
+    count. The packages of all ops that it calls are loaded onto the GPU, so that it can be captured.
 
-    What torch.compile has made of a model is measured so: its times are those of compiled iterations, and layers that PyTorch fuses with their neighbours when it
-    compiles stay. Injected models can be compiled too; such layers are PyTorch's then. In training mode gradients are compared, and iterations have backwards.
+    What torch.compile has made of a model is measured so: its times are those of compiled iterations, and layers that
+    PyTorch fuses with their neighbours when it compiles stay. Injected models can be compiled too; such layers are
+    PyTorch's then. In training mode gradients are compared, and iterations have backwards.
 
-    Raises what the model raises on `sample_input`, TypeError for a model that is none, and ValueError for `cuda_graphs` without a GPU and for patterns of `include` that
-    match no layer, by name or type; those of `exclude` are warned of.
+    Raises what the model raises on `sample_input`, TypeError for a model that is none, and ValueError for `cuda_graphs`
+    without a GPU and for patterns of `include` that match no layer, by name or type; those of `exclude` are warned of.
     """
     if not isinstance(model, nn.Module):
         raise TypeError(f"inject takes a torch.nn.Module, not {shown(model)}")
@@ -90,7 +101,8 @@ def inject(
     layers = [
         (name, layer)
         for name, layer in model.named_modules()
-        if _adapted.counterpart(type(layer)) and wanted(name, type(layer).__name__)  # type: ignore[arg-type]  # mypy takes no type for hashable
+        # mypy takes no type for hashable.
+        if _adapted.counterpart(type(layer)) and wanted(name, type(layer).__name__)  # type: ignore[arg-type]
     ]
     with _passes.unchanged(model) if sample_input is not None else contextlib.nullcontext():
         samples = None if sample_input is None else take_samples(model, sample_input, dict(layers), wanted)
@@ -120,8 +132,11 @@ def _patterns(given: str | Iterable[str] | None) -> list[str]:
 
 
 def _check_patterns(model: nn.Module, **patterns: list[str]) -> None:
-    """ValueError for a pattern of `include` that is neither the name of a layer of the model, nor its type, nor a function that layers may call, with near ones; a warning
-    for one of `exclude`."""
+    """Raises ValueError for a pattern of `include` that matches nothing, with near names.
+
+    It may match the name of a layer of the model, its type, or a function that layers may call. A pattern of `exclude`
+    only warns.
+    """
     layers = list(model.named_modules())
     kinds = {type(layer).__name__ for _, layer in layers} | {call.name for call in _calls.CALLS.values()}
     for word, given in patterns.items():

@@ -14,7 +14,7 @@ from typing import Any
 _EXAMPLES = """examples:
   python -m kpkg inject resnet18                                  # of torchvision, with random weights
   python -m kpkg inject vit_b_16 --weights DEFAULT --device cuda --dtype bfloat16 --input 8,3,224,224
-  python -m kpkg inject bert                                      # of transformers, by model type or by a name on its hub
+  python -m kpkg inject bert                                      # of transformers, by model type or name on its hub
   python -m kpkg inject my_package.models:build --input 32,128    # what build() returns, or a module that stands there
 """
 

@@ -1,4 +1,6 @@
-"""What inject did to a model: a row for each replacement, how it is put in and taken out, and whether it is right and fast.
+"""The replacements that inject made in a model, a row for each.
+
+How each is put in and taken out, and whether it is right and fast.
 
 SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
 """
@@ -24,7 +26,10 @@ _LAYER = 0.04
 
 @dataclass
 class Row:
-    """What became of one layer, or of one function that a layer calls. Times in microseconds; None where nothing was measured."""
+    """What became of one layer, or of one function that a layer calls.
+
+    Times in microseconds; None where nothing was measured.
+    """
 
     name: str
     layer: str
@@ -33,7 +38,8 @@ class Row:
     error: float | None = None
     original_us: float | None = None
     kpkg_us: float | None = None
-    #: Whether the row stands for a batch norm folded into a convolution, or for a launch that does what follows a convolution too.
+    #: Whether the row stands for a batch norm folded into a convolution, or for a launch that does what follows a
+    #: convolution too.
     is_fold: bool = False
     #: How often it runs in a forward of the sample.
     calls: int = 1
@@ -56,10 +62,12 @@ class Replacement:
 
 
 class Injection:
-    """What ``inject`` did: ``print(injection)`` shows the table, ``restore()`` undoes it, also at the end of a ``with`` block.
+    """The replacements that ``inject`` made: ``print(injection)`` shows them as a table.
 
-    rows: a Row for each layer that could be replaced. error, original_us, kpkg_us: of the whole model, None without a sample. graphs: whether times are those of
-    CUDA graphs.
+    ``restore()`` undoes them, as does the end of a ``with`` block.
+
+    rows: a Row for each layer that could be replaced. error, original_us, kpkg_us: of the whole model, None without a
+    sample. graphs: whether times are those of CUDA graphs.
     """
 
     def __init__(self, model: nn.Module, graphs: bool = False) -> None:
@@ -71,7 +79,8 @@ class Injection:
         if graphs and not self.on_gpu:
             raise ValueError("cuda_graphs is for models on a GPU")
         self.graphs = graphs
-        #: Whether layers are chosen by the time for which they keep the GPU: the model has it busy all the time, and hides the host's.
+        #: Whether layers are chosen by the time for which they keep the GPU: the model has it busy all the time, and
+        #: hides the host's.
         self.by_gpu_time = False
         self.rows: list[Row] = []
         self.error: float | None = None
@@ -81,7 +90,10 @@ class Injection:
         self._loaded: set[str] = set()  # paths of packages
 
     def _prewarm(self, ops: Iterable[str]) -> bool:
-        """Loads the code of the packages that have these ops onto the model's GPU, where a graph that is captured could not; whether one was not loaded yet."""
+        """Loads the code of these ops' packages onto the model's GPU; whether any was not loaded yet.
+
+        A graph that is captured could not load it.
+        """
         devices = {t.device for t in (*self.model.parameters(), *self.model.buffers()) if t.device.type == "cuda"}
         found = [op for op in (_default.ops[name].op for name in ops) if op is not None]
         libraries = {op._library.path: op._library for op in found if op._library.path not in self._loaded}
@@ -99,7 +111,10 @@ class Injection:
     def _iterations(
         self, first: Callable[[], Any], second: Callable[[], Any] | None, **options: Any
     ) -> tuple[float, float]:
-        """Microseconds of iterations of the whole model in the way in which it will run; options as `interleaved` has them."""
+        """Microseconds of iterations of the whole model in the way in which it will run.
+
+        Options are those of `interleaved`.
+        """
         if self.graphs:  # masks and the like are computed anew while a graph is captured: any instance may be asked for
             self._prewarm([name for row in self.replaced for name in row._ops])
         return _measure.interleaved(first, second, graphs=self.graphs, load=self._load, **options)
@@ -107,7 +122,8 @@ class Injection:
     def _times(self, key: Any, original: Callable[[], Any], replacement: Callable[[], Any]) -> tuple[float, float]:
         """Microseconds of both, which are measured once for each `key`."""
         if key not in self._timed:
-            # Layers by themselves are not compiled: without the host's time they come closer to what they take in a compiled model.
+            # Layers by themselves are not compiled: without the host's time they come closer to what they take in a
+            # compiled model.
             ahead = self.by_gpu_time or self.is_compiled and self.on_gpu and not self.graphs
             self._timed[key] = _measure.interleaved(
                 original, replacement, seconds=_LAYER, rounds=5, graphs=self.graphs, ahead=ahead, load=self._load
@@ -135,7 +151,10 @@ class Injection:
         return [row for row in self.rows if row.is_replaced]
 
     def share(self, rows: Iterable[Row] | None = None) -> float | None:
-        """About which part of an iteration of the original model what these rows stand for takes (default: all of them); None where nothing was measured. Raises nothing."""
+        """The share of these rows in an iteration of the original model (default: of all rows).
+
+        It is an estimate, and None where nothing was measured. Raises nothing.
+        """
         chosen = list(self.rows if rows is None else rows)
         layers = {row.name for row in chosen if row.name and not row.is_fold and not row.layer.endswith("()")}
 
@@ -198,7 +217,8 @@ class Injection:
             if self.by_gpu_time:
                 table.append("Times of layers are the GPU's alone: the model keeps it busy")
             table.append(
-                f"Found {100 * (self.share() or 0.0):.0f} % of the original's time, replaced {100 * (self.share(self.replaced) or 0.0):.0f} %"
+                f"Found {100 * (self.share() or 0.0):.0f} % of the original's time, replaced "
+                f"{100 * (self.share(self.replaced) or 0.0):.0f} %"
             )
             table.append(f"Original {self.original_us / 1000:.3f} ms / iter")
             table.append(

@@ -22,14 +22,20 @@ _LARGEST = 576
 
 
 def suits(kind: type[nn.Module]) -> bool:
-    """Whether layers of the type still expand a compressed cache in a method of its own, as transformers 5.20 does; before, caches had each head's keys."""
+    """Whether layers of the type expand a compressed cache in a method of their own.
+
+    transformers does so from 5.20 on; before, caches had each head's keys.
+    """
     return hasattr(kind, "expand_kv")
 
 
 class LatentAttention(Layer):
-    """Queries are brought to the compressed keys, and sums of compressed values to those of each head: a key and its value are read once for all heads.
+    """Attends to compressed keys: a key and its value are read once for all heads.
 
-    The layer's own forward runs with a mask, where gradients are recorded, where weights of the attention are asked for, and for several queries behind a cache.
+    Queries are brought to the compressed keys, and sums of compressed values to those of each head.
+
+    The layer's own forward runs with a mask, where gradients are recorded, where weights of the attention are asked
+    for, and for several queries behind a cache.
     """
 
     kpkg_ops = ("kpkg::attention_latent",)

@@ -1,4 +1,4 @@
-"""Packages and their ops as Python objects.
+"""Packages as Python objects.
 
 SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
 """
@@ -11,341 +11,14 @@ import json
 import os
 import sys
 from collections.abc import Iterator
-from numbers import Integral, Real
-from typing import Any, NamedTuple
+from typing import Any
 
-from kpkg import _arrays, _native, _policy, _promotion
-from kpkg._config import Configured, KernelConfig, check_config
+from kpkg import _native, _policy
 from kpkg._errors import KernelError
-from kpkg._forms import CallForm
-from kpkg._messages import among, closest, shown
+from kpkg._messages import among
+from kpkg._op import Op
 
 _COUNTER = itertools.count()
-_NO_FALLBACK = "the fallback to PyTorch takes PyTorch tensors only"
-_TENSOR, _INT, _FLOAT, _BOOL, _LIST, _DTYPE, _STRING = range(2, 9)  # kinds of arguments, as in kpkg.h
-_ACCEPTED = {_INT: (Integral,), _FLOAT: (Real,), _BOOL: (bool,), _STRING: (str,)}
-
-
-class Argument(NamedTuple):
-    """One argument of an op's schema."""
-
-    name: str
-    type: str
-    kind: int
-    optional: bool
-    mutates: bool
-    has_default: bool
-    default: Any
-
-    @property
-    def is_tensor(self) -> bool:
-        return self.kind == _TENSOR
-
-
-class CallableOp:
-    """What is called like an op. Calls that need nothing of PyTorch's dispatcher run at once; others are `_call`'s."""
-
-    _direct: Any = None  # NotImplemented where the dispatcher has to see the call
-    _is_compiling: Any = None  # for TorchDynamo, which looks into no call of `_direct`
-
-    def __call__(self, *args: Any, **kwargs: Any) -> Any:
-        """The op's results: PyTorch tensors where an argument is one, else NumPy arrays; a tuple of several, None of none.
-
-        Shapes and dtypes are those of the op's own documentation, ``help(op)``. Raises KernelError where the op refuses them, has no kernel for them and
-        may not fall back, or fails; CaptureError where it would have to load something while a CUDA graph is captured; DeviceError of the driver;
-        TypeError for arguments that do not fit the schema.
-        """
-        if (direct := self._direct) is not None and not self._is_compiling():
-            try:
-                result = direct(*args, **kwargs)
-            except RuntimeError as error:
-                return self._recover(error, args, kwargs)
-            if result is not NotImplemented:
-                return result
-        return self._call(args, kwargs)
-
-    def _call(self, args: tuple[Any, ...], kwargs: dict[str, Any]) -> Any:
-        raise NotImplementedError
-
-    def _recover(self, error: RuntimeError, args: tuple[Any, ...], kwargs: dict[str, Any]) -> Any:
-        """What the call gives after an error of its kernel: that error with its type back, or results by another call."""
-        raise NotImplementedError
-
-
-class Op(CallableOp):
-    """One op of a package: ``op(*arguments)``, and ``op(..., out=result)`` or ``op.out(..., out=result)`` into existing memory.
-
-    Arguments are those of ``op.schema``, by position or by name, also as PyTorch takes them: a number for a list of one, ``padding="same"``,
-    ``layer_norm(x, weight, bias, eps)``. ``op.forward`` is the call, ``op.backward`` that of its gradient. Tensors may be PyTorch tensors (the call then goes through
-    PyTorch's dispatcher), NumPy arrays, or anything with ``__dlpack__`` in host memory; without PyTorch tensors, results are NumPy
-    arrays. Raises KernelError when the op refuses its arguments, TypeError when they do not fit the schema.
-    """
-
-    def __init__(self, native: _native.Op, library: CustomOpLibrary) -> None:
-        self._native = native
-        self._library = library
-        self._torch: Any = None  # torch.ops.<namespace>.<name>, once registered,
-        self._default: Any = None  # and its overload that returns fresh results
-        self._is_displaced = False  # another library has the public name
-        self._is_recorded = False  # autograd has a gradient for it
-        self._restriction: str | None = None  # of instances, as kpkg_registry_restrict takes it
-        self.name: str = native.name
-        self.schema: str = native.schema
-        self.arguments: tuple[Argument, ...] = tuple(Argument(*a) for a in native.arguments)
-        self.result_types: tuple[str, ...] = tuple(native.result_types)
-        self.gradient: str = native.backward  # name of the op that autograd runs for the gradients, "" without one
-        # Where each argument of that op comes from: ("gradient" | "result" | "argument" | "needs" | "deterministic", index).
-        self.backward_arguments: tuple[tuple[str, int], ...] = ()
-        if self.gradient:
-            self.backward_arguments = tuple(
-                (s, i) for s, i in json.loads(native.kernel_info())["backward"]["arguments"]
-            )
-        #: How often operands of several dtypes, or numbers, were cast for a call: "bfloat16, float32 -> float32" and how often.
-        self.promotions: dict[str, int] = {}
-        #: What runs where no kernel can, where PyTorch's tensors are the arguments; "" without one.
-        self.fallback: str = ""
-        self.__name__ = self.name.rpartition("::")[2]
-        self.__doc__ = f"{self.schema}\n\n{native.doc}".rstrip()
-        self._form = CallForm(
-            self.name, [(a.name, a.kind == _LIST, a.default if a.has_default else ...) for a in self.arguments]
-        )
-
-    def __reduce__(self) -> Any:
-        return _op_of, (self._library, self.name)
-
-    def __deepcopy__(self, memo: dict[int, Any]) -> Op:
-        return self
-
-    def __repr__(self) -> str:
-        return f"<kpkg op {self.schema}>"
-
-    def _call(self, args: tuple[Any, ...], kwargs: dict[str, Any]) -> Any:
-        if kwargs or len(args) > self._form.first:
-            args, kwargs = self._form.fit(args, kwargs)
-        torch = sys.modules.get("torch")
-        if torch is None:
-            return self._call_arrays(args, kwargs)
-        tensor = torch.Tensor
-        is_torch = needs_grad = False
-        for value in args if not kwargs else (*args, *kwargs.values()):
-            if isinstance(value, tensor):
-                is_torch = True
-                needs_grad = needs_grad or value.requires_grad
-        if not is_torch:
-            return self._call_arrays(args, kwargs)
-        call, out = self._default, None
-        if call is None or "out" in kwargs:
-            out = kwargs.get("out")
-            call = self._torch_form(kwargs)
-        if needs_grad and torch.is_grad_enabled() and (not self._is_recorded or out is not None):
-            what = "writes into `out`, which autograd cannot record" if self._is_recorded else "has no backward"
-            raise KernelError(f"{self.name} {what}: call it under torch.no_grad() or on detached tensors")
-        try:
-            result = call(*args, **kwargs)
-            return result if out is None else out
-        except RuntimeError as error:
-            return self._recover(error, args, kwargs)
-
-    def _recover(self, error: RuntimeError, args: tuple[Any, ...], kwargs: dict[str, Any]) -> Any:
-        """The result of a failed call with operands of one dtype, where that is what it lacked. Raises the error with its type back otherwise."""
-        translated = self._library._translate(error)
-        if self.name in _promotion.OPS and (call := _promotion.promoted(self, args, kwargs)) is not None:
-            result = self(*call.args, **call.kwargs)
-            return result if call.result is None else result.to(call.result)
-        if translated is error:  # PyTorch's dispatcher reports what does not fit the schema as a RuntimeError
-            self._check_types(args, kwargs)
-        raise translated from None
-
-    def forward(self, *args: Any, **kwargs: Any) -> Any:
-        """The call itself, for those who expect an object with a forward and a backward. Raises the same."""
-        return self(*args, **kwargs)
-
-    def backward(self, *args: Any, **kwargs: Any) -> Any:
-        """Gradients by the op for them: ``softmax.backward(grad_output, output, dim)`` is ``softmax_backward(grad_output, output, dim)``.
-
-        That is the op called NAME_backward where the package has one, else the one that autograd runs, NAME_autograd; its schema says what it takes.
-        Raises what that op raises, and KernelError where the package has neither.
-        """
-        name = f"{self.name}_backward"
-        name = name if name in self._library._ops else self.gradient
-        if not name:
-            raise KernelError(
-                f"{self.name} has no gradient in {self._library.path}: PyTorch's autograd finds one by its implementation"
-            )
-        return self._library[name](*args, **kwargs)
-
-    def out(self, *args: Any, out: Any, **kwargs: Any) -> Any:
-        """Writes the result into `out`: an array of the result's shape and dtype, or a tuple of them. Returns `out`.
-
-        It may have strides and overlap an input. Raises what a call raises, and ValueError for a read-only `out`.
-        """
-        return self(*args, out=out, **kwargs)
-
-    def explain(self, *args: Any, **kwargs: Any) -> str:
-        """How such a call is resolved: each kernel instance, taken or refused, and why. Runs nothing.
-
-        Raises KernelError where the op refuses the arguments, TypeError where they do not fit the schema.
-        """
-        return str(self._native.explain(self._describe(args, kwargs), False))
-
-    def supports(self, *args: Any, **kwargs: Any) -> bool:
-        """Whether a kernel of the package can run such a call. Runs nothing. False also when the op refuses the arguments.
-
-        Raises TypeError for arguments that do not fit the schema.
-        """
-        try:
-            record = json.loads(self._native.explain(self._describe(args, kwargs), True))
-        except KernelError:
-            return False
-        return "refused" not in record and any(package["runs"] for package in record["packages"])
-
-    def configure(self, config: KernelConfig | None) -> Configured:
-        """Restricts which instances calls of this op use from now on; None allows all again.
-
-        ``with op.configure(KernelConfig(target="x86-64-v3")): ...`` does so within a block. Process-wide for this library's op, also for calls
-        through torch.ops. Raises TypeError for what is no KernelConfig, and ValueError for one that no kernel of the op can meet; what was configured before then stays.
-        """
-        restriction = None if config is None else check_config(self, config)
-        before = self._restriction
-        self._restrict(restriction)
-        return Configured(self, before)
-
-    def _restrict(self, restriction: str | None) -> None:
-        self._library._native.restrict(self.name, restriction)
-        self._restriction = restriction
-
-    def stats(self) -> dict[str, int]:
-        """Counters since the package was loaded: calls, resolutions, launches, copies, copied_bytes, fallbacks, references (the fallbacks that were the packaged reference), errors."""
-        return dict(self._native.stats())
-
-    def bind(self, args: tuple[Any, ...], kwargs: dict[str, Any]) -> list[Any]:
-        """A value for each argument of the schema, ``...`` where the default is to be taken. Raises TypeError where they do not fit it."""
-        args, kwargs = self._form.fit(args, kwargs)
-        if len(args) > len(self.arguments):
-            raise TypeError(f"{self.name} takes {len(self.arguments)} arguments, got {len(args)}: {self.schema}")
-        values: list[Any] = list(args) + [...] * (len(self.arguments) - len(args))
-        names = [a.name for a in self.arguments]
-        for name, value in kwargs.items():
-            if name not in names:
-                raise TypeError(f"{self.name} has no argument {name!r}{closest(name, names)}: {self.schema}")
-            position = names.index(name)
-            if position < len(args):
-                raise TypeError(f"{self.name} got argument {name!r} twice")
-            values[position] = value
-        for argument, value in zip(self.arguments, values):
-            if value is ... and not argument.has_default:
-                raise TypeError(f"{self.name} needs argument {argument.name!r}: {self.schema}")
-        return values
-
-    def _check_types(self, args: tuple[Any, ...], kwargs: dict[str, Any]) -> None:
-        """Raises TypeError where arguments of a call with PyTorch tensors do not fit the schema."""
-        import torch
-
-        outputs = {
-            name: value
-            for name, value in kwargs.items()
-            if name == "out" or (name.startswith("out") and name[3:].isdigit())
-        }
-        named = {name: value for name, value in kwargs.items() if name not in outputs}
-        for argument, value in zip(self.arguments, self.bind(args, named)):
-            if value is ... or (value is None and argument.optional):
-                continue
-            kinds: tuple[type, ...] = _ACCEPTED.get(argument.kind, (object,))
-            if isinstance(value, torch.Tensor) and argument.kind == _TENSOR and value.layout != torch.strided:
-                raise KernelError(
-                    f"{self.name}: argument {argument.name!r} has the layout {value.layout}; kpkg takes dense tensors: call .to_dense(), or pack a sparse weight by kpkg.sparse.pack"
-                ) from None
-            if argument.kind == _TENSOR:
-                fits = isinstance(value, torch.Tensor)
-            elif argument.kind == _DTYPE:
-                fits = isinstance(value, torch.dtype)
-            elif argument.kind == _LIST:
-                fits = isinstance(value, (list, tuple)) and all(
-                    isinstance(item, (Integral, torch.SymInt)) for item in value
-                )
-            else:
-                fits = isinstance(value, (*kinds, torch.SymInt, torch.SymFloat, torch.SymBool))
-            if not fits:
-                raise TypeError(
-                    f"{self.name}: argument {argument.name!r} is {shown(value)}, expected {argument.type}: {self.schema}"
-                ) from None
-            if argument.kind == _INT and isinstance(value, Integral) and not -(2**63) <= int(value) < 2**63:
-                raise TypeError(
-                    f"{self.name}: argument {argument.name!r} is {value}, which has more than 64 bits"
-                ) from None
-        for name, value in outputs.items():
-            if not isinstance(value, torch.Tensor):
-                raise TypeError(
-                    f"{self.name}: `{name}` is of type {type(value).__name__}, expected a PyTorch tensor"
-                ) from None
-
-    def _call_arrays(self, args: tuple[Any, ...], kwargs: dict[str, Any]) -> Any:
-        out = kwargs.pop("out", None)
-        values = self.bind(args, kwargs)
-        for i, argument in enumerate(self.arguments):
-            value = values[i]
-            if value is None or value is ...:
-                continue
-            if argument.kind == _TENSOR:
-                if not _arrays.is_array(value):
-                    raise TypeError(
-                        f"{self.name}: argument {argument.name!r} must be an array, not {type(value).__name__}"
-                    )
-                values[i] = _arrays.lower(value)
-            elif argument.kind == _DTYPE:
-                values[i] = _arrays.dtype_name(value)
-        if out is None:
-            results = self._run_arrays(values, None)
-            raised = [_arrays.raise_result(*r) if isinstance(r, tuple) else r for r in results]
-            return raised[0] if len(raised) == 1 else tuple(raised) if raised else None
-        outputs = out if isinstance(out, (tuple, list)) else (out,)
-        if len(outputs) != len(self.result_types):
-            raise TypeError(f"{self.name} has {len(self.result_types)} results, `out` has {len(outputs)}")
-        for output in outputs:
-            if not getattr(getattr(output, "flags", None), "writeable", True):
-                raise ValueError(f"{self.name}: `out` is read-only")
-        self._run_arrays(values, [_arrays.lower(o) for o in outputs])
-        return out
-
-    def _run_arrays(self, values: list[Any], outputs: list[Any] | None) -> list[Any]:
-        try:
-            return self._native.call(values, outputs)
-        except KernelError as error:
-            if not str(error).endswith(_NO_FALLBACK) and all(map(_arrays.is_known, values)):
-                raise
-            pairs = [(a.name, value[0]) for a, value in zip(self.arguments, values) if isinstance(value, tuple)]
-            given = ", ".join(f"argument {name!r} is {array.dtype} {list(array.shape)}" for name, array in pairs)
-            error.args = (f"{self.name}: no kernel of the package can run this call, where {given}; {_NO_FALLBACK}",)
-            raise
-
-    def _torch_form(self, kwargs: dict[str, Any]) -> Any:
-        """The registered overload that a call with `kwargs` is for; spreads a tuple given as `out`."""
-        if self._torch is None:
-            self._library.register_torch()
-        if self._torch is None:
-            from kpkg import _torch
-
-            _torch.register_reference(self)
-        if "out" not in kwargs:
-            return self._torch.default
-        if isinstance(kwargs["out"], (tuple, list)):
-            kwargs.update((f"out{i}", out) for i, out in enumerate(kwargs.pop("out")))
-        return self._torch.out
-
-    def _describe(self, args: tuple[Any, ...], kwargs: dict[str, Any]) -> list[Any]:
-        """The arguments with shapes in place of memory."""
-        values = self.bind(args, kwargs)
-        if "torch" in sys.modules and self._restriction is None:
-            from kpkg import _precision
-
-            _precision.follow(self.arguments, values)
-        for i, argument in enumerate(self.arguments):
-            value = values[i]
-            if argument.kind == _TENSOR and value is not None and value is not ...:
-                values[i] = _arrays.describe(value)
-            elif argument.kind == _DTYPE and value is not None and value is not ...:
-                values[i] = _arrays.dtype_name(value)
-        return values
 
 
 class CustomOpLibrary:
@@ -377,9 +50,9 @@ class CustomOpLibrary:
     def load(cls, path: str | os.PathLike[str]) -> CustomOpLibrary:
         """Opens the package at `path` and checks its header and manifest; nothing of it runs.
 
-        If PyTorch has been imported, the ops are registered with it at once (``torch.ops.kpkg.softmax``), else at the first call
-        with a PyTorch tensor or by ``register_torch()``. The library loaded last has the public names; the ops of earlier ones go on
-        running their own package. Raises FileNotFoundError, OSError, PackageError.
+        If PyTorch has been imported, the ops are registered with it at once (``torch.ops.kpkg.softmax``), else at the
+        first call with a PyTorch tensor or by ``register_torch()``. The library loaded last has the public names; the
+        ops of earlier ones go on running their own package. Raises FileNotFoundError, OSError, PackageError.
         """
         library = cls(path)
         if "torch" in sys.modules:
@@ -432,9 +105,12 @@ class CustomOpLibrary:
         self._native.verify()
 
     def prewarm(self, device: str = "cpu") -> None:
-        """Loads all code that calls on a device can need, so that no later call loads; needed before the first call inside of a CUDA graph.
+        """Loads all code that calls on a device can need, so that no later call loads.
 
-        ``device`` is ``"cpu"``, ``"cuda"`` (device 0) or ``"cuda:1"``. Raises ValueError for another text, DeviceError when the driver refuses.
+        Needed before the first call inside of a CUDA graph.
+
+        ``device`` is ``"cpu"``, ``"cuda"`` (device 0) or ``"cuda:1"``. Raises ValueError for another text, DeviceError
+        when the driver refuses.
         """
         kind, _, index = device.partition(":")
         if kind not in ("cpu", "cuda") or (index and not index.isdecimal()):
@@ -450,7 +126,10 @@ class CustomOpLibrary:
         self.fallback_policy = policy
 
     def register_torch(self) -> None:
-        """Registers the ops with PyTorch, which it imports. Raises ImportError when there is none, RuntimeError when a name is taken."""
+        """Registers the ops with PyTorch, which it imports.
+
+        Raises ImportError when there is none, RuntimeError when a name is taken.
+        """
         from kpkg import _torch
 
         _torch.register(self)
@@ -477,13 +156,10 @@ def _open(path: str) -> _native.Library:
         raise
 
 
-def _op_of(library: CustomOpLibrary, name: str) -> Op:
-    return library[name]
-
-
 def load(path: str | os.PathLike[str]) -> CustomOpLibrary:
     """Opens a package: ``ops = kpkg.load("gemm.kpkg")``, then ``ops.gemm(a, b)``. The same as ``CustomOpLibrary.load``.
 
-    Raises FileNotFoundError where there is no file, OSError where it cannot be read, PackageError where it is no package, damaged, too new or not trusted.
+    Raises FileNotFoundError where there is no file, OSError where it cannot be read, PackageError where it is no
+    package, damaged, too new or not trusted.
     """
     return CustomOpLibrary.load(path)

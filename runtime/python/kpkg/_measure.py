@@ -23,7 +23,8 @@ from kpkg.nn._convolutions import _allows_tf32
 _TOLERANCES = {torch.float64: 1e-9, torch.float32: 1e-4, torch.float16: 4e-3, torch.bfloat16: 3e-2}
 
 
-# In float32 where PyTorch may round factors to 10 bits: in convolutions, as it does on GPUs unless told otherwise, and in products where it was told to.
+# In float32 where PyTorch may round factors to 10 bits: in convolutions, as it does on GPUs unless told otherwise, and
+# in products where it was told to.
 _ROUNDED = 1e-3
 
 # Of a GPU in a second, about.
@@ -36,9 +37,12 @@ _FEWEST, _MOST_OVER = 3, 4.0
 
 
 def compare(found: Any, expected: Any, tolerance: float | None, has_convolutions: bool = False) -> tuple[float, float]:
-    """Greatest difference of any tensor, relative to the largest finite element of the expected one, and what is allowed.
+    """The greatest difference of any tensor, and the allowed one.
 
-    Infinite where shapes, dtypes, integers, or the places of NaN and infinities differ. `tolerance` None: by dtype, and by what convolutions and products may do to it.
+    Relative to the largest finite element of the expected tensor.
+
+    Infinite where shapes, dtypes, integers, or the places of NaN and infinities differ. `tolerance` None: by dtype, and
+    by what convolutions and products may do to it.
     """
     worst, allowed = 0.0, 0.0
     mine, theirs = _tensors(found), _tensors(expected)
@@ -99,7 +103,10 @@ def issued(function: Callable[[], Any]) -> float:
 
 
 def _busy(function: Callable[[], Any], calls: int, host: float) -> float:
-    """Seconds for which one of `calls` calls, each of which takes `host` seconds to issue, keeps the GPU: it starts when all have been issued."""
+    """Seconds for which one of `calls` calls keeps the GPU, which starts when all are issued.
+
+    The host takes `host` seconds to issue each.
+    """
     start, end = (torch.cuda.Event(enable_timing=True) for _ in range(2))
     torch.cuda.synchronize()
     torch.cuda._sleep(int(_CYCLES * (1.3 * calls * host + 1e-4)))
@@ -116,7 +123,8 @@ def replay(
 ) -> Callable[[], Any]:
     """A CUDA graph of so many calls of `function`, to be replayed.
 
-    `load` is told what a capture has missed, and says whether it has loaded something: then it is captured again. Raises RuntimeError for what no graph can hold.
+    `load` is told what a capture has missed, and says whether it has loaded something: then it is captured again.
+    Raises RuntimeError for what no graph can hold.
     """
     while True:
         try:
@@ -157,10 +165,14 @@ def interleaved(
     ahead: bool = False,
     load: Callable[[CaptureError], bool] | None = None,
 ) -> tuple[float, float]:
-    """Microseconds of one call of each (0 for an absent second), medians over rounds in which they take turns, in about `seconds` in all; fewer rounds where one call of each takes that long.
+    """Microseconds of one call of each (0 for an absent second): medians over rounds in turns.
 
-    `switch` is told the number of the function, 0 or 1, before each of its turns, outside of what is timed. With `graphs` calls are those of CUDA graphs, about a
-    millisecond long, so that the host's time does not count; `load` is that of `replay`. With `ahead` it does not count either: the GPU begins when the host has issued all calls of a turn.
+    Takes about `seconds` in all, with fewer rounds where one call of each takes that long.
+
+    `switch` is told the number of the function, 0 or 1, before each of its turns, outside of what is timed. With
+    `graphs` calls are those of CUDA graphs, about a millisecond long, so that the host's time does not count; `load` is
+    that of `replay`. With `ahead` it does not count either: the GPU begins when the host has issued all calls of a
+    turn.
     """
     functions = [f for f in (first, second) if f is not None]
     held = [1 for _ in functions]
@@ -224,9 +236,9 @@ def benchmark_op(
         kpkg.benchmark_op("softmax", lambda x: ops.softmax(x, -1), lambda x: x.softmax(-1), torch.randn(512, 1024))
 
     inputs: arguments of both. iterations: calls of each that are timed. The GPU's work is included.
-    Returns {"operation", "kpkg_time_ms", "pytorch_time_ms", "speedup", "faster", "error", "match"}: times are medians of one call, "error" is relative
-    to the largest element, "match" whether it is within `tolerance` (by dtype where None).
-    Raises ValueError for less than one iteration, and what either op raises.
+    Returns {"operation", "kpkg_time_ms", "pytorch_time_ms", "speedup", "faster", "error", "match"}: times are medians
+    of one call, "error" is relative to the largest element, "match" whether it is within `tolerance` (by dtype where
+    None). Raises ValueError for less than one iteration, and what either op raises.
     """
     if iterations < 1 or warmup < 0:
         raise ValueError(f"iterations must be at least 1 and warmup at least 0, not {iterations} and {warmup}")

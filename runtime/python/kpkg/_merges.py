@@ -1,4 +1,6 @@
-"""Replaces several layers of a model by one launch: convolutions with what follows them, and batch norms folded into convolutions.
+"""Replaces several layers of a model by one launch.
+
+Convolutions with the steps behind them, and batch norms folded into convolutions.
 
 SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
 """
@@ -27,7 +29,10 @@ def merge(
     wanted: Callable[[str, str], bool],
     tolerance: float | None,
 ) -> set[str]:
-    """Replaces chains and pairs of layers where that is right and not slower; adds rows, returns names of layers that nothing else is to replace."""
+    """Replaces chains and pairs of layers where that is right and not slower.
+
+    Adds rows. Returns names of layers that nothing else is to replace.
+    """
     done: set[str] = set()
     for name, found in traced_chains(injection.model, samples, layers, wanted):
         done.update(fuse_all(injection, name, found, samples, tolerance))
@@ -68,7 +73,10 @@ def traced_chains(
 def fuse_all(
     injection: Injection, name: str, traced: _chains.Traced, samples: Samples, tolerance: float | None
 ) -> set[str]:
-    """One launch for each chain of a layer's forward where that is right and not slower; adds rows, returns names of layers that nothing else is to replace."""
+    """Replaces each chain of a layer's forward by one launch where that is right and not slower.
+
+    Adds rows. Returns names of layers that nothing else is to replace.
+    """
     block = _fused.Block(traced)
     done: set[str] = set()
     uses: dict[str, int] = {}

@@ -23,9 +23,16 @@ WRITTEN_IN_K = {
         for name in ("gpu_kernel", "cpu_kernel")
     },
     "tpu_kernel": f"kpkg has no decorator tpu_kernel and no TPUs: its kernels run on CPUs and NVIDIA GPUs; {_BY_FILE}",
-    "sparse_kernel": f"kpkg has no decorator sparse_kernel: kpkg.sparse.pack(weight) and kpkg.sparse.linear multiply sparse weights; for a kernel of your own, {_BY_FILE}",
-    "expert_kernel": f"kpkg has no decorator expert_kernel: kpkg.ops.grouped_gemm multiplies the rows of each expert; for a kernel of your own, {_BY_FILE}",
-    "register": f"kpkg has no `register` in Python: `@register.op` stands in .k files, where it needs no import; {_BY_FILE}",
+    "sparse_kernel": (
+        "kpkg has no decorator sparse_kernel: kpkg.sparse.pack(weight) and kpkg.sparse.linear multiply sparse "
+        f"weights; for a kernel of your own, {_BY_FILE}"
+    ),
+    "expert_kernel": (
+        "kpkg has no decorator expert_kernel: kpkg.ops.grouped_gemm multiplies the rows of each expert; for a kernel "
+        f"of your own, {_BY_FILE}"
+    ),
+    "register": "kpkg has no `register` in Python: `@register.op` stands in .k files, where it needs no import; "
+    f"{_BY_FILE}",
 }
 
 
@@ -42,7 +49,10 @@ def shown(value: Any) -> str:
 
 
 def near(name: str, names: Iterable[str]) -> list[str]:
-    """The names that `name` may have meant, the nearest first: of the same local name in another namespace, or nearly the same."""
+    """The names that `name` may have meant, the nearest first.
+
+    They have the same local name in another namespace, or nearly the same one.
+    """
     local = name.rpartition("::")[2]
     by_local: dict[str, list[str]] = {}
     for each in names:

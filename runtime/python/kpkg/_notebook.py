@@ -31,7 +31,8 @@ def register(shell: Any) -> None:
 def _cell(line: str, cell: str) -> None:
     """Makes a package of the cell: ``%%kpkg package FILE.kpkg [options of `kpkg build`]``.
 
-    Prints what the compiler says of it; the package is loaded by ``kpkg.load("FILE.kpkg")``. Where the cell is refused there is no package.
+    Prints what the compiler says of it; the package is loaded by ``kpkg.load("FILE.kpkg")``. Where the cell is refused
+    there is no package.
     """
     words = shlex.split(line)
     if len(words) < 2 or words[0] not in ("package", "build") or not words[1].endswith(".kpkg"):

@@ -21,7 +21,7 @@ def is_trained(layer: nn.Module) -> bool:
 
 @contextlib.contextmanager
 def unchanged(model: nn.Module) -> Iterator[None]:
-    """Puts buffers of layers in training mode, which forwards may write to, and random numbers back to what they were."""
+    """Restores random numbers, and the buffers of layers in training mode, which forwards may write to."""
     saved = [
         (b, b.detach().clone()) for layer in model.modules() if layer.training for b in layer.buffers(recurse=False)
     ]
@@ -51,7 +51,10 @@ def floats(value: Any) -> list[Tensor]:
 
 
 def _gradient_of(result: Tensor) -> Tensor:
-    """The same numbers for each result of this shape, in its order of memory; made where the result is, since hosts take longer for them than for all the rest."""
+    """The same numbers for each result of this shape, in its order of memory.
+
+    They are made on the result's device, since hosts take longer for them than for all the rest.
+    """
     generator = torch.Generator(result.device).manual_seed(0)
     dtype = torch.promote_types(result.dtype, torch.float32)
     return torch.empty_like(result, requires_grad=False).copy_(
@@ -60,7 +63,10 @@ def _gradient_of(result: Tensor) -> Tensor:
 
 
 def with_gradients(run: Callable[[], Any], wanted: list[Tensor]) -> Callable[[], Any]:
-    """A function that gives the results of `run` and the gradients of `wanted` for some gradients of its results, the same for each `run`. `.grad` stays what it is."""
+    """A function that gives the results of `run` and the gradients of `wanted`.
+
+    Gradients of the results are the same for each `run`. `.grad` stays unchanged.
+    """
     given: list[
         Tensor
     ] = []  # in the order of memory of the results, and of both signs: the sum of a softmax has no gradient
@@ -83,7 +89,10 @@ def with_gradients(run: Callable[[], Any], wanted: list[Tensor]) -> Callable[[],
 
 
 def iteration(layer: nn.Module, run: Callable[[], Any], inputs: Any = ()) -> Callable[[], Any]:
-    """What an iteration of a layer or model is: `run`; and where it is in training mode, the gradients of its parameters and of `inputs` that want some."""
+    """An iteration of a layer or model: `run`, and in training mode the gradients.
+
+    These are the gradients of its parameters and of the `inputs` that want some.
+    """
     wanted = [t for t in (*floats(inputs), *layer.parameters()) if t.requires_grad]
     if layer.training and wanted:
         return with_gradients(run, wanted)

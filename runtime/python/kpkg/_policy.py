@@ -25,7 +25,8 @@ _REQUIRABLE = ("deterministic", "batch_invariant", "exact")
 libraries: WeakSet[CustomOpLibrary] = WeakSet()
 fallbacks: dict[str, Callable[..., Any]] = {}
 op_policies: dict[str, str] = {}  # by full name
-# Ops that were asked for and that no package has: how often each reason made PyTorch's implementation run, and the policy then.
+# Ops that were asked for and that no package has: how often each reason made PyTorch's implementation run, and the
+# policy then.
 absent: dict[str, tuple[dict[str, int], str]] = {}
 _current: str = "warn"
 
@@ -40,7 +41,10 @@ def check_policy(policy: str) -> int:
 
 
 def _read_environment() -> None:
-    """KPKG_FALLBACK=warn,kpkg::softmax=strict: the parts with an op are read by the runtime, which also warns of what it does not know."""
+    """Reads KPKG_FALLBACK=warn,kpkg::softmax=strict.
+
+    The runtime reads the parts with an op, and warns of unknown ones.
+    """
     global _current
     for part in os.environ.get("KPKG_FALLBACK", "").split(","):
         if part in POLICIES:
@@ -51,16 +55,20 @@ _read_environment()
 
 
 def check_environment() -> None:
-    """ValueError for a KPKG_REQUIRE that is not understood: no package can be opened then, and PyTorch must not run in their place in silence."""
+    """Raises ValueError for a KPKG_REQUIRE that is not understood.
+
+    No package can be opened then, and PyTorch must not run in their place in silence.
+    """
     for flag in os.environ.get("KPKG_REQUIRE", "").split(","):
         if flag and flag not in _REQUIRABLE:
             raise ValueError(
-                f"KPKG_REQUIRE has {flag!r}, which is not understood{closest(flag, _REQUIRABLE)}; there are {', '.join(_REQUIRABLE)}"
+                f"KPKG_REQUIRE has {flag!r}, which is not understood{closest(flag, _REQUIRABLE)}; there are "
+                f"{', '.join(_REQUIRABLE)}"
             )
 
 
 def check_op_names(known: Iterable[str]) -> None:
-    """Warns of ops that KPKG_DISABLE or KPKG_FALLBACK names and that are none of those that are `known`, by full name."""
+    """Warns of ops in KPKG_DISABLE or KPKG_FALLBACK that are not among the `known` full names."""
     names = list(known)
     valid = {*names, *(name.rpartition("::")[2] for name in names)}
     disabled = os.environ.get("KPKG_DISABLE", "")
@@ -81,10 +89,11 @@ def get_fallback_policy() -> Policy:
 def set_fallback_policy(policy: Policy | None, op: str | None = None) -> None:
     """Sets the policy for calls that no kernel of their package can run, for all libraries without one of their own.
 
-    "strict" raises KernelError with what was tried; "warn", the default, runs PyTorch's implementation and warns once per op
-    and reason (FallbackWarning); "silent" only counts. ``kpkg.kernel_info()`` shows the counts. With `op` ("kpkg::softmax") it is
-    the policy of that op alone, in every library, and goes before all others; None gives it up again. The environment variable
-    KPKG_FALLBACK sets the policy at start, also for single ops: ``KPKG_FALLBACK=warn,kpkg::softmax=strict``.
+    "strict" raises KernelError with what was tried; "warn", the default, runs PyTorch's implementation and warns once
+    per op and reason (FallbackWarning); "silent" only counts. ``kpkg.kernel_info()`` shows the counts. With `op`
+    ("kpkg::softmax") it is the policy of that op alone, in every library, and goes before all others; None gives it up
+    again. The environment variable KPKG_FALLBACK sets the policy at start, also for single ops:
+    ``KPKG_FALLBACK=warn,kpkg::softmax=strict``.
 
     Raises ValueError for an unknown policy, or None without `op`.
     """
@@ -164,8 +173,9 @@ def fallback_policy(policy: Policy, op: str | None = None) -> Iterator[None]:
 def set_fallback(op: str, function: Callable[..., Any]) -> None:
     """Makes `function` what runs for `op` ("namespace::name") on PyTorch tensors when no kernel can.
 
-    It takes the op's arguments and returns new tensors. To be set before the package is loaded. The ops that kpkg ships have theirs.
-    Raises ValueError for a name without namespace. What the function raises comes out of the call as a KernelError.
+    It takes the op's arguments and returns new tensors. To be set before the package is loaded. The ops that kpkg ships
+    have theirs. Raises ValueError for a name without namespace. What the function raises comes out of the call as a
+    KernelError.
     """
     _check_name(op)
     fallbacks[op] = function

@@ -1,4 +1,6 @@
-"""Global average pooling by the op of the convolution in front of it: where a layer's result goes to it alone, and which launch gives that result.
+"""Global average pooling by the op of the convolution in front of it.
+
+Finds where a layer's result goes to the pooling alone, and which launch gives that result.
 
 SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
 """
@@ -20,7 +22,10 @@ from kpkg._samples import Samples
 
 @dataclass(frozen=True)
 class Pool:
-    """A layer of `owner`, or one of its chains, and the pooling behind it. Names are those within the owner; `inner` is what the chain is in where it is not the owner's own."""
+    """A layer of `owner`, or one of its chains, and the pooling behind it.
+
+    Names are those within the owner; `inner` is what the chain is in where it is not the owner's own.
+    """
 
     inner: str | None
     chain: _chains.Chain
@@ -28,7 +33,10 @@ class Pool:
 
 
 class PooledLaunch:
-    """What gives the pooled result: the launch of the chain itself, where nobody sees what it gives otherwise; else layer by layer."""
+    """The function that gives the pooled result.
+
+    That is the launch of the chain itself, where nobody else sees its result; else layer by layer.
+    """
 
     def __init__(self, owner: nn.Module, pool: Pool, launch: _fused.Launch, between: tuple[str, ...]) -> None:
         """between: names of layers whose result is the launch's."""
@@ -81,7 +89,10 @@ def is_global(layer: nn.Module | None) -> bool:
 
 
 def _source(layer: nn.Module, names: tuple[str, ...]) -> tuple[_fused.Launch, tuple[str, ...]] | None:
-    """The launch whose result is the result of `layer`, and nothing else's; and the names of layers on the way to it, of which the last one in `names` is the layer's."""
+    """The launch whose only result is that of `layer`, and the layers on the way to it.
+
+    The last one in `names` is `layer` itself.
+    """
     block: _fused.Block | None = layer.__dict__.get("_kpkg_block")
     if block is not None:
         output = next(node for node in block.traced.graph.nodes if node.op == "output")
@@ -146,7 +157,10 @@ def _found(model: nn.Module, samples: Samples) -> Iterator[tuple[str, _fused.Blo
 def pool_all(
     injection: Injection, samples: Samples, wanted: Callable[[str, str], bool], tolerance: float | None
 ) -> None:
-    """Has launches give the means of their results where that is all that is asked of them, and it is right and not slower; adds rows."""
+    """Lets launches give the means of their results where nothing else is asked of them.
+
+    Only where that is right and not slower. Adds rows.
+    """
     names = {layer: name for name, layer in injection.model.named_modules()}
 
     def within(owner: nn.Module, name: str) -> str:

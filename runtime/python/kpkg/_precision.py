@@ -11,7 +11,7 @@ from typing import TYPE_CHECKING, Any
 import torch
 
 if TYPE_CHECKING:
-    from kpkg._library import Argument
+    from kpkg._op import Argument
 
 _CUDA = 2  # of kpkg_device_type
 _MEANT = {"tf32": "high", "bf16": "medium"}
@@ -29,7 +29,8 @@ _read = getattr(torch._C, "_get_fp32_precision_getter", _read_backends)
 def of_device(device: int) -> str:
     """One of "highest", "high" and "medium" for products on a device of this type, a number of kpkg.h.
 
-    All switches of PyTorch meet here: torch.set_float32_matmul_precision, allow_tf32 and fp32_precision of torch.backends.
+    All switches of PyTorch meet here: torch.set_float32_matmul_precision, allow_tf32 and fp32_precision of
+    torch.backends.
     """
     return _MEANT.get(_read("cuda" if device == _CUDA else "mkldnn", "matmul"), "highest")
 

@@ -19,16 +19,18 @@ _taking = threading.Lock()
 class Profile:
     """Records every call of an op and every launch of a kernel in the process while its ``with`` block runs.
 
-    Launches on a GPU (not those that are captured into a graph) are timed by CUPTI, NVIDIA's tracing library, where the process can load it and no other
-    tool uses it, else by a pair of events each; `summary` says which. A recorded launch costs the host some microseconds more: take times of single
-    kernels from it, not of whole programs. One profile at a time.
+    Launches on a GPU (not those that are captured into a graph) are timed by CUPTI, NVIDIA's tracing library, where the
+    process can load it and no other tool uses it, else by a pair of events each; `summary` says which. A recorded
+    launch costs the host some microseconds more: take times of single kernels from it, not of whole programs. One
+    profile at a time.
     """
 
     def __init__(self, ranges: bool, limits: dict[str, float] | None, events: bool = False) -> None:
         self._ranges = ranges
         self._events = events
         self._limits = limits or {}
-        #: What was recorded: {"calls": [...], "launches": [...], "dropped": n, "device_times": {"by": ...}}, as docs/runtime.md says. Empty before the block ends.
+        #: What was recorded: {"calls": [...], "launches": [...], "dropped": n, "device_times": {"by": ...}}, as
+        #: docs/runtime.md says. Empty before the block ends.
         self.records: dict[str, Any] = {"calls": [], "launches": [], "dropped": 0, "device_times": None}
 
     def __enter__(self) -> Profile:
@@ -50,7 +52,10 @@ class Profile:
             _taking.release()
 
     def ops(self) -> list[dict[str, Any]]:
-        """A row for each op, the longest first: op, calls, host_us (all calls together), device_us (None without GPU), bytes, fallbacks."""
+        """A row for each op, the longest first.
+
+        op, calls, host_us (all calls together), device_us (None without GPU), bytes, fallbacks.
+        """
         rows: dict[str, dict[str, Any]] = {}
         for call in self.records["calls"]:
             row = rows.setdefault(
@@ -66,10 +71,12 @@ class Profile:
         return sorted(rows.values(), key=lambda row: -(row["device_us"] or row["host_us"]))
 
     def kernels(self) -> list[dict[str, Any]]:
-        """A row for each kernel instance, the longest first: instance, op, device, calls, host_us, device_us, bytes, flops, gb_s, gflop_s, of_limit.
+        """A row for each kernel instance, the longest first.
 
-        Rates are over the time on the GPU, on the CPU over that of the launch. `of_limit` is the share of the device's measured bandwidth, None
-        where ``limits`` has none for it. Bytes and operations are estimates of the package.
+        instance, op, device, calls, host_us, device_us, bytes, flops, gb_s, gflop_s, of_limit.
+
+        Rates are over the time on the GPU, on the CPU over that of the launch. `of_limit` is the share of the device's
+        measured bandwidth, None where ``limits`` has none for it. Bytes and operations are estimates of the package.
         """
         rows: dict[tuple[str, str], dict[str, Any]] = {}
         for launch in self.records["launches"]:
@@ -111,7 +118,8 @@ class Profile:
         ]
         lines += ["", f"{'calls':>7} {'host us':>10} {'device us':>10} {'GB/s':>8} {'GFLOP/s':>9} {'limit':>6}  kernel"]
         lines += [
-            f"{r['calls']:7} {r['host_us']:10.1f} {_form(r['device_us'], '.1f'):>10} {_form(r['gb_s'], '.1f'):>8} {_form(r['gflop_s'], '.1f'):>9} "
+            f"{r['calls']:7} {r['host_us']:10.1f} {_form(r['device_us'], '.1f'):>10} {_form(r['gb_s'], '.1f'):>8} "
+            f"{_form(r['gflop_s'], '.1f'):>9} "
             f"{_form(r['of_limit'], '.0%'):>6}  {r['instance']} ({r['device']})"
             for r in kernels
         ]
@@ -122,7 +130,10 @@ class Profile:
         return "\n".join(lines)
 
     def export_chrome_trace(self, path: str | os.PathLike[str]) -> None:
-        """Writes a trace that https://ui.perfetto.dev and chrome://tracing open: calls by thread, kernels by device and stream. Raises OSError."""
+        """Writes a trace for https://ui.perfetto.dev and chrome://tracing. Raises OSError.
+
+        It has calls by thread, and kernels by device and stream.
+        """
         host, events = os.getpid(), []
         names: dict[tuple[int, int], str] = {}
         for call in self.records["calls"]:
@@ -214,10 +225,12 @@ def profile_kernel(ranges: bool = False, limits: dict[str, float] | None = None,
         print(profile.summary())
         profile.export_chrome_trace("trace.json")
 
-    ranges: also make each call a range for NVTX tools such as Nsight Systems; ValueError where no NVTX library is found.
-    limits: bandwidth of devices in GB/s, {"cuda:0": 4000.0, "cpu": 40.0}, as ``kpkg bench`` measures it, for the share of it in the table.
-    events: time launches on GPUs by events even where CUPTI could. PyTorch's profiler owns CUPTI from its first recording of a GPU on: later profiles in
-    the process take events and say so.
-    Raises RuntimeError on entry while another profile is taken.
+    ranges: also make each call a range for NVTX tools such as Nsight Systems; ValueError where no NVTX library is
+    found.
+    limits: bandwidth of devices in GB/s, {"cuda:0": 4000.0, "cpu": 40.0}, as ``kpkg bench`` measures it, for the share
+    of it in the table.
+    events: time launches on GPUs by events even where CUPTI could. PyTorch's profiler owns CUPTI from its first
+    recording of a GPU on: later profiles in the process take events and say so. Raises RuntimeError on entry while
+    another profile is taken.
     """
     return Profile(ranges, limits, events)

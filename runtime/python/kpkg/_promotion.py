@@ -1,6 +1,7 @@
-"""Operands of several dtypes and Python numbers: what a call of PyTorch tensors becomes that the op itself refuses, by PyTorch's rules.
+"""Promotes operands of several dtypes and Python numbers by PyTorch's rules.
 
-A call is looked at only after it was refused, so that others do not pay for it. Casts are counted: ``kernel_info()[name]["promotions"]``.
+A call is looked at only after it was refused, so that others do not pay for it. Casts are counted:
+``kernel_info()[name]["promotions"]``.
 
 SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
 """
@@ -14,7 +15,7 @@ from typing import TYPE_CHECKING, Any, NamedTuple
 if TYPE_CHECKING:
     import torch
 
-    from kpkg._library import Op
+    from kpkg._op import Op
 
 #: Arguments that have one dtype, by op: those of the elementwise ones may be numbers, too.
 _ELEMENTWISE = {f"kpkg::{name}": ("a", "b") for name in ("add", "sub", "mul", "div", "swiglu", "geglu")}
@@ -36,7 +37,10 @@ class Promoted(NamedTuple):
 
 
 def promoted(op: Op, args: tuple[Any, ...], kwargs: dict[str, Any]) -> Promoted | None:
-    """The call with operands of one dtype, that of ``torch.result_type``; None where they have one, or are no numbers and tensors."""
+    """The call with operands of one dtype, that of ``torch.result_type``.
+
+    None where they have one already, or are no numbers and tensors.
+    """
     import torch
 
     names = [argument.name for argument in op.arguments]
@@ -52,7 +56,8 @@ def promoted(op: Op, args: tuple[Any, ...], kwargs: dict[str, Any]) -> Promoted 
     wide = _accumulator(dtype)
     device = next((t.device for t in tensors if t.dim()), tensors[0].device)
     has_dimensions = any(t.dim() for t in tensors)
-    # A number keeps the digits that the accumulator has; beside a tensor without dimensions it would decide the dtype, so that is widened.
+    # A number keeps the digits that the accumulator has; beside a tensor without dimensions it would decide the dtype,
+    # so that is widened.
     compute = wide if numbers and not has_dimensions else dtype
     changed: dict[str, Any] = {}
     for name, value in operands.items():

@@ -20,7 +20,10 @@ from kpkg._samples import Calls, Samples
 
 
 def replace_calls(injection: Injection, samples: Samples, tolerance: float | None) -> None:
-    """Adds rows, in the order of the calls. Layers that were replaced as a whole, and calls that launches make instead, are none of them."""
+    """Adds rows, in the order of the calls.
+
+    Layers that were replaced as a whole, and calls that launches make instead, are none of them.
+    """
     present = set(injection.model.modules())
     places = {calls.owner: Place(calls.owner) for calls in samples.calls.values()}
     checked: dict[Any, Row] = {}
@@ -74,7 +77,7 @@ def _is_better(
     checked: dict[Any, Row],
     tolerance: float | None,
 ) -> bool:
-    """Whether the op is right for all calls and in all not slower; tells the row, whose times are those of all calls."""
+    """Whether the op is right for all calls and in all not slower; the row gets the times of all calls."""
     absent = [op for op in calls.call.ops if not ops[op].is_available]
     if absent:
         row.status = f"kept: {ops[absent[0]].reason}"

@@ -50,12 +50,16 @@ class Calls:
 
 
 class Samples:
-    """What the layers of a model get in one forward: their first inputs, and the calls of functions that they make themselves."""
+    """Records the calls of a model's layers in one forward.
+
+    Their first inputs, and the calls of functions that they make themselves.
+    """
 
     def __init__(self) -> None:
         self.inputs: dict[str, tuple[tuple[Any, ...], dict[str, Any]]] = {}
         self.calls: dict[tuple[str, Call], Calls] = {}
-        # Of calls that are alike in all that their time depends on: function and arguments of the first. All layers of a deep network share them.
+        # Of calls that are alike in all that their time depends on: function and arguments of the first. All layers of
+        # a deep network share them.
         self.arguments: dict[Any, tuple[Any, tuple[Any, ...], dict[str, Any]]] = {}
         self.output: Any = None
         self.behind: dict[str, str] = {}  # by the name of a layer: of the convolution whose result it got

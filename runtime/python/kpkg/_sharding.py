@@ -1,4 +1,6 @@
-"""How ops run on DTensors: which placements of arguments give which placement of results, without communication in between.
+"""Rules for ops on DTensors: placements of arguments and of results.
+
+No rule needs communication in between.
 
 SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
 """
@@ -23,8 +25,9 @@ _registered: set[str] = set()
 
 _ELEMENTWISE = (
     "relu leaky_relu gelu silu sigmoid tanh elu selu softplus hardtanh hardsigmoid hardswish mish softsign "
-    "relu_autograd leaky_relu_autograd gelu_autograd silu_autograd sigmoid_autograd tanh_autograd elu_autograd selu_autograd softplus_autograd "
-    "hardtanh_autograd hardsigmoid_autograd hardswish_autograd mish_autograd softsign_autograd"
+    "relu_autograd leaky_relu_autograd gelu_autograd silu_autograd sigmoid_autograd tanh_autograd elu_autograd "
+    "selu_autograd softplus_autograd hardtanh_autograd hardsigmoid_autograd hardswish_autograd mish_autograd "
+    "softsign_autograd"
 ).split()
 
 
@@ -62,7 +65,10 @@ def _norm(*arguments: Any) -> list[Way]:
 
 
 def _norm_gradient(*arguments: Any) -> list[Way]:
-    """(grad, input, normalized_shape, weight, eps, whether each result but the first is asked for): with sharded rows those are sums of parts."""
+    """The placements of a norm's gradients: with sharded rows they are sums of parts.
+
+    Arguments: (grad, input, normalized_shape, weight, eps, whether each result but the first is asked for).
+    """
     rows = arguments[0].ndim - len(arguments[2])
     asked = arguments[5:]
 
@@ -137,11 +143,14 @@ _RULES: dict[str, Callable[..., list[Way]]] = {
 
 
 def register_sharding() -> list[str]:
-    """Makes kpkg's products, activations, softmax and norms run on DTensors, by rules for their placements; gives the names of those ops.
+    """Makes kpkg's ops run on DTensors, by rules for their placements; gives their names.
 
-    For the ops of the packages that are open now and of those of ``kpkg.ops``, which it opens, once in a process. Rows may be sharded everywhere; gemm and linear also over columns of the
-    result and, without an addend, over the inner dimension, which leaves partial sums. Other ops are refused on DTensors by PyTorch.
-    Warns where no package has any of them. Raises ImportError where PyTorch has no DTensor.
+    They are products, activations, softmax and norms.
+
+    For the ops of the packages that are open now and of those of ``kpkg.ops``, which it opens, once in a process. Rows
+    may be sharded everywhere; gemm and linear also over columns of the result and, without an addend, over the inner
+    dimension, which leaves partial sums. Other ops are refused on DTensors by PyTorch. Warns where no package has any
+    of them. Raises ImportError where PyTorch has no DTensor.
     """
     from kpkg import _default, _torch
 
@@ -163,7 +172,10 @@ def register_sharding() -> list[str]:
 
 
 def _decide_by_all_arguments(overload: Any) -> None:
-    """PyTorch keeps what a rule answered, by the tensors and, for ops that are registered by its public function, integers: also by the other arguments."""
+    """Makes PyTorch keep the answers of a rule by all arguments.
+
+    By itself it keeps them by the tensors and, for ops that its public function registers, by integers.
+    """
     propagator: Any = DTensor._op_dispatcher.sharding_propagator
     kinds = [str(argument.type) for argument in overload._schema.arguments]
     first = next((i for i, kind in enumerate(kinds) if "Tensor" not in kind), len(kinds))

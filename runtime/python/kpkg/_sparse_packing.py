@@ -23,7 +23,10 @@ def kept_blocks(matrix: Tensor, size: int) -> Tensor:
 
 
 def blocks(weight: Tensor, size: int) -> tuple[Tensor, ...]:
-    """crow, col, values and moves, as kpkg::block_sparse_linear says. Long block rows come first, so that those that compute them end together."""
+    """crow, col, values and moves, as kpkg::block_sparse_linear says.
+
+    Long block rows come first, so that those that compute them end together.
+    """
     n, k = weight.shape
     keep = kept_blocks(weight, size)
     crow = torch.cat([keep.new_zeros(1, dtype=torch.int64), keep.sum(1).cumsum(0)]).int()
@@ -34,7 +37,10 @@ def blocks(weight: Tensor, size: int) -> tuple[Tensor, ...]:
 
 
 def halves(weight: Tensor) -> tuple[Tensor, Tensor]:
-    """values and positions, as kpkg::half_sparse_linear says. Groups with fewer than two elements get zeros, in places that differ."""
+    """values and positions, as kpkg::half_sparse_linear says.
+
+    Groups with fewer than two elements get zeros, in places that differ.
+    """
     n, k = weight.shape
     groups = weight.view(n, k // _GROUP, _GROUP)
     places = (groups == 0).to(torch.uint8).sort(dim=2, stable=True).indices[:, :, :2].sort(dim=2).values
@@ -49,8 +55,10 @@ def halves(weight: Tensor) -> tuple[Tensor, Tensor]:
 
 
 def halves_and_rest(weight: Tensor, reorder: bool = True) -> tuple[Tensor, ...]:
-    """values, positions, columns and starts, as kpkg::half_sparse_linear says. Without `reorder` the matrix's own columns keep their places, and `columns` has only those
-    behind them."""
+    """values, positions, columns and starts, as kpkg::half_sparse_linear says.
+
+    Without `reorder` the matrix's own columns keep their places, and `columns` has only those behind them.
+    """
     n, k = weight.shape
     own = -(-k // STEP)
     rows = -(-n // LISTED)
@@ -73,7 +81,10 @@ def halves_and_rest(weight: Tensor, reorder: bool = True) -> tuple[Tensor, ...]:
 
 
 def half_windows_and_rest(weight: Tensor, taps: int, channels: int) -> tuple[Tensor, ...]:
-    """values, positions, columns and starts, as kpkg::half_sparse_conv2d says, for a matrix [n, rows of taps * taps * channels]."""
+    """The tensors of kpkg::half_sparse_conv2d for a matrix [n, rows of taps * taps * channels].
+
+    They are values, positions, columns and starts.
+    """
     values, positions, columns, starts = halves_and_rest(weight, reorder=False)
     place, channel = columns // channels, columns % channels
     none = columns < 0
@@ -108,8 +119,11 @@ def elements(weight: Tensor) -> tuple[Tensor, ...]:
 
 
 def _apart(weight: Tensor) -> Tensor:
-    """An order of the columns of a weight [n, a multiple of STEP] in which few rows have more than two elements in four neighbours. Columns stay within steps, so that
-    reading them in this order is reading lines of memory."""
+    """Orders the columns of a weight [n, a multiple of STEP] for 2:4.
+
+    Few rows then have more than two elements in four neighbours. Columns stay within steps, so that reading them in
+    this order is reading lines of memory.
+    """
     n, k = weight.shape
     steps = (weight != 0).view(n, k // STEP, STEP).transpose(0, 1)
     parts = [_exchanged(part) for part in steps.split(max(_SEARCHED // max(n * STEP, 1), 1))]
@@ -118,8 +132,11 @@ def _apart(weight: Tensor) -> Tensor:
 
 
 def _exchanged(is_kept: Tensor) -> Tensor:
-    """Orders of the columns of [steps, n, STEP], for each step: those two columns are exchanged that save the most, as long as any do (a local search, as permutations
-    for 2:4 pruning are found: Pool and Yu, NeurIPS 2021)."""
+    """Orders the columns of [steps, n, STEP], for each step, by a local search.
+
+    Those two columns are exchanged that save the most, as long as any do. Permutations for 2:4 pruning are found like
+    this: Pool and Yu, NeurIPS 2021.
+    """
     steps, n, _ = is_kept.shape
     device = is_kept.device
     order = torch.arange(STEP, device=device).repeat(steps, 1)
@@ -149,7 +166,10 @@ def _exchanged(is_kept: Tensor) -> Tensor:
 
 
 def _moved_elements(rows: Tensor) -> Tensor:
-    """Which elements of blocks of rows [blocks, rows, k] do not stay: for each block and four columns, those in as few of the columns as leave no row more than two."""
+    """Says which elements of blocks of rows [blocks, rows, k] are moved.
+
+    For each block and four columns: those in the fewest columns that leave no row more than two.
+    """
     blocks, _, k = rows.shape
     keep = (rows != 0).view(blocks, LISTED, k // _GROUP, _GROUP)
     bits = (keep.long() << torch.arange(_GROUP, device=rows.device)).sum(3)  # of a row, which of four columns
@@ -164,7 +184,10 @@ def _moved_elements(rows: Tensor) -> Tensor:
 
 
 def _slots(moved: Tensor) -> Tensor:
-    """For moved elements of rows [rows, k] a multiple of STEP columns, -1 for none, of which four neighbours have at most two elements of a row."""
+    """Chooses columns for the moved elements of rows [rows, k], a multiple of STEP, -1 for none.
+
+    Of four neighbours, at most two have elements of the same row.
+    """
     columns = moved.any(0).nonzero()[:, 0]
     padded = pad(columns, (0, -len(columns) % STEP), value=-1)
     # Neighbours on which lanes of a warp work are neighbours of memory, as far as they can be.

@@ -1,8 +1,12 @@
-"""Evaluates an op's shape plan over symbolic integers: result shapes, strides and dtypes, and the checks of the arguments.
+"""Evaluates an op's shape plan over symbolic integers.
 
-The plan is the same bytecode that the runtime evaluates, read as plain data. Where the plan branches on a symbolic value,
-both ways are taken: if they end with the same results (they chose between kernels), the graph holds for either; else PyTorch
-records a guard. Memory is not modelled: a tensor is its dtype, shape, strides, and whether it is an argument's memory.
+It gives the shapes, strides and dtypes of results, and checks the arguments.
+
+The plan is the same bytecode that the runtime evaluates, read as plain data. Where the plan branches on a symbolic
+value,
+both ways are taken: if they end with the same results (they chose between kernels), the graph holds for either; else
+PyTorch records a guard. Memory is not modelled: a tensor is its dtype, shape, strides, and whether it is an argument's
+memory.
 
 SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
 """
@@ -24,7 +28,7 @@ from kpkg._errors import KernelError
 from kpkg._views import View
 
 if TYPE_CHECKING:
-    from kpkg._library import Op
+    from kpkg._op import Op
 
 _FUEL = 100_000  # instructions per call; the runtime has its own limit, and this one is never the smaller in practice
 _FORKS = 6  # branches, one inside the other, of which both ways are taken,

@@ -17,8 +17,9 @@ import torch
 
 from kpkg import _autograd, _direct, _fake, _policy, _precision, _transforms, _vjp
 from kpkg._errors import KernelError
-from kpkg._library import CustomOpLibrary, Op
+from kpkg._library import CustomOpLibrary
 from kpkg._native import Unrecorded, last_error, precision_reader, use_dispatch_state
+from kpkg._op import Op
 
 _OLDEST_TORCH = (2, 10)
 _FALLBACK_NAMESPACE = "kpkg_fallback"
@@ -62,7 +63,8 @@ def _extension() -> ctypes.CDLL:
     ]
     use_dispatch_state(
         int(keys.AutogradFunctionality), [int(key) for key in modes], [int(keys.AutocastCPU), int(keys.AutocastCUDA)],
-        lambda key: torch._C._dispatch_tls_is_dispatch_key_included(_key(key)), lambda key: torch._C._dispatch_tls_is_dispatch_key_excluded(_key(key)),
+        lambda key: torch._C._dispatch_tls_is_dispatch_key_included(_key(key)),
+        lambda key: torch._C._dispatch_tls_is_dispatch_key_excluded(_key(key)),
         torch.float64,
     )  # fmt: skip
     # Without a backward, PyTorch would warn in backward() and go on with gradients missing: that must be an error.
@@ -86,8 +88,11 @@ def _fragment(namespace: str) -> torch.library.Library:
 
 
 def out_schema(op: Op) -> str | None:
-    """The schema of the op's out= form, which returns nothing: PyTorch cannot compile ops that return arguments, but those with Tag.out (2.13), and these Inductor calls in place of
-    the op itself, with arguments that do not fit. None for an op that writes into arguments or returns no tensors."""
+    """The schema of the op's out= form, which returns nothing.
+
+    PyTorch cannot compile ops that return arguments, except those with Tag.out (2.13). Inductor calls these in place of
+    the op itself, with arguments that do not fit. None for an op that writes into arguments or returns no tensors.
+    """
     if not op.result_types or any(a.mutates for a in op.arguments) or any(t != "Tensor" for t in op.result_types):
         return None
     head, _, _ = op.schema.rpartition("->")
@@ -99,7 +104,10 @@ def out_schema(op: Op) -> str | None:
 
 
 def symbolic_schema(schema: str) -> str:
-    """`schema` with symbolic integers as arguments, so that a size given as an argument does not fix a compiled graph to it."""
+    """`schema` with symbolic integers as arguments.
+
+    A size that is given as an argument then does not fix a compiled graph to it.
+    """
     arguments, arrow, results = schema.rpartition("->")
     return re.sub(r"(?<=[(\s])int(?=[\s\[?])", "SymInt", arguments) + arrow + results
 
@@ -107,8 +115,8 @@ def symbolic_schema(schema: str) -> str:
 def register(library: CustomOpLibrary) -> None:
     """Makes every op of `library` callable through PyTorch's dispatcher; once per op, later calls do nothing.
 
-    The library that is registered last has the public names, ``torch.ops.<namespace>.<name>``. The ops of one that lost them go on
-    under names of its own, ``torch.ops.<namespace>__<number>.<name>``.
+    The library that is registered last has the public names, ``torch.ops.<namespace>.<name>``. The ops of one that lost
+    them go on under names of its own, ``torch.ops.<namespace>__<number>.<name>``.
     """
     references = {op._native.reference for op in library}
     forwards = {op.gradient: op for op in library if op.gradient}
@@ -264,7 +272,8 @@ def _register_fallback(op: Op, schemas: list[str], gradient: Callable[..., Any] 
         for output, result in zip(outputs, results if isinstance(results, tuple) else (results,)):
             if output.shape != result.shape or output.dtype != result.dtype:
                 raise KernelError(
-                    f"{name}: out is {output.dtype} {tuple(output.shape)}, the result is {result.dtype} {tuple(result.shape)}"
+                    f"{name}: out is {output.dtype} {tuple(output.shape)}, the result is {result.dtype} "
+                    f"{tuple(result.shape)}"
                 )
             output.copy_(result)
 

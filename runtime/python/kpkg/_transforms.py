@@ -12,9 +12,9 @@ from typing import Any
 import torch
 from torch import Tensor
 
-from kpkg._library import Op
+from kpkg._op import Op
 
-# ---- autocast: as PyTorch does for its op of the same work -----------------------------------------------------------------------------------
+# ---- autocast: as PyTorch does for its op of the same work -----------------------------------------------------------
 
 _LOWER = {
     f"kpkg::{name}"
@@ -24,15 +24,18 @@ _LOWER = {
 _LOWER_CUDA = {"kpkg::lstm_cell", "kpkg::gru_cell"}
 _FLOAT32_CUDA = {
     f"kpkg::{name}"
-    for name in "softmax log_softmax layer_norm native_layer_norm group_norm native_group_norm cross_entropy kl_div cumsum cumprod prod sum softplus "
-    "vector_norm".split()
+    for name in "softmax log_softmax layer_norm native_layer_norm group_norm native_group_norm cross_entropy kl_div "
+    "cumsum cumprod prod sum softplus vector_norm".split()
 }
 _FLOAT32_CPU = {f"kpkg::{name}" for name in "avg_pool3d cross_entropy".split()}
 
 
 def casts(op: Op) -> tuple[Any, Any] | None:
-    """What the op's float arguments become under autocast on the CPU and on CUDA devices: a dtype, what gives it, or None, which leaves them unless
-    they have several dtypes. None for an op that autocast does nothing to."""
+    """The dtype of the op's float arguments under autocast, on the CPU and on CUDA devices.
+
+    It is a dtype, a function that gives it, or None, which leaves them unless they have several dtypes. The whole is
+    None for an op that autocast leaves alone.
+    """
     if not any(a.is_tensor for a in op.arguments) or any(a.mutates for a in op.arguments):
         return None
     if op.name in _LOWER:
@@ -62,7 +65,10 @@ def _cast(value: Any, dtype: torch.dtype) -> Any:
 
 
 def register_autocast(name: str, op: Op, fragment: torch.library.Library) -> None:
-    """Makes `name` of the dispatcher, which is `op`, follow torch.autocast on the CPU and on CUDA devices. Other namespaces' ops have mixed dtypes promoted."""
+    """Makes `name` of the dispatcher, which is `op`, follow torch.autocast on the CPU and on CUDA devices.
+
+    Other namespaces' ops have mixed dtypes promoted.
+    """
     namespace, _, local = name.partition("::")
     overload = getattr(getattr(torch.ops, namespace), local).default
     by_device = casts(op)
@@ -83,11 +89,14 @@ def register_autocast(name: str, op: Op, fragment: torch.library.Library) -> Non
         fragment.impl(local, kernel(device, cast), f"Autocast{device.upper()}")
 
 
-# ---- vmap ------------------------------------------------------------------------------------------------------------------------------------
+# ---- vmap ------------------------------------------------------------------------------------------------------------
 
 _UNARY = {
     f"kpkg::{name}"
-    for name in "relu leaky_relu gelu silu sigmoid tanh elu selu softplus hardtanh hardsigmoid hardswish mish softsign layer_norm native_layer_norm rms_norm".split()
+    for name in (
+        "relu leaky_relu gelu silu sigmoid tanh elu selu softplus hardtanh hardsigmoid hardswish mish softsign "
+        "layer_norm native_layer_norm rms_norm"
+    ).split()
 }  # of their first argument alone: a dimension before the others changes nothing
 _ALONG = {
     f"kpkg::{name}" for name in "softmax log_softmax cumsum cumprod".split()
@@ -95,7 +104,10 @@ _ALONG = {
 
 
 def register_vmap(name: str, local: str, current: Callable[[], Op], fragment: torch.library.Library) -> None:
-    """Makes op `name` run under torch.vmap: where a dimension more is the same op by that op, else by a loop over the dimension."""
+    """Makes op `name` run under torch.vmap.
+
+    By the same op where one dimension more gives the same, else by a loop over the dimension.
+    """
     namespace = name.partition("::")[0]
     overload = getattr(getattr(torch.ops, namespace), local).default
     public = f"{namespace.partition('__')[0]}::{local}"

@@ -1,4 +1,6 @@
-"""Views as the shape plan makes them, over integers that may be symbolic. The counterpart of the runtime's own view algebra.
+"""Views as the shape plan makes them, over integers that may be symbolic.
+
+The counterpart of the runtime's own view algebra.
 
 SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
 """
@@ -13,7 +15,8 @@ MAX_RANK = 16
 
 # Numbers as in kpkg.h.
 DTYPES = (
-    "none bool int8 int16 int32 int64 uint8 uint16 uint32 uint64 float16 bfloat16 float32 float64 float8_e4m3fn float8_e5m2"
+    "none bool int8 int16 int32 int64 uint8 uint16 uint32 uint64 float16 bfloat16 float32 float64 float8_e4m3fn "
+    "float8_e5m2"
 ).split()
 
 
@@ -166,7 +169,10 @@ def fold(t: View, dim: int) -> View:
 
 
 def reshape(t: View, wanted: Sequence[Any]) -> View:
-    """Another shape of as many elements; a copy, so dense and with memory of its own, where strides do not allow a view."""
+    """Another shape of as many elements.
+
+    Where strides do not allow a view it is a copy: dense, with memory of its own.
+    """
     total = math.prod(t.shape)
     extents = list(wanted)
     open_dims = [i for i, n in enumerate(extents) if isinstance(n, int) and n == -1]

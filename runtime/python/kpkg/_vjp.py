@@ -1,7 +1,7 @@
 """Gradients by PyTorch: what runs when a package has no kernel for the backward of an op, or has no backward.
 
-Where PyTorch has the formula in terms of what a backward op gets, that is used; else the op's PyTorch implementation runs again,
-recorded, and is differentiated.
+Where PyTorch has the formula in terms of what a backward op gets, that is used; else the op's PyTorch implementation
+runs again, recorded, and is differentiated.
 
 SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
 """
@@ -18,7 +18,7 @@ from torch._functorch.eager_transforms import enable_inplace_requires_grad
 from torch.autograd import forward_ad
 
 from kpkg import _aten, _aten_cells, _aten_products, _aten_sequences, _aten_sparse, _policy
-from kpkg._library import Op
+from kpkg._op import Op
 
 aten = torch.ops.aten
 _FALLBACKS = (
@@ -56,9 +56,12 @@ def _recorded() -> Iterator[None]:
 def differentiate(
     function: Callable[..., Any], arguments: Sequence[Any], wanted: Sequence[int], grads: Sequence[Tensor | None]
 ) -> list[Tensor]:
-    """Gradients of ``function(*arguments)`` for the tensor arguments numbered in `wanted`, from those of its first ``len(grads)`` results.
+    """Gradients of ``function(*arguments)`` for the tensor arguments numbered in `wanted`.
 
-    Zeros where a result does not depend on an argument. With gradients enabled, these gradients can be differentiated again.
+    They are those of its first ``len(grads)`` results.
+
+    Zeros where a result does not depend on an argument. With gradients enabled, these gradients can be differentiated
+    again.
     """
     has_tangents = forward_ad._current_level >= 0 and any(_tangent(value) is not None for value in (*arguments, *grads))
     if torch._C._are_functorch_transforms_active() and not has_tangents:
@@ -164,7 +167,10 @@ _BY_RESULT: dict[str, Callable[..., Tensor]] = {
 
 
 def fallback_of_gradient(backward: Op, forward: Op) -> Callable[..., Any] | None:
-    """What PyTorch runs for `backward`, the op with the gradients of `forward`; None where the forward op has no implementation."""
+    """PyTorch's implementation of `backward`, the op with the gradients of `forward`.
+
+    None where the forward op has none.
+    """
     run = implementation(forward.name)
     if run is None:
         return None
@@ -339,8 +345,12 @@ def _activation_backward(name: str, *names: str) -> Callable[..., Tensor]:
 
 for _name, _options in {
     "relu": (), "leaky_relu": ("negative_slope",), "gelu": ("approximate",), "silu": (), "elu": ("alpha",), "selu": (),
-    "softplus": ("beta", "threshold"), "hardtanh": ("min_val", "max_val"), "hardsigmoid": (), "hardswish": (), "mish": (), "softsign": (),
-    **{f"avg_pool{rank}d": ("kernel_size", "stride", "padding", "count_include_pad", "divisor_override") for rank in (1, 2, 3)},
+    "softplus": ("beta", "threshold"), "hardtanh": ("min_val", "max_val"), "hardsigmoid": (), "hardswish": (),
+    "mish": (), "softsign": (),
+    **{
+        f"avg_pool{rank}d": ("kernel_size", "stride", "padding", "count_include_pad", "divisor_override")
+        for rank in (1, 2, 3)
+    },
 }.items():  # fmt: skip
     _BACKWARDS[f"kpkg::{_name}_backward"] = _activation_backward(f"kpkg::{_name}", *_options)
 for _rank in (1, 2, 3):

@@ -30,7 +30,8 @@ _TWO_MODELS = 0.15
 def check_model(injection: Injection, sample: Any, expected: Any, tolerance: float | None = None) -> None:
     """Compares the model's output, and keeps only kinds of replacements with which the model as a whole is not slower.
 
-    A layer is timed alone, and a function without what it costs to watch for its calls: in the model either may cost more than it gains.
+    A layer is timed alone, and a function without what it costs to watch for its calls: in the model either may cost
+    more than it gains.
     """
     with torch.no_grad():
         undo_what_breaks(injection, sample, expected, tolerance)
@@ -76,9 +77,12 @@ def keeps_busy(injection: Injection, sample: Any) -> bool:
 
 
 def undo_what_breaks(injection: Injection, sample: Any, expected: Any, tolerance: float | None) -> None:
-    """Takes out replacements with which the model raises, or gives another output, though each of them is right by itself.
+    """Takes out replacements with which the model raises or gives another output.
 
-    Something else has read what a layer wrote over its input or what a convolution gave to its norm, or needs results in another order of memory.
+    Each of them is right by itself.
+
+    Something else has read what a layer wrote over its input or what a convolution gave to its norm, or needs results
+    in another order of memory.
     """
     trial = _Trial(injection, sample, expected, tolerance)
     culprits: dict[str, int] = {}
@@ -130,7 +134,10 @@ class _Trial:
         return self._rounding
 
     def first_wrong(self, reason: str) -> tuple[Row, str] | None:
-        """The replacement with which, put in after those before it, the model is wrong; and why. None where it is wrong without any."""
+        """The replacement with which, put in after those before it, the model is wrong; and why.
+
+        None where it is wrong without any.
+        """
         rows = self.injection.replaced
         right, wrong, inside = 0, len(rows), len(rows)
 
@@ -163,7 +170,10 @@ def _switch(rows: list[Row], is_in: bool) -> None:
 
 
 def _rounded_anew(model: nn.Module, sample: Any) -> Any:
-    """What the model gives if each layer's result is rounded in another way: moved by at most half of what its dtype resolves."""
+    """The model's output if each layer's result is rounded in another way.
+
+    Results are moved by at most half of the dtype's resolution.
+    """
 
     def move(layer: Any, args: Any, output: Any) -> Any:
         if not isinstance(output, torch.Tensor) or not output.is_floating_point():

@@ -53,8 +53,13 @@ Numbers = int | Sequence[int]
 class SparseWeight:
     """A packed weight [n, k], or [n, c, rows, columns] of a convolution.
 
-    format: "elements" (arguments of kpkg::sparse_linear or sparse_conv2d, in float16 or bfloat16 of kpkg::half_sparse_linear or half_sparse_conv2d with further columns), "csr" (of kpkg::compressed_linear), "blocks" (of
-    kpkg::block_sparse_linear or block_sparse_conv2d), "2:4" (of kpkg::half_sparse_linear or half_sparse_conv2d) or "dense" (the weight).
+    format: how it is packed, and the ops that take its tensors.
+    * "elements": kpkg::sparse_linear and sparse_conv2d; in float16 and bfloat16 half_sparse_linear and
+      half_sparse_conv2d, with further columns.
+    * "csr": kpkg::compressed_linear.
+    * "blocks": kpkg::block_sparse_linear and block_sparse_conv2d.
+    * "2:4": kpkg::half_sparse_linear and half_sparse_conv2d.
+    * "dense": none; its tensor is the weight.
     times: microseconds of a call with the sample input, for each form that `pack` has measured.
     """
 
@@ -111,18 +116,31 @@ def pack(
     padding: Numbers = 0,
     dilation: Numbers = 1,
 ) -> SparseWeight:
-    """Packs a weight [n, k], or [n, c, rows, columns] of a convolution, whose zeros need not be multiplied. It may have any of PyTorch's sparse layouts.
+    """Packs a weight [n, k], or [n, c, rows, columns] of a convolution, whose zeros need not be multiplied.
 
-    format: "elements", "csr", "blocks", "2:4" or "dense". None: with a sample input ([..., k], or images with the convolution's stride, padding and dilation), whichever `linear`
-    or `conv2d` is fastest with, measured on its device; without one, blocks where at most a quarter of them is not empty, else 2:4 where the weight is that and a
-    device multiplies it on sparse tensor cores, else dense: whether elements are faster depends on the device.
-    "elements" of float16 or bfloat16 are packed as "2:4"; third and fourth ones of four neighbours stand in columns behind the others, which 256 rows share.
-    They are fast for weights with few of these: each call also copies what these columns are multiplied by. Weights of convolutions for which that would be more than
-    a quarter of the image's windows keep a bit for each element instead.
-    "csr" is for matrices: compressed rows, of which CPUs multiply only what is not zero; faster than the dense weight for many rows of the input where some nineteen of twenty elements are zeros.
-    "2:4" is for float16 and bfloat16 and at most two elements that are not zero of every four neighbours along k, a multiple of 4, or along c.
-    block: 16, 32, 64 or 128, for blocks (of n and k, or of n and the channels of a tap); None: the largest size that divides n and k, or n and c, and leaves out the most.
-    Raises ValueError for other values, a weight that is no such tensor of floats, sizes that blocks do not divide, a weight that is not 2:4, or 2^31 elements to pack.
+    It may have any of PyTorch's sparse layouts.
+
+    format: the form, or None for the fastest.
+    * "elements": a bit for each element. In float16 and bfloat16 they are packed as "2:4": third and fourth ones of
+      four neighbours stand in columns behind the others, which 256 rows share. Weights with few of these are fast: each
+      call also copies the elements that these columns are multiplied by. Weights of convolutions for which that would
+      be more than a quarter of the image's windows keep a bit for each element.
+    * "csr": compressed rows of a matrix, of which CPUs multiply only the elements that are not zero. Faster than the
+      dense weight for many rows of the input where some nineteen of twenty elements are zeros.
+    * "blocks": the blocks that are not empty.
+    * "2:4": float16 and bfloat16 with at most two elements that are not zero of every four neighbours along k, a
+      multiple of 4, or along c.
+    * "dense": the weight.
+    * None with a sample input: the form with which `linear` or `conv2d` is fastest, measured on its device.
+    * None without one: blocks where at most a quarter of them is not empty. Else 2:4 where the weight is that and the
+      device has sparse tensor cores for it. Else dense, since whether elements are faster depends on the device.
+
+    block: 16, 32, 64 or 128, for blocks of n and k, or of n and the channels of a tap. None: of the sizes that
+    divide these, the one that leaves out the most.
+    sample_input: [..., k], or images with the convolution's stride, padding and dilation.
+
+    Raises ValueError for other values, a weight that is no such tensor of floats, sizes that blocks do not divide, a
+    weight that is not 2:4, or 2^31 elements to pack.
     """
     if weight.layout is not torch.strided:
         weight = weight.detach().to_dense()
@@ -134,7 +152,8 @@ def pack(
         raise ValueError(f"format is {format!r}, expected one of {', '.join(_FORMATS)}")
     if block is not None and (block not in _BLOCKS or any(extent % block for extent in weight.shape[:2])):
         raise ValueError(
-            f"blocks of {block} do not divide a weight of {tuple(weight.shape)}: they can be {', '.join(map(str, _BLOCKS))}"
+            f"blocks of {block} do not divide a weight of {tuple(weight.shape)}: they can be "
+            f"{', '.join(map(str, _BLOCKS))}"
         )
     if weight.numel() >= 1 << 31:
         raise ValueError(f"a weight of {weight.numel()} elements is too large for offsets of 32 bits")
@@ -146,7 +165,8 @@ def pack(
         raise ValueError(f"a weight of {tuple(weight.shape)} has no rows to compress: csr is for matrices")
     if format == "2:4" and not _is_two_of_four(weight):
         raise ValueError(
-            f"a weight of {tuple(weight.shape)}, {weight.dtype}, is not 2:4: float16 or bfloat16, of every four neighbours at most two not zero"
+            f"a weight of {tuple(weight.shape)}, {weight.dtype}, is not 2:4: float16 or bfloat16, of every four "
+            "neighbours at most two not zero"
         )
     if format is None and sample_input is not None:
         run = linear if weight.ndim == 2 else lambda x, packed: conv2d(x, packed, None, stride, padding, dilation)
@@ -159,7 +179,10 @@ def pack(
 
 
 def linear(input: Tensor, weight: SparseWeight, bias: Tensor | None = None) -> Tensor:
-    """input [..., k] times the transposed weight, plus bias [n]: [..., n]. Gradients are those of PyTorch's dense product."""
+    """input [..., k] times the transposed weight, plus bias [n]: [..., n].
+
+    Gradients are those of PyTorch's dense product.
+    """
     if len(weight.shape) != 2:
         raise ValueError(f"a weight of {weight.shape} is one of a convolution")
     if weight._has_rest():
@@ -185,8 +208,10 @@ def conv2d(
     padding: Numbers = 0,
     dilation: Numbers = 1,
 ) -> Tensor:
-    """The convolution of images [n, c, h, w], as torch.nn.functional.conv2d; padding is numbers. Results of sparse forms have channels last in memory, and images
-    that do not are copied first. Gradients are those of PyTorch's dense convolution.
+    """The convolution of images [n, c, h, w], as torch.nn.functional.conv2d; padding is numbers.
+
+    Results of sparse forms have channels last in memory, and images that do not are copied first. Gradients are those
+    of PyTorch's dense convolution.
     """
     if len(weight.shape) != 4:
         raise ValueError(f"a weight of {weight.shape} is none of a convolution")

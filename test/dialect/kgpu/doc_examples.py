@@ -60,7 +60,8 @@ tile.kernel @example{number}(%x: !in, %r: index, %inside: i1)
 GATHER_PROLOGUE = """\
 #rows = #kgpu.layout<"reg 1:1-4 lane 1:8 0:1-8 rep 1x1">
 !table = !tile.view<2xf16, unit = 1, align = 16, divisible = 8, index = 32>
-tile.kernel @example{number}(%table: !table, %inside: i1) attributes {{kgpu.target = #kgpu.target<"sm_90a">, kgpu.threads = 32 : i32}} {{
+tile.kernel @example{number}(%table: !table, %inside: i1)
+    attributes {{kgpu.target = #kgpu.target<"sm_90a">, kgpu.threads = 32 : i32}} {{
   %rows = arith.constant dense<3> : tensor<16x16xindex, #rows>
   %columns = arith.constant dense<0> : tensor<16x16xindex, #rows>
   %buffer = kgpu.alloc : !kgpu.smem<16x16xf16>

@@ -1,4 +1,6 @@
-"""Checks a bundle of kpkg-random-device-kernels without a GPU: what test/device/random_kernels.py reads in it, and what it would complain about.
+"""Checks a bundle of kpkg-random-device-kernels without a GPU.
+
+It holds what test/device/random_kernels.py reads in the bundle and would complain about.
 
 SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
 """

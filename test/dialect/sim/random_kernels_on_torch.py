@@ -22,7 +22,10 @@ def buffer(data: bytes, start: int, count: int, dtype: torch.dtype) -> torch.Ten
 
 
 def difference(name: str, have: torch.Tensor, want: torch.Tensor, allowed: np.ndarray) -> str | None:
-    """The first element that is further from the interpreter's than a correct result may be. Zeros of both signs are equal."""
+    """The first element that is further from the interpreter's than a correct result may be.
+
+    Zeros of both signs are equal.
+    """
     if not have.is_floating_point() and have.dtype != torch.bool:
         wrong = (have != want).numpy() & (allowed == 0)
     else:

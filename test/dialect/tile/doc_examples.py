@@ -11,7 +11,8 @@ from op_examples import print_examples
 
 PROLOGUE = """\
 tile.kernel @example{number}(%x: !tile.view<2xf32>, %y: !tile.view<2xf32, mut>, %q: !tile.view<4xbf16, unit = 3>,
-    %alpha: f32, %start: index, %r: index, %c: index, %batch: index, %head: index, %rows: index, %columns: index, %cond: i1) {{
+    %alpha: f32, %start: index, %r: index, %c: index, %batch: index, %head: index,
+    %rows: index, %columns: index, %cond: i1) {{
   %zero = arith.constant 0.0 : f32
   %one = arith.constant 1 : i32
   %a = tile.splat %alpha : f32 -> tensor<4x8xf32>

@@ -14,8 +14,11 @@ from opinfo import elementwise, norms, products, windows
 
 @dataclass(frozen=True)
 class Case:
-    """`info` is the name in PyTorch's database. `sums`: what cancels in a result is as large as the op of absolute values.
-    `rounds_between`: PyTorch's and kpkg's intermediate values have the dtype of the results."""
+    """`info` is the name in PyTorch's database.
+
+    `sums`: what cancels in a result is as large as the op of absolute values.
+    `rounds_between`: PyTorch's and kpkg's intermediate values have the dtype of the results.
+    """
 
     info: str
     run: Callable[..., Any]

@@ -59,7 +59,8 @@ def group_norm(
 
 
 def instance_norm(
-    input: Tensor, running_mean: Tensor | None = None, running_var: Tensor | None = None, weight: Tensor | None = None, bias: Tensor | None = None,
+    input: Tensor, running_mean: Tensor | None = None, running_var: Tensor | None = None, weight: Tensor | None = None,
+    bias: Tensor | None = None,
     use_input_stats: bool = True, momentum: float = 0.1, eps: float = 1e-5
 ) -> Tensor:  # fmt: skip
     if running_mean is not None or not use_input_stats:
@@ -69,7 +70,8 @@ def instance_norm(
 
 
 def batch_norm(
-    input: Tensor, running_mean: Tensor | None, running_var: Tensor | None, weight: Tensor | None = None, bias: Tensor | None = None,
+    input: Tensor, running_mean: Tensor | None, running_var: Tensor | None, weight: Tensor | None = None,
+    bias: Tensor | None = None,
     training: bool = False, momentum: float = 0.1, eps: float = 1e-5
 ) -> Tensor:  # fmt: skip
     if training or running_mean is None or running_var is None:

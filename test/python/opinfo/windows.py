@@ -82,7 +82,8 @@ def _pool(kind: str, rank: int) -> Any:
         )
 
     def avg_pool(
-        input: Tensor, kernel_size: Any, stride: Any = None, padding: Any = 0, ceil_mode: bool = False, count_include_pad: bool = True,
+        input: Tensor, kernel_size: Any, stride: Any = None, padding: Any = 0, ceil_mode: bool = False,
+        count_include_pad: bool = True,
         divisor_override: int | None = None
     ) -> Tensor:  # fmt: skip
         if divisor_override == 0:

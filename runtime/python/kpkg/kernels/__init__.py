@@ -5,7 +5,8 @@
     y = softmax.forward(x)
     grad_input = softmax.backward(grad_output, y)
 
-``get_NAME()`` gives the op NAME of ``kpkg.ops``; ``get_cuda_NAME()`` the same: which device runs follows from the arguments.
+``get_NAME()`` gives the op NAME of ``kpkg.ops``; ``get_cuda_NAME()`` the same: which device runs follows from the
+arguments.
 
 SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
 """
@@ -20,9 +21,10 @@ from kpkg._default import DefaultOp
 from kpkg._default import ops as _ops
 from kpkg._errors import DeviceError, KernelError
 from kpkg._info import kernel_info
-from kpkg._library import CustomOpLibrary, Op, load
+from kpkg._library import CustomOpLibrary, load
 from kpkg._messages import WRITTEN_IN_K as _WRITTEN_IN_K
 from kpkg._messages import closest as _closest
+from kpkg._op import Op
 from kpkg._profile import Profile, profile_kernel
 
 __all__ = [

@@ -1,6 +1,7 @@
 """Ops as classes, for those who make an object of an op and a library: ``SoftMaxOp(library).forward(x)``.
 
-``NAMEOp`` is the class for the op `name` of ``kpkg.ops`` or of the library that it is given: ``SoftMaxOp``, ``LayerNormOp``, ``GemmOp``.
+``NAMEOp`` is the class for the op `name` of ``kpkg.ops`` or of the library that it is given: ``SoftMaxOp``,
+``LayerNormOp``, ``GemmOp``.
 
 SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
 """
@@ -12,12 +13,16 @@ from typing import Any
 
 from kpkg._default import DefaultOp
 from kpkg._default import ops as _ops
-from kpkg._library import CustomOpLibrary, Op
+from kpkg._library import CustomOpLibrary
 from kpkg._messages import closest as _closest
+from kpkg._op import Op
 
 
 class OpOfLibrary:
-    """One op: of the library that is given, else of ``kpkg.ops``. Raises AttributeError for a library that has no such op."""
+    """One op: of the library that is given, else of ``kpkg.ops``.
+
+    Raises AttributeError for a library that has no such op.
+    """
 
     name: str
 

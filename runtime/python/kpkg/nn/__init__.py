@@ -4,9 +4,9 @@
     layer = LayerNorm(256)            # as torch.nn.LayerNorm(256), with the same state_dict
     print(layer.use_kpkg)             # whether kpkg's op runs
 
-Each layer takes the constructor arguments, parameters and state_dict of its counterpart. ``use_kpkg`` says whether kpkg's op runs and can
-be set. Where no package has the op, PyTorch's forward runs, with one warning that says why (``kpkg.set_fallback_policy``). Layers that
-exist are replaced by ``kpkg.inject``.
+Each layer takes the constructor arguments, parameters and state_dict of its counterpart. ``use_kpkg`` says whether
+kpkg's op runs and can be set. Where no package has the op, PyTorch's forward runs, with one warning that says why
+(``kpkg.set_fallback_policy``). Layers that exist are replaced by ``kpkg.inject``.
 
 SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
 """
@@ -63,9 +63,13 @@ from kpkg.nn._pooling import (
 from kpkg.nn._products import GEMM, Linear
 
 __all__ = [
-    "ELU", "GELU", "GEMM", "SELU", "AdaptiveAvgPool1d", "AdaptiveAvgPool2d", "AdaptiveAvgPool3d", "AvgPool1d", "AvgPool2d", "AvgPool3d", "BatchNorm1d", "BatchNorm2d", "BatchNorm3d", "Conv1d", "Conv2d",
-    "Conv3d", "ConvTranspose1d", "ConvTranspose2d", "ConvTranspose3d", "CrossEntropyLoss", "GRUCell", "GroupNorm", "Hardsigmoid", "Hardswish", "Hardtanh", "InstanceNorm1d", "InstanceNorm2d", "InstanceNorm3d", "KLDivLoss", "LSTMCell", "Layer", "LayerNorm",
-    "LeakyReLU", "Linear", "LogSoftmax", "MaxPool1d", "MaxPool2d", "MaxPool3d", "Mish", "RMSNorm", "RNNCell", "ReLU", "ReLU6", "SiLU", "Sigmoid",
+    "ELU", "GELU", "GEMM", "SELU", "AdaptiveAvgPool1d", "AdaptiveAvgPool2d", "AdaptiveAvgPool3d", "AvgPool1d",
+    "AvgPool2d", "AvgPool3d", "BatchNorm1d", "BatchNorm2d", "BatchNorm3d", "Conv1d", "Conv2d",
+    "Conv3d", "ConvTranspose1d", "ConvTranspose2d", "ConvTranspose3d", "CrossEntropyLoss", "GRUCell", "GroupNorm",
+    "Hardsigmoid", "Hardswish", "Hardtanh", "InstanceNorm1d", "InstanceNorm2d", "InstanceNorm3d", "KLDivLoss",
+    "LSTMCell", "Layer", "LayerNorm",
+    "LeakyReLU", "Linear", "LogSoftmax", "MaxPool1d", "MaxPool2d", "MaxPool3d", "Mish", "RMSNorm", "RNNCell", "ReLU",
+    "ReLU6", "SiLU", "Sigmoid",
     "Softmax", "Softplus", "Softsign", "Tanh", "replacements",
 ]  # fmt: skip
 

@@ -40,7 +40,10 @@ class LeakyReLU(Activation, nn.LeakyReLU):
 
 
 class GELU(Activation, nn.GELU):
-    """x times the normal distribution's share below it, elementwise, any shape, a float dtype; approximate="tanh" for the approximation"""
+    """x times the normal distribution's share below it, elementwise.
+
+    Any shape, a float dtype. approximate="tanh" takes the approximation.
+    """
 
     kpkg_ops, torch_layer, options = ("kpkg::gelu",), nn.GELU, ("approximate",)
 

@@ -51,7 +51,10 @@ class _Cell(Layer):
 
 
 class RNNCell(_Cell, nn.RNNCell):
-    """tanh or relu of the sum of two linear layers, of input and state. Input: [N, input_size] or [input_size]; result and state: [N, hidden_size] or [hidden_size] of the same dtype."""
+    """tanh or relu of the sum of two linear layers, of input and state.
+
+    Input: [N, input_size] or [input_size]; result and state: [N, hidden_size] or [hidden_size] of the same dtype.
+    """
 
     kpkg_ops, torch_layer = ("kpkg::rnn_tanh_cell",), nn.RNNCell
 
@@ -65,7 +68,11 @@ class RNNCell(_Cell, nn.RNNCell):
 
 
 class LSTMCell(_Cell, nn.LSTMCell):
-    """A cell of long short-term memory. Input: [N, input_size] or [input_size]; result and state: a pair of [N, hidden_size] or [hidden_size], hidden and cell state."""
+    """A cell of long short-term memory.
+
+    Input: [N, input_size] or [input_size]; result and state: a pair of [N, hidden_size] or [hidden_size], hidden and
+    cell state.
+    """
 
     kpkg_ops, torch_layer = ("kpkg::lstm_cell",), nn.LSTMCell
 
@@ -75,6 +82,9 @@ class LSTMCell(_Cell, nn.LSTMCell):
 
 
 class GRUCell(_Cell, nn.GRUCell):
-    """A gated recurrent cell. Input: [N, input_size] or [input_size]; result and state: [N, hidden_size] or [hidden_size] of the same dtype."""
+    """A gated recurrent cell.
+
+    Input: [N, input_size] or [input_size]; result and state: [N, hidden_size] or [hidden_size] of the same dtype.
+    """
 
     kpkg_ops, torch_layer = ("kpkg::gru_cell",), nn.GRUCell

@@ -32,7 +32,10 @@ _settings_allow_tf32._dynamo_marked_constant = True  # type: ignore[attr-defined
 
 
 def _allows_tf32(input: Tensor) -> bool:
-    """Whether PyTorch may round float32 to 10 bits of mantissa in convolutions, as it does on GPUs unless told otherwise."""
+    """Whether PyTorch may round float32 to 10 bits of mantissa in convolutions.
+
+    On GPUs it does so unless told otherwise.
+    """
     return input.dtype == torch.float32 and input.device.type == "cuda" and _settings_allow_tf32()
 
 

@@ -17,7 +17,9 @@ from kpkg._messages import shown
 
 
 class Layer(nn.Module):
-    """A drop-in layer: the same constructor, parameters and state_dict as its `torch.nn` base, and the same results within rounding.
+    """A drop-in layer: the same constructor, parameters and state_dict as its `torch.nn` base.
+
+    Results are the same within rounding.
 
     Subclasses name the op and give its arguments. Which of the two runs, ``use_kpkg`` says.
     """
@@ -64,7 +66,8 @@ class Layer(nn.Module):
     def from_torch(cls, layer: nn.Module) -> Layer:
         """This layer in place of `layer`, of which it shares parameters, buffers, hooks and mode.
 
-        Raises TypeError when `layer` is not exactly of the type that this one stands for (a subclass may compute something else).
+        Raises TypeError when `layer` is not exactly of the type that this one stands for (a subclass may compute
+        something else).
         """
         if type(layer) is not cls.torch_layer:
             raise TypeError(f"{cls.__name__} stands for {cls.torch_layer.__name__}, not for {type(layer).__name__}")
@@ -77,7 +80,9 @@ class Layer(nn.Module):
 
     @property
     def use_kpkg(self) -> bool:
-        """Whether forward runs kpkg's op: a package has it, with a kernel for this layer's dtype and device, and nobody switched it off.
+        """Whether forward runs kpkg's op.
+
+        A package must have it, with a kernel for this layer's dtype and device, and nobody may have switched it off.
 
         Setting it to False makes PyTorch's own forward run, to True kpkg's again.
         """
@@ -93,7 +98,10 @@ class Layer(nn.Module):
         self._kpkg_wanted = bool(wanted)
 
     def supports(self, device: torch.device | str, dtype: torch.dtype) -> bool:
-        """Whether a package has a kernel for inputs of this device and dtype. Raises RuntimeError for a device that PyTorch does not know."""
+        """Whether a package has a kernel for inputs of this device and dtype.
+
+        Raises RuntimeError for a device that PyTorch does not know.
+        """
         key = (str(torch.device(device)), dtype)
         if key not in self._kpkg_cases:
             op = self._kpkg_op
@@ -139,7 +147,10 @@ class Layer(nn.Module):
             raise self._named(error, input) from None
 
     def _named(self, error: RuntimeError, input: Tensor) -> RuntimeError:
-        """The same error of a call with `input`, with the layer and the input's shape in its message. Others than the ops' and the layer's own stay as they are."""
+        """The same error of a call with `input`, with the layer and the input's shape in its message.
+
+        Others than the ops' and the layer's own stay as they are.
+        """
         if type(error) is RuntimeError or isinstance(error, KernelError):
             name = f"{type(self).__name__}({super().extra_repr()})"
             error.args = (f"{name} with {shown(input)}: {error}",)

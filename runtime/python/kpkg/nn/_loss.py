@@ -14,7 +14,10 @@ from kpkg.nn._layer import Layer
 
 
 class CrossEntropyLoss(Layer, nn.CrossEntropyLoss):
-    """Cross entropy of scores [C], [N, C] or [N, C, ...] and int64 class indices. With class probabilities as target PyTorch runs."""
+    """Cross entropy of scores [C], [N, C] or [N, C, ...] and int64 class indices.
+
+    With class probabilities as target PyTorch runs.
+    """
 
     kpkg_ops, torch_layer = ("kpkg::cross_entropy",), nn.CrossEntropyLoss
 

@@ -15,7 +15,10 @@ from kpkg.nn._layer import Layer
 
 
 class Softmax(Layer, nn.Softmax):
-    """Softmax along `dim`. Input: any shape, a float dtype; output: the same. ``dim=None`` is PyTorch's (deprecated) choice."""
+    """Softmax along `dim`.
+
+    Input: any shape, a float dtype; output: the same. ``dim=None`` is PyTorch's (deprecated) choice.
+    """
 
     kpkg_ops, torch_layer = ("kpkg::softmax",), nn.Softmax
 
@@ -49,7 +52,10 @@ class LayerNorm(Layer, nn.LayerNorm):
 
 
 class RMSNorm(Layer, nn.RMSNorm):
-    """Division by the root of the mean square over the last dimensions. Input: (..., *normalized_shape); output: the same."""
+    """Division by the root of the mean square over the last dimensions.
+
+    Input: (..., *normalized_shape); output: the same.
+    """
 
     kpkg_ops, torch_layer = ("kpkg::rms_norm",), nn.RMSNorm
 
@@ -74,7 +80,11 @@ class GroupNorm(Layer, nn.GroupNorm):
 
 
 class _BatchNorm(Layer):
-    """Norm of each channel: in training by the batch's own statistics, which move the running ones, else by those, if there are any."""
+    """Norm of each channel.
+
+    Training takes the batch's own statistics, which move the running ones. Else the running ones are taken, if there
+    are any.
+    """
 
     kpkg_ops = ("kpkg::batch_norm",)
 
@@ -87,7 +97,10 @@ class _BatchNorm(Layer):
         return self.training or self.running_mean is None
 
     def supports(self, device: torch.device | str, dtype: torch.dtype) -> bool:
-        """As for every layer, in the mode that it is in. Raises RuntimeError for a device that PyTorch does not know."""
+        """As for every layer, in the mode that it is in.
+
+        Raises RuntimeError for a device that PyTorch does not know.
+        """
         if not self._takes_statistics():
             return super().supports(device, dtype)
         op = _default.ops["kpkg::batch_norm_training"]
@@ -109,7 +122,10 @@ class _BatchNorm(Layer):
 
     @torch.no_grad()
     def _track(self, mean: Tensor, variance: Tensor, count: int) -> None:
-        """Moves the running statistics as PyTorch does: by ``momentum``, or to the mean of all batches where that is None."""
+        """Moves the running statistics as PyTorch does.
+
+        By ``momentum``, or to the mean of all batches where that is None.
+        """
         self.num_batches_tracked.add_(1)
         momentum = self.momentum if self.momentum is not None else 1.0 / float(self.num_batches_tracked)
         running = self.running_mean, self.running_var

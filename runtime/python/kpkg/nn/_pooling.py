@@ -102,7 +102,8 @@ class _AdaptiveAvgPool(_Pool):
     @property
     def use_kpkg(self) -> bool:
         """As for every layer; False also for other output sizes."""
-        return not self._stands_back() and Layer.use_kpkg.fget(self)  # type: ignore[attr-defined]  # mypy takes it for the setter
+        # mypy takes the property for its setter.
+        return not self._stands_back() and Layer.use_kpkg.fget(self)  # type: ignore[attr-defined]
 
     @use_kpkg.setter
     def use_kpkg(self, wanted: bool) -> None:

@@ -38,7 +38,9 @@ class Linear(Layer, nn.Linear):
 
 
 class GEMM(Linear):
-    """The linear layer as one call of ``kpkg::gemm``: ``GEMM(in_features, out_features, bias=True)``, as ``torch.nn.Linear``.
+    """The linear layer as one call of ``kpkg::gemm``.
+
+    ``GEMM(in_features, out_features, bias=True)``, as ``torch.nn.Linear``.
 
     from kpkg.nn import GEMM
     print(f"kpkg enabled: {GEMM(10, 10).use_kpkg}")

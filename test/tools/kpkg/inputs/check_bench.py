@@ -10,8 +10,10 @@ import xml.etree.ElementTree as ElementTree
 from pathlib import Path
 
 MEASURED = {
-    "op": str, "inputs": list, "sweep": dict, "dtype": str, "instances": list, "seconds": dict, "allocates": bool, "flops": float,
-    "bytes": float, "copies": int, "copied_bytes": int, "flops_per_second": float, "bytes_per_second": float, "intensity": float,
+    "op": str, "inputs": list, "sweep": dict, "dtype": str, "instances": list, "seconds": dict, "allocates": bool,
+    "flops": float,
+    "bytes": float, "copies": int, "copied_bytes": int, "flops_per_second": float, "bytes_per_second": float,
+    "intensity": float,
     "limit_seconds": float, "share": float, "bound": str,
 }  # fmt: skip
 HOSTILE = "<script>alert(1)</script>&"
@@ -46,7 +48,8 @@ page = ElementTree.fromstring(text)  # strict: every element closed, every speci
 assert "default-src 'none'" in text
 elements = list(page.iter())
 known = {
-    "html", "head", "meta", "title", "style", "body", "h1", "dl", "dt", "dd", "small", "svg", "line", "text", "circle", "div", "table", "thead",
+    "html", "head", "meta", "title", "style", "body", "h1", "dl", "dt", "dd", "small", "svg", "line", "text", "circle",
+    "div", "table", "thead",
     "tbody", "tr", "th", "td", "code", "p",
 }  # fmt: skip
 assert {element.tag for element in elements} <= known, {element.tag for element in elements} - known

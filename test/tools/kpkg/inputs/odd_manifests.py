@@ -1,4 +1,6 @@
-"""Shows packages with odd manifests by `kpkg info`: `odd_manifests.py PACKAGE FOLDER`. Nothing aborts, nothing steers the terminal.
+"""Shows packages with odd manifests by `kpkg info`: `odd_manifests.py PACKAGE FOLDER`.
+
+Nothing aborts, nothing steers the terminal.
 
 SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
 """
