@@ -43,9 +43,10 @@ Cases = dict[str, tuple[Call, Call]]
 
 
 def attention_cases() -> Cases:
+    import kpkg
     import torch
 
-    mine, theirs = torch.ops.kpkg.scaled_dot_product_attention, torch.nn.functional.scaled_dot_product_attention
+    mine, theirs = kpkg.ops.scaled_dot_product_attention, torch.nn.functional.scaled_dot_product_attention
     cases: Cases = {}
     shapes = [
         (1, 4, 16, 32),
@@ -70,10 +71,11 @@ def attention_cases() -> Cases:
 
 
 def pooling_cases() -> Cases:
+    import kpkg
     import torch
     import torch.nn.functional as F
 
-    kpkg_ops = torch.ops.kpkg
+    ours = kpkg.ops
     cases: Cases = {}
     windows = [
         ((1, 16, 32, 32), 2, 2, 0),
@@ -87,36 +89,38 @@ def pooling_cases() -> Cases:
         x = x.contiguous(memory_format=torch.channels_last) if last else x
         label = f"{k}x{k} stride {s} of {list(shape)}" + (" channels_last" if last else "")
         cases[f"max {label}"] = (
-            lambda x=x, k=k, s=s, p=p: kpkg_ops.max_pool2d(x, [k, k], [s, s], [p, p]),
+            lambda x=x, k=k, s=s, p=p: ours.max_pool2d(x, [k, k], [s, s], [p, p]),
             lambda x=x, k=k, s=s, p=p: F.max_pool2d(x, k, s, p),
         )
         cases[f"average {label}"] = (
-            lambda x=x, k=k, s=s, p=p: kpkg_ops.avg_pool2d(x, [k, k], [s, s], [p, p]),
+            lambda x=x, k=k, s=s, p=p: ours.avg_pool2d(x, [k, k], [s, s], [p, p]),
             lambda x=x, k=k, s=s, p=p: F.avg_pool2d(x, k, s, p),
         )
     return cases
 
 
 def elementwise_cases() -> Cases:
+    import kpkg
     import torch
 
-    kpkg_ops = torch.ops.kpkg
+    ours = kpkg.ops
     cases: Cases = {}
     for shape in ((8, 64), (64, 256), (512, 768), (1024, 3072)):
         x, y = torch.randn(shape), torch.randn(shape)
         label = f"{shape[0]}x{shape[1]}"
-        cases[f"relu {label}"] = (lambda x=x: kpkg_ops.relu(x), lambda x=x: torch.relu(x))
-        cases[f"gelu {label}"] = (lambda x=x: kpkg_ops.gelu(x), lambda x=x: torch.nn.functional.gelu(x))
-        cases[f"add {label}"] = (lambda x=x, y=y: kpkg_ops.add(x, y), lambda x=x, y=y: torch.add(x, y))
-        cases[f"mul {label}"] = (lambda x=x, y=y: kpkg_ops.mul(x, y), lambda x=x, y=y: torch.mul(x, y))
+        cases[f"relu {label}"] = (lambda x=x: ours.relu(x), lambda x=x: torch.relu(x))
+        cases[f"gelu {label}"] = (lambda x=x: ours.gelu(x), lambda x=x: torch.nn.functional.gelu(x))
+        cases[f"add {label}"] = (lambda x=x, y=y: ours.add(x, y), lambda x=x, y=y: torch.add(x, y))
+        cases[f"mul {label}"] = (lambda x=x, y=y: ours.mul(x, y), lambda x=x, y=y: torch.mul(x, y))
     return cases
 
 
 def rows_cases() -> Cases:
+    import kpkg
     import torch
     import torch.nn.functional as F
 
-    kpkg_ops = torch.ops.kpkg
+    ours = kpkg.ops
     cases: Cases = {}
 
     def residual(x: Any, r: Any, w: Any) -> tuple[Any, Any]:
@@ -126,17 +130,17 @@ def rows_cases() -> Cases:
     for rows, n in ((8, 64), (64, 256), (128, 768), (256, 1024), (512, 3072), (128, 5120)):
         x, r, w, b = torch.randn(rows, n), torch.randn(rows, n), torch.randn(n), torch.randn(n)
         label = f"{rows}x{n}"
-        cases[f"softmax {label}"] = (lambda x=x: kpkg_ops.softmax(x, -1), lambda x=x: torch.softmax(x, -1))
+        cases[f"softmax {label}"] = (lambda x=x: ours.softmax(x, -1), lambda x=x: torch.softmax(x, -1))
         cases[f"layer_norm {label}"] = (
-            lambda x=x, n=n, w=w, b=b: kpkg_ops.layer_norm(x, [n], w, b, 1e-5),
+            lambda x=x, n=n, w=w, b=b: ours.layer_norm(x, [n], w, b, 1e-5),
             lambda x=x, n=n, w=w, b=b: F.layer_norm(x, [n], w, b, 1e-5),
         )
         cases[f"rms_norm {label}"] = (
-            lambda x=x, n=n, w=w: kpkg_ops.rms_norm(x, [n], w, 1e-6),
+            lambda x=x, n=n, w=w: ours.rms_norm(x, [n], w, 1e-6),
             lambda x=x, n=n, w=w: F.rms_norm(x, [n], w, 1e-6),
         )
         cases[f"residual_rms_norm {label}"] = (
-            lambda x=x, r=r, w=w: kpkg_ops.residual_rms_norm(x, r, w, 1e-6),
+            lambda x=x, r=r, w=w: ours.residual_rms_norm(x, r, w, 1e-6),
             lambda x=x, r=r, w=w: residual(x, r, w),
         )
     return cases
