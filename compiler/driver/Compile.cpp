@@ -133,6 +133,16 @@ void remarkOnLaunches(ArrayRef<std::unique_ptr<Program>> programs, const SourceM
   }
 }
 
+void remarkOnPrograms(ArrayRef<std::unique_ptr<Program>> programs, ArrayRef<std::string> notes,
+                      const SourceManager &sources, const Remark &remark) {
+  if (!remark)
+    return;
+  for (const std::string &note : notes)
+    remark(note);
+  remarkOnKernels(programs, sources, remark);
+  remarkOnLaunches(programs, sources, remark);
+}
+
 } // namespace
 
 Expected<std::optional<std::string>> compile(const CompileOptions &options, SourceManager &sources,
@@ -156,12 +166,7 @@ Expected<std::optional<std::string>> compile(const CompileOptions &options, Sour
       contents.sources = packedSources(sources);
   }
   contents.program = programs.front().get();
-  if (remark) {
-    for (const std::string &note : targets->notes)
-      remark(note);
-    remarkOnKernels(programs, sources, remark);
-    remarkOnLaunches(programs, sources, remark);
-  }
+  remarkOnPrograms(programs, targets->notes, sources, remark);
 
   // Kernel instances -> tile IR -> machine code, for every target.
   for (auto [kind, program] : zip(kinds, programs)) {
@@ -189,6 +194,23 @@ Expected<std::optional<std::string>> compile(const CompileOptions &options, Sour
   if (!package)
     return package.takeError();
   return std::move(*package);
+}
+
+Error check(const CompileOptions &options, SourceManager &sources, DiagnosticEngine &diags, const Remark &remark) {
+  auto targets = resolveTargets(options.targets);
+  if (!targets)
+    return targets.takeError();
+  std::vector<std::unique_ptr<Program>> programs;
+  for (const BuildTargets &kind : kindsOf(*targets)) {
+    auto program = checkedProgram(options, nameOfKind(kind), sources, diags);
+    if (!program)
+      return program.takeError();
+    if (!*program)
+      return Error::success();
+    programs.push_back(std::move(*program));
+  }
+  remarkOnPrograms(programs, targets->notes, sources, remark);
+  return Error::success();
 }
 
 std::vector<std::string> filesRead(const CompileOptions &options, const SourceManager &sources) {

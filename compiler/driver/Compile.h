@@ -58,6 +58,10 @@ llvm::Expected<std::optional<std::string>> compile(const CompileOptions &options
                                                    DiagnosticEngine &diags, const Progress &progress = nullptr,
                                                    const Remark &remark = nullptr);
 
+/// Checks every instance and op for the targets and makes no code; errors of the source are in `diags`.
+llvm::Error check(const CompileOptions &options, SourceManager &sources, DiagnosticEngine &diags,
+                  const Remark &remark = nullptr);
+
 /// Reads the sources and what they import on any of the targets, and does nothing with them.
 llvm::Error loadOnly(const CompileOptions &options, SourceManager &sources, DiagnosticEngine &diags);
 

@@ -138,20 +138,46 @@ ExitCode emitStage(const BuildOptions &options, SourceManager &sources, Diagnost
   return Success;
 }
 
+/// False after a message.
+bool readDefines(BuildOptions &options) {
+  for (const std::string &define : options.defines) {
+    size_t equals = define.find('=');
+    if (equals == 0 || equals == std::string::npos) {
+      fmt::print(stderr, "kpkg: error: -D {}: write NAME=VALUE\n", define);
+      return false;
+    }
+    options.compile.defines.emplace_back(define.substr(0, equals), define.substr(equals + 1));
+  }
+  return true;
+}
+
+ExitCode checkSources(BuildOptions &options) {
+  if (!options.targets)
+    options.compile.targets = {"native", "ptx"}; // both sides of `target.has("gpu")`
+  else if (!chooseTargets(options))
+    return UsageError;
+  if (!readDefines(options))
+    return UsageError;
+  SourceManager sources;
+  DiagnosticEngine diags(mostErrors);
+  std::vector<std::string> remarks;
+  llvm::Error error = check(options.compile, sources, diags, [&](const std::string &text) { remarks.push_back(text); });
+  if (error)
+    return fail(std::move(error));
+  show(diags, sources, options);
+  for (const std::string &remark : remarks)
+    note(remark);
+  return diags.hasErrors() ? InputRefused : Success;
+}
+
 ExitCode build(BuildOptions &options) {
   if (!chooseTargets(options))
     return UsageError;
   if (options.fastMath)
     note("--use_fast_math changes nothing: float32 results that are only rounded to 16 bits take the GPU's fast "
          "instructions in any case, others are computed in full (docs/language.md)");
-  for (const std::string &define : options.defines) {
-    size_t equals = define.find('=');
-    if (equals == 0 || equals == std::string::npos) {
-      fmt::print(stderr, "kpkg: error: -D {}: write NAME=VALUE\n", define);
-      return UsageError;
-    }
-    options.compile.defines.emplace_back(define.substr(0, equals), define.substr(equals + 1));
-  }
+  if (!readDefines(options))
+    return UsageError;
   SourceManager sources;
   DiagnosticEngine diags(mostErrors);
   if (options.listFiles)
@@ -197,7 +223,30 @@ ExitCode build(BuildOptions &options) {
   return Success;
 }
 
+/// What building and checking have in common.
+void addSourceOptions(CLI::App &command, BuildOptions &options, const std::string &defaultTargets) {
+  command.add_option("inputs", options.compile.inputs, "Source files, or folders whose .k files are all taken")
+      ->required();
+  command.add_option("--target", options.targets,
+                     "Comma-separated targets: x86-64-v3, x86-64-v4, x86-64-v4-bf16, aarch64, sm_80, sm_86, sm_89, "
+                     "sm_90a, sm_100a, sm_120, devices such as h200, ptx, native; default: " +
+                         defaultTargets);
+  command.add_option("-I", options.compile.importPaths, "A folder in which imports look")->allow_extra_args(false);
+  command.add_option("-D", options.defines, "NAME=VALUE: sets a module's comptime constant")->allow_extra_args(false);
+  command.add_option("--diagnostics", options.diagnosticsFormat, "text, or json: one object a line, on standard error")
+      ->check(CLI::IsMember({"text", "json"}))
+      ->capture_default_str();
+}
+
 } // namespace
+
+void addCheck(CLI::App &app, int &exitCode) {
+  auto *command = app.add_subcommand("check", "Check .k sources for CPUs and GPUs without making code");
+  command->footer("Example: kpkg check gemm.k");
+  auto options = std::make_shared<BuildOptions>();
+  addSourceOptions(*command, *options, "native,ptx");
+  command->callback([options, &exitCode] { exitCode = checkSources(*options); });
+}
 
 void addBuild(CLI::App &app, int &exitCode) {
   auto *command = app.add_subcommand("build", "Compile .k sources into a package; also called package");
@@ -205,15 +254,8 @@ void addBuild(CLI::App &app, int &exitCode) {
   command->footer("Example: kpkg build gemm.k -o gemm.kpkg --target x86-64-v3,aarch64,sm_90a\n"
                   "         kpkg build kernels_src/softmax --emit=tile");
   auto options = std::make_shared<BuildOptions>();
-  command->add_option("inputs", options->compile.inputs, "Source files, or folders whose .k files are all taken")
-      ->required();
+  addSourceOptions(*command, *options, "KPKG_TARGET, else TORCH_CUDA_ARCH_LIST with this CPU, else native");
   command->add_option("-o,--output", options->output, "The package to write");
-  command->add_option("--target", options->targets,
-                      "Comma-separated targets: x86-64-v3, x86-64-v4, x86-64-v4-bf16, aarch64, sm_80, sm_86, sm_89, "
-                      "sm_90a, sm_100a, sm_120, devices such as "
-                      "h200, ptx, native; default: KPKG_TARGET, else TORCH_CUDA_ARCH_LIST with this CPU, else native");
-  command->add_option("-I", options->compile.importPaths, "A folder in which imports look")->allow_extra_args(false);
-  command->add_option("-D", options->defines, "NAME=VALUE: sets a module's comptime constant")->allow_extra_args(false);
   command
       ->add_option("--tuning", options->compile.tuning,
                    "Rows of a tuning table to include, from kpkg tune --rows; of a folder tuning.json is included")
@@ -226,10 +268,6 @@ void addBuild(CLI::App &app, int &exitCode) {
       ->add_option("--emit", options->emit,
                    "Print a stage instead of writing a package: of GPUs kgpu, gpu, nvvm, llvm, ptx or sass")
       ->check(CLI::IsMember({"tile", "plan", "kgpu", "gpu", "nvvm", "llvm", "ptx", "sass"}));
-  command
-      ->add_option("--diagnostics", options->diagnosticsFormat, "text, or json: one object a line, on standard error")
-      ->check(CLI::IsMember({"text", "json"}))
-      ->capture_default_str();
   command->add_option("--depfile", options->depfile, "Also write which files were read, as a rule for Make and Ninja");
   command->add_flag("--list-files", options->listFiles, "Print which files a build reads, and build nothing");
   command->add_flag("--use_fast_math,--use-fast-math", options->fastMath,

@@ -22,6 +22,7 @@ int main(int argc, char **argv) {
              "3 file, device or tool failed.");
   int exitCode = Success;
   addBuild(app, exitCode);
+  addCheck(app, exitCode);
   addRun(app, exitCode);
   addBench(app, exitCode);
   addProfile(app, exitCode);
