@@ -5,6 +5,7 @@
 #include "compiler/diag/Diagnostics.h"
 #include "compiler/driver/CompileInstances.h"
 #include "compiler/driver/EncodeOps.h"
+#include "compiler/driver/Guard.h"
 #include "compiler/driver/Inputs.h"
 #include "compiler/pack/Package.h"
 #include "compiler/pack/TuningRows.h"
@@ -133,10 +134,9 @@ void remarkOnLaunches(ArrayRef<std::unique_ptr<Program>> programs, const SourceM
   }
 }
 
-} // namespace
-
-Expected<std::optional<std::string>> compile(const CompileOptions &options, SourceManager &sources,
-                                             DiagnosticEngine &diags, const Progress &progress, const Remark &remark) {
+Expected<std::optional<std::string>> makePackage(const CompileOptions &options, SourceManager &sources,
+                                                 DiagnosticEngine &diags, const Progress &progress,
+                                                 const Remark &remark) {
   auto targets = resolveTargets(options.targets);
   if (!targets)
     return targets.takeError();
@@ -191,27 +191,8 @@ Expected<std::optional<std::string>> compile(const CompileOptions &options, Sour
   return std::move(*package);
 }
 
-std::vector<std::string> filesRead(const CompileOptions &options, const SourceManager &sources) {
-  std::vector<std::string> files = sources.loadedPaths();
-  append_range(files, findTuning(options.inputs));
-  append_range(files, options.tuning);
-  return files;
-}
-
-Error loadOnly(const CompileOptions &options, SourceManager &sources, DiagnosticEngine &diags) {
-  auto targets = resolveTargets(options.targets);
-  if (!targets)
-    return targets.takeError();
-  for (const BuildTargets &kind : kindsOf(*targets)) {
-    auto program = loadedProgram(options, nameOfKind(kind), sources, diags);
-    if (!program)
-      return program.takeError();
-  }
-  return Error::success();
-}
-
-Expected<std::optional<std::string>> emit(const CompileOptions &options, Stage stage, SourceManager &sources,
-                                          DiagnosticEngine &diags) {
+Expected<std::optional<std::string>> stageText(const CompileOptions &options, Stage stage, SourceManager &sources,
+                                               DiagnosticEngine &diags) {
   auto targets = resolveTargets(options.targets);
   if (!targets)
     return targets.takeError();
@@ -244,6 +225,45 @@ Expected<std::optional<std::string>> emit(const CompileOptions &options, Stage s
                    options.optLevel, stage);
   }
   llvm_unreachable("a stage without a printer");
+}
+
+/// What `make` gives; an error where it fails in the midst of it.
+template <typename Make> auto guarded(const CompileOptions &options, Make make) -> decltype(make()) {
+  std::optional<decltype(make())> made;
+  if (std::optional<std::string> failure = failureOf([&] { made.emplace(make()); }))
+    return make_error<KernelRefused>(join(options.inputs, ", ") + ": " + *failure);
+  return std::move(*made);
+}
+
+} // namespace
+
+Expected<std::optional<std::string>> compile(const CompileOptions &options, SourceManager &sources,
+                                             DiagnosticEngine &diags, const Progress &progress, const Remark &remark) {
+  return guarded(options, [&] { return makePackage(options, sources, diags, progress, remark); });
+}
+
+Expected<std::optional<std::string>> emit(const CompileOptions &options, Stage stage, SourceManager &sources,
+                                          DiagnosticEngine &diags) {
+  return guarded(options, [&] { return stageText(options, stage, sources, diags); });
+}
+
+std::vector<std::string> filesRead(const CompileOptions &options, const SourceManager &sources) {
+  std::vector<std::string> files = sources.loadedPaths();
+  append_range(files, findTuning(options.inputs));
+  append_range(files, options.tuning);
+  return files;
+}
+
+Error loadOnly(const CompileOptions &options, SourceManager &sources, DiagnosticEngine &diags) {
+  auto targets = resolveTargets(options.targets);
+  if (!targets)
+    return targets.takeError();
+  for (const BuildTargets &kind : kindsOf(*targets)) {
+    auto program = loadedProgram(options, nameOfKind(kind), sources, diags);
+    if (!program)
+      return program.takeError();
+  }
+  return Error::success();
 }
 
 } // namespace kpkg::compiler

@@ -4,6 +4,7 @@
 #include "compiler/codegen/nvptx/Disassemble.h"
 #include "compiler/codegen/nvptx/Ptx.h"
 #include "compiler/codegen/nvptx/Tool.h"
+#include "compiler/driver/Guard.h"
 #include "dialect/kgpu/schedule/Candidates.h"
 #include "dialect/kgpu/schedule/ClusterTiles.h"
 #include "dialect/kgpu/schedule/Hints.h"
@@ -27,6 +28,7 @@ Module layOut(tile::KernelOp kernel, StringRef chip, unsigned candidate) {
   Module module = mlir::ModuleOp::create(kernel.getLoc());
   module->push_back(kernel->clone());
   mlir::PassManager passes(kernel.getContext());
+  tracePasses(passes);
   buildGpuPipeline(passes, chip, candidate);
   return failed(passes.run(*module)) ? Module() : std::move(module);
 }
