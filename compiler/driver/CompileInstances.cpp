@@ -393,9 +393,12 @@ Expected<std::string> emitGpu(const Program &program, const SourceManager &sourc
   if (!module)
     return createStringError("%s", messages.text().c_str());
   auto text = stage == Stage::Sass ? sassText(*module, chip, optLevel) : stageText(*module, chip, optLevel, stage);
-  if (!text)
-    return createStringError(withReports(text.takeError(), messages));
-  return text;
+  if (text)
+    return text;
+  std::string why = withReports(text.takeError(), messages);
+  if (stage == Stage::Sass) // by tools, which may be absent
+    return createStringError(why);
+  return make_error<KernelRefused>(why);
 }
 
 } // namespace kpkg::compiler
