@@ -57,7 +57,6 @@ void Elaborator::proveInstance(const ast::LaunchStmt &stmt, const KernelRecord &
     return;
   const auto &[operands, isGiven, atLeast, nodes] = parameters;
   const FunctionEntity &entity = *checker.kernelInfo(&kernel - checker.program.kernels().data()).function;
-  constexpr uint64_t maxValues = 64;
   std::vector<Wanted> wanted(operands.size());
   for (size_t i = 0; i < operands.size(); ++i) {
     if (!isGiven[i]) {
@@ -93,8 +92,8 @@ void Elaborator::proveInstance(const ast::LaunchStmt &stmt, const KernelRecord &
         if (!known || *known == value)
           wanted[i].values.emplace_back(value);
     } else {
-      Interval range = facts.range(nodes[i]);
       if (atLeast[i]) {
+        Interval range = facts.range(nodes[i]);
         if (range.high == INT64_MAX) {
           int64_t most = 0;
           for (const Value &value : listed)
@@ -105,16 +104,15 @@ void Elaborator::proveInstance(const ast::LaunchStmt &stmt, const KernelRecord &
         }
         wanted[i].values = {Value(range.high)};
       } else {
-        bool isFinite = range.low != INT64_MIN && range.high != INT64_MAX &&
-                        (range.isEmpty() || uint64_t(range.high) - uint64_t(range.low) < maxValues);
-        if (!isFinite) {
+        auto choices = facts.choices(nodes[i]);
+        if (!choices) {
           diags.report(diag::UnprovenParameter, operands[i].range, name, entity.name())
               .note(diag::DeclaredHere, entity.syntax->signatureRange, entity.name());
           return;
         }
-        if (range.isEmpty())
+        if (choices->empty())
           return; // as in a loop without iterations
-        for (int64_t value = range.low; value <= range.high; ++value)
+        for (int64_t value : *choices)
           wanted[i].values.emplace_back(value);
       }
     }

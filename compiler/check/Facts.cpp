@@ -1,6 +1,7 @@
 // Value numbers, ranges and conditions on the paths of an op.
 // SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
 #include "compiler/check/Facts.h"
+#include "compiler/check/IntChoices.h"
 
 #include <algorithm>
 
@@ -158,6 +159,7 @@ void Facts::forget(const hir::Local *local) { variables.erase(local); }
 
 void Facts::restore(State state) {
   ranges = std::move(state.ranges);
+  gapped = std::move(state.gapped);
   truths = std::move(state.truths);
   variables = std::move(state.variables);
   unreachable = state.unreachable;
@@ -188,10 +190,19 @@ void Facts::join(const State &a, bool aArrives, const State &b, bool bArrives) {
     }
   // A variable that differs has one of two values.
   std::vector<Interval> intervals;
+  using Choices = std::optional<std::vector<int64_t>>;
+  std::vector<Choices> differingChoices;
+  std::map<Number, Choices> choices;
   restore(a);
-  for (const auto &[local, number] : differing)
+  for (const auto &[local, number] : differing) {
     intervals.push_back(rangeOf(a.variables.at(local), 0));
+    differingChoices.push_back(choicesOf(a.variables.at(local), 0));
+  }
+  for (const auto &[number, range] : both.ranges)
+    choices.emplace(number, choicesOf(number, 0));
   restore(b);
+  for (auto &[number, list] : choices)
+    list = eitherOf(std::move(list), choicesOf(number, 0));
   for (size_t i = 0; i < differing.size(); ++i) {
     Interval other = rangeOf(differing[i].second, 0);
     Interval either{std::min(intervals[i].low, other.low), std::max(intervals[i].high, other.high)};
@@ -199,7 +210,11 @@ void Facts::join(const State &a, bool aArrives, const State &b, bool bArrives) {
     Number fresh = static_cast<Number>(definition.size() - 1);
     both.variables[differing[i].first] = fresh;
     both.ranges[fresh] = either;
+    choices.emplace(fresh, eitherOf(std::move(differingChoices[i]), choicesOf(differing[i].second, 0)));
   }
+  for (auto &[number, list] : choices)
+    if (list && hasGaps(*list))
+      both.gapped.emplace(number, std::move(*list));
   both.unreachable = a.unreachable && b.unreachable;
   restore(std::move(both));
 }
@@ -209,6 +224,12 @@ void Facts::narrow(Number number, Interval to) {
     return;
   Interval known = rangeOf(number, 0);
   Interval both{std::max(known.low, to.low), std::min(known.high, to.high)};
+  if (auto few = gapped.find(number); few != gapped.end()) {
+    std::vector<int64_t> kept = std::move(few->second);
+    gapped.erase(few);
+    std::erase_if(kept, [&](int64_t value) { return value < both.low || value > both.high; });
+    return setChoices(number, std::move(kept));
+  }
   ranges[number] = both;
   unreachable |= both.isEmpty();
 }
@@ -351,6 +372,8 @@ void Facts::assumeCompare(Kind kind, const hir::Node *lhs, const hir::Node *rhs,
       narrow(x, {a.low + 1, INT64_MAX});
     else if (b.low == b.high && a.high == b.low)
       narrow(x, {INT64_MIN, a.high - 1});
+    else if (b.low == b.high)
+      exclude(x, b.low);
     return;
   default:
     return;
@@ -371,17 +394,19 @@ void Facts::assume(const hir::Node *condition, bool truth) {
     return assume(condition->operands[0], !truth);
   case Kind::And:
   case Kind::Or:
-    if (truth == (condition->kind == Kind::And)) {
-      assume(condition->operands[0], truth);
-      if (!condition->regions.empty() && !condition->regions[0]->yields.empty())
-        assume(condition->regions[0]->yields[0], truth);
-    }
+    if (condition->regions.empty() || condition->regions[0]->yields.empty())
+      return;
+    if (truth != (condition->kind == Kind::And))
+      return assumeEither(condition->operands[0], condition->regions[0]->yields[0], truth);
+    assume(condition->operands[0], truth);
+    assume(condition->regions[0]->yields[0], truth);
     return;
   case Kind::BitAnd:
   case Kind::BitOr:
-    if (truth == (condition->kind == Kind::BitAnd))
-      for (const hir::Node *operand : condition->operands)
-        assume(operand, truth);
+    if (truth != (condition->kind == Kind::BitAnd))
+      return assumeEither(condition->operands[0], condition->operands[1], truth);
+    for (const hir::Node *operand : condition->operands)
+      assume(operand, truth);
     return;
   case Kind::Less:
   case Kind::LessEqual:

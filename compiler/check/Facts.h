@@ -8,6 +8,7 @@
 #include <optional>
 #include <string>
 #include <unordered_map>
+#include <vector>
 
 namespace kpkg::compiler {
 
@@ -34,6 +35,9 @@ public:
   /// `index` runs over range(begin, end).
   void bound(const hir::Node *index, const hir::Node *begin, const hir::Node *end);
   Interval range(const hir::Node *node) const;
+  /// All values that an Int can have, ascending; nothing where they are more than `maxChoices`.
+  std::optional<std::vector<int64_t>> choices(const hir::Node *node) const;
+  static constexpr uint64_t maxChoices = 64;
   /// Certainly equal.
   bool sameValue(const hir::Node *a, const hir::Node *b) const {
     return numberOf(a) != 0 && numberOf(a) == numberOf(b);
@@ -46,11 +50,13 @@ public:
   /// Facts and numbers of variables at one point of the program.
   struct State {
     std::map<Number, Interval> ranges;
+    /// The only values of a number, where they have gaps: ascending, from end to end of its range.
+    std::map<Number, std::vector<int64_t>> gapped;
     std::map<Number, bool> truths;
     std::map<const hir::Local *, Number> variables;
     bool unreachable = false;
   };
-  State save() const { return {ranges, truths, variables, unreachable}; }
+  State save() const { return {ranges, gapped, truths, variables, unreachable}; }
   void restore(State state);
   /// Where two paths join: facts that hold on both, fresh numbers for variables that differ. A path that never arrives
   /// does not count.
@@ -60,13 +66,21 @@ private:
   Number numberOf(const hir::Node *node) const;
   const hir::Node *dtypeSource(const hir::Node *tensor) const;
   Interval rangeOf(Number number, unsigned depth) const;
+  std::optional<std::vector<int64_t>> choicesOf(Number number, unsigned depth) const;
+  /// What the operands of the node that made the number leave.
+  std::optional<std::vector<int64_t>> computedChoices(const hir::Node &node, unsigned depth) const;
   void narrow(Number number, Interval to);
+  void exclude(Number number, int64_t value);
+  void setChoices(Number number, std::vector<int64_t> values);
+  /// From here on one of the two has this truth.
+  void assumeEither(const hir::Node *one, const hir::Node *other, bool truth);
   void assumeCompare(hir::Kind kind, const hir::Node *lhs, const hir::Node *rhs, bool truth);
 
   std::unordered_map<const hir::Node *, Number> numbers;
   std::map<std::string, Number> byKey;
   std::vector<const hir::Node *> definition; // by number; null for a fresh one
   std::map<Number, Interval> ranges;
+  std::map<Number, std::vector<int64_t>> gapped;
   std::map<Number, bool> truths;
   std::map<const hir::Local *, Number> variables;
   bool unreachable = false;

@@ -5,6 +5,7 @@
 #include "compiler/diag/Diagnostics.h"
 #include "compiler/driver/CompileInstances.h"
 #include "compiler/driver/EncodeOps.h"
+#include "compiler/driver/Guard.h"
 #include "compiler/driver/Inputs.h"
 #include "compiler/pack/Package.h"
 #include "compiler/pack/TuningRows.h"
@@ -143,10 +144,9 @@ void remarkOnPrograms(ArrayRef<std::unique_ptr<Program>> programs, ArrayRef<std:
   remarkOnLaunches(programs, sources, remark);
 }
 
-} // namespace
-
-Expected<std::optional<std::string>> compile(const CompileOptions &options, SourceManager &sources,
-                                             DiagnosticEngine &diags, const Progress &progress, const Remark &remark) {
+Expected<std::optional<std::string>> makePackage(const CompileOptions &options, SourceManager &sources,
+                                                 DiagnosticEngine &diags, const Progress &progress,
+                                                 const Remark &remark) {
   auto targets = resolveTargets(options.targets);
   if (!targets)
     return targets.takeError();
@@ -196,6 +196,62 @@ Expected<std::optional<std::string>> compile(const CompileOptions &options, Sour
   return std::move(*package);
 }
 
+Expected<std::optional<std::string>> stageText(const CompileOptions &options, Stage stage, SourceManager &sources,
+                                               DiagnosticEngine &diags) {
+  auto targets = resolveTargets(options.targets);
+  if (!targets)
+    return targets.takeError();
+  bool isOfGpu = stage == Stage::Kgpu || stage == Stage::Gpu || stage == Stage::Nvvm || stage == Stage::Ptx ||
+                 stage == Stage::Sass;
+  bool isForGpu = isOfGpu || (targets->cpus.empty() && targets->hasGpu());
+  auto program = checkedProgram(options, isForGpu ? "gpu" : "cpu", sources, diags);
+  if (!program)
+    return program.takeError();
+  if (!*program)
+    return std::nullopt;
+  switch (stage) {
+  case Stage::Tile:
+    return emitTile(**program, sources);
+  case Stage::Plan:
+    return emitPlan(**program, sources);
+  case Stage::Llvm:
+    if (!isForGpu)
+      return emitLlvm(**program, sources, *targets->cpus.front(), options.optLevel);
+    [[fallthrough]];
+  case Stage::Kgpu:
+  case Stage::Gpu:
+  case Stage::Nvvm:
+  case Stage::Ptx:
+  case Stage::Sass:
+    if (targets->chips.empty() && (targets->ptx.empty() || stage == Stage::Sass))
+      return make_error<WrongUse>(
+          "--emit=kgpu, gpu, nvvm, ptx and sass show GPU code: name a chip, such as --target sm_90a");
+    return emitGpu(**program, sources, targets->chips.empty() ? targets->ptx.front() : targets->chips.front(),
+                   options.optLevel, stage);
+  }
+  llvm_unreachable("a stage without a printer");
+}
+
+/// What `make` gives; an error where it fails in the midst of it.
+template <typename Make> auto guarded(const CompileOptions &options, Make make) -> decltype(make()) {
+  std::optional<decltype(make())> made;
+  if (std::optional<std::string> failure = failureOf([&] { made.emplace(make()); }))
+    return make_error<KernelRefused>(join(options.inputs, ", ") + ": " + *failure);
+  return std::move(*made);
+}
+
+} // namespace
+
+Expected<std::optional<std::string>> compile(const CompileOptions &options, SourceManager &sources,
+                                             DiagnosticEngine &diags, const Progress &progress, const Remark &remark) {
+  return guarded(options, [&] { return makePackage(options, sources, diags, progress, remark); });
+}
+
+Expected<std::optional<std::string>> emit(const CompileOptions &options, Stage stage, SourceManager &sources,
+                                          DiagnosticEngine &diags) {
+  return guarded(options, [&] { return stageText(options, stage, sources, diags); });
+}
+
 Error check(const CompileOptions &options, SourceManager &sources, DiagnosticEngine &diags, const Remark &remark) {
   auto targets = resolveTargets(options.targets);
   if (!targets)
@@ -230,42 +286,6 @@ Error loadOnly(const CompileOptions &options, SourceManager &sources, Diagnostic
       return program.takeError();
   }
   return Error::success();
-}
-
-Expected<std::optional<std::string>> emit(const CompileOptions &options, Stage stage, SourceManager &sources,
-                                          DiagnosticEngine &diags) {
-  auto targets = resolveTargets(options.targets);
-  if (!targets)
-    return targets.takeError();
-  bool isOfGpu = stage == Stage::Kgpu || stage == Stage::Gpu || stage == Stage::Nvvm || stage == Stage::Ptx ||
-                 stage == Stage::Sass;
-  bool isForGpu = isOfGpu || (targets->cpus.empty() && targets->hasGpu());
-  auto program = checkedProgram(options, isForGpu ? "gpu" : "cpu", sources, diags);
-  if (!program)
-    return program.takeError();
-  if (!*program)
-    return std::nullopt;
-  switch (stage) {
-  case Stage::Tile:
-    return emitTile(**program, sources);
-  case Stage::Plan:
-    return emitPlan(**program, sources);
-  case Stage::Llvm:
-    if (!isForGpu)
-      return emitLlvm(**program, sources, *targets->cpus.front(), options.optLevel);
-    [[fallthrough]];
-  case Stage::Kgpu:
-  case Stage::Gpu:
-  case Stage::Nvvm:
-  case Stage::Ptx:
-  case Stage::Sass:
-    if (targets->chips.empty() && (targets->ptx.empty() || stage == Stage::Sass))
-      return make_error<WrongUse>(
-          "--emit=kgpu, gpu, nvvm, ptx and sass show GPU code: name a chip, such as --target sm_90a");
-    return emitGpu(**program, sources, targets->chips.empty() ? targets->ptx.front() : targets->chips.front(),
-                   options.optLevel, stage);
-  }
-  llvm_unreachable("a stage without a printer");
 }
 
 } // namespace kpkg::compiler

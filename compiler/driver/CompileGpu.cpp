@@ -4,6 +4,7 @@
 #include "compiler/codegen/nvptx/Disassemble.h"
 #include "compiler/codegen/nvptx/Ptx.h"
 #include "compiler/codegen/nvptx/Tool.h"
+#include "compiler/driver/Guard.h"
 #include "dialect/kgpu/schedule/Candidates.h"
 #include "dialect/kgpu/schedule/ClusterTiles.h"
 #include "dialect/kgpu/schedule/Hints.h"
@@ -27,6 +28,7 @@ Module layOut(tile::KernelOp kernel, StringRef chip, unsigned candidate) {
   Module module = mlir::ModuleOp::create(kernel.getLoc());
   module->push_back(kernel->clone());
   mlir::PassManager passes(kernel.getContext());
+  tracePasses(passes);
   buildGpuPipeline(passes, chip, candidate);
   return failed(passes.run(*module)) ? Module() : std::move(module);
 }
@@ -184,7 +186,9 @@ bool isGeneral(tile::KernelOp kernel) { return kernel.getVariant() == "any" || k
 
 /// Products of warps take ptxas a third longer at -O3; other kernels become the same at both levels. Measured on an
 /// H200, products of single elements (`unit`, `any`) are 7 % faster for it, those of vectors are not.
-Ptxas::Effort effortFor(tile::KernelOp kernel) {
+Ptxas::Effort effortFor(tile::KernelOp kernel, unsigned optLevel) {
+  if (optLevel == 0)
+    return Ptxas::Effort::Least;
   return kernel.getVariant() == "vector64" ? Ptxas::Effort::Less : Ptxas::Effort::Most;
 }
 
@@ -266,10 +270,11 @@ Expected<Choice> choose(tile::KernelOp kernel, StringRef chip, const Ptxas &ptxa
     }
     if (!compiled)
       return compiled.takeError();
-    auto cubin = ptxas.assemble(compiled->ptx, chip, effortFor(kernel));
+    auto cubin = ptxas.assemble(compiled->ptx, chip, effortFor(kernel, optLevel));
     if (!cubin)
       return cubin.takeError();
-    std::vector<std::string> complaints = lint(cubin->report);
+    // Who asks for no optimisation wants the build to be fast, not the code.
+    std::vector<std::string> complaints = optLevel == 0 ? std::vector<std::string>() : lint(cubin->report);
     if (complaints.empty())
       return Choice{std::move(*compiled), std::move(*cubin), {}, launches[candidate], std::move(refused)};
     std::optional<unsigned> local = localBytes(cubin->report);

@@ -44,8 +44,8 @@ public:
 /// least, with a remark, so that such arguments work at all; for the others the error is a NoFastLaunch. Where a
 /// product has launches with roles, those without are much slower, and are not tried when others serve; nor are
 /// products whose accumulators leave few registers for operands, or that cannot be given out to the clusters that they
-/// ask for. `kernel` is at tile level and stays as it is. Errors of the lowering itself go to the context's
-/// diagnostics.
+/// ask for. Without optimisation the first launch is taken, however fast. `kernel` is at tile level and stays as it is.
+/// Errors of the lowering itself go to the context's diagnostics.
 llvm::Expected<GpuCode> compileForChip(tile::KernelOp kernel, llvm::StringRef chip, const Ptxas &ptxas,
                                        unsigned optLevel, SlowCode slow = SlowCode::Refuse,
                                        Others others = Others::None);

@@ -2,8 +2,10 @@
 // SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
 #include "compiler/driver/CompileInstances.h"
 #include "compiler/driver/CompileGpu.h"
+#include "compiler/driver/DescribeInstance.h"
 #include "compiler/driver/DropAlternatives.h"
 #include "compiler/driver/DroppedHints.h"
+#include "compiler/driver/Guard.h"
 #include "compiler/driver/IrMessages.h"
 #include "compiler/driver/PackCost.h"
 #include "compiler/pack/Manifest.h"
@@ -42,24 +44,6 @@ std::string withReports(Error error, const IrMessages &messages) {
   return toString(std::move(error)) + (messages.isEmpty() ? "" : "\n" + messages.text());
 }
 
-/// Facts that the kernel's argument types state.
-std::vector<PackedFact> factsOf(tile::KernelOp kernel) {
-  std::vector<PackedFact> facts;
-  for (auto [i, type] : enumerate(kernel.getArgumentTypes()))
-    if (auto view = mlir::dyn_cast<tile::ViewType>(type); view && view.getFacts() != tile::ViewFacts()) {
-      tile::ViewFacts known = view.getFacts();
-      facts.push_back({unsigned(i), known.unit, known.align, known.divisible, known.index, known.outer});
-    }
-  return facts;
-}
-
-std::vector<std::string> dtypesOf(const hir::Function &kernel) {
-  std::vector<std::string> dtypes;
-  for (const hir::FunctionParameter &parameter : kernel.parameters)
-    dtypes.emplace_back(valueNameOf(parameter.type->element));
-  return dtypes;
-}
-
 /// Tile IR of one or more instances, simplified.
 mlir::OwningOpRef<mlir::ModuleOp> simplifiedTile(const Program &program, const SourceManager &sources,
                                                  ArrayRef<InstanceRef> instances, mlir::MLIRContext &context) {
@@ -84,41 +68,6 @@ mlir::OwningOpRef<mlir::ModuleOp> tileVariants(const Program &program, const Sou
   return module;
 }
 
-/// Sums of floats depend on the order in which blocks add to them.
-bool isDeterministic(tile::KernelOp kernel) {
-  mlir::WalkResult found = kernel.getBody().walk([](mlir::Operation *op) {
-    auto atomic = dyn_cast<tile::AtomicOp>(op);
-    auto adds = dyn_cast<tile::AddStoreOp>(op);
-    bool sumsFloats = (atomic && atomic.getKind() == tile::AtomicKind::Add &&
-                       isa<mlir::FloatType>(atomic.getView().getType().getElementType())) ||
-                      (adds && isa<mlir::FloatType>(adds.getView().getType().getElementType()));
-    return sumsFloats ? mlir::WalkResult::interrupt() : mlir::WalkResult::advance();
-  });
-  return !found.wasInterrupted();
-}
-
-/// What the manifest says of a variant, without what depends on the target.
-PackedInstance describe(tile::KernelOp kernel, const Program &program, InstanceRef instance) {
-  PackedInstance packed;
-  packed.kernel = instance.kernel;
-  packed.parameters = program.kernels()[instance.kernel].instances[instance.instance].parameters;
-  packed.variant = kernel.getVariant().value_or("any").str();
-  packed.symbol = kernel.getSymName().str();
-  packed.facts = factsOf(kernel);
-  packed.dtypes = dtypesOf(*program.kernel(instance.kernel, instance.instance));
-  packed.isDeterministic = isDeterministic(kernel);
-  if (std::optional<tile::Cost> cost = tile::estimateCost(kernel)) {
-    packed.flops = packedCost(cost->flops);
-    packed.bytes = packedCost(cost->bytes);
-  }
-  if (std::optional<tile::CostTerm> tiles = tile::countTiles(kernel))
-    packed.tiles = packedCost(*tiles);
-  if (hasAlternatives(program.kernels()[instance.kernel]))
-    if (auto flops = tile::estimateTileFlops(kernel); flops && (!kernel.isPersistent() || !packed.tiles.empty()))
-      packed.work.emplace().flops = packedCost(*flops);
-  return packed;
-}
-
 /// Of a core: two multiply-adds of float32 vectors in a cycle are what most have.
 double flopsPerCycle(const CpuTarget &target) { return 2 * 2 * double(target.lanes()); }
 /// That reach a core from the caches behind its own, on most.
@@ -132,7 +81,7 @@ void compileForCpus(mlir::ModuleOp tile, const Program &program, InstanceRef ins
   tile::makeVariants(*module, tile::VariantKind::Cpu);
   std::map<std::string, PackedInstance> variants;
   for (auto kernel : module->getOps<tile::KernelOp>())
-    variants[kernel.getSymName().str()] = describe(kernel, program, instance);
+    variants[kernel.getSymName().str()] = describeInstance(kernel, program, instance);
   for (const CpuTarget *target : targets) {
     mlir::OwningOpRef<mlir::ModuleOp> lowered = module->clone();
     if (failed(lower::cpu::lowerToLLVM(*lowered, *target))) {
@@ -229,7 +178,7 @@ void compileForGpus(mlir::ModuleOp tile, const Program &program, InstanceRef ins
       ++made;
       if (!code->remark.empty())
         notes.push_back({VariantNote::Slow, target, variant, code->remark});
-      PackedInstance packed = describe(kernel, program, instance);
+      PackedInstance packed = describeInstance(kernel, program, instance);
       packed.target = code->target;
       packed.section = code->object.section;
       packed.launch = code->launch;
@@ -277,23 +226,28 @@ void compileForGpus(mlir::ModuleOp tile, const Program &program, InstanceRef ins
     });
 }
 
+/// The result of an instance that has code for no target.
+JobResult failedEverywhere(const BuildTargets &targets, const std::string &why) {
+  JobResult result;
+  for (const CpuTarget *target : targets.cpus) {
+    result.failures.emplace_back(target->isa.str(), why);
+    result.objects.emplace_back();
+  }
+  for (const std::string &chip : targets.chips)
+    result.failures.emplace_back(chip, why);
+  for (const std::string &chip : targets.ptx)
+    result.failures.emplace_back(ptxTarget(chip), why);
+  return result;
+}
+
 JobResult compileOne(const Program &program, const SourceManager &sources, InstanceRef instance,
                      const BuildTargets &targets, const Ptxas *ptxas, unsigned optLevel, Role role) {
   JobResult result;
   auto context = makeContext();
   IrMessages messages(*context);
   auto module = simplifiedTile(program, sources, {instance}, *context);
-  if (!module) {
-    for (const CpuTarget *target : targets.cpus) {
-      result.failures.emplace_back(target->isa.str(), messages.text());
-      result.objects.emplace_back();
-    }
-    for (const std::string &chip : targets.chips)
-      result.failures.emplace_back(chip, messages.text());
-    for (const std::string &chip : targets.ptx)
-      result.failures.emplace_back(ptxTarget(chip), messages.text());
-    return result;
-  }
+  if (!module)
+    return failedEverywhere(targets, messages.text());
   if (role.hasOthers && program.kernels()[instance.kernel].isLeftToChoice)
     for (auto kernel : module->getOps<tile::KernelOp>())
       result.whyNoEstimate = tile::whyNoEstimate(kernel);
@@ -356,8 +310,11 @@ Expected<CompiledInstances> compileInstances(const Program &program, const Sourc
     DefaultThreadPool pool(hardware_concurrency(jobs));
     for (size_t i = 0; i < refs.size(); ++i)
       pool.async([&, i] {
-        results[i] = compileOne(program, sources, refs[i], targets, ptxas ? &*ptxas : nullptr, optLevel,
-                                {others[i], isLast[i], isGeneral[i], hasVectors(program, refs[i])});
+        Role role = {others[i], isLast[i], isGeneral[i], hasVectors(program, refs[i])};
+        if (auto failure = failureOf([&] {
+              results[i] = compileOne(program, sources, refs[i], targets, ptxas ? &*ptxas : nullptr, optLevel, role);
+            }))
+          results[i] = failedEverywhere(targets, *failure);
         if (progress) {
           std::lock_guard<std::mutex> lock(progressMutex);
           progress(++done, refs.size(), title(program, refs[i]));
@@ -436,9 +393,12 @@ Expected<std::string> emitGpu(const Program &program, const SourceManager &sourc
   if (!module)
     return createStringError("%s", messages.text().c_str());
   auto text = stage == Stage::Sass ? sassText(*module, chip, optLevel) : stageText(*module, chip, optLevel, stage);
-  if (!text)
-    return createStringError(withReports(text.takeError(), messages));
-  return text;
+  if (text)
+    return text;
+  std::string why = withReports(text.takeError(), messages);
+  if (stage == Stage::Sass) // by tools, which may be absent
+    return createStringError(why);
+  return make_error<KernelRefused>(why);
 }
 
 } // namespace kpkg::compiler

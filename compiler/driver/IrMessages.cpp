@@ -1,6 +1,7 @@
 // Collects what MLIR reports, as text with the user's source positions.
 // SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
 #include "compiler/driver/IrMessages.h"
+#include "compiler/driver/Guard.h"
 #include "mlir/IR/BuiltinAttributes.h"
 #include "mlir/IR/Location.h"
 #include "llvm/Support/raw_ostream.h"
@@ -14,16 +15,27 @@ static std::string position(mlir::Location location) {
   return "";
 }
 
+/// Whether an error speaks of ops, which are none of the author's: those for authors name tiles and kernels.
+static bool speaksOfOps(llvm::StringRef text) { return text.starts_with("'") || text.contains("does not dominate"); }
+
 IrMessages::IrMessages(mlir::MLIRContext &context)
     : handler(&context, [this](mlir::Diagnostic &diagnostic) {
         if (diagnostic.getSeverity() != mlir::DiagnosticSeverity::Error)
           return mlir::success();
-        collected += "\n" + position(diagnostic.getLocation()) + diagnostic.str();
+        std::string text = "\n" + position(diagnostic.getLocation()) + diagnostic.str();
         for (mlir::Diagnostic &note : diagnostic.getNotes())
-          collected += "\n  " + position(note.getLocation()) + note.str();
+          if (!llvm::StringRef(note.str()).starts_with("see current operation")) // IR says nothing to authors
+            text += "\n  " + position(note.getLocation()) + note.str();
+        if (collected.find(text) == std::string::npos) // variants fail for the same reason
+          collected += text;
+        isOfCompiler = isOfCompiler || speaksOfOps(diagnostic.str());
         return mlir::success();
       }) {}
 
-std::string IrMessages::text() const { return collected.empty() ? "the compiler failed without a message" : collected; }
+std::string IrMessages::text() const {
+  if (collected.empty())
+    return std::string("the compiler failed without a message; ") + kWayOut;
+  return collected + (isOfCompiler ? std::string("\n") + kWayOut : "");
+}
 
 } // namespace kpkg::compiler

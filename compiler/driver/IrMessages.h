@@ -11,12 +11,14 @@ namespace kpkg::compiler {
 class IrMessages {
 public:
   explicit IrMessages(mlir::MLIRContext &context);
-  /// The errors so far, one a line; never empty, so that a failure without a message still says something.
+  /// The errors so far, one a line, and a way out where the compiler is to blame; never empty, so that a failure
+  /// without a message still says something.
   std::string text() const;
   bool isEmpty() const { return collected.empty(); }
 
 private:
   std::string collected;
+  bool isOfCompiler = false;
   mlir::ScopedDiagnosticHandler handler;
 };
 

@@ -127,6 +127,10 @@ def KgpuRereadSlots : KgpuPass<"kgpu-reread-slots"> {
   let summary = "reads again what was fetched where registers cannot hold it while threads wait";
 }
 
+def KgpuExpandScans : KgpuPass<"kgpu-expand-scans"> {
+  let summary = "lets warps and CTAs share long scans";
+}
+
 def KgpuLocaliseScans : KgpuPass<"kgpu-localise-scans"> {
   let summary = "brings the axis of every scan into a warp";
 }

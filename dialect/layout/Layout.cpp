@@ -9,7 +9,8 @@
 
 namespace kpkg::layout {
 namespace {
-constexpr std::array<unsigned, partCount> maxBits = {10, 5, 5, 4};
+/// Of registers: as many as the largest tile has elements, so that whatever is made of a layout is one.
+constexpr std::array<unsigned, partCount> maxBits = {20, 5, 5, 4};
 constexpr std::array<llvm::StringRef, partCount> partNames = {"register", "lane", "warp", "block"};
 
 template <typename... Values> llvm::Error wrong(const char *format, Values &&...values) {

@@ -48,6 +48,7 @@ void buildGpuPipeline(OpPassManager &modulePasses, StringRef chip, unsigned cand
   passes.addPass(kgpu::createKgpuTakeTiles());        // all before speaks of loops whose steps are known
   passes.addPass(kgpu::createKgpuVerifySchedule());   // a race or a deadlock would show on few machines, and rarely
   passes.addPass(kgpu::createKgpuSinkScalars());      // once it is known which product is the first
+  passes.addPass(kgpu::createKgpuExpandScans());      // makes buffers
   passes.addPass(kgpu::createKgpuLocaliseScans());    // makes conversions
   passes.addPass(kgpu::createKgpuCoalesceStores());   // while accumulators still say whose they are
   passes.addPass(kgpu::createKgpuExpandMma());        // makes buffers

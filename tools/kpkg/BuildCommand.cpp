@@ -260,7 +260,9 @@ void addBuild(CLI::App &app, int &exitCode) {
       ->add_option("--tuning", options->compile.tuning,
                    "Rows of a tuning table to include, from kpkg tune --rows; of a folder tuning.json is included")
       ->allow_extra_args(false);
-  command->add_option("-O", options->compile.optLevel, "Optimisation level, -O0 to -O3")
+  command
+      ->add_option("-O", options->compile.optLevel,
+                   "Optimisation level, -O0 to -O3; -O0 builds fastest: on GPUs the first launch, as it comes")
       ->check(CLI::Range(0, 3))
       ->capture_default_str();
   command->add_option("-j,--jobs", options->compile.jobs, "Threads; default: one for each processor");

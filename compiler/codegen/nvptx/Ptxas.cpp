@@ -57,7 +57,7 @@ static std::optional<Cubin> unpackEntry(StringRef entry) {
 
 Expected<Cubin> Ptxas::assemble(StringRef ptx, StringRef chip, Effort effort) const {
   CodeCache cache = CodeCache::fromEnvironment();
-  StringRef level = effort == Effort::Most ? "-O3" : "-O2";
+  StringRef level = effort == Effort::Most ? "-O3" : effort == Effort::Less ? "-O2" : "-O1";
   std::string key = CodeCache::keyOf({"ptxas", versionText, level, chip, ptx});
   if (auto entry = cache.read(key))
     if (auto cubin = unpackEntry(*entry)) {

@@ -22,7 +22,7 @@ public:
 class Ptxas {
 public:
   /// How long to look for good code.
-  enum class Effort { Most, Less };
+  enum class Effort { Most, Less, Least };
 
   /// Looks at KPKG_PTXAS, then where findTool() does. The error is NoPtxas, and says where it looked, or of the one
   /// that was found.

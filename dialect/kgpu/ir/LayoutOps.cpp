@@ -1,6 +1,7 @@
 // Ops on tiles with layouts: verifiers, builders and folds.
 // SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
 #include "dialect/kgpu/ir/KgpuDialect.h"
+#include "dialect/layout/Algebra.h"
 
 using namespace mlir;
 using namespace kpkg;
@@ -126,6 +127,19 @@ LogicalResult SharePartsOp::verify() {
   return success();
 }
 
+/// The region takes two elements of each tile and yields one.
+static LogicalResult verifyBody(Operation *op, Region &region, ArrayRef<Type> elements) {
+  SmallVector<Type> arguments(elements);
+  llvm::append_range(arguments, elements);
+  Block &body = region.front();
+  if (body.getArgumentTypes() != TypeRange(arguments))
+    return op->emitOpError() << "body takes (" << arguments << ")";
+  auto yield = dyn_cast<YieldOp>(body.getTerminator());
+  if (!yield || TypeRange(yield.getValues().getTypes()) != TypeRange(elements))
+    return op->emitOpError() << "body yields (" << elements << ")";
+  return success();
+}
+
 LogicalResult PartialCombineOp::verifyRegions() {
   if (failed(verifyHasLayouts(*this)))
     return failure();
@@ -142,13 +156,70 @@ LogicalResult PartialCombineOp::verifyRegions() {
       return failure();
     elements.push_back(type.getElementType());
   }
-  SmallVector<Type> arguments(elements);
-  llvm::append_range(arguments, elements);
-  Block &body = getBody().front();
-  if (body.getArgumentTypes() != TypeRange(arguments))
-    return emitOpError() << "body takes (" << arguments << ")";
-  auto yield = dyn_cast<YieldOp>(body.getTerminator());
-  if (!yield || TypeRange(yield.getValues().getTypes()) != TypeRange(elements))
-    return emitOpError() << "body yields (" << elements << ")";
+  return verifyBody(*this, getBody(), elements);
+}
+
+/// Tiles of one shape and layout.
+static LogicalResult verifyAlike(Operation *op, ValueRange tiles) {
+  auto first = cast<RankedTensorType>(tiles.front().getType());
+  for (Value tile : tiles) {
+    auto type = cast<RankedTensorType>(tile.getType());
+    if (type.getShape() != first.getShape() || type.getEncoding() != first.getEncoding())
+      return op->emitOpError() << "takes tiles of one shape and layout, but " << type << " differs from " << first;
+  }
   return success();
+}
+
+LogicalResult PartialScanOp::verifyRegions() {
+  if (failed(verifyHasLayouts(*this)))
+    return failure();
+  if (getInputs().empty() || getOutputs().size() != getInputs().size())
+    return emitOpError("needs at least one input, and has two results for each");
+  if (failed(verifyAlike(*this, getInputs())))
+    return failure();
+  const layout::Layout &layout = layoutOf(getInputs().front());
+  if (getAxis() >= layout.rank() || !isWithinWarp(layout, getAxis()))
+    return emitOpError() << "needs an axis within a warp, unlike " << getAxis() << " of "
+                         << getInputs().front().getType();
+  llvm::Expected<layout::Layout> sliced = layout::slice(layout, getAxis());
+  if (!sliced)
+    return emitOpError() << llvm::toString(sliced.takeError());
+  SmallVector<Type> elements;
+  for (auto [input, output, total] : llvm::zip_equal(getInputs(), getOutputs(), getTotals())) {
+    auto type = cast<RankedTensorType>(input.getType());
+    SmallVector<int64_t> shape(type.getShape());
+    shape[getAxis()] = 1;
+    Type expected = withLayout(RankedTensorType::get(shape, type.getElementType()), *sliced);
+    if (output.getType() != type || total.getType() != expected)
+      return emitOpError() << "gives " << type << " and " << expected << ", not " << output.getType() << " and "
+                           << total.getType();
+    elements.push_back(type.getElementType());
+  }
+  return verifyBody(*this, getBody(), elements);
+}
+
+LogicalResult PutBeforeOp::verifyRegions() {
+  if (failed(verifyHasLayouts(*this)))
+    return failure();
+  if (getValues().empty() || getOutputs().size() != getValues().size())
+    return emitOpError("needs at least one value, and has a result for each");
+  if (failed(verifyAlike(*this, getValues())) || failed(verifyAlike(*this, getBefore())))
+    return failure();
+  auto shape = cast<RankedTensorType>(getValues().front().getType()).getShape(),
+       ofBefore = cast<RankedTensorType>(getBefore().front().getType()).getShape();
+  bool fits = getAxis() < shape.size() && shape.size() == ofBefore.size() &&
+              llvm::all_of(
+                  llvm::zip(shape, ofBefore),
+                  [](auto pair) { return std::get<1>(pair) == 1 || std::get<0>(pair) == std::get<1>(pair); });
+  if (!fits)
+    return emitOpError() << "cannot put " << getBefore().front().getType() << " before "
+                         << getValues().front().getType() << " along " << getAxis();
+  SmallVector<Type> elements;
+  for (auto [before, value, output] : llvm::zip_equal(getBefore(), getValues(), getOutputs())) {
+    auto type = cast<RankedTensorType>(value.getType());
+    if (output.getType() != type || getElementTypeOrSelf(before.getType()) != type.getElementType())
+      return emitOpError() << "gives " << type << " of elements like those before, not " << output.getType();
+    elements.push_back(type.getElementType());
+  }
+  return verifyBody(*this, getBody(), elements);
 }

@@ -124,6 +124,55 @@ def Kgpu_PartialCombineOp : Kgpu_Op<"partial_combine", [
   let hasRegionVerifier = 1;
 }
 
+def Kgpu_PartialScanOp : Kgpu_Op<"partial_scan", [
+    RecursiveMemoryEffects, RecursivelySpeculatable, SingleBlock, SameVariadicResultSize]> {
+  let summary = "scan along an axis that lies within a warp, with its totals";
+  let description = [{
+    As `tile.scan`; `totals`, with one element along the axis, combine all elements of it, and have the slice of the operands' layout. With
+    `exclusive`, element `i` of the first results combines elements `0..i-1`, and element 0 has no meaning.
+
+    ```mlir
+    %t:2 = kgpu.partial_scan (%gathered : tensor<1x2xf32, #all>) axis 1 exclusive -> tensor<1x2xf32, #all>, tensor<1x1xf32, #one> {
+    ^bb0(%left: f32, %right: f32):
+      %s = arith.addf %left, %right : f32
+      kgpu.yield %s : f32
+    }
+    ```
+  }];
+  let arguments = (ins Variadic<Tile_Tile>:$inputs, ConfinedAttr<I64Attr, [IntNonNegative]>:$axis, UnitAttr:$exclusive);
+  let results = (outs Variadic<Tile_Tile>:$outputs, Variadic<Tile_Tile>:$totals);
+  let regions = (region SizedRegion<1>:$body);
+  let assemblyFormat = [{
+    `(` $inputs `:` type($inputs) `)` `axis` $axis (`exclusive` $exclusive^)? `->` type(results) attr-dict-with-keyword $body
+  }];
+  let hasRegionVerifier = 1;
+}
+
+def Kgpu_PutBeforeOp : Kgpu_Op<"put_before", [
+    RecursiveMemoryEffects, RecursivelySpeculatable, SingleBlock, SameVariadicOperandSize]> {
+  let summary = "puts what stands before each part of a scan in front of it";
+  let description = [{
+    `before` has the values' shape, with extent 1 in some dimensions, and the slice of their layout. Each result is the value where the coordinate along the axis is 0, else
+    what the region makes of `before` and the value. Moves nothing between threads.
+
+    ```mlir
+    %t = kgpu.put_before (%before, %row : tensor<1x1xf32, #each>, tensor<1x256xf32, #wide>) axis 0 -> tensor<1x256xf32, #wide> {
+    ^bb0(%left: f32, %right: f32):
+      %s = arith.addf %left, %right : f32
+      kgpu.yield %s : f32
+    }
+    ```
+  }];
+  let arguments = (ins Variadic<Tile_Tile>:$before, Variadic<Tile_Tile>:$values,
+                       ConfinedAttr<I64Attr, [IntNonNegative]>:$axis);
+  let results = (outs Variadic<Tile_Tile>:$outputs);
+  let regions = (region SizedRegion<1>:$body);
+  let assemblyFormat = [{
+    `(` operands `:` type(operands) `)` `axis` $axis `->` type($outputs) attr-dict-with-keyword $body
+  }];
+  let hasRegionVerifier = 1;
+}
+
 def Kgpu_OwnPartOp : Kgpu_Op<"own_part", [Pure, SameOperandsAndResultElementType]> {
   let summary = "the part of the own warp, for each element";
   let description = [{
@@ -156,7 +205,7 @@ def Kgpu_SharePartsOp : Kgpu_Op<"share_parts", [Pure]> {
   let hasVerifier = 1;
 }
 
-def Kgpu_YieldOp : Kgpu_Op<"yield", [Pure, Terminator, ReturnLike, HasParent<"PartialCombineOp">]> {
+def Kgpu_YieldOp : Kgpu_Op<"yield", [Pure, Terminator, ReturnLike, ParentOneOf<["PartialCombineOp", "PartialScanOp", "PutBeforeOp"]>]> {
   let summary = "ends the region of a kgpu op and gives its values";
   let description = [{
     ```mlir

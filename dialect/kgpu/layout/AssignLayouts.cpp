@@ -19,6 +19,7 @@
 #include "dialect/kgpu/layout/AccessWidths.h"
 #include "dialect/kgpu/layout/DotLayout.h"
 #include "dialect/kgpu/layout/FitLayouts.h"
+#include "dialect/kgpu/layout/HeldElements.h"
 #include "dialect/layout/Algebra.h"
 #include "dialect/layout/Builders.h"
 #include "dialect/tile/transforms/RowGathers.h"
@@ -141,6 +142,9 @@ public:
         give(value, coalesced(value));
         spread();
       }
+    for (Value value : values)
+      if (failed(checkHeld(value, *known(value))))
+        return failure();
     for (Value value : values) {
       value.setType(withLayout(value.getType(), *known(value)));
       if (auto constant = value.getDefiningOp<arith::ConstantOp>())

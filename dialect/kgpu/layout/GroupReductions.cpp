@@ -24,6 +24,7 @@ bool isAcrossWarps(tile::ReduceOp op) { return !isWithinWarp(layoutOf(op.getValu
 bool bringUp(tile::ReduceOp op, tile::ReduceOp leader, Operation *&last) {
   llvm::SetVector<Operation *> slice;
   BackwardSliceOptions options;
+  options.omitUsesFromAbove = false; // what a loop reads
   options.filter = [&](Operation *needed) {
     return needed->getBlock() == op->getBlock() && !needed->isBeforeInBlock(leader);
   };

@@ -9,6 +9,7 @@
 // On entry: every tile has a layout. On exit: the axis of every tile.scan lies on registers and lanes. Warps share the
 // other dimensions; where those are too small, warps repeat each other's work, which costs less than a second exchange.
 #include "dialect/kgpu/Passes.h"
+#include "dialect/kgpu/layout/HeldElements.h"
 #include "dialect/layout/Builders.h"
 
 using namespace mlir;
@@ -23,11 +24,17 @@ namespace {
 using layout::Layout;
 using layout::Part;
 
-void localise(tile::ScanOp op) {
+LogicalResult localise(tile::ScanOp op) {
   const Layout wide = layoutOf(op.getInputs().front());
   auto type = cast<RankedTensorType>(op.getInputs().front().getType());
   layout::Threads threads = {wide.lanes(), wide.warps(), wide.blocks()};
   Layout local = layout::withinWarp(type.getShape(), elementBytes(type.getElementType()), threads, op.getAxis());
+  if (wide.bitsAlong(Part::Block, op.getAxis()))
+    return emitError(op.getLoc()) << "a scan along " << type.getDimSize(op.getAxis())
+                                  << " elements needs a length that is a power of two here: it is spread over "
+                                  << wide.blocks() << " blocks of a cluster";
+  if (failed(checkHeld(op.getOutputs().front(), local)))
+    return failure();
   OpBuilder builder(op);
   Location loc = op.getLoc();
   for (OpOperand &input : op->getOpOperands())
@@ -39,16 +46,19 @@ void localise(tile::ScanOp op) {
     auto back = CvtLayoutOp::create(builder, loc, expected, output);
     output.replaceAllUsesExcept(back, back);
   }
+  return success();
 }
 
 struct LocaliseScans final : impl::KgpuLocaliseScansBase<LocaliseScans> {
   void runOnOperation() override {
-    getOperation().walk([&](tile::ScanOp op) {
+    WalkResult result = getOperation().walk([&](tile::ScanOp op) {
       const Layout &layout = layoutOf(op.getInputs().front());
       unsigned axis = op.getAxis();
-      if (layout.bitsAlong(Part::Warp, axis) | layout.bitsAlong(Part::Block, axis))
-        localise(op);
+      bool isShared = layout.bitsAlong(Part::Warp, axis) | layout.bitsAlong(Part::Block, axis);
+      return isShared ? WalkResult(localise(op)) : WalkResult::advance();
     });
+    if (result.wasInterrupted())
+      signalPassFailure();
   }
 };
 

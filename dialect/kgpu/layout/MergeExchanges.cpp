@@ -161,6 +161,7 @@ bool bringBefore(Value value, Operation *place) {
   llvm::SetVector<Operation *> slice;
   BackwardSliceOptions options;
   options.inclusive = true;
+  options.omitUsesFromAbove = false; // what a loop reads
   options.filter = [&](Operation *needed) {
     return needed->getBlock() == place->getBlock() && !needed->isBeforeInBlock(place);
   };

@@ -53,6 +53,8 @@ constexpr unsigned kSmallCta = 128;
 constexpr unsigned kMoreLoadRegisters = 40;
 /// Threads that share a row at least when it needs more than a warp.
 constexpr unsigned kFewestThreads = 64;
+/// Elements of a computed tile that a thread gets where there are more threads to have: code grows with them.
+constexpr int64_t kMostComputed = 256;
 
 struct Estimate {
   const Work &work;
@@ -233,7 +235,8 @@ llvm::SmallVector<Launch> forWork(const Work &work, const TargetModel &target) {
   // Short rows: a vector or two for each lane of a part of a warp; four where a result for each row is all that is
   // written, which all of its lanes compute. Eight lanes read a whole line of the cache.
   const int64_t vectors = work.writesRows ? 2 : 4;
-  if (work.widestBytes <= vectors * kVectorBytes * target.warpSize && work.packable) {
+  if (work.widestBytes <= vectors * kVectorBytes * target.warpSize && work.packable &&
+      work.computedElements <= kMostComputed * target.warpSize) {
     int64_t lanes = llvm::bit_ceil(static_cast<uint64_t>(llvm::divideCeil(work.widestBytes, kVectorBytes)));
     if (!work.writesRows)
       lanes = std::max(std::min<int64_t>(lanes, kLanesOfLine), lanes / vectors);
@@ -242,8 +245,10 @@ llvm::SmallVector<Launch> forWork(const Work &work, const TargetModel &target) {
     add({.threads = kSmallCta});
     return result;
   }
-  const unsigned fewest =
-      work.widestBytes <= 2 * kVectorBytes * target.warpSize ? target.warpSize : threadsFor(estimate);
+  const int64_t forComputed = llvm::PowerOf2Ceil(llvm::divideCeil(work.computedElements, kMostComputed));
+  const unsigned fewest = std::clamp<int64_t>(
+      forComputed, work.widestBytes <= 2 * kVectorBytes * target.warpSize ? target.warpSize : threadsFor(estimate),
+      target.maxThreads);
   // Where a CTA cannot have a second one beside it without spills, one of more threads, with fewer registers each, may.
   for (unsigned threads = fewest; threads <= target.maxThreads; threads *= 2)
     for (unsigned ctas = wantedCtas(estimate, threads); ctas > 1; ctas = ctas > 4 ? ctas * 2 / 3 : ctas - 1)

@@ -163,6 +163,9 @@ Work measure(tile::KernelOp kernel, const TargetModel &target) {
   work.packable = true;
   DenseMap<Block *, int64_t> staged;
   kernel.getBody().walk([&](Operation *op) {
+    for (Value result : op->getResults())
+      if (auto type = dyn_cast<RankedTensorType>(result.getType()); type && !isFree(result))
+        work.computedElements = std::max(work.computedElements, type.getNumElements());
     work.packable = work.packable && isPackable(op);
     work.prints = work.prints || isa<tile::PrintOp>(op);
     if (RankedTensorType type = movedTile(op)) {

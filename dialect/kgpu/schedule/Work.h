@@ -5,11 +5,12 @@
 
 namespace kpkg::kgpu {
 struct Work {
-  int64_t widestBytes = 0;    ///< of the widest tile that is loaded or stored
-  int64_t widestElements = 0; ///< elements of that tile
-  int64_t inputBytes = 0;     ///< of loads that differ between kernel blocks, in the busiest sequence of operations
-  int64_t rowBytes = 0;       ///< the same without what is gathered
-  int64_t repeatedBytes = 0;  ///< of wide loads that are the same in all kernel blocks
+  int64_t widestBytes = 0;      ///< of the widest tile that is loaded or stored
+  int64_t widestElements = 0;   ///< elements of that tile
+  int64_t computedElements = 0; ///< of the largest tile that is computed
+  int64_t inputBytes = 0;       ///< of loads that differ between kernel blocks, in the busiest sequence of operations
+  int64_t rowBytes = 0;         ///< the same without what is gathered
+  int64_t repeatedBytes = 0;    ///< of wide loads that are the same in all kernel blocks
   int64_t liveRegisters =
       0;                   ///< of 32 bits that all threads of a kernel block together need for tiles at the worst point
   int64_t dotElements = 0; ///< of the largest accumulator; 0 = no dot

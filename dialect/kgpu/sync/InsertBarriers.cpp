@@ -94,7 +94,8 @@ private:
         state.clear();
       return;
     }
-    if (op->getNumRegions() != 0 && !isa<tile::ReduceOp, tile::CombineOp, tile::ScanOp, PartialCombineOp>(op)) {
+    if (op->getNumRegions() != 0 &&
+        !isa<tile::ReduceOp, tile::CombineOp, tile::ScanOp, PartialCombineOp, PartialScanOp, PutBeforeOp>(op)) {
       isa<LoopLikeOpInterface>(op) ? visitLoop(op, state) : visitBranches(op, state);
       return;
     }

@@ -138,57 +138,122 @@ Registers reduceAlong(ImplicitLocOpBuilder &builder, const Layout &layout, unsig
   return registersOf(results, inputs.size());
 }
 
-Registers scanAlong(ImplicitLocOpBuilder &builder, const Layout &layout, unsigned axis, const Registers &inputs,
-                    const ThreadBits &thread, Combine combine) {
-  SmallVector<Values> prefixes = tuplesOf(inputs), totals = prefixes;
-  auto join = [&](ArrayRef<Value> left, ArrayRef<Value> right) {
-    SmallVector<Value> joined = combine(left, right);
-    return Values(joined.begin(), joined.end());
-  };
-  for (Owner owner : ownersAlong(layout, axis)) {
-    unsigned mask = 1u << owner.bit;
-    Value upper;
-    if (owner.part == Part::Lane)
-      upper = parityOf(builder, thread, mask, layout.bits(Part::Lane), layout.bits(Part::Warp));
+namespace {
+/// A scan under construction: for every register the combination of what stands before it in its block of neighbours,
+/// and the block's total.
+class Scan {
+public:
+  Scan(ImplicitLocOpBuilder &builder, const Registers &inputs, Combine combine, ScanKind kind)
+      : prefixes(tuplesOf(inputs)), totals(prefixes), builder(builder), combine(combine),
+        isEmpty(prefixes.size(), kind == ScanKind::Exclusive) {}
+
+  /// Blocks of registers that differ in the bits of `mask` become one.
+  void joinRegisters(unsigned mask) {
     SmallVector<Values> joined = totals;
     // Registers of one block share their totals: each distinct pair is joined once.
     std::map<std::vector<void *>, Values> known;
     for (unsigned reg = 0; reg < prefixes.size(); ++reg) {
-      if (owner.part == Part::Register) {
-        unsigned low = reg & ~mask, high = reg | mask;
-        Values &total = known[keyOf(totals[low], totals[high])];
-        if (total.empty())
-          total = join(totals[low], totals[high]);
-        joined[reg] = total;
-        if (reg == high)
-          prefixes[reg] = join(totals[low], prefixes[reg]);
-        continue;
-      }
-      Values &other = known[keyOf(totals[reg])];
-      Values &total = known[keyOf(totals[reg], totals[reg])];
+      unsigned low = reg & ~mask, high = reg | mask;
+      Values &total = known[keyOf(totals[low], totals[high])];
+      if (total.empty())
+        total = join(totals[low], totals[high]);
+      joined[reg] = total;
+      if (reg == high)
+        putBefore(reg, totals[low]);
+    }
+    totals = std::move(joined);
+  }
+
+  /// Blocks of lanes that differ in the bits of `mask` become one; `upper`: this lane has them all.
+  void joinLanes(unsigned mask, Value upper) {
+    std::map<std::vector<void *>, std::pair<Values, Values>> known;
+    for (unsigned reg = 0; reg < prefixes.size(); ++reg) {
+      auto &[other, total] = known[keyOf(totals[reg])];
       if (other.empty()) {
         other = shuffleAll(builder, totals[reg], mask);
         total = join(selectAll(builder, upper, other, totals[reg]), selectAll(builder, upper, totals[reg], other));
       }
-      joined[reg] = total;
-      prefixes[reg] = selectAll(builder, upper, join(other, prefixes[reg]), prefixes[reg]);
+      bool wasEmpty = isEmpty[reg];
+      Values before = prefixes[reg];
+      putBefore(reg, other);
+      if (!wasEmpty || lanesAreFirst)
+        prefixes[reg] = selectAll(builder, upper, prefixes[reg], before);
+      isEmpty[reg] = wasEmpty;
+      totals[reg] = total;
     }
-    totals = std::move(joined);
+    Value isLower = arith::XOrIOp::create(builder, upper, arith::ConstantIntOp::create(builder, 1, 1));
+    lanesAreFirst = lanesAreFirst ? arith::AndIOp::create(builder, lanesAreFirst, isLower).getResult() : isLower;
   }
-  // Repeats: the totals of all that came before go in front. Registers ascend, so the repeat before is done already.
-  int64_t repeats = layout.repeats()[axis];
-  unsigned stride = layout.repeatStride(axis);
-  std::map<std::vector<void *>, Values> known;
-  for (unsigned reg = 0; reg < prefixes.size(); ++reg) {
-    if (reg / stride % repeats == 0)
-      continue;
-    const Values &before = totals[reg - stride];
-    prefixes[reg] = join(before, prefixes[reg]);
-    Values &total = known[keyOf(before, totals[reg])];
-    if (total.empty())
-      total = join(before, totals[reg]);
-    totals[reg] = total;
+
+  /// The totals of all repeats that came before go in front. Registers ascend, so the repeat before is done already.
+  void joinRepeats(int64_t repeats, unsigned stride) {
+    std::map<std::vector<void *>, Values> known;
+    for (unsigned reg = 0; reg < prefixes.size(); ++reg) {
+      if (reg / stride % repeats == 0)
+        continue;
+      const Values &before = totals[reg - stride];
+      putBefore(reg, before);
+      Values &total = known[keyOf(before, totals[reg])];
+      if (total.empty())
+        total = join(before, totals[reg]);
+      totals[reg] = total;
+    }
   }
-  return registersOf(prefixes, inputs.size());
+
+  SmallVector<Values> prefixes, totals;
+
+private:
+  Values join(ArrayRef<Value> left, ArrayRef<Value> right) {
+    SmallVector<Value> joined = combine(left, right);
+    return Values(joined.begin(), joined.end());
+  }
+
+  void putBefore(unsigned reg, const Values &total) {
+    if (!isEmpty[reg])
+      prefixes[reg] = join(total, prefixes[reg]);
+    else if (lanesAreFirst) // in the first lanes nothing stands before this register yet
+      prefixes[reg] = selectAll(builder, lanesAreFirst, total, join(total, prefixes[reg]));
+    else
+      prefixes[reg] = total;
+    isEmpty[reg] = false;
+  }
+
+  ImplicitLocOpBuilder &builder;
+  Combine combine;
+  /// Of each register: nothing stands before it, but for what other lanes hold.
+  SmallVector<bool> isEmpty;
+  Value lanesAreFirst; ///< i1: no other lane holds anything before this one; null = no lanes were joined
+};
+
+/// The totals of the last repeat, as registers of the slice.
+SmallVector<Values> totalsOf(const Scan &scan, const Layout &layout, unsigned axis) {
+  Layout sliced = llvm::cantFail(layout::slice(layout, axis));
+  SmallVector<Values> result(sliced.registers());
+  SmallVector<int64_t> last(sliced.registers(), -1);
+  for (unsigned reg = 0; reg < scan.totals.size(); ++reg) {
+    layout::Coordinates where = layout.coordinates({reg, 0, 0, 0});
+    int64_t along = std::exchange(where[axis], 0);
+    unsigned to = *sliced.registerOf(where, 0);
+    if (along > last[to]) {
+      result[to] = scan.totals[reg];
+      last[to] = along;
+    }
+  }
+  return result;
+}
+} // namespace
+
+Scanned scanAlong(ImplicitLocOpBuilder &builder, const Layout &layout, unsigned axis, const Registers &inputs,
+                  const ThreadBits &thread, Combine combine, ScanKind kind) {
+  Scan scan(builder, inputs, combine, kind);
+  for (Owner owner : ownersAlong(layout, axis)) {
+    unsigned mask = 1u << owner.bit;
+    if (owner.part == Part::Register)
+      scan.joinRegisters(mask);
+    else
+      scan.joinLanes(mask, parityOf(builder, thread, mask, layout.bits(Part::Lane), layout.bits(Part::Warp)));
+  }
+  scan.joinRepeats(layout.repeats()[axis], layout.repeatStride(axis));
+  return {registersOf(scan.prefixes, inputs.size()), registersOf(totalsOf(scan, layout, axis), inputs.size())};
 }
 } // namespace kpkg::lower::nvvm

@@ -20,7 +20,18 @@ std::string whyNotAlong(const layout::Layout &layout, unsigned axis);
 Registers reduceAlong(mlir::ImplicitLocOpBuilder &builder, const layout::Layout &layout, unsigned axis,
                       const Registers &inputs, Combine combine);
 
-/// The inclusive scan in ascending order along `axis`: registers of `layout`.
-Registers scanAlong(mlir::ImplicitLocOpBuilder &builder, const layout::Layout &layout, unsigned axis,
-                    const Registers &inputs, const ThreadBits &thread, Combine combine);
+/// What a scan gives.
+struct Scanned {
+  Registers results; ///< of the layout
+  Registers totals;  ///< of slice(layout, axis): all elements along the axis, the same in all lanes that are free there
+};
+
+/// Whether an element's result includes the element. Where it does not, that of the first one along the axis has no
+/// meaning.
+enum class ScanKind { Inclusive, Exclusive };
+
+/// The scan in ascending order along `axis`.
+Scanned scanAlong(mlir::ImplicitLocOpBuilder &builder, const layout::Layout &layout, unsigned axis,
+                  const Registers &inputs, const ThreadBits &thread, Combine combine,
+                  ScanKind kind = ScanKind::Inclusive);
 } // namespace kpkg::lower::nvvm

@@ -117,6 +117,8 @@ LogicalResult Emitter::emit(Operation *op) {
         return emitCombine(combine, combine.getInputs(), combine.getInits(), combine.getAxis());
       })
       .Case([&](tile::ScanOp scan) { return emitScan(scan); })
+      .Case([&](kgpu::PartialScanOp scan) { return emitPartialScan(scan); })
+      .Case([&](kgpu::PutBeforeOp put) { return emitPutBefore(put); })
       .Case([&](tile::AssertOp check) { return emitAssert(check); })
       .Case([&](tile::PrintOp print) { return emitPrint(print); })
       .Case([&](kgpu::CvtLayoutOp convert) { return emitConversion(convert); })

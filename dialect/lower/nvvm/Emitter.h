@@ -159,6 +159,11 @@ private:
 
   // Scan.cpp
   mlir::LogicalResult emitScan(tile::ScanOp op);
+  mlir::LogicalResult emitPartialScan(kgpu::PartialScanOp op);
+  mlir::LogicalResult emitPutBefore(kgpu::PutBeforeOp op);
+  /// Scans what this warp holds along `axis`, by the body of `op`.
+  mlir::FailureOr<Scanned> scanInWarp(mlir::Operation *op, mlir::ValueRange inputs, unsigned axis, mlir::Block &body,
+                                      ScanKind kind);
 
   // ControlFlow.cpp
   mlir::LogicalResult emitFor(mlir::scf::ForOp op);

@@ -15,6 +15,8 @@ PROLOGUE = """\
 #narrow = #kgpu.layout<"reg 1:64-128 lane 1:1-16 warp 1:32 rep 1x1">
 #part = #kgpu.layout<"lane *5 warp 1:1 rep 1x1">
 #all = #kgpu.layout<"lane 1:1 *4 warp * rep 1x1">
+#one = #kgpu.layout<"lane *5 warp * rep 1x1">
+#each = #kgpu.layout<"lane *5 warp * rep 1x1">
 #sum = #kgpu.layout<"reg 1:1 0:8 lane 1:2-4 0:1-4 rep 1x1">
 #left = #kgpu.layout<"reg 1:1 0:8 1:8 lane 1:2-4 0:1-4 rep 1x1">
 #right = #kgpu.layout<"reg 0:1 0:8 lane 0:2-4 1:1-4 rep 1x1">
@@ -25,6 +27,8 @@ tile.kernel @example{number}(%x: !tile.view<2xf32>, %r: index, %c: index, %insid
   %grows = arith.constant dense<true> : tensor<1x256xi1, #wide>
   %part = arith.constant dense<1.0> : tensor<1x128xf32, #half>
   %partial = arith.constant dense<1.0> : tensor<1x2xf32, #part>
+  %gathered = arith.constant dense<1.0> : tensor<1x2xf32, #all>
+  %before = arith.constant dense<1.0> : tensor<1x1xf32, #each>
   %buffer = kgpu.alloc : !kgpu.smem<1x2xf32>
   %ring = kgpu.alloc : !kgpu.smem<3x1x256xf32>
   %matrix = kgpu.alloc : !kgpu.smem<4x12xf32>

@@ -36,3 +36,29 @@ tile.kernel @sums(%x: !in, %y: !out) attributes {kgpu.target = #kgpu.target<"sm_
   tile.store %e, %y[%c0, %c0] : tensor<1x1xf32, #all>, !out
   tile.return
 }
+
+// A loop that reads the first sum stays behind it, with the sum of what it gives.
+// CHECK-LABEL: tile.kernel @around_loop
+// CHECK: %[[S:.*]] = tile.reduce sum
+// CHECK-NEXT: %[[L:.*]] = scf.for
+// CHECK: arith.addf %{{.*}}, %[[S]]
+// CHECK: %[[B:.*]] = tile.broadcast %[[L]]
+// CHECK: tile.reduce sum
+tile.kernel @around_loop(%x: !in, %y: !out) attributes {kgpu.target = #kgpu.target<"sm_90a">, kgpu.threads = 128 : i32} {
+  %zero = arith.constant 0.0 : f32
+  %c0 = arith.constant 0 : index
+  %c1 = arith.constant 1 : index
+  %c24 = arith.constant 24 : index
+  %none = arith.constant dense<0.0> : tensor<1x1xf32, #all>
+  %v = tile.load %x[%c0, %c0] fill %zero : !in -> tensor<1x512xf32, #row>
+  %s = tile.reduce sum %v axis 1 : tensor<1x512xf32, #row> -> tensor<1x1xf32, #all>
+  %l = scf.for %i = %c0 to %c24 step %c1 iter_args(%low = %none) -> tensor<1x1xf32, #all> {
+    %next = arith.addf %low, %s : tensor<1x1xf32, #all>
+    scf.yield %next : tensor<1x1xf32, #all>
+  }
+  %b = tile.broadcast %l : tensor<1x1xf32, #all> -> tensor<1x512xf32, #row>
+  %p = arith.mulf %v, %b : tensor<1x512xf32, #row>
+  %q = tile.reduce sum %p axis 1 : tensor<1x512xf32, #row> -> tensor<1x1xf32, #all>
+  tile.store %q, %y[%c0, %c0] : tensor<1x1xf32, #all>, !out
+  tile.return
+}

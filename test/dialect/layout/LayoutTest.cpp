@@ -67,7 +67,7 @@ TEST(Layout, WrongLayoutsSayWhy) {
   EXPECT_THAT(whyNot("lane 0:1-32 rep 1"), HasSubstr("lane has 6 bits, at most 5"));
   EXPECT_THAT(whyNot("rep 0"), HasSubstr("repeat 0"));
   EXPECT_THAT(whyNot("rep 3x3 order 0,0"), HasSubstr("not a permutation"));
-  EXPECT_THAT(whyNot("rep 4096"), HasSubstr("a thread would hold 4096"));
+  EXPECT_THAT(whyNot("rep 4096x512"), HasSubstr("a thread would hold 2097152"));
 }
 
 /// Everything that the queries say of a layout, against coordinates() alone.

@@ -217,36 +217,60 @@ TEST(ThreadCode, Reductions) {
     }
 }
 
-TEST(ThreadCode, ScansKeepTheOrder) {
-  // x -> a x + b modulo 2^32, composed in order: associative, not commutative.
-  for (unsigned axis : {0u, 1u})
-    for (const Layout &layout : layoutsAlong(axis)) {
-      Code code(layout);
-      auto factor = [](ArrayRef<int64_t> at) { return markOf(at, 4) | 1; };
-      auto summand = [](ArrayRef<int64_t> at) { return markOf(at, 4) >> 3; };
-      Type i32 = code.builder->getI32Type();
-      Registers held = {code.tile(i32, factor), code.tile(i32, summand)};
-      Registers result =
-          scanAlong(*code.builder, layout, axis, held, code.thread, [&](ValueRange left, ValueRange right) {
-            Value product = arith::MulIOp::create(*code.builder, left[0], right[0]);
-            Value shifted = arith::MulIOp::create(*code.builder, left[1], right[0]);
-            return SmallVector<Value>{product, arith::AddIOp::create(*code.builder, shifted, right[1])};
-          });
-      test::WarpInterpreter run = code.run();
-      unsigned differences = 0;
-      for (unsigned reg = 0; reg < layout.registers(); ++reg)
-        for (unsigned i = 0; i < code.threads(); ++i) {
-          layout::Coordinates where = layout.coordinates(code.place(i, reg));
-          int64_t last = where[axis];
-          uint32_t a = 1, b = 0;
-          for (where[axis] = 0; where[axis] <= last; ++where[axis]) {
-            a *= uint32_t(factor(where));
-            b = b * uint32_t(factor(where)) + uint32_t(summand(where));
-          }
-          differences += run.get(result[0][reg])[i] != a || run.get(result[1][reg])[i] != b;
-        }
-      EXPECT_EQ(differences, 0u) << layout.str() << " axis " << axis;
+/// x -> a x + b modulo 2^32, composed in order: associative, not commutative.
+struct Line {
+  uint32_t a = 1, b = 0;
+  void then(uint32_t factor, uint32_t summand) {
+    a *= factor;
+    b = b * factor + summand;
+  }
+};
+
+void checkScan(const Layout &layout, unsigned axis, ScanKind kind) {
+  Code code(layout);
+  auto factor = [](ArrayRef<int64_t> at) { return markOf(at, 4) | 1; };
+  auto summand = [](ArrayRef<int64_t> at) { return markOf(at, 4) >> 3; };
+  Type i32 = code.builder->getI32Type();
+  Registers held = {code.tile(i32, factor), code.tile(i32, summand)};
+  Scanned scanned = scanAlong(
+      *code.builder, layout, axis, held, code.thread,
+      [&](ValueRange left, ValueRange right) {
+        Value product = arith::MulIOp::create(*code.builder, left[0], right[0]);
+        Value shifted = arith::MulIOp::create(*code.builder, left[1], right[0]);
+        return SmallVector<Value>{product, arith::AddIOp::create(*code.builder, shifted, right[1])};
+      },
+      kind);
+  test::WarpInterpreter run = code.run();
+  auto expected = [&](layout::Coordinates where, int64_t end) {
+    Line line;
+    for (where[axis] = 0; where[axis] < end; ++where[axis])
+      line.then(uint32_t(factor(where)), uint32_t(summand(where)));
+    return line;
+  };
+  auto differs = [&](const Registers &found, unsigned reg, unsigned thread, Line line) {
+    return run.get(found[0][reg])[thread] != line.a || run.get(found[1][reg])[thread] != line.b;
+  };
+  unsigned differences = 0;
+  for (unsigned i = 0; i < code.threads(); ++i)
+    for (unsigned reg = 0; reg < layout.registers(); ++reg) {
+      layout::Coordinates where = layout.coordinates(code.place(i, reg));
+      int64_t end = where[axis] + (kind == ScanKind::Inclusive ? 1 : 0);
+      differences += end != 0 && differs(scanned.results, reg, i, expected(where, end));
     }
+  Layout sliced = llvm::cantFail(layout::slice(layout, axis));
+  ASSERT_EQ(scanned.totals.front().size(), sliced.registers());
+  for (unsigned i = 0; i < code.threads(); ++i)
+    for (unsigned reg = 0; reg < sliced.registers(); ++reg)
+      differences +=
+          differs(scanned.totals, reg, i, expected(sliced.coordinates(code.place(i, reg)), layout.shape()[axis]));
+  EXPECT_EQ(differences, 0u) << layout.str() << " axis " << axis << (kind == ScanKind::Inclusive ? "" : " exclusive");
+}
+
+TEST(ThreadCode, ScansKeepTheOrder) {
+  for (unsigned axis : {0u, 1u})
+    for (const Layout &layout : layoutsAlong(axis))
+      for (ScanKind kind : {ScanKind::Inclusive, ScanKind::Exclusive})
+        checkScan(layout, axis, kind);
 }
 
 } // namespace
