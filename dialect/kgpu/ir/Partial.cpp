@@ -60,11 +60,15 @@ llvm::Expected<Layout> partialLayout(const Layout &layout, unsigned axis) {
 }
 
 llvm::Expected<Layout> gatherLayout(const Layout &layout, unsigned axis) {
+  return gatherLayout(layout, axis, partialExtent(layout, axis));
+}
+
+llvm::Expected<Layout> gatherLayout(const Layout &layout, unsigned axis, int64_t extent) {
   llvm::Expected<Layout> sliced = layout::slice(layout, axis);
   if (!sliced)
     return sliced.takeError();
-  int64_t extent = partialExtent(layout, axis), size = 1;
   Layout::Fields fields = fieldsOf(*sliced);
+  int64_t size = 1;
   for (Layout::Basis &basis : fields.bases[static_cast<unsigned>(Part::Lane)])
     if (size < extent && llvm::all_of(basis, [](int32_t value) { return value == 0; })) {
       basis[axis] = size;

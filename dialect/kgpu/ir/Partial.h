@@ -20,4 +20,6 @@ llvm::Expected<layout::Layout> partialLayout(const layout::Layout &layout, unsig
 /// lying along `axis`, as many as `partialExtent` needs, then registers. A reduction over `axis` in it ends within each
 /// warp and gives `slice(layout, axis)` up to free bits.
 llvm::Expected<layout::Layout> gatherLayout(const layout::Layout &layout, unsigned axis);
+/// The same for results with `extent` coordinates on `axis`.
+llvm::Expected<layout::Layout> gatherLayout(const layout::Layout &layout, unsigned axis, int64_t extent);
 } // namespace kpkg::kgpu

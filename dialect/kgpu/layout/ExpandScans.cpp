@@ -17,6 +17,7 @@
 // On entry: every tile has a layout. On exit: scans are expanded whose axis several CTAs share, or for which a warp
 // would otherwise need many registers. Those that are left to kgpu-localise-scans are short.
 #include "dialect/kgpu/Passes.h"
+#include "dialect/kgpu/ir/Partial.h"
 #include "dialect/layout/Algebra.h"
 #include "dialect/layout/Builders.h"
 #include "mlir/IR/IRMapping.h"
@@ -71,28 +72,6 @@ int64_t lengthOfParts(const Layout &layout, unsigned axis) {
   return length;
 }
 
-/// All totals along `axis` in each warp: on the lanes that are free, then in registers.
-llvm::Expected<Layout> gatheredLayout(const Layout &totals, unsigned axis, int64_t extent) {
-  llvm::Expected<Layout> sliced = layout::slice(totals, axis);
-  if (!sliced)
-    return sliced.takeError();
-  Layout::Fields fields;
-  for (Part part : layout::parts)
-    fields.bases[static_cast<unsigned>(part)].assign(sliced->bases(part).begin(), sliced->bases(part).end());
-  fields.repeats.assign(sliced->repeats().begin(), sliced->repeats().end());
-  fields.order.assign(sliced->order().begin(), sliced->order().end());
-  int64_t size = 1;
-  for (Layout::Basis &basis : fields.bases[static_cast<unsigned>(Part::Lane)])
-    if (size < extent && llvm::all_of(basis, [](int32_t value) { return value == 0; })) {
-      basis[axis] = size;
-      size *= 2;
-    }
-  fields.repeats[axis] = llvm::divideCeil(extent, size);
-  llvm::erase(fields.order, axis);
-  fields.order.insert(fields.order.begin(), axis);
-  return Layout::get(std::move(fields));
-}
-
 std::optional<Parts> plan(tile::ScanOp op, const Layout &wide) {
   unsigned axis = op.getAxis();
   auto type = cast<RankedTensorType>(op.getInputs().front().getType());
@@ -113,7 +92,7 @@ std::optional<Parts> plan(tile::ScanOp op, const Layout &wide) {
   };
   if (!take(parts.layout, layout::reshape(wide, type.getShape(), parts.shape)) ||
       !isWithinWarp(parts.layout, axis + 1) || !take(parts.totals, layout::slice(parts.layout, axis + 1)) ||
-      !take(parts.gathered, gatheredLayout(parts.totals, axis, parts.shape[axis])))
+      !take(parts.gathered, gatherLayout(parts.totals, axis, parts.shape[axis])))
     return std::nullopt;
   parts.acrossCtas = wide.bitsAlong(Part::Block, axis) != 0;
   return parts;
