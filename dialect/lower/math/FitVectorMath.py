@@ -110,9 +110,9 @@ def main():
         mp.mpf("4.25"),
         "log2(erfc(t)) / t on 0.3 <= t <= 4.25, weighted by t erfc(t)",
     )
-    for label, bits, exp_n, exp2_n, sin_n, cos_n, erf_n in (
-        ("F32", 24, 5, 6, 3, 3, 7),
-        ("F64", 53, 10, 11, 6, 6, 14),
+    for label, bits, exp_n, exp2_n, sin_n, cos_n, erf_n, erfc_n in (
+        ("F32", 24, 5, 6, 3, 3, 7, 8),
+        ("F64", 53, 10, 11, 6, 6, 14, 21),
     ):
         fit(
             f"exp{label}",
@@ -164,17 +164,17 @@ def main():
             mp.mpf(1),
             "erf(x) / x - 1 on |x| <= 1, in x^2",
         )
+        fit(
+            f"erfcx{label}",
+            bits,
+            lambda u: erfcx((2 * u + 2) / (1 - u)),
+            lambda u: mp.exp(-(((2 * u + 2) / (1 - u)) ** 2)) + mp.mpf(10) ** -9,
+            range(erfc_n),
+            -mp.mpf(1) / 3,
+            mp.mpf(1) / 2,
+            "exp(t^2) erfc(t) for 1 <= t <= 6, in u = (t - 2) / (t + 2)",
+        )
         print()
-    fit(
-        "erfcxF64",
-        53,
-        lambda u: erfcx((2 * u + 2) / (1 - u)),
-        lambda u: mp.exp(-(((2 * u + 2) / (1 - u)) ** 2)) + mp.mpf(10) ** -9,
-        range(21),
-        -mp.mpf(1) / 3,
-        mp.mpf(1) / 2,
-        "exp(t^2) erfc(t) for 1 <= t <= 6, in u = (t - 2) / (t + 2)",
-    )
     low, high = mp.sqrt(mp.mpf(1) / 2) - 1, mp.sqrt(mp.mpf(2)) - 1
     fit(
         "logF32",

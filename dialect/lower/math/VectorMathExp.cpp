@@ -70,27 +70,18 @@ Value emitTanh(FloatCode &f, Value x) {
   return f.copySign(f.div(t, f.add(t, f.number(2))), x);
 }
 
-/// 1 - erfc(t) for 1 <= t <= 4.25: the logarithm of erfc is smooth, so that one polynomial is enough.
-static Value largeErfOfFloat(FloatCode &f, Value t) {
-  ReducedExp reduced = reduceExp2(f, f.mul(t, f.polynomial(coefficients::erfcExponentF32, t)), Value());
-  Value power = f.powerOfTwo(reduced.shifted);
-  return f.sub(f.number(1), f.fma(power, reduced.tail, power));
-}
-
-/// 1 - exp(-t^2) * erfcx(t) for 1 <= t <= 6, where erfcx is smooth in u.
-static Value largeErfOfDouble(FloatCode &f, Value t) {
-  Value u = f.div(f.sub(t, f.number(2)), f.add(t, f.number(2)));
-  ReducedExp reduced = reduceExp(f, f.negate(f.mul(t, t)));
-  Value gauss = f.powerOfTwo(reduced.shifted);
-  gauss = f.fma(gauss, reduced.tail, gauss);
-  return f.fma(f.negate(gauss), f.polynomial(coefficients::erfcxF64, u), f.number(1));
-}
-
 Value emitErf(FloatCode &f, Value x) {
   using namespace coefficients;
   Value t = f.atMost(f.abs(x), f.isDouble() ? 6 : 4.25);
-  Value small = f.fma(x, f.polynomial(f.isDouble() ? ArrayRef(erfF64) : ArrayRef(erfF32), f.mul(t, t)), x);
-  Value large = f.isDouble() ? largeErfOfDouble(f, t) : largeErfOfFloat(f, t);
+  Value square = f.mul(t, t);
+  Value small = f.fma(x, f.polynomial(f.isDouble() ? ArrayRef(erfF64) : ArrayRef(erfF32), square), x);
+  // erf(t) = 1 - exp(-t^2) * erfcx(t), where erfcx is smooth in u.
+  Value u = f.div(f.sub(t, f.number(2)), f.add(t, f.number(2)));
+  Value erfcx = f.polynomial(f.isDouble() ? ArrayRef(erfcxF64) : ArrayRef(erfcxF32), u);
+  ReducedExp reduced = reduceExp(f, f.negate(square));
+  Value gauss = f.powerOfTwo(reduced.shifted);
+  gauss = f.fma(gauss, reduced.tail, gauss);
+  Value large = f.fma(f.negate(gauss), erfcx, f.number(1));
   return f.select(f.less(t, f.number(1)), small, f.copySign(large, x));
 }
 
