@@ -128,9 +128,11 @@ def libraries(packages):
     return {family: kpkg.load(path) for family, path in packages.items()}
 
 
-@pytest.fixture(scope="session")
+@pytest.fixture
 def ops(libraries):
-    """Every op of kernels_src by its full name."""
+    """Every op of kernels_src by its full name, registered with PyTorch."""
+    for library in libraries.values():
+        library.register_torch()  # where another test has loaded a newer one, whose ops took the names
     return {op.name: op for library in libraries.values() for op in library}
 
 
