@@ -101,7 +101,9 @@ struct TileRelaxMath final : impl::TileRelaxMathBase<TileRelaxMath> {
         auto reduce = dyn_cast<ReduceOp>(user);
         return reduce && reduce.getKind() == ReduceKind::Sum;
       });
-      bool isNarrow = isF32(op.getResult()) && !wide.contains(op.getResult());
+      // LLVM narrows a product that is rounded, flags included: then it would be fused without having been rounded.
+      bool isRounded = isa<arith::MulFOp>(*op) && llvm::any_of(op->getUsers(), roundsAway);
+      bool isNarrow = isF32(op.getResult()) && !wide.contains(op.getResult()) && !isRounded;
       if (isNarrow || (isa<arith::MulFOp>(*op) && isPartOfSum))
         op.setFastmath(op.getFastmath() | arith::FastMathFlags::contract);
     };

@@ -7,7 +7,7 @@
 // CHECK-LABEL: tile.kernel @narrow
 // CHECK: math.exp %{{.*}} fastmath<afn>
 // CHECK: arith.divf %{{.*}} fastmath<afn>
-// CHECK: arith.mulf %{{.*}} fastmath<contract>
+// CHECK: arith.mulf %{{[a-z0-9]*}}, %{{[a-z0-9]*}} : tensor
 tile.kernel @narrow(%y: !narrow, %scalar: f32) {
   %x = tile.splat %scalar : f32 -> tensor<64xf32>
   %c0 = arith.constant 0 : index
@@ -78,5 +78,21 @@ tile.kernel @squares(%z: !wide, %scalar: f32) {
   %p = arith.mulf %x, %x : tensor<64xf32>
   %s = tile.reduce sum %p axis 0 : tensor<64xf32> -> tensor<1xf32>
   tile.store %s, %z[%c0] : tensor<1xf32>, !wide
+  tile.return
+}
+
+// A product that is rounded is not fused with what its rounded value is added to.
+// CHECK-LABEL: tile.kernel @rounded
+// CHECK: %[[P:.*]] = arith.mulf %{{[a-z0-9]*}}, %{{[a-z0-9]*}} : tensor
+// CHECK: arith.addf %{{.*}} fastmath<contract>
+tile.kernel @rounded(%y: !narrow, %scalar: f32) {
+  %x = tile.splat %scalar : f32 -> tensor<64xf32>
+  %c0 = arith.constant 0 : index
+  %p = arith.mulf %x, %x : tensor<64xf32>
+  %n = arith.truncf %p : tensor<64xf32> to tensor<64xbf16>
+  %e = arith.extf %n : tensor<64xbf16> to tensor<64xf32>
+  %s = arith.addf %e, %x : tensor<64xf32>
+  %r = arith.truncf %s : tensor<64xf32> to tensor<64xbf16>
+  tile.store %r, %y[%c0] : tensor<64xbf16>, !narrow
   tile.return
 }
