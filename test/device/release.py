@@ -53,6 +53,7 @@ class Step:
 
 MEASUREMENTS = [
     Step("residual", ["tools/bench/residual_shapes.py", "--package", "{residual}", "--out", "{out}"], 40),
+    Step("exact", ["test/device/exact_mode.py", "--package", "{residual}", "--seed", "1", "--out", "{out}"], 60),
     Step("attention", ["test/device/attention.py", "{attention}", "-o", "{out}", "--quick"], 60),
     Step("products", ["test/device/tensor_cores.py", "--gemm", "{gemm}", "--rounds", "9", "--out", "{out}"], 60),
     Step(
