@@ -25,17 +25,37 @@ bool isPure(Kind kind) {
   case Kind::While:
   case Kind::And: // hold regions
   case Kind::Or:
-  case Kind::Empty: // a new tensor each time
-  case Kind::EmptyLike:
-  case Kind::CallOp:
-  case Kind::Launch:
-  case Kind::Raise:
   case Kind::Nothing:
   case Kind::Return:
+#define HIR_EFFECT(Name) case Kind::Name:
+#include "compiler/check/HirKinds.def"
     return false;
-  default:
-    return true;
+  case Kind::Constant:
+  case Kind::Get:
+  case Kind::Parameter:
+  case Kind::Result:
+#define HIR_FLOW(Name)
+#define HIR_BODY(Name)
+#define HIR_EFFECT(Name)
+#define HIR(Name) case Kind::Name:
+#include "compiler/check/HirKinds.def"
+    break;
   }
+  return true;
+}
+
+/// Whether the node is a tensor with the elements of operand 0, or a copy of these.
+bool isTensorForm(Kind kind) {
+  switch (kind) {
+#define HIR_TENSOR_FORM(Name) case Kind::Name:
+#include "compiler/check/HirKinds.def"
+    return true;
+#define HIR_TENSOR_FORM(Name)
+#define HIR(Name) case Kind::Name:
+#include "compiler/check/HirKinds.def"
+    break;
+  }
+  return false;
 }
 
 /// Saturating: the ends of the range mean "no bound".
@@ -73,29 +93,14 @@ Facts::Number Facts::numberOf(const hir::Node *node) const {
 
 const hir::Node *Facts::dtypeSource(const hir::Node *tensor) const {
   while (true) {
-    switch (tensor->kind) {
-    case Kind::Get: {
+    if (tensor->kind == Kind::Get) {
       Number number = numberOf(tensor);
       if (!number || !definition[number] || definition[number] == tensor)
         return tensor;
       tensor = definition[number];
-      break;
-    }
-    case Kind::EmptyLike:
-    case Kind::Transpose:
-    case Kind::PermuteDims:
-    case Kind::ReshapeTensor:
-    case Kind::Expand:
-    case Kind::Fold:
-    case Kind::Unsqueeze:
-    case Kind::Squeeze:
-    case Kind::Unfold:
-    case Kind::Contiguous:
-    case Kind::IndexAway:
-    case Kind::SliceTensor:
+    } else if (tensor->kind == Kind::EmptyLike || isTensorForm(tensor->kind)) {
       tensor = tensor->operands[0];
-      break;
-    default:
+    } else {
       return tensor;
     }
   }
@@ -256,24 +261,16 @@ Interval Facts::rangeOf(Number number, unsigned depth) const {
                                                                : rangeOf(numberOf(node), depth + 1);
   };
   if (const hir::Node *node = definition[number]) {
-    switch (node->kind) {
-    case Kind::Constant:
-      if (node->value.isInt())
-        result = {node->value.asInt(), node->value.asInt()};
-      break;
-    case Kind::Processors:
+    if (node->kind == Kind::Constant && node->value.isInt())
+      result = {node->value.asInt(), node->value.asInt()};
+    else if (node->kind == Kind::Processors)
       result = {1, maxProcessors};
-      break;
-    case Kind::Extent:
-    case Kind::Numel:
-    case Kind::ListLength:
-    case Kind::Rank:
-    case Kind::DTypeSize:
+    else if (node->kind == Kind::ListGet && node->operands[0]->kind == Kind::Shape)
       result = notNegative;
-      break;
-    case Kind::ListGet:
-      if (const hir::Node *list = node->operands[0]; list->kind == Kind::Shape)
-        result = notNegative;
+    switch (node->kind) {
+#define HIR_COUNT(Name) case Kind::Name:
+#include "compiler/check/HirKinds.def"
+      result = notNegative;
       break;
     case Kind::Add: {
       Interval a = operand(0), b = operand(1);
@@ -318,7 +315,12 @@ Interval Facts::rangeOf(Number number, unsigned depth) const {
       result = {std::max(a.low, b.low), std::max(a.high, b.high)};
       break;
     }
-    default:
+    case Kind::Div: // of floats
+    case Kind::Pow:
+#define HIR_COUNT(Name)
+#define HIR_ARITHMETIC(Name)
+#define HIR(Name) case Kind::Name:
+#include "compiler/check/HirKinds.def"
       break;
     }
   }
@@ -343,9 +345,13 @@ void Facts::assumeCompare(Kind kind, const hir::Node *lhs, const hir::Node *rhs,
     case Kind::Equal:
       kind = Kind::NotEqual;
       break;
-    default:
+    case Kind::NotEqual:
       kind = Kind::Equal;
       break;
+#define HIR_COMPARISON(Name)
+#define HIR(Name) case Kind::Name:
+#include "compiler/check/HirKinds.def"
+      return;
     }
   }
   Interval a = range(lhs), b = range(rhs);
@@ -375,7 +381,9 @@ void Facts::assumeCompare(Kind kind, const hir::Node *lhs, const hir::Node *rhs,
     else if (b.low == b.high)
       exclude(x, b.low);
     return;
-  default:
+#define HIR_COMPARISON(Name)
+#define HIR(Name) case Kind::Name:
+#include "compiler/check/HirKinds.def"
     return;
   }
 }
@@ -408,14 +416,25 @@ void Facts::assume(const hir::Node *condition, bool truth) {
     for (const hir::Node *operand : condition->operands)
       assume(operand, truth);
     return;
-  case Kind::Less:
-  case Kind::LessEqual:
-  case Kind::Greater:
-  case Kind::GreaterEqual:
-  case Kind::Equal:
-  case Kind::NotEqual:
+#define HIR_COMPARISON(Name) case Kind::Name:
+#include "compiler/check/HirKinds.def"
     return assumeCompare(condition->kind, condition->operands[0], condition->operands[1], truth);
-  default:
+  case Kind::Constant:
+  case Kind::Get:
+  case Kind::Set:
+  case Kind::Nothing:
+  case Kind::If:
+  case Kind::For:
+  case Kind::While:
+  case Kind::BitXor:
+  case Kind::ShiftLeft:
+  case Kind::ShiftRight:
+  case Kind::Invert:
+#define HIR_FLOW(Name)
+#define HIR_BITWISE(Name)
+#define HIR_COMPARISON(Name)
+#define HIR(Name) case Kind::Name:
+#include "compiler/check/HirKinds.def"
     return;
   }
 }

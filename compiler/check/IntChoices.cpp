@@ -48,9 +48,15 @@ static std::optional<int64_t> computed(Kind kind, int64_t a, int64_t b) {
     return std::min(a, b);
   case Kind::Max:
     return std::max(a, b);
-  default:
-    return std::nullopt;
+  case Kind::Div: // of floats
+  case Kind::Pow:
+  case Kind::Negate:
+#define HIR_ARITHMETIC(Name)
+#define HIR(Name) case Kind::Name:
+#include "compiler/check/HirKinds.def"
+    break;
   }
+  return std::nullopt;
 }
 
 Choices Facts::computedChoices(const hir::Node &node, unsigned depth) const {

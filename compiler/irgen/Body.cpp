@@ -123,9 +123,19 @@ void Body::node(const hir::Node &node) {
   case Kind::Or:
     values[&node] = logical(node, node.kind == Kind::And);
     return;
-  default:
-    mlir::Value value = elementwise(node);
-    values[&node] = value ? value : leaf(node);
+#define HIR_ELEMENTWISE(Name) case Kind::Name:
+#include "compiler/check/HirKinds.def"
+    if (mlir::Value value = elementwise(node))
+      values[&node] = value;
+    else
+      values[&node] = leaf(node);
+    return;
+#define HIR_FLOW(Name)
+#define HIR_ELEMENTWISE(Name)
+#define HIR(Name) case Kind::Name:
+#include "compiler/check/HirKinds.def"
+    values[&node] = leaf(node);
+    return;
   }
 }
 

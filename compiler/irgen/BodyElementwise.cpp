@@ -182,9 +182,12 @@ mlir::Value Body::elementwise(const hir::Node &node) {
     return cast(a, type, node.type, location(node.range));
   case Kind::Bitcast:
     return e.make<arith::BitcastOp>(convert(node.type), a);
-  default:
-    return {};
+#define HIR_ELEMENTWISE(Name)
+#define HIR(Name) case Kind::Name:
+#include "compiler/check/HirKinds.def"
+    break;
   }
+  llvm_unreachable("a node that is not elementwise");
 }
 
 mlir::Value Body::cast(mlir::Value value, const Type *from, const Type *to, Location loc) {

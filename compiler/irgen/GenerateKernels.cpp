@@ -88,12 +88,8 @@ private:
       return tile::ReshapeOp::create(builder, loc, convert(node.type), operand(0));
     case Kind::Permute:
       return tile::PermuteOp::create(builder, loc, operand(0), node.ints);
-    case Kind::ReduceSum:
-    case Kind::ReduceProd:
-    case Kind::ReduceMax:
-    case Kind::ReduceMin:
-    case Kind::ReduceAny:
-    case Kind::ReduceAll:
+#define HIR_REDUCTION(Name) case Kind::Name:
+#include "compiler/check/HirKinds.def"
       return tile::ReduceOp::create(builder, loc, reduceKind(node), operand(0), node.ints[0]);
     case Kind::ArgMax:
     case Kind::ArgMin:
@@ -147,14 +143,14 @@ private:
                               node.ints[0] ? operand(2 + rank) : mlir::Value());
       return {};
     }
-    case Kind::AtomicAdd:
-    case Kind::AtomicMax:
-    case Kind::AtomicMin: {
-      size_t rank = size_t(node.operands[0]->type->rank);
-      tile::AtomicOp::create(builder, loc, atomicKind(node), operand(1 + rank), operand(0), operands(node, 1, rank),
-                             node.ints[0] ? operand(2 + rank) : mlir::Value());
-      return {};
-    }
+#define HIR_ATOMIC(Name) case Kind::Name:
+#include "compiler/check/HirKinds.def"
+      {
+        size_t rank = size_t(node.operands[0]->type->rank);
+        tile::AtomicOp::create(builder, loc, atomicKind(node), operand(1 + rank), operand(0), operands(node, 1, rank),
+                               node.ints[0] ? operand(2 + rank) : mlir::Value());
+        return {};
+      }
     case Kind::ForTiles:
       forTiles(node, loc);
       return {};
@@ -167,9 +163,13 @@ private:
     case Kind::Return:
       tile::ReturnOp::create(builder, loc);
       return {};
-    default:
+#define HIR_BODY(Name)
+#define HIR_DEVICE(Name)
+#define HIR(Name) case Kind::Name:
+#include "compiler/check/HirKinds.def"
       llvm_unreachable("a kind of node that the checker keeps out of kernels");
     }
+    llvm_unreachable("every kind is listed");
   }
 
   mlir::Value readElement(const hir::Node &node, Location loc) {
@@ -194,9 +194,14 @@ private:
       return isUnsigned ? tile::ReduceKind::UMin : tile::ReduceKind::Min;
     case Kind::ReduceAny:
       return tile::ReduceKind::Or;
-    default:
+    case Kind::ReduceAll:
       return tile::ReduceKind::And;
+#define HIR_REDUCTION(Name)
+#define HIR(Name) case Kind::Name:
+#include "compiler/check/HirKinds.def"
+      break;
     }
+    llvm_unreachable("a node that is no reduction");
   }
 
   static tile::AtomicKind atomicKind(const hir::Node &node) {
@@ -206,9 +211,14 @@ private:
       return isUnsigned ? tile::AtomicKind::UMax : tile::AtomicKind::Max;
     case Kind::AtomicMin:
       return isUnsigned ? tile::AtomicKind::UMin : tile::AtomicKind::Min;
-    default:
+    case Kind::AtomicAdd:
       return tile::AtomicKind::Add;
+#define HIR_ATOMIC(Name)
+#define HIR(Name) case Kind::Name:
+#include "compiler/check/HirKinds.def"
+      break;
     }
+    llvm_unreachable("a node that is no atomic update");
   }
 
   static tile::ArgReduceKind argReduceKind(const hir::Node &node) {

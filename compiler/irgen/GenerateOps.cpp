@@ -40,9 +40,17 @@ mlir::Type hostType(OpBuilder &builder, const Type *type) {
     return plan_ir::DTypeType::get(context);
   case TypeKind::String:
     return plan_ir::StringType::get(context);
-  default:
-    llvm_unreachable("a type that the checker keeps out of ops");
+  case TypeKind::Error:
+  case TypeKind::None:
+  case TypeKind::Tile:
+  case TypeKind::View:
+  case TypeKind::Window:
+  case TypeKind::Tuple:
+  case TypeKind::Function:
+  case TypeKind::Range:
+    break;
   }
+  llvm_unreachable("a type that the checker keeps out of ops");
 }
 
 /// The body of one op.
@@ -95,14 +103,14 @@ private:
 
 mlir::Value OpBody::leaf(const hir::Node &node) {
   Location loc = location(node.range);
+  if (node.kind == Kind::Pow) // of Ints, the one elementwise kind that only plans have
+    return make<plan_ir::PowOp>(node);
   switch (node.kind) {
   case Kind::Parameter:
     return func.getArgument(node.ints[0]);
   case Kind::Return:
     plan_ir::ReturnOp::create(builder, loc, operands(node));
     return {};
-  case Kind::Pow:
-    return make<plan_ir::PowOp>(node);
   case Kind::NoTensor:
     return make<plan_ir::NoneOp>(node);
   case Kind::NoFloat:
@@ -198,9 +206,13 @@ mlir::Value OpBody::leaf(const hir::Node &node) {
   case Kind::Launch:
     launch(node);
     return {};
-  default:
+#define HIR_BODY(Name)
+#define HIR_HOST(Name)
+#define HIR(Name) case Kind::Name:
+#include "compiler/check/HirKinds.def"
     llvm_unreachable("a node that the checker keeps out of ops");
   }
+  llvm_unreachable("every kind is listed");
 }
 
 void OpBody::launch(const hir::Node &node) {
