@@ -29,6 +29,8 @@ def runtime(name: str, compilers: tuple[str, str], *options: str) -> list[str]:
 # How each suite is started and how its own summary is read: (pattern of what passed, pattern of what failed).
 SUITES: dict[str, tuple[list[str], str, str]] = {
     "style": ([PYTHON, "tools/ci/check_style.py"], r"(\d+) passed", r"(\d+) failed"),
+    # After the build, whose generated headers and compile commands it reads.
+    "tidy": ([PYTHON, "tools/ci/check_tidy.py"], r"(\d+) passed", r"(\d+) failed"),
     "layers": ([PYTHON, "-m", "pytest", "test/layers", "test/tools/ci"], r"(\d+) passed", r"(\d+) (?:failed|error)"),
     "lit": (
         [PYTHON, "-c", "import lit.main; lit.main.main()", "-j2", "-v", str(BUILD / "test")],
