@@ -13,8 +13,8 @@
 //         }
 //
 // On entry: a kernel with `kgpu.consumers` and layouts, without tile.for_tiles; all its products are `streamedDots`. On
-// exit: no tile.dot is left; what the load role does not need is gone from it. Rings have as many slots as shared
-// memory holds, at most `kMostSlots`, or as many as the kernel's @schedule(stages=) says. A left operand of f32 whose
+// exit: no tile.dot is left; what the load role does not need is gone from it. RingSlots.h says how many slots rings
+// have. A left operand of f32 whose
 // rows are not along what is summed over goes from its slot to registers first. A right operand that is the first
 // columns of what an earlier product reads is not copied again. An accumulator that starts at zero does so by its first
 // product not adding: registers that are set to zero before would stand between ptxas and products that run while
@@ -23,6 +23,7 @@
 #include "dialect/kgpu/async/CarryingLoop.h"
 #include "dialect/kgpu/async/CopiedOperands.h"
 #include "dialect/kgpu/async/ProductSums.h"
+#include "dialect/kgpu/async/RingSlots.h"
 #include "dialect/kgpu/async/RingUses.h"
 #include "dialect/kgpu/async/StreamedDots.h"
 #include "dialect/kgpu/async/WgmmaLayout.h"
@@ -35,13 +36,6 @@ namespace kpkg::kgpu {
 #include "dialect/kgpu/Passes.h.inc"
 
 namespace {
-constexpr int64_t kMostSlots = 8;
-/// So many keep enough bytes on their way.
-constexpr int64_t kManySlots = 4;
-/// Of what warpgroups share: kgpu.ring says why.
-constexpr int64_t kFewestSharedSlots = 2, kSlotsForDelay = 4;
-/// Shared memory that is left for barriers and partial sums.
-constexpr int64_t kReservedBytes = 2048;
 constexpr int64_t kPanelBytes = 128;
 
 /// Streams of the same views and boxes take turns.
@@ -157,55 +151,16 @@ private:
     return deepest;
   }
 
-  /// As many slots for each ring as shared memory holds. What is copied less often than others gets two where enough
-  /// are left for those, or as many as with one, so that copies go on into the next tile while this one is computed;
-  /// else one.
-  FailureOr<SmallVector<int64_t>> slotCounts() {
-    int64_t taken = kReservedBytes;
-    kernel.walk([&](AllocOp alloc) { taken += cast<SharedType>(alloc.getResult().getType()).getSizeBytes(); });
-    SetVector<Value> handed; // by kgpu-split-makers, then
-    for (const StreamedDot &product : products)
-      if (getLaunch(kernel).makers != 0 && readsComputed(product))
-        handed.insert(tile::DotOp(product.dot).getLhs());
-    for (Value tile : handed)
-      taken +=
-          cast<RankedTensorType>(tile.getType()).getNumElements() * elementBytes(getElementTypeOrSelf(tile.getType()));
-    unsigned deepest = 0;
-    for (Ring &ring : rings)
-      deepest = std::max(deepest, depthOf(ring));
-    int64_t often = 0, seldom = 0;
-    for (Ring &ring : rings)
-      (depthOf(ring) == deepest ? often : seldom) += ring.bytes();
-    const TargetModel &target = targetOf(kernel);
-    int64_t ctas = getLaunch(kernel).minCtas;
-    int64_t bytes = (ctas > 1 ? target.sharedPerSm / ctas - target.reservedShared : target.sharedPerCta) - taken;
+  LogicalResult makeRings() {
+    auto demands =
+        llvm::map_to_vector(rings, [&](const Ring &ring) { return RingDemand{ring.bytes(), depthOf(ring)}; });
     int64_t sharedBytes = 0;
     for (const SharedTile &one : shared)
       sharedBytes += slotOfShared(one).getSizeBytes();
-    // Products run an iteration later where the slots for that leave two for what is copied.
-    sharedSlots = bytes - kSlotsForDelay * sharedBytes >= seldom + 2 * often ? kSlotsForDelay : kFewestSharedSlots;
-    bytes -= sharedSlots * sharedBytes;
-    auto roomBeside = [&](int64_t slots) { return (bytes - slots * seldom) / often; };
-    int64_t most = kMostSlots, enough = kManySlots;
-    if (DictionaryAttr hints = kernel.getScheduleAttr())
-      if (auto stages = hints.getAs<IntegerAttr>("stages"))
-        most = stages.getInt();
-    int64_t seldomSlots = roomBeside(2) >= std::min(enough, std::max<int64_t>(roomBeside(1), 2)) ? 2 : 1;
-    int64_t room = roomBeside(seldomSlots), slots = std::min(most, room);
-    if (slots < 2)
-      return kernel.emitError() << "needs " << taken + sharedSlots * sharedBytes + seldom + 2 * often
-                                << " bytes of shared memory for operands that are copied ahead";
-    SmallVector<int64_t> counts;
-    for (Ring &ring : rings)
-      counts.push_back(depthOf(ring) == deepest ? slots : seldomSlots);
-    return counts;
-  }
-
-  LogicalResult makeRings() {
-    FailureOr<SmallVector<int64_t>> counts = slotCounts();
+    FailureOr<RingSlots> counts = chooseSlots(kernel, products, demands, sharedBytes);
     if (failed(counts))
       return failure();
-    for (auto [ring, slots] : llvm::zip(rings, *counts)) {
+    for (auto [ring, slots] : llvm::zip(rings, counts->ofRings)) {
       for (SharedType slot : ring.slots) {
         SmallVector<int64_t> shape(slot.getShape());
         shape.insert(shape.begin(), slots);
@@ -216,6 +171,7 @@ private:
           AllocOp::create(rewriter, loc, SharedType::get({2, slots}, rewriter.getI64Type()), IntegerAttr());
       ring.ring = RingOp::create(rewriter, loc, RingType::get(rewriter.getContext(), slots), barriers);
     }
+    int64_t sharedSlots = counts->ofShared;
     for (SharedTile &one : shared) {
       one.buffer = AllocOp::create(rewriter, loc, ringOf(sharedSlots, slotOfShared(one)), IntegerAttr());
       Value barriers =
@@ -439,7 +395,6 @@ private:
   std::vector<Stream> streams;
   SmallVector<Ring, 2> rings;
   SmallVector<SharedTile, 1> shared;
-  int64_t sharedSlots = 0;
   DenseMap<Operation *, std::pair<Value, bool>> filled; ///< by load: the slot, and whether it is seen transposed
 };
 
