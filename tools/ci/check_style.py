@@ -1,4 +1,4 @@
-"""Checks every tracked source and page: format, lint, types, licence lines, prose, and the index of results.
+"""Checks every tracked source and page: format, lint, types, licence lines, prose, lengths, and results.
 
 SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
 """
@@ -12,6 +12,7 @@ from concurrent.futures import ThreadPoolExecutor
 from pathlib import Path
 
 from check_pages import check_pages
+from check_sizes import SOURCES, check_sizes
 
 ROOT = Path(__file__).resolve().parents[2]
 LICENCE = re.compile(
@@ -65,13 +66,15 @@ def main() -> int:
     complaints += ruff("format", "--check") + ruff("check", "--output-format", "concise")
     complaints += mypy()
     complaints += check_pages(ROOT, pages)
+    sized = tracked(*SOURCES)
+    complaints += check_sizes(ROOT, sized)
     index = subprocess.run(
         [sys.executable, "tools/bench/index.py", "--check"], cwd=ROOT, capture_output=True, text=True
     )
     complaints += index.stdout.splitlines()
     for complaint in complaints:
         print(complaint)
-    checked = 2 * len(cpp) + 4 * len(python) + len(pages) + 1
+    checked = 2 * len(cpp) + 4 * len(python) + len(pages) + len(sized) + 1
     print(f"{checked - len(complaints)} passed, {len(complaints)} failed")
     return 1 if complaints else 0
 
