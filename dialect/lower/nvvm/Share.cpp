@@ -4,6 +4,7 @@
 #include "dialect/lower/nvvm/DeviceOps.h"
 #include "dialect/lower/nvvm/Emitter.h"
 #include "dialect/lower/nvvm/InlinePtx.h"
+#include "dialect/lower/nvvm/Offsets.h"
 #include "dialect/lower/nvvm/Words.h"
 
 using namespace mlir;
@@ -22,22 +23,14 @@ LogicalResult Emitter::emitShare(kgpu::ShareOp op) {
   const layout::Layout &layout = kgpu::layoutOf(type);
   int64_t rows = type.getDimSize(0), blocks = rows / (blockRows * launch.consumers),
           panels = type.getDimSize(1) / panelColumns;
-  auto masked = [&](Value value, int64_t mask) {
-    return arith::AndIOp::create(builder, value, constantOf(builder, mask)).getResult();
-  };
-  auto shifted = [&](Value value, int64_t by) {
-    return arith::ShRUIOp::create(builder, value, constantOf(builder, by)).getResult();
-  };
-  auto times = [&](Value value, int64_t by) {
-    return arith::MulIOp::create(builder, value, constantOf(builder, by)).getResult();
-  };
-  auto sum = [&](Value left, Value right) { return arith::AddIOp::create(builder, left, right).getResult(); };
-  Value thread = masked(ptx::hidden(builder, place.thread()), kgpu::kWarpgroupThreads - 1), lane = masked(thread, 31);
+  Value thread = masked(builder, ptx::hidden(builder, place.thread()), kgpu::kWarpgroupThreads - 1),
+        lane = masked(builder, thread, 31);
   // As in a tensor store: a lane's row of 16 bytes, whose number within 128 bytes is XORed with that of the row.
-  Value row = sum(times(shifted(thread, 5), 16), masked(lane, 15));
+  Value row = sum(builder, times(builder, shifted(builder, thread, 5), 16), masked(builder, lane, 15));
   Value laneOffset =
-      sum(times(row, panelBytes), times(arith::XOrIOp::create(builder, masked(lane, 7), shifted(lane, 4)), 16));
-  Value base = bytesBehind(builder, scalar(op.getBuffer()), times(warpgroup, blockRows * panelBytes));
+      sum(builder, times(builder, row, panelBytes),
+          times(builder, arith::XOrIOp::create(builder, masked(builder, lane, 7), shifted(builder, lane, 4)), 16));
+  Value base = bytesBehind(builder, scalar(op.getBuffer()), times(builder, warpgroup, blockRows * panelBytes));
   ValueRange held = registersOf(op.getValue());
   for (int64_t part = 0; part < panelColumns / storeColumns; ++part) {
     Value from = bytesBehind(builder, base,
@@ -61,7 +54,7 @@ LogicalResult Emitter::emitShare(kgpu::ShareOp op) {
   namedBarrier(builder, ownBarrier, kgpu::kWarpgroupThreads);
   Value slot =
       arith::RemUIOp::create(builder, scalar(op.getUse()), constantOf(builder, op.getRing().getType().getSlots()));
-  Value full = bytesBehind(builder, scalar(op.getRing()), times(slot, barrierBytes));
+  Value full = bytesBehind(builder, scalar(op.getRing()), times(builder, slot, barrierBytes));
   ptx::barrierArriveWhere(builder, full,
                           arith::CmpIOp::create(builder, arith::CmpIPredicate::eq, thread, constantOf(builder, 0)));
   return success();

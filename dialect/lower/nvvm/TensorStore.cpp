@@ -5,6 +5,7 @@
 #include "dialect/lower/nvvm/DeviceOps.h"
 #include "dialect/lower/nvvm/Emitter.h"
 #include "dialect/lower/nvvm/InlinePtx.h"
+#include "dialect/lower/nvvm/Offsets.h"
 #include "dialect/lower/nvvm/Words.h"
 
 using namespace mlir;
@@ -44,31 +45,27 @@ LogicalResult Emitter::emitTensorStore(kgpu::TensorStoreOp op) {
         isTurned ? SmallVector<int64_t>{column, row} : SmallVector<int64_t>{row, column}, 0)];
   };
 
-  auto masked = [&](Value value, int64_t mask) {
-    return arith::AndIOp::create(builder, value, constantOf(builder, mask)).getResult();
-  };
-  auto shifted = [&](Value value, int64_t by) {
-    return arith::ShRUIOp::create(builder, value, constantOf(builder, by)).getResult();
-  };
-  auto times = [&](Value value, int64_t by) {
-    return arith::MulIOp::create(builder, value, constantOf(builder, by)).getResult();
-  };
-  auto sum = [&](Value left, Value right) { return arith::AddIOp::create(builder, left, right).getResult(); };
-  Value thread = masked(ptx::hidden(builder, place.thread()), kgpu::kWarpgroupThreads - 1), lane = masked(thread, 31);
+  Value thread = masked(builder, ptx::hidden(builder, place.thread()), kgpu::kWarpgroupThreads - 1),
+        lane = masked(builder, thread, 31);
   Value leader = arith::CmpIOp::create(builder, arith::CmpIPredicate::eq, thread, constantOf(builder, 0));
   // A lane gives the address of one row of one of the four matrices; the number of a chunk of 16 bytes is XORed with
   // that of its 128 bytes.
-  Value row = sum(times(shifted(thread, 5), 16), masked(lane, 15));
-  Value line = masked(shifted(lane, llvm::Log2_64(128 / panelBytes)), panelBytes / 16 - 1);
-  Value chunk = arith::XOrIOp::create(builder, line, shifted(lane, 4));
-  Value laneOffset = sum(times(row, panelBytes), times(chunk, 16));
+  Value row = sum(builder, times(builder, shifted(builder, thread, 5), 16), masked(builder, lane, 15));
+  Value line = masked(builder, shifted(builder, lane, llvm::Log2_64(128 / panelBytes)), panelBytes / 16 - 1);
+  Value chunk = arith::XOrIOp::create(builder, line, shifted(builder, lane, 4));
+  Value laneOffset = sum(builder, times(builder, row, panelBytes), times(builder, chunk, 16));
   if (isTurned) { // a warp has two of the eight chunks of each row
-    Value own = sum(times(shifted(thread, 5), 2), masked(shifted(lane, 3), 1));
-    laneOffset = sum(times(sum(times(shifted(lane, 4), 8), masked(lane, 7)), panelBytes),
-                     times(arith::XOrIOp::create(builder, own, masked(lane, 7)), 16));
+    Value own =
+        sum(builder, times(builder, shifted(builder, thread, 5), 2), masked(builder, shifted(builder, lane, 3), 1));
+    laneOffset =
+        sum(builder,
+            times(builder, sum(builder, times(builder, shifted(builder, lane, 4), 8), masked(builder, lane, 7)),
+                  panelBytes),
+            times(builder, arith::XOrIOp::create(builder, own, masked(builder, lane, 7)), 16));
   }
-  Value own = times(warpgroup, buffers * bufferBytes), base = bytesBehind(builder, scalar(op.getStaging()), own);
-  Value barrier = sum(warpgroup, constantOf(builder, firstWarpgroupBarrier));
+  Value own = times(builder, warpgroup, buffers * bufferBytes),
+        base = bytesBehind(builder, scalar(op.getStaging()), own);
+  Value barrier = sum(builder, warpgroup, constantOf(builder, firstWarpgroupBarrier));
   auto byLeader = [&](auto make) {
     OpBuilder::InsertionGuard guard(builder);
     builder.setInsertionPointToStart(scf::IfOp::create(builder, leader, /*withElseRegion=*/false).thenBlock());
@@ -79,9 +76,11 @@ LogicalResult Emitter::emitTensorStore(kgpu::TensorStoreOp op) {
   Value group =
       parts == 1 ? warpgroup : arith::RemUIOp::create(builder, warpgroup, constantOf(builder, groups)).getResult();
   // Where a thread's pair of 32-bit elements of a row lies: two lanes of four share 16 bytes.
-  Value wideRow = sum(times(shifted(thread, 5), 16), shifted(lane, 2));
-  Value wideChunk = arith::XOrIOp::create(builder, masked(shifted(lane, 2), 7), masked(shifted(lane, 1), 1));
-  Value wideOffset = sum(sum(times(wideRow, panelBytes), times(wideChunk, 16)), times(masked(lane, 1), 8));
+  Value wideRow = sum(builder, times(builder, shifted(builder, thread, 5), 16), shifted(builder, lane, 2));
+  Value wideChunk = arith::XOrIOp::create(builder, masked(builder, shifted(builder, lane, 2), 7),
+                                          masked(builder, shifted(builder, lane, 1), 1));
+  Value wideOffset = sum(builder, sum(builder, times(builder, wideRow, panelBytes), times(builder, wideChunk, 16)),
+                         times(builder, masked(builder, lane, 1), 8));
   auto fillWide = [&](Value buffer, int64_t firstRow, int64_t firstColumn) {
     for (int64_t column = 0; column < panelColumns; column += 8) {
       Value place =
@@ -114,7 +113,7 @@ LogicalResult Emitter::emitTensorStore(kgpu::TensorStoreOp op) {
         }
         Value offset =
             isTurned
-                ? sum(laneOffset, constantOf(builder, part * storeColumns * panelBytes))
+                ? sum(builder, laneOffset, constantOf(builder, part * storeColumns * panelBytes))
                 : arith::XOrIOp::create(builder, laneOffset, constantOf(builder, part * storeColumns * 2)).getResult();
         storeMatrices(builder, bytesBehind(builder, bytesBehind(builder, base, offset), buffer * bufferBytes), words,
                       isTurned);
@@ -127,17 +126,19 @@ LogicalResult Emitter::emitTensorStore(kgpu::TensorStoreOp op) {
           Value coordinate = arith::IndexCastOp::create(builder, builder.getI32Type(), scalar(op.getOffsets()[dim]));
           if (isTurned) {
             if (int64_t(dim) == view.getUnit())
-              coordinate = sum(sum(coordinate, times(group, panelRows)), constantOf(builder, firstRow));
+              coordinate = sum(builder, sum(builder, coordinate, times(builder, group, panelRows)),
+                               constantOf(builder, firstRow));
             else if (dim == rowDim)
-              coordinate = sum(coordinate, constantOf(builder, firstColumn));
+              coordinate = sum(builder, coordinate, constantOf(builder, firstColumn));
           } else if (int64_t(dim) == view.getUnit()) {
-            coordinate = sum(coordinate, constantOf(builder, firstColumn));
+            coordinate = sum(builder, coordinate, constantOf(builder, firstColumn));
             if (parts != 1)
-              coordinate =
-                  sum(coordinate,
-                      times(arith::DivUIOp::create(builder, warpgroup, constantOf(builder, groups)), ownColumns));
+              coordinate = sum(
+                  builder, coordinate,
+                  times(builder, arith::DivUIOp::create(builder, warpgroup, constantOf(builder, groups)), ownColumns));
           } else if (dim == rowDim) {
-            coordinate = sum(sum(coordinate, times(group, panelRows)), constantOf(builder, firstRow));
+            coordinate =
+                sum(builder, sum(builder, coordinate, times(builder, group, panelRows)), constantOf(builder, firstRow));
           }
           coordinates.push_back(coordinate);
         }

@@ -26,9 +26,8 @@ llvm::SmallVector<mlir::Value> packElements(mlir::ImplicitLocOpBuilder &builder,
 /// An element's bits as an integer of its bytes.
 mlir::Value bitsOfElement(mlir::ImplicitLocOpBuilder &builder, mlir::Value element);
 /// The element with these bits.
-mlir::Value elementOfBits(
-    mlir::ImplicitLocOpBuilder &builder, mlir::Value bits,
-    mlir::Type element); /// Two narrow floats as one word: LLVM makes one conversion of it when both come from f32.
+mlir::Value elementOfBits(mlir::ImplicitLocOpBuilder &builder, mlir::Value bits, mlir::Type element);
+/// Two narrow floats as one word: LLVM makes one conversion of it when both come from f32.
 mlir::Value pairOfNarrowFloats(mlir::ImplicitLocOpBuilder &builder, mlir::Value low, mlir::Value high);
 
 } // namespace kpkg::lower::nvvm
