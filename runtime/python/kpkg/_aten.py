@@ -14,6 +14,8 @@ import torch
 import torch.nn.functional as F
 from torch import Tensor
 
+from kpkg._aten_products import finished
+
 
 def vector_add(a: Tensor, b: Tensor) -> Tensor:
     return a + b
@@ -355,9 +357,7 @@ def _conv_fused(rank: int) -> Callable[..., Any]:
         allow_tf32: bool = False,
         pool: str = "none",
     ) -> Any:
-        result = run(input, weight, bias, stride, padding, dilation, groups, auto_pad)
-        result = result if residual is None else result + residual
-        result = result if activation == "none" else getattr(F, activation)(result)
+        result = finished(run(input, weight, bias, stride, padding, dilation, groups, auto_pad), activation, residual)
         return result.mean(list(range(-rank, 0)), keepdim=True) if pool == "mean" else result
 
     return conv
@@ -382,7 +382,7 @@ def scaled_conv2d(
     result = F.conv2d(
         input.float() * scale_input.reshape(()), scaled, added, stride, auto_pad or padding, dilation, groups
     )
-    return (result if activation == "none" else getattr(F, activation)(result)).to(out_dtype)
+    return finished(result, activation).to(out_dtype)
 
 
 def _conv_transpose(rank: int) -> Callable[..., Any]:

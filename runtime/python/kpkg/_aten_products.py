@@ -15,6 +15,12 @@ import torch.nn.functional as F
 from torch import Tensor
 
 
+def finished(result: Tensor, activation: str, residual: Tensor | None = None) -> Tensor:
+    """What fused ops do behind their products: add the residual, then apply PyTorch's function of this name."""
+    result = result if residual is None else result + residual
+    return result if activation == "none" else getattr(F, activation)(result)
+
+
 def gemm(
     a: Tensor,
     b: Tensor,
@@ -30,7 +36,7 @@ def gemm(
     product = _product(torch.mm, a.t() if transpose_a else a, b.t() if transpose_b else b, alpha, beta, c)
     if bias is not None:
         product = product + bias
-    return product if activation == "none" else getattr(F, activation)(product)
+    return finished(product, activation)
 
 
 def gemm_batched(
@@ -100,9 +106,7 @@ def linear_fused(
     activation: str = "none",
     precision: str = "",
 ) -> Any:
-    result = F.linear(input, weight, bias)
-    result = result if residual is None else result + residual
-    return result if activation == "none" else getattr(F, activation)(result)
+    return finished(F.linear(input, weight, bias), activation, residual)
 
 
 FALLBACKS: dict[str, Callable[..., Any]] = {
