@@ -45,6 +45,17 @@ def build_package(source: Path, package: Path, *options: str) -> Path:
     return package
 
 
+def build_for_gpus(family: str, *sources: str) -> Path:
+    """A package of the family with the kernels for GPUs, for this machine's CPU.
+
+    Tests of it ask which kernels an op launches and what they compute. Nothing of that rests on LLVM's optimisations,
+    which take four fifths of such a build.
+    """
+    folder, package = ROOT / "kernels_src", BUILD / "test-packages" / f"{family}-roads.kpkg"
+    others = [str(folder / source) for source in sources]
+    return build_package(folder / family, package, *others, "--target", "native", "-D", "ON_GPU=True", "-O0")
+
+
 def load_input(name: str, family: str):
     """The library of test/python/inputs/NAME.k, which imports from a family of kernels_src."""
     import kpkg

@@ -13,7 +13,7 @@ from collections import Counter
 import kpkg
 import pytest
 import torch
-from conftest import BUILD, ROOT, build_package
+from conftest import build_for_gpus
 
 SEEDS = range(48)
 #: Kernels that CPUs do not run, or run otherwise: all must have been launched at the end.
@@ -40,19 +40,7 @@ def package(libraries):
     `libraries` come first, and once more at the end: the public names of ops are those of the package that was
     registered last.
     """
-    path = BUILD / "test-packages" / "attention-roads.kpkg"
-    yield kpkg.load(
-        build_package(
-            ROOT / "kernels_src" / "attention",
-            path,
-            str(ROOT / "kernels_src" / "scores.k"),
-            "--target",
-            "native",
-            "-D",
-            "ON_GPU=True",
-            "-O1",
-        )
-    )
+    yield kpkg.load(build_for_gpus("attention", "scores.k"))
     libraries["attention"].register_torch()
 
 

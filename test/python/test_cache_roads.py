@@ -12,10 +12,9 @@ import re
 import kpkg
 import pytest
 import torch
-from conftest import BUILD, ROOT, build_package
+from conftest import build_for_gpus
 from opspec import load_specs
 
-SOURCES = ROOT / "kernels_src" / "attention_cache"
 DTYPES = [torch.float16, torch.bfloat16, torch.float32]
 #: The last parameter of attend_parts: what it is for.
 GENERAL, ONE_PIECE, IN_PAGES = "0", "1", "2"
@@ -27,12 +26,7 @@ def package(libraries):
 
     `libraries` come first, so that its ops are not those that PyTorch finds by name.
     """
-    path = BUILD / "test-packages" / "attention_cache-roads.kpkg"
-    return kpkg.load(
-        build_package(
-            SOURCES, path, str(ROOT / "kernels_src" / "scores.k"), "--target", "native", "-D", "ON_GPU=True", "-O1"
-        )
-    )
+    return kpkg.load(build_for_gpus("attention_cache", "scores.k"))
 
 
 @pytest.fixture(scope="module")

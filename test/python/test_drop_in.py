@@ -12,7 +12,7 @@ import kpkg
 import pytest
 import torch
 import torch.nn.functional as F
-from conftest import BUILD, ROOT, build_package
+from conftest import build_for_gpus
 from torch.testing import assert_close
 
 HALVES = (torch.float16, torch.bfloat16)
@@ -82,10 +82,7 @@ def products(libraries):
 
     `libraries` come first, so that its ops are not those that PyTorch finds by name.
     """
-    package = BUILD / "test-packages" / "gemm-roads.kpkg"
-    return kpkg.load(
-        build_package(ROOT / "kernels_src" / "gemm", package, "--target", "native", "-D", "ON_GPU=True", "-O1")
-    )
+    return kpkg.load(build_for_gpus("gemm"))
 
 
 def launches_in(record):

@@ -18,7 +18,7 @@ from collections import Counter
 import kpkg
 import pytest
 import torch
-from conftest import BUILD, ROOT, build_package
+from conftest import build_for_gpus
 from opspec import channels_last
 
 CASES = int(os.environ.get("KPKG_ROAD_CASES", "320"))
@@ -44,17 +44,7 @@ def package(libraries):
 
     `libraries` come first, so that its ops are not those that PyTorch finds by name.
     """
-    return kpkg.load(
-        build_package(
-            ROOT / "kernels_src" / "conv",
-            BUILD / "test-packages" / "conv-roads.kpkg",
-            "--target",
-            "native",
-            "-D",
-            "ON_GPU=True",
-            "-O1",
-        )
-    )
+    return kpkg.load(build_for_gpus("conv"))
 
 
 def layer(seed):

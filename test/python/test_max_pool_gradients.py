@@ -14,7 +14,7 @@ import kpkg
 import pytest
 import torch
 import torch.nn.functional as F
-from conftest import BUILD, ROOT, build_package
+from conftest import build_for_gpus
 from torch.testing import assert_close
 
 # batch, channels, height, width; kernel_size, stride, padding, dilation
@@ -34,13 +34,7 @@ def pooling(libraries, request) -> Iterator[kpkg.CustomOpLibrary]:
     if request.param == "CPU":
         yield libraries["pooling"]
         return
-    source = ROOT / "kernels_src" / "pooling"
-    opened = kpkg.load(
-        build_package(
-            source, BUILD / "test-packages" / "pooling-roads.kpkg", "--target", "native", "-D", "ON_GPU=True", "-O1"
-        )
-    )
-    yield opened
+    yield kpkg.load(build_for_gpus("pooling"))
     libraries["pooling"].register_torch()
 
 

@@ -16,7 +16,7 @@ from typing import Any
 import kpkg
 import pytest
 import torch
-from conftest import BUILD, ROOT, build_package
+from conftest import build_for_gpus
 from torch import Tensor
 
 LEVELS = ("highest", "high", "medium")
@@ -26,10 +26,7 @@ SHAPES = [(64, 64, 64), (5, 7, 3), (129, 257, 258), (70, 1, 300), (520, 515, 521
 @pytest.fixture(scope="module")
 def products(libraries: Any) -> Any:
     """`libraries` come first, so that its ops are not those that PyTorch finds by name."""
-    package = BUILD / "test-packages" / "gemm-roads.kpkg"
-    return kpkg.load(
-        build_package(ROOT / "kernels_src" / "gemm", package, "--target", "native", "-D", "ON_GPU=True", "-O1")
-    )
+    return kpkg.load(build_for_gpus("gemm"))
 
 
 @pytest.fixture(autouse=True)
