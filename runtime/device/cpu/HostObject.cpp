@@ -23,6 +23,8 @@ static constexpr uint16_t thisMachine = EM_AARCH64;
 
 static constexpr uint64_t maxImageBytes = uint64_t(1) << 30;
 static constexpr size_t maxSegments = 64;
+/// Names are hashed, and many symbols may share one.
+static constexpr size_t maxSymbolName = 4096;
 
 /// One loading: the image is copied segment by segment, checked in place, then protected.
 class Loader {
@@ -245,19 +247,21 @@ Status Loader::readSymbols() {
     Elf64_Sym symbol = *at<Elf64_Sym>(symbolTable + i * sizeof(Elf64_Sym));
     if (symbol.st_name >= stringBytes)
       return refuse("a symbol's name is out of bounds");
-    size_t room = stringBytes - symbol.st_name, length = ::strnlen(strings + symbol.st_name, room);
+    size_t room = std::min<size_t>(stringBytes - symbol.st_name, maxSymbolName + 1),
+           length = ::strnlen(strings + symbol.st_name, room);
     if (length == room)
-      return refuse("a symbol's name does not end");
-    std::string symbolName(strings + symbol.st_name, length);
+      return refuse(room > maxSymbolName ? "a symbol's name is longer than " + std::to_string(maxSymbolName) + " bytes"
+                                         : "a symbol's name does not end");
+    std::string_view symbolName(strings + symbol.st_name, length);
     if (symbol.st_shndx == SHN_UNDEF)
-      return refuse("symbol '" + symbolName + "' is undefined");
+      return refuse("symbol '" + std::string(symbolName) + "' is undefined");
     unsigned type = ELF64_ST_TYPE(symbol.st_info);
     if (type == STT_TLS || type == STT_GNU_IFUNC)
-      return refuse("symbol '" + symbolName + "' is thread-local or resolved at run time");
+      return refuse("symbol '" + std::string(symbolName) + "' is thread-local or resolved at run time");
     if (type == STT_FUNC) {
       if (!isExecutable(symbol.st_value))
-        return refuse("function '" + symbolName + "' is not in executable memory");
-      object.functions.emplace(std::move(symbolName), object.memory + symbol.st_value);
+        return refuse("function '" + std::string(symbolName) + "' is not in executable memory");
+      object.functions.emplace(symbolName, object.memory + symbol.st_value);
     }
   }
   return {};
@@ -300,7 +304,7 @@ HostObject::~HostObject() {
 }
 
 const void *HostObject::find(std::string_view symbol) const {
-  auto found = functions.find(std::string(symbol));
+  auto found = functions.find(symbol);
   return found == functions.end() ? nullptr : found->second;
 }
 

@@ -38,7 +38,7 @@ private:
 
   std::byte *memory = nullptr;
   size_t bytes = 0;
-  std::unordered_map<std::string, const void *> functions;
+  std::unordered_map<std::string_view, const void *> functions; ///< names lie in `memory`
 };
 
 } // namespace kpkg::cpu

@@ -18,6 +18,10 @@ int kernel(void) { return 0; }
 #elif defined(THREAD_LOCAL)
 static _Thread_local int counter;
 int *kernel(void) { return &counter; }
+#elif defined(LONG_NAME)
+#define EIGHT(text) text text text text text text text text
+int kernel(void) __asm__(EIGHT(EIGHT(EIGHT("eightfold")))); // 4,608 bytes
+int kernel(void) { return 7; }
 #else
 int kernel(void) { return 7; }
 #endif

@@ -41,7 +41,7 @@ TEST(HostObject, RefusesWhatKernelsMayNotHave) {
       {"undefined.so", "symbol 'missing' is undefined"}, {"variable.so", "it has writable data"},
       {"initialised.so", "it has writable data"},        {"pointer.so", "it has dynamic relocations"},
       {"initialiser.so", "it has code that runs"},       {"thread_local.so", "it has thread-local data"},
-      {"needed.so", "it needs another library"},
+      {"needed.so", "it needs another library"},         {"long_name.so", "name is longer than 4096 bytes"},
   };
   for (auto [name, message] : cases) {
     auto object = HostObject::load(readObject(name), name);
