@@ -6,14 +6,17 @@
 
 namespace kpkg::plan {
 
-static constexpr int64_t maxInstructions = 1 << 20;
+/// What an evaluation may cost: an instruction 1, and 1 for each `valuesPerStep` registers that a call clears and
+/// `bytesPerStep` bytes that a comparison of strings reads. So the bound is one of time.
+static constexpr int64_t maxSteps = 1 << 20;
+static constexpr size_t valuesPerStep = 16, bytesPerStep = 256;
 static constexpr size_t maxPool = 1u << 18;
 
 Interpreter::Interpreter(const DecodedModule &module, CallSignature call, Resolution &resolution, int64_t processors,
                          Workspace &workspace)
     : module(module), call(call), resolution(resolution), memory(resolution, workspace.memory), stack(workspace.stack),
       values(workspace.values), pool(workspace.pool), strings(workspace.strings), active(workspace.active),
-      fuel(maxInstructions), processors(std::clamp<int64_t>(processors, 1, maxProcessors)) {
+      fuel(maxSteps), processors(std::clamp<int64_t>(processors, 1, maxProcessors)) {
   stack.clear();
   values.clear();
   pool.clear();
@@ -28,6 +31,13 @@ bool Interpreter::fail(Error::Kind kind, std::string message, int32_t argument) 
   failure = Error{kind, std::move(message), entry, argument};
   return false;
 }
+
+bool Interpreter::spend(size_t steps) {
+  fuel -= static_cast<int64_t>(steps);
+  return fuel >= 0 || fail(Error::Kind::Limit, fmt::format("more than {} instructions", maxSteps));
+}
+
+bool Interpreter::spendOnText(size_t bytes) { return spend(bytes / bytesPerStep); }
 
 bool Interpreter::failMemory() {
   return fail(memory.errorIsLimit() ? Error::Kind::Limit : Error::Kind::Argument, memory.error(), memory.blamed());
@@ -44,6 +54,8 @@ bool Interpreter::failTensor(Opcode op, TensorId id, const std::string &why) {
 
 bool Interpreter::callFunction(const Instruction &i, const Function &f, size_t frame) {
   const auto index = static_cast<uint32_t>(f.immediatesOf(i)[0]);
+  if (!spend(module.functions[index].registerTypes.size() / valuesPerStep))
+    return false;
   const size_t inner = pushFrame(index);
   size_t next = inner;
   for (uint16_t reg : f.operandsOf(i))
@@ -66,8 +78,8 @@ bool Interpreter::runFunction(uint32_t index, size_t frame) {
   active.push_back(index);
   std::vector<size_t> loops; // index of the instruction after each active while loop
   for (size_t pc = 0;; ++pc) {
-    if (--fuel < 0)
-      return fail(Error::Kind::Limit, fmt::format("more than {} instructions", maxInstructions));
+    if (!spend(1))
+      return false;
     const Instruction &i = f.code[pc];
     Value *regs = stack.data() + frame;
     auto operands = f.operandsOf(i);

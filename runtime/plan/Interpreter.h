@@ -52,6 +52,9 @@ private:
   bool launch(const Instruction &i, const Function &f, Value *regs);
   bool raise(const Instruction &i, const Function &f, Value *regs);
 
+  /// Fails where the evaluation has cost more than it may.
+  bool spend(size_t steps);
+  bool spendOnText(size_t bytes);
   bool fail(Error::Kind kind, std::string message, int32_t argument = -1);
   /// Fails with what Memory reported.
   bool failMemory();
@@ -73,7 +76,7 @@ private:
   std::vector<int64_t> &pool; ///< entries of lists
   std::vector<std::string_view> &strings;
   std::vector<uint32_t> &active; ///< functions, outermost first
-  int64_t fuel;
+  int64_t fuel;                  ///< steps that are left
   const int64_t processors;
   std::optional<Error> failure;
 };

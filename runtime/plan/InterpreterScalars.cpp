@@ -1,6 +1,7 @@
 // Scalars of plan bytecode: integers that refuse to overflow, floats, comparisons.
 // SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
 #include "runtime/plan/Interpreter.h"
+#include <algorithm>
 #include <cmath>
 #include <fmt/format.h>
 
@@ -236,9 +237,11 @@ bool Interpreter::scalar(const Instruction &i, const Function &f, Value *regs) {
   case Opcode::dtype_is_float:
     out = {dtypeIsFloat(static_cast<DType>(in(0).bits)), -1};
     return true;
-  case Opcode::eq_string:
-    out = {strings[static_cast<size_t>(in(0).bits)] == strings[static_cast<size_t>(in(1).bits)], -1};
-    return true;
+  case Opcode::eq_string: {
+    std::string_view a = strings[static_cast<size_t>(in(0).bits)], b = strings[static_cast<size_t>(in(1).bits)];
+    out = {a == b, -1};
+    return spendOnText(std::min(a.size(), b.size()));
+  }
   default:
     break;
   }

@@ -217,6 +217,59 @@ TEST(PlanEvaluate, SeesTheProcessorsOfTheDevice) {
   EXPECT_EQ(extent(1 << 20), 65535);
 }
 
+/// A loop of `turns` turns, each of which does `work`; `registers` are those of the op beyond 0 to 2.
+DecodedModule loopOf(int64_t turns, const std::string &registers, auto work) {
+  DecodedModule module;
+  module.strings = {"ns::op", "inner"};
+  Function f;
+  f.registerTypes = "iii" + registers;
+  f.add(Opcode::const_int, Regs{0}, {}, Values{0});
+  f.add(Opcode::const_int, Regs{1}, {}, Values{turns});
+  f.add(Opcode::const_int, Regs{2}, {}, Values{1});
+  work(module, f, /*isBody=*/false);
+  size_t begin = f.code.size();
+  f.add(Opcode::loop_for, {}, Regs{0, 1, 2}, Values{static_cast<int64_t>(begin) + 3});
+  work(module, f, /*isBody=*/true);
+  f.add(Opcode::loop_end, {}, {}, Values{static_cast<int64_t>(begin)});
+  f.add(Opcode::ret, {}, {}, {});
+  module.functions.insert(module.functions.begin(), std::move(f));
+  return module;
+}
+
+TEST(PlanEvaluate, BoundsWorkAndNotOnlyInstructions) {
+  auto message = [](const DecodedModule &module) {
+    Program program = load(module);
+    Resolution resolution;
+    auto error = evaluate(program, {}, resolution);
+    return error ? error->message : "";
+  };
+  auto calls = [](size_t registers) {
+    return [registers](DecodedModule &module, Function &f, bool isBody) {
+      if (isBody)
+        return f.add(Opcode::call, {}, {}, Values{1});
+      Function inner;
+      inner.name = 1;
+      inner.registerTypes = std::string(registers, 'i');
+      inner.add(Opcode::ret, {}, {}, {});
+      module.functions.push_back(std::move(inner));
+    };
+  };
+  EXPECT_EQ(message(loopOf(2000, "", calls(16))), "");
+  EXPECT_THAT(message(loopOf(2000, "", calls(16384))), testing::HasSubstr("more than 1048576 instructions"));
+
+  auto comparisons = [](size_t bytes) {
+    return [bytes](DecodedModule &module, Function &f, bool isBody) {
+      if (isBody)
+        return f.add(Opcode::eq_string, Regs{5}, Regs{3, 4}, {});
+      module.strings.insert(module.strings.end(), 2, std::string(bytes, 'x'));
+      f.add(Opcode::const_string, Regs{3}, {}, Values{2});
+      f.add(Opcode::const_string, Regs{4}, {}, Values{3});
+    };
+  };
+  EXPECT_EQ(message(loopOf(10000, "ssb", comparisons(16))), "");
+  EXPECT_THAT(message(loopOf(10000, "ssb", comparisons(65536))), testing::HasSubstr("more than 1048576 instructions"));
+}
+
 TEST(Timing, EvaluatePlan) {
   Program program = load(sample());
   int64_t shape[] = {64, 64};
