@@ -6,7 +6,6 @@
 #include <algorithm>
 #include <cmath>
 #include <nlohmann/json.hpp>
-#include <set>
 #include <vector>
 
 namespace kpkg::format {
@@ -34,30 +33,77 @@ Result<std::string> writeCanonical(const json &value) {
   }
 }
 
-Result<json> parseCanonical(std::string_view text) {
-  struct Refusal {
-    std::string why;
-  };
-  std::vector<std::set<std::string>> keys;
-  auto check = [&](int depth, json::parse_event_t event, json &parsed) {
-    if (depth > maxManifestDepth)
-      throw Refusal{"is nested deeper than " + std::to_string(maxManifestDepth)};
-    if (event == json::parse_event_t::object_start)
-      keys.emplace_back();
-    else if (event == json::parse_event_t::object_end)
-      keys.pop_back();
-    else if (event == json::parse_event_t::key && !keys.back().insert(parsed.get<std::string>()).second)
-      throw Refusal{"has the key '" + parsed.get<std::string>() + "' twice in one object"};
-    return true;
-  };
+namespace {
+
+/// Builds a value from the parser's events. The library's own callbacks look at all elements of a list each time that
+/// one of them ends, which makes long lists quadratic.
+class Builder : public nlohmann::json_sax<json> {
+public:
   json value;
-  try {
-    value = json::parse(text.begin(), text.end(), check);
-  } catch (const Refusal &refusal) {
-    return formatError("the manifest " + refusal.why);
-  } catch (const json::exception &error) {
-    return formatError(std::string("the manifest is not JSON: ") + error.what());
+  std::string refusal;
+
+  bool null() override { return add(nullptr); }
+  bool boolean(bool item) override { return add(item); }
+  bool number_integer(number_integer_t item) override { return add(item); }
+  bool number_unsigned(number_unsigned_t item) override { return add(item); }
+  bool number_float(number_float_t item, const string_t &) override { return add(item); }
+  bool string(string_t &item) override { return add(std::move(item)); }
+  bool binary(binary_t &item) override { return add(std::move(item)); }
+  bool start_object(size_t) override { return open(json::object()); }
+  bool start_array(size_t) override { return open(json::array()); }
+  bool end_object() override { return close(); }
+  bool end_array() override { return close(); }
+
+  bool key(string_t &name) override {
+    auto [place, isNew] = stack.back()->get_ref<json::object_t &>().try_emplace(name, nullptr);
+    if (!isNew)
+      return refuse("has the key '" + name + "' twice in one object");
+    member = &place->second;
+    return true;
   }
+  bool parse_error(size_t, const std::string &, const json::exception &error) override {
+    return refuse(std::string("is not JSON: ") + error.what());
+  }
+
+private:
+  bool refuse(std::string why) {
+    refusal = std::move(why);
+    return false;
+  }
+  json &place(json item) {
+    if (stack.empty())
+      return value = std::move(item);
+    if (stack.back()->is_object())
+      return *member = std::move(item);
+    return stack.back()->get_ref<json::array_t &>().emplace_back(std::move(item));
+  }
+  bool add(json item) {
+    place(std::move(item));
+    return true;
+  }
+  bool open(json empty) {
+    if (stack.size() == size_t(maxManifestDepth))
+      return refuse("is nested deeper than " + std::to_string(maxManifestDepth));
+    // What a list holds moves only when it grows, and by then this one is closed.
+    stack.push_back(&place(std::move(empty)));
+    return true;
+  }
+  bool close() {
+    stack.pop_back();
+    return true;
+  }
+
+  std::vector<json *> stack;
+  json *member = nullptr; ///< of the innermost object, whose key came last
+};
+
+} // namespace
+
+Result<json> parseCanonical(std::string_view text) {
+  Builder builder;
+  if (!json::sax_parse(text.begin(), text.end(), &builder))
+    return formatError("the manifest " + builder.refusal);
+  const json &value = builder.value;
   auto spelling = writeCanonical(value);
   if (!spelling)
     return spelling.error();
@@ -67,7 +113,7 @@ Result<json> parseCanonical(std::string_view text) {
     return formatError("the manifest is not canonical JSON (sorted keys, no white space) at byte " +
                        std::to_string(at));
   }
-  return value;
+  return std::move(builder.value);
 }
 
 } // namespace kpkg::format

@@ -26,6 +26,8 @@ inline constexpr size_t alignment = 64;
 inline constexpr uint64_t maxManifestBytes = uint64_t(64) << 20;
 inline constexpr uint64_t maxSections = 1 << 16;
 inline constexpr uint64_t maxSectionBytes = uint64_t(2) << 30;
+/// An Ed25519 key and a signature.
+inline constexpr uint64_t signatureBytes = 32 + 64;
 inline constexpr size_t maxNameBytes = 512;
 inline constexpr int maxManifestDepth = 32;
 
@@ -51,9 +53,29 @@ struct Section {
 
 constexpr uint64_t alignUp(uint64_t offset) { return (offset + alignment - 1) / alignment * alignment; }
 
+struct SectionKind {
+  std::string_view name;
+  /// Most bytes of the contents.
+  uint64_t maxBytes;
+};
+
 /// Kinds that this version knows; others are skipped or, when required, refused.
-inline constexpr std::string_view knownKinds[] = {"cubin", "docs",   "host-object", "ir",     "plan",
-                                                  "ptx",   "source", "signature",   "tuning", "vectors"};
+inline constexpr SectionKind knownKinds[] = {{"cubin", uint64_t(1) << 30},       {"docs", uint64_t(64) << 20},
+                                             {"host-object", uint64_t(1) << 30}, {"ir", maxSectionBytes},
+                                             {"plan", uint64_t(16) << 20},       {"ptx", uint64_t(1) << 30},
+                                             {"signature", signatureBytes},      {"source", uint64_t(64) << 20},
+                                             {"tuning", uint64_t(64) << 20},     {"vectors", maxSectionBytes}};
+
+/// Null of a kind that this version does not know.
+constexpr const SectionKind *findKind(std::string_view name) {
+  for (const SectionKind &kind : knownKinds)
+    if (kind.name == name)
+      return &kind;
+  return nullptr;
+}
+
+/// The most that `stored` compressed bytes may stand for, so that a small file cannot ask for much memory.
+constexpr uint64_t maxExpanded(uint64_t stored) { return (uint64_t(1) << 20) + 256 * stored; }
 
 } // namespace kpkg::format
 #endif

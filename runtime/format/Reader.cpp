@@ -30,7 +30,7 @@ Error Reader::refuse(std::string why) const {
 }
 
 Result<Reader> Reader::open(const std::string &path) {
-  auto file = MappedFile::open(path);
+  auto file = WholeFile::open(path);
   if (!file)
     return file.error();
   std::string_view bytes = file->bytes();
@@ -39,10 +39,10 @@ Result<Reader> Reader::open(const std::string &path) {
 
 Result<Reader> Reader::fromMemory(std::string_view bytes, std::string name) { return make({}, bytes, std::move(name)); }
 
-Result<Reader> Reader::make(MappedFile file, std::string_view bytes, std::string name) {
+Result<Reader> Reader::make(WholeFile file, std::string_view bytes, std::string name) {
   Reader reader;
   reader.fileName = std::move(name);
-  reader.mapping = std::move(file);
+  reader.file = std::move(file);
   reader.bytes = bytes;
   if (Status status = reader.readHeader(); !status)
     return status.error();
@@ -82,7 +82,8 @@ Status Reader::readHeader() {
   if (!parsed->is_object())
     return refuse("its manifest is no JSON object");
   auto format = parsed->find("format");
-  if (format == parsed->end() || *format != json{{"major", major}, {"minor", minorOfFile}})
+  // By their spelling: as numbers, 1 and 1.0 are equal.
+  if (format == parsed->end() || format->dump() != json{{"major", major}, {"minor", minorOfFile}}.dump())
     return refuse("the manifest's `format` is not the header's version");
   return {};
 }
@@ -148,7 +149,10 @@ Status Reader::readSectionTable() {
       return refuse(where + ": `sha256` is not 64 lower-case hexadecimal digits");
     if (section.size > maxSectionBytes || section.stored > maxSectionBytes)
       return refuse(where + " is larger than the limit of " + std::to_string(maxSectionBytes) + " bytes");
-    bool known = std::find(std::begin(knownKinds), std::end(knownKinds), section.kind) != std::end(knownKinds);
+    const SectionKind *known = findKind(section.kind);
+    if (known && section.size > known->maxBytes)
+      return refuse(where + " has " + std::to_string(section.size) + " bytes, the limit of its kind '" + section.kind +
+                    "' is " + std::to_string(known->maxBytes));
     if (!known && section.required)
       return refuse(where + " is required and of kind '" + section.kind +
                     "', which this runtime does not know; update kpkg");
@@ -158,6 +162,12 @@ Status Reader::readSectionTable() {
       return refuse(where + ": compression '" + *compression + "' is not known");
     if (section.compression == Compression::None && section.stored != section.size)
       return refuse(where + " is not compressed but `stored` differs from `size`");
+    if (section.compression == Compression::Zstd && section.size > maxExpanded(section.stored))
+      return refuse(where + " has " + std::to_string(section.size) + " bytes in " + std::to_string(section.stored) +
+                    ", which may stand for at most " + std::to_string(maxExpanded(section.stored)));
+    if (section.kind == "signature" && (section.size != signatureBytes || section.stored != signatureBytes))
+      return refuse(where + " is no Ed25519 key and signature: these have " + std::to_string(signatureBytes) +
+                    " bytes, not compressed");
     uint64_t start = alignUp(end);
     if (section.offset != start)
       return refuse(where + " starts at offset " + std::to_string(section.offset) + ", expected " +
@@ -169,14 +179,17 @@ Status Reader::readSectionTable() {
     end = start + section.stored;
     table.push_back(std::move(section));
   }
+  for (size_t i = 0; i < table.size(); ++i)
+    if (table[i].kind != "signature" && findKind(table[i].kind))
+      usable.emplace(table[i].name, i);
   if (end != dataBytes)
     return refuse(std::to_string(dataBytes - end) + " bytes follow the last section");
   return {};
 }
 
 const Section *Reader::find(std::string_view name) const {
-  auto found = std::find_if(table.begin(), table.end(), [&](const Section &section) { return section.name == name; });
-  return found == table.end() ? nullptr : &*found;
+  auto found = usable.find(name);
+  return found == usable.end() ? nullptr : &table[found->second];
 }
 
 std::string_view Reader::stored(const Section &section) const {
@@ -241,8 +254,6 @@ Status Reader::checkSignature(const std::vector<PublicKey> &keys) const {
     auto contents = read(section, true);
     if (!contents)
       return contents.error();
-    if (contents->bytes.size() != key.size() + signature.size())
-      return refusal("section '" + section.name + "' is no Ed25519 key and signature");
     std::memcpy(key.data(), contents->bytes.data(), key.size());
     std::memcpy(signature.data(), contents->bytes.data() + key.size(), signature.size());
     if (std::find(keys.begin(), keys.end(), key) == keys.end())

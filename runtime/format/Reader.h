@@ -5,7 +5,7 @@
 
 #include "runtime/format/Container.h"
 #include "runtime/format/Digest.h"
-#include "runtime/format/MappedFile.h"
+#include "runtime/format/WholeFile.h"
 
 #include <kpkg/result.hpp>
 #include <nlohmann/json_fwd.hpp>
@@ -13,6 +13,7 @@
 #include <memory>
 #include <string>
 #include <string_view>
+#include <unordered_map>
 #include <vector>
 
 namespace kpkg::format {
@@ -35,7 +36,8 @@ public:
   const nlohmann::json &manifest() const { return *parsed; }
   std::string_view manifestText() const { return text; }
   const std::vector<Section> &sections() const { return table; }
-  /// Null when there is none of this name.
+  /// Null when there is none of this name and of a kind that this version knows. Signatures are not found: nothing
+  /// that is signed covers them.
   const Section *find(std::string_view name) const;
 
   /// The contents, decompressed. `checkDigest`: refuses them when the SHA-256 of the stored bytes is not the
@@ -48,20 +50,21 @@ public:
 
 private:
   Reader() = default;
-  static Result<Reader> make(MappedFile file, std::string_view bytes, std::string name);
+  static Result<Reader> make(WholeFile file, std::string_view bytes, std::string name);
   Status readHeader();
   Status readSectionTable();
   std::string_view stored(const Section &section) const;
   Error refuse(std::string why) const;
 
   std::string fileName;
-  MappedFile mapping;
+  WholeFile file;
   std::string_view bytes;
   std::string_view text;
   uint16_t minorOfFile = 0;
   uint64_t dataStart = 0;
   std::shared_ptr<const nlohmann::json> parsed;
   std::vector<Section> table;
+  std::unordered_map<std::string_view, size_t> usable; ///< what find() finds, into `table`
 };
 
 /// What a signature signs: everything of the manifest except the signature sections themselves.

@@ -18,9 +18,10 @@ static constexpr int zstdLevel = 12;
 static Error writeError(std::string message) { return {KPKG_ERROR_FORMAT, std::move(message), {}, {}, {}}; }
 
 Status Writer::add(std::string name, std::string kind, std::string contents, Compression compression, bool required) {
-  if (contents.size() > maxSectionBytes)
-    return writeError("section '" + name + "' is larger than the limit of " + std::to_string(maxSectionBytes) +
-                      " bytes");
+  const SectionKind *known = findKind(kind);
+  if (uint64_t limit = known ? known->maxBytes : maxSectionBytes; contents.size() > limit)
+    return writeError("section '" + name + "' of kind '" + kind + "' is larger than the limit of " +
+                      std::to_string(limit) + " bytes");
   if (name.empty() || name.size() > maxNameBytes)
     return writeError("section name '" + name + "' is empty or longer than " + std::to_string(maxNameBytes) + " bytes");
   for (const Pending &other : pending)
@@ -37,7 +38,7 @@ Status Writer::add(std::string name, std::string kind, std::string contents, Com
     size_t size = ZSTD_compress(packed.data(), packed.size(), added.stored.data(), added.stored.size(), zstdLevel);
     if (ZSTD_isError(size))
       return writeError("section '" + added.section.name + "' does not compress: " + ZSTD_getErrorName(size));
-    if (size < added.stored.size()) {
+    if (size < added.stored.size() && added.stored.size() <= maxExpanded(size)) {
       packed.resize(size);
       added.stored = std::move(packed);
       added.section.compression = Compression::Zstd;

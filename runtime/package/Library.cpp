@@ -22,6 +22,10 @@ Library::Library(format::Reader opened, Trust trust, std::shared_ptr<const Table
 
 Library::~Library() = default;
 
+static std::string ofKind(const format::Section &section) {
+  return "section '" + section.name + "', which is of kind '" + section.kind + "'";
+}
+
 Result<std::shared_ptr<Library>> Library::open(Result<format::Reader> reader, Trust trust) {
   if (!reader)
     return reader.error();
@@ -35,28 +39,37 @@ Result<std::shared_ptr<Library>> Library::open(Result<format::Reader> reader, Tr
     if (Status status = reader->checkSignature(trust.keys); !status)
       return status.error();
   auto tables = readTables(reader->manifest());
-  if (!tables) {
-    Error error = tables.error();
-    error.message = "'" + reader->name() + "' is refused: " + error.message;
-    return error;
+  auto refuse = [&](const std::string &why, const std::string &instance = {}) {
+    return Error{KPKG_ERROR_FORMAT, "'" + reader->name() + "' is refused: " + why, {}, instance, {}};
+  };
+  if (!tables)
+    return refuse(tables.error().message);
+  for (const Instance &instance : (*tables)->instances) {
+    if (!cpu::isCpuTarget(instance.target) && !instance.launch)
+      continue;
+    const format::Section *section = reader->find(instance.section);
+    if (!section)
+      return refuse(instance.label + " is said to be in section '" + instance.section + "', which is missing",
+                    instance.label);
+    bool isHost = cpu::isCpuTarget(instance.target);
+    bool isCode = isHost ? section->kind == "host-object" : section->kind == "cubin" || section->kind == "ptx";
+    if (!isCode)
+      return refuse(instance.label + " is said to be in " + ofKind(*section) + ", expected " +
+                        (isHost ? "'host-object'" : "'cubin' or 'ptx'"),
+                    instance.label);
   }
-  for (const Instance &instance : (*tables)->instances)
-    if ((cpu::isCpuTarget(instance.target) || instance.launch) && !reader->find(instance.section))
-      return Error{KPKG_ERROR_FORMAT,
-                   "'" + reader->name() + "' is refused: " + instance.label + " is said to be in section '" +
-                       instance.section + "', which is missing",
-                   {},
-                   instance.label,
-                   {}};
+  for (const OpEntry &op : (*tables)->ops)
+    for (const std::string *name : {&op.plan, &op.shapePlan, &op.gpuPlan, &op.gpuShapePlan})
+      if (const format::Section *section = reader->find(*name); section && section->kind != "plan")
+        return refuse("the plan of " + op.name + " is said to be in " + ofKind(*section) + ", expected 'plan'");
   if (const format::Section *tuning = reader->find(tuningSection)) {
+    if (tuning->kind != "tuning")
+      return refuse("the tuning table is said to be in " + ofKind(*tuning) + ", expected 'tuning'");
     auto text = reader->read(*tuning, trust.level != KPKG_TRUST_ANY);
     if (!text)
       return text.error();
-    if (Status status = readTuning(text->bytes, **tables); !status) {
-      Error error = status.error();
-      error.message = "'" + reader->name() + "' is refused: " + error.message;
-      return error;
-    }
+    if (Status status = readTuning(text->bytes, **tables); !status)
+      return refuse(status.error().message);
   }
   std::shared_ptr<Library> library(new Library(std::move(*reader), std::move(trust), std::move(*tables)));
   for (const OpEntry &op : library->tables().ops)

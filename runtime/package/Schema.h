@@ -11,5 +11,12 @@ namespace kpkg::package {
 /// which then has no schema. The name has a namespace. `referToTexts` is the caller's.
 Result<OpEntry> readSchema(const std::string &text);
 
+/// The schema of an op by its arguments and results, in the one spelling that packages have.
+std::string schemaOf(const OpEntry &op);
+
+/// Why a package may not have this op: its names are none that PyTorch and Python take, or its schema is not that of
+/// its arguments and results, by which calls go. Empty when nothing is wrong.
+std::string checkOp(const OpEntry &op);
+
 } // namespace kpkg::package
 #endif

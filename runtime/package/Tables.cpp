@@ -3,6 +3,7 @@
 #include "runtime/package/Tables.h"
 #include "runtime/package/Backward.h"
 #include "runtime/package/ReadInstance.h"
+#include "runtime/package/Schema.h"
 
 #include <algorithm>
 #include <memory>
@@ -258,8 +259,11 @@ Result<std::shared_ptr<Tables>> readTables(const json &manifest) {
     }
     for (Kernel &kernel : tables->kernels)
       kernel.indexValues(tables->instances);
-    for (const json &item : entry.list("ops"))
+    for (const json &item : entry.list("ops")) {
       tables->ops.push_back(readOp(item, place("ops", tables->ops.size())));
+      if (std::string why = checkOp(tables->ops.back()); !why.empty())
+        throw Refusal{"op '" + tables->ops.back().name + "' " + why};
+    }
   } catch (const Refusal &refusal) {
     return Error{KPKG_ERROR_FORMAT, refusal.why, {}, {}, {}};
   } catch (const json::exception &error) {

@@ -226,6 +226,7 @@ struct Backward {
 
 struct OpEntry {
   std::string name;
+  /// PyTorch's, without namespace; empty of an op that is known by its name alone. Those of packages are schemaOf()'s.
   std::string schema;
   std::string doc;
   std::string reference;

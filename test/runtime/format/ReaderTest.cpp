@@ -34,7 +34,7 @@ TEST(Reader, ReadsBackWhatWasWritten) {
   EXPECT_EQ(reader.find("docs/c"), nullptr);
 }
 
-TEST(Reader, MapsFiles) {
+TEST(Reader, ReadsFiles) {
   std::string path = testing::TempDir() + "kpkg-reader-test.kpkg";
   ASSERT_TRUE(format::writeFile(path, validPackage()));
   {
@@ -49,6 +49,27 @@ TEST(Reader, MapsFiles) {
   EXPECT_EQ(missing.error().status, KPKG_ERROR_FILE);
   EXPECT_THAT(missing.error().message, HasSubstr("No such file"));
   EXPECT_THAT(Reader::open(testing::TempDir()).error().message, HasSubstr("not a regular file"));
+}
+
+TEST(Reader, IsNotHarmedByFilesThatShrinkOrChange) {
+  std::string path = testing::TempDir() + "kpkg-reader-shrinks.kpkg";
+  ASSERT_TRUE(format::writeFile(path, validPackage()));
+  auto reader = Reader::open(path);
+  ASSERT_TRUE(reader);
+  std::ofstream(path, std::ios::in | std::ios::out) << std::string(64, 'x');
+  std::filesystem::resize_file(path, 64);
+  EXPECT_EQ(reader->read(*reader->find("docs/b"), true).value().bytes, std::string(1000, 'b'));
+  std::filesystem::remove(path);
+}
+
+TEST(Reader, TakesLongLists) {
+  // With a cost that grows with the square of the length, this takes minutes.
+  nlohmann::json manifest = manifestOf(validPackage());
+  manifest["extra"] = nlohmann::json::array();
+  for (int i = 0; i < 200000; ++i)
+    manifest["extra"].push_back(nlohmann::json::object());
+  std::string bytes = assemble(manifest.dump(), dataOf(validPackage()));
+  EXPECT_EQ(openValid(bytes).manifest().at("extra").size(), 200000u);
 }
 
 TEST(Writer, IsDeterministic) { EXPECT_EQ(validPackage(), validPackage()); }
@@ -73,7 +94,29 @@ TEST(Reader, SkipsUnknownOptionalKinds) {
   Writer writer;
   ASSERT_TRUE(writer.add("later", "fpga", "bits", Compression::None, /*required=*/false));
   std::string bytes = writer.finish(nlohmann::json::object()).value();
-  EXPECT_TRUE(Reader::fromMemory(bytes, "sample"));
+  auto reader = Reader::fromMemory(bytes, "sample");
+  ASSERT_TRUE(reader);
+  EXPECT_EQ(reader->find("later"), nullptr);
+}
+
+TEST(Reader, DoesNotFindSignatures) {
+  // They lie outside of what is signed: whoever adds one could replace what a package has under its name.
+  Writer writer;
+  ASSERT_TRUE(writer.add("tuning", "signature", std::string(96, 's'), Compression::None, /*required=*/false));
+  std::string bytes = writer.finish(nlohmann::json::object()).value();
+  EXPECT_EQ(openValid(bytes).find("tuning"), nullptr);
+}
+
+TEST(Writer, KeepsWhatReadersExpand) {
+  Writer writer;
+  std::string zeros(size_t(8) << 20, '\0');
+  ASSERT_TRUE(writer.add("ir/zeros", "ir", zeros, Compression::Zstd, /*required=*/false));
+  std::string bytes = writer.finish(nlohmann::json::object()).value();
+  Reader reader = openValid(bytes);
+  EXPECT_EQ(reader.sections()[0].compression, Compression::None);
+  EXPECT_EQ(reader.read(reader.sections()[0], true).value().bytes, zeros);
+  EXPECT_THAT(writer.add("plan/x", "plan", std::string((16 << 20) + 1, 'x')).error().message,
+              HasSubstr("of kind 'plan' is larger than the limit of 16777216 bytes"));
 }
 
 TEST(Reader, AcceptsLaterMinorVersions) {

@@ -100,8 +100,11 @@ std::vector<Malformed> malformedPackages() {
   text("number-spelling", "not canonical JSON", R"({"a":1e0})");
   text("number-too-large", "is not JSON", R"({"a":1e999})");
   text("deep", "nested deeper than 32", std::string(100000, '[') + std::string(100000, ']'));
+  text("deep-by-one", "nested deeper than 32", R"({"a":)" + std::string(32, '[') + std::string(32, ']') + "}");
   text("bad-utf8", "is not JSON", "{\"a\":\"\xff\"}");
   text("no-format", "`format` is not the header's version", R"({"sections":[]})");
+  text("format-of-floats", "`format` is not the header's version",
+       R"({"format":{"major":1.0,"minor":0},"sections":[]})");
   text("no-sections", "no list `sections`", R"({"format":{"major":1,"minor":0}})");
   manifest("sections-no-list", "no list `sections`", [](json &value) { value["sections"] = 3; });
   manifest("section-no-object", "has no proper `name`", [](json &value) { value["sections"][0] = "x"; });
@@ -115,6 +118,17 @@ std::vector<Malformed> malformedPackages() {
   section("size-negative", "lacks one of", [](json &entry) { entry["size"] = -1; });
   section("size-float", "lacks one of", [](json &entry) { entry["size"] = 1.5; });
   section("size-limit", "larger than the limit", [](json &entry) { entry["size"] = uint64_t(1) << 40; });
+  section("size-of-plan", "has 16777217 bytes, the limit of its kind 'plan' is 16777216", [](json &entry) {
+    entry["kind"] = "plan";
+    entry["size"] = (16 << 20) + 1;
+  });
+  section("size-of-expanded", "which may stand for at most", [](json &entry) { entry["size"] = 60 << 20; });
+  section("signature-long", "the limit of its kind 'signature' is 96",
+          [](json &entry) { entry["kind"] = "signature"; });
+  section("signature-compressed", "is no Ed25519 key and signature: these have 96 bytes", [](json &entry) {
+    entry["kind"] = "signature";
+    entry["size"] = 96;
+  });
   section("stored-overflow", "larger than the limit", [](json &entry) { entry["stored"] = ~uint64_t(0); });
   section("stored-past-end", "ends within section", [](json &entry) { entry["stored"] = 100000; });
   section("stored-differs", "`stored` differs from `size`", [](json &entry) { entry["compression"] = "none"; });

@@ -2,6 +2,7 @@
 //
 // SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
 #include "runtime/format/OutputFile.h"
+#include "runtime/format/Reader.h"
 #include "runtime/format/Writer.h"
 #include "test/runtime/package/SamplePackage.h"
 
@@ -45,7 +46,7 @@ TEST(Library, RefusesManifestsThatDoNotFitTogether) {
        [](json &m) { m["instances"][0]["section"] = "host/none"; }},
       {"has the unknown type 'Tensors'", [](json &m) { m["ops"][0]["arguments"][0]["type"] = "Tensors"; }},
       {"a default that does not fit its type", [](json &m) { m["ops"][0]["arguments"][1]["default"] = "x"; }},
-      {"op 'test::scale' is listed twice", [](json &m) { m["ops"][1]["name"] = "test::scale"; }},
+      {"op 'test::scale' is listed twice", [](json &m) { m["ops"][1] = m["ops"][0]; }},
   };
   for (const Case &test : cases) {
     json manifest = sampleManifest();
@@ -55,6 +56,102 @@ TEST(Library, RefusesManifestsThatDoNotFitTogether) {
     ASSERT_FALSE(library) << test.message;
     EXPECT_EQ(library.error().status, KPKG_ERROR_FORMAT);
     EXPECT_THAT(library.error().message, HasSubstr("'sample' is refused: "));
+    EXPECT_THAT(library.error().message, HasSubstr(test.message));
+  }
+}
+
+TEST(Library, RefusesSchemasThatAreNotThoseOfTheTables) {
+  const char *const schemas[] = {
+      "scale(Tensor x, float alpha=2.0) -> (Tensor, Tensor)", // another number of results than is given
+      "scale(Tensor x, float alpha=2.0) -> int",
+      "scale(Tensor? x, float alpha=2.0) -> Tensor",
+      "scale(int x, float alpha=2.0) -> Tensor", // an integer would be taken for an address
+      "scale(Tensor x) -> Tensor",               // an argument would be read from beyond the call's
+      "scale(Tensor x, float alpha=3.0) -> Tensor",
+      "scale(Tensor(a!) x, float alpha=2.0) -> Tensor",
+      "scale(Tensor x,  float alpha=2.0) -> Tensor",
+      "other(Tensor x, float alpha=2.0) -> Tensor",
+      "",
+  };
+  for (std::string schema : schemas) {
+    json manifest = sampleManifest();
+    manifest["ops"][0]["schema"] = schema;
+    auto library = Library::openMemory(samplePackage(manifest), "sample");
+    ASSERT_FALSE(library) << schema;
+    EXPECT_EQ(library.error().status, KPKG_ERROR_FORMAT);
+    EXPECT_THAT(
+        library.error().message,
+        HasSubstr("op 'test::scale' has the schema '" + schema +
+                  "', but its arguments and results are those of 'scale(Tensor x, float alpha=2.0) -> Tensor'"));
+  }
+  json manifest = sampleManifest();
+  manifest["ops"][0]["schema"] = std::string(5000, '(');
+  auto library = Library::openMemory(samplePackage(manifest), "sample");
+  ASSERT_FALSE(library);
+  EXPECT_LT(library.error().message.size(), 1000u);
+}
+
+TEST(Library, SpellsDefaultsOfEveryTypeAsTheCompilerDoes) {
+  json manifest = sampleManifest();
+  json arguments = json::array();
+  auto add = [&](const char *name, const char *type, json value) {
+    arguments.push_back({{"name", name}, {"type", type}, {"mut", false}, {"default", std::move(value)}});
+  };
+  add("a", "float", 1e-5);
+  add("b", "float?", nullptr);
+  add("c", "int[]", json::array({1, -2}));
+  add("d", "str", "mean");
+  add("e", "bool", true);
+  add("f", "ScalarType", "float32");
+  add("g", "int", -1);
+  add("h", "float", 1e+22);
+  arguments.insert(arguments.begin(), json{{"name", "out"}, {"type", "Tensor?"}, {"mut", true}});
+  arguments.insert(arguments.begin(), json{{"name", "x"}, {"type", "Tensor"}, {"mut", true}});
+  manifest["ops"][0]["arguments"] = arguments;
+  std::string schema = "scale(Tensor(a!) x, Tensor(b!)? out, float a=1e-05, float? b=None, int[] c=[1, -2], "
+                       "str d=\"mean\", bool e=True, ScalarType f=float32, int g=-1, float h=1e+22) -> Tensor";
+  manifest["ops"][0]["schema"] = schema;
+  std::string bytes = samplePackage(manifest);
+  auto library = Library::openMemory(bytes, "sample");
+  ASSERT_TRUE(library) << library.error().message;
+  EXPECT_EQ(library->op("scale").value().schema(), schema);
+}
+
+TEST(Library, RefusesNamesThatPyTorchOrPythonDoNotTake) {
+  struct Case {
+    const char *message;
+    std::function<void(json &)> change;
+  };
+  const Case cases[] = {
+      {"is in a namespace of PyTorch's own ops", [](json &op) { op["name"] = "aten::scale"; }},
+      {"is no name of the form `namespace::name`", [](json &op) { op["name"] = "scale"; }},
+      {"is no name of the form", [](json &op) { op["name"] = "test::scale::x"; }},
+      {"is no name of the form", [](json &op) { op["name"] = "test::__class__"; }},
+      {"is no name of the form", [](json &op) { op["name"] = "test::scale.out"; }},
+      {"is no name of the form", [](json &op) { op["name"] = "te st::scale"; }},
+      {"an argument 'x y', which is no name", [](json &op) { op["arguments"][0]["name"] = "x y"; }},
+      {"an argument '', which is no name", [](json &op) { op["arguments"][0]["name"] = ""; }},
+      {"two arguments 'alpha'", [](json &op) { op["arguments"][0]["name"] = "alpha"; }},
+      {"'alpha', which is no tensor", [](json &op) { op["arguments"][1]["mut"] = true; }},
+      {"is its own reference", [](json &op) { op["reference"] = "test::scale"; }},
+      {"has 300 arguments",
+       [](json &op) {
+         for (int i = 2; i < 300; ++i)
+           op["arguments"].push_back({{"name", "i" + std::to_string(i)}, {"type", "int"}});
+       }},
+      {"and 65 results", [](json &op) { op["results"] = std::vector<std::string>(65, "Tensor"); }},
+      {"quotes, backslashes",
+       [](json &op) {
+         op["arguments"][1]["type"] = "str";
+         op["arguments"][1]["default"] = "a\" b";
+       }},
+  };
+  for (const Case &test : cases) {
+    json manifest = sampleManifest();
+    test.change(manifest["ops"][0]);
+    auto library = Library::openMemory(samplePackage(manifest), "sample");
+    ASSERT_FALSE(library) << test.message;
+    EXPECT_EQ(library.error().status, KPKG_ERROR_FORMAT);
     EXPECT_THAT(library.error().message, HasSubstr(test.message));
   }
 }
@@ -136,6 +233,7 @@ TEST(Library, RefusesPlansThatDoNotFitTheirSchema) {
   json manifest = sampleManifest();
   manifest["ops"][0]["arguments"][1]["type"] = "int";
   manifest["ops"][0]["arguments"][1]["default"] = 2;
+  manifest["ops"][0]["schema"] = "scale(Tensor x, int alpha=2) -> Tensor";
   std::string bytes = samplePackage(manifest);
   auto library = Library::openMemory(bytes, "sample").value();
   EXPECT_THAT(library.verify().error().message, HasSubstr("takes another kind of argument 'alpha' than its schema"));
@@ -160,6 +258,43 @@ TEST(Library, DamagedCodeIsNotUsed) {
   EXPECT_EQ(error.status, KPKG_ERROR_FORMAT);
   EXPECT_THAT(error.message, HasSubstr("is damaged (SHA-256"));
   EXPECT_FALSE(library.verify());
+}
+
+TEST(Library, UsesSectionsOfTheRightKindOnly) {
+  struct Case {
+    const char *section;
+    const char *kind;
+    const char *message;
+  };
+  std::string here = "host/" + runnableTarget();
+  const Case cases[] = {
+      {here.c_str(), "docs", "which is of kind 'docs', expected 'host-object'"},
+      {here.c_str(), "cubin", "which is of kind 'cubin', expected 'host-object'"},
+      {here.c_str(), "fpga", "which is missing"}, // kinds of later versions are skipped
+      {"plan/test::number", "source",
+       "the plan of test::number is said to be in section 'plan/test::number', which is "
+       "of kind 'source', expected 'plan'"},
+      {"tuning", "docs", "the tuning table is said to be in section 'tuning', which is of kind 'docs'"},
+  };
+  for (const Case &test : cases) {
+    std::string bytes = samplePackage();
+    format::Reader sample = std::move(format::Reader::fromMemory(bytes, "sample").value());
+    format::Writer writer;
+    bool isChanged = false;
+    for (const format::Section &section : sample.sections()) {
+      bool isThis = section.name == test.section;
+      isChanged |= isThis;
+      ASSERT_TRUE(writer.add(section.name, isThis ? test.kind : section.kind,
+                             std::string(sample.read(section, true).value().bytes), section.compression, !isThis));
+    }
+    if (!isChanged)
+      ASSERT_TRUE(writer.add(test.section, test.kind, "{}", format::Compression::None, false));
+    std::string changed = writer.finish(sample.manifest()).value();
+    auto library = Library::openMemory(changed, "sample");
+    ASSERT_FALSE(library) << test.section << " " << test.kind;
+    EXPECT_EQ(library.error().status, KPKG_ERROR_FORMAT);
+    EXPECT_THAT(library.error().message, HasSubstr(test.message));
+  }
 }
 
 TEST(Library, SignedByPolicy) {
@@ -306,7 +441,8 @@ TEST_F(Fallbacks, LaterLibrariesHelpEarlierOnes) {
   auto error = scale.call({}, {Tensor::empty(DType::Float32, {1, 5000})}).error();
   EXPECT_THAT(error.message, HasSubstr("; 'second': COLS = 5000"));
 
-  manifest["ops"][0]["schema"] = "scale(Tensor y) -> Tensor";
+  manifest["ops"][0]["schema"] = "scale(Tensor y, float alpha=2.0) -> Tensor";
+  manifest["ops"][0]["arguments"][0]["name"] = "y";
   std::string other = samplePackage(manifest);
   EXPECT_THAT(registry.add(Library::openMemory(other, "other").value()).error().message,
               HasSubstr("'other' is not added"));

@@ -17,7 +17,7 @@ Result<Rows> Rows::of(const std::string &package) {
     return reader.error();
   Rows rows;
   const format::Section *section = reader->find(sectionName);
-  if (!section)
+  if (!section || section->kind != sectionName)
     return rows;
   auto text = reader->read(*section, /*checkDigest=*/true);
   if (!text)

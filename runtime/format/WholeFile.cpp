@@ -1,17 +1,17 @@
-// A whole file, mapped read-only.
+// A whole file, read into memory.
 // SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
-#include "runtime/format/MappedFile.h"
+#include "runtime/format/WholeFile.h"
 
 #include <cerrno>
 #include <cstring>
 #include <fcntl.h>
-#include <sys/mman.h>
+#include <new>
 #include <sys/stat.h>
 #include <unistd.h>
 
 namespace kpkg::format {
 
-Result<MappedFile> MappedFile::open(const std::string &path) {
+Result<WholeFile> WholeFile::open(const std::string &path) {
   auto failure = [&](const std::string &what) {
     return Error{KPKG_ERROR_FILE, "cannot read '" + path + "': " + what, {}, {}, {}};
   };
@@ -28,19 +28,21 @@ Result<MappedFile> MappedFile::open(const std::string &path) {
     return failure(std::strerror(errno));
   if (!S_ISREG(status.st_mode))
     return failure("it is not a regular file");
-  MappedFile file;
-  if (status.st_size == 0)
-    return file;
-  void *address = ::mmap(nullptr, size_t(status.st_size), PROT_READ, MAP_PRIVATE, descriptor, 0);
-  if (address == MAP_FAILED)
-    return failure(std::strerror(errno));
-  file.view = {static_cast<const char *>(address), size_t(status.st_size)};
+  WholeFile file;
+  file.memory.reset(new (std::nothrow) char[size_t(status.st_size)]);
+  if (!file.memory)
+    return Error{KPKG_ERROR_MEMORY, "no memory for '" + path + "'", {}, {}, {}};
+  while (file.size < size_t(status.st_size)) {
+    ssize_t count = ::read(descriptor, file.memory.get() + file.size, size_t(status.st_size) - file.size);
+    if (count < 0 && errno == EINTR)
+      continue;
+    if (count < 0)
+      return failure(std::strerror(errno));
+    if (count == 0)
+      return failure("it became shorter while it was read");
+    file.size += size_t(count);
+  }
   return file;
-}
-
-MappedFile::~MappedFile() {
-  if (!view.empty())
-    ::munmap(const_cast<char *>(view.data()), view.size());
 }
 
 } // namespace kpkg::format

@@ -1,0 +1,28 @@
+// A whole file, read into memory.
+// SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
+#ifndef KPKG_FORMAT_WHOLEFILE_H
+#define KPKG_FORMAT_WHOLEFILE_H
+
+#include <kpkg/result.hpp>
+
+#include <memory>
+#include <string>
+#include <string_view>
+
+namespace kpkg::format {
+
+/// Owns the bytes. A mapping would not do: a file that shrinks while it is mapped ends the process at the next access
+/// (SIGBUS), and one that is written in place changes after it was checked.
+class WholeFile {
+public:
+  static Result<WholeFile> open(const std::string &path);
+
+  std::string_view bytes() const { return {memory.get(), size}; }
+
+private:
+  std::unique_ptr<char[]> memory;
+  size_t size = 0;
+};
+
+} // namespace kpkg::format
+#endif
