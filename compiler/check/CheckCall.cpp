@@ -401,6 +401,7 @@ Operand Elaborator::callOp(const FunctionEntity &entity, CallSite &site) {
   if (call.isError())
     return call;
   call.node->text = checker.program.ops()[entity.index].name;
+  checker.noteOpCall(function.name, entity.index, site.range());
   std::vector<Operand> results;
   for (size_t i = 0; i < info.resultTypes.size(); ++i)
     results.push_back(result(Kind::Result, info.resultTypes[i], site.range(), {call.node}, {static_cast<int64_t>(i)}));

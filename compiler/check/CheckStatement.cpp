@@ -12,8 +12,16 @@ Flow Elaborator::checkBlock(const ast::Block &statements) {
   return flow;
 }
 
+/// Plans of more are refused, and code for them is made in a time that grows with the square of their number.
+static constexpr unsigned maxOpStatements = 16384;
+
 Flow Elaborator::checkFrom(const ast::Block &statements, size_t first) {
   for (size_t i = first; i < statements.size(); ++i) {
+    if (kind == BodyKind::Op && ++statementCount > maxOpStatements) {
+      if (statementCount == maxOpStatements + 1)
+        diags.report(diag::OpTooLong, statements[i]->range, function.name, maxOpStatements);
+      return Flow::Stops;
+    }
     bool tookRest = false;
     auto *branches = statements[i]->as<ast::IfStmt>();
     Flow flow = branches && !branches->isComptime ? checkIf(*branches, 0, statements, i + 1, tookRest)

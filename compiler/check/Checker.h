@@ -77,6 +77,10 @@ public:
   }
   /// On a path through an op, that launch finds an instance.
   void noteUse(const ast::LaunchStmt &stmt) { usedLaunches.insert(&stmt); }
+  /// The body of op `caller` calls op `callee`.
+  void noteOpCall(const std::string &caller, size_t callee, SourceRange range) {
+    opCalls[opByName.at(caller)].emplace_back(callee, range);
+  }
   const OpInfo &opInfo(size_t index) const { return opInfos[index]; }
 
   Program &program;
@@ -124,6 +128,8 @@ private:
                        std::vector<std::vector<Value>> &alternatives);
   bool haveOwnNames(const std::vector<Value> &functions, SourceRange range);
   void linkReferences();
+  /// Reports ops that call themselves.
+  void findRecursiveOps();
   void linkBackwards();
   void linkBackward(size_t backwardIndex, size_t opIndex, const ast::Decorator &decorator);
 
@@ -138,6 +144,7 @@ private:
   std::vector<std::tuple<size_t, std::string, const ast::Decorator *>> backwards; // op index of the backward, op name
   std::vector<std::vector<std::unique_ptr<hir::Function>>> kernelBodies;
   std::vector<std::unique_ptr<hir::Function>> opBodies;
+  std::map<size_t, std::vector<std::pair<size_t, SourceRange>>> opCalls; // by op: the ops that it calls, and where
   std::vector<std::vector<bool>> kernelChecked;
   std::map<const ast::LaunchStmt *, std::pair<size_t, std::string>> idleLaunches; // the kernel, and why
   std::set<const ast::LaunchStmt *> usedLaunches;

@@ -2,7 +2,13 @@
 // SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
 #include "compiler/check/Frame.h"
 
+#include <algorithm>
+
 namespace kpkg::compiler {
+
+// As docs/package-format.md has them: packages with others are refused when they are opened.
+static constexpr std::string_view reservedNamespaces[] = {"aten", "prim", "prims", "torch", "onnx"};
+static constexpr size_t maxOpArguments = 256, maxOpResults = 64;
 
 /// The type in PyTorch's schema language, or empty.
 static std::string schemaType(const Type *type) {
@@ -116,6 +122,18 @@ void Checker::declareOp(FunctionEntity &function, const ast::Decorator &decorato
     diags.report(diag::OpParameters, syntax.comptimeParameters[0].range, function.name());
     isWrong = true;
   }
+  if (std::string space = name ? name->value.substr(0, std::min(colons, name->value.size())) : "";
+      std::find(std::begin(reservedNamespaces), std::end(reservedNamespaces), space) != std::end(reservedNamespaces)) {
+    diags.report(diag::ReservedNamespace, name->range, space);
+    isWrong = true;
+  }
+  auto limit = [&](size_t count, const char *what, size_t most) {
+    if (count <= most)
+      return;
+    diags.report(diag::OpTooWide, syntax.signatureRange, function.name(), int64_t(count), what, int64_t(most));
+    isWrong = true;
+  };
+  limit(syntax.parameters.size(), "arguments", maxOpArguments);
   bool anyMut = false;
   for (const ast::Parameter &parameter : syntax.parameters) {
     OpArgument argument;
@@ -179,6 +197,7 @@ void Checker::declareOp(FunctionEntity &function, const ast::Decorator &decorato
       info.resultTypes.push_back(type);
       record.results.push_back(type->isTensor() ? "Tensor" : "Tensor?");
     }
+    limit(results.size(), "results", maxOpResults);
   }
   if (!syntax.resultType && returnsValue(syntax.body)) {
     diags.report(diag::UnexpectedResult, syntax.signatureRange, function.name(), "a value");

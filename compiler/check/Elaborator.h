@@ -250,6 +250,7 @@ private:
   BodyScope *scope = nullptr;
   Facts facts;
   unsigned depth = 0;
+  unsigned statementCount = 0; ///< of an op, as often as they are repeated
   unsigned tileDepth = 0;
   unsigned combineDepth = 0;
   std::string opName; ///< for messages of run-time checks

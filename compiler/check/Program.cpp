@@ -6,6 +6,7 @@
 #include "compiler/diag/NearestName.h"
 
 #include <algorithm>
+#include <functional>
 #include <map>
 
 namespace kpkg::compiler {
@@ -124,6 +125,24 @@ void Checker::check(const Program::InstanceFilter &keep) {
     if (elaborator.elaborate(*opInfos[o].function, {}))
       opBodies[o] = std::move(function);
   }
+  findRecursiveOps();
+}
+
+void Checker::findRecursiveOps() {
+  enum class State : uint8_t { Unseen, Active, Done };
+  std::vector<State> states(opInfos.size(), State::Unseen);
+  std::function<void(size_t)> visit = [&](size_t op) {
+    states[op] = State::Active;
+    for (const auto &[callee, range] : opCalls[op])
+      if (states[callee] == State::Active)
+        diags.report(diag::RecursiveOp, range, program.opRecords[callee].name);
+      else if (states[callee] == State::Unseen)
+        visit(callee);
+    states[op] = State::Done;
+  };
+  for (size_t op = 0; op < opInfos.size(); ++op)
+    if (states[op] == State::Unseen)
+      visit(op);
 }
 
 bool Elaborator::elaborate(const FunctionEntity &entity, const std::vector<Value> &comptimeArguments) {

@@ -91,6 +91,29 @@ TEST(Errors, ReturnsBehindThem) {
     EXPECT_EQ(check(head + body + op).codes.size(), 1u) << body;
 }
 
+TEST(Ops, HaveLimits) {
+  auto codesOf = [](int arguments, int results) {
+    std::string head = "@register.op(\"a::b\")\ndef b(x: Tensor", tail, returned;
+    for (int i = 1; i < arguments; ++i)
+      head += ", i" + std::to_string(i) + ": Int";
+    for (int i = 0; i < results; ++i) {
+      tail += i ? ", Tensor" : "Tensor";
+      returned += i ? ", x.contiguous()" : "x.contiguous()";
+    }
+    return check(head + ") -> Tuple[" + tail + "]:\n    return " + returned + "\n").codes;
+  };
+  EXPECT_TRUE(codesOf(256, 64).empty());
+  EXPECT_EQ(codesOf(257, 64), std::set<std::string>{"K0621"});
+  EXPECT_EQ(codesOf(256, 65), std::set<std::string>{"K0621"});
+}
+
+TEST(Ops, DoNotCallThemselvesThroughOthers) {
+  const std::string head = "@register.op(\"a::b\")\ndef b(x: Tensor) -> Tensor:\n    return c(x)\n\n"
+                           "@register.op(\"a::c\")\ndef c(x: Tensor) -> Tensor:\n    return ";
+  EXPECT_TRUE(check(head + "x.contiguous()\n").codes.empty());
+  EXPECT_EQ(check(head + "b(x)\n").codes, std::set<std::string>{"K0619"});
+}
+
 TEST(Arguments, GivenByPositionAreNotGivenByNameAgain) {
   const std::string head =
       "@kernel\n@specialize(T=[float32])\ndef twice[T: DType](x: Tensor[T, 1], mut y: Tensor[T, 1]):\n"
@@ -137,6 +160,7 @@ TEST(Catalogue, EachKindIsProvoked) {
       {DiagnosticId::TooManyTokens, "250000 tokens: SyntaxTest, Limits.SizeAndTokens"},
       {DiagnosticId::ForeignFile, "about the command line: test/tools/kpkg/mojo-habits.test"},
       {DiagnosticId::UnknownDefine, "about the command line: Defines.SetConstantsOfRootModules"},
+      {DiagnosticId::OpTooWide, "257 arguments: Ops.HaveLimits"},
       {DiagnosticId::NestingTooDeep, "100 brackets: SyntaxTest, Limits.DeepNestingIsReportedOnce"},
   };
   for (const KindInfo &kind : allKinds()) {
