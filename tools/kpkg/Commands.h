@@ -16,6 +16,7 @@ enum ExitCode : int {
 void addBench(CLI::App &app, int &exitCode);
 void addBuild(CLI::App &app, int &exitCode);
 void addCheck(CLI::App &app, int &exitCode);
+void addFormat(CLI::App &app, int &exitCode);
 void addTune(CLI::App &app, int &exitCode);
 void addProfile(CLI::App &app, int &exitCode);
 void addRun(CLI::App &app, int &exitCode);

@@ -23,6 +23,7 @@ int main(int argc, char **argv) {
   int exitCode = Success;
   addBuild(app, exitCode);
   addCheck(app, exitCode);
+  addFormat(app, exitCode);
   addRun(app, exitCode);
   addBench(app, exitCode);
   addProfile(app, exitCode);
