@@ -112,13 +112,6 @@ Operand Elaborator::checkAttribute(const ast::AttributeExpr &expr) {
       return gridCoordinate(expr, Kind::BlockIndex);
     if (base->name == "grid_dim")
       return gridCoordinate(expr, Kind::GridSize);
-    static const std::string ofThreads[] = {"thread_idx", "block_dim", "lane_id", "warp_id", "cluster_idx"};
-    if (meaning.kind == Meaning::Unknown &&
-        std::find(std::begin(ofThreads), std::end(ofThreads), base->name) != std::end(ofThreads)) {
-      diags.report(diag::NotInLanguage, base->range, base->name,
-                   "a kernel says what a block does to whole tiles; `iota[n]()` numbers the elements of one");
-      return error(expr.range);
-    }
   }
   Operand base = check(*expr.base);
   if (base.isError())

@@ -2,6 +2,7 @@
 // SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
 #include "compiler/diag/NearestName.h"
 #include "compiler/diag/Diagnostics.h"
+#include "compiler/diag/ForeignNames.h"
 
 #include <algorithm>
 #include <utility>
@@ -47,6 +48,10 @@ static void fix(DiagnosticBuilder report, const std::string &name, SourceRange r
 
 void reportUnknownName(DiagnosticEngine &diags, const std::string &name, SourceRange range,
                        const std::vector<std::string> &known) {
+  if (std::string_view advice = adviceForForeignName(name); !advice.empty()) {
+    diags.report(diag::NotInLanguage, range, name, advice);
+    return;
+  }
   fix(diags.report(diag::UnknownName, range, name), name, range, known);
 }
 

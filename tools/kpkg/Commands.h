@@ -17,6 +17,8 @@ void addBench(CLI::App &app, int &exitCode);
 void addBuild(CLI::App &app, int &exitCode);
 void addCheck(CLI::App &app, int &exitCode);
 void addFormat(CLI::App &app, int &exitCode);
+void addNew(CLI::App &app, int &exitCode);
+void addTest(CLI::App &app, int &exitCode);
 void addTune(CLI::App &app, int &exitCode);
 void addProfile(CLI::App &app, int &exitCode);
 void addRun(CLI::App &app, int &exitCode);

@@ -24,6 +24,8 @@ int main(int argc, char **argv) {
   addBuild(app, exitCode);
   addCheck(app, exitCode);
   addFormat(app, exitCode);
+  addNew(app, exitCode);
+  addTest(app, exitCode);
   addRun(app, exitCode);
   addBench(app, exitCode);
   addProfile(app, exitCode);

@@ -1,11 +1,9 @@
 // `kpkg run`: calls an op of a package on inputs made from text; checks it, times it, says what ran and why.
 // SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
-#include "tools/kpkg/Elements.h"
+#include "tools/kpkg/Agreement.h"
 #include "tools/kpkg/Report.h"
 #include "tools/kpkg/RequestedCall.h"
 #include "tools/kpkg/bench/Timing.h"
-#include <algorithm>
-#include <cmath>
 #include <fmt/format.h>
 #include <fmt/ranges.h>
 #include <nlohmann/json.hpp>
@@ -14,22 +12,6 @@
 namespace kpkg::command {
 
 namespace {
-
-/// Floating-point operations of the call by the package's own estimate; 0 where it has none.
-double estimatedFlops(const Op &op, const std::vector<Named> &named) {
-  auto text = op.explain({}, named, KPKG_JSON);
-  return text ? nlohmann::json::parse(*text).value("flops", 0.0) : 0.0;
-}
-
-/// What error `--check` accepts, relative to the largest reference value: some unit roundoffs of the result, and those
-/// of a float32 sum (float64 of a float64 result), which grow with the root of the number of operations behind an
-/// element.
-double allowedError(const Tensor &result, double flops) {
-  constexpr double Roundings = 32;
-  double accumulator = unitRoundoff(result.dtype() == DType::Float64 ? DType::Float64 : DType::Float32);
-  double perElement = flops / double(std::max<int64_t>(result.elements(), 1));
-  return Roundings * unitRoundoff(result.dtype()) + std::sqrt(perElement) * accumulator;
-}
 
 struct RunOptions {
   CallRequest request;
