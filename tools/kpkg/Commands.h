@@ -20,6 +20,7 @@ void addFormat(CLI::App &app, int &exitCode);
 void addNew(CLI::App &app, int &exitCode);
 void addTest(CLI::App &app, int &exitCode);
 void addTune(CLI::App &app, int &exitCode);
+void addWatch(CLI::App &app, int &exitCode);
 void addProfile(CLI::App &app, int &exitCode);
 void addRun(CLI::App &app, int &exitCode);
 void addInfo(CLI::App &app, int &exitCode);

@@ -26,6 +26,7 @@ int main(int argc, char **argv) {
   addFormat(app, exitCode);
   addNew(app, exitCode);
   addTest(app, exitCode);
+  addWatch(app, exitCode);
   addRun(app, exitCode);
   addBench(app, exitCode);
   addProfile(app, exitCode);
