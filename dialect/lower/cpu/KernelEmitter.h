@@ -140,6 +140,7 @@ private:
   mlir::LogicalResult emitStore(tile::StoreOp op);
 
   void emitAlongVector(NestState &nest);
+  mlir::Value lastLane(mlir::Value vector, mlir::Value end, llvm::function_ref<mlir::Value()> emitOther);
   void emitAcrossVector(NestState &nest);
   llvm::SmallVector<mlir::Value> emitChunks(NestState &nest, mlir::Value base, int64_t chunks, bool checked,
                                             mlir::ValueRange accumulators);

@@ -23,6 +23,7 @@ struct KernelEmitter::NestState {
   SmallVector<Value> linesEnd;   // of reductions: where the lines end of which somebody asks for the result
   Value nonempty;                // of a store: some element is inside
   SmallVector<Value> results;    // of reductions, in a nest without outer loops
+  SmallVector<Value> lastValues; // what each reduction took in the last chunk, with the lanes behind the end
 };
 
 static int innermostDim(ArrayRef<int64_t> shape) {
@@ -53,6 +54,7 @@ SmallVector<Value> KernelEmitter::emitChunks(NestState &nest, Value base, int64_
   bool previous = std::exchange(checkedLoads, checked);
   SmallVector<Value> next(accumulators.begin(), accumulators.end());
   for (int64_t chunk = 0; chunk < chunks; ++chunk) {
+    nest.lastValues.clear();
     Position position = nest.position;
     if (nest.vectorDim >= 0) {
       position.vector = nest.vectorDim;
@@ -72,6 +74,7 @@ SmallVector<Value> KernelEmitter::emitChunks(NestState &nest, Value base, int64_
         auto reduce = cast<tile::ReduceOp>(sink.op);
         Type element = cast<RankedTensorType>(sink.value.getType()).getElementType();
         Value wide = toAccumulator(splatTo(value, lanes), element);
+        nest.lastValues.push_back(wide);
         if (checked && nest.reduceDim == nest.vectorDim) {
           Value mask = laneMask(Value(), sub(nest.end[nest.vectorDim], position.index[nest.vectorDim]));
           wide = choose(mask, wide, neutral(reduce.getKind(), wide.getType()));
@@ -83,6 +86,23 @@ SmallVector<Value> KernelEmitter::emitChunks(NestState &nest, Value base, int64_
   }
   checkedLoads = previous;
   return next;
+}
+
+/// The last lane of the vector that ended at `end`, where it lies behind it; else what `emitOther` gives.
+Value KernelEmitter::lastLane(Value vector, Value end, llvm::function_ref<Value()> emitOther) {
+  Value over = make<arith::RemUIOp>(end, indexConstant(lanes));
+  Value isBehind = compare(arith::CmpIPredicate::ne, over, indexConstant(0));
+  Type type = cast<VectorType>(vector.getType()).getElementType();
+  auto branch = scf::IfOp::create(builder, loc, TypeRange{type}, isBehind, true);
+  OpBuilder::InsertionGuard guard(builder);
+  builder.setInsertionPointToStart(branch.thenBlock());
+  scf::YieldOp::create(builder, loc,
+                       vector::ExtractOp::create(builder, loc, vector, ArrayRef<int64_t>{lanes - 1}).getResult());
+  builder.setInsertionPointToStart(branch.elseBlock());
+  openScope(branch, /*barrier=*/true);
+  scf::YieldOp::create(builder, loc, emitOther());
+  closeScope();
+  return branch.getResult(0);
 }
 
 /// The loops along the vector dimension, with the reductions along it (if any).
@@ -128,13 +148,16 @@ void KernelEmitter::emitAlongVector(NestState &nest) {
       Type element = accumulatorElement(reduce.getType().getElementType());
       initial.push_back(neutral(reduce.getKind(), VectorType::get({lanes}, element)));
     }
+  // The loop with masks also gives what the reductions took last: its last lane is an element of the uniform tail.
   auto runLoop = [&](Value from, Value to, int64_t chunks, bool checked, ValueRange inits) -> SmallVector<Value> {
-    APInt a, b;
     if (from == to)
       return SmallVector<Value>(inits);
     scf::ForOp loop = openLoop(from, to, indexConstant(chunks * lanes), inits);
-    SmallVector<Value> next =
-        emitChunks(nest, loop.getInductionVar(), chunks, checked, SmallVector<Value>(loop.getRegionIterArgs()));
+    SmallVector<Value> arguments(loop.getRegionIterArgs());
+    SmallVector<Value> next = emitChunks(nest, loop.getInductionVar(), chunks, checked,
+                                         ArrayRef(arguments).take_front(chunks * count));
+    if (next.size() < arguments.size())
+      llvm::append_range(next, nest.lastValues);
     closeLoop(loop, next);
     return SmallVector<Value>(loop.getResults());
   };
@@ -148,9 +171,14 @@ void KernelEmitter::emitAlongVector(NestState &nest) {
   accumulators.truncate(count);
   if (nest.unroll > 1)
     accumulators = runLoop(mainEnd, stepEnd, 1, false, accumulators);
+  bool lastIsTail = end != full && nest.shape[dim] % lanes == 0;
+  if (lastIsTail)
+    accumulators.append(initial.begin(), initial.begin() + count);
   accumulators = runLoop(stepEnd, end, 1, true, accumulators);
 
-  for (auto [sink, accumulator] : llvm::zip(nest.reduces, accumulators)) {
+  for (size_t number = 0; number < count; ++number) {
+    const Sink *sink = nest.reduces[number];
+    Value accumulator = accumulators[number];
     auto reduce = cast<tile::ReduceOp>(sink->op);
     ReduceKind kind = reduce.getKind();
     Value total = horizontal(kind, accumulator);
@@ -161,9 +189,12 @@ void KernelEmitter::emitAlongVector(NestState &nest) {
       OpBuilder::InsertionGuard guard(builder);
       builder.setInsertionPointToStart(branch.thenBlock());
       openScope(branch, /*barrier=*/true);
-      Position tail = nest.position;
-      tail.index[dim] = Value();
-      Value element = toAccumulator(emit(sink->value, tail), reduce.getType().getElementType());
+      auto emitTail = [&] {
+        Position tail = nest.position;
+        tail.index[dim] = Value();
+        return toAccumulator(emit(sink->value, tail), reduce.getType().getElementType());
+      };
+      Value element = lastIsTail ? lastLane(accumulators[count + number], end, emitTail) : emitTail();
       scf::YieldOp::create(builder, loc, accumulate(kind, total, repeated(kind, element, rest)));
       closeScope();
       builder.setInsertionPointToStart(branch.elseBlock());

@@ -63,15 +63,17 @@ Value KernelEmitter::neutral(ReduceKind kind, Type type) {
 
 Value KernelEmitter::accumulate(ReduceKind kind, Value a, Value b) {
   bool real = isa<FloatType>(getElementTypeOrSelf(a.getType()));
+  // Which zero a reduction gives is open; x86 needs twice the instructions to tell them apart.
+  auto anyZero = arith::FastMathFlags::nsz;
   switch (kind) {
   case ReduceKind::Sum:
     return real ? make<arith::AddFOp>(a, b) : make<arith::AddIOp>(a, b);
   case ReduceKind::Prod:
     return real ? make<arith::MulFOp>(a, b) : make<arith::MulIOp>(a, b);
   case ReduceKind::Max:
-    return real ? make<arith::MaximumFOp>(a, b) : make<arith::MaxSIOp>(a, b);
+    return real ? make<arith::MaximumFOp>(a, b, anyZero) : make<arith::MaxSIOp>(a, b);
   case ReduceKind::Min:
-    return real ? make<arith::MinimumFOp>(a, b) : make<arith::MinSIOp>(a, b);
+    return real ? make<arith::MinimumFOp>(a, b, anyZero) : make<arith::MinSIOp>(a, b);
   case ReduceKind::UMax:
     return make<arith::MaxUIOp>(a, b);
   case ReduceKind::UMin:

@@ -228,6 +228,19 @@ Value KernelEmitter::readBuffer(Value tile, const Buffer &buffer, const Position
   tail.index[buffer.clipped] = Value();
   if (buffer.clipped == vector)
     tail.vector = -1;
+  if (buffer.clipped == vector && alignedChunks) {
+    // Whole vectors were written, with the tail's first elements behind the end: only others need computing.
+    Value written = compare(arith::CmpIPredicate::slt, position.index[vector], end);
+    auto branch = scf::IfOp::create(builder, loc, TypeRange{value.getType()}, written, true);
+    OpBuilder::InsertionGuard guard(builder);
+    builder.setInsertionPointToStart(branch.thenBlock());
+    scf::YieldOp::create(builder, loc, value);
+    builder.setInsertionPointToStart(branch.elseBlock());
+    openScope(branch, /*barrier=*/true);
+    scf::YieldOp::create(builder, loc, splatTo(emit(tile, tail), lanes));
+    closeScope();
+    return branch.getResult(0);
+  }
   Value rest = emit(tile, tail);
   if (vector < 0)
     return choose(compare(arith::CmpIPredicate::slt, position.index[buffer.clipped], end), value, rest);
