@@ -19,8 +19,8 @@ namespace record { // byte offsets in KpkgCpuCall
 enum { args = 0, grid = 8, scratch = 32, print = 40, printContext = 48 };
 }
 
-KernelEmitter::KernelEmitter(tile::KernelOp kernel, const CpuTarget &target)
-    : kernel(kernel), target(target), builder(kernel), loc(kernel.getLoc()), lanes(target.lanes()) {
+KernelEmitter::KernelEmitter(tile::KernelOp kernel, const CpuTarget &target, const RowBatch &batch)
+    : kernel(kernel), target(target), batch(batch), builder(kernel), loc(kernel.getLoc()), lanes(target.lanes()) {
   kernel.walk([&](Operation *op) {
     if (!isa<tile::StoreOp, tile::ScatterOp, tile::AtomicOp>(op))
       return;
@@ -144,6 +144,38 @@ LogicalResult KernelEmitter::emitTileLoopBody(tile::ForTilesOp loop) {
   return emitRegion(loop.getBody().front(), [](Operation *) { return success(); });
 }
 
+/// Starts the loops over the blocks [begin, end), in batches along x.
+void KernelEmitter::openBlocks(Value begin, Value end, bool areTiles) {
+  Value one = indexConstant(1);
+  auto loop = [&](Value from, Value to, Value step) {
+    auto blocks = scf::ForOp::create(builder, loc, from, to, step);
+    builder.setInsertionPointToStart(blocks.getBody());
+    return blocks.getInductionVar();
+  };
+  if (areTiles) {
+    blockIds.assign(3, loop(begin, end, one));
+    return;
+  }
+  if (batch.rows == 1) {
+    Value block = loop(begin, end, one);
+    Value line = make<arith::DivUIOp>(block, gridDims[0]);
+    blockIds = {make<arith::RemUIOp>(block, gridDims[0]), make<arith::RemUIOp>(line, gridDims[1]),
+                make<arith::DivUIOp>(line, gridDims[1])};
+    return;
+  }
+  Value width = smax(gridDims[0], one); // an empty grid has no blocks, but no quotient either
+  Value line = loop(make<arith::DivUIOp>(begin, width), make<arith::CeilDivUIOp>(end, width), one);
+  Value first = mul(line, width);
+  Value stop = smin(sub(end, first), width);
+  Value x = loop(smax(sub(begin, first), indexConstant(0)), stop, indexConstant(batch.rows));
+  blockIds = {x, make<arith::RemUIOp>(line, gridDims[1]), make<arith::DivUIOp>(line, gridDims[1])};
+  Value rowsEnd = smin(add(x, indexConstant(batch.rows)), stop);
+  for (auto [number, dim] : batch.views) {
+    Value &extent = views.at(kernel.getBody().getArgument(number)).shape[dim];
+    extent = smin(extent, rowsEnd);
+  }
+}
+
 LogicalResult KernelEmitter::run() {
   if (!kernel.getBody().hasOneBlock())
     return error(kernel, "kernels with unstructured control flow are not supported on the CPU");
@@ -187,19 +219,10 @@ LogicalResult KernelEmitter::run() {
   bindArguments(loadWord(builder, loc, call, record::args, pointer));
   Value begin = arith::IndexCastOp::create(builder, loc, builder.getIndexType(), function.getArgument(1));
   Value end = arith::IndexCastOp::create(builder, loc, builder.getIndexType(), function.getArgument(2));
-  auto blocks = scf::ForOp::create(builder, loc, begin, end, indexConstant(1));
-  builder.setInsertionPointToStart(blocks.getBody());
-  Value block = blocks.getInductionVar();
-  if (tiles) {
-    blockIds.assign(3, block);
-  } else {
-    Value row = make<arith::DivUIOp>(block, gridDims[0]);
-    blockIds = {make<arith::RemUIOp>(block, gridDims[0]), make<arith::RemUIOp>(row, gridDims[1]),
-                make<arith::DivUIOp>(row, gridDims[1])};
-  }
+  openBlocks(begin, end, bool(tiles));
   if (mlir::failed(emitBlock(body)))
     return failure();
-  builder.setInsertionPointAfter(blocks);
+  builder.setInsertionPointToEnd(entryBlock);
   loc = kernel.getLoc();
   LLVM::ReturnOp::create(builder, loc, LLVM::LoadOp::create(builder, loc, i32, status).getResult());
 

@@ -9,6 +9,7 @@
 // Along a dimension a tile may be uniform from some run-time index on (a load beyond the view's end is its fill). Loops
 // end there, and reductions add the rest as one scalar.
 #pragma once
+#include "dialect/lower/cpu/BatchRows.h"
 #include "dialect/lower/cpu/CpuTarget.h"
 #include "dialect/tile/ir/TileDialect.h"
 #include "mlir/Dialect/LLVMIR/LLVMDialect.h"
@@ -68,7 +69,7 @@ struct Sink {
 
 class KernelEmitter {
 public:
-  KernelEmitter(tile::KernelOp kernel, const CpuTarget &target);
+  KernelEmitter(tile::KernelOp kernel, const CpuTarget &target, const RowBatch &batch);
   /// Emits the entry function (and `$tiles`) before the kernel, which the caller erases.
   mlir::LogicalResult run();
 
@@ -78,6 +79,7 @@ private:
   void bindArguments(mlir::Value words);
   mlir::LogicalResult emitTileCount(tile::ForTilesOp loop);
   mlir::LogicalResult emitTileLoopBody(tile::ForTilesOp loop);
+  void openBlocks(mlir::Value begin, mlir::Value end, bool areTiles);
   mlir::LLVM::LLVMFuncOp makeFunction(llvm::StringRef name, mlir::Type result, llvm::ArrayRef<mlir::Type> arguments);
 
   // Blocks.cpp
@@ -275,6 +277,7 @@ private:
 
   tile::KernelOp kernel;
   const CpuTarget &target;
+  const RowBatch &batch;
   mlir::OpBuilder builder;
   mlir::Location loc;
   int64_t lanes;

@@ -1,5 +1,6 @@
 // The passes from tile kernels to the LLVM dialect.
 // SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
+#include "dialect/lower/cpu/BatchRows.h"
 #include "dialect/lower/cpu/KernelEmitter.h"
 #include "dialect/lower/cpu/LowerCpu.h"
 #include "dialect/lower/cpu/SinkStores.h"
@@ -49,8 +50,9 @@ LogicalResult emitKernels(ModuleOp module, const CpuTarget &target) {
     DominanceInfo dominance(kernel);
     eliminateCommonSubExpressions(rewriter, dominance, kernel);
     hoistScalars(kernel);
+    RowBatch batch = batchRows(kernel);
     sinkStores(kernel);
-    if (mlir::failed(KernelEmitter(kernel, target).run()))
+    if (mlir::failed(KernelEmitter(kernel, target, batch).run()))
       return failure();
     kernel.erase();
   }

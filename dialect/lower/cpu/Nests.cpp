@@ -171,7 +171,9 @@ void KernelEmitter::emitAlongVector(NestState &nest) {
   accumulators.truncate(count);
   if (nest.unroll > 1)
     accumulators = runLoop(mainEnd, stepEnd, 1, false, accumulators);
-  bool lastIsTail = end != full && nest.shape[dim] % lanes == 0;
+  constexpr int64_t expensive = 10; // cheaper elements of the tail are often constants
+  bool lastIsTail = end != full && nest.shape[dim] % lanes == 0 &&
+                    llvm::any_of(nest.reduces, [&](const Sink *sink) { return coneCost(sink->value) >= expensive; });
   if (lastIsTail)
     accumulators.append(initial.begin(), initial.begin() + count);
   accumulators = runLoop(stepEnd, end, 1, true, accumulators);

@@ -89,7 +89,8 @@ Value KernelEmitter::accumulate(ReduceKind kind, Value a, Value b) {
 Value KernelEmitter::horizontal(ReduceKind kind, Value vector) {
   // A tree of halves: log2(lanes) steps, in an order that is the same on every run.
   auto type = cast<VectorType>(vector.getType());
-  for (int64_t half = type.getDimSize(0) / 2; half >= 1; half /= 2) {
+  int64_t half = type.getDimSize(0) / 2;
+  for (; half > 1; half /= 2) {
     SmallVector<int64_t> low, high;
     for (int64_t i = 0; i < half; ++i) {
       low.push_back(i);
@@ -99,7 +100,17 @@ Value KernelEmitter::horizontal(ReduceKind kind, Value vector) {
     Value b = vector::ShuffleOp::create(builder, loc, vector, vector, high);
     vector = accumulate(kind, a, b);
   }
-  return vector::ExtractOp::create(builder, loc, vector, ArrayRef<int64_t>{0});
+  auto first = [&](Value of) { return vector::ExtractOp::create(builder, loc, of, ArrayRef<int64_t>{0}).getResult(); };
+  if (half < 1)
+    return first(vector);
+  Value other = vector::ShuffleOp::create(builder, loc, vector, vector, ArrayRef<int64_t>{1, 0});
+  if (!isa<FloatType>(type.getElementType()) || (kind != ReduceKind::Max && kind != ReduceKind::Min))
+    return first(accumulate(kind, vector, other));
+  // LLVM makes the last step one of scalars, and forgets that either zero will do.
+  using P = arith::CmpFPredicate;
+  Value isBetter = make<arith::CmpFOp>(kind == ReduceKind::Max ? P::OGT : P::OLT, vector, other);
+  Value isNaN = make<arith::CmpFOp>(P::UNO, vector, vector);
+  return first(choose(isNaN, vector, choose(isBetter, vector, other)));
 }
 
 /// `value` reduced with itself `count` >= 1 times; null where that needs a loop.

@@ -52,13 +52,15 @@ static std::string softmax(const std::string &unit, int cols, bool log = false) 
 }
 
 static void checkSoftmax(CompiledKernels &kernels, int64_t n, int64_t stride, bool log) {
-  constexpr int64_t rows = 3;
+  constexpr int64_t rows = 11, blocks = 10; // more than a batch, and a row without a block
   std::vector<float> x = randomFloats(rows * (n + 7) * stride), y(x.size(), 77.0f);
   Arguments arguments;
   std::vector<int64_t> strides = {(n + 7) * stride, stride};
   arguments.view(x.data(), {rows, n}, strides).view(y.data(), {rows, n}, strides);
-  ASSERT_EQ(kernels.run("softmax", arguments, {rows}), 0);
-  for (int64_t row = 0; row < rows; ++row) {
+  ASSERT_EQ(kernels.run("softmax", arguments, {blocks}), 0);
+  for (int64_t i = 0; i < n; ++i)
+    ASSERT_EQ(y[blocks * strides[0] + i * stride], 77.0f) << "written beyond the grid";
+  for (int64_t row = 0; row < blocks; ++row) {
     const float *in = &x[row * strides[0]];
     double top = -INFINITY, sum = 0;
     for (int64_t i = 0; i < n; ++i)
@@ -79,7 +81,32 @@ TEST(RowKernels, Softmax) {
   CompiledKernels kernels(softmax(", unit = 1", 1024));
   for (int64_t n : {1, 7, 8, 9, 31, 32, 33, 100, 1000, 1023, 1024})
     checkSoftmax(kernels, n, 1, false);
-  EXPECT_LE(kernels.kernel("softmax").scratchBytes, 1024 * 4 + 128);
+  EXPECT_LE(kernels.kernel("softmax").scratchBytes, 4 * 1024 * 4 + 256); // a batch has 4 rows
+}
+
+TEST(RowKernels, BatchesEndWithTheirLineOfTheGrid) {
+  CompiledKernels kernels(R"(
+    tile.kernel @centred(%x: !tile.view<3xf32, unit = 2>, %y: !tile.view<3xf32, mut, unit = 2>) {
+      %zero = arith.constant 0.0 : f32
+      %c0 = arith.constant 0 : index
+      %row = tile.block_id x
+      %plane = tile.block_id y
+      %v = tile.load %x[%plane, %row, %c0] fill %zero : !tile.view<3xf32, unit = 2> -> tensor<1x1x64xf32>
+      %s = tile.reduce sum %v axis 2 : tensor<1x1x64xf32> -> tensor<1x1x1xf32>
+      %sb = tile.broadcast %s : tensor<1x1x1xf32> -> tensor<1x1x64xf32>
+      %d = arith.subf %v, %sb : tensor<1x1x64xf32>
+      tile.store %d, %y[%plane, %row, %c0] : tensor<1x1x64xf32>, !tile.view<3xf32, mut, unit = 2>
+      tile.return
+    })");
+  constexpr int64_t planes = 3, rows = 13, n = 5;
+  std::vector<float> x(planes * rows * n), y(x.size());
+  for (size_t i = 0; i < x.size(); ++i)
+    x[i] = float(i);
+  Arguments arguments;
+  arguments.view(x.data(), {planes, rows, n}).view(y.data(), {planes, rows, n});
+  ASSERT_EQ(kernels.run("centred", arguments, {rows, planes}), 0);
+  for (int64_t i = 0; i < planes * rows * n; ++i)
+    EXPECT_EQ(y[i], x[i] - (5 * x[i / n * n] + 10)) << i;
 }
 
 TEST(RowKernels, SoftmaxStrided) {
