@@ -154,8 +154,8 @@ void KernelEmitter::emitAlongVector(NestState &nest) {
       return SmallVector<Value>(inits);
     scf::ForOp loop = openLoop(from, to, indexConstant(chunks * lanes), inits);
     SmallVector<Value> arguments(loop.getRegionIterArgs());
-    SmallVector<Value> next = emitChunks(nest, loop.getInductionVar(), chunks, checked,
-                                         ArrayRef(arguments).take_front(chunks * count));
+    SmallVector<Value> next =
+        emitChunks(nest, loop.getInductionVar(), chunks, checked, ArrayRef(arguments).take_front(chunks * count));
     if (next.size() < arguments.size())
       llvm::append_range(next, nest.lastValues);
     closeLoop(loop, next);
