@@ -1,14 +1,11 @@
 // Ops and their schemas, from the decorators.
 // SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
 #include "compiler/check/Frame.h"
+#include "runtime/plan/Limits.h"
 
 #include <algorithm>
 
 namespace kpkg::compiler {
-
-// As docs/package-format.md has them: packages with others are refused when they are opened.
-static constexpr std::string_view reservedNamespaces[] = {"aten", "prim", "prims", "torch", "onnx"};
-static constexpr size_t maxOpArguments = 256, maxOpResults = 64;
 
 /// The type in PyTorch's schema language, or empty.
 static std::string schemaType(const Type *type) {
@@ -123,7 +120,7 @@ void Checker::declareOp(FunctionEntity &function, const ast::Decorator &decorato
     isWrong = true;
   }
   if (std::string space = name ? name->value.substr(0, std::min(colons, name->value.size())) : "";
-      std::find(std::begin(reservedNamespaces), std::end(reservedNamespaces), space) != std::end(reservedNamespaces)) {
+      plan::isReservedNamespace(space)) {
     diags.report(diag::ReservedNamespace, name->range, space);
     isWrong = true;
   }
@@ -133,7 +130,7 @@ void Checker::declareOp(FunctionEntity &function, const ast::Decorator &decorato
     diags.report(diag::OpTooWide, syntax.signatureRange, function.name(), int64_t(count), what, int64_t(most));
     isWrong = true;
   };
-  limit(syntax.parameters.size(), "arguments", maxOpArguments);
+  limit(syntax.parameters.size(), "arguments", plan::Limits::parameters);
   bool anyMut = false;
   for (const ast::Parameter &parameter : syntax.parameters) {
     OpArgument argument;
@@ -197,7 +194,7 @@ void Checker::declareOp(FunctionEntity &function, const ast::Decorator &decorato
       info.resultTypes.push_back(type);
       record.results.push_back(type->isTensor() ? "Tensor" : "Tensor?");
     }
-    limit(results.size(), "results", maxOpResults);
+    limit(results.size(), "results", plan::Limits::results);
   }
   if (!syntax.resultType && returnsValue(syntax.body)) {
     diags.report(diag::UnexpectedResult, syntax.signatureRange, function.name(), "a value");

@@ -1,18 +1,13 @@
 // Ops of packages: their names, and their schemas, which have to be those of their arguments and results.
 // SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
 #include "runtime/package/Schema.h"
+#include "runtime/plan/Limits.h"
 
 #include <algorithm>
 #include <charconv>
 #include <unordered_set>
 
 namespace kpkg::package {
-
-/// Namespaces of PyTorch's own ops: one more op in them would be taken for PyTorch's.
-static constexpr std::string_view reservedNamespaces[] = {"aten", "prim", "prims", "torch", "onnx"};
-
-/// As many as plans take.
-static constexpr size_t maxOpArguments = 256, maxOpResults = 64;
 
 static std::string spelling(double value) {
   char buffer[32];
@@ -84,14 +79,14 @@ static std::string checkNames(const OpEntry &op) {
   size_t colons = name.find("::");
   if (colons == name.npos || !isWord(name.substr(0, colons)) || !isWord(name.substr(colons + 2)))
     return "is no name of the form `namespace::name`";
-  if (std::find(std::begin(reservedNamespaces), std::end(reservedNamespaces), name.substr(0, colons)) !=
-      std::end(reservedNamespaces))
+  if (plan::isReservedNamespace(name.substr(0, colons)))
     return "is in a namespace of PyTorch's own ops";
   if (op.reference == op.name)
     return "is its own reference";
-  if (op.arguments.size() > maxOpArguments || op.results.size() > maxOpResults)
+  if (op.arguments.size() > plan::Limits::parameters || op.results.size() > plan::Limits::results)
     return "has " + std::to_string(op.arguments.size()) + " arguments and " + std::to_string(op.results.size()) +
-           " results, the limits are " + std::to_string(maxOpArguments) + " and " + std::to_string(maxOpResults);
+           " results, the limits are " + std::to_string(plan::Limits::parameters) + " and " +
+           std::to_string(plan::Limits::results);
   std::unordered_set<std::string_view> names;
   for (const OpArgument &argument : op.arguments) {
     if (!isWord(argument.name))

@@ -1,6 +1,7 @@
 // Plan bytecode as plain data: what the decoder makes, the verifier checks, evaluators and printers read.
 // SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
 #pragma once
+#include "runtime/plan/Limits.h"
 #include "runtime/plan/Program.h"
 #include <string>
 #include <vector>
@@ -89,13 +90,6 @@ bool readLaunch(const Function &function, const Instruction &instruction, Launch
 inline constexpr uint8_t magic[4] = {'K', 'P', 'L', 'N'};
 inline constexpr uint16_t majorVersion = 1;
 inline constexpr uint16_t minorVersion = 0;
-
-/// Limits that the decoder holds; a writer checks them with Program::load.
-struct Limits {
-  static constexpr size_t bytes = 16u << 20, strings = 4096, stringBytes = 1u << 16, functions = 256, parameters = 256,
-                          results = 64, registers = 16384, instructions = 32768, operands = 512, loopDepth = 16,
-                          callDepth = 16;
-};
 
 /// Reads the bytes; checks the framing, limits and indices into tables, not the meaning of the code.
 std::optional<Error> decode(std::span<const uint8_t> bytes, DecodedModule &module);

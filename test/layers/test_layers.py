@@ -19,7 +19,14 @@ ALLOWED = {
     "compiler/ast": ["compiler/source"],
     "compiler/syntax": ["compiler/source", "compiler/diag", "compiler/ast"],
     "compiler/comptime": ["compiler/source", "compiler/diag", "compiler/ast", "compiler/check"],
-    "compiler/check": ["compiler/source", "compiler/diag", "compiler/ast", "compiler/syntax", "compiler/comptime"],
+    "compiler/check": [
+        "compiler/source",
+        "compiler/diag",
+        "compiler/ast",
+        "compiler/syntax",
+        "compiler/comptime",
+        "runtime/plan",
+    ],
     "compiler/irgen": [
         "compiler/source",
         "compiler/diag",

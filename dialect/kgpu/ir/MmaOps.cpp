@@ -27,8 +27,8 @@ LogicalResult MmaOp::verify() {
   if (!isMmaSyncAccumulator(layoutOf(sum)))
     return emitOpError() << "has an accumulator in the layout " << layoutOf(sum).str()
                          << ", which is not the instruction's";
-  for (auto [given, wanted] : {std::pair(left, mmaSyncLeft(layoutOf(sum), depth, bytes)),
-                               std::pair(right, mmaSyncRight(layoutOf(sum), depth, bytes))})
+  for (const auto &[given, wanted] : {std::pair(left, mmaSyncLeft(layoutOf(sum), depth, bytes)),
+                                      std::pair(right, mmaSyncRight(layoutOf(sum), depth, bytes))})
     if (layoutOf(given) != wanted)
       return emitOpError() << "has an operand in the layout " << layoutOf(given).str() << " where " << wanted.str()
                            << " belongs to the accumulator";

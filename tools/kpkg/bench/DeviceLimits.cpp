@@ -64,7 +64,7 @@ Result<Limit> measureCopy(const Place &place, const Library &library) {
   };
   // Memory that was never written is one shared page of zeros, which no copy has to fetch. The threads write both
   // buffers first.
-  for (auto [from, to] : {std::pair(*x, *y), std::pair(*y, *x)})
+  for (const auto &[from, to] : {std::pair(*x, *y), std::pair(*y, *x)})
     if (Status status = copy(from, to, false); !status)
       return status.error();
   Limit best;

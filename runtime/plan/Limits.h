@@ -1,0 +1,24 @@
+// How large a plan may be, and which names its op may not have.
+// SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
+#ifndef KPKG_PLAN_LIMITS_H
+#define KPKG_PLAN_LIMITS_H
+
+#include <cstddef>
+#include <string_view>
+
+namespace kpkg::plan {
+
+/// Limits that the decoder holds; a writer checks them with Program::load.
+struct Limits {
+  static constexpr size_t bytes = 16u << 20, strings = 4096, stringBytes = 1u << 16, functions = 256, parameters = 256,
+                          results = 64, registers = 16384, instructions = 32768, operands = 512, loopDepth = 16,
+                          callDepth = 16;
+};
+
+/// Namespaces of PyTorch's own ops: one more op in them would be taken for PyTorch's.
+constexpr bool isReservedNamespace(std::string_view name) {
+  return name == "aten" || name == "prim" || name == "prims" || name == "torch" || name == "onnx";
+}
+
+} // namespace kpkg::plan
+#endif
