@@ -45,7 +45,21 @@ struct Axis {
   int64_t cell(int64_t line, int64_t k) const { return (line / inner * extent + k) * inner + line % inner; }
 };
 
-static double floatReduce(tile::ReduceKind kind, double a, double b) {
+/// Which of two zeros an extremum is: of both signs, another correct implementation may give the other.
+static bool takesNegativeZero(tile::ReduceKind kind, Perturbation perturbation) {
+  switch (perturbation) {
+  case Perturbation::None:
+  case Perturbation::Random:
+    return kind == tile::ReduceKind::Min;
+  case Perturbation::Up:
+    return false;
+  case Perturbation::Down:
+    return true;
+  }
+  llvm_unreachable("all perturbations are listed");
+}
+
+static double floatReduce(tile::ReduceKind kind, double a, double b, Perturbation perturbation) {
   switch (kind) {
   case tile::ReduceKind::Sum:
     return a + b;
@@ -57,8 +71,8 @@ static double floatReduce(tile::ReduceKind kind, double a, double b) {
   if (std::isnan(a) || std::isnan(b))
     return NAN;
   bool max = kind == tile::ReduceKind::Max;
-  if (a == b) // -0 is below +0
-    return std::signbit(a) == max ? b : a;
+  if (a == b)
+    return std::signbit(a) == takesNegativeZero(kind, perturbation) ? a : b;
   return max ? std::max(a, b) : std::min(a, b);
 }
 
@@ -110,7 +124,7 @@ llvm::Expected<Tile> kpkg::sim::reduced(Frame &frame, Operation &op, const Tile 
   Type wide = isFloat(type) && !type.isF64() ? Float32Type::get(op.getContext()) : type;
   auto combine = [&](Cell a, Cell b) -> llvm::Expected<Cell> {
     if (isFloat(type))
-      return Cell{.f = frame.result(floatReduce(kind, a.f, b.f), wide)};
+      return Cell{.f = frame.result(floatReduce(kind, a.f, b.f, frame.options.perturbation), wide)};
     return Cell{.i = integerReduce(kind, a.i, b.i, type)};
   };
   for (int64_t line = 0; line < axis.lines(); ++line) {

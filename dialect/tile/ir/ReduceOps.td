@@ -9,9 +9,10 @@ class Tile_AxisOp<string mnemonic, list<Trait> traits = []> : Tile_Op<mnemonic, 
 def Tile_ReduceOp : Tile_AxisOp<"reduce", [SameOperandsAndResultElementType]> {
   let summary = "reduces an axis to extent 1";
   let description = [{
-    `sum` and `prod` of floats narrower than f32 are computed in f32 and rounded once at the end; their order is unspecified but fixed for a compiled kernel. `max` and
-    `min` of floats give NaN where an element is NaN, and order -0 below +0. `max` and `min` read integers as signed, `umax` and `umin` as
-    unsigned. `and` and `or` take integers and i1. Integer sums wrap.
+    `sum` and `prod` of floats narrower than f32 are computed in f32 and rounded once at the end. Their order is
+    unspecified, but fixed for a compiled kernel. `max` and `min` of floats give NaN where an element is NaN. Of zeros
+    of both signs they give either. `max` and `min` read integers as signed, `umax` and `umin` as unsigned. `and` and
+    `or` take integers and i1. Integer sums wrap.
 
     ```mlir
     %t = tile.reduce sum %a axis 1 : tensor<4x8xf32> -> tensor<4x1xf32>
