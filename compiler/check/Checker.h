@@ -105,6 +105,10 @@ private:
   void declareFunction(FunctionEntity &function);
   void declareKernel(FunctionEntity &function);
   void declareOp(FunctionEntity &function, const ast::Decorator &decorator, OpUse use);
+  /// Reads the type of results. False, with an error reported, where an op cannot have it.
+  bool declareResults(const FunctionEntity &function, OpInfo &info, OpRecord &record);
+  /// Reports more than `most` arguments or results.
+  bool isWithin(const FunctionEntity &function, size_t count, const char *what, size_t most);
   /// Fills in `instance.schedule`; `values` has the comptime parameters. False after an error.
   bool evaluateSchedule(const FunctionEntity &function, const Environment &values, KernelInstance &instance);
   /// The value of a condition of `@tune`; nothing after a report.

@@ -75,6 +75,38 @@ static std::string schemaOf(const std::string &name, const OpRecord &op) {
   return text + ")";
 }
 
+bool Checker::isWithin(const FunctionEntity &function, size_t count, const char *what, size_t most) {
+  if (count <= most)
+    return true;
+  diags.report(diag::OpTooWide, function.syntax->signatureRange, function.name(), int64_t(count), what, int64_t(most));
+  return false;
+}
+
+bool Checker::declareResults(const FunctionEntity &function, OpInfo &info, OpRecord &record) {
+  const ast::FunctionStmt &syntax = *function.syntax;
+  if (!syntax.resultType)
+    return true;
+  TypeSpec spec = resolveType(*syntax.resultType, *function.module);
+  std::vector<const Type *> results;
+  if (spec.kind == TypeSpec::AnyTensor)
+    results = {types.tensor};
+  else if (spec.kind == TypeSpec::Exact && spec.exact->kind == TypeKind::Tuple)
+    results = spec.exact->items;
+  else if (spec.kind == TypeSpec::Exact && !spec.exact->isNone())
+    results = {spec.exact};
+  else if (spec.kind != TypeSpec::Exact && spec.kind != TypeSpec::Wrong)
+    results = {types.error};
+  for (const Type *type : results) {
+    if (!type->isTensor() && !type->isOptionalTensor()) {
+      diags.report(diag::OpResult, syntax.resultType->range, spec.str());
+      return false;
+    }
+    info.resultTypes.push_back(type);
+    record.results.push_back(type->isTensor() ? "Tensor" : "Tensor?");
+  }
+  return isWithin(function, results.size(), "results", plan::Limits::results) && spec.kind != TypeSpec::Wrong;
+}
+
 void Checker::declareOp(FunctionEntity &function, const ast::Decorator &decorator, OpUse use) {
   const ast::FunctionStmt &syntax = *function.syntax;
   function.role = FunctionRole::Op;
@@ -124,13 +156,7 @@ void Checker::declareOp(FunctionEntity &function, const ast::Decorator &decorato
     diags.report(diag::ReservedNamespace, name->range, space);
     isWrong = true;
   }
-  auto limit = [&](size_t count, const char *what, size_t most) {
-    if (count <= most)
-      return;
-    diags.report(diag::OpTooWide, syntax.signatureRange, function.name(), int64_t(count), what, int64_t(most));
-    isWrong = true;
-  };
-  limit(syntax.parameters.size(), "arguments", plan::Limits::parameters);
+  isWrong |= !isWithin(function, syntax.parameters.size(), "arguments", plan::Limits::parameters);
   bool anyMut = false;
   for (const ast::Parameter &parameter : syntax.parameters) {
     OpArgument argument;
@@ -173,29 +199,7 @@ void Checker::declareOp(FunctionEntity &function, const ast::Decorator &decorato
     info.argumentTypes.push_back(type);
     record.arguments.push_back(std::move(argument));
   }
-  if (syntax.resultType) {
-    TypeSpec spec = resolveType(*syntax.resultType, *function.module);
-    std::vector<const Type *> results;
-    if (spec.kind == TypeSpec::AnyTensor)
-      results = {types.tensor};
-    else if (spec.kind == TypeSpec::Exact && spec.exact->kind == TypeKind::Tuple)
-      results = spec.exact->items;
-    else if (spec.kind == TypeSpec::Exact && !spec.exact->isNone())
-      results = {spec.exact};
-    else if (spec.kind != TypeSpec::Exact && spec.kind != TypeSpec::Wrong)
-      results = {types.error};
-    isWrong |= spec.kind == TypeSpec::Wrong;
-    for (const Type *type : results) {
-      if (!type->isTensor() && !type->isOptionalTensor()) {
-        diags.report(diag::OpResult, syntax.resultType->range, spec.str());
-        isWrong = true;
-        break;
-      }
-      info.resultTypes.push_back(type);
-      record.results.push_back(type->isTensor() ? "Tensor" : "Tensor?");
-    }
-    limit(results.size(), "results", plan::Limits::results);
-  }
+  isWrong |= !declareResults(function, info, record);
   if (!syntax.resultType && returnsValue(syntax.body)) {
     diags.report(diag::UnexpectedResult, syntax.signatureRange, function.name(), "a value");
     isWrong = true;

@@ -55,6 +55,7 @@ private:
   /// Fails where the evaluation has cost more than it may.
   bool spend(size_t steps);
   bool spendOnText(size_t bytes);
+  bool equalStrings(std::string_view a, std::string_view b, Value &out);
   bool fail(Error::Kind kind, std::string message, int32_t argument = -1);
   /// Fails with what Memory reported.
   bool failMemory();

@@ -163,6 +163,11 @@ static double floatFunction(Opcode op, double a) {
 /// The bit of a comparison mask that holds for a and b.
 template <typename T> static int64_t relation(T a, T b) { return a == b ? 1 : a > b ? 2 : a < b ? 4 : 8; }
 
+bool Interpreter::equalStrings(std::string_view a, std::string_view b, Value &out) {
+  out = {a == b, -1};
+  return spendOnText(std::min(a.size(), b.size()));
+}
+
 bool Interpreter::scalar(const Instruction &i, const Function &f, Value *regs) {
   auto operands = f.operandsOf(i);
   auto in = [&](size_t k) -> const Value & { return regs[operands[k]]; };
@@ -237,11 +242,8 @@ bool Interpreter::scalar(const Instruction &i, const Function &f, Value *regs) {
   case Opcode::dtype_is_float:
     out = {dtypeIsFloat(static_cast<DType>(in(0).bits)), -1};
     return true;
-  case Opcode::eq_string: {
-    std::string_view a = strings[static_cast<size_t>(in(0).bits)], b = strings[static_cast<size_t>(in(1).bits)];
-    out = {a == b, -1};
-    return spendOnText(std::min(a.size(), b.size()));
-  }
+  case Opcode::eq_string:
+    return equalStrings(strings[static_cast<size_t>(in(0).bits)], strings[static_cast<size_t>(in(1).bits)], out);
   default:
     break;
   }

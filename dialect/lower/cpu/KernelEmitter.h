@@ -143,6 +143,7 @@ private:
 
   void emitAlongVector(NestState &nest);
   mlir::Value lastLane(mlir::Value vector, mlir::Value end, llvm::function_ref<mlir::Value()> emitOther);
+  mlir::Value addTail(NestState &nest, const Sink &sink, mlir::Value total, mlir::Value last);
   void emitAcrossVector(NestState &nest);
   llvm::SmallVector<mlir::Value> emitChunks(NestState &nest, mlir::Value base, int64_t chunks, bool checked,
                                             mlir::ValueRange accumulators);

@@ -105,6 +105,31 @@ Value KernelEmitter::lastLane(Value vector, Value end, llvm::function_ref<Value(
   return branch.getResult(0);
 }
 
+/// Reduces `total` with the elements of the uniform tail along the vector dimension. `last`: what the reduction took
+/// last, a vector with the lanes behind the end; null where that is not known.
+Value KernelEmitter::addTail(NestState &nest, const Sink &sink, Value total, Value last) {
+  int dim = nest.vectorDim;
+  Value end = nest.end[dim], rest = sub(indexConstant(nest.shape[dim]), end);
+  auto reduce = cast<tile::ReduceOp>(sink.op);
+  Value some = compare(arith::CmpIPredicate::sgt, rest, indexConstant(0));
+  auto branch = scf::IfOp::create(builder, loc, TypeRange{total.getType()}, some, true);
+  OpBuilder::InsertionGuard guard(builder);
+  builder.setInsertionPointToStart(branch.thenBlock());
+  openScope(branch, /*barrier=*/true);
+  auto emitTail = [&] {
+    Position tail = nest.position;
+    tail.index[dim] = Value();
+    return toAccumulator(emit(sink.value, tail), reduce.getType().getElementType());
+  };
+  Value element = last ? lastLane(last, end, emitTail) : emitTail();
+  ReduceKind kind = reduce.getKind();
+  scf::YieldOp::create(builder, loc, accumulate(kind, total, repeated(kind, element, rest)));
+  closeScope();
+  builder.setInsertionPointToStart(branch.elseBlock());
+  scf::YieldOp::create(builder, loc, total);
+  return branch.getResult(0);
+}
+
 /// The loops along the vector dimension, with the reductions along it (if any).
 void KernelEmitter::emitAlongVector(NestState &nest) {
   int dim = nest.vectorDim;
@@ -184,25 +209,8 @@ void KernelEmitter::emitAlongVector(NestState &nest) {
     auto reduce = cast<tile::ReduceOp>(sink->op);
     ReduceKind kind = reduce.getKind();
     Value total = horizontal(kind, accumulator);
-    if (end != full) { // the elements of the uniform tail
-      Value rest = sub(full, end);
-      Value some = compare(arith::CmpIPredicate::sgt, rest, zero);
-      auto branch = scf::IfOp::create(builder, loc, TypeRange{total.getType()}, some, true);
-      OpBuilder::InsertionGuard guard(builder);
-      builder.setInsertionPointToStart(branch.thenBlock());
-      openScope(branch, /*barrier=*/true);
-      auto emitTail = [&] {
-        Position tail = nest.position;
-        tail.index[dim] = Value();
-        return toAccumulator(emit(sink->value, tail), reduce.getType().getElementType());
-      };
-      Value element = lastIsTail ? lastLane(accumulators[count + number], end, emitTail) : emitTail();
-      scf::YieldOp::create(builder, loc, accumulate(kind, total, repeated(kind, element, rest)));
-      closeScope();
-      builder.setInsertionPointToStart(branch.elseBlock());
-      scf::YieldOp::create(builder, loc, total);
-      total = branch.getResult(0);
-    }
+    if (end != full)
+      total = addTail(nest, *sink, total, lastIsTail ? accumulators[count + number] : Value());
     nest.results.push_back(fromAccumulator(total, reduce.getType().getElementType()));
   }
   nest.end = savedEnd;

@@ -49,6 +49,41 @@ std::string assemble(const std::string &manifest, const std::string &data) {
   return bytes + data;
 }
 
+/// Packages with one thing wrong in an entry of `sections`.
+static void
+addMalformedSections(const std::function<void(std::string, std::string, std::function<void(json &)>)> &section) {
+  section("name-control", "has no proper `name`", [](json &entry) { entry["name"] = "a\nb"; });
+  section("name-long", "has no proper `name`", [](json &entry) { entry["name"] = std::string(600, 'n'); });
+  for (const char *field : {"kind", "offset", "size", "stored", "compression", "sha256", "required"})
+    section(std::string("lacks-") + field, "lacks one of", [&](json &entry) { entry.erase(field); });
+  section("size-negative", "lacks one of", [](json &entry) { entry["size"] = -1; });
+  section("size-float", "lacks one of", [](json &entry) { entry["size"] = 1.5; });
+  section("size-limit", "larger than the limit", [](json &entry) { entry["size"] = uint64_t(1) << 40; });
+  section("size-of-plan", "has 16777217 bytes, the limit of its kind 'plan' is 16777216", [](json &entry) {
+    entry["kind"] = "plan";
+    entry["size"] = (16 << 20) + 1;
+  });
+  section("size-of-expanded", "which may stand for at most", [](json &entry) { entry["size"] = 60 << 20; });
+  section("signature-long", "the limit of its kind 'signature' is 96",
+          [](json &entry) { entry["kind"] = "signature"; });
+  section("signature-compressed", "is no Ed25519 key and signature: these have 96 bytes", [](json &entry) {
+    entry["kind"] = "signature";
+    entry["size"] = 96;
+  });
+  section("stored-overflow", "larger than the limit", [](json &entry) { entry["stored"] = ~uint64_t(0); });
+  section("stored-past-end", "ends within section", [](json &entry) { entry["stored"] = 100000; });
+  section("stored-differs", "`stored` differs from `size`", [](json &entry) { entry["compression"] = "none"; });
+  section("digest-short", "`sha256` is not 64", [](json &entry) { entry["sha256"] = "00"; });
+  section("digest-case", "`sha256` is not 64", [](json &entry) { entry["sha256"] = std::string(64, 'A'); });
+  section("compression-unknown", "compression 'lzma' is not known", [](json &entry) { entry["compression"] = "lzma"; });
+  section("required-unknown-kind", "of kind 'fpga', which this runtime does not know", [](json &entry) {
+    entry["kind"] = "fpga";
+    entry["required"] = true;
+  });
+  section("overlap", "starts at offset 0, expected 64", [](json &entry) { entry["offset"] = 0; });
+  section("hole", "starts at offset 128, expected 64", [](json &entry) { entry["offset"] = 128; });
+}
+
 std::vector<Malformed> malformedPackages() {
   const std::string valid = validPackage();
   const std::string data = dataOf(valid);
@@ -111,36 +146,7 @@ std::vector<Malformed> malformedPackages() {
   manifest("section-twice", "section 'docs/a' is listed twice",
            [](json &value) { value["sections"][1]["name"] = "docs/a"; });
 
-  section("name-control", "has no proper `name`", [](json &entry) { entry["name"] = "a\nb"; });
-  section("name-long", "has no proper `name`", [](json &entry) { entry["name"] = std::string(600, 'n'); });
-  for (const char *field : {"kind", "offset", "size", "stored", "compression", "sha256", "required"})
-    section(std::string("lacks-") + field, "lacks one of", [&](json &entry) { entry.erase(field); });
-  section("size-negative", "lacks one of", [](json &entry) { entry["size"] = -1; });
-  section("size-float", "lacks one of", [](json &entry) { entry["size"] = 1.5; });
-  section("size-limit", "larger than the limit", [](json &entry) { entry["size"] = uint64_t(1) << 40; });
-  section("size-of-plan", "has 16777217 bytes, the limit of its kind 'plan' is 16777216", [](json &entry) {
-    entry["kind"] = "plan";
-    entry["size"] = (16 << 20) + 1;
-  });
-  section("size-of-expanded", "which may stand for at most", [](json &entry) { entry["size"] = 60 << 20; });
-  section("signature-long", "the limit of its kind 'signature' is 96",
-          [](json &entry) { entry["kind"] = "signature"; });
-  section("signature-compressed", "is no Ed25519 key and signature: these have 96 bytes", [](json &entry) {
-    entry["kind"] = "signature";
-    entry["size"] = 96;
-  });
-  section("stored-overflow", "larger than the limit", [](json &entry) { entry["stored"] = ~uint64_t(0); });
-  section("stored-past-end", "ends within section", [](json &entry) { entry["stored"] = 100000; });
-  section("stored-differs", "`stored` differs from `size`", [](json &entry) { entry["compression"] = "none"; });
-  section("digest-short", "`sha256` is not 64", [](json &entry) { entry["sha256"] = "00"; });
-  section("digest-case", "`sha256` is not 64", [](json &entry) { entry["sha256"] = std::string(64, 'A'); });
-  section("compression-unknown", "compression 'lzma' is not known", [](json &entry) { entry["compression"] = "lzma"; });
-  section("required-unknown-kind", "of kind 'fpga', which this runtime does not know", [](json &entry) {
-    entry["kind"] = "fpga";
-    entry["required"] = true;
-  });
-  section("overlap", "starts at offset 0, expected 64", [](json &entry) { entry["offset"] = 0; });
-  section("hole", "starts at offset 128, expected 64", [](json &entry) { entry["offset"] = 128; });
+  addMalformedSections(section);
   return all;
 }
 

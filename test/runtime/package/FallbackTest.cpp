@@ -1,4 +1,5 @@
-// Fallbacks of ops that no package has, packages that come later, and the packaged reference as the last resort.
+// Fallbacks of calls that no instance can run and of ops that no package has, packages that come later, and the
+// packaged reference as the last resort.
 // SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
 #include "test/runtime/package/SamplePackage.h"
 
@@ -251,4 +252,151 @@ TEST_F(LastResort, IsNotForOpsOfALibraryAlone) {
   auto library = Library::openMemory(bytes, "sample").value();
   EXPECT_EQ(library.op("scale").value().call({}, {Tensor::empty(DType::Float32, {16, 2000})}).error().status,
             KPKG_ERROR_NO_INSTANCE);
+}
+
+namespace {
+class Fallbacks : public testing::Test {
+protected:
+  void SetUp() override {
+    kpkg_set_log([](void *context, kpkg_log_level,
+                    const char *message) { static_cast<Fallbacks *>(context)->warnings.push_back(message); },
+                 this);
+    ASSERT_TRUE(registry.add(Library::openMemory(bytes, "sample").value()));
+  }
+  void TearDown() override { kpkg_set_log(nullptr, nullptr); }
+  /// Doubles int32 tensors.
+  static kpkg_status fallback(const kpkg_op *, kpkg_call &call) {
+    const kpkg_tensor &x = *call.arguments[0].as.tensor;
+    kpkg_allocation wanted = {sizeof wanted, 0,       2,         x.dtype,
+                              x.device,      x.shape, x.strides, size_t(4 * x.shape[0] * x.shape[1])};
+    void *data = nullptr;
+    if (kpkg_status status = call.allocate(call.allocate_context, &wanted, &data); status != KPKG_OK)
+      return status;
+    for (int64_t i = 0; i < x.shape[0] * x.shape[1]; ++i)
+      static_cast<int32_t *>(data)[i] = 2 * static_cast<int32_t *>(x.data)[i];
+    kpkg_result &result = call.results[0];
+    result = {};
+    result.kind = KPKG_TENSOR;
+    result.dtype = x.dtype;
+    result.rank = 2;
+    result.data = data;
+    for (int d = 0; d < 2; ++d)
+      result.shape[d] = x.shape[d], result.strides[d] = x.strides[d];
+    return KPKG_OK;
+  }
+  Result<std::vector<Tensor>> callInt() {
+    return registry.op("scale").value().call({}, {Tensor(numbers, DType::Int32, {1, 2})});
+  }
+
+  std::string bytes = samplePackage();
+  int32_t numbers[2] = {3, 4};
+  Registry registry;
+  std::vector<std::string> warnings;
+};
+} // namespace
+
+TEST_F(Fallbacks, RunWhatNoInstanceCanAndWarnOnce) {
+  EXPECT_EQ(callInt().error().status, KPKG_ERROR_NO_INSTANCE);
+  ASSERT_TRUE(registry.setFallback("test::scale", fallback));
+  for (int i = 0; i < 3; ++i) {
+    auto result = callInt();
+    ASSERT_TRUE(result) << result.error().message;
+    EXPECT_EQ(result->front().as<int32_t>()[1], 8);
+  }
+  ASSERT_EQ(warnings.size(), 1u);
+  EXPECT_THAT(warnings[0], HasSubstr("op test::scale runs its fallback: dtype int32 is not supported"));
+  auto info = json::parse(registry.op("scale").value().kernelInfo());
+  EXPECT_EQ(info["fallbacks"], 3);
+  EXPECT_EQ(info["fallback_reasons"].begin().value(), 3);
+}
+
+TEST_F(Fallbacks, StrictNeverFallsBackAndSilentDoesNotWarn) {
+  ASSERT_TRUE(registry.setFallback("test::scale", fallback));
+  ASSERT_TRUE(registry.setPolicy(Policy::Strict));
+  EXPECT_THAT(callInt().error().message, HasSubstr("the policy is strict"));
+  ASSERT_TRUE(registry.setPolicy(Policy::Silent));
+  EXPECT_TRUE(callInt());
+  EXPECT_TRUE(warnings.empty());
+}
+
+TEST_F(Fallbacks, AreNotForCallsOfPackagesAlone) {
+  ASSERT_TRUE(registry.setFallback("test::scale", fallback));
+  Op scale = registry.op("scale").value();
+  int64_t shape[2] = {1, 2};
+  float inputs[2] = {3, 4}, outputs[2] = {};
+  kpkg_tensor x = {numbers, shape, nullptr, 2, KPKG_INT32, Cpu}, y = {outputs, shape, nullptr, 2, KPKG_FLOAT32, Cpu};
+  const kpkg_tensor *out = &y;
+  kpkg_value argument = {};
+  argument.kind = KPKG_TENSOR;
+  argument.as.tensor = &x;
+  kpkg_result result;
+  kpkg_call call = {};
+  call.struct_size = sizeof call;
+  call.arguments = &argument;
+  call.argument_count = 1;
+  call.results = &result;
+  call.result_capacity = 1;
+  call.outputs = &out;
+  auto counts = [&] {
+    kpkg_op_stats stats = {};
+    stats.struct_size = sizeof stats;
+    EXPECT_EQ(kpkg_op_get_stats(scale.get(), &stats), KPKG_OK);
+    return std::vector<uint64_t>{stats.calls, stats.launches, stats.fallbacks, stats.errors};
+  };
+  EXPECT_EQ(kpkg_op_call_packaged(scale.get(), &call), KPKG_ERROR_NO_INSTANCE);
+  EXPECT_THAT(counts(), ElementsAre(0, 0, 0, 0));
+  x.data = inputs, x.dtype = KPKG_FLOAT32;
+  EXPECT_EQ(kpkg_op_call_packaged(scale.get(), &call), KPKG_OK);
+  EXPECT_EQ(outputs[1], 8);
+  EXPECT_THAT(counts(), ElementsAre(1, 1, 0, 0));
+  x.rank = -1;
+  EXPECT_EQ(kpkg_op_call_packaged(scale.get(), &call), KPKG_ERROR_KERNEL);
+  EXPECT_THAT(counts(), ElementsAre(2, 1, 0, 1));
+  EXPECT_EQ(kpkg_op_call_packaged(nullptr, &call), KPKG_ERROR_USE);
+}
+
+TEST_F(Fallbacks, DoNotHideWrongArguments) {
+  ASSERT_TRUE(registry.setFallback("test::scale", fallback));
+  float x[3] = {};
+  auto result = registry.op("scale").value().call({}, {Tensor(x, DType::Float32, {3})});
+  EXPECT_EQ(result.error().status, KPKG_ERROR_KERNEL);
+}
+
+TEST_F(Fallbacks, ErrorsComeThrough) {
+  ASSERT_TRUE(registry.setFallback("test::scale", [](const kpkg_op *, kpkg_call &) {
+    return kpkg_set_error(KPKG_ERROR_DEVICE, "the fallback's own");
+  }));
+  EXPECT_EQ(callInt().error().message, "the fallback's own");
+  EXPECT_THROW(callInt().value(), DeviceError);
+}
+
+TEST_F(Fallbacks, LaterLibrariesHelpEarlierOnes) {
+  // The first library runs no more than 1024 columns, the second one up to 4096.
+  json manifest = sampleManifest();
+  for (json &instance : manifest["instances"])
+    if (instance["params"].size() == 2 && instance["params"][1] == 1024)
+      instance["params"][1] = 4096;
+  std::string second = samplePackage(manifest);
+  ASSERT_TRUE(registry.add(Library::openMemory(second, "second").value()));
+  Op scale = registry.op("scale").value();
+  EXPECT_TRUE(scale.call({}, {Tensor::empty(DType::Float32, {1, 3000})}));
+  auto error = scale.call({}, {Tensor::empty(DType::Float32, {1, 5000})}).error();
+  EXPECT_THAT(error.message, HasSubstr("; 'second': COLS = 5000"));
+
+  manifest["ops"][0]["schema"] = "scale(Tensor y, float alpha=2.0) -> Tensor";
+  manifest["ops"][0]["arguments"][0]["name"] = "y";
+  std::string other = samplePackage(manifest);
+  EXPECT_THAT(registry.add(Library::openMemory(other, "other").value()).error().message,
+              HasSubstr("'other' is not added"));
+}
+
+TEST_F(Fallbacks, OpsOutliveTheRegistryObject) {
+  std::optional<Op> op;
+  {
+    Registry local;
+    ASSERT_TRUE(local.add(Library::openMemory(bytes, "sample").value()));
+    op.emplace(local.op("scale").value());
+  }
+  float x[1] = {3};
+  EXPECT_EQ(*op->call({}, {Tensor(x, DType::Float32, {1, 1})}).value().front().as<float>(), 6);
 }

@@ -19,6 +19,9 @@ namespace kpkg::test {
 ///   complain() -> Tensor                                  prints, then fails an assert
 std::string samplePackage();
 
+/// A section of it for instances of GPUs. The fake driver loads anything.
+inline constexpr char sampleImage[] = "cubin/sm_90a";
+
 /// The manifest that samplePackage() is made of, and the same package with another one.
 nlohmann::json sampleManifest();
 std::string samplePackage(const nlohmann::json &manifest);

@@ -27,7 +27,7 @@ protected:
     fake->major = 9, fake->devices = 2, fake->clusters = 8, fake->wordCount = 14;
     manifest = sampleManifest();
     nlohmann::json any = manifest["instances"][0];
-    any["section"] = "host/" + foreignTarget(), any["target"] = "sm_90a", any["symbol"] = "any_kernel";
+    any["section"] = sampleImage, any["target"] = "sm_90a", any["symbol"] = "any_kernel";
     any["params"] = {"float32", 1024};
     any["launch"] = {{"threads", 128}};
     nlohmann::json vector = any;

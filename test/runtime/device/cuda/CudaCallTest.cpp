@@ -293,7 +293,7 @@ TEST_F(CudaCall, PersistentKernelsRunNoMoreCtasThanTheyHaveTiles) {
   for (const json &instance : manifest["instances"])
     if (manifest["kernels"][instance["kernel"].get<size_t>()]["name"] == "number_tiles")
       persistent = instance;
-  persistent["section"] = "host/" + test::foreignTarget(), persistent["target"] = "sm_90a";
+  persistent["section"] = test::sampleImage, persistent["target"] = "sm_90a";
   persistent["launch"] = {{"threads", 128}, {"occupancy", 2}};
   manifest["instances"].push_back(persistent);
   fake->wordCount = 0;

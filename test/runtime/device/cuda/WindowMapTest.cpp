@@ -169,7 +169,7 @@ TEST(WindowMaps, MalformedWindowsAreRefused) {
   args.push_back({{"name", "alpha"}, {"kind", "scalar"}, {"dtype", "float32"}});
   json instance = manifest["instances"].back();
   instance["kernel"] = manifest["kernels"].size(), instance["params"] = json::array(), instance["target"] = "sm_90a",
-  instance["symbol"] = "windows";
+  instance["symbol"] = "windows", instance["section"] = test::sampleImage;
   instance["facts"] = {{{"arg", 0}, {"unit", 3}, {"align", 16}, {"divisible", 4}, {"index", 32}}};
   manifest["kernels"].push_back({{"name", "windows"}, {"params", json::array()}, {"args", args}, {"persistent", true}});
   json window = {
