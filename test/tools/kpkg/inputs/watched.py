@@ -6,6 +6,7 @@ SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
 import subprocess
 import sys
 from pathlib import Path
+from threading import Timer
 
 folder = Path(sys.argv[1])
 folder.mkdir(parents=True, exist_ok=True)
@@ -15,10 +16,13 @@ source.write_text("from sizes import WIDTH\n\ncomptime HALF = WIDTH // 2\n")
 command = ["kpkg", "watch", str(source), "--count", "3", "--then", "echo then"]
 with subprocess.Popen(command, stdout=subprocess.PIPE, stderr=subprocess.STDOUT, text=True) as watch:
     assert watch.stdout is not None
+    unseen = Timer(60, watch.kill)  # a change that is never seen would wait for ever
+    unseen.start()
     for line in watch.stdout:
         print(line, end="")
         if line.startswith("then") and "WIDTH" in module.read_text():
             module.write_text("comptime WIDE = 64\n")
         elif line.startswith("1 error"):
             source.write_text("from sizes import WIDE\n")
+unseen.cancel()
 print("exit code", watch.returncode)
