@@ -11,11 +11,6 @@ using hir::Kind;
 
 namespace {
 
-constexpr Interval everything;
-constexpr Interval notNegative{0, INT64_MAX};
-/// The runtime clamps what devices say to this.
-constexpr int64_t maxProcessors = 65535;
-
 /// Nodes whose value follows from their operands alone: equal operands give equal values.
 bool isPure(Kind kind) {
   switch (kind) {
@@ -56,32 +51,6 @@ bool isTensorForm(Kind kind) {
     break;
   }
   return false;
-}
-
-/// Saturating: the ends of the range mean "no bound".
-int64_t plus(int64_t a, int64_t b) {
-  if (a == INT64_MIN || b == INT64_MIN)
-    return INT64_MIN;
-  if (a == INT64_MAX || b == INT64_MAX)
-    return INT64_MAX;
-  int64_t sum;
-  return __builtin_add_overflow(a, b, &sum) ? (a > 0 ? INT64_MAX : INT64_MIN) : sum;
-}
-
-int64_t times(int64_t a, int64_t b) {
-  int64_t product;
-  if (__builtin_mul_overflow(a, b, &product))
-    return (a > 0) == (b > 0) ? INT64_MAX : INT64_MIN;
-  return product;
-}
-
-int64_t negative(int64_t a) { return a == INT64_MIN ? INT64_MAX : a == INT64_MAX ? INT64_MIN : -a; }
-
-int64_t floorDivide(int64_t a, int64_t b) {
-  if (a == INT64_MIN || a == INT64_MAX)
-    return b > 0 ? a : negative(a);
-  int64_t quotient = a / b;
-  return a % b != 0 && (a < 0) != (b < 0) ? quotient - 1 : quotient;
 }
 
 } // namespace
@@ -242,91 +211,6 @@ void Facts::narrow(Number number, Interval to) {
 void Facts::bound(const hir::Node *index, const hir::Node *begin, const hir::Node *end) {
   Interval first = range(begin), last = range(end);
   ranges[numberOf(index)] = {first.low, last.high == INT64_MAX ? INT64_MAX : last.high - 1};
-}
-
-Interval Facts::range(const hir::Node *node) const {
-  if (node->kind == Kind::Constant && node->value.isInt())
-    return {node->value.asInt(), node->value.asInt()};
-  return rangeOf(numberOf(node), 0);
-}
-
-Interval Facts::rangeOf(Number number, unsigned depth) const {
-  constexpr unsigned maxDepth = 32;
-  Interval result = everything;
-  if (number == 0 || depth > maxDepth)
-    return result;
-  auto operand = [&](size_t i) {
-    const hir::Node *node = definition[number]->operands[i];
-    return node->kind == Kind::Constant && node->value.isInt() ? Interval{node->value.asInt(), node->value.asInt()}
-                                                               : rangeOf(numberOf(node), depth + 1);
-  };
-  if (const hir::Node *node = definition[number]) {
-    if (node->kind == Kind::Constant && node->value.isInt())
-      result = {node->value.asInt(), node->value.asInt()};
-    else if (node->kind == Kind::Processors)
-      result = {1, maxProcessors};
-    else if (node->kind == Kind::ListGet && node->operands[0]->kind == Kind::Shape)
-      result = notNegative;
-    switch (node->kind) {
-#define HIR_COUNT(Name) case Kind::Name:
-#include "compiler/check/HirKinds.def"
-      result = notNegative;
-      break;
-    case Kind::Add: {
-      Interval a = operand(0), b = operand(1);
-      result = {plus(a.low, b.low), plus(a.high, b.high)};
-      break;
-    }
-    case Kind::Sub: {
-      Interval a = operand(0), b = operand(1);
-      result = {plus(a.low, negative(b.high)), plus(a.high, negative(b.low))};
-      break;
-    }
-    case Kind::Negate: {
-      Interval a = operand(0);
-      result = {negative(a.high), negative(a.low)};
-      break;
-    }
-    case Kind::Mul: {
-      Interval a = operand(0), b = operand(1);
-      if (a.low >= 0 && b.low >= 0)
-        result = {times(a.low, b.low), times(a.high, b.high)};
-      break;
-    }
-    case Kind::FloorDiv: {
-      Interval a = operand(0), b = operand(1);
-      if (b.low == b.high && b.low > 0)
-        result = {floorDivide(a.low, b.low), floorDivide(a.high, b.low)};
-      break;
-    }
-    case Kind::Mod: {
-      Interval b = operand(1);
-      if (b.low > 0)
-        result = {0, b.high == INT64_MAX ? INT64_MAX : b.high - 1};
-      break;
-    }
-    case Kind::Min: {
-      Interval a = operand(0), b = operand(1);
-      result = {std::min(a.low, b.low), std::min(a.high, b.high)};
-      break;
-    }
-    case Kind::Max: {
-      Interval a = operand(0), b = operand(1);
-      result = {std::max(a.low, b.low), std::max(a.high, b.high)};
-      break;
-    }
-    case Kind::Div: // of floats
-    case Kind::Pow:
-#define HIR_COUNT(Name)
-#define HIR_ARITHMETIC(Name)
-#define HIR(Name) case Kind::Name:
-#include "compiler/check/HirKinds.def"
-      break;
-    }
-  }
-  if (auto assumed = ranges.find(number); assumed != ranges.end())
-    result = {std::max(result.low, assumed->second.low), std::min(result.high, assumed->second.high)};
-  return result;
 }
 
 void Facts::assumeCompare(Kind kind, const hir::Node *lhs, const hir::Node *rhs, bool truth) {

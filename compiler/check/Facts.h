@@ -65,7 +65,11 @@ public:
 private:
   Number numberOf(const hir::Node *node) const;
   const hir::Node *dtypeSource(const hir::Node *tensor) const;
+  using Ranges = std::unordered_map<Number, Interval>;
   Interval rangeOf(Number number, unsigned depth) const;
+  /// `found`: what this query knows already. `x = x + x` would otherwise ask twice for each x before it.
+  Interval rangeOf(Number number, unsigned depth, Ranges &found) const;
+  Interval rangeOf(const hir::Node *node, unsigned depth, Ranges &found) const;
   std::optional<std::vector<int64_t>> choicesOf(Number number, unsigned depth) const;
   /// What the operands of the node that made the number leave.
   std::optional<std::vector<int64_t>> computedChoices(const hir::Node &node, unsigned depth) const;

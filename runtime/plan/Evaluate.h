@@ -2,6 +2,7 @@
 // SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
 #pragma once
 #include "runtime/plan/DType.h"
+#include "runtime/plan/Limits.h"
 #include <array>
 #include <cstdint>
 #include <optional>
@@ -18,8 +19,6 @@ class Program;
 inline constexpr int maxRank = 16;
 /// The greatest length of a list.
 inline constexpr int maxList = 64;
-/// The greatest number of compute units that a plan sees.
-inline constexpr int64_t maxProcessors = 65535;
 /// What plans see as the number of compute units on the host, on every host: results that depend on how work is shared
 /// out are the same everywhere.
 inline constexpr int64_t hostProcessors = 16;

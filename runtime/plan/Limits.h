@@ -4,6 +4,7 @@
 #define KPKG_PLAN_LIMITS_H
 
 #include <cstddef>
+#include <cstdint>
 #include <string_view>
 
 namespace kpkg::plan {
@@ -14,6 +15,9 @@ struct Limits {
                           results = 64, registers = 16384, instructions = 32768, operands = 512, loopDepth = 16,
                           callDepth = 16;
 };
+
+/// The runtime clamps the compute units of a device to 1 ... maxProcessors, and the checker relies on that.
+inline constexpr int64_t maxProcessors = 65535;
 
 /// Namespaces of PyTorch's own ops: one more op in them would be taken for PyTorch's.
 constexpr bool isReservedNamespace(std::string_view name) {

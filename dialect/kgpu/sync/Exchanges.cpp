@@ -32,7 +32,15 @@ bool dependsOnCta(Value bound) {
   llvm::SetVector<Operation *> slice;
   BackwardSliceOptions options;
   options.inclusive = true;
-  return failed(getBackwardSlice(op, &slice, options)) || llvm::any_of(slice, llvm::IsaPred<CtaIdOp, ClusterRankOp>);
+  options.omitUsesFromAbove = false; // a branch that gives the bound may read the rank
+  if (failed(getBackwardSlice(op, &slice, options)))
+    return true;
+  return llvm::any_of(slice, [](Operation *part) {
+    auto asksForCta = [](Operation *inner) {
+      return isa<CtaIdOp, ClusterRankOp>(inner) ? WalkResult::interrupt() : WalkResult::advance();
+    };
+    return part->walk(asksForCta).wasInterrupted();
+  });
 }
 
 class Verifier {

@@ -107,6 +107,13 @@ TEST(Ops, HaveLimits) {
   EXPECT_EQ(codesOf(256, 65), std::set<std::string>{"K0621"});
 }
 
+TEST(Ranges, OfSumsThatUseAValueTwice) {
+  std::string text = "@register.op(\"a::b\")\ndef b(x: Tensor, n: Int) raises -> Tensor:\n    var m = n\n";
+  for (int i = 0; i < 64; ++i) // each asks for the one before twice: 2^64 questions without a memory
+    text += "    m = m + m\n";
+  EXPECT_TRUE(check(text + "    if m > 3:\n        raise Error(\"large\")\n    return x.contiguous()\n").codes.empty());
+}
+
 TEST(Ops, DoNotCallThemselvesThroughOthers) {
   const std::string head = "@register.op(\"a::b\")\ndef b(x: Tensor) -> Tensor:\n    return c(x)\n\n"
                            "@register.op(\"a::c\")\ndef c(x: Tensor) -> Tensor:\n    return ";

@@ -163,6 +163,66 @@ tile.kernel @once(%rows: index) attributes {kgpu.target = #kgpu.target<"sm_90a">
   %barriers = kgpu.alloc : !kgpu.smem<1xi64>
   %all = kgpu.alloc : !kgpu.smem<1x1x8xf32>
   kgpu.exchange_init %barriers : !kgpu.smem<1xi64>
+  %cta = kgpu.cta_id
+  %flag = arith.cmpi sgt, %rows, %c1 : index
+  %begin = scf.if %flag -> index {
+    %other = arith.addi %cta, %c1 : index
+    scf.yield %other : index
+  } else {
+    scf.yield %c0 : index
+  }
+  scf.for %i = %begin to %rows step %c1 iter_args(%use = %none) -> (i32) {
+    %slot = kgpu.slot %all[%c0] : !kgpu.smem<1x1x8xf32> -> !kgpu.smem<1x8xf32>
+    // expected-error @+1 {{is in a loop of which CTAs of a cluster may run other iterations}}
+    kgpu.exchange %part to %slot signals %barriers[%use] : tensor<1x8xf32, #part> to !kgpu.smem<1x8xf32> signals !kgpu.smem<1xi64>
+    %next = arith.addi %use, %one : i32
+    scf.yield %next : i32
+  }
+  tile.return
+}
+
+// -----
+
+#part = #kgpu.layout<"lane *5 warp 1:1-2 block 1:4 rep 1x1">
+tile.kernel @once(%rows: index) attributes {kgpu.target = #kgpu.target<"sm_90a">, kgpu.threads = 128 : i32, kgpu.cluster = 2 : i32} {
+  %none = arith.constant 0 : i32
+  %one = arith.constant 1 : i32
+  %c0 = arith.constant 0 : index
+  %c1 = arith.constant 1 : index
+  %part = arith.constant dense<1.0> : tensor<1x8xf32, #part>
+  %barriers = kgpu.alloc : !kgpu.smem<1xi64>
+  %all = kgpu.alloc : !kgpu.smem<1x1x8xf32>
+  kgpu.exchange_init %barriers : !kgpu.smem<1xi64>
+  %cta = kgpu.cta_id
+  %flag = arith.cmpi sgt, %rows, %c1 : index
+  %begin = scf.if %flag -> index {
+    %rank = kgpu.cluster_rank
+    scf.yield %rank : index
+  } else {
+    scf.yield %c0 : index
+  }
+  scf.for %i = %begin to %rows step %c1 iter_args(%use = %none) -> (i32) {
+    %slot = kgpu.slot %all[%c0] : !kgpu.smem<1x1x8xf32> -> !kgpu.smem<1x8xf32>
+    // expected-error @+1 {{is in a loop of which CTAs of a cluster may run other iterations}}
+    kgpu.exchange %part to %slot signals %barriers[%use] : tensor<1x8xf32, #part> to !kgpu.smem<1x8xf32> signals !kgpu.smem<1xi64>
+    %next = arith.addi %use, %one : i32
+    scf.yield %next : i32
+  }
+  tile.return
+}
+
+// -----
+
+#part = #kgpu.layout<"lane *5 warp 1:1-2 block 1:4 rep 1x1">
+tile.kernel @once(%rows: index) attributes {kgpu.target = #kgpu.target<"sm_90a">, kgpu.threads = 128 : i32, kgpu.cluster = 2 : i32} {
+  %none = arith.constant 0 : i32
+  %one = arith.constant 1 : i32
+  %c0 = arith.constant 0 : index
+  %c1 = arith.constant 1 : index
+  %part = arith.constant dense<1.0> : tensor<1x8xf32, #part>
+  %barriers = kgpu.alloc : !kgpu.smem<1xi64>
+  %all = kgpu.alloc : !kgpu.smem<1x1x8xf32>
+  kgpu.exchange_init %barriers : !kgpu.smem<1xi64>
   scf.for %i = %c0 to %rows step %c1 iter_args(%use = %none) -> (i32) {
     %slot = kgpu.slot %all[%c0] : !kgpu.smem<1x1x8xf32> -> !kgpu.smem<1x8xf32>
     // expected-error @+1 {{does not count its uses 0, 1, 2, ...}}
