@@ -22,7 +22,13 @@ HALF = (torch.float16, torch.bfloat16)
 ALL_FLOATS = (torch.float32, torch.float64, *HALF)
 
 # Unit round-off of results and of the accumulator that kernels use for them.
-_ROUND_OFF = {torch.float64: 2.0**-53, torch.float32: 2.0**-24, torch.float16: 2.0**-11, torch.bfloat16: 2.0**-8}
+_ROUND_OFF = {
+    torch.float64: 2.0**-53,
+    torch.float32: 2.0**-24,
+    torch.float16: 2.0**-11,
+    torch.bfloat16: 2.0**-8,
+    torch.float8_e4m3fn: 2.0**-4,
+}
 _ACCUMULATOR = {torch.float64: 2.0**-53}
 _ACCUMULATOR_DEFAULT = 2.0**-24
 

@@ -59,6 +59,7 @@ def test_specs_cover_all_ops(ops):
         "kpkg::max_pool1d_with_indices",
         "kpkg::max_pool2d_with_indices",
         "kpkg::max_pool3d_with_indices",
+        "kpkg::rotary_embedding_",  # writes to its arguments: test_rotary.py
     }, untested
 
 
@@ -75,6 +76,10 @@ def test_fallback_gives_what_the_kernel_gives(name, ops):
         assert len(found) == len(fallback)
         for a, b in zip(found, fallback):
             assert a.shape == b.shape and a.dtype == b.dtype, (a.shape, b.shape, a.dtype, b.dtype)
+            if a.dtype == torch.float8_e4m3fn:
+                # Neighbours differ by an eighth, and PyTorch compares these floats by their bits alone.
+                assert_close(a.float(), b.float(), atol=2.0**-9, rtol=0.125)
+                continue
             tolerance = 2e-4 if a.dtype not in HALVES else 2 * torch.finfo(a.dtype).eps
             assert_close(a, b, atol=tolerance, rtol=tolerance, equal_nan=True)
 

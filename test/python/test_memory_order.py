@@ -65,7 +65,9 @@ _OWN = (
     "sparse_linear block_sparse_linear half_sparse_linear sparse_conv2d block_sparse_conv2d half_sparse_conv2d "
     "residual_tanh_gated_rmsnorm residual_rms_norm "
     "residual_layer_norm native_group_norm conv1d_fused conv2d_fused conv3d_fused linear_fused "
-    "batch_norm_training moved_statistics gemm gemm_batched linear vector_norm"
+    "batch_norm_training moved_statistics gemm gemm_batched linear vector_norm "
+    "rotary_embedding silu_and_mul gelu_and_mul clamped_swiglu "
+    "quantize_per_token quantize_per_group rms_norm_quantize residual_rms_norm_quantize embedding"
 ).split()
 
 

@@ -49,9 +49,9 @@ def test_out_is_written_completely_and_alone(spec, dtype, ops, generator):
         result = ops[spec.name].out(*sample.args, **sample.kwargs, out=outs[0] if len(outs) == 1 else tuple(outs))
         for got, out, t, frame in zip(as_tuple(result), outs, fresh, frames):
             assert got is out
-            assert torch.equal(torch.nan_to_num(out), torch.nan_to_num(t)), sample.label
-            edge = torch.cat([frame[:32], frame[32 + t.numel() :]])
-            assert bool((edge == 77.0).all()), f"{sample.label}: memory around the result was written"
+            assert torch.equal(comparable(out), comparable(t)), sample.label
+            edge = torch.cat([frame[:32], frame[32 + t.numel() :]]).double()
+            assert bool((edge == torch.tensor(77.0).to(t.dtype).double()).all()), f"{sample.label}: memory around the result was written"
 
 
 @pytest.mark.parametrize(
@@ -72,11 +72,13 @@ def test_repeated_calls_give_the_same_bits(spec, ops, generator):
         first = as_tuple(ops[spec.name](*sample.args, **sample.kwargs))
         second = as_tuple(ops[spec.name](*sample.args, **sample.kwargs))
         for a, b in zip(first, second):
-            assert torch.equal(torch.nan_to_num(a), torch.nan_to_num(b)), sample.label
+            assert torch.equal(comparable(a), comparable(b)), sample.label
 
 
 def test_every_op_has_a_spec(ops):
-    public = {name for name in ops if not name.endswith(("_reference", "_autograd"))}
+    # Those that write to their arguments have no result to compare; their tests are beside those of the others.
+    writing = {name for name, op in ops.items() if any(a.mutates for a in op.arguments)}
+    public = {name for name in ops.keys() - writing if not name.endswith(("_reference", "_autograd"))}
     assert public == {spec.name for spec in load_specs()}
 
 

@@ -28,6 +28,8 @@ _FLOAT32_CUDA = {
     "cumsum cumprod prod sum softplus vector_norm".split()
 }
 _FLOAT32_CPU = {f"kpkg::{name}" for name in "avg_pool3d cross_entropy".split()}
+# Their tables may have more digits than their other arguments, which decide.
+_MIXED = {f"kpkg::{name}" for name in "rotary_embedding rotary_embedding_backward".split()}
 
 
 def casts(op: Op) -> tuple[Any, Any] | None:
@@ -36,7 +38,7 @@ def casts(op: Op) -> tuple[Any, Any] | None:
     It is a dtype, a function that gives it, or None, which leaves them unless they have several dtypes. The whole is
     None for an op that autocast leaves alone.
     """
-    if not any(a.is_tensor for a in op.arguments) or any(a.mutates for a in op.arguments):
+    if not any(a.is_tensor for a in op.arguments) or any(a.mutates for a in op.arguments) or op.name in _MIXED:
         return None
     if op.name in _LOWER:
         return partial(torch.get_autocast_dtype, "cpu"), partial(torch.get_autocast_dtype, "cuda")
@@ -95,7 +97,7 @@ _UNARY = {
     f"kpkg::{name}"
     for name in (
         "relu leaky_relu gelu silu sigmoid tanh elu selu softplus hardtanh hardsigmoid hardswish mish softsign "
-        "layer_norm native_layer_norm rms_norm"
+        "exp log sqrt abs layer_norm native_layer_norm rms_norm silu_and_mul gelu_and_mul clamped_swiglu"
     ).split()
 }  # of their first argument alone: a dimension before the others changes nothing
 _ALONG = {

@@ -17,13 +17,14 @@ from torch import Tensor
 from torch._functorch.eager_transforms import enable_inplace_requires_grad
 from torch.autograd import forward_ad
 
-from kpkg import _aten, _aten_cells, _aten_products, _aten_sequences, _aten_sparse, _policy
+from kpkg import _aten, _aten_cells, _aten_models, _aten_products, _aten_sequences, _aten_sparse, _policy
 from kpkg._op import Op
 
 aten = torch.ops.aten
 _FALLBACKS = (
     _aten.FALLBACKS
     | _aten_cells.FALLBACKS
+    | _aten_models.FALLBACKS
     | _aten_products.FALLBACKS
     | _aten_sequences.FALLBACKS
     | _aten_sparse.FALLBACKS
@@ -132,6 +133,7 @@ def _zeros_for_bias(known: dict[str, Any]) -> dict[str, Any]:
 # Values for tensor arguments that a backward does not get, since its gradients do not depend on them.
 _ABSENT: dict[str, Callable[[dict[str, Any]], dict[str, Any]]] = {
     "kpkg::cumsum": lambda known: {"input": torch.zeros_like(known["grad"])},
+    "kpkg::rotary_embedding": lambda known: dict(zip(("query", "key"), map(torch.zeros_like, known["grads"]))),
     "kpkg::residual_tanh_gated_rmsnorm": lambda known: {"x": torch.zeros_like(known["x_res"])},
     "kpkg::residual_rms_norm": lambda known: {"x": known["out1"], "residual": torch.zeros_like(known["out1"])},
     "kpkg::residual_layer_norm": lambda known: {
@@ -163,6 +165,8 @@ _BY_RESULT: dict[str, Callable[..., Tensor]] = {
     ),
     "kpkg::sigmoid": lambda grad_output, output: aten.sigmoid_backward(grad_output, output),
     "kpkg::tanh": lambda grad_output, output: aten.tanh_backward(grad_output, output),
+    "kpkg::exp": lambda grad_output, output: grad_output * output,
+    "kpkg::sqrt": lambda grad_output, output: grad_output / (2 * output),
 }
 
 
@@ -185,7 +189,7 @@ def fallback_of_gradient(backward: Op, forward: Op) -> Callable[..., Any] | None
             return direct(*values)
         grads: list[Any] = []
         needs: dict[int, bool] = {}
-        known: dict[str, Any] = {}
+        known: dict[str, Any] = {"grads": grads}
         for (source, index), value in zip(sources, values):
             if source == "gradient":
                 grads.append(value)
@@ -320,6 +324,11 @@ _BACKWARDS: dict[str, Callable[..., Any]] = {
     "kpkg::cumprod_backward": _of_forward("kpkg::cumprod", ["input"], ["input", "dim"]),
     "kpkg::swiglu_backward": _of_forward("kpkg::swiglu", ["a", "b"], ["a", "b"]),
     "kpkg::geglu_backward": _of_forward("kpkg::geglu", ["a", "b"], ["a", "b", "approximate"]),
+    "kpkg::silu_and_mul_backward": _of_forward("kpkg::silu_and_mul", ["input"], ["input"]),
+    "kpkg::gelu_and_mul_backward": _of_forward("kpkg::gelu_and_mul", ["input"], ["input", "approximate"]),
+    "kpkg::clamped_swiglu_backward": _of_forward(
+        "kpkg::clamped_swiglu", ["input"], ["input", "alpha", "limit", "interleaved"]
+    ),
     "kpkg::residual_tanh_gated_rmsnorm_backward": _of_forward(
         "kpkg::residual_tanh_gated_rmsnorm", ["x_res", "gate"], ["x_res", "gate", "eps"]
     ),
@@ -346,7 +355,7 @@ def _activation_backward(name: str, *names: str) -> Callable[..., Tensor]:
 for _name, _options in {
     "relu": (), "leaky_relu": ("negative_slope",), "gelu": ("approximate",), "silu": (), "elu": ("alpha",), "selu": (),
     "softplus": ("beta", "threshold"), "hardtanh": ("min_val", "max_val"), "hardsigmoid": (), "hardswish": (),
-    "mish": (), "softsign": (),
+    "mish": (), "softsign": (), "log": (), "abs": (),
     **{
         f"avg_pool{rank}d": ("kernel_size", "stride", "padding", "count_include_pad", "divisor_override")
         for rank in (1, 2, 3)
