@@ -71,6 +71,22 @@ def unary_samples(*parameters: tuple[Any, ...]) -> Callable[..., Iterator[Sample
     return samples
 
 
+def positive(t: Tensor) -> Tensor:
+    """The magnitudes of t, with its strides."""
+    whole = t.as_strided((t.untyped_storage().nbytes() // t.element_size(),), (1,), 0)
+    return whole.abs().as_strided(t.shape, t.stride(), t.storage_offset())
+
+
+def of_positive(samples: Callable[..., Iterator[Sample]]) -> Callable[..., Iterator[Sample]]:
+    """For functions that are no number below 0; extremes stay as they are."""
+
+    def make(dtype: torch.dtype, generator: torch.Generator) -> Iterator[Sample]:
+        for sample in samples(dtype, generator):
+            yield sample if sample.label.startswith("extremes") else sample.map(positive)
+
+    return make
+
+
 def gradient_samples(*parameters: tuple[Any, ...]) -> Callable[..., Iterator[Sample]]:
     def samples(dtype: torch.dtype, generator: torch.Generator) -> Iterator[Sample]:
         for given in parameters or ((),):
@@ -274,24 +290,36 @@ ACTIVATIONS: list[tuple[str, Callable[..., Tensor], tuple[tuple[Any, ...], ...]]
     ("hardswish", hardswish, ()),
     ("mish", F.mish, ()),
     ("softsign", F.softsign, ()),
+    ("exp", torch.exp, ()),
+    ("log", torch.log, ()),
+    ("sqrt", torch.sqrt, ()),
+    ("abs", torch.abs, ()),
 ]
+POSITIVE = ("log", "sqrt")
 DEFAULTS = {"leaky_relu": (0.01,), "elu": (1.0,), "softplus": (1.0, 20.0), "hardtanh": (-1.0, 1.0)}
 #: Gradients from the result, and those that PyTorch computes too coarsely; the others are autograd's.
 GRADIENTS: dict[str, Callable[..., Tensor]] = {
     "sigmoid": sigmoid_gradient,
     "tanh": tanh_gradient,
+    "exp": lambda grad, out: grad * out,
+    "sqrt": lambda grad, out: grad / (2 * out),
     "hardtanh": hardtanh_gradient,
     "hardsigmoid": hardsigmoid_gradient,
     "hardswish": hardswish_gradient,
 }
 
 SPECS = [
-    *(spec(name, function, unary_samples(*parameters), 1) for name, function, parameters in ACTIVATIONS),
+    *(
+        spec(name, function, of_positive(unary_samples()) if name in POSITIVE else unary_samples(*parameters), 1)
+        for name, function, parameters in ACTIVATIONS
+    ),
     *(
         spec(
             f"{name}_backward",
             GRADIENTS.get(name, gradient_of(function)),
-            gradient_samples(*(given or DEFAULTS.get(name, ()) for given in parameters)),
+            of_positive(gradient_samples())
+            if name in POSITIVE
+            else gradient_samples(*(given or DEFAULTS.get(name, ()) for given in parameters)),
             2,
             DEFAULTS.get(name, ()),
         )
@@ -301,6 +329,8 @@ SPECS = [
     spec("sub", sub, binary_samples((), (2.0,)), 2),
     spec("mul", torch.mul, binary_samples(), 2),
     spec("div", torch.div, binary_samples(), 2),
+    spec("minimum", torch.minimum, binary_samples(), 2),
+    spec("maximum", torch.maximum, binary_samples(), 2),
     spec("swiglu", swiglu, binary_samples(), 2),
     spec("geglu", geglu, binary_samples(*GELU), 2),
     spec("swiglu_backward", gate_gradients_of(swiglu), gate_gradient_samples(), 3),

@@ -13,9 +13,7 @@ from opspec import OpSpec, Sample, normal
 from torch import Tensor
 
 
-def factors(
-    table: Tensor, query: Tensor, positions: Tensor | None, sections: list[int]
-) -> Tensor:
+def factors(table: Tensor, query: Tensor, positions: Tensor | None, sections: list[int]) -> Tensor:
     """The part of a table for each pair of each token: [..., tokens, 1, pairs]."""
     if positions is None:
         rows = table[: query.shape[-3]].expand(*query.shape[:-2], -1)
@@ -118,7 +116,9 @@ def samples(dtype: torch.dtype, generator: torch.Generator) -> Iterator[Sample]:
     for interleaved in (False, True):
         yield Sample((q, k, *table, positions(12)[::2], interleaved), label=f"every other element {interleaved}")
     wide = tables(64, dtype, generator)
-    yield Sample((make(9, 4, 64), make(9, 1, 64), wide[0][:, ::2], wide[1][:, ::2], positions(9)), label="strided tables")
+    yield Sample(
+        (make(9, 4, 64), make(9, 1, 64), wide[0][:, ::2], wide[1][:, ::2], positions(9)), label="strided tables"
+    )
 
 
 def rows(m: int, n: int, dtype: torch.dtype, generator: torch.Generator) -> Sample:

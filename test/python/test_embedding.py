@@ -9,7 +9,7 @@ import kpkg
 import pytest
 import torch
 import torch.nn.functional as F
-from conftest import BUILD, ROOT, build_package
+from conftest import BUILD, ROOT, build_package, torch_threads
 from torch.testing import assert_close
 
 
@@ -34,11 +34,8 @@ def test_gradient_is_pytorchs(ops, padding):
 def test_gradient_does_not_depend_on_threads(ops):
     grad, indices = torch.randn(3000, 64), torch.randint(0, 5, (3000,))
     first = ops["embedding_backward"](grad, indices, 5)
-    kpkg.set_cpu_threads(1)
-    try:
+    with torch_threads(1):
         assert torch.equal(first, ops["embedding_backward"](grad, indices, 5))
-    finally:
-        kpkg.set_cpu_threads(0)
 
 
 def test_compiled(ops):

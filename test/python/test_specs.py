@@ -51,7 +51,9 @@ def test_out_is_written_completely_and_alone(spec, dtype, ops, generator):
             assert got is out
             assert torch.equal(comparable(out), comparable(t)), sample.label
             edge = torch.cat([frame[:32], frame[32 + t.numel() :]]).double()
-            assert bool((edge == torch.tensor(77.0).to(t.dtype).double()).all()), f"{sample.label}: memory around the result was written"
+            assert bool((edge == torch.tensor(77.0).to(t.dtype).double()).all()), (
+                f"{sample.label}: memory around the result was written"
+            )
 
 
 @pytest.mark.parametrize(

@@ -29,6 +29,10 @@ def log_softmax(input: Tensor, dim: int = -1) -> Tensor:
     return torch.log_softmax(input, dim)
 
 
+def logsumexp(input: Tensor, dim: int = -1, keepdim: bool = False) -> Tensor:
+    return torch.logsumexp(input, dim, keepdim)
+
+
 def layer_norm(
     input: Tensor,
     normalized_shape: list[int],
@@ -406,8 +410,8 @@ def _conv_transpose(rank: int) -> Callable[..., Any]:
 FALLBACKS: dict[str, Callable[..., Any]] = {
     f"kpkg::{function.__name__}": function
     for function in (
-        vector_add, softmax, log_softmax, layer_norm, native_layer_norm, rms_norm, scaled_conv2d, add, sub, gelu,
-        swiglu, geglu,
+        vector_add, softmax, log_softmax, logsumexp, layer_norm, native_layer_norm, rms_norm, scaled_conv2d, add, sub,
+        gelu, swiglu, geglu,
         sum, mean, amax, amin, prod, vector_norm, argmax, argmin, cumsum, cumprod, cross_entropy, kl_div, group_norm,
         native_group_norm,
         instance_norm, batch_norm, batch_norm_training, moved_statistics, residual_tanh_gated_rmsnorm,
@@ -415,7 +419,9 @@ FALLBACKS: dict[str, Callable[..., Any]] = {
         attention, scaled_dot_product_attention,
     )
 }  # fmt: skip
-FALLBACKS |= {f"kpkg::{name}": getattr(torch, name) for name in ("mul", "div", "sigmoid", "tanh")}
+FALLBACKS |= {
+    f"kpkg::{name}": getattr(torch, name) for name in "mul div minimum maximum exp log sqrt abs sigmoid tanh".split()
+}
 FALLBACKS |= {
     f"kpkg::{name}": getattr(F, name)
     for name in "relu leaky_relu silu elu selu softplus hardtanh hardsigmoid hardswish mish softsign".split()

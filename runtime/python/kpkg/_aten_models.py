@@ -1,4 +1,4 @@
-"""PyTorch implementations of the ops of language models: rotary embedding, gates, quantization, lookup.
+"""PyTorch implementations of the ops of language models: rotary embedding, gates, quantization, lookup, AdamW.
 
 SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
 """
@@ -132,6 +132,31 @@ def embedding_backward(grad: Tensor, indices: Tensor, num_weights: int, padding_
     return torch.ops.aten.embedding_dense_backward(grad, indices, num_weights, padding_idx, False)
 
 
+def adamw_(
+    param: Tensor,
+    grad: Tensor,
+    exp_avg: Tensor,
+    exp_avg_sq: Tensor,
+    step: int,
+    lr: float = 0.001,
+    beta1: float = 0.9,
+    beta2: float = 0.999,
+    eps: float = 1e-8,
+    weight_decay: float = 0.01,
+) -> None:
+    exp_avg.mul_(beta1).add_(grad, alpha=1 - beta1)
+    exp_avg_sq.mul_(beta2).addcmul_(grad, grad, value=1 - beta2)
+    root = (exp_avg_sq / (1 - beta2**step)).sqrt_()
+    param.mul_(1 - lr * weight_decay).addcdiv_(exp_avg, root.add_(eps), value=-lr / (1 - beta1**step))
+
+
+def adamw_master_(
+    param: Tensor, grad: Tensor, exp_avg: Tensor, exp_avg_sq: Tensor, master: Tensor, step: int, *rates: float
+) -> None:
+    adamw_(master, grad.float(), exp_avg, exp_avg_sq, step, *rates)
+    param.copy_(master)
+
+
 FALLBACKS: dict[str, Callable[..., Any]] = {
     f"kpkg::{function.__name__}": function
     for function in (
@@ -141,6 +166,8 @@ FALLBACKS: dict[str, Callable[..., Any]] = {
         silu_and_mul,
         gelu_and_mul,
         clamped_swiglu,
+        adamw_,
+        adamw_master_,
         embedding,
         embedding_backward,
         quantize_per_token,

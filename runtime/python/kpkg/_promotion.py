@@ -18,7 +18,9 @@ if TYPE_CHECKING:
     from kpkg._op import Op
 
 #: Arguments that have one dtype, by op: those of the elementwise ones may be numbers, too.
-_ELEMENTWISE = {f"kpkg::{name}": ("a", "b") for name in ("add", "sub", "mul", "div", "swiglu", "geglu")}
+_ELEMENTWISE = {
+    f"kpkg::{name}": ("a", "b") for name in ("add", "sub", "mul", "div", "minimum", "maximum", "swiglu", "geglu")
+}
 _PRODUCTS = {
     "kpkg::gemm": ("a", "b", "c", "bias"),
     "kpkg::gemm_batched": ("a", "b", "c"),

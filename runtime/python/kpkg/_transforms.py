@@ -25,7 +25,7 @@ _LOWER_CUDA = {"kpkg::lstm_cell", "kpkg::gru_cell"}
 _FLOAT32_CUDA = {
     f"kpkg::{name}"
     for name in "softmax log_softmax layer_norm native_layer_norm group_norm native_group_norm cross_entropy kl_div "
-    "cumsum cumprod prod sum softplus vector_norm".split()
+    "cumsum cumprod prod sum softplus vector_norm exp log logsumexp".split()
 }
 _FLOAT32_CPU = {f"kpkg::{name}" for name in "avg_pool3d cross_entropy".split()}
 # Their tables may have more digits than their other arguments, which decide.

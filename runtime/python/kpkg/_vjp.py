@@ -341,6 +341,15 @@ _BACKWARDS: dict[str, Callable[..., Any]] = {
 }
 
 
+def _logsumexp_backward(grad: Tensor, input: Tensor, output: Tensor, dim: int = -1, keepdim: bool = False) -> Tensor:
+    if not keepdim and input.dim():
+        grad, output = grad.unsqueeze(dim), output.unsqueeze(dim)
+    return grad * torch.exp(input - output.masked_fill(output.abs() == float("inf"), 0))
+
+
+_BACKWARDS["kpkg::logsumexp_backward"] = _logsumexp_backward
+
+
 def _activation_backward(name: str, *names: str) -> Callable[..., Tensor]:
     def backward(grad: Tensor, input: Tensor, *args: Any, **kwargs: Any) -> Tensor:
         options = {**dict(zip(names, args)), **kwargs}
