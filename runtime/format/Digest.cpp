@@ -47,6 +47,13 @@ bool fromHex(std::string_view text, unsigned char *bytes, size_t count) {
   return true;
 }
 
+SecretKey newSecretKey() {
+  PublicKey publicPart;
+  SecretKey key;
+  crypto_sign_keypair(publicPart.data(), key.data());
+  return key;
+}
+
 SecretKey secretKeyFromSeed(const std::array<unsigned char, 32> &seed) {
   PublicKey publicPart;
   SecretKey key;

@@ -21,6 +21,8 @@ std::string toHex(const unsigned char *bytes, size_t count);
 /// Exactly 2 * count lower-case hexadecimal digits, else false.
 bool fromHex(std::string_view text, unsigned char *bytes, size_t count);
 
+/// A key that nobody had before, from the system's source of randomness.
+SecretKey newSecretKey();
 /// The key pair of a 32-byte seed.
 SecretKey secretKeyFromSeed(const std::array<unsigned char, 32> &seed);
 PublicKey publicKey(const SecretKey &key);

@@ -237,32 +237,52 @@ Result<std::string> signedMessage(const json &manifest) {
   return "kpkg package signature 1\n" + *text;
 }
 
-Status Reader::checkSignature(const std::vector<PublicKey> &keys) const {
+Status Reader::checkSections() const {
+  for (const Section &section : table)
+    if (auto contents = read(section, /*withDigest=*/true); !contents)
+      return contents.error();
+  return {};
+}
+
+Result<std::vector<Signer>> Reader::signers() const {
   auto message = signedMessage(*parsed);
   if (!message)
     return message.error();
-  auto refusal = [&](const std::string &why) {
-    return Error{KPKG_ERROR_TRUST, "'" + fileName + "' is not trusted: " + why, {}, {}, {}};
-  };
-  bool any = false;
+  std::vector<Signer> all;
   for (const Section &section : table) {
     if (section.kind != "signature")
       continue;
-    any = true;
-    PublicKey key;
-    Signature signature;
-    auto contents = read(section, true);
+    auto contents = read(section, /*withDigest=*/true);
     if (!contents)
       return contents.error();
-    std::memcpy(key.data(), contents->bytes.data(), key.size());
-    std::memcpy(signature.data(), contents->bytes.data() + key.size(), signature.size());
-    if (std::find(keys.begin(), keys.end(), key) == keys.end())
-      continue;
-    if (verify(*message, signature, key))
-      return {};
-    return refusal("its signature by " + toHex(key.data(), key.size()) + " is not valid");
+    Signer signer;
+    Signature signature;
+    std::memcpy(signer.key.data(), contents->bytes.data(), signer.key.size());
+    std::memcpy(signature.data(), contents->bytes.data() + signer.key.size(), signature.size());
+    signer.isValid = verify(*message, signature, signer.key);
+    all.push_back(signer);
   }
-  return refusal(any ? "no signature is by a trusted key" : "it carries no signature");
+  return all;
+}
+
+Status Reader::checkSignature(const std::vector<PublicKey> &keys) const {
+  auto refusal = [&](const std::string &why) {
+    return Error{KPKG_ERROR_TRUST, "'" + fileName + "' is not trusted: " + why, {}, {}, {}};
+  };
+  auto found = signers();
+  if (!found)
+    return found.error();
+  const Signer *wrong = nullptr;
+  for (const Signer &signer : *found) {
+    if (std::find(keys.begin(), keys.end(), signer.key) == keys.end())
+      continue;
+    if (signer.isValid)
+      return {};
+    wrong = &signer;
+  }
+  if (wrong)
+    return refusal("its signature by " + toHex(wrong->key.data(), wrong->key.size()) + " is not valid");
+  return refusal(found->empty() ? "it carries no signature" : "no signature is by a trusted key");
 }
 
 } // namespace kpkg::format

@@ -24,6 +24,13 @@ struct Contents {
   std::shared_ptr<const void> owner;
 };
 
+/// A signature that a package carries.
+struct Signer {
+  PublicKey key;
+  /// Whether it is of this package and by that key.
+  bool isValid = false;
+};
+
 /// An open package. Immutable: any number of threads may read.
 class Reader {
 public:
@@ -44,7 +51,13 @@ public:
   /// manifest's.
   Result<Contents> read(const Section &section, bool checkDigest) const;
   Status checkDigest(const Section &section) const;
+  /// Checks every section's digest, and decompresses it: also what nothing would read.
+  Status checkSections() const;
+  /// The bytes in the file, unchecked.
+  std::string_view stored(const Section &section) const;
 
+  /// Of the signature sections, in their order. A section whose digest is wrong is an error.
+  Result<std::vector<Signer>> signers() const;
   /// Succeeds when one of the signature sections is valid and by one of `keys`.
   Status checkSignature(const std::vector<PublicKey> &keys) const;
 
@@ -53,7 +66,6 @@ private:
   static Result<Reader> make(WholeFile file, std::string_view bytes, std::string name);
   Status readHeader();
   Status readSectionTable();
-  std::string_view stored(const Section &section) const;
   Error refuse(std::string why) const;
 
   std::string fileName;

@@ -24,9 +24,8 @@ Status Writer::add(std::string name, std::string kind, std::string contents, Com
                       std::to_string(limit) + " bytes");
   if (name.empty() || name.size() > maxNameBytes)
     return writeError("section name '" + name + "' is empty or longer than " + std::to_string(maxNameBytes) + " bytes");
-  for (const Pending &other : pending)
-    if (other.section.name == name)
-      return writeError("section '" + name + "' is added twice");
+  if (has(name))
+    return writeError("section '" + name + "' is added twice");
   Pending added;
   added.section.name = std::move(name);
   added.section.kind = std::move(kind);
@@ -47,6 +46,20 @@ Status Writer::add(std::string name, std::string kind, std::string contents, Com
   added.section.stored = added.stored.size();
   added.section.digest = sha256(added.stored);
   pending.push_back(std::move(added));
+  return {};
+}
+
+bool Writer::has(std::string_view name) const {
+  return std::any_of(pending.begin(), pending.end(), [&](const Pending &item) { return item.section.name == name; });
+}
+
+Status Writer::copy(const Reader &from, const Section &section) {
+  // A copy with a digest of its own would make damage look right.
+  if (auto contents = from.read(section, /*checkDigest=*/true); !contents)
+    return contents.error();
+  if (has(section.name))
+    return writeError("section '" + section.name + "' is added twice");
+  pending.push_back({section, std::string(from.stored(section))});
   return {};
 }
 
@@ -86,7 +99,10 @@ Result<std::string> Writer::finish(const json &manifest, const SecretKey *key) {
     Signature signature = sign(*message, *key);
     std::string contents(signer.begin(), signer.end());
     contents.append(signature.begin(), signature.end());
-    if (Status status = add("signature", "signature", std::move(contents), Compression::None, false); !status)
+    std::string name = "signature";
+    for (int number = 2; has(name); ++number)
+      name = "signature/" + std::to_string(number);
+    if (Status status = add(name, "signature", std::move(contents), Compression::None, false); !status)
       return status.error();
     place(pending.back());
   }

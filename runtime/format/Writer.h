@@ -14,6 +14,8 @@
 
 namespace kpkg::format {
 
+class Reader;
+
 /// Collects sections, then lays them out in the order in which they were added.
 class Writer {
 public:
@@ -22,7 +24,12 @@ public:
   Status add(std::string name, std::string kind, std::string contents, Compression compression = Compression::Zstd,
              bool required = true);
 
-  /// The whole file. `manifest` is the object without `format` and `sections`, which are filled in here; with `key`, a
+  /// A section of another package, as it is stored there: equal bytes, whatever compressed them.
+  Status copy(const Reader &from, const Section &section);
+  /// Whether there is a section of this name.
+  bool has(std::string_view name) const;
+
+  /// The whole file. `manifest` is the object, in which `format` and `sections` are filled in here; with `key`, a
   /// signature section is added last.
   Result<std::string> finish(const nlohmann::json &manifest, const SecretKey *key = nullptr);
 

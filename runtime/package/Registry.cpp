@@ -1,6 +1,7 @@
 // Libraries and fallbacks by op name.
 // SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
 #include "runtime/package/Registry.h"
+#include "runtime/format/KeyFiles.h"
 #include "runtime/package/Environment.h"
 #include "runtime/package/Schema.h"
 
@@ -184,11 +185,10 @@ Result<std::shared_ptr<Library>> openLibrary(Result<format::Reader> reader, cons
     keys = environment().keys;
   }
   for (const std::string &text : keys) {
-    format::PublicKey key;
-    if (!format::fromHex(text, key.data(), key.size()))
-      return Error{
-          KPKG_ERROR_USE, "'" + text + "' is no Ed25519 public key (64 lower-case hexadecimal digits)", {}, {}, {}};
-    trust.keys.push_back(key);
+    auto key = format::parsePublicKey(text);
+    if (!key)
+      return key.error();
+    trust.keys.push_back(*key);
   }
   return Library::open(std::move(reader), std::move(trust));
 }

@@ -17,7 +17,9 @@ void addBench(CLI::App &app, int &exitCode);
 void addBuild(CLI::App &app, int &exitCode);
 void addCheck(CLI::App &app, int &exitCode);
 void addFormat(CLI::App &app, int &exitCode);
+void addKeygen(CLI::App &app, int &exitCode);
 void addNew(CLI::App &app, int &exitCode);
+void addSign(CLI::App &app, int &exitCode);
 void addTest(CLI::App &app, int &exitCode);
 void addTune(CLI::App &app, int &exitCode);
 void addWatch(CLI::App &app, int &exitCode);
@@ -26,6 +28,7 @@ void addRun(CLI::App &app, int &exitCode);
 void addInfo(CLI::App &app, int &exitCode);
 void addDoctor(CLI::App &app, int &exitCode);
 void addExplain(CLI::App &app, int &exitCode);
+void addVerify(CLI::App &app, int &exitCode);
 void addVersion(CLI::App &app, int &exitCode);
 
 /// "kpkg 0.1.0, LLVM 22.1.0, this CPU runs x86-64-v3": for `kpkg version` and `kpkg --version`.

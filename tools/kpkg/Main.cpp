@@ -33,6 +33,9 @@ int main(int argc, char **argv) {
   addTune(app, exitCode);
   addInfo(app, exitCode);
   addExplain(app, exitCode);
+  addVerify(app, exitCode);
+  addSign(app, exitCode);
+  addKeygen(app, exitCode);
   addDoctor(app, exitCode);
   addVersion(app, exitCode);
   if (argc > 1 && argv[1][0] != '-' && !hasCommand(app, argv[1])) {

@@ -163,22 +163,3 @@ INSTANTIATE_TEST_SUITE_P(Corpus, MalformedFile, testing::ValuesIn(malformedPacka
   std::replace(name.begin(), name.end(), '-', '_');
   return name;
 });
-
-TEST(Signature, TrustsOnlyTheGivenKeys) {
-  format::SecretKey key = format::secretKeyFromSeed({1, 2, 3}), other = format::secretKeyFromSeed({4});
-  Writer writer;
-  ASSERT_TRUE(writer.add("docs/a", "docs", "text"));
-  std::string bytes = writer.finish({{"ops", nlohmann::json::array()}}, &key).value();
-  Reader reader = openValid(bytes);
-  EXPECT_TRUE(reader.checkSignature({format::publicKey(other), format::publicKey(key)}));
-  EXPECT_EQ(reader.checkSignature({format::publicKey(other)}).error().status, KPKG_ERROR_TRUST);
-  std::string unsignedBytes = validPackage();
-  EXPECT_THAT(openValid(unsignedBytes).checkSignature({format::publicKey(key)}).error().message,
-              HasSubstr("carries no signature"));
-
-  // The signature covers the digests and everything else in the manifest.
-  nlohmann::json manifest = manifestOf(bytes);
-  manifest["ops"] = {{"name", "evil"}};
-  std::string changed = assemble(manifest.dump(), dataOf(bytes));
-  EXPECT_THAT(openValid(changed).checkSignature({format::publicKey(key)}).error().message, HasSubstr("is not valid"));
-}

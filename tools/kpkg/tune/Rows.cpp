@@ -3,7 +3,9 @@
 #include "tools/kpkg/tune/Rows.h"
 #include "runtime/format/CanonicalJson.h"
 #include "runtime/format/Reader.h"
+#include "runtime/format/Rewrite.h"
 #include "runtime/format/Writer.h"
+#include <algorithm>
 
 namespace kpkg::command::tune {
 
@@ -49,21 +51,13 @@ Result<std::string> withTable(const std::string &package, const json &table, boo
   auto text = format::writeCanonical(table);
   if (!text)
     return text.error();
-  wasSigned = false;
+  wasSigned = std::any_of(reader->sections().begin(), reader->sections().end(),
+                          [](const format::Section &section) { return section.kind == "signature"; });
   format::Writer writer;
-  for (const format::Section &section : reader->sections()) {
-    if (section.kind == "signature")
-      wasSigned = true;
-    if (section.kind == "signature" || section.name == sectionName)
-      continue;
-    auto contents = reader->read(section, /*checkDigest=*/true);
-    if (!contents)
-      return contents.error();
-    if (Status status =
-            writer.add(section.name, section.kind, std::string(contents->bytes), section.compression, section.required);
-        !status)
-      return status.error();
-  }
+  if (Status status = format::copySections(*reader, writer,
+                                           [](const format::Section &section) { return section.name != sectionName; });
+      !status)
+    return status.error();
   if (Status status =
           writer.add(sectionName, sectionName, std::move(*text), format::Compression::Zstd, /*required=*/false);
       !status)

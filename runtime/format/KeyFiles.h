@@ -1,0 +1,29 @@
+// Files with Ed25519 keys.
+// SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
+#ifndef KPKG_FORMAT_KEYFILES_H
+#define KPKG_FORMAT_KEYFILES_H
+
+#include "runtime/format/Digest.h"
+
+#include <kpkg/result.hpp>
+
+#include <string>
+#include <string_view>
+
+namespace kpkg::format {
+
+/// The digits of a public key.
+std::string keyText(const PublicKey &key);
+/// KPKG_ERROR_USE for anything but 64 lower-case hexadecimal digits.
+Result<PublicKey> parsePublicKey(std::string_view text);
+
+/// Writes `name`.key, which only its owner may read, and `name`.pub. Files that exist stay, and then neither is
+/// written.
+Status writeKeyFiles(const std::string &name, const SecretKey &key);
+Result<SecretKey> readSecretKey(const std::string &path);
+/// Of a key's digits or of a file that has them. A file with a secret key is refused: its name does not belong where
+/// public keys are named.
+Result<PublicKey> readPublicKey(const std::string &textOrPath);
+
+} // namespace kpkg::format
+#endif

@@ -1,0 +1,28 @@
+// `kpkg keygen`: writes a new pair of keys that packages are signed with.
+// SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
+#include "runtime/format/KeyFiles.h"
+#include "tools/kpkg/Report.h"
+#include <fmt/format.h>
+
+namespace kpkg::command {
+
+static ExitCode keygen(const std::string &name) {
+  format::SecretKey key = format::newSecretKey();
+  if (Status status = format::writeKeyFiles(name, key); !status)
+    return report(status.error());
+  fmt::print("wrote {0}.key, which must stay secret, and {0}.pub: {1}\n", printableLines(name),
+             format::keyText(format::publicKey(key)));
+  return Success;
+}
+
+void addKeygen(CLI::App &app, int &exitCode) {
+  auto *command = app.add_subcommand("keygen", "Make a pair of keys to sign packages with");
+  command->footer("Example: kpkg keygen release && kpkg sign gemm.kpkg --key release.key\n"
+                  "NAME.key signs, and only its owner may read it. NAME.pub is for those who check. Files that exist "
+                  "are never replaced.");
+  auto name = std::make_shared<std::string>();
+  command->add_option("name", *name, "The files are NAME.key and NAME.pub")->required();
+  command->callback([name, &exitCode] { exitCode = keygen(*name); });
+}
+
+} // namespace kpkg::command
