@@ -99,12 +99,18 @@ private:
 
 } // namespace
 
-Result<json> parseCanonical(std::string_view text) {
+Result<json> parseJson(std::string_view text) {
   Builder builder;
   if (!json::sax_parse(text.begin(), text.end(), &builder))
-    return formatError("the manifest " + builder.refusal);
-  const json &value = builder.value;
-  auto spelling = writeCanonical(value);
+    return formatError(std::move(builder.refusal));
+  return std::move(builder.value);
+}
+
+Result<json> parseCanonical(std::string_view text) {
+  auto value = parseJson(text);
+  if (!value)
+    return formatError("the manifest " + value.error().message);
+  auto spelling = writeCanonical(*value);
   if (!spelling)
     return spelling.error();
   if (*spelling != text) {
@@ -113,7 +119,7 @@ Result<json> parseCanonical(std::string_view text) {
     return formatError("the manifest is not canonical JSON (sorted keys, no white space) at byte " +
                        std::to_string(at));
   }
-  return std::move(builder.value);
+  return value;
 }
 
 } // namespace kpkg::format

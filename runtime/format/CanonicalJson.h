@@ -11,6 +11,10 @@
 
 namespace kpkg::format {
 
+/// Any spelling. Refuses what is not JSON, a key that comes twice in an object, and deeper nesting than
+/// `maxManifestDepth`; the message is a predicate, "is not JSON: ...".
+Result<nlohmann::json> parseJson(std::string_view text);
+
 /// Refuses anything that writeCanonical would have spelt otherwise, and nesting deeper than `maxManifestDepth`.
 Result<nlohmann::json> parseCanonical(std::string_view text);
 

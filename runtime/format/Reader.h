@@ -53,6 +53,8 @@ public:
   Status checkDigest(const Section &section) const;
   /// Checks every section's digest, and decompresses it: also what nothing would read.
   Status checkSections() const;
+  /// SHA-256 of the whole file.
+  Sha256 fileDigest() const { return sha256(bytes); }
   /// The bytes in the file, unchecked.
   std::string_view stored(const Section &section) const;
 

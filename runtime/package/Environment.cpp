@@ -30,6 +30,21 @@ static void notUnderstood(const char *name, std::string_view value, const char *
   log(KPKG_LOG_WARN, std::string(name) + "=" + std::string(value) + " is not understood (" + expected + "); ignored");
 }
 
+bool parseTrust(std::string_view text, kpkg_trust &level, std::vector<std::string> &keys) {
+  constexpr std::string_view signedBy = "signed-by:";
+  if (text == "any") {
+    level = KPKG_TRUST_ANY;
+  } else if (text == "digest") {
+    level = KPKG_TRUST_DIGEST;
+  } else if (text.starts_with(signedBy)) {
+    level = KPKG_TRUST_SIGNED;
+    keys = splitList(text.substr(signedBy.size()), ',');
+  } else {
+    return false;
+  }
+  return true;
+}
+
 static Environment readEnvironment() {
   Environment found;
   for (const std::string &part : splitList(variable("KPKG_FALLBACK"), ',')) {
@@ -48,14 +63,9 @@ static Environment readEnvironment() {
       found.opPolicies.emplace_back(part.substr(0, equals), policy);
   }
 
-  constexpr std::string_view signedBy = "signed-by:";
+  found.lock = variable("KPKG_LOCK");
   std::string_view trust = variable("KPKG_TRUST");
-  if (trust == "any")
-    found.trust = KPKG_TRUST_ANY;
-  else if (trust.starts_with(signedBy)) {
-    found.trust = KPKG_TRUST_SIGNED;
-    found.keys = splitList(trust.substr(signedBy.size()), ',');
-  } else if (!trust.empty() && trust != "digest") {
+  if (!trust.empty() && !parseTrust(trust, found.trust, found.keys)) {
     // A mistyped wish for trust must not give less of it.
     found.trust = KPKG_TRUST_SIGNED;
     log(KPKG_LOG_WARN, "KPKG_TRUST=" + std::string(trust) +

@@ -18,6 +18,8 @@ struct Environment {
   /// KPKG_TRUST=any|digest|signed-by:<key>,<key>
   kpkg_trust trust = KPKG_TRUST_DIGEST;
   std::vector<std::string> keys;
+  /// KPKG_LOCK, a lock file that holds for every package.
+  std::string lock;
   /// KPKG_REQUIRE=deterministic,batch_invariant,exact: instances without one of these flags are not used.
   std::vector<std::string> require;
   /// What KPKG_REQUIRE has beside these; no package is opened then, since a mistyped wish must not give less.
@@ -34,6 +36,9 @@ struct Environment {
   /// KPKG_POLICY_DEFAULT where KPKG_FALLBACK does not name the op.
   kpkg_policy policyOf(std::string_view op) const;
 };
+
+/// Reads "any", "digest" or "signed-by:<key>,<key>"; false for another text. The keys are not looked at.
+bool parseTrust(std::string_view text, kpkg_trust &level, std::vector<std::string> &keys);
 
 /// A value that is not understood is reported once, as a warning, and otherwise ignored.
 const Environment &environment();

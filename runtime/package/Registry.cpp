@@ -2,11 +2,13 @@
 // SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
 #include "runtime/package/Registry.h"
 #include "runtime/format/KeyFiles.h"
+#include "runtime/format/Lock.h"
 #include "runtime/package/Environment.h"
 #include "runtime/package/Schema.h"
 
 #include <algorithm>
 #include <filesystem>
+#include <optional>
 
 namespace kpkg::package {
 
@@ -171,10 +173,42 @@ kpkg_op *Registry::at(size_t index) const {
   return ops.at(index);
 }
 
+/// The lock of KPKG_LOCK, read once; null without one.
+static const Result<format::Lock> *environmentLock() {
+  static const std::optional<Result<format::Lock>> lock =
+      environment().lock.empty() ? std::nullopt : std::optional(format::Lock::open(environment().lock));
+  return lock ? &*lock : nullptr;
+}
+
+/// That of the environment holds beside the caller's own.
+static Status checkLocks(const format::Reader &reader, const char *own, bool &isLocked) {
+  auto check = [&](const Result<format::Lock> &lock) {
+    isLocked = true;
+    return lock ? lock->check(reader) : Status(lock.error());
+  };
+  if (own)
+    if (Status status = check(format::Lock::open(own)); !status)
+      return status;
+  const Result<format::Lock> *lock = environmentLock();
+  return lock ? check(*lock) : Status();
+}
+
 Result<std::shared_ptr<Library>> openLibrary(Result<format::Reader> reader, const kpkg_open_options *options) {
+  if (!reader)
+    return reader.error();
   Trust trust;
   std::vector<std::string> keys;
-  if (options && options->trust != KPKG_TRUST_DEFAULT) {
+  if (options && options->policy) {
+    if (options->trust != KPKG_TRUST_DEFAULT)
+      return Error{KPKG_ERROR_USE, "the options of opening have both `policy` and `trust`", {}, {}, {}};
+    if (!parseTrust(options->policy, trust.level, keys))
+      return Error{KPKG_ERROR_USE,
+                   "unknown trust policy '" + std::string(options->policy) +
+                       "'; there are any, digest and signed-by:<key>,<key>",
+                   {},
+                   {},
+                   {}};
+  } else if (options && options->trust != KPKG_TRUST_DEFAULT) {
     if (options->trust < KPKG_TRUST_ANY || options->trust > KPKG_TRUST_SIGNED)
       return Error{KPKG_ERROR_USE, "unknown trust policy " + std::to_string(options->trust), {}, {}, {}};
     trust.level = kpkg_trust(options->trust);
@@ -184,6 +218,11 @@ Result<std::shared_ptr<Library>> openLibrary(Result<format::Reader> reader, cons
     trust.level = environment().trust;
     keys = environment().keys;
   }
+  bool isLocked = false;
+  if (Status status = checkLocks(*reader, options ? options->lock : nullptr, isLocked); !status)
+    return status.error();
+  if (isLocked && trust.level == KPKG_TRUST_ANY)
+    trust.level = KPKG_TRUST_DIGEST; // a signer's name says nothing of sections that nobody compares with it
   for (const std::string &text : keys) {
     auto key = format::parsePublicKey(text);
     if (!key)

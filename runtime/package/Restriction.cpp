@@ -33,6 +33,8 @@ std::string Restriction::refuse(const Kernel &kernel, const Instance &instance) 
     why = refuseValues(own->second, kernel, instance);
   if (!why.empty())
     return why;
+  if (auto only = instances.find(kernel.name); only != instances.end() && only->second != instance.label)
+    return "is not " + only->second + ", which the configuration asks for";
   if (!target.empty() && instance.target != target)
     return "is for " + instance.target + ", the configuration asks for " + target;
   if (!variant.empty() && instance.variant != variant)
@@ -94,6 +96,12 @@ Result<std::shared_ptr<const Restriction>> readRestriction(const std::string &te
           return refused("has no object of parameters for kernel '" + kernel + "'");
         if (std::string wrong = readValues(params, restriction->kernels[kernel]); !wrong.empty())
           return refused(wrong);
+      }
+    } else if (key == "instances" && value.is_object()) {
+      for (const auto &[kernel, label] : value.items()) {
+        if (!label.is_string())
+          return refused("has no label of an instance for kernel '" + kernel + "'");
+        restriction->instances.emplace(kernel, label.get<std::string>());
       }
     } else {
       return refused("has an entry '" + key + "' that is not understood");

@@ -23,6 +23,8 @@ struct Restriction {
   Values params;
   /// By kernel: the same for that kernel alone.
   std::map<std::string, Values> kernels;
+  /// By kernel: the label of the only instance of it that is allowed.
+  std::map<std::string, std::string> instances;
   std::string target;
   std::string variant;
   /// Stands for an empty argument `precision` of the op.

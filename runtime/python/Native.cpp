@@ -92,9 +92,13 @@ nb::dict statsOf(const OpHandle &op) {
 /// An open package and a registry that holds it, so that fallbacks and policy are its own.
 class Library {
 public:
-  explicit Library(const std::string &path) {
+  Library(const std::string &path, const std::optional<std::string> &policy, const std::optional<std::string> &lock) {
     kpkg_library *library = nullptr;
-    check(kpkg_library_open(path.c_str(), nullptr, &library));
+    kpkg_open_options options = {};
+    options.struct_size = sizeof options;
+    options.policy = policy ? policy->c_str() : nullptr;
+    options.lock = lock ? lock->c_str() : nullptr;
+    check(kpkg_library_open(path.c_str(), &options, &library));
     handle.reset(library, kpkg_library_close);
     kpkg_registry *created = nullptr;
     check(kpkg_registry_create(&created));
@@ -197,7 +201,8 @@ NB_MODULE(_native, module) {
       });
 
   nb::class_<Library>(module, "Library")
-      .def(nb::init<const std::string &>(), nb::arg("path"))
+      .def(nb::init<const std::string &, const std::optional<std::string> &, const std::optional<std::string> &>(),
+           nb::arg("path"), nb::arg("policy").none(), nb::arg("lock").none())
       .def("ops", &Library::ops)
       .def_prop_ro("manifest", &Library::manifest)
       .def("section", &Library::section, nb::arg("name"))

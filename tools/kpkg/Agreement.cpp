@@ -61,4 +61,49 @@ std::string disagreement(const Tensor &actual, const Tensor &expected, double fl
   return "differs";
 }
 
+/// The distance of 1.0's neighbours, and the exponent of the smallest normal number.
+static double ulpOf(DType dtype, double value) {
+  int smallest = dtype == DType::Float64 ? -1022 : dtype == DType::Float16 ? -14 : -126;
+  int exponent = value == 0 ? smallest : std::max(std::ilogb(value), smallest);
+  return std::ldexp(2 * unitRoundoff(dtype), exponent);
+}
+
+void Errors::add(const Tensor &actual, const Tensor &expected) {
+  if (actual.dtype() == DType::None || actual.dtype() != expected.dtype() || actual.shape() != expected.shape())
+    return;
+  std::vector<double> found = elementsOf(actual), wanted = elementsOf(expected);
+  double largest = 0, scale = 0;
+  for (size_t i = 0; i < found.size(); ++i) {
+    if (!std::isfinite(found[i]) || !std::isfinite(wanted[i]))
+      continue;
+    double error = std::abs(found[i] - wanted[i]);
+    largest = std::max(largest, error);
+    scale = std::max(scale, std::abs(wanted[i]));
+    if (unitRoundoff(actual.dtype()) > 0)
+      ulps = std::max(ulps, error / ulpOf(actual.dtype(), wanted[i]));
+  }
+  absolute = std::max(absolute, largest);
+  relative = std::max(relative, scale > 0 ? largest / scale : largest);
+}
+
+void Errors::include(const Errors &other) {
+  ulps = std::max(ulps, other.ulps);
+  absolute = std::max(absolute, other.absolute);
+  relative = std::max(relative, other.relative);
+}
+
+bool sameBits(const Tensor &a, const Tensor &b) {
+  if (a.dtype() != b.dtype() || a.shape() != b.shape())
+    return false;
+  if (a.dtype() == DType::None)
+    return true;
+  const size_t size = kpkg_dtype_size(int32_t(a.dtype()));
+  auto bytesOf = [&](const Tensor &tensor) {
+    std::string bytes;
+    forEachElement(tensor, [&](void *address) { bytes.append(static_cast<const char *>(address), size); });
+    return bytes;
+  };
+  return bytesOf(a) == bytesOf(b);
+}
+
 } // namespace kpkg::command

@@ -20,4 +20,20 @@ double allowedError(const Tensor &result, double flops);
 /// where it agrees.
 std::string disagreement(const Tensor &actual, const Tensor &expected, double flops);
 
+/// The largest errors of results, over all elements that are finite on both sides.
+struct Errors {
+  /// In units in the last place of the reference's element, at least of the smallest normal number; 0 of integers.
+  double ulps = 0;
+  double absolute = 0;
+  /// Of the largest magnitude in the reference's tensor.
+  double relative = 0;
+
+  /// Tensors of one shape and dtype; others count nothing.
+  void add(const Tensor &actual, const Tensor &expected);
+  void include(const Errors &other);
+};
+
+/// Whether two host tensors have one dtype, one shape and the same bits.
+bool sameBits(const Tensor &a, const Tensor &b);
+
 } // namespace kpkg::command

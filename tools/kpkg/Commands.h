@@ -18,6 +18,7 @@ void addBuild(CLI::App &app, int &exitCode);
 void addCheck(CLI::App &app, int &exitCode);
 void addFormat(CLI::App &app, int &exitCode);
 void addKeygen(CLI::App &app, int &exitCode);
+void addLock(CLI::App &app, int &exitCode);
 void addNew(CLI::App &app, int &exitCode);
 void addSign(CLI::App &app, int &exitCode);
 void addTest(CLI::App &app, int &exitCode);

@@ -35,6 +35,7 @@ int main(int argc, char **argv) {
   addExplain(app, exitCode);
   addVerify(app, exitCode);
   addSign(app, exitCode);
+  addLock(app, exitCode);
   addKeygen(app, exitCode);
   addDoctor(app, exitCode);
   addVersion(app, exitCode);

@@ -34,6 +34,17 @@ Result<Library> openPackage(const std::string &path) {
   return Error{KPKG_ERROR_USE, std::move(message), {}, {}, {}};
 }
 
+Result<std::vector<format::PublicKey>> readPublicKeys(const std::vector<std::string> &texts) {
+  std::vector<format::PublicKey> keys;
+  for (const std::string &text : texts) {
+    auto key = format::readPublicKey(text);
+    if (!key)
+      return key.error();
+    keys.push_back(*key);
+  }
+  return keys;
+}
+
 std::string printableLines(const std::string &text) {
   std::string printed;
   for (size_t start = 0; start < text.size();) {

@@ -1,6 +1,7 @@
 // How the commands report failures of the runtime and describe tensors.
 // SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
 #pragma once
+#include "runtime/format/KeyFiles.h"
 #include "tools/kpkg/Commands.h"
 #include <kpkg/kpkg.hpp>
 #include <string>
@@ -12,6 +13,9 @@ ExitCode report(const Error &error);
 
 /// Opens a package; of what is a source instead, the error says to build it.
 Result<Library> openPackage(const std::string &path);
+
+/// Public keys, each by its digits or its file.
+Result<std::vector<format::PublicKey>> readPublicKeys(const std::vector<std::string> &texts);
 
 /// Each line without what would steer a terminal: names in it may come from a package.
 std::string printableLines(const std::string &text);

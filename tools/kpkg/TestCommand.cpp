@@ -3,9 +3,9 @@
 #include "compiler/diag/Render.h"
 #include "compiler/driver/Compile.h"
 #include "tools/kpkg/Agreement.h"
+#include "tools/kpkg/CheckedCall.h"
 #include "tools/kpkg/DrawnCase.h"
 #include "tools/kpkg/InputText.h"
-#include "tools/kpkg/Place.h"
 #include "tools/kpkg/ProgressLine.h"
 #include "tools/kpkg/Report.h"
 #include "llvm/Support/Error.h"
@@ -49,21 +49,6 @@ std::optional<std::string> buildInMemory(const TestOptions &options, ExitCode &c
   return std::move(*package);
 }
 
-/// What a call made of its arguments: results, then the tensors that it writes.
-Result<std::vector<Tensor>> outcome(const Op &op, const std::vector<std::string> &texts) {
-  auto named = parseInputs(texts, 0);
-  if (!named)
-    return named.error();
-  auto results = op.call({}, {}, *named);
-  if (!results)
-    return results;
-  for (const ArgumentInfo &argument : op.arguments())
-    for (const Named &given : *named)
-      if (argument.mutates && given.first == argument.name)
-        results->push_back(given.second.asTensor());
-  return results;
-}
-
 struct OpReport {
   int failures = 0;
   int tested = 0;
@@ -95,6 +80,7 @@ private:
   const TestOptions &options;
   const Op &op;
   const Op &reference;
+  const Place place; ///< the host
   std::vector<std::string> fixed;
   OpReport report;
 
@@ -114,14 +100,14 @@ private:
         refuse(inferred.error());
         continue;
       }
-      auto actual = outcome(op, inputs);
+      auto actual = outcome(op, inputs, place);
       if (!actual) { // no instance for it, which shapes alone do not say
         refuse(actual.error());
         continue;
       }
       ++cases;
-      auto expected = outcome(reference, inputs);
-      std::string wrong = expected ? firstDisagreement(*actual, *expected, *named)
+      auto expected = outcome(reference, inputs, place);
+      std::string wrong = expected ? firstDisagreement(*actual, *expected, estimatedFlops(op, *named))
                                    : "the reference refuses it: " + printableLines(expected.error().message);
       if (!wrong.empty())
         return fail(dtype, inputs, wrong);
@@ -141,15 +127,6 @@ private:
 
   static std::string nameOf(DType dtype) { return dtype == DType::None ? "as given" : kpkg_dtype_name(int32_t(dtype)); }
   void refuse(const Error &error) { report.refusal = printableLines(error.message); }
-
-  std::string firstDisagreement(const std::vector<Tensor> &actual, const std::vector<Tensor> &expected,
-                                const std::vector<Named> &named) const {
-    double flops = estimatedFlops(op, named);
-    for (size_t i = 0; i < std::min(actual.size(), expected.size()); ++i)
-      if (std::string wrong = disagreement(actual[i], expected[i], flops); !wrong.empty())
-        return fmt::format("result {} {}", i, wrong);
-    return actual.size() == expected.size() ? "" : "the reference has another number of results";
-  }
 
   void fail(DType dtype, const std::vector<std::string> &inputs, const std::string &wrong) {
     ++report.failures;

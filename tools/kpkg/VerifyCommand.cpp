@@ -1,8 +1,11 @@
-// `kpkg verify`: checks who signed a package and that it is whole.
+// `kpkg verify`: checks who signed a package, that it is whole, and that its instances compute what its references do.
 // SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
 #include "runtime/format/KeyFiles.h"
 #include "runtime/format/Reader.h"
+#include "runtime/format/WholeFile.h"
+#include "tools/kpkg/InputText.h"
 #include "tools/kpkg/Report.h"
+#include "tools/kpkg/verify/InstanceCheck.h"
 #include <fmt/format.h>
 
 namespace kpkg::command {
@@ -12,6 +15,8 @@ namespace {
 struct VerifyOptions {
   std::string package;
   std::vector<std::string> signedBy;
+  bool noRun = false;
+  verify::CheckOptions check;
 };
 
 /// One of the keys must have signed; without keys, says who did.
@@ -29,43 +34,55 @@ Status checkSigners(const format::Reader &reader, const std::vector<format::Publ
   return {};
 }
 
-ExitCode verify(const VerifyOptions &options) {
-  std::vector<format::PublicKey> keys;
-  for (const std::string &text : options.signedBy) {
-    auto key = format::readPublicKey(text);
-    if (!key)
-      return report(key.error());
-    keys.push_back(*key);
-  }
-  auto reader = format::Reader::open(options.package);
+ExitCode run(const VerifyOptions &options) {
+  for (const std::string &input : options.check.inputs)
+    if (auto parsed = parseInput(input, 0); !parsed)
+      return report(parsed.error());
+  auto keys = readPublicKeys(options.signedBy);
+  if (!keys)
+    return report(keys.error());
+  // Read once: what runs is what was checked, whatever becomes of the file.
+  auto file = format::WholeFile::open(options.package);
+  auto reader = file ? format::Reader::fromMemory(file->bytes(), options.package) : file.error();
   if (!reader)
     return report(reader.error());
-  if (Status status = checkSigners(*reader, keys); !status)
+  if (Status status = checkSigners(*reader, *keys); !status)
     return report(status.error());
   if (Status status = reader->checkSections(); !status)
     return report(status.error());
   fmt::print("sections   all {} digests are right\n", reader->sections().size());
-  auto library = openPackage(options.package);
+  auto library = Library::openMemory(file->bytes(), options.package);
   if (!library)
     return report(library.error());
   if (Status status = library->verify(); !status)
     return report(status.error());
   fmt::print("code       plans are good, and what this CPU runs loads\n");
-  return Success;
+  return options.noRun ? Success : verify::checkInstances(*library, options.check);
 }
 
 } // namespace
 
 void addVerify(CLI::App &app, int &exitCode) {
-  auto *command = app.add_subcommand("verify", "Check a package: who signed it, and that it is whole");
-  command->footer("Example: kpkg verify gemm.kpkg --signed-by release.pub");
+  auto *command =
+      app.add_subcommand("verify", "Check a package: who signed it, that it is whole, and what its instances compute");
+  command->footer("Example: kpkg verify gemm.kpkg --signed-by release.pub\n"
+                  "Code of the package runs, unless its signature is refused or --no-run is there. Each instance that "
+                  "this machine can run is compared with the packaged reference, on inputs that are drawn.");
   auto options = std::make_shared<VerifyOptions>();
   command->add_option("package", options->package, "The .kpkg file")->required();
   command
       ->add_option("--signed-by", options->signedBy,
                    "A public key, its digits or a file; may be repeated, and one of them must have signed")
       ->allow_extra_args(false);
-  command->callback([options, &exitCode] { exitCode = verify(*options); });
+  command->add_flag("--no-run", options->noRun, "Run no code of the package");
+  command->add_option("--op", options->check.op, "Run this op alone, such as kpkg::gemm or gemm");
+  command->add_option("-i,--input", options->check.inputs, "An argument, name=value; may be repeated")
+      ->allow_extra_args(false);
+  command->add_option("--cases", options->check.cases, "Drawn cases of each op and dtype")
+      ->capture_default_str()
+      ->check(CLI::PositiveNumber);
+  command->add_option("--seed", options->check.seed, "Seed of the drawn inputs")->capture_default_str();
+  command->callback([options, &exitCode] { exitCode = run(*options); });
 }
 
 } // namespace kpkg::command

@@ -154,8 +154,7 @@ typedef struct kpkg_value {
   } as;
 } kpkg_value;
 
-/* ---- Libraries ----------------------------------------------------------------------------------------------------
- */
+/* ---- Libraries --------------------------------------------------------------------------------------------------- */
 
 typedef struct kpkg_library kpkg_library;
 typedef struct kpkg_op kpkg_op;
@@ -172,6 +171,8 @@ typedef struct kpkg_open_options {
   int32_t trust;           /* kpkg_trust */
   const char *const *keys; /* Ed25519 public keys, 64 hexadecimal digits each */
   size_t key_count;
+  const char *policy; /* in place of `trust` and `keys`, the text of KPKG_TRUST; may be NULL */
+  const char *lock;   /* a lock file that holds beside that of KPKG_LOCK; may be NULL */
 } kpkg_open_options;
 
 /* Reads and checks the file's header and manifest; sections are read when first needed. `options` may be NULL. */
@@ -198,8 +199,7 @@ KPKG_API kpkg_status kpkg_library_verify(const kpkg_library *library);
 /* Loads everything that calls on this device can need, so that no later call loads. */
 KPKG_API kpkg_status kpkg_library_prewarm(const kpkg_library *library, kpkg_device device);
 
-/* ---- Ops: schema --------------------------------------------------------------------------------------------------
- */
+/* ---- Ops: schema ------------------------------------------------------------------------------------------------- */
 
 typedef struct kpkg_op_info {
   size_t struct_size;
@@ -237,8 +237,7 @@ KPKG_API kpkg_status kpkg_op_argument(const kpkg_op *op, int32_t index, kpkg_arg
 /* Schema type of a result: "Tensor", "int", ... */
 KPKG_API kpkg_status kpkg_op_result_type(const kpkg_op *op, int32_t index, const char **type);
 
-/* ---- Ops: calls ----------------------------------------------------------------------------------------------------
- */
+/* ---- Ops: calls -------------------------------------------------------------------------------------------------- */
 
 /* Memory that a call wants for a result. */
 typedef struct kpkg_allocation {
@@ -329,8 +328,7 @@ KPKG_API kpkg_status kpkg_op_kernel_info(const kpkg_op *op, kpkg_string **json);
  * logs it, as the policy says. Under the policy strict it fails with KPKG_ERROR_NO_INSTANCE instead. */
 KPKG_API kpkg_status kpkg_op_count_fallback(const kpkg_op *op, const char *reason);
 
-/* ---- Profile ------------------------------------------------------------------------------------------------------
- */
+/* ---- Profile ----------------------------------------------------------------------------------------------------- */
 
 enum {
   /* Each call is also a range for NVTX tools, through the library that KPKG_NVTX names, else libnvToolsExt.so.1 or
@@ -381,8 +379,9 @@ KPKG_API kpkg_status kpkg_registry_set_policy(kpkg_registry *registry, kpkg_poli
 KPKG_API kpkg_status kpkg_registry_set_op_policy(kpkg_registry *registry, const char *op, kpkg_policy policy);
 /* Restricts which instances calls of the op may use, until it is set again; NULL allows all. JSON, each entry optional:
  *   {"params": {"BM": ["64", "128"]}, "kernels": {"gemm_tiles": {"BN": ["64"]}}, "target": "sm_90a", "variant":
- * "vector", "threads": [128, 256], "precision": "high"}, which is for an empty argument `precision`. `params` are for
- * every kernel that has them, those under a kernel's name for that one, written as in instance names ("64", "True"). */
+ * "vector", "threads": [128, 256], "instances": {"gemm_tiles": NAME}, "precision": "high"}, which is for an empty
+ * argument `precision`. `params` are for every kernel that has them, those under a kernel's name for that one, written
+ * as in instance names ("64", "True"). An instance's whole name is as in kpkg_op_explain. */
 KPKG_API kpkg_status kpkg_registry_restrict(kpkg_registry *registry, const char *op, const char *json);
 /* The op through the registry: its libraries, then its fallback, then its reference. Lives as long as the registry. */
 KPKG_API kpkg_status kpkg_registry_op(const kpkg_registry *registry, const char *name, const kpkg_op **op);

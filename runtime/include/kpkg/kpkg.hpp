@@ -245,6 +245,10 @@ private:
 struct OpenOptions {
   kpkg_trust trust = KPKG_TRUST_DEFAULT;
   std::vector<std::string> keys;
+  /// In place of these, the text of KPKG_TRUST: "any", "digest" or "signed-by:<key>,<key>".
+  std::string policy;
+  /// A lock file, which holds beside that of KPKG_LOCK.
+  std::string lock;
 };
 
 /// An open package. Copies share it.
@@ -293,7 +297,9 @@ private:
     std::vector<const char *> keys;
     for (const std::string &key : options.keys)
       keys.push_back(key.c_str());
-    kpkg_open_options lowered = {sizeof lowered, options.trust, keys.data(), keys.size()};
+    auto orNull = [](const std::string &text) { return text.empty() ? nullptr : text.c_str(); };
+    kpkg_open_options lowered = {sizeof lowered, options.trust,          keys.data(),
+                                 keys.size(),    orNull(options.policy), orNull(options.lock)};
     kpkg_library *library = nullptr;
     if (open(&lowered, &library) != KPKG_OK)
       return Error::last();

@@ -27,11 +27,17 @@ class CustomOpLibrary:
     ``library.path`` is the file, ``library.fallback_policy`` its own policy or None for the process-wide one.
     """
 
-    def __init__(self, path: str | os.PathLike[str]) -> None:
+    def __init__(
+        self,
+        path: str | os.PathLike[str],
+        policy: str | None = None,
+        lock: str | os.PathLike[str] | None = None,
+    ) -> None:
         self.path: str = os.fsdecode(path)
+        self._trust = (policy, None if lock is None else os.fsdecode(lock))
         self.fallback_policy: str | None = None
         self._order = next(_COUNTER)
-        self._native = _open(self.path)
+        self._native = _open(self.path, *self._trust)
         self._native.set_policy(_policy.check_policy(_policy.get_fallback_policy()))
         self._ops: dict[str, Op] = {}
         for native in self._native.ops():
@@ -47,14 +53,23 @@ class CustomOpLibrary:
         _policy.libraries.add(self)
 
     @classmethod
-    def load(cls, path: str | os.PathLike[str]) -> CustomOpLibrary:
+    def load(
+        cls,
+        path: str | os.PathLike[str],
+        policy: str | None = None,
+        lock: str | os.PathLike[str] | None = None,
+    ) -> CustomOpLibrary:
         """Opens the package at `path` and checks its header and manifest; nothing of it runs.
 
         If PyTorch has been imported, the ops are registered with it at once (``torch.ops.kpkg.softmax``), else at the
         first call with a PyTorch tensor or by ``register_torch()``. The library loaded last has the public names; the
         ops of earlier ones go on running their own package. Raises FileNotFoundError, OSError, PackageError.
+
+        ``policy`` says which packages are opened: ``"any"``, ``"digest"`` or ``"signed-by:<key>,<key>"``; without it
+        ``KPKG_TRUST`` does, and else ``"digest"``. ``lock`` is a file of ``kpkg lock`` that has to have the package,
+        and so has that of ``KPKG_LOCK``. Raises ValueError for another policy.
         """
-        library = cls(path)
+        library = cls(path, policy, lock)
         if "torch" in sys.modules:
             library.register_torch()
         return library
@@ -83,8 +98,8 @@ class CustomOpLibrary:
         return sorted({*super().__dir__(), *self._short})
 
     def __reduce__(self) -> Any:
-        """What was pickled is the package of the same path, opened again."""
-        return load, (self.path,)
+        """What was pickled is the package of the same path, opened again and trusted as before."""
+        return load, (self.path, *self._trust)
 
     def __copy__(self) -> CustomOpLibrary:
         return self
@@ -144,22 +159,27 @@ class CustomOpLibrary:
         return made
 
 
-def _open(path: str) -> _native.Library:
+def _open(path: str, policy: str | None, lock: str | None) -> _native.Library:
     """The package in native code. Where it is none because it is a source, the error says so."""
     if not os.path.exists(path):
         raise FileNotFoundError(errno.ENOENT, "there is no package", path)
     try:
-        return _native.Library(path)
+        return _native.Library(path, policy, lock)
     except _native.PackageError as error:
         if path.endswith((".k", ".mojo", ".cu")):
             error.args = (f"{error}: it is a source; `kpkg build {path}` makes a package of a .k file",)
         raise
 
 
-def load(path: str | os.PathLike[str]) -> CustomOpLibrary:
-    """Opens a package: ``ops = kpkg.load("gemm.kpkg")``, then ``ops.gemm(a, b)``. The same as ``CustomOpLibrary.load``.
+def load(
+    path: str | os.PathLike[str],
+    policy: str | None = None,
+    lock: str | os.PathLike[str] | None = None,
+) -> CustomOpLibrary:
+    """Opens a package: ``ops = kpkg.load("gemm.kpkg")``, then ``ops.gemm(a, b)``. The same as ``CustomOpLibrary.load``,
+    which says what ``policy`` and ``lock`` do.
 
     Raises FileNotFoundError where there is no file, OSError where it cannot be read, PackageError where it is no
     package, damaged, too new or not trusted.
     """
-    return CustomOpLibrary.load(path)
+    return CustomOpLibrary.load(path, policy, lock)

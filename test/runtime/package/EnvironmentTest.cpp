@@ -1,6 +1,8 @@
 // The KPKG_* environment variables. Each is read once in a process, so each case runs in a child of its own.
 //
 // SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
+#include "runtime/format/Lock.h"
+#include "runtime/format/OutputFile.h"
 #include "test/runtime/package/SamplePackage.h"
 
 #include <kpkg/kpkg.hpp>
@@ -149,6 +151,20 @@ TEST(Environment, Trust) {
   for (const char *value : {"signed-by:0000000000000000000000000000000000000000000000000000000000000000", "digset"})
     EXPECT_TRUE(inChild({{"KPKG_TRUST", value}},
                         [&] { return Library::openMemory(damaged, "sample").error().status == KPKG_ERROR_TRUST; }));
+}
+
+TEST(Environment, Lock) {
+  std::string bytes = samplePackage(), path = testing::TempDir() + "kpkg-environment-test.lock";
+  format::Lock lock;
+  ASSERT_TRUE(lock.add(*format::Reader::fromMemory(bytes, "sample"), /*withDigest=*/true));
+  ASSERT_TRUE(format::writeFile(path, lock.text()));
+  EXPECT_TRUE(inChild({{"KPKG_LOCK", path.c_str()}}, [&] {
+    return Library::openMemory(bytes, "sample") &&
+           Library::openMemory(bytes, "other").error().status == KPKG_ERROR_TRUST;
+  }));
+  // A lock that is not there must not mean that there is none.
+  EXPECT_TRUE(inChild({{"KPKG_LOCK", "/nowhere/kpkg.lock"}},
+                      [&] { return contains(Library::openMemory(bytes, "sample").error().message, "/nowhere"); }));
 }
 
 TEST(Environment, Log) {

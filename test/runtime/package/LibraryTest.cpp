@@ -297,19 +297,6 @@ TEST(Library, UsesSectionsOfTheRightKindOnly) {
   }
 }
 
-TEST(Library, SignedByPolicy) {
-  format::SecretKey secret = format::secretKeyFromSeed({7});
-  format::PublicKey key = format::publicKey(secret);
-  OpenOptions options;
-  options.trust = KPKG_TRUST_SIGNED;
-  options.keys = {format::toHex(key.data(), key.size())};
-  std::string bytes = samplePackage();
-  EXPECT_EQ(Library::openMemory(bytes, "sample", options).error().status, KPKG_ERROR_TRUST);
-  format::Writer writer;
-  std::string signedBytes = writer.finish({{"ops", json::array()}}, &secret).value();
-  EXPECT_TRUE(Library::openMemory(signedBytes, "sample", options));
-  options.keys = {"not hexadecimal"};
-  EXPECT_THAT(Library::openMemory(signedBytes, "sample", options).error().message, HasSubstr("no Ed25519 public key"));
 }
 
 TEST(Registry, AddsFolders) {

@@ -256,6 +256,14 @@ TEST(Tuning, CallsCanBeRestricted) {
   EXPECT_EQ(choose(*read, 4096, KernelConfig{{}, {{"tiles", {{"BM", {"16"}}}}}}.json()), "16");
   EXPECT_EQ(choose(*read, 4096, KernelConfig{{}, {{"others", {{"BM", {"16"}}}}}}.json()), "64");
   EXPECT_NE(choose(*read, 16, only("32")).find("the configuration asks for 32"), std::string::npos);
+  for (const Instance &instance : read->instances)
+    if (read->kernels[instance.kernel].name == "tiles" && instance.params[1].integer == 16) {
+      json config = {{"instances", {{"tiles", instance.label}}}};
+      EXPECT_EQ(choose(*read, 4096, config.dump()), "16");
+    }
+  std::string pinned = choose(*read, 16, R"({"instances": {"tiles": "another"}})");
+  EXPECT_NE(pinned.find("is not another, which the configuration asks for"), std::string::npos);
+  EXPECT_FALSE(readRestriction("{\"instances\": {\"tiles\": 3}}"));
   EXPECT_FALSE(readRestriction("{\"kernels\": {\"tiles\": 3}}"));
   EXPECT_FALSE(readRestriction("{\"kernels\": {\"tiles\": {\"BM\": [3]}}}"));
 }

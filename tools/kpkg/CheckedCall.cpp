@@ -1,0 +1,35 @@
+// Calls of an op on inputs from text, and how far their results are from its reference's.
+// SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
+#include "tools/kpkg/CheckedCall.h"
+#include "tools/kpkg/Agreement.h"
+#include "tools/kpkg/InputText.h"
+#include <algorithm>
+#include <fmt/format.h>
+
+namespace kpkg::command {
+
+Result<std::vector<Tensor>> outcome(const Op &op, const std::vector<std::string> &inputs, const Place &place) {
+  auto given = parseInputs(inputs, 0);
+  if (!given)
+    return given.error();
+  auto named = moveTo(place, *given);
+  if (!named)
+    return named.error();
+  auto results = op.call(place.stream, {}, *named);
+  if (!results)
+    return results;
+  for (const ArgumentInfo &argument : op.arguments())
+    for (const Named &one : *named)
+      if (argument.mutates && one.first == argument.name)
+        results->push_back(one.second.asTensor());
+  return toHost(place, *results);
+}
+
+std::string firstDisagreement(const std::vector<Tensor> &actual, const std::vector<Tensor> &expected, double flops) {
+  for (size_t i = 0; i < std::min(actual.size(), expected.size()); ++i)
+    if (std::string wrong = disagreement(actual[i], expected[i], flops); !wrong.empty())
+      return fmt::format("result {} {}", i, wrong);
+  return actual.size() == expected.size() ? "" : "the reference has another number of results";
+}
+
+} // namespace kpkg::command
