@@ -97,7 +97,8 @@ Status Lock::add(const Reader &package, bool withDigest) {
 
 Status Lock::check(const Reader &package) const {
   auto refuse = [&](const std::string &why) {
-    return Error{KPKG_ERROR_TRUST, "'" + package.name() + "' is not trusted: the lock '" + path + "' " + why, {}, {}, {}};
+    return Error{
+        KPKG_ERROR_TRUST, "'" + package.name() + "' is not trusted: the lock '" + path + "' " + why, {}, {}, {}};
   };
   auto found = packages.find(fileName(package.name()));
   if (found == packages.end())

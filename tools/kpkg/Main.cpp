@@ -37,6 +37,10 @@ int main(int argc, char **argv) {
   addSign(app, exitCode);
   addLock(app, exitCode);
   addKeygen(app, exitCode);
+  addDiff(app, exitCode);
+  addStrip(app, exitCode);
+  addSplit(app, exitCode);
+  addMerge(app, exitCode);
   addDoctor(app, exitCode);
   addVersion(app, exitCode);
   if (argc > 1 && argv[1][0] != '-' && !hasCommand(app, argv[1])) {

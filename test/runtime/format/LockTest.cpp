@@ -1,7 +1,7 @@
 // Lock files: what they say, what they refuse, and texts that are no locks.
 // SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
-#include "runtime/format/KeyFiles.h"
 #include "runtime/format/Lock.h"
+#include "runtime/format/KeyFiles.h"
 #include "runtime/format/Rewrite.h"
 #include "test/runtime/format/SamplePackages.h"
 

@@ -85,7 +85,8 @@ public:
 
 private:
   using Call = std::vector<LaunchChoice>;
-  Status testDType(const Op &op, const Op &reference, const Place &place, DType dtype, std::string &refusal, bool &hasRun);
+  Status testDType(const Op &op, const Op &reference, const Place &place, DType dtype, std::string &refusal,
+                   bool &hasRun);
   Status testCase(const Op &op, const Op &reference, const Place &place, const std::vector<std::string> &inputs);
   Result<Op> pinned(const Op &op, const std::string &kernel, const std::string &instance) const;
   void compare(const Op &op, const Op &used, const Place &place, const std::vector<std::string> &inputs,
@@ -228,7 +229,8 @@ void Check::compare(const Op &op, const Op &used, const Place &place, const std:
 
 ExitCode Check::print() const {
   // Of a call with several kernels, one that is right elsewhere is not to blame as long as there is another.
-  bool hasCulprit = std::any_of(records.begin(), records.end(), [](const auto &item) { return item.second.right == 0; });
+  bool hasCulprit =
+      std::any_of(records.begin(), records.end(), [](const auto &item) { return item.second.right == 0; });
   bool isGood = true;
   for (const auto &[label, record] : records) {
     bool isWrong = !record.wrong.empty() && (record.right == 0 || !hasCulprit);
