@@ -160,8 +160,9 @@ TEST(Signature, CoversOrderAndContentsOfTables) {
   for (bool isReplaced : {true, false}) {
     Writer writer;
     for (const format::Section &section : reader.sections())
-      if (section.name != "tuning" || !isReplaced)
+      if (section.name != "tuning" || !isReplaced) {
         ASSERT_TRUE(writer.copy(reader, section));
+      }
     ASSERT_TRUE(writer.add(isReplaced ? "tuning" : "docs/b", isReplaced ? "tuning" : "docs", "{}", Compression::None,
                            /*required=*/false));
     EXPECT_THAT(refusal(writer.finish(reader.manifest()).value()), HasSubstr("is not valid"));
