@@ -127,12 +127,12 @@ def narrowed(path: Path, kernels: dict[str, str]) -> str:
     """The module at `path` with these kernels only, with these instances, and what they use."""
     kept: list[str] = []
     imports: list[str] = []
-    for block in blocks_of(path.read_text()):
+    for block in blocks_of(path.read_text().replace(" \\\n    ", " ")):  # imports may go on in a second line
         name = re.search(r"^def (\w+)", block, re.M)
         if block.startswith("from "):
             imports.append(block)
         elif block.startswith("@kernel") and name and name[1] in kernels:
-            body = re.sub(r"^@specialize\(.*\)\n", "", block, flags=re.M)
+            body = re.sub(r"^@specialize\((?:.*\)\n|\n(?: .*\n)*\)\n)", "", block, flags=re.M)
             kept.append(body.replace("@kernel\n", f"@kernel\n@specialize({kernels[name[1]]})\n", 1))
         elif not block.startswith(("@", '"""')) and not (name and (" raises" in block or "launch " in block)):
             kept.append(block)

@@ -297,8 +297,6 @@ TEST(Library, UsesSectionsOfTheRightKindOnly) {
   }
 }
 
-}
-
 TEST(Registry, AddsFolders) {
   std::string folder = testing::TempDir() + "kpkg-registry-test";
   std::filesystem::create_directories(folder);

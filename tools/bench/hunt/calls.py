@@ -121,7 +121,18 @@ PEERS: dict[str, Callable[..., Any]] = {
     **{f"{kind}_pool{n}d": _pool(f"{kind}_pool{n}d") for kind in ("max", "avg") for n in (1, 2, 3)},
     **{
         name: getattr(F, name)
-        for name in ("relu", "gelu", "silu", "elu", "selu", "softplus", "hardswish", "hardsigmoid", "mish", "leaky_relu")
+        for name in (
+            "relu",
+            "gelu",
+            "silu",
+            "elu",
+            "selu",
+            "softplus",
+            "hardswish",
+            "hardsigmoid",
+            "mish",
+            "leaky_relu",
+        )
     },
     "sigmoid": torch.sigmoid,
     "tanh": torch.tanh,
