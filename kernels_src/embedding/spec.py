@@ -8,6 +8,7 @@ from __future__ import annotations
 from collections.abc import Iterator
 
 import torch
+import torch.nn.functional as F
 from opspec import OpSpec, Sample, normal
 from torch import Tensor
 
@@ -27,6 +28,14 @@ SIZES: list[tuple[int, int, tuple[int, ...]]] = [
 
 def embedding(weight: Tensor, indices: Tensor, padding_idx: int = -1) -> Tensor:
     return weight[indices.long()]
+
+
+def eager(weight: Tensor, indices: Tensor, padding_idx: int = -1) -> Tensor:
+    return F.embedding(indices, weight, padding_idx if padding_idx >= 0 else None)
+
+
+def eager_backward(grad: Tensor, indices: Tensor, num_weights: int, padding_idx: int = -1) -> Tensor:
+    return torch.ops.aten.embedding_dense_backward(grad, indices, num_weights, padding_idx, False)
 
 
 def embedding_backward(grad: Tensor, indices: Tensor, num_weights: int, padding_idx: int = -1) -> Tensor:
@@ -78,7 +87,7 @@ SPECS = [
         embedding,
         samples,
         benchmarks=lambda generator: {"2048x1024": rows(2048, 1024, torch.float32, generator)},
-        eager=embedding,
+        eager=eager,
         rows=rows,
     ),
     OpSpec(
@@ -87,7 +96,7 @@ SPECS = [
         gradient_samples,
         magnitude=magnitude,
         benchmarks=lambda generator: {"2048x1024": gradient_rows(2048, 1024, torch.float32, generator)},
-        eager=embedding_backward,
+        eager=eager_backward,
         rows=gradient_rows,
     ),
 ]

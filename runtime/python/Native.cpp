@@ -202,7 +202,7 @@ NB_MODULE(_native, module) {
 
   nb::class_<Library>(module, "Library")
       .def(nb::init<const std::string &, const std::optional<std::string> &, const std::optional<std::string> &>(),
-           nb::arg("path"), nb::arg("policy").none(), nb::arg("lock").none())
+           nb::arg("path"), nb::arg("policy") = nb::none(), nb::arg("lock") = nb::none())
       .def("ops", &Library::ops)
       .def_prop_ro("manifest", &Library::manifest)
       .def("section", &Library::section, nb::arg("name"))

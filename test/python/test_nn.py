@@ -96,6 +96,7 @@ def test_every_layer_is_tested():
     assert {layer for layer in nn.replacements().values()} <= {layer for layer, *_ in CASES} | {
         nn.CrossEntropyLoss,
         nn.KLDivLoss,
+        nn.Embedding,  # of integers, below
         *(nn.RNNCell, nn.LSTMCell, nn.GRUCell),  # in test_cells.py
     }
 
@@ -114,6 +115,41 @@ def test_kl_div(options):
         torch.autograd.grad(found, leaves[0], upstream), torch.autograd.grad(expected, leaves[1], upstream)
     ):
         assert_close(a, b)
+
+
+@pytest.mark.parametrize("dtype", [torch.int64, torch.int32])
+@pytest.mark.parametrize("padding_idx", [None, 0, -1])
+def test_embedding(padding_idx, dtype):
+    mine = nn.Embedding(7, 5, padding_idx)
+    theirs = torch.nn.Embedding(7, 5, padding_idx)
+    theirs.load_state_dict(mine.state_dict())
+    assert mine.use_kpkg
+    indices = torch.randint(7, (3, 4), dtype=dtype)
+    found, expected = mine(indices), theirs(indices)
+    assert torch.equal(found, expected)
+    upstream = torch.randn_like(found)
+    found.backward(upstream)
+    expected.backward(upstream)
+    assert_close(mine.weight.grad, theirs.weight.grad)
+
+
+@pytest.mark.parametrize("options", [{"max_norm": 1.0}, {"scale_grad_by_freq": True}, {"sparse": True}])
+def test_embedding_runs_pytorch_in_modes_that_no_op_has(options, monkeypatch):
+    layer, indices = nn.Embedding(7, 5, **options), torch.tensor([1, 2, 1])
+    monkeypatch.setattr(layer, "_run", lambda input: pytest.fail("kpkg's op ran"))
+    assert_close(layer(indices), torch.nn.functional.embedding(indices, layer.weight, **options))
+    model = torch.nn.Sequential(torch.nn.Embedding(7, 5, **options))
+    assert "PyTorch runs in this mode" in kpkg.inject(model, verbose=False).rows[0].status
+
+
+def test_embedding_is_injected():
+    model, indices = torch.nn.Sequential(torch.nn.Embedding(7, 5)), torch.tensor([[6, 0]])
+    expected = model(indices)
+    with kpkg.inject(model, verbose=False):
+        assert type(model[0]) is nn.Embedding
+        assert torch.equal(model(indices), expected)
+    kpkg.inject(model, sample_input=indices, verbose=False)  # int64: the weight's dtype is the kernel's
+    assert torch.equal(model(indices), expected)
 
 
 def test_every_op_that_is_a_layer_of_pytorch_has_one(default_ops):

@@ -121,9 +121,9 @@ def residual_rms_norm_quantize(
 
 
 def embedding(weight: Tensor, indices: Tensor, padding_idx: int = -1) -> Tensor:
-    if padding_idx >= 0:  # its row has no gradient
-        return torch.where((indices == padding_idx).unsqueeze(-1), weight.detach()[indices], weight[indices])
-    return weight[indices]
+    if not indices.numel():  # PyTorch has no second derivative of its embedding for none
+        return weight[indices]
+    return torch.nn.functional.embedding(indices, weight, padding_idx if padding_idx >= 0 else None)
 
 
 def embedding_backward(grad: Tensor, indices: Tensor, num_weights: int, padding_idx: int = -1) -> Tensor:

@@ -34,6 +34,7 @@ from kpkg.nn._activations import (
 )
 from kpkg.nn._cells import GRUCell, LSTMCell, RNNCell
 from kpkg.nn._convolutions import Conv1d, Conv2d, Conv3d, ConvTranspose1d, ConvTranspose2d, ConvTranspose3d
+from kpkg.nn._embedding import Embedding
 from kpkg.nn._layer import Layer
 from kpkg.nn._loss import CrossEntropyLoss, KLDivLoss
 from kpkg.nn._norms import (
@@ -64,13 +65,12 @@ from kpkg.nn._products import GEMM, Linear
 
 __all__ = [
     "ELU", "GELU", "GEMM", "SELU", "AdaptiveAvgPool1d", "AdaptiveAvgPool2d", "AdaptiveAvgPool3d", "AvgPool1d",
-    "AvgPool2d", "AvgPool3d", "BatchNorm1d", "BatchNorm2d", "BatchNorm3d", "Conv1d", "Conv2d",
-    "Conv3d", "ConvTranspose1d", "ConvTranspose2d", "ConvTranspose3d", "CrossEntropyLoss", "GRUCell", "GroupNorm",
+    "AvgPool2d", "AvgPool3d", "BatchNorm1d", "BatchNorm2d", "BatchNorm3d", "Conv1d", "Conv2d", "Conv3d",
+    "ConvTranspose1d", "ConvTranspose2d", "ConvTranspose3d", "CrossEntropyLoss", "Embedding", "GRUCell", "GroupNorm",
     "Hardsigmoid", "Hardswish", "Hardtanh", "InstanceNorm1d", "InstanceNorm2d", "InstanceNorm3d", "KLDivLoss",
-    "LSTMCell", "Layer", "LayerNorm",
-    "LeakyReLU", "Linear", "LogSoftmax", "MaxPool1d", "MaxPool2d", "MaxPool3d", "Mish", "RMSNorm", "RNNCell", "ReLU",
-    "ReLU6", "SiLU", "Sigmoid",
-    "Softmax", "Softplus", "Softsign", "Tanh", "replacements",
+    "LSTMCell", "Layer", "LayerNorm", "LeakyReLU", "Linear", "LogSoftmax", "MaxPool1d", "MaxPool2d", "MaxPool3d",
+    "Mish", "RMSNorm", "RNNCell", "ReLU", "ReLU6", "SiLU", "Sigmoid", "Softmax", "Softplus", "Softsign", "Tanh",
+    "replacements",
 ]  # fmt: skip
 
 
