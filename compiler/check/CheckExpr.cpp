@@ -229,13 +229,13 @@ Operand Elaborator::checkConditional(const ast::ConditionalExpr &expr) {
     return error(expr.range);
   Operand sides[2];
   std::unique_ptr<hir::Block> blocks[2];
-  Facts::State before = facts.save();
+  ValueRanges::State before = valueRanges.save();
   for (int i = 0; i < 2; ++i) {
-    facts.restore(before);
-    facts.assume(test, i == 0);
+    valueRanges.restore(before);
+    valueRanges.assume(test, i == 0);
     blocks[i] = inBlock([&] { sides[i] = check(i == 0 ? *expr.thenValue : *expr.elseValue); });
   }
-  facts.restore(before);
+  valueRanges.restore(before);
   if (sides[0].isError() || sides[1].isError())
     return error(expr.range);
   // The type in which both meet.
@@ -265,20 +265,20 @@ Operand Elaborator::checkConditional(const ast::ConditionalExpr &expr) {
   hir::Local *local = newLocal("if", type);
   Node *node = emit(Kind::If, types.none, expr.range, {test});
   hir::Block *outer = block;
-  Facts::State after[2];
+  ValueRanges::State after[2];
   for (int i = 0; i < 2; ++i) {
-    facts.restore(before);
-    facts.assume(test, i == 0);
+    valueRanges.restore(before);
+    valueRanges.assume(test, i == 0);
     block = blocks[i].get();
     Node *value = type->isNumeric() && sides[i].type->isNumeric() ? numberAs(sides[i], type->element, type->shape)
                                                                   : convert(sides[i], type, "this value");
     if (value)
       setLocal(local, value, sides[i].range);
     node->regions.push_back(std::move(blocks[i]));
-    after[i] = facts.save();
+    after[i] = valueRanges.save();
   }
   block = outer;
-  facts.join(after[0], true, after[1], true);
+  valueRanges.join(after[0], true, after[1], true);
   return runTime(getLocal(local, expr.range));
 }
 
@@ -299,11 +299,11 @@ Operand Elaborator::checkLogical(const ast::LogicalExpr &expr) {
   Node *left = condition(lhs, expr.lhs->range);
   if (!left)
     return error(expr.range);
-  Facts::State before = facts.save();
-  facts.assume(left, expr.isAnd);
+  ValueRanges::State before = valueRanges.save();
+  valueRanges.assume(left, expr.isAnd);
   Node *right = nullptr;
   auto inner = inBlock([&] { right = condition(check(*expr.rhs), expr.rhs->range); });
-  facts.restore(before);
+  valueRanges.restore(before);
   if (!right)
     return error(expr.range);
   inner->yields = {right};

@@ -34,16 +34,16 @@ Flow Elaborator::checkIf(const ast::IfStmt &stmt, size_t branch, const ast::Bloc
   node->regions.push_back(std::make_unique<hir::Block>());
   node->regions.push_back(std::make_unique<hir::Block>());
   hir::Block *outer = block;
-  Facts::State before = facts.save();
+  ValueRanges::State before = valueRanges.save();
 
   block = node->regions[0].get();
-  facts.assume(test, true);
+  valueRanges.assume(test, true);
   Flow thenFlow = checkBlock(chosen.body);
-  Facts::State afterThen = facts.save();
+  ValueRanges::State afterThen = valueRanges.save();
 
   block = node->regions[1].get();
-  facts.restore(before);
-  facts.assume(test, false);
+  valueRanges.restore(before);
+  valueRanges.assume(test, false);
   bool hasRest = next < statements.size();
   bool elseTookRest = false;
   size_t restForElse = thenFlow == Flow::Exits ? next : statements.size();
@@ -52,17 +52,17 @@ Flow Elaborator::checkIf(const ast::IfStmt &stmt, size_t branch, const ast::Bloc
     elseFlow = checkFrom(statements, next);
     elseTookRest = true;
   }
-  Facts::State afterElse = facts.save();
+  ValueRanges::State afterElse = valueRanges.save();
   if (!elseTookRest && hasRest && elseFlow == Flow::Exits && thenFlow == Flow::Normal) {
     block = node->regions[0].get();
-    facts.restore(afterThen);
+    valueRanges.restore(afterThen);
     thenFlow = checkFrom(statements, next);
-    afterThen = facts.save();
+    afterThen = valueRanges.save();
     tookRest = true;
   }
   tookRest |= elseTookRest;
   block = outer;
-  facts.join(afterThen, arrives(thenFlow), afterElse, arrives(elseFlow));
+  valueRanges.join(afterThen, arrives(thenFlow), afterElse, arrives(elseFlow));
   return joined(thenFlow, elseFlow);
 }
 

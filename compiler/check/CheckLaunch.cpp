@@ -53,7 +53,7 @@ struct Elaborator::LaunchParameters {
 /// Reports each combination of values that can be asked for on this path and has no instance.
 void Elaborator::proveInstance(const ast::LaunchStmt &stmt, const KernelRecord &kernel,
                                const LaunchParameters &parameters) {
-  if (facts.isUnreachable())
+  if (valueRanges.isUnreachable())
     return;
   const auto &[operands, isGiven, atLeast, nodes] = parameters;
   const FunctionEntity &entity = *checker.kernelInfo(&kernel - checker.program.kernels().data()).function;
@@ -76,7 +76,7 @@ void Elaborator::proveInstance(const ast::LaunchStmt &stmt, const KernelRecord &
       // For a dtype that is not listed the runtime finds no instance, and falls back.
       for (const Value &value : listed) {
         Node *named = emitConstant(value, types.dtype, operands[i].range);
-        auto isThis = facts.truth(emit(Kind::DTypeEqual, types.boolean(), operands[i].range, {nodes[i], named}));
+        auto isThis = valueRanges.truth(emit(Kind::DTypeEqual, types.boolean(), operands[i].range, {nodes[i], named}));
         if (isThis && *isThis) {
           wanted[i].values = {value};
           break;
@@ -87,13 +87,13 @@ void Elaborator::proveInstance(const ast::LaunchStmt &stmt, const KernelRecord &
       if (wanted[i].values.empty())
         return checker.noteIdle(stmt, entity.index, "`" + name + "` is none of " + listText(listed) + " here");
     } else if (operands[i].type->isScalar(DType::Bool)) {
-      auto known = facts.truth(nodes[i]);
+      auto known = valueRanges.truth(nodes[i]);
       for (bool value : {false, true})
         if (!known || *known == value)
           wanted[i].values.emplace_back(value);
     } else {
       if (atLeast[i]) {
-        Interval range = facts.range(nodes[i]);
+        Interval range = valueRanges.range(nodes[i]);
         if (range.high == INT64_MAX) {
           int64_t most = 0;
           for (const Value &value : listed)
@@ -104,7 +104,7 @@ void Elaborator::proveInstance(const ast::LaunchStmt &stmt, const KernelRecord &
         }
         wanted[i].values = {Value(range.high)};
       } else {
-        auto choices = facts.choices(nodes[i]);
+        auto choices = valueRanges.choices(nodes[i]);
         if (!choices) {
           diags.report(diag::UnprovenParameter, operands[i].range, name, entity.name())
               .note(diag::DeclaredHere, entity.syntax->signatureRange, entity.name());
@@ -148,7 +148,7 @@ void Elaborator::proveInstance(const ast::LaunchStmt &stmt, const KernelRecord &
 
 /// Raises unless two dtypes are equal, where they may differ.
 void Elaborator::requireDType(Node *found, Node *expected, const std::string &argument, SourceRange range) {
-  if (facts.sameValue(found, expected))
+  if (valueRanges.sameValue(found, expected))
     return;
   Node *same = emit(Kind::DTypeEqual, types.boolean(), range, {found, expected});
   Node *differs = emit(Kind::Not, types.boolean(), range, {same});

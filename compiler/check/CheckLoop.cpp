@@ -9,12 +9,12 @@ namespace kpkg::compiler {
 namespace {
 
 /// In a loop body, and after it, variables that the body assigns may have any value.
-void forgetAssigned(Facts &facts, const BodyScope &scope, const ast::Block &body) {
+void forgetAssigned(ValueRanges &valueRanges, const BodyScope &scope, const ast::Block &body) {
   std::set<std::string> names;
   collectAssigned(body, names);
   for (const std::string &name : names)
     if (const Binding *binding = scope.find(name); binding && binding->kind == Binding::Variable)
-      facts.forget(binding->local);
+      valueRanges.forget(binding->local);
 }
 
 } // namespace
@@ -168,8 +168,8 @@ Flow Elaborator::checkForRange(const ast::ForStmt &stmt, const ast::CallExpr &ca
     }
     isWrong |= !begin || !end;
   }
-  forgetAssigned(facts, *scope, stmt.body);
-  Facts::State before = facts.save();
+  forgetAssigned(valueRanges, *scope, stmt.body);
+  ValueRanges::State before = valueRanges.save();
   Loop loop;
   hir::Local *counter = newLocal(stmt.targets[0].text, types.integer());
   auto body = [&](Node *index) {
@@ -202,19 +202,19 @@ Flow Elaborator::checkForRange(const ast::ForStmt &stmt, const ast::CallExpr &ca
   auto indexOf = [&] {
     Node *index = getLocal(counter, stmt.targets[0].range);
     if (kind == BodyKind::Op)
-      facts.bound(index, first, last);
+      valueRanges.bound(index, first, last);
     return step < 0 ? binaryInt(Kind::Add, begin, binaryInt(Kind::Mul, index, constantInt(step))) : index;
   };
   Flow flow = Flow::Normal;
   if (!mayStop(stmt.body)) {
     Node *node = emit(Kind::For, types.none, stmt.range, {first, last, stride});
     node->local = counter;
-    facts.forget(counter);
+    valueRanges.forget(counter);
     node->regions.push_back(inBlock([&] { flow = body(indexOf()); }));
   } else {
     loop.stop = newLocal("stop", types.boolean());
     setLocal(counter, first, stmt.range);
-    facts.forget(counter);
+    valueRanges.forget(counter);
     flow = loopAsWhile(
         loop, [&] { return emit(Kind::Less, types.boolean(), stmt.range, {getLocal(counter, stmt.range), last}); },
         [&] {
@@ -224,14 +224,14 @@ Flow Elaborator::checkForRange(const ast::ForStmt &stmt, const ast::CallExpr &ca
         },
         stmt.range);
   }
-  facts.restore(before);
-  forgetAssigned(facts, *scope, stmt.body);
+  valueRanges.restore(before);
+  forgetAssigned(valueRanges, *scope, stmt.body);
   return hasReturn(stmt.body) ? Flow::Maybe : Flow::Normal;
 }
 
 Flow Elaborator::checkWhile(const ast::WhileStmt &stmt) {
-  forgetAssigned(facts, *scope, stmt.body);
-  Facts::State before = facts.save();
+  forgetAssigned(valueRanges, *scope, stmt.body);
+  ValueRanges::State before = valueRanges.save();
   Loop loop;
   if (mayStop(stmt.body))
     loop.stop = newLocal("stop", types.boolean());
@@ -245,8 +245,8 @@ Flow Elaborator::checkWhile(const ast::WhileStmt &stmt) {
         return flow;
       },
       stmt.range);
-  facts.restore(before);
-  forgetAssigned(facts, *scope, stmt.body);
+  valueRanges.restore(before);
+  forgetAssigned(valueRanges, *scope, stmt.body);
   return hasReturn(stmt.body) ? Flow::Maybe : Flow::Normal;
 }
 

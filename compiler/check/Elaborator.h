@@ -2,8 +2,8 @@
 // SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
 #pragma once
 #include "compiler/check/Checker.h"
-#include "compiler/check/Facts.h"
 #include "compiler/check/Operand.h"
+#include "compiler/check/ValueRanges.h"
 
 #include <set>
 
@@ -248,7 +248,7 @@ private:
   std::vector<std::unique_ptr<hir::Block>> unplaced; ///< flags of exits refer to blocks
   Frame *frame = nullptr;
   BodyScope *scope = nullptr;
-  Facts facts;
+  ValueRanges valueRanges;
   unsigned depth = 0;
   unsigned statementCount = 0; ///< of an op, as often as they are repeated
   unsigned tileDepth = 0;

@@ -17,7 +17,7 @@ hir::Node *Elaborator::emit(Kind nodeKind, const Type *type, SourceRange range, 
   node.ints = std::move(ints);
   block->nodes.push_back(&node);
   if (kind == BodyKind::Op)
-    facts.record(&node);
+    valueRanges.record(&node);
   return &node;
 }
 
@@ -29,7 +29,7 @@ hir::Node *Elaborator::emitConstant(Value value, const Type *type, SourceRange r
   node.value = std::move(value);
   block->nodes.push_back(&node);
   if (kind == BodyKind::Op)
-    facts.record(&node);
+    valueRanges.record(&node);
   return &node;
 }
 
@@ -44,7 +44,7 @@ hir::Local *Elaborator::newLocal(std::string name, const Type *type) {
 void Elaborator::setLocal(hir::Local *local, Node *value, SourceRange range) {
   emit(Kind::Set, types.none, range, {value})->local = local;
   if (kind == BodyKind::Op)
-    facts.assign(local, value);
+    valueRanges.assign(local, value);
 }
 
 hir::Node *Elaborator::getLocal(hir::Local *local, SourceRange range) {
@@ -55,7 +55,7 @@ hir::Node *Elaborator::getLocal(hir::Local *local, SourceRange range) {
   node.local = local;
   block->nodes.push_back(&node);
   if (kind == BodyKind::Op)
-    facts.record(&node);
+    valueRanges.record(&node);
   return &node;
 }
 

@@ -1,7 +1,7 @@
 // What is known of an Int beyond its range: the few values that it can have.
 // SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
 #include "compiler/check/IntChoices.h"
-#include "compiler/check/Facts.h"
+#include "compiler/check/ValueRanges.h"
 
 #include <algorithm>
 
@@ -18,7 +18,7 @@ bool hasGaps(const std::vector<int64_t> &values) {
 static Choices sorted(std::vector<int64_t> values) {
   std::sort(values.begin(), values.end());
   values.erase(std::unique(values.begin(), values.end()), values.end());
-  if (values.size() > Facts::maxChoices)
+  if (values.size() > ValueRanges::maxChoices)
     return std::nullopt;
   return values;
 }
@@ -59,7 +59,7 @@ static std::optional<int64_t> computed(Kind kind, int64_t a, int64_t b) {
   return std::nullopt;
 }
 
-Choices Facts::computedChoices(const hir::Node &node, unsigned depth) const {
+Choices ValueRanges::computedChoices(const hir::Node &node, unsigned depth) const {
   if (node.operands.size() != 2 || !computed(node.kind, 1, 1))
     return std::nullopt;
   std::vector<int64_t> operands[2], results;
@@ -81,7 +81,7 @@ Choices Facts::computedChoices(const hir::Node &node, unsigned depth) const {
   return sorted(std::move(results));
 }
 
-Choices Facts::choicesOf(Number number, unsigned depth) const {
+Choices ValueRanges::choicesOf(Number number, unsigned depth) const {
   constexpr unsigned maxDepth = 4;
   if (number == 0)
     return std::nullopt;
@@ -104,13 +104,13 @@ Choices Facts::choicesOf(Number number, unsigned depth) const {
   return values;
 }
 
-Choices Facts::choices(const hir::Node *node) const {
+Choices ValueRanges::choices(const hir::Node *node) const {
   if (node->kind == Kind::Constant && node->value.isInt())
     return Choices({node->value.asInt()});
   return choicesOf(numberOf(node), 0);
 }
 
-void Facts::setChoices(Number number, std::vector<int64_t> values) {
+void ValueRanges::setChoices(Number number, std::vector<int64_t> values) {
   unreachable |= values.empty();
   ranges[number] = values.empty() ? Interval{1, 0} : Interval{values.front(), values.back()};
   gapped.erase(number);
@@ -118,14 +118,14 @@ void Facts::setChoices(Number number, std::vector<int64_t> values) {
     gapped[number] = std::move(values);
 }
 
-void Facts::exclude(Number number, int64_t value) {
+void ValueRanges::exclude(Number number, int64_t value) {
   Choices list = choicesOf(number, 0);
   if (!list || std::erase(*list, value) == 0)
     return;
   setChoices(number, std::move(*list));
 }
 
-void Facts::assumeEither(const hir::Node *one, const hir::Node *other, bool truth) {
+void ValueRanges::assumeEither(const hir::Node *one, const hir::Node *other, bool truth) {
   State before = save();
   assume(one, truth);
   State first = save();

@@ -1,6 +1,6 @@
 // The ranges of Ints that the checker proves, by interval arithmetic.
 // SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
-#include "compiler/check/Facts.h"
+#include "compiler/check/ValueRanges.h"
 #include "runtime/plan/Limits.h"
 
 #include <algorithm>
@@ -42,23 +42,23 @@ int64_t floorDivide(int64_t a, int64_t b) {
 
 } // namespace
 
-Interval Facts::range(const hir::Node *node) const {
+Interval ValueRanges::range(const hir::Node *node) const {
   Ranges found;
   return rangeOf(node, 0, found);
 }
 
-Interval Facts::rangeOf(Number number, unsigned depth) const {
+Interval ValueRanges::rangeOf(Number number, unsigned depth) const {
   Ranges found;
   return rangeOf(number, depth, found);
 }
 
-Interval Facts::rangeOf(const hir::Node *node, unsigned depth, Ranges &found) const {
+Interval ValueRanges::rangeOf(const hir::Node *node, unsigned depth, Ranges &found) const {
   if (node->kind == Kind::Constant && node->value.isInt())
     return {node->value.asInt(), node->value.asInt()};
   return rangeOf(numberOf(node), depth, found);
 }
 
-Interval Facts::rangeOf(Number number, unsigned depth, Ranges &found) const {
+Interval ValueRanges::rangeOf(Number number, unsigned depth, Ranges &found) const {
   constexpr unsigned maxDepth = 32;
   Interval result = everything;
   if (number == 0 || depth > maxDepth)

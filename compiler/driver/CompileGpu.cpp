@@ -143,7 +143,7 @@ std::string describe(const kgpu::Launch &launch) {
     text += ", " + std::to_string(launch.minCtas) + " blocks on a multiprocessor";
   if (launch.peels)
     text += ", split loops";
-  if (launch.makers)
+  if (launch.producers)
     text += ", three roles";
   else if (launch.consumers)
     text += ", two roles";

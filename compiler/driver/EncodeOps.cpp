@@ -59,7 +59,7 @@ void addArgumentsOfEstimates(const Program &program, ArrayRef<PackedInstance> in
       for (const std::vector<PackedCostTerm> *terms : {&instance.work->flops, &instance.bytes, &instance.tiles})
         for (const PackedCostTerm &term : *terms)
           for (const PackedCostFactor &factor : term.factors)
-            for (const PackedCountStep &step : factor.steps)
+            for (const PackedTripCountStep &step : factor.steps)
               if (step.kind == "value")
                 arguments.insert({program.kernels()[instance.kernel].name, unsigned(step.numbers.front())});
 }

@@ -6,8 +6,8 @@ using namespace llvm;
 
 namespace kpkg::compiler {
 
-static PackedCountStep packedStep(const tile::CountStep &step) {
-  using Kind = tile::CountStep::Kind;
+static PackedTripCountStep packedStep(const tile::TripCountStep &step) {
+  using Kind = tile::TripCountStep::Kind;
   switch (step.kind) {
   case Kind::Constant:
     return {"", {step.number}};
@@ -42,7 +42,7 @@ std::vector<PackedCostTerm> packedCost(ArrayRef<tile::CostTerm> terms) {
     for (const tile::CostFactor &factor : term.factors) {
       PackedCostFactor &packed =
           copy.factors.emplace_back(names[size_t(factor.kind)], factor.argument, factor.dimension, factor.size);
-      for (const tile::CountStep &step : factor.steps)
+      for (const tile::TripCountStep &step : factor.steps)
         packed.steps.push_back(packedStep(step));
     }
   }

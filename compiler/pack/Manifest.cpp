@@ -59,7 +59,7 @@ json kernelRecord(const KernelRecord &kernel) {
           {"persistent", kernel.isPersistent}};
 }
 
-json stepRecord(const PackedCountStep &step) {
+json stepRecord(const PackedTripCountStep &step) {
   if (step.kind.empty())
     return step.numbers.front();
   if (step.numbers.empty())
@@ -76,7 +76,7 @@ json costRecord(const std::vector<PackedCostTerm> &terms) {
     json factors = json::array();
     for (const PackedCostFactor &factor : term.factors) {
       json entry = json::array({factor.kind});
-      for (const PackedCountStep &step : factor.steps)
+      for (const PackedTripCountStep &step : factor.steps)
         entry.push_back(stepRecord(step));
       if (factor.kind != "blocks" && factor.kind != "count") {
         entry.push_back(factor.argument);

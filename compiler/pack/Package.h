@@ -71,7 +71,7 @@ struct PackedLaunch {
 
 /// A step of a "count": a number, or "dim", "value", "grid" with one or two numbers, or an operation
 /// (docs/package-format.md).
-struct PackedCountStep {
+struct PackedTripCountStep {
   std::string kind; ///< empty: the number
   std::vector<int64_t> numbers;
 };
@@ -83,7 +83,7 @@ struct PackedCostFactor {
   unsigned argument = 0;
   unsigned dimension = 0;
   int64_t size = 0;
-  std::vector<PackedCountStep> steps = {};
+  std::vector<PackedTripCountStep> steps = {};
 };
 struct PackedCostTerm {
   double count = 0;

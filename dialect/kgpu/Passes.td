@@ -21,7 +21,7 @@ def KgpuScheduleTiles : KgpuPass<"kgpu-schedule-tiles"> {
   let summary = "says which CTA makes which tiles of an output, and in which order";
 }
 
-def KgpuPersistBlocks : KgpuPass<"kgpu-persist-blocks"> {
+def KgpuMakePersistent : KgpuPass<"kgpu-make-persistent"> {
   let summary = "lets as many clusters as fit the machine go over all kernel blocks, in kernels whose launch asks for it";
 }
 
@@ -29,7 +29,7 @@ def KgpuRingLoads : KgpuPass<"kgpu-ring-loads"> {
   let summary = "fetches what later iterations load, in kernels whose launch asks for it";
 }
 
-def KgpuWindowLoads : KgpuPass<"kgpu-window-loads"> {
+def KgpuIm2colLoads : KgpuPass<"kgpu-im2col-loads"> {
   let summary = "turns gathers by windows into loads that the copy engine does";
 }
 
@@ -45,7 +45,7 @@ def KgpuExpandAddStores : KgpuPass<"kgpu-expand-add-stores"> {
   let summary = "adds tiles to memory element by element where tensor maps cannot";
 }
 
-def KgpuExpandSparseDots : KgpuPass<"kgpu-expand-sparse-dots"> {
+def KgpuDensifyDots : KgpuPass<"kgpu-densify-dots"> {
   let summary = "makes dense what products have two of four elements of, where tensor cores cannot multiply those";
 }
 
@@ -54,7 +54,7 @@ def KgpuSplitRoles : KgpuPass<"kgpu-split-roles"> {
   let dependentDialects = ["::kpkg::kgpu::KgpuDialect", "::mlir::scf::SCFDialect", "::mlir::arith::ArithDialect", "::mlir::ub::UBDialect"];
 }
 
-def KgpuSplitMakers : KgpuPass<"kgpu-split-makers"> {
+def KgpuSplitProducers : KgpuPass<"kgpu-split-producers"> {
   let summary = "gives what products of a computed left operand are made from to a warpgroup of its own";
 }
 
@@ -62,19 +62,19 @@ def KgpuMulticast : KgpuPass<"kgpu-multicast"> {
   let summary = "lets the CTAs of a cluster copy operands for each other that all of them need";
 }
 
-def KgpuRotateProducts : KgpuPass<"kgpu-rotate-products"> {
+def KgpuPipelineProducts : KgpuPass<"kgpu-pipeline-products"> {
   let summary = "lets the second product of an iteration run under the arithmetic of the next one";
 }
 
-def KgpuSplitLoops : KgpuPass<"kgpu-split-loops"> {
+def KgpuPeelLoops : KgpuPass<"kgpu-peel-loops"> {
   let summary = "gives iterations in which a choice is never made a loop of their own";
 }
 
-def KgpuHandParts : KgpuPass<"kgpu-hand-parts"> {
+def KgpuPublishParts : KgpuPass<"kgpu-publish-parts"> {
   let summary = "hands operands on in two parts, the first one while the other is computed";
 }
 
-def KgpuSkipFactors : KgpuPass<"kgpu-skip-factors"> {
+def KgpuRescaleConditionally : KgpuPass<"kgpu-rescale-conditionally"> {
   let summary = "lets warps skip multiplications of sums by 1";
 }
 
@@ -82,20 +82,20 @@ def KgpuSinkScalars : KgpuPass<"kgpu-sink-scalars"> {
   let summary = "computes scalars of a tile under its first product";
 }
 
-def KgpuDelayShared : KgpuPass<"kgpu-delay-shared"> {
+def KgpuPipelineOperands : KgpuPass<"kgpu-pipeline-operands"> {
   let summary = "lets products of what warpgroups share run one iteration later";
   let dependentDialects = ["::kpkg::kgpu::KgpuDialect", "::mlir::scf::SCFDialect", "::mlir::arith::ArithDialect", "::mlir::ub::UBDialect"];
 }
 
-def KgpuDelayWaits : KgpuPass<"kgpu-delay-waits"> {
+def KgpuPipelineWaits : KgpuPass<"kgpu-pipeline-waits"> {
   let summary = "waits for products where their results are needed";
 }
 
-def KgpuOrderWarpgroups : KgpuPass<"kgpu-order-warpgroups"> {
+def KgpuPingPong : KgpuPass<"kgpu-ping-pong"> {
   let summary = "lets warpgroups start their products in turn";
 }
 
-def KgpuTakeTiles : KgpuPass<"kgpu-take-tiles"> {
+def KgpuDynamicTiles : KgpuPass<"kgpu-dynamic-tiles"> {
   let summary = "lets CTAs take the next tile when they are free, in kernels whose launch asks for it";
 }
 
@@ -115,15 +115,15 @@ def KgpuAssignLayouts : KgpuPass<"kgpu-assign-layouts"> {
   let summary = "gives every tile a layout";
 }
 
-def KgpuFoldSums : KgpuPass<"kgpu-fold-sums"> {
+def KgpuFoldReductions : KgpuPass<"kgpu-fold-reductions"> {
   let summary = "adds up in a thread before a loop carries it what the thread adds up in the end";
 }
 
-def KgpuDeferSums : KgpuPass<"kgpu-defer-sums"> {
+def KgpuDeferReductions : KgpuPass<"kgpu-defer-reductions"> {
   let summary = "exchanges sums over lanes that a loop carries once, behind the loop";
 }
 
-def KgpuRereadSlots : KgpuPass<"kgpu-reread-slots"> {
+def KgpuRematerialiseLoads : KgpuPass<"kgpu-rematerialise-loads"> {
   let summary = "reads again what was fetched where registers cannot hold it while threads wait";
 }
 
@@ -160,7 +160,7 @@ def KgpuExpandDots : KgpuPass<"kgpu-expand-dots"> {
   let dependentDialects = ["::kpkg::kgpu::KgpuDialect", "::mlir::scf::SCFDialect", "::mlir::arith::ArithDialect", "::mlir::math::MathDialect"];
 }
 
-def KgpuMergeExchanges : KgpuPass<"kgpu-merge-exchanges"> {
+def KgpuMergeReductions : KgpuPass<"kgpu-merge-reductions"> {
   let summary = "a sum about the result of another reduction is made about that of each warp, so that both share an exchange";
   let dependentDialects = ["::kpkg::kgpu::KgpuDialect", "::mlir::scf::SCFDialect", "::mlir::arith::ArithDialect", "::mlir::math::MathDialect"];
 }

@@ -91,19 +91,20 @@ private:
             return LogicalResult(op->emitOpError() << "takes positions in the layout " << layoutOf(positions).str());
           return isMade(op) ? success() : verifyRole(op, /*loads=*/false);
         })
-        .Case<AwaitOp, ReleaseOp, ClearOutsideOp, SettleOp, WgmmaWaitOp>(
+        .Case<AwaitOp, ReleaseOp, ClearOutsideOp, SchedulingFenceOp, WgmmaWaitOp>(
             [&](Operation *) { return isMade(op) ? success() : verifyRole(op, /*loads=*/false); })
-        .Case([&](HandOp) {
+        .Case([&](PublishOp) {
           return isMade(op) ? success() : LogicalResult(op->emitOpError("belongs to the role that makes operands"));
         })
-        .Case<ShareOp, AwaitTurnOp, PassTurnOp, TensorStoreOp, ReceiveOp>(
+        .Case<PublishAllOp, PingPongWaitOp, PingPongSignalOp, TensorStoreOp, ConsumeIndexOp>(
             [&](Operation *) { return verifyRole(op, /*loads=*/false); })
         .Case([&](BarrierOp) {
           return isMade(op) ? LogicalResult(
                                   op->emitOpError("is in the role of one warpgroup, which meets others only at rings"))
                             : success();
         })
-        .Case<AcquireOp, TensorLoadOp, TakeTileOp, SendOp>([&](Operation *) { return verifyRole(op, /*loads=*/true); })
+        .Case<AcquireOp, TensorLoadOp, NextTileOp, PublishIndexOp>(
+            [&](Operation *) { return verifyRole(op, /*loads=*/true); })
         .Default(success());
   }
 
@@ -126,7 +127,7 @@ private:
   /// Whether the op is in the role that makes operands for the others.
   static bool isMade(Operation *op) {
     auto roles = op->getParentOfType<RolesOp>();
-    return roles && roles.getMake().isAncestor(op->getParentRegion());
+    return roles && roles.getProducers().isAncestor(op->getParentRegion());
   }
 
   /// No element may be held only by warps that a layout speaks of and a block has not: the last quarter, where both of
@@ -202,7 +203,7 @@ private:
 
   static LogicalResult verifyRole(Operation *op, bool loads) {
     auto roles = op->getParentOfType<RolesOp>();
-    if (roles && (loads ? roles.getLoad() : roles.getCompute()).isAncestor(op->getParentRegion()))
+    if (roles && (loads ? roles.getProducerWarp() : roles.getConsumers()).isAncestor(op->getParentRegion()))
       return success();
     return op->emitOpError() << "belongs to the role that " << (loads ? "loads" : "computes");
   }

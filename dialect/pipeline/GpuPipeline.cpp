@@ -20,49 +20,49 @@ void buildGpuPipeline(OpPassManager &modulePasses, StringRef chip, unsigned cand
   launch.candidate = candidate;
   passes.addPass(kgpu::createKgpuConfigure(launch));  // how many threads: everything below depends on it
   passes.addPass(kgpu::createKgpuExpandAddStores());  // makes positions, which need layouts
-  passes.addPass(kgpu::createKgpuExpandSparseDots()); // makes tiles, which need layouts
-  passes.addPass(kgpu::createKgpuWindowLoads());      // while loops say how far taps go
+  passes.addPass(kgpu::createKgpuDensifyDots());      // makes tiles, which need layouts
+  passes.addPass(kgpu::createKgpuIm2colLoads());      // while loops say how far taps go
   passes.addPass(kgpu::createKgpuScheduleTiles());    // loops like any others from here on
   passes.addPass(kgpu::createKgpuMergeLoops());       // one ring goes through all of it
   passes.addPass(kgpu::createKgpuHoistLoads());       // before reductions become code that is hard to pass
-  passes.addPass(kgpu::createKgpuPersistBlocks());    // loads that all blocks repeat stand at their beginning by now
+  passes.addPass(kgpu::createKgpuMakePersistent());   // loads that all blocks repeat stand at their beginning by now
   passes.addPass(kgpu::createKgpuPrefetchLoads());    // makes carried values, which need layouts
   passes.addPass(kgpu::createKgpuExpandArgReduce());  // its positions need layouts too
   passes.addPass(kgpu::createKgpuAssignLayouts());    // who holds what
   passes.addPass(createCanonicalizerPass());          // conversions back and forth
   passes.addPass(createCSEPass());                    // constants that were cloned for their layouts
-  passes.addPass(kgpu::createKgpuFoldSums());         // once it is known what a thread holds
-  passes.addPass(kgpu::createKgpuDeferSums());        // while loops with products have one iteration in their body
+  passes.addPass(kgpu::createKgpuFoldReductions());   // once it is known what a thread holds
+  passes.addPass(kgpu::createKgpuDeferReductions());  // while loops with products have one iteration in their body
   passes.addPass(kgpu::createKgpuRingLoads());        // what a thread fetches depends on its layout
   passes.addPass(kgpu::createKgpuTensorStores());     // takes shared memory that operands then do not get
-  passes.addPass(kgpu::createKgpuRotateProducts());   // while products are one op each
-  passes.addPass(kgpu::createKgpuSplitLoops());       // once the iterations that differ by their products are gone
+  passes.addPass(kgpu::createKgpuPipelineProducts()); // while products are one op each
+  passes.addPass(kgpu::createKgpuPeelLoops());        // once the iterations that differ by their products are gone
   passes.addPass(kgpu::createKgpuSplitRoles());       // accumulators have their layouts
-  passes.addPass(kgpu::createKgpuSplitMakers());      // once operands are copied, and products one after the other
+  passes.addPass(kgpu::createKgpuSplitProducers());   // once operands are copied, and products one after the other
   passes.addPass(kgpu::createKgpuMulticast());        // once copies are there, whole
-  passes.addPass(kgpu::createKgpuDelayShared());      // once it is known how many slots there are
-  passes.addPass(kgpu::createKgpuDelayWaits());       // before anything is expanded behind them
-  passes.addPass(kgpu::createKgpuHandParts());        // once it is known what products are waited for together
-  passes.addPass(kgpu::createKgpuOrderWarpgroups());  // once it is known what runs at the same time
-  passes.addPass(kgpu::createKgpuSkipFactors());      // once nothing asks any more what products are scaled by
-  passes.addPass(kgpu::createKgpuTakeTiles());        // all before speaks of loops whose steps are known
-  passes.addPass(kgpu::createKgpuVerifySchedule());   // a race or a deadlock would show on few machines, and rarely
-  passes.addPass(kgpu::createKgpuSinkScalars());      // once it is known which product is the first
-  passes.addPass(kgpu::createKgpuExpandScans());      // makes buffers
-  passes.addPass(kgpu::createKgpuLocaliseScans());    // makes conversions
-  passes.addPass(kgpu::createKgpuCoalesceStores());   // while accumulators still say whose they are
-  passes.addPass(kgpu::createKgpuExpandMma());        // makes buffers
-  passes.addPass(kgpu::createKgpuRingCopies());       // makes rings of those in loops
-  passes.addPass(kgpu::createKgpuPreloadFragments()); // once waits and barriers of the rings are there
-  passes.addPass(kgpu::createKgpuExpandDots());       // makes buffers
-  passes.addPass(kgpu::createKgpuMergeExchanges());   // one exchange is quicker than two
-  passes.addPass(kgpu::createKgpuGroupReductions());  // so that they share a barrier
-  passes.addPass(kgpu::createKgpuRereadSlots());      // once the last wait of an iteration is known
-  passes.addPass(kgpu::createKgpuExpandReductions()); // makes buffers, and conversions of its results
-  passes.addPass(kgpu::createKgpuExpandCvt());        // makes buffers
-  passes.addPass(kgpu::createKgpuAllocSmem());        // needs all buffers
-  passes.addPass(kgpu::createKgpuInsertBarriers());   // needs to know which buffers overlap
-  passes.addPass(kgpu::createKgpuVerify());           // what the code of one thread relies on
+  passes.addPass(kgpu::createKgpuPipelineOperands()); // once it is known how many slots there are
+  passes.addPass(kgpu::createKgpuPipelineWaits());    // before anything is expanded behind them
+  passes.addPass(kgpu::createKgpuPublishParts());     // once it is known what products are waited for together
+  passes.addPass(kgpu::createKgpuPingPong());         // once it is known what runs at the same time
+  passes.addPass(kgpu::createKgpuRescaleConditionally()); // once nothing asks any more what products are scaled by
+  passes.addPass(kgpu::createKgpuDynamicTiles());         // all before speaks of loops whose steps are known
+  passes.addPass(kgpu::createKgpuVerifySchedule());       // a race or a deadlock would show on few machines, and rarely
+  passes.addPass(kgpu::createKgpuSinkScalars());          // once it is known which product is the first
+  passes.addPass(kgpu::createKgpuExpandScans());          // makes buffers
+  passes.addPass(kgpu::createKgpuLocaliseScans());        // makes conversions
+  passes.addPass(kgpu::createKgpuCoalesceStores());       // while accumulators still say whose they are
+  passes.addPass(kgpu::createKgpuExpandMma());            // makes buffers
+  passes.addPass(kgpu::createKgpuRingCopies());           // makes rings of those in loops
+  passes.addPass(kgpu::createKgpuPreloadFragments());     // once waits and barriers of the rings are there
+  passes.addPass(kgpu::createKgpuExpandDots());           // makes buffers
+  passes.addPass(kgpu::createKgpuMergeReductions());      // one exchange is quicker than two
+  passes.addPass(kgpu::createKgpuGroupReductions());      // so that they share a barrier
+  passes.addPass(kgpu::createKgpuRematerialiseLoads());   // once the last wait of an iteration is known
+  passes.addPass(kgpu::createKgpuExpandReductions());     // makes buffers, and conversions of its results
+  passes.addPass(kgpu::createKgpuExpandCvt());            // makes buffers
+  passes.addPass(kgpu::createKgpuAllocSmem());            // needs all buffers
+  passes.addPass(kgpu::createKgpuInsertBarriers());       // needs to know which buffers overlap
+  passes.addPass(kgpu::createKgpuVerify());               // what the code of one thread relies on
 }
 
 namespace {

@@ -50,7 +50,7 @@ std::vector<CostTerm> readCost(const Entry &entry, const char *key, const Kernel
       if (name == "count") {
         std::string why;
         factor.kind = CostTerm::Kind::Count;
-        factor.steps = readCountSteps(factorItem, kernel, why);
+        factor.steps = readTripCount(factorItem, kernel, why);
         if (!why.empty())
           termEntry.refuse(why);
         term.factors.push_back(std::move(factor));

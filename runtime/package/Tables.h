@@ -3,7 +3,7 @@
 #ifndef KPKG_PACKAGE_TABLES_H
 #define KPKG_PACKAGE_TABLES_H
 
-#include "runtime/package/CountSteps.h"
+#include "runtime/package/TripCount.h"
 #include "runtime/plan/DType.h"
 
 #include <kpkg/kpkg.h>
@@ -143,7 +143,7 @@ struct CostTerm {
     int32_t arg = 0;
     int32_t dim = 0;
     int64_t size = 1;
-    std::vector<CountStep> steps;
+    std::vector<TripCountStep> steps;
   };
   double count = 0;
   std::vector<Factor> factors;

@@ -51,7 +51,7 @@ def build_for_gpus(family: str, *sources: str) -> Path:
     Tests of it ask which kernels an op launches and what they compute. Nothing of that rests on LLVM's optimisations,
     which take four fifths of such a build.
     """
-    folder, package = ROOT / "kernels_src", BUILD / "test-packages" / f"{family}-roads.kpkg"
+    folder, package = ROOT / "kernels_src", BUILD / "test-packages" / f"{family}-dispatch.kpkg"
     others = [str(folder / source) for source in sources]
     return build_package(folder / family, package, *others, "--target", "native", "-D", "ON_GPU=True", "-O0")
 

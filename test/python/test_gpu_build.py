@@ -208,7 +208,7 @@ def twice(x: Tensor[float32, 1], mut y: Tensor[float32, 1]):
     assert "does not go over `output_tiles`" in done.stderr
 
 
-ROADS = """
+PATHS = """
 @kernel
 @specialize(T=[float32])
 def for_gpus[T: DType](x: Tensor[T, 1], mut y: Tensor[T, 1]):
@@ -246,8 +246,8 @@ def same(x: Tensor) raises -> Tensor:
 
 @pytest.mark.parametrize("targets", ["x86-64-v3,sm_90a", "x86-64-v3", "sm_90a"])
 def test_ops_that_ask_for_the_target_have_a_plan_for_each(targets: str, tmp_path: Path) -> None:
-    source, package = tmp_path / "roads.k", tmp_path / "roads.kpkg"
-    source.write_text(ROADS)
+    source, package = tmp_path / "paths.k", tmp_path / "paths.kpkg"
+    source.write_text(PATHS)
     kpkg("build", source, "-o", package, "--target", targets)
     ops = {op["name"]: op for op in manifest_of(package)["ops"]}
     own = {name: [key for key in ("gpu_plan", "gpu_shape_plan") if key in op] for name, op in ops.items()}

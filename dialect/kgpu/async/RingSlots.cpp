@@ -12,19 +12,19 @@ constexpr int64_t kMostSlots = 8;
 /// So many keep enough bytes on their way.
 constexpr int64_t kManySlots = 4;
 /// Of what warpgroups share: kgpu.ring says why.
-constexpr int64_t kFewestSharedSlots = 2, kSlotsForDelay = 4;
+constexpr int64_t kFewestSharedSlots = 2, kSlotsForPipelining = 4;
 /// Shared memory that is left for barriers and partial sums.
 constexpr int64_t kReservedBytes = 2048;
 
-/// Bytes of shared memory that do not belong to rings, and what kgpu-split-makers will hand over.
+/// Bytes of shared memory that do not belong to rings, and what kgpu-split-producers will hand over.
 int64_t bytesBesideRings(tile::KernelOp kernel, ArrayRef<StreamedDot> products) {
   int64_t taken = kReservedBytes;
   kernel.walk([&](AllocOp alloc) { taken += cast<SharedType>(alloc.getResult().getType()).getSizeBytes(); });
-  SetVector<Value> handed;
+  SetVector<Value> published;
   for (const StreamedDot &product : products)
-    if (getLaunch(kernel).makers != 0 && readsComputed(product))
-      handed.insert(tile::DotOp(product.dot).getLhs());
-  for (Value tile : handed)
+    if (getLaunch(kernel).producers != 0 && readsComputed(product))
+      published.insert(tile::DotOp(product.dot).getLhs());
+  for (Value tile : published)
     taken +=
         cast<RankedTensorType>(tile.getType()).getNumElements() * elementBytes(getElementTypeOrSelf(tile.getType()));
   return taken;
@@ -45,7 +45,7 @@ FailureOr<RingSlots> chooseSlots(tile::KernelOp kernel, ArrayRef<StreamedDot> pr
   int64_t bytes = (ctas > 1 ? target.sharedPerSm / ctas - target.reservedShared : target.sharedPerCta) - taken;
   // Products run an iteration later where the slots for that leave two for what is copied.
   int64_t sharedSlots =
-      bytes - kSlotsForDelay * sharedBytes >= seldom + 2 * often ? kSlotsForDelay : kFewestSharedSlots;
+      bytes - kSlotsForPipelining * sharedBytes >= seldom + 2 * often ? kSlotsForPipelining : kFewestSharedSlots;
   bytes -= sharedSlots * sharedBytes;
   auto roomBeside = [&](int64_t slots) { return (bytes - slots * seldom) / often; };
   int64_t most = kMostSlots;

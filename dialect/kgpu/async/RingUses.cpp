@@ -40,7 +40,7 @@ Value ringOfUse(Operation *op) {
     return ring && ring.getShared() ? Value() : await.getRing();
   }
   return TypeSwitch<Operation *, Value>(op)
-      .Case<AcquireOp, ShareOp, HandOp, SendOp, ReceiveOp>([](auto use) { return use.getRing(); })
+      .Case<AcquireOp, PublishAllOp, PublishOp, PublishIndexOp, ConsumeIndexOp>([](auto use) { return use.getRing(); })
       .Default([](Operation *) { return Value(); });
 }
 
@@ -61,7 +61,8 @@ unsigned releasing(RingOp ring) {
         return isa<ReleaseOp>(user) && role.isAncestor(user->getParentRegion());
       });
     };
-    count += (releases(roles.getCompute()) ? launch.consumers : 0) + (releases(roles.getMake()) ? launch.makers : 0);
+    count += (releases(roles.getConsumers()) ? launch.consumers : 0) +
+             (releases(roles.getProducers()) ? launch.producers : 0);
   });
   return std::max(count, 1u);
 }
@@ -79,8 +80,9 @@ UseCount useCountOf(Value value) {
 
 namespace {
 Value useOf(Operation *op) {
-  return TypeSwitch<Operation *, Value>(op).Case<AcquireOp, AwaitOp, ShareOp, HandOp, SendOp, ReceiveOp>(
-      [](auto use) { return use.getUse(); });
+  return TypeSwitch<Operation *, Value>(op)
+      .Case<AcquireOp, AwaitOp, PublishAllOp, PublishOp, PublishIndexOp, ConsumeIndexOp>(
+          [](auto use) { return use.getUse(); });
 }
 
 /// Whether the first use of the ring inside takes its number from this argument.
@@ -118,7 +120,7 @@ FailureOr<UseCount> countLoop(RingOp ring, const CarryingLoop &loop, UseCount cu
 FailureOr<UseCount> count(RingOp ring, Block &block, UseCount current) {
   for (Operation &op : block) {
     if (ringOfUse(&op) == ring.getResult()) {
-      if (ring.getChannel() != isa<SendOp, ReceiveOp>(op))
+      if (ring.getChannel() != isa<PublishIndexOp, ConsumeIndexOp>(op))
         return op.emitOpError("uses a ring of numbers as one of copies, or the other way round");
       if (!(useCountOf(useOf(&op)) == current))
         return op.emitOpError("is another use than the one whose turn it is");

@@ -22,9 +22,9 @@ using Trace = std::vector<Step>;
 class RoleOrder {
 public:
   LogicalResult verify(RolesOp roles) {
-    if (!roles.getMake().empty())
+    if (!roles.getProducers().empty())
       return verifyThree(roles);
-    return compare(trace(roles.getLoad().front()), trace(roles.getCompute().front()), roles);
+    return compare(trace(roles.getProducerWarp().front()), trace(roles.getConsumers().front()), roles);
   }
 
 private:
@@ -35,7 +35,7 @@ private:
         steps.push_back({&op, acquire.getRing(), {}});
       } else if (auto await = dyn_cast<AwaitOp>(op); await && !await.getRing().getDefiningOp<RingOp>().getShared()) {
         steps.push_back({&op, await.getRing(), {}});
-      } else if (isa<SendOp, ReceiveOp, HandOp>(op)) {
+      } else if (isa<PublishIndexOp, ConsumeIndexOp, PublishOp>(op)) {
         steps.push_back({&op, ringOfUse(&op), {}});
       } else if (CarryingLoop loop = carryingLoop(&op)) {
         Trace inside = trace(*loop.body);
@@ -87,16 +87,17 @@ private:
   LogicalResult verifyThree(RolesOp roles) {
     std::array<Trace, 3> traces;
     std::array<SetVector<Value>, 3> rings;
-    for (auto [number, role] : llvm::enumerate(std::array{&roles.getLoad(), &roles.getMake(), &roles.getCompute()})) {
+    for (auto [number, role] :
+         llvm::enumerate(std::array{&roles.getProducerWarp(), &roles.getProducers(), &roles.getConsumers()})) {
       traces[number] = trace(role->front());
       addRings(traces[number], rings[number]);
     }
     for (Value ring : rings[1].getArrayRef())
-      if (RingOp op = ring.getDefiningOp<RingOp>(); !(op.getHanded() ? rings[2] : rings[0]).contains(ring))
-        return op.emitOpError(op.getHanded() ? "is filled with tiles that nobody takes"
-                                             : "is read by a role, and filled by none");
+      if (RingOp op = ring.getDefiningOp<RingOp>(); !(op.getPublished() ? rings[2] : rings[0]).contains(ring))
+        return op.emitOpError(op.getPublished() ? "is filled with tiles that nobody takes"
+                                                : "is read by a role, and filled by none");
     for (Value ring : rings[2].getArrayRef())
-      if (RingOp op = ring.getDefiningOp<RingOp>(); !(op.getHanded() ? rings[1] : rings[0]).contains(ring))
+      if (RingOp op = ring.getDefiningOp<RingOp>(); !(op.getPublished() ? rings[1] : rings[0]).contains(ring))
         return op.emitOpError("is read by a role, and filled by none");
     for (auto [one, other] : {std::pair(0, 1), std::pair(0, 2), std::pair(1, 2)}) {
       partner.clear();
@@ -182,11 +183,11 @@ private:
         !from->first.getDefiningOp<CtaIdOp>())
       return false;
     partner[from->number] = to->number;
-    auto taken = from->next.getDefiningOp<TakeTileOp>();
-    auto received = to->next.getDefiningOp<ReceiveOp>();
+    auto taken = from->next.getDefiningOp<NextTileOp>();
+    auto received = to->next.getDefiningOp<ConsumeIndexOp>();
     return taken && taken.getCount() == from->count && received &&
            llvm::any_of(taken->getUsers(), [&](Operation *user) {
-             auto send = dyn_cast<SendOp>(user);
+             auto send = dyn_cast<PublishIndexOp>(user);
              return send && send.getRing() == received.getRing() && send->getBlock() == taken->getBlock() &&
                     received->getBlock() == receives.getAfterBody();
            });

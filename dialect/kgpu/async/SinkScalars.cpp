@@ -50,7 +50,7 @@ void sink(Block &block) {
 struct SinkScalars final : impl::KgpuSinkScalarsBase<SinkScalars> {
   void runOnOperation() override {
     getOperation().walk([](RolesOp roles) {
-      for (Region *role : {&roles.getCompute(), &roles.getMake()})
+      for (Region *role : {&roles.getConsumers(), &roles.getProducers()})
         role->walk([](Block *block) { sink(*block); });
     });
   }

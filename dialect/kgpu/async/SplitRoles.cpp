@@ -3,10 +3,10 @@
 //
 // Before: scf.for %k ... iter_args(%s = %zeros) { %a = tile.load %x[%m, %k]; %b = tile.load %y[%k, %n]; tile.dot %a,
 // %b, %s } After:  %ring = kgpu.ring ... : !kgpu.ring<4>
-//         kgpu.roles load {
+//         kgpu.roles producer_warp {
 //           scf.for %k ... iter_args(%use = ...) { kgpu.acquire %ring[%use]; kgpu.tensor_load %x[%m, %k] ...;
 //           kgpu.tensor_load %y ... }
-//         } compute {
+//         } consumers {
 //           scf.for %k ... iter_args(%s = ub.poison, %use = ...) {
 //             kgpu.await %ring[%use]; kgpu.wgmma %left, %right, %s adds (%k is not the first); kgpu.wgmma_wait;
 //             kgpu.release %ring[%use] }
@@ -20,9 +20,9 @@
 // product not adding: registers that are set to zero before would stand between ptxas and products that run while
 // others are issued.
 #include "dialect/kgpu/Passes.h"
+#include "dialect/kgpu/async/Accumulators.h"
 #include "dialect/kgpu/async/CarryingLoop.h"
 #include "dialect/kgpu/async/CopiedOperands.h"
-#include "dialect/kgpu/async/ProductSums.h"
 #include "dialect/kgpu/async/RingSlots.h"
 #include "dialect/kgpu/async/RingUses.h"
 #include "dialect/kgpu/async/StreamedDots.h"
@@ -57,7 +57,7 @@ struct Ring {
 struct SharedTile {
   Value tile;
   Value buffer, ring;
-  ShareOp share; ///< knows its number among the uses of the ring
+  PublishAllOp share; ///< knows its number among the uses of the ring
 };
 
 class Splitter {
@@ -90,7 +90,8 @@ public:
         member.operand.place =
             *(member.isRow() ? rowPlace(cast<tile::LoadOp>(member.operand.load)) : streamedPlace(member.operand.load));
     auto roles = RolesOp::create(rewriter, loc);
-    Block *compute = rewriter.createBlock(&roles.getCompute()), *load = rewriter.createBlock(&roles.getLoad());
+    Block *compute = rewriter.createBlock(&roles.getConsumers()),
+          *load = rewriter.createBlock(&roles.getProducerWarp());
     rewriter.setInsertionPoint(first);
     roles->moveBefore(first);
     compute->getOperations().splice(compute->end(), body.getOperations(), first->getIterator(),
@@ -199,8 +200,8 @@ private:
       Value tile = one.tile;
       if (layoutOf(type) != wanted)
         tile = CvtLayoutOp::create(rewriter, loc, withLayout(type, wanted), tile);
-      one.share = ShareOp::create(rewriter, loc, tile, useSlot(rewriter, loc, slotOfShared(one), one.buffer, count),
-                                  one.ring, count);
+      one.share = PublishAllOp::create(rewriter, loc, tile,
+                                       useSlot(rewriter, loc, slotOfShared(one), one.buffer, count), one.ring, count);
       return arith::AddIOp::create(rewriter, loc, count, arith::ConstantIntOp::create(rewriter, loc, 1, 32));
     }
     auto loop = cast<scf::ForOp>(block.findAncestorOpInBlock(*source));
@@ -333,7 +334,7 @@ private:
     auto *one = llvm::find_if(shared, [&](const SharedTile &other) { return other.tile == tile; });
     if (one == shared.end())
       return {};
-    ShareOp share = one->share;
+    PublishAllOp share = one->share;
     if (isTransposed)
       AwaitOp::create(rewriter, loc, one->ring, share.getUse());
     Value slot = useSlot(rewriter, loc, slotOfShared(*one), one->buffer, share.getUse());
@@ -382,8 +383,8 @@ private:
     RewritePatternSet patterns(kernel.getContext());
     scf::ForOp::getCanonicalizationPatterns(patterns, kernel.getContext());
     FrozenRewritePatternSet frozen(std::move(patterns));
-    return failure(failed(applyPatternsGreedily(roles.getLoad(), frozen)) ||
-                   failed(applyPatternsGreedily(roles.getCompute(), frozen)));
+    return failure(failed(applyPatternsGreedily(roles.getProducerWarp(), frozen)) ||
+                   failed(applyPatternsGreedily(roles.getConsumers(), frozen)));
   }
 
   tile::KernelOp kernel;

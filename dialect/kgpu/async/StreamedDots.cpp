@@ -22,7 +22,7 @@ std::optional<TensorView> streamedPlace(Operation *op) {
         return isReadable(gather.getView().getType(), gather.getFill()) ? tensorView(gather) : std::nullopt;
       })
       .Case(
-          [&](WindowLoadOp load) { return isReadable(load.getView().getType(), {}) ? tensorView(load) : std::nullopt; })
+          [&](Im2colLoadOp load) { return isReadable(load.getView().getType(), {}) ? tensorView(load) : std::nullopt; })
       .Default([](Operation *) { return std::nullopt; });
 }
 
@@ -218,7 +218,7 @@ bool canBeMade(ArrayRef<StreamedDot> dots) {
     RankedTensorType sum = typeOf(dot.getResult()), lhs = typeOf(dot.getLhs());
     if (streams.shared || dot.getPositions() || sum.getDimSize(0) != 64 || streams.goesThroughRegisters())
       return false;
-    // What is handed on lies in whole panels.
+    // What is published lies in whole panels.
     if (readsComputed(streams))
       return elementBytes(lhs.getElementType()) == 2 && lhs.getDimSize(1) * 2 % kPanelBytes == 0;
     return streams.lhs && sum.getNumElements() / kWarpgroupThreads <= kMostAccumulators;

@@ -90,7 +90,7 @@ std::optional<TensorView> tensorView(tile::GatherOp gather) {
   return windowView(found->view, window, cast<RankedTensorType>(gather.getType()).getShape());
 }
 
-std::optional<TensorView> tensorView(WindowLoadOp load) {
+std::optional<TensorView> tensorView(Im2colLoadOp load) {
   std::optional<TensorView> result =
       windowView(load.getView(), load.getWindow(), cast<RankedTensorType>(load.getType()).getShape());
   if (result) {

@@ -24,5 +24,5 @@ struct TensorView {
 std::optional<TensorView> tensorView(mlir::Value view, mlir::ValueRange offsets, llvm::ArrayRef<int64_t> tile);
 /// The same for a gather by windows, whose offsets and taps are left open, and for what becomes of it.
 std::optional<TensorView> tensorView(tile::GatherOp gather);
-std::optional<TensorView> tensorView(WindowLoadOp load);
+std::optional<TensorView> tensorView(Im2colLoadOp load);
 } // namespace kpkg::kgpu

@@ -47,11 +47,11 @@ public:
     kernel.walk([&](RingOp ring) { rings.push_back(ring); });
     if (!roles)
       return rings.empty() ? success() : LogicalResult(rings.front().emitOpError("is in a kernel without roles"));
-    Block &load = roles.getLoad().front(), &compute = roles.getCompute().front();
+    Block &load = roles.getProducerWarp().front(), &compute = roles.getConsumers().front();
     if (failed(verifyClusters(roles, rings)))
       return failure();
     for (RingOp ring : rings)
-      for (Region *role : {&roles.getLoad(), &roles.getCompute(), &roles.getMake()})
+      for (Region *role : {&roles.getProducerWarp(), &roles.getConsumers(), &roles.getProducers()})
         if (!role->empty() && failed(verifyCounts(ring, role->front())))
           return failure();
     if (failed(verifyRoleOrder(roles)))
@@ -63,10 +63,10 @@ public:
       return roles.emitOpError("ends in a turn that is not passed on");
     if (failed(verifyCopies(load)) || failed(verifyShared(compute)))
       return failure();
-    if (roles.getMake().empty())
+    if (roles.getProducers().empty())
       return verifyReads(compute);
-    return failure(failed(verifyHanded(roles)) || failed(verifyReads(compute)) ||
-                   failed(verifyReads(roles.getMake().front())));
+    return failure(failed(verifyPublished(roles)) || failed(verifyReads(compute)) ||
+                   failed(verifyReads(roles.getProducers().front())));
   }
 
 private:
@@ -113,10 +113,10 @@ private:
     return success();
   }
 
-  LogicalResult verifyHanded(RolesOp roles) {
-    WalkResult found = roles.getMake().walk([&](HandOp hand) {
+  LogicalResult verifyPublished(RolesOp roles) {
+    WalkResult found = roles.getProducers().walk([&](PublishOp hand) {
       RingOp ring = hand.getRing().getDefiningOp<RingOp>();
-      if (!ring || !ring.getHanded())
+      if (!ring || !ring.getPublished())
         return WalkResult(hand.emitOpError("signals a ring that others fill"));
       if (!isSlotOf(hand.getBuffer(), hand.getUse()))
         return WalkResult(hand.emitOpError("fills another slot than that of its use"));
@@ -132,8 +132,8 @@ private:
   /// Whether a warpgroup that has its turn before the block, or not, has it behind it.
   static FailureOr<bool> verifyTurns(Block &block, bool holds) {
     for (Operation &op : block) {
-      if (isa<AwaitTurnOp, PassTurnOp>(op)) {
-        if (isa<PassTurnOp>(op) != holds)
+      if (isa<PingPongWaitOp, PingPongSignalOp>(op)) {
+        if (isa<PingPongSignalOp>(op) != holds)
           return op.emitOpError(holds ? "awaits a turn within another one" : "passes on a turn that was not awaited");
         holds = !holds;
       }
@@ -230,7 +230,7 @@ private:
   /// kgpu.ring says what is relied on: each iteration that shares a use awaits one that is not older than half of the
   /// slots allow.
   LogicalResult verifyShared(Block &block) {
-    WalkResult found = block.walk([&](ShareOp share) {
+    WalkResult found = block.walk([&](PublishAllOp share) {
       RingOp ring = share.getRing().getDefiningOp<RingOp>();
       int64_t slots = share.getRing().getType().getSlots();
       if (!ring || !ring.getShared())
@@ -288,11 +288,10 @@ private:
       } else if (auto wait = dyn_cast<WgmmaWaitOp>(op)) {
         size_t done = running.size() - std::min<size_t>(running.size(), wait.getPending());
         running.erase(running.begin(), running.begin() + done);
-      } else if (auto settle = dyn_cast<SettleOp>(op)) {
-        if (llvm::none_of(open, [&](AwaitOp one) {
-              return one.getRing() == settle.getRing() && one.getUse() == settle.getUse();
-            }))
-          return settle.emitOpError("names a use that was not awaited before, or is released");
+      } else if (auto fence = dyn_cast<SchedulingFenceOp>(op)) {
+        if (llvm::none_of(
+                open, [&](AwaitOp one) { return one.getRing() == fence.getRing() && one.getUse() == fence.getUse(); }))
+          return fence.emitOpError("names a use that was not awaited before, or is released");
       } else if (auto release = dyn_cast<ReleaseOp>(op)) {
         auto *await = llvm::find_if(
             open, [&](AwaitOp one) { return one.getRing() == release.getRing() && one.getUse() == release.getUse(); });
@@ -328,7 +327,7 @@ private:
   bool isOwn(WgmmaOp product, Value operand) {
     if (operand != product.getLhs() || operand.getDefiningOp<TransposeBufferOp>())
       return false;
-    return llvm::any_of(product->getBlock()->getOps<ShareOp>(), [&](ShareOp share) {
+    return llvm::any_of(product->getBlock()->getOps<PublishAllOp>(), [&](PublishAllOp share) {
       return share->isBeforeInBlock(product) && isOf(operand, share.getRing(), share.getUse());
     });
   }

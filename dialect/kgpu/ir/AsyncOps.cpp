@@ -22,15 +22,17 @@ void ClusterRankOp::inferResultRanges(ArrayRef<ConstantIntRanges>, SetIntRangeFn
   set(getResult(), ConstantIntRanges::fromUnsigned(APInt(bits, 0), APInt(bits, mostCtas - 1)));
 }
 
-void TakeTileOp::inferResultRanges(ArrayRef<ConstantIntRanges>, SetIntRangeFn set) { set(getResult(), rangeOfCtas(1)); }
-void ReceiveOp::inferResultRanges(ArrayRef<ConstantIntRanges>, SetIntRangeFn set) { set(getResult(), rangeOfCtas(1)); }
+void NextTileOp::inferResultRanges(ArrayRef<ConstantIntRanges>, SetIntRangeFn set) { set(getResult(), rangeOfCtas(1)); }
+void ConsumeIndexOp::inferResultRanges(ArrayRef<ConstantIntRanges>, SetIntRangeFn set) {
+  set(getResult(), rangeOfCtas(1));
+}
 
 LogicalResult RolesOp::verify() {
   auto kernel = (*this)->getParentOfType<tile::KernelOp>();
   if (!kernel || getLaunch(kernel).consumers == 0)
     return emitOpError() << "needs a kernel with '" << kConsumersAttribute << "'";
-  if (!getMake().empty() && (getLaunch(kernel).makers == 0 || !getMake().hasOneBlock()))
-    return emitOpError() << "has a part for a warpgroup that only a kernel with '" << kMakersAttribute << "' has";
+  if (!getProducers().empty() && (getLaunch(kernel).producers == 0 || !getProducers().hasOneBlock()))
+    return emitOpError() << "has a part for a warpgroup that only a kernel with '" << kProducersAttribute << "' has";
   return success();
 }
 
@@ -39,9 +41,9 @@ LogicalResult RingOp::verify() {
   if (barriers.getShape() != ArrayRef<int64_t>{getChannel() ? 3 : 2, getType().getSlots()} ||
       !barriers.getElementType().isInteger(64))
     return emitOpError() << barriers << " is no place for the barriers of " << getType();
-  if (getShared() + getCluster() + getChannel() + getHanded() > 1)
+  if (getShared() + getCluster() + getChannel() + getPublished() > 1)
     return emitOpError("is filled by the warpgroups of one CTA, by copies of a cluster's, with numbers, or with tiles "
-                       "that are handed on");
+                       "that are published");
   return success();
 }
 
@@ -49,10 +51,10 @@ static LogicalResult verifyChannel(Operation *op, Value ring) {
   auto channel = ring.getDefiningOp<RingOp>();
   return channel && !channel.getChannel() ? op->emitOpError("needs a channel") : success();
 }
-LogicalResult SendOp::verify() { return verifyChannel(*this, getRing()); }
-LogicalResult ReceiveOp::verify() { return verifyChannel(*this, getRing()); }
+LogicalResult PublishIndexOp::verify() { return verifyChannel(*this, getRing()); }
+LogicalResult ConsumeIndexOp::verify() { return verifyChannel(*this, getRing()); }
 
-LogicalResult WindowLoadOp::verify() {
+LogicalResult Im2colLoadOp::verify() {
   auto kernel = (*this)->getParentOfType<tile::KernelOp>();
   size_t extents = getWindow().getCounts().size();
   if (getOffsets().size() != extents + 2 || getTaps().size() != extents)
@@ -98,7 +100,7 @@ LogicalResult TensorStoreOp::verify() {
   return success();
 }
 
-LogicalResult ShareOp::verify() {
+LogicalResult PublishAllOp::verify() {
   auto value = cast<RankedTensorType>(getValue().getType());
   SharedType buffer = getBuffer().getType();
   if (!hasLayout(value))
@@ -109,7 +111,7 @@ LogicalResult ShareOp::verify() {
   return success();
 }
 
-LogicalResult HandOp::verify() {
+LogicalResult PublishOp::verify() {
   auto value = cast<RankedTensorType>(getValue().getType());
   SharedType buffer = getBuffer().getType();
   if (!hasLayout(value))
@@ -117,7 +119,7 @@ LogicalResult HandOp::verify() {
   if (value.getShape() != buffer.getShape() || value.getElementType() != buffer.getElementType())
     return emitOpError() << "cannot bring " << value << " to " << buffer;
   auto ring = getRing().getDefiningOp<RingOp>();
-  return ring && !ring.getHanded() ? emitOpError("needs a ring of tiles that are handed on") : success();
+  return ring && !ring.getPublished() ? emitOpError("needs a ring of tiles that are published") : success();
 }
 
 std::optional<layout::SharedLayout> kgpu::panelsOf(ArrayRef<int64_t> shape, unsigned panelDim, unsigned elementBytes) {

@@ -48,22 +48,22 @@ def Kgpu_ClusterRankOp : Kgpu_Op<"cluster_rank", [Pure, DeclareOpInterfaceMethod
 def Kgpu_RolesOp : Kgpu_Op<"roles", [RecursiveMemoryEffects, NoTerminator, NoRegionArguments]> {
   let summary = "programs side by side: one thread loads, the others compute";
   let description = [{
-    `load` is run by one thread of a warp of its own, `compute` by the warpgroups that `kgpu.consumers` counts, and `make`, where it is there, by a
-    warpgroup that makes what products of `compute` read. They meet only at
-    rings. Within `compute` the threads are those that layouts speak of, and `kgpu.barrier` is among them. Within `make` tiles have layouts of which every warpgroup has
+    `producer_warp` is run by one thread of a warp of its own, `consumers` by the warpgroups that `kgpu.consumers` counts, and `producers`, where it is there, by a
+    warpgroup that makes what products of `consumers` read. They meet only at
+    rings. Within `consumers` the threads are those that layouts speak of, and `kgpu.barrier` is among them. Within `producers` tiles have layouts of which every warpgroup has
     a copy, and there are no barriers. It is the last op of its kernel.
 
     ```mlir
-    kgpu.roles load {
+    kgpu.roles producer_warp {
       kgpu.acquire %ring[%use] bytes 8192 : !kgpu.ring<4>
-    } compute {
+    } consumers {
       kgpu.await %ring[%use] : !kgpu.ring<4>
       kgpu.release %ring[%use] : !kgpu.ring<4>
     }
     ```
   }];
-  let regions = (region SizedRegion<1>:$load, SizedRegion<1>:$compute, AnyRegion:$make);
-  let assemblyFormat = "attr-dict-with-keyword `load` $load `compute` $compute (`make` $make^)?";
+  let regions = (region SizedRegion<1>:$producer_warp, SizedRegion<1>:$consumers, AnyRegion:$producers);
+  let assemblyFormat = "attr-dict-with-keyword `producer_warp` $producer_warp `consumers` $consumers (`producers` $producers^)?";
   let hasVerifier = 1;
 }
 
@@ -71,27 +71,27 @@ def Kgpu_RingOp : Kgpu_Op<"ring", [MemoryEffects<[MemRead, MemWrite]>]> {
   let summary = "slots that are filled and emptied in turn";
   let description = [{
     Uses are counted from 0; use n takes slot n mod `slots`. Its barriers lie in `barriers`, full ones before empty ones. For each use, in
-    order: the loading thread acquires, copies signal, every warpgroup of `compute` awaits, reads, and releases.
+    order: the loading thread acquires, copies signal, every warpgroup of `consumers` awaits, reads, and releases.
 
-    Slots of a `shared` ring are filled by the warpgroups of `compute` themselves (`kgpu.share`). Nobody releases them: a warpgroup that shares
+    Slots of a `shared` ring are filled by the warpgroups of `consumers` themselves (`kgpu.publish_all`). Nobody releases them: a warpgroup that shares
     use n has awaited use n - 1 - d before, in the iteration before; every other one has then ended the iteration before that, and with it what
     it reads of use n - 2 - 2 * d, which is why there are 2 + 2 * d slots.
 
     CTAs of the cluster fill slots of a `cluster` ring for each other. They all use it as often, in the same order, and a slot is empty once the
     warpgroups of all of them have released it. No CTA begins its roles before the barriers of all are there, or ends before all have ended theirs.
 
-    A `channel` hands numbers from the loading thread to all warps of `compute` (`kgpu.send`, `kgpu.receive`): behind its barriers lie its slots, of
+    A `channel` hands numbers from the loading thread to all warps of `consumers` (`kgpu.publish_index`, `kgpu.consume_index`): behind its barriers lie its slots, of
     eight bytes each. A slot is empty once every one of these warps has read it.
 
-    Slots of a `handed` ring are filled by the warpgroup of `make` (`kgpu.hand`) with a tile each, for the warps of `compute`.
+    Slots of a `published` ring are filled by the warpgroup of `producers` (`kgpu.publish`) with a tile each, for the warps of `consumers`.
 
     ```mlir
     %t = kgpu.ring %barriers : !kgpu.smem<2x4xi64> -> !kgpu.ring<4>
     ```
   }];
-  let arguments = (ins Kgpu_SharedType:$barriers, UnitAttr:$shared, UnitAttr:$cluster, UnitAttr:$channel, UnitAttr:$handed);
+  let arguments = (ins Kgpu_SharedType:$barriers, UnitAttr:$shared, UnitAttr:$cluster, UnitAttr:$channel, UnitAttr:$published);
   let results = (outs Kgpu_RingType:$result);
-  let assemblyFormat = "(`shared` $shared^)? (`cluster` $cluster^)? (`channel` $channel^)? (`handed` $handed^)? $barriers attr-dict `:` qualified(type($barriers)) `->` qualified(type($result))";
+  let assemblyFormat = "(`shared` $shared^)? (`cluster` $cluster^)? (`channel` $channel^)? (`published` $published^)? $barriers attr-dict `:` qualified(type($barriers)) `->` qualified(type($result))";
   let hasVerifier = 1;
 }
 
@@ -134,13 +134,13 @@ def Kgpu_ReleaseOp : Kgpu_RingUseOp<"release"> {
   let assemblyFormat = "$ring `[` $use `]` attr-dict `:` qualified(type($ring))";
 }
 
-def Kgpu_ShareOp : Kgpu_RingUseOp<"share"> {
+def Kgpu_PublishAllOp : Kgpu_RingUseOp<"publish_all"> {
   let summary = "writes a tile to the slot of a use, for products of all warpgroups";
   let description = [{
     Each warpgroup writes its rows of an accumulator's layout. What it wrote is there for all once they have awaited the use.
 
     ```mlir
-    kgpu.share %tile to %b signals %ring[%use] : tensor<64x128xbf16, #acc>, !right, !kgpu.ring<4>
+    kgpu.publish_all %tile to %b signals %ring[%use] : tensor<64x128xbf16, #acc>, !right, !kgpu.ring<4>
     ```
   }];
   let arguments = (ins Tile_Tile:$value, Kgpu_SharedType:$buffer, Kgpu_RingType:$ring, I32:$use);
@@ -150,13 +150,13 @@ def Kgpu_ShareOp : Kgpu_RingUseOp<"share"> {
   let hasVerifier = 1;
 }
 
-def Kgpu_HandOp : Kgpu_RingUseOp<"hand"> {
-  let summary = "writes a tile to the slot of a use, for the warpgroups of `compute`";
+def Kgpu_PublishOp : Kgpu_RingUseOp<"publish"> {
+  let summary = "writes a tile to the slot of a use, for the warpgroups of `consumers`";
   let description = [{
     Waits until the slot of the use is empty. What is written is there for products and loads of those who have awaited the use.
 
     ```mlir
-    kgpu.hand %tile to %b signals %tiles[%use] : tensor<64x128xbf16, #acc>, !right, !kgpu.ring<4>
+    kgpu.publish %tile to %b signals %tiles[%use] : tensor<64x128xbf16, #acc>, !right, !kgpu.ring<4>
     ```
   }];
   let arguments = (ins Tile_Tile:$value, Kgpu_SharedType:$buffer, Kgpu_RingType:$ring, I32:$use);
@@ -166,7 +166,7 @@ def Kgpu_HandOp : Kgpu_RingUseOp<"hand"> {
   let hasVerifier = 1;
 }
 
-def Kgpu_TakeTileOp : Kgpu_Op<"take_tile", [MemoryEffects<[MemRead, MemWrite]>, DeclareOpInterfaceMethods<InferIntRangeInterface, ["inferResultRanges"]>]> {
+def Kgpu_NextTileOp : Kgpu_Op<"next_tile", [MemoryEffects<[MemRead, MemWrite]>, DeclareOpInterfaceMethods<InferIntRangeInterface, ["inferResultRanges"]>]> {
   let summary = "number of the next tile that no CTA of this launch has";
   let description = [{
     CTA i has tile i to begin with, where there is one. Numbers from the count of CTAs on are given out in turn; a CTA that gets one that is not
@@ -174,7 +174,7 @@ def Kgpu_TakeTileOp : Kgpu_Op<"take_tile", [MemoryEffects<[MemRead, MemWrite]>, 
     began. One thread takes it. Numbers are below 2^31.
 
     ```mlir
-    %next = kgpu.take_tile of %count
+    %next = kgpu.next_tile of %count
     ```
   }];
   let arguments = (ins Index:$count);
@@ -182,13 +182,13 @@ def Kgpu_TakeTileOp : Kgpu_Op<"take_tile", [MemoryEffects<[MemRead, MemWrite]>, 
   let assemblyFormat = "`of` $count attr-dict";
 }
 
-def Kgpu_SendOp : Kgpu_RingUseOp<"send"> {
+def Kgpu_PublishIndexOp : Kgpu_RingUseOp<"publish_index"> {
   let summary = "hands a number to all warps that compute";
   let description = [{
     Waits until the slot of the use is empty.
 
     ```mlir
-    kgpu.send %next to %channel[%use] : !kgpu.ring<4>
+    kgpu.publish_index %next to %channel[%use] : !kgpu.ring<4>
     ```
   }];
   let arguments = (ins Index:$number, Kgpu_RingType:$ring, I32:$use);
@@ -196,13 +196,13 @@ def Kgpu_SendOp : Kgpu_RingUseOp<"send"> {
   let hasVerifier = 1;
 }
 
-def Kgpu_ReceiveOp : Kgpu_Op<"receive", [MemoryEffects<[MemRead, MemWrite]>, DeclareOpInterfaceMethods<InferIntRangeInterface, ["inferResultRanges"]>]> {
+def Kgpu_ConsumeIndexOp : Kgpu_Op<"consume_index", [MemoryEffects<[MemRead, MemWrite]>, DeclareOpInterfaceMethods<InferIntRangeInterface, ["inferResultRanges"]>]> {
   let summary = "the number that a use of a channel brings";
   let description = [{
     Every warp waits for it by itself, and leaves the slot.
 
     ```mlir
-    %next = kgpu.receive %channel[%use] : !kgpu.ring<4>
+    %next = kgpu.consume_index %channel[%use] : !kgpu.ring<4>
     ```
   }];
   let arguments = (ins Kgpu_RingType:$ring, I32:$use);
@@ -211,36 +211,36 @@ def Kgpu_ReceiveOp : Kgpu_Op<"receive", [MemoryEffects<[MemRead, MemWrite]>, Dec
   let hasVerifier = 1;
 }
 
-def Kgpu_AwaitTurnOp : Kgpu_Op<"await_turn", [MemoryEffects<[MemRead, MemWrite]>]> {
+def Kgpu_PingPongWaitOp : Kgpu_Op<"ping_pong_wait", [MemoryEffects<[MemRead, MemWrite]>]> {
   let summary = "waits until it is this warpgroup's turn to start products";
   let description = [{
     Turns go round the warpgroups that compute, from the first one. Each takes as many turns as the others, and passes each one on.
 
     ```mlir
-    kgpu.await_turn
+    kgpu.ping_pong_wait
     ```
   }];
   let assemblyFormat = "attr-dict";
 }
 
-def Kgpu_PassTurnOp : Kgpu_Op<"pass_turn", [MemoryEffects<[MemRead, MemWrite]>]> {
+def Kgpu_PingPongSignalOp : Kgpu_Op<"ping_pong_signal", [MemoryEffects<[MemRead, MemWrite]>]> {
   let summary = "gives the turn to the next warpgroup";
   let description = [{
     ```mlir
-    kgpu.pass_turn
+    kgpu.ping_pong_signal
     ```
   }];
   let assemblyFormat = "attr-dict";
 }
 
-def Kgpu_WindowLoadOp : Kgpu_Op<"window_load", [AttrSizedOperandSegments]> {
+def Kgpu_Im2colLoadOp : Kgpu_Op<"im2col_load", [AttrSizedOperandSegments]> {
   let summary = "loads channels of pixels on which windows lie";
   let description = [{
     Row r of the result is the piece of channels of the r-th pixel from that at `offsets` on, in the order of `window`, moved by `taps` along the
     extents. `offsets` are coordinates in the view, of the image, of each extent and of the channel. Zero where that is outside of the view.
 
     ```mlir
-    %t = kgpu.window_load %x[%batch, %m, %k] in #kgpu.window<counts = [2], strides = [3], starts = [4], steps = [5], taps = [0, 0]> moved [%n]
+    %t = kgpu.im2col_load %x[%batch, %m, %k] in #kgpu.window<counts = [2], strides = [3], starts = [4], steps = [5], taps = [0, 0]> moved [%n]
          : !in -> tensor<128x64xbf16>
     ```
   }];
@@ -281,7 +281,7 @@ def Kgpu_ClearOutsideOp : Kgpu_Op<"clear_outside", [MemoryEffects<[MemRead, MemW
   let description = [{
     Rows lie in panels of 128 bytes, as operands of products; those before `begin` and from `end` on become zero, for products that this
     warpgroup starts afterwards. Every warpgroup that reads the slot does it, between `kgpu.await` and its first product, or awaits what one that did it
-    handed on afterwards. Nothing is done, and nothing waited for, where all rows lie between the two.
+    published afterwards. Nothing is done, and nothing waited for, where all rows lie between the two.
 
     ```mlir
     kgpu.clear_outside %b from %m to %n : !right
@@ -340,14 +340,14 @@ def Kgpu_WgmmaOp : Kgpu_Op<"wgmma", [MemoryEffects<[MemRead]>, AllTypesMatch<["a
   let hasVerifier = 1;
 }
 
-def Kgpu_SettleOp : Kgpu_RingUseOp<"settle"> {
+def Kgpu_SchedulingFenceOp : Kgpu_RingUseOp<"scheduling_fence"> {
   let summary = "a place that instructions behind it do not come before";
   let description = [{
     The use has been awaited and is not released, so nothing is waited for. ptxas moves waits for products up as far as the code before them lets
     it, but not beyond this.
 
     ```mlir
-    kgpu.settle %ring[%use] : !kgpu.ring<4>
+    kgpu.scheduling_fence %ring[%use] : !kgpu.ring<4>
     ```
   }];
   let arguments = (ins Kgpu_RingType:$ring, I32:$use);

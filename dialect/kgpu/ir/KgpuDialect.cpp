@@ -18,9 +18,9 @@ void KgpuDialect::initialize() {
       >();
 }
 
-static constexpr llvm::StringLiteral kCounts[] = {kThreadsAttribute, kBlocksAttribute,        kClusterAttribute,
-                                                  kMinCtasAttribute, kSharedAttribute,        kConsumersAttribute,
-                                                  kMakersAttribute,  kLoadRegistersAttribute, kStagesAttribute};
+static constexpr llvm::StringLiteral kCounts[] = {kThreadsAttribute,   kBlocksAttribute,        kClusterAttribute,
+                                                  kMinCtasAttribute,   kSharedAttribute,        kConsumersAttribute,
+                                                  kProducersAttribute, kLoadRegistersAttribute, kStagesAttribute};
 
 /// Whether a window names arguments of the kernel that have what it says, and walks over views like this one.
 LogicalResult kpkg::kgpu::verifyWindow(tile::KernelOp kernel, tile::ViewType view, WindowAttr window) {
@@ -119,9 +119,9 @@ LogicalResult KgpuDialect::verifyOperationAttribute(Operation *op, NamedAttribut
       return op->emitOpError() << "has " << launch.computing() << " warpgroups that compute and " << launch.threads
                                << " threads";
     // Theirs are then the threads for which layouts of the others have copies.
-    if (name == kMakersAttribute && (launch.makers > 1 || !llvm::isPowerOf2_32(launch.consumers)))
-      return op->emitOpError() << "has " << launch.makers << " warpgroups that make operands for " << launch.consumers
-                               << " others";
+    if (name == kProducersAttribute && (launch.producers > 1 || !llvm::isPowerOf2_32(launch.consumers)))
+      return op->emitOpError() << "has " << launch.producers << " warpgroups that make operands for "
+                               << launch.consumers << " others";
   } else if (name == kThreadsAttribute && (!llvm::isPowerOf2_32(launch.threads) || launch.threads > 1024))
     return op->emitOpError() << "has " << launch.threads << " threads, which is no power of two up to 1024";
   if (name == kClusterAttribute && (!llvm::isPowerOf2_32(launch.cluster) || launch.cluster > 16))
@@ -148,7 +148,7 @@ Launch kpkg::kgpu::getLaunch(tile::KernelOp kernel) {
   launch.minCtas = count(kMinCtasAttribute, 0);
   launch.shared = count(kSharedAttribute, 0);
   launch.consumers = count(kConsumersAttribute, 0);
-  launch.makers = count(kMakersAttribute, 0);
+  launch.producers = count(kProducersAttribute, 0);
   launch.loadRegisters = count(kLoadRegistersAttribute, 0);
   launch.stages = count(kStagesAttribute, 0);
   launch.persistent = kernel->hasAttr(kPersistentAttribute);
@@ -174,7 +174,7 @@ void kpkg::kgpu::setLaunch(tile::KernelOp kernel, const Launch &launch) {
   set(kMinCtasAttribute, launch.minCtas, 0);
   set(kSharedAttribute, launch.shared, 0);
   set(kConsumersAttribute, launch.consumers, 0);
-  set(kMakersAttribute, launch.makers, 0);
+  set(kProducersAttribute, launch.producers, 0);
   set(kLoadRegistersAttribute, launch.loadRegisters, 0);
   set(kStagesAttribute, launch.stages, 0);
   auto mark = [&](StringRef name, bool isSet) {

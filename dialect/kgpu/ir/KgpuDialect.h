@@ -23,7 +23,7 @@ inline constexpr llvm::StringLiteral kMinCtasAttribute = "kgpu.min_ctas";
 inline constexpr llvm::StringLiteral kPersistentAttribute = "kgpu.persistent";
 inline constexpr llvm::StringLiteral kSharedAttribute = "kgpu.shared";
 inline constexpr llvm::StringLiteral kConsumersAttribute = "kgpu.consumers";
-inline constexpr llvm::StringLiteral kMakersAttribute = "kgpu.makers";
+inline constexpr llvm::StringLiteral kProducersAttribute = "kgpu.producers";
 inline constexpr llvm::StringLiteral kLoadRegistersAttribute = "kgpu.load_registers";
 /// An array of #kgpu.tensor_map.
 inline constexpr llvm::StringLiteral kTensorMapsAttribute = "kgpu.tensor_maps";
@@ -48,7 +48,7 @@ struct Launch {
   bool dynamic = false;    ///< beside `consumers`: a CTA that is done with a tile takes the next one that no other has
   int64_t shared = 0;      ///< bytes
   unsigned consumers = 0;  ///< warpgroups that compute beside one that loads; 0 = all threads do everything
-  unsigned makers = 0;     ///< beside `consumers`: warpgroups that make what products of those read; 0 or 1
+  unsigned producers = 0;  ///< beside `consumers`: warpgroups that make what products of those read; 0 or 1
   unsigned loadRegisters = 0; ///< beside `consumers`: of a thread of the producer warpgroup; 0 = by its code
   unsigned stages = 0; ///< iterations of a loop whose operands are in shared memory at once; 0 = one, without a ring
   bool operator==(const Launch &other) const = default;
@@ -56,7 +56,7 @@ struct Launch {
   /// Threads of a kernel block within one CTA, without one that only loads.
   unsigned threadsOfBlock() const { return consumers ? consumers * kWarpgroupThreads : threads / blocks; }
   /// Warpgroups of a kernel with roles that compute something.
-  unsigned computing() const { return consumers + makers; }
+  unsigned computing() const { return consumers + producers; }
   /// CTAs that hold a tile together.
   unsigned ctas() const { return consumers ? 1 : cluster; }
   unsigned lanes() const { return std::min(threadsOfBlock(), 32u); }

@@ -24,10 +24,10 @@ def Kgpu_Dialect : Dialect {
     * `kgpu.early_loads`: what all kernel blocks read is loaded before threads wait for each other.
     * `kgpu.prefetch`: loops load what their next iteration needs.
     * `kgpu.overlaps`: the kernel starts while the one in front of it ends, and waits for that before it touches memory.
-    * `kgpu.peels`: iterations of loops with products in which a choice is not made have a loop of their own: `kgpu-split-loops`.
-    * `kgpu.dynamic`: beside `kgpu.consumers`, CTAs take tiles of `tile.for_tiles` from a counter as they become free: `kgpu-take-tiles`.
-    * `kgpu.consumers`: warpgroups that run the `compute` part of `kgpu.roles` (i32, absent = the kernel has no roles). One more warpgroup loads, by one of its threads.
-    * `kgpu.makers`: beside `kgpu.consumers`, warpgroups that run the `make` part of `kgpu.roles` (i32, absent = there is no such part): `kgpu-split-makers`.
+    * `kgpu.peels`: iterations of loops with products in which a choice is not made have a loop of their own: `kgpu-peel-loops`.
+    * `kgpu.dynamic`: beside `kgpu.consumers`, CTAs take tiles of `tile.for_tiles` from a counter as they become free: `kgpu-dynamic-tiles`.
+    * `kgpu.consumers`: warpgroups that run the `consumers` part of `kgpu.roles` (i32, absent = the kernel has no roles). One more warpgroup loads, by one of its threads.
+    * `kgpu.producers`: beside `kgpu.consumers`, warpgroups that run the `producers` part of `kgpu.roles` (i32, absent = there is no such part): `kgpu-split-producers`.
     * `kgpu.load_registers`: beside `kgpu.consumers`, registers of a thread of the producer warpgroup (i32, absent = chosen by its code).
     * `kgpu.stages`: iterations of a loop whose operands are in shared memory at once (i32, absent = one, without a ring).
     * `kgpu.shared`: bytes of shared memory (i32), once `kgpu-alloc-smem` ran.

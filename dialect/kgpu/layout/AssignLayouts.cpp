@@ -95,7 +95,7 @@ public:
     if (launch.consumers != 0)
       products = streamedDots(kernel, targetOf(kernel));
     for (StreamedDot &product : products)
-      if (launch.makers != 0 && !readsComputed(product))
+      if (launch.producers != 0 && !readsComputed(product))
         give(product.dot.getResult(), wgmmaMade(shapeOf(product.dot.getResult()), launch.consumers));
     kernel.walk([&](tile::DotOp dot) {
       if (!known(dot.getResult()))

@@ -5,7 +5,7 @@
 // divisible = 8> After:  %w = kgpu.cvt_layout %v : tensor<128x128xbf16, #acc> -> tensor<128x128xbf16, #rows>
 //         tile.store %w, %d[%r, %c] : tensor<128x128xbf16, #rows>, ...
 //
-// On entry: every tile has a layout. Of kernels with roles only those with `kgpu.makers` are changed, see below. On
+// On entry: every tile has a layout. Of kernels with roles only those with `kgpu.producers` are changed, see below. On
 // exit: stores whose view allows vectors at least twice as long as the layout has go through a layout that has them:
 // the one that shuffles within groups of lanes give, or the coalesced one, whichever the layout library reaches at
 // lower cost. Only layouts that a matrix product has imposed are changed, and those in which bytes that were loaded
@@ -104,7 +104,7 @@ struct CoalesceStores final : impl::KgpuCoalesceStoresBase<CoalesceStores> {
     Launch launch = getLaunch(getOperation());
     if (launch.consumers == 0)
       getOperation().walk([&](tile::StoreOp store) { coalesce(store, launch); });
-    else if (launch.makers != 0)
+    else if (launch.producers != 0)
       getOperation().walk([&](tile::StoreOp store) { fillSectors(store, launch); });
   }
 };

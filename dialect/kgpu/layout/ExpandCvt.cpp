@@ -1,5 +1,5 @@
 // Conversions that shuffles cannot do, or, but for scatters of kernels with roles and stores of those with
-// `kgpu.makers`, do slower, go through shared memory; so do reshapes between layouts that do not fit.
+// `kgpu.producers`, do slower, go through shared memory; so do reshapes between layouts that do not fit.
 // SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
 //
 // Before: %w = kgpu.cvt_layout %v : tensor<8x32xf32, #rows> -> tensor<8x32xf32, #columns>
@@ -44,7 +44,7 @@ LogicalResult expand(CvtLayoutOp op, bool isPacked, const Launch &launch) {
   // Rings leave no memory for the result of a product that is scattered, or stored beside a warpgroup that makes
   // operands, and its warpgroups go in no common step.
   bool isScattered = llvm::all_of(op->getUsers(), [&](Operation *user) {
-    return isa<tile::ScatterOp>(user) || (launch.makers != 0 && isa<tile::StoreOp>(user));
+    return isa<tile::ScatterOp>(user) || (launch.producers != 0 && isa<tile::StoreOp>(user));
   });
   if (launch.consumers != 0 && isScattered && layout::planShuffles(from, to, bytes))
     return success();

@@ -354,9 +354,9 @@ llvm::SmallVector<Launch> candidates(tile::KernelOp kernel, const TargetModel &t
       result.back().peels = true;
     }
     result.push_back(*launch);
-    if (launch->makers != 0) {
+    if (launch->producers != 0) {
       Launch two = *launch;
-      two.makers = 0;
+      two.producers = 0;
       two.threads -= kWarpgroupThreads;
       result.push_back(two);
     }
@@ -367,7 +367,7 @@ llvm::SmallVector<Launch> candidates(tile::KernelOp kernel, const TargetModel &t
         result.emplace_back(alone).peels = true;
       result.push_back(alone);
     }
-    if (launch->makers == 0) { // where the producer's own registers spill, a few of the consumers' help
+    if (launch->producers == 0) { // where the producer's own registers spill, a few of the consumers' help
       Launch more = result.back();
       more.loadRegisters = kMoreLoadRegisters;
       result.push_back(more);

@@ -61,7 +61,7 @@ bool asksFor(const Launch &launch, tile::KernelOp kernel, const TargetModel &tar
     return launch.dynamic;
   if (name == "peel")
     return launch.peels;
-  return launch.makers != 0; // roles
+  return launch.producers != 0; // roles
 }
 
 namespace {
@@ -117,9 +117,9 @@ Why whyNotPeel(const Launch &launch) {
 }
 
 Why whyNotRoles(unsigned roles, tile::KernelOp kernel, const TargetModel &target, const Launch &launch) {
-  if (roles != kRolesWithMaker)
+  if (roles != kRolesWithProducer)
     return std::string("only `roles=3` has a meaning");
-  if (launch.makers != 0)
+  if (launch.producers != 0)
     return std::nullopt;
   std::optional<Launch> possible = launchWithRoles(kernel, target);
   if (!possible)

@@ -14,11 +14,11 @@ tile::ForTilesOp onlyTilesOf(tile::KernelOp kernel) {
 
 std::optional<Launch> launchWithRoles(tile::KernelOp kernel, const TargetModel &target) {
   std::vector<StreamedDot> dots = streamedDots(kernel, target);
-  bool wantsMaker = hintOf(kernel, "roles") == kRolesWithMaker;
+  bool wantsProducer = hintOf(kernel, "roles") == kRolesWithProducer;
   // One that loads is a whole warpgroup because registers move in such.
-  unsigned consumers = consumersFor(dots, wantsMaker);
-  if (consumers == 0 && wantsMaker) { // a hint that does not fit takes nothing away
-    wantsMaker = false;
+  unsigned consumers = consumersFor(dots, wantsProducer);
+  if (consumers == 0 && wantsProducer) { // a hint that does not fit takes nothing away
+    wantsProducer = false;
     consumers = consumersFor(dots);
   }
   if (consumers == 0)
@@ -28,11 +28,12 @@ std::optional<Launch> launchWithRoles(tile::KernelOp kernel, const TargetModel &
   if (unsigned cluster = hintOf(kernel, "cluster"); cluster > 1 && clusterCoordinate(kernel, target, cluster))
     launch.cluster = cluster;
   // More than two and one would leave too few registers for each.
-  if (wantsMaker && launch.cluster == 1 && launch.minCtas < 2 && consumers <= 2 && canBeMade(dots)) {
-    launch.makers = 1;
+  if (wantsProducer && launch.cluster == 1 && launch.minCtas < 2 && consumers <= 2 && canBeMade(dots)) {
+    launch.producers = 1;
     launch.threads += kWarpgroupThreads;
   }
-  launch.dynamic = launch.cluster == 1 && launch.makers == 0 && hintOf(kernel, "dynamic") != 0 && onlyTilesOf(kernel);
+  launch.dynamic =
+      launch.cluster == 1 && launch.producers == 0 && hintOf(kernel, "dynamic") != 0 && onlyTilesOf(kernel);
   return launch;
 }
 } // namespace kpkg::kgpu

@@ -5,7 +5,7 @@
 
 namespace kpkg::kgpu {
 /// Of @schedule(roles=): one copies, one makes operands, others multiply by them.
-inline constexpr unsigned kRolesWithMaker = 3;
+inline constexpr unsigned kRolesWithProducer = 3;
 
 /// Warpgroups that compute while another one loads, with what the kernel's hints ask for; nothing where products of the
 /// kernel are not of warpgroups on this chip.

@@ -9,7 +9,7 @@
 // then shares rows of one operand and columns of the other one in the L2 cache. Where the row or column of a tile with
 // products says how often one of its loops runs, tiles are dealt so that all CTAs take equally long (UnevenTiles.h).
 // Where other coordinates, or memory, say it, CTAs take tiles in turn from the first to the last and back. With
-// `kgpu.dynamic`, tiles have that order without pairs and turns, for kgpu-take-tiles to give them out.
+// `kgpu.dynamic`, tiles have that order without pairs and turns, for kgpu-dynamic-tiles to give them out.
 //
 // Clusters of a kernel with warpgroups that compute take tiles together: those that lie beside each other along
 // `clusterCoordinate`.

@@ -7,8 +7,8 @@
 #include "dialect/lower/cpu/WidenDots.h"
 #include "dialect/lower/math/VectorMath.h"
 #include "dialect/lower/scf/ConvertScf.h"
+#include "dialect/tile/transforms/DensifyDots.h"
 #include "dialect/tile/transforms/ExpandAddStores.h"
-#include "dialect/tile/transforms/ExpandSparseDots.h"
 #include "mlir/Conversion/ArithToLLVM/ArithToLLVM.h"
 #include "mlir/Conversion/ControlFlowToLLVM/ControlFlowToLLVM.h"
 #include "mlir/Conversion/LLVMCommon/ConversionTarget.h"
@@ -44,7 +44,7 @@ LogicalResult emitKernels(ModuleOp module, const CpuTarget &target) {
   SmallVector<tile::KernelOp> kernels(module.getOps<tile::KernelOp>());
   for (tile::KernelOp kernel : kernels) {
     kernel.walk([](tile::AddStoreOp store) { tile::expandAddStore(store); });
-    tile::expandSparseDots(kernel);
+    tile::densifyDots(kernel);
     widenDots(kernel);
     IRRewriter rewriter(module.getContext());
     DominanceInfo dominance(kernel);

@@ -24,7 +24,7 @@ struct RoleRegisters {
 
 /// Whether a step of a loop that copies looks up in a branch, with a division, where to copy from: pages.
 bool looksUpInSteps(kgpu::RolesOp roles) {
-  WalkResult found = roles.getLoad().walk([](kgpu::AcquireOp acquire) {
+  WalkResult found = roles.getProducerWarp().walk([](kgpu::AcquireOp acquire) {
     for (auto branch : acquire->getBlock()->getOps<scf::IfOp>())
       if (branch.walk([](arith::FloorDivSIOp) { return WalkResult::interrupt(); }).wasInterrupted())
         return WalkResult::interrupt();
@@ -47,8 +47,8 @@ RoleRegisters registersOfRoles(unsigned available, const kgpu::TargetModel &targ
                     most);
   };
   // What does not divide goes to those that have sums.
-  unsigned make = launch.makers ? evenly(left, launch.computing()) : 0;
-  return {forLoads, evenly(left - launch.makers * make * kgpu::kWarpgroupThreads, launch.consumers), make};
+  unsigned make = launch.producers ? evenly(left, launch.computing()) : 0;
+  return {forLoads, evenly(left - launch.producers * make * kgpu::kWarpgroupThreads, launch.consumers), make};
 }
 
 /// Sums of a thread below which its share of all registers is enough without those of the loading ones. ptxas then
@@ -73,7 +73,7 @@ constexpr int64_t manyNumbers = 19;
 
 int64_t numbersOfSteps(kgpu::RolesOp roles) {
   int64_t most = 0;
-  roles.getLoad().walk([&](kgpu::AcquireOp acquire) {
+  roles.getProducerWarp().walk([&](kgpu::AcquireOp acquire) {
     auto loop = dyn_cast<LoopLikeOpInterface>(acquire->getParentOp());
     if (!loop)
       return;
@@ -100,11 +100,11 @@ unsigned registersForLoads(kgpu::RolesOp roles, bool sharesCopies) {
 } // namespace
 
 /// How many say that they do not need a slot any more: warpgroups, of all CTAs that fill it; of a channel, or of what
-/// is handed on, warps.
+/// is published, warps.
 unsigned Emitter::arrivalsToEmpty(kgpu::RingOp op) {
-  if (op.getChannel() || op.getHanded())
+  if (op.getChannel() || op.getPublished())
     return launch.warps();
-  return launch.makers ? kgpu::releasing(op) : launch.consumers * (op.getCluster() ? launch.cluster : 1);
+  return launch.producers ? kgpu::releasing(op) : launch.consumers * (op.getCluster() ? launch.cluster : 1);
 }
 
 LogicalResult Emitter::emitRing(kgpu::RingOp op) {
@@ -118,9 +118,9 @@ LogicalResult Emitter::emitRing(kgpu::RingOp op) {
   builder.setInsertionPointToStart(scf::IfOp::create(builder, first, /*withElseRegion=*/false).thenBlock());
   for (int64_t slot = 0; slot < slots; ++slot) {
     barrierInit(builder, bytesBehind(builder, barriers, slot * barrierBytes),
-                op.getShared()   ? launch.consumers
-                : op.getHanded() ? launch.makers * warpsOfWarpgroup
-                                 : 1);
+                op.getShared()      ? launch.consumers
+                : op.getPublished() ? launch.producers * warpsOfWarpgroup
+                                    : 1);
     barrierInit(builder, bytesBehind(builder, barriers, (slots + slot) * barrierBytes), arrivalsToEmpty(op));
   }
   fenceBarrierInit(builder);
@@ -158,7 +158,7 @@ LogicalResult Emitter::emitRoles(kgpu::RolesOp op) {
     builder.setInsertionPointToStart(scf::IfOp::create(builder, first, /*withElseRegion=*/false).thenBlock());
     builder.setInsertionPointToStart(
         scf::IfOp::create(builder, electLane(builder), /*withElseRegion=*/false).thenBlock());
-    if (failed(emitRegion(op.getLoad())))
+    if (failed(emitRegion(op.getProducerWarp())))
       return failure();
     // The shared memory of a CTA must stay as long as others may signal its barriers.
     builder.setInsertionPointToEnd(branch.thenBlock());
@@ -168,13 +168,13 @@ LogicalResult Emitter::emitRoles(kgpu::RolesOp op) {
   }
   OpBuilder::InsertionGuard guard(builder);
   builder.setInsertionPointToStart(branch.elseBlock());
-  if (!op.getMake().empty() && failed(emitMake(op, moves ? limits.make : 0)))
+  if (!op.getProducers().empty() && failed(emitProducers(op, moves ? limits.make : 0)))
     return failure();
   if (moves)
     limitRegisters(builder, limits.compute, /*raises=*/true);
-  if (op.walk([](kgpu::AwaitTurnOp) { return WalkResult::interrupt(); }).wasInterrupted())
+  if (op.walk([](kgpu::PingPongWaitOp) { return WalkResult::interrupt(); }).wasInterrupted())
     giveFirstTurn();
-  if (failed(emitRegion(op.getCompute())))
+  if (failed(emitRegion(op.getConsumers())))
     return failure();
   // The CTA's shared memory must stay until the last copies have read it.
   if (storesByMaps)
@@ -186,7 +186,7 @@ LogicalResult Emitter::emitRoles(kgpu::RolesOp op) {
 
 /// Emits the part of the warpgroup that makes operands, and leaves the builder where the others go on. Bits of its
 /// number are those of the first of them, as far as layouts speak of them.
-LogicalResult Emitter::emitMake(kgpu::RolesOp op, unsigned registersOfThread) {
+LogicalResult Emitter::emitProducers(kgpu::RolesOp op, unsigned registersOfThread) {
   Value makes =
       arith::CmpIOp::create(builder, arith::CmpIPredicate::eq, warpgroup, constantOf(builder, launch.consumers));
   auto branch = scf::IfOp::create(builder, makes, /*withElseRegion=*/true);
@@ -194,7 +194,7 @@ LogicalResult Emitter::emitMake(kgpu::RolesOp op, unsigned registersOfThread) {
   if (registersOfThread != 0)
     limitRegisters(builder, registersOfThread, /*raises=*/true);
   Value number = std::exchange(warpgroup, constantOf(builder, 0));
-  if (failed(emitRegion(op.getMake())))
+  if (failed(emitRegion(op.getProducers())))
     return failure();
   warpgroup = number;
   builder.setInsertionPointToStart(branch.elseBlock());
@@ -231,12 +231,12 @@ void Emitter::giveFirstTurn() {
   arriveAtBarrier(builder, turnBarrier(builder, launch, constantOf(builder, 0)), turnThreads);
 }
 
-LogicalResult Emitter::emitAwaitTurn(kgpu::AwaitTurnOp) {
+LogicalResult Emitter::emitPingPongWait(kgpu::PingPongWaitOp) {
   namedBarrier(builder, turnBarrier(builder, launch, warpgroup), turnThreads);
   return success();
 }
 
-LogicalResult Emitter::emitPassTurn(kgpu::PassTurnOp) {
+LogicalResult Emitter::emitPingPongSignal(kgpu::PingPongSignalOp) {
   Value next = arith::AddIOp::create(builder, warpgroup, constantOf(builder, 1));
   Value wrapped = arith::RemUIOp::create(builder, next, constantOf(builder, launch.consumers));
   arriveAtBarrier(builder, turnBarrier(builder, launch, wrapped), turnThreads);
@@ -259,7 +259,7 @@ LogicalResult Emitter::emitAwait(kgpu::AwaitOp op) {
 
 LogicalResult Emitter::emitRelease(kgpu::ReleaseOp op) {
   RingUse use = ringUse(builder, scalar(op.getRing()), op.getRing().getType().getSlots(), scalar(op.getUse()));
-  if (auto ring = op.getRing().getDefiningOp<kgpu::RingOp>(); ring && ring.getHanded()) {
+  if (auto ring = op.getRing().getDefiningOp<kgpu::RingOp>(); ring && ring.getPublished()) {
     warpBarrier(builder); // all lanes have read it
     Value lane = arith::AndIOp::create(builder, place.thread(), constantOf(builder, 31));
     ptx::barrierArriveWhere(builder, use.empty,
@@ -351,7 +351,7 @@ LogicalResult Emitter::emitClearOutside(kgpu::ClearOutsideOp op) {
   return success();
 }
 
-LogicalResult Emitter::emitSettle(kgpu::SettleOp op) {
+LogicalResult Emitter::emitSchedulingFence(kgpu::SchedulingFenceOp op) {
   RingUse use = ringUse(builder, scalar(op.getRing()), op.getRing().getType().getSlots(), scalar(op.getUse()));
   ptx::barrierWait(builder, use.full, use.parity);
   return success();

@@ -111,18 +111,18 @@ private:
   unsigned arrivalsToEmpty(kgpu::RingOp op);
   mlir::LogicalResult emitRoles(kgpu::RolesOp op);
   mlir::LogicalResult emitRegion(mlir::Region &region);
-  mlir::LogicalResult emitMake(kgpu::RolesOp op, unsigned registersOfThread);
+  mlir::LogicalResult emitProducers(kgpu::RolesOp op, unsigned registersOfThread);
   void giveFirstTurn();
-  mlir::LogicalResult emitAwaitTurn(kgpu::AwaitTurnOp op);
-  mlir::LogicalResult emitPassTurn(kgpu::PassTurnOp op);
+  mlir::LogicalResult emitPingPongWait(kgpu::PingPongWaitOp op);
+  mlir::LogicalResult emitPingPongSignal(kgpu::PingPongSignalOp op);
   mlir::LogicalResult emitAcquire(kgpu::AcquireOp op);
   mlir::LogicalResult emitAwait(kgpu::AwaitOp op);
   mlir::LogicalResult emitRelease(kgpu::ReleaseOp op);
-  mlir::LogicalResult emitShare(kgpu::ShareOp op); // Share.cpp
-  mlir::LogicalResult emitHand(kgpu::HandOp op);
+  mlir::LogicalResult emitPublishAll(kgpu::PublishAllOp op); // Share.cpp
+  mlir::LogicalResult emitPublish(kgpu::PublishOp op);
   mlir::LogicalResult emitTensorLoad(kgpu::TensorLoadOp op);
   mlir::LogicalResult emitClearOutside(kgpu::ClearOutsideOp op);
-  mlir::LogicalResult emitSettle(kgpu::SettleOp op);
+  mlir::LogicalResult emitSchedulingFence(kgpu::SchedulingFenceOp op);
 
   // WarpgroupProducts.cpp
   mlir::LogicalResult emitWgmma(kgpu::WgmmaOp op);
@@ -133,9 +133,9 @@ private:
   mlir::LogicalResult emitTensorStore(kgpu::TensorStoreOp op); // TensorStore.cpp
 
   // Tiles.cpp
-  mlir::LogicalResult emitTakeTile(kgpu::TakeTileOp op);
-  mlir::LogicalResult emitSend(kgpu::SendOp op);
-  mlir::LogicalResult emitReceive(kgpu::ReceiveOp op);
+  mlir::LogicalResult emitNextTile(kgpu::NextTileOp op);
+  mlir::LogicalResult emitPublishIndex(kgpu::PublishIndexOp op);
+  mlir::LogicalResult emitConsumeIndex(kgpu::ConsumeIndexOp op);
   /// All threads that run this code wait for each other.
   void emitBarrier();
 

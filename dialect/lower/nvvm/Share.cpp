@@ -18,7 +18,7 @@ constexpr int64_t blockRows = 64, panelBytes = 128, panelColumns = 64;
 constexpr int64_t storeColumns = 16;
 } // namespace
 
-LogicalResult Emitter::emitShare(kgpu::ShareOp op) {
+LogicalResult Emitter::emitPublishAll(kgpu::PublishAllOp op) {
   auto type = cast<RankedTensorType>(op.getValue().getType());
   const layout::Layout &layout = kgpu::layoutOf(type);
   int64_t rows = type.getDimSize(0), blocks = rows / (blockRows * launch.consumers),
@@ -60,7 +60,7 @@ LogicalResult Emitter::emitShare(kgpu::ShareOp op) {
   return success();
 }
 
-LogicalResult Emitter::emitHand(kgpu::HandOp op) {
+LogicalResult Emitter::emitPublish(kgpu::PublishOp op) {
   RingUse use = ringUse(builder, scalar(op.getRing()), op.getRing().getType().getSlots(), scalar(op.getUse()));
   ptx::barrierWait(builder, use.empty, arith::XOrIOp::create(builder, use.parity, constantOf(builder, 1)));
   if (failed(storeToBuffer(op, op.getValue(), op.getBuffer())))

@@ -1,8 +1,8 @@
 // Divisions in the steps of a loop that copies, as multiplications.
 // SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
 //
-// Before: kgpu.roles load { scf.for ... { %q = arith.floordivsi %x, %d : i32 ... kgpu.acquire ... } } ...
-// After:  kgpu.roles load {
+// Before: kgpu.roles producer_warp { scf.for ... { %q = arith.floordivsi %x, %d : i32 ... kgpu.acquire ... } } ...
+// After:  kgpu.roles producer_warp {
 //           %s = 31 + (the least l with 2^l >= %d)        %m = 2^%s / %d + 1
 //           scf.for ... { %q = scf.if (%d >= 1) { the upper bits of %x * %m, from bit %s on } else { arith.floordivsi
 //           %x, %d } ... }
@@ -62,7 +62,7 @@ Value quotientBy(ImplicitLocOpBuilder &builder, const Reciprocal &reciprocal, Va
 /// Divisions in blocks that wait for a slot.
 SmallVector<arith::FloorDivSIOp> divisionsInSteps(kgpu::RolesOp roles) {
   SetVector<Block *> steps;
-  roles.getLoad().walk([&](kgpu::AcquireOp acquire) { steps.insert(acquire->getBlock()); });
+  roles.getProducerWarp().walk([&](kgpu::AcquireOp acquire) { steps.insert(acquire->getBlock()); });
   SmallVector<arith::FloorDivSIOp> found;
   for (Block *step : steps)
     llvm::append_range(found, step->getOps<arith::FloorDivSIOp>());
@@ -73,12 +73,13 @@ SmallVector<arith::FloorDivSIOp> divisionsInSteps(kgpu::RolesOp roles) {
 bool dividesInSteps(kgpu::RolesOp roles) { return !divisionsInSteps(roles).empty(); }
 
 void multiplyInSteps(kgpu::RolesOp roles) {
-  Block &first = roles.getLoad().front();
+  Block &first = roles.getProducerWarp().front();
   auto isHere = [&](Value divisor) { return divisor.getDefiningOp() && divisor.getDefiningOp()->getBlock() == &first; };
   SmallVector<arith::FloorDivSIOp> divisions = divisionsInSteps(roles);
   // A step that divides after all is long, and has other uses for registers.
   for (arith::FloorDivSIOp division : divisions) {
-    bool isKnownBefore = isHere(division.getRhs()) || !roles.getLoad().isAncestor(division.getRhs().getParentRegion());
+    bool isKnownBefore =
+        isHere(division.getRhs()) || !roles.getProducerWarp().isAncestor(division.getRhs().getParentRegion());
     if (!division.getType().isInteger(32) || division->getBlock() == &first || !isKnownBefore)
       return;
   }

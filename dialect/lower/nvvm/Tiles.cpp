@@ -21,7 +21,7 @@ Value indexOf(ImplicitLocOpBuilder &builder, Value number) {
 }
 } // namespace
 
-LogicalResult Emitter::emitTakeTile(kgpu::TakeTileOp op) {
+LogicalResult Emitter::emitNextTile(kgpu::NextTileOp op) {
   if (!counter)
     return op.emitOpError("is in a kernel that has no counter");
   Value count = arith::IndexCastOp::create(builder, builder.getI32Type(), scalar(op.getCount()));
@@ -31,7 +31,7 @@ LogicalResult Emitter::emitTakeTile(kgpu::TakeTileOp op) {
   return success();
 }
 
-LogicalResult Emitter::emitSend(kgpu::SendOp op) {
+LogicalResult Emitter::emitPublishIndex(kgpu::PublishIndexOp op) {
   Value barriers = scalar(op.getRing());
   int64_t slots = op.getRing().getType().getSlots();
   RingUse use = ringUse(builder, barriers, slots, scalar(op.getUse()));
@@ -41,7 +41,7 @@ LogicalResult Emitter::emitSend(kgpu::SendOp op) {
   return success();
 }
 
-LogicalResult Emitter::emitReceive(kgpu::ReceiveOp op) {
+LogicalResult Emitter::emitConsumeIndex(kgpu::ConsumeIndexOp op) {
   Value barriers = scalar(op.getRing());
   int64_t slots = op.getRing().getType().getSlots();
   RingUse use = ringUse(builder, barriers, slots, scalar(op.getUse()));

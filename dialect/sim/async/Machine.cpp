@@ -40,7 +40,7 @@ Machine::Machine(tile::KernelOp kernel, ArrayRef<Argument> arguments, std::array
     offsets[alloc.getResult()] = offset;
     end = std::max(end, offset + type.getSizeBytes());
   });
-  kernel.walk([&](kgpu::ShareOp share) { sharedBuffers.insert(allocOf(share.getBuffer())); });
+  kernel.walk([&](kgpu::PublishAllOp share) { sharedBuffers.insert(allocOf(share.getBuffer())); });
   for (int64_t rank = 0; rank < count; ++rank) {
     Cta &cta = ctas.emplace_back();
     cta.block = {block[0] + rank, block[1], block[2]};
@@ -54,12 +54,12 @@ Machine::Machine(tile::KernelOp kernel, ArrayRef<Argument> arguments, std::array
   }
 }
 
-bool Agent::isMaker() const { return number > int(std::max(machine->launch.consumers, 1u)); }
+bool Agent::isProducer() const { return number > int(std::max(machine->launch.consumers, 1u)); }
 
 std::string Agent::name() const {
-  std::string name = isLoader()  ? "the load role"
-                     : isMaker() ? "the warpgroup that makes operands"
-                                 : "warpgroup " + std::to_string(number - 1);
+  std::string name = isLoader()     ? "the load role"
+                     : isProducer() ? "the warpgroup that makes operands"
+                                    : "warpgroup " + std::to_string(number - 1);
   return machine->clusterSize() > 1 || machine->launch.dynamic ? name + " of CTA " + std::to_string(cta) : name;
 }
 
@@ -76,7 +76,7 @@ Ring &Machine::ring(int cta, Value value, int64_t slots) {
     ring.numbers.resize(op && op.getChannel() ? size_t(slots) : 0);
     for (Barrier &barrier : ring.empty)
       barrier.arrivals = barrier.missing =
-          launch.makers && op && !op.getChannel()
+          launch.producers && op && !op.getChannel()
               ? kgpu::releasing(op)
               : std::max(launch.consumers, 1u) * (ring.isOfCluster ? clusterSize() : 1);
     for (Barrier &barrier : ring.full)
@@ -118,7 +118,7 @@ bool Machine::owns(const Agent &agent, ArrayRef<int64_t> shape, int64_t row, int
 }
 
 bool Machine::holds(const Agent &agent, const layout::Layout &layout, ArrayRef<int64_t> coordinates) const {
-  if (launch.consumers < 2 || agent.isLoader() || agent.isMaker())
+  if (launch.consumers < 2 || agent.isLoader() || agent.isProducer())
     return true;                   // one agent is all threads
   constexpr unsigned warpBits = 2; // of a warpgroup
   unsigned decides = ~layout.freeBits(layout::Part::Warp) & (layout.warps() - 1);
@@ -139,7 +139,7 @@ void Machine::keepOwnRows(const Agent &agent, std::vector<double> &operand, Arra
 
 bool Machine::allReached(const Agent &agent, int64_t count) const {
   return llvm::all_of(agents, [&](const Agent &other) {
-    return other.cta != agent.cta || other.isLoader() || other.isMaker() || other.barriers >= count;
+    return other.cta != agent.cta || other.isLoader() || other.isProducer() || other.barriers >= count;
   });
 }
 
@@ -149,7 +149,7 @@ int64_t Machine::turnsOf(const Agent &agent) const {
                  : agents[size_t(agent.id) - 1].passed;
 }
 
-int64_t Machine::takeTile(int64_t count) {
+int64_t Machine::nextTile(int64_t count) {
   int64_t next = taken + int64_t(ctas.size());
   taken = taken + 1 < count ? taken + 1 : 0;
   return next;

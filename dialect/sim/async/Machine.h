@@ -91,7 +91,7 @@ struct Agent {
       0;      ///< 0 loads; the others are warpgroups that compute, and behind them those that make operands for them
   int id = 0; ///< among all of the machine
   bool isLoader() const { return number == 0; }
-  bool isMaker() const;
+  bool isProducer() const;
   std::string name() const;
 
   /// Goes on when it holds; null: at any time.
@@ -130,8 +130,8 @@ public:
   char *inCta(int cta, char *address) { return ctas[size_t(cta)].base() + (address - ctas[size_t(self().cta)].base()); }
   int clusterSize() const { return launch.consumers ? int(launch.cluster) : 1; }
   int ctaCount() const { return int(ctas.size()); }
-  /// The next of `count` tiles, of which each CTA has one to begin with (kgpu.take_tile).
-  int64_t takeTile(int64_t count);
+  /// The next of `count` tiles, of which each CTA has one to begin with (kgpu.next_tile).
+  int64_t nextTile(int64_t count);
   /// The elements of an operand of a product, row by row.
   std::vector<double> readOperand(const char *base, kgpu::SharedType type);
   void start(Copy copy) { copies.push_back(std::move(copy)); }

@@ -33,7 +33,9 @@ static int64_t useOf(Frame &frame, Value use) { return int64_t(uint32_t(frame.in
 
 static llvm::Error runRoles(Frame &frame, Operation &op) {
   auto roles = cast<kgpu::RolesOp>(op);
-  Region &region = self().isLoader() ? roles.getLoad() : self().isMaker() ? roles.getMake() : roles.getCompute();
+  Region &region = self().isLoader()     ? roles.getProducerWarp()
+                   : self().isProducer() ? roles.getProducers()
+                                         : roles.getConsumers();
   for (Operation &inner : region.front())
     if (llvm::Error failed = frame.run(inner))
       return failed;
@@ -79,14 +81,14 @@ static llvm::Error release(Frame &frame, Operation &op) {
   return machine.pause(op);
 }
 
-static llvm::Error takeTile(Frame &frame, Operation &op) {
-  auto take = cast<kgpu::TakeTileOp>(op);
-  frame.setInteger(take.getResult(), self().machine->takeTile(frame.integer(take.getCount())));
+static llvm::Error nextTile(Frame &frame, Operation &op) {
+  auto take = cast<kgpu::NextTileOp>(op);
+  frame.setInteger(take.getResult(), self().machine->nextTile(frame.integer(take.getCount())));
   return self().machine->pause(op);
 }
 
 static llvm::Error send(Frame &frame, Operation &op) {
-  auto send = cast<kgpu::SendOp>(op);
+  auto send = cast<kgpu::PublishIndexOp>(op);
   Ring &ring = ringOf(send.getRing());
   int64_t use = useOf(frame, send.getUse()), slot = use % ring.slots(), parity = (use / ring.slots() & 1) ^ 1;
   if (llvm::Error ended = self().machine->pause(op, "an empty slot of a channel",
@@ -98,7 +100,7 @@ static llvm::Error send(Frame &frame, Operation &op) {
 }
 
 static llvm::Error receive(Frame &frame, Operation &op) {
-  auto receive = cast<kgpu::ReceiveOp>(op);
+  auto receive = cast<kgpu::ConsumeIndexOp>(op);
   Ring &ring = ringOf(receive.getRing());
   int64_t use = useOf(frame, receive.getUse()), slot = use % ring.slots(), parity = use / ring.slots() & 1;
   if (llvm::Error ended =
@@ -110,7 +112,7 @@ static llvm::Error receive(Frame &frame, Operation &op) {
 }
 
 static llvm::Error share(Frame &frame, Operation &op) {
-  auto share = cast<kgpu::ShareOp>(op);
+  auto share = cast<kgpu::PublishAllOp>(op);
   Machine &machine = *self().machine;
   const Tile &tile = frame.tile(share.getValue());
   kgpu::SharedType type = share.getBuffer().getType();
@@ -125,7 +127,7 @@ static llvm::Error share(Frame &frame, Operation &op) {
 }
 
 static llvm::Error hand(Frame &frame, Operation &op) {
-  auto hand = cast<kgpu::HandOp>(op);
+  auto hand = cast<kgpu::PublishOp>(op);
   Ring &ring = ringOf(hand.getRing());
   int64_t use = useOf(frame, hand.getUse()), slot = use % ring.slots(), parity = (use / ring.slots() & 1) ^ 1;
   if (llvm::Error ended = self().machine->pause(op, "an empty slot for a tile",
@@ -145,7 +147,7 @@ static llvm::Error hand(Frame &frame, Operation &op) {
 }
 
 static llvm::Error barrier(Frame &frame, Operation &op) {
-  if (self().isLoader() || self().isMaker())
+  if (self().isLoader() || self().isProducer())
     return frame.error(op, "this role is not among those that meet here");
   int64_t count = ++self().barriers;
   Agent &agent = self();
@@ -153,7 +155,7 @@ static llvm::Error barrier(Frame &frame, Operation &op) {
                               [&agent, count] { return agent.machine->allReached(agent, count); });
 }
 
-static llvm::Error awaitTurn(Frame &frame, Operation &op) {
+static llvm::Error pingPongWait(Frame &frame, Operation &op) {
   Agent &agent = self();
   if (agent.isLoader())
     return frame.error(op, "the load role takes no turns");
@@ -161,7 +163,7 @@ static llvm::Error awaitTurn(Frame &frame, Operation &op) {
   return agent.machine->pause(op, "its turn", [&agent, turn] { return agent.machine->turnsOf(agent) >= turn; });
 }
 
-static llvm::Error passTurn(Frame &, Operation &op) {
+static llvm::Error pingPongSignal(Frame &, Operation &op) {
   ++self().passed;
   return self().machine->pause(op);
 }
@@ -344,17 +346,17 @@ void kpkg::sim::addRoleHandlers(HandlerTable &table) {
   table["kgpu.acquire"] = acquire;
   table["kgpu.await"] = await<kgpu::AwaitOp>;
   table["kgpu.release"] = release;
-  table["kgpu.share"] = share;
-  table["kgpu.hand"] = hand;
-  table["kgpu.take_tile"] = takeTile;
-  table["kgpu.send"] = send;
-  table["kgpu.receive"] = receive;
+  table["kgpu.publish_all"] = share;
+  table["kgpu.publish"] = hand;
+  table["kgpu.next_tile"] = nextTile;
+  table["kgpu.publish_index"] = send;
+  table["kgpu.consume_index"] = receive;
   table["kgpu.barrier"] = barrier;
-  table["kgpu.await_turn"] = awaitTurn;
-  table["kgpu.pass_turn"] = passTurn;
+  table["kgpu.ping_pong_wait"] = pingPongWait;
+  table["kgpu.ping_pong_signal"] = pingPongSignal;
   table["kgpu.wgmma"] = wgmma;
   table["kgpu.clear_outside"] = clearOutside;
-  table["kgpu.settle"] = await<kgpu::SettleOp>;
+  table["kgpu.scheduling_fence"] = await<kgpu::SchedulingFenceOp>;
   table["kgpu.wgmma_wait"] = wgmmaWait;
   table["kgpu.cta_id"] = ctaId;
   table["kgpu.cta_count"] = ctaCount;

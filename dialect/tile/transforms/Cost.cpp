@@ -183,10 +183,10 @@ private:
       term.factors.push_back({CostFactor::Kind::Tiles, place->argument, place->dimension, *step});
       return true;
     }
-    std::optional<CountSteps> steps = countTrips(loop.getLowerBound(), loop.getUpperBound(), loop.getStep(), extentOf);
+    std::optional<TripCount> steps = countTrips(loop.getLowerBound(), loop.getUpperBound(), loop.getStep(), extentOf);
     if (!steps)
       return false;
-    if (steps->size() == 1 && steps->front().kind == CountStep::Kind::Constant) {
+    if (steps->size() == 1 && steps->front().kind == TripCountStep::Kind::Constant) {
       term.count *= double(std::max<int64_t>(steps->front().number, 0));
       return true;
     }

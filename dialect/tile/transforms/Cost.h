@@ -1,7 +1,7 @@
 // What a kernel costs, as a formula over the shapes of its arguments.
 // SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
 #pragma once
-#include "dialect/tile/transforms/CountSteps.h"
+#include "dialect/tile/transforms/TripCount.h"
 #include "llvm/ADT/SmallVector.h"
 #include <optional>
 #include <string>
@@ -22,7 +22,7 @@ struct CostFactor {
   unsigned argument = 0;
   unsigned dimension = 0;
   int64_t size = 0;
-  CountSteps steps = {};
+  TripCount steps = {};
   bool operator==(const CostFactor &) const = default;
 };
 

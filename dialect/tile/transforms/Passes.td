@@ -24,7 +24,7 @@ def TileExpandAddStores : Pass<"tile-expand-add-stores", "::kpkg::tile::KernelOp
   let dependentDialects = ["::mlir::arith::ArithDialect"];
 }
 
-def TileExpandSparseDots : Pass<"tile-expand-sparse-dots", "::kpkg::tile::KernelOp"> {
+def TileDensifyDots : Pass<"tile-densify-dots", "::kpkg::tile::KernelOp"> {
   let summary = "makes dense what products have two of four elements of";
   let dependentDialects = ["::mlir::arith::ArithDialect"];
 }

@@ -17,7 +17,7 @@ _LANE = STEP // _LANES
 _SEARCHED = 1 << 26  # elements at once, for which columns are exchanged
 
 
-def kept_blocks(matrix: Tensor, size: int) -> Tensor:
+def nonzero_blocks(matrix: Tensor, size: int) -> Tensor:
     n, k = matrix.shape
     return (matrix != 0).view(n // size, size, k // size, size).any(3).any(1)
 
@@ -28,7 +28,7 @@ def blocks(weight: Tensor, size: int) -> tuple[Tensor, ...]:
     Long block rows come first, so that those that compute them end together.
     """
     n, k = weight.shape
-    keep = kept_blocks(weight, size)
+    keep = nonzero_blocks(weight, size)
     crow = torch.cat([keep.new_zeros(1, dtype=torch.int64), keep.sum(1).cumsum(0)]).int()
     values = weight.view(n // size, size, k // size, size).transpose(1, 2)[keep].contiguous()
     order = keep.sum(1).sort(descending=True, stable=True).indices

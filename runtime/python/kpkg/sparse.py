@@ -34,7 +34,7 @@ from kpkg._sparse_packing import (
     half_windows_and_rest,
     halves,
     halves_and_rest,
-    kept_blocks,
+    nonzero_blocks,
 )
 
 _BLOCKS = (128, 64, 32, 16)
@@ -172,7 +172,7 @@ def pack(
         run = linear if weight.ndim == 2 else lambda x, packed: conv2d(x, packed, None, stride, padding, dilation)
         return _fastest(weight, size, sample_input, run)
     if format is None:
-        is_empty = size is not None and kept_blocks(_matrix(weight, 1), size).float().mean() <= 0.25
+        is_empty = size is not None and nonzero_blocks(_matrix(weight, 1), size).float().mean() <= 0.25
         has_sparse_cores = weight.is_cuda and torch.cuda.get_device_capability(weight.device) == (9, 0)
         format = "blocks" if is_empty else "2:4" if has_sparse_cores and _is_two_of_four(weight) else "dense"
     return _packed(weight, format, size)
@@ -248,7 +248,9 @@ def _matrix(weight: Tensor, unit: int) -> Tensor:
 
 def _block_size(weight: Tensor) -> int | None:
     sizes = [size for size in _BLOCKS if all(extent and extent % size == 0 for extent in weight.shape[:2])]
-    return min(sizes, key=lambda size: float(kept_blocks(_matrix(weight, 1), size).float().mean())) if sizes else None
+    return (
+        min(sizes, key=lambda size: float(nonzero_blocks(_matrix(weight, 1), size).float().mean())) if sizes else None
+    )
 
 
 def _is_two_of_four(weight: Tensor) -> bool:

@@ -24,26 +24,26 @@ tile.kernel @stores(%x: !fast, %y: !pairs, %z: !any) attributes {kgpu.target = #
 }
 
 // Bytes that were loaded along rows and are stored along columns go through a layout in which threads have whole vectors of columns.
-#turned = #kgpu.layout<"reg 0:1-8 1:64 lane 0:16-32 1:1-4 warp 1:8-32 rep 1x1">
+#transposed = #kgpu.layout<"reg 0:1-8 1:64 lane 0:16-32 1:1-4 warp 1:8-32 rep 1x1">
 !bytes = !tile.view<2xi8, mut, unit = 1, align = 16, divisible = 16>
-// CHECK-LABEL: tile.kernel @turned
+// CHECK-LABEL: tile.kernel @transposed
 // CHECK: %[[W:.*]] = kgpu.cvt_layout
 // CHECK: tile.store %[[W]], %arg0
-tile.kernel @turned(%x: !bytes) attributes {kgpu.target = #kgpu.target<"sm_90a">, kgpu.threads = 256 : i32} {
+tile.kernel @transposed(%x: !bytes) attributes {kgpu.target = #kgpu.target<"sm_90a">, kgpu.threads = 256 : i32} {
   %c0 = arith.constant 0 : index
-  %v = arith.constant dense<0> : tensor<64x128xi8, #turned>
-  tile.store %v, %x[%c0, %c0] : tensor<64x128xi8, #turned>, !bytes
+  %v = arith.constant dense<0> : tensor<64x128xi8, #transposed>
+  tile.store %v, %x[%c0, %c0] : tensor<64x128xi8, #transposed>, !bytes
   tile.return
 }
 
 // Where a warpgroup makes operands there is no memory for this: four threads fill a sector of 32 bytes by shuffles. f32 fills one anyway.
 #halves = #kgpu.layout<"reg 1:1 0:8 1:8-64 lane 1:2-4 0:1-4 warp 0:16-32 1:128 rep 1x1">
 !floats = !tile.view<2xf32, mut, unit = 1, align = 16, divisible = 4>
-// CHECK-LABEL: tile.kernel @beside_makers
+// CHECK-LABEL: tile.kernel @beside_producers
 // CHECK: %[[X:.*]] = kgpu.cvt_layout %{{.*}} -> tensor<64x256xbf16, #[[QUADS:.*]]>
 // CHECK: tile.store %[[X]], %arg0
 // CHECK-NOT: kgpu.cvt_layout
-tile.kernel @beside_makers(%x: !fast, %y: !pairs, %z: !floats) attributes {kgpu.consumers = 2 : i32, kgpu.makers = 1 : i32, kgpu.target = #kgpu.target<"sm_90a">, kgpu.threads = 512 : i32} {
+tile.kernel @beside_producers(%x: !fast, %y: !pairs, %z: !floats) attributes {kgpu.consumers = 2 : i32, kgpu.producers = 1 : i32, kgpu.target = #kgpu.target<"sm_90a">, kgpu.threads = 512 : i32} {
   %c0 = arith.constant 0 : index
   %v = arith.constant dense<0.0> : tensor<64x256xbf16, #halves>
   %w = arith.constant dense<0.0> : tensor<64x256xf32, #halves>

@@ -92,7 +92,7 @@ tile.kernel @example{{number}}(%x: !in, %y: !out, %batch: index, %m: index, %k: 
   %ring = kgpu.ring %barriers : !kgpu.smem<2x4xi64> -> !kgpu.ring<4>
   %place = kgpu.alloc : !kgpu.smem<3x4xi64>
   %channel = kgpu.ring channel %place : !kgpu.smem<3x4xi64> -> !kgpu.ring<4>
-  %tiles = kgpu.ring handed %barriers : !kgpu.smem<2x4xi64> -> !kgpu.ring<4>
+  %tiles = kgpu.ring published %barriers : !kgpu.smem<2x4xi64> -> !kgpu.ring<4>
   %use = arith.constant 0 : i32
   %some = arith.constant true
   %a = kgpu.alloc : !left
@@ -102,11 +102,11 @@ tile.kernel @example{{number}}(%x: !in, %y: !out, %batch: index, %m: index, %k: 
   %d = arith.constant dense<0.0> : tensor<64x128xf32, #acc>
   %tile = arith.constant dense<0.0> : tensor<64x128xbf16, #acc>
 """
-SEND_PROLOGUE = ASYNC_PROLOGUE + "  %next = arith.constant 1 : index\n"
+PUBLISH_PROLOGUE = ASYNC_PROLOGUE + "  %next = arith.constant 1 : index\n"
 
 
 def kernel(op: str, file: str, number: int, example: str) -> str:
-    others = {"send": SEND_PROLOGUE}.get(op, ASYNC_PROLOGUE)
+    others = {"publish_index": PUBLISH_PROLOGUE}.get(op, ASYNC_PROLOGUE)
     prologue = others if file == "AsyncOps.td" else PROLOGUES.get(op, PROLOGUE)
     return prologue.format(number=number) + example + "  tile.return\n}"
 

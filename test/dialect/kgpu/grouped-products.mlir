@@ -7,13 +7,13 @@
 !space = !tile.view<2xi32, index = 32>
 !out = !tile.view<2xbf16, mut, unit = 1, align = 16, divisible = 8, index = 32>
 
-// CHECK: kgpu.roles load {
+// CHECK: kgpu.roles producer_warp {
 // CHECK-COUNT-3: tile.load {{.*}} -> i32
 // CHECK: %[[STEPS:.*]] = arith.select
 // CHECK: scf.for {{.*}} to %[[STEPS]]
 // CHECK: kgpu.tensor_load %arg0[
 // CHECK: kgpu.tensor_load %arg1[
-// CHECK: } compute {
+// CHECK: } consumers {
 // CHECK-COUNT-2: tile.load {{.*}} -> i32
 // CHECK: scf.for
 // CHECK: kgpu.wgmma

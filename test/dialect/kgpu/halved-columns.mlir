@@ -8,14 +8,14 @@
 // CHECK: #[[BOTH:.*]] = #kgpu.layout<"reg 1:1 0:8 1:8-32 lane 1:2-4 0:1-4 warp 0:16-32 * rep 1x1">
 // CHECK: tile.kernel @latent
 // CHECK-SAME: kgpu.consumers = 2
-// CHECK: kgpu.roles load {
+// CHECK: kgpu.roles producer_warp {
 // CHECK: scf.for
 // CHECK: kgpu.acquire %{{.*}} bytes 73728 : !kgpu.ring<1>
 // CHECK: scf.for
 // CHECK: kgpu.acquire %{{.*}} bytes 73728 : !kgpu.ring<2>
 // CHECK-COUNT-9: kgpu.tensor_load %arg1
 // CHECK-NOT: kgpu.acquire
-// CHECK: } compute {
+// CHECK: } consumers {
 // The loop stays as it is: rotated it would hold the slot of an iteration through the next one.
 // CHECK: scf.for
 // CHECK: scf.for
@@ -23,7 +23,7 @@
 // CHECK: %[[SLOT:.*]] = kgpu.slot %{{.*}} -> !kgpu.smem<576x64xbf16
 // CHECK: %[[S:.*]] = kgpu.wgmma %{{.*}}, %[[SLOT]], %{{.*}} adds %false : {{.*}}, tensor<64x64xf32, #[[OWN]]>
 // Warpgroups that meet go in step, and take no turns.
-// CHECK-NOT: kgpu.await_turn
+// CHECK-NOT: kgpu.ping_pong_wait
 // CHECK: kgpu.wgmma_wait 0 %[[S]]
 // CHECK: kgpu.local_store %{{.*}}, %[[SHARED:.*]] : tensor<64x64xbf16, #[[OWN]]>
 // CHECK: kgpu.barrier

@@ -27,7 +27,7 @@
 // CHECK-SAME: box = [128, 64]
 // CHECK-SAME: box = [32, 64]
 // CHECK: kgpu.ring cluster
-// CHECK: kgpu.roles load
+// CHECK: kgpu.roles producer_warp
 // CHECK: kgpu.acquire %{{.*}} bytes 49152
 // CHECK: kgpu.tensor_load %arg1{{.*}} plus 0 signals {{.*}} multicast 0 :
 // CHECK: kgpu.tensor_load %arg1{{.*}} plus 8192 signals {{.*}} multicast 0 :

@@ -1,5 +1,5 @@
 // Loops whose second product reads 8 bits from registers and has few columns stay as they are; with 256 columns they are rotated.
-// RUN: kpkg-opt --kgpu-configure=chip=sm_90a --kgpu-schedule-tiles --kgpu-assign-layouts --canonicalize --cse --kgpu-rotate-products %s | FileCheck %s
+// RUN: kpkg-opt --kgpu-configure=chip=sm_90a --kgpu-schedule-tiles --kgpu-assign-layouts --canonicalize --cse --kgpu-pipeline-products %s | FileCheck %s
 
 // CHECK-LABEL: tile.kernel @few
 // CHECK-NOT: tile.dot

@@ -1,5 +1,5 @@
 // Loops that load masks for some of their iterations are rotated as others are; those that gather stay.
-// RUN: kpkg-opt --kgpu-configure=chip=sm_90a --kgpu-schedule-tiles --kgpu-assign-layouts --canonicalize --cse --kgpu-rotate-products %s | FileCheck %s
+// RUN: kpkg-opt --kgpu-configure=chip=sm_90a --kgpu-schedule-tiles --kgpu-assign-layouts --canonicalize --cse --kgpu-pipeline-products %s | FileCheck %s
 
 // The first iteration's mask is read in front of the loop, on the same condition.
 // CHECK-LABEL: tile.kernel @masked

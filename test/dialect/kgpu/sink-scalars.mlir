@@ -1,8 +1,8 @@
 // Which tile a number stands for is computed under the first product of the tile, once: it stays in registers over the loop.
-// RUN: kpkg-opt %s --pass-pipeline='builtin.module(tile.kernel(kgpu-configure{chip=sm_90a},kgpu-schedule-tiles,kgpu-assign-layouts,canonicalize,cse,kgpu-rotate-products,kgpu-split-roles,kgpu-delay-waits,kgpu-sink-scalars))' | FileCheck %s
+// RUN: kpkg-opt %s --pass-pipeline='builtin.module(tile.kernel(kgpu-configure{chip=sm_90a},kgpu-schedule-tiles,kgpu-assign-layouts,canonicalize,cse,kgpu-pipeline-products,kgpu-split-roles,kgpu-pipeline-waits,kgpu-sink-scalars))' | FileCheck %s
 // RUN: kpkg-opt %s --pass-pipeline='builtin.module(gpu-pipeline{chip=sm_90a},lower-gpu)' | FileCheck %s --check-prefix=CODE
 
-// CHECK: } compute {
+// CHECK: } consumers {
 // CHECK: scf.for %[[TILE:.*]] = %{{.*}} to
 // CHECK-NOT: arith.floordivsi
 // CHECK-NOT: arith.divui {{.*}} : index

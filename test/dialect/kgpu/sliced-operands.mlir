@@ -1,6 +1,6 @@
 // A product whose right operand is a slice with ends from memory: the copy takes whole boxes, rows behind the slice's end are cleared before they are read.
 // RUN: kpkg-opt --kgpu-split-roles --cse %s | FileCheck %s
-// RUN: kpkg-opt --kgpu-split-roles --kgpu-delay-waits --kgpu-verify-schedule --kgpu-alloc-smem --kgpu-insert-barriers --kgpu-verify %s | FileCheck %s --check-prefix=WHOLE
+// RUN: kpkg-opt --kgpu-split-roles --kgpu-pipeline-waits --kgpu-verify-schedule --kgpu-alloc-smem --kgpu-insert-barriers --kgpu-verify %s | FileCheck %s --check-prefix=WHOLE
 // RUN: kpkg-opt --kgpu-split-roles --kgpu-alloc-smem --kgpu-insert-barriers --kgpu-verify --lower-nvvm %s | FileCheck %s --check-prefix=THREAD
 
 #acc = #kgpu.layout<"reg 1:1 0:8 1:8-64 lane 1:2-4 0:1-4 warp 0:16-32 rep 1x1">
@@ -10,14 +10,14 @@
 !heads = !tile.view<3xbf16, unit = 2, align = 16, divisible = 8, index = 32>
 !out = !tile.view<2xbf16, mut, unit = 1, align = 16, divisible = 8, index = 32>
 
-// CHECK: kgpu.roles load {
+// CHECK: kgpu.roles producer_warp {
 // The slice begins within the argument: its beginning is clipped as the language says.
 // CHECK: %[[EXTENT:.*]] = tile.dim {{.*}}, 0
 // CHECK: %[[SOME:.*]] = arith.maxsi %arg4, %{{.*}}
 // CHECK: %[[BEGIN:.*]] = arith.minsi %[[SOME]], %[[EXTENT]]
 // CHECK: %[[ROW:.*]] = arith.addi %[[BEGIN]], %{{.*}}
 // CHECK: kgpu.tensor_load %arg1[%[[ROW]], %arg3, %{{.*}}] map
-// CHECK: } compute {
+// CHECK: } consumers {
 // CHECK: kgpu.await
 // CHECK: %[[SLOT:.*]] = kgpu.slot {{.*}} -> !kgpu.smem<64x128xbf16
 // CHECK: %[[LENGTH:.*]] = arith.subi

@@ -18,7 +18,7 @@
 // CHECK: %[[BOTH:.*]] = kgpu.ring %{{.*}} : !kgpu.smem<2x5xi64> -> !kgpu.ring<5>
 // CHECK: %[[LEFT:.*]] = kgpu.ring %{{.*}} : !kgpu.smem<2x5xi64> -> !kgpu.ring<5>
 // CHECK: %[[RIGHT:.*]] = kgpu.ring %{{.*}} : !kgpu.smem<2x5xi64> -> !kgpu.ring<5>
-// CHECK: kgpu.roles load {
+// CHECK: kgpu.roles producer_warp {
 // CHECK-NOT: wgmma
 // CHECK-NOT: tile.load
 // CHECK: scf.for {{.*}} iter_args(%[[USE:[a-z0-9]+]] = %{{.*}}, %[[OTHER:[a-z0-9]+]] = %{{.*}}, %[[THIRD:[a-z0-9]+]] = %{{.*}}) -> (i32, i32, i32)
@@ -29,7 +29,7 @@
 // CHECK: kgpu.acquire %[[RIGHT]][%[[THIRD]]] bytes 16384
 // CHECK: kgpu.tensor_load %arg2{{.*}} map 3 to %[[SLOT:.*]] plus 0 signals
 // CHECK: kgpu.tensor_load %arg2{{.*}} map 3 to %[[SLOT]] plus 8192 signals
-// CHECK: } compute {
+// CHECK: } consumers {
 // CHECK: scf.for %[[I:.*]] = %[[FIRST:.*]] to %[[LAST:.*]] step {{.*}} iter_args(%[[SUM:[a-z0-9]+]] = %[[START]]
 // CHECK: kgpu.await %[[BOTH]]
 // CHECK: kgpu.await %[[LEFT]]

@@ -16,7 +16,7 @@ tile.kernel @agree(%x: !in, %m: index, %n: index)
   %memory = kgpu.alloc : !slots
   %barriers = kgpu.alloc : !kgpu.smem<2x4xi64>
   %ring = kgpu.ring cluster %barriers : !kgpu.smem<2x4xi64> -> !kgpu.ring<4>
-  kgpu.roles load {
+  kgpu.roles producer_warp {
     %uses = scf.for %i = %c0 to %n step %c1 iter_args(%use = %none) -> (i32) {
       kgpu.acquire %ring[%use] bytes 8192 : !kgpu.ring<4>
       %rest = arith.remui %use, %four : i32
@@ -26,7 +26,7 @@ tile.kernel @agree(%x: !in, %m: index, %n: index)
       %next = arith.addi %use, %one : i32
       scf.yield %next : i32
     }
-  } compute {
+  } consumers {
     %uses = scf.for %i = %c0 to %n step %c1 iter_args(%use = %none) -> (i32) {
       kgpu.await %ring[%use] : !kgpu.ring<4>
       kgpu.release %ring[%use] : !kgpu.ring<4>
@@ -54,7 +54,7 @@ tile.kernel @alone(%x: !in, %m: index, %n: index)
   %memory = kgpu.alloc : !slots
   %barriers = kgpu.alloc : !kgpu.smem<2x4xi64>
   %ring = kgpu.ring %barriers : !kgpu.smem<2x4xi64> -> !kgpu.ring<4>
-  kgpu.roles load {
+  kgpu.roles producer_warp {
     %uses = scf.for %i = %c0 to %n step %c1 iter_args(%use = %none) -> (i32) {
       kgpu.acquire %ring[%use] bytes 8192 : !kgpu.ring<4>
       %rest = arith.remui %use, %four : i32
@@ -65,7 +65,7 @@ tile.kernel @alone(%x: !in, %m: index, %n: index)
       %next = arith.addi %use, %one : i32
       scf.yield %next : i32
     }
-  } compute {
+  } consumers {
     %uses = scf.for %i = %c0 to %n step %c1 iter_args(%use = %none) -> (i32) {
       kgpu.await %ring[%use] : !kgpu.ring<4>
       kgpu.release %ring[%use] : !kgpu.ring<4>
@@ -95,7 +95,7 @@ tile.kernel @uneven(%x: !in, %m: index, %n: index)
   %memory = kgpu.alloc : !slots
   %barriers = kgpu.alloc : !kgpu.smem<2x4xi64>
   %ring = kgpu.ring cluster %barriers : !kgpu.smem<2x4xi64> -> !kgpu.ring<4>
-  kgpu.roles load {
+  kgpu.roles producer_warp {
     // expected-error @+1 {{may run more often in one CTA of a cluster than in another, with copies for both}}
     %uses = scf.for %i = %c0 to %more step %c1 iter_args(%use = %none) -> (i32) {
       kgpu.acquire %ring[%use] bytes 8192 : !kgpu.ring<4>
@@ -106,7 +106,7 @@ tile.kernel @uneven(%x: !in, %m: index, %n: index)
       %next = arith.addi %use, %one : i32
       scf.yield %next : i32
     }
-  } compute {
+  } consumers {
     %uses = scf.for %i = %c0 to %more step %c1 iter_args(%use = %none) -> (i32) {
       kgpu.await %ring[%use] : !kgpu.ring<4>
       kgpu.release %ring[%use] : !kgpu.ring<4>
@@ -136,7 +136,7 @@ tile.kernel @elsewhere(%x: !in, %m: index, %n: index)
   %memory = kgpu.alloc : !slots
   %barriers = kgpu.alloc : !kgpu.smem<2x4xi64>
   %ring = kgpu.ring cluster %barriers : !kgpu.smem<2x4xi64> -> !kgpu.ring<4>
-  kgpu.roles load {
+  kgpu.roles producer_warp {
     %uses = scf.for %i = %c0 to %n step %c1 iter_args(%use = %none) -> (i32) {
       kgpu.acquire %ring[%use] bytes 8192 : !kgpu.ring<4>
       %rest = arith.remui %use, %four : i32
@@ -147,7 +147,7 @@ tile.kernel @elsewhere(%x: !in, %m: index, %n: index)
       %next = arith.addi %use, %one : i32
       scf.yield %next : i32
     }
-  } compute {
+  } consumers {
     %uses = scf.for %i = %c0 to %n step %c1 iter_args(%use = %none) -> (i32) {
       kgpu.await %ring[%use] : !kgpu.ring<4>
       kgpu.release %ring[%use] : !kgpu.ring<4>
@@ -175,7 +175,7 @@ tile.kernel @swizzled(%x: !in, %m: index, %n: index)
   %memory = kgpu.alloc : !slots
   %barriers = kgpu.alloc : !kgpu.smem<2x4xi64>
   %ring = kgpu.ring cluster %barriers : !kgpu.smem<2x4xi64> -> !kgpu.ring<4>
-  kgpu.roles load {
+  kgpu.roles producer_warp {
     %uses = scf.for %i = %c0 to %n step %c1 iter_args(%use = %none) -> (i32) {
       kgpu.acquire %ring[%use] bytes 1024 : !kgpu.ring<4>
       %rest = arith.remui %use, %four : i32
@@ -186,7 +186,7 @@ tile.kernel @swizzled(%x: !in, %m: index, %n: index)
       %next = arith.addi %use, %one : i32
       scf.yield %next : i32
     }
-  } compute {
+  } consumers {
     %uses = scf.for %i = %c0 to %n step %c1 iter_args(%use = %none) -> (i32) {
       kgpu.await %ring[%use] : !kgpu.ring<4>
       kgpu.release %ring[%use] : !kgpu.ring<4>
@@ -214,7 +214,7 @@ tile.kernel @half(%x: !in, %m: index, %n: index)
   %memory = kgpu.alloc : !slots
   %barriers = kgpu.alloc : !kgpu.smem<2x4xi64>
   %ring = kgpu.ring cluster %barriers : !kgpu.smem<2x4xi64> -> !kgpu.ring<4>
-  kgpu.roles load {
+  kgpu.roles producer_warp {
     %uses = scf.for %i = %c0 to %n step %c1 iter_args(%use = %none) -> (i32) {
       kgpu.acquire %ring[%use] bytes 4096 : !kgpu.ring<4>
       %rest = arith.remui %use, %four : i32
@@ -225,7 +225,7 @@ tile.kernel @half(%x: !in, %m: index, %n: index)
       %next = arith.addi %use, %one : i32
       scf.yield %next : i32
     }
-  } compute {
+  } consumers {
     %uses = scf.for %i = %c0 to %n step %c1 iter_args(%use = %none) -> (i32) {
       kgpu.await %ring[%use] : !kgpu.ring<4>
       kgpu.release %ring[%use] : !kgpu.ring<4>
@@ -254,7 +254,7 @@ tile.kernel @single(%x: !in, %m: index, %n: index)
   %barriers = kgpu.alloc : !kgpu.smem<2x4xi64>
   %ring = kgpu.ring cluster %barriers : !kgpu.smem<2x4xi64> -> !kgpu.ring<4>
   // expected-error @+1 {{has rings of a cluster, which the kernel has not}}
-  kgpu.roles load {
+  kgpu.roles producer_warp {
     %uses = scf.for %i = %c0 to %n step %c1 iter_args(%use = %none) -> (i32) {
       kgpu.acquire %ring[%use] bytes 8192 : !kgpu.ring<4>
       %rest = arith.remui %use, %four : i32
@@ -264,7 +264,7 @@ tile.kernel @single(%x: !in, %m: index, %n: index)
       %next = arith.addi %use, %one : i32
       scf.yield %next : i32
     }
-  } compute {
+  } consumers {
     %uses = scf.for %i = %c0 to %n step %c1 iter_args(%use = %none) -> (i32) {
       kgpu.await %ring[%use] : !kgpu.ring<4>
       kgpu.release %ring[%use] : !kgpu.ring<4>
@@ -292,7 +292,7 @@ tile.kernel @columns(%x: !in, %m: index, %n: index)
   %memory = kgpu.alloc : !slots
   %barriers = kgpu.alloc : !kgpu.smem<2x4xi64>
   %ring = kgpu.ring cluster %barriers : !kgpu.smem<2x4xi64> -> !kgpu.ring<4>
-  kgpu.roles load {
+  kgpu.roles producer_warp {
     %uses = scf.for %i = %c0 to %n step %c1 iter_args(%use = %none) -> (i32) {
       kgpu.acquire %ring[%use] bytes 8192 : !kgpu.ring<4>
       %rest = arith.remui %use, %four : i32
@@ -303,7 +303,7 @@ tile.kernel @columns(%x: !in, %m: index, %n: index)
       %next = arith.addi %use, %one : i32
       scf.yield %next : i32
     }
-  } compute {
+  } consumers {
     %uses = scf.for %i = %c0 to %n step %c1 iter_args(%use = %none) -> (i32) {
       kgpu.await %ring[%use] : !kgpu.ring<4>
       kgpu.release %ring[%use] : !kgpu.ring<4>

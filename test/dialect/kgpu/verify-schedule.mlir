@@ -25,7 +25,7 @@ tile.kernel @agree(%arg0: !in, %arg1: !in, %arg2: !out, %arg3: index, %arg4: ind
   %3 = kgpu.alloc offset 0 : !rights
   %4 = kgpu.alloc offset 212992 : !barriers
   %5 = kgpu.ring %4 : !barriers -> !kgpu.ring<8>
-  kgpu.roles load {
+  kgpu.roles producer_warp {
     %6 = scf.for %arg6 = %c0 to %arg5 step %c1 iter_args(%arg7 = %c0_i32) -> (i32) {
       %7 = arith.muli %arg6, %c64 : index
       kgpu.acquire %5[%arg7] bytes 24576 : !kgpu.ring<8>
@@ -40,7 +40,7 @@ tile.kernel @agree(%arg0: !in, %arg1: !in, %arg2: !out, %arg3: index, %arg4: ind
       %13 = arith.addi %arg7, %c1_i32 : i32
       scf.yield %13 : i32
     }
-  } compute {
+  } consumers {
     %6:2 = scf.for %arg6 = %c0 to %arg5 step %c1 iter_args(%arg7 = %0, %arg8 = %c0_i32) -> (tensor<64x128xf32, #acc>, i32) {
       kgpu.await %5[%arg8] : !kgpu.ring<8>
       %10 = arith.remui %arg8, %c8_i32 : i32
@@ -89,7 +89,7 @@ tile.kernel @uncounted(%arg0: !in, %arg1: !in, %arg2: !out, %arg3: index, %arg4:
   %3 = kgpu.alloc offset 0 : !rights
   %4 = kgpu.alloc offset 212992 : !barriers
   %5 = kgpu.ring %4 : !barriers -> !kgpu.ring<8>
-  kgpu.roles load {
+  kgpu.roles producer_warp {
     // expected-error @+1 {{does not carry on how often a ring was used}}
     %6 = scf.for %arg6 = %c0 to %arg5 step %c1 iter_args(%arg7 = %c0_i32) -> (i32) {
       %7 = arith.muli %arg6, %c64 : index
@@ -105,7 +105,7 @@ tile.kernel @uncounted(%arg0: !in, %arg1: !in, %arg2: !out, %arg3: index, %arg4:
       %13 = arith.addi %arg7, %c1_i32 : i32
       scf.yield %arg7 : i32
     }
-  } compute {
+  } consumers {
     %6:2 = scf.for %arg6 = %c0 to %arg5 step %c1 iter_args(%arg7 = %0, %arg8 = %c0_i32) -> (tensor<64x128xf32, #acc>, i32) {
       kgpu.await %5[%arg8] : !kgpu.ring<8>
       %10 = arith.remui %arg8, %c8_i32 : i32
@@ -154,7 +154,7 @@ tile.kernel @other_use(%arg0: !in, %arg1: !in, %arg2: !out, %arg3: index, %arg4:
   %3 = kgpu.alloc offset 0 : !rights
   %4 = kgpu.alloc offset 212992 : !barriers
   %5 = kgpu.ring %4 : !barriers -> !kgpu.ring<8>
-  kgpu.roles load {
+  kgpu.roles producer_warp {
     %6 = scf.for %arg6 = %c0 to %arg5 step %c1 iter_args(%arg7 = %c0_i32) -> (i32) {
       %7 = arith.muli %arg6, %c64 : index
       kgpu.acquire %5[%arg7] bytes 24576 : !kgpu.ring<8>
@@ -169,7 +169,7 @@ tile.kernel @other_use(%arg0: !in, %arg1: !in, %arg2: !out, %arg3: index, %arg4:
       %13 = arith.addi %arg7, %c1_i32 : i32
       scf.yield %13 : i32
     }
-  } compute {
+  } consumers {
     // expected-error @+1 {{does not carry how often a ring was used}}
     %6:2 = scf.for %arg6 = %c0 to %arg5 step %c1 iter_args(%arg7 = %0, %arg8 = %c0_i32) -> (tensor<64x128xf32, #acc>, i32) {
       kgpu.await %5[%c1_i32] : !kgpu.ring<8>
@@ -219,7 +219,7 @@ tile.kernel @other_bounds(%arg0: !in, %arg1: !in, %arg2: !out, %arg3: index, %ar
   %3 = kgpu.alloc offset 0 : !rights
   %4 = kgpu.alloc offset 212992 : !barriers
   %5 = kgpu.ring %4 : !barriers -> !kgpu.ring<8>
-  kgpu.roles load {
+  kgpu.roles producer_warp {
     %6 = scf.for %arg6 = %c0 to %arg5 step %c1 iter_args(%arg7 = %c0_i32) -> (i32) {
       %7 = arith.muli %arg6, %c64 : index
       kgpu.acquire %5[%arg7] bytes 24576 : !kgpu.ring<8>
@@ -234,7 +234,7 @@ tile.kernel @other_bounds(%arg0: !in, %arg1: !in, %arg2: !out, %arg3: index, %ar
       %13 = arith.addi %arg7, %c1_i32 : i32
       scf.yield %13 : i32
     }
-  } compute {
+  } consumers {
     // expected-error @+1 {{runs for other values than the loop of the role that loads}}
     %6:2 = scf.for %arg6 = %c0 to %arg4 step %c1 iter_args(%arg7 = %0, %arg8 = %c0_i32) -> (tensor<64x128xf32, #acc>, i32) {
       kgpu.await %5[%arg8] : !kgpu.ring<8>
@@ -284,7 +284,7 @@ tile.kernel @too_few_bytes(%arg0: !in, %arg1: !in, %arg2: !out, %arg3: index, %a
   %3 = kgpu.alloc offset 0 : !rights
   %4 = kgpu.alloc offset 212992 : !barriers
   %5 = kgpu.ring %4 : !barriers -> !kgpu.ring<8>
-  kgpu.roles load {
+  kgpu.roles producer_warp {
     %6 = scf.for %arg6 = %c0 to %arg5 step %c1 iter_args(%arg7 = %c0_i32) -> (i32) {
       %7 = arith.muli %arg6, %c64 : index
       // expected-error @+1 {{announces 4 bytes that no copy brings}}
@@ -300,7 +300,7 @@ tile.kernel @too_few_bytes(%arg0: !in, %arg1: !in, %arg2: !out, %arg3: index, %a
       %13 = arith.addi %arg7, %c1_i32 : i32
       scf.yield %13 : i32
     }
-  } compute {
+  } consumers {
     %6:2 = scf.for %arg6 = %c0 to %arg5 step %c1 iter_args(%arg7 = %0, %arg8 = %c0_i32) -> (tensor<64x128xf32, #acc>, i32) {
       kgpu.await %5[%arg8] : !kgpu.ring<8>
       %10 = arith.remui %arg8, %c8_i32 : i32
@@ -349,7 +349,7 @@ tile.kernel @overlap(%arg0: !in, %arg1: !in, %arg2: !out, %arg3: index, %arg4: i
   %3 = kgpu.alloc offset 0 : !rights
   %4 = kgpu.alloc offset 212992 : !barriers
   %5 = kgpu.ring %4 : !barriers -> !kgpu.ring<8>
-  kgpu.roles load {
+  kgpu.roles producer_warp {
     %6 = scf.for %arg6 = %c0 to %arg5 step %c1 iter_args(%arg7 = %c0_i32) -> (i32) {
       %7 = arith.muli %arg6, %c64 : index
       kgpu.acquire %5[%arg7] bytes 24576 : !kgpu.ring<8>
@@ -365,7 +365,7 @@ tile.kernel @overlap(%arg0: !in, %arg1: !in, %arg2: !out, %arg3: index, %arg4: i
       %13 = arith.addi %arg7, %c1_i32 : i32
       scf.yield %13 : i32
     }
-  } compute {
+  } consumers {
     %6:2 = scf.for %arg6 = %c0 to %arg5 step %c1 iter_args(%arg7 = %0, %arg8 = %c0_i32) -> (tensor<64x128xf32, #acc>, i32) {
       kgpu.await %5[%arg8] : !kgpu.ring<8>
       %10 = arith.remui %arg8, %c8_i32 : i32
@@ -414,7 +414,7 @@ tile.kernel @other_slot(%arg0: !in, %arg1: !in, %arg2: !out, %arg3: index, %arg4
   %3 = kgpu.alloc offset 0 : !rights
   %4 = kgpu.alloc offset 212992 : !barriers
   %5 = kgpu.ring %4 : !barriers -> !kgpu.ring<8>
-  kgpu.roles load {
+  kgpu.roles producer_warp {
     %6 = scf.for %arg6 = %c0 to %arg5 step %c1 iter_args(%arg7 = %c0_i32) -> (i32) {
       %7 = arith.muli %arg6, %c64 : index
       kgpu.acquire %5[%arg7] bytes 24576 : !kgpu.ring<8>
@@ -430,7 +430,7 @@ tile.kernel @other_slot(%arg0: !in, %arg1: !in, %arg2: !out, %arg3: index, %arg4
       %13 = arith.addi %arg7, %c1_i32 : i32
       scf.yield %13 : i32
     }
-  } compute {
+  } consumers {
     %6:2 = scf.for %arg6 = %c0 to %arg5 step %c1 iter_args(%arg7 = %0, %arg8 = %c0_i32) -> (tensor<64x128xf32, #acc>, i32) {
       kgpu.await %5[%arg8] : !kgpu.ring<8>
       %10 = arith.remui %arg8, %c8_i32 : i32
@@ -480,7 +480,7 @@ tile.kernel @not_awaited(%arg0: !in, %arg1: !in, %arg2: !out, %arg3: index, %arg
   %4 = kgpu.alloc offset 212992 : !barriers
   %5 = kgpu.ring %4 : !barriers -> !kgpu.ring<8>
   // expected-error @+1 {{uses rings 1 times in the role that loads and 0 times in the one that computes}}
-  kgpu.roles load {
+  kgpu.roles producer_warp {
     %6 = scf.for %arg6 = %c0 to %arg5 step %c1 iter_args(%arg7 = %c0_i32) -> (i32) {
       %7 = arith.muli %arg6, %c64 : index
       kgpu.acquire %5[%arg7] bytes 24576 : !kgpu.ring<8>
@@ -495,7 +495,7 @@ tile.kernel @not_awaited(%arg0: !in, %arg1: !in, %arg2: !out, %arg3: index, %arg
       %13 = arith.addi %arg7, %c1_i32 : i32
       scf.yield %13 : i32
     }
-  } compute {
+  } consumers {
     %6:2 = scf.for %arg6 = %c0 to %arg5 step %c1 iter_args(%arg7 = %0, %arg8 = %c0_i32) -> (tensor<64x128xf32, #acc>, i32) {
       %10 = arith.remui %arg8, %c8_i32 : i32
       %11 = arith.index_castui %10 : i32 to index
@@ -543,7 +543,7 @@ tile.kernel @released_early(%arg0: !in, %arg1: !in, %arg2: !out, %arg3: index, %
   %3 = kgpu.alloc offset 0 : !rights
   %4 = kgpu.alloc offset 212992 : !barriers
   %5 = kgpu.ring %4 : !barriers -> !kgpu.ring<8>
-  kgpu.roles load {
+  kgpu.roles producer_warp {
     %6 = scf.for %arg6 = %c0 to %arg5 step %c1 iter_args(%arg7 = %c0_i32) -> (i32) {
       %7 = arith.muli %arg6, %c64 : index
       kgpu.acquire %5[%arg7] bytes 24576 : !kgpu.ring<8>
@@ -558,7 +558,7 @@ tile.kernel @released_early(%arg0: !in, %arg1: !in, %arg2: !out, %arg3: index, %
       %13 = arith.addi %arg7, %c1_i32 : i32
       scf.yield %13 : i32
     }
-  } compute {
+  } consumers {
     %6:2 = scf.for %arg6 = %c0 to %arg5 step %c1 iter_args(%arg7 = %0, %arg8 = %c0_i32) -> (tensor<64x128xf32, #acc>, i32) {
       kgpu.await %5[%arg8] : !kgpu.ring<8>
       %10 = arith.remui %arg8, %c8_i32 : i32
@@ -608,7 +608,7 @@ tile.kernel @not_waited(%arg0: !in, %arg1: !in, %arg2: !out, %arg3: index, %arg4
   %3 = kgpu.alloc offset 0 : !rights
   %4 = kgpu.alloc offset 212992 : !barriers
   %5 = kgpu.ring %4 : !barriers -> !kgpu.ring<8>
-  kgpu.roles load {
+  kgpu.roles producer_warp {
     %6 = scf.for %arg6 = %c0 to %arg5 step %c1 iter_args(%arg7 = %c0_i32) -> (i32) {
       %7 = arith.muli %arg6, %c64 : index
       kgpu.acquire %5[%arg7] bytes 24576 : !kgpu.ring<8>
@@ -623,7 +623,7 @@ tile.kernel @not_waited(%arg0: !in, %arg1: !in, %arg2: !out, %arg3: index, %arg4
       %13 = arith.addi %arg7, %c1_i32 : i32
       scf.yield %13 : i32
     }
-  } compute {
+  } consumers {
     %6:2 = scf.for %arg6 = %c0 to %arg5 step %c1 iter_args(%arg7 = %0, %arg8 = %c0_i32) -> (tensor<64x128xf32, #acc>, i32) {
       kgpu.await %5[%arg8] : !kgpu.ring<8>
       %10 = arith.remui %arg8, %c8_i32 : i32
@@ -673,7 +673,7 @@ tile.kernel @kept(%arg0: !in, %arg1: !in, %arg2: !out, %arg3: index, %arg4: inde
   %3 = kgpu.alloc offset 0 : !rights
   %4 = kgpu.alloc offset 212992 : !barriers
   %5 = kgpu.ring %4 : !barriers -> !kgpu.ring<8>
-  kgpu.roles load {
+  kgpu.roles producer_warp {
     %6 = scf.for %arg6 = %c0 to %arg5 step %c1 iter_args(%arg7 = %c0_i32) -> (i32) {
       %7 = arith.muli %arg6, %c64 : index
       kgpu.acquire %5[%arg7] bytes 24576 : !kgpu.ring<8>
@@ -688,7 +688,7 @@ tile.kernel @kept(%arg0: !in, %arg1: !in, %arg2: !out, %arg3: index, %arg4: inde
       %13 = arith.addi %arg7, %c1_i32 : i32
       scf.yield %13 : i32
     }
-  } compute {
+  } consumers {
     %6:2 = scf.for %arg6 = %c0 to %arg5 step %c1 iter_args(%arg7 = %0, %arg8 = %c0_i32) -> (tensor<64x128xf32, #acc>, i32) {
       // expected-error @+1 {{awaits a use that is not released in the same block}}
       kgpu.await %5[%arg8] : !kgpu.ring<8>

@@ -56,10 +56,10 @@ tile.kernel @misplaced() attributes {kgpu.target = #kgpu.target<"sm_90a">, kgpu.
   %barriers = kgpu.alloc : !kgpu.smem<2x4xi64>
   %ring = kgpu.ring %barriers : !kgpu.smem<2x4xi64> -> !kgpu.ring<4>
   %use = arith.constant 0 : i32
-  kgpu.roles load {
+  kgpu.roles producer_warp {
     // expected-error @+1 {{belongs to the role that computes}}
     kgpu.await %ring[%use] : !kgpu.ring<4>
-  } compute {
+  } consumers {
     kgpu.release %ring[%use] : !kgpu.ring<4>
   }
   tile.return
@@ -75,9 +75,9 @@ tile.kernel @accumulator() attributes {kgpu.target = #kgpu.target<"sm_90a">, kgp
   %zeros = arith.constant dense<0.0> : tensor<64x8xf32, #flat>
   %x = kgpu.alloc : !a
   %y = kgpu.alloc : !b
-  kgpu.roles load {
+  kgpu.roles producer_warp {
     %none = arith.constant 0 : i32
-  } compute {
+  } consumers {
     // expected-error @+1 {{accumulates in the layout reg 1:1-4}}
     %d = kgpu.wgmma %x, %y, %zeros adds %adds : !a, !b, tensor<64x8xf32, #flat>
     %e = kgpu.wgmma_wait 0 %d : tensor<64x8xf32, #flat> -> tensor<64x8xf32, #flat>

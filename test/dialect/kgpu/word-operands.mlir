@@ -12,9 +12,9 @@
 // CHECK-LABEL: tile.kernel @product
 // CHECK-SAME: kgpu.consumers = 2
 // CHECK-SAME: #kgpu.tensor_map<arg = 0, box = [32, 32], swizzle = 128>, #kgpu.tensor_map<arg = 1, box = [64, 32], swizzle = 128>
-// CHECK: kgpu.roles load {
+// CHECK: kgpu.roles producer_warp {
 // CHECK-COUNT-5: kgpu.tensor_load
-// CHECK: } compute {
+// CHECK: } consumers {
 // CHECK: kgpu.await
 // CHECK: %[[LEFT:.*]] = kgpu.local_load %{{.*}} : {{.*}} -> tensor<128x32xf32, #[[FRAGMENT]]>
 // CHECK: kgpu.wgmma %[[LEFT]], %{{.*}}, %{{.*}} adds %{{.*}} : tensor<128x32xf32, #[[FRAGMENT]]>, !kgpu.smem<32x64xf32

@@ -81,7 +81,7 @@ struct Chain : ComparedTest {
 TEST_F(Chain, IsRightInEveryOrder) {
   size_t products = 0, turns = 0;
   module->walk([&](kgpu::WgmmaOp) { ++products; });
-  module->walk([&](kgpu::AwaitTurnOp) { ++turns; });
+  module->walk([&](kgpu::PingPongWaitOp) { ++turns; });
   ASSERT_EQ(products, 4u);
   ASSERT_EQ(turns, 2u) << "one before the loop, one between its products";
   expectRight(4);
@@ -94,7 +94,7 @@ TEST_F(Chain, TurnsAreCounted) {
     OwningOpRef<ModuleOp> copy = module->clone();
     SmallVector<Operation *> turns;
     copy->walk([&](Operation *op) {
-      if (isa<kgpu::AwaitTurnOp, kgpu::PassTurnOp>(op))
+      if (isa<kgpu::PingPongWaitOp, kgpu::PingPongSignalOp>(op))
         turns.push_back(op);
     });
     ASSERT_EQ(turns.size(), 4u);

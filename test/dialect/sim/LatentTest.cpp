@@ -176,20 +176,20 @@ struct LatentParts : Latent {
 };
 
 TEST_F(LatentParts, IsRightInEveryOrder) {
-  ASSERT_EQ(kgpu::getLaunch(kernelOf(*module)).makers, 1u);
+  ASSERT_EQ(kgpu::getLaunch(kernelOf(*module)).producers, 1u);
   expectRight(6);
 }
 
 /// Nobody hands on, takes or gives back what others wait for, or as another use than they do.
 TEST_F(LatentParts, ChangesOfWhatIsHandedOnAreFound) {
-  auto isOfHanded = [](Operation *op) {
-    Value ring = isa<kgpu::HandOp>(op)                     ? cast<kgpu::HandOp>(op).getRing()
+  auto isOfPublished = [](Operation *op) {
+    Value ring = isa<kgpu::PublishOp>(op)                  ? cast<kgpu::PublishOp>(op).getRing()
                  : isa<kgpu::AwaitOp, kgpu::ReleaseOp>(op) ? op->getOperand(0)
                                                            : Value();
-    return ring && ring.getDefiningOp<kgpu::RingOp>().getHanded();
+    return ring && ring.getDefiningOp<kgpu::RingOp>().getPublished();
   };
   size_t count = 0, simulated = 0;
-  module->walk([&](Operation *op) { count += isOfHanded(op); });
+  module->walk([&](Operation *op) { count += isOfPublished(op); });
   ASSERT_EQ(count, 12u); // two halves of the weights, what is kept of sums, and what these are divided by: each handed
                          // on, awaited and released
   for (size_t number = 0; number < count; ++number)
@@ -198,7 +198,7 @@ TEST_F(LatentParts, ChangesOfWhatIsHandedOnAreFound) {
       size_t at = 0;
       Operation *changed = nullptr;
       copy->walk([&](Operation *op) {
-        if (isOfHanded(op) && at++ == number)
+        if (isOfPublished(op) && at++ == number)
           changed = op;
       });
       if (isErased) {
@@ -232,7 +232,7 @@ struct LatentSeldom : LatentParts {
 };
 
 TEST_F(LatentSeldom, IsRightInEveryOrder) {
-  ASSERT_EQ(kgpu::getLaunch(kernelOf(*module)).makers, 1u);
+  ASSERT_EQ(kgpu::getLaunch(kernelOf(*module)).producers, 1u);
   ASSERT_EQ(choices(*module).size(), 1u);
   expectRight(4);
 }
@@ -247,7 +247,7 @@ TEST_F(LatentSeldom, WhatIsSkippedIsNeededElsewhere) {
 /// The warpgroups that sum up get weights of a block only once all of its values are there, and cleared.
 TEST_F(LatentParts, OthersClearNothing) {
   int64_t count = 0;
-  module->walk([&](kgpu::RolesOp roles) { roles.getCompute().walk([&](kgpu::ClearOutsideOp) { ++count; }); });
+  module->walk([&](kgpu::RolesOp roles) { roles.getConsumers().walk([&](kgpu::ClearOutsideOp) { ++count; }); });
   EXPECT_EQ(count, 0);
 }
 

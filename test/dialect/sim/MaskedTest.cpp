@@ -123,7 +123,7 @@ TEST_P(Masked, IsRightInEveryOrder) {
   prepare(source);
   size_t loops = 0, choices = 0;
   module->walk([&](kgpu::RolesOp roles) {
-    roles.getCompute().walk([&](scf::ForOp loop) {
+    roles.getConsumers().walk([&](scf::ForOp loop) {
       auto products = loop.getBody()->getOps<kgpu::WgmmaOp>();
       if (products.empty() || !loop.getBody()->getOps<scf::ForOp>().empty())
         return; // the loop over tiles has the first product

@@ -68,8 +68,8 @@ std::vector<Mutation> mutations(ModuleOp module) {
     size_t at = index++;
     std::string name = op->getName().stripDialect().str();
     bool inRoles = op->getParentOfType<kgpu::RolesOp>() != nullptr;
-    if (isa<kgpu::AcquireOp, kgpu::AwaitOp, kgpu::ReleaseOp, kgpu::TensorLoadOp, kgpu::WgmmaWaitOp, kgpu::AwaitTurnOp,
-            kgpu::PassTurnOp>(op))
+    if (isa<kgpu::AcquireOp, kgpu::AwaitOp, kgpu::ReleaseOp, kgpu::TensorLoadOp, kgpu::WgmmaWaitOp,
+            kgpu::PingPongWaitOp, kgpu::PingPongSignalOp>(op))
       add(at, "no " + name, erased);
     if (isa<kgpu::AcquireOp, kgpu::AwaitOp, kgpu::ReleaseOp, kgpu::TensorLoadOp>(op)) {
       add(at, name + " of the next use", useShift(1));

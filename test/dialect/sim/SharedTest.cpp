@@ -137,15 +137,16 @@ TEST_F(SharedAtOnce, IsRightInEveryOrder) {
 
 TEST_F(SharedAtOnce, ChangesAreFound) {
   int64_t changes = 0;
-  module->walk(
-      [&](Operation *op) { changes += isa<kgpu::ReleaseOp, kgpu::AwaitOp, kgpu::ShareOp, kgpu::WgmmaWaitOp>(op); });
+  module->walk([&](Operation *op) {
+    changes += isa<kgpu::ReleaseOp, kgpu::AwaitOp, kgpu::PublishAllOp, kgpu::WgmmaWaitOp>(op);
+  });
   ASSERT_GT(changes, 8);
   for (int64_t number = 0; number < changes; ++number) {
     OwningOpRef<ModuleOp> copy = module->clone();
     int64_t at = 0;
     Operation *dropped = nullptr;
     copy->walk([&](Operation *op) {
-      if (isa<kgpu::ReleaseOp, kgpu::AwaitOp, kgpu::ShareOp, kgpu::WgmmaWaitOp>(op) && at++ == number)
+      if (isa<kgpu::ReleaseOp, kgpu::AwaitOp, kgpu::PublishAllOp, kgpu::WgmmaWaitOp>(op) && at++ == number)
         dropped = op;
     });
     dropped->replaceAllUsesWith(dropped->getNumResults() ? dropped->getOperands() : ValueRange());
@@ -155,10 +156,10 @@ TEST_F(SharedAtOnce, ChangesAreFound) {
 }
 
 TEST_F(Shared, ChangesAreFound) {
-  auto isRefused = [&](llvm::function_ref<void(kgpu::ShareOp, kgpu::AwaitOp)> change) {
+  auto isRefused = [&](llvm::function_ref<void(kgpu::PublishAllOp, kgpu::AwaitOp)> change) {
     OwningOpRef<ModuleOp> copy = module->clone();
-    kgpu::ShareOp share;
-    copy->walk([&](kgpu::ShareOp op) { share = op; });
+    kgpu::PublishAllOp share;
+    copy->walk([&](kgpu::PublishAllOp op) { share = op; });
     kgpu::AwaitOp await;
     for (auto op : share->getBlock()->getOps<kgpu::AwaitOp>())
       if (op.getRing() == share.getRing())
@@ -166,16 +167,16 @@ TEST_F(Shared, ChangesAreFound) {
     change(share, await);
     return !verify(*copy).empty();
   };
-  EXPECT_FALSE(isRefused([](kgpu::ShareOp, kgpu::AwaitOp) {}));
-  EXPECT_TRUE(isRefused([](kgpu::ShareOp, kgpu::AwaitOp await) { await.erase(); }));
-  EXPECT_TRUE(isRefused([](kgpu::ShareOp share, kgpu::AwaitOp) { share.erase(); }));
-  EXPECT_TRUE(isRefused([](kgpu::ShareOp share, kgpu::AwaitOp await) { share->moveAfter(await); }));
-  EXPECT_TRUE(isRefused([](kgpu::ShareOp share, kgpu::AwaitOp await) { // older than the slots allow
+  EXPECT_FALSE(isRefused([](kgpu::PublishAllOp, kgpu::AwaitOp) {}));
+  EXPECT_TRUE(isRefused([](kgpu::PublishAllOp, kgpu::AwaitOp await) { await.erase(); }));
+  EXPECT_TRUE(isRefused([](kgpu::PublishAllOp share, kgpu::AwaitOp) { share.erase(); }));
+  EXPECT_TRUE(isRefused([](kgpu::PublishAllOp share, kgpu::AwaitOp await) { share->moveAfter(await); }));
+  EXPECT_TRUE(isRefused([](kgpu::PublishAllOp share, kgpu::AwaitOp await) { // older than the slots allow
     OpBuilder builder(await);
     Value two = arith::ConstantIntOp::create(builder, await.getLoc(), -2, 32);
     await.getUseMutable().assign(arith::AddIOp::create(builder, await.getLoc(), share.getUse(), two));
   }));
-  EXPECT_TRUE(isRefused([](kgpu::ShareOp share, kgpu::AwaitOp) { // the next use's slot
+  EXPECT_TRUE(isRefused([](kgpu::PublishAllOp share, kgpu::AwaitOp) { // the next use's slot
     OpBuilder builder(share);
     Value one = arith::ConstantIntOp::create(builder, share.getLoc(), 1, 32);
     share.getUseMutable().assign(arith::AddIOp::create(builder, share.getLoc(), share.getUse(), one));

@@ -79,7 +79,7 @@ TEST_F(SparseProduct, IsRightInEveryOrder) {
   // By ops that know nothing of places it is the same.
   OwningOpRef<ModuleOp> dense = module->clone();
   PassManager expansion(&context);
-  expansion.addNestedPass<tile::KernelOp>(tile::createTileExpandSparseDots());
+  expansion.addNestedPass<tile::KernelOp>(tile::createTileDensifyDots());
   ASSERT_TRUE(succeeded(expansion.run(*dense)));
   y.assign(y.size(), poison);
   ASSERT_EQ(interpret(*dense, arguments), "");

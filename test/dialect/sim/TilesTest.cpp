@@ -79,28 +79,29 @@ TEST_F(TakenTiles, AreAllMadeOnceByCtasOfAnySpeed) {
 }
 
 TEST_F(TakenTiles, RolesThatDisagreeAreFound) {
-  expectFound<kgpu::SendOp>("nothing sent", [](kgpu::SendOp op) { op.erase(); });
-  expectFound<kgpu::SendOp>("sent as the next use",
-                            [](kgpu::SendOp op) { op.getUseMutable().assign(plusOne(op, op.getUse())); });
-  expectFound<kgpu::SendOp>("another number sent",
-                            [](kgpu::SendOp op) { op.getNumberMutable().assign(plusOne(op, op.getNumber())); });
-  expectFound<kgpu::SendOp>("sent before the copies", [](kgpu::SendOp op) {
+  expectFound<kgpu::PublishIndexOp>("nothing sent", [](kgpu::PublishIndexOp op) { op.erase(); });
+  expectFound<kgpu::PublishIndexOp>(
+      "sent as the next use", [](kgpu::PublishIndexOp op) { op.getUseMutable().assign(plusOne(op, op.getUse())); });
+  expectFound<kgpu::PublishIndexOp>("another number sent", [](kgpu::PublishIndexOp op) {
+    op.getNumberMutable().assign(plusOne(op, op.getNumber()));
+  });
+  expectFound<kgpu::PublishIndexOp>("sent before the copies", [](kgpu::PublishIndexOp op) {
     Operation *take = op.getNumber().getDefiningOp();
     take->moveBefore(&op->getBlock()->front());
     op->moveAfter(take);
   });
-  expectFound<kgpu::ReceiveOp>("received as the next use",
-                               [](kgpu::ReceiveOp op) { op.getUseMutable().assign(plusOne(op, op.getUse())); });
-  expectFound<kgpu::ReceiveOp>("received twice", [](kgpu::ReceiveOp op) {
+  expectFound<kgpu::ConsumeIndexOp>(
+      "received as the next use", [](kgpu::ConsumeIndexOp op) { op.getUseMutable().assign(plusOne(op, op.getUse())); });
+  expectFound<kgpu::ConsumeIndexOp>("received twice", [](kgpu::ConsumeIndexOp op) {
     op->getBlock()->getOperations().insert(std::next(op->getIterator()), op->clone());
   });
-  expectFound<kgpu::ReceiveOp>("counted alone", [](kgpu::ReceiveOp op) {
+  expectFound<kgpu::ConsumeIndexOp>("counted alone", [](kgpu::ConsumeIndexOp op) {
     Value next = plusOne(op, op->getBlock()->getArgument(0));
     op.getResult().replaceAllUsesWith(next);
   });
-  expectFound<kgpu::TakeTileOp>("of more tiles",
-                                [](kgpu::TakeTileOp op) { op.getCountMutable().assign(plusOne(op, op.getCount())); });
-  expectFound<kgpu::TakeTileOp>("taken twice", [](kgpu::TakeTileOp op) {
+  expectFound<kgpu::NextTileOp>("of more tiles",
+                                [](kgpu::NextTileOp op) { op.getCountMutable().assign(plusOne(op, op.getCount())); });
+  expectFound<kgpu::NextTileOp>("taken twice", [](kgpu::NextTileOp op) {
     op->getBlock()->getOperations().insert(op->getIterator(), op->clone());
   });
 }

@@ -13,9 +13,9 @@ tile.kernel @four(%y: !tile.view<2xf32, mut>) attributes {kgpu.target = #kgpu.ta
   %zeros = arith.constant dense<0.0> : tensor<256x128xf32, #acc>
   %a = kgpu.alloc offset 0 : !kgpu.smem<256x64xbf16, "2B 0:144,288,576,1024,2048,4096,8192,16384 1:2,4,8,16,32,64 rep 1x1">
   %b = kgpu.alloc offset 0 : !kgpu.smem<64x128xbf16, "2B 0:2,4,8,16,32,64 1:144,288,576,1024,2048,4096,8192 rep 1x1">
-  kgpu.roles load {
+  kgpu.roles producer_warp {
     %none = arith.constant 0 : i32
-  } compute {
+  } consumers {
     %d = kgpu.wgmma %a, %b, %zeros adds %adds : !kgpu.smem<256x64xbf16, "2B 0:144,288,576,1024,2048,4096,8192,16384 1:2,4,8,16,32,64 rep 1x1">, !kgpu.smem<64x128xbf16, "2B 0:2,4,8,16,32,64 1:144,288,576,1024,2048,4096,8192 rep 1x1">, tensor<256x128xf32, #acc>
     %e = kgpu.wgmma_wait 0 %d : tensor<256x128xf32, #acc> -> tensor<256x128xf32, #acc>
     tile.store %e, %y[%c0, %c0] : tensor<256x128xf32, #acc>, !tile.view<2xf32, mut>
@@ -37,9 +37,9 @@ tile.kernel @two_of_an_sm(%y: !tile.view<2xf32, mut>)
   %zeros = arith.constant dense<0.0> : tensor<64x128xf32, #sum>
   %a = kgpu.alloc offset 0 : !kgpu.smem<64x64xbf16, "2B 0:144,288,576,1024,2048,4096 1:2,4,8,16,32,64 rep 1x1">
   %b = kgpu.alloc offset 8192 : !kgpu.smem<64x128xbf16, "2B 0:2,4,8,16,32,64 1:144,288,576,1024,2048,4096,8192 rep 1x1">
-  kgpu.roles load {
+  kgpu.roles producer_warp {
     %none = arith.constant 0 : i32
-  } compute {
+  } consumers {
     %d = kgpu.wgmma %a, %b, %zeros adds %adds : !kgpu.smem<64x64xbf16, "2B 0:144,288,576,1024,2048,4096 1:2,4,8,16,32,64 rep 1x1">, !kgpu.smem<64x128xbf16, "2B 0:2,4,8,16,32,64 1:144,288,576,1024,2048,4096,8192 rep 1x1">, tensor<64x128xf32, #sum>
     %e = kgpu.wgmma_wait 0 %d : tensor<64x128xf32, #sum> -> tensor<64x128xf32, #sum>
     tile.store %e, %y[%c0, %c0] : tensor<64x128xf32, #sum>, !tile.view<2xf32, mut>

@@ -60,7 +60,7 @@ tile.kernel @product(%arg0: !in, %arg1: !in, %arg2: !out, %arg3: index, %arg4: i
   %3 = kgpu.alloc offset 0 : !rights
   %4 = kgpu.alloc offset 212992 : !barriers
   %5 = kgpu.ring %4 : !barriers -> !kgpu.ring<8>
-  kgpu.roles load {
+  kgpu.roles producer_warp {
     %6 = scf.for %arg6 = %c0 to %arg5 step %c1 iter_args(%arg7 = %c0_i32) -> (i32) {
       %7 = arith.muli %arg6, %c64 : index
       kgpu.acquire %5[%arg7] bytes 24576 : !kgpu.ring<8>
@@ -75,7 +75,7 @@ tile.kernel @product(%arg0: !in, %arg1: !in, %arg2: !out, %arg3: index, %arg4: i
       %13 = arith.addi %arg7, %c1_i32 : i32
       scf.yield %13 : i32
     }
-  } compute {
+  } consumers {
     %6:2 = scf.for %arg6 = %c0 to %arg5 step %c1 iter_args(%arg7 = %0, %arg8 = %c0_i32) -> (tensor<64x128xf32, #acc>, i32) {
       kgpu.await %5[%arg8] : !kgpu.ring<8>
       %10 = arith.remui %arg8, %c8_i32 : i32

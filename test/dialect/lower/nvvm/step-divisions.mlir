@@ -30,7 +30,7 @@ tile.kernel @steps(%x: !in, %count: index, %width: index) attributes {kgpu.consu
   %lefts = kgpu.alloc offset 131072 : !lefts
   %b = kgpu.alloc offset 212992 : !barriers
   %ring = kgpu.ring %b : !barriers -> !kgpu.ring<8>
-  kgpu.roles load {
+  kgpu.roles producer_warp {
     %width32 = arith.index_cast %width : index to i32
     %end = scf.for %i = %c0 to %count step %c1 iter_args(%n = %c0_i32) -> (i32) {
       %row = arith.floordivsi %n, %width32 : i32
@@ -45,7 +45,7 @@ tile.kernel @steps(%x: !in, %count: index, %width: index) attributes {kgpu.consu
       %next = arith.addi %n, %c1_i32 : i32
       scf.yield %next : i32
     }
-  } compute {
+  } consumers {
     %end = scf.for %i = %c0 to %count step %c1 iter_args(%n = %c0_i32) -> (i32) {
       kgpu.await %ring[%n] : !kgpu.ring<8>
       kgpu.release %ring[%n] : !kgpu.ring<8>
@@ -65,7 +65,7 @@ tile.kernel @changing(%x: !in, %count: index) attributes {kgpu.consumers = 1 : i
   %lefts = kgpu.alloc offset 131072 : !lefts
   %b = kgpu.alloc offset 212992 : !barriers
   %ring = kgpu.ring %b : !barriers -> !kgpu.ring<8>
-  kgpu.roles load {
+  kgpu.roles producer_warp {
     %end = scf.for %i = %c0 to %count step %c1 iter_args(%n = %c0_i32) -> (i32) {
       %width32 = arith.addi %n, %c1_i32 : i32
       %row = arith.floordivsi %n, %width32 : i32
@@ -78,7 +78,7 @@ tile.kernel @changing(%x: !in, %count: index) attributes {kgpu.consumers = 1 : i
       %next = arith.addi %n, %c1_i32 : i32
       scf.yield %next : i32
     }
-  } compute {
+  } consumers {
     %end = scf.for %i = %c0 to %count step %c1 iter_args(%n = %c0_i32) -> (i32) {
       kgpu.await %ring[%n] : !kgpu.ring<8>
       kgpu.release %ring[%n] : !kgpu.ring<8>

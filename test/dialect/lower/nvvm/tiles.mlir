@@ -26,24 +26,24 @@ tile.kernel @taken(%count: index)
   %id = kgpu.cta_id
   %place = kgpu.alloc offset 0 : !kgpu.smem<3x4xi64>
   %channel = kgpu.ring channel %place : !kgpu.smem<3x4xi64> -> !kgpu.ring<4>
-  kgpu.roles load {
+  kgpu.roles producer_warp {
     %ends:2 = scf.while (%tile = %id, %use = %none) : (index, i32) -> (index, i32) {
       %more = arith.cmpi slt, %tile, %count : index
       scf.condition(%more) %tile, %use : index, i32
     } do {
     ^bb0(%tile: index, %use: i32):
-      %next = kgpu.take_tile of %count
-      kgpu.send %next to %channel[%use] : !kgpu.ring<4>
+      %next = kgpu.next_tile of %count
+      kgpu.publish_index %next to %channel[%use] : !kgpu.ring<4>
       %uses = arith.addi %use, %one : i32
       scf.yield %next, %uses : index, i32
     }
-  } compute {
+  } consumers {
     %ends:2 = scf.while (%tile = %id, %use = %none) : (index, i32) -> (index, i32) {
       %more = arith.cmpi slt, %tile, %count : index
       scf.condition(%more) %tile, %use : index, i32
     } do {
     ^bb0(%tile: index, %use: i32):
-      %next = kgpu.receive %channel[%use] : !kgpu.ring<4>
+      %next = kgpu.consume_index %channel[%use] : !kgpu.ring<4>
       %uses = arith.addi %use, %one : i32
       scf.yield %next, %uses : index, i32
     }

@@ -13,9 +13,9 @@ tile.kernel @tf32(%y: !tile.view<2xf32, mut>) attributes {kgpu.target = #kgpu.ta
   %zeros = arith.constant dense<0.0> : tensor<64x8xf32, #acc>
   %a = kgpu.alloc offset 0 : !kgpu.smem<64x32xf32, "4B 0:144,288,576,1024,2048,4096 1:4,8,16,32,64 rep 1x1">
   %b = kgpu.alloc offset 8192 : !kgpu.smem<32x8xf32, "4B 0:4,8,16,32,64 1:144,288,576 rep 1x1">
-  kgpu.roles load {
+  kgpu.roles producer_warp {
     %none = arith.constant 0 : i32
-  } compute {
+  } consumers {
     %d = kgpu.wgmma %a, %b, %zeros adds %adds : !kgpu.smem<64x32xf32, "4B 0:144,288,576,1024,2048,4096 1:4,8,16,32,64 rep 1x1">, !kgpu.smem<32x8xf32, "4B 0:4,8,16,32,64 1:144,288,576 rep 1x1">, tensor<64x8xf32, #acc>
     %e = kgpu.wgmma_wait 0 %d : tensor<64x8xf32, #acc> -> tensor<64x8xf32, #acc>
     tile.store %e, %y[%c0, %c0] : tensor<64x8xf32, #acc>, !tile.view<2xf32, mut>
@@ -31,9 +31,9 @@ tile.kernel @e4m3(%y: !tile.view<2xf32, mut>) attributes {kgpu.target = #kgpu.ta
   %zeros = arith.constant dense<0.0> : tensor<64x8xf32, #acc>
   %a = kgpu.alloc offset 0 : !kgpu.smem<64x128xf8E4M3FN, "1B 0:144,288,576,1024,2048,4096 1:1,2,4,8,16,32,64 rep 1x1">
   %b = kgpu.alloc offset 8192 : !kgpu.smem<128x8xf8E4M3FN, "1B 0:1,2,4,8,16,32,64 1:144,288,576 rep 1x1">
-  kgpu.roles load {
+  kgpu.roles producer_warp {
     %none = arith.constant 0 : i32
-  } compute {
+  } consumers {
     %d = kgpu.wgmma %a, %b, %zeros adds %adds : !kgpu.smem<64x128xf8E4M3FN, "1B 0:144,288,576,1024,2048,4096 1:1,2,4,8,16,32,64 rep 1x1">, !kgpu.smem<128x8xf8E4M3FN, "1B 0:1,2,4,8,16,32,64 1:144,288,576 rep 1x1">, tensor<64x8xf32, #acc>
     %e = kgpu.wgmma_wait 0 %d : tensor<64x8xf32, #acc> -> tensor<64x8xf32, #acc>
     tile.store %e, %y[%c0, %c0] : tensor<64x8xf32, #acc>, !tile.view<2xf32, mut>
@@ -49,9 +49,9 @@ tile.kernel @s8(%y: !tile.view<2xi32, mut>) attributes {kgpu.target = #kgpu.targ
   %zeros = arith.constant dense<0> : tensor<64x8xi32, #acc>
   %a = kgpu.alloc offset 0 : !kgpu.smem<64x128xi8, "1B 0:144,288,576,1024,2048,4096 1:1,2,4,8,16,32,64 rep 1x1">
   %b = kgpu.alloc offset 8192 : !kgpu.smem<128x8xi8, "1B 0:1,2,4,8,16,32,64 1:144,288,576 rep 1x1">
-  kgpu.roles load {
+  kgpu.roles producer_warp {
     %none = arith.constant 0 : i32
-  } compute {
+  } consumers {
     %d = kgpu.wgmma %a, %b, %zeros adds %adds : !kgpu.smem<64x128xi8, "1B 0:144,288,576,1024,2048,4096 1:1,2,4,8,16,32,64 rep 1x1">, !kgpu.smem<128x8xi8, "1B 0:1,2,4,8,16,32,64 1:144,288,576 rep 1x1">, tensor<64x8xi32, #acc>
     %e = kgpu.wgmma_wait 0 %d : tensor<64x8xi32, #acc> -> tensor<64x8xi32, #acc>
     tile.store %e, %y[%c0, %c0] : tensor<64x8xi32, #acc>, !tile.view<2xi32, mut>
@@ -74,9 +74,9 @@ tile.kernel @e4m3_left(%x: !tile.view<2xf32>, %y: !tile.view<2xf32, mut>) attrib
   %c0 = arith.constant 0 : index
   %zeros = arith.constant dense<0.0> : tensor<64x8xf32, #acc>
   %b = kgpu.alloc offset 0 : !kgpu.smem<32x8xf8E4M3FN, "1B 0:1,2,4,8,16,32,64 1:144,288,576 rep 1x1">
-  kgpu.roles load {
+  kgpu.roles producer_warp {
     %none = arith.constant 0 : i32
-  } compute {
+  } consumers {
     %fill = arith.constant 0.0 : f32
     %p = tile.load %x[%c0, %c0] fill %fill : !tile.view<2xf32> -> tensor<64x32xf32, #sums>
     %most = arith.constant dense<448.0> : tensor<64x32xf32, #sums>

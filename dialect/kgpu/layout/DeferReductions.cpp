@@ -1,0 +1,207 @@
+// Sums over lanes that a loop adds to a carried one are exchanged once, behind the loop.
+// SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
+//
+// Before: %t = scf.for ... iter_args(%sum = zeros) {
+//           %s = tile.dot ...;  %r = tile.reduce sum %p axis 1 : tensor<128x128xf32, #acc> -> tensor<128x1xf32, #rows>
+//           scf.yield %sum * %keep + %r : tensor<128x1xf32, #rows>                                  four lanes share a
+//           row
+//         }
+// After:  %parts = scf.for ... iter_args(%sum = zeros) {
+//           %s = tile.dot ...;  %own = ... reduce sum of what each lane has of %p ... : tensor<128x4xf32, #lanes>
+//           scf.yield %sum * broadcast(%keep) + %own : tensor<128x4xf32, #lanes>
+//         }
+//         %t = tile.reduce sum %parts axis 1 : tensor<128x4xf32, #lanes> -> tensor<128x1xf32, #rows>
+//
+// On entry: every tile has a layout. On exit: in loops with products, a carried sum of floats that starts at zero, to
+// which each iteration adds a reduction of its own, perhaps after a product with a factor for each row, has an element
+// for each lane. Lanes take whole powers of two of the axis. Warps may have parts of it that lie behind each other, as
+// where warpgroups share the columns of a product: then lanes of each have their own.
+#include "dialect/kgpu/Passes.h"
+#include "dialect/kgpu/async/StreamedDots.h"
+#include "dialect/layout/Algebra.h"
+
+using namespace mlir;
+
+namespace kpkg::kgpu {
+#define GEN_PASS_DEF_KGPUDEFERREDUCTIONS
+#include "dialect/kgpu/Passes.h.inc"
+
+namespace {
+using layout::Layout;
+using layout::Part;
+
+struct CarriedSum {
+  unsigned number; ///< of the loop's carried value
+  arith::AddFOp step;
+  arith::MulFOp scaling; ///< null, or what the carried value goes through first
+  Value factor;          ///< of that
+  tile::ReduceOp reduce;
+  SmallVector<int64_t> split; ///< the reduced tile with four dimensions for the axis: of warps, above, of, and below
+                              ///< the lanes; the first only where warps have parts
+  bool hasWarps = false;
+  Layout apart, parts;   ///< of that, and of what is carried then
+  RankedTensorType type; ///< of what is carried then
+};
+
+/// The layout with one element instead of those along two dimensions beside that of lanes, `axis`, which vanish.
+std::optional<Layout> withoutNeighbours(Layout layout, unsigned axis) {
+  for (unsigned dim : {axis + 1, axis - 1}) {
+    for (Part part : {Part::Lane, Part::Warp, Part::Block})
+      if (layout.bitsAlong(part, dim) != 0)
+        return std::nullopt;
+    layout = layout::removeDim(llvm::cantFail(layout::slice(layout, dim)), dim);
+  }
+  return layout;
+}
+
+/// So many neighbours of some elements each, along an axis.
+struct Run {
+  int64_t step = 0, count = 1;
+};
+
+/// What lanes, or warps, have of the axis; nothing where that is not one run.
+std::optional<Run> runOf(const Layout &layout, Part part, unsigned axis) {
+  Run run;
+  for (const Layout::Basis &basis : layout.bases(part))
+    if (basis[axis] != 0) {
+      run.step = run.step == 0 ? basis[axis] : run.step;
+      if (basis[axis] != run.step * run.count)
+        return std::nullopt;
+      run.count *= 2;
+    }
+  return run;
+}
+
+std::optional<CarriedSum> find(scf::ForOp loop, unsigned number) {
+  BlockArgument carried = loop.getRegionIterArg(number);
+  auto isPart = [&](Value value) { return value.getParentBlock() == loop.getBody() && value.hasOneUse(); };
+  auto step = loop.getYieldedValues()[number].getDefiningOp<arith::AddFOp>();
+  if (!isa<RankedTensorType>(carried.getType()) || !isZero(loop.getInitArgs()[number]) || !carried.hasOneUse() ||
+      !step || !isPart(step))
+    return std::nullopt;
+  auto reduce = step.getRhs().getDefiningOp<tile::ReduceOp>();
+  Value before = step.getLhs();
+  if (!reduce) {
+    reduce = step.getLhs().getDefiningOp<tile::ReduceOp>();
+    before = step.getRhs();
+  }
+  if (!reduce || reduce.getKind() != tile::ReduceKind::Sum || !isPart(reduce))
+    return std::nullopt;
+  CarriedSum sum{number, step, {}, {}, reduce, {}, false, layoutOf(reduce.getValue()), layoutOf(reduce.getValue()), {}};
+  if (before != carried) {
+    sum.scaling = before.getDefiningOp<arith::MulFOp>();
+    if (!sum.scaling || !isPart(sum.scaling) || !llvm::is_contained(sum.scaling->getOperands(), carried))
+      return std::nullopt;
+    sum.factor = sum.scaling.getLhs() == carried ? sum.scaling.getRhs() : sum.scaling.getLhs();
+  }
+  auto type = cast<RankedTensorType>(reduce.getValue().getType());
+  unsigned axis = reduce.getAxis();
+  const Layout layout = layoutOf(type);
+  ArrayRef<int64_t> shape = type.getShape();
+  std::optional<Run> ofLanes = runOf(layout, Part::Lane, axis), ofWarps = runOf(layout, Part::Warp, axis);
+  if (!ofLanes || !ofWarps || ofLanes->count == 1 || layout.bitsAlong(Part::Block, axis) != 0)
+    return std::nullopt;
+  int64_t below = ofLanes->step, lanes = ofLanes->count, warps = ofWarps->count;
+  sum.hasWarps = warps > 1;
+  // Measured only where warpgroups compute.
+  if (sum.hasWarps && getLaunch(loop->getParentOfType<tile::KernelOp>()).consumers == 0)
+    return std::nullopt;
+  if (shape[axis] % (below * lanes * warps) != 0 || (sum.hasWarps && ofWarps->step * warps != shape[axis]))
+    return std::nullopt;
+  sum.split.assign(shape.begin(), shape.end());
+  sum.split[axis] = shape[axis] / (below * lanes * warps);
+  sum.split.insert(sum.split.begin() + axis + 1, {lanes, below});
+  if (sum.hasWarps)
+    sum.split.insert(sum.split.begin() + axis, warps);
+  llvm::Expected<Layout> apart = layout::reshape(layout, shape, sum.split);
+  if (!apart) {
+    llvm::consumeError(apart.takeError());
+    return std::nullopt;
+  }
+  std::optional<Layout> parts = withoutNeighbours(*apart, axis + 1 + sum.hasWarps);
+  if (!parts)
+    return std::nullopt;
+  SmallVector<int64_t> held(shape);
+  held[axis] = warps * lanes;
+  if (sum.hasWarps) {
+    SmallVector<int64_t> separate(held);
+    separate[axis] = warps;
+    separate.insert(separate.begin() + axis + 1, lanes);
+    llvm::Expected<Layout> joined = layout::reshape(*parts, separate, held);
+    if (!joined) {
+      llvm::consumeError(joined.takeError());
+      return std::nullopt;
+    }
+    parts = *joined;
+  }
+  sum.apart = *apart;
+  sum.parts = *parts;
+  sum.type = withLayout(RankedTensorType::get(held, type.getElementType()), *parts);
+  return sum;
+}
+
+Value withLayoutOf(OpBuilder &builder, Location loc, Value value, const Layout &layout) {
+  Type type = withLayout(value.getType(), layout);
+  return type == value.getType() ? value : CvtLayoutOp::create(builder, loc, type, value).getResult();
+}
+
+/// What each lane has of the reduced tile, summed.
+Value ownSum(OpBuilder &builder, CarriedSum sum) {
+  Location loc = sum.reduce.getLoc();
+  Type element = sum.type.getElementType();
+  unsigned axis = sum.reduce.getAxis();
+  SmallVector<int64_t> shape(sum.split);
+  Layout layout = sum.apart;
+  Value value = tile::ReshapeOp::create(builder, loc, withLayout(RankedTensorType::get(shape, element), layout),
+                                        sum.reduce.getValue());
+  for (unsigned dim : {axis + 2 + sum.hasWarps, axis + sum.hasWarps}) {
+    shape[dim] = 1;
+    layout = llvm::cantFail(layout::slice(layout, dim));
+    value = tile::ReduceOp::create(builder, loc, withLayout(RankedTensorType::get(shape, element), layout),
+                                   tile::ReduceKind::Sum, value, dim);
+  }
+  return tile::ReshapeOp::create(builder, loc, sum.type, value);
+}
+
+void defer(scf::ForOp loop, CarriedSum sum) {
+  BlockArgument carried = loop.getRegionIterArg(sum.number);
+  Location loc = sum.reduce.getLoc();
+  auto rowType = cast<RankedTensorType>(carried.getType());
+  unsigned axis = sum.reduce.getAxis();
+  Layout rows = llvm::cantFail(layout::slice(sum.parts, axis));
+  OpBuilder builder(sum.step);
+  Value own = ownSum(builder, sum), before = carried;
+  carried.setType(sum.type);
+  if (sum.scaling) {
+    Value factor = tile::BroadcastOp::create(builder, loc, sum.type, withLayoutOf(builder, loc, sum.factor, rows));
+    before = arith::MulFOp::create(builder, loc, carried, factor);
+  }
+  Value next = arith::AddFOp::create(builder, loc, before, own);
+  loop.getBody()->getTerminator()->setOperand(sum.number, next);
+  for (Operation *op : {sum.step.getOperation(), sum.scaling.getOperation(), sum.reduce.getOperation()})
+    if (op)
+      op->erase();
+  builder.setInsertionPoint(loop);
+  auto zero = DenseElementsAttr::get(sum.type, builder.getZeroAttr(sum.type.getElementType()));
+  loop.getInitArgsMutable()[sum.number].assign(arith::ConstantOp::create(builder, loc, zero));
+  Value result = loop.getResult(sum.number);
+  result.setType(sum.type);
+  builder.setInsertionPointAfter(loop);
+  auto whole = tile::ReduceOp::create(builder, loc, withLayout(rowType, rows), tile::ReduceKind::Sum, result, axis);
+  Value converted = withLayoutOf(builder, loc, whole, layoutOf(rowType));
+  result.replaceAllUsesExcept(converted, whole);
+}
+
+struct DeferReductions final : impl::KgpuDeferReductionsBase<DeferReductions> {
+  void runOnOperation() override {
+    getOperation().walk([](scf::ForOp loop) {
+      if (loop.getBody()->getOps<tile::DotOp>().empty())
+        return;
+      for (unsigned number = 0; number < loop.getNumRegionIterArgs(); ++number)
+        if (std::optional<CarriedSum> sum = find(loop, number))
+          defer(loop, *sum);
+    });
+  }
+};
+} // namespace
+} // namespace kpkg::kgpu

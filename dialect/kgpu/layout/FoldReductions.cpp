@@ -1,0 +1,154 @@
+// Sums over an axis that a loop carries element by element keep one element for all that a thread adds up in the end.
+// SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
+//
+// Before: %all = scf.for ... iter_args(%acc = zeros) {
+//           scf.yield %acc + %v : tensor<4x4096xf32, #rows>                    each thread holds four rows of its
+//           columns
+//         }
+//         %s = tile.reduce sum %all axis 0
+// After:  %all = scf.for ... iter_args(%acc = zeros) {
+//           %r = tile.reshape %v -> tensor<4x1x4096xf32, ...>
+//           %t = tile.reduce sum %r axis 0;  %u = tile.reshape %t -> tensor<1x4096xf32, #columns>
+//           scf.yield %acc + %u : tensor<1x4096xf32, #columns>
+//         }
+//         %s = tile.reduce sum %all axis 0
+//
+// On entry: every tile has a layout. On exit: a carried sum that starts at zero, to which every iteration adds, and
+// which is summed over an axis behind the loop, has no registers along that axis; elements that other threads hold stay
+// apart. A product that fma would add is part of the new sum's steps.
+#include "dialect/kgpu/Passes.h"
+#include "dialect/layout/Algebra.h"
+#include "mlir/IR/Matchers.h"
+
+using namespace mlir;
+
+namespace kpkg::kgpu {
+#define GEN_PASS_DEF_KGPUFOLDREDUCTIONS
+#include "dialect/kgpu/Passes.h.inc"
+
+namespace {
+using layout::Layout;
+using layout::Part;
+
+/// A carried sum and how it is folded.
+struct CarriedSum {
+  unsigned number; ///< of the loop's carried value
+  Operation *step; ///< adds to it
+  unsigned axis;
+  int64_t folded;             ///< how many elements along the axis become one
+  Layout apart, sums, single; ///< of the elements with a dimension of `folded` before the axis, of that one's sum, and
+                              ///< of that without the dimension
+  RankedTensorType type;      ///< of the carried value then
+};
+
+bool isZero(Value value) { return matchPattern(value, m_AnyZeroFloat()); }
+
+/// The axis over which everyone behind the loop sums a carried value.
+std::optional<unsigned> summedAxis(Value result) {
+  std::optional<unsigned> axis;
+  for (Operation *user : result.getUsers()) {
+    auto reduce = dyn_cast<tile::ReduceOp>(user);
+    if (!reduce || reduce.getKind() != tile::ReduceKind::Sum || (axis && *axis != reduce.getAxis()))
+      return std::nullopt;
+    axis = reduce.getAxis();
+  }
+  return axis;
+}
+
+std::optional<CarriedSum> find(scf::ForOp loop, unsigned number) {
+  BlockArgument carried = loop.getRegionIterArg(number);
+  auto type = dyn_cast<RankedTensorType>(carried.getType());
+  std::optional<unsigned> axis = summedAxis(loop.getResult(number));
+  if (!type || !axis || !isa<FloatType>(type.getElementType()) || !isZero(loop.getInitArgs()[number]) ||
+      !carried.hasOneUse())
+    return std::nullopt;
+  Operation *step = *carried.user_begin();
+  bool adds = isa<arith::AddFOp>(step) || (isa<math::FmaOp>(step) && step->getOperand(2) == carried);
+  if (!adds || step->getBlock() != loop.getBody() || !step->hasOneUse() ||
+      loop.getYieldedValues()[number] != step->getResult(0))
+    return std::nullopt;
+  // What threads hold apart is an atom of its own: all that is in registers along the axis lies above it.
+  const Layout &layout = layoutOf(type);
+  int64_t apart = 1;
+  for (Part part : {Part::Lane, Part::Warp, Part::Block})
+    apart <<= llvm::popcount(layout.bitsAlong(part, *axis));
+  int64_t extent = type.getShape()[*axis];
+  if (apart >= extent || extent % apart != 0)
+    return std::nullopt;
+  SmallVector<int64_t> shape(type.getShape()), split(shape);
+  split[*axis] = apart;
+  shape[*axis] = apart;
+  split.insert(split.begin() + *axis, extent / apart);
+  llvm::Expected<Layout> splitLayout = layout::reshape(layout, type.getShape(), split);
+  if (!splitLayout) {
+    llvm::consumeError(splitLayout.takeError());
+    return std::nullopt;
+  }
+  for (Part part : {Part::Lane, Part::Warp, Part::Block})
+    if (splitLayout->bitsAlong(part, *axis) != 0)
+      return std::nullopt;
+  Layout sums = llvm::cantFail(layout::slice(*splitLayout, *axis)), single = layout::removeDim(sums, *axis);
+  return CarriedSum{
+      number,       step, *axis,  extent / apart,
+      *splitLayout, sums, single, withLayout(RankedTensorType::get(shape, type.getElementType()), single)};
+}
+
+/// What `step` adds to the carried value, with one element for those that are folded.
+Value foldedAddend(OpBuilder &builder, const CarriedSum &sum, Value carried) {
+  Operation *step = sum.step;
+  Location loc = step->getLoc();
+  Value added = step->getOperand(0) == carried ? step->getOperands().back() : step->getOperand(0);
+  if (isa<math::FmaOp>(step)) {
+    auto product = arith::MulFOp::create(builder, loc, step->getOperand(0), step->getOperand(1));
+    product.setFastmath(arith::FastMathFlags::contract);
+    added = product;
+  }
+  SmallVector<int64_t> split(sum.type.getShape()), one(split);
+  split.insert(split.begin() + sum.axis, sum.folded);
+  one.insert(one.begin() + sum.axis, 1);
+  Type element = sum.type.getElementType();
+  Value apart =
+      tile::ReshapeOp::create(builder, loc, withLayout(RankedTensorType::get(split, element), sum.apart), added);
+  Value summed = tile::ReduceOp::create(builder, loc, withLayout(RankedTensorType::get(one, element), sum.sums),
+                                        tile::ReduceKind::Sum, apart, sum.axis);
+  return tile::ReshapeOp::create(builder, loc, sum.type, summed);
+}
+
+/// Everything that carries the sum gets its new type.
+void fold(scf::ForOp loop, const CarriedSum &sum) {
+  BlockArgument carried = loop.getRegionIterArg(sum.number);
+  OpBuilder builder(sum.step);
+  Value addend = foldedAddend(builder, sum, carried);
+  carried.setType(sum.type);
+  Value next = arith::AddFOp::create(builder, sum.step->getLoc(), carried, addend);
+  sum.step->replaceAllUsesWith(ValueRange{next});
+  sum.step->erase();
+  OpBuilder before(loop);
+  auto zero = DenseElementsAttr::get(sum.type, before.getZeroAttr(sum.type.getElementType()));
+  loop.getInitArgsMutable()[sum.number].assign(arith::ConstantOp::create(before, loop.getLoc(), zero));
+  Value result = loop.getResult(sum.number);
+  result.setType(sum.type);
+  for (Operation *user : llvm::to_vector(result.getUsers())) {
+    auto reduce = cast<tile::ReduceOp>(user);
+    Type expected = reduce.getType(), given = withLayout(expected, llvm::cantFail(layout::slice(sum.single, sum.axis)));
+    if (given == expected)
+      continue;
+    OpBuilder after(reduce->getContext());
+    after.setInsertionPointAfter(reduce);
+    reduce.getResult().setType(cast<RankedTensorType>(given));
+    auto convert = CvtLayoutOp::create(after, reduce.getLoc(), expected, reduce.getResult());
+    reduce.getResult().replaceAllUsesExcept(convert.getResult(), convert);
+  }
+}
+
+struct FoldReductions final : impl::KgpuFoldReductionsBase<FoldReductions> {
+  void runOnOperation() override {
+    getOperation().walk([](scf::ForOp loop) {
+      for (unsigned number = 0; number < loop.getNumRegionIterArgs(); ++number)
+        if (std::optional<CarriedSum> sum = find(loop, number))
+          fold(loop, *sum);
+    });
+  }
+};
+} // namespace
+} // namespace kpkg::kgpu

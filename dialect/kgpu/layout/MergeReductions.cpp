@@ -1,0 +1,307 @@
+// A sum about the result of another reduction is made about that of each warp, so that both share an exchange.
+// SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
+//
+// Before: %s = tile.reduce sum %v axis 1                   %m = %s / n
+//         %d = %v - broadcast %m                           %q = tile.reduce sum (%d * %d) axis 1
+// After:  %p = kgpu.partial_reduce sum %v axis 1           %n = elements of each warp
+//         %e = %v - kgpu.own_part (%p / %n)                %f = kgpu.partial_reduce sum %e axis 1
+//                                                          %g = kgpu.partial_reduce sum (%e * %e) axis 1
+//         %P, %N, %F, %G = kgpu.share_parts %p, %n, %f, %g
+//         %s = tile.reduce sum %P axis 1                   %m = %s / n
+//         %D = %P / %N - broadcast %m                      %q = tile.reduce sum (%G + 2 * %F * %D + %N * %D * %D) axis
+//         1
+//
+// The squares of a warp are about its own mean, so none of the terms is large beside the result (Chan, Golub, LeVeque:
+// Updating Formulae and a Pairwise Algorithm for Computing Sample Variances). Elements may be left out of the squares
+// by a select. Likewise, sums of exponentials:
+//
+// Before: %t = tile.reduce max %v axis 1                   %q = tile.reduce sum exp(%v - broadcast %t) axis 1
+// After:  %p = kgpu.partial_reduce max %v axis 1           %f = kgpu.partial_reduce sum exp(%v - kgpu.own_part %p) axis
+// 1
+//         %P, %F = kgpu.share_parts %p, %f
+//         %t = tile.reduce max %P axis 1                   %q = tile.reduce sum (%F * exp(%P - broadcast %t)) axis 1
+//
+// exp2((v - t) * c) counts as one too. A warp whose maximum is -inf takes 0 in place of it: all of its exponentials are
+// 0.
+//
+// On entry: every tile has a layout. On exit: such pairs of reductions across warps are within warps, about one
+// `kgpu.share_parts`, where that pays.
+#include "dialect/kgpu/Passes.h"
+#include "dialect/layout/Algebra.h"
+#include "mlir/Analysis/SliceAnalysis.h"
+#include "mlir/Dialect/Math/IR/Math.h"
+#include "mlir/IR/Matchers.h"
+#include "mlir/Interfaces/SideEffectInterfaces.h"
+
+using namespace mlir;
+
+namespace kpkg::kgpu {
+#define GEN_PASS_DEF_KGPUMERGEREDUCTIONS
+#include "dialect/kgpu/Passes.h.inc"
+
+namespace {
+/// A reduction, and a sum over terms of its elements and a value that follows from it.
+struct Pair {
+  tile::ReduceOp inner, outer;
+  Operation *root = nullptr;    ///< makes the terms
+  arith::SubFOp difference;     ///< of the elements from the value
+  Value inside;                 ///< which elements count, null where all do
+  std::optional<APFloat> scale; ///< of differences in exponentials
+  bool isSquare() const { return isa<arith::MulFOp>(root); }
+};
+
+tile::BroadcastOp broadcastOf(Value value) { return value.getDefiningOp<tile::BroadcastOp>(); }
+
+Value withoutConversions(Value value) {
+  while (auto convert = value.getDefiningOp<CvtLayoutOp>())
+    value = convert.getValue();
+  return value;
+}
+
+/// The reduction of `elements` along the axis of `outer`, in front of it.
+tile::ReduceOp reductionOf(Value elements, tile::ReduceKind kind, tile::ReduceOp outer) {
+  for (Operation *user : elements.getUsers()) {
+    auto reduce = dyn_cast<tile::ReduceOp>(user);
+    if (reduce && reduce.getKind() == kind && reduce.getAxis() == outer.getAxis() &&
+        reduce->getBlock() == outer->getBlock() && reduce->isBeforeInBlock(outer))
+      return reduce;
+  }
+  return {};
+}
+
+std::optional<APFloat> splatOf(Value value) {
+  DenseElementsAttr elements;
+  FloatAttr number;
+  if (auto broadcast = broadcastOf(value))
+    value = broadcast.getValue();
+  if (auto splat = value.getDefiningOp<tile::SplatOp>(); splat && matchPattern(splat.getValue(), m_Constant(&number)))
+    return number.getValue();
+  if (matchPattern(value, m_Constant(&elements)) && elements.isSplat())
+    return elements.getSplatValue<APFloat>();
+  return std::nullopt;
+}
+
+/// exp(v - broadcast t), or exp2((v - broadcast t) * c), of the maximum t of v.
+std::optional<Pair> exponentials(tile::ReduceOp outer) {
+  Pair pair;
+  pair.outer = outer;
+  pair.root = outer.getValue().getDefiningOp();
+  if (!isa_and_nonnull<math::ExpOp, math::Exp2Op>(pair.root))
+    return std::nullopt;
+  Value argument = pair.root->getOperand(0);
+  if (auto product = argument.getDefiningOp<arith::MulFOp>()) {
+    pair.scale = splatOf(product.getRhs());
+    if (!pair.scale || pair.scale->isNegative())
+      return std::nullopt;
+    argument = product.getLhs();
+  }
+  pair.difference = argument.getDefiningOp<arith::SubFOp>();
+  tile::BroadcastOp spread = pair.difference ? broadcastOf(pair.difference.getRhs()) : tile::BroadcastOp();
+  if (!spread)
+    return std::nullopt;
+  pair.inner = reductionOf(pair.difference.getLhs(), tile::ReduceKind::Max, outer);
+  if (!pair.inner || withoutConversions(spread.getValue()) != pair.inner.getResult())
+    return std::nullopt;
+  return pair;
+}
+
+/// (v - broadcast m) squared, where m follows from the sum of v; or that where a condition holds, else 0.
+std::optional<Pair> squares(tile::ReduceOp outer) {
+  Pair pair;
+  pair.outer = outer;
+  pair.root = outer.getValue().getDefiningOp<arith::MulFOp>();
+  if (!pair.root || pair.root->getOperand(0) != pair.root->getOperand(1))
+    return std::nullopt;
+  Value base = pair.root->getOperand(0);
+  if (auto select = base.getDefiningOp<arith::SelectOp>()) {
+    if (!matchPattern(select.getFalseValue(), m_AnyZeroFloat()))
+      return std::nullopt;
+    pair.inside = select.getCondition();
+    base = select.getTrueValue();
+  }
+  pair.difference = base.getDefiningOp<arith::SubFOp>();
+  tile::BroadcastOp spread = pair.difference ? broadcastOf(pair.difference.getRhs()) : tile::BroadcastOp();
+  if (!spread)
+    return std::nullopt;
+  pair.inner = reductionOf(pair.difference.getLhs(), tile::ReduceKind::Sum, outer);
+  llvm::SetVector<Operation *> slice;
+  if (!pair.inner || failed(getBackwardSlice(spread.getOperation(), &slice)) || !slice.contains(pair.inner))
+    return std::nullopt;
+  return pair;
+}
+
+std::optional<Pair> findPair(tile::ReduceOp outer) {
+  Type element = getElementTypeOrSelf(outer.getType());
+  if (outer.getKind() != tile::ReduceKind::Sum || !isa<Float32Type, Float64Type>(element) ||
+      isWithinWarp(layoutOf(outer.getValue()), outer.getAxis()))
+    return std::nullopt;
+  std::optional<Pair> pair = exponentials(outer);
+  return pair ? pair : squares(outer);
+}
+
+/// Whether one exchange less is worth what the warps' own sums cost (measured on an H200). Exponentials that only their
+/// sum needs are made once either way. Others are made twice, which shows less than an exchange where a cluster goes
+/// from row to row and hides it behind nothing. Squares take counts and differences of their own; elements of 16 bits
+/// come too fast for that, and within a CTA a barrier is quicker.
+bool pays(const Pair &pair) {
+  tile::ReduceOp outer = pair.outer, inner = pair.inner;
+  if (!pair.isSquare() && pair.root->hasOneUse())
+    return true;
+  bool isAcrossCtas = layoutOf(outer.getValue()).bitsAlong(layout::Part::Block, outer.getAxis()) != 0;
+  bool isWidened = inner.getValue().getDefiningOp<arith::ExtFOp>() != nullptr;
+  return isAcrossCtas &&
+         (pair.isSquare() ? !isWidened : getLaunch(outer->getParentOfType<tile::KernelOp>()).persistent);
+}
+
+/// Whether `value` and all that it needs can be had in front of `place`; it is brought there.
+bool bringBefore(Value value, Operation *place) {
+  Operation *op = value.getDefiningOp();
+  if (!op || op->getBlock() != place->getBlock() || op->isBeforeInBlock(place))
+    return true;
+  llvm::SetVector<Operation *> slice;
+  BackwardSliceOptions options;
+  options.inclusive = true;
+  options.omitUsesFromAbove = false; // what a loop reads
+  options.filter = [&](Operation *needed) {
+    return needed->getBlock() == place->getBlock() && !needed->isBeforeInBlock(place);
+  };
+  if (failed(getBackwardSlice(op, &slice, options)) ||
+      !llvm::all_of(slice, [](Operation *needed) { return isMemoryEffectFree(needed); }) || slice.contains(place))
+    return false;
+  for (Operation *needed : slice)
+    needed->moveBefore(place);
+  return true;
+}
+
+class Merging {
+public:
+  Merging(Pair found, layout::Layout gather)
+      : pair(std::move(found)), builder(pair.inner), loc(pair.outer.getLoc()), axis(pair.outer.getAxis()),
+        gather(std::move(gather)) {}
+
+  void run() {
+    Value elements = pair.inner.getValue();
+    Value part = PartialReduceOp::create(builder, loc, pair.inner.getKind(), elements, axis);
+    if (pair.isSquare())
+      mergeSquares(elements, part);
+    else
+      mergeExponentials(elements, part);
+    pair.inner.erase();
+    pair.outer.erase();
+  }
+
+private:
+  Value constant(double value, Type tile) {
+    APFloat number(value);
+    auto element = cast<FloatType>(getElementTypeOrSelf(tile));
+    bool loses = false;
+    number.convert(element.getFloatSemantics(), APFloat::rmNearestTiesToEven, &loses);
+    return arith::ConstantOp::create(builder, loc,
+                                     DenseElementsAttr::get(cast<ShapedType>(tile), FloatAttr::get(element, number)));
+  }
+  Value constant(const APFloat &value, Type tile) {
+    return arith::ConstantOp::create(builder, loc, DenseElementsAttr::get(cast<ShapedType>(tile), value));
+  }
+  Value partOfSum(Value terms) { return PartialReduceOp::create(builder, loc, tile::ReduceKind::Sum, terms, axis); }
+  Value ownPart(Value part, Type tile) { return OwnPartOp::create(builder, loc, tile, part, axis); }
+
+  /// One exchange of all; the first are parts of the inner reduction, whose result is then there.
+  ValueRange share(ValueRange parts) {
+    SmallVector<Type> types;
+    for (Value part : parts)
+      types.push_back(withLayout(part.getType(), gather));
+    ValueRange all = SharePartsOp::create(builder, loc, types, parts, axis).getOutputs();
+    replace(pair.inner, tile::ReduceOp::create(builder, loc, wholeType(), pair.inner.getKind(), all[0], axis));
+    return all;
+  }
+  RankedTensorType wholeType() { return withLayout(pair.outer.getType(), llvm::cantFail(layout::slice(gather, axis))); }
+  void replace(tile::ReduceOp op, Value whole) {
+    op.replaceAllUsesWith(
+        whole.getType() == op.getType() ? whole : CvtLayoutOp::create(builder, loc, op.getType(), whole).getResult());
+  }
+  /// `value`, which has extent 1 along the axis, beside the parts of all warps.
+  Value spread(Value value, Type tile) {
+    if (value.getType() != wholeType())
+      value = CvtLayoutOp::create(builder, loc, wholeType(), value);
+    return tile::BroadcastOp::create(builder, loc, tile, value);
+  }
+  void replaceOuter(Value terms) {
+    replace(pair.outer, tile::ReduceOp::create(builder, loc, wholeType(), tile::ReduceKind::Sum, terms, axis));
+  }
+
+  /// The exponential of the difference of `value` from `centre`.
+  Value exponential(Value value, Value centre) {
+    Value argument = arith::SubFOp::create(builder, loc, value, centre, pair.difference.getFastmath());
+    if (pair.scale)
+      argument = arith::MulFOp::create(builder, loc, argument, constant(*pair.scale, argument.getType()));
+    return builder
+        .create(loc, pair.root->getName().getIdentifier(), argument, argument.getType(), pair.root->getAttrs())
+        ->getResult(0);
+  }
+
+  void mergeExponentials(Value elements, Value part) {
+    Value isEmpty = arith::CmpFOp::create(builder, loc, arith::CmpFPredicate::OEQ, part,
+                                          constant(-std::numeric_limits<double>::infinity(), part.getType()));
+    Value centre = arith::SelectOp::create(builder, loc, isEmpty, constant(0, part.getType()), part);
+    ValueRange all = share({part, partOfSum(exponential(elements, ownPart(centre, elements.getType())))});
+    builder.setInsertionPoint(pair.outer);
+    Value top = spread(broadcastOf(pair.difference.getRhs()).getValue(), all[0].getType());
+    replaceOuter(arith::MulFOp::create(builder, loc, all[1], exponential(all[0], top)));
+  }
+
+  void mergeSquares(Value elements, Value part) {
+    Type type = elements.getType();
+    Value counted = constant(1, type), zero = constant(0, type);
+    if (pair.inside)
+      counted = arith::SelectOp::create(builder, loc, pair.inside, counted, zero);
+    Value count = partOfSum(counted);
+    Value difference = arith::SubFOp::create(builder, loc, elements, ownPart(centreOf(part, count), type),
+                                             pair.difference.getFastmath());
+    if (pair.inside)
+      difference = arith::SelectOp::create(builder, loc, pair.inside, difference, zero);
+    Value terms =
+        arith::MulFOp::create(builder, loc, difference, difference, cast<arith::MulFOp>(pair.root).getFastmath());
+    ValueRange all = share({part, count, partOfSum(difference), partOfSum(terms)});
+    builder.setInsertionPoint(pair.outer);
+    // The sum of (d + e)^2 for differences d from the centre, and e from there to the mean.
+    Value mean = spread(broadcastOf(pair.difference.getRhs()).getValue(), all[0].getType());
+    Value further = arith::SubFOp::create(builder, loc, centreOf(all[0], all[1]), mean);
+    Value counts = arith::MulFOp::create(builder, loc, all[1], further);
+    Value both = arith::AddFOp::create(builder, loc, counts, arith::AddFOp::create(builder, loc, all[2], all[2]));
+    replaceOuter(arith::AddFOp::create(builder, loc, all[3], arith::MulFOp::create(builder, loc, both, further)));
+  }
+
+  Value centreOf(Value sum, Value count) {
+    Value divisor = arith::MaximumFOp::create(builder, loc, count, constant(1, count.getType()));
+    return arith::DivFOp::create(builder, loc, sum, divisor,
+                                 arith::FastMathFlags::afn); // any value nearby does, as long as both are the same
+  }
+
+  Pair pair;
+  OpBuilder builder;
+  Location loc;
+  unsigned axis;
+  layout::Layout gather;
+};
+
+struct MergeReductions final : impl::KgpuMergeReductionsBase<MergeReductions> {
+  void runOnOperation() override {
+    SmallVector<tile::ReduceOp> all;
+    getOperation().walk([&](tile::ReduceOp op) { all.push_back(op); });
+    for (tile::ReduceOp outer : all) {
+      std::optional<Pair> pair = findPair(outer);
+      if (!pair || !pays(*pair) || layoutOf(pair->inner.getValue()) != layoutOf(outer.getValue()))
+        continue;
+      llvm::Expected<layout::Layout> gather = gatherLayout(layoutOf(outer.getValue()), outer.getAxis());
+      if (!gather) { // the reductions say why themselves
+        llvm::consumeError(gather.takeError());
+        continue;
+      }
+      if (pair->inside && !bringBefore(pair->inside, pair->inner))
+        continue;
+      Merging(std::move(*pair), std::move(*gather)).run();
+    }
+  }
+};
+} // namespace
+} // namespace kpkg::kgpu

@@ -1,0 +1,249 @@
+// What a thread has fetched is read again behind the wait for other threads, where registers cannot hold it meanwhile.
+// SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
+//
+// Before: scf.for ... {
+//           kgpu.async_wait 1
+//           %v = kgpu.fetched %slot ...
+//           kgpu.fetch ... to %slot;  kgpu.async_commit
+//           %a = f(%v);  %s = tile.reduce sum %a axis 1                        across warps
+//           use %a, %s
+//         }
+// After:  scf.for ... {
+//           kgpu.async_wait 1
+//           %v = kgpu.fetched %slot ...
+//           %a = f(%v);  %s = tile.reduce sum %a axis 1
+//           %w = kgpu.fetched %slot ...
+//           kgpu.fetch ... to %slot;  kgpu.async_commit
+//           %b = f(%w);  use %b, %s
+//         }
+//
+// On entry: reductions that share an exchange stand side by side; loops without `kgpu.fetched`, or that carry no tiles,
+// are left alone. On exit: where what a thread would hold over the last reduction across warps, with what the loop
+// carries, is more than its registers, the thread reads its part again and repeats what it made of it. A compiler of
+// registers cannot do that by itself: it takes values that it has seen for the same. Where that is not enough, what is
+// loaded before the loop is fetched to a place of its own, and read from there in the same way.
+#include "dialect/kgpu/Passes.h"
+#include "dialect/kgpu/ir/Partial.h"
+#include "dialect/kgpu/schedule/LoadAhead.h"
+
+using namespace mlir;
+
+namespace kpkg::kgpu {
+#define GEN_PASS_DEF_KGPUREMATERIALISELOADS
+#include "dialect/kgpu/Passes.h.inc"
+
+namespace {
+/// Of a thread's registers, for addresses, predicates, partial sums and what is computed element by element.
+constexpr unsigned kOtherRegisters = 40;
+
+bool waitsForWarps(Operation &op) {
+  auto reduce = dyn_cast<tile::ReduceOp>(op);
+  return reduce && !isWithinWarp(layoutOf(reduce.getValue()), reduce.getAxis());
+}
+
+/// Registers of 32 bits: what is narrow is widened before it is used.
+unsigned registersOf(Value value) {
+  auto type = dyn_cast<RankedTensorType>(value.getType());
+  return type ? layoutOf(type).registers() * std::max<unsigned>(1, elementBytes(type.getElementType()) / 4) : 0;
+}
+
+class Rematerialisation {
+public:
+  Rematerialisation(scf::ForOp loop, const Launch &launch, const TargetModel &target)
+      : loop(loop), launch(launch), target(target) {}
+
+  void run() {
+    for (Operation &op : *loop.getBody())
+      if (waitsForWarps(op))
+        wait = &op;
+    bool carries =
+        llvm::any_of(loop.getRegionIterArgs(), [](Value value) { return isa<RankedTensorType>(value.getType()); });
+    if (!wait || !carries || !findHeld() || needed(/*rematerialises=*/false) <= available())
+      return;
+    if (needed(/*rematerialises=*/true) > available() && park()) {
+      held.clear();
+      later.clear();
+      findHeld();
+    }
+    OpBuilder builder(loop.getContext());
+    builder.setInsertionPointAfter(wait);
+    for (Operation *fetched : held)
+      last = mapping[fetched->getResult(0)] = builder.clone(*fetched)->getResult(0);
+    moveFetches();
+    for (Operation *user : later)
+      for (OpOperand &operand : user->getOpOperands())
+        if (isMadeOfFetched(operand.get())) {
+          OpBuilder before(user);
+          operand.set(again(before, operand.get()));
+        }
+  }
+
+private:
+  /// Whether a value from before the wait follows from what was fetched, and from nothing that costs more.
+  bool isMadeOfFetched(Value value) {
+    Operation *op = value.getDefiningOp();
+    if (!op || op->getBlock() != loop.getBody() || !isa<RankedTensorType>(value.getType()) ||
+        wait->isBeforeInBlock(op) || op == wait)
+      return false;
+    if (isa<FetchedOp>(op))
+      return true;
+    return isRepeated(op) && llvm::any_of(op->getOperands(), [&](Value operand) { return isMadeOfFetched(operand); });
+  }
+
+  static bool isRepeated(Operation *op) {
+    return isMemoryEffectFree(op) &&
+           (op->hasTrait<OpTrait::Elementwise>() || isa<tile::BroadcastOp, tile::ReshapeOp>(op));
+  }
+
+  void collect(Value value) {
+    Operation *op = value.getDefiningOp();
+    if (isa<FetchedOp>(op)) {
+      held.insert(op);
+      return;
+    }
+    for (Value operand : op->getOperands())
+      if (isMadeOfFetched(operand))
+        collect(operand);
+  }
+
+  bool findHeld() {
+    for (Operation *op = wait->getNextNode(); op; op = op->getNextNode()) {
+      bool takes = llvm::any_of(op->getOperands(), [&](Value operand) { return isMadeOfFetched(operand); });
+      if (!takes)
+        continue;
+      later.push_back(op);
+      for (Value operand : op->getOperands())
+        if (isMadeOfFetched(operand))
+          collect(operand);
+    }
+    return !held.empty();
+  }
+
+  unsigned available() const {
+    return std::min(target.maxRegisters, target.registersPerSm / (launch.threads * std::max(launch.minCtas, 1u)));
+  }
+
+  /// Tiles from before the loop that it uses.
+  SmallVector<Value> valuesFromBefore() {
+    llvm::SetVector<Value> values;
+    loop.getBody()->walk([&](Operation *op) {
+      for (Value operand : op->getOperands())
+        if (Operation *from = operand.getDefiningOp(); from && isa<RankedTensorType>(operand.getType()) &&
+                                                       !loop->isAncestor(from) &&
+                                                       !from->hasTrait<OpTrait::ConstantLike>())
+          values.insert(operand);
+    });
+    return values.takeVector();
+  }
+
+  /// Registers of a thread. What is read again is narrow for a moment.
+  unsigned needed(bool rematerialises) {
+    unsigned count = kOtherRegisters;
+    for (Operation *fetched : held)
+      count += rematerialises ? registersOf(fetched->getResult(0)) *
+                                    elementBytes(getElementTypeOrSelf(fetched->getResult(0).getType())) / 4
+                              : registersOf(fetched->getResult(0));
+    for (Value carried : loop.getRegionIterArgs())
+      count += registersOf(carried);
+    for (Value value : valuesFromBefore())
+      count += registersOf(value);
+    return count;
+  }
+
+  /// The ops that make `value` of one load before the loop, the load first; none when there is more to it.
+  SmallVector<Operation *> wayFromLoad(Value value) {
+    SmallVector<Operation *> way;
+    for (Operation *op = value.getDefiningOp(); op && op->getBlock() == loop->getBlock();
+         op = op->getOperand(0).getDefiningOp()) {
+      way.push_back(op);
+      if (auto load = dyn_cast<tile::LoadOp>(op)) {
+        bool isRead = !cast<tile::ViewType>(load.getView().getType()).getIsMut();
+        return isRead && canFetch(load) ? SmallVector<Operation *>(llvm::reverse(way)) : SmallVector<Operation *>();
+      }
+      if (!isRepeated(op) || op->getNumOperands() != 1)
+        break;
+    }
+    return {};
+  }
+
+  /// Fetches what is loaded before the loop, and reads it in each iteration. Whether there was anything.
+  bool park() {
+    bool parked = false;
+    for (Value value : valuesFromBefore()) {
+      SmallVector<Operation *> way = wayFromLoad(value);
+      if (way.empty())
+        continue;
+      auto load = cast<tile::LoadOp>(way.front());
+      Location loc = load.getLoc();
+      OpBuilder before(load), top = OpBuilder::atBlockBegin(loop.getBody());
+      Value place = AllocOp::create(before, loc, slotFor(load, launch.threads), IntegerAttr()),
+            always = arith::ConstantIntOp::create(before, loc, 1, 1);
+      FetchOp::create(before, loc, load.getView(), load.getOffsets(), TypeAttr::get(load.getType()), always, place);
+      AsyncCommitOp::create(before, loc);
+      for (Operation &op : *loop.getBody())
+        if (isa<AsyncWaitOp>(op))
+          top.setInsertionPointAfter(&op);
+      IRMapping made;
+      made.map(load.getResult(),
+               FetchedOp::create(top, loc, load.getType(), place, load.getView(), load.getOffsets(), load.getFill())
+                   .getResult());
+      for (Operation *op : llvm::drop_begin(way))
+        top.clone(*op, made);
+      Value inLoop = made.lookup(value);
+      value.replaceUsesWithIf(inLoop, [&](OpOperand &use) {
+        return loop->isProperAncestor(use.getOwner()) && use.getOwner() != inLoop.getDefiningOp();
+      });
+      for (Operation *op : llvm::reverse(way))
+        if (op->use_empty())
+          op->erase();
+      parked = true;
+    }
+    return parked;
+  }
+
+  /// The value as it is made of what was read again.
+  Value again(OpBuilder &builder, Value value) {
+    if (Value known = mapping.lookup(value))
+      return known;
+    if (!isMadeOfFetched(value))
+      return value;
+    IRMapping operands;
+    for (Value operand : value.getDefiningOp()->getOperands())
+      operands.map(operand, again(builder, operand));
+    return mapping[value] = builder.clone(*value.getDefiningOp(), operands)->getResult(0);
+  }
+
+  /// Slots are filled again behind their last reading.
+  void moveFetches() {
+    SmallVector<Operation *> moved;
+    for (Operation &op : *loop.getBody())
+      if (isa<FetchOp, AsyncCommitOp>(op))
+        moved.push_back(&op);
+    Operation *place = last.getDefiningOp();
+    for (Operation *op : moved) {
+      op->moveAfter(place);
+      place = op;
+    }
+  }
+
+  scf::ForOp loop;
+  Launch launch;
+  const TargetModel &target;
+  Operation *wait = nullptr;
+  llvm::SetVector<Operation *> held; ///< what was fetched and is used behind the wait
+  SmallVector<Operation *> later;    ///< who uses something made of it
+  DenseMap<Value, Value> mapping;
+  Value last;
+};
+
+struct RematerialiseLoads final : impl::KgpuRematerialiseLoadsBase<RematerialiseLoads> {
+  void runOnOperation() override {
+    tile::KernelOp kernel = getOperation();
+    kernel.walk([&](scf::ForOp loop) {
+      if (!loop.getBody()->getOps<FetchedOp>().empty())
+        Rematerialisation(loop, getLaunch(kernel), targetOf(kernel)).run();
+    });
+  }
+};
+} // namespace
+} // namespace kpkg::kgpu

@@ -1,0 +1,67 @@
+// Clusters go over all kernel blocks, where the launch asks for it.
+// RUN: kpkg-opt --kgpu-make-persistent %s | FileCheck %s
+
+!in = !tile.view<2xf32>
+!out = !tile.view<2xf32, mut>
+
+// CHECK-LABEL: tile.kernel @rows
+// CHECK: %[[ZERO:.*]] = arith.constant 0.0
+// CHECK: %[[FIRST:.*]] = tile.block_id x
+// CHECK: %[[ALL:.*]] = tile.grid_dim x
+// CHECK: %[[CTAS:.*]] = kgpu.cta_count
+// CHECK: %[[STEP:.*]] = arith.divui %[[CTAS]], %c8
+// CHECK: scf.for %[[I:.*]] = %[[FIRST]] to %[[ALL]] step %[[STEP]] {
+// CHECK: %[[Y:.*]] = tile.block_id y
+// CHECK: tile.load %arg0[%[[I]], %[[Y]]]
+// CHECK: tile.store %{{.*}}, %arg1[%[[I]], %[[Y]]]
+// CHECK: }
+// CHECK-NEXT: tile.return
+tile.kernel @rows(%x: !in, %y: !out)
+    attributes {kgpu.cluster = 8 : i32, kgpu.persistent, kgpu.target = #kgpu.target<"sm_90a">, kgpu.threads = 64 : i32} {
+  %zero = arith.constant 0.0 : f32
+  %row = tile.block_id x
+  %column = tile.block_id y
+  %v = tile.load %x[%row, %column] fill %zero : !in -> tensor<1x256xf32>
+  tile.store %v, %y[%row, %column] : tensor<1x256xf32>, !out
+  tile.return
+}
+
+// A CTA alone takes every kernel block that many further on; other kernels stay.
+// CHECK-LABEL: tile.kernel @alone
+// CHECK: %[[STEP:.*]] = kgpu.cta_count
+// CHECK: scf.for {{.*}} step %[[STEP]] {
+// CHECK-LABEL: tile.kernel @plain
+// CHECK-NOT: scf.for
+tile.kernel @alone(%x: !in, %y: !out) attributes {kgpu.persistent, kgpu.target = #kgpu.target<"sm_90a">, kgpu.threads = 64 : i32} {
+  %zero = arith.constant 0.0 : f32
+  %row = tile.block_id x
+  %v = tile.load %x[%row, %row] fill %zero : !in -> tensor<1x256xf32>
+  tile.store %v, %y[%row, %row] : tensor<1x256xf32>, !out
+  tile.return
+}
+tile.kernel @plain(%x: !in, %y: !out) attributes {kgpu.target = #kgpu.target<"sm_90a">, kgpu.threads = 64 : i32} {
+  %zero = arith.constant 0.0 : f32
+  %row = tile.block_id x
+  %v = tile.load %x[%row, %row] fill %zero : !in -> tensor<1x256xf32>
+  tile.store %v, %y[%row, %row] : tensor<1x256xf32>, !out
+  tile.return
+}
+
+// With early loads, what all kernel blocks load alike stands before the loop, and stays as narrow as it is.
+// CHECK-LABEL: tile.kernel @weights
+// CHECK: %[[W:.*]] = tile.load %arg1[%c0]
+// CHECK: scf.for
+// CHECK: %[[HELD:.*]] = kgpu.hold %[[W]] : tensor<256xf32>
+// CHECK: %[[V:.*]] = tile.load %arg0
+// CHECK: tile.reshape %[[HELD]]
+tile.kernel @weights(%x: !in, %w: !tile.view<1xf32>, %y: !out) attributes {kgpu.early_loads, kgpu.persistent, kgpu.target = #kgpu.target<"sm_90a">, kgpu.threads = 64 : i32} {
+  %zero = arith.constant 0.0 : f32
+  %c0 = arith.constant 0 : index
+  %row = tile.block_id x
+  %v = tile.load %x[%row, %c0] fill %zero : !in -> tensor<1x256xf32>
+  %weight = tile.load %w[%c0] fill %zero : !tile.view<1xf32> -> tensor<256xf32>
+  %r = tile.reshape %weight : tensor<256xf32> -> tensor<1x256xf32>
+  %p = arith.mulf %v, %r : tensor<1x256xf32>
+  tile.store %p, %y[%row, %c0] : tensor<1x256xf32>, !out
+  tile.return
+}

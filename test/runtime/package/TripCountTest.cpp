@@ -1,0 +1,89 @@
+// Factors of cost formulas that are computed: what they come to, and which are refused.
+//
+// SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
+#include "runtime/package/TripCount.h"
+#include "runtime/package/Tables.h"
+
+#include <gtest/gtest.h>
+#include <nlohmann/json.hpp>
+
+using namespace kpkg::package;
+using nlohmann::json;
+namespace plan = kpkg::plan;
+
+namespace {
+
+/// x [7, 1000], n = 130, and a scalar of the call that is no part of its signature.
+plan::LaunchStep launch() {
+  plan::LaunchStep launch;
+  plan::LaunchArg view, number, passed;
+  view.view.rank = 2;
+  view.view.shape = {7, 1000};
+  number.kind = plan::LaunchArg::Kind::Int;
+  number.integer = 130;
+  passed.kind = plan::LaunchArg::Kind::PassThrough;
+  launch.args = {view, number, passed};
+  launch.grid = {4, 5, 6};
+  return launch;
+}
+
+Kernel kernel() {
+  Kernel kernel;
+  kernel.args.resize(3);
+  kernel.args[0].isView = true;
+  kernel.args[0].rank = 2;
+  return kernel;
+}
+
+std::vector<TripCountStep> read(const char *steps, std::string *refusal = nullptr) {
+  std::string why;
+  auto result = readTripCount(json::parse(steps), kernel(), why);
+  EXPECT_EQ(result.empty(), !why.empty());
+  if (refusal)
+    *refusal = why;
+  else
+    EXPECT_EQ(why, "");
+  return result;
+}
+
+std::optional<double> value(const char *steps) { return evaluate(read(steps), launch()); }
+
+std::string refusal(const char *steps) {
+  std::string why;
+  read(steps, &why);
+  return why;
+}
+
+} // namespace
+
+TEST(TripCount, AreComputed) {
+  EXPECT_EQ(value(R"(["count", ["dim", 0, 1]])"), 1000);
+  EXPECT_EQ(value(R"(["count", ["value", 1], 3, -1, "*", "+", 5, "ceildiv"])"), 26); // (130 - 3) / 5, rounded up
+  EXPECT_EQ(value(R"(["count", ["dim", 0, 1], 128, "ceildiv", ["grid", 1], "//"])"), 1);
+  EXPECT_EQ(value(R"(["count", ["dim", 0, 0], ["value", 1], "min", ["grid", 2], "max", 2, "*"])"), 14);
+}
+
+TEST(TripCount, LoopsDoNotRunLessThanNever) {
+  EXPECT_EQ(value(R"(["count", ["dim", 0, 0], -9, "+"])"), 0);
+  EXPECT_EQ(value(R"(["count", ["dim", 0, 0], 0, "//"])"), 0);
+  EXPECT_EQ(value(R"(["count", ["dim", 0, 0], -2, "ceildiv"])"), 0);
+}
+
+TEST(TripCount, NumbersThatAreNotPartOfTheSignatureAreNotKnown) {
+  EXPECT_EQ(value(R"(["count", ["value", 2], 1, "+"])"), std::nullopt);
+}
+
+TEST(TripCount, OthersAreRefused) {
+  EXPECT_EQ(refusal(R"(["count"])"), "has a count of no steps, or of more than 64");
+  EXPECT_EQ(refusal(R"(["count", "+"])"), "has a count whose step \"+\" finds too few or too many numbers");
+  EXPECT_EQ(refusal(R"(["count", 1, 2])"), "has a count that leaves 2 numbers");
+  for (const char *step : {R"(["dim", 0, 2])", R"(["dim", 1, 0])", R"(["dim", 0])", R"(["dim", 9, 0])",
+                           R"(["value", 0])", R"(["value", 3])", R"(["value", -1])", R"(["grid", 3])",
+                           R"(["shape", 0, 0])", R"("-")", "1.5", "null", "[]", "{}"})
+    EXPECT_EQ(refusal(("[\"count\", " + std::string(step) + "]").c_str()),
+              "has a count with the step " + json::parse(step).dump() + ", which is none");
+  json many = json::array({"count"});
+  for (int i = 0; i < 33; ++i)
+    many.push_back(1);
+  EXPECT_EQ(refusal(many.dump().c_str()), "has a count whose step 1 finds too few or too many numbers");
+}
