@@ -1,4 +1,4 @@
-// Passes over the kgpu level, in the order in which dialect/pipeline runs them.
+// Declares the passes over kgpu IR; dialect/pipeline/GpuPipeline.cpp says in which order they run.
 // SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
 #pragma once
 #include "dialect/kgpu/ir/KgpuDialect.h"

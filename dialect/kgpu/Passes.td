@@ -1,4 +1,4 @@
-// Passes over the kgpu level; each file's head shows the IR before and after.
+// Passes over kgpu IR. The header of each pass's source shows the IR before and after, and gives measurements.
 // SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
 #ifndef KPKG_DIALECT_KGPU_PASSES_TD
 #define KPKG_DIALECT_KGPU_PASSES_TD
@@ -10,7 +10,12 @@ class KgpuPass<string name> : Pass<name, "::kpkg::tile::KernelOp"> {
 }
 
 def KgpuConfigure : KgpuPass<"kgpu-configure"> {
-  let summary = "chooses threads, packing, cluster and residency of a kernel";
+  let summary = "chooses threads, packing, cluster size and residency of a kernel";
+  let description = [{
+    Sets the launch attributes of a kernel at tile level, and changes nothing else. The launch is number `candidate` of
+    the list in schedule/Candidates.cpp, which depends on the kernel, its hints and the chip. The pass fails if there is
+    no such candidate, or if the kernel has no target. All other kgpu passes need the launch, so this one runs first.
+  }];
   let options = [
     Option<"chip", "chip", "std::string", "\"\"", "the target, for kernels that have none yet">,
     Option<"candidate", "candidate", "unsigned", "0", "which of the kernel's candidates to take">
@@ -18,175 +23,406 @@ def KgpuConfigure : KgpuPass<"kgpu-configure"> {
 }
 
 def KgpuScheduleTiles : KgpuPass<"kgpu-schedule-tiles"> {
-  let summary = "says which CTA makes which tiles of an output, and in which order";
+  let summary = "assigns output tiles to CTAs, in an order that suits the L2 cache";
+  let description = [{
+    Replaces each tile.for_tiles by a loop of a CTA over its tiles. Kernels with products take tiles in groups of rows.
+    Tiles with uneven trip counts are distributed so that all CTAs take equally long. CTAs of a cluster take adjacent
+    tiles; the pass fails if no coordinate lets them share operands. It runs before kgpu-merge-loops, and after
+    kgpu-im2col-loads, which needs the original loops.
+  }];
 }
 
 def KgpuMakePersistent : KgpuPass<"kgpu-make-persistent"> {
-  let summary = "lets as many clusters as fit the machine go over all kernel blocks, in kernels whose launch asks for it";
+  let summary = "makes a kernel persistent: each cluster loops over kernel blocks";
+  let description = [{
+    Wraps the kernel's ops in a loop over the kernel blocks along x, whose step is the number of clusters in the grid.
+    Kernels without `kgpu.persistent` are not changed. Constants stay before the loop. With `kgpu.early_loads`, so do
+    loads that are the same for all blocks; kgpu-hoist-loads must have moved them to the beginning.
+  }];
 }
 
 def KgpuRingLoads : KgpuPass<"kgpu-ring-loads"> {
-  let summary = "fetches what later iterations load, in kernels whose launch asks for it";
+  let summary = "fetches loads of a loop several iterations ahead, each thread its own elements";
+  let description = [{
+    Matches loads of read-only views in the kernel's outermost loops whose addresses depend on the loop's counter.
+    Replaces them by `kgpu.fetch`, `kgpu.stages` iterations ahead, and `kgpu.fetched`. Threads need no barrier, since
+    each reads only what it has fetched. Kernels without `kgpu.stages`, with matrix products, or for chips without
+    cp.async are not changed. The pass needs layouts, because a thread fetches the elements that it holds.
+  }];
 }
 
 def KgpuIm2colLoads : KgpuPass<"kgpu-im2col-loads"> {
-  let summary = "turns gathers by windows into loads that the copy engine does";
+  let summary = "converts gathers over sliding windows into im2col loads of the TMA";
+  let description = [{
+    Matches gathers that feed a product and move a window over a kernel argument, in kernels with consumer warpgroups.
+    Replaces them by `kgpu.im2col_load`; other gathers stay. The pass fails if the coordinates of the first row are not
+    known. It runs before kgpu-schedule-tiles, because it reads the range of the taps off the loops.
+  }];
 }
 
 def KgpuMergeLoops : KgpuPass<"kgpu-merge-loops"> {
-  let summary = "makes one loop of nested ones around products whose operands are copied ahead";
+  let summary = "merges nested loops around a product whose operands are copied ahead";
+  let description = [{
+    Matches a loop that does nothing but run an inner loop with one product. Replaces both by one loop that carries
+    their counters. Bounds of the inner loop must not depend on the outer one. The kernel must have consumer warpgroups,
+    or rings and a product of mma.sync that reads gathered rows. The pass runs after kgpu-schedule-tiles, so that one
+    ring serves the whole merged loop.
+  }];
 }
 
 def KgpuTensorStores : KgpuPass<"kgpu-tensor-stores"> {
-  let summary = "writes results of products by tensor maps";
+  let summary = "stores results of products through shared memory by tensor maps";
+  let description = [{
+    Replaces stores of 16-bit tiles, and additions of f32 tiles to memory, by `kgpu.tensor_store`. The tile must have
+    the layout of a wgmma accumulator, or a stored one that of its transpose. A tensor map must be able to describe the
+    view. Other stores, and kernels without consumer warpgroups, are not changed. The pass runs before kgpu-split-roles,
+    since rings take the shared memory that its buffers leave.
+  }];
 }
 
 def KgpuExpandAddStores : KgpuPass<"kgpu-expand-add-stores"> {
-  let summary = "adds tiles to memory element by element where tensor maps cannot";
+  let summary = "expands additions of tiles to memory into atomics, where a tensor map cannot add";
+  let description = [{
+    Replaces tile.add_store by tile.atomic on the elements. A tile.add_store stays if consumer warpgroups can add the
+    tile by a tensor map; kgpu-tensor-stores lowers it later. The pass runs before kgpu-assign-layouts, because the
+    index tiles that it creates need layouts.
+  }];
 }
 
 def KgpuDensifyDots : KgpuPass<"kgpu-densify-dots"> {
-  let summary = "makes dense what products have two of four elements of, where tensor cores cannot multiply those";
+  let summary = "densifies 2:4-sparse operands of matrix products that wgmma does not multiply";
+  let description = [{
+    Expands the left operand of every tile.dot with positions to a dense tile, in kernels without consumer warpgroups.
+    Kernels with consumer warpgroups are not changed: their sparse products are lowered to sparse wgmma. The pass runs
+    before kgpu-assign-layouts, because the tiles that it creates need layouts.
+  }];
 }
 
 def KgpuSplitRoles : KgpuPass<"kgpu-split-roles"> {
-  let summary = "splits a kernel into a thread that copies operands of products and warpgroups that compute";
+  let summary = "splits a kernel into a producer warp and consumer warpgroups";
+  let description = [{
+    Creates `kgpu.roles`: a producer warp copies operands of products to ring buffers, and consumer warpgroups compute.
+    Every tile.dot becomes a `kgpu.wgmma` that is directly followed by its wait. The pass applies to kernels with
+    `kgpu.consumers`. It fails if an operand cannot be copied by the TMA, or if rings of two slots do not fit. It runs
+    after layouts are assigned, and after passes that match tile.dot.
+  }];
   let dependentDialects = ["::kpkg::kgpu::KgpuDialect", "::mlir::scf::SCFDialect", "::mlir::arith::ArithDialect", "::mlir::ub::UBDialect"];
 }
 
 def KgpuSplitProducers : KgpuPass<"kgpu-split-producers"> {
-  let summary = "gives what products of a computed left operand are made from to a warpgroup of its own";
+  let summary = "moves the computation of left operands into a producer warpgroup, which publishes them";
+  let description = [{
+    Splits the consumers' region of a kernel with `kgpu.producers`. The producer warpgroup gets the code that leads to
+    computed left operands. It publishes them, and other tiles that the consumers need, through rings. The pass fails if
+    no product reads a computed operand, or if a published tile depends on the consumers' results. It runs after
+    kgpu-split-roles, while every wait follows its product.
+  }];
 }
 
 def KgpuMulticast : KgpuPass<"kgpu-multicast"> {
-  let summary = "lets the CTAs of a cluster copy operands for each other that all of them need";
+  let summary = "multicasts operands that all CTAs of a cluster need";
+  let description = [{
+    Matches TMA copies whose coordinates do not depend on the rank of the CTA in its cluster. Each CTA then copies a
+    part of the box to all CTAs. The pass applies to kernels with roles and clusters, and fails if no copy matches. It
+    runs after kgpu-split-roles, which creates the copies of whole boxes.
+  }];
 }
 
 def KgpuPipelineProducts : KgpuPass<"kgpu-pipeline-products"> {
-  let summary = "lets the second product of an iteration run under the arithmetic of the next one";
+  let summary = "software-pipelines loops with two dependent products";
+  let description = [{
+    Matches loops with two products, of which the second one's left operand depends on the first. The second product
+    moves to the next iteration, where it overlaps with the arithmetic on the first product's result. Loops stay as they
+    are if an op may not run one iteration earlier, such as a gather. Short 8-bit products, and right operands that are
+    a part of the first product's operand, also prevent it. The pass runs after layouts are assigned and before
+    kgpu-split-roles, while each product is one tile.dot.
+  }];
 }
 
 def KgpuPeelLoops : KgpuPass<"kgpu-peel-loops"> {
-  let summary = "gives iterations in which a choice is never made a loop of their own";
+  let summary = "peels iterations in which a branch may be taken off loops with products";
+  let description = [{
+    Matches an scf.if between tiles whose condition is a disjunction of comparisons that are linear in the loop counter.
+    Splits the loop so that the iterations in which the branch is never taken do not test it. Loops with more than two
+    products are not changed, nor are loops whose accumulator starts at zero. The pass applies to kernels with
+    `kgpu.peels`, and removes the attribute if it splits no loop. It runs after kgpu-pipeline-products, which removes
+    first iterations with other products.
+  }];
 }
 
 def KgpuPublishParts : KgpuPass<"kgpu-publish-parts"> {
-  let summary = "hands operands on in two parts, the first one while the other is computed";
+  let summary = "publishes computed operands in two parts, so that products of the first part start early";
+  let description = [{
+    Matches operands of 64 rows of 128 bytes that a producer warpgroup computes element by element. The operand's ring
+    must have one slot, and no wait may stand between its products. Each half of the columns is published through a ring
+    of its own, and all products of the first half precede those of the second. The pass runs after kgpu-pipeline-waits,
+    which determines which products are waited for together.
+  }];
 }
 
 def KgpuRescaleConditionally : KgpuPass<"kgpu-rescale-conditionally"> {
-  let summary = "lets warps skip multiplications of sums by 1";
+  let summary = "lets each warp skip multiplications of accumulators by 1";
+  let description = [{
+    Matches multiplications of accumulators by a published factor that the producer warpgroup computes by a `select`
+    with a branch of 1. They move into an scf.if that a warp enters only if one of its factors is not 1. Kernels without
+    `kgpu.producers` are not changed. The pass runs after kgpu-pipeline-waits has placed the waits.
+  }];
 }
 
 def KgpuSinkScalars : KgpuPass<"kgpu-sink-scalars"> {
-  let summary = "computes scalars of a tile under its first product";
+  let summary = "moves scalar arithmetic of a tile behind its first product";
+  let description = [{
+    Matches blocks of the consumers and of the producer warpgroup that start a product before a loop with products.
+    Scalar arithmetic that only later ops use moves behind the first product, so that both overlap. The pass runs after
+    all passes that move products.
+  }];
 }
 
 def KgpuPipelineOperands : KgpuPass<"kgpu-pipeline-operands"> {
-  let summary = "lets products of what warpgroups share run one iteration later";
+  let summary = "delays products of tiles that warpgroups share by one iteration";
+  let description = [{
+    Matches loops in which one product reads a tile of `kgpu.publish_all`, and one store adds its result to memory. The
+    product then reads the tile of the previous iteration, so no warpgroup waits for a tile of the same iteration. The
+    ring must have four slots; otherwise the loop is not changed. The pass runs after kgpu-split-roles has chosen the
+    number of slots, and before kgpu-pipeline-waits.
+  }];
   let dependentDialects = ["::kpkg::kgpu::KgpuDialect", "::mlir::scf::SCFDialect", "::mlir::arith::ArithDialect", "::mlir::ub::UBDialect"];
 }
 
 def KgpuPipelineWaits : KgpuPass<"kgpu-pipeline-waits"> {
-  let summary = "waits for products where their results are needed";
+  let summary = "moves waits for products to the first use of their results";
+  let description = [{
+    Moves each `kgpu.wgmma_wait`, with the releases of slots behind it, down to the first op that needs its result. The
+    wait leaves younger products in flight. It stops before loops, barriers and ops with effects. Waits of a result that
+    only the next product adds to are removed, and adjacent waits are merged. On entry every wait must directly follow
+    its product.
+  }];
 }
 
 def KgpuPingPong : KgpuPass<"kgpu-ping-pong"> {
-  let summary = "lets warpgroups start their products in turn";
+  let summary = "schedules consumer warpgroups in ping-pong";
+  let description = [{
+    Inserts turns into innermost loops with several products, so that the arithmetic of one warpgroup overlaps with
+    products of another. Loops in which warpgroups meet at a barrier are not changed, nor are kernels with one consumer
+    or with a producer warpgroup. The pass runs after kgpu-pipeline-waits, because the placed waits determine what
+    overlaps.
+  }];
 }
 
 def KgpuDynamicTiles : KgpuPass<"kgpu-dynamic-tiles"> {
-  let summary = "lets CTAs take the next tile when they are free, in kernels whose launch asks for it";
+  let summary = "replaces the static schedule of tiles by a dynamic tile scheduler";
+  let description = [{
+    Replaces the loop over tiles of both roles by an scf.while. The producer warp takes tile numbers from an atomic
+    counter, and publishes them to the consumers through a channel. Kernels without `kgpu.dynamic` are not changed. The
+    pass fails if a role has no loop over tiles, or several. It runs after passes that match loops with known steps.
+  }];
 }
 
 def KgpuVerifySchedule : KgpuPass<"kgpu-verify-schedule"> {
   let summary = "checks that the roles of a kernel agree on every ring";
+  let description = [{
+    Checks that roles use rings in one order and equally often, so that they cannot deadlock. Also checks that copies
+    fill slots with the announced bytes, and that slots are read only while they are full. The pass changes nothing. It
+    can run at any stage after kgpu-split-roles.
+  }];
 }
 
 def KgpuHoistLoads : KgpuPass<"kgpu-hoist-loads"> {
-  let summary = "moves loads to the first one, in kernels whose launch asks for it";
+  let summary = "hoists loads of read-only views to the kernel's first load";
+  let description = [{
+    Moves loads of the kernel's outermost block up to its first load, with the address computations that they need.
+    Loads stay if their views are mutable, or if their addresses depend on tiles. Kernels without `kgpu.early_loads` are
+    not changed. The pass runs before reductions are expanded.
+  }];
 }
 
 def KgpuPrefetchLoads : KgpuPass<"kgpu-prefetch-loads"> {
-  let summary = "loads one iteration ahead, in kernels whose launch asks for it";
+  let summary = "issues loads of a loop one iteration ahead";
+  let description = [{
+    Matches loads of read-only views whose addresses depend only on the loop's counter and values from outside. The loop
+    carries their values. Loops with matrix products are not changed, nor are kernels without `kgpu.prefetch`. In
+    kernels with rings, loads that suit a ring stay for kgpu-ring-loads. The pass runs before kgpu-assign-layouts,
+    because the carried tiles need layouts.
+  }];
 }
 
 def KgpuAssignLayouts : KgpuPass<"kgpu-assign-layouts"> {
-  let summary = "gives every tile a layout";
+  let summary = "assigns a layout to every tile";
+  let description = [{
+    Tiles that are loaded or stored get coalesced layouts, and accumulators the layout of their instruction. Layouts are
+    propagated along the data flow. A `kgpu.cvt_layout` is inserted where an op needs another layout. The pass fails if
+    a thread would hold too many elements of a tile. It needs a configured kernel without layouts.
+  }];
 }
 
 def KgpuFoldReductions : KgpuPass<"kgpu-fold-reductions"> {
-  let summary = "adds up in a thread before a loop carries it what the thread adds up in the end";
+  let summary = "sums a thread's elements before a loop carries them, if they are summed after the loop";
+  let description = [{
+    Matches a carried sum of floats that starts at zero, to which each iteration adds. All users after the loop must sum
+    it over one axis. The loop then carries one element for all registers along that axis. The pass runs after
+    kgpu-assign-layouts, which determines the elements of a thread.
+  }];
 }
 
 def KgpuDeferReductions : KgpuPass<"kgpu-defer-reductions"> {
-  let summary = "exchanges sums over lanes that a loop carries once, behind the loop";
+  let summary = "defers the exchange of a carried sum between lanes until after the loop";
+  let description = [{
+    Matches a carried sum in a loop with products, to which each iteration adds a reduction. Before that, the sum may be
+    multiplied by a factor for each row. The loop then carries an element for each lane, and one reduction follows the
+    loop. The pass runs after kgpu-assign-layouts and before kgpu-pipeline-products, which changes the loops.
+  }];
 }
 
 def KgpuRematerialiseLoads : KgpuPass<"kgpu-rematerialise-loads"> {
-  let summary = "reads again what was fetched where registers cannot hold it while threads wait";
+  let summary = "reads fetched elements again after a wait, if registers cannot hold them meanwhile";
+  let description = [{
+    Matches loops with `kgpu.fetched` and carried tiles, whose values exceed a thread's registers over the last
+    reduction across warps. After that reduction, the thread reads its elements again and repeats the computation on
+    them. If that is not enough, tiles from before the loop are read from shared memory likewise. The pass runs before
+    kgpu-expand-reductions and after kgpu-group-reductions, which determines the last wait.
+  }];
 }
 
 def KgpuExpandScans : KgpuPass<"kgpu-expand-scans"> {
-  let summary = "lets warps and CTAs share long scans";
+  let summary = "expands long scans: warps scan parts, and then all scan the totals of the parts";
+  let description = [{
+    Matches scans whose axis several CTAs share, or for which a warp would need many registers. Replaces them by two
+    `kgpu.partial_scan` with an exchange of totals, and a `kgpu.put_before`. Scans whose axis does not divide into parts
+    of equal length stay for kgpu-localise-scans. The pass needs layouts.
+  }];
 }
 
 def KgpuLocaliseScans : KgpuPass<"kgpu-localise-scans"> {
-  let summary = "brings the axis of every scan into a warp";
+  let summary = "converts scans so that their axis lies within a warp";
+  let description = [{
+    Matches scans along an axis that several warps share, and inserts layout conversions around them. The pass fails if
+    CTAs of a cluster share the axis, or if a thread would hold too many elements. It runs after kgpu-expand-scans,
+    which expands long scans.
+  }];
 }
 
 def KgpuExpandArgReduce : KgpuPass<"kgpu-expand-arg-reduce"> {
-  let summary = "turns positions of extremes into reductions of pairs";
+  let summary = "expands positions of extremes into reductions of pairs";
+  let description = [{
+    Replaces every tile.arg_reduce by a tile.combine over pairs of element and position. Of equal elements the smaller
+    position wins, and a NaN precedes every number. The pass runs before kgpu-assign-layouts, because the tiles of
+    positions need layouts.
+  }];
 }
 
 def KgpuCoalesceStores : KgpuPass<"kgpu-coalesce-stores"> {
-  let summary = "results of matrix products are stored in whole vectors";
+  let summary = "converts results of products to layouts in which threads store whole vectors";
+  let description = [{
+    Matches stores of mma.sync accumulators, or of transposed bytes, whose view allows vectors at least twice as long.
+    Inserts the cheaper of two conversions: to a layout that shuffles within groups of lanes produce, or to the
+    coalesced one. In kernels with a producer warpgroup, 16-bit wgmma results are shuffled to whole sectors instead.
+    Other kernels with roles are not changed. The pass needs layouts, and runs before kgpu-expand-cvt.
+  }];
 }
 
 def KgpuExpandMma : KgpuPass<"kgpu-expand-mma"> {
-  let summary = "turns matrix products into mma.sync on operands in shared memory";
+  let summary = "expands matrix products into mma.sync, with operands in shared memory";
+  let description = [{
+    Matches tile.dot that tensor cores can compute a warp at a time (see dotKind). Stores operands to buffers, and reads
+    them as fragments step by step along K. Other products stay for kgpu-expand-dots. The pass needs layouts. Barriers
+    are inserted by kgpu-insert-barriers.
+  }];
 }
 
 def KgpuRingCopies : KgpuPass<"kgpu-ring-copies"> {
-  let summary = "copies to shared memory run several iterations ahead, through a ring";
+  let summary = "copies loads for shared memory several iterations ahead, through a ring buffer";
+  let description = [{
+    Matches loads and gathers of rows in a loop that are only stored to a buffer. Their addresses must depend only on
+    the loop's counter and carried counters. Replaces them by asynchronous copies to a ring of `kgpu.stages` slots, with
+    one barrier per iteration. Loads that cannot be copied asynchronously go through registers. Kernels with fewer than
+    two stages are not changed. The pass runs after kgpu-expand-mma, which creates the buffers.
+  }];
 }
 
 def KgpuPreloadFragments : KgpuPass<"kgpu-preload-fragments"> {
-  let summary = "reads the first fragments of an iteration at the end of the one before";
+  let summary = "reads the first fragments of an iteration at the end of the previous one";
+  let description = [{
+    Matches loops of kgpu-ring-copies with a `kgpu.mma` whose first operands are read from the ring's slot. The loop
+    carries the first fragments, and the wait for the next slot moves before the last product. Other loops are not
+    changed.
+  }];
 }
 
 def KgpuExpandDots : KgpuPass<"kgpu-expand-dots"> {
-  let summary = "turns matrix products into multiply-adds on operands in shared memory";
+  let summary = "expands matrix products into FMAs, with operands in shared memory";
+  let description = [{
+    Replaces every remaining tile.dot by a loop along K. Each step reads a column and a row from shared memory, and adds
+    their product to the accumulator. Operands are widened to the accumulator's type first. The pass runs after
+    kgpu-expand-mma. Barriers are inserted by kgpu-insert-barriers.
+  }];
   let dependentDialects = ["::kpkg::kgpu::KgpuDialect", "::mlir::scf::SCFDialect", "::mlir::arith::ArithDialect", "::mlir::math::MathDialect"];
 }
 
 def KgpuMergeReductions : KgpuPass<"kgpu-merge-reductions"> {
-  let summary = "a sum about the result of another reduction is made about that of each warp, so that both share an exchange";
+  let summary = "merges dependent reductions across warps into one exchange, by Chan's update";
+  let description = [{
+    Matches a sum of squares about a value that depends on the elements' sum, and a sum of exponentials about their
+    maximum. Both reductions are computed within warps, and share one `kgpu.share_parts`. Pairs stay as they are where
+    the saved exchange does not pay for the additional arithmetic. The pass needs layouts, and runs before
+    kgpu-expand-reductions.
+  }];
   let dependentDialects = ["::kpkg::kgpu::KgpuDialect", "::mlir::scf::SCFDialect", "::mlir::arith::ArithDialect", "::mlir::math::MathDialect"];
 }
 
 def KgpuGroupReductions : KgpuPass<"kgpu-group-reductions"> {
-  let summary = "puts independent reductions across warps side by side";
+  let summary = "moves independent reductions across warps next to each other";
+  let description = [{
+    Moves each reduction up to an earlier one in its block, with the ops that it needs. It stays if one of them has
+    effects or is a reduction itself. The pass runs before kgpu-expand-reductions, which lets adjacent reductions share
+    an exchange.
+  }];
 }
 
 def KgpuExpandReductions : KgpuPass<"kgpu-expand-reductions"> {
-  let summary = "turns reductions across warps into partial ones and an exchange through shared memory";
+  let summary = "expands reductions across warps into partial ones and an exchange through shared memory";
+  let description = [{
+    Matches tile.reduce and tile.combine along an axis that several warps hold, and `kgpu.share_parts`. Each warp
+    reduces its part, and every warp reduces the exchanged parts again. CTAs of a cluster exchange parts by
+    `kgpu.exchange`, or by `kgpu.remote_store` deeper in the control flow. The pass fails if a layout cannot be divided
+    among warps. Barriers are inserted by kgpu-insert-barriers.
+  }];
 }
 
 def KgpuExpandCvt : KgpuPass<"kgpu-expand-cvt"> {
-  let summary = "turns conversions between warps into an exchange through shared memory";
+  let summary = "expands layout conversions between warps into an exchange through shared memory";
+  let description = [{
+    Matches `kgpu.cvt_layout` that shuffles cannot do, or do more slowly, and tile.reshape that moves elements. Replaces
+    them by a store to a buffer and a load. Some conversions of kernels with roles always use shuffles, because rings
+    leave no memory. The pass fails in packed kernels if elements would move between blocks. It runs after all passes
+    that create conversions.
+  }];
 }
 
 def KgpuAllocSmem : KgpuPass<"kgpu-alloc-smem"> {
-  let summary = "gives every buffer in shared memory its offset";
+  let summary = "assigns an offset in shared memory to every buffer";
+  let description = [{
+    Buffers that are not live at the same time may overlap. The pass sets `offset` of every `kgpu.alloc`, and
+    `kgpu.shared` of the kernel. It fails if the chip has too little shared memory for a CTA. It runs after all passes
+    that create buffers.
+  }];
 }
 
 def KgpuInsertBarriers : KgpuPass<"kgpu-insert-barriers"> {
-  let summary = "separates conflicting accesses to shared memory by barriers";
+  let summary = "inserts barriers between conflicting accesses to shared memory";
+  let description = [{
+    Inserts a barrier on every path between two accesses of different threads to the same byte, one of them a write.
+    Buffers must have offsets, so the pass runs after kgpu-alloc-smem. It also lets the cluster wait before the first
+    write to another CTA's shared memory.
+  }];
 }
 
 def KgpuVerify : KgpuPass<"kgpu-verify"> {
   let summary = "checks layouts against each other, and the launch against the chip";
+  let description = [{
+    Checks that every tile has a layout that suits its op and the launch, and that buffers fit shared memory. Also
+    checks that ops of a role stand in its region, and that CTAs of a cluster agree on their exchanges. The pass changes
+    nothing. It can run at any stage after kgpu-assign-layouts.
+  }];
 }
 
 #endif

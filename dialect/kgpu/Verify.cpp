@@ -1,16 +1,14 @@
-// Checks what no single op can check: layouts against each other and against the launch, buffers against the chip.
+// Checks layouts against each other and the launch, buffers against shared memory, and the launch against the chip.
 // SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
 //
-// On entry: any stage after kgpu-assign-layouts. Nothing is changed. What holds when it passes:
-//  * every tile has a layout, which speaks of no more lanes, warps and CTAs than the launch has;
-//  * all tiles of an elementwise op have one layout; a reduction gives the slice of its operand's layout, a broadcast
-//  takes the slice of
-//    its result's;
-//  * the launch fits the chip, and buffers that have offsets lie within the kernel's shared memory;
-//  * accumulators of warpgroups have the layout of their instruction; what one role of a kernel does stands in that
-//  role;
-//  * CTAs of a cluster agree on every exchange, and none fills a buffer that another one still reads;
-//  * packed kernel blocks share nothing: no buffers, no barriers, no loops, no asserts.
+// On entry: any stage after kgpu-assign-layouts. The pass changes nothing. When it succeeds:
+//  * Every tile has a layout, with no more lanes, warps and CTAs than the launch has.
+//  * All tiles of an elementwise op have one layout.
+//  * A reduction's result has the slice of its operand's layout; a broadcast's operand the slice of its result's.
+//  * The launch fits the chip, and buffers with offsets lie within the kernel's shared memory.
+//  * Accumulators of wgmma have the layout of the instruction, and ops of a role stand in the region of that role.
+//  * CTAs of a cluster agree on every exchange, and none fills a buffer that another one still reads.
+//  * Packed kernel blocks share nothing: they have no buffers, barriers, loops or asserts.
 #include "dialect/kgpu/Passes.h"
 #include "dialect/kgpu/async/WgmmaLayout.h"
 #include "dialect/kgpu/sync/Exchanges.h"
@@ -124,14 +122,14 @@ private:
     return verifyHeld(op, cast<RankedTensorType>(type));
   }
 
-  /// Whether the op is in the role that makes operands for the others.
+  /// Returns whether the op is in the role of the producer warpgroup, which computes operands for the consumers.
   static bool isMade(Operation *op) {
     auto roles = op->getParentOfType<RolesOp>();
     return roles && roles.getProducers().isAncestor(op->getParentRegion());
   }
 
-  /// No element may be held only by warps that a layout speaks of and a block has not: the last quarter, where both of
-  /// the highest bits are set.
+  /// Checks that no element is held only by warps that the layout has and the kernel block has not. Those are the last
+  /// quarter of the layout's warps, where both of the highest bits are set.
   LogicalResult verifyHeld(Operation *op, RankedTensorType type) {
     const Layout &layout = layoutOf(type);
     if (layout.warps() <= launch.warps())
@@ -164,7 +162,7 @@ private:
     return success();
   }
 
-  /// `given` must be the layout that follows, up to threads which hold copies.
+  /// Checks that `given` is the layout `wanted`, except for threads that hold copies.
   static LogicalResult expect(Operation *op, const Layout &given, llvm::Expected<Layout> wanted) {
     if (!wanted)
       return op->emitOpError() << llvm::toString(wanted.takeError());

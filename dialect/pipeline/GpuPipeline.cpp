@@ -1,4 +1,4 @@
-// Which passes take a kernel at tile level to a laid-out kernel of a chip, and why in this order.
+// Builds the pass pipeline that takes a kernel from tile level to a laid-out kernel of a chip.
 // SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
 #include "dialect/pipeline/GpuPipeline.h"
 #include "dialect/kgpu/Passes.h"
@@ -13,56 +13,56 @@ namespace kpkg {
 
 void buildGpuPipeline(OpPassManager &modulePasses, StringRef chip, unsigned candidate) {
   OpPassManager &passes = modulePasses.nest<tile::KernelOp>();
-  passes.addPass(tile::createTileWidenReductions()); // what threads exchange is in f32 then
-  passes.addPass(tile::createTileRelaxMath());       // while casts stand beside what they round
+  passes.addPass(tile::createTileWidenReductions()); // partial results that threads exchange are f32 after it
+  passes.addPass(tile::createTileRelaxMath());       // while each cast directly follows the op that it rounds
   kgpu::KgpuConfigureOptions launch;
   launch.chip = chip.str();
   launch.candidate = candidate;
-  passes.addPass(kgpu::createKgpuConfigure(launch));  // how many threads: everything below depends on it
-  passes.addPass(kgpu::createKgpuExpandAddStores());  // makes positions, which need layouts
-  passes.addPass(kgpu::createKgpuDensifyDots());      // makes tiles, which need layouts
-  passes.addPass(kgpu::createKgpuIm2colLoads());      // while loops say how far taps go
-  passes.addPass(kgpu::createKgpuScheduleTiles());    // loops like any others from here on
-  passes.addPass(kgpu::createKgpuMergeLoops());       // one ring goes through all of it
-  passes.addPass(kgpu::createKgpuHoistLoads());       // before reductions become code that is hard to pass
-  passes.addPass(kgpu::createKgpuMakePersistent());   // loads that all blocks repeat stand at their beginning by now
-  passes.addPass(kgpu::createKgpuPrefetchLoads());    // makes carried values, which need layouts
-  passes.addPass(kgpu::createKgpuExpandArgReduce());  // its positions need layouts too
-  passes.addPass(kgpu::createKgpuAssignLayouts());    // who holds what
-  passes.addPass(createCanonicalizerPass());          // conversions back and forth
-  passes.addPass(createCSEPass());                    // constants that were cloned for their layouts
-  passes.addPass(kgpu::createKgpuFoldReductions());   // once it is known what a thread holds
-  passes.addPass(kgpu::createKgpuDeferReductions());  // while loops with products have one iteration in their body
-  passes.addPass(kgpu::createKgpuRingLoads());        // what a thread fetches depends on its layout
-  passes.addPass(kgpu::createKgpuTensorStores());     // takes shared memory that operands then do not get
-  passes.addPass(kgpu::createKgpuPipelineProducts()); // while products are one op each
-  passes.addPass(kgpu::createKgpuPeelLoops());        // once the iterations that differ by their products are gone
-  passes.addPass(kgpu::createKgpuSplitRoles());       // accumulators have their layouts
-  passes.addPass(kgpu::createKgpuSplitProducers());   // once operands are copied, and products one after the other
-  passes.addPass(kgpu::createKgpuMulticast());        // once copies are there, whole
-  passes.addPass(kgpu::createKgpuPipelineOperands()); // once it is known how many slots there are
-  passes.addPass(kgpu::createKgpuPipelineWaits());    // before anything is expanded behind them
-  passes.addPass(kgpu::createKgpuPublishParts());     // once it is known what products are waited for together
-  passes.addPass(kgpu::createKgpuPingPong());         // once it is known what runs at the same time
-  passes.addPass(kgpu::createKgpuRescaleConditionally()); // once nothing asks any more what products are scaled by
-  passes.addPass(kgpu::createKgpuDynamicTiles());         // all before speaks of loops whose steps are known
-  passes.addPass(kgpu::createKgpuVerifySchedule());       // a race or a deadlock would show on few machines, and rarely
-  passes.addPass(kgpu::createKgpuSinkScalars());          // once it is known which product is the first
-  passes.addPass(kgpu::createKgpuExpandScans());          // makes buffers
-  passes.addPass(kgpu::createKgpuLocaliseScans());        // makes conversions
-  passes.addPass(kgpu::createKgpuCoalesceStores());       // while accumulators still say whose they are
-  passes.addPass(kgpu::createKgpuExpandMma());            // makes buffers
-  passes.addPass(kgpu::createKgpuRingCopies());           // makes rings of those in loops
-  passes.addPass(kgpu::createKgpuPreloadFragments());     // once waits and barriers of the rings are there
-  passes.addPass(kgpu::createKgpuExpandDots());           // makes buffers
-  passes.addPass(kgpu::createKgpuMergeReductions());      // one exchange is quicker than two
-  passes.addPass(kgpu::createKgpuGroupReductions());      // so that they share a barrier
-  passes.addPass(kgpu::createKgpuRematerialiseLoads());   // once the last wait of an iteration is known
-  passes.addPass(kgpu::createKgpuExpandReductions());     // makes buffers, and conversions of its results
-  passes.addPass(kgpu::createKgpuExpandCvt());            // makes buffers
-  passes.addPass(kgpu::createKgpuAllocSmem());            // needs all buffers
-  passes.addPass(kgpu::createKgpuInsertBarriers());       // needs to know which buffers overlap
-  passes.addPass(kgpu::createKgpuVerify());               // what the code of one thread relies on
+  passes.addPass(kgpu::createKgpuConfigure(launch));  // sets the thread count, which all later passes use
+  passes.addPass(kgpu::createKgpuExpandAddStores());  // creates index tiles, which need layouts
+  passes.addPass(kgpu::createKgpuDensifyDots());      // creates tiles, which need layouts
+  passes.addPass(kgpu::createKgpuIm2colLoads());      // while loop bounds give the range of taps
+  passes.addPass(kgpu::createKgpuScheduleTiles());    // leaves only scf loops for later passes
+  passes.addPass(kgpu::createKgpuMergeLoops());       // so that one ring serves the merged loop
+  passes.addPass(kgpu::createKgpuHoistLoads());       // before reductions are expanded to code that loads cannot pass
+  passes.addPass(kgpu::createKgpuMakePersistent());   // after loads that all blocks repeat are hoisted to the beginning
+  passes.addPass(kgpu::createKgpuPrefetchLoads());    // creates carried tiles, which need layouts
+  passes.addPass(kgpu::createKgpuExpandArgReduce());  // creates tiles of positions, which need layouts
+  passes.addPass(kgpu::createKgpuAssignLayouts());    // before passes that depend on which thread holds what
+  passes.addPass(createCanonicalizerPass());          // removes conversions that cancel out
+  passes.addPass(createCSEPass());                    // merges constants that were cloned for their layouts
+  passes.addPass(kgpu::createKgpuFoldReductions());   // needs to know which elements a thread holds
+  passes.addPass(kgpu::createKgpuDeferReductions());  // before loops with products are software-pipelined
+  passes.addPass(kgpu::createKgpuRingLoads());        // each thread fetches the elements of its layout
+  passes.addPass(kgpu::createKgpuTensorStores());     // takes its shared memory before rings share the rest
+  passes.addPass(kgpu::createKgpuPipelineProducts()); // while each product is one tile.dot
+  passes.addPass(kgpu::createKgpuPeelLoops());        // after pipelining has peeled iterations with other products
+  passes.addPass(kgpu::createKgpuSplitRoles());       // needs the layouts of accumulators
+  passes.addPass(kgpu::createKgpuSplitProducers());   // needs copied operands, and a wait after each product
+  passes.addPass(kgpu::createKgpuMulticast());        // needs the copies, while they are whole
+  passes.addPass(kgpu::createKgpuPipelineOperands()); // needs the number of slots of each ring
+  passes.addPass(kgpu::createKgpuPipelineWaits());    // before ops behind the waits are expanded
+  passes.addPass(kgpu::createKgpuPublishParts());     // needs to know which products are waited for together
+  passes.addPass(kgpu::createKgpuPingPong());         // needs final waits, which determine what overlaps
+  passes.addPass(kgpu::createKgpuRescaleConditionally()); // after passes that match scalings of accumulators
+  passes.addPass(kgpu::createKgpuDynamicTiles());         // replaces loops with known steps, which passes above match
+  passes.addPass(kgpu::createKgpuVerifySchedule());       // finds races and deadlocks, which tests rarely show
+  passes.addPass(kgpu::createKgpuSinkScalars());          // needs to know which product comes first
+  passes.addPass(kgpu::createKgpuExpandScans());          // creates buffers
+  passes.addPass(kgpu::createKgpuLocaliseScans());        // creates conversions
+  passes.addPass(kgpu::createKgpuCoalesceStores());       // while accumulators have their instructions' layouts
+  passes.addPass(kgpu::createKgpuExpandMma());            // creates buffers
+  passes.addPass(kgpu::createKgpuRingCopies());           // turns buffers in loops into rings
+  passes.addPass(kgpu::createKgpuPreloadFragments());     // needs waits and barriers of the rings
+  passes.addPass(kgpu::createKgpuExpandDots());           // creates buffers
+  passes.addPass(kgpu::createKgpuMergeReductions());    // before expansion, so that merged reductions share an exchange
+  passes.addPass(kgpu::createKgpuGroupReductions());    // before expansion, so that adjacent reductions share a barrier
+  passes.addPass(kgpu::createKgpuRematerialiseLoads()); // needs to know the last wait of an iteration
+  passes.addPass(kgpu::createKgpuExpandReductions());   // creates buffers, and conversions of its results
+  passes.addPass(kgpu::createKgpuExpandCvt());          // creates buffers
+  passes.addPass(kgpu::createKgpuAllocSmem());          // needs all buffers
+  passes.addPass(kgpu::createKgpuInsertBarriers());     // needs to know which buffers overlap
+  passes.addPass(kgpu::createKgpuVerify());             // checks what the per-thread lowering relies on
 }
 
 namespace {

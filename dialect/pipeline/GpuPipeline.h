@@ -1,12 +1,12 @@
-// Which passes take a kernel at tile level to a laid-out kernel of a chip.
+// Builds the pass pipeline that takes a kernel from tile level to a laid-out kernel of a chip.
 // SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
 #pragma once
 #include "mlir/Pass/PassManager.h"
 
 namespace kpkg {
 
-/// Adds them for `chip` ("sm_90a") and launch number `candidate` of kgpu::candidates. What comes out is ready for
-/// lower::nvvm::lowerToNvvm.
+/// Adds the passes for `chip` ("sm_90a") and launch number `candidate` of kgpu::candidates. Their output is the input
+/// of lower::nvvm::lowerToNvvm.
 void buildGpuPipeline(mlir::OpPassManager &modulePasses, llvm::StringRef chip, unsigned candidate);
 
 /// Registers `--gpu-pipeline="chip=sm_90a candidate=0"`.

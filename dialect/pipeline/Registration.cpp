@@ -1,4 +1,4 @@
-// Lists the dialects and passes that the tools for MLIR text know. A new pass adds its line here.
+// Registers dialects and passes for command-line tools that read MLIR. A new pass is added here.
 // SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
 #include "dialect/pipeline/Registration.h"
 #include "dialect/kgpu/Passes.h"

@@ -1,11 +1,11 @@
-// What the command line tools for MLIR text know: every dialect and pass of this project.
+// Registers every dialect and pass of this project for command-line tools that read MLIR.
 // SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
 #pragma once
 #include "mlir/IR/DialectRegistry.h"
 
 namespace kpkg {
-/// Adds the project's dialects and the upstream ones that its passes read or make.
+/// Adds the project's dialects and the upstream ones that its passes read or create.
 void registerDialects(mlir::DialectRegistry &registry);
-/// Makes every pass and pipeline known by its command line name. Call once.
+/// Registers every pass and pipeline under its command-line name. Call once.
 void registerPasses();
 } // namespace kpkg

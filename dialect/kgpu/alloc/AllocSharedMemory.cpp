@@ -1,13 +1,13 @@
-// Offsets of buffers in shared memory: those that do not live at the same time may overlap.
+// Assigns offsets in shared memory to buffers; buffers that are not live at the same time may overlap.
 // SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
 //
 // Before: %m = kgpu.alloc : !kgpu.smem<1x4xf32>
 // After:  %m = kgpu.alloc offset 0 : !kgpu.smem<1x4xf32>, and `kgpu.shared` = bytes on the kernel
 //
-// A buffer lives from its first to its last access; an access in a loop that the buffer does not belong to counts for
-// the whole loop. Larger buffers choose first, at the lowest offset that is free all their life: the result depends on
-// the IR only. Small buffers, such as those of reductions, overlap with nothing: a few bytes are cheaper than the
-// barrier before a second use.
+// A buffer is live from its first to its last access. An access inside a loop counts for the whole loop, unless the
+// buffer is allocated in that loop. Larger buffers are placed first, at the lowest offset that is free during their
+// whole live range. So the result depends on the IR only. Small buffers, such as those of reductions, overlap with
+// nothing: a few bytes are cheaper than the barrier before the bytes' second use.
 #include "dialect/kgpu/Passes.h"
 #include "llvm/Support/MathExtras.h"
 
@@ -25,13 +25,13 @@ constexpr int64_t kSmallBytes = 512;
 struct Buffer {
   AllocOp op;
   int64_t size = 0, alignment = 1;
-  int64_t first = std::numeric_limits<int64_t>::max(), last = -1; ///< positions of its life
+  int64_t first = std::numeric_limits<int64_t>::max(), last = -1; ///< live range, in positions
   int64_t offset = 0;
 
   bool livesWith(const Buffer &other) const { return first <= other.last && other.first <= last; }
 };
 
-/// Numbers ops so that an op's regions lie between its begin and its end.
+/// Numbers ops so that the ops in an op's regions lie between its begin and its end.
 struct Positions {
   DenseMap<Operation *, std::pair<int64_t, int64_t>> of;
   int64_t next = 0;
@@ -61,13 +61,13 @@ Buffer lifeOf(AllocOp op, const Positions &positions) {
   SmallVector<Operation *> users;
   collectAccesses(op.getResult(), users);
   for (Operation *user : users) {
-    // The op around `user` that lies in the buffer's own block.
+    // The ancestor of `user` in the buffer's own block.
     Operation *around = op->getBlock()->findAncestorOpInBlock(*user);
     auto [begin, end] = positions.of.at(around);
     buffer.first = std::min(buffer.first, begin);
     buffer.last = std::max(buffer.last, end);
   }
-  // Other CTAs may write to it at any time.
+  // Other CTAs may write to the buffer at any time.
   bool isRemote = llvm::any_of(users, llvm::IsaPred<ExchangeOp, ExchangeInitOp>);
   if (buffer.size <= kSmallBytes || isRemote) {
     buffer.first = 0;

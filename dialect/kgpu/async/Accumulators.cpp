@@ -1,4 +1,4 @@
-// Products of warpgroups that begin a sum: whether they add, as a value.
+// Computes, as an i1 value, whether a wgmma product adds to its accumulator or starts a new sum.
 // SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
 #include "dialect/kgpu/async/Accumulators.h"
 #include "dialect/kgpu/async/CarryingLoop.h"
@@ -9,10 +9,11 @@ using namespace mlir;
 
 namespace kpkg::kgpu {
 
-/// For a sum that goes through loops within each other from zero on: they carry whether a product came before.
+/// Handles an accumulator that nested loops carry and that starts at zero: the loops also carry whether a product has
+/// run.
 static Value whetherOuterAdds(IRRewriter &rewriter, tile::DotOp dot, BlockArgument argument) {
   Location loc = dot.getLoc();
-  SmallVector<scf::ForOp> loops; // from inside
+  SmallVector<scf::ForOp> loops; // innermost first
   OpOperand *start = nullptr;
   for (BlockArgument carried = argument; carried; carried = dyn_cast<BlockArgument>(start->get())) {
     auto loop = dyn_cast<scf::ForOp>(carried.getOwner()->getParentOp());
@@ -45,7 +46,7 @@ static Value whetherOuterAdds(IRRewriter &rewriter, tile::DotOp dot, BlockArgume
     yieldLast(loop, came);
     came = loop.getResults().back();
   }
-  // Loops that never run leave zeros.
+  // If the loops never run, the result is zero.
   rewriter.setInsertionPointAfter(loops.back());
   Value result = loops.back().getResult(number);
   auto chosen = arith::SelectOp::create(rewriter, loc, came, result, zeros);
@@ -73,7 +74,7 @@ Value whetherAdds(IRRewriter &rewriter, tile::DotOp dot) {
   OpBuilder::InsertionGuard guard(rewriter);
   rewriter.setInsertionPoint(loop);
   start->set(ub::PoisonOp::create(rewriter, loc, zeros.getType()));
-  // A loop that never runs leaves zeros.
+  // If the loop never runs, the result is zero.
   rewriter.setInsertionPointAfter(loop);
   Value result = loop.getTiedLoopResult(argument);
   Value runs =

@@ -1,4 +1,4 @@
-// Products of warpgroups that begin a sum.
+// Computes whether a wgmma product adds to its accumulator or starts a new sum.
 // SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
 #ifndef KPKG_KGPU_ASYNC_PRODUCT_SUMS_H
 #define KPKG_KGPU_ASYNC_PRODUCT_SUMS_H
@@ -8,9 +8,10 @@
 
 namespace kpkg::kgpu {
 
-/// i1, before `dot`: whether the product adds to its accumulator. One that is zero, or is so in the first turn of loops
-/// around it, gets no value at all: registers that are set to zero would stand between ptxas and products that run
-/// while others are issued. Loops may be replaced.
+/// Returns an i1, defined before `dot`, that says whether the product adds to its accumulator. An accumulator that is
+/// zero, or is zero in the first iteration of the surrounding loops, is replaced by poison. Registers that are set to
+/// zero would keep ptxas from overlapping the product with others that are in flight. May replace the surrounding
+/// loops.
 mlir::Value whetherAdds(mlir::IRRewriter &rewriter, tile::DotOp dot);
 
 } // namespace kpkg::kgpu

@@ -1,4 +1,5 @@
-// Loops of roles, whether they count or take numbers, as far as both carry values from turn to turn.
+// Helpers for loops of roles that carry values between iterations: scf.for, and scf.while of the dynamic tile
+// scheduler.
 // SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
 #include "dialect/kgpu/async/CarryingLoop.h"
 #include "mlir/Dialect/Arith/IR/Arith.h"
@@ -7,8 +8,8 @@ using namespace mlir;
 
 namespace kpkg::kgpu {
 namespace {
-/// What decides whether there is another turn, if it alone stands between two of them; all that the loop carries goes
-/// on into its body.
+/// Returns the comparison that decides whether the loop runs another iteration. Returns null if the region `before`
+/// holds anything else, or does not forward all carried values to the body.
 arith::CmpIOp testOf(scf::WhileOp loop) {
   Block &test = *loop.getBeforeBody();
   scf::ConditionOp condition = loop.getConditionOp();

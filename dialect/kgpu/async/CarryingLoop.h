@@ -1,12 +1,13 @@
-// Loops of roles, whether they count or take numbers, as far as both carry values from turn to turn.
+// Helpers for loops of roles that carry values between iterations: scf.for, and scf.while of the dynamic tile
+// scheduler.
 // SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
 #pragma once
 #include "mlir/Dialect/SCF/IR/SCF.h"
 
 namespace kpkg::kgpu {
 
-/// A loop that runs one block again and again. `arguments` of the block are what it carries: at first `inits`, then
-/// `yielded`, behind it `results`.
+/// A loop with one body block. `arguments` of the block are the carried values: `inits` in the first iteration,
+/// `yielded` in later ones, and `results` after the loop.
 struct CarryingLoop {
   mlir::Operation *op = nullptr;
   mlir::Block *body = nullptr;
@@ -15,24 +16,23 @@ struct CarryingLoop {
   explicit operator bool() const { return op != nullptr; }
 };
 
-/// False for other ops, and for loops with code between two turns that does more than to ask whether there is another
-/// one.
+/// Returns false for ops that are no loops, and for scf.while loops whose region `before` does more than compare.
 CarryingLoop carryingLoop(mlir::Operation *op);
 
-/// The loop with more values that it carries, behind those that it has: at first `inits`, then what `yields` makes of
-/// them at the end of its body.
+/// Adds carried values to the loop, after the present ones, and returns the new loop. They start with `inits`; `yields`
+/// computes their next values at the end of the body.
 mlir::scf::ForOp carryAlso(
     mlir::scf::ForOp loop, mlir::ValueRange inits,
     llvm::function_ref<llvm::SmallVector<mlir::Value>(mlir::OpBuilder &, llvm::ArrayRef<mlir::BlockArgument>)> yields);
-/// The loop with one value more; it yields what it got until yieldLast() says otherwise.
+/// Adds one carried value, which is yielded unchanged until yieldLast() replaces it.
 mlir::scf::ForOp carryAlso(mlir::scf::ForOp loop, mlir::Value init);
-/// Makes `value` the last one that a turn of the loop yields.
+/// Makes `value` the last operand of the loop's yield.
 void yieldLast(mlir::scf::ForOp loop, mlir::Value value);
 
-/// A loop that ends with the first number that is not below `count`.
+/// A loop of the dynamic tile scheduler: it ends at the first tile number that is not below `count`.
 struct TakingLoop {
-  mlir::Value first, count; ///< the number of the first turn, and of how many
-  mlir::Value number, next; ///< that of a turn, and of the one behind it
+  mlir::Value first, count; ///< the first tile number, and the number of tiles
+  mlir::Value number, next; ///< the tile number of an iteration, and that of the next one
 };
 std::optional<TakingLoop> takingLoop(mlir::scf::WhileOp loop);
 

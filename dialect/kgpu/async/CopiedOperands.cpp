@@ -1,4 +1,4 @@
-// What the copying role of a kernel with products puts into rings.
+// Determines what the producer warp of a kernel with products copies into ring buffers.
 // SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
 #include "dialect/kgpu/async/CopiedOperands.h"
 
@@ -7,7 +7,8 @@ using namespace mlir;
 namespace kpkg::kgpu {
 
 static constexpr int64_t kFewestBytes = 128,
-                         kMostElements = 256; // of a row that is worth a copy, and that one box holds
+                         kMostElements =
+                             256; // a row shorter than this is not worth a copy; one box holds no more elements
 
 bool haveOneRing(const Stream &left, const Stream &right) {
   return left.members.size() == right.members.size() &&
@@ -18,7 +19,7 @@ bool haveOneRing(const Stream &left, const Stream &right) {
          });
 }
 
-/// An operand of a product as what is copied of `tile`.
+/// Returns the ring member for an operand of a product that reads `tile`.
 static Member memberFor(const StreamedOperand &operand, Value tile) {
   auto type = cast<RankedTensorType>(tile.getType());
   unsigned bytes = elementBytes(type.getElementType());
@@ -30,8 +31,8 @@ std::optional<TensorView> rowPlace(tile::LoadOp load) {
   return tensorView(load.getView(), load.getOffsets(), cast<RankedTensorType>(load.getType()).getShape());
 }
 
-/// A row of elements that arithmetic reads between products: the same for all rows of the tiles. Nothing where it
-/// cannot be copied ahead.
+/// Returns the ring member for a row that arithmetic between the products reads, and that is the same for all rows of a
+/// tile. Returns nothing where the row cannot be copied ahead.
 static std::optional<Member> rowMember(tile::LoadOp load) {
   auto type = dyn_cast<RankedTensorType>(load.getType());
   if (!type || type.getRank() != 1 || !isZero(load.getFill()) || load.getView().getType().getIsMut())
@@ -52,8 +53,8 @@ static std::optional<Member> rowMember(tile::LoadOp load) {
                                          cantFail(layout::SharedLayout::get(std::move(fields))))};
 }
 
-/// The stream of the load's block that is awaited before the load, and released after all that is made of it; null
-/// where there is none.
+/// Returns the stream of the load's block that is awaited before the load and released after the load's users. Returns
+/// null where there is none.
 static Stream *streamAround(tile::LoadOp load, std::vector<Stream> &streams) {
   for (Stream &stream : streams) {
     if (stream.members.front().operand.load->getBlock() != load->getBlock() || !stream.begin()->isBeforeInBlock(load))
@@ -75,7 +76,7 @@ std::vector<Stream> streamsOf(tile::KernelOp kernel, MutableArrayRef<StreamedDot
     StreamedOperand *operand;
     Value tile;
   };
-  llvm::MapVector<Operation *, SmallVector<Read, 2>> reads; // by load
+  llvm::MapVector<Operation *, SmallVector<Read, 2>> reads; // keyed by load
   for (StreamedDot &product : products)
     for (auto [operand, tile] :
          {std::pair(&product.lhs, product.dot.getLhs()), std::pair(&product.rhs, product.dot.getRhs())})

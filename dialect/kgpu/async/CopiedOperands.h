@@ -1,5 +1,5 @@
-// What the copying role of a kernel with products puts into rings: operands of products, and rows that arithmetic
-// reads.
+// Determines what the producer warp of a kernel with products copies into ring buffers: operands of products, and rows
+// that arithmetic reads.
 // SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
 #ifndef KPKG_KGPU_ASYNC_COPIED_OPERANDS_H
 #define KPKG_KGPU_ASYNC_COPIED_OPERANDS_H
@@ -9,23 +9,23 @@
 
 namespace kpkg::kgpu {
 
-/// What is copied ahead, and where it is put.
+/// A tile that is copied ahead, and the slot that receives it.
 struct Member {
-  StreamedOperand operand; ///< of the first product that reads it; or a row that arithmetic reads
-  SharedType slot;         ///< one slot, as that product reads it
+  StreamedOperand operand; ///< the operand of the first product that reads the tile, or a row that arithmetic reads
+  SharedType slot;         ///< the type of one slot, in the layout that this product reads
   bool isRow() const { return slot.getShape().size() == 1; }
 };
 
-/// Operands that are copied together: those of one product whose loads stand in one block and serve nothing else, or
-/// one that serves several.
+/// Operands that are copied together: either one operand that several products read, or the operands of one product.
+/// The latter's loads stand in one block and have no other reader.
 struct Stream {
   llvm::SmallVector<tile::DotOp, 2> dots; ///< in program order
   llvm::SmallVector<Member, 2> members;
-  unsigned ring = 0; ///< which of the rings it goes through
-  AwaitOp await;     ///< knows its number among the uses of that ring
+  unsigned ring = 0; ///< the index of its ring buffer
+  AwaitOp await;     ///< holds the number of this use of the ring
 
-  /// The ops of the loads' block that are or contain the first and the last product: filled slots are awaited before
-  /// and released after them.
+  /// The ops in the loads' block that are or contain the first and the last product. Full slots are awaited before the
+  /// first and released after the last.
   mlir::Operation *begin() { return anchorOf(dots.front()); }
   mlir::Operation *end() { return anchorOf(dots.back()); }
 
@@ -35,13 +35,13 @@ private:
   }
 };
 
-/// Whether both copy the same boxes of the same views: they can take turns in a ring.
+/// Returns whether both streams copy equal boxes of the same views, so that they can share a ring buffer.
 bool haveOneRing(const Stream &left, const Stream &right);
 
-/// Where a row of elements lies, if tensor maps reach it.
+/// Returns the position of a row of elements, if a tensor map can describe it.
 std::optional<TensorView> rowPlace(tile::LoadOp load);
 
-/// What is copied for the products of a kernel, in program order, and rows beside it.
+/// Returns the streams of a kernel's products, in program order, with the rows that arithmetic reads beside them.
 std::vector<Stream> streamsOf(tile::KernelOp kernel, llvm::MutableArrayRef<StreamedDot> products);
 
 } // namespace kpkg::kgpu

@@ -1,21 +1,25 @@
-// CTAs take the next tile when they are free, from a counter of the launch, instead of every so-many-th one.
+// Replaces the static schedule of tiles by a dynamic tile scheduler: CTAs take the next tile from an atomic counter.
 // SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
 //
-// Before: kgpu.roles producer_warp { scf.for %t = kgpu.cta_id to %count step kgpu.cta_count iter_args(...) { copies of
-// tile %t } }
-//                 consumers { scf.for %t = kgpu.cta_id to %count step kgpu.cta_count iter_args(...) { products of
-//                 tile %t } }
+// Before: kgpu.roles producer_warp {
+//           scf.for %t = kgpu.cta_id to %count step kgpu.cta_count iter_args(...) { copies of tile %t }
+//         } consumers {
+//           scf.for %t = kgpu.cta_id to %count step kgpu.cta_count iter_args(...) { products of tile %t } }
 // After:  %channel = kgpu.ring channel ...
-//         kgpu.roles producer_warp { scf.while (%t = kgpu.cta_id, %use = ..., %n = 0) { %t < %count } do {
-//                 copies of tile %t; %next = kgpu.next_tile of %count; kgpu.publish_index %next to %channel[%n];
-//                             yield %next, ..., %n + 1 } }
-//                 consumers { scf.while (%t = kgpu.cta_id, %use = ..., %n = 0) { %t < %count } do {
-//                 products of tile %t; %next = kgpu.consume_index %channel[%n]; yield %next, ..., %n + 1 } }
+//         kgpu.roles producer_warp {
+//           scf.while (%t = kgpu.cta_id, %use = ..., %n = 0) { %t < %count } do {
+//             copies of tile %t; %next = kgpu.next_tile of %count; kgpu.publish_index %next to %channel[%n];
+//             yield %next, ..., %n + 1 }
+//         } consumers {
+//           scf.while (%t = kgpu.cta_id, %use = ..., %n = 0) { %t < %count } do {
+//             products of tile %t; %next = kgpu.consume_index %channel[%n]; yield %next, ..., %n + 1 } }
 //
 // On entry: a kernel with roles, each with one loop over the tiles of its CTA. On exit: with `kgpu.dynamic`, no such
-// loop is left. Who copies takes the next number once all copies of a tile are on their way: they take longer than the
-// counter does to answer, and a number is not bound to a CTA earlier than need be. Numbers go up, so that what stands
-// first in the order of tiles begins first.
+// loop is left.
+//
+// The producer warp takes the next tile number after it has issued all copies of a tile. The copies take longer than
+// the counter's answer, and a tile is not bound to a CTA earlier than necessary. Tile numbers increase, so tiles that
+// are first in the order of tiles start first.
 #include "dialect/kgpu/Passes.h"
 #include "mlir/Dialect/Arith/IR/Arith.h"
 
@@ -26,14 +30,15 @@ namespace kpkg::kgpu {
 #include "dialect/kgpu/Passes.h.inc"
 
 namespace {
-/// Tiles for which copies may have started before the first of them is done: tiles can be shorter than the other rings.
+/// Slots of the channel: how many tiles the producer warp can be ahead. A tile may have fewer steps than other rings
+/// have slots.
 constexpr int64_t kChannelSlots = 4;
 
 bool isOverTiles(scf::ForOp loop) {
   return loop.getLowerBound().getDefiningOp<CtaIdOp>() && loop.getStep().getDefiningOp<CtaCountOp>();
 }
 
-/// The loop over tiles of a role; null where there is none, or several.
+/// Returns the role's loop over tiles, or null if it has none or several.
 scf::ForOp loopOverTiles(Region &role) {
   SmallVector<scf::ForOp> loops;
   for (auto loop : role.front().getOps<scf::ForOp>())
@@ -42,7 +47,8 @@ scf::ForOp loopOverTiles(Region &role) {
   return loops.size() == 1 ? loops.front() : scf::ForOp();
 }
 
-/// `nextTile` makes the number of the next tile at the end of a tile, given that of its use of the channel.
+/// Replaces the loop over tiles by an scf.while. `nextTile` builds the next tile number at the end of the body, for the
+/// given use of the channel.
 void takeInTurn(scf::ForOp loop, llvm::function_ref<Value(OpBuilder &, Value use)> nextTile) {
   OpBuilder builder(loop);
   Location loc = loop.getLoc();
@@ -68,7 +74,7 @@ void takeInTurn(scf::ForOp loop, llvm::function_ref<Value(OpBuilder &, Value use
   results.insert(results.begin(), nextTile(builder, use));
   results.push_back(arith::AddIOp::create(builder, loc, use, number(1)));
   scf::YieldOp::create(builder, loc, results);
-  // What is computed of the number relies on its sign.
+  // Arithmetic on the tile number relies on it not being negative.
   builder.setInsertionPointToStart(body);
   Value tile =
       arith::MaxSIOp::create(builder, loc, body->getArgument(0), arith::ConstantIndexOp::create(builder, loc, 0));

@@ -1,4 +1,4 @@
-// Turns gathers by windows into loads that the copy engine does.
+// Converts gathers over sliding windows, as in a convolution, into im2col loads of the TMA.
 // SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
 //
 // Before: %column = arith.addi (%pixel * splat %stride + splat %start), splat (%tap * %step) : tensor<128x1xi32> ...
@@ -6,9 +6,9 @@
 // After:  %x = kgpu.im2col_load %image[%n, %h, %w, %c] in #kgpu.window<...> moved [%i, %j] -> tensor<128x64xbf16>
 //         with the coordinates of the first row, without its taps
 //
-// On entry: a configured kernel at tile level without layouts, whose tiles are not scheduled yet: loops say how far
-// taps go. On exit: in kernels with warpgroups that compute, gathers that feed products and walk in windows over an
-// argument of the kernel are kgpu.im2col_load. Others stay.
+// On entry: a configured kernel at tile level without layouts, whose tiles are not scheduled yet. The range of the taps
+// is read off the loops. On exit: in kernels with consumer warpgroups, a gather that feeds a product and moves a window
+// over a kernel argument is a kgpu.im2col_load. Other gathers are unchanged.
 #include "dialect/kgpu/Passes.h"
 #include "dialect/kgpu/async/StreamedDots.h"
 #include "dialect/tile/transforms/WindowGathers.h"
@@ -21,11 +21,11 @@ namespace kpkg::kgpu {
 #include "dialect/kgpu/Passes.h.inc"
 
 namespace {
-/// Computes the first element of tiles beside them.
+/// Computes the first element of a tile as a scalar, right after the op that defines the tile.
 class FirstElements {
 public:
-  /// A scalar of the tile's element type; null where the tile is made by an op whose first element needs more than
-  /// first elements.
+  /// Returns a scalar of the tile's element type. Returns null if it cannot be computed from the first elements of the
+  /// operands.
   Value of(Value tile) {
     if (!isa<RankedTensorType>(tile.getType()))
       return tile;

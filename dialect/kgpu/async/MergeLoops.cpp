@@ -1,15 +1,18 @@
-// Makes one loop of nested ones around products whose operands are copied ahead.
+// Merges nested loops around a product whose operands are copied ahead into one loop.
 // SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
 //
-// Before: scf.for %i = 0 to %a step 1 iter_args(%s = %zeros) { scf.for %j = 0 to %b step 1 iter_args(%t = %s) { ...
-// tile.dot %x, %y, %t } } After:  scf.for %n = 0 to %a * %b step 1 iter_args(%s = %zeros, %i = 0, %j = 0) { ...
-// tile.dot %x, %y, %s; counts %j, then %i, on }
+// Before: scf.for %i = 0 to %a step 1 iter_args(%s = %zeros) {
+//           scf.for %j = 0 to %b step 1 iter_args(%t = %s) { ... tile.dot %x, %y, %t } }
+// After:  scf.for %n = 0 to %a * %b step 1 iter_args(%s = %zeros, %i = 0, %j = 0) {
+//           ... tile.dot %x, %y, %s; counts %j, then %i, on }
 //
-// On entry: a configured kernel at tile level, scheduled. On exit: in kernels with warpgroups that compute, and in
-// others around products of warps with rings whose operands are gathered rows, loops that do nothing but run an inner
-// one with one product, whose bounds do not depend on them, are one loop with it. Products of all of its iterations can
-// then be in flight behind each other, and an accumulator that starts at zero does so at one place. Where an iteration
-// has several products, each waits for another one anyway, and the counters would take registers for nothing.
+// On entry: a configured and scheduled kernel at tile level. On exit: a loop that does nothing but run an inner loop
+// with one product is merged with it. The inner bounds must not depend on the outer loop. The kernel has consumer
+// warpgroups, or it has rings and the product is one of mma.sync that reads gathered rows.
+//
+// Products of all iterations can then be in flight one after another, and an accumulator starts at zero at one place.
+// Loops with several products stay nested: each product waits for another one anyway, and the counters would only take
+// registers.
 #include "dialect/kgpu/Passes.h"
 #include "dialect/kgpu/layout/DotLayout.h"
 #include "dialect/tile/transforms/RowGathers.h"
@@ -31,8 +34,8 @@ bool isConstant(Value value, int64_t expected) {
 
 bool countsFromZero(scf::ForOp loop) { return isConstant(loop.getLowerBound(), 0) && isConstant(loop.getStep(), 1); }
 
-/// The loop that `outer` only runs again and again, if it does nothing else that matters; what is carried goes through
-/// it in the same order.
+/// Returns the loop that `outer` repeats, if `outer` does nothing else that has an effect. The inner loop must take and
+/// yield the carried values in the same order.
 scf::ForOp onlyLoopIn(scf::ForOp outer) {
   scf::ForOp inner;
   for (Operation &op : outer.getBody()->without_terminator()) {
@@ -106,7 +109,8 @@ public:
   }
 
 private:
-  /// What the counters are in the next iteration: the last one counts on, and those before it where it starts again.
+  /// Returns the counters of the next iteration: the innermost one advances, and each outer one when the next inner
+  /// wraps.
   SmallVector<Value> next(OpBuilder &builder, Location loc, ValueRange counters) {
     SmallVector<Value> result(counters);
     Value passesOn;
@@ -123,11 +127,11 @@ private:
     return result;
   }
 
-  SmallVector<scf::ForOp> loops; ///< from the outermost one on
+  SmallVector<scf::ForOp> loops; ///< outermost first
   Value zero, one;
 };
 
-/// Whether the loop's only product is one of warps that reads gathered rows, which can be copied ahead.
+/// Returns whether the loop's only product is one of mma.sync that reads gathered rows, which can be copied ahead.
 bool gathersRows(scf::ForOp loop, const TargetModel &target) {
   auto isCopied = [&](Value operand) {
     if (auto permute = operand.getDefiningOp<tile::PermuteOp>())
@@ -156,7 +160,7 @@ struct MergeLoops final : impl::KgpuMergeLoopsBase<MergeLoops> {
     auto suits = [&](scf::ForOp loop) {
       return hasOneProduct(loop) && (launch.consumers != 0 || gathersRows(loop, targetOf(kernel)));
     };
-    // What does not change in a loop is computed before it: bounds of inner loops too. Inner loops come first.
+    // Hoists loop-invariant code, such as bounds of inner loops. The walk visits inner loops first.
     kernel.walk([&](scf::ForOp loop) {
       if (suits(loop))
         moveLoopInvariantCode(loop);

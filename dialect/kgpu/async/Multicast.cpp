@@ -1,19 +1,22 @@
-// Lets the CTAs of a cluster copy operands for each other that all of them need.
+// Multicasts operands that all CTAs of a cluster need: each CTA copies a part of them to all.
 // SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
 //
 // Before: %ring = kgpu.ring %barriers : ...
-//         kgpu.tensor_load %a[%m, %k] map 0 to %left plus 0 signals %ring[%use]                 boxes of 128 x 64
-//         kgpu.tensor_load %b[%k, %n] map 1 to %right plus 0 signals %ring[%use]                %n comes from
-//         kgpu.cluster_rank
+//         // Boxes of 128 x 64.
+//         kgpu.tensor_load %a[%m, %k] map 0 to %left plus 0 signals %ring[%use]
+//         // %n comes from kgpu.cluster_rank.
+//         kgpu.tensor_load %b[%k, %n] map 1 to %right plus 0 signals %ring[%use]
 // After:  %ring = kgpu.ring cluster %barriers : ...
-//         kgpu.tensor_load %a[%m, %k] map 0 to %left plus 0 signals %ring[%use] multicast 0     boxes of 64 x 64,
-//         before others kgpu.tensor_load %b[%k, %n] map 1 to %right plus 0 signals %ring[%use]
+//         // Boxes of 64 x 64, before other loads.
+//         kgpu.tensor_load %a[%m, %k] map 0 to %left plus 0 signals %ring[%use] multicast 0
+//         kgpu.tensor_load %b[%k, %n] map 1 to %right plus 0 signals %ring[%use]
 //
-// On entry: a kernel with roles, after kgpu-split-roles. On exit: in kernels with clusters, what has the same place for
-// all CTAs of one is copied once for all of them, each copying a part, and rings through which it goes are of the
-// cluster. Nothing is keyed to what a product is: an operand is shared when its coordinates do not depend on the number
-// of the CTA in its cluster. What is swizzled is parted between rows after which the swizzle begins again. Every slot
-// still gets all of its bytes, so what is announced stays as it is.
+// On entry: a kernel with roles, after kgpu-split-roles. On exit: in kernels with clusters, a box at the same position
+// for all CTAs is copied once, a part by each CTA. Rings that such copies fill are marked `cluster`.
+//
+// The pass does not ask which operand of a product a load fills. An operand is shared if its coordinates do not depend
+// on the rank of the CTA in its cluster. A swizzled box is divided between rows where the swizzle pattern repeats.
+// Every slot still receives all of its bytes, so the announced byte count does not change.
 #include "dialect/kgpu/Passes.h"
 #include "dialect/kgpu/schedule/ClusterTiles.h"
 #include "dialect/kgpu/schedule/Dependents.h"
@@ -36,7 +39,7 @@ public:
         ranks.push_back(op->getResult(0));
     });
     differing = dependents(kernel, ranks);
-    DenseMap<uint64_t, SmallVector<TensorLoadOp>> shared, others; // by map
+    DenseMap<uint64_t, SmallVector<TensorLoadOp>> shared, others; // keyed by map
     kernel.walk([&](TensorLoadOp load) { (isCommon(load) ? shared : others)[load.getMap()].push_back(load); });
     if (shared.empty())
       return kernel.emitError() << "has clusters of " << cluster << " CTAs, but no operand that all of them read";
@@ -59,7 +62,7 @@ private:
     return boxOf(load) && llvm::none_of(load.getOffsets(), [&](Value offset) { return differing.contains(offset); });
   }
 
-  /// Loads by one map, which their part takes the place of where no other load uses it.
+  /// Shares loads of one map. The map of the parts replaces it if no other load uses it (`replaces`).
   void share(ArrayRef<TensorLoadOp> loads, uint64_t number, bool replaces) {
     SharedBox box = *boxOf(TensorLoadOp(loads.front()));
     TensorMapAttr whole = maps[number];
@@ -76,7 +79,7 @@ private:
       load.setMulticast(box.dim);
       load.getRing().getDefiningOp<RingOp>().setCluster(true);
     }
-    // What others wait for comes first: measured on an H200, up to 2 % of a large product.
+    // Copies that other CTAs wait for come first: up to 2 % faster on an H200 for a large product.
     for (TensorLoadOp load : loads)
       for (Operation *before = load->getPrevNode(); before; before = before->getPrevNode()) {
         auto own = dyn_cast<TensorLoadOp>(before);
@@ -90,7 +93,7 @@ private:
   tile::KernelOp kernel;
   unsigned cluster;
   SmallVector<TensorMapAttr> maps;
-  DenseSet<Value> differing; ///< between CTAs of a cluster
+  DenseSet<Value> differing; ///< values that differ between the CTAs of a cluster
 };
 
 struct Multicast final : impl::KgpuMulticastBase<Multicast> {

@@ -1,22 +1,26 @@
-// Splits a loop with products where a choice in it begins or ceases to be made, so that most iterations do not ask.
+// Peels iterations of a loop with products in which a branch may be taken, so that most iterations do not test it.
 // SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
 //
-// Before: scf.for %j = %a to %b { %s = dot ...; %t = scf.if (%j * 64 + 64 > %end or %j * 64 < %begin) { mask of %s }
-// else { %s } ... } After:  scf.for %j = %a to %m { ... %t = scf.if (...) ... }
-//         scf.for %j = %m to %n { %s = dot ...; ... %s ... }           // %m = ceil(%begin / 64), %n = floor((%end -
-//         64) / 64) + 1 scf.for %j = %n to %b { ... %t = scf.if (...) ... }          // both between %a and %b
+// Before: scf.for %j = %a to %b {
+//           %s = dot ...
+//           %t = scf.if (%j * 64 + 64 > %end or %j * 64 < %begin) { mask of %s } else { %s } ... }
+// After:  // %m = ceil(%begin / 64), %n = floor((%end - 64) / 64) + 1, both between %a and %b
+//         scf.for %j = %a to %m { ... %t = scf.if (...) ... }
+//         scf.for %j = %m to %n { %s = dot ...; ... %s ... }
+//         scf.for %j = %n to %b { ... %t = scf.if (...) ... }
 //
-// On entry: a kernel with `kgpu.consumers` and `kgpu.peels`, without tile.for_tiles, its loops rotated. On exit: where
-// the condition of a choice between tiles is a disjunction of comparisons that are linear in the loop's counter, each
-// of them is true from some iteration on or up to one, and the iterations for which all are false stand in a loop of
-// their own that does not compare. What is carried goes through all of them, and so do rings, since products of the
-// same views take turns in one. A part without a comparison of its side is left out. Where nothing is split,
-// `kgpu.peels` is gone.
+// On entry: a kernel with `kgpu.consumers` and `kgpu.peels`, without tile.for_tiles, whose loops are
+// software-pipelined. On exit: iterations in which the branch is never taken stand in a loop of their own, without the
+// comparison. All values that the loop carries pass through all parts. Rings do too, since products of the same views
+// share a ring. A part without a comparison on its side is omitted. If nothing was split, `kgpu.peels` is removed.
 //
-// Loops whose sum begins at zero stay whole: their first iteration is another one for its product.
+// The pass matches an scf.if between tiles whose condition is a disjunction of comparisons. Each comparison must be
+// linear in the loop counter, so that it is true from some iteration on, or up to one.
 //
-// The code grows by what each part has, and each tile has it fetched anew: on an H200 attention with heads of 128 is 1
-// to 2 % faster from 16384 keys on, and 3 % slower with 1024.
+// Loops whose accumulator starts at zero are not split, because the product of their first iteration does not add.
+//
+// Every part repeats the loop body, so each tile fetches more instructions. On an H200, attention with heads of 128 is
+// 1 to 2 % faster from 16384 keys on, and 3 % slower with 1024.
 #include "dialect/kgpu/Passes.h"
 #include "dialect/kgpu/async/StreamedDots.h"
 #include "mlir/Dialect/Arith/IR/Arith.h"
@@ -33,7 +37,7 @@ class Split {
 public:
   explicit Split(scf::ForOp loop) : loop(loop), builder(loop), loc(loop.getLoc()) {}
 
-  /// False where there is nothing to split.
+  /// Splits the loop; returns false if there is nothing to split.
   bool run() {
     if (!matchPattern(loop.getStep(), m_One()) || !goOn())
       return false;
@@ -49,8 +53,8 @@ public:
   }
 
 private:
-  /// Whether all products add to what an iteration gets, or to nothing: any iteration can be the first one of a loop
-  /// then.
+  /// Returns whether every product adds to a carried value or starts at zero, so that any iteration can be the first
+  /// one of a loop.
   bool goOn() {
     return llvm::all_of(loop.getBody()->getOps<tile::DotOp>(), [&](tile::DotOp dot) {
       auto argument = dyn_cast<BlockArgument>(dot.getAccumulator());
@@ -64,7 +68,7 @@ private:
            llvm::all_of(choice.getResultTypes(), llvm::IsaPred<RankedTensorType>);
   }
 
-  /// The comparisons of which `condition` says whether one is true; false where it is something else.
+  /// Collects the comparisons of a disjunction; returns false if `condition` is anything else.
   bool comparisons(Value condition, SmallVector<arith::CmpIOp> &found) {
     if (auto one = condition.getDefiningOp<arith::CmpIOp>()) {
       found.push_back(one);
@@ -80,8 +84,8 @@ private:
            comparisons(choice.elseYield().getOperand(number), found);
   }
 
-  /// By how much the value grows in an iteration; nothing where that is not the same in all, or where the value cannot
-  /// be computed outside.
+  /// Returns how much the value grows per iteration. Returns nothing where the growth is not constant, or where the
+  /// value cannot be computed outside of the loop.
   std::optional<int64_t> slopeOf(Value value) {
     if (value == loop.getInductionVar())
       return 1;
@@ -109,7 +113,7 @@ private:
     return std::nullopt;
   }
 
-  /// Of its left side over the right one; nothing where neither grows.
+  /// Returns the slope of the left side minus that of the right side, or nothing where both are equal.
   std::optional<int64_t> slopeOf(arith::CmpIOp comparison) {
     std::optional<int64_t> left = slopeOf(comparison.getLhs()), right = slopeOf(comparison.getRhs());
     bool isSigned = llvm::is_contained(
@@ -125,7 +129,7 @@ private:
     return arith::ConstantOp::create(builder, loc, builder.getIntegerAttr(loop.getInductionVar().getType(), value));
   }
 
-  /// The value as it is where the counter is 0, computed before the loop.
+  /// Computes, before the loop, the value for a counter of 0.
   Value atZero(Value value, IRMapping &known) {
     if (Value done = known.lookupOrNull(value))
       return done;
@@ -137,7 +141,7 @@ private:
     return known.lookup(value);
   }
 
-  /// A comparison that is true for counters from `from` on, or for those before it.
+  /// The counter at which a comparison changes. It is true from `from` on if `isTrueBehind`, else only before `from`.
   struct Border {
     Value from;
     bool isTrueBehind;
@@ -154,7 +158,7 @@ private:
                   : predicate == arith::CmpIPredicate::sgt ? arith::CmpIPredicate::slt
                                                            : arith::CmpIPredicate::sle;
     }
-    // slope * counter, compared with the rest: above (or not below) it from the quotient on.
+    // `|slope| * counter` exceeds `rest` (or reaches it) from the quotient on.
     Value rest = arith::SubIOp::create(builder, loc, right, left), divisor = constant(std::abs(slope));
     bool isAbove = predicate == arith::CmpIPredicate::sgt || predicate == arith::CmpIPredicate::sge;
     bool equalIsBefore = predicate == arith::CmpIPredicate::sgt || predicate == arith::CmpIPredicate::sle;
@@ -167,7 +171,7 @@ private:
   void splitAt(scf::IfOp choice, ArrayRef<arith::CmpIOp> found) {
     IRMapping known;
     known.map(loop.getInductionVar(), constant(0));
-    Value begin, end; // of the iterations for which nothing is true
+    Value begin, end; // of the iterations in which no comparison is true
     for (arith::CmpIOp comparison : found) {
       auto [from, isTrueBehind] = borderOf(comparison, known);
       if (isTrueBehind)
@@ -190,8 +194,8 @@ private:
     loop.erase();
   }
 
-  /// Iterations from `from` to before `to`, which get `carried`; what they hand on. `never`: the choice that is not
-  /// made in them.
+  /// Builds a loop over the iterations from `from` to before `to`, with the initial values `carried`, and returns its
+  /// results. The branch `never` is not taken in it.
   SmallVector<Value> part(Value from, Value to, ValueRange carried, scf::IfOp never) {
     IRMapping mapping;
     auto copy = cast<scf::ForOp>(builder.clone(*loop, mapping));
@@ -215,7 +219,8 @@ private:
   Location loc;
 };
 
-/// Each part has all products of the loop; more than two at once leave few registers for others to wait in.
+/// Limits code size: each part repeats all products of the loop. More than two products in flight leave few registers
+/// for other values.
 constexpr size_t kMostProducts = 2;
 
 struct PeelLoops final : impl::KgpuPeelLoopsBase<PeelLoops> {

@@ -1,26 +1,29 @@
-// Lets warpgroups start their products in turn, so that the arithmetic of one runs under the products of another.
+// Schedules consumer warpgroups in ping-pong, so that the arithmetic of one overlaps with the products of another.
 // SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
 //
 // Before: kgpu.await %ring[%i]; %s = kgpu.wgmma ...; %o = kgpu.wgmma ...; %t = kgpu.wgmma_wait 1 %s; ...
-// After:  kgpu.await %ring[%i]; kgpu.ping_pong_wait; %s = kgpu.wgmma ...; %o = kgpu.wgmma ...; kgpu.ping_pong_signal;
-// %t = kgpu.wgmma_wait 1 %s; ...
+// After:  kgpu.await %ring[%i]; kgpu.ping_pong_wait; %s = kgpu.wgmma ...; %o = kgpu.wgmma ...
+//         kgpu.ping_pong_signal; %t = kgpu.wgmma_wait 1 %s; ...
 //
-// Where products of an iteration are made from the results of others in it, a turn goes from the former to the end of
-// the latter in the next iteration:
+// If a second group of products in an iteration reads results of the first group, a turn begins at the second group. It
+// ends after the first group of the next iteration:
 //         kgpu.ping_pong_wait
 //         scf.for ... { %s = kgpu.wgmma ...; kgpu.ping_pong_signal; %t = kgpu.wgmma_wait 0 %s; %p = f(%t);
-//         kgpu.ping_pong_wait; %o = kgpu.wgmma %p ... } kgpu.ping_pong_signal
+//                       kgpu.ping_pong_wait; %o = kgpu.wgmma %p ... }
+//         kgpu.ping_pong_signal
 //
-// Where results of the latter go to memory in their iteration, the turn ends before that: products of the others run
-// under it.
+// If results of the second group are stored in the same iteration, the turn ends before the store. Products of the
+// other warpgroups overlap with the store.
 //
-// Warpgroups that meet in an iteration, to exchange elements of tiles, go in step and take no turns; nor do those for
-// which another one makes operands.
+// Warpgroups that meet at a barrier in each iteration, to exchange elements of tiles, take no turns. Kernels with a
+// producer warpgroup are unchanged too.
 //
-// On entry: a kernel with several warpgroups that compute, whose waits are where they stay. On exit: in loops that
-// start several products and compute with their results, all products between two stretches of arithmetic are started
-// within one turn. Without it such warpgroups fall in step by chance: measured on an H200, 579 or 695 TFLOP/s for
-// nearly the same code of attention.
+// On entry: a kernel with several consumer warpgroups, after kgpu-pipeline-waits has placed the waits. On exit: in
+// loops that start several products and compute with their results, all products between two stretches of arithmetic
+// start within one turn.
+//
+// Without turns, warpgroups fall into step by chance. Measured on an H200: 579 or 695 TFLOP/s for nearly the same code
+// of attention.
 #include "dialect/kgpu/Passes.h"
 #include "dialect/layout/Conversion.h"
 #include "mlir/Analysis/SliceAnalysis.h"
@@ -32,7 +35,7 @@ namespace kpkg::kgpu {
 #include "dialect/kgpu/Passes.h.inc"
 
 namespace {
-/// The first product that is made from the result of another one of its iteration; null where there is none.
+/// Returns the first product whose left operand depends on another product of the iteration, or null.
 WgmmaOp firstOfSecondHalf(ArrayRef<WgmmaOp> products) {
   Block *block = products.front()->getBlock();
   BackwardSliceOptions options;
@@ -49,7 +52,7 @@ WgmmaOp firstOfSecondHalf(ArrayRef<WgmmaOp> products) {
   return {};
 }
 
-/// The last wait between `second` and what then goes to memory in the same iteration; null where nothing does.
+/// Returns the last wait between `second` and the next store by a tensor map in the iteration, or null without a store.
 WgmmaWaitOp waitBeforeStore(WgmmaOp second) {
   WgmmaWaitOp last;
   for (Operation *op = second; op; op = op->getNextNode()) {
@@ -61,7 +64,7 @@ WgmmaWaitOp waitBeforeStore(WgmmaOp second) {
   return {};
 }
 
-/// Whether warpgroups meet at a barrier to do this.
+/// Returns whether warpgroups meet at a barrier for this op.
 bool meets(Operation *op) {
   if (auto reduce = dyn_cast<tile::ReduceOp>(op))
     return layoutOf(reduce.getValue()).bitsAlong(layout::Part::Warp, reduce.getAxis()) != 0;
@@ -96,7 +99,7 @@ void takeTurns(scf::ForOp loop, ArrayRef<WgmmaOp> products) {
     PingPongSignalOp::create(builder, loc);
     return;
   }
-  // What runs under other warpgroups' products: reductions are the mark of arithmetic that takes as long as they do.
+  // A reduction marks arithmetic that takes as long as the products of other warpgroups do.
   bool computes = llvm::any_of(loop.getBody()->getOperations(), llvm::IsaPred<tile::ReduceOp, tile::CombineOp>);
   if (!computes)
     return;
@@ -111,9 +114,9 @@ struct PingPong final : impl::KgpuPingPongBase<PingPong> {
       return;
     getOperation().walk([](scf::ForOp loop) {
       SmallVector<WgmmaOp> products(loop.getBody()->getOps<WgmmaOp>());
-      // Turns do not nest: of loops within each other the innermost one takes them.
+      // Turns do not nest: only innermost loops take them.
       bool hasInner = llvm::any_of(loop.getBody()->getOperations(), llvm::IsaPred<scf::ForOp>);
-      // Those that meet in each iteration go in step.
+      // Warpgroups that meet in each iteration run in step.
       bool areTogether = llvm::any_of(loop.getBody()->getOperations(), [](Operation &op) { return meets(&op); });
       if (products.size() >= 2 && !hasInner && !areTogether)
         takeTurns(loop, products);

@@ -1,20 +1,23 @@
-// Lets products of what warpgroups share run one iteration later: none then waits for what the others share in the same
-// iteration.
+// Delays products of tiles that warpgroups share by one iteration, so that none waits for a tile of the same iteration.
 // SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
 //
-// Before: scf.for %m = %lo to %hi iter_args(%use) { ...; kgpu.publish_all %p to %slot signals %ring[%use]; ...
-//           kgpu.await %ring[%use]; %d = kgpu.wgmma %slot^T, %k ...; %e = kgpu.wgmma_wait 0 %d; kgpu.tensor_store adds
-//           %e, %y[%m] }
-// After:  scf.for %m = %lo to %hi iter_args(%use) { ...; kgpu.publish_all %p to %slot signals %ring[%use]; ...
+// Before: scf.for %m = %lo to %hi iter_args(%use) {
+//           ...; kgpu.publish_all %p to %slot signals %ring[%use]; ...
+//           kgpu.await %ring[%use]; %d = kgpu.wgmma %slot^T, %k ...; %e = kgpu.wgmma_wait 0 %d
+//           kgpu.tensor_store adds %e, %y[%m] }
+// After:  scf.for %m = %lo to %hi iter_args(%use) {
+//           ...; kgpu.publish_all %p to %slot signals %ring[%use]; ...
 //           kgpu.await %ring[%use - 1]; %d = kgpu.wgmma %before^T, %k ... droppable; %e = kgpu.wgmma_wait 0 %d
 //           scf.if (%m > %lo) { kgpu.tensor_store adds %e, %y[%m - 1] } }
-//         kgpu.await %ring[%use - 1]; %d = kgpu.wgmma ... droppable; ...; scf.if (%lo < %hi) { kgpu.tensor_store adds
-//         %e, %y[%hi - 1] }
+//         kgpu.await %ring[%use - 1]; %d = kgpu.wgmma ... droppable; ...
+//         scf.if (%lo < %hi) { kgpu.tensor_store adds %e, %y[%hi - 1] }
 //
-// On entry: a kernel with roles whose waits follow their products. On exit: loops of this form, where the ring has
-// slots for it, are so. The product of the first iteration reads what an earlier loop shared, and its result is
-// dropped: that costs less than a loop of which the first iteration is another one. Other products of which only the
-// next iteration takes the results are waited for together with it.
+// On entry: a kernel with roles in which every wait follows its product. On exit: loops of this form are pipelined, if
+// the ring has the four slots that this needs. Other products whose results only the next iteration reads share the
+// wait of the delayed product.
+//
+// The delayed product of the first iteration reads a tile of an earlier loop, and its result is dropped. That costs
+// less than a loop with a different first iteration.
 #include "dialect/kgpu/Passes.h"
 #include "dialect/kgpu/async/RingUses.h"
 #include "mlir/Analysis/SliceAnalysis.h"
@@ -28,13 +31,13 @@ namespace kpkg::kgpu {
 #include "dialect/kgpu/Passes.h.inc"
 
 namespace {
-constexpr int64_t kSlotsForPipelining = 4; ///< kgpu.ring says why
+constexpr int64_t kSlotsForPipelining = 4; ///< the description of kgpu.ring gives the reason
 
 class Pipelining {
 public:
   explicit Pipelining(PublishAllOp share) : share(share), rewriter(share.getContext()), loc(share.getLoc()) {}
 
-  /// Whether the share stands in a loop of the form above; finds its parts.
+  /// Returns whether the publish_all stands in a loop of the form above, and finds the parts of the loop.
   bool matches() {
     loop = dyn_cast<scf::ForOp>(share->getParentOp());
     if (!loop || !matchPattern(loop.getStep(), m_One()) || share.getRing().getType().getSlots() < kSlotsForPipelining)
@@ -51,7 +54,7 @@ public:
 
   void run() {
     Value number = loop.getInductionVar(), end = loop.getUpperBound();
-    // The product of the iteration before, and its result.
+    // The product of the previous iteration, and its result.
     rewriter.setInsertionPoint(await);
     Value before = useBefore(share.getUse());
     await.getUseMutable().assign(before);
@@ -81,7 +84,7 @@ public:
   }
 
 private:
-  /// Whether what reads the shared tile is one product, of which one store takes the result.
+  /// Returns whether one product reads the shared tile and one adding store takes its result.
   bool matchesBehind(AwaitOp found) {
     await = found;
     for (Operation *op = await; op && !product; op = op->getNextNode())
@@ -114,7 +117,7 @@ private:
            });
   }
 
-  /// One wait for the product and those before it in whose results only the next iteration has an interest.
+  /// Merges the product's wait with those of earlier products whose results only the next iteration reads.
   WgmmaWaitOp waitTogether() {
     Operation *yield = loop.getBody()->getTerminator();
     SmallVector<WgmmaWaitOp> waits;
@@ -161,7 +164,7 @@ private:
         rewriter, loc, useSlot(rewriter, loc, share.getBuffer().getType(), rootOf(share.getBuffer()), number));
   }
 
-  /// What the store of iteration `number` does, with `value`.
+  /// Repeats the store of iteration `number` with `value`, under `condition`.
   void storeIf(Value condition, Value value, Value number) {
     OpBuilder::InsertionGuard guard(rewriter);
     rewriter.setInsertionPointToStart(
@@ -183,7 +186,7 @@ private:
   AwaitOp await;
   WgmmaWaitOp wait;
   TensorStoreOp store;
-  SetVector<Operation *> places; ///< that lead to the store's offsets
+  SetVector<Operation *> places; ///< ops that compute the store's offsets
 };
 
 struct PipelineOperands final : impl::KgpuPipelineOperandsBase<PipelineOperands> {

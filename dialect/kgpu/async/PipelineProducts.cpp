@@ -1,21 +1,28 @@
-// Rotates a loop with two products, one from the other: the second product of an iteration runs under the arithmetic of
-// the next one.
+// Software-pipelines loops with two dependent products: the second overlaps with the arithmetic of the next iteration.
 // SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
 //
-// Before: scf.for %j = %lo to %hi iter_args(%acc) { %s = dot(%q, %k[%j]); ... %p, %x = f(%s), %acc * g(%s) ...; %acc' =
-// dot(%p, %v[%j], %x) } After:  %s = dot(%q, %k[%lo]); %p, %x = f(%s), %acc * g(%s)
+// Before: scf.for %j = %lo to %hi iter_args(%acc) {
+//           %s = dot(%q, %k[%j]); ... %p, %x = f(%s), %acc * g(%s) ...; %acc' = dot(%p, %v[%j], %x) }
+// After:  %s = dot(%q, %k[%lo]); %p, %x = f(%s), %acc * g(%s)
 //         scf.for %j = %lo + 1 to %hi iter_args(%p, %x) {
 //           %s = dot(%q, %k[%j]);  %acc = dot(%p, %v[%j - 1], %x);  %p', %x' = f(%s), %acc * g(%s) }
 //         %acc' = dot(%p, %v[%hi - 1], %x)
 //
 // On entry: a kernel with `kgpu.consumers` and layouts, without tile.for_tiles. On exit: loops of this form are
-// rotated. In the loop the first product and the second one of the iteration before are issued one behind the other;
-// f(%s) needs only the first. Source of the schedule: Shah et al., FlashAttention-3, 2024, section 3.2. A loop that
-// never runs would have run its first part for operands outside of the views, which are zeros then; its results are not
-// taken. A loop stays as it is where the second operand is a part of what the first product reads: rotated it would
-// hold two slots. So does one whose second product has up to 128 columns and reads 8 bits from registers: its products
-// take half the time of those of 16 bits, other warpgroups' arithmetic hides them, and probabilities that wait for the
-// next iteration only delay. Measured on an H200 with attention, heads of 128: 3 to 6 % of the time.
+// software-pipelined. The loop issues the first product, and directly after it the second product of the previous
+// iteration; f(%s) needs only the first.
+//
+// Source of the schedule: Shah et al., FlashAttention-3, 2024, section 3.2.
+//
+// If the original loop does not run, the peeled first part still does. It loads zeros from outside of the views, and
+// its results are not used.
+//
+// Two kinds of loops are not pipelined:
+//  * The second product's right operand is a part of a tile that the first product reads. The loop would hold two
+//  slots.
+//  * The second product has at most 128 columns and an 8-bit left operand. 8-bit products take half the time of 16-bit
+//    ones, and the arithmetic of other warpgroups hides them. Probabilities that wait for the next iteration only
+//    delay. Measured on an H200 with attention, heads of 128: 3 to 6 % of the time.
 #include "dialect/kgpu/Passes.h"
 #include "dialect/kgpu/async/StreamedDots.h"
 #include "dialect/kgpu/ir/Repeatable.h"
@@ -28,9 +35,9 @@ namespace kpkg::kgpu {
 #include "dialect/kgpu/Passes.h.inc"
 
 namespace {
-/// Whether the op may run an iteration sooner: pure ops, loads (outside of a view they give what they are told), and
-/// ops that hold nothing else. Gathers may not: registers that hold their elements until they come are those that a
-/// rotated loop takes (measured on an H200 with attention whose scores are gathered: 13 % of the time).
+/// Returns whether the op may run one iteration earlier. Pure ops may, and loads, which give their fill value outside
+/// of a view. So may ops whose regions hold only such ops. Gathers may not: elements in flight need the registers that
+/// a pipelined loop takes. Measured on an H200 with attention whose scores are gathered: 13 % of the time.
 bool runsAnywhere(Operation *op) {
   if (isRepeatable(op) || isa<tile::LoadOp>(op))
     return true;
@@ -43,11 +50,11 @@ bool runsAnywhere(Operation *op) {
 
 class Rotation {
 public:
-  /// `sharing` are the products that read a part of what an earlier one reads.
+  /// `sharing` holds the products that read a part of a tile that an earlier product reads.
   Rotation(scf::ForOp loop, const DenseSet<Operation *> &sharing)
       : loop(loop), builder(loop), loc(loop.getLoc()), sharing(sharing) {}
 
-  /// Whether the loop has the form above; finds its parts.
+  /// Returns whether the loop has the form above, and finds its parts.
   bool matches() {
     SmallVector<tile::DotOp> dots(loop.getBody()->getOps<tile::DotOp>());
     if (dots.size() != 2 || !matchPattern(loop.getStep(), m_One()))
@@ -63,10 +70,12 @@ public:
     accumulator = carried - loop.getYieldedValues().begin();
     operandOps = sliceOf({second.getRhs()});
     firstOps = sliceOf({first.getResult()});
-    // A loop that never runs leaves what the sum starts with: it must cost no registers beside the sum.
+    // If the loop does not run, its result is the initial accumulator, which must cost no registers beside the
+    // accumulator.
     if (!isZero(loop.getInitArgs()[accumulator]))
       return false;
-    // The first product knows nothing of the sum, and the second operand of the second one nothing of the first.
+    // The first product must not depend on the accumulator, nor the second product's right operand on the first
+    // product.
     BlockArgument sum = loop.getRegionIterArg(accumulator);
     auto reads = [&](Operation *op, Value value) {
       return llvm::any_of(value.getUsers(), [&](Operation *user) { return op->isAncestor(user); });
@@ -130,20 +139,20 @@ public:
   }
 
 private:
-  /// Whether the product takes so little time that it is not worth to carry what it reads.
+  /// Returns whether the product is so short that carrying its left operand does not pay.
   static bool isShort(tile::DotOp dot) {
     constexpr int64_t mostColumns = 128;
     unsigned bits = getElementTypeOrSelf(dot.getLhs().getType()).getIntOrFloatBitWidth();
     return bits == 8 && cast<RankedTensorType>(dot.getType()).getDimSize(1) <= mostColumns;
   }
 
-  /// The ops of the body that lead to these values.
+  /// Returns the ops of the body that these values depend on.
   SetVector<Operation *> sliceOf(ArrayRef<Value> values) {
     SetVector<Operation *> slice;
     BackwardSliceOptions options;
     options.inclusive = true;
     options.omitBlockArguments = true;
-    options.omitUsesFromAbove = false; // what an scf.if reads
+    options.omitUsesFromAbove = false; // values that an scf.if reads
     options.filter = [&](Operation *op) { return op->getBlock() == loop.getBody(); };
     for (Value value : values)
       if (value.getParentBlock() == loop.getBody() && value.getDefiningOp())
@@ -151,7 +160,7 @@ private:
     return slice;
   }
 
-  /// Whether the op does more than lead to the operand that the second product reads from memory.
+  /// Returns whether the op does more than compute the second product's right operand.
   bool isOfFront(Operation *op) {
     if (op == second.getOperation())
       return false;
@@ -163,8 +172,8 @@ private:
     });
   }
 
-  /// What an iteration hands on: all that it yields but the sum, then the left operand and the accumulator of its
-  /// second product.
+  /// Returns the values that an iteration carries to the next. They are all yielded values except the accumulator, then
+  /// the left operand and the accumulator of the second product.
   SmallVector<Value> carriedBy(const IRMapping &mapping) {
     SmallVector<Value> values;
     for (auto [i, value] : llvm::enumerate(loop.getYieldedValues()))
@@ -175,7 +184,7 @@ private:
     return values;
   }
 
-  /// The second product of iteration `number`.
+  /// Builds the second product of iteration `number`.
   Value multiply(Value left, Value sum, Value number) {
     IRMapping mapping;
     mapping.map(loop.getInductionVar(), number);

@@ -1,4 +1,4 @@
-// Waits for products where their results are needed, so that they run while other work is done.
+// Moves waits for products to the first use of their results, so that products overlap with other work.
 // SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
 //
 // Before: %d = kgpu.wgmma ...; %s = kgpu.wgmma_wait 0 %d; kgpu.release %ring[%i]
@@ -8,22 +8,23 @@
 //         %s = kgpu.wgmma_wait 1 %d; kgpu.release %ring[%i]; ... %s ...
 //         %o = kgpu.wgmma_wait 0 %e; kgpu.release %other[%j]; ... %o ...
 //
-// Where a tile is reduced on the way, `kgpu.scheduling_fence` follows the first reduction: the products of the wait run
-// under it. ptxas would wait as soon as the products before it are done. Measured on an H200 with attention, heads of
-// 128: 3 to 5 % of the time.
+// On entry: every wait directly follows its product and waits for all products. On exit: a wait stands before the first
+// op that needs its result, at the latest at the end of its block. It leaves younger products in flight. Slots are
+// released after the wait for the products that read them.
 //
-// A wait behind another one that leaves no more products running, and no younger ones, is part of that one: ptxas takes
-// a second wait for one of products that still run, and puts waits of its own in front of what reads their results.
-// What products of the next iteration read from registers is rounded at the end of the body, behind all waits: products
-// that still run read the registers that it gets, and ptxas lets no others run beside them where such registers are
-// written.
+// If a wait moves past a reduction, the pass adds `kgpu.scheduling_fence` after the first reduction, which then
+// overlaps with the products. Otherwise ptxas waits as soon as the earlier products are done. Measured on an H200 with
+// attention, heads of 128: 3 to 5 % of the time.
 //
-// A product that only the next one adds to is not waited for, unless what it has read is given back then: the loading
-// thread may be waiting for it.
+// A wait is merged into the previous one if that one leaves no more products in flight and no product starts between
+// them. Otherwise ptxas treats the second wait as one for products that still run, and inserts its own waits before
+// reads of results.
 //
-// On entry: every wait follows its product and waits for all of them. On exit: a wait stands before the first op that
-// needs its result, at the latest at the end of its block, and lets the products run that were started after its own.
-// Slots are released behind the wait for what reads them.
+// A left operand of the next iteration's product is converted at the end of the body, after all waits. Products in
+// flight still read the registers that it gets, and ptxas overlaps no products where registers in use are written.
+//
+// A product's wait is removed if only the next product adds to its result. The wait stays if a slot is released after
+// it, since the producer warp may be waiting for the slot.
 #include "dialect/kgpu/Passes.h"
 
 using namespace mlir;
@@ -33,7 +34,7 @@ namespace kpkg::kgpu {
 #include "dialect/kgpu/Passes.h.inc"
 
 namespace {
-/// The op of the block before which the results of `wait` must be there.
+/// Returns the op of the block before which the results of `wait` must be available.
 Operation *firstUse(WgmmaWaitOp wait) {
   Block *block = wait->getBlock();
   Operation *first = block->mightHaveTerminator() ? block->getTerminator() : nullptr;
@@ -45,7 +46,7 @@ Operation *firstUse(WgmmaWaitOp wait) {
   return first;
 }
 
-/// What follows a wait and belongs to it: uses of rings that end with it.
+/// Returns the wait with the releases of slots that directly follow it.
 SmallVector<Operation *> withReleases(WgmmaWaitOp wait) {
   SmallVector<Operation *> ops = {wait};
   for (Operation *next = wait->getNextNode(); next && isa<ReleaseOp, arith::AddIOp, arith::ConstantOp>(next);
@@ -60,8 +61,8 @@ bool adds(Operation *op) {
   return store && store.getAdds();
 }
 
-/// A choice that only computes, as of a mask, is passed: products run under it as under other arithmetic. So they do
-/// where results of other products are added to memory between them.
+/// Returns whether waits cannot move past the op. An scf.if without effects, such as a mask, is passed: products
+/// overlap with it as with other arithmetic. So is an scf.if that only adds results of other products to memory.
 bool staysBefore(Operation *op) {
   if (auto choice = dyn_cast<scf::IfOp>(op)) {
     bool onlyAdds = llvm::all_of(choice.getThenRegion().front(),
@@ -71,7 +72,7 @@ bool staysBefore(Operation *op) {
   return isa<scf::ForOp, scf::WhileOp, BarrierOp>(op) || (isa<TensorStoreOp>(op) && !adds(op));
 }
 
-/// Behind the first reduction between two ops, where `release` gives back a use that has been awaited.
+/// Adds a fence after the first reduction in [`begin`, `end`), with the awaited use that `release` gives back.
 void fenceFirstReduction(Operation *begin, Operation *end, ReleaseOp release) {
   for (Operation *op = begin; op != end; op = op->getNextNode())
     if (isa<tile::ReduceOp>(op)) {
@@ -85,7 +86,7 @@ void fenceFirstReduction(Operation *begin, Operation *end, ReleaseOp release) {
 
 void pipeline(WgmmaWaitOp wait) {
   Operation *goal = firstUse(wait);
-  // Not past anything that waits for other reasons, or runs for long.
+  // Stops before ops that wait for other reasons or run for long.
   Operation *place = wait->getNextNode();
   int64_t younger = 0;
   for (; place && place != goal && !staysBefore(place); place = place->getNextNode())
@@ -101,8 +102,8 @@ void pipeline(WgmmaWaitOp wait) {
   wait.setPending(younger);
 }
 
-/// Whether nothing but the next product takes the result, to add to it, and nothing is released behind the wait:
-/// products of a warpgroup are done in their order, so it need not be waited for.
+/// Removes the wait if only the next product takes the result, as its accumulator, and no slot is released after the
+/// wait. Products of a warpgroup complete in order, so the wait for the next product is enough.
 bool passOn(WgmmaWaitOp wait) {
   if (wait->getNumResults() != 1 || !wait->hasOneUse() || withReleases(wait).size() > 1)
     return false;
@@ -122,7 +123,7 @@ bool startsProducts(Operation *op) {
   return op->walk([](WgmmaOp) { return WalkResult::interrupt(); }).wasInterrupted();
 }
 
-/// Makes `later`, of whose products none runs any more, and what belongs to it part of `wait`.
+/// Merges `later`, whose products are all complete after `wait`, and its releases into `wait`.
 WgmmaWaitOp merged(WgmmaWaitOp wait, WgmmaWaitOp later) {
   OpBuilder builder(wait);
   SmallVector<Value> values(wait.getValues());
@@ -145,16 +146,16 @@ WgmmaWaitOp merged(WgmmaWaitOp wait, WgmmaWaitOp later) {
 void mergeWaits(Block &block) {
   WgmmaWaitOp before;
   SmallVector<Operation *> ops =
-      llvm::map_to_vector(block, [](Operation &op) { return &op; }); // those that belong to waits move
+      llvm::map_to_vector(block, [](Operation &op) { return &op; }); // a copy of the list, since releases move
   for (Operation *op : ops) {
     if (auto wait = dyn_cast<WgmmaWaitOp>(op))
       before = before && before.getPending() <= wait.getPending() ? merged(before, wait) : wait;
-    else if (startsProducts(op) || isa<SchedulingFenceOp>(op)) // what that names is released behind it
+    else if (startsProducts(op) || isa<SchedulingFenceOp>(op)) // its operands are released after it
       before = {};
   }
 }
 
-/// Conversions that lead to nothing but the left operands of the next iteration's products.
+/// Moves conversions that feed only the left operands of the next iteration's products to the end of the body.
 void convertLast(scf::ForOp loop) {
   for (WgmmaOp product : loop.getBody()->getOps<WgmmaOp>()) {
     auto argument = dyn_cast<BlockArgument>(product.getLhs());

@@ -1,4 +1,4 @@
-// Lets warps skip multiplications of sums by 1.
+// Skips multiplications of accumulators by 1, warp by warp (conditional rescaling).
 // SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
 //
 // Before: producers { %keep = arith.select %grows, %k, 1; kgpu.publish %keep ... }
@@ -7,13 +7,14 @@
 //         consumers { %keep = kgpu.local_load ...; %factor = tile.broadcast %keep; %some = kgpu.warp_any (%keep != 1)
 //                   %r = scf.if %some { %t = arith.mulf %sum, %factor; scf.yield %t } else { scf.yield %sum } }
 //
-// On entry: a kernel with `kgpu.producers` whose waits are where they stay. On exit: where the role that makes operands
-// hands on a tile that a `select` makes 1 in places, sums of the other role are multiplied by it in warps for which it
-// is not 1 everywhere; all of them are where the first one was.
+// On entry: a kernel with `kgpu.producers`, after kgpu-pipeline-waits has placed the waits. On exit: accumulators are
+// multiplied by a published factor only in warps where the factor is not 1 everywhere. A factor qualifies if the
+// producer warpgroup computes it by a `select` with a branch of 1. The multiplications stand together, at the place of
+// the first.
 //
-// Other kernels stay as they are: where several warpgroups do the same work each hides the arithmetic of the others.
-// Here all wait for the one that makes operands, and multiplications of sums take the cycles in which it could issue
-// its own instructions: measured on an H200 with latent attention, 5 to 6 % of all time.
+// Kernels without a producer warpgroup stay as they are: where several warpgroups do the same work, each hides the
+// arithmetic of the others. With one, all consumers wait for the producer warpgroup. Multiplications of accumulators
+// take the issue cycles that it needs. Measured on an H200 with latent attention: 5 to 6 % of all time.
 #include "dialect/kgpu/Passes.h"
 #include "mlir/IR/Matchers.h"
 
@@ -32,7 +33,7 @@ Value rootOf(Value buffer) {
   return buffer;
 }
 
-/// Products of sums and a factor that is there as one value for each row, in their order.
+/// Returns the multiplications of accumulators by a factor that is loaded as one value for each row, in program order.
 SmallVector<arith::MulFOp> productsWith(LocalLoadOp factor) {
   SmallVector<arith::MulFOp> products;
   for (Operation *user : factor->getUsers())
@@ -51,7 +52,7 @@ void skipProducts(LocalLoadOp factor) {
   if (products.empty())
     return;
   arith::MulFOp first = products.front();
-  // All where the first one is: a sum that is scaled while a product of another one runs would make ptxas wait.
+  // All stand at the first one: ptxas would wait if an accumulator were scaled while a product of another one runs.
   llvm::erase_if(products, [&](arith::MulFOp product) {
     Operation *source = product.getLhs().getDefiningOp();
     return source && source->getBlock() == factor->getBlock() && !source->isBeforeInBlock(first);
@@ -84,7 +85,7 @@ struct RescaleConditionally final : impl::KgpuRescaleConditionallyBase<RescaleCo
     if (getLaunch(getOperation()).producers == 0)
       return;
     getOperation().walk([](RolesOp roles) {
-      DenseSet<Value> mostlyOne; // buffers of what is published
+      DenseSet<Value> mostlyOne; // buffers of published tiles
       roles.getProducers().walk([&](PublishOp hand) {
         auto select = hand.getValue().getDefiningOp<arith::SelectOp>();
         if (select && (isOne(select.getTrueValue()) || isOne(select.getFalseValue())))

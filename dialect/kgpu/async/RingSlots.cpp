@@ -1,4 +1,4 @@
-// How many slots the rings of a kernel get.
+// Chooses how many slots the ring buffers of a kernel get.
 // SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
 #include "dialect/kgpu/async/RingSlots.h"
 #include "llvm/ADT/SetVector.h"
@@ -9,14 +9,14 @@ namespace kpkg::kgpu {
 
 namespace {
 constexpr int64_t kMostSlots = 8;
-/// So many keep enough bytes on their way.
+/// With this many slots, enough bytes are in flight.
 constexpr int64_t kManySlots = 4;
-/// Of what warpgroups share: kgpu.ring says why.
+/// For tiles that warpgroups share; the description of kgpu.ring gives the reason.
 constexpr int64_t kFewestSharedSlots = 2, kSlotsForPipelining = 4;
 /// Shared memory that is left for barriers and partial sums.
 constexpr int64_t kReservedBytes = 2048;
 
-/// Bytes of shared memory that do not belong to rings, and what kgpu-split-producers will hand over.
+/// Returns the bytes of shared memory outside of rings, with the operands that kgpu-split-producers will publish.
 int64_t bytesBesideRings(tile::KernelOp kernel, ArrayRef<StreamedDot> products) {
   int64_t taken = kReservedBytes;
   kernel.walk([&](AllocOp alloc) { taken += cast<SharedType>(alloc.getResult().getType()).getSizeBytes(); });
@@ -43,7 +43,7 @@ FailureOr<RingSlots> chooseSlots(tile::KernelOp kernel, ArrayRef<StreamedDot> pr
   const TargetModel &target = targetOf(kernel);
   int64_t ctas = getLaunch(kernel).minCtas;
   int64_t bytes = (ctas > 1 ? target.sharedPerSm / ctas - target.reservedShared : target.sharedPerCta) - taken;
-  // Products run an iteration later where the slots for that leave two for what is copied.
+  // Shared tiles get the slots for pipelined products if each ring of copies still has two slots.
   int64_t sharedSlots =
       bytes - kSlotsForPipelining * sharedBytes >= seldom + 2 * often ? kSlotsForPipelining : kFewestSharedSlots;
   bytes -= sharedSlots * sharedBytes;

@@ -1,11 +1,11 @@
-// How many slots the rings of a kernel get.
+// Chooses how many slots the ring buffers of a kernel get.
 // SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
 #pragma once
 #include "dialect/kgpu/async/StreamedDots.h"
 
 namespace kpkg::kgpu {
 
-/// What one slot of a ring takes, and how many loops are around what fills it.
+/// The bytes of one slot of a ring, and the depth of the loop nest around the copies that fill it.
 struct RingDemand {
   int64_t bytes;
   unsigned depth;
@@ -16,10 +16,12 @@ struct RingSlots {
   int64_t ofShared; ///< of each tile that warpgroups share
 };
 
-/// As many slots for each ring as shared memory holds beside what the kernel has taken. `sharedBytes` are those of one
-/// slot of every tile that warpgroups share. What is copied less often than others gets two slots where enough are
-/// left for those, or as many as with one, so that copies go on into the next tile while this one is computed; else
-/// one. An error at the kernel where rings of two slots do not fit.
+/// Chooses as many slots for each ring as fit in the shared memory that is left. `sharedBytes` is the size of one slot
+/// of every tile that warpgroups share. Rings that are filled in the innermost loops get all of the room.
+///
+/// A ring that is filled less often gets two slots if the others still have enough, or no fewer than beside one slot.
+/// Copies for the next tile can then start while this one is computed. Else it gets one slot. Reports an error at the
+/// kernel if rings of two slots do not fit.
 mlir::FailureOr<RingSlots> chooseSlots(tile::KernelOp kernel, llvm::ArrayRef<StreamedDot> products,
                                        llvm::ArrayRef<RingDemand> rings, int64_t sharedBytes);
 

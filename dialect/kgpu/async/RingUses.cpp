@@ -1,4 +1,4 @@
-// Which use of a ring an op belongs to, and how uses are counted.
+// Determines which use of a ring an op belongs to, and checks how roles count uses.
 // SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
 #include "dialect/kgpu/async/RingUses.h"
 #include "dialect/kgpu/async/CarryingLoop.h"
@@ -85,7 +85,7 @@ Value useOf(Operation *op) {
           [](auto use) { return use.getUse(); });
 }
 
-/// Whether the first use of the ring inside takes its number from this argument.
+/// Returns whether the first use of the ring inside the loop takes its number from this argument.
 bool isCounterOf(RingOp ring, const CarryingLoop &loop, Value argument) {
   for (Operation &op : *loop.body) {
     if (ringOfUse(&op) == ring.getResult())
@@ -116,7 +116,7 @@ FailureOr<UseCount> countLoop(RingOp ring, const CarryingLoop &loop, UseCount cu
   return loop.op->emitOpError("does not carry how often a ring was used");
 }
 
-/// Walks a block in which `current` uses came before; gives the count of those behind it.
+/// Walks a block before which the ring was used `current` times, and returns the count after the block.
 FailureOr<UseCount> count(RingOp ring, Block &block, UseCount current) {
   for (Operation &op : block) {
     if (ringOfUse(&op) == ring.getResult()) {

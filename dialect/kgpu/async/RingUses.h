@@ -1,24 +1,24 @@
-// Which use of a ring an op belongs to, and how uses are counted.
+// Determines which use of a ring an op belongs to, and checks how roles count uses.
 // SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
 #pragma once
 #include "dialect/kgpu/ir/KgpuDialect.h"
 
 namespace kpkg::kgpu {
-/// Whether a buffer is the slot of this use: `kgpu.slot %all[%use mod slots]`. A single slot is that of every use.
+/// Returns whether `buffer` is the slot of this use: `kgpu.slot %all[%use mod slots]`. A single slot serves every use.
 bool isSlotOf(mlir::Value buffer, mlir::Value use);
-/// Makes that slot, of this type.
+/// Builds the slot of a use, with this type.
 mlir::Value useSlot(mlir::OpBuilder &builder, mlir::Location loc, SharedType slot, mlir::Value buffer, mlir::Value use);
 
-/// The ring of which an op begins a use for its role: it acquires or awaits it, shares, hands, sends or receives; null
-/// for other ops. Of what warpgroups share, only sharing counts.
+/// Returns the ring of which an op begins a use for its role: it acquires, awaits, publishes or consumes. Returns null
+/// for other ops. For tiles that warpgroups share, only kgpu.publish_all counts.
 mlir::Value ringOfUse(mlir::Operation *op);
-/// Whether there is such an op for this ring in `op`.
+/// Returns whether `op` contains such an op for this ring.
 bool containsUse(mlir::Operation *op, mlir::Value ring);
 
-/// Warpgroups of a CTA that release each use of a ring.
+/// Returns how many warpgroups of a CTA release each use of a ring.
 unsigned releasing(RingOp ring);
 
-/// A count of uses: so many more than a value says; than none where the value is null.
+/// A count of uses: `base` plus `offset`, or only `offset` if `base` is null.
 struct UseCount {
   mlir::Value base;
   int64_t offset = 0;

@@ -1,4 +1,4 @@
-// Whether the roles of a kernel use its rings in one order: any other order lets two of them wait for each other.
+// Checks that the roles of a kernel use its rings in one order; in any other order two roles deadlock.
 // SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
 #include "dialect/kgpu/async/RoleOrder.h"
 
@@ -11,11 +11,11 @@ using namespace mlir;
 
 namespace kpkg::kgpu {
 namespace {
-/// A use of some ring, or a loop around uses, in the order of the program.
+/// A use of a ring, or a loop around uses, in program order.
 struct Step {
   Operation *op = nullptr;
-  Value ring;               ///< of a use
-  std::vector<Step> inside; ///< of a loop
+  Value ring;               ///< for a use
+  std::vector<Step> inside; ///< for a loop
 };
 using Trace = std::vector<Step>;
 
@@ -63,9 +63,9 @@ private:
     return success();
   }
 
-  // Three roles
+  // Kernels with three roles
 
-  /// The uses of a role that are of these rings.
+  /// Returns the steps of a role that use these rings.
   static Trace restricted(const Trace &steps, const SetVector<Value> &rings) {
     Trace result;
     for (const Step &step : steps) {
@@ -83,7 +83,7 @@ private:
     }
   }
 
-  /// Any two roles use what both use alike, and all three in an order that no two of them give the third one.
+  /// Checks that any two roles agree on the rings that both use, and that one order of uses fits all three roles.
   LogicalResult verifyThree(RolesOp roles) {
     std::array<Trace, 3> traces;
     std::array<SetVector<Value>, 3> rings;
@@ -107,8 +107,8 @@ private:
     return verifyOrder({&traces[0], &traces[1], &traces[2]}, roles);
   }
 
-  /// Merges the roles' steps: one comes next that is the next one of all roles that take it. That two of them agree on
-  /// what both take has been seen.
+  /// Merges the roles' steps: a step comes next if it is the next one of every role that takes it. The caller has
+  /// checked that any two roles agree on the rings that both use.
   static LogicalResult verifyOrder(std::array<const Trace *, 3> traces, Operation *around) {
     static const Trace none;
     std::array<size_t, 3> next = {0, 0, 0};
@@ -127,14 +127,14 @@ private:
       for (size_t role = 0; role < 3 && !goesOn; ++role) {
         if (!isLeft(role))
           continue;
-        // Steps of the others that are the same one, each the next of its role; loops are the same where they use a
-        // ring that both use.
+        // Finds the same step in the other roles, where it must be next. Loops are the same step if they use a common
+        // ring.
         const Step &step = (*traces[role])[next[role]];
         std::array<bool, 3> takes = {false, false, false};
         takes[role] = true;
         bool isNext = true;
         for (size_t pass = 0; pass < 2;
-             ++pass) // what one loop has in common with a second one, that may have with the third
+             ++pass) // a second pass finds loops that share a ring only with a loop of the first pass
           for (size_t other = 0; other < 3; ++other) {
             if (takes[other])
               continue;
@@ -168,7 +168,7 @@ private:
     return success();
   }
 
-  /// Whether loops of the two roles run for the same numbers, which become partners then.
+  /// Returns whether loops of two roles run the same iterations, and makes their induction variables partners.
   bool haveSameTurns(Operation *load, Operation *compute) {
     auto left = dyn_cast<scf::ForOp>(load), right = dyn_cast<scf::ForOp>(compute);
     if (left && right) {
@@ -193,7 +193,7 @@ private:
            });
   }
 
-  /// Whether values of the two roles are computed in the same way.
+  /// Returns whether values of two roles are computed in the same way.
   bool isSame(Value load, Value compute) {
     if (load == compute || partner.lookup(load) == compute)
       return true;
@@ -206,7 +206,7 @@ private:
         [&](Value one, Value other) { partner[one] = other; }, OperationEquivalence::IgnoreLocations);
   }
 
-  DenseMap<Value, Value> partner; ///< induction variables: from the role that loads to the other one
+  DenseMap<Value, Value> partner; ///< values of the first role, mostly induction variables, to those of the second
 };
 } // namespace
 

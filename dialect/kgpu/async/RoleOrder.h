@@ -1,4 +1,4 @@
-// Whether the roles of a kernel use its rings in one order.
+// Checks that the roles of a kernel use its rings in one order.
 // SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
 #pragma once
 
@@ -6,8 +6,8 @@
 
 namespace kpkg::kgpu {
 
-/// Fails, with an error at the op concerned, where roles use rings in different orders, in loops that run for other
-/// values, or where a ring is read that no role fills.
+/// Reports an error at the op concerned if roles use rings in different orders, or in loops over different values. Also
+/// reports rings that are read by a role and filled by none.
 mlir::LogicalResult verifyRoleOrder(RolesOp roles);
 
 } // namespace kpkg::kgpu

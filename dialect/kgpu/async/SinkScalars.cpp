@@ -1,16 +1,18 @@
-// Computes scalars of a tile under its first product, where they are not needed before it.
+// Moves scalar arithmetic of a tile behind its first product, so that both overlap.
 // SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
 //
-// Before: scf.for %t = ... { %m = arith.divui %t, %rows; ...; kgpu.await %ring[%i]; %d = kgpu.wgmma %q, %k, ...; %s =
-// kgpu.wgmma_wait 0 %d; ... %m ... } After:  scf.for %t = ... { kgpu.await %ring[%i]; %d = kgpu.wgmma %q, %k, ...; %m =
-// arith.divui %t, %rows; ...; %s = kgpu.wgmma_wait 0 %d; ... %m ... }
+// Before: scf.for %t = ... { %m = arith.divui %t, %rows; ...
+//           kgpu.await %ring[%i]; %d = kgpu.wgmma %q, %k, ...; %s = kgpu.wgmma_wait 0 %d; ... %m ... }
+// After:  scf.for %t = ... {
+//           kgpu.await %ring[%i]; %d = kgpu.wgmma %q, %k, ...; %m = arith.divui %t, %rows; ...
+//           %s = kgpu.wgmma_wait 0 %d; ... %m ... }
 //
-// Which tile a number stands for takes several divisions, one from the other: hundreds of cycles in which nothing else
-// would run. A product needs none of it, since the role that copies has put operands into rings by then.
+// On entry: a kernel with roles, products and their waits. On exit: in blocks that start a product before a loop with
+// products, scalar arithmetic follows the first product. Arithmetic that ops before the product need stays. The pass
+// covers the consumers and the producer warpgroup.
 //
-// On entry: roles, products and their waits. On exit: in blocks of the computing role that start a product and have a
-// loop with products behind it, scalars that only arithmetic leads to stand behind the first product, unless what
-// stands before it needs them.
+// The coordinates of a tile take several dependent divisions: hundreds of cycles in which nothing else would run. A
+// product needs none of them, since the producer warp has already copied its operands.
 #include "dialect/kgpu/Passes.h"
 #include "mlir/Dialect/Arith/IR/Arith.h"
 
@@ -25,7 +27,7 @@ bool hasProducts(Operation *op) {
   return op->walk([](WgmmaOp) { return WalkResult::interrupt(); }).wasInterrupted();
 }
 
-/// Arithmetic of scalars, and views that it places.
+/// Returns whether the op is scalar arithmetic, or places a view with it.
 bool isScalar(Operation &op) {
   return (isa<arith::ArithDialect>(op.getDialect()) || isa<tile::DropOp, tile::SliceOp>(op)) &&
          isMemoryEffectFree(&op) && llvm::none_of(op.getResultTypes(), llvm::IsaPred<RankedTensorType>);

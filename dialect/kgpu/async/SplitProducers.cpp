@@ -1,5 +1,5 @@
-// Gives what products of a computed left operand are made from to a warpgroup of its own, which hands on what the
-// others need of it.
+// Moves the computation of left operands out of the consumer warpgroups into a producer warpgroup, which publishes
+// them.
 // SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
 //
 // Before: kgpu.roles producer_warp { ... } consumers {
@@ -9,21 +9,23 @@
 // After:  kgpu.roles producer_warp { ... } consumers {
 //           scf.for ... iter_args(%sum, %i) {
 //             kgpu.await %ring[%use]; kgpu.await %keeps[%i]; %keep = kgpu.local_load ...; kgpu.release %keeps[%i]
-//             kgpu.await %parts[%i]; %o = kgpu.wgmma %part, %slot^T, %sum * %keep; ...; kgpu.release %parts[%i];
+//             kgpu.await %parts[%i]; %o = kgpu.wgmma %part, %slot^T, %sum * %keep; ...; kgpu.release %parts[%i]
 //             kgpu.release %ring[%use] } }
 //         producers {
 //           scf.for ... iter_args(%top, %i) {
 //             kgpu.await %ring[%use]; %s = kgpu.wgmma %q, %slot ...; ...; %p, %keep, %now = f(%s, %top)
-//             kgpu.publish %keep to ... signals %keeps[%i]; kgpu.publish %p to ... signals %parts[%i]; kgpu.release
-//             %ring[%use] } }
+//             kgpu.publish %keep to ... signals %keeps[%i]; kgpu.publish %p to ... signals %parts[%i]
+//             kgpu.release %ring[%use] } }
 //
-// On entry: a kernel with `kgpu.producers`, split into roles, whose waits follow their products; what comes before sums
-// has layouts of which every warpgroup has a copy. On exit: `consumers` has the products whose left operand was
-// computed, and what depends on their sums; `producers` has all that leads to those operands, and what it stores. A
-// tile of the latter that the former needs, as small as it is before it is broadcast, goes through a ring of its own,
-// and is computed as early as it can be. Both do what they share: loops, scalars, waiting for what is copied. So
-// products of a block run while the next one's operand is made; the order of both roles is that of the one program
-// before, and none waits for what the other does later in it.
+// On entry: a kernel with `kgpu.producers`, split into roles, whose waits follow their products. Tiles that do not
+// depend on accumulators of the second products have layouts of which every warpgroup holds a copy. On exit:
+// `consumers` has the products whose left operand was computed, and the code that depends on their results. `producers`
+// has the code that leads to those operands, and its stores. Other tiles that the consumers need are published through
+// rings of their own, before they are broadcast and as early as they can be computed. Both roles repeat loops, scalars
+// and waits for copies.
+//
+// So products of an iteration overlap with the computation of the next one's operand. Both roles keep the order of the
+// original program, so neither waits for a later step of the other.
 #include "dialect/kgpu/Passes.h"
 #include "dialect/kgpu/async/CarryingLoop.h"
 #include "dialect/kgpu/async/RingUses.h"
@@ -38,7 +40,7 @@ namespace kpkg::kgpu {
 #include "dialect/kgpu/Passes.h.inc"
 
 namespace {
-constexpr int64_t kSmallSlots = 2;       ///< of tiles that are no operands
+constexpr int64_t kSmallSlots = 2;       ///< for published tiles that are no operands
 constexpr int64_t kReservedBytes = 1024; ///< of shared memory, for barriers
 
 Value rootOf(Value buffer) {
@@ -52,7 +54,7 @@ bool isEffect(Operation &op) {
 }
 bool isRingUse(Operation &op) { return isa<AwaitOp, ReleaseOp, ClearOutsideOp, SchedulingFenceOp>(op); }
 
-/// What a role still has to compute once it does nothing but some of its effects.
+/// Finds the code that a role needs for those of its effects that it keeps.
 class Needed {
 public:
   Needed(Region &role, llvm::function_ref<bool(Operation &)> isKept) {
@@ -67,7 +69,7 @@ public:
     return kept.contains(op) || llvm::any_of(op->getResults(), [&](Value result) { return has(result); });
   }
 
-  /// An op that has an effect, what it reads, and what decides whether it runs.
+  /// Keeps an op with an effect, the values it reads, and the ops that decide whether it runs.
   void keep(Operation *op) {
     kept.insert(op);
     for (Value operand : op->getOperands())
@@ -117,10 +119,10 @@ private:
   DenseSet<Operation *> kept;
 };
 
-/// A tile that one role hands to the other.
+/// A tile that the producer warpgroup publishes for the consumers.
 struct Published {
-  CvtLayoutOp mark, made;          ///< stands for it in `consumers`, and in `producers`
-  SmallVector<WgmmaOp, 1> readers; ///< products that read it as their left operand; none: it is loaded
+  CvtLayoutOp mark, made;          ///< stand for the tile in `consumers` and in `producers`
+  SmallVector<WgmmaOp, 1> readers; ///< products that read the tile as their left operand; empty if it is loaded
   SharedType slot;
   Value buffer, ring;
 };
@@ -148,7 +150,7 @@ public:
     auto isStoredSum = [&](Operation &op) {
       return llvm::any_of(op.getOperands(), [&](Value operand) { return summed.contains(operand); });
     };
-    DenseSet<Operation *> sums; // stores that the other role does not do
+    DenseSet<Operation *> sums; // stores of the consumers
     roles.getConsumers().walk([&](Operation *op) {
       if (isEffect(*op) && isStoredSum(*op))
         sums.insert(op);
@@ -176,7 +178,7 @@ private:
     return isa<RankedTensorType>(value.getType()) && madeFrom.contains(value) && !summed.contains(value);
   }
 
-  /// Finds what is computed before sums and read by what depends on them, and puts a mark in its place.
+  /// Finds tiles that the producer warpgroup computes and the consumers read, and marks each by a conversion.
   LogicalResult findPublished() {
     for (WgmmaOp product : readers)
       if (!isMade(product.getLhs()))
@@ -209,7 +211,7 @@ private:
     return success();
   }
 
-  /// What a tile is made from by nothing but copies of its elements.
+  /// Follows broadcasts, reshapes and conversions back to the tile that they copy.
   Value source(Value value) {
     Operation *op = value.getDefiningOp();
     if (!op || !isa<tile::BroadcastOp, tile::ReshapeOp, CvtLayoutOp>(op) || !isMade(op->getOperand(0)))
@@ -217,7 +219,7 @@ private:
     return source(op->getOperand(0));
   }
 
-  /// Computes it as soon as what it is made from is there.
+  /// Moves the tile's computation up, to right after its last operand.
   static void hoist(CvtLayoutOp mark) {
     BackwardSliceOptions options;
     options.omitBlockArguments = true;
@@ -267,8 +269,8 @@ private:
     }
   }
 
-  /// Calls `use` with the number of the use of a ring that an op of the role is, which loops around it count; gives the
-  /// count behind it.
+  /// Calls `use` with the number of the ring use that `op` is, counted from `count`. Surrounding loops carry the
+  /// number. Returns the count after the op.
   FailureOr<Value> number(Operation *op, Block &block, Value count, llvm::function_ref<void(Value)> use) {
     if (op->getBlock() == &block) {
       rewriter.setInsertionPoint(op);
@@ -319,7 +321,7 @@ private:
     });
   }
 
-  /// Takes away what does not lead to effects that `isKept`.
+  /// Erases the ops of a role that do not lead to the effects that it keeps.
   LogicalResult strip(Region &role, llvm::function_ref<bool(Operation &)> isKept) {
     Needed needed(role, isKept);
     DenseSet<Value> rings;
@@ -336,7 +338,7 @@ private:
         needed.keep(op);
     });
     cleared = rings;
-    auto isOfOther = [&](WgmmaOp product) { // what each role computes is in place by now
+    auto isOfOther = [&](WgmmaOp product) { // each role's own computation is in place by now
       return &role == &roles.getProducers() ? isa<RankedTensorType>(product.getLhs().getType())
                                             : !llvm::is_contained(readers, product);
     };
@@ -354,13 +356,13 @@ private:
     });
     SmallVector<Operation *> ops;
     role.walk<WalkOrder::PreOrder>([&](Operation *op) { ops.push_back(op); });
-    for (Operation *op : llvm::reverse(ops)) // what uses an op is gone before it
+    for (Operation *op : llvm::reverse(ops)) // users of an op are erased before it
       if (!op->hasTrait<OpTrait::IsTerminator>() && !needed.has(op) && op->use_empty())
         rewriter.eraseOp(op);
     return success();
   }
 
-  /// The ring that fills a buffer.
+  /// Returns the ring whose copies or publications fill a buffer.
   Value ringOf(Value buffer) {
     for (Published &one : published)
       if (one.buffer == buffer)
@@ -386,10 +388,9 @@ private:
   IRRewriter rewriter;
   Location loc;
   Value zero;
-  SmallVector<WgmmaOp> readers, sources; ///< products of a computed operand, and those before them
-  DenseSet<Value>
-      cleared; ///< rings whose slots the role that makes operands reads, and clears in part, before it hands any on
-  DenseSet<Value> madeFrom, summed; ///< what depends on results of the latter, and of the former
+  SmallVector<WgmmaOp> readers, sources; ///< products of a computed operand, and the products that it depends on
+  DenseSet<Value> cleared; ///< rings whose slots the producer warpgroup reads, and clears in part, before it publishes
+  DenseSet<Value> madeFrom, summed; ///< values that depend on results of `sources`, and of `readers`
   SmallVector<Published, 4> published;
 };
 

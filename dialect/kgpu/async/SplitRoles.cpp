@@ -1,11 +1,12 @@
-// Splits a kernel into a thread that copies the operands of its products and warpgroups that compute.
+// Splits a kernel into a producer warp, which copies operands of products, and consumer warpgroups, which compute.
 // SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
 //
-// Before: scf.for %k ... iter_args(%s = %zeros) { %a = tile.load %x[%m, %k]; %b = tile.load %y[%k, %n]; tile.dot %a,
-// %b, %s } After:  %ring = kgpu.ring ... : !kgpu.ring<4>
+// Before: scf.for %k ... iter_args(%s = %zeros) {
+//           %a = tile.load %x[%m, %k]; %b = tile.load %y[%k, %n]; tile.dot %a, %b, %s }
+// After:  %ring = kgpu.ring ... : !kgpu.ring<4>
 //         kgpu.roles producer_warp {
-//           scf.for %k ... iter_args(%use = ...) { kgpu.acquire %ring[%use]; kgpu.tensor_load %x[%m, %k] ...;
-//           kgpu.tensor_load %y ... }
+//           scf.for %k ... iter_args(%use = ...) {
+//             kgpu.acquire %ring[%use]; kgpu.tensor_load %x[%m, %k] ...; kgpu.tensor_load %y ... }
 //         } consumers {
 //           scf.for %k ... iter_args(%s = ub.poison, %use = ...) {
 //             kgpu.await %ring[%use]; kgpu.wgmma %left, %right, %s adds (%k is not the first); kgpu.wgmma_wait;
@@ -13,12 +14,12 @@
 //         }
 //
 // On entry: a kernel with `kgpu.consumers` and layouts, without tile.for_tiles; all its products are `streamedDots`. On
-// exit: no tile.dot is left; what the load role does not need is gone from it. RingSlots.h says how many slots rings
-// have. A left operand of f32 whose
-// rows are not along what is summed over goes from its slot to registers first. A right operand that is the first
-// columns of what an earlier product reads is not copied again. An accumulator that starts at zero does so by its first
-// product not adding: registers that are set to zero before would stand between ptxas and products that run while
-// others are issued.
+// exit: no tile.dot is left, and the producer warp has only the code that its copies need.
+//
+// RingSlots.h describes how many slots rings have. A left operand of f32 whose rows do not run along K is loaded from
+// its slot to registers first. A right operand is not copied again if it is the first columns of an operand that an
+// earlier product reads. An accumulator that starts at zero is not initialised: its first product does not add.
+// Registers that are set to zero would keep ptxas from overlapping the product with others that are in flight.
 #include "dialect/kgpu/Passes.h"
 #include "dialect/kgpu/async/Accumulators.h"
 #include "dialect/kgpu/async/CarryingLoop.h"
@@ -38,10 +39,10 @@ namespace kpkg::kgpu {
 namespace {
 constexpr int64_t kPanelBytes = 128;
 
-/// Streams of the same views and boxes take turns.
+/// A ring buffer, shared by streams of the same views and boxes.
 struct Ring {
   SmallVector<unsigned> streams;
-  SmallVector<SharedType, 2> slots; ///< of each operand
+  SmallVector<SharedType, 2> slots; ///< one for each operand
   SmallVector<Value, 2> buffers;
   Value ring;
 
@@ -53,11 +54,11 @@ struct Ring {
   }
 };
 
-/// What warpgroups compute and then read all of.
+/// A tile that warpgroups compute in parts and then read as a whole.
 struct SharedTile {
   Value tile;
   Value buffer, ring;
-  PublishAllOp share; ///< knows its number among the uses of the ring
+  PublishAllOp share; ///< holds the number of this use of the ring
 };
 
 class Splitter {
@@ -84,7 +85,7 @@ public:
     zero = arith::ConstantIntOp::create(rewriter, loc, 0, 32);
     for (unsigned ring = 0; ring < rings.size(); ++ring)
       countUses(ring, body, zero);
-    first = firstOfRoles(); // loops were replaced, and with them what they count
+    first = firstOfRoles(); // loops were replaced, and with them the values that they carry
     for (Stream &stream : streams)
       for (Member &member : stream.members)
         member.operand.place =
@@ -129,7 +130,7 @@ private:
     }
   }
 
-  /// The first op that not every thread may run: all before it are scalars.
+  /// Returns the first op that not every thread may run: an op with regions or effects, or on tiles.
   Operation *firstOfRoles() {
     for (Operation &op : body)
       if (op.getNumRegions() != 0 || (!isMemoryEffectFree(&op) && !isa<AllocOp, RingOp>(op)) ||
@@ -183,14 +184,14 @@ private:
     return success();
   }
 
-  /// One slot of what warpgroups share, as a left operand that is read row by row.
+  /// Returns the type of one slot of a shared tile, in the layout of a row-major left operand.
   static SharedType slotOfShared(const SharedTile &one) {
     auto type = cast<RankedTensorType>(one.tile.getType());
     return SharedType::get(type.getShape(), type.getElementType(),
                            *panelsOf(type.getShape(), 1, elementBytes(type.getElementType())));
   }
 
-  /// Shares a tile where it is computed, and numbers these uses as countUses does.
+  /// Publishes a shared tile where it is computed, and numbers these uses as countUses() does.
   Value countShared(SharedTile &one, Block &block, Value count) {
     Operation *source = one.tile.getDefiningOp();
     if (source->getBlock() == &block) {
@@ -210,7 +211,7 @@ private:
     return loop.getResults().back();
   }
 
-  /// Numbers the uses of a ring in a block, from `count` on, and gives the count behind it. Loops carry it.
+  /// Numbers the uses of a ring in a block from `count` on, and returns the count after it. Loops carry the count.
   Value countUses(unsigned ring, Block &block, Value count) {
     for (Operation *op = &block.front(); op; op = op->getNextNode()) {
       if (auto loop = dyn_cast<scf::ForOp>(op); loop && usesRing(loop, ring)) {
@@ -222,7 +223,7 @@ private:
       for (unsigned number : rings[ring].streams) {
         Stream &stream = streams[number];
         if (stream.begin() == op) {
-          // The number is kept as an operand: loops that are replaced later change it.
+          // The await op keeps the number as its operand, because loops are replaced later.
           rewriter.setInsertionPoint(op);
           stream.await = AwaitOp::create(rewriter, loc, rings[ring].ring, count);
         }
@@ -236,7 +237,7 @@ private:
     return count;
   }
 
-  /// Whether an anchor of the ring lies inside.
+  /// Returns whether a stream of the ring begins inside of the loop.
   bool usesRing(scf::ForOp loop, unsigned ring) {
     return llvm::any_of(rings[ring].streams,
                         [&](unsigned number) { return loop->isProperAncestor(streams[number].begin()); });
@@ -247,7 +248,7 @@ private:
     return useSlot(rewriter, loc, ring.slots[member], ring.buffers[member], use);
   }
 
-  /// Where a slice begins and ends, clipped to its view; in the role whose values `mapping` gives.
+  /// Returns the begin and end of a slice, clipped to its view, in the role whose values `mapping` gives.
   std::pair<Value, Value> boundsOf(tile::SliceOp slice, const IRMapping &mapping) {
     Value extent =
         tile::DimOp::create(rewriter, loc, mapping.lookupOrDefault(Value(slice.getView())), slice.getDimension());
@@ -259,7 +260,7 @@ private:
     return {begin, within(slice.getEnd(), begin)};
   }
 
-  /// The box shows rows beside the slice: those are cleared before products read them.
+  /// Clears rows of the box that lie outside of the slice, before products read them.
   void clear(const Member &member, Value slot) {
     const TensorView &place = member.operand.place;
     auto [begin, end] = boundsOf(place.slice, IRMapping());
@@ -322,14 +323,14 @@ private:
     }
   }
 
-  /// The slot of an operand as its product reads it.
+  /// Returns the slot of an operand as its product reads it.
   Value reading(const StreamedOperand &operand) {
     auto [slot, isTransposed] = filled.at(operand.load);
     return isTransposed == operand.isTransposed ? slot : TransposeBufferOp::create(rewriter, loc, slot).getResult();
   }
 
-  /// A tile that warpgroups share: its transpose, once all of it is there, or each warpgroup's own rows. Null where it
-  /// is not shared.
+  /// Returns the buffer of a shared tile. It is the transpose, once all of the tile is published, or the warpgroup's
+  /// own rows. Returns null if the tile is not shared.
   Value readingShared(Value tile, bool isTransposed) {
     auto *one = llvm::find_if(shared, [&](const SharedTile &other) { return other.tile == tile; });
     if (one == shared.end())
@@ -358,13 +359,13 @@ private:
     }
     Value right = reading(*product.rhs);
     Value adds = whetherAdds(rewriter, dot);
-    rewriter.setInsertionPoint(dot); // loops around it may have been replaced
+    rewriter.setInsertionPoint(dot); // surrounding loops may have been replaced
     Value started = WgmmaOp::create(rewriter, loc, left, right, dot.getAccumulator(), adds, dot.getPositions());
     Value done = WgmmaWaitOp::create(rewriter, loc, 0, started).getResult(0);
     rewriter.replaceOp(dot, done);
   }
 
-  /// Takes away what does not lead to copies. Tiles that loops carry lead to none.
+  /// Erases effects other than copies. Tiles that loops carry lead to no copies.
   void strip(Block &load) {
     SmallVector<Operation *> effects;
     load.walk([&](Operation *op) {
@@ -396,7 +397,8 @@ private:
   std::vector<Stream> streams;
   SmallVector<Ring, 2> rings;
   SmallVector<SharedTile, 1> shared;
-  DenseMap<Operation *, std::pair<Value, bool>> filled; ///< by load: the slot, and whether it is seen transposed
+  DenseMap<Operation *, std::pair<Value, bool>>
+      filled; ///< keyed by load: the slot, and whether its type is the transposed one
 };
 
 struct SplitRoles final : impl::KgpuSplitRolesBase<SplitRoles> {

@@ -1,4 +1,4 @@
-// Matrix products whose operands can be copied to shared memory by themselves while earlier ones are multiplied.
+// Finds matrix products whose operands the TMA can copy to shared memory ahead, while earlier products run.
 // SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
 #include "dialect/kgpu/async/StreamedDots.h"
 #include "dialect/kgpu/async/WgmmaLayout.h"
@@ -28,12 +28,12 @@ std::optional<TensorView> streamedPlace(Operation *op) {
 
 namespace {
 constexpr int64_t kPanelBytes = 128;
-constexpr int64_t kStepBytes = 16;         ///< of columns that products go through; of depth they take twice as many
+constexpr int64_t kStepBytes = 16;         ///< granularity of operands along columns; along K it is twice as much
 constexpr int64_t kMostAccumulators = 128; ///< registers of a thread for one accumulator
 constexpr int64_t kMostColumns = 256;      ///< of a product of one warpgroup
 constexpr int64_t kMostRepeated =
-    64; ///< columns of a product that two warpgroups both compute: more take longer than they save
-/// What three warpgroups take, one block of 64 rows each.
+    64; ///< columns of a product that two warpgroups both compute; with more, repeating it costs more than it saves
+/// Rows of a tile for three warpgroups, 64 for each.
 constexpr int64_t kRowsOfThree = 192;
 
 std::optional<StreamedOperand> streamed(Value value) {
@@ -50,9 +50,9 @@ std::optional<StreamedOperand> streamed(Value value) {
     return std::nullopt;
   operand.place = *place;
   operand.isTransposed = bool(permute);
-  // A permutation of two dimensions that changes nothing has been folded away.
+  // A permutation of two dimensions that changes nothing has been folded.
   operand.panelDim = permute ? 1 - place->unitOfTile : place->unitOfTile;
-  // Rows may end within a panel: what is copied beyond them is not read.
+  // Rows may end within a panel: copied elements beyond them are not read.
   int64_t rowBytes = type.getDimSize(place->unitOfTile) * elementBytes(type.getElementType());
   if (rowBytes < kPanelBytes || rowBytes % kStepBytes != 0 ||
       !panelsOf(type.getShape(), place->unitOfTile, elementBytes(type.getElementType())))
@@ -60,7 +60,7 @@ std::optional<StreamedOperand> streamed(Value value) {
   return operand;
 }
 
-/// A tile that the kernel computes, and `value` is the transpose of.
+/// Returns the computed tile of which `value` is the transpose, or null if it cannot be shared by warpgroups.
 Value turnedTile(Value value) {
   auto permute = value.getDefiningOp<tile::PermuteOp>();
   Operation *source = permute ? permute.getValue().getDefiningOp() : nullptr;
@@ -85,29 +85,29 @@ bool suitsWarpgroups(const StreamedDot &streams) {
   if (elementBytes(element) != 2 && (!hasLeft || streams.rhs->panelDim != 0))
     return false;
   int64_t rows = sum.getDimSize(0), columns = sum.getDimSize(1), depth = lhs.getDimSize(1);
-  // Each thread has positions for two steps of 32, and as many words of them as there are such pairs.
+  // Each thread has positions for two steps of 32 along K, and a word for each pair of steps.
   if (dot.getPositions() && (!streams.lhs || streams.lhs->panelDim != 1 || elementBytes(element) != 2 ||
                              depth % 32 != 0 || !llvm::isPowerOf2_64(depth)))
     return false;
   int64_t columnStep = element.isInteger(8) && columns > 32 ? 16 : 8; // PTX ISA, shapes of wgmma
   bool areFew = columns <= kMostColumns || (columns <= 2 * kMostColumns && sharesPanels(sum.getShape(), 2));
-  // The layout of what three warpgroups would load speaks of a fourth one.
+  // A layout for loads of three warpgroups would have a fourth one, which does not exist.
   bool suitsRows =
       rows % 64 == 0 && (llvm::isPowerOf2_64(rows) || (rows == kRowsOfThree && !streams.goesThroughRegisters()));
   return suitsRows && columns % columnStep == 0 && areFew && depth * elementBytes(element) % 32 == 0;
 }
 
-/// Whether two warpgroups can have halves of the columns of a product of 64 rows, or both compute all of one with few
-/// columns.
+/// Returns whether two warpgroups can each compute half of the columns of a product of 64 rows. A product with few
+/// columns can also be computed by both.
 bool suitsHalves(const StreamedDot &streams) {
   ArrayRef<int64_t> sum = cast<RankedTensorType>(streams.dot->getResult(0).getType()).getShape();
-  // What is copied with its columns in panels cannot be read from the middle of one.
+  // An operand with columns in panels cannot be read from the middle of a panel.
   bool isHalved =
       sum[1] <= 2 * kMostColumns && (streams.rhs->panelDim == 0 ? sharesColumns(sum, 2) : sharesPanels(sum, 2));
   return sum[0] == 64 && !streams.shared && (isHalved || (sum[1] <= kMostRepeated && !sharesColumns(sum, 2)));
 }
 
-/// Whether the one is some of the columns of the other, from its first one on.
+/// Returns whether `part` is the first columns of `whole`.
 bool liesWithin(const StreamedOperand &part, const StreamedOperand &whole) {
   const TensorView &inner = part.place, &outer = whole.place;
   auto isSame = [](Value one, Value other) {
@@ -127,12 +127,13 @@ bool liesWithin(const StreamedOperand &part, const StreamedOperand &whole) {
   return true;
 }
 
-/// Whether the operand's load runs before the product whenever the product runs, in the same or a block around it.
+/// Returns whether the operand's load stands in the product's block or one around it, so that it runs whenever the
+/// product does.
 bool isAround(const StreamedOperand &operand, tile::DotOp dot) {
   return operand.load->getBlock()->findAncestorOpInBlock(*dot) != nullptr;
 }
 
-/// Loops around an op are all that decides how often it runs.
+/// Returns whether only loops surround the op.
 bool isOnlyInLoops(Operation *op, tile::KernelOp kernel) {
   for (Operation *parent = op->getParentOp(); parent != kernel; parent = parent->getParentOp())
     if (!isa<scf::ForOp, tile::ForTilesOp>(parent))
@@ -185,8 +186,8 @@ const StreamedOperand *wholeOf(const StreamedDot &product, ArrayRef<StreamedDot>
   return nullptr;
 }
 
-/// Whether nothing is summed over rows of different warpgroups: where these are three, the layout of their sums speaks
-/// of a fourth one that no thread is of.
+/// Returns whether no op combines rows of different warpgroups. With three warpgroups, the layout of their accumulators
+/// has a fourth one, to which no thread belongs.
 static bool keepsRowsApart(tile::KernelOp kernel) {
   auto isAlongRow = [](Value tile, uint64_t axis) {
     return axis + 1 == uint64_t(cast<RankedTensorType>(tile.getType()).getRank());
@@ -218,7 +219,7 @@ bool canBeMade(ArrayRef<StreamedDot> dots) {
     RankedTensorType sum = typeOf(dot.getResult()), lhs = typeOf(dot.getLhs());
     if (streams.shared || dot.getPositions() || sum.getDimSize(0) != 64 || streams.goesThroughRegisters())
       return false;
-    // What is published lies in whole panels.
+    // A published operand consists of whole panels.
     if (readsComputed(streams))
       return elementBytes(lhs.getElementType()) == 2 && lhs.getDimSize(1) * 2 % kPanelBytes == 0;
     return streams.lhs && sum.getNumElements() / kWarpgroupThreads <= kMostAccumulators;

@@ -1,4 +1,4 @@
-// Matrix products whose operands can be copied to shared memory by themselves while earlier ones are multiplied.
+// Finds matrix products whose operands the TMA can copy to shared memory ahead, while earlier products run.
 // SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
 #pragma once
 #include "dialect/kgpu/async/TensorViews.h"
@@ -6,50 +6,49 @@
 
 namespace kpkg::kgpu {
 
-/// An operand of a product that tensor maps can bring: a load or a gather by windows, perhaps transposed, from an
-/// argument of the kernel.
+/// An operand of a product that the TMA can copy: a load or im2col gather from a kernel argument, perhaps transposed.
 struct StreamedOperand {
   mlir::Operation *load = nullptr;
   TensorView place;
   unsigned panelDim = 0;     ///< the dimension of the product's operand that has stride 1
-  bool isTransposed = false; ///< whether the product reads the transpose of what is loaded
+  bool isTransposed = false; ///< whether the product reads the transpose of the loaded tile
 };
 
 struct StreamedDot {
   tile::DotOp dot;
-  std::optional<StreamedOperand> lhs; ///< nothing: the product reads it from registers, or where warpgroups share it
-  std::optional<StreamedOperand> rhs; ///< always there
-  mlir::Value shared; ///< or null: a tile that the kernel computes, and the product reads the transpose of
+  std::optional<StreamedOperand> lhs; ///< empty if the product reads it from registers or as a shared tile
+  std::optional<StreamedOperand> rhs; ///< always present
+  mlir::Value shared;                 ///< null, or a computed tile of which the product reads the transpose
 
-  /// Whether warpgroups load the left operand from shared memory before they multiply: there products read words only
-  /// along what is summed over.
+  /// Returns whether warpgroups load the left operand from shared memory to registers before they multiply. Products of
+  /// f32 read operands in shared memory only along K.
   bool goesThroughRegisters() const;
 };
 
-/// Where the tile that `op` gives lies; nothing when tensor maps do not bring it, such as from where the kernel writes,
-/// or with other values than zeros for what is outside.
+/// Returns the position of the tile that `op` loads. Returns nothing if the TMA cannot load it, for example from a
+/// mutable view, or with a fill value other than zero.
 std::optional<TensorView> streamedPlace(mlir::Operation *op);
 
-/// The products of a kernel, if warpgroups can compute all of them from shared memory on this chip; nothing when one of
-/// them needs another way: element types, extents, views that tensor maps cannot describe, or loads inside of branches.
+/// Returns the products of a kernel, if wgmma can compute all of them from shared memory on this chip. Returns nothing
+/// if one does not suit: its element types, extents, views that no tensor map describes, or loads inside of branches.
 std::vector<StreamedDot> streamedDots(tile::KernelOp kernel, const TargetModel &target);
 
-/// Of an earlier one of `products`, the operand whose copy begins with all that this product's right operand reads:
-/// fewer columns of the same rows. Null where there is none.
+/// Returns an operand of an earlier product in `products` whose first columns are this product's right operand. Returns
+/// null if there is none.
 const StreamedOperand *wholeOf(const StreamedDot &product, llvm::ArrayRef<StreamedDot> products);
 
-/// Whether the value is a constant, or a tile of constants, that are all 0.
+/// Returns whether the value is a constant, or a tile of constants, with only zeros.
 bool isZero(mlir::Value value);
 
-/// Warpgroups that share the tiles of these products; 0 when no number of them suits. Two have halves of products of
-/// more columns than one has registers for, and then both compute what these are made from. Where products are
-/// `together`, their columns are those of all that read computed operands.
+/// Returns the number of consumer warpgroups for the tiles of these products, or 0 if no number suits. If a product has
+/// more columns than one warpgroup has registers for, two warpgroups have half of its columns each. Both then compute
+/// the products that it depends on. If `together`, columns of all products that read computed operands are added up.
 unsigned consumersFor(llvm::ArrayRef<StreamedDot> dots, bool together = false);
 
-/// Whether the product reads a left operand that the kernel computes, and each warpgroup has in registers.
+/// Returns whether the kernel computes the product's left operand, and each warpgroup holds it in registers.
 bool readsComputed(const StreamedDot &dot);
-/// Whether a warpgroup of its own can make what others read as computed left operands: it has the sums of all other
-/// products, of 64 rows.
+/// Returns whether a producer warpgroup can compute the left operands for the consumers. It would hold the accumulators
+/// of all other products, which must have 64 rows.
 bool canBeMade(llvm::ArrayRef<StreamedDot> dots);
 
 } // namespace kpkg::kgpu

@@ -1,15 +1,16 @@
-// Writes results of products by tensor maps: whole lines of memory, while the next tile is computed.
+// Stores results of products through shared memory by tensor maps, in whole lines, while the next tile is computed.
 // SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
 //
 // Before: tile.store %d, %y[%m, %n] : tensor<128x256xbf16, #acc>, ...
 // After:  %staging = kgpu.alloc : !kgpu.smem<2x2x64x64xbf16, ...>        at the beginning of the kernel
 //         kgpu.tensor_store %d, %argument[%i, %m, %n] map 0 through %staging
 //
-// On entry: a kernel with `kgpu.consumers` and layouts. On exit: stores of tiles of 16-bit elements that have the
-// layout of an accumulator or of its transpose, to a view that a tensor map can describe, are kgpu.tensor_store; so are
-// tiles of f32 that are added. Other stores stay as they are. Where each iteration of a tile's loop stores tiles, all
-// 16-bit stores have panels as narrow as theirs, and with them one buffer: loops that store need the shared memory for
-// what they read.
+// On entry: a kernel with `kgpu.consumers` and layouts. On exit: stores of 16-bit tiles are kgpu.tensor_store if the
+// tile has the layout of an accumulator or of its transpose. So are additions of f32 tiles to memory. The view must
+// suit a tensor map. Other stores stay as they are.
+//
+// If a loop within the loop over tiles stores a tile in each iteration, all 16-bit stores take the width of its panels.
+// Then they share one buffer, since loops that store need shared memory for the operands that they read.
 #include "dialect/kgpu/async/TensorStores.h"
 #include "dialect/kgpu/Passes.h"
 #include "dialect/kgpu/async/TensorViews.h"
@@ -25,21 +26,21 @@ namespace kpkg::kgpu {
 
 namespace {
 constexpr int64_t kRows = 64;
-/// Of the buffers of a warpgroup: one half is filled while the other one is read.
+/// Size of a warpgroup's buffers: one half is filled while the other is read.
 constexpr int64_t kBufferBytes = 2 * kRows * 128;
 /// A column of four 8x8 matrices, which one instruction stores.
 constexpr int64_t kFewestPanelBytes = 32;
 constexpr int64_t kMostPanelBytes = 128;
 
-/// The widest panels that divide rows of so many bytes.
+/// Returns the width of the widest panels that divide rows of `rowBytes`.
 int64_t panelBytesFor(int64_t rowBytes, int64_t most) { return std::min<int64_t>(rowBytes & -rowBytes, most); }
 
-/// How a tile goes through panels.
+/// The panels through which a tile is stored.
 struct StoreShape {
   int64_t panelBytes, width; ///< of a row of a panel, in bytes and elements
 };
 
-/// Of a tile of 16-bit elements whose transpose is an accumulator: panels of 64 of its columns.
+/// Returns the panels of a 16-bit tile whose transpose is an accumulator: 64 of its columns each.
 std::optional<StoreShape> turnedShape(RankedTensorType type, int64_t consumers) {
   int64_t bytes = elementBytes(type.getElementType());
   if (bytes != 2 || type.getDimSize(0) % kRows != 0 || type.getDimSize(1) % (kRows * consumers) != 0)
@@ -47,8 +48,7 @@ std::optional<StoreShape> turnedShape(RankedTensorType type, int64_t consumers) 
   return StoreShape{kMostPanelBytes, kMostPanelBytes / bytes};
 }
 
-/// Of a tile of 16-bit elements that replace others, in panels of up to so many bytes, or of f32 elements that are
-/// added.
+/// Returns the panels of a 16-bit tile that is stored, of up to `mostPanelBytes`, or of an f32 tile that is added.
 std::optional<StoreShape> storeShape(RankedTensorType type, int64_t consumers, bool adds,
                                      int64_t mostPanelBytes = kMostPanelBytes) {
   int64_t bytes = elementBytes(type.getElementType());
@@ -88,19 +88,19 @@ public:
   }
 
 private:
-  /// Whether every iteration of a loop within that of the tiles stores it.
+  /// Returns whether the store stands in a loop within the loop over tiles, and runs in each iteration.
   static bool inLoop(tile::StoreOp store) {
     return isa<scf::ForOp>(store->getParentOp()) && isa<scf::ForOp>(store->getParentOp()->getParentOp());
   }
 
-  /// Of a tile that lies like an accumulator.
+  /// Returns the panels of a tile with the layout of an accumulator.
   std::optional<StoreShape> shapeInRows(tile::StoreOp store) {
     auto type = dyn_cast<RankedTensorType>(store.getValue().getType());
     bool isAccumulator = type && type.getRank() == 2 && layoutOf(type) == wgmmaAccumulator(type.getShape(), consumers);
     return isAccumulator ? storeShape(type, consumers, /*adds=*/false) : std::nullopt;
   }
 
-  /// A tile.store or tile.add_store.
+  /// Rewrites a tile.store or tile.add_store.
   template <typename Store> void rewrite(Store store) {
     constexpr bool adds = std::is_same_v<Store, tile::AddStoreOp>;
     auto type = dyn_cast<RankedTensorType>(store.getValue().getType());
@@ -129,7 +129,8 @@ private:
     store.erase();
   }
 
-  /// Buffers of the same bytes serve elements of all types: what comes later waits until they have been read.
+  /// Returns the buffer for panels of this width. Tiles of all element types share it: a later store waits for earlier
+  /// copies.
   Value stagingFor(OpBuilder &builder, Location loc, Type element, const StoreShape &shape) {
     Value &staging = stagings[shape.panelBytes];
     if (!staging) {
@@ -145,7 +146,7 @@ private:
 
   tile::KernelOp kernel;
   int64_t consumers;
-  std::map<int64_t, Value> stagings; ///< by the bytes of a panel's rows
+  std::map<int64_t, Value> stagings; ///< keyed by the bytes of a panel's rows
   int64_t mostPanelBytes = kMostPanelBytes;
 };
 

@@ -1,4 +1,4 @@
-// Parts of views that tensor maps can describe.
+// Finds parts of views that tensor maps can describe.
 // SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
 #include "dialect/kgpu/async/TensorViews.h"
 #include "dialect/tile/transforms/IndexFacts.h"

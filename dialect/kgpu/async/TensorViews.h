@@ -1,28 +1,28 @@
-// Parts of views that tensor maps can describe.
+// Finds parts of views that tensor maps can describe.
 // SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
 #pragma once
 #include "dialect/kgpu/ir/KgpuDialect.h"
 
 namespace kpkg::kgpu {
-/// A tile of one or two dimensions in a view, as a box in the argument of the kernel that the view is a part of.
+/// A tile of one or two dimensions in a view, as a box in the kernel argument that the view is a part of.
 struct TensorView {
   mlir::BlockArgument argument;
-  llvm::SmallVector<mlir::Value> offsets; ///< where the box begins, in the argument's dimensions
-  llvm::SmallVector<int64_t> box;         ///< its extents
+  llvm::SmallVector<mlir::Value> offsets; ///< begin of the box, in the argument's dimensions
+  llvm::SmallVector<int64_t> box;         ///< extents of the box
   unsigned unit = 0;                      ///< the argument's dimension of stride 1
-  unsigned unitOfTile = 0;                ///< the tile's
+  unsigned unitOfTile = 0;                ///< the tile's dimension of stride 1
   tile::SliceOp
-      slice; ///< null, or of which part of `slicedDim` the box shows elements: its offset counts from that part's begin
-  unsigned slicedDim = 0; ///< the argument's; the box has several elements along it, and its stride is not 1
-  WindowAttr window;      ///< how the tile's rows lie in the argument; null: as a box
-  llvm::SmallVector<mlir::Value> taps; ///< by which a window is moved
+      slice; ///< null, or the slice along `slicedDim` that holds the box: the offset counts from the slice's begin
+  unsigned slicedDim = 0; ///< an argument's dimension in which the box has several elements; its stride is not 1
+  WindowAttr window;      ///< how the tile's rows are gathered from the argument; null for a box
+  llvm::SmallVector<mlir::Value> taps; ///< offsets of a window, in taps
 };
 
-/// Nothing when a tensor map cannot describe it: it counts bytes from a 16-byte address, in steps of 16 bytes along all
-/// dimensions but one, boxes begin at multiples of 16 bytes along that one, and what lies outside of the view must fit
-/// 32-bit coordinates.
+/// Returns nothing if a tensor map cannot describe the tile. The view must begin at a 16-byte boundary, and all its
+/// strides but the unit one must be multiples of 16 bytes. A box must begin at a multiple of 16 bytes along the unit
+/// dimension. Coordinates outside of the view must fit 32 bits.
 std::optional<TensorView> tensorView(mlir::Value view, mlir::ValueRange offsets, llvm::ArrayRef<int64_t> tile);
-/// The same for a gather by windows, whose offsets and taps are left open, and for what becomes of it.
+/// The same for an im2col gather, whose offsets and taps are left empty, and for the load that replaces it.
 std::optional<TensorView> tensorView(tile::GatherOp gather);
 std::optional<TensorView> tensorView(Im2colLoadOp load);
 } // namespace kpkg::kgpu

@@ -1,27 +1,30 @@
-// Checks that the roles of a kernel agree on every ring: no deadlock, nothing is read before it is there or overwritten
-// while it is read.
+// Checks that the roles of a kernel agree on every ring: there is no deadlock and no race between copies and reads.
 // SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
 //
-// On entry: any stage after kgpu-split-roles. Nothing is changed. What holds when it passes, for each ring:
-//  * roles use it in the same order, the same number of times: their loops have the same bounds, and each role counts
-//  0, 1, 2, ...;
-//  * where there are three, their uses are in one order, of which each role has some;
-//  * a tile that one hands to the others goes to the slot of its use, which they await, read and release;
-//  * loops over tiles that are taken from a counter get the same numbers in both roles: those that one sends, and the
-//  other one receives, at the end of each;
-//  * CTAs of a cluster that fill slots for each other use their ring as often as each other, from the same places, and
-//  wait for the warpgroups
-//    of all;
-//  * a use is acquired, filled by copies that bring as many bytes as were announced, to its own slot, without overlap;
-//  * it is awaited, perhaps cleared in part, then its slot is read, then it is released, and all products that read the
-//  slot have been waited for before;
-//  * what warpgroups share among themselves is awaited in the iteration that shares it or a later one, for which there
-//  are slots;
-//  * a warpgroup awaits its turn before it passes it on, in every iteration of every loop, and passes each one on;
-//  * results of products are touched by nothing but further products until they have been waited for.
-// A role waits for a use only of what the other role does for the same use, and all uses have one order in both: none
-// waits for ever, unless the order of different rings differs between the roles by more uses than a ring has slots; so
-// that order must be the same too.
+// On entry: any stage after kgpu-split-roles. The pass changes nothing. When it succeeds, each ring has these
+// properties:
+//  * Roles use it in the same order and the same number of times. Their loops have the same bounds, and each role
+//    counts 0, 1, 2, ...
+//  * With three roles, one order of uses fits all of them.
+//  * A published tile goes to the slot of its use, which the consumers await, read and release.
+//  * Loops of the dynamic tile scheduler get the same tile numbers in both roles: the producer warp publishes a number
+//  at
+//    the end of each iteration, and the consumers take it.
+//  * CTAs of a cluster that multicast to each other use the ring equally often, copy from the same position, and wait
+//  for
+//    the warpgroups of all CTAs.
+//  * A use is acquired, and copies fill its own slot with the announced number of bytes, without overlap.
+//  * A use is awaited, perhaps cleared in part, read and released. All products that read the slot are waited for
+//  first.
+//  * A tile that warpgroups share is awaited in the iteration that publishes it or a later one. The ring has enough
+//  slots
+//    for the delay.
+//  * A warpgroup waits for its ping-pong turn and then passes it on, in every iteration of every loop.
+//  * Until a product's result is waited for, only further products use it.
+//
+// For a use, a role waits only for steps of the other role for the same use. Both roles count uses in the same order,
+// so neither waits forever on one ring. Roles could still deadlock if their orders of different rings were apart by
+// more uses than a ring has slots. So that order must be the same too.
 #include "dialect/kgpu/Passes.h"
 #include "dialect/kgpu/async/CarryingLoop.h"
 #include "dialect/kgpu/async/RingUses.h"
@@ -72,7 +75,7 @@ public:
 private:
   // Clusters
 
-  /// Rings of a cluster are used in the same loops by all its CTAs, as many times.
+  /// Checks that all CTAs of a cluster use its rings in the same loops and equally often.
   LogicalResult verifyClusters(RolesOp roles, ArrayRef<RingOp> rings) {
     SmallVector<Value> ranks;
     kernel.walk([&](Operation *op) {
@@ -96,7 +99,7 @@ private:
     return failure(found.wasInterrupted());
   }
 
-  /// CTAs bring parts of what all of them need: the parts fit together, and are of the same place.
+  /// Checks that the parts that CTAs multicast fit together and come from the same position.
   LogicalResult verifyMulticast(TensorLoadOp load, TensorMapAttr map) {
     auto ring = load.getRing().getDefiningOp<RingOp>();
     if (!ring || !ring.getCluster())
@@ -129,7 +132,7 @@ private:
 
   // Turns
 
-  /// Whether a warpgroup that has its turn before the block, or not, has it behind it.
+  /// Returns whether a warpgroup has its ping-pong turn after the block, given whether it has it before.
   static FailureOr<bool> verifyTurns(Block &block, bool holds) {
     for (Operation &op : block) {
       if (isa<PingPongWaitOp, PingPongSignalOp>(op)) {
@@ -200,7 +203,7 @@ private:
     int64_t bytes = maps[load.getMap()].bytes(load.getView().getType().getElementBytes());
     if (load.getMulticast() && failed(verifyMulticast(load, maps[load.getMap()])))
       return failure();
-    if (load.getMulticast()) // others bring the rest
+    if (load.getMulticast()) // other CTAs copy the rest
       bytes *= getLaunch(kernel).cluster;
     int64_t begin = load.getDistance(), end = begin + bytes;
     Value all = load.getBuffer().getDefiningOp<SlotOp>().getBuffer();
@@ -227,8 +230,8 @@ private:
 
   // What warpgroups share
 
-  /// kgpu.ring says what is relied on: each iteration that shares a use awaits one that is not older than half of the
-  /// slots allow.
+  /// Checks the delay between publication and use that the description of kgpu.ring relies on. An iteration that
+  /// publishes a use must await one for which the ring has enough slots.
   LogicalResult verifyShared(Block &block) {
     WalkResult found = block.walk([&](PublishAllOp share) {
       RingOp ring = share.getRing().getDefiningOp<RingOp>();
@@ -259,7 +262,7 @@ private:
 
   // Reads
 
-  /// `around` are uses that are awaited and not yet released around the block.
+  /// Checks reads of slots in a block. `around` holds the uses that are awaited before the block and not yet released.
   LogicalResult verifyReads(Block &block, ArrayRef<AwaitOp> around = {}) {
     SmallVector<AwaitOp> open(around);
     SmallVector<WgmmaOp> running;
@@ -323,7 +326,7 @@ private:
   bool isOpen(Value operand, ArrayRef<AwaitOp> open) {
     return llvm::any_of(open, [&](AwaitOp await) { return isOf(operand, await.getRing(), await.getUse()); });
   }
-  /// Whether a warpgroup reads, row by row, what it shared itself before.
+  /// Returns whether the operand is the warpgroup's own rows of a tile that it published before.
   bool isOwn(WgmmaOp product, Value operand) {
     if (operand != product.getLhs() || operand.getDefiningOp<TransposeBufferOp>())
       return false;
@@ -338,8 +341,8 @@ private:
 
   tile::KernelOp kernel;
   SmallVector<TensorMapAttr> maps;
-  DenseSet<Value> differing;     ///< between CTAs of a cluster
-  DenseMap<Value, Value> ringOf; ///< of the buffers that copies fill
+  DenseSet<Value> differing;     ///< values that differ between CTAs of a cluster
+  DenseMap<Value, Value> ringOf; ///< keyed by the buffers that copies fill
 };
 
 struct VerifySchedule final : impl::KgpuVerifyScheduleBase<VerifySchedule> {

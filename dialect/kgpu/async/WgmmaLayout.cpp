@@ -1,4 +1,4 @@
-// How the accumulator and the left operand of a product of warpgroups lie in registers.
+// Defines the register layouts of the accumulator and the left operand of wgmma.
 // SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
 #include "dialect/kgpu/async/WgmmaLayout.h"
 #include "dialect/layout/Algebra.h"
@@ -8,7 +8,7 @@ namespace kpkg::kgpu {
 using layout::Layout;
 using layout::Part;
 
-/// Of a warpgroup's part of a product.
+/// of a warpgroup's part of a product
 static constexpr int64_t kFewestColumns = 32, kPanelColumns = 64;
 
 bool sharesColumns(llvm::ArrayRef<int64_t> shape, unsigned warpgroups) {
@@ -22,15 +22,17 @@ bool sharesPanels(llvm::ArrayRef<int64_t> shape, unsigned warpgroups) {
 }
 
 namespace {
-/// `columnOf` says where a column of the accumulator's layout is; `parts` warpgroups have columns of the same rows.
+/// Builds the layout of fragments. `columnOf` maps a column of the accumulator's layout to one of the tile. `parts`
+/// warpgroups divide the columns of the same rows.
 Layout ofFragments(llvm::ArrayRef<int64_t> shape, unsigned warpgroups, int64_t parts,
                    llvm::function_ref<int32_t(int32_t)> columnOf) {
   Layout::Fields fields;
   auto add = [&](Part part, int32_t row, int32_t column) {
     fields.bases[static_cast<unsigned>(part)].push_back({row, columnOf(column)});
   };
-  // Blocks of 8 columns, which repeat: two neighbours and a row eight below in a thread, four lanes along a row, eight
-  // rows of lanes. Those that are neighbours by `columnOf` come first: a word has them.
+  // The fragment is a repeated block of 8 columns. A thread holds two adjacent columns and the same columns eight rows
+  // below. Four lanes lie along a row, and eight rows of lanes follow. Columns that `columnOf` makes adjacent come
+  // first, since they form a word.
   int64_t columns = 8, ownColumns = shape[1] / parts;
   add(Part::Register, 0, 1);
   if (bool isWord = columnOf(8) == 2; isWord && ownColumns % 16 == 0) {
@@ -52,7 +54,7 @@ Layout ofFragments(llvm::ArrayRef<int64_t> shape, unsigned warpgroups, int64_t p
       add(Part::Warp, int32_t(rows), 0);
       rows *= 2;
     } else {
-      add(Part::Warp, 0, 0); // a warpgroup more that has the same
+      add(Part::Warp, 0, 0); // one more warpgroup with the same elements
     }
   for (int64_t part = 1; part < parts; part *= 2)
     add(Part::Warp, 0, int32_t(part * ownColumns));
@@ -77,8 +79,9 @@ Layout wgmmaTurned(llvm::ArrayRef<int64_t> shape, unsigned warpgroups) {
 }
 
 Layout wgmmaLeftOperand(llvm::ArrayRef<int64_t> shape, unsigned elementBytes, unsigned warpgroups) {
-  // PTX ISA, register fragments of wgmma: a lane has four neighbours of 8 bits, where of 16 bits it has two, and of 32
-  // bits one and the fourth after it. A product of a part of the columns needs all of the left operand's.
+  // Source: PTX ISA, register fragments of wgmma. A lane holds four adjacent elements of 8 bits, or two of 16 bits. Of
+  // 32 bits it holds one element and the fourth after it. A product of a part of the columns needs all of the left
+  // operand.
   return ofFragments(shape, warpgroups, /*parts=*/1, [&](int32_t column) {
     bool isByte = elementBytes == 1, isWord = elementBytes == 4;
     if (isWord && column < 8)

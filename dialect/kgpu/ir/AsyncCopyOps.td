@@ -1,11 +1,12 @@
-// Copies from global to shared memory that need no registers and run while threads go on.
+// Asynchronous copies from global to shared memory, which need no registers.
 // SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
 
 def Kgpu_AsyncCopyOp : Kgpu_SharedOp<"async_copy", [AttrSizedOperandSegments]> {
-  let summary = "starts to copy a tile of a view into a buffer";
+  let summary = "starts an asynchronous copy of a tile of a view into a buffer";
   let description = [{
-    Each thread copies what it has in `layout`, a vector of 4, 8 or 16 bytes at a time. Elements outside of the view, and all
-    where `inside` is false, become zero. In a loop, no thread may read the buffer before the loop's next iteration.
+    Each thread copies its elements of `layout`, in vectors of 4, 8 or 16 bytes. Elements outside of the view become
+    zero, and all elements where `inside` is false. In a loop, no thread may read the buffer before the loop's next
+    iteration.
 
     ```mlir
     kgpu.async_copy %x[%r, %c] as #wide if %inside to %buffer : !tile.view<2xf32>, !kgpu.smem<1x2xf32>
@@ -20,11 +21,12 @@ def Kgpu_AsyncCopyOp : Kgpu_SharedOp<"async_copy", [AttrSizedOperandSegments]> {
 }
 
 def Kgpu_AsyncGatherOp : Kgpu_SharedOp<"async_gather", [AttrSizedOperandSegments]> {
-  let summary = "starts to copy pieces of rows of a view into a buffer";
+  let summary = "starts an asynchronous copy of pieces of gathered rows into a buffer";
   let description = [{
-    `indices` are the coordinates of a gather of rows (tile::rowGather), one tile for each dimension of the view, all in one layout. Each thread copies
-    what it has in that layout, a vector of 4, 8 or 16 bytes at a time. Elements outside of the view, and all where `inside` is false, become zero. In
-    a loop, no thread may read the buffer before the loop's next iteration.
+    `indices` are the coordinates of a gather of rows (tile::rowGather), one tile for each dimension of the view. All
+    have the same layout. Each thread copies its elements of that layout, in vectors of 4, 8 or 16 bytes. Elements
+    outside of the view become zero, and all elements where `inside` is false. In a loop, no thread may read the buffer
+    before the loop's next iteration.
 
     ```mlir
     kgpu.async_gather %table[%rows, %columns] if %inside to %buffer : !table[tensor<16x16xindex, #rows>, tensor<16x16xindex, #rows>], !kgpu.smem<16x16xf16>
@@ -39,7 +41,7 @@ def Kgpu_AsyncGatherOp : Kgpu_SharedOp<"async_gather", [AttrSizedOperandSegments
 }
 
 def Kgpu_AsyncCommitOp : Kgpu_Op<"async_commit", [MemoryEffects<[MemRead, MemWrite]>]> {
-  let summary = "makes a group of the copies since the one before";
+  let summary = "groups all copies since the previous kgpu.async_commit";
   let description = [{
     ```mlir
     kgpu.async_commit
@@ -49,9 +51,9 @@ def Kgpu_AsyncCommitOp : Kgpu_Op<"async_commit", [MemoryEffects<[MemRead, MemWri
 }
 
 def Kgpu_AsyncWaitOp : Kgpu_Op<"async_wait", [MemoryEffects<[MemRead, MemWrite]>]> {
-  let summary = "waits until all groups but the latest are done";
+  let summary = "waits until all but the latest `pending` groups of copies are complete";
   let description = [{
-    Only for copies of the same thread: what others copied is there after a barrier.
+    The wait covers only copies of the same thread. Copies of other threads are visible after a barrier.
 
     ```mlir
     kgpu.async_wait 2
@@ -62,12 +64,14 @@ def Kgpu_AsyncWaitOp : Kgpu_Op<"async_wait", [MemoryEffects<[MemRead, MemWrite]>
 }
 
 def Kgpu_FetchOp : Kgpu_SharedOp<"fetch"> {
-  let summary = "starts to copy a tile of a view to shared memory, each thread what it will read itself";
+  let summary = "starts an asynchronous copy of a tile to shared memory; each thread copies its own elements";
   let description = [{
-    Each thread copies the elements that it holds of `tile` to a place of its own in the buffer, which has that many bytes: in vectors of 4, 8 or 16
-    bytes, one behind the other for neighbouring threads. Elements outside of the view, and all where `inside` is false, become zero.
-    Ends with `kgpu.async_commit` and `kgpu.async_wait` as `kgpu.async_copy`; no barrier is needed. What the thread has read of the buffer
-    with `kgpu.fetched` before may be overwritten.
+    Each thread copies its elements of `tile` to its own part of the buffer, in vectors of 4, 8 or 16 bytes. The vectors
+    of adjacent threads are contiguous, and the buffer has as many bytes as all threads copy. Elements outside of the
+    view become zero, and all elements where `inside` is false.
+
+    The copy is completed by `kgpu.async_commit` and `kgpu.async_wait`, as for `kgpu.async_copy`, but needs no barrier.
+    It may overwrite elements that the thread has read with `kgpu.fetched` before.
 
     ```mlir
     kgpu.fetch %x[%r, %c] of tensor<1x256xf32, #wide> if %inside to %buffer : !in, !kgpu.smem<1024xi8>
@@ -82,9 +86,9 @@ def Kgpu_FetchOp : Kgpu_SharedOp<"fetch"> {
 }
 
 def Kgpu_TouchOp : Kgpu_Op<"touch", [MemoryEffects<[MemRead, MemWrite]>]> {
-  let summary = "starts to bring what a tile of a row will be loaded from into the second-level cache";
+  let summary = "prefetches a tile of a row into the L2 cache";
   let description = [{
-    The view has one dimension, of unit stride. Nothing is brought where `inside` is false, or from outside of the view.
+    The view has one dimension, of unit stride. Nothing is prefetched where `inside` is false, or outside of the view.
 
     ```mlir
     kgpu.touch %x[%r] of tensor<4xf32> if %inside : !in
@@ -97,10 +101,10 @@ def Kgpu_TouchOp : Kgpu_Op<"touch", [MemoryEffects<[MemRead, MemWrite]>]> {
 
 def Kgpu_FetchedOp : Kgpu_SharedOp<"fetched", [
     TypesMatchWith<"fill has the view's element type", "view", "fill", "::llvm::cast<::kpkg::tile::ViewType>($_self).getElementType()">]> {
-  let summary = "reads back what the thread has fetched";
+  let summary = "reads the tile that the thread has fetched";
   let description = [{
-    The tile of `view` at `offsets`, with `fill` for elements outside of it, as `tile.load` would give it. The latest `kgpu.fetch` to this buffer was that of the
-    same tile, and has been waited for.
+    Returns the tile of `view` at `offsets`, with `fill` for elements outside of the view, as `tile.load` does. The
+    latest `kgpu.fetch` to this buffer must have fetched the same tile, and must be complete.
 
     ```mlir
     %t = kgpu.fetched %buffer of %x[%r, %c] fill %zero : !kgpu.smem<1024xi8>, !in -> tensor<1x256xf32, #wide>

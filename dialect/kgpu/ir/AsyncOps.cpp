@@ -1,4 +1,4 @@
-// Rings, roles and products of warpgroups: verifiers.
+// Verifiers and value ranges of ops for rings, roles and wgmma products.
 // SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
 #include "dialect/kgpu/ir/KgpuDialect.h"
 
@@ -6,7 +6,7 @@ using namespace mlir;
 using namespace kpkg;
 using namespace kpkg::kgpu;
 
-/// Grids have fewer than 2^31 CTAs along x.
+/// A grid has fewer than 2^31 CTAs along x.
 static ConstantIntRanges rangeOfCtas(int64_t least) {
   constexpr unsigned bits = 64;
   return ConstantIntRanges::fromSigned(APInt(bits, least), APInt(bits, std::numeric_limits<int32_t>::max()));

@@ -1,8 +1,8 @@
-// What runs by itself: rings of buffers that copies fill and products read, and the roles of warps around them.
+// Ops of warp specialisation: roles of warps, ring buffers between them, TMA copies and asynchronous products.
 // SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
 
 def Kgpu_CtaIdOp : Kgpu_Op<"cta_id", [Pure, DeclareOpInterfaceMethods<InferIntRangeInterface, ["inferResultRanges"]>]> {
-  let summary = "number of this CTA in the grid, along x";
+  let summary = "index of this CTA in the grid, along x";
   let description = [{
     ```mlir
     %t = kgpu.cta_id
@@ -13,7 +13,7 @@ def Kgpu_CtaIdOp : Kgpu_Op<"cta_id", [Pure, DeclareOpInterfaceMethods<InferIntRa
 }
 
 def Kgpu_CtaCountOp : Kgpu_Op<"cta_count", [Pure, DeclareOpInterfaceMethods<InferIntRangeInterface, ["inferResultRanges"]>]> {
-  let summary = "CTAs of the grid, along x";
+  let summary = "number of CTAs in the grid, along x";
   let description = [{
     ```mlir
     %t = kgpu.cta_count
@@ -24,7 +24,7 @@ def Kgpu_CtaCountOp : Kgpu_Op<"cta_count", [Pure, DeclareOpInterfaceMethods<Infe
 }
 
 def Kgpu_ClusterIdOp : Kgpu_Op<"cluster_id", [Pure, DeclareOpInterfaceMethods<InferIntRangeInterface, ["inferResultRanges"]>]> {
-  let summary = "number of this CTA's cluster in the grid, along x";
+  let summary = "index of this CTA's cluster in the grid, along x";
   let description = [{
     ```mlir
     %t = kgpu.cluster_id
@@ -35,7 +35,7 @@ def Kgpu_ClusterIdOp : Kgpu_Op<"cluster_id", [Pure, DeclareOpInterfaceMethods<In
 }
 
 def Kgpu_ClusterRankOp : Kgpu_Op<"cluster_rank", [Pure, DeclareOpInterfaceMethods<InferIntRangeInterface, ["inferResultRanges"]>]> {
-  let summary = "number of this CTA in its cluster";
+  let summary = "index of this CTA in its cluster";
   let description = [{
     ```mlir
     %t = kgpu.cluster_rank
@@ -46,12 +46,15 @@ def Kgpu_ClusterRankOp : Kgpu_Op<"cluster_rank", [Pure, DeclareOpInterfaceMethod
 }
 
 def Kgpu_RolesOp : Kgpu_Op<"roles", [RecursiveMemoryEffects, NoTerminator, NoRegionArguments]> {
-  let summary = "programs side by side: one thread loads, the others compute";
+  let summary = "runs the roles of a warp-specialised kernel concurrently";
   let description = [{
-    `producer_warp` is run by one thread of a warp of its own, `consumers` by the warpgroups that `kgpu.consumers` counts, and `producers`, where it is there, by a
-    warpgroup that makes what products of `consumers` read. They meet only at
-    rings. Within `consumers` the threads are those that layouts speak of, and `kgpu.barrier` is among them. Within `producers` tiles have layouts of which every warpgroup has
-    a copy, and there are no barriers. It is the last op of its kernel.
+    One thread of the producer warp runs `producer_warp`. The consumer warpgroups, as many as `kgpu.consumers` says, run
+    `consumers`. If there are `producers`, a producer warpgroup runs them and computes operands of the consumers'
+    products.
+
+    Roles synchronise only by rings. Layouts in `consumers` describe the consumers' threads, and `kgpu.barrier` is among
+    them. Tiles in `producers` have layouts of which every warpgroup holds a copy, and there are no barriers. The op is
+    the last one of its kernel.
 
     ```mlir
     kgpu.roles producer_warp {
@@ -68,22 +71,26 @@ def Kgpu_RolesOp : Kgpu_Op<"roles", [RecursiveMemoryEffects, NoTerminator, NoReg
 }
 
 def Kgpu_RingOp : Kgpu_Op<"ring", [MemoryEffects<[MemRead, MemWrite]>]> {
-  let summary = "slots that are filled and emptied in turn";
+  let summary = "a ring buffer of slots, each with a full and an empty mbarrier";
   let description = [{
-    Uses are counted from 0; use n takes slot n mod `slots`. Its barriers lie in `barriers`, full ones before empty ones. For each use, in
-    order: the loading thread acquires, copies signal, every warpgroup of `consumers` awaits, reads, and releases.
+    Uses are counted from 0; use n takes slot n mod `slots`. The mbarriers lie in `barriers`, full ones before empty
+    ones. In each use, the producer warp acquires the slot and copies signal it. Then every consumer warpgroup awaits,
+    reads and releases it.
 
-    Slots of a `shared` ring are filled by the warpgroups of `consumers` themselves (`kgpu.publish_all`). Nobody releases them: a warpgroup that shares
-    use n has awaited use n - 1 - d before, in the iteration before; every other one has then ended the iteration before that, and with it what
-    it reads of use n - 2 - 2 * d, which is why there are 2 + 2 * d slots.
+    The consumer warpgroups fill slots of a `shared` ring themselves (`kgpu.publish_all`), and nobody releases them. Let
+    a use be awaited in the iteration that publishes it, or d iterations later. A warpgroup that publishes use n has
+    awaited use n - 1 - d in the iteration before. Every other warpgroup has then finished the iteration before that,
+    and its reads of use n - 2 - 2 * d. So the ring needs 2 + 2 * d slots.
 
-    CTAs of the cluster fill slots of a `cluster` ring for each other. They all use it as often, in the same order, and a slot is empty once the
-    warpgroups of all of them have released it. No CTA begins its roles before the barriers of all are there, or ends before all have ended theirs.
+    CTAs of a cluster multicast into slots of a `cluster` ring. They all use it equally often, in the same order. A slot
+    is empty when the warpgroups of all CTAs have released it. No CTA begins its roles before the mbarriers of all CTAs
+    exist, or exits before all CTAs have finished their roles.
 
-    A `channel` hands numbers from the loading thread to all warps of `consumers` (`kgpu.publish_index`, `kgpu.consume_index`): behind its barriers lie its slots, of
-    eight bytes each. A slot is empty once every one of these warps has read it.
+    A `channel` passes numbers from the producer warp to all warps of `consumers` (`kgpu.publish_index`,
+    `kgpu.consume_index`). Its slots, of eight bytes each, follow its mbarriers. A slot is empty when every one of these
+    warps has read it.
 
-    Slots of a `published` ring are filled by the warpgroup of `producers` (`kgpu.publish`) with a tile each, for the warps of `consumers`.
+    The producer warpgroup fills each slot of a `published` ring with a tile for the consumers (`kgpu.publish`).
 
     ```mlir
     %t = kgpu.ring %barriers : !kgpu.smem<2x4xi64> -> !kgpu.ring<4>
@@ -98,9 +105,9 @@ def Kgpu_RingOp : Kgpu_Op<"ring", [MemoryEffects<[MemRead, MemWrite]>]> {
 class Kgpu_RingUseOp<string mnemonic> : Kgpu_Op<mnemonic, [MemoryEffects<[MemRead, MemWrite]>]>;
 
 def Kgpu_AcquireOp : Kgpu_RingUseOp<"acquire"> {
-  let summary = "waits until the slot of a use is empty, and says how much will fill it";
+  let summary = "waits until the slot of a use is empty, and announces the bytes that copies will bring";
   let description = [{
-    `bytes` are those of all copies that signal this use.
+    `bytes` is the sum over all copies that signal this use.
 
     ```mlir
     kgpu.acquire %ring[%use] bytes 32768 : !kgpu.ring<4>
@@ -122,9 +129,9 @@ def Kgpu_AwaitOp : Kgpu_RingUseOp<"await"> {
 }
 
 def Kgpu_ReleaseOp : Kgpu_RingUseOp<"release"> {
-  let summary = "says that this warpgroup does not need the slot of a use any more";
+  let summary = "signals that this warpgroup does not need the slot of a use any more";
   let description = [{
-    What read the slot has finished: a product has been waited for.
+    All reads of the slot must be complete: a product that reads it has been waited for.
 
     ```mlir
     kgpu.release %ring[%use] : !kgpu.ring<4>
@@ -135,9 +142,10 @@ def Kgpu_ReleaseOp : Kgpu_RingUseOp<"release"> {
 }
 
 def Kgpu_PublishAllOp : Kgpu_RingUseOp<"publish_all"> {
-  let summary = "writes a tile to the slot of a use, for products of all warpgroups";
+  let summary = "writes a tile to the slot of a use, for products of all consumer warpgroups";
   let description = [{
-    Each warpgroup writes its rows of an accumulator's layout. What it wrote is there for all once they have awaited the use.
+    Each warpgroup writes its rows, in the layout of an accumulator. The whole tile is visible to a warpgroup that has
+    awaited the use.
 
     ```mlir
     kgpu.publish_all %tile to %b signals %ring[%use] : tensor<64x128xbf16, #acc>, !right, !kgpu.ring<4>
@@ -151,9 +159,10 @@ def Kgpu_PublishAllOp : Kgpu_RingUseOp<"publish_all"> {
 }
 
 def Kgpu_PublishOp : Kgpu_RingUseOp<"publish"> {
-  let summary = "writes a tile to the slot of a use, for the warpgroups of `consumers`";
+  let summary = "writes a tile to the slot of a use, for the consumer warpgroups";
   let description = [{
-    Waits until the slot of the use is empty. What is written is there for products and loads of those who have awaited the use.
+    Waits until the slot of the use is empty. Products and loads of warpgroups that have awaited the use can read the
+    tile.
 
     ```mlir
     kgpu.publish %tile to %b signals %tiles[%use] : tensor<64x128xbf16, #acc>, !right, !kgpu.ring<4>
@@ -167,11 +176,11 @@ def Kgpu_PublishOp : Kgpu_RingUseOp<"publish"> {
 }
 
 def Kgpu_NextTileOp : Kgpu_Op<"next_tile", [MemoryEffects<[MemRead, MemWrite]>, DeclareOpInterfaceMethods<InferIntRangeInterface, ["inferResultRanges"]>]> {
-  let summary = "number of the next tile that no CTA of this launch has";
+  let summary = "takes the next tile of the launch from the atomic counter";
   let description = [{
-    CTA i has tile i to begin with, where there is one. Numbers from the count of CTAs on are given out in turn; a CTA that gets one that is not
-    below `count` takes no further one. Each launch so takes `count` numbers in all, of which the last one sets the counter back to where it
-    began. One thread takes it. Numbers are below 2^31.
+    CTA i starts with tile i, if it exists. The counter hands out the numbers from the CTA count on. A CTA that gets a
+    number not below `count` takes no further one. So each launch takes `count` numbers in all, and the last one resets
+    the counter to its start. One thread executes the op. Numbers are below 2^31.
 
     ```mlir
     %next = kgpu.next_tile of %count
@@ -183,7 +192,7 @@ def Kgpu_NextTileOp : Kgpu_Op<"next_tile", [MemoryEffects<[MemRead, MemWrite]>, 
 }
 
 def Kgpu_PublishIndexOp : Kgpu_RingUseOp<"publish_index"> {
-  let summary = "hands a number to all warps that compute";
+  let summary = "publishes a number to all warps of the consumers";
   let description = [{
     Waits until the slot of the use is empty.
 
@@ -197,9 +206,9 @@ def Kgpu_PublishIndexOp : Kgpu_RingUseOp<"publish_index"> {
 }
 
 def Kgpu_ConsumeIndexOp : Kgpu_Op<"consume_index", [MemoryEffects<[MemRead, MemWrite]>, DeclareOpInterfaceMethods<InferIntRangeInterface, ["inferResultRanges"]>]> {
-  let summary = "the number that a use of a channel brings";
+  let summary = "consumes the number that a use of a channel publishes";
   let description = [{
-    Every warp waits for it by itself, and leaves the slot.
+    Every warp waits for the number by itself, and releases the slot.
 
     ```mlir
     %next = kgpu.consume_index %channel[%use] : !kgpu.ring<4>
@@ -212,9 +221,10 @@ def Kgpu_ConsumeIndexOp : Kgpu_Op<"consume_index", [MemoryEffects<[MemRead, MemW
 }
 
 def Kgpu_PingPongWaitOp : Kgpu_Op<"ping_pong_wait", [MemoryEffects<[MemRead, MemWrite]>]> {
-  let summary = "waits until it is this warpgroup's turn to start products";
+  let summary = "waits for this warpgroup's turn to start products";
   let description = [{
-    Turns go round the warpgroups that compute, from the first one. Each takes as many turns as the others, and passes each one on.
+    Turns go round the consumer warpgroups, from the first one. All warpgroups take equally many turns, and pass each
+    one on.
 
     ```mlir
     kgpu.ping_pong_wait
@@ -224,7 +234,7 @@ def Kgpu_PingPongWaitOp : Kgpu_Op<"ping_pong_wait", [MemoryEffects<[MemRead, Mem
 }
 
 def Kgpu_PingPongSignalOp : Kgpu_Op<"ping_pong_signal", [MemoryEffects<[MemRead, MemWrite]>]> {
-  let summary = "gives the turn to the next warpgroup";
+  let summary = "passes the turn to the next warpgroup";
   let description = [{
     ```mlir
     kgpu.ping_pong_signal
@@ -234,10 +244,11 @@ def Kgpu_PingPongSignalOp : Kgpu_Op<"ping_pong_signal", [MemoryEffects<[MemRead,
 }
 
 def Kgpu_Im2colLoadOp : Kgpu_Op<"im2col_load", [AttrSizedOperandSegments]> {
-  let summary = "loads channels of pixels on which windows lie";
+  let summary = "loads channels of the pixels that a sliding window covers (im2col)";
   let description = [{
-    Row r of the result is the piece of channels of the r-th pixel from that at `offsets` on, in the order of `window`, moved by `taps` along the
-    extents. `offsets` are coordinates in the view, of the image, of each extent and of the channel. Zero where that is outside of the view.
+    Row r of the result holds channels of the r-th pixel, counted from the one at `offsets` in the order of `window`.
+    The pixel is moved by `taps` along the extents. `offsets` are coordinates in the view: of the image, of each extent
+    and of the channel. Elements outside of the view are zero.
 
     ```mlir
     %t = kgpu.im2col_load %x[%batch, %m, %k] in #kgpu.window<counts = [2], strides = [3], starts = [4], steps = [5], taps = [0, 0]> moved [%n]
@@ -253,13 +264,15 @@ def Kgpu_Im2colLoadOp : Kgpu_Op<"im2col_load", [AttrSizedOperandSegments]> {
 }
 
 def Kgpu_TensorLoadOp : Kgpu_Op<"tensor_load", [MemoryEffects<[MemRead, MemWrite]>, AttrSizedOperandSegments]> {
-  let summary = "starts a copy of a part of a view to shared memory that signals a use of a ring when it is done";
+  let summary = "starts a TMA copy of a box to shared memory, which signals a use of a ring when complete";
   let description = [{
-    Uses the tensor map `map` of the kernel, whose argument `view` is: the box at `offsets`, one for each of the view's dimensions. Places
-    outside of the view are filled with zeros. One thread starts it. By the map of a window it copies from the pixel at `offsets` on, moved by `taps`.
+    Copies the box at `offsets`, one offset for each dimension of `view`, by the kernel's tensor map `map`. The map
+    describes the kernel argument `view`. Elements outside of the view are filled with zeros. One thread executes the
+    op. With a map of a window, it copies from the pixel at `offsets` on, moved by `taps`.
 
-    With `multicast` d, the box is one of as many as the cluster has CTAs, which all need all of them: the CTA of rank r copies the one that lies r
-    boxes further on along dimension d. It goes as much further on in the buffers of all of these CTAs, and signals the use of each of them.
+    With `multicast` d, every CTA of the cluster copies one box, and all CTAs receive all boxes. The CTA of rank r
+    copies the box that lies r boxes further along dimension d. It is written r boxes further in the buffers of all
+    CTAs, and it signals the use in each of them.
 
     ```mlir
     kgpu.tensor_load %x[%batch, %m, %k] map 0 to %a plus 0 signals %ring[%use] : !in, !left, !kgpu.ring<4>
@@ -277,11 +290,12 @@ def Kgpu_TensorLoadOp : Kgpu_Op<"tensor_load", [MemoryEffects<[MemRead, MemWrite
 }
 
 def Kgpu_ClearOutsideOp : Kgpu_Op<"clear_outside", [MemoryEffects<[MemRead, MemWrite]>]> {
-  let summary = "makes rows of a filled slot zero that are not part of what was to be loaded";
+  let summary = "clears rows of a full slot that lie outside of the slice to be loaded";
   let description = [{
-    Rows lie in panels of 128 bytes, as operands of products; those before `begin` and from `end` on become zero, for products that this
-    warpgroup starts afterwards. Every warpgroup that reads the slot does it, between `kgpu.await` and its first product, or awaits what one that did it
-    published afterwards. Nothing is done, and nothing waited for, where all rows lie between the two.
+    Rows lie in panels of 128 bytes, as operands of products do. Rows before `begin` and from `end` on become zero for
+    products that this warpgroup starts afterwards. Every warpgroup that reads the slot executes the op between
+    `kgpu.await` and its first product. Otherwise it awaits a tile that such a warpgroup published afterwards. The op
+    does nothing, and waits for nothing, if all rows lie in the range.
 
     ```mlir
     kgpu.clear_outside %b from %m to %n : !right
@@ -293,12 +307,15 @@ def Kgpu_ClearOutsideOp : Kgpu_Op<"clear_outside", [MemoryEffects<[MemRead, MemW
 }
 
 def Kgpu_TensorStoreOp : Kgpu_Op<"tensor_store", [MemoryEffects<[MemRead, MemWrite]>]> {
-  let summary = "copies a tile to a part of a view by the tensor map, through shared memory";
+  let summary = "stores a tile to a box of a view by a tensor map, through shared memory";
   let description = [{
-    Uses the tensor map `map` of the kernel, whose argument `view` is. Each warpgroup writes its rows panel by panel to its buffers of
-    `staging` in turn and starts copies from there, which may still run when the op is done. Places outside of the view are left out.
-    `staging` has the shape of warpgroups, buffers, 64 rows, columns of a panel of 128, 64 or 32 bytes, of whatever type; nothing but such ops uses it.
-    With `adds`, elements of f32 are added to those of the view, in any order with what others add.
+    Uses the kernel's tensor map `map`, which describes the kernel argument `view`. Each warpgroup writes its rows panel
+    by panel to its buffers in `staging`, in turn, and starts copies from there. Copies may still run when the op ends.
+    Elements outside of the view are not written.
+
+    The shape of `staging` is warpgroups x buffers x 64 rows x columns of a panel. A panel has rows of 128, 64 or 32
+    bytes, of any element type. Only such ops use the buffer. With `adds`, f32 elements are added to those of the view,
+    in any order with other additions.
 
     ```mlir
     kgpu.tensor_store %tile, %y[%batch, %m, %n] map 1 through %staging : tensor<64x128xbf16, #acc>, !out, !buffers
@@ -314,17 +331,22 @@ def Kgpu_TensorStoreOp : Kgpu_Op<"tensor_store", [MemoryEffects<[MemRead, MemWri
 }
 
 def Kgpu_WgmmaOp : Kgpu_Op<"wgmma", [MemoryEffects<[MemRead]>, AllTypesMatch<["accumulator", "result"]>]> {
-  let summary = "starts a matrix product of operands in shared memory, by warpgroups";
+  let summary = "starts an asynchronous matrix product (wgmma) with operands in shared memory";
   let description = [{
-    result = lhs @ rhs, plus `accumulator` where `adds` is true; where it is false, what the accumulator holds does not matter. Of a right operand
-    with more columns than the result the first ones count. A left operand may also be one panel of 64 rows of 64 bytes (64-byte swizzle); its columns then meet the rows
-    of the right operand `from` a multiple of their number. Other operands
-    lie in panels of 128 bytes as TMA's 128-byte swizzle leaves them, along either dimension where elements have 16 bits, else along what is
-    summed over. Elements are bf16, f16, f8E4M3FN, f8E5M2 or f32, which counts as tf32, into f32; or i8 into i32. The layout of the accumulator is
-    `wgmmaAccumulator` (async/WgmmaLayout.h); the left operand may be a tile in the layout `wgmmaLeftOperand` too. The result, and the operands, must not be
-    touched until `kgpu.wgmma_wait` gave it. With `positions`, the left operand, in shared memory, has two of every four elements of bf16 or f16, as
-    tile.dot says; they are in the layout `wgmmaPositions`. Of a `droppable` product operands may be there or not, as in the first iteration of a loop that reads
-    what the one before shared: nothing then depends on its result.
+    Computes result = lhs @ rhs, plus `accumulator` where `adds` is true. Where `adds` is false, the accumulator's
+    contents do not matter. If the right operand has more columns than the result, its first columns count.
+
+    Operands lie in panels of 128 bytes, in the TMA's 128-byte swizzle. Elements of 16 bits may be contiguous along
+    either dimension, others must be contiguous along K. A left operand may also be one panel of 64 rows of 64 bytes
+    (64-byte swizzle). Its columns are multiplied by rows of the right operand, `from` a multiple of their number on.
+
+    Elements are bf16, f16, f8E4M3FN, f8E5M2, or f32, which counts as tf32, into f32; or i8 into i32. The accumulator
+    has the layout `wgmmaAccumulator` (async/WgmmaLayout.h). The left operand may also be a tile in the layout
+    `wgmmaLeftOperand`. The result and the operands must not be used before `kgpu.wgmma_wait`.
+
+    With `positions`, in the layout `wgmmaPositions`, the left operand has 2:4 sparsity as in tile.dot. It lies in
+    shared memory and has elements of bf16 or f16. The operands of a `droppable` product may be absent, as in the first
+    iteration of a loop that reads tiles of the previous iteration. Nothing depends on its result then.
 
     ```mlir
     %t = kgpu.wgmma %a, %b, %c adds %some : !left, !right, tensor<64x128xf32, #acc>
@@ -341,10 +363,10 @@ def Kgpu_WgmmaOp : Kgpu_Op<"wgmma", [MemoryEffects<[MemRead]>, AllTypesMatch<["a
 }
 
 def Kgpu_SchedulingFenceOp : Kgpu_RingUseOp<"scheduling_fence"> {
-  let summary = "a place that instructions behind it do not come before";
+  let summary = "keeps the assembler from moving later instructions above this place";
   let description = [{
-    The use has been awaited and is not released, so nothing is waited for. ptxas moves waits for products up as far as the code before them lets
-    it, but not beyond this.
+    The use has been awaited and is not released, so the op waits for nothing. The assembler ptxas moves waits for
+    products up as far as preceding code permits, but not above this op.
 
     ```mlir
     kgpu.scheduling_fence %ring[%use] : !kgpu.ring<4>
@@ -355,9 +377,9 @@ def Kgpu_SchedulingFenceOp : Kgpu_RingUseOp<"scheduling_fence"> {
 }
 
 def Kgpu_WgmmaWaitOp : Kgpu_Op<"wgmma_wait", [MemoryEffects<[MemRead, MemWrite]>]> {
-  let summary = "waits until all but the latest products of this warpgroup are done";
+  let summary = "waits until at most `pending` products of this warpgroup are in flight";
   let description = [{
-    At most `pending` products are still running afterwards; `values` are the results of those that are done.
+    `values` are the products' results that are complete after the wait. The latest `pending` products may still run.
 
     ```mlir
     %t = kgpu.wgmma_wait 0 %d : tensor<64x128xf32, #acc> -> tensor<64x128xf32, #acc>

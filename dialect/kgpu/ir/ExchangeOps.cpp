@@ -1,4 +1,4 @@
-// What CTAs of a cluster exchange, and what a thread fetches for itself: verifiers and accesses.
+// Verifiers and shared-memory accesses of exchanges between CTAs of a cluster, and of fetches.
 // SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
 #include "dialect/kgpu/ir/KgpuDialect.h"
 
@@ -48,7 +48,7 @@ LogicalResult ExchangeOp::verify() {
   return success();
 }
 
-/// What a thread fetches goes to as many bytes as all threads hold.
+/// Checks that the buffer of a fetch has as many bytes as all threads hold.
 static LogicalResult verifyFetch(Operation *op, RankedTensorType tile, tile::ViewType view, unsigned offsets,
                                  SharedType buffer) {
   if (!hasLayout(tile))

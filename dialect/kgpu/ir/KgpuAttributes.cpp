@@ -1,4 +1,4 @@
-// Attributes of the kgpu dialect: text forms and checks.
+// Text forms and verifiers of the kgpu dialect's attributes.
 // SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
 #include "dialect/kgpu/ir/KgpuDialect.h"
 #include "mlir/IR/DialectImplementation.h"
@@ -12,7 +12,7 @@ using namespace kpkg::kgpu;
 #include "dialect/kgpu/ir/KgpuAttributes.cpp.inc"
 
 namespace {
-/// Layouts are long and used often: they are printed once, as #layout, #layout1, ...
+/// Prints layouts once, as #layout, #layout1, ..., because they are long and used often.
 struct Aliases final : OpAsmDialectInterface {
   using OpAsmDialectInterface::OpAsmDialectInterface;
   AliasResult getAlias(Attribute attribute, raw_ostream &os) const override {

@@ -1,4 +1,4 @@
-// Attributes of the kgpu dialect: layouts of tiles, targets, and tensor maps.
+// Attributes of the kgpu dialect: layouts of tiles, targets, windows and tensor maps.
 // SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
 #ifndef KPKG_DIALECT_KGPU_IR_KGPUATTRIBUTES_TD
 #define KPKG_DIALECT_KGPU_IR_KGPUATTRIBUTES_TD
@@ -9,10 +9,10 @@ include "mlir/IR/TensorEncoding.td"
 
 def Kgpu_LayoutAttr : AttrDef<Kgpu_Dialect, "Layout", [DeclareAttrInterfaceMethods<VerifiableTensorEncoding>]> {
   let mnemonic = "layout";
-  let summary = "which thread holds which element of a tile in which register";
+  let summary = "maps lanes, warps, CTAs and registers to elements of a tile";
   let description = [{
-    The encoding of a tile; see dialect/layout/Layout.h for what the text says. The layout has the tile's rank and covers its
-    shape; places beyond the shape hold nothing of meaning.
+    The encoding of a tile's type. The text is described in dialect/layout/Layout.h. The layout has the tile's rank and
+    covers its shape. Elements beyond the shape are undefined.
 
     Example: `#kgpu.layout<"reg 1:1-4 lane 1:8-128 rep 1x3">`: 24 elements a lane, in vectors of eight.
   }];
@@ -36,11 +36,14 @@ def Kgpu_TargetAttr : AttrDef<Kgpu_Dialect, "Target"> {
 
 def Kgpu_WindowAttr : AttrDef<Kgpu_Dialect, "Window"> {
   let mnemonic = "window";
-  let summary = "how windows walk over a view of images";
+  let summary = "describes a sliding window over a view of images";
   let description = [{
-    For a view [images, extents ..., channels]: one entry for each extent. Pixels are counted along the last extent first, up to `counts`, then along
-    those before it, then over images. A pixel has coordinate pixel * `strides` + `starts` + tap * `steps`, where taps count to the extent of a
-    dimension of a view; `taps` names the argument and the dimension, for each extent. All others are numbers of arguments of type index.
+    Describes a view [images, extents ..., channels], with one entry for each extent. Pixels are counted along the last
+    extent first, up to `counts`, then along those before it, then over images.
+
+    A pixel has the coordinate pixel * `strides` + `starts` + tap * `steps`. Taps count up to the extent of a dimension
+    of a view. For each extent, `taps` gives the kernel argument of that view and the dimension. All other entries are
+    numbers of kernel arguments of type index.
 
     Example: `#kgpu.window<counts = [3, 4], strides = [5, 6], starts = [7, 8], steps = [9, 10], taps = [1, 0, 1, 1]>`.
   }];
@@ -55,19 +58,20 @@ def Kgpu_WindowAttr : AttrDef<Kgpu_Dialect, "Window"> {
 
 def Kgpu_TensorMapAttr : AttrDef<Kgpu_Dialect, "TensorMap"> {
   let mnemonic = "tensor_map";
-  let summary = "boxes of a view that the tensor memory accelerator copies";
+  let summary = "boxes of a view that the TMA copies";
   let description = [{
-    Describes argument `arg` of the kernel, a view, to the copy engine: it moves boxes of `box` elements (of each of the view's
-    dimensions, in the view's order) between the view and shared memory, where the rows of the view's unit dimension are put
-    after each other and swizzled over `swizzle` bytes (0: not). Elements outside of the view are read as 0 and not written. In
-    coordinates of the engine the unit dimension is the first, then come the others from the last to the first.
+    Describes argument `arg` of the kernel, a view, to the TMA. The TMA moves boxes between the view and shared memory.
+    A box has the extents `box`, one for each of the view's dimensions, in the view's order. In shared memory, rows of
+    the unit dimension are contiguous and swizzled over `swizzle` bytes, or not swizzled if it is 0. Elements outside of
+    the view are read as 0 and not written. In TMA coordinates the unit dimension is the first. The others follow from
+    the last to the first.
 
-    The unit dimension's part of a box is a multiple of 16 bytes, and no more than `swizzle` bytes where that is not 0; no extent
-    of a box is above 256. The kernel knows of the view that its address and all its strides but the unit one are multiples of
-    16 bytes.
+    The box's extent along the unit dimension is a multiple of 16 bytes, and at most `swizzle` bytes unless that is 0.
+    No extent of a box is above 256. The view's address and all its strides but the unit one must be multiples of 16
+    bytes.
 
-    With `window`, instead of boxes the engine copies for so many pixels as the box has images the channels that the box has; the box has one place
-    along each extent. The unit dimension is that of channels then.
+    With `window`, the TMA copies the box's channels of as many pixels as the box has images. The box has extent 1 along
+    each of the window's extents. The unit dimension is that of the channels.
 
     Example: `#kgpu.tensor_map<arg = 0, box = [1, 128, 64], swizzle = 128>`.
   }];
@@ -75,9 +79,9 @@ def Kgpu_TensorMapAttr : AttrDef<Kgpu_Dialect, "TensorMap"> {
   let assemblyFormat = "`<` `arg` `=` $arg `,` `box` `=` `[` $box `]` `,` `swizzle` `=` $swizzle (`,` `window` `=` qualified($window)^)? `>`";
   let genVerifyDecl = 1;
   let extraClassDeclaration = [{
-    /// Bytes that one box fills in shared memory; `elementBytes` of the view.
+    /// Returns the bytes of shared memory that one box fills, for the view's `elementBytes`.
     int64_t bytes(int64_t elementBytes) const;
-    /// The view's dimensions in the order of the engine's coordinates.
+    /// Returns the view's dimensions in the order of TMA coordinates.
     ::llvm::SmallVector<unsigned> order(unsigned unit) const;
   }];
 }

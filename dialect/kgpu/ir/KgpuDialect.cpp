@@ -22,7 +22,6 @@ static constexpr llvm::StringLiteral kCounts[] = {kThreadsAttribute,   kBlocksAt
                                                   kMinCtasAttribute,   kSharedAttribute,        kConsumersAttribute,
                                                   kProducersAttribute, kLoadRegistersAttribute, kStagesAttribute};
 
-/// Whether a window names arguments of the kernel that have what it says, and walks over views like this one.
 LogicalResult kpkg::kgpu::verifyWindow(tile::KernelOp kernel, tile::ViewType view, WindowAttr window) {
   TypeRange arguments = kernel.getArgumentTypes();
   auto isArgument = [&](int64_t number) { return number >= 0 && number < int64_t(arguments.size()); };
@@ -42,7 +41,7 @@ LogicalResult kpkg::kgpu::verifyWindow(tile::KernelOp kernel, tile::ViewType vie
   return success();
 }
 
-/// Whether the kernel's argument is a view that the copy engine takes boxes of.
+/// Checks that the map's argument is a view of which the TMA can copy boxes.
 static LogicalResult verifyTensorMap(tile::KernelOp kernel, TensorMapAttr map) {
   auto type = map.getArg() < kernel.getNumArguments()
                   ? dyn_cast<tile::ViewType>(kernel.getArgumentTypes()[map.getArg()])
@@ -118,7 +117,7 @@ LogicalResult KgpuDialect::verifyOperationAttribute(Operation *op, NamedAttribut
         (launch.consumers > 4 || launch.threads != (launch.computing() + 1) * kWarpgroupThreads))
       return op->emitOpError() << "has " << launch.computing() << " warpgroups that compute and " << launch.threads
                                << " threads";
-    // Theirs are then the threads for which layouts of the others have copies.
+    // A layout for the consumers then holds the producer warpgroup's threads as those that have copies.
     if (name == kProducersAttribute && (launch.producers > 1 || !llvm::isPowerOf2_32(launch.consumers)))
       return op->emitOpError() << "has " << launch.producers << " warpgroups that make operands for "
                                << launch.consumers << " others";

@@ -11,7 +11,8 @@
 #include "mlir/Interfaces/InferIntRangeInterface.h"
 
 namespace kpkg::kgpu {
-/// The launch attributes of a kernel; see the description of the dialect. `kgpu.target` is tile::kTargetAttribute.
+/// The launch attributes of a kernel; the description of the dialect explains them. `kgpu.target` is
+/// tile::kTargetAttribute.
 inline constexpr llvm::StringLiteral kThreadsAttribute = "kgpu.threads";
 inline constexpr llvm::StringLiteral kBlocksAttribute = "kgpu.blocks";
 inline constexpr llvm::StringLiteral kClusterAttribute = "kgpu.cluster";
@@ -31,53 +32,54 @@ inline constexpr llvm::StringLiteral kDynamicAttribute = "kgpu.dynamic";
 inline constexpr llvm::StringLiteral kStagesAttribute = "kgpu.stages";
 
 inline constexpr unsigned kWarpgroupThreads = 128;
-/// Counters of a kernel with `kgpu.dynamic`: as many launches of it can be under way at once, each with one of its own.
+/// Number of tile counters of a kernel with `kgpu.dynamic`: as many of its launches can run at once, each with its own.
 inline constexpr int64_t kCounters = 4096;
 
-/// How a kernel is launched.
+/// The launch configuration of a kernel.
 struct Launch {
-  unsigned threads = 0; ///< of a CTA; 0 = not configured yet
-  unsigned blocks = 1;  ///< kernel blocks of a CTA
-  unsigned cluster = 1; ///< CTAs of a kernel block; beside `consumers`, CTAs with a tile each that share operands
-  unsigned minCtas = 0; ///< of an SM; 0 = no demand
+  unsigned threads = 0; ///< per CTA; 0 = not configured yet
+  unsigned blocks = 1;  ///< kernel blocks per CTA
+  unsigned cluster = 1; ///< CTAs per kernel block; with `consumers`, CTAs with a tile each that multicast operands
+  unsigned minCtas = 0; ///< per SM; 0 = no requirement
   bool persistent = false;
-  bool earlyLoads = false; ///< what every block reads is loaded before anything waits
+  bool earlyLoads = false; ///< data that every block reads is loaded before anything waits
   bool prefetch = false;   ///< loops load one iteration ahead
-  bool overlaps = false;   ///< starts while the kernel in front of it ends, and waits for that itself
-  bool peels = false;      ///< iterations of loops with products that make no choice have a loop of their own
-  bool dynamic = false;    ///< beside `consumers`: a CTA that is done with a tile takes the next one that no other has
+  bool overlaps = false;   ///< starts while the preceding kernel ends, and waits for its end itself
+  bool peels = false;      ///< iterations of loops with products that never take a branch have a loop of their own
+  bool dynamic = false;    ///< with `consumers`: CTAs take tiles from a dynamic tile scheduler
   int64_t shared = 0;      ///< bytes
-  unsigned consumers = 0;  ///< warpgroups that compute beside one that loads; 0 = all threads do everything
-  unsigned producers = 0;  ///< beside `consumers`: warpgroups that make what products of those read; 0 or 1
-  unsigned loadRegisters = 0; ///< beside `consumers`: of a thread of the producer warpgroup; 0 = by its code
+  unsigned consumers = 0;  ///< consumer warpgroups, beside one with the producer warp; 0 = no roles
+  unsigned producers = 0;  ///< with `consumers`: producer warpgroups, 0 or 1
+  unsigned loadRegisters =
+      0;               ///< with `consumers`: registers per thread of the producer warp's warpgroup; 0 = by its code
   unsigned stages = 0; ///< iterations of a loop whose operands are in shared memory at once; 0 = one, without a ring
   bool operator==(const Launch &other) const = default;
 
-  /// Threads of a kernel block within one CTA, without one that only loads.
+  /// Threads of a kernel block within one CTA; with roles, only those of the consumers.
   unsigned threadsOfBlock() const { return consumers ? consumers * kWarpgroupThreads : threads / blocks; }
-  /// Warpgroups of a kernel with roles that compute something.
+  /// Warpgroups of a kernel with roles that compute.
   unsigned computing() const { return consumers + producers; }
   /// CTAs that hold a tile together.
   unsigned ctas() const { return consumers ? 1 : cluster; }
   unsigned lanes() const { return std::min(threadsOfBlock(), 32u); }
   unsigned warps() const { return threadsOfBlock() / lanes(); }
-  /// Most warps that a layout of this kernel has, a power of two. Of the sums of three warpgroups the last quarter is
-  /// padding, which no warp holds.
+  /// The largest number of warps in a layout of this kernel, a power of two. In accumulators of three warpgroups the
+  /// last quarter is padding, which no warp holds.
   unsigned layoutWarps() const { return llvm::PowerOf2Ceil(warps()); }
-  /// Warps over which all other tiles are spread; further ones hold copies.
+  /// Warps over which all other tiles are distributed; further warps hold copies.
   unsigned spreadWarps() const { return llvm::isPowerOf2_32(warps()) ? warps() : kWarpgroupThreads / 32; }
 };
 
-/// Reads and writes the launch attributes. Writing leaves out what has its default.
+/// Reads and writes the launch attributes. Attributes with their default value are not written.
 Launch getLaunch(tile::KernelOp kernel);
 void setLaunch(tile::KernelOp kernel, const Launch &launch);
 
-/// What one op does to one buffer.
+/// An access of one op to one buffer.
 struct SharedMemoryAccess {
   enum class Scope {
-    Thread, ///< every thread touches only bytes that no other one touches through this layout
+    Thread, ///< every thread accesses only bytes that no other thread accesses through this layout
     Cta,    ///< any thread of the CTA
-    Ring,   ///< the same, but of a slot that no thread reads before the next iteration of the loop around it
+    Ring,   ///< the same, but to a slot that no thread reads before the next iteration of the surrounding loop
     Cluster ///< the buffers of all CTAs of the cluster
   };
   mlir::Value buffer;
@@ -97,40 +99,40 @@ struct SharedMemoryAccess {
 #include "dialect/kgpu/ir/KgpuOps.h.inc"
 
 namespace kpkg::kgpu {
-/// The target of a kernel that has one.
+/// Returns the target of a kernel; the kernel must have one.
 const TargetModel &targetOf(tile::KernelOp kernel);
-/// Whether `window` names arguments of the kernel that have what it says, and walks over views like `view`; an error of
-/// the kernel where not.
+/// Checks that `window` names kernel arguments of the required types, and that it suits a view like `view`. Reports an
+/// error at the kernel otherwise.
 mlir::LogicalResult verifyWindow(tile::KernelOp kernel, tile::ViewType view, WindowAttr window);
-/// The kernel's tensor maps, in the order of its parameters.
+/// Returns the kernel's tensor maps, in the order of its parameters.
 llvm::SmallVector<TensorMapAttr> tensorMapsOf(tile::KernelOp kernel);
-/// The number of the map that is `map`, which is added where the kernel lacks it.
+/// Returns the index of `map` among the kernel's tensor maps, and adds the map if the kernel lacks it.
 unsigned addTensorMap(tile::KernelOp kernel, TensorMapAttr map);
-/// The layout of a tile that has one.
+/// Returns the layout of a tile; the tile must have one.
 const layout::Layout &layoutOf(mlir::Type tile);
 inline const layout::Layout &layoutOf(mlir::Value tile) { return layoutOf(tile.getType()); }
 bool hasLayout(mlir::Type type);
-/// `tile` with this layout in place of the one it has or lacks.
+/// Returns the type `tile` with this layout in place of its own, if any.
 mlir::RankedTensorType withLayout(mlir::Type tile, const layout::Layout &layout);
-/// The buffer of which the op's result is a part or another view; null for every other op, and for none.
+/// Returns the buffer of which the op's result is a part or an alias. Returns null for other ops and for null.
 mlir::Value aliasedBuffer(mlir::Operation *op);
-/// The dimension along which a buffer is cut into panels of 128 bytes, as TMA's 128-byte swizzle leaves it and wgmma
-/// reads it; nothing when it lies in another way.
+/// Returns the dimension along which a buffer is divided into panels of 128 bytes, in the TMA's 128-byte swizzle, as
+/// wgmma reads them. Returns nothing for other placements.
 std::optional<unsigned> panelDim(SharedType buffer);
-/// Whether a buffer is one panel of rows of 64 bytes, as TMA's 64-byte swizzle leaves them: what products take as a
-/// left operand too.
+/// Returns whether a buffer is one panel with rows of 64 bytes, in the TMA's 64-byte swizzle. Products also take it as
+/// a left operand.
 bool isNarrowPanel(SharedType buffer);
-/// Panels of 128 bytes along `panelDim` of a tile of two dimensions; the last one may reach beyond the tile. Nothing
-/// when panels cannot have so many rows.
+/// Returns panels of 128 bytes along `panelDim` of a two-dimensional tile; the last panel may reach beyond the tile.
+/// Returns nothing if panels cannot have so many rows.
 std::optional<layout::SharedLayout> panelsOf(llvm::ArrayRef<int64_t> shape, unsigned panelDim, unsigned elementBytes);
-/// Whether warpgroups multiply elements of this type into such a sum; f32 as tf32. Only operands of 16-bit elements may
-/// lie along either dimension, others lie along what is summed over.
+/// Returns whether wgmma multiplies elements of this type into this accumulator type; f32 counts as tf32. Operands of
+/// 16-bit elements may be contiguous along either dimension, others only along K.
 bool isWgmmaElement(mlir::Type element, mlir::Type sum);
-/// Whether `kgpu.exchange` can move a tile in this layout: each element in all lanes of one warp, and all warps of the
-/// cluster hold some.
+/// Returns whether `kgpu.exchange` can move a tile in this layout. All lanes of one warp must hold each element, and
+/// every warp of the cluster must hold some.
 bool canExchange(const layout::Layout &part, mlir::Type element, const Launch &launch);
-/// A buffer of so many `slot`s, one behind the other, each aligned as `slot` needs it.
+/// Returns the type of a buffer of `slots` consecutive slots, each aligned as `slot` requires.
 SharedType ringOf(int64_t slots, SharedType slot);
-/// Bytes of an element in registers moved as memory: index 8, i1 1.
+/// Returns the bytes of an element in memory: index takes 8, i1 takes 1.
 int64_t elementBytes(mlir::Type element);
 } // namespace kpkg::kgpu

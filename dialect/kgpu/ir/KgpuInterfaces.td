@@ -7,8 +7,8 @@ include "mlir/IR/OpBase.td"
 
 def Kgpu_SharedAccessOpInterface : OpInterface<"SharedAccessOpInterface"> {
   let description = [{
-    What an op does to shared memory. Allocation and the insertion of barriers look at nothing else, so an op that implements it
-    needs no change there.
+    Describes the accesses of an op to shared memory. Allocation and the insertion of barriers rely only on this
+    interface, so an op that implements it needs no change there.
   }];
   let cppNamespace = "::kpkg::kgpu";
   let methods = [

@@ -11,7 +11,7 @@ include "mlir/Interfaces/InferIntRangeInterface.td"
 
 class Kgpu_Op<string mnemonic, list<Trait> traits = []> : Op<Kgpu_Dialect, mnemonic, traits>;
 
-// An op that touches shared memory.
+// An op that accesses shared memory.
 class Kgpu_SharedOp<string mnemonic, list<Trait> traits = []> : Kgpu_Op<mnemonic, traits # [
     DeclareOpInterfaceMethods<Kgpu_SharedAccessOpInterface>]>;
 

@@ -1,4 +1,4 @@
-// Types of the kgpu dialect: text forms and checks.
+// Text forms and verifiers of the kgpu dialect's types.
 // SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
 #include "dialect/kgpu/ir/KgpuDialect.h"
 #include "mlir/IR/DialectImplementation.h"

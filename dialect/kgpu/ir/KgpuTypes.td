@@ -11,8 +11,8 @@ def Kgpu_SharedType : TypeDef<Kgpu_Dialect, "Shared"> {
   let mnemonic = "smem";
   let summary = "a tile in shared memory";
   let description = [{
-    Elements lie as `memory` says (text form of kpkg::layout::SharedLayout), else in row-major order without gaps; i1 takes a
-    byte, index eight. `memory` may cover more than the shape: that is padding.
+    Elements are placed as `memory` describes (text form of kpkg::layout::SharedLayout), or else in row-major order
+    without gaps. An i1 takes one byte, an index eight. `memory` may cover more than the shape; the rest is padding.
 
     Examples: `!kgpu.smem<1x8xf32>`, `!kgpu.smem<64x16xf32, "4B 0:64-2048 1:4-32">`.
   }];
@@ -28,11 +28,11 @@ def Kgpu_SharedType : TypeDef<Kgpu_Dialect, "Shared"> {
     }]>
   ];
   let extraClassDeclaration = [{
-    /// How elements lie: `memory`, or row-major order.
+    /// Returns the placement of elements: `memory`, or row-major order.
     ::kpkg::layout::SharedLayout getPlacement() const;
     int64_t getElementBytes() const;
     int64_t getSizeBytes() const { return getPlacement().sizeBytes(); }
-    /// What the buffer must be aligned to, in bytes: at least 16, so that any vector may be accessed.
+    /// Returns the alignment of the buffer in bytes: at least 16, so that any vector may be accessed.
     int64_t getAlignment() const;
   }];
   let skipDefaultBuilders = 1;
@@ -42,7 +42,7 @@ def Kgpu_SharedType : TypeDef<Kgpu_Dialect, "Shared"> {
 
 def Kgpu_RingType : TypeDef<Kgpu_Dialect, "Ring"> {
   let mnemonic = "ring";
-  let summary = "slots that one role fills and another one empties";
+  let summary = "a ring buffer of slots that one role fills and another one consumes";
   let description = [{
     Example: `!kgpu.ring<4>`.
   }];

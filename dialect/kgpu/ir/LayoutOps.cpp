@@ -1,4 +1,4 @@
-// Ops on tiles with layouts: verifiers, builders and folds.
+// Verifiers, builders and folders of ops on tiles with layouts.
 // SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
 #include "dialect/kgpu/ir/KgpuDialect.h"
 #include "dialect/layout/Algebra.h"
@@ -7,7 +7,7 @@ using namespace mlir;
 using namespace kpkg;
 using namespace kpkg::kgpu;
 
-/// The prefix that the layouts of tile's own ops lack: every tile of a kgpu op has a layout.
+/// Checks that every tile of the op has a layout.
 static LogicalResult verifyHasLayouts(Operation *op) {
   for (Value value : llvm::concat<Value>(op->getOperands(), op->getResults()))
     if (isa<RankedTensorType>(value.getType()) && !hasLayout(value.getType()))
@@ -32,7 +32,7 @@ OpFoldResult CvtLayoutOp::fold(FoldAdaptor) {
   return {};
 }
 
-/// The type after a reduction within each warp, or null after an error.
+/// Returns the type after a reduction within each warp, or null after an error.
 static RankedTensorType partialType(Operation *op, RankedTensorType type, int64_t axis) {
   if (axis >= type.getRank()) {
     op->emitOpError() << "axis " << axis << " is not a dimension of " << type;
@@ -127,7 +127,7 @@ LogicalResult SharePartsOp::verify() {
   return success();
 }
 
-/// The region takes two elements of each tile and yields one.
+/// Checks that the region takes two elements of each tile and yields one.
 static LogicalResult verifyBody(Operation *op, Region &region, ArrayRef<Type> elements) {
   SmallVector<Type> arguments(elements);
   llvm::append_range(arguments, elements);
@@ -159,7 +159,7 @@ LogicalResult PartialCombineOp::verifyRegions() {
   return verifyBody(*this, getBody(), elements);
 }
 
-/// Tiles of one shape and layout.
+/// Checks that all tiles have one shape and layout.
 static LogicalResult verifyAlike(Operation *op, ValueRange tiles) {
   auto first = cast<RankedTensorType>(tiles.front().getType());
   for (Value tile : tiles) {

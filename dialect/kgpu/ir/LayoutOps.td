@@ -2,7 +2,7 @@
 // SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
 
 def Kgpu_CvtLayoutOp : Kgpu_Op<"cvt_layout", [Pure]> {
-  let summary = "the same tile in another layout";
+  let summary = "converts a tile to another layout";
   let description = [{
     ```mlir
     %t = kgpu.cvt_layout %row : tensor<1x256xf32, #wide> -> tensor<1x256xf32, #narrow>
@@ -16,10 +16,10 @@ def Kgpu_CvtLayoutOp : Kgpu_Op<"cvt_layout", [Pure]> {
 }
 
 def Kgpu_HoldOp : Kgpu_Op<"hold", [Pure, Elementwise, SameOperandsAndResultType]> {
-  let summary = "the same tile, of which nothing is computed before this place";
+  let summary = "returns the tile unchanged, and keeps computations on it from moving above this place";
   let description = [{
-    In a loop, a tile from outside of it: it stays in its registers as it is. Without this, compilers further down widen narrow elements once and for all in
-    front of the loop, where they take twice as many.
+    In a loop, keeps a tile from outside of it in its registers unchanged. Without the op, later compilers widen narrow
+    elements once before the loop, where they take twice as many registers.
 
     ```mlir
     %t = kgpu.hold %row : tensor<1x256xf32, #wide>
@@ -31,10 +31,10 @@ def Kgpu_HoldOp : Kgpu_Op<"hold", [Pure, Elementwise, SameOperandsAndResultType]
 }
 
 def Kgpu_WarpAnyOp : Kgpu_Op<"warp_any", [Pure]> {
-  let summary = "whether an element of a tile is true that a thread of this warp holds";
+  let summary = "tests whether any element that a thread of this warp holds is true";
   let description = [{
-    Warps differ in the answer, and it may be that for a larger part of the tile, up to all of it. So only that may depend on it which is the same with and without, where
-    none of the elements is true, and of which each warp does its part alone.
+    The result differs between warps, and may cover a larger part of the tile, up to all of it. So code may depend on
+    the result only if it has no effect where no element is true. Each warp must also execute its part alone.
 
     ```mlir
     %some = kgpu.warp_any %grows : tensor<1x256xi1, #wide>
@@ -46,9 +46,9 @@ def Kgpu_WarpAnyOp : Kgpu_Op<"warp_any", [Pure]> {
 }
 
 def Kgpu_ColumnsOp : Kgpu_Op<"columns", [Pure, SameOperandsAndResultElementType]> {
-  let summary = "columns of a tile that follow each other, from one of them";
+  let summary = "takes a range of columns of a tile";
   let description = [{
-    Each thread has those of its result already.
+    Each thread already holds the elements of its result.
 
     ```mlir
     %first = kgpu.columns %row from 0 : tensor<1x256xf32, #wide> -> tensor<1x128xf32, #half>
@@ -61,9 +61,9 @@ def Kgpu_ColumnsOp : Kgpu_Op<"columns", [Pure, SameOperandsAndResultElementType]
 }
 
 def Kgpu_JoinColumnsOp : Kgpu_Op<"join_columns", [Pure]> {
-  let summary = "a tile of parts with equally many columns, side by side";
+  let summary = "joins tiles with equally many columns side by side";
   let description = [{
-    Each thread has the elements of its result already.
+    Each thread already holds the elements of its result.
 
     ```mlir
     %whole = kgpu.join_columns %part, %part : tensor<1x128xf32, #half>, tensor<1x128xf32, #half> -> tensor<1x256xf32, #wide>
@@ -78,10 +78,12 @@ def Kgpu_JoinColumnsOp : Kgpu_Op<"join_columns", [Pure]> {
 def Kgpu_PartialReduceOp : Kgpu_Op<"partial_reduce", [Pure, SameOperandsAndResultElementType]> {
   let summary = "reduces an axis within each warp";
   let description = [{
-    As `tile.reduce`, but only over the registers and lanes of a warp: the result has one element along the axis for each warp
-    (and each CTA of a cluster) that holds a part of it, W of them. Its layout is `partialLayout` (Partial.h) of the operand's:
-    lanes that lay along the axis are free in it, warp bits have the coordinates 1, 2, 4, ... in their order, then block bits.
-    A later `tile.reduce` over the W elements gives the whole.
+    Reduces like `tile.reduce`, but only over the registers and lanes of a warp. The result has W elements along the
+    axis, one for each warp (and each CTA of a cluster) that holds a part of it. A later `tile.reduce` over the W
+    elements completes the reduction.
+
+    The layout of the result is `partialLayout` (Partial.h) of the operand's. Lanes along the axis become free. Warp
+    bits, then block bits, have the coordinates 1, 2, 4, ... along it.
 
     ```mlir
     %t = kgpu.partial_reduce sum %row axis 1 : tensor<1x256xf32, #wide> -> tensor<1x2xf32, #part>
@@ -99,9 +101,9 @@ def Kgpu_PartialReduceOp : Kgpu_Op<"partial_reduce", [Pure, SameOperandsAndResul
 
 def Kgpu_PartialCombineOp : Kgpu_Op<"partial_combine", [
     RecursiveMemoryEffects, RecursivelySpeculatable, SingleBlock, SameVariadicOperandSize]> {
-  let summary = "reduces an axis by a function within each warp";
+  let summary = "reduces an axis within each warp by a function";
   let description = [{
-    To `tile.combine` what `kgpu.partial_reduce` is to `tile.reduce`.
+    Relates to `tile.combine` as `kgpu.partial_reduce` relates to `tile.reduce`.
 
     ```mlir
     %t:2 = kgpu.partial_combine (%row, %row : tensor<1x256xf32, #wide>, tensor<1x256xf32, #wide>) axis 1 init (%zero, %zero : f32, f32)
@@ -126,10 +128,11 @@ def Kgpu_PartialCombineOp : Kgpu_Op<"partial_combine", [
 
 def Kgpu_PartialScanOp : Kgpu_Op<"partial_scan", [
     RecursiveMemoryEffects, RecursivelySpeculatable, SingleBlock, SameVariadicResultSize]> {
-  let summary = "scan along an axis that lies within a warp, with its totals";
+  let summary = "scans along an axis within each warp, and also returns the totals";
   let description = [{
-    As `tile.scan`; `totals`, with one element along the axis, combine all elements of it, and have the slice of the operands' layout. With
-    `exclusive`, element `i` of the first results combines elements `0..i-1`, and element 0 has no meaning.
+    Scans like `tile.scan`. The `totals` have one element along the axis, which combines all its elements, and the slice
+    of the operands' layout. With `exclusive`, element `i` of the first results combines elements `0..i-1`, and element
+    0 is undefined.
 
     ```mlir
     %t:2 = kgpu.partial_scan (%gathered : tensor<1x2xf32, #all>) axis 1 exclusive -> tensor<1x2xf32, #all>, tensor<1x1xf32, #one> {
@@ -150,10 +153,11 @@ def Kgpu_PartialScanOp : Kgpu_Op<"partial_scan", [
 
 def Kgpu_PutBeforeOp : Kgpu_Op<"put_before", [
     RecursiveMemoryEffects, RecursivelySpeculatable, SingleBlock, SameVariadicOperandSize]> {
-  let summary = "puts what stands before each part of a scan in front of it";
+  let summary = "combines each part of a scan with the total of the parts before it";
   let description = [{
-    `before` has the values' shape, with extent 1 in some dimensions, and the slice of their layout. Each result is the value where the coordinate along the axis is 0, else
-    what the region makes of `before` and the value. Moves nothing between threads.
+    The shape of `before` is that of the values, with extent 1 in some dimensions. Its layout is the slice of theirs.
+    Each result is the value itself where the coordinate along the axis is 0. Elsewhere the region combines `before` and
+    the value. Moves nothing between threads.
 
     ```mlir
     %t = kgpu.put_before (%before, %row : tensor<1x1xf32, #each>, tensor<1x256xf32, #wide>) axis 0 -> tensor<1x256xf32, #wide> {
@@ -174,9 +178,10 @@ def Kgpu_PutBeforeOp : Kgpu_Op<"put_before", [
 }
 
 def Kgpu_OwnPartOp : Kgpu_Op<"own_part", [Pure, SameOperandsAndResultElementType]> {
-  let summary = "the part of the own warp, for each element";
+  let summary = "returns, for each element, the partial result of the warp that holds it";
   let description = [{
-    The way back from `kgpu.partial_reduce`: every element gets the part of the warp (and CTA) that holds it. Moves nothing between threads.
+    Inverts the shape change of `kgpu.partial_reduce`: every element gets the partial result of the warp (and CTA) that
+    holds it. Moves nothing between threads.
 
     ```mlir
     %t = kgpu.own_part %partial axis 1 : tensor<1x2xf32, #part> -> tensor<1x256xf32, #wide>
@@ -189,10 +194,10 @@ def Kgpu_OwnPartOp : Kgpu_Op<"own_part", [Pure, SameOperandsAndResultElementType
 }
 
 def Kgpu_SharePartsOp : Kgpu_Op<"share_parts", [Pure]> {
-  let summary = "gives every warp the parts of all warps";
+  let summary = "gives every warp the partial results of all warps";
   let description = [{
-    `parts` have one element along the axis for each warp and CTA, as those of `kgpu.partial_reduce`; of the results every warp holds all. All tiles
-    travel together, in one exchange.
+    The `parts` have one element along the axis for each warp and CTA, like results of `kgpu.partial_reduce`. In the
+    results every warp holds all of them. All tiles share one exchange.
 
     ```mlir
     %t:2 = kgpu.share_parts %partial, %partial axis 1 : tensor<1x2xf32, #part>, tensor<1x2xf32, #part>
@@ -206,7 +211,7 @@ def Kgpu_SharePartsOp : Kgpu_Op<"share_parts", [Pure]> {
 }
 
 def Kgpu_YieldOp : Kgpu_Op<"yield", [Pure, Terminator, ReturnLike, ParentOneOf<["PartialCombineOp", "PartialScanOp", "PutBeforeOp"]>]> {
-  let summary = "ends the region of a kgpu op and gives its values";
+  let summary = "ends the region of a kgpu op and yields its values";
   let description = [{
     ```mlir
     %t = kgpu.partial_combine (%row : tensor<1x256xf32, #wide>) axis 1 init (%zero : f32) -> tensor<1x2xf32, #part> {

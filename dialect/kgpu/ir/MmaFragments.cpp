@@ -1,4 +1,4 @@
-// How operands and accumulators of mma.sync lie in registers.
+// Defines the register layouts of operands and accumulators of mma.sync.
 // SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
 #include "dialect/kgpu/ir/MmaFragments.h"
 #include "llvm/ADT/STLExtras.h"
@@ -10,8 +10,8 @@ using layout::Layout;
 using layout::Part;
 
 namespace {
-/// How many warps lie along rows and columns of an accumulator of so many 16x8 blocks: of the grids that divide it, the
-/// one in which a warp reads least.
+/// Chooses how many warps divide the rows and the columns of an accumulator of 16x8 blocks. Of the grids that divide
+/// it, a warp reads least in the chosen one.
 std::pair<unsigned, unsigned> warpGrid(int64_t rowBlocks, int64_t columnBlocks, unsigned warps) {
   std::pair<unsigned, unsigned> best = {1, 1};
   int64_t least = std::numeric_limits<int64_t>::max();
@@ -19,7 +19,7 @@ std::pair<unsigned, unsigned> warpGrid(int64_t rowBlocks, int64_t columnBlocks, 
     for (unsigned columns = 1; rows * columns <= warps; columns *= 2) {
       if (rowBlocks % rows != 0 || columnBlocks % columns != 0)
         continue;
-      // All warps together read this of the operands, and grids of fewer warps do less at a time.
+      // Operand elements that all warps read together. Grids with fewer warps do less at a time.
       int64_t cost = (16 * rowBlocks / rows + 8 * columnBlocks / columns) * (warps / (rows * columns)) * warps;
       if (cost < least) {
         least = cost;
@@ -29,10 +29,10 @@ std::pair<unsigned, unsigned> warpGrid(int64_t rowBlocks, int64_t columnBlocks, 
   return best;
 }
 
-/// The largest power of two that divides `value`.
+/// Returns the largest power of two that divides `value`.
 int64_t powerIn(int64_t value) { return value & -value; }
 
-/// A basis of rank 2 that moves along one dimension; 0 is free.
+/// Returns a basis of rank 2 that moves along one dimension; a value of 0 makes it free.
 Layout::Basis unit(unsigned dim, int32_t value) {
   Layout::Basis result(2, 0);
   result[dim] = value;
@@ -48,7 +48,7 @@ Layout mmaSyncOperand(const Layout &accumulator, unsigned kept, unsigned depthDi
   int32_t inWord = 4 / elementBytes;
   for (int32_t value = 1; value < inWord; value *= 2)
     bases(Part::Register).push_back(deep(value));
-  // Blocks of 8 rows come before the upper half of K, blocks of 8 columns after it: the order of the instruction.
+  // The instruction orders blocks of 8 rows before the upper half of K, and blocks of 8 columns after it.
   bool isHighDone = false;
   auto high = [&] {
     if (!isHighDone)
@@ -92,7 +92,7 @@ Layout mmaSyncAccumulator(llvm::ArrayRef<int64_t> shape, layout::Threads threads
     add(Part::Lane, 0);
   add(Part::Register, 0);
   auto [rows, columns] = warpGrid(shape[0] / 16, shape[1] / 8, threads.warps);
-  // What a warp has of each dimension, so far as it is a power of two, lies next to each other.
+  // A warp's elements along a dimension are adjacent, as far as their number is a power of two.
   for (int64_t size = powerIn(shape[1] / 8 / columns); size > 1; size /= 2)
     add(Part::Register, 1);
   for (int64_t size = powerIn(shape[0] / 16 / rows); size > 1; size /= 2)

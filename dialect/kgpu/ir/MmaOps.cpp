@@ -1,4 +1,4 @@
-// Matrix products of warps, and the copies that feed them: verifiers and what they access.
+// Verifiers of mma.sync products, and of the copies that feed them with their accesses to shared memory.
 // SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
 #include "dialect/kgpu/ir/KgpuDialect.h"
 #include "dialect/kgpu/ir/MmaFragments.h"

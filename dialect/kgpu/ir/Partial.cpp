@@ -1,4 +1,4 @@
-// The layout of what each warp made of its part of an axis.
+// Computes layouts of partial results: one for each warp that holds a part of an axis.
 // SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
 #include "dialect/kgpu/ir/Partial.h"
 #include "dialect/layout/Algebra.h"

@@ -1,12 +1,12 @@
-// Which scalars may be computed again, elsewhere or by other threads, with the same result.
+// Tells which ops may be repeated elsewhere, or by other threads, with the same result.
 // SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
 #pragma once
 #include "dialect/tile/ir/TileDialect.h"
 
 namespace kpkg::kgpu {
 
-/// True for pure ops, for reads of single elements of memory that the kernel does not write, and for ops that hold
-/// nothing else.
+/// Returns true for pure ops, and for loads of single elements from memory that the kernel does not write. Also returns
+/// true for ops whose regions hold only such ops.
 inline bool isRepeatable(mlir::Operation *op) {
   if (auto load = mlir::dyn_cast<tile::LoadOp>(op))
     return !mlir::isa<mlir::RankedTensorType>(load.getResult().getType()) && !load.getView().getType().getIsMut();

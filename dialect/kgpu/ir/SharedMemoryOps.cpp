@@ -1,4 +1,4 @@
-// Ops on shared memory: verifiers and what they access.
+// Verifiers of ops on shared memory, and their accesses.
 // SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
 #include "dialect/kgpu/ir/KgpuDialect.h"
 
@@ -66,7 +66,7 @@ Value kgpu::aliasedBuffer(Operation *op) {
   return {};
 }
 
-/// A tile and the buffer that it moves from or to.
+/// Checks a move between a tile and a buffer.
 static LogicalResult verifyMove(Operation *op, Type tile, SharedType buffer) {
   auto tensor = cast<RankedTensorType>(tile);
   if (!hasLayout(tensor))

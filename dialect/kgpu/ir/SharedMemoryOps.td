@@ -1,11 +1,11 @@
-// Shared memory: buffers and what moves tiles in and out of them.
+// Ops on shared memory: buffers, parts of buffers, and moves of tiles to and from them.
 // SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
 
 def Kgpu_AllocOp : Kgpu_Op<"alloc", [MemoryEffects<[MemAlloc]>]> {
-  let summary = "a buffer in shared memory";
+  let summary = "allocates a buffer in shared memory";
   let description = [{
-    Lives from its first to its last access; buffers that do not live at the same time may overlap. `kgpu-alloc-smem` sets
-    `offset`, in bytes from the beginning of the CTA's shared memory.
+    The buffer is live from its first to its last access. Buffers that are not live at the same time may overlap.
+    `kgpu-alloc-smem` sets `offset`, in bytes from the beginning of the CTA's shared memory.
 
     ```mlir
     %t = kgpu.alloc : !kgpu.smem<1x2xf32>
@@ -17,9 +17,9 @@ def Kgpu_AllocOp : Kgpu_Op<"alloc", [MemoryEffects<[MemAlloc]>]> {
 }
 
 def Kgpu_SlotOp : Kgpu_Op<"slot", [Pure]> {
-  let summary = "one part of a buffer along its first dimension";
+  let summary = "takes one part of a buffer along its first dimension";
   let description = [{
-    0 <= index < extent must hold. A buffer that is not in row-major order must consist of equal parts, one behind the other.
+    0 <= index < extent must hold. A buffer that is not in row-major order must consist of equal, consecutive parts.
 
     ```mlir
     %t = kgpu.slot %ring[%r] : !kgpu.smem<3x1x256xf32> -> !kgpu.smem<1x256xf32>
@@ -32,9 +32,9 @@ def Kgpu_SlotOp : Kgpu_Op<"slot", [Pure]> {
 }
 
 def Kgpu_ReshapeBufferOp : Kgpu_Op<"reshape_buffer", [Pure]> {
-  let summary = "the same buffer as a tile of another shape";
+  let summary = "views a buffer as a tile of another shape";
   let description = [{
-    Both are in row-major order and have as many elements.
+    Both types are in row-major order and have equally many elements.
 
     ```mlir
     %t = kgpu.reshape_buffer %matrix : !kgpu.smem<4x12xf32> -> !kgpu.smem<48xf32>
@@ -47,7 +47,7 @@ def Kgpu_ReshapeBufferOp : Kgpu_Op<"reshape_buffer", [Pure]> {
 }
 
 def Kgpu_TransposeBufferOp : Kgpu_Op<"transpose_buffer", [Pure]> {
-  let summary = "the same matrix in shared memory with rows and columns exchanged";
+  let summary = "views a matrix in shared memory with rows and columns exchanged";
   let description = [{
     ```mlir
     %t = kgpu.transpose_buffer %matrix : !kgpu.smem<4x12xf32> -> !kgpu.smem<12x4xf32, "4B 0:4,8 rep 3x4 stride 16,48">
@@ -63,9 +63,9 @@ def Kgpu_TransposeBufferOp : Kgpu_Op<"transpose_buffer", [Pure]> {
 def Kgpu_LocalStoreOp : Kgpu_SharedOp<"local_store", [MemoryEffects<[MemWrite]>]> {
   let summary = "writes a tile to a buffer";
   let description = [{
-    Elements beyond the tile's shape are not written. Each element is written by the place whose free bits are 0; where the
-    layout has block bits that are not free, each CTA writes its part into its own shared memory. With `ahead`, in a loop, no
-    thread may read the buffer before the loop's next iteration.
+    Elements beyond the tile's shape are not written. If several threads hold an element, the one whose free bits are 0
+    writes it. If the layout has block bits that are not free, each CTA writes its part into its own shared memory. With
+    `ahead`, in a loop, no thread may read the buffer before the loop's next iteration.
 
     ```mlir
     kgpu.local_store %partial, %buffer : tensor<1x2xf32, #part>, !kgpu.smem<1x2xf32>
@@ -82,8 +82,8 @@ def Kgpu_LocalStoreOp : Kgpu_SharedOp<"local_store", [MemoryEffects<[MemWrite]>]
 def Kgpu_RemoteStoreOp : Kgpu_SharedOp<"remote_store", [MemoryEffects<[MemWrite]>]> {
   let summary = "writes a tile to the buffer of every CTA of the cluster";
   let description = [{
-    As `kgpu.local_store`, but what a CTA holds goes to the same place of the buffer of all CTAs of its cluster, its own included. It
-    is there for them after a `kgpu.cluster_barrier`.
+    Writes like `kgpu.local_store`, but to the buffers of all CTAs of the cluster, including its own, at the same place.
+    The elements are visible to them after a `kgpu.cluster_barrier`.
 
     ```mlir
     kgpu.remote_store %partial, %buffer : tensor<1x2xf32, #part>, !kgpu.smem<1x2xf32>
@@ -97,8 +97,9 @@ def Kgpu_RemoteStoreOp : Kgpu_SharedOp<"remote_store", [MemoryEffects<[MemWrite]
 def Kgpu_LocalLoadOp : Kgpu_SharedOp<"local_load", [MemoryEffects<[MemRead]>]> {
   let summary = "reads a tile from a buffer";
   let description = [{
-    Every place of the layout reads its element; what places beyond the shape get has no meaning, and they read nothing outside
-    the buffer. With `at`, the tile is the part of the buffer that begins there, at a multiple of the layout's shape.
+    Every register of the layout gets its element. Registers beyond the tile's shape are undefined, and nothing outside
+    of the buffer is read. With `at`, the tile is the part of the buffer that begins there, at a multiple of the
+    layout's shape.
 
     ```mlir
     %t = kgpu.local_load %buffer : !kgpu.smem<1x2xf32> -> tensor<1x2xf32, #all>

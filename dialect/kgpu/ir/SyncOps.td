@@ -1,10 +1,10 @@
-// Who waits for whom.
+// Ops that synchronise threads.
 // SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
 
 def Kgpu_BarrierOp : Kgpu_Op<"barrier", [MemoryEffects<[MemRead, MemWrite]>]> {
-  let summary = "all threads of the CTA wait for each other";
+  let summary = "waits for all threads of the CTA";
   let description = [{
-    Accesses to shared memory before it are done for the whole CTA. All threads reach it together.
+    Earlier accesses to shared memory are complete for the whole CTA afterwards. All threads must reach the op together.
 
     ```mlir
     kgpu.barrier
@@ -14,9 +14,9 @@ def Kgpu_BarrierOp : Kgpu_Op<"barrier", [MemoryEffects<[MemRead, MemWrite]>]> {
 }
 
 def Kgpu_WarpBarrierOp : Kgpu_Op<"warp_barrier", [MemoryEffects<[MemRead, MemWrite]>]> {
-  let summary = "all lanes of a warp wait for each other";
+  let summary = "waits for all lanes of the warp";
   let description = [{
-    Accesses to shared memory before it are done for the whole warp.
+    Earlier accesses to shared memory are complete for the whole warp afterwards.
 
     ```mlir
     kgpu.warp_barrier
@@ -26,10 +26,10 @@ def Kgpu_WarpBarrierOp : Kgpu_Op<"warp_barrier", [MemoryEffects<[MemRead, MemWri
 }
 
 def Kgpu_ClusterBarrierOp : Kgpu_Op<"cluster_barrier", [MemoryEffects<[MemRead, MemWrite]>]> {
-  let summary = "all threads of the cluster wait for each other";
+  let summary = "waits for all threads of the cluster";
   let description = [{
-    Accesses to the shared memory of any CTA of the cluster before it are done for the whole cluster. With `relaxed` they need not be: it only
-    tells that all threads have come so far, and does not wait for loads that are on their way.
+    Earlier accesses to the shared memory of any CTA of the cluster are complete for the whole cluster afterwards. This
+    does not hold with `relaxed`: the op then only waits for all threads to arrive, and not for loads in flight.
 
     ```mlir
     kgpu.cluster_barrier

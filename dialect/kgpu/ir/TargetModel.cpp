@@ -1,4 +1,4 @@
-// The table of chips.
+// Defines the properties of the supported chips.
 // SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
 #include "dialect/kgpu/ir/TargetModel.h"
 #include "llvm/ADT/STLExtras.h"
@@ -23,7 +23,7 @@ constexpr TargetModel targets[] = {
 
 unsigned TargetModel::residentCtas(unsigned threads, unsigned registers, int64_t shared) const {
   unsigned warps = llvm::divideCeil(threads, warpSize);
-  // Registers are given out a warp at a time.
+  // Hardware allocates registers for whole warps.
   unsigned ofWarp = llvm::alignTo(registers, registerGranularity) * warpSize;
   unsigned byRegisters = registersPerSm / std::max(ofWarp * warps, 1u);
   unsigned byThreads = maxThreadsPerSm / (warps * warpSize);

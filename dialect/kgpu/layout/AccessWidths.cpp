@@ -1,4 +1,4 @@
-// How many bytes threads read and write at once.
+// Chooses the widths of vectorised memory accesses.
 // SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
 #include "dialect/kgpu/layout/AccessWidths.h"
 #include "dialect/tile/transforms/IndexFacts.h"
@@ -10,13 +10,13 @@ using namespace mlir;
 namespace kpkg::kgpu {
 
 namespace {
-/// An access in a loop counts for a few.
+/// The assumed trip count of loops around an access.
 constexpr int64_t kAssumedTrips = 8;
-/// Bytes of which a ring's copies are at least worth while.
+/// Copies to a ring pay only with vectors of at least this many bytes.
 constexpr unsigned kLeastRingVector = 8;
 
-/// Half a vector where that leaves less of a row's places empty, or where several short rows have too few for all
-/// threads: what goes through a ring costs instructions for what is computed, not for what is loaded.
+/// Halves the vector where that reduces the padding of a row, or where several short rows have too few vectors for all
+/// threads. With a ring the instruction count depends on the computation, not on the loads.
 unsigned vectorWithoutWaste(unsigned vector, unsigned elementBytes, ArrayRef<int64_t> shape, const Launch &launch,
                             bool hasProducts) {
   bool isRow = llvm::all_of(shape.drop_back(), [](int64_t extent) { return extent == 1; });

@@ -1,27 +1,29 @@
-// How many bytes threads read and write at once.
+// Chooses the widths of vectorised memory accesses.
 // SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
 #pragma once
 #include "dialect/kgpu/ir/KgpuDialect.h"
 
 namespace kpkg::kgpu {
 
-/// Of an access: bytes of an element, and of what a thread has of a row at once.
+/// The bytes of an element and of a thread's vector in a row.
 struct Coalescing {
   unsigned elementBytes = 4;
   unsigned vectorBytes = 4;
 };
 
-/// Of the access that decides how threads lie along rows: the one that moves most bytes, wide elements first.
+/// Returns the widths of the access that determines the coalesced layout: the one that moves most bytes. Of equals, the
+/// one with wider elements counts.
 Coalescing measureAccesses(tile::KernelOp kernel);
 
-/// A smaller vector, of at least 8 bytes, where a tile has too few elements for whole ones in all threads: else several
-/// would do the same.
+/// Returns a smaller vector, of at least 8 bytes, if the tile has too few whole vectors for all threads. Otherwise
+/// several threads would do the same work.
 unsigned vectorForAllThreads(unsigned vector, unsigned elementBytes, llvm::ArrayRef<int64_t> shape,
                              const Launch &launch);
 
 constexpr unsigned kWholeVector = 16;
 
-/// Bytes of a row that a gather may read at once; 0 where it reads no rows, or facts promise nothing.
+/// Returns how many bytes of a row a gather may read at once. Returns 0 if it reads no rows, or facts permit no
+/// vectors.
 unsigned rowVectorBytes(tile::GatherOp gather);
 
 } // namespace kpkg::kgpu

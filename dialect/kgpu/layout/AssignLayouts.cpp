@@ -1,4 +1,4 @@
-// Gives every tile a layout: coalesced where memory is accessed, carried from there along the data flow.
+// Assigns a layout to every tile: coalesced at memory accesses, and propagated from there along the data flow.
 // SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
 //
 // Before: %v = tile.load %x[%r, %c0] ... -> tensor<1x1024xf32>
@@ -6,14 +6,15 @@
 // After:  %v = tile.load %x[%r, %c0] ... -> tensor<1x1024xf32, #row>
 //         %s = tile.reduce sum %v axis 1 : tensor<1x1024xf32, #row> -> tensor<1x1xf32, #all>
 //
-// Values that an op needs in one layout (operands and result of elementwise ops, what loops and branches carry) form a
-// class. A class with a load gets the coalesced layout of its shape; along reductions, broadcasts, reshapes and
-// permutations it gives the neighbouring class the layout that costs nothing. A gather that reads rows gets one in
-// which threads have whole vectors of them; so do the coordinates of a scatter that writes rows. A store of what a load
-// gave, turned, gets its own coalesced layout. What is left over is coalesced too. Where two classes met with other
-// layouts a kgpu.cvt_layout stands between.
+// Values that an op needs in one layout form a class: operands and results of elementwise ops, and values that loops
+// and branches carry. A class with a load gets the coalesced layout of its shape. Reductions, broadcasts, reshapes and
+// permutations propagate layouts to adjacent classes, such that the op moves nothing.
 //
-// On entry: a configured kernel without layouts. On exit: every tile has one, and every op is satisfied.
+// A gather of rows gets a layout in which threads read whole vectors. So do the coordinates of a scatter that writes
+// rows. A store of a transposed loaded tile gets its own coalesced layout. Remaining classes are coalesced too. Where
+// the layouts of two classes differ, a kgpu.cvt_layout is inserted.
+//
+// On entry: a configured kernel without layouts. On exit: every tile has a layout, and the layouts suit every op.
 #include "dialect/kgpu/Passes.h"
 #include "dialect/kgpu/async/WgmmaLayout.h"
 #include "dialect/kgpu/layout/AccessWidths.h"
@@ -41,9 +42,9 @@ using layout::Layout;
 bool isTile(Value value) { return isa<RankedTensorType>(value.getType()); }
 ArrayRef<int64_t> shapeOf(Value value) { return cast<RankedTensorType>(value.getType()).getShape(); }
 
-/// Constants, positions and the like are made where they are used: each use may want another layout.
+/// Clones constants, positions and other cheap ops for each use, since each use may need another layout.
 void cloneCheapProducers(tile::KernelOp kernel) {
-  SetVector<Operation *> cheap; // those that others are made of come first
+  SetVector<Operation *> cheap; // after the ops that they depend on
   kernel.walk([&](Operation *op) {
     bool isSource = isa<arith::ConstantOp, tile::SplatOp, tile::IotaOp>(op) && isTile(op->getResult(0));
     bool isView = isa<arith::IndexCastOp, tile::ReshapeOp>(op) && cheap.contains(op->getOperand(0).getDefiningOp());
@@ -58,8 +59,8 @@ void cloneCheapProducers(tile::KernelOp kernel) {
       }
 }
 
-/// Coordinates of rows that a loop does not change are made, and brought to the threads that need them, before it: few
-/// where vectors are read.
+/// Hoists coordinates of gathered rows that a loop does not change, so that they are converted before the loop. They
+/// are few where vectors are read.
 void hoistRows(tile::KernelOp kernel) {
   SmallVector<tile::GatherOp> gathers;
   kernel.walk([&](tile::GatherOp gather) {
@@ -118,7 +119,7 @@ public:
         give(gather.getResult(), layout::coalesced(shapeOf(gather.getResult()), bytes, threads, vectorBytes));
       }
     });
-    // Tiles that are loaded along one dimension and stored along another one cross over between the two.
+    // A tile that is loaded along one dimension and stored along another one is converted in between.
     kernel.walk([&](tile::StoreOp store) {
       if (isTile(store.getValue()) && !known(store.getValue()) && isTurned(store.getValue()))
         give(store.getValue(), coalesced(store.getValue()));
@@ -130,7 +131,7 @@ public:
     spread();
     kernel.walk([&](tile::ScatterOp scatter) { giveRows(scatter); });
     spread();
-    // What no load reaches: stores first, then the rest in program order.
+    // Classes that no load reaches: stores first, then the rest in program order.
     kernel.walk([&](tile::StoreOp store) {
       if (isTile(store.getValue()) && !known(store.getValue())) {
         give(store.getValue(), coalesced(store.getValue()));
@@ -232,8 +233,8 @@ private:
         });
   }
 
-  /// Whether some value of the class is a permuted tile, perhaps in another shape, whose last dimension was not the
-  /// last one.
+  /// Returns whether a value of the class is a transposed tile, perhaps reshaped: one whose last dimension was not the
+  /// last before a permutation.
   bool isTurned(Value value) const {
     return llvm::any_of(values, [&](Value other) {
       if (classes.getLeaderValue(other) != classes.getLeaderValue(value))
@@ -249,7 +250,7 @@ private:
     auto found = layouts.find(classes.getLeaderValue(value));
     return found == layouts.end() ? std::nullopt : std::optional<Layout>(found->second);
   }
-  /// The first layout that a class gets stays.
+  /// Assigns a layout to a class that has none; the first layout stays.
   bool give(Value value, const Layout &layout) {
     if (known(value) || !layout.covers(shapeOf(value)))
       return false;
@@ -263,8 +264,8 @@ private:
     return false;
   }
 
-  /// Coordinates of rows that are written get a layout in which threads have whole vectors of them, as near to the
-  /// value's as there is one.
+  /// Assigns coordinates of scattered rows a layout in which threads write whole vectors, as close to the value's
+  /// layout as possible.
   void giveRows(tile::ScatterOp scatter) {
     int64_t longest = tile::neighboursOf(scatter);
     if (longest == 1)
@@ -300,7 +301,7 @@ private:
     return layout::coalesced(shapeOf(value), coalescing.elementBytes, threads, coalescing.vectorBytes);
   }
 
-  // Along the data flow
+  // Propagation along the data flow
 
   static SmallVector<unsigned> unsignedOf(ArrayRef<int64_t> dims) {
     return SmallVector<unsigned>(dims.begin(), dims.end());
@@ -365,7 +366,7 @@ private:
   llvm::EquivalenceClasses<Value> classes;
   SmallVector<Value> values; ///< of all classes, in program order
   DenseMap<Value, Layout> layouts;
-  std::vector<StreamedDot> products; ///< of warpgroups
+  std::vector<StreamedDot> products; ///< products of wgmma
 };
 
 struct AssignLayouts final : impl::KgpuAssignLayoutsBase<AssignLayouts> {

@@ -1,20 +1,23 @@
-// Results of matrix products are brought into a layout in which threads store whole vectors.
+// Converts results of matrix products to layouts in which threads store whole vectors.
 // SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
 //
-// Before: tile.store %v, %d[%r, %c] : tensor<128x128xbf16, #acc>, !tile.view<2xbf16, mut, unit = 1, align = 16,
-// divisible = 8> After:  %w = kgpu.cvt_layout %v : tensor<128x128xbf16, #acc> -> tensor<128x128xbf16, #rows>
+// Before: tile.store %v, %d[%r, %c]
+//             : tensor<128x128xbf16, #acc>, !tile.view<2xbf16, mut, unit = 1, align = 16, divisible = 8>
+// After:  %w = kgpu.cvt_layout %v : tensor<128x128xbf16, #acc> -> tensor<128x128xbf16, #rows>
 //         tile.store %w, %d[%r, %c] : tensor<128x128xbf16, #rows>, ...
 //
-// On entry: every tile has a layout. Of kernels with roles only those with `kgpu.producers` are changed, see below. On
-// exit: stores whose view allows vectors at least twice as long as the layout has go through a layout that has them:
-// the one that shuffles within groups of lanes give, or the coalesced one, whichever the layout library reaches at
-// lower cost. Only layouts that a matrix product has imposed are changed, and those in which bytes that were loaded
-// along another dimension would be stored one by one; all others were chosen for memory already.
+// On entry: every tile has a layout. Of kernels with roles the pass changes only those with `kgpu.producers`, see
+// below. On exit: a store whose view allows vectors at least twice as long as the layout has is preceded by a
+// conversion. The new layout is the one that shuffles within groups of lanes produce, or the coalesced one, whichever
+// is cheaper to reach.
 //
-// Rings leave no memory for results where a warpgroup makes operands, neither for this nor for tensor maps. There,
-// threads exchange 16-bit results of products so far that four of them write a sector of 32 bytes: half of one at a
-// time took 2.7 times as long, and all roles wait for it: measured on an H200 with latent attention and 64 steps a
-// tile, 3 % of all time.
+// Only layouts that a matrix product has imposed are changed, and layouts in which transposed bytes would be stored one
+// by one. All others were chosen for memory already.
+//
+// In kernels with a producer warpgroup, rings leave no memory for results, neither for this nor for tensor maps. There,
+// threads exchange 16-bit results of products so that four lanes write a sector of 32 bytes. Stores of half a sector
+// took 2.7 times as long, and all roles wait for them. Measured on an H200 with latent attention and 64 steps per tile:
+// 3 % of all time.
 #include "dialect/kgpu/Passes.h"
 #include "dialect/kgpu/async/WgmmaLayout.h"
 #include "dialect/kgpu/layout/DotLayout.h"
@@ -31,7 +34,7 @@ namespace kpkg::kgpu {
 namespace {
 using layout::Layout;
 
-/// Elements that one access along the unit dimension may have.
+/// Returns how many elements one access along the unit dimension may have.
 int64_t longestVector(tile::StoreOp store) {
   tile::ViewType view = store.getView().getType();
   int64_t unit = view.getUnit(), bytes = view.getElementBytes();
@@ -82,7 +85,7 @@ void coalesce(tile::StoreOp store, const Launch &launch) {
       CvtLayoutOp::create(builder, store.getLoc(), withLayout(type, best), store.getValue()));
 }
 
-/// Of a kernel with roles: four neighbours of a row in each thread, where it has two.
+/// Gives each thread of a kernel with roles four adjacent elements of a row instead of two.
 void fillSectors(tile::StoreOp store, const Launch &launch) {
   constexpr int64_t neighbours = 4;
   auto type = dyn_cast<RankedTensorType>(store.getValue().getType());

@@ -1,10 +1,9 @@
-// Sums over lanes that a loop adds to a carried one are exchanged once, behind the loop.
+// Defers the exchange of a sum between lanes until after the loop that carries the sum.
 // SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
 //
-// Before: %t = scf.for ... iter_args(%sum = zeros) {
+// Before: %t = scf.for ... iter_args(%sum = zeros) {   // four lanes share a row
 //           %s = tile.dot ...;  %r = tile.reduce sum %p axis 1 : tensor<128x128xf32, #acc> -> tensor<128x1xf32, #rows>
-//           scf.yield %sum * %keep + %r : tensor<128x1xf32, #rows>                                  four lanes share a
-//           row
+//           scf.yield %sum * %keep + %r : tensor<128x1xf32, #rows>
 //         }
 // After:  %parts = scf.for ... iter_args(%sum = zeros) {
 //           %s = tile.dot ...;  %own = ... reduce sum of what each lane has of %p ... : tensor<128x4xf32, #lanes>
@@ -12,10 +11,12 @@
 //         }
 //         %t = tile.reduce sum %parts axis 1 : tensor<128x4xf32, #lanes> -> tensor<128x1xf32, #rows>
 //
-// On entry: every tile has a layout. On exit: in loops with products, a carried sum of floats that starts at zero, to
-// which each iteration adds a reduction of its own, perhaps after a product with a factor for each row, has an element
-// for each lane. Lanes take whole powers of two of the axis. Warps may have parts of it that lie behind each other, as
-// where warpgroups share the columns of a product: then lanes of each have their own.
+// On entry: every tile has a layout. On exit: in loops with products, matching carried sums have one element for each
+// lane. A sum matches if its elements are floats, it starts at zero, and each iteration adds a reduction to it. Before
+// that it may be multiplied by a factor for each row.
+//
+// Lanes must divide the axis into powers of two. Warps may hold consecutive parts of the axis, as where warpgroups
+// share the columns of a product. Then lanes of each warp have elements of their own.
 #include "dialect/kgpu/Passes.h"
 #include "dialect/kgpu/async/StreamedDots.h"
 #include "dialect/layout/Algebra.h"
@@ -31,19 +32,19 @@ using layout::Layout;
 using layout::Part;
 
 struct CarriedSum {
-  unsigned number; ///< of the loop's carried value
+  unsigned number; ///< the index of the loop's carried value
   arith::AddFOp step;
-  arith::MulFOp scaling; ///< null, or what the carried value goes through first
-  Value factor;          ///< of that
+  arith::MulFOp scaling; ///< null, or a multiplication of the carried value before the addition
+  Value factor;          ///< the other factor of `scaling`
   tile::ReduceOp reduce;
-  SmallVector<int64_t> split; ///< the reduced tile with four dimensions for the axis: of warps, above, of, and below
-                              ///< the lanes; the first only where warps have parts
+  SmallVector<int64_t> split; ///< the reduced tile's shape, its axis split into warps (if `hasWarps`), elements above,
+                              ///< lanes, elements below
   bool hasWarps = false;
-  Layout apart, parts;   ///< of that, and of what is carried then
-  RankedTensorType type; ///< of what is carried then
+  Layout apart, parts;   ///< layouts of that tile, and of the new carried value
+  RankedTensorType type; ///< type of the new carried value
 };
 
-/// The layout with one element instead of those along two dimensions beside that of lanes, `axis`, which vanish.
+/// Removes the two dimensions next to `axis`, that of lanes. Returns nothing if lanes, warps or CTAs move along them.
 std::optional<Layout> withoutNeighbours(Layout layout, unsigned axis) {
   for (unsigned dim : {axis + 1, axis - 1}) {
     for (Part part : {Part::Lane, Part::Warp, Part::Block})
@@ -54,12 +55,12 @@ std::optional<Layout> withoutNeighbours(Layout layout, unsigned axis) {
   return layout;
 }
 
-/// So many neighbours of some elements each, along an axis.
+/// `count` lanes or warps, each with `step` adjacent elements along an axis.
 struct Run {
   int64_t step = 0, count = 1;
 };
 
-/// What lanes, or warps, have of the axis; nothing where that is not one run.
+/// Returns the run of lanes, or of warps, along the axis; nothing if they form no single run.
 std::optional<Run> runOf(const Layout &layout, Part part, unsigned axis) {
   Run run;
   for (const Layout::Basis &basis : layout.bases(part))
@@ -103,7 +104,7 @@ std::optional<CarriedSum> find(scf::ForOp loop, unsigned number) {
     return std::nullopt;
   int64_t below = ofLanes->step, lanes = ofLanes->count, warps = ofWarps->count;
   sum.hasWarps = warps > 1;
-  // Measured only where warpgroups compute.
+  // Measured only with consumer warpgroups.
   if (sum.hasWarps && getLaunch(loop->getParentOfType<tile::KernelOp>()).consumers == 0)
     return std::nullopt;
   if (shape[axis] % (below * lanes * warps) != 0 || (sum.hasWarps && ofWarps->step * warps != shape[axis]))
@@ -145,7 +146,7 @@ Value withLayoutOf(OpBuilder &builder, Location loc, Value value, const Layout &
   return type == value.getType() ? value : CvtLayoutOp::create(builder, loc, type, value).getResult();
 }
 
-/// What each lane has of the reduced tile, summed.
+/// Sums the elements of the reduced tile that each lane holds.
 Value ownSum(OpBuilder &builder, CarriedSum sum) {
   Location loc = sum.reduce.getLoc();
   Type element = sum.type.getElementType();

@@ -1,4 +1,4 @@
-// How matrix products are computed, and how their accumulators and operands lie in registers.
+// Chooses the instructions of matrix products, and defines layouts of their accumulators.
 // SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
 #include "dialect/kgpu/layout/DotLayout.h"
 #include "llvm/Support/MathExtras.h"
@@ -12,7 +12,7 @@ class Builder {
 public:
   explicit Builder(llvm::ArrayRef<int64_t> shape) : shape(shape), covered(shape.size(), 1) {}
 
-  /// One more bit of `part` along `dim`; false when the tile ends before.
+  /// Adds a bit of `part` along `dim`; returns false if the tile has no further elements.
   bool add(Part part, unsigned dim) {
     if (covered[dim] >= shape[dim])
       return false;
@@ -48,7 +48,7 @@ Layout dotAccumulator(llvm::ArrayRef<int64_t> shape, unsigned elementBytes, layo
     if (!builder.add(Part::Lane, first) && !builder.add(Part::Lane, row) && !builder.add(Part::Lane, column))
       builder.addFree(Part::Lane);
   }
-  // Warps in turn along rows and columns keep the part of a thread nearly square.
+  // Warps alternate between rows and columns, which keeps a thread's part nearly square.
   for (unsigned bit = 0, count = layout::bitsOf(threads.warps); bit < count; ++bit) {
     unsigned first = bit % 2 == 0 ? row : column, second = bit % 2 == 0 ? column : row;
     if (!builder.add(Part::Warp, first) && !builder.add(Part::Warp, second))

@@ -1,13 +1,14 @@
-// Positions of extremes as reductions of pairs (element, position).
+// Expands positions of extremes (argmax, argmin) into reductions of pairs (element, position).
 // SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
 //
 // Before: %i = tile.arg_reduce max %v axis 1 : tensor<1x4096xf32> -> tensor<1x1xindex>
 // After:  %p = positions 0, 1, ... along the axis : tensor<1x4096xi32>
-//         %r:2 = tile.combine (%v, %p) axis 1 init (-inf, 2^31-1) {the larger element; of equal ones, the smaller
-//         position} %i = arith.index_cast %r#1
+//         %r:2 = tile.combine (%v, %p) axis 1 init (-inf, 2^31-1)
+//             {the larger element; of equal ones, the smaller position}
+//         %i = arith.index_cast %r#1
 //
-// On entry: tiles without layouts. On exit: no tile.arg_reduce is left; what reduces pairs within and across warps does
-// the rest. Positions have 32 bits: a tile has at most 2^20 elements.
+// On entry: tiles without layouts. On exit: no tile.arg_reduce is left; tile.combine takes its place. Positions have 32
+// bits: a tile has at most 2^20 elements.
 #include "dialect/kgpu/Passes.h"
 
 using namespace mlir;
@@ -24,7 +25,7 @@ bool isUnsigned(tile::ArgReduceKind kind) {
   return kind == tile::ArgReduceKind::UMax || kind == tile::ArgReduceKind::UMin;
 }
 
-/// An element that loses against every other one, or is equal to it.
+/// Returns the identity of the reduction: an element that no other one is worse than.
 Value worst(OpBuilder &builder, Location loc, Type element, tile::ArgReduceKind kind) {
   bool max = looksForMax(kind);
   if (auto type = dyn_cast<FloatType>(element)) {
@@ -39,7 +40,7 @@ Value worst(OpBuilder &builder, Location loc, Type element, tile::ArgReduceKind 
   return arith::ConstantOp::create(builder, loc, builder.getIntegerAttr(element, value));
 }
 
-/// Whether `left` is ahead of `right`, and whether they are equal. A NaN is ahead of every number.
+/// Returns whether `left` is ahead of `right`, and whether they are equal. A NaN is ahead of every number.
 std::pair<Value, Value> compare(OpBuilder &builder, Location loc, Value left, Value right, tile::ArgReduceKind kind) {
   bool max = looksForMax(kind);
   if (isa<FloatType>(left.getType())) {
@@ -59,7 +60,7 @@ std::pair<Value, Value> compare(OpBuilder &builder, Location loc, Value left, Va
           arith::CmpIOp::create(builder, loc, arith::CmpIPredicate::eq, left, right)};
 }
 
-/// 0, 1, ... along the axis, the same everywhere else.
+/// Returns the positions 0, 1, ... along the axis, broadcast along all other dimensions.
 Value positions(OpBuilder &builder, Location loc, RankedTensorType type, int64_t axis) {
   Value line = tile::IotaOp::create(builder, loc, type.getDimSize(axis));
   Type narrow = builder.getI32Type();

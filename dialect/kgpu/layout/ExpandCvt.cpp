@@ -1,5 +1,4 @@
-// Conversions that shuffles cannot do, or, but for scatters of kernels with roles and stores of those with
-// `kgpu.producers`, do slower, go through shared memory; so do reshapes between layouts that do not fit.
+// Expands layout conversions between warps, and reshapes that move elements, into an exchange through shared memory.
 // SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
 //
 // Before: %w = kgpu.cvt_layout %v : tensor<8x32xf32, #rows> -> tensor<8x32xf32, #columns>
@@ -13,9 +12,12 @@
 //         %n = kgpu.reshape_buffer %m : !kgpu.smem<4x12xf32> -> !kgpu.smem<48xf32>
 //         %w = kgpu.local_load %n : ... -> tensor<48xf32, #long>
 //
-// On entry: every tile has a layout. On exit: what kgpu.cvt_layout remains is done by renaming registers or by
-// shuffles, and every tile.reshape leaves elements in their threads. The buffer lies so that neither side has bank
-// conflicts where that is possible. Barriers come later.
+// A conversion stays if shuffles can do it at lower cost than shared memory. It also stays if shuffles can do it in a
+// kernel with roles, and its users are only scatters, or, with `kgpu.producers`, stores.
+//
+// On entry: every tile has a layout. On exit: every remaining kgpu.cvt_layout renames registers or shuffles, and every
+// tile.reshape leaves elements in their threads. The buffer's layout avoids bank conflicts on both sides where
+// possible. Barriers are inserted later.
 #include "dialect/kgpu/Passes.h"
 #include "dialect/layout/Algebra.h"
 #include "dialect/layout/Conversion.h"
@@ -41,8 +43,8 @@ LogicalResult expand(CvtLayoutOp op, bool isPacked, const Launch &launch) {
       return op.emitOpError("of a packed kernel moves elements between its blocks");
     return success();
   }
-  // Rings leave no memory for the result of a product that is scattered, or stored beside a warpgroup that makes
-  // operands, and its warpgroups go in no common step.
+  // In kernels with roles, rings leave no shared memory for the result of a product that is scattered, or stored beside
+  // a producer warpgroup. Their warpgroups do not run in step either.
   bool isScattered = llvm::all_of(op->getUsers(), [&](Operation *user) {
     return isa<tile::ScatterOp>(user) || (launch.producers != 0 && isa<tile::StoreOp>(user));
   });
@@ -64,8 +66,8 @@ LogicalResult expand(CvtLayoutOp op, bool isPacked, const Launch &launch) {
   return success();
 }
 
-/// Brings a reshape's operand into a layout, or its result out of one, in which all elements stay in their registers.
-/// The conversion that this takes is expanded after it.
+/// Inserts a conversion before or after a reshape, such that the reshape leaves all elements in their registers. The
+/// conversion is expanded later.
 LogicalResult expand(tile::ReshapeOp op, bool isPacked) {
   auto from = cast<RankedTensorType>(op.getValue().getType()), to = cast<RankedTensorType>(op.getResult().getType());
   OpBuilder builder(op);

@@ -1,16 +1,16 @@
-// Matrix products on the ordinary arithmetic units: operands in shared memory, one rank-1 update of the accumulator
-// after the other.
+// Expands matrix products into FMAs: rank-1 updates of the accumulator by operands in shared memory.
 // SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
 //
 // Before: %d = tile.dot %a, %b, %c : tensor<64x16xbf16, #a>, tensor<16x64xbf16, #b>, tensor<64x64xf32, #acc>
 // After:  %x = %a in f32, transposed, as tensor<16x64x1xf32>; %y = %b in f32 as tensor<16x1x64xf32>
 //         kgpu.local_store %x, %left : !kgpu.smem<16x64x1xf32>;  kgpu.local_store %y, %right : !kgpu.smem<16x1x64xf32>
-//         %d = scf.for %k = 0 to 16 step 8 iter_args(%s = %c) {      its body eight times over
-//           %column = kgpu.local_load (kgpu.slot %left[%k]) : tensor<64x1xf32>;  %row = kgpu.local_load (kgpu.slot
-//           %right[%k]) %s = math.fma (broadcast %column), (broadcast %row), %s : tensor<64x64xf32, #acc> }
+//         %d = scf.for %k = 0 to 16 step 8 iter_args(%s = %c) {   // its body eight times
+//           %column = kgpu.local_load (kgpu.slot %left[%k]) : tensor<64x1xf32>
+//           %row = kgpu.local_load (kgpu.slot %right[%k])
+//           %s = math.fma (broadcast %column), (broadcast %row), %s : tensor<64x64xf32, #acc> }
 //
-// On entry: every tile has a layout. On exit: no tile.dot is left. Products of narrow floats are exact in the
-// accumulator's type, so widening first changes nothing. Barriers come later.
+// On entry: every tile has a layout. On exit: no tile.dot is left. Operands are widened to the accumulator's type
+// first. That changes nothing, because products of narrow floats are exact in this type. Barriers are inserted later.
 #include "dialect/kgpu/Passes.h"
 #include "dialect/layout/Algebra.h"
 
@@ -60,7 +60,7 @@ public:
 private:
   Value constant(int64_t value) { return arith::ConstantIndexOp::create(builder, loc, value); }
 
-  /// The operand in a buffer: `depth`, the dimension that is summed over, first, and a new dimension of extent 1.
+  /// Stores the operand to a buffer, with K (`depth`) as the first dimension and a new dimension of extent 1.
   FailureOr<Value> stage(Value value, unsigned depth, unsigned newDim) {
     auto type = cast<RankedTensorType>(value.getType());
     Type wide = cast<RankedTensorType>(op.getType()).getElementType();
@@ -90,7 +90,7 @@ private:
     return buffer;
   }
 
-  /// Element `index` of the buffer, broadcast along `dim` of the accumulator; null after an error.
+  /// Returns element `index` of the buffer, broadcast along `dim` of the accumulator; null after an error.
   Value operand(Value buffer, Value index, unsigned dim) {
     auto type = cast<SharedType>(buffer.getType());
     ArrayRef<int64_t> shape = type.getShape().drop_front();

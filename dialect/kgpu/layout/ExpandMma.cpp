@@ -1,5 +1,5 @@
-// Matrix products on tensor cores by mma.sync: operands in shared memory, then in fragments, one step along K after the
-// other.
+// Expands matrix products into mma.sync, with operands in shared memory that are read as fragments step by step along
+// K.
 // SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
 //
 // Before: %a = tile.load %x[...] : tensor<128x32xbf16, #any>;  %b = tile.load %y[...] : tensor<32x128xbf16, #any>
@@ -10,10 +10,11 @@
 //         %a1 = kgpu.local_load %left at [0, 16];  %b1 = kgpu.local_load %right at [16, 0]
 //         %d0 = kgpu.mma %a0, %b0, %c;  %d = kgpu.mma %a1, %b1, %d0
 //
-// On entry: every tile has a layout. On exit: tile.dot is left only where tensor cores cannot do it (see dotKind). The
-// fragments of a step are loaded before the product of the step in front of it. A buffer lies so that copies and
-// ldmatrix are free of bank conflicts where that is possible; loads that feed nothing but the product go along the
-// dimension that is contiguous in memory. Barriers come later.
+// On entry: every tile has a layout. On exit: tile.dot is left only where tensor cores cannot compute it (see dotKind).
+// The fragments of a step are loaded before the product of the preceding step.
+//
+// The buffer's layout makes copies and ldmatrix free of bank conflicts where possible. A load that feeds only the
+// product gets a layout along the dimension that is contiguous in memory. Barriers are inserted later.
 #include "dialect/kgpu/Passes.h"
 #include "dialect/kgpu/layout/DotLayout.h"
 #include "dialect/layout/MatrixLoad.h"
@@ -27,7 +28,7 @@ namespace kpkg::kgpu {
 namespace {
 using layout::Layout;
 
-/// Instructions and wavefronts of all accesses to a buffer: what writes it once, what reads it once.
+/// Returns the instructions and wavefronts of all accesses to a buffer that is written once and read once.
 unsigned costOf(const layout::SharedLayout &memory, const Layout &copy, const Layout &fragments) {
   unsigned cost = 0;
   auto add = [&](const layout::SharedAccess &access) {
@@ -41,8 +42,8 @@ unsigned costOf(const layout::SharedLayout &memory, const Layout &copy, const La
   return cost;
 }
 
-/// Whether vectors of the copy along `contiguous` lie together in the buffer, as copies that pass by the registers need
-/// it.
+/// Returns whether vectors of the copy along `contiguous` stay contiguous in the buffer, as asynchronous copies
+/// require.
 bool keepsVectors(const layout::SharedLayout &memory, const Layout &copy, unsigned bytes, unsigned contiguous) {
   unsigned length = copy.vectorLength(contiguous, 16 / bytes);
   auto groups = copy.vectors(contiguous, length);
@@ -53,8 +54,8 @@ bool keepsVectors(const layout::SharedLayout &memory, const Layout &copy, unsign
          });
 }
 
-/// How an operand lies in its buffer: the best of the library's general choice and the swizzles of rows along
-/// `contiguous`; of those that keep the vectors of the copy together, where there are such.
+/// Chooses the layout of an operand's buffer: the library's general choice, or a swizzle of rows along `contiguous`.
+/// Layouts that keep vectors of the copy contiguous are preferred, then those of lowest cost.
 layout::SharedLayout memoryFor(ArrayRef<int64_t> shape, const Layout &copy, const Layout &fragments, unsigned bytes,
                                unsigned contiguous) {
   using layout::SharedLayout;
@@ -128,7 +129,7 @@ private:
     return LocalLoadOp::create(builder, op.getLoc(), type, buffer, builder.getDenseI64ArrayAttr(at));
   }
 
-  /// Lays a load, which nothing else uses, out as memory wants it. The dimension along which it then has vectors.
+  /// Assigns a load without other users the layout that suits memory. Returns the dimension along which it has vectors.
   unsigned layOut(tile::LoadOp load) {
     tile::ViewType view = load.getView().getType();
     auto type = cast<RankedTensorType>(load.getResult().getType());
@@ -143,7 +144,7 @@ private:
     return fastest;
   }
 
-  /// The operand in a buffer from which `fragments` are read.
+  /// Stores the operand to a buffer from which `fragments` are read.
   Value stage(Value value, const Layout &fragments) {
     auto load = value.getDefiningOp<tile::LoadOp>();
     unsigned contiguous;

@@ -1,5 +1,5 @@
-// Reductions across warps: each warp reduces its part, the parts are exchanged through shared memory, every warp
-// reduces them again.
+// Expands reductions across warps: each warp reduces its part, and warps exchange partial results through shared
+// memory.
 // SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
 //
 // Before: %s = tile.reduce sum %v axis 1 : tensor<1x1024xf32, #row> -> tensor<1x1xf32, #all>
@@ -10,10 +10,10 @@
 //         %s = tile.reduce sum %q axis 1 : tensor<1x4xf32, #gather> -> tensor<1x1xf32, #all>
 //
 // On entry: every tile has a layout. On exit: the axis of every tile.reduce and tile.combine lies within a warp.
-// Barriers come later.
+// Barriers are inserted later.
 //
-// Where the parts lie in several CTAs of a cluster they are sent to all of them. Each CTA then waits for the parts, not
-// for the others:
+// If several CTAs of a cluster hold parts, each sends its partial results to all of them. A CTA then waits for the
+// partial results, not for the other CTAs:
 //         %m = kgpu.alloc : !kgpu.smem<2x1x64xf32>;  %b = kgpu.alloc : !kgpu.smem<2xi64>;  kgpu.exchange_init %b
 //         scf.for ... iter_args(%use = 0) {
 //           %p = kgpu.partial_reduce sum %v axis 1 : ... -> tensor<1x64xf32, #part>
@@ -22,9 +22,11 @@
 //           %q = kgpu.local_load %slot
 //           scf.yield %use + 1
 //         }
-// One slot is enough outside of a loop, and where a loop has several exchanges: who sends the next part of one has had
-// all parts of another, for which everyone must have read what was before. Deeper in the control flow, and where not
-// all warps hold a part, parts go by `kgpu.remote_store`, for which the cluster waits at barriers.
+// One slot is enough outside of a loop, and in a loop with several exchanges. A warp that sends its next part of one
+// exchange has received all parts of another. Every warp sent those after it had read the previous parts.
+//
+// Deeper in the control flow, and where not all warps hold a part, partial results are sent by `kgpu.remote_store`. The
+// cluster then waits at barriers.
 #include "dialect/kgpu/Passes.h"
 #include "dialect/kgpu/async/CarryingLoop.h"
 #include "dialect/layout/Algebra.h"
@@ -40,18 +42,18 @@ namespace {
 
 using layout::Layout;
 
-/// How the parts of one reduction travel.
+/// The layouts of the partial results of one reduction.
 struct Exchange {
   Layout part, gather, result;
   bool acrossCtas = false;
 };
 
-/// The loops of a kernel in which CTAs of a cluster exchange parts, and how often each has done so.
+/// The exchanges between CTAs of a cluster, and the counters of the loops that contain them.
 class Exchanges {
 public:
   explicit Exchanges(tile::KernelOp kernel) : kernel(kernel), launch(getLaunch(kernel)) {}
 
-  /// Whether the parts that `op` makes go by an exchange of their own.
+  /// Returns whether the partial results of `op` are sent by a kgpu.exchange of their own.
   bool takes(Operation *op, const Exchange &plan, unsigned axis) const {
     SmallVector<int64_t> shape(cast<RankedTensorType>(op->getResult(0).getType()).getShape());
     shape[axis] = plan.part.shape()[axis];
@@ -62,7 +64,7 @@ public:
                         [&](Type type) { return canExchange(plan.part, getElementTypeOrSelf(type), launch); });
   }
 
-  /// Counts those of a loop before any of them is made, and gives the loop a counter.
+  /// Counts the exchanges of each loop before any is created. Then makeCounters() adds a counter to the loop.
   void announce(Operation *op) {
     if (auto loop = dyn_cast<scf::ForOp>(op->getParentOp()))
       ++announced[loop];
@@ -80,7 +82,7 @@ public:
     }
   }
 
-  /// Exchanges `parts` where `builder` stands; gives the buffers in which those of all warps of the cluster are then.
+  /// Exchanges `parts`, and returns the buffers that receive the parts of all warps of the cluster.
   SmallVector<Value> make(OpBuilder &builder, Location loc, ValueRange parts) {
     Operation *around = builder.getInsertionBlock()->getParentOp();
     auto [use, slots] = isa<scf::ForOp>(around) ? loops.at(around) : std::pair<Value, int64_t>(Value(), 1);
@@ -135,7 +137,7 @@ FailureOr<Exchange> planExchange(Operation *op, const Layout &layout, unsigned a
   return Exchange{*part, *gather, *result, layout.bitsAlong(layout::Part::Block, axis) != 0};
 }
 
-/// A buffer that has the partial results of all warps, once there was a barrier.
+/// Returns a buffer that holds the partial results of all warps after a barrier.
 Value storeParts(OpBuilder &builder, Location loc, Value part, const Exchange &plan) {
   auto type = cast<RankedTensorType>(part.getType());
   Value buffer = AllocOp::create(builder, loc, SharedType::get(type.getShape(), type.getElementType()), IntegerAttr());
@@ -146,7 +148,7 @@ Value storeParts(OpBuilder &builder, Location loc, Value part, const Exchange &p
   return buffer;
 }
 
-/// The partial results as every warp sees them.
+/// Loads the partial results of all warps into every warp.
 Value loadParts(OpBuilder &builder, Location loc, Value buffer, const Exchange &plan) {
   auto type = cast<SharedType>(buffer.getType());
   auto tile = RankedTensorType::get(type.getShape(), type.getElementType());
@@ -160,12 +162,12 @@ RankedTensorType partType(Value input, const Exchange &plan, int64_t axis, int64
   return withLayout(RankedTensorType::get(shape, type.getElementType()), plan.part);
 }
 
-/// `value` in the type that the users of the op expect.
+/// Converts `value` to the type that users of the op expect.
 Value converted(OpBuilder &builder, Location loc, Value value, Type type) {
   return value.getType() == type ? value : CvtLayoutOp::create(builder, loc, type, value).getResult();
 }
 
-/// Buffers that have the partial results of all warps, once there was a barrier or an exchange.
+/// Returns buffers that hold the partial results of all warps after a barrier or an exchange.
 SmallVector<Value> shareParts(OpBuilder &builder, Location loc, ValueRange parts, ArrayRef<Exchange> plans,
                               Exchanges *exchanges) {
   if (exchanges)
@@ -176,8 +178,8 @@ SmallVector<Value> shareParts(OpBuilder &builder, Location loc, ValueRange parts
   return buffers;
 }
 
-/// Reductions that stand side by side: all parts are shared before the first is loaded. `exchanges`: where they go by
-/// an exchange.
+/// Expands adjacent reductions together: all parts are shared before the first one is loaded. If `exchanges` is given,
+/// it shares them.
 void expand(MutableArrayRef<tile::ReduceOp> group, ArrayRef<Exchange> plans, Exchanges *exchanges) {
   OpBuilder builder(group.front());
   SmallVector<Value> parts;
@@ -197,7 +199,7 @@ void expand(MutableArrayRef<tile::ReduceOp> group, ArrayRef<Exchange> plans, Exc
     op.erase();
 }
 
-/// The body of `from` with a terminator of the kind `Yield`.
+/// Copies the body of `from`, with `Yield` as its terminator.
 template <typename Yield> void copyBody(Region &from, Region &to, OpBuilder &builder) {
   IRMapping mapping;
   from.cloneInto(&to, mapping);
@@ -244,7 +246,7 @@ void expand(SharePartsOp op, const Exchange &plan, Exchanges *exchanges) {
   op.erase();
 }
 
-/// What is expanded together: a combination, parts that are shared, or reductions side by side.
+/// Ops that are expanded together: a combination, shared partial results, or adjacent reductions.
 struct Group {
   SmallVector<Operation *> ops;
   SmallVector<Exchange, 0> plans;

@@ -1,4 +1,4 @@
-// Scans along axes that many threads share: each warp scans its parts, whose totals are scanned by all of them.
+// Expands scans along axes that many threads share: each warp scans its parts, and then all scan the parts' totals.
 // SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
 //
 // Before: %s = tile.scan (%v : tensor<1x65536xf32, #wide>) axis 1 {...}
@@ -12,10 +12,10 @@
 //         %q = kgpu.put_before (%b, %p) axis 1 -> tensor<1x512x128xf32, #parts> {...}
 //         %s = tile.reshape %q : tensor<1x512x128xf32, #parts> -> tensor<1x65536xf32, #wide>
 //
-// A part is what the registers and lanes of a warp have side by side. Totals of a cluster go to all of its CTAs.
+// A part is what the registers and lanes of a warp hold contiguously. Totals of a cluster are sent to all of its CTAs.
 //
-// On entry: every tile has a layout. On exit: scans are expanded whose axis several CTAs share, or for which a warp
-// would otherwise need many registers. Those that are left to kgpu-localise-scans are short.
+// On entry: every tile has a layout. On exit: a scan is expanded if several CTAs share its axis, or if a warp would
+// need many registers for the whole axis. Scans that are left to kgpu-localise-scans are short.
 #include "dialect/kgpu/Passes.h"
 #include "dialect/kgpu/ir/Partial.h"
 #include "dialect/layout/Algebra.h"
@@ -34,11 +34,11 @@ namespace {
 using layout::Layout;
 using layout::Part;
 
-/// Elements of a scan that a lane has at most where its warp scans a whole axis, as all warps do where there are fewer
-/// other rows than warps; and where each warp has rows of its own.
+/// The most elements per lane in a warp that scans a whole axis. `kMostRepeated` holds where warps repeat each other's
+/// rows, because there are fewer rows than warps. `kMostOwn` holds where each warp has rows of its own.
 constexpr unsigned kMostRepeated = 32, kMostOwn = 64;
 
-/// How a scan is cut into parts.
+/// The shapes and layouts of a scan that is divided into parts.
 struct Parts {
   SmallVector<int64_t> shape, totalsShape;
   Layout layout, totals, gathered;
@@ -57,7 +57,8 @@ bool isWorthwhile(tile::ScanOp op, const Layout &wide) {
   return local.registers() > (local.freeBits(Part::Warp) ? kMostRepeated : kMostOwn);
 }
 
-/// Neighbours along the axis that lie below all that warps and CTAs share; 0 where some bit moves along more.
+/// Returns how many adjacent elements lie below those that warps and CTAs share; 0 if a bit moves along several
+/// dimensions.
 int64_t lengthOfParts(const Layout &layout, unsigned axis) {
   int64_t length = 0;
   for (Part part : layout::parts)
@@ -112,7 +113,7 @@ public:
     SmallVector<int64_t> one(parts.totalsShape);
     one[axis] = 1;
     PartialScanOp all = scan(totals, axis, true, parts.gathered, one,
-                             llvm::cantFail(layout::slice(parts.gathered, axis))); // planned so that it is
+                             llvm::cantFail(layout::slice(parts.gathered, axis))); // plan() has checked this
     SmallVector<Value> operands = moved(all.getOutputs(), parts.totals, false);
     SmallVector<Type> types(own.getOutputs().getTypes());
     auto whole = PutBeforeOp::create(builder, loc, types, operands, own.getOutputs(), axis);
@@ -139,7 +140,7 @@ private:
     return made;
   }
 
-  /// The values in another layout, by way of shared memory.
+  /// Moves the values to another layout through shared memory.
   SmallVector<Value> moved(ValueRange values, const Layout &layout, bool acrossCtas) {
     SmallVector<Value> buffers, result;
     for (Value value : values) {
@@ -156,7 +157,7 @@ private:
     return result;
   }
 
-  /// The scan's function as the region of an op of this dialect.
+  /// Copies the scan's function to the region of a kgpu op.
   void copyBody(Region &to) {
     IRMapping mapping;
     op.getBody().cloneInto(&to, mapping);

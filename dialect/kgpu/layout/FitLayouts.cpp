@@ -1,4 +1,4 @@
-// Ops whose operands and results have layouts of different classes.
+// Inserts conversions at ops whose operands and results have layouts of different classes.
 // SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
 #include "dialect/kgpu/layout/FitLayouts.h"
 #include "dialect/kgpu/async/WgmmaLayout.h"
@@ -19,7 +19,7 @@ Value converted(OpBuilder &builder, Location loc, Value value, const Layout &lay
   return type == value.getType() ? value : CvtLayoutOp::create(builder, loc, type, value).getResult();
 }
 
-/// Lets the op give `layout` and turns that into what users of `result` expect.
+/// Sets the layout of an op's result, and converts it to the layout that its users expect.
 void giveResult(OpResult result, const Layout &layout) {
   Type expected = result.getType(), given = withLayout(expected, layout);
   if (given == expected)
@@ -72,7 +72,7 @@ LogicalResult fit(Operation *op, ArrayRef<StreamedDot> products, unsigned consum
         return success();
       })
       .Case([&](tile::DotOp dot) {
-        // What warpgroups take from registers has its place; what they take from memory has none.
+        // wgmma requires a layout of a left operand in registers; operands in shared memory have none.
         if (consumers != 0 && llvm::any_of(products, [&](const StreamedDot &product) {
               return product.dot == dot && !product.lhs && !product.shared;
             })) {

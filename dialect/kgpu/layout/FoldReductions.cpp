@@ -1,9 +1,8 @@
-// Sums over an axis that a loop carries element by element keep one element for all that a thread adds up in the end.
+// Folds a carried sum: elements that a thread sums after a loop are summed in each iteration, before they are carried.
 // SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
 //
-// Before: %all = scf.for ... iter_args(%acc = zeros) {
-//           scf.yield %acc + %v : tensor<4x4096xf32, #rows>                    each thread holds four rows of its
-//           columns
+// Before: %all = scf.for ... iter_args(%acc = zeros) {   // each thread holds four rows of its columns
+//           scf.yield %acc + %v : tensor<4x4096xf32, #rows>
 //         }
 //         %s = tile.reduce sum %all axis 0
 // After:  %all = scf.for ... iter_args(%acc = zeros) {
@@ -13,9 +12,9 @@
 //         }
 //         %s = tile.reduce sum %all axis 0
 //
-// On entry: every tile has a layout. On exit: a carried sum that starts at zero, to which every iteration adds, and
-// which is summed over an axis behind the loop, has no registers along that axis; elements that other threads hold stay
-// apart. A product that fma would add is part of the new sum's steps.
+// On entry: every tile has a layout. On exit: a matching carried sum has no registers along the summed axis; elements
+// of different threads stay separate. A sum matches if it starts at zero, every iteration adds to it, and all uses
+// after the loop sum it over one axis. If an FMA adds to the sum, its product becomes part of the addend.
 #include "dialect/kgpu/Passes.h"
 #include "dialect/layout/Algebra.h"
 #include "mlir/IR/Matchers.h"
@@ -30,20 +29,20 @@ namespace {
 using layout::Layout;
 using layout::Part;
 
-/// A carried sum and how it is folded.
+/// A carried sum, and how it is folded.
 struct CarriedSum {
-  unsigned number; ///< of the loop's carried value
-  Operation *step; ///< adds to it
+  unsigned number; ///< the index of the loop's carried value
+  Operation *step; ///< adds to the sum
   unsigned axis;
-  int64_t folded;             ///< how many elements along the axis become one
-  Layout apart, sums, single; ///< of the elements with a dimension of `folded` before the axis, of that one's sum, and
-                              ///< of that without the dimension
-  RankedTensorType type;      ///< of the carried value then
+  int64_t folded; ///< how many elements along the axis become one
+  Layout apart, sums,
+      single;            ///< layouts: with a dimension of `folded` before the axis, of the sum over it, and without it
+  RankedTensorType type; ///< the new type of the carried value
 };
 
 bool isZero(Value value) { return matchPattern(value, m_AnyZeroFloat()); }
 
-/// The axis over which everyone behind the loop sums a carried value.
+/// Returns the axis over which all users after the loop sum a carried value.
 std::optional<unsigned> summedAxis(Value result) {
   std::optional<unsigned> axis;
   for (Operation *user : result.getUsers()) {
@@ -67,7 +66,7 @@ std::optional<CarriedSum> find(scf::ForOp loop, unsigned number) {
   if (!adds || step->getBlock() != loop.getBody() || !step->hasOneUse() ||
       loop.getYieldedValues()[number] != step->getResult(0))
     return std::nullopt;
-  // What threads hold apart is an atom of its own: all that is in registers along the axis lies above it.
+  // Elements of different threads form a dimension of their own: registers along the axis lie above it.
   const Layout &layout = layoutOf(type);
   int64_t apart = 1;
   for (Part part : {Part::Lane, Part::Warp, Part::Block})
@@ -93,7 +92,7 @@ std::optional<CarriedSum> find(scf::ForOp loop, unsigned number) {
       *splitLayout, sums, single, withLayout(RankedTensorType::get(shape, type.getElementType()), single)};
 }
 
-/// What `step` adds to the carried value, with one element for those that are folded.
+/// Returns the addend of `step`, with one element for each group of folded elements.
 Value foldedAddend(OpBuilder &builder, const CarriedSum &sum, Value carried) {
   Operation *step = sum.step;
   Location loc = step->getLoc();
@@ -114,7 +113,7 @@ Value foldedAddend(OpBuilder &builder, const CarriedSum &sum, Value carried) {
   return tile::ReshapeOp::create(builder, loc, sum.type, summed);
 }
 
-/// Everything that carries the sum gets its new type.
+/// Changes the type of the carried sum everywhere.
 void fold(scf::ForOp loop, const CarriedSum &sum) {
   BlockArgument carried = loop.getRegionIterArg(sum.number);
   OpBuilder builder(sum.step);

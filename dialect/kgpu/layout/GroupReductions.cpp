@@ -1,4 +1,4 @@
-// Reductions across warps that do not need each other's results stand side by side, so that they share an exchange.
+// Moves independent reductions across warps next to each other, so that they share an exchange.
 // SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
 //
 // Before: %s = tile.reduce sum %a axis 1     After: %p = arith.mulf %a, %b
@@ -20,11 +20,12 @@ namespace kpkg::kgpu {
 namespace {
 bool isAcrossWarps(tile::ReduceOp op) { return !isWithinWarp(layoutOf(op.getValue()), op.getAxis()); }
 
-/// Brings `op` and what it needs up to `leader`, behind those that are there already; false when that cannot be.
+/// Moves `op` and the ops that it needs to `leader`, after reductions already there; returns false if that is
+/// impossible.
 bool bringUp(tile::ReduceOp op, tile::ReduceOp leader, Operation *&last) {
   llvm::SetVector<Operation *> slice;
   BackwardSliceOptions options;
-  options.omitUsesFromAbove = false; // what a loop reads
+  options.omitUsesFromAbove = false; // values that a loop reads
   options.filter = [&](Operation *needed) {
     return needed->getBlock() == op->getBlock() && !needed->isBeforeInBlock(leader);
   };

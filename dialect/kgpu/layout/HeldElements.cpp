@@ -1,4 +1,4 @@
-// Tiles of which a thread would hold too much.
+// Reports tiles of which a thread would hold too many elements.
 // SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
 #include "dialect/kgpu/layout/HeldElements.h"
 #include "llvm/ADT/StringExtras.h"

@@ -1,4 +1,4 @@
-// Scans whose axis lies over several warps are done by each warp for itself.
+// Converts scans along an axis that several warps share, so that each warp scans whole axes by itself.
 // SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
 //
 // Before: %s = tile.scan (%v : tensor<4x256xf32, #wide>) axis 1 {...}
@@ -7,7 +7,7 @@
 //         %s = kgpu.cvt_layout %t : tensor<4x256xf32, #warp> -> tensor<4x256xf32, #wide>
 //
 // On entry: every tile has a layout. On exit: the axis of every tile.scan lies on registers and lanes. Warps share the
-// other dimensions; where those are too small, warps repeat each other's work, which costs less than a second exchange.
+// other dimensions. If these are too small, warps repeat each other's work, which costs less than a second exchange.
 #include "dialect/kgpu/Passes.h"
 #include "dialect/kgpu/layout/HeldElements.h"
 #include "dialect/layout/Builders.h"

@@ -1,4 +1,4 @@
-// A sum about the result of another reduction is made about that of each warp, so that both share an exchange.
+// Merges dependent reductions, as of mean and variance or of softmax, so that both share one exchange between warps.
 // SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
 //
 // Before: %s = tile.reduce sum %v axis 1                   %m = %s / n
@@ -8,24 +8,25 @@
 //                                                          %g = kgpu.partial_reduce sum (%e * %e) axis 1
 //         %P, %N, %F, %G = kgpu.share_parts %p, %n, %f, %g
 //         %s = tile.reduce sum %P axis 1                   %m = %s / n
-//         %D = %P / %N - broadcast %m                      %q = tile.reduce sum (%G + 2 * %F * %D + %N * %D * %D) axis
-//         1
+//         %D = %P / %N - broadcast %m
+//         %q = tile.reduce sum (%G + 2 * %F * %D + %N * %D * %D) axis 1
 //
-// The squares of a warp are about its own mean, so none of the terms is large beside the result (Chan, Golub, LeVeque:
-// Updating Formulae and a Pairwise Algorithm for Computing Sample Variances). Elements may be left out of the squares
-// by a select. Likewise, sums of exponentials:
+// The squares of a warp are taken about its own mean, so no term is large compared with the result. Source: Chan,
+// Golub, LeVeque: Updating Formulae and a Pairwise Algorithm for Computing Sample Variances. A select may exclude
+// elements from the squares. Sums of exponentials are merged likewise:
 //
-// Before: %t = tile.reduce max %v axis 1                   %q = tile.reduce sum exp(%v - broadcast %t) axis 1
-// After:  %p = kgpu.partial_reduce max %v axis 1           %f = kgpu.partial_reduce sum exp(%v - kgpu.own_part %p) axis
-// 1
+// Before: %t = tile.reduce max %v axis 1
+//         %q = tile.reduce sum exp(%v - broadcast %t) axis 1
+// After:  %p = kgpu.partial_reduce max %v axis 1
+//         %f = kgpu.partial_reduce sum exp(%v - kgpu.own_part %p) axis 1
 //         %P, %F = kgpu.share_parts %p, %f
-//         %t = tile.reduce max %P axis 1                   %q = tile.reduce sum (%F * exp(%P - broadcast %t)) axis 1
+//         %t = tile.reduce max %P axis 1
+//         %q = tile.reduce sum (%F * exp(%P - broadcast %t)) axis 1
 //
-// exp2((v - t) * c) counts as one too. A warp whose maximum is -inf takes 0 in place of it: all of its exponentials are
-// 0.
+// The pass also matches exp2((v - t) * c). A warp whose maximum is -inf uses 0 instead: all of its exponentials are 0.
 //
-// On entry: every tile has a layout. On exit: such pairs of reductions across warps are within warps, about one
-// `kgpu.share_parts`, where that pays.
+// On entry: every tile has a layout. On exit: such pairs of reductions across warps are reductions within warps around
+// one `kgpu.share_parts`, where pays() expects a gain.
 #include "dialect/kgpu/Passes.h"
 #include "dialect/layout/Algebra.h"
 #include "mlir/Analysis/SliceAnalysis.h"
@@ -40,13 +41,13 @@ namespace kpkg::kgpu {
 #include "dialect/kgpu/Passes.h.inc"
 
 namespace {
-/// A reduction, and a sum over terms of its elements and a value that follows from it.
+/// A reduction `inner`, and a sum `outer` over terms of the same elements and a value that depends on `inner`.
 struct Pair {
   tile::ReduceOp inner, outer;
-  Operation *root = nullptr;    ///< makes the terms
-  arith::SubFOp difference;     ///< of the elements from the value
-  Value inside;                 ///< which elements count, null where all do
-  std::optional<APFloat> scale; ///< of differences in exponentials
+  Operation *root = nullptr;    ///< computes the terms
+  arith::SubFOp difference;     ///< of the elements and the value
+  Value inside;                 ///< selects the elements that count; null if all do
+  std::optional<APFloat> scale; ///< factor of the differences in exponentials
   bool isSquare() const { return isa<arith::MulFOp>(root); }
 };
 
@@ -58,7 +59,7 @@ Value withoutConversions(Value value) {
   return value;
 }
 
-/// The reduction of `elements` along the axis of `outer`, in front of it.
+/// Returns the reduction of `elements` along the axis of `outer` that precedes it in its block.
 tile::ReduceOp reductionOf(Value elements, tile::ReduceKind kind, tile::ReduceOp outer) {
   for (Operation *user : elements.getUsers()) {
     auto reduce = dyn_cast<tile::ReduceOp>(user);
@@ -81,7 +82,7 @@ std::optional<APFloat> splatOf(Value value) {
   return std::nullopt;
 }
 
-/// exp(v - broadcast t), or exp2((v - broadcast t) * c), of the maximum t of v.
+/// Matches exp(v - broadcast t), or exp2((v - broadcast t) * c), for the maximum t of v.
 std::optional<Pair> exponentials(tile::ReduceOp outer) {
   Pair pair;
   pair.outer = outer;
@@ -105,7 +106,7 @@ std::optional<Pair> exponentials(tile::ReduceOp outer) {
   return pair;
 }
 
-/// (v - broadcast m) squared, where m follows from the sum of v; or that where a condition holds, else 0.
+/// Matches the square of v - broadcast m, where m depends on the sum of v. A select may replace the difference by 0.
 std::optional<Pair> squares(tile::ReduceOp outer) {
   Pair pair;
   pair.outer = outer;
@@ -139,10 +140,13 @@ std::optional<Pair> findPair(tile::ReduceOp outer) {
   return pair ? pair : squares(outer);
 }
 
-/// Whether one exchange less is worth what the warps' own sums cost (measured on an H200). Exponentials that only their
-/// sum needs are made once either way. Others are made twice, which shows less than an exchange where a cluster goes
-/// from row to row and hides it behind nothing. Squares take counts and differences of their own; elements of 16 bits
-/// come too fast for that, and within a CTA a barrier is quicker.
+/// Returns whether saving an exchange outweighs the cost of the warps' own sums (measured on an H200):
+///  * Exponentials that only their sum uses are computed once either way. It always pays.
+///  * Other exponentials are computed twice. That costs less than an exchange in persistent clusters, where nothing
+///  hides
+///    the exchange.
+///  * Squares need counts and differences of their own. For elements of 16 bits loads are too fast to hide that, and
+///    within a CTA a barrier is faster.
 bool pays(const Pair &pair) {
   tile::ReduceOp outer = pair.outer, inner = pair.inner;
   if (!pair.isSquare() && pair.root->hasOneUse())
@@ -153,7 +157,7 @@ bool pays(const Pair &pair) {
          (pair.isSquare() ? !isWidened : getLaunch(outer->getParentOfType<tile::KernelOp>()).persistent);
 }
 
-/// Whether `value` and all that it needs can be had in front of `place`; it is brought there.
+/// Moves `value` and the ops that it needs before `place`; returns false if that is impossible.
 bool bringBefore(Value value, Operation *place) {
   Operation *op = value.getDefiningOp();
   if (!op || op->getBlock() != place->getBlock() || op->isBeforeInBlock(place))
@@ -161,7 +165,7 @@ bool bringBefore(Value value, Operation *place) {
   llvm::SetVector<Operation *> slice;
   BackwardSliceOptions options;
   options.inclusive = true;
-  options.omitUsesFromAbove = false; // what a loop reads
+  options.omitUsesFromAbove = false; // values that a loop reads
   options.filter = [&](Operation *needed) {
     return needed->getBlock() == place->getBlock() && !needed->isBeforeInBlock(place);
   };
@@ -205,7 +209,7 @@ private:
   Value partOfSum(Value terms) { return PartialReduceOp::create(builder, loc, tile::ReduceKind::Sum, terms, axis); }
   Value ownPart(Value part, Type tile) { return OwnPartOp::create(builder, loc, tile, part, axis); }
 
-  /// One exchange of all; the first are parts of the inner reduction, whose result is then there.
+  /// Shares all partial results by one exchange. The first one is that of the inner reduction, which is replaced.
   ValueRange share(ValueRange parts) {
     SmallVector<Type> types;
     for (Value part : parts)
@@ -219,7 +223,7 @@ private:
     op.replaceAllUsesWith(
         whole.getType() == op.getType() ? whole : CvtLayoutOp::create(builder, loc, op.getType(), whole).getResult());
   }
-  /// `value`, which has extent 1 along the axis, beside the parts of all warps.
+  /// Broadcasts `value`, which has extent 1 along the axis, to the shape of the shared partial results.
   Value spread(Value value, Type tile) {
     if (value.getType() != wholeType())
       value = CvtLayoutOp::create(builder, loc, wholeType(), value);
@@ -229,7 +233,7 @@ private:
     replace(pair.outer, tile::ReduceOp::create(builder, loc, wholeType(), tile::ReduceKind::Sum, terms, axis));
   }
 
-  /// The exponential of the difference of `value` from `centre`.
+  /// Returns the exponential of `value` minus `centre`.
   Value exponential(Value value, Value centre) {
     Value argument = arith::SubFOp::create(builder, loc, value, centre, pair.difference.getFastmath());
     if (pair.scale)
@@ -263,7 +267,7 @@ private:
         arith::MulFOp::create(builder, loc, difference, difference, cast<arith::MulFOp>(pair.root).getFastmath());
     ValueRange all = share({part, count, partOfSum(difference), partOfSum(terms)});
     builder.setInsertionPoint(pair.outer);
-    // The sum of (d + e)^2 for differences d from the centre, and e from there to the mean.
+    // The sum of (d + e)^2, for differences d from the warp's mean and its difference e from the mean of all.
     Value mean = spread(broadcastOf(pair.difference.getRhs()).getValue(), all[0].getType());
     Value further = arith::SubFOp::create(builder, loc, centreOf(all[0], all[1]), mean);
     Value counts = arith::MulFOp::create(builder, loc, all[1], further);
@@ -274,7 +278,7 @@ private:
   Value centreOf(Value sum, Value count) {
     Value divisor = arith::MaximumFOp::create(builder, loc, count, constant(1, count.getType()));
     return arith::DivFOp::create(builder, loc, sum, divisor,
-                                 arith::FastMathFlags::afn); // any value nearby does, as long as both are the same
+                                 arith::FastMathFlags::afn); // any nearby value suffices, if both uses get the same one
   }
 
   Pair pair;
@@ -293,7 +297,7 @@ struct MergeReductions final : impl::KgpuMergeReductionsBase<MergeReductions> {
       if (!pair || !pays(*pair) || layoutOf(pair->inner.getValue()) != layoutOf(outer.getValue()))
         continue;
       llvm::Expected<layout::Layout> gather = gatherLayout(layoutOf(outer.getValue()), outer.getAxis());
-      if (!gather) { // the reductions say why themselves
+      if (!gather) { // the expansion of the reductions reports the error
         llvm::consumeError(gather.takeError());
         continue;
       }

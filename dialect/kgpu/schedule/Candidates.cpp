@@ -1,21 +1,21 @@
-// The launches that suit a kernel on a chip, the best guess first.
+// Lists the launch configurations that suit a kernel on a chip, the best guess first.
 // SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
 //
-// Kernels that only move memory reach the rate of a copy when enough bytes are on their way at any time and the
-// hardware has several CTAs per SM to overlap loading, computing and storing. What that takes was measured on an H200:
-//  * two to five vectors of 16 bytes a thread, up to eight when a row needs them: fewer, and starting threads and
-//    exchanging partial sums take longer than the data;
-//  * at least two CTAs on an SM, and 48 KB of loads on their way on an SM;
-//  * rows up to 1 KB on lanes of a warp, several of them in a CTA; up to 2 KB where a result for each is all that is
-//  written;
-//  * a row that one CTA cannot hold beside another one is spread over a cluster, so that an SM holds parts of several
-//  rows: four CTAs of 256 threads. Those
-//    exchange partial sums while others load and store;
-//  * where a CTA of the largest cluster takes 512 threads and less than 64 KB of its row, or all registers, or reads
-//  more weights than row, clusters
-//    stay and go over rows, with the next row on its way to shared memory;
-//  * so do CTAs of 512 threads where a row has more weights than elements: these stay in registers;
-//  * kernels without a reduction: many threads with one or two vectors each.
+// A kernel that only moves memory reaches the bandwidth of a copy under two conditions. Enough bytes must be in flight
+// at any time, and several CTAs per SM must overlap loads, computation and stores. Measured on an H200, that takes:
+//  * Two to five vectors of 16 bytes per thread, up to eight if a row needs them. With fewer, starting threads and
+//    exchanging partial sums take longer than the data.
+//  * At least two CTAs on an SM, and 48 KB of loads in flight on an SM.
+//  * Rows up to 1 KB on lanes of a warp, several rows in a CTA. Up to 2 KB if only a result per row is written.
+//  * A row that leaves no room for a second CTA is distributed over a cluster, so that an SM holds parts of several
+//  rows:
+//    four CTAs of 256 threads. Some exchange partial sums while others load and store.
+//  * Clusters of a persistent kernel loop over rows, with the next row in flight to shared memory. This holds where a
+//  CTA
+//    of the largest cluster takes 512 threads and less than 64 KB of its row, or all registers. It also holds if a CTA
+//    reads more bytes of weights than of its row.
+//  * Persistent CTAs of 512 threads if a row has more weights than elements: the weights stay in registers.
+//  * Kernels without a reduction: many threads with one or two vectors each.
 #include "dialect/kgpu/schedule/Candidates.h"
 #include "dialect/kgpu/schedule/Hints.h"
 #include "dialect/kgpu/schedule/HoistLoads.h"
@@ -27,33 +27,34 @@ namespace kpkg::kgpu {
 namespace {
 constexpr int64_t kVectorBytes = 16;
 constexpr int64_t kBytesInFlight = 48 * 1024;
-/// What an SM is asked for where registers allow it: warps that compute hide behind others.
+/// Bytes in flight that an SM is asked for if registers allow it: other warps then hide the computation.
 constexpr int64_t kWantedBytesInFlight = 96 * 1024;
-/// Addresses, predicates, partial sums: what a thread needs besides the elements of tiles.
+/// Registers of a thread for addresses, predicates and partial sums, besides elements of tiles.
 constexpr int64_t kFixedRegisters = 26;
-/// Rows above the first size are always spread over clusters, those from the second on where one CTA needs too much of
-/// an SM.
+/// Rows above the first size are always distributed over clusters. Rows from the second size on are if one CTA needs
+/// too much of an SM.
 constexpr int64_t kLongestRowOfCta = 128 * 1024;
 constexpr int64_t kShortestRowOfCluster = 48 * 1024;
-/// Of its row, that a CTA of 512 threads reads at least for its exchanges to be hidden by the other one on its SM.
+/// Bytes of its row that a CTA of 512 threads must read so that the other CTA on its SM hides its exchanges.
 constexpr int64_t kPartThatHides = 64 * 1024;
-/// Rows of 16-bit elements for which weights stay in registers, and the part of a row that a CTA then has.
+/// Length of rows of 16-bit elements from which weights stay in registers, and the part of a row that a CTA then holds.
 constexpr int64_t kShortestRowWithWeights = 16 * 1024, kPartWithWeights = 32 * 1024;
-/// What loops over rows have on their way on an SM. Measured on an H200 with gradients of norms: half of it is 2 to 8 %
+/// Bytes in flight per SM for loops over rows. Measured on an H200 with gradients of norms: half of it is 2 to 8 %
 /// slower, more is not faster.
 constexpr int64_t kBytesAhead = 64 * 1024;
-/// What a CTA reads at least to start while the kernel in front of it ends: below, waiting for that one takes longer
-/// than it hides.
+/// Bytes that a CTA must read to start while the preceding kernel ends. Below, waiting for that kernel takes longer
+/// than the overlap saves.
 constexpr int64_t kOverlapBytes = 4 * 1024;
-/// Lanes that load a line of the cache together.
+/// Lanes that load a cache line together.
 constexpr int64_t kLanesOfLine = 8;
 /// Threads of a CTA that holds packed kernel blocks.
 constexpr unsigned kSmallCta = 128;
-/// Of a thread of the producer warpgroup: two consumers beside it keep 232 of their 240.
+/// Registers per thread of the warpgroup with the producer warp. Two consumer warpgroups beside it keep 232 of their
+/// 240.
 constexpr unsigned kMoreLoadRegisters = 40;
-/// Threads that share a row at least when it needs more than a warp.
+/// Minimum number of threads for a row that needs more than a warp.
 constexpr unsigned kFewestThreads = 64;
-/// Elements of a computed tile that a thread gets where there are more threads to have: code grows with them.
+/// The most elements of a computed tile per thread, if more threads are possible: the code grows with them.
 constexpr int64_t kMostComputed = 256;
 
 struct Estimate {
@@ -65,20 +66,20 @@ struct Estimate {
     return kFixedRegisters + llvm::divideCeil(work.liveRegisters, int64_t(threads));
   }
   bool hides(unsigned threads) const {
-    // With a demand for it, ptxas gets along with fewer registers than counted here.
+    // With `minCtas`, ptxas uses fewer registers than counted here.
     unsigned ctas = target.residentCtas(threads, registers(threads) * 3 / 4, 0);
     return ctas >= 2 && ctas * work.inputBytes >= std::min(kBytesInFlight, 4 * work.inputBytes);
   }
 };
 
-/// Threads for a kernel block that needs more than a warp.
+/// Returns the threads for a kernel block that needs more than a warp.
 unsigned threadsFor(const Estimate &estimate) {
   const unsigned limit = estimate.target.maxThreads;
   const int64_t most = estimate.work.reduces ? 5 : 2;
   for (unsigned threads = kFewestThreads; threads < limit; threads *= 2)
     if (estimate.vectors(threads) <= most && estimate.hides(threads))
       return threads;
-  // More vectors per thread rather than a CTA that fills half of the SM; also where nothing hides the latency.
+  // Prefers more vectors per thread to a CTA that fills half of the SM, also if nothing hides the latency.
   for (unsigned threads = kFewestThreads; threads < limit; threads *= 2)
     if (estimate.vectors(threads) <= 8 && estimate.hides(threads))
       return threads;
@@ -88,21 +89,21 @@ unsigned threadsFor(const Estimate &estimate) {
   return threads;
 }
 
-/// How many CTAs of this size an SM should be asked to hold, so that enough bytes are on their way; 0 where registers
-/// are no question.
+/// Returns how many CTAs of this size an SM should hold, so that enough bytes are in flight. Returns 0 if there is no
+/// such requirement.
 unsigned wantedCtas(const Estimate &estimate, unsigned threads) {
   const Work &work = estimate.work;
   int64_t wanted = std::max<int64_t>(2, llvm::divideCeil(kWantedBytesInFlight, std::max<int64_t>(work.inputBytes, 1)));
   wanted = std::min<int64_t>({wanted, estimate.target.maxCtasPerSm, estimate.target.maxThreadsPerSm * 3 / 4 / threads});
-  // Three quarters of the threads of an SM are enough, and a demand that leaves too few registers only leads to spills.
+  // Three quarters of the threads of an SM are enough. A requirement that leaves too few registers only causes spills.
   while (wanted > 2 && estimate.target.residentCtas(threads, estimate.registers(threads) * 5 / 8, 0) < wanted)
     --wanted;
-  // Two instead of one are worth an attempt that may spill.
+  // Two CTAs instead of one are worth an attempt that may spill.
   return wanted > 1 && estimate.target.residentCtas(threads, estimate.registers(threads) / 2, 0) > 1 ? wanted : 0;
 }
 
 llvm::SmallVector<Launch> forDot(const Work &work, const TargetModel &target) {
-  // 32 registers of accumulator a thread leave room for operands and two CTAs on an SM.
+  // Accumulators of 32 registers per thread leave room for operands and two CTAs on an SM.
   int64_t words = work.dotElements * work.dotElementBytes / 4;
   int64_t threads = llvm::bit_ceil(static_cast<uint64_t>(llvm::divideCeil(words, 32)));
   llvm::SmallVector<Launch> result;
@@ -110,11 +111,12 @@ llvm::SmallVector<Launch> forDot(const Work &work, const TargetModel &target) {
     result.push_back({.threads = static_cast<unsigned>(count)});
   return result;
 }
-/// Slots of the rings through which operands of products go.
+/// Stages of the rings for operands of products.
 constexpr unsigned kMostStages = 4, kFewestStages = 2;
 
-/// Products of warps: 128 registers of accumulator a thread, so that a warp reads little of the operands for what it
-/// computes; fewer where that spills. One CTA more on an SM hides what happens between loops.
+/// Lists launches for products of mma.sync. An accumulator of 128 registers per thread lets a warp read little of the
+/// operands for its computation; fewer registers follow in case that spills. A second CTA on an SM hides the code
+/// between loops.
 llvm::SmallVector<Launch> forMma(const Work &work, const TargetModel &target) {
   llvm::SmallVector<Launch> result;
   int64_t fewest =
@@ -128,8 +130,8 @@ llvm::SmallVector<Launch> forMma(const Work &work, const TargetModel &target) {
     if (half > kFewestStages && target.residentCtas(threads, std::min(perThread, target.maxRegisters), 0) >= 2)
       result.push_back({.threads = threads, .minCtas = 2, .stages = half});
     unsigned whole = stagesFor(target.sharedPerCta);
-    // Four warps alone on an SM hide nothing from each other, and beside so many accumulators operands mostly spill.
-    // Rows stay with one warp, though.
+    // Four warps alone on an SM do not hide each other's latency, and operands mostly spill beside so many
+    // accumulators. Kernels with reductions are excepted, since their rows stay within one warp.
     bool isAlone = whole * work.mmaStageBytes > int64_t(target.sharedPerSm / 2 - target.reservedShared);
     if (isAlone && !work.reduces && threads == fewest && work.mmaElements >= 128 * int64_t(threads) &&
         2 * threads <= target.maxThreads)
@@ -139,8 +141,8 @@ llvm::SmallVector<Launch> forMma(const Work &work, const TargetModel &target) {
   return result;
 }
 
-/// The smallest cluster of which an SM holds so many CTAs of this many threads; nothing when the largest one has too
-/// few registers for that, or when vectors do not divide a part of the row among so many threads.
+/// Returns the smallest cluster of which an SM holds `ctas` CTAs of `threads` threads. Returns nothing if even the
+/// largest cluster has too few registers, or if vectors do not divide a part of the row among the threads.
 std::optional<unsigned> clusterFor(const Work &work, const TargetModel &target, unsigned threads, unsigned ctas) {
   for (unsigned cluster = 2; cluster <= target.maxCluster; cluster *= 2) {
     unsigned registers = kFixedRegisters + llvm::divideCeil(work.liveRegisters, int64_t(threads) * cluster);
@@ -152,7 +154,7 @@ std::optional<unsigned> clusterFor(const Work &work, const TargetModel &target, 
   return std::nullopt;
 }
 
-/// A row for the registers of several CTAs.
+/// Lists launches for a row that needs the registers of several CTAs.
 llvm::SmallVector<Launch> forCluster(const Work &work, const TargetModel &target) {
   llvm::SmallVector<Launch> result;
   unsigned threads = 256, ctas = 4;
@@ -175,7 +177,7 @@ llvm::SmallVector<Launch> forCluster(const Work &work, const TargetModel &target
     addStaying(*cluster, wanted);
   for (unsigned wanted = ctas; !stays && wanted > 1; --wanted)
     result.push_back({.threads = threads, .cluster = *cluster, .minCtas = wanted});
-  // One alone on its SM hides nothing: its next row is under way meanwhile, and it gets more to do between two
+  // A CTA alone on its SM hides nothing. So its next row is in flight meanwhile, and it gets more work between two
   // exchanges.
   unsigned part = *cluster;
   while (part > 2 && work.rowBytes / part < kPartThatHides)
@@ -192,10 +194,10 @@ llvm::SmallVector<Launch> forCluster(const Work &work, const TargetModel &target
   return result;
 }
 
-/// Clusters that stay, with the weights of all rows in their registers: where these are more than a row, reading them
-/// for each row takes as long as the row. A CTA has up to 32 KB of its row, the next one on its way. Rows of 32-bit
-/// elements, which take half the instructions a byte, need it when they are long; they profit from a second row on its
-/// way, others lose by it.
+/// Returns a persistent launch that keeps the weights of all rows in registers. If weights are larger than a row,
+/// reading them for each row takes as long as the row. A CTA holds up to 32 KB of its row, and the next row is in
+/// flight. Rows of 32-bit elements take half the instructions per byte, so only long rows need this launch. They profit
+/// from a second row in flight, others lose by it.
 std::optional<Launch> forWeights(const Work &work, const TargetModel &target) {
   const int64_t elementBytes = work.widestBytes / std::max<int64_t>(work.widestElements, 1);
   const int64_t shortest = elementBytes < 4 ? kShortestRowWithWeights : kLongestRowOfCta;
@@ -210,7 +212,7 @@ std::optional<Launch> forWeights(const Work &work, const TargetModel &target) {
   return launch;
 }
 
-/// Whether a CTA that has the whole row leaves no room for a second one on its SM.
+/// Returns whether a CTA with a whole row leaves no room for a second one on its SM.
 bool fillsSm(const Work &work, const TargetModel &target) {
   constexpr int64_t fewestThreads = 256;
   return work.rowBytes >= kShortestRowOfCluster &&
@@ -232,8 +234,8 @@ llvm::SmallVector<Launch> forWork(const Work &work, const TargetModel &target) {
       result.push_back(launch);
   };
 
-  // Short rows: a vector or two for each lane of a part of a warp; four where a result for each row is all that is
-  // written, which all of its lanes compute. Eight lanes read a whole line of the cache.
+  // Short rows: one or two vectors for each lane of a part of a warp. Four if only a result per row is written, which
+  // all of its lanes compute. Eight lanes read a whole cache line.
   const int64_t vectors = work.writesRows ? 2 : 4;
   if (work.widestBytes <= vectors * kVectorBytes * target.warpSize && work.packable &&
       work.computedElements <= kMostComputed * target.warpSize) {
@@ -249,7 +251,7 @@ llvm::SmallVector<Launch> forWork(const Work &work, const TargetModel &target) {
   const unsigned fewest = std::clamp<int64_t>(
       forComputed, work.widestBytes <= 2 * kVectorBytes * target.warpSize ? target.warpSize : threadsFor(estimate),
       target.maxThreads);
-  // Where a CTA cannot have a second one beside it without spills, one of more threads, with fewer registers each, may.
+  // If a second CTA does not fit without spills, one of more threads with fewer registers each may.
   for (unsigned threads = fewest; threads <= target.maxThreads; threads *= 2)
     for (unsigned ctas = wantedCtas(estimate, threads); ctas > 1; ctas = ctas > 4 ? ctas * 2 / 3 : ctas - 1)
       add({.threads = threads, .minCtas = ctas});
@@ -262,7 +264,7 @@ llvm::SmallVector<Launch> forWork(const Work &work, const TargetModel &target) {
   return result;
 }
 
-/// A kernel with its loads as early as they can be.
+/// A kernel whose loads are issued as early as possible.
 struct Early {
   Work work;
   bool hoists, prefetches;
@@ -281,21 +283,23 @@ std::optional<Early> withEarlyLoads(tile::KernelOp kernel, const TargetModel &ta
   return Early{measure(*copy, target), hoists, prefetches};
 }
 
-/// Whether the registers for early loads leave enough threads on an SM. In a loop nothing else hides the latency.
+/// Returns whether the registers for early loads leave enough threads on an SM. In a loop nothing else hides the
+/// latency.
 bool isWorthwhile(const Launch &early, const Launch &late, bool prefetches) {
   unsigned demanded = late.threads * std::max(late.minCtas, 1u), left = early.threads * std::max(early.minCtas, 1u);
   return prefetches ? 3 * left >= demanded : 4 * left >= 3 * demanded;
 }
 
-/// Elements of any strides are loaded one by one, most of each sector for nothing. Neither early loads nor more CTAs
-/// make up for that, but the many addresses make the code long and registers few: it is compiled at the first try
-/// without demands. Products reuse what they load.
+/// Returns whether the kernel's elements have any strides, so that they are loaded one by one and most of each sector
+/// is wasted. Neither early loads nor more CTAs compensate for that. The many addresses take registers and make the
+/// code long. So such a kernel is compiled once, without requirements. Products are excepted, since they reuse their
+/// operands.
 bool isForAnyStrides(tile::KernelOp kernel, const Work &work) {
   return kernel.getVariant() == "any" && work.dotElements == 0;
 }
 
-/// Slots for a loop over rows of which the author says how many CTAs an SM holds: as many as keep loads on their way
-/// while an iteration waits and computes. 0 where they do not fit, or where nothing can be fetched.
+/// Returns the stages for a loop over rows whose author chose the CTAs per SM. They keep loads in flight while an
+/// iteration waits and computes. Returns 0 if they do not fit, or if no load can be fetched.
 unsigned stagesOfLoop(const Work &work, const TargetModel &target, const Launch &launch) {
   constexpr unsigned kMost = 3;
   int64_t slot = work.rowBytes / launch.cluster * std::max(launch.minCtas, 1u);
@@ -306,16 +310,16 @@ unsigned stagesOfLoop(const Work &work, const TargetModel &target, const Launch 
   return std::min<int64_t>(wanted, target.sharedPerSm * 7 / 8 / slot);
 }
 
-/// What the kernel's author asks for, completed from `best`.
+/// Returns the launch that the kernel's author asks for, completed from `best`.
 std::optional<Launch> hinted(tile::KernelOp kernel, const TargetModel &target, const Work &work, Launch best) {
   bool multiplies = work.dotElements != 0 || work.mmaElements != 0;
-  auto hint = [&](llvm::StringRef name) { // clusters of products are those of launches with roles
+  auto hint = [&](llvm::StringRef name) { // for products, clusters belong to launches with roles
     return multiplies && name == "cluster" ? 0 : hintOf(kernel, name);
   };
   if (!hint("warps") && !hint("occupancy") && !hint("cluster"))
-    return std::nullopt; // `stages` is for whoever makes them
+    return std::nullopt; // `stages` alone selects no launch
   if (!hint("warps") && launchWithRoles(kernel, target))
-    return std::nullopt; // `occupancy` is theirs
+    return std::nullopt; // `occupancy` belongs to launches with roles
   if (unsigned warps = hint("warps")) {
     best.threads = warps * target.warpSize;
     best.blocks = 1;
@@ -367,7 +371,7 @@ llvm::SmallVector<Launch> candidates(tile::KernelOp kernel, const TargetModel &t
         result.emplace_back(alone).peels = true;
       result.push_back(alone);
     }
-    if (launch->producers == 0) { // where the producer's own registers spill, a few of the consumers' help
+    if (launch->producers == 0) { // if registers of the producer warp spill, a few of the consumers' help
       Launch more = result.back();
       more.loadRegisters = kMoreLoadRegisters;
       result.push_back(more);
@@ -377,8 +381,8 @@ llvm::SmallVector<Launch> candidates(tile::KernelOp kernel, const TargetModel &t
     early->mark(result.emplace_back(*launch));
   if (early)
     for (Launch launch : forWork(early->work, target)) {
-      // Who stays on its SM finds weights in the first cache: where they do not all fit into registers, these are
-      // better used for the row.
+      // Persistent kernels find weights in the L1 cache. If not all weights fit into registers, registers are better
+      // used for the row.
       if (launch.stages != 0)
         break;
       if (!isWorthwhile(launch, late.front(), early->prefetches))

@@ -1,4 +1,4 @@
-// Numbers that a loop carries and counts on by itself, so that they are known for iterations to come.
+// Finds counters that a loop carries, so that their values in later iterations can be computed.
 // SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
 #include "dialect/kgpu/schedule/CarriedCounters.h"
 #include "mlir/Analysis/SliceAnalysis.h"
@@ -7,8 +7,8 @@
 using namespace mlir;
 
 namespace kpkg::kgpu {
-/// What makes the next value of carried value `number`, in the loop; false when it needs more than `numbers` and what
-/// is known outside.
+/// Collects the ops of the loop that compute the next value of carried value `number`. Returns false if they depend on
+/// more than the carried values `numbers` and values from outside.
 static bool collect(scf::ForOp loop, ArrayRef<unsigned> numbers, unsigned number, llvm::SetVector<Operation *> &step) {
   auto isKnown = [&](Value value) {
     auto argument = dyn_cast<BlockArgument>(value);

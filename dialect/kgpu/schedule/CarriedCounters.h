@@ -1,4 +1,4 @@
-// Numbers that a loop carries and counts on by itself, so that they are known for iterations to come.
+// Finds counters that a loop carries, so that their values in later iterations can be computed.
 // SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
 #pragma once
 #include "dialect/kgpu/ir/KgpuDialect.h"
@@ -7,20 +7,20 @@
 
 namespace kpkg::kgpu {
 
-/// Those of what a loop carries whose next values follow from themselves, as kgpu-merge-loops makes them: indices of
-/// loops that have become one.
+/// The carried indices whose next values depend only on themselves. Such counters come from kgpu-merge-loops: they are
+/// the indices of loops that were merged.
 struct CarriedCounters {
   mlir::scf::ForOp loop;
-  llvm::SmallVector<unsigned> numbers;       ///< of the carried values
-  llvm::SmallVector<mlir::Operation *> step; ///< ops of the loop that make the next ones, in order
+  llvm::SmallVector<unsigned> numbers;       ///< indices among the carried values
+  llvm::SmallVector<mlir::Operation *> step; ///< ops of the loop that compute the next values, in order
 
   static CarriedCounters of(mlir::scf::ForOp loop);
   bool contain(mlir::BlockArgument argument) const;
-  /// Where the loop begins.
+  /// Returns the counters of the first iteration.
   llvm::SmallVector<mlir::Value> first() const;
-  /// What follows on `now`.
+  /// Returns the counters of the iteration that follows the one with `now`.
   llvm::SmallVector<mlir::Value> next(mlir::OpBuilder &builder, mlir::ValueRange now) const;
-  /// Maps them to `now`.
+  /// Maps the counters to `now`.
   void map(mlir::IRMapping &mapping, mlir::ValueRange now) const;
 };
 

@@ -1,4 +1,4 @@
-// Along which coordinate of an output the CTAs of a cluster take tiles that lie beside each other.
+// Chooses the coordinate of an output along which the CTAs of a cluster take adjacent tiles.
 // SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
 #include "dialect/kgpu/schedule/ClusterTiles.h"
 #include "dialect/kgpu/async/StreamedDots.h"
@@ -12,10 +12,10 @@ using namespace mlir;
 namespace kpkg::kgpu {
 namespace {
 constexpr int64_t kPanelBytes = 128;
-/// Of rows of 128 bytes, after which the swizzle begins again.
+/// Rows of 128 bytes after which the swizzle pattern repeats.
 constexpr int64_t kSwizzledRows = 8;
 
-/// The dimension of a kernel's argument that dimension `dim` of one of its parts is; the argument is null for other
+/// Follows dimension `dim` of a view to the kernel argument that the view is a part of. The argument is null for other
 /// views.
 std::pair<BlockArgument, int64_t> sourceOf(Value view, int64_t dim) {
   while (auto drop = view.getDefiningOp<tile::DropOp>()) {
@@ -64,7 +64,7 @@ private:
                 .wasInterrupted();
   }
 
-  /// Of operands that are the same for all CTAs of a cluster.
+  /// Returns the bytes of operands that are the same for all CTAs of a cluster.
   int64_t commonBytes(const DenseSet<Value> &differing) const {
     DenseSet<Operation *> seen;
     int64_t bytes = 0;
@@ -119,7 +119,7 @@ SmallVector<Operation *> storesOfNoTile(tile::ForTilesOp tiles, unsigned number)
 }
 
 std::optional<SharedBox> sharedBox(ArrayRef<int64_t> box, unsigned unit, unsigned elementBytes, unsigned cluster) {
-  // Parts lie behind each other in a panel, as rows do: along the outermost dimension, in the order of the engine, that
+  // The parts must be contiguous in a panel, as rows are. So they divide the outermost dimension, in TMA order, that
   // has several rows.
   for (auto [dim, extent] : llvm::enumerate(box)) {
     if (extent == 1 || dim == unit)

@@ -1,12 +1,12 @@
-// Chooses threads, packing, cluster and residency of a kernel.
+// Chooses threads, packing, cluster size and residency of a kernel.
 // SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
 //
 // Before: tile.kernel @rows(...) {...}
-// After:  tile.kernel @rows(...) attributes {kgpu.min_ctas = 6 : i32, kgpu.target = #kgpu.target<"sm_90a">,
-// kgpu.threads = 128 : i32} {...}
+// After:  tile.kernel @rows(...) attributes {
+//           kgpu.min_ctas = 6 : i32, kgpu.target = #kgpu.target<"sm_90a">, kgpu.threads = 128 : i32} {...}
 //
-// On entry: a kernel at tile level. On exit: nothing but the launch attributes has changed. Which launches are
-// possible, and why, is in Candidates.cpp; asking for a candidate that does not exist is an error.
+// On entry: a kernel at tile level. On exit: only the launch attributes have changed. A candidate that does not exist
+// is an error. Candidates.cpp lists the candidates, and explains them.
 #include "dialect/kgpu/Passes.h"
 #include "dialect/kgpu/schedule/Candidates.h"
 

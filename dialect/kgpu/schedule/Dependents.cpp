@@ -1,4 +1,4 @@
-// What is computed from some values.
+// Finds the values that depend on some other values.
 // SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
 #include "dialect/kgpu/schedule/Dependents.h"
 #include "dialect/tile/ir/TileDialect.h"
@@ -31,7 +31,7 @@ private:
     if (auto loop = dyn_cast<scf::ForOp>(op))
       return visitLoop(loop);
     bool depends = readsWritten(op) || llvm::any_of(op->getOperands(), [&](Value operand) { return has(operand); });
-    for (Region &region : op->getRegions()) // what a region computes, its op may give
+    for (Region &region : op->getRegions()) // the op may return values that its region computes
       for (Block &block : region)
         for (Operation &inner : block)
           depends |= op->getNumResults() != 0 &&

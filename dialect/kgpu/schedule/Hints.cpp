@@ -1,4 +1,4 @@
-// The hints of @schedule: what a kernel asks for, and which of it its code does without, and why.
+// Interprets the hints of @schedule, and explains which of them the code of a kernel does not follow.
 // SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
 #include "dialect/kgpu/schedule/Hints.h"
 #include "dialect/kgpu/async/StreamedDots.h"
@@ -65,7 +65,7 @@ bool asksFor(const Launch &launch, tile::KernelOp kernel, const TargetModel &tar
 }
 
 namespace {
-using Why = std::optional<std::string>; ///< nothing: the code has it
+using Why = std::optional<std::string>; ///< nothing if the code follows the hint
 
 constexpr const char *kNoWarpgroups = "its products are not of warpgroups";
 

@@ -1,39 +1,39 @@
-// The hints of @schedule: what a kernel asks for, and which of it its code does without, and why.
+// Interprets the hints of @schedule, and explains which of them the code of a kernel does not follow.
 // SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
 #pragma once
 #include "dialect/kgpu/ir/KgpuDialect.h"
 #include <string>
 
 namespace kpkg::kgpu {
-/// What `@schedule` says of `name`; 0 where it says nothing.
+/// Returns the value of `name` in `@schedule`, or 0 if it is absent.
 unsigned hintOf(tile::KernelOp kernel, llvm::StringRef name);
 
-/// Why the kernel's products cannot be given out to clusters as its @schedule(cluster=) asks; nothing where they can,
-/// or where it does not ask.
+/// Explains why clusters cannot take the kernel's products as @schedule(cluster=) asks. Returns nothing if they can, or
+/// if the hint is absent.
 std::optional<std::string> whyNoCluster(tile::KernelOp kernel, const TargetModel &target);
-/// The same of tiles that CTAs take as they become free, as @schedule(dynamic=) asks.
+/// The same for a dynamic tile scheduler, as @schedule(dynamic=) asks.
 std::optional<std::string> whyNotDynamic(tile::KernelOp kernel, const TargetModel &target);
 
-/// What became of a kernel.
+/// The result of compiling a kernel.
 struct Outcome {
-  Launch launch;         ///< as it is once the kernel is laid out
+  Launch launch;         ///< as it is after layouts are assigned
   bool hasRings = false; ///< its loads, or operands of its products, go through rings in shared memory
   unsigned resident = 1; ///< CTAs that a multiprocessor holds at once
 };
 
-/// A hint that a kernel's code does without.
+/// A hint that a kernel's code does not follow.
 struct DroppedHint {
   std::string name;
   unsigned value = 0;
   std::string why;
-  /// The kernel is one for which the hint means something, but there was no room for it. Else none of its launches has
-  /// it.
+  /// Whether the hint applies to the kernel, but there was no room for it. Otherwise none of the kernel's launches
+  /// follows it.
   bool isForWantOfRoom = false;
 };
 
-/// Whether a launch, as `candidates` lists it for `kernel`, is made with the hint `name` of that kernel.
+/// Returns whether a launch from `candidates` of `kernel` follows the kernel's hint `name`.
 bool asksFor(const Launch &launch, tile::KernelOp kernel, const TargetModel &target, llvm::StringRef name);
 
-/// The hints of `kernel`, at tile level, that `outcome` has not, in alphabetical order.
+/// Returns the hints of `kernel`, at tile level, that `outcome` does not follow, in alphabetical order.
 llvm::SmallVector<DroppedHint> droppedHints(tile::KernelOp kernel, const TargetModel &target, const Outcome &outcome);
 } // namespace kpkg::kgpu

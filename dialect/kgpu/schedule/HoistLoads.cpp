@@ -1,12 +1,12 @@
-// Loads of weights are issued with those of the row, not after the reductions over it.
+// Hoists loads, such as those of weights, to the first load of a kernel, above the reductions over a row.
 // SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
 //
 // Before: %v = tile.load %x...   %s = tile.reduce sum %v...   %w = tile.load %weight...
 // After:  %v = tile.load %x...   %w = tile.load %weight...    %s = tile.reduce sum %v...
 //
-// On entry: any kernel; it is left alone without the attribute `kgpu.early_loads`. On exit: loads of read-only views
-// stand together where their addresses allow it. That costs the registers that hold them while threads wait; whether
-// there are enough is decided in Candidates.cpp.
+// On entry: any kernel; without the attribute `kgpu.early_loads` it is not changed. On exit: loads of read-only views
+// stand together where their addresses allow it. The registers that hold them while threads wait are the cost;
+// Candidates.cpp decides whether there are enough.
 #include "dialect/kgpu/schedule/HoistLoads.h"
 #include "dialect/kgpu/Passes.h"
 #include "dialect/kgpu/ir/Repeatable.h"
@@ -24,7 +24,8 @@ bool threadsWaitAt(Operation &op) {
   return op.getNumRegions() != 0 || isa<tile::ReduceOp, tile::ArgReduceOp, tile::DotOp>(op);
 }
 
-/// Ops between `anchor` and `load` that `load` needs, in order; nothing if one of them is more than an address.
+/// Returns the ops between `anchor` and `load` that `load` needs, in order. Returns nothing if one of them does more
+/// than address computation.
 std::optional<SmallVector<Operation *>> addressOf(tile::LoadOp load, Operation *anchor) {
   llvm::SetVector<Operation *> slice;
   BackwardSliceOptions options;

@@ -1,4 +1,4 @@
-// Loads of a loop whose addresses follow from its counter, so that they can be issued for another iteration.
+// Finds loads of a loop whose addresses depend only on counters, so that they can be issued for another iteration.
 // SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
 #include "dialect/kgpu/schedule/LoadAhead.h"
 #include "dialect/kgpu/ir/Repeatable.h"
@@ -9,12 +9,12 @@
 using namespace mlir;
 
 namespace kpkg::kgpu {
-/// What is narrower is not worth a place of its own: all threads would copy the same row. Where a tile has several
-/// rows, less is enough.
+/// Loads of fewer bytes do not go through a ring: all threads would copy the same row. Fewer bytes are enough if a tile
+/// has several rows.
 static constexpr int64_t kLeastBytesOfRow = 4096;
 static constexpr int64_t kLeastBytesOfRows = 512;
 
-/// Elements that may be copied at once.
+/// Returns how many elements may be copied at once.
 static int64_t mostTogether(tile::LoadOp load) {
   tile::ViewFacts facts = load.getView().getType().getFacts();
   int64_t bytes = load.getView().getType().getElementBytes();

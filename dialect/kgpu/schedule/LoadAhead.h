@@ -1,33 +1,33 @@
-// Loads of a loop whose addresses follow from its counter, so that they can be issued for another iteration.
+// Finds loads of a loop whose addresses depend only on counters, so that they can be issued for another iteration.
 // SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
 #pragma once
 #include "dialect/kgpu/schedule/CarriedCounters.h"
 
 namespace kpkg::kgpu {
-/// Whether a ring in shared memory may take a load of a loop, as far as facts say: the tile is worth a place of its
-/// own, and vectors of four bytes are promised.
+/// Returns whether a load of a loop may go through a ring in shared memory, as far as facts tell. The tile must be
+/// large enough, and facts must permit vectors of four bytes.
 bool isForRing(tile::LoadOp load);
-/// The same once there are layouts.
+/// The same for tiles with layouts.
 bool canFetch(tile::LoadOp load);
-/// The place for what the threads of a CTA fetch instead of a load.
+/// Returns the type of a slot for the elements that the threads of a CTA fetch in place of a load.
 SharedType slotFor(tile::LoadOp load, unsigned threads);
 
 struct LoadAhead {
   mlir::scf::ForOp loop;
   tile::LoadOp load;
-  llvm::SmallVector<mlir::Operation *> address; ///< ops of the loop that make its address, in order
+  llvm::SmallVector<mlir::Operation *> address; ///< ops of the loop that compute the load's address, in order
 
-  /// Nothing when the load needs more than the loop's counter, `counters` and what is known outside, or reads what may
-  /// change.
+  /// Returns nothing if the load depends on more than the loop's counter, `counters` and values from outside, or if it
+  /// reads memory that may change.
   static std::optional<LoadAhead> find(mlir::scf::ForOp loop, tile::LoadOp load,
                                        const CarriedCounters *counters = nullptr);
-  /// Whether its address is another one in each iteration.
+  /// Returns whether the address depends on the loop's counter.
   bool followsCounter() const;
-  /// Clones the address as it is when the loop's counter is `counter`.
+  /// Clones the address computation for the loop counter `counter`.
   mlir::IRMapping addressAt(mlir::OpBuilder &builder, mlir::Value counter) const;
-  /// The same for counters of which `mapping` says what they are.
+  /// The same for counters that `mapping` maps.
   mlir::IRMapping addressAt(mlir::OpBuilder &builder, mlir::IRMapping mapping) const;
-  /// The load as it is when the loop's counter is `counter`.
+  /// Clones the load for the loop counter `counter`.
   mlir::Value loadAt(mlir::OpBuilder &builder, mlir::Value counter) const;
 };
 } // namespace kpkg::kgpu

@@ -1,5 +1,5 @@
-// As many clusters as the machine holds go over all kernel blocks, so that one block's loads can be under way while
-// another one is computed.
+// Makes a kernel persistent: as many clusters as the machine holds loop over all kernel blocks. Loads of the next block
+// can then be in flight while a block is computed.
 // SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
 //
 // Before: tile.kernel @rows(...) attributes {kgpu.cluster = 8 : i32, kgpu.persistent} { ... tile.block_id x ... }
@@ -7,9 +7,9 @@
 //           scf.for %i = tile.block_id x to tile.grid_dim x step kgpu.cta_count / 8 { ... %i ... }
 //         }
 //
-// On entry: any kernel; it is left alone without the attribute `kgpu.persistent`. On exit: the kernel's ops are in a
-// loop over the kernel blocks along x; constants stand before it, and with `kgpu.early_loads` what all kernel blocks
-// load alike. Whoever launches it takes no more CTAs than the machine holds at once.
+// On entry: any kernel; without the attribute `kgpu.persistent` it is not changed. On exit: the kernel's ops are in a
+// loop over the kernel blocks along x. Constants stand before the loop, and with `kgpu.early_loads` so do loads that
+// are the same for all kernel blocks. The launch must not have more CTAs than the machine holds at once.
 #include "dialect/kgpu/Passes.h"
 #include "dialect/kgpu/ir/Repeatable.h"
 
@@ -25,7 +25,7 @@ bool isReadOnlyLoad(Operation *op) {
   return load && !cast<tile::ViewType>(load.getView().getType()).getIsMut();
 }
 
-/// Loads that are the same for all kernel blocks, and what their addresses need.
+/// Returns loads that are the same for all kernel blocks, with their address computations.
 llvm::SetVector<Operation *> loadsOfAll(Block &body) {
   llvm::SetVector<Operation *> result;
   for (Operation &op : body) {

@@ -1,4 +1,4 @@
-// Loads of a loop are issued one iteration before they are used, and travel in registers.
+// Issues loads of a loop one iteration ahead, with their values in registers.
 // SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
 //
 // Before: scf.for %i = %a to %b step %s {
@@ -13,12 +13,13 @@
 //           scf.yield %next
 //         }
 //
-// On entry: any kernel; it is left alone without the attribute `kgpu.prefetch`. On exit: loads of read-only views,
-// whose addresses need nothing but the loop's counter and what is known outside, are one iteration ahead; those that
-// every iteration repeats stay, and where there are rings those that go through them; the others' next places are
-// brought into the second-level cache by kgpu.touch. The last one reads what nobody asked for: loads are always in
-// bounds, so it costs a little traffic and nothing else. Loops with matrix products are left alone: their operands go
-// through shared memory.
+// On entry: any kernel; without the attribute `kgpu.prefetch` it is not changed. On exit: loads of read-only views are
+// one iteration ahead if their addresses depend only on the loop's counter and values from outside. Loads that every
+// iteration repeats are not changed. In kernels with rings, loads that suit a ring are left to kgpu-ring-loads, and
+// kgpu.touch prefetches later addresses of the others into the L2 cache.
+//
+// The last iteration loads data that nobody uses. Loads are always in bounds, so this costs only a little traffic.
+// Loops with matrix products are not changed, because their operands go through shared memory.
 #include "dialect/kgpu/schedule/PrefetchLoads.h"
 #include "dialect/kgpu/Passes.h"
 #include "dialect/kgpu/async/CarryingLoop.h"
@@ -31,12 +32,12 @@ namespace kpkg::kgpu {
 #include "dialect/kgpu/Passes.h.inc"
 
 namespace {
-/// How far ahead what travels in registers beside rings is brought into a cache.
+/// How many iterations ahead kgpu.touch prefetches, for loads in registers of kernels with rings.
 constexpr int64_t kIterationsAhead = 3;
 
-/// ptxas moves a value that an iteration loads for the next one to its place at the iteration's end, so a load that
-/// takes longer than the rest of an iteration holds everyone up. From the second-level cache it takes a third of the
-/// time.
+/// Prefetches the address of a later iteration into the L2 cache. A load for the next iteration ends in a register
+/// move, which ptxas places at the iteration's end. So a load that takes longer than the rest of an iteration delays
+/// all threads. From the L2 cache it takes a third of the time.
 void touchFurther(OpBuilder &builder, const LoadAhead &ahead) {
   tile::LoadOp load = ahead.load;
   scf::ForOp loop = ahead.loop;

@@ -1,10 +1,10 @@
-// Loading what the next iteration of a loop needs.
+// Issues loads of a loop one iteration ahead.
 // SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
 #pragma once
 #include "dialect/kgpu/ir/KgpuDialect.h"
 
 namespace kpkg::kgpu {
-/// Moves loads in loops one iteration ahead where their addresses follow from the loop's counter; those that are for
-/// rings stay where the kernel has rings. Whether there were any.
+/// Moves loads one iteration ahead where their addresses depend only on the loop's counter. If the kernel has rings,
+/// loads that suit a ring stay. Returns whether any load was moved.
 bool prefetchLoads(tile::KernelOp kernel, bool hasRings = false);
 } // namespace kpkg::kgpu

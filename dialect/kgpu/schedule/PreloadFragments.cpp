@@ -1,5 +1,4 @@
-// The first fragments of an iteration are read from shared memory at the end of the one before, while the tensor cores
-// are still busy.
+// Reads the first fragments of an iteration at the end of the previous one, while the tensor cores are still busy.
 // SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
 //
 // Before: scf.for ... iter_args(%sum = %z, %read = 0, ...) {
@@ -23,9 +22,9 @@
 //           scf.yield %s1, %next, ..., %following
 //         }
 //
-// On entry: loops of kgpu-ring-copies. On exit: in those with a kgpu.mma, the wait for a slot stands before the last
-// product that needs the slot before it. All fragments of that one have been read by then, so the barrier still says
-// that the slot is free. What the last iteration preloads has no meaning and no use.
+// On entry: loops of kgpu-ring-copies. On exit: in loops with a kgpu.mma, the wait for the next slot stands before the
+// last product that uses the current slot. All fragments of the current slot have been read by then, so the barrier
+// still guarantees that the slot is free. The last iteration preloads undefined values, which are not used.
 #include "dialect/kgpu/Passes.h"
 #include "dialect/kgpu/async/CarryingLoop.h"
 
@@ -40,7 +39,7 @@ class Rotation {
 public:
   explicit Rotation(scf::ForOp loop) : loop(loop) {}
 
-  /// The parts of a ring's loop; false when it is none, or its first product needs something else.
+  /// Finds the parts of a ring's loop. Returns false if the loop has no ring, or its first product has other operands.
   bool find() {
     for (Operation &op : *loop.getBody()) {
       if (auto found = dyn_cast<AsyncWaitOp>(op); found && !barrier)
@@ -63,7 +62,7 @@ public:
       auto load = operand.getDefiningOp<LocalLoadOp>();
       auto slot = load ? load.getBuffer().getDefiningOp<SlotOp>() : SlotOp();
       auto index = slot ? dyn_cast<BlockArgument>(slot.getIndex()) : BlockArgument();
-      // A barrier that stands behind the read is not the one that waits for the slot.
+      // A barrier after the read is not the one that waits for the slot.
       if (!index || index.getOwner() != loop.getBody() || index == loop.getInductionVar() ||
           !barrier->isBeforeInBlock(load) || !operand.hasOneUse())
         return false;
@@ -78,12 +77,12 @@ public:
       before.clone(*wait.getOperation());
     before.clone(*barrier.getOperation());
     for (LocalStoreOp store : stores) {
-      // What it stores was loaded at the beginning of the iteration.
+      // The stored value was loaded at the beginning of the iteration.
       store->moveBefore(last);
     }
-    // What the next product needs comes before what some later iteration needs: neither may pass the other afterwards.
-    // The wait counts the groups that are committed before it, so copies come first also where there is one product
-    // only.
+    // Reads for this iteration's products precede copies for a later iteration, since neither can pass the other
+    // afterwards. The wait counts the groups that are committed before it. So copies precede the first product even if
+    // it is the only one.
     for (Operation *copy : copies)
       copy->moveBefore(first);
     if (wait)
@@ -114,7 +113,7 @@ private:
     return LocalLoadOp::create(builder, loc, load.getType(), part, load.getAtAttr());
   }
 
-  /// Moves what makes `value` in the loop before the last product.
+  /// Moves the ops of the loop that compute `value` before the last product.
   void hoist(Value value) {
     Operation *op = value.getDefiningOp();
     if (!op || op->getBlock() != loop.getBody() || op->isBeforeInBlock(last))

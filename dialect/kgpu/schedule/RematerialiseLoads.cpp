@@ -1,11 +1,11 @@
-// What a thread has fetched is read again behind the wait for other threads, where registers cannot hold it meanwhile.
+// Reads fetched elements again after a wait for other threads, if registers cannot hold them meanwhile.
 // SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
 //
 // Before: scf.for ... {
 //           kgpu.async_wait 1
 //           %v = kgpu.fetched %slot ...
 //           kgpu.fetch ... to %slot;  kgpu.async_commit
-//           %a = f(%v);  %s = tile.reduce sum %a axis 1                        across warps
+//           %a = f(%v);  %s = tile.reduce sum %a axis 1   // across warps
 //           use %a, %s
 //         }
 // After:  scf.for ... {
@@ -17,11 +17,13 @@
 //           %b = f(%w);  use %b, %s
 //         }
 //
-// On entry: reductions that share an exchange stand side by side; loops without `kgpu.fetched`, or that carry no tiles,
-// are left alone. On exit: where what a thread would hold over the last reduction across warps, with what the loop
-// carries, is more than its registers, the thread reads its part again and repeats what it made of it. A compiler of
-// registers cannot do that by itself: it takes values that it has seen for the same. Where that is not enough, what is
-// loaded before the loop is fetched to a place of its own, and read from there in the same way.
+// On entry: reductions that share an exchange are adjacent. Loops without `kgpu.fetched`, or that carry no tiles, are
+// not changed. On exit: a thread reads its fetched elements again after the last reduction across warps, and repeats
+// the computation on them. This is done if these elements and the values that the loop carries exceed the thread's
+// registers.
+//
+// A register allocator cannot do this, since it does not know that the values in shared memory are the same. If it is
+// not enough, tiles that are loaded before the loop are also fetched to shared memory, and read from there likewise.
 #include "dialect/kgpu/Passes.h"
 #include "dialect/kgpu/ir/Partial.h"
 #include "dialect/kgpu/schedule/LoadAhead.h"
@@ -33,7 +35,7 @@ namespace kpkg::kgpu {
 #include "dialect/kgpu/Passes.h.inc"
 
 namespace {
-/// Of a thread's registers, for addresses, predicates, partial sums and what is computed element by element.
+/// Registers of a thread for addresses, predicates, partial sums and elementwise temporaries.
 constexpr unsigned kOtherRegisters = 40;
 
 bool waitsForWarps(Operation &op) {
@@ -41,7 +43,7 @@ bool waitsForWarps(Operation &op) {
   return reduce && !isWithinWarp(layoutOf(reduce.getValue()), reduce.getAxis());
 }
 
-/// Registers of 32 bits: what is narrow is widened before it is used.
+/// Returns the 32-bit registers of a value. Narrow elements are widened before use.
 unsigned registersOf(Value value) {
   auto type = dyn_cast<RankedTensorType>(value.getType());
   return type ? layoutOf(type).registers() * std::max<unsigned>(1, elementBytes(type.getElementType()) / 4) : 0;
@@ -79,7 +81,7 @@ public:
   }
 
 private:
-  /// Whether a value from before the wait follows from what was fetched, and from nothing that costs more.
+  /// Returns whether a value from before the wait can be recomputed cheaply from fetched elements.
   bool isMadeOfFetched(Value value) {
     Operation *op = value.getDefiningOp();
     if (!op || op->getBlock() != loop.getBody() || !isa<RankedTensorType>(value.getType()) ||
@@ -123,7 +125,7 @@ private:
     return std::min(target.maxRegisters, target.registersPerSm / (launch.threads * std::max(launch.minCtas, 1u)));
   }
 
-  /// Tiles from before the loop that it uses.
+  /// Returns the tiles from before the loop that the loop uses.
   SmallVector<Value> valuesFromBefore() {
     llvm::SetVector<Value> values;
     loop.getBody()->walk([&](Operation *op) {
@@ -136,7 +138,7 @@ private:
     return values.takeVector();
   }
 
-  /// Registers of a thread. What is read again is narrow for a moment.
+  /// Returns the registers that a thread needs. Rematerialised elements are still narrow.
   unsigned needed(bool rematerialises) {
     unsigned count = kOtherRegisters;
     for (Operation *fetched : held)
@@ -150,7 +152,8 @@ private:
     return count;
   }
 
-  /// The ops that make `value` of one load before the loop, the load first; none when there is more to it.
+  /// Returns the ops that compute `value` from one load before the loop, the load first. Returns none if other ops are
+  /// needed.
   SmallVector<Operation *> wayFromLoad(Value value) {
     SmallVector<Operation *> way;
     for (Operation *op = value.getDefiningOp(); op && op->getBlock() == loop->getBlock();
@@ -166,7 +169,7 @@ private:
     return {};
   }
 
-  /// Fetches what is loaded before the loop, and reads it in each iteration. Whether there was anything.
+  /// Fetches tiles that are loaded before the loop, and reads them in each iteration. Returns whether there were any.
   bool park() {
     bool parked = false;
     for (Value value : valuesFromBefore()) {
@@ -201,7 +204,7 @@ private:
     return parked;
   }
 
-  /// The value as it is made of what was read again.
+  /// Recomputes the value from elements that were read again.
   Value again(OpBuilder &builder, Value value) {
     if (Value known = mapping.lookup(value))
       return known;
@@ -213,7 +216,7 @@ private:
     return mapping[value] = builder.clone(*value.getDefiningOp(), operands)->getResult(0);
   }
 
-  /// Slots are filled again behind their last reading.
+  /// Moves fetches after the last read of their slots.
   void moveFetches() {
     SmallVector<Operation *> moved;
     for (Operation &op : *loop.getBody())
@@ -230,8 +233,8 @@ private:
   Launch launch;
   const TargetModel &target;
   Operation *wait = nullptr;
-  llvm::SetVector<Operation *> held; ///< what was fetched and is used behind the wait
-  SmallVector<Operation *> later;    ///< who uses something made of it
+  llvm::SetVector<Operation *> held; ///< fetched tiles that are used after the wait
+  SmallVector<Operation *> later;    ///< ops that use values computed from them
   DenseMap<Value, Value> mapping;
   Value last;
 };

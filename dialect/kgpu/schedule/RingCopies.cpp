@@ -1,4 +1,4 @@
-// Loads that only go to shared memory run several iterations ahead, through a ring of buffers.
+// Copies loads for shared memory several iterations ahead, through a ring buffer.
 // SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
 //
 // Before: scf.for %k = %a to %b step %s {
@@ -18,13 +18,14 @@
 //         }
 //         kgpu.async_wait 0
 //
-// On entry: operands of products are in buffers (kgpu-expand-mma). On exit: in loops of kernels with `kgpu.stages`,
-// loads of read-only views, and gathers of their rows, whose addresses need nothing but the loop's counter and what it
-// carries only to count (CarriedCounters; where anything else needs these too, a second set of them runs ahead), are
-// that many iterations less one ahead. There is one barrier an iteration: a slot is filled when all threads have passed
-// the barrier after its last use. What cannot be copied asynchronously, because the facts do not promise vectors of
-// four bytes, or because the fill is not zero, is loaded at the beginning of the iteration and stored at its end.
-// Without any asynchronous copy two slots are enough.
+// On entry: operands of products are in buffers (kgpu-expand-mma). On exit: in kernels with `kgpu.stages`, loads of
+// read-only views, and gathers of their rows, are that many iterations less one ahead. Their addresses must depend only
+// on the loop's counter and carried counters (CarriedCounters). If other code needs the carried counters too, a second
+// set of them runs ahead.
+//
+// There is one barrier per iteration: a slot is filled when all threads have passed the barrier after its last use.
+// Some loads cannot be asynchronous: facts do not permit vectors of four bytes, or the fill value is not zero. They are
+// loaded at the beginning of the iteration and stored at its end. Without any asynchronous copy two slots are enough.
 #include "dialect/kgpu/Passes.h"
 #include "dialect/kgpu/async/CarryingLoop.h"
 #include "dialect/kgpu/ir/Repeatable.h"
@@ -41,10 +42,10 @@ namespace kpkg::kgpu {
 #include "dialect/kgpu/Passes.h.inc"
 
 namespace {
-/// A gather of rows whose coordinates follow from the loop's counter, so that it can be made for another iteration.
+/// A gather of rows whose coordinates depend only on counters, so that it can be issued for another iteration.
 struct GatherAhead {
   tile::GatherOp gather;
-  SmallVector<Operation *> address; ///< ops of the loop that make its coordinates, in order
+  SmallVector<Operation *> address; ///< ops of the loop that compute the coordinates, in order
 
   static std::optional<GatherAhead> find(scf::ForOp loop, tile::GatherOp gather, const CarriedCounters &counters) {
     std::optional<tile::RowGather> rows = tile::rowGather(gather);
@@ -63,14 +64,14 @@ struct GatherAhead {
                counters.contain(argument);
       });
     };
-    for (Operation *op : slice) // conversions of layouts would be exchanged twice
+    for (Operation *op : slice) // layout conversions would be repeated, each with an exchange
       if (!isRepeatable(op) || op->getNumRegions() != 0 || isa<CvtLayoutOp>(op) || !follows(op))
         return std::nullopt;
     return follows(gather) ? std::optional(GatherAhead{gather, SmallVector<Operation *>(slice.begin(), slice.end())})
                            : std::nullopt;
   }
 
-  /// Clones the coordinates for counters of which `mapping` says what they are.
+  /// Clones the computation of the coordinates for counters that `mapping` maps.
   IRMapping addressAt(OpBuilder &builder, IRMapping mapping) const {
     for (Operation *op : address)
       builder.clone(*op, mapping);
@@ -78,7 +79,7 @@ struct GatherAhead {
   }
 };
 
-/// What an iteration copies into one buffer: a tile that is loaded, or one that is gathered.
+/// A tile that an iteration loads or gathers into one buffer.
 struct Copy {
   std::optional<LoadAhead> load;
   std::optional<GatherAhead> gather;
@@ -92,8 +93,8 @@ struct Copy {
 
 bool isZeroFill(Value fill) { return matchPattern(fill, m_AnyZeroFloat()) || matchPattern(fill, m_Zero()); }
 
-/// Whether vectors of this many bytes, which threads have along `dim`, lie together in the buffer with the same
-/// elements: a thread may have others that are neighbours there.
+/// Returns whether a thread's vectors of `vectorBytes` along `dim` are contiguous in the buffer, with the same
+/// elements. A layout may make other elements of a thread contiguous there.
 bool keepsVectors(const layout::Layout &layout, SharedType buffer, unsigned dim, unsigned vectorBytes) {
   llvm::Expected<layout::SharedAccess> access = layout::planAccess(layout, buffer.getPlacement(), vectorBytes);
   if (!access) {
@@ -140,7 +141,7 @@ public:
       auto buffer = store.getBuffer().getDefiningOp<AllocOp>();
       if ((!load && !gather) || !buffer || !store.getValue().hasOneUse() || buffer->getBlock() != loop.getBody())
         continue;
-      // Nobody else fills the buffer, and nobody reads it under another name.
+      // No other op may fill the buffer, or read it through an alias.
       bool isPlain =
           llvm::all_of(buffer->getUsers(), [&](Operation *user) { return user == store || isa<LocalLoadOp>(user); });
       if (!isPlain)
@@ -171,7 +172,7 @@ public:
     }
     unsigned carried = loop.getNumRegionIterArgs();
     SmallVector<Value> firsts = {constant(before, 0), constant(before, stages - 1)};
-    // Counters that only what is copied needs run ahead themselves.
+    // Counters that only the copies need run ahead themselves.
     bool areOwn = areForCopiesOnly();
     if (areOwn)
       for (auto [number, value] : llvm::zip_equal(counters.numbers, now))
@@ -218,7 +219,7 @@ private:
   Value constant(OpBuilder &builder, int64_t value) {
     return arith::ConstantIndexOp::create(builder, loop.getLoc(), value);
   }
-  /// Whether nothing but addresses of copies, and the next counters, is made of the carried counters.
+  /// Returns whether the carried counters are used only by addresses of copies and by their own next values.
   bool areForCopiesOnly() {
     llvm::SmallPtrSet<Operation *, 32> known(counters.step.begin(), counters.step.end());
     for (Copy &copy : copies) {
@@ -241,7 +242,7 @@ private:
         if (!isSource && !llvm::is_contained(made, user->getResult(0)))
           llvm::append_range(made, user->getResults());
       }
-    // What is carried to the next iteration are the counters only.
+    // The counters alone may be carried to the next iteration.
     for (auto [number, next] : llvm::enumerate(loop.getYieldedValues()))
       if (!llvm::is_contained(counters.numbers, number) && llvm::is_contained(made, next))
         return false;
@@ -252,7 +253,7 @@ private:
     return llvm::any_of(copies, [](const Copy &copy) { return copy.isAsync; });
   }
 
-  /// The loop's counter `iterations` after `counter`.
+  /// Returns the loop's counter `iterations` after `counter`.
   Value counterAt(OpBuilder &builder, Value counter, int64_t iterations) {
     if (iterations == 0)
       return counter;
@@ -260,8 +261,8 @@ private:
     return arith::AddIOp::create(builder, loop.getLoc(), counter, distance);
   }
 
-  /// Fills slot `index` with what the iteration with this counter, and `now` for the carried ones, needs: loads and
-  /// copies at `top`, stores at `bottom`.
+  /// Fills slot `index` for the iteration with the loop counter `counter` and the carried counters `now`. Loads and
+  /// copies are placed at `top`, stores at `bottom`.
   void fill(OpBuilder &top, OpBuilder &bottom, Value counter, ValueRange now, Value index, bool isAhead) {
     Location loc = loop.getLoc();
     Value inside = arith::CmpIOp::create(top, loc, arith::CmpIPredicate::slt, counter, loop.getUpperBound());

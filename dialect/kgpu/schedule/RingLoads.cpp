@@ -1,4 +1,4 @@
-// Loads of a loop run iterations ahead through shared memory, each thread fetching what it will use itself.
+// Fetches loads of a loop several iterations ahead through shared memory; each thread fetches what it uses itself.
 // SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
 //
 // Before: scf.for %i = %a to %b step %s {
@@ -18,11 +18,13 @@
 //         }
 //         kgpu.async_wait 0
 //
-// On entry: tiles have layouts; kernels without `kgpu.stages`, or with products, for whose operands these are, are left
-// alone. On exit: wide loads of read-only views, or loads of several rows, in the kernel's outermost loops, whose
-// addresses follow from the loop's counter, are `kgpu.stages` iterations ahead. Nobody waits for anybody: a slot is
-// filled again by the thread that has read it. What every iteration reads again, and what the facts do not promise in
-// vectors of four bytes, stays.
+// On entry: tiles have layouts. Kernels without `kgpu.stages` are not changed, nor are kernels with products, whose
+// operands use these stages. On exit: in the kernel's outermost loops, loads of read-only views are `kgpu.stages`
+// iterations ahead. The loads must be wide or of several rows, and their addresses must depend on the loop's counter.
+// Loads that every iteration repeats are not changed, nor are loads for which facts do not permit vectors of four
+// bytes.
+//
+// No thread waits for another one: the thread that has read a slot fills it again.
 #include "dialect/kgpu/Passes.h"
 #include "dialect/kgpu/async/CarryingLoop.h"
 #include "dialect/kgpu/schedule/LoadAhead.h"
@@ -100,7 +102,7 @@ private:
     return arith::ConstantIndexOp::create(builder, loop.getLoc(), value);
   }
 
-  /// The loop's counter `iterations` after `counter`.
+  /// Returns the loop's counter `iterations` after `counter`.
   Value counterAt(OpBuilder &builder, Value counter, int64_t iterations) {
     if (iterations == 0)
       return counter;
@@ -108,7 +110,7 @@ private:
     return arith::AddIOp::create(builder, loop.getLoc(), counter, distance);
   }
 
-  /// Starts to fill slot `index` with what the iteration with this counter needs.
+  /// Starts to fill slot `index` for the iteration with this counter.
   void fetchFor(OpBuilder &builder, Value counter, Value index) {
     Location loc = loop.getLoc();
     Value inside = arith::CmpIOp::create(builder, loc, arith::CmpIPredicate::slt, counter, loop.getUpperBound());

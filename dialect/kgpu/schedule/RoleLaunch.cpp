@@ -1,4 +1,4 @@
-// The launch of a kernel in which warpgroups multiply what another one copies.
+// Chooses the launch of a warp-specialised kernel, with a producer warp and consumer warpgroups.
 // SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
 #include "dialect/kgpu/schedule/RoleLaunch.h"
 #include "dialect/kgpu/async/StreamedDots.h"
@@ -15,9 +15,9 @@ tile::ForTilesOp onlyTilesOf(tile::KernelOp kernel) {
 std::optional<Launch> launchWithRoles(tile::KernelOp kernel, const TargetModel &target) {
   std::vector<StreamedDot> dots = streamedDots(kernel, target);
   bool wantsProducer = hintOf(kernel, "roles") == kRolesWithProducer;
-  // One that loads is a whole warpgroup because registers move in such.
+  // The producer warp gets a whole warpgroup, because registers are reallocated between warpgroups.
   unsigned consumers = consumersFor(dots, wantsProducer);
-  if (consumers == 0 && wantsProducer) { // a hint that does not fit takes nothing away
+  if (consumers == 0 && wantsProducer) { // a hint that does not fit has no effect
     wantsProducer = false;
     consumers = consumersFor(dots);
   }
@@ -27,7 +27,7 @@ std::optional<Launch> launchWithRoles(tile::KernelOp kernel, const TargetModel &
       .threads = (consumers + 1) * kWarpgroupThreads, .minCtas = hintOf(kernel, "occupancy"), .consumers = consumers};
   if (unsigned cluster = hintOf(kernel, "cluster"); cluster > 1 && clusterCoordinate(kernel, target, cluster))
     launch.cluster = cluster;
-  // More than two and one would leave too few registers for each.
+  // More than two consumers beside a producer warpgroup would leave too few registers for each.
   if (wantsProducer && launch.cluster == 1 && launch.minCtas < 2 && consumers <= 2 && canBeMade(dots)) {
     launch.producers = 1;
     launch.threads += kWarpgroupThreads;

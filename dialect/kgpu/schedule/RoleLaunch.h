@@ -1,16 +1,16 @@
-// The launch of a kernel in which warpgroups multiply what another one copies.
+// Chooses the launch of a warp-specialised kernel, with a producer warp and consumer warpgroups.
 // SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
 #pragma once
 #include "dialect/kgpu/ir/KgpuDialect.h"
 
 namespace kpkg::kgpu {
-/// Of @schedule(roles=): one copies, one makes operands, others multiply by them.
+/// The value of @schedule(roles=) for a producer warp, a producer warpgroup and consumer warpgroups.
 inline constexpr unsigned kRolesWithProducer = 3;
 
-/// Warpgroups that compute while another one loads, with what the kernel's hints ask for; nothing where products of the
-/// kernel are not of warpgroups on this chip.
+/// Returns a launch with consumer warpgroups and a producer warp that follows the kernel's hints. Returns nothing if
+/// wgmma cannot compute the kernel's products on this chip.
 std::optional<Launch> launchWithRoles(tile::KernelOp kernel, const TargetModel &target);
 
-/// The loop over tiles of an output that a kernel consists of; null where it has none or several.
+/// Returns the loop over tiles of an output that the kernel consists of; null if it has none or several.
 tile::ForTilesOp onlyTilesOf(tile::KernelOp kernel);
 } // namespace kpkg::kgpu

@@ -1,21 +1,24 @@
-// Which CTA makes which tiles of an output, and in which order.
+// Assigns tiles of an output to CTAs, and chooses the order in which each CTA takes them.
 // SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
 //
 // Before: tile.for_tiles (%m, %n) to (%rows, %columns) { ... }
 // After:  scf.for %t = kgpu.cta_id to %rows * %columns step kgpu.cta_count { %m, %n from %t ... }
 //
-// On entry: a configured kernel. On exit: no tile.for_tiles is left. The last coordinate runs fastest; in a kernel with
-// a matrix product tiles come in groups of some rows instead, down the columns of a group: what runs at the same time
-// then shares rows of one operand and columns of the other one in the L2 cache. Where the row or column of a tile with
-// products says how often one of its loops runs, tiles are dealt so that all CTAs take equally long (UnevenTiles.h).
-// Where other coordinates, or memory, say it, CTAs take tiles in turn from the first to the last and back. With
-// `kgpu.dynamic`, tiles have that order without pairs and turns, for kgpu-dynamic-tiles to give them out.
+// On entry: a configured kernel. On exit: no tile.for_tiles is left.
 //
-// Clusters of a kernel with warpgroups that compute take tiles together: those that lie beside each other along
-// `clusterCoordinate`.
-//   scf.for %t = kgpu.cluster_id to %rows * %pairs step kgpu.cta_count / 2 { %m, %p from %t; %n = 2 * %p +
-//   kgpu.cluster_rank ... }
-// The last ones may lie outside of the output: what they would store elsewhere stands in an scf.if then.
+// The last coordinate runs fastest. In a kernel with a matrix product, tiles come in groups of several rows, down the
+// columns of a group. Tiles that run at the same time then share rows of one operand and columns of the other in the L2
+// cache.
+//
+// The row or column of a tile with products may decide how often one of its loops runs. Then tiles are distributed so
+// that all CTAs take equally long (UnevenTiles.h). If other coordinates or memory decide it, CTAs take tiles in turn
+// from the first to the last and back. With `kgpu.dynamic`, tiles have the same order without pairs and turns, for
+// kgpu-dynamic-tiles.
+//
+// Clusters of a kernel with consumer warpgroups take tiles together that are adjacent along `clusterCoordinate`:
+//   scf.for %t = kgpu.cluster_id to %rows * %pairs step kgpu.cta_count / 2 {
+//     %m, %p from %t; %n = 2 * %p + kgpu.cluster_rank ... }
+// The last tiles may lie outside of the output. Stores that would then write elsewhere are guarded by an scf.if.
 #include "dialect/kgpu/Passes.h"
 #include "dialect/kgpu/schedule/ClusterTiles.h"
 #include "dialect/kgpu/schedule/UnevenTiles.h"
@@ -27,15 +30,15 @@ namespace kpkg::kgpu {
 #include "dialect/kgpu/Passes.h.inc"
 
 namespace {
-/// Measured on an H200: 8 to 32 are within 1 % of each other.
+/// Rows of a group. Measured on an H200: 8 to 32 are within 1 % of each other.
 constexpr int64_t kGroupRows = 16;
-/// Where columns say how often a loop runs, their tiles are at different places along the rows: all of the rows of a
-/// group stay in the cache.
+/// Rows of a group if columns decide how often a loop runs. Tiles of a group are then at different positions along the
+/// rows, and all of the group's rows stay in the cache.
 constexpr int64_t kUnevenGroupRows = 4;
 
 class Schedule {
 public:
-  /// `shared`: the coordinate along which a cluster's CTAs have neighbours; none where CTAs take tiles alone.
+  /// `shared` is the coordinate along which the CTAs of a cluster take adjacent tiles; none if CTAs take tiles alone.
   Schedule(tile::ForTilesOp op, std::optional<unsigned> shared, const Launch &launch)
       : op(op), shared(shared), cluster(launch.cluster), isDynamic(launch.dynamic), builder(op), loc(op.getLoc()) {}
 
@@ -95,7 +98,7 @@ private:
     op.erase();
   }
 
-  /// Whether these coordinates of a tile decide how often one of its loops runs.
+  /// Returns whether these coordinates of a tile decide how often one of its loops runs.
   bool isUneven(ValueRange coordinates) {
     DenseSet<Value> known(coordinates.begin(), coordinates.end());
     auto depends = [&](Value value) { return known.contains(value); };
@@ -109,7 +112,7 @@ private:
     return found;
   }
 
-  /// A loop over the tiles of a CTA; the insertion point is in it then, and the value is the number of the tile.
+  /// Creates a loop over the tiles of a CTA, and sets the insertion point inside. Also returns the number of the tile.
   std::pair<scf::ForOp, Value> inTurn(Value first, Value step, Value total) {
     auto loop = scf::ForOp::create(builder, loc, first, total, step);
     builder.setInsertionPointToStart(loop.getBody());

@@ -1,12 +1,11 @@
-// What a multiprocessor does in a cycle at most, for estimates that compare launches of one kernel.
+// Estimates what a multiprocessor does per cycle at most, to compare launches of one kernel.
 // SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
 #include "dialect/kgpu/schedule/Throughput.h"
 #include "dialect/kgpu/layout/DotLayout.h"
 
 namespace kpkg::kgpu {
 namespace {
-/// Multiply-adds of a multiprocessor in a cycle. Source: tables of arithmetic throughput in NVIDIA's CUDA programming
-/// guide.
+/// FMAs of a multiprocessor per cycle. Source: tables of arithmetic throughput in NVIDIA's CUDA programming guide.
 struct Rates {
   llvm::StringLiteral chip;
   double single, twice; ///< of 32 and 64 bits, on CUDA cores
@@ -16,15 +15,15 @@ constexpr Rates rates[] = {
     {"sm_80", 64, 32, 1024},   {"sm_86", 128, 2, 512},     {"sm_89", 128, 2, 512},
     {"sm_90a", 128, 64, 2048}, {"sm_100a", 128, 64, 4096}, {"sm_120", 128, 2, 512},
 };
-/// Of a line of the second-level cache, on every chip so far.
+/// From the L2 cache to a multiprocessor, the same on every chip so far.
 constexpr double kBytesPerCycle = 64;
-/// What a step of a warpgroup takes besides its products: to hear of operands, to start products and to wait for the
-/// last one. Fits 512 x 512 x 8192 to 2048 x 2048 x 2048 on an H200 within a few percent. Other warpgroups and CTAs
-/// compute meanwhile.
+/// Cycles of a warpgroup's step besides its products: waiting for operands, starting products, and waiting for the last
+/// one. Fits 512 x 512 x 8192 to 2048 x 2048 x 2048 on an H200 within a few percent. Other warpgroups and CTAs compute
+/// meanwhile.
 constexpr double kCyclesAroundStep = 330;
 
-/// Operations in a cycle of `consumers` warpgroups with nothing beside them, for the product with the longest step;
-/// `most` of a multiprocessor.
+/// Returns the operations per cycle of `consumers` warpgroups that are alone on a multiprocessor, for the product with
+/// the longest step. `most` is the rate of the multiprocessor.
 double ratesAlone(tile::KernelOp kernel, unsigned consumers, double most) {
   double step = 0;
   kernel.walk([&](tile::DotOp dot) {

@@ -1,4 +1,4 @@
-// Which tiles a CTA takes where one coordinate of a tile says how long it takes.
+// Assigns tiles to CTAs if one coordinate of a tile decides how long the tile takes.
 // SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
 #include "dialect/kgpu/schedule/UnevenTiles.h"
 #include "dialect/kgpu/ir/KgpuDialect.h"
@@ -15,7 +15,7 @@ void walkLoops(tile::ForTilesOp tiles, llvm::function_ref<void(scf::ForOp)> visi
   tiles.getBody().walk([&](scf::ForOp loop) { visit(loop); });
 }
 
-/// Whether a bound of a loop comes from this value by arithmetic alone.
+/// Returns whether a bound of a loop depends on this value by arithmetic alone.
 bool decides(tile::ForTilesOp tiles, Value coordinate) {
   DenseSet<Value> known = {coordinate};
   auto depends = [&](Value value) { return known.contains(value); };
@@ -39,8 +39,8 @@ public:
     first = narrow(CtaIdOp::create(builder, loc));
     Value pairs = mul(arith::ShRUIOp::create(builder, loc, pairedLines, number(1)), length),
           singles = mul(otherLines, length);
-    // The last round of pairs ends with CTA `filled` - 1. A single tile that is among the longest stands for a pair in
-    // the others.
+    // In the last round of pairs only CTAs below `filled` take a pair. Each of the others takes one of the longest
+    // single tiles instead.
     filled = rest(pairs, step);
     Value isFilled =
         arith::ExtUIOp::create(builder, loc, builder.getI32Type(), compare(arith::CmpIPredicate::slt, first, filled));
@@ -73,10 +73,11 @@ public:
   }
 
 private:
-  /// Which lines come first, and which ones' tiles longest first: two to four rounds of tiles, after an even number of
-  /// lines, since no pair goes on into them.
+  /// Splits the lines into two groups. Tiles of the first lines are taken in pairs. The last lines have two to four
+  /// rounds of tiles, which are taken longest first. The number of first lines is even, so no pair continues into the
+  /// last ones.
   void splitLines() {
-    // Where a line is empty there is none.
+    // If lines are empty, there are no lines.
     length = arith::MaxSIOp::create(builder, loc, narrow(counts[dim]), number(1));
     Value lines = arith::MinSIOp::create(builder, loc, narrow(counts[dim]), number(1));
     for (unsigned other = 0; other < counts.size(); ++other)
@@ -90,7 +91,7 @@ private:
     otherLines = sub(lines, pairedLines);
   }
 
-  /// The tile of a line that comes at place `depth` if they come longest first.
+  /// Returns the tile of a line at place `depth` in the order from longest to shortest.
   Value fromLongest(Value depth) { return choose(lastIsLonger, sub(sub(length, number(1)), depth), depth); }
 
   Value index(int64_t value) { return arith::ConstantIndexOp::create(builder, loc, value); }
@@ -112,8 +113,8 @@ private:
   }
   Value placeIn(Value round) { return choose(isOdd(round), sub(sub(step, number(1)), first), first); }
 
-  /// How often the loops of the tile at `place` of the first line run in all; those whose bounds come from other loops
-  /// or from memory do not count.
+  /// Returns how often the loops of the tile at `place` of the first line run in all. Loops do not count if their
+  /// bounds come from other loops or from memory.
   Value tripsAt(Value place) {
     IRMapping mapping;
     for (auto [coordinate, argument] : llvm::enumerate(tiles.getCoordinates()))
@@ -146,8 +147,7 @@ private:
     return sum;
   }
 
-  /// Line, and place in it, of the tile that comes in this turn while tiles come in pairs: places n - 1, 0, n - 2, 1,
-  /// ...
+  /// Returns the line of the tile for a turn with pairs, and its place in the line: places n - 1, 0, n - 2, 1, ...
   std::pair<Value, Value> inPair(Value turn) {
     Value half = number(1);
     Value pair = add(mul(arith::ShRUIOp::create(builder, loc, turn, half), step), first);
@@ -156,8 +156,7 @@ private:
     return {div(position, length), choose(isOdd(within), depth, sub(sub(length, number(1)), depth))};
   }
 
-  /// The same for tiles that come alone, longest first: those of one length of all lines, and then the next shorter
-  /// ones.
+  /// The same for single tiles, longest first: the longest tiles of all lines, then the next shorter ones.
   std::pair<Value, Value> single(Value round) {
     Value rank = sub(add(mul(round, step), placeIn(round)), filled);
     Value depth = div(rank, otherLines);

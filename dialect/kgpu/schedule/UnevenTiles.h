@@ -1,4 +1,4 @@
-// Which tiles a CTA takes where one coordinate of a tile says how long it takes.
+// Assigns tiles to CTAs if one coordinate of a tile decides how long the tile takes.
 // SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
 #pragma once
 #include "dialect/tile/ir/TileDialect.h"
@@ -6,8 +6,7 @@
 
 namespace kpkg::kgpu {
 
-/// The last coordinate of `tiles` that decides by arithmetic alone how often a loop within a tile runs; none where
-/// there is none.
+/// Returns the last coordinate of `tiles` that decides by arithmetic alone how often a loop within a tile runs, if any.
 std::optional<unsigned> unevenCoordinate(tile::ForTilesOp tiles);
 
 /// The loop of a CTA over its tiles, and the coordinates in it.
@@ -16,17 +15,20 @@ struct UnevenSchedule {
   llvm::SmallVector<mlir::Value> coordinates;
 };
 
-/// Deals tiles, fewer than 2^31, so that CTAs have equal sums of times that grow or fall with coordinate `dim`.
-/// `counts` are not negative. A line is all that differs in that coordinate only. CTAs take its tiles in pairs, the
-/// longest with the shortest and so on, line after line: what runs at the same time shares lines. Those of the last
-/// lines, two to four for each CTA, come alone and longest first, from the first CTA to the last and back. Inserts
-/// before `tiles`, and leaves the insertion point in the loop.
+/// Distributes tiles, fewer than 2^31, so that CTAs have equal sums of times. The time of a tile must grow or fall with
+/// coordinate `dim`. `counts` must not be negative.
+///
+/// A line is the set of tiles that differ in that coordinate only. CTAs take its tiles in pairs, the longest with the
+/// shortest and so on, line after line, so that concurrent tiles share lines. Tiles of the last lines, two to four per
+/// CTA, are taken singly and longest first, from the first CTA to the last and back.
+///
+/// Inserts code before `tiles`, and leaves the insertion point in the loop.
 UnevenSchedule scheduleUneven(mlir::OpBuilder &builder, tile::ForTilesOp tiles, unsigned dim,
                               llvm::ArrayRef<mlir::Value> counts);
 
-/// The same for CTAs that take tiles as they become free: `total` tiles have an order, of which CTA i takes number i, i
-/// + count of CTAs, ... Lines come one after the other, each longest first, and so do the tiles of the last ones,
-/// longest of all of them first.
+/// The same for a dynamic tile scheduler: orders `total` tiles, of which CTA i takes numbers i, i + count of CTAs, ...
+/// Lines follow each other, each with its longest tile first. The last lines are merged, with the longest of all their
+/// tiles first.
 UnevenSchedule orderUneven(mlir::OpBuilder &builder, tile::ForTilesOp tiles, unsigned dim,
                            llvm::ArrayRef<mlir::Value> counts, mlir::Value total);
 

@@ -1,4 +1,4 @@
-// What a kernel asks of the machine: its widest tile, its memory traffic, its registers.
+// Measures what a kernel needs from the machine: its widest tile, its memory traffic and its registers.
 // SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
 #include "dialect/kgpu/schedule/Work.h"
 #include "dialect/kgpu/layout/DotLayout.h"
@@ -11,7 +11,7 @@ namespace kpkg::kgpu {
 namespace {
 int64_t bytesOf(RankedTensorType type) { return type.getNumElements() * elementBytes(type.getElementType()); }
 
-/// The tile that an op moves between memory and registers.
+/// Returns the tile that an op moves between memory and registers.
 RankedTensorType movedTile(Operation *op) {
   if (auto load = dyn_cast<tile::LoadOp>(op))
     return dyn_cast<RankedTensorType>(load.getResult().getType());
@@ -28,7 +28,8 @@ RankedTensorType movedTile(Operation *op) {
   return {};
 }
 
-/// Whether a value takes no registers of its own: it is computed again where it is used, or shares its operand's.
+/// Returns whether a value takes no registers of its own: it is recomputed at its use, or shares its operand's
+/// registers.
 bool isFree(Value value) {
   Operation *op = value.getDefiningOp();
   if (!op)
@@ -37,18 +38,18 @@ bool isFree(Value value) {
     return true;
   if (isa<tile::ReshapeOp>(op))
     return isFree(op->getOperand(0));
-  // Masks from coordinates, and what only widens a narrow value that stays.
+  // Masks that are computed from coordinates.
   return isa<arith::CmpIOp>(op) && llvm::all_of(op->getOperands(), isFree);
 }
 
-/// Registers of 32 bits, times 32.
+/// Returns 32-bit registers, times 32.
 int64_t registers32(RankedTensorType type) {
   Type element = type.getElementType();
   int64_t bits = element.isIndex() ? 64 : element.getIntOrFloatBitWidth();
   return type.getNumElements() * bits;
 }
 
-/// A narrow value that is widened for a single use stays narrow until then.
+/// Returns the type in which a value is kept: a value that is widened for a single use stays narrow until then.
 RankedTensorType keptAs(Value value) {
   Operation *op = value.getDefiningOp();
   if (isa_and_nonnull<arith::ExtFOp, arith::ExtSIOp, arith::ExtUIOp>(op) && value.hasOneUse())
@@ -56,14 +57,15 @@ RankedTensorType keptAs(Value value) {
   return cast<RankedTensorType>(value.getType());
 }
 
-/// Where all of a tile exists at once: at loads, which are issued together, and where threads wait for each other. In
-/// between, elementwise code is done element by element.
+/// Returns whether a whole tile is live at the op. That holds at loads, which are issued together, and where threads
+/// wait for each other. Elementwise code in between runs element by element.
 bool needsWholeTiles(Operation *op) {
   return op->getNumRegions() != 0 || isa<tile::LoadOp, tile::GatherOp, tile::ReduceOp, tile::ArgReduceOp>(op);
 }
 
-/// The most registers that tiles take at once. Operations stand for moments; a value lives from the moment that makes
-/// it to before its last use, which may take its place, and through the loops around a use that it was made outside of.
+/// Returns the largest number of registers that tiles take at once. Operations stand for points in time. A value is
+/// live from its definition until before its last use, whose result may take its registers. It is also live throughout
+/// a loop that uses it, if it is defined outside.
 int64_t peakRegisters(tile::KernelOp kernel) {
   DenseMap<Operation *, int64_t> begin, end;
   SmallVector<int64_t> whole;
@@ -113,7 +115,7 @@ int64_t peakRegisters(tile::KernelOp kernel) {
   return llvm::divideCeil(peak, 32);
 }
 
-/// Whether a value differs from kernel block to kernel block. What is the same for all of them stays in the caches.
+/// Returns whether a value differs between kernel blocks. Data that is the same for all blocks stays in the caches.
 bool dependsOnBlock(Value value, DenseMap<Value, bool> &known) {
   auto [entry, isNew] = known.try_emplace(value, false);
   if (!isNew)
@@ -121,7 +123,7 @@ bool dependsOnBlock(Value value, DenseMap<Value, bool> &known) {
   Operation *op = value.getDefiningOp();
   bool result = false;
   if (!op) {
-    // Of a loop: its coordinates, or what it carries.
+    // An argument of a loop: coordinates, or a carried value.
     Operation *parent = value.getParentBlock()->getParentOp();
     result = isa<tile::ForTilesOp>(parent);
     if (auto loop = dyn_cast<scf::ForOp>(parent))
@@ -133,20 +135,20 @@ bool dependsOnBlock(Value value, DenseMap<Value, bool> &known) {
   return known[value] = result;
 }
 
-/// Whether facts promise vectors of 16 bytes.
+/// Returns whether facts permit vectors of 16 bytes.
 bool isFetchable(tile::LoadOp load) {
   tile::ViewType view = load.getView().getType();
   tile::ViewFacts facts = view.getFacts();
   return view.getUnit() >= 0 && facts.align >= 16 && facts.divisible * view.getElementBytes() >= 16;
 }
 
-/// Whether the op, in a packed kernel, would do the same as alone.
+/// Returns whether the op does the same in a packed kernel as in an unpacked one.
 bool isPackable(Operation *op) {
   if (isa<tile::PrintOp, tile::AssertOp, tile::DotOp, tile::ScanOp, tile::PermuteOp, tile::ForTilesOp>(op) ||
       isa_and_nonnull<scf::SCFDialect>(op->getDialect()))
     return false;
   if (auto reshape = dyn_cast<tile::ReshapeOp>(op)) {
-    // Extents of 1 may come and go; everything else could need an exchange.
+    // Extents of 1 may be added or removed; any other reshape could need an exchange.
     auto wide = [](Type type) {
       SmallVector<int64_t> shape(cast<RankedTensorType>(type).getShape());
       llvm::erase(shape, 1);

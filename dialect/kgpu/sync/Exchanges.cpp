@@ -1,9 +1,9 @@
-// Whether the CTAs of a cluster agree on what they exchange.
+// Checks that the CTAs of a cluster agree on their exchanges.
 // SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
 //
-// Why two slots, or two exchanges in an iteration, are enough: a warp sends its part of use n + 2 (or of the same
-// exchange in the next iteration) when it has all parts of use n + 1 (of the other exchange). Among these is that of
-// every warp of the cluster, which each sent after it had read use n.
+// Two slots are enough, and so are two exchanges in an iteration. A warp sends its part of use n + 2 after it has
+// received all parts of use n + 1. Every warp of the cluster sent its part of those after it had read use n. For two
+// exchanges in an iteration, use n + 1 is that of the other exchange, and use n + 2 that of the same one.
 #include "dialect/kgpu/sync/Exchanges.h"
 #include "dialect/kgpu/async/RingUses.h"
 #include "mlir/Analysis/SliceAnalysis.h"
@@ -13,7 +13,7 @@ using namespace mlir;
 
 namespace kpkg::kgpu {
 namespace {
-/// Whether `use` is 0 in the first iteration of the loop, and one more in each further one.
+/// Returns whether `use` is 0 in the first iteration of the loop, and grows by one per iteration.
 bool countsIterations(Value use, scf::ForOp loop) {
   auto argument = dyn_cast<BlockArgument>(use);
   if (!argument || argument.getOwner() != loop.getBody() || argument == loop.getInductionVar())
@@ -24,7 +24,7 @@ bool countsIterations(Value use, scf::ForOp loop) {
          matchPattern(next.getRhs(), m_One());
 }
 
-/// Whether a bound may be another one in another CTA of the cluster.
+/// Returns whether a bound may differ between CTAs of the cluster.
 bool dependsOnCta(Value bound) {
   Operation *op = bound.getDefiningOp();
   if (!op)
@@ -32,7 +32,7 @@ bool dependsOnCta(Value bound) {
   llvm::SetVector<Operation *> slice;
   BackwardSliceOptions options;
   options.inclusive = true;
-  options.omitUsesFromAbove = false; // a branch that gives the bound may read the rank
+  options.omitUsesFromAbove = false; // a branch that returns the bound may read the rank
   if (failed(getBackwardSlice(op, &slice, options)))
     return true;
   return llvm::any_of(slice, [](Operation *part) {
@@ -81,7 +81,7 @@ private:
     }
     if (!init || init->getParentOp() != kernel || !init->isBeforeInBlock(&outermost))
       return op.emitOpError("has barriers that nobody has prepared");
-    // Before barriers are inserted, buffers have no offsets.
+    // Before kgpu-insert-barriers, buffers have no offsets.
     if (!barriers.getOffset())
       return success();
     for (Operation *next = init->getNextNode(); next != &outermost; next = next->getNextNode())

@@ -1,18 +1,19 @@
-// Barriers between accesses to shared memory that touch the same bytes.
+// Inserts barriers between accesses of different threads to the same bytes of shared memory.
 // SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
 //
 // Before: kgpu.local_store %p, %m            After: kgpu.local_store %p, %m
 //         %q = kgpu.local_load %m                   kgpu.barrier
 //                                                   %q = kgpu.local_load %m
 //
-// On entry: buffers have offsets. On exit: between two accesses of different threads to the same byte, one of them a
-// write, there is a barrier on every path, back edges of loops included. Walks the structured control flow with the
-// accesses that are pending since the last barrier; loops are walked until nothing changes.
+// On entry: buffers have offsets. On exit: conflicting accesses are separated by a barrier on every path, including
+// back edges of loops. Accesses conflict if different threads access the same byte and one of them writes.
 //
-// Copies into a slot of a ring run ahead of what reads it; who makes a ring puts the barrier that each iteration needs.
+// The pass walks the structured control flow with the accesses that are pending since the last barrier. It walks loops
+// until the pending accesses do not change. Copies into a slot of a ring run ahead of reads. The pass that creates a
+// ring inserts the barrier that each iteration needs.
 //
-// A CTA must not write to the memory of another one that does not run yet: before the first such write the cluster
-// waits for all of its CTAs, once the loads before it are on their way.
+// A CTA must not write to the shared memory of a CTA that has not started. So the cluster waits for all of its CTAs
+// before the first such write, after the loads before it are issued.
 #include "dialect/kgpu/Passes.h"
 #include "mlir/Interfaces/LoopLikeInterface.h"
 
@@ -34,12 +35,13 @@ struct Pending {
   Operation *op;
   bool operator==(const Pending &other) const = default;
 
-  /// Whether `other` is about another slot of the ring that this fills: in the same iteration, or in front of the loop.
+  /// Returns whether `other` accesses another slot of the ring that this access fills: in the same iteration or before
+  /// the loop.
   bool runsAheadOf(const Pending &other) const {
     auto loop = dyn_cast<scf::ForOp>(op->getParentOp());
     if (scope != SharedMemoryAccess::Scope::Ring || buffer != other.buffer)
       return false;
-    // Between two that fill the same slot there is a barrier for those who read it.
+    // Two accesses that fill the same slot are separated by the barrier for its readers.
     if (other.scope == SharedMemoryAccess::Scope::Ring)
       return true;
     if (!loop)
@@ -53,7 +55,7 @@ struct Pending {
       return false;
     if (runsAheadOf(other) || other.runsAheadOf(*this))
       return false;
-    // Threads that reach a buffer in the same private way do not meet.
+    // Threads that access a buffer through the same private layout access different bytes.
     bool isPrivate = scope == SharedMemoryAccess::Scope::Thread && other.scope == SharedMemoryAccess::Scope::Thread;
     return !(isPrivate && buffer == other.buffer);
   }
@@ -77,7 +79,7 @@ class Inserter {
 public:
   explicit Inserter(tile::KernelOp kernel) : hasSeveralWarps(getLaunch(kernel).threads > targetOf(kernel).warpSize) {}
 
-  /// Walks `block` from `state`, inserts what is missing, and leaves what is pending at its end.
+  /// Walks `block` with the pending accesses `state`, inserts missing barriers, and updates `state` to the block's end.
   void walk(Block &block, State &state) {
     for (Operation &op : llvm::make_early_inc_range(block))
       visit(&op, state);
@@ -150,7 +152,7 @@ private:
   }
 
   void visitLoop(Operation *op, State &state) {
-    // The first walk finds what an iteration leaves; the next ones see it at their beginning.
+    // The first walk finds accesses that are pending at the end of an iteration; later walks start with them.
     for (size_t known = ~size_t(0); known != state.size();) {
       known = state.size();
       State inner = state;
@@ -175,7 +177,7 @@ bool isRemote(Operation *op) {
                       [](const SharedMemoryAccess &one) { return one.scope == SharedMemoryAccess::Scope::Cluster; });
 }
 
-/// Makes sure that all CTAs of the cluster run before one of them is written to.
+/// Inserts a barrier so that all CTAs of the cluster run before a remote access to one of them.
 void waitForCluster(Block &body) {
   Operation *lastLoad = nullptr;
   for (Operation &op : body) {
