@@ -16,10 +16,10 @@
 // On entry: a kernel with `kgpu.consumers` and layouts, without tile.for_tiles; all its products are `streamedDots`. On
 // exit: no tile.dot is left, and the producer warp has only the code that its copies need.
 //
-// RingSlots.h describes how many slots rings have. A left operand of f32 whose rows do not run along K is loaded from
-// its slot to registers first. A right operand is not copied again if it is the first columns of an operand that an
-// earlier product reads. An accumulator that starts at zero is not initialised: its first product does not add.
-// Registers that are set to zero would keep ptxas from overlapping the product with others that are in flight.
+// RingSlots.h describes how many slots rings have. A left operand of f32 that is contiguous along M is loaded from its
+// slot to registers first. A right operand is not copied again if it is the first columns of an operand that an earlier
+// product reads. An accumulator that starts at zero is not initialised: its first product does not add. Registers that
+// are set to zero would keep ptxas from overlapping the product with others that are in flight.
 #include "dialect/kgpu/Passes.h"
 #include "dialect/kgpu/async/Accumulators.h"
 #include "dialect/kgpu/async/CarryingLoop.h"

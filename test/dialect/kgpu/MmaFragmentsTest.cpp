@@ -1,4 +1,4 @@
-// Fragments of mma.sync against the tables of the PTX ISA, and ldmatrix against a model of what it does with bytes.
+// Checks fragments of mma.sync against the tables of the PTX ISA, and ldmatrix against a model of its byte movements.
 // SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
 #include "dialect/kgpu/ir/MmaFragments.h"
 #include "dialect/layout/MatrixLoad.h"
@@ -10,7 +10,7 @@ using layout::Layout;
 using layout::SharedLayout;
 
 namespace {
-/// Where the PTX ISA (9.7.14) puts element `i` of the operands of m16n8k(32 / bytes): i counts the elements of a lane.
+/// Return the coordinates of a lane's element `i` of operands of m16n8k(32 / bytes). Source: PTX ISA, 9.7.14.
 std::pair<int64_t, int64_t> leftElement(unsigned lane, unsigned i, unsigned bytes) {
   unsigned inWord = 4 / bytes, word = i / inWord;
   return {lane / 4 + 8 * (word & 1), lane % 4 * inWord + i % inWord + (word >> 1) * 4 * inWord};
@@ -42,7 +42,7 @@ TEST(MmaFragments, FollowTheInstruction) {
       ASSERT_EQ(right.shape()[1], sum.shape()[1]);
       for (unsigned warp = 0; warp < grid.warps; ++warp)
         for (unsigned reg = 0; reg < sum.registers(); reg += 4) {
-          // The block of 16x8 that this warp has in these registers, and what it takes to compute it.
+          // The 16x8 block that this warp holds in these registers; its operands are checked below.
           auto block = sum.coordinates({reg, 0, warp, 0});
           for (unsigned lane = 0; lane < 32; ++lane) {
             for (unsigned i = 0; i < 4; ++i) {
@@ -52,7 +52,7 @@ TEST(MmaFragments, FollowTheInstruction) {
               ASSERT_EQ(at[1], block[1] + column);
             }
             for (int64_t k = 0; k < depth; k += step) {
-              // Elements of a lane are in the order of the instruction, in registers that all lanes name alike.
+              // A lane's elements have the instruction's order, in the same registers of all lanes.
               for (unsigned i = 0; i < 16 / bytes; ++i) {
                 auto [row0, k0] = leftElement(0, i, bytes);
                 auto [row, column] = leftElement(lane, i, bytes);
@@ -77,9 +77,9 @@ TEST(MmaFragments, FollowTheInstruction) {
     }
 }
 
-/// Memory in which every element of a tile is its own number, in `bytes` bytes with a tag in each.
+/// A model of shared memory: maps each byte to its element's number in the tile, and its index in the element.
 struct Bytes {
-  std::vector<std::pair<int64_t, unsigned>> of; ///< element, byte of it
+  std::vector<std::pair<int64_t, unsigned>> of; ///< number of the element, byte within it
 
   Bytes(const SharedLayout &memory, llvm::ArrayRef<int64_t> shape) : of(memory.sizeBytes(), {-1, 0}) {
     for (int64_t row = 0; row < shape[0]; ++row)
@@ -99,7 +99,7 @@ int64_t addressOf(const layout::SharedAccess &access, const layout::SharedAccess
   return offset + vector.addOffset;
 }
 
-/// Runs ldmatrix for every warp; the elements that land in a lane's registers must be those of the layout.
+/// Models ldmatrix for every warp, and checks that each lane's registers receive the elements of the layout.
 void checkLoad(const Layout &layout, const SharedLayout &memory, llvm::ArrayRef<int64_t> shape,
                llvm::ArrayRef<int64_t> at, bool isTransposed) {
   auto load = layout::planMatrixLoad(layout, memory, at);
@@ -112,7 +112,7 @@ void checkLoad(const Layout &layout, const SharedLayout &memory, llvm::ArrayRef<
     for (auto [vector, words] : llvm::zip_equal(load->rows.vectors, load->words))
       for (unsigned matrix = 0; matrix < words.size(); ++matrix)
         for (unsigned lane = 0; lane < 32; ++lane) {
-          // Byte b of the lane's word: from row lane / 4, or transposed, from column lane / 4 of 2-byte elements.
+          // The lane's word comes from row lane / 4, or transposed, from column lane / 4 of 2-byte elements.
           for (unsigned byte = 0; byte < 4; ++byte) {
             unsigned row = isTransposed ? lane % 4 * 2 + byte / 2 : lane / 4;
             unsigned inRow = isTransposed ? lane / 4 * 2 + byte % 2 : lane % 4 * 4 + byte;
@@ -129,7 +129,7 @@ void checkLoad(const Layout &layout, const SharedLayout &memory, llvm::ArrayRef<
   ASSERT_EQ(seen.size(), layout.registers());
 }
 
-/// Both operands of a product, contiguous along either dimension, in the memory that kgpu-expand-mma makes.
+/// Covers both operands of a product, contiguous along either dimension, in buffers like those of kgpu-expand-mma.
 TEST(MmaFragments, LdmatrixReadsThemWithoutConflicts) {
   for (const Grid &grid : grids)
     for (unsigned bytes : {1u, 2u, 4u})

@@ -4,8 +4,8 @@
 #q = #kgpu.layout<"lane 0:1-16 warp *2 rep 8">
 !out = !tile.view<1xf32, mut, unit = 0>
 
-// The second buffer is written when the first is read for the last time already; the third one lives beside them:
-// small ones overlap with nothing.
+// The second buffer is written only after the last read of the first, so it may overlap with it. The third one overlaps
+// with nothing, because it is small.
 // CHECK-LABEL: tile.kernel @reuse
 // CHECK-SAME: kgpu.shared = 1040 : i32
 // CHECK: kgpu.alloc offset 0 : !kgpu.smem<256xf32>
@@ -29,7 +29,7 @@ tile.kernel @reuse(%y: !out) attributes {kgpu.target = #kgpu.target<"sm_80">, kg
   tile.return
 }
 
-// A buffer from before a loop that the loop reads is taken for the whole of it.
+// A buffer from before a loop that is read in the loop is live throughout the loop.
 // CHECK-LABEL: tile.kernel @loop
 // CHECK: kgpu.alloc offset 0 : !kgpu.smem<4xf32>
 // CHECK: scf.for

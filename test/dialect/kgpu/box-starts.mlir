@@ -1,5 +1,5 @@
-// Tensor maps bring boxes that begin at multiples of 16 bytes along the dimension of stride 1: elsewhere the copy is an illegal instruction. Products of what begins
-// in between are those of warps.
+// Checks that the TMA copies only boxes that begin at multiples of 16 bytes along the dimension of stride 1. Elsewhere
+// the copy is an illegal instruction, so products of such operands use mma.sync.
 // RUN: kpkg-opt --kgpu-configure=chip=sm_90a %s | FileCheck %s
 
 !in = !tile.view<2xf32, unit = 1, align = 16, divisible = 4, index = 32>
@@ -28,7 +28,7 @@ tile.kernel @fours(%x: !in, %w: !in, %y: !out, %count: index, %move: index) {
   tile.return
 }
 
-// A row of a page: what is left of a division by a multiple of 16 bytes is one.
+// A row within a page: the remainder of a multiple of 16 bytes, divided by a multiple of 16 bytes, is one too.
 // CHECK-LABEL: tile.kernel @pages
 // CHECK-SAME: kgpu.consumers
 tile.kernel @pages(%x: !in, %w: !in, %y: !out, %count: index, %paged: i1) {

@@ -1,11 +1,11 @@
-// Along which coordinate pairs of CTAs take tiles: that of which most of the operands' bytes do not depend.
+// Checks the coordinate along which pairs of CTAs take adjacent tiles: that with most bytes of shared operands.
 // RUN: kpkg-opt --kgpu-configure="chip=sm_90a" --kgpu-schedule-tiles %s | FileCheck %s
 
 !in = !tile.view<2xbf16, unit = 1, align = 16, divisible = 8, index = 32>
 !out = !tile.view<2xbf16, mut, unit = 1, align = 16, divisible = 8, index = 32>
 !sum = !tile.view<1xf32, mut, unit = 0, align = 16, divisible = 4, index = 32>
 
-// 128 x 64 elements are read in common by tiles beside each other, 64 x 64 by tiles below each other.
+// Tiles in one row share 128 x 64 elements, and tiles in one column share 64 x 64.
 // CHECK-LABEL: tile.kernel @wide
 // CHECK-SAME: kgpu.cluster = 2
 // CHECK: arith.ceildivsi %{{.*}}, %c128
@@ -42,7 +42,7 @@ tile.kernel @wide(%a: !in, %b: !in, %d: !out, %e: !sum) attributes {schedule = {
   tile.return
 }
 
-// Tiles beside the output would write to the row again: they do not, where they are none.
+// A tile beyond the last column would store the row again, so this store is guarded.
 // CHECK-LABEL: tile.kernel @rows_only
 // CHECK-SAME: kgpu.cluster = 2
 // CHECK: %[[COUNT:.*]] = arith.ceildivsi %{{.*}}, %c64
@@ -83,7 +83,7 @@ tile.kernel @rows_only(%a: !in, %b: !in, %d: !out, %e: !sum) attributes {schedul
   tile.return
 }
 
-// Columns decide how long a tile takes: pairs lie below each other.
+// The column decides how long a tile takes, so pairs take tiles in one column.
 // CHECK-LABEL: tile.kernel @uneven
 // CHECK-SAME: kgpu.cluster = 2
 // CHECK: %[[ROWS:.*]] = arith.ceildivsi %{{.*}}, %c128

@@ -1,10 +1,12 @@
-// A row too long for one CTA is spread over a cluster, which exchanges partial sums through distributed shared memory.
+// Checks a row that is too long for one CTA: a cluster shares it, and exchanges partial sums by distributed shared
+// memory.
 // RUN: kpkg-opt --gpu-pipeline=chip=sm_90a %s | FileCheck %s
 // RUN: kpkg-opt --gpu-pipeline=chip=sm_80 %s | FileCheck %s --check-prefix=ALONE
 // RUN: kpkg-opt --gpu-pipeline=chip=sm_90a --lower-nvvm %s | FileCheck %s --check-prefix=CODE
 
-// Two CTAs on an SM have too little of such rows at a time to hide their exchanges: they stay and go over rows, with the next one on its way. Each waits
-// for the others to run before it writes to them, with its loads still on their way; then it waits for what they send, and for nothing else.
+// Two CTAs on an SM hold too little of such rows to hide their exchanges. So clusters are persistent, with the next row
+// in flight. Each CTA waits for the others to run before it writes to them, with its loads in flight. Then it waits
+// only for the partial sums that they send.
 // CHECK-LABEL: tile.kernel @long_rows
 // CHECK-SAME: kgpu.cluster = 8 : i32
 // CHECK-SAME: kgpu.min_ctas = 2 : i32
@@ -55,7 +57,7 @@ tile.kernel @long_rows(%x: !in, %y: !out) {
   tile.return
 }
 
-// Parts of four rows fit an SM: CTAs come and go, and others load and store while some exchange.
+// Parts of four rows fit an SM, so CTAs are not persistent: some load and store while others exchange.
 // CHECK-LABEL: tile.kernel @rows
 // CHECK-SAME: kgpu.cluster = 4 : i32
 // CHECK-SAME: kgpu.min_ctas = 4 : i32

@@ -1,4 +1,4 @@
-// Accumulators of products are stored in whole vectors where the view allows them.
+// Checks that accumulators of products are stored in whole vectors where the view allows them.
 // RUN: kpkg-opt %s --kgpu-coalesce-stores | FileCheck %s
 
 #sum = #kgpu.layout<"reg 1:1 0:8 1:8-32 0:16-32 lane 1:2-4 0:1-4 warp 1:64 0:64 rep 1x1">
@@ -23,7 +23,7 @@ tile.kernel @stores(%x: !fast, %y: !pairs, %z: !any) attributes {kgpu.target = #
   tile.return
 }
 
-// Bytes that were loaded along rows and are stored along columns go through a layout in which threads have whole vectors of columns.
+// Bytes that are loaded along rows and stored along columns are converted to a layout with whole vectors of columns.
 #transposed = #kgpu.layout<"reg 0:1-8 1:64 lane 0:16-32 1:1-4 warp 1:8-32 rep 1x1">
 !bytes = !tile.view<2xi8, mut, unit = 1, align = 16, divisible = 16>
 // CHECK-LABEL: tile.kernel @transposed
@@ -36,7 +36,8 @@ tile.kernel @transposed(%x: !bytes) attributes {kgpu.target = #kgpu.target<"sm_9
   tile.return
 }
 
-// Where a warpgroup makes operands there is no memory for this: four threads fill a sector of 32 bytes by shuffles. f32 fills one anyway.
+// With a producer warpgroup there is no memory for this: four lanes fill a sector of 32 bytes by shuffles. For f32 they
+// fill one anyway.
 #halves = #kgpu.layout<"reg 1:1 0:8 1:8-64 lane 1:2-4 0:1-4 warp 0:16-32 1:128 rep 1x1">
 !floats = !tile.view<2xf32, mut, unit = 1, align = 16, divisible = 4>
 // CHECK-LABEL: tile.kernel @beside_producers

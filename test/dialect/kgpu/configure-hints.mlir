@@ -1,4 +1,4 @@
-// Of several hints, each is tried without the others, so that one that does not fit takes none away.
+// Checks that each of several hints is also tried without the others, so that one that does not fit removes none.
 // RUN: kpkg-opt --kgpu-configure="chip=sm_90a" %s | FileCheck %s --check-prefix=BOTH
 // RUN: kpkg-opt --kgpu-configure="chip=sm_90a candidate=1" %s | FileCheck %s --check-prefix=OCCUPANCY
 // RUN: kpkg-opt --kgpu-configure="chip=sm_90a candidate=2" %s | FileCheck %s --check-prefix=PEEL
@@ -18,7 +18,7 @@
 // NONE-NOT: kgpu.min_ctas
 // NONE-NOT: kgpu.load_registers
 // NONE-NOT: kgpu.peels
-// The last launch with roles leaves more registers to the producer warpgroup, for code of its own that spills.
+// The last launch with roles has more registers for the producer warp, in case its code spills.
 // LOADS: kgpu.consumers = 2 : i32, kgpu.load_registers = 40 : i32
 tile.kernel @product(%a: !in, %b: !in, %d: !out) attributes {schedule = {occupancy = 2 : i32, peel = 1 : i32}} {
   %zero = arith.constant 0.0 : bf16

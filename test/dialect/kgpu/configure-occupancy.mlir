@@ -1,4 +1,5 @@
-// `occupancy` of a kernel with roles: CTAs of an SM share its memory and registers evenly; what is tried next has all of them.
+// Checks `occupancy` of a kernel with roles: CTAs share an SM's memory and registers evenly. The next candidate is
+// alone on its SM.
 // RUN: kpkg-opt --kgpu-configure=chip=sm_90a %s | FileCheck %s
 // RUN: kpkg-opt --kgpu-configure="chip=sm_90a candidate=1" %s | FileCheck %s --check-prefix=ALONE
 // RUN: kpkg-opt --kgpu-configure=chip=sm_90a --kgpu-assign-layouts --kgpu-tensor-stores --kgpu-split-roles %s | FileCheck %s --check-prefix=RINGS
@@ -12,7 +13,7 @@
 // ALONE-NOT: kgpu.min_ctas
 // ALONE-SAME: kgpu.consumers = 1 : i32
 
-// 16 KB a slot, and 16 KB for the result: six slots in half of 228 KB.
+// A slot takes 16 KB, and the result 16 KB: six slots fit half of 228 KB.
 // RINGS: kgpu.ring {{.*}} -> !kgpu.ring<6>
 tile.kernel @twice(%x: !in, %w: !in, %y: !out, %count: index) attributes {schedule = {occupancy = 2 : i32, stages = 16 : i32}} {
   %zero = arith.constant 0.0 : f32

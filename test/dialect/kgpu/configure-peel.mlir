@@ -1,4 +1,5 @@
-// Masks in loops of their own are tried first where the author asks for them; the same launch without follows, for where registers would spill.
+// Checks that peeling is tried first if the author asks for it. The same launch without it follows, in case registers
+// spill.
 // RUN: kpkg-opt --kgpu-configure="chip=sm_90a" %s | FileCheck %s
 // RUN: kpkg-opt --kgpu-configure="chip=sm_90a candidate=1" %s | FileCheck %s --check-prefix=WITHOUT
 

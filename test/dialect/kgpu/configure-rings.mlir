@@ -1,4 +1,5 @@
-// Loops over rows for which the author says how many CTAs an SM holds get rings, as deep as loads must be ahead, and the same without as what is tried next.
+// Checks rings for loops over rows whose author chooses the CTAs per SM. Rings are as deep as loads must be ahead. The
+// same launch without rings is the next candidate.
 // RUN: kpkg-opt --kgpu-configure="chip=sm_90a" %s | FileCheck %s
 // RUN: kpkg-opt --kgpu-configure="chip=sm_90a candidate=2" %s | FileCheck %s --check-prefix=WITHOUT
 
@@ -6,7 +7,7 @@
 !odd = !tile.view<2xbf16, unit = 1, index = 32>
 !out = !tile.view<2xbf16, mut, unit = 1, align = 16, divisible = 8, index = 32>
 
-// 16 KB a row.
+// A row takes 16 KB.
 // CHECK-LABEL: tile.kernel @rows
 // CHECK-SAME: kgpu.stages = 3
 // CHECK-SAME: kgpu.threads = 512
@@ -27,7 +28,7 @@ tile.kernel @rows(%x: !in, %y: !out, %rows: index) attributes {schedule = {occup
   tile.return
 }
 
-// What cannot be fetched in vectors travels in registers.
+// Elements that cannot be fetched in vectors are loaded to registers.
 // CHECK-LABEL: tile.kernel @odd
 // CHECK-NOT: kgpu.stages
 // CHECK: tile.return

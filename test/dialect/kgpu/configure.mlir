@@ -1,9 +1,9 @@
-// Threads, packing and residency follow from the row, its type and the chip.
+// Checks that threads, packing and residency follow from the row, its type and the chip.
 // RUN: kpkg-opt %s --pass-pipeline='builtin.module(tile.kernel(kgpu-configure{chip=sm_90a}))' | FileCheck %s
 // RUN: not kpkg-opt %s --pass-pipeline='builtin.module(tile.kernel(kgpu-configure{chip=sm_90a candidate=99}))' 2>&1 | FileCheck %s --check-prefix=NONE
 // NONE: has {{[0-9]+}} candidates for its launch, no number 99
 
-// A row of 256 bytes takes 16 lanes; eight of them share a CTA.
+// A row of 256 bytes takes 16 lanes, and eight rows share a CTA.
 // CHECK: tile.kernel @short_rows
 // CHECK-SAME: kgpu.blocks = 8 : i32, kgpu.target = #kgpu.target<"sm_90a">, kgpu.threads = 128 : i32
 tile.kernel @short_rows(%x: !tile.view<2xbf16>, %y: !tile.view<2xbf16, mut>) {
@@ -18,7 +18,7 @@ tile.kernel @short_rows(%x: !tile.view<2xbf16>, %y: !tile.view<2xbf16, mut>) {
   tile.return
 }
 
-// Where a result for each row is all that is written, lanes take four vectors each, but eight lanes read a line of the cache together.
+// If only a result per row is written, lanes take four vectors each, but at least eight lanes read a cache line.
 // CHECK: tile.kernel @results_of_rows
 // CHECK-SAME: kgpu.blocks = 4 : i32
 // CHECK: tile.kernel @results_of_short_rows
@@ -42,7 +42,7 @@ tile.kernel @results_of_short_rows(%x: !tile.view<2xbf16>, %y: !tile.view<2xbf16
   tile.return
 }
 
-// A row with more weights than elements: clusters stay, with all weights in their registers.
+// A row with more weights than elements: clusters are persistent, with all weights in registers.
 // CHECK: tile.kernel @weights
 // CHECK-SAME: kgpu.cluster = 2 : i32, kgpu.early_loads, kgpu.overlaps, kgpu.persistent, kgpu.stages = 1 : i32, {{.*}}kgpu.threads = 512 : i32
 tile.kernel @weights(%x: !tile.view<2xbf16, unit = 1, align = 16, divisible = 8>, %a: !tile.view<1xbf16>, %b: !tile.view<1xbf16>, %y: !tile.view<2xbf16, mut>) {
@@ -62,7 +62,7 @@ tile.kernel @weights(%x: !tile.view<2xbf16, unit = 1, align = 16, divisible = 8>
   tile.return
 }
 
-// A CTA that reads 8 KB starts while the kernel in front of it ends; eight short rows of 256 bytes are not worth waiting for it.
+// A CTA that reads 8 KB starts while the preceding kernel ends. Eight short rows of 256 bytes are too few for that.
 // CHECK: tile.kernel @rows
 // CHECK-SAME: kgpu.min_ctas = 12 : i32, kgpu.overlaps, {{.*}}kgpu.threads = 128 : i32
 tile.kernel @rows(%x: !tile.view<2xbf16>, %y: !tile.view<2xbf16, mut>) {
@@ -77,7 +77,7 @@ tile.kernel @rows(%x: !tile.view<2xbf16>, %y: !tile.view<2xbf16, mut>) {
   tile.return
 }
 
-// Asserts need the whole CTA: nothing is packed.
+// Asserts need the whole CTA, so nothing is packed.
 // CHECK: tile.kernel @asserts
 // CHECK-SAME: kgpu.threads = 32 : i32
 // CHECK-NOT: kgpu.blocks
@@ -90,7 +90,7 @@ tile.kernel @asserts(%x: !tile.view<2xbf16>, %cond: i1) {
   tile.return
 }
 
-// Without a reduction: many threads, one or two vectors each.
+// Without a reduction: many threads with one or two vectors each.
 // CHECK: tile.kernel @elementwise
 // CHECK-SAME: kgpu.threads = 256 : i32
 tile.kernel @elementwise(%x: !tile.view<1xbf16>, %y: !tile.view<1xbf16, mut>) {
@@ -102,7 +102,7 @@ tile.kernel @elementwise(%x: !tile.view<1xbf16>, %y: !tile.view<1xbf16, mut>) {
   tile.return
 }
 
-// For any strides nothing is loaded early, and ptxas is not asked for more CTAs than there is a need for.
+// With any strides, no loads are hoisted, and ptxas gets no minimum number of CTAs.
 // CHECK: tile.kernel @any_strides
 // CHECK-NOT: kgpu.early_loads
 // CHECK-NOT: kgpu.min_ctas
@@ -122,7 +122,7 @@ tile.kernel @any_strides(%x: !tile.view<2xbf16>, %y: !tile.view<2xbf16, mut>, %n
   tile.return
 }
 
-// With stages asked for, CTAs of a kernel without loops stay and go over kernel blocks.
+// With stages, CTAs of a kernel without loops are persistent and loop over kernel blocks.
 // CHECK: tile.kernel @asked
 // CHECK-SAME: kgpu.persistent
 // CHECK-SAME: kgpu.stages = 2 : i32

@@ -1,4 +1,4 @@
-// Sums of rows that four lanes share: each lane carries its own, and they meet behind the loop.
+// Checks sums of rows that four lanes share: each lane carries its own sum, and lanes exchange them after the loop.
 // RUN: kpkg-opt --kgpu-defer-reductions --split-input-file %s | FileCheck %s
 
 #acc = #kgpu.layout<"reg 1:1 0:8 1:8-32 lane 1:2-4 0:1-4 warp 0:16-64 rep 1x1">
@@ -45,7 +45,7 @@ tile.kernel @rows(%x: !in, %y: !in, %z: !out, %n: index) attributes {kgpu.target
 
 // -----
 
-// Two warpgroups have halves of each row: each has sums of its own until the loop is over.
+// Two warpgroups have half of each row: each carries its own sums until the loop ends.
 #acc = #kgpu.layout<"reg 1:1 0:8 1:8-16 lane 1:2-4 0:1-4 warp 0:16-32 1:32 rep 1x1">
 #row = #kgpu.layout<"reg 0:8 lane *2 0:1-4 warp 0:16-32 * rep 1x1">
 #any = #kgpu.layout<"reg 1:1-32 lane 0:1-16 warp 0:32 *2 rep 1x1">
@@ -81,7 +81,7 @@ tile.kernel @halves(%x: !in, %y: !in, %z: !out, %n: index) attributes {kgpu.targ
 
 // -----
 
-// Whoever needs the sum in the loop gets it there; so does a loop that begins with another number, or has no product.
+// Sums are not deferred if the loop uses them, starts at another number, or has no product.
 #acc = #kgpu.layout<"reg 1:1 0:8 1:8-32 lane 1:2-4 0:1-4 warp 0:16-64 rep 1x1">
 #row = #kgpu.layout<"reg 0:8 lane *2 0:1-4 warp 0:16-64 rep 1x1">
 !in = !tile.view<2xf32, unit = 1>

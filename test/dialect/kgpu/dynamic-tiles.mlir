@@ -1,4 +1,4 @@
-// Loops over every so-many-th tile become loops over tiles that a counter gives out.
+// Checks that loops with a static schedule of tiles become loops of a dynamic tile scheduler.
 // RUN: kpkg-opt --kgpu-dynamic-tiles %s --split-input-file --verify-diagnostics | FileCheck %s
 
 !barriers = !kgpu.smem<2x4xi64>

@@ -1,4 +1,4 @@
-// CTAs of a cluster send each other parts of reductions, and wait for nothing else.
+// Checks that CTAs of a cluster send each other partial results, and wait for nothing else.
 // RUN: kpkg-opt --kgpu-expand-reductions --split-input-file %s | FileCheck %s
 // RUN: kpkg-opt --kgpu-expand-reductions --kgpu-alloc-smem --kgpu-insert-barriers --kgpu-verify --lower-nvvm --split-input-file %s | FileCheck %s --check-prefix=CODE
 
@@ -7,7 +7,7 @@
 !in = !tile.view<2xf32, unit = 1, align = 16, divisible = 4>
 !out = !tile.view<2xf32, mut, unit = 1>
 
-// One exchange in a loop: in one of two slots in turn.
+// One exchange in a loop uses two slots in turn.
 // CHECK-LABEL: tile.kernel @one
 // CHECK: %[[BARRIERS:.*]] = kgpu.alloc : !kgpu.smem<2xi64>
 // CHECK: kgpu.exchange_init %[[BARRIERS]]
@@ -23,7 +23,8 @@
 // CHECK: %[[NEXT:.*]] = arith.addi %[[USE]], %c1_i32
 // CHECK: scf.yield %[[NEXT]]
 
-// One thread says how many bytes come; as many lanes of each warp as there are CTAs send what all of them hold, each to another CTA.
+// One thread announces the bytes. In each warp, as many lanes as there are CTAs send the value that all of its lanes
+// hold, each to another CTA.
 // CODE-LABEL: llvm.func @one
 // CODE-DAG: %[[BYTES:.*]] = llvm.mlir.constant(64 : i32) : i32
 // CODE-COUNT-2: nvvm.mbarrier.init
@@ -59,7 +60,7 @@ tile.kernel @one(%x: !in, %y: !out, %rows: index)
 !in = !tile.view<2xf32, unit = 1, align = 16, divisible = 4>
 !out = !tile.view<2xf32, mut, unit = 1>
 
-// Several in an iteration are in order by themselves; two side by side are one.
+// Several exchanges in an iteration order each other, so one slot is enough. Adjacent reductions share one exchange.
 // CHECK-LABEL: tile.kernel @several
 // CHECK-DAG: kgpu.alloc : !kgpu.smem<1x1x16xf32>
 // CHECK-NOT: smem<2x
@@ -94,7 +95,7 @@ tile.kernel @several(%x: !in, %y: !out, %rows: index)
 !in = !tile.view<2xf32, unit = 1, align = 16, divisible = 4>
 !out = !tile.view<2xf32, mut, unit = 1>
 
-// Where not all CTAs may come, and where a warp would have nothing to send, the cluster waits.
+// The cluster uses barriers where not all CTAs may arrive, and where a warp would have nothing to send.
 // CHECK-LABEL: tile.kernel @barriers
 // CHECK-NOT: kgpu.exchange
 // CHECK: kgpu.remote_store

@@ -1,4 +1,5 @@
-// The position of an extreme: a reduction of pairs, the first of equal elements, NaN ahead of numbers.
+// Checks the position of an extreme: a reduction of pairs that takes the first of equal elements, and NaN before
+// numbers.
 // RUN: kpkg-opt --kgpu-expand-arg-reduce %s | FileCheck %s
 
 // CHECK-LABEL: tile.kernel @floats

@@ -27,7 +27,7 @@ tile.kernel @between_warps(%x: !in, %y: !out) attributes {kgpu.target = #kgpu.ta
   tile.return
 }
 
-// Two registers of four go to the neighbour: shuffles are cheaper.
+// Two of four registers move to the adjacent lane: shuffles are cheaper.
 // CHECK-LABEL: tile.kernel @between_lanes
 // CHECK-NOT: kgpu.alloc
 // CHECK: kgpu.cvt_layout
@@ -42,7 +42,7 @@ tile.kernel @between_lanes(%x: !in, %y: !out) attributes {kgpu.target = #kgpu.ta
   tile.return
 }
 
-// Most of an accumulator goes to other lanes: memory is cheaper, but kernels with roles have none to spare for what they scatter.
+// Most of an accumulator moves to other lanes: shared memory is cheaper, but kernels with roles have none for scatters.
 // CHECK-LABEL: tile.kernel @of_a_product
 // CHECK: kgpu.local_load
 // CHECK-LABEL: tile.kernel @of_a_product_with_roles
@@ -72,7 +72,7 @@ tile.kernel @of_a_product_with_roles(%y: !halves) attributes {kgpu.target = #kgp
 !short = !tile.view<2xf32, unit = 1, align = 16, divisible = 4, index = 32>
 !line = !tile.view<1xf32, mut, unit = 0, align = 16, divisible = 4, index = 32>
 
-// 12 is no power of two: no layout of rows keeps its elements when they stand in one line.
+// 12 is no power of two: no layout of rows keeps its elements in place in one line.
 // CHECK-LABEL: tile.kernel @reshape
 // CHECK: %[[V:.*]] = tile.load
 // CHECK: %[[MEMORY:.*]] = kgpu.alloc : !kgpu.smem<4x12xf32>
@@ -93,7 +93,7 @@ tile.kernel @reshape(%x: !short, %y: !line) attributes {kgpu.target = #kgpu.targ
   tile.return
 }
 
-// 16 columns fit: the rows are brought into the line's layout first.
+// 16 columns suit: the rows are converted to the layout of the line first.
 // CHECK-LABEL: tile.kernel @fitting
 // CHECK: %[[V:.*]] = tile.load
 // CHECK: tile.reshape %[[V]]

@@ -1,4 +1,4 @@
-// Operands go to shared memory, the sum over K is a loop of rank-1 updates.
+// Checks that operands are stored to shared memory, and that the sum over K is a loop of rank-1 updates.
 // RUN: kpkg-opt %s --pass-pipeline='builtin.module(tile.kernel(kgpu-configure{chip=sm_90a},kgpu-assign-layouts,kgpu-expand-dots))' | FileCheck %s
 
 // CHECK-LABEL: tile.kernel @product

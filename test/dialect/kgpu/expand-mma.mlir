@@ -1,13 +1,13 @@
-// Operands go to shared memory without bank conflicts, then into fragments, one step along K after the other.
+// Checks that operands are stored to shared memory without bank conflicts, and read as fragments step by step along K.
 // RUN: kpkg-opt %s --pass-pipeline='builtin.module(tile.kernel(kgpu-configure{chip=sm_80},kgpu-assign-layouts,kgpu-expand-mma))' | FileCheck %s
 
 !a = !tile.view<2xbf16, unit = 1, align = 16, divisible = 8, index = 32>
 !t = !tile.view<2xbf16, unit = 0, align = 16, divisible = 8, index = 32>
 !d = !tile.view<2xf32, mut, unit = 1, align = 16, divisible = 4, index = 32>
 
-// Warps in a grid of 2x2; registers of a block of 16x8 first.
+// Warps form a grid of 2x2; registers of a 16x8 block come first.
 // CHECK-DAG: #[[SUM:.*]] = #kgpu.layout<"reg 1:1 0:8 1:8-32 0:16-32 lane 1:2-4 0:1-4 warp 1:64 0:64 rep 1x1">
-// Copies go along the rows of memory in vectors of eight.
+// Copies read along the rows of memory, in vectors of eight.
 // CHECK-DAG: #[[COPY:.*]] = #kgpu.layout<"reg 1:1-4 0:32-64 lane 1:8-16 0:1-4 warp 0:8-16 rep 1x1">
 // CHECK-DAG: #[[LEFT:.*]] = #kgpu.layout<"reg 1:1 0:8 1:8 0:16-32 lane 1:2-4 0:1-4 warp * 0:64 rep 1x1">
 // CHECK-DAG: #[[RIGHT:.*]] = #kgpu.layout<"reg 0:1 0:8 1:8-32 lane 0:2-4 1:1-4 warp 1:64 * rep 1x1">
@@ -39,7 +39,7 @@ tile.kernel @product(%a: !a, %b: !a, %d: !d) {
   tile.return
 }
 
-// An operand that is contiguous along its rows is copied along them.
+// An operand that is contiguous along its first dimension is copied along that one.
 // CHECK-LABEL: tile.kernel @transposed
 // CHECK: tile.load {{.*}} -> tensor<128x32xbf16, #{{.*}}>
 // CHECK: kgpu.mma
@@ -54,7 +54,7 @@ tile.kernel @transposed(%a: !t, %b: !a, %d: !d) {
   tile.return
 }
 
-// f32 goes to tensor cores only where it may be rounded.
+// Tensor cores multiply f32 only where it may be rounded.
 // CHECK-LABEL: tile.kernel @rounded
 // CHECK: kgpu.mma {{.*}} tensor<64x8xf32, #{{.*}}>, tensor<8x64xf32, #{{.*}}>, tensor<64x64xf32
 // CHECK: tile.dot

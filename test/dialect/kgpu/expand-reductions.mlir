@@ -29,7 +29,7 @@ tile.kernel @sum(%x: !in, %y: !out) attributes {kgpu.target = #kgpu.target<"sm_9
   tile.return
 }
 
-// Two values at once share the warps' work; each has its own buffer.
+// A reduction of two values shares the warps' work; each value has its own buffer.
 // CHECK-LABEL: tile.kernel @both
 // CHECK: %[[P:.*]]:2 = kgpu.partial_combine
 // CHECK: kgpu.yield

@@ -1,4 +1,4 @@
-// Warps share a long scan: each scans its parts, then all scan the totals, and put what stands before in front.
+// Checks that warps share a long scan: each scans its parts, all scan the totals, and parts are combined with those.
 // RUN: kpkg-opt --kgpu-expand-scans %s | FileCheck %s
 // RUN: kpkg-opt --kgpu-expand-scans --kgpu-localise-scans --kgpu-expand-cvt --kgpu-alloc-smem --kgpu-insert-barriers --kgpu-verify --lower-nvvm %s | FileCheck %s --check-prefix=LLVM
 
@@ -57,7 +57,7 @@ tile.kernel @clustered(%x: !in, %y: !out) attributes {kgpu.cluster = 2 : i32, kg
   tile.return
 }
 
-// A short scan is done by every warp.
+// Every warp performs a short scan by itself.
 // CHECK-LABEL: tile.kernel @short
 // CHECK-NOT: partial_scan
 // LLVM-LABEL: llvm.func @short

@@ -1,4 +1,4 @@
-// Pieces of rows that are gathered come in shorter vectors where a tile has too few elements for whole ones in all threads.
+// Checks that gathers of rows use shorter vectors if a tile has too few elements for whole vectors in all threads.
 // RUN: kpkg-opt %s --pass-pipeline='builtin.module(tile.kernel(kgpu-assign-layouts))' | FileCheck %s
 
 !x = !tile.view<2xf16, unit = 1, align = 16, divisible = 8, index = 32>

@@ -1,4 +1,5 @@
-// Products of 8-bit floats: tensor cores of warps have them from sm_89 on; before, they are computed in float32. What a step adds up goes to the rest in float32.
+// Checks products of 8-bit floats: mma.sync has them from sm_89 on, and older chips compute them in float32. The sum of
+// each step is added to the accumulator in float32.
 // RUN: kpkg-opt %s --pass-pipeline='builtin.module(gpu-pipeline{chip=sm_89})' | kpkg-opt --lower-nvvm | FileCheck %s
 // RUN: kpkg-opt %s --pass-pipeline='builtin.module(gpu-pipeline{chip=sm_120})' | kpkg-opt --lower-nvvm | FileCheck %s
 // RUN: kpkg-opt %s --pass-pipeline='builtin.module(gpu-pipeline{chip=sm_86})' | kpkg-opt --lower-nvvm | FileCheck --check-prefix=OLD --implicit-check-not=mma.m16 --implicit-check-not=mma.sync %s
@@ -7,7 +8,7 @@
 !b = !tile.view<2xf8E4M3FN, unit = 0, align = 16, divisible = 16, index = 32>
 !d = !tile.view<2xf32, mut, unit = 1, align = 16, divisible = 4, index = 32>
 
-// 64 x 64 x 64 are 4 x 8 x 2 instructions, of which a warp of four has a quarter.
+// 64 x 64 x 64 takes 4 x 8 x 2 instructions, of which each of four warps has a quarter.
 // CHECK-LABEL: llvm.func @product
 // CHECK: cp.async.cg.shared.global
 // CHECK: nvvm.ldmatrix {{.*}}<row>

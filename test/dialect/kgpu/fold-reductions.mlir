@@ -1,4 +1,4 @@
-// A carried sum has one element for the rows of a thread; what other threads hold stays apart.
+// Checks that a carried sum has one element for all rows of a thread, and that elements of other threads stay separate.
 // RUN: kpkg-opt --kgpu-fold-reductions --split-input-file %s | FileCheck %s
 
 #rows = #kgpu.layout<"reg 1:1-4 0:1-2 lane 1:8-128 warp 1:256-2048 rep 1x1">
@@ -14,7 +14,7 @@
 // CHECK-NEXT: %[[SUM:.*]] = tile.reduce sum %[[APART]] axis 0
 // CHECK-NEXT: %[[FLAT:.*]] = tile.reshape %[[SUM]] : {{.*}} -> tensor<1x4096xf32, #[[ONE]]>
 // CHECK-NEXT: arith.addf %[[A]], %[[FLAT]] : tensor<1x4096xf32, #[[ONE]]>
-// A product is a part of the steps of its sum.
+// The product of an FMA becomes part of the addend.
 // CHECK: arith.mulf %[[V]], %[[V]] fastmath<contract>
 // CHECK: arith.addf %[[B]], %{{.*}} : tensor<1x4096xf32, #[[ONE]]>
 // CHECK: tile.reduce sum %[[ALL]]#0 axis 0 : tensor<1x4096xf32, #[[ONE]]> -> tensor<1x4096xf32, #[[ONE]]>
@@ -38,7 +38,7 @@ tile.kernel @rows(%x: !in, %y: !out, %n: index) attributes {kgpu.target = #kgpu.
 
 // -----
 
-// Rows in lanes and warps stay, those above them are folded.
+// Rows in lanes and warps stay; those above them are folded.
 #rows = #kgpu.layout<"reg 1:1-4 0:32-64 lane 1:8-64 0:1 warp 0:2-16 rep 1x1">
 #one = #kgpu.layout<"reg 1:1-4 lane 1:8-64 * warp *4 rep 1x1">
 !in = !tile.view<2xf32, unit = 1, align = 16, divisible = 4, index = 32>
@@ -66,7 +66,7 @@ tile.kernel @short(%x: !in, %y: !out, %n: index) attributes {kgpu.target = #kgpu
 
 // -----
 
-// Who looks at single rows behind the loop, or starts elsewhere than at zero, keeps them.
+// A sum is not folded if single rows are used after the loop, or if it does not start at zero.
 #rows = #kgpu.layout<"reg 1:1-4 0:1-2 lane 1:8-128 warp 1:256-2048 rep 1x1">
 !in = !tile.view<2xf32, unit = 1, align = 16, divisible = 4, index = 32>
 !out = !tile.view<2xf32, mut, unit = 1, align = 16, divisible = 4, index = 32>

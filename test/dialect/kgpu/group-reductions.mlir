@@ -1,4 +1,4 @@
-// Independent sums share one exchange; a sum that needs another one comes after it.
+// Checks that independent sums share one exchange, and that a sum that needs another one follows it.
 // RUN: kpkg-opt --kgpu-group-reductions %s | FileCheck %s
 // RUN: kpkg-opt --kgpu-group-reductions --kgpu-expand-reductions --kgpu-alloc-smem --kgpu-insert-barriers %s | FileCheck %s --check-prefix=BARRIER
 
@@ -37,7 +37,7 @@ tile.kernel @sums(%x: !in, %y: !out) attributes {kgpu.target = #kgpu.target<"sm_
   tile.return
 }
 
-// A loop that reads the first sum stays behind it, with the sum of what it gives.
+// A loop that reads the first sum stays behind it, and so does a sum that depends on the loop.
 // CHECK-LABEL: tile.kernel @around_loop
 // CHECK: %[[S:.*]] = tile.reduce sum
 // CHECK-NEXT: %[[L:.*]] = scf.for

@@ -1,4 +1,5 @@
-// Products whose rows, matrix and depth come from memory: both roles read the numbers; operands still go by tensor maps, results to a slice.
+// Checks products whose rows, matrix and depth come from memory. Both roles read these numbers; tensor maps still load
+// the operands, and results are stored to a slice.
 // RUN: kpkg-opt --gpu-pipeline=chip=sm_90a %s | FileCheck %s
 
 !rows = !tile.view<2xbf16, unit = 1, align = 16, divisible = 8, index = 32>

@@ -1,5 +1,6 @@
-// Latent attention's products: what the second one reads is the first columns of what the first one reads, and is copied once; its sum has more columns than a
-// warpgroup has registers for, so that two have half of them each. They share the columns of the first product too, and exchange what they made of it.
+// Checks the products of latent attention. The second one's operand is the first columns of the first one's, and is
+// copied once. Its accumulator has too many columns for the registers of a warpgroup, so two have half of them each.
+// They also share the columns of the first product, and exchange the tiles that they compute from it.
 // RUN: kpkg-opt --gpu-pipeline=chip=sm_90a %s | FileCheck %s
 // RUN: kpkg-opt --gpu-pipeline=chip=sm_90a --lower-nvvm %s | FileCheck %s --check-prefix=CODE
 
@@ -16,13 +17,13 @@
 // CHECK-COUNT-9: kgpu.tensor_load %arg1
 // CHECK-NOT: kgpu.acquire
 // CHECK: } consumers {
-// The loop stays as it is: rotated it would hold the slot of an iteration through the next one.
+// The loop is not software-pipelined, since it would hold the slot of an iteration through the next one.
 // CHECK: scf.for
 // CHECK: scf.for
 // CHECK: kgpu.await %[[RING:.*]][%[[USE:.*]]]
 // CHECK: %[[SLOT:.*]] = kgpu.slot %{{.*}} -> !kgpu.smem<576x64xbf16
 // CHECK: %[[S:.*]] = kgpu.wgmma %{{.*}}, %[[SLOT]], %{{.*}} adds %false : {{.*}}, tensor<64x64xf32, #[[OWN]]>
-// Warpgroups that meet go in step, and take no turns.
+// Warpgroups that meet run in step, and take no turns.
 // CHECK-NOT: kgpu.ping_pong_wait
 // CHECK: kgpu.wgmma_wait 0 %[[S]]
 // CHECK: kgpu.local_store %{{.*}}, %[[SHARED:.*]] : tensor<64x64xbf16, #[[OWN]]>

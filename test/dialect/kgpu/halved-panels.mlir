@@ -1,4 +1,5 @@
-// Two warpgroups share the 64 columns of a product only where each finds its own in the right operand: not in the middle of a panel that has 64 columns.
+// Checks that two warpgroups share the 64 columns of a product only if each finds its own in the right operand. They
+// must not begin in the middle of a panel of 64 columns.
 // RUN: kpkg-opt --kgpu-configure="chip=sm_90a" %s | FileCheck %s
 !in = !tile.view<2xbf16, unit = 1, align = 16, divisible = 8, index = 32>
 !out = !tile.view<2xf32, mut, unit = 1, align = 16, divisible = 8, index = 32>
@@ -33,7 +34,7 @@ tile.kernel @by_rows(%q: !in, %k: !in, %v: !in, %y: !out) {
   tile.return
 }
 
-// Its columns are.
+// Columns of the operand are keys.
 // CHECK: tile.kernel @by_columns
 // CHECK-NOT: kgpu.consumers
 // CHECK: tile.return

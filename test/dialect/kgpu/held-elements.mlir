@@ -1,4 +1,4 @@
-// A tile of which a thread would hold more than code can be made of is an error with a way out.
+// Checks the error, with a suggestion, for a tile of which a thread would hold too many elements.
 // RUN: kpkg-opt --kgpu-assign-layouts --split-input-file --verify-diagnostics %s
 
 !in = !tile.view<1xi32, unit = 0, align = 16, divisible = 4, index = 32>

@@ -1,4 +1,4 @@
-// Loads stand together in front of what waits, where the launch asks for it.
+// Checks that loads stand together before ops that wait, if the launch asks for it.
 // RUN: kpkg-opt --kgpu-hoist-loads %s | FileCheck %s
 
 !row = !tile.view<2xf32>
@@ -26,7 +26,7 @@ tile.kernel @weights(%x: !row, %w: !vector, %y: !out, %n: index)
   tile.return
 }
 
-// What may be written to, and what depends on the result of a reduction, stays.
+// Loads from mutable views stay, and so do loads that depend on the result of a reduction.
 // CHECK-LABEL: tile.kernel @stays
 // CHECK: tile.load %arg0
 // CHECK-NEXT: tile.reduce

@@ -1,10 +1,10 @@
-// Gathers that walk in windows over images are loads of the copy engine, from the pixel of the tile's first row on.
+// Checks that gathers over sliding windows become im2col loads of the TMA, from the pixel of the tile's first row on.
 // RUN: kpkg-opt --kgpu-configure=chip=sm_90a --kgpu-schedule-tiles --kgpu-im2col-loads --canonicalize %s | FileCheck %s
 // RUN: kpkg-opt --kgpu-configure=chip=sm_80 --kgpu-schedule-tiles --kgpu-im2col-loads --canonicalize %s | FileCheck %s --check-prefix=OTHER
-// Taps that come from elsewhere, kept below the extent.
+// Taps from another source are accepted if they are clamped below the extent.
 // RUN: sed 's/^\( *\)\(.\)wb = arith.muli .b, .tw : index/\1\2most = arith.maxsi \2n, \2c0 : index\n\2last = arith.subi \2taps, \2c1 : index\n\2kept = arith.minsi \2most, \2last : index\n\2wb = arith.muli \2kept, \2tw : index/' %s | kpkg-opt --kgpu-configure=chip=sm_90a --kgpu-schedule-tiles --kgpu-im2col-loads --canonicalize | FileCheck %s
 // RUN: sed 's/= arith.muli %line, %wide/= arith.muli %wide, %line/' %s | kpkg-opt --kgpu-configure=chip=sm_90a --kgpu-schedule-tiles --kgpu-im2col-loads --canonicalize | FileCheck %s
-// Pixels that are counted in another way, or whose taps nobody has counted, are gathered one by one: no warpgroups compute then.
+// Gathers stay if pixels are counted in another way, or if taps have no known range. Then there are no consumers.
 // RUN: sed 's/= arith.muli %line, %wide/= arith.muli %line, %high/' %s | kpkg-opt --kgpu-configure=chip=sm_90a --kgpu-schedule-tiles --kgpu-im2col-loads --canonicalize | FileCheck %s --check-prefix=OTHER
 // RUN: sed 's/muli %b, \(.\)tw/muli %n, \1tw/' %s | kpkg-opt --kgpu-configure=chip=sm_90a --kgpu-schedule-tiles --kgpu-im2col-loads --canonicalize | FileCheck %s --check-prefix=OTHER
 // RUN: sed 's/addi %ws, .pwt/addi %ws, %ws/' %s | kpkg-opt --kgpu-configure=chip=sm_90a --kgpu-schedule-tiles --kgpu-im2col-loads --canonicalize | FileCheck %s --check-prefix=OTHER

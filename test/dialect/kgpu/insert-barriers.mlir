@@ -4,7 +4,8 @@
 #g = #kgpu.layout<"lane 0:1-2 *3 warp *2 rep 1">
 !out = !tile.view<1xf32, mut, unit = 0>
 
-// Read after write; then a write into bytes that slower warps may still read; disjoint bytes need nothing.
+// A read after a write needs a barrier, and so does a write to bytes that slower warps may still read. Disjoint bytes
+// need none.
 // CHECK-LABEL: tile.kernel @straight
 // CHECK: kgpu.local_store
 // CHECK-NEXT: kgpu.barrier
@@ -31,7 +32,7 @@ tile.kernel @straight(%y: !out) attributes {kgpu.target = #kgpu.target<"sm_80">,
   tile.return
 }
 
-// The next iteration writes what this one reads.
+// The next iteration writes the bytes that this one reads.
 // CHECK-LABEL: tile.kernel @loop
 // CHECK: scf.for
 // CHECK: kgpu.barrier
@@ -51,7 +52,7 @@ tile.kernel @loop(%y: !out, %n: index) attributes {kgpu.target = #kgpu.target<"s
   tile.return
 }
 
-// What one branch leaves is pending after both; in one warp the lanes need no more than each other.
+// An access of one branch is pending after the branches. Within one warp, lanes only need to wait for each other.
 // CHECK-LABEL: tile.kernel @branch
 // CHECK: scf.if
 // CHECK: kgpu.local_store

@@ -1,4 +1,4 @@
-// Wrong kgpu IR is refused with the reason.
+// Checks that invalid kgpu IR is rejected with a reason.
 // RUN: kpkg-opt --split-input-file --verify-diagnostics %s
 
 // expected-error @+1 {{unknown chip 'sm_35', known are sm_80 sm_86 sm_89 sm_90a sm_100a sm_120}}

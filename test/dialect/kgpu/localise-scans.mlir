@@ -5,7 +5,7 @@
 !in = !tile.view<2xf32, unit = 1, align = 16, divisible = 4, index = 32>
 !out = !tile.view<2xf32, mut, unit = 1, align = 16, divisible = 4, index = 32>
 
-// A warp for each row.
+// Each row gets a warp.
 // CHECK-DAG: #[[WIDE:.*]] = #kgpu.layout<"reg 1:1 0:1-2 lane 1:2-32 warp 1:64-128 rep 1x1">
 // CHECK-DAG: #[[WARP:.*]] = #kgpu.layout<"reg 1:1-2 1:128 lane 1:4-64 warp 0:1-2 rep 1x1">
 // CHECK-LABEL: tile.kernel @rows
@@ -31,7 +31,7 @@ tile.kernel @rows(%x: !in, %y: !out) attributes {kgpu.target = #kgpu.target<"sm_
   tile.return
 }
 
-// Along rows the axis lies in registers alone.
+// A scan down the columns needs no conversion: its axis lies in registers.
 // CHECK-LABEL: tile.kernel @columns
 // CHECK-NOT: kgpu.cvt_layout
 tile.kernel @columns(%x: !in, %y: !out) attributes {kgpu.target = #kgpu.target<"sm_90a">, kgpu.threads = 128 : i32} {

@@ -1,4 +1,5 @@
-// What each iteration stores and what the tile stores go through the same buffers, in panels as narrow as the narrowest rows of the loop; without such a loop, each has panels as wide as its rows allow.
+// Checks stores in a loop and after it. They share buffers, in panels as narrow as the narrowest rows of the loop.
+// Without such a loop, each store has panels as wide as its rows allow.
 // RUN: kpkg-opt --kgpu-configure=chip=sm_90a --kgpu-schedule-tiles --kgpu-assign-layouts --kgpu-tensor-stores %s | FileCheck %s
 
 // CHECK-LABEL: tile.kernel @both

@@ -1,4 +1,4 @@
-// Clusters go over all kernel blocks, where the launch asks for it.
+// Checks that clusters loop over kernel blocks, if the launch asks for it.
 // RUN: kpkg-opt --kgpu-make-persistent %s | FileCheck %s
 
 !in = !tile.view<2xf32>
@@ -26,7 +26,7 @@ tile.kernel @rows(%x: !in, %y: !out)
   tile.return
 }
 
-// A CTA alone takes every kernel block that many further on; other kernels stay.
+// Without clusters, the step is the number of CTAs. Kernels that do not ask for it are not changed.
 // CHECK-LABEL: tile.kernel @alone
 // CHECK: %[[STEP:.*]] = kgpu.cta_count
 // CHECK: scf.for {{.*}} step %[[STEP]] {
@@ -47,7 +47,7 @@ tile.kernel @plain(%x: !in, %y: !out) attributes {kgpu.target = #kgpu.target<"sm
   tile.return
 }
 
-// With early loads, what all kernel blocks load alike stands before the loop, and stays as narrow as it is.
+// With early loads, loads that are the same for all kernel blocks precede the loop, and their elements stay narrow.
 // CHECK-LABEL: tile.kernel @weights
 // CHECK: %[[W:.*]] = tile.load %arg1[%c0]
 // CHECK: scf.for

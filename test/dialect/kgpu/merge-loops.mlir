@@ -1,4 +1,4 @@
-// Nested loops around products whose operands are copied ahead are one loop.
+// Checks that nested loops around a product whose operands are copied ahead are merged.
 // RUN: kpkg-opt --kgpu-merge-loops --canonicalize %s | FileCheck %s
 
 // CHECK-LABEL: tile.kernel @nested
@@ -36,7 +36,8 @@ tile.kernel @nested(%x: !tile.view<2xbf16>, %y: !tile.view<2xf32, mut>, %rows: i
   tile.return
 }
 
-// The inner loop's length depends on the outer one; or the outer one does more; or two products take turns in the inner one.
+// Loops stay nested if the inner trip count depends on the outer loop, the outer loop does more, or there are two
+// products.
 // CHECK-LABEL: tile.kernel @others
 // CHECK-COUNT-6: scf.for
 // CHECK-NOT: scf.for

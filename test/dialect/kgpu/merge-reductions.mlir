@@ -1,4 +1,4 @@
-// A sum about the result of another reduction shares its exchange, where that pays.
+// Checks that a sum about the result of another reduction shares its exchange, where that pays.
 // RUN: kpkg-opt --kgpu-merge-reductions %s | FileCheck %s
 // RUN: kpkg-opt --kgpu-merge-reductions --kgpu-group-reductions --kgpu-expand-reductions --kgpu-alloc-smem --kgpu-insert-barriers --kgpu-verify --lower-nvvm %s | FileCheck %s --check-prefix=LLVM
 
@@ -58,7 +58,8 @@ tile.kernel @squares(%x: !in, %y: !out) attributes {kgpu.cluster = 2 : i32, kgpu
   tile.return
 }
 
-// Exponentials about the maximum: a warp without any takes 0 for it. They are made again where they are needed for more than their sum.
+// Exponentials about the maximum: a warp whose elements are all -inf uses 0. They are computed again if they have other
+// uses than their sum.
 // CHECK-LABEL: tile.kernel @exponentials
 // CHECK: %[[V:.*]] = tile.load
 // CHECK: %[[TOP:.*]] = kgpu.partial_reduce max %[[V]]
@@ -88,7 +89,7 @@ tile.kernel @exponentials(%x: !in, %y: !out) attributes {kgpu.cluster = 2 : i32,
   tile.return
 }
 
-// Within a CTA, where only the sum is wanted; here in the form exp2((v - m) * c).
+// Within a CTA, if only the sum is used; here in the form exp2((v - m) * c).
 // CHECK-LABEL: tile.kernel @scaled
 // CHECK: %[[OWN:.*]] = kgpu.own_part
 // CHECK: %[[D:.*]] = arith.subf %{{.*}}, %[[OWN]]
@@ -115,7 +116,8 @@ tile.kernel @scaled(%x: !in, %y: !out) attributes {kgpu.target = #kgpu.target<"s
   tile.return
 }
 
-// Where clusters do not stay, others hide the exchange of one; squares of 16-bit elements take longer than that.
+// Not in clusters that are not persistent, where others hide the exchange. Not for squares of 16-bit elements either,
+// which take longer than the exchange.
 // CHECK-LABEL: tile.kernel @hidden
 // CHECK-NOT: share_parts
 tile.kernel @hidden(%x: !in, %z: !tile.view<2xbf16, unit = 1, align = 16, divisible = 8>, %y: !out) attributes {kgpu.cluster = 2 : i32, kgpu.target = #kgpu.target<"sm_90a">, kgpu.threads = 128 : i32} {
@@ -141,7 +143,7 @@ tile.kernel @hidden(%x: !in, %z: !tile.view<2xbf16, unit = 1, align = 16, divisi
   tile.return
 }
 
-// Squares within a CTA stay, and so do sums about something else than the maximum, or of other elements.
+// Not for squares within a CTA, nor for sums about another value than the maximum, or of other elements.
 // CHECK-LABEL: tile.kernel @stays
 // CHECK-NOT: share_parts
 tile.kernel @stays(%x: !in, %y: !out) attributes {kgpu.target = #kgpu.target<"sm_90a">, kgpu.threads = 128 : i32} {

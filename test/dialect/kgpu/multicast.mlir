@@ -1,4 +1,4 @@
-// Pairs of CTAs take tiles that lie below each other, and copy each a half of the columns that both read.
+// Checks pairs of CTAs that take tiles in one column: each copies half of the columns that both read.
 // RUN: kpkg-opt --pass-pipeline='builtin.module(tile.kernel(kgpu-schedule-tiles),canonicalize,cse)' %s | FileCheck %s --check-prefix=TILES
 // RUN: kpkg-opt --pass-pipeline='builtin.module(gpu-pipeline{chip=sm_90a})' %s | FileCheck %s
 // RUN: kpkg-opt --pass-pipeline='builtin.module(gpu-pipeline{chip=sm_90a})' %s | kpkg-opt --lower-nvvm | FileCheck %s --check-prefix=CODE
@@ -6,7 +6,7 @@
 !in = !tile.view<2xbf16, unit = 1, align = 16, divisible = 8, index = 32>
 !out = !tile.view<2xbf16, mut, unit = 1, align = 16, divisible = 8, index = 32>
 
-// Half as many rows, rounded up; a group has 8 pairs of them.
+// Half as many rows, rounded up; a group has 8 pairs of rows.
 // TILES-LABEL: tile.kernel @product
 // TILES-DAG: %[[EIGHT:.*]] = arith.constant 8 : index
 // TILES-DAG: %[[TWO:.*]] = arith.constant 2 : index
@@ -20,8 +20,8 @@
 // TILES: %[[RANK:.*]] = kgpu.cluster_rank
 // TILES: arith.addi %[[PAIR]], %[[RANK]] : index
 
-// The left operand is each CTA's own. The right one lies in four panels of 64 columns, of which each CTA copies half of the rows,
-// before what is its own.
+// Each CTA has its own left operand. The right operand lies in four panels of 64 columns. Each CTA copies half of the
+// rows of each panel, before its own operand.
 // CHECK: tile.kernel @product
 // CHECK-SAME: kgpu.cluster = 2
 // CHECK-SAME: box = [128, 64]
@@ -35,7 +35,8 @@
 // CHECK: kgpu.tensor_load %arg1{{.*}} plus 24576 signals {{.*}} multicast 0 :
 // CHECK: kgpu.tensor_load %arg0{{.*}} plus 0 signals %{{[0-9a-z_]+}}[%{{[0-9a-z_]+}}] :
 
-// Each slot is released by two warpgroups of each of two CTAs, by one thread for the other CTA and one for its own. Who waits for the others at the end need not be a whole warp.
+// Two warpgroups of each of two CTAs release each slot: one thread signals the other CTA, and one the own CTA. The
+// final wait for the other CTA need not be done by a whole warp.
 // CODE-LABEL: llvm.func @product
 // CODE-SAME: nvvm.cluster_dim = array<i32: 2, 1, 1>
 // CODE-DAG: %[[BYTES:.*]] = llvm.mlir.constant(49152 : i32) : i32

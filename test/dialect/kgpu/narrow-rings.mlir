@@ -1,11 +1,11 @@
-// Tiles of several short rows go through rings too, in vectors of which every thread has one.
+// Checks that tiles of several short rows also go through rings, with a vector for every thread.
 // RUN: kpkg-opt --kgpu-assign-layouts %s | FileCheck %s --check-prefix=LAYOUT
 // RUN: kpkg-opt --kgpu-assign-layouts --kgpu-ring-loads %s | FileCheck %s
 
 !in = !tile.view<2xbf16, unit = 1, align = 16, divisible = 8, index = 32>
 !out = !tile.view<2xbf16, mut, unit = 1, align = 16, divisible = 8, index = 32>
 
-// With 16 bytes a thread half of the threads would do what others do.
+// With vectors of 16 bytes, half of the threads would repeat the work of others.
 // LAYOUT: #[[HALF:.*]] = #kgpu.layout<"reg 1:1-2
 // LAYOUT-LABEL: tile.kernel @strips
 // LAYOUT: tile.load {{.*}} -> tensor<8x32xbf16, #[[HALF]]>
@@ -26,7 +26,7 @@ tile.kernel @strips(%x: !in, %y: !out, %first: index, %last: index)
   tile.return
 }
 
-// One short row stays as it is: all threads would copy the same.
+// One short row stays as it is: all threads would copy the same elements.
 // CHECK-LABEL: tile.kernel @row
 // CHECK-NOT: kgpu.fetch
 // CHECK: tile.return

@@ -1,4 +1,5 @@
-// Operands of 96 columns lie in two panels of 64, the second of which is half padding; products read 96.
+// Checks operands of 96 columns: they lie in two panels of 64, half of the second is padding, and products read 96
+// columns.
 // RUN: kpkg-opt --kgpu-tensor-stores --kgpu-split-roles --cse --kgpu-verify-schedule %s | FileCheck %s
 // RUN: kpkg-opt --kgpu-tensor-stores --kgpu-split-roles --kgpu-alloc-smem --kgpu-insert-barriers --kgpu-verify --lower-nvvm %s | FileCheck %s --check-prefix=CODE
 
@@ -16,7 +17,7 @@
 // CHECK: kgpu.tensor_load %arg1{{.*}} plus 12288 signals
 // CHECK-NOT: kgpu.tensor_load
 // CHECK: kgpu.wgmma {{.*}} tensor<64x96xf32
-// Six steps of depth: four in the first panel, two in the second.
+// Six steps along K: four in the first panel, two in the second.
 // CODE-COUNT-6: wgmma.mma_async{{.*(m64n96k16|n = 96, k = 16)}}
 // CODE-NOT: wgmma.mma_async
 tile.kernel @product(%x: !in, %y: !in, %z: !out, %m: index, %n: index) attributes {kgpu.target = #kgpu.target<"sm_90a">, kgpu.consumers = 1 : i32, kgpu.threads = 256 : i32} {

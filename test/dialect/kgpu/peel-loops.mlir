@@ -1,4 +1,4 @@
-// Loops are split where a choice in them begins or ceases to be made.
+// Checks that loops are split where a branch may begin or cease to be taken.
 // RUN: kpkg-opt --kgpu-peel-loops --canonicalize --cse %s | FileCheck %s
 
 #acc = #kgpu.layout<"reg 1:1 0:8 1:8-32 lane 1:2-4 0:1-4 warp 0:16-64 rep 1x1">
@@ -7,7 +7,8 @@
 !in = !tile.view<2xbf16, unit = 1, align = 16, divisible = 8, index = 32>
 !out = !tile.view<2xf32, mut, unit = 1>
 
-// 64 n + 64 > end from floor((end - 64) / 64) + 1 on, 64 n < begin up to ceil(begin / 64): the loop between does not compare.
+// 64 n + 64 > end holds from floor((end - 64) / 64) + 1 on, and 64 n < begin holds below ceil(begin / 64). The loop
+// between both does not compare.
 // CHECK-LABEL: tile.kernel @both_sides
 // CHECK: %[[REST:.*]] = arith.subi %arg5, %c64
 // CHECK: %[[LAST:.*]] = arith.floordivsi %[[REST]], %c64
@@ -60,7 +61,8 @@ tile.kernel @both_sides(%q: !in, %k: !in, %y: !out, %blocks: index, %begin: inde
   tile.return
 }
 
-// One side only; the counter on the right, growing downwards: limit - 8 n <= 100 from ceil((limit - 100) / 8) on.
+// One comparison, whose right side decreases with the counter: 100 >= limit - 8 n holds from ceil((limit - 100) / 8)
+// on.
 // CHECK-LABEL: tile.kernel @one_side
 // CHECK: %[[REST:.*]] = arith.subi %arg4, %c100
 // CHECK: %[[FROM:.*]] = arith.ceildivsi %[[REST]], %c8
@@ -102,7 +104,8 @@ tile.kernel @one_side(%q: !in, %k: !in, %y: !out, %blocks: index, %limit: index)
   tile.return
 }
 
-// A sum that begins at zero: its first product is another one. A condition that is not linear is no border either. Who looks at the launch sees that nothing was split.
+// Not split: a loop whose sum begins at zero, since its first product differs, and a condition that is not linear. The
+// launch then shows that nothing was split.
 // CHECK-LABEL: tile.kernel @whole
 // CHECK-NOT: kgpu.peels
 // CHECK: scf.for

@@ -1,4 +1,5 @@
-// A product of what both warpgroups compute: they write it to shared memory, and multiply it one iteration later; sums go to memory by reductions of TMA.
+// Checks a product of a tile that both warpgroups compute. They publish it to shared memory, and multiply it one
+// iteration later. The TMA adds the results to memory.
 // RUN: kpkg-opt --kgpu-configure=chip=sm_90a --kgpu-expand-add-stores --kgpu-schedule-tiles --kgpu-assign-layouts --canonicalize --cse --kgpu-tensor-stores --kgpu-split-roles --kgpu-pipeline-operands --kgpu-verify-schedule %s | FileCheck %s
 // RUN: kpkg-opt --gpu-pipeline=chip=sm_90a --lower-nvvm %s | FileCheck %s --check-prefix=CODE
 
@@ -15,7 +16,7 @@
 // CHECK: scf.for %[[J:.*]] = %[[FIRST:.*]] to %[[END:.*]] step
 // CHECK: kgpu.wgmma
 // CHECK: kgpu.publish_all %{{.*}} to %[[OWN:.*]] signals %[[RING]][%[[USE:.*]]] : tensor<128x64xbf16
-// Each warpgroup has its rows at once.
+// Each warpgroup can read its own rows without waiting.
 // CHECK: kgpu.wgmma %{{.*}}, %{{.*}}, %{{.*}} adds
 // CHECK: %[[BEFORE:.*]] = arith.addi %[[USE]], %{{.*}} : i32
 // CHECK: %[[SLOT:.*]] = kgpu.slot %[[SLOTS]]
@@ -28,7 +29,7 @@
 // CHECK: scf.if %[[SOME]] {
 // CHECK: kgpu.tensor_store adds %[[DONE]]#1, %arg3[%{{.*}}, %{{.*}}] map {{[0-9]+}} through %[[STAGING]]
 // CHECK: scf.yield
-// Behind the loop, what the last iteration shared.
+// After the loop, the tile of the last iteration.
 // CHECK: kgpu.await %[[RING]]
 // CHECK: kgpu.wgmma {{.*}} droppable
 // CHECK: %[[RAN:.*]] = arith.cmpi slt, %[[FIRST]], %[[END]] : index
@@ -37,7 +38,7 @@
 
 // CODE: nvvm.stmatrix {{.*}}<row>
 // CODE: nvvm.fence.proxy
-// The transposes of both operands; what was in the registers does not matter.
+// Both operands are transposed; the previous contents of the accumulator do not matter.
 // CODE: wgmma.mma_async.sync.aligned.m64n64k16.f32.bf16.bf16 {{.*}}, 0, 1, 1, 1, 1;
 // CODE: llvm.store {{.*}} : vector<2xf32>, !llvm.ptr<3>
 // CODE: nvvm.cp.async.bulk.tensor.reduce

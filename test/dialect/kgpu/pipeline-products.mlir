@@ -1,4 +1,4 @@
-// Attention: the second product of an iteration runs under the arithmetic of the next one, and warpgroups take turns.
+// Checks attention: the second product of an iteration overlaps with arithmetic of the next, and warpgroups take turns.
 // RUN: kpkg-opt --kgpu-pipeline-products --canonicalize --cse %s | FileCheck %s
 // RUN: kpkg-opt --kgpu-pipeline-products --canonicalize --cse --kgpu-split-roles --kgpu-pipeline-waits --kgpu-ping-pong --kgpu-verify-schedule %s | FileCheck %s --check-prefix=ROLES
 
@@ -10,7 +10,7 @@
 !in = !tile.view<2xbf16, unit = 1, align = 16, divisible = 8, index = 32>
 !out = !tile.view<2xf32, mut, unit = 1>
 
-// The first iteration up to its second product, the loop from the second iteration on, the last product.
+// The first iteration up to its second product, the loop from the second iteration on, and the last product.
 // CHECK-LABEL: tile.kernel @attention
 // CHECK: %[[Q:.*]] = tile.load %arg0
 // CHECK: %[[S:.*]] = tile.dot %[[Q]], {{.*}}
@@ -28,7 +28,7 @@
 // CHECK: %[[END:.*]] = tile.dot %[[LOOP]]#1, %{{.*}}, %[[LOOP]]#2
 // CHECK: arith.select %{{.*}}, %[[END]]
 
-// Both products of an iteration are issued in one turn; only then does the first one's result be waited for, and last the second one's.
+// Both products of an iteration start in one turn. Then the first result is waited for, and last the second one.
 // ROLES: consumers {
 // ROLES: scf.for
 // ROLES: kgpu.ping_pong_wait
@@ -39,7 +39,7 @@
 // ROLES: kgpu.wgmma_wait 1 %[[S]]
 // ROLES: kgpu.release
 // ROLES: tile.reduce
-// The wait for the second product is not moved above the first one's reduction, by ptxas neither.
+// Neither passes nor ptxas move the wait for the second product above the first one's reduction.
 // ROLES-NEXT: kgpu.scheduling_fence
 // ROLES: kgpu.wgmma_wait 0 %[[O]]
 // ROLES: kgpu.release

@@ -1,5 +1,5 @@
-// Waits stand where results are needed or slots are given back. Where nothing is started between two waits, the second one is part of the first one, and slots that it
-// frees are released there.
+// Checks that waits stand where results are needed or slots are released. If nothing starts between two waits, the
+// second is merged into the first, with the releases of its slots.
 // RUN: kpkg-opt --kgpu-configure=chip=sm_90a --kgpu-expand-add-stores --kgpu-schedule-tiles --kgpu-assign-layouts --canonicalize --cse --kgpu-tensor-stores --kgpu-split-roles --kgpu-pipeline-operands --kgpu-pipeline-waits --kgpu-verify-schedule %s | FileCheck %s
 
 // CHECK: tile.kernel @merged
@@ -8,7 +8,7 @@
 // CHECK: scf.for
 // CHECK: %[[SCORES:.*]] = kgpu.wgmma
 // CHECK: %[[OTHERS:.*]] = kgpu.wgmma
-// A wait for less comes later: both stay.
+// A later wait for fewer products: both stay.
 // CHECK: kgpu.wgmma_wait 1 %[[SCORES]]
 // CHECK-NEXT: kgpu.wgmma_wait 0 %[[OTHERS]]
 // The result of this product is for the next iteration.
@@ -58,7 +58,7 @@ tile.kernel @merged(%a: !in, %b: !in, %v: !in, %g: !in, %d: !out, %z: !sum) attr
   tile.return
 }
 
-// A product that the next one adds to is waited for where the slot that it has read is given back, and only there.
+// A product whose accumulator the next one continues is waited for only where the slot that it reads is released.
 // CHECK: tile.kernel @chained
 // CHECK: } consumers {
 // CHECK: kgpu.await %[[FIRST:[0-9]+]]

@@ -1,4 +1,4 @@
-// Positions that are used as a column and as a row are made for both: no thread asks others for what it can count.
+// Checks that positions with uses as a column and as a row are computed for both, so that threads exchange nothing.
 // RUN: kpkg-opt --kgpu-assign-layouts --canonicalize --cse %s | FileCheck %s
 
 // CHECK-LABEL: tile.kernel @mask

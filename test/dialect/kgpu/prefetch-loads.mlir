@@ -1,4 +1,4 @@
-// Loads of a loop are one iteration ahead, where the launch asks for it and their addresses are known.
+// Checks that loads of a loop are one iteration ahead, if the launch asks for it and their addresses are known.
 // RUN: kpkg-opt --kgpu-prefetch-loads --split-input-file %s | FileCheck %s
 
 !row = !tile.view<2xf32>
@@ -28,7 +28,7 @@ tile.kernel @ahead(%x: !row, %y: !out, %rows: index)
   tile.return
 }
 
-// A row whose number comes from a table that nobody writes is one iteration ahead, with its number.
+// A row whose number comes from a read-only table is one iteration ahead, and so is its number.
 // CHECK-LABEL: tile.kernel @indirect
 // CHECK: %[[J:.*]] = tile.load %{{.*}}[] fill
 // CHECK: %[[FIRST:.*]] = tile.load %arg0[%[[J]], %{{.*}}]
@@ -53,7 +53,7 @@ tile.kernel @indirect(%x: !row, %where: !index, %y: !out, %rows: index)
   tile.return
 }
 
-// What the kernel may write stays where it is, and what lies where it says.
+// Loads from memory that the kernel writes stay, and so do loads at positions that are read from there.
 // CHECK-LABEL: tile.kernel @not_known
 // CHECK: scf.for
 // CHECK-NEXT: tile.load %{{.*}}[] fill
@@ -77,7 +77,7 @@ tile.kernel @not_known(%x: !row, %where: !tile.view<1xindex, mut>, %y: !out, %ro
 
 // -----
 
-// Beside a ring only narrow loads travel in registers, and what they will read is brought to the second-level cache.
+// In kernels with rings only narrow loads are carried in registers, and their later addresses are prefetched to L2.
 #target = #kgpu.target<"sm_90a">
 !in = !tile.view<2xbf16, unit = 1, align = 16, divisible = 8, index = 32>
 !means = !tile.view<1xf32, unit = 0, index = 32>

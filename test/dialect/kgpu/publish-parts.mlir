@@ -1,4 +1,4 @@
-// Weights are published in two parts: products of the first one run while the other one is computed.
+// Checks that weights are published in two parts, so that products of the first one overlap with computing the second.
 // RUN: kpkg-opt --kgpu-publish-parts %s | FileCheck %s
 
 #acc = #kgpu.layout<"reg 1:1 0:8 1:8-64 lane 1:2-4 0:1-4 warp 0:16-32 1:128 rep 1x1">
@@ -28,7 +28,7 @@
 // CHECK: %[[B:.*]] = kgpu.wgmma %[[P]], %{{[^,]*}}, %{{.*}} adds %[[SOME]] :
 // CHECK: kgpu.await %[[OTHER]][%[[USE]]]
 // CHECK: %[[Q:.*]] = kgpu.slot %[[SECOND]]
-// The second part adds to what the first one gave, in any case.
+// Products of the second part always add to those of the first.
 // CHECK: %[[TRUE:.*]] = arith.constant true
 // CHECK: %[[C:.*]] = kgpu.wgmma %[[Q]], %{{.*}} from 32, %[[A]] adds %[[TRUE]] :
 // CHECK: %[[D:.*]] = kgpu.wgmma %[[Q]], %{{.*}} from 32, %[[B]] adds %[[TRUE]] :
@@ -46,11 +46,11 @@
 // CHECK: %[[F:.*]] = math.exp2 %[[R]]
 // CHECK: arith.truncf %[[F]]
 // CHECK: kgpu.publish %{{.*}} signals %[[OTHER]][%[[USE]]]
-// Whoever reads all of it follows.
+// Uses of the whole tile follow.
 // CHECK: %[[WHOLE:.*]] = kgpu.join_columns %[[E]], %[[F]]
 // CHECK: tile.reduce sum %[[WHOLE]]
 
-// What no element-wise op made is published whole.
+// A tile that no elementwise op computes is published whole.
 // CHECK-LABEL: tile.kernel @loaded
 // CHECK: kgpu.publish %{{.*}} : tensor<64x64xbf16
 tile.kernel @attend(%x: !in, %w: !weight, %some: i1, %y: !out) attributes {kgpu.consumers = 2 : i32, kgpu.producers = 1 : i32, kgpu.target = #kgpu.target<"sm_90a">, kgpu.threads = 512 : i32} {

@@ -1,4 +1,4 @@
-// What was fetched is read again behind the last wait where registers are short, and what was loaded before the loop with it.
+// Checks that fetched elements are read again after the last wait if registers are short, and so are earlier loads.
 // RUN: kpkg-opt --kgpu-rematerialise-loads --split-input-file %s | FileCheck %s
 
 #row = #kgpu.layout<"reg 1:1-4 1:4096 lane 1:8-128 warp 1:256-2048 rep 1x2">
@@ -65,7 +65,7 @@ tile.kernel @short(%x: !in, %w: !weights, %y: !out, %rows: index)
 
 // -----
 
-// Where registers hold it all, nothing is read twice.
+// If registers suffice, nothing is read twice.
 #row = #kgpu.layout<"reg 1:1-4 lane 1:8-128 warp 1:256-1024 rep 1x1">
 #all = #kgpu.layout<"lane *5 warp *3 rep 1x1">
 !in = !tile.view<2xbf16, unit = 1, align = 16, divisible = 8, index = 32>

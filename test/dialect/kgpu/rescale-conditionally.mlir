@@ -1,4 +1,4 @@
-// Sums are multiplied by a factor that is mostly 1 in warps for which it is not.
+// Checks that sums are multiplied by a factor that is mostly 1 only in warps where it is not 1.
 // RUN: kpkg-opt --kgpu-rescale-conditionally %s | FileCheck %s
 // RUN: kpkg-opt --kgpu-rescale-conditionally --lower-nvvm %s | FileCheck %s --check-prefix=CODE
 
@@ -27,10 +27,10 @@
 // CHECK: tile.store %[[SUMS]]#1
 
 // CODE: nvvm.vote.sync any
-// Loads read what is published here, no products: it needs no fence.
+// Only loads read the published tile, and no products, so it needs no fence.
 // CODE-NOT: fence.proxy.async.shared
 
-// What is not made 1 anywhere is multiplied by at once.
+// A factor that no `select` sets to 1 is multiplied without a branch.
 // CHECK-LABEL: tile.kernel @always
 // CHECK-NOT: kgpu.warp_any
 tile.kernel @attend(%x: !in, %y: !out) attributes {kgpu.consumers = 1 : i32, kgpu.producers = 1 : i32, kgpu.shared = 272 : i32, kgpu.target = #kgpu.target<"sm_90a">, kgpu.threads = 384 : i32} {

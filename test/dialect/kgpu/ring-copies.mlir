@@ -1,4 +1,4 @@
-// Copies for products run ahead of them, through a ring; then first fragments are read an iteration before their use.
+// Checks that copies for products run ahead through a ring, and that first fragments are read an iteration ahead.
 // RUN: kpkg-opt %s --pass-pipeline='builtin.module(tile.kernel(kgpu-assign-layouts,kgpu-expand-mma,kgpu-ring-copies,canonicalize))' | FileCheck %s
 // RUN: kpkg-opt %s --pass-pipeline='builtin.module(tile.kernel(kgpu-assign-layouts,kgpu-expand-mma,kgpu-ring-copies,canonicalize,kgpu-preload-fragments,kgpu-alloc-smem,kgpu-insert-barriers))' | FileCheck %s --check-prefix=PRELOAD
 
@@ -43,7 +43,7 @@
 // CHECK: scf.yield %{{.*}}, %[[NEXT]], %[[READ]]
 // CHECK: kgpu.async_wait 0
 
-// One barrier an iteration, and none between copies in front of the loop.
+// One barrier per iteration, and none between copies before the loop.
 // PRELOAD-LABEL: tile.kernel @product
 // PRELOAD-NOT: kgpu.barrier
 // PRELOAD: kgpu.async_wait 1
@@ -129,7 +129,7 @@ tile.kernel @elements(%a: !plain, %b: !plain, %d: !d, %count: index)
   tile.return
 }
 
-// A step of one product: the wait stands behind the commit that it counts, so that the slot which is read next is full.
+// A step with one product: the wait follows the commit that it counts, so the slot that is read next is full.
 // CHECK-LABEL: tile.kernel @one_product
 // PRELOAD-LABEL: tile.kernel @one_product
 // PRELOAD: scf.for
@@ -161,7 +161,8 @@ tile.kernel @one_product(%a: !a, %b: !a, %d: !d, %count: index)
   tile.return
 }
 
-// float32 along columns, read as tf32: columns stay together in the buffer, else vectors of four of them could not be copied there.
+// float32 along columns, read as tf32: vectors of four elements stay contiguous in the buffer, or they could not be
+// copied.
 // CHECK-LABEL: tile.kernel @tf32_along_columns
 // CHECK: kgpu.alloc : !kgpu.smem<3x32x64xf32, "4B 1:{{[0-9,]+}} 2:4,8,
 // CHECK: kgpu.async_copy %arg1

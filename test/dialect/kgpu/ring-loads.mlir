@@ -1,4 +1,4 @@
-// Loads of later iterations are on their way to shared memory, each thread's own.
+// Checks that loads of later iterations are in flight to shared memory, for each thread its own elements.
 // RUN: kpkg-opt --kgpu-ring-loads --split-input-file %s | FileCheck %s
 // RUN: kpkg-opt --kgpu-ring-loads --kgpu-alloc-smem --kgpu-insert-barriers --lower-nvvm --split-input-file %s | FileCheck %s --check-prefix=CODE
 
@@ -25,14 +25,14 @@
 // CHECK: %[[SAME:.*]] = kgpu.slot %[[RING]][%[[AT]]]
 // CHECK: kgpu.fetch %arg0[%[[J]], %c0{{.*}}] of {{.*}} if %[[IN]] to %[[SAME]]
 // CHECK-NEXT: kgpu.async_commit
-// What every iteration reads again stays.
+// Loads that every iteration repeats stay.
 // CHECK: tile.load %arg0[%c0{{.*}}, %c0{{.*}}]
 // CHECK: tile.store %{{.*}}
 // CHECK: }
 // CHECK-NEXT: kgpu.async_wait 0
 
-// Neighbouring threads have neighbouring vectors, 256 threads times 16 bytes in one go. Places outside of the view get the fill.
-// The next kernel starts behind the loop: its CTAs would wait beside this one's.
+// Adjacent threads have adjacent vectors, 256 threads with 16 bytes each. Elements outside of the view get the fill
+// value. The next kernel is launched after the loop: before, its CTAs would wait beside this one's.
 // CODE-LABEL: llvm.func @two
 // CODE-NOT: nvvm.griddepcontrol launch_dependents
 // CODE: nvvm.griddepcontrol wait
@@ -66,7 +66,7 @@ tile.kernel @two(%x: !in, %y: !out, %rows: index)
 !odd = !tile.view<2xbf16, unit = 1, index = 32>
 !out = !tile.view<2xbf16, mut, unit = 1, align = 16, divisible = 8, index = 32>
 
-// One slot needs no counter. Views of which little is known are loaded as before.
+// One slot needs no counter. Loads from views with few facts are not changed.
 // CHECK-LABEL: tile.kernel @one
 // CHECK: %[[RING:.*]] = kgpu.alloc : !kgpu.smem<1x8192xi8>
 // CHECK: scf.for %[[I:[a-z0-9]+]] = %{{.*}} to %arg3 step %{{.*}} {

@@ -1,4 +1,5 @@
-// Loops whose second product reads 8 bits from registers and has few columns stay as they are; with 256 columns they are rotated.
+// Checks that loops are not software-pipelined if the second product reads 8 bits from registers and has few columns.
+// With 256 columns they are.
 // RUN: kpkg-opt --kgpu-configure=chip=sm_90a --kgpu-schedule-tiles --kgpu-assign-layouts --canonicalize --cse --kgpu-pipeline-products %s | FileCheck %s
 
 // CHECK-LABEL: tile.kernel @few

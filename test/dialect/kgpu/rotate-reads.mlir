@@ -1,7 +1,7 @@
-// Loops that load masks for some of their iterations are rotated as others are; those that gather stay.
+// Checks that loops that load masks in some of their iterations are software-pipelined; loops that gather are not.
 // RUN: kpkg-opt --kgpu-configure=chip=sm_90a --kgpu-schedule-tiles --kgpu-assign-layouts --canonicalize --cse --kgpu-pipeline-products %s | FileCheck %s
 
-// The first iteration's mask is read in front of the loop, on the same condition.
+// The first iteration's mask is read before the loop, under the same condition.
 // CHECK-LABEL: tile.kernel @masked
 // CHECK: tile.dot
 // CHECK: scf.if

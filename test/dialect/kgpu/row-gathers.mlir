@@ -1,9 +1,10 @@
-// Rows that a product gathers: whole vectors of a row for each thread, coordinates of rows before the loop, and copies into the ring iterations before their use.
+// Checks rows that a product gathers. Each thread has whole vectors of a row, coordinates of rows precede the loop, and
+// copies to the ring are iterations ahead.
 // RUN: kpkg-opt %s --pass-pipeline='builtin.module(tile.kernel(kgpu-assign-layouts,kgpu-expand-mma,kgpu-ring-copies,canonicalize))' | FileCheck %s
-// Where single elements are all that facts promise, or zero is not what the rest is filled with, they come through registers.
+// Elements go through registers if facts permit only single elements, or if the fill value is not zero.
 // RUN: sed 's/unit = 1, align = 16, divisible = 8, index = 32>$/unit = 1, index = 32>/' %s | kpkg-opt --pass-pipeline='builtin.module(tile.kernel(kgpu-assign-layouts,kgpu-expand-mma,kgpu-ring-copies,canonicalize))' | FileCheck %s --check-prefix=SINGLE
 // RUN: sed 's/gather .x\(.*\) fill .zero/gather \%x\1 fill \%one/' %s | kpkg-opt --pass-pipeline='builtin.module(tile.kernel(kgpu-assign-layouts,kgpu-expand-mma,kgpu-ring-copies,canonicalize))' | FileCheck %s --check-prefix=REGISTERS
-// Nested loops over them have become one, whose counters run ahead with the copies.
+// Nested loops over rows are merged, and the merged loop's counters run ahead with the copies.
 // RUN: kpkg-opt %s --pass-pipeline='builtin.module(tile.kernel(kgpu-merge-loops,kgpu-assign-layouts,kgpu-expand-mma,kgpu-ring-copies,canonicalize))' | FileCheck %s --check-prefix=NESTED
 
 !x = !tile.view<2xf16, unit = 1, align = 16, divisible = 8, index = 32>
@@ -122,7 +123,7 @@ tile.kernel @nested(%x: !x, %b: !x, %d: !d, %rows: index, %count: index)
   tile.return
 }
 
-// What is loaded and not gathered keeps its loops.
+// Loops with loads instead of gathers stay nested.
 tile.kernel @single(%x: !x, %b: !x, %d: !d, %rows: index, %count: index)
     attributes {kgpu.target = #kgpu.target<"sm_80">, kgpu.threads = 128 : i32, kgpu.stages = 3 : i32} {
   %zero = arith.constant 0.0 : f16

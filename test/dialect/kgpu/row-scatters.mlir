@@ -1,7 +1,8 @@
-// Rows that a scatter writes: lanes exchange what they have of a product, so that each has whole vectors of a row, and coordinates are made for these.
+// Checks rows that a scatter writes. Lanes exchange elements of a product so that each has whole vectors of a row, and
+// coordinates have the same layout.
 // RUN: kpkg-opt %s --pass-pipeline='builtin.module(tile.kernel(kgpu-assign-layouts,canonicalize))' | FileCheck %s
 // RUN: kpkg-opt %s --pass-pipeline='builtin.module(gpu-pipeline{chip=sm_80})' | kpkg-opt --lower-nvvm --canonicalize --cse | FileCheck %s --check-prefix=LLVM
-// Where facts promise no vectors, elements go one by one from where they are.
+// If facts permit no vectors, elements are written one by one without an exchange.
 // RUN: sed 's/unit = 1, align = 16, divisible = 8, index = 32> \/\/ rows/unit = 1, index = 32>/' %s | kpkg-opt --pass-pipeline='builtin.module(tile.kernel(kgpu-assign-layouts,canonicalize))' | FileCheck %s --check-prefix=SINGLE
 
 !x = !tile.view<2xf16, unit = 1, align = 16, divisible = 8, index = 32>

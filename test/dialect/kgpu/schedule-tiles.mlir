@@ -1,4 +1,4 @@
-// Tiles of an output are dealt to CTAs; those of a product in groups of 16 rows.
+// Checks how tiles of an output are assigned to CTAs; those of a product in groups of 16 rows.
 // RUN: kpkg-opt --kgpu-schedule-tiles --canonicalize %s | FileCheck %s
 
 // CHECK-LABEL: tile.kernel @copy
@@ -48,7 +48,7 @@ tile.kernel @product(%a: !tile.view<2xf32>, %b: !tile.view<2xf32>, %y: !tile.vie
   tile.return
 }
 
-// A loop runs as often as the tile's coordinate says: CTAs take tiles from the first to the last, then back.
+// The tile's coordinate decides the trip count of a loop: CTAs take tiles from the first to the last, then back.
 // CHECK-LABEL: tile.kernel @uneven
 // CHECK: %[[ID:.*]] = kgpu.cta_id
 // CHECK: %[[COUNT:.*]] = kgpu.cta_count
@@ -79,8 +79,9 @@ tile.kernel @uneven(%x: !tile.view<2xf32>, %y: !tile.view<2xf32, mut>, %rows: in
   tile.return
 }
 
-// The row says how often a loop with a product runs. CTAs take the rows of a line in pairs, the longest with the shortest; those of the last lines
-// come alone, longest first, of all these lines in turn. Which end is longer is asked of the loop's bounds.
+// The row decides the trip count of a loop with a product. CTAs take the tiles of a line in pairs, the longest with the
+// shortest. Tiles of the last lines come singly, longest first over all these lines. The loop's bounds determine which
+// end is longer.
 // CHECK-LABEL: tile.kernel @triangle
 // CHECK: %[[LAST:.*]] = arith.subi %{{.*}}, %c1{{.*}} : index
 // CHECK: %[[MOST:.*]] = arith.maxsi %[[LAST]], %c0
@@ -117,7 +118,7 @@ tile.kernel @triangle(%x: !tile.view<2xf32>, %y: !tile.view<3xf32, mut>, %heads:
   tile.return
 }
 
-// The same for CTAs that take tiles as they become free: numbers have an order, lines one after the other and the last ones longest first.
+// The same for a dynamic tile scheduler. Numbers follow an order: line after line, and the last lines longest first.
 // CHECK-LABEL: tile.kernel @in_order
 // CHECK: %[[LONGER:.*]] = arith.cmpi sge
 // CHECK: arith.andi

@@ -1,4 +1,4 @@
-// Which tile a number stands for is computed under the first product of the tile, once: it stays in registers over the loop.
+// Checks that a tile's coordinates are computed once, during its first product, and stay in registers over the loop.
 // RUN: kpkg-opt %s --pass-pipeline='builtin.module(tile.kernel(kgpu-configure{chip=sm_90a},kgpu-schedule-tiles,kgpu-assign-layouts,canonicalize,cse,kgpu-pipeline-products,kgpu-split-roles,kgpu-pipeline-waits,kgpu-sink-scalars))' | FileCheck %s
 // RUN: kpkg-opt %s --pass-pipeline='builtin.module(gpu-pipeline{chip=sm_90a},lower-gpu)' | FileCheck %s --check-prefix=CODE
 
@@ -15,7 +15,7 @@
 // CHECK: scf.for
 // CHECK: tile.store
 
-// Nothing is divided again behind the loop.
+// Nothing is divided again after the loop.
 // CODE-LABEL: gpu.func @products
 // CODE: wgmma.mma_async
 // CODE: arith.divui {{.*}} : index

@@ -1,4 +1,5 @@
-// A product whose right operand is a slice with ends from memory: the copy takes whole boxes, rows behind the slice's end are cleared before they are read.
+// Checks a product whose right operand is a slice with ends from memory. Whole boxes are copied, and rows beyond the
+// slice's end are cleared before they are read.
 // RUN: kpkg-opt --kgpu-split-roles --cse %s | FileCheck %s
 // RUN: kpkg-opt --kgpu-split-roles --kgpu-pipeline-waits --kgpu-verify-schedule --kgpu-alloc-smem --kgpu-insert-barriers --kgpu-verify %s | FileCheck %s --check-prefix=WHOLE
 // RUN: kpkg-opt --kgpu-split-roles --kgpu-alloc-smem --kgpu-insert-barriers --kgpu-verify --lower-nvvm %s | FileCheck %s --check-prefix=THREAD
@@ -11,7 +12,7 @@
 !out = !tile.view<2xbf16, mut, unit = 1, align = 16, divisible = 8, index = 32>
 
 // CHECK: kgpu.roles producer_warp {
-// The slice begins within the argument: its beginning is clipped as the language says.
+// The slice begins within the argument: its begin is clipped as the language defines.
 // CHECK: %[[EXTENT:.*]] = tile.dim {{.*}}, 0
 // CHECK: %[[SOME:.*]] = arith.maxsi %arg4, %{{.*}}
 // CHECK: %[[BEGIN:.*]] = arith.minsi %[[SOME]], %[[EXTENT]]
@@ -29,7 +30,7 @@
 // WHOLE: kgpu.clear_outside
 // WHOLE: kgpu.wgmma
 
-// 1024 pieces of 16 bytes, 128 threads, only where a row is beside the slice; then copies and products see them.
+// 128 threads clear 1024 pieces of 16 bytes, only if a row lies outside of the slice. A fence and a barrier follow.
 // THREAD: mbarrier.try_wait
 // THREAD: llvm.store %{{.*}}, %{{.*}} {alignment = 16 : i64} : vector<4xi32>, !llvm.ptr<3>
 // THREAD: nvvm.fence.proxy

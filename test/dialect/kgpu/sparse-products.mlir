@@ -1,4 +1,5 @@
-// Products with two of every four elements of the left factor: warpgroups take their places from registers and store the transpose of what they accumulate.
+// Checks products whose left operand has 2:4 sparsity. Warpgroups take its positions from registers, and store the
+// transpose of their accumulators.
 // RUN: kpkg-opt --gpu-pipeline=chip=sm_90a %s | FileCheck %s
 // RUN: kpkg-opt --gpu-pipeline=chip=sm_90a --lower-nvvm %s | FileCheck %s --check-prefix=CODE
 // RUN: kpkg-opt --gpu-pipeline=chip=sm_80 %s | FileCheck %s --check-prefix=DENSE
@@ -6,7 +7,7 @@
 // Words of two rows, then of 64 columns; lanes: 16 and 32 columns, rows.
 // CHECK: #[[AT:.*]] = #kgpu.layout<"reg 0:8 1:4 lane 1:1-2 0:1-4 warp 0:16-64 rep 1x1">
 // CHECK-LABEL: tile.kernel @sparse
-// Positions come as vectors: they lie in memory as threads take them.
+// Positions are loaded in vectors, since threads hold them in the order of memory.
 // CHECK-NOT: kgpu.cvt_layout
 // CHECK: tile.load {{.*}} -> tensor<2x1x512xi16, {{.*}}>
 // CHECK: kgpu.wgmma {{.*}} at %{{.*}} : {{.*}}, tensor<128x8xi16, #[[AT]]>

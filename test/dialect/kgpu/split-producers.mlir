@@ -1,10 +1,11 @@
-// With three roles a warpgroup of its own makes what products of a computed operand read: all of it, as if each of the others had it. Those others, which have halves of the
-// columns of two sums, await it, and what they keep of their sums; neither their role nor that one has a barrier, and the latter stores what is not part of a sum.
+// Checks a producer warpgroup, which computes operands for the consumers: whole tiles, as if each consumer held them.
+// The consumers have half of the columns of two accumulators each. They await the operands and the factors of their
+// accumulators. Neither role has a barrier, and the producer warpgroup stores tiles that do not depend on accumulators.
 // RUN: kpkg-opt --gpu-pipeline=chip=sm_90a %s | FileCheck %s
 // RUN: kpkg-opt --gpu-pipeline=chip=sm_90a --lower-nvvm %s | FileCheck %s --check-prefix=CODE
 // RUN: kpkg-opt --kgpu-configure="chip=sm_90a candidate=1" %s | FileCheck %s --check-prefix=NEXT
 
-// Registers that some of 512 threads may have are few: the launch without a producer is tried next.
+// Each of 512 threads has few registers: the launch without a producer warpgroup is tried next.
 // NEXT: kgpu.consumers = 2 : i32
 // NEXT-NOT: kgpu.producers
 
@@ -23,14 +24,14 @@
 // CHECK: kgpu.await %[[KEEPS]][%[[I:.*]]]
 // CHECK: kgpu.local_load %{{.*}} : !kgpu.smem<64x1xf32> -> tensor<64x1xf32
 // CHECK: kgpu.release %[[KEEPS]][%[[I]]]
-// Products of half of the keys run while the weights of the others are made.
+// Products of half of the keys overlap with the computation of the other weights.
 // CHECK: kgpu.await %[[FIRST]][%[[J:.*]]]
 // CHECK: %[[L:[0-9]+]] = kgpu.wgmma %[[P:[0-9]+]], %{{.*}} : !kgpu.smem<64x32xbf16, {{.*}}tensor<64x256xf32, #[[HALF]]>
 // CHECK: %[[H:[0-9]+]] = kgpu.wgmma %[[P]], %{{.*}} tensor<64x256xf32, #[[HALF]]>
 // CHECK: kgpu.await %[[SECOND]][%[[J]]]
 // CHECK: %[[LOW:[0-9]+]] = kgpu.wgmma %[[Q:[0-9]+]], %{{.*}} from 32, %[[L]] adds
 // CHECK: %[[HIGH:[0-9]+]] = kgpu.wgmma %[[Q]], %{{.*}} from 32, %[[H]] adds
-// The first part of the keys is given back while products read the second one.
+// The first part of the keys is released while products read the second one.
 // CHECK: kgpu.wgmma_wait 1 %[[LOW]]
 // CHECK: kgpu.release
 // CHECK: kgpu.wgmma_wait 0 %[[HIGH]]
@@ -46,7 +47,7 @@
 // CHECK-NOT: kgpu.wgmma_wait
 // CHECK: %[[T:[0-9]+]] = kgpu.wgmma %{{.*}}, %{{.*}}, %[[S]] adds %true
 // CHECK: kgpu.wgmma_wait 0 %[[T]]
-// What the others need first is published first.
+// The tile that the consumers need first is published first.
 // CHECK: kgpu.publish %{{.*}} signals %[[KEEPS]]
 // CHECK: math.exp2 %{{.*}} : tensor<64x32xf32, #[[PART]]>
 // CHECK: kgpu.publish %{{.*}} signals %[[FIRST]]{{.*}} : tensor<64x32xbf16, #[[PART]]>
@@ -56,7 +57,7 @@
 // CHECK-NOT: tile.store
 // CHECK: tile.return
 
-// Those that make take as many registers as are left.
+// The producer warpgroup takes as many registers as are left.
 // CODE-COUNT-36: wgmma.mma_async{{.*(m64n64k16|n = 64, k = 16)}}
 // CODE-COUNT-8: wgmma.mma_async{{.*(m64n128k16|n = 128, k = 16)}}
 // CODE-NOT: wgmma.mma_async

@@ -1,4 +1,4 @@
-// A product of tiles in shared memory: one thread copies operands into a ring, a warpgroup multiplies.
+// Checks a product of tiles in shared memory: one thread copies operands to a ring, and a warpgroup multiplies.
 // RUN: kpkg-opt --kgpu-tensor-stores --kgpu-split-roles --cse %s | FileCheck %s
 // RUN: kpkg-opt --kgpu-tensor-stores --kgpu-split-roles --kgpu-alloc-smem --kgpu-insert-barriers --kgpu-verify %s -o /dev/null
 
@@ -10,11 +10,11 @@
 !out = !tile.view<2xbf16, mut, unit = 1, align = 16, divisible = 8, index = 32>
 
 // CHECK: tile.kernel @product
-// The operand that is contiguous along what is summed over lies in one panel of 128 rows, the other one in two of 64.
+// The operand that is contiguous along K lies in one panel of 128 rows, the other one in two of 64.
 // CHECK-SAME: kgpu.tensor_maps = [#kgpu.tensor_map<arg = 3, box = [64, 64], swizzle = 128>, #kgpu.tensor_map<arg = 0, box = [64, 64], swizzle = 128>, #kgpu.tensor_map<arg = 1, box = [64, 128], swizzle = 128>, #kgpu.tensor_map<arg = 2, box = [64, 64], swizzle = 128>]
 // CHECK: %[[START:.*]] = ub.poison : tensor<64x128xf32, #{{.*}}>
 // CHECK: %[[STAGING:.*]] = kgpu.alloc : !kgpu.smem<1x2x64x64xbf16
-// What two products read is copied once: a ring for it, and one for each of the others.
+// An operand of two products is copied once: it has a ring, and each of the others has one.
 // CHECK: %[[BOTH:.*]] = kgpu.ring %{{.*}} : !kgpu.smem<2x5xi64> -> !kgpu.ring<5>
 // CHECK: %[[LEFT:.*]] = kgpu.ring %{{.*}} : !kgpu.smem<2x5xi64> -> !kgpu.ring<5>
 // CHECK: %[[RIGHT:.*]] = kgpu.ring %{{.*}} : !kgpu.smem<2x5xi64> -> !kgpu.ring<5>
@@ -42,7 +42,7 @@
 // CHECK: kgpu.wgmma_wait 0
 // CHECK-DAG: kgpu.release %[[BOTH]]
 // CHECK-DAG: kgpu.release %[[RIGHT]]
-// A loop that never runs leaves zeros.
+// A loop that never runs results in zeros.
 // CHECK: arith.select %{{.*}}, %{{.*}}, %{{.*}} : tensor<64x128xf32
 // CHECK: kgpu.tensor_store {{.*}} map 0 through %[[STAGING]]
 tile.kernel @product(%a: !in, %bt: !turned, %b: !in, %y: !out, %m: index, %column: index, %blocks: index)

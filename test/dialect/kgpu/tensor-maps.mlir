@@ -1,4 +1,4 @@
-// Tensor maps are attributes of a kernel.
+// Checks that tensor maps are attributes of a kernel.
 // RUN: kpkg-opt --verify-roundtrip %s | FileCheck %s
 
 // CHECK: #kgpu.tensor_map<arg = 0, box = [1, 128, 64], swizzle = 128>
@@ -11,7 +11,7 @@ tile.kernel @maps(%a: !tile.view<3xbf16, unit = 2, align = 16, divisible = 8, in
   tile.return
 }
 
-// Windows of three taps over images, walked by arguments.
+// Windows of three taps over images, described by arguments.
 // CHECK: #kgpu.tensor_map<arg = 0, box = [128, 1, 1, 64], swizzle = 128, window = #kgpu.window<counts = [2, 3], strides = [4, 4], starts = [5, 5], steps = [6, 6], taps = [1, 0, 1, 1]>>
 tile.kernel @windows(%x: !tile.view<4xbf16, unit = 3, align = 16, divisible = 8, index = 32>, %w: !tile.view<4xbf16>, %h: index, %width: index,
                      %stride: index, %start: index, %step: index)

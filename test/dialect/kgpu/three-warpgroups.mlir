@@ -1,4 +1,5 @@
-// Tiles of 192 rows are for three warpgroups, but where sums go over rows of several of them. All other tiles lie in one warpgroup, and the others hold copies.
+// Checks that three warpgroups take tiles of 192 rows, unless sums cross rows of several warpgroups. All other tiles
+// lie in one warpgroup, and the others hold copies.
 // RUN: kpkg-opt %s --pass-pipeline='builtin.module(tile.kernel(kgpu-configure{chip=sm_90a},kgpu-schedule-tiles,kgpu-assign-layouts))' | FileCheck %s
 
 !in = !tile.view<2xbf16, unit = 1, align = 16, divisible = 8, index = 32>
@@ -6,7 +7,7 @@
 !out = !tile.view<2xf32, mut, unit = 1, align = 16, divisible = 4, index = 32>
 !sums = !tile.view<1xf32, mut, unit = 0, align = 16, divisible = 4, index = 32>
 
-// 64 rows to each warpgroup: bits 2 and 3 of the warp.
+// Each warpgroup has 64 rows: bits 2 and 3 of the warp.
 // CHECK-DAG: #[[SUM:.*]] = #kgpu.layout<"reg 1:1 0:8 1:8-32 lane 1:2-4 0:1-4 warp 0:16-128 rep 1x1">
 
 // CHECK-LABEL: tile.kernel @product

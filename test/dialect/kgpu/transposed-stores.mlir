@@ -1,4 +1,5 @@
-// A tile that is loaded along one dimension and stored along another one: both accesses have vectors, and the tile crosses over between them.
+// Checks a tile that is loaded along one dimension and stored along another. Both accesses have vectors, and the tile
+// is converted in between.
 // RUN: kpkg-opt %s --pass-pipeline='builtin.module(tile.kernel(kgpu-assign-layouts))' | FileCheck %s
 
 !x = !tile.view<2xf32, unit = 1, align = 16, divisible = 4, index = 32>
@@ -19,7 +20,7 @@ tile.kernel @transposed(%x: !x, %y: !y) attributes {kgpu.target = #kgpu.target<"
   tile.return
 }
 
-// What keeps its last dimension keeps its layout.
+// A tile that keeps its last dimension keeps its layout.
 // CHECK-LABEL: tile.kernel @kept
 // CHECK-NOT: kgpu.cvt_layout
 // CHECK: tile.return

@@ -1,4 +1,4 @@
-// Columns of tiles say how long the loop of a product runs: groups have four rows.
+// Checks groups of four rows, if the column of a tile decides the trip count of a loop with a product.
 // RUN: kpkg-opt --kgpu-configure=chip=sm_90a --kgpu-schedule-tiles %s | FileCheck %s
 
 !in = !tile.view<2xbf16, unit = 1, align = 16, divisible = 8, index = 32>

@@ -1,7 +1,7 @@
-// What the CTAs of a cluster copy for each other: all of it is there, and nobody waits for ever.
+// Checks the multicast of operands in a cluster: copies are complete, and no CTA waits forever.
 // RUN: kpkg-opt --kgpu-verify-schedule --split-input-file --verify-diagnostics %s
 
-// Two CTAs bring halves of what both of them await.
+// Two CTAs copy half of the bytes that both await.
 #launch = #kgpu.target<"sm_90a">
 !in = !tile.view<2xbf16, unit = 1, align = 16, divisible = 8, index = 32>
 !slots = !kgpu.smem<4x64x64xbf16, "2B 1:144,288,576,1024,2048,4096 2:2,4,8,16,32,64 rep 4x1x1 stride 8192,0,0">
@@ -39,7 +39,7 @@ tile.kernel @agree(%x: !in, %m: index, %n: index)
 
 // -----
 
-// Warpgroups of the other CTA may still read what is overwritten.
+// Warpgroups of the other CTA may still read the overwritten slot.
 #launch = #kgpu.target<"sm_90a">
 !in = !tile.view<2xbf16, unit = 1, align = 16, divisible = 8, index = 32>
 !slots = !kgpu.smem<4x64x64xbf16, "2B 1:144,288,576,1024,2048,4096 2:2,4,8,16,32,64 rep 4x1x1 stride 8192,0,0">
@@ -119,7 +119,7 @@ tile.kernel @uneven(%x: !in, %m: index, %n: index)
 
 // -----
 
-// Halves of different places.
+// The halves come from different positions.
 #launch = #kgpu.target<"sm_90a">
 !in = !tile.view<2xbf16, unit = 1, align = 16, divisible = 8, index = 32>
 !slots = !kgpu.smem<4x64x64xbf16, "2B 1:144,288,576,1024,2048,4096 2:2,4,8,16,32,64 rep 4x1x1 stride 8192,0,0">
@@ -160,7 +160,7 @@ tile.kernel @elsewhere(%x: !in, %m: index, %n: index)
 
 // -----
 
-// Halves of rows after which the swizzle is another one.
+// The halves have rows at which the swizzle pattern does not repeat.
 #launch = #kgpu.target<"sm_90a">
 !in = !tile.view<2xbf16, unit = 1, align = 16, divisible = 8, index = 32>
 !slots = !kgpu.smem<4x64x64xbf16, "2B 1:144,288,576,1024,2048,4096 2:2,4,8,16,32,64 rep 4x1x1 stride 8192,0,0">
@@ -199,7 +199,7 @@ tile.kernel @swizzled(%x: !in, %m: index, %n: index)
 
 // -----
 
-// Each CTA is told of what both bring.
+// Each CTA must announce the bytes that both copy.
 #launch = #kgpu.target<"sm_90a">
 !in = !tile.view<2xbf16, unit = 1, align = 16, divisible = 8, index = 32>
 !slots = !kgpu.smem<4x64x64xbf16, "2B 1:144,288,576,1024,2048,4096 2:2,4,8,16,32,64 rep 4x1x1 stride 8192,0,0">
@@ -238,7 +238,7 @@ tile.kernel @half(%x: !in, %m: index, %n: index)
 
 // -----
 
-// A kernel without clusters.
+// The kernel has no clusters.
 #launch = #kgpu.target<"sm_90a">
 !in = !tile.view<2xbf16, unit = 1, align = 16, divisible = 8, index = 32>
 !slots = !kgpu.smem<4x64x64xbf16, "2B 1:144,288,576,1024,2048,4096 2:2,4,8,16,32,64 rep 4x1x1 stride 8192,0,0">
@@ -277,7 +277,7 @@ tile.kernel @single(%x: !in, %m: index, %n: index)
 
 // -----
 
-// Elements of a row do not lie behind each other.
+// Elements of a row are not contiguous.
 #launch = #kgpu.target<"sm_90a">
 !in = !tile.view<2xbf16, unit = 1, align = 16, divisible = 8, index = 32>
 !slots = !kgpu.smem<4x64x64xbf16, "2B 1:144,288,576,1024,2048,4096 2:2,4,8,16,32,64 rep 4x1x1 stride 8192,0,0">

@@ -1,7 +1,7 @@
-// Three roles: one copies, one makes tiles, and hands them to those that compute.
+// Checks three roles: a producer warp copies, a producer warpgroup computes tiles, and consumers read those.
 // RUN: kpkg-opt --kgpu-verify-schedule --split-input-file --verify-diagnostics %s
 
-// All agree.
+// All roles agree.
 #acc = #kgpu.layout<"reg 1:1 0:8 1:8-32 lane 1:2-4 0:1-4 warp 0:16-32 rep 1x1">
 !slots = !kgpu.smem<1x64x64xbf16, "2B 1:144,288,576,1024,2048,4096 2:2,4,8,16,32,64 rep 1x1x1">
 !slot = !kgpu.smem<64x64xbf16, "2B 0:144,288,576,1024,2048,4096 1:2,4,8,16,32,64 rep 1x1">
@@ -46,7 +46,7 @@ tile.kernel @agree(%x: !in) attributes {kgpu.consumers = 1 : i32, kgpu.producers
 
 // -----
 
-// Two at a time agree, and all three wait for each other.
+// Any two roles agree, but all three wait for each other.
 #acc = #kgpu.layout<"reg 1:1 0:8 1:8-32 lane 1:2-4 0:1-4 warp 0:16-32 rep 1x1">
 !slots = !kgpu.smem<1x64x64xbf16, "2B 1:144,288,576,1024,2048,4096 2:2,4,8,16,32,64 rep 1x1x1">
 !slot = !kgpu.smem<64x64xbf16, "2B 0:144,288,576,1024,2048,4096 1:2,4,8,16,32,64 rep 1x1">
@@ -92,7 +92,7 @@ tile.kernel @circle(%x: !in) attributes {kgpu.consumers = 1 : i32, kgpu.producer
 
 // -----
 
-// Nobody takes it.
+// No role consumes the tile.
 #acc = #kgpu.layout<"reg 1:1 0:8 1:8-32 lane 1:2-4 0:1-4 warp 0:16-32 rep 1x1">
 !slots = !kgpu.smem<1x64x64xbf16, "2B 1:144,288,576,1024,2048,4096 2:2,4,8,16,32,64 rep 1x1x1">
 !slot = !kgpu.smem<64x64xbf16, "2B 0:144,288,576,1024,2048,4096 1:2,4,8,16,32,64 rep 1x1">
@@ -134,7 +134,7 @@ tile.kernel @left(%x: !in) attributes {kgpu.consumers = 1 : i32, kgpu.producers 
 
 // -----
 
-// Nobody hands it on.
+// No role publishes the tile.
 #acc = #kgpu.layout<"reg 1:1 0:8 1:8-32 lane 1:2-4 0:1-4 warp 0:16-32 rep 1x1">
 !slots = !kgpu.smem<1x64x64xbf16, "2B 1:144,288,576,1024,2048,4096 2:2,4,8,16,32,64 rep 1x1x1">
 !slot = !kgpu.smem<64x64xbf16, "2B 0:144,288,576,1024,2048,4096 1:2,4,8,16,32,64 rep 1x1">
@@ -178,7 +178,7 @@ tile.kernel @awaited(%x: !in) attributes {kgpu.consumers = 1 : i32, kgpu.produce
 
 // -----
 
-// Read when it has been given back.
+// The tile is read after its slot has been released.
 #acc = #kgpu.layout<"reg 1:1 0:8 1:8-32 lane 1:2-4 0:1-4 warp 0:16-32 rep 1x1">
 !slots = !kgpu.smem<1x64x64xbf16, "2B 1:144,288,576,1024,2048,4096 2:2,4,8,16,32,64 rep 1x1x1">
 !slot = !kgpu.smem<64x64xbf16, "2B 0:144,288,576,1024,2048,4096 1:2,4,8,16,32,64 rep 1x1">
@@ -224,7 +224,7 @@ tile.kernel @late(%x: !in) attributes {kgpu.consumers = 1 : i32, kgpu.producers 
 
 // -----
 
-// Handed on by way of a ring of copies.
+// The tile is published through a ring for copies.
 #acc = #kgpu.layout<"reg 1:1 0:8 1:8-32 lane 1:2-4 0:1-4 warp 0:16-32 rep 1x1">
 !slots = !kgpu.smem<1x64x64xbf16, "2B 1:144,288,576,1024,2048,4096 2:2,4,8,16,32,64 rep 1x1x1">
 !slot = !kgpu.smem<64x64xbf16, "2B 0:144,288,576,1024,2048,4096 1:2,4,8,16,32,64 rep 1x1">

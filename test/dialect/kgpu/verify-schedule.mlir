@@ -1,6 +1,6 @@
 // RUN: kpkg-opt --kgpu-verify-schedule --split-input-file --verify-diagnostics %s
 
-// What kgpu-split-roles makes passes.
+// Checks that the output of kgpu-split-roles is accepted.
 #acc = #kgpu.layout<"reg 1:1 0:8 1:8-64 lane 1:2-4 0:1-4 warp 0:16-32 rep 1x1">
 !staging = !kgpu.smem<1x2x64x64xbf16, "2B 2:144,288,576,1024,2048,4096 3:2,4,8,16,32,64 rep 1x2x1x1 stride 0,8192,0,0">
 !rights = !kgpu.smem<8x64x128xbf16, "2B 1:144,288,576,1024,2048,4096 2:2,4,8,16,32,64 rep 8x1x2 stride 16384,0,8192">
@@ -64,7 +64,7 @@ tile.kernel @agree(%arg0: !in, %arg1: !in, %arg2: !out, %arg3: index, %arg4: ind
 
 // -----
 
-// A role that does not count.
+// A role that does not count its uses.
 #acc = #kgpu.layout<"reg 1:1 0:8 1:8-64 lane 1:2-4 0:1-4 warp 0:16-32 rep 1x1">
 !staging = !kgpu.smem<1x2x64x64xbf16, "2B 2:144,288,576,1024,2048,4096 3:2,4,8,16,32,64 rep 1x2x1x1 stride 0,8192,0,0">
 !rights = !kgpu.smem<8x64x128xbf16, "2B 1:144,288,576,1024,2048,4096 2:2,4,8,16,32,64 rep 8x1x2 stride 16384,0,8192">
@@ -129,7 +129,7 @@ tile.kernel @uncounted(%arg0: !in, %arg1: !in, %arg2: !out, %arg3: index, %arg4:
 
 // -----
 
-// A use out of turn.
+// A use out of order.
 #acc = #kgpu.layout<"reg 1:1 0:8 1:8-64 lane 1:2-4 0:1-4 warp 0:16-32 rep 1x1">
 !staging = !kgpu.smem<1x2x64x64xbf16, "2B 2:144,288,576,1024,2048,4096 3:2,4,8,16,32,64 rep 1x2x1x1 stride 0,8192,0,0">
 !rights = !kgpu.smem<8x64x128xbf16, "2B 1:144,288,576,1024,2048,4096 2:2,4,8,16,32,64 rep 8x1x2 stride 16384,0,8192">
@@ -194,7 +194,7 @@ tile.kernel @other_use(%arg0: !in, %arg1: !in, %arg2: !out, %arg3: index, %arg4:
 
 // -----
 
-// Loops that run for other values.
+// Loops that run for different values.
 #acc = #kgpu.layout<"reg 1:1 0:8 1:8-64 lane 1:2-4 0:1-4 warp 0:16-32 rep 1x1">
 !staging = !kgpu.smem<1x2x64x64xbf16, "2B 2:144,288,576,1024,2048,4096 3:2,4,8,16,32,64 rep 1x2x1x1 stride 0,8192,0,0">
 !rights = !kgpu.smem<8x64x128xbf16, "2B 1:144,288,576,1024,2048,4096 2:2,4,8,16,32,64 rep 8x1x2 stride 16384,0,8192">
@@ -324,7 +324,7 @@ tile.kernel @too_few_bytes(%arg0: !in, %arg1: !in, %arg2: !out, %arg3: index, %a
 
 // -----
 
-// Two copies into one place.
+// Two copies to the same place.
 #acc = #kgpu.layout<"reg 1:1 0:8 1:8-64 lane 1:2-4 0:1-4 warp 0:16-32 rep 1x1">
 !staging = !kgpu.smem<1x2x64x64xbf16, "2B 2:144,288,576,1024,2048,4096 3:2,4,8,16,32,64 rep 1x2x1x1 stride 0,8192,0,0">
 !rights = !kgpu.smem<8x64x128xbf16, "2B 1:144,288,576,1024,2048,4096 2:2,4,8,16,32,64 rep 8x1x2 stride 16384,0,8192">
@@ -389,7 +389,7 @@ tile.kernel @overlap(%arg0: !in, %arg1: !in, %arg2: !out, %arg3: index, %arg4: i
 
 // -----
 
-// A copy into the slot of another use.
+// A copy to the slot of another use.
 #acc = #kgpu.layout<"reg 1:1 0:8 1:8-64 lane 1:2-4 0:1-4 warp 0:16-32 rep 1x1">
 !staging = !kgpu.smem<1x2x64x64xbf16, "2B 2:144,288,576,1024,2048,4096 3:2,4,8,16,32,64 rep 1x2x1x1 stride 0,8192,0,0">
 !rights = !kgpu.smem<8x64x128xbf16, "2B 1:144,288,576,1024,2048,4096 2:2,4,8,16,32,64 rep 8x1x2 stride 16384,0,8192">
@@ -518,7 +518,7 @@ tile.kernel @not_awaited(%arg0: !in, %arg1: !in, %arg2: !out, %arg3: index, %arg
 
 // -----
 
-// A slot given back while a product reads it.
+// A slot that is released while a product reads it.
 #acc = #kgpu.layout<"reg 1:1 0:8 1:8-64 lane 1:2-4 0:1-4 warp 0:16-32 rep 1x1">
 !staging = !kgpu.smem<1x2x64x64xbf16, "2B 2:144,288,576,1024,2048,4096 3:2,4,8,16,32,64 rep 1x2x1x1 stride 0,8192,0,0">
 !rights = !kgpu.smem<8x64x128xbf16, "2B 1:144,288,576,1024,2048,4096 2:2,4,8,16,32,64 rep 8x1x2 stride 16384,0,8192">
@@ -583,7 +583,7 @@ tile.kernel @released_early(%arg0: !in, %arg1: !in, %arg2: !out, %arg3: index, %
 
 // -----
 
-// A slot given back before the product is waited for.
+// A slot that is released before the product is waited for.
 #acc = #kgpu.layout<"reg 1:1 0:8 1:8-64 lane 1:2-4 0:1-4 warp 0:16-32 rep 1x1">
 !staging = !kgpu.smem<1x2x64x64xbf16, "2B 2:144,288,576,1024,2048,4096 3:2,4,8,16,32,64 rep 1x2x1x1 stride 0,8192,0,0">
 !rights = !kgpu.smem<8x64x128xbf16, "2B 1:144,288,576,1024,2048,4096 2:2,4,8,16,32,64 rep 8x1x2 stride 16384,0,8192">
@@ -648,7 +648,7 @@ tile.kernel @not_waited(%arg0: !in, %arg1: !in, %arg2: !out, %arg3: index, %arg4
 
 // -----
 
-// A slot that is never given back.
+// A slot that is never released.
 #acc = #kgpu.layout<"reg 1:1 0:8 1:8-64 lane 1:2-4 0:1-4 warp 0:16-32 rep 1x1">
 !staging = !kgpu.smem<1x2x64x64xbf16, "2B 2:144,288,576,1024,2048,4096 3:2,4,8,16,32,64 rep 1x2x1x1 stride 0,8192,0,0">
 !rights = !kgpu.smem<8x64x128xbf16, "2B 1:144,288,576,1024,2048,4096 2:2,4,8,16,32,64 rep 8x1x2 stride 16384,0,8192">

@@ -1,4 +1,4 @@
-// What kgpu-verify refuses.
+// Checks the diagnostics of kgpu-verify.
 // RUN: kpkg-opt --kgpu-verify --split-input-file --verify-diagnostics %s
 
 #wide = #kgpu.layout<"lane 0:1-16 warp 0:32 rep 1">
@@ -315,7 +315,7 @@ tile.kernel @once(%rows: index) attributes {kgpu.target = #kgpu.target<"sm_90a">
 
 // -----
 
-// Three warpgroups: what a fourth one would hold must lie outside.
+// Three warpgroups: elements of the missing fourth one must lie outside of the tile.
 #half = #kgpu.layout<"reg 1:1 0:8 1:8-32 lane 1:2-4 0:1-4 warp 0:16-128 rep 1x1">
 tile.kernel @held() attributes {kgpu.target = #kgpu.target<"sm_90a">, kgpu.threads = 512 : i32, kgpu.consumers = 3 : i32} {
   %fits = arith.constant dense<1.0> : tensor<192x64xf32, #half>

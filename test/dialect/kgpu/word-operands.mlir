@@ -1,5 +1,6 @@
-// A left operand of f32 that is contiguous along its rows: tensor cores read words of shared memory only along what is summed over, so warpgroups load it
-// from its slot in the layout of fragments first. It is copied in four panels of 32 rows of the product, 32 steps of depth each.
+// Checks a left operand of f32 that is contiguous along M. Tensor cores read words of shared memory only along K, so
+// warpgroups load it from its slot as fragments first. It is copied in four panels of 32 rows of the product, with 32
+// steps along K each.
 // RUN: kpkg-opt %s --pass-pipeline='builtin.module(tile.kernel(kgpu-configure{chip=sm_90a},kgpu-schedule-tiles,kgpu-assign-layouts,canonicalize,kgpu-split-roles,kgpu-verify-schedule))' | FileCheck %s
 // RUN: kpkg-opt %s --pass-pipeline='builtin.module(gpu-pipeline{chip=sm_90a})' | kpkg-opt --lower-nvvm | FileCheck --check-prefix=CODE %s
 // RUN: kpkg-opt %s --pass-pipeline='builtin.module(gpu-pipeline{chip=sm_80})' | kpkg-opt --lower-nvvm | FileCheck --check-prefix=OLD %s
@@ -20,7 +21,7 @@
 // CHECK: kgpu.wgmma %[[LEFT]], %{{.*}}, %{{.*}} adds %{{.*}} : tensor<128x32xf32, #[[FRAGMENT]]>, !kgpu.smem<32x64xf32
 // CHECK: kgpu.release
 
-// Four steps of 8, of a fragment of four words each.
+// Four steps of 8 along K, with a fragment of four words each.
 // CODE-LABEL: llvm.func @product
 // CODE-COUNT-16: llvm.load {{.*}} : !llvm.ptr<3> -> i32
 // CODE-COUNT-4: wgmma.mma_async.sync.aligned.m64n64k8.f32.tf32.tf32 {{.*}}, {$64, $65, $66, $67}, $68

@@ -1,4 +1,4 @@
-// A product of matrices in the instructions of one thread: what one iteration of its loop does, in this order.
+// Checks the instructions of a matrix product for one thread: the order of the ops in one iteration of its loop.
 // RUN: kpkg-opt %s --pass-pipeline='builtin.module(gpu-pipeline{chip=sm_80})' | kpkg-opt --lower-nvvm | FileCheck %s
 
 // Three iterations are copied ahead, then the first fragments are read.

@@ -1,9 +1,9 @@
-// A sum over windows in the instructions of Hopper: what one step does in either role.
+// Checks the Hopper instructions of a sum over windows: one step of either role.
 // RUN: kpkg-opt %s --pass-pipeline='builtin.module(gpu-pipeline{chip=sm_90a})' | kpkg-opt --lower-nvvm --canonicalize --cse | FileCheck %s
 
 // CHECK-LABEL: llvm.func @windows
 // CHECK-DAG: %[[BYTES:.*]] = llvm.mlir.constant(24576 : i32) : i32
-// One thread copies: a column of 128 pixels, moved by two taps, and the weights of a tap. Its loop divides by nothing.
+// One thread copies a column of 128 pixels, moved by two taps, and the weights of a tap. Its loop has no division.
 // CHECK: mbarrier.try_wait.parity.shared::cta.b64
 // CHECK-NOT: {{ll[vm]*.[su]div}}
 // CHECK: nvvm.mbarrier.arrive.expect_tx %{{.*}}, %[[BYTES]]
@@ -11,7 +11,7 @@
 // CHECK: nvvm.cp.async.bulk.tensor.shared.cluster.global {{.*}}, box[%{{.*}}, %{{.*}}, %{{.*}}, %{{.*}}] :
 // CHECK-NOT: {{cp.async.bulk.tensor|[su]div}}
 // CHECK: llvm.br
-// Two warpgroups multiply: 64 rows each.
+// Two warpgroups multiply, with 64 rows each.
 // CHECK: mbarrier.try_wait.parity.shared::cta.b64
 // CHECK: nvvm.wgmma.fence.aligned
 // CHECK-COUNT-4: wgmma.mma_async{{.*(m64n64k16.f32.bf16.bf16|n = 64, k = 16)}}
