@@ -1,5 +1,4 @@
-// Helpers for loops of roles that carry values between iterations: scf.for, and scf.while of the dynamic tile
-// scheduler.
+// Helpers for loops of roles that carry values: scf.for, and scf.while of the dynamic tile scheduler.
 // SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
 #include "dialect/kgpu/async/CarryingLoop.h"
 #include "mlir/Dialect/Arith/IR/Arith.h"

@@ -1,5 +1,4 @@
-// Helpers for loops of roles that carry values between iterations: scf.for, and scf.while of the dynamic tile
-// scheduler.
+// Helpers for loops of roles that carry values: scf.for, and scf.while of the dynamic tile scheduler.
 // SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
 #pragma once
 #include "mlir/Dialect/SCF/IR/SCF.h"
@@ -19,8 +18,8 @@ struct CarryingLoop {
 /// Returns false for ops that are no loops, and for scf.while loops whose region `before` does more than compare.
 CarryingLoop carryingLoop(mlir::Operation *op);
 
-/// Adds carried values to the loop, after the present ones, and returns the new loop. They start with `inits`; `yields`
-/// computes their next values at the end of the body.
+/// Adds carried values to the loop, after the present ones, and returns the new loop. They start with `inits`;
+/// `yields` computes their next values at the end of the body.
 mlir::scf::ForOp carryAlso(
     mlir::scf::ForOp loop, mlir::ValueRange inits,
     llvm::function_ref<llvm::SmallVector<mlir::Value>(mlir::OpBuilder &, llvm::ArrayRef<mlir::BlockArgument>)> yields);

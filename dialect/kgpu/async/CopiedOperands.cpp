@@ -7,8 +7,7 @@ using namespace mlir;
 namespace kpkg::kgpu {
 
 static constexpr int64_t kFewestBytes = 128,
-                         kMostElements =
-                             256; // a row shorter than this is not worth a copy; one box holds no more elements
+                         kMostElements = 256; // of a row that pays for a copy, and that fits one box
 
 bool haveOneRing(const Stream &left, const Stream &right) {
   return left.members.size() == right.members.size() &&
@@ -31,8 +30,8 @@ std::optional<TensorView> rowPlace(tile::LoadOp load) {
   return tensorView(load.getView(), load.getOffsets(), cast<RankedTensorType>(load.getType()).getShape());
 }
 
-/// Returns the ring member for a row that arithmetic between the products reads, and that is the same for all rows of a
-/// tile. Returns nothing where the row cannot be copied ahead.
+/// Returns the ring member for a row that arithmetic between the products reads, and that is the same for all rows of
+/// a tile. Returns nothing where the row cannot be copied ahead.
 static std::optional<Member> rowMember(tile::LoadOp load) {
   auto type = dyn_cast<RankedTensorType>(load.getType());
   if (!type || type.getRank() != 1 || !isZero(load.getFill()) || load.getView().getType().getIsMut())

@@ -14,8 +14,8 @@
 //           scf.while (%t = kgpu.cta_id, %use = ..., %n = 0) { %t < %count } do {
 //             products of tile %t; %next = kgpu.consume_index %channel[%n]; yield %next, ..., %n + 1 } }
 //
-// On entry: a kernel with roles, each with one loop over the tiles of its CTA. On exit: with `kgpu.dynamic`, no such
-// loop is left.
+// On entry: a kernel with roles, each with one loop over the tiles of its CTA.
+// On exit: with `kgpu.dynamic`, no such loop is left.
 //
 // The producer warp takes the next tile number after it has issued all copies of a tile. The copies take longer than
 // the counter's answer, and a tile is not bound to a CTA earlier than necessary. Tile numbers increase, so tiles that
@@ -47,8 +47,8 @@ scf::ForOp loopOverTiles(Region &role) {
   return loops.size() == 1 ? loops.front() : scf::ForOp();
 }
 
-/// Replaces the loop over tiles by an scf.while. `nextTile` builds the next tile number at the end of the body, for the
-/// given use of the channel.
+/// Replaces the loop over tiles by an scf.while. `nextTile` builds the next tile number at the end of the body, for
+/// the given use of the channel.
 void takeInTurn(scf::ForOp loop, llvm::function_ref<Value(OpBuilder &, Value use)> nextTile) {
   OpBuilder builder(loop);
   Location loc = loop.getLoc();

@@ -4,8 +4,8 @@
 // Before: tile.add_store %v, %y[%r, %c] : tensor<64x128xf32>, !tile.view<2xf32, mut>
 // After:  tile.atomic add %v, %y[%i, %j] : tensor<64x128xf32>, ..., tensor<64x128xindex>
 //
-// On entry: a configured kernel without layouts. On exit: each remaining tile.add_store adds the result of a wgmma
-// product to a view that a tensor map can describe.
+// On entry: a configured kernel without layouts.
+// On exit: each remaining tile.add_store adds the result of a wgmma product to a view that a tensor map can describe.
 #include "dialect/tile/transforms/ExpandAddStores.h"
 #include "dialect/kgpu/Passes.h"
 #include "dialect/kgpu/async/TensorStores.h"

@@ -6,9 +6,10 @@
 // After:  %x = kgpu.im2col_load %image[%n, %h, %w, %c] in #kgpu.window<...> moved [%i, %j] -> tensor<128x64xbf16>
 //         with the coordinates of the first row, without its taps
 //
-// On entry: a configured kernel at tile level without layouts, whose tiles are not scheduled yet. The range of the taps
-// is read off the loops. On exit: in kernels with consumer warpgroups, a gather that feeds a product and moves a window
-// over a kernel argument is a kgpu.im2col_load. Other gathers are unchanged.
+// On entry: a configured kernel at tile level without layouts, whose tiles are not scheduled yet. The range of the
+// taps is read off the loops.
+// On exit: in kernels with consumer warpgroups, a gather that feeds a product and moves a window over a kernel
+// argument is a kgpu.im2col_load. Other gathers are unchanged.
 #include "dialect/kgpu/Passes.h"
 #include "dialect/kgpu/async/StreamedDots.h"
 #include "dialect/tile/transforms/WindowGathers.h"

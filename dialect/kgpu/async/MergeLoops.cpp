@@ -6,9 +6,10 @@
 // After:  scf.for %n = 0 to %a * %b step 1 iter_args(%s = %zeros, %i = 0, %j = 0) {
 //           ... tile.dot %x, %y, %s; counts %j, then %i, on }
 //
-// On entry: a configured and scheduled kernel at tile level. On exit: a loop that does nothing but run an inner loop
-// with one product is merged with it. The inner bounds must not depend on the outer loop. The kernel has consumer
-// warpgroups, or it has rings and the product is one of mma.sync that reads gathered rows.
+// On entry: a configured and scheduled kernel at tile level.
+// On exit: a loop that does nothing but run an inner loop with one product is merged with it. The inner bounds must
+// not depend on the outer loop. The kernel has consumer warpgroups, or it has rings and the product is one of mma.sync
+// that reads gathered rows.
 //
 // Products of all iterations can then be in flight one after another, and an accumulator starts at zero at one place.
 // Loops with several products stay nested: each product waits for another one anyway, and the counters would only take
@@ -34,8 +35,8 @@ bool isConstant(Value value, int64_t expected) {
 
 bool countsFromZero(scf::ForOp loop) { return isConstant(loop.getLowerBound(), 0) && isConstant(loop.getStep(), 1); }
 
-/// Returns the loop that `outer` repeats, if `outer` does nothing else that has an effect. The inner loop must take and
-/// yield the carried values in the same order.
+/// Returns the loop that `outer` repeats, if `outer` does nothing else that has an effect. The inner loop must take
+/// and yield the carried values in the same order.
 scf::ForOp onlyLoopIn(scf::ForOp outer) {
   scf::ForOp inner;
   for (Operation &op : outer.getBody()->without_terminator()) {

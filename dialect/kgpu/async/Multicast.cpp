@@ -11,8 +11,9 @@
 //         kgpu.tensor_load %a[%m, %k] map 0 to %left plus 0 signals %ring[%use] multicast 0
 //         kgpu.tensor_load %b[%k, %n] map 1 to %right plus 0 signals %ring[%use]
 //
-// On entry: a kernel with roles, after kgpu-split-roles. On exit: in kernels with clusters, a box at the same position
-// for all CTAs is copied once, a part by each CTA. Rings that such copies fill are marked `cluster`.
+// On entry: a kernel with roles, after kgpu-split-roles.
+// On exit: in kernels with clusters, a box at the same position for all CTAs is copied once, a part by each CTA. Rings
+// that such copies fill are marked `cluster`.
 //
 // The pass does not ask which operand of a product a load fills. An operand is shared if its coordinates do not depend
 // on the rank of the CTA in its cluster. A swizzled box is divided between rows where the swizzle pattern repeats.

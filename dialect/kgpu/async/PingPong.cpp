@@ -5,8 +5,8 @@
 // After:  kgpu.await %ring[%i]; kgpu.ping_pong_wait; %s = kgpu.wgmma ...; %o = kgpu.wgmma ...
 //         kgpu.ping_pong_signal; %t = kgpu.wgmma_wait 1 %s; ...
 //
-// If a second group of products in an iteration reads results of the first group, a turn begins at the second group. It
-// ends after the first group of the next iteration:
+// If a second group of products in an iteration reads results of the first group, a turn begins at the second group.
+// It ends after the first group of the next iteration:
 //         kgpu.ping_pong_wait
 //         scf.for ... { %s = kgpu.wgmma ...; kgpu.ping_pong_signal; %t = kgpu.wgmma_wait 0 %s; %p = f(%t);
 //                       kgpu.ping_pong_wait; %o = kgpu.wgmma %p ... }
@@ -18,9 +18,9 @@
 // Warpgroups that meet at a barrier in each iteration, to exchange elements of tiles, take no turns. Kernels with a
 // producer warpgroup are unchanged too.
 //
-// On entry: a kernel with several consumer warpgroups, after kgpu-pipeline-waits has placed the waits. On exit: in
-// loops that start several products and compute with their results, all products between two stretches of arithmetic
-// start within one turn.
+// On entry: a kernel with several consumer warpgroups, after kgpu-pipeline-waits has placed the waits.
+// On exit: in loops that start several products and compute with their results, all products between two stretches of
+// arithmetic start within one turn.
 //
 // Without turns, warpgroups fall into step by chance. Measured on an H200: 579 or 695 TFLOP/s for nearly the same code
 // of attention.
@@ -52,7 +52,8 @@ WgmmaOp firstOfSecondHalf(ArrayRef<WgmmaOp> products) {
   return {};
 }
 
-/// Returns the last wait between `second` and the next store by a tensor map in the iteration, or null without a store.
+/// Returns the last wait between `second` and the next store by a tensor map in the iteration, or null without a
+/// store.
 WgmmaWaitOp waitBeforeStore(WgmmaOp second) {
   WgmmaWaitOp last;
   for (Operation *op = second; op; op = op->getNextNode()) {

@@ -1,4 +1,4 @@
-// Delays products of tiles that warpgroups share by one iteration, so that none waits for a tile of the same iteration.
+// Delays products of shared tiles by one iteration, so that none waits for a tile of the same iteration.
 // SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
 //
 // Before: scf.for %m = %lo to %hi iter_args(%use) {
@@ -12,9 +12,9 @@
 //         kgpu.await %ring[%use - 1]; %d = kgpu.wgmma ... droppable; ...
 //         scf.if (%lo < %hi) { kgpu.tensor_store adds %e, %y[%hi - 1] }
 //
-// On entry: a kernel with roles in which every wait follows its product. On exit: loops of this form are pipelined, if
-// the ring has the four slots that this needs. Other products whose results only the next iteration reads share the
-// wait of the delayed product.
+// On entry: a kernel with roles in which every wait follows its product.
+// On exit: loops of this form are pipelined, if the ring has the four slots that this needs. Other products whose
+// results only the next iteration reads share the wait of the delayed product.
 //
 // The delayed product of the first iteration reads a tile of an earlier loop, and its result is dropped. That costs
 // less than a loop with a different first iteration.

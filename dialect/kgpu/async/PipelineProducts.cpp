@@ -8,9 +8,9 @@
 //           %s = dot(%q, %k[%j]);  %acc = dot(%p, %v[%j - 1], %x);  %p', %x' = f(%s), %acc * g(%s) }
 //         %acc' = dot(%p, %v[%hi - 1], %x)
 //
-// On entry: a kernel with `kgpu.consumers` and layouts, without tile.for_tiles. On exit: loops of this form are
-// software-pipelined. The loop issues the first product, and directly after it the second product of the previous
-// iteration; f(%s) needs only the first.
+// On entry: a kernel with `kgpu.consumers` and layouts, without tile.for_tiles.
+// On exit: loops of this form are software-pipelined. The loop issues the first product, and directly after it the
+// second product of the previous iteration; f(%s) needs only the first.
 //
 // Source of the schedule: Shah et al., FlashAttention-3, 2024, section 3.2.
 //
@@ -19,7 +19,7 @@
 //
 // Two kinds of loops are not pipelined:
 //  * The second product's right operand is a part of a tile that the first product reads. The loop would hold two
-//  slots.
+//    slots.
 //  * The second product has at most 128 columns and an 8-bit left operand. 8-bit products take half the time of 16-bit
 //    ones, and the arithmetic of other warpgroups hides them. Probabilities that wait for the next iteration only
 //    delay. Measured on an H200 with attention, heads of 128: 3 to 6 % of the time.
@@ -172,8 +172,8 @@ private:
     });
   }
 
-  /// Returns the values that an iteration carries to the next. They are all yielded values except the accumulator, then
-  /// the left operand and the accumulator of the second product.
+  /// Returns the values that an iteration carries to the next. They are all yielded values except the accumulator,
+  /// then the left operand and the accumulator of the second product.
   SmallVector<Value> carriedBy(const IRMapping &mapping) {
     SmallVector<Value> values;
     for (auto [i, value] : llvm::enumerate(loop.getYieldedValues()))

@@ -8,9 +8,9 @@
 //         %s = kgpu.wgmma_wait 1 %d; kgpu.release %ring[%i]; ... %s ...
 //         %o = kgpu.wgmma_wait 0 %e; kgpu.release %other[%j]; ... %o ...
 //
-// On entry: every wait directly follows its product and waits for all products. On exit: a wait stands before the first
-// op that needs its result, at the latest at the end of its block. It leaves younger products in flight. Slots are
-// released after the wait for the products that read them.
+// On entry: every wait directly follows its product and waits for all products.
+// On exit: a wait stands before the first op that needs its result, at the latest at the end of its block. It leaves
+// younger products in flight. Slots are released after the wait for the products that read them.
 //
 // If a wait moves past a reduction, the pass adds `kgpu.scheduling_fence` after the first reduction, which then
 // overlaps with the products. Otherwise ptxas waits as soon as the earlier products are done. Measured on an H200 with

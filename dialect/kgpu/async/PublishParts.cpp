@@ -15,9 +15,10 @@
 //             %a = kgpu.wgmma %slot1, %c from 32, %a0; %b = kgpu.wgmma %slot1, %d from 32, %b0; ...
 //             kgpu.release %ring0[%use]; kgpu.release %ring1[%use] }
 //
-// On entry: a kernel with `kgpu.producers`, after kgpu-pipeline-waits has placed the waits. On exit: a published
-// operand is split if it has 64 rows of 128 bytes, is computed element by element and has one slot. No wait may stand
-// between its products. Each part is one panel with rows of 64 bytes, so both take as much memory as before.
+// On entry: a kernel with `kgpu.producers`, after kgpu-pipeline-waits has placed the waits.
+// On exit: a published operand is split if it has 64 rows of 128 bytes, is computed element by element and has one
+// slot. No wait may stand between its products. Each part is one panel with rows of 64 bytes, so both take as much
+// memory as before.
 //
 // All products of the first part precede those of the second, which is published by then. Measured on an H200 with
 // latent attention: 5 to 6 % less time than with one part. Products in the order of their accumulators cost 2 % more.

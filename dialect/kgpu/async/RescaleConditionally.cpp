@@ -7,10 +7,10 @@
 //         consumers { %keep = kgpu.local_load ...; %factor = tile.broadcast %keep; %some = kgpu.warp_any (%keep != 1)
 //                   %r = scf.if %some { %t = arith.mulf %sum, %factor; scf.yield %t } else { scf.yield %sum } }
 //
-// On entry: a kernel with `kgpu.producers`, after kgpu-pipeline-waits has placed the waits. On exit: accumulators are
-// multiplied by a published factor only in warps where the factor is not 1 everywhere. A factor qualifies if the
-// producer warpgroup computes it by a `select` with a branch of 1. The multiplications stand together, at the place of
-// the first.
+// On entry: a kernel with `kgpu.producers`, after kgpu-pipeline-waits has placed the waits.
+// On exit: accumulators are multiplied by a published factor only in warps where the factor is not 1 everywhere. A
+// factor qualifies if the producer warpgroup computes it by a `select` with a branch of 1. The multiplications stand
+// together, at the place of the first.
 //
 // Kernels without a producer warpgroup stay as they are: where several warpgroups do the same work, each hides the
 // arithmetic of the others. With one, all consumers wait for the producer warpgroup. Multiplications of accumulators

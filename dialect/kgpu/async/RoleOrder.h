@@ -6,8 +6,8 @@
 
 namespace kpkg::kgpu {
 
-/// Reports an error at the op concerned if roles use rings in different orders, or in loops over different values. Also
-/// reports rings that are read by a role and filled by none.
+/// Reports an error at the op concerned if roles use rings in different orders, or in loops over different values.
+/// Also reports rings that are read by a role and filled by none.
 mlir::LogicalResult verifyRoleOrder(RolesOp roles);
 
 } // namespace kpkg::kgpu

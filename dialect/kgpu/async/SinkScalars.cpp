@@ -7,9 +7,9 @@
 //           kgpu.await %ring[%i]; %d = kgpu.wgmma %q, %k, ...; %m = arith.divui %t, %rows; ...
 //           %s = kgpu.wgmma_wait 0 %d; ... %m ... }
 //
-// On entry: a kernel with roles, products and their waits. On exit: in blocks that start a product before a loop with
-// products, scalar arithmetic follows the first product. Arithmetic that ops before the product need stays. The pass
-// covers the consumers and the producer warpgroup.
+// On entry: a kernel with roles, products and their waits.
+// On exit: in blocks that start a product before a loop with products, scalar arithmetic follows the first product.
+// Arithmetic that ops before the product need stays. The pass covers the consumers and the producer warpgroup.
 //
 // The coordinates of a tile take several dependent divisions: hundreds of cycles in which nothing else would run. A
 // product needs none of them, since the producer warp has already copied its operands.

@@ -13,13 +13,13 @@
 //             kgpu.release %ring[%use] }
 //         }
 //
-// On entry: a kernel with `kgpu.consumers` and layouts, without tile.for_tiles; all its products are `streamedDots`. On
-// exit: no tile.dot is left, and the producer warp has only the code that its copies need.
+// On entry: a kernel with `kgpu.consumers` and layouts, without tile.for_tiles; all its products are `streamedDots`.
+// On exit: no tile.dot is left, and the producer warp has only the code that its copies need.
 //
 // RingSlots.h describes how many slots rings have. A left operand of f32 that is contiguous along M is loaded from its
-// slot to registers first. A right operand is not copied again if it is the first columns of an operand that an earlier
-// product reads. An accumulator that starts at zero is not initialised: its first product does not add. Registers that
-// are set to zero would keep ptxas from overlapping the product with others that are in flight.
+// slot to registers first. A right operand is not copied again if it is the first columns of an operand that an
+// earlier product reads. An accumulator that starts at zero is not initialised: its first product does not add.
+// Registers that are set to zero would keep ptxas from overlapping the product with others that are in flight.
 #include "dialect/kgpu/Passes.h"
 #include "dialect/kgpu/async/Accumulators.h"
 #include "dialect/kgpu/async/CarryingLoop.h"
@@ -397,8 +397,7 @@ private:
   std::vector<Stream> streams;
   SmallVector<Ring, 2> rings;
   SmallVector<SharedTile, 1> shared;
-  DenseMap<Operation *, std::pair<Value, bool>>
-      filled; ///< keyed by load: the slot, and whether its type is the transposed one
+  DenseMap<Operation *, std::pair<Value, bool>> filled; ///< by load: the slot, and whether it is transposed
 };
 
 struct SplitRoles final : impl::KgpuSplitRolesBase<SplitRoles> {

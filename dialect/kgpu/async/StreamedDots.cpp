@@ -186,8 +186,8 @@ const StreamedOperand *wholeOf(const StreamedDot &product, ArrayRef<StreamedDot>
   return nullptr;
 }
 
-/// Returns whether no op combines rows of different warpgroups. With three warpgroups, the layout of their accumulators
-/// has a fourth one, to which no thread belongs.
+/// Returns whether no op combines rows of different warpgroups. With three warpgroups, the layout of their
+/// accumulators has a fourth one, to which no thread belongs.
 static bool keepsRowsApart(tile::KernelOp kernel) {
   auto isAlongRow = [](Value tile, uint64_t axis) {
     return axis + 1 == uint64_t(cast<RankedTensorType>(tile.getType()).getRank());

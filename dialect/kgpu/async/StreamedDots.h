@@ -20,8 +20,8 @@ struct StreamedDot {
   std::optional<StreamedOperand> rhs; ///< always present
   mlir::Value shared;                 ///< null, or a computed tile of which the product reads the transpose
 
-  /// Returns whether warpgroups load the left operand from shared memory to registers before they multiply. Products of
-  /// f32 read operands in shared memory only along K.
+  /// Returns whether warpgroups load the left operand from shared memory to registers before they multiply. Products
+  /// of f32 read operands in shared memory only along K.
   bool goesThroughRegisters() const;
 };
 
@@ -33,22 +33,23 @@ std::optional<TensorView> streamedPlace(mlir::Operation *op);
 /// if one does not suit: its element types, extents, views that no tensor map describes, or loads inside of branches.
 std::vector<StreamedDot> streamedDots(tile::KernelOp kernel, const TargetModel &target);
 
-/// Returns an operand of an earlier product in `products` whose first columns are this product's right operand. Returns
-/// null if there is none.
+/// Returns an operand of an earlier product in `products` whose first columns are this product's right operand.
+/// Returns null if there is none.
 const StreamedOperand *wholeOf(const StreamedDot &product, llvm::ArrayRef<StreamedDot> products);
 
 /// Returns whether the value is a constant, or a tile of constants, with only zeros.
 bool isZero(mlir::Value value);
 
-/// Returns the number of consumer warpgroups for the tiles of these products, or 0 if no number suits. If a product has
-/// more columns than one warpgroup has registers for, two warpgroups have half of its columns each. Both then compute
-/// the products that it depends on. If `together`, columns of all products that read computed operands are added up.
+/// Returns the number of consumer warpgroups for the tiles of these products, or 0 if no number suits. If a product
+/// has more columns than one warpgroup has registers for, two warpgroups have half of its columns each. Both then
+/// compute the products that it depends on. If `together`, columns of all products that read computed operands are
+/// added up.
 unsigned consumersFor(llvm::ArrayRef<StreamedDot> dots, bool together = false);
 
 /// Returns whether the kernel computes the product's left operand, and each warpgroup holds it in registers.
 bool readsComputed(const StreamedDot &dot);
-/// Returns whether a producer warpgroup can compute the left operands for the consumers. It would hold the accumulators
-/// of all other products, which must have 64 rows.
+/// Returns whether a producer warpgroup can compute the left operands for the consumers. It would hold the
+/// accumulators of all other products, which must have 64 rows.
 bool canBeMade(llvm::ArrayRef<StreamedDot> dots);
 
 } // namespace kpkg::kgpu

@@ -5,12 +5,12 @@
 // After:  %staging = kgpu.alloc : !kgpu.smem<2x2x64x64xbf16, ...>        at the beginning of the kernel
 //         kgpu.tensor_store %d, %argument[%i, %m, %n] map 0 through %staging
 //
-// On entry: a kernel with `kgpu.consumers` and layouts. On exit: stores of 16-bit tiles are kgpu.tensor_store if the
-// tile has the layout of an accumulator or of its transpose. So are additions of f32 tiles to memory. The view must
-// suit a tensor map. Other stores stay as they are.
+// On entry: a kernel with `kgpu.consumers` and layouts.
+// On exit: stores of 16-bit tiles are kgpu.tensor_store if the tile has the layout of an accumulator or of its
+// transpose. So are additions of f32 tiles to memory. The view must suit a tensor map. Other stores stay as they are.
 //
-// If a loop within the loop over tiles stores a tile in each iteration, all 16-bit stores take the width of its panels.
-// Then they share one buffer, since loops that store need shared memory for the operands that they read.
+// If a loop within the loop over tiles stores a tile in each iteration, all 16-bit stores take the width of its
+// panels. Then they share one buffer, since loops that store need shared memory for the operands that they read.
 #include "dialect/kgpu/async/TensorStores.h"
 #include "dialect/kgpu/Passes.h"
 #include "dialect/kgpu/async/TensorViews.h"

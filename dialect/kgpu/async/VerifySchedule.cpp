@@ -8,17 +8,14 @@
 //  * With three roles, one order of uses fits all of them.
 //  * A published tile goes to the slot of its use, which the consumers await, read and release.
 //  * Loops of the dynamic tile scheduler get the same tile numbers in both roles: the producer warp publishes a number
-//  at
-//    the end of each iteration, and the consumers take it.
+//    at the end of each iteration, and the consumers take it.
 //  * CTAs of a cluster that multicast to each other use the ring equally often, copy from the same position, and wait
-//  for
-//    the warpgroups of all CTAs.
+//    for the warpgroups of all CTAs.
 //  * A use is acquired, and copies fill its own slot with the announced number of bytes, without overlap.
 //  * A use is awaited, perhaps cleared in part, read and released. All products that read the slot are waited for
-//  first.
+//    first.
 //  * A tile that warpgroups share is awaited in the iteration that publishes it or a later one. The ring has enough
-//  slots
-//    for the delay.
+//    slots for the delay.
 //  * A warpgroup waits for its ping-pong turn and then passes it on, in every iteration of every loop.
 //  * Until a product's result is waited for, only further products use it.
 //

@@ -17,8 +17,8 @@ layout::Layout wgmmaTurned(llvm::ArrayRef<int64_t> shape, unsigned warpgroups);
 layout::Layout wgmmaLeftOperand(llvm::ArrayRef<int64_t> shape, unsigned elementBytes, unsigned warpgroups);
 
 /// Returns the layout of the positions [rows, depth / 16] of a left operand with 2:4 sparsity. A thread holds words of
-/// two rows, and the adjacent thread the next 16 columns. Lanes 0 and 1 of four serve a step of 32 columns, 2 and 3 the
-/// next one. Source: PTX ISA, "Sparse matrix storage" of wgmma.mma_async.sp.
+/// two rows, and the adjacent thread the next 16 columns. Lanes 0 and 1 of four serve a step of 32 columns, 2 and 3
+/// the next one. Source: PTX ISA, "Sparse matrix storage" of wgmma.mma_async.sp.
 layout::Layout wgmmaPositions(llvm::ArrayRef<int64_t> shape, unsigned warpgroups);
 
 /// Returns whether a tile has rows for some of the warpgroups only, and at least 32 columns for each warpgroup that

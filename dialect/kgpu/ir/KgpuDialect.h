@@ -32,7 +32,8 @@ inline constexpr llvm::StringLiteral kDynamicAttribute = "kgpu.dynamic";
 inline constexpr llvm::StringLiteral kStagesAttribute = "kgpu.stages";
 
 inline constexpr unsigned kWarpgroupThreads = 128;
-/// Number of tile counters of a kernel with `kgpu.dynamic`: as many of its launches can run at once, each with its own.
+/// Number of tile counters of a kernel with `kgpu.dynamic`: as many of its launches can run at once, each with its
+/// own.
 inline constexpr int64_t kCounters = 4096;
 
 /// The launch configuration of a kernel.

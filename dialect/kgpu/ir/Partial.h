@@ -8,9 +8,9 @@ namespace kpkg::kgpu {
 int64_t partialExtent(const layout::Layout &layout, unsigned axis);
 /// Returns whether a reduction along `axis` is complete within each warp.
 inline bool isWithinWarp(const layout::Layout &layout, unsigned axis) { return partialExtent(layout, axis) == 1; }
-/// Returns the layout of one warp's share of `axis`, with coordinates numbered without gaps. Warp and block bits do not
-/// move along `axis`. Registers and their order are those of `layout`. Returns an error if a bit moves along `axis` by
-/// more than one bit of the coordinate.
+/// Returns the layout of one warp's share of `axis`, with coordinates numbered without gaps. Warp and block bits do
+/// not move along `axis`. Registers and their order are those of `layout`. Returns an error if a bit moves along
+/// `axis` by more than one bit of the coordinate.
 llvm::Expected<layout::Layout> shareOfWarp(const layout::Layout &layout, unsigned axis);
 /// Returns the layout after a reduction of `axis` within each warp. Registers along `axis` are gone, and lanes are
 /// free. Warp bits along it, then block bits, have the coordinates 1, 2, 4, ... on it. Returns an error if a bit moves

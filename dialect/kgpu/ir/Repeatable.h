@@ -5,8 +5,8 @@
 
 namespace kpkg::kgpu {
 
-/// Returns true for pure ops, and for loads of single elements from memory that the kernel does not write. Also returns
-/// true for ops whose regions hold only such ops.
+/// Returns true for pure ops, and for loads of single elements from memory that the kernel does not write. Also
+/// returns true for ops whose regions hold only such ops.
 inline bool isRepeatable(mlir::Operation *op) {
   if (auto load = mlir::dyn_cast<tile::LoadOp>(op))
     return !mlir::isa<mlir::RankedTensorType>(load.getResult().getType()) && !load.getView().getType().getIsMut();

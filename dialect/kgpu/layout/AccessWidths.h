@@ -11,8 +11,8 @@ struct Coalescing {
   unsigned vectorBytes = 4;
 };
 
-/// Returns the widths of the access that determines the coalesced layout: the one that moves most bytes. Of equals, the
-/// one with wider elements counts.
+/// Returns the widths of the access that determines the coalesced layout: the one that moves most bytes. Of equals,
+/// the one with wider elements counts.
 Coalescing measureAccesses(tile::KernelOp kernel);
 
 /// Returns a smaller vector, of at least 8 bytes, if the tile has too few whole vectors for all threads. Otherwise

@@ -14,7 +14,8 @@
 // rows. A store of a transposed loaded tile gets its own coalesced layout. Remaining classes are coalesced too. Where
 // the layouts of two classes differ, a kgpu.cvt_layout is inserted.
 //
-// On entry: a configured kernel without layouts. On exit: every tile has a layout, and the layouts suit every op.
+// On entry: a configured kernel without layouts.
+// On exit: every tile has a layout, and the layouts suit every op.
 #include "dialect/kgpu/Passes.h"
 #include "dialect/kgpu/async/WgmmaLayout.h"
 #include "dialect/kgpu/layout/AccessWidths.h"

@@ -7,17 +7,18 @@
 //         tile.store %w, %d[%r, %c] : tensor<128x128xbf16, #rows>, ...
 //
 // On entry: every tile has a layout. Of kernels with roles the pass changes only those with `kgpu.producers`, see
-// below. On exit: a store whose view allows vectors at least twice as long as the layout has is preceded by a
-// conversion. The new layout is the one that shuffles within groups of lanes produce, or the coalesced one, whichever
-// is cheaper to reach.
+// below.
+// On exit: a store whose view allows vectors at least twice as long as the layout has is preceded by a conversion. The
+// new layout is the one that shuffles within groups of lanes produce, or the coalesced one, whichever is cheaper to
+// reach.
 //
-// Only layouts that a matrix product has imposed are changed, and layouts in which transposed bytes would be stored one
-// by one. All others were chosen for memory already.
+// Only layouts that a matrix product has imposed are changed, and layouts in which transposed bytes would be stored
+// one by one. All others were chosen for memory already.
 //
-// In kernels with a producer warpgroup, rings leave no memory for results, neither for this nor for tensor maps. There,
-// threads exchange 16-bit results of products so that four lanes write a sector of 32 bytes. Stores of half a sector
-// took 2.7 times as long, and all roles wait for them. Measured on an H200 with latent attention and 64 steps per tile:
-// 3 % of all time.
+// In kernels with a producer warpgroup, rings leave no memory for results, neither for this nor for tensor maps.
+// There, threads exchange 16-bit results of products so that four lanes write a sector of 32 bytes. Stores of half a
+// sector took 2.7 times as long, and all roles wait for them. Measured on an H200 with latent attention and 64 steps
+// per tile: 3 % of all time.
 #include "dialect/kgpu/Passes.h"
 #include "dialect/kgpu/async/WgmmaLayout.h"
 #include "dialect/kgpu/layout/DotLayout.h"

@@ -11,9 +11,10 @@
 //         }
 //         %t = tile.reduce sum %parts axis 1 : tensor<128x4xf32, #lanes> -> tensor<128x1xf32, #rows>
 //
-// On entry: every tile has a layout. On exit: in loops with products, matching carried sums have one element for each
-// lane. A sum matches if its elements are floats, it starts at zero, and each iteration adds a reduction to it. Before
-// that it may be multiplied by a factor for each row.
+// On entry: every tile has a layout.
+// On exit: in loops with products, matching carried sums have one element for each lane. A sum matches if its elements
+// are floats, it starts at zero, and each iteration adds a reduction to it. Before that it may be multiplied by a
+// factor for each row.
 //
 // Lanes must divide the axis into powers of two. Warps may hold consecutive parts of the axis, as where warpgroups
 // share the columns of a product. Then lanes of each warp have elements of their own.

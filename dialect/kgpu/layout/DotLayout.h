@@ -19,7 +19,7 @@ DotKind dotKind(tile::DotOp op);
 DotKind dotKind(tile::DotOp op, const TargetModel &target);
 
 /// Returns the layout of an FMA accumulator: blocks of 4 rows by 16 bytes of columns per thread. So a thread reads a
-/// row of one operand and a column of the other from shared memory as vectors, and uses each several times. Eight lanes
-/// lie along columns, the rest along rows. The rank is 2, or 3 with a batch, which only repeats.
+/// row of one operand and a column of the other from shared memory as vectors, and uses each several times. Eight
+/// lanes lie along columns, the rest along rows. The rank is 2, or 3 with a batch, which only repeats.
 layout::Layout dotAccumulator(llvm::ArrayRef<int64_t> shape, unsigned elementBytes, layout::Threads threads);
 } // namespace kpkg::kgpu

@@ -7,8 +7,9 @@
 //             {the larger element; of equal ones, the smaller position}
 //         %i = arith.index_cast %r#1
 //
-// On entry: tiles without layouts. On exit: no tile.arg_reduce is left; tile.combine takes its place. Positions have 32
-// bits: a tile has at most 2^20 elements.
+// On entry: tiles without layouts.
+// On exit: no tile.arg_reduce is left; tile.combine takes its place. Positions have 32 bits: a tile has at most 2^20
+// elements.
 #include "dialect/kgpu/Passes.h"
 
 using namespace mlir;

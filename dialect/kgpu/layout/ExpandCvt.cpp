@@ -15,9 +15,9 @@
 // A conversion stays if shuffles can do it at lower cost than shared memory. It also stays if shuffles can do it in a
 // kernel with roles, and its users are only scatters, or, with `kgpu.producers`, stores.
 //
-// On entry: every tile has a layout. On exit: every remaining kgpu.cvt_layout renames registers or shuffles, and every
-// tile.reshape leaves elements in their threads. The buffer's layout avoids bank conflicts on both sides where
-// possible. Barriers are inserted later.
+// On entry: every tile has a layout.
+// On exit: every remaining kgpu.cvt_layout renames registers or shuffles, and every tile.reshape leaves elements in
+// their threads. The buffer's layout avoids bank conflicts on both sides where possible. Barriers are inserted later.
 #include "dialect/kgpu/Passes.h"
 #include "dialect/layout/Algebra.h"
 #include "dialect/layout/Conversion.h"
@@ -43,8 +43,8 @@ LogicalResult expand(CvtLayoutOp op, bool isPacked, const Launch &launch) {
       return op.emitOpError("of a packed kernel moves elements between its blocks");
     return success();
   }
-  // In kernels with roles, rings leave no shared memory for the result of a product that is scattered, or stored beside
-  // a producer warpgroup. Their warpgroups do not run in step either.
+  // In kernels with roles, rings leave no shared memory for the result of a product that is scattered, or stored
+  // beside a producer warpgroup. Their warpgroups do not run in step either.
   bool isScattered = llvm::all_of(op->getUsers(), [&](Operation *user) {
     return isa<tile::ScatterOp>(user) || (launch.producers != 0 && isa<tile::StoreOp>(user));
   });

@@ -9,8 +9,9 @@
 //           %row = kgpu.local_load (kgpu.slot %right[%k])
 //           %s = math.fma (broadcast %column), (broadcast %row), %s : tensor<64x64xf32, #acc> }
 //
-// On entry: every tile has a layout. On exit: no tile.dot is left. Operands are widened to the accumulator's type
-// first. That changes nothing, because products of narrow floats are exact in this type. Barriers are inserted later.
+// On entry: every tile has a layout.
+// On exit: no tile.dot is left. Operands are widened to the accumulator's type first. That changes nothing, because
+// products of narrow floats are exact in this type. Barriers are inserted later.
 #include "dialect/kgpu/Passes.h"
 #include "dialect/layout/Algebra.h"
 

@@ -1,5 +1,4 @@
-// Expands matrix products into mma.sync, with operands in shared memory that are read as fragments step by step along
-// K.
+// Expands matrix products into mma.sync, with fragments that are read from shared memory step by step along K.
 // SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
 //
 // Before: %a = tile.load %x[...] : tensor<128x32xbf16, #any>;  %b = tile.load %y[...] : tensor<32x128xbf16, #any>
@@ -10,8 +9,9 @@
 //         %a1 = kgpu.local_load %left at [0, 16];  %b1 = kgpu.local_load %right at [16, 0]
 //         %d0 = kgpu.mma %a0, %b0, %c;  %d = kgpu.mma %a1, %b1, %d0
 //
-// On entry: every tile has a layout. On exit: tile.dot is left only where tensor cores cannot compute it (see dotKind).
-// The fragments of a step are loaded before the product of the preceding step.
+// On entry: every tile has a layout.
+// On exit: tile.dot is left only where tensor cores cannot compute it (see dotKind). The fragments of a step are
+// loaded before the product of the preceding step.
 //
 // The buffer's layout makes copies and ldmatrix free of bank conflicts where possible. A load that feeds only the
 // product gets a layout along the dimension that is contiguous in memory. Barriers are inserted later.
@@ -129,7 +129,8 @@ private:
     return LocalLoadOp::create(builder, op.getLoc(), type, buffer, builder.getDenseI64ArrayAttr(at));
   }
 
-  /// Assigns a load without other users the layout that suits memory. Returns the dimension along which it has vectors.
+  /// Assigns a load without other users the layout that suits memory. Returns the dimension along which it has
+  /// vectors.
   unsigned layOut(tile::LoadOp load) {
     tile::ViewType view = load.getView().getType();
     auto type = cast<RankedTensorType>(load.getResult().getType());

@@ -1,5 +1,4 @@
-// Expands reductions across warps: each warp reduces its part, and warps exchange partial results through shared
-// memory.
+// Expands reductions across warps into partial ones and an exchange through shared memory.
 // SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
 //
 // Before: %s = tile.reduce sum %v axis 1 : tensor<1x1024xf32, #row> -> tensor<1x1xf32, #all>
@@ -9,8 +8,8 @@
 //         %q = kgpu.local_load %m : !kgpu.smem<1x4xf32> -> tensor<1x4xf32, #gather>
 //         %s = tile.reduce sum %q axis 1 : tensor<1x4xf32, #gather> -> tensor<1x1xf32, #all>
 //
-// On entry: every tile has a layout. On exit: the axis of every tile.reduce and tile.combine lies within a warp.
-// Barriers are inserted later.
+// On entry: every tile has a layout.
+// On exit: the axis of every tile.reduce and tile.combine lies within a warp. Barriers are inserted later.
 //
 // If several CTAs of a cluster hold parts, each sends its partial results to all of them. A CTA then waits for the
 // partial results, not for the other CTAs:
@@ -25,8 +24,8 @@
 // One slot is enough outside of a loop, and in a loop with several exchanges. A warp that sends its next part of one
 // exchange has received all parts of another. Every warp sent those after it had read the previous parts.
 //
-// Deeper in the control flow, and where not all warps hold a part, partial results are sent by `kgpu.remote_store`. The
-// cluster then waits at barriers.
+// Deeper in the control flow, and where not all warps hold a part, partial results are sent by `kgpu.remote_store`.
+// The cluster then waits at barriers.
 #include "dialect/kgpu/Passes.h"
 #include "dialect/kgpu/async/CarryingLoop.h"
 #include "dialect/layout/Algebra.h"

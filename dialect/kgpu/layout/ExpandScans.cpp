@@ -14,8 +14,9 @@
 //
 // A part is what the registers and lanes of a warp hold contiguously. Totals of a cluster are sent to all of its CTAs.
 //
-// On entry: every tile has a layout. On exit: a scan is expanded if several CTAs share its axis, or if a warp would
-// need many registers for the whole axis. Scans that are left to kgpu-localise-scans are short.
+// On entry: every tile has a layout.
+// On exit: a scan is expanded if several CTAs share its axis, or if a warp would need many registers for the whole
+// axis. Scans that are left to kgpu-localise-scans are short.
 #include "dialect/kgpu/Passes.h"
 #include "dialect/kgpu/ir/Partial.h"
 #include "dialect/layout/Algebra.h"

@@ -12,9 +12,10 @@
 //         }
 //         %s = tile.reduce sum %all axis 0
 //
-// On entry: every tile has a layout. On exit: a matching carried sum has no registers along the summed axis; elements
-// of different threads stay separate. A sum matches if it starts at zero, every iteration adds to it, and all uses
-// after the loop sum it over one axis. If an FMA adds to the sum, its product becomes part of the addend.
+// On entry: every tile has a layout.
+// On exit: a matching carried sum has no registers along the summed axis; elements of different threads stay separate.
+// A sum matches if it starts at zero, every iteration adds to it, and all uses after the loop sum it over one axis. If
+// an FMA adds to the sum, its product becomes part of the addend.
 #include "dialect/kgpu/Passes.h"
 #include "dialect/layout/Algebra.h"
 #include "mlir/IR/Matchers.h"

@@ -6,7 +6,8 @@
 //         %p = arith.mulf %a, %b                    %t = tile.reduce sum %p axis 1
 //         %t = tile.reduce sum %p axis 1            %m = use of %s
 //
-// On entry: every tile has a layout. On exit: only the order of ops without effects has changed.
+// On entry: every tile has a layout.
+// On exit: only the order of ops without effects has changed.
 #include "dialect/kgpu/Passes.h"
 #include "mlir/Analysis/SliceAnalysis.h"
 #include "mlir/Interfaces/SideEffectInterfaces.h"

@@ -5,8 +5,8 @@
 
 namespace kpkg::kgpu {
 
-/// The most elements of a tile per thread: several times its registers, since few elements of elementwise code are live
-/// at once. Above this, code is long and slow rather than wrong.
+/// The most elements of a tile per thread: several times its registers, since few elements of elementwise code are
+/// live at once. Above this, code is long and slow rather than wrong.
 inline constexpr unsigned kMostHeld = 1024;
 
 /// Reports an error at `value`, with a suggestion, if a thread holds more elements than that in `layout`.

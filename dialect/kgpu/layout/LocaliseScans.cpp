@@ -6,8 +6,9 @@
 //         %t = tile.scan (%w : tensor<4x256xf32, #warp>) axis 1 {...}
 //         %s = kgpu.cvt_layout %t : tensor<4x256xf32, #warp> -> tensor<4x256xf32, #wide>
 //
-// On entry: every tile has a layout. On exit: the axis of every tile.scan lies on registers and lanes. Warps share the
-// other dimensions. If these are too small, warps repeat each other's work, which costs less than a second exchange.
+// On entry: every tile has a layout.
+// On exit: the axis of every tile.scan lies on registers and lanes. Warps share the other dimensions. If these are too
+// small, warps repeat each other's work, which costs less than a second exchange.
 #include "dialect/kgpu/Passes.h"
 #include "dialect/kgpu/layout/HeldElements.h"
 #include "dialect/layout/Builders.h"

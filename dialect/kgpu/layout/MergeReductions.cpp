@@ -25,8 +25,9 @@
 //
 // The pass also matches exp2((v - t) * c). A warp whose maximum is -inf uses 0 instead: all of its exponentials are 0.
 //
-// On entry: every tile has a layout. On exit: such pairs of reductions across warps are reductions within warps around
-// one `kgpu.share_parts`, where pays() expects a gain.
+// On entry: every tile has a layout.
+// On exit: such pairs of reductions across warps are reductions within warps around one `kgpu.share_parts`, where
+// pays() expects a gain.
 #include "dialect/kgpu/Passes.h"
 #include "dialect/layout/Algebra.h"
 #include "mlir/Analysis/SliceAnalysis.h"
@@ -143,8 +144,7 @@ std::optional<Pair> findPair(tile::ReduceOp outer) {
 /// Returns whether saving an exchange outweighs the cost of the warps' own sums (measured on an H200):
 ///  * Exponentials that only their sum uses are computed once either way. It always pays.
 ///  * Other exponentials are computed twice. That costs less than an exchange in persistent clusters, where nothing
-///  hides
-///    the exchange.
+///    hides the exchange.
 ///  * Squares need counts and differences of their own. For elements of 16 bits loads are too fast to hide that, and
 ///    within a CTA a barrier is faster.
 bool pays(const Pair &pair) {

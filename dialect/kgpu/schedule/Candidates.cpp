@@ -8,12 +8,10 @@
 //  * At least two CTAs on an SM, and 48 KB of loads in flight on an SM.
 //  * Rows up to 1 KB on lanes of a warp, several rows in a CTA. Up to 2 KB if only a result per row is written.
 //  * A row that leaves no room for a second CTA is distributed over a cluster, so that an SM holds parts of several
-//  rows:
-//    four CTAs of 256 threads. Some exchange partial sums while others load and store.
+//    rows: four CTAs of 256 threads. Some exchange partial sums while others load and store.
 //  * Clusters of a persistent kernel loop over rows, with the next row in flight to shared memory. This holds where a
-//  CTA
-//    of the largest cluster takes 512 threads and less than 64 KB of its row, or all registers. It also holds if a CTA
-//    reads more bytes of weights than of its row.
+//    CTA of the largest cluster takes 512 threads and less than 64 KB of its row, or all registers. It also holds if a
+//    CTA reads more bytes of weights than of its row.
 //  * Persistent CTAs of 512 threads if a row has more weights than elements: the weights stay in registers.
 //  * Kernels without a reduction: many threads with one or two vectors each.
 #include "dialect/kgpu/schedule/Candidates.h"
@@ -37,7 +35,8 @@ constexpr int64_t kLongestRowOfCta = 128 * 1024;
 constexpr int64_t kShortestRowOfCluster = 48 * 1024;
 /// Bytes of its row that a CTA of 512 threads must read so that the other CTA on its SM hides its exchanges.
 constexpr int64_t kPartThatHides = 64 * 1024;
-/// Length of rows of 16-bit elements from which weights stay in registers, and the part of a row that a CTA then holds.
+/// Length of rows of 16-bit elements from which weights stay in registers, and the part of a row that a CTA then
+/// holds.
 constexpr int64_t kShortestRowWithWeights = 16 * 1024, kPartWithWeights = 32 * 1024;
 /// Bytes in flight per SM for loops over rows. Measured on an H200 with gradients of norms: half of it is 2 to 8 %
 /// slower, more is not faster.
@@ -196,8 +195,8 @@ llvm::SmallVector<Launch> forCluster(const Work &work, const TargetModel &target
 
 /// Returns a persistent launch that keeps the weights of all rows in registers. If weights are larger than a row,
 /// reading them for each row takes as long as the row. A CTA holds up to 32 KB of its row, and the next row is in
-/// flight. Rows of 32-bit elements take half the instructions per byte, so only long rows need this launch. They profit
-/// from a second row in flight, others lose by it.
+/// flight. Rows of 32-bit elements take half the instructions per byte, so only long rows need this launch. They
+/// profit from a second row in flight, others lose by it.
 std::optional<Launch> forWeights(const Work &work, const TargetModel &target) {
   const int64_t elementBytes = work.widestBytes / std::max<int64_t>(work.widestElements, 1);
   const int64_t shortest = elementBytes < 4 ? kShortestRowWithWeights : kLongestRowOfCta;

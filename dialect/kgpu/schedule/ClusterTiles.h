@@ -16,8 +16,8 @@ std::optional<unsigned> clusterCoordinate(tile::KernelOp kernel, const TargetMod
 /// stores that are not known to lie entirely outside of a view.
 llvm::SmallVector<mlir::Operation *> storesOfNoTile(tile::ForTilesOp tiles, unsigned number);
 
-/// The parts of an operand that the CTAs of a cluster copy for all of them. The function sharedBox() returns nothing if
-/// the CTAs cannot divide the rows of the box.
+/// The parts of an operand that the CTAs of a cluster copy for all of them. The function sharedBox() returns nothing
+/// if the CTAs cannot divide the rows of the box.
 struct SharedBox {
   unsigned dim = 0;
   llvm::SmallVector<int64_t> part; ///< the extents of a part

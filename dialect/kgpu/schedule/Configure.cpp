@@ -5,8 +5,9 @@
 // After:  tile.kernel @rows(...) attributes {
 //           kgpu.min_ctas = 6 : i32, kgpu.target = #kgpu.target<"sm_90a">, kgpu.threads = 128 : i32} {...}
 //
-// On entry: a kernel at tile level. On exit: only the launch attributes have changed. A candidate that does not exist
-// is an error. Candidates.cpp lists the candidates, and explains them.
+// On entry: a kernel at tile level.
+// On exit: only the launch attributes have changed. A candidate that does not exist is an error. Candidates.cpp lists
+// the candidates, and explains them.
 #include "dialect/kgpu/Passes.h"
 #include "dialect/kgpu/schedule/Candidates.h"
 

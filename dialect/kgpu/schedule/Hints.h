@@ -8,8 +8,8 @@ namespace kpkg::kgpu {
 /// Returns the value of `name` in `@schedule`, or 0 if it is absent.
 unsigned hintOf(tile::KernelOp kernel, llvm::StringRef name);
 
-/// Explains why clusters cannot take the kernel's products as @schedule(cluster=) asks. Returns nothing if they can, or
-/// if the hint is absent.
+/// Explains why clusters cannot take the kernel's products as @schedule(cluster=) asks. Returns nothing if they can,
+/// or if the hint is absent.
 std::optional<std::string> whyNoCluster(tile::KernelOp kernel, const TargetModel &target);
 /// The same for a dynamic tile scheduler, as @schedule(dynamic=) asks.
 std::optional<std::string> whyNotDynamic(tile::KernelOp kernel, const TargetModel &target);

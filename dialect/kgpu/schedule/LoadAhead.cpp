@@ -9,8 +9,8 @@
 using namespace mlir;
 
 namespace kpkg::kgpu {
-/// Loads of fewer bytes do not go through a ring: all threads would copy the same row. Fewer bytes are enough if a tile
-/// has several rows.
+/// Loads of fewer bytes do not go through a ring: all threads would copy the same row. Fewer bytes are enough if a
+/// tile has several rows.
 static constexpr int64_t kLeastBytesOfRow = 4096;
 static constexpr int64_t kLeastBytesOfRows = 512;
 

@@ -1,5 +1,4 @@
-// Makes a kernel persistent: as many clusters as the machine holds loop over all kernel blocks. Loads of the next block
-// can then be in flight while a block is computed.
+// Makes a kernel persistent: as many clusters as the machine holds loop over all kernel blocks.
 // SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
 //
 // Before: tile.kernel @rows(...) attributes {kgpu.cluster = 8 : i32, kgpu.persistent} { ... tile.block_id x ... }
@@ -7,9 +6,12 @@
 //           scf.for %i = tile.block_id x to tile.grid_dim x step kgpu.cta_count / 8 { ... %i ... }
 //         }
 //
-// On entry: any kernel; without the attribute `kgpu.persistent` it is not changed. On exit: the kernel's ops are in a
-// loop over the kernel blocks along x. Constants stand before the loop, and with `kgpu.early_loads` so do loads that
-// are the same for all kernel blocks. The launch must not have more CTAs than the machine holds at once.
+// On entry: any kernel; without the attribute `kgpu.persistent` it is not changed.
+// On exit: the kernel's ops are in a loop over the kernel blocks along x. Constants stand before the loop, and with
+// `kgpu.early_loads` so do loads that are the same for all kernel blocks. The launch must not have more CTAs than the
+// machine holds at once.
+//
+// Loads of the next block can be in flight while a block is computed.
 #include "dialect/kgpu/Passes.h"
 #include "dialect/kgpu/ir/Repeatable.h"
 

@@ -22,9 +22,10 @@
 //           scf.yield %s1, %next, ..., %following
 //         }
 //
-// On entry: loops of kgpu-ring-copies. On exit: in loops with a kgpu.mma, the wait for the next slot stands before the
-// last product that uses the current slot. All fragments of the current slot have been read by then, so the barrier
-// still guarantees that the slot is free. The last iteration preloads undefined values, which are not used.
+// On entry: loops of kgpu-ring-copies.
+// On exit: in loops with a kgpu.mma, the wait for the next slot stands before the last product that uses the current
+// slot. All fragments of the current slot have been read by then, so the barrier still guarantees that the slot is
+// free. The last iteration preloads undefined values, which are not used.
 #include "dialect/kgpu/Passes.h"
 #include "dialect/kgpu/async/CarryingLoop.h"
 

@@ -18,8 +18,9 @@
 //         }
 //
 // On entry: reductions that share an exchange are adjacent. Loops without `kgpu.fetched`, or that carry no tiles, are
-// not changed. On exit: a thread reads its fetched elements again after the last reduction across warps, and repeats
-// the computation on them. This is done if these elements and the values that the loop carries exceed the thread's
+// not changed.
+// On exit: a thread reads its fetched elements again after the last reduction across warps, and repeats the
+// computation on them. This is done if these elements and the values that the loop carries exceed the thread's
 // registers.
 //
 // A register allocator cannot do this, since it does not know that the values in shared memory are the same. If it is

@@ -18,14 +18,15 @@
 //         }
 //         kgpu.async_wait 0
 //
-// On entry: operands of products are in buffers (kgpu-expand-mma). On exit: in kernels with `kgpu.stages`, loads of
-// read-only views, and gathers of their rows, are that many iterations less one ahead. Their addresses must depend only
-// on the loop's counter and carried counters (CarriedCounters). If other code needs the carried counters too, a second
-// set of them runs ahead.
+// On entry: operands of products are in buffers (kgpu-expand-mma).
+// On exit: in kernels with `kgpu.stages`, loads of read-only views, and gathers of their rows, are that many
+// iterations less one ahead. Their addresses must depend only on the loop's counter and carried counters
+// (CarriedCounters). If other code needs the carried counters too, a second set of them runs ahead.
 //
 // There is one barrier per iteration: a slot is filled when all threads have passed the barrier after its last use.
-// Some loads cannot be asynchronous: facts do not permit vectors of four bytes, or the fill value is not zero. They are
-// loaded at the beginning of the iteration and stored at its end. Without any asynchronous copy two slots are enough.
+// Some loads cannot be asynchronous: facts do not permit vectors of four bytes, or the fill value is not zero. They
+// are loaded at the beginning of the iteration and stored at its end. Without any asynchronous copy two slots are
+// enough.
 #include "dialect/kgpu/Passes.h"
 #include "dialect/kgpu/async/CarryingLoop.h"
 #include "dialect/kgpu/ir/Repeatable.h"

@@ -19,10 +19,10 @@
 //         kgpu.async_wait 0
 //
 // On entry: tiles have layouts. Kernels without `kgpu.stages` are not changed, nor are kernels with products, whose
-// operands use these stages. On exit: in the kernel's outermost loops, loads of read-only views are `kgpu.stages`
-// iterations ahead. The loads must be wide or of several rows, and their addresses must depend on the loop's counter.
-// Loads that every iteration repeats are not changed, nor are loads for which facts do not permit vectors of four
-// bytes.
+// operands use these stages.
+// On exit: in the kernel's outermost loops, loads of read-only views are `kgpu.stages` iterations ahead. The loads
+// must be wide or of several rows, and their addresses must depend on the loop's counter. Loads that every iteration
+// repeats are not changed, nor are loads for which facts do not permit vectors of four bytes.
 //
 // No thread waits for another one: the thread that has read a slot fills it again.
 #include "dialect/kgpu/Passes.h"

@@ -4,11 +4,12 @@
 // Before: tile.for_tiles (%m, %n) to (%rows, %columns) { ... }
 // After:  scf.for %t = kgpu.cta_id to %rows * %columns step kgpu.cta_count { %m, %n from %t ... }
 //
-// On entry: a configured kernel. On exit: no tile.for_tiles is left.
+// On entry: a configured kernel.
+// On exit: no tile.for_tiles is left.
 //
 // The last coordinate runs fastest. In a kernel with a matrix product, tiles come in groups of several rows, down the
-// columns of a group. Tiles that run at the same time then share rows of one operand and columns of the other in the L2
-// cache.
+// columns of a group. Tiles that run at the same time then share rows of one operand and columns of the other in the
+// L2 cache.
 //
 // The row or column of a tile with products may decide how often one of its loops runs. Then tiles are distributed so
 // that all CTAs take equally long (UnevenTiles.h). If other coordinates or memory decide it, CTAs take tiles in turn

@@ -17,9 +17,9 @@ constexpr Rates rates[] = {
 };
 /// From the L2 cache to a multiprocessor, the same on every chip so far.
 constexpr double kBytesPerCycle = 64;
-/// Cycles of a warpgroup's step besides its products: waiting for operands, starting products, and waiting for the last
-/// one. Fits 512 x 512 x 8192 to 2048 x 2048 x 2048 on an H200 within a few percent. Other warpgroups and CTAs compute
-/// meanwhile.
+/// Cycles of a warpgroup's step besides its products: waiting for operands, starting products, and waiting for the
+/// last one. Fits 512 x 512 x 8192 to 2048 x 2048 x 2048 on an H200 within a few percent. Other warpgroups and CTAs
+/// compute meanwhile.
 constexpr double kCyclesAroundStep = 330;
 
 /// Returns the operations per cycle of `consumers` warpgroups that are alone on a multiprocessor, for the product with

@@ -6,7 +6,8 @@
 
 namespace kpkg::kgpu {
 
-/// Returns the last coordinate of `tiles` that decides by arithmetic alone how often a loop within a tile runs, if any.
+/// Returns the last coordinate of `tiles` that decides by arithmetic alone how often a loop within a tile runs, if
+/// any.
 std::optional<unsigned> unevenCoordinate(tile::ForTilesOp tiles);
 
 /// The loop of a CTA over its tiles, and the coordinates in it.
@@ -15,8 +16,8 @@ struct UnevenSchedule {
   llvm::SmallVector<mlir::Value> coordinates;
 };
 
-/// Distributes tiles, fewer than 2^31, so that CTAs have equal sums of times. The time of a tile must grow or fall with
-/// coordinate `dim`. `counts` must not be negative.
+/// Distributes tiles, fewer than 2^31, so that CTAs have equal sums of times. The time of a tile must grow or fall
+/// with coordinate `dim`. `counts` must not be negative.
 ///
 /// A line is the set of tiles that differ in that coordinate only. CTAs take its tiles in pairs, the longest with the
 /// shortest and so on, line after line, so that concurrent tiles share lines. Tiles of the last lines, two to four per

@@ -5,8 +5,9 @@
 //         %q = kgpu.local_load %m                   kgpu.barrier
 //                                                   %q = kgpu.local_load %m
 //
-// On entry: buffers have offsets. On exit: conflicting accesses are separated by a barrier on every path, including
-// back edges of loops. Accesses conflict if different threads access the same byte and one of them writes.
+// On entry: buffers have offsets.
+// On exit: conflicting accesses are separated by a barrier on every path, including back edges of loops. Accesses
+// conflict if different threads access the same byte and one of them writes.
 //
 // The pass walks the structured control flow with the accesses that are pending since the last barrier. It walks loops
 // until the pending accesses do not change. Copies into a slot of a ring run ahead of reads. The pass that creates a
@@ -79,7 +80,8 @@ class Inserter {
 public:
   explicit Inserter(tile::KernelOp kernel) : hasSeveralWarps(getLaunch(kernel).threads > targetOf(kernel).warpSize) {}
 
-  /// Walks `block` with the pending accesses `state`, inserts missing barriers, and updates `state` to the block's end.
+  /// Walks `block` with the pending accesses `state`, inserts missing barriers, and updates `state` to the block's
+  /// end.
   void walk(Block &block, State &state) {
     for (Operation &op : llvm::make_early_inc_range(block))
       visit(&op, state);

@@ -7,7 +7,7 @@
 // Words of two rows, then of 64 columns; lanes: 16 and 32 columns, rows.
 // CHECK: #[[AT:.*]] = #kgpu.layout<"reg 0:8 1:4 lane 1:1-2 0:1-4 warp 0:16-64 rep 1x1">
 // CHECK-LABEL: tile.kernel @sparse
-// Positions are loaded in vectors, since threads hold them in the order of memory.
+// Positions are loaded in vectors: a thread's positions are contiguous in memory.
 // CHECK-NOT: kgpu.cvt_layout
 // CHECK: tile.load {{.*}} -> tensor<2x1x512xi16, {{.*}}>
 // CHECK: kgpu.wgmma {{.*}} at %{{.*}} : {{.*}}, tensor<128x8xi16, #[[AT]]>
