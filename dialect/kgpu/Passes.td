@@ -204,8 +204,8 @@ def KgpuPingPong : KgpuPass<"kgpu-ping-pong"> {
   let description = [{
     Inserts turns into innermost loops with several products, so that the arithmetic of one warpgroup overlaps with
     products of another. Loops in which warpgroups meet at a barrier are not changed, nor are kernels with one consumer
-    or with a producer warpgroup. The pass runs after kgpu-pipeline-waits, because the placed waits determine what
-    overlaps.
+    or with a producer warpgroup. The pass runs after kgpu-pipeline-waits, because the placed waits determine the
+    overlap.
   }];
 }
 

@@ -28,7 +28,7 @@ void buildGpuPipeline(OpPassManager &modulePasses, StringRef chip, unsigned cand
   passes.addPass(kgpu::createKgpuMakePersistent());   // after loads that all blocks repeat are hoisted to the beginning
   passes.addPass(kgpu::createKgpuPrefetchLoads());    // creates carried tiles, which need layouts
   passes.addPass(kgpu::createKgpuExpandArgReduce());  // creates tiles of positions, which need layouts
-  passes.addPass(kgpu::createKgpuAssignLayouts());    // before passes that depend on which thread holds what
+  passes.addPass(kgpu::createKgpuAssignLayouts());    // before passes that need the elements of a thread
   passes.addPass(createCanonicalizerPass());          // removes conversions that cancel out
   passes.addPass(createCSEPass());                    // merges constants that were cloned for their layouts
   passes.addPass(kgpu::createKgpuFoldReductions());   // needs to know which elements a thread holds
@@ -43,7 +43,7 @@ void buildGpuPipeline(OpPassManager &modulePasses, StringRef chip, unsigned cand
   passes.addPass(kgpu::createKgpuPipelineOperands()); // needs the number of slots of each ring
   passes.addPass(kgpu::createKgpuPipelineWaits());    // before ops behind the waits are expanded
   passes.addPass(kgpu::createKgpuPublishParts());     // needs to know which products are waited for together
-  passes.addPass(kgpu::createKgpuPingPong());         // needs final waits, which determine what overlaps
+  passes.addPass(kgpu::createKgpuPingPong());         // needs final waits, which determine the overlap
   passes.addPass(kgpu::createKgpuRescaleConditionally()); // after passes that match scalings of accumulators
   passes.addPass(kgpu::createKgpuDynamicTiles());         // replaces loops with known steps, which passes above match
   passes.addPass(kgpu::createKgpuVerifySchedule());       // finds races and deadlocks, which tests rarely show
@@ -62,7 +62,7 @@ void buildGpuPipeline(OpPassManager &modulePasses, StringRef chip, unsigned cand
   passes.addPass(kgpu::createKgpuExpandCvt());          // creates buffers
   passes.addPass(kgpu::createKgpuAllocSmem());          // needs all buffers
   passes.addPass(kgpu::createKgpuInsertBarriers());     // needs to know which buffers overlap
-  passes.addPass(kgpu::createKgpuVerify());             // checks what the per-thread lowering relies on
+  passes.addPass(kgpu::createKgpuVerify());             // checks properties that the per-thread lowering needs
 }
 
 namespace {

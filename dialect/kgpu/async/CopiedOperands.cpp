@@ -1,4 +1,4 @@
-// Determines what the producer warp of a kernel with products copies into ring buffers.
+// Determines the tiles that the producer warp copies into ring buffers.
 // SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
 #include "dialect/kgpu/async/CopiedOperands.h"
 

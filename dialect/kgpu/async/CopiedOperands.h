@@ -1,4 +1,4 @@
-// Determines what the producer warp copies into ring buffers: operands of products, and rows that arithmetic reads.
+// Determines the tiles that the producer warp copies into ring buffers: operands, and rows that arithmetic reads.
 // SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
 #ifndef KPKG_KGPU_ASYNC_COPIED_OPERANDS_H
 #define KPKG_KGPU_ASYNC_COPIED_OPERANDS_H

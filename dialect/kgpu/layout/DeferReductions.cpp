@@ -38,8 +38,7 @@ struct CarriedSum {
   arith::MulFOp scaling; ///< null, or a multiplication of the carried value before the addition
   Value factor;          ///< the other factor of `scaling`
   tile::ReduceOp reduce;
-  SmallVector<int64_t> split; ///< the reduced tile's shape, its axis split into warps (if `hasWarps`), elements above,
-                              ///< lanes, elements below
+  SmallVector<int64_t> split; ///< its shape, the axis split into warps (if `hasWarps`), above, lanes, below
   bool hasWarps = false;
   Layout apart, parts;   ///< layouts of that tile, and of the new carried value
   RankedTensorType type; ///< type of the new carried value

@@ -12,7 +12,8 @@
 //         %q = kgpu.put_before (%b, %p) axis 1 -> tensor<1x512x128xf32, #parts> {...}
 //         %s = tile.reshape %q : tensor<1x512x128xf32, #parts> -> tensor<1x65536xf32, #wide>
 //
-// A part is what the registers and lanes of a warp hold contiguously. Totals of a cluster are sent to all of its CTAs.
+// A part consists of adjacent elements in the registers and lanes of one warp. Totals of a cluster are sent to all of
+// its CTAs.
 //
 // On entry: every tile has a layout.
 // On exit: a scan is expanded if several CTAs share its axis, or if a warp would need many registers for the whole

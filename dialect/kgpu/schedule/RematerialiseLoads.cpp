@@ -23,8 +23,8 @@
 // computation on them. This is done if these elements and the values that the loop carries exceed the thread's
 // registers.
 //
-// A register allocator cannot do this, since it does not know that the values in shared memory are the same. If it is
-// not enough, tiles that are loaded before the loop are also fetched to shared memory, and read from there likewise.
+// A register allocator cannot do this by itself: it treats a value that it has seen as one value. If this is not
+// enough, tiles that are loaded before the loop are also fetched to shared memory, and read from there likewise.
 #include "dialect/kgpu/Passes.h"
 #include "dialect/kgpu/ir/Partial.h"
 #include "dialect/kgpu/schedule/LoadAhead.h"

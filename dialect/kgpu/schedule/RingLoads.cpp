@@ -1,4 +1,4 @@
-// Fetches loads of a loop several iterations ahead through shared memory; each thread fetches what it uses itself.
+// Fetches loads of a loop several iterations ahead through shared memory; each thread fetches its own elements.
 // SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
 //
 // Before: scf.for %i = %a to %b step %s {

@@ -1,4 +1,4 @@
-// Estimates what a multiprocessor does per cycle at most, to compare launches of one kernel.
+// Estimates the peak throughput of a multiprocessor per cycle, to compare launches of one kernel.
 // SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
 #pragma once
 #include "dialect/kgpu/ir/KgpuDialect.h"

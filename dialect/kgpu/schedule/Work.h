@@ -1,4 +1,4 @@
-// Measures what a kernel needs from the machine: its widest tile, its memory traffic and its registers.
+// Measures the work of a kernel: its widest tile, its memory traffic and its registers.
 // SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
 #pragma once
 #include "dialect/kgpu/ir/KgpuDialect.h"
