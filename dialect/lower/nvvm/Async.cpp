@@ -52,8 +52,8 @@ RoleRegisters registersOfRoles(unsigned available, const kgpu::TargetModel &targ
   return {forLoads, evenly(left - launch.producers * make * kgpu::kWarpgroupThreads, launch.consumers), make};
 }
 
-/// Accumulator registers of a thread below which its share of all registers is enough. Below it, ptxas allocates
-/// registers itself. It then ignores (C7508) a setmaxnreg for fewer registers than at the entry.
+/// With fewer accumulator registers in a thread than this, its share of all registers is enough, and none move. ptxas
+/// then allocates registers itself. It ignores (C7508) a setmaxnreg for fewer registers than at the entry.
 constexpr int64_t fewSumRegisters = 64;
 /// Accumulator registers of a thread beyond which registers are scarcer in consumers than in producer warps.
 constexpr int64_t manySumRegisters = 128;
