@@ -48,11 +48,11 @@ def TileDensifyDots : Pass<"tile-densify-dots", "::kpkg::tile::KernelOp"> {
 def TileRelaxMath : Pass<"tile-relax-math", "::kpkg::tile::KernelOp"> {
   let summary = "marks f32 arithmetic whose results only reach narrower formats as approximate";
   let description = [{
-    Sets `afn` on `exp`, `tanh`, `erf` and quotients in f32 whose results are only used rounded to 16 bits or less,
-    directly or through further arithmetic. A back end may then compute them with a relative error of 2^-22, times the
-    size of the argument where that is above 1. Sets `contract` on sums, differences and products that only reach
-    narrower formats, and on products that are only summed. Runs before layouts are assigned, while casts are next to
-    the ops whose results they round.
+    Sets `afn` on `exp`, `tanh`, `erf` and quotients in f32 whose results only reach values of 16 bits or less, possibly
+    through further arithmetic. A back end may then compute them with a relative error of 2^-22, times the size of the
+    argument where that is above 1. Sets `contract` on sums, differences and products that only reach narrower formats,
+    and on products that are only summed. Runs before layouts are assigned, while casts are next to the ops whose
+    results they round.
   }];
   let statistics = [Statistic<"relaxed", "relaxed-ops", "Ops that were marked">];
 }
