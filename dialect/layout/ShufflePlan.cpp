@@ -132,8 +132,7 @@ std::optional<ShufflePlan> planShuffles(const Layout &from, const Layout &to, un
     laneOfThread = laneOfLane.beside(laneOfThread.columnRange(laneBits, otherBits));
   }
 
-  // The slot that a sender offers, as a function of its lane: defined for lanes that receivers read from, zero
-  // elsewhere.
+  // The slot that a sender offers, as a function of its lane: zero for lanes that no receiver reads from.
   BitMatrix laneOfLane = laneOfThread.columnRange(0, laneBits);
   BitMatrix wanted = add(slotOfLane, slotOfSlot.compose(spread));
   llvm::SmallVector<uint64_t, 8> senders, offers;

@@ -14,7 +14,8 @@
 // a tile of rows each pass covers all rows, so their chains overlap.
 //
 // On entry: the kernel is one block without loops or branches, and `tile.block_id x` only numbers rows in loads and
-// stores. No other op may mix rows. On exit: dimensions of rows have extent RowBatch::rows.
+// stores. No other op may mix rows.
+// On exit: dimensions of rows have extent RowBatch::rows.
 #include "dialect/lower/cpu/BatchRows.h"
 #include "dialect/lower/cpu/KernelEmitter.h"
 #include "mlir/Dialect/Arith/IR/Arith.h"

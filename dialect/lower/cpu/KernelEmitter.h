@@ -40,8 +40,7 @@ struct View {
   mlir::Value pointer;
   llvm::SmallVector<mlir::Value, 4> shape, stride; ///< index.
   mlir::Value valid;                               ///< i1; null means true. When false, no element exists.
-  mlir::Value
-      absent; ///< i1; null means false. When true, the argument is an absent tensor, and all reads return fills.
+  mlir::Value absent; ///< i1; null means false. When true, the tensor is absent and reads return fills.
   mlir::Type element;
   int64_t unit = -1;
   unsigned argument = 0; ///< The kernel argument that the view is a part of.

@@ -130,8 +130,7 @@ FailureOr<DotOperand> KernelEmitter::gatheredOperand(tile::GatherOp op, bool isT
   openScope(nullptr);
   bool isVector = rows % lanes == 0;
   int64_t count = isVector ? lanes : 0;
-  // The loop carries the number of rows up to the last one inside, so that pixels behind the end of an image take no
-  // time.
+  // Carries the number of rows up to the last one inside, so that pixels behind the end of an image take no time.
   scf::ForOp loop =
       openLoop(indexConstant(0), indexConstant(rows), indexConstant(isVector ? lanes : 1), indexConstant(0));
   Position position;

@@ -222,7 +222,7 @@ static Value turnBarrier(ImplicitLocOpBuilder &builder, const kgpu::Launch &laun
   return arith::AddIOp::create(builder, number, constantOf(builder, firstWarpgroupBarrier + launch.computing()));
 }
 
-// Two warpgroups meet at a ping-pong barrier: the one whose turn comes waits, the one before it only arrives.
+// Two warpgroups use a ping-pong barrier: the next warpgroup waits for its turn, and its predecessor only arrives.
 static constexpr unsigned turnThreads = 2 * kgpu::kWarpgroupThreads;
 
 void Emitter::giveFirstTurn() {

@@ -4,8 +4,8 @@
 // Before: %e = math.exp2 %x : f32
 // After:  %e = llvm.call_intrinsic "llvm.nvvm.ex2.approx.ftz.f32"(%x) : (f32) -> f32
 //
-// On entry: ops on scalars, and on vectors, which are expanded as on CPUs. On exit: no math op remains that LLVM would
-// lower to a call.
+// On entry: ops on scalars, and on vectors, which are expanded as on CPUs.
+// On exit: no math op remains that LLVM would lower to a call.
 #include "dialect/lower/nvvm/ExpandMath.h"
 #include "dialect/lower/math/ExpandFunction.h"
 #include "dialect/lower/math/VectorMath.h"

@@ -7,7 +7,8 @@
 // The hardware's conversion instructions are not used: they saturate on overflow, where the language requires infinity
 // or NaN.
 //
-// On entry: ops on scalars. On exit: 8-bit floats are only moved, selected and bitcast.
+// On entry: ops on scalars.
+// On exit: 8-bit floats are only moved, selected and bitcast.
 #include "dialect/lower/nvvm/ExpandNarrowFloats.h"
 #include "dialect/lower/math/NarrowFloats.h"
 #include "mlir/Dialect/Arith/IR/Arith.h"

@@ -4,7 +4,7 @@
 #include "dialect/kgpu/ir/KgpuDialect.h"
 
 namespace kpkg::lower::nvvm {
-/// Returns whether each step of a producer loop divides. Divisions need extra registers.
+/// Returns whether steps of a producer loop divide. Divisions need extra registers.
 bool dividesInSteps(kgpu::RolesOp roles);
 
 /// Replaces 32-bit divisions by a loop-invariant divisor in these steps by multiplications. The producer thread runs

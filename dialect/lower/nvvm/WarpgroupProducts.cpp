@@ -123,8 +123,7 @@ LogicalResult Emitter::emitWgmma(kgpu::WgmmaOp op) {
   // Accumulators that the first product reads before it writes them are live around the whole loop. Overwriting them
   // avoids that. It was measured only where results outlive an iteration.
   bool neverAdds = sharesTiles && matchPattern(op.getAdds(), m_Zero());
-  // All fragments are packed before the first instruction: registers of operands must not be written while products
-  // run.
+  // Packs all fragments first, because no operand register may be written while products run.
   SmallVector<SmallVector<Value>> fragments;
   for (int64_t block = 0; block < blocks && !lhs; ++block)
     for (int64_t step = 0; step < steps; ++step)

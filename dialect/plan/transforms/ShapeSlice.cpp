@@ -9,7 +9,8 @@
 //   scf.if %wide { plan.launch ... } else { ... }
 //   plan.return %out
 //
-// On entry: any plan. On exit: no launch remains.
+// On entry: any plan.
+// On exit: no launch remains.
 //
 // Errors that depend on extents of a view that only fed a launch are not kept. Examples are an index out of range, or a
 // reshape that does not fit. They would cost a guard each.

@@ -2,11 +2,12 @@
 // SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
 //
 // Before: tile.dot %v, %b, %c at %p : tensor<64x32xf16>, tensor<64x8xf16>, tensor<64x8xf32>, tensor<64x4xi16>
-// After:  %w = %v, or 0 where the column is another one than %p says, as tensor<64x16x4x2xf16>; their sums are
-// tensor<64x64xf16>
+// After:  %u = %v at the columns of %p, else 0 : tensor<64x16x4x2xf16>
+//         %w = the sums of %u over its last dimension : tensor<64x64xf16>
 //         tile.dot %w, %b, %c : tensor<64x64xf16>, tensor<64x8xf16>, tensor<64x8xf32>
 //
-// On entry: any verified kernel without layouts. On exit: no tile.dot has positions.
+// On entry: any verified kernel without layouts.
+// On exit: no tile.dot has positions.
 //
 // For targets without sparse matrix products.
 #include "dialect/tile/transforms/DensifyDots.h"

@@ -8,7 +8,8 @@
 // A persistent kernel also gets `tiles = "..."`, the trip count of its loop over tiles. Without a formula,
 // `no_estimate` gives the reason.
 //
-// On entry: any verified kernel. On exit: only attributes have changed.
+// On entry: any verified kernel.
+// On exit: only attributes have changed.
 #include "dialect/tile/transforms/Cost.h"
 #include "dialect/tile/transforms/Passes.h"
 

@@ -5,7 +5,8 @@
 // After:  %i = (%r + iota) as tensor<4x8xindex>; %j = (%c + iota) as tensor<4x8xindex>
 //         tile.atomic add %v, %y[%i, %j] : tensor<4x8xf32>, !tile.view<2xf32, mut>, tensor<4x8xindex>
 //
-// On entry: any verified kernel without layouts. On exit: no tile.add_store remains.
+// On entry: any verified kernel without layouts.
+// On exit: no tile.add_store remains.
 //
 // For targets that add to memory only element by element.
 #include "dialect/tile/transforms/ExpandAddStores.h"

@@ -4,7 +4,8 @@
 // Before: %e = math.exp %x : tensor<1x64xf32>      %n = arith.truncf %e : tensor<1x64xf32> to tensor<1x64xbf16>
 // After:  %e = math.exp %x fastmath<afn> : ...     the rest as it was
 //
-// On entry: any verified kernel. On exit: only fast-math flags have changed.
+// On entry: any verified kernel.
+// On exit: only fast-math flags have changed.
 //
 // `afn` permits a relative error of 2^-22, times the size of the argument where that is above 1. This is less than a
 // hundredth of a unit in the last place of f16 wherever the result is finite. Sums, differences and products get

@@ -5,8 +5,8 @@
 // After:  tile.kernel @k__unit(%x: !tile.view<2xf32, unit = 1>) attributes {variant = "unit"}
 //         tile.kernel @k__any(%x: !tile.view<2xf32>) attributes {variant = "any"}
 //
-// On entry: view arguments of kernels state no facts. On exit: types of parts of views follow from the types of the
-// arguments.
+// On entry: view arguments of kernels state no facts.
+// On exit: types of parts of views follow from the types of the arguments.
 #include "dialect/tile/transforms/Variants.h"
 #include "dialect/tile/transforms/IndexFacts.h"
 #include "dialect/tile/transforms/Passes.h"
@@ -78,7 +78,7 @@ bool hasProducts(Operation *op) {
   return op->getParentOfType<KernelOp>()->walk([](DotOp) { return WalkResult::interrupt(); }).wasInterrupted();
 }
 
-/// Returns whether `store` writes about one number per thread in a kernel with products, such as row statistics beside
+/// Returns whether `store` writes about one number per thread in a kernel with products, such as row statistics next to
 /// tiles. Such stores need no vectors.
 bool storesStatistics(StoreOp store) {
   auto tile = dyn_cast<RankedTensorType>(store.getValue().getType());

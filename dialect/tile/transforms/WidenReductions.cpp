@@ -6,7 +6,8 @@
 //         %t = tile.reduce sum %w axis 1 : tensor<1x64xf32> -> tensor<1x1xf32>
 //         %s = arith.truncf %t : ... to tensor<1x1xbf16>
 //
-// On entry: any verified kernel. On exit: no sum or product of floats narrower than f32 remains.
+// On entry: any verified kernel.
+// On exit: no sum or product of floats narrower than f32 remains.
 //
 // For targets that reduce elements in their own type.
 #include "dialect/tile/ir/TileDialect.h"
