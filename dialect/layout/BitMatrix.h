@@ -37,7 +37,7 @@ public:
   unsigned rank() const;
   /// Returns a basis of the null space.
   llvm::SmallVector<uint64_t> kernel() const;
-  /// Returns an argument with this image and as few set bits as elimination leaves, or nothing when none exists.
+  /// Returns an argument with this image, with zeros in unneeded bits, or nothing when none exists.
   std::optional<uint64_t> solve(uint64_t image) const;
   /// Returns X with X * this = identity. It exists when the map is injective.
   std::optional<BitMatrix> leftInverse() const;

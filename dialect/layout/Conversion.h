@@ -16,8 +16,7 @@ struct Rename {
 
 /// A conversion within each warp. Registers are handled in groups, one for each repeat, of `slots` slots each:
 ///   1. Slot s of a group takes operand register operands[group][s].
-///   2. For each exchange in `before`: slots s and s ^ slotMask swap if the parity of (thread bits & threadMask) is
-///   odd.
+///   2. For each exchange in `before`: slots s and s ^ slotMask swap if (thread bits & threadMask) has odd parity.
 ///   3. In each round, all threads send slot `from` to slot `to` of a new set of slots. One shuffle of up to 4 bytes
 ///      carries all moves of the round. The sender is lane (laneMap applied to the receiver's thread bits) ^ laneXor.
 ///   4. The exchanges in `after` apply to the new slots.

@@ -64,8 +64,8 @@ private:
     return firstLanes(code, arith::SelectOp::create(code.b, inside, count, code.index(0)), lanes);
   }
 
-  /// Returns the address of an element, or of the last one inside. Invalid addresses are slow on current processors
-  /// even if masked off.
+  /// Returns the address of an element, or of the last one inside. Processors are slow at invalid
+  /// addresses, even if masked off.
   Value addressOf(Value line, Value element) {
     Value index[2] = {line, line};
     index[depth] = element;

@@ -172,7 +172,7 @@ Value KernelEmitter::emitLoad(tile::LoadOp op, const Position &position) {
     return hoisted({pointer, valid, fill}, [&] { return loadScalarChecked(pointer, valid, fill, element); });
 
   Value coordinate = add(offsets[vector], position.index[vector]), stride = view.stride[vector];
-  // Applies to masked loads too: invalid addresses are slow on current processors even if masked off.
+  // Applies to masked loads too: processors are slow at invalid addresses, even if masked off.
   if (Value line = lineOfFills(op)) {
     stride = choose(view.absent, indexConstant(0), stride);
     pointer = hoisted({view.absent, line, pointer},
