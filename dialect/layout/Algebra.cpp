@@ -1,4 +1,4 @@
-// Slices, broadcasts, products, quotients, permutations and reshapes of layouts.
+// Implements slices, broadcasts, products, quotients, permutations and reshapes of layouts.
 // SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
 #include "dialect/layout/Algebra.h"
 #include "llvm/ADT/STLExtras.h"
@@ -98,7 +98,7 @@ Layout permute(const Layout &layout, llvm::ArrayRef<unsigned> permutation) {
 }
 
 namespace {
-/// Consecutive dimensions of either shape with the same number of elements.
+/// A group of consecutive dimensions of each shape with the same number of elements.
 struct Piece {
   unsigned fromBegin, fromEnd, toBegin, toEnd;
 };
@@ -109,7 +109,7 @@ llvm::SmallVector<Piece> cutIntoPieces(llvm::ArrayRef<int64_t> from, llvm::Array
   while (i < from.size() || j < to.size()) {
     Piece piece = {i, i, j, j};
     int64_t left = 1, right = 1;
-    // A piece starts with at least one dimension of each shape that has one left, and takes extents of 1 that follow.
+    // A piece takes at least one dimension of each shape that has dimensions left, and the extents of 1 that follow.
     if (i < from.size())
       left = from[i++];
     if (j < to.size())
@@ -131,7 +131,8 @@ llvm::SmallVector<Piece> cutIntoPieces(llvm::ArrayRef<int64_t> from, llvm::Array
   return pieces;
 }
 
-/// The first dimension of [begin, end) with more than one element, else the last one; `end` when there are none.
+/// Returns the first dimension of [begin, end) with more than one element, else the last one, or `end` for an empty
+/// range.
 unsigned outermost(llvm::ArrayRef<int64_t> shape, unsigned begin, unsigned end) {
   for (unsigned dim = begin; dim < end; ++dim)
     if (shape[dim] != 1)

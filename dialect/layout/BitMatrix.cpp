@@ -1,4 +1,4 @@
-// Gaussian elimination over GF(2).
+// Implements Gaussian elimination over GF(2).
 // SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
 #include "dialect/layout/BitMatrix.h"
 #include "llvm/ADT/bit.h"
@@ -61,7 +61,7 @@ BitMatrix BitMatrix::above(const BitMatrix &other) const {
 }
 
 namespace {
-/// Columns brought into a form where each kept one has a leading bit of its own, with the arguments that make them.
+/// Columns in echelon form: each kept column has its own leading bit, and the argument that produces it.
 struct Echelon {
   struct Entry {
     uint64_t image, argument;
@@ -115,7 +115,7 @@ std::optional<BitMatrix> BitMatrix::rightInverse() const {
 }
 
 std::optional<BitMatrix> BitMatrix::leftInverse() const {
-  // X * this = 1 says that the transpose of X is a right inverse of the transpose of this.
+  // X * this = identity holds exactly when the transpose of X is a right inverse of the transpose of this matrix.
   BitMatrix transposed(columns(), rowCount);
   for (unsigned i = 0; i < rowCount; ++i)
     transposed.images[i] = row(i);

@@ -1,4 +1,4 @@
-// Linear maps over GF(2) between vectors of at most 64 bits: the arithmetic under every layout.
+// Implements linear maps over GF(2) on vectors of at most 64 bits, which all layouts are built on.
 // SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
 #pragma once
 #include "llvm/ADT/ArrayRef.h"
@@ -7,7 +7,7 @@
 #include <optional>
 
 namespace kpkg::layout {
-/// A linear map: column i is the image of bit i; addition is XOR.
+/// A matrix over GF(2): column i is the image of bit i, and addition is XOR.
 class BitMatrix {
 public:
   BitMatrix(unsigned rows, unsigned columns) : rowCount(rows), images(columns, 0) {}
@@ -18,30 +18,30 @@ public:
   unsigned columns() const { return images.size(); }
   uint64_t column(unsigned index) const { return images[index]; }
   void setColumn(unsigned index, uint64_t image) { images[index] = image; }
-  /// The bits of the argument that output bit `index` adds up.
+  /// Returns the mask of the argument bits whose XOR is output bit `index`.
   uint64_t row(unsigned index) const;
   bool operator==(const BitMatrix &other) const = default;
 
   uint64_t apply(uint64_t bits) const;
-  /// First `inner`, then this.
+  /// Composes the maps: applies `inner` first, then this map.
   BitMatrix compose(const BitMatrix &inner) const;
-  /// Rows [first, first + count) only.
+  /// Returns rows [first, first + count).
   BitMatrix rowRange(unsigned first, unsigned count) const;
-  /// Columns [first, first + count) only.
+  /// Returns columns [first, first + count).
   BitMatrix columnRange(unsigned first, unsigned count) const;
-  /// This next to `other` (same number of rows).
+  /// Concatenates the columns of this matrix and `other`, which must have the same number of rows.
   BitMatrix beside(const BitMatrix &other) const;
-  /// This above `other` (same number of columns).
+  /// Stacks this matrix above `other`, which must have the same number of columns.
   BitMatrix above(const BitMatrix &other) const;
 
   unsigned rank() const;
-  /// A basis of the arguments that go to zero.
+  /// Returns a basis of the null space.
   llvm::SmallVector<uint64_t> kernel() const;
-  /// An argument with this image, zero in every bit that is not needed; nothing when there is none.
+  /// Returns an argument with this image, with zeros in unneeded bits, or nothing when none exists.
   std::optional<uint64_t> solve(uint64_t image) const;
-  /// X with X * this = identity: exists when no two arguments share an image.
+  /// Returns X with X * this = identity. It exists when the map is injective.
   std::optional<BitMatrix> leftInverse() const;
-  /// X with this * X = identity: exists when every vector is an image.
+  /// Returns X with this * X = identity. It exists when the map is surjective.
   std::optional<BitMatrix> rightInverse() const;
 
 private:
@@ -49,10 +49,10 @@ private:
   llvm::SmallVector<uint64_t, 16> images;
 };
 
-/// A growing set of independent vectors: tells whether a vector is a sum of those added so far.
+/// An incrementally built span of vectors: tells whether a vector is a linear combination of those added so far.
 class BitSpan {
 public:
-  /// Adds `vector`; false when it was in the span already.
+  /// Adds `vector`. Returns false when the span already contained it.
   bool add(uint64_t vector);
   bool contains(uint64_t vector) const { return reduce(vector) == 0; }
   unsigned dimension() const { return reduced.size(); }

@@ -1,4 +1,4 @@
-// Layouts for coalesced access, mma and wgmma fragments, ldmatrix.
+// Builds layouts for coalesced access and for mma, wgmma and ldmatrix fragments.
 // SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
 #include "dialect/layout/Builders.h"
 #include "llvm/ADT/STLExtras.h"
@@ -19,7 +19,7 @@ Order orderOrDefault(llvm::ArrayRef<unsigned> order, unsigned rank) {
   return result;
 }
 
-/// Adds bits to the parts of a layout, remembering how far each dimension is covered.
+/// Appends bits to the parts of a layout and tracks the extent covered in each dimension.
 class Growing {
 public:
   explicit Growing(unsigned rank) : covered(rank, 1) { fields.repeats.assign(rank, 1); }
@@ -69,7 +69,7 @@ Layout coalesced(llvm::ArrayRef<int64_t> shape, unsigned elementBytes, Threads t
   result.add(Part::Register, fastest,
              std::min<uint64_t>(llvm::bit_floor(vector), llvm::bit_ceil(uint64_t(shape[fastest]))));
 
-  // The position in `order` up to which dimensions are done.
+  // Dimensions before this position in `order` take no more thread bits.
   unsigned done = 0;
   auto othersLeft = [&] {
     return llvm::any_of(llvm::ArrayRef<unsigned>(order).drop_front(done + 1),

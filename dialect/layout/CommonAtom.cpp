@@ -1,4 +1,4 @@
-// Repeats turned into bits.
+// Converts repeats of a layout to bits of a larger atom.
 // SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
 #include "dialect/layout/CommonAtom.h"
 #include "llvm/ADT/STLExtras.h"

@@ -1,14 +1,14 @@
-// A layout seen with a larger atom, so that two layouts can be compared bit by bit.
+// Widens two layouts to a common atom, so that they can be compared bit by bit.
 // SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
 #pragma once
 #include "dialect/layout/Layout.h"
 
 namespace kpkg::layout {
-/// The smallest atom that holds those of both layouts.
+/// Returns the smallest atom that contains the atoms of both layouts.
 llvm::SmallVector<int64_t, 4> commonAtom(const Layout &left, const Layout &right);
 
-/// `layout` with some of its repeats turned into bits above its register bits ("slots"), as if the repeats filled up
-/// the larger atom: slots may therefore have no register.
+/// A view of `layout` in which some repeats become bits above the register bits. Register bits and these bits number
+/// "slots". The view assumes that the repeats fill the larger atom, so a slot may have no register.
 class WideLayout {
 public:
   WideLayout(const Layout &layout, llvm::ArrayRef<int64_t> atom);
@@ -16,11 +16,11 @@ public:
   unsigned slotBits() const { return slotBitCount; }
   unsigned slots() const { return 1u << slotBitCount; }
   llvm::ArrayRef<int64_t> repeats() const { return wideRepeats; }
-  /// Columns: slot, lane, warp, block bits; rows: coordinate bits of the larger atom.
+  /// Returns the atom as a matrix. Columns: slot, lane, warp, block bits; rows: coordinate bits of the larger atom.
   const BitMatrix &matrix() const { return wideMatrix; }
-  /// Zero in free bits; see Layout::inverse().
+  /// Returns the inverse of matrix(), with zeros in free bits; see Layout::inverse().
   const BitMatrix &inverse() const { return wideInverse; }
-  /// The register behind a slot of the repeat with these numbers; nothing when the layout does not reach so far.
+  /// Returns the register of a slot in the given repeat, or nothing when the slot lies beyond the layout.
   std::optional<unsigned> registerAt(llvm::ArrayRef<int64_t> repeat, unsigned slot) const;
 
 private:

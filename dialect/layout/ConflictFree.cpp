@@ -1,11 +1,11 @@
-// Choosing a swizzle for a scratch that is written with one layout and read with another.
+// Chooses a swizzle without bank conflicts for a scratch tile that is stored in one layout and loaded in another.
 // SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
 //
-// The bits of an offset are, from the low end: the bytes of an element, the elements of a vector, the bank, the
-// segment. Each offset bit stands for a vector of coordinate bits; together they are a basis. Two lanes of one pass
-// disturb each other when their coordinates differ by segment bits only. So segments are chosen outside of what the
-// lanes of a pass reach, for the storing and for the loading layout at once. Such a vector exists as long as neither
-// side is full: of two vectors, each outside of one side, one or their sum is outside of both.
+// The bits of an offset are, from the low end: bytes of an element, elements of a vector, bank, segment. Each offset
+// bit corresponds to a vector of coordinate bits, and these vectors form a basis. Two lanes of one pass conflict when
+// their coordinates differ only in segment vectors. So segment vectors are chosen outside the span of the lanes of a
+// pass, for the storing and the loading layout at once. A choice exists as long as neither span is the whole space.
+// Given one vector outside each span, one of the two or their sum lies outside both spans.
 #include "dialect/layout/CommonAtom.h"
 #include "dialect/layout/Shared.h"
 #include "llvm/ADT/STLExtras.h"
@@ -16,7 +16,7 @@ namespace kpkg::layout {
 namespace {
 using Vectors = llvm::SmallVector<uint64_t, 16>;
 
-/// What matters of a layout: where its register bits and lane bits point in the common atom.
+/// The register and lane bases of a layout, in coordinates of the common atom.
 struct Side {
   Vectors registers, lanes;
   BitSpan registerSpan;
@@ -31,7 +31,7 @@ struct Side {
       lanes.push_back(wide.matrix().column(wide.slotBits() + i));
   }
 
-  /// What must differ in more than segments: the lanes of a pass, and the offset bits that tell nothing about banks.
+  /// Returns the span that segment vectors must avoid: lanes of a pass, and offset bits below the bank bits.
   BitSpan reach(llvm::ArrayRef<uint64_t> low, unsigned elementBytes) const {
     unsigned length = 0;
     while (length < low.size() && registerSpan.contains(low[length]))
@@ -46,7 +46,7 @@ struct Side {
   }
 };
 
-/// A basis of the intersection of the spans, where possible made of vectors that both lists have.
+/// Returns a basis of the intersection of the spans. It prefers vectors that occur in both lists.
 Vectors intersection(const Side &left, const Side &right) {
   Vectors result;
   BitSpan found;
@@ -66,7 +66,7 @@ Vectors intersection(const Side &left, const Side &right) {
   return result;
 }
 
-/// `low`, then as many of `more` as are independent of it, at most `count` in all.
+/// Appends vectors of `more` that are linearly independent of `low`, up to `count` vectors in total.
 Vectors extend(Vectors low, llvm::ArrayRef<uint64_t> more, unsigned count) {
   if (low.size() > count)
     low.truncate(count);
@@ -79,7 +79,7 @@ Vectors extend(Vectors low, llvm::ArrayRef<uint64_t> more, unsigned count) {
   return low;
 }
 
-/// `count` vectors that neither `left` nor `right` contains, as long as there are such.
+/// Returns up to `count` vectors that lie in neither `left` nor `right`.
 Vectors chooseSegments(unsigned count, llvm::ArrayRef<uint64_t> low, BitSpan left, BitSpan right, unsigned bits) {
   BitSpan taken;
   for (uint64_t vector : low)
@@ -105,8 +105,8 @@ Vectors chooseSegments(unsigned count, llvm::ArrayRef<uint64_t> low, BitSpan lef
                       : outsideRight                ? *outsideRight
                                                     : *any;
     if (!taken.add(choice)) {
-      // Outside of one side, yet a sum of what is placed already: a side's span lacks offset bits that tell banks
-      // apart.
+      // The choice lies outside one side's span, but the vectors placed so far generate it. A span lacks the offset
+      // bits that number banks.
       choice = *any;
       taken.add(choice);
     }
@@ -117,7 +117,7 @@ Vectors chooseSegments(unsigned count, llvm::ArrayRef<uint64_t> low, BitSpan lef
   return result;
 }
 
-/// The map whose offset bits stand for `low`, then banks, then segments.
+/// Builds the map whose offset bits correspond to `low`, then banks, then segments.
 SharedLayout build(const Layout &store, const Layout &load, llvm::ArrayRef<int64_t> atom, unsigned elementBytes,
                    const Vectors &low, const Vectors &segments) {
   unsigned bits = 0;
@@ -166,8 +166,8 @@ SharedLayout SharedLayout::conflictFree(const Layout &store, const Layout &load,
   unsigned longest = elementBytes >= 16 ? 0 : llvm::Log2_32(16 / elementBytes);
   unsigned inWord = elementBytes >= 4 ? 0 : llvm::Log2_32(4 / elementBytes);
 
-  // Candidates for the low offset bits: vectors for both sides, for one side; short ones filled up to a word with
-  // lanes.
+  // Candidates for the low offset bits: vectors for both sides, or for one side. Lane vectors fill short candidates up
+  // to a word.
   llvm::SmallVector<Vectors, 32> candidates;
   auto propose = [&](Vectors low) {
     if (!llvm::is_contained(candidates, low))

@@ -1,4 +1,4 @@
-// Choosing between renaming, shuffling and shared memory.
+// Chooses between register renaming, warp shuffles and shared memory.
 // SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
 #include "dialect/layout/Conversion.h"
 #include "dialect/layout/Algebra.h"
@@ -8,7 +8,7 @@
 
 namespace kpkg::layout {
 namespace {
-/// Quarter cycles; see Conversion::cost.
+/// Costs in quarter cycles; see Conversion::cost.
 constexpr unsigned slowUnit = 4, shuffleLatency = 20, warpRoundTrip = 80, ctaRoundTrip = 160;
 
 bool sameThreads(const Layout &from, const Layout &to) {
@@ -16,8 +16,8 @@ bool sameThreads(const Layout &from, const Layout &to) {
                       [&](Part part) { return from.bits(part) == to.bits(part); });
 }
 
-/// The bits of `part` by which elements leave their owner: whether the element at a place of `to` is with the warp
-/// (block) of the same number, whatever free bits `from` has.
+/// Returns whether each element of `to` is already held by the warp (or block) of the same number in `from`. Free bits
+/// of `from` are ignored.
 bool staysInside(const Layout &from, const Layout &to, Part part) {
   llvm::SmallVector<int64_t, 4> atom = commonAtom(from, to);
   WideLayout wideFrom(from, atom), wideTo(to, atom);
@@ -30,7 +30,7 @@ bool staysInside(const Layout &from, const Layout &to, Part part) {
   return true;
 }
 
-/// The layout in the coordinates of one CTA: coordinate bits that only a block bit moves are taken out.
+/// Returns the layout in the coordinates of one CTA, without the coordinate bits that only block bits move.
 Layout withinBlock(const Layout &layout) {
   Layout::Fields fields;
   fields.repeats.assign(layout.repeats().begin(), layout.repeats().end());
@@ -51,7 +51,8 @@ Layout withinBlock(const Layout &layout) {
   return Layout::make(std::move(fields));
 }
 
-/// Whether withinBlock() is right for both: block bits own their coordinate bits and agree.
+/// Checks the precondition of withinBlock(): no other bit shares coordinate bits with block bits, and both layouts
+/// agree.
 bool blocksSeparate(const Layout &from, const Layout &to) {
   if (from.bases(Part::Block) != to.bases(Part::Block))
     return false;
@@ -82,7 +83,8 @@ std::optional<Rename> planRename(const Layout &from, const Layout &to) {
   for (unsigned reg = 0, count = to.registers(); reg < count; ++reg) {
     Coordinates where = to.coordinates({reg, 0, 0, 0});
     std::optional<Place> place = from.placeOf(where);
-    // Equal thread bases: what thread 0 finds in itself, or beyond the layout, every thread does.
+    // Thread bases are equal. So if thread 0 holds an element itself, or it is padding there, the same is true of every
+    // thread.
     if (place && (place->lane || place->warp || place->block))
       return std::nullopt;
     rename.source.push_back(place ? place->reg : noRegister);
@@ -106,7 +108,7 @@ unsigned costOf(const ShufflePlan &plan, unsigned elementBytes) {
   unsigned selects = plan.before.size() * plan.operandSlots + plan.after.size() * plan.resultSlots, shuffles = 0;
   for (const ShufflePlan::Round &round : plan.rounds)
     if (!plan.butterfly || round.laneXor != 0)
-      // Several elements in a word are packed before and taken apart behind.
+      // Elements that share a word are packed before the shuffle and unpacked after it.
       shuffles += slowUnit * words + (round.moves.size() > 1 ? 2 * round.moves.size() : 0);
   return plan.operands.size() * (selects * words + shuffles) + shuffleLatency;
 }

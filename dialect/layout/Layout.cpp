@@ -1,4 +1,4 @@
-// Building, checking and asking a layout.
+// Builds, checks and queries layouts.
 // SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
 #include "dialect/layout/Layout.h"
 #include "llvm/ADT/STLExtras.h"
@@ -9,7 +9,7 @@
 
 namespace kpkg::layout {
 namespace {
-/// Of registers: as many as the largest tile has elements, so that whatever is made of a layout is one.
+/// The register bits suffice for the elements of the largest tile, so that every layout derived from a layout is valid.
 constexpr std::array<unsigned, partCount> maxBits = {20, 5, 5, 4};
 constexpr std::array<llvm::StringRef, partCount> partNames = {"register", "lane", "warp", "block"};
 
@@ -56,7 +56,7 @@ llvm::Error checkRepeats(const Layout::Fields &fields) {
   return llvm::Error::success();
 }
 
-/// Turns repeats into register bits as far as the register numbers stay the same.
+/// Converts repeats to register bits as far as register numbers stay the same.
 void foldRepeats(Layout::Fields &fields, llvm::MutableArrayRef<int64_t> atom) {
   Layout::Bases &registers = fields.bases[0];
   for (unsigned dim : fields.order) {
@@ -72,7 +72,7 @@ void foldRepeats(Layout::Fields &fields, llvm::MutableArrayRef<int64_t> atom) {
   }
 }
 
-/// Dimensions that do not repeat go to the end, the last one first: their place says nothing.
+/// Moves dimensions that do not repeat to the end, the last one first, because their position has no meaning.
 void sortOrder(Layout::Fields &fields) {
   llvm::SmallVector<unsigned, 4> order;
   for (unsigned dim : fields.order)
@@ -286,7 +286,7 @@ unsigned Layout::bitsAlong(Part part, unsigned dim) const {
 
 unsigned Layout::vectorLength(unsigned dim, unsigned maxElements) const {
   int64_t length = 1;
-  // Coordinates inside the atom: a register bit of its own, which no other bit disturbs.
+  // Inside the atom: the bit must belong to a register bit of its own that no other bit shares.
   for (; length < atomShape[dim] && 2 * length <= maxElements; length *= 2) {
     bool found = false, disturbed = false;
     for (Part part : parts)
@@ -302,7 +302,7 @@ unsigned Layout::vectorLength(unsigned dim, unsigned maxElements) const {
     if (!found || disturbed)
       return length;
   }
-  // Beyond the atom: repeats, as far as they are even.
+  // Beyond the atom: repeats, as long as their number is even.
   for (int64_t repeat = fields.repeats[dim]; repeat % 2 == 0 && 2 * length <= maxElements; repeat /= 2)
     length *= 2;
   return length;

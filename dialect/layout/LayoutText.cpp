@@ -1,4 +1,4 @@
-// The text form of layouts.
+// Prints and parses layouts.
 // SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
 #include "dialect/layout/Layout.h"
 #include "llvm/ADT/STLExtras.h"
@@ -11,7 +11,7 @@ namespace kpkg::layout {
 namespace {
 constexpr std::array<llvm::StringRef, partCount> words = {"reg", "lane", "warp", "block"};
 
-/// The only dimension in which a basis moves; none when it is free or moves in several.
+/// Returns the only dimension in which a basis moves, or nothing when it is free or moves in several.
 std::optional<unsigned> onlyDim(const Layout::Basis &basis) {
   std::optional<unsigned> found;
   for (auto [dim, value] : llvm::enumerate(basis)) {
@@ -31,7 +31,7 @@ void printSum(llvm::raw_ostream &out, const Layout::Basis &basis) {
       out << plus << dim << ':' << value;
 }
 
-/// Prints the longest run that starts at `bases[0]`; returns its length.
+/// Prints the longest run that starts at `bases[0]` and returns its length.
 unsigned printRun(llvm::raw_ostream &out, llvm::ArrayRef<Layout::Basis> bases) {
   unsigned length = 1;
   if (llvm::all_of(bases.front(), [](int32_t value) { return value == 0; })) {
@@ -55,7 +55,7 @@ unsigned printRun(llvm::raw_ostream &out, llvm::ArrayRef<Layout::Basis> bases) {
 
 using Terms = llvm::SmallVector<std::pair<unsigned, int32_t>, 2>;
 
-/// Appends the bases of one word; false when it is not well formed.
+/// Appends the bases of one word. Returns false when the word is malformed.
 bool parseRun(llvm::StringRef word, llvm::SmallVectorImpl<Terms> &bases) {
   if (word.consume_front("*")) {
     unsigned count = 1;

@@ -1,4 +1,4 @@
-// Which fragments ldmatrix can read, and how.
+// Decides which fragments ldmatrix can read, and plans the loads.
 // SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
 #include "dialect/layout/MatrixLoad.h"
 #include "llvm/ADT/STLExtras.h"
@@ -7,7 +7,7 @@ namespace kpkg::layout {
 namespace {
 constexpr unsigned kRowBytes = 16, kWordBytes = 4, kMostMatrices = 4;
 
-/// Register bits of `layout` by what they mean to ldmatrix.
+/// The register bits of `layout` by their role in ldmatrix.
 struct Shape {
   unsigned inWord;   ///< bits within a word
   unsigned matrices; ///< bits that number the matrices of an instruction
@@ -24,7 +24,7 @@ std::optional<Shape> shapeOf(const Layout &layout, unsigned elementBytes) {
   return shape;
 }
 
-/// Whether the bases are 1, 2, 4, ... along `dim`.
+/// Returns whether the bases are 1, 2, 4, ... along `dim`.
 bool runsAlong(llvm::ArrayRef<Layout::Basis> bases, unsigned dim) {
   for (auto [bit, basis] : llvm::enumerate(bases))
     for (auto [other, value] : llvm::enumerate(basis))
@@ -33,7 +33,7 @@ bool runsAlong(llvm::ArrayRef<Layout::Basis> bases, unsigned dim) {
   return true;
 }
 
-/// The bits of a word, then those of the lanes that share a row.
+/// Returns the bits within a word, then the bits of the lanes that share a row.
 Layout::Bases wordsOfRow(const Layout &layout, const Shape &shape) {
   Layout::Bases bases(layout.bases(Part::Register).take_front(shape.inWord));
   bases.append(layout.bases(Part::Lane).begin(), layout.bases(Part::Lane).begin() + 2);
@@ -79,7 +79,8 @@ std::optional<MatrixLoad> plan(const Layout &layout, const Shape &shape, const S
   load.isTransposed = isTransposed;
   unsigned perRow = kRowBytes / memory.elementBytes();
   for (const SharedAccess::Vector &vector : access->vectors) {
-    // A row's registers are the lowest, in order: then every matrix is where the instruction expects it.
+    // The registers of a row must be consecutive and ascending, so that each matrix is where the instruction expects
+    // it.
     unsigned group = vector.registers.front() / perRow;
     for (auto [index, reg] : llvm::enumerate(vector.registers))
       if (reg != group * perRow + index)

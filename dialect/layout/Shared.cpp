@@ -1,4 +1,4 @@
-// Maps from coordinates to byte offsets in shared memory, and the accesses of threads through them.
+// Builds layouts of shared memory, and plans the accesses of threads to them.
 // SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
 #include "dialect/layout/Shared.h"
 #include "llvm/ADT/STLExtras.h"
@@ -15,7 +15,7 @@ template <typename... Values> llvm::Error wrong(const char *format, Values &&...
   return llvm::createStringError(llvm::formatv(format, std::forward<Values>(values)...).str());
 }
 
-/// The largest XOR of some of the bases: the offset of the last element of an atom.
+/// Returns the offset of the last element of an atom: the largest XOR of a subset of the bases.
 uint64_t lastOffset(const SharedLayout::Fields &fields) {
   llvm::SmallVector<uint64_t, 24> leading;
   for (const auto &bases : fields.bases)
@@ -32,7 +32,7 @@ uint64_t lastOffset(const SharedLayout::Fields &fields) {
   return result;
 }
 
-/// Turns repeats into bits of the atom where adding the stride is the same as XORing it, until the atom is as large as
+/// Converts repeats to bits of the atom where adding the stride is equivalent to XORing it, until the atom reaches
 /// `wanted`.
 void widenAtom(SharedLayout::Fields &fields, llvm::ArrayRef<int64_t> wanted) {
   for (bool changed = true; changed;) {
@@ -91,8 +91,8 @@ llvm::Expected<SharedLayout> SharedLayout::get(Fields fields) {
                      dim);
     }
   }
-  // Atoms may interleave (a row-major tile with odd extents), so overlap shows only by looking at every repeat: sorted
-  // by stride, each must step over all that the faster ones reach.
+  // Atoms may interleave, as in a row-major tile with odd extents, so the check for overlap covers every repeat. In
+  // ascending order, each stride must step over all bytes that the smaller strides reach.
   llvm::SmallVector<unsigned, 4> dims;
   for (unsigned dim = 0; dim < rank; ++dim)
     if (fields.repeats[dim] != 1)
@@ -119,7 +119,7 @@ SharedLayout SharedLayout::rowMajor(llvm::ArrayRef<int64_t> shape, unsigned elem
   fields.strides.assign(rank, 0);
   int64_t size = elementBytes;
   for (unsigned dim = rank; dim-- > 0;) {
-    // Offsets of a dimension XOR only while all faster dimensions fill a power of two.
+    // Offsets of a dimension are XORs only while all faster dimensions fill a power of two.
     int64_t bits = llvm::isPowerOf2_64(size) ? shape[dim] & -shape[dim] : 1;
     for (int64_t bit = 1; bit < bits; bit *= 2)
       fields.bases[dim].push_back(bit * size);
@@ -148,8 +148,8 @@ llvm::Expected<SharedLayout> SharedLayout::tma(llvm::ArrayRef<int64_t> shape, un
   fields.bases.resize(2);
   for (unsigned bytes = elementBytes; bytes < span; bytes *= 2)
     fields.bases[1].push_back(bytes);
-  // The hardware XORs the chunk number (from address bit 4) with the address bits from 7 on, as many as the span has
-  // chunks.
+  // The hardware XORs the chunk number (from address bit 4) with the address bits from 7 on. The number of bits is log2
+  // of the chunks in a span.
   int64_t rowsInAtom = llvm::isPowerOf2_64(rows) ? rows : 8;
   for (uint32_t offset = span; offset < rowsInAtom * span; offset *= 2)
     fields.bases[0].push_back(offset ^ ((offset >> 7 & (span / 16 - 1)) << 4));
@@ -212,7 +212,7 @@ int64_t SharedLayout::sizeBytes() const {
 }
 
 int64_t SharedLayout::alignment() const {
-  // A swizzle that XORs address bits below 1024 is the hardware's pattern only at that alignment.
+  // A swizzle of address bits below 1024 matches the hardware's pattern only if the base has this alignment.
   uint64_t mixed = 0;
   for (const auto &bases : fields.bases)
     for (uint32_t basis : bases)
@@ -253,7 +253,7 @@ llvm::Expected<SharedAccess> planAccess(const Layout &layout, const SharedLayout
   offsetsOf(Part::Warp, access.warpBases);
   offsetsOf(Part::Block, access.blockBases);
 
-  // Where each register lies for thread 0: repeats fall either into the memory's atom (XOR) or beyond it (sum).
+  // Offsets of the registers in thread 0: a repeat lies either inside the memory's atom (XOR) or beyond it (sum).
   unsigned count = layout.registers();
   llvm::SmallVector<std::pair<uint32_t, int64_t>> where;
   for (unsigned reg = 0; reg < count; ++reg) {
@@ -290,7 +290,7 @@ llvm::Expected<SharedAccess> planAccess(const Layout &layout, const SharedLayout
     llvm::sort(registers, [&](unsigned a, unsigned b) { return where[a].first < where[b].first; });
     access.vectors.push_back({registers, key.second, key.first});
   }
-  // In register order, so that code that follows sees values early that it uses early.
+  // In register order, so that values that are used early are also loaded early.
   llvm::sort(access.vectors, [](const auto &a, const auto &b) {
     return *llvm::min_element(a.registers) < *llvm::min_element(b.registers);
   });
@@ -300,7 +300,7 @@ llvm::Expected<SharedAccess> planAccess(const Layout &layout, const SharedLayout
 namespace {
 constexpr unsigned wordBytes = 4, bankCount = 32;
 
-/// Lanes that are served in one pass.
+/// Returns the number of lanes that one pass serves.
 unsigned lanesInPass(const SharedAccess &access) {
   unsigned all = 1u << access.laneBases.size();
   return std::min(all, access.vectorBytes <= wordBytes ? 32u : 32u * wordBytes / access.vectorBytes);

@@ -1,4 +1,4 @@
-// The text form of shared-memory layouts.
+// Prints and parses layouts of shared memory.
 // SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
 #include "dialect/layout/Shared.h"
 #include "llvm/ADT/STLExtras.h"

@@ -1,14 +1,17 @@
-// Moving elements between the lanes of a warp with as many shuffles as registers arrive, or fewer.
+// Plans conversions within a warp, with at most one shuffle round for each result register.
 // SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
 //
-// Let a result slot R of thread t (lane L, warp and block bits) need operand slot r of lane l. Both are linear:
+// Result slot R of thread t (lane L, warp and block bits) needs operand slot r of lane l. Both are linear in R and t:
 //   r = rR R + rT t        l = lR R + lT t
-// In round k, lane L receives result slot R = k + Q L. Then the sender is l = M t + lR k with M = lT + lR Q, and it has
-// to know which slot to send: r must be a function of l, so what M sends to zero, N = rT + rR Q must send to zero too.
-// Where Q = 0 does not do, a vector v with M v = 0 but N v != 0 gets either a free lane bit of the operand (the
-// receivers ask different replicas) or a slot Q v for which lR Q v is new. Enough of these exist because all elements
-// have a place. Sender l then offers slot r = F l + G (warp and block bits) + constant: exchanges of slots before the
-// rounds; Q makes the exchanges after them.
+// In round k, lane L receives result slot R = k + Q L. The sender is l = M t + lR k with M = lT + lR Q. The sender must
+// know which slot to send, so r must be a function of l. Hence N = rT + rR Q must map the null space of M to zero.
+//
+// Q = 0 may fail this: some vector v has M v = 0 but N v != 0. Then v gets a free lane bit of the operand, so that
+// receivers read different replicas. Or it gets a slot Q v for which lR Q v is new. Enough of these exist because every
+// element has a place.
+//
+// Sender l then offers slot r = F l + G (warp and block bits) + constant, which gives the slot exchanges before the
+// rounds. Q gives the exchanges after them.
 #include "dialect/layout/CommonAtom.h"
 #include "dialect/layout/Conversion.h"
 #include "llvm/ADT/STLExtras.h"
@@ -16,7 +19,7 @@
 
 namespace kpkg::layout {
 namespace {
-/// Vectors of size `bits` that with `known` make a basis; units only.
+/// Returns unit vectors that complete `known` to a basis of the space of `bits` bits.
 llvm::SmallVector<uint64_t, 8> complete(llvm::ArrayRef<uint64_t> known, unsigned bits) {
   BitSpan span;
   for (uint64_t vector : known)
@@ -28,8 +31,8 @@ llvm::SmallVector<uint64_t, 8> complete(llvm::ArrayRef<uint64_t> known, unsigned
   return result;
 }
 
-/// Vectors of `left`'s kernel that with those in `right`'s kernel too span it all: what `left` forgets and `right`
-/// needs.
+/// Returns vectors of `left`'s null space that, together with the intersection of both null spaces, span it. These are
+/// the bits that `left` discards and `right` needs.
 llvm::SmallVector<uint64_t, 8> forgotten(const BitMatrix &left, const BitMatrix &right) {
   BitSpan harmless;
   for (uint64_t vector : left.above(right).kernel())
@@ -41,12 +44,12 @@ llvm::SmallVector<uint64_t, 8> forgotten(const BitMatrix &left, const BitMatrix 
   return result;
 }
 
-/// The matrix that takes arguments[i] to images[i]; the arguments are a basis of `size` bits.
+/// Returns the matrix that maps arguments[i] to images[i]. The arguments are a basis of `size` bits.
 BitMatrix mapping(unsigned rows, unsigned size, llvm::ArrayRef<uint64_t> arguments, llvm::ArrayRef<uint64_t> images) {
   return BitMatrix(rows, images).compose(*BitMatrix(size, arguments).rightInverse());
 }
 
-/// slot ^= matrix * thread bits, as exchanges: as few as the matrix has rank.
+/// Implements slot ^= matrix * thread bits by exchanges. Their number is the rank of the matrix.
 llvm::SmallVector<ShufflePlan::Exchange> exchangesOf(const BitMatrix &matrix) {
   llvm::SmallVector<ShufflePlan::Exchange> result;
   llvm::SmallVector<uint64_t, 8> masks;
@@ -92,7 +95,7 @@ std::optional<ShufflePlan> planShuffles(const Layout &from, const Layout &to, un
   BitMatrix laneOfSlot = moves.rowRange(operandBits, laneBits).columnRange(0, resultBits);
   BitMatrix laneOfThread = moves.rowRange(operandBits, laneBits).columnRange(resultBits, threadBits);
 
-  // Free lanes of the operand: first try to ask the replica in the own lane.
+  // Free lanes of the operand: prefer the replica in the receiver's own lane.
   unsigned freeLanes = from.freeBits(Part::Lane);
   BitMatrix own = laneOfThread;
   for (unsigned bit = 0; bit < laneBits; ++bit)
@@ -119,8 +122,8 @@ std::optional<ShufflePlan> planShuffles(const Layout &from, const Layout &to, un
       for (unsigned slot = 0; slot < resultBits && !found; ++slot)
         if ((found = reached.add(laneOfSlot.column(slot))))
           slotImages[i] = uint64_t(1) << slot;
-      // Where the warp's number chooses among lanes, fewer lanes have what is wanted than want it: one round is not
-      // enough.
+      // The warp number selects among lanes, so fewer lanes hold a needed element than there are receivers. One round
+      // is not enough.
       if (!found)
         return std::nullopt;
     }
@@ -129,7 +132,7 @@ std::optional<ShufflePlan> planShuffles(const Layout &from, const Layout &to, un
     laneOfThread = laneOfLane.beside(laneOfThread.columnRange(laneBits, otherBits));
   }
 
-  // What the sender offers, as a function of its lane: defined where receivers ask, zero elsewhere.
+  // The slot that a sender offers, as a function of its lane: zero for lanes that no receiver reads from.
   BitMatrix laneOfLane = laneOfThread.columnRange(0, laneBits);
   BitMatrix wanted = add(slotOfLane, slotOfSlot.compose(spread));
   llvm::SmallVector<uint64_t, 8> senders, offers;
@@ -170,7 +173,7 @@ std::optional<ShufflePlan> planShuffles(const Layout &from, const Layout &to, un
   for (auto &[laneXor, round] : open)
     plan.rounds.push_back(std::move(round));
 
-  // A group for each repeat that both layouts have.
+  // One group for each repeat that both layouts have.
   llvm::SmallVector<int64_t, 4> repeat(from.rank(), 0), ends;
   for (auto [a, b] : llvm::zip_equal(operand.repeats(), result.repeats()))
     ends.push_back(std::min(a, b));

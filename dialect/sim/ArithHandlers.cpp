@@ -1,4 +1,4 @@
-// arith: constants, integer and float arithmetic, comparisons, select.
+// Handles arith: constants, integer and float arithmetic, comparisons, select.
 // SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
 #include "dialect/sim/Elementwise.h"
 #include "mlir/Dialect/Arith/IR/Arith.h"
@@ -38,7 +38,7 @@ static llvm::Error constant(Frame &frame, Operation &op) {
   return llvm::Error::success();
 }
 
-/// An integer op of two operands whose 64-bit result only has to be wrapped.
+/// Handles an integer op of two operands whose 64-bit result only needs wrapping.
 template <uint64_t (*function)(uint64_t, uint64_t)> static llvm::Error wrapping(Frame &frame, Operation &op) {
   Type type = elementOf(op.getResult(0));
   mapCells<2>(frame, op, [&](Cell a, Cell b) { return Cell{.i = wrapTo(function(a.i, b.i), type)}; });
@@ -84,7 +84,7 @@ template <uint64_t (*function)(uint64_t, uint64_t)> static llvm::Error divideUns
   return onUnsigned<function>(frame, op);
 }
 
-/// A shift by the width or more is poison; here it gives what shifting bit by bit would.
+/// Handles shifts. A shift by the width or more is poison; here it returns the result of shifting bit by bit.
 template <typename Function> static llvm::Error shift(Frame &frame, Operation &op, Function function) {
   Type type = elementOf(op.getResult(0));
   uint64_t width = integerWidth(type);
@@ -159,7 +159,7 @@ static llvm::Error compareIntegers(Frame &frame, Operation &op) {
 }
 
 static llvm::Error select(Frame &frame, Operation &op) {
-  if (!isa<ShapedType>(op.getOperand(0).getType())) { // one condition for a whole tile
+  if (!isa<ShapedType>(op.getOperand(0).getType())) { // One condition for a whole tile.
     Tile chosen = frame.tile(op.getOperand(frame.integer(op.getOperand(0)) ? 1 : 2));
     frame.set(op.getResult(0), std::move(chosen));
     return llvm::Error::success();

@@ -1,4 +1,4 @@
-// scf, the grid, the persistent loop, print and assert.
+// Handles scf, the grid, the persistent loop, print and assert.
 // SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
 #include "dialect/sim/Frame.h"
 #include "mlir/Dialect/SCF/IR/SCF.h"
@@ -8,7 +8,7 @@ using namespace mlir;
 using namespace kpkg;
 using namespace kpkg::sim;
 
-/// Binds `to` to the values of `from` at the same time: they may overlap in a loop.
+/// Binds `to` to the values of `from` in parallel, because they may overlap in a loop.
 static void bind(Frame &frame, ValueRange to, ValueRange from) {
   SmallVector<Tile> copies;
   for (Value value : from)
@@ -32,7 +32,7 @@ static llvm::Error runFor(Frame &frame, Operation &op) {
       return exceeded;
     bind(frame, loop.getRegionIterArgs(), loop.getYieldedValues());
     if (step > upper - i)
-      break; // i + step would pass the bound, and could wrap
+      break; // i + step would exceed the bound, and could wrap.
   }
   bind(frame, loop.getResults(), loop.getRegionIterArgs());
   return llvm::Error::success();
@@ -69,7 +69,7 @@ static llvm::Error runWhile(Frame &frame, Operation &op) {
   }
 }
 
-/// Iteration i is run by block i modulo the number of blocks: all of them in one run of the grid.
+/// Runs iteration i in block i modulo the number of blocks, so that one run of the grid covers all iterations.
 static llvm::Error runForTiles(Frame &frame, Operation &op) {
   auto loop = cast<tile::ForTilesOp>(op);
   SmallVector<int64_t> counts;

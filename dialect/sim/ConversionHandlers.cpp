@@ -1,4 +1,4 @@
-// arith: conversions between element types.
+// Handles arith conversions between element types.
 // SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
 #include "dialect/sim/Elementwise.h"
 #include <cmath>
@@ -6,7 +6,7 @@
 using namespace mlir;
 using namespace kpkg::sim;
 
-/// Widening is exact; narrowing rounds once, from the exact value.
+/// Converts floats. Widening is exact; narrowing rounds once, from the exact value.
 static llvm::Error convertFloat(Frame &frame, Operation &op) {
   Type type = elementOf(op.getResult(0));
   mapCells<1>(frame, op, [&](Cell a) { return Cell{.f = frame.options.inDouble ? a.f : roundTo(a.f, type)}; });
@@ -16,7 +16,7 @@ static llvm::Error convertFloat(Frame &frame, Operation &op) {
 static llvm::Error signedToFloat(Frame &frame, Operation &op) {
   Type type = elementOf(op.getResult(0));
   mapCells<1>(frame, op, [&](Cell a) {
-    // Straight to f32: through double an int64 would be rounded twice.
+    // Converts directly to f32: through double, an int64 would be rounded twice.
     double value = type.isF64() || frame.options.inDouble ? static_cast<double>(a.i) : static_cast<float>(a.i);
     return Cell{.f = frame.result(value, type)};
   });
@@ -33,7 +33,7 @@ static llvm::Error unsignedToFloat(Frame &frame, Operation &op) {
   return llvm::Error::success();
 }
 
-/// Truncates towards zero. Out of range is poison; here it saturates, and NaN gives 0.
+/// Truncates towards zero. A result out of range is poison; here it saturates, and NaN becomes 0.
 static int64_t saturate(double value, double low, double high, int64_t lowest, int64_t highest) {
   if (std::isnan(value))
     return 0;

@@ -1,5 +1,4 @@
-// What a handler of one op sees of the interpreter: values, regions, limits. Handlers are found through a table by op
-// name.
+// Declares the interface between the interpreter and op handlers, which are found by op name: values, regions, limits.
 // SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
 #pragma once
 #include "dialect/sim/Interpreter.h"
@@ -13,11 +12,11 @@
 namespace kpkg::sim {
 /// A tile in row-major order, or a scalar (no shape, one cell).
 struct Tile {
-  mlir::Type type; // of the elements
+  mlir::Type type; // The type of the elements.
   llvm::SmallVector<int64_t, 4> shape;
   std::vector<Cell> cells;
 
-  /// Zeros of the shape and element type of `valueType`.
+  /// Returns zeros of the shape and element type of `valueType`.
   static Tile ofType(mlir::Type valueType);
   static Tile scalar(mlir::Type type, Cell cell) { return {type, {}, {cell}}; }
   int64_t size() const { return static_cast<int64_t>(cells.size()); }
@@ -27,7 +26,7 @@ class Frame;
 using Handler = llvm::Error (*)(Frame &frame, mlir::Operation &op);
 using HandlerTable = llvm::StringMap<Handler>;
 
-/// Each adds the handlers of one family of ops; a new op is a new line in one of them.
+/// Each function adds the handlers of one family of ops. A new op is a new line in one of them.
 void addArithHandlers(HandlerTable &table);
 void addConversionHandlers(HandlerTable &table);
 void addMathHandlers(HandlerTable &table);
@@ -35,7 +34,7 @@ void addControlHandlers(HandlerTable &table);
 void addMemoryHandlers(HandlerTable &table);
 void addShapeHandlers(HandlerTable &table);
 void addReduceHandlers(HandlerTable &table);
-/// The handlers of all of these families.
+/// Returns the handlers of all of these families.
 HandlerTable handlersOfTiles();
 
 /// The state of one block of a running kernel.
@@ -48,35 +47,36 @@ public:
   const Tile &tile(mlir::Value value) const { return std::get<Tile>(values.at(value.getAsOpaquePointer())); }
   const View &view(mlir::Value value) const { return std::get<View>(values.at(value.getAsOpaquePointer())); }
   int64_t integer(mlir::Value scalar) const { return tile(scalar).cells[0].i; }
-  /// Binds a value; a loop binds the same value again and again.
+  /// Binds a value. A loop rebinds the same value in each iteration.
   void set(mlir::Value value, Tile tile) { values.insert_or_assign(value.getAsOpaquePointer(), std::move(tile)); }
   void set(mlir::Value value, View view) { values.insert_or_assign(value.getAsOpaquePointer(), std::move(view)); }
   void setInteger(mlir::Value value, int64_t integer) { set(value, Tile::scalar(value.getType(), Cell{.i = integer})); }
-  /// What an op on floats of `type` gives when its value is `value`: computed in f32 for narrower types, then rounded.
+  /// Returns the result of an op on floats of `type` whose value is `value`: computed in f32 for narrower types, then
+  /// rounded.
   double result(double value, mlir::Type type) const {
     if (options.inDouble || type.isF64())
       return value;
     return roundTo(static_cast<float>(value), type);
   }
 
-  /// Largest relative error of one rounding in an op on floats of `type`: narrow types are computed in f32.
+  /// Returns the largest relative error of one rounding in an op on floats of `type`. Narrow types are computed in f32.
   static double roundoff(mlir::Type type) { return type.isF64() ? 0x1p-53 : 0x1p-24; }
-  /// The same of what is rounded to `type` itself.
+  /// Returns the largest relative error of a rounding to `type` itself.
   static double roundoffOf(mlir::Type type) {
     if (!type.isBF16() && !type.isF16() && type.getIntOrFloatBitWidth() > 8)
       return roundoff(type);
     return std::ldexp(1.0, -int(llvm::cast<mlir::FloatType>(type).getFPMantissaWidth()));
   }
-  /// A value that another correct implementation may give up to `error` larger or smaller; see Perturbation.
+  /// Returns `value`, perturbed by up to `error`, as another correct implementation may differ; see Perturbation.
   double inexact(double value, double error);
 
-  /// Runs one op, with those in its regions.
+  /// Runs one op, including the ops in its regions.
   llvm::Error run(mlir::Operation &op);
-  /// Runs the ops of a block up to its terminator, which the caller then looks at.
+  /// Runs the ops of a block up to its terminator, which the caller handles.
   llvm::Error runBlock(mlir::Block &block);
-  /// Counts work; fails past the limit.
+  /// Counts executed element operations. Fails beyond the limit.
   llvm::Error count(mlir::Operation &op, int64_t elements);
-  /// An error that names the op and its location.
+  /// Returns an error that names the op and its location.
   llvm::Error error(mlir::Operation &op, const llvm::Twine &message) const;
 
   const std::array<int64_t, 3> block, grid;
@@ -86,9 +86,10 @@ private:
   const HandlerTable &table;
   int64_t &steps;
   std::mt19937_64 &random;
-  /// By the identity of the SSA value. Node based: handlers hold references to tiles while they bind others.
+  /// Values by the identity of the SSA value. The map is node-based, because handlers hold references to tiles while
+  /// they bind others.
   std::unordered_map<void *, std::variant<Tile, View>> values;
 };
-/// A tile reduced along dimension `dim`, which stays with extent 1: what tile.reduce means.
+/// Reduces a tile along dimension `dim`, which keeps extent 1, as tile.reduce does.
 llvm::Expected<Tile> reduced(Frame &frame, mlir::Operation &op, const Tile &source, tile::ReduceKind kind, int64_t dim);
 } // namespace kpkg::sim

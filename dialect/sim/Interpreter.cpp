@@ -1,4 +1,4 @@
-// The loop over blocks and ops; what an op does is in the handler files.
+// Implements the loop over blocks and ops. The handler files implement the ops.
 // SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
 #include "dialect/sim/Interpreter.h"
 #include "dialect/sim/Frame.h"
@@ -82,7 +82,7 @@ static const HandlerTable &handlers() {
   return table;
 }
 
-/// Why `argument` cannot be passed for a parameter of `type`; empty if it can.
+/// Returns why `argument` cannot be passed for a parameter of `type`, or an empty text if it can.
 static std::string mismatch(Type type, const Argument &argument, const Options &options) {
   auto viewType = dyn_cast<tile::ViewType>(type);
   const View *view = std::get_if<View>(&argument);

@@ -1,4 +1,4 @@
-// Runs a tile.kernel on host memory, one block after the other: the meaning that every compiled form is compared to.
+// Interprets a tile.kernel on host memory, one block after the other: the reference for every compiled form.
 // SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
 #pragma once
 #include "dialect/sim/Number.h"
@@ -10,26 +10,26 @@
 #include <variant>
 
 namespace kpkg::sim {
-/// A view of host memory: `data` is the element at coordinates 0. Strides count elements.
+/// A view of host memory. `data` is the element at coordinates 0, and strides count elements.
 struct View {
   char *data = nullptr;
-  /// What lies in memory: the view's element type, or f64 instead of a float type (for runs in double precision).
+  /// The type in memory: the view's element type, or f64 instead of a float type (for runs in double precision).
   mlir::Type storage;
   llvm::SmallVector<int64_t> shape, strides;
-  /// False after an index out of range was dropped: then no element exists.
+  /// False after an out-of-range index was dropped. The view then has no elements.
   bool exists = true;
 };
 
 /// A kernel argument: a view, or a scalar of the argument's type.
 using Argument = std::variant<View, Cell>;
 
-/// In which order the terms of a sum (dot, reduce, combine) are added. All are correct; their difference shows what
-/// rounding may do.
+/// The order in which the terms of a sum (dot, reduce, combine) are added. All orders are correct; their difference
+/// shows the effect of rounding.
 enum class SumOrder { Forward, Backward, Pairwise };
 
-/// How results that another correct implementation may round differently are moved, within the bound of their error:
-/// sums, dots, and math functions (4 ulp). The spread of the outputs over several such runs is what a correct result
-/// may differ by.
+/// How results that another correct implementation may round differently are perturbed, within their error bound. This
+/// concerns sums, dots, and math functions (4 ulp). The spread of the outputs over several such runs is the tolerance
+/// for correct results.
 enum class Perturbation { None, Up, Down, Random };
 
 struct Options {
@@ -38,15 +38,15 @@ struct Options {
   SumOrder sumOrder = SumOrder::Forward;
   Perturbation perturbation = Perturbation::None;
   uint64_t perturbationSeed = 0;
-  /// A run that executes more than this many element operations ends with an error.
+  /// A run that executes more element operations than this ends with an error.
   int64_t maxSteps = int64_t(1) << 32;
-  /// Takes what `tile.print` says, without a line end. Dropped when empty.
+  /// Receives the text of `tile.print`, without a line end. Ignored when empty.
   std::function<void(llvm::StringRef)> print;
 };
 
-/// Runs all blocks of `grid` (x, y, z). A kernel with tile.for_tiles spreads the iterations over them. Errors:
-/// arguments that do not fit the signature, an op that is not known here, a failed tile.assert, division by zero, more
-/// steps than allowed.
+/// Runs all blocks of `grid` (x, y, z). A kernel with tile.for_tiles distributes its iterations over them. Errors are
+/// arguments that do not match the signature, an unknown op, a failed tile.assert, a division by zero, and too many
+/// steps.
 llvm::Error run(tile::KernelOp kernel, llvm::ArrayRef<Argument> arguments, std::array<int64_t, 3> grid,
                 const Options &options = {});
 } // namespace kpkg::sim

@@ -1,4 +1,4 @@
-// math: functions of floats, computed in double and rounded; functions of integers.
+// Handles math: functions of floats, computed in double and rounded, and functions of integers.
 // SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
 #include "dialect/sim/Elementwise.h"
 #include <bit>
@@ -7,10 +7,10 @@
 using namespace mlir;
 using namespace kpkg::sim;
 
-/// Compiled code may give up to this many units in the last place of f32 (f64) more or less than the rounded value.
+/// Compiled code may differ from the rounded value by this many units in the last place of f32 (f64).
 static constexpr double kUlps = 4;
 
-/// A function that hardware and libraries compute with a small error.
+/// Handles a function that hardware and libraries compute with a small error.
 template <double (*function)(double)> static llvm::Error approximate(Frame &frame, Operation &op) {
   Type type = elementOf(op.getResult(0));
   double error = 2 * kUlps * Frame::roundoff(type);
@@ -47,7 +47,7 @@ template <bool (*test)(double)> static llvm::Error testFloat(Frame &frame, Opera
   return llvm::Error::success();
 }
 
-/// An integer function of the value's bits and its width.
+/// Handles an integer function of the value's bits and its width.
 template <int64_t (*function)(uint64_t, int)> static llvm::Error countBits(Frame &frame, Operation &op) {
   Type type = elementOf(op.getResult(0));
   mapCells<1>(frame, op,

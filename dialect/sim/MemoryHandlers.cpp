@@ -1,4 +1,4 @@
-// tile: view queries, loads, stores, gather and scatter.
+// Handles view queries, loads, stores, gather and scatter.
 // SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
 #include "dialect/sim/Elementwise.h"
 #include <cmath>
@@ -7,7 +7,7 @@ using namespace mlir;
 using namespace kpkg;
 using namespace kpkg::sim;
 
-/// Address of the element at `coordinates`, or null where the view has none.
+/// Returns the address of the element at `coordinates`, or null outside the view.
 static char *addressOf(const View &view, ArrayRef<int64_t> coordinates) {
   if (!view.exists || !view.data)
     return nullptr;
@@ -28,7 +28,7 @@ static void forEachAddress(const View &view, ArrayRef<int64_t> offsets, ArrayRef
   for (int64_t extent : shape)
     count *= extent;
   for (int64_t i = 0; i < count; ++i) {
-    for (size_t d = 0; d < shape.size(); ++d) // wraps at 64 bits, where it stays outside
+    for (size_t d = 0; d < shape.size(); ++d) // Wraps at 64 bits, where the element is still outside.
       coordinates[d] = static_cast<int64_t>(static_cast<uint64_t>(offsets[d]) + static_cast<uint64_t>(index[d]));
     function(i, addressOf(view, coordinates));
     for (size_t d = shape.size(); d-- > 0 && ++index[d] == shape[d];)
@@ -67,7 +67,7 @@ static llvm::Error store(Frame &frame, Operation &op) {
   return llvm::Error::success();
 }
 
-/// Calls `function(i, address or null)` for each element of the index tiles; masked ones have null.
+/// Calls `function(i, address or null)` for each element of the index tiles. Masked elements have null.
 template <typename Function>
 static void forEachIndexed(Frame &frame, const View &view, ValueRange indices, Value mask, int64_t count,
                            Function function) {
@@ -104,7 +104,7 @@ static llvm::Error scatter(Frame &frame, Operation &op) {
   return llvm::Error::success();
 }
 
-/// What an atomic update leaves in memory.
+/// Returns the value that an atomic update leaves in memory.
 static Cell updated(tile::AtomicKind kind, Type element, Cell old, Cell value) {
   using enum tile::AtomicKind;
   Cell result;

@@ -1,4 +1,4 @@
-// Rounding and memory form of every element type.
+// Implements rounding and the memory representation of every element type.
 // SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
 #include "dialect/sim/Number.h"
 #include <bit>
@@ -16,12 +16,12 @@ struct NarrowFormat {
 
   int bias() const { return (1 << (exponentBits - 1)) - 1; }
   int minExponent() const { return 1 - bias(); }
-  /// The largest finite value. Without infinities only the all-ones mantissa of the top exponent is NaN.
+  /// Returns the largest finite value. Without infinities, only the all-ones mantissa of the top exponent is NaN.
   double max() const {
     return hasInfinity ? std::ldexp(2.0 - std::ldexp(1.0, -mantissaBits), bias())
                        : std::ldexp(2.0 - std::ldexp(1.0, 1 - mantissaBits), bias() + 1);
   }
-  uint32_t nan() const { // quiet, positive
+  uint32_t nan() const { // Quiet, positive.
     uint32_t exponent = ((1u << exponentBits) - 1) << mantissaBits;
     return hasInfinity ? exponent | (1u << (mantissaBits - 1)) : exponent | ((1u << mantissaBits) - 1);
   }
@@ -60,7 +60,7 @@ uint32_t encodeNarrow(double value, NarrowFormat format) {
   if (std::isinf(value))
     return sign | (((1u << format.exponentBits) - 1) << format.mantissaBits);
   int exponent = std::max(std::ilogb(magnitude), format.minExponent());
-  // Normal numbers carry the hidden bit into the exponent field; subnormal ones have none.
+  // For normal numbers the hidden bit carries into the exponent field; subnormal numbers have none.
   auto mantissa = static_cast<uint32_t>(std::ldexp(magnitude, format.mantissaBits - exponent));
   return sign | (mantissa + (static_cast<uint32_t>(exponent - format.minExponent()) << format.mantissaBits));
 }

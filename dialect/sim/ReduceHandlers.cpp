@@ -1,4 +1,4 @@
-// tile: reductions, scans and the matrix product.
+// Handles reductions, scans and the matrix product.
 // SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
 #include "dialect/sim/Elementwise.h"
 #include "mlir/Dialect/Arith/IR/Arith.h"
@@ -8,7 +8,7 @@ using namespace mlir;
 using namespace kpkg;
 using namespace kpkg::sim;
 
-/// Combines `count` elements by `combine(a, b)` in the order that the options ask for.
+/// Combines elements [begin, end) by `combine(a, b)` in the order of the options.
 template <typename T, typename Get, typename Combine>
 static llvm::Expected<T> fold(SumOrder order, int64_t begin, int64_t end, const Get &get, const Combine &combine) {
   if (order == SumOrder::Pairwise && end - begin > 1) {
@@ -45,7 +45,7 @@ struct Axis {
   int64_t cell(int64_t line, int64_t k) const { return (line / inner * extent + k) * inner + line % inner; }
 };
 
-/// Which of two zeros an extremum is: of both signs, another correct implementation may give the other.
+/// Returns whether an extremum of zeros of both signs is -0. Another correct implementation may return the other zero.
 static bool takesNegativeZero(tile::ReduceKind kind, Perturbation perturbation) {
   switch (perturbation) {
   case Perturbation::None:
@@ -76,7 +76,7 @@ static double floatReduce(tile::ReduceKind kind, double a, double b, Perturbatio
   return max ? std::max(a, b) : std::min(a, b);
 }
 
-/// Bound of the difference that the order of a float reduction can make.
+/// Returns a bound on the effect of the order of a float reduction.
 static double errorOf(tile::ReduceKind kind, const Tile &source, const Axis &axis, int64_t line, double total) {
   double magnitude = 0;
   if (kind == tile::ReduceKind::Sum)
@@ -147,7 +147,7 @@ static llvm::Error reduce(Frame &frame, Operation &op) {
   return llvm::Error::success();
 }
 
-/// True when `candidate` is more extreme than `best`, in the order of `kind`. The first NaN beats everything.
+/// Returns whether `candidate` is more extreme than `best` in the order of `kind`. The first NaN precedes all values.
 static bool isBetter(tile::ArgReduceKind kind, Cell candidate, Cell best, Type type) {
   if (isFloat(type)) {
     if (std::isnan(best.f) || std::isnan(candidate.f))
@@ -187,7 +187,8 @@ static llvm::Error argReduce(Frame &frame, Operation &op) {
   return llvm::Error::success();
 }
 
-/// True when a function body computes floats by more than choosing among its arguments: then the order of calls shows.
+/// Returns whether a function body computes floats beyond selecting among its arguments. The order of calls then
+/// affects the result.
 static bool roundsInBody(Block &body) {
   return llvm::any_of(body.without_terminator(), [](Operation &op) {
     return !isa<arith::SelectOp, arith::MaximumFOp, arith::MinimumFOp, arith::ConstantOp>(op) &&
@@ -279,7 +280,7 @@ static double roundToTF32(double value) {
   return std::ldexp(std::nearbyint(std::ldexp(value, -quantum)), quantum);
 }
 
-/// The tile that `kept` has two of four elements of, as tile.dot says.
+/// Expands a 2:4 sparse operand to all of its elements, as tile.dot defines it.
 static Tile spread(const Tile &kept, const Tile &positions) {
   Tile all = kept;
   all.shape[1] *= 2;
@@ -326,7 +327,7 @@ static llvm::Error dot(Frame &frame, Operation &op) {
       for (int64_t k = -1; k < inner; ++k)
         magnitude += std::abs(term(k).f);
       double error = magnitude * static_cast<double>(inner + 1) * Frame::roundoff(result.type);
-      if (narrow) // both operands may keep all their bits
+      if (narrow) // An implementation may keep all bits of both operands.
         error += magnitude * 0x1p-10;
       total->f = frame.result(frame.inexact(total->f, error), result.type);
     }

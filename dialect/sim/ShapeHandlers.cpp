@@ -1,4 +1,4 @@
-// tile: making tiles and changing their shape.
+// Handles ops that create and reshape tiles.
 // SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
 #include "dialect/sim/Frame.h"
 
@@ -28,7 +28,7 @@ static SmallVector<int64_t> rowMajorStrides(ArrayRef<int64_t> shape) {
   return strides;
 }
 
-/// Fills a tile of the result's shape with the source's elements at strides `strides` per result dimension.
+/// Fills a tile of the result's shape with the source's elements, with stride `strides[d]` for result dimension d.
 static void stridedCopy(Frame &frame, Operation &op, ArrayRef<int64_t> strides) {
   const Tile &source = frame.tile(op.getOperand(0));
   Tile result = Tile::ofType(op.getResult(0).getType());

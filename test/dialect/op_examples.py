@@ -10,9 +10,10 @@ from pathlib import Path
 
 
 def print_examples(dialect: str, folder: Path, least: int, kernel: Callable[[str, str, int, str], str]) -> int:
-    """Checks that ops have examples: 1 if one of the files *Ops.td in `folder` has none.
+    """Prints the examples of all files *Ops.td in `folder`, each in a kernel.
 
-    Also 1 if all have fewer than `least`. `kernel(op, file, number, example)` is the kernel with the example in it.
+    Returns 1 if an op has no example, or if there are fewer than `least`. `kernel(op, file, number, example)` returns
+    the kernel that contains the example.
     """
     missing = []
     number = 0

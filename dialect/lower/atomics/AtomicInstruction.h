@@ -1,4 +1,4 @@
-// The LLVM instruction of an atomic update.
+// Selects the LLVM instruction of an atomic update.
 // SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
 #pragma once
 #include "dialect/tile/ir/TileDialect.h"
@@ -6,7 +6,8 @@
 
 namespace kpkg::lower {
 
-/// Float max and min are those that give NaN where one operand is NaN.
+/// Returns the atomic operation for `kind`. Float max and min are the variants that return NaN where one operand is
+/// NaN.
 inline mlir::LLVM::AtomicBinOp atomicInstruction(tile::AtomicKind kind, bool isFloat) {
   using mlir::LLVM::AtomicBinOp;
   switch (kind) {

@@ -1,19 +1,21 @@
-// Lets several blocks that have a row each run as one tile of rows.
+// Batches blocks that compute one row each into tiles of several rows.
 // SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
 //
+// Before:
 //   %r = tile.block_id x
 //   %v = tile.load %x[%r, %c0] ... -> tensor<1x64xf32>
 //   %m = tile.reduce max %v axis 1 : tensor<1x64xf32> -> tensor<1x1xf32>
-// becomes
+// After:
 //   %v = tile.load %x[%r, %c0] ... -> tensor<8x64xf32>
 //   %m = tile.reduce max %v axis 1 : tensor<8x64xf32> -> tensor<8x1xf32>
 //
 // A short row is one chain of dependent instructions: load, maximum across lanes, exponential, sum across lanes,
-// quotient. Processors run few of them at once, because the next row is hundreds of instructions away. In a tile of
-// rows each pass goes over all of them, and their chains overlap.
+// quotient. Out-of-order execution overlaps few such chains, because the next row is hundreds of instructions away. In
+// a tile of rows each pass covers all rows, so their chains overlap.
 //
-// Entry: a kernel in one block without loops or branches, whose `tile.block_id x` only numbers rows in loads and
-// stores. All other ops must keep rows apart. Exit: dimensions of rows have RowBatch::rows elements.
+// On entry: the kernel is one block without loops or branches, and `tile.block_id x` only numbers rows in loads and
+// stores. No other op may mix rows.
+// On exit: dimensions of rows have extent RowBatch::rows.
 #include "dialect/lower/cpu/BatchRows.h"
 #include "dialect/lower/cpu/KernelEmitter.h"
 #include "mlir/Dialect/Arith/IR/Arith.h"
@@ -46,14 +48,14 @@ private:
   Block &body;
   OpBuilder builder;
   RowBatch batch;
-  int64_t widest = 1;                          ///< elements of a row
-  llvm::DenseMap<Value, int64_t> rowDims;      ///< of tiles that differ from row to row
-  llvm::DenseMap<Operation *, int64_t> stores; ///< the dimension of rows
+  int64_t widest = 1;                          ///< The number of elements of a row.
+  llvm::DenseMap<Value, int64_t> rowDims;      ///< The row dimension of tiles that differ from row to row.
+  llvm::DenseMap<Operation *, int64_t> stores; ///< The row dimension of stores.
   llvm::DenseMap<std::pair<Value, int64_t>, Value> copies;
 };
 } // namespace
 
-/// The block's number along x, or that by 1.
+/// Matches the block number along x, also multiplied by 1.
 bool RowBatcher::isRow(Value value) {
   if (auto product = value.getDefiningOp<arith::MulIOp>())
     for (auto [a, b] : {std::pair(product.getLhs(), product.getRhs()), std::pair(product.getRhs(), product.getLhs())})
@@ -71,7 +73,8 @@ bool RowBatcher::onlyNumbersRows(Value row) {
   });
 }
 
-/// The dimension in which an access numbers its row; null where none does, -1 where it takes more than that row.
+/// Returns the dimension in which an access numbers its row. Returns null when no dimension does, and -1 when the
+/// access covers more than that row.
 std::optional<int64_t> RowBatcher::rowDimension(ValueRange offsets, ArrayRef<int64_t> shape) {
   std::optional<int64_t> found;
   for (auto [dim, offset] : llvm::enumerate(offsets))
@@ -80,7 +83,7 @@ std::optional<int64_t> RowBatcher::rowDimension(ValueRange offsets, ArrayRef<int
   return found;
 }
 
-/// Notes a view that ends with the batch: an argument of which all accesses number rows in `dim`.
+/// Records a view that ends with the batch: an argument of which all accesses number rows in `dim`.
 bool RowBatcher::note(Value view, int64_t dim) {
   auto argument = dyn_cast<BlockArgument>(view);
   if (!argument)
@@ -120,7 +123,8 @@ bool RowBatcher::examineReshape(tile::ReshapeOp op) {
   return false;
 }
 
-/// Follows rows through an op. False when it mixes them, or is none that is known to keep them apart.
+/// Propagates the row dimension through an op. Returns false when the op mixes rows, or is not known to keep them
+/// apart.
 bool RowBatcher::examine(Operation &op) {
   return llvm::TypeSwitch<Operation *, bool>(&op)
       .Case<arith::ConstantOp, tile::SplatOp, tile::IotaOp, tile::BlockIdOp, tile::GridDimOp, tile::DimOp,
@@ -182,8 +186,8 @@ Type RowBatcher::widened(Value tile, int64_t dim) {
   return RankedTensorType::get(shape, type.getElementType());
 }
 
-/// A tile that is the same for all rows, as often as there are rows. Elementwise ops are repeated on wider operands, so
-/// that masks stay visible as comparisons.
+/// Replicates a tile that is the same for all rows. Elementwise ops are cloned on widened operands, so that masks stay
+/// recognisable as comparisons.
 Value RowBatcher::widen(Value tile, int64_t dim) {
   if (rowDims.count(tile))
     return tile;
@@ -231,7 +235,7 @@ RowBatch RowBatcher::run() {
     if (op.getNumRegions() || !examine(op))
       return {};
   }
-  constexpr int64_t mostRows = 8, mostElements = 4096; // what chains need to overlap; what stays in the L1 cache
+  constexpr int64_t mostRows = 8, mostElements = 4096; // Rows whose chains overlap; elements that fit the L1 cache.
   for (auto [tile, dim] : rowDims)
     widest = std::max(widest, cast<RankedTensorType>(tile.getType()).getNumElements());
   batch.rows = std::min(mostRows, mostElements / widest);

@@ -1,4 +1,4 @@
-// Walks the ops of a block: scalars and views are emitted at once, tiles when a sink needs them.
+// Emits the ops of a block: scalars and views at once, tiles when a sink needs them.
 // SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
 #include "dialect/lower/cpu/KernelEmitter.h"
 #include "mlir/Dialect/Arith/IR/Arith.h"
@@ -15,7 +15,7 @@ static bool oneElement(Type type) {
   return tile && tile.getNumElements() == 1;
 }
 
-/// A reduction of an axis of extent 1 only changes nothing.
+/// A reduction along an axis of extent 1 returns its operand.
 static bool isIdentity(tile::ReduceOp op) {
   return cast<RankedTensorType>(op.getValue().getType()).getDimSize(op.getAxis()) == 1;
 }
@@ -43,7 +43,8 @@ LogicalResult KernelEmitter::emitBlock(Block &block) {
   return flush();
 }
 
-/// A lazy tile of one element whose operands are scalars is a scalar now, unless it reads memory that is written later.
+/// Emits one op. A lazy tile of one element with scalar operands is emitted as a scalar, unless it reads memory that a
+/// later op writes.
 LogicalResult KernelEmitter::emitOp(Operation &op) {
   if (auto reduce = dyn_cast<tile::ReduceOp>(op); reduce && !isIdentity(reduce))
     return enqueue(reduce);

@@ -1,4 +1,4 @@
-// Loops and branches: scalars and tiles of one element are SSA values, other tiles live in scratch memory.
+// Emits loops and branches: scalars and one-element tiles as SSA values, other tiles in scratch memory.
 // SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
 #include "dialect/lower/cpu/KernelEmitter.h"
 #include "mlir/Dialect/SCF/IR/SCF.h"
@@ -7,7 +7,7 @@ using namespace mlir;
 
 namespace kpkg::lower::cpu {
 
-/// True for values that control flow carries in registers.
+/// Returns whether control flow carries values of this type in registers.
 bool KernelEmitter::staysScalar(Type type) {
   auto tile = dyn_cast<RankedTensorType>(type);
   return !tile || tile.getNumElements() == 1;
@@ -18,13 +18,13 @@ Value KernelEmitter::scalarOf(Value value) {
     return scalar;
   Position origin;
   origin.index.assign(cast<RankedTensorType>(value.getType()).getRank(), indexConstant(0));
-  openScope(nullptr); // remembers what tiles that are used more than once became
+  openScope(nullptr); // Caches values of tiles that are used more than once.
   Value scalar = emit(value, origin);
   closeScope();
   return scalar;
 }
 
-/// What tiles of the enclosing blocks the regions of `op` need, and are to have a buffer, get it before.
+/// Materialises planned tiles of the enclosing blocks that the regions of `op` read, before the regions are emitted.
 LogicalResult KernelEmitter::prepareRegions(Operation *op) {
   llvm::SetVector<Value> outside;
   op->walk([&](Operation *inner) {
@@ -38,7 +38,7 @@ LogicalResult KernelEmitter::prepareRegions(Operation *op) {
   return success();
 }
 
-/// Emits a region's block at the builder's insertion point; what it materialised is forgotten after it.
+/// Emits a region's block at the builder's insertion point. Buffers that it materialised are dropped afterwards.
 LogicalResult KernelEmitter::emitRegion(Block &block, llvm::function_ref<LogicalResult(Operation *terminator)> finish) {
   auto before = buffers;
   int64_t mark = scratchBytes;
@@ -50,7 +50,8 @@ LogicalResult KernelEmitter::emitRegion(Block &block, llvm::function_ref<Logical
   return result;
 }
 
-/// True when `value` reads one of `targets` that is not `own`, or `own` at another place than where it is written.
+/// Returns whether `value` reads a buffer of `targets` other than `own`, or reads `own` at an element other than the
+/// one being written.
 bool KernelEmitter::readsElsewhere(Value value, const Buffer &own, ArrayRef<Buffer> targets) {
   llvm::DenseSet<std::pair<Value, int>> seen;
   SmallVector<std::pair<Value, int>> work = {{value, 1}};
@@ -73,7 +74,7 @@ bool KernelEmitter::readsElsewhere(Value value, const Buffer &own, ArrayRef<Buff
   return false;
 }
 
-/// targets[i] = values[i], as if at once.
+/// Assigns targets[i] = values[i] as a parallel copy. Values that read other targets go through temporaries.
 LogicalResult KernelEmitter::writeAll(ArrayRef<Value> values, ArrayRef<Buffer> targets,
                                       ArrayRef<SmallVector<Value>> ends) {
   auto endsOf = [&](size_t i) { return ends.empty() ? ArrayRef<Value>() : ArrayRef<Value>(ends[i]); };
@@ -119,7 +120,7 @@ LogicalResult KernelEmitter::emitFor(scf::ForOp op) {
     }
     tiles.push_back(init);
     ends.push_back(demandedEnds({op.getRegionIterArg(number), op.getResult(number)}));
-    // What nobody else reads is carried where it lies: nested loops then add to one accumulator.
+    // A tile without other readers is carried in its own buffer, so that nested loops add to one accumulator.
     auto own = buffers.find(init);
     bool isLast =
         own != buffers.end() && own->second.clipped < 0 && init.hasOneUse() && init.getParentBlock() == op->getBlock();
@@ -166,8 +167,8 @@ LogicalResult KernelEmitter::emitFor(scf::ForOp op) {
   return body;
 }
 
-/// True when nothing reads `tile`, which has a buffer, once `op` has run: other readers are in branches that are not
-/// taken then.
+/// Returns whether `tile`, which has a buffer, is dead after `op`. Other readers are only in branches that exclude
+/// `op`.
 bool KernelEmitter::diesIn(Value tile, scf::IfOp op) {
   auto found = buffers.find(tile);
   if (found == buffers.end() || found->second.clipped >= 0)
@@ -202,7 +203,7 @@ LogicalResult KernelEmitter::emitIf(scf::IfOp op) {
       continue;
     }
     ends.push_back(demandedEnds(op.getResult(number)));
-    // A branch that gives what came in leaves it where it lies, when nobody else needs it.
+    // When a branch yields an existing tile that nothing else reads, the result reuses the buffer of that tile.
     Value same;
     SmallVector<std::pair<scf::IfOp, unsigned>> work = {{op, number}};
     while (!same && !work.empty()) {

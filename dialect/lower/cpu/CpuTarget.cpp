@@ -1,4 +1,4 @@
-// The table of CPU instruction set levels.
+// Lists the CPU instruction set levels.
 // SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
 #include "dialect/lower/cpu/CpuTarget.h"
 #include "llvm/ADT/STLExtras.h"

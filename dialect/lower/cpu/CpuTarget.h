@@ -1,4 +1,4 @@
-// The CPU instruction set levels that kernels are compiled for, as data.
+// Describes the CPU instruction set levels that kernels are compiled for.
 // SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
 #pragma once
 #include "dialect/lower/cpu/Dot.h"
@@ -9,18 +9,18 @@
 namespace kpkg::lower::cpu {
 
 struct CpuTarget {
-  llvm::StringRef isa;      ///< the name in packages, e.g. "x86-64-v3"
-  llvm::StringRef triple;   ///< LLVM target triple
-  llvm::StringRef cpu;      ///< LLVM -mcpu
-  llvm::StringRef features; ///< LLVM -mattr
+  llvm::StringRef isa;      ///< The name in packages, e.g. "x86-64-v3".
+  llvm::StringRef triple;   ///< The LLVM target triple.
+  llvm::StringRef cpu;      ///< The argument of LLVM's -mcpu.
+  llvm::StringRef features; ///< The argument of LLVM's -mattr.
   VectorUnit unit;
-  unsigned preferredVectorBits; ///< 0: LLVM's choice
+  unsigned preferredVectorBits; ///< 0 means LLVM's choice.
 
-  /// f32 elements in a vector register: the lanes of every vector that is not the dot microkernel's.
+  /// Returns the f32 elements in a vector register. All vectors have this many lanes, except in the dot microkernel.
   int64_t lanes() const { return unit.vectorBytes / 4; }
 
   static llvm::ArrayRef<CpuTarget> all();
-  /// The target called `isa`; the error lists the known ones.
+  /// Returns the target named `isa`, or an error that lists the known ones.
   static llvm::Expected<CpuTarget> find(llvm::StringRef isa);
 };
 

@@ -1,9 +1,9 @@
-// How much of a tile in memory is ever asked for: what stores leave out need not be computed.
+// Finds the part of a tile that stores can reach; the rest need not be computed.
 // SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
 //
-// An accumulator of 128 x 256 for a product of 8 x 64 is filled with zeros in 8 x 64 elements: its elements go, each by
-// itself, through dots, loops and arithmetic into a store that ends where its view does. One dimension is looked at at
-// a time: rows of scores go row by row through a softmax and the product with values, their columns do not.
+// A product of 8 x 64 in an accumulator of 128 x 256 computes only 8 x 64 elements. The analysis follows each element
+// through dots, loops and elementwise ops to the stores, which end where their views end. It handles one dimension at a
+// time. Scores, for example, pass row by row through a softmax and the product with values, but their columns do not.
 #include "dialect/lower/cpu/KernelEmitter.h"
 #include "mlir/Dialect/SCF/IR/SCF.h"
 #include "llvm/ADT/TypeSwitch.h"
@@ -14,8 +14,8 @@ namespace kpkg::lower::cpu {
 
 static int64_t extent(Value tile, int dim) { return cast<RankedTensorType>(tile.getType()).getDimSize(dim); }
 
-/// Calls `follow(result, dim of it)` for the tiles that `use` makes of `tile`, where index i along `dim` goes to index
-/// i. False when they do so along no dimension.
+/// Calls `follow(result, dim of the result)` for the tiles that `use` computes from `tile`, if index i along `dim` maps
+/// to index i of the result. Returns false when no dimension of a result corresponds to `dim`.
 bool KernelEmitter::followLine(OpOperand &use, int dim, llvm::function_ref<bool(Value, int)> follow) {
   Operation *user = use.getOwner();
   unsigned number = use.getOperandNumber();
@@ -53,8 +53,8 @@ bool KernelEmitter::followLine(OpOperand &use, int dim, llvm::function_ref<bool(
       .Default([&](Operation *) { return isElementwise(user) && follow(user->getResult(0), dim); });
 }
 
-/// Collects the stores to which index i along `dim` of `tile` goes as index i, with that dimension of theirs. False
-/// when something else reads it.
+/// Collects the stores that write index i along `dim` of `tile` as their index i, with the dimension of the store.
+/// Returns false when any other op reads `tile`.
 bool KernelEmitter::collectStores(Value tile, int dim, llvm::SmallDenseSet<std::pair<Value, int>> &seen,
                                   SmallVectorImpl<std::pair<tile::StoreOp, int>> &stores) {
   if (!seen.insert({tile, dim}).second)
@@ -68,8 +68,8 @@ bool KernelEmitter::collectStores(Value tile, int dim, llvm::SmallDenseSet<std::
   });
 }
 
-/// The index along `dim` from which on nobody reads `tiles`, as far as that is known where the emitter stands; null
-/// when all of it may be read.
+/// Returns the index along `dim` from which on no element of `tiles` is read. Returns null when any element may be
+/// read, or when the end is not known at the current insertion point.
 Value KernelEmitter::demandedEnd(ValueRange tiles, int dim) {
   llvm::SmallDenseSet<std::pair<Value, int>> seen;
   SmallVector<std::pair<tile::StoreOp, int>> stores;
@@ -85,7 +85,7 @@ Value KernelEmitter::demandedEnd(ValueRange tiles, int dim) {
     Value offset = store.getOffsets()[of];
     if (!isKnown(store.getView()) || !isKnown(offset))
       return Value();
-    if (!known.insert({store.getView(), offset}).second) // in another arm
+    if (!known.insert({store.getView(), offset}).second) // The same store in another arm.
       continue;
     Value one = sub(views.at(store.getView()).shape[of], scalars.at(offset));
     end = smax(end, one);
@@ -93,7 +93,8 @@ Value KernelEmitter::demandedEnd(ValueRange tiles, int dim) {
   return smin(end, indexConstant(extent(tiles.front(), dim)));
 }
 
-/// For each dimension the index from which on nobody reads `tiles`, which have one shape. Empty: all of it is read.
+/// Returns the end of the elements that are read, for each dimension of `tiles`, which have one shape. Empty: all
+/// elements are read.
 SmallVector<Value> KernelEmitter::demandedEnds(ValueRange tiles) {
   SmallVector<Value> ends;
   bool isPart = false;

@@ -1,4 +1,4 @@
-// planDot and buildDot: block sizes, and the loops around packing and the microkernel.
+// Plans the block sizes of a dot, and builds the loops around packing and the microkernel.
 // SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
 #include "dialect/lower/cpu/Dot.h"
 #include "dialect/lower/cpu/DotCode.h"
@@ -8,11 +8,11 @@ using namespace mlir;
 
 namespace kpkg::lower::cpu {
 
-/// Bytes of the column panel that all row panels are multiplied by: half of a 32 KiB first-level cache.
+/// Bytes of the column panel that all row panels are multiplied by: half of a 32 KiB L1 cache.
 static constexpr int64_t columnPanelBytes = 16 << 10;
-/// Bytes of packed rows: what a second-level cache of 512 KiB holds beside the accumulator's passing lines.
+/// Bytes of packed rows. They fit an L2 cache of 512 KiB together with the accumulator lines that pass through it.
 static constexpr int64_t packedRowsBytes = 256 << 10;
-/// Up to so many rows, copying an element of B costs more than it saves.
+/// Up to this many rows, copying an element of B costs more than it saves.
 static constexpr int64_t rowsInPlace = 16;
 
 DotPlan planDot(const DotShape &shape, const VectorUnit &unit) {
@@ -25,13 +25,13 @@ DotPlan planDot(const DotShape &shape, const VectorUnit &unit) {
   int64_t vectors = std::min<int64_t>(2, llvm::divideCeil(shape.n, plan.lanes));
   plan.nr = vectors * plan.lanes;
 
-  // Registers: mr * vectors sums, a step's vectors of B, and one element of A (or, without broadcasts from memory, mr
-  // vectors of them). Of 32 registers LLVM's allocator wants two more to do without spills.
+  // Registers: mr * vectors accumulators, one step's vectors of B, and one element of A. Without broadcasts from
+  // memory, A takes mr vectors. With 32 registers, LLVM's register allocator needs two spare ones to avoid spills.
   int64_t spare = unit.registerCount > 16 ? 2 : 0;
   int64_t rows = unit.broadcastFromMemory
                      ? std::min(unit.registerCount * 3 / 4, unit.registerCount - spare - vectors - 1) / vectors
                      : std::min<int64_t>(8, (unit.registerCount - spare - vectors) / (vectors + 1));
-  // Fewer rows than the registers allow, where that leaves fewer empty rows in the last panel.
+  // Uses fewer rows than the registers allow if the last panel then has fewer empty rows.
   plan.mr = std::min(rows, shape.m);
   int64_t best = llvm::divideCeil(shape.m, plan.mr) * plan.mr;
   for (int64_t candidate = plan.mr - 1; candidate * 3 >= rows * 2; --candidate)
@@ -80,7 +80,7 @@ static BoundedOperand bound(DotCode &code, const DotOperand &operand, std::array
 
 static bool mayBeOne(Value stride) { return getConstantIntValue(stride).value_or(1) == 1; }
 
-/// By panels that are packed first.
+/// Multiplies through packed panels.
 static void multiplyPacked(DotCode &code, const BoundedOperand &a, const BoundedOperand &b, Value acc,
                            int64_t accStride, Value scratch) {
   const DotPlan &plan = code.plan;
@@ -88,7 +88,7 @@ static void multiplyPacked(DotCode &code, const BoundedOperand &a, const Bounded
   Type type = plan.shape.accType, byte = code.b.getI8Type();
   Value packedRows = scratch, packedColumns = code.at(scratch, byte, layout.columns),
         edge = code.at(scratch, byte, layout.edge);
-  // One operand reads as zero from here on.
+  // The depth ends where either operand ends; beyond it, one of them reads as zero.
   Value depth = code.quotient(
       code.max(code.add(code.min(a.end[1], b.end[0]), code.index(plan.width() - 1)), code.index(0)), plan.width());
 
@@ -128,7 +128,7 @@ void buildDot(OpBuilder &builder, Location loc, const DotPlan &plan, const DotOp
   auto packed = [&] { multiplyPacked(code, a, b, acc, accStride, scratch); };
   if (a.lines || b.lines)
     return packed();
-  // Few rows, and bounds that are all behind what is there.
+  // True for few rows, when both operands begin at index 0.
   Value isPlain = code.atMost(a.end[0], code.index(rowsInPlace));
   for (const BoundedOperand *operand : {&a, &b})
     for (Value begin : operand->begin)

@@ -1,4 +1,4 @@
-// DotCode: index arithmetic, addresses and loops.
+// Implements DotCode: index arithmetic, addresses, loads and loops.
 // SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
 #include "dialect/lower/cpu/DotCode.h"
 #include "mlir/Dialect/Math/IR/Math.h"
@@ -35,7 +35,8 @@ void DotCode::store(Value value, Value pointer, int64_t alignment) {
   LLVM::StoreOp::create(b, value, pointer, alignment);
 }
 
-/// As it is loaded: a bfloat16 is the upper half of a float32.
+/// Returns the type in which elements are loaded. A bfloat16 is loaded as an integer: it is the upper half of a
+/// float32.
 static Type loadedType(DotCode &code, Type element) {
   return element.isBF16() ? Type(code.b.getIntegerType(16)) : element;
 }

@@ -1,5 +1,4 @@
-// Packs the parts of dot operands that end within a panel: vectors with masks, where elements would be tested one by
-// one.
+// Packs the parts of dot operands that end within a panel, by masked vector loads instead of a test for each element.
 // SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
 #include "dialect/lower/cpu/DotCode.h"
 #include "mlir/Dialect/Vector/IR/VectorOps.h"
@@ -28,13 +27,13 @@ Value loadFirstSteps(DotCode &code, Value pointer, Type element, Value mask, int
 
 namespace {
 
-/// Elements of an operand, which begins before them, with zeros behind its end.
+/// Loads elements of an operand that begins before them, with zeros beyond its end.
 class Edge {
 public:
-  /// The depth is dimension `depth`.
+  /// Takes dimension `depth` of the operand as the depth.
   Edge(DotCode &code, const BoundedOperand &operand, int depth) : code(code), operand(operand), depth(depth) {}
 
-  /// `lanes` steps from `step` on of line `line`, whose elements are neighbours.
+  /// Loads `lanes` steps of line `line` from `step` on. Elements of the line are contiguous.
   Value steps(Value line, Value step, int64_t lanes) {
     int64_t width = code.plan.width();
     Value first = code.mul(step, code.index(width));
@@ -42,7 +41,7 @@ public:
     return loadFirstSteps(code, addressOf(line, first), operand.elementType, mask, lanes);
   }
 
-  /// Step `step` of `lanes` lines from `line` on, which are neighbours.
+  /// Loads step `step` of `lanes` contiguous lines from `line` on.
   Value lines(Value line, Value step, int64_t lanes) {
     Value first = code.mul(step, code.index(code.plan.width()));
     auto load = [&](Value element) {
@@ -59,13 +58,14 @@ private:
   const BoundedOperand &operand;
   int depth;
 
-  /// The first `count` lanes where `index` is inside of dimension `dim`, else none.
+  /// Returns the mask of the first `count` lanes if `index` is inside dimension `dim`, else an empty mask.
   Value maskOf(Value index, int dim, Value count, int64_t lanes) {
     Value inside = arith::CmpIOp::create(code.b, arith::CmpIPredicate::slt, index, operand.end[dim]);
     return firstLanes(code, arith::SelectOp::create(code.b, inside, count, code.index(0)), lanes);
   }
 
-  /// Where nothing is inside, another element: processors take long over addresses that are not there, masks or not.
+  /// Returns the address of an element, or of the last one inside. Processors are slow at invalid
+  /// addresses, even if masked off.
   Value addressOf(Value line, Value element) {
     Value index[2] = {line, line};
     index[depth] = element;

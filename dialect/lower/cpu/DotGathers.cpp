@@ -1,10 +1,10 @@
-// Packs operands of dots whose lines lie at offsets of a table: windows of convolutions, rows that a tensor numbers.
+// Packs dot operands whose lines lie at the offsets of a table, such as windows of convolutions.
 // SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
 //
-// A line runs along the depth. Where its elements are neighbours in memory, panels of rows are copies of pieces of
-// lines, and panels of columns are transposed in registers. Else lines are often neighbours of each other, as pixels of
-// a row of an image: vectors then hold the same step of several lines. A vector of lines that ends in one row of an
-// image and goes on in the next consists of a few runs of neighbours, each loaded with a mask.
+// A line runs along the depth. With contiguous elements, panels of rows are copies of parts of lines, and panels of
+// columns are transposed in registers. Otherwise the lines are often contiguous with each other, like pixels of an
+// image row. Vectors then hold the same step of several lines. A vector of lines that continues in the next row of an
+// image consists of a few contiguous runs, each loaded with a mask.
 #include "dialect/lower/cpu/DotCode.h"
 #include "mlir/Dialect/Vector/IR/VectorOps.h"
 
@@ -16,9 +16,9 @@ namespace {
 struct LinePacking {
   DotCode &code;
   const BoundedOperand &operand;
-  int depth; // its dimension of the depth
+  int depth; // The operand's dimension of the depth.
   Value k, kSteps;
-  Value first, last; // steps of [0, kSteps) whole inside of the operand
+  Value first, last; // The steps of [0, kSteps) that lie entirely inside the operand.
 
   LinePacking(DotCode &code, const BoundedOperand &operand, int depth, Value k, Value kSteps)
       : code(code), operand(operand), depth(depth), k(k), kSteps(kSteps) {
@@ -37,21 +37,22 @@ struct LinePacking {
   Value isInside(Value offset) { return arith::CmpIOp::create(code.b, arith::CmpIPredicate::ne, offset, i64(kNoLine)); }
   Value zero(Type type) { return arith::ConstantOp::create(code.b, code.b.getZeroAttr(type)); }
   Value elementOf(Value step) { return code.mul(code.add(k, step), code.index(code.plan.width())); }
-  /// How far apart elements of neighbouring steps lie.
+  /// Returns the distance between the elements of consecutive steps.
   Value stepStride() { return code.mul(stride(), code.index(code.plan.width())); }
-  /// Step `step` of the line at `offset`.
+  /// Returns the address of step `step` of the line at `offset`.
   Value place(Value offset, Value step) {
     Value line =
         code.at(operand.base, operand.elementType, arith::IndexCastOp::create(code.b, code.b.getIndexType(), offset));
     return code.at(line, operand.elementType, code.mul(elementOf(step), stride()));
   }
-  /// Blocks of `size` steps, all inside, with which the depth begins.
+  /// Returns the number of whole blocks of `size` steps inside the operand, counted from the first step.
   Value wholeBlocks(int64_t size) {
     Value begins = arith::CmpIOp::create(code.b, arith::CmpIPredicate::eq, first, code.index(0));
     return arith::SelectOp::create(code.b, begins, code.quotient(last, size), code.index(0));
   }
   bool hasMasks() { return code.hasMasks(operand.elementType); }
-  /// With masks: lanes of the block of `size` steps behind the whole ones, and whether it has any.
+  /// Returns the mask of the steps of the partial block behind the whole blocks, and whether there is one. Needs masked
+  /// loads.
   std::pair<Value, Value> partOfBlock(Value whole, int64_t size) {
     Value count = code.sub(last, code.mul(whole, code.index(size)));
     Value begins = arith::CmpIOp::create(code.b, arith::CmpIPredicate::eq, first, code.index(0));
@@ -66,19 +67,19 @@ struct LinePacking {
                                             arith::IndexCastOp::create(code.b, code.b.getI32Type(), count).getResult());
     return {arith::CmpIOp::create(code.b, arith::CmpIPredicate::slt, lanes, end), isPart};
   }
-  /// The steps of `mask`, which are neighbours.
+  /// Loads the contiguous steps that `mask` selects.
   Value loadPart(Value place, Value mask) {
     if (code.plan.shape.pairs)
       return code.loadMasked(place, code.b.getI32Type(), mask, Value());
     return code.converted(code.loadMasked(place, operand.elementType, mask, Value()), operand.elementType);
   }
-  /// Steps behind the whole blocks and, with masks, the part of one.
+  /// Returns the first step behind the whole blocks and, with masked loads, behind the partial block.
   Value behindBlocks(Value whole, Value isPart, int64_t size) {
     Value blocks =
         hasMasks() ? code.add(whole, arith::IndexCastUIOp::create(code.b, code.b.getIndexType(), isPart)) : whole;
     return code.mul(blocks, code.index(size));
   }
-  /// A step of the line at `offset` that may be outside in part.
+  /// Loads a step of the line at `offset` of which a part may lie outside.
   Value partOfStep(Value offset, Value step) {
     if (!code.plan.shape.pairs)
       return zero(code.plan.shape.accType);
@@ -93,7 +94,8 @@ struct LinePacking {
     }
     return code.pairOf(halves[0], halves[1]);
   }
-  /// Steps from `begin` on of the line at `offset` one by one, zeros outside; `target` gives the place of a step.
+  /// Copies the steps from `begin` on of the line at `offset` one by one, with zeros outside. `target` returns a step's
+  /// address.
   void oneByOne(Value offset, Value begin, llvm::function_ref<Value(Value)> target) {
     auto store = [&](Value step, Value value) { code.store(value, target(step), code.accBytes()); };
     Value from = code.max(begin, first);
@@ -105,7 +107,7 @@ struct LinePacking {
     code.forEach(code.max(from, last), kSteps, 1, part);
   }
 
-  /// The step of the masked block of which one half is inside.
+  /// Copies the step of the partial block of which only one half is inside.
   void halfOfPair(Value offset, Value isPart, llvm::function_ref<Value(Value)> target) {
     if (!code.plan.shape.pairs)
       return;
@@ -124,7 +126,7 @@ struct LinePacking {
   }
 };
 
-/// mr rows from `line` on, whose elements are neighbours.
+/// Packs mr rows from `line` on, for lines with contiguous elements.
 void LinePacking::rowsAlong(Value line, Value panel) {
   int64_t unroll = code.plan.kUnroll, block = code.plan.mr * unroll, alignment = code.accBytes() * unroll;
   Type type = code.plan.shape.accType;
@@ -161,7 +163,7 @@ void LinePacking::rowsAlong(Value line, Value panel) {
   });
 }
 
-/// The same for elements that are not: lines may be.
+/// Packs mr rows from `line` on, for strided lines. Lines that are contiguous with each other are loaded as vectors.
 void LinePacking::rowsAcross(Value line, Value panel) {
   int64_t unroll = code.plan.kUnroll, mr = code.plan.mr, block = mr * unroll;
   Type type = code.plan.shape.accType;
@@ -207,7 +209,7 @@ void LinePacking::rowsAcross(Value line, Value panel) {
   }
 }
 
-/// nr columns from `line` on, whose elements are neighbours: squares are transposed.
+/// Packs nr columns from `line` on, for lines with contiguous elements, by transposing squares in registers.
 void LinePacking::columnsAlong(Value line, Value panel) {
   int64_t square = code.plan.kUnroll;
   Type type = code.plan.shape.accType;
@@ -257,7 +259,7 @@ void LinePacking::columnsAlong(Value line, Value panel) {
   });
 }
 
-/// The same for lines that may be neighbours, a vector of them at a time.
+/// Packs nr columns from `line` on, a vector of lines at a time. Contiguous runs of lines are loaded as vectors.
 void LinePacking::columnsAcross(Value line, Value panel) {
   int64_t lanes = code.plan.lanes;
   ImplicitLocOpBuilder &b = code.b;
@@ -284,7 +286,7 @@ void LinePacking::columnsAcross(Value line, Value panel) {
     auto nothing = [&](Value step) { store(step, zero(code.stepsOf(lanes))); };
     code.forEach(code.index(0), first, 1, nothing);
     code.forEach(last, kSteps, 1, nothing);
-    if (code.plan.shape.pairs) { // one half of a pair may be inside
+    if (code.plan.shape.pairs) { // One half of a pair may be inside.
       code.forEach(code.index(0), code.index(lanes), 1, [&](Value lane) {
         Value offset = offsetOf(code.add(start, lane)), column = code.at(corner, type, lane);
         auto part = [&](Value step) { code.store(partOfStep(offset, step), target(column, step, 0), code.accBytes()); };
@@ -306,12 +308,12 @@ void LinePacking::columnsAcross(Value line, Value panel) {
     Value isWhole =
         code.both(arith::CmpIOp::create(b, arith::CmpIPredicate::eq, starts, i32(1)),
                   arith::CmpIOp::create(b, arith::CmpIPredicate::eq, insideBits, i32((int64_t(1) << lanes) - 1)));
-    // Runs of neighbours: where lane 0 of each would lie, and its lanes.
+    // For each run of contiguous lines: the address that lane 0 of the run would have, and the mask of its lanes.
     constexpr int64_t mostRuns = 4;
     SmallVector<Value> from, masks;
     Value rest = starts;
     for (int64_t run = 0; hasMasks() && run < mostRuns; ++run) {
-      Value begin = arith::MinUIOp::create(b, trailing(rest), i32(lanes - 1)); // of no run: any
+      Value begin = arith::MinUIOp::create(b, trailing(rest), i32(lanes - 1)); // Any lane, if there is no run.
       Value none = arith::CmpIOp::create(b, arith::CmpIPredicate::eq, rest, i32(0));
       rest = arith::AndIOp::create(b, rest, arith::SubIOp::create(b, rest, i32(1)));
       Value end = arith::MinUIOp::create(b, trailing(rest), i32(lanes));
@@ -360,7 +362,7 @@ void LinePacking::columnsAcross(Value line, Value panel) {
       code.forEach(first, last, 1,
                    [&](Value step) { store(step, code.loadLines(place(offset, step), stride(), element, lanes)); });
     };
-    auto atMostRuns = [&](int64_t runs) { // no start is left after so many
+    auto atMostRuns = [&](int64_t runs) { // No run starts after that many.
       Value left = starts;
       for (int64_t run = 0; run < runs; ++run)
         left = arith::AndIOp::create(b, left, arith::SubIOp::create(b, left, i32(1)));

@@ -1,9 +1,9 @@
-// Products of few rows, whose operands are read where they lie: packing would cost more than the product.
+// Multiplies few rows without packing, which would cost more than the product.
 // SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
 //
-// Where columns of B are neighbours, vectors run along them, and elements of A are broadcast. Where the depth is
-// contiguous in both operands, as in x @ weight.T, vectors run along it, and each sum is added up over its lanes at the
-// end.
+// If columns of B are contiguous, vectors run along them, and elements of A are broadcast. If the depth is contiguous
+// in both operands, as in x @ weight.T, vectors run along the depth. Each accumulator is then reduced over its lanes at
+// the end.
 #include "dialect/lower/cpu/DotCode.h"
 #include "mlir/Dialect/Vector/IR/VectorOps.h"
 
@@ -11,9 +11,9 @@ using namespace mlir;
 
 namespace kpkg::lower::cpu {
 
-/// Sums of a register tile where vectors run along columns: as many as hide the latency of additions.
+/// The accumulators of a register tile with vectors along columns: enough to hide the latency of additions.
 static constexpr int64_t sumsAcross = 8;
-/// Rows and columns of one where they run along the depth.
+/// Rows and columns of a register tile with vectors along the depth.
 static constexpr int64_t rowsAlong = 2, columnsAlong = 4;
 
 static Value elementAddress(DotCode &code, const BoundedOperand &operand, Value i, Value j) {
@@ -29,7 +29,7 @@ static Value isBelow(DotCode &code, Value x, Value y) {
   return arith::CmpIOp::create(code.b, arith::CmpIPredicate::slt, x, y);
 }
 
-/// A loop over [begin, end) that carries `sums`; `body` replaces them.
+/// Emits a loop over [begin, end) that carries `sums`, which `body` replaces.
 static void carry(DotCode &code, Value begin, Value end, int64_t step, SmallVector<Value> &sums,
                   llvm::function_ref<void(Value, MutableArrayRef<Value>)> body) {
   auto loop = scf::ForOp::create(code.b, begin, end, code.index(step), sums);
@@ -43,7 +43,8 @@ static void carry(DotCode &code, Value begin, Value end, int64_t step, SmallVect
   sums.assign(loop.getResults().begin(), loop.getResults().end());
 }
 
-/// One panel of columns, some vectors wide, for all rows. `isCut`: it reaches beyond the last column.
+/// Multiplies one panel of `vectors` vectors of columns, for all rows. `isCut`: the panel extends beyond the last
+/// column.
 static void multiplyPanelAcross(DotCode &code, const BoundedOperand &a, const BoundedOperand &b, Value depth,
                                 Value column, int64_t vectors, bool isCut, Value acc, int64_t accStride) {
   const DotPlan &plan = code.plan;
@@ -113,7 +114,7 @@ void multiplyAcross(DotCode &code, const BoundedOperand &a, const BoundedOperand
     });
 }
 
-/// The sums over the lanes of four vectors.
+/// Reduces four vectors over their lanes.
 static Value sumsOfFour(DotCode &code, ArrayRef<Value> vectors) {
   auto neighbours = [&](Value x, Value y, int64_t count) -> Value {
     SmallVector<int64_t> even, odd;

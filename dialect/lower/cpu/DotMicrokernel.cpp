@@ -1,9 +1,9 @@
-// The innermost part of a dot: a register tile of accumulators over one row panel and one column panel.
+// Builds the microkernel of a dot: a register tile of accumulators over one row panel and one column panel.
 // SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
 //
-// The scheme is that of Goto and van de Geijn ("Anatomy of High-Performance Matrix Multiplication", 2008) and BLIS: mr
-// x nr accumulators stay in registers, each step reads nr elements of B as vectors and multiplies them by mr elements
-// of A, one at a time.
+// The scheme follows Goto and van de Geijn ("Anatomy of High-Performance Matrix Multiplication", 2008) and BLIS. A tile
+// of mr x nr accumulators stays in registers. Each step reads nr elements of B as vectors and multiplies them by mr
+// elements of A, one at a time.
 #include "dialect/lower/cpu/DotCode.h"
 #include "mlir/Dialect/Vector/IR/VectorOps.h"
 
@@ -11,7 +11,7 @@ using namespace mlir;
 
 namespace kpkg::lower::cpu {
 
-/// The products of kUnroll steps, added to `accumulators` (row by row, `vectors` each).
+/// Adds the products of kUnroll steps to `accumulators`, which hold `vectors` values for each row.
 static void multiplySteps(DotCode &code, Value rows, Value columns, int64_t vectors,
                           MutableArrayRef<Value> accumulators) {
   const DotPlan &plan = code.plan;
@@ -51,8 +51,8 @@ void multiplyPanels(DotCode &code, Value rowPanel, Value columnPanel, int64_t ve
   for (int64_t r = 0; r < plan.mr; ++r)
     LLVM::Prefetch::create(b, code.at(corner, type, r * accStride), /*rw=*/1, /*hint=*/3, /*cache=*/1);
 
-  // The sum starts at zero and is added to the accumulator once at the end: sums over a block of k round less than one
-  // long chain.
+  // The sum starts at zero and is added to the accumulator once at the end. Sums over blocks of k have a smaller
+  // rounding error than one long chain.
   Value zero = arith::ConstantOp::create(b, DenseElementsAttr::get(vector, b.getFloatAttr(type, 0)));
   SmallVector<Value> sums(plan.mr * vectors, zero);
   auto loop = scf::ForOp::create(b, code.index(0), kSteps, code.index(plan.kUnroll), sums);

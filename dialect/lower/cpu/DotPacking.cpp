@@ -1,9 +1,9 @@
-// Copies blocks of dot operands into panels in the order in which the microkernel reads them.
+// Packs blocks of dot operands into panels, in the order in which the microkernel reads them.
 // SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
 //
-// Where a dimension has unit stride and a block lies wholly inside, vectors are copied, or transposed in registers when
-// the panel runs along the other dimension. Edges take masks; without them, and for general strides, elements are
-// tested one by one.
+// If a dimension has unit stride and a block lies wholly inside, vectors are copied. If the panel runs along the other
+// dimension, they are transposed in registers. Edges use masked loads. Without masked loads, and for general strides,
+// each element is tested.
 #include "dialect/lower/cpu/DotCode.h"
 #include "mlir/Dialect/Vector/IR/VectorOps.h"
 
@@ -45,7 +45,7 @@ static Value elementAddress(DotCode &code, const BoundedOperand &operand, Value 
   return code.at(operand.base, operand.elementType, offset);
 }
 
-/// Element (i, j), or zero outside: as accType, or of a pair as an integer.
+/// Loads element (i, j), or zero outside, converted to accType. For pairs it returns the 16 bits as an integer.
 static Value loadChecked(DotCode &code, const BoundedOperand &operand, Value i, Value j) {
   Value inside = code.both(arith::CmpIOp::create(code.b, arith::CmpIPredicate::slt, i, operand.end[0]),
                            arith::CmpIOp::create(code.b, arith::CmpIPredicate::slt, j, operand.end[1]));
@@ -68,7 +68,7 @@ static Value loadChecked(DotCode &code, const BoundedOperand &operand, Value i, 
   return branch.getResult(0);
 }
 
-/// Step `step` of the depth, which is dimension `depth`, of line `line`; zero outside.
+/// Loads step `step` of line `line`, or zero outside. The depth is dimension `depth`.
 static Value loadStepChecked(DotCode &code, const BoundedOperand &operand, int depth, Value line, Value step) {
   auto element = [&](int64_t i) {
     Value at = code.plan.width() == 1 ? step : code.add(code.mul(step, code.index(2)), code.index(i));
@@ -77,11 +77,12 @@ static Value loadStepChecked(DotCode &code, const BoundedOperand &operand, int d
   return code.plan.shape.pairs ? code.pairOf(element(0), element(1)) : element(0);
 }
 
-/// The element with which a step begins.
+/// Returns the first element of a step.
 static Value elementOf(DotCode &code, Value step) { return code.mul(step, code.index(code.plan.width())); }
 
-/// How many of the steps [k, k + kSteps) along dimension `depth` lie inside, when all of [first, first + count) in the
-/// other dimension does and `usable` holds; else 0. Steps before the operand's begin count as outside.
+/// Returns how many of the steps [k, k + kSteps) along dimension `depth` lie inside. Returns 0 unless `usable` holds
+/// and all of [first, first + count) lies inside the other dimension. Also returns 0 when the operand begins after step
+/// k.
 static Value insideSteps(DotCode &code, const BoundedOperand &operand, int depth, Value k, Value kSteps, Value first,
                          int64_t count, Value usable) {
   int across = 1 - depth;
@@ -94,7 +95,7 @@ static Value insideSteps(DotCode &code, const BoundedOperand &operand, int depth
   return arith::SelectOp::create(code.b, inside, steps, code.index(0));
 }
 
-/// Whether what ends in a panel that begins with step `k` and line `first` is for the packers with masks.
+/// Returns whether the masked packers handle the edge of a panel that begins with step `k` and line `first`.
 static Value takesMasks(DotCode &code, const BoundedOperand &operand, int depth, Value k, Value first) {
   Value begins =
       code.both(code.atMost(operand.begin[depth], elementOf(code, k)), code.atMost(operand.begin[1 - depth], first));
@@ -171,8 +172,8 @@ void packColumns(DotCode &code, const BoundedOperand &b, Value column, Value col
   Value alongColumns = code.isOne(b.stride[1]), alongDepth = code.isOne(b.stride[0]);
   Value zero = code.index(0);
 
-  // Whole panels inside of the operand, and how many of their steps are inside; squares cannot be cut for a transposed
-  // copy.
+  // Whole panels inside the operand, and the number of their steps that are inside. A transposed copy works on squares,
+  // so its steps are rounded down to whole squares.
   Value usable = code.both(code.either(alongColumns, alongDepth), code.atMost(b.begin[1], column));
   Value insideColumns = code.max(zero, code.min(columns, code.sub(b.end[1], column)));
   insideColumns = code.mul(code.quotient(insideColumns, nr), code.index(nr));
@@ -185,7 +186,7 @@ void packColumns(DotCode &code, const BoundedOperand &b, Value column, Value col
   auto target = [&](Value panelColumn, Value step) {
     return code.at(packed, type, code.add(code.mul(panelColumn, code.index(plan.kc)), code.mul(step, code.index(nr))));
   };
-  // Row by row over all panels: the rows of B may be pages apart.
+  // Copies row by row over all panels, because the rows of B may be pages apart.
   auto copy = [&] {
     code.forEach(zero, done, 1, [&](Value step) {
       code.forEach(zero, insideColumns, nr, [&](Value panelColumn) {
@@ -199,7 +200,8 @@ void packColumns(DotCode &code, const BoundedOperand &b, Value column, Value col
   };
   auto copyTransposed = [&] {
     code.forEach(zero, insideColumns, nr, [&](Value panelColumn) {
-      // Along few columns at a time: they are often a multiple of a page apart, where a cache holds few lines.
+      // Few columns at a time: they are often a multiple of a page apart, and a cache holds few lines at such
+      // distances.
       code.forEach(zero, code.index(nr), square, [&](Value j) {
         code.forEach(zero, done, square, [&](Value step) {
           Value first = code.add(code.add(column, panelColumn), j);

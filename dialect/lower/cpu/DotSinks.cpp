@@ -1,4 +1,4 @@
-// Gives the operands and the accumulator of a tile.dot to the microkernel builder.
+// Passes the operands and the accumulator of a tile.dot to the microkernel builder.
 // SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
 #include "dialect/lower/cpu/KernelEmitter.h"
 #include "dialect/tile/transforms/RowGathers.h"
@@ -10,7 +10,7 @@ namespace kpkg::lower::cpu {
 
 static ArrayRef<int64_t> shapeOf(Value tile) { return cast<RankedTensorType>(tile.getType()).getShape(); }
 
-/// What `tile` is, seen through permutations: `order[d]` is its dimension of the tile's dimension d.
+/// Returns the source of `tile` through permutations: `order[d]` is the source's dimension of the tile's dimension d.
 static Value throughPermutes(Value tile, SmallVectorImpl<int64_t> &order) {
   for (int64_t dim = 0, rank = shapeOf(tile).size(); dim < rank; ++dim)
     order.push_back(dim);
@@ -22,8 +22,8 @@ static Value throughPermutes(Value tile, SmallVectorImpl<int64_t> &order) {
   return tile;
 }
 
-/// Where the operand's matrix number `batch` (null for rank 2) lies: in its view if it is a load with a fill of zero,
-/// else in scratch.
+/// Returns the location of matrix number `batch` of the operand (null for rank 2). This is its view if the operand is a
+/// load with fill zero, else scratch memory.
 FailureOr<DotOperand> KernelEmitter::dotOperand(Value tile, Value batch, bool isLeft) {
   size_t rank = shapeOf(tile).size();
   DotOperand operand;
@@ -69,20 +69,20 @@ FailureOr<DotOperand> KernelEmitter::dotOperand(Value tile, Value batch, bool is
   if (rank == 3)
     operand.base = elementPointer(operand.base, buffer->element, mul(batch, indexConstant(buffer->stride[0])));
   for (size_t i = 0; i < 2; ++i) {
-    // A dimension of extent 1 has no stride in the buffer; it is never stepped along.
+    // A dimension of extent 1 has no stride in the buffer, and is never stepped along.
     int64_t stride = buffer->stride[rank - 2 + i];
     operand.stride[i] = indexConstant(stride ? stride : 1);
   }
   return operand;
 }
 
-/// The buffer in which the product is accumulated, filled with the accumulator's value.
+/// Returns the buffer that accumulates the product, initialised with the accumulator's value.
 FailureOr<Buffer> KernelEmitter::accumulatorBuffer(tile::DotOp op) {
   Value accumulator = op.getAccumulator();
   SmallVector<Value> ends = demandedEnds(op.getResult());
   if (auto found = preferred.find(op.getResult()); found != preferred.end()) {
     auto [argument, buffer] = found->second;
-    // In place when nothing but this accumulator still reads what the loop carried here.
+    // Accumulates in place when only this accumulator still reads the value that the loop carried here.
     Value reader = argument;
     while (reader != accumulator && reader.hasOneUse() && isElementwise(*reader.user_begin()))
       reader = reader.user_begin()->getResult(0);
@@ -113,7 +113,7 @@ LogicalResult KernelEmitter::emitDot(tile::DotOp op) {
   for (Value tile : op->getOperands())
     if (mlir::failed(materialisePlanned(tile, nullptr, nullptr)))
       return failure();
-  // What cannot be read in place becomes memory before the loop over the batch.
+  // Operands that cannot be read in place are materialised before the loop over the batch.
   FailureOr<Buffer> accumulator = accumulatorBuffer(op);
   if (mlir::failed(accumulator))
     return failure();
@@ -136,7 +136,7 @@ LogicalResult KernelEmitter::emitDot(tile::DotOp op) {
   FailureOr<DotOperand> lhs = dotOperand(a, batch, true), rhs = dotOperand(b, batch, false);
   if (mlir::failed(lhs) || mlir::failed(rhs))
     return failure();
-  // Rows and columns that nobody reads.
+  // Clips rows and columns that are never read.
   auto clip = [&](Value &end, int dim) {
     if (Value demanded = demandedEnd(op.getResult(), dim))
       end = end ? smin(end, demanded) : demanded;

@@ -1,4 +1,4 @@
-// Elementwise ops on registers: narrow floats compute in f32, divisions never trap.
+// Emits elementwise ops on registers: narrow floats compute in f32, divisions never trap.
 // SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
 #include "dialect/lower/cpu/KernelEmitter.h"
 #include "dialect/lower/math/NarrowFloats.h"
@@ -28,7 +28,7 @@ Value KernelEmitter::emitConstant(Attribute attribute, Type element) {
 }
 
 Value KernelEmitter::emitElementwise(Operation *op, SmallVector<Value> operands) {
-  // A vector with scalars: all become vectors, but the condition of a select may stay a scalar.
+  // If any operand is a vector, scalar operands are broadcast. The condition of a select may stay a scalar.
   int64_t count = 0;
   for (Value operand : operands)
     if (auto vector = dyn_cast<VectorType>(operand.getType()))
@@ -102,8 +102,8 @@ Value KernelEmitter::emitConversion(Operation *op, Value operand, Type result) {
   return isNarrowFloat(result) ? roundToNarrow(builder, loc, operand, result) : operand;
 }
 
-/// Integer division: by 0 it gives what a division by 1 gives, and the smallest number / -1 wraps, where hardware would
-/// trap. Lanes beyond a view's end divide by the fill, so this happens in correct programs.
+/// Emits an integer division that never traps, where the hardware would. Division by 0 returns the result of a division
+/// by 1, and the smallest number / -1 wraps. Correct programs do this: lanes beyond a view's end divide by the fill.
 Value KernelEmitter::emitDivision(Operation *op, ValueRange operands) {
   Type type = likeShape(operands, getElementTypeOrSelf(op->getResult(0).getType()));
   Value a = operands[0], b = operands[1];

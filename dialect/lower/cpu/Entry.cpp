@@ -1,10 +1,12 @@
-// The C entry of a kernel: unpacks the call record and loops over the blocks that the task was given.
+// Emits the C entry of a kernel, which unpacks the call record and loops over the blocks of the task.
 // SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
 //
+// Before:
 //   tile.kernel @f(%x: !tile.view<1xf32>, %s: f32) {...}
-// becomes
+// After:
 //   llvm.func @f(%call: !llvm.ptr, %begin: i64, %end: i64) -> i32 { ...; scf.for %block = %begin to %end {...};
 //   llvm.return %status }
+//
 // See kernel_abi.h for the record's layout.
 #include "dialect/lower/cpu/KernelEmitter.h"
 #include "dialect/lower/cpu/LowerCpu.h"
@@ -15,7 +17,7 @@ using namespace mlir;
 
 namespace kpkg::lower::cpu {
 
-namespace record { // byte offsets in KpkgCpuCall
+namespace record { // Byte offsets in KpkgCpuCall.
 enum { args = 0, grid = 8, scratch = 32, print = 40, printContext = 48 };
 }
 
@@ -51,7 +53,7 @@ static Value loadWord(OpBuilder &builder, Location loc, Value base, int64_t byte
   return LLVM::LoadOp::create(builder, loc, type, at, /*alignment=*/8, false, false, /*isInvariant=*/true);
 }
 
-/// A word of the argument array as index.
+/// Loads a word of the argument array as an index.
 Value KernelEmitter::argumentWord(Value words, int64_t position) {
   Value word = loadWord(builder, loc, words, position * 8, builder.getI64Type());
   return arith::IndexCastOp::create(builder, loc, builder.getIndexType(), word);
@@ -87,7 +89,7 @@ void KernelEmitter::bindArguments(Value words) {
       view.shape.push_back(argumentWord(words, position++));
     for (int64_t dim = 0; dim < type.getRank(); ++dim)
       view.stride.push_back(dim == view.unit ? (++position, indexConstant(1)) : argumentWord(words, position++));
-    if (type.getRank() == 0) // an absent tensor
+    if (type.getRank() == 0) // An absent tensor.
       view.valid = LLVM::ICmpOp::create(builder, loc, LLVM::ICmpPredicate::ne, view.pointer,
                                         LLVM::ZeroOp::create(builder, loc, pointer));
     if (isOptional(argument.getArgNumber()) && type.getRank() > 0)
@@ -96,7 +98,7 @@ void KernelEmitter::bindArguments(Value words) {
   }
 }
 
-/// `<symbol>$tiles`: the product of the loop's counts, from the arguments alone.
+/// Emits `<symbol>$tiles`, which returns the product of the loop's trip counts, from the arguments alone.
 LogicalResult KernelEmitter::emitTileCount(tile::ForTilesOp loop) {
   Type i64 = builder.getI64Type();
   std::string name = (kernel.getSymName() + tilesSuffix).str();
@@ -111,7 +113,7 @@ LogicalResult KernelEmitter::emitTileCount(tile::ForTilesOp loop) {
       continue;
     if (isa<tile::BlockIdOp, tile::GridDimOp>(op))
       return error(&op, "a kernel with a loop over output tiles has no grid");
-    // What is read from memory is not known here, nor what follows from it.
+    // Values loaded from memory are not available here, and neither are values computed from them.
     if (!llvm::all_of(op.getOperands(), [&](Value operand) { return scalars.count(operand) || views.count(operand); }))
       continue;
     if (mlir::failed(emitScalarOp(op)))
@@ -128,7 +130,7 @@ LogicalResult KernelEmitter::emitTileCount(tile::ForTilesOp loop) {
   return success();
 }
 
-/// A block of a persistent kernel is one tile: its number gives the coordinates, the last one running fastest.
+/// Emits a persistent kernel's loop body for one tile: the block number gives the coordinates, the last one fastest.
 LogicalResult KernelEmitter::emitTileLoopBody(tile::ForTilesOp loop) {
   if (loop->getBlock() != &kernel.getBody().front())
     return error(loop, "a loop over output tiles inside of other control flow is not supported on the CPU yet");
@@ -144,7 +146,7 @@ LogicalResult KernelEmitter::emitTileLoopBody(tile::ForTilesOp loop) {
   return emitRegion(loop.getBody().front(), [](Operation *) { return success(); });
 }
 
-/// Starts the loops over the blocks [begin, end), in batches along x.
+/// Opens the loops over the blocks [begin, end), in batches along x.
 void KernelEmitter::openBlocks(Value begin, Value end, bool areTiles) {
   Value one = indexConstant(1);
   auto loop = [&](Value from, Value to, Value step) {
@@ -163,7 +165,7 @@ void KernelEmitter::openBlocks(Value begin, Value end, bool areTiles) {
                 make<arith::DivUIOp>(line, gridDims[1])};
     return;
   }
-  Value width = smax(gridDims[0], one); // an empty grid has no blocks, but no quotient either
+  Value width = smax(gridDims[0], one); // An empty grid has no blocks, but the divisor must not be 0.
   Value line = loop(make<arith::DivUIOp>(begin, width), make<arith::CeilDivUIOp>(end, width), one);
   Value first = mul(line, width);
   Value stop = smin(sub(end, first), width);
@@ -206,7 +208,7 @@ LogicalResult KernelEmitter::run() {
   printFunction = loadWord(builder, loc, call, record::print, pointer);
   printContext = loadWord(builder, loc, call, record::printContext, pointer);
   Value one = LLVM::ConstantOp::create(builder, loc, i64, 1);
-  // Where accesses go that must not happen: large enough for any element.
+  // A location for accesses that must not happen, large enough for any element.
   dummy = LLVM::AllocaOp::create(builder, loc, pointer, i64, one, 8);
   LLVM::StoreOp::create(builder, loc, LLVM::ConstantOp::create(builder, loc, i64, 0), dummy, 8);
   status = LLVM::AllocaOp::create(builder, loc, pointer, i32, one, 4);

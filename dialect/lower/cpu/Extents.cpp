@@ -1,4 +1,4 @@
-// From which index on a tile is uniform, and how far its loads need no check.
+// Computes from which index on a tile is uniform, and up to which index its loads need no mask.
 // SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
 #include "dialect/lower/cpu/KernelEmitter.h"
 #include "mlir/Dialect/Arith/IR/Arith.h"
@@ -11,7 +11,7 @@ namespace kpkg::lower::cpu {
 
 static int64_t extent(Value tile, int dim) { return cast<RankedTensorType>(tile.getType()).getDimSize(dim); }
 
-/// If `tile` is c + i at index i of `dim`: c. Else null.
+/// Returns c if `tile` is c + i at index i of `dim`, else null.
 Value KernelEmitter::linearOffset(Value tile, const Position &position, int dim) {
   Operation *op = tile.getDefiningOp();
   if (!op || scalars.count(tile) || extent(tile, dim) == 1)
@@ -36,7 +36,8 @@ Value KernelEmitter::linearOffset(Value tile, const Position &position, int dim)
       .Default(Value());
 }
 
-/// The position in the operand of a shape op, and which of its dimensions `dim` is (-1: none, it was broadcast).
+/// Returns the position in the operand of a shape op, and the operand's dimension for `dim` (-1: a broadcast
+/// dimension).
 std::pair<Position, int> KernelEmitter::throughShape(Operation *op, const Position &position, int dim) {
   Position marked = position;
   marked.vector = dim;
@@ -46,7 +47,7 @@ std::pair<Position, int> KernelEmitter::throughShape(Operation *op, const Positi
   return {source, to};
 }
 
-/// The value of `tile` when it does not vary along `dim`, else null.
+/// Returns the value of `tile` when it does not vary along `dim`, else null.
 Value KernelEmitter::uniformAlong(Value tile, const Position &position, int dim) {
   Value end = extentOf(tile, position, dim);
   if (!end || end != indexConstant(0))
@@ -56,11 +57,12 @@ Value KernelEmitter::uniformAlong(Value tile, const Position &position, int dim)
   tail.index[dim] = Value();
   for (auto [at, index] : llvm::enumerate(tail.index))
     if (int(at) != dim && !index && extent(tile, at) > 1)
-      return Value(); // asked along two dimensions at once
+      return Value(); // Several dimensions would be uniform at once.
   return emit(tile, tail);
 }
 
-/// iota + c < b and the like: where it stops to vary along `dim`, and its value from there on.
+/// Matches iota + c < b and similar comparisons. Returns the index along `dim` from which on the comparison is
+/// constant, and its value there.
 std::optional<std::pair<Value, bool>> KernelEmitter::comparisonExtent(arith::CmpIOp op, const Position &position,
                                                                       int dim) {
   using P = arith::CmpIPredicate;
@@ -102,7 +104,7 @@ std::optional<std::pair<Value, bool>> KernelEmitter::comparisonExtent(arith::Cmp
   return std::nullopt;
 }
 
-/// The value of a comparison in the uniform tail along one dimension, when it varies before that.
+/// Returns the constant value of a comparison in the uniform tail along one dimension, if it varies before the tail.
 Value KernelEmitter::comparisonTail(arith::CmpIOp op, const Position &position) {
   for (auto [dim, index] : llvm::enumerate(position.index))
     if (!index && extent(op.getResult(), dim) > 1)
@@ -136,7 +138,7 @@ Value KernelEmitter::computeExtent(Value tile, const Position &position, int dim
   auto buffer = buffers.find(tile);
   if (!op || (buffer != buffers.end() && buffer->second.clipped != dim && !throughBuffers))
     return Value();
-  // What a clipped buffer holds was decided by the ops below it, whatever has got a buffer since.
+  // The contents of a clipped buffer depend on the ops below it, even if these have buffers by now.
   llvm::SaveAndRestore through(throughBuffers, throughBuffers || buffer != buffers.end());
   return llvm::TypeSwitch<Operation *, Value>(op)
       .Case<tile::SplatOp, arith::ConstantOp>([&](Operation *) { return zero; })
@@ -179,9 +181,9 @@ Value KernelEmitter::computeExtent(Value tile, const Position &position, int dim
       });
 }
 
-/// Collects the indices along position.vector below which the loads (and clipped buffers) under `tile` need no lane
-/// mask, and comparisons with the lane's index are known. Those comparisons are noted for emission when `assume` is
-/// true.
+/// Collects the indices along position.vector below which the loads and clipped buffers under `tile` need no lane mask.
+/// If `assume` is true, it also collects indices below which comparisons with the lane's index are constant, and
+/// records these comparisons.
 void KernelEmitter::unmaskedLimits(Value tile, const Position &position, SmallVectorImpl<Value> &limits, bool assume) {
   if (scalars.count(tile) || position.vector < 0)
     return;
@@ -198,8 +200,8 @@ void KernelEmitter::unmaskedLimits(Value tile, const Position &position, SmallVe
       limits.push_back(extentOf(tile, position, dim));
     if (buffer->second.clipped == dim || (buffer->second.clipped < 0 && !throughBuffers))
       return;
-    // Clipped along another dimension: how much of a line was written depends on whether the loads below have that
-    // line.
+    // The buffer is clipped along another dimension. How much of a line was written depends on whether the line is
+    // inside the views of the loads below.
     isClipped = true;
   }
   llvm::SaveAndRestore through(throughBuffers, throughBuffers || isClipped);
@@ -210,20 +212,20 @@ void KernelEmitter::unmaskedLimits(Value tile, const Position &position, SmallVe
     Value end = extentOf(tile, position, dim);
     Value begins = compare(arith::CmpIPredicate::sge, scalars.at(load.getOffsets()[dim]), indexConstant(0));
     Value limit = choose(begins, end, indexConstant(0));
-    // What is absent reads as its fill everywhere, from memory like any other tensor.
+    // An absent tensor reads as its fill everywhere, from a line of fills in memory.
     Value absent = lineOfFills(load) ? views.at(load.getView()).absent : Value();
     limits.push_back(absent ? choose(absent, indexConstant(extent(tile, dim)), limit) : limit);
     return;
   }
   if (isa<tile::GatherOp>(op))
-    return; // lanes are always checked
+    return; // Lanes of gathers are always checked.
   if (auto compareOp = dyn_cast<arith::CmpIOp>(op); compareOp && assume) {
     Position along = position;
     along.vector = -1;
     auto [known, fresh] = assumed.try_emplace(op, key);
     if (auto found = comparisonExtent(compareOp, along, dim); found && fresh)
       limits.push_back(found->first);
-    else // not constant, or looked at in two ways
+    else // The comparison is not constant, or is reached at two positions.
       known->second.clear();
   }
   if (auto reshape = dyn_cast<tile::ReshapeOp>(op); reshape && !unitReshape(reshape)) {
@@ -235,8 +237,7 @@ void KernelEmitter::unmaskedLimits(Value tile, const Position &position, SmallVe
       unmaskedLimits(operand, operandPosition(op, operand, position), limits, assume);
 }
 
-/// The value of a comparison for the lanes below the limits that unmaskedLimits gave, where it is the same for all of
-/// them.
+/// Returns the value of a comparison for the lanes below the limits of unmaskedLimits, if it is constant there.
 Value KernelEmitter::assumedComparison(arith::CmpIOp op, const Position &position) {
   auto known = assumed.find(op);
   if (checkedLoads || position.vector < 0 || known == assumed.end() || known->second.empty())

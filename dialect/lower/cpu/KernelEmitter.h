@@ -1,13 +1,14 @@
-// Turns one tile.kernel into loops over vectors: tiles become values that are computed where a loop needs them.
+// Emits one tile.kernel as vector loops, and computes tiles where a loop needs them.
 // SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
 //
 // A tile value is one of
-//   * lazy: its op (elementwise, broadcast, load, ...) is emitted anew for each vector that a loop asks for;
+//   * lazy: its op (elementwise, broadcast, load, ...) is emitted again for each vector that a loop needs;
 //   * a scalar: tiles of one element;
-//   * a buffer in the task's scratch memory: what reductions, dots, loops and expensive shared values give.
-// "Sinks" (stores, reductions, dots, ...) make the loop nests. Independent reductions over one shape share a nest.
-// Along a dimension a tile may be uniform from some run-time index on (a load beyond the view's end is its fill). Loops
-// end there, and reductions add the rest as one scalar.
+//   * a buffer in the task's scratch memory: results of reductions, dots and loops, and expensive shared values.
+//
+// "Sinks" (stores, reductions, dots, ...) create the loop nests. Independent reductions over one shape share a nest.
+// Along a dimension a tile may be uniform from some run-time index on: a load beyond the view's end returns its fill.
+// Loops end there, and reductions add the uniform tail as one scalar.
 #pragma once
 #include "dialect/lower/cpu/BatchRows.h"
 #include "dialect/lower/cpu/CpuTarget.h"
@@ -26,45 +27,45 @@
 
 namespace kpkg::lower::cpu {
 
-/// The type that values of `element` have in registers: integers of the same width for f16, bf16 and f8, else itself.
+/// Returns the type of `element` in registers: an integer of the same width for f16, bf16 and f8, else the type itself.
 mlir::Type registerType(mlir::Type element);
-/// The type that they have in memory: as in registers, but i8 for i1 and i64 for index.
+/// Returns the type of `element` in memory: as in registers, but i8 for i1 and i64 for index.
 mlir::Type memoryType(mlir::Type element);
 int64_t memoryBytes(mlir::Type element);
-/// True for arith and math ops that compute each element from the operands' elements.
+/// Returns whether `op` is an arith or math op that computes each element from the operands' elements.
 bool isElementwise(mlir::Operation *op);
 
 /// A tile.view at run time.
 struct View {
   mlir::Value pointer;
-  llvm::SmallVector<mlir::Value, 4> shape, stride; ///< index
-  mlir::Value valid;                               ///< i1, null when true; when false no element exists
-  mlir::Value absent; ///< i1, null when false: the argument is a tensor that is not there, and all reads are fills
+  llvm::SmallVector<mlir::Value, 4> shape, stride; ///< index.
+  mlir::Value valid;                               ///< i1; null means true. When false, no element exists.
+  mlir::Value absent; ///< i1; null means false. When true, the tensor is absent and reads return fills.
   mlir::Type element;
   int64_t unit = -1;
-  unsigned argument = 0; ///< the kernel argument that it is a part of
+  unsigned argument = 0; ///< The kernel argument that the view is a part of.
 };
 
-/// A tile in scratch memory, row-major without its dimensions of extent 1.
+/// A tile in scratch memory: row-major, without its dimensions of extent 1.
 struct Buffer {
   mlir::Value pointer;
-  llvm::SmallVector<int64_t, 4> stride; ///< per dimension of the tile, in elements; 0 where the extent is 1
+  llvm::SmallVector<int64_t, 4> stride; ///< Per dimension of the tile, in elements; 0 where the extent is 1.
   mlir::Type element;
-  int clipped = -1; ///< the dimension along which only the part before the uniform tail was written, or -1
+  int clipped = -1; ///< The dimension along which only the part before the uniform tail was written, or -1.
 };
 
-/// Which elements of a tile are asked for.
+/// The elements of a tile that a loop needs.
 struct Position {
-  llvm::SmallVector<mlir::Value, 4> index; ///< per dimension; null: anywhere in the uniform tail
-  int vector = -1;                         ///< the dimension that runs along the lanes from its index on, or -1
+  llvm::SmallVector<mlir::Value, 4> index; ///< Per dimension; null means anywhere in the uniform tail.
+  int vector = -1;                         ///< The dimension that runs along the lanes, starting at its index, or -1.
 };
 
-/// One thing that a nest does with the elements of its space.
+/// A consumer of the elements of a nest.
 struct Sink {
   enum Kind { Reduce, Materialise, Store } kind;
-  mlir::Value value;             ///< the tile of the nest's shape
-  mlir::Operation *op = nullptr; ///< the tile.reduce or tile.store
-  Buffer buffer = {};            ///< of Materialise
+  mlir::Value value;             ///< The tile, of the nest's shape.
+  mlir::Operation *op = nullptr; ///< The tile.reduce or tile.store.
+  Buffer buffer = {};            ///< The target of Materialise.
 };
 
 class KernelEmitter {
@@ -101,7 +102,7 @@ private:
   mlir::LogicalResult prepareRegions(mlir::Operation *op);
   mlir::LogicalResult emitRegion(mlir::Block &block,
                                  llvm::function_ref<mlir::LogicalResult(mlir::Operation *terminator)> finish);
-  /// `ends`: of each target, or empty.
+  /// `ends`: one list for each target, or empty.
   mlir::LogicalResult writeAll(llvm::ArrayRef<mlir::Value> values, llvm::ArrayRef<Buffer> targets,
                                llvm::ArrayRef<llvm::SmallVector<mlir::Value>> ends = {});
   bool readsElsewhere(mlir::Value value, const Buffer &own, llvm::ArrayRef<Buffer> targets);
@@ -132,7 +133,7 @@ private:
 
   // Nests.cpp
   struct NestState;
-  /// `ends`: where the loops end in each dimension, or empty; of reductions those that are not along vectors.
+  /// `ends`: where the loops end in each dimension, or empty. A reduction ignores the end along its own dimension.
   mlir::LogicalResult emitNest(llvm::ArrayRef<int64_t> shape, int reduceDim, llvm::ArrayRef<Sink> sinks,
                                llvm::ArrayRef<mlir::Value> ends = {});
   void boundStore(NestState &nest, tile::StoreOp store);
@@ -169,7 +170,7 @@ private:
   mlir::Value linearIndex(const Position &position, llvm::ArrayRef<int64_t> shape);
 
   // Extents.cpp
-  /// Null: not known to be uniform before the extent's end.
+  /// Returns null when no uniform tail before the extent's end is known.
   mlir::Value extentOf(mlir::Value tile, Position position, int dim);
   mlir::Value computeExtent(mlir::Value tile, const Position &position, int dim);
   void unmaskedLimits(mlir::Value tile, const Position &position, llvm::SmallVectorImpl<mlir::Value> &limits,
@@ -189,8 +190,8 @@ private:
   mlir::Value emitGather(tile::GatherOp op, const Position &position);
   mlir::LogicalResult emitScatter(tile::ScatterOp op);
   mlir::LogicalResult emitAtomic(tile::AtomicOp op);
-  /// Calls `function(pointer, position)` for each element of index tiles of `shape`; elements that must not be touched
-  /// lie in `dummy`.
+  /// Calls `function(pointer, position)` for each element of index tiles of `shape`. For elements that must not be
+  /// accessed, the pointer is `dummy`.
   void forEachIndexed(mlir::Value view, mlir::ValueRange indices, mlir::Value mask, llvm::ArrayRef<int64_t> shape,
                       llvm::function_ref<void(mlir::Value, const Position &)> function);
   void storeChunk(tile::StoreOp op, const Position &position, mlir::Value value, mlir::Value end);
@@ -223,32 +224,32 @@ private:
 
   // RowGathers.cpp
   bool canCopyRows(tile::GatherOp op);
-  /// What a tile::rowGather reads: with a table of its rows where they run along the depth, else a copy, which needs
-  /// canCopyRows.
+  /// Returns the operand that a tile::rowGather reads. If rows run along the depth, it is a table of rows. Otherwise it
+  /// is a copy, which requires canCopyRows.
   mlir::FailureOr<DotOperand> gatheredOperand(tile::GatherOp op, bool isTransposed, bool isLeft);
 
   // Elementwise.cpp
-  /// Emits `op` on operands in registers; all scalars or, where one is a vector, all vectors.
+  /// Emits `op` on operands in registers. The operands are all scalars, or all vectors if one is a vector.
   mlir::Value emitElementwise(mlir::Operation *op, llvm::SmallVector<mlir::Value> operands);
   mlir::Value emitHere(mlir::Operation *op, llvm::SmallVector<mlir::Value> operands);
   mlir::Value emitConversion(mlir::Operation *op, mlir::Value operand, mlir::Type resultElement);
   mlir::Value emitDivision(mlir::Operation *op, mlir::ValueRange operands);
   mlir::Value emitConstant(mlir::Attribute attribute, mlir::Type element);
 
-  // Scopes (Scopes.cpp): open loops, and hoisting into the outermost one where a value can be computed.
+  // Scopes (Scopes.cpp): the open loops. A value is hoisted into the outermost scope where it can be computed.
   struct Scope {
     mlir::Operation *op;
-    bool barrier; ///< nothing is hoisted out of it
+    bool barrier; ///< Nothing is hoisted out of the scope.
     std::map<std::vector<const void *>, mlir::Value> values;
-    std::map<std::vector<const void *>, mlir::Value> extents; ///< null: no extent
+    std::map<std::vector<const void *>, mlir::Value> extents; ///< Null: no extent.
   };
   void openScope(mlir::Operation *op, bool barrier = false);
   void closeScope();
   size_t levelOf(mlir::ValueRange values);
-  /// Runs `build` with the builder in the outermost scope where `operands` are all defined.
+  /// Runs `build` with the insertion point in the outermost scope where all `operands` are defined.
   mlir::Value hoisted(mlir::ValueRange operands, llvm::function_ref<mlir::Value()> build);
 
-  // Small builders
+  // Small builders.
   mlir::Value constant(mlir::TypedAttr attribute);
   mlir::Value settle(mlir::Value value);
   template <class Op, class... Arguments> mlir::Value make(Arguments... arguments) {
@@ -260,7 +261,7 @@ private:
     (collect(arguments), ...);
     return hoisted(operands, [&] { return settle(builder.createOrFold<Op>(loc, arguments...)); });
   }
-  mlir::Value choose(mlir::Value condition, mlir::Value a, mlir::Value b); ///< condition null for true
+  mlir::Value choose(mlir::Value condition, mlir::Value a, mlir::Value b); ///< A null condition means true.
   mlir::Value indexConstant(int64_t value);
   mlir::Value splatTo(mlir::Value value, int64_t lanes);
   mlir::Value add(mlir::Value a, mlir::Value b);
@@ -269,7 +270,7 @@ private:
   mlir::Value smin(mlir::Value a, mlir::Value b);
   mlir::Value smax(mlir::Value a, mlir::Value b);
   mlir::Value compare(mlir::arith::CmpIPredicate predicate, mlir::Value a, mlir::Value b);
-  mlir::Value both(mlir::Value a, mlir::Value b); ///< a && b, either may be null for true
+  mlir::Value both(mlir::Value a, mlir::Value b); ///< a && b; null means true.
   mlir::scf::ForOp openLoop(mlir::Value begin, mlir::Value end, mlir::Value step, mlir::ValueRange inits = {});
   void closeLoop(mlir::scf::ForOp loop, mlir::ValueRange results = {});
   Buffer allocate(mlir::Type tileType);
@@ -283,32 +284,32 @@ private:
   mlir::Location loc;
   int64_t lanes;
 
-  // Of the function that is being emitted.
+  // State of the function that is being emitted.
   mlir::Block *entryBlock = nullptr;
   llvm::DenseMap<mlir::Attribute, mlir::Value> constants;
-  llvm::DenseMap<mlir::Value, mlir::Value> fillLines; ///< vectors in memory, by the element that they consist of
+  llvm::DenseMap<mlir::Value, mlir::Value> fillLines; ///< Vectors in memory, by the element that fills them.
   mlir::Value scratch, status, dummy, printFunction, printContext;
   llvm::SmallVector<mlir::Value, 3> blockIds, gridDims;
-  mlir::Operation *current = nullptr; ///< the op that is being emitted
+  mlir::Operation *current = nullptr; ///< The op that is being emitted.
   bool failed = false;
 
-  llvm::DenseMap<mlir::Value, mlir::Value> scalars; ///< scalars, and tiles of one element
+  llvm::DenseMap<mlir::Value, mlir::Value> scalars; ///< Scalars, and tiles of one element.
   llvm::DenseMap<mlir::Value, View> views;
   llvm::DenseMap<mlir::Value, Buffer> buffers;
-  llvm::DenseSet<mlir::Value> planned; ///< lazy tiles that get a buffer when they are first needed
-  /// Dots whose result a loop carries on: the block argument and the buffer of what it carries.
+  llvm::DenseSet<mlir::Value> planned; ///< Lazy tiles that get a buffer when they are first needed.
+  /// Dots whose result a loop carries: the block argument and the buffer of the carried value.
   llvm::DenseMap<mlir::Value, std::pair<mlir::Value, Buffer>> preferred;
   llvm::DenseSet<unsigned> writtenArguments;
 
   llvm::SmallVector<Scope> scopes;
-  bool alignedChunks = true;   ///< vectors start at multiples of their length
-  bool throughBuffers = false; ///< extentOf looks at the ops of tiles that have a buffer, too
-  bool checkedLoads = true;    ///< false in the loops where every lane is known to be inside of every view
+  bool alignedChunks = true;   ///< Vectors start at multiples of their length.
+  bool throughBuffers = false; ///< extentOf also follows the ops of tiles that have a buffer.
+  bool checkedLoads = true;    ///< False in loops where every lane is known to be inside every view.
 
   llvm::DenseSet<mlir::Operation *> firstReads,
-      reads;                                      ///< loads that the current nest is the first one to read; all read
-  std::set<std::vector<const void *>> limitsSeen; ///< what unmaskedLimits has visited
-  /// Comparisons that are constant in unchecked loops, with the position they were looked at; empty when they are not.
+      reads; ///< Loads that the current nest is the first to read; all loads read so far.
+  std::set<std::vector<const void *>> limitsSeen; ///< The keys that unmaskedLimits has visited.
+  /// Comparisons that are constant in unmasked loops, with the position of their evaluation. Empty: not constant.
   llvm::DenseMap<mlir::Operation *, std::vector<const void *>> assumed;
 
   Space pendingSpace;

@@ -1,4 +1,4 @@
-// From tile kernels to functions in the LLVM dialect for one CPU target.
+// Lowers tile kernels to functions in the LLVM dialect for one CPU target.
 // SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
 #pragma once
 #include "dialect/lower/cpu/CpuTarget.h"
@@ -13,27 +13,28 @@ namespace kpkg::lower::cpu {
 
 /// Attributes of the `llvm.func` that a `tile.kernel` becomes.
 namespace attributes {
-inline constexpr llvm::StringLiteral kernel = "kpkg.kernel";         ///< unit: this function is a kernel's entry
-inline constexpr llvm::StringLiteral scratch = "kpkg.scratch";       ///< i64: bytes of scratch memory per task
-inline constexpr llvm::StringLiteral persistent = "kpkg.persistent"; ///< unit: `<symbol>$tiles` gives the tile count
-inline constexpr llvm::StringLiteral asserts = "kpkg.asserts";       ///< array of strings: messages of tile.assert
-inline constexpr llvm::StringLiteral prints = "kpkg.prints";         ///< array of strings: formats of tile.print
+inline constexpr llvm::StringLiteral kernel = "kpkg.kernel";         ///< Unit: this function is a kernel's entry.
+inline constexpr llvm::StringLiteral scratch = "kpkg.scratch";       ///< i64: bytes of scratch memory per task.
+inline constexpr llvm::StringLiteral persistent = "kpkg.persistent"; ///< Unit: `<symbol>$tiles` returns the tile count.
+inline constexpr llvm::StringLiteral asserts = "kpkg.asserts";       ///< Array of strings: messages of tile.assert.
+inline constexpr llvm::StringLiteral prints = "kpkg.prints";         ///< Array of strings: formats of tile.print.
 } // namespace attributes
 
-/// Suffix of the function that counts the tiles of a persistent kernel.
+/// The suffix of the function that counts the tiles of a persistent kernel.
 inline constexpr llvm::StringLiteral tilesSuffix = "$tiles";
 
-/// The dialects that lowerToLLVM makes ops of; load them before it runs inside of a pass.
+/// Registers the dialects of the ops that lowerToLLVM creates. A pass must load them before it runs the lowering.
 void registerLoweringDialects(mlir::DialectRegistry &registry);
 
-/// Replaces every `tile.kernel` by an `llvm.func` with the C signature of kernel_abi.h; nothing but the LLVM dialect
-/// remains. What cannot be lowered is an error at the op's location.
+/// Replaces every `tile.kernel` by an `llvm.func` with the C signature of kernel_abi.h. Only ops of the LLVM dialect
+/// remain. An op that cannot be lowered is an error at its location.
 mlir::LogicalResult lowerToLLVM(mlir::ModuleOp module, const CpuTarget &target);
 
-/// The first half of it: scf, arith, math, vector and llvm ops inside of `llvm.func`; math ops are not expanded yet.
+/// Runs the first half of lowerToLLVM. The `llvm.func` contains scf, arith, math, vector and llvm ops, and math ops are
+/// not expanded yet.
 mlir::LogicalResult emitKernels(mlir::ModuleOp module, const CpuTarget &target);
 
-/// Registers `--lower-cpu="isa=..."` and `--lower-cpu-emit="isa=..."` (the first half alone).
+/// Registers `--lower-cpu="isa=..."` and `--lower-cpu-emit="isa=..."`, which runs the first half alone.
 void registerLowerCpuPasses();
 
 } // namespace kpkg::lower::cpu

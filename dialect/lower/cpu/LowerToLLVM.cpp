@@ -1,4 +1,4 @@
-// The passes from tile kernels to the LLVM dialect.
+// Runs the passes from tile kernels to the LLVM dialect.
 // SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
 #include "dialect/lower/cpu/BatchRows.h"
 #include "dialect/lower/cpu/KernelEmitter.h"
@@ -73,7 +73,7 @@ static LogicalResult convertRest(ModuleOp module) {
   return applyFullConversion(module, target, std::move(patterns));
 }
 
-/// What has no direct conversion: rounding divisions, vector broadcasts and contractions of higher rank.
+/// Expands ops without a direct conversion: rounding divisions, and vector broadcasts and contractions of higher rank.
 static LogicalResult expandRest(ModuleOp module) {
   RewritePatternSet patterns(module.getContext());
   arith::populateCeilFloorDivExpandOpsPatterns(patterns);
@@ -82,7 +82,7 @@ static LogicalResult expandRest(ModuleOp module) {
   return applyPatternsGreedily(module, std::move(patterns));
 }
 
-/// LLVM's approximate reciprocal of infinity is not a number; vectors are divided fast enough.
+/// Keeps exact divisions: LLVM's approximate reciprocal of infinity is NaN, and vector division is fast enough.
 static void divideExactly(ModuleOp module) {
   module.walk([](arith::DivFOp op) { op.setFastmath(arith::FastMathFlags::none); });
 }

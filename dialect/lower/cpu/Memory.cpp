@@ -1,4 +1,4 @@
-// Loads and stores of vectors and scalars: views, masks, strides.
+// Emits loads and stores of vectors and scalars: views, masks, strides.
 // SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
 #include "dialect/lower/atomics/AtomicInstruction.h"
 #include "dialect/lower/cpu/KernelEmitter.h"
@@ -77,13 +77,14 @@ void KernelEmitter::storeElements(Value value, Value pointer, Type element) {
 Value KernelEmitter::loadScalarChecked(Value pointer, Value valid, Value fill, Type element) {
   if (!valid)
     return loadElements(pointer, element, 0);
-  // An invalid address is replaced by one that can be read, so that no branch is needed.
+  // Replaces an invalid address by a readable one, so that no branch is needed.
   Value safe = LLVM::SelectOp::create(builder, loc, valid, pointer, dummy);
   Value loaded = loadElements(safe, element, 0);
   return arith::SelectOp::create(builder, loc, valid, loaded, fill);
 }
 
-/// Whether the coordinates of all dimensions but `except` are inside of the view; null for "yes" when there are none.
+/// Returns whether the coordinates of all dimensions but `except` are inside the view. Null means that no check is
+/// needed.
 Value KernelEmitter::outerValid(const View &view, ValueRange offsets, const Position &position, int except) {
   Value valid = view.valid;
   for (int dim = 0, rank = offsets.size(); dim < rank; ++dim) {
@@ -95,7 +96,7 @@ Value KernelEmitter::outerValid(const View &view, ValueRange offsets, const Posi
   return valid;
 }
 
-/// Lanes in [begin, end), which are indices of any size.
+/// Returns the mask of lanes in [begin, end), where the bounds are arbitrary indices.
 Value KernelEmitter::laneMask(Value begin, Value end) {
   Value zero = indexConstant(0), all = indexConstant(lanes);
   auto lane32 = VectorType::get({lanes}, builder.getI32Type());
@@ -115,8 +116,8 @@ Value KernelEmitter::laneMask(Value begin, Value end) {
   return mask;
 }
 
-/// Asks for what the next blocks will read when `op` is read for the first time. Rows are often a page long, where the
-/// hardware's own prefetchers stop.
+/// Prefetches the data of the next blocks when the nest is the first to read `op`. Rows are often one page long, and
+/// hardware prefetchers stop at page boundaries.
 void KernelEmitter::prefetchAhead(tile::LoadOp op, Value pointer) {
   constexpr int32_t ahead = 4096;
   if (!firstReads.contains(op))
@@ -126,8 +127,8 @@ void KernelEmitter::prefetchAhead(tile::LoadOp op, Value pointer) {
   LLVM::Prefetch::create(builder, loc, later, /*rw=*/0, /*hint=*/3, /*cache=*/1);
 }
 
-/// Where a vector of the load's fill lies, for a view of a tensor that may be absent and a fill that is constant. Else
-/// null.
+/// Returns the address of a vector filled with the load's fill, or null. It exists for a view of an optional tensor
+/// with a constant fill.
 Value KernelEmitter::lineOfFills(tile::LoadOp op) {
   Value fill = scalars.at(op.getFill());
   TypedAttr attribute;
@@ -160,7 +161,7 @@ Value KernelEmitter::emitLoad(tile::LoadOp op, const Position &position) {
     if (!index)
       return fill;
 
-  // The address of the first lane, dimension by dimension from the outside so that the outer part is shared.
+  // The address of the first lane is built from the outermost dimension inwards, so that the outer part is shared.
   Value pointer = view.pointer;
   int vector = position.vector;
   for (int dim = 0; dim < rank; ++dim)
@@ -171,7 +172,7 @@ Value KernelEmitter::emitLoad(tile::LoadOp op, const Position &position) {
     return hoisted({pointer, valid, fill}, [&] { return loadScalarChecked(pointer, valid, fill, element); });
 
   Value coordinate = add(offsets[vector], position.index[vector]), stride = view.stride[vector];
-  // With masks, too: processors take long over addresses that are not there.
+  // Applies to masked loads too: processors are slow at invalid addresses, even if masked off.
   if (Value line = lineOfFills(op)) {
     stride = choose(view.absent, indexConstant(0), stride);
     pointer = hoisted({view.absent, line, pointer},
@@ -223,7 +224,7 @@ Value KernelEmitter::emitLoad(tile::LoadOp op, const Position &position) {
   });
 }
 
-/// Stores the lanes of `value` that lie before `end` (an index along the vector dimension; null: all of them).
+/// Stores the lanes of `value` before `end`, an index along the vector dimension. Null means all lanes.
 void KernelEmitter::storeChunk(tile::StoreOp op, const Position &position, Value value, Value end) {
   const View &view = views.at(op.getView());
   Type element = view.element;
@@ -255,7 +256,7 @@ void KernelEmitter::storeChunk(tile::StoreOp op, const Position &position, Value
       LLVM::StoreOp::create(builder, loc, one, at, alignment);
       continue;
     }
-    // A lane that must not be written goes to memory that nobody reads.
+    // A lane that must not be written goes to memory that is never read.
     Value on = vector::ExtractOp::create(builder, loc, mask, ArrayRef<int64_t>{lane});
     LLVM::StoreOp::create(builder, loc, one, LLVM::SelectOp::create(builder, loc, on, at, dummy), alignment);
   }

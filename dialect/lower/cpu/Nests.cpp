@@ -1,8 +1,8 @@
-// Loop nests over the elements of a tile: reductions, buffers and stores in one pass over registers.
+// Emits loop nests over the elements of a tile: reductions, buffers and stores in one pass over registers.
 // SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
 //
-// Along the vector dimension three loops follow each other: whole groups of vectors without any check, whole vectors
-// without a check, and vectors with a lane mask on every load.
+// The vector dimension has three consecutive loops. The first is unrolled over groups of vectors, and the second
+// handles single vectors, both without masks. The third has a lane mask on every load.
 #include "dialect/lower/cpu/KernelEmitter.h"
 #include "mlir/Dialect/Arith/IR/Arith.h"
 #include "mlir/Dialect/Vector/IR/VectorOps.h"
@@ -19,11 +19,11 @@ struct KernelEmitter::NestState {
   int reduceDim, vectorDim;
   int64_t unroll;
   Position position;
-  SmallVector<Value> begin, end; // per dimension, of stores and where they are asked for; empty otherwise
-  SmallVector<Value> linesEnd;   // of reductions: where the lines end of which somebody asks for the result
-  Value nonempty;                // of a store: some element is inside
-  SmallVector<Value> results;    // of reductions, in a nest without outer loops
-  SmallVector<Value> lastValues; // what each reduction took in the last chunk, with the lanes behind the end
+  SmallVector<Value> begin, end; // Per dimension, for stores and for tiles with given ends; empty otherwise.
+  SmallVector<Value> linesEnd;   // For reductions: the ends of the lines whose results are read.
+  Value nonempty;                // For a store: at least one element is inside the view.
+  SmallVector<Value> results;    // For reductions in a nest without outer loops.
+  SmallVector<Value> lastValues; // The operand of each reduction in the last chunk, including lanes beyond the end.
 };
 
 static int innermostDim(ArrayRef<int64_t> shape) {
@@ -33,7 +33,7 @@ static int innermostDim(ArrayRef<int64_t> shape) {
   return -1;
 }
 
-/// Opens loops over `dims`, runs the body with nest.position set, closes them.
+/// Opens loops over `dims`, emits the body with nest.position set, and closes the loops.
 void KernelEmitter::outerLoops(ArrayRef<int> dims, NestState &nest, llvm::function_ref<void()> body) {
   if (dims.empty())
     return body();
@@ -48,7 +48,7 @@ void KernelEmitter::outerLoops(ArrayRef<int> dims, NestState &nest, llvm::functi
   closeLoop(loop);
 }
 
-/// Emits all sinks for `chunks` neighbouring vectors from `base` on; gives the new accumulators, chunk-major.
+/// Emits all sinks for `chunks` consecutive vectors from `base` on. Returns the new accumulators, chunk-major.
 SmallVector<Value> KernelEmitter::emitChunks(NestState &nest, Value base, int64_t chunks, bool checked,
                                              ValueRange accumulators) {
   bool previous = std::exchange(checkedLoads, checked);
@@ -61,7 +61,7 @@ SmallVector<Value> KernelEmitter::emitChunks(NestState &nest, Value base, int64_
       position.index[nest.vectorDim] = add(base, indexConstant(chunk * lanes));
     }
     size_t number = chunk * nest.reduces.size();
-    // All values first: a buffer that is written may be one that the values read.
+    // Emits all values before any write, because they may read a buffer that is written.
     SmallVector<Value> values;
     for (const Sink &sink : nest.sinks)
       values.push_back(emit(sink.value, position));
@@ -88,7 +88,8 @@ SmallVector<Value> KernelEmitter::emitChunks(NestState &nest, Value base, int64_
   return next;
 }
 
-/// The last lane of the vector that ended at `end`, where it lies behind it; else what `emitOther` gives.
+/// Returns the last lane of the vector that contains `end`, if that lane lies behind `end`. Otherwise returns the
+/// result of `emitOther`.
 Value KernelEmitter::lastLane(Value vector, Value end, llvm::function_ref<Value()> emitOther) {
   Value over = make<arith::RemUIOp>(end, indexConstant(lanes));
   Value isBehind = compare(arith::CmpIPredicate::ne, over, indexConstant(0));
@@ -105,8 +106,8 @@ Value KernelEmitter::lastLane(Value vector, Value end, llvm::function_ref<Value(
   return branch.getResult(0);
 }
 
-/// Reduces `total` with the elements of the uniform tail along the vector dimension. `last`: what the reduction took
-/// last, a vector with the lanes behind the end; null where that is not known.
+/// Combines `total` with the elements of the uniform tail along the vector dimension. `last` is the reduction's last
+/// operand, a vector that includes lanes behind the end. It is null when unknown.
 Value KernelEmitter::addTail(NestState &nest, const Sink &sink, Value total, Value last) {
   int dim = nest.vectorDim;
   Value end = nest.end[dim], rest = sub(indexConstant(nest.shape[dim]), end);
@@ -130,7 +131,7 @@ Value KernelEmitter::addTail(NestState &nest, const Sink &sink, Value total, Val
   return branch.getResult(0);
 }
 
-/// The loops along the vector dimension, with the reductions along it (if any).
+/// Emits the loops along the vector dimension, with the reductions along it (if any).
 void KernelEmitter::emitAlongVector(NestState &nest) {
   int dim = nest.vectorDim;
   Value full = indexConstant(nest.shape[dim]), zero = indexConstant(0);
@@ -154,7 +155,7 @@ void KernelEmitter::emitAlongVector(NestState &nest) {
   Value limit = end;
   for (Value one : limits)
     limit = smin(limit, one);
-  // Whole vectors only: [begin, stepEnd) by vectors, of that [begin, mainEnd) by groups.
+  // Unmasked loops: [mainEnd, stepEnd) by vectors, after [begin, mainEnd) by groups of vectors.
   int64_t group = nest.unroll * lanes;
   auto wholeGroups = [&](int64_t size) {
     Value length = smax(sub(limit, begin), zero);
@@ -173,7 +174,7 @@ void KernelEmitter::emitAlongVector(NestState &nest) {
       Type element = accumulatorElement(reduce.getType().getElementType());
       initial.push_back(neutral(reduce.getKind(), VectorType::get({lanes}, element)));
     }
-  // The loop with masks also gives what the reductions took last: its last lane is an element of the uniform tail.
+  // The masked loop also returns the reductions' last operands. Their last lane is an element of the uniform tail.
   auto runLoop = [&](Value from, Value to, int64_t chunks, bool checked, ValueRange inits) -> SmallVector<Value> {
     if (from == to)
       return SmallVector<Value>(inits);
@@ -187,7 +188,7 @@ void KernelEmitter::emitAlongVector(NestState &nest) {
     return SmallVector<Value>(loop.getResults());
   };
   SmallVector<Value> accumulators = runLoop(begin, mainEnd, nest.unroll, false, initial);
-  for (size_t sink = 0; sink < count; ++sink) // a tree, so that the order does not depend on the row's length
+  for (size_t sink = 0; sink < count; ++sink) // A tree, so that the order does not depend on the row's length.
     for (int64_t step = 1; step < nest.unroll; step *= 2)
       for (int64_t chunk = 0; chunk + step < nest.unroll; chunk += 2 * step)
         accumulators[chunk * count + sink] =
@@ -196,7 +197,7 @@ void KernelEmitter::emitAlongVector(NestState &nest) {
   accumulators.truncate(count);
   if (nest.unroll > 1)
     accumulators = runLoop(mainEnd, stepEnd, 1, false, accumulators);
-  constexpr int64_t expensive = 10; // cheaper elements of the tail are often constants
+  constexpr int64_t expensive = 10; // Cheaper elements of the tail are often constants.
   bool lastIsTail = end != full && nest.shape[dim] % lanes == 0 &&
                     llvm::any_of(nest.reduces, [&](const Sink *sink) { return coneCost(sink->value) >= expensive; });
   if (lastIsTail)
@@ -216,7 +217,7 @@ void KernelEmitter::emitAlongVector(NestState &nest) {
   nest.end = savedEnd;
 }
 
-/// Reductions along another dimension than the vectors': the loop along it runs inside of the loops over vectors.
+/// Emits reductions along a dimension other than the vectors'. The reduction loop runs inside the loops over vectors.
 void KernelEmitter::emitAcrossVector(NestState &nest) {
   int vector = nest.vectorDim, dim = nest.reduceDim;
   Value full = indexConstant(nest.shape[dim]), zero = indexConstant(0);
@@ -241,7 +242,7 @@ void KernelEmitter::emitAcrossVector(NestState &nest) {
   safe = end;
   for (Value one : limits)
     safe = smin(safe, one);
-  // Without lane masks all rows must be inside of all views, too.
+  // Loops without lane masks also require all rows to be inside all views.
   Position across = nest.position;
   across.vector = vector;
   across.index[vector] = zero;
@@ -316,7 +317,7 @@ void KernelEmitter::emitAcrossVector(NestState &nest) {
   runLoop(stepEnd, width, 1, true);
 }
 
-/// A store's nest covers what lies inside of its view.
+/// Restricts a store's nest to the elements inside its view.
 void KernelEmitter::boundStore(NestState &nest, tile::StoreOp store) {
   const View &view = views.at(store.getView());
   if (view.unit >= 0 && nest.shape[view.unit] > 1)
@@ -356,7 +357,7 @@ LogicalResult KernelEmitter::emitNest(ArrayRef<int64_t> shape, int reduceDim, Ar
   } else if (owned.front().kind == Sink::Store) {
     auto store = cast<tile::StoreOp>(owned.front().op);
     boundStore(nest, store);
-    if (nest.vectorDim < 0) { // one element
+    if (nest.vectorDim < 0) { // One element.
       auto branch = scf::IfOp::create(builder, loc, nest.nonempty, false);
       builder.setInsertionPointToStart(branch.thenBlock());
       openScope(branch, true);
@@ -369,7 +370,7 @@ LogicalResult KernelEmitter::emitNest(ArrayRef<int64_t> shape, int reduceDim, Ar
   }
   alignedChunks = nest.begin.empty() || nest.vectorDim < 0 || nest.begin[nest.vectorDim] == indexConstant(0);
 
-  // What the reductions give: SSA values when there is one element, else buffers.
+  // Results of the reductions: SSA values when there is one element, else buffers.
   SmallVector<int> outer;
   for (int dim = 0, rank = shape.size(); dim < rank; ++dim)
     if (shape[dim] > 1 && dim != nest.vectorDim && dim != reduceDim)
@@ -390,7 +391,7 @@ LogicalResult KernelEmitter::emitNest(ArrayRef<int64_t> shape, int reduceDim, Ar
     nest.unroll /= 2;
 
   firstReads.clear();
-  constexpr int64_t longRow = 16384; // bytes; within such a row the hardware sees the stream
+  constexpr int64_t longRow = 16384; // Bytes; within a row this long the hardware prefetcher follows the stream.
   for (const Sink *sink : nest.reduces)
     visitCone(sink->value, [&](Value tile, bool) {
       if (auto load = tile.getDefiningOp<tile::LoadOp>();
@@ -399,7 +400,7 @@ LogicalResult KernelEmitter::emitNest(ArrayRef<int64_t> shape, int reduceDim, Ar
         firstReads.insert(load);
       return true;
     });
-  if (nest.vectorDim < 0) { // one element, nothing to reduce
+  if (nest.vectorDim < 0) { // One element, nothing to reduce.
     for (const Sink &sink : owned)
       writeBuffer(sink.buffer, nest.position, emit(sink.value, nest.position));
   } else if (across) {

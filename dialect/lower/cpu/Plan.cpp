@@ -1,4 +1,4 @@
-// Decides which reductions share a nest and which lazy tiles get a buffer.
+// Decides which reductions share a nest, and which lazy tiles get a buffer.
 // SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
 #include "dialect/lower/cpu/KernelEmitter.h"
 #include "mlir/Dialect/Arith/IR/Arith.h"
@@ -17,7 +17,7 @@ KernelEmitter::Space KernelEmitter::spaceOf(tile::ReduceOp op) {
   return space;
 }
 
-/// Computing it twice costs more than a trip through the cache.
+/// Returns whether computing `op` twice costs more than a store to and a load from the cache.
 bool KernelEmitter::isExpensive(Operation *op) {
   if (auto load = dyn_cast<tile::LoadOp>(op)) {
     int64_t innermost = -1;
@@ -32,10 +32,10 @@ bool KernelEmitter::isExpensive(Operation *op) {
              arith::DivUIOp, arith::FloorDivSIOp>(op);
 }
 
-/// Visits the lazy tiles that `value` is computed from, itself included, users before operands. `identity` says that an
-/// element of the root needs only the same element of the tile. The visitor stops the descent by giving false.
+/// Visits the lazy tiles that `root` is computed from, including `root`, users before operands. `identity` tells that
+/// an element of the root needs only the same element of the tile. The visitor returns false to stop the descent.
 void KernelEmitter::visitCone(Value root, llvm::function_ref<bool(Value, bool)> visit) {
-  llvm::DenseSet<std::pair<Value, int>> seen; // each tile once as the same element, once as others
+  llvm::DenseSet<std::pair<Value, int>> seen; // Each tile at most twice: with identity and without.
   SmallVector<std::pair<Value, int>> work = {{root, 1}};
   while (!work.empty()) {
     auto [value, identity] = work.pop_back_val();
@@ -51,7 +51,7 @@ void KernelEmitter::visitCone(Value root, llvm::function_ref<bool(Value, bool)> 
   }
 }
 
-/// True when blocks that run one after the other read different elements.
+/// Returns whether consecutive blocks read different elements.
 bool KernelEmitter::dependsOnBlock(tile::LoadOp op) {
   SmallVector<Value> work(op.getOffsets());
   for (Value view = op.getView(); Value source = tile::sourceOfPart(view); view = source)
@@ -85,12 +85,12 @@ int64_t KernelEmitter::coneCost(Value value) {
   return cost;
 }
 
-/// Fills `planned`: expensive tiles of this block that more than one nest needs, or that a loop inside of it needs.
+/// Fills `planned` with the expensive tiles of this block that several nests need, or that a loop inside it needs.
 void KernelEmitter::planBlock(Block &block) {
   llvm::DenseMap<Value, llvm::SmallSetVector<int, 2>> nests;
   int nest = 0;
   Space space;
-  llvm::DenseSet<Value> open; // results of the reductions of the current nest
+  llvm::DenseSet<Value> open; // Results of the reductions in the current nest.
   auto mark = [&](Value root, int number) {
     llvm::DenseSet<Value> seen;
     visitCone(root, [&](Value tile, bool) {
@@ -137,9 +137,9 @@ void KernelEmitter::planBlock(Block &block) {
       planned.insert(tile);
 }
 
-/// Gives the planned tiles under `root` their buffers, those of `fused`'s nest by sinks in it.
+/// Gives the planned tiles under `root` their buffers. Tiles that fit the nest of `fused` are written by sinks in it.
 LogicalResult KernelEmitter::materialisePlanned(Value root, const Space *space, SmallVectorImpl<Sink> *fused) {
-  SmallVector<std::pair<Value, bool>> found; // with "may be written by the nest itself"
+  SmallVector<std::pair<Value, bool>> found; // With "may be written by the nest itself".
   llvm::DenseMap<Value, size_t> number;
   visitCone(root, [&](Value tile, bool identity) {
     if (!planned.count(tile))
@@ -157,7 +157,7 @@ LogicalResult KernelEmitter::materialisePlanned(Value root, const Space *space, 
     bool inNest = fused && identity && space && shapeOf(tile) == ArrayRef<int64_t>(space->shape);
     Buffer buffer = allocate(tile.getType());
     if (!inNest) {
-      planned.erase(tile); // so that this call does not find it again
+      planned.erase(tile); // So that the nested call does not find it again.
       if (mlir::failed(materialise(tile, buffer, demandedEnds(tile))))
         return failure();
       buffers[tile] = buffer;
@@ -167,7 +167,7 @@ LogicalResult KernelEmitter::materialisePlanned(Value root, const Space *space, 
       continue;
     Sink sink{Sink::Materialise, tile};
     sink.buffer = buffer;
-    // Only the part before the uniform tail is written; whoever reads knows the tail.
+    // Only the part before the uniform tail is written. Readers compute the tail.
     Position origin;
     origin.index.assign(space->shape.size(), indexConstant(0));
     if (clippable(tile, space->reduceDim))
@@ -210,7 +210,7 @@ LogicalResult KernelEmitter::flush() {
   for (tile::ReduceOp reduce : reduces)
     fused.push_back({Sink::Reduce, reduce.getValue(), reduce});
   Space space = pendingSpace;
-  // Lines of which nobody reads a result.
+  // Excludes lines whose results are never read.
   SmallVector<Value> ends;
   for (const Sink &sink : fused) {
     SmallVector<Value> one = demandedEnds(sink.kind == Sink::Reduce ? sink.op->getResult(0) : sink.value);
@@ -224,8 +224,8 @@ LogicalResult KernelEmitter::flush() {
   return emitNest(space.shape, space.reduceDim, fused, ends);
 }
 
-/// True when the uniform tail of `tile` along `dim` can be computed again wherever it is read: it depends on loads and
-/// scalars only.
+/// Returns whether the uniform tail of `tile` along `dim` can be recomputed by each reader, because it depends only on
+/// loads and scalars.
 bool KernelEmitter::clippable(Value tile, int dim) {
   openScope(nullptr);
   Position origin;
@@ -236,9 +236,9 @@ bool KernelEmitter::clippable(Value tile, int dim) {
   return end && end != indexConstant(shapeOf(tile)[dim]);
 }
 
-/// Writes the tile, to `ends` where they are given, into `buffer`, which does not become the tile's own.
+/// Writes the tile, up to `ends` if given, into `buffer`, which does not become the tile's own buffer.
 LogicalResult KernelEmitter::materialise(Value value, Buffer buffer, ArrayRef<Value> ends) {
-  bool isPlanned = planned.erase(value); // else it would be its own prerequisite
+  bool isPlanned = planned.erase(value); // Otherwise it would be its own prerequisite.
   LogicalResult prepared = materialisePlanned(value, nullptr, nullptr);
   if (isPlanned)
     planned.insert(value);
@@ -256,7 +256,7 @@ LogicalResult KernelEmitter::materialise(Value value, Buffer buffer, ArrayRef<Va
   return result;
 }
 
-/// Writes what a clipped buffer lacks: the nest that filled it wrote whole vectors up to the uniform tail.
+/// Completes a clipped buffer: the nest that filled it wrote whole vectors up to the uniform tail.
 void KernelEmitter::writeTail(Value value, const Buffer &buffer) {
   int dim = buffer.clipped;
   SmallVector<Value> ends = demandedEnds(value);
@@ -285,7 +285,7 @@ void KernelEmitter::writeTail(Value value, const Buffer &buffer) {
   closeScope();
 }
 
-/// The complete tile in memory, as far as somebody reads it.
+/// Returns a buffer with all elements of the tile that are read.
 FailureOr<Buffer> KernelEmitter::bufferOf(Value value) {
   if (auto found = buffers.find(value); found != buffers.end()) {
     if (found->second.clipped >= 0) {

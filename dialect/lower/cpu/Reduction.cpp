@@ -1,4 +1,4 @@
-// Accumulating elements: neutral values, one step, across lanes, and many equal elements at once.
+// Emits the steps of reductions: neutral values, accumulation, reduction across lanes, repeated elements.
 // SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
 #include "dialect/lower/cpu/KernelEmitter.h"
 #include "dialect/lower/math/NarrowFloats.h"
@@ -28,7 +28,7 @@ Value KernelEmitter::neutral(ReduceKind kind, Type type) {
   TypedAttr attribute;
   if (auto real = dyn_cast<FloatType>(element)) {
     const llvm::fltSemantics &semantics = real.getFloatSemantics();
-    APFloat value = APFloat::getZero(semantics, kind == ReduceKind::Sum); // -0 + x is x, also for x = -0
+    APFloat value = APFloat::getZero(semantics, kind == ReduceKind::Sum); // -0 + x is x, also for x = -0.
     if (kind == ReduceKind::Prod)
       value = APFloat::getOne(semantics);
     if (kind == ReduceKind::Max || kind == ReduceKind::Min)
@@ -63,7 +63,7 @@ Value KernelEmitter::neutral(ReduceKind kind, Type type) {
 
 Value KernelEmitter::accumulate(ReduceKind kind, Value a, Value b) {
   bool real = isa<FloatType>(getElementTypeOrSelf(a.getType()));
-  // Which zero a reduction gives is open; x86 needs twice the instructions to tell them apart.
+  // The sign of a zero result is unspecified; distinguishing zeros would take x86 twice the instructions.
   auto anyZero = arith::FastMathFlags::nsz;
   switch (kind) {
   case ReduceKind::Sum:
@@ -87,7 +87,7 @@ Value KernelEmitter::accumulate(ReduceKind kind, Value a, Value b) {
 }
 
 Value KernelEmitter::horizontal(ReduceKind kind, Value vector) {
-  // A tree of halves: log2(lanes) steps, in an order that is the same on every run.
+  // A tree of halves takes log2(lanes) steps, in an order that is the same on every run.
   auto type = cast<VectorType>(vector.getType());
   int64_t half = type.getDimSize(0) / 2;
   for (; half > 1; half /= 2) {
@@ -106,14 +106,14 @@ Value KernelEmitter::horizontal(ReduceKind kind, Value vector) {
   Value other = vector::ShuffleOp::create(builder, loc, vector, vector, ArrayRef<int64_t>{1, 0});
   if (!isa<FloatType>(type.getElementType()) || (kind != ReduceKind::Max && kind != ReduceKind::Min))
     return first(accumulate(kind, vector, other));
-  // LLVM makes the last step one of scalars, and forgets that either zero will do.
+  // LLVM scalarises the last step and drops its nsz flag.
   using P = arith::CmpFPredicate;
   Value isBetter = make<arith::CmpFOp>(kind == ReduceKind::Max ? P::OGT : P::OLT, vector, other);
   Value isNaN = make<arith::CmpFOp>(P::UNO, vector, vector);
   return first(choose(isNaN, vector, choose(isBetter, vector, other)));
 }
 
-/// `value` reduced with itself `count` >= 1 times; null where that needs a loop.
+/// Reduces `count` >= 1 copies of `value`. Returns null where that needs a loop.
 Value KernelEmitter::repeated(ReduceKind kind, Value value, Value count) {
   Type element = getElementTypeOrSelf(value.getType());
   if (kind == ReduceKind::Prod)

@@ -1,10 +1,10 @@
-// Operands of dots that are gathered row by row: a table of where rows lie, then copies of their pieces.
+// Prepares dot operands that are gathered row by row: a table of row offsets, then copies of the rows if needed.
 // SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
 //
-// Indices are computed once for each row instead of once for each element. Where rows run along the depth of the dot,
-// it packs them from the table. Else they are copied as the memory does: row by row where the elements of a row are
-// neighbours, else column by column, where rows that are neighbours in memory are copied as vectors. Packing then reads
-// the copy like any other operand.
+// Indices are computed once for each row instead of once for each element. If rows run along the depth of the dot, the
+// packing code reads them through the table. Otherwise they are copied in memory order. A row with contiguous elements
+// is copied as it is. Otherwise the copy runs column by column, and rows that are contiguous with each other are copied
+// as vectors. Packing then reads the copy like any other operand.
 #include "dialect/tile/transforms/RowGathers.h"
 #include "dialect/lower/cpu/DotCode.h"
 #include "dialect/lower/cpu/KernelEmitter.h"
@@ -17,12 +17,12 @@ namespace kpkg::lower::cpu {
 namespace {
 struct Copies {
   DotCode &code;
-  Type element; // as in memory
+  Type element; // As in memory.
   int64_t rows, columns, bytes;
-  Value table;              // i64 offset of each row
-  Value base;               // its first element, at the first column
-  Value stride, begin, end; // of columns in memory; which of them there are
-  Value copy;               // rows * columns elements
+  Value table;              // The i64 offset of each row.
+  Value base;               // The address of row offset 0 at the first column.
+  Value stride, begin, end; // Of columns: their stride in memory, and the range of existing ones.
+  Value copy;               // rows * columns elements.
 
   Value offsetOf(Value row) { return code.load(code.b.getI64Type(), code.at(table, code.b.getI64Type(), row), 8); }
   Value isInside(Value offset) {
@@ -32,7 +32,7 @@ struct Copies {
   Value asIndex(Value offset) { return arith::IndexCastOp::create(code.b, code.b.getIndexType(), offset); }
   Value zero(Type type) { return arith::ConstantOp::create(code.b, code.b.getZeroAttr(type)); }
 
-  /// Elements that are neighbours in a row.
+  /// Copies rows with contiguous elements.
   void alongRows(int64_t lanes) {
     Type vector = VectorType::get(lanes, element);
     Value whole = code.both(code.atMost(code.index(columns), end), code.atMost(begin, code.index(0)));
@@ -58,7 +58,7 @@ struct Copies {
     });
   }
 
-  /// Rows that are neighbours in memory, `lanes` at a time.
+  /// Copies rows that are contiguous with each other, `lanes` at a time.
   void acrossRows(int64_t lanes, Value nothing) {
     Type vector = VectorType::get(lanes, element);
     code.forEach(code.index(0), code.index(rows), lanes, [&](Value row) {
@@ -81,7 +81,7 @@ struct Copies {
             });
           },
           [&] {
-            // What is outside is read again and again from a place that holds zero.
+            // Rows outside the view read repeatedly from a location that holds zero.
             SmallVector<Value> from, step;
             for (Value offset : offsets) {
               Value inside = isInside(offset);
@@ -100,7 +100,7 @@ struct Copies {
 };
 } // namespace
 
-/// Vectors that a row of the copy, and a column of it, consist of; 8 lanes or fewer.
+/// Returns the lanes of the vectors that the copy uses, along its rows and its columns: at most 8.
 static int64_t lanesFor(Type element, const VectorUnit &unit) {
   return std::min<int64_t>(8, unit.vectorBytes / memoryBytes(element));
 }
@@ -117,7 +117,7 @@ FailureOr<DotOperand> KernelEmitter::gatheredOperand(tile::GatherOp op, bool isT
   const View view = views.at(op.getView());
   int64_t rows = type.getDimSize(0), columns = type.getDimSize(1);
   Type i64 = builder.getI64Type();
-  constexpr int64_t bytesBefore = 64; // of which the last entry is one
+  constexpr int64_t bytesBefore = 64; // Room before the table, so that table[-1] is readable.
   Value table =
       elementPointer(allocateBytes(bytesBefore + (rows + kLinesBehind) * 8), i64, indexConstant(bytesBefore / 8));
   Value nothing = allocateBytes(64);
@@ -130,7 +130,7 @@ FailureOr<DotOperand> KernelEmitter::gatheredOperand(tile::GatherOp op, bool isT
   openScope(nullptr);
   bool isVector = rows % lanes == 0;
   int64_t count = isVector ? lanes : 0;
-  // Carries how many rows there are up to the last one inside: pixels behind the end of an image take no time.
+  // Carries the number of rows up to the last one inside, so that pixels behind the end of an image take no time.
   scf::ForOp loop =
       openLoop(indexConstant(0), indexConstant(rows), indexConstant(isVector ? lanes : 1), indexConstant(0));
   Position position;
@@ -176,7 +176,7 @@ FailureOr<DotOperand> KernelEmitter::gatheredOperand(tile::GatherOp op, bool isT
     LLVM::StoreOp::create(builder, loc, none, elementPointer(table, i64, indexConstant(rows + line)), 8);
   LLVM::StoreOp::create(builder, loc, zeros, nothing, 64);
 
-  // Columns of the gather that there are.
+  // The columns of the gather that exist.
   Value begin = smax(sub(indexConstant(0), start), indexConstant(0));
   Value end = smax(smin(indexConstant(columns), sub(view.shape[gather->along], start)), indexConstant(0));
   Value base = elementPointer(view.pointer, view.element, mul(start, view.stride[gather->along]));

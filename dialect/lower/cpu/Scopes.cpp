@@ -1,4 +1,4 @@
-// Open loops while a nest is emitted: where a value belongs, what was emitted already, and small builders.
+// Manages the open loops of a nest: hoisting, cached values, and small builders.
 // SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
 #include "dialect/lower/cpu/KernelEmitter.h"
 #include "mlir/Dialect/Arith/IR/Arith.h"
@@ -46,7 +46,7 @@ Value KernelEmitter::hoisted(ValueRange operands, llvm::function_ref<Value()> bu
 Value KernelEmitter::constant(TypedAttr attribute) {
   Value &value = constants[attribute];
   if (!value) {
-    // All constants stand at the start of the function, where they hold nothing back from being hoisted.
+    // All constants are placed at the start of the function, where they do not limit hoisting.
     OpBuilder::InsertionGuard guard(builder);
     builder.setInsertionPointToStart(entryBlock);
     value = arith::ConstantOp::create(builder, loc, attribute);
@@ -94,7 +94,7 @@ Value KernelEmitter::both(Value a, Value b) {
 
 scf::ForOp KernelEmitter::openLoop(Value begin, Value end, Value step, ValueRange inits) {
   auto loop = scf::ForOp::create(builder, loc, begin, end, step, inits);
-  // Without results the builder already made the terminator; with them closeLoop does.
+  // Without results the builder has created the terminator already; otherwise closeLoop creates it.
   builder.setInsertionPointToStart(loop.getBody());
   openScope(loop);
   return loop;
@@ -123,7 +123,7 @@ Buffer KernelEmitter::allocate(Type tileType) {
     size *= innermost ? llvm::alignTo(extent, lanes) : extent;
     innermost = false;
   }
-  // Loads of a vector may start anywhere before a row's end.
+  // Vector loads may start anywhere before a row's end.
   buffer.pointer = allocateBytes((size + lanes) * memoryBytes(buffer.element));
   return buffer;
 }

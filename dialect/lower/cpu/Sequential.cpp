@@ -1,4 +1,4 @@
-// Tile ops that run element by element: arg_reduce, combine, scan, print, assert.
+// Emits tile ops that run element by element: arg_reduce, combine, scan, print, assert.
 // SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
 #include "dialect/lower/cpu/KernelEmitter.h"
 #include "dialect/lower/math/NarrowFloats.h"
@@ -10,7 +10,7 @@ namespace kpkg::lower::cpu {
 
 static ArrayRef<int64_t> shapeOf(Value tile) { return cast<RankedTensorType>(tile.getType()).getShape(); }
 
-/// Loops over all dimensions but `except`, with a position of scalars.
+/// Loops over all dimensions but `except`, and passes a position of scalars.
 void KernelEmitter::forEachElement(ArrayRef<int64_t> shape, int except, llvm::function_ref<void(Position)> body) {
   Position position;
   position.index.assign(shape.size(), indexConstant(0));
@@ -38,7 +38,7 @@ LogicalResult KernelEmitter::inlineRegion(Region &region, ValueRange arguments, 
   return success();
 }
 
-/// A result per outer position, given by `body`: SSA values for tiles of one element, else buffers.
+/// Computes one result for each outer position with `body`: SSA values for tiles of one element, else buffers.
 LogicalResult
 KernelEmitter::reduceSequentially(Operation *op, ArrayRef<int64_t> shape, int axis,
                                   llvm::function_ref<LogicalResult(Position, SmallVectorImpl<Value> &)> body) {
@@ -169,7 +169,7 @@ LogicalResult KernelEmitter::emitAssert(tile::AssertOp op) {
   int32_t number = asserts.size() + 1;
   asserts.push_back(op.getMessageAttr());
   auto check = [&](Value condition) {
-    // The first failure stays.
+    // The first failure is kept.
     Type type = builder.getI32Type();
     Value old = LLVM::LoadOp::create(builder, loc, type, status);
     Value fresh = compare(arith::CmpIPredicate::eq, old, constant(builder.getI32IntegerAttr(0)));
@@ -191,7 +191,7 @@ LogicalResult KernelEmitter::emitAssert(tile::AssertOp op) {
   return failure(failed);
 }
 
-/// How the runtime reads a word of this type; what it cannot read is converted.
+/// Returns the type in which the runtime reads a word. Other types are converted first.
 static StringRef wordType(Type element) {
   if (element.isF64())
     return "{f64}";
@@ -200,9 +200,10 @@ static StringRef wordType(Type element) {
   return element.isInteger(1) ? "{bool}" : "{i64}";
 }
 
-/// One call of the host's function with the values as 64-bit words; of tiles the first elements, row-major.
+/// Emits one call of the host's function with the values as 64-bit words. Of tiles it passes the first elements,
+/// row-major.
 LogicalResult KernelEmitter::emitPrint(tile::PrintOp op) {
-  constexpr int64_t most = 64; // words in a call
+  constexpr int64_t most = 64; // Words in a call.
   std::string format;
   StringRef rest = op.getFormat();
   auto pointerType = LLVM::LLVMPointerType::get(builder.getContext());
@@ -210,7 +211,7 @@ LogicalResult KernelEmitter::emitPrint(tile::PrintOp op) {
   int64_t word = 0;
   auto put = [&](Value value, Type element) {
     Type i64 = builder.getI64Type();
-    value = toAccumulator(value, element); // f32 for narrow floats
+    value = toAccumulator(value, element); // f32 for narrow floats.
     if (isa<FloatType>(value.getType()))
       value = make<arith::BitcastOp>(builder.getIntegerType(value.getType().getIntOrFloatBitWidth()), value);
     if (value.getType().isIndex())

@@ -1,12 +1,14 @@
-// Moves stores behind a branch on a scalar into its arms.
+// Sinks stores behind a branch on a scalar into the arms of the branch.
 // SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
 //
+// Before:
 //   %r = scf.if %is -> tensor<8x8xf32> { %m = arith.maximumf %s, %zero; scf.yield %m } else { scf.yield %s }
 //   tile.store %r, %d[%i, %j]
-// becomes
+// After:
 //   scf.if %is { %m = arith.maximumf %s, %zero; tile.store %m, %d[%i, %j] } else { tile.store %s, %d[%i, %j] }
-// so that each arm is one nest, which ends where the view does, and no element asks for the condition. A select on a
-// scalar counts as a branch where one of its sides costs more than a few instructions.
+//
+// Each arm becomes one nest that ends where the view ends, and no element tests the condition. A select on a scalar
+// counts as a branch if one of its sides costs more than a few instructions.
 #include "dialect/lower/cpu/SinkStores.h"
 #include "dialect/lower/cpu/KernelEmitter.h"
 #include "mlir/Dialect/Arith/IR/Arith.h"
@@ -18,7 +20,7 @@ using namespace mlir;
 
 namespace kpkg::lower::cpu {
 
-/// Copies of a nest for each arm are worth their code up to this many ops.
+/// Duplicating a nest for each arm is worth its code size up to this many ops.
 static constexpr size_t mostOps = 64;
 
 static bool isTile(Value value) {
@@ -26,7 +28,7 @@ static bool isTile(Value value) {
   return type && type.getNumElements() > 1;
 }
 
-/// Each element of the result follows from elements of the operands, and nothing else happens.
+/// Returns whether each element of the result depends only on elements of the operands, without side effects.
 static bool isPureTileOp(Operation *op) {
   return op->getNumResults() == 1 && isa<RankedTensorType>(op->getResult(0).getType()) &&
          (isElementwise(op) ||
@@ -54,8 +56,8 @@ private:
   llvm::DenseSet<Value> written;
 
   struct Slice {
-    llvm::SetVector<Operation *> ops; ///< what follows from the tiles, in order, the last ones being stores
-    SmallVector<Operation *> inputs;  ///< what they need besides and is defined after the branch, in order
+    llvm::SetVector<Operation *> ops; ///< The users of the tiles, in order, the stores last.
+    SmallVector<Operation *> inputs;  ///< Other operands of the slice defined after the branch, in order.
   };
   std::optional<Slice> sliceOf(Operation *op, ValueRange tiles);
   bool isMovable(Operation *op);
@@ -65,7 +67,7 @@ private:
   static void pullIn(scf::IfOp op);
 };
 
-/// May stand anywhere behind its operands.
+/// Returns whether the op may be placed anywhere after its operands.
 bool Sinker::isMovable(Operation *op) {
   if (auto load = dyn_cast<tile::LoadOp>(op))
     return !written.contains(tile::argumentOf(load.getView()));
@@ -74,7 +76,8 @@ bool Sinker::isMovable(Operation *op) {
   return op->getNumRegions() == 0 && isMemoryEffectFree(op);
 }
 
-/// What follows from `tiles`, results of `op`, when that is nothing but stores that may move to where `op` stands.
+/// Returns the slice of users of `tiles`, which are results of `op`. Returns nothing unless it ends in stores that can
+/// move to `op`.
 std::optional<Sinker::Slice> Sinker::sliceOf(Operation *op, ValueRange tiles) {
   Block *block = op->getBlock();
   llvm::SmallDenseSet<Operation *> members;
@@ -101,7 +104,7 @@ std::optional<Sinker::Slice> Sinker::sliceOf(Operation *op, ValueRange tiles) {
     else if (!isMovable(next))
       return std::nullopt;
   }
-  // What the slice needs has to stand before the branch.
+  // Other operands of the slice must be placed before the branch.
   llvm::SmallDenseSet<Operation *> needed;
   SmallVector<Operation *> pending(slice.ops.begin(), slice.ops.end());
   while (!pending.empty())
@@ -112,7 +115,7 @@ std::optional<Sinker::Slice> Sinker::sliceOf(Operation *op, ValueRange tiles) {
       if (source == op) {
         if (isTile(operand))
           continue;
-        return std::nullopt; // a scalar that the branch gives: rare
+        return std::nullopt; // A scalar result of the branch, which is rare.
       }
       if (needed.insert(source).second)
         pending.push_back(source);
@@ -123,7 +126,7 @@ std::optional<Sinker::Slice> Sinker::sliceOf(Operation *op, ValueRange tiles) {
   return slice;
 }
 
-/// Puts the slice into both arms; results that are no tiles stay.
+/// Clones the slice into both arms. Results that are no tiles are kept.
 scf::IfOp Sinker::sink(scf::IfOp op, const Slice &slice) {
   for (Operation *input : slice.inputs)
     input->moveBefore(op);
@@ -159,8 +162,8 @@ scf::IfOp Sinker::sink(scf::IfOp op, const Slice &slice) {
   return made;
 }
 
-/// Whether only one side of a select on a scalar needs something that costs more than a few instructions, and both
-/// together are not so much that twice the code is too much.
+/// Returns whether only one side of a select on a scalar needs an op that costs more than a few instructions. Returns
+/// false when a side has too many ops to duplicate the nest.
 bool Sinker::splitsWork(arith::SelectOp op) {
   if (!op.getCondition().getType().isInteger(1) || !isTile(op.getResult()))
     return false;
@@ -192,8 +195,8 @@ scf::IfOp Sinker::branchOn(arith::SelectOp op) {
   return branch;
 }
 
-/// Moves what only one arm needs into it, so that selects before this one are looked at with the store that they lead
-/// to.
+/// Moves ops that only one arm needs into it. Selects before this one are then considered together with the store that
+/// they lead to.
 void Sinker::pullIn(scf::IfOp op) {
   for (Operation *one = op->getPrevNode(), *before = nullptr; one; one = before) {
     before = one->getPrevNode();
@@ -237,7 +240,7 @@ void sinkStores(tile::KernelOp kernel) {
 
 void hoistScalars(tile::KernelOp kernel) {
   kernel.walk([](Block *block) {
-    Operation *last = nullptr; // the last one that was moved
+    Operation *last = nullptr; // The last op that was moved.
     llvm::SmallDenseSet<Operation *> moved;
     for (Operation &op : llvm::make_early_inc_range(*block)) {
       bool isScalar = op.getNumResults() == 1 && !isa<TensorType>(op.getResult(0).getType()) && !op.getNumRegions() &&

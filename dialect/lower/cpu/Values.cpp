@@ -1,4 +1,4 @@
-// Emits the elements of a tile that a loop asks for, by its defining op.
+// Emits the elements of a tile that a loop needs, by its defining op.
 // SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
 #include "dialect/lower/cpu/KernelEmitter.h"
 #include "mlir/Dialect/Arith/IR/Arith.h"
@@ -12,8 +12,8 @@ namespace kpkg::lower::cpu {
 
 static ArrayRef<int64_t> shapeOf(Value tile) { return cast<RankedTensorType>(tile.getType()).getShape(); }
 
-/// For a reshape that only adds and drops dimensions of extent 1: the operand's dimension for each of the result's, -1
-/// for new ones.
+/// Matches a reshape that only adds and drops dimensions of extent 1. Returns the operand's dimension for each result
+/// dimension, or -1 for new ones.
 std::optional<SmallVector<int>> KernelEmitter::unitReshape(tile::ReshapeOp op) {
   ArrayRef<int64_t> from = shapeOf(op.getValue()), to = shapeOf(op.getResult());
   SmallVector<int> source(to.size(), -1);
@@ -30,8 +30,8 @@ std::optional<SmallVector<int>> KernelEmitter::unitReshape(tile::ReshapeOp op) {
   return source;
 }
 
-/// Where `operand` is looked at for the elements `position` of the result of the broadcast, permute, reshape or
-/// elementwise `op`.
+/// Returns the position in `operand` of the elements `position` of the result of `op`, a broadcast, permute, reshape or
+/// elementwise op.
 Position KernelEmitter::operandPosition(Operation *op, Value operand, const Position &position) {
   ArrayRef<int64_t> shape = shapeOf(operand);
   Position result;
@@ -107,13 +107,13 @@ Value KernelEmitter::emitUncached(Value tile, const Position &position) {
       .Case<tile::BroadcastOp, tile::PermuteOp>([&](Operation *shapeOp) {
         return emit(shapeOp->getOperand(0), operandPosition(shapeOp, shapeOp->getOperand(0), position));
       })
-      // Reductions of an axis of extent 1 give their operand; others have a buffer.
+      // Reductions of an axis of extent 1 return their operand; others have a buffer.
       .Case([&](tile::ReduceOp reduce) { return emit(reduce.getValue(), position); })
       .Default([&](Operation *) -> Value {
         if (auto select = dyn_cast<arith::SelectOp>(op)) {
           Value condition = isa<TensorType>(select.getCondition().getType()) ? emit(select.getCondition(), position)
                                                                              : scalars.at(select.getCondition());
-          // In the uniform tail the condition may be known, and then the other side need not be uniform.
+          // In the uniform tail the condition may be constant, and then the other side need not be uniform.
           BoolAttr known;
           if (matchPattern(condition, m_Constant(&known)))
             return emit(known.getValue() ? select.getTrueValue() : select.getFalseValue(), position);
@@ -131,7 +131,7 @@ Value KernelEmitter::emitUncached(Value tile, const Position &position) {
       });
 }
 
-/// The row-major number of an element of a tile of shape `shape`.
+/// Returns the row-major index of an element of a tile of shape `shape`.
 Value KernelEmitter::linearIndex(const Position &position, ArrayRef<int64_t> shape) {
   Value linear = indexConstant(0);
   for (auto [dim, extent] : llvm::enumerate(shape)) {
@@ -221,7 +221,7 @@ Value KernelEmitter::readBuffer(Value tile, const Buffer &buffer, const Position
   }
   if (buffer.clipped < 0 || (!checkedLoads && buffer.clipped == vector))
     return value;
-  // What lies in the uniform tail was not written.
+  // Elements in the uniform tail were not written.
   Value end = extentOf(tile, position, buffer.clipped);
   assert(end && "a clipped buffer has an extent");
   Position tail = position;
@@ -229,7 +229,7 @@ Value KernelEmitter::readBuffer(Value tile, const Buffer &buffer, const Position
   if (buffer.clipped == vector)
     tail.vector = -1;
   if (buffer.clipped == vector && alignedChunks) {
-    // Whole vectors were written, with the tail's first elements behind the end: only others need computing.
+    // Whole vectors were written, so the vector at the tail's start is complete. Only later vectors are computed.
     Value written = compare(arith::CmpIPredicate::slt, position.index[vector], end);
     auto branch = scf::IfOp::create(builder, loc, TypeRange{value.getType()}, written, true);
     OpBuilder::InsertionGuard guard(builder);
@@ -247,7 +247,7 @@ Value KernelEmitter::readBuffer(Value tile, const Buffer &buffer, const Position
   Value inside;
   if (buffer.clipped == vector) {
     inside = laneMask(Value(), sub(end, position.index[vector]));
-  } else { // every lane is in a line of its own
+  } else { // Every lane is in a different line.
     inside = constant(builder.getZeroAttr(VectorType::get({lanes}, builder.getI1Type())));
     for (int64_t lane = 0; lane < lanes; ++lane) {
       Position one = position;

@@ -1,10 +1,11 @@
-// Rewrites dots of 8-bit elements to dots of wider ones, which the microkernel knows and which hold all values exactly.
+// Rewrites dots of 8-bit elements to dots of wider elements, which hold all values exactly.
 // SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
 //
 //   %d = tile.dot %a, %b, %c : tensor<MxKxf8E5M2>, ..., tensor<MxNxf32>     operands become bf16
-//   %d = tile.dot %a, %b, %c : tensor<MxKxi8>, ..., tensor<MxNxi32>         all becomes f64: sums below 2^53 are exact,
-//   then wrap
-// Afterwards every dot has operands f16, bf16, f32 or f64.
+//   %d = tile.dot %a, %b, %c : tensor<MxKxi8>, ..., tensor<MxNxi32>         all becomes f64
+//
+// Sums of i8 products below 2^53 are exact in f64, and are then wrapped to i32. The microkernel supports f16, bf16, f32
+// and f64 operands only.
 #include "dialect/lower/cpu/WidenDots.h"
 #include "mlir/Dialect/Arith/IR/Arith.h"
 

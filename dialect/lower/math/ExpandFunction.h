@@ -1,4 +1,4 @@
-// The pattern that replaces one op of the math dialect by the code of a function.
+// Defines the pattern that replaces one op of the math dialect by the code of a function.
 // SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
 #pragma once
 #include "dialect/lower/math/VectorMathCode.h"
@@ -13,8 +13,8 @@ mlir::Value unaryFunction(FloatCode &f, mlir::ValueRange operands) {
   return emit(f, operands[0]);
 }
 
-/// Replaces one op by `function`, computing f16 and bf16 in f32. `Code` writes the arithmetic; with `onlyInF32` the
-/// pattern leaves f64 and vectors to others.
+/// Replaces one op by `function`, which computes f16 and bf16 in f32. `Code` emits the arithmetic. With `onlyInF32` the
+/// pattern does not match f64 and vectors.
 template <typename Op, typename Code = FloatCode> class ExpandFunction final : public mlir::OpRewritePattern<Op> {
 public:
   ExpandFunction(mlir::MLIRContext *context, EmitFunction function, mlir::PatternBenefit benefit = 1,

@@ -3,15 +3,15 @@
 # SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
 #
 # Each polynomial is a weighted least-squares fit at Chebyshev nodes in 60-digit arithmetic (needs mpmath). Coefficients
-# are rounded to the format one at a time, lowest power first, and what remains is fitted again, so that rounding costs
-# almost nothing.
+# are rounded to the format one at a time, lowest power first. The remaining coefficients are then fitted again, so that
+# rounding costs almost no accuracy.
 import mpmath as mp
 
 mp.mp.dps = 60  # enough for every coefficient; the bits of 2/pi need more
 
 
 def to_format(value, bits):
-    """Nearest number with `bits` bits of significand."""
+    """Returns the nearest number with `bits` bits of significand."""
     if value == 0:
         return mp.mpf(0)
     mantissa, exponent = mp.frexp(value)
@@ -19,11 +19,10 @@ def to_format(value, bits):
 
 
 def least_squares(f, weight, powers, low, high):
-    """Fits c so that sum(c[i] * x**powers[i]) is near f.
+    """Fits c so that p(x) = sum(c[i] * x**powers[i]) approximates f.
 
-    Minimises sum((weight * (f - p))**2) over Chebyshev nodes of [low, high].
-
-    That is within a factor of two or so of the minimax error, and needs no iteration.
+    Minimises sum((weight * (f - p))**2) over Chebyshev nodes of [low, high]. The error is within about a factor of two
+    of the minimax error, and no iteration is needed.
     """
     n = len(powers)
     nodes = 4 * n + 8
@@ -39,7 +38,7 @@ def least_squares(f, weight, powers, low, high):
 
 
 def fit(name, bits, f, weight, powers, low, high, comment):
-    """Prints one coefficient array, lowest power first."""
+    """Fits a polynomial and prints its coefficient array, lowest power first."""
     low, high = mp.mpf(low), mp.mpf(high)
     result, remaining, rest = [], list(powers), f
     while remaining:

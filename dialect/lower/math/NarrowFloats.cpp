@@ -1,4 +1,4 @@
-// Conversions between f32 or f64 and the 8- and 16-bit floats: F16C and Neon for f16, integer arithmetic for the rest.
+// Converts between f32 or f64 and 8- and 16-bit floats: F16C and Neon for f16, integer arithmetic for the rest.
 // SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
 #include "dialect/lower/math/NarrowFloats.h"
 #include "mlir/Dialect/Arith/IR/Arith.h"
@@ -13,11 +13,11 @@ bool isNarrowFloat(Type element) {
 }
 
 namespace {
-/// Integer and float ops on scalars or vectors of one shape.
+/// Builds integer and float ops on scalars or vectors of one shape.
 struct Bits {
   OpBuilder &b;
   Location loc;
-  Type shaped; // the type whose shape all values have
+  Type shaped; // The type whose shape all values have.
 
   Type as(Type element) const {
     auto vector = dyn_cast<VectorType>(shaped);
@@ -58,12 +58,12 @@ Value extendToF32(OpBuilder &builder, Location loc, Value bits, Type element) {
     return arith::ExtFOp::create(builder, loc, k.as(builder.getF32Type()), k.bitcast(bits, element));
   if (element.isBF16())
     return k.f32(k.shl(k.widen(bits, 32), 16));
-  if (isa<Float8E5M2Type>(element)) { // the upper half of an f16
+  if (isa<Float8E5M2Type>(element)) { // The upper half of an f16.
     Value half = k.bitcast(k.shl(k.widen(bits, 16), 8), builder.getF16Type());
     return arith::ExtFOp::create(builder, loc, k.as(builder.getF32Type()), half);
   }
-  // f8E4M3FN: put exponent and mantissa into an f32 whose exponent is 120 too small; the product also makes subnormals
-  // right.
+  // f8E4M3FN: moves exponent and mantissa into an f32 whose exponent is too small by 120. The multiplication that
+  // corrects the exponent also normalises subnormals.
   Value wide = k.widen(bits, 32);
   Value magnitude = k.mask(wide, 0x7f), sign = k.shl(k.mask(wide, 0x80), 24);
   Value scaled = arith::MulFOp::create(builder, loc, k.f32(k.shl(magnitude, 20)), k.real(0x1p120f));
@@ -71,7 +71,8 @@ Value extendToF32(OpBuilder &builder, Location loc, Value bits, Type element) {
   return k.f32(k.orBits(k.pick(nan, k.number(0x7fc00000), k.bits32(scaled)), sign));
 }
 
-/// f64 to f32 by rounding to odd: a second rounding to at most 22 bits of mantissa then gives what a single one would.
+/// Rounds f64 to f32 by rounding to odd. A second rounding to at most 22 bits of mantissa then equals a single
+/// rounding.
 static Value roundToOdd(const Bits &k, Value value) {
   OpBuilder &b = k.b;
   Value near = arith::TruncFOp::create(b, k.loc, k.as(b.getF32Type()), value);
@@ -87,11 +88,11 @@ static Value roundToOdd(const Bits &k, Value value) {
 }
 
 static Value roundToF8(const Bits &k, Value value, bool e5m2) {
-  // Exponent bias 7 with 3 bits of mantissa, or bias 15 with 2.
+  // The exponent bias is 7 with 3 bits of mantissa, or 15 with 2 bits.
   unsigned drop = e5m2 ? 21 : 20, bias = e5m2 ? 15 : 7;
-  uint32_t overflow = e5m2 ? 143u << 23 : 1087u << 20; // 65536 and 480: NaN or infinity from here on
-  uint32_t smallest = (127 - bias + 1) << 23;          // the smallest normal number
-  uint32_t magic = (127 - bias + drop + 1) << 23;      // adding it rounds to a multiple of the smallest subnormal
+  uint32_t overflow = e5m2 ? 143u << 23 : 1087u << 20; // 65536 and 480: NaN or infinity from here on.
+  uint32_t smallest = (127 - bias + 1) << 23;          // The smallest normal number.
+  uint32_t magic = (127 - bias + drop + 1) << 23;      // Adding it rounds to a multiple of the smallest subnormal.
   Value all = k.bits32(value);
   Value magnitude = k.mask(all, 0x7fffffff), sign = k.shr(k.mask(all, 0x80000000), 24);
   Value magicBits = k.number(magic);

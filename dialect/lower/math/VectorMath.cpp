@@ -1,4 +1,4 @@
-// Patterns from `math` ops to the emitted functions, and the pass that applies them.
+// Rewrites `math` ops to the emitted functions, and defines the pass that applies the patterns.
 // SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
 #include "dialect/lower/math/VectorMath.h"
 #include "dialect/lower/math/ExpandFunction.h"
@@ -22,7 +22,7 @@ Value emitRsqrt(FloatCode &f, Value x) {
 }
 
 Value emitRound(FloatCode &f, Value x) {
-  // Half away from zero: the largest number below 1/2 does not carry 0.49999... up to 1.
+  // Rounds half away from zero. Adding the largest number below 1/2 does not round 0.49999... up to 1.
   Value half = f.copySign(f.number(f.isDouble() ? 0x1.fffffffffffffp-2 : 0x1.fffffep-2), x);
   return math::TruncOp::create(f.builder(), x.getLoc(), f.add(x, half));
 }

@@ -1,4 +1,4 @@
-// FloatCode: one MLIR op for each method.
+// Implements FloatCode with one MLIR op for each method.
 // SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
 #include "dialect/lower/math/VectorMathCode.h"
 #include "mlir/Dialect/Math/IR/Math.h"
@@ -73,7 +73,7 @@ Value FloatCode::testBits(Value x, uint64_t mask) {
 }
 
 Value FloatCode::powerOfTwo(Value shifted) {
-  // The offset's own significand bits leave through the top, so that only the integer reaches the exponent field.
+  // The offset's own significand bits are shifted out, so that only the integer reaches the exponent field.
   Value exponent = shiftLeft(bits(shifted), wide ? 52 : 23);
   return fromBits(addInteger(exponent, integer(wide ? 0x3ff0000000000000 : 0x3f800000)));
 }

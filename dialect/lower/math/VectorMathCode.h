@@ -1,5 +1,4 @@
-// Emits arithmetic on one float type, scalar or vector, as MLIR: the notation in which the elementary functions are
-// written.
+// Emits arithmetic on one float type, scalar or vector, for the code of elementary functions.
 // SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
 #pragma once
 #include "mlir/Dialect/Arith/IR/Arith.h"
@@ -7,9 +6,9 @@
 
 namespace kpkg::lower {
 
-/// A builder of values of `type` (f32 or f64, or a fixed vector of it). All methods take and return values of that
-/// type; `bits` and the integer methods work on the integer type of the same width and shape, comparisons give i1 of
-/// the same shape.
+/// Builds values of `type`: f32 or f64, or a fixed vector of it. All methods take and return values of that type.
+/// `bits` and the integer methods use the integer type of the same width and shape. Comparisons return i1 of the same
+/// shape.
 class FloatCode {
 public:
   FloatCode(mlir::OpBuilder &builder, mlir::Location loc, mlir::Type type);
@@ -18,23 +17,23 @@ public:
   mlir::Type type() const { return floatType; }
   bool isDouble() const { return wide; }
   mlir::OpBuilder &builder() { return b; }
-  /// The same notation for another type.
+  /// Returns a builder for another type.
   FloatCode as(mlir::Type type) { return FloatCode(b, b.getLoc(), type); }
-  /// f32 or f64 with the shape of type().
+  /// Returns f32 or f64 with the shape of type().
   mlir::Type typeLike(mlir::Type element) const;
 
   mlir::Value number(double value);
   mlir::Value add(mlir::Value x, mlir::Value y);
   mlir::Value sub(mlir::Value x, mlir::Value y);
   mlir::Value mul(mlir::Value x, mlir::Value y);
-  /// Correctly rounded here; a target may take 2 units in the last place for speed.
+  /// Divides with correct rounding. An override may be off by 2 units in the last place for speed.
   virtual mlir::Value div(mlir::Value x, mlir::Value y);
   mlir::Value fma(mlir::Value x, mlir::Value y, mlir::Value z);
   mlir::Value negate(mlir::Value x);
   mlir::Value abs(mlir::Value x);
   mlir::Value floor(mlir::Value x);
   mlir::Value copySign(mlir::Value magnitude, mlir::Value sign);
-  /// c[0] + c[1] x + ... by Horner's rule.
+  /// Evaluates c[0] + c[1] x + ... by Horner's rule.
   mlir::Value polynomial(llvm::ArrayRef<double> c, mlir::Value x);
 
   mlir::Value compare(mlir::arith::CmpFPredicate predicate, mlir::Value x, mlir::Value y);
@@ -44,7 +43,7 @@ public:
   mlir::Value both(mlir::Value p, mlir::Value q);
   mlir::Value either(mlir::Value p, mlir::Value q);
   mlir::Value select(mlir::Value condition, mlir::Value x, mlir::Value y);
-  /// The smaller and the larger; a NaN in `x` is kept (`bound` is no NaN).
+  /// Return the smaller, and the larger number. A NaN in `x` is kept, and `bound` is no NaN.
   mlir::Value atMost(mlir::Value x, double bound);
   mlir::Value atLeast(mlir::Value x, double bound);
 
@@ -57,14 +56,14 @@ public:
   mlir::Value orInteger(mlir::Value x, mlir::Value y);
   mlir::Value xorInteger(mlir::Value x, mlir::Value y);
   mlir::Value shiftLeft(mlir::Value x, int64_t count);
-  mlir::Value shiftRight(mlir::Value x, int64_t count); ///< logical
-  mlir::Value testBits(mlir::Value x, uint64_t mask);   ///< (x & mask) != 0
+  mlir::Value shiftRight(mlir::Value x, int64_t count); ///< Logical shift.
+  mlir::Value testBits(mlir::Value x, uint64_t mask);   ///< (x & mask) != 0.
 
-  /// x rounded to an integer, as a number plus `roundingOffset()`: its low significand bits hold the integer in two's
-  /// complement.
+  /// Rounds x to an integer and returns the integer plus `roundingOffset()`. The low significand bits hold the integer
+  /// in two's complement.
   mlir::Value roundShifted(mlir::Value x) { return add(x, number(roundingOffset())); }
   double roundingOffset() const { return wide ? 0x1.8p52 : 0x1.8p23; }
-  /// 2^n for a `shifted` number from roundShifted, when 2^n is a normal number.
+  /// Returns 2^n for a `shifted` number from roundShifted, when 2^n is a normal number.
   mlir::Value powerOfTwo(mlir::Value shifted);
 
 protected:

@@ -1,9 +1,9 @@
-// exp, exp2, tanh and erf: reduction to |r| <= ln(2) / 2, a polynomial, and a power of two put into the exponent.
+// Emits exp, exp2, tanh and erf: reduction to |r| <= ln(2) / 2, a polynomial, and scaling by a power of two.
 // SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
 //
-// Rounding by adding 1.5 * 2^(p-1) and the two-step scaling that reaches denormals are folklore (Cody and Waite,
-// "Software Manual for the Elementary Functions", 1980; Shibata and Petrogalli, "SLEEF", 2019). tanh through expm1
-// follows fdlibm's s_tanh.c.
+// Rounding by adding 1.5 * 2^(p-1), and scaling in two steps to reach denormals, are standard techniques. See Cody and
+// Waite, "Software Manual for the Elementary Functions", 1980, and Shibata and Petrogalli, "SLEEF", 2019. tanh through
+// expm1 follows fdlibm's s_tanh.c.
 #include "dialect/lower/math/VectorMathCoefficients.h"
 #include "dialect/lower/math/VectorMathFunctions.h"
 
@@ -11,7 +11,7 @@ using namespace mlir;
 
 namespace kpkg::lower {
 
-/// exp(x) = 2^n * (1 + tail) with n the integer in `shifted`.
+/// exp(x) = 2^n * (1 + tail), with the integer n in `shifted`.
 struct ReducedExp {
   Value shifted, tail;
 };
@@ -36,7 +36,7 @@ static ReducedExp reduceExp2(FloatCode &f, Value high, Value low) {
   return {shifted, f.mul(r, f.polynomial(f.isDouble() ? ArrayRef(exp2F64) : ArrayRef(exp2F32), r))};
 }
 
-/// (1 + tail) * 2^n in two steps, since 2^n itself may be a denormal or beyond the largest number.
+/// Returns (1 + tail) * 2^n in two steps, because 2^n itself may be denormal or overflow.
 static Value scale(FloatCode &f, const ReducedExp &reduced) {
   Value offset = f.number(f.roundingOffset());
   Value n = f.sub(reduced.shifted, offset);
@@ -47,7 +47,7 @@ static Value scale(FloatCode &f, const ReducedExp &reduced) {
 }
 
 Value emitExp(FloatCode &f, Value x) {
-  // Beyond these bounds the result is 0 or infinity whatever x is.
+  // Beyond these bounds the result is 0 or infinity for every x.
   x = f.atMost(f.atLeast(x, f.isDouble() ? -746 : -104), f.isDouble() ? 710 : 89);
   return scale(f, reduceExp(f, x));
 }
@@ -62,7 +62,7 @@ Value emitExp2(FloatCode &f, Value x) { return emitExp2(f, x, Value()); }
 Value emitExp2OfSum(FloatCode &f, Value high, Value low) { return emitExp2(f, high, low); }
 
 Value emitTanh(FloatCode &f, Value x) {
-  // tanh(|x|) = t / (t + 2) with t = exp(2 |x|) - 1, which keeps full precision near 0; past the bound the result is 1.
+  // tanh(|x|) = t / (t + 2) with t = exp(2 |x|) - 1 keeps full precision near 0. Beyond the bound the result is 1.
   Value y = f.atMost(f.abs(x), f.isDouble() ? 20 : 10);
   ReducedExp reduced = reduceExp(f, f.add(y, y));
   Value power = f.powerOfTwo(reduced.shifted);

@@ -1,4 +1,4 @@
-// The elementary functions themselves, each emitted for f32 or f64.
+// Declares the elementary functions, each emitted for f32 or f64.
 // SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
 #pragma once
 #include "dialect/lower/math/VectorMathCode.h"
@@ -15,7 +15,7 @@ mlir::Value emitPow(FloatCode &f, mlir::Value x, mlir::Value y);
 mlir::Value emitSin(FloatCode &f, mlir::Value x);
 mlir::Value emitCos(FloatCode &f, mlir::Value x);
 
-/// 2^(high + low) for |low| much smaller than 1; overflows to infinity and to zero.
+/// Emits 2^(high + low) for |low| much smaller than 1. Overflows to infinity and underflows to zero.
 mlir::Value emitExp2OfSum(FloatCode &f, mlir::Value high, mlir::Value low);
 
 } // namespace kpkg::lower

@@ -1,8 +1,8 @@
-// log, log2 and powf: the significand in [sqrt(1/2), sqrt(2)) goes through a series, the exponent is added.
+// Emits log, log2 and powf: a series on the significand in [sqrt(1/2), sqrt(2)), plus the exponent.
 // SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
 //
-// The forms f - (f^2/2 - ...) and s = f / (2 + f) are fdlibm's (e_log.c, e_log2.c); the double-double logarithm under
-// powf uses Dekker's and Knuth's exact sums and products with FMA.
+// The forms f - (f^2/2 - ...) and s = f / (2 + f) are fdlibm's (e_log.c, e_log2.c). The double-double logarithm for
+// powf uses the exact sums and products of Dekker and Knuth, with FMA.
 #include "dialect/lower/math/VectorMathCoefficients.h"
 #include "dialect/lower/math/VectorMathFunctions.h"
 #include <limits>
@@ -28,7 +28,7 @@ static SplitNumber splitNumber(FloatCode &f, Value x) {
   uint64_t one = wide ? 0x3ff0000000000000 : 0x3f800000, rootHalf = wide ? 0x3fe6a09e667f3bcd : 0x3f3504f3;
   Value shifted = f.addInteger(f.bits(normal), f.integer(one - rootHalf));
   Value significand = f.addInteger(f.andInteger(shifted, f.integer((uint64_t(1) << width) - 1)), f.integer(rootHalf));
-  // An integer below 2^width becomes a number by taking it for the low bits of 2^width: AVX2 has no conversion of
+  // Converts an integer below 2^width by reinterpreting it as the low bits of 2^width, because AVX2 cannot convert
   // 64-bit integers.
   double integral = wide ? 0x1p52 : 0x1p23;
   Value biased =
@@ -38,7 +38,7 @@ static SplitNumber splitNumber(FloatCode &f, Value x) {
   return {f.sub(biased, offset), f.sub(f.fromBits(significand), f.number(1))};
 }
 
-/// log(1 + t) - t
+/// Returns log(1 + t) - t.
 static Value logTail(FloatCode &f, Value t) {
   using namespace coefficients;
   Value halfSquare = f.mul(f.mul(t, t), f.number(0.5));
@@ -52,7 +52,7 @@ static Value logTail(FloatCode &f, Value t) {
   return f.fma(s, f.add(halfSquare, rest), f.negate(halfSquare));
 }
 
-/// The results that the series does not give: log(0), log(inf), and NaN for NaN and negative numbers.
+/// Selects the results outside the series: log(0), log(inf), and NaN for NaN and negative numbers.
 static Value logSpecial(FloatCode &f, Value x, Value result) {
   double infinity = std::numeric_limits<double>::infinity();
   result = f.select(f.less(x, f.number(infinity)), result, x);
@@ -73,11 +73,11 @@ Value emitLog2(FloatCode &f, Value x) {
   ArrayRef<double> log2e = f.isDouble() ? ArrayRef(log2eF64) : ArrayRef(log2eF32);
   auto [exponent, t] = splitNumber(f, x);
   Value tail = logTail(f, t);
-  // log2(1 + t) = (t + tail) * log2(e) with the product of the leading parts kept exactly.
+  // log2(1 + t) = (t + tail) * log2(e), with an exact product of the leading parts.
   Value high = f.mul(t, f.number(log2e[0]));
   Value low = f.fma(t, f.number(log2e[0]), f.negate(high));
   low = f.fma(tail, f.number(log2e[0]), f.fma(t, f.number(log2e[1]), low));
-  // exponent + high may lose bits of high when both are of one size: carry what is lost.
+  // exponent + high may lose bits of high when both have a similar size, so the lost part is carried along.
   Value sum = f.add(exponent, high);
   Value lost = f.add(f.sub(exponent, sum), high);
   return logSpecial(f, x, f.add(sum, f.add(lost, low)));
@@ -85,14 +85,14 @@ Value emitLog2(FloatCode &f, Value x) {
 
 namespace {
 
-/// The unevaluated sum of two numbers, `low` below half a unit in the last place of `high`.
+/// The unevaluated sum of two numbers. `low` is below half a unit in the last place of `high`.
 struct Pair {
   Value high, low;
 };
 
 } // namespace
 
-static Pair fastTwoSum(FloatCode &f, Value x, Value y) { // |x| >= |y|
+static Pair fastTwoSum(FloatCode &f, Value x, Value y) { // Requires |x| >= |y|.
   Value sum = f.add(x, y);
   return {sum, f.sub(y, f.sub(sum, x))};
 }
@@ -104,7 +104,7 @@ static Pair multiply(FloatCode &f, Pair x, Pair y) {
   return fastTwoSum(f, high, low);
 }
 
-/// log2(x) to about 2^-68 of its value, for positive finite x, in f64.
+/// Returns log2(x) with a relative error of about 2^-68, for positive finite x, in f64.
 static Pair log2Pair(FloatCode &f, Value x) {
   using namespace coefficients;
   auto [exponent, t] = splitNumber(f, x);
@@ -114,7 +114,7 @@ static Pair log2Pair(FloatCode &f, Value x) {
   Value residue = f.fma(f.negate(s), denominator, t);
   residue = f.fma(f.negate(s), lost, residue);
   Pair ratio{s, f.div(residue, denominator)};
-  // log(1 + t) = 2 s + 2/3 s^3 + s^5 * (...), the first two terms in pairs.
+  // log(1 + t) = 2 s + 2/3 s^3 + s^5 * (...), with the first two terms as pairs.
   Pair square = multiply(f, ratio, ratio);
   Pair cube = multiply(f, square, ratio);
   Pair second = multiply(f, cube, {f.number(twoThirdsF64[0]), f.number(twoThirdsF64[1])});
@@ -126,18 +126,18 @@ static Pair log2Pair(FloatCode &f, Value x) {
   sum = fastTwoSum(f, sum.high, low);
   Pair scaled = multiply(f, sum, {f.number(log2eF64[0]), f.number(log2eF64[1])});
   Pair result = fastTwoSum(f, exponent, scaled.high);
-  // For exponent 0 the roles are swapped, and the sum is exact.
+  // For exponent 0 the operands are swapped, and the sum is exact.
   Value zero = f.equal(exponent, f.number(0));
   return fastTwoSum(f, f.select(zero, scaled.high, result.high),
                     f.add(f.select(zero, f.number(0), result.low), scaled.low));
 }
 
-/// |x|^y for finite nonzero x and finite y, in f64.
+/// Returns |x|^y for finite nonzero x and finite y, in f64.
 static Value powerOfMagnitude(FloatCode &f, Value magnitude, Value y) {
   Pair log = log2Pair(f, magnitude);
   Value high = f.mul(y, log.high);
   Value low = f.fma(y, log.low, f.fma(y, log.high, f.negate(high)));
-  // Where the product overflows, its error term is no number.
+  // When the product overflows, its error term is NaN.
   low = f.select(f.less(f.abs(high), f.number(1100)), low, f.number(0));
   return emitExp2OfSum(f, high, low);
 }

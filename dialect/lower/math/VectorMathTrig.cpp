@@ -1,8 +1,9 @@
-// sin and cos: the argument less a multiple of pi/2, and two polynomials.
+// Emits sin and cos: the argument is reduced modulo pi/2, then two polynomials are evaluated.
 // SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
 //
-// The reduction in three parts is Cody and Waite's; past its range the lanes go one by one through Payne and Hanek's
-// ("Radian Reduction for Trigonometric Functions", 1983), which multiplies by the bits of 2/pi that matter.
+// The reduction in three parts is Cody and Waite's. Beyond its range, lanes are reduced one by one by the method of
+// Payne and Hanek ("Radian Reduction for Trigonometric Functions", 1983). It multiplies by the bits of 2/pi that affect
+// the result.
 #include "dialect/lower/math/VectorMathCoefficients.h"
 #include "dialect/lower/math/VectorMathFunctions.h"
 #include "mlir/Dialect/Math/IR/Math.h"
@@ -16,14 +17,14 @@ using namespace mlir;
 namespace kpkg::lower {
 namespace {
 
-/// x = quadrant * pi/2 + high + low, |high| <= pi/4; the quadrant modulo 4 is in the low bits of an integer.
+/// x = quadrant * pi/2 + high + low with |high| <= pi/4. The low bits of an integer hold the quadrant modulo 4.
 struct Angle {
   Value quadrant, high, low;
 };
 
 } // namespace
 
-/// The largest |x| for which n * (pi/2) is subtracted exactly in its leading part.
+/// Returns the largest |x| for which the leading part of n * (pi/2) is subtracted exactly.
 static double simpleRange(const FloatCode &f) { return f.isDouble() ? 0x1p27 : 0x1p16; }
 
 static Angle reduceSmall(FloatCode &f, Value x) {
@@ -32,8 +33,8 @@ static Angle reduceSmall(FloatCode &f, Value x) {
   Value offset = f.number(f.roundingOffset());
   Value shifted = f.fma(x, f.number(f.isDouble() ? 0x1.45f306dc9c883p-1 : 0x1.45f306p-1), offset);
   Value n = f.sub(shifted, offset);
-  Value first = f.fma(n, f.number(-halfPi[0]), x); // exact
-  // Near a multiple of pi/2 the second part cancels most of what is left: subtract it without loss.
+  Value first = f.fma(n, f.number(-halfPi[0]), x); // Exact.
+  // Near a multiple of pi/2 the second part cancels most of the remainder, so it is subtracted without loss.
   Value product = f.mul(n, f.number(halfPi[1]));
   Value productLow = f.fma(n, f.number(halfPi[1]), f.negate(product));
   Value second = f.sub(first, product);
@@ -50,7 +51,8 @@ static Value sineOrCosine(FloatCode &f, const Angle &angle, int64_t quarterTurns
   Value cube = f.mul(square, r);
   Value sine = f.polynomial(f.isDouble() ? ArrayRef(sinF64) : ArrayRef(sinF32), square);
   sine = f.add(r, f.fma(cube, sine, angle.low));
-  // 1 - r^2/2 in a pair, since the next term is not small against its rounding; cos(r + low) = cos(r) - r * low.
+  // 1 - r^2/2 is a pair, because the next term is not small relative to its rounding error. cos(r + low) = cos(r) - r *
+  // low.
   Value half = f.mul(square, f.number(0.5));
   Value leading = f.sub(f.number(1), half);
   Value lost = f.sub(f.sub(f.number(1), leading), half);
@@ -64,7 +66,7 @@ static Value sineOrCosine(FloatCode &f, const Angle &angle, int64_t quarterTurns
   return f.fromBits(f.xorInteger(f.bits(result), sign));
 }
 
-/// The angle of one finite f64 with |x| >= 2^16, as {i64 quadrant, f64 high, f64 low}.
+/// Returns the angle of one finite f64 with |x| >= 2^16, as {i64 quadrant, f64 high, f64 low}.
 static std::array<Value, 3> reduceLarge(OpBuilder &builder, Location loc, Value x) {
   using namespace coefficients;
   FloatCode f(builder, loc, builder.getF64Type());
@@ -73,8 +75,8 @@ static std::array<Value, 3> reduceLarge(OpBuilder &builder, Location loc, Value 
   Value biased = f.andInteger(f.shiftRight(pattern, 52), f.integer(0x7ff));
   Value significand =
       f.orInteger(f.andInteger(pattern, f.integer((uint64_t(1) << 52) - 1)), f.integer(uint64_t(1) << 52));
-  // x = significand * 2^(biased - 1075). Bits of 2/pi that weigh 4 or more give whole turns; 192 bits after them are
-  // enough, since no f64 comes closer to a multiple of pi/2 than 2^-62.
+  // x = significand * 2^(biased - 1075). Bits of 2/pi with a weight of 4 or more contribute whole turns. 192 bits after
+  // them are enough, because no f64 is closer to a multiple of pi/2 than 2^-62.
   Value first = f.subInteger(biased, f.integer(1075 - 62));
   Value table =
       arith::ConstantOp::create(b, DenseElementsAttr::get(VectorType::get(std::size(twoOverPiBits), b.getI64Type()),
@@ -89,7 +91,7 @@ static std::array<Value, 3> reduceLarge(OpBuilder &builder, Location loc, Value 
   for (int i = 0; i < 3; ++i)
     window.push_back(f.orInteger(arith::ShLIOp::create(b, words[i], shift),
                                  arith::ShRUIOp::create(b, f.shiftRight(words[i + 1], 1), counterShift)));
-  // The product modulo 4, in units of pi/2: 2 bits before the point.
+  // The product modulo 4, in units of pi/2, with 2 bits before the binary point.
   auto middle = arith::MulUIExtendedOp::create(b, significand, window[1]);
   auto last = arith::MulUIExtendedOp::create(b, significand, window[2]);
   auto sum = arith::AddUIExtendedOp::create(b, middle.getLow(), last.getHigh());
@@ -98,12 +100,12 @@ static std::array<Value, 3> reduceLarge(OpBuilder &builder, Location loc, Value 
   top = f.addInteger(f.addInteger(top, middle.getHigh()), carry);
   Value high = f.orInteger(f.shiftLeft(top, 2), f.shiftRight(sum.getSum(), 62));
   Value low = f.orInteger(f.shiftLeft(sum.getSum(), 2), f.shiftRight(last.getLow(), 62));
-  // A fraction of a half or more belongs to the next quadrant: as two's complement it is negative already.
+  // A fraction of at least one half belongs to the next quadrant. In two's complement it is negative already.
   Value negative = f.shiftRight(high, 63);
   Value quadrant = f.addInteger(f.shiftRight(top, 62), negative);
   Value flip = f.subInteger(f.integer(0), negative);
   high = f.xorInteger(high, flip);
-  low = f.xorInteger(low, flip); // one unit off at 2^-128: below what matters
+  low = f.xorInteger(low, flip); // Off by one unit of 2^-128, which is negligible.
   Value zeros = math::CountLeadingZerosOp::create(b, high);
   Value normalHigh = f.orInteger(arith::ShLIOp::create(b, high, zeros),
                                  arith::ShRUIOp::create(b, f.shiftRight(low, 1), f.subInteger(f.integer(63), zeros)));
@@ -118,14 +120,14 @@ static std::array<Value, 3> reduceLarge(OpBuilder &builder, Location loc, Value 
   angleLow = f.fma(trailing, f.number(halfPiF64[0]), f.fma(leading, f.number(halfPiF64[1]), angleLow));
   Value sum0 = f.add(angle, angleLow);
   angleLow = f.add(f.sub(angle, sum0), angleLow);
-  // Sign of the fraction, then of x.
+  // Applies the sign of the fraction, then the sign of x.
   Value sign = f.xorInteger(f.shiftLeft(negative, 63), f.andInteger(pattern, f.integer(uint64_t(1) << 63)));
   Value below = f.less(x, f.number(0));
   quadrant = arith::SelectOp::create(b, below, f.subInteger(f.integer(0), quadrant), quadrant);
   return {quadrant, f.fromBits(f.xorInteger(f.bits(sum0), sign)), f.fromBits(f.xorInteger(f.bits(angleLow), sign))};
 }
 
-/// reduceLarge in the format of `f`, for one lane.
+/// Runs reduceLarge for one lane, in the format of `f`.
 static SmallVector<Value> reduceLargeLane(FloatCode &f, OpBuilder &builder, Location loc, Value x) {
   if (f.isDouble())
     return llvm::to_vector(reduceLarge(builder, loc, x));
@@ -202,7 +204,7 @@ static Value emitSinOrCos(FloatCode &f, Value x, int64_t quarterTurns) {
 }
 
 Value emitSin(FloatCode &f, Value x) {
-  // The sum of parts would turn -0 into 0.
+  // The sum of the parts would turn -0 into 0.
   return f.select(f.equal(x, f.number(0)), x, emitSinOrCos(f, x, 0));
 }
 Value emitCos(FloatCode &f, Value x) { return emitSinOrCos(f, x, 1); }

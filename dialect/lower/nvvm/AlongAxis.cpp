@@ -1,9 +1,9 @@
-// Reductions and scans bit by bit: each coordinate bit of the axis belongs to a register bit or a lane bit.
+// Emits reductions and scans bit by bit: each coordinate bit of the axis is a register bit or a lane bit.
 // SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
 //
-// A scan keeps, for every register, the combination of the elements before it in its block of 2^i neighbours (with
-// itself), and the block's total. Coordinate bit i joins two blocks: the upper half's prefixes get the lower half's
-// total in front. A register bit does this between registers, a lane bit by one shuffle per distinct total. What
+// A scan keeps two values for every register. One is the inclusive prefix inside its block of 2^i consecutive elements,
+// the other is the block's total. Coordinate bit i joins two blocks: the lower half's total is combined into the
+// prefixes of the upper half. Register bits join registers, and lane bits take one shuffle for each distinct total. The
 // repeats follow in order.
 #include "dialect/lower/nvvm/AlongAxis.h"
 #include "dialect/layout/Algebra.h"
@@ -21,13 +21,13 @@ using layout::Part;
 using Values = SmallVector<Value, 2>;
 
 namespace {
-/// Who has a coordinate bit of the axis.
+/// The register or lane bit that moves a coordinate bit of the axis.
 struct Owner {
   Part part;
   unsigned bit;
 };
 
-/// In ascending order of the coordinate bits.
+/// Returns the owners in ascending order of the coordinate bits.
 SmallVector<Owner> ownersAlong(const Layout &layout, unsigned axis) {
   SmallVector<Owner> owners(layout::bitsOf(layout.atom()[axis]));
   for (Part part : {Part::Register, Part::Lane})
@@ -51,7 +51,7 @@ Values selectAll(ImplicitLocOpBuilder &builder, Value condition, ArrayRef<Value>
   return result;
 }
 
-/// The tuple of each register.
+/// Groups the inputs by register: one tuple for each register.
 SmallVector<Values> tuplesOf(const Registers &inputs) {
   SmallVector<Values> tuples(inputs.front().size());
   for (const auto &input : inputs)
@@ -68,8 +68,8 @@ Registers registersOf(ArrayRef<Values> tuples, size_t inputCount) {
   return result;
 }
 
-/// All the values of two tuples. The first ones do not tell tuples apart: of a splat, every register holds the same
-/// value.
+/// Returns all values of two tuples as a key. The first values alone are ambiguous: every register of a splat holds the
+/// same value.
 std::vector<void *> keyOf(ArrayRef<Value> left, ArrayRef<Value> right = {}) {
   std::vector<void *> key;
   for (Value value : left)
@@ -98,7 +98,7 @@ Registers reduceAlong(ImplicitLocOpBuilder &builder, const Layout &layout, unsig
                       Combine combine) {
   Layout sliced = llvm::cantFail(layout::slice(layout, axis));
   SmallVector<Values> tuples = tuplesOf(inputs);
-  // The registers of thread 0 that end up in each register of the slice, in order of their coordinate.
+  // The registers of thread 0 that are combined into each register of the slice, in order of their coordinate.
   SmallVector<std::map<int64_t, unsigned>> groups(sliced.registers());
   for (unsigned reg = 0; reg < tuples.size(); ++reg) {
     layout::Coordinates where = layout.coordinates({reg, 0, 0, 0});
@@ -110,7 +110,7 @@ Registers reduceAlong(ImplicitLocOpBuilder &builder, const Layout &layout, unsig
     SmallVector<Values> level;
     for (auto [along, reg] : group)
       level.push_back(tuples[reg]);
-    // A few chains, which products can be fused into, then a tree.
+    // A few chains, so that products can be fused into FMAs, then a tree.
     constexpr size_t chains = 4;
     for (size_t i = chains; i < level.size(); ++i) {
       SmallVector<Value> joined = combine(level[i % chains], level[i]);
@@ -139,15 +139,14 @@ Registers reduceAlong(ImplicitLocOpBuilder &builder, const Layout &layout, unsig
 }
 
 namespace {
-/// A scan under construction: for every register the combination of what stands before it in its block of neighbours,
-/// and the block's total.
+/// The state of a scan: the prefix of each register inside its block of consecutive elements, and the block's total.
 class Scan {
 public:
   Scan(ImplicitLocOpBuilder &builder, const Registers &inputs, Combine combine, ScanKind kind)
       : prefixes(tuplesOf(inputs)), totals(prefixes), builder(builder), combine(combine),
         isEmpty(prefixes.size(), kind == ScanKind::Exclusive) {}
 
-  /// Blocks of registers that differ in the bits of `mask` become one.
+  /// Joins blocks of registers that differ in the bits of `mask`.
   void joinRegisters(unsigned mask) {
     SmallVector<Values> joined = totals;
     // Registers of one block share their totals: each distinct pair is joined once.
@@ -164,7 +163,7 @@ public:
     totals = std::move(joined);
   }
 
-  /// Blocks of lanes that differ in the bits of `mask` become one; `upper`: this lane has them all.
+  /// Joins blocks of lanes that differ in the bits of `mask`. `upper` is true in lanes that have all these bits set.
   void joinLanes(unsigned mask, Value upper) {
     std::map<std::vector<void *>, std::pair<Values, Values>> known;
     for (unsigned reg = 0; reg < prefixes.size(); ++reg) {
@@ -185,7 +184,8 @@ public:
     lanesAreFirst = lanesAreFirst ? arith::AndIOp::create(builder, lanesAreFirst, isLower).getResult() : isLower;
   }
 
-  /// The totals of all repeats that came before go in front. Registers ascend, so the repeat before is done already.
+  /// Combines the totals of the previous repeats into each repeat. Registers ascend, so the previous repeat is
+  /// complete.
   void joinRepeats(int64_t repeats, unsigned stride) {
     std::map<std::vector<void *>, Values> known;
     for (unsigned reg = 0; reg < prefixes.size(); ++reg) {
@@ -211,7 +211,7 @@ private:
   void putBefore(unsigned reg, const Values &total) {
     if (!isEmpty[reg])
       prefixes[reg] = join(total, prefixes[reg]);
-    else if (lanesAreFirst) // in the first lanes nothing stands before this register yet
+    else if (lanesAreFirst) // In the first lanes this register has no predecessor yet.
       prefixes[reg] = selectAll(builder, lanesAreFirst, total, join(total, prefixes[reg]));
     else
       prefixes[reg] = total;
@@ -220,12 +220,12 @@ private:
 
   ImplicitLocOpBuilder &builder;
   Combine combine;
-  /// Of each register: nothing stands before it, but for what other lanes hold.
+  /// For each register: no element precedes it, except in other lanes.
   SmallVector<bool> isEmpty;
-  Value lanesAreFirst; ///< i1: no other lane holds anything before this one; null = no lanes were joined
+  Value lanesAreFirst; ///< i1: no other lane holds a predecessor; null means that no lanes were joined.
 };
 
-/// The totals of the last repeat, as registers of the slice.
+/// Returns the totals of the last repeat, as registers of the slice.
 SmallVector<Values> totalsOf(const Scan &scan, const Layout &layout, unsigned axis) {
   Layout sliced = llvm::cantFail(layout::slice(layout, axis));
   SmallVector<Values> result(sliced.registers());

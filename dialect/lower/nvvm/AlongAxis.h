@@ -1,36 +1,37 @@
-// Reductions and scans along an axis whose elements lie in the registers and lanes of one warp.
+// Emits reductions and scans along an axis whose elements lie in the registers and lanes of one warp.
 // SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
 #pragma once
 #include "dialect/lower/nvvm/ThreadBits.h"
 
 namespace kpkg::lower::nvvm {
-/// Combines two groups of scalars, one for each input, the left ones being earlier along the axis.
+/// Combines two groups of scalars, one for each input. The left group comes first along the axis.
 using Combine = llvm::function_ref<llvm::SmallVector<mlir::Value>(mlir::ValueRange left, mlir::ValueRange right)>;
 
 /// One list for each input: the registers of its tile.
 using Registers = llvm::SmallVector<llvm::SmallVector<mlir::Value>>;
 
-/// Why reduceAlong and scanAlong cannot work along `axis`, or an empty text: elements lie in several warps or blocks,
-/// or a bit moves along another dimension too.
+/// Returns why reduceAlong and scanAlong cannot work along `axis`, or an empty text if they can. They cannot if
+/// elements lie in several warps or blocks, or if a bit also moves along another dimension.
 std::string whyNotAlong(const layout::Layout &layout, unsigned axis);
 
-/// Combines all elements along `axis`: registers of slice(layout, axis), the same in all lanes that are free there.
-/// Elements are combined in ascending order inside of each thread's run of neighbours, in a fixed order in all. Padding
-/// enters like elements: the caller puts neutral ones there.
+/// Combines all elements along `axis`. The results are the registers of slice(layout, axis), replicated over the lanes
+/// that are free there. Each thread combines contiguous elements in ascending order, and the whole order is fixed.
+/// Padding is combined too, so the caller replaces it by neutral elements.
 Registers reduceAlong(mlir::ImplicitLocOpBuilder &builder, const layout::Layout &layout, unsigned axis,
                       const Registers &inputs, Combine combine);
 
-/// What a scan gives.
+/// The results of a scan.
 struct Scanned {
-  Registers results; ///< of the layout
-  Registers totals;  ///< of slice(layout, axis): all elements along the axis, the same in all lanes that are free there
+  Registers results; ///< In the layout of the operand.
+  Registers totals;  ///< In slice(layout, axis): the combination of all elements, replicated over the lanes that are
+                     ///< free there.
 };
 
-/// Whether an element's result includes the element. Where it does not, that of the first one along the axis has no
-/// meaning.
+/// Whether an element's result includes the element. An exclusive result of the first element along the axis is
+/// undefined.
 enum class ScanKind { Inclusive, Exclusive };
 
-/// The scan in ascending order along `axis`.
+/// Scans in ascending order along `axis`.
 Scanned scanAlong(mlir::ImplicitLocOpBuilder &builder, const layout::Layout &layout, unsigned axis,
                   const Registers &inputs, const ThreadBits &thread, Combine combine,
                   ScanKind kind = ScanKind::Inclusive);

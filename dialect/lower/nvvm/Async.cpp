@@ -1,4 +1,4 @@
-// Rings and roles as code of one thread.
+// Emits rings and warp-specialised roles as the code of one thread.
 // SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
 #include "dialect/kgpu/async/RingUses.h"
 #include "dialect/lower/nvvm/AsyncInstructions.h"
@@ -17,12 +17,13 @@ namespace {
 constexpr int64_t panelBytes = 128;
 constexpr unsigned warpsOfWarpgroup = kgpu::kWarpgroupThreads / 32;
 
-/// How many registers a thread of each role may have. They move from one role to the other in whole warpgroups.
+/// The registers of a thread of each role. setmaxnreg moves registers between roles in whole warpgroups.
 struct RoleRegisters {
   unsigned load, compute, make;
 };
 
-/// Whether a step of a loop that copies looks up in a branch, with a division, where to copy from: pages.
+/// Returns whether a step of a producer loop computes its source address in a branch, with a division, as for paged
+/// caches.
 bool looksUpInSteps(kgpu::RolesOp roles) {
   WalkResult found = roles.getProducerWarp().walk([](kgpu::AcquireOp acquire) {
     for (auto branch : acquire->getBlock()->getOps<scf::IfOp>())
@@ -33,8 +34,8 @@ bool looksUpInSteps(kgpu::RolesOp roles) {
   return found.wasInterrupted();
 }
 
-/// Registers that move are those that the CTA starts with: all threads then have equally many, a multiple of the
-/// granularity. Who asks for more than the others leave waits for ever.
+/// Distributes the registers that the CTA starts with: all threads have the same number, a multiple of the granularity.
+/// A setmaxnreg.inc for more than the other roles release would wait forever.
 RoleRegisters registersOfRoles(unsigned available, const kgpu::TargetModel &target, const kgpu::Launch &launch,
                                unsigned forLoads) {
   constexpr unsigned most = 240;
@@ -46,29 +47,29 @@ RoleRegisters registersOfRoles(unsigned available, const kgpu::TargetModel &targ
                         target.registerGranularity,
                     most);
   };
-  // What does not divide goes to those that have sums.
+  // The remainder goes to the warpgroups that hold accumulators.
   unsigned make = launch.producers ? evenly(left, launch.computing()) : 0;
   return {forLoads, evenly(left - launch.producers * make * kgpu::kWarpgroupThreads, launch.consumers), make};
 }
 
-/// Sums of a thread below which its share of all registers is enough without those of the loading ones. ptxas then
-/// counts them itself, and ignores (C7508) what it is told about fewer than it has at the entry.
+/// With fewer accumulator registers in a thread than this, its share of all registers is enough, and none move. ptxas
+/// then allocates registers itself. It ignores (C7508) a setmaxnreg for fewer registers than at the entry.
 constexpr int64_t fewSumRegisters = 64;
-/// Sums of a thread beyond which registers are scarcer where it computes than where copies are made.
+/// Accumulator registers of a thread beyond which registers are scarcer in consumers than in producer warps.
 constexpr int64_t manySumRegisters = 128;
 
-/// Sums of a thread up to which those that copy may have what they need without a thought.
+/// Accumulator registers of a thread up to which producer warps may have all registers that they can use.
 constexpr int64_t moderateSumRegisters = 104;
 
-/// What the results of all products take of a thread that computes.
+/// Returns the registers that the results of all products take in a consumer thread.
 int64_t sumRegisters(kgpu::RolesOp roles) {
   int64_t registers = 0;
   roles.walk([&](kgpu::WgmmaOp product) { registers += kgpu::layoutOf(product.getResult()).registers(); });
   return registers;
 }
 
-/// How many numbers a step of a loop that copies has from outside of it and hands on, so that it does not fit the
-/// fewest registers: sums over windows have 15 of them, and fit, those over windows of phases have 19.
+/// The number of live-in and loop-carried values with which a step of a producer loop exceeds the fewest registers.
+/// Products over windows have 15 and fit; products over windows of sub-pixel phases have 19.
 constexpr int64_t manyNumbers = 19;
 
 int64_t numbersOfSteps(kgpu::RolesOp roles) {
@@ -88,7 +89,8 @@ int64_t numbersOfSteps(kgpu::RolesOp roles) {
   return most;
 }
 
-/// Parts that CTAs of a cluster copy for each other have places of their own.
+/// Chooses the registers of a producer thread. Multicast copies need more, because the parts of the CTAs have addresses
+/// of their own.
 unsigned registersForLoads(kgpu::RolesOp roles, bool sharesCopies) {
   if (sumRegisters(roles) > manySumRegisters)
     return looksUpInSteps(roles) ? sharesCopies ? 56 : 40 : 24;
@@ -99,8 +101,8 @@ unsigned registersForLoads(kgpu::RolesOp roles, bool sharesCopies) {
 }
 } // namespace
 
-/// How many say that they do not need a slot any more: warpgroups, of all CTAs that fill it; of a channel, or of what
-/// is published, warps.
+/// Returns the number of arrivals that release a slot: consumer warpgroups, of all CTAs that fill it. For a channel or
+/// a published ring, each warp arrives.
 unsigned Emitter::arrivalsToEmpty(kgpu::RingOp op) {
   if (op.getChannel() || op.getPublished())
     return launch.warps();
@@ -128,22 +130,22 @@ LogicalResult Emitter::emitRing(kgpu::RingOp op) {
 }
 
 LogicalResult Emitter::emitRoles(kgpu::RolesOp op) {
-  if (sharesCopies) // what the fence behind the barriers' beginning has made known
+  if (sharesCopies) // fence.mbarrier_init has published the barriers, so a relaxed barrier suffices.
     clusterBarrier(builder, /*isRelaxed=*/true);
   else
-    ctaBarrier(builder); // rings are ready
+    ctaBarrier(builder); // Rings are initialised.
   Value warp = uniform(builder, arith::ShRUIOp::create(builder, place.thread(), constantOf(builder, 5)));
   warpgroup = arith::ShRUIOp::create(builder, warp, constantOf(builder, 2));
   ownBarrier = arith::AddIOp::create(builder, warpgroup, constantOf(builder, firstWarpgroupBarrier));
   Value loads =
       arith::CmpIOp::create(builder, arith::CmpIPredicate::eq, warpgroup, constantOf(builder, launch.computing()));
   const kgpu::TargetModel &target = kgpu::targetOf(kernel);
-  // Where all threads may have as many registers as there are, or as they need, none need to move.
+  // No registers move if all threads may have the maximum, or need no more than their share.
   unsigned available = target.registersPerSm / std::max(launch.minCtas, 1u);
   bool moves = available < target.maxRegisters * launch.threads && sumRegisters(op) >= fewSumRegisters;
   unsigned forLoads = launch.loadRegisters ? launch.loadRegisters : registersForLoads(op, sharesCopies);
   RoleRegisters limits = registersOfRoles(available, target, launch, forLoads);
-  if (sumRegisters(op) <= manySumRegisters) // else those that copy have none for factors
+  if (sumRegisters(op) <= manySumRegisters) // Otherwise the producer warp has no registers for reciprocals.
     multiplyInSteps(op);
   if (moves)
     startWithShareOfRegisters(builder);
@@ -160,7 +162,7 @@ LogicalResult Emitter::emitRoles(kgpu::RolesOp op) {
         scf::IfOp::create(builder, electLane(builder), /*withElseRegion=*/false).thenBlock());
     if (failed(emitRegion(op.getProducerWarp())))
       return failure();
-    // The shared memory of a CTA must stay as long as others may signal its barriers.
+    // A CTA's shared memory must stay allocated while other CTAs may signal its barriers.
     builder.setInsertionPointToEnd(branch.thenBlock());
     builder.setInsertionPoint(branch.thenBlock()->getTerminator());
     if (sharesCopies)
@@ -176,7 +178,7 @@ LogicalResult Emitter::emitRoles(kgpu::RolesOp op) {
     giveFirstTurn();
   if (failed(emitRegion(op.getConsumers())))
     return failure();
-  // The CTA's shared memory must stay until the last copies have read it.
+  // The CTA's shared memory must stay allocated until the last copies have read it.
   if (storesByMaps)
     waitForBulkCopies(builder);
   if (sharesCopies)
@@ -184,8 +186,8 @@ LogicalResult Emitter::emitRoles(kgpu::RolesOp op) {
   return success();
 }
 
-/// Emits the part of the warpgroup that makes operands, and leaves the builder where the others go on. Bits of its
-/// number are those of the first of them, as far as layouts speak of them.
+/// Emits the role of the producer warpgroup, and leaves the insertion point in the branch of the consumers. In layouts,
+/// the producer warpgroup has the number 0, like the first consumer.
 LogicalResult Emitter::emitProducers(kgpu::RolesOp op, unsigned registersOfThread) {
   Value makes =
       arith::CmpIOp::create(builder, arith::CmpIPredicate::eq, warpgroup, constantOf(builder, launch.consumers));
@@ -215,12 +217,12 @@ void Emitter::emitBarrier() {
     ctaBarrier(builder);
 }
 
-/// i32: the barrier at which warpgroup `number` waits for its turn.
+/// Returns the i32 barrier at which warpgroup `number` waits for its turn.
 static Value turnBarrier(ImplicitLocOpBuilder &builder, const kgpu::Launch &launch, Value number) {
   return arith::AddIOp::create(builder, number, constantOf(builder, firstWarpgroupBarrier + launch.computing()));
 }
 
-// Two warpgroups meet at a barrier of turns: the one whose turn comes, and the one before it, which does not wait.
+// Two warpgroups use a ping-pong barrier: the next warpgroup waits for its turn, and its predecessor only arrives.
 static constexpr unsigned turnThreads = 2 * kgpu::kWarpgroupThreads;
 
 void Emitter::giveFirstTurn() {
@@ -245,7 +247,7 @@ LogicalResult Emitter::emitPingPongSignal(kgpu::PingPongSignalOp) {
 
 LogicalResult Emitter::emitAcquire(kgpu::AcquireOp op) {
   RingUse use = ringUse(builder, scalar(op.getRing()), op.getRing().getType().getSlots(), scalar(op.getUse()));
-  // The phase before the first one counts as ended: the first lap finds all slots empty.
+  // The phase before the first one counts as complete, so the first lap finds all slots empty.
   ptx::barrierWait(builder, use.empty, arith::XOrIOp::create(builder, use.parity, constantOf(builder, 1)));
   barrierExpect(builder, use.full, op.getBytes());
   return success();
@@ -260,7 +262,7 @@ LogicalResult Emitter::emitAwait(kgpu::AwaitOp op) {
 LogicalResult Emitter::emitRelease(kgpu::ReleaseOp op) {
   RingUse use = ringUse(builder, scalar(op.getRing()), op.getRing().getType().getSlots(), scalar(op.getUse()));
   if (auto ring = op.getRing().getDefiningOp<kgpu::RingOp>(); ring && ring.getPublished()) {
-    warpBarrier(builder); // all lanes have read it
+    warpBarrier(builder); // All lanes have read the slot.
     Value lane = arith::AndIOp::create(builder, place.thread(), constantOf(builder, 31));
     ptx::barrierArriveWhere(builder, use.empty,
                             arith::CmpIOp::create(builder, arith::CmpIPredicate::eq, lane, constantOf(builder, 0)));
@@ -268,7 +270,7 @@ LogicalResult Emitter::emitRelease(kgpu::ReleaseOp op) {
   }
   Value rest = arith::AndIOp::create(builder, place.thread(), constantOf(builder, kgpu::kWarpgroupThreads - 1));
   if (auto ring = op.getRing().getDefiningOp<kgpu::RingOp>(); ring && ring.getCluster()) {
-    // One thread for each other CTA of the cluster; the way to the own barrier is shorter.
+    // One thread signals each other CTA of the cluster. The local barrier takes a cheaper path.
     Value other = arith::AndIOp::create(builder, arith::AddIOp::create(builder, ctaOfCluster(builder), rest),
                                         constantOf(builder, launch.cluster - 1));
     Value isOther = arith::CmpIOp::create(builder, arith::CmpIPredicate::ult,
@@ -284,7 +286,7 @@ LogicalResult Emitter::emitRelease(kgpu::ReleaseOp op) {
 LogicalResult Emitter::emitTensorLoad(kgpu::TensorLoadOp op) {
   RingUse use = ringUse(builder, scalar(op.getRing()), op.getRing().getType().getSlots(), scalar(op.getUse()));
   auto view = cast<tile::ViewType>(op.getView().getType());
-  // Innermost first, as the map has its dimensions.
+  // The innermost dimension comes first, as in the tensor map.
   SmallVector<Value> coordinates;
   kgpu::TensorMapAttr map = kgpu::tensorMapsOf(kernel)[op.getMap()];
   Value destination = bytesBehind(builder, scalar(op.getBuffer()), op.getDistance()),
@@ -328,8 +330,8 @@ LogicalResult Emitter::emitClearOutside(kgpu::ClearOutsideOp op) {
   auto loop =
       scf::ForOp::create(builder, thread, constantOf(builder, chunks), constantOf(builder, kgpu::kWarpgroupThreads));
   {
-    // Rows of 128 bytes follow each other, panel by panel; how chunks of a row are mixed does not matter, as the whole
-    // row is cleared.
+    // Rows of 128 bytes are consecutive, panel by panel. The swizzle within a row is irrelevant, because whole rows are
+    // cleared.
     OpBuilder::InsertionGuard inLoop(builder);
     builder.setInsertionPointToStart(loop.getBody());
     Value chunk = loop.getInductionVar();

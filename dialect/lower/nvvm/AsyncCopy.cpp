@@ -1,4 +1,4 @@
-// Copies from global to shared memory that pass by the registers.
+// Emits copies from global to shared memory that bypass registers (cp.async).
 // SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
 #include "dialect/lower/nvvm/AsyncInstructions.h"
 #include "dialect/lower/nvvm/DeviceOps.h"
@@ -9,7 +9,7 @@
 #include "mlir/IR/Matchers.h"
 
 namespace kpkg::lower::nvvm {
-/// Where vectors of so many bytes lie in the buffer that `op` copies to.
+/// Plans where vectors of `bytes` bytes lie in the buffer that `op` copies to.
 static FailureOr<layout::SharedAccess> placesOf(Operation *op, const Layout &layout, kgpu::SharedType buffer,
                                                 unsigned bytes) {
   if (bytes < 4)
@@ -35,8 +35,7 @@ LogicalResult Emitter::emitAsyncCopy(kgpu::AsyncCopyOp op) {
     return failure();
   SharedAddresses addresses(builder, *places, scalar(op.getBuffer()), place.bits(layout));
   Value inside = op.getInside() ? scalar(op.getInside()) : Value(), first = place.isFirstInCta(layout);
-  // Measured on an H200: with what gathers read again in the first cache, the other operand had better come through it
-  // too.
+  // Measured on an H200: when gathers use the L1 cache, copies of the other operand through L1 are faster too.
   bool isBesideGathers = op->getParentOfType<tile::KernelOp>()
                              .walk([](kgpu::AsyncGatherOp) { return WalkResult::interrupt(); })
                              .wasInterrupted();
@@ -77,7 +76,7 @@ LogicalResult Emitter::emitAsyncGather(kgpu::AsyncGatherOp op) {
   return success();
 }
 
-/// Where vector number `number` of this thread lies in what it fetched.
+/// Returns the address of vector number `number` of this thread in the fetch buffer.
 static Value fetchedVector(ImplicitLocOpBuilder &builder, Value buffer, Value thread, unsigned threads, unsigned number,
                            unsigned bytes) {
   Value own = arith::MulIOp::create(builder, thread, constantOf(builder, bytes));
@@ -129,7 +128,7 @@ LogicalResult Emitter::emitFetched(kgpu::FetchedOp op) {
   if (bytes < 4)
     return op.emitOpError() << "has vectors of " << bytes << " bytes; copies are of 4, 8 or 16";
   bool fillsZero = matchPattern(op.getFill(), m_PosZeroFloat()) || matchPattern(op.getFill(), m_Zero());
-  // All loads before their first use.
+  // Issues all loads before their first use.
   SmallVector<SmallVector<Value>> loaded;
   for (unsigned number = 0; number < groups.size(); ++number)
     loaded.push_back(ptx::wordsAt(

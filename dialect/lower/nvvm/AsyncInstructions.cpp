@@ -1,4 +1,4 @@
-// Instructions of what runs by itself, as ops of the NVVM dialect.
+// Builds asynchronous instructions from ops of the NVVM dialect.
 // SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
 #include "dialect/lower/nvvm/AsyncInstructions.h"
 #include "dialect/lower/nvvm/ThreadBits.h"
@@ -11,7 +11,7 @@ using namespace mlir;
 
 namespace kpkg::lower::nvvm {
 
-/// Of the shared memory of all CTAs of a cluster.
+/// The address space of the shared memory of all CTAs of a cluster.
 static constexpr unsigned clusterSpace = 7;
 
 void barrierInit(ImplicitLocOpBuilder &builder, Value address, unsigned arrivals) {
@@ -66,7 +66,7 @@ void tensorAddOut(ImplicitLocOpBuilder &builder, Value source, Value map, ValueR
 
 void tensorCopy(ImplicitLocOpBuilder &builder, Value destination, Value map, ValueRange coordinates, ValueRange moves,
                 Value barrier, unsigned ctas) {
-  // The shared memory of the CTA has the same addresses in the window of the cluster; a cast of address spaces would
+  // The CTA's shared memory has the same addresses in the cluster window. A cast of address spaces would emit code to
   // compute them.
   Value number = LLVM::PtrToIntOp::create(builder, builder.getI32Type(), destination);
   Value inCluster =
@@ -141,9 +141,9 @@ void waitForBulkCopies(ImplicitLocOpBuilder &builder) {
 }
 
 Value descriptorAt(ImplicitLocOpBuilder &builder, const OperandDescriptor &operand, int64_t distance) {
-  // PTX ISA, "Matrix descriptor": address, leading and stride offset in units of 16 bytes, 128-byte swizzle in the
-  // highest bits. Eight rows of a panel are 1024 bytes; the leading offset counts only where panels lie side by side
-  // along rows or columns of the product. An address has 18 bits, so distances change the lower half only.
+  // PTX ISA, "Matrix descriptor": address, leading and stride offset in units of 16 bytes, with the swizzle mode in the
+  // highest bits. Eight rows of a panel are 1024 bytes. The leading offset matters only where panels are adjacent along
+  // rows or columns of the product. An address has 18 bits, so distances change the lower half only.
   int64_t strideOffset = (operand.isNarrow ? 512 : 1024) >> 4, upper = strideOffset | int64_t(operand.isNarrow ? 2 : 1)
                                                                                           << 30;
   int64_t leadingOffset = operand.isDepthLast ? 1 : operand.panelBytes >> 4;
@@ -159,7 +159,7 @@ void wgmmaFence(ImplicitLocOpBuilder &builder) { NVVM::WgmmaFenceAlignedOp::crea
 
 void wgmmaCommit(ImplicitLocOpBuilder &builder) { NVVM::WgmmaGroupSyncAlignedOp::create(builder); }
 
-/// Types of the operands, and how many elements of them make 32 bytes of depth.
+/// Returns the type of the operands, and the number of elements in 32 bytes of depth.
 static std::pair<NVVM::WGMMATypes, int> wgmmaType(Type element) {
   using Types = std::pair<NVVM::WGMMATypes, int>;
   return TypeSwitch<Type, Types>(element)
@@ -175,7 +175,7 @@ Value wgmma(ImplicitLocOpBuilder &builder, Value sums, Value lhs, bool lhsIsTran
             Type element) {
   auto [type, depth] = wgmmaType(element);
   int columns = 2 * cast<LLVM::LLVMStructType>(sums.getType()).getBody().size();
-  // A transposed left operand has columns one after the other, a right one that is not has.
+  // `col` means transposed for the left operand, and not transposed for the right one.
   return NVVM::WgmmaMmaAsyncOp::create(
       builder, sums.getType(), sums, lhs, rhs, NVVM::MMAShapeAttr::get(builder.getContext(), 64, columns, depth), type,
       type, element.isInteger() ? NVVM::WGMMATypes::s32 : NVVM::WGMMATypes::f32, NVVM::WGMMAScaleOut::one,

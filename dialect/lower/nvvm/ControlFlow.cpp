@@ -1,4 +1,4 @@
-// Loops and branches: their values are flattened into the registers of one thread.
+// Emits loops and branches, with tiles flattened into the registers of one thread.
 // SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
 #include "dialect/lower/nvvm/AsyncInstructions.h"
 #include "dialect/lower/nvvm/DeviceOps.h"
@@ -10,7 +10,7 @@ using namespace mlir;
 
 namespace kpkg::lower::nvvm {
 
-/// Elements of a tile that share a register while it is carried: a register holds 32 bits.
+/// Returns how many elements of a tile share a 32-bit register while a loop or branch carries them.
 static unsigned elementsOfWord(Type type) {
   auto tile = dyn_cast<RankedTensorType>(type);
   unsigned registers = tile ? kgpu::layoutOf(type).registers() : 1;
@@ -45,8 +45,8 @@ LogicalResult Emitter::emitInto(Block &from, Block *to) {
   return emitBlock(from);
 }
 
-/// Scalars of `loop`'s block that stand before it, are needed behind it, and follow from the block's arguments and what
-/// lies outside.
+/// Returns the scalars of `loop`'s block that are defined before the loop and used after it. They depend only on the
+/// block's arguments and on values defined outside.
 static SetVector<Operation *> scalarsAcross(scf::ForOp loop) {
   SetVector<Operation *> wanted;
   Block *block = loop->getBlock();
@@ -70,15 +70,15 @@ static bool hasProducts(scf::ForOp loop) {
   return loop.walk([](kgpu::WgmmaOp) { return WalkResult::interrupt(); }).wasInterrupted();
 }
 
-/// Whether a product of the same block stands before the loop: it hides what it takes to compute scalars
-/// (kgpu-sink-scalars). Nothing would hide that behind the loop.
+/// Returns whether a product of the same block precedes the loop. It hides the time to compute scalars
+/// (kgpu-sink-scalars), which nothing would hide after the loop.
 static bool followsProduct(scf::ForOp loop) {
   return llvm::any_of(loop->getBlock()->getOps<kgpu::WgmmaOp>(),
                       [&](kgpu::WgmmaOp product) { return product->isBeforeInBlock(loop); });
 }
 
-/// Whether another loop with products stands behind this one, as one whose iterations make no choice: the two leave as
-/// many registers.
+/// Returns whether another loop with products follows this one, such as a peeled loop. Both loops then have the same
+/// register pressure.
 static bool comesBeforeOther(scf::ForOp loop) {
   return llvm::any_of(loop->getBlock()->getOps<scf::ForOp>(),
                       [&](scf::ForOp other) { return loop->isBeforeInBlock(other) && hasProducts(other); });
@@ -88,7 +88,7 @@ LogicalResult Emitter::emitFor(scf::ForOp op) {
   auto loop = scf::ForOp::create(builder, scalar(op.getLowerBound()), scalar(op.getUpperBound()), scalar(op.getStep()),
                                  flatten(op.getInitArgs()));
   Block *body = loop.getBody();
-  if (!body->empty()) // a terminator without values
+  if (!body->empty()) // A terminator without values.
     body->back().erase();
   define(op.getInductionVar(), {loop.getInductionVar()});
   {
@@ -100,8 +100,8 @@ LogicalResult Emitter::emitFor(scf::ForOp op) {
     scf::YieldOp::create(builder, flatten(op.getBody()->getTerminator()->getOperands()));
   }
   defineFrom(op.getResults(), loop.getResults());
-  // Behind a loop whose products leave few registers, scalars are computed again, from a number that the compiler below
-  // knows nothing of. That takes hundreds of cycles.
+  // If the loop's products leave few registers, scalars that live across it are rematerialised after it. They are
+  // recomputed from an opaque copy of the outer loop's counter, which takes hundreds of cycles.
   Block *around = op->getBlock();
   if (!isa<scf::ForOp, scf::WhileOp>(around->getParentOp()) || !warpgroup || !hasProducts(op) || followsProduct(op) ||
       (launch.peels && comesBeforeOther(op)))
@@ -117,7 +117,8 @@ LogicalResult Emitter::emitFor(scf::ForOp op) {
 }
 
 LogicalResult Emitter::emitIf(scf::IfOp op) {
-  // Types of the results are known once a branch is emitted: branches go into blocks that the new op then takes.
+  // The result types are known only after a branch is emitted, so branches are emitted into blocks that the new op then
+  // takes.
   OpBuilder::InsertionGuard guard(builder);
   auto emitBranch = [&](Region &from, Region &to) -> LogicalResult {
     Block *block = builder.createBlock(&to);

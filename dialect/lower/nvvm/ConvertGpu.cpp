@@ -1,4 +1,4 @@
-// The step from the GPU dialect to NVVM: kernels become `llvm.func`, ids and shuffles read what the device has.
+// Converts the GPU dialect to NVVM: kernels to `llvm.func`, ids and shuffles to device instructions.
 // SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
 //
 // Before: gpu.func @k(%map: !llvm.ptr {llvm.byval = ...}) kernel attributes {known_block_size = ...} {
@@ -6,8 +6,8 @@
 // After:  llvm.func @k(%map: !llvm.ptr {llvm.byval = ..., nvvm.grid_constant}) attributes {nvvm.kernel, nvvm.reqntid =
 //           ...} { %0 = nvvm.read.ptx.sreg.tid.x   nvvm.barrier0   llvm.return }
 //
-// MLIR's patterns (convert-gpu-to-nvvm) do all but functions: theirs drops `llvm.byval`, and makes a known block size
-// the largest one (maxntid) instead of the only one.
+// MLIR's patterns (convert-gpu-to-nvvm) convert all ops except functions. MLIR's function pattern drops `llvm.byval`,
+// and turns a known block size into the maximum (maxntid) instead of the exact one (reqntid).
 #include "dialect/lower/nvvm/ConvertGpu.h"
 #include "mlir/Conversion/GPUToNVVM/GPUToNVVMPass.h"
 #include "mlir/Conversion/LLVMCommon/ConversionTarget.h"
@@ -20,7 +20,7 @@ using namespace mlir;
 namespace kpkg::lower::nvvm {
 
 namespace {
-/// Parameters of kernels have types of the LLVM dialect already.
+/// Converts a kernel function, whose parameters already have types of the LLVM dialect.
 struct ConvertKernel : OpConversionPattern<gpu::GPUFuncOp> {
   using OpConversionPattern::OpConversionPattern;
 
@@ -40,7 +40,7 @@ struct ConvertKernel : OpConversionPattern<gpu::GPUFuncOp> {
     if (std::optional<ArrayAttr> attributes = kernel.getArgAttrs())
       function.setArgAttrsAttr(*attributes);
     for (unsigned number = 0; number < kernel.getNumArguments(); ++number)
-      if (function.getArgAttr(number, LLVM::LLVMDialect::getByValAttrName())) // nothing writes parameters of a launch
+      if (function.getArgAttr(number, LLVM::LLVMDialect::getByValAttrName())) // Launch parameters are never written.
         function.setArgAttr(number, NVVM::NVVMDialect::getGridConstantAttrName(), rewriter.getUnitAttr());
     rewriter.inlineRegionBefore(kernel.getBody(), function.getBody(), function.end());
     rewriter.eraseOp(kernel);
@@ -58,7 +58,7 @@ LogicalResult convertGpu(ModuleOp module) {
   ConversionTarget target(*context);
   target.addIllegalDialect<gpu::GPUDialect>();
   target.addLegalOp<gpu::GPUModuleOp>();
-  // Among others those of the math dialect, for which MLIR's patterns would call a library.
+  // Ops of the math dialect stay legal: MLIR's patterns would turn them into library calls.
   target.markUnknownOpDynamicallyLegal([](Operation *) { return true; });
   ConversionConfig config;
   config.allowPatternRollback = false;

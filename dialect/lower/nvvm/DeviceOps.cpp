@@ -1,4 +1,4 @@
-// Ops of the GPU and NVVM dialects that the lowering makes.
+// Builds ops of the GPU and NVVM dialects.
 // SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
 #include "dialect/lower/nvvm/DeviceOps.h"
 #include "dialect/lower/nvvm/InlinePtx.h"
@@ -76,8 +76,8 @@ void warpBarrier(ImplicitLocOpBuilder &builder) { NVVM::SyncWarpOp::create(build
 
 void asyncCopy(ImplicitLocOpBuilder &builder, Value shared, Value global, unsigned bytes, Value mask,
                bool isReadAgain) {
-  // Only copies of 16 bytes can leave out the first cache, where what everybody reads once is of no use. What is read
-  // again comes 1.1 to 1.8 times as fast through it (convolutions on an H200).
+  // Only copies of 16 bytes can bypass the L1 cache, which is useless for data that is read once. Data that is read
+  // again is 1.1 to 1.8 times as fast through L1 (convolutions on an H200).
   bool isOnce = bytes == 16 && !isReadAgain;
   if (mask)
     ptx::asyncCopyWhere(builder, shared, global, bytes, mask, isOnce);
@@ -120,7 +120,7 @@ Value roundToE4M3(ImplicitLocOpBuilder &builder, Value low, Value high) {
                                             Float8E4M3FNType::get(builder.getContext()));
 }
 
-/// mma.sync of 8-bit floats: the verifier of the NVVM dialect's op refuses them, LLVM has the intrinsics.
+/// Builds mma.sync of 8-bit floats as an intrinsic, because the verifier of the NVVM dialect's op rejects these types.
 static Value mmaOfFloat8(ImplicitLocOpBuilder &builder, Type element, ValueRange operands, Type result) {
   StringRef name = isa<Float8E4M3FNType>(element) ? "llvm.nvvm.mma.m16n8k32.row.col.f32.e4m3.e4m3.f32"
                                                   : "llvm.nvvm.mma.m16n8k32.row.col.f32.e5m2.e5m2.f32";
@@ -143,7 +143,7 @@ SmallVector<Value> mmaSync(ImplicitLocOpBuilder &builder, Type element, ValueRan
                             .Case([](Float32Type) { return NVVM::MMATypes::tf32; })
                             .Case([](Float16Type) { return NVVM::MMATypes::f16; })
                             .Case([](BFloat16Type) { return NVVM::MMATypes::bf16; });
-  // Words of f16 are vectors to LLVM.
+  // LLVM takes words of f16 as vectors.
   auto operands = [&](ValueRange words) {
     SmallVector<Value> values(words);
     if (element.isF16())
@@ -165,7 +165,7 @@ void setLaunchBounds(gpu::GPUFuncOp function, const kgpu::Launch &launch) {
   Builder builder(function.getContext());
   function->setAttr(gpu::GPUDialect::getKernelFuncAttrName(), builder.getUnitAttr());
   function.setKnownBlockSizeAttr(builder.getDenseI32ArrayAttr({int32_t(launch.threads), 1, 1}));
-  // Roles move registers between them: ptxas must know with how many a thread starts.
+  // setmaxnreg moves registers between roles, so ptxas must know with how many a thread starts.
   if (unsigned ctas = launch.consumers ? std::max(launch.minCtas, 1u) : launch.minCtas)
     function->setAttr(NVVM::NVVMDialect::getMinctasmAttrName(), builder.getI32IntegerAttr(ctas));
   if (launch.cluster > 1)
@@ -190,7 +190,7 @@ void setByValue(gpu::GPUFuncOp function, unsigned number, unsigned bytes, unsign
 
 static constexpr unsigned globalSpace = 1, sharedSpace = 3;
 
-/// The address of a variable, which is declared in the module around `builder` when it is not there yet.
+/// Returns the address of a variable, and declares it in the module around `builder` if needed.
 static Value addressOfVariable(ImplicitLocOpBuilder &builder, StringRef name, Type type, LLVM::Linkage linkage,
                                unsigned alignment, unsigned space = sharedSpace, Attribute value = {}) {
   Operation *module = builder.getInsertionBlock()->getParentOp()->getParentWithTrait<OpTrait::SymbolTable>();

@@ -1,4 +1,4 @@
-// Instructions that only the device has, as ops of the GPU and NVVM dialects.
+// Builds device instructions as ops of the GPU and NVVM dialects.
 // SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
 #pragma once
 #include "dialect/kgpu/ir/KgpuDialect.h"
@@ -10,66 +10,64 @@ class GPUFuncOp;
 
 namespace kpkg::lower::nvvm {
 
-/// i32: number of the thread in its CTA; of the CTA in its cluster; of the CTA in the grid, and the grid's size, along
-/// an axis.
+/// Return i32 numbers: the index of the thread in its CTA, and of the CTA in its cluster. Along an axis of the grid,
+/// they return the CTA's index and the number of CTAs.
 mlir::Value threadId(mlir::ImplicitLocOpBuilder &builder);
 mlir::Value ctaOfCluster(mlir::ImplicitLocOpBuilder &builder);
 mlir::Value ctaId(mlir::ImplicitLocOpBuilder &builder, tile::GridAxis axis);
 mlir::Value ctaCount(mlir::ImplicitLocOpBuilder &builder, tile::GridAxis axis);
 
-/// All threads of the CTA, or of the cluster, or of the warp wait for each other and see each other's earlier writes.
+/// Synchronises all threads of the CTA, the cluster or the warp, and makes their earlier writes visible to each other.
 void ctaBarrier(mlir::ImplicitLocOpBuilder &builder);
 void clusterBarrier(mlir::ImplicitLocOpBuilder &builder, bool isRelaxed);
-/// The threads of the cluster that come here wait for all others that have not ended, one by one: those of a warp need
-/// not be together. Nothing that was written is made known.
+/// Waits for all threads of the cluster that have not exited. Each thread waits alone, so the warp may be diverged. The
+/// wait does not order memory accesses.
 void waitForCluster(mlir::ImplicitLocOpBuilder &builder);
-/// What a kernel needs that the runtime launches before the one in front of it has ended. Lets the next kernel of the
-/// stream start once all CTAs have come here.
+/// Allows the stream's next kernel to start once all CTAs have executed this (programmatic dependent launch).
 void letNextKernelStart(mlir::ImplicitLocOpBuilder &builder);
-/// Waits until the memory of the kernels before is as they left it.
+/// Waits until the preceding kernels have completed and their writes are visible.
 void waitForKernelBefore(mlir::ImplicitLocOpBuilder &builder);
 void warpBarrier(mlir::ImplicitLocOpBuilder &builder);
-/// The same address in the shared memory of the CTA of this rank of the cluster.
+/// Maps `address` to the shared memory of the CTA of this rank in the cluster.
 mlir::Value sharedOfCta(mlir::ImplicitLocOpBuilder &builder, mlir::Value address, unsigned rank);
 
-/// Starts to copy 4, 8 or 16 bytes from global (ptr<1>) to shared memory (ptr<3>), both aligned to as many; zeros where
-/// `mask` (i1, may be null) is false, and then nothing is read. `isReadAgain`: by this or other threads of the
-/// processor, soon. What was started since the last commit is a group; the wait is for all but the latest `pending`
-/// groups.
+/// Starts a copy of 4, 8 or 16 bytes from global (ptr<1>) to shared memory (ptr<3>), both aligned to that size. Where
+/// `mask` (i1, may be null) is false, it writes zeros and does not read. `isReadAgain`: threads of the same SM will
+/// soon read the data again. The copies since the last commit form a group. The wait is for all but the latest
+/// `pending` groups.
 void asyncCopy(mlir::ImplicitLocOpBuilder &builder, mlir::Value shared, mlir::Value global, unsigned bytes,
                mlir::Value mask, bool isReadAgain = false);
 void commitAsyncCopies(mlir::ImplicitLocOpBuilder &builder);
 void waitForAsyncCopies(mlir::ImplicitLocOpBuilder &builder, unsigned pending);
 
-/// ldmatrix of 1, 2 or 4 matrices: an i32 each. `address`: ptr<3> to the row for which this lane speaks.
+/// Loads 1, 2 or 4 matrices by ldmatrix, as one i32 each. `address`: ptr<3> to the row that this lane supplies.
 llvm::SmallVector<mlir::Value> loadMatrices(mlir::ImplicitLocOpBuilder &builder, mlir::Value address, unsigned count,
                                             bool isTransposed);
 
-/// i32: an f32 rounded to the 10 bits of mantissa that the tensor cores read.
+/// Rounds an f32 to the 10 mantissa bits that tensor cores read. Returns an i32.
 mlir::Value roundToTf32(mlir::ImplicitLocOpBuilder &builder, mlir::Value value);
 
-/// i16: two f32 as f8E4M3FN, the finite ones that are too large as the largest; `low` in the lower byte.
+/// Rounds two f32 to f8E4M3FN, saturating finite values, and returns an i16 with `low` in the lower byte.
 mlir::Value roundToE4M3(mlir::ImplicitLocOpBuilder &builder, mlir::Value low, mlir::Value high);
 
-/// mma.sync with 16 rows and 8 columns on elements of this type: `left` 4, `right` 2 words, `sum` 4 floats or i32.
+/// Builds mma.sync with 16 rows and 8 columns on elements of this type. `left` has 4 words, `right` has 2 words, and
+/// `sum` has 4 floats or i32.
 llvm::SmallVector<mlir::Value> mmaSync(mlir::ImplicitLocOpBuilder &builder, mlir::Type element, mlir::ValueRange left,
                                        mlir::ValueRange right, mlir::ValueRange sum);
 
-/// Makes `function` a kernel with the launch's bounds.
+/// Makes `function` a kernel with the bounds of the launch.
 void setLaunchBounds(mlir::gpu::GPUFuncOp function, const kgpu::Launch &launch);
-/// Lets each thread of the function around begin with its share of all registers: where they move between roles, ptxas
-/// must know how many it has.
+/// Lets each thread of the enclosing function start with an equal share of the registers. setmaxnreg requires that
+/// ptxas knows this number.
 void startWithShareOfRegisters(mlir::ImplicitLocOpBuilder &builder);
-/// Makes parameter `number` of a kernel, a pointer, stand for so many bytes of the launch's parameters, which nothing
-/// writes.
+/// Passes `bytes` bytes of the launch parameters by value as the pointer parameter `number`. Nothing writes them.
 void setByValue(mlir::gpu::GPUFuncOp function, unsigned number, unsigned bytes, unsigned alignment);
-/// !llvm.ptr<3>: the beginning of the CTA's dynamic shared memory. Declares it in the module around `builder` when it
-/// is not there yet.
+/// Returns an !llvm.ptr<3> to the CTA's dynamic shared memory. Declares the variable in the enclosing module if needed.
 mlir::Value addressOfSharedMemory(mlir::ImplicitLocOpBuilder &builder);
-/// !llvm.ptr<1>: counter `number` (i32) of the module (i32), which is 0 where no launch counts. Declares them where
-/// they are not there yet.
+/// Returns an !llvm.ptr<1> to counter `number` (i32) of the module. The counter (i32) is 0 between launches. Declares
+/// the counters in the enclosing module if needed.
 mlir::Value addressOfCounter(mlir::ImplicitLocOpBuilder &builder, mlir::Value number);
-/// !llvm.ptr<3>: eight bytes of shared memory of their own, by which one thread tells the others where a message goes.
+/// Returns an !llvm.ptr<3> to eight bytes of shared memory, in which one thread shares the position of a message.
 mlir::Value addressOfPrintPlace(mlir::ImplicitLocOpBuilder &builder);
 
 } // namespace kpkg::lower::nvvm

@@ -1,4 +1,4 @@
-// Ops that treat every element alike: one scalar op for each register.
+// Emits elementwise ops: one scalar op for each register.
 // SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
 #include "dialect/lower/nvvm/DeviceOps.h"
 #include "dialect/lower/nvvm/Emitter.h"
@@ -28,7 +28,7 @@ LogicalResult Emitter::emitConstant(arith::ConstantOp op) {
 namespace {
 bool isNarrow(Type type) { return type.isBF16() || type.isF16() || isa<Float8E4M3FNType, Float8E5M2Type>(type); }
 
-/// bf16 is the upper half of f32: widening is a shift, which costs less than the conversion instruction.
+/// Widens a bf16 by a shift, which is cheaper than the conversion instruction: bf16 is the upper half of f32.
 Value widenBFloat(ImplicitLocOpBuilder &builder, Value value) {
   Type i32 = builder.getI32Type();
   Value bits = arith::ExtUIOp::create(builder, i32, arith::BitcastOp::create(builder, builder.getI16Type(), value));
@@ -46,7 +46,8 @@ Value extend(ImplicitLocOpBuilder &builder, Value value, Type to) {
 } // namespace
 
 namespace {
-/// When `index < limit` with a limit that is a multiple of 2^n: n bits of the index say nothing. 0 elsewhere.
+/// Returns a mask of the low index bits that do not affect `index < limit`, because the limit is a multiple of 2^n.
+/// Returns 0 for other ops.
 int64_t idleIndexBits(Operation *op) {
   auto compare = dyn_cast<arith::CmpIOp>(op);
   if (!compare || !getElementTypeOrSelf(compare.getLhs().getType()).isIndex())
@@ -59,7 +60,8 @@ int64_t idleIndexBits(Operation *op) {
 }
 } // namespace
 
-/// Neighbours in one instruction: what is packed later, behind a barrier, would be rounded one by one.
+/// Rounds adjacent elements in pairs, with one instruction each. LLVM would not pair roundings whose results are packed
+/// behind a barrier.
 static SmallVector<Value> roundedInPairs(ImplicitLocOpBuilder &builder, ValueRange wide, Type element) {
   SmallVector<Value> rounded;
   Type narrowPair = VectorType::get(2, element), widePair = VectorType::get(2, builder.getF32Type());
@@ -74,8 +76,8 @@ static SmallVector<Value> roundedInPairs(ImplicitLocOpBuilder &builder, ValueRan
   return rounded;
 }
 
-/// What is clamped to the numbers that `element` has before it is rounded to it; null where it may be larger, for which
-/// instructions give the largest number, not what casts do.
+/// Returns the operand of a clamp to the finite range of f8E4M3FN before the rounding. Returns null without such a
+/// clamp: the instructions saturate, but casts do not.
 static Value clamped(arith::TruncFOp truncate) {
   auto isBound = [](Value value, double bound) {
     DenseElementsAttr elements;
@@ -84,12 +86,12 @@ static Value clamped(arith::TruncFOp truncate) {
   };
   auto above = truncate.getIn().getDefiningOp<arith::MaximumFOp>();
   auto below = above ? above.getLhs().getDefiningOp<arith::MinimumFOp>() : arith::MinimumFOp();
-  constexpr double largest = 448; // of f8E4M3FN
+  constexpr double largest = 448; // Of f8E4M3FN.
   return below && isBound(above.getRhs(), -largest) && isBound(below.getRhs(), largest) ? below.getLhs() : Value();
 }
 
-/// Neighbours as f8E4M3FN, two in one instruction. Where there are four, they are put together at once: ptxas then
-/// makes the second instruction do that, but not behind a branch.
+/// Rounds adjacent elements to f8E4M3FN, two with one instruction. Four are rounded at once, because ptxas then merges
+/// them in the second instruction. It does not do so across a branch.
 static SmallVector<Value> saturatedInPairs(ImplicitLocOpBuilder &builder, ValueRange wide, Type element) {
   unsigned count = wide.size() % 4 == 0 ? 4 : 2;
   Type byte = builder.getI8Type(), word = builder.getIntegerType(8 * count);
@@ -124,7 +126,7 @@ LogicalResult Emitter::emitElementwise(Operation *op) {
       return success();
     }
   }
-  // Neighbours on both sides of no limit share their comparison.
+  // Adjacent elements on the same side of every possible limit share their comparison.
   int64_t idleBits = idleIndexBits(op);
   Value result = op->getResult(0);
   auto tile = dyn_cast<RankedTensorType>(result.getType());
@@ -134,7 +136,7 @@ LogicalResult Emitter::emitElementwise(Operation *op) {
   auto scalarOp = [&](ArrayRef<Value> operands) -> Value {
     if (isa<arith::ExtFOp>(op))
       return extend(builder, operands.front(), element);
-    // Arithmetic on narrow floats is that of f32, rounded once.
+    // Arithmetic on narrow floats is computed in f32 and rounded once.
     bool widens =
         isNarrow(element) &&
         !isa<arith::TruncFOp, arith::ExtFOp, arith::SelectOp, arith::BitcastOp, arith::SIToFPOp, arith::UIToFPOp>(op);
@@ -165,7 +167,7 @@ LogicalResult Emitter::emitElementwise(Operation *op) {
         return op->emitOpError("has operands in different layouts");
       operands.push_back(held.size() == 1 ? held.front() : held[reg]);
     }
-    // Splats repeat their operands: computing once is enough.
+    // Splats repeat their operands, so one computation is enough.
     bool isRepeated = reg != 0 && operands == first;
     values.push_back(isRepeated ? values.front() : scalarOp(operands));
     if (reg == 0)

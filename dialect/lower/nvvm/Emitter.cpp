@@ -1,4 +1,4 @@
-// Which function emits which op.
+// Dispatches ops to the functions that emit them.
 // SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
 #include "dialect/lower/nvvm/Emitter.h"
 #include "dialect/lower/nvvm/AsyncInstructions.h"

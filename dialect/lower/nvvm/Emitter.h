@@ -1,4 +1,4 @@
-// One thread's code of a laid-out kernel: every tile becomes the registers that the thread holds of it.
+// Emits one thread's code of a laid-out kernel: a tile becomes the registers that the thread holds.
 // SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
 #pragma once
 #include "dialect/kgpu/ir/KgpuDialect.h"
@@ -9,21 +9,22 @@
 
 namespace kpkg::lower::nvvm {
 
-/// A view argument, or a part of one, as values of the kernel's entry.
+/// A view argument, or a part of one, as values in the kernel's entry.
 struct View {
   tile::ViewType type;
-  mlir::Value pointer;                   ///< !llvm.ptr<1>
-  llvm::SmallVector<mlir::Value> shape;  ///< index
-  llvm::SmallVector<mlir::Value> stride; ///< index, in elements
-  /// False where an index that made this part was outside of its dimension; null when it cannot be.
+  mlir::Value pointer;                   ///< !llvm.ptr<1>.
+  llvm::SmallVector<mlir::Value> shape;  ///< index.
+  llvm::SmallVector<mlir::Value> stride; ///< index, in elements.
+  /// False where an index that selected this part was outside its dimension. Null when all indices are known to be
+  /// inside.
   mlir::Value valid;
 };
 
-/// Turns one `tile.kernel` into a `gpu.func` with scalar arith, math, scf, gpu, nvvm and llvm ops in its body.
-/// Registers of a tile are in the order of its layout. What cannot be emitted is an error at the op's location.
+/// Lowers one `tile.kernel` to a `gpu.func` with scalar arith, math, scf, gpu, nvvm and llvm ops in its body. The
+/// registers of a tile are in the order of its layout. An op that cannot be emitted is an error at its location.
 class Emitter {
 public:
-  /// The function is put where `builder` stands.
+  /// Places the function at the insertion point of `builder`.
   Emitter(tile::KernelOp kernel, mlir::OpBuilder &builder);
   mlir::LogicalResult run();
 
@@ -33,15 +34,15 @@ private:
 
   // Entry.cpp
   mlir::LogicalResult makeFunction();
-  /// Coordinate of this thread's kernel block.
+  /// Returns this thread's kernel block along an axis.
   Value blockId(tile::GridAxis axis);
-  /// !llvm.ptr: where the kernel's tensor map of this number is, of those that `kgpu.tensor_maps` lists.
+  /// Returns an !llvm.ptr to the kernel's tensor map of this number in `kgpu.tensor_maps`.
   Value tensorMap(unsigned number) const { return tensorMaps[number]; }
 
   // Emitter.cpp: dispatch
   mlir::LogicalResult emitBlock(mlir::Block &block);
   mlir::LogicalResult emit(mlir::Operation *op);
-  /// The registers of a tile; a scalar counts as one.
+  /// Returns the registers of a tile; a scalar has one.
   mlir::ValueRange registersOf(Value value) const { return registers.find(value)->second; }
   Value scalar(Value value) const { return registersOf(value).front(); }
   const View &view(Value value) const { return views.find(value)->second; }
@@ -60,8 +61,8 @@ private:
   mlir::LogicalResult emitOwnPart(kgpu::OwnPartOp op);
   mlir::LogicalResult emitReshape(tile::ReshapeOp op);
   mlir::LogicalResult emitPermute(tile::PermuteOp op);
-  /// Gives result register r the operand register that holds `source`(coordinates of r), in every thread; an error when
-  /// it is elsewhere.
+  /// Assigns to result register r the operand register that holds `source`(coordinates of r), in every thread. Fails
+  /// when another thread holds the element.
   mlir::LogicalResult rename(mlir::Operation *op, Value operand, Value result,
                              llvm::function_ref<layout::Coordinates(layout::Coordinates)> source);
   mlir::LogicalResult emitConversion(kgpu::CvtLayoutOp op);
@@ -136,13 +137,13 @@ private:
   mlir::LogicalResult emitNextTile(kgpu::NextTileOp op);
   mlir::LogicalResult emitPublishIndex(kgpu::PublishIndexOp op);
   mlir::LogicalResult emitConsumeIndex(kgpu::ConsumeIndexOp op);
-  /// All threads that run this code wait for each other.
+  /// Synchronises all threads that run this code.
   void emitBarrier();
 
   // Reduction.cpp
   mlir::LogicalResult emitReduce(mlir::Operation *op, tile::ReduceKind kind, Value value, int64_t axis);
   mlir::LogicalResult emitCombine(mlir::Operation *op, mlir::ValueRange inputs, mlir::ValueRange inits, int64_t axis);
-  /// Combines what this warp holds along `axis` and defines the results of `op`.
+  /// Combines the elements along `axis` that this warp holds, and defines the results of `op`.
   mlir::LogicalResult reduceInWarp(mlir::Operation *op, mlir::ValueRange inputs, mlir::ValueRange neutral,
                                    unsigned axis, Combine combine);
 
@@ -161,7 +162,7 @@ private:
   mlir::LogicalResult emitScan(tile::ScanOp op);
   mlir::LogicalResult emitPartialScan(kgpu::PartialScanOp op);
   mlir::LogicalResult emitPutBefore(kgpu::PutBeforeOp op);
-  /// Scans what this warp holds along `axis`, by the body of `op`.
+  /// Scans the elements along `axis` that this warp holds, with the body of `op`.
   mlir::FailureOr<Scanned> scanInWarp(mlir::Operation *op, mlir::ValueRange inputs, unsigned axis, mlir::Block &body,
                                       ScanKind kind);
 
@@ -169,38 +170,38 @@ private:
   mlir::LogicalResult emitFor(mlir::scf::ForOp op);
   mlir::LogicalResult emitIf(mlir::scf::IfOp op);
   mlir::LogicalResult emitWhile(mlir::scf::WhileOp op);
-  /// The values' registers; narrow elements of a tile share one.
+  /// Returns the values' registers, with narrow elements of a tile packed into shared registers.
   TileRegisters flatten(mlir::ValueRange values);
-  /// Gives `values` their parts of `flat`, which is what `flatten` makes of them.
+  /// Inverse of `flatten`: defines `values` from the registers in `flat`.
   void defineFrom(mlir::ValueRange values, mlir::ValueRange flat);
-  /// Emits the ops of `from` at the end of `to`, whose terminator the caller makes.
+  /// Emits the ops of `from` at the end of `to`, whose terminator the caller creates.
   mlir::LogicalResult emitInto(mlir::Block &from, mlir::Block *to);
 
   tile::KernelOp kernel;
   mlir::ImplicitLocOpBuilder builder;
   kgpu::Launch launch;
   ThreadPlace place;
-  /// The kernel's logical grid: what tile.grid_dim gives.
+  /// The kernel's logical grid, which tile.grid_dim returns.
   std::array<Value, 3> grid;
-  /// i1: this thread's kernel block is one of the grid's; null when it always is. A CTA that runs several blocks
-  /// overshoots.
+  /// i1: whether this thread's kernel block lies in the grid. Null when it always does. It may not if a CTA runs
+  /// several blocks.
   Value inGrid;
-  /// i32: number of this warpgroup, the same in all its threads, in a kernel with roles; null before they part.
+  /// i32: the number of this warpgroup, uniform over its threads, in a kernel with roles. Null before the roles branch.
   Value warpgroup;
-  /// i32: the barrier of this warpgroup's threads; null before roles part.
+  /// i32: the named barrier of this warpgroup. Null before the roles branch.
   Value ownBarrier;
-  /// Some threads have started copies from shared memory to global memory.
+  /// True when threads have started copies from shared memory to global memory.
   bool storesByMaps = false;
-  /// Warpgroups read what others compute.
+  /// True when warpgroups read tiles that other warpgroups compute.
   bool sharesTiles = false;
-  /// CTAs of the cluster fill rings of each other.
+  /// True when CTAs of the cluster fill each other's rings (multicast).
   bool sharesCopies = false;
-  /// The beginning of the CTA's shared memory, !llvm.ptr<3>; null without any.
+  /// !llvm.ptr<3> to the CTA's shared memory, or null without any.
   Value sharedMemory;
-  mlir::Operation *lastLoop = nullptr; ///< behind which the next kernel may start; null = it may at once
-  /// !llvm.ptr<1>: the counter of this launch; null in kernels that need none.
+  mlir::Operation *lastLoop = nullptr; ///< The next kernel may start after this loop; null means at once.
+  /// !llvm.ptr<1>: the counter of this launch, or null in kernels that need none.
   Value counter;
-  /// !llvm.ptr<1>: where asserts and prints go; null without any. And the number of each of them.
+  /// !llvm.ptr<1>: the report of asserts and prints, or null without any; then the number of each of them.
   Value report;
   llvm::DenseMap<mlir::Operation *, int32_t> reportNumbers;
   llvm::SmallVector<Value> tensorMaps;

@@ -1,4 +1,4 @@
-// The kernel's function: its parameters, launch bounds, and where this thread's block is.
+// Emits the kernel's function: its parameters, launch bounds, and the position of this thread's block.
 // SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
 #include "dialect/lower/nvvm/DeviceOps.h"
 #include "dialect/lower/nvvm/Emitter.h"
@@ -11,10 +11,10 @@ namespace kpkg::lower::nvvm {
 
 namespace {
 constexpr unsigned globalSpace = 1;
-/// Of the driver's CUtensorMap.
+/// Size and alignment of the driver's CUtensorMap.
 constexpr unsigned tensorMapBytes = 128, tensorMapAlignment = 64;
 
-/// The parameter types of one kernel argument: a word each.
+/// Appends the parameter types of one kernel argument, one word each.
 void appendParameters(SmallVectorImpl<Type> &types, Type argument, Builder &builder) {
   auto view = dyn_cast<tile::ViewType>(argument);
   if (!view) {
@@ -24,9 +24,9 @@ void appendParameters(SmallVectorImpl<Type> &types, Type argument, Builder &buil
   types.push_back(LLVM::LLVMPointerType::get(builder.getContext(), globalSpace));
   types.append(2 * view.getRank(), builder.getI64Type());
 }
-/// The loop behind which a kernel is nearly done; none in kernels that are done soon anyway, or that compute more than
-/// they move. CTAs of the next kernel that wait beside a loop's slow it down: gradients of norms took 2 to 25 % longer
-/// on an H200.
+/// Returns the last loop, after which the next kernel may start. Returns null for kernels without loops, which end
+/// soon, and for kernels with products, which are bound by computation. CTAs of the next kernel that wait beside a loop
+/// slow it down: gradients of norms took 2 to 25 % longer on an H200.
 Operation *lastLoopOf(tile::KernelOp kernel) {
   Operation *last = nullptr;
   for (auto loop : kernel.getBody().front().getOps<scf::ForOp>())
@@ -69,7 +69,7 @@ LogicalResult Emitter::makeFunction() {
   Type index = builder.getIndexType();
   auto arguments = function.getArguments();
   unsigned next = 0;
-  // Words that facts call small are read as such: LLVM then computes with 32 bits wherever it can.
+  // Words that facts bound to 32 bits are read as such, so that LLVM computes with 32 bits wherever it can.
   auto nextIndex = [&](bool isSmall, bool isNegative) -> Value {
     Value word = arguments[next++];
     if (!isSmall)

@@ -1,4 +1,4 @@
-// Exchanges between the CTAs of a cluster: stores that signal the barrier of who reads them.
+// Emits exchanges between the CTAs of a cluster: remote stores that signal the reader's mbarrier.
 // SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
 #include "dialect/lower/nvvm/AsyncInstructions.h"
 #include "dialect/lower/nvvm/Emitter.h"
@@ -49,7 +49,7 @@ LogicalResult Emitter::emitExchange(kgpu::ExchangeOp op) {
     barrierExpect(builder, barrier, bytes);
   }
   {
-    // All lanes hold the same: each sends to another CTA.
+    // All lanes hold the same values, so each lane sends to a different CTA.
     Value rank = place.bits(kgpu::layoutOf(op.getParts().front())).lane;
     Value sends = arith::CmpIOp::create(builder, arith::CmpIPredicate::ult, rank, constantOf(builder, launch.cluster));
     OpBuilder::InsertionGuard guard(builder);

@@ -1,11 +1,11 @@
-// Pass: elementary functions become arithmetic and instructions of the special function unit.
+// Expands elementary functions to arithmetic and instructions of the special function unit.
 // SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
 //
-//   before: %e = math.exp2 %x : f32
-//   after:  %e = llvm.call_intrinsic "llvm.nvvm.ex2.approx.ftz.f32"(%x) : (f32) -> f32
+// Before: %e = math.exp2 %x : f32
+// After:  %e = llvm.call_intrinsic "llvm.nvvm.ex2.approx.ftz.f32"(%x) : (f32) -> f32
 //
-// On entry scalars (and vectors, which are treated as on CPUs). On exit no math op is left that LLVM would make a call
-// of.
+// On entry: ops on scalars, and on vectors, which are expanded as on CPUs.
+// On exit: no math op remains that LLVM would lower to a call.
 #include "dialect/lower/nvvm/ExpandMath.h"
 #include "dialect/lower/math/ExpandFunction.h"
 #include "dialect/lower/math/VectorMath.h"
@@ -23,8 +23,8 @@ namespace kpkg::lower::nvvm {
 using namespace mlir;
 
 namespace {
-/// f32 code in which a quotient may be 2 units off: `div.full` is 3 instructions, a correctly rounded one needs a slow
-/// path.
+/// Emits f32 code in which a quotient may be off by 2 units. `div.full` takes 3 instructions; a correctly rounded
+/// division needs a slow path.
 class GpuCode final : public FloatCode {
 public:
   using FloatCode::FloatCode;
@@ -38,15 +38,15 @@ Value intrinsic(FloatCode &f, StringRef name, ValueRange operands) {
   return static_cast<GpuCode &>(f).intrinsic(name, operands);
 }
 
-/// Results below 2^-126 become 0: keeping them would cost more than the rest.
+/// Flushes results below 2^-126 to 0: keeping them would cost more than the rest.
 Value emitExp2(FloatCode &f, Value x) { return intrinsic(f, "llvm.nvvm.ex2.approx.ftz.f32", x); }
 
 Value emitRsqrt(FloatCode &f, Value x) { return intrinsic(f, "llvm.nvvm.rsqrt.approx.f", x); }
 
 Value emitExp(FloatCode &f, Value x) {
-  // exp(x) = 2^n * 2^r with n = round(x * log2(e)) kept in [-126, 127]: beyond, r grows instead, until 2^r leaves the
-  // range with the right result. The clamp is the saturation of a fused multiply-add: 253 * sat(t / 253 + 126 / 253) -
-  // 126.
+  // exp(x) = 2^n * 2^r with n = round(x * log2(e)), clamped to [-126, 127]. Beyond the clamp r grows instead, until 2^r
+  // overflows or underflows to the correct result. The clamp is the saturation of a fused multiply-add: 253 * sat(t /
+  // 253 + 126 / 253) - 126.
   constexpr double log2e = 0x1.715476p0, log2eLow = 0x1.4ae0bep-26, steps = 253, magic = 0x1.8p23;
   Value part = intrinsic(f, "llvm.nvvm.fma.rn.sat.f", {x, f.number(log2e / steps), f.number(126 / steps)});
   Value shifted = f.fma(part, f.number(steps), f.number(magic - 126));
@@ -56,14 +56,14 @@ Value emitExp(FloatCode &f, Value x) {
   return f.mul(intrinsic(f, "llvm.nvvm.ex2.approx.ftz.f32", r), f.powerOfTwo(shifted));
 }
 
-/// For results that are rounded to 16 bits: the product's rounding error grows with the size of `x`.
+/// For results that are rounded to 16 bits: the rounding error of the product grows with |x|.
 Value emitRelaxedExp(FloatCode &f, Value x) {
   return intrinsic(f, "llvm.nvvm.ex2.approx.ftz.f32", f.mul(x, f.number(0x1.715476p0)));
 }
 
 Value emitRelaxedDivision(FloatCode &f, ValueRange operands) { return f.div(operands[0], operands[1]); }
 
-/// The pattern of `Op` where `afn` allows it.
+/// Applies `function` to ops of type `Op` where the `afn` flag allows it.
 template <typename Op> class ExpandRelaxed final : public OpRewritePattern<Op> {
 public:
   ExpandRelaxed(MLIRContext *context, EmitFunction function)
@@ -78,7 +78,8 @@ private:
   ExpandFunction<Op, GpuCode> expand;
 };
 
-/// 1 / x where `arcp` allows what the special function unit makes of it: 1 unit off, and 0 for results below 2^-126.
+/// Replaces 1 / x by the reciprocal of the special function unit where `arcp` allows it. It is off by 1 unit, and 0 for
+/// results below 2^-126.
 class ExpandReciprocal final : public OpRewritePattern<arith::DivFOp> {
 public:
   using OpRewritePattern::OpRewritePattern;
@@ -92,7 +93,8 @@ public:
   }
 };
 
-/// 1 - 2 / (exp(2 |x|) + 1) loses what is below the last place of 1, so arguments below `limit` take a polynomial.
+/// Emits 1 - 2 / (exp(2 |x|) + 1). This loses bits below the last place of 1, so arguments below `limit` use a
+/// polynomial.
 Value emitTanh(FloatCode &f, Value x, ArrayRef<double> near, double limit) {
   Value magnitude = f.abs(x), square = f.mul(x, x);
   Value small = f.fma(f.mul(square, x), f.polynomial(near, square), x);
@@ -106,8 +108,8 @@ Value emitTanh(FloatCode &f, Value x) { return emitTanh(f, x, coefficients::tanh
 
 Value emitRelaxedTanh(FloatCode &f, Value x) { return emitTanh(f, x, coefficients::tanhNearF32, 0.3); }
 
-/// 1 - 2^(t q(t)), and erf(x) / x - 1 as a polynomial in x^2 below `limit`. The error of the power counts the more the
-/// nearer to 0 it is used.
+/// Emits 1 - 2^(t q(t)), and below `limit` erf(x) / x - 1 as a polynomial in x^2. The error of the power weighs more,
+/// the closer to 0 it is used.
 Value emitErf(FloatCode &f, Value x, ArrayRef<double> near, double limit) {
   Value t = f.atMost(f.abs(x), 4.25);
   Value exponent = f.mul(t, f.polynomial(coefficients::erfcExponentF32, t));
@@ -116,10 +118,10 @@ Value emitErf(FloatCode &f, Value x, ArrayRef<double> near, double limit) {
   return f.select(f.less(t, f.number(limit)), small, f.copySign(far, x));
 }
 
-/// At most 2 units in the last place off.
+/// Emits erf with an error of at most 2 units in the last place.
 Value emitErf(FloatCode &f, Value x) { return emitErf(f, x, coefficients::erfF32, 1); }
 
-/// At most 8 units off.
+/// Emits erf with an error of at most 8 units in the last place.
 Value emitRelaxedErf(FloatCode &f, Value x) { return emitErf(f, x, coefficients::erfNearF32, 0.3); }
 
 class ExpandMath final : public PassWrapper<ExpandMath, OperationPass<>> {
@@ -152,7 +154,7 @@ void populateExpandMathPatterns(RewritePatternSet &patterns) {
   patterns.add<ExpandFunction<math::ErfOp, GpuCode>>(context, unaryFunction<nvvm::emitErf>, 2, true);
 }
 
-/// The table of a function as constant memory: picked from a vector in registers it would need a stack frame.
+/// Moves the table of a function to constant memory. Selecting from a vector in registers would need a stack frame.
 static void moveToConstantMemory(vector::ExtractOp extract, DenseIntElementsAttr table) {
   constexpr unsigned constantSpace = 4;
   Operation *symbols = extract->getParentWithTrait<OpTrait::SymbolTable>();

@@ -1,11 +1,14 @@
-// Pass: arithmetic and conversions of 8-bit floats become f32 and integer arithmetic.
+// Expands arithmetic and conversions of 8-bit floats to f32 and integer arithmetic.
 // SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
 //
-//   before: %c = arith.mulf %a, %b : f8E5M2
-//   after:  integer code that extends %a and %b to f32, arith.mulf ... : f32, integer code that rounds
+// Before: %c = arith.mulf %a, %b : f8E5M2
+// After:  integer code that extends %a and %b to f32, arith.mulf ... : f32, integer code that rounds
 //
-// The conversion instructions of the hardware are not used: they turn overflow into the largest number, where the
-// language asks for infinity or NaN. On entry scalars. On exit 8-bit floats are only moved, selected and bitcast.
+// The hardware's conversion instructions are not used: they saturate on overflow, where the language requires infinity
+// or NaN.
+//
+// On entry: ops on scalars.
+// On exit: 8-bit floats are only moved, selected and bitcast.
 #include "dialect/lower/nvvm/ExpandNarrowFloats.h"
 #include "dialect/lower/math/NarrowFloats.h"
 #include "mlir/Dialect/Arith/IR/Arith.h"
@@ -23,7 +26,7 @@ Value extended(OpBuilder &builder, Location loc, Value value, Type to) {
   Value wide = extendToF32(builder, loc, bits, value.getType());
   if (to.isF64())
     return arith::ExtFOp::create(builder, loc, to, wide);
-  // Every 8-bit number is one of f16 and bf16 too.
+  // Every 8-bit value is exactly representable in f16 and bf16.
   return to.isF32() ? wide : arith::TruncFOp::create(builder, loc, to, wide).getResult();
 }
 
@@ -33,7 +36,7 @@ Value rounded(OpBuilder &builder, Location loc, Value value, Type to) {
   return arith::BitcastOp::create(builder, loc, to, roundToNarrow(builder, loc, value, to));
 }
 
-/// The op on f32 in place of 8-bit floats.
+/// Replaces the op by an op on f32.
 void widen(Operation *op) {
   OpBuilder builder(op);
   Location loc = op->getLoc();

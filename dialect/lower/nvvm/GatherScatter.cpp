@@ -1,4 +1,4 @@
-// Where elements lie whose coordinates tiles of indices give, and their atomic updates.
+// Computes addresses of elements from index tiles, and emits atomic updates.
 // SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
 #include "dialect/lower/atomics/AtomicInstruction.h"
 #include "dialect/lower/nvvm/DeviceOps.h"
@@ -14,14 +14,14 @@ namespace kpkg::lower::nvvm {
 using layout::Layout;
 
 namespace {
-/// The 32-bit number that an index comes from; null where it comes from another one.
+/// Returns the 32-bit integer that an index was cast from, or null.
 Value narrowIndex(Value index) {
   auto cast = index.getDefiningOp<arith::IndexCastOp>();
   return cast && cast.getIn().getType().isInteger(32) ? cast.getIn() : Value();
 }
 } // namespace
 
-/// The place and the predicate of one element.
+/// Returns the address and the predicate of one element.
 std::pair<Value, Value> Emitter::elementAt(const View &part, ValueRange indices, Value mask, RankedTensorType type,
                                            unsigned reg) {
   const Layout &layout = kgpu::layoutOf(type);
@@ -37,9 +37,9 @@ std::pair<Value, Value> Emitter::elementAt(const View &part, ValueRange indices,
       compared = narrow;
       extent = arith::IndexCastOp::create(builder, builder.getI32Type(), extent);
     }
-    // Unsigned: a negative index is outside too.
+    // An unsigned comparison also excludes negative indices.
     require(arith::CmpIOp::create(builder, arith::CmpIPredicate::ult, compared, extent));
-    // What does not fit 32 bits is outside then, and not accessed.
+    // Products that overflow 32 bits then belong to elements outside the view, which are not accessed.
     bool isSmall = part.type.getFacts().hasSmallOffsets();
     auto factor = [&](Value value) {
       return isSmall ? arith::IndexCastOp::create(builder, builder.getI32Type(), value).getResult() : value;
@@ -67,7 +67,7 @@ std::pair<Value, Value> Emitter::elementAt(const View &part, ValueRange indices,
   return {pointer, inside};
 }
 
-/// Relaxed, for all threads of the device; the instruction has no result, so ptxas makes reductions of them.
+/// Emits relaxed updates with device scope. Their results are unused, so ptxas emits reductions (red).
 LogicalResult Emitter::emitAtomic(tile::AtomicOp op) {
   const View &part = view(op.getView());
   auto type = cast<RankedTensorType>(op.getValue().getType());

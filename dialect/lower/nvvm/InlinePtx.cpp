@@ -1,4 +1,4 @@
-// The text of each instruction that the NVVM dialect lacks.
+// Emits the PTX text of each instruction that the NVVM dialect lacks.
 // SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
 #include "dialect/lower/nvvm/InlinePtx.h"
 #include "mlir/Dialect/LLVMIR/LLVMDialect.h"
@@ -16,7 +16,7 @@ static LLVM::InlineAsmOp instruction(ImplicitLocOpBuilder &builder, TypeRange re
                                    ArrayAttr());
 }
 
-/// The values of an instruction that has several.
+/// Extracts the results of an instruction that has several.
 static SmallVector<Value> parts(ImplicitLocOpBuilder &builder, Value all) {
   SmallVector<Value> values;
   for (size_t i = 0; i < cast<LLVM::LLVMStructType>(all.getType()).getBody().size(); ++i)
@@ -28,7 +28,7 @@ static Type structOf(ImplicitLocOpBuilder &builder, TypeRange types) {
   return LLVM::LLVMStructType::getLiteral(builder.getContext(), SmallVector<Type>(types));
 }
 
-/// "v4.b32" and the register constraint of one word.
+/// Returns the suffix, such as "v4.b32", and the register constraint of one word.
 static std::pair<std::string, char> accessForm(unsigned wordBytes, unsigned count) {
   std::string vector = count == 1 ? "" : "v" + std::to_string(count) + ".";
   return {vector + "b" + std::to_string(8 * wordBytes), wordBytes <= 2 ? 'h' : wordBytes == 4 ? 'r' : 'l'};
@@ -64,7 +64,7 @@ SmallVector<Value> globalLoad(ImplicitLocOpBuilder &builder, Value pointer, Valu
   }
   if (!isConstant)
     constraints += ",~{memory}";
-  // Side effects keep the loads of a tile together and in front of their uses.
+  // Side effects keep the loads of a tile together and before their uses.
   Type word = builder.getIntegerType(std::max(8 * wordBytes, 16u));
   if (count == 1)
     return {instruction(builder, word, operands, text, constraints).getRes()};
@@ -101,7 +101,7 @@ void asyncCopyOnce(ImplicitLocOpBuilder &builder, Value shared, Value global) {
 
 void asyncCopyWhere(ImplicitLocOpBuilder &builder, Value shared, Value global, unsigned bytes, Value mask,
                     bool isOnce) {
-  // A select of LLVM's would become one for each of the conditions that make the mask.
+  // LLVM would emit a select for each condition that the mask consists of.
   instruction(builder, {}, {shared, global, mask},
               "{ .reg .b32 %n; selp.b32 %n, " + Twine(bytes) + ", 0, $2; " + asyncCopyText(bytes, isOnce) + ", %n; }",
               "r,l,b,~{memory}");
@@ -112,7 +112,8 @@ void prefetchWhere(ImplicitLocOpBuilder &builder, Value address, Value mask) {
 }
 
 void barrierArriveWhere(ImplicitLocOpBuilder &builder, Value address, Value predicate) {
-  // Not `.release.cluster`: ptxas puts fences of the whole chip before it. What the barrier guards has been waited for.
+  // Without `.release.cluster`, for which ptxas emits device-wide fences. The accesses that the barrier guards have
+  // completed.
   bool isRemote = cast<LLVM::LLVMPointerType>(address.getType()).getAddressSpace() == 7;
   instruction(builder, {}, {address, predicate},
               Twine("@$1 mbarrier.arrive.shared::") + (isRemote ? "cluster" : "cta") + ".b64 _, [$0];",
@@ -163,7 +164,7 @@ Value roundFourToE4M3(ImplicitLocOpBuilder &builder, ValueRange values) {
       .getRes();
 }
 
-/// An instruction that changes `sums` in place: all of them as an !llvm.struct.
+/// Emits an instruction that updates `sums` in place, as one !llvm.struct.
 static Value onSums(ImplicitLocOpBuilder &builder, ValueRange sums, ValueRange others, const Twine &text,
                     const Twine &constraintsOfOthers) {
   SmallVector<std::string> constraints(sums.size(), sums.front().getType().isF32() ? "=f" : "=r");
@@ -176,7 +177,7 @@ static Value onSums(ImplicitLocOpBuilder &builder, ValueRange sums, ValueRange o
       .getRes();
 }
 
-/// The values of an instruction's first results, which nothing went into.
+/// Emits an instruction whose first results have no tied inputs.
 static Value freshSums(ImplicitLocOpBuilder &builder, TypeRange types, ValueRange operands, const Twine &text,
                        StringRef constraintsOfOperands) {
   SmallVector<StringRef> constraints(types.size(), types.front().isF32() ? "=f" : "=r");
@@ -185,7 +186,7 @@ static Value freshSums(ImplicitLocOpBuilder &builder, TypeRange types, ValueRang
       .getRes();
 }
 
-/// Depth and types in the name of an instruction.
+/// Returns the depth and the types in the name of an instruction.
 static StringRef wgmmaKind(Type element) {
   return TypeSwitch<Type, StringRef>(element)
       .Case([](BFloat16Type) { return "k16.f32.bf16.bf16"; })
@@ -218,7 +219,7 @@ Value wgmma(ImplicitLocOpBuilder &builder, ValueRange sums, ValueRange lhs, bool
   }
   if (adds)
     others.push_back(adds);
-  // Factors of 1 for both operands, and whether they are transposed: each only where the instruction has it.
+  // Scale factors of 1 for both operands, and their transposition, where the instruction has these operands.
   std::string modifiers;
   if (isa<FloatType>(element))
     modifiers = ", 1, 1";

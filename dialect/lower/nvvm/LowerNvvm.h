@@ -1,4 +1,4 @@
-// From laid-out kernels to GPU modules: first in the GPU dialect, then in the LLVM and NVVM dialects.
+// Lowers laid-out kernels to GPU modules: first to the GPU dialect, then to the LLVM and NVVM dialects.
 // SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
 #pragma once
 #include "mlir/IR/BuiltinOps.h"
@@ -16,26 +16,30 @@ class KernelOp;
 
 namespace kpkg::lower::nvvm {
 
-/// The dialects that the lowering makes ops of; load them before it runs inside of a pass.
+/// Registers the dialects of the ops that the lowering creates. A pass must load them before it runs the lowering.
 void registerLoweringDialects(mlir::DialectRegistry &registry);
 
-/// Replaces the `tile.kernel`s of `module`, all laid out for one chip and verified, by a `gpu.module` with a kernel
-/// `gpu.func` for each: the code of one thread in the gpu, nvvm, llvm, arith, math and scf dialects. Its parameters are
-/// one word for each word of KpkgCpuCall::args in kernel_abi.h, then the logical grid (x, y, z as i32), then, with
-/// `kgpu.dynamic`, which counter is the launch's (i32), then, for kernels with asserts or prints, the address of a
-/// KpkgGpuReport, then each tensor map by value (128 bytes). What cannot be lowered is an error at the op's location.
+/// Replaces the `tile.kernel`s of `module` by a `gpu.module` with a kernel `gpu.func` for each. The kernels must be
+/// laid out for one chip and verified. A function has the code of one thread, in the gpu, nvvm, llvm, arith, math and
+/// scf dialects.
+///
+/// Its parameters begin with one word for each word of KpkgCpuCall::args in kernel_abi.h. Then follows the logical grid
+/// (x, y, z as i32) and, with `kgpu.dynamic`, the number of the launch's counter (i32). Kernels with asserts or prints
+/// then take the address of a KpkgGpuReport. Each tensor map follows by value (128 bytes). An op that cannot be lowered
+/// is an error at its location.
 mlir::LogicalResult lowerToGpu(mlir::ModuleOp module);
 
-/// The same, and on to an `llvm.func` for each kernel: nothing but the LLVM and NVVM dialects remains inside.
+/// Runs lowerToGpu, and lowers each kernel to an `llvm.func`. Only the LLVM and NVVM dialects remain inside.
 mlir::LogicalResult lowerToNvvm(mlir::ModuleOp module);
 
-/// Messages of a laid-out kernel's asserts and formats of its prints, by the numbers that the lowered kernel reports.
+/// The messages of a laid-out kernel's asserts and the formats of its prints, by the numbers that the lowered kernel
+/// reports.
 struct ReportTexts {
   std::vector<std::string> asserts, prints;
 };
 ReportTexts reportTexts(tile::KernelOp kernel);
 
-/// Registers `--lower-gpu` and `--lower-nvvm`, which begins with it.
+/// Registers `--lower-gpu` and `--lower-nvvm`, which begins with `--lower-gpu`.
 void registerLowerNvvmPasses();
 
 } // namespace kpkg::lower::nvvm

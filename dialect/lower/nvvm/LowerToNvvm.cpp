@@ -1,4 +1,4 @@
-// The passes from laid-out kernels to the GPU dialect, and from there to the LLVM and NVVM dialects.
+// Runs the passes from laid-out kernels to the GPU dialect, and from there to the LLVM and NVVM dialects.
 // SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
 #include "dialect/lower/nvvm/ConvertGpu.h"
 #include "dialect/lower/nvvm/Emitter.h"
@@ -53,7 +53,7 @@ static LogicalResult convertRest(ModuleOp module) {
   LLVMConversionTarget target(*context);
   target.addLegalOp<ModuleOp, gpu::GPUModuleOp, UnrealizedConversionCastOp>();
   target.addLegalDialect<NVVM::NVVMDialect>();
-  // What could be undone takes a third of the time, and nothing is: an op that has no pattern is an error.
+  // Rollback would take a third of the time and is never needed: an op without a pattern is an error.
   ConversionConfig config;
   config.allowPatternRollback = false;
   if (failed(applyFullConversion(module, target, std::move(patterns), config)))
@@ -64,7 +64,7 @@ static LogicalResult convertRest(ModuleOp module) {
   return success();
 }
 
-/// Rounding divisions have no conversion of their own.
+/// Expands rounding divisions, which have no conversion of their own.
 static LogicalResult expandDivisions(ModuleOp module) {
   RewritePatternSet patterns(module.getContext());
   arith::populateCeilFloorDivExpandOpsPatterns(patterns);

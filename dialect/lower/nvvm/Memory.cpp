@@ -1,5 +1,4 @@
-// Loads and stores of tiles in global memory: each thread's elements as vectors of up to 16 bytes, with one predicate
-// each.
+// Emits loads and stores of tiles in global memory, as vectors of up to 16 bytes with one predicate each.
 // SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
 #include "dialect/lower/nvvm/InlinePtx.h"
 #include "dialect/lower/nvvm/TileAccess.h"
@@ -21,10 +20,10 @@ LogicalResult Emitter::emitDrop(tile::DropOp op) {
   Value distance;
   for (auto [dim, original] : llvm::zip(op.getDims(), op.getIndices())) {
     Value index = scalar(original);
-    // Unsigned: a negative index is outside too.
+    // An unsigned comparison also excludes negative indices.
     Value inside = arith::CmpIOp::create(builder, arith::CmpIPredicate::ult, index, source.shape[dim]);
     part.valid = part.valid ? arith::AndIOp::create(builder, part.valid, inside).getResult() : inside;
-    // What does not fit 32 bits is outside then, and not accessed.
+    // Products that overflow 32 bits then belong to elements outside the view, which are not accessed.
     auto factor = [&](Value value) {
       return source.type.getFacts().hasSmallOffsets()
                  ? arith::IndexCastOp::create(builder, builder.getI32Type(), value).getResult()
@@ -68,11 +67,11 @@ LogicalResult Emitter::emitSlice(tile::SliceOp op) {
   return success();
 }
 
-/// Whether its memory stays as it is while the kernel exists. One that starts before the kernel in front of it has
-/// ended may see that one's writes to what it only reads itself.
+/// Returns whether the memory of a view is constant while the kernel runs. A kernel that starts before its predecessor
+/// has ended may see the predecessor's writes to its own read-only arguments.
 bool Emitter::isNeverWritten(const View &part) { return !part.type.getIsMut() && !launch.overlaps; }
 
-/// i1: a view of rank 0 has its element.
+/// Returns an i1: whether a view of rank 0 has its element.
 Value Emitter::hasElement(const View &part) {
   Value null = LLVM::ZeroOp::create(builder, part.pointer.getType());
   Value there = LLVM::ICmpOp::create(builder, LLVM::ICmpPredicate::ne, part.pointer, null);
@@ -82,7 +81,7 @@ Value Emitter::hasElement(const View &part) {
 }
 
 namespace {
-/// `element` in every part of a word of that size, as globalLoad has words.
+/// Repeats `element` in every part of a word of that size, in the word types of globalLoad.
 Value repeatedInWord(ImplicitLocOpBuilder &builder, Value element, unsigned wordBytes) {
   Value bits = bitsOfElement(builder, element);
   unsigned width = bits.getType().getIntOrFloatBitWidth();
@@ -128,7 +127,7 @@ LogicalResult Emitter::emitLoad(tile::LoadOp op) {
   auto groups = access.groups();
   unsigned wordBytes = wordBytesOf(bytes, groups.front().size());
   Value fillWord = repeatedInWord(builder, fill, wordBytes);
-  // All loads before their first use: the more are under way, the better.
+  // Issues all loads before their first use, to have as many as possible in flight.
   SmallVector<SmallVector<Value>> words;
   for (ArrayRef<unsigned> group : groups)
     words.push_back(ptx::globalLoad(builder, access.address(group.front()), access.mask(group.front()), wordBytes,
@@ -141,7 +140,7 @@ LogicalResult Emitter::emitLoad(tile::LoadOp op) {
   return success();
 }
 
-/// How many neighbouring elements of a row are read or written at once: they are in the view all or none.
+/// Returns how many contiguous elements of a row one access covers. They are all inside the view, or all outside.
 static unsigned elementsTogether(tile::ViewType view, ValueRange indices, Value mask, RankedTensorType type,
                                  const Layout &layout) {
   int64_t longest = mask ? 1 : tile::neighboursOf(view, indices, type.getShape());
@@ -156,7 +155,7 @@ LogicalResult Emitter::emitGather(tile::GatherOp op) {
                                elementsTogether(part.type, op.getIndices(), op.getMask(), type, layout));
   unsigned bytes = part.type.getElementBytes(), wordBytes = wordBytesOf(bytes, groups.front().size());
   Value fill = repeatedInWord(builder, scalar(op.getFill()), wordBytes);
-  // All loads before their first use.
+  // Issues all loads before their first use.
   SmallVector<SmallVector<Value>> words;
   for (ArrayRef<unsigned> group : groups) {
     auto [pointer, inside] = elementAt(part, op.getIndices(), op.getMask(), type, group.front());

@@ -1,4 +1,4 @@
-// Matrix products of warps as instructions of the tensor cores.
+// Emits warp-level matrix products as tensor-core instructions.
 // SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
 #include "dialect/kgpu/ir/MmaFragments.h"
 #include "dialect/lower/nvvm/DeviceOps.h"
@@ -11,7 +11,7 @@ namespace kpkg::lower::nvvm {
 using layout::Layout;
 
 namespace {
-/// The words of an operand, packed once and found by the register of their first element.
+/// The words of an operand, packed once and indexed by the register of their first element.
 class Words {
 public:
   Words(ImplicitLocOpBuilder &builder, const Layout &layout, ValueRange registers, unsigned elementBytes)
@@ -20,7 +20,7 @@ public:
       words = packWords(builder, registers);
       return;
     }
-    // The instruction would cut bits off, which is always towards zero.
+    // The instruction would truncate towards zero.
     for (Value value : registers)
       words.push_back(roundToTf32(builder, value));
   }

@@ -1,4 +1,4 @@
-// Renames, selects and shuffles.
+// Emits renames, selects and shuffles.
 // SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
 #include "dialect/lower/nvvm/MoveRegisters.h"
 #include "dialect/lower/nvvm/Words.h"
@@ -14,7 +14,7 @@ using layout::Rename;
 using layout::ShufflePlan;
 
 namespace {
-/// Swaps the slots where the step says so.
+/// Swaps slots in the threads that the step selects.
 void exchange(ImplicitLocOpBuilder &builder, MutableArrayRef<Value> slots, const ShufflePlan::Exchange &step,
               const ThreadBits &thread, const ShufflePlan &plan, unsigned warpBits) {
   Value odd = parityOf(builder, thread, step.threadMask, plan.laneBits, warpBits);
@@ -28,7 +28,7 @@ void exchange(ImplicitLocOpBuilder &builder, MutableArrayRef<Value> slots, const
   }
 }
 
-/// What stands in slots without a register: poison would spread to the other elements of a word.
+/// Returns the value of slots without a register. Poison would spread to the other elements of a word.
 Value zeroOf(ImplicitLocOpBuilder &builder, Type type) {
   return arith::ConstantOp::create(builder, builder.getZeroAttr(type));
 }
@@ -45,7 +45,7 @@ Value shuffleFrom(ImplicitLocOpBuilder &builder, Value word, Value source, unsig
   if (lanes == 32)
     return gpu::ShuffleOp::create(builder, word, source, constantOf(builder, 32), gpu::ShuffleMode::IDX)
         .getShuffleResult();
-  // Groups of lanes, each on its own, which the GPU dialect does not have: the upper half of the bound says how many.
+  // The GPU dialect has no shuffles within groups of lanes. The upper half of the clamp operand encodes the group size.
   return NVVM::ShflOp::create(builder, word.getType(), constantOf(builder, -1), word, source,
                               constantOf(builder, (32 - lanes) << 8 | 31), NVVM::ShflKind::idx, UnitAttr());
 }

@@ -1,4 +1,4 @@
-// Arithmetic of i32 offsets with constants, as addresses of shared memory need it.
+// Builds arithmetic of i32 offsets with constants, for shared-memory addresses.
 // SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
 #pragma once
 #include "dialect/lower/nvvm/ThreadBits.h"

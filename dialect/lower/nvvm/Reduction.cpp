@@ -1,4 +1,4 @@
-// Reductions within a warp. Padding is replaced by neutral elements first.
+// Emits reductions within a warp. Padding is first replaced by neutral elements.
 // SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
 #include "dialect/layout/Algebra.h"
 #include "dialect/lower/nvvm/Emitter.h"
@@ -13,7 +13,7 @@ using tile::ReduceKind;
 namespace {
 bool isNarrowFloat(Type type) { return isa<FloatType>(type) && type.getIntOrFloatBitWidth() < 32; }
 
-/// The element that changes nothing.
+/// Returns the neutral element of a reduction.
 TypedAttr neutralOf(ReduceKind kind, Type type, Builder &builder) {
   auto floatType = dyn_cast<FloatType>(type);
   auto number = [&](double value) -> TypedAttr {
@@ -23,7 +23,7 @@ TypedAttr neutralOf(ReduceKind kind, Type type, Builder &builder) {
   auto integer = [&](const APInt &value) -> TypedAttr { return builder.getIntegerAttr(type, value); };
   unsigned width = type.isIndex() ? 64 : type.getIntOrFloatBitWidth();
   switch (kind) {
-  case ReduceKind::Sum: // -0: adding it changes no zero's sign
+  case ReduceKind::Sum: // -0: adding it changes no zero's sign.
     return floatType
                ? TypedAttr(FloatAttr::get(type, APFloat::getZero(floatType.getFloatSemantics(), /*Negative=*/true)))
                : number(0);
@@ -49,7 +49,7 @@ TypedAttr neutralOf(ReduceKind kind, Type type, Builder &builder) {
 Value combineTwo(ImplicitLocOpBuilder &builder, ReduceKind kind, Value left, Value right) {
   bool isFloat = isa<FloatType>(left.getType());
   switch (kind) {
-  case ReduceKind::Sum: // in any order, so a product may be part of a step
+  case ReduceKind::Sum: // In any order, so that a product may be fused into an addition.
     return isFloat ? arith::AddFOp::create(builder, left, right, arith::FastMathFlags::contract).getResult()
                    : arith::AddIOp::create(builder, left, right).getResult();
   case ReduceKind::Prod:
@@ -104,7 +104,7 @@ LogicalResult Emitter::reduceInWarp(Operation *op, ValueRange inputs, ValueRange
 
 LogicalResult Emitter::emitReduce(Operation *op, ReduceKind kind, Value value, int64_t axis) {
   Type element = cast<RankedTensorType>(value.getType()).getElementType();
-  // Sums and products of narrow floats are made in f32 and rounded once at the end.
+  // Sums and products of narrow floats are computed in f32 and rounded once at the end.
   bool widens = isNarrowFloat(element) && (kind == ReduceKind::Sum || kind == ReduceKind::Prod);
   TileRegisters original(registersOf(value));
   Type type = widens ? builder.getF32Type() : element;

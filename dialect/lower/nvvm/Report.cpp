@@ -1,4 +1,4 @@
-// Asserts and prints: what a kernel tells the host, through a report block in memory (KpkgGpuReport of kernel_abi.h).
+// Emits asserts and prints, which write to a report block in memory (KpkgGpuReport of kernel_abi.h).
 // SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
 #include "dialect/lower/nvvm/DeviceOps.h"
 #include "dialect/lower/nvvm/Emitter.h"
@@ -14,7 +14,7 @@ namespace {
 /// Byte offsets in KpkgGpuReport.
 enum : int64_t { failedOffset = 0, lostOffset = 4, usedOffset = 8, capacityOffset = 16, messagesOffset = 24 };
 
-/// Words of a message, as on CPUs.
+/// The maximum number of words of a message, as on CPUs.
 constexpr int64_t mostWords = 64;
 
 StringRef wordFormat(Type element) {
@@ -25,7 +25,7 @@ StringRef wordFormat(Type element) {
   return element.isInteger(1) ? "{bool}" : "{i64}";
 }
 
-/// How many words of each value a message shows.
+/// Returns how many words of each value a message shows.
 SmallVector<int64_t> shownWords(tile::PrintOp op) {
   SmallVector<int64_t> shown;
   int64_t rest = mostWords;
@@ -67,13 +67,13 @@ Value constant64(ImplicitLocOpBuilder &builder, int64_t value) {
   return arith::ConstantIntOp::create(builder, builder.getI64Type(), value);
 }
 
-/// Where word `index` (i64) of the messages lies.
+/// Returns the address of word `index` (i64) of the messages.
 Value messageWord(ImplicitLocOpBuilder &builder, Value report, Value index) {
   Value messages = addressAt(builder, report, messagesOffset);
   return LLVM::GEPOp::create(builder, report.getType(), builder.getI64Type(), messages, ValueRange{index});
 }
 
-/// A value as the host reads it.
+/// Converts a value to the form that the host reads.
 Value toWord(ImplicitLocOpBuilder &builder, Value value) {
   Type type = value.getType(), i64 = builder.getI64Type();
   if (type.isIndex())
@@ -108,7 +108,7 @@ ReportTexts reportTexts(tile::KernelOp kernel) {
   return texts;
 }
 
-/// In the order of reportTexts.
+/// Numbers asserts and prints in the order of reportTexts.
 void Emitter::numberReports() {
   int32_t asserts = 0, prints = 0;
   kernel.walk([&](Operation *op) {
@@ -119,7 +119,7 @@ void Emitter::numberReports() {
   });
 }
 
-/// i1: register `reg` holds an element of the tile, and no padding; null when it always does.
+/// Returns an i1: whether register `reg` holds an element of the tile and not padding. Null when it always does.
 Value Emitter::isElement(const Layout &layout, ArrayRef<int64_t> shape, unsigned reg) {
   Value inside;
   for (auto [dim, extent] : llvm::enumerate(shape))
@@ -144,7 +144,7 @@ LogicalResult Emitter::emitAssert(tile::AssertOp op) {
   auto branch = scf::IfOp::create(builder, failed, /*withElseRegion=*/false);
   OpBuilder::InsertionGuard guard(builder);
   builder.setInsertionPointToStart(branch.thenBlock());
-  // The first failure stays; the kernel goes on, as on CPUs.
+  // The first failure is kept; the kernel continues, as on CPUs.
   LLVM::AtomicCmpXchgOp::create(builder, addressAt(builder, report, failedOffset), constantOf(builder, 0),
                                 constantOf(builder, reportNumbers.at(op) + 1), LLVM::AtomicOrdering::monotonic,
                                 LLVM::AtomicOrdering::monotonic);
@@ -161,7 +161,7 @@ LogicalResult Emitter::emitPrint(tile::PrintOp op) {
     count += words;
     hasTile |= isa<RankedTensorType>(value.getType()) && words > 0;
   }
-  // One thread asks for room. It tells the others where, since each writes its own elements.
+  // One thread reserves space, and shares its position with the others, because each thread writes its own elements.
   Value common = hasTile ? addressOfPrintPlace(builder) : Value();
   if (hasTile)
     ctaBarrier(builder);
@@ -209,7 +209,7 @@ LogicalResult Emitter::emitPrint(tile::PrintOp op) {
   return success();
 }
 
-/// Writes the first `shown` elements of a tile, row-major, each by the thread that holds it.
+/// Writes the first `shown` elements of a tile in row-major order. Each thread writes the elements that it holds.
 void Emitter::printElements(Value value, int64_t shown, Value firstWord, Value hasRoom) {
   const Layout &layout = kgpu::layoutOf(value);
   ArrayRef<int64_t> shape = cast<RankedTensorType>(value.getType()).getShape();
@@ -225,7 +225,7 @@ void Emitter::printElements(Value value, int64_t shown, Value firstWord, Value h
         least += ThreadPlace::ofRegister(layout, reg, dim) * step;
     }
     if (least >= shown)
-      continue; // in every thread
+      continue; // In every thread.
     Value isShown = arith::CmpIOp::create(builder, arith::CmpIPredicate::slt, number, constantOf(builder, shown));
     isShown = both(builder, both(builder, isShown, writes), isElement(layout, shape, reg));
     auto branch = scf::IfOp::create(builder, isShown, /*withElseRegion=*/false);

@@ -1,4 +1,4 @@
-// Scans within a warp, and what other warps hold before them.
+// Emits scans within a warp, and adds the totals of preceding warps.
 // SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
 #include "dialect/lower/nvvm/Emitter.h"
 
@@ -13,7 +13,7 @@ FailureOr<Scanned> Emitter::scanInWarp(Operation *op, ValueRange inputs, unsigne
   nvvm::Registers held;
   for (Value input : inputs)
     held.emplace_back(registersOf(input));
-  // Padding lies behind all elements, so it reaches none of them.
+  // Padding comes after all elements, so it affects none of them.
   bool inside = true;
   Scanned scanned = scanAlong(
       builder, layout, axis, held, place.bits(layout),
@@ -69,7 +69,7 @@ LogicalResult Emitter::emitPutBefore(kgpu::PutBeforeOp op) {
     FailureOr<SmallVector<Value>> combined = emitCombination(op.getBody().front(), left, right);
     if (failed(combined))
       return failure();
-    Value isFirst; // null: it cannot be
+    Value isFirst; // Null: it cannot be the first.
     if (layout.coordinates({reg, 0, 0, 0})[op.getAxis()] == 0)
       isFirst = arith::CmpIOp::create(builder, arith::CmpIPredicate::eq,
                                       place.coordinate(builder, layout, reg, op.getAxis()), constantOf(builder, 0));

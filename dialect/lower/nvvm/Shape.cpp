@@ -1,4 +1,4 @@
-// Coordinates, broadcasts, other shapes of the same elements, and other layouts: at most shuffles.
+// Emits coordinates, broadcasts, reshapes and layout conversions, which need at most shuffles.
 // SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
 #include "dialect/layout/Conversion.h"
 #include "dialect/lower/nvvm/AsyncInstructions.h"
@@ -30,7 +30,7 @@ void Emitter::emitIota(tile::IotaOp op) {
   define(op, std::move(values));
 }
 
-/// Layouts are linear: what holds in thread 0 and in the threads with one bit set holds in all.
+/// Returns thread 0 and the threads with one bit set. Layouts are linear, so a property of these threads holds for all.
 static SmallVector<layout::Place> basicThreads(const Layout &layout) {
   SmallVector<layout::Place> threads = {{}};
   for (unsigned bit = 0; bit < layout.bits(Part::Lane); ++bit)
@@ -60,7 +60,7 @@ LogicalResult Emitter::rename(Operation *op, Value operand, Value result,
         return op->emitOpError("needs elements of other threads: its layouts do not fit together");
       found = there;
     }
-    // A register that is padding in every thread may hold anything.
+    // A register that is padding in every thread may hold any value.
     values.push_back(held[found.value_or(0)]);
   }
   define(result, std::move(values));
@@ -87,7 +87,7 @@ void Emitter::emitHold(kgpu::HoldOp op) {
 LogicalResult Emitter::emitOwnPart(kgpu::OwnPartOp op) {
   const Layout &layout = kgpu::layoutOf(op.getResult());
   unsigned axis = op.getAxis();
-  SmallVector<uint32_t> strides; // of the parts' bits, in their order
+  SmallVector<uint32_t> strides; // Of the bits of each part, in order.
   for (Part part : {Part::Warp, Part::Block})
     for (const Layout::Basis &basis : layout.bases(part))
       if (basis[axis] != 0)

@@ -1,4 +1,4 @@
-// Tiles that warpgroups write to shared memory for each other.
+// Emits tiles that warpgroups publish to shared memory for each other.
 // SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
 #include "dialect/lower/nvvm/AsyncInstructions.h"
 #include "dialect/lower/nvvm/DeviceOps.h"
@@ -13,8 +13,7 @@ namespace kpkg::lower::nvvm {
 
 namespace {
 constexpr int64_t blockRows = 64, panelBytes = 128, panelColumns = 64;
-/// Columns of four 8x8 matrices of 16-bit elements, two above each other and two side by side: what one instruction
-/// stores.
+/// Columns that one stmatrix instruction stores: four 8x8 matrices of 16-bit elements, arranged 2 x 2.
 constexpr int64_t storeColumns = 16;
 } // namespace
 
@@ -25,7 +24,7 @@ LogicalResult Emitter::emitPublishAll(kgpu::PublishAllOp op) {
           panels = type.getDimSize(1) / panelColumns;
   Value thread = masked(builder, ptx::hidden(builder, place.thread()), kgpu::kWarpgroupThreads - 1),
         lane = masked(builder, thread, 31);
-  // As in a tensor store: a lane's row of 16 bytes, whose number within 128 bytes is XORed with that of the row.
+  // As in a tensor store: the number of the 16-byte chunk within 128 bytes is XORed with the row's number.
   Value row = sum(builder, times(builder, shifted(builder, thread, 5), 16), masked(builder, lane, 15));
   Value laneOffset =
       sum(builder, times(builder, row, panelBytes),
@@ -65,7 +64,7 @@ LogicalResult Emitter::emitPublish(kgpu::PublishOp op) {
   ptx::barrierWait(builder, use.empty, arith::XOrIOp::create(builder, use.parity, constantOf(builder, 1)));
   if (failed(storeToBuffer(op, op.getValue(), op.getBuffer())))
     return failure();
-  if (op.getBuffer().getType().getMemory()) // in panels: products read it, not loads
+  if (op.getBuffer().getType().getMemory()) // In panels: products read the buffer, not loads.
     fenceForCopies(builder);
   warpBarrier(builder);
   Value lane = arith::AndIOp::create(builder, place.thread(), constantOf(builder, 31));

@@ -1,4 +1,4 @@
-// Buffers in shared memory.
+// Emits buffers in shared memory, and tile accesses to them.
 // SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
 #include "dialect/layout/MatrixLoad.h"
 #include "dialect/lower/nvvm/DeviceOps.h"
@@ -10,7 +10,7 @@ using namespace mlir;
 
 namespace kpkg::lower::nvvm {
 
-/// The widest vector that may be accessed in a buffer: less than 16 bytes in slots whose size is no multiple of 16.
+/// Returns the widest vector access for a buffer. It is less than 16 bytes in slots whose size is no multiple of 16.
 static unsigned vectorBytesIn(Value buffer) {
   int64_t bytes = 16;
   for (Operation *op = buffer.getDefiningOp(); Value whole = kgpu::aliasedBuffer(op); op = whole.getDefiningOp())
@@ -45,8 +45,8 @@ LogicalResult Emitter::emitSlot(kgpu::SlotOp op) {
   return success();
 }
 
-/// The distance of register `reg`'s element from the beginning of a row-major buffer of this shape, in bytes, and
-/// whether the element exists; null: it does. For layouts that do not fit the buffer's powers of two.
+/// Returns the byte offset of register `reg`'s element in a row-major buffer of this shape, and whether the element
+/// exists (null: it does). Serves layouts that do not match the buffer's powers of two.
 std::pair<Value, Value> Emitter::rowMajorPlace(const layout::Layout &layout, kgpu::SharedType buffer, unsigned reg) {
   Value distance = constantOf(builder, 0), inside;
   int64_t stride = buffer.getElementBytes();
@@ -76,7 +76,7 @@ LogicalResult Emitter::storeToBuffer(Operation *op, Value tile, Value to) {
   const layout::Layout &layout = kgpu::layoutOf(tile);
   auto buffer = cast<kgpu::SharedType>(to.getType());
   llvm::Expected<layout::SharedAccess> access = layout::planAccess(layout, buffer.getPlacement(), vectorBytesIn(to));
-  // Every CTA of a cluster fills its own buffer, also with what the others hold too.
+  // Every CTA of a cluster fills its own buffer, including elements that other CTAs hold too.
   Value base = scalar(to), first = place.isFirstInCta(layout);
   if (access) {
     storeShared(builder, *access, base, place.bits(layout), registersOf(tile), first);
@@ -112,7 +112,7 @@ LogicalResult Emitter::emitRemoteStore(kgpu::RemoteStoreOp op) {
   return success();
 }
 
-/// Loads a tile of `element`s by ldmatrix: its registers.
+/// Loads the registers of a tile of `element`s by ldmatrix.
 static SmallVector<Value> loadMatrixTile(ImplicitLocOpBuilder &builder, const layout::MatrixLoad &load, Value base,
                                          const ThreadBits &thread, Type element, unsigned registers) {
   SharedAddresses addresses(builder, load.rows, base, thread);
@@ -153,7 +153,7 @@ LogicalResult Emitter::emitLocalLoad(kgpu::LocalLoadOp op) {
   TileRegisters bits;
   for (unsigned reg = 0; reg < layout.registers(); ++reg) {
     auto [distance, inside] = rowMajorPlace(layout, buffer, reg);
-    // What stands in padding does not matter: the first element will do.
+    // Values in padding do not matter, so such registers read the first element.
     if (inside)
       distance = arith::SelectOp::create(builder, inside, distance, constantOf(builder, 0));
     bits.push_back(LLVM::LoadOp::create(builder, builder.getIntegerType(8 * buffer.getElementBytes()),

@@ -1,4 +1,4 @@
-// Addresses and vector accesses in shared memory.
+// Emits addresses and vector accesses in shared memory.
 // SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
 #include "dialect/lower/nvvm/SharedMemory.h"
 #include "dialect/lower/nvvm/Words.h"
@@ -41,14 +41,14 @@ Value SharedAddresses::of(const SharedAccess::Vector &vector) {
 }
 
 namespace {
-/// The type in which a vector goes through memory: words, 64-bit integers, or one narrow integer.
+/// Returns the type in which a vector is accessed: 32-bit words, 64-bit integers, or one narrow integer.
 Type carrierOf(ImplicitLocOpBuilder &builder, unsigned elementBytes, unsigned vectorBytes) {
   unsigned unit = std::min(std::max(elementBytes, 4u), vectorBytes);
   Type integer = builder.getIntegerType(8 * unit);
   return unit == vectorBytes ? integer : VectorType::get({vectorBytes / unit}, integer);
 }
 
-/// The elements as integers of the carrier's element type.
+/// Packs the elements into integers of the carrier's element type.
 SmallVector<Value> unitsOf(ImplicitLocOpBuilder &builder, ArrayRef<Value> elements) {
   unsigned bytes = bytesOf(elements.front().getType());
   if (bytes == 8 || bytes * elements.size() < 4) {
@@ -101,7 +101,7 @@ SmallVector<Value> loadShared(ImplicitLocOpBuilder &builder, const SharedAccess 
   SharedAddresses addresses(builder, access, base, thread);
   unsigned bytes = bytesOf(element);
   Type carrier = carrierOf(builder, bytes, access.vectorBytes), i32 = builder.getI32Type();
-  // All loads before their first use.
+  // Issues all loads before their first use.
   SmallVector<Value> loaded;
   size_t count = 0;
   for (const SharedAccess::Vector &vector : access.vectors) {

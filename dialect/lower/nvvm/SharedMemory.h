@@ -1,4 +1,4 @@
-// Tiles to and from shared memory, as vector accesses of each thread.
+// Emits vector accesses of each thread to tiles in shared memory.
 // SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
 #pragma once
 #include "dialect/layout/Shared.h"
@@ -6,8 +6,8 @@
 #include <map>
 
 namespace kpkg::lower::nvvm {
-/// The addresses of a thread's vectors. Offset bits that no thread bit reaches are added as constants, which the access
-/// instruction takes for free; only the others need an XOR.
+/// Computes the addresses of a thread's vectors. Offset bits that no thread bit affects are added as constants, as the
+/// immediate operand of the access instruction. Only other bits need an XOR.
 class SharedAddresses {
 public:
   SharedAddresses(mlir::ImplicitLocOpBuilder &builder, const layout::SharedAccess &access, mlir::Value base,
@@ -22,15 +22,16 @@ private:
 };
 
 /// Stores a tile's registers. `base` is an !llvm.ptr<3> aligned to the access's vector bytes. Threads in which
-/// `predicate` (i1) is false store nothing; null = all store.
+/// `predicate` (i1) is false store nothing. A null predicate means that all threads store.
 void storeShared(mlir::ImplicitLocOpBuilder &builder, const layout::SharedAccess &access, mlir::Value base,
                  const ThreadBits &thread, mlir::ValueRange registers, mlir::Value predicate = {});
 
-/// Loads a tile of `element`s: its registers.
+/// Loads the registers of a tile of `element`s.
 llvm::SmallVector<mlir::Value> loadShared(mlir::ImplicitLocOpBuilder &builder, const layout::SharedAccess &access,
                                           mlir::Value base, const ThreadBits &thread, mlir::Type element);
 
-/// Whether the thread is the first of its replicas: all these bits of lane and warp are 0. Null when there are none.
+/// Returns whether the thread is the first of its replicas: all these lane and warp bits are 0. Null when there are
+/// none.
 mlir::Value isFirstReplica(mlir::ImplicitLocOpBuilder &builder, const ThreadBits &thread, unsigned laneMask,
                            unsigned warpMask);
 } // namespace kpkg::lower::nvvm

@@ -1,4 +1,4 @@
-// Divisions in the steps of a loop that copies, as multiplications.
+// Replaces divisions by loop-invariant divisors in a producer loop by multiplications.
 // SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
 //
 // Before: kgpu.roles producer_warp { scf.for ... { %q = arith.floordivsi %x, %d : i32 ... kgpu.acquire ... } } ...
@@ -7,9 +7,9 @@
 //           scf.for ... { %q = scf.if (%d >= 1) { the upper bits of %x * %m, from bit %s on } else { arith.floordivsi
 //           %x, %d } ... }
 //
-// With m * d = 2^s + e, 0 < e <= d <= 2^l, floor(x * m / 2^s) is floor(x / d) for 0 <= x < 2^31 (Granlund and
-// Montgomery, Division by invariant integers using multiplication, theorem 4.2). Of negative numbers it is the
-// complement of the complement's.
+// With m * d = 2^s + e, 0 < e <= d <= 2^l, floor(x * m / 2^s) is floor(x / d) for 0 <= x < 2^31. See Granlund and
+// Montgomery, "Division by invariant integers using multiplication", theorem 4.2. For negative x, the quotient is the
+// complement of the quotient of the complement.
 #include "dialect/lower/nvvm/StepDivisions.h"
 #include "mlir/Dialect/Arith/IR/Arith.h"
 #include "mlir/Dialect/SCF/IR/SCF.h"
@@ -19,9 +19,9 @@ using namespace mlir;
 
 namespace kpkg::lower::nvvm {
 namespace {
-/// What stands for a divisor.
+/// The multiplier and the shift that replace a divisor.
 struct Reciprocal {
-  Value factor, shift; ///< i32
+  Value factor, shift; ///< Both i32.
 };
 
 Reciprocal reciprocalOf(ImplicitLocOpBuilder &builder, Value divisor) {
@@ -32,7 +32,7 @@ Reciprocal reciprocalOf(ImplicitLocOpBuilder &builder, Value divisor) {
   Value zero = constant(i32, 0), one = constant(i32, 1);
   Value isPositive = arith::CmpIOp::create(builder, arith::CmpIPredicate::sge, divisor, one);
   Value positive = arith::SelectOp::create(builder, isPositive, divisor, one);
-  // Bits of positive - 1, by halves.
+  // Counts the bits of positive - 1 by binary search.
   Value rest = arith::SubIOp::create(builder, positive, one), bits = zero;
   for (int64_t half : {16, 8, 4, 2, 1}) {
     Value isMore = arith::CmpIOp::create(builder, arith::CmpIPredicate::uge, rest, constant(i32, int64_t(1) << half));
@@ -59,7 +59,7 @@ Value quotientBy(ImplicitLocOpBuilder &builder, const Reciprocal &reciprocal, Va
   return arith::XOrIOp::create(builder, quotient, sign);
 }
 
-/// Divisions in blocks that wait for a slot.
+/// Returns the divisions in blocks that wait for a slot.
 SmallVector<arith::FloorDivSIOp> divisionsInSteps(kgpu::RolesOp roles) {
   SetVector<Block *> steps;
   roles.getProducerWarp().walk([&](kgpu::AcquireOp acquire) { steps.insert(acquire->getBlock()); });
@@ -76,7 +76,7 @@ void multiplyInSteps(kgpu::RolesOp roles) {
   Block &first = roles.getProducerWarp().front();
   auto isHere = [&](Value divisor) { return divisor.getDefiningOp() && divisor.getDefiningOp()->getBlock() == &first; };
   SmallVector<arith::FloorDivSIOp> divisions = divisionsInSteps(roles);
-  // A step that divides after all is long, and has other uses for registers.
+  // If any division remains, the step is slow anyway, and its registers are better used otherwise.
   for (arith::FloorDivSIOp division : divisions) {
     bool isKnownBefore =
         isHere(division.getRhs()) || !roles.getProducerWarp().isAncestor(division.getRhs().getParentRegion());
@@ -94,7 +94,7 @@ void multiplyInSteps(kgpu::RolesOp roles) {
       known->second = reciprocalOf(builder, divisor);
       builder.setInsertionPoint(division);
     }
-    // Compared in each step: registers are scarcer than instructions.
+    // The comparison is repeated in each step, because registers are scarcer than instructions.
     Value isPositive = arith::CmpIOp::create(builder, arith::CmpIPredicate::sgt, divisor,
                                              arith::ConstantOp::create(builder, builder.getI32IntegerAttr(0)));
     auto branch = scf::IfOp::create(builder, division.getType(), isPositive, /*withElseRegion=*/true);

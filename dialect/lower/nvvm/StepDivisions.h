@@ -1,14 +1,14 @@
-// Divisions in the steps of a loop that copies.
+// Strength-reduces divisions in the steps of a producer loop.
 // SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
 #pragma once
 #include "dialect/kgpu/ir/KgpuDialect.h"
 
 namespace kpkg::lower::nvvm {
-/// Whether each step of a loop that copies divides numbers of which nothing is known: that takes registers.
+/// Returns whether steps of a producer loop divide. Divisions need extra registers.
 bool dividesInSteps(kgpu::RolesOp roles);
 
-/// Divisions of 32-bit numbers there by what all steps divide by become multiplications: the thread that copies does
-/// one after the other, and a division is longer than all else of its step. Only where all of a step's divisions do.
-/// Quotients are the same for all numbers; by 0 or less is divided as before.
+/// Replaces 32-bit divisions by a loop-invariant divisor in these steps by multiplications. The producer thread runs
+/// them one after the other, and one division takes longer than the rest of a step. Does nothing unless all divisions
+/// of the steps qualify. Quotients are exact for all dividends; a divisor of 0 or less still divides.
 void multiplyInSteps(kgpu::RolesOp roles);
 } // namespace kpkg::lower::nvvm

@@ -1,4 +1,4 @@
-// Tiles that go to memory by tensor maps: every warpgroup brings its rows panel by panel through its own buffers.
+// Emits TMA stores of tiles: every warpgroup stages its rows panel by panel in its own buffers.
 // SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
 #include "dialect/kgpu/async/WgmmaLayout.h"
 #include "dialect/lower/nvvm/AsyncInstructions.h"
@@ -14,8 +14,7 @@ namespace kpkg::lower::nvvm {
 
 namespace {
 constexpr int64_t panelRows = 64;
-/// Columns of four 8x8 matrices of 16-bit elements, two above each other and two side by side: what one instruction
-/// stores.
+/// Columns that one stmatrix instruction stores: four 8x8 matrices of 16-bit elements, arranged 2 x 2.
 constexpr int64_t storeColumns = 16;
 } // namespace
 
@@ -32,9 +31,8 @@ LogicalResult Emitter::emitTensorStore(kgpu::TensorStoreOp op) {
   int64_t buffers = staging.getShape()[1], panelBytes = staging.getShape()[3] * staging.getElementBytes(),
           bufferBytes = panelRows * panelBytes;
   int64_t panelColumns = panelBytes / (op.getAdds() ? 4 : 2);
-  // Warpgroups beyond those for which there are rows have further columns of the same ones.
-  // Of a tile whose transpose is an accumulator, rows of panels are columns of that: here, rows and columns are those
-  // of the accumulator.
+  // Warpgroups in excess of the blocks of rows take further columns of the same rows. If the tile is the transpose of
+  // an accumulator, its panel rows are the accumulator's columns. Rows and columns below are the accumulator's.
   bool isTurned = !op.getAdds() && type.getDimSize(1) % panelRows == 0 &&
                   layout == kgpu::wgmmaTurned(type.getShape(), launch.consumers);
   int64_t rows = type.getDimSize(isTurned ? 1 : 0), columns = type.getDimSize(isTurned ? 0 : 1);
@@ -48,13 +46,13 @@ LogicalResult Emitter::emitTensorStore(kgpu::TensorStoreOp op) {
   Value thread = masked(builder, ptx::hidden(builder, place.thread()), kgpu::kWarpgroupThreads - 1),
         lane = masked(builder, thread, 31);
   Value leader = arith::CmpIOp::create(builder, arith::CmpIPredicate::eq, thread, constantOf(builder, 0));
-  // A lane gives the address of one row of one of the four matrices; the number of a chunk of 16 bytes is XORed with
-  // that of its 128 bytes.
+  // A lane supplies the address of one row of one of the four matrices. The number of a 16-byte chunk is XORed with the
+  // number of its 128-byte row.
   Value row = sum(builder, times(builder, shifted(builder, thread, 5), 16), masked(builder, lane, 15));
   Value line = masked(builder, shifted(builder, lane, llvm::Log2_64(128 / panelBytes)), panelBytes / 16 - 1);
   Value chunk = arith::XOrIOp::create(builder, line, shifted(builder, lane, 4));
   Value laneOffset = sum(builder, times(builder, row, panelBytes), times(builder, chunk, 16));
-  if (isTurned) { // a warp has two of the eight chunks of each row
+  if (isTurned) { // A warp has two of the eight chunks of each row.
     Value own =
         sum(builder, times(builder, shifted(builder, thread, 5), 2), masked(builder, shifted(builder, lane, 3), 1));
     laneOffset =
@@ -75,7 +73,7 @@ LogicalResult Emitter::emitTensorStore(kgpu::TensorStoreOp op) {
   ValueRange held = registersOf(op.getValue());
   Value group =
       parts == 1 ? warpgroup : arith::RemUIOp::create(builder, warpgroup, constantOf(builder, groups)).getResult();
-  // Where a thread's pair of 32-bit elements of a row lies: two lanes of four share 16 bytes.
+  // The offset of a thread's pair of 32-bit elements in a row: two lanes of four share 16 bytes.
   Value wideRow = sum(builder, times(builder, shifted(builder, thread, 5), 16), shifted(builder, lane, 2));
   Value wideChunk = arith::XOrIOp::create(builder, masked(builder, shifted(builder, lane, 2), 7),
                                           masked(builder, shifted(builder, lane, 1), 1));
@@ -98,7 +96,8 @@ LogicalResult Emitter::emitTensorStore(kgpu::TensorStoreOp op) {
   for (int64_t block = 0; block < blocks; ++block)
     for (int64_t panel = 0; panel < panels; ++panel, ++number) {
       int64_t buffer = number % buffers;
-      // The copy that last read this buffer was `buffers` ago, unless the op before ended at another one.
+      // The last copy from this buffer was started `buffers` panels ago, unless the previous op ended at another
+      // buffer.
       bool isRegular = number != 0 || total % buffers == 0;
       byLeader([&] { waitForBulkReads(builder, isRegular ? buffers - 1 : 0); });
       namedBarrier(builder, barrier, kgpu::kWarpgroupThreads);

@@ -1,4 +1,4 @@
-// Linear maps of thread bits as shifts and masks.
+// Builds linear maps of thread bits from shifts and masks.
 // SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
 #include "dialect/lower/nvvm/ThreadBits.h"
 #include "mlir/Dialect/Arith/IR/Arith.h"
@@ -34,14 +34,14 @@ Value xorOf(ImplicitLocOpBuilder &builder, Value left, Value right) {
 }
 
 Value xorOfImages(ImplicitLocOpBuilder &builder, Value bits, ArrayRef<uint32_t> images) {
-  // Bit i of the argument goes to every bit of images[i]: those with the same distance go together.
+  // Bit i of the argument moves to every bit of images[i]. Bits with the same distance move together.
   std::map<int, uint32_t> maskOfDistance;
   for (auto [bit, image] : llvm::enumerate(images))
     for (uint32_t rest = image; rest; rest &= rest - 1)
       maskOfDistance[llvm::countr_zero(rest) - static_cast<int>(bit)] |= 1u << bit;
   Value result;
   for (auto [distance, mask] : maskOfDistance) {
-    // Always: the thread may have more bits than there are images. LLVM knows when not.
+    // Always masks, because the thread may have more bits than there are images. LLVM removes the mask where it can.
     Value moved = arith::AndIOp::create(builder, bits, constantOf(builder, mask));
     if (distance > 0)
       moved = arith::ShLIOp::create(builder, moved, constantOf(builder, distance));

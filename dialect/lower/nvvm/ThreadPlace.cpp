@@ -1,4 +1,4 @@
-// Where this thread is, and which coordinates that adds to those of its registers.
+// Computes the position of this thread, and its contribution to the coordinates of its registers.
 // SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
 #include "dialect/lower/nvvm/ThreadPlace.h"
 #include "dialect/lower/nvvm/DeviceOps.h"
@@ -82,7 +82,7 @@ Value ThreadPlace::coordinate(const Layout &layout, unsigned dim) {
   }
   if (!sum)
     sum = constantOf(builder, 0);
-  // Another layout may have led to a value that was made earlier.
+  // The value may have been created earlier for another layout.
   if (!last || (sum.getDefiningOp() && last->isBeforeInBlock(sum.getDefiningOp())))
     last = sum.getDefiningOp();
   coordinates.push_back({{layout, dim}, sum});
@@ -118,7 +118,7 @@ Value ThreadPlace::isFirstReplica(const Layout &layout) { return isFirst(layout,
 Value ThreadPlace::isFirstInCta(const Layout &layout) { return isFirst(layout, 0); }
 
 Value ThreadPlace::isFirst(const Layout &layout, unsigned blockMask) {
-  // Lanes and warps of the block that the layout does not speak of hold copies too.
+  // Lanes and warps of the block beyond those of the layout hold replicas too.
   unsigned lanes = std::min(threadsPerBlock, 32u),
            warps = std::max<unsigned>(llvm::PowerOf2Ceil(threadsPerBlock / 32), 1);
   unsigned laneMask = layout.freeBits(Part::Lane) | ((lanes - 1) & ~(layout.lanes() - 1));

@@ -1,4 +1,4 @@
-// Where this thread is, and which coordinates that adds to those of its registers.
+// Computes the position of this thread, and its contribution to the coordinates of its registers.
 // SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
 #pragma once
 #include "dialect/lower/nvvm/ThreadBits.h"
@@ -8,31 +8,32 @@
 
 namespace kpkg::lower::nvvm {
 
-/// Values at the front of the kernel's entry: made there on first use, they dominate everything else.
+/// Values at the start of the kernel's entry, created on first use, so that they dominate all uses.
 class ThreadPlace {
 public:
-  /// A kernel block has `threadsPerBlock` threads: fewer than a warp where a CTA runs several blocks.
+  /// Starts at `entry`. A kernel block has `threadsPerBlock` threads, fewer than a warp if a CTA runs several blocks.
   void start(mlir::Block *entry, mlir::Location loc, unsigned threadsPerBlock);
 
-  /// i32: number of the thread in its CTA.
+  /// Returns the i32 index of the thread in its CTA.
   mlir::Value thread();
-  /// The thread's numbers as layouts count them. `layout` says which are needed.
+  /// Returns the thread's numbers in the numbering of layouts. `layout` determines which are needed.
   ThreadBits bits(const layout::Layout &layout);
 
-  /// i32: what the place of this thread contributes to coordinate `dim`.
+  /// Returns the i32 contribution of this thread's position to coordinate `dim`.
   mlir::Value coordinate(const layout::Layout &layout, unsigned dim);
-  /// i32, at `builder`: the coordinate of register `reg` of this thread.
+  /// Returns the i32 coordinate of register `reg` of this thread, at `builder`.
   mlir::Value coordinate(mlir::ImplicitLocOpBuilder &builder, const layout::Layout &layout, unsigned reg, unsigned dim);
-  /// Whether a coordinate is the sum of the thread's part and the register's, rather than their XOR.
+  /// Returns whether a coordinate is the sum of the thread's and the register's contributions, rather than their XOR.
   static bool isSum(const layout::Layout &layout, unsigned dim);
-  /// What register `reg` contributes: its coordinate in thread 0.
+  /// Returns the contribution of register `reg`: its coordinate in thread 0.
   static int64_t ofRegister(const layout::Layout &layout, unsigned reg, unsigned dim) {
     return layout.coordinates({reg, 0, 0, 0})[dim];
   }
 
-  /// i1: this thread is the first of those that hold the same elements; null when no other does.
+  /// Returns an i1: whether this thread is the first of those that hold the same elements. Null when there are no
+  /// replicas.
   mlir::Value isFirstReplica(const layout::Layout &layout);
-  /// The same among the threads of its CTA.
+  /// As isFirstReplica, among the threads of the CTA.
   mlir::Value isFirstInCta(const layout::Layout &layout);
 
 private:
@@ -44,7 +45,7 @@ private:
   mlir::Value block();
 
   mlir::Block *entry = nullptr;
-  mlir::Operation *last = nullptr; ///< the latest op that was put at the entry
+  mlir::Operation *last = nullptr; ///< The latest op that was placed at the entry.
   std::optional<mlir::Location> loc;
   unsigned threadsPerBlock = 32;
   mlir::Value threadValue, laneValue, warpValue, blockValue;

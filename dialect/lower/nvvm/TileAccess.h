@@ -1,4 +1,4 @@
-// The addresses and predicates of the accesses to one tile in global memory.
+// Computes the addresses and predicates of accesses to one tile in global memory.
 // SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
 #pragma once
 #include "dialect/lower/nvvm/Emitter.h"
@@ -11,7 +11,7 @@ using layout::Layout;
 
 constexpr int64_t kMostVectorBytes = 16;
 
-/// How a tile lies in a view: which dimension vectors run along, and how long they may be.
+/// The vectorisation of a tile in a view: the dimension of vectors, and their maximum length.
 struct Vectors {
   unsigned dim = 0;
   unsigned elements = 1;
@@ -28,11 +28,11 @@ inline Vectors vectorsOf(tile::ViewType view, ValueRange offsets, const Layout &
   if (longest < 1)
     return {};
   unsigned elements = layout.vectorLength(unit, longest);
-  // Two bytes together would save nothing.
+  // Vectors of two bytes would save nothing.
   return {static_cast<unsigned>(unit), elements * bytes == 2 ? 1 : elements};
 }
 
-/// The addresses and predicates of the accesses to one tile.
+/// Computes the addresses and predicates of the accesses to one tile.
 class Emitter::TileAccess {
 public:
   TileAccess(Emitter &emitter, const View &view, ValueRange offsets, RankedTensorType type, const Layout &layout)
@@ -55,7 +55,7 @@ public:
 
   SmallVector<SmallVector<unsigned, 8>> groups() const { return layout.vectors(vectors.dim, vectors.elements); }
 
-  /// Where the vector that begins with register `reg` lies.
+  /// Returns the address of the vector that begins with register `reg`.
   Value address(unsigned reg) {
     Value distance;
     int64_t fixed = 0;
@@ -82,7 +82,8 @@ public:
     return pointer;
   }
 
-  /// Whether that vector lies inside of the view and of the tile; with the facts, its first element says it for all.
+  /// Returns whether that vector lies inside the view and the tile. By the view's facts, its first element decides for
+  /// all.
   Value mask(unsigned reg) {
     Value all;
     auto require = [&](Value condition) {
@@ -93,7 +94,7 @@ public:
       Value coordinate = emitter.place.coordinate(layout, dim);
       int64_t own = ThreadPlace::ofRegister(layout, reg, dim);
       Value limit = bound.end;
-      // Subtracting from the limit, which is uniform, leaves one comparison for each vector.
+      // Subtracting from the uniform limit leaves one comparison for each vector.
       if (ThreadPlace::isSum(layout, dim) && own != 0)
         limit = arith::SubIOp::create(builder, limit, constantOf(builder, own));
       else
@@ -111,8 +112,7 @@ public:
   }
 
 private:
-  /// i32 coordinates of the tile that lie inside of the view: begin <= coordinate < end; begin is null when it is 0 or
-  /// less.
+  /// The i32 coordinates of the tile inside the view: begin <= coordinate < end. A null begin means 0 or less.
   struct Bounds {
     Value begin, end;
   };
@@ -131,7 +131,7 @@ private:
       return bounds;
     }
     Value rest = arith::SubIOp::create(builder, view.shape[dim], offset);
-    // At most the tile's extent: what lies beyond it is padding of the layout.
+    // At most the tile's extent; coordinates beyond it are padding of the layout.
     bounds.end = clamped(rest, 0, shape[dim]);
     if (!tile::isNonNegative(original)) {
       Value before = arith::SubIOp::create(builder, arith::ConstantIndexOp::create(builder, 0), offset);
@@ -140,9 +140,9 @@ private:
     return bounds;
   }
 
-  /// What is inside of the view then fits 32 bits; what is not, is not accessed.
+  /// Returns whether offsets inside the view fit 32 bits. Elements outside are not accessed.
   bool hasSmallOffsets() const { return view.type.getFacts().hasSmallOffsets(); }
-  /// The type in which offsets are computed, in elements.
+  /// Returns the type in which offsets are computed, in elements.
   Type distanceType() { return builder.getIntegerType(hasSmallOffsets() ? 32 : 64); }
   Value widened(Value coordinate) {
     return hasSmallOffsets() ? coordinate
@@ -152,7 +152,7 @@ private:
   Value asOffset(Value distance) {
     return hasSmallOffsets() ? arith::ExtSIOp::create(builder, builder.getI64Type(), distance).getResult() : distance;
   }
-  /// GEPs count in elements; i1 takes a byte.
+  /// GEPs count in elements; an i1 takes a byte.
   Type elementType() { return builder.getIntegerType(8 * view.type.getElementBytes()); }
 
   Emitter &emitter;
@@ -162,7 +162,7 @@ private:
   ArrayRef<int64_t> shape;
   Vectors vectors;
   SmallVector<Bounds> bounds;
-  SmallVector<Value> strides; ///< i64
+  SmallVector<Value> strides; ///< Of distanceType().
   Value base;
 };
 } // namespace kpkg::lower::nvvm

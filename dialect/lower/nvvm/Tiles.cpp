@@ -1,4 +1,4 @@
-// How CTAs take tiles from a counter, and roles hand their numbers on.
+// Emits the dynamic tile scheduler: CTAs take tiles from a counter, and roles publish and consume tile numbers.
 // SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
 #include "dialect/lower/nvvm/AsyncInstructions.h"
 #include "dialect/lower/nvvm/DeviceOps.h"
@@ -10,7 +10,7 @@ using namespace mlir;
 namespace kpkg::lower::nvvm {
 
 namespace {
-/// Where a slot of a channel lies: behind all barriers.
+/// Returns the address of a slot of a channel, after all barriers.
 Value numberAt(ImplicitLocOpBuilder &builder, Value barriers, int64_t slots, Value slot) {
   return bytesBehind(builder, bytesBehind(builder, barriers, 2 * slots * barrierBytes),
                      arith::MulIOp::create(builder, slot, constantOf(builder, barrierBytes)).getResult());
@@ -46,7 +46,7 @@ LogicalResult Emitter::emitConsumeIndex(kgpu::ConsumeIndexOp op) {
   int64_t slots = op.getRing().getType().getSlots();
   RingUse use = ringUse(builder, barriers, slots, scalar(op.getUse()));
   ptx::barrierWait(builder, use.full, use.parity);
-  // The first lane's number is that of all, so it alone says that the slot has been read.
+  // The first lane reads the number for all lanes, so it alone signals that the slot has been read.
   Value number = uniform(builder, ptx::wordsAt(builder, numberAt(builder, barriers, slots, use.slot), 1).front());
   Value lane = arith::AndIOp::create(builder, place.thread(), constantOf(builder, 31));
   ptx::barrierArriveWhere(builder, use.empty,

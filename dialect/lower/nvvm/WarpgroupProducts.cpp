@@ -1,4 +1,4 @@
-// Products of warpgroups as code of one thread.
+// Emits warpgroup matrix products (wgmma) as the code of one thread.
 // SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
 #include "dialect/lower/nvvm/AsyncInstructions.h"
 #include "dialect/lower/nvvm/Emitter.h"
@@ -9,11 +9,11 @@ using namespace mlir;
 
 namespace kpkg::lower::nvvm {
 
-/// Of a row of an operand in shared memory.
+/// The bytes of a panel row of an operand in shared memory.
 static constexpr int64_t panelBytes = 128;
 
-/// The four words that a thread gives of a tile in the layout of a left operand: rows `row` and 8 below, columns from
-/// `column` and half of a step of 32 bytes further on.
+/// Returns the four words of this thread's left-operand fragment. They cover rows `row` and `row` + 8, at `column` and
+/// half a step of 32 bytes after it.
 SmallVector<Value> Emitter::leftFragment(Value tile, int64_t row, int64_t column) {
   const layout::Layout &layout = kgpu::layoutOf(tile);
   ValueRange held = registersOf(tile);
@@ -29,7 +29,7 @@ SmallVector<Value> Emitter::leftFragment(Value tile, int64_t row, int64_t column
   return words;
 }
 
-/// The words of a thread for a block of 64 rows, each for two steps of 32 columns.
+/// Returns this thread's position words for a block of 64 rows. Each word serves two steps of 32 columns.
 SmallVector<Value> Emitter::positionWords(Value tile, int64_t row) {
   const layout::Layout &layout = kgpu::layoutOf(tile);
   ValueRange held = registersOf(tile);
@@ -42,8 +42,8 @@ SmallVector<Value> Emitter::positionWords(Value tile, int64_t row) {
   return words;
 }
 
-/// Of `columns` those that one instruction multiplies: ptxas refuses (C7602) what does not fit the registers that a
-/// thread starts with, even where it has more by then.
+/// Returns how many of `columns` one instruction multiplies. ptxas rejects (C7602) accumulators that exceed the
+/// registers with which a thread starts. It does so even if setmaxnreg has raised the number since.
 static int64_t columnsOfInstruction(int64_t columns, const kgpu::TargetModel &target, const kgpu::Launch &launch) {
   constexpr int64_t registersBeside = 26;
   int64_t atStart = target.registersPerSm / std::max(launch.minCtas, 1u) / launch.threads;
@@ -52,7 +52,7 @@ static int64_t columnsOfInstruction(int64_t columns, const kgpu::TargetModel &ta
   return columns;
 }
 
-/// Values as one !llvm.struct, as ops of the NVVM dialect take and give them.
+/// Packs values into one !llvm.struct, as ops of the NVVM dialect take and return them.
 static Value packed(ImplicitLocOpBuilder &builder, ValueRange values) {
   Value all = LLVM::PoisonOp::create(
       builder, LLVM::LLVMStructType::getLiteral(builder.getContext(), SmallVector<Type>(values.getTypes())));
@@ -74,7 +74,7 @@ LogicalResult Emitter::emitWgmma(kgpu::WgmmaOp op) {
   int64_t rows = sum.getDimSize(0), columns = sum.getDimSize(1), depth = rhs.getShape()[0],
           bytes = rhs.getElementBytes();
   const layout::Layout &layout = kgpu::layoutOf(op.getResult());
-  // Warpgroups beyond those for which there are rows take further columns of the same ones, or the same columns.
+  // Warpgroups in excess of the blocks of rows take further columns of the same rows, or the same columns.
   int64_t stepDepth = 32 / bytes, rowsOfBlock = 64, alike = std::max<int64_t>(launch.consumers * rowsOfBlock / rows, 1);
   int64_t groups = launch.consumers / alike, blocks = rows / (rowsOfBlock * groups);
   int64_t ownColumns = layout.registers() * kgpu::kWarpgroupThreads / (blocks * rowsOfBlock),
@@ -90,14 +90,14 @@ LogicalResult Emitter::emitWgmma(kgpu::WgmmaOp op) {
   int64_t blockBytes = 0;
   if (lhs) {
     left = {addressOf(op.getLhs()), (lhsDepthLast ? rows : depth) * panelBytes, lhsDepthLast, isNarrow};
-    // From one block of rows to the next: further rows of a panel, or another panel.
+    // The distance from one block of rows to the next: further rows of a panel, or another panel.
     blockBytes = lhsDepthLast ? rowsOfBlock * panelBytes : left.panelBytes;
     Value group =
         alike == 1 ? warpgroup : arith::RemUIOp::create(builder, warpgroup, constantOf(builder, groups)).getResult();
     Value own = arith::MulIOp::create(builder, group, constantOf(builder, blockBytes));
     left.address = arith::AddIOp::create(builder, left.address, own);
   }
-  // Where a column of the right operand begins.
+  // Returns the offset of a column of the right operand.
   auto columnBytes = [&](int64_t column) {
     return rhsDepthLast ? column * panelBytes : column * bytes / panelBytes * right.panelBytes;
   };
@@ -107,23 +107,23 @@ LogicalResult Emitter::emitWgmma(kgpu::WgmmaOp op) {
     right.address = arith::AddIOp::create(builder, right.address,
                                           arith::MulIOp::create(builder, part, constantOf(builder, partBytes)));
   }
-  // Where a step of 32 bytes of depth begins in an operand.
+  // Returns the offset of a step of 32 bytes of depth in an operand.
   auto stepBytes = [&](const OperandDescriptor &operand, int64_t step) {
     int64_t along = step * 32;
     return operand.isDepthLast ? along / panelBytes * operand.panelBytes + along % panelBytes
                                : step * stepDepth * panelBytes;
   };
-  // A step of a left operand with two of every four elements multiplies twice as many rows of the right one.
+  // A step of a 2:4 sparse left operand multiplies twice as many rows of the right operand.
   int64_t rightSteps = op.getPositions() ? 2 : 1,
           steps = op.getPositions() || !lhs ? depth / stepDepth / rightSteps : lhs.getShape()[1] / stepDepth;
   int64_t firstStep = int64_t(op.getRow()) / stepDepth;
   TileRegisters results(registersOf(op.getAccumulator()));
   APInt constant;
   bool alwaysAdds = matchPattern(op.getAdds(), m_ConstantInt(&constant)) && constant.isOne();
-  // Registers that products would read before they write them are live all around a loop. Measured only where results
-  // outlive an iteration.
+  // Accumulators that the first product reads before it writes them are live around the whole loop. Overwriting them
+  // avoids that. It was measured only where results outlive an iteration.
   bool neverAdds = sharesTiles && matchPattern(op.getAdds(), m_Zero());
-  // Fragments are ready before the first instruction: nothing may be written while products run.
+  // Packs all fragments first, because no operand register may be written while products run.
   SmallVector<SmallVector<Value>> fragments;
   for (int64_t block = 0; block < blocks && !lhs; ++block)
     for (int64_t step = 0; step < steps; ++step)
@@ -143,7 +143,7 @@ LogicalResult Emitter::emitWgmma(kgpu::WgmmaOp op) {
     SmallVector<Value> before;
     for (unsigned reg : registers)
       before.push_back(results[reg]);
-    Value sums; // null: none of these products has been made yet
+    Value sums; // Null: none of these products has been emitted yet.
     for (int64_t step = 0; step < steps; ++step) {
       SmallVector<Value> a;
       if (lhs)

@@ -1,4 +1,4 @@
-// Packing and unpacking of elements.
+// Packs and unpacks elements.
 // SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
 #include "dialect/lower/nvvm/Words.h"
 #include "dialect/lower/nvvm/ThreadBits.h"

@@ -1,4 +1,4 @@
-// Loops and branches with regions become branches between blocks.
+// Converts structured loops and branches to branches between blocks.
 // SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
 #include "dialect/lower/scf/ConvertScf.h"
 #include "mlir/Conversion/SCFToControlFlow/SCFToControlFlow.h"

@@ -1,4 +1,4 @@
-// Loops and branches with regions become branches between blocks, for every target.
+// Converts structured loops and branches to branches between blocks, for every target.
 // SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
 #pragma once
 #include "mlir/IR/BuiltinOps.h"
@@ -6,7 +6,7 @@
 
 namespace kpkg::lower {
 
-/// Converts every scf.for, scf.if and scf.while of the module; all other ops stay as they are.
+/// Converts every scf.for, scf.if and scf.while of the module. All other ops stay unchanged.
 mlir::LogicalResult convertScf(mlir::ModuleOp module);
 
 } // namespace kpkg::lower

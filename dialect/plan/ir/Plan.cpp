@@ -59,7 +59,7 @@ LogicalResult DropOp::verify() {
   return success();
 }
 
-/// The number of `{}` in a message, or -1 if its braces are not balanced.
+/// Returns the number of `{}` in a message, or -1 if its braces are unbalanced.
 static int countPlaceholders(llvm::StringRef message) {
   int count = 0;
   for (size_t i = 0; i < message.size(); ++i) {

@@ -1,4 +1,4 @@
-// The plan dialect in C++: types and ops of the host side of an op.
+// Declares the types and ops of the plan dialect, the host side of an op.
 // SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
 #pragma once
 #include "mlir/Bytecode/BytecodeOpInterface.h"
@@ -25,10 +25,10 @@ namespace kpkg::plan_ir {
 inline constexpr llvm::StringLiteral argNameAttr = "plan.name";
 inline constexpr llvm::StringLiteral argMutAttr = "plan.mut";
 
-/// Whether `name` is a dtype of `.k` ("float32", ...).
+/// Returns whether `name` is a dtype of `.k` ("float32", ...).
 bool isDTypeName(llvm::StringRef name);
-/// Bytes of one element of a dtype, given by its name.
+/// Returns the bytes of one element of the dtype with this name.
 int64_t dtypeSize(llvm::StringRef name);
-/// Whether a dtype, given by its name, is a floating-point type.
+/// Returns whether the dtype with this name is a floating-point type.
 bool dtypeIsFloat(llvm::StringRef name);
 } // namespace kpkg::plan_ir

@@ -1,4 +1,4 @@
-// Folds and canonicalisation patterns of plan ops.
+// Implements folds and canonicalisation patterns of plan ops.
 // SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
 #include "dialect/plan/ir/Plan.h"
 #include "mlir/IR/Matchers.h"
@@ -47,7 +47,7 @@ OpFoldResult IsNoneOp::fold(FoldAdaptor) {
     return {};
   if (isa<NoneOp>(source))
     return boolAttr(getContext(), true);
-  // What a view or an allocation gives is a tensor; had its source been null, it would have raised.
+  // The result of a view or an allocation is never null: a null source would have raised.
   if (isa<EmptyOp, EmptyLikeOp, TransposeOp, PermuteOp, ExpandOp, DropOp, SliceOp, UnsqueezeOp, SqueezeOp, UnfoldOp,
           FoldOp, ReshapeOp, ContiguousOp>(source))
     return boolAttr(getContext(), false);
@@ -64,7 +64,8 @@ OpFoldResult ContiguousOp::fold(FoldAdaptor) {
 OpFoldResult ModOp::fold(FoldAdaptor adaptor) {
   auto lhs = dyn_cast_if_present<IntegerAttr>(adaptor.getLhs()),
        rhs = dyn_cast_if_present<IntegerAttr>(adaptor.getRhs());
-  // A division by 0 stays: it raises when it is reached. -1 is left out since INT64_MIN % -1 traps in C++.
+  // A division by 0 is kept, because it must raise when it is reached. -1 is excluded because INT64_MIN % -1 traps in
+  // C++.
   if (!lhs || !rhs || rhs.getInt() == 0 || rhs.getInt() == -1)
     return {};
   int64_t remainder = lhs.getInt() % rhs.getInt();
@@ -75,7 +76,7 @@ OpFoldResult ModOp::fold(FoldAdaptor adaptor) {
 
 namespace {
 
-/// `plan.list [%a, %b]` and the constant index into it.
+/// Matches `plan.list [%a, %b]` and a constant index into it.
 Value entryOfList(Value list, Value index) {
   auto made = list.getDefiningOp<ListOp>();
   APInt constant;
@@ -117,7 +118,8 @@ struct LenOfList final : OpRewritePattern<ListLenOp> {
   }
 };
 
-/// The shape of what was allocated is the shape it was allocated with.
+/// Folds the extent of an allocated tensor to an entry of its shape operand, or redirects it to the tensor that it is
+/// like.
 struct DimOfEmpty final : OpRewritePattern<DimOp> {
   using OpRewritePattern::OpRewritePattern;
   LogicalResult matchAndRewrite(DimOp op, PatternRewriter &rewriter) const override {
@@ -148,7 +150,7 @@ struct ShapeOfEmpty final : OpRewritePattern<ShapeOp> {
   }
 };
 
-/// No view changes a dtype.
+/// Forwards dtype_of through views, which never change the dtype.
 struct DTypeOfView final : OpRewritePattern<DTypeOp> {
   using OpRewritePattern::OpRewritePattern;
   LogicalResult matchAndRewrite(DTypeOp op, PatternRewriter &rewriter) const override {
@@ -157,7 +159,7 @@ struct DTypeOfView final : OpRewritePattern<DTypeOp> {
       rewriter.replaceOp(op, empty.getDtype());
       return success();
     }
-    // Every op that makes a tensor out of a tensor has the latter as its first operand.
+    // Ops that derive a tensor from a tensor have the source as their first operand.
     if (!source || source->getDialect() != op->getDialect() || source->getNumOperands() == 0 ||
         !isa<TensorType>(source->getOperand(0).getType()) || isa<CallOp>(source))
       return rewriter.notifyMatchFailure(op, "not of a view");

@@ -1,4 +1,4 @@
-// plan.func, plan.return, plan.call and plan.launch: syntax and verifiers.
+// Implements text forms and verifiers of plan.func, plan.return, plan.call and plan.launch.
 // SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
 #include "dialect/plan/ir/Plan.h"
 #include "mlir/Interfaces/FunctionImplementation.h"

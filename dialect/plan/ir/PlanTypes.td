@@ -1,4 +1,4 @@
-// Types of the plan dialect.
+// Defines the types of the plan dialect.
 // SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
 #ifndef KPKG_PLAN_TYPES_TD
 #define KPKG_PLAN_TYPES_TD
@@ -12,7 +12,7 @@ def Plan_TensorType : Plan_Type<"Tensor", "tensor"> {
   let summary = "a view of memory with run-time dtype, rank, shape and strides; may be null";
 }
 def Plan_ListType : Plan_Type<"List", "list"> {
-  let summary = "a list of i64; at most 64 long";
+  let summary = "a list of i64 with at most 64 entries";
 }
 def Plan_DTypeType : Plan_Type<"DType", "dtype"> {
   let summary = "a dtype: float32, bfloat16, int64, ...";

@@ -1,4 +1,4 @@
-// Passes over the plan dialect.
+// Declares the passes over the plan dialect.
 // SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
 #pragma once
 #include "dialect/plan/ir/Plan.h"

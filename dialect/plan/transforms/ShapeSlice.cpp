@@ -1,4 +1,4 @@
-// Pass plan-shape-slice: keeps of a plan what decides shapes and errors.
+// Slices a plan down to the ops that determine result shapes and errors.
 // SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
 //
 // Before:                                           After (with canonicalize):
@@ -9,8 +9,11 @@
 //   scf.if %wide { plan.launch ... } else { ... }
 //   plan.return %out
 //
-// Entry: any plan. Exit: no launch is left. Errors that depend on extents of a view that only fed a launch (an index
-// out of range, a reshape that does not fit) are not kept: they would cost a guard each.
+// On entry: any plan.
+// On exit: no launch remains.
+//
+// Errors that depend on extents of a view that only fed a launch are not kept. Examples are an index out of range, or a
+// reshape that does not fit. They would cost a guard each.
 #include "dialect/plan/transforms/ShapeSlice.h"
 #include "dialect/plan/transforms/Passes.h"
 #include "mlir/IR/Matchers.h"
@@ -27,7 +30,7 @@ namespace kpkg::plan_ir {
 
 namespace {
 
-/// The operands that name dimensions of operand 0.
+/// Returns the operands that name dimensions of operand 0.
 SmallVector<Value, 2> dimensionsOf(Operation *op) {
   if (auto transpose = dyn_cast<TransposeOp>(op))
     return {transpose.getDim0(), transpose.getDim1()};
@@ -49,13 +52,12 @@ struct PlanShapeSlice final : impl::PlanShapeSliceBase<PlanShapeSlice> {
     getOperation().walk([&](Operation *op) {
       if (auto launch = dyn_cast<LaunchOp>(op))
         removed.push_back(launch);
-      if (isa<ExpandOp, SqueezeOp, FoldOp>(op)) { // a fold's range depends on the rank: 0 folds along 0 and -1
+      if (isa<ExpandOp, SqueezeOp, FoldOp>(op)) { // A fold's range depends on the rank: 0 folds along 0 and -1.
         OpBuilder builder(op->getContext());
         builder.setInsertionPointAfter(op);
         CheckOp::create(builder, op->getLoc(), op->getResult(0));
       }
-      // A constant dimension is right or wrong for a rank, which the author has checked or meant; an argument is the
-      // caller's.
+      // A constant dimension is valid or not for a rank by the author's design. An argument comes from the caller.
       for (Value dim : dimensionsOf(op))
         if (!matchPattern(dim, m_Constant()) && checked.insert({op->getBlock(), op->getOperand(0), dim}).second) {
           OpBuilder builder(op);
@@ -90,7 +92,7 @@ OwningOpRef<ModuleOp> makeShapeSlice(FuncOp function) {
   passes.addPass(createCanonicalizerPass());
   if (failed(passes.run(*module)))
     return {};
-  // Tracing asks without a device, and a graph may run on another one.
+  // Tracing has no device, and a graph may run on another device.
   WalkResult walked = module->walk([](ProcessorsOp op) {
     op.emitError("the shape of a result, or an error that is raised, depends on `processors()`; only launches and "
                  "temporary tensors may");

@@ -1,4 +1,4 @@
-// The part of a plan that decides shapes and errors.
+// Extracts the part of a plan that determines shapes and errors.
 // SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
 #pragma once
 #include "dialect/plan/ir/Plan.h"
@@ -6,8 +6,8 @@
 
 namespace kpkg::plan_ir {
 
-/// A module with the shape slices of `function` and of all that it calls, simplified. Null, with diagnostics, if a pass
-/// fails.
+/// Returns a module with the simplified shape slices of `function` and of its callees. Returns null, with diagnostics,
+/// if a pass fails, or if a slice depends on `processors()`.
 mlir::OwningOpRef<mlir::ModuleOp> makeShapeSlice(FuncOp function);
 
 } // namespace kpkg::plan_ir

@@ -1,4 +1,4 @@
-// kgpu: shared memory and tensor maps in the simulator, byte for byte.
+// Handles shared memory and tensor maps of the kgpu dialect in the simulator, byte for byte.
 // SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
 #include "dialect/sim/async/Machine.h"
 #include <cstring>
@@ -36,7 +36,7 @@ static llvm::Error reshapeBuffer(Frame &frame, Operation &op) {
   return llvm::Error::success();
 }
 
-/// Calls `function(i, address, coordinates)` for each element of a tile that lies in a buffer.
+/// Calls `function(i, address, coordinates)` for each element of a tile in a buffer.
 template <typename Function>
 static void forEachPlace(char *base, kgpu::SharedType type, ArrayRef<int64_t> shape, Function function) {
   layout::SharedLayout placement = type.getPlacement();
@@ -52,7 +52,8 @@ static llvm::Error localStore(Frame &frame, Operation &op) {
   auto store = cast<kgpu::LocalStoreOp>(op);
   const Tile &tile = frame.tile(store.getValue());
   kgpu::SharedType type = store.getBuffer().getType();
-  // Each warpgroup stores what it holds: others that read without waiting for it find what was there before.
+  // Each warpgroup stores only the elements that it holds. A warpgroup that reads without waiting for the others finds
+  // old data.
   const layout::Layout &layout = kgpu::layoutOf(store.getValue());
   forEachPlace(frame.view(store.getBuffer()).data, type, tile.shape,
                [&](int64_t i, char *address, ArrayRef<int64_t> index) {
@@ -73,7 +74,7 @@ static llvm::Error localLoad(Frame &frame, Operation &op) {
   return self().machine->pause(op);
 }
 
-/// Bits 4 to 6 of an address by bits 7 to 9, as far as the swizzle reaches.
+/// XORs bits 4 to 6 of an address with bits 7 to 9, as far as the swizzle reaches.
 static uintptr_t swizzled(uintptr_t address, int64_t swizzle) {
   uintptr_t mask = swizzle == 128 ? 7 : swizzle == 64 ? 3 : swizzle == 32 ? 1 : 0;
   return address ^ ((address >> 7 & mask) << 4);
@@ -85,7 +86,7 @@ static kgpu::TensorMapAttr mapOf(Operation &op, int64_t number) {
                                                : kgpu::TensorMapAttr();
 }
 
-/// The bytes of a box as TMA writes them, zeros outside of the view.
+/// Returns the bytes of a box as TMA writes them, with zeros outside the view.
 static std::vector<std::pair<char *, std::string>> boxOf(const View &view, ArrayRef<int64_t> offsets,
                                                          kgpu::TensorMapAttr map, unsigned unit, char *to) {
   SmallVector<unsigned> order = map.order(unit);
@@ -115,7 +116,7 @@ static std::vector<std::pair<char *, std::string>> boxOf(const View &view, Array
   return result;
 }
 
-/// A row of the box's unit dimension at `place`, as the box's row of this number.
+/// Returns a row of the box's unit dimension at `place`, placed as row number `row` of the box.
 static std::vector<std::pair<char *, std::string>>
 rowOf(const View &view, ArrayRef<int64_t> place, kgpu::TensorMapAttr map, unsigned unit, char *to, int64_t row) {
   SmallVector<int64_t> box(map.getBox().size(), 1);
@@ -128,7 +129,7 @@ static SmallVector<int64_t> integersOf(Frame &frame, ValueRange values) {
   return llvm::map_to_vector(values, [&](Value value) { return frame.integer(value); });
 }
 
-/// The box of a tensor map at each pixel of a window's column: places in the view, from the first pixel on.
+/// Returns the positions of a window's box in the view (im2col), one for each pixel, starting at the first pixel.
 static std::vector<SmallVector<int64_t>> windowPlaces(Frame &frame, kgpu::TensorLoadOp load, kgpu::TensorMapAttr map,
                                                       ArrayRef<int64_t> offsets) {
   kgpu::WindowAttr window = map.getWindow();
@@ -177,7 +178,8 @@ static llvm::Error tensorLoad(Frame &frame, Operation &op) {
   SmallVector<int64_t> offsets = integersOf(frame, load.getOffsets());
   if (load.getMulticast())
     offsets[*load.getMulticast()] += rank * map.getBox()[*load.getMulticast()];
-  // Read now and written at the end: what it overwrites may be read until then, and what it reads does not change.
+  // The data is read now and written at the end. Until then the destination may still be read, and the source does not
+  // change.
   std::vector<std::pair<char *, std::string>> content;
   if (map.getWindow()) {
     if (load.getTaps().size() != map.getWindow().getCounts().size())
@@ -203,15 +205,15 @@ static llvm::Error tensorLoad(Frame &frame, Operation &op) {
   return machine.pause(op);
 }
 
-/// What a warpgroup writes of a tile: all of it, which must be the same in all of them, or its own part, or that added
-/// to what is there.
+/// How a warpgroup writes a tile. `All` writes the whole tile, which must be the same in all warpgroups. `Own` writes
+/// its own part, and `Adding` adds its own part to memory.
 enum class Writing { All, Own, Adding };
 
 static llvm::Error writeTile(Frame &frame, Operation &op, const View &view, ArrayRef<int64_t> offsets, const Tile &tile,
                              Writing how) {
   if (self().isLoader())
     return frame.error(op, "the load role computes nothing");
-  // A tile of fewer dimensions is that of the last ones of the view.
+  // A tile with fewer dimensions than the view covers the view's last dimensions.
   SmallVector<int64_t> shape(view.shape.size() - tile.shape.size(), 1), index(view.shape.size(), 0);
   llvm::append_range(shape, tile.shape);
   for (int64_t i = 0; i < tile.size(); ++i) {

@@ -1,4 +1,4 @@
-// One CTA of the simulator, those of a cluster, or all that share a counter: who runs when, and what ends when.
+// Simulates CTAs: schedules their roles, and decides when copies and products end.
 // SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
 #include "dialect/sim/async/Machine.h"
 #include "dialect/kgpu/async/RingUses.h"
@@ -32,7 +32,7 @@ Machine::Machine(tile::KernelOp kernel, ArrayRef<Argument> arguments, std::array
                  std::array<int64_t, 3> grid, int64_t count, const AsyncOptions &options, int64_t &steps)
     : kernel(kernel), launch(kgpu::getLaunch(kernel)), arguments(arguments), grid(grid), options(options), steps(steps),
       random(options.seed * 0x9e3779b97f4a7c15 + uint64_t(block[0])) {
-  // Buffers without a place do not overlap. Their contents mean nothing: bytes that are no numbers.
+  // Buffers without an offset do not overlap. Memory starts with bytes that are NaN in float types.
   int64_t end = launch.shared;
   kernel.walk([&](kgpu::AllocOp alloc) {
     auto type = cast<kgpu::SharedType>(alloc.getResult().getType());
@@ -119,8 +119,8 @@ bool Machine::owns(const Agent &agent, ArrayRef<int64_t> shape, int64_t row, int
 
 bool Machine::holds(const Agent &agent, const layout::Layout &layout, ArrayRef<int64_t> coordinates) const {
   if (launch.consumers < 2 || agent.isLoader() || agent.isProducer())
-    return true;                   // one agent is all threads
-  constexpr unsigned warpBits = 2; // of a warpgroup
+    return true;                   // One agent represents all threads.
+  constexpr unsigned warpBits = 2; // Warp bits inside a warpgroup.
   unsigned decides = ~layout.freeBits(layout::Part::Warp) & (layout.warps() - 1);
   std::optional<layout::Place> place = layout.placeOf(coordinates);
   return place && ((place->warp ^ unsigned(agent.number - 1) << warpBits) & decides) >> warpBits == 0;
@@ -270,7 +270,7 @@ llvm::Error Machine::run() {
   std::vector<std::thread> threads;
   for (Agent &agent : agents)
     threads.emplace_back([this, &agent] { runAgent(agent); });
-  // Some runs let copies end late, some let them end early.
+  // Depending on the seed, copies tend to end late or early.
   unsigned haste = unsigned(options.seed % 3);
   while (failure.empty()) {
     std::vector<std::function<void()>> roles, effects;
@@ -287,7 +287,7 @@ llvm::Error Machine::run() {
         copy.finish();
       });
     for (Agent &agent : agents)
-      if (agent.done < int64_t(agent.products.size())) // those of a warpgroup end in order
+      if (agent.done < int64_t(agent.products.size())) // Products of a warpgroup end in order.
         effects.push_back([this, &agent] {
           Product &product = agent.products[size_t(agent.done)];
           if (product.sumOf)

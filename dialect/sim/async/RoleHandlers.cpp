@@ -1,4 +1,4 @@
-// kgpu: roles, rings and products of warpgroups in the simulator.
+// Handles roles, rings and warpgroup products of the kgpu dialect in the simulator.
 // SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
 #include "dialect/sim/async/Machine.h"
 #include "mlir/Dialect/UB/IR/UBOps.h"
@@ -28,7 +28,7 @@ static Ring &ringOf(Value value) {
   return self().machine->ring(value, cast<kgpu::RingType>(value.getType()).getSlots());
 }
 
-/// Uses are numbers without sign.
+/// Returns the number of a use, which is unsigned.
 static int64_t useOf(Frame &frame, Value use) { return int64_t(uint32_t(frame.integer(use))); }
 
 static llvm::Error runRoles(Frame &frame, Operation &op) {
@@ -74,7 +74,7 @@ static llvm::Error release(Frame &frame, Operation &op) {
   int64_t slot = useOf(frame, release.getUse()) % ring.slots();
   ring.empty[slot].arrive();
   for (int cta = 0; ring.isOfCluster && cta < machine.clusterSize(); ++cta)
-    if (cta != self().cta) { // it hears of that later
+    if (cta != self().cta) { // A remote arrival takes effect later.
       Barrier &empty = machine.ring(cta, release.getRing(), ring.slots()).empty[slot];
       machine.start({[&empty] { empty.arrive(); }});
     }
@@ -263,7 +263,7 @@ static llvm::Error convertLayout(Frame &frame, Operation &op) {
   frame.set(op.getResult(0), frame.tile(op.getOperand(0)));
   return llvm::Error::success();
 }
-/// Each warp's part of the axis for itself.
+/// Reduces the part of the axis that each warp holds.
 static llvm::Error partialReduce(Frame &frame, Operation &op) {
   auto reduce = cast<kgpu::PartialReduceOp>(op);
   const Tile &source = frame.tile(reduce.getValue());
@@ -275,7 +275,7 @@ static llvm::Error partialReduce(Frame &frame, Operation &op) {
     inner *= source.shape[dim];
   std::vector<int64_t> count(size_t(parts), 0);
   std::vector<Tile> own(size_t(parts), Tile{source.type, source.shape, {}});
-  // Elements in their order, by the warp that has them; all lines are cut alike.
+  // Groups the elements by the warp that holds them, in order. All lines have the same partition.
   SmallVector<int64_t> index(source.shape.size(), 0);
   std::vector<int64_t> partOf(size_t(source.shape[axis]));
   for (int64_t k = 0; k < source.shape[axis]; ++k) {
@@ -324,14 +324,14 @@ static llvm::Error joinColumns(Frame &frame, Operation &op) {
   return llvm::Error::success();
 }
 
-/// Of the whole tile: warps run together here.
+/// Computes the result for the whole tile, because warps run together here.
 static llvm::Error warpAny(Frame &frame, Operation &op) {
   frame.setInteger(op.getResult(0),
                    llvm::any_of(frame.tile(op.getOperand(0)).cells, [](const Cell &cell) { return cell.i != 0; }));
   return llvm::Error::success();
 }
 
-/// Tiles of floats that are no numbers.
+/// Returns a tile of NaN for float types.
 static llvm::Error poison(Frame &frame, Operation &op) {
   Tile tile = Tile::ofType(op.getResult(0).getType());
   if (isFloat(tile.type))

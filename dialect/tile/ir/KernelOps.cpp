@@ -1,4 +1,4 @@
-// Kernels, the grid and the persistent loop: text form, builders, verifiers.
+// Implements text forms, builders and verifiers of kernels, the grid and the persistent loop.
 // SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
 #include "dialect/tile/ir/TileDialect.h"
 #include "mlir/Interfaces/FunctionImplementation.h"
@@ -43,8 +43,8 @@ LogicalResult KernelOp::verify() {
   return success();
 }
 
-/// Views come from arguments, `tile.drop` and `tile.slice` only: a lowering then always finds the argument that a view
-/// belongs to.
+/// Verifies that views come only from arguments, `tile.drop` and `tile.slice`, so that a lowering always finds the
+/// argument of a view.
 LogicalResult KernelOp::verifyRegions() {
   if (!getBody().hasOneBlock())
     return emitOpError("must have one block; control flow inside is `scf`");

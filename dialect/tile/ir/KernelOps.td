@@ -1,12 +1,13 @@
-// Kernels, the grid, the persistent loop, and what a kernel can tell the host.
+// Defines kernels, the grid, the persistent loop, and the ops that report to the host.
 // SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
 
 def Tile_KernelOp : Tile_Op<"kernel", [IsolatedFromAbove, AffineScope, FunctionOpInterface]> {
-  let summary = "device code that runs once per block of a grid";
+  let summary = "defines device code that runs once per block of a grid";
   let description = [{
-    Arguments are views and scalars. `kernel` and `params` say which `.k` kernel this is an instance of and with which comptime
-    values; `variant` names the facts that its argument types state. `schedule` holds hints that never change meaning: `warps` and `occupancy`
-    of a CTA, CTAs of a `cluster`, `stages` of a pipeline (i32). Views are only made by arguments and by `tile.drop`.
+    Arguments are views and scalars. `kernel` and `params` name the `.k` kernel of this instance and its comptime
+    values. `variant` names the facts that its argument types state. `schedule` holds i32 hints without effect on
+    results: `warps` and `occupancy` of a CTA, CTAs of a `cluster`, `stages` of a pipeline. Only arguments, `tile.drop`
+    and `tile.slice` produce views.
 
     ```mlir
     tile.kernel @scale(%x: !tile.view<1xf32>, %y: !tile.view<1xf32, mut>, %alpha: f32)
@@ -37,14 +38,14 @@ def Tile_KernelOp : Tile_Op<"kernel", [IsolatedFromAbove, AffineScope, FunctionO
   let regions = (region MinSizedRegion<1>:$body);
   let skipDefaultBuilders = 1;
   let builders = [
-    /// A kernel with an empty entry block that has the argument types `arguments`.
+    /// Builds a kernel with an empty entry block that has the argument types `arguments`.
     OpBuilder<(ins "::llvm::StringRef":$name, "::mlir::TypeRange":$arguments)>
   ];
   let extraClassDeclaration = [{
     ::llvm::ArrayRef<::mlir::Type> getArgumentTypes() { return getFunctionType().getInputs(); }
     ::llvm::ArrayRef<::mlir::Type> getResultTypes() { return getFunctionType().getResults(); }
     ::mlir::Region *getCallableRegion() { return &getBody(); }
-    /// True when the kernel has a `tile.for_tiles`: it is launched without a grid.
+    /// Returns whether the kernel has a `tile.for_tiles`. Such a kernel is launched without a grid.
     bool isPersistent();
   }];
   let hasCustomAssemblyFormat = 1;
@@ -53,7 +54,7 @@ def Tile_KernelOp : Tile_Op<"kernel", [IsolatedFromAbove, AffineScope, FunctionO
 }
 
 def Tile_ReturnOp : Tile_Op<"return", [Pure, HasParent<"KernelOp">, Terminator, ReturnLike]> {
-  let summary = "the end of a kernel";
+  let summary = "ends a kernel";
   let description = [{
     ```mlir
     tile.return
@@ -69,7 +70,7 @@ class Tile_GridOp<string mnemonic> : Tile_Op<mnemonic, [Pure]> {
 }
 
 def Tile_BlockIdOp : Tile_GridOp<"block_id"> {
-  let summary = "coordinate of this block in the grid, 0 <= id < grid_dim";
+  let summary = "returns the coordinate of this block in the grid, 0 <= id < grid_dim";
   let description = [{
     ```mlir
     %block = tile.block_id x
@@ -78,7 +79,7 @@ def Tile_BlockIdOp : Tile_GridOp<"block_id"> {
 }
 
 def Tile_GridDimOp : Tile_GridOp<"grid_dim"> {
-  let summary = "number of blocks along an axis of the grid";
+  let summary = "returns the number of blocks along an axis of the grid";
   let description = [{
     ```mlir
     %n = tile.grid_dim y
@@ -89,11 +90,11 @@ def Tile_GridDimOp : Tile_GridOp<"grid_dim"> {
 def Tile_ForTilesOp : Tile_Op<"for_tiles", [
     RecursiveMemoryEffects, DeclareOpInterfaceMethods<LoopLikeOpInterface>,
     SingleBlockImplicitTerminator<"YieldOp">]> {
-  let summary = "runs its body once per tile of an output, spread over the machine";
+  let summary = "runs its body once per tile of an output, distributed over the blocks";
   let description = [{
-    The body is run for every coordinate tuple `0 <= c[d] < counts[d]`. Iterations are independent: each writes its own part of
-    memory and reads nothing that another one writes. Which block runs which iteration, and in which order, is the target's
-    choice. A count of zero or less means no iteration.
+    The body runs for every coordinate tuple `0 <= c[d] < counts[d]`. Iterations are independent: each writes its own
+    part of memory, and reads no memory that another iteration writes. The target chooses the block and the order of the
+    iterations. A count of zero or less means no iteration.
 
     ```mlir
     tile.for_tiles (%m, %n) to (%rows, %columns) {
@@ -106,7 +107,7 @@ def Tile_ForTilesOp : Tile_Op<"for_tiles", [
   let regions = (region SizedRegion<1>:$body);
   let skipDefaultBuilders = 1;
   let builders = [
-    /// A loop over `counts` whose body has its coordinates as arguments and ends in `tile.yield`.
+    /// Builds a loop over `counts`. The body has the coordinates as arguments and ends in `tile.yield`.
     OpBuilder<(ins "::mlir::ValueRange":$counts)>
   ];
   let extraClassDeclaration = [{
@@ -118,7 +119,7 @@ def Tile_ForTilesOp : Tile_Op<"for_tiles", [
 
 def Tile_YieldOp : Tile_Op<"yield", [
     Pure, Terminator, ReturnLike, ParentOneOf<["ForTilesOp", "CombineOp", "ScanOp"]>]> {
-  let summary = "ends a region of a tile op and gives its values";
+  let summary = "ends a region of a tile op and returns its values";
   let description = [{
     ```mlir
     %total = tile.combine (%a : tensor<4x8xf32>) axis 1 init (%zero : f32) -> tensor<4x1xf32> {
@@ -136,7 +137,8 @@ def Tile_YieldOp : Tile_Op<"yield", [
 def Tile_PrintOp : Tile_Op<"print", [MemoryEffects<[MemWrite]>]> {
   let summary = "sends values to the host's print function";
   let description = [{
-    `format` has one `{}` for each value. A tile prints as its elements in row-major order. Output of different blocks is not ordered.
+    `format` has one `{}` for each value. A tile prints its elements in row-major order. The output of different blocks
+    is unordered.
 
     ```mlir
     tile.print "start {} factor {}" (%start, %alpha) : index, f32
@@ -148,9 +150,10 @@ def Tile_PrintOp : Tile_Op<"print", [MemoryEffects<[MemWrite]>]> {
 }
 
 def Tile_AssertOp : Tile_Op<"assert", [MemoryEffects<[MemWrite]>]> {
-  let summary = "stops the launch with a message unless the condition holds";
+  let summary = "ends the launch with a message unless the condition holds";
   let description = [{
-    A tile holds when all of its elements do. After a failed assert the launch reports `message`; what it wrote is unspecified.
+    A tile of conditions must hold in every element. After a failed assert the launch reports `message`, and memory that
+    it writes has unspecified contents.
 
     ```mlir
     tile.assert %cond, "the row must not be empty" : i1

@@ -1,4 +1,4 @@
-// Folds and canonicalizations of view queries and of `tile.drop`, and of `tile.assert`.
+// Implements folds and canonicalisation of view queries, `tile.drop`, `tile.slice` and `tile.assert`.
 // SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
 #include "dialect/tile/ir/TileDialect.h"
 #include "mlir/IR/Matchers.h"
@@ -7,7 +7,7 @@
 using namespace mlir;
 using namespace kpkg::tile;
 
-/// The dimension of the source of `drop` that became dimension `kept` of its result.
+/// Returns the dimension of the source of `drop` that became dimension `kept` of its result.
 static int64_t sourceDimension(DropOp drop, int64_t kept) {
   for (int64_t dim : drop.getDims())
     if (dim <= kept)
@@ -15,7 +15,7 @@ static int64_t sourceDimension(DropOp drop, int64_t kept) {
   return kept;
 }
 
-/// Asks the source of a part instead; the extents and strides that remain are the same.
+/// Redirects a query of a part to its source. Extents and strides of the remaining dimensions are the same.
 template <typename Op> static OpFoldResult foldQuery(Op op) {
   if (auto slice = op.getView().template getDefiningOp<SliceOp>();
       slice && (slice.getDimension() != op.getDimension() || std::is_same_v<Op, StrideOp>)) {
@@ -46,7 +46,7 @@ OpFoldResult DropOp::fold(FoldAdaptor) {
 }
 
 namespace {
-/// drop (drop v) -> drop v.
+/// Merges drop (drop v) to drop v.
 struct MergeDrops final : OpRewritePattern<DropOp> {
   using OpRewritePattern::OpRewritePattern;
   LogicalResult matchAndRewrite(DropOp op, PatternRewriter &rewriter) const override {
@@ -66,7 +66,7 @@ struct MergeDrops final : OpRewritePattern<DropOp> {
   }
 };
 
-/// States the unit dimension in the result type when the source's type knows it: facts of kernel arguments reach the
+/// Propagates the unit dimension from the source's type to the result type, so that facts of kernel arguments reach the
 /// loads.
 struct RefineDrop final : OpRewritePattern<DropOp> {
   using OpRewritePattern::OpRewritePattern;
@@ -78,7 +78,7 @@ struct RefineDrop final : OpRewritePattern<DropOp> {
     return success();
   }
 };
-/// The same for slices.
+/// Propagates the unit dimension to the result types of slices.
 struct RefineSlice final : OpRewritePattern<SliceOp> {
   using OpRewritePattern::OpRewritePattern;
   LogicalResult matchAndRewrite(SliceOp op, PatternRewriter &rewriter) const override {

@@ -1,4 +1,4 @@
-// Views of memory: verifiers and text form.
+// Implements verifiers and text forms of memory ops.
 // SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
 #include "dialect/tile/ir/TileDialect.h"
 
@@ -64,7 +64,7 @@ LogicalResult SliceOp::verify() {
   return success();
 }
 
-/// What load and store share: one offset per dimension, a tile of the view's rank and element type.
+/// Verifies a load or a store: one offset per dimension, and a tile of the view's rank and element type.
 static LogicalResult verifyAccess(Operation *op, ViewType view, size_t offsets, Type value) {
   if (offsets != static_cast<size_t>(view.getRank()))
     return op->emitOpError() << "has " << offsets << " offsets for a view of rank " << view.getRank();
@@ -105,7 +105,7 @@ LogicalResult AddStoreOp::verify() {
   return verifyAccess(*this, view, getOffsets().size(), getValue().getType());
 }
 
-/// What gather and scatter share: index tiles, one per dimension of the view, and a mask, all of the value's shape.
+/// Verifies a gather or a scatter: one index tile per dimension of the view, and a mask, all of the value's shape.
 static LogicalResult verifyIndexed(Operation *op, ViewType view, ValueRange indices, Value mask, Type value) {
   auto tile = cast<RankedTensorType>(value);
   if (indices.empty() || indices.size() != static_cast<size_t>(view.getRank()))

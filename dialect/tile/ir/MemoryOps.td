@@ -1,4 +1,4 @@
-// Views of memory: their extents, indexing, loads and stores.
+// Defines views of memory: their extents, indexing, loads and stores.
 // SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
 
 class Tile_ViewQueryOp<string mnemonic> : Tile_Op<mnemonic, [Pure]> {
@@ -13,7 +13,7 @@ class Tile_ViewQueryOp<string mnemonic> : Tile_Op<mnemonic, [Pure]> {
 }
 
 def Tile_DimOp : Tile_ViewQueryOp<"dim"> {
-  let summary = "extent of a dimension of a view, >= 0";
+  let summary = "returns the extent of a dimension of a view, >= 0";
   let description = [{
     ```mlir
     %d = tile.dim %x, 1 : !tile.view<2xf32>
@@ -22,7 +22,7 @@ def Tile_DimOp : Tile_ViewQueryOp<"dim"> {
 }
 
 def Tile_StrideOp : Tile_ViewQueryOp<"stride"> {
-  let summary = "stride of a dimension of a view, in elements; may be 0 or negative";
+  let summary = "returns the stride of a dimension of a view, in elements; may be 0 or negative";
   let description = [{
     ```mlir
     %s = tile.stride %x, 0 : !tile.view<2xf32>
@@ -31,11 +31,11 @@ def Tile_StrideOp : Tile_ViewQueryOp<"stride"> {
 }
 
 def Tile_DropOp : Tile_Op<"drop", [Pure]> {
-  let summary = "indexes dimensions of a view away";
+  let summary = "indexes dimensions of a view, and drops them";
   let description = [{
-    The result is the part of the view where dimension `dims[i]` has coordinate `indices[i]`. It keeps the extents and strides of
-    the dimensions that remain. Where an index is outside of its dimension (negative ones too), no element of the result exists: every load from
-    it gives the fill, every store to it is dropped.
+    The result is the part of the view where dimension `dims[i]` has coordinate `indices[i]`. It keeps the extents and
+    strides of the other dimensions. If an index is negative or outside its dimension, the result has no elements. Every
+    load from it then returns the fill, and every store to it is dropped.
 
     ```mlir
     %t = tile.drop %q [0, 1] at (%batch, %head) : !tile.view<4xbf16, unit = 3> -> !tile.view<2xbf16, unit = 1>
@@ -44,7 +44,7 @@ def Tile_DropOp : Tile_Op<"drop", [Pure]> {
   let arguments = (ins Tile_ViewType:$view, DenseI64ArrayAttr:$dims, Variadic<Index>:$indices);
   let results = (outs Tile_ViewType:$result);
   let builders = [
-    /// The result type follows from the view and `dims`, which must be ascending.
+    /// Infers the result type from the view and `dims`, which must be ascending.
     OpBuilder<(ins "::mlir::Value":$view, "::llvm::ArrayRef<int64_t>":$dims, "::mlir::ValueRange":$indices), [{
       build($_builder, $_state, ::llvm::cast<ViewType>(view.getType()).drop(dims), view, dims, indices);
     }]>
@@ -56,10 +56,11 @@ def Tile_DropOp : Tile_Op<"drop", [Pure]> {
 }
 
 def Tile_SliceOp : Tile_Op<"slice", [Pure]> {
-  let summary = "the part of a view between two coordinates of a dimension";
+  let summary = "returns the part of a view between two coordinates of a dimension";
   let description = [{
-    The result has the elements whose coordinate along `dimension` is at least `begin` and less than `end`, counted from `begin` on. Both are first
-    clipped to 0 and the extent, and `end` to no less than `begin`.
+    The result has the elements whose coordinate along `dimension` is at least `begin` and less than `end`. Its
+    coordinates count from `begin`. Both bounds are first clipped to 0 and the extent, and `end` to no less than
+    `begin`.
 
     ```mlir
     %t = tile.slice %x, 0 from %r to %rows : !tile.view<2xf32> -> !tile.view<2xf32>
@@ -68,7 +69,7 @@ def Tile_SliceOp : Tile_Op<"slice", [Pure]> {
   let arguments = (ins Tile_ViewType:$view, ConfinedAttr<I64Attr, [IntNonNegative]>:$dimension, Index:$begin, Index:$end);
   let results = (outs Tile_ViewType:$result);
   let builders = [
-    /// The result type follows from the view and the dimension.
+    /// Infers the result type from the view and the dimension.
     OpBuilder<(ins "::mlir::Value":$view, "int64_t":$dimension, "::mlir::Value":$begin, "::mlir::Value":$end), [{
       build($_builder, $_state, ::llvm::cast<ViewType>(view.getType()).slice(dimension), view, $_builder.getI64IntegerAttr(dimension), begin, end);
     }]>
@@ -82,8 +83,8 @@ def Tile_LoadOp : Tile_Op<"load", [
     TypesMatchWith<"fill has the view's element type", "view", "fill", "::llvm::cast<ViewType>($_self).getElementType()">]> {
   let summary = "reads the tile that starts at element coordinates";
   let description = [{
-    Element `i` of the result is element `offsets + i` of the view, or `fill` where that is outside of the view. From a view of
-    rank 0 a scalar is loaded.
+    Element `i` of the result is element `offsets + i` of the view, or `fill` outside the view. A view of rank 0 loads a
+    scalar.
 
     ```mlir
     %t = tile.load %x[%r, %c] fill %zero : !tile.view<2xf32> -> tensor<4x64xf32>
@@ -98,8 +99,9 @@ def Tile_LoadOp : Tile_Op<"load", [
 def Tile_StoreOp : Tile_Op<"store"> {
   let summary = "writes a tile at element coordinates";
   let description = [{
-    Element `i` of `value` becomes element `offsets + i` of the view; elements outside of the view are not written. To a view of
-    rank 0 a scalar is stored. In a view with a stride of 0, which of the values that meet in an element stays is unspecified.
+    Element `i` of `value` becomes element `offsets + i` of the view. Elements outside the view are not written. A view
+    of rank 0 stores a scalar. If a stride is 0, several values go to one element, and which of them remains is
+    unspecified.
 
     ```mlir
     tile.store %a, %y[%r, %c] : tensor<4x8xf32>, !tile.view<2xf32, mut>
@@ -111,10 +113,11 @@ def Tile_StoreOp : Tile_Op<"store"> {
 }
 
 def Tile_AddStoreOp : Tile_Op<"add_store"> {
-  let summary = "adds a tile to what is at element coordinates, whoever else does so";
+  let summary = "adds a tile atomically to the elements at element coordinates";
   let description = [{
-    Element `i` of `value` is added to element `offsets + i` of the view; elements outside of the view stay as they are. Additions to one
-    element, by this block or others, happen one after the other in an order that is not specified. Elements are f32, f64, i32, i64 or index.
+    Element `i` of `value` is added to element `offsets + i` of the view. Elements outside the view are unchanged.
+    Additions to one element, by this block or others, are atomic, and their order is unspecified. Elements are f32,
+    f64, i32, i64 or index.
 
     ```mlir
     tile.add_store %a, %y[%r, %c] : tensor<4x8xf32>, !tile.view<2xf32, mut>
@@ -129,8 +132,8 @@ def Tile_GatherOp : Tile_Op<"gather", [AttrSizedOperandSegments,
     TypesMatchWith<"fill has the view's element type", "view", "fill", "::llvm::cast<ViewType>($_self).getElementType()">]> {
   let summary = "reads one element of the view for each element of the index tiles";
   let description = [{
-    `indices` holds one tile of coordinates per dimension of the view, all of the result's shape. An element whose coordinates are outside of the view or whose mask is
-    false gives `fill`.
+    `indices` has one tile of coordinates per dimension of the view, all of the result's shape. An element is `fill` if
+    its coordinates are outside the view or its mask is false.
 
     ```mlir
     %t = tile.gather %x[%i, %j] fill %zero mask %mask : !tile.view<2xf32>, tensor<4x8xindex> -> tensor<4x8xf32>
@@ -149,8 +152,8 @@ def Tile_GatherOp : Tile_Op<"gather", [AttrSizedOperandSegments,
 def Tile_ScatterOp : Tile_Op<"scatter", [AttrSizedOperandSegments]> {
   let summary = "writes one element of the view for each element of the index tiles";
   let description = [{
-    An element whose coordinates are outside of the view or whose mask is false is not written. Where two elements have the same
-    coordinates, which value stays is unspecified.
+    An element is not written if its coordinates are outside the view or its mask is false. If two elements have the
+    same coordinates, which value remains is unspecified.
 
     ```mlir
     tile.scatter %a, %y[%i, %j] mask %mask : tensor<4x8xf32>, !tile.view<2xf32, mut>, tensor<4x8xindex>
@@ -166,10 +169,11 @@ def Tile_ScatterOp : Tile_Op<"scatter", [AttrSizedOperandSegments]> {
 }
 
 def Tile_AtomicOp : Tile_Op<"atomic", [AttrSizedOperandSegments]> {
-  let summary = "updates one element of the view for each element of the index tiles, whoever else does so";
+  let summary = "updates one element of the view atomically for each element of the index tiles";
   let description = [{
-    An element whose coordinates are outside of the view or whose mask is false changes nothing. Updates of one element, by this block or others, happen
-    one after the other in an order that is not specified; nothing else is ordered by them. Float max and min propagate NaN. Elements are f32, f64, i32, i64 or index.
+    An element has no effect if its coordinates are outside the view or its mask is false. Updates of one element, by
+    this block or others, are atomic, and their order is unspecified. They do not order other memory accesses. Float max
+    and min propagate NaN. Elements are f32, f64, i32, i64 or index.
 
     ```mlir
     tile.atomic add %a, %y[%i, %j] mask %mask : tensor<4x8xf32>, !tile.view<2xf32, mut>, tensor<4x8xindex>

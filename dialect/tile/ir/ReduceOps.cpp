@@ -1,4 +1,4 @@
-// Ops that combine elements along an axis, and the matrix product: verifiers and builders.
+// Implements verifiers and builders of ops that combine elements along an axis, and of the matrix product.
 // SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
 #include "dialect/tile/ir/TileDialect.h"
 
@@ -7,7 +7,7 @@ using namespace kpkg::tile;
 
 static RankedTensorType tileOf(Value value) { return cast<RankedTensorType>(value.getType()); }
 
-/// The type with extent 1 on `axis`.
+/// Returns the type with extent 1 on `axis`.
 static RankedTensorType reducedType(RankedTensorType type, int64_t axis, Type elementType = {}) {
   SmallVector<int64_t> shape(type.getShape());
   shape[axis] = 1;
@@ -18,7 +18,7 @@ static LogicalResult verifyReduced(Operation *op, RankedTensorType value, int64_
                                    Type elementType = {}) {
   if (axis >= value.getRank())
     return op->emitOpError() << "axis " << axis << " is not a dimension of " << value;
-  // Layouts of operand and result differ; kgpu-verify looks at those.
+  // Operand and result have different layouts, which kgpu-verify checks.
   RankedTensorType expected = reducedType(value, axis, elementType);
   auto given = cast<RankedTensorType>(result);
   if (given.getShape() != expected.getShape() || given.getElementType() != expected.getElementType())
@@ -67,7 +67,7 @@ LogicalResult ArgReduceOp::verify() {
   return verifyReduced(*this, tileOf(getValue()), getAxis(), getType(), IndexType::get(getContext()));
 }
 
-/// What combine and scan share: inputs of one shape, and a body (lhs.., rhs..) -> one value per input.
+/// Verifies a combine or a scan: inputs of one shape, and a body (lhs.., rhs..) -> one value per input.
 static LogicalResult verifyFunction(Operation *op, ValueRange inputs, int64_t axis, Block &body) {
   if (inputs.empty())
     return op->emitOpError("needs at least one input");

@@ -1,4 +1,4 @@
-// Ops that combine the elements along an axis, and the matrix product.
+// Defines ops that combine the elements along an axis, and the matrix product.
 // SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
 
 class Tile_AxisOp<string mnemonic, list<Trait> traits = []> : Tile_Op<mnemonic, [Pure] # traits> {
@@ -25,9 +25,9 @@ def Tile_ReduceOp : Tile_AxisOp<"reduce", [SameOperandsAndResultElementType]> {
 }
 
 def Tile_ArgReduceOp : Tile_AxisOp<"arg_reduce"> {
-  let summary = "index of the largest or smallest element along an axis";
+  let summary = "returns the index of the largest or smallest element along an axis";
   let description = [{
-    The first such index. A NaN counts as the extreme, the first NaN wins; -0 equals +0.
+    The result is the first such index. A NaN counts as the extreme, and the first NaN wins. -0 equals +0.
 
     ```mlir
     %t = tile.arg_reduce max %a axis 1 : tensor<4x8xf32> -> tensor<4x1xindex>
@@ -43,8 +43,9 @@ def Tile_CombineOp : Tile_Op<"combine", [
     RecursiveMemoryEffects, RecursivelySpeculatable, SingleBlock, SameVariadicOperandSize]> {
   let summary = "reduces an axis to extent 1 by a function of several values";
   let description = [{
-    The region takes two groups of scalars, one value per input each, and yields their combination. It must be associative and commutative up to rounding,
-    and the `inits` must be neutral for it: elements are combined in unspecified order and `inits` may enter any number of times. All inputs have one shape.
+    The region takes two groups of scalars, with one value per input in each, and yields their combination. The
+    combination must be associative and commutative up to rounding, and `inits` must be neutral for it. Elements are
+    combined in unspecified order, and `inits` may be combined any number of times. All inputs have one shape.
 
     ```mlir
     %t:2 = tile.combine (%a, %k : tensor<4x8xf32>, tensor<4x8xi32>) axis 1 init (%zero, %one : f32, i32)
@@ -62,7 +63,7 @@ def Tile_CombineOp : Tile_Op<"combine", [
   let regions = (region SizedRegion<1>:$body);
   let skipDefaultBuilders = 1;
   let builders = [
-    /// The body has its block with arguments, without terminator.
+    /// Builds the body's block with its arguments, without a terminator.
     OpBuilder<(ins "::mlir::ValueRange":$inputs, "::mlir::ValueRange":$inits, "int64_t":$axis)>
   ];
   let assemblyFormat = [{
@@ -73,9 +74,10 @@ def Tile_CombineOp : Tile_Op<"combine", [
 }
 
 def Tile_ScanOp : Tile_Op<"scan", [RecursiveMemoryEffects, RecursivelySpeculatable, SingleBlock]> {
-  let summary = "inclusive scan along an axis by a function of several values";
+  let summary = "computes the inclusive scan along an axis by a function of several values";
   let description = [{
-    Element `i` of the result combines elements `0..i` of the axis, in order. The region is as for `tile.combine`, and must be associative up to rounding.
+    Element `i` of the result combines elements `0..i` of the axis, in order. The region is as for `tile.combine`, and
+    must be associative up to rounding.
 
     ```mlir
     %t = tile.scan (%a : tensor<4x8xf32>) axis 1 {
@@ -90,7 +92,7 @@ def Tile_ScanOp : Tile_Op<"scan", [RecursiveMemoryEffects, RecursivelySpeculatab
   let regions = (region SizedRegion<1>:$body);
   let skipDefaultBuilders = 1;
   let builders = [
-    /// The body has its block with arguments, without terminator.
+    /// Builds the body's block with its arguments, without a terminator.
     OpBuilder<(ins "::mlir::ValueRange":$inputs, "int64_t":$axis)>
   ];
   let assemblyFormat = [{
@@ -101,14 +103,16 @@ def Tile_ScanOp : Tile_Op<"scan", [RecursiveMemoryEffects, RecursivelySpeculatab
 }
 
 def Tile_DotOp : Tile_Op<"dot", [Pure, AllTypesMatch<["accumulator", "result"]>]> {
-  let summary = "matrix product plus accumulator";
+  let summary = "computes a matrix product plus an accumulator";
   let description = [{
-    `accumulator + lhs @ rhs`, for rank 3 once per batch. Operands f16, bf16, f8 and f32 have an f32 accumulator, f64 has f64, i8 (signed) has i32. Products of narrow floats
-    are exact in f32; the order of the sums and the use of fused multiply-add are unspecified but fixed for a compiled kernel. `precision = tf32` (f32 operands only) allows
-    operands to be rounded to 10 bits of mantissa.
+    The result is `accumulator + lhs @ rhs`, for rank 3 once per batch. The accumulator is f32 for operands f16, bf16,
+    f8 and f32. It is f64 for f64, and i32 for i8 (signed). Products of narrow floats are exact in f32. The order of the
+    sums and the use of FMA are unspecified, but fixed for a compiled kernel. `precision = tf32` (f32 operands only)
+    allows rounding operands to 10 bits of mantissa.
 
-    With `positions`, `lhs` [m, k / 2] has two of every four elements of a row, of which the others are zero: element j of row i stands in column
-    4 * (j / 2) + p, where p are the bits 2 * (j % 8) and the next one of element (i, j / 8) of `positions`, i16 [m, k / 16]. The first of the two stands before the second.
+    With `positions`, `lhs` [m, k / 2] holds the two kept elements of every group of four of a 2:4 sparse row.
+    `positions` is i16 [m, k / 16]. Element j of row i is in column 4 * (j / 2) + p. Element (i, j / 8) of `positions`
+    holds p in two bits, from bit 2 * (j % 8) on. The columns of the two elements are ascending.
 
     ```mlir
     %t = tile.dot %a, %w, %acc precision tf32 : tensor<4x8xf32>, tensor<8x16xf32>, tensor<4x16xf32>

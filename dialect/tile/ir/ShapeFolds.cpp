@@ -1,4 +1,4 @@
-// Folds and canonicalizations of the ops that make or reshape tiles, and of reductions of one element.
+// Implements folds and canonicalisation of ops that create or reshape tiles, and of one-element reductions.
 // SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
 #include "dialect/tile/ir/TileDialect.h"
 #include "mlir/IR/PatternMatch.h"
@@ -6,7 +6,7 @@
 using namespace mlir;
 using namespace kpkg::tile;
 
-/// A splat constant in another shape, or null.
+/// Returns a splat constant in another shape, or null.
 static DenseElementsAttr resplat(Attribute value, Type type) {
   auto dense = dyn_cast_or_null<DenseElementsAttr>(value);
   return dense && dense.isSplat() ? dense.resizeSplat(cast<ShapedType>(type)) : DenseElementsAttr();
@@ -82,7 +82,7 @@ OpFoldResult ArgReduceOp::fold(FoldAdaptor) {
 }
 
 namespace {
-/// broadcast, reshape or permute of a splat -> a splat of the result's shape.
+/// Rewrites a broadcast, reshape or permute of a splat to a splat of the result's shape.
 template <typename Op> struct SplatThrough final : OpRewritePattern<Op> {
   using OpRewritePattern<Op>::OpRewritePattern;
   LogicalResult matchAndRewrite(Op op, PatternRewriter &rewriter) const override {
@@ -94,7 +94,7 @@ template <typename Op> struct SplatThrough final : OpRewritePattern<Op> {
   }
 };
 
-/// A permute that keeps the order of the dimensions with extent > 1 moves no element -> reshape.
+/// Rewrites a permute that keeps the order of dimensions with extent > 1 to a reshape, because it moves no element.
 struct PermuteToReshape final : OpRewritePattern<PermuteOp> {
   using OpRewritePattern::OpRewritePattern;
   LogicalResult matchAndRewrite(PermuteOp op, PatternRewriter &rewriter) const override {

@@ -1,4 +1,4 @@
-// Making tiles and changing their shape: verifiers and builders.
+// Implements verifiers and builders of ops that create or reshape tiles.
 // SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
 #include "dialect/tile/ir/TileDialect.h"
 

@@ -1,10 +1,10 @@
-// Making tiles and changing their shape; no arithmetic.
+// Defines ops that create and reshape tiles, without arithmetic.
 // SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
 
 def Tile_SplatOp : Tile_Op<"splat", [
     Pure, TypesMatchWith<"value has the tile's element type", "result", "value",
                          "::llvm::cast<::mlir::TensorType>($_self).getElementType()">]> {
-  let summary = "a tile whose elements all are a scalar";
+  let summary = "creates a tile whose elements all equal a scalar";
   let description = [{
     ```mlir
     %t = tile.splat %alpha : f32 -> tensor<4x8xf32>
@@ -17,7 +17,7 @@ def Tile_SplatOp : Tile_Op<"splat", [
 }
 
 def Tile_IotaOp : Tile_Op<"iota", [Pure]> {
-  let summary = "the tile 0, 1, ..., n-1";
+  let summary = "creates the tile 0, 1, ..., n-1";
   let description = [{
     ```mlir
     %t = tile.iota : tensor<64xindex>
@@ -35,7 +35,7 @@ def Tile_IotaOp : Tile_Op<"iota", [Pure]> {
 def Tile_BroadcastOp : Tile_Op<"broadcast", [Pure, SameOperandsAndResultElementType]> {
   let summary = "repeats a tile along dimensions of extent 1";
   let description = [{
-    Operand and result have the same rank; each extent of the operand is the result's or 1.
+    Operand and result have the same rank. Each extent of the operand is 1 or the result's extent.
 
     ```mlir
     %t = tile.broadcast %row : tensor<1x8xf32> -> tensor<4x8xf32>
@@ -50,7 +50,7 @@ def Tile_BroadcastOp : Tile_Op<"broadcast", [Pure, SameOperandsAndResultElementT
 }
 
 def Tile_ReshapeOp : Tile_Op<"reshape", [Pure, SameOperandsAndResultElementType]> {
-  let summary = "the same elements in row-major order, in another shape";
+  let summary = "returns the same elements in row-major order, in another shape";
   let description = [{
     ```mlir
     %t = tile.reshape %a : tensor<4x8xf32> -> tensor<2x2x8xf32>
@@ -76,7 +76,7 @@ def Tile_PermuteOp : Tile_Op<"permute", [Pure, SameOperandsAndResultElementType]
   let arguments = (ins Tile_Tile:$value, DenseI64ArrayAttr:$permutation);
   let results = (outs Tile_Tile:$result);
   let builders = [
-    /// The result type follows from the operand and the permutation.
+    /// Infers the result type from the operand and the permutation.
     OpBuilder<(ins "::mlir::Value":$value, "::llvm::ArrayRef<int64_t>":$permutation)>
   ];
   let assemblyFormat = "$value $permutation attr-dict `:` type($value) `->` type($result)";

@@ -1,4 +1,4 @@
-// Registration of the tile dialect and constants that its folds make.
+// Registers the tile dialect, and materialises the constants of its folds.
 // SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
 #include "dialect/tile/ir/TileDialect.h"
 #include "mlir/Dialect/Arith/IR/Arith.h"

@@ -1,4 +1,4 @@
-// The tile dialect, its types and its ops.
+// Declares the tile dialect, its types and its ops.
 // SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
 #pragma once
 #include "mlir/Bytecode/BytecodeOpInterface.h"
@@ -15,26 +15,27 @@
 #include "mlir/Interfaces/SideEffectInterfaces.h"
 
 namespace kpkg::tile {
-/// Most elements that a tile may have.
+/// The maximum number of elements of a tile.
 inline constexpr int64_t kMaxTileElements = int64_t(1) << 20;
 
-/// The attribute of a kernel for which a target is chosen; only there may tiles have layouts.
+/// The attribute that marks a kernel with a chosen target. Only in such kernels tiles may have layouts.
 inline constexpr llvm::StringLiteral kTargetAttribute = "kgpu.target";
 
-/// True for what every tile satisfies besides its element type: ranked, static, rank >= 1, no extent 0, bounded size.
-/// An encoding, the layout of a tile, is allowed here; tile.kernel refuses it where no target is chosen.
+/// Returns whether a type meets the requirements of tiles, apart from the element type: ranked, static, rank >= 1, no
+/// extent of 0, bounded size. An encoding, which is the layout of a tile, is allowed here. tile.kernel rejects it where
+/// no target is chosen.
 bool isTileShape(mlir::Type type);
-/// True for the scalar types that tiles and views may hold.
+/// Returns whether tiles and views may have elements of this type.
 bool isElementType(mlir::Type type);
 
-/// What is known of a view; see the description of !tile.view.
+/// The facts known about a view; see the description of !tile.view.
 struct ViewFacts {
-  int64_t unit = -1;     ///< -1: no unit dimension is known
-  int64_t align = 1;     ///< bytes
-  int64_t divisible = 1; ///< elements
-  int64_t index = 64;    ///< bits
-  int64_t outer = 0;     ///< dimensions whose strides `index` leaves out
-  /// Offsets of all elements fit 32 bits.
+  int64_t unit = -1;     ///< -1: no unit dimension is known.
+  int64_t align = 1;     ///< In bytes.
+  int64_t divisible = 1; ///< In elements.
+  int64_t index = 64;    ///< In bits.
+  int64_t outer = 0;     ///< Leading dimensions whose offsets `index` does not cover.
+  /// Returns whether offsets of all elements fit 32 bits.
   bool hasSmallOffsets() const { return index == 32 && outer == 0; }
   bool operator==(const ViewFacts &other) const = default;
 };
@@ -51,10 +52,10 @@ inline llvm::hash_code hash_value(const ViewFacts &facts) {
 #include "dialect/tile/ir/TileOps.h.inc"
 
 namespace kpkg::tile {
-/// What the op behind `view` took a part of (tile.drop, tile.slice); null for an argument.
+/// Returns the view of which tile.drop or tile.slice took `view` as a part, or null for an argument.
 mlir::Value sourceOfPart(mlir::Value view);
-/// The argument that `view` is, or is a part of.
+/// Returns the argument that `view` is, or is a part of.
 mlir::Value argumentOf(mlir::Value view);
-/// Gives parts of views the types that follow from the types of the arguments.
+/// Updates the types of parts of views to follow from the types of the arguments.
 void inferParts(KernelOp kernel);
 } // namespace kpkg::tile

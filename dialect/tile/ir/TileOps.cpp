@@ -1,4 +1,4 @@
-// Generated definitions of the tile ops, and the parts of their text form that the generator cannot express.
+// Includes the generated definitions of the tile ops, and implements custom directives of their text forms.
 // SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
 #include "dialect/tile/ir/TileDialect.h"
 #include "mlir/Interfaces/FunctionImplementation.h"
@@ -6,7 +6,7 @@
 using namespace mlir;
 using namespace kpkg::tile;
 
-/// One type for all index tiles; the mask has the same shape.
+/// Parses one type for all index tiles. The mask has the same shape.
 static ParseResult parseIndexTileType(OpAsmParser &parser, ArrayRef<OpAsmParser::UnresolvedOperand> indices,
                                       const std::optional<OpAsmParser::UnresolvedOperand> &mask,
                                       SmallVectorImpl<Type> &indexTypes, Type &maskType) {
@@ -24,7 +24,7 @@ static void printIndexTileType(OpAsmPrinter &printer, Operation *, ValueRange in
   printer << indexTypes.front();
 }
 
-/// Results have the types of the inputs, which are printed already.
+/// Infers the types of the results from the inputs, whose types are printed already.
 static ParseResult parseSameTypes(OpAsmParser &, ArrayRef<Type> inputs, SmallVectorImpl<Type> &outputs) {
   outputs.assign(inputs.begin(), inputs.end());
   return success();

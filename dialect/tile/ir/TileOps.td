@@ -1,4 +1,4 @@
-// Base class and enums of the tile ops; the ops are in one file per family.
+// Defines the base class and enums of the tile ops. Each family of ops has its own file.
 // SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
 #ifndef KPKG_DIALECT_TILE_IR_TILEOPS_TD
 #define KPKG_DIALECT_TILE_IR_TILEOPS_TD

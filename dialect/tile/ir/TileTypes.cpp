@@ -1,4 +1,4 @@
-// The view type: text form, checks, and what indexing does to it.
+// Implements the view type: text form, verification, and the types of parts.
 // SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
 #include "dialect/tile/ir/TileDialect.h"
 #include "mlir/IR/DialectImplementation.h"
@@ -133,7 +133,8 @@ int64_t ViewType::getElementBytes() const {
 
 ViewType ViewType::drop(ArrayRef<int64_t> dims) const {
   ViewFacts facts = getFacts();
-  // The part begins a multiple of the dropped strides further on; the unit dimension's may be any number of elements.
+  // The part begins at a multiple of the dropped strides. The stride of the unit dimension allows any number of
+  // elements.
   int64_t step = facts.divisible * getElementBytes();
   facts.outer -= llvm::count_if(dims, [&](int64_t dim) { return dim < getFacts().outer; });
   for (int64_t dim : dims) {
@@ -151,7 +152,7 @@ ViewType ViewType::drop(ArrayRef<int64_t> dims) const {
 
 ViewType ViewType::slice(int64_t dim) const {
   ViewFacts facts = getFacts();
-  // As for an index; along the unit dimension the extent is any number of elements, too.
+  // As in drop(): along the unit dimension the part may begin at any element.
   int64_t step = (dim == getUnit() ? 1 : facts.divisible) * getElementBytes();
   facts.align = std::min(facts.align, step & -step);
   if (dim == getUnit())

@@ -1,9 +1,9 @@
-// What a kernel costs, as a formula over the shapes of its arguments.
+// Estimates the cost of a kernel as a formula over the shapes of its arguments.
 // SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
 //
-// A walk over the kernel carries the product of trip counts of the loops around an op. A tile's dimension remembers
-// which dimension of which argument it was loaded from, so that `ceildiv(dim, B)` iterations over B elements become
-// exactly `dim` elements, and a tile that is wider than the row under it counts the row.
+// A walk over the kernel carries the product of the trip counts of the loops around an op. A tile's dimension records
+// the argument and the dimension that it was loaded from. So `ceildiv(dim, B)` iterations over B elements become
+// exactly `dim` elements, and a tile that is wider than its row counts the row.
 #include "dialect/tile/transforms/Cost.h"
 #include "mlir/Dialect/Arith/IR/Arith.h"
 #include "mlir/Dialect/SCF/IR/SCF.h"
@@ -17,7 +17,7 @@ namespace kpkg::tile {
 
 namespace {
 
-/// The dimension of a view argument that something runs along.
+/// The dimension of a view argument that a tile's dimension was loaded from.
 struct Place {
   unsigned argument;
   unsigned dimension;
@@ -26,8 +26,8 @@ struct Place {
 using Places = SmallVector<std::optional<Place>>;
 
 enum class Scope {
-  Launch, ///< all that is computed and moved
-  Tile,   ///< one output tile or block, with what it has beyond the edges
+  Launch, ///< All computation and data movement.
+  Tile,   ///< One output tile or block, including elements beyond the edges.
 };
 
 class Estimator {
@@ -108,7 +108,7 @@ private:
         add(cost.bytes, trips, type.getShape(), places, elementBytes(type.getElementType()));
       return true;
     }
-    if (auto store = dyn_cast<AddStoreOp>(op)) { // reads and writes
+    if (auto store = dyn_cast<AddStoreOp>(op)) { // Reads and writes.
       auto type = cast<RankedTensorType>(store.getValue().getType());
       add(cost.bytes, trips, type.getShape(), viewPlaces.lookup(store.getView()),
           2 * elementBytes(type.getElementType()));
@@ -133,7 +133,7 @@ private:
     return false;
   }
 
-  /// Multiplies by the value of `count`: a constant, an extent, or one of these divided rounding up.
+  /// Multiplies `term` by the value of `count`: a constant, an extent, or either of them divided rounding up.
   bool multiply(CostTerm &term, Value count) {
     if (std::optional<int64_t> value = getConstantIntValue(count)) {
       term.count *= double(std::max<int64_t>(*value, 0));
@@ -143,7 +143,7 @@ private:
       term.factors.push_back({CostFactor::Kind::Extent, place->argument, place->dimension});
       return true;
     }
-    // Rounded up by one number and then by another one is rounded up by their product.
+    // Consecutive divisions that round up equal one division by the product of the divisors.
     SmallVector<Value> divisors;
     Value dividend = dividendOf(count, divisors);
     int64_t size = 1;
@@ -171,7 +171,7 @@ private:
       std::optional<Place> place = placeOfDim(value);
       return place ? std::optional(std::pair(place->argument, place->dimension)) : std::nullopt;
     };
-    // What goes over a dimension is known as that, so that elements at its edge are counted as they are.
+    // A loop over a dimension becomes a factor of that dimension, so that its edge elements are counted exactly.
     bool isFromZero = isConstant(loop.getLowerBound(), 0), isByOne = isConstant(loop.getStep(), 1);
     CostTerm multiplied = term;
     if (isFromZero && isByOne && multiply(multiplied, loop.getUpperBound())) {
@@ -196,9 +196,8 @@ private:
     return true;
   }
 
-  /// What `value` divides, rounding up, once or several times, the last divisor first: by the op, or as the prelude
-  /// writes it, -(-n // d), of which two are
-  /// -(-n // d // e) once simplified.
+  /// Returns the dividend of `value`, which is divided one or more times, rounding up. Appends the divisors, the last
+  /// one first. Matches ceildivsi, and the prelude's form -(-n // d). Two of the latter simplify to -(-n // d // e).
   static Value dividendOf(Value value, SmallVectorImpl<Value> &divisors) {
     if (auto division = value.getDefiningOp<arith::CeilDivSIOp>()) {
       divisors.push_back(division.getRhs());
@@ -242,7 +241,7 @@ private:
         term.count *= double(size);
         continue;
       }
-      // Iterating over all tiles of a dimension covers it once, whichever argument the count was taken from.
+      // Iterating over all tiles of a dimension covers it once, whichever argument the count comes from.
       auto *tiles = llvm::find_if(term.factors, [&](const CostFactor &factor) {
         return factor.kind == CostFactor::Kind::Tiles && factor.size == size &&
                (Place{factor.argument, factor.dimension} == *place || !usesPlace(term, *place));
@@ -290,7 +289,7 @@ private:
     return true;
   }
 
-  /// Results of the operand's rank lie where the operand lies, as far as the extents agree.
+  /// Propagates the operand's dimensions to results of the same rank, where the extents agree.
   void propagate(Operation &op) {
     if (op.getNumResults() != 1)
       return;

@@ -1,4 +1,4 @@
-// What a kernel costs, as a formula over the shapes of its arguments.
+// Estimates the cost of a kernel as a formula over the shapes of its arguments.
 // SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
 #pragma once
 #include "dialect/tile/transforms/TripCount.h"
@@ -8,15 +8,15 @@
 
 namespace kpkg::tile {
 
-/// One factor of a term; all are known when a launch is: the shapes of the arguments, their numbers and the grid.
+/// A factor of a term. A launch determines its value, by the shapes and values of the arguments and by the grid.
 struct CostFactor {
   enum class Kind {
-    Blocks,  ///< number of blocks of the grid
-    Extent,  ///< shape[dimension] of view argument `argument`
-    Tiles,   ///< the same divided by `size`, rounded up
-    Clipped, ///< the same, but at most `size`
-    Share,   ///< 1 / shape[dimension] of view argument `argument`: of what that many tiles share
-    Count,   ///< what `steps` compute, at least 0
+    Blocks,  ///< The number of blocks of the grid.
+    Extent,  ///< shape[dimension] of view argument `argument`.
+    Tiles,   ///< ceildiv(Extent, size).
+    Clipped, ///< min(Extent, size).
+    Share,   ///< 1 / Extent: the share of each of that many tiles.
+    Count,   ///< The value of `steps`, at least 0.
   };
   Kind kind = Kind::Blocks;
   unsigned argument = 0;
@@ -32,34 +32,33 @@ struct CostTerm {
   llvm::SmallVector<CostFactor, 2> factors;
 };
 
-/// Sums of terms over the whole launch. An estimate: elements outside of a view do not count, operands that stay on
-/// chip count once, branches count as taken.
+/// Sums of terms over the whole launch. This is an estimate: elements outside a view do not count, operands that stay
+/// on chip count once, and branches count as taken.
 struct Cost {
   llvm::SmallVector<CostTerm>
-      flops; ///< a multiplication and an addition of a dot are two; every other operation on an element is one
-  llvm::SmallVector<CostTerm> bytes; ///< read from and written to memory
+      flops; ///< A multiply-add of a dot counts as two operations, any other operation on an element as one.
+  llvm::SmallVector<CostTerm> bytes; ///< Read from and written to memory.
 };
 
-/// The tiles that a persistent kernel's loop over tiles visits; nothing when it has not one such loop, or its counts
-/// are no formulas of shapes.
+/// Returns the number of iterations of a persistent kernel's loop over tiles. Returns nothing unless the kernel has
+/// exactly one such loop and its counts are formulas of shapes.
 std::optional<CostTerm> countTiles(KernelOp kernel);
 
-/// The single factor that an extent, or an extent divided rounding up, is; nothing for other values.
+/// Returns the single factor of an extent, or of an extent divided rounding up. Returns nothing for other values.
 std::optional<CostFactor> countFactor(KernelOp kernel, mlir::Value count);
 
-/// Nothing when a loop's trip count is not a formula of shapes, of Int arguments and of the grid.
+/// Estimates the cost. Returns nothing when a trip count is no formula of shapes, of Int arguments and of the grid.
 std::optional<Cost> estimateCost(KernelOp kernel);
 
-/// Floating-point operations of one output tile or block, elements outside of the views included: what it takes where
-/// it reaches beyond them. Nothing when a loop's trip count is not a formula of shapes, of Int arguments and of the
-/// grid.
+/// Returns the floating-point operations of one output tile or block. They include elements outside the views, which
+/// the tile computes too. Returns nothing when a trip count is no formula of shapes, of Int arguments and of the grid.
 std::optional<llvm::SmallVector<CostTerm>> estimateTileFlops(KernelOp kernel);
 
-/// Where and why such an estimate fails: "softmax.k:12:5: a loop whose number of iterations is no formula of shapes and
-/// of Int arguments". Empty where it does not.
+/// Returns where and why such an estimate fails, or an empty text where it does not. For example: "softmax.k:12:5: a
+/// loop whose number of iterations is no formula of shapes and of Int arguments".
 std::string whyNoEstimate(KernelOp kernel);
 
-/// "2*dim(0,1)*dim(1,2) + 3*blocks*clip(0,1,4096)", for tests.
+/// Prints terms for tests, for example "2*dim(0,1)*dim(1,2) + 3*blocks*clip(0,1,4096)".
 std::string toString(llvm::ArrayRef<CostTerm> terms);
 
 } // namespace kpkg::tile

@@ -1,13 +1,15 @@
-// Products with two of every four elements of the left factor, as products of all of them.
+// Rewrites dots with a 2:4 sparse left operand to dense dots.
 // SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
 //
 // Before: tile.dot %v, %b, %c at %p : tensor<64x32xf16>, tensor<64x8xf16>, tensor<64x8xf32>, tensor<64x4xi16>
-// After:  %w = %v, or 0 where the column is another one than %p says, as tensor<64x16x4x2xf16>; their sums are
-// tensor<64x64xf16>
+// After:  %u = %v at the columns of %p, else 0 : tensor<64x16x4x2xf16>
+//         %w = the sums of %u over its last dimension : tensor<64x64xf16>
 //         tile.dot %w, %b, %c : tensor<64x64xf16>, tensor<64x8xf16>, tensor<64x8xf32>
 //
-// On entry: any verified kernel without layouts. On exit: no tile.dot has positions. For machines that multiply dense
-// tiles only.
+// On entry: any verified kernel without layouts.
+// On exit: no tile.dot has positions.
+//
+// For targets without sparse matrix products.
 #include "dialect/tile/transforms/DensifyDots.h"
 #include "dialect/tile/transforms/Passes.h"
 #include "mlir/Dialect/Arith/IR/Arith.h"
@@ -36,7 +38,7 @@ struct Tiles {
     return arith::ConstantOp::create(builder, loc,
                                      DenseElementsAttr::get(type, builder.getI16IntegerAttr(int16_t(value))));
   }
-  /// 0, 1, 2, ... along `dim`.
+  /// Returns 0, 1, 2, ... along `dim`.
   Value counting(int64_t extent, unsigned dim) {
     SmallVector<int64_t> shape(4, 1);
     shape[dim] = extent;
@@ -46,8 +48,8 @@ struct Tiles {
   }
 };
 
-/// The left factor with all of its elements. Rows, groups of four columns, the columns and the kept elements of a group
-/// are dimensions of their own.
+/// Returns the left operand with all of its elements. The code uses separate dimensions for rows, groups of four
+/// columns, columns of a group, and kept elements of a group.
 Value denseFactor(DotOp dot) {
   Tiles tiles{OpBuilder(dot), dot.getLoc()};
   OpBuilder &builder = tiles.builder;
@@ -59,7 +61,7 @@ Value denseFactor(DotOp dot) {
   Value words = tiles.wide(tiles.shaped(dot.getPositions(), {rows, groups / groupsOfWord, 1, 1}),
                            {rows, groups / groupsOfWord, groupsOfWord, 1});
   words = tiles.wide(tiles.shaped(words, {rows, groups, 1, 1}), each);
-  // Of a word, element e of group g has bits 4 * (g % 4) + 2 * e and the next one.
+  // In a word, element e of group g has the two bits from 4 * (g % 4) + 2 * e on.
   SmallVector<int64_t> line = {1, groups, 1, 1};
   Value group = arith::AndIOp::create(builder, loc, tiles.counting(groups, 1), tiles.all(groupsOfWord - 1, line));
   Value first = tiles.wide(arith::ShLIOp::create(builder, loc, group, tiles.all(2, line)), {1, groups, 1, count});

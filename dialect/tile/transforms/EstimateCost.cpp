@@ -5,8 +5,11 @@
 // After:  tile.kernel @add(...) attributes {bytes = "12*blocks*clip(0,0,4096)", flops = "blocks*clip(0,0,4096)",
 //           tile_flops = "4096"} {...}
 //
-// A persistent kernel gets `tiles = "..."` too, how often its loop over tiles runs. Where there is no formula,
-// `no_estimate` says why. On entry: any verified kernel. On exit: nothing but the attributes has changed.
+// A persistent kernel also gets `tiles = "..."`, the trip count of its loop over tiles. Without a formula,
+// `no_estimate` gives the reason.
+//
+// On entry: any verified kernel.
+// On exit: only attributes have changed.
 #include "dialect/tile/transforms/Cost.h"
 #include "dialect/tile/transforms/Passes.h"
 

@@ -1,12 +1,14 @@
-// Tiles that are added to memory, as updates of elements.
+// Expands tile.add_store to atomic updates of elements.
 // SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
 //
 // Before: tile.add_store %v, %y[%r, %c] : tensor<4x8xf32>, !tile.view<2xf32, mut>
 // After:  %i = (%r + iota) as tensor<4x8xindex>; %j = (%c + iota) as tensor<4x8xindex>
 //         tile.atomic add %v, %y[%i, %j] : tensor<4x8xf32>, !tile.view<2xf32, mut>, tensor<4x8xindex>
 //
-// On entry: any verified kernel without layouts. On exit: no tile.add_store is left. For machines that add to memory
-// element by element only.
+// On entry: any verified kernel without layouts.
+// On exit: no tile.add_store remains.
+//
+// For targets that add to memory only element by element.
 #include "dialect/tile/transforms/ExpandAddStores.h"
 #include "dialect/tile/transforms/Passes.h"
 #include "mlir/Dialect/Arith/IR/Arith.h"

@@ -1,4 +1,4 @@
-// What is known of index values: divisors and signs.
+// Derives divisors, signs and widths of index values.
 // SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
 #include "dialect/tile/transforms/IndexFacts.h"
 #include "dialect/tile/ir/TileDialect.h"
@@ -14,12 +14,12 @@ namespace kpkg::tile {
 
 namespace {
 constexpr int64_t largestDivisor = int64_t(1) << 20;
-/// Deep enough for any index that is written by hand.
+/// The recursion depth, sufficient for any index that is written by hand.
 constexpr unsigned deepest = 16;
 
 int64_t powerOfTwoIn(int64_t value) { return value == 0 ? largestDivisor : std::min(value & -value, largestDivisor); }
 
-/// The loop whose induction variable `value` is.
+/// Returns the loop whose induction variable is `value`.
 scf::ForOp loopOf(Value value) {
   auto argument = dyn_cast<BlockArgument>(value);
   auto loop = argument ? dyn_cast<scf::ForOp>(argument.getOwner()->getParentOp()) : scf::ForOp();
@@ -38,7 +38,7 @@ int64_t divisor(Value value, unsigned depth) {
   Operation *op = value.getDefiningOp();
   if (!op)
     return 1;
-  // Cutting bits off leaves a multiple of so small a power of two.
+  // Truncation preserves divisibility by such small powers of two.
   if (isa<arith::IndexCastOp, arith::ExtSIOp, arith::TruncIOp>(op))
     return of(op->getOperand(0));
   return TypeSwitch<Operation *, int64_t>(op)
@@ -69,7 +69,7 @@ int64_t divisor(Value value, unsigned depth) {
       .Default([](Operation *) { return int64_t(1); });
 }
 
-/// What an op that depends on nothing says of its own range.
+/// Returns whether an op without operands declares its result non-negative.
 bool isNeverNegative(Operation *op) {
   auto ranges = dyn_cast<InferIntRangeInterface>(op);
   if (!ranges || op->getNumOperands() != 0)
@@ -87,7 +87,7 @@ bool nonNegative(Value value, unsigned depth) {
     return false;
   auto is = [&](Value operand) { return nonNegative(operand, depth + 1); };
   if (scf::ForOp loop = loopOf(value))
-    return is(loop.getLowerBound()); // steps are positive
+    return is(loop.getLowerBound()); // Steps are positive.
   if (auto argument = dyn_cast<BlockArgument>(value))
     return isa<ForTilesOp>(argument.getOwner()->getParentOp());
   Operation *op = value.getDefiningOp();

@@ -1,4 +1,4 @@
-// Passes over the tile dialect.
+// Declares the passes over the tile dialect.
 // SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
 #pragma once
 #include "dialect/tile/ir/TileDialect.h"

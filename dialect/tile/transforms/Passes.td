@@ -1,4 +1,4 @@
-// Passes over the tile dialect.
+// Defines the passes over the tile dialect.
 // SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
 #ifndef KPKG_DIALECT_TILE_TRANSFORMS_PASSES_TD
 #define KPKG_DIALECT_TILE_TRANSFORMS_PASSES_TD
@@ -6,34 +6,53 @@
 include "mlir/Pass/PassBase.td"
 
 def TileEstimateCost : Pass<"tile-estimate-cost", "::kpkg::tile::KernelOp"> {
-  let summary = "writes a kernel's cost formulas into its attributes `flops` and `bytes`";
+  let summary = "writes a kernel's cost formulas into the attributes `flops`, `bytes` and `tile_flops`";
   let description = [{
-    The analysis behind the estimates in a package's manifest, made visible. A kernel whose loops have trip counts that are no formula
-    of shapes gets no attribute.
+    Makes the analysis behind the estimates in a package's manifest visible. A formula is a sum of products of extents,
+    the number of blocks and trip counts. A persistent kernel also gets `tiles`, the trip count of its loop over tiles.
+    A kernel with a trip count that is no formula of shapes gets `no_estimate`, with the reason. Works on any verified
+    kernel, and changes only attributes.
   }];
   let statistics = [Statistic<"unknown", "unknown-kernels", "Kernels without a formula">];
 }
 
 def TileWidenReductions : Pass<"tile-widen-reductions", "::kpkg::tile::KernelOp"> {
   let summary = "computes sums and products of narrow floats in f32";
+  let description = [{
+    Rewrites `tile.reduce` of kind sum or prod on floats narrower than f32: extends the operand, reduces in f32, and
+    rounds the result once. Works on any verified kernel. Runs first in the GPU pipeline, so that threads exchange f32
+    values.
+  }];
   let dependentDialects = ["::mlir::arith::ArithDialect"];
 }
 
 def TileExpandAddStores : Pass<"tile-expand-add-stores", "::kpkg::tile::KernelOp"> {
-  let summary = "adds tiles to memory element by element";
+  let summary = "expands add-stores to atomic updates of elements";
+  let description = [{
+    Replaces every `tile.add_store` by a `tile.atomic add` with tiles of coordinates. For targets that add to memory
+    only element by element. Works on any verified kernel without layouts.
+  }];
   let dependentDialects = ["::mlir::arith::ArithDialect"];
 }
 
 def TileDensifyDots : Pass<"tile-densify-dots", "::kpkg::tile::KernelOp"> {
-  let summary = "makes dense what products have two of four elements of";
+  let summary = "densifies the left operands of 2:4 sparse dots";
+  let description = [{
+    Expands the left operand of each `tile.dot` with positions to all of its elements, with zeros at the other
+    positions, and removes the positions. For targets without sparse matrix products. Works on any verified kernel
+    without layouts.
+  }];
   let dependentDialects = ["::mlir::arith::ArithDialect"];
 }
 
 def TileRelaxMath : Pass<"tile-relax-math", "::kpkg::tile::KernelOp"> {
-  let summary = "marks f32 functions that only ever reach a narrower format as approximate";
+  let summary = "marks f32 arithmetic whose results only reach narrower formats as approximate";
   let description = [{
-    Sets `afn` on exponentials and quotients that nothing sees before they are rounded to 16 bits or less. A back end may then
-    compute them with a relative error of 2^-22 times the size of the argument, where that is above 1.
+    Sets `afn` on `exp`, `tanh`, `erf` and quotients in f32 whose results only reach values of 16 bits or less, possibly
+    through further arithmetic. A back end may then compute them with a relative error of 2^-22, times the size of the
+    argument where that is above 1. Sets `contract` on sums, differences and products that only reach narrower formats,
+    and on products that are only summed. Runs before layouts are assigned, while casts are next to the ops whose
+    results they round.
   }];
   let statistics = [Statistic<"relaxed", "relaxed-ops", "Ops that were marked">];
 }
@@ -41,8 +60,9 @@ def TileRelaxMath : Pass<"tile-relax-math", "::kpkg::tile::KernelOp"> {
 def TileMakeVariants : Pass<"tile-make-variants", "::mlir::ModuleOp"> {
   let summary = "copies each kernel for different facts about its arguments";
   let description = [{
-    For CPUs `unit` and `any`, for GPUs `vector`, `vector64`, `unit` and `any`; dispatch takes the instance with most facts that hold. See
-    makeVariants in Variants.h.
+    Replaces each kernel by its variants: `unit` and `any` for CPUs; `vector`, `vector64`, `unit` and `any` for GPUs.
+    Dispatch chooses the instance with the most facts that hold. Expects kernels whose view arguments state no facts,
+    and removes variants that state no more than a later one. See makeVariants in Variants.h.
   }];
   let options = [Option<"kind", "kind", "std::string", "\"cpu\"", "what runs the kernels: cpu or gpu">];
 }

@@ -1,13 +1,16 @@
-// Marks functions and quotients in f32 that only ever reach a narrower format as approximate.
+// Marks f32 functions and quotients whose results only reach a narrower format as approximate.
 // SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
 //
 // Before: %e = math.exp %x : tensor<1x64xf32>      %n = arith.truncf %e : tensor<1x64xf32> to tensor<1x64xbf16>
 // After:  %e = math.exp %x fastmath<afn> : ...     the rest as it was
 //
-// On entry: any verified kernel. On exit: nothing but these marks has changed. What a mark permits is a relative error
-// of 2^-22 times the size of the argument where that is above 1: less than a hundredth of a unit in the last place of
-// f16 wherever the result is finite. A value counts as wide as soon as one use is neither a rounding to 16 bits or
-// less nor arithmetic whose result is narrow.
+// On entry: any verified kernel.
+// On exit: only fast-math flags have changed.
+//
+// `afn` permits a relative error of 2^-22, times the size of the argument where that is above 1. This is less than a
+// hundredth of a unit in the last place of f16 wherever the result is finite. Sums, differences and products get
+// `contract` under the same condition. A value counts as wide if any use is neither a rounding to 16 bits or less nor
+// arithmetic with a narrow result.
 #include "dialect/tile/ir/TileDialect.h"
 #include "dialect/tile/transforms/Passes.h"
 #include "mlir/Dialect/Arith/IR/Arith.h"
@@ -30,7 +33,7 @@ bool roundsAway(Operation *op) {
   return round && getElementTypeOrSelf(round.getType()).getIntOrFloatBitWidth() <= 16;
 }
 
-/// Results are as exact as the operands, up to rounding and cancellation.
+/// Returns whether the op's results are as exact as its operands, up to rounding and cancellation.
 bool passesErrorsOn(Operation *op) {
   return isa<arith::AddFOp, arith::SubFOp, arith::MulFOp, arith::DivFOp, arith::NegFOp, arith::MaximumFOp,
              arith::MinimumFOp, arith::MaxNumFOp, arith::MinNumFOp, arith::SelectOp, math::FmaOp, math::AbsFOp,
@@ -38,7 +41,7 @@ bool passesErrorsOn(Operation *op) {
              BroadcastOp, ReshapeOp, PermuteOp, SplatOp>(op);
 }
 
-/// The f32 values that something may see in full.
+/// The f32 values whose full precision may be observed.
 class WideValues {
 public:
   explicit WideValues(KernelOp kernel) {
@@ -46,7 +49,7 @@ public:
       if (!roundsAway(op) && !passesErrorsOn(op) && !isa<scf::ForOp, scf::YieldOp, tile::YieldOp>(op))
         for (Value operand : op->getOperands())
           add(operand);
-      // Loops other than scf.for, and regions of functions, hide where their values go.
+      // Loops other than scf.for, and regions of functions, hide the uses of their values.
       if (isa<scf::YieldOp, tile::YieldOp>(op) && !isa<scf::ForOp>(op->getParentOp()))
         for (Value operand : op->getOperands())
           add(operand);
@@ -63,7 +66,7 @@ private:
       values.insert(value);
   }
 
-  /// What a wide value was made of is wide.
+  /// Marks the operands of a wide value as wide.
   void spread(Value value) {
     if (auto argument = dyn_cast<BlockArgument>(value)) {
       if (auto loop = dyn_cast<scf::ForOp>(argument.getOwner()->getParentOp()); loop && argument.getArgNumber() > 0)
@@ -101,7 +104,8 @@ struct TileRelaxMath final : impl::TileRelaxMathBase<TileRelaxMath> {
         auto reduce = dyn_cast<ReduceOp>(user);
         return reduce && reduce.getKind() == ReduceKind::Sum;
       });
-      // LLVM narrows a product that is rounded, flags included: then it would be fused without having been rounded.
+      // LLVM narrows a product that is rounded, including its flags. The narrow product would then be fused without
+      // being rounded.
       bool isRounded = isa<arith::MulFOp>(*op) && llvm::any_of(op->getUsers(), roundsAway);
       bool isNarrow = isF32(op.getResult()) && !wide.contains(op.getResult()) && !isRounded;
       if (isNarrow || (isa<arith::MulFOp>(*op) && isPartOfSum))

@@ -1,4 +1,4 @@
-// Finds gathers that read a piece of a row for each of their rows, and scatters that write one.
+// Matches gathers that read a contiguous piece of a row for each of their rows, and scatters that write one.
 // SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
 #include "dialect/tile/transforms/RowGathers.h"
 #include "dialect/tile/transforms/IndexFacts.h"
@@ -10,7 +10,7 @@ namespace kpkg::tile {
 
 static ArrayRef<int64_t> shapeOf(Value tile) { return cast<RankedTensorType>(tile.getType()).getShape(); }
 
-/// The tile before casts of integers and changes of shape that keep the order of its elements.
+/// Returns the tile before integer casts and reshapes that keep the order of its elements.
 static Value source(Value tile) {
   while (Operation *op = tile.getDefiningOp()) {
     bool keeps =
@@ -22,7 +22,7 @@ static Value source(Value tile) {
   return tile;
 }
 
-/// Collects the addends of `tile`, which must be an iota plus scalars.
+/// Matches an iota plus scalars, and collects the scalars.
 static bool isConsecutive(Value tile, SmallVectorImpl<Value> &start) {
   tile = source(tile);
   if (tile.getDefiningOp<IotaOp>())

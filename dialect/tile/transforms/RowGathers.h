@@ -1,29 +1,29 @@
-// Gathers that read a piece of a row for each of their rows, and scatters that write one.
+// Matches gathers that read a contiguous piece of a row for each of their rows, and scatters that write one.
 // SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
 #pragma once
 #include "dialect/tile/ir/TileDialect.h"
 
 namespace kpkg::tile {
 
-/// A gather of R x C elements of which element (r, c) lies at coordinate start + c of dimension `along`, and at
-/// coordinates that depend on r only in the others. A view that is a matrix of pixels and channels, or rows of a table
-/// that another tensor numbers, are read like this.
+/// A gather of R x C elements whose element (r, c) has coordinate start + c in dimension `along`. Its other coordinates
+/// depend on r only. Examples are views as matrices of pixels and channels, and rows of a table that another tensor
+/// indexes.
 struct RowGather {
   unsigned along;
-  llvm::SmallVector<mlir::Value, 2> start; ///< scalar integers; their sum is the start
+  llvm::SmallVector<mlir::Value, 2> start; ///< Scalar integers; their sum is the start.
 };
 
-/// Of coordinates of a gather of this shape without a mask; nothing when they have another form.
+/// Matches the coordinates of an unmasked gather of this shape. Returns nothing when they have another form.
 std::optional<RowGather> rowGather(mlir::ValueRange indices, llvm::ArrayRef<int64_t> shape);
-/// Nothing when `op` has another form, or a mask.
+/// Matches a gather. Returns nothing when `op` has another form, or a mask.
 std::optional<RowGather> rowGather(GatherOp op);
 
-/// How many neighbours of a row, a power of two up to 16 bytes, facts promise to lie together, and in the view all or
-/// none; 1 for other gathers.
+/// Returns how many elements of a row are contiguous by the facts, and all inside the view or all outside. The number
+/// is a power of two, at most 16 bytes of elements. Returns 1 for other gathers.
 int64_t neighboursOf(ViewType view, mlir::ValueRange indices, llvm::ArrayRef<int64_t> shape);
-/// The same for what is written.
+/// As above, for the elements that a scatter writes.
 int64_t neighboursOf(ScatterOp op);
-/// Whether `op` writes pieces of rows of the last dimension, and all of a piece.
+/// Returns whether `op` writes whole pieces of rows of the last dimension.
 bool scattersRows(ScatterOp op);
 
 } // namespace kpkg::tile

@@ -1,8 +1,7 @@
-// How often a loop runs, as steps of a computation over what a launch knows.
+// Derives the trip count of a loop as a stack program over the values that a launch knows.
 // SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
 //
-// Bounds are polynomials of values that are no sums or products, so that what both have in common goes away: `s * n +
-// n` less `s * n` is `n`, whatever is known of `s`.
+// Bounds are expanded to polynomials, so that common terms cancel: `s * n + n` minus `s * n` is `n` for any `s`.
 #include "dialect/tile/transforms/TripCount.h"
 #include "mlir/Dialect/Arith/IR/Arith.h"
 #include "mlir/Dialect/SCF/IR/SCF.h"
@@ -17,10 +16,11 @@ namespace kpkg::tile {
 
 namespace {
 
-/// Longer formulas are none that somebody would check, or a runtime evaluate for each call.
+/// Limits of formulas: longer ones are hard to review, and slow to evaluate for each call.
 constexpr size_t kMostSteps = 48, kMostProducts = 16;
 
-/// A sum of products of values, by their numbers in increasing order, with their coefficients.
+/// A sum of products of values. The key lists the numbers of the values in increasing order; the mapped value is the
+/// coefficient.
 using Polynomial = std::map<SmallVector<unsigned, 4>, int64_t>;
 
 class Counter {
@@ -51,7 +51,7 @@ private:
       return steps;
     if (stepsOf(from))
       return std::nullopt;
-    // The first of the smaller ends that counts from the same place.
+    // Takes the first operand of the minimum that has the same origin.
     SmallVector<Value> ends = {high};
     while (!ends.empty()) {
       Value end = ends.pop_back_val();
@@ -122,7 +122,7 @@ private:
     return add(steps, sum) ? std::optional(std::move(steps)) : std::nullopt;
   }
 
-  /// Appends what puts the sum on the stack; false where it is not known, or too long.
+  /// Appends steps that push the sum. Returns false when a value is unknown, or the program becomes too long.
   bool add(TripCount &steps, const Polynomial &sum) {
     bool isFirst = true;
     auto addProduct = [&](const SmallVector<unsigned, 4> &product, int64_t coefficient) {
@@ -147,14 +147,14 @@ private:
       if (!product.empty() && !addProduct(product, coefficient))
         return false;
     auto constant = sum.find({});
-    if (isFirst || constant != sum.end()) // last, as people write it
+    if (isFirst || constant != sum.end()) // Last, as people write it.
       addProduct({}, constant == sum.end() ? 0 : constant->second);
     return steps.size() <= kMostSteps;
   }
   bool add(TripCount &steps, Value value) { return steps.size() <= kMostSteps && add(steps, polynomialOf(value)); }
 
-  /// What `value` divides, rounding down, once or several times; the divisors, the last one first, are added to
-  /// `divisors`.
+  /// Returns the dividend of `value`, which is divided any number of times, rounding down. Appends the divisors, the
+  /// last one first.
   static Value dividendOf(Value value, SmallVectorImpl<Value> &divisors) {
     while (auto division = value.getDefiningOp<arith::FloorDivSIOp>()) {
       divisors.push_back(division.getRhs());
@@ -163,7 +163,7 @@ private:
     return value;
   }
 
-  /// -n // d, of which the prelude's ceildiv is the negative.
+  /// Matches -n // d, whose negative is the prelude's ceildiv.
   bool isDivisionOfNegative(Value value) {
     SmallVector<Value> divisors;
     Polynomial dividend = polynomialOf(dividendOf(value, divisors));
@@ -219,7 +219,7 @@ private:
     return true;
   }
 
-  /// Branches count as taken, and those with more iterations.
+  /// Appends the larger operand. An operand of 0 is ignored, because branches count as taken.
   bool addLarger(TripCount &steps, Value one, Value other) {
     if (matchPattern(other, m_Zero()) || matchPattern(one, m_Zero()))
       return add(steps, matchPattern(one, m_Zero()) ? other : one);

@@ -1,4 +1,4 @@
-// How often a loop runs, as steps of a computation over what a launch knows.
+// Derives the trip count of a loop as a stack program over the values that a launch knows.
 // SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
 #pragma once
 #include "dialect/tile/ir/TileDialect.h"
@@ -7,18 +7,18 @@
 
 namespace kpkg::tile {
 
-/// One step in reverse Polish notation: a number is put on a stack, or the two upmost ones are replaced by what an
-/// operation makes of them.
+/// One step in reverse Polish notation. It pushes a number, or replaces the two topmost numbers by the result of an
+/// operation.
 struct TripCountStep {
   enum class Kind {
-    Constant, ///< `number`
-    Extent,   ///< shape[dimension] of view argument `number`
-    Value,    ///< Int argument `number`
-    Grid,     ///< blocks of the grid along axis `number`
+    Constant, ///< `number`.
+    Extent,   ///< shape[dimension] of view argument `number`.
+    Value,    ///< Int argument `number`.
+    Grid,     ///< Blocks of the grid along axis `number`.
     Add,
     Multiply,
-    FloorDivide, ///< by a positive number
-    CeilDivide,  ///< by a positive number
+    FloorDivide, ///< By a positive number.
+    CeilDivide,  ///< By a positive number.
     Min,
     Max,
   };
@@ -29,16 +29,17 @@ struct TripCountStep {
 };
 using TripCount = std::vector<TripCountStep>;
 
-/// Of a value that is the extent of a dimension of a view argument: both their numbers.
+/// Returns the numbers of a view argument and its dimension, if a value is that extent.
 using ExtentOf = llvm::function_ref<std::optional<std::pair<unsigned, unsigned>>(mlir::Value)>;
 
-/// How often a loop from `low` to before `high` by `step`, which is positive, runs: below 0 for not at all. Nothing
-/// where that depends on more than extents, Int arguments and the grid. Where each block goes on from where another one
-/// stops, it is what a whole part has: `part * n` to `min(part * n + n, end)` is `n`; and where blocks take turns, from
-/// `block_id` by `grid_dim`, it is what the first one has. Of a choice between two numbers it is the larger one.
+/// Returns the trip count of a loop from `low` to before `high` by `step`, which is positive. A result below 0 means no
+/// iteration. Returns nothing where the count depends on values other than extents, Int arguments and the grid. If each
+/// block continues where another one stops, the result is the count of a full part: `part * n` to `min(part * n + n,
+/// end)` gives `n`. If blocks take turns, from `block_id` by `grid_dim`, it is the count of the first block. A choice
+/// between two numbers gives the larger one.
 std::optional<TripCount> countTrips(mlir::Value low, mlir::Value high, mlir::Value step, ExtentOf extentOf);
 
-/// "value(2) -3 + 5 ceildiv"
+/// Prints the steps, for example "value(2) -3 + 5 ceildiv".
 std::string toString(const TripCount &steps);
 
 } // namespace kpkg::tile

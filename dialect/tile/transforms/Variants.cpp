@@ -1,12 +1,12 @@
-// Copies of a kernel for different facts about its arguments.
+// Copies kernels for different facts about their arguments.
 // SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
 //
 // Before: tile.kernel @k(%x: !tile.view<2xf32>)
 // After:  tile.kernel @k__unit(%x: !tile.view<2xf32, unit = 1>) attributes {variant = "unit"}
 //         tile.kernel @k__any(%x: !tile.view<2xf32>) attributes {variant = "any"}
 //
-// On entry: kernels whose view arguments state no facts. On exit: types of views that were indexed follow those of the
-// arguments.
+// On entry: view arguments of kernels state no facts.
+// On exit: types of parts of views follow from the types of the arguments.
 #include "dialect/tile/transforms/Variants.h"
 #include "dialect/tile/transforms/IndexFacts.h"
 #include "dialect/tile/transforms/Passes.h"
@@ -25,7 +25,7 @@ namespace {
 /// The widest access of one thread.
 constexpr int64_t kVectorBytes = 16;
 
-/// True when `tile` is nothing but a factor of dots, as it is or permuted.
+/// Returns whether `tile` is used only as an operand of dots, possibly permuted.
 bool onlyMultiplied(Value tile) {
   return llvm::all_of(tile.getUses(), [](OpOperand &use) {
     if (auto dot = dyn_cast<DotOp>(use.getOwner()))
@@ -35,7 +35,7 @@ bool onlyMultiplied(Value tile) {
   });
 }
 
-/// True when all that is ever done with `view` is to load factors of dots from it.
+/// Returns whether `view` is used only to load operands of dots.
 bool onlyFeedsDots(Value view) {
   return llvm::all_of(view.getUsers(), [](Operation *user) {
     if (auto load = dyn_cast<LoadOp>(user))
@@ -46,7 +46,7 @@ bool onlyFeedsDots(Value view) {
   });
 }
 
-/// True when nothing but extents, strides and single elements at scalar coordinates are ever asked of `view`.
+/// Returns whether `view` is used only for extents, strides and single elements at scalar coordinates.
 bool onlyReadAsScalars(Value view) {
   return llvm::all_of(view.getUsers(), [](Operation *user) {
     if (auto drop = dyn_cast<DropOp>(user))
@@ -57,7 +57,7 @@ bool onlyReadAsScalars(Value view) {
   });
 }
 
-/// How many of the first dimensions are indexed away wherever `view` is used.
+/// Returns how many leading dimensions every use of `view` indexes and drops.
 int64_t outerDimensions(Value view) {
   int64_t outer = cast<ViewType>(view.getType()).getRank() - 1;
   for (Operation *user : view.getUsers()) {
@@ -78,15 +78,15 @@ bool hasProducts(Operation *op) {
   return op->getParentOfType<KernelOp>()->walk([](DotOp) { return WalkResult::interrupt(); }).wasInterrupted();
 }
 
-/// True when `store` writes a number or so for each thread of a kernel with products: nothing in vectors, as a row of
-/// statistics beside tiles.
+/// Returns whether `store` writes about one number per thread in a kernel with products, such as row statistics next to
+/// tiles. Such stores need no vectors.
 bool storesStatistics(StoreOp store) {
   auto tile = dyn_cast<RankedTensorType>(store.getValue().getType());
   return tile && tile.getRank() == 1 && hasProducts(store);
 }
 
-/// Whether a gather or scatter of tiles of `type` reads or writes pieces of rows in whole vectors of `length` elements.
-/// Of kernels with products only the gathers that copy engines do are of interest: their other views shall not ask for
+/// Returns whether a gather or scatter of tiles of `type` accesses pieces of rows in whole vectors of `length`
+/// elements. Always false in kernels with products, where only TMA gathers matter: their other views must not require
 /// more.
 bool coversRows(Operation *op, Value view, ValueRange indices, Value mask, Type type, int64_t length) {
   auto tile = dyn_cast<RankedTensorType>(type);
@@ -98,10 +98,10 @@ bool coversRows(Operation *op, Value view, ValueRange indices, Value mask, Type 
          llvm::all_of(rows->start, [&](Value start) { return divisorOf(start) % length == 0; });
 }
 
-/// How tiles of `view` are accessed: `Vectors` when all cover whole vectors of `length` elements along its dimension
-/// `fromEnd` (1 = the last one), which is never indexed away. Gathers and scatters that go element by element do so
-/// whatever the view is like, and do not count, unless copy engines do them or they write rows of an argument; nor do
-/// stores of statistics.
+/// Classifies the accesses to tiles of `view`. The result is `Vectors` if all of them cover whole vectors of `length`
+/// elements. The vectors run along dimension `fromEnd` (1 = the last one), which is never dropped. Elementwise gathers
+/// and scatters work with any view and do not count. Exceptions are gathers by TMA, and scatters that write rows of an
+/// argument. Stores of statistics do not count either.
 Accesses accessesOf(Value view, int64_t length, int64_t fromEnd) {
   auto ofTile = [&](Type type) {
     auto tile = dyn_cast<RankedTensorType>(type);
@@ -144,7 +144,7 @@ Accesses accessesOf(Value view, int64_t length, int64_t fromEnd) {
       if (one == Accesses::Vectors && !isKept)
         one = Accesses::Others;
     } else if (auto slice = dyn_cast<SliceOp>(user)) {
-      // Where it begins along the contiguous dimension is not known.
+      // The beginning along the contiguous dimension may be unaligned.
       bool isKept = static_cast<int64_t>(slice.getDimension()) != slice.getView().getType().getRank() - fromEnd;
       one = isKept ? accessesOf(slice.getResult(), length, fromEnd) : Accesses::Others;
     }
@@ -168,7 +168,7 @@ bool hasVectorAccess(KernelOp kernel) {
 
 enum class Strides { Any, Unit, Vectors };
 
-/// Views that are nothing but factors of products: either of their last two dimensions may be the contiguous one.
+/// Returns the views that are used only as operands of products. Either of their last two dimensions may be contiguous.
 SmallVector<Value> factors(KernelOp kernel) {
   SmallVector<Value> views;
   for (Value argument : kernel.getBody().getArguments()) {
@@ -180,12 +180,12 @@ SmallVector<Value> factors(KernelOp kernel) {
   return views;
 }
 
-/// What a variant of this kind states of `view`.
+/// Returns the facts that a variant of this kind states about `view`.
 ViewFacts factsFor(Value view, Strides strides, VariantKind kind, int64_t indexBits) {
   auto type = cast<ViewType>(view.getType());
   ViewFacts facts;
   facts.index = indexBits;
-  // A batch of factors may be huge while each is not: weights of many experts.
+  // A batch of operands may be huge while each matrix is small, such as weights of many experts.
   if (indexBits == 32 && type.getRank() > 2 && onlyFeedsDots(view))
     facts.outer = outerDimensions(view);
   if (strides == Strides::Any || type.getRank() == 0 || onlyReadAsScalars(view) ||
@@ -200,7 +200,7 @@ ViewFacts factsFor(Value view, Strides strides, VariantKind kind, int64_t indexB
   return facts;
 }
 
-/// A copy of `kernel` before it with the facts in its types.
+/// Inserts a copy of `kernel` before it, with the facts in its types.
 KernelOp makeVariant(KernelOp kernel, StringRef name, Strides strides, VariantKind kind, int64_t indexBits = 64) {
   OpBuilder builder(kernel);
   auto variant = cast<KernelOp>(builder.clone(*kernel));
@@ -233,10 +233,10 @@ void turn(KernelOp variant, ArrayRef<unsigned> arguments) {
   inferParts(variant);
 }
 
-/// The "vector" variants: one for each choice of the factors' contiguous dimensions, named after it.
+/// Makes the "vector" variants: one for each choice of the operands' contiguous dimensions, which its name encodes.
 void makeVectorVariants(KernelOp kernel, SmallVectorImpl<KernelOp> &variants) {
   SmallVector<Value> turnable = factors(kernel);
-  if (turnable.size() > 2) // a few more would be many variants
+  if (turnable.size() > 2) // More operands would multiply the variants.
     turnable.clear();
   for (unsigned choice = 0; choice < 1u << turnable.size(); ++choice) {
     std::string name = choice == 0 ? "vector" : "vector_";

@@ -1,27 +1,31 @@
-// Copies of a kernel for different facts about its arguments.
+// Copies kernels for different facts about their arguments.
 // SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
 #pragma once
 #include "dialect/tile/ir/TileDialect.h"
 
 namespace kpkg::tile {
 
-/// What runs the kernels: it decides which facts are worth a copy of the code.
+/// The processor that runs the kernels, which determines the facts that are worth a copy of the code.
 enum class VariantKind { Cpu, Gpu };
 
-/// Replaces each kernel of `module` by its variants, whose symbols end in the variant's name; the facts are in the
-/// types of the views.
+/// Replaces each kernel of `module` by its variants, whose symbols end in the variant's name. The types of the views
+/// state the facts.
 ///
-/// For CPUs: "unit", where every view that is not only read as an operand of dots has stride 1 in its last dimension
-/// (operands of dots are packed, which looks at the strides that it finds), and "any", which states nothing.
+/// CPUs have two variants. "unit" states stride 1 in the last dimension of every view, except views that are only read
+/// as operands of dots. Those are packed, and packing handles any strides. "any" states nothing.
 ///
-/// For GPUs: "vector", where every view that is only accessed in whole 16-byte vectors along its last dimension is
-/// contiguous there, aligned to 16 bytes and divisible by the vector, and every offset fits 32 bits, of factors of
-/// products every offset in one matrix; "vector_nt" and the like, the same but with the factors of products contiguous
-/// along the last dimension (n) or the one before it (t), one letter for each; "vector64", the same as "vector" with
-/// 64-bit offsets; "unit", where the last dimensions have stride 1; and "any". Without vector accesses the first two
-/// are not made.
+/// GPUs have these variants:
+/// * "vector" is for views where all accesses along the last dimension are whole 16-byte vectors. They are contiguous
+///   there, aligned to 16 bytes and divisible by the vector. Every offset fits 32 bits; for dot operands this holds for
+///   offsets in one matrix.
+/// * "vector_nt" and the like are "vector" with other contiguous dimensions of dot operands. One letter for each
+///   operand names the last dimension (n) or the one before it (t).
+/// * "vector64" is "vector" with 64-bit offsets.
+/// * "unit" states stride 1 in the last dimensions.
+/// * "any" states nothing.
 ///
-/// A variant that would state nothing more than a later one is left out.
+/// A kernel without vector accesses has no "vector" variants. A variant that would state no more than a later one is
+/// left out.
 void makeVariants(mlir::ModuleOp module, VariantKind kind);
 
 } // namespace kpkg::tile

@@ -1,4 +1,4 @@
-// Sums and products of narrow floats in f32, rounded once at the end.
+// Computes sums and products of narrow floats in f32, and rounds them once at the end.
 // SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
 //
 // Before: %s = tile.reduce sum %x axis 1 : tensor<1x64xbf16> -> tensor<1x1xbf16>
@@ -6,8 +6,10 @@
 //         %t = tile.reduce sum %w axis 1 : tensor<1x64xf32> -> tensor<1x1xf32>
 //         %s = arith.truncf %t : ... to tensor<1x1xbf16>
 //
-// On entry: any verified kernel. On exit: no sum or product of floats narrower than f32 is left. For targets that
-// reduce elements as they are.
+// On entry: any verified kernel.
+// On exit: no sum or product of floats narrower than f32 remains.
+//
+// For targets that reduce elements in their own type.
 #include "dialect/tile/ir/TileDialect.h"
 #include "dialect/tile/transforms/Passes.h"
 #include "mlir/Dialect/Arith/IR/Arith.h"

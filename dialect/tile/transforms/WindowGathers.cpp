@@ -1,4 +1,4 @@
-// Finds gathers that read a row of channels for each pixel of a window's walk over an image.
+// Matches gathers that read a row of channels for each pixel of a window over an image (im2col).
 // SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
 #include "dialect/tile/transforms/WindowGathers.h"
 #include "dialect/tile/transforms/RowGathers.h"
@@ -10,7 +10,7 @@ using namespace mlir;
 
 namespace kpkg::tile {
 namespace {
-/// The value before casts of integers and changes of shape: of a column they change nothing but its type.
+/// Returns the value before integer casts and reshapes, which change only the type of a one-column tile.
 Value source(Value value) {
   while (Operation *op = value.getDefiningOp()) {
     if (!isa<arith::IndexCastOp, ReshapeOp, BroadcastOp>(op))
@@ -20,13 +20,13 @@ Value source(Value value) {
   return value;
 }
 
-/// The scalar that a tile repeats, before casts; null when it repeats none.
+/// Returns the scalar that a tile splats, before casts, or null.
 Value repeated(Value tile) {
   auto splat = source(tile).getDefiningOp<SplatOp>();
   return splat ? source(splat.getValue()) : Value();
 }
 
-/// The number of the kernel's argument that this is.
+/// Returns the number of the kernel argument that `scalar` is.
 std::optional<unsigned> argumentOf(Value scalar) {
   auto argument = dyn_cast_if_present<BlockArgument>(scalar);
   if (!argument || !isa<KernelOp>(argument.getOwner()->getParentOp()) || !argument.getType().isIndex())
@@ -34,7 +34,7 @@ std::optional<unsigned> argumentOf(Value scalar) {
   return argument.getArgNumber();
 }
 
-/// Operands of `op`, the one that repeats a scalar second.
+/// Returns the operands of `op`, the splatted scalar second.
 template <typename Op> std::optional<std::pair<Value, Value>> withScalar(Value tile) {
   auto op = tile.getDefiningOp<Op>();
   if (!op)
@@ -50,7 +50,7 @@ bool isConstant(Value value, int64_t expected) {
   return matchPattern(value, m_ConstantInt(&constant)) && constant.getSExtValue() == expected;
 }
 
-/// What `number` counts to from 0, one by one, as coordinate of a loop; null where it does something else.
+/// Returns the upper bound of a loop coordinate that counts from 0 by 1, or null.
 Value endOf(Value number) {
   auto argument = dyn_cast<BlockArgument>(number);
   Operation *parent = argument ? argument.getOwner()->getParentOp() : nullptr;
@@ -62,7 +62,7 @@ Value endOf(Value number) {
   return counts ? loop.getUpperBound() : Value();
 }
 
-/// The op that asks for an extent; through a division by 1 that rounds up, as the prelude writes it: -(-n // 1).
+/// Returns the tile.dim op of an extent. Looks through the prelude's ceildiv by 1, which is -(-n // 1).
 DimOp extentIn(Value value) {
   auto negated = [](Value value) {
     auto difference = value.getDefiningOp<arith::SubIOp>();
@@ -75,8 +75,8 @@ DimOp extentIn(Value value) {
   return value.getDefiningOp<DimOp>();
 }
 
-/// The op that asks for the extent of which a tap is a part: a loop counts to it, or the tap is min(max(some number,
-/// 0), extent - 1).
+/// Returns the tile.dim op of the extent that bounds a tap. A loop counts up to the extent, or the tap is clamped:
+/// min(max(n, 0), extent - 1).
 DimOp extentOfTaps(Value tap) {
   if (Value end = endOf(tap))
     return extentIn(end);
@@ -97,7 +97,7 @@ DimOp extentOfTaps(Value tap) {
   return {};
 }
 
-/// tap * step, where taps go from 0 to the extent of a view's dimension.
+/// Matches tap * step, where taps range from 0 to the extent of a view's dimension.
 bool isTapTimesStep(Value scalar, WindowDimension &dim) {
   auto product = scalar.getDefiningOp<arith::MulIOp>();
   if (!product)
@@ -120,7 +120,7 @@ bool isTapTimesStep(Value scalar, WindowDimension &dim) {
   return false;
 }
 
-/// Splits pixel * stride + start + tap * step.
+/// Matches pixel * stride + start + tap * step.
 bool isAffine(Value column, WindowDimension &dim) {
   bool hasTaps = false, hasStart = false;
   Value rest = source(column);
@@ -144,15 +144,15 @@ bool isAffine(Value column, WindowDimension &dim) {
   return true;
 }
 
-/// An iota, plus scalars.
+/// Matches an iota plus scalars.
 bool countsRows(Value column) {
   while (auto sum = withScalar<arith::AddIOp>(column))
     column = sum->first;
   return column.getDefiningOp<IotaOp>() != nullptr;
 }
 
-/// number - number // count * count gives `dim.pixel`; number // count becomes `number`, or gives it where that is not
-/// known yet.
+/// Matches number - number // count * count as `dim.pixel`, and replaces `number` by number // count. A null `number`
+/// matches any numbering of rows.
 bool countsOn(Value &number, WindowDimension &dim) {
   auto rest = dim.pixel.getDefiningOp<arith::SubIOp>();
   auto whole = rest ? withScalar<arith::MulIOp>(source(rest.getRhs())) : std::nullopt;

@@ -1,4 +1,4 @@
-// The algebra: inverses, slices, broadcasts, products, permutations, reshapes, and the layouts of hardware.
+// Tests the algebra of layouts: inverses, slices, broadcasts, products, permutations, reshapes, and hardware layouts.
 // SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
 #include "dialect/layout/Algebra.h"
 #include "dialect/layout/Builders.h"
@@ -63,7 +63,7 @@ TEST(Algebra, SlicesAgreeWithTheirParents) {
           EXPECT_EQ(sliced.shape()[dim], 1);
           EXPECT_EQ(sliced.shape()[1 - dim], layout.shape()[1 - dim]);
           unsigned missing = 0;
-          // Whoever holds an element holds its slice's element.
+          // Every holder of an element also holds the element of its slice.
           forEachPlace(layout, [&](const Place &place) {
             Coordinates where = layout.coordinates(place);
             where[dim] = 0;
@@ -140,7 +140,7 @@ TEST(Algebra, EqualModuloBroadcast) {
   EXPECT_FALSE(equalModuloBroadcast(one, parse("reg 0:1-2 lane 0:4-64 rep 3")));
 }
 
-/// A reshaped layout keeps each register's row-major element number; says whether there was one.
+/// Checks that a reshaped layout keeps each register's row-major element number. Returns whether a reshape exists.
 bool checkReshape(const Layout &layout, llvm::ArrayRef<int64_t> from, llvm::ArrayRef<int64_t> to) {
   llvm::Expected<Layout> reshaped = reshape(layout, from, to);
   if (!reshaped) {
@@ -189,7 +189,7 @@ TEST(Builders, Coalesced) {
   EXPECT_EQ(coalesced({1, 5000}, 2, {32, 4}).str(), "reg 1:1-4 lane 1:8-128 warp 1:256-512 rep 1x5");
   EXPECT_EQ(coalesced({1, 128}, 2, {32, 4}).str(), "reg 1:1-4 lane 1:8-64 * warp *2 rep 1x1");
   EXPECT_EQ(coalesced({8, 128}, 2, {32, 4}).str(), "reg 1:1-4 lane 1:8-64 0:1 warp 0:2-4 rep 1x1");
-  // 48 columns: 8 rows more rather than lanes that hold padding.
+  // 48 columns: 8 more rows, so that no lane holds padding.
   EXPECT_EQ(coalesced({64, 96}, 2, {32, 4}).str(), "reg 1:1-4 lane 1:8-16 0:1-4 warp 0:8-16 rep 2x3");
   EXPECT_EQ(coalesced({64, 64}, 4, {32, 1}, 16, {0, 1}).str(), "reg 0:1-2 1:2-32 lane 0:4-32 1:1 rep 1x1");
   EXPECT_EQ(coalesced({}, 4, {32, 2}).str(), "lane *5 warp * rep none");
@@ -240,7 +240,7 @@ TEST(Builders, FragmentsAreThoseOfThePtxManual) {
       EXPECT_THAT(ldmatrix(4).coordinates({i, lane, 0, 0}), ElementsAre(8 * (i / 2) + group, inGroup * 2 + i % 2));
   }
   EXPECT_EQ(wgmmaAccumulator(96).str(), "reg 1:1 0:8 1:8-16 lane 1:2-4 0:1-4 warp 0:16-32 rep 1x3");
-  // The rows' statistics of an accumulator: replicated over the four lanes of a row.
+  // The row statistics of an accumulator, replicated over the four lanes of a row.
   EXPECT_EQ(llvm::cantFail(slice(wgmmaAccumulator(96), 1)).str(), "reg 0:8 lane *2 0:1-4 warp 0:16-32 rep 1x1");
 }
 } // namespace

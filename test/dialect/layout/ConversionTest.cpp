@@ -1,4 +1,4 @@
-// Conversions: plans are run on elements that know their coordinates.
+// Tests conversions: runs the plans on elements that record their coordinates.
 // SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
 #include "dialect/layout/Conversion.h"
 #include "dialect/layout/Algebra.h"
@@ -26,7 +26,7 @@ Place placeOf(const Layout &layout, unsigned thread, unsigned reg) {
   return {reg, thread % layout.lanes(), thread / layout.lanes() % layout.warps(), thread / layout.threads()};
 }
 
-/// Every register holds the number of its element in a large frame.
+/// Fills every register with the number of its element in a large row-major frame.
 Registers fill(const Layout &layout) {
   Registers result(threadsOf(layout), std::vector<int64_t>(layout.registers()));
   std::vector<int64_t> frame(layout.rank(), 1 << 20);
@@ -99,7 +99,7 @@ int64_t addressOf(const SharedAccess &access, const SharedAccess::Vector &vector
 Registers run(const SharedPlan &plan, const Registers &operand, const Layout &to) {
   Registers result(operand.size(), std::vector<int64_t>(to.registers(), nothing));
   unsigned bytes = plan.memory.elementBytes();
-  // Who wrote a byte address of a block, and what.
+  // The writer of each byte address of a block, and the value.
   std::map<std::pair<unsigned, int64_t>, std::pair<unsigned, int64_t>> memory;
   for (unsigned thread = 0; thread < operand.size(); ++thread) {
     Place place = placeOf(to, thread, 0);
@@ -135,7 +135,7 @@ Registers run(const SharedPlan &plan, const Registers &operand, const Layout &to
   return result;
 }
 
-/// Every place of `to` whose element `from` has must have received it.
+/// Checks that every place of `to` received its element, if `from` has it.
 template <typename Plan> void check(const Layout &from, const Layout &to, const Plan &plan) {
   Registers result = run(plan, fill(from), to), wanted = fill(to);
   unsigned differences = 0;
@@ -150,7 +150,7 @@ struct Counts {
   unsigned renames = 0, shuffles = 0, shared = 0, refused = 0;
 };
 
-/// All ways that exist give the right result; returns which exist.
+/// Checks that all possible plans give the right result, and counts the kinds of plans.
 void checkAll(const Layout &from, const Layout &to, unsigned bytes, Counts &counts) {
   if (std::optional<Rename> plan = planRename(from, to)) {
     check(from, to, *plan);
@@ -181,7 +181,7 @@ TEST(Conversion, RegularPairs) {
         std::tuple(3u, 4u, PartBits{2, 5, 0, 0}), std::tuple(4u, 3u, PartBits{3, 3, 1, 0}),
         std::tuple(1u, 6u, PartBits{2, 4, 1, 0}), std::tuple(6u, 6u, PartBits{6, 5, 1, 0})}) {
     std::vector<Layout> layouts = regularLayouts(rows, columns, bits);
-    // Of the large ones every 5th pair: 4096 elements each.
+    // Every 5th pair of the large layouts, which have 4096 elements each.
     unsigned step = rows + columns > 8 ? 5 : 1, pair = 0;
     for (const Layout &from : layouts)
       for (const Layout &to : layouts)
@@ -218,7 +218,7 @@ TEST(Conversion, WarpDependentSources) {
   Counts counts;
   for (unsigned i = 0; i < 200; ++i) {
     Layout from = randomLayout(random, {2, 3, 1, 0}, 0, 0, 3, {1, 1});
-    // Mix register and lane bits among themselves, and add some of them to the warp's basis.
+    // Mixes register and lane bits among themselves, and adds some of them to the warp's basis.
     Layout::Fields fields;
     fields.repeats = {1, 1};
     BitMatrix mixed = from.matrix();
@@ -267,12 +267,12 @@ TEST(Conversion, Replicas) {
     for (const Layout *to : {&all, &spread, &pairs, &others})
       checkAll(*from, *to, 4, counts);
   EXPECT_EQ(counts.shuffles, 16u);
-  // Who holds everything only picks: no shuffle at all.
+  // Threads that hold all elements only select; no shuffle is needed.
   ShufflePlan pick = *planShuffles(all, spread, 4);
   EXPECT_TRUE(pick.butterfly);
   for (const ShufflePlan::Round &round : pick.rounds)
     EXPECT_EQ(round.laneXor, 0u);
-  // Replication needs no selects: each round asks one lane.
+  // Replication needs no selects: each round reads from one lane.
   ShufflePlan give = *planShuffles(parse("lane 0:1-16 rep 1"), parse("reg 0:1-16 lane *5 rep 1"), 4);
   EXPECT_TRUE(give.before.empty() && give.after.empty());
   EXPECT_EQ(give.rounds.size(), 32u);
@@ -285,7 +285,7 @@ TEST(Conversion, Choices) {
   EXPECT_EQ(kind("reg 0:1-2 lane 0:4-64 rep 1", "reg 0:2 0:1 lane 0:4-64 rep 1", 4), 0u);
   EXPECT_EQ(kind("reg 0:1 lane 0:2-32 rep 1", "reg 0:2 lane 0:1 0:4-32 rep 1", 4), 1u);
   EXPECT_EQ(kind("reg 0:1-2 lane 0:4-64 warp 0:128 rep 1", "reg 0:1-2 lane 0:8-128 warp 0:4 rep 1", 4), 2u);
-  // 32 registers a lane transposed in one warp: memory is cheaper than five exchanges of all registers on both sides.
+  // Transposing 32 registers per lane in one warp is cheaper through memory than by five exchanges on both sides.
   EXPECT_EQ(kind("reg 0:1-16 lane 1:1-16 rep 1x1", "reg 1:1-16 lane 0:1-16 rep 1x1", 4), 2u);
 }
 
@@ -313,7 +313,7 @@ TEST(Conversion, ClusterBlocksHaveTheirOwnMemory) {
 }
 
 TEST(Conversion, TooFewSendersInAWarp) {
-  // Every warp has all, but the 32 elements that a warp keeps lie in 16 of its lanes.
+  // Every warp holds all elements, but the 32 elements that a warp keeps are in 16 of its lanes.
   Layout from = parse("reg 0:1-2 lane 0:4-32 * warp * rep 1"), to = parse("lane 0:1-16 warp 0:32 rep 1");
   EXPECT_FALSE(planShuffles(from, to, 4).has_value());
   Counts counts;
@@ -340,7 +340,7 @@ TEST(Conversion, HardwareLayouts) {
     checkAll(accumulator, rows, 2, counts);
     checkAll(rows, accumulator, 2, counts);
   }
-  // An accumulator becomes operand A without leaving the thread.
+  // An accumulator converts to operand A within each thread.
   Layout twoAccumulators = llvm::cantFail(product(mmaAccumulator(), parse("reg 1:1 rep 1x1")));
   EXPECT_THAT(planRename(twoAccumulators, mmaOperandA(2))->source, ElementsAre(0, 1, 2, 3, 4, 5, 6, 7));
   EXPECT_EQ(counts.shared, 8u);

@@ -1,4 +1,4 @@
-// Enumerated and random layouts.
+// Generates enumerated and random layouts for tests.
 // SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
 #include "test/dialect/layout/LayoutSamples.h"
 #include "llvm/ADT/STLExtras.h"
@@ -8,7 +8,7 @@
 
 namespace kpkg::layout {
 namespace {
-/// Gives part after part its bits: `along` of them to the first dimension of `order`, the others to the second.
+/// Assigns bits to part after part: `along` of them to the first dimension of `order`, the others to the second.
 void extendRegular(std::vector<Layout> &results, Layout::Fields fields, llvm::ArrayRef<unsigned> counts, unsigned part,
                    std::array<unsigned, 2> left, std::array<int32_t, 2> next, bool columnsFirst) {
   if (part == partCount) {
@@ -69,7 +69,7 @@ Layout randomLayout(std::mt19937 &random, PartBits bits, unsigned freeLanes, uns
   for (unsigned part = 0; part < partCount; ++part)
     for (bool isFree : free[part]) {
       uint64_t image = 0;
-      // Half of the bases move along one coordinate bit, as in layouts from practice.
+      // Half of the bases move along one coordinate bit, as in practical layouts.
       bool simple = random() % 2 == 0;
       while (!isFree && image == 0) {
         uint64_t candidate = simple ? uint64_t(1) << random() % size : random() % (uint64_t(1) << size);

@@ -1,4 +1,4 @@
-// Layouts for the tests: regular ones by enumeration, irregular ones by chance.
+// Generates layouts for tests: enumerated regular ones and random irregular ones.
 // SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
 #pragma once
 #include "dialect/layout/Layout.h"
@@ -6,16 +6,17 @@
 #include <vector>
 
 namespace kpkg::layout {
-/// How many bits a sample's parts have.
+/// The number of bits of each part of a sample.
 struct PartBits {
   unsigned registers, lanes, warps, blocks;
 };
 
-/// Two-dimensional layouts of 2^log2Elements elements in the atom, with every split of each part's bits over the
-/// dimensions that fills it, both orders of the dimensions, and free bits where a part has more bits than are left.
+/// Returns two-dimensional layouts with an atom of 2^log2Elements elements. They cover every distribution of each
+/// part's bits over the dimensions that fills the atom, and both orders of the dimensions. Surplus bits of a part are
+/// free.
 std::vector<Layout> regularLayouts(unsigned log2Rows, unsigned log2Columns, PartBits bits);
 
-/// A layout with an arbitrary invertible map; `freeLanes` and `freeWarps` bits are free. Repeats as given.
+/// Returns a layout with an arbitrary invertible map, `freeLanes` and `freeWarps` free bits, and the given repeats.
 Layout randomLayout(std::mt19937 &random, PartBits bits, unsigned freeLanes, unsigned freeWarps, unsigned rows,
                     llvm::ArrayRef<int64_t> repeats);
 
@@ -28,6 +29,6 @@ template <typename Visit> void forEachPlace(const Layout &layout, Visit visit) {
           visit(Place{reg, lane, warp, block});
 }
 
-/// Row-major number of coordinates in `shape`.
+/// Returns the row-major index of coordinates in `shape`.
 int64_t numberOf(llvm::ArrayRef<int64_t> coordinates, llvm::ArrayRef<int64_t> shape);
 } // namespace kpkg::layout

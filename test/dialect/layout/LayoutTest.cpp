@@ -1,4 +1,4 @@
-// Layouts: text, checks, who holds what.
+// Tests layouts: text form, validation, and which thread holds which element.
 // SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
 #include "dialect/layout/Layout.h"
 #include "dialect/layout/Builders.h"
@@ -41,7 +41,7 @@ TEST(Layout, TextOfUnusualOnes) {
 }
 
 TEST(Layout, CanonicalForm) {
-  // Repeats by a power of two are register bits, as far as the numbering stays.
+  // Repeats by a power of two become register bits, as far as the numbering stays.
   EXPECT_EQ(parse("reg 0:1 lane 0:2-32 rep 6").str(), "reg 0:1 0:64 lane 0:2-32 rep 3");
   EXPECT_EQ(parse("lane 1:1-16 rep 4x2").str(), "reg 1:32 0:1-2 lane 1:1-16 rep 1x1");
   EXPECT_EQ(parse("lane 1:1-16 rep 4x3").str(), "lane 1:1-16 rep 4x3");
@@ -70,7 +70,7 @@ TEST(Layout, WrongLayoutsSayWhy) {
   EXPECT_THAT(whyNot("rep 4096x512"), HasSubstr("a thread would hold 2097152"));
 }
 
-/// Everything that the queries say of a layout, against coordinates() alone.
+/// Checks all queries of a layout against coordinates() alone.
 void checkQueries(const Layout &layout) {
   SCOPED_TRACE(layout.str());
   EXPECT_EQ(parse(layout.str()), layout);
@@ -92,7 +92,7 @@ void checkQueries(const Layout &layout) {
   EXPECT_THAT(holders, testing::Each(replicas));
 }
 
-/// vectors(): every group is what its contract says, and one twice as long does not exist.
+/// Checks the contract of vectors(), and that no vectors of twice the length exist.
 void checkVectors(const Layout &layout) {
   SCOPED_TRACE(layout.str());
   for (unsigned dim = 0; dim < 2; ++dim) {

@@ -1,4 +1,4 @@
-// Shared memory: offsets, hardware swizzles, accesses, bank conflicts.
+// Tests shared-memory layouts: offsets, hardware swizzles, accesses, bank conflicts.
 // SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
 #include "dialect/layout/Shared.h"
 #include "dialect/layout/Builders.h"
@@ -14,7 +14,7 @@ using testing::HasSubstr;
 namespace {
 Layout parse(llvm::StringRef text) { return llvm::cantFail(Layout::parse(text)); }
 
-/// No two elements overlap, all lie inside sizeBytes().
+/// Checks that no two elements overlap and that all lie inside sizeBytes().
 void checkOffsets(const SharedLayout &memory) {
   SCOPED_TRACE(memory.str());
   EXPECT_EQ(llvm::cantFail(SharedLayout::parse(memory.str())), memory);
@@ -29,7 +29,7 @@ void checkOffsets(const SharedLayout &memory) {
     }
 }
 
-/// Every thread finds each register's element where the memory has it.
+/// Checks that every thread accesses each register's element at its offset in memory.
 void checkAccess(const Layout &layout, const SharedLayout &memory, const SharedAccess &access) {
   SCOPED_TRACE(layout.str() + " in " + memory.str());
   unsigned differences = 0;
@@ -87,7 +87,7 @@ TEST(SharedLayout, TmaSwizzles) {
           unsigned differences = 0;
           for (int64_t row = 0; row < rows; ++row)
             for (int64_t column = 0; column < columns; ++column) {
-              // The unit's own rule, on the byte address inside the panel.
+              // The hardware's rule, applied to the byte address inside the panel.
               int64_t byte = column * bytes, address = byte / span * rows * span + row * span + byte % span;
               if (swizzle != Swizzle::None)
                 address ^= (address >> 7 & (span / 16 - 1)) << 4;
@@ -117,8 +117,8 @@ TEST(SharedLayout, WrongOnesSayWhy) {
 }
 
 TEST(SharedAccess, SwizzledRowsOfAccumulator) {
-  // A 64x64 bf16 accumulator written to a 128-byte swizzled tile: 4-byte stores without conflicts; without the swizzle,
-  // 8-way.
+  // A 64x64 bf16 accumulator is written to a 128-byte swizzled tile by 4-byte stores without conflicts. Without the
+  // swizzle the conflicts are 8-way.
   Layout accumulator = wgmmaAccumulator(64);
   SharedLayout swizzled = llvm::cantFail(SharedLayout::tma({64, 64}, 2, Swizzle::B128)),
                plain = SharedLayout::rowMajor({64, 64}, 2);
@@ -138,7 +138,7 @@ TEST(SharedAccess, WideVectorsAndRepeats) {
   EXPECT_EQ(access.vectorBytes, 16u);
   EXPECT_EQ(countWavefronts(access), 5u * 4);
   checkAccess(row, memory, access);
-  // The memory's atom (1024) is smaller than the layout's: repeats of the memory are taken into it.
+  // The memory's atom (1024) is smaller than the layout's, so repeats of the memory become part of it.
   Layout longer = parse("reg 1:1-2 1:512-1024 lane 1:4-64 warp 1:128-256 rep 1x3");
   SharedLayout many = SharedLayout::rowMajor({1, 6144}, 4);
   checkAccess(longer, many, llvm::cantFail(planAccess(longer, many)));
@@ -175,7 +175,8 @@ TEST(SharedAccess, CountIsTheFormula) {
 }
 
 TEST(SharedAccess, RegularPairsHaveNoConflicts) {
-  // Rows to columns and everything between, one warp: a swizzle without conflicts exists for whole words on both sides.
+  // Conversions from rows to columns and all intermediate layouts in one warp: for whole words on both sides, a swizzle
+  // without conflicts exists.
   unsigned pairs = 0;
   for (auto [rows, columns] : {std::pair(5u, 5u), std::pair(4u, 6u), std::pair(6u, 3u)}) {
     std::vector<Layout> layouts = regularLayouts(rows, columns, {rows + columns - 5, 5, 0, 0});

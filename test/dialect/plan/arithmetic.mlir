@@ -1,4 +1,4 @@
-// Scalars on the host: Python's rules for // and %, errors instead of overflow, NaN.
+// Tests scalars on the host: Python's rules for // and %, errors instead of overflow, NaN.
 // RUN: kpkg-plan %s --op=int --call="float32[1], 7, 2" --call="float32[1], -7, 2" --call="float32[1], 7, -2" --call="float32[1], 7, 0" \
 // RUN:   --call="float32[1], 9223372036854775807, 2" --call="float32[1], -9223372036854775808, -1" | FileCheck %s --check-prefix=INT
 // RUN: kpkg-plan %s --op=float --call="float32[1], 7.0, 2.0" --call="float32[1], nan, 2.0" --call="float32[1], 1e30, 2.0" | FileCheck %s --check-prefix=FLOAT

@@ -1,4 +1,4 @@
-// Folds: what is known of lists, shapes and dtypes.
+// Tests folds of lists, shapes and dtypes.
 // RUN: kpkg-opt %s --canonicalize | FileCheck %s
 
 // CHECK-LABEL: plan.func @shapes
@@ -24,7 +24,7 @@ plan.func @shapes(%x: !plan.tensor {plan.name = "x"}, %n: i64 {plan.name = "n"})
   plan.return %0, %1, %2, %3, %4 : i64, i64, i64, !plan.list, i64
 }
 
-// An index that is out of range stays: it raises when it is reached.
+// An index out of range is not folded: it raises when it is reached.
 // CHECK-LABEL: plan.func @out_of_range
 plan.func @out_of_range(%n: i64 {plan.name = "n"}) -> i64 {
   %c3 = arith.constant 3 : i64

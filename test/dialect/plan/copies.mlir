@@ -1,4 +1,4 @@
-// When strides do not allow a view: copies in, copies back, copies of results; and what may not be written.
+// Tests tensors whose strides do not allow a view: copies in, copies back, copies of results, and forbidden writes.
 // RUN: kpkg-plan %s --op=read --call="float32[2, 3, 4], 1" --call="float32[2, 3, 4]@[1, 2, 6], 1" --call="float32[2, 3, 4]@[12, 4, 1], -1" \
 // RUN:   --call="float32[4, 3, 2]@[1, 8, 4], 2" | FileCheck %s --check-prefix=READ
 // RUN: kpkg-plan %s --op=write --call="float32[2, 3]" --call="float32[2, 3]@[1, 2]" --call="float32[2, 3]@[0, 1]" | FileCheck %s --check-prefix=WRITE
@@ -16,7 +16,7 @@
 // READ-NEXT: launch k(x: float32[2, 3, 4] strides [1, 2, 6]
 // READ: read(float32[2, 3, 4]@[12, 4, 1], -1)
 // READ-NEXT: launch k(x: float32[6, 4, 1], mut
-// Dimensions 0 and 1 do not merge: a copy first.
+// Dimensions 0 and 1 do not merge, so a copy comes first.
 // READ: read(float32[4, 3, 2]@[1, 8, 4], 2)
 // READ-NEXT: copy (x: float32[4, 3, 2] strides [1, 8, 4]) to (temporary1: float32[4, 3, 2])
 // READ-NEXT: launch k(temporary1: float32[12, 2, 1], mut result2: float32[12, 2, 1]) grid 1x1x1
@@ -30,7 +30,7 @@ plan.func @read(%x: !plan.tensor {plan.name = "x"}, %dim: i64 {plan.name = "dim"
   plan.return %y : !plan.tensor
 }
 
-// A launch that writes a copy: the argument gets the result.
+// A launch writes a copy, and the argument gets the result.
 // WRITE: write(float32[2, 3])
 // WRITE-NEXT: launch k(mut x: float32[6]) grid 1x1x1
 // WRITE: write(float32[2, 3]@[1, 2])
@@ -48,7 +48,7 @@ plan.func @write(%x: !plan.tensor {plan.name = "x", plan.mut}) {
   plan.return
 }
 
-// The copy is made again after its source was written.
+// The copy is repeated after its source was written.
 // REFRESH: copy (x: float32[2, 3] strides [1, 2]) to (temporary[[T:[0-9]+]]: float32[2, 3])
 // REFRESH-NEXT: launch first(temporary[[T]]: float32[2, 3])
 // REFRESH-NEXT: launch again(temporary[[T]]: float32[2, 3])
@@ -65,7 +65,7 @@ plan.func @refresh(%x: !plan.tensor {plan.name = "x", plan.mut}) {
   plan.return
 }
 
-// What was never written is not copied in.
+// A tensor that was never written is not copied in.
 // SCRATCH: launch k(mut temporary[[T:[0-9]+]]: float32[6]) grid 1x1x1
 // SCRATCH-NEXT: copy (temporary[[T]]: float32[3, 2]) to (result1: float32[3, 2] strides [1, 3])
 // SCRATCH-NEXT: output 0: result1: float32[2, 3]

@@ -1,4 +1,4 @@
-// What has no bytecode.
+// Tests plans that have no bytecode.
 // RUN: not kpkg-plan %s --op=recursive 2>&1 | FileCheck %s --check-prefix=RECURSIVE
 // RUN: not kpkg-plan %s --op=unsigned 2>&1 | FileCheck %s --check-prefix=UNSIGNED
 // RUN: not kpkg-plan %s --op=narrow 2>&1 | FileCheck %s --check-prefix=NARROW

@@ -1,4 +1,4 @@
-// Control flow, calls and pass-through scalars in bytecode.
+// Tests control flow, calls and pass-through scalars in bytecode.
 // RUN: kpkg-plan %s --listing --op=if | FileCheck %s --check-prefix=IF
 // RUN: kpkg-plan %s --listing --op=for --call="4, float32[1]" --call="0, float32[1]" | FileCheck %s --check-prefix=FOR
 // RUN: kpkg-plan %s --listing --op=while --call="10, float32[1]" | FileCheck %s --check-prefix=WHILE
@@ -64,7 +64,7 @@ plan.func @while(%n: i64 {plan.name = "n"}, %x: !plan.tensor {plan.name = "x", p
   plan.return
 }
 
-// %s only reaches launches, through the call too; %n is looked at.
+// %s only reaches launches, also through the call; %n is read by the plan.
 // CALL: caller(%0 x: Tensor, %1 s: Float as passed, %2 n: Int) -> t
 // CALL: call %{{[0-9]+}}, %1, %{{[0-9]+}} "callee"
 // CALL: callee(mut %0 y: Tensor, %1 s: Float as passed, %2 n: Int as passed) -> nothing
@@ -84,7 +84,7 @@ plan.func @caller(%x: !plan.tensor {plan.name = "x"}, %s: f64 {plan.name = "s"},
   plan.return %y : !plan.tensor
 }
 
-// Fibonacci: the carried values change places.
+// Fibonacci: the carried values are exchanged.
 // SWAP: launch k(mut x: float32[9], 3, 2) grid 1x1x1
 plan.func @swap(%n: i64 {plan.name = "n"}, %x: !plan.tensor {plan.name = "x", plan.mut}) {
   %c0 = arith.constant 0 : i64

@@ -1,4 +1,5 @@
-// The plans of gemm and of batched gemm: transposes, the optional c, broadcasting, and errors that name what was found.
+// Tests the plans of gemm and batched gemm: transposes, the optional c, broadcasting, and errors that name the actual
+// shapes.
 // RUN: kpkg-plan %s --op="kpkg::gemm" --call="bfloat16[64, 32], bfloat16[32, 128], 1.0, 0.0, False, False, None" \
 // RUN:   --call="bfloat16[32, 64], bfloat16[128, 32], 1.0, 0.5, True, True, bfloat16[128]" \
 // RUN:   --call="bfloat16[64, 32], bfloat16[33, 128], 1.0, 0.0, False, False, None" \
@@ -19,7 +20,7 @@
 // CHECK: error in argument 6: `c` (bfloat16[5]): cannot be expanded to [64, 128]: dimension 1 is 5
 // CHECK: error in argument 0: `a` (bfloat16[64]): dimension 1 is out of range, expected -1 to 0
 
-// The slice keeps checks and the result, no launch.
+// The slice keeps checks and the result, but no launch.
 // SLICE: kpkg::gemm(%0 a: Tensor, %1 b: Tensor, %2 alpha: Float as passed, %3 beta: Float as passed
 // SLICE-NOT: launch
 // SLICE: raise

@@ -1,4 +1,4 @@
-// The plan of layer norm: trailing shapes given as a list, checked by a loop; nullable weights.
+// Tests the plan of layer norm: trailing shapes as a list, checked by a loop, and nullable weights.
 // RUN: kpkg-plan %s --call="float32[8, 16, 32], [16, 32], float32[16, 32]" --call="float32[8, 16, 32], [32], None" \
 // RUN:   --call="float32[8, 16, 32], [31], None" --call="float32[8], [2, 8], None" --call="float32[2, 8], [], None" | FileCheck %s
 

@@ -1,4 +1,4 @@
-// What the verifiers refuse.
+// Tests errors of the verifiers.
 // RUN: kpkg-opt %s --split-input-file --verify-diagnostics
 
 // expected-error @+1 {{argument 0 has no `plan.name`}}

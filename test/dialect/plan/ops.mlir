@@ -1,4 +1,4 @@
-// Every op of the dialect parses, prints and parses again.
+// Tests that every op of the dialect parses, prints and parses again.
 // RUN: kpkg-opt %s --verify-roundtrip | FileCheck %s
 // RUN: kpkg-opt %s --mlir-print-op-generic | kpkg-opt | FileCheck %s
 

@@ -1,7 +1,7 @@
-// What is left of plans for shapes: errors and results.
+// Tests shape slices of plans: errors and results remain.
 // RUN: kpkg-opt %s --plan-shape-slice --canonicalize | FileCheck %s
 
-// Only launches look at %n: the branch and what feeds it are gone.
+// Only launches use %n, so the branch and the ops that feed it are removed.
 // CHECK-LABEL: plan.func @branch_for_launches
 // CHECK-NEXT: %[[OUT:.*]] = plan.empty_like %arg0
 // CHECK-NEXT: plan.return %[[OUT]]
@@ -20,7 +20,7 @@ plan.func @branch_for_launches(%x: !plan.tensor {plan.name = "x"}) -> !plan.tens
   plan.return %out : !plan.tensor
 }
 
-// A temporary is no result.
+// A temporary tensor is no result.
 // CHECK-LABEL: plan.func @temporary
 // CHECK-NEXT: %[[OUT:.*]] = plan.empty_like %arg0
 // CHECK-NEXT: plan.return %[[OUT]]
@@ -47,7 +47,7 @@ plan.func @error(%x: !plan.tensor {plan.name = "x"}) -> !plan.tensor {
   plan.return %out : !plan.tensor
 }
 
-// An expand that does not fit is the caller's error, though only a launch reads the view.
+// An expand to a wrong shape is an error of the caller, although only a launch reads the view.
 // CHECK-LABEL: plan.func @expand
 // CHECK: %[[E:.*]] = plan.expand %arg1
 // CHECK-NEXT: plan.check %[[E]]

@@ -1,4 +1,4 @@
-// The plan of softmax over any dimension: which steps a call resolves to.
+// Tests the plan of softmax over any dimension: the steps that a call resolves to.
 // RUN: kpkg-opt %s --verify-roundtrip -o /dev/null
 // RUN: kpkg-plan %s --listing | FileCheck %s --check-prefix=LIST
 // RUN: kpkg-plan %s --call="float32[4, 1000], -1" --call="float32[2, 3, 5], 1" --call="float32[2, 3, 5], 0" \
@@ -60,7 +60,7 @@ plan.func @"kpkg::softmax"(%input: !plan.tensor {plan.name = "input"}, %dim: i64
 // CHECK-LABEL: kpkg::softmax(float32[3, 4]@[1, 3], 1)
 // CHECK-NEXT: launch softmax_rows[T = float32, COLS >= 4](input: float32[3, 4] strides [1, 3], mut result1: float32[3, 4]) grid 3x1x1
 
-// No view: inner and outer dimensions merge, but here they do not lie one behind the other.
+// No view: inner and outer dimensions merge, but their strides do not allow it here.
 // CHECK-LABEL: kpkg::softmax(float32[3, 4, 2]@[1, 3, 12], 1)
 // CHECK-NEXT: launch softmax_columns[T = float32](input: float32[3, 4, 2] strides [1, 3, 12], mut result1: float32[3, 4, 2]) grid 1x3x1
 

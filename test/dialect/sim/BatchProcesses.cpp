@@ -1,4 +1,4 @@
-// Child processes for batches of seeds.
+// Runs batches of seeds in child processes.
 // SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
 #include "BatchProcesses.h"
 #include "llvm/ADT/STLExtras.h"

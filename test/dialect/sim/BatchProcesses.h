@@ -1,4 +1,4 @@
-// Works through seeds in batches, each in a process of its own: code that crashes costs one batch and is found.
+// Runs seeds in batches, each in its own process, so that a crash costs one batch and is attributed to a seed.
 // SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
 #pragma once
 #include <cstdint>
@@ -11,16 +11,17 @@ namespace kpkg::sim::test {
 struct Batches {
   uint64_t firstSeed;
   int64_t count;
-  int64_t size; ///< seeds of one process
-  int jobs;     ///< processes at a time
+  int64_t size; ///< The number of seeds in a process.
+  int jobs;     ///< The number of concurrent processes.
 };
 
-/// Calls `work(first seed, count)` in child processes until all seeds are done. After a batch that a signal ended its
-/// seeds are done one by one; `crashed(seed, signal's name)` is told, in this process, which of them ends so again.
+/// Calls `work(first seed, count)` in child processes until all seeds are done. If a signal ends a batch, its seeds run
+/// one by one. `crashed(seed, signal's name)` is then called, in this process, for each seed that ends by a signal
+/// again.
 void runBatches(const Batches &batches, const std::function<void(uint64_t, int64_t)> &work,
                 const std::function<void(uint64_t, const std::string &)> &crashed);
 
-/// A T in memory that this process shares with its children.
+/// Returns a T in memory that this process shares with its children.
 template <typename T> T &sharedWithChildren() {
   void *memory = mmap(nullptr, sizeof(T), PROT_READ | PROT_WRITE, MAP_SHARED | MAP_ANONYMOUS, -1, 0);
   if (memory == MAP_FAILED)

@@ -1,5 +1,4 @@
-// Products of products on Hopper through the simulator and the schedule verifier, as gradients of attention are:
-// warpgroups that take turns.
+// Tests chained products with ping-pong warpgroups on Hopper, like attention gradients, by simulator and verifier.
 // SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
 #include "SimulatedTest.h"
 
@@ -8,9 +7,9 @@ using namespace mlir;
 
 namespace {
 
-/// Two sums of a tile over all rows of others, as gradients of attention are: products of products, operands that are
-/// read in two ways, a row that arithmetic reads, loops within each other, warpgroups that take turns. %a and %b are
-/// [rows, 64], %r a row, %d is [columns, 64].
+/// Computes two sums of a tile over all rows of other tensors, like the gradients of attention. The kernel has products
+/// of products, operands that are read in two orientations, a row that arithmetic reads, nested loops, and ping-pong
+/// warpgroups. %a and %b are [rows, 64], %r is a row, %d is [columns, 64].
 constexpr const char *source = R"(
 !in = !tile.view<2xbf16, unit = 1, align = 16, divisible = 8, index = 32>
 !row = !tile.view<1xf32, unit = 0, align = 16, divisible = 4, index = 32>

@@ -1,4 +1,4 @@
-// From random kernels to loaded machine code, and calls of it by the kernel ABI.
+// Compiles random kernels to loaded machine code, and calls them by the kernel ABI.
 // SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
 #include "CompiledCall.h"
 #include "dialect/lower/cpu/LowerCpu.h"
@@ -30,7 +30,7 @@ static llvm::Expected<compiler::HostObject> compileModule(ModuleOp module, const
   return object;
 }
 
-/// True when the call has the strides that the variant's argument types state.
+/// Returns whether the call has the strides that the variant's argument types state.
 static bool factsHold(tile::KernelOp variant, const RandomKernel &kernel) {
   return llvm::all_of(llvm::zip_equal(variant.getArgumentTypes(), kernel.arguments), [](auto pair) {
     auto &[type, argument] = pair;
@@ -105,7 +105,7 @@ llvm::Error CompiledModule::run(const RandomKernel &kernel, const std::string &v
   }
   size_t scratchBytes = (info->scratchBytes + 127) / 64 * 64;
   std::unique_ptr<void, void (*)(void *)> scratch(std::aligned_alloc(64, scratchBytes), std::free);
-  std::memset(scratch.get(), 0xff, scratchBytes); // NaN in every float type
+  std::memset(scratch.get(), 0xff, scratchBytes); // NaN in every float type.
   call.scratch = scratch.get();
   call.print = [](void *, int32_t, const uint64_t *, int32_t) {};
   int64_t blocks = call.grid[0] * call.grid[1] * call.grid[2], middle = blocks / 2;

@@ -6,17 +6,17 @@
 #include "runtime/device/cpu/HostObject.h"
 
 namespace kpkg::sim::test {
-/// Kernels of a module as machine code, in all variants of their argument facts.
+/// The kernels of a module as machine code, in all variants of their argument facts.
 class CompiledModule {
 public:
   /// Compiles a copy of the module's kernels. The error holds the compiler's diagnostics.
   static llvm::Expected<CompiledModule> compile(llvm::ArrayRef<RandomKernel> kernels, const std::string &isa,
                                                 unsigned optLevel);
 
-  /// Runs a variant on `memory`, in place, in two parts of which the later blocks come first.
+  /// Runs a variant on `memory`, in place, in two parts. The part with the later blocks runs first.
   llvm::Error run(const RandomKernel &kernel, const std::string &variant, Memory &memory) const;
 
-  /// For each kernel the symbols of its variants that its call may use.
+  /// For each kernel, the symbols of the variants that its call may use.
   std::vector<std::vector<std::string>> variants;
 
 private:

@@ -13,10 +13,10 @@ using namespace kpkg;
 using namespace kpkg::sim;
 using namespace kpkg::sim::test;
 
-static constexpr unsigned kOptLevel = 2; // what `kpkg build` has
+static constexpr unsigned kOptLevel = 2; // The level of `kpkg build`.
 
-/// Whether the facts of `type` hold for the view, as the runtime looks at them. The buffer lies at a multiple of 256
-/// bytes.
+/// Returns whether the facts of `type` hold for the view, by the rules of the runtime. The buffer's address is a
+/// multiple of 256.
 static bool factsHold(tile::ViewType type, const ViewArgument &view) {
   const tile::ViewFacts &facts = type.getFacts();
   int64_t lowest = 0, highest = 0;
@@ -39,7 +39,7 @@ static bool factsHold(tile::KernelOp variant, const RandomKernel &kernel) {
   });
 }
 
-/// A module with the kernel as packages have it before variants are made.
+/// Returns a module with the kernel in the form that packages have before variants are made.
 static OwningOpRef<ModuleOp> simplified(tile::KernelOp kernel) {
   OwningOpRef<ModuleOp> module = ModuleOp::create(kernel.getLoc());
   module->push_back(kernel->clone());

@@ -1,4 +1,4 @@
-// The random kernel generator: elementwise arithmetic, comparisons and conversions.
+// Generates random elementwise arithmetic, comparisons and conversions.
 // SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
 #include "KernelGenerator.h"
 #include <cmath>
@@ -10,7 +10,7 @@ using namespace kpkg::sim::test;
 void KernelGenerator::floatUnary(Known x) {
   double m = x.magnitude;
   Type type = x.value.getType();
-  // Functions with a limited domain take |x| + c; those that grow fast take a clamped x.
+  // Functions with a limited domain take |x| + c; functions that grow fast take a clamped x.
   auto positive = [&](double shift) -> Value {
     Value magnitude = math::AbsFOp::create(b, x.value);
     return arith::AddFOp::create(b, magnitude, constant(type, shift));
@@ -103,7 +103,7 @@ void KernelGenerator::floatBinary(Known x) {
     break;
   }
   default: {
-    // One rounding, or two that nobody may contract.
+    // One rounding, or two that must not be contracted.
     Known z = match(x.element(), x.shape());
     if (chance(50)) {
       add(math::FmaOp::create(b, x.value, y.value, z.value), product + z.magnitude);
@@ -220,7 +220,7 @@ void KernelGenerator::compareAndSelect(Known x) {
     mask = add(compared, 1);
   }
   if (chance(25))
-    return; // the mask itself is of use
+    return; // The mask itself is used.
   Type element = chance(50) && !x.element().isInteger(1) ? x.element() : chance(60) ? pickFloat() : pickInteger();
   Known yes = match(element, x.shape()), no = match(element, x.shape());
   add(arith::SelectOp::create(b, mask.value, yes.value, no.value), yes.magnitude + no.magnitude);

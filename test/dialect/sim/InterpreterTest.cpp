@@ -1,4 +1,4 @@
-// The interpreter's rules, one small kernel each; expected values are worked out by hand.
+// Tests the interpreter's rules with one small kernel each; expected values are computed by hand.
 // SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
 #include "dialect/sim/Interpreter.h"
 #include "dialect/pipeline/Registration.h"
@@ -21,9 +21,9 @@ struct Interpreter : testing::Test {
   }();
   mlir::MLIRContext context{registry, mlir::MLIRContext::Threading::DISABLED};
   sim::Options options;
-  std::vector<float> y; // the output, made by `run`
+  std::vector<float> y; // The output of `run`.
 
-  /// A dense row-major f32 view.
+  /// Returns a dense row-major f32 view.
   sim::View view(std::vector<float> &data, llvm::ArrayRef<int64_t> shape) {
     sim::View view{reinterpret_cast<char *>(data.data()), mlir::Float32Type::get(&context),
                    llvm::SmallVector<int64_t>(shape), llvm::SmallVector<int64_t>(shape.size(), 1)};
@@ -32,7 +32,8 @@ struct Interpreter : testing::Test {
     return view;
   }
 
-  /// Runs a kernel (%x: 1-D of the numbers `x`, %y: 1-D output of `outputs` numbers, -7 each before) with this body.
+  /// Runs a kernel with this body. %x is the 1-D view of `x`, and %y is a 1-D output of `outputs` numbers, all -7
+  /// before the run.
   std::string run(const std::string &body, std::vector<float> x, int64_t outputs,
                   std::array<int64_t, 3> grid = {1, 1, 1}) {
     std::string text =
@@ -123,8 +124,8 @@ TEST_F(Interpreter, ReduceMaxPropagatesNaNAndArgReduceTakesTheFirst) {
 }
 
 TEST_F(Interpreter, NarrowArithmeticRoundsAfterEachOpAndSumsInF32) {
-  // In bf16 256 + 1 = 256; the f32 sum of 256, 1, 1, 1 is 259, which rounds to 260 (spacing 2 from 256, tie to even:
-  // 258 or 260).
+  // In bf16, 256 + 1 = 256. The f32 sum of 256, 1, 1, 1 is 259, which rounds to 260. From 256 on the spacing is 2, and
+  // the tie between 258 and 260 goes to even.
   const char *body = R"(
     %t = tile.load %x[%0] fill %zero : !tile.view<1xf32> -> tensor<4xf32>
     %b = arith.truncf %t : tensor<4xf32> to tensor<4xbf16>

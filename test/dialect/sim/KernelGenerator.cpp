@@ -1,4 +1,4 @@
-// The random kernel generator: choices, arguments, control flow and the frame of a kernel.
+// Generates random kernels: choices, arguments, control flow and the frame of a kernel.
 // SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
 #include "KernelGenerator.h"
 
@@ -58,7 +58,7 @@ Shape KernelGenerator::pickShape(int64_t rank) {
 
 Known KernelGenerator::pickTile(function_ref<bool(const Known &)> accepts) {
   for (int attempt = 0; attempt < 6 && !tiles.empty(); ++attempt) {
-    // Newer tiles are likelier: programs become deep instead of wide.
+    // Newer tiles are likelier, so that programs become deep instead of wide.
     int64_t back = std::min(below(tiles.size()), below(tiles.size()));
     const Known &tile = tiles[tiles.size() - 1 - back];
     if (accepts(tile))
@@ -122,7 +122,7 @@ ViewArgument KernelGenerator::layout(tile::ViewType type, Shape shape) {
       view.strides[d] = -view.strides[d];
     }
   }
-  view.count = step + 6; // three elements before and after, which nobody may touch
+  view.count = step + 6; // Three elements before and after, which must not be accessed.
   return view;
 }
 
@@ -197,7 +197,7 @@ void KernelGenerator::elementwiseStep(Known x) {
   if (!isa<FloatType>(x.element()))
     return integerBinary(x);
   if (storageSize(x.element()) == 1)
-    return convert(x); // f8 is for memory
+    return convert(x); // f8 is for memory.
   return chance(40) ? floatUnary(x) : floatBinary(x);
 }
 
@@ -275,7 +275,7 @@ void KernelGenerator::forLoop(int depth) {
   }
   tiles.resize(outside);
   indices.resize(outsideIndices);
-  views.resize(std::max(outsideViews, views.size())); // views are arguments: they stay
+  views.resize(std::max(outsideViews, views.size())); // Views are arguments: they stay.
   for (size_t i = 0; i < count; ++i)
     tiles.push_back({loop.getResult(i), magnitudes[i]});
 }
@@ -321,14 +321,14 @@ RandomKernel KernelGenerator::generate() {
   auto body = [&] {
     indices = {index(0), blockNumber};
     steps(between(4, 14), 0);
-    // What nothing else uses, newest first, so that little of the program is dead.
+    // Values without other uses, newest first, so that little of the program is dead.
     int left = 4;
     std::vector<Known> made = tiles;
     for (const Known &x : llvm::reverse(made))
       if (left > 0 && x.value.use_empty() && left-- > 0)
         chance(12) ? scatter(x) : store(x);
   };
-  if (chance(12)) { // persistent
+  if (chance(12)) { // Persistent.
     result.grid = {1, 1, 1};
     int64_t rows = between(0, 3), columns = between(1, 3);
     blocks = rows * columns;

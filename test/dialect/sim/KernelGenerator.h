@@ -1,4 +1,4 @@
-// State of the random kernel generator: the values made so far, choices, and arguments that come up on the way.
+// Holds the state of the random kernel generator: existing values, choices, and arguments that are added on demand.
 // SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
 #pragma once
 #include "RandomKernel.h"
@@ -11,7 +11,7 @@
 namespace kpkg::sim::test {
 using Shape = llvm::SmallVector<int64_t>;
 
-/// A tile or scalar with a bound of its magnitude (of all finite elements).
+/// A tile or scalar with a bound on its magnitude (of all finite elements).
 struct Known {
   mlir::Value value;
   double magnitude;
@@ -35,29 +35,29 @@ private:
   mlir::Type pickFloat();
   mlir::Type pickInteger();
   int64_t pickExtent();
-  /// Of a dot: their product is the work.
+  /// Returns an extent of a dot. The work of a dot is the product of its extents.
   int64_t pickDotExtent();
   Shape pickShape(int64_t rank);
-  /// A recent tile that `accepts`; null value if there is none.
+  /// Returns a recent tile that `accepts`, or a null value if there is none.
   Known pickTile(llvm::function_ref<bool(const Known &)> accepts);
 
   // Building (KernelGenerator.cpp).
   Known add(mlir::Value value, double magnitude);
   mlir::Value index(int64_t value) { return mlir::arith::ConstantIndexOp::create(b, value); }
   mlir::Value addIndex(mlir::Value x, int64_t y);
-  /// A constant of a scalar or tile type.
+  /// Returns a constant of a scalar or tile type.
   mlir::Value constant(mlir::Type type, double value);
   mlir::Value clamp(Known tile, double limit);
   ViewArgument layout(tile::ViewType type, Shape shape);
   mlir::Value newView(mlir::Type element, Shape shape, bool isMut);
   mlir::Value newScalar(mlir::Type type);
-  /// An index scalar that is small, maybe negative, maybe different in each block.
+  /// Returns an index scalar that is small, possibly negative, and possibly different in each block.
   mlir::Value anyIndex();
   mlir::Value condition();
-  /// Drops dimensions that a view has more than `rank`.
+  /// Drops dimensions of a view in excess of `rank`.
   mlir::Value dropTo(mlir::Value view, int64_t rank);
 
-  // Steps (ElementwiseSteps.cpp): each adds at least one tile, or does nothing when nothing fits.
+  // Steps (ElementwiseSteps.cpp): each adds at least one tile, or does nothing when no values fit.
   void floatUnary(Known x);
   void floatBinary(Known x);
   void integerBinary(Known x);
@@ -82,10 +82,10 @@ private:
   void branch(int depth);
   void whileLoop(int depth);
   void steps(int count, int depth);
-  /// The newest tile of the type, clamped to the magnitude: what a region yields for a value of `like`'s type.
+  /// Returns the newest tile of `like`'s type, clamped to the magnitude, for a region to yield.
   mlir::Value yieldFor(Known like, double magnitude);
 
-  /// How many elements the tiles of loads may have.
+  /// Returns the maximum number of elements of loaded tiles.
   int64_t mostElements() const { return style == CallStyle::Vectors ? 4096 : 600; }
 
   CallStyle style;

@@ -1,7 +1,11 @@
-// Latent attention on Hopper through the simulator: two warpgroups with halves of the columns, weights that one has
-// from the other, a slot that two products read in two ways; the same in two parts of the columns, with weights that a
-// third warpgroup makes; and that with sums that are seldom scaled. Weights are powers of two and sums of them exact,
-// so that no order of additions shows.
+// Tests latent attention on Hopper by the simulator, in three forms.
+//
+// * Two warpgroups compute halves of the columns, one gets its weights from the other, and two products read one slot
+//   in two orientations.
+// * The columns are in two parts, and a producer warpgroup computes the weights.
+// * The second form with conditional rescaling.
+//
+// Weights are powers of two with exact sums, so that the order of additions has no effect.
 // SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
 #include "SimulatedTest.h"
 #include "mlir/Dialect/Arith/IR/Arith.h"
@@ -129,7 +133,7 @@ tile.kernel @latent(%q: !in, %k: !in, %y: !out) attributes {schedule = {roles = 
 }
 )";
 
-/// From %whole to %keep: sums are scaled by a factor that is 1 in rows where no value is larger than those before.
+/// Replaces %whole to %keep: accumulators are scaled by a factor that is 1 in rows whose maximum does not grow.
 constexpr const char *seldomLarger = R"(
       %most = tile.reduce max %whole axis 1 : tensor<64x64xf32> -> tensor<64x1xf32>
       %growth = arith.subf %most, %before : tensor<64x1xf32>
@@ -147,7 +151,7 @@ constexpr const char *seldomLarger = R"(
 /// Inputs of -1, 0 and 1.
 struct Latent : ComparedTest {
   virtual std::string text() const { return source; }
-  virtual int64_t firstKey() const { return 0; } ///< those before it are mostly zeros
+  virtual int64_t firstKey() const { return 0; } ///< Keys before it are mostly zeros.
   void SetUp() override {
     reads(signs(queries * width, 1, width), {queries, width});
     std::vector<uint16_t> k = signs(keys * width, 3, 192);
@@ -180,7 +184,7 @@ TEST_F(LatentParts, IsRightInEveryOrder) {
   expectRight(6);
 }
 
-/// Nobody hands on, takes or gives back what others wait for, or as another use than they do.
+/// Tests mutations of publish, await and release: erased, or with another use.
 TEST_F(LatentParts, ChangesOfWhatIsHandedOnAreFound) {
   auto isOfPublished = [](Operation *op) {
     Value ring = isa<kgpu::PublishOp>(op)                  ? cast<kgpu::PublishOp>(op).getRing()
@@ -190,8 +194,8 @@ TEST_F(LatentParts, ChangesOfWhatIsHandedOnAreFound) {
   };
   size_t count = 0, simulated = 0;
   module->walk([&](Operation *op) { count += isOfPublished(op); });
-  ASSERT_EQ(count, 12u); // two halves of the weights, what is kept of sums, and what these are divided by: each handed
-                         // on, awaited and released
+  ASSERT_EQ(count, 12u); // Two halves of the weights, the factor of the sums and their divisor: each published, awaited
+                         // and released.
   for (size_t number = 0; number < count; ++number)
     for (bool isErased : {true, false}) {
       OwningOpRef<ModuleOp> copy = module->clone();
@@ -213,7 +217,7 @@ TEST_F(LatentParts, ChangesOfWhatIsHandedOnAreFound) {
       EXPECT_NE(verify(*copy), "") << number << isErased;
       simulated += !outcome(*copy, number, 1).empty();
     }
-  // The next use of a ring with one slot is the same slot; one order does not show all that is not awaited.
+  // The next use of a ring with one slot is the same slot. One order does not show every missing wait.
   EXPECT_GE(simulated, 14u);
 }
 
@@ -223,7 +227,7 @@ struct LatentSeldom : LatentParts {
     size_t begin = text.find("      %most ="), keep = text.find("      %keep =");
     return text.replace(begin, text.find('\n', keep) - begin, seldomLarger);
   }
-  int64_t firstKey() const override { return 64; } // scores of later blocks are larger than those of the first one
+  int64_t firstKey() const override { return 64; } // Scores of later blocks are larger than those of the first one.
   SmallVector<kgpu::WarpAnyOp> choices(ModuleOp kernel) {
     SmallVector<kgpu::WarpAnyOp> all;
     kernel.walk([&](kgpu::WarpAnyOp any) { all.push_back(any); });
@@ -244,7 +248,7 @@ TEST_F(LatentSeldom, WhatIsSkippedIsNeededElsewhere) {
   EXPECT_EQ(outcome(*module, 0, 1), "the result is wrong");
 }
 
-/// The warpgroups that sum up get weights of a block only once all of its values are there, and cleared.
+/// Tests that the consumer warpgroups get weights of a block only after all of its values are complete and cleared.
 TEST_F(LatentParts, OthersClearNothing) {
   int64_t count = 0;
   module->walk([&](kgpu::RolesOp roles) { roles.getConsumers().walk([&](kgpu::ClearOutsideOp) { ++count; }); });

@@ -1,5 +1,4 @@
-// Products of masked products on Hopper through the simulator: loops that are split where masks begin and end give what
-// the whole one gives.
+// Tests masked products on Hopper by the simulator: peeled loops at mask boundaries give the results of the whole loop.
 // SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
 #include "SimulatedTest.h"
 #include "mlir/Dialect/SCF/IR/SCF.h"
@@ -9,8 +8,8 @@ using namespace mlir;
 
 namespace {
 
-/// Row i of %o: the sum of (q[i] . k[j] + the largest so far times 0 + 1) v[j] over keys j from i - %before to i +
-/// %after; %keys is how many there are.
+/// Row i of %o is the sum of (q[i] . k[j] + 0 * (the maximum so far) + 1) v[j]. It includes keys j from i - %before to
+/// i + %after; %keys is their number.
 constexpr const char *source = R"(
 !in = !tile.view<2xbf16, unit = 1, align = 16, divisible = 8, index = 32>
 !out = !tile.view<2xbf16, mut, unit = 1, align = 16, divisible = 8, index = 32>
@@ -126,7 +125,7 @@ TEST_P(Masked, IsRightInEveryOrder) {
     roles.getConsumers().walk([&](scf::ForOp loop) {
       auto products = loop.getBody()->getOps<kgpu::WgmmaOp>();
       if (products.empty() || !loop.getBody()->getOps<scf::ForOp>().empty())
-        return; // the loop over tiles has the first product
+        return; // The loop over tiles has the first product.
       ++loops;
       choices += llvm::any_of(loop.getBody()->getOps<scf::IfOp>(),
                               [](scf::IfOp choice) { return choice.getNumResults() != 0; });
@@ -139,11 +138,11 @@ TEST_P(Masked, IsRightInEveryOrder) {
 
 constexpr int64_t all = int64_t(1) << 40;
 INSTANTIATE_TEST_SUITE_P(Cases, Masked,
-                         testing::Values(Case{256, 320, all, all}, // everything is seen
-                                         Case{130, 300, all, 0},   // up to the own one, the last keys of no row
-                                         Case{300, 290, 100, 0},   // a window, its middle empty
-                                         Case{200, 500, 199, 150}, // a window with a middle
-                                         Case{256, 10, all, all},  // fewer keys than a block
-                                         Case{300, 100, 30, 0}));  // rows that see none
+                         testing::Values(Case{256, 320, all, all}, // All keys are visible.
+                                         Case{130, 300, all, 0},   // Keys up to the own one; no row sees the last keys.
+                                         Case{300, 290, 100, 0},   // A window without a middle.
+                                         Case{200, 500, 199, 150}, // A window with a middle.
+                                         Case{256, 10, all, all},  // Fewer keys than a block.
+                                         Case{300, 100, 30, 0}));  // Rows without visible keys.
 
 } // namespace

@@ -1,4 +1,4 @@
-// Changes of a compiled kernel that its verifier or the simulator has to find.
+// Mutates compiled kernels; the verifier or the simulator must find each mutation.
 // SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
 #include "Mutations.h"
 #include "dialect/kgpu/Passes.h"
@@ -11,7 +11,7 @@ using namespace mlir;
 namespace kpkg {
 
 namespace {
-/// The op number `index` in the order of a walk.
+/// Returns the op number `index` in the order of a walk.
 Operation *opAt(ModuleOp module, size_t index) {
   Operation *found = nullptr;
   size_t at = 0;
@@ -28,7 +28,7 @@ Value shifted(Operation *op, Value use, int64_t by) {
   return arith::AddIOp::create(builder, op->getLoc(), use, more);
 }
 
-/// Puts the last op of a kind before `op` behind it: what `op` reads stays in front of it.
+/// Moves the last op of a kind before `op` to after it. Operands of `op` stay before it.
 void moveDown(Operation *op, TypeID what) {
   for (Operation *earlier = op->getPrevNode(); earlier; earlier = earlier->getPrevNode())
     if (earlier->getName().getTypeID() == what) {

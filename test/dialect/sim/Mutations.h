@@ -1,4 +1,4 @@
-// Changes of a compiled kernel that its verifier or the simulator has to find.
+// Mutates compiled kernels; the verifier or the simulator must find each mutation.
 // SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
 #ifndef KPKG_TEST_SIM_MUTATIONS_H
 #define KPKG_TEST_SIM_MUTATIONS_H
@@ -10,22 +10,22 @@
 
 namespace kpkg {
 
-/// A change of a compiled kernel, and its name.
+/// A mutation of a compiled kernel, and its name.
 struct Mutation {
   std::string name;
   std::function<void(mlir::ModuleOp)> apply;
 };
 
-/// Every way to break the synchronisation and the addressing of the kernel that one change can.
+/// Returns every single mutation that breaks the synchronisation or the addressing of the kernel.
 std::vector<Mutation> mutations(mlir::ModuleOp module);
 
-/// How many changes of a kernel are found, and by whom.
+/// The number of mutations that the verifier and the simulator find.
 struct Found {
   int64_t count = 0, proven = 0, simulated = 0, either = 0;
   std::string missed;
 };
 
-/// Asks of each change of a kernel whether the verifier refuses it and whether the simulator sees it.
+/// Tests for each mutation of a kernel whether the verifier refuses it and whether the simulator detects it.
 Found search(mlir::ModuleOp module, llvm::function_ref<bool(mlir::ModuleOp)> isRefused,
              llvm::function_ref<bool(mlir::ModuleOp)> isSeen);
 

@@ -1,4 +1,4 @@
-// Rounding and memory form of the narrow floats, against LLVM's APFloat.
+// Tests rounding and the memory representation of narrow floats against LLVM's APFloat.
 // SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
 #include "dialect/sim/Number.h"
 #include "mlir/IR/Builders.h"
@@ -89,7 +89,7 @@ TEST_F(NarrowFloats, IntegersWrapAndKeepTheirSign) {
   EXPECT_EQ(unsignedOf(-56, builder.getI8Type()), 200u);
   EXPECT_EQ(wrapTo(1, builder.getI1Type()), -1);
   EXPECT_EQ(wrapTo(INT64_MIN, builder.getIndexType()), INT64_MIN);
-  char byte = 7; // any non-zero byte is true
+  char byte = 7; // Any non-zero byte is true.
   EXPECT_EQ(loadCell(&byte, builder.getI1Type()).i, -1);
   storeCell(&byte, Cell{.i = -1}, builder.getI1Type());
   EXPECT_EQ(byte, 1);

@@ -1,5 +1,5 @@
-// A product on Hopper through the simulator and the schedule verifier: right as the compiler makes it, wrong in every
-// way that it can be changed.
+// Tests a product on Hopper by the simulator and the schedule verifier: the compiled kernel is right, each mutation is
+// found.
 // SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
 #include "SimulatedTest.h"
 
@@ -8,7 +8,7 @@ using namespace mlir;
 
 namespace {
 
-/// Two tiles of rows, the last one not whole, three steps of depth, two slots.
+/// Two tiles of rows (the last one partial), three steps of depth, two slots.
 constexpr int64_t rows = 160, depth = 160;
 constexpr const char *source = R"(
 !in = !tile.view<2xbf16, unit = 1, align = 16, divisible = 8, index = 32>
@@ -62,7 +62,7 @@ struct Schedule : ComparedTest {
     prepare(text);
   }
 
-  /// Expects that changes of the kernel are found by the verifier or the simulator, most of them by the latter.
+  /// Expects that the verifier or the simulator finds mutations of the kernel, most of them the latter.
   void expectSimulated(int64_t ctas) {
     Found found = expectFound(40, /*runs=*/3, ctas);
     EXPECT_GE(found.simulated * 100, found.count * 85);
@@ -79,7 +79,8 @@ TEST_F(Schedule, IsRightInEveryOrder) {
 
 TEST_F(Schedule, ChangesAreFound) { expectSimulated(/*ctas=*/1); }
 
-/// The same in tiles of 192 rows, a third for each of three warpgroups. One tile has no rows for the last of them.
+/// The same product in tiles of 192 rows, a third for each of three warpgroups. The last warpgroup has no rows in one
+/// tile.
 struct ThreeWarpgroups : Schedule {
   ThreeWarpgroups() { tileRows = 192; }
 };
@@ -91,7 +92,7 @@ TEST_F(ThreeWarpgroups, AreRightInEveryOrder) {
 
 TEST_F(ThreeWarpgroups, ChangesAreFound) { expectSimulated(/*ctas=*/1); }
 
-/// The same with pairs of CTAs that copy rows of %a for each other. Tiles of the last pair lie outside in part.
+/// The same product with multicast of %a in pairs of CTAs. Tiles of the last pair lie partly outside.
 struct ClusterSchedule : Schedule {
   ClusterSchedule() {
     columns = 160;

@@ -1,4 +1,4 @@
-// Memory of random calls, and the interval of results that the interpreter's perturbed runs span.
+// Fills the memory of random calls, and computes the interval of results of perturbed interpreter runs.
 // SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
 #include "RandomCall.h"
 #include "llvm/ADT/STLExtras.h"
@@ -75,8 +75,8 @@ llvm::Error kpkg::sim::test::interpret(RandomKernel &kernel, Memory &memory, con
   return run(kernel.kernel, arguments, kernel.grid, options);
 }
 
-/// How far `b` is from `a`: 0 only for the same value (the same sign of zero too), infinity if they are of another
-/// kind.
+/// Returns the distance from `a` to `b`. It is 0 only for the same value (including the sign of zero), and infinity for
+/// values of different kinds.
 static double distance(Cell a, Cell b, Type element) {
   if (!isFloat(element))
     return a.i == b.i ? 0 : INFINITY;
@@ -130,7 +130,7 @@ bool Expectation::isExact() const {
 }
 
 double Expectation::allowed(size_t argument, size_t i) const {
-  // A few runs see a part of what rounding can do.
+  // A few runs show only a part of the effects of rounding.
   return 4 * spread[argument][i];
 }
 

@@ -1,5 +1,4 @@
-// The random kernels themselves: they repeat, they are valid, they use every op, and a wrong implementation does not
-// get past them.
+// Tests the random kernels: they are reproducible and valid, use every op, and detect wrong implementations.
 // SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
 #include "RandomCall.h"
 #include "dialect/pipeline/Registration.h"
@@ -45,7 +44,7 @@ TEST_F(RandomKernels, UseEveryOpOfTheDialectAndRun) {
     EXPECT_FALSE(bool(failed)) << llvm::toString(std::move(failed));
   }
   EXPECT_TRUE(succeeded(verify(*module)));
-  // What only talks to the host, queries that shapes alone answer, and updates in no particular order.
+  // Ops that only report to the host, queries whose results depend on shapes alone, and unordered updates.
   std::set<std::string> unused = {"tile.print", "tile.assert", "tile.stride", "tile.atomic", "tile.add_store"};
   for (RegisteredOperationName name : context.getRegisteredOperations())
     if (name.getDialectNamespace() == "tile" && !unused.count(name.getStringRef().str()))
@@ -92,7 +91,7 @@ Value plusOne(Operation *user, Value index) {
   return arith::AddIOp::create(b, user->getLoc(), index, arith::ConstantIndexOp::create(b, user->getLoc(), 1));
 }
 
-/// A mistake that a lowering could make: changes `op` and says so, or leaves it as it is.
+/// An error that a lowering could make. Returns whether it changed `op`.
 struct Mutation {
   const char *name;
   bool (*apply)(Operation *op);

@@ -1,5 +1,4 @@
-// Products of what warpgroups share on Hopper through the simulator and the schedule verifier, and sums that all tiles
-// add to.
+// Tests products of shared tiles and TMA additions by all tiles on Hopper, by the simulator and the schedule verifier.
 // SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
 #include "SimulatedTest.h"
 #include "mlir/Dialect/Arith/IR/Arith.h"
@@ -9,8 +8,8 @@ using namespace mlir;
 
 namespace {
 
-/// What warpgroups share, and sums that all tiles add to: %a and %b are [rows, 128], %d is [columns, 128], %z [rows,
-/// 128]. Some inner loops never run.
+/// Warpgroups share tiles, and all tiles add to common sums. %a and %b are [rows, 128], %d is [columns, 128], %z is
+/// [rows, 128]. Some inner loops never run.
 constexpr const char *source = R"(
 !in = !tile.view<2xbf16, unit = 1, align = 16, divisible = 8, index = 32>
 !out = !tile.view<2xbf16, mut, unit = 1, align = 16, divisible = 8, index = 32>
@@ -57,7 +56,7 @@ tile.kernel @shared(%a: !in, %b: !in, %d: !out, %z: !sum) attributes {schedule =
 }
 )";
 
-/// Too large for a product that runs an iteration later: it waits for what is shared in its own.
+/// Too large for pipelined products: a product waits for the shared tile in its own iteration.
 constexpr const char *atOnceSource = R"(
 !in = !tile.view<2xbf16, unit = 1, align = 16, divisible = 8, index = 32>
 !out = !tile.view<2xbf16, mut, unit = 1, align = 16, divisible = 8, index = 32>
@@ -100,7 +99,7 @@ tile.kernel @merged(%a: !in, %b: !in, %v: !in, %g: !in, %d: !out, %z: !sum) attr
 }
 )";
 
-/// Products of what both warpgroups compute.
+/// Products of tiles that both warpgroups compute.
 struct Shared : ComparedTest {
   static constexpr int64_t columns = 256, rows = 200;
   void SetUp() override {
@@ -171,12 +170,12 @@ TEST_F(Shared, ChangesAreFound) {
   EXPECT_TRUE(isRefused([](kgpu::PublishAllOp, kgpu::AwaitOp await) { await.erase(); }));
   EXPECT_TRUE(isRefused([](kgpu::PublishAllOp share, kgpu::AwaitOp) { share.erase(); }));
   EXPECT_TRUE(isRefused([](kgpu::PublishAllOp share, kgpu::AwaitOp await) { share->moveAfter(await); }));
-  EXPECT_TRUE(isRefused([](kgpu::PublishAllOp share, kgpu::AwaitOp await) { // older than the slots allow
+  EXPECT_TRUE(isRefused([](kgpu::PublishAllOp share, kgpu::AwaitOp await) { // Older than the slots allow.
     OpBuilder builder(await);
     Value two = arith::ConstantIntOp::create(builder, await.getLoc(), -2, 32);
     await.getUseMutable().assign(arith::AddIOp::create(builder, await.getLoc(), share.getUse(), two));
   }));
-  EXPECT_TRUE(isRefused([](kgpu::PublishAllOp share, kgpu::AwaitOp) { // the next use's slot
+  EXPECT_TRUE(isRefused([](kgpu::PublishAllOp share, kgpu::AwaitOp) { // The next use's slot.
     OpBuilder builder(share);
     Value one = arith::ConstantIntOp::create(builder, share.getLoc(), 1, 32);
     share.getUseMutable().assign(arith::AddIOp::create(builder, share.getLoc(), share.getUse(), one));

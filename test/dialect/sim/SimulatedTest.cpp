@@ -1,5 +1,5 @@
-// A kernel of the tile dialect through the interpreter, the pipeline for Hopper, the verifier of schedules and the
-// simulator, and a call of one whose results are compared.
+// Runs kernels through the interpreter, the pipeline for Hopper, the schedule verifier and the simulator, and compares
+// results.
 // SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
 #include "SimulatedTest.h"
 #include "dialect/pipeline/GpuPipeline.h"

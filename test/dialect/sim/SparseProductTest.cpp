@@ -1,5 +1,4 @@
-// Products with two of every four elements of the left factor on Hopper, through the simulator: what tensor cores leave
-// out is zero, and results whose transpose is accumulated arrive where they belong.
+// Tests 2:4 sparse products on Hopper by the simulator.
 // SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
 #include "SimulatedTest.h"
 #include "dialect/tile/transforms/Passes.h"
@@ -9,8 +8,8 @@ using namespace kpkg;
 using namespace mlir;
 
 namespace {
-/// %y [lines, rows] = %x [lines, depth] @ w.T, where %w [rows, depth / 2] and %p are two of every four elements of w
-/// and their places.
+/// Computes %y [lines, rows] = %x [lines, depth] @ w.T. %w [rows, depth / 2] and %p hold the kept elements of the 2:4
+/// sparse w and their positions. The transpose of the result is accumulated.
 constexpr const char *source = R"(
 !w = !tile.view<2xbf16, unit = 1, align = 16, divisible = 8, index = 32>
 !p = !tile.view<3xi16, unit = 2, align = 16, divisible = 8, index = 32>
@@ -76,7 +75,7 @@ TEST_F(SparseProduct, IsRightInEveryOrder) {
   ASSERT_EQ(interpret(*module, arguments), "");
   std::vector<uint16_t> expected = y;
 
-  // By ops that know nothing of places it is the same.
+  // Dense ops give the same result.
   OwningOpRef<ModuleOp> dense = module->clone();
   PassManager expansion(&context);
   expansion.addNestedPass<tile::KernelOp>(tile::createTileDensifyDots());

@@ -1,4 +1,4 @@
-// Tiles that each iteration of a loop of products stores, on Hopper, through the simulator and the schedule verifier.
+// Tests tiles that each iteration of a loop of products stores on Hopper, by the simulator and the schedule verifier.
 // SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
 #include "SimulatedTest.h"
 
@@ -7,8 +7,8 @@ using namespace mlir;
 
 namespace {
 
-/// %a and %b are [rows, 64], %p and %e [columns, rows], %d [columns, 64]. What goes to %p and %e has rows of 64 bytes,
-/// what goes to %d longer ones.
+/// %a and %b are [rows, 64], %p and %e are [columns, rows], %d is [columns, 64]. Stores to %p and %e have rows of 64
+/// bytes; stores to %d have longer ones.
 constexpr const char *source = R"(
 !in = !tile.view<2xbf16, unit = 1, align = 16, divisible = 8, index = 32>
 !out = !tile.view<2xbf16, mut, unit = 1, align = 16, divisible = 8, index = 32>

@@ -1,4 +1,4 @@
-// The random kernel generator: memory, shapes, reductions, functions along an axis, dots.
+// Generates random memory ops, reshapes, reductions, functions along an axis, and dots.
 // SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
 #include "KernelGenerator.h"
 #include <cmath>
@@ -7,19 +7,19 @@ using namespace mlir;
 using namespace kpkg;
 using namespace kpkg::sim::test;
 
-/// What inputs hold: floats in [-2, 2], integers of any bits, small ones for index.
+/// Returns the magnitude of inputs: floats in [-2, 2], integers of any bits, small ones for index.
 static double inputMagnitude(Type element) { return isa<FloatType>(element) ? 2 : INFINITY; }
 
 Known KernelGenerator::load(Type element, Shape shape) {
   int64_t rank = shape.size();
   Shape extents;
-  int64_t exact = style == CallStyle::Vectors ? 85 : 40; // percent
+  int64_t exact = style == CallStyle::Vectors ? 85 : 40; // In percent.
   for (int64_t extent : shape)
     extents.push_back(std::max<int64_t>(0, chance(exact) ? extent : extent * between(1, 2) + between(-3, 3)));
   for (int64_t extra = chance(20) ? between(1, 2) : 0; extra > 0; --extra)
     extents.insert(extents.begin() + below(extents.size() + 1), between(1, 4));
   Value view;
-  // Reading an input again is as good as a new one.
+  // Reading an existing input again tests as much as a new one.
   if (chance(30))
     for (Value old : views)
       if (auto type = cast<tile::ViewType>(old.getType()); type.getRank() >= rank && type.getElementType() == element)
@@ -95,7 +95,7 @@ Known KernelGenerator::match(Type element, ArrayRef<int64_t> shape) {
 void KernelGenerator::reshapeStep(Known x) {
   Shape shape(x.shape());
   switch (below(3)) {
-  case 0: { // other extents: split, join or swap factors
+  case 0: { // Other extents: split, join or swap factors.
     Shape to = chance(50) ? Shape{x.type().getNumElements()} : Shape(llvm::reverse(shape));
     if (chance(40) && to.size() < 3)
       to.insert(to.begin() + below(to.size() + 1), 1);
@@ -155,13 +155,13 @@ void KernelGenerator::reduceStep(Known x) {
   }
   if (kind == Sum)
     magnitude *= static_cast<double>(extent);
-  // The magnitude has to fit the type before add() can clamp it.
+  // The magnitude must fit the type before add() can clamp it.
   if (x.element().isF16() && magnitude > 30000)
     x = {clamp(x, 1), 1};
   add(tile::ReduceOp::create(b, kind, x.value, axis), magnitude);
 }
 
-/// combine and scan by sums or maxima of one or two values.
+/// Adds a combine or scan by sums or maxima of one or two values.
 void KernelGenerator::functionStep(Known x) {
   bool isFloat = isa<FloatType>(x.element());
   if (x.element().isInteger(1) || storageSize(x.element()) == 1)
@@ -178,7 +178,7 @@ void KernelGenerator::functionStep(Known x) {
   for (const Known &input : inputs) {
     values.push_back(input.value);
     double lowest = isa<FloatType>(input.element()) ? -INFINITY : -std::ldexp(1.0, integerWidth(input.element()) - 1);
-    inits.push_back(constant(input.element(), largest ? lowest : -0.0)); // +0 is not neutral: it makes 0 of -0
+    inits.push_back(constant(input.element(), largest ? lowest : -0.0)); // +0 is not neutral: it turns -0 into 0.
   }
   Operation *op = isScan ? tile::ScanOp::create(b, values, axis).getOperation()
                          : tile::CombineOp::create(b, values, inits, axis).getOperation();
@@ -238,7 +238,7 @@ void KernelGenerator::dotStep() {
   add(product, accumulator.magnitude + lhs.magnitude * rhs.magnitude * static_cast<double>(k));
 }
 
-/// Blocks write apart: block i takes rows from i * extent on, plus a constant.
+/// Adds a store. Blocks write disjoint memory: block i writes rows from i * extent on, plus a constant.
 void KernelGenerator::store(Known x) {
   Shape extents(x.shape());
   bool isScattered = style == CallStyle::Scattered;
@@ -254,14 +254,15 @@ void KernelGenerator::store(Known x) {
     offsets.push_back(d == 0 ? addIndex(row, shift) : Value(index(shift)));
   }
   Value value = x.value;
-  if (chance(20) && isa<FloatType>(x.element()) && storageSize(x.element()) > 1) { // in place: y += x
+  if (chance(20) && isa<FloatType>(x.element()) && storageSize(x.element()) > 1) { // In place: y += x.
     Value old = tile::LoadOp::create(b, x.type(), view, offsets, constant(x.element(), 0));
     value = arith::AddFOp::create(b, old, value);
   }
   tile::StoreOp::create(b, value, view, offsets);
 }
 
-/// Every element of every block has an index of its own: its row-major number, counted from the front or from the back.
+/// Adds a scatter. Every element of every block has a distinct index: its row-major number, counted from the front or
+/// the back.
 void KernelGenerator::scatter(Known x) {
   int64_t count = x.type().getNumElements();
   auto type = RankedTensorType::get({count}, b.getIndexType());

@@ -1,5 +1,4 @@
-// Tiles that CTAs take from a counter as they become free, in the simulator: right with CTAs of any speed, wrong in
-// every way that the roles can disagree.
+// Tests the dynamic tile scheduler in the simulator: right for CTAs of any speed, and mutations of roles are found.
 // SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
 #include "SimulatedTest.h"
 #include "mlir/Dialect/Arith/IR/Arith.h"
@@ -10,7 +9,7 @@ using namespace mlir;
 
 namespace {
 
-/// A product of a triangle: tiles of later columns have more to sum up, those of the first one nothing.
+/// A product of a triangular matrix: tiles of later columns have more terms, and tiles of the first column have none.
 constexpr const char *source = R"(
 !in = !tile.view<2xbf16, unit = 1, align = 16, divisible = 8, index = 32>
 !out = !tile.view<2xbf16, mut, unit = 1, align = 16, divisible = 8, index = 32>
@@ -49,7 +48,7 @@ struct TakenTiles : ComparedTest {
     writes({rows, columns});
     prepare(source);
   }
-  /// Whether the verifier, or the simulator, sees a change of every op of a kind.
+  /// Expects that the verifier or the simulator finds a change of every op of a kind.
   template <typename Op> void expectFound(const char *name, function_ref<void(Op)> change) {
     size_t count = 0;
     module->walk([&](Op) { ++count; });

@@ -1,4 +1,4 @@
-// Random kernels and their calls as files.
+// Writes random kernels and their calls to files.
 // SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
 #include "TorchFiles.h"
 #include "TorchText.h"

@@ -1,4 +1,4 @@
-// Tile kernels as Python text.
+// Prints tile kernels as Python text.
 // SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
 #include "TorchText.h"
 #include "mlir/Dialect/SCF/IR/SCF.h"
@@ -40,7 +40,7 @@ void Printer::names(ValueRange values) {
     out << name(value) << ", ";
 }
 
-/// ("f32", [2, 3]); scalars have no list.
+/// Prints ("f32", [2, 3]); scalars have no list.
 void Printer::type(Type type) {
   out << "(\"" << getElementTypeOrSelf(type) << "\", ";
   if (auto tensor = dyn_cast<RankedTensorType>(type)) {

@@ -1,4 +1,4 @@
-// Sums over windows on Hopper through the simulator: the copy engine's walk over images gives what gathers give.
+// Tests products over windows on Hopper by the simulator: TMA's im2col mode gives the results of gathers.
 // SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
 #include "SimulatedTest.h"
 
@@ -98,7 +98,7 @@ tile.kernel @windows(%x: !in, %w: !in, %y: !out, %height: index, %width: index, 
 }
 )";
 
-/// The same with results that go to every other pixel of every other line of an image.
+/// Returns the same kernel with results in every other pixel of every other line of an image.
 std::string scatteredSource() {
   std::string text = source;
   auto replace = [&](llvm::StringRef from, llvm::StringRef to) { text.replace(text.find(from), from.size(), to); };
@@ -124,7 +124,7 @@ std::string scatteredSource() {
   return text;
 }
 
-/// images, height and width of x, channels, taps, results, stride, start and step (of both extents)
+/// The images, height and width of x, channels, taps, results, and the stride, start and step of both extents.
 struct Case {
   int64_t images, height, width, channels, cells, taps, results, stride, start, step;
 };
@@ -142,7 +142,7 @@ void Windows::areRight(bool isScattered) {
   ASSERT_GT(pixels, 0);
   reads(wholeNumbers(c.images * c.height * c.width * c.channels, 1), {c.images, c.height, c.width, c.channels});
   reads(wholeNumbers(c.cells * c.taps * c.channels * c.results, 5), {c.cells, c.taps, c.channels, c.results});
-  writes({pixels, c.results}); // or not: then it stays as it was
+  writes({pixels, c.results}); // Unwritten elements stay as they were.
   if (isScattered)
     writes({c.images, 2 * height, 2 * width, c.results});
   for (int64_t number : {height, width, c.stride, c.stride, c.start, c.start, c.step, c.step})
@@ -161,8 +161,9 @@ TEST_P(Windows, AreWrittenRowByRow) { areRight(/*isScattered=*/true); }
 
 INSTANTIATE_TEST_SUITE_P(Shapes, Windows,
                          testing::Values(Case{2, 9, 7, 8, 3, 3, 16, 1, -1,
-                                              1}, // tiles begin in the middle of images and end behind the last one
-                                         Case{1, 12, 15, 72, 3, 2, 8, 2, -2, 1}, // channels end in the middle of a step
-                                         Case{3, 5, 6, 16, 2, 3, 72, 1, 0, 2},   // no zeros around, taps apart
-                                         Case{4, 9, 9, 8, 1, 1, 8, 3, 0, 1}));   // pixels left out
+                                              1}, // Tiles begin in the middle of images and end behind the last one.
+                                         Case{1, 12, 15, 72, 3, 2, 8, 2, -2,
+                                              1},                              // Channels end in the middle of a step.
+                                         Case{3, 5, 6, 16, 2, 3, 72, 1, 0, 2}, // No padding, taps apart.
+                                         Case{4, 9, 9, 8, 1, 1, 8, 3, 0, 1})); // Some pixels are skipped.
 } // namespace

@@ -1,5 +1,4 @@
-// Products of f32 whose left operand warpgroups load from shared memory before they multiply, through the simulator and
-// the schedule verifier.
+// Tests f32 products whose left operand consumers load from shared memory, by the simulator and the schedule verifier.
 // SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
 #include "SimulatedTest.h"
 
@@ -8,7 +7,7 @@ using namespace mlir;
 
 namespace {
 
-/// Two tiles of rows, the last one not whole, three steps of depth, the last one not whole, two slots.
+/// Two tiles of rows and three steps of depth (the last ones partial), two slots.
 constexpr int64_t rows = 160, depth = 72, columns = 64;
 constexpr const char *source = R"(
 !in = !tile.view<2xf32, unit = 1, align = 16, divisible = 4, index = 32>

@@ -1,9 +1,8 @@
-// kpkg-random-device-kernels: makes random tile kernels, compiles them for GPUs, and writes them with what the
-// interpreter makes of them.
+// Implements kpkg-random-device-kernels: compiles random tile kernels for GPUs, and writes them with expected results.
 // SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
 //
-// Needs ptxas and no GPU; test/device/random_kernels.py runs what it writes. Every third kernel has the tensors that
-// vector code wants.
+// Needs ptxas but no GPU. test/device/random_kernels.py runs the output. Every third kernel has tensors that satisfy
+// the facts of vector code.
 #include "BatchProcesses.h"
 #include "DeviceBundle.h"
 #include "dialect/pipeline/Registration.h"
@@ -29,7 +28,7 @@ static llvm::cl::opt<std::string> folder("out",
 static llvm::cl::opt<bool> print("print", llvm::cl::desc("print the kernels and compile nothing"));
 
 namespace {
-/// In memory that the processes share.
+/// Totals in memory that the processes share.
 struct Totals {
   std::atomic<int64_t> compiled, failed, vectors, codeBytes;
 };

@@ -1,4 +1,4 @@
-// kpkg-random-kernels: makes random tile kernels and compares the compiled code of this CPU with the interpreter.
+// Implements kpkg-random-kernels: compares compiled random tile kernels on this CPU with the interpreter.
 // SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
 #include "BatchProcesses.h"
 #include "CompiledCall.h"
@@ -29,7 +29,7 @@ static llvm::cl::opt<unsigned> optLevel("O", llvm::cl::Prefix, llvm::cl::init(1)
 static llvm::cl::opt<bool> verbose("verbose", llvm::cl::desc("print the kernels that fail"));
 
 namespace {
-/// In memory that the processes share.
+/// Totals in memory that the processes share.
 struct Totals {
   std::atomic<int64_t> kernels, exact, runs, failed, refused;
 };
@@ -111,7 +111,7 @@ void Batch::run() {
     return;
   }
   llvm::consumeError(all.takeError());
-  for (RandomKernel &kernel : kernels) { // find out which of them does not compile
+  for (RandomKernel &kernel : kernels) { // Find the kernels that do not compile.
     llvm::Expected<CompiledModule> one = CompiledModule::compile(kernel, isa, optLevel);
     if (!one) {
       ++totals.kernels;

@@ -1,6 +1,6 @@
 """Checks a bundle of kpkg-random-device-kernels without a GPU.
 
-It holds what test/device/random_kernels.py reads in the bundle and would complain about.
+Tests what test/device/random_kernels.py reads from the bundle, and which errors it reports.
 
 SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
 """
@@ -17,7 +17,7 @@ from random_kernels import Call, cta_counts
 
 
 def filled(call: Call) -> bytearray:
-    """The memory that a correct kernel leaves."""
+    """Returns the memory that a correct kernel leaves."""
     memory = bytearray(call.initial)
     for place, argument in zip(call.places, call.entry["arguments"]):
         if "expected" in argument:
@@ -27,7 +27,7 @@ def filled(call: Call) -> bytearray:
 
 
 def check(call: Call) -> int:
-    """How many mistakes were tried."""
+    """Returns how many mistakes were tried."""
     memory = filled(call)
     assert call.difference(bytes(memory)) is None
     assert len(call.words(0)) == 3 + sum(1 if "word" in a else 1 + 2 * len(a["shape"]) for a in call.entry["arguments"])

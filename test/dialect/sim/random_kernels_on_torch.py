@@ -22,7 +22,7 @@ def buffer(data: bytes, start: int, count: int, dtype: torch.dtype) -> torch.Ten
 
 
 def difference(name: str, have: torch.Tensor, want: torch.Tensor, allowed: np.ndarray) -> str | None:
-    """The first element that is further from the interpreter's than a correct result may be.
+    """Returns the first element whose distance from the interpreter's exceeds the tolerance.
 
     Zeros of both signs are equal.
     """
@@ -76,7 +76,7 @@ def main() -> int:
             count += 1
             try:
                 found = run_call(functions[call["symbol"]], call, data)
-            except Exception as error:  # an op that this file does wrong is a failure too
+            except Exception as error:  # an error in an op of this file is a failure too
                 found = f"{type(error).__name__}: {error}"
             if found:
                 failures.append(f"{call['symbol']}: {found}")

@@ -1,4 +1,4 @@
-"""The ops of a tile kernel as PyTorch computes them: an implementation that shares no code with the interpreter.
+"""Computes the ops of a tile kernel with PyTorch: an implementation that shares no code with the interpreter.
 
 Values are tensors; scalars have rank 0; `index` is int64. Attribute numbers are those of the dialect's enums.
 
@@ -39,7 +39,7 @@ def tiles(*counts: torch.Tensor):
 
 
 class View:
-    """Part of a one-dimensional buffer, with bounds."""
+    """A part of a one-dimensional buffer, with bounds."""
 
     def __init__(self, buffer: torch.Tensor, offset: int, shape: list[int], strides: list[int], exists: bool = True):
         self.buffer, self.offset, self.shape, self.strides, self.exists = buffer, offset, shape, strides, exists
@@ -59,7 +59,7 @@ class View:
         return View(self.buffer, self.offset + begin * self.strides[dim], shape, self.strides, self.exists)
 
     def places(self, coordinates: list[torch.Tensor], shape: list[int], mask: torch.Tensor | None = None):
-        """Positions in the buffer, and which of them exist."""
+        """Returns positions in the buffer, and which of them exist."""
         position = torch.full(shape, self.offset, dtype=torch.int64)
         inside = torch.full(shape, self.exists, dtype=torch.bool)
         for coordinate, extent, stride in zip(coordinates, self.shape, self.strides, strict=True):
@@ -79,7 +79,7 @@ class View:
 
     def read(self, places, fill: torch.Tensor) -> torch.Tensor:
         position, inside = places
-        # float8 has no indexing on the CPU: move bytes.
+        # float8 has no indexing on the CPU, so bytes are moved.
         wide = self.buffer.float() if self.buffer.dtype in (torch.float8_e4m3fn, torch.float8_e5m2) else self.buffer
         value = wide[torch.where(inside, position, 0)]
         return torch.where(inside, value, fill.to(wide.dtype)).to(self.buffer.dtype)
@@ -124,12 +124,12 @@ def round_away(x: torch.Tensor) -> torch.Tensor:
 
 
 def in_f32(function):
-    """Narrow floats are computed in f32 and rounded once."""
+    """Computes narrow floats in f32 and rounds them once."""
     return lambda x: function(x if x.dtype == torch.float64 else x.float()).to(x.dtype)
 
 
 def sqrt(x: torch.Tensor) -> torch.Tensor:
-    """PyTorch's own is up to 1 ulp off where it calls MKL."""
+    """Replaces PyTorch's function, which is up to 1 ulp off where it calls MKL."""
     return torch.from_numpy(np.asarray(np.sqrt(x.numpy())))
 
 
@@ -152,14 +152,14 @@ def extend_unsigned(x: torch.Tensor, dtype: torch.dtype) -> torch.Tensor:
 
 
 def narrow(x: torch.Tensor, dtype: torch.dtype) -> torch.Tensor:
-    """Past its largest value float8_e4m3fn has NaN; PyTorch saturates instead."""
+    """Converts values beyond the largest float8_e4m3fn to NaN, where PyTorch saturates."""
     result = x.to(dtype)
     if dtype == torch.float8_e4m3fn:
         result = torch.where(x.double().abs() > 464, torch.nan, result.float()).to(dtype)
     return result
 
 
-# A signed i1 is 0 or -1; the generator does not ask for it.
+# A signed i1 is 0 or -1; the generator does not use it.
 COMPARE_FLOAT = [
     lambda a, b: torch.zeros_like(a, dtype=torch.bool), torch.eq, torch.gt, torch.ge, torch.lt, torch.le,
     lambda a, b: (a != b) & ~torch.isnan(a) & ~torch.isnan(b), lambda a, b: ~(torch.isnan(a) | torch.isnan(b)),
@@ -196,7 +196,7 @@ def arg_reduce(x: torch.Tensor, kind: int, axis: int) -> torch.Tensor:
     array = x.float().numpy() if x.dtype in (torch.bfloat16, torch.float16) else x.numpy()
     if kind >= 2:
         array = array.view(UNSIGNED[x.dtype])
-    # numpy takes the first extreme, and the first NaN before all.
+    # numpy returns the first extreme, and the first NaN before any other value.
     index = (np.argmax if kind % 2 == 0 else np.argmin)(array, axis=axis)
     return torch.from_numpy(np.expand_dims(index, axis).astype(np.int64))
 
@@ -251,7 +251,7 @@ CONVERT = {
 
 
 def run(name, operands, results, attributes, extra=None):
-    """One op; gives a tuple of its results."""
+    """Runs one op and returns a tuple of its results."""
     if function := ELEMENTWISE.get(name):
         return (function(*operands),)
     dtype = DTYPES[results[0][0]] if results and results[0] else None

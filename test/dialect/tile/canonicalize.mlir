@@ -1,4 +1,4 @@
-// Folds and canonicalizations of the tile dialect: each kernel keeps its results alive by stores.
+// Tests folds and canonicalisation of the tile dialect; stores keep each kernel's results alive.
 // RUN: kpkg-opt %s --canonicalize | FileCheck %s
 
 // Extents and strides that remain after a drop are those of the source.
@@ -29,7 +29,7 @@ tile.kernel @merge_drops(%x: !tile.view<4xf32>, %i: index, %j: index, %k: index,
   tile.return
 }
 
-// A fact of the argument's type reaches the views made from it.
+// A fact of the argument's type reaches the views derived from it.
 // CHECK-LABEL: @refine_drop
 // CHECK: %[[W:.*]] = tile.drop {{.*}} -> !tile.view<1xf32, unit = 0>
 // CHECK: tile.load %[[W]]
@@ -99,7 +99,7 @@ tile.kernel @compositions(%x: !tile.view<3xf32>, %i: index, %f: f32, %y: !tile.v
   tile.return
 }
 
-// Only dimensions of extent 1 change place.
+// Only dimensions of extent 1 are exchanged.
 // CHECK-LABEL: @permute_moves_nothing
 // CHECK: tile.reshape %{{.*}} : tensor<2x1x4xf32> -> tensor<1x2x4xf32>
 tile.kernel @permute_moves_nothing(%x: !tile.view<3xf32>, %i: index, %f: f32, %y: !tile.view<3xf32, mut>) {
@@ -124,7 +124,7 @@ tile.kernel @constants(%k: i32) {
   tile.return
 }
 
-// Only the extent of the dimension that was cut is the slice's own; facts reach it.
+// Only the extent of the sliced dimension is the slice's own. Facts reach it.
 // CHECK-LABEL: @query_through_slice
 // CHECK-SAME: (%[[X:.*]]: !tile.view<2xf32, unit = 1>
 // CHECK-DAG: %[[S:.*]] = tile.slice %[[X]], 0 from {{.*}} -> !tile.view<2xf32, unit = 1>

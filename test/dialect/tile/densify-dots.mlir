@@ -1,4 +1,4 @@
-// Products with two of every four elements of the left factor, as products of all of them.
+// Tests that 2:4 sparse dots become dense dots.
 // RUN: kpkg-opt --tile-densify-dots %s | FileCheck %s
 
 // CHECK-LABEL: tile.kernel @sparse

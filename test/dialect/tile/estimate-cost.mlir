@@ -1,6 +1,6 @@
 // RUN: kpkg-opt --pass-pipeline='builtin.module(tile.kernel(tile-estimate-cost))' %s | FileCheck %s
 
-// Rows wider than the tensor count what is there.
+// Rows wider than the tensor count the tensor's elements.
 // CHECK: tile.kernel @row_sum
 // CHECK-SAME: bytes = "4*blocks*clip(0,1,1024) + 4*blocks"
 // CHECK-SAME: flops = "1*blocks*clip(0,1,1024)"
@@ -16,7 +16,8 @@ tile.kernel @row_sum(%x: !tile.view<2xf32>, %y: !tile.view<1xf32, mut>) {
   tile.return
 }
 
-// All tiles of m, n and k together are the product's 2 * m * n * k; the operands are read once per tile of the other dimension.
+// All tiles of m, n and k together count 2 * m * n * k operations. The operands are read once per tile of the other
+// dimension.
 // CHECK: tile.kernel @product
 // CHECK-SAME: bytes = "4*dim(2,0)*tiles(2,1,64)*dim(0,1) + 4*tiles(2,0,32)*dim(2,1)*dim(0,1) + 4*dim(2,0)*dim(2,1)"
 // CHECK-SAME: flops = "2*dim(2,0)*dim(2,1)*dim(0,1)"
@@ -51,7 +52,7 @@ tile.kernel @product(%a: !tile.view<2xf32>, %b: !tile.view<2xf32>, %d: !tile.vie
   tile.return
 }
 
-// Parts of a sum: each tile runs over its share of k.
+// Split-K: each tile covers its share of k.
 // CHECK: tile.kernel @parts
 // CHECK-SAME: bytes = "4*dim(1,0)/dim(1,0)*dim(0,1) + 4*dim(1,0)*clip(1,1,16)"
 // CHECK-SAME: flops = "1*dim(1,0)/dim(1,0)*dim(0,1)"
@@ -95,7 +96,7 @@ tile.kernel @unknown(%x: !tile.view<1xf32, mut>) {
   tile.return
 }
 
-// Steps of steps, rounded up twice: as often as rounded up by their product.
+// Steps of steps, rounded up twice, equal one division rounded up by their product.
 // CHECK: tile.kernel @steps_of_steps
 // CHECK-SAME: tile_flops = "64*tiles(0,1,512)"
 tile.kernel @steps_of_steps(%a: !tile.view<2xf32>, %d: !tile.view<2xf32, mut>) {

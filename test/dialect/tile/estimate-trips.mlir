@@ -1,7 +1,8 @@
-// Numbers of iterations that are computed: loops from any start by any step, ends that are Int arguments, and what blocks share out.
+// Tests computed trip counts: loops from any start by any step, ends that are Int arguments, and ranges shared by
+// blocks.
 // RUN: kpkg-opt --pass-pipeline='builtin.module(tile.kernel(tile-estimate-cost))' %s | FileCheck %s
 
-// From 1, in steps of 16 over a whole dimension, and from 3 to a number that the launch gives, by 5.
+// From 1, in steps of 16 over a whole dimension, and from 3 to an Int argument, by 5.
 // CHECK: tile.kernel @starts
 // CHECK-SAME: tile_flops = "64*count(dim(0,0) -1 +) + 64*tiles(0,0,16) + 64*count(value(2) -3 + 5 ceildiv)"
 tile.kernel @starts(%x: !tile.view<1xf32>, %y: !tile.view<1xf32, mut>, %n: index) {
@@ -29,7 +30,8 @@ tile.kernel @starts(%x: !tile.view<1xf32>, %y: !tile.view<1xf32, mut>, %n: index
   tile.return
 }
 
-// ceildiv(ceildiv(n, 128), 4) as the prelude writes it, simplified: of an extent one division, of an argument and by one what is there.
+// ceildiv(ceildiv(n, 128), 4) in the simplified form of the prelude. An extent gives one division, and an argument
+// gives two. A division by an argument stays as it is.
 // CHECK: tile.kernel @nested
 // CHECK-SAME: tile_flops = "64*tiles(0,0,512) + 64*count(value(2) 128 ceildiv 4 ceildiv) + 64*count(value(2) 3 // value(3) ceildiv)"
 tile.kernel @nested(%x: !tile.view<1xf32>, %y: !tile.view<1xf32, mut>, %n: index, %each: index) {
@@ -69,7 +71,7 @@ tile.kernel @nested(%x: !tile.view<1xf32>, %y: !tile.view<1xf32, mut>, %n: index
   tile.return
 }
 
-// A block goes on where another one stops, or takes turns with others; a choice counts as taken.
+// A block continues where another one stops, or takes turns with others. A choice counts as taken.
 // CHECK: tile.kernel @shares
 // CHECK-SAME: tile_flops = "64*count(value(2)) + 64*count(dim(0,0) grid(1) ceildiv) + 64*count(dim(0,0) value(2) max)"
 tile.kernel @shares(%x: !tile.view<1xf32>, %y: !tile.view<1xf32, mut>, %each: index, %few: i1) {
@@ -101,7 +103,7 @@ tile.kernel @shares(%x: !tile.view<1xf32>, %y: !tile.view<1xf32, mut>, %each: in
   tile.return
 }
 
-// How many keys a block sees depends on which one it is, and what is in memory is not known before.
+// The number of visible keys depends on the block, so there is no estimate.
 // CHECK: tile.kernel @causal
 // CHECK-SAME: no_estimate = "{{.*}}a loop whose number of iterations is no formula of shapes and of Int arguments"
 tile.kernel @causal(%x: !tile.view<1xf32>, %y: !tile.view<1xf32, mut>) {

@@ -1,4 +1,4 @@
-// Tiles that are added to memory, as updates of elements.
+// Tests that add-stores become atomic updates of elements.
 // RUN: kpkg-opt --tile-expand-add-stores %s | FileCheck %s
 
 // CHECK-LABEL: tile.kernel @rows

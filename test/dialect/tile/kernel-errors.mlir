@@ -1,4 +1,4 @@
-// What the verifiers of kernels, the persistent loop, print and the view type refuse.
+// Tests errors of the verifiers of kernels, the persistent loop, print and the view type.
 // RUN: kpkg-opt %s --split-input-file --verify-diagnostics
 
 // expected-error @+1 {{argument 0 must be a view or a scalar, not 'tensor<4xf32>'}}

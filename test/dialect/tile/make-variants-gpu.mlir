@@ -23,7 +23,7 @@ tile.kernel @rows(%x: !tile.view<2xbf16>, %y: !tile.view<2xbf16, mut>, %s: !tile
   tile.return
 }
 
-// A tile of 12 halves is no whole number of vectors; a column is none at all.
+// A tile of 12 halves is no whole number of vectors, and neither is a column.
 // CHECK-NOT: @odd__vector
 // CHECK: tile.kernel @odd__unit(%{{.*}}: !tile.view<1xf16, unit = 0>, %{{.*}}: !tile.view<2xf16, mut, unit = 1>)
 // CHECK: tile.kernel @odd__any
@@ -36,7 +36,7 @@ tile.kernel @odd(%x: !tile.view<1xf16>, %y: !tile.view<2xf16, mut>) {
   tile.return
 }
 
-// Either dimension of a factor may be the contiguous one.
+// Either dimension of a dot operand may be the contiguous one.
 // CHECK: tile.kernel @product__vector(%{{.*}}: !tile.view<2xbf16, unit = 1, align = 16, divisible = 8, index = 32>, %{{.*}}: !tile.view<3xbf16, unit = 2, align = 16, divisible = 8, index = 32, outer = 1>, %{{.*}}: !tile.view<2xbf16, mut, unit = 1,
 // CHECK: tile.kernel @product__vector_tn(%{{.*}}: !tile.view<2xbf16, unit = 0, align = 16, divisible = 8, index = 32>, %{{.*}}: !tile.view<3xbf16, unit = 2, {{.*}}) attributes {variant = "vector_tn"}
 // CHECK: tile.kernel @product__vector_nt(%{{.*}}: !tile.view<2xbf16, unit = 1, {{.*}}, %{{.*}}: !tile.view<3xbf16, unit = 1, align = 16, divisible = 8, index = 32, outer = 1>, %{{.*}}: !tile.view<2xbf16, mut, unit = 1,
@@ -58,7 +58,8 @@ tile.kernel @product(%a: !tile.view<2xbf16>, %b: !tile.view<3xbf16>, %d: !tile.v
   tile.return
 }
 
-// What is gathered from a row, element by element, leaves the row's own loads in vectors. A view that is only gathered from has none.
+// An elementwise gather from a row does not affect the row's own vector loads. A view that is only gathered from has no
+// vectors.
 // CHECK: tile.kernel @picked__vector(%{{.*}}: !tile.view<2xf32, unit = 1, align = 16, divisible = 4, index = 32>, %{{.*}}: !tile.view<1xf32, unit = 0, index = 32>,
 tile.kernel @picked(%x: !tile.view<2xf32>, %w: !tile.view<1xf32>, %y: !tile.view<1xf32, mut>) {
   %zero = arith.constant 0.0 : f32
@@ -74,7 +75,8 @@ tile.kernel @picked(%x: !tile.view<2xf32>, %w: !tile.view<1xf32>, %y: !tile.view
   tile.return
 }
 
-// Nothing is asked of the strides of a tensor that gives scalars only; a slice of rows stays a tensor of whole vectors, one of columns does not.
+// A tensor that is only read as scalars gets no facts about its strides. A slice of rows keeps whole vectors, but a
+// slice of columns does not.
 // CHECK: tile.kernel @parts__vector(%{{.*}}: !tile.view<1xi32, index = 32>, %{{.*}}: !tile.view<2xf32, unit = 1, align = 16, divisible = 4, index = 32>, %{{.*}}: !tile.view<2xf32, mut, unit = 1, index = 32>)
 // CHECK: tile.slice {{.*}}, 0 {{.*}} -> !tile.view<2xf32, unit = 1, align = 16, divisible = 4, index = 32>
 // CHECK: tile.slice {{.*}}, 1 {{.*}} -> !tile.view<2xf32, mut, unit = 1, index = 32>
@@ -92,7 +94,8 @@ tile.kernel @parts(%ends: !tile.view<1xi32>, %x: !tile.view<2xf32>, %y: !tile.vi
   tile.return
 }
 
-// Pieces of rows that are gathered and scattered are vectors, too, where a row's start is known to be a multiple of one; what begins anywhere is not.
+// Gathered and scattered pieces of rows are vectors if the start of a row is provably a multiple of a vector. Pieces
+// with other starts are not.
 // CHECK: tile.kernel @pieces__vector(%{{.*}}: !tile.view<2xbf16, unit = 1, align = 16, divisible = 8, index = 32>, %{{.*}}: !tile.view<2xbf16, unit = 1, index = 32>,
 // CHECK-SAME: !tile.view<2xbf16, mut, unit = 1, align = 16, divisible = 8, index = 32>,
 tile.kernel @pieces(%x: !tile.view<2xbf16>, %w: !tile.view<2xbf16>, %y: !tile.view<2xbf16, mut>, %block: index) {
@@ -116,7 +119,7 @@ tile.kernel @pieces(%x: !tile.view<2xbf16>, %w: !tile.view<2xbf16>, %y: !tile.vi
   tile.return
 }
 
-// Rows that a scatter writes go in whole vectors, of arguments and of what an index leaves of them; single elements do not.
+// Rows that a scatter writes are whole vectors, in arguments and in parts of them. Single elements are not.
 // CHECK: tile.kernel @scatters__vector(%{{.*}}: !tile.view<2xbf16, unit = 1, align = 16, divisible = 8, index = 32>, %{{.*}}: !tile.view<2xbf16, mut, unit = 1, align = 16, divisible = 8, index = 32>,
 // CHECK-SAME: %{{.*}}: !tile.view<2xbf16, mut, unit = 1, index = 32>, %{{.*}}: !tile.view<3xbf16, mut, unit = 2, align = 16, divisible = 8, index = 32>)
 tile.kernel @scatters(%x: !tile.view<2xbf16>, %y: !tile.view<2xbf16, mut>, %z: !tile.view<2xbf16, mut>, %b: !tile.view<3xbf16, mut>) {
@@ -136,7 +139,8 @@ tile.kernel @scatters(%x: !tile.view<2xbf16>, %y: !tile.view<2xbf16, mut>, %z: !
   tile.return
 }
 
-// A row of statistics beside a product has a number for each thread or so: any number of rows may have them, wherever they begin. One that is read, as blocks are, has to be in whole vectors.
+// A row of statistics beside a product has about one number per thread. It may have any number of rows, at any start. A
+// row that is read must be in whole vectors.
 // CHECK: tile.kernel @statistics__vector(%{{.*}}: !tile.view<2xbf16, unit = 1, align = 16, divisible = 8, index = 32>, %{{.*}}: !tile.view<1xf32, unit = 0, align = 16, divisible = 4, index = 32>, %{{.*}}: !tile.view<2xf32, mut, unit = 1, index = 32>) attributes
 tile.kernel @statistics(%a: !tile.view<2xbf16>, %x: !tile.view<1xf32>, %s: !tile.view<2xf32, mut>) {
   %zero = arith.constant 0.0 : bf16

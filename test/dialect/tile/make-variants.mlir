@@ -1,6 +1,7 @@
 // RUN: kpkg-opt --tile-make-variants %s | FileCheck %s
 
-// The operands of the dot keep their general strides in both; the result and what is added to it do not. Views that were indexed follow.
+// The operands of the dot keep general strides in both variants; the result and its addend do not. Dropped views
+// follow.
 // CHECK: tile.kernel @product__unit(%{{.*}}: !tile.view<2xf32>, %{{.*}}: !tile.view<2xf32>, %{{.*}}: !tile.view<3xf32, unit = 2>, %{{.*}}: !tile.view<2xf32, mut, unit = 1>)
 // CHECK-SAME: variant = "unit"
 // CHECK: tile.drop {{.*}} : !tile.view<3xf32, unit = 2> -> !tile.view<2xf32, unit = 1>
@@ -20,7 +21,7 @@ tile.kernel @product(%a: !tile.view<2xf32>, %b: !tile.view<2xf32>, %c: !tile.vie
   tile.return
 }
 
-// Nothing to assume: one variant.
+// No facts are possible, so there is one variant.
 // CHECK-NOT: @scalars__unit
 // CHECK: tile.kernel @scalars__any
 tile.kernel @scalars(%x: !tile.view<0xf32, mut>, %v: f32) {

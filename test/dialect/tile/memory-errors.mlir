@@ -1,4 +1,4 @@
-// What the verifiers of view queries, loads and stores refuse.
+// Tests errors of the verifiers of view queries, loads and stores.
 // RUN: kpkg-opt %s --split-input-file --verify-diagnostics
 
 tile.kernel @dim(%x: !tile.view<2xf32>) {

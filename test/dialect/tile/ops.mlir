@@ -1,4 +1,5 @@
-// Every op of the tile dialect parses, verifies, and survives a round trip in both text forms and in bytecode.
+// Tests that every op of the tile dialect parses, verifies, and survives a round trip in both text forms and in
+// bytecode.
 // RUN: kpkg-opt --verify-roundtrip %s | FileCheck %s
 // RUN: kpkg-opt --mlir-print-op-generic %s | kpkg-opt | FileCheck %s
 
@@ -28,7 +29,7 @@ tile.kernel @all(%x: !tile.view<2xf32>, %y: !tile.view<2xf32, mut, unit = 1>, %z
   %w = arith.mulf %v, %factor : tensor<4x8xf32>
   // CHECK: tile.store %{{.*}}, %{{.*}}[%[[B]], %{{.*}}] : tensor<4x8xf32>, !tile.view<2xf32, mut, unit = 1>
   tile.store %w, %y[%block, %d] : tensor<4x8xf32>, !tile.view<2xf32, mut, unit = 1>
-  // A view of rank 0 moves scalars.
+  // A view of rank 0 loads and stores scalars.
   // CHECK: %[[Z:.*]] = tile.load %{{.*}}[] fill %{{.*}} : !tile.view<0xbf16, mut> -> bf16
   %b = tile.load %z[] fill %zero16 : !tile.view<0xbf16, mut> -> bf16
   // CHECK: tile.store %[[Z]], %{{.*}}[] : bf16, !tile.view<0xbf16, mut>

@@ -1,4 +1,4 @@
-// What the verifiers of reductions, scans and dots refuse.
+// Tests errors of the verifiers of reductions, scans and dots.
 // RUN: kpkg-opt %s --split-input-file --verify-diagnostics
 
 tile.kernel @axis(%a: f32) {

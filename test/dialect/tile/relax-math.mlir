@@ -1,4 +1,4 @@
-// Functions that nothing sees in full precision are marked; others are left alone.
+// Tests that functions whose full precision is never observed are marked, and no others.
 // RUN: kpkg-opt --tile-relax-math %s | FileCheck %s
 
 !narrow = !tile.view<1xbf16, mut>
@@ -19,7 +19,7 @@ tile.kernel @narrow(%y: !narrow, %scalar: f32) {
   tile.return
 }
 
-// One use in full is enough, also of something that was made of it.
+// One observation in full precision is enough, also of a derived value.
 // CHECK-LABEL: tile.kernel @also_stored
 // CHECK-NOT: fastmath
 // CHECK: tile.return
@@ -34,7 +34,7 @@ tile.kernel @also_stored(%y: !narrow, %z: !wide, %scalar: f32) {
   tile.return
 }
 
-// Comparisons see every bit.
+// Comparisons observe every bit.
 // CHECK-LABEL: tile.kernel @compared
 // CHECK-NOT: fastmath
 // CHECK: tile.return
@@ -49,7 +49,7 @@ tile.kernel @compared(%y: !narrow, %scalar: f32) {
   tile.return
 }
 
-// Through a loop: what it carries leaves narrow, or not.
+// Through a loop: the carried value becomes narrow, or not.
 // CHECK-LABEL: tile.kernel @carried
 // CHECK: math.exp %{{.*}} fastmath<afn>
 // CHECK: math.exp %{{[a-z0-9]*}} : tensor
@@ -69,7 +69,7 @@ tile.kernel @carried(%y: !narrow, %z: !wide, %scalar: f32) {
   tile.return
 }
 
-// A product that is only summed may become part of the sum.
+// A product that is only summed may be fused into the sum.
 // CHECK-LABEL: tile.kernel @squares
 // CHECK: arith.mulf %{{.*}} fastmath<contract>
 tile.kernel @squares(%z: !wide, %scalar: f32) {
@@ -81,7 +81,7 @@ tile.kernel @squares(%z: !wide, %scalar: f32) {
   tile.return
 }
 
-// A product that is rounded is not fused with what its rounded value is added to.
+// A product that is rounded is not fused with an addition of its rounded value.
 // CHECK-LABEL: tile.kernel @rounded
 // CHECK: %[[P:.*]] = arith.mulf %{{[a-z0-9]*}}, %{{[a-z0-9]*}} : tensor
 // CHECK: arith.addf %{{.*}} fastmath<contract>

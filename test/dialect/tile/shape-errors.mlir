@@ -1,4 +1,4 @@
-// What the verifiers of splat, iota, broadcast, reshape and permute refuse.
+// Tests errors of the verifiers of splat, iota, broadcast, reshape and permute.
 // RUN: kpkg-opt %s --split-input-file --verify-diagnostics
 
 tile.kernel @splat(%a: f32) {

@@ -1,6 +1,6 @@
 // RUN: kpkg-opt --tile-widen-reductions %s | FileCheck %s
 
-// Sums and products are rounded once; what is only chosen stays as it is.
+// Sums and products are rounded once; reductions that only select stay unchanged.
 // CHECK-LABEL: tile.kernel @rows
 // CHECK: %[[X:.*]] = tile.load
 // CHECK: %[[WIDE:.*]] = arith.extf %[[X]] : tensor<2x64xbf16> to tensor<2x64xf32>

@@ -82,7 +82,7 @@ int32_t CompiledKernels::run(const std::string &symbol, const Arguments &argumen
   if (info.isPersistent)
     grid = {reinterpret_cast<KpkgCpuTileCount>(dlsym(library, (symbol + "$tiles").c_str()))(arguments.words.data())};
   grid.resize(3, 1);
-  // A guard after the scratch memory shows writes beyond what was asked for.
+  // A guard after the scratch memory detects writes beyond the requested size.
   constexpr unsigned char mark = 0xa5;
   size_t size = info.scratchBytes, guard = 256;
   auto *scratch = static_cast<unsigned char *>(std::aligned_alloc(64, (size + guard + 63) / 64 * 64));

@@ -35,20 +35,20 @@ public:
 
 class CompiledKernels {
 public:
-  /// Fails the running test with a message when the text does not compile.
+  /// Compiles the text. The running test fails with a message if it does not compile.
   explicit CompiledKernels(const std::string &mlirText, const char *isa = "x86-64-v3");
   ~CompiledKernels();
-  /// Runs blocks [0, x * y * z) on this thread, or all tiles of a persistent kernel; gives the kernel's status.
+  /// Runs blocks [0, x * y * z) on this thread, or all tiles of a persistent kernel. Returns the kernel's status.
   int32_t run(const std::string &symbol, const Arguments &arguments, std::vector<int64_t> grid = {1});
   const compiler::HostKernel &kernel(const std::string &symbol) const;
-  std::vector<std::vector<uint64_t>> printed; ///< each print: its format's index, then its words
+  std::vector<std::vector<uint64_t>> printed; ///< For each print: the index of its format, then its words.
 
 private:
   std::vector<compiler::HostKernel> kernels;
   void *library = nullptr;
 };
 
-/// The shared object's bytes, or an empty string after a test failure.
+/// Returns the shared object's bytes, or an empty string after a test failure.
 std::string compileShared(const std::string &mlirText, const char *isa,
                           std::vector<compiler::HostKernel> *kernels = nullptr);
 

@@ -1,10 +1,9 @@
-// Runs the kernels of kernels/*.mlir compiled and in the interpreter, on the same random memory, and compares all of
-// it.
+// Runs the kernels of kernels/*.mlir compiled and interpreted on equal random memory, and compares all of the memory.
 // SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
 //
-// A kernel says how it is called by attributes: test.args, one string each ("3x40", "3x40/1x3" with strides, or the
-// value of a scalar), and optionally test.grid, test.tolerance (relative to 1 + |value|) and test.spread (of random
-// floats). A kernel may have several calls: test.args is then a list of lists.
+// Attributes of a kernel describe its call. test.args has one string for each argument: "3x40", "3x40/1x3" with
+// strides, or the value of a scalar. A list of such lists describes several calls. Optional are test.grid,
+// test.tolerance (relative to 1 + |value|) and test.spread (of random floats).
 #include "dialect/lower/cpu/LowerCpu.h"
 #include "dialect/sim/Interpreter.h"
 #include "mlir/Parser/Parser.h"
@@ -22,7 +21,7 @@ namespace {
 
 struct Memory {
   std::vector<char> bytes;
-  int64_t first = 0; // byte of the element at coordinates 0
+  int64_t first = 0; // The byte of the element at coordinates 0.
   SmallVector<int64_t> shape, strides;
 };
 

@@ -1,4 +1,4 @@
-// The machine code of dots for every CPU target: what the innermost loop holds, and results on aarch64 in an emulator.
+// Tests the machine code of dots for every CPU target: the innermost loop, and results on an emulated aarch64.
 // SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
 #include "dialect/lower/cpu/CpuTarget.h"
 #include "test/dialect/lower/cpu/DotModule.h"
@@ -13,7 +13,7 @@ using lower::cpu::CpuTarget;
 
 namespace {
 
-/// The lines of the basic block with the most occurrences of `opcode`, up to its last branch.
+/// Returns the lines of the basic block with the most occurrences of `opcode`, up to its last branch.
 std::vector<StringRef> hottestBlock(StringRef assembly, StringRef opcode) {
   std::vector<StringRef> best, current;
   size_t bestCount = 0, count = 0;
@@ -51,8 +51,8 @@ size_t countOf(const std::vector<StringRef> &lines, StringRef part) {
 
 struct Expectation {
   const char *isa, *opcode, *vectorRegister, *stack;
-  int64_t fmas;        ///< in the innermost loop
-  int64_t otherAtMost; ///< loads, broadcasts and loop control
+  int64_t fmas;        ///< In the innermost loop.
+  int64_t otherAtMost; ///< Loads, broadcasts and loop control.
 };
 
 class DotMachineCode : public ::testing::TestWithParam<Expectation> {};
@@ -110,7 +110,7 @@ TEST(DotMachineCode, NothingIsCalled) {
   }
 }
 
-/// Runs `dot_on_target.c` with a dot of this shape, compiled for aarch64, under an emulator.
+/// Runs `dot_on_target.c` with a dot of this shape, compiled for aarch64, in an emulator.
 void runOnAarch64(StringRef element, int64_t m, int64_t n, int64_t k) {
   llvm::ErrorOr<std::string> compiler = llvm::sys::findProgramByName("aarch64-linux-gnu-gcc");
   llvm::ErrorOr<std::string> emulator = llvm::sys::findProgramByName("qemu-aarch64-static");

@@ -1,4 +1,4 @@
-// A module with one function around buildDot, for tests and measurements.
+// Makes a module with one function around buildDot, for tests and measurements.
 // SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
 #pragma once
 #include "dialect/lower/cpu/Dot.h"
@@ -10,7 +10,7 @@
 
 namespace kpkg::test {
 
-/// As the generated code reads it: strides and bounds in elements.
+/// An operand in the form that the generated code reads, with strides and bounds in elements.
 struct DotArgument {
   const void *base;
   int64_t stride[2], begin[2], end[2];
@@ -18,7 +18,7 @@ struct DotArgument {
 
 using DotFunction = void(const DotArgument *a, const DotArgument *b, void *acc, void *scratch);
 
-/// `void dot(a, b, acc, scratch)` in the LLVM dialect; acc is contiguous.
+/// Makes `void dot(a, b, acc, scratch)` in the LLVM dialect. acc is contiguous.
 inline mlir::OwningOpRef<mlir::ModuleOp> makeDotModule(mlir::MLIRContext *context, const lower::cpu::DotPlan &plan,
                                                        mlir::Type element) {
   using namespace mlir;

@@ -1,4 +1,4 @@
-// Dots of every element type, layout and edge against a plain triple loop, and the machine code of the microkernel.
+// Tests dots of every element type, layout and edge against a plain triple loop, and the microkernel's machine code.
 // SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
 #include "test/dialect/lower/cpu/DotModule.h"
 #include <cmath>
@@ -58,9 +58,9 @@ void put(void *memory, size_t position, Element element, double value) {
   }
 }
 
-/// A matrix with guard elements around what may be read: NaN, so that a read outside shows.
+/// A matrix with NaN guard elements around the readable part, so that reads outside show.
 struct Matrix {
-  std::vector<double> values; ///< the tile, zero outside of the bounds
+  std::vector<double> values; ///< The tile, zero outside the bounds.
   std::vector<char> memory;
   test::DotArgument argument;
 
@@ -79,7 +79,7 @@ struct Matrix {
     for (int64_t i = 0; i < rows; ++i)
       for (int64_t j = 0; j < columns; ++j)
         if (i >= begin[0] && i < end[0] && j >= begin[1] && j < end[1]) {
-          // A stride of 0 gives several elements one place, so the value follows from the place.
+          // With a stride of 0 several elements share a location, so the value depends on the location.
           int64_t place = i * stride[0] + j * stride[1] - lowest;
           double value = int((place * 7 + place / 5 + seed) % 17 - 8) / 8.0;
           put(memory.data(), place, element, value);
@@ -100,7 +100,7 @@ struct Aligned {
 
 class DotUnderTest {
 public:
-  /// `arePairs`: of bf16, on a processor that multiplies them; `isWide`: on one with AVX-512, too.
+  /// `arePairs`: bf16 pairs, on a processor that multiplies them. `isWide`: on a processor with AVX-512.
   DotUnderTest(int64_t m, int64_t n, int64_t k, Element element, bool arePairs = false, bool isWide = false)
       : element(element), context(test::makeContext()) {
     Type acc = element == Element::F64 ? Type(Float64Type::get(context.get())) : Float32Type::get(context.get());
@@ -135,7 +135,7 @@ public:
       ASSERT_EQ(sum(i), i % 5) << "written past the end";
   }
 
-  /// All combinations of layouts, whole and clipped.
+  /// Checks all combinations of layouts, whole and clipped.
   void checkLayouts() {
     int64_t m = plan.shape.m, n = plan.shape.n, k = plan.shape.k;
     std::array<int64_t, 2> layoutsA[] = {{k + 3, 1}, {1, m + 5}, {2 * k + 6, 2}, {-k - 1, 1}, {0, 1}};
@@ -169,7 +169,7 @@ TEST(Dot, SeveralPanels) { DotUnderTest(24, 64, 40, Element::F32).checkLayouts()
 TEST(Dot, PanelsThatStickOut) { DotUnderTest(37, 41, 43, Element::F32).checkLayouts(); }
 TEST(Dot, OneElement) { DotUnderTest(1, 1, 1, Element::F32).checkLayouts(); }
 TEST(Dot, OneRow) { DotUnderTest(1, 33, 50, Element::F32).checkLayouts(); }
-TEST(Dot, FewRowsInPlace) { // with masks, and where they are missing, whole vectors
+TEST(Dot, FewRowsInPlace) { // With masks, and where they are missing, with whole vectors.
   DotUnderTest(5, 37, 43, Element::F32).checkLayouts();
   DotUnderTest(16, 26, 9, Element::F64).checkLayouts();
   DotUnderTest(7, 48, 64, Element::F16).checkLayouts();
@@ -196,7 +196,7 @@ TEST(Dot, PanelsOfWideVectorsThatStickOut) {
 }
 TEST(Dot, BFloat16) { DotUnderTest(32, 48, 40, Element::BF16).checkLayouts(); }
 
-/// Seconds of the fastest of several runs.
+/// Returns the seconds of the fastest of several runs.
 template <typename Run> double fastest(int runs, Run run) {
   double best = 1e9;
   for (int i = 0; i < runs; ++i) {
@@ -209,7 +209,8 @@ template <typename Run> double fastest(int runs, Run run) {
   return best;
 }
 
-/// A whole product by tiles, as a kernel does it; run by hand: --gtest_also_run_disabled_tests --gtest_filter=*Speed*
+/// Measures a whole product by tiles, as a kernel computes it. Run by hand: --gtest_also_run_disabled_tests
+/// --gtest_filter=*Speed*
 void measure(Element element, int64_t size, int64_t bm, int64_t bn, int64_t bk, bool transposedB = false) {
   auto context = test::makeContext();
   Type acc = element == Element::F64 ? Type(Float64Type::get(context.get())) : Float32Type::get(context.get());

@@ -1,4 +1,4 @@
-// HostJit: MLIR's conversions, LLVM's optimiser and ORC.
+// Implements HostJit with MLIR's conversions, LLVM's optimiser and ORC.
 // SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
 #include "test/dialect/lower/cpu/HostJit.h"
 #include "mlir/Conversion/ArithToLLVM/ArithToLLVM.h"

@@ -1,4 +1,4 @@
-// Compiles a module of functions over arith, math, scf, vector and llvm for the machine that the test runs on.
+// Compiles a module of functions over arith, math, scf, vector and llvm for the machine that runs the test.
 // SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
 #pragma once
 #include "mlir/IR/BuiltinOps.h"
@@ -11,24 +11,24 @@ class LLJIT;
 
 namespace kpkg::test {
 
-/// A context with the dialects that code builders use, and what is needed to lower them.
+/// Makes a context with the dialects that code builders use, and the interfaces to lower them.
 std::unique_ptr<mlir::MLIRContext> makeContext();
 
-/// Lowers `module` to the LLVM dialect in place; aborts with a message when that fails.
+/// Lowers `module` to the LLVM dialect in place. Aborts with a message when that fails.
 void lowerToLLVMDialect(mlir::ModuleOp module);
 
-/// Machine code for `triple` and `cpu` as assembly text. The module is in the LLVM dialect.
+/// Returns assembly text for `triple` and `cpu`. The module is in the LLVM dialect.
 std::string assemblyFor(mlir::ModuleOp module, llvm::StringRef triple, llvm::StringRef cpu,
                         llvm::StringRef features = "");
 
-/// An object file for `triple` and `cpu`. The module is in the LLVM dialect.
+/// Returns an object file for `triple` and `cpu`. The module is in the LLVM dialect.
 std::string objectFor(mlir::ModuleOp module, llvm::StringRef triple, llvm::StringRef cpu,
                       llvm::StringRef features = "");
 
-/// Code of an LLVM dialect module, loaded into this process.
+/// The code of an LLVM dialect module, loaded into this process.
 class HostJit {
 public:
-  /// `cpu` empty: the machine that the test runs on.
+  /// Compiles for `cpu`, or for the machine that runs the test if `cpu` is empty.
   explicit HostJit(mlir::ModuleOp module, llvm::StringRef cpu = "");
   ~HostJit();
   template <typename Function> Function *find(llvm::StringRef name) {

@@ -1,4 +1,4 @@
-// Objects for every instruction set: they link without a missing symbol, and the Arm one runs in an emulator.
+// Tests objects for every instruction set: they link without missing symbols, and the Arm object runs in an emulator.
 // SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
 #include "dialect/lower/cpu/CpuTarget.h"
 #include "test/dialect/lower/cpu/CompiledKernels.h"
@@ -20,7 +20,7 @@ TEST(Isa, EveryKernelLinksForEveryTarget) {
   for (const lower::cpu::CpuTarget &target : lower::cpu::CpuTarget::all())
     for (const auto &entry : fs::directory_iterator(fs::path(KPKG_TEST_FOLDER) / "kernels")) {
       SCOPED_TRACE(target.isa.str() + " " + entry.path().filename().string());
-      if (target.isa != "x86-64-v3") // DifferentialTest runs that one
+      if (target.isa != "x86-64-v3") // DifferentialTest runs this one.
         EXPECT_FALSE(test::compileShared(readFile(entry.path()), target.isa.data()).empty());
     }
 }

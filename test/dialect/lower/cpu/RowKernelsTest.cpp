@@ -1,4 +1,4 @@
-// Row kernels on the CPU: elementwise, softmax, norms, columns; rows of all kinds of lengths.
+// Tests row kernels on the CPU (elementwise, softmax, norms, columns) with rows of many lengths.
 // SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
 #include "test/dialect/lower/cpu/CompiledKernels.h"
 #include "gtest/gtest.h"
@@ -52,7 +52,7 @@ static std::string softmax(const std::string &unit, int cols, bool log = false) 
 }
 
 static void checkSoftmax(CompiledKernels &kernels, int64_t n, int64_t stride, bool log) {
-  constexpr int64_t rows = 11, blocks = 10; // more than a batch, and a row without a block
+  constexpr int64_t rows = 11, blocks = 10; // More rows than a batch, and a row without a block.
   std::vector<float> x = randomFloats(rows * (n + 7) * stride), y(x.size(), 77.0f);
   Arguments arguments;
   std::vector<int64_t> strides = {(n + 7) * stride, stride};
@@ -81,7 +81,7 @@ TEST(RowKernels, Softmax) {
   CompiledKernels kernels(softmax(", unit = 1", 1024));
   for (int64_t n : {1, 7, 8, 9, 31, 32, 33, 100, 1000, 1023, 1024})
     checkSoftmax(kernels, n, 1, false);
-  EXPECT_LE(kernels.kernel("softmax").scratchBytes, 4 * 1024 * 4 + 256); // a batch has 4 rows
+  EXPECT_LE(kernels.kernel("softmax").scratchBytes, 4 * 1024 * 4 + 256); // A batch has 4 rows.
 }
 
 TEST(RowKernels, BatchesEndWithTheirLineOfTheGrid) {

@@ -1,4 +1,4 @@
-// Runs the softmax kernel of IsaTest on an Arm machine (or its emulator) and checks the result.
+// Runs the softmax kernel of IsaTest on an Arm machine or in an emulator, and checks the result.
 // SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
 #include "runtime/include/kpkg/kernel_abi.h"
 #include <math.h>
@@ -31,7 +31,7 @@ static int checkSoftmax(int64_t n) {
   return 0;
 }
 
-// y = bf16(f16(x) * f16(x)); 1.5 and 3 are exact.
+// Checks y = bf16(f16(x) * f16(x)), where 1.5 and 3 are exact.
 static int checkNarrow(void) {
   uint16_t x[5] = {0x3e00, 0x4200, 0x3e00, 0x4200, 0x3e00}, y[5] = {0};
   int64_t args[6] = {(int64_t)x, 5, 1, (int64_t)y, 5, 1};

@@ -2,7 +2,7 @@
 // RUN: kpkg-opt %s --lower-cpu=isa=x86-64-v4 | FileCheck %s --check-prefix=WIDE
 // RUN: kpkg-opt %s --lower-cpu=isa=aarch64 | FileCheck %s --check-prefix=NEON
 
-// An elementwise kernel is three loops over its row: groups of vectors, vectors, and a masked rest.
+// An elementwise kernel becomes three loops over its row: groups of vectors, vectors, and a masked remainder.
 // CHECK-LABEL: llvm.func @add(%{{.*}}: !llvm.ptr, %{{.*}}: i64, %{{.*}}: i64) -> i32
 // CHECK-SAME:  kpkg.kernel
 // CHECK-SAME:  kpkg.scratch = 0

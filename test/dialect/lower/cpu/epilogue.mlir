@@ -1,7 +1,7 @@
-// What follows a product: stores in the arms of branches, loops that end where the result does, and absent addends.
+// Tests code after a product: stores in arms of branches, loops that end with the result, and absent addends.
 // RUN: kpkg-opt %s --split-input-file --lower-cpu-emit | FileCheck %s
 
-// Each arm is a nest of its own that stores; the end of rows and columns is that of the view, and no element asks for the branch.
+// Each arm is a separate nest that stores. Rows and columns end with the view, and no element tests the branch.
 // CHECK-LABEL: llvm.func @branches
 // CHECK:       scf.if
 // CHECK:         scf.for
@@ -33,7 +33,8 @@ tile.kernel @branches(%a: !tile.view<2xf32, unit = 1>, %d: !tile.view<2xf32, mut
 
 // -----
 
-// A select on a scalar with a dear side is a branch, too: who does not ask for the exponential does not compute it.
+// A select on a scalar with an expensive side becomes a branch, so that the exponential is only computed if it is
+// selected.
 // CHECK-LABEL: llvm.func @selects
 // CHECK-SAME:  kpkg.scratch = 0
 // CHECK:       scf.if
@@ -53,7 +54,7 @@ tile.kernel @selects(%a: !tile.view<2xf32, unit = 1>, %d: !tile.view<2xf32, mut,
 
 // -----
 
-// The accumulator is filled with zeros as far as the store goes.
+// The accumulator is filled with zeros only as far as the store reaches.
 // CHECK-LABEL: llvm.func @accumulates
 // CHECK-DAG:   %[[ZEROS:.*]] = arith.constant dense<0.000000e+00> : vector<8xf32>
 // CHECK:       %[[ROWS:.*]] = arith.minsi
@@ -97,7 +98,7 @@ tile.kernel @reduces(%a: !tile.view<2xf32, unit = 1>, %d: !tile.view<2xf32, mut,
 
 // -----
 
-// An absent bias reads as a line of fills, without a mask: the loop without checks takes whole rows.
+// An absent bias reads as a line of fills, without a mask: the unmasked loop covers whole rows.
 // CHECK-LABEL: llvm.func @adds
 // CHECK:       %[[LINE:.*]] = llvm.alloca %{{.*}} x vector<8xf32>
 // CHECK:       llvm.select %{{.*}}, %[[LINE]], %{{.*}} : i1, !llvm.ptr

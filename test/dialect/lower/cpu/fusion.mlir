@@ -1,8 +1,8 @@
-// Which tiles share a pass over a row and which get memory.
+// Tests which tiles share a pass over a row, and which get memory.
 // RUN: kpkg-opt %s --split-input-file --lower-cpu-emit | FileCheck %s
 
-// The exponentials are summed and kept in one pass (rows of scratch memory), the maximum in an earlier one. That of the
-// fill is computed alone only where no vector has a lane behind the row's end.
+// One pass computes, sums and stores the exponentials (rows of scratch memory); the maximum takes an earlier pass. The
+// exponential of the fill is computed separately only if no vector has a lane behind the row's end.
 // CHECK-LABEL: llvm.func @softmax
 // CHECK-SAME:  kpkg.scratch = 2240
 // CHECK:       scf.for {{.*}} -> (vector<8xf32>
@@ -36,7 +36,7 @@ tile.kernel @softmax(%x: !tile.view<2xf32, unit = 1>, %y: !tile.view<2xf32, mut,
 
 // -----
 
-// Two sums of one row are one pass; whole vectors need no comparison with the row's length.
+// Two sums of one row share a pass. Whole vectors need no comparison with the row's length.
 // CHECK-LABEL: llvm.func @moments
 // CHECK:       scf.for {{.*}} -> (vector<8xf32>, vector<8xf32>
 // CHECK-NOT:     vector<8xindex>
@@ -71,7 +71,8 @@ tile.kernel @moments(%x: !tile.view<2xf32, unit = 1>, %y: !tile.view<1xf32, mut>
 
 // -----
 
-// Loops in each other leave an accumulator where it lies, and both branches store from there: one buffer, that of zeros, and no copies between the products and the store.
+// Nested loops keep an accumulator in place, and both branches store from there. One buffer suffices, and nothing is
+// copied between the products and the store.
 // CHECK-LABEL: llvm.func @carried
 // CHECK-SAME:  kpkg.scratch = 3392
 // CHECK-COUNT-3: scf.for %{{.*}} step %c{{8|16}} {

@@ -1,4 +1,4 @@
-// The same kernels for other instruction sets than the machine's own: what kind of code they become.
+// Tests the same kernels for instruction sets other than the machine's own.
 // RUN: kpkg-opt %s --lower-cpu=isa=x86-64-v4 | mlir-translate --mlir-to-llvmir | opt -O2 -mtriple=x86_64-linux-gnu -mcpu=x86-64-v4 | llc -mtriple=x86_64-linux-gnu -mcpu=x86-64-v4 -mattr=-prefer-256-bit | FileCheck %s --check-prefix=AVX512
 // RUN: kpkg-opt %s --lower-cpu=isa=aarch64 | mlir-translate --mlir-to-llvmir | opt -O2 -mtriple=aarch64-linux-gnu | llc -mtriple=aarch64-linux-gnu | FileCheck %s --check-prefix=NEON
 

@@ -1,8 +1,8 @@
-// Which kernels compute several rows at once, and how far such a batch goes.
+// Tests which kernels compute several rows at once, and the extent of a batch.
 // RUN: kpkg-opt %s --split-input-file --lower-cpu-emit | FileCheck %s
 
-// Rows of up to 256 elements come in batches of 8 from one line of the grid, and end with it. Each pass goes over all
-// of them. The weight is the same for all rows; the mean is a vector of rows.
+// Rows of up to 256 elements are batched by 8 along one line of the grid, and a batch ends with the line. Each pass
+// covers all rows of a batch. The weight is the same for all rows, and the mean is a vector over rows.
 // CHECK-LABEL: llvm.func @centred
 // CHECK:       %[[WIDTH:[0-9]+]] = arith.maxsi %{{.*}}, %c1
 // CHECK:       scf.for %[[LINE:.*]] = %{{.*}} to %{{.*}} step %c1 {
@@ -54,7 +54,7 @@ tile.kernel @long(%x: !tile.view<2xf32, unit = 1>, %y: !tile.view<2xf32, mut, un
 
 // -----
 
-// A row of another number than the block's stays alone.
+// A row whose number is not the block's is not batched.
 // CHECK-LABEL: llvm.func @next
 // CHECK:       scf.for %[[BLOCK:.*]] = %{{.*}} to %{{.*}} step %c1 {
 // CHECK-NEXT:    arith.divui %[[BLOCK]]

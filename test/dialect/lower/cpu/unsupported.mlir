@@ -1,4 +1,4 @@
-// What the CPU lowering refuses, with the place in the program.
+// Tests that the CPU lowering reports unsupported ops at their location.
 // RUN: kpkg-opt %s --split-input-file --verify-diagnostics --lower-cpu-emit
 
 tile.kernel @store_beside_tiles(%y: !tile.view<1xf32, mut>, %n: index) {

@@ -1,4 +1,4 @@
-// Loops over arrays around one elementary function.
+// Builds loops over arrays around one elementary function.
 // SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
 #include "test/dialect/lower/math/MathErrors.h"
 #include "mlir/IR/ImplicitLocOpBuilder.h"

@@ -1,4 +1,4 @@
-// Elementary functions as compiled code, and their errors in units of the last place.
+// Compiles elementary functions, and measures their errors in units of the last place.
 // SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
 #pragma once
 #include "mlir/IR/BuiltinOps.h"
@@ -12,11 +12,11 @@ template <typename Op> mlir::Value unary(mlir::OpBuilder &b, mlir::Location loc,
   return Op::create(b, loc, x);
 }
 
-/// Adds `void name(x, y, result, n)` to the module: `build`, or powf when null, on arrays of n numbers (a multiple of
-/// `lanes`).
+/// Adds `void name(x, y, result, n)` to the module, on arrays of n numbers (a multiple of `lanes`). It computes
+/// `build`, or powf when `build` is null.
 void addFunction(mlir::ModuleOp module, llvm::StringRef name, Build build, bool wide, int64_t lanes);
 
-/// |result - exact| in units of the last place of `exact` as a T; 0 when both are the same special value.
+/// Returns |result - exact| in units of the last place of `exact` as a T, or 0 when both are the same special value.
 template <typename T, typename Wide> double ulps(T result, Wide exact) {
   if (std::isnan(exact))
     return std::isnan(result) ? 0 : INFINITY;

@@ -1,4 +1,4 @@
-// Error of every elementary function against the C library in wider precision, and its special values.
+// Tests the error of every elementary function against the C library in wider precision, and special values.
 // SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
 #include "dialect/lower/math/VectorMath.h"
 #include "test/dialect/lower/cpu/HostJit.h"
@@ -51,9 +51,9 @@ struct Case {
   const char *name;
   Build build;
   long double (*exact)(long double);
-  double exactF64Limit; ///< bound for f64
-  double limit;         ///< bound for f32
-  double low, high;     ///< where dense samples lie; specials go beyond
+  double exactF64Limit; ///< The bound for f64.
+  double limit;         ///< The bound for f32.
+  double low, high;     ///< The range of dense samples; special values lie beyond.
 };
 
 long double erfExact(long double x) { return erfl(x); }
@@ -95,7 +95,7 @@ template <typename T> std::vector<T> samples(const Case &test, size_t count) {
     for (T delta : {T(0), T(1), T(-1)})
       x.push_back(std::nextafter(T(n) * T(0.5), T(n) + delta * 1000));
   std::mt19937_64 random(7);
-  for (int i = 0; i < 2000; ++i) // where sin or cos cancels
+  for (int i = 0; i < 2000; ++i) // Where sin or cos cancels.
     x.push_back(T((random() >> (24 + random() % 40)) * 1.5707963267948966192313216916L));
   std::uniform_real_distribution<double> inside(test.low, test.high), small(-1, 1);
   std::uniform_int_distribution<uint64_t> any;
@@ -103,7 +103,7 @@ template <typename T> std::vector<T> samples(const Case &test, size_t count) {
     x.push_back(T(inside(random)));
     x.push_back(T(small(random)));
     x.push_back(T(1 + 0.01 * small(random)));
-    // Any bit pattern: all exponents alike.
+    // Any bit pattern, so that all exponents are equally likely.
     T pattern;
     uint64_t bits = any(random);
     memcpy(&pattern, &bits, sizeof pattern);
@@ -148,8 +148,8 @@ TEST_P(VectorMath, F64) {
 
 INSTANTIATE_TEST_SUITE_P(Functions, VectorMath, ::testing::ValuesIn(cases), [](auto &info) { return info.param.name; });
 
-/// Every `stride`th f32 bit pattern: all of them take some minutes a function. Run by hand:
-/// KPKG_STRIDE=1 VectorMathTest --gtest_also_run_disabled_tests --gtest_filter=*Exhaustive*
+/// Tests every `stride`th f32 bit pattern. All patterns take some minutes for each function. Run by hand: KPKG_STRIDE=1
+/// VectorMathTest --gtest_also_run_disabled_tests --gtest_filter=*Exhaustive*
 TEST_P(VectorMath, DISABLED_Exhaustive) {
   const char *text = getenv("KPKG_STRIDE");
   uint64_t stride = text ? strtoull(text, nullptr, 10) : 1;

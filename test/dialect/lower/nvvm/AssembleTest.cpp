@@ -1,5 +1,4 @@
-// Every kernel in this folder's tests goes through ptxas without a spill; so do those with which CPUs are tested, laid
-// out by the pipeline.
+// Tests that ptxas assembles every kernel of this folder's tests, and the kernels of the CPU tests, without spills.
 // SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
 #include "compiler/codegen/nvptx/Ptx.h"
 #include "compiler/codegen/nvptx/Ptxas.h"
@@ -19,7 +18,7 @@ using namespace kpkg;
 
 namespace {
 
-/// The modules of a file, which `// -----` separates; those with expected errors are left out.
+/// Returns the modules of a file, separated by `// -----`, without modules that have expected errors.
 std::vector<std::string> modulesOf(llvm::StringRef text) {
   std::vector<std::string> result;
   llvm::SmallVector<llvm::StringRef> pieces;
@@ -52,7 +51,7 @@ template <typename Visit> void forEachModule(const char *folder, Visit visit) {
   }
 }
 
-/// Lowers laid-out kernels and assembles them; what ptxas says of them.
+/// Lowers laid-out kernels, assembles them, and returns the report of ptxas.
 std::optional<compiler::PtxasReport> assemble(mlir::ModuleOp module, const compiler::Ptxas &ptxas,
                                               llvm::StringRef chip = "sm_90a") {
   if (failed(lower::nvvm::lowerToNvvm(module))) {
@@ -118,7 +117,7 @@ TEST_F(Assemble, KernelsOfTheCpuTests) {
     buildGpuPipeline(passes, "sm_90a", 0);
     ASSERT_TRUE(succeeded(passes.run(module)));
     if (std::optional<compiler::PtxasReport> report = assemble(module, *ptxas)) {
-      // Some tiles are too large for registers: the first candidate need not be the one that is kept.
+      // Some tiles exceed the registers, so the first candidate need not be the chosen one.
       kernels += report->kernels.size();
       for (const std::string &line : compiler::lint(*report))
         EXPECT_THAT(line, testing::HasSubstr("spills registers"));
@@ -127,14 +126,14 @@ TEST_F(Assemble, KernelsOfTheCpuTests) {
   EXPECT_GE(kernels, 20u);
 }
 
-/// Products of warps are made for every chip that has the instructions, and their first launch keeps accumulators in
+/// Tests that every chip with the instructions gets warp-level products, whose first launch keeps accumulators in
 /// registers.
 TEST_F(Assemble, ProductsOnEveryChip) {
   for (const kgpu::TargetModel &target : kgpu::allTargets()) {
     SCOPED_TRACE(target.chip.str());
     unsigned kernels = 0;
     forEachModule(KPKG_PRODUCT_FOLDER, [&](mlir::ModuleOp module) {
-      // Where another instruction is better, the last candidates are still those of mma.sync.
+      // On chips with a better instruction, the last candidates are still those of mma.sync.
       auto kernel = *module.getOps<tile::KernelOp>().begin();
       auto launches = kgpu::candidates(kernel, target);
       auto ofWarps = llvm::find_if(launches, [](const kgpu::Launch &launch) { return launch.consumers == 0; });

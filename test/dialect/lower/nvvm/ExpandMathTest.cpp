@@ -1,5 +1,4 @@
-// Errors of the GPU's elementary functions, computed on the CPU with a special function unit that errs as much as it
-// may.
+// Tests the errors of the GPU's elementary functions on the CPU, with the worst errors of the special function unit.
 // SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
 #include "dialect/lower/nvvm/ExpandMath.h"
 #include "dialect/lower/math/VectorMath.h"
@@ -18,10 +17,10 @@ using test::unary;
 
 namespace {
 
-/// What the unit does to a correctly rounded result.
+/// The error that the emulated unit adds to a correctly rounded result.
 enum class Unit { Exact, Low, High };
 
-/// Replaces the intrinsics by arithmetic of the host; results are off by as many units in the last place as PTX allows.
+/// Replaces the intrinsics by host arithmetic, with results off by as many units in the last place as PTX allows.
 void emulateUnit(ModuleOp module, Unit unit) {
   module.walk([&](LLVM::CallIntrinsicOp call) {
     ImplicitLocOpBuilder b(call.getLoc(), call);
@@ -58,11 +57,11 @@ void emulateUnit(ModuleOp module, Unit unit) {
       rounded = arith::SelectOp::create(b, isDenormal, zero, rounded);
     }
     if (unit != Unit::Exact && error != 0) {
-      // Units in the last place are steps of the bit pattern; zero, infinity, NaN and denormals stay.
+      // Units in the last place are steps of the bit pattern. Zero, infinity, NaN and denormals stay.
       Value bits = arith::BitcastOp::create(b, b.getI32Type(), rounded);
       auto integer = [&](int64_t value) -> Value { return arith::ConstantOp::create(b, b.getI32IntegerAttr(value)); };
       Value moved = arith::AddIOp::create(b, bits, integer(unit == Unit::Low ? -error : error));
-      // A step over a power of two would count double.
+      // A step across a power of two would count double.
       Value crossed = arith::AndIOp::create(b, arith::XOrIOp::create(b, bits, moved), integer(0x7f800000));
       Value kept = arith::CmpIOp::create(b, arith::CmpIPredicate::ne, crossed, integer(0));
       Value special = arith::CmpIOp::create(b, arith::CmpIPredicate::uge,
@@ -110,7 +109,7 @@ double largestError(const Case &test, Unit unit) {
   test::addFunction(*module, "f", test.build, /*wide=*/false, /*lanes=*/1);
   lower::nvvm::expandMath(*module);
   emulateUnit(*module, unit);
-  // What emulates the unit in f64 needs a library of its own.
+  // The f64 emulation of the unit needs its own expansion.
   EXPECT_TRUE(succeeded(lower::expandVectorMath(*module)));
   test::lowerToLLVMDialect(*module);
   test::HostJit jit(*module);

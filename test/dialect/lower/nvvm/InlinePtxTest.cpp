@@ -1,4 +1,4 @@
-// What the NVVM dialect of LLVM 22 lacks, so that the lowering writes PTX: a test fails once a later release has it.
+// Tests which instructions the NVVM dialect of LLVM 22 lacks. A test fails once a later release has the instruction.
 // SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
 //
 // The table of dialect/lower/nvvm/README.md names the test of each function of InlinePtx.h.
@@ -27,7 +27,7 @@ class InlinePtx : public testing::Test {
 protected:
   void SetUp() override { context.loadDialect<gpu::GPUDialect, LLVM::LLVMDialect, NVVM::NVVMDialect>(); }
 
-  /// PTX of a kernel with this body. Values: %global, %shared, %remote (pointers), %mask (i1), %n (i32).
+  /// Returns the PTX of a kernel with this body. Values: %global, %shared, %remote (pointers), %mask (i1), %n (i32).
   std::string ptxOf(llvm::StringRef body) {
     std::string text = ("gpu.module @m { llvm.func @k(%global: !llvm.ptr<1>, %shared: !llvm.ptr<3>, %remote: "
                         "!llvm.ptr<7>, %mask: i1, %n: i32) attributes {nvvm.kernel} {\n" +
@@ -46,7 +46,7 @@ protected:
     return *ptx;
   }
 
-  /// Names of a dialect's ops that have `part` in them.
+  /// Returns the names of a dialect's ops that contain `part`.
   std::vector<std::string> opsWith(llvm::StringRef dialect, llvm::StringRef part) {
     std::vector<std::string> names;
     for (RegisteredOperationName name : context.getRegisteredOperations())
@@ -74,7 +74,7 @@ std::vector<std::string> intrinsicsWith(llvm::StringRef part) {
   return names;
 }
 
-/// A load where a mask is true must be one predicated instruction: LLVM makes branches, a word at a time.
+/// A load under a mask must be one predicated instruction. LLVM emits branches, one word at a time.
 TEST_F(InlinePtx, MaskedLoadsAreBranches) {
   std::string ptx = ptxOf(R"(
     %masks0 = llvm.mlir.poison : vector<4xi1>
@@ -91,10 +91,10 @@ TEST_F(InlinePtx, MaskedLoadsAreBranches) {
   EXPECT_THAT(ptx, Not(ContainsRegex("@%p[0-9]+[ \t]+st\\.global")));
 }
 
-/// A value of which LLVM knows nothing, computed where it stands.
+/// A value that is opaque to LLVM, computed in place.
 TEST_F(InlinePtx, NoFencesForValues) { EXPECT_THAT(opsWith("llvm.", "fence"), ElementsAre("llvm.fence")); }
 
-/// Words that LLVM must not take apart: a volatile load is another instruction.
+/// Words that LLVM must not split: a volatile load is another instruction.
 TEST_F(InlinePtx, VolatileLoadsAreOtherInstructions) {
   EXPECT_THAT(ptxOf(R"(
     %x = llvm.load volatile %shared : !llvm.ptr<3> -> i32
@@ -108,11 +108,12 @@ TEST_F(InlinePtx, AsyncCopiesHaveNoPrefetch) {
     EXPECT_THAT(name, Not(HasSubstr("128")));
 }
 
-/// The number of bytes that are copied, instead of a mask: of a select LLVM makes one for each part of the condition.
+/// The op takes a number of bytes instead of a mask, and LLVM emits a select for each part of the condition.
 TEST_F(InlinePtx, AsyncCopiesHaveNoPredicate) {
   EXPECT_TRUE(NVVM::CpAsyncOp::hasTrait<OpTrait::AtLeastNOperands<2>::Impl>());
   EXPECT_FALSE(NVVM::CpAsyncOp::hasTrait<OpTrait::AtLeastNOperands<3>::Impl>());
-  EXPECT_THAT(intrinsicsWith("llvm.nvvm.cp.async.ca.shared.global"), testing::SizeIs(6)); // of 4, 8, 16 bytes, or less
+  EXPECT_THAT(intrinsicsWith("llvm.nvvm.cp.async.ca.shared.global"),
+              testing::SizeIs(6)); // Of 4, 8, 16 bytes, or fewer.
 }
 
 /// The op takes a predicate, but only for tensor maps.
@@ -127,7 +128,7 @@ TEST_F(InlinePtx, PrefetchesHaveNoPredicate) {
       &context));
 }
 
-/// An arrival where a predicate holds: LLVM makes a branch.
+/// An arrival under a predicate: LLVM emits a branch.
 TEST_F(InlinePtx, ArrivalsHaveNoPredicate) {
   EXPECT_FALSE((NVVM::MBarrierArriveOp::hasTrait<NVVM::BasicPtxBuilderInterface::Trait>()));
   std::string ptx = ptxOf(R"(
@@ -139,7 +140,7 @@ TEST_F(InlinePtx, ArrivalsHaveNoPredicate) {
   EXPECT_THAT(ptx, Not(ContainsRegex("@%p[0-9]+[ \t]+mbarrier")));
 }
 
-/// The op that waits until a phase is over has a limit of time in its instruction.
+/// The op that waits for a phase has a time limit in its instruction.
 TEST_F(InlinePtx, WaitsHaveTicks) {
   EXPECT_THAT(
       ptxOf("%ticks = llvm.mlir.constant(1000 : i32) : i32\nnvvm.mbarrier.try_wait.parity %shared, %n, %ticks : "
@@ -153,13 +154,13 @@ TEST_F(InlinePtx, NoRemoteStoresThatSignal) {
   EXPECT_THAT(intrinsicsWith("nvvm.st.async"), IsEmpty());
 }
 
-/// Four floats to one register of 8-bit ones: only with random bits.
+/// The conversion of four floats to one register of 8-bit floats exists only with random bits.
 TEST_F(InlinePtx, ConversionsMakePairs) {
   EXPECT_THAT(opsWith("nvvm.", "to.f8x4"), ElementsAre("nvvm.convert.f32x4.to.f8x4"));
   EXPECT_TRUE(NVVM::ConvertF32x4ToF8x4Op::hasTrait<OpTrait::NOperands<2>::Impl>());
 }
 
-/// Whether a product adds is known only at run time: in the first step of a tile it does not.
+/// Whether a product adds is known only at run time: the first step of a tile does not add.
 TEST_F(InlinePtx, ProductsAddOrNotByAttribute) {
   EXPECT_THAT(attributes<NVVM::WgmmaMmaAsyncOp>(), testing::Contains("scaleD"));
 }
@@ -171,7 +172,7 @@ TEST_F(InlinePtx, ProductsTakeDescriptorsOnly) {
   EXPECT_THAT(intrinsicsWith("nvvm.wgmma.mma"), IsEmpty());
 }
 
-/// Nothing keeps uses of sums behind a wait that they do not go through.
+/// Uses of accumulators do not stay behind a wait through which the values do not pass.
 TEST_F(InlinePtx, WaitsForProductsHaveNoValues) {
   EXPECT_TRUE(NVVM::WgmmaWaitGroupSyncOp::hasTrait<OpTrait::ZeroOperands>());
   EXPECT_TRUE(NVVM::WgmmaWaitGroupSyncOp::hasTrait<OpTrait::ZeroResults>());
@@ -183,7 +184,7 @@ std::string contentsOf(const llvm::Twine &path) {
   return buffer ? (*buffer)->getBuffer().str() : std::string();
 }
 
-/// Every match of an expression's first group.
+/// Returns every match of an expression's first group.
 std::set<std::string> found(const std::string &text, const char *expression) {
   std::set<std::string> all;
   std::regex regex(expression);
@@ -192,7 +193,7 @@ std::set<std::string> found(const std::string &text, const char *expression) {
   return all;
 }
 
-/// The table lists the functions of InlinePtx.h and the tests of this file, and inline assembly is nowhere else.
+/// The table lists the functions of InlinePtx.h and the tests of this file. No other file has inline assembly.
 TEST(InlinePtxTable, IsComplete) {
   std::string folder = KPKG_LOWERING_FOLDER, table = contentsOf(folder + "/README.md");
   table = table.substr(table.find("## What the NVVM dialect"));

@@ -1,4 +1,4 @@
-// The code that moves, reduces and scans tiles, run for all threads: every element must end where its layout says.
+// Tests the code that moves, reduces and scans tiles: runs it for all threads and compares elements with layouts.
 // SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
 #include "dialect/layout/Algebra.h"
 #include "dialect/layout/Builders.h"
@@ -27,7 +27,7 @@ namespace {
 
 Layout parse(StringRef text) { return llvm::cantFail(Layout::parse(text)); }
 
-/// A piece of thread code under construction, and its run.
+/// Thread code under construction, and its run.
 class Code {
 public:
   explicit Code(const Layout &layout) : layout(layout) {
@@ -46,7 +46,7 @@ public:
     return {reg, number % layout.lanes(), number / layout.lanes() % layout.warps(), number / layout.threads()};
   }
 
-  /// An argument for each register of a tile of this layout, holding `number` of its coordinates.
+  /// Returns an argument for each register of a tile of this layout, with `number` of its coordinates as the value.
   template <typename Number> SmallVector<Value> tile(Type type, Number number) {
     SmallVector<Value> registers;
     for (unsigned reg = 0; reg < layout.registers(); ++reg) {
@@ -65,7 +65,7 @@ public:
     for (unsigned i = 0; i < threads(); ++i) {
       Place where = place(i, 0);
       lane.push_back(where.lane);
-      // A bit beyond those of the layout: it must not matter.
+      // Sets a bit beyond those of the layout, which must have no effect.
       warp.push_back(where.warp | layout.warps());
       block.push_back(where.block);
     }
@@ -89,7 +89,7 @@ public:
   std::vector<std::pair<Value, std::vector<uint64_t>>> inputs;
 };
 
-/// Different for every element that a test has; fits a byte only by chance, so it tells most mistakes apart there too.
+/// Returns a value that differs for every element of a test. Truncated to a byte it still detects most errors.
 uint64_t markOf(ArrayRef<int64_t> coordinates, unsigned bytes) {
   uint64_t mark = 0x9e3779b97f4a7c15u;
   for (int64_t coordinate : coordinates)
@@ -97,7 +97,7 @@ uint64_t markOf(ArrayRef<int64_t> coordinates, unsigned bytes) {
   return bytes == 8 ? mark : mark >> 20 & ((uint64_t(1) << 8 * bytes) - 1);
 }
 
-/// `result` holds the tile of layout `to` as far as `from` has it.
+/// Checks that `result` holds the tile in layout `to`, for the elements that `from` has.
 void check(const test::WarpInterpreter &run, Code &code, const Layout &from, const Layout &to, ValueRange result,
            unsigned bytes) {
   ASSERT_EQ(result.size(), to.registers());
@@ -112,7 +112,7 @@ void check(const test::WarpInterpreter &run, Code &code, const Layout &from, con
 }
 
 Type typeOf(MLIRContext &context, unsigned bytes) {
-  // Floats where there are some: they are moved as bits.
+  // Uses float types where they exist, which are moved as bits.
   Builder b(&context);
   return bytes == 1   ? Type(b.getI8Type())
          : bytes == 2 ? Type(b.getBF16Type())
@@ -179,7 +179,7 @@ TEST(ThreadCode, Conversions) {
   EXPECT_GT(shuffleTested, 300u);
 }
 
-/// Every layout of these whose axis lies within a warp.
+/// Returns the sample layouts whose axis lies within a warp.
 std::vector<Layout> layoutsAlong(unsigned axis) {
   std::vector<Layout> all = {parse("reg 1:1 lane 1:2-4 0:1-4 rep 1x3"), parse("reg 0:1-2 lane 0:4-16 rep 3x2"),
                              parse("lane * 1:1-2 0:1 rep 5x3 order 0,1"), layout::withinWarp({4, 40}, 4, {32, 2}, 1)};

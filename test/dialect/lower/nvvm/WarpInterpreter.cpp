@@ -1,4 +1,4 @@
-// One op after the other, each for all threads.
+// Interprets one op after the other, each for all threads.
 // SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
 #include "test/dialect/lower/nvvm/WarpInterpreter.h"
 #include "mlir/Dialect/Arith/IR/Arith.h"
@@ -156,7 +156,7 @@ void WarpInterpreter::run(Operation &op) {
         each(op, [&](Operands x, unsigned) { return x[0] + (x.size() > 1 ? x[1] : fixed); });
       })
       .Case<LLVM::LoadOp, LLVM::StoreOp>([&](Operation *) { access(op); })
-      .Case([&](LLVM::BitcastOp cast) { // the elements of a vector as one integer
+      .Case([&](LLVM::BitcastOp cast) { // The elements of a vector as one integer.
         auto vector = mlir::cast<VectorType>(cast.getArg().getType());
         unsigned width = widthOf(vector.getElementType());
         const std::vector<Lanes> &parts = values.find(cast.getArg())->second;

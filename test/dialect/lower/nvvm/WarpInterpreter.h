@@ -9,22 +9,22 @@
 
 namespace kpkg::test {
 
-/// Values are bits: one number for each thread, or for each element of a vector one after the other. Knows the integer
-/// ops of arith, scf.if without results, shuffles, and accesses to shared memory, whose pointers are byte offsets.
-/// Anything else fails the test.
+/// Values are bits: one number for each thread, or one for each element of a vector in order. Supports the integer ops
+/// of arith, scf.if without results, shuffles, and accesses to shared memory, whose pointers are byte offsets. Any
+/// other op fails the test.
 class WarpInterpreter {
 public:
-  using Lanes = std::vector<uint64_t>; ///< of thread 0, 1, ...
+  using Lanes = std::vector<uint64_t>; ///< Of thread 0, 1, ...
 
-  /// Warps of `warpSize` lanes.
+  /// Creates warps of `warpSize` lanes.
   WarpInterpreter(unsigned threads, unsigned warpSize, size_t sharedBytes)
       : threads(threads), warpSize(warpSize), memory(sharedBytes, 0xee), active(threads, true) {}
 
   void set(mlir::Value value, Lanes lanes) { values[value] = {std::move(lanes)}; }
   const Lanes &get(mlir::Value value) const { return values.find(value)->second.front(); }
-  /// Runs the ops of the block; its terminator, if any, is left out.
+  /// Runs the ops of the block except a terminator.
   void run(mlir::Block &block);
-  /// No thread wrote a byte that another one wrote with another value since the last barrier.
+  /// Returns whether no byte was written with different values by two threads since the last barrier.
   bool raceFree() const { return !raced; }
 
 private:
@@ -36,7 +36,7 @@ private:
   std::vector<uint8_t> memory;
   std::vector<bool> active;
   bool raced = false;
-  /// For each element of the value's type.
+  /// One entry for each element of the value's type.
   llvm::DenseMap<mlir::Value, std::vector<Lanes>> values;
 };
 

@@ -1,4 +1,5 @@
-// Pieces of rows go to shared memory by themselves, a vector of each thread at a time; what is outside copies no bytes, and is zero.
+// Tests asynchronous gathers of row pieces to shared memory, one vector per thread at a time. Elements outside copy no
+// bytes and become zero.
 // RUN: kpkg-opt --split-input-file --verify-diagnostics --lower-gpu --canonicalize --cse %s | FileCheck %s
 
 #wide = #kgpu.layout<"reg 1:1-4 lane 1:8 0:1-8 rep 1x1">
@@ -8,7 +9,7 @@
 !table = !tile.view<2xf16, unit = 1, align = 16, divisible = 8, index = 32>
 
 // CHECK-LABEL: gpu.func @rows
-// Distances of 32 bits, as facts allow.
+// The facts permit 32-bit offsets.
 // CHECK: arith.muli %{{.*}} : i32
 // CHECK: arith.extsi %{{.*}} : i32 to i64
 // CHECK: %[[INSIDE:.*]] = arith.andi %{{.*}} : i1

@@ -1,4 +1,4 @@
-// Other layouts of the same tile: renamed registers, exchanges between lanes.
+// Tests layout conversions: renamed registers, and exchanges between lanes.
 // RUN: kpkg-opt --lower-gpu --canonicalize --cse --split-input-file %s | FileCheck %s
 
 #row = #kgpu.layout<"reg 0:1-2 lane 0:4-64 rep 1">
@@ -28,7 +28,8 @@ tile.kernel @rename(%x: !in, %y: !out) attributes {kgpu.target = #kgpu.target<"s
 !in = !tile.view<1xf32, unit = 0, align = 16, divisible = 4, index = 32>
 !out = !tile.view<1xf32, mut, unit = 0, align = 16, divisible = 4, index = 32>
 
-// Register bit 0 and lane bit 0 change places: odd lanes swap registers, half of the registers go to the neighbour, odd lanes swap again.
+// Register bit 0 and lane bit 0 are exchanged: odd lanes swap registers, half of the registers are shuffled, odd lanes
+// swap again.
 // CHECK-LABEL: gpu.func @butterfly
 // CHECK: %[[ODD:.*]] = arith.cmpi ne
 // CHECK-COUNT-4: arith.select %[[ODD]]
@@ -51,7 +52,7 @@ tile.kernel @butterfly(%x: !in, %y: !out) attributes {kgpu.target = #kgpu.target
 !in = !tile.view<1xf32, unit = 0, align = 16, divisible = 4, index = 32>
 !out = !tile.view<1xf32, mut, unit = 0, align = 16, divisible = 4, index = 32>
 
-// Every lane asks each lane in turn: no selects.
+// Every lane reads from each lane in turn, without selects.
 // CHECK-LABEL: gpu.func @gather_all
 // CHECK-COUNT-32: gpu.shuffle {{ *}}idx
 // CHECK-NOT: gpu.shuffle
@@ -94,7 +95,7 @@ tile.kernel @narrow(%x: !in, %y: !out) attributes {kgpu.target = #kgpu.target<"s
 !in = !tile.view<2xf32, unit = 1, align = 16, divisible = 4, index = 32>
 !out = !tile.view<2xf32, mut, unit = 1, align = 16, divisible = 4, index = 32>
 
-// Through row-major shared memory: rows leave as vectors, columns come element by element.
+// Through row-major shared memory: rows are written as vectors, columns are read element by element.
 // CHECK-LABEL: gpu.func @shared
 // CHECK: llvm.store {{.*}} : vector<4xi32>, !llvm.ptr<3>
 // CHECK: gpu.barrier

@@ -1,9 +1,10 @@
 // RUN: kpkg-opt --nvvm-expand-math %s | FileCheck %s
 
-// sin and cos of large numbers multiply by bits of 2/pi, which lie in constant memory.
+// sin and cos of large numbers multiply by bits of 2/pi, which are in constant memory.
 // CHECK: llvm.mlir.global internal constant @kpkg_table_{{[0-9A-F]+}}(dense<{{.*}}> : tensor<{{[0-9]+}}xi64>) {addr_space = 4 : i32
 
-// exp: one saturating multiply-add for the exponent, two for the rest, one instruction of the special function unit.
+// exp: one saturating multiply-add for the exponent, two for the remainder, one instruction of the special function
+// unit.
 // CHECK-LABEL: func @exp
 // CHECK-SAME: %[[X:.*]]: f32
 // CHECK: %[[PART:.*]] = llvm.call_intrinsic "llvm.nvvm.fma.rn.sat.f"(%[[X]],
@@ -29,7 +30,7 @@ llvm.func @exp2(%x: bf16) {
 
 // CHECK-LABEL: func @rsqrt
 // CHECK: llvm.call_intrinsic "llvm.nvvm.rsqrt.approx.f"
-// The special function unit has no f64: sqrt and a quotient, both correctly rounded.
+// The special function unit has no f64: sqrt and a division, both correctly rounded.
 // CHECK: math.sqrt {{.*}} : f64
 // CHECK: arith.divf {{.*}} : f64
 llvm.func @rsqrt(%x: f32, %y: f64) {
@@ -38,7 +39,7 @@ llvm.func @rsqrt(%x: f32, %y: f64) {
   llvm.return
 }
 
-// No quotient, no table: two polynomials and one power.
+// No division, no table: two polynomials and one power.
 // CHECK-LABEL: func @erf
 // CHECK: llvm.call_intrinsic "llvm.nvvm.ex2.approx.ftz.f32"
 // CHECK-COUNT-7: math.fma
@@ -49,7 +50,7 @@ llvm.func @erf(%x: f32) {
   llvm.return
 }
 
-// What is rounded away is not computed.
+// Bits that are rounded away are not computed.
 // CHECK-LABEL: func @relaxed
 // CHECK-COUNT-1: arith.mulf
 // CHECK-NEXT: llvm.call_intrinsic "llvm.nvvm.ex2.approx.ftz.f32"
@@ -61,7 +62,7 @@ llvm.func @relaxed(%x: f32) {
   llvm.return
 }
 
-// Reciprocals that may be approximate are one instruction; others, and those of wider floats, are correctly rounded.
+// Reciprocals that may be approximate take one instruction. Others, and those of wider floats, are correctly rounded.
 // CHECK-LABEL: func @reciprocal
 // CHECK-SAME: %[[X:.*]]: f32, %[[Y:.*]]: f64
 // CHECK: llvm.call_intrinsic "llvm.nvvm.rcp.approx.ftz.f"(%[[X]])
@@ -91,7 +92,7 @@ llvm.func @nothing_left(%x: f32, %y: f64) {
   llvm.return
 }
 
-// Tiles are not this level's.
+// Ops on tiles are not expanded here.
 // CHECK-LABEL: func @tile
 // CHECK: math.exp {{.*}} : tensor<4xf32>
 llvm.func @tile() {

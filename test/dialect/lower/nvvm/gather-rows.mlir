@@ -1,4 +1,5 @@
-// Rows of which every thread gathers neighbours come in vectors, and are scattered in vectors, where facts say that they lie in the view all or none; a start or facts that say less leave single elements.
+// Tests gathers of rows whose contiguous elements are loaded and stored as vectors. The facts must state that a vector
+// is entirely inside or outside the view; otherwise elements are accessed one by one.
 // RUN: kpkg-opt --lower-gpu --canonicalize --cse %s | FileCheck %s
 
 #wide = #kgpu.layout<"reg 1:1-4 lane 1:8 0:1-8 rep 1x1">

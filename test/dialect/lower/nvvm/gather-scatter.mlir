@@ -1,4 +1,4 @@
-// Single elements at coordinates from tiles of indices.
+// Tests accesses to single elements at coordinates from index tiles.
 // RUN: kpkg-opt --lower-gpu --canonicalize --cse %s | FileCheck %s
 
 #row = #kgpu.layout<"reg 0:1 lane 0:2-32 rep 1">
@@ -9,8 +9,8 @@
 !out = !tile.view<1xf16, mut, unit = 0>
 !counts = !tile.view<1xi8, mut>
 
-// What nobody writes while the kernel runs comes through the read-only path; sm_90a kernels may start before that is sure.
-// An element outside of the view is not read; the tile's padding (60 of 64) neither.
+// Memory that is never written while the kernel runs uses the read-only path. On sm_90a the kernel may start too early
+// for that. Elements outside the view are not read, and neither is the tile's padding (60 of 64).
 // CHECK-LABEL: gpu.func @gather
 // CHECK: %[[EXTENT:.*]] = arith.constant 60 : i32
 // CHECK: arith.cmpi ult
@@ -27,7 +27,7 @@ tile.kernel @gather(%table: !table, %y: !out) attributes {kgpu.target = #kgpu.ta
   tile.return
 }
 
-// Indices of 32 bits into a view whose extents have no more are compared as such, on 32-bit registers.
+// 32-bit indices into a view with 32-bit extents are compared in 32-bit registers.
 // CHECK-LABEL: gpu.func @narrow
 // CHECK: arith.cmpi ult, {{.*}} : i32
 // CHECK: ld.global.nc.b16

@@ -1,4 +1,4 @@
-// Elementary functions reach LLVM as instructions: nothing is called.
+// Tests that elementary functions reach LLVM as instructions, without calls.
 // RUN: kpkg-opt --lower-nvvm %s | FileCheck %s
 
 #row = #kgpu.layout<"reg 0:1-2 lane 0:4-64 rep 1">

@@ -1,4 +1,4 @@
-// Elements at scalar coordinates, slices and atomic updates: what every thread computes, and what is predicated.
+// Tests elements at scalar coordinates, slices and atomic updates: computation by every thread, and predicates.
 // RUN: kpkg-opt --lower-gpu --canonicalize --cse %s | FileCheck %s
 
 #row = #kgpu.layout<"reg 0:1 lane 0:2-32 rep 1">
@@ -6,7 +6,7 @@
 !in = !tile.view<1xf32, unit = 0>
 !out = !tile.view<1xf32, mut, unit = 0>
 
-// The element is read where it exists, by all threads alike; it bounds the slice, whose end bounds loads and stores.
+// All threads read the element where it exists. It bounds the slice, whose end bounds loads and stores.
 // CHECK-LABEL: gpu.func @segment
 // CHECK: %[[INSIDE:.*]] = arith.cmpi ult
 // CHECK: ld.global.nc.b32

@@ -1,9 +1,9 @@
-// Asserts and prints: a report block as the last parameter; the numbers are those of the kernel's texts.
+// Tests asserts and prints: a report block is the last parameter, and numbers identify the kernel's texts.
 // RUN: kpkg-opt --lower-gpu --canonicalize --cse --split-input-file --verify-diagnostics %s | FileCheck %s
 
 !in = !tile.view<1xf32, unit = 0, align = 16, divisible = 4, index = 32>
 
-// The first failure stays, and the kernel goes on.
+// The first failure is kept, and the kernel continues.
 // CHECK-LABEL: gpu.func @scalar_assert
 // CHECK-SAME: %[[REPORT:[a-z0-9]+]]: !llvm.ptr<1>)
 // CHECK-DAG: %[[NONE:.*]] = arith.constant 0 : i32
@@ -26,7 +26,7 @@ tile.kernel @scalar_assert(%x: !in, %n: index, %m: index) attributes {kgpu.targe
 #row = #kgpu.layout<"reg 0:1-2 lane 0:4-64 rep 1">
 !in = !tile.view<1xf32, unit = 0, align = 16, divisible = 4, index = 32>
 
-// Of 100 elements in a layout of 128, what lies beyond is not looked at.
+// Of 100 elements in a layout of 128, the padding is not tested.
 // CHECK-LABEL: gpu.func @tile_assert
 // CHECK: %[[LIMIT:.*]] = arith.constant 100 : i32
 // CHECK: arith.cmpi slt, %{{.*}}, %[[LIMIT]] : i32
@@ -47,7 +47,7 @@ tile.kernel @tile_assert(%x: !in) attributes {kgpu.target = #kgpu.target<"sm_90a
 
 !in = !tile.view<1xf32, unit = 0, align = 16, divisible = 4, index = 32>
 
-// One thread asks for room and writes; a message without room is counted.
+// One thread reserves space and writes; a message without space is counted.
 // CHECK-LABEL: gpu.func @scalar_print
 // CHECK-NOT: gpu.barrier
 // CHECK: scf.if
@@ -66,7 +66,7 @@ tile.kernel @scalar_print(%x: !in, %n: index, %f: bf16) attributes {kgpu.target 
 #row = #kgpu.layout<"reg 0:1-2 lane 0:4-64 rep 1">
 !in = !tile.view<1xf32, unit = 0, align = 16, divisible = 4, index = 32>
 
-// Each thread writes its own of the first 64 elements, where the first thread says.
+// Each thread writes its own elements of the first 64, at the position that the first thread publishes.
 // CHECK: llvm.mlir.global internal @kpkg_print_place() {{.*}}addr_space = 3
 // CHECK-LABEL: gpu.func @tile_print
 // CHECK: gpu.barrier

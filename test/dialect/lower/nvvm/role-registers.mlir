@@ -1,5 +1,6 @@
-// Registers move from the role that loads to those that compute, no more than the CTA starts with: 96 a thread for 640 threads. 56 + 4 * 104 is less than
-// 5 * 96; with 112 the last warpgroup would wait for ever.
+// Tests setmaxnreg: registers move from the producer warpgroup to the consumers, no more than the CTA starts with. 640
+// threads start with 96 registers each. 56 + 4 * 104 is less than 5 * 96; with 112 the last warpgroup would wait
+// forever.
 // RUN: kpkg-opt --lower-nvvm %s | FileCheck %s
 
 #acc = #kgpu.layout<"reg 1:1 0:8 1:8-64 lane 1:2-4 0:1-4 warp 0:16-128 rep 1x1">
@@ -25,7 +26,7 @@ tile.kernel @four(%y: !tile.view<2xf32, mut>) attributes {kgpu.target = #kgpu.ta
 
 #sum = #kgpu.layout<"reg 1:1 0:8 1:8-64 lane 1:2-4 0:1-4 warp 0:16-32 rep 1x1">
 
-// Each of two CTAs of an SM has half of them: 128 a thread for 256 threads.
+// Each of two CTAs of an SM has half of the registers: 128 a thread for 256 threads.
 // CHECK-LABEL: llvm.func @two_of_an_sm
 // CHECK-SAME: nvvm.minctasm = 2
 // CHECK: nvvm.setmaxregister decrease 56

@@ -1,4 +1,4 @@
-// A warp copies, a warpgroup multiplies and stores: the instructions of both, in their order.
+// Tests a producer warp that copies, and a consumer warpgroup that multiplies and stores: their instructions in order.
 // RUN: kpkg-opt --lower-nvvm %s | FileCheck %s
 
 #acc = #kgpu.layout<"reg 1:1 0:8 1:8-64 lane 1:2-4 0:1-4 warp 0:16-32 rep 1x1">
@@ -19,12 +19,14 @@
 // CHECK: nvvm.fence.mbarrier.init
 // CHECK: nvvm.barrier
 // CHECK: nvvm.elect.sync
-// One thread: wait until the slot is empty, say what will come, one copy for the left operand, two for the right one.
+// One thread waits for an empty slot, announces the bytes, and starts one copy for the left operand and two for the
+// right one.
 // CHECK: mbarrier.try_wait.parity.shared::cta.b64
 // CHECK: nvvm.mbarrier.arrive.expect_tx %{{.*}}, %[[BYTES]]
 // CHECK-COUNT-3: nvvm.cp.async.bulk.tensor.shared.cluster.global
 // CHECK-NOT: cp.async.bulk.tensor
-// A warpgroup: four products of 16 elements of depth in flight, the first of which may overwrite, then the slot is given back.
+// A warpgroup starts four products of 16 elements of depth, the first of which may overwrite, and then releases the
+// slot.
 // CHECK: mbarrier.try_wait.parity.shared::cta.b64
 // CHECK: nvvm.wgmma.fence.aligned
 // CHECK: wgmma.mma_async.sync.aligned.m64n128k16.f32.bf16.bf16 {{.*}}, $128, $129, $130, 1, 1, 0, 1;

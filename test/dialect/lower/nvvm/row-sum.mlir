@@ -1,4 +1,4 @@
-// A row of 1024 halves on 128 threads: vector loads, a sum through the warps, vector stores.
+// Tests the sum of a row of 1024 halves on 128 threads: vector loads, a reduction across warps, vector stores.
 // RUN: kpkg-opt --lower-gpu --canonicalize --cse %s | FileCheck %s
 // RUN: kpkg-opt --lower-nvvm %s | FileCheck %s --check-prefix=LLVM
 
@@ -11,7 +11,7 @@
 
 // CHECK-LABEL: gpu.func @row_sum
 // CHECK-SAME: kernel attributes {known_block_size = array<i32: 128, 1, 1>
-// The kernel in front of this one may still be writing %x, so that is waited for, and it is no constant memory.
+// The preceding kernel may still be writing %x, so the kernel waits for it, and %x is not treated as constant.
 // CHECK: nvvm.griddepcontrol launch_dependents
 // CHECK: nvvm.griddepcontrol wait
 // CHECK-COUNT-1: ld.global.v4.b32 {$0, $1, $2, $3}, [$4];

@@ -1,11 +1,12 @@
-// Inclusive scans within a warp.
+// Tests inclusive scans within a warp.
 // RUN: kpkg-opt --lower-gpu --canonicalize --cse --split-input-file --verify-diagnostics %s | FileCheck %s
 
 #row = #kgpu.layout<"reg 1:1 lane 1:2-4 0:1-4 rep 1x3">
 !in = !tile.view<2xf32, unit = 1, align = 8, divisible = 2, index = 32>
 !out = !tile.view<2xf32, mut, unit = 1, align = 8, divisible = 2, index = 32>
 
-// Three repeats of 2 registers and 4 lanes: per repeat one sum in the thread and two exchanges of totals; then the repeats in order.
+// Three repeats of 2 registers and 4 lanes: each repeat has one sum in the thread and two exchanges of totals. The
+// repeats follow in order.
 // CHECK-LABEL: gpu.func @sums
 // CHECK-COUNT-6: gpu.shuffle {{ *}}xor
 // CHECK-NOT: gpu.shuffle
@@ -29,7 +30,7 @@ tile.kernel @sums(%x: !in, %y: !out) attributes {kgpu.target = #kgpu.target<"sm_
 !in = !tile.view<1xf32, unit = 0, align = 4, divisible = 1, index = 32>
 !out = !tile.view<1xf32, mut, unit = 0, align = 4, divisible = 1, index = 32>
 
-// A first-order recurrence: pairs, whose combination is not commutative. Lower lanes stay on the left.
+// A first-order recurrence: pairs with a combination that is not commutative. Lower lanes stay on the left.
 // CHECK-LABEL: gpu.func @recurrence
 // CHECK-COUNT-9: gpu.shuffle {{ *}}xor
 // CHECK-NOT: gpu.shuffle
@@ -55,7 +56,8 @@ tile.kernel @recurrence(%a: !in, %b: !in, %y: !out) attributes {kgpu.target = #k
 !in = !tile.view<1xi32, unit = 0, align = 4, divisible = 1, index = 32>
 !out = !tile.view<1xi32, mut, unit = 0, align = 4, divisible = 1, index = 32>
 
-// Of a splat all registers hold one value; what is scanned beside it still differs: both totals of four registers go over five lane bits.
+// All registers of a splat hold one value, but the tile scanned with it differs. Both totals of four registers are
+// shuffled over five lane bits.
 // CHECK-LABEL: gpu.func @beside_splat
 // CHECK-COUNT-20: gpu.shuffle {{ *}}xor
 // CHECK-NOT: gpu.shuffle

@@ -1,4 +1,4 @@
-// Parts of buffers whose size is no multiple of 16 bytes: vectors are no wider than what every part is aligned to.
+// Tests parts of buffers whose size is no multiple of 16 bytes: vectors are no wider than the alignment of every part.
 // RUN: kpkg-opt --lower-gpu --canonicalize --cse --split-input-file %s | FileCheck %s
 
 #L = #kgpu.layout<"reg 0:1-2 lane rep 2">
@@ -37,7 +37,7 @@ tile.kernel @narrow(%i: index, %y: !out) attributes {kgpu.target = #kgpu.target<
 #L = #kgpu.layout<"reg 0:1 lane rep 2">
 !out = !tile.view<1xf32, mut, unit = 0, align = 4, divisible = 1, index = 32>
 
-// The part is aligned to 4 bytes only, whatever the tile in it is.
+// The part is aligned to 4 bytes only, for any tile in it.
 // CHECK-LABEL: gpu.func @nested
 // CHECK-NOT: vector<
 // CHECK: gpu.return

@@ -1,4 +1,5 @@
-// What the thread that copies divides by in each step becomes a factor before the loop, and its division a product and a shift; by 0 or less it divides as before.
+// Tests divisions in the steps of the producer warp: a loop-invariant divisor becomes a multiplication and a shift. A
+// divisor of 0 or less still divides.
 // RUN: kpkg-opt --lower-nvvm %s | FileCheck %s
 
 #acc = #kgpu.layout<"reg 1:1 0:8 1:8-64 lane 1:2-4 0:1-4 warp 0:16-32 rep 1x1">
@@ -17,7 +18,7 @@
 // CHECK: llvm.lshr {{.*}} : i64
 // CHECK: llvm.sdiv {{.*}} : i32
 // CHECK: mbarrier.try_wait.parity.shared::cta.b64
-// What changes from step to step is divided by as before.
+// A divisor that changes from step to step still divides.
 // CHECK-LABEL: llvm.func @changing
 // CHECK-NOT: llvm.udiv
 // CHECK: llvm.sdiv {{.*}} : i32

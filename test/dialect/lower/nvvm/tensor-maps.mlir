@@ -1,4 +1,4 @@
-// Tensor maps are the last parameters, each by value.
+// Tests that tensor maps are the last parameters, each passed by value.
 // RUN: kpkg-opt --lower-nvvm %s | FileCheck %s
 
 !in = !tile.view<2xbf16, unit = 1, align = 16, divisible = 8, index = 32>
@@ -15,7 +15,7 @@ tile.kernel @maps(%x: !in, %y: !out)
   tile.return
 }
 
-// After the address of the report.
+// The maps follow the address of the report.
 // CHECK: llvm.func @reported(%arg0: !llvm.ptr<1>
 // CHECK-SAME: %arg8: !llvm.ptr<1>, %arg9: !llvm.ptr {llvm.align = 64 : i64, llvm.byval
 tile.kernel @reported(%x: !in) attributes {kgpu.target = #kgpu.target<"sm_90a">, kgpu.threads = 128 : i32,

@@ -1,20 +1,21 @@
-// CTAs take tiles from the launch's counter; the thread that copies hands their numbers to all warps that compute.
+// Tests the dynamic tile scheduler: CTAs take tiles from the launch's counter, and the producer warp publishes tile
+// numbers to all consumer warps.
 // RUN: kpkg-opt --lower-nvvm %s | FileCheck %s
 
 // CHECK: llvm.mlir.global internal @kpkg_counters(dense<0> : tensor<4096xi32>) {addr_space = 1 : i32, alignment = 128 : i64} : !llvm.array<4096 x i32>
-// The counter's number is the parameter behind the grid.
+// The counter's number is the parameter after the grid.
 // CHECK-LABEL: llvm.func @taken
 // CHECK-SAME: (%{{.*}}: i64, %{{.*}}: i32, %{{.*}}: i32, %{{.*}}: i32, %[[NUMBER:.*]]: i32)
 // CHECK: %[[ALL:.*]] = llvm.mlir.addressof @kpkg_counters
 // CHECK: %[[COUNTER:.*]] = llvm.getelementptr %[[ALL]][%[[NUMBER]]]
-// Four slots, each filled by one thread and emptied by four warps.
+// Four slots, each filled by one thread and released by four warps.
 // CHECK-COUNT-4: nvvm.mbarrier.init
-// One thread: count up to the last tile, wait for an empty slot, send.
+// One thread increments the counter up to the last tile, waits for an empty slot, and publishes.
 // CHECK: llvm.atomicrmw uinc_wrap %[[COUNTER]], %{{.*}} syncscope("device") monotonic
 // CHECK: mbarrier.try_wait
 // CHECK: llvm.store
 // CHECK-NEXT: nvvm.mbarrier.arrive
-// Each warp: wait, read, say so by the lane whose number all take.
+// Each warp waits and reads. The lane whose number all lanes use releases the slot.
 // CHECK: mbarrier.try_wait
 // CHECK: ld.shared.b32
 // CHECK: nvvm.shfl.sync idx

@@ -1,4 +1,4 @@
-// Each of the first threads brings the place of one element to the second-level cache.
+// Tests that each of the first threads prefetches the sector of one element into the L2 cache.
 // RUN: kpkg-opt --lower-gpu --canonicalize --cse %s | FileCheck %s
 
 !in = !tile.view<1xf32, unit = 0, index = 32>

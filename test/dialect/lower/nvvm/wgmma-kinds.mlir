@@ -1,4 +1,5 @@
-// Products of warpgroups for every kind of element: 32 bytes of depth an instruction. Only 16-bit elements say which way they lie.
+// Tests warpgroup products of every element type: 32 bytes of depth per instruction. Only 16-bit elements may be
+// transposed.
 // RUN: kpkg-opt --lower-nvvm %s | FileCheck %s
 
 #acc = #kgpu.layout<"reg 1:1 0:8 lane 1:2-4 0:1-4 warp 0:16-32 rep 1x1">
@@ -59,9 +60,9 @@ tile.kernel @s8(%y: !tile.view<2xi32, mut>) attributes {kgpu.target = #kgpu.targ
   tile.return
 }
 
-// A left operand in registers: a lane has four neighbours of 8 bits, and those 16 columns further on.
+// A left operand in registers: a lane holds four contiguous 8-bit elements, and those 16 columns after them.
 // CHECK-LABEL: llvm.func @e4m3_left
-// Two conversions make a register, at once.
+// Two conversions fill a register at once.
 // CHECK-COUNT-4: cvt.rn.satfinite.e4m3x2.f32 low, $2, $1; cvt.rn.satfinite.e4m3x2.f32 high, $4, $3; mov.b32 $0, {low, high};
 // CHECK-NOT: cvt.rn.satfinite
 // CHECK: wgmma.mma_async.sync.aligned.m64n8k32.f32.e4m3.e4m3 {$0, $1, $2, $3}, {$8, $9, $10, $11}, $12, 1, 1, 1;

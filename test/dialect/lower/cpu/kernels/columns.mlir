@@ -1,4 +1,4 @@
-// Softmax over columns: loops that carry tiles, reductions across vectors.
+// Tests softmax over columns: loops that carry tiles, and reductions across vectors.
 tile.kernel @softmax_columns(%x: !tile.view<3xf32, unit = 2>, %y: !tile.view<3xf32, mut, unit = 2>)
     attributes {test.args = [["2x40x70", "2x40x70"], ["1x16x64", "1x16x64"], ["2x5x3", "2x5x3"], ["2x33x128/9000x256x1", "2x33x128"]],
                 test.grid = [2, 2], test.tolerance = 1.0e-6} {
@@ -46,7 +46,7 @@ tile.kernel @softmax_columns(%x: !tile.view<3xf32, unit = 2>, %y: !tile.view<3xf
   tile.return
 }
 
-// Rows in chunks: tiles of one element that loops carry.
+// Rows in chunks: loops carry tiles of one element.
 tile.kernel @long_rows(%x: !tile.view<2xbf16, unit = 1>, %y: !tile.view<2xbf16, mut, unit = 1>)
     attributes {test.args = [["2x300", "2x300"], ["2x128", "2x128"], ["2x3", "2x3"]], test.grid = [2], test.tolerance = 8.0e-3} {
   %c0 = arith.constant 0 : index

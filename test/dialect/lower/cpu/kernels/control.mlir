@@ -1,4 +1,4 @@
-// Branches and loops that carry tiles.
+// Tests branches and loops that carry tiles.
 tile.kernel @branch(%x: !tile.view<2xf32, unit = 1>, %y: !tile.view<2xf32, mut, unit = 1>, %k: index)
     attributes {test.args = [["4x40", "4x40", "0"], ["4x40", "4x40", "3"]], test.tolerance = 1.0e-6} {
   %c0 = arith.constant 0 : index
@@ -19,7 +19,7 @@ tile.kernel @branch(%x: !tile.view<2xf32, unit = 1>, %y: !tile.view<2xf32, mut, 
   tile.return
 }
 
-// The two carried tiles trade places in each step.
+// The two carried tiles are swapped in each step.
 tile.kernel @swap(%x: !tile.view<2xi32, unit = 1>, %y: !tile.view<2xi32, mut, unit = 1>, %z: !tile.view<2xi32, mut, unit = 1>, %k: index)
     attributes {test.args = [["8x8", "8x8", "8x8", "0"], ["8x8", "8x8", "8x8", "3"]]} {
   %c0 = arith.constant 0 : index

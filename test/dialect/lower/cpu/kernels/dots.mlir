@@ -1,4 +1,4 @@
-// Matrix products: plain, transposed, batched, from computed operands, accumulated in loops; attention.
+// Tests matrix products: plain, transposed, batched, from computed operands, accumulated in loops; attention.
 tile.kernel @gemm(%a: !tile.view<2xf32, unit = 1>, %b: !tile.view<2xf32>, %d: !tile.view<2xf32, mut, unit = 1>)
     attributes {test.args = [["70x50", "50x60", "70x60"], ["32x16", "16x48", "32x48"], ["5x100/100x1", "100x3/1x100", "5x3"]],
                 test.tolerance = 1.0e-5, test.grid = [6]} {
@@ -118,7 +118,8 @@ tile.kernel @narrow_dots(%a: !tile.view<2xf8E4M3FN, unit = 1>, %b: !tile.view<2x
   tile.return
 }
 
-// Rows that are gathered: some outside, some neighbours in memory; pieces that begin before the first column and end behind the last one.
+// Gathers rows, some outside and some contiguous with each other. Pieces begin before the first column and end behind
+// the last one.
 tile.kernel @gathered_rows(%x: !tile.view<3xf32>, %w: !tile.view<2xf32>, %d: !tile.view<2xf32, mut, unit = 1>, %e: !tile.view<2xf32, mut, unit = 1>,
                            %step: index, %first: index, %start: index)
     attributes {test.args = [["2x9x16", "16x8", "32x8", "8x32", "1", "-3", "0"], ["2x9x16", "16x8", "32x8", "8x32", "2", "0", "-5"],
@@ -154,7 +155,7 @@ tile.kernel @gathered_rows(%x: !tile.view<3xf32>, %w: !tile.view<2xf32>, %d: !ti
   tile.return
 }
 
-// The same rows as the depth of the products, on both sides, as gradients of weights read them.
+// Gathers the same rows as the depth of the products, on both sides, as weight gradients do.
 tile.kernel @gathered_depth(%x: !tile.view<3xf32>, %w: !tile.view<2xf32>, %d: !tile.view<2xf32, mut, unit = 1>, %e: !tile.view<2xf32, mut, unit = 1>,
                             %step: index, %first: index, %start: index)
     attributes {test.args = [["2x9x16", "32x8", "8x16", "16x8", "1", "-3", "0"], ["2x9x16", "32x8", "8x16", "16x8", "2", "0", "-5"],
@@ -190,7 +191,8 @@ tile.kernel @gathered_depth(%x: !tile.view<3xf32>, %w: !tile.view<2xf32>, %d: !t
   tile.return
 }
 
-// Pixels of 7 columns, whose rows end within a vector; an odd number of channels beside each other, or planes of them; the last tile is mostly behind the end.
+// Gathers pixels of images with 7 columns, so that image rows end within a vector. The channels are an odd number of
+// contiguous elements, or planes. The last tile lies mostly behind the end.
 tile.kernel @gathered_pixels(%x: !tile.view<3xbf16>, %w: !tile.view<2xbf16>, %d: !tile.view<2xf32, mut, unit = 1>, %e: !tile.view<2xf32, mut, unit = 1>,
                              %skip: index, %channel: index)
     attributes {test.args = [["7x7x13", "40x20", "64x20", "20x64", "-1", "0"], ["7x7x13/1x7x49", "40x20", "64x20", "20x64", "-1", "0"],

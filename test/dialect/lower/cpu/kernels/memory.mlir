@@ -1,6 +1,6 @@
-// Scalars from memory as coordinates and loop bounds, slices, atomic updates.
+// Tests scalars from memory as coordinates and loop bounds, slices, and atomic updates.
 
-// Rows of groups: the group's ends come from memory, also from outside of it.
+// Rows of groups: the bounds of a group are loaded from memory, also from outside the view.
 tile.kernel @grouped(%x: !tile.view<2xf32>, %ends: !tile.view<1xi32>, %y: !tile.view<2xf32, mut>) attributes {
     test.args = [["7x5", "6", "6x5"], ["9x5/1x9", "6/-1", "6x5"]], test.grid = [6, 1, 1]} {
   %zero = arith.constant 0.0 : f32
@@ -27,7 +27,7 @@ tile.kernel @grouped(%x: !tile.view<2xf32>, %ends: !tile.view<1xi32>, %y: !tile.
   tile.return
 }
 
-// Tiles of a slice end where it ends, along both dimensions.
+// Tiles of a slice end with the slice, along both dimensions.
 tile.kernel @sliced(%x: !tile.view<2xf32, unit = 1>, %y: !tile.view<2xf32, mut, unit = 1>, %b: index, %e: index) attributes {
     test.args = [["9x20", "9x20", "2", "7"], ["9x20", "9x20", "-3", "100"], ["9x20", "9x20", "6", "5"], ["9x40/40x1", "9x20", "50", "60"]]} {
   %fill = arith.constant -1.0 : f32
@@ -41,7 +41,7 @@ tile.kernel @sliced(%x: !tile.view<2xf32, unit = 1>, %y: !tile.view<2xf32, mut, 
   tile.return
 }
 
-// Counts and extremes; coordinates outside and masked ones count nowhere.
+// Counts and extremes: coordinates that are outside or masked have no effect.
 tile.kernel @counted(%at: !tile.view<1xi64>, %counts: !tile.view<1xi32, mut>, %most: !tile.view<1xi64, mut>, %least: !tile.view<1xf32, mut>, %sums: !tile.view<1xf64, mut>) attributes {
     test.args = ["40", "5", "5", "5", "5"], test.grid = [3, 1, 1]} {
   %none = arith.constant 0 : i64

@@ -1,4 +1,4 @@
-// Layer norm as the library writes it, and the sums of a row and of its squares in one pass.
+// Tests layer norm in the form of the library, and the sums of a row and of its squares in one pass.
 tile.kernel @layer_norm(%x: !tile.view<2xf32, unit = 1>, %weight: !tile.view<1xf32, unit = 0>, %y: !tile.view<2xf32, mut, unit = 1>,
                         %mean: !tile.view<1xf32, mut>, %eps: f64)
     attributes {test.args = [["3x100", "100", "3x100", "3", "1e-5"], ["3x256", "256", "3x256", "3", "1e-5"],

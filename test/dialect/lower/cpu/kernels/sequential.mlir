@@ -1,4 +1,4 @@
-// arg_reduce, combine, scan, gather, scatter.
+// Tests arg_reduce, combine, scan, gather and scatter.
 tile.kernel @arg_reduce(%x: !tile.view<2xf32, unit = 1>, %a: !tile.view<1xindex, mut>, %b: !tile.view<1xindex, mut>)
     attributes {test.args = [["6x30", "6", "30"], ["5x20", "6", "30"]]} {
   %c0 = arith.constant 0 : index

@@ -1,4 +1,4 @@
-// Permute, reshape, broadcast and reductions of every axis.
+// Tests permute, reshape, broadcast and reductions of every axis.
 tile.kernel @transpose(%x: !tile.view<2xf32, unit = 1>, %y: !tile.view<2xf32, mut, unit = 1>)
     attributes {test.args = [["40x33", "33x40"], ["10x20", "20x10"], ["64x64", "70x70"]]} {
   %c0 = arith.constant 0 : index

@@ -1,4 +1,4 @@
-// Every element type: conversions, arithmetic of narrow floats, integers, booleans.
+// Tests every element type: conversions, arithmetic of narrow floats, integers, booleans.
 tile.kernel @narrow(%x: !tile.view<1xbf16, unit = 0>, %h: !tile.view<1xf16, unit = 0>, %a: !tile.view<1xbf16, mut, unit = 0>,
                     %b: !tile.view<1xf16, mut, unit = 0>, %c: !tile.view<1xf8E4M3FN, mut, unit = 0>, %d: !tile.view<1xf8E5M2, mut, unit = 0>)
     attributes {test.args = [["100", "100", "100", "100", "100", "100"], ["37", "37", "37", "37", "37", "37"]], test.spread = 20.0 : f64} {
