@@ -3,6 +3,7 @@
 #pragma once
 #include "compiler/check/Hir.h"
 #include "compiler/comptime/Value.h"
+#include "dialect/tile/schedule/Schedule.h"
 
 #include <functional>
 #include <map>
@@ -44,8 +45,8 @@ struct KernelInstance {
   std::vector<Value> parameters;
   /// Unique in the program and usable as an ELF symbol.
   std::string symbol;
-  /// What `@schedule` asks for: "warps", "occupancy", "cluster", "stages", "dynamic" (1), "peel", "roles".
-  std::map<std::string, int64_t> schedule;
+  /// The hints of `@schedule`.
+  tile::Schedule schedule;
   /// What `@tune(general=)` says: whether this one serves arguments of which nothing is known. Nothing where it is not
   /// given.
   std::optional<bool> isGeneral;

@@ -7,31 +7,20 @@
 namespace kpkg::compiler {
 
 namespace {
-enum class Kind { Count, PowerOfTwo, Bool };
-struct Hint {
-  const char *name;
-  int64_t most;
-  Kind kind;
-};
-constexpr Hint hints[] = {{"warps", 32, Kind::PowerOfTwo},   {"occupancy", 32, Kind::Count},
-                          {"cluster", 16, Kind::PowerOfTwo}, {"stages", 16, Kind::Count},
-                          {"peel", 1, Kind::Count},          {"dynamic", 1, Kind::Bool},
-                          {"roles", 3, Kind::Count}};
+using tile::HintKind, tile::HintRecord;
 
 /// The number that stands for the value of a hint; none where it does not fit.
-std::optional<int64_t> numberFor(const Hint &hint, const Value &value) {
-  if (hint.kind == Kind::Bool)
+std::optional<int64_t> numberFor(const HintRecord &hint, const Value &value) {
+  if (hint.kind == HintKind::Bool)
     return value.isBool() ? std::optional<int64_t>(value.asBool()) : std::nullopt;
-  bool fits = value.isInt() && value.asInt() >= 0 && value.asInt() <= hint.most &&
-              (hint.kind != Kind::PowerOfTwo || (value.asInt() & (value.asInt() - 1)) == 0);
-  return fits ? std::optional(value.asInt()) : std::nullopt;
+  return value.isInt() && isValueOf(hint, value.asInt()) ? std::optional(value.asInt()) : std::nullopt;
 }
 
-std::string expected(const Hint &hint) {
-  if (hint.kind == Kind::Bool)
+std::string expected(const HintRecord &hint) {
+  if (hint.kind == HintKind::Bool)
     return "a Bool";
   return fmt::format("{} up to {}, or 0 for the compiler's choice",
-                     hint.kind == Kind::PowerOfTwo ? "a power of two" : "an Int", hint.most);
+                     hint.kind == HintKind::PowerOfTwo ? "a power of two" : "an Int", hint.most);
 }
 } // namespace
 
@@ -40,9 +29,8 @@ bool Checker::evaluateSchedule(const FunctionEntity &function, const Environment
     if (decorator.name != "schedule")
       continue;
     for (const ast::Argument &argument : decorator.arguments) {
-      const Hint *hint = std::find_if(std::begin(hints), std::end(hints),
-                                      [&](const Hint &known) { return argument.name.text == known.name; });
-      if (hint == std::end(hints)) {
+      const HintRecord *hint = tile::findHint(argument.name.text);
+      if (!hint) {
         diags.report(diag::UnknownArgument, argument.range, "@schedule",
                      argument.name ? argument.name.text : "(by position)");
         return false;
@@ -56,14 +44,13 @@ bool Checker::evaluateSchedule(const FunctionEntity &function, const Environment
                      value->isInt() ? value->str() : kindName(*value), expected(*hint));
         return false;
       }
-      if (hint->kind == Kind::Bool && *number != 0 && !isPersistent(*function.syntax)) {
+      if (hint->kind == HintKind::Bool && *number != 0 && !isPersistent(*function.syntax)) {
         diags.report(diag::NotSupportedYet, argument.value->range,
                      "`dynamic` in a kernel that does not go over `output_tiles`",
                      "leave it out: the blocks of a grid begin as others end anyway");
         return false;
       }
-      if (*number != 0)
-        instance.schedule[hint->name] = *number;
+      instance.schedule.set(hint->hint, *number);
     }
   }
   return true;

@@ -23,13 +23,16 @@ namespace {
 
 using Module = mlir::OwningOpRef<mlir::ModuleOp>;
 
-/// A module with a copy of `kernel`, laid out for `chip`; null after an error in the diagnostics.
-Module layOut(tile::KernelOp kernel, StringRef chip, unsigned candidate) {
+/// Returns a module with a copy of `kernel`, laid out for `chip` and this launch; null after an error in the
+/// diagnostics.
+Module layOut(tile::KernelOp kernel, StringRef chip, const kgpu::Launch &launch) {
   Module module = mlir::ModuleOp::create(kernel.getLoc());
-  module->push_back(kernel->clone());
+  tile::KernelOp copy = kernel.clone();
+  kgpu::setLaunch(copy, launch);
+  module->push_back(copy);
   mlir::PassManager passes(kernel.getContext());
   tracePasses(passes);
-  buildGpuPipeline(passes, chip, candidate);
+  buildGpuPipeline(passes, chip);
   return failed(passes.run(*module)) ? Module() : std::move(module);
 }
 
@@ -76,8 +79,8 @@ bool hasRings(tile::KernelOp laidOut) {
       .wasInterrupted();
 }
 
-Expected<Compiled> compileCandidate(tile::KernelOp kernel, StringRef chip, unsigned candidate, unsigned optLevel) {
-  Module module = layOut(kernel, chip, candidate);
+Expected<Compiled> compileLaunch(tile::KernelOp kernel, StringRef chip, const kgpu::Launch &launch, unsigned optLevel) {
+  Module module = layOut(kernel, chip, launch);
   if (!module)
     return createStringError("the kernel cannot be laid out for %s", chip.str().c_str());
   Compiled compiled;
@@ -171,10 +174,10 @@ void addDropped(PackedLaunch &packed, tile::KernelOp kernel, StringRef chip, con
   const kgpu::TargetModel &target = *kgpu::findTarget(chip);
   for (kgpu::DroppedHint &hint : kgpu::droppedHints(kernel, target, {compiled.launch, compiled.hasRings, resident})) {
     auto asking =
-        find_if(refused, [&](const Refused &one) { return kgpu::asksFor(one.launch, kernel, target, hint.name); });
-    bool wasTried = asking != refused.end() && !kgpu::asksFor(asked, kernel, target, hint.name);
-    packed.dropped.push_back({hint.name + "=" + std::to_string(hint.value), wasTried ? asking->why : hint.why,
-                              wasTried || hint.isForWantOfRoom});
+        find_if(refused, [&](const Refused &one) { return kgpu::asksFor(one.launch, kernel, target, hint.hint); });
+    bool wasTried = asking != refused.end() && !kgpu::asksFor(asked, kernel, target, hint.hint);
+    packed.dropped.push_back({(StringRef(tile::nameOf(hint.hint)) + "=" + Twine(hint.value)).str(),
+                              wasTried ? asking->why : hint.why, wasTried || hint.isForWantOfRoom});
   }
   for (const Refused &one : refused)
     packed.refused.push_back(
@@ -207,13 +210,11 @@ std::optional<unsigned> localBytes(const PtxasReport &report) {
 std::optional<unsigned> withoutHint(tile::KernelOp kernel, const kgpu::TargetModel &target,
                                     ArrayRef<kgpu::Launch> launches, unsigned number) {
   const kgpu::Launch &asking = launches[number];
-  mlir::DictionaryAttr hints = kernel.getScheduleAttr();
-  if (!hints)
-    return std::nullopt;
   for (unsigned other = number + 1; other < launches.size(); ++other)
-    if ((launches[other].consumers != 0) == (asking.consumers != 0) && any_of(hints, [&](mlir::NamedAttribute hint) {
-          return kgpu::asksFor(asking, kernel, target, hint.getName()) &&
-                 !kgpu::asksFor(launches[other], kernel, target, hint.getName());
+    if ((launches[other].consumers != 0) == (asking.consumers != 0) &&
+        any_of(tile::kHints, [&](const tile::HintRecord &record) {
+          return kgpu::asksFor(asking, kernel, target, record.hint) &&
+                 !kgpu::asksFor(launches[other], kernel, target, record.hint);
         }))
       return other;
   return std::nullopt;
@@ -260,7 +261,7 @@ Expected<Choice> choose(tile::KernelOp kernel, StringRef chip, const Ptxas &ptxa
     std::optional<unsigned> next =
         others == Others::None ? withoutHint(kernel, *kgpu::findTarget(chip), launches, candidate) : std::nullopt;
     FirstError why(kernel.getContext(), /*keeps=*/next.has_value());
-    auto compiled = compileCandidate(kernel, chip, candidate, optLevel);
+    auto compiled = compileLaunch(kernel, chip, launches[candidate], optLevel);
     if (!compiled && next &&
         !why.text.empty()) { // as hints that make registers spill, one for which there is no room is a wish
       consumeError(compiled.takeError());

@@ -68,11 +68,11 @@ private:
 
   void addHonoured(const PackedInstance &instance) {
     all[instance.kernel].insert(textOf(instance));
-    for (const auto &[name, value] : recordOf(instance).schedule) {
+    for (const tile::HintRecord &record : tile::kHints) {
       bool isDropped = any_of(instance.launch->dropped,
-                              [&, &name = name](const PackedDroppedHint &hint) { return nameOf(hint.hint) == name; });
-      if (!isDropped)
-        honoured.insert({instance.kernel, name});
+                              [&](const PackedDroppedHint &hint) { return nameOf(hint.hint) == record.name; });
+      if (recordOf(instance).schedule[record.hint] != 0 && !isDropped)
+        honoured.insert({instance.kernel, std::string(record.name)});
     }
   }
 

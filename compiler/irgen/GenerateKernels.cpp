@@ -293,11 +293,8 @@ void generateKernel(const KernelRecord &record, const KernelInstance &instance, 
       tile::KernelOp::create(builder, locationOf(builder, sources, function.range), instance.symbol, arguments);
   kernel.setKernelAttr(builder.getStringAttr(record.name));
   kernel.setParamsAttr(builder.getDictionaryAttr(params));
-  SmallVector<NamedAttribute> hints;
-  for (const auto &[name, value] : instance.schedule)
-    hints.push_back(builder.getNamedAttr(name, builder.getI32IntegerAttr(value)));
-  if (!hints.empty())
-    kernel.setScheduleAttr(builder.getDictionaryAttr(hints));
+  if (!instance.schedule.asksForNothing())
+    kernel.setScheduleAttr(tile::ScheduleAttr::get(builder.getContext(), instance.schedule));
   SmallVector<int64_t> optional;
   for (auto [number, argument] : llvm::enumerate(record.arguments))
     if (argument.isOptional)

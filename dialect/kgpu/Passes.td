@@ -18,7 +18,7 @@ def KgpuConfigure : KgpuPass<"kgpu-configure"> {
   }];
   let options = [
     Option<"chip", "chip", "std::string", "\"\"", "the target, for kernels that have none yet">,
-    Option<"candidate", "candidate", "unsigned", "0", "which of the kernel's candidates to take">
+    Option<"candidate", "candidate", "unsigned", "0", "which of the candidates a kernel without a launch gets">
   ];
 }
 
@@ -36,7 +36,7 @@ def KgpuMakePersistent : KgpuPass<"kgpu-make-persistent"> {
   let summary = "makes a kernel persistent: each cluster loops over kernel blocks";
   let description = [{
     Wraps the kernel's ops in a loop over the kernel blocks along x, whose step is the number of clusters in the grid.
-    Kernels without `kgpu.persistent` are not changed. Constants stay before the loop. With `kgpu.early_loads`, so do
+    Kernels whose launch has no `persistent` are not changed. Constants stay before the loop. With `early_loads`, so do
     loads that are the same for all blocks; kgpu-hoist-loads must have moved them to the beginning.
   }];
 }
@@ -45,8 +45,8 @@ def KgpuRingLoads : KgpuPass<"kgpu-ring-loads"> {
   let summary = "fetches loads of a loop several iterations ahead, each thread its own elements";
   let description = [{
     Matches loads of read-only views in the kernel's outermost loops whose addresses depend on the loop's counter.
-    Replaces them by `kgpu.fetch`, `kgpu.stages` iterations ahead, and `kgpu.fetched`. Threads need no barrier, since
-    each reads only what it has fetched. Kernels without `kgpu.stages`, with matrix products, or for chips without
+    Replaces them by `kgpu.fetch`, `stages` iterations ahead, and `kgpu.fetched`. Threads need no barrier, since each
+    reads only what it has fetched. Kernels whose launch has no `stages`, with matrix products, or for chips without
     cp.async are not changed. The pass needs layouts, because a thread fetches the elements that it holds.
   }];
 }
@@ -103,7 +103,7 @@ def KgpuSplitRoles : KgpuPass<"kgpu-split-roles"> {
   let description = [{
     Creates `kgpu.roles`: a producer warp copies operands of products to ring buffers, and consumer warpgroups compute.
     Every tile.dot becomes a `kgpu.wgmma` that is directly followed by its wait. The pass applies to kernels with
-    `kgpu.consumers`. It fails if an operand cannot be copied by the TMA, or if rings of two slots do not fit. It runs
+    `consumers`. It fails if an operand cannot be copied by the TMA, or if rings of two slots do not fit. It runs
     after layouts are assigned, and after passes that match tile.dot.
   }];
   let dependentDialects = ["::kpkg::kgpu::KgpuDialect", "::mlir::scf::SCFDialect", "::mlir::arith::ArithDialect", "::mlir::ub::UBDialect"];
@@ -112,10 +112,10 @@ def KgpuSplitRoles : KgpuPass<"kgpu-split-roles"> {
 def KgpuSplitProducers : KgpuPass<"kgpu-split-producers"> {
   let summary = "moves the computation of left operands into a producer warpgroup, which publishes them";
   let description = [{
-    Splits the consumers' region of a kernel with `kgpu.producers`. The producer warpgroup gets the code that leads to
-    computed left operands. It publishes them, and other tiles that the consumers need, through rings. The pass fails if
-    no product reads a computed operand, or if a published tile depends on the consumers' results. It runs after
-    kgpu-split-roles, while every wait follows its product.
+    Splits the consumers' region of a kernel whose launch has `producers`. The producer warpgroup gets the code that
+    leads to computed left operands. It publishes them, and other tiles that the consumers need, through rings. The pass
+    fails if no product reads a computed operand, or if a published tile depends on the consumers' results. It runs
+    after kgpu-split-roles, while every wait follows its product.
   }];
 }
 
@@ -145,7 +145,7 @@ def KgpuPeelLoops : KgpuPass<"kgpu-peel-loops"> {
     Matches an scf.if between tiles whose condition is a disjunction of comparisons that are linear in the loop counter.
     Splits the loop so that the iterations in which the branch is never taken do not test it. Loops with more than two
     products are not changed, nor are loops whose accumulator starts at zero. The pass applies to kernels with
-    `kgpu.peels`, and removes the attribute if it splits no loop. It runs after kgpu-pipeline-products, which removes
+    `peels`, and removes it if it splits no loop. It runs after kgpu-pipeline-products, which removes
     first iterations with other products.
   }];
 }
@@ -165,7 +165,7 @@ def KgpuRescaleConditionally : KgpuPass<"kgpu-rescale-conditionally"> {
   let description = [{
     Matches multiplications of accumulators by a published factor that the producer warpgroup computes by a `select`
     with a branch of 1. They move into an scf.if that a warp enters only if one of its factors is not 1. Kernels without
-    `kgpu.producers` are not changed. The pass runs after kgpu-pipeline-waits has placed the waits.
+    `producers` are not changed. The pass runs after kgpu-pipeline-waits has placed the waits.
   }];
 }
 
@@ -213,8 +213,9 @@ def KgpuDynamicTiles : KgpuPass<"kgpu-dynamic-tiles"> {
   let summary = "replaces the static schedule of tiles by a dynamic tile scheduler";
   let description = [{
     Replaces the loop over tiles of both roles by an scf.while. The producer warp takes tile numbers from an atomic
-    counter, and publishes them to the consumers through a channel. Kernels without `kgpu.dynamic` are not changed. The
-    pass fails if a role has no loop over tiles, or several. It runs after passes that match loops with known steps.
+    counter, and publishes them to the consumers through a channel. Kernels whose launch has no `dynamic` are not
+    changed. The pass fails if a role has no loop over tiles, or several. It runs after passes that match loops with
+    known steps.
   }];
 }
 
@@ -231,8 +232,8 @@ def KgpuHoistLoads : KgpuPass<"kgpu-hoist-loads"> {
   let summary = "hoists loads of read-only views to the kernel's first load";
   let description = [{
     Moves loads of the kernel's outermost block up to its first load, with the address computations that they need.
-    Loads stay if their views are mutable, or if their addresses depend on tiles. Kernels without `kgpu.early_loads` are
-    not changed. The pass runs before reductions are expanded.
+    Loads stay if their views are mutable, or if their addresses depend on tiles. Kernels whose launch has no
+    `early_loads` are not changed. The pass runs before reductions are expanded.
   }];
 }
 
@@ -240,7 +241,7 @@ def KgpuPrefetchLoads : KgpuPass<"kgpu-prefetch-loads"> {
   let summary = "issues loads of a loop one iteration ahead";
   let description = [{
     Matches loads of read-only views whose addresses depend only on the loop's counter and values from outside. The loop
-    carries their values. Loops with matrix products are not changed, nor are kernels without `kgpu.prefetch`. In
+    carries their values. Loops with matrix products are not changed, nor are kernels whose launch has no `prefetch`. In
     kernels with rings, loads that suit a ring stay for kgpu-ring-loads. The pass runs before kgpu-assign-layouts,
     because the carried tiles need layouts.
   }];
@@ -333,7 +334,7 @@ def KgpuRingCopies : KgpuPass<"kgpu-ring-copies"> {
   let summary = "copies loads for shared memory several iterations ahead, through a ring buffer";
   let description = [{
     Matches loads and gathers of rows in a loop that are only stored to a buffer. Their addresses must depend only on
-    the loop's counter and carried counters. Replaces them by asynchronous copies to a ring of `kgpu.stages` slots, with
+    the loop's counter and carried counters. Replaces them by asynchronous copies to a ring of `stages` slots, with
     one barrier per iteration. Loads that cannot be copied asynchronously go through registers. Kernels with fewer than
     two stages are not changed. The pass runs after kgpu-expand-mma, which creates the buffers.
   }];
@@ -402,7 +403,7 @@ def KgpuAllocSmem : KgpuPass<"kgpu-alloc-smem"> {
   let summary = "assigns an offset in shared memory to every buffer";
   let description = [{
     Buffers that are not live at the same time may overlap. The pass sets `offset` of every `kgpu.alloc`, and
-    `kgpu.shared` of the kernel. It fails if the chip has too little shared memory for a CTA. It runs after all passes
+    `shared` of the kernel. It fails if the chip has too little shared memory for a CTA. It runs after all passes
     that create buffers.
   }];
 }

@@ -5,9 +5,9 @@
 
 namespace kpkg {
 
-/// Adds the passes for `chip` ("sm_90a") and launch number `candidate` of kgpu::candidates. Their output is the input
-/// of lower::nvvm::lowerToNvvm.
-void buildGpuPipeline(mlir::OpPassManager &modulePasses, llvm::StringRef chip, unsigned candidate);
+/// Adds the passes for `chip` ("sm_90a"). A kernel without a launch gets number `candidate` of kgpu::candidates. Their
+/// output is the input of lower::nvvm::lowerToNvvm.
+void buildGpuPipeline(mlir::OpPassManager &modulePasses, llvm::StringRef chip, unsigned candidate = 0);
 
 /// Registers `--gpu-pipeline="chip=sm_90a candidate=0"`.
 void registerGpuPipeline();

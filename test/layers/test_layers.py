@@ -25,6 +25,7 @@ ALLOWED = {
         "compiler/ast",
         "compiler/syntax",
         "compiler/comptime",
+        "dialect/tile/schedule",
         "runtime/plan",
     ],
     "compiler/irgen": [
@@ -48,6 +49,7 @@ ALLOWED = {
     "compiler/driver": ["compiler", "dialect", "runtime/format", "runtime/plan"],
     "dialect/layout": [],
     "dialect/tile": [],
+    "dialect/tile/schedule": [],
     "dialect/plan": ["runtime/plan"],
     "dialect/kgpu": ["dialect/layout", "dialect/tile"],
     "dialect/lower": ["dialect/tile", "dialect/layout"],

@@ -2,7 +2,7 @@
 // SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
 //
 // Before: %m = kgpu.alloc : !kgpu.smem<1x4xf32>
-// After:  %m = kgpu.alloc offset 0 : !kgpu.smem<1x4xf32>, and `kgpu.shared` = bytes on the kernel
+// After:  %m = kgpu.alloc offset 0 : !kgpu.smem<1x4xf32>, and `shared` = bytes on the kernel
 //
 // A buffer is live from its first to its last access. An access inside a loop counts for the whole loop, unless the
 // buffer is allocated in that loop. Larger buffers are placed first, at the lowest offset that is free during their

@@ -1,7 +1,7 @@
 // Computes whether a wgmma product adds to its accumulator or starts a new sum.
 // SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
-#ifndef KPKG_KGPU_ASYNC_PRODUCT_SUMS_H
-#define KPKG_KGPU_ASYNC_PRODUCT_SUMS_H
+#ifndef KPKG_KGPU_ASYNC_ACCUMULATORS_H
+#define KPKG_KGPU_ASYNC_ACCUMULATORS_H
 
 #include "dialect/tile/ir/TileDialect.h"
 #include "mlir/IR/PatternMatch.h"

@@ -15,7 +15,7 @@
 //             products of tile %t; %next = kgpu.consume_index %channel[%n]; yield %next, ..., %n + 1 } }
 //
 // On entry: a kernel with roles, each with one loop over the tiles of its CTA.
-// On exit: with `kgpu.dynamic`, no such loop is left.
+// On exit: with `dynamic`, no such loop is left.
 //
 // The producer warp takes the next tile number after it has issued all copies of a tile. The copies take longer than
 // the counter's answer, and a tile is not bound to a CTA earlier than necessary. Tile numbers increase, so tiles that

@@ -9,11 +9,11 @@
 //         scf.for %j = %m to %n { %s = dot ...; ... %s ... }
 //         scf.for %j = %n to %b { ... %t = scf.if (...) ... }
 //
-// On entry: a kernel with `kgpu.consumers` and `kgpu.peels`, without tile.for_tiles, whose loops are
+// On entry: a kernel whose launch has `consumers` and `peels`, without tile.for_tiles, whose loops are
 // software-pipelined.
 // On exit: iterations in which the branch is never taken stand in a loop of their own, without the comparison. All
 // values that the loop carries pass through all parts. Rings do too, since products of the same views share a ring. A
-// part without a comparison on its side is omitted. If nothing was split, `kgpu.peels` is removed.
+// part without a comparison on its side is omitted. If nothing was split, `peels` is removed.
 //
 // The pass matches an scf.if between tiles whose condition is a disjunction of comparisons. Each comparison must be
 // linear in the loop counter, so that it is true from some iteration on, or up to one.

@@ -8,7 +8,7 @@
 //           %s = dot(%q, %k[%j]);  %acc = dot(%p, %v[%j - 1], %x);  %p', %x' = f(%s), %acc * g(%s) }
 //         %acc' = dot(%p, %v[%hi - 1], %x)
 //
-// On entry: a kernel with `kgpu.consumers` and layouts, without tile.for_tiles.
+// On entry: a kernel whose launch has `consumers` and layouts, without tile.for_tiles.
 // On exit: loops of this form are software-pipelined. The loop issues the first product, and directly after it the
 // second product of the previous iteration; f(%s) needs only the first.
 //

@@ -15,7 +15,7 @@
 //             %a = kgpu.wgmma %slot1, %c from 32, %a0; %b = kgpu.wgmma %slot1, %d from 32, %b0; ...
 //             kgpu.release %ring0[%use]; kgpu.release %ring1[%use] }
 //
-// On entry: a kernel with `kgpu.producers`, after kgpu-pipeline-waits has placed the waits.
+// On entry: a kernel whose launch has `producers`, after kgpu-pipeline-waits has placed the waits.
 // On exit: a published operand is split if it has 64 rows of 128 bytes, is computed element by element and has one
 // slot. No wait may stand between its products. Each part is one panel with rows of 64 bytes, so both take as much
 // memory as before.

@@ -7,7 +7,7 @@
 //         consumers { %keep = kgpu.local_load ...; %factor = tile.broadcast %keep; %some = kgpu.warp_any (%keep != 1)
 //                   %r = scf.if %some { %t = arith.mulf %sum, %factor; scf.yield %t } else { scf.yield %sum } }
 //
-// On entry: a kernel with `kgpu.producers`, after kgpu-pipeline-waits has placed the waits.
+// On entry: a kernel whose launch has `producers`, after kgpu-pipeline-waits has placed the waits.
 // On exit: accumulators are multiplied by a published factor only in warps where the factor is not 1 everywhere. A
 // factor qualifies if the producer warpgroup computes it by a `select` with a branch of 1. The multiplications stand
 // together, at the place of the first.

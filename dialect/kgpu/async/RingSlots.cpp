@@ -48,10 +48,8 @@ FailureOr<RingSlots> chooseSlots(tile::KernelOp kernel, ArrayRef<StreamedDot> pr
       bytes - kSlotsForPipelining * sharedBytes >= seldom + 2 * often ? kSlotsForPipelining : kFewestSharedSlots;
   bytes -= sharedSlots * sharedBytes;
   auto roomBeside = [&](int64_t slots) { return (bytes - slots * seldom) / often; };
-  int64_t most = kMostSlots;
-  if (DictionaryAttr hints = kernel.getScheduleAttr())
-    if (auto stages = hints.getAs<IntegerAttr>("stages"))
-      most = stages.getInt();
+  int64_t stages = kernel.getHint(tile::Hint::Stages);
+  int64_t most = stages != 0 ? stages : kMostSlots;
   int64_t seldomSlots = roomBeside(2) >= std::min(kManySlots, std::max<int64_t>(roomBeside(1), 2)) ? 2 : 1;
   int64_t slots = std::min(most, roomBeside(seldomSlots));
   if (slots < 2)

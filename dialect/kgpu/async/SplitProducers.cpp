@@ -16,12 +16,12 @@
 //             kgpu.publish %keep to ... signals %keeps[%i]; kgpu.publish %p to ... signals %parts[%i]
 //             kgpu.release %ring[%use] } }
 //
-// On entry: a kernel with `kgpu.producers`, split into roles, whose waits follow their products. Tiles that do not
-// depend on accumulators of the second products have layouts of which every warpgroup holds a copy.
-// On exit: `consumers` has the products whose left operand was computed, and the code that depends on their results.
-// `producers` has the code that leads to those operands, and its stores. Other tiles that the consumers need are
-// published through rings of their own, before they are broadcast and as early as they can be computed. Both roles
-// repeat loops, scalars and waits for copies.
+// On entry: a kernel whose launch has `producers`, split into roles, whose waits follow their products. Tiles that do
+// not depend on accumulators of the second products have layouts of which every warpgroup holds a copy. On exit:
+// `consumers` has the products whose left operand was computed, and the code that depends on their results. `producers`
+// has the code that leads to those operands, and its stores. Other tiles that the consumers need are published through
+// rings of their own, before they are broadcast and as early as they can be computed. Both roles repeat loops, scalars
+// and waits for copies.
 //
 // So products of an iteration overlap with the computation of the next one's operand. Both roles keep the order of the
 // original program, so neither waits for a later step of the other.

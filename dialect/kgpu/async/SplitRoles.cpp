@@ -13,8 +13,8 @@
 //             kgpu.release %ring[%use] }
 //         }
 //
-// On entry: a kernel with `kgpu.consumers` and layouts, without tile.for_tiles; all its products are `streamedDots`.
-// On exit: no tile.dot is left, and the producer warp has only the code that its copies need.
+// On entry: a kernel whose launch has `consumers` and layouts, without tile.for_tiles; all its products are
+// `streamedDots`. On exit: no tile.dot is left, and the producer warp has only the code that its copies need.
 //
 // RingSlots.h describes how many slots rings have. A left operand of f32 that is contiguous along M is loaded from its
 // slot to registers first. A right operand is not copied again if it is the first columns of an operand that an

@@ -5,7 +5,7 @@
 // After:  %staging = kgpu.alloc : !kgpu.smem<2x2x64x64xbf16, ...>        at the beginning of the kernel
 //         kgpu.tensor_store %d, %argument[%i, %m, %n] map 0 through %staging
 //
-// On entry: a kernel with `kgpu.consumers` and layouts.
+// On entry: a kernel whose launch has `consumers` and layouts.
 // On exit: stores of 16-bit tiles are kgpu.tensor_store if the tile has the layout of an accumulator or of its
 // transpose. So are additions of f32 tiles to memory. The view must suit a tensor map. Other stores stay as they are.
 //

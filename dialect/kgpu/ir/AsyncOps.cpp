@@ -30,9 +30,9 @@ void ConsumeIndexOp::inferResultRanges(ArrayRef<ConstantIntRanges>, SetIntRangeF
 LogicalResult RolesOp::verify() {
   auto kernel = (*this)->getParentOfType<tile::KernelOp>();
   if (!kernel || getLaunch(kernel).consumers == 0)
-    return emitOpError() << "needs a kernel with '" << kConsumersAttribute << "'";
+    return emitOpError() << "needs a kernel whose launch has consumers";
   if (!getProducers().empty() && (getLaunch(kernel).producers == 0 || !getProducers().hasOneBlock()))
-    return emitOpError() << "has a part for a warpgroup that only a kernel with '" << kProducersAttribute << "' has";
+    return emitOpError() << "has a part for producers, which the kernel's launch lacks";
   return success();
 }
 

@@ -48,7 +48,7 @@ def Kgpu_ClusterRankOp : Kgpu_Op<"cluster_rank", [Pure, DeclareOpInterfaceMethod
 def Kgpu_RolesOp : Kgpu_Op<"roles", [RecursiveMemoryEffects, NoTerminator, NoRegionArguments]> {
   let summary = "runs the roles of a warp-specialised kernel concurrently";
   let description = [{
-    One thread of the producer warp runs `producer_warp`. The consumer warpgroups, as many as `kgpu.consumers` says, run
+    One thread of the producer warp runs `producer_warp`. The consumer warpgroups, as many as `consumers` says, run
     `consumers`. If there are `producers`, a producer warpgroup runs them and computes operands of the consumers'
     products.
 

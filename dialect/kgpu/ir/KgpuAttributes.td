@@ -34,6 +34,20 @@ def Kgpu_TargetAttr : AttrDef<Kgpu_Dialect, "Target"> {
   }];
 }
 
+def Kgpu_LaunchAttr : AttrDef<Kgpu_Dialect, "Launch"> {
+  let mnemonic = "launch";
+  let summary = "the configuration of a kernel's launch";
+  let description = [{
+    Names, defaults and meaning are those of dialect/kgpu/ir/LaunchFields.def. The text leaves out defaults, and a flag
+    has no value.
+
+    Example: `#kgpu.launch<threads = 384, min_ctas = 1, dynamic, consumers = 2>`.
+  }];
+  let parameters = (ins AttrParameter<"::kpkg::kgpu::Launch", "the configuration", "const ::kpkg::kgpu::Launch &">:$launch);
+  let hasCustomAssemblyFormat = 1;
+  let genVerifyDecl = 1;
+}
+
 def Kgpu_WindowAttr : AttrDef<Kgpu_Dialect, "Window"> {
   let mnemonic = "window";
   let summary = "describes a sliding window over a view of images";

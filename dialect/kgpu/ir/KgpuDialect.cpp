@@ -1,4 +1,4 @@
-// Registration of the kgpu dialect, and the launch attributes of kernels.
+// Registers the kgpu dialect and verifies the attributes of kernels.
 // SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
 #include "dialect/kgpu/ir/KgpuDialect.h"
 
@@ -17,10 +17,6 @@ void KgpuDialect::initialize() {
 #include "dialect/kgpu/ir/KgpuOps.cpp.inc"
       >();
 }
-
-static constexpr llvm::StringLiteral kCounts[] = {kThreadsAttribute,   kBlocksAttribute,        kClusterAttribute,
-                                                  kMinCtasAttribute,   kSharedAttribute,        kConsumersAttribute,
-                                                  kProducersAttribute, kLoadRegistersAttribute, kStagesAttribute};
 
 LogicalResult kpkg::kgpu::verifyWindow(tile::KernelOp kernel, tile::ViewType view, WindowAttr window) {
   TypeRange arguments = kernel.getArgumentTypes();
@@ -94,100 +90,26 @@ LogicalResult KgpuDialect::verifyOperationAttribute(Operation *op, NamedAttribut
       return op->emitOpError() << "attribute '" << name << "' must be a #kgpu.target";
     return success();
   }
-  if (name == kPersistentAttribute || name == kEarlyLoadsAttribute || name == kPrefetchAttribute ||
-      name == kOverlapsAttribute || name == kPeelsAttribute || name == kDynamicAttribute) {
-    if (!isa<UnitAttr>(attribute.getValue()))
-      return op->emitOpError() << "attribute '" << name << "' has no value";
+  if (name == kLaunchAttribute) {
+    if (!isa<LaunchAttr>(attribute.getValue()))
+      return op->emitOpError() << "attribute '" << name << "' must be a #kgpu.launch";
     return success();
   }
   if (name == kTensorMapsAttribute)
     return verifyTensorMaps(kernel, attribute.getValue());
-  if (!llvm::is_contained(kCounts, name))
-    return op->emitOpError() << "unknown attribute '" << name << "'";
-  auto count = dyn_cast<IntegerAttr>(attribute.getValue());
-  if (!count || !count.getType().isInteger(32) || count.getInt() < 1)
-    return op->emitOpError() << "attribute '" << name << "' must be a positive i32";
-  Launch launch = getLaunch(kernel);
-  if (name == kLoadRegistersAttribute && (launch.consumers == 0 || launch.loadRegisters % 8 != 0 ||
-                                          launch.loadRegisters < 24 || launch.loadRegisters > 240))
-    return op->emitOpError() << "has " << launch.loadRegisters
-                             << " registers for a producer warpgroup, which takes multiples of 8 from 24 to 240";
-  if (launch.consumers != 0) {
-    if (name == kConsumersAttribute &&
-        (launch.consumers > 4 || launch.threads != (launch.computing() + 1) * kWarpgroupThreads))
-      return op->emitOpError() << "has " << launch.computing() << " warpgroups that compute and " << launch.threads
-                               << " threads";
-    // A layout for the consumers then holds the producer warpgroup's threads as those that have copies.
-    if (name == kProducersAttribute && (launch.producers > 1 || !llvm::isPowerOf2_32(launch.consumers)))
-      return op->emitOpError() << "has " << launch.producers << " warpgroups that make operands for "
-                               << launch.consumers << " others";
-  } else if (name == kThreadsAttribute && (!llvm::isPowerOf2_32(launch.threads) || launch.threads > 1024))
-    return op->emitOpError() << "has " << launch.threads << " threads, which is no power of two up to 1024";
-  if (name == kClusterAttribute && (!llvm::isPowerOf2_32(launch.cluster) || launch.cluster > 16))
-    return op->emitOpError() << "has clusters of " << launch.cluster << " CTAs, which is no power of two up to 16";
-  if (name == kBlocksAttribute && launch.blocks > 1) {
-    if (launch.threads % launch.blocks != 0 || !llvm::isPowerOf2_32(launch.blocks) || launch.threadsOfBlock() > 32)
-      return op->emitOpError() << "packs " << launch.blocks << " blocks into " << launch.threads
-                               << " threads; each must get a power of two of lanes of one warp";
-    if (launch.cluster != 1)
-      return op->emitOpError("cannot both pack blocks and use clusters");
-  }
-  return success();
+  return op->emitOpError() << "unknown attribute '" << name << "'";
 }
 
 Launch kpkg::kgpu::getLaunch(tile::KernelOp kernel) {
-  auto count = [&](StringRef name, unsigned absent) {
-    auto attribute = kernel->getAttrOfType<IntegerAttr>(name);
-    return attribute ? static_cast<unsigned>(attribute.getInt()) : absent;
-  };
-  Launch launch;
-  launch.threads = count(kThreadsAttribute, 0);
-  launch.blocks = count(kBlocksAttribute, 1);
-  launch.cluster = count(kClusterAttribute, 1);
-  launch.minCtas = count(kMinCtasAttribute, 0);
-  launch.shared = count(kSharedAttribute, 0);
-  launch.consumers = count(kConsumersAttribute, 0);
-  launch.producers = count(kProducersAttribute, 0);
-  launch.loadRegisters = count(kLoadRegistersAttribute, 0);
-  launch.stages = count(kStagesAttribute, 0);
-  launch.persistent = kernel->hasAttr(kPersistentAttribute);
-  launch.earlyLoads = kernel->hasAttr(kEarlyLoadsAttribute);
-  launch.prefetch = kernel->hasAttr(kPrefetchAttribute);
-  launch.overlaps = kernel->hasAttr(kOverlapsAttribute);
-  launch.peels = kernel->hasAttr(kPeelsAttribute);
-  launch.dynamic = kernel->hasAttr(kDynamicAttribute);
-  return launch;
+  auto attribute = kernel->getAttrOfType<LaunchAttr>(kLaunchAttribute);
+  return attribute ? attribute.getLaunch() : Launch();
 }
 
 void kpkg::kgpu::setLaunch(tile::KernelOp kernel, const Launch &launch) {
-  Builder builder(kernel.getContext());
-  auto set = [&](StringRef name, int64_t value, int64_t absent) {
-    if (value == absent)
-      kernel->removeAttr(name);
-    else
-      kernel->setAttr(name, builder.getI32IntegerAttr(value));
-  };
-  set(kThreadsAttribute, launch.threads, 0);
-  set(kBlocksAttribute, launch.blocks, 1);
-  set(kClusterAttribute, launch.cluster, 1);
-  set(kMinCtasAttribute, launch.minCtas, 0);
-  set(kSharedAttribute, launch.shared, 0);
-  set(kConsumersAttribute, launch.consumers, 0);
-  set(kProducersAttribute, launch.producers, 0);
-  set(kLoadRegistersAttribute, launch.loadRegisters, 0);
-  set(kStagesAttribute, launch.stages, 0);
-  auto mark = [&](StringRef name, bool isSet) {
-    if (isSet)
-      kernel->setAttr(name, builder.getUnitAttr());
-    else
-      kernel->removeAttr(name);
-  };
-  mark(kPersistentAttribute, launch.persistent);
-  mark(kEarlyLoadsAttribute, launch.earlyLoads);
-  mark(kPrefetchAttribute, launch.prefetch);
-  mark(kOverlapsAttribute, launch.overlaps);
-  mark(kPeelsAttribute, launch.peels);
-  mark(kDynamicAttribute, launch.dynamic);
+  if (launch == Launch())
+    kernel->removeAttr(kLaunchAttribute);
+  else
+    kernel->setAttr(kLaunchAttribute, LaunchAttr::get(kernel.getContext(), launch));
 }
 
 const TargetModel &kpkg::kgpu::targetOf(tile::KernelOp kernel) {

@@ -1,6 +1,7 @@
 // The kgpu dialect, its attributes, types and ops.
 // SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
 #pragma once
+#include "dialect/kgpu/ir/Launch.h"
 #include "dialect/kgpu/ir/Partial.h"
 #include "dialect/kgpu/ir/TargetModel.h"
 #include "dialect/layout/Layout.h"
@@ -11,67 +12,16 @@
 #include "mlir/Interfaces/InferIntRangeInterface.h"
 
 namespace kpkg::kgpu {
-/// The launch attributes of a kernel; the description of the dialect explains them. `kgpu.target` is
-/// tile::kTargetAttribute.
-inline constexpr llvm::StringLiteral kThreadsAttribute = "kgpu.threads";
-inline constexpr llvm::StringLiteral kBlocksAttribute = "kgpu.blocks";
-inline constexpr llvm::StringLiteral kClusterAttribute = "kgpu.cluster";
-inline constexpr llvm::StringLiteral kEarlyLoadsAttribute = "kgpu.early_loads";
-inline constexpr llvm::StringLiteral kPrefetchAttribute = "kgpu.prefetch";
-inline constexpr llvm::StringLiteral kOverlapsAttribute = "kgpu.overlaps";
-inline constexpr llvm::StringLiteral kPeelsAttribute = "kgpu.peels";
-inline constexpr llvm::StringLiteral kMinCtasAttribute = "kgpu.min_ctas";
-inline constexpr llvm::StringLiteral kPersistentAttribute = "kgpu.persistent";
-inline constexpr llvm::StringLiteral kSharedAttribute = "kgpu.shared";
-inline constexpr llvm::StringLiteral kConsumersAttribute = "kgpu.consumers";
-inline constexpr llvm::StringLiteral kProducersAttribute = "kgpu.producers";
-inline constexpr llvm::StringLiteral kLoadRegistersAttribute = "kgpu.load_registers";
+/// The launch configuration of a kernel, a #kgpu.launch. Its target, `kgpu.target`, is tile::kTargetAttribute.
+inline constexpr llvm::StringLiteral kLaunchAttribute = "kgpu.launch";
 /// An array of #kgpu.tensor_map.
 inline constexpr llvm::StringLiteral kTensorMapsAttribute = "kgpu.tensor_maps";
-inline constexpr llvm::StringLiteral kDynamicAttribute = "kgpu.dynamic";
-inline constexpr llvm::StringLiteral kStagesAttribute = "kgpu.stages";
 
-inline constexpr unsigned kWarpgroupThreads = 128;
-/// Number of tile counters of a kernel with `kgpu.dynamic`: as many of its launches can run at once, each with its
-/// own.
+/// Number of tile counters of a kernel whose launch is `dynamic`: as many of its launches can run at once, each with
+/// its own.
 inline constexpr int64_t kCounters = 4096;
 
-/// The launch configuration of a kernel.
-struct Launch {
-  unsigned threads = 0; ///< per CTA; 0 = not configured yet
-  unsigned blocks = 1;  ///< kernel blocks per CTA
-  unsigned cluster = 1; ///< CTAs per kernel block; with `consumers`, CTAs with a tile each that multicast operands
-  unsigned minCtas = 0; ///< per SM; 0 = no requirement
-  bool persistent = false;
-  bool earlyLoads = false; ///< data that every block reads is loaded before anything waits
-  bool prefetch = false;   ///< loops load one iteration ahead
-  bool overlaps = false;   ///< starts while the preceding kernel ends, and waits for its end itself
-  bool peels = false;      ///< iterations of loops with products that never take a branch have a loop of their own
-  bool dynamic = false;    ///< with `consumers`: CTAs take tiles from a dynamic tile scheduler
-  int64_t shared = 0;      ///< bytes
-  unsigned consumers = 0;  ///< consumer warpgroups, beside one with the producer warp; 0 = no roles
-  unsigned producers = 0;  ///< with `consumers`: producer warpgroups, 0 or 1
-  unsigned loadRegisters =
-      0;               ///< with `consumers`: registers per thread of the producer warp's warpgroup; 0 = by its code
-  unsigned stages = 0; ///< iterations of a loop whose operands are in shared memory at once; 0 = one, without a ring
-  bool operator==(const Launch &other) const = default;
-
-  /// Threads of a kernel block within one CTA; with roles, only those of the consumers.
-  unsigned threadsOfBlock() const { return consumers ? consumers * kWarpgroupThreads : threads / blocks; }
-  /// Warpgroups of a kernel with roles that compute.
-  unsigned computing() const { return consumers + producers; }
-  /// CTAs that hold a tile together.
-  unsigned ctas() const { return consumers ? 1 : cluster; }
-  unsigned lanes() const { return std::min(threadsOfBlock(), 32u); }
-  unsigned warps() const { return threadsOfBlock() / lanes(); }
-  /// The largest number of warps in a layout of this kernel, a power of two. In accumulators of three warpgroups the
-  /// last quarter is padding, which no warp holds.
-  unsigned layoutWarps() const { return llvm::PowerOf2Ceil(warps()); }
-  /// Warps over which all other tiles are distributed; further warps hold copies.
-  unsigned spreadWarps() const { return llvm::isPowerOf2_32(warps()) ? warps() : kWarpgroupThreads / 32; }
-};
-
-/// Reads and writes the launch attributes. Attributes with their default value are not written.
+/// Reads and writes the kernel's #kgpu.launch. A kernel without one has the default launch.
 Launch getLaunch(tile::KernelOp kernel);
 void setLaunch(tile::KernelOp kernel, const Launch &launch);
 

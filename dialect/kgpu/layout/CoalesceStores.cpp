@@ -6,7 +6,7 @@
 // After:  %w = kgpu.cvt_layout %v : tensor<128x128xbf16, #acc> -> tensor<128x128xbf16, #rows>
 //         tile.store %w, %d[%r, %c] : tensor<128x128xbf16, #rows>, ...
 //
-// On entry: every tile has a layout. Of kernels with roles the pass changes only those with `kgpu.producers`, see
+// On entry: every tile has a layout. Of kernels with roles the pass changes only those with `producers`, see
 // below.
 // On exit: a store whose view allows vectors at least twice as long as the layout has is preceded by a conversion. The
 // new layout is the one that shuffles within groups of lanes produce, or the coalesced one, whichever is cheaper to

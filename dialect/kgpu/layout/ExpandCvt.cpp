@@ -13,7 +13,7 @@
 //         %w = kgpu.local_load %n : ... -> tensor<48xf32, #long>
 //
 // A conversion stays if shuffles can do it at lower cost than shared memory. It also stays if shuffles can do it in a
-// kernel with roles, and its users are only scatters, or, with `kgpu.producers`, stores.
+// kernel with roles, and its users are only scatters, or, with `producers`, stores.
 //
 // On entry: every tile has a layout.
 // On exit: every remaining kgpu.cvt_layout renames registers or shuffles, and every tile.reshape leaves elements in

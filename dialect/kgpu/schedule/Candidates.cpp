@@ -312,23 +312,23 @@ unsigned stagesOfLoop(const Work &work, const TargetModel &target, const Launch 
 /// Returns the launch that the kernel's author asks for, completed from `best`.
 std::optional<Launch> hinted(tile::KernelOp kernel, const TargetModel &target, const Work &work, Launch best) {
   bool multiplies = work.dotElements != 0 || work.mmaElements != 0;
-  auto hint = [&](llvm::StringRef name) { // for products, clusters belong to launches with roles
-    return multiplies && name == "cluster" ? 0 : hintOf(kernel, name);
+  auto hint = [&](Hint asked) { // for products, clusters belong to launches with roles
+    return multiplies && asked == Hint::Cluster ? 0 : kernel.getHint(asked);
   };
-  if (!hint("warps") && !hint("occupancy") && !hint("cluster"))
+  if (!hint(Hint::Warps) && !hint(Hint::Occupancy) && !hint(Hint::Cluster))
     return std::nullopt; // `stages` alone selects no launch
-  if (!hint("warps") && launchWithRoles(kernel, target))
+  if (!hint(Hint::Warps) && launchWithRoles(kernel, target))
     return std::nullopt; // `occupancy` belongs to launches with roles
-  if (unsigned warps = hint("warps")) {
+  if (unsigned warps = hint(Hint::Warps)) {
     best.threads = warps * target.warpSize;
     best.blocks = 1;
     best.minCtas = 0;
   }
-  if (unsigned occupancy = hint("occupancy"))
+  if (unsigned occupancy = hint(Hint::Occupancy))
     best.minCtas = occupancy;
-  if (unsigned cluster = hint("cluster"); cluster != 0 && best.blocks == 1)
+  if (unsigned cluster = hint(Hint::Cluster); cluster != 0 && best.blocks == 1)
     best.cluster = std::min(cluster, target.maxCluster);
-  if (unsigned stages = hint("stages");
+  if (unsigned stages = hint(Hint::Stages);
       stages != 0 && best.blocks == 1 && work.dotElements == 0 && work.mmaElements == 0) {
     best.persistent = !work.loops;
     best.stages = stages;
@@ -352,7 +352,7 @@ llvm::SmallVector<Launch> candidates(tile::KernelOp kernel, const TargetModel &t
   if (anyStrides)
     llvm::erase_if(late, [](const Launch &launch) { return launch.minCtas != 0; });
   if (std::optional<Launch> launch = launchWithRoles(kernel, target)) {
-    if (hintOf(kernel, "peel")) {
+    if (kernel.getHint(Hint::Peel)) {
       result.push_back(*launch);
       result.back().peels = true;
     }
@@ -366,7 +366,7 @@ llvm::SmallVector<Launch> candidates(tile::KernelOp kernel, const TargetModel &t
     if (launch->minCtas > 1) {
       Launch alone = *launch;
       alone.minCtas = 0;
-      if (hintOf(kernel, "peel"))
+      if (kernel.getHint(Hint::Peel))
         result.emplace_back(alone).peels = true;
       result.push_back(alone);
     }

@@ -2,12 +2,12 @@
 // SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
 //
 // Before: tile.kernel @rows(...) {...}
-// After:  tile.kernel @rows(...) attributes {
-//           kgpu.min_ctas = 6 : i32, kgpu.target = #kgpu.target<"sm_90a">, kgpu.threads = 128 : i32} {...}
+// After:  tile.kernel @rows(...) attributes {kgpu.launch = #kgpu.launch<threads = 128, min_ctas = 6>,
+//                                            kgpu.target = #kgpu.target<"sm_90a">} {...}
 //
 // On entry: a kernel at tile level.
-// On exit: only the launch attributes have changed. A candidate that does not exist is an error. Candidates.cpp lists
-// the candidates, and explains them.
+// On exit: the kernel has a target and a launch; nothing else has changed. A launch that the kernel had before stays.
+// A candidate that does not exist is an error. Candidates.cpp lists the candidates, and explains them.
 #include "dialect/kgpu/Passes.h"
 #include "dialect/kgpu/schedule/Candidates.h"
 
@@ -31,6 +31,8 @@ struct KgpuConfigure final : impl::KgpuConfigureBase<KgpuConfigure> {
       kernel.emitError() << "has no attribute '" << tile::kTargetAttribute << "'";
       return signalPassFailure();
     }
+    if (kernel->hasAttr(kLaunchAttribute))
+      return;
     llvm::SmallVector<Launch> all = candidates(kernel, targetOf(kernel));
     if (candidate >= all.size()) {
       kernel.emitError() << "has " << all.size() << " candidates for its launch, no number " << candidate.getValue();

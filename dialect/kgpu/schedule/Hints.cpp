@@ -7,14 +7,8 @@
 
 namespace kpkg::kgpu {
 
-unsigned hintOf(tile::KernelOp kernel, llvm::StringRef name) {
-  mlir::DictionaryAttr hints = kernel.getScheduleAttr();
-  auto value = hints ? hints.getAs<mlir::IntegerAttr>(name) : mlir::IntegerAttr();
-  return value ? unsigned(value.getInt()) : 0;
-}
-
 std::optional<std::string> whyNotDynamic(tile::KernelOp kernel, const TargetModel &target) {
-  if (hintOf(kernel, "dynamic") == 0)
+  if (kernel.getHint(Hint::Dynamic) == 0)
     return std::nullopt;
   if (!onlyTilesOf(kernel))
     return std::string("only a kernel that consists of one loop over `output_tiles` takes tiles from a counter");
@@ -32,7 +26,7 @@ static bool multiplies(tile::KernelOp kernel) {
 }
 
 std::optional<std::string> whyNoCluster(tile::KernelOp kernel, const TargetModel &target) {
-  unsigned cluster = hintOf(kernel, "cluster");
+  unsigned cluster = kernel.getHint(Hint::Cluster);
   if (!multiplies(kernel) || cluster < 2)
     return std::nullopt;
   if (target.maxCluster < cluster)
@@ -45,23 +39,27 @@ std::optional<std::string> whyNoCluster(tile::KernelOp kernel, const TargetModel
   return std::nullopt;
 }
 
-bool asksFor(const Launch &launch, tile::KernelOp kernel, const TargetModel &target, llvm::StringRef name) {
-  unsigned value = hintOf(kernel, name);
+bool asksFor(const Launch &launch, tile::KernelOp kernel, const TargetModel &target, Hint hint) {
+  unsigned value = kernel.getHint(hint);
   if (value == 0)
     return false;
-  if (name == "warps")
+  switch (hint) {
+  case Hint::Warps:
     return launch.consumers == 0 && launch.threads == value * target.warpSize;
-  if (name == "occupancy")
+  case Hint::Occupancy:
     return launch.minCtas == value;
-  if (name == "cluster")
+  case Hint::Cluster:
     return launch.cluster == value;
-  if (name == "stages")
+  case Hint::Stages:
     return launch.consumers == 0 && launch.stages == value && !multiplies(kernel);
-  if (name == "dynamic")
-    return launch.dynamic;
-  if (name == "peel")
+  case Hint::Peel:
     return launch.peels;
-  return launch.producers != 0; // roles
+  case Hint::Dynamic:
+    return launch.dynamic;
+  case Hint::Roles:
+    return launch.producers != 0;
+  }
+  llvm_unreachable("a hint outside Hints.def");
 }
 
 namespace {
@@ -103,7 +101,7 @@ Why whyNotStages(tile::KernelOp kernel, const Outcome &outcome) {
     return std::nullopt;
   if (multiplies(kernel))
     return std::string("operands of its products are not copied ahead");
-  if (hintOf(kernel, "warps") == 0 && hintOf(kernel, "occupancy") == 0 && hintOf(kernel, "cluster") == 0)
+  if (kernel.getHint(Hint::Warps) == 0 && kernel.getHint(Hint::Occupancy) == 0 && kernel.getHint(Hint::Cluster) == 0)
     return std::string("in a kernel without products it takes `warps`, `occupancy` or `cluster` beside it");
   return std::string("none of its loads can be under way steps ahead");
 }
@@ -132,28 +130,34 @@ Why whyNotRoles(unsigned roles, tile::KernelOp kernel, const TargetModel &target
   return std::string("no warpgroup could make operands of its products alone: they have to be computed in the kernel, "
                      "of 64 rows, 16 bits and rows of 128 bytes");
 }
+Why whyNot(Hint hint, unsigned value, tile::KernelOp kernel, const TargetModel &target, const Outcome &outcome) {
+  const Launch &launch = outcome.launch;
+  switch (hint) {
+  case Hint::Warps:
+    return whyNotWarps(value, target, launch);
+  case Hint::Occupancy:
+    return whyNotOccupancy(value, target, outcome);
+  case Hint::Cluster:
+    return whyNotClusters(value, kernel, target, launch);
+  case Hint::Stages:
+    return whyNotStages(kernel, outcome);
+  case Hint::Peel:
+    return whyNotPeel(launch);
+  case Hint::Dynamic:
+    return launch.dynamic ? Why() : whyNotDynamic(kernel, target).value_or(kNoWarpgroups);
+  case Hint::Roles:
+    return whyNotRoles(value, kernel, target, launch);
+  }
+  llvm_unreachable("a hint outside Hints.def");
+}
 } // namespace
 
 llvm::SmallVector<DroppedHint> droppedHints(tile::KernelOp kernel, const TargetModel &target, const Outcome &outcome) {
   llvm::SmallVector<DroppedHint> dropped;
-  mlir::DictionaryAttr hints = kernel.getScheduleAttr();
-  if (!hints)
-    return dropped;
-  const Launch &launch = outcome.launch;
-  for (mlir::NamedAttribute hint : hints) {
-    llvm::StringRef name = hint.getName();
-    unsigned value = hintOf(kernel, name);
-    Why why = value == 0            ? Why()
-              : name == "warps"     ? whyNotWarps(value, target, launch)
-              : name == "occupancy" ? whyNotOccupancy(value, target, outcome)
-              : name == "cluster"   ? whyNotClusters(value, kernel, target, launch)
-              : name == "stages"    ? whyNotStages(kernel, outcome)
-              : name == "peel"      ? whyNotPeel(launch)
-              : name == "dynamic"   ? (launch.dynamic ? Why() : whyNotDynamic(kernel, target).value_or(kNoWarpgroups))
-                                    : whyNotRoles(value, kernel, target, launch);
-    if (why)
-      dropped.push_back({name.str(), value, *why, name == "occupancy"});
-  }
+  for (const tile::HintRecord &record : tile::kHints)
+    if (unsigned value = kernel.getHint(record.hint))
+      if (Why why = whyNot(record.hint, value, kernel, target, outcome))
+        dropped.push_back({record.hint, value, *why, record.hint == Hint::Occupancy});
   return dropped;
 }
 } // namespace kpkg::kgpu

@@ -5,8 +5,7 @@
 #include <string>
 
 namespace kpkg::kgpu {
-/// Returns the value of `name` in `@schedule`, or 0 if it is absent.
-unsigned hintOf(tile::KernelOp kernel, llvm::StringRef name);
+using tile::Hint;
 
 /// Explains why clusters cannot take the kernel's products as @schedule(cluster=) asks. Returns nothing if they can,
 /// or if the hint is absent.
@@ -23,7 +22,7 @@ struct Outcome {
 
 /// A hint that a kernel's code does not follow.
 struct DroppedHint {
-  std::string name;
+  Hint hint;
   unsigned value = 0;
   std::string why;
   /// Whether the hint applies to the kernel, but there was no room for it. Otherwise none of the kernel's launches
@@ -31,9 +30,9 @@ struct DroppedHint {
   bool isForWantOfRoom = false;
 };
 
-/// Returns whether a launch from `candidates` of `kernel` follows the kernel's hint `name`.
-bool asksFor(const Launch &launch, tile::KernelOp kernel, const TargetModel &target, llvm::StringRef name);
+/// Returns whether a launch from `candidates` of `kernel` follows the kernel's hint.
+bool asksFor(const Launch &launch, tile::KernelOp kernel, const TargetModel &target, Hint hint);
 
-/// Returns the hints of `kernel`, at tile level, that `outcome` does not follow, in alphabetical order.
+/// Returns the hints of `kernel`, at tile level, that `outcome` does not follow, in the order of Hints.def.
 llvm::SmallVector<DroppedHint> droppedHints(tile::KernelOp kernel, const TargetModel &target, const Outcome &outcome);
 } // namespace kpkg::kgpu

@@ -4,7 +4,7 @@
 // Before: %v = tile.load %x...   %s = tile.reduce sum %v...   %w = tile.load %weight...
 // After:  %v = tile.load %x...   %w = tile.load %weight...    %s = tile.reduce sum %v...
 //
-// On entry: any kernel; without the attribute `kgpu.early_loads` it is not changed.
+// On entry: any kernel; without `early_loads` in its launch it is not changed.
 // On exit: loads of read-only views stand together where their addresses allow it. The registers that hold them while
 // threads wait are the cost; Candidates.cpp decides whether there are enough.
 #include "dialect/kgpu/schedule/HoistLoads.h"

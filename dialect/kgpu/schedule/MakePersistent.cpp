@@ -1,14 +1,14 @@
 // Makes a kernel persistent: as many clusters as the machine holds loop over all kernel blocks.
 // SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
 //
-// Before: tile.kernel @rows(...) attributes {kgpu.cluster = 8 : i32, kgpu.persistent} { ... tile.block_id x ... }
-// After:  tile.kernel @rows(...) ... {
+// Before: tile.kernel @rows(...) attributes {kgpu.launch = #kgpu.launch<cluster = 8, persistent>} { ... tile.block_id x
+// ... } After:  tile.kernel @rows(...) ... {
 //           scf.for %i = tile.block_id x to tile.grid_dim x step kgpu.cta_count / 8 { ... %i ... }
 //         }
 //
-// On entry: any kernel; without the attribute `kgpu.persistent` it is not changed.
+// On entry: any kernel; without `persistent` in its launch it is not changed.
 // On exit: the kernel's ops are in a loop over the kernel blocks along x. Constants stand before the loop, and with
-// `kgpu.early_loads` so do loads that are the same for all kernel blocks. The launch must not have more CTAs than the
+// `early_loads` so do loads that are the same for all kernel blocks. The launch must not have more CTAs than the
 // machine holds at once.
 //
 // Loads of the next block can be in flight while a block is computed.

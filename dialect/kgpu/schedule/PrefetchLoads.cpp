@@ -13,7 +13,7 @@
 //           scf.yield %next
 //         }
 //
-// On entry: any kernel; without the attribute `kgpu.prefetch` it is not changed.
+// On entry: any kernel; without `prefetch` in its launch it is not changed.
 // On exit: loads of read-only views are one iteration ahead if their addresses depend only on the loop's counter and
 // values from outside. Loads that every iteration repeats are not changed. In kernels with rings, loads that suit a
 // ring are left to kgpu-ring-loads, and kgpu.touch prefetches later addresses of the others into the L2 cache.

@@ -6,7 +6,7 @@
 //           %m = kgpu.alloc : !kgpu.smem<128x32xbf16, "...">;  kgpu.local_store %v, %m
 //           use %m
 //         }
-// After, with kgpu.stages = 3:
+// After, with a launch of 3 stages:
 //         %ring = kgpu.alloc : !kgpu.smem<3x128x32xbf16, "...">
 //         kgpu.async_copy %x[%r, %a] as #copy if %a < %b to %ring[0];       kgpu.async_commit
 //         kgpu.async_copy %x[%r, %a + %s] ... if %a + %s < %b to %ring[1];  kgpu.async_commit
@@ -19,7 +19,7 @@
 //         kgpu.async_wait 0
 //
 // On entry: operands of products are in buffers (kgpu-expand-mma).
-// On exit: in kernels with `kgpu.stages`, loads of read-only views, and gathers of their rows, are that many
+// On exit: in kernels whose launch has `stages`, loads of read-only views, and gathers of their rows, are that many
 // iterations less one ahead. Their addresses must depend only on the loop's counter and carried counters
 // (CarriedCounters). If other code needs the carried counters too, a second set of them runs ahead.
 //

@@ -5,7 +5,7 @@
 //           %v = tile.load %x[%i, %c0] fill %zero : !in -> tensor<1x16384xbf16, #row>
 //           use %v
 //         }
-// After, with kgpu.stages = 2:
+// After, with a launch of 2 stages:
 //         %ring = kgpu.alloc : !kgpu.smem<2x32768xi8>
 //         kgpu.fetch %x[%a, %c0] of tensor<1x16384xbf16, #row> if %a < %b to %ring[0];           kgpu.async_commit
 //         kgpu.fetch %x[%a + %s, %c0] of tensor<...> if %a + %s < %b to %ring[1];                kgpu.async_commit
@@ -18,11 +18,11 @@
 //         }
 //         kgpu.async_wait 0
 //
-// On entry: tiles have layouts. Kernels without `kgpu.stages` are not changed, nor are kernels with products, whose
-// operands use these stages.
-// On exit: in the kernel's outermost loops, loads of read-only views are `kgpu.stages` iterations ahead. The loads
-// must be wide or of several rows, and their addresses must depend on the loop's counter. Loads that every iteration
-// repeats are not changed, nor are loads for which facts do not permit vectors of four bytes.
+// On entry: tiles have layouts. Kernels whose launch has no `stages` are not changed, nor are kernels with products,
+// whose operands use these stages. On exit: in the kernel's outermost loops, loads of read-only views are `stages`
+// iterations ahead. The loads must be wide or of several rows, and their addresses must depend on the loop's counter.
+// Loads that every iteration repeats are not changed, nor are loads for which facts do not permit vectors of four
+// bytes.
 //
 // No thread waits for another one: the thread that has read a slot fills it again.
 #include "dialect/kgpu/Passes.h"

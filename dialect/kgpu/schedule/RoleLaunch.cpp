@@ -14,7 +14,7 @@ tile::ForTilesOp onlyTilesOf(tile::KernelOp kernel) {
 
 std::optional<Launch> launchWithRoles(tile::KernelOp kernel, const TargetModel &target) {
   std::vector<StreamedDot> dots = streamedDots(kernel, target);
-  bool wantsProducer = hintOf(kernel, "roles") == kRolesWithProducer;
+  bool wantsProducer = kernel.getHint(Hint::Roles) == kRolesWithProducer;
   // The producer warp gets a whole warpgroup, because registers are reallocated between warpgroups.
   unsigned consumers = consumersFor(dots, wantsProducer);
   if (consumers == 0 && wantsProducer) { // a hint that does not fit has no effect
@@ -23,9 +23,10 @@ std::optional<Launch> launchWithRoles(tile::KernelOp kernel, const TargetModel &
   }
   if (consumers == 0)
     return std::nullopt;
-  Launch launch{
-      .threads = (consumers + 1) * kWarpgroupThreads, .minCtas = hintOf(kernel, "occupancy"), .consumers = consumers};
-  if (unsigned cluster = hintOf(kernel, "cluster"); cluster > 1 && clusterCoordinate(kernel, target, cluster))
+  Launch launch{.threads = (consumers + 1) * kWarpgroupThreads,
+                .minCtas = kernel.getHint(Hint::Occupancy),
+                .consumers = consumers};
+  if (unsigned cluster = kernel.getHint(Hint::Cluster); cluster > 1 && clusterCoordinate(kernel, target, cluster))
     launch.cluster = cluster;
   // More than two consumers beside a producer warpgroup would leave too few registers for each.
   if (wantsProducer && launch.cluster == 1 && launch.minCtas < 2 && consumers <= 2 && canBeMade(dots)) {
@@ -33,7 +34,7 @@ std::optional<Launch> launchWithRoles(tile::KernelOp kernel, const TargetModel &
     launch.threads += kWarpgroupThreads;
   }
   launch.dynamic =
-      launch.cluster == 1 && launch.producers == 0 && hintOf(kernel, "dynamic") != 0 && onlyTilesOf(kernel);
+      launch.cluster == 1 && launch.producers == 0 && kernel.getHint(Hint::Dynamic) != 0 && onlyTilesOf(kernel);
   return launch;
 }
 } // namespace kpkg::kgpu

@@ -13,7 +13,7 @@
 //
 // The row or column of a tile with products may decide how often one of its loops runs. Then tiles are distributed so
 // that all CTAs take equally long (UnevenTiles.h). If other coordinates or memory decide it, CTAs take tiles in turn
-// from the first to the last and back. With `kgpu.dynamic`, tiles have the same order without pairs and turns, for
+// from the first to the last and back. With `dynamic`, tiles have the same order without pairs and turns, for
 // kgpu-dynamic-tiles.
 //
 // Clusters of a kernel with consumer warpgroups take tiles together that are adjacent along `clusterCoordinate`:

@@ -24,7 +24,7 @@ void registerLoweringDialects(mlir::DialectRegistry &registry);
 /// scf dialects.
 ///
 /// Its parameters begin with one word for each word of KpkgCpuCall::args in kernel_abi.h. Then follows the logical grid
-/// (x, y, z as i32) and, with `kgpu.dynamic`, the number of the launch's counter (i32). Kernels with asserts or prints
+/// (x, y, z as i32) and, with `dynamic`, the number of the launch's counter (i32). Kernels with asserts or prints
 /// then take the address of a KpkgGpuReport. Each tensor map follows by value (128 bytes). An op that cannot be lowered
 /// is an error at its location.
 mlir::LogicalResult lowerToGpu(mlir::ModuleOp module);

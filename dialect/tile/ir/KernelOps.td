@@ -5,9 +5,8 @@ def Tile_KernelOp : Tile_Op<"kernel", [IsolatedFromAbove, AffineScope, FunctionO
   let summary = "defines device code that runs once per block of a grid";
   let description = [{
     Arguments are views and scalars. `kernel` and `params` name the `.k` kernel of this instance and its comptime
-    values. `variant` names the facts that its argument types state. `schedule` holds i32 hints without effect on
-    results: `warps` and `occupancy` of a CTA, CTAs of a `cluster`, `stages` of a pipeline. Only arguments, `tile.drop`
-    and `tile.slice` produce views.
+    values. `variant` names the facts that its argument types state. `schedule` holds the author's hints, which have no
+    effect on results. Only arguments, `tile.drop` and `tile.slice` produce views.
 
     ```mlir
     tile.kernel @scale(%x: !tile.view<1xf32>, %y: !tile.view<1xf32, mut>, %alpha: f32)
@@ -30,7 +29,7 @@ def Tile_KernelOp : Tile_Op<"kernel", [IsolatedFromAbove, AffineScope, FunctionO
     OptionalAttr<StrAttr>:$kernel,
     OptionalAttr<DictionaryAttr>:$params,
     OptionalAttr<StrAttr>:$variant,
-    OptionalAttr<DictionaryAttr>:$schedule,
+    OptionalAttr<Tile_ScheduleAttr>:$schedule,
     OptionalAttr<StrAttr>:$sym_visibility,
     OptionalAttr<DictArrayAttr>:$arg_attrs,
     OptionalAttr<DictArrayAttr>:$res_attrs
@@ -47,6 +46,8 @@ def Tile_KernelOp : Tile_Op<"kernel", [IsolatedFromAbove, AffineScope, FunctionO
     ::mlir::Region *getCallableRegion() { return &getBody(); }
     /// Returns whether the kernel has a `tile.for_tiles`. Such a kernel is launched without a grid.
     bool isPersistent();
+    /// Returns the value of the hint in `@schedule`; 0 leaves the choice to the compiler.
+    uint32_t getHint(Hint hint) { return getSchedule() ? getSchedule()->getHints()[hint] : 0; }
   }];
   let hasCustomAssemblyFormat = 1;
   let hasVerifier = 1;

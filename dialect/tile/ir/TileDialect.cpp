@@ -10,6 +10,7 @@ using namespace kpkg::tile;
 #include "dialect/tile/ir/TileEnums.cpp.inc"
 
 void TileDialect::initialize() {
+  registerAttributes();
   registerTypes();
   addOperations<
 #define GET_OP_LIST

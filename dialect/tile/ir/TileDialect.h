@@ -1,6 +1,7 @@
 // Declares the tile dialect, its types and its ops.
 // SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
 #pragma once
+#include "dialect/tile/schedule/Schedule.h"
 #include "mlir/Bytecode/BytecodeOpInterface.h"
 #include "mlir/IR/Builders.h"
 #include "mlir/IR/BuiltinTypes.h"
@@ -42,10 +43,15 @@ struct ViewFacts {
 inline llvm::hash_code hash_value(const ViewFacts &facts) {
   return llvm::hash_combine(facts.unit, facts.align, facts.divisible, facts.index, facts.outer);
 }
+inline llvm::hash_code hash_value(const Schedule &schedule) {
+  return llvm::hash_combine_range(schedule.all().begin(), schedule.all().end());
+}
 } // namespace kpkg::tile
 
 #include "dialect/tile/ir/TileDialect.h.inc"
 #include "dialect/tile/ir/TileEnums.h.inc"
+#define GET_ATTRDEF_CLASSES
+#include "dialect/tile/ir/TileAttributes.h.inc"
 #define GET_TYPEDEF_CLASSES
 #include "dialect/tile/ir/TileTypes.h.inc"
 #define GET_OP_CLASSES

@@ -24,9 +24,11 @@ def Tile_Dialect : Dialect {
     * Blocks run in any order and concurrently. Views that are `mut` alias no other view.
   }];
   let dependentDialects = ["::mlir::arith::ArithDialect"];
+  let useDefaultAttributePrinterParser = 1;
   let useDefaultTypePrinterParser = 1;
   let hasConstantMaterializer = 1;
   let extraClassDeclaration = [{
+    void registerAttributes();
     void registerTypes();
   }];
 }

@@ -3,6 +3,7 @@
 #ifndef KPKG_DIALECT_TILE_IR_TILEOPS_TD
 #define KPKG_DIALECT_TILE_IR_TILEOPS_TD
 
+include "dialect/tile/ir/TileAttributes.td"
 include "dialect/tile/ir/TileTypes.td"
 include "mlir/IR/EnumAttr.td"
 include "mlir/IR/SymbolInterfaces.td"

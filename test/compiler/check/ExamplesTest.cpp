@@ -188,3 +188,12 @@ TEST(LanguagePage, ExamplesAreRight) {
     EXPECT_TRUE(result.codes.empty()) << example << "\n" << result.text;
   }
 }
+
+TEST(LanguagePage, ListsTheHints) {
+  std::string table = "| hint | meaning |\n|---|---|\n";
+  for (const kpkg::tile::HintRecord &record : kpkg::tile::kHints)
+    table += "| `" + std::string(record.name) + "=` | " + std::string(record.meaning) + " |\n";
+  EXPECT_NE(readFile(root / "docs/language.md").find(table + "\n"), std::string::npos)
+      << "docs/language.md needs the table of dialect/tile/schedule/Hints.def:\n"
+      << table;
+}

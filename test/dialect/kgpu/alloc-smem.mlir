@@ -7,11 +7,11 @@
 // The second buffer is written only after the last read of the first, so it may overlap with it. The third one overlaps
 // with nothing, because it is small.
 // CHECK-LABEL: tile.kernel @reuse
-// CHECK-SAME: kgpu.shared = 1040 : i32
+// CHECK-SAME: #kgpu.launch<{{.*}}shared = 1040
 // CHECK: kgpu.alloc offset 0 : !kgpu.smem<256xf32>
 // CHECK: kgpu.alloc offset 0 : !kgpu.smem<256xf32>
 // CHECK: kgpu.alloc offset 1024 : !kgpu.smem<4xf32>
-tile.kernel @reuse(%y: !out) attributes {kgpu.target = #kgpu.target<"sm_80">, kgpu.threads = 128 : i32} {
+tile.kernel @reuse(%y: !out) attributes {kgpu.target = #kgpu.target<"sm_80">, kgpu.launch = #kgpu.launch<threads = 128>} {
   %c0 = arith.constant 0 : index
   %v = arith.constant dense<1.0> : tensor<4xf32, #p>
   %w = arith.constant dense<1.0> : tensor<256xf32, #q>
@@ -34,7 +34,7 @@ tile.kernel @reuse(%y: !out) attributes {kgpu.target = #kgpu.target<"sm_80">, kg
 // CHECK: kgpu.alloc offset 0 : !kgpu.smem<4xf32>
 // CHECK: scf.for
 // CHECK: kgpu.alloc offset 128 : !kgpu.smem<4xf32>
-tile.kernel @loop(%y: !out, %n: index) attributes {kgpu.target = #kgpu.target<"sm_80">, kgpu.threads = 128 : i32} {
+tile.kernel @loop(%y: !out, %n: index) attributes {kgpu.target = #kgpu.target<"sm_80">, kgpu.launch = #kgpu.launch<threads = 128>} {
   %c0 = arith.constant 0 : index
   %c1 = arith.constant 1 : index
   %v = arith.constant dense<1.0> : tensor<4xf32, #p>

@@ -8,11 +8,7 @@
 // in flight. Each CTA waits for the others to run before it writes to them, with its loads in flight. Then it waits
 // only for the partial sums that they send.
 // CHECK-LABEL: tile.kernel @long_rows
-// CHECK-SAME: kgpu.cluster = 8 : i32
-// CHECK-SAME: kgpu.min_ctas = 2 : i32
-// CHECK-SAME: kgpu.persistent
-// CHECK-SAME: kgpu.stages = 1 : i32
-// CHECK-SAME: kgpu.threads = 512 : i32
+// CHECK-SAME: #kgpu.launch<threads = 512{{.*}}cluster = 8{{.*}}min_ctas = 2{{.*}}persistent{{.*}}stages = 1
 // CHECK: %[[BARRIERS:.*]] = kgpu.alloc
 // CHECK: kgpu.exchange_init %[[BARRIERS]]
 // CHECK: kgpu.fetch
@@ -27,7 +23,7 @@
 
 // ALONE-LABEL: tile.kernel @long_rows
 // ALONE-NOT: cluster
-// ALONE: kgpu.threads = 1024 : i32
+// ALONE: #kgpu.launch<threads = 1024
 
 // CODE-LABEL: llvm.func @long_rows
 // CODE-DAG: %[[BYTES:.*]] = llvm.mlir.constant(512 : i32) : i32
@@ -59,9 +55,7 @@ tile.kernel @long_rows(%x: !in, %y: !out) {
 
 // Parts of four rows fit an SM, so CTAs are not persistent: some load and store while others exchange.
 // CHECK-LABEL: tile.kernel @rows
-// CHECK-SAME: kgpu.cluster = 4 : i32
-// CHECK-SAME: kgpu.min_ctas = 4 : i32
-// CHECK-SAME: kgpu.threads = 256 : i32
+// CHECK-SAME: #kgpu.launch<threads = 256{{.*}}cluster = 4{{.*}}min_ctas = 4
 // CHECK: tile.load
 // CHECK-NEXT: kgpu.cluster_barrier relaxed
 // CHECK: kgpu.exchange %

@@ -14,7 +14,7 @@
 // CHECK: tile.store %[[V]], %arg0
 // CHECK: tile.store %{{.*}}, %arg1[{{.*}}] : tensor<128x128xbf16, #[[SUM]]>
 // CHECK: tile.store %{{.*}}, %arg2[{{.*}}] : tensor<128x128xbf16, #[[SUM]]>
-tile.kernel @stores(%x: !fast, %y: !pairs, %z: !any) attributes {kgpu.target = #kgpu.target<"sm_80">, kgpu.threads = 128 : i32} {
+tile.kernel @stores(%x: !fast, %y: !pairs, %z: !any) attributes {kgpu.target = #kgpu.target<"sm_80">, kgpu.launch = #kgpu.launch<threads = 128>} {
   %c0 = arith.constant 0 : index
   %v = arith.constant dense<0.0> : tensor<128x128xbf16, #sum>
   tile.store %v, %x[%c0, %c0] : tensor<128x128xbf16, #sum>, !fast
@@ -29,7 +29,7 @@ tile.kernel @stores(%x: !fast, %y: !pairs, %z: !any) attributes {kgpu.target = #
 // CHECK-LABEL: tile.kernel @transposed
 // CHECK: %[[W:.*]] = kgpu.cvt_layout
 // CHECK: tile.store %[[W]], %arg0
-tile.kernel @transposed(%x: !bytes) attributes {kgpu.target = #kgpu.target<"sm_90a">, kgpu.threads = 256 : i32} {
+tile.kernel @transposed(%x: !bytes) attributes {kgpu.target = #kgpu.target<"sm_90a">, kgpu.launch = #kgpu.launch<threads = 256>} {
   %c0 = arith.constant 0 : index
   %v = arith.constant dense<0> : tensor<64x128xi8, #transposed>
   tile.store %v, %x[%c0, %c0] : tensor<64x128xi8, #transposed>, !bytes
@@ -44,7 +44,7 @@ tile.kernel @transposed(%x: !bytes) attributes {kgpu.target = #kgpu.target<"sm_9
 // CHECK: %[[X:.*]] = kgpu.cvt_layout %{{.*}} -> tensor<64x256xbf16, #[[QUADS:.*]]>
 // CHECK: tile.store %[[X]], %arg0
 // CHECK-NOT: kgpu.cvt_layout
-tile.kernel @beside_producers(%x: !fast, %y: !pairs, %z: !floats) attributes {kgpu.consumers = 2 : i32, kgpu.producers = 1 : i32, kgpu.target = #kgpu.target<"sm_90a">, kgpu.threads = 512 : i32} {
+tile.kernel @beside_producers(%x: !fast, %y: !pairs, %z: !floats) attributes {kgpu.launch = #kgpu.launch<threads = 512, consumers = 2, producers = 1>, kgpu.target = #kgpu.target<"sm_90a">} {
   %c0 = arith.constant 0 : index
   %v = arith.constant dense<0.0> : tensor<64x256xbf16, #halves>
   %w = arith.constant dense<0.0> : tensor<64x256xf32, #halves>

@@ -8,14 +8,14 @@
 !out = !tile.view<2xf32, mut, unit = 1, align = 16, divisible = 4, index = 32>
 
 // CHECK-LABEL: tile.kernel @twice
-// CHECK-SAME: kgpu.consumers = 1 : i32, kgpu.min_ctas = 2 : i32
+// CHECK-SAME: #kgpu.launch<{{.*}}min_ctas = 2{{.*}}consumers = 1
 // ALONE-LABEL: tile.kernel @twice
-// ALONE-NOT: kgpu.min_ctas
-// ALONE-SAME: kgpu.consumers = 1 : i32
+// ALONE-NOT: min_ctas
+// ALONE-SAME: #kgpu.launch<{{.*}}consumers = 1
 
 // A slot takes 16 KB, and the result 16 KB: six slots fit half of 228 KB.
 // RINGS: kgpu.ring {{.*}} -> !kgpu.ring<6>
-tile.kernel @twice(%x: !in, %w: !in, %y: !out, %count: index) attributes {schedule = {occupancy = 2 : i32, stages = 16 : i32}} {
+tile.kernel @twice(%x: !in, %w: !in, %y: !out, %count: index) attributes {schedule = #tile.schedule<occupancy = 2, stages = 16>} {
   %zero = arith.constant 0.0 : f32
   %zeros = arith.constant dense<0.0> : tensor<64x64xf32>
   %c0 = arith.constant 0 : index

@@ -9,11 +9,10 @@
 
 // A row takes 16 KB.
 // CHECK-LABEL: tile.kernel @rows
-// CHECK-SAME: kgpu.stages = 3
-// CHECK-SAME: kgpu.threads = 512
+// CHECK-SAME: #kgpu.launch<threads = 512{{.*}}stages = 3
 // WITHOUT-LABEL: tile.kernel @rows
-// WITHOUT-NOT: kgpu.stages
-tile.kernel @rows(%x: !in, %y: !out, %rows: index) attributes {schedule = {occupancy = 1 : i32, warps = 16 : i32}} {
+// WITHOUT-NOT: stages
+tile.kernel @rows(%x: !in, %y: !out, %rows: index) attributes {schedule = #tile.schedule<warps = 16, occupancy = 1>} {
   %fill = arith.constant 0.0 : bf16
   %c0 = arith.constant 0 : index
   %b = tile.block_id x
@@ -30,9 +29,9 @@ tile.kernel @rows(%x: !in, %y: !out, %rows: index) attributes {schedule = {occup
 
 // Elements that cannot be fetched in vectors are loaded to registers.
 // CHECK-LABEL: tile.kernel @odd
-// CHECK-NOT: kgpu.stages
+// CHECK-NOT: stages
 // CHECK: tile.return
-tile.kernel @odd(%x: !odd, %y: !out, %rows: index) attributes {schedule = {occupancy = 1 : i32, warps = 16 : i32}} {
+tile.kernel @odd(%x: !odd, %y: !out, %rows: index) attributes {schedule = #tile.schedule<warps = 16, occupancy = 1>} {
   %fill = arith.constant 0.0 : bf16
   %c0 = arith.constant 0 : index
   %b = tile.block_id x

@@ -23,7 +23,7 @@
 // CHECK: scf.yield %[[NEXT]]
 // CHECK: %[[WHOLE:.*]] = tile.reduce sum %[[SUM]] axis 1
 // CHECK: tile.store %[[WHOLE]]
-tile.kernel @rows(%x: !in, %y: !in, %z: !out, %n: index) attributes {kgpu.target = #kgpu.target<"sm_90a">, kgpu.consumers = 2 : i32, kgpu.threads = 384 : i32} {
+tile.kernel @rows(%x: !in, %y: !in, %z: !out, %n: index) attributes {kgpu.target = #kgpu.target<"sm_90a">, kgpu.launch = #kgpu.launch<threads = 384, consumers = 2>} {
   %c0 = arith.constant 0 : index
   %c1 = arith.constant 1 : index
   %zero = arith.constant 0.0 : bf16
@@ -61,7 +61,7 @@ tile.kernel @rows(%x: !in, %y: !in, %z: !out, %n: index) attributes {kgpu.target
 // CHECK: %[[HIGH:.*]] = tile.reduce sum %[[LOW]] axis 2
 // CHECK: tile.reshape %[[HIGH]] : {{.*}} -> tensor<64x8xf32, #[[BOTH]]>
 // CHECK: tile.reduce sum %[[SUM]] axis 1 : tensor<64x8xf32, #[[BOTH]]> -> tensor<64x1xf32
-tile.kernel @halves(%x: !in, %y: !in, %z: !out, %n: index) attributes {kgpu.target = #kgpu.target<"sm_90a">, kgpu.consumers = 2 : i32, kgpu.threads = 384 : i32} {
+tile.kernel @halves(%x: !in, %y: !in, %z: !out, %n: index) attributes {kgpu.target = #kgpu.target<"sm_90a">, kgpu.launch = #kgpu.launch<threads = 384, consumers = 2>} {
   %c0 = arith.constant 0 : index
   %c1 = arith.constant 1 : index
   %zero = arith.constant 0.0 : bf16
@@ -88,7 +88,7 @@ tile.kernel @halves(%x: !in, %y: !in, %z: !out, %n: index) attributes {kgpu.targ
 !out = !tile.view<2xf32, mut, unit = 1>
 // CHECK-LABEL: tile.kernel @kept
 // CHECK-NOT: tile.reshape
-tile.kernel @kept(%x: !in, %z: !out, %n: index) attributes {kgpu.target = #kgpu.target<"sm_90a">, kgpu.threads = 256 : i32} {
+tile.kernel @kept(%x: !in, %z: !out, %n: index) attributes {kgpu.target = #kgpu.target<"sm_90a">, kgpu.launch = #kgpu.launch<threads = 256>} {
   %c0 = arith.constant 0 : index
   %c1 = arith.constant 1 : index
   %zero = arith.constant 0.0 : f32

@@ -21,7 +21,7 @@ PROLOGUE = """\
 #left = #kgpu.layout<"reg 1:1 0:8 1:8 lane 1:2-4 0:1-4 rep 1x1">
 #right = #kgpu.layout<"reg 0:1 0:8 lane 0:2-4 1:1-4 rep 1x1">
 tile.kernel @example{number}(%x: !tile.view<2xf32>, %r: index, %c: index, %inside: i1)
-    attributes {{kgpu.target = #kgpu.target<"sm_90a">, kgpu.threads = 64 : i32}} {{
+    attributes {{kgpu.launch = #kgpu.launch<threads = 64>, kgpu.target = #kgpu.target<"sm_90a">}} {{
   %zero = arith.constant 0.0 : f32
   %row = arith.constant dense<1.0> : tensor<1x256xf32, #wide>
   %grows = arith.constant dense<true> : tensor<1x256xi1, #wide>
@@ -41,7 +41,7 @@ PANEL = "2B 0:144,288,576,1024,2048,4096 1:2,4,8,16,32,64"
 CLUSTER_PROLOGUE = """\
 #part = #kgpu.layout<"lane *5 warp 1:1 block 1:2 rep 1x1">
 tile.kernel @example{number}()
-    attributes {{kgpu.cluster = 2 : i32, kgpu.target = #kgpu.target<"sm_90a">, kgpu.threads = 64 : i32}} {{
+    attributes {{kgpu.launch = #kgpu.launch<threads = 64, cluster = 2>, kgpu.target = #kgpu.target<"sm_90a">}} {{
   %partial = arith.constant dense<1.0> : tensor<1x4xf32, #part>
   %slot = kgpu.alloc : !kgpu.smem<1x4xf32>
   %barriers = kgpu.alloc : !kgpu.smem<2xi64>
@@ -52,20 +52,20 @@ FETCH_PROLOGUE = """\
 #wide = #kgpu.layout<"reg 1:1-2 lane 1:4-64 warp 1:128 rep 1x1">
 !in = !tile.view<2xf32, unit = 1, align = 16, divisible = 4>
 tile.kernel @example{number}(%x: !in, %r: index, %c: index, %inside: i1)
-    attributes {{kgpu.target = #kgpu.target<"sm_90a">, kgpu.threads = 64 : i32}} {{
+    attributes {{kgpu.launch = #kgpu.launch<threads = 64>, kgpu.target = #kgpu.target<"sm_90a">}} {{
   %zero = arith.constant 0.0 : f32
   %buffer = kgpu.alloc : !kgpu.smem<1024xi8>
 """
 TOUCH_PROLOGUE = """\
 !in = !tile.view<1xf32, unit = 0>
 tile.kernel @example{number}(%x: !in, %r: index, %inside: i1)
-    attributes {{kgpu.target = #kgpu.target<"sm_90a">, kgpu.threads = 64 : i32}} {{
+    attributes {{kgpu.launch = #kgpu.launch<threads = 64>, kgpu.target = #kgpu.target<"sm_90a">}} {{
 """
 GATHER_PROLOGUE = """\
 #rows = #kgpu.layout<"reg 1:1-4 lane 1:8 0:1-8 rep 1x1">
 !table = !tile.view<2xf16, unit = 1, align = 16, divisible = 8, index = 32>
 tile.kernel @example{number}(%table: !table, %inside: i1)
-    attributes {{kgpu.target = #kgpu.target<"sm_90a">, kgpu.threads = 32 : i32}} {{
+    attributes {{kgpu.launch = #kgpu.launch<threads = 32>, kgpu.target = #kgpu.target<"sm_90a">}} {{
   %rows = arith.constant dense<3> : tensor<16x16xindex, #rows>
   %columns = arith.constant dense<0> : tensor<16x16xindex, #rows>
   %buffer = kgpu.alloc : !kgpu.smem<16x16xf16>
@@ -87,7 +87,7 @@ ASYNC_PROLOGUE = f"""\
 !right = !kgpu.smem<64x128xbf16, "{PANEL} rep 1x2 stride 0,8192">
 !buffers = !kgpu.smem<1x2x64x64xbf16, "2B 2:144,288,576,1024,2048,4096 3:2,4,8,16,32,64 rep 1x2x1x1 stride 0,8192,0,0">
 tile.kernel @example{{number}}(%x: !in, %y: !out, %batch: index, %m: index, %k: index, %n: index, %count: index)
-    attributes {{{{kgpu.target = #kgpu.target<"sm_90a">, kgpu.consumers = 1 : i32, kgpu.threads = 256 : i32}}}} {{{{
+    attributes {{{{kgpu.launch = #kgpu.launch<threads = 256, consumers = 1>, kgpu.target = #kgpu.target<"sm_90a">}}}} {{{{
   %barriers = kgpu.alloc : !kgpu.smem<2x4xi64>
   %ring = kgpu.ring %barriers : !kgpu.smem<2x4xi64> -> !kgpu.ring<4>
   %place = kgpu.alloc : !kgpu.smem<3x4xi64>

@@ -29,7 +29,7 @@
 // CHECK: %[[RECEIVED:.*]] = kgpu.consume_index %[[CHANNEL]][%[[RECEIVES]]]
 // CHECK: scf.yield %[[RECEIVED]]
 tile.kernel @taken(%count: index)
-    attributes {kgpu.target = #kgpu.target<"sm_90a">, kgpu.threads = 256 : i32, kgpu.consumers = 1 : i32, kgpu.dynamic} {
+    attributes {kgpu.target = #kgpu.target<"sm_90a">, kgpu.launch = #kgpu.launch<threads = 256, dynamic, consumers = 1>} {
   %none = arith.constant 0 : i32
   %one = arith.constant 1 : i32
   %id = kgpu.cta_id
@@ -59,7 +59,7 @@ tile.kernel @taken(%count: index)
 // CHECK-LABEL: tile.kernel @dealt
 // CHECK-COUNT-2: scf.for
 // CHECK-NOT: scf.while
-tile.kernel @dealt(%count: index) attributes {kgpu.target = #kgpu.target<"sm_90a">, kgpu.threads = 256 : i32, kgpu.consumers = 1 : i32} {
+tile.kernel @dealt(%count: index) attributes {kgpu.target = #kgpu.target<"sm_90a">, kgpu.launch = #kgpu.launch<threads = 256, consumers = 1>} {
   %id = kgpu.cta_id
   %ctas = kgpu.cta_count
   kgpu.roles producer_warp {
@@ -75,7 +75,7 @@ tile.kernel @dealt(%count: index) attributes {kgpu.target = #kgpu.target<"sm_90a
 // -----
 
 // expected-error@+1 {{takes tiles from a counter, but has no loop of its own over the tiles of an output in each role}}
-tile.kernel @none(%count: index) attributes {kgpu.target = #kgpu.target<"sm_90a">, kgpu.threads = 256 : i32, kgpu.consumers = 1 : i32, kgpu.dynamic} {
+tile.kernel @none(%count: index) attributes {kgpu.target = #kgpu.target<"sm_90a">, kgpu.launch = #kgpu.launch<threads = 256, dynamic, consumers = 1>} {
   %id = kgpu.cta_id
   %ctas = kgpu.cta_count
   kgpu.roles producer_warp {

@@ -41,7 +41,7 @@
 // CODE-NOT: barrier
 // CODE: llvm.return
 tile.kernel @one(%x: !in, %y: !out, %rows: index)
-    attributes {kgpu.cluster = 4 : i32, kgpu.target = #kgpu.target<"sm_90a">, kgpu.threads = 128 : i32} {
+    attributes {kgpu.launch = #kgpu.launch<threads = 128, cluster = 4>, kgpu.target = #kgpu.target<"sm_90a">} {
   %zero = arith.constant 0.0 : f32
   %c0 = arith.constant 0 : index
   %c1 = arith.constant 1 : index
@@ -70,7 +70,7 @@ tile.kernel @one(%x: !in, %y: !out, %rows: index)
 // CHECK: kgpu.exchange %{{[0-9a-z]+}}, %{{[0-9a-z]+}} to
 // CHECK-NOT: kgpu.exchange %
 tile.kernel @several(%x: !in, %y: !out, %rows: index)
-    attributes {kgpu.cluster = 4 : i32, kgpu.target = #kgpu.target<"sm_90a">, kgpu.threads = 128 : i32} {
+    attributes {kgpu.launch = #kgpu.launch<threads = 128, cluster = 4>, kgpu.target = #kgpu.target<"sm_90a">} {
   %zero = arith.constant 0.0 : f32
   %c0 = arith.constant 0 : index
   %c1 = arith.constant 1 : index
@@ -102,7 +102,7 @@ tile.kernel @several(%x: !in, %y: !out, %rows: index)
 // CHECK: scf.if
 // CHECK: kgpu.remote_store
 tile.kernel @barriers(%x: !in, %y: !out, %some: i1)
-    attributes {kgpu.cluster = 4 : i32, kgpu.target = #kgpu.target<"sm_90a">, kgpu.threads = 128 : i32} {
+    attributes {kgpu.launch = #kgpu.launch<threads = 128, cluster = 4>, kgpu.target = #kgpu.target<"sm_90a">} {
   %zero = arith.constant 0.0 : f32
   %c0 = arith.constant 0 : index
   %w = tile.load %x[%c0, %c0] fill %zero : !in -> tensor<1x1024xf32, #wide>

@@ -18,7 +18,7 @@
 // LLVM: llvm.store {{.*}} !llvm.ptr<3>
 // LLVM: nvvm.barrier
 // LLVM: llvm.load {{.*}} !llvm.ptr<3>
-tile.kernel @between_warps(%x: !in, %y: !out) attributes {kgpu.target = #kgpu.target<"sm_90a">, kgpu.threads = 64 : i32} {
+tile.kernel @between_warps(%x: !in, %y: !out) attributes {kgpu.target = #kgpu.target<"sm_90a">, kgpu.launch = #kgpu.launch<threads = 64>} {
   %zero = arith.constant 0.0 : f32
   %c0 = arith.constant 0 : index
   %v = tile.load %x[%c0, %c0] fill %zero : !in -> tensor<8x32xf32, #rows>
@@ -33,7 +33,7 @@ tile.kernel @between_warps(%x: !in, %y: !out) attributes {kgpu.target = #kgpu.ta
 // CHECK: kgpu.cvt_layout
 // LLVM: llvm.func @between_lanes
 // LLVM: nvvm.shfl.sync {{ *}}bfly
-tile.kernel @between_lanes(%x: !in, %y: !out) attributes {kgpu.target = #kgpu.target<"sm_90a">, kgpu.threads = 64 : i32} {
+tile.kernel @between_lanes(%x: !in, %y: !out) attributes {kgpu.target = #kgpu.target<"sm_90a">, kgpu.launch = #kgpu.launch<threads = 64>} {
   %zero = arith.constant 0.0 : f32
   %c0 = arith.constant 0 : index
   %v = tile.load %x[%c0, %c0] fill %zero : !in -> tensor<8x32xf32, #rows>
@@ -51,7 +51,7 @@ tile.kernel @between_lanes(%x: !in, %y: !out) attributes {kgpu.target = #kgpu.ta
 #sum = #kgpu.layout<"reg 1:1 0:8 1:8-32 lane 1:2-4 0:1-4 warp 0:16-32 rep 1x1">
 #vectors = #kgpu.layout<"reg 1:1 0:8 1:2-4 1:32 lane 1:8-16 0:1-4 warp 0:16-32 rep 1x1">
 !halves = !tile.view<2xbf16, mut, unit = 1, align = 16, divisible = 8, index = 32>
-tile.kernel @of_a_product(%y: !halves) attributes {kgpu.target = #kgpu.target<"sm_90a">, kgpu.threads = 128 : i32} {
+tile.kernel @of_a_product(%y: !halves) attributes {kgpu.target = #kgpu.target<"sm_90a">, kgpu.launch = #kgpu.launch<threads = 128>} {
   %v = arith.constant dense<0.0> : tensor<64x64xbf16, #sum>
   %i = arith.constant dense<0> : tensor<64x64xindex, #vectors>
   %w = kgpu.cvt_layout %v : tensor<64x64xbf16, #sum> -> tensor<64x64xbf16, #vectors>
@@ -59,7 +59,7 @@ tile.kernel @of_a_product(%y: !halves) attributes {kgpu.target = #kgpu.target<"s
   tile.return
 }
 
-tile.kernel @of_a_product_with_roles(%y: !halves) attributes {kgpu.target = #kgpu.target<"sm_90a">, kgpu.threads = 256 : i32, kgpu.consumers = 1 : i32} {
+tile.kernel @of_a_product_with_roles(%y: !halves) attributes {kgpu.target = #kgpu.target<"sm_90a">, kgpu.launch = #kgpu.launch<threads = 256, consumers = 1>} {
   %v = arith.constant dense<0.0> : tensor<64x64xbf16, #sum>
   %i = arith.constant dense<0> : tensor<64x64xindex, #vectors>
   %w = kgpu.cvt_layout %v : tensor<64x64xbf16, #sum> -> tensor<64x64xbf16, #vectors>
@@ -84,7 +84,7 @@ tile.kernel @of_a_product_with_roles(%y: !halves) attributes {kgpu.target = #kgp
 // LLVM-COUNT-4: llvm.store {{.*}} : i32, !llvm.ptr<3>
 // LLVM: nvvm.barrier
 // LLVM: llvm.load {{.*}} : !llvm.ptr<3> -> i32
-tile.kernel @reshape(%x: !short, %y: !line) attributes {kgpu.target = #kgpu.target<"sm_90a">, kgpu.threads = 64 : i32} {
+tile.kernel @reshape(%x: !short, %y: !line) attributes {kgpu.target = #kgpu.target<"sm_90a">, kgpu.launch = #kgpu.launch<threads = 64>} {
   %zero = arith.constant 0.0 : f32
   %c0 = arith.constant 0 : index
   %v = tile.load %x[%c0, %c0] fill %zero : !short -> tensor<4x12xf32, #small>
@@ -100,7 +100,7 @@ tile.kernel @reshape(%x: !short, %y: !line) attributes {kgpu.target = #kgpu.targ
 // CHECK-NOT: tile.reshape
 // CHECK: kgpu.local_load
 // LLVM: llvm.func @fitting
-tile.kernel @fitting(%x: !short, %y: !line) attributes {kgpu.target = #kgpu.target<"sm_90a">, kgpu.threads = 64 : i32} {
+tile.kernel @fitting(%x: !short, %y: !line) attributes {kgpu.target = #kgpu.target<"sm_90a">, kgpu.launch = #kgpu.launch<threads = 64>} {
   %zero = arith.constant 0.0 : f32
   %c0 = arith.constant 0 : index
   %v = tile.load %x[%c0, %c0] fill %zero : !short -> tensor<4x16xf32, #small>

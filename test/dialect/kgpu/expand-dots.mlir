@@ -2,7 +2,7 @@
 // RUN: kpkg-opt %s --pass-pipeline='builtin.module(tile.kernel(kgpu-configure{chip=sm_90a},kgpu-assign-layouts,kgpu-expand-dots))' | FileCheck %s
 
 // CHECK-LABEL: tile.kernel @product
-// CHECK-SAME: kgpu.threads = 128 : i32
+// CHECK-SAME: #kgpu.launch<threads = 128
 // CHECK: %[[A:.*]] = arith.extf %{{.*}} : tensor<64x16xbf16, #{{.*}}> to tensor<64x16xf32, #{{.*}}>
 // CHECK: %[[T:.*]] = tile.permute %[[A]] [1, 0]
 // CHECK: tile.reshape %[[T]] : tensor<16x64xf32, #{{.*}}> -> tensor<16x64x1xf32, #{{.*}}>

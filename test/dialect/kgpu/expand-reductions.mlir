@@ -19,7 +19,7 @@
 // LLVM: nvvm.barrier
 // LLVM-NOT: nvvm.barrier
 // LLVM: llvm.func @both
-tile.kernel @sum(%x: !in, %y: !out) attributes {kgpu.target = #kgpu.target<"sm_90a">, kgpu.threads = 128 : i32} {
+tile.kernel @sum(%x: !in, %y: !out) attributes {kgpu.target = #kgpu.target<"sm_90a">, kgpu.launch = #kgpu.launch<threads = 128>} {
   %zero = arith.constant 0.0 : f32
   %c0 = arith.constant 0 : index
   %row = tile.block_id x
@@ -36,7 +36,7 @@ tile.kernel @sum(%x: !in, %y: !out) attributes {kgpu.target = #kgpu.target<"sm_9
 // CHECK-COUNT-2: kgpu.local_store
 // CHECK: tile.combine(%{{.*}}, %{{.*}} : tensor<1x4xf32, {{.*}}>, tensor<1x4xf32, {{.*}}>) axis 1
 // CHECK: tile.yield
-tile.kernel @both(%x: !in, %y: !out) attributes {kgpu.target = #kgpu.target<"sm_90a">, kgpu.threads = 128 : i32} {
+tile.kernel @both(%x: !in, %y: !out) attributes {kgpu.target = #kgpu.target<"sm_90a">, kgpu.launch = #kgpu.launch<threads = 128>} {
   %zero = arith.constant 0.0 : f32
   %low = arith.constant 0xFF800000 : f32
   %c0 = arith.constant 0 : index

@@ -23,7 +23,7 @@
 // LLVM-LABEL: llvm.func @row
 // LLVM: nvvm.barrier
 // LLVM: nvvm.barrier
-tile.kernel @row(%x: !in, %y: !out) attributes {kgpu.target = #kgpu.target<"sm_90a">, kgpu.threads = 128 : i32} {
+tile.kernel @row(%x: !in, %y: !out) attributes {kgpu.target = #kgpu.target<"sm_90a">, kgpu.launch = #kgpu.launch<threads = 128>} {
   %zero = arith.constant 0.0 : f32
   %c0 = arith.constant 0 : index
   %v = tile.load %x[%c0, %c0] fill %zero : !in -> tensor<1x16384xf32, #wide>
@@ -44,7 +44,7 @@ tile.kernel @row(%x: !in, %y: !out) attributes {kgpu.target = #kgpu.target<"sm_9
 // CHECK: kgpu.put_before
 // LLVM-LABEL: llvm.func @clustered
 // LLVM: cluster.wait
-tile.kernel @clustered(%x: !in, %y: !out) attributes {kgpu.cluster = 2 : i32, kgpu.target = #kgpu.target<"sm_90a">, kgpu.threads = 128 : i32} {
+tile.kernel @clustered(%x: !in, %y: !out) attributes {kgpu.launch = #kgpu.launch<threads = 128, cluster = 2>, kgpu.target = #kgpu.target<"sm_90a">} {
   %zero = arith.constant 0.0 : f32
   %c0 = arith.constant 0 : index
   %v = tile.load %x[%c0, %c0] fill %zero : !in -> tensor<1x8192xf32, #far>
@@ -61,7 +61,7 @@ tile.kernel @clustered(%x: !in, %y: !out) attributes {kgpu.cluster = 2 : i32, kg
 // CHECK-LABEL: tile.kernel @short
 // CHECK-NOT: partial_scan
 // LLVM-LABEL: llvm.func @short
-tile.kernel @short(%x: !in) attributes {kgpu.target = #kgpu.target<"sm_90a">, kgpu.threads = 128 : i32} {
+tile.kernel @short(%x: !in) attributes {kgpu.target = #kgpu.target<"sm_90a">, kgpu.launch = #kgpu.launch<threads = 128>} {
   %v = arith.constant dense<1.0> : tensor<1x512xf32, #short>
   %s = tile.scan (%v : tensor<1x512xf32, #short>) axis 1 {
   ^bb0(%lhs: f32, %rhs: f32):

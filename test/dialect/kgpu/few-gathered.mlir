@@ -7,7 +7,7 @@
 // CHECK: #[[FOURS:layout[0-9]*]] = #kgpu.layout<"reg 1:1-2 lane 1:4-16 0:1-2
 // CHECK-LABEL: tile.kernel @few
 // CHECK: tile.gather {{.*}} -> tensor<4x32xf16, #[[FOURS]]>
-tile.kernel @few(%x: !x, %y: !y) attributes {kgpu.target = #kgpu.target<"sm_90a">, kgpu.threads = 32 : i32} {
+tile.kernel @few(%x: !x, %y: !y) attributes {kgpu.target = #kgpu.target<"sm_90a">, kgpu.launch = #kgpu.launch<threads = 32>} {
   %zero = arith.constant 0.0 : f16
   %r = arith.constant dense<3> : tensor<4x1xindex>
   %rows = tile.broadcast %r : tensor<4x1xindex> -> tensor<4x32xindex>

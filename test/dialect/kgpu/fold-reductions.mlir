@@ -18,7 +18,7 @@
 // CHECK: arith.mulf %[[V]], %[[V]] fastmath<contract>
 // CHECK: arith.addf %[[B]], %{{.*}} : tensor<1x4096xf32, #[[ONE]]>
 // CHECK: tile.reduce sum %[[ALL]]#0 axis 0 : tensor<1x4096xf32, #[[ONE]]> -> tensor<1x4096xf32, #[[ONE]]>
-tile.kernel @rows(%x: !in, %y: !out, %n: index) attributes {kgpu.target = #kgpu.target<"sm_90a">, kgpu.threads = 512 : i32} {
+tile.kernel @rows(%x: !in, %y: !out, %n: index) attributes {kgpu.target = #kgpu.target<"sm_90a">, kgpu.launch = #kgpu.launch<threads = 512>} {
   %c0 = arith.constant 0 : index
   %c1 = arith.constant 1 : index
   %fill = arith.constant 0.0 : f32
@@ -49,7 +49,7 @@ tile.kernel @rows(%x: !in, %y: !out, %n: index) attributes {kgpu.target = #kgpu.
 // CHECK: scf.for {{.*}} -> (tensor<32x128xf32, #[[HELD]]>)
 // CHECK: tile.reshape %{{.*}} -> tensor<4x32x128xf32, #{{.*}}>
 // CHECK: tile.reduce sum %{{.*}} axis 0 : tensor<32x128xf32, #[[HELD]]>
-tile.kernel @short(%x: !in, %y: !out, %n: index) attributes {kgpu.target = #kgpu.target<"sm_90a">, kgpu.threads = 512 : i32} {
+tile.kernel @short(%x: !in, %y: !out, %n: index) attributes {kgpu.target = #kgpu.target<"sm_90a">, kgpu.launch = #kgpu.launch<threads = 512>} {
   %c0 = arith.constant 0 : index
   %c1 = arith.constant 1 : index
   %fill = arith.constant 0.0 : f32
@@ -73,7 +73,7 @@ tile.kernel @short(%x: !in, %y: !out, %n: index) attributes {kgpu.target = #kgpu
 
 // CHECK-LABEL: tile.kernel @kept
 // CHECK-NOT: tile.reshape
-tile.kernel @kept(%x: !in, %y: !out, %n: index) attributes {kgpu.target = #kgpu.target<"sm_90a">, kgpu.threads = 512 : i32} {
+tile.kernel @kept(%x: !in, %y: !out, %n: index) attributes {kgpu.target = #kgpu.target<"sm_90a">, kgpu.launch = #kgpu.launch<threads = 512>} {
   %c0 = arith.constant 0 : index
   %c1 = arith.constant 1 : index
   %fill = arith.constant 0.0 : f32

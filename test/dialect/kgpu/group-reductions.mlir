@@ -22,7 +22,7 @@
 // BARRIER-NEXT: tile.reduce
 // BARRIER-NEXT: local_load
 // BARRIER: partial_reduce max
-tile.kernel @sums(%x: !in, %y: !out) attributes {kgpu.target = #kgpu.target<"sm_90a">, kgpu.threads = 128 : i32} {
+tile.kernel @sums(%x: !in, %y: !out) attributes {kgpu.target = #kgpu.target<"sm_90a">, kgpu.launch = #kgpu.launch<threads = 128>} {
   %zero = arith.constant 0.0 : f32
   %c0 = arith.constant 0 : index
   %v = tile.load %x[%c0, %c0] fill %zero : !in -> tensor<1x512xf32, #row>
@@ -44,7 +44,7 @@ tile.kernel @sums(%x: !in, %y: !out) attributes {kgpu.target = #kgpu.target<"sm_
 // CHECK: arith.addf %{{.*}}, %[[S]]
 // CHECK: %[[B:.*]] = tile.broadcast %[[L]]
 // CHECK: tile.reduce sum
-tile.kernel @around_loop(%x: !in, %y: !out) attributes {kgpu.target = #kgpu.target<"sm_90a">, kgpu.threads = 128 : i32} {
+tile.kernel @around_loop(%x: !in, %y: !out) attributes {kgpu.target = #kgpu.target<"sm_90a">, kgpu.launch = #kgpu.launch<threads = 128>} {
   %zero = arith.constant 0.0 : f32
   %c0 = arith.constant 0 : index
   %c1 = arith.constant 1 : index

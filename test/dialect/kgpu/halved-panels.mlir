@@ -6,7 +6,7 @@
 
 // Rows of the operand are keys.
 // CHECK: tile.kernel @by_rows
-// CHECK-SAME: kgpu.consumers = 2
+// CHECK-SAME: #kgpu.launch<{{.*}}consumers = 2
 // CHECK: tile.return
 tile.kernel @by_rows(%q: !in, %k: !in, %v: !in, %y: !out) {
   %zero = arith.constant 0.0 : bf16
@@ -36,7 +36,7 @@ tile.kernel @by_rows(%q: !in, %k: !in, %v: !in, %y: !out) {
 
 // Columns of the operand are keys.
 // CHECK: tile.kernel @by_columns
-// CHECK-NOT: kgpu.consumers
+// CHECK-NOT: consumers
 // CHECK: tile.return
 tile.kernel @by_columns(%q: !in, %k: !in, %v: !in, %y: !out) {
   %zero = arith.constant 0.0 : bf16

@@ -4,7 +4,7 @@
 !in = !tile.view<1xi32, unit = 0, align = 16, divisible = 4, index = 32>
 !out = !tile.view<2xi32, mut, unit = 1, align = 16, divisible = 4, index = 32>
 
-tile.kernel @few_threads(%x: !in, %y: !out) attributes {kgpu.target = #kgpu.target<"sm_90a">, kgpu.threads = 32 : i32} {
+tile.kernel @few_threads(%x: !in, %y: !out) attributes {kgpu.target = #kgpu.target<"sm_90a">, kgpu.launch = #kgpu.launch<threads = 32>} {
   %none = arith.constant 0 : i32
   %c0 = arith.constant 0 : index
   %v = tile.load %x[%c0] fill %none : !in -> tensor<256xi32>
@@ -21,7 +21,7 @@ tile.kernel @few_threads(%x: !in, %y: !out) attributes {kgpu.target = #kgpu.targ
 !in = !tile.view<1xi32, unit = 0, align = 16, divisible = 4, index = 32>
 !out = !tile.view<2xi32, mut, unit = 1, align = 16, divisible = 4, index = 32>
 
-tile.kernel @too_large(%x: !in, %y: !out) attributes {kgpu.target = #kgpu.target<"sm_90a">, kgpu.threads = 256 : i32} {
+tile.kernel @too_large(%x: !in, %y: !out) attributes {kgpu.target = #kgpu.target<"sm_90a">, kgpu.launch = #kgpu.launch<threads = 256>} {
   %none = arith.constant 0 : i32
   %c0 = arith.constant 0 : index
   %v = tile.load %x[%c0] fill %none : !in -> tensor<1024xi32>

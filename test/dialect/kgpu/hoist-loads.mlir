@@ -11,7 +11,7 @@
 // CHECK-NEXT: tile.load %arg1
 // CHECK-NEXT: tile.reduce
 tile.kernel @weights(%x: !row, %w: !vector, %y: !out, %n: index)
-    attributes {kgpu.early_loads, kgpu.target = #kgpu.target<"sm_90a">, kgpu.threads = 64 : i32} {
+    attributes {kgpu.launch = #kgpu.launch<threads = 64, early_loads>, kgpu.target = #kgpu.target<"sm_90a">} {
   %zero = arith.constant 0.0 : f32
   %c0 = arith.constant 0 : index
   %row = tile.block_id x
@@ -31,7 +31,7 @@ tile.kernel @weights(%x: !row, %w: !vector, %y: !out, %n: index)
 // CHECK: tile.load %arg0
 // CHECK-NEXT: tile.reduce
 // CHECK: tile.load %arg1
-tile.kernel @stays(%x: !row, %y: !out) attributes {kgpu.early_loads, kgpu.target = #kgpu.target<"sm_90a">, kgpu.threads = 64 : i32} {
+tile.kernel @stays(%x: !row, %y: !out) attributes {kgpu.launch = #kgpu.launch<threads = 64, early_loads>, kgpu.target = #kgpu.target<"sm_90a">} {
   %zero = arith.constant 0.0 : f32
   %c0 = arith.constant 0 : index
   %v = tile.load %x[%c0, %c0] fill %zero : !row -> tensor<1x256xf32>
@@ -46,7 +46,7 @@ tile.kernel @stays(%x: !row, %y: !out) attributes {kgpu.early_loads, kgpu.target
 // CHECK-LABEL: tile.kernel @not_asked_for
 // CHECK: tile.reduce
 // CHECK: tile.load %arg1
-tile.kernel @not_asked_for(%x: !row, %w: !vector, %y: !out) attributes {kgpu.target = #kgpu.target<"sm_90a">, kgpu.threads = 64 : i32} {
+tile.kernel @not_asked_for(%x: !row, %w: !vector, %y: !out) attributes {kgpu.target = #kgpu.target<"sm_90a">, kgpu.launch = #kgpu.launch<threads = 64>} {
   %zero = arith.constant 0.0 : f32
   %c0 = arith.constant 0 : index
   %v = tile.load %x[%c0, %c0] fill %zero : !row -> tensor<1x256xf32>

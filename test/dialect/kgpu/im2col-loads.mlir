@@ -15,7 +15,7 @@
 !out = !tile.view<2xbf16, mut, unit = 1, align = 16, divisible = 8, index = 32>
 
 // CHECK: tile.kernel @windows({{.*}}, %[[HEIGHT:arg3]]: index, %[[WIDTH:arg4]]: index, %[[SH:arg5]]: index, %[[SW:arg6]]: index, %[[PH:arg7]]: index, %[[PW:arg8]]: index, %[[TH:arg9]]: index, %[[TW:arg10]]: index)
-// CHECK-SAME: kgpu.consumers = 2
+// CHECK-SAME: #kgpu.launch<{{.*}}consumers = 2
 // CHECK: %[[PIXEL:.*]] = arith.index_cast %{{.*}} : index to i32
 // CHECK: %[[LINE:.*]] = arith.floordivsi %[[PIXEL]], %{{.*}} : i32
 // CHECK: %[[NUMBER:.*]] = arith.floordivsi %[[LINE]], %{{.*}} : i32
@@ -25,7 +25,8 @@
 // CHECK-DAG: %[[H:.*]] = arith.addi %{{.*}}, %[[PH]] : index
 // CHECK-DAG: %[[W:.*]] = arith.addi %{{.*}}, %[[PW]] : index
 // CHECK: kgpu.im2col_load %arg0[%[[IMAGE]], %[[H]], %[[W]], %{{.*}}] in #kgpu.window<counts = [3, 4], strides = [5, 6],
-// starts = [7, 8], steps = [9, 10], taps = [1, 0, 1, 1]> moved[%{{.*}}, %{{.*}}] CHECK-NOT: tile.gather
+// CHECK-SAME: starts = [7, 8], steps = [9, 10], taps = [1, 0, 1, 1]> moved[%{{.*}}, %{{.*}}]
+// CHECK-NOT: tile.gather
 // OTHER-NOT: kgpu.im2col_load
 // OTHER: tile.gather
 tile.kernel @windows(%x: !in, %w: !in, %y: !out, %height: index, %width: index, %sh: index, %sw: index, %ph: index, %pw: index, %th: index, %tw: index)

@@ -16,7 +16,7 @@
 // CHECK-NEXT: kgpu.barrier
 // CHECK-NEXT: kgpu.local_load
 // CHECK-NOT: kgpu.barrier
-tile.kernel @straight(%y: !out) attributes {kgpu.target = #kgpu.target<"sm_80">, kgpu.threads = 128 : i32, kgpu.shared = 32 : i32} {
+tile.kernel @straight(%y: !out) attributes {kgpu.target = #kgpu.target<"sm_80">, kgpu.launch = #kgpu.launch<threads = 128, shared = 32>} {
   %c0 = arith.constant 0 : index
   %v = arith.constant dense<1.0> : tensor<4xf32, #p>
   %a = kgpu.alloc offset 0 : !kgpu.smem<4xf32>
@@ -39,7 +39,7 @@ tile.kernel @straight(%y: !out) attributes {kgpu.target = #kgpu.target<"sm_80">,
 // CHECK-NEXT: kgpu.local_store
 // CHECK-NEXT: kgpu.barrier
 // CHECK-NEXT: kgpu.local_load
-tile.kernel @loop(%y: !out, %n: index) attributes {kgpu.target = #kgpu.target<"sm_80">, kgpu.threads = 128 : i32, kgpu.shared = 16 : i32} {
+tile.kernel @loop(%y: !out, %n: index) attributes {kgpu.target = #kgpu.target<"sm_80">, kgpu.launch = #kgpu.launch<threads = 128, shared = 16>} {
   %c0 = arith.constant 0 : index
   %c1 = arith.constant 1 : index
   %v = arith.constant dense<1.0> : tensor<4xf32, #p>
@@ -59,7 +59,7 @@ tile.kernel @loop(%y: !out, %n: index) attributes {kgpu.target = #kgpu.target<"s
 // CHECK: }
 // CHECK-NEXT: kgpu.warp_barrier
 // CHECK-NEXT: kgpu.local_load
-tile.kernel @branch(%y: !out, %flag: i1) attributes {kgpu.target = #kgpu.target<"sm_80">, kgpu.threads = 32 : i32, kgpu.shared = 16 : i32} {
+tile.kernel @branch(%y: !out, %flag: i1) attributes {kgpu.target = #kgpu.target<"sm_80">, kgpu.launch = #kgpu.launch<threads = 32, shared = 16>} {
   %c0 = arith.constant 0 : index
   %v = arith.constant dense<1.0> : tensor<4xf32, #kgpu.layout<"lane 0:1-2 *3 rep 1">>
   %a = kgpu.alloc offset 0 : !kgpu.smem<4xf32>

@@ -17,14 +17,14 @@ tile.kernel @covers() attributes {kgpu.target = #kgpu.target<"sm_90a">} {
 // -----
 
 // expected-error @+1 {{packs 4 blocks into 512 threads; each must get a power of two of lanes of one warp}}
-tile.kernel @packed() attributes {kgpu.target = #kgpu.target<"sm_90a">, kgpu.threads = 512 : i32, kgpu.blocks = 4 : i32} {
+tile.kernel @packed() attributes {kgpu.target = #kgpu.target<"sm_90a">, kgpu.launch = #kgpu.launch<threads = 512, blocks = 4>} {
   tile.return
 }
 
 // -----
 
 // expected-error @+1 {{has 96 threads, which is no power of two up to 1024}}
-tile.kernel @threads() attributes {kgpu.target = #kgpu.target<"sm_90a">, kgpu.threads = 96 : i32} {
+tile.kernel @threads() attributes {kgpu.target = #kgpu.target<"sm_90a">, kgpu.launch = #kgpu.launch<threads = 96>} {
   tile.return
 }
 
@@ -137,7 +137,7 @@ tile.kernel @map_chip(%a: !tile.view<3xbf16, unit = 2, align = 16, divisible = 8
 // -----
 
 #half = #kgpu.layout<"lane *4 warp 1:1 block 1:2 rep 1x1">
-tile.kernel @half_warp() attributes {kgpu.target = #kgpu.target<"sm_90a">, kgpu.threads = 64 : i32} {
+tile.kernel @half_warp() attributes {kgpu.target = #kgpu.target<"sm_90a">, kgpu.launch = #kgpu.launch<threads = 64>} {
   %none = arith.constant 0 : i32
   %part = arith.constant dense<1.0> : tensor<1x4xf32, #half>
   %slot = kgpu.alloc : !kgpu.smem<1x4xf32>
@@ -150,7 +150,7 @@ tile.kernel @half_warp() attributes {kgpu.target = #kgpu.target<"sm_90a">, kgpu.
 // -----
 
 #part = #kgpu.layout<"lane *5 warp 1:1 block 1:2 rep 1x1">
-tile.kernel @other_place() attributes {kgpu.cluster = 2 : i32, kgpu.target = #kgpu.target<"sm_90a">, kgpu.threads = 64 : i32} {
+tile.kernel @other_place() attributes {kgpu.launch = #kgpu.launch<threads = 64, cluster = 2>, kgpu.target = #kgpu.target<"sm_90a">} {
   %none = arith.constant 0 : i32
   %part = arith.constant dense<1.0> : tensor<1x4xf32, #part>
   %slot = kgpu.alloc : !kgpu.smem<1x8xf32>
@@ -162,7 +162,7 @@ tile.kernel @other_place() attributes {kgpu.cluster = 2 : i32, kgpu.target = #kg
 
 // -----
 
-tile.kernel @no_barriers() attributes {kgpu.target = #kgpu.target<"sm_90a">, kgpu.threads = 64 : i32} {
+tile.kernel @no_barriers() attributes {kgpu.target = #kgpu.target<"sm_90a">, kgpu.launch = #kgpu.launch<threads = 64>} {
   %words = kgpu.alloc : !kgpu.smem<2xi32>
   // expected-error @+1 {{'!kgpu.smem<2xi32>' is no place for barriers}}
   kgpu.exchange_init %words : !kgpu.smem<2xi32>
@@ -172,7 +172,7 @@ tile.kernel @no_barriers() attributes {kgpu.target = #kgpu.target<"sm_90a">, kgp
 // -----
 
 #wide = #kgpu.layout<"reg 1:1-2 lane 1:4-64 warp 1:128 rep 1x1">
-tile.kernel @fetch_too_much(%x: !tile.view<2xf32>, %c: index, %inside: i1) attributes {kgpu.target = #kgpu.target<"sm_90a">, kgpu.threads = 64 : i32} {
+tile.kernel @fetch_too_much(%x: !tile.view<2xf32>, %c: index, %inside: i1) attributes {kgpu.target = #kgpu.target<"sm_90a">, kgpu.launch = #kgpu.launch<threads = 64>} {
   %buffer = kgpu.alloc : !kgpu.smem<512xi8>
   // expected-error @+1 {{needs 1024 bytes, not '!kgpu.smem<512xi8>'}}
   kgpu.fetch %x[%c, %c] of tensor<1x256xf32, #wide> if %inside to %buffer : !tile.view<2xf32>, !kgpu.smem<512xi8>
@@ -219,7 +219,7 @@ tile.kernel @window_view(%x: !tile.view<4xbf16, unit = 2, align = 16, divisible 
 
 #half = #kgpu.layout<"reg 1:1 lane 1:4-64 warp 1:2 rep 1x1">
 #wide = #kgpu.layout<"reg 1:1-2 lane 1:4-64 warp 1:128 rep 1x1">
-tile.kernel @columns(%p: index) attributes {kgpu.target = #kgpu.target<"sm_90a">, kgpu.threads = 64 : i32} {
+tile.kernel @columns(%p: index) attributes {kgpu.target = #kgpu.target<"sm_90a">, kgpu.launch = #kgpu.launch<threads = 64>} {
   %whole = arith.constant dense<1.0> : tensor<1x256xf32, #wide>
   // expected-error @+1 {{cannot take columns from 200}}
   %t = kgpu.columns %whole from 200 : tensor<1x256xf32, #wide> -> tensor<1x128xf32, #half>
@@ -230,7 +230,7 @@ tile.kernel @columns(%p: index) attributes {kgpu.target = #kgpu.target<"sm_90a">
 
 #half = #kgpu.layout<"reg 1:1 lane 1:4-64 warp 1:2 rep 1x1">
 #wide = #kgpu.layout<"reg 1:1-2 lane 1:4-64 warp 1:128 rep 1x1">
-tile.kernel @join_columns(%p: index) attributes {kgpu.target = #kgpu.target<"sm_90a">, kgpu.threads = 64 : i32} {
+tile.kernel @join_columns(%p: index) attributes {kgpu.target = #kgpu.target<"sm_90a">, kgpu.launch = #kgpu.launch<threads = 64>} {
   %part = arith.constant dense<1.0> : tensor<1x128xf32, #half>
   // expected-error @+1 {{needs parts that side by side are}}
   %t = kgpu.join_columns %part, %part, %part : tensor<1x128xf32, #half>, tensor<1x128xf32, #half>, tensor<1x128xf32, #half> -> tensor<1x256xf32, #wide>
@@ -242,7 +242,7 @@ tile.kernel @join_columns(%p: index) attributes {kgpu.target = #kgpu.target<"sm_
 #acc = #kgpu.layout<"reg 1:1 0:8 1:8-32 lane 1:2-4 0:1-4 warp 0:16-32 rep 1x1">
 !left = !kgpu.smem<64x32xbf16, "2B 0:64,144,288,512,1024,2048 1:2,4,8,16,32 rep 1x1">
 !right = !kgpu.smem<64x64xbf16, "2B 0:144,288,576,1024,2048,4096 1:2,4,8,16,32,64 rep 1x1">
-tile.kernel @part_of_depth(%some: i1) attributes {kgpu.consumers = 1 : i32, kgpu.target = #kgpu.target<"sm_90a">, kgpu.threads = 256 : i32} {
+tile.kernel @part_of_depth(%some: i1) attributes {kgpu.launch = #kgpu.launch<threads = 256, consumers = 1>, kgpu.target = #kgpu.target<"sm_90a">} {
   %a = kgpu.alloc : !left
   %b = kgpu.alloc : !right
   %c = arith.constant dense<1.0> : tensor<64x64xf32, #acc>
@@ -256,7 +256,7 @@ tile.kernel @part_of_depth(%some: i1) attributes {kgpu.consumers = 1 : i32, kgpu
 #wide = #kgpu.layout<"reg 1:1-2 lane 1:4-64 warp 1:128 rep 1x1">
 #part = #kgpu.layout<"lane *5 warp 1:1 rep 1x1">
 #one = #kgpu.layout<"lane *5 warp * rep 1x1">
-tile.kernel @own_part(%p: index) attributes {kgpu.target = #kgpu.target<"sm_90a">, kgpu.threads = 64 : i32} {
+tile.kernel @own_part(%p: index) attributes {kgpu.target = #kgpu.target<"sm_90a">, kgpu.launch = #kgpu.launch<threads = 64>} {
   %whole = arith.constant dense<1.0> : tensor<1x1xf32, #one>
   // expected-error @+1 {{takes 'tensor<1x2xf32, #kgpu.layout<"lane *5 warp 1:1 rep 1x1">>', not 'tensor<1x1xf32,}}
   %t = kgpu.own_part %whole axis 1 : tensor<1x1xf32, #one> -> tensor<1x256xf32, #wide>
@@ -266,7 +266,7 @@ tile.kernel @own_part(%p: index) attributes {kgpu.target = #kgpu.target<"sm_90a"
 // -----
 
 #part = #kgpu.layout<"lane *5 warp 1:1 rep 1x1">
-tile.kernel @share_parts(%p: index) attributes {kgpu.target = #kgpu.target<"sm_90a">, kgpu.threads = 64 : i32} {
+tile.kernel @share_parts(%p: index) attributes {kgpu.target = #kgpu.target<"sm_90a">, kgpu.launch = #kgpu.launch<threads = 64>} {
   %part = arith.constant dense<1.0> : tensor<1x2xf32, #part>
   // expected-error @+1 {{leaves the parts in several warps}}
   %t = kgpu.share_parts %part axis 1 : tensor<1x2xf32, #part> -> tensor<1x2xf32, #part>
@@ -277,7 +277,7 @@ tile.kernel @share_parts(%p: index) attributes {kgpu.target = #kgpu.target<"sm_9
 
 #part = #kgpu.layout<"lane *5 warp 1:1 rep 1x1">
 #all = #kgpu.layout<"lane 1:1 *4 warp * rep 1x1">
-tile.kernel @share_other_parts(%p: index) attributes {kgpu.target = #kgpu.target<"sm_90a">, kgpu.threads = 64 : i32} {
+tile.kernel @share_other_parts(%p: index) attributes {kgpu.target = #kgpu.target<"sm_90a">, kgpu.launch = #kgpu.launch<threads = 64>} {
   %part = arith.constant dense<1.0> : tensor<1x2xf32, #part>
   // expected-error @+1 {{changes only layouts}}
   %t = kgpu.share_parts %part axis 1 : tensor<1x2xf32, #part> -> tensor<1x2xf64, #all>
@@ -288,7 +288,7 @@ tile.kernel @share_other_parts(%p: index) attributes {kgpu.target = #kgpu.target
 
 #part = #kgpu.layout<"lane *5 warp 1:1 rep 1x1">
 #all = #kgpu.layout<"lane 1:1 *4 warp * rep 1x1">
-tile.kernel @share_two_layouts(%p: index) attributes {kgpu.target = #kgpu.target<"sm_90a">, kgpu.threads = 64 : i32} {
+tile.kernel @share_two_layouts(%p: index) attributes {kgpu.target = #kgpu.target<"sm_90a">, kgpu.launch = #kgpu.launch<threads = 64>} {
   %part = arith.constant dense<1.0> : tensor<1x2xf32, #part>
   %whole = arith.constant dense<1.0> : tensor<1x2xf32, #all>
   // expected-error @+1 {{parts have one layout}}
@@ -300,7 +300,7 @@ tile.kernel @share_two_layouts(%p: index) attributes {kgpu.target = #kgpu.target
 
 #rows = #kgpu.layout<"reg 1:1-4 lane 1:8 0:1-8 rep 1x1">
 !table = !tile.view<2xf16, unit = 1, align = 16, divisible = 8, index = 32>
-tile.kernel @gather_too_few(%x: !table) attributes {kgpu.target = #kgpu.target<"sm_80">, kgpu.threads = 32 : i32} {
+tile.kernel @gather_too_few(%x: !table) attributes {kgpu.target = #kgpu.target<"sm_80">, kgpu.launch = #kgpu.launch<threads = 32>} {
   %at = arith.constant dense<3> : tensor<16x16xindex, #rows>
   %buffer = kgpu.alloc : !kgpu.smem<16x16xf16>
   // expected-error @+1 {{cannot copy from}}
@@ -312,7 +312,7 @@ tile.kernel @gather_too_few(%x: !table) attributes {kgpu.target = #kgpu.target<"
 
 #rows = #kgpu.layout<"reg 1:1-4 lane 1:8 0:1-8 rep 1x1">
 !table = !tile.view<2xf16, unit = 1, align = 16, divisible = 8, index = 32>
-tile.kernel @gather_other_shape(%x: !table) attributes {kgpu.target = #kgpu.target<"sm_80">, kgpu.threads = 32 : i32} {
+tile.kernel @gather_other_shape(%x: !table) attributes {kgpu.target = #kgpu.target<"sm_80">, kgpu.launch = #kgpu.launch<threads = 32>} {
   %at = arith.constant dense<3> : tensor<16x16xindex, #rows>
   %buffer = kgpu.alloc : !kgpu.smem<16x32xf16>
   // expected-error @+1 {{needs indices of one layout in the shape of '!kgpu.smem<16x32xf16>'}}
@@ -323,6 +323,6 @@ tile.kernel @gather_other_shape(%x: !table) attributes {kgpu.target = #kgpu.targ
 // -----
 
 // expected-error @+1 {{has 44 registers for a producer warpgroup, which takes multiples of 8 from 24 to 240}}
-tile.kernel @odd_registers() attributes {kgpu.target = #kgpu.target<"sm_90a">, kgpu.threads = 384 : i32, kgpu.consumers = 2 : i32, kgpu.load_registers = 44 : i32} {
+tile.kernel @odd_registers() attributes {kgpu.target = #kgpu.target<"sm_90a">, kgpu.launch = #kgpu.launch<threads = 384, consumers = 2, load_registers = 44>} {
   tile.return
 }

@@ -18,7 +18,7 @@
 // LLVM: nvvm.barrier
 // LLVM: nvvm.shfl.sync {{ *}}bfly
 // LLVM: nvvm.barrier
-tile.kernel @rows(%x: !in, %y: !out) attributes {kgpu.target = #kgpu.target<"sm_90a">, kgpu.threads = 128 : i32} {
+tile.kernel @rows(%x: !in, %y: !out) attributes {kgpu.target = #kgpu.target<"sm_90a">, kgpu.launch = #kgpu.launch<threads = 128>} {
   %zero = arith.constant 0.0 : f32
   %c0 = arith.constant 0 : index
   %v = tile.load %x[%c0, %c0] fill %zero : !in -> tensor<4x256xf32, #wide>
@@ -34,7 +34,7 @@ tile.kernel @rows(%x: !in, %y: !out) attributes {kgpu.target = #kgpu.target<"sm_
 // A scan down the columns needs no conversion: its axis lies in registers.
 // CHECK-LABEL: tile.kernel @columns
 // CHECK-NOT: kgpu.cvt_layout
-tile.kernel @columns(%x: !in, %y: !out) attributes {kgpu.target = #kgpu.target<"sm_90a">, kgpu.threads = 128 : i32} {
+tile.kernel @columns(%x: !in, %y: !out) attributes {kgpu.target = #kgpu.target<"sm_90a">, kgpu.launch = #kgpu.launch<threads = 128>} {
   %zero = arith.constant 0.0 : f32
   %c0 = arith.constant 0 : index
   %v = tile.load %x[%c0, %c0] fill %zero : !in -> tensor<4x256xf32, #wide>

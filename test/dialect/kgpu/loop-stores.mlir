@@ -11,7 +11,7 @@
 // CHECK: kgpu.tensor_store %{{.*}}, %arg3[{{.*}}] map 1 through %[[BUFFERS]] : tensor<128x64xbf16
 !in = !tile.view<2xbf16, unit = 1, align = 16, divisible = 8, index = 32>
 !out = !tile.view<2xbf16, mut, unit = 1, align = 16, divisible = 8, index = 32>
-tile.kernel @both(%a: !in, %b: !in, %p: !out, %d: !out) attributes {schedule = {stages = 2 : i32}} {
+tile.kernel @both(%a: !in, %b: !in, %p: !out, %d: !out) attributes {schedule = #tile.schedule<stages = 2>} {
   %zero = arith.constant 0.0 : bf16
   %zeros = arith.constant dense<0.0> : tensor<128x64xf32>
   %none = arith.constant dense<0.0> : tensor<128x32xf32>

@@ -17,7 +17,7 @@
 // CHECK: }
 // CHECK-NEXT: tile.return
 tile.kernel @rows(%x: !in, %y: !out)
-    attributes {kgpu.cluster = 8 : i32, kgpu.persistent, kgpu.target = #kgpu.target<"sm_90a">, kgpu.threads = 64 : i32} {
+    attributes {kgpu.launch = #kgpu.launch<threads = 64, cluster = 8, persistent>, kgpu.target = #kgpu.target<"sm_90a">} {
   %zero = arith.constant 0.0 : f32
   %row = tile.block_id x
   %column = tile.block_id y
@@ -32,14 +32,14 @@ tile.kernel @rows(%x: !in, %y: !out)
 // CHECK: scf.for {{.*}} step %[[STEP]] {
 // CHECK-LABEL: tile.kernel @plain
 // CHECK-NOT: scf.for
-tile.kernel @alone(%x: !in, %y: !out) attributes {kgpu.persistent, kgpu.target = #kgpu.target<"sm_90a">, kgpu.threads = 64 : i32} {
+tile.kernel @alone(%x: !in, %y: !out) attributes {kgpu.launch = #kgpu.launch<threads = 64, persistent>, kgpu.target = #kgpu.target<"sm_90a">} {
   %zero = arith.constant 0.0 : f32
   %row = tile.block_id x
   %v = tile.load %x[%row, %row] fill %zero : !in -> tensor<1x256xf32>
   tile.store %v, %y[%row, %row] : tensor<1x256xf32>, !out
   tile.return
 }
-tile.kernel @plain(%x: !in, %y: !out) attributes {kgpu.target = #kgpu.target<"sm_90a">, kgpu.threads = 64 : i32} {
+tile.kernel @plain(%x: !in, %y: !out) attributes {kgpu.target = #kgpu.target<"sm_90a">, kgpu.launch = #kgpu.launch<threads = 64>} {
   %zero = arith.constant 0.0 : f32
   %row = tile.block_id x
   %v = tile.load %x[%row, %row] fill %zero : !in -> tensor<1x256xf32>
@@ -54,7 +54,7 @@ tile.kernel @plain(%x: !in, %y: !out) attributes {kgpu.target = #kgpu.target<"sm
 // CHECK: %[[HELD:.*]] = kgpu.hold %[[W]] : tensor<256xf32>
 // CHECK: %[[V:.*]] = tile.load %arg0
 // CHECK: tile.reshape %[[HELD]]
-tile.kernel @weights(%x: !in, %w: !tile.view<1xf32>, %y: !out) attributes {kgpu.early_loads, kgpu.persistent, kgpu.target = #kgpu.target<"sm_90a">, kgpu.threads = 64 : i32} {
+tile.kernel @weights(%x: !in, %w: !tile.view<1xf32>, %y: !out) attributes {kgpu.launch = #kgpu.launch<threads = 64, persistent, early_loads>, kgpu.target = #kgpu.target<"sm_90a">} {
   %zero = arith.constant 0.0 : f32
   %c0 = arith.constant 0 : index
   %row = tile.block_id x

@@ -17,7 +17,7 @@
 // CHECK: %[[ROW:.*]] = arith.select %[[PASSES]], %[[MORE]], %[[I]]
 // CHECK: scf.yield %[[DOT]], %[[ROW]], %[[COLUMN]]
 tile.kernel @nested(%x: !tile.view<2xbf16>, %y: !tile.view<2xf32, mut>, %rows: index, %columns: index)
-    attributes {kgpu.target = #kgpu.target<"sm_90a">, kgpu.consumers = 1 : i32, kgpu.threads = 256 : i32} {
+    attributes {kgpu.target = #kgpu.target<"sm_90a">, kgpu.launch = #kgpu.launch<threads = 256, consumers = 1>} {
   %zero = arith.constant 0.0 : bf16
   %zeros = arith.constant dense<0.0> : tensor<64x64xf32>
   %c0 = arith.constant 0 : index
@@ -42,7 +42,7 @@ tile.kernel @nested(%x: !tile.view<2xbf16>, %y: !tile.view<2xf32, mut>, %rows: i
 // CHECK-COUNT-6: scf.for
 // CHECK-NOT: scf.for
 tile.kernel @others(%x: !tile.view<2xbf16>, %y: !tile.view<2xf32, mut>, %rows: index)
-    attributes {kgpu.target = #kgpu.target<"sm_90a">, kgpu.consumers = 1 : i32, kgpu.threads = 256 : i32} {
+    attributes {kgpu.target = #kgpu.target<"sm_90a">, kgpu.launch = #kgpu.launch<threads = 256, consumers = 1>} {
   %zero = arith.constant 0.0 : bf16
   %zeros = arith.constant dense<0.0> : tensor<64x64xf32>
   %c0 = arith.constant 0 : index

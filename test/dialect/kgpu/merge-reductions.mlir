@@ -36,7 +36,7 @@
 // LLVM-COUNT-1: mbarrier.try_wait
 // LLVM-NOT: mbarrier.try_wait
 // LLVM-LABEL: llvm.func @exponentials
-tile.kernel @squares(%x: !in, %y: !out) attributes {kgpu.cluster = 2 : i32, kgpu.target = #kgpu.target<"sm_90a">, kgpu.threads = 128 : i32} {
+tile.kernel @squares(%x: !in, %y: !out) attributes {kgpu.launch = #kgpu.launch<threads = 128, cluster = 2>, kgpu.target = #kgpu.target<"sm_90a">} {
   %zero = arith.constant 0.0 : f32
   %none = arith.constant dense<0.0> : tensor<1x1024xf32, #row>
   %many = arith.constant dense<1000.0> : tensor<1x1xf32, #all>
@@ -74,7 +74,7 @@ tile.kernel @squares(%x: !in, %y: !out) attributes {kgpu.cluster = 2 : i32, kgpu
 // CHECK: %[[F:.*]] = math.exp %{{.*}} : tensor<1x8xf32
 // CHECK: %[[T:.*]] = arith.mulf %[[S]]#1, %[[F]]
 // CHECK: tile.reduce sum %[[T]]
-tile.kernel @exponentials(%x: !in, %y: !out) attributes {kgpu.cluster = 2 : i32, kgpu.persistent, kgpu.target = #kgpu.target<"sm_90a">, kgpu.threads = 128 : i32} {
+tile.kernel @exponentials(%x: !in, %y: !out) attributes {kgpu.launch = #kgpu.launch<threads = 128, cluster = 2, persistent>, kgpu.target = #kgpu.target<"sm_90a">} {
   %low = arith.constant 0xFF800000 : f32
   %c0 = arith.constant 0 : index
   %v = tile.load %x[%c0, %c0] fill %low : !in -> tensor<1x1024xf32, #row>
@@ -101,7 +101,7 @@ tile.kernel @exponentials(%x: !in, %y: !out) attributes {kgpu.cluster = 2 : i32,
 // LLVM-COUNT-1: nvvm.barrier
 // LLVM-NOT: nvvm.barrier
 // LLVM-LABEL: llvm.func @stays
-tile.kernel @scaled(%x: !in, %y: !out) attributes {kgpu.target = #kgpu.target<"sm_90a">, kgpu.threads = 128 : i32} {
+tile.kernel @scaled(%x: !in, %y: !out) attributes {kgpu.target = #kgpu.target<"sm_90a">, kgpu.launch = #kgpu.launch<threads = 128>} {
   %low = arith.constant 0xFF800000 : f32
   %c0 = arith.constant 0 : index
   %wide = arith.constant dense<1.5> : tensor<1x512xf32, #cta>
@@ -120,7 +120,7 @@ tile.kernel @scaled(%x: !in, %y: !out) attributes {kgpu.target = #kgpu.target<"s
 // which take longer than the exchange.
 // CHECK-LABEL: tile.kernel @hidden
 // CHECK-NOT: share_parts
-tile.kernel @hidden(%x: !in, %z: !tile.view<2xbf16, unit = 1, align = 16, divisible = 8>, %y: !out) attributes {kgpu.cluster = 2 : i32, kgpu.target = #kgpu.target<"sm_90a">, kgpu.threads = 128 : i32} {
+tile.kernel @hidden(%x: !in, %z: !tile.view<2xbf16, unit = 1, align = 16, divisible = 8>, %y: !out) attributes {kgpu.launch = #kgpu.launch<threads = 128, cluster = 2>, kgpu.target = #kgpu.target<"sm_90a">} {
   %low = arith.constant 0xFF800000 : f32
   %zero = arith.constant 0.0 : bf16
   %c0 = arith.constant 0 : index
@@ -146,7 +146,7 @@ tile.kernel @hidden(%x: !in, %z: !tile.view<2xbf16, unit = 1, align = 16, divisi
 // Not for squares within a CTA, nor for sums about another value than the maximum, or of other elements.
 // CHECK-LABEL: tile.kernel @stays
 // CHECK-NOT: share_parts
-tile.kernel @stays(%x: !in, %y: !out) attributes {kgpu.target = #kgpu.target<"sm_90a">, kgpu.threads = 128 : i32} {
+tile.kernel @stays(%x: !in, %y: !out) attributes {kgpu.target = #kgpu.target<"sm_90a">, kgpu.launch = #kgpu.launch<threads = 128>} {
   %zero = arith.constant 0.0 : f32
   %c0 = arith.constant 0 : index
   %many = arith.constant dense<512.0> : tensor<1x1xf32, #one>

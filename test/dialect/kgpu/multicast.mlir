@@ -23,7 +23,7 @@
 // Each CTA has its own left operand. The right operand lies in four panels of 64 columns. Each CTA copies half of the
 // rows of each panel, before its own operand.
 // CHECK: tile.kernel @product
-// CHECK-SAME: kgpu.cluster = 2
+// CHECK-SAME: #kgpu.launch<{{.*}}cluster = 2
 // CHECK-SAME: box = [128, 64]
 // CHECK-SAME: box = [32, 64]
 // CHECK: kgpu.ring cluster
@@ -60,7 +60,7 @@
 // CODE: nvvm.cluster.arrive.relaxed
 // CODE-NEXT: nvvm.cluster.wait
 tile.kernel @product(%a: !in, %b: !in, %d: !out)
-    attributes {kgpu.cluster = 2 : i32, kgpu.consumers = 2 : i32, kgpu.target = #kgpu.target<"sm_90a">, kgpu.threads = 384 : i32, schedule = {cluster = 2 : i32}} {
+    attributes {kgpu.launch = #kgpu.launch<threads = 384, cluster = 2, consumers = 2>, kgpu.target = #kgpu.target<"sm_90a">, schedule = #tile.schedule<cluster = 2>} {
   %zero = arith.constant 0.0 : bf16
   %zeros = arith.constant dense<0.0> : tensor<128x256xf32>
   %c0 = arith.constant 0 : index

@@ -15,7 +15,7 @@
 // CHECK: kgpu.async_wait 2
 // CHECK: kgpu.fetched
 tile.kernel @strips(%x: !in, %y: !out, %first: index, %last: index)
-    attributes {kgpu.stages = 3 : i32, kgpu.target = #kgpu.target<"sm_90a">, kgpu.threads = 64 : i32} {
+    attributes {kgpu.launch = #kgpu.launch<threads = 64, stages = 3>, kgpu.target = #kgpu.target<"sm_90a">} {
   %zero = arith.constant 0.0 : bf16
   %c0 = arith.constant 0 : index
   %c8 = arith.constant 8 : index
@@ -31,7 +31,7 @@ tile.kernel @strips(%x: !in, %y: !out, %first: index, %last: index)
 // CHECK-NOT: kgpu.fetch
 // CHECK: tile.return
 tile.kernel @row(%x: !in, %y: !out, %first: index, %last: index)
-    attributes {kgpu.stages = 3 : i32, kgpu.target = #kgpu.target<"sm_90a">, kgpu.threads = 64 : i32} {
+    attributes {kgpu.launch = #kgpu.launch<threads = 64, stages = 3>, kgpu.target = #kgpu.target<"sm_90a">} {
   %zero = arith.constant 0.0 : bf16
   %c0 = arith.constant 0 : index
   %c1 = arith.constant 1 : index

@@ -20,7 +20,7 @@
 // Six steps along K: four in the first panel, two in the second.
 // CODE-COUNT-6: wgmma.mma_async{{.*(m64n96k16|n = 96, k = 16)}}
 // CODE-NOT: wgmma.mma_async
-tile.kernel @product(%x: !in, %y: !in, %z: !out, %m: index, %n: index) attributes {kgpu.target = #kgpu.target<"sm_90a">, kgpu.consumers = 1 : i32, kgpu.threads = 256 : i32} {
+tile.kernel @product(%x: !in, %y: !in, %z: !out, %m: index, %n: index) attributes {kgpu.target = #kgpu.target<"sm_90a">, kgpu.launch = #kgpu.launch<threads = 256, consumers = 1>} {
   %c0 = arith.constant 0 : index
   %c1 = arith.constant 1 : index
   %c96 = arith.constant 96 : index

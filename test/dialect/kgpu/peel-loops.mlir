@@ -27,7 +27,7 @@
 // CHECK: scf.if
 // CHECK: tile.store %[[C]]
 tile.kernel @both_sides(%q: !in, %k: !in, %y: !out, %blocks: index, %begin: index, %end: index)
-    attributes {kgpu.target = #kgpu.target<"sm_90a">, kgpu.consumers = 2 : i32, kgpu.peels, kgpu.threads = 384 : i32} {
+    attributes {kgpu.target = #kgpu.target<"sm_90a">, kgpu.launch = #kgpu.launch<threads = 384, peels, consumers = 2>} {
   %zero = arith.constant 0.0 : bf16
   %start = arith.constant dense<1.0> : tensor<128x64xf32, #acc>
   %zeros = arith.constant dense<0.0> : tensor<128x64xf32, #acc>
@@ -74,7 +74,7 @@ tile.kernel @both_sides(%q: !in, %k: !in, %y: !out, %blocks: index, %begin: inde
 // CHECK: scf.if
 // CHECK-NOT: scf.for
 tile.kernel @one_side(%q: !in, %k: !in, %y: !out, %blocks: index, %limit: index)
-    attributes {kgpu.target = #kgpu.target<"sm_90a">, kgpu.consumers = 2 : i32, kgpu.peels, kgpu.threads = 384 : i32} {
+    attributes {kgpu.target = #kgpu.target<"sm_90a">, kgpu.launch = #kgpu.launch<threads = 384, peels, consumers = 2>} {
   %zero = arith.constant 0.0 : bf16
   %start = arith.constant dense<1.0> : tensor<128x64xf32, #acc>
   %zeros = arith.constant dense<0.0> : tensor<128x64xf32, #acc>
@@ -107,14 +107,14 @@ tile.kernel @one_side(%q: !in, %k: !in, %y: !out, %blocks: index, %limit: index)
 // Not split: a loop whose sum begins at zero, since its first product differs, and a condition that is not linear. The
 // launch then shows that nothing was split.
 // CHECK-LABEL: tile.kernel @whole
-// CHECK-NOT: kgpu.peels
+// CHECK-NOT: peels
 // CHECK: scf.for
 // CHECK: scf.if
 // CHECK: scf.for
 // CHECK: scf.if
 // CHECK-NOT: scf.for
 tile.kernel @whole(%q: !in, %k: !in, %y: !out, %blocks: index, %end: index)
-    attributes {kgpu.target = #kgpu.target<"sm_90a">, kgpu.consumers = 2 : i32, kgpu.peels, kgpu.threads = 384 : i32} {
+    attributes {kgpu.target = #kgpu.target<"sm_90a">, kgpu.launch = #kgpu.launch<threads = 384, peels, consumers = 2>} {
   %zero = arith.constant 0.0 : bf16
   %start = arith.constant dense<1.0> : tensor<128x64xf32, #acc>
   %zeros = arith.constant dense<0.0> : tensor<128x64xf32, #acc>

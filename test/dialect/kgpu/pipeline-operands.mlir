@@ -45,7 +45,7 @@
 !in = !tile.view<2xbf16, unit = 1, align = 16, divisible = 8, index = 32>
 !out = !tile.view<2xbf16, mut, unit = 1, align = 16, divisible = 8, index = 32>
 !sum = !tile.view<2xf32, mut, unit = 1, align = 16, divisible = 4, index = 32>
-tile.kernel @shared(%a: !in, %b: !in, %d: !out, %z: !sum) attributes {schedule = {stages = 2 : i32}} {
+tile.kernel @shared(%a: !in, %b: !in, %d: !out, %z: !sum) attributes {schedule = #tile.schedule<stages = 2>} {
   %zero = arith.constant 0.0 : bf16
   %zeros = arith.constant dense<0.0> : tensor<128x128xf32>
   %none = arith.constant dense<0.0> : tensor<128x64xf32>

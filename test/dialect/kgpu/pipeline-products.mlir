@@ -46,7 +46,7 @@
 // ROLES: arith.mulf
 // ROLES: scf.yield
 tile.kernel @attention(%q: !in, %k: !in, %v: !in, %y: !out, %blocks: index)
-    attributes {kgpu.target = #kgpu.target<"sm_90a">, kgpu.consumers = 2 : i32, kgpu.threads = 384 : i32} {
+    attributes {kgpu.target = #kgpu.target<"sm_90a">, kgpu.launch = #kgpu.launch<threads = 384, consumers = 2>} {
   %zero = arith.constant 0.0 : bf16
   %c0 = arith.constant 0 : index
   %c1 = arith.constant 1 : index

@@ -9,7 +9,7 @@
 // CHECK-NOT: kgpu.cvt_layout
 // CHECK: tile.return
 tile.kernel @mask(%x: !tile.view<2xf32, unit = 1, align = 16>, %y: !tile.view<2xf32, mut, unit = 1, align = 16>)
-    attributes {kgpu.target = #kgpu.target<"sm_90a">, kgpu.threads = 128 : i32} {
+    attributes {kgpu.target = #kgpu.target<"sm_90a">, kgpu.launch = #kgpu.launch<threads = 128>} {
   %zero = arith.constant 0.0 : f32
   %c0 = arith.constant 0 : index
   %least = arith.constant dense<0xFF800000> : tensor<64x64xf32>

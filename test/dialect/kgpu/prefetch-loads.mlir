@@ -13,7 +13,7 @@
 // CHECK-NEXT: %[[T:.*]] = arith.addf %[[SUM]], %[[V]]
 // CHECK-NEXT: scf.yield %[[T]], %[[NEXT]]
 tile.kernel @ahead(%x: !row, %y: !out, %rows: index)
-    attributes {kgpu.prefetch, kgpu.target = #kgpu.target<"sm_90a">, kgpu.threads = 64 : i32} {
+    attributes {kgpu.launch = #kgpu.launch<threads = 64, prefetch>, kgpu.target = #kgpu.target<"sm_90a">} {
   %zero = arith.constant 0.0 : f32
   %c0 = arith.constant 0 : index
   %none = arith.constant dense<0.0> : tensor<1x256xf32>
@@ -37,7 +37,7 @@ tile.kernel @ahead(%x: !row, %y: !out, %rows: index)
 // CHECK: %[[NEXT:.*]] = tile.load %arg0[%[[K]], %{{.*}}]
 // CHECK: arith.addf %[[SUM]], %[[V]]
 tile.kernel @indirect(%x: !row, %where: !index, %y: !out, %rows: index)
-    attributes {kgpu.prefetch, kgpu.target = #kgpu.target<"sm_90a">, kgpu.threads = 64 : i32} {
+    attributes {kgpu.launch = #kgpu.launch<threads = 64, prefetch>, kgpu.target = #kgpu.target<"sm_90a">} {
   %zero = arith.constant 0.0 : f32
   %c0 = arith.constant 0 : index
   %c1 = arith.constant 1 : index
@@ -60,7 +60,7 @@ tile.kernel @indirect(%x: !row, %where: !index, %y: !out, %rows: index)
 // CHECK-NEXT: tile.load %arg0
 // CHECK-NEXT: tile.load %arg2
 tile.kernel @not_known(%x: !row, %where: !tile.view<1xindex, mut>, %y: !out, %rows: index)
-    attributes {kgpu.prefetch, kgpu.target = #kgpu.target<"sm_90a">, kgpu.threads = 64 : i32} {
+    attributes {kgpu.launch = #kgpu.launch<threads = 64, prefetch>, kgpu.target = #kgpu.target<"sm_90a">} {
   %zero = arith.constant 0.0 : f32
   %c0 = arith.constant 0 : index
   %c1 = arith.constant 1 : index
@@ -94,7 +94,7 @@ tile.kernel @not_known(%x: !row, %where: !tile.view<1xindex, mut>, %y: !out, %ro
 // CHECK: tile.load %arg0[%[[I]], %c0]
 // CHECK: scf.yield %[[NEXT]]
 tile.kernel @beside_ring(%x: !in, %means: !means, %y: !out, %rows: index)
-    attributes {kgpu.prefetch, kgpu.stages = 2 : i32, kgpu.target = #target, kgpu.threads = 256 : i32} {
+    attributes {kgpu.launch = #kgpu.launch<threads = 256, prefetch, stages = 2>, kgpu.target = #target} {
   %zero = arith.constant 0.0 : bf16
   %none = arith.constant 0.0 : f32
   %c0 = arith.constant 0 : index

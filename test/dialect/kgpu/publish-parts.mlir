@@ -53,7 +53,7 @@
 // A tile that no elementwise op computes is published whole.
 // CHECK-LABEL: tile.kernel @loaded
 // CHECK: kgpu.publish %{{.*}} : tensor<64x64xbf16
-tile.kernel @attend(%x: !in, %w: !weight, %some: i1, %y: !out) attributes {kgpu.consumers = 2 : i32, kgpu.producers = 1 : i32, kgpu.target = #kgpu.target<"sm_90a">, kgpu.threads = 512 : i32} {
+tile.kernel @attend(%x: !in, %w: !weight, %some: i1, %y: !out) attributes {kgpu.launch = #kgpu.launch<threads = 512, consumers = 2, producers = 1>, kgpu.target = #kgpu.target<"sm_90a">} {
   %c0 = arith.constant 0 : index
   %c256 = arith.constant 256 : index
   %use = arith.constant 0 : i32
@@ -88,7 +88,7 @@ tile.kernel @attend(%x: !in, %w: !weight, %some: i1, %y: !out) attributes {kgpu.
   }
   tile.return
 }
-tile.kernel @loaded(%x: !in, %w: !weight, %some: i1, %y: !out) attributes {kgpu.consumers = 2 : i32, kgpu.producers = 1 : i32, kgpu.target = #kgpu.target<"sm_90a">, kgpu.threads = 512 : i32} {
+tile.kernel @loaded(%x: !in, %w: !weight, %some: i1, %y: !out) attributes {kgpu.launch = #kgpu.launch<threads = 512, consumers = 2, producers = 1>, kgpu.target = #kgpu.target<"sm_90a">} {
   %c0 = arith.constant 0 : index
   %c256 = arith.constant 256 : index
   %use = arith.constant 0 : i32

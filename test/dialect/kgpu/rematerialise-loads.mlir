@@ -27,7 +27,7 @@
 // CHECK: arith.mulf
 // CHECK: tile.store
 tile.kernel @short(%x: !in, %w: !weights, %y: !out, %rows: index)
-    attributes {kgpu.stages = 1 : i32, kgpu.target = #kgpu.target<"sm_90a">, kgpu.threads = 512 : i32} {
+    attributes {kgpu.launch = #kgpu.launch<threads = 512, stages = 1>, kgpu.target = #kgpu.target<"sm_90a">} {
   %c0 = arith.constant 0 : index
   %c1 = arith.constant 1 : index
   %fill = arith.constant 0.0 : bf16
@@ -75,7 +75,7 @@ tile.kernel @short(%x: !in, %w: !weights, %y: !out, %rows: index)
 // CHECK: tile.reduce sum
 // CHECK-NOT: kgpu.fetched
 tile.kernel @enough(%x: !in, %y: !out, %rows: index)
-    attributes {kgpu.stages = 1 : i32, kgpu.target = #kgpu.target<"sm_90a">, kgpu.threads = 256 : i32} {
+    attributes {kgpu.launch = #kgpu.launch<threads = 256, stages = 1>, kgpu.target = #kgpu.target<"sm_90a">} {
   %c0 = arith.constant 0 : index
   %c1 = arith.constant 1 : index
   %fill = arith.constant 0.0 : bf16

@@ -33,7 +33,7 @@
 // A factor that no `select` sets to 1 is multiplied without a branch.
 // CHECK-LABEL: tile.kernel @always
 // CHECK-NOT: kgpu.warp_any
-tile.kernel @attend(%x: !in, %y: !out) attributes {kgpu.consumers = 1 : i32, kgpu.producers = 1 : i32, kgpu.shared = 272 : i32, kgpu.target = #kgpu.target<"sm_90a">, kgpu.threads = 384 : i32} {
+tile.kernel @attend(%x: !in, %y: !out) attributes {kgpu.launch = #kgpu.launch<threads = 384, shared = 272, consumers = 1, producers = 1>, kgpu.target = #kgpu.target<"sm_90a">} {
   %c0 = arith.constant 0 : index
   %c64 = arith.constant 64 : index
   %use = arith.constant 0 : i32
@@ -71,7 +71,7 @@ tile.kernel @attend(%x: !in, %y: !out) attributes {kgpu.consumers = 1 : i32, kgp
   }
   tile.return
 }
-tile.kernel @always(%x: !in, %y: !out) attributes {kgpu.consumers = 1 : i32, kgpu.producers = 1 : i32, kgpu.shared = 272 : i32, kgpu.target = #kgpu.target<"sm_90a">, kgpu.threads = 384 : i32} {
+tile.kernel @always(%x: !in, %y: !out) attributes {kgpu.launch = #kgpu.launch<threads = 384, shared = 272, consumers = 1, producers = 1>, kgpu.target = #kgpu.target<"sm_90a">} {
   %c0 = arith.constant 0 : index
   %c64 = arith.constant 64 : index
   %use = arith.constant 0 : i32

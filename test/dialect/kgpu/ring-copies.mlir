@@ -68,7 +68,7 @@
 // PRELOAD: scf.yield %[[S1]], {{.*}}, %[[A2]], %[[B2]]
 // PRELOAD: tile.return
 tile.kernel @product(%a: !a, %b: !a, %d: !d, %count: index)
-    attributes {kgpu.target = #kgpu.target<"sm_80">, kgpu.threads = 128 : i32, kgpu.stages = 3 : i32} {
+    attributes {kgpu.target = #kgpu.target<"sm_80">, kgpu.launch = #kgpu.launch<threads = 128, stages = 3>} {
   %zero = arith.constant 0.0 : f16
   %c0 = arith.constant 0 : index
   %c1 = arith.constant 1 : index
@@ -112,7 +112,7 @@ tile.kernel @product(%a: !a, %b: !a, %d: !d, %count: index)
 // PRELOAD-NOT: kgpu.barrier
 // PRELOAD: scf.yield
 tile.kernel @elements(%a: !plain, %b: !plain, %d: !d, %count: index)
-    attributes {kgpu.target = #kgpu.target<"sm_80">, kgpu.threads = 128 : i32, kgpu.stages = 3 : i32} {
+    attributes {kgpu.target = #kgpu.target<"sm_80">, kgpu.launch = #kgpu.launch<threads = 128, stages = 3>} {
   %zero = arith.constant 0.0 : f16
   %c0 = arith.constant 0 : index
   %c1 = arith.constant 1 : index
@@ -144,7 +144,7 @@ tile.kernel @elements(%a: !plain, %b: !plain, %d: !d, %count: index)
 // PRELOAD: kgpu.mma
 // PRELOAD: scf.yield
 tile.kernel @one_product(%a: !a, %b: !a, %d: !d, %count: index)
-    attributes {kgpu.target = #kgpu.target<"sm_80">, kgpu.threads = 128 : i32, kgpu.stages = 3 : i32} {
+    attributes {kgpu.target = #kgpu.target<"sm_80">, kgpu.launch = #kgpu.launch<threads = 128, stages = 3>} {
   %zero = arith.constant 0.0 : f16
   %c0 = arith.constant 0 : index
   %c1 = arith.constant 1 : index
@@ -168,7 +168,7 @@ tile.kernel @one_product(%a: !a, %b: !a, %d: !d, %count: index)
 // CHECK: kgpu.async_copy %arg1
 !af = !tile.view<2xf32, unit = 1, align = 16, divisible = 4, index = 32>
 tile.kernel @tf32_along_columns(%a: !af, %b: !af, %d: !d, %count: index)
-    attributes {kgpu.target = #kgpu.target<"sm_90a">, kgpu.threads = 128 : i32, kgpu.stages = 3 : i32} {
+    attributes {kgpu.target = #kgpu.target<"sm_90a">, kgpu.launch = #kgpu.launch<threads = 128, stages = 3>} {
   %zero = arith.constant dense<0.0> : tensor<64x64xf32>
   %fill = arith.constant 0.0 : f32
   %c0 = arith.constant 0 : index

@@ -45,7 +45,7 @@
 // CODE: st.global
 // CODE: nvvm.griddepcontrol launch_dependents
 tile.kernel @two(%x: !in, %y: !out, %rows: index)
-    attributes {kgpu.overlaps, kgpu.persistent, kgpu.stages = 2 : i32, kgpu.target = #kgpu.target<"sm_90a">, kgpu.threads = 256 : i32} {
+    attributes {kgpu.launch = #kgpu.launch<threads = 256, persistent, overlaps, stages = 2>, kgpu.target = #kgpu.target<"sm_90a">} {
   %low = arith.constant 0xFF80 : bf16
   %c0 = arith.constant 0 : index
   %first = tile.block_id x
@@ -76,7 +76,7 @@ tile.kernel @two(%x: !in, %y: !out, %rows: index)
 // CODE-LABEL: llvm.func @one
 // CODE: nvvm.cp.async.wait.group 0
 tile.kernel @one(%x: !in, %u: !odd, %y: !out, %rows: index)
-    attributes {kgpu.persistent, kgpu.stages = 1 : i32, kgpu.target = #kgpu.target<"sm_90a">, kgpu.threads = 256 : i32} {
+    attributes {kgpu.launch = #kgpu.launch<threads = 256, persistent, stages = 1>, kgpu.target = #kgpu.target<"sm_90a">} {
   %zero = arith.constant 0.0 : bf16
   %c0 = arith.constant 0 : index
   %first = tile.block_id x

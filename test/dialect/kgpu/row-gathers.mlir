@@ -47,7 +47,7 @@
 // REGISTERS: kgpu.local_store %[[AHEAD]], %{{.*}} ahead
 // REGISTERS: scf.yield
 tile.kernel @product(%x: !x, %b: !x, %numbers: !rows, %d: !d, %count: index)
-    attributes {kgpu.target = #kgpu.target<"sm_80">, kgpu.threads = 128 : i32, kgpu.stages = 3 : i32} {
+    attributes {kgpu.target = #kgpu.target<"sm_80">, kgpu.launch = #kgpu.launch<threads = 128, stages = 3>} {
   %zero = arith.constant 0.0 : f16
   %one = arith.constant 1.0 : f16
   %none = arith.constant 0 : i32
@@ -92,7 +92,7 @@ tile.kernel @product(%x: !x, %b: !x, %numbers: !rows, %d: !d, %count: index)
 // NESTED-LABEL: tile.kernel @single
 // NESTED-COUNT-2: scf.for
 tile.kernel @nested(%x: !x, %b: !x, %d: !d, %rows: index, %count: index)
-    attributes {kgpu.target = #kgpu.target<"sm_80">, kgpu.threads = 128 : i32, kgpu.stages = 3 : i32} {
+    attributes {kgpu.target = #kgpu.target<"sm_80">, kgpu.launch = #kgpu.launch<threads = 128, stages = 3>} {
   %zero = arith.constant 0.0 : f16
   %one = arith.constant 1.0 : f16
   %c0 = arith.constant 0 : index
@@ -125,7 +125,7 @@ tile.kernel @nested(%x: !x, %b: !x, %d: !d, %rows: index, %count: index)
 
 // Loops with loads instead of gathers stay nested.
 tile.kernel @single(%x: !x, %b: !x, %d: !d, %rows: index, %count: index)
-    attributes {kgpu.target = #kgpu.target<"sm_80">, kgpu.threads = 128 : i32, kgpu.stages = 3 : i32} {
+    attributes {kgpu.target = #kgpu.target<"sm_80">, kgpu.launch = #kgpu.launch<threads = 128, stages = 3>} {
   %zero = arith.constant 0.0 : f16
   %c0 = arith.constant 0 : index
   %c1 = arith.constant 1 : index

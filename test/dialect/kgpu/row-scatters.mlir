@@ -23,7 +23,7 @@
 // SINGLE-LABEL: tile.kernel @product
 // SINGLE-NOT: kgpu.cvt_layout {{.*}}xf16
 // SINGLE: tile.scatter
-tile.kernel @product(%a: !x, %b: !x, %numbers: !numbers, %d: !d) attributes {kgpu.target = #kgpu.target<"sm_80">, kgpu.threads = 128 : i32} {
+tile.kernel @product(%a: !x, %b: !x, %numbers: !numbers, %d: !d) attributes {kgpu.target = #kgpu.target<"sm_80">, kgpu.launch = #kgpu.launch<threads = 128>} {
   %zero = arith.constant 0.0 : f16
   %none = arith.constant 0 : i32
   %c0 = arith.constant 0 : index

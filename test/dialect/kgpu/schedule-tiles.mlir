@@ -10,7 +10,7 @@
 // CHECK: tile.load %{{.*}}[%[[ROW]], %[[COLUMN]]]
 // CHECK-NOT: for_tiles
 tile.kernel @copy(%x: !tile.view<2xf32>, %y: !tile.view<2xf32, mut>, %rows: index, %columns: index)
-    attributes {kgpu.target = #kgpu.target<"sm_90a">, kgpu.threads = 32 : i32} {
+    attributes {kgpu.target = #kgpu.target<"sm_90a">, kgpu.launch = #kgpu.launch<threads = 32>} {
   tile.for_tiles (%m, %n) to (%rows, %columns) {
     %zero = arith.constant 0.0 : f32
     %v = tile.load %x[%m, %n] fill %zero : !tile.view<2xf32> -> tensor<1x1xf32>
@@ -35,7 +35,7 @@ tile.kernel @copy(%x: !tile.view<2xf32>, %y: !tile.view<2xf32, mut>, %rows: inde
 // CHECK: tile.load %{{.*}}[%[[M]], %{{.*}}]
 // CHECK: tile.load %{{.*}}[%{{.*}}, %[[N]]]
 tile.kernel @product(%a: !tile.view<2xf32>, %b: !tile.view<2xf32>, %y: !tile.view<2xf32, mut>, %rows: index, %columns: index)
-    attributes {kgpu.target = #kgpu.target<"sm_90a">, kgpu.threads = 32 : i32} {
+    attributes {kgpu.target = #kgpu.target<"sm_90a">, kgpu.launch = #kgpu.launch<threads = 32>} {
   tile.for_tiles (%m, %n) to (%rows, %columns) {
     %zero = arith.constant 0.0 : f32
     %c0 = arith.constant 0 : index
@@ -63,7 +63,7 @@ tile.kernel @product(%a: !tile.view<2xf32>, %b: !tile.view<2xf32>, %y: !tile.vie
 // CHECK: %[[TILE:.*]] = arith.addi %[[BEFORE]], %[[PLACE]] : index
 // CHECK: scf.for %{{.*}} = %{{.*}} to %[[TILE]] step
 tile.kernel @uneven(%x: !tile.view<2xf32>, %y: !tile.view<2xf32, mut>, %rows: index)
-    attributes {kgpu.target = #kgpu.target<"sm_90a">, kgpu.threads = 32 : i32} {
+    attributes {kgpu.target = #kgpu.target<"sm_90a">, kgpu.launch = #kgpu.launch<threads = 32>} {
   tile.for_tiles (%m) to (%rows) {
     %zero = arith.constant 0.0 : f32
     %c0 = arith.constant 0 : index
@@ -101,7 +101,7 @@ tile.kernel @uneven(%x: !tile.view<2xf32>, %y: !tile.view<2xf32, mut>, %rows: in
 // CHECK: %[[ROW:.*]] = arith.index_cast %[[TILE]] : i32 to index
 // CHECK: scf.for %{{.*}} = %{{.*}} to %[[ROW]] step
 tile.kernel @triangle(%x: !tile.view<2xf32>, %y: !tile.view<3xf32, mut>, %heads: index, %rows: index)
-    attributes {kgpu.target = #kgpu.target<"sm_90a">, kgpu.threads = 32 : i32} {
+    attributes {kgpu.target = #kgpu.target<"sm_90a">, kgpu.launch = #kgpu.launch<threads = 32>} {
   tile.for_tiles (%h, %m) to (%heads, %rows) {
     %zero = arith.constant 0.0 : f32
     %c0 = arith.constant 0 : index
@@ -135,7 +135,7 @@ tile.kernel @triangle(%x: !tile.view<2xf32>, %y: !tile.view<3xf32, mut>, %heads:
 // CHECK: %[[AT:.*]] = arith.select %[[IS_EARLY]], %[[WITHIN]], %[[DEPTH]] : i32
 // CHECK: arith.select %[[LONGER]], %{{.*}}, %[[AT]] : i32
 tile.kernel @in_order(%x: !tile.view<2xf32>, %y: !tile.view<3xf32, mut>, %heads: index, %rows: index)
-    attributes {kgpu.target = #kgpu.target<"sm_90a">, kgpu.threads = 256 : i32, kgpu.consumers = 1 : i32, kgpu.dynamic} {
+    attributes {kgpu.target = #kgpu.target<"sm_90a">, kgpu.launch = #kgpu.launch<threads = 256, dynamic, consumers = 1>} {
   tile.for_tiles (%h, %m) to (%heads, %rows) {
     %zero = arith.constant 0.0 : f32
     %c0 = arith.constant 0 : index

@@ -25,7 +25,7 @@
 // CODE: gpu.return
 !in = !tile.view<3xbf16, unit = 2, align = 16, divisible = 8, index = 32>
 !out = !tile.view<3xbf16, mut, unit = 2, align = 16, divisible = 8, index = 32>
-tile.kernel @products(%q: !in, %k: !in, %v: !in, %o: !out) attributes {schedule = {stages = 2 : i32}} {
+tile.kernel @products(%q: !in, %k: !in, %v: !in, %o: !out) attributes {schedule = #tile.schedule<stages = 2>} {
   %zero = arith.constant 0.0 : bf16
   %nothing = arith.constant dense<0.0> : tensor<128x64xf32>
   %least = arith.constant dense<-128.0> : tensor<128x1xf32>

@@ -37,7 +37,7 @@
 // THREAD: nvvm.barrier id = %{{.*}} number_of_threads
 // THREAD: wgmma.mma_async
 tile.kernel @sliced(%a: !in, %b: !heads, %y: !out, %head: index, %begin: index, %end: index, %blocks: index)
-    attributes {kgpu.target = #kgpu.target<"sm_90a">, kgpu.consumers = 1 : i32, kgpu.threads = 256 : i32} {
+    attributes {kgpu.target = #kgpu.target<"sm_90a">, kgpu.launch = #kgpu.launch<threads = 256, consumers = 1>} {
   %zero = arith.constant 0.0 : bf16
   %c0 = arith.constant 0 : index
   %c1 = arith.constant 1 : index

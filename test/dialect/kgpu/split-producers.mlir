@@ -5,16 +5,15 @@
 // RUN: kpkg-opt --gpu-pipeline=chip=sm_90a --lower-nvvm %s | FileCheck %s --check-prefix=CODE
 // RUN: kpkg-opt --kgpu-configure="chip=sm_90a candidate=1" %s | FileCheck %s --check-prefix=NEXT
 
-// Each of 512 threads has few registers: the launch without a producer warpgroup is tried next.
-// NEXT: kgpu.consumers = 2 : i32
-// NEXT-NOT: kgpu.producers
+// Registers that some of 512 threads may have are few: the launch without a producer is tried next.
+// NEXT: #kgpu.launch<{{.*}}consumers = 2
+// NEXT-NOT: producers
 
 // CHECK-DAG: #[[MADE:.*]] = #kgpu.layout<"reg 1:1 0:8 1:8-32 lane 1:2-4 0:1-4 warp 0:16-32 * rep 1x1">
 // CHECK-DAG: #[[PART:.*]] = #kgpu.layout<"reg 1:1 0:8 1:8-16 lane 1:2-4 0:1-4 warp 0:16-32 * rep 1x1">
 // CHECK-DAG: #[[HALF:.*]] = #kgpu.layout<"reg 1:1 0:8 1:8-64 lane 1:2-4 0:1-4 warp 0:16-32 1:128 rep 1x1">
 // CHECK: tile.kernel @parts
-// CHECK-SAME: kgpu.consumers = 2 : i32, {{.*}}kgpu.producers = 1 : i32
-// CHECK-SAME: kgpu.threads = 512 : i32
+// CHECK-SAME: #kgpu.launch<threads = 512{{.*}}consumers = 2{{.*}}producers = 1
 // CHECK: %[[FIRST:[0-9]+]] = kgpu.ring published
 // CHECK: %[[SECOND:[0-9]+]] = kgpu.ring published
 // CHECK: %[[KEEPS:[0-9]+]] = kgpu.ring published
@@ -64,7 +63,7 @@
 !in = !tile.view<2xbf16, unit = 1, align = 16, divisible = 8, index = 32>
 !out = !tile.view<2xbf16, mut, unit = 1, align = 16, divisible = 8, index = 32>
 !column = !tile.view<2xf32, mut, unit = 1, index = 32>
-tile.kernel @parts(%q: !in, %k: !in, %y: !out, %w: !column) attributes {schedule = {roles = 3 : i32}} {
+tile.kernel @parts(%q: !in, %k: !in, %y: !out, %w: !column) attributes {schedule = #tile.schedule<roles = 3>} {
   %zero = arith.constant 0.0 : bf16
   %none = arith.constant dense<0.0> : tensor<64x64xf32>
   %zeros = arith.constant dense<0.0> : tensor<64x256xf32>

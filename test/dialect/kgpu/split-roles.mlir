@@ -46,7 +46,7 @@
 // CHECK: arith.select %{{.*}}, %{{.*}}, %{{.*}} : tensor<64x128xf32
 // CHECK: kgpu.tensor_store {{.*}} map 0 through %[[STAGING]]
 tile.kernel @product(%a: !in, %bt: !turned, %b: !in, %y: !out, %m: index, %column: index, %blocks: index)
-    attributes {kgpu.target = #kgpu.target<"sm_90a">, kgpu.consumers = 1 : i32, kgpu.threads = 256 : i32} {
+    attributes {kgpu.target = #kgpu.target<"sm_90a">, kgpu.launch = #kgpu.launch<threads = 256, consumers = 1>} {
   %zero = arith.constant 0.0 : bf16
   %c0 = arith.constant 0 : index
   %c1 = arith.constant 1 : index

@@ -11,7 +11,7 @@
 // CHECK: %[[T:.*]] = tile.permute
 // CHECK: %[[C:.*]] = kgpu.cvt_layout %[[T]] : {{.*}} -> tensor<64x64xf32, #[[ROWS]]>
 // CHECK: tile.store %[[C]]
-tile.kernel @transposed(%x: !x, %y: !y) attributes {kgpu.target = #kgpu.target<"sm_90a">, kgpu.threads = 128 : i32} {
+tile.kernel @transposed(%x: !x, %y: !y) attributes {kgpu.target = #kgpu.target<"sm_90a">, kgpu.launch = #kgpu.launch<threads = 128>} {
   %fill = arith.constant 0.0 : f32
   %c0 = arith.constant 0 : index
   %v = tile.load %x[%c0, %c0] fill %fill : !x -> tensor<64x64xf32>
@@ -25,7 +25,7 @@ tile.kernel @transposed(%x: !x, %y: !y) attributes {kgpu.target = #kgpu.target<"
 // CHECK-NOT: kgpu.cvt_layout
 // CHECK: tile.return
 tile.kernel @kept(%x: !tile.view<3xf32, unit = 2, align = 16, divisible = 4, index = 32>, %y: !tile.view<3xf32, mut, unit = 2, align = 16, divisible = 4, index = 32>)
-    attributes {kgpu.target = #kgpu.target<"sm_90a">, kgpu.threads = 128 : i32} {
+    attributes {kgpu.target = #kgpu.target<"sm_90a">, kgpu.launch = #kgpu.launch<threads = 128>} {
   %fill = arith.constant 0.0 : f32
   %c0 = arith.constant 0 : index
   %v = tile.load %x[%c0, %c0, %c0] fill %fill : !tile.view<3xf32, unit = 2, align = 16, divisible = 4, index = 32> -> tensor<4x8x64xf32>

@@ -9,7 +9,7 @@
 // CHECK-LABEL: tile.kernel @groups
 // CHECK-DAG: %[[FOUR:.*]] = arith.constant 4 : index
 // CHECK: arith.muli %{{.*}}, %[[FOUR]] : index
-tile.kernel @groups(%a: !in, %b: !in, %e: !ends, %d: !out) attributes {schedule = {stages = 4 : i32}} {
+tile.kernel @groups(%a: !in, %b: !in, %e: !ends, %d: !out) attributes {schedule = #tile.schedule<stages = 4>} {
   %zero = arith.constant 0.0 : bf16
   %none = arith.constant 0 : i32
   %zeros = arith.constant dense<0.0> : tensor<128x128xf32>

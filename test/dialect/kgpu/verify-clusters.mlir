@@ -7,7 +7,7 @@
 !slots = !kgpu.smem<4x64x64xbf16, "2B 1:144,288,576,1024,2048,4096 2:2,4,8,16,32,64 rep 4x1x1 stride 8192,0,0">
 !slot = !kgpu.smem<64x64xbf16, "2B 0:144,288,576,1024,2048,4096 1:2,4,8,16,32,64 rep 1x1">
 tile.kernel @agree(%x: !in, %m: index, %n: index)
-    attributes {kgpu.cluster = 2 : i32, kgpu.consumers = 1 : i32, kgpu.target = #launch, kgpu.tensor_maps = [#kgpu.tensor_map<arg = 0, box = [32, 64], swizzle = 128>], kgpu.threads = 256 : i32} {
+    attributes {kgpu.launch = #kgpu.launch<threads = 256, cluster = 2, consumers = 1>, kgpu.target = #launch, kgpu.tensor_maps = [#kgpu.tensor_map<arg = 0, box = [32, 64], swizzle = 128>]} {
   %c0 = arith.constant 0 : index
   %c1 = arith.constant 1 : index
   %none = arith.constant 0 : i32
@@ -45,7 +45,7 @@ tile.kernel @agree(%x: !in, %m: index, %n: index)
 !slots = !kgpu.smem<4x64x64xbf16, "2B 1:144,288,576,1024,2048,4096 2:2,4,8,16,32,64 rep 4x1x1 stride 8192,0,0">
 !slot = !kgpu.smem<64x64xbf16, "2B 0:144,288,576,1024,2048,4096 1:2,4,8,16,32,64 rep 1x1">
 tile.kernel @alone(%x: !in, %m: index, %n: index)
-    attributes {kgpu.cluster = 2 : i32, kgpu.consumers = 1 : i32, kgpu.target = #launch, kgpu.tensor_maps = [#kgpu.tensor_map<arg = 0, box = [32, 64], swizzle = 128>], kgpu.threads = 256 : i32} {
+    attributes {kgpu.launch = #kgpu.launch<threads = 256, cluster = 2, consumers = 1>, kgpu.target = #launch, kgpu.tensor_maps = [#kgpu.tensor_map<arg = 0, box = [32, 64], swizzle = 128>]} {
   %c0 = arith.constant 0 : index
   %c1 = arith.constant 1 : index
   %none = arith.constant 0 : i32
@@ -84,7 +84,7 @@ tile.kernel @alone(%x: !in, %m: index, %n: index)
 !slots = !kgpu.smem<4x64x64xbf16, "2B 1:144,288,576,1024,2048,4096 2:2,4,8,16,32,64 rep 4x1x1 stride 8192,0,0">
 !slot = !kgpu.smem<64x64xbf16, "2B 0:144,288,576,1024,2048,4096 1:2,4,8,16,32,64 rep 1x1">
 tile.kernel @uneven(%x: !in, %m: index, %n: index)
-    attributes {kgpu.cluster = 2 : i32, kgpu.consumers = 1 : i32, kgpu.target = #launch, kgpu.tensor_maps = [#kgpu.tensor_map<arg = 0, box = [32, 64], swizzle = 128>], kgpu.threads = 256 : i32} {
+    attributes {kgpu.launch = #kgpu.launch<threads = 256, cluster = 2, consumers = 1>, kgpu.target = #launch, kgpu.tensor_maps = [#kgpu.tensor_map<arg = 0, box = [32, 64], swizzle = 128>]} {
   %c0 = arith.constant 0 : index
   %c1 = arith.constant 1 : index
   %none = arith.constant 0 : i32
@@ -125,7 +125,7 @@ tile.kernel @uneven(%x: !in, %m: index, %n: index)
 !slots = !kgpu.smem<4x64x64xbf16, "2B 1:144,288,576,1024,2048,4096 2:2,4,8,16,32,64 rep 4x1x1 stride 8192,0,0">
 !slot = !kgpu.smem<64x64xbf16, "2B 0:144,288,576,1024,2048,4096 1:2,4,8,16,32,64 rep 1x1">
 tile.kernel @elsewhere(%x: !in, %m: index, %n: index)
-    attributes {kgpu.cluster = 2 : i32, kgpu.consumers = 1 : i32, kgpu.target = #launch, kgpu.tensor_maps = [#kgpu.tensor_map<arg = 0, box = [32, 64], swizzle = 128>], kgpu.threads = 256 : i32} {
+    attributes {kgpu.launch = #kgpu.launch<threads = 256, cluster = 2, consumers = 1>, kgpu.target = #launch, kgpu.tensor_maps = [#kgpu.tensor_map<arg = 0, box = [32, 64], swizzle = 128>]} {
   %c0 = arith.constant 0 : index
   %c1 = arith.constant 1 : index
   %none = arith.constant 0 : i32
@@ -166,7 +166,7 @@ tile.kernel @elsewhere(%x: !in, %m: index, %n: index)
 !slots = !kgpu.smem<4x64x64xbf16, "2B 1:144,288,576,1024,2048,4096 2:2,4,8,16,32,64 rep 4x1x1 stride 8192,0,0">
 !slot = !kgpu.smem<64x64xbf16, "2B 0:144,288,576,1024,2048,4096 1:2,4,8,16,32,64 rep 1x1">
 tile.kernel @swizzled(%x: !in, %m: index, %n: index)
-    attributes {kgpu.cluster = 2 : i32, kgpu.consumers = 1 : i32, kgpu.target = #launch, kgpu.tensor_maps = [#kgpu.tensor_map<arg = 0, box = [4, 64], swizzle = 128>], kgpu.threads = 256 : i32} {
+    attributes {kgpu.launch = #kgpu.launch<threads = 256, cluster = 2, consumers = 1>, kgpu.target = #launch, kgpu.tensor_maps = [#kgpu.tensor_map<arg = 0, box = [4, 64], swizzle = 128>]} {
   %c0 = arith.constant 0 : index
   %c1 = arith.constant 1 : index
   %none = arith.constant 0 : i32
@@ -205,7 +205,7 @@ tile.kernel @swizzled(%x: !in, %m: index, %n: index)
 !slots = !kgpu.smem<4x64x64xbf16, "2B 1:144,288,576,1024,2048,4096 2:2,4,8,16,32,64 rep 4x1x1 stride 8192,0,0">
 !slot = !kgpu.smem<64x64xbf16, "2B 0:144,288,576,1024,2048,4096 1:2,4,8,16,32,64 rep 1x1">
 tile.kernel @half(%x: !in, %m: index, %n: index)
-    attributes {kgpu.cluster = 2 : i32, kgpu.consumers = 1 : i32, kgpu.target = #launch, kgpu.tensor_maps = [#kgpu.tensor_map<arg = 0, box = [32, 64], swizzle = 128>], kgpu.threads = 256 : i32} {
+    attributes {kgpu.launch = #kgpu.launch<threads = 256, cluster = 2, consumers = 1>, kgpu.target = #launch, kgpu.tensor_maps = [#kgpu.tensor_map<arg = 0, box = [32, 64], swizzle = 128>]} {
   %c0 = arith.constant 0 : index
   %c1 = arith.constant 1 : index
   %none = arith.constant 0 : i32
@@ -244,7 +244,7 @@ tile.kernel @half(%x: !in, %m: index, %n: index)
 !slots = !kgpu.smem<4x64x64xbf16, "2B 1:144,288,576,1024,2048,4096 2:2,4,8,16,32,64 rep 4x1x1 stride 8192,0,0">
 !slot = !kgpu.smem<64x64xbf16, "2B 0:144,288,576,1024,2048,4096 1:2,4,8,16,32,64 rep 1x1">
 tile.kernel @single(%x: !in, %m: index, %n: index)
-    attributes {kgpu.consumers = 1 : i32, kgpu.target = #launch, kgpu.tensor_maps = [#kgpu.tensor_map<arg = 0, box = [32, 64], swizzle = 128>], kgpu.threads = 256 : i32} {
+    attributes {kgpu.launch = #kgpu.launch<threads = 256, consumers = 1>, kgpu.target = #launch, kgpu.tensor_maps = [#kgpu.tensor_map<arg = 0, box = [32, 64], swizzle = 128>]} {
   %c0 = arith.constant 0 : index
   %c1 = arith.constant 1 : index
   %none = arith.constant 0 : i32
@@ -283,7 +283,7 @@ tile.kernel @single(%x: !in, %m: index, %n: index)
 !slots = !kgpu.smem<4x64x64xbf16, "2B 1:144,288,576,1024,2048,4096 2:2,4,8,16,32,64 rep 4x1x1 stride 8192,0,0">
 !slot = !kgpu.smem<64x64xbf16, "2B 0:144,288,576,1024,2048,4096 1:2,4,8,16,32,64 rep 1x1">
 tile.kernel @columns(%x: !in, %m: index, %n: index)
-    attributes {kgpu.cluster = 2 : i32, kgpu.consumers = 1 : i32, kgpu.target = #launch, kgpu.tensor_maps = [#kgpu.tensor_map<arg = 0, box = [32, 64], swizzle = 128>], kgpu.threads = 256 : i32} {
+    attributes {kgpu.launch = #kgpu.launch<threads = 256, cluster = 2, consumers = 1>, kgpu.target = #launch, kgpu.tensor_maps = [#kgpu.tensor_map<arg = 0, box = [32, 64], swizzle = 128>]} {
   %c0 = arith.constant 0 : index
   %c1 = arith.constant 1 : index
   %none = arith.constant 0 : i32

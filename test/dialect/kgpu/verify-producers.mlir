@@ -8,7 +8,7 @@
 !in = !tile.view<2xbf16, unit = 1, align = 16, divisible = 8, index = 32>
 !one = !kgpu.ring<1>
 
-tile.kernel @agree(%x: !in) attributes {kgpu.consumers = 1 : i32, kgpu.producers = 1 : i32, kgpu.shared = 24624 : i32, kgpu.target = #kgpu.target<"sm_90a">, kgpu.tensor_maps = [#kgpu.tensor_map<arg = 0, box = [64, 64], swizzle = 128>], kgpu.threads = 384 : i32} {
+tile.kernel @agree(%x: !in) attributes {kgpu.launch = #kgpu.launch<threads = 384, shared = 24624, consumers = 1, producers = 1>, kgpu.target = #kgpu.target<"sm_90a">, kgpu.tensor_maps = [#kgpu.tensor_map<arg = 0, box = [64, 64], swizzle = 128>]} {
   %c0 = arith.constant 0 : index
   %use = arith.constant 0 : i32
   %t = arith.constant dense<0.000000e+00> : tensor<64x64xbf16, #acc>
@@ -53,7 +53,7 @@ tile.kernel @agree(%x: !in) attributes {kgpu.consumers = 1 : i32, kgpu.producers
 !in = !tile.view<2xbf16, unit = 1, align = 16, divisible = 8, index = 32>
 !one = !kgpu.ring<1>
 
-tile.kernel @circle(%x: !in) attributes {kgpu.consumers = 1 : i32, kgpu.producers = 1 : i32, kgpu.shared = 24624 : i32, kgpu.target = #kgpu.target<"sm_90a">, kgpu.tensor_maps = [#kgpu.tensor_map<arg = 0, box = [64, 64], swizzle = 128>], kgpu.threads = 384 : i32} {
+tile.kernel @circle(%x: !in) attributes {kgpu.launch = #kgpu.launch<threads = 384, shared = 24624, consumers = 1, producers = 1>, kgpu.target = #kgpu.target<"sm_90a">, kgpu.tensor_maps = [#kgpu.tensor_map<arg = 0, box = [64, 64], swizzle = 128>]} {
   %c0 = arith.constant 0 : index
   %use = arith.constant 0 : i32
   %t = arith.constant dense<0.000000e+00> : tensor<64x64xbf16, #acc>
@@ -99,7 +99,7 @@ tile.kernel @circle(%x: !in) attributes {kgpu.consumers = 1 : i32, kgpu.producer
 !in = !tile.view<2xbf16, unit = 1, align = 16, divisible = 8, index = 32>
 !one = !kgpu.ring<1>
 
-tile.kernel @left(%x: !in) attributes {kgpu.consumers = 1 : i32, kgpu.producers = 1 : i32, kgpu.shared = 24624 : i32, kgpu.target = #kgpu.target<"sm_90a">, kgpu.tensor_maps = [#kgpu.tensor_map<arg = 0, box = [64, 64], swizzle = 128>], kgpu.threads = 384 : i32} {
+tile.kernel @left(%x: !in) attributes {kgpu.launch = #kgpu.launch<threads = 384, shared = 24624, consumers = 1, producers = 1>, kgpu.target = #kgpu.target<"sm_90a">, kgpu.tensor_maps = [#kgpu.tensor_map<arg = 0, box = [64, 64], swizzle = 128>]} {
   %c0 = arith.constant 0 : index
   %use = arith.constant 0 : i32
   %t = arith.constant dense<0.000000e+00> : tensor<64x64xbf16, #acc>
@@ -141,7 +141,7 @@ tile.kernel @left(%x: !in) attributes {kgpu.consumers = 1 : i32, kgpu.producers 
 !in = !tile.view<2xbf16, unit = 1, align = 16, divisible = 8, index = 32>
 !one = !kgpu.ring<1>
 
-tile.kernel @awaited(%x: !in) attributes {kgpu.consumers = 1 : i32, kgpu.producers = 1 : i32, kgpu.shared = 24624 : i32, kgpu.target = #kgpu.target<"sm_90a">, kgpu.tensor_maps = [#kgpu.tensor_map<arg = 0, box = [64, 64], swizzle = 128>], kgpu.threads = 384 : i32} {
+tile.kernel @awaited(%x: !in) attributes {kgpu.launch = #kgpu.launch<threads = 384, shared = 24624, consumers = 1, producers = 1>, kgpu.target = #kgpu.target<"sm_90a">, kgpu.tensor_maps = [#kgpu.tensor_map<arg = 0, box = [64, 64], swizzle = 128>]} {
   %c0 = arith.constant 0 : index
   %use = arith.constant 0 : i32
   %t = arith.constant dense<0.000000e+00> : tensor<64x64xbf16, #acc>
@@ -185,7 +185,7 @@ tile.kernel @awaited(%x: !in) attributes {kgpu.consumers = 1 : i32, kgpu.produce
 !in = !tile.view<2xbf16, unit = 1, align = 16, divisible = 8, index = 32>
 !one = !kgpu.ring<1>
 
-tile.kernel @late(%x: !in) attributes {kgpu.consumers = 1 : i32, kgpu.producers = 1 : i32, kgpu.shared = 24624 : i32, kgpu.target = #kgpu.target<"sm_90a">, kgpu.tensor_maps = [#kgpu.tensor_map<arg = 0, box = [64, 64], swizzle = 128>], kgpu.threads = 384 : i32} {
+tile.kernel @late(%x: !in) attributes {kgpu.launch = #kgpu.launch<threads = 384, shared = 24624, consumers = 1, producers = 1>, kgpu.target = #kgpu.target<"sm_90a">, kgpu.tensor_maps = [#kgpu.tensor_map<arg = 0, box = [64, 64], swizzle = 128>]} {
   %c0 = arith.constant 0 : index
   %use = arith.constant 0 : i32
   %t = arith.constant dense<0.000000e+00> : tensor<64x64xbf16, #acc>
@@ -231,7 +231,7 @@ tile.kernel @late(%x: !in) attributes {kgpu.consumers = 1 : i32, kgpu.producers 
 !in = !tile.view<2xbf16, unit = 1, align = 16, divisible = 8, index = 32>
 !one = !kgpu.ring<1>
 
-tile.kernel @mixed(%x: !in) attributes {kgpu.consumers = 1 : i32, kgpu.producers = 1 : i32, kgpu.shared = 24624 : i32, kgpu.target = #kgpu.target<"sm_90a">, kgpu.tensor_maps = [#kgpu.tensor_map<arg = 0, box = [64, 64], swizzle = 128>], kgpu.threads = 384 : i32} {
+tile.kernel @mixed(%x: !in) attributes {kgpu.launch = #kgpu.launch<threads = 384, shared = 24624, consumers = 1, producers = 1>, kgpu.target = #kgpu.target<"sm_90a">, kgpu.tensor_maps = [#kgpu.tensor_map<arg = 0, box = [64, 64], swizzle = 128>]} {
   %c0 = arith.constant 0 : index
   %use = arith.constant 0 : i32
   %t = arith.constant dense<0.000000e+00> : tensor<64x64xbf16, #acc>

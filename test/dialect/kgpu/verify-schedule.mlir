@@ -11,7 +11,7 @@
 !in = !tile.view<2xbf16, unit = 1, align = 16, divisible = 8, index = 32>
 !barriers = !kgpu.smem<2x8xi64>
 
-tile.kernel @agree(%arg0: !in, %arg1: !in, %arg2: !out, %arg3: index, %arg4: index, %arg5: index) attributes {kgpu.consumers = 1 : i32, kgpu.shared = 213120 : i32, kgpu.target = #kgpu.target<"sm_90a">, kgpu.tensor_maps = [#kgpu.tensor_map<arg = 2, box = [64, 64], swizzle = 128>, #kgpu.tensor_map<arg = 0, box = [64, 64], swizzle = 128>, #kgpu.tensor_map<arg = 1, box = [64, 64], swizzle = 128>], kgpu.threads = 256 : i32} {
+tile.kernel @agree(%arg0: !in, %arg1: !in, %arg2: !out, %arg3: index, %arg4: index, %arg5: index) attributes {kgpu.launch = #kgpu.launch<threads = 256, shared = 213120, consumers = 1>, kgpu.target = #kgpu.target<"sm_90a">, kgpu.tensor_maps = [#kgpu.tensor_map<arg = 2, box = [64, 64], swizzle = 128>, #kgpu.tensor_map<arg = 0, box = [64, 64], swizzle = 128>, #kgpu.tensor_map<arg = 1, box = [64, 64], swizzle = 128>]} {
   %c0_i32 = arith.constant 0 : i32
   %c1 = arith.constant 1 : index
   %c0 = arith.constant 0 : index
@@ -75,7 +75,7 @@ tile.kernel @agree(%arg0: !in, %arg1: !in, %arg2: !out, %arg3: index, %arg4: ind
 !in = !tile.view<2xbf16, unit = 1, align = 16, divisible = 8, index = 32>
 !barriers = !kgpu.smem<2x8xi64>
 
-tile.kernel @uncounted(%arg0: !in, %arg1: !in, %arg2: !out, %arg3: index, %arg4: index, %arg5: index) attributes {kgpu.consumers = 1 : i32, kgpu.shared = 213120 : i32, kgpu.target = #kgpu.target<"sm_90a">, kgpu.tensor_maps = [#kgpu.tensor_map<arg = 2, box = [64, 64], swizzle = 128>, #kgpu.tensor_map<arg = 0, box = [64, 64], swizzle = 128>, #kgpu.tensor_map<arg = 1, box = [64, 64], swizzle = 128>], kgpu.threads = 256 : i32} {
+tile.kernel @uncounted(%arg0: !in, %arg1: !in, %arg2: !out, %arg3: index, %arg4: index, %arg5: index) attributes {kgpu.launch = #kgpu.launch<threads = 256, shared = 213120, consumers = 1>, kgpu.target = #kgpu.target<"sm_90a">, kgpu.tensor_maps = [#kgpu.tensor_map<arg = 2, box = [64, 64], swizzle = 128>, #kgpu.tensor_map<arg = 0, box = [64, 64], swizzle = 128>, #kgpu.tensor_map<arg = 1, box = [64, 64], swizzle = 128>]} {
   %c0_i32 = arith.constant 0 : i32
   %c1 = arith.constant 1 : index
   %c0 = arith.constant 0 : index
@@ -140,7 +140,7 @@ tile.kernel @uncounted(%arg0: !in, %arg1: !in, %arg2: !out, %arg3: index, %arg4:
 !in = !tile.view<2xbf16, unit = 1, align = 16, divisible = 8, index = 32>
 !barriers = !kgpu.smem<2x8xi64>
 
-tile.kernel @other_use(%arg0: !in, %arg1: !in, %arg2: !out, %arg3: index, %arg4: index, %arg5: index) attributes {kgpu.consumers = 1 : i32, kgpu.shared = 213120 : i32, kgpu.target = #kgpu.target<"sm_90a">, kgpu.tensor_maps = [#kgpu.tensor_map<arg = 2, box = [64, 64], swizzle = 128>, #kgpu.tensor_map<arg = 0, box = [64, 64], swizzle = 128>, #kgpu.tensor_map<arg = 1, box = [64, 64], swizzle = 128>], kgpu.threads = 256 : i32} {
+tile.kernel @other_use(%arg0: !in, %arg1: !in, %arg2: !out, %arg3: index, %arg4: index, %arg5: index) attributes {kgpu.launch = #kgpu.launch<threads = 256, shared = 213120, consumers = 1>, kgpu.target = #kgpu.target<"sm_90a">, kgpu.tensor_maps = [#kgpu.tensor_map<arg = 2, box = [64, 64], swizzle = 128>, #kgpu.tensor_map<arg = 0, box = [64, 64], swizzle = 128>, #kgpu.tensor_map<arg = 1, box = [64, 64], swizzle = 128>]} {
   %c0_i32 = arith.constant 0 : i32
   %c1 = arith.constant 1 : index
   %c0 = arith.constant 0 : index
@@ -205,7 +205,7 @@ tile.kernel @other_use(%arg0: !in, %arg1: !in, %arg2: !out, %arg3: index, %arg4:
 !in = !tile.view<2xbf16, unit = 1, align = 16, divisible = 8, index = 32>
 !barriers = !kgpu.smem<2x8xi64>
 
-tile.kernel @other_bounds(%arg0: !in, %arg1: !in, %arg2: !out, %arg3: index, %arg4: index, %arg5: index) attributes {kgpu.consumers = 1 : i32, kgpu.shared = 213120 : i32, kgpu.target = #kgpu.target<"sm_90a">, kgpu.tensor_maps = [#kgpu.tensor_map<arg = 2, box = [64, 64], swizzle = 128>, #kgpu.tensor_map<arg = 0, box = [64, 64], swizzle = 128>, #kgpu.tensor_map<arg = 1, box = [64, 64], swizzle = 128>], kgpu.threads = 256 : i32} {
+tile.kernel @other_bounds(%arg0: !in, %arg1: !in, %arg2: !out, %arg3: index, %arg4: index, %arg5: index) attributes {kgpu.launch = #kgpu.launch<threads = 256, shared = 213120, consumers = 1>, kgpu.target = #kgpu.target<"sm_90a">, kgpu.tensor_maps = [#kgpu.tensor_map<arg = 2, box = [64, 64], swizzle = 128>, #kgpu.tensor_map<arg = 0, box = [64, 64], swizzle = 128>, #kgpu.tensor_map<arg = 1, box = [64, 64], swizzle = 128>]} {
   %c0_i32 = arith.constant 0 : i32
   %c1 = arith.constant 1 : index
   %c0 = arith.constant 0 : index
@@ -270,7 +270,7 @@ tile.kernel @other_bounds(%arg0: !in, %arg1: !in, %arg2: !out, %arg3: index, %ar
 !in = !tile.view<2xbf16, unit = 1, align = 16, divisible = 8, index = 32>
 !barriers = !kgpu.smem<2x8xi64>
 
-tile.kernel @too_few_bytes(%arg0: !in, %arg1: !in, %arg2: !out, %arg3: index, %arg4: index, %arg5: index) attributes {kgpu.consumers = 1 : i32, kgpu.shared = 213120 : i32, kgpu.target = #kgpu.target<"sm_90a">, kgpu.tensor_maps = [#kgpu.tensor_map<arg = 2, box = [64, 64], swizzle = 128>, #kgpu.tensor_map<arg = 0, box = [64, 64], swizzle = 128>, #kgpu.tensor_map<arg = 1, box = [64, 64], swizzle = 128>], kgpu.threads = 256 : i32} {
+tile.kernel @too_few_bytes(%arg0: !in, %arg1: !in, %arg2: !out, %arg3: index, %arg4: index, %arg5: index) attributes {kgpu.launch = #kgpu.launch<threads = 256, shared = 213120, consumers = 1>, kgpu.target = #kgpu.target<"sm_90a">, kgpu.tensor_maps = [#kgpu.tensor_map<arg = 2, box = [64, 64], swizzle = 128>, #kgpu.tensor_map<arg = 0, box = [64, 64], swizzle = 128>, #kgpu.tensor_map<arg = 1, box = [64, 64], swizzle = 128>]} {
   %c0_i32 = arith.constant 0 : i32
   %c1 = arith.constant 1 : index
   %c0 = arith.constant 0 : index
@@ -335,7 +335,7 @@ tile.kernel @too_few_bytes(%arg0: !in, %arg1: !in, %arg2: !out, %arg3: index, %a
 !in = !tile.view<2xbf16, unit = 1, align = 16, divisible = 8, index = 32>
 !barriers = !kgpu.smem<2x8xi64>
 
-tile.kernel @overlap(%arg0: !in, %arg1: !in, %arg2: !out, %arg3: index, %arg4: index, %arg5: index) attributes {kgpu.consumers = 1 : i32, kgpu.shared = 213120 : i32, kgpu.target = #kgpu.target<"sm_90a">, kgpu.tensor_maps = [#kgpu.tensor_map<arg = 2, box = [64, 64], swizzle = 128>, #kgpu.tensor_map<arg = 0, box = [64, 64], swizzle = 128>, #kgpu.tensor_map<arg = 1, box = [64, 64], swizzle = 128>], kgpu.threads = 256 : i32} {
+tile.kernel @overlap(%arg0: !in, %arg1: !in, %arg2: !out, %arg3: index, %arg4: index, %arg5: index) attributes {kgpu.launch = #kgpu.launch<threads = 256, shared = 213120, consumers = 1>, kgpu.target = #kgpu.target<"sm_90a">, kgpu.tensor_maps = [#kgpu.tensor_map<arg = 2, box = [64, 64], swizzle = 128>, #kgpu.tensor_map<arg = 0, box = [64, 64], swizzle = 128>, #kgpu.tensor_map<arg = 1, box = [64, 64], swizzle = 128>]} {
   %c0_i32 = arith.constant 0 : i32
   %c1 = arith.constant 1 : index
   %c0 = arith.constant 0 : index
@@ -400,7 +400,7 @@ tile.kernel @overlap(%arg0: !in, %arg1: !in, %arg2: !out, %arg3: index, %arg4: i
 !in = !tile.view<2xbf16, unit = 1, align = 16, divisible = 8, index = 32>
 !barriers = !kgpu.smem<2x8xi64>
 
-tile.kernel @other_slot(%arg0: !in, %arg1: !in, %arg2: !out, %arg3: index, %arg4: index, %arg5: index) attributes {kgpu.consumers = 1 : i32, kgpu.shared = 213120 : i32, kgpu.target = #kgpu.target<"sm_90a">, kgpu.tensor_maps = [#kgpu.tensor_map<arg = 2, box = [64, 64], swizzle = 128>, #kgpu.tensor_map<arg = 0, box = [64, 64], swizzle = 128>, #kgpu.tensor_map<arg = 1, box = [64, 64], swizzle = 128>], kgpu.threads = 256 : i32} {
+tile.kernel @other_slot(%arg0: !in, %arg1: !in, %arg2: !out, %arg3: index, %arg4: index, %arg5: index) attributes {kgpu.launch = #kgpu.launch<threads = 256, shared = 213120, consumers = 1>, kgpu.target = #kgpu.target<"sm_90a">, kgpu.tensor_maps = [#kgpu.tensor_map<arg = 2, box = [64, 64], swizzle = 128>, #kgpu.tensor_map<arg = 0, box = [64, 64], swizzle = 128>, #kgpu.tensor_map<arg = 1, box = [64, 64], swizzle = 128>]} {
   %c0_i32 = arith.constant 0 : i32
   %c1 = arith.constant 1 : index
   %c0 = arith.constant 0 : index
@@ -465,7 +465,7 @@ tile.kernel @other_slot(%arg0: !in, %arg1: !in, %arg2: !out, %arg3: index, %arg4
 !in = !tile.view<2xbf16, unit = 1, align = 16, divisible = 8, index = 32>
 !barriers = !kgpu.smem<2x8xi64>
 
-tile.kernel @not_awaited(%arg0: !in, %arg1: !in, %arg2: !out, %arg3: index, %arg4: index, %arg5: index) attributes {kgpu.consumers = 1 : i32, kgpu.shared = 213120 : i32, kgpu.target = #kgpu.target<"sm_90a">, kgpu.tensor_maps = [#kgpu.tensor_map<arg = 2, box = [64, 64], swizzle = 128>, #kgpu.tensor_map<arg = 0, box = [64, 64], swizzle = 128>, #kgpu.tensor_map<arg = 1, box = [64, 64], swizzle = 128>], kgpu.threads = 256 : i32} {
+tile.kernel @not_awaited(%arg0: !in, %arg1: !in, %arg2: !out, %arg3: index, %arg4: index, %arg5: index) attributes {kgpu.launch = #kgpu.launch<threads = 256, shared = 213120, consumers = 1>, kgpu.target = #kgpu.target<"sm_90a">, kgpu.tensor_maps = [#kgpu.tensor_map<arg = 2, box = [64, 64], swizzle = 128>, #kgpu.tensor_map<arg = 0, box = [64, 64], swizzle = 128>, #kgpu.tensor_map<arg = 1, box = [64, 64], swizzle = 128>]} {
   %c0_i32 = arith.constant 0 : i32
   %c1 = arith.constant 1 : index
   %c0 = arith.constant 0 : index
@@ -529,7 +529,7 @@ tile.kernel @not_awaited(%arg0: !in, %arg1: !in, %arg2: !out, %arg3: index, %arg
 !in = !tile.view<2xbf16, unit = 1, align = 16, divisible = 8, index = 32>
 !barriers = !kgpu.smem<2x8xi64>
 
-tile.kernel @released_early(%arg0: !in, %arg1: !in, %arg2: !out, %arg3: index, %arg4: index, %arg5: index) attributes {kgpu.consumers = 1 : i32, kgpu.shared = 213120 : i32, kgpu.target = #kgpu.target<"sm_90a">, kgpu.tensor_maps = [#kgpu.tensor_map<arg = 2, box = [64, 64], swizzle = 128>, #kgpu.tensor_map<arg = 0, box = [64, 64], swizzle = 128>, #kgpu.tensor_map<arg = 1, box = [64, 64], swizzle = 128>], kgpu.threads = 256 : i32} {
+tile.kernel @released_early(%arg0: !in, %arg1: !in, %arg2: !out, %arg3: index, %arg4: index, %arg5: index) attributes {kgpu.launch = #kgpu.launch<threads = 256, shared = 213120, consumers = 1>, kgpu.target = #kgpu.target<"sm_90a">, kgpu.tensor_maps = [#kgpu.tensor_map<arg = 2, box = [64, 64], swizzle = 128>, #kgpu.tensor_map<arg = 0, box = [64, 64], swizzle = 128>, #kgpu.tensor_map<arg = 1, box = [64, 64], swizzle = 128>]} {
   %c0_i32 = arith.constant 0 : i32
   %c1 = arith.constant 1 : index
   %c0 = arith.constant 0 : index
@@ -594,7 +594,7 @@ tile.kernel @released_early(%arg0: !in, %arg1: !in, %arg2: !out, %arg3: index, %
 !in = !tile.view<2xbf16, unit = 1, align = 16, divisible = 8, index = 32>
 !barriers = !kgpu.smem<2x8xi64>
 
-tile.kernel @not_waited(%arg0: !in, %arg1: !in, %arg2: !out, %arg3: index, %arg4: index, %arg5: index) attributes {kgpu.consumers = 1 : i32, kgpu.shared = 213120 : i32, kgpu.target = #kgpu.target<"sm_90a">, kgpu.tensor_maps = [#kgpu.tensor_map<arg = 2, box = [64, 64], swizzle = 128>, #kgpu.tensor_map<arg = 0, box = [64, 64], swizzle = 128>, #kgpu.tensor_map<arg = 1, box = [64, 64], swizzle = 128>], kgpu.threads = 256 : i32} {
+tile.kernel @not_waited(%arg0: !in, %arg1: !in, %arg2: !out, %arg3: index, %arg4: index, %arg5: index) attributes {kgpu.launch = #kgpu.launch<threads = 256, shared = 213120, consumers = 1>, kgpu.target = #kgpu.target<"sm_90a">, kgpu.tensor_maps = [#kgpu.tensor_map<arg = 2, box = [64, 64], swizzle = 128>, #kgpu.tensor_map<arg = 0, box = [64, 64], swizzle = 128>, #kgpu.tensor_map<arg = 1, box = [64, 64], swizzle = 128>]} {
   %c0_i32 = arith.constant 0 : i32
   %c1 = arith.constant 1 : index
   %c0 = arith.constant 0 : index
@@ -659,7 +659,7 @@ tile.kernel @not_waited(%arg0: !in, %arg1: !in, %arg2: !out, %arg3: index, %arg4
 !in = !tile.view<2xbf16, unit = 1, align = 16, divisible = 8, index = 32>
 !barriers = !kgpu.smem<2x8xi64>
 
-tile.kernel @kept(%arg0: !in, %arg1: !in, %arg2: !out, %arg3: index, %arg4: index, %arg5: index) attributes {kgpu.consumers = 1 : i32, kgpu.shared = 213120 : i32, kgpu.target = #kgpu.target<"sm_90a">, kgpu.tensor_maps = [#kgpu.tensor_map<arg = 2, box = [64, 64], swizzle = 128>, #kgpu.tensor_map<arg = 0, box = [64, 64], swizzle = 128>, #kgpu.tensor_map<arg = 1, box = [64, 64], swizzle = 128>], kgpu.threads = 256 : i32} {
+tile.kernel @kept(%arg0: !in, %arg1: !in, %arg2: !out, %arg3: index, %arg4: index, %arg5: index) attributes {kgpu.launch = #kgpu.launch<threads = 256, shared = 213120, consumers = 1>, kgpu.target = #kgpu.target<"sm_90a">, kgpu.tensor_maps = [#kgpu.tensor_map<arg = 2, box = [64, 64], swizzle = 128>, #kgpu.tensor_map<arg = 0, box = [64, 64], swizzle = 128>, #kgpu.tensor_map<arg = 1, box = [64, 64], swizzle = 128>]} {
   %c0_i32 = arith.constant 0 : i32
   %c1 = arith.constant 1 : index
   %c0 = arith.constant 0 : index

@@ -2,7 +2,7 @@
 // RUN: kpkg-opt --kgpu-verify --split-input-file --verify-diagnostics %s
 
 #wide = #kgpu.layout<"lane 0:1-16 warp 0:32 rep 1">
-tile.kernel @warps() attributes {kgpu.target = #kgpu.target<"sm_90a">, kgpu.threads = 32 : i32} {
+tile.kernel @warps() attributes {kgpu.target = #kgpu.target<"sm_90a">, kgpu.launch = #kgpu.launch<threads = 32>} {
   // expected-error @+1 {{has the layout lane 0:1-16 warp 0:32 rep 1, but a kernel block has 32 lanes, 1 warps and 1 CTAs}}
   %t = arith.constant dense<0.0> : tensor<64xf32, #wide>
   tile.return
@@ -10,7 +10,7 @@ tile.kernel @warps() attributes {kgpu.target = #kgpu.target<"sm_90a">, kgpu.thre
 
 // -----
 
-tile.kernel @layoutless() attributes {kgpu.target = #kgpu.target<"sm_90a">, kgpu.threads = 32 : i32} {
+tile.kernel @layoutless() attributes {kgpu.target = #kgpu.target<"sm_90a">, kgpu.launch = #kgpu.launch<threads = 32>} {
   // expected-error @+1 {{has a tile without a layout: 'tensor<64xf32>'}}
   %t = arith.constant dense<0.0> : tensor<64xf32>
   tile.return
@@ -20,7 +20,7 @@ tile.kernel @layoutless() attributes {kgpu.target = #kgpu.target<"sm_90a">, kgpu
 
 #row = #kgpu.layout<"lane 1:1-16 rep 1x1">
 #column = #kgpu.layout<"lane 1:1 *4 rep 1x1">
-tile.kernel @reduction() attributes {kgpu.target = #kgpu.target<"sm_90a">, kgpu.threads = 32 : i32} {
+tile.kernel @reduction() attributes {kgpu.target = #kgpu.target<"sm_90a">, kgpu.launch = #kgpu.launch<threads = 32>} {
   %t = arith.constant dense<0.0> : tensor<1x32xf32, #row>
   // expected-error @+1 {{has the layout lane 1:1 *4 rep 1x1 where lane *5 rep 1x1 follows from its other tile}}
   %s = tile.reduce sum %t axis 1 : tensor<1x32xf32, #row> -> tensor<1x1xf32, #column>
@@ -30,13 +30,13 @@ tile.kernel @reduction() attributes {kgpu.target = #kgpu.target<"sm_90a">, kgpu.
 // -----
 
 // expected-error @+1 {{has clusters of 8 CTAs, sm_80 runs at most 1}}
-tile.kernel @clusters() attributes {kgpu.target = #kgpu.target<"sm_80">, kgpu.threads = 32 : i32, kgpu.cluster = 8 : i32} {
+tile.kernel @clusters() attributes {kgpu.target = #kgpu.target<"sm_80">, kgpu.launch = #kgpu.launch<threads = 32, cluster = 8>} {
   tile.return
 }
 
 // -----
 
-tile.kernel @outside() attributes {kgpu.target = #kgpu.target<"sm_90a">, kgpu.threads = 32 : i32, kgpu.shared = 128 : i32} {
+tile.kernel @outside() attributes {kgpu.target = #kgpu.target<"sm_90a">, kgpu.launch = #kgpu.launch<threads = 32, shared = 128>} {
   // expected-error @+1 {{lies at byte 128 of 128 and takes 16, aligned to 128}}
   %b = kgpu.alloc offset 128 : !kgpu.smem<4xf32>
   tile.return
@@ -44,7 +44,7 @@ tile.kernel @outside() attributes {kgpu.target = #kgpu.target<"sm_90a">, kgpu.th
 
 // -----
 
-tile.kernel @packed() attributes {kgpu.target = #kgpu.target<"sm_90a">, kgpu.threads = 128 : i32, kgpu.blocks = 8 : i32} {
+tile.kernel @packed() attributes {kgpu.target = #kgpu.target<"sm_90a">, kgpu.launch = #kgpu.launch<threads = 128, blocks = 8>} {
   // expected-error @+1 {{cannot be in a kernel whose blocks are packed into CTAs}}
   kgpu.barrier
   tile.return
@@ -52,7 +52,7 @@ tile.kernel @packed() attributes {kgpu.target = #kgpu.target<"sm_90a">, kgpu.thr
 
 // -----
 
-tile.kernel @misplaced() attributes {kgpu.target = #kgpu.target<"sm_90a">, kgpu.threads = 256 : i32, kgpu.consumers = 1 : i32} {
+tile.kernel @misplaced() attributes {kgpu.target = #kgpu.target<"sm_90a">, kgpu.launch = #kgpu.launch<threads = 256, consumers = 1>} {
   %barriers = kgpu.alloc : !kgpu.smem<2x4xi64>
   %ring = kgpu.ring %barriers : !kgpu.smem<2x4xi64> -> !kgpu.ring<4>
   %use = arith.constant 0 : i32
@@ -70,7 +70,7 @@ tile.kernel @misplaced() attributes {kgpu.target = #kgpu.target<"sm_90a">, kgpu.
 #flat = #kgpu.layout<"reg 1:1-4 lane 0:1-16 warp 0:32 * rep 1x1">
 !a = !kgpu.smem<64x64xbf16, "2B 0:144,288,576,1024,2048,4096 1:2,4,8,16,32,64 rep 1x1">
 !b = !kgpu.smem<64x8xbf16, "2B 0:2,4,8,16,32,64 1:144,288,576 rep 1x1">
-tile.kernel @accumulator() attributes {kgpu.target = #kgpu.target<"sm_90a">, kgpu.threads = 256 : i32, kgpu.consumers = 1 : i32} {
+tile.kernel @accumulator() attributes {kgpu.target = #kgpu.target<"sm_90a">, kgpu.launch = #kgpu.launch<threads = 256, consumers = 1>} {
   %adds = arith.constant true
   %zeros = arith.constant dense<0.0> : tensor<64x8xf32, #flat>
   %x = kgpu.alloc : !a
@@ -88,7 +88,7 @@ tile.kernel @accumulator() attributes {kgpu.target = #kgpu.target<"sm_90a">, kgp
 // -----
 
 #part = #kgpu.layout<"lane *5 warp 1:1-2 block 1:4 rep 1x1">
-tile.kernel @once(%rows: index) attributes {kgpu.target = #kgpu.target<"sm_90a">, kgpu.threads = 128 : i32, kgpu.cluster = 2 : i32} {
+tile.kernel @once(%rows: index) attributes {kgpu.target = #kgpu.target<"sm_90a">, kgpu.launch = #kgpu.launch<threads = 128, cluster = 2>} {
   %none = arith.constant 0 : i32
   %one = arith.constant 1 : i32
   %c0 = arith.constant 0 : index
@@ -110,7 +110,7 @@ tile.kernel @once(%rows: index) attributes {kgpu.target = #kgpu.target<"sm_90a">
 // -----
 
 #part = #kgpu.layout<"lane *5 warp 1:1-2 block 1:4 rep 1x1">
-tile.kernel @once(%rows: index) attributes {kgpu.target = #kgpu.target<"sm_90a">, kgpu.threads = 128 : i32, kgpu.cluster = 2 : i32} {
+tile.kernel @once(%rows: index) attributes {kgpu.target = #kgpu.target<"sm_90a">, kgpu.launch = #kgpu.launch<threads = 128, cluster = 2>} {
   %none = arith.constant 0 : i32
   %one = arith.constant 1 : i32
   %c0 = arith.constant 0 : index
@@ -131,7 +131,7 @@ tile.kernel @once(%rows: index) attributes {kgpu.target = #kgpu.target<"sm_90a">
 // -----
 
 #part = #kgpu.layout<"lane *5 warp 1:1-2 block 1:4 rep 1x1">
-tile.kernel @once(%rows: index) attributes {kgpu.target = #kgpu.target<"sm_90a">, kgpu.threads = 128 : i32, kgpu.cluster = 2 : i32} {
+tile.kernel @once(%rows: index) attributes {kgpu.target = #kgpu.target<"sm_90a">, kgpu.launch = #kgpu.launch<threads = 128, cluster = 2>} {
   %none = arith.constant 0 : i32
   %one = arith.constant 1 : i32
   %c0 = arith.constant 0 : index
@@ -154,7 +154,7 @@ tile.kernel @once(%rows: index) attributes {kgpu.target = #kgpu.target<"sm_90a">
 // -----
 
 #part = #kgpu.layout<"lane *5 warp 1:1-2 block 1:4 rep 1x1">
-tile.kernel @once(%rows: index) attributes {kgpu.target = #kgpu.target<"sm_90a">, kgpu.threads = 128 : i32, kgpu.cluster = 2 : i32} {
+tile.kernel @once(%rows: index) attributes {kgpu.target = #kgpu.target<"sm_90a">, kgpu.launch = #kgpu.launch<threads = 128, cluster = 2>} {
   %none = arith.constant 0 : i32
   %one = arith.constant 1 : i32
   %c0 = arith.constant 0 : index
@@ -184,7 +184,7 @@ tile.kernel @once(%rows: index) attributes {kgpu.target = #kgpu.target<"sm_90a">
 // -----
 
 #part = #kgpu.layout<"lane *5 warp 1:1-2 block 1:4 rep 1x1">
-tile.kernel @once(%rows: index) attributes {kgpu.target = #kgpu.target<"sm_90a">, kgpu.threads = 128 : i32, kgpu.cluster = 2 : i32} {
+tile.kernel @once(%rows: index) attributes {kgpu.target = #kgpu.target<"sm_90a">, kgpu.launch = #kgpu.launch<threads = 128, cluster = 2>} {
   %none = arith.constant 0 : i32
   %one = arith.constant 1 : i32
   %c0 = arith.constant 0 : index
@@ -214,7 +214,7 @@ tile.kernel @once(%rows: index) attributes {kgpu.target = #kgpu.target<"sm_90a">
 // -----
 
 #part = #kgpu.layout<"lane *5 warp 1:1-2 block 1:4 rep 1x1">
-tile.kernel @once(%rows: index) attributes {kgpu.target = #kgpu.target<"sm_90a">, kgpu.threads = 128 : i32, kgpu.cluster = 2 : i32} {
+tile.kernel @once(%rows: index) attributes {kgpu.target = #kgpu.target<"sm_90a">, kgpu.launch = #kgpu.launch<threads = 128, cluster = 2>} {
   %none = arith.constant 0 : i32
   %one = arith.constant 1 : i32
   %c0 = arith.constant 0 : index
@@ -236,7 +236,7 @@ tile.kernel @once(%rows: index) attributes {kgpu.target = #kgpu.target<"sm_90a">
 // -----
 
 #part = #kgpu.layout<"lane *5 warp 1:1-2 block 1:4 rep 1x1">
-tile.kernel @once(%rows: index) attributes {kgpu.target = #kgpu.target<"sm_90a">, kgpu.threads = 128 : i32, kgpu.cluster = 2 : i32} {
+tile.kernel @once(%rows: index) attributes {kgpu.target = #kgpu.target<"sm_90a">, kgpu.launch = #kgpu.launch<threads = 128, cluster = 2>} {
   %none = arith.constant 0 : i32
   %one = arith.constant 1 : i32
   %c0 = arith.constant 0 : index
@@ -258,7 +258,7 @@ tile.kernel @once(%rows: index) attributes {kgpu.target = #kgpu.target<"sm_90a">
 // -----
 
 #part = #kgpu.layout<"lane *5 warp 1:1-2 block 1:4 rep 1x1">
-tile.kernel @once(%rows: index) attributes {kgpu.target = #kgpu.target<"sm_90a">, kgpu.threads = 128 : i32, kgpu.cluster = 2 : i32} {
+tile.kernel @once(%rows: index) attributes {kgpu.target = #kgpu.target<"sm_90a">, kgpu.launch = #kgpu.launch<threads = 128, cluster = 2>} {
   %none = arith.constant 0 : i32
   %one = arith.constant 1 : i32
   %c0 = arith.constant 0 : index
@@ -279,7 +279,7 @@ tile.kernel @once(%rows: index) attributes {kgpu.target = #kgpu.target<"sm_90a">
 // -----
 
 #part = #kgpu.layout<"lane *5 warp 1:1-2 block 1:4 rep 1x1">
-tile.kernel @once(%rows: index) attributes {kgpu.target = #kgpu.target<"sm_90a">, kgpu.threads = 128 : i32, kgpu.cluster = 2 : i32} {
+tile.kernel @once(%rows: index) attributes {kgpu.target = #kgpu.target<"sm_90a">, kgpu.launch = #kgpu.launch<threads = 128, cluster = 2>} {
   %none = arith.constant 0 : i32
   %one = arith.constant 1 : i32
   %c0 = arith.constant 0 : index
@@ -298,7 +298,7 @@ tile.kernel @once(%rows: index) attributes {kgpu.target = #kgpu.target<"sm_90a">
 // -----
 
 #part = #kgpu.layout<"lane *5 warp 1:1-2 block 1:4 rep 1x1">
-tile.kernel @once(%rows: index) attributes {kgpu.target = #kgpu.target<"sm_90a">, kgpu.threads = 128 : i32, kgpu.cluster = 2 : i32, kgpu.shared = 128 : i32} {
+tile.kernel @once(%rows: index) attributes {kgpu.target = #kgpu.target<"sm_90a">, kgpu.launch = #kgpu.launch<threads = 128, cluster = 2, shared = 128>} {
   %none = arith.constant 0 : i32
   %one = arith.constant 1 : i32
   %c0 = arith.constant 0 : index
@@ -317,7 +317,7 @@ tile.kernel @once(%rows: index) attributes {kgpu.target = #kgpu.target<"sm_90a">
 
 // Three warpgroups: elements of the missing fourth one must lie outside of the tile.
 #half = #kgpu.layout<"reg 1:1 0:8 1:8-32 lane 1:2-4 0:1-4 warp 0:16-128 rep 1x1">
-tile.kernel @held() attributes {kgpu.target = #kgpu.target<"sm_90a">, kgpu.threads = 512 : i32, kgpu.consumers = 3 : i32} {
+tile.kernel @held() attributes {kgpu.target = #kgpu.target<"sm_90a">, kgpu.launch = #kgpu.launch<threads = 512, consumers = 3>} {
   %fits = arith.constant dense<1.0> : tensor<192x64xf32, #half>
   // expected-error @+1 {{but a kernel block has only 12 warps, and the others would hold elements}}
   %more = arith.constant dense<1.0> : tensor<256x64xf32, #half>

@@ -14,7 +14,7 @@ constexpr const char *source = R"(
 !in = !tile.view<2xbf16, unit = 1, align = 16, divisible = 8, index = 32>
 !row = !tile.view<1xf32, unit = 0, align = 16, divisible = 4, index = 32>
 !out = !tile.view<2xbf16, mut, unit = 1, align = 16, divisible = 8, index = 32>
-tile.kernel @chain(%a: !in, %b: !in, %r: !row, %d: !out) attributes {schedule = {stages = 2 : i32}} {
+tile.kernel @chain(%a: !in, %b: !in, %r: !row, %d: !out) attributes {schedule = #tile.schedule<stages = 2>} {
   %zero = arith.constant 0.0 : bf16
   %nought = arith.constant 0.0 : f32
   %zeros = arith.constant dense<0.0> : tensor<128x64xf32>

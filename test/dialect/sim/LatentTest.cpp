@@ -72,7 +72,7 @@ tile.kernel @latent(%q: !in, %k: !in, %y: !out) {
 constexpr const char *sourceOfParts = R"(
 !in = !tile.view<2xbf16, unit = 1, align = 16, divisible = 8, index = 32>
 !out = !tile.view<2xbf16, mut, unit = 1, align = 16, divisible = 8, index = 32>
-tile.kernel @latent(%q: !in, %k: !in, %y: !out) attributes {schedule = {roles = 3 : i32}} {
+tile.kernel @latent(%q: !in, %k: !in, %y: !out) attributes {schedule = #tile.schedule<roles = 3>} {
   %zero = arith.constant 0.0 : bf16
   %none = arith.constant dense<0.0> : tensor<64x64xf32>
   %zeros = arith.constant dense<0.0> : tensor<64x256xf32>

@@ -13,7 +13,7 @@ namespace {
 constexpr const char *source = R"(
 !in = !tile.view<2xbf16, unit = 1, align = 16, divisible = 8, index = 32>
 !out = !tile.view<2xbf16, mut, unit = 1, align = 16, divisible = 8, index = 32>
-tile.kernel @masked(%q: !in, %k: !in, %v: !in, %o: !out, %before: index, %after: index) attributes {schedule = {peel = 1 : i32, stages = 2 : i32}} {
+tile.kernel @masked(%q: !in, %k: !in, %v: !in, %o: !out, %before: index, %after: index) attributes {schedule = #tile.schedule<stages = 2, peel = 1>} {
   %zero = arith.constant 0.0 : bf16
   %nothing = arith.constant dense<0.0> : tensor<128x64xf32>
   %zeros = arith.constant dense<0.0> : tensor<128x64xf32>

@@ -13,7 +13,7 @@ constexpr int64_t rows = 160, depth = 160;
 constexpr const char *source = R"(
 !in = !tile.view<2xbf16, unit = 1, align = 16, divisible = 8, index = 32>
 !out = !tile.view<2xbf16, mut, unit = 1, align = 16, divisible = 8, index = 32>
-tile.kernel @product(%a: !in, %b: !in, %d: !out) attributes {schedule = {stages = 2 : i32}} {
+tile.kernel @product(%a: !in, %b: !in, %d: !out) attributes {schedule = #tile.schedule<stages = 2>} {
   %zero = arith.constant 0.0 : bf16
   %zeros = arith.constant dense<0.0> : tensor<128x64xf32>
   %c0 = arith.constant 0 : index

@@ -14,7 +14,7 @@ constexpr const char *source = R"(
 !w = !tile.view<2xbf16, unit = 1, align = 16, divisible = 8, index = 32>
 !p = !tile.view<3xi16, unit = 2, align = 16, divisible = 8, index = 32>
 !out = !tile.view<2xbf16, mut, unit = 1, align = 16, divisible = 8, index = 32>
-tile.kernel @sparse(%w: !w, %p: !p, %x: !w, %y: !out) attributes {schedule = {stages = 2 : i32}} {
+tile.kernel @sparse(%w: !w, %p: !p, %x: !w, %y: !out) attributes {schedule = #tile.schedule<stages = 2>} {
   %zero = arith.constant 0.0 : bf16
   %nought = arith.constant 0 : i16
   %zeros = arith.constant dense<0.0> : tensor<128x64xf32>

@@ -12,7 +12,7 @@ namespace {
 constexpr const char *source = R"(
 !in = !tile.view<2xbf16, unit = 1, align = 16, divisible = 8, index = 32>
 !out = !tile.view<2xbf16, mut, unit = 1, align = 16, divisible = 8, index = 32>
-tile.kernel @stored(%a: !in, %b: !in, %p: !out, %e: !out, %d: !out) attributes {schedule = {stages = 2 : i32}} {
+tile.kernel @stored(%a: !in, %b: !in, %p: !out, %e: !out, %d: !out) attributes {schedule = #tile.schedule<stages = 2>} {
   %zero = arith.constant 0.0 : bf16
   %zeros = arith.constant dense<0.0> : tensor<128x64xf32>
   %none = arith.constant dense<0.0> : tensor<128x32xf32>

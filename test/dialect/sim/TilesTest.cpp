@@ -13,7 +13,7 @@ namespace {
 constexpr const char *source = R"(
 !in = !tile.view<2xbf16, unit = 1, align = 16, divisible = 8, index = 32>
 !out = !tile.view<2xbf16, mut, unit = 1, align = 16, divisible = 8, index = 32>
-tile.kernel @triangle(%a: !in, %b: !in, %d: !out) attributes {schedule = {stages = 2 : i32, dynamic = 1 : i32}} {
+tile.kernel @triangle(%a: !in, %b: !in, %d: !out) attributes {schedule = #tile.schedule<stages = 2, dynamic = 1>} {
   %zero = arith.constant 0.0 : bf16
   %zeros = arith.constant dense<0.0> : tensor<64x64xf32>
   %c0 = arith.constant 0 : index

@@ -12,7 +12,7 @@ constexpr int64_t rows = 160, depth = 72, columns = 64;
 constexpr const char *source = R"(
 !in = !tile.view<2xf32, unit = 1, align = 16, divisible = 4, index = 32>
 !out = !tile.view<2xf32, mut, unit = 1, align = 16, divisible = 4, index = 32>
-tile.kernel @product(%x: !in, %w: !in, %y: !out) attributes {schedule = {stages = 2 : i32}} {
+tile.kernel @product(%x: !in, %w: !in, %y: !out) attributes {schedule = #tile.schedule<stages = 2>} {
   %zero = arith.constant 0.0 : f32
   %zeros = arith.constant dense<0.0> : tensor<128x64xf32>
   %c0 = arith.constant 0 : index

@@ -24,7 +24,7 @@
 !tap = !tile.view<2xbf16, unit = 1, align = 16, divisible = 8, index = 32>
 !out = !tile.view<2xbf16, mut, unit = 1, align = 16, divisible = 8, index = 32>
 tile.kernel @windows(%x: !in, %w: !in, %y: !out, %height: index, %width: index, %sh: index, %sw: index, %ph: index, %pw: index, %th: index, %tw: index)
-    attributes {schedule = {stages = 2 : i32}} {
+    attributes {schedule = #tile.schedule<stages = 2>} {
   %zero = arith.constant 0.0 : bf16
   %zeros = arith.constant dense<0.0> : tensor<128x64xf32>
   %c0 = arith.constant 0 : index

@@ -16,7 +16,7 @@
 // CHECK: selp.b32 %n, 16, 0, $2; cp.async.ca.shared.global [$0], [$1], 16, %n;{{.*}} %[[INSIDE]]
 // CHECK-NOT: cp.async.c{{[ag]}}
 // CHECK: nvvm.cp.async.commit.group
-tile.kernel @rows(%table: !table, %block: index, %inside: i1) attributes {kgpu.target = #kgpu.target<"sm_80">, kgpu.shared = 512 : i32, kgpu.threads = 32 : i32} {
+tile.kernel @rows(%table: !table, %block: index, %inside: i1) attributes {kgpu.target = #kgpu.target<"sm_80">, kgpu.launch = #kgpu.launch<threads = 32, shared = 512>} {
   %c16 = arith.constant 16 : index
   %r = arith.constant dense<3> : tensor<16x1xindex, #column>
   %rows = tile.broadcast %r : tensor<16x1xindex, #column> -> tensor<16x16xindex, #wide>
@@ -36,7 +36,7 @@ tile.kernel @rows(%table: !table, %block: index, %inside: i1) attributes {kgpu.t
 
 #wide = #kgpu.layout<"reg 1:1-4 lane 1:8 0:1-8 rep 1x1">
 !odd = !tile.view<2xf16, unit = 1, index = 32>
-tile.kernel @single_elements(%table: !odd) attributes {kgpu.target = #kgpu.target<"sm_80">, kgpu.shared = 512 : i32, kgpu.threads = 32 : i32} {
+tile.kernel @single_elements(%table: !odd) attributes {kgpu.target = #kgpu.target<"sm_80">, kgpu.launch = #kgpu.launch<threads = 32, shared = 512>} {
   %at = arith.constant dense<3> : tensor<16x16xindex, #wide>
   %buffer = kgpu.alloc offset 0 : !kgpu.smem<16x16xf16>
   // expected-error @+1 {{has vectors of 2 bytes; copies are of 4, 8 or 16}}

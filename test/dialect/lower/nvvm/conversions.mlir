@@ -12,7 +12,7 @@
 // CHECK-NOT: gpu.shuffle
 // CHECK-NOT: arith.select
 // CHECK: st.global
-tile.kernel @rename(%x: !in, %y: !out) attributes {kgpu.target = #kgpu.target<"sm_90a">, kgpu.threads = 32 : i32} {
+tile.kernel @rename(%x: !in, %y: !out) attributes {kgpu.target = #kgpu.target<"sm_90a">, kgpu.launch = #kgpu.launch<threads = 32>} {
   %zero = arith.constant 0.0 : f32
   %c0 = arith.constant 0 : index
   %v = tile.load %x[%c0] fill %zero : !in -> tensor<128xf32, #row>
@@ -36,7 +36,7 @@ tile.kernel @rename(%x: !in, %y: !out) attributes {kgpu.target = #kgpu.target<"s
 // CHECK-COUNT-2: gpu.shuffle {{ *}}xor
 // CHECK-NOT: gpu.shuffle
 // CHECK-COUNT-4: arith.select %[[ODD]]
-tile.kernel @butterfly(%x: !in, %y: !out) attributes {kgpu.target = #kgpu.target<"sm_90a">, kgpu.threads = 32 : i32} {
+tile.kernel @butterfly(%x: !in, %y: !out) attributes {kgpu.target = #kgpu.target<"sm_90a">, kgpu.launch = #kgpu.launch<threads = 32>} {
   %zero = arith.constant 0.0 : f32
   %c0 = arith.constant 0 : index
   %v = tile.load %x[%c0] fill %zero : !in -> tensor<128xf32, #row>
@@ -58,7 +58,7 @@ tile.kernel @butterfly(%x: !in, %y: !out) attributes {kgpu.target = #kgpu.target
 // CHECK-NOT: gpu.shuffle
 // CHECK-NOT: arith.select
 // CHECK: st.global.v4
-tile.kernel @gather_all(%x: !in, %y: !out) attributes {kgpu.target = #kgpu.target<"sm_90a">, kgpu.threads = 32 : i32} {
+tile.kernel @gather_all(%x: !in, %y: !out) attributes {kgpu.target = #kgpu.target<"sm_90a">, kgpu.launch = #kgpu.launch<threads = 32>} {
   %zero = arith.constant 0.0 : f32
   %c0 = arith.constant 0 : index
   %v = tile.load %x[%c0] fill %zero : !in -> tensor<32xf32, #spread>
@@ -79,7 +79,7 @@ tile.kernel @gather_all(%x: !in, %y: !out) attributes {kgpu.target = #kgpu.targe
 // CHECK-COUNT-1: gpu.shuffle {{ *}}xor
 // CHECK-NOT: gpu.shuffle
 // CHECK: st.global
-tile.kernel @narrow(%x: !in, %y: !out) attributes {kgpu.target = #kgpu.target<"sm_90a">, kgpu.threads = 32 : i32} {
+tile.kernel @narrow(%x: !in, %y: !out) attributes {kgpu.target = #kgpu.target<"sm_90a">, kgpu.launch = #kgpu.launch<threads = 32>} {
   %zero = arith.constant 0.0 : bf16
   %c0 = arith.constant 0 : index
   %v = tile.load %x[%c0] fill %zero : !in -> tensor<128xbf16, #row>
@@ -100,7 +100,7 @@ tile.kernel @narrow(%x: !in, %y: !out) attributes {kgpu.target = #kgpu.target<"s
 // CHECK: llvm.store {{.*}} : vector<4xi32>, !llvm.ptr<3>
 // CHECK: gpu.barrier
 // CHECK-COUNT-4: llvm.load {{.*}} : !llvm.ptr<3> -> i32
-tile.kernel @shared(%x: !in, %y: !out) attributes {kgpu.target = #kgpu.target<"sm_90a">, kgpu.threads = 64 : i32, kgpu.shared = 1024 : i32} {
+tile.kernel @shared(%x: !in, %y: !out) attributes {kgpu.target = #kgpu.target<"sm_90a">, kgpu.launch = #kgpu.launch<threads = 64, shared = 1024>} {
   %zero = arith.constant 0.0 : f32
   %c0 = arith.constant 0 : index
   %v = tile.load %x[%c0, %c0] fill %zero : !in -> tensor<8x32xf32, #by_row>

@@ -13,7 +13,7 @@
 // CHECK-LABEL: gpu.func @rows
 // CHECK: ld.global.nc.v4.b32
 // CHECK-NOT: ld.global
-tile.kernel @rows(%table: !table, %y: !out, %block: index) attributes {kgpu.target = #kgpu.target<"sm_80">, kgpu.threads = 32 : i32} {
+tile.kernel @rows(%table: !table, %y: !out, %block: index) attributes {kgpu.target = #kgpu.target<"sm_80">, kgpu.launch = #kgpu.launch<threads = 32>} {
   %zero = arith.constant 0.0 : f16
   %c0 = arith.constant 0 : index
   %c16 = arith.constant 16 : index
@@ -32,7 +32,7 @@ tile.kernel @rows(%table: !table, %y: !out, %block: index) attributes {kgpu.targ
 
 // CHECK-LABEL: gpu.func @unaligned
 // CHECK-COUNT-8: ld.global.nc.b16
-tile.kernel @unaligned(%table: !odd, %y: !out) attributes {kgpu.target = #kgpu.target<"sm_80">, kgpu.threads = 32 : i32} {
+tile.kernel @unaligned(%table: !odd, %y: !out) attributes {kgpu.target = #kgpu.target<"sm_80">, kgpu.launch = #kgpu.launch<threads = 32>} {
   %zero = arith.constant 0.0 : f16
   %c0 = arith.constant 0 : index
   %r = arith.constant dense<3> : tensor<16x1xindex, #column>
@@ -48,7 +48,7 @@ tile.kernel @unaligned(%table: !odd, %y: !out) attributes {kgpu.target = #kgpu.t
 // CHECK-LABEL: gpu.func @scattered
 // CHECK: st.global.v4.b32
 // CHECK-NOT: st.global
-tile.kernel @scattered(%x: !table, %y: !out, %block: index) attributes {kgpu.target = #kgpu.target<"sm_80">, kgpu.threads = 32 : i32} {
+tile.kernel @scattered(%x: !table, %y: !out, %block: index) attributes {kgpu.target = #kgpu.target<"sm_80">, kgpu.launch = #kgpu.launch<threads = 32>} {
   %zero = arith.constant 0.0 : f16
   %c0 = arith.constant 0 : index
   %c16 = arith.constant 16 : index

@@ -17,7 +17,7 @@
 // CHECK: arith.cmpi slt, {{.*}}, %[[EXTENT]]
 // CHECK-COUNT-2: ld.global.nc.b16
 // CHECK-COUNT-2: st.global.b16
-tile.kernel @gather(%table: !table, %y: !out) attributes {kgpu.target = #kgpu.target<"sm_80">, kgpu.threads = 32 : i32} {
+tile.kernel @gather(%table: !table, %y: !out) attributes {kgpu.target = #kgpu.target<"sm_80">, kgpu.launch = #kgpu.launch<threads = 32>} {
   %zero = arith.constant 0.0 : f16
   %c0 = arith.constant 0 : index
   %three = arith.constant dense<3> : tensor<60xindex, #row>
@@ -33,7 +33,7 @@ tile.kernel @gather(%table: !table, %y: !out) attributes {kgpu.target = #kgpu.ta
 // CHECK: ld.global.nc.b16
 // CHECK: arith.cmpi ult, {{.*}} : i32
 // CHECK: ld.global.nc.b16
-tile.kernel @narrow(%table: !small, %places: !places, %y: !out) attributes {kgpu.target = #kgpu.target<"sm_80">, kgpu.threads = 32 : i32} {
+tile.kernel @narrow(%table: !small, %places: !places, %y: !out) attributes {kgpu.target = #kgpu.target<"sm_80">, kgpu.launch = #kgpu.launch<threads = 32>} {
   %zero = arith.constant 0.0 : f16
   %none = arith.constant 0 : i32
   %c0 = arith.constant 0 : index
@@ -47,7 +47,7 @@ tile.kernel @narrow(%table: !small, %places: !places, %y: !out) attributes {kgpu
 // CHECK-LABEL: gpu.func @scatter
 // CHECK: ld.global.nc.b8
 // CHECK: st.global.b8
-tile.kernel @scatter(%x: !bytes, %y: !counts) attributes {kgpu.target = #kgpu.target<"sm_90a">, kgpu.threads = 32 : i32} {
+tile.kernel @scatter(%x: !bytes, %y: !counts) attributes {kgpu.target = #kgpu.target<"sm_90a">, kgpu.launch = #kgpu.launch<threads = 32>} {
   %zero = arith.constant 0 : i8
   %limit = arith.constant dense<40> : tensor<64xindex, #row>
   %i = tile.iota : tensor<64xindex, #row>

@@ -9,7 +9,7 @@
 // CHECK-NOT: llvm.call @
 // CHECK-NOT: llvm.intr.{{(exp|log|sin|cos|pow)}}
 // CHECK: llvm.return
-tile.kernel @functions(%x: !in, %y: !out) attributes {kgpu.target = #kgpu.target<"sm_90a">, kgpu.threads = 32 : i32} {
+tile.kernel @functions(%x: !in, %y: !out) attributes {kgpu.target = #kgpu.target<"sm_90a">, kgpu.launch = #kgpu.launch<threads = 32>} {
   %zero = arith.constant 0.0 : f32
   %c0 = arith.constant 0 : index
   %v = tile.load %x[%c0] fill %zero : !in -> tensor<128xf32, #row>

@@ -15,7 +15,7 @@
 // CHECK: arith.subi
 // CHECK: ld.global.nc
 // CHECK: st.global
-tile.kernel @segment(%x: !in, %ends: !ends, %y: !out) attributes {kgpu.target = #kgpu.target<"sm_80">, kgpu.threads = 32 : i32} {
+tile.kernel @segment(%x: !in, %ends: !ends, %y: !out) attributes {kgpu.target = #kgpu.target<"sm_80">, kgpu.launch = #kgpu.launch<threads = 32>} {
   %zero = arith.constant 0.0 : f32
   %none = arith.constant 0 : i32
   %c0 = arith.constant 0 : index
@@ -35,7 +35,7 @@ tile.kernel @segment(%x: !in, %ends: !ends, %y: !out) attributes {kgpu.target = 
 // CHECK: llvm.atomicrmw fadd %{{.*}}, %{{.*}} syncscope("device") monotonic : !llvm.ptr<1>, f32
 // CHECK: llvm.atomicrmw fadd
 // CHECK: llvm.atomicrmw fmaximum
-tile.kernel @atomic(%x: !in, %y: !out) attributes {kgpu.target = #kgpu.target<"sm_80">, kgpu.threads = 32 : i32} {
+tile.kernel @atomic(%x: !in, %y: !out) attributes {kgpu.target = #kgpu.target<"sm_80">, kgpu.launch = #kgpu.launch<threads = 32>} {
   %zero = arith.constant 0.0 : f32
   %c0 = arith.constant 0 : index
   %i = tile.iota : tensor<64xindex, #row>

@@ -12,7 +12,7 @@
 // CHECK: scf.if
 // CHECK: llvm.cmpxchg %[[REPORT]], %[[NONE]], %[[SECOND]] monotonic monotonic
 // CHECK: gpu.return
-tile.kernel @scalar_assert(%x: !in, %n: index, %m: index) attributes {kgpu.target = #kgpu.target<"sm_90a">, kgpu.threads = 32 : i32} {
+tile.kernel @scalar_assert(%x: !in, %n: index, %m: index) attributes {kgpu.target = #kgpu.target<"sm_90a">, kgpu.launch = #kgpu.launch<threads = 32>} {
   %c0 = arith.constant 0 : index
   %some = arith.cmpi sgt, %n, %c0 : index
   tile.assert %some, "n is positive" : i1
@@ -33,7 +33,7 @@ tile.kernel @scalar_assert(%x: !in, %n: index, %m: index) attributes {kgpu.targe
 // CHECK-COUNT-4: arith.andi
 // CHECK: scf.if
 // CHECK-NEXT: llvm.cmpxchg
-tile.kernel @tile_assert(%x: !in) attributes {kgpu.target = #kgpu.target<"sm_90a">, kgpu.threads = 32 : i32} {
+tile.kernel @tile_assert(%x: !in) attributes {kgpu.target = #kgpu.target<"sm_90a">, kgpu.launch = #kgpu.launch<threads = 32>} {
   %zero = arith.constant 0.0 : f32
   %c0 = arith.constant 0 : index
   %v = tile.load %x[%c0] fill %zero : !in -> tensor<100xf32, #row>
@@ -56,7 +56,7 @@ tile.kernel @tile_assert(%x: !in) attributes {kgpu.target = #kgpu.target<"sm_90a
 // CHECK-COUNT-3: llvm.store
 // CHECK: else
 // CHECK: llvm.atomicrmw add %{{.*}} : !llvm.ptr<1>, i32
-tile.kernel @scalar_print(%x: !in, %n: index, %f: bf16) attributes {kgpu.target = #kgpu.target<"sm_90a">, kgpu.threads = 32 : i32} {
+tile.kernel @scalar_print(%x: !in, %n: index, %f: bf16) attributes {kgpu.target = #kgpu.target<"sm_90a">, kgpu.launch = #kgpu.launch<threads = 32>} {
   tile.print "n {} f {}" (%n, %f) : index, bf16
   tile.return
 }
@@ -74,7 +74,7 @@ tile.kernel @scalar_print(%x: !in, %n: index, %f: bf16) attributes {kgpu.target 
 // CHECK: gpu.barrier
 // CHECK: llvm.load {{.*}} : !llvm.ptr<3> -> i64
 // CHECK-COUNT-4: arith.cmpi slt
-tile.kernel @tile_print(%x: !in) attributes {kgpu.target = #kgpu.target<"sm_90a">, kgpu.threads = 32 : i32} {
+tile.kernel @tile_print(%x: !in) attributes {kgpu.target = #kgpu.target<"sm_90a">, kgpu.launch = #kgpu.launch<threads = 32>} {
   %zero = arith.constant 0.0 : f32
   %c0 = arith.constant 0 : index
   %v = tile.load %x[%c0] fill %zero : !in -> tensor<128xf32, #row>
@@ -84,7 +84,7 @@ tile.kernel @tile_print(%x: !in) attributes {kgpu.target = #kgpu.target<"sm_90a"
 
 // -----
 
-tile.kernel @cluster_print(%n: index) attributes {kgpu.target = #kgpu.target<"sm_90a">, kgpu.threads = 32 : i32, kgpu.cluster = 2 : i32} {
+tile.kernel @cluster_print(%n: index) attributes {kgpu.target = #kgpu.target<"sm_90a">, kgpu.launch = #kgpu.launch<threads = 32, cluster = 2>} {
   // expected-error @below {{is not possible in a kernel whose blocks are clusters}}
   tile.print "n {}" (%n) : index
   tile.return

@@ -8,7 +8,7 @@
 // CHECK-LABEL: llvm.func @four
 // CHECK: nvvm.setmaxregister decrease 56
 // CHECK: nvvm.setmaxregister increase 104
-tile.kernel @four(%y: !tile.view<2xf32, mut>) attributes {kgpu.target = #kgpu.target<"sm_90a">, kgpu.consumers = 4 : i32, kgpu.threads = 640 : i32, kgpu.shared = 40960 : i32} {
+tile.kernel @four(%y: !tile.view<2xf32, mut>) attributes {kgpu.target = #kgpu.target<"sm_90a">, kgpu.launch = #kgpu.launch<threads = 640, shared = 40960, consumers = 4>} {
   %adds = arith.constant true
   %c0 = arith.constant 0 : index
   %zeros = arith.constant dense<0.0> : tensor<256x128xf32, #acc>
@@ -32,7 +32,7 @@ tile.kernel @four(%y: !tile.view<2xf32, mut>) attributes {kgpu.target = #kgpu.ta
 // CHECK: nvvm.setmaxregister decrease 56
 // CHECK: nvvm.setmaxregister increase 200
 tile.kernel @two_of_an_sm(%y: !tile.view<2xf32, mut>)
-    attributes {kgpu.target = #kgpu.target<"sm_90a">, kgpu.consumers = 1 : i32, kgpu.min_ctas = 2 : i32, kgpu.threads = 256 : i32, kgpu.shared = 24576 : i32} {
+    attributes {kgpu.target = #kgpu.target<"sm_90a">, kgpu.launch = #kgpu.launch<threads = 256, min_ctas = 2, shared = 24576, consumers = 1>} {
   %adds = arith.constant true
   %c0 = arith.constant 0 : index
   %zeros = arith.constant dense<0.0> : tensor<64x128xf32, #sum>

@@ -48,7 +48,7 @@
 // CHECK-COUNT-4: stmatrix
 // CHECK: nvvm.cp.async.bulk.tensor.global.shared.cta
 // CHECK: nvvm.cp.async.bulk.wait_group 0
-tile.kernel @product(%arg0: !in, %arg1: !in, %arg2: !out, %arg3: index, %arg4: index, %arg5: index) attributes {kgpu.consumers = 1 : i32, kgpu.shared = 213120 : i32, kgpu.target = #kgpu.target<"sm_90a">, kgpu.tensor_maps = [#kgpu.tensor_map<arg = 2, box = [64, 64], swizzle = 128>, #kgpu.tensor_map<arg = 0, box = [64, 64], swizzle = 128>, #kgpu.tensor_map<arg = 1, box = [64, 64], swizzle = 128>], kgpu.threads = 256 : i32} {
+tile.kernel @product(%arg0: !in, %arg1: !in, %arg2: !out, %arg3: index, %arg4: index, %arg5: index) attributes {kgpu.launch = #kgpu.launch<threads = 256, shared = 213120, consumers = 1>, kgpu.target = #kgpu.target<"sm_90a">, kgpu.tensor_maps = [#kgpu.tensor_map<arg = 2, box = [64, 64], swizzle = 128>, #kgpu.tensor_map<arg = 0, box = [64, 64], swizzle = 128>, #kgpu.tensor_map<arg = 1, box = [64, 64], swizzle = 128>]} {
   %c0_i32 = arith.constant 0 : i32
   %c1 = arith.constant 1 : index
   %c0 = arith.constant 0 : index

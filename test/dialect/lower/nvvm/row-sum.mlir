@@ -24,7 +24,7 @@
 // LLVM: llvm.func @row_sum
 // LLVM-NOT: arith.
 // LLVM-NOT: tile.
-tile.kernel @row_sum(%x: !in, %y: !out) attributes {kgpu.overlaps, kgpu.target = #kgpu.target<"sm_90a">, kgpu.threads = 128 : i32, kgpu.shared = 16 : i32} {
+tile.kernel @row_sum(%x: !in, %y: !out) attributes {kgpu.launch = #kgpu.launch<threads = 128, overlaps, shared = 16>, kgpu.target = #kgpu.target<"sm_90a">} {
   %zero = arith.constant 0.0 : bf16
   %c0 = arith.constant 0 : index
   %row = tile.block_id x
@@ -41,4 +41,4 @@ tile.kernel @row_sum(%x: !in, %y: !out) attributes {kgpu.overlaps, kgpu.target =
   %t = arith.truncf %d : tensor<1x1024xf32, #row> to tensor<1x1024xbf16, #row>
   tile.store %t, %y[%row, %c0] : tensor<1x1024xbf16, #row>, !out
   tile.return
-}
+}}

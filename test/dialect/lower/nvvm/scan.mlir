@@ -11,7 +11,7 @@
 // CHECK-COUNT-6: gpu.shuffle {{ *}}xor
 // CHECK-NOT: gpu.shuffle
 // CHECK: st.global
-tile.kernel @sums(%x: !in, %y: !out) attributes {kgpu.target = #kgpu.target<"sm_90a">, kgpu.threads = 32 : i32} {
+tile.kernel @sums(%x: !in, %y: !out) attributes {kgpu.target = #kgpu.target<"sm_90a">, kgpu.launch = #kgpu.launch<threads = 32>} {
   %zero = arith.constant 0.0 : f32
   %c0 = arith.constant 0 : index
   %v = tile.load %x[%c0, %c0] fill %zero : !in -> tensor<8x24xf32, #row>
@@ -34,7 +34,7 @@ tile.kernel @sums(%x: !in, %y: !out) attributes {kgpu.target = #kgpu.target<"sm_
 // CHECK-LABEL: gpu.func @recurrence
 // CHECK-COUNT-9: gpu.shuffle {{ *}}xor
 // CHECK-NOT: gpu.shuffle
-tile.kernel @recurrence(%a: !in, %b: !in, %y: !out) attributes {kgpu.target = #kgpu.target<"sm_90a">, kgpu.threads = 32 : i32} {
+tile.kernel @recurrence(%a: !in, %b: !in, %y: !out) attributes {kgpu.target = #kgpu.target<"sm_90a">, kgpu.launch = #kgpu.launch<threads = 32>} {
   %zero = arith.constant 0.0 : f32
   %c0 = arith.constant 0 : index
   %v = tile.load %a[%c0] fill %zero : !in -> tensor<32xf32, #row>
@@ -61,7 +61,7 @@ tile.kernel @recurrence(%a: !in, %b: !in, %y: !out) attributes {kgpu.target = #k
 // CHECK-LABEL: gpu.func @beside_splat
 // CHECK-COUNT-20: gpu.shuffle {{ *}}xor
 // CHECK-NOT: gpu.shuffle
-tile.kernel @beside_splat(%key: f32, %x: !in, %y: !out) attributes {kgpu.target = #kgpu.target<"sm_90a">, kgpu.threads = 32 : i32} {
+tile.kernel @beside_splat(%key: f32, %x: !in, %y: !out) attributes {kgpu.target = #kgpu.target<"sm_90a">, kgpu.launch = #kgpu.launch<threads = 32>} {
   %zero = arith.constant 0 : i32
   %c0 = arith.constant 0 : index
   %k = tile.splat %key : f32 -> tensor<128xf32, #row>
@@ -82,7 +82,7 @@ tile.kernel @beside_splat(%key: f32, %x: !in, %y: !out) attributes {kgpu.target 
 !in = !tile.view<1xf32, unit = 0, align = 4, divisible = 1, index = 32>
 !out = !tile.view<1xf32, mut, unit = 0, align = 4, divisible = 1, index = 32>
 
-tile.kernel @warps(%x: !in, %y: !out) attributes {kgpu.target = #kgpu.target<"sm_90a">, kgpu.threads = 64 : i32} {
+tile.kernel @warps(%x: !in, %y: !out) attributes {kgpu.target = #kgpu.target<"sm_90a">, kgpu.launch = #kgpu.launch<threads = 64>} {
   %zero = arith.constant 0.0 : f32
   %c0 = arith.constant 0 : index
   %v = tile.load %x[%c0] fill %zero : !in -> tensor<64xf32, #row>

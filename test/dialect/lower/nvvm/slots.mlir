@@ -7,7 +7,7 @@
 // Slots of 32 bytes hold vectors of 16.
 // CHECK-LABEL: gpu.func @wide
 // CHECK: llvm.load %{{.*}} {alignment = 16 : i64} : !llvm.ptr<3> -> vector<4xi32>
-tile.kernel @wide(%i: index, %y: !out) attributes {kgpu.target = #kgpu.target<"sm_90a">, kgpu.threads = 32 : i32, kgpu.shared = 128 : i32} {
+tile.kernel @wide(%i: index, %y: !out) attributes {kgpu.target = #kgpu.target<"sm_90a">, kgpu.launch = #kgpu.launch<threads = 32, shared = 128>} {
   %c0 = arith.constant 0 : index
   %buffer = kgpu.alloc offset 0 : !kgpu.smem<4x8xf32>
   %slot = kgpu.slot %buffer[%i] : !kgpu.smem<4x8xf32> -> !kgpu.smem<8xf32>
@@ -23,7 +23,7 @@ tile.kernel @wide(%i: index, %y: !out) attributes {kgpu.target = #kgpu.target<"s
 
 // CHECK-LABEL: gpu.func @narrow
 // CHECK: llvm.load %{{.*}} {alignment = 8 : i64} : !llvm.ptr<3> -> vector<2xi32>
-tile.kernel @narrow(%i: index, %y: !out) attributes {kgpu.target = #kgpu.target<"sm_90a">, kgpu.threads = 32 : i32, kgpu.shared = 128 : i32} {
+tile.kernel @narrow(%i: index, %y: !out) attributes {kgpu.target = #kgpu.target<"sm_90a">, kgpu.launch = #kgpu.launch<threads = 32, shared = 128>} {
   %c0 = arith.constant 0 : index
   %buffer = kgpu.alloc offset 0 : !kgpu.smem<4x6xf32>
   %slot = kgpu.slot %buffer[%i] : !kgpu.smem<4x6xf32> -> !kgpu.smem<6xf32>
@@ -41,7 +41,7 @@ tile.kernel @narrow(%i: index, %y: !out) attributes {kgpu.target = #kgpu.target<
 // CHECK-LABEL: gpu.func @nested
 // CHECK-NOT: vector<
 // CHECK: gpu.return
-tile.kernel @nested(%i: index, %y: !out) attributes {kgpu.target = #kgpu.target<"sm_90a">, kgpu.threads = 32 : i32, kgpu.shared = 128 : i32} {
+tile.kernel @nested(%i: index, %y: !out) attributes {kgpu.target = #kgpu.target<"sm_90a">, kgpu.launch = #kgpu.launch<threads = 32, shared = 128>} {
   %c0 = arith.constant 0 : index
   %buffer = kgpu.alloc offset 0 : !kgpu.smem<4x1x3xf32>
   %slot = kgpu.slot %buffer[%i] : !kgpu.smem<4x1x3xf32> -> !kgpu.smem<1x3xf32>

@@ -22,7 +22,7 @@
 // CHECK-LABEL: llvm.func @changing
 // CHECK-NOT: llvm.udiv
 // CHECK: llvm.sdiv {{.*}} : i32
-tile.kernel @steps(%x: !in, %count: index, %width: index) attributes {kgpu.consumers = 1 : i32, kgpu.shared = 213120 : i32, kgpu.target = #kgpu.target<"sm_90a">, kgpu.tensor_maps = [#kgpu.tensor_map<arg = 0, box = [64, 64], swizzle = 128>], kgpu.threads = 256 : i32} {
+tile.kernel @steps(%x: !in, %count: index, %width: index) attributes {kgpu.launch = #kgpu.launch<threads = 256, shared = 213120, consumers = 1>, kgpu.target = #kgpu.target<"sm_90a">, kgpu.tensor_maps = [#kgpu.tensor_map<arg = 0, box = [64, 64], swizzle = 128>]} {
   %c0_i32 = arith.constant 0 : i32
   %c1 = arith.constant 1 : index
   %c0 = arith.constant 0 : index
@@ -57,7 +57,7 @@ tile.kernel @steps(%x: !in, %count: index, %width: index) attributes {kgpu.consu
   tile.return
 }
 
-tile.kernel @changing(%x: !in, %count: index) attributes {kgpu.consumers = 1 : i32, kgpu.shared = 213120 : i32, kgpu.target = #kgpu.target<"sm_90a">, kgpu.tensor_maps = [#kgpu.tensor_map<arg = 0, box = [64, 64], swizzle = 128>], kgpu.threads = 256 : i32} {
+tile.kernel @changing(%x: !in, %count: index) attributes {kgpu.launch = #kgpu.launch<threads = 256, shared = 213120, consumers = 1>, kgpu.target = #kgpu.target<"sm_90a">, kgpu.tensor_maps = [#kgpu.tensor_map<arg = 0, box = [64, 64], swizzle = 128>]} {
   %c0_i32 = arith.constant 0 : i32
   %c1 = arith.constant 1 : index
   %c0 = arith.constant 0 : index

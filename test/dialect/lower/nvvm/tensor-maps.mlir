@@ -9,7 +9,7 @@
 // CHECK-SAME: %arg12: i32, %arg13: !llvm.ptr {llvm.align = 64 : i64, llvm.byval = !llvm.array<128 x i8>, nvvm.grid_constant},
 // CHECK-SAME: %arg14: !llvm.ptr {llvm.align = 64 : i64, llvm.byval = !llvm.array<128 x i8>, nvvm.grid_constant})
 tile.kernel @maps(%x: !in, %y: !out)
-    attributes {kgpu.target = #kgpu.target<"sm_90a">, kgpu.threads = 128 : i32,
+    attributes {kgpu.target = #kgpu.target<"sm_90a">, kgpu.launch = #kgpu.launch<threads = 128>,
                 kgpu.tensor_maps = [#kgpu.tensor_map<arg = 0, box = [128, 64], swizzle = 128>,
                                     #kgpu.tensor_map<arg = 1, box = [64, 64], swizzle = 128>]} {
   tile.return
@@ -18,7 +18,7 @@ tile.kernel @maps(%x: !in, %y: !out)
 // The maps follow the address of the report.
 // CHECK: llvm.func @reported(%arg0: !llvm.ptr<1>
 // CHECK-SAME: %arg8: !llvm.ptr<1>, %arg9: !llvm.ptr {llvm.align = 64 : i64, llvm.byval
-tile.kernel @reported(%x: !in) attributes {kgpu.target = #kgpu.target<"sm_90a">, kgpu.threads = 128 : i32,
+tile.kernel @reported(%x: !in) attributes {kgpu.target = #kgpu.target<"sm_90a">, kgpu.launch = #kgpu.launch<threads = 128>,
                                            kgpu.tensor_maps = [#kgpu.tensor_map<arg = 0, box = [128, 64], swizzle = 128>]} {
   %c0 = arith.constant 0 : index
   %rows = tile.dim %x, 0 : !in

@@ -21,7 +21,7 @@
 // CHECK: nvvm.shfl.sync idx
 // CHECK: mbarrier.arrive.shared::cta.b64
 tile.kernel @taken(%count: index)
-    attributes {kgpu.target = #kgpu.target<"sm_90a">, kgpu.threads = 256 : i32, kgpu.consumers = 1 : i32, kgpu.dynamic, kgpu.shared = 96 : i32} {
+    attributes {kgpu.target = #kgpu.target<"sm_90a">, kgpu.launch = #kgpu.launch<threads = 256, dynamic, shared = 96, consumers = 1>} {
   %none = arith.constant 0 : i32
   %one = arith.constant 1 : i32
   %id = kgpu.cta_id

@@ -8,7 +8,7 @@
 // CHECK-DAG: arith.cmpi slt, %{{.*}}, %c4
 // CHECK-DAG: arith.cmpi slt, %[[AT]], %
 // CHECK: llvm.inline_asm has_side_effects asm_dialect = att "@$1 prefetch.global.L2 [$0];", "l,b"
-tile.kernel @touch(%x: !in, %n: index, %more: i1) attributes {kgpu.target = #kgpu.target<"sm_90a">, kgpu.threads = 128 : i32} {
+tile.kernel @touch(%x: !in, %n: index, %more: i1) attributes {kgpu.target = #kgpu.target<"sm_90a">, kgpu.launch = #kgpu.launch<threads = 128>} {
   kgpu.touch %x[%n] of tensor<4xf32> if %more : !in
   tile.return
 }

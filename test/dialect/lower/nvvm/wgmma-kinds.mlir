@@ -8,7 +8,7 @@
 // CHECK: nvvm.wgmma.mma_async {{.*}}<m = 64, n = 8, k = 8>, D[<f32>, <one>], A[<tf32>, <one>, <row>], B[<tf32>, <one>, <col>]
 // CHECK-COUNT-3: nvvm.wgmma.mma_async {{.*}}<tf32>
 // CHECK-NOT: wgmma.mma_async
-tile.kernel @tf32(%y: !tile.view<2xf32, mut>) attributes {kgpu.target = #kgpu.target<"sm_90a">, kgpu.consumers = 1 : i32, kgpu.threads = 256 : i32, kgpu.shared = 9216 : i32} {
+tile.kernel @tf32(%y: !tile.view<2xf32, mut>) attributes {kgpu.target = #kgpu.target<"sm_90a">, kgpu.launch = #kgpu.launch<threads = 256, shared = 9216, consumers = 1>} {
   %adds = arith.constant true
   %c0 = arith.constant 0 : index
   %zeros = arith.constant dense<0.0> : tensor<64x8xf32, #acc>
@@ -26,7 +26,7 @@ tile.kernel @tf32(%y: !tile.view<2xf32, mut>) attributes {kgpu.target = #kgpu.ta
 
 // CHECK-LABEL: llvm.func @e4m3
 // CHECK: nvvm.wgmma.mma_async {{.*}}<m = 64, n = 8, k = 32>, D[<f32>, <one>], A[<e4m3>, <one>, <row>], B[<e4m3>, <one>, <col>]
-tile.kernel @e4m3(%y: !tile.view<2xf32, mut>) attributes {kgpu.target = #kgpu.target<"sm_90a">, kgpu.consumers = 1 : i32, kgpu.threads = 256 : i32, kgpu.shared = 9216 : i32} {
+tile.kernel @e4m3(%y: !tile.view<2xf32, mut>) attributes {kgpu.target = #kgpu.target<"sm_90a">, kgpu.launch = #kgpu.launch<threads = 256, shared = 9216, consumers = 1>} {
   %adds = arith.constant true
   %c0 = arith.constant 0 : index
   %zeros = arith.constant dense<0.0> : tensor<64x8xf32, #acc>
@@ -44,7 +44,7 @@ tile.kernel @e4m3(%y: !tile.view<2xf32, mut>) attributes {kgpu.target = #kgpu.ta
 
 // CHECK-LABEL: llvm.func @s8
 // CHECK: nvvm.wgmma.mma_async {{.*}}<m = 64, n = 8, k = 32>, D[<s32>, <one>], A[<s8>, <one>, <row>], B[<s8>, <one>, <col>]
-tile.kernel @s8(%y: !tile.view<2xi32, mut>) attributes {kgpu.target = #kgpu.target<"sm_90a">, kgpu.consumers = 1 : i32, kgpu.threads = 256 : i32, kgpu.shared = 9216 : i32} {
+tile.kernel @s8(%y: !tile.view<2xi32, mut>) attributes {kgpu.target = #kgpu.target<"sm_90a">, kgpu.launch = #kgpu.launch<threads = 256, shared = 9216, consumers = 1>} {
   %adds = arith.constant true
   %c0 = arith.constant 0 : index
   %zeros = arith.constant dense<0> : tensor<64x8xi32, #acc>
@@ -70,7 +70,7 @@ tile.kernel @s8(%y: !tile.view<2xi32, mut>) attributes {kgpu.target = #kgpu.targ
 #split = #kgpu.layout<"reg 4:1 0:8 2:1 1:1 lane 3:1-2 0:1-4 warp 0:16-32 rep 1x1x1x1x1">
 #moved = #kgpu.layout<"reg 4:1 0:8 3:1 1:1 lane 2:1-2 0:1-4 warp 0:16-32 rep 1x1x1x1x1">
 #left = #kgpu.layout<"reg 1:1 0:8 1:2 1:16 lane 1:4-8 0:1-4 warp 0:16-32 rep 1x1">
-tile.kernel @e4m3_left(%x: !tile.view<2xf32>, %y: !tile.view<2xf32, mut>) attributes {kgpu.target = #kgpu.target<"sm_90a">, kgpu.consumers = 1 : i32, kgpu.threads = 256 : i32, kgpu.shared = 9216 : i32} {
+tile.kernel @e4m3_left(%x: !tile.view<2xf32>, %y: !tile.view<2xf32, mut>) attributes {kgpu.target = #kgpu.target<"sm_90a">, kgpu.launch = #kgpu.launch<threads = 256, shared = 9216, consumers = 1>} {
   %adds = arith.constant true
   %c0 = arith.constant 0 : index
   %zeros = arith.constant dense<0.0> : tensor<64x8xf32, #acc>
