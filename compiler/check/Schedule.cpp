@@ -1,4 +1,4 @@
-// The hints of `@schedule`, evaluated for one instance.
+// Evaluates the hints of `@schedule` for one instance.
 // SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
 #include "compiler/check/Checker.h"
 #include "compiler/check/Frame.h"
@@ -18,7 +18,7 @@ constexpr Hint hints[] = {{"warps", 32, Kind::PowerOfTwo},   {"occupancy", 32, K
                           {"peel", 1, Kind::Count},          {"dynamic", 1, Kind::Bool},
                           {"roles", 3, Kind::Count}};
 
-/// The number that stands for the value of a hint; none where it does not fit.
+/// Returns the number that encodes the value of a hint; nothing for an unsuitable value.
 std::optional<int64_t> numberFor(const Hint &hint, const Value &value) {
   if (hint.kind == Kind::Bool)
     return value.isBool() ? std::optional<int64_t>(value.asBool()) : std::nullopt;
